@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * libnpuquant: the Ascend NPU quantisation operators on CPUs, with the device's bits.
+ *
+ * Four operators, named and argued as in Ascend's PyTorch adapter (torch_npu): npuq_quantize(),
+ * npuq_group_quant(), npuq_trans_quant_param() and npuq_dynamic_quant_asymmetric(). Tensors are views of the
+ * caller's memory: the library allocates nothing, starts no threads, keeps no state between calls (the choice of
+ * backend and the thread's last error message aside) and needs nothing but the C library.
+ *
+ * @section arithmetic Arithmetic common to all operators
+ * float16 (IEEE binary16) and bfloat16 values are converted to float32 exactly. Each later step is one IEEE-754
+ * binary32 operation, rounded to nearest-even, in the order written: nothing is fused, reordered or flushed to zero.
+ * `round` rounds half to even. `sat` clamps to the destination's range; NaN becomes 0, +Inf the largest and -Inf the
+ * smallest value. A NaN in a float32 output is always the quiet NaN 0x7FC00000. The result depends on the values of
+ * the arguments only: not on the backend, the layout of the tensors, the executor, or the caller's floating-point
+ * state (which is left as it was found).
+ *
+ * @section layouts Layouts
+ * Every tensor may be any strided view. Strides count elements; those of inputs may be zero or negative, those of
+ * outputs negative. The stride of a dimension of extent 1 is never looked at, nor any stride of an empty tensor, whose
+ * data may be null. Data must be aligned to the size of its element. An output must not map two indices to one
+ * element, and must not share a byte with another argument (interleaving without sharing is fine). A layout so
+ * irregular that sharing could not be ruled out with bounded work is refused.
+ *
+ * @section errors Errors
+ * Every function that can fail returns an npuq_status. After a failure npuq_last_error() names the operator, the
+ * argument, what was found and what was expected, and no output has been written to: all arguments, the values of
+ * group_index included, are checked before the first byte is written.
+ *
+ * @section threads Threads
+ * Every function may be called from any thread at any time. Work is spread over threads only through an
+ * npuq_executor of the caller.
+ */
+#ifndef NPUQUANT_NPUQUANT_H
+#define NPUQUANT_NPUQUANT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <npuquant/version.h>
+
+/** Marks the exported functions. Define NPUQ_STATIC when linking the static library on Windows. */
+#if defined(_WIN32) && !defined(NPUQ_STATIC)
+#ifdef NPUQ_BUILDING
+#define NPUQ_API __declspec(dllexport)
+#else
+#define NPUQ_API __declspec(dllimport)
+#endif
+#elif defined(__GNUC__) && !defined(_WIN32)
+#define NPUQ_API __attribute__((visibility("default")))
+#else
+#define NPUQ_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Element type of a tensor. All but the last have the values of Ascend's aclDataType. */
+typedef enum npuq_dtype {
+    NPUQ_FLOAT32 = 0,   /**< IEEE binary32, 4 bytes */
+    NPUQ_FLOAT16 = 1,   /**< IEEE binary16, 2 bytes */
+    NPUQ_INT8 = 2,      /**< 1 byte */
+    NPUQ_INT32 = 3,     /**< 4 bytes */
+    NPUQ_UINT8 = 4,     /**< 1 byte */
+    NPUQ_INT64 = 9,     /**< 8 bytes */
+    NPUQ_UINT64 = 10,   /**< 8 bytes */
+    NPUQ_BFLOAT16 = 27, /**< the upper half of a binary32, 2 bytes */
+    /** Eight signed 4-bit integers in one int32 word, two's complement: element 8k+i is bits 4i..4i+3 of word k.
+     *  Shape and strides count words, so the last dimension is an eighth of the number of elements; data holds
+     *  int32 values, and the rule is one of values: it is the same on big-endian hosts. */
+    NPUQ_QUINT4X2 = 256
+} npuq_dtype;
+
+/** Largest number of dimensions of a tensor. */
+#define NPUQ_MAX_NDIM 8
+
+/** A strided view of the caller's memory; it owns nothing. Element (i0, i1, ...) is at
+ *  data + (i0*strides[0] + i1*strides[1] + ...) * element size. */
+typedef struct npuq_tensor {
+    void *data;                     /**< the element at index (0, 0, ...); an input's data is only read */
+    npuq_dtype dtype;               /**< element type */
+    int32_t ndim;                   /**< number of dimensions, 0..NPUQ_MAX_NDIM; 0 is a scalar of one element */
+    int64_t shape[NPUQ_MAX_NDIM];   /**< extents; the first ndim are used */
+    int64_t strides[NPUQ_MAX_NDIM]; /**< distance between neighbours of a dimension, in elements */
+} npuq_tensor;
+
+/**
+ * A row-major (C order) view of data.
+ * @param data   first element
+ * @param dtype  element type
+ * @param ndim   number of dimensions; if it is not in 0..NPUQ_MAX_NDIM, it is stored as it is and every operator
+ *               refuses the view
+ * @param shape  ndim extents; may be null when ndim is 0
+ */
+NPUQ_API npuq_tensor npuq_tensor_contiguous(void *data, npuq_dtype dtype, int32_t ndim, const int64_t *shape);
+
+/** What a call came to. */
+typedef enum npuq_status {
+    NPUQ_OK = 0,
+    NPUQ_ERROR_NULL = 1,        /**< a required pointer is null */
+    NPUQ_ERROR_DTYPE = 2,       /**< a dtype that this argument does not take, or an unmatched pair */
+    NPUQ_ERROR_SHAPE = 3,       /**< rank or extent */
+    NPUQ_ERROR_LAYOUT = 4,      /**< misaligned data, self-overlapping output, output overlapping another argument,
+                                     extents or strides that reach beyond the address space */
+    NPUQ_ERROR_AXIS = 5,        /**< axis out of range */
+    NPUQ_ERROR_GROUP_INDEX = 6, /**< a value of group_index out of order or range */
+    NPUQ_ERROR_ARGUMENT = 7,    /**< an unknown mode, or arguments that do not go together */
+    NPUQ_ERROR_BACKEND = 8      /**< not built in, or not on this CPU */
+} npuq_status;
+
+/** The name of a status, such as "NPUQ_ERROR_SHAPE"; "unknown status" for any other value. Never null. */
+NPUQ_API const char *npuq_status_name(npuq_status status);
+
+/** One line about the calling thread's last failure: operator, argument, what was found, what was expected; "" if
+ *  there was none. Valid until the thread's next failure; a success leaves it as it is. Never null. */
+NPUQ_API const char *npuq_last_error(void);
+
+/**
+ * The caller's threads. A null executor means the calling thread.
+ *
+ * `parallel_for(context, count, task, argument)` must call `task(argument, begin, end)` for disjoint ranges that
+ * together cover [0, count), in any order, on any threads, and return when all calls have returned. Any partition
+ * gives the same bits. An operator may call it more than once, one after the other.
+ */
+typedef struct npuq_executor {
+    /** See above; must not be null. */
+    void (*parallel_for)(void *context, size_t count, void (*task)(void *argument, size_t begin, size_t end),
+                         void *argument);
+    void *context; /**< passed through to parallel_for */
+} npuq_executor;
+
+/** Over what npuq_dynamic_quant_asymmetric() takes the minimum and maximum. */
+typedef enum npuq_quant_mode {
+    NPUQ_PER_TOKEN = 0, /**< one scale and one offset for each row */
+    NPUQ_PER_TENSOR = 1 /**< one scale and one offset for the whole tensor */
+} npuq_quant_mode;
+
+/** How npuq_trans_quant_param() shortens a scale to 19 bits. */
+typedef enum npuq_round_mode {
+    NPUQ_ROUND_TRUNCATE = 0, /**< clears the low 13 bits */
+    NPUQ_ROUND_NEAREST = 1   /**< rounds half to even at bit 13, then clears them */
+} npuq_round_mode;
+
+/**
+ * Quantises with given scales and zero points.
+ *
+ * Source: torch_npu `npu_quantize(input, scales, zero_points, dtype, axis=1, div_mode=True)`; CANN Quantize
+ * (div_mode) and AscendQuantV3 (not div_mode). Each step is one binary32 operation:
+ *
+ *     div_mode:      t = x / s      (the IEEE quotient, not x * (1/s))
+ *     not div_mode:  t = x * s
+ *     t = t + z                     (if zero_points is given; z as float32, an int32 rounded half to even)
+ *     y = sat(round(t))
+ *
+ * @param x  FLOAT32, FLOAT16 or BFLOAT16; 1..8 dimensions, any of them empty.
+ * @param scales  FLOAT32, FLOAT16 or BFLOAT16. 1-D of size 1 or x.shape[a]; when not div_mode also with as many
+ *     dimensions as x, all of extent 1 but dimension a, which is 1 or x.shape[a].
+ * @param zero_points  nullable; same shape as scales. div_mode: INT8, UINT8, INT32, FLOAT32, FLOAT16 or BFLOAT16;
+ *     otherwise the dtype of scales.
+ * @param axis  div_mode: a = axis, -ndim <= axis < ndim, negative counted from the end; not looked at when scales has
+ *     one element. Otherwise -2 <= axis < ndim, and a is ndim-2 if axis is -2 (x has two dimensions or more), else
+ *     ndim-1, whatever axis says: so does the device.
+ * @param div_mode  divide by the scale, or multiply by it
+ * @param y  div_mode: INT8, UINT8 or INT32, x's shape. Otherwise INT8, x's shape, or QUINT4X2, x's shape with the
+ *     last extent divided by 8 (x's last extent is a multiple of 8).
+ * @param executor  nullable
+ *
+ * @retval NPUQ_OK  done; if x is empty, nothing was written
+ * @retval NPUQ_ERROR_NULL  x, scales or y is null, or has elements but null data; executor without parallel_for
+ * @retval NPUQ_ERROR_DTYPE  a dtype not listed, or zero_points unlike scales when not div_mode
+ * @retval NPUQ_ERROR_SHAPE  a rank or extent not as above
+ * @retval NPUQ_ERROR_LAYOUT  see @ref layouts
+ * @retval NPUQ_ERROR_AXIS  axis out of range
+ */
+NPUQ_API npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points,
+                                   int32_t axis, bool div_mode, const npuq_tensor *y, const npuq_executor *executor);
+
+/**
+ * Quantises groups of rows, each group with its own scales (the experts of a mixture, for instance).
+ *
+ * Source: torch_npu `npu_group_quant(x, scale, group_index, *, offset=None, dst_dtype=None)`; CANN GroupQuant.
+ * Group e owns rows group_index[e-1] (0 for e = 0) up to, not including, group_index[e]; it may be empty. For a row of
+ * group e:
+ *
+ *     t = x * scale[e]
+ *     t = t + offset                (if offset is given)
+ *     y = sat(round(t))
+ *
+ * @param x  FLOAT32, FLOAT16 or BFLOAT16 of shape [S, H]
+ * @param scale  FLOAT32, FLOAT16 or BFLOAT16 of shape [E, H], E >= 1
+ * @param group_index  INT32 or INT64 of shape [E]: non-decreasing, the first >= 0, the last == S
+ * @param offset  nullable; one element (0-D or [1]) of scale's dtype
+ * @param y  INT8 of shape [S, H], or QUINT4X2 of shape [S, H/8] (H is a multiple of 8)
+ * @param executor  nullable
+ *
+ * @retval NPUQ_OK  done; if S or H is 0, nothing was written
+ * @retval NPUQ_ERROR_NULL  x, scale, group_index or y is null, or has elements but null data; offset has null data;
+ *     executor without parallel_for
+ * @retval NPUQ_ERROR_DTYPE  a dtype not listed, or offset unlike scale
+ * @retval NPUQ_ERROR_SHAPE  a rank or extent not as above
+ * @retval NPUQ_ERROR_LAYOUT  see @ref layouts
+ * @retval NPUQ_ERROR_GROUP_INDEX  a value out of order, negative, or the last is not S
+ */
+NPUQ_API npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *group_index,
+                                      const npuq_tensor *offset, const npuq_tensor *y, const npuq_executor *executor);
+
+/**
+ * Packs scales and offsets into the 64-bit words that the matrix unit's requantisation takes.
+ *
+ * Source: torch_npu `npu_trans_quant_param(scale, offset=None, round_mode=0)`; CANN TransQuantParamV2. Bits of a word:
+ *
+ *     31..0   scale's binary32 bits, the low 13 of them 0
+ *     45..37  offset, rounded half to even, clamped to -256..255 (NaN: 0), as 9-bit two's complement; 0 without offset
+ *     46      1
+ *     others  0
+ *
+ * NPUQ_ROUND_NEAREST first rounds the scale half to even at bit 13: a carry may run into the exponent and up to
+ * infinity; a subnormal becomes a zero of its sign; Inf and NaN are truncated, not rounded.
+ *
+ * @param scale  FLOAT32, 1-D or 2-D, not empty
+ * @param offset  nullable; FLOAT32. With a 1-D scale: 1-D, of scale's size, or one of the two has size 1 and is
+ *     broadcast. With a 2-D scale: scale is (1, n) and offset has its shape.
+ * @param round_mode  what to do with the 13 bits that do not fit
+ * @param y  INT64 or UINT64 (the same bits). Shape of scale, or of offset where scale is broadcast.
+ *
+ * @retval NPUQ_OK  done
+ * @retval NPUQ_ERROR_NULL  scale or y is null, or data is
+ * @retval NPUQ_ERROR_DTYPE  a dtype not listed
+ * @retval NPUQ_ERROR_SHAPE  a rank or extent not as above
+ * @retval NPUQ_ERROR_LAYOUT  see @ref layouts
+ * @retval NPUQ_ERROR_ARGUMENT  an unknown round_mode
+ */
+NPUQ_API npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq_tensor *offset,
+                                            npuq_round_mode round_mode, const npuq_tensor *y);
+
+/**
+ * Quantises with scales and offsets found from the data itself, per row (token) or for the whole tensor.
+ *
+ * Source: torch_npu `npu_dynamic_quant_asymmetric(x, *, smooth_scales=None, group_index=None, dst_type=None,
+ * quant_mode="pertoken")`; the arithmetic is that of the Atlas A2 kernel. With (DMAX, RANGE) = (127, 255) for INT8 and
+ * (7, 15) for QUINT4X2, each step one binary32 operation:
+ *
+ *     v = x                         (v = x * smooth_scales, if given)
+ *     hi = max(v), lo = min(v)      over the row, or the tensor; both NaN if any v is NaN
+ *     d = (hi - lo) / RANGE
+ *     scale = d > 1e-12 ? d : 1e-12
+ *     offset = DMAX - (hi / scale)
+ *     y = sat(round(v * (1 / scale) + offset))
+ *
+ * Rows are counted in row-major order of x's leading dimensions; S is their number, H the length of one.
+ *
+ * @param x  FLOAT32 (an extension: the device takes the other two), FLOAT16 or BFLOAT16; 2..8 dimensions, [..., H]
+ * @param smooth_scales  nullable; FLOAT32, FLOAT16 or BFLOAT16; shape [H], or with group_index [E, H], 1 <= E <= 1024
+ * @param group_index  nullable; INT32 or INT64 of shape [E]; only per token and with 2-D smooth_scales. Row r is
+ *     multiplied by smooth_scales[e], where group e owns rows as in npuq_group_quant(): non-decreasing, the first >= 0,
+ *     the last == S.
+ * @param quant_mode  per token or per tensor
+ * @param y  INT8, x's shape, or QUINT4X2, x's shape with the last extent divided by 8 (H is a multiple of 8)
+ * @param scale  FLOAT32; per token x.shape[:-1], per tensor [1]
+ * @param offset  FLOAT32; shape of scale
+ * @param executor  nullable
+ *
+ * @retval NPUQ_OK  done; if S is 0 (per token), nothing was written
+ * @retval NPUQ_ERROR_NULL  x, y, scale or offset is null, or has elements but null data; an optional argument has
+ *     elements but null data; executor without parallel_for
+ * @retval NPUQ_ERROR_DTYPE  a dtype not listed
+ * @retval NPUQ_ERROR_SHAPE  a rank or extent not as above; H is 0 and S is not; per tensor and x is empty
+ * @retval NPUQ_ERROR_LAYOUT  see @ref layouts
+ * @retval NPUQ_ERROR_GROUP_INDEX  a value out of order, negative, or the last is not S
+ * @retval NPUQ_ERROR_ARGUMENT  an unknown quant_mode; group_index per tensor, or without 2-D smooth_scales; 2-D
+ *     smooth_scales without group_index
+ */
+NPUQ_API npuq_status npuq_dynamic_quant_asymmetric(const npuq_tensor *x, const npuq_tensor *smooth_scales,
+                                                   const npuq_tensor *group_index, npuq_quant_mode quant_mode,
+                                                   const npuq_tensor *y, const npuq_tensor *scale,
+                                                   const npuq_tensor *offset, const npuq_executor *executor);
+
+/** A set of kernels. Which one runs changes the speed of a call, never its result. */
+typedef enum npuq_backend {
+    NPUQ_BACKEND_REF = 0,    /**< portable scalar C, on every machine */
+    NPUQ_BACKEND_AVX2 = 1,   /**< x86 with AVX2 and F16C */
+    NPUQ_BACKEND_AVX512 = 2, /**< x86 with AVX-512 F, BW, VL and DQ */
+    NPUQ_BACKEND_NEON = 3    /**< AArch64 */
+} npuq_backend;
+
+/** The backend that calls use: the fastest available one, unless npuq_set_backend() or, before the first call, the
+ *  environment variable NPUQ_BACKEND (ref, avx2, avx512, neon) chose another. A name there that is unknown or not
+ *  available is ignored with one line on stderr. */
+NPUQ_API npuq_backend npuq_active_backend(void);
+
+/** "ref", "avx2", "avx512" or "neon"; "unknown" for any other value. Never null. */
+NPUQ_API const char *npuq_backend_name(npuq_backend backend);
+
+/** Whether a backend is built in and runs on this CPU. */
+NPUQ_API bool npuq_backend_available(npuq_backend backend);
+
+/**
+ * Chooses the backend for the whole process. Calls under way keep the one they started with.
+ * @retval NPUQ_OK  done
+ * @retval NPUQ_ERROR_BACKEND  not built in, or not on this CPU; the choice stays as it was
+ */
+NPUQ_API npuq_status npuq_set_backend(npuq_backend backend);
+
+/** Version of the library, such as "0.1.0". */
+NPUQ_API const char *npuq_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

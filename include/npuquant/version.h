@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * The version of this header. The build takes the library's version and soversion from here.
+ */
+#ifndef NPUQUANT_VERSION_H
+#define NPUQUANT_VERSION_H
+
+#define NPUQ_VERSION_MAJOR 0
+#define NPUQ_VERSION_MINOR 1
+#define NPUQ_VERSION_PATCH 0
+/** Version of the header that the program was compiled with; npuq_version() tells that of the library. */
+#define NPUQ_VERSION "0.1.0"
+
+/** The soversion: raised when a program built against an older release must be recompiled. */
+#define NPUQ_ABI_VERSION 0
+
+#endif
