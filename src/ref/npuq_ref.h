@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The npuquant oracle: the four operators as plain loops over contiguous (row-major) arrays.
+ *
+ * Nothing is checked here: the arguments are what the comments say, or the behaviour is undefined. NaN, infinities and
+ * subnormals are data like any other. The arithmetic is in npuq_ref_element.h.
+ */
+#ifndef NPUQ_REF_H
+#define NPUQ_REF_H
+
+#include "npuq_ref_element.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NPUQ_REF_MAX_NDIM 8
+
+/*
+ * y = sat(round(x / s + z)) with div_mode, y = sat(round(x * s + z)) without.
+ *
+ * x            FLOAT32, FLOAT16 or BFLOAT16 of the given shape, 1 <= ndim <= 8
+ * scales       FLOAT32, FLOAT16 or BFLOAT16, scales_count elements: 1, or the extent of the quantised dimension, which
+ *              is axis with div_mode (negative counts from the end), else ndim-2 for axis -2 and ndim-1 for any other
+ * zero_points  null, or scales_count elements of INT8, UINT8, INT32, FLOAT32, FLOAT16 or BFLOAT16
+ * y            INT8, UINT8 or INT32 of x's shape, or QUINT4X2 words, an eighth as many in the last dimension
+ */
+void npuq_ref_quantize(const void *x, npuq_ref_dtype x_dtype, const size_t *shape, int ndim, const void *scales,
+                       npuq_ref_dtype scales_dtype, size_t scales_count, const void *zero_points,
+                       npuq_ref_dtype zero_points_dtype, int axis, bool div_mode, void *y, npuq_ref_dtype y_dtype);
+
+/*
+ * y = sat(round(x * scale[e] + offset)) for the rows of each group e.
+ *
+ * x            FLOAT32, FLOAT16 or BFLOAT16, [S, H]
+ * scale        FLOAT32, FLOAT16 or BFLOAT16, [E, H]
+ * group_index  [E], where each group ends: non-decreasing, the last is S
+ * offset       null, or one element of scale's type
+ * y            INT8 [S, H], or QUINT4X2 words [S, H/8]
+ */
+void npuq_ref_group_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H, const void *scale,
+                          npuq_ref_dtype scale_dtype, size_t E, const int64_t *group_index, const void *offset, void *y,
+                          npuq_ref_dtype y_dtype);
+
+/*
+ * The words of the matrix unit's requantisation parameters.
+ *
+ * scale   scale_count binary32 values
+ * offset  null, or offset_count binary32 values; the counts are equal, or one of them is 1
+ * y       as many words as the larger count
+ */
+void npuq_ref_trans_quant_param(const float *scale, size_t scale_count, const float *offset, size_t offset_count,
+                                bool round_to_nearest, uint64_t *y);
+
+/*
+ * Quantises with the scale and the offset that each row's (or the tensor's) own range gives.
+ *
+ * x              FLOAT32, FLOAT16 or BFLOAT16, [S, H], H >= 1
+ * smooth_scales  null, or FLOAT32, FLOAT16 or BFLOAT16: [H], or [E, H] with group_index
+ * group_index    null, or [E], where each group ends: non-decreasing, the last is S; not with per_tensor
+ * y              INT8 [S, H], or QUINT4X2 words [S, H/8]
+ * scale, offset  [S], or [1] with per_tensor (then S >= 1)
+ */
+void npuq_ref_dynamic_quant_asymmetric(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H,
+                                       const void *smooth_scales, npuq_ref_dtype smooth_dtype, size_t E,
+                                       const int64_t *group_index, bool per_tensor, void *y, npuq_ref_dtype y_dtype,
+                                       float *scale, float *offset);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The arithmetic of one element: what every operator does to a value, in the order in which it does it.
+ *
+ * Each arithmetic step is one IEEE-754 binary32 operation. Its result goes through a volatile object, so that a
+ * compiler can neither keep it in a wider register (x87), nor fuse it with the next step (FMA), nor reassociate it.
+ * The rounding mode must be the default one, to nearest-even, and subnormals must not be flushed.
+ */
+#ifndef NPUQ_REF_ELEMENT_H
+#define NPUQ_REF_ELEMENT_H
+
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "npuquant defines every bit of its results, NaN and infinities included: build it without -ffast-math"
+#endif
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Element types, numbered as in Ascend's aclDataType; QUINT4X2 is eight int4 in an int32 word. */
+typedef enum npuq_ref_dtype {
+    NPUQ_REF_FLOAT32 = 0,
+    NPUQ_REF_FLOAT16 = 1,
+    NPUQ_REF_INT8 = 2,
+    NPUQ_REF_INT32 = 3,
+    NPUQ_REF_UINT8 = 4,
+    NPUQ_REF_BFLOAT16 = 27,
+    NPUQ_REF_QUINT4X2 = 256
+} npuq_ref_dtype;
+
+/* ---- binary32, bit by bit -------------------------------------------------------------------------------------- */
+
+static inline float npuq_ref_from_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline uint32_t npuq_ref_to_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline bool npuq_ref_is_nan(float value)
+{
+    return (npuq_ref_to_bits(value) & 0x7FFFFFFFu) > 0x7F800000u;
+}
+
+static inline float npuq_ref_add(float a, float b)
+{
+    volatile float sum = a + b;
+    return sum;
+}
+
+static inline float npuq_ref_sub(float a, float b)
+{
+    volatile float difference = a - b;
+    return difference;
+}
+
+static inline float npuq_ref_mul(float a, float b)
+{
+    volatile float product = a * b;
+    return product;
+}
+
+static inline float npuq_ref_div(float a, float b)
+{
+    volatile float quotient = a / b;
+    return quotient;
+}
+
+/* ---- to binary32 ----------------------------------------------------------------------------------------------- */
+
+/* A bfloat16 is the upper half of a binary32. */
+static inline float npuq_ref_bfloat16(uint16_t half)
+{
+    return npuq_ref_from_bits((uint32_t)half << 16);
+}
+
+/* IEEE binary16: 1 sign, 5 exponent (bias 15), 10 fraction bits. Every value is a binary32 value. */
+static inline float npuq_ref_float16(uint16_t half)
+{
+    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
+    const uint32_t exponent = (half >> 10) & 0x1Fu;
+    uint32_t fraction = half & 0x3FFu;
+
+    if (exponent == 31) { /* infinity, or NaN with its payload */
+        return npuq_ref_from_bits(sign | 0x7F800000u | fraction << 13);
+    }
+    if (exponent != 0) {
+        return npuq_ref_from_bits(sign | (exponent + 127 - 15) << 23 | fraction << 13);
+    }
+    if (fraction == 0) {
+        return npuq_ref_from_bits(sign);
+    }
+    /* Subnormal, fraction * 2^-24: shift the leading one up to bit 10, where a normal value has its hidden bit. */
+    uint32_t shift = 0;
+    while (!(fraction & 0x400u)) {
+        fraction <<= 1;
+        shift++;
+    }
+    return npuq_ref_from_bits(sign | (127 - 15 + 1 - shift) << 23 | (fraction & 0x3FFu) << 13);
+}
+
+/* An int32 rounds half to even when it has more than 24 significant bits. */
+static inline float npuq_ref_int32(int32_t integer)
+{
+    volatile float value = (float)integer;
+    return value;
+}
+
+/* Element i of an array, as binary32. */
+static inline float npuq_ref_load(const void *array, npuq_ref_dtype dtype, size_t i)
+{
+    switch (dtype) {
+    case NPUQ_REF_FLOAT32: return ((const float *)array)[i];
+    case NPUQ_REF_FLOAT16: return npuq_ref_float16(((const uint16_t *)array)[i]);
+    case NPUQ_REF_BFLOAT16: return npuq_ref_bfloat16(((const uint16_t *)array)[i]);
+    case NPUQ_REF_INT8: return (float)((const int8_t *)array)[i];
+    case NPUQ_REF_UINT8: return (float)((const uint8_t *)array)[i];
+    case NPUQ_REF_INT32: return npuq_ref_int32(((const int32_t *)array)[i]);
+    case NPUQ_REF_QUINT4X2: break; /* an output type only */
+    }
+    return 0.0f;
+}
+
+/* ---- from binary32 to an integer ------------------------------------------------------------------------------- */
+
+/* Rounds half to even. |t| < 2^31. */
+static inline int32_t npuq_ref_round(float t)
+{
+    int32_t integer = (int32_t)t;              /* towards zero */
+    const float fraction = t - (float)integer; /* exact: 0 from 2^23 on, and below that a part of t's own bits */
+    const bool odd = integer % 2 != 0;
+
+    if (fraction > 0.5f || (fraction == 0.5f && odd)) {
+        integer++;
+    } else if (fraction < -0.5f || (fraction == -0.5f && odd)) {
+        integer--;
+    }
+    return integer;
+}
+
+/* sat(round(t)) to [low, high]; NaN gives 0. The ends are integers, so it is the same to clamp before rounding. */
+static inline int32_t npuq_ref_saturate(float t, int32_t low, int32_t high)
+{
+    if (npuq_ref_is_nan(t)) {
+        return 0;
+    }
+    if (t >= (float)high) { /* (float)INT32_MAX is 2^31, and no float lies between the two */
+        return high;
+    }
+    if (t <= (float)low) {
+        return low;
+    }
+    return npuq_ref_round(t);
+}
+
+/* Stores sat(round(t)) as element i of an array of an output type. Elements of a QUINT4X2 array are stored in order,
+ * i = 0, 1, 2, ...: the first of a word clears the others. */
+static inline void npuq_ref_store(void *array, npuq_ref_dtype dtype, size_t i, float t)
+{
+    switch (dtype) {
+    case NPUQ_REF_INT8: ((int8_t *)array)[i] = (int8_t)npuq_ref_saturate(t, INT8_MIN, INT8_MAX); break;
+    case NPUQ_REF_UINT8: ((uint8_t *)array)[i] = (uint8_t)npuq_ref_saturate(t, 0, UINT8_MAX); break;
+    case NPUQ_REF_INT32: ((int32_t *)array)[i] = npuq_ref_saturate(t, INT32_MIN, INT32_MAX); break;
+    case NPUQ_REF_QUINT4X2: {
+        uint32_t *word = (uint32_t *)array + i / 8;
+        const uint32_t nibble = (uint32_t)npuq_ref_saturate(t, -8, 7) & 0xFu;
+        *word = (i % 8 == 0 ? 0 : *word) | nibble << (4 * (i % 8));
+        break;
+    }
+    case NPUQ_REF_FLOAT32:
+    case NPUQ_REF_FLOAT16:
+    case NPUQ_REF_BFLOAT16: break; /* input types only */
+    }
+}
+
+/* ---- quantize and group_quant ---------------------------------------------------------------------------------- */
+
+/* t = x / s + z, or x * s + z. An absent z is 0: adding +0 changes no integer that t can become. */
+static inline float npuq_ref_affine(float x, float s, float z, bool divide)
+{
+    const float scaled = divide ? npuq_ref_div(x, s) : npuq_ref_mul(x, s);
+    return npuq_ref_add(scaled, z);
+}
+
+/* ---- dynamic_quant_asymmetric ---------------------------------------------------------------------------------- */
+
+/* The range of the values seen so far. hi is +0 rather than -0, lo -0 rather than +0; one NaN makes both NaN. */
+typedef struct npuq_ref_range {
+    float hi;
+    float lo;
+} npuq_ref_range;
+
+static inline npuq_ref_range npuq_ref_range_empty(void)
+{
+    const npuq_ref_range range = {npuq_ref_from_bits(0xFF800000u), npuq_ref_from_bits(0x7F800000u)}; /* -Inf, +Inf */
+    return range;
+}
+
+static inline npuq_ref_range npuq_ref_range_with(npuq_ref_range range, float v)
+{
+    if (npuq_ref_is_nan(v) || npuq_ref_is_nan(range.hi)) {
+        range.hi = range.lo = npuq_ref_from_bits(0x7FC00000u);
+        return range;
+    }
+    if (v > range.hi || (v == range.hi && npuq_ref_to_bits(v) == 0)) {
+        range.hi = v;
+    }
+    if (v < range.lo || (v == range.lo && npuq_ref_to_bits(v) == 0x80000000u)) {
+        range.lo = v;
+    }
+    return range;
+}
+
+/* What a row, or a tensor, is quantised with: y = sat(round(v * back + offset)). */
+typedef struct npuq_ref_parameters {
+    float scale;
+    float offset; /* 0x7FC00000 when it is NaN */
+    float back;
+} npuq_ref_parameters;
+
+static inline npuq_ref_parameters npuq_ref_range_parameters(npuq_ref_range range, npuq_ref_dtype y_dtype)
+{
+    const float dmax = y_dtype == NPUQ_REF_QUINT4X2 ? 7.0f : 127.0f;
+    const float steps = y_dtype == NPUQ_REF_QUINT4X2 ? 15.0f : 255.0f;
+    const float least = 1e-12f;
+    const float d = npuq_ref_div(npuq_ref_sub(range.hi, range.lo), steps);
+    npuq_ref_parameters p;
+
+    p.scale = d > least ? d : least; /* false for NaN */
+    p.offset = npuq_ref_sub(dmax, npuq_ref_div(range.hi, p.scale));
+    if (npuq_ref_is_nan(p.offset)) { /* which NaN an operation makes depends on the machine */
+        p.offset = npuq_ref_from_bits(0x7FC00000u);
+    }
+    p.back = npuq_ref_div(1.0f, p.scale);
+    return p;
+}
+
+/* ---- trans_quant_param ----------------------------------------------------------------------------------------- */
+
+/* The 64-bit word for a scale, given as its binary32 bits, and an offset (0 when absent). */
+static inline uint64_t npuq_ref_pack(uint32_t scale, float offset, bool round_to_nearest)
+{
+    const uint32_t exponent = scale & 0x7F800000u;
+
+    if (round_to_nearest && exponent == 0) {
+        scale &= 0x80000000u; /* zeros and subnormals */
+    } else if (round_to_nearest && exponent != 0x7F800000u) {
+        scale += 0xFFFu + ((scale >> 13) & 1u); /* half to even at bit 13; the carry may reach the exponent */
+    }
+    scale &= 0xFFFFE000u;
+
+    const uint32_t nine_bits = (uint32_t)npuq_ref_saturate(offset, -256, 255) & 0x1FFu;
+    return (uint64_t)1 << 46 | (uint64_t)nine_bits << 37 | scale;
+}
+
+#endif

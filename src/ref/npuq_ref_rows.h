@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Scalar row kernels: the loops of the operators cut down to one contiguous row and binary32 parameters, as a vector
+ * implementation would have them. Inline, so that a caller with constant types gets a loop made for them.
+ */
+#ifndef NPUQ_REF_ROWS_H
+#define NPUQ_REF_ROWS_H
+
+#include "npuq_ref_element.h"
+
+/* y[i] = sat(round(x[i] / scale + offset)), or x[i] * scale + offset. Element i takes its parameters from
+ * scale[i * step] and offset[i * step]: step 0 for one pair, 1 for one each. */
+static inline void npuq_ref_affine_row(const void *x, npuq_ref_dtype x_dtype, const float *scale, const float *offset,
+                                       size_t step, bool divide, void *y, npuq_ref_dtype y_dtype, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float v = npuq_ref_load(x, x_dtype, i);
+        npuq_ref_store(y, y_dtype, i, npuq_ref_affine(v, scale[i * step], offset[i * step], divide));
+    }
+}
+
+/* The range of x[i], or of x[i] * smooth[i] when smooth is given, together with what is in range already. */
+static inline npuq_ref_range npuq_ref_range_row(const void *x, npuq_ref_dtype x_dtype, const float *smooth, size_t n,
+                                                npuq_ref_range range)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float v = npuq_ref_load(x, x_dtype, i);
+        range = npuq_ref_range_with(range, smooth ? npuq_ref_mul(v, smooth[i]) : v);
+    }
+    return range;
+}
+
+/* y[i] = sat(round((x[i] * smooth[i]) * back + offset)) */
+static inline void npuq_ref_smooth_affine_row(const void *x, npuq_ref_dtype x_dtype, const float *smooth, float back,
+                                              float offset, void *y, npuq_ref_dtype y_dtype, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float v = npuq_ref_mul(npuq_ref_load(x, x_dtype, i), smooth[i]);
+        npuq_ref_store(y, y_dtype, i, npuq_ref_affine(v, back, offset, false));
+    }
+}
+
+#endif
