@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which backend's kernels run. */
+#ifndef NPUQ_DISPATCH_H
+#define NPUQ_DISPATCH_H
+
+#include "row.h"
+
+/* The kernels of the active backend. */
+const npuq_row_kernels *npuq_kernels(void);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The floating-point state that the arithmetic needs: round to nearest-even, no flushing of subnormals, no traps, and
+ * on x87 full precision. Each task enters it on the thread it runs on and puts the caller's state back, sticky flags
+ * included.
+ */
+#ifndef NPUQ_FP_STATE_H
+#define NPUQ_FP_STATE_H
+
+#include <stdint.h>
+
+#if defined(__x86_64__) || defined(__i386__)
+
+typedef struct npuq_fp_state {
+    uint32_t mxcsr;
+    struct {
+        uint32_t words[7]; /* the x87 environment as fnstenv stores it */
+    } x87;
+} npuq_fp_state;
+
+/* SSE arithmetic obeys mxcsr, x87 arithmetic its own control word; a build uses one of them. */
+#if defined(__SSE2_MATH__) || defined(__x86_64__)
+
+static inline npuq_fp_state npuq_fp_enter(void)
+{
+    npuq_fp_state caller;
+    const uint32_t plain = 0x1F80; /* all masked, nearest, no FTZ, no DAZ, no flags */
+
+    __asm__ volatile("stmxcsr %0" : "=m"(caller.mxcsr) : : "memory");
+    if (caller.mxcsr != plain) {
+        __asm__ volatile("ldmxcsr %0" : : "m"(plain) : "memory");
+    }
+    return caller;
+}
+
+static inline void npuq_fp_leave(const npuq_fp_state *caller)
+{
+    __asm__ volatile("ldmxcsr %0" : : "m"(caller->mxcsr) : "memory");
+}
+
+#else
+
+static inline npuq_fp_state npuq_fp_enter(void)
+{
+    npuq_fp_state caller;
+
+    __asm__ volatile("fnstenv %0\n\tfninit" : "=m"(caller.x87) : : "memory"); /* nearest, 64-bit precision, masked */
+    return caller;
+}
+
+static inline void npuq_fp_leave(const npuq_fp_state *caller)
+{
+    __asm__ volatile("fldenv %0" : : "m"(caller->x87) : "memory");
+}
+
+#endif
+
+#elif defined(__aarch64__)
+
+typedef struct npuq_fp_state {
+    uint64_t control;
+    uint64_t flags;
+} npuq_fp_state;
+
+static inline npuq_fp_state npuq_fp_enter(void)
+{
+    npuq_fp_state caller;
+    const uint64_t plain = 0; /* nearest, no FZ, no traps, NaN payloads kept */
+
+    __asm__ volatile("mrs %0, fpcr\n\tmrs %1, fpsr" : "=r"(caller.control), "=r"(caller.flags) : : "memory");
+    if (caller.control != plain) {
+        __asm__ volatile("msr fpcr, %0" : : "r"(plain) : "memory");
+    }
+    return caller;
+}
+
+static inline void npuq_fp_leave(const npuq_fp_state *caller)
+{
+    if (caller->control != 0) {
+        __asm__ volatile("msr fpcr, %0" : : "r"(caller->control) : "memory");
+    }
+    __asm__ volatile("msr fpsr, %0" : : "r"(caller->flags) : "memory");
+}
+
+#else
+
+#include <fenv.h>
+
+typedef struct npuq_fp_state {
+    fenv_t environment;
+} npuq_fp_state;
+
+static inline npuq_fp_state npuq_fp_enter(void)
+{
+    npuq_fp_state caller;
+
+    (void)feholdexcept(&caller.environment);
+    (void)fesetround(FE_TONEAREST);
+    return caller;
+}
+
+static inline void npuq_fp_leave(const npuq_fp_state *caller)
+{
+    (void)fesetenv(&caller->environment);
+}
+
+#endif
+
+#endif

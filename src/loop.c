@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "loop.h"
+
+#include "view.h"
+
+#include <string.h>
+
+npuq_loop npuq_loop_over(const npuq_tensor *x, npuq_dtype y_dtype)
+{
+    npuq_loop loop = {.ndim = x->ndim, .pack = y_dtype == NPUQ_QUINT4X2 ? 8 : 1};
+
+    for (int d = 0; d < x->ndim; d++) {
+        loop.extents[d] = (size_t)x->shape[d];
+    }
+    return loop;
+}
+
+void npuq_loop_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor)
+{
+    const int64_t size = (int64_t)npuq_dtype_size(tensor->dtype);
+
+    loop->data[operand] = tensor->data;
+    for (int d = 0; d < tensor->ndim; d++) {
+        /* The stride of an extent of 1 may be anything, so let it be what joins the columns to the rows. */
+        const int64_t stride = tensor->shape[d] > 1 ? tensor->strides[d] : d == loop->ndim - 1;
+        loop->strides[d][operand] = (ptrdiff_t)(stride * size);
+    }
+}
+
+void npuq_loop_along(npuq_loop *loop, int operand, const npuq_tensor *tensor, int dimension, int64_t stride)
+{
+    loop->data[operand] = tensor->data;
+    if (dimension >= 0) {
+        loop->strides[dimension][operand] = (ptrdiff_t)(stride * (int64_t)npuq_dtype_size(tensor->dtype));
+    }
+}
+
+static ptrdiff_t distance(ptrdiff_t stride)
+{
+    return stride < 0 ? -stride : stride;
+}
+
+static void move_dimension(npuq_loop *loop, int to, int from)
+{
+    loop->extents[to] = loop->extents[from];
+    memcpy(loop->strides[to], loop->strides[from], sizeof loop->strides[to]);
+}
+
+/* Walks a dimension from its other end. */
+static void turn_round(npuq_loop *loop, int d)
+{
+    for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
+        if (loop->data[i]) {
+            loop->data[i] += (ptrdiff_t)(loop->extents[d] - 1) * loop->strides[d][i];
+        }
+        loop->strides[d][i] = -loop->strides[d][i];
+    }
+}
+
+/* Largest steps of y first, so that the columns lie close together. */
+static void order_dimensions(npuq_loop *loop)
+{
+    for (int i = 1; i < loop->ndim; i++) {
+        npuq_loop moving = {.extents = {loop->extents[i]}};
+        int at = i;
+
+        memcpy(moving.strides[0], loop->strides[i], sizeof moving.strides[0]);
+        while (at > 0 && distance(loop->strides[at - 1][NPUQ_LOOP_Y]) < distance(moving.strides[0][NPUQ_LOOP_Y])) {
+            move_dimension(loop, at, at - 1);
+            at--;
+        }
+        loop->extents[at] = moving.extents[0];
+        memcpy(loop->strides[at], moving.strides[0], sizeof moving.strides[0]);
+    }
+}
+
+/* Whether one step of dimension outer is as far as all of dimension inner, for every operand. */
+static bool can_join(const npuq_loop *loop, int outer, int inner)
+{
+    for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
+        const int pack = i == NPUQ_LOOP_Y && inner == loop->ndim - 1 ? loop->pack : 1;
+        if (loop->data[i] &&
+            loop->strides[outer][i] != loop->strides[inner][i] * (ptrdiff_t)(loop->extents[inner] / (size_t)pack)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void join_dimensions(npuq_loop *loop, bool into_columns)
+{
+    for (int outer = loop->ndim - 2; outer >= 0; outer--) {
+        const int inner = outer + 1;
+        if ((inner == loop->ndim - 1 && !into_columns) || !can_join(loop, outer, inner)) {
+            continue;
+        }
+        loop->extents[inner] *= loop->extents[outer];
+        for (int d = outer; d < loop->ndim - 1; d++) {
+            move_dimension(loop, d, d + 1);
+        }
+        loop->ndim--;
+    }
+}
+
+void npuq_loop_normalise(npuq_loop *loop, npuq_loop_freedom freedom)
+{
+    const bool any_order = freedom == NPUQ_LOOP_ANY_ORDER;
+    const bool fixed_columns = !any_order || loop->pack > 1;
+    const int free_dims = fixed_columns ? loop->ndim - 1 : loop->ndim;
+    int kept = 0;
+
+    for (int d = 0; d < loop->ndim; d++) {
+        if (loop->extents[d] > 1 || d >= free_dims) {
+            move_dimension(loop, kept++, d);
+        }
+    }
+    if (kept == 0) { /* a single element: any dimension will do */
+        kept = 1;
+    }
+    loop->ndim = kept;
+
+    if (any_order) {
+        const int columns = fixed_columns ? 1 : 0;
+
+        for (int d = 0; d < loop->ndim - columns; d++) {
+            if (loop->strides[d][NPUQ_LOOP_Y] < 0) {
+                turn_round(loop, d);
+            }
+        }
+        loop->ndim -= columns;
+        order_dimensions(loop);
+        loop->ndim += columns;
+    }
+    join_dimensions(loop, any_order);
+}
+
+size_t npuq_loop_rows(const npuq_loop *loop)
+{
+    size_t rows = 1;
+    for (int d = 0; d < loop->ndim - 1; d++) {
+        rows *= loop->extents[d];
+    }
+    return rows;
+}
+
+size_t npuq_loop_cols(const npuq_loop *loop)
+{
+    return loop->extents[loop->ndim - 1];
+}
+
+npuq_rect npuq_loop_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, size_t cols)
+{
+    const int last = loop->ndim - 1;
+    npuq_rect rect = {.rows = 1, .cols = cols};
+
+    memcpy(rect.data, loop->data, sizeof rect.data);
+    memcpy(rect.col_step, loop->strides[last], sizeof rect.col_step);
+    for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
+        if (rect.data[i]) {
+            rect.data[i] += (ptrdiff_t)(i == NPUQ_LOOP_Y ? col / (size_t)loop->pack : col) * rect.col_step[i];
+        }
+    }
+    for (int d = last - 1; d >= 0; d--) {
+        const size_t index = row % loop->extents[d];
+
+        row /= loop->extents[d];
+        for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
+            if (rect.data[i]) {
+                rect.data[i] += (ptrdiff_t)index * loop->strides[d][i];
+            }
+        }
+        if (d == last - 1) {
+            const size_t left = loop->extents[d] - index;
+            rect.rows = rows < left ? rows : left;
+            memcpy(rect.row_step, loop->strides[d], sizeof rect.row_step);
+        }
+    }
+    return rect;
+}
+
+static size_t divide_up(size_t a, size_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+npuq_units npuq_units_of(size_t rows, size_t cols, size_t elements)
+{
+    npuq_units units = {.rows = rows, .cols = cols, .unit_rows = 1, .unit_cols = cols};
+
+    if (cols > elements) {
+        units.unit_cols = divide_up(elements, 64) * 64;
+    } else if (cols > 0) {
+        units.unit_rows = elements / cols;
+    }
+    units.count = divide_up(rows, units.unit_rows) * (cols ? divide_up(cols, units.unit_cols) : 0);
+    return units;
+}
+
+npuq_unit npuq_unit_at(const npuq_units *units, size_t i)
+{
+    const size_t across = divide_up(units->cols, units->unit_cols);
+    npuq_unit unit = {.row = i / across * units->unit_rows, .col = i % across * units->unit_cols};
+
+    unit.rows = units->rows - unit.row < units->unit_rows ? units->rows - unit.row : units->unit_rows;
+    unit.cols = units->cols - unit.col < units->unit_cols ? units->cols - unit.col : units->unit_cols;
+    return unit;
+}
+
+void npuq_run(const npuq_executor *executor, size_t count, void (*task)(void *argument, size_t begin, size_t end),
+              void *argument)
+{
+    if (executor && count > 1) {
+        executor->parallel_for(executor->context, count, task, argument);
+    } else if (count > 0) {
+        task(argument, 0, count);
+    }
+}

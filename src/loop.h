@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The index space of an operator: its dimensions brought into a good order and joined where memory allows, walked as
+ * rectangles of rows and columns, split into units for the caller's threads. */
+#ifndef NPUQ_LOOP_H
+#define NPUQ_LOOP_H
+
+#include <npuquant/npuquant.h>
+
+enum { NPUQ_LOOP_OPERANDS = 4 };
+
+/* A pointer and a byte stride per dimension for each of up to four operands. Operand NPUQ_LOOP_Y is the output that
+ * gives the order. The last dimension is the columns, the others the rows. */
+enum { NPUQ_LOOP_X, NPUQ_LOOP_Y };
+typedef struct npuq_loop {
+    int ndim; /* at least 1 */
+    int pack; /* columns to one step of y: 8 for int4 words, else 1 */
+    size_t extents[NPUQ_MAX_NDIM];
+    char *data[NPUQ_LOOP_OPERANDS];
+    ptrdiff_t strides[NPUQ_MAX_NDIM][NPUQ_LOOP_OPERANDS];
+} npuq_loop;
+
+/* Over the first ndim dimensions of x, with no operand yet; pack is that of y. A scalar or nothing left to walk is one
+ * row of one column. */
+npuq_loop npuq_loop_over(const npuq_tensor *x, npuq_dtype y_dtype);
+
+/* Sets an operand from a view with the loop's dimensions; those that it lacks at the end do not move it. */
+void npuq_loop_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor);
+
+/* Sets an operand that moves along one dimension only, or (dimension < 0) along none. */
+void npuq_loop_along(npuq_loop *loop, int operand, const npuq_tensor *tensor, int dimension, int64_t stride);
+
+typedef enum npuq_loop_freedom {
+    NPUQ_LOOP_ANY_ORDER,    /* every element stands alone: dimensions may be swapped and turned round */
+    NPUQ_LOOP_KEEP_COLUMNS, /* the last dimension stays what it is; rows keep their order */
+} npuq_loop_freedom;
+
+/* Drops, orders and joins dimensions. No extent may be 0. */
+void npuq_loop_normalise(npuq_loop *loop, npuq_loop_freedom freedom);
+
+size_t npuq_loop_rows(const npuq_loop *loop);
+size_t npuq_loop_cols(const npuq_loop *loop);
+
+/* Rows at an even distance: for each operand a pointer, and byte steps to the next row and the next column. */
+typedef struct npuq_rect {
+    size_t rows;
+    size_t cols;
+    char *data[NPUQ_LOOP_OPERANDS];
+    ptrdiff_t row_step[NPUQ_LOOP_OPERANDS];
+    ptrdiff_t col_step[NPUQ_LOOP_OPERANDS]; /* that of y is from one pack of columns to the next */
+} npuq_rect;
+
+/* The rectangle that starts at this row and column (a multiple of pack), at most this large; fewer rows where the
+ * distance changes. */
+npuq_rect npuq_loop_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, size_t cols);
+
+/* Rows x columns cut into units of work. */
+typedef struct npuq_units {
+    size_t rows;
+    size_t cols;
+    size_t unit_rows;
+    size_t unit_cols;
+    size_t count;
+} npuq_units;
+
+typedef struct npuq_unit {
+    size_t row;
+    size_t rows;
+    size_t col;
+    size_t cols;
+} npuq_unit;
+
+/* Units of about this many elements, whole rows where they fit; columns start at multiples of 64. */
+npuq_units npuq_units_of(size_t rows, size_t cols, size_t elements);
+npuq_unit npuq_unit_at(const npuq_units *units, size_t i);
+
+/* Runs task over all of [0, count) on the executor, or here if there is none. */
+void npuq_run(const npuq_executor *executor, size_t count, void (*task)(void *argument, size_t begin, size_t end),
+              void *argument);
+
+#endif

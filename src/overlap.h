@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether strided views share memory: exact, by a search of bounded work. */
+#ifndef NPUQ_OVERLAP_H
+#define NPUQ_OVERLAP_H
+
+#include <npuquant/npuquant.h>
+
+typedef enum npuq_overlap {
+    NPUQ_OVERLAP_NONE,
+    NPUQ_OVERLAP_FOUND,
+    NPUQ_OVERLAP_UNKNOWN /* the search gave up; only layouts nobody uses come to that */
+} npuq_overlap;
+
+/* Addresses of the first and the last byte of a view. */
+typedef struct npuq_span {
+    uintptr_t first;
+    uintptr_t last;
+} npuq_span;
+
+/* Both take views that are not empty, whose span was found without overflow. */
+npuq_overlap npuq_overlaps_itself(const npuq_tensor *tensor);
+npuq_overlap npuq_overlaps(const npuq_tensor *a, const npuq_span *a_span, const npuq_tensor *b,
+                           const npuq_span *b_span);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fp_state.h"
+#include "tile.h"
+#include "view.h"
+
+#include <inttypes.h>
+
+static const char op[] = "quantize";
+
+enum { UNIT = 32768 };
+
+/* The dimension that scales go along. */
+static npuq_status find_axis(const npuq_tensor *x, const npuq_tensor *scales, int32_t axis, bool div_mode, int *found)
+{
+    const bool one_scale = scales->ndim == 1 && scales->shape[0] == 1;
+    const int32_t lowest = div_mode ? -x->ndim : -2;
+
+    if (div_mode && one_scale) {
+        *found = x->ndim - 1;
+        return NPUQ_OK;
+    }
+    if (axis < lowest || axis >= x->ndim) {
+        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is %" PRId32 "; expected %" PRId32 " to %" PRId32, axis, lowest,
+                         x->ndim - 1);
+    }
+    if (div_mode) {
+        *found = axis < 0 ? axis + x->ndim : axis;
+        return NPUQ_OK;
+    }
+    if (axis == -2 && x->ndim < 2) {
+        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is -2 and x has 1 dimension; expected x to have 2 or more");
+    }
+    *found = axis == -2 ? x->ndim - 2 : x->ndim - 1;
+    return NPUQ_OK;
+}
+
+static npuq_status check_scales(const npuq_tensor *x, const npuq_tensor *scales, int axis, bool div_mode)
+{
+    /* A 1-D x has 1-D scales in either form. */
+    const bool broadcast = !div_mode && scales->ndim == x->ndim && x->ndim > 1;
+
+    if (scales->ndim != 1 && !broadcast) {
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales", "has %" PRId32 " dimensions; expected 1%s", scales->ndim,
+                         div_mode ? "" : ", or as many as x");
+    }
+    for (int d = 0; d < scales->ndim; d++) {
+        const bool along = !broadcast || d == axis;
+        if (scales->shape[d] != 1 && !(along && scales->shape[d] == x->shape[axis])) {
+            if (!along) {
+                return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales",
+                                 "dimension %d is %" PRId64 "; expected 1, as the axis is %d", d, scales->shape[d],
+                                 axis);
+            }
+            return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales",
+                             "dimension %d is %" PRId64 "; expected 1 or %" PRId64 ", dimension %d of x", d,
+                             scales->shape[d], x->shape[axis], axis);
+        }
+    }
+    return NPUQ_OK;
+}
+
+static npuq_status check_zero_points(const npuq_tensor *scales, const npuq_tensor *zero_points, bool div_mode)
+{
+    if (!div_mode && zero_points->dtype != scales->dtype) {
+        return npuq_fail(NPUQ_ERROR_DTYPE, op, "zero_points", "dtype is %s; expected %s, the dtype of scales",
+                         npuq_dtype_name(zero_points->dtype), npuq_dtype_name(scales->dtype));
+    }
+    return npuq_check_shape(op, "zero_points", zero_points, scales->ndim, scales->shape, "the shape of scales");
+}
+
+typedef struct quantize_task {
+    npuq_kernel_choice choice;
+    npuq_loop loop;
+    npuq_units units;
+    npuq_dtype scales_dtype;
+    npuq_dtype zero_points_dtype;
+} quantize_task;
+
+enum { SCALES = 2, ZERO_POINTS = 3 };
+
+static void quantize_rect(const quantize_task *t, const npuq_rect *rect)
+{
+    npuq_params scale = {rect->data[SCALES], t->scales_dtype, rect->col_step[SCALES]};
+    npuq_params zero_point = {rect->data[ZERO_POINTS], t->zero_points_dtype, rect->col_step[ZERO_POINTS]};
+
+    if (scale.step != 0 || zero_point.step != 0) {
+        npuq_tile_affine_by_column(&t->choice, rect, scale, zero_point);
+    } else {
+        scale.step = rect->row_step[SCALES];
+        zero_point.step = rect->row_step[ZERO_POINTS];
+        npuq_tile_affine_by_row(&t->choice, rect, scale, zero_point);
+    }
+}
+
+static void quantize_units(void *argument, size_t begin, size_t end)
+{
+    const quantize_task *t = argument;
+    const npuq_fp_state caller = npuq_fp_enter();
+
+    for (size_t i = begin; i < end; i++) {
+        const npuq_unit unit = npuq_unit_at(&t->units, i);
+        npuq_rect rect;
+
+        for (size_t done = 0; done < unit.rows; done += rect.rows) {
+            rect = npuq_loop_rect(&t->loop, unit.row + done, unit.rows - done, unit.col, unit.cols);
+            quantize_rect(t, &rect);
+        }
+    }
+    npuq_fp_leave(&caller);
+}
+
+/* Scales move along the axis; one scale for all does not move. */
+static void add_parameter(npuq_loop *loop, int operand, const npuq_tensor *tensor, int axis)
+{
+    const int d = tensor->ndim == 1 ? 0 : axis;
+    npuq_loop_along(loop, operand, tensor, tensor->shape[d] > 1 ? axis : -1, tensor->strides[d]);
+}
+
+npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
+                          bool div_mode, const npuq_tensor *y, const npuq_executor *executor)
+{
+    const npuq_argument arguments[] = {
+        {"x", x, NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_INPUT},
+        {"scales", scales, NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_INPUT},
+        {"zero_points", zero_points,
+         NPUQ_TAKES_FLOATS | (div_mode ? NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32 : 0u), 1, NPUQ_MAX_NDIM,
+         NPUQ_OPTIONAL_INPUT},
+        {"y", y,
+         div_mode ? NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32 : NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2, 1,
+         NPUQ_MAX_NDIM, NPUQ_OUTPUT},
+    };
+    const size_t count = sizeof arguments / sizeof arguments[0];
+    npuq_status status;
+    int along = 0;
+
+    if ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
+        (status = find_axis(x, scales, axis, div_mode, &along)) != NPUQ_OK ||
+        (status = check_scales(x, scales, along, div_mode)) != NPUQ_OK ||
+        (zero_points && (status = check_zero_points(scales, zero_points, div_mode)) != NPUQ_OK) ||
+        (status = npuq_check_output_shape(op, x, y)) != NPUQ_OK ||
+        (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
+        (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK) {
+        return status;
+    }
+    if (npuq_element_count(x) == 0) {
+        return NPUQ_OK;
+    }
+
+    quantize_task t = {
+        .choice = npuq_choose_kernels(x->dtype, y->dtype, div_mode ? NPUQ_DIV : NPUQ_MUL),
+        .loop = npuq_loop_over(x, y->dtype),
+        .scales_dtype = scales->dtype,
+        .zero_points_dtype = zero_points ? zero_points->dtype : NPUQ_FLOAT32,
+    };
+    npuq_loop_operand(&t.loop, NPUQ_LOOP_X, x);
+    npuq_loop_operand(&t.loop, NPUQ_LOOP_Y, y);
+    add_parameter(&t.loop, SCALES, scales, along);
+    if (zero_points) {
+        add_parameter(&t.loop, ZERO_POINTS, zero_points, along);
+    }
+    npuq_loop_normalise(&t.loop, NPUQ_LOOP_ANY_ORDER);
+    t.units = npuq_units_of(npuq_loop_rows(&t.loop), npuq_loop_cols(&t.loop), UNIT);
+    npuq_run(executor, t.units.count, quantize_units, &t);
+    return NPUQ_OK;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The contract between the operators and the kernels: everything that depends on an instruction set is behind the one
+ * table npuq_row_kernels. Kernels know contiguous rows, binary32 parameters and lengths; no tensors.
+ */
+#ifndef NPUQ_ROW_H
+#define NPUQ_ROW_H
+
+#include <npuquant/npuquant.h>
+
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "npuquant defines every bit of its results, NaN and infinities included: build it without -ffast-math"
+#endif
+
+/* Types of x and y, as the table is indexed. */
+typedef enum npuq_x_type { NPUQ_X_F32, NPUQ_X_F16, NPUQ_X_BF16, NPUQ_X_TYPES } npuq_x_type;
+typedef enum npuq_y_type { NPUQ_Y_I8, NPUQ_Y_U8, NPUQ_Y_I32, NPUQ_Y_I4, NPUQ_Y_TYPES } npuq_y_type;
+typedef enum npuq_affine_op { NPUQ_MUL, NPUQ_DIV, NPUQ_AFFINE_OPS } npuq_affine_op;
+
+/* Rows of n elements, each contiguous; steps are bytes from one row to the next. For int4, n is a multiple of 8.
+ * Data is aligned to its element, no more. */
+typedef struct npuq_block {
+    const void *x;
+    void *y;
+    ptrdiff_t x_step;
+    ptrdiff_t y_step;
+    size_t rows;
+    size_t n;
+} npuq_block;
+
+/* y = sat(round(x * scale + offset)), or x / scale + offset; row r takes scale[r * step] and offset[r * step]. */
+typedef void npuq_affine_uniform_fn(const npuq_block *block, const float *scale, const float *offset, size_t step);
+
+/* The same; element i of every row takes scale[i] and offset[i]. */
+typedef void npuq_affine_vector_fn(const npuq_block *block, const float *scale, const float *offset);
+
+/* Widens hi[r] and lo[r] by the elements of row r, each times smooth[i] if smooth is not null. They start as -Inf and
+ * +Inf; a NaN makes both the NaN 0x7FC00000 for good; +0 is above -0. */
+typedef void npuq_range_fn(const npuq_block *block, const float *smooth, float *hi, float *lo);
+
+/* y = sat(round((x * smooth[i]) * back + offset)); row r takes back[r * step] and offset[r * step]. */
+typedef void npuq_smooth_affine_fn(const npuq_block *block, const float *smooth, const float *back, const float *offset,
+                                   size_t step);
+
+/* The words of trans_quant_param; scale is given as its bits. */
+typedef void npuq_pack_fn(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode);
+
+typedef struct npuq_row_kernels {
+    npuq_affine_uniform_fn *affine_uniform[NPUQ_Y_TYPES][NPUQ_X_TYPES][NPUQ_AFFINE_OPS];
+    npuq_affine_vector_fn *affine_vector[NPUQ_Y_TYPES][NPUQ_X_TYPES][NPUQ_AFFINE_OPS];
+    npuq_range_fn *range[NPUQ_X_TYPES];
+    npuq_smooth_affine_fn *smooth_affine[NPUQ_Y_TYPES][NPUQ_X_TYPES]; /* int8 and int4 only */
+    npuq_pack_fn *pack;
+} npuq_row_kernels;
+
+extern const npuq_row_kernels npuq_rows_ref;
+
+#endif

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tile.h"
+
+#include "dispatch.h"
+
+#include <string.h>
+
+/* Parameters are converted this many at a time. */
+enum { PARAMS = 1024 };
+
+/* Elements that a staging buffer holds; a multiple of 8. */
+enum { STAGED = 2048 };
+
+static const size_t x_sizes[NPUQ_X_TYPES] = {[NPUQ_X_F32] = 4, [NPUQ_X_F16] = 2, [NPUQ_X_BF16] = 2};
+
+/* y comes in steps: of one element, or of eight for int4. */
+static const struct {
+    size_t size;
+    size_t pack;
+} y_steps[NPUQ_Y_TYPES] = {[NPUQ_Y_I8] = {1, 1}, [NPUQ_Y_U8] = {1, 1}, [NPUQ_Y_I32] = {4, 1}, [NPUQ_Y_I4] = {4, 8}};
+
+npuq_kernel_choice npuq_choose_kernels(npuq_dtype x, npuq_dtype y, npuq_affine_op op)
+{
+    npuq_kernel_choice choice = {.kernels = npuq_kernels(), .op = op};
+
+    choice.x = x == NPUQ_FLOAT32 ? NPUQ_X_F32 : x == NPUQ_FLOAT16 ? NPUQ_X_F16 : NPUQ_X_BF16;
+    choice.y = y == NPUQ_INT8 ? NPUQ_Y_I8 : y == NPUQ_UINT8 ? NPUQ_Y_U8 : y == NPUQ_INT32 ? NPUQ_Y_I32 : NPUQ_Y_I4;
+    return choice;
+}
+
+/* ---- staging: strided columns to contiguous ones and back ------------------------------------------------------- */
+
+static void copy_strided(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step, size_t size, size_t n)
+{
+#define COPY(SIZE)                                                                                                     \
+    for (size_t i = 0; i < n; i++) {                                                                                   \
+        memcpy(to + (ptrdiff_t)i * to_step, from + (ptrdiff_t)i * from_step, SIZE);                                    \
+    }                                                                                                                  \
+    break
+
+    switch (size) {
+    case 1: COPY(1);
+    case 2: COPY(2);
+    default: COPY(4);
+    }
+#undef COPY
+}
+
+typedef struct strided {
+    char *data;
+    ptrdiff_t row_step;
+    ptrdiff_t col_step;
+} strided;
+
+/* The inner loop runs along whichever of from's two directions is the closer one. */
+static void copy_rect(strided to, strided from, size_t size, size_t rows, size_t cols)
+{
+    const bool by_column = from.row_step > 0 && from.row_step < from.col_step;
+    const size_t outer = by_column ? cols : rows;
+
+    for (size_t i = 0; i < outer; i++) {
+        if (by_column) {
+            copy_strided(to.data + (ptrdiff_t)i * to.col_step, to.row_step, from.data + (ptrdiff_t)i * from.col_step,
+                         from.row_step, size, rows);
+        } else {
+            copy_strided(to.data + (ptrdiff_t)i * to.row_step, to.col_step, from.data + (ptrdiff_t)i * from.row_step,
+                         from.col_step, size, cols);
+        }
+    }
+}
+
+/* What is done with each block of contiguous rows; first_row counts from the rectangle's first. */
+typedef void block_fn(const void *call, const npuq_block *block, size_t first_row);
+
+static bool contiguous(ptrdiff_t step, size_t size, size_t count)
+{
+    return step == (ptrdiff_t)size || count == 1;
+}
+
+static bool x_is_contiguous(const npuq_kernel_choice *choice, const npuq_rect *rect)
+{
+    return contiguous(rect->col_step[NPUQ_LOOP_X], x_sizes[choice->x], rect->cols);
+}
+
+static bool y_is_contiguous(const npuq_kernel_choice *choice, const npuq_rect *rect)
+{
+    return contiguous(rect->col_step[NPUQ_LOOP_Y], y_steps[choice->y].size, rect->cols / y_steps[choice->y].pack);
+}
+
+/* A rectangle of at most STAGED columns, as many rows at a time as the buffers hold. writes_y: the block function has
+ * results to scatter. */
+static void run_staged(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y, block_fn *fn,
+                       const void *call)
+{
+    _Alignas(64) char x_buffer[STAGED * 4];
+    _Alignas(64) char y_buffer[STAGED * 4];
+    const bool stage_x = !x_is_contiguous(choice, rect);
+    const bool stage_y = writes_y && !y_is_contiguous(choice, rect);
+    const size_t x_size = x_sizes[choice->x];
+    const size_t y_size = y_steps[choice->y].size;
+    const size_t y_cols = rect->cols / y_steps[choice->y].pack;
+    const strided staged_x = {x_buffer, (ptrdiff_t)(rect->cols * x_size), (ptrdiff_t)x_size};
+    const strided staged_y = {y_buffer, (ptrdiff_t)(y_cols * y_size), (ptrdiff_t)y_size};
+    const size_t most = STAGED / rect->cols;
+
+    for (size_t row = 0; row < rect->rows; row += most) {
+        const size_t rows = rect->rows - row < most ? rect->rows - row : most;
+        strided x = {rect->data[NPUQ_LOOP_X] + (ptrdiff_t)row * rect->row_step[NPUQ_LOOP_X],
+                     rect->row_step[NPUQ_LOOP_X], rect->col_step[NPUQ_LOOP_X]};
+        strided y = {NULL, 0, 0};
+
+        if (writes_y) {
+            y = (strided){rect->data[NPUQ_LOOP_Y] + (ptrdiff_t)row * rect->row_step[NPUQ_LOOP_Y],
+                          rect->row_step[NPUQ_LOOP_Y], rect->col_step[NPUQ_LOOP_Y]};
+        }
+        if (stage_x) {
+            copy_rect(staged_x, x, x_size, rows, rect->cols);
+            x = staged_x;
+        }
+        const strided target = stage_y ? staged_y : y;
+        const npuq_block block = {x.data, target.data, x.row_step, target.row_step, rows, rect->cols};
+        fn(call, &block, row);
+        if (stage_y) {
+            copy_rect(y, staged_y, y_size, rows, y_cols);
+        }
+    }
+}
+
+static void run_blocks(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y, block_fn *fn,
+                       const void *call)
+{
+    if (x_is_contiguous(choice, rect) && (!writes_y || y_is_contiguous(choice, rect))) {
+        const npuq_block block = {rect->data[NPUQ_LOOP_X],
+                                  writes_y ? rect->data[NPUQ_LOOP_Y] : NULL,
+                                  rect->row_step[NPUQ_LOOP_X],
+                                  writes_y ? rect->row_step[NPUQ_LOOP_Y] : 0,
+                                  rect->rows,
+                                  rect->cols};
+        fn(call, &block, 0);
+    } else {
+        run_staged(choice, rect, writes_y, fn, call);
+    }
+}
+
+/* The part of a rectangle from column col on, at most most columns; both multiples of 8. */
+static npuq_rect columns_of(const npuq_kernel_choice *choice, const npuq_rect *rect, size_t col, size_t most)
+{
+    npuq_rect part = *rect;
+
+    part.cols = rect->cols - col < most ? rect->cols - col : most;
+    part.data[NPUQ_LOOP_X] += (ptrdiff_t)col * rect->col_step[NPUQ_LOOP_X];
+    if (part.data[NPUQ_LOOP_Y]) {
+        part.data[NPUQ_LOOP_Y] += (ptrdiff_t)(col / y_steps[choice->y].pack) * rect->col_step[NPUQ_LOOP_Y];
+    }
+    return part;
+}
+
+/* How many columns to take at a time when nothing else limits them. Where x lies across, few columns of many rows use
+ * whole cache lines. */
+static size_t columns_at_a_time(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y)
+{
+    const ptrdiff_t row_step = rect->row_step[NPUQ_LOOP_X];
+
+    if (x_is_contiguous(choice, rect) && (!writes_y || y_is_contiguous(choice, rect))) {
+        return rect->cols;
+    }
+    return row_step > 0 && row_step < rect->col_step[NPUQ_LOOP_X] ? 64 : STAGED;
+}
+
+/* ---- the kernels ------------------------------------------------------------------------------------------------ */
+
+typedef struct affine_call {
+    npuq_affine_uniform_fn *uniform;
+    npuq_affine_vector_fn *vector;
+    const float *scale;
+    const float *offset;
+    size_t step;
+} affine_call;
+
+static void affine_uniform_block(const void *argument, const npuq_block *block, size_t first_row)
+{
+    const affine_call *call = argument;
+    call->uniform(block, call->scale + first_row * call->step, call->offset + first_row * call->step, call->step);
+}
+
+static void affine_vector_block(const void *argument, const npuq_block *block, size_t first_row)
+{
+    const affine_call *call = argument;
+    (void)first_row;
+    call->vector(block, call->scale, call->offset);
+}
+
+static void affine_uniform(const npuq_kernel_choice *choice, const npuq_rect *rect, const float *scale,
+                           const float *offset, size_t step)
+{
+    const affine_call call = {.uniform = choice->kernels->affine_uniform[choice->y][choice->x][choice->op],
+                              .scale = scale,
+                              .offset = offset,
+                              .step = step};
+    const size_t most = columns_at_a_time(choice, rect, true);
+
+    for (size_t col = 0; col < rect->cols; col += most) {
+        const npuq_rect part = columns_of(choice, rect, col, most);
+        run_blocks(choice, &part, true, affine_uniform_block, &call);
+    }
+}
+
+void npuq_tile_affine_by_row(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params scale,
+                             npuq_params offset)
+{
+    float scales[PARAMS];
+    float offsets[PARAMS];
+    npuq_rect part = *rect;
+
+    if (rect->rows == 1 || (scale.step == 0 && (offset.step == 0 || !offset.data))) {
+        affine_uniform(choice, rect, npuq_params_f32(&scale, 1, scales), npuq_params_f32(&offset, 1, offsets), 0);
+        return;
+    }
+    for (size_t row = 0; row < rect->rows; row += PARAMS) {
+        part.rows = rect->rows - row < PARAMS ? rect->rows - row : PARAMS;
+        affine_uniform(choice, &part, npuq_params_f32(&scale, part.rows, scales),
+                       npuq_params_f32(&offset, part.rows, offsets), 1);
+        part.data[NPUQ_LOOP_X] += PARAMS * rect->row_step[NPUQ_LOOP_X];
+        part.data[NPUQ_LOOP_Y] += PARAMS * rect->row_step[NPUQ_LOOP_Y];
+        scale = npuq_params_from(scale, PARAMS);
+        offset = npuq_params_from(offset, PARAMS);
+    }
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params scale,
+                                npuq_params offset)
+{
+    float scales[PARAMS];
+    float offsets[PARAMS];
+    affine_call call = {.vector = choice->kernels->affine_vector[choice->y][choice->x][choice->op]};
+    size_t most = columns_at_a_time(choice, rect, true);
+
+    if (!npuq_params_ready(&scale) || !npuq_params_ready(&offset)) {
+        most = smaller(most, PARAMS);
+    }
+    for (size_t col = 0; col < rect->cols; col += most) {
+        const npuq_rect part = columns_of(choice, rect, col, most);
+
+        call.scale = npuq_params_f32(&scale, part.cols, scales);
+        call.offset = npuq_params_f32(&offset, part.cols, offsets);
+        run_blocks(choice, &part, true, affine_vector_block, &call);
+        scale = npuq_params_from(scale, most);
+        offset = npuq_params_from(offset, most);
+    }
+}
+
+typedef struct dynamic_call {
+    npuq_range_fn *range;
+    npuq_smooth_affine_fn *smooth_affine;
+    const float *smooth;
+    float *hi;
+    float *lo;
+    const float *back;
+    const float *offset;
+    size_t step;
+} dynamic_call;
+
+static void range_block(const void *argument, const npuq_block *block, size_t first_row)
+{
+    const dynamic_call *call = argument;
+    call->range(block, call->smooth, call->hi + first_row, call->lo + first_row);
+}
+
+static void smooth_affine_block(const void *argument, const npuq_block *block, size_t first_row)
+{
+    const dynamic_call *call = argument;
+    call->smooth_affine(block, call->smooth, call->back + first_row * call->step, call->offset + first_row * call->step,
+                        call->step);
+}
+
+/* Column by column of parameters; smooth may be absent for the range. */
+static void run_dynamic(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params smooth, bool writes_y,
+                        block_fn *fn, dynamic_call *call)
+{
+    float smooths[PARAMS];
+    size_t most = columns_at_a_time(choice, rect, writes_y);
+
+    if (smooth.data && !npuq_params_ready(&smooth)) {
+        most = smaller(most, PARAMS);
+    }
+    for (size_t col = 0; col < rect->cols; col += most) {
+        const npuq_rect part = columns_of(choice, rect, col, most);
+
+        call->smooth = smooth.data ? npuq_params_f32(&smooth, part.cols, smooths) : NULL;
+        run_blocks(choice, &part, writes_y, fn, call);
+        smooth = npuq_params_from(smooth, most);
+    }
+}
+
+void npuq_tile_range(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params smooth, float *hi, float *lo)
+{
+    dynamic_call call = {.range = choice->kernels->range[choice->x], .hi = hi, .lo = lo};
+    run_dynamic(choice, rect, smooth, false, range_block, &call);
+}
+
+void npuq_tile_requantise(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params smooth,
+                          const float *back, const float *offset, size_t step)
+{
+    if (!smooth.data) {
+        affine_uniform(choice, rect, back, offset, step);
+        return;
+    }
+    dynamic_call call = {.smooth_affine = choice->kernels->smooth_affine[choice->y][choice->x],
+                         .back = back,
+                         .offset = offset,
+                         .step = step};
+    run_dynamic(choice, rect, smooth, true, smooth_affine_block, &call);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From a rectangle of strided elements to the row kernels: parameters are converted in runs that fit the cache, and
+ * columns that are not contiguous go through a small buffer on the stack. */
+#ifndef NPUQ_TILE_H
+#define NPUQ_TILE_H
+
+#include "loop.h"
+#include "params.h"
+#include "row.h"
+
+/* What a call quantises from and to, and with which kernels. */
+typedef struct npuq_kernel_choice {
+    const npuq_row_kernels *kernels;
+    npuq_x_type x;
+    npuq_y_type y;
+    npuq_affine_op op;
+} npuq_kernel_choice;
+
+npuq_kernel_choice npuq_choose_kernels(npuq_dtype x, npuq_dtype y, npuq_affine_op op);
+
+/* Row r takes parameter r. */
+void npuq_tile_affine_by_row(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params scale,
+                             npuq_params offset);
+
+/* Column c takes parameter c. */
+void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params scale,
+                                npuq_params offset);
+
+/* hi[r], lo[r]: widened by the values of row r, times smooth by column unless it is absent. */
+void npuq_tile_range(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params smooth, float *hi, float *lo);
+
+/* y = sat(round((x * smooth) * back[r * step] + offset[r * step])), smooth by column, unless it is absent. */
+void npuq_tile_requantise(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params smooth,
+                          const float *back, const float *offset, size_t step);
+
+#endif

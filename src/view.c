@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "view.h"
+
+#include "overlap.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct dtype_info {
+    npuq_dtype dtype;
+    unsigned set;
+    unsigned size;
+    const char *name;
+} dtype_info;
+
+static const dtype_info dtypes[] = {
+    {NPUQ_FLOAT32, NPUQ_TAKES_FLOAT32, 4, "FLOAT32"},    {NPUQ_FLOAT16, NPUQ_TAKES_FLOAT16, 2, "FLOAT16"},
+    {NPUQ_BFLOAT16, NPUQ_TAKES_BFLOAT16, 2, "BFLOAT16"}, {NPUQ_INT8, NPUQ_TAKES_INT8, 1, "INT8"},
+    {NPUQ_UINT8, NPUQ_TAKES_UINT8, 1, "UINT8"},          {NPUQ_INT32, NPUQ_TAKES_INT32, 4, "INT32"},
+    {NPUQ_INT64, NPUQ_TAKES_INT64, 8, "INT64"},          {NPUQ_UINT64, NPUQ_TAKES_UINT64, 8, "UINT64"},
+    {NPUQ_QUINT4X2, NPUQ_TAKES_QUINT4X2, 4, "QUINT4X2"},
+};
+
+enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
+
+static const dtype_info *find_dtype(npuq_dtype dtype)
+{
+    for (size_t i = 0; i < DTYPES; i++) {
+        if (dtypes[i].dtype == dtype) {
+            return &dtypes[i];
+        }
+    }
+    return NULL;
+}
+
+const char *npuq_dtype_name(npuq_dtype dtype)
+{
+    const dtype_info *info = find_dtype(dtype);
+    return info ? info->name : "unknown";
+}
+
+size_t npuq_dtype_size(npuq_dtype dtype)
+{
+    const dtype_info *info = find_dtype(dtype);
+    return info ? info->size : 0;
+}
+
+npuq_tensor npuq_tensor_contiguous(void *data, npuq_dtype dtype, int32_t ndim, const int64_t *shape)
+{
+    npuq_tensor tensor = {.data = data, .dtype = dtype, .ndim = ndim};
+    int64_t stride = 1;
+
+    if (ndim < 0 || ndim > NPUQ_MAX_NDIM) {
+        return tensor;
+    }
+    for (int d = ndim - 1; d >= 0; d--) {
+        tensor.shape[d] = shape[d];
+        tensor.strides[d] = stride;
+        /* Extents that overflow are refused by the operators; here they only must not be undefined. */
+        stride = (int64_t)((uint64_t)stride * (uint64_t)shape[d]);
+    }
+    return tensor;
+}
+
+int64_t npuq_element_count(const npuq_tensor *tensor)
+{
+    int64_t count = 1;
+    for (int d = 0; d < tensor->ndim; d++) {
+        count *= tensor->shape[d];
+    }
+    return count;
+}
+
+static bool is_empty(const npuq_tensor *tensor)
+{
+    for (int d = 0; d < tensor->ndim; d++) {
+        if (tensor->shape[d] == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- one argument by itself ------------------------------------------------------------------------------------ */
+
+static npuq_status fail_dtype(const char *op, const npuq_argument *a)
+{
+    char expected[96] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < DTYPES; i++) {
+        if (a->dtypes & dtypes[i].set) {
+            const bool last = (a->dtypes >> 1) < dtypes[i].set;
+            const int n = snprintf(expected + used, sizeof expected - used, "%s%s",
+                                   used == 0 ? "" : (last ? " or " : ", "), dtypes[i].name);
+            used += (size_t)n;
+        }
+    }
+    if (!find_dtype(a->tensor->dtype)) {
+        return npuq_fail(NPUQ_ERROR_DTYPE, op, a->name, "dtype is unknown (%d); expected %s", (int)a->tensor->dtype,
+                         expected);
+    }
+    return npuq_fail(NPUQ_ERROR_DTYPE, op, a->name, "dtype is %s; expected %s", npuq_dtype_name(a->tensor->dtype),
+                     expected);
+}
+
+static npuq_status fail_rank(const char *op, const npuq_argument *a)
+{
+    if (a->min_ndim == a->max_ndim) {
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %" PRId32 " dimensions; expected %d", a->tensor->ndim,
+                         a->min_ndim);
+    }
+    return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %" PRId32 " dimensions; expected %d to %d", a->tensor->ndim,
+                     a->min_ndim, a->max_ndim);
+}
+
+npuq_status npuq_check_arguments(const char *op, const npuq_argument *arguments, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const npuq_argument *a = &arguments[i];
+        const dtype_info *info;
+
+        if (!a->tensor) {
+            if (a->role == NPUQ_OPTIONAL_INPUT) {
+                continue;
+            }
+            return npuq_fail(NPUQ_ERROR_NULL, op, a->name, "is null; expected a tensor");
+        }
+        info = find_dtype(a->tensor->dtype);
+        if (!info || !(info->set & a->dtypes)) {
+            return fail_dtype(op, a);
+        }
+        if (a->tensor->ndim < a->min_ndim || a->tensor->ndim > a->max_ndim) {
+            return fail_rank(op, a);
+        }
+        for (int d = 0; d < a->tensor->ndim; d++) {
+            if (a->tensor->shape[d] < 0) {
+                return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "dimension %d is %" PRId64 "; expected 0 or more", d,
+                                 a->tensor->shape[d]);
+            }
+        }
+    }
+    return NPUQ_OK;
+}
+
+npuq_status npuq_check_shape(const char *op, const char *name, const npuq_tensor *tensor, int ndim,
+                             const int64_t *shape, const char *rule)
+{
+    if (tensor->ndim != ndim) {
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, name, "has %" PRId32 " dimensions; expected %d (%s)", tensor->ndim, ndim,
+                         rule);
+    }
+    for (int d = 0; d < ndim; d++) {
+        if (tensor->shape[d] != shape[d]) {
+            return npuq_fail(NPUQ_ERROR_SHAPE, op, name, "dimension %d is %" PRId64 "; expected %" PRId64 " (%s)", d,
+                             tensor->shape[d], shape[d], rule);
+        }
+    }
+    return NPUQ_OK;
+}
+
+npuq_status npuq_check_output_shape(const char *op, const npuq_tensor *x, const npuq_tensor *y)
+{
+    int64_t shape[NPUQ_MAX_NDIM];
+    const int last = x->ndim - 1;
+
+    memcpy(shape, x->shape, sizeof shape);
+    if (y->dtype != NPUQ_QUINT4X2) {
+        return npuq_check_shape(op, "y", y, x->ndim, shape, "the shape of x");
+    }
+    if (shape[last] % 8 != 0) {
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, "x",
+                         "last dimension is %" PRId64 "; expected a multiple of 8, as y is QUINT4X2", shape[last]);
+    }
+    shape[last] /= 8;
+    return npuq_check_shape(op, "y", y, x->ndim, shape, "the shape of x, eight elements to a word");
+}
+
+npuq_status npuq_check_executor(const char *op, const npuq_executor *executor)
+{
+    if (executor && !executor->parallel_for) {
+        return npuq_fail(NPUQ_ERROR_NULL, op, "executor", "parallel_for is null; expected a function");
+    }
+    return NPUQ_OK;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------- */
+
+/* The bytes that the elements lie in. False if there are more than can be counted or addressed. */
+static bool find_span(const npuq_tensor *tensor, npuq_span *span)
+{
+    const int64_t size = (int64_t)npuq_dtype_size(tensor->dtype);
+    const uintptr_t base = (uintptr_t)tensor->data;
+    int64_t count = 1;
+    int64_t below = 0; /* bytes before base */
+    int64_t above = size - 1;
+
+    for (int d = 0; d < tensor->ndim; d++) {
+        int64_t reach;
+
+        if (__builtin_mul_overflow(count, tensor->shape[d], &count)) {
+            return false;
+        }
+        if (tensor->shape[d] <= 1) {
+            continue;
+        }
+        if (__builtin_mul_overflow(tensor->strides[d], size, &reach) ||
+            __builtin_mul_overflow(reach, tensor->shape[d] - 1, &reach) ||
+            (reach < 0 ? __builtin_sub_overflow(below, reach, &below) : __builtin_add_overflow(above, reach, &above))) {
+            return false;
+        }
+    }
+    /* No object is larger than PTRDIFF_MAX, and none wraps around the address space. */
+    if (below > PTRDIFF_MAX - above || (uintptr_t)below > base || (uintptr_t)above > UINTPTR_MAX - base) {
+        return false;
+    }
+    span->first = base - (uintptr_t)below;
+    span->last = base + (uintptr_t)above;
+    return true;
+}
+
+static npuq_status check_memory(const char *op, const npuq_argument *a, npuq_span *span)
+{
+    const size_t size = npuq_dtype_size(a->tensor->dtype);
+
+    if (!a->tensor->data) {
+        return npuq_fail(NPUQ_ERROR_NULL, op, a->name, "data is null; expected memory for its elements");
+    }
+    if ((uintptr_t)a->tensor->data % size != 0) {
+        return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,
+                         "data is misaligned: its address is %u beyond a multiple of %u; expected a multiple",
+                         (unsigned)((uintptr_t)a->tensor->data % size), (unsigned)size);
+    }
+    if (!find_span(a->tensor, span)) {
+        return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,
+                         "extents and strides overflow; expected every element within the address space");
+    }
+    if (a->role == NPUQ_OUTPUT) {
+        switch (npuq_overlaps_itself(a->tensor)) {
+        case NPUQ_OVERLAP_NONE: break;
+        case NPUQ_OVERLAP_FOUND:
+            return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,
+                             "overlaps itself: two indices share an element; expected distinct elements");
+        case NPUQ_OVERLAP_UNKNOWN:
+            return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,
+                             "may overlap itself: strides too irregular to tell; expected distinct elements");
+        }
+    }
+    return NPUQ_OK;
+}
+
+static npuq_status check_disjoint(const char *op, const npuq_argument *out, const npuq_span *out_span,
+                                  const npuq_argument *other, const npuq_span *other_span)
+{
+    switch (npuq_overlaps(out->tensor, out_span, other->tensor, other_span)) {
+    case NPUQ_OVERLAP_NONE: return NPUQ_OK;
+    case NPUQ_OVERLAP_FOUND:
+        return npuq_fail(NPUQ_ERROR_LAYOUT, op, out->name, "overlaps %s; expected memory of its own", other->name);
+    case NPUQ_OVERLAP_UNKNOWN: break;
+    }
+    return npuq_fail(NPUQ_ERROR_LAYOUT, op, out->name,
+                     "may overlap %s: strides too irregular to tell; expected memory of its own", other->name);
+}
+
+npuq_status npuq_check_layouts(const char *op, const npuq_argument *arguments, size_t count)
+{
+    enum { MOST = 8 };
+    npuq_span spans[MOST];
+    bool used[MOST];
+
+    for (size_t i = 0; i < count; i++) {
+        used[i] = arguments[i].tensor && !is_empty(arguments[i].tensor);
+        if (used[i]) {
+            const npuq_status status = check_memory(op, &arguments[i], &spans[i]);
+            if (status != NPUQ_OK) {
+                return status;
+            }
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; used[i] && arguments[i].role == NPUQ_OUTPUT && j < count; j++) {
+            const bool pair_seen = arguments[j].role == NPUQ_OUTPUT && j >= i;
+            if (used[j] && !pair_seen) {
+                const npuq_status status = check_disjoint(op, &arguments[i], &spans[i], &arguments[j], &spans[j]);
+                if (status != NPUQ_OK) {
+                    return status;
+                }
+            }
+        }
+    }
+    return NPUQ_OK;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tensors as arguments: what all operators check of them, in one place. Knows no arithmetic. */
+#ifndef NPUQ_VIEW_H
+#define NPUQ_VIEW_H
+
+#include "status.h"
+
+/* Sets of dtypes, as an argument declares what it takes. */
+enum {
+    NPUQ_TAKES_FLOAT32 = 1 << 0,
+    NPUQ_TAKES_FLOAT16 = 1 << 1,
+    NPUQ_TAKES_BFLOAT16 = 1 << 2,
+    NPUQ_TAKES_INT8 = 1 << 3,
+    NPUQ_TAKES_UINT8 = 1 << 4,
+    NPUQ_TAKES_INT32 = 1 << 5,
+    NPUQ_TAKES_INT64 = 1 << 6,
+    NPUQ_TAKES_UINT64 = 1 << 7,
+    NPUQ_TAKES_QUINT4X2 = 1 << 8,
+    NPUQ_TAKES_FLOATS = NPUQ_TAKES_FLOAT32 | NPUQ_TAKES_FLOAT16 | NPUQ_TAKES_BFLOAT16,
+    NPUQ_TAKES_INDICES = NPUQ_TAKES_INT32 | NPUQ_TAKES_INT64
+};
+
+/* One tensor argument of an operator, and what holds for it whatever the others are. */
+typedef struct npuq_argument {
+    const char *name;
+    const npuq_tensor *tensor;
+    unsigned dtypes; /* NPUQ_TAKES_... */
+    int min_ndim;
+    int max_ndim;
+    enum { NPUQ_INPUT, NPUQ_OPTIONAL_INPUT, NPUQ_OUTPUT } role;
+} npuq_argument;
+
+const char *npuq_dtype_name(npuq_dtype dtype); /* "FLOAT32" */
+size_t npuq_dtype_size(npuq_dtype dtype);      /* bytes of an element; 0 for an unknown dtype */
+
+int64_t npuq_element_count(const npuq_tensor *tensor); /* of a tensor that passed npuq_check_layouts */
+
+/* Each argument by itself: present, a dtype it takes, rank, no negative extent. */
+npuq_status npuq_check_arguments(const char *op, const npuq_argument *arguments, size_t count);
+
+/* The memory of all arguments, once their shapes are known good: data present and aligned, every element addressable,
+ * no output overlapping itself or another argument. */
+npuq_status npuq_check_layouts(const char *op, const npuq_argument *arguments, size_t count);
+
+/* tensor has exactly this shape; the message names the rule. */
+npuq_status npuq_check_shape(const char *op, const char *name, const npuq_tensor *tensor, int ndim,
+                             const int64_t *shape, const char *rule);
+
+/* y has x's shape, with the last extent, a multiple of 8, divided by 8 if y is QUINT4X2. */
+npuq_status npuq_check_output_shape(const char *op, const npuq_tensor *x, const npuq_tensor *y);
+
+npuq_status npuq_check_executor(const char *op, const npuq_executor *executor);
+
+#endif
