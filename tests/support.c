@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "support.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- random ---- */
+
+static uint64_t seed;
+static _Thread_local uint64_t state;
+
+void test_seed(void)
+{
+    const char *given = getenv("NPUQ_TEST_SEED");
+
+    seed = given ? strtoull(given, NULL, 0) : 20261120u;
+    state = seed;
+    printf("# NPUQ_TEST_SEED=%" PRIu64 "\n", seed);
+    (void)fflush(stdout);
+}
+
+void test_reseed(uint64_t number)
+{
+    state = seed + number * 0xD1342543DE82EF95u;
+    (void)test_random();
+}
+
+uint64_t test_random(void) /* splitmix64 */
+{
+    uint64_t z = state += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+size_t test_below(size_t end)
+{
+    return (size_t)(test_random() % end);
+}
+
+int64_t test_between(int64_t first, int64_t last)
+{
+    return first + (int64_t)test_below((size_t)(last - first + 1));
+}
+
+bool test_one_in(unsigned n)
+{
+    return test_below(n) == 0;
+}
+
+/* ---- elements ---- */
+
+static const struct {
+    npuq_dtype dtype;
+    size_t size;
+    const char *name;
+} dtypes[] = {
+    {NPUQ_FLOAT32, 4, "f32"}, {NPUQ_FLOAT16, 2, "f16"}, {NPUQ_BFLOAT16, 2, "bf16"},
+    {NPUQ_INT8, 1, "i8"},     {NPUQ_UINT8, 1, "u8"},    {NPUQ_INT32, 4, "i32"},
+    {NPUQ_INT64, 8, "i64"},   {NPUQ_UINT64, 8, "u64"},  {NPUQ_QUINT4X2, 4, "i4x8"},
+};
+
+static size_t dtype_index(npuq_dtype dtype)
+{
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
+        if (dtypes[i].dtype == dtype) {
+            return i;
+        }
+    }
+    fail_msg("no such dtype: %d", (int)dtype);
+    return 0;
+}
+
+size_t test_dtype_size(npuq_dtype dtype)
+{
+    return dtypes[dtype_index(dtype)].size;
+}
+
+const char *test_dtype_name(npuq_dtype dtype)
+{
+    return dtypes[dtype_index(dtype)].name;
+}
+
+static float from_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+float test_float(bool finite)
+{
+    static const float special[] = {
+        0.0f,      -0.0f,   0.5f,    -0.5f,           1.5f,         2.5f,          127.5f,        126.5f,
+        -127.5f,   -128.5f, 255.5f,  254.5f,          -7.5f,        -8.5f,         7.5f,          6.5f,
+        1e-38f,    1e-45f,  -1e-45f, 1.17549435e-38f, 2147483648.f, -2147483648.f, 2147483520.0f, 8388607.5f,
+        8388608.f, 3e38f,   -3e38f,  65504.f,         1e-12f,       0.49999997f,
+    };
+    const size_t specials = sizeof special / sizeof special[0];
+
+    switch (test_below(16)) {
+    case 0: return special[test_below(specials)];
+    case 1: {
+        const uint32_t bits = (uint32_t)test_random();
+        return finite && (bits & 0x7F800000u) == 0x7F800000u ? from_bits(bits & 0xFF7FFFFFu) : from_bits(bits);
+    }
+    case 2: return (float)test_between(-300, 300) * 0.5f; /* exact halves */
+    case 3:
+        if (!finite) {
+            static const uint32_t not_finite[] = {0x7F800000u, 0xFF800000u, 0x7FC00000u, 0xFFC00000u, 0x7F800001u};
+            return from_bits(not_finite[test_below(5)]);
+        }
+        return 1.0f;
+    default: /* of the size of a quantised value, with a full significand */
+        return (float)test_between(-0x7FFFFF, 0x7FFFFF) / (float)((uint32_t)1 << test_between(8, 26));
+    }
+}
+
+uint16_t test_to_half(float value, npuq_dtype dtype)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (dtype == NPUQ_BFLOAT16) {
+        return (uint16_t)(bits >> 16);
+    }
+    const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000u);
+    const int exponent = (int)(bits >> 23 & 0xFFu) - 127 + 15;
+    if (exponent >= 31) {
+        const bool nan = (bits & 0x7FFFFFFFu) > 0x7F800000u;
+        const bool infinite = (bits & 0x7FFFFFFFu) == 0x7F800000u;
+        return (uint16_t)(sign | (nan ? 0x7E00u : infinite ? 0x7C00u : 0x7BFFu));
+    }
+    if (exponent <= 0) {
+        const int shift = 14 - exponent;
+        return shift > 24 ? sign : (uint16_t)(sign | ((bits & 0x7FFFFFu) | 0x800000u) >> shift);
+    }
+    return (uint16_t)(sign | (unsigned)exponent << 10 | (bits >> 13 & 0x3FFu));
+}
+
+void test_fill(void *data, npuq_dtype dtype, size_t n, bool finite)
+{
+    unsigned char *at = data;
+    const size_t size = test_dtype_size(dtype);
+
+    for (size_t i = 0; i < n; i++, at += size) {
+        if (dtype == NPUQ_FLOAT32) {
+            const float value = test_float(finite);
+            memcpy(at, &value, sizeof value);
+        } else if (dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16) {
+            const uint16_t half = test_to_half(test_float(finite), dtype);
+            memcpy(at, &half, sizeof half);
+        } else {
+            const uint64_t bits = test_one_in(4) ? test_random() : (uint64_t)test_between(-20, 20);
+            const uint32_t low = (uint32_t)bits;
+            memcpy(at, size == 8 ? (const void *)&bits : (const void *)&low, size == 1 ? 1 : size);
+            if (size == 1) {
+                *at = (unsigned char)bits;
+            }
+        }
+    }
+}
+
+/* ---- memory ---- */
+
+test_guarded test_guarded_make(size_t size, bool at_end, size_t gap)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t inside = (size + gap + page - 1) / page * page;
+    test_guarded guarded = {.map_size = inside + 2 * page};
+
+    guarded.map = mmap(NULL, guarded.map_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(guarded.map != MAP_FAILED);
+    guarded.memory = (unsigned char *)guarded.map + page;
+    assert_int_equal(mprotect(guarded.map, page, PROT_NONE), 0);
+    assert_int_equal(mprotect(guarded.memory + inside, page, PROT_NONE), 0);
+    guarded.memory += at_end ? inside - gap - size : gap;
+    return guarded;
+}
+
+void test_guarded_free(test_guarded *guarded)
+{
+    assert_int_equal(munmap(guarded->map, guarded->map_size), 0);
+    guarded->map = NULL;
+}
+
+/* ---- views ---- */
+
+size_t test_count(int ndim, const int64_t *shape)
+{
+    size_t count = 1;
+    for (int d = 0; d < ndim; d++) {
+        count *= (size_t)shape[d];
+    }
+    return count;
+}
+
+/* Lays dimensions out from the innermost to the outermost in a random order, with gaps and in either direction. Returns
+ * the number of elements spanned; first is where index 0 lies among them. */
+static size_t lay_out(npuq_tensor *tensor, test_layout layout, size_t *first)
+{
+    int order[NPUQ_MAX_NDIM];
+    int64_t span = 1; /* elements from the lowest to the highest */
+    int64_t below = 0;
+
+    for (int d = 0; d < tensor->ndim; d++) {
+        order[d] = tensor->ndim - 1 - d;
+    }
+    for (int d = tensor->ndim - 1; d > 0 && test_one_in(2); d--) { /* permuted every second time */
+        const int other = (int)test_below((size_t)d + 1);
+        const int swap = order[d];
+        order[d] = order[other];
+        order[other] = swap;
+    }
+    for (int i = 0; i < tensor->ndim; i++) {
+        const int d = order[i];
+        int64_t step = span + (test_one_in(3) ? test_between(1, 3) : 0);
+
+        if (tensor->shape[d] <= 1) {
+            tensor->strides[d] = test_between(-100, 100); /* never looked at */
+            continue;
+        }
+        if (layout == TEST_BROADCAST && test_one_in(3)) {
+            tensor->strides[d] = 0;
+            continue;
+        }
+        if (i == 0 && test_one_in(2)) {
+            step = 1; /* contiguous columns are the common case */
+        }
+        span += step * (tensor->shape[d] - 1);
+        tensor->strides[d] = step;
+        if (test_one_in(4)) {
+            tensor->strides[d] = -step;
+            below += step * (tensor->shape[d] - 1);
+        }
+    }
+    *first = (size_t)below;
+    return (size_t)span;
+}
+
+test_view test_view_make(npuq_dtype dtype, int ndim, const int64_t *shape, test_layout layout)
+{
+    const size_t size = test_dtype_size(dtype);
+    test_view view = {.tensor = npuq_tensor_contiguous(NULL, dtype, ndim, shape)};
+    size_t first = 0;
+    size_t elements = test_count(ndim, shape);
+
+    if (layout != TEST_CONTIGUOUS && elements > 0) {
+        elements = lay_out(&view.tensor, layout, &first);
+    }
+    view.size = elements * size;
+    view.guarded = test_guarded_make(view.size, test_one_in(2), test_below(16) * size);
+    view.tensor.data = view.guarded.memory + first * size;
+    for (size_t i = 0; i < view.size; i++) {
+        view.guarded.memory[i] = (unsigned char)test_random();
+    }
+    view.before = malloc(view.size + 1);
+    assert_non_null(view.before);
+    memcpy(view.before, view.guarded.memory, view.size);
+    return view;
+}
+
+void test_view_free(test_view *view)
+{
+    test_guarded_free(&view->guarded);
+    free(view->before);
+    view->before = NULL;
+}
+
+/* Calls visit with the byte offset of each element from data, in row-major order. */
+static void each_element(const npuq_tensor *view, void (*visit)(void *argument, size_t i, ptrdiff_t offset),
+                         void *argument)
+{
+    const ptrdiff_t size = (ptrdiff_t)test_dtype_size(view->dtype);
+    const size_t count = test_count(view->ndim, view->shape);
+
+    for (size_t i = 0; i < count; i++) {
+        size_t rest = i;
+        ptrdiff_t offset = 0;
+
+        for (int d = view->ndim - 1; d >= 0; d--) {
+            if (view->shape[d] > 1) {
+                offset += (ptrdiff_t)(rest % (size_t)view->shape[d]) * (ptrdiff_t)view->strides[d];
+                rest /= (size_t)view->shape[d];
+            }
+        }
+        visit(argument, i, offset * size);
+    }
+}
+
+typedef struct transfer {
+    unsigned char *view;
+    unsigned char *array;
+    size_t size;
+} transfer;
+
+static void read_element(void *argument, size_t i, ptrdiff_t offset)
+{
+    const transfer *t = argument;
+    memcpy(t->array + i * t->size, t->view + offset, t->size);
+}
+
+static void write_element(void *argument, size_t i, ptrdiff_t offset)
+{
+    const transfer *t = argument;
+    memcpy(t->view + offset, t->array + i * t->size, t->size);
+}
+
+void test_view_read(const npuq_tensor *view, void *array)
+{
+    transfer t = {view->data, array, test_dtype_size(view->dtype)};
+    each_element(view, read_element, &t);
+}
+
+void test_view_write(const npuq_tensor *view, const void *array)
+{
+    transfer t = {view->data, (unsigned char *)array, test_dtype_size(view->dtype)};
+    each_element(view, write_element, &t);
+}
+
+void test_view_untouched(const test_view *view)
+{
+    assert_memory_equal(view->guarded.memory, view->before, view->size);
+}
+
+void test_view_untouched_outside(const test_view *view)
+{
+    /* Put the elements back as they were; nothing else may differ. */
+    const size_t size = test_dtype_size(view->tensor.dtype);
+    const ptrdiff_t first = (unsigned char *)view->tensor.data - view->guarded.memory;
+    npuq_tensor old = view->tensor;
+    unsigned char *elements = malloc(test_count(old.ndim, old.shape) * size + 1);
+
+    assert_non_null(elements);
+    old.data = view->before + first;
+    test_view_read(&old, elements);
+    test_view_write(&view->tensor, elements);
+    test_view_untouched(view);
+    free(elements);
+}
+
+/* ---- executors ---- */
+
+static void run_shuffled(void *context, size_t count, void (*task)(void *argument, size_t begin, size_t end),
+                         void *argument)
+{
+    size_t ends[9];
+    size_t parts = 1 + test_below(8);
+
+    (void)context;
+    parts = parts < count ? parts : count;
+    for (size_t i = 0; i <= parts; i++) {
+        ends[i] = count * i / parts;
+    }
+    /* every part once, from anywhere, in either direction */
+    const size_t start = test_below(parts);
+    const bool backwards = test_one_in(2);
+    for (size_t k = 0; k < parts; k++) {
+        const size_t i = backwards ? (start + parts - k) % parts : (start + k) % parts;
+        if (ends[i] < ends[i + 1]) {
+            task(argument, ends[i], ends[i + 1]);
+        }
+    }
+}
+
+const npuq_executor test_shuffled_executor = {run_shuffled, NULL};
+
+void test_same_at(const void *got, const void *expected, size_t size, const char *file, int line, const char *format,
+                  ...)
+{
+    const unsigned char *a = got;
+    const unsigned char *b = expected;
+
+    for (size_t i = 0; i < size; i++) {
+        if (a[i] != b[i]) {
+            va_list arguments;
+
+            va_start(arguments, format);
+            print_error("%s:%d: byte %zu of %zu: got %02x, expected %02x: ", file, line, i, size, a[i], b[i]);
+            vprint_error(format, arguments);
+            print_error("\n");
+            va_end(arguments);
+            fail();
+        }
+    }
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the tests share: a seeded random source, values that cause trouble, memory between guard pages, and tensor views
+ * of every layout. */
+#ifndef NPUQ_TESTS_SUPPORT_H
+#define NPUQ_TESTS_SUPPORT_H
+
+#include <npuquant/npuquant.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* ---- random ---- */
+
+/* Seeds the source from NPUQ_TEST_SEED, or with a number of its own choice, and prints it. */
+void test_seed(void);
+/* Starts the source again from the seed and a number: so that one case can be run by itself. */
+void test_reseed(uint64_t number);
+uint64_t test_random(void);
+size_t test_below(size_t end);                     /* 0..end-1 */
+int64_t test_between(int64_t first, int64_t last); /* first..last */
+bool test_one_in(unsigned n);
+
+/* ---- elements ---- */
+
+size_t test_dtype_size(npuq_dtype dtype);
+const char *test_dtype_name(npuq_dtype dtype);
+
+/* Fills n elements. Floats are mostly of the size of a quantised value, with exact halves, range ends, subnormals,
+ * NaN, infinities and zeros of both signs among them; `finite` leaves NaN and infinities out. */
+void test_fill(void *data, npuq_dtype dtype, size_t n, bool finite);
+
+/* A random float pattern of that kind, as binary32. */
+float test_float(bool finite);
+
+/* The nearest float16 or bfloat16 pattern, truncating: for making test data. */
+uint16_t test_to_half(float value, npuq_dtype dtype);
+
+/* ---- memory ---- */
+
+/* Memory between two pages that fault: flush with the one behind, or with the one before it, but for `gap` bytes. */
+typedef struct test_guarded {
+    unsigned char *memory;
+    void *map;
+    size_t map_size;
+} test_guarded;
+
+test_guarded test_guarded_make(size_t size, bool at_end, size_t gap);
+void test_guarded_free(test_guarded *guarded);
+
+/* ---- views ---- */
+
+typedef struct test_view {
+    npuq_tensor tensor;
+    test_guarded guarded; /* holds all elements of the view and what lies between them */
+    size_t size;
+    unsigned char *before; /* what it held at first */
+} test_view;
+
+typedef enum test_layout {
+    TEST_CONTIGUOUS,
+    TEST_STRIDED,   /* permuted, padded, sliced, turned round */
+    TEST_BROADCAST, /* strided, and some dimensions of stride 0: for inputs */
+} test_layout;
+
+/* A view with memory of its own, filled with random bytes. */
+test_view test_view_make(npuq_dtype dtype, int ndim, const int64_t *shape, test_layout layout);
+void test_view_free(test_view *view);
+
+/* Elements in row-major order, from and to a contiguous array. */
+void test_view_read(const npuq_tensor *view, void *array);
+void test_view_write(const npuq_tensor *view, const void *array);
+size_t test_count(int ndim, const int64_t *shape);
+
+/* Fails if a byte outside the view's elements has changed since test_view_make(). */
+void test_view_untouched_outside(const test_view *view);
+/* Fails if any byte has changed. */
+void test_view_untouched(const test_view *view);
+
+/* ---- executors ---- */
+
+/* Runs random ranges in random order on the calling thread. */
+extern const npuq_executor test_shuffled_executor;
+
+/* Compares two arrays and names the first difference. */
+#define test_same(got, expected, size, ...) test_same_at(got, expected, size, __FILE__, __LINE__, __VA_ARGS__)
+void test_same_at(const void *got, const void *expected, size_t size, const char *file, int line, const char *format,
+                  ...);
+
+#endif

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The four operators against the oracle: every pair of dtypes, mode and axis, on views of every layout. */
+#include "support.h"
+
+#include "ref/npuq_ref.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const npuq_dtype floats[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
+static const npuq_dtype zero_point_types[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16,
+                                              NPUQ_INT8,    NPUQ_UINT8,   NPUQ_INT32};
+#define COUNT(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
+
+static void *allocate(size_t size)
+{
+    void *memory = malloc(size + 1);
+    assert_non_null(memory);
+    return memory;
+}
+
+/* An argument: a view, and its elements in row-major order. */
+typedef struct argument {
+    test_view view;
+    void *elements;
+    size_t count;
+} argument;
+
+static argument make_input(npuq_dtype dtype, int ndim, const int64_t *shape, bool finite)
+{
+    const test_layout layout = test_one_in(3) ? TEST_CONTIGUOUS : test_one_in(3) ? TEST_BROADCAST : TEST_STRIDED;
+    argument a = {.view = test_view_make(dtype, ndim, shape, layout), .count = test_count(ndim, shape)};
+
+    a.elements = allocate(a.count * test_dtype_size(dtype));
+    test_fill(a.elements, dtype, a.count, finite);
+    test_view_write(&a.view.tensor, a.elements);
+    test_view_read(&a.view.tensor, a.elements); /* where the view repeats elements, the last one written stays */
+    memcpy(a.view.before, a.view.guarded.memory, a.view.size);
+    return a;
+}
+
+/* An output; elements are for the oracle to fill. */
+static argument make_output(npuq_dtype dtype, int ndim, const int64_t *shape)
+{
+    const test_layout layout = test_one_in(3) ? TEST_CONTIGUOUS : TEST_STRIDED;
+    argument a = {.view = test_view_make(dtype, ndim, shape, layout), .count = test_count(ndim, shape)};
+
+    a.elements = allocate(a.count * test_dtype_size(dtype));
+    return a;
+}
+
+static void check_input(argument *a)
+{
+    test_view_untouched(&a->view);
+    test_view_free(&a->view);
+    free(a->elements);
+}
+
+static void check_output(argument *a, const char *name)
+{
+    const size_t size = a->count * test_dtype_size(a->view.tensor.dtype);
+    void *got = allocate(size);
+
+    test_view_read(&a->view.tensor, got);
+    test_same(got, a->elements, size, "%s, %s", name, test_dtype_name(a->view.tensor.dtype));
+    test_view_untouched_outside(&a->view);
+    test_view_free(&a->view);
+    free(got);
+    free(a->elements);
+}
+
+static void check_ok(npuq_status status)
+{
+    if (status != NPUQ_OK) {
+        fail_msg("%s: %s", npuq_status_name(status), npuq_last_error());
+    }
+}
+
+static npuq_ref_dtype ref_type(npuq_dtype dtype)
+{
+    return (npuq_ref_dtype)dtype;
+}
+
+static const npuq_executor *any_executor(void)
+{
+    return test_one_in(2) ? &test_shuffled_executor : NULL;
+}
+
+/* Mostly small shapes; sometimes a last dimension longer than the library's buffers. */
+static void random_shape(int ndim, int64_t *shape, int64_t multiple)
+{
+    const int64_t most = ndim <= 2 ? 70 : ndim <= 4 ? 7 : 3;
+
+    for (int d = 0; d < ndim; d++) {
+        shape[d] = test_one_in(6) ? 1 : test_between(1, most);
+    }
+    if (test_one_in(12)) {
+        shape[ndim - 1] = test_between(1000, 5000);
+    }
+    shape[ndim - 1] = (shape[ndim - 1] + multiple - 1) / multiple * multiple;
+}
+
+static void output_shape(npuq_dtype y, int ndim, const int64_t *shape, int64_t *out)
+{
+    memcpy(out, shape, (size_t)ndim * sizeof *shape);
+    if (y == NPUQ_QUINT4X2) {
+        out[ndim - 1] /= 8;
+    }
+}
+
+/* ---- quantize ---- */
+
+typedef struct quantize_case {
+    npuq_dtype x;
+    npuq_dtype scales;
+    npuq_dtype zero_points;
+    npuq_dtype y;
+    bool has_zero_points;
+    bool div_mode;
+    bool one_scale;
+    bool broadcast_scales; /* as many dimensions as x */
+    int ndim;
+    int axis;
+} quantize_case;
+
+static void run_quantize(const quantize_case *c)
+{
+    int64_t shape[NPUQ_MAX_NDIM];
+    int64_t y_shape[NPUQ_MAX_NDIM];
+    int64_t scales_shape[NPUQ_MAX_NDIM] = {1, 1, 1, 1, 1, 1, 1, 1};
+    size_t extents[NPUQ_MAX_NDIM];
+    const int along = c->div_mode ? (c->axis + c->ndim) % c->ndim : c->axis == -2 ? c->ndim - 2 : c->ndim - 1;
+    const int scales_ndim = c->broadcast_scales ? c->ndim : 1;
+
+    random_shape(c->ndim, shape, c->y == NPUQ_QUINT4X2 ? 8 : 1);
+    output_shape(c->y, c->ndim, shape, y_shape);
+    for (int d = 0; d < c->ndim; d++) {
+        extents[d] = (size_t)shape[d];
+    }
+    if (!c->one_scale) {
+        scales_shape[c->broadcast_scales ? along : 0] = shape[along];
+    }
+    const size_t scales_count = c->one_scale ? 1 : (size_t)shape[along];
+
+    argument x = make_input(c->x, c->ndim, shape, false);
+    argument scales = make_input(c->scales, scales_ndim, scales_shape, false);
+    argument zero_points = make_input(c->zero_points, scales_ndim, scales_shape, test_one_in(2));
+    argument y = make_output(c->y, c->ndim, y_shape);
+
+    npuq_ref_quantize(x.elements, ref_type(c->x), extents, c->ndim, scales.elements, ref_type(c->scales), scales_count,
+                      c->has_zero_points ? zero_points.elements : NULL, ref_type(c->zero_points), c->axis, c->div_mode,
+                      y.elements, ref_type(c->y));
+    check_ok(npuq_quantize(&x.view.tensor, &scales.view.tensor, c->has_zero_points ? &zero_points.view.tensor : NULL,
+                           c->axis, c->div_mode, &y.view.tensor, any_executor()));
+    check_output(&y, c->div_mode ? "quantize, divide" : "quantize, multiply");
+    check_input(&x);
+    check_input(&scales);
+    check_input(&zero_points);
+}
+
+/* All axes of a rank, with one scale and one per index. */
+static void quantize_axes(quantize_case c)
+{
+    c.ndim = (int)test_between(1, NPUQ_MAX_NDIM);
+    for (c.axis = c.div_mode || c.ndim == 1 ? -c.ndim : -2; c.axis < c.ndim; c.axis++) {
+        if (!c.div_mode && c.axis < -1 && c.ndim == 1) {
+            continue;
+        }
+        c.one_scale = test_one_in(4);
+        c.has_zero_points = !test_one_in(4);
+        c.broadcast_scales = !c.div_mode && test_one_in(2);
+        run_quantize(&c);
+    }
+}
+
+static void test_quantize_divide(void **unused)
+{
+    static const npuq_dtype outputs[] = {NPUQ_INT8, NPUQ_UINT8, NPUQ_INT32};
+
+    (void)unused;
+    for (size_t x = 0; x < COUNT(floats); x++) {
+        for (size_t s = 0; s < COUNT(floats); s++) {
+            for (size_t z = 0; z < COUNT(zero_point_types); z++) {
+                for (size_t y = 0; y < COUNT(outputs); y++) {
+                    for (int again = 0; again < 4; again++) {
+                        quantize_axes((quantize_case){.x = floats[x],
+                                                      .scales = floats[s],
+                                                      .zero_points = zero_point_types[z],
+                                                      .y = outputs[y],
+                                                      .div_mode = true});
+                    }
+                }
+            }
+        }
+    }
+}
+
+static void test_quantize_multiply(void **unused)
+{
+    static const npuq_dtype outputs[] = {NPUQ_INT8, NPUQ_QUINT4X2};
+
+    (void)unused;
+    for (size_t x = 0; x < COUNT(floats); x++) {
+        for (size_t s = 0; s < COUNT(floats); s++) {
+            for (size_t y = 0; y < COUNT(outputs); y++) {
+                for (int again = 0; again < 24; again++) {
+                    quantize_axes((quantize_case){
+                        .x = floats[x], .scales = floats[s], .zero_points = floats[s], .y = outputs[y]});
+                }
+            }
+        }
+    }
+}
+
+/* ---- group_index ---- */
+
+/* Random ends for this many groups of rows, empty groups among them. */
+static void random_groups(int64_t *ends, size_t groups, int64_t rows)
+{
+    for (size_t e = 0; e < groups; e++) {
+        ends[e] = test_between(0, rows);
+    }
+    ends[groups - 1] = rows;
+    for (size_t i = 1; i < groups; i++) { /* in order */
+        for (size_t j = i; j > 0 && ends[j] < ends[j - 1]; j--) {
+            const int64_t swap = ends[j];
+            ends[j] = ends[j - 1];
+            ends[j - 1] = swap;
+        }
+    }
+}
+
+static argument make_group_index(npuq_dtype dtype, const int64_t *ends, size_t groups)
+{
+    const int64_t shape = (int64_t)groups;
+    argument a = {.view = test_view_make(dtype, 1, &shape, test_one_in(2) ? TEST_CONTIGUOUS : TEST_STRIDED),
+                  .count = groups};
+
+    a.elements = allocate(groups * 8);
+    for (size_t e = 0; e < groups; e++) {
+        if (dtype == NPUQ_INT64) {
+            ((int64_t *)a.elements)[e] = ends[e];
+        } else {
+            ((int32_t *)a.elements)[e] = (int32_t)ends[e];
+        }
+    }
+    test_view_write(&a.view.tensor, a.elements);
+    memcpy(a.view.before, a.view.guarded.memory, a.view.size);
+    return a;
+}
+
+/* ---- group_quant ---- */
+
+static void run_group_quant(npuq_dtype x_type, npuq_dtype scale_type, npuq_dtype y_type, bool has_offset)
+{
+    const size_t E = 1 + test_below(test_one_in(4) ? 40 : 6);
+    const int64_t one = 1;
+    int64_t shape[2];
+    int64_t y_shape[2];
+    int64_t ends[64];
+
+    random_shape(2, shape, y_type == NPUQ_QUINT4X2 ? 8 : 1);
+    output_shape(y_type, 2, shape, y_shape);
+    random_groups(ends, E, shape[0]);
+    const int64_t scale_shape[2] = {(int64_t)E, shape[1]};
+
+    argument x = make_input(x_type, 2, shape, false);
+    argument scale = make_input(scale_type, 2, scale_shape, false);
+    argument group_index = make_group_index(test_one_in(2) ? NPUQ_INT32 : NPUQ_INT64, ends, E);
+    argument offset = make_input(scale_type, test_one_in(2), &one, false);
+    argument y = make_output(y_type, 2, y_shape);
+
+    npuq_ref_group_quant(x.elements, ref_type(x_type), (size_t)shape[0], (size_t)shape[1], scale.elements,
+                         ref_type(scale_type), E, ends, has_offset ? offset.elements : NULL, y.elements,
+                         ref_type(y_type));
+    check_ok(npuq_group_quant(&x.view.tensor, &scale.view.tensor, &group_index.view.tensor,
+                              has_offset ? &offset.view.tensor : NULL, &y.view.tensor, any_executor()));
+    check_output(&y, "group_quant");
+    check_input(&x);
+    check_input(&scale);
+    check_input(&group_index);
+    check_input(&offset);
+}
+
+static void test_group_quant(void **unused)
+{
+    (void)unused;
+    for (size_t x = 0; x < COUNT(floats); x++) {
+        for (size_t s = 0; s < COUNT(floats); s++) {
+            for (int again = 0; again < 120; again++) {
+                run_group_quant(floats[x], floats[s], again % 2 ? NPUQ_INT8 : NPUQ_QUINT4X2, !test_one_in(3));
+            }
+        }
+    }
+}
+
+/* ---- trans_quant_param ---- */
+
+static void run_trans_quant_param(int form, npuq_round_mode round_mode)
+{
+    const int64_t n = test_one_in(4) ? test_between(1, 2000) : test_between(1, 40);
+    const int64_t many[2] = {form == 5 ? test_between(1, 5) : 1, n};
+    const int64_t one = 1;
+    /* forms: 1-D alone; 1-D with as many offsets; one offset; one scale; (1, n) with offsets; 2-D alone */
+    const bool has_offset = form >= 1 && form <= 4;
+    const int ndim = form >= 4 ? 2 : 1;
+    const int64_t *n_shape = ndim == 2 ? many : &n;
+    const npuq_dtype y_type = test_one_in(2) ? NPUQ_INT64 : NPUQ_UINT64;
+
+    argument scale = make_input(NPUQ_FLOAT32, ndim, form == 3 ? &one : n_shape, false);
+    argument offset = make_input(NPUQ_FLOAT32, ndim, form == 2 ? &one : n_shape, false);
+    argument y = make_output(y_type, ndim, n_shape);
+
+    npuq_ref_trans_quant_param(scale.elements, scale.count, has_offset ? offset.elements : NULL, offset.count,
+                               round_mode == NPUQ_ROUND_NEAREST, y.elements);
+    check_ok(npuq_trans_quant_param(&scale.view.tensor, has_offset ? &offset.view.tensor : NULL, round_mode,
+                                    &y.view.tensor));
+    check_output(&y, "trans_quant_param");
+    check_input(&scale);
+    check_input(&offset);
+}
+
+static void test_trans_quant_param(void **unused)
+{
+    (void)unused;
+    for (int form = 0; form < 6; form++) {
+        for (int again = 0; again < 60; again++) {
+            run_trans_quant_param(form, again % 2 ? NPUQ_ROUND_NEAREST : NPUQ_ROUND_TRUNCATE);
+        }
+    }
+}
+
+/* ---- dynamic_quant_asymmetric ---- */
+
+typedef enum smoothing { NO_SMOOTH, SMOOTH, GROUPED_SMOOTH } smoothing;
+
+static void run_dynamic(npuq_dtype x_type, npuq_dtype smooth_type, npuq_dtype y_type, smoothing kind,
+                        npuq_quant_mode mode)
+{
+    const int ndim = (int)test_between(2, NPUQ_MAX_NDIM);
+    const bool finite = !test_one_in(4); /* one NaN makes a whole row 0 */
+    const int64_t one = 1;
+    int64_t shape[NPUQ_MAX_NDIM];
+    int64_t y_shape[NPUQ_MAX_NDIM];
+    int64_t ends[16];
+
+    random_shape(ndim, shape, y_type == NPUQ_QUINT4X2 ? 8 : 1);
+    output_shape(y_type, ndim, shape, y_shape);
+    const size_t S = test_count(ndim - 1, shape);
+    const size_t H = (size_t)shape[ndim - 1];
+    const size_t E = 1 + test_below(8);
+    const int64_t smooth_shape[2] = {(int64_t)E, (int64_t)H};
+    const bool grouped = kind == GROUPED_SMOOTH;
+    const bool per_tensor = mode == NPUQ_PER_TENSOR;
+
+    random_groups(ends, E, (int64_t)S);
+    argument x = make_input(x_type, ndim, shape, finite);
+    argument smooth = make_input(smooth_type, grouped ? 2 : 1, grouped ? smooth_shape : &smooth_shape[1], finite);
+    argument group_index = make_group_index(test_one_in(2) ? NPUQ_INT32 : NPUQ_INT64, ends, E);
+    argument y = make_output(y_type, ndim, y_shape);
+    argument scale = make_output(NPUQ_FLOAT32, per_tensor ? 1 : ndim - 1, per_tensor ? &one : shape);
+    argument offset = make_output(NPUQ_FLOAT32, per_tensor ? 1 : ndim - 1, per_tensor ? &one : shape);
+
+    npuq_ref_dynamic_quant_asymmetric(x.elements, ref_type(x_type), S, H, kind == NO_SMOOTH ? NULL : smooth.elements,
+                                      ref_type(smooth_type), E, grouped ? ends : NULL, per_tensor, y.elements,
+                                      ref_type(y_type), scale.elements, offset.elements);
+    check_ok(npuq_dynamic_quant_asymmetric(&x.view.tensor, kind == NO_SMOOTH ? NULL : &smooth.view.tensor,
+                                           grouped ? &group_index.view.tensor : NULL, mode, &y.view.tensor,
+                                           &scale.view.tensor, &offset.view.tensor, any_executor()));
+    check_output(&scale, "dynamic_quant_asymmetric: scale");
+    check_output(&offset, "dynamic_quant_asymmetric: offset");
+    check_output(&y, "dynamic_quant_asymmetric: y");
+    check_input(&x);
+    check_input(&smooth);
+    check_input(&group_index);
+}
+
+static void test_dynamic(void **unused)
+{
+    (void)unused;
+    for (size_t x = 0; x < COUNT(floats); x++) {
+        for (size_t s = 0; s < COUNT(floats); s++) {
+            for (int again = 0; again < 60; again++) {
+                const npuq_dtype y = again % 2 ? NPUQ_INT8 : NPUQ_QUINT4X2;
+                run_dynamic(floats[x], floats[s], y, NO_SMOOTH, NPUQ_PER_TOKEN);
+                run_dynamic(floats[x], floats[s], y, SMOOTH, NPUQ_PER_TOKEN);
+                run_dynamic(floats[x], floats[s], y, GROUPED_SMOOTH, NPUQ_PER_TOKEN);
+                run_dynamic(floats[x], floats[s], y, NO_SMOOTH, NPUQ_PER_TENSOR);
+                run_dynamic(floats[x], floats[s], y, SMOOTH, NPUQ_PER_TENSOR);
+            }
+        }
+    }
+}
+
+/* Tensors larger than one unit of work, in one piece and split. */
+static void test_large(void **unused)
+{
+    const int64_t shape[] = {130, 4104};
+    const int64_t words[] = {130, 513};
+    const int64_t row = 4104;
+    const int64_t tokens = 130;
+    const int64_t one = 1;
+    const size_t extents[] = {130, 4104};
+
+    (void)unused;
+    for (size_t i = 0; i < COUNT(floats); i++) {
+        argument x = make_input(floats[i], 2, shape, true);
+        argument scales = make_input(NPUQ_FLOAT16, 1, &row, true);
+        argument zero_points = make_input(NPUQ_FLOAT16, 1, &row, true);
+        argument y = make_output(NPUQ_QUINT4X2, 2, words);
+        argument scale = make_output(NPUQ_FLOAT32, 1, &tokens);
+        argument offset = make_output(NPUQ_FLOAT32, 1, &tokens);
+
+        npuq_ref_quantize(x.elements, ref_type(floats[i]), extents, 2, scales.elements, NPUQ_REF_FLOAT16, 4104,
+                          zero_points.elements, NPUQ_REF_FLOAT16, -1, false, y.elements, NPUQ_REF_QUINT4X2);
+        check_ok(npuq_quantize(&x.view.tensor, &scales.view.tensor, &zero_points.view.tensor, -1, false, &y.view.tensor,
+                               &test_shuffled_executor));
+        check_output(&y, "quantize, large");
+
+        y = make_output(NPUQ_INT8, 2, shape);
+        npuq_ref_dynamic_quant_asymmetric(x.elements, ref_type(floats[i]), 130, 4104, scales.elements, NPUQ_REF_FLOAT16,
+                                          1, NULL, false, y.elements, NPUQ_REF_INT8, scale.elements, offset.elements);
+        check_ok(npuq_dynamic_quant_asymmetric(&x.view.tensor, &scales.view.tensor, NULL, NPUQ_PER_TOKEN,
+                                               &y.view.tensor, &scale.view.tensor, &offset.view.tensor,
+                                               &test_shuffled_executor));
+        check_output(&y, "dynamic_quant_asymmetric, large");
+        check_output(&scale, "dynamic_quant_asymmetric: scale, large");
+        check_output(&offset, "dynamic_quant_asymmetric: offset, large");
+
+        y = make_output(NPUQ_INT8, 2, shape);
+        scale = make_output(NPUQ_FLOAT32, 1, &one);
+        offset = make_output(NPUQ_FLOAT32, 1, &one);
+        npuq_ref_dynamic_quant_asymmetric(x.elements, ref_type(floats[i]), 130, 4104, NULL, NPUQ_REF_FLOAT16, 1, NULL,
+                                          true, y.elements, NPUQ_REF_INT8, scale.elements, offset.elements);
+        check_ok(npuq_dynamic_quant_asymmetric(&x.view.tensor, NULL, NULL, NPUQ_PER_TENSOR, &y.view.tensor,
+                                               &scale.view.tensor, &offset.view.tensor, &test_shuffled_executor));
+        check_output(&y, "dynamic_quant_asymmetric, large, per tensor");
+        check_output(&scale, "dynamic_quant_asymmetric: scale, large, per tensor");
+        check_output(&offset, "dynamic_quant_asymmetric: offset, large, per tensor");
+        check_input(&x);
+        check_input(&scales);
+        check_input(&zero_points);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_quantize_divide), cmocka_unit_test(test_quantize_multiply),
+        cmocka_unit_test(test_group_quant),     cmocka_unit_test(test_trans_quant_param),
+        cmocka_unit_test(test_dynamic),         cmocka_unit_test(test_large),
+    };
+    test_seed();
+    return cmocka_run_group_tests_name("operators", tests, NULL, NULL);
+}
