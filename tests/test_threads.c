@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Executors with threads of their own: any partition gives the bits of one thread, calls run side by side, and each
+ * thread has its own error line. */
+#include "support.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS = 4, ROWS = 300, COLS = 1608 };
+
+/* ---- an executor over threads ---- */
+
+typedef struct share {
+    void (*task)(void *argument, size_t begin, size_t end);
+    void *argument;
+    size_t begin;
+    size_t end;
+} share;
+
+static void *run_share(void *argument)
+{
+    const share *s = argument;
+    if (s->begin < s->end) {
+        s->task(s->argument, s->begin, s->end);
+    }
+    return NULL;
+}
+
+/* context: size_t[THREADS + 1], where each thread's share ends in 1/1000 of the whole */
+static void run_threads(void *context, size_t count, void (*task)(void *argument, size_t begin, size_t end),
+                        void *argument)
+{
+    const size_t *ends = context;
+    pthread_t threads[THREADS];
+    share shares[THREADS];
+
+    for (size_t i = 0; i < THREADS; i++) {
+        shares[i] = (share){task, argument, count * ends[i] / 1000, count * ends[i + 1] / 1000};
+        assert_int_equal(pthread_create(&threads[i], NULL, run_share, &shares[i]), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+}
+
+/* ---- the work ---- */
+
+typedef struct buffers {
+    float *x;
+    uint16_t *smooth;
+    int8_t *y;
+    float *scale;
+    float *offset;
+} buffers;
+
+static buffers make_buffers(void)
+{
+    buffers b = {malloc(sizeof(float) * ROWS * COLS), malloc(sizeof(uint16_t) * COLS), calloc(ROWS, COLS),
+                 calloc(ROWS, sizeof(float)), calloc(ROWS, sizeof(float))};
+
+    assert_true(b.x && b.smooth && b.y && b.scale && b.offset);
+    test_reseed(1);
+    test_fill(b.x, NPUQ_FLOAT32, ROWS * COLS, true);
+    test_fill(b.smooth, NPUQ_BFLOAT16, COLS, true);
+    return b;
+}
+
+static void free_buffers(buffers *b)
+{
+    free(b->x);
+    free(b->smooth);
+    free(b->y);
+    free(b->scale);
+    free(b->offset);
+}
+
+static void run_all(const buffers *b, int which, const npuq_executor *executor)
+{
+    const int64_t shape[] = {ROWS, COLS};
+    const int64_t ends[] = {7, 7, 200, ROWS};
+    const int64_t four = 4;
+    const int64_t scale_shape[] = {4, COLS};
+    const int64_t one = 1;
+    const npuq_tensor x = npuq_tensor_contiguous(b->x, NPUQ_FLOAT32, 2, shape);
+    const npuq_tensor y = npuq_tensor_contiguous(b->y, NPUQ_INT8, 2, shape);
+    const npuq_tensor smooth = npuq_tensor_contiguous(b->smooth, NPUQ_BFLOAT16, 1, &shape[1]);
+    const npuq_tensor groups = npuq_tensor_contiguous((void *)ends, NPUQ_INT64, 1, &four);
+    npuq_tensor group_scale = npuq_tensor_contiguous(b->x, NPUQ_FLOAT32, 2, scale_shape);
+    npuq_tensor scale = npuq_tensor_contiguous(b->scale, NPUQ_FLOAT32, 1, shape);
+    npuq_tensor offset = npuq_tensor_contiguous(b->offset, NPUQ_FLOAT32, 1, shape);
+    npuq_status status;
+
+    switch (which) {
+    case 0: status = npuq_quantize(&x, &smooth, NULL, 1, true, &y, executor); break;
+    case 1: status = npuq_quantize(&x, &smooth, &smooth, -1, false, &y, executor); break;
+    case 2: status = npuq_group_quant(&x, &group_scale, &groups, NULL, &y, executor); break;
+    case 3:
+        status = npuq_dynamic_quant_asymmetric(&x, &smooth, NULL, NPUQ_PER_TOKEN, &y, &scale, &offset, executor);
+        break;
+    default:
+        scale.shape[0] = offset.shape[0] = one;
+        status = npuq_dynamic_quant_asymmetric(&x, which == 4 ? NULL : &smooth, NULL, NPUQ_PER_TENSOR, &y, &scale,
+                                               &offset, executor);
+        break;
+    }
+    assert_int_equal(status, NPUQ_OK);
+}
+
+enum { OPERATORS = 6 };
+
+static void test_partitions(void **unused)
+{
+    static const size_t partitions[][THREADS + 1] = {
+        {0, 250, 500, 750, 1000}, {0, 0, 1, 999, 1000}, {0, 1000, 1000, 1000, 1000}, {0, 333, 333, 900, 1000}};
+    buffers expected = make_buffers();
+    buffers got = make_buffers();
+
+    (void)unused;
+    for (int which = 0; which < OPERATORS; which++) {
+        run_all(&expected, which, NULL);
+        for (size_t p = 0; p < sizeof partitions / sizeof partitions[0]; p++) {
+            size_t ends[THREADS + 1];
+            const npuq_executor executor = {run_threads, ends};
+
+            memcpy(ends, partitions[p], sizeof ends);
+            memset(got.y, 0x55, ROWS * COLS);
+            run_all(&got, which, &executor);
+            test_same(got.y, expected.y, ROWS * COLS, "which %d, partition %zu", which, p);
+            test_same(got.scale, expected.scale, ROWS * sizeof(float), "scale of which %d", which);
+            test_same(got.offset, expected.offset, ROWS * sizeof(float), "offset of which %d", which);
+        }
+    }
+    free_buffers(&expected);
+    free_buffers(&got);
+}
+
+/* ---- calls side by side ---- */
+
+typedef struct caller {
+    buffers own;
+    const buffers *expected; /* [OPERATORS] */
+    bool same;
+} caller;
+
+static void *call_all(void *argument)
+{
+    caller *c = argument;
+
+    c->same = true;
+    for (int again = 0; again < 3; again++) {
+        for (int which = 0; which < OPERATORS; which++) {
+            run_all(&c->own, which, NULL);
+            c->same = c->same && memcmp(c->own.y, c->expected[which].y, ROWS * COLS) == 0;
+        }
+    }
+    return NULL;
+}
+
+static void test_concurrent_calls(void **unused)
+{
+    buffers expected[OPERATORS];
+    caller callers[THREADS];
+    pthread_t threads[THREADS];
+
+    (void)unused;
+    for (int which = 0; which < OPERATORS; which++) {
+        expected[which] = make_buffers();
+        run_all(&expected[which], which, NULL);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        callers[i] = (caller){make_buffers(), expected, false};
+        assert_int_equal(pthread_create(&threads[i], NULL, call_all, &callers[i]), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_true(callers[i].same);
+        free_buffers(&callers[i].own);
+    }
+    for (int which = 0; which < OPERATORS; which++) {
+        free_buffers(&expected[which]);
+    }
+}
+
+/* ---- the error line ---- */
+
+static void *fail_elsewhere(void *argument)
+{
+    char *seen = argument;
+
+    strcpy(seen, npuq_last_error()); /* "" on a fresh thread, whatever failed on another */
+    assert_int_equal(npuq_set_backend((npuq_backend)77), NPUQ_ERROR_BACKEND);
+    return NULL;
+}
+
+static void test_last_error_is_per_thread(void **unused)
+{
+    char here[256];
+    char seen[256] = "untouched";
+    pthread_t thread;
+
+    (void)unused;
+    assert_int_equal(npuq_quantize(NULL, NULL, NULL, 0, true, NULL, NULL), NPUQ_ERROR_NULL);
+    strcpy(here, npuq_last_error());
+    assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, seen), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_string_equal(seen, "");
+    assert_string_equal(npuq_last_error(), here);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_last_error_is_per_thread),
+        cmocka_unit_test(test_partitions),
+        cmocka_unit_test(test_concurrent_calls),
+    };
+    test_seed();
+    return cmocka_run_group_tests_name("threads", tests, NULL, NULL);
+}
