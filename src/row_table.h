@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The one list of row kernels. A backend defines static functions by these names, with NPUQ_EACH_AFFINE and its like
+ * to write them once for all types, and closes with NPUQ_ROW_TABLE.
+ */
+#ifndef NPUQ_ROW_TABLE_H
+#define NPUQ_ROW_TABLE_H
+
+#include "row.h"
+
+/* DO(name, y, x, op) for every pair of types and operation */
+#define NPUQ_EACH_OP(DO, Y, X) DO(Y##_##X##_mul, Y, X, mul) DO(Y##_##X##_div, Y, X, div)
+#define NPUQ_EACH_X(DO, Y)     NPUQ_EACH_OP(DO, Y, f32) NPUQ_EACH_OP(DO, Y, f16) NPUQ_EACH_OP(DO, Y, bf16)
+#define NPUQ_EACH_AFFINE(DO)   NPUQ_EACH_X(DO, i8) NPUQ_EACH_X(DO, u8) NPUQ_EACH_X(DO, i32) NPUQ_EACH_X(DO, i4)
+
+/* DO(name, y, x) for the outputs of dynamic quantisation */
+#define NPUQ_EACH_SMOOTH(DO)                                                                                           \
+    DO(i8_f32, i8, f32)                                                                                                \
+    DO(i8_f16, i8, f16) DO(i8_bf16, i8, bf16) DO(i4_f32, i4, f32) DO(i4_f16, i4, f16) DO(i4_bf16, i4, bf16)
+
+/* DO(x) */
+#define NPUQ_EACH_RANGE(DO) DO(f32) DO(f16) DO(bf16)
+
+/* In the order of npuq_x_type and npuq_affine_op: uniform_i8_f32_mul, ... */
+#define NPUQ_OPS(KIND, Y, X)                                                                                           \
+    {                                                                                                                  \
+        KIND##_##Y##_##X##_mul, KIND##_##Y##_##X##_div                                                                 \
+    }
+#define NPUQ_ALL_X(KIND, Y)                                                                                            \
+    {                                                                                                                  \
+        NPUQ_OPS(KIND, Y, f32), NPUQ_OPS(KIND, Y, f16), NPUQ_OPS(KIND, Y, bf16)                                        \
+    }
+#define NPUQ_ALL_Y(KIND)                                                                                               \
+    {                                                                                                                  \
+        [NPUQ_Y_I8] = NPUQ_ALL_X(KIND, i8), [NPUQ_Y_U8] = NPUQ_ALL_X(KIND, u8), [NPUQ_Y_I32] = NPUQ_ALL_X(KIND, i32),  \
+        [NPUQ_Y_I4] = NPUQ_ALL_X(KIND, i4)                                                                             \
+    }
+
+#define NPUQ_ROW_TABLE                                                                                                 \
+    {                                                                                                                  \
+        .affine_uniform = NPUQ_ALL_Y(uniform), .affine_vector = NPUQ_ALL_Y(vector),                                    \
+        .range = {range_f32, range_f16, range_bf16},                                                                   \
+        .smooth_affine = {[NPUQ_Y_I8] = {smooth_i8_f32, smooth_i8_f16, smooth_i8_bf16},                                \
+                          [NPUQ_Y_I4] = {smooth_i4_f32, smooth_i4_f16, smooth_i4_bf16}},                               \
+        .pack = pack,                                                                                                  \
+    }
+
+#endif
