@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dispatch.h"
 
+#include "cpu.h"
 #include "status.h"
 
 #include <stdatomic.h>
@@ -15,6 +16,15 @@ typedef struct backend {
 
 /* What is built in, the fastest first. The last one runs everywhere. */
 static const backend backends[] = {
+#ifdef NPUQ_WITH_AVX512
+    {NPUQ_BACKEND_AVX512, &npuq_rows_avx512},
+#endif
+#ifdef NPUQ_WITH_AVX2
+    {NPUQ_BACKEND_AVX2, &npuq_rows_avx2},
+#endif
+#ifdef NPUQ_WITH_NEON
+    {NPUQ_BACKEND_NEON, &npuq_rows_neon},
+#endif
     {NPUQ_BACKEND_REF, &npuq_rows_ref},
 };
 
@@ -23,10 +33,11 @@ enum { BACKENDS = sizeof backends / sizeof backends[0] };
 /* The choice, made at the first call: null until then. */
 static _Atomic(const backend *) active;
 
+/* Null if it is not built in or does not run here. */
 static const backend *find(npuq_backend id)
 {
     for (size_t i = 0; i < BACKENDS; i++) {
-        if (backends[i].id == id) {
+        if (backends[i].id == id && npuq_cpu_runs(id)) {
             return &backends[i];
         }
     }
@@ -37,25 +48,34 @@ static const backend *find_named(const char *name)
 {
     for (size_t i = 0; i < BACKENDS; i++) {
         if (strcmp(npuq_backend_name(backends[i].id), name) == 0) {
-            return &backends[i];
+            return find(backends[i].id);
         }
     }
     return NULL;
 }
 
+static const backend *fastest(void)
+{
+    size_t i = 0;
+    while (!npuq_cpu_runs(backends[i].id)) {
+        i++;
+    }
+    return &backends[i];
+}
+
 static const backend *first_choice(void)
 {
     const char *name = getenv("NPUQ_BACKEND");
+    const backend *first = name && *name ? find_named(name) : NULL;
 
-    if (name && *name) {
-        const backend *named = find_named(name);
-        if (named) {
-            return named;
+    if (!first) {
+        first = fastest();
+        if (name && *name) {
+            (void)fprintf(stderr, "npuquant: NPUQ_BACKEND=%s is unknown or not available; using %s\n", name,
+                          npuq_backend_name(first->id));
         }
-        (void)fprintf(stderr, "npuquant: NPUQ_BACKEND=%s is unknown or not available; using %s\n", name,
-                      npuq_backend_name(backends[0].id));
     }
-    return &backends[0];
+    return first;
 }
 
 static const backend *choice(void)

@@ -54,5 +54,8 @@ typedef struct npuq_row_kernels {
 } npuq_row_kernels;
 
 extern const npuq_row_kernels npuq_rows_ref;
+extern const npuq_row_kernels npuq_rows_avx2;
+extern const npuq_row_kernels npuq_rows_avx512;
+extern const npuq_row_kernels npuq_rows_neon;
 
 #endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cpu.h"
+
+#if defined(__x86_64__) || defined(__i386__)
+
+#include <cpuid.h>
+
+/* Register state that the operating system saves: without it, the instructions fault or lose their registers. */
+static uint32_t saved_state(void)
+{
+    uint32_t low;
+    uint32_t high;
+
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+enum {
+    LEAF1_ECX_OSXSAVE = 1 << 27,
+    LEAF1_ECX_AVX = 1 << 28,
+    LEAF1_ECX_F16C = 1 << 29,
+    LEAF7_EBX_AVX2 = 1 << 5,
+    LEAF7_EBX_AVX512F = 1 << 16,
+    LEAF7_EBX_AVX512DQ = 1 << 17,
+    LEAF7_EBX_AVX512BW = 1 << 30,
+    STATE_SSE_AVX = 0x06,
+    STATE_AVX512 = 0xE6,
+};
+static const uint32_t LEAF7_EBX_AVX512VL = 1u << 31;
+
+bool npuq_cpu_runs(npuq_backend backend)
+{
+    const uint32_t leaf1 = LEAF1_ECX_OSXSAVE | LEAF1_ECX_AVX | LEAF1_ECX_F16C;
+    const uint32_t avx512 = LEAF7_EBX_AVX512F | LEAF7_EBX_AVX512DQ | LEAF7_EBX_AVX512BW | LEAF7_EBX_AVX512VL;
+    uint32_t eax;
+    uint32_t ebx;
+    uint32_t ecx;
+    uint32_t edx;
+
+    if (backend == NPUQ_BACKEND_REF) {
+        return true;
+    }
+    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || (ecx & leaf1) != leaf1) {
+        return false;
+    }
+    const uint32_t state = saved_state();
+    if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) || !(ebx & LEAF7_EBX_AVX2)) {
+        return false;
+    }
+    switch (backend) {
+    case NPUQ_BACKEND_AVX2: return (state & STATE_SSE_AVX) == STATE_SSE_AVX;
+    case NPUQ_BACKEND_AVX512: return (state & STATE_AVX512) == STATE_AVX512 && (ebx & avx512) == avx512;
+    default: return false;
+    }
+}
+
+#else
+
+bool npuq_cpu_runs(npuq_backend backend)
+{
+#if defined(__aarch64__)
+    return backend == NPUQ_BACKEND_REF || backend == NPUQ_BACKEND_NEON; /* part of the architecture's baseline */
+#else
+    return backend == NPUQ_BACKEND_REF;
+#endif
+}
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Parts of a chunk for instruction sets without masked memory access: whole chunks by way of the stack. Included by a
+ * vector header after its whole loads and stores. */
+#include <string.h>
+
+/* n elements into a whole chunk; the lanes that are left repeat the first. */
+static inline void copy_part(void *chunk, const void *p, size_t n, size_t size)
+{
+    memcpy(chunk, p, n * size);
+    for (size_t i = n; i < CHUNK; i++) {
+        memcpy((char *)chunk + i * size, p, size);
+    }
+}
+
+#define LOAD_PART(TYPE, SIZE)                                                                                          \
+    static inline vchunk chunk_load_part_##TYPE(const void *p, size_t n)                                               \
+    {                                                                                                                  \
+        _Alignas(64) char chunk[CHUNK * SIZE];                                                                         \
+        copy_part(chunk, p, n, SIZE);                                                                                  \
+        return chunk_load_##TYPE(chunk);                                                                               \
+    }
+
+#define STORE_PART(TYPE, BITS)                                                                                         \
+    static inline void chunk_store_part_##TYPE(void *p, vchunk t, size_t n)                                            \
+    {                                                                                                                  \
+        _Alignas(64) char chunk[CHUNK * BITS / 8];                                                                     \
+        chunk_store_##TYPE(chunk, t);                                                                                  \
+        memcpy(p, chunk, n *BITS / 8);                                                                                 \
+    }
+
+LOAD_PART(f32, 4)
+LOAD_PART(f16, 2)
+LOAD_PART(bf16, 2)
+STORE_PART(i8, 8)
+STORE_PART(u8, 8)
+STORE_PART(i32, 32)
+STORE_PART(i4, 4)
+
+#undef LOAD_PART
+#undef STORE_PART

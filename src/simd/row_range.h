@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The range of a row from the extremes of its values' bit patterns, read as signed and as unsigned integers. */
+#ifndef NPUQ_ROW_RANGE_H
+#define NPUQ_ROW_RANGE_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* Patterns mapped so that integers compare as the floats do, -0 below +0; positive NaNs are above all. */
+typedef struct row_range {
+    int32_t hi;
+    int32_t lo;
+} row_range;
+
+enum { ORDERED_INF = 0x7F800000 };
+
+/* Its own inverse. */
+static inline int32_t ordered_bits(int32_t bits)
+{
+    return bits ^ (int32_t)((uint32_t)(bits >> 31) >> 1);
+}
+
+static inline int32_t ordered_float(float value)
+{
+    int32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return ordered_bits(bits);
+}
+
+static inline float float_of_ordered(int32_t ordered)
+{
+    const int32_t bits = ordered_bits(ordered);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Positive floats order as their patterns do, negative ones against theirs. So the largest pattern as a signed integer
+ * is the maximum if any value is positive, else the smallest as an unsigned one is; and the other way about for the
+ * minimum. NaNs of either sign end up as hi or lo, beyond infinity. */
+static inline row_range row_range_of(int32_t smax, uint32_t umax, int32_t smin, uint32_t umin)
+{
+    return (row_range){ordered_bits(smax >= 0 ? smax : (int32_t)umin),
+                       ordered_bits((int32_t)umax < 0 ? (int32_t)umax : smin)};
+}
+
+/* Widens *hi and *lo, which are both NaN if one is. */
+static inline void row_range_widen(row_range range, float *hi, float *lo)
+{
+    const int32_t old_hi = ordered_float(*hi);
+    const int32_t old_lo = ordered_float(*lo);
+    const int32_t new_hi = range.hi > old_hi ? range.hi : old_hi;
+    const int32_t new_lo = range.lo < old_lo ? range.lo : old_lo;
+
+    if (new_hi > ORDERED_INF || new_lo < ordered_bits((int32_t)0xFF800000u)) {
+        *hi = *lo = float_of_ordered(0x7FC00000);
+    } else {
+        *hi = float_of_ordered(new_hi);
+        *lo = float_of_ordered(new_lo);
+    }
+}
+
+#endif

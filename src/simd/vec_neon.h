@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The vocabulary of row_kernels.h in AArch64's baseline vector instructions: 4 lanes. */
+#ifndef NPUQ_VEC_NEON_H
+#define NPUQ_VEC_NEON_H
+
+#if !defined(__aarch64__) || defined(__AARCH64EB__)
+#error "this file is for little-endian AArch64"
+#endif
+
+#include "row_range.h"
+
+#include <arm_neon.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LANES = 4, CHUNK = 4 * LANES };
+
+typedef float32x4_t vf;
+typedef struct vchunk {
+    vf v[4];
+} vchunk;
+
+static inline vf v_set(float value)
+{
+    return vdupq_n_f32(value);
+}
+
+static inline vf v_add(vf a, vf b)
+{
+    return vaddq_f32(a, b);
+}
+
+static inline vf v_mul(vf a, vf b)
+{
+    return vmulq_f32(a, b);
+}
+
+static inline vf v_div(vf a, vf b)
+{
+    return vdivq_f32(a, b);
+}
+
+/* ---- loads ------------------------------------------------------------------------------------------------------ */
+
+static inline vchunk chunk_load_f32(const void *p)
+{
+    const float *x = p;
+    return (vchunk){{vld1q_f32(x), vld1q_f32(x + 4), vld1q_f32(x + 8), vld1q_f32(x + 12)}};
+}
+
+static inline vchunk chunk_load_f16(const void *p)
+{
+    const uint16_t *x = p;
+    const float16x8_t a = vreinterpretq_f16_u16(vld1q_u16(x));
+    const float16x8_t b = vreinterpretq_f16_u16(vld1q_u16(x + 8));
+    return (vchunk){
+        {vcvt_f32_f16(vget_low_f16(a)), vcvt_high_f32_f16(a), vcvt_f32_f16(vget_low_f16(b)), vcvt_high_f32_f16(b)}};
+}
+
+static inline vchunk chunk_load_bf16(const void *p)
+{
+    const uint16_t *x = p;
+    const uint16x8_t a = vld1q_u16(x);
+    const uint16x8_t b = vld1q_u16(x + 8);
+    return (vchunk){
+        {vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(a), 16)), vreinterpretq_f32_u32(vshll_high_n_u16(a, 16)),
+         vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(b), 16)), vreinterpretq_f32_u32(vshll_high_n_u16(b, 16))}};
+}
+
+/* ---- round, saturate, store ------------------------------------------------------------------------------------- */
+
+/* The conversion rounds half to even, saturates and takes NaN to 0, and the narrowing saturates: nothing is left to do
+ * but for int4. */
+static inline int16x8_t to_i16(vf low, vf high)
+{
+    return vqmovn_high_s32(vqmovn_s32(vcvtnq_s32_f32(low)), vcvtnq_s32_f32(high));
+}
+
+static inline int8x16_t to_i8(vchunk t)
+{
+    return vqmovn_high_s16(vqmovn_s16(to_i16(t.v[0], t.v[1])), to_i16(t.v[2], t.v[3]));
+}
+
+static inline void chunk_store_i8(void *p, vchunk t)
+{
+    vst1q_s8(p, to_i8(t));
+}
+
+static inline void chunk_store_u8(void *p, vchunk t)
+{
+    vst1q_u8(p, vqmovun_high_s16(vqmovun_s16(to_i16(t.v[0], t.v[1])), to_i16(t.v[2], t.v[3])));
+}
+
+/* 16 nibbles in 8 bytes, the even element low. */
+static inline void chunk_store_i4(void *p, vchunk t)
+{
+    const int8x16_t clamped = vmaxq_s8(vminq_s8(to_i8(t), vdupq_n_s8(7)), vdupq_n_s8(-8));
+    const uint16x8_t pairs = vreinterpretq_u16_u8(vandq_u8(vreinterpretq_u8_s8(clamped), vdupq_n_u8(0x0F)));
+    vst1_u8(p, vmovn_u16(vsraq_n_u16(pairs, pairs, 4)));
+}
+
+static inline void chunk_store_i32(void *p, vchunk t)
+{
+    int32_t *y = p;
+    for (int i = 0; i < 4; i++) {
+        vst1q_s32(y + 4 * i, vcvtnq_s32_f32(t.v[i]));
+    }
+}
+
+#include "parts_by_copy.h"
+
+/* ---- range ------------------------------------------------------------------------------------------------------ */
+
+/* The instructions order -0 below +0 and keep NaN. */
+typedef struct vrange {
+    vf hi;
+    vf lo;
+} vrange;
+
+static inline vrange vrange_of(vf v)
+{
+    return (vrange){v, v};
+}
+
+static inline vrange vrange_join(vrange a, vrange b)
+{
+    return (vrange){vmaxq_f32(a.hi, b.hi), vminq_f32(a.lo, b.lo)};
+}
+
+static inline row_range vrange_reduce(vrange a)
+{
+    return (row_range){ordered_float(vmaxvq_f32(a.hi)), ordered_float(vminvq_f32(a.lo))};
+}
+
+/* ---- trans_quant_param ------------------------------------------------------------------------------------------ */
+
+enum { PACK = 4 };
+
+static inline void pack_store(const uint32_t *scale, const float *offset, uint64_t *y, bool nearest)
+{
+    const uint32x4_t exponents = vdupq_n_u32(0x7F800000u);
+    const int32x4_t integers = vcvtnq_s32_f32(vld1q_f32(offset));
+    const int32x4_t clamped = vmaxq_s32(vminq_s32(integers, vdupq_n_s32(255)), vdupq_n_s32(-256));
+    uint32x4x2_t words;
+    uint32x4_t s = vld1q_u32(scale);
+
+    if (nearest) {
+        const uint32x4_t exponent = vandq_u32(s, exponents);
+        const uint32x4_t special = vceqq_u32(exponent, exponents);
+        const uint32x4_t subnormal = vceqzq_u32(exponent);
+        const uint32x4_t odd = vandq_u32(vshrq_n_u32(s, 13), vdupq_n_u32(1));
+        const uint32x4_t half = vaddq_u32(odd, vdupq_n_u32(0xFFF));
+        const uint32x4_t sign = vandq_u32(s, vdupq_n_u32(0x80000000u));
+        s = vbslq_u32(subnormal, sign, vaddq_u32(s, vbicq_u32(half, special)));
+    }
+    words.val[0] = vandq_u32(s, vdupq_n_u32(~0x1FFFu));
+    words.val[1] =
+        vorrq_u32(vshlq_n_u32(vandq_u32(vreinterpretq_u32_s32(clamped), vdupq_n_u32(0x1FF)), 5), vdupq_n_u32(1u << 14));
+    vst2q_u32((uint32_t *)(void *)y, words);
+}
+
+#endif
