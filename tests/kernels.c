@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "kernels.h"
+
+#include "dispatch.h"
+
+#include <stdio.h>
+
+void kernel_each(void (*visit)(void *context, kernel_id id), void *context)
+{
+    for (npuq_x_type x = 0; x < NPUQ_X_TYPES; x++) {
+        visit(context, (kernel_id){RANGE, x, NPUQ_Y_I8, NPUQ_MUL});
+        visit(context, (kernel_id){SMOOTH_RANGE, x, NPUQ_Y_I8, NPUQ_MUL});
+        for (npuq_y_type y = 0; y < NPUQ_Y_TYPES; y++) {
+            for (npuq_affine_op op = 0; op < NPUQ_AFFINE_OPS; op++) {
+                visit(context, (kernel_id){UNIFORM, x, y, op});
+                visit(context, (kernel_id){VECTOR, x, y, op});
+            }
+            if (npuq_rows_ref.smooth_affine[y][x]) {
+                visit(context, (kernel_id){SMOOTH_AFFINE, x, y, NPUQ_MUL});
+            }
+        }
+    }
+}
+
+const char *kernel_name(kernel_id id)
+{
+    static _Thread_local char name[64];
+    static const char *const kinds[] = {"uniform", "vector", "range", "smooth range", "smooth affine"};
+    static const char *const xs[] = {"f32", "f16", "bf16"};
+    static const char *const ys[] = {"i8", "u8", "i32", "i4"};
+
+    if (id.kind == RANGE || id.kind == SMOOTH_RANGE) {
+        (void)snprintf(name, sizeof name, "%s %s", kinds[id.kind], xs[id.x]);
+    } else {
+        (void)snprintf(name, sizeof name, "%s %s to %s, %s", kinds[id.kind], xs[id.x], ys[id.y],
+                       id.op == NPUQ_DIV ? "div" : "mul");
+    }
+    return name;
+}
+
+size_t kernel_x_size(kernel_id id)
+{
+    return id.x == NPUQ_X_F32 ? 4 : 2;
+}
+
+npuq_dtype kernel_x_dtype(kernel_id id)
+{
+    return id.x == NPUQ_X_F32 ? NPUQ_FLOAT32 : id.x == NPUQ_X_F16 ? NPUQ_FLOAT16 : NPUQ_BFLOAT16;
+}
+
+size_t kernel_y_bytes(kernel_id id, size_t n)
+{
+    if (id.kind == RANGE || id.kind == SMOOTH_RANGE) {
+        return 0;
+    }
+    return id.y == NPUQ_Y_I32 ? 4 * n : id.y == NPUQ_Y_I4 ? n / 2 : n;
+}
+
+size_t kernel_multiple(kernel_id id)
+{
+    return id.y == NPUQ_Y_I4 ? 8 : 1;
+}
+
+void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_arguments *a)
+{
+    switch (id.kind) {
+    case UNIFORM: kernels->affine_uniform[id.y][id.x][id.op](&a->block, a->scale, a->offset, a->step); break;
+    case VECTOR: kernels->affine_vector[id.y][id.x][id.op](&a->block, a->scale, a->offset); break;
+    case RANGE: kernels->range[id.x](&a->block, NULL, a->hi, a->lo); break;
+    case SMOOTH_RANGE: kernels->range[id.x](&a->block, a->smooth, a->hi, a->lo); break;
+    case SMOOTH_AFFINE: kernels->smooth_affine[id.y][id.x](&a->block, a->smooth, a->scale, a->offset, a->step); break;
+    }
+}
+
+size_t kernel_backends(kernel_backend backends[4])
+{
+    const npuq_backend before = npuq_active_backend();
+    size_t count = 0;
+
+    for (npuq_backend b = NPUQ_BACKEND_AVX2; b <= NPUQ_BACKEND_NEON; b++) {
+        if (npuq_set_backend(b) == NPUQ_OK) {
+            backends[count++] = (kernel_backend){npuq_backend_name(b), npuq_kernels()};
+        }
+    }
+    (void)npuq_set_backend(before);
+    return count;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every row kernel by name, and how to run one: for the tests that set backends against the reference. */
+#ifndef NPUQ_TESTS_KERNELS_H
+#define NPUQ_TESTS_KERNELS_H
+
+#include "row.h"
+
+typedef enum kernel_kind { UNIFORM, VECTOR, RANGE, SMOOTH_RANGE, SMOOTH_AFFINE } kernel_kind;
+
+/* A kernel of the table; y and op where they mean something. */
+typedef struct kernel_id {
+    kernel_kind kind;
+    npuq_x_type x;
+    npuq_y_type y;
+    npuq_affine_op op;
+} kernel_id;
+
+/* All of them: calls visit for each. */
+void kernel_each(void (*visit)(void *context, kernel_id id), void *context);
+
+/* "uniform f32 to i8, mul"; in a buffer of the thread. */
+const char *kernel_name(kernel_id id);
+
+size_t kernel_x_size(kernel_id id);            /* bytes of an element of x */
+size_t kernel_y_bytes(kernel_id id, size_t n); /* bytes that n elements of y take; 0 for ranges */
+size_t kernel_multiple(kernel_id id);          /* what n is a multiple of */
+npuq_dtype kernel_x_dtype(kernel_id id);
+
+/* scale and offset: by row for UNIFORM (step as given) and SMOOTH_AFFINE, by column for VECTOR. smooth: by column.
+ * hi, lo: by row. */
+typedef struct kernel_arguments {
+    npuq_block block;
+    const float *scale;
+    const float *offset;
+    size_t step;
+    const float *smooth;
+    float *hi;
+    float *lo;
+} kernel_arguments;
+
+void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_arguments *arguments);
+
+/* The backends other than ref that run here. Makes each active in turn to get at its table. */
+typedef struct kernel_backend {
+    const char *name;
+    const npuq_row_kernels *kernels;
+} kernel_backend;
+size_t kernel_backends(kernel_backend backends[4]);
+
+#endif

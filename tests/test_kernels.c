@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every row kernel of every backend against the reference: all lengths to 257 and some long ones, all misalignments,
+ * several rows, on random and adversarial data, between guard pages, with guard bytes around the output. A fault is
+ * reported as a failure of the kernel it came from. Halves are exhaustive: every pattern of f16 and bf16.
+ */
+#include "kernels.h"
+#include "support.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <unistd.h>
+
+enum { MAX_ROWS = 6, MAX_N = 5000, PAD = 64, CANARY = 0xA5 };
+
+/* What is running, for the signal handler. */
+static struct {
+    const char *backend;
+    kernel_id id;
+    size_t n;
+    size_t rows;
+    size_t x_gap;
+    size_t y_gap;
+} now;
+
+static void describe(char *line, size_t size, const char *what)
+{
+    (void)snprintf(line, size, "%s: %s, %s, n = %zu, %zu rows, x at +%zu, y at +%zu", what, kernel_name(now.id),
+                   now.backend, now.n, now.rows, now.x_gap, now.y_gap);
+}
+
+static void report_fault(int number)
+{
+    char line[256];
+
+    describe(line, sizeof line, number == SIGILL ? "illegal instruction" : "access outside the view");
+    (void)!write(STDERR_FILENO, line, strlen(line));
+    (void)!write(STDERR_FILENO, "\n", 1);
+    _exit(1);
+}
+
+static float from_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Parameters: ordinary ones mostly, now and then any float at all. */
+static float random_scale(void)
+{
+    return test_one_in(8) ? test_float(false) : (float)test_between(1, 4000) / 512.0f * (test_one_in(4) ? -1.0f : 1.0f);
+}
+
+static float random_offset(void)
+{
+    return test_one_in(8) ? test_float(false) : test_one_in(2) ? (float)test_between(-128, 128) : test_float(true);
+}
+
+/* Values that the parameters take to a half, or next to one, so that every rounding on the way shows. */
+static void aim_at_ties(float *x, size_t n, const float *scale, const float *offset, size_t step, bool divide)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (test_one_in(3)) {
+            const float s = scale[i * step];
+            const float half = (float)test_between(-140, 270) + 0.5f;
+            const float t = half - offset[i * step];
+            const float aimed = divide ? t * s : t / s;
+            const int direction = (int)test_below(3);
+            x[i] = direction == 0 ? aimed : nextafterf(aimed, direction == 1 ? INFINITY : -INFINITY);
+        }
+    }
+}
+
+/* ---- lengths, alignments, rows ---- */
+
+typedef struct rig {
+    float scale[MAX_N + MAX_ROWS];
+    float offset[MAX_N + MAX_ROWS];
+    float values[MAX_N];
+} rig;
+
+static test_guarded copy_guarded(const float *values, size_t n)
+{
+    test_guarded copy = test_guarded_make(n * sizeof *values, true, 0);
+    memcpy(copy.memory, values, n * sizeof *values);
+    return copy;
+}
+
+static void fill_rows(rig *r, kernel_id id, unsigned char *x, size_t x_step, size_t rows, size_t n, size_t step)
+{
+    const size_t by_column = id.kind == UNIFORM || id.kind == SMOOTH_AFFINE ? 0 : 1;
+
+    for (size_t row = 0; row < rows; row++) {
+        const bool finite = (id.kind == RANGE || id.kind == SMOOTH_RANGE) && !test_one_in(4);
+        unsigned char *at = x + row * x_step;
+
+        test_fill(r->values, NPUQ_FLOAT32, n, finite);
+        aim_at_ties(r->values, n, by_column ? r->scale : r->scale + row * step,
+                    by_column ? r->offset : r->offset + row * step, by_column, id.op == NPUQ_DIV);
+        if (id.x == NPUQ_X_F32) {
+            memcpy(at, r->values, n * sizeof *r->values);
+        } else {
+            for (size_t i = 0; i < n; i++) {
+                const uint16_t half = test_to_half(r->values[i], kernel_x_dtype(id));
+                memcpy(at + i * sizeof half, &half, sizeof half);
+            }
+        }
+    }
+}
+
+static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t rows, rig *r)
+{
+    const size_t step = id.kind == VECTOR ? 0 : test_below(2);
+    const size_t x_size = kernel_x_size(id);
+    const size_t y_bytes = kernel_y_bytes(id, n);
+    const size_t y_align = id.y == NPUQ_Y_I32 || id.y == NPUQ_Y_I4 ? 4 : 1;
+    const size_t x_step = n * x_size + test_below(3) * x_size;
+    const size_t y_step = y_bytes + (y_bytes ? test_below(3) * y_align : 0);
+    const size_t x_bytes = (rows - 1) * x_step + n * x_size;
+    const size_t y_span = (rows - 1) * y_step + y_bytes;
+    const bool at_end = test_one_in(2);
+    const size_t params = id.kind == UNIFORM || id.kind == SMOOTH_AFFINE ? rows * step + 1 : n;
+    unsigned char *expected = malloc(y_span + 2 * PAD);
+    float hi[2][MAX_ROWS];
+    float lo[2][MAX_ROWS];
+    char line[256];
+
+    now.backend = backend->name;
+    now.id = id;
+    now.n = n;
+    now.rows = rows;
+    now.x_gap = test_below(64 / x_size) * x_size;
+    now.y_gap = test_below(64 / y_align) * y_align;
+    assert_non_null(expected);
+    for (size_t i = 0; i < n + MAX_ROWS; i++) {
+        r->scale[i] = random_scale();
+        r->offset[i] = random_offset();
+    }
+
+    test_guarded x = test_guarded_make(x_bytes, at_end, now.x_gap);
+    test_guarded y = test_guarded_make(y_span + 2 * PAD, true, now.y_gap);
+    fill_rows(r, id, x.memory, x_step, rows, n, step);
+    test_guarded scale = copy_guarded(r->scale, params);
+    test_guarded offset = copy_guarded(r->offset, params);
+    for (size_t i = 0; i < n; i++) {
+        r->values[i] = random_scale();
+    }
+    test_guarded smooth = copy_guarded(r->values, n);
+
+    memset(y.memory, CANARY, y_span + 2 * PAD);
+    memset(expected, CANARY, y_span + 2 * PAD);
+    for (size_t row = 0; row < rows; row++) {
+        const bool fresh = test_one_in(2);
+        hi[0][row] = hi[1][row] = fresh ? -INFINITY : 3.0f;
+        lo[0][row] = lo[1][row] = fresh ? INFINITY : -0.0f;
+    }
+
+    kernel_arguments arguments = {
+        .block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n},
+        .scale = (const float *)(void *)scale.memory,
+        .offset = (const float *)(void *)offset.memory,
+        .step = step,
+        .smooth = (const float *)(void *)smooth.memory,
+        .hi = hi[0],
+        .lo = lo[0],
+    };
+    /* between canaries, or with its end before them, against the guard page when there is no gap */
+    unsigned char *target = y.memory + PAD + (test_one_in(2) ? PAD : 0);
+    kernel_run(&npuq_rows_ref, id, &arguments);
+    arguments.block.y = target;
+    arguments.hi = hi[1];
+    arguments.lo = lo[1];
+    kernel_run(backend->kernels, id, &arguments);
+
+    describe(line, sizeof line, "differs");
+    test_same(target, expected + PAD, y_span, "%s", line);
+    test_same(hi[1], hi[0], sizeof(float) * rows, "%s", line);
+    test_same(lo[1], lo[0], sizeof(float) * rows, "%s", line);
+    for (unsigned char *p = y.memory; p < y.memory + y_span + 2 * PAD; p++) {
+        if ((p < target || p >= target + y_span) && *p != CANARY) {
+            fail_msg("overwrite %s: %s", p < target ? "left" : "right", line);
+        }
+    }
+
+    test_guarded_free(&x);
+    test_guarded_free(&y);
+    test_guarded_free(&scale);
+    test_guarded_free(&offset);
+    test_guarded_free(&smooth);
+    free(expected);
+}
+
+typedef struct sweep {
+    const kernel_backend *backend;
+    rig *rig;
+    uint64_t number;
+} sweep;
+
+static void check_lengths(void *context, kernel_id id)
+{
+    static const size_t longer[] = {504, 1000, 1024, 2049, 4096, 4999};
+    sweep *s = context;
+
+    test_reseed(s->number++);
+    for (size_t n = 0; n <= 257; n++) {
+        check(s->backend, id, n - n % kernel_multiple(id), 1 + test_below(MAX_ROWS), s->rig);
+    }
+    for (size_t i = 0; i < sizeof longer / sizeof longer[0]; i++) {
+        check(s->backend, id, longer[i] - longer[i] % kernel_multiple(id), 1 + test_below(MAX_ROWS), s->rig);
+    }
+}
+
+static void for_each_backend(void (*visit)(void *context, kernel_id id))
+{
+    kernel_backend backends[4];
+    const size_t count = kernel_backends(backends);
+    rig *r = malloc(sizeof *r);
+
+    assert_non_null(r);
+    for (size_t b = 0; b < count; b++) {
+        sweep s = {&backends[b], r, 1};
+        kernel_each(visit, &s);
+        print_message("%s is equal to ref\n", backends[b].name);
+    }
+    free(r);
+    if (count == 0) {
+        print_message("no backend but ref here\n");
+        skip();
+    }
+}
+
+static void test_lengths(void **unused)
+{
+    (void)unused;
+    for_each_backend(check_lengths);
+}
+
+/* ---- every half ---- */
+
+static void check_halves(void *context, kernel_id id)
+{
+    static const float scales[] = {1.0f, 0.1f, 3.0f, -0.0078125f, 1e-12f, 1e30f};
+    static const float offsets[] = {0.0f, 0.5f, -1.1658f, 128.0f, -3e5f, 0.0f};
+    enum { ALL = 65536 };
+    static uint16_t x[ALL];
+    static float scale[ALL];
+    static float offset[ALL];
+    static uint32_t expected[ALL];
+    static uint32_t got[ALL];
+    const sweep *s = context;
+
+    if (id.x == NPUQ_X_F32) {
+        return;
+    }
+    for (size_t i = 0; i < ALL; i++) {
+        x[i] = (uint16_t)i;
+    }
+    for (size_t p = 0; p < sizeof scales / sizeof scales[0]; p++) {
+        float hi[2] = {-INFINITY, -INFINITY};
+        float lo[2] = {INFINITY, INFINITY};
+
+        for (size_t i = 0; i < ALL; i++) {
+            scale[i] = scales[p];
+            offset[i] = offsets[p];
+        }
+        kernel_arguments a = {{x, expected, 0, 0, 1, ALL}, scale, offset, 0, scale, &hi[0], &lo[0]};
+        kernel_run(&npuq_rows_ref, id, &a);
+        a.block.y = got;
+        a.hi = &hi[1];
+        a.lo = &lo[1];
+        kernel_run(s->backend->kernels, id, &a);
+        test_same(got, expected, kernel_y_bytes(id, ALL), "%s, %s, scale %g, offset %g", s->backend->name,
+                  kernel_name(id), (double)scales[p], (double)offsets[p]);
+        test_same(&hi[1], &hi[0], sizeof hi[0], "%s, %s", s->backend->name, kernel_name(id));
+        test_same(&lo[1], &lo[0], sizeof lo[0], "%s, %s", s->backend->name, kernel_name(id));
+    }
+    if (id.kind == RANGE || id.kind == SMOOTH_RANGE) { /* and each pattern by itself */
+        for (size_t i = 0; i < ALL; i++) {
+            float hi[2] = {-INFINITY, -INFINITY};
+            float lo[2] = {INFINITY, INFINITY};
+            kernel_arguments a = {{&x[i], NULL, 0, 0, 1, 1}, NULL, NULL, 0, scale, &hi[0], &lo[0]};
+
+            kernel_run(&npuq_rows_ref, id, &a);
+            a.hi = &hi[1];
+            a.lo = &lo[1];
+            kernel_run(s->backend->kernels, id, &a);
+            test_same(&hi[1], &hi[0], sizeof hi[0], "%s, %s of %04zx", s->backend->name, kernel_name(id), i);
+            test_same(&lo[1], &lo[0], sizeof lo[0], "%s, %s of %04zx", s->backend->name, kernel_name(id), i);
+        }
+    }
+}
+
+static void test_halves(void **unused)
+{
+    (void)unused;
+    for_each_backend(check_halves);
+}
+
+/* ---- ranges of chosen values ---- */
+
+/* Every sequence of two and three of the values that order badly, in any lane. */
+static void check_range_orders(void *context, kernel_id id)
+{
+    static const uint32_t bad[] = {0x00000000u, 0x80000000u, 0x7F800000u, 0xFF800000u, 0x7FC00000u,
+                                   0xFFC12345u, 0x7F800001u, 0xFF800001u, 0x00000001u, 0x80000001u,
+                                   0x3F800000u, 0xBF800000u, 0x7F7FFFFFu, 0xFF7FFFFFu};
+    const size_t count = sizeof bad / sizeof bad[0];
+    const sweep *s = context;
+
+    if (id.kind != RANGE || id.x != NPUQ_X_F32) {
+        return;
+    }
+    for (size_t i = 0; i < count * count * count; i++) {
+        for (size_t n = 3; n < 80; n += 38) {
+            float x[80];
+            float hi[2] = {-INFINITY, -INFINITY};
+            float lo[2] = {INFINITY, INFINITY};
+
+            for (size_t k = 0; k < n; k++) {
+                x[k] = from_bits(bad[i % count]);
+            }
+            x[test_below(n)] = from_bits(bad[i / count % count]);
+            x[test_below(n)] = from_bits(bad[i / count / count]);
+            kernel_arguments a = {{x, NULL, 0, 0, 1, n}, NULL, NULL, 0, NULL, &hi[0], &lo[0]};
+            kernel_run(&npuq_rows_ref, id, &a);
+            a.hi = &hi[1];
+            a.lo = &lo[1];
+            kernel_run(s->backend->kernels, id, &a);
+            test_same(&hi[1], &hi[0], sizeof hi[0], "%s, hi, case %zu, n = %zu", s->backend->name, i, n);
+            test_same(&lo[1], &lo[0], sizeof lo[0], "%s, lo, case %zu, n = %zu", s->backend->name, i, n);
+        }
+    }
+}
+
+static void test_range_orders(void **unused)
+{
+    (void)unused;
+    for_each_backend(check_range_orders);
+}
+
+/* ---- the packer ---- */
+
+static void test_pack(void **unused)
+{
+    kernel_backend backends[4];
+    const size_t count = kernel_backends(backends);
+    enum { MOST = 300 };
+    float scale[MOST];
+    float offset[MOST];
+    uint32_t bits[MOST];
+    uint64_t expected[MOST];
+
+    (void)unused;
+    for (size_t b = 0; b < count; b++) {
+        for (size_t n = 0; n <= MOST; n++) {
+            for (npuq_round_mode mode = NPUQ_ROUND_TRUNCATE; mode <= NPUQ_ROUND_NEAREST; mode++) {
+                test_guarded y = test_guarded_make(n * sizeof *expected, true, 0);
+
+                test_fill(scale, NPUQ_FLOAT32, n, false);
+                test_fill(offset, NPUQ_FLOAT32, n, false);
+                memcpy(bits, scale, n * sizeof *bits);
+                npuq_rows_ref.pack(bits, offset, expected, n, mode);
+                backends[b].kernels->pack(bits, offset, (uint64_t *)(void *)y.memory, n, mode);
+                test_same(y.memory, expected, n * sizeof *expected, "pack, %s, n = %zu", backends[b].name, n);
+                test_guarded_free(&y);
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_range_orders),
+        cmocka_unit_test(test_pack),
+    };
+
+    (void)signal(SIGSEGV, report_fault);
+    (void)signal(SIGBUS, report_fault);
+    (void)signal(SIGILL, report_fault);
+    test_seed();
+    return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
+}
