@@ -137,13 +137,10 @@ static inline int32_t npuq_ref_round(float t)
     int32_t integer = (int32_t)t;              /* towards zero */
     const float fraction = t - (float)integer; /* exact: 0 from 2^23 on, and below that a part of t's own bits */
     const bool odd = integer % 2 != 0;
+    const bool up = (fraction > 0.5f) | ((fraction == 0.5f) & odd); /* no branches: they would be guesses */
+    const bool down = (fraction < -0.5f) | ((fraction == -0.5f) & odd);
 
-    if (fraction > 0.5f || (fraction == 0.5f && odd)) {
-        integer++;
-    } else if (fraction < -0.5f || (fraction == -0.5f && odd)) {
-        integer--;
-    }
-    return integer;
+    return integer + up - down;
 }
 
 /* sat(round(t)) to [low, high]; NaN gives 0. The ends are integers, so it is the same to clamp before rounding. */
