@@ -23,6 +23,13 @@ void test_seed(void)
     state = seed;
     printf("# NPUQ_TEST_SEED=%" PRIu64 "\n", seed);
     (void)fflush(stdout);
+
+    /* A test that is run for one backend must not pass with another. */
+    const char *backend = getenv("NPUQ_BACKEND");
+    if (backend && strcmp(backend, npuq_backend_name(npuq_active_backend())) != 0) {
+        printf("SKIPPED: no %s here\n", backend);
+        exit(77);
+    }
 }
 
 void test_reseed(uint64_t number)
