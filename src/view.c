@@ -187,6 +187,8 @@ npuq_status npuq_check_executor(const char *op, const npuq_executor *executor)
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
+static const int64_t LARGEST_OBJECT = sizeof(void *) < 8 ? PTRDIFF_MAX : (int64_t)1 << 57;
+
 /* The bytes that the elements lie in. False if there are more than can be counted or addressed. */
 static bool find_span(const npuq_tensor *tensor, npuq_span *span)
 {
@@ -211,8 +213,9 @@ static bool find_span(const npuq_tensor *tensor, npuq_span *span)
             return false;
         }
     }
-    /* No object is larger than PTRDIFF_MAX, and none wraps around the address space. */
-    if (below > PTRDIFF_MAX - above || (uintptr_t)below > base || (uintptr_t)above > UINTPTR_MAX - base) {
+    /* No object is larger than its address space, 57 bits at most, and none wraps around it. */
+    if (below > LARGEST_OBJECT || above > LARGEST_OBJECT - below || (uintptr_t)below > base ||
+        (uintptr_t)above > UINTPTR_MAX - base) {
         return false;
     }
     span->first = base - (uintptr_t)below;

@@ -145,7 +145,8 @@ uint16_t test_to_half(float value, npuq_dtype dtype)
     }
     if (exponent <= 0) {
         const int shift = 14 - exponent;
-        return shift > 24 ? sign : (uint16_t)(sign | ((bits & 0x7FFFFFu) | 0x800000u) >> shift);
+        const uint32_t fraction = (bits & 0x7FFFFFu) | 0x800000u;
+        return (uint16_t)(sign | (shift > 24 ? 0 : fraction >> shift));
     }
     return (uint16_t)(sign | (unsigned)exponent << 10 | (bits >> 13 & 0x3FFu));
 }

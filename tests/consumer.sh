@@ -1,0 +1,201 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What a user of the library does: installs it and builds against it with pkg-config alone, or takes it as a Meson
+# subproject. And what must not work: a build with -ffast-math.
+#
+# usage: consumer.sh source-directory
+# CC, CXX, MESON, PKG_CONFIG, NM and READELF name the tools. A missing one is skipped; with CI=true that is a failure.
+set -eu
+
+source=$(cd "$1" && pwd)
+cc=${CC:-cc}
+cxx=${CXX:-c++}
+meson=${MESON:-meson}
+pkg_config=${PKG_CONFIG:-pkg-config}
+nm=${NM:-nm}
+readelf=${READELF:-readelf}
+failed=0
+
+unset CFLAGS CXXFLAGS CPPFLAGS LDFLAGS DESTDIR MAKEFLAGS
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+
+skip() {
+    echo "SKIPPED: $*"
+    if [ "${CI:-}" = true ]; then
+        failed=1
+    fi
+}
+
+fail() {
+    echo "FAILED: $*"
+    failed=1
+}
+
+# Whether a command of one or more words is there.
+have() {
+    # shellcheck disable=SC2086
+    $1 --version >/dev/null 2>&1
+}
+
+# quietly log command...: the output is shown when the command fails
+quietly() {
+    log=$work/$1.log
+    shift
+    if ! "$@" >"$log" 2>&1; then
+        cat "$log"
+        echo "FAILED: $*"
+        exit 1
+    fi
+}
+
+only_library="-Dtests=false -Dtools=false -Dbench=false -Dexamples=false"
+
+# ---- an installed library, found by pkg-config ----
+
+prefix=$work/prefix
+# shellcheck disable=SC2086
+quietly setup $meson setup "$work/build" "$source" --prefix="$prefix" --libdir=lib $only_library
+# shellcheck disable=SC2086
+quietly compile $meson compile -C "$work/build"
+# shellcheck disable=SC2086
+quietly install $meson install -C "$work/build" --no-rebuild
+
+for header in npuquant.h version.h; do
+    cmp "$source/include/npuquant/$header" "$prefix/include/npuquant/$header" || fail "$header is not installed"
+done
+
+# build_and_run what pkg-config-flags: as C and as C++
+build_and_run() {
+    what=$1
+    shift
+    cflags=$($pkg_config "$@" --cflags npuquant)
+    libs=$($pkg_config "$@" --libs npuquant)
+    # shellcheck disable=SC2086
+    if $cc -std=c99 -Wall -Wextra -Werror $cflags "$source/tests/consumer.c" -o "$work/consumer" $libs &&
+        LD_LIBRARY_PATH=$prefix/lib "$work/consumer"; then
+        echo "ok: C program, $what"
+    else
+        fail "C program, $what"
+    fi
+    if ! have "$cxx"; then
+        skip "C++ program, $what: no compiler ($cxx)"
+        return
+    fi
+    # -x holds for all files that follow: it is taken back before those of pkg-config.
+    # shellcheck disable=SC2086
+    if $cxx -std=c++11 -Wall -Wextra -Werror $cflags -x c++ "$source/tests/consumer.c" -x none -o "$work/consumer" \
+        $libs && LD_LIBRARY_PATH=$prefix/lib "$work/consumer"; then
+        echo "ok: C++ program, $what"
+    else
+        fail "C++ program, $what"
+    fi
+}
+
+# The pieces of the shared library that a user sees.
+check_shared_library() {
+    library=$prefix/lib/libnpuquant.so
+    if have "$nm"; then
+        # Every function of the header, and nothing else.
+        tr '\n' ' ' <"$prefix/include/npuquant/npuquant.h" | tr ';' '\n' |
+            sed -n 's/.*NPUQ_API .*[ *]\(npuq_[a-z_]*\)(.*/\1/p' | sort -u >"$work/declared"
+        # shellcheck disable=SC2086
+        $nm -D --defined-only "$library" | awk '{ print $NF }' | sed 's/@.*//' | sort -u >"$work/exported"
+        if ! [ -s "$work/declared" ]; then
+            fail "no function found in npuquant.h"
+        elif diff "$work/declared" "$work/exported"; then
+            echo "ok: $(wc -l <"$work/exported") exported symbols, the functions of npuquant.h"
+        else
+            fail "exported symbols (>) are not the functions of npuquant.h (<)"
+        fi
+        # Hidden symbols are still global in the archive: they must not collide with a user's.
+        # shellcheck disable=SC2086
+        if $nm -g --defined-only "$prefix/lib/libnpuquant.a" | awk 'NF == 3 { print $3 }' | grep -v '^npuq_'; then
+            fail "symbols of the archive without the prefix npuq_"
+        else
+            echo "ok: all symbols of the archive begin with npuq_"
+        fi
+    else
+        skip "exported symbols: no $nm"
+    fi
+    if have "$readelf"; then
+        abi=$(sed -n 's/^#define NPUQ_ABI_VERSION \([0-9]*\)$/\1/p' "$prefix/include/npuquant/version.h")
+        # shellcheck disable=SC2086
+        soname=$($readelf -d "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\].*/\1/p')
+        if [ "$soname" = "libnpuquant.so.$abi" ]; then
+            echo "ok: soname $soname"
+        else
+            fail "soname is $soname, NPUQ_ABI_VERSION $abi"
+        fi
+        # shellcheck disable=SC2086
+        needed=$($readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p' |
+            grep -v -E '^(libc\.|libm\.|ld-)' || :)
+        if [ -n "$needed" ]; then
+            fail "the library needs more than the C library: $needed"
+        else
+            echo "ok: needs the C library only"
+        fi
+    else
+        skip "soname: no $readelf"
+    fi
+}
+
+if have "$pkg_config"; then
+    PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+    export PKG_CONFIG_PATH
+    version=$(sed -n 's/^#define NPUQ_VERSION "\(.*\)"$/\1/p' "$source/include/npuquant/version.h")
+    if [ "$($pkg_config --modversion npuquant)" = "$version" ]; then
+        echo "ok: version $version"
+    else
+        fail "pkg-config says version $($pkg_config --modversion npuquant), version.h $version"
+    fi
+    build_and_run "shared"
+    if [ -e "$prefix/lib/libnpuquant.so" ]; then
+        check_shared_library
+        rm -f "$prefix"/lib/libnpuquant.so*
+        build_and_run "static" --static
+    else
+        skip "symbols and soname: the shared library is no .so here"
+    fi
+    unset PKG_CONFIG_PATH
+else
+    skip "programs against the installed library: no $pkg_config"
+fi
+
+# ---- a subproject ----
+
+mkdir -p "$work/user/subprojects"
+cp "$source/tests/consumer.c" "$work/user/"
+ln -s "$source" "$work/user/subprojects/npuquant"
+cat >"$work/user/meson.build" <<'END'
+project('user', 'c', default_options: ['c_std=c99', 'buildtype=debug'])
+npuquant = dependency('npuquant',
+  fallback: ['npuquant'],
+  default_options: ['tests=false', 'tools=false', 'bench=false', 'examples=false'],
+)
+test('consumer', executable('consumer', 'consumer.c', dependencies: npuquant))
+END
+# shellcheck disable=SC2086
+quietly subproject-setup $meson setup "$work/user-build" "$work/user" --wrap-mode=forcefallback
+# shellcheck disable=SC2086
+quietly subproject-compile $meson compile -C "$work/user-build"
+if "$work/user-build/consumer"; then
+    echo "ok: subproject"
+else
+    fail "subproject"
+fi
+
+# ---- -ffast-math ----
+
+# shellcheck disable=SC2086
+if $meson setup "$work/fast" "$source" $only_library -Dc_args=-ffast-math >"$work/fast.log" 2>&1; then
+    fail "a build with -ffast-math is not refused"
+elif grep -q 'cannot be built with -ffast-math' "$work/fast.log"; then
+    echo "ok: -ffast-math is refused"
+else
+    cat "$work/fast.log"
+    fail "a build with -ffast-math is refused with another message"
+fi
+
+exit $failed

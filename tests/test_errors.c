@@ -1,0 +1,1696 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every way to call an operator wrongly: its status, its message, and that no byte changes. And the calls that only
+ * look wrong: they must work. A base call per form of an operator is valid; each case changes one thing in it.
+ */
+#include "support.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+enum slot { X, SCALES, ZERO_POINTS, SCALE, SMOOTH_SCALES, GROUP_INDEX, OFFSET, Y, SLOTS };
+
+static const char *const slot_names[SLOTS] = {
+    "x", "scales", "zero_points", "scale", "smooth_scales", "group_index", "offset", "y"};
+
+enum operator_id { QUANTIZE, GROUP_QUANT, TRANS_QUANT_PARAM, DYNAMIC_QUANT_ASYMMETRIC };
+
+static const char *const operator_names[] = {"quantize", "group_quant", "trans_quant_param",
+                                             "dynamic_quant_asymmetric"};
+
+typedef struct call {
+    enum operator_id op;
+    bool given[SLOTS];
+    npuq_tensor tensors[SLOTS];
+    int32_t axis;
+    bool div_mode;
+    npuq_quant_mode quant_mode;
+    npuq_round_mode round_mode;
+    const npuq_executor *executor;
+} call;
+
+/* All memory of a call, so that one comparison shows whether anything was written. */
+enum { REGION = 2048, BEFORE = 256 };
+enum { ARENA = SLOTS * REGION, BUFFER = 8192 };
+static unsigned char (*arena)[REGION]; /* one region for each slot */
+static unsigned char arena_before[ARENA];
+static unsigned char *buffer; /* more memory, for views that share it */
+
+static const npuq_tensor *argument(const call *c, enum slot slot)
+{
+    return c->given[slot] ? &c->tensors[slot] : NULL;
+}
+
+static npuq_status run(const call *c)
+{
+    switch (c->op) {
+    case QUANTIZE:
+        return npuq_quantize(argument(c, X), argument(c, SCALES), argument(c, ZERO_POINTS), c->axis, c->div_mode,
+                             argument(c, Y), c->executor);
+    case GROUP_QUANT:
+        return npuq_group_quant(argument(c, X), argument(c, SCALE), argument(c, GROUP_INDEX), argument(c, OFFSET),
+                                argument(c, Y), c->executor);
+    case TRANS_QUANT_PARAM:
+        return npuq_trans_quant_param(argument(c, SCALE), argument(c, OFFSET), c->round_mode, argument(c, Y));
+    case DYNAMIC_QUANT_ASYMMETRIC:
+        return npuq_dynamic_quant_asymmetric(argument(c, X), argument(c, SMOOTH_SCALES), argument(c, GROUP_INDEX),
+                                             c->quant_mode, argument(c, Y), argument(c, SCALE), argument(c, OFFSET),
+                                             c->executor);
+    }
+    return NPUQ_OK;
+}
+
+static bool is_output(const call *c, enum slot slot)
+{
+    return slot == Y || (c->op == DYNAMIC_QUANT_ASYMMETRIC && (slot == SCALE || slot == OFFSET));
+}
+
+/* Gives the call a contiguous tensor in the slot's own memory; an input gets values. */
+static void give(call *c, enum slot slot, npuq_dtype dtype, int ndim, int64_t d0, int64_t d1, int64_t d2)
+{
+    const int64_t shape[3] = {d0, d1, d2};
+    void *data = arena[slot] + BEFORE;
+
+    c->given[slot] = true;
+    c->tensors[slot] = npuq_tensor_contiguous(data, dtype, ndim, shape);
+    if (!is_output(c, slot) && slot != GROUP_INDEX) {
+        test_fill(data, dtype, test_count(ndim, shape), true);
+    }
+}
+
+static void set_group_end(const call *c, int64_t e, int64_t end)
+{
+    const npuq_tensor *t = &c->tensors[GROUP_INDEX];
+    const int64_t at = e * t->strides[0];
+
+    if (t->dtype == NPUQ_INT64) {
+        ((int64_t *)t->data)[at] = end;
+    } else {
+        ((int32_t *)t->data)[at] = (int32_t)end;
+    }
+}
+
+static void give_group_index(call *c, npuq_dtype dtype)
+{
+    static const int64_t ends[] = {1, 4, 6, 6};
+
+    give(c, GROUP_INDEX, dtype, 1, 4, 0, 0);
+    for (int64_t e = 0; e < 4; e++) {
+        set_group_end(c, e, ends[e]);
+    }
+}
+
+enum base { DIVIDE, MULTIPLY, MULTIPLY_INT4, GROUPS, GROUPS_INT4, PACK, PACK_ROW, TOKENS, TENSOR, BASES };
+
+static call base_call(enum base base)
+{
+    call c = {.op = QUANTIZE};
+
+    memset(arena, 0xA5, ARENA);
+    test_reseed(base);
+    switch (base) {
+    case DIVIDE:
+        c.axis = 1;
+        c.div_mode = true;
+        give(&c, X, NPUQ_FLOAT32, 2, 3, 16, 0);
+        give(&c, SCALES, NPUQ_FLOAT32, 1, 16, 0, 0);
+        give(&c, ZERO_POINTS, NPUQ_INT32, 1, 16, 0, 0);
+        give(&c, Y, NPUQ_INT8, 2, 3, 16, 0);
+        break;
+    case MULTIPLY:
+        c.axis = -2;
+        give(&c, X, NPUQ_BFLOAT16, 2, 3, 16, 0);
+        give(&c, SCALES, NPUQ_FLOAT32, 2, 3, 1, 0);
+        give(&c, ZERO_POINTS, NPUQ_FLOAT32, 2, 3, 1, 0);
+        give(&c, Y, NPUQ_INT8, 2, 3, 16, 0);
+        break;
+    case MULTIPLY_INT4:
+        c.axis = -1;
+        give(&c, X, NPUQ_FLOAT16, 2, 3, 16, 0);
+        give(&c, SCALES, NPUQ_FLOAT16, 1, 16, 0, 0);
+        give(&c, ZERO_POINTS, NPUQ_FLOAT16, 1, 16, 0, 0);
+        give(&c, Y, NPUQ_QUINT4X2, 2, 3, 2, 0);
+        break;
+    case GROUPS:
+    case GROUPS_INT4:
+        c.op = GROUP_QUANT;
+        give(&c, X, NPUQ_FLOAT16, 2, 6, 16, 0);
+        give(&c, SCALE, NPUQ_FLOAT32, 2, 4, 16, 0);
+        give(&c, OFFSET, NPUQ_FLOAT32, 1, 1, 0, 0);
+        give_group_index(&c, base == GROUPS ? NPUQ_INT64 : NPUQ_INT32);
+        if (base == GROUPS) {
+            give(&c, Y, NPUQ_INT8, 2, 6, 16, 0);
+        } else {
+            give(&c, Y, NPUQ_QUINT4X2, 2, 6, 2, 0);
+        }
+        break;
+    case PACK:
+        c.op = TRANS_QUANT_PARAM;
+        give(&c, SCALE, NPUQ_FLOAT32, 1, 16, 0, 0);
+        give(&c, OFFSET, NPUQ_FLOAT32, 1, 16, 0, 0);
+        give(&c, Y, NPUQ_INT64, 1, 16, 0, 0);
+        break;
+    case PACK_ROW:
+        c.op = TRANS_QUANT_PARAM;
+        c.round_mode = NPUQ_ROUND_NEAREST;
+        give(&c, SCALE, NPUQ_FLOAT32, 2, 1, 16, 0);
+        give(&c, OFFSET, NPUQ_FLOAT32, 2, 1, 16, 0);
+        give(&c, Y, NPUQ_UINT64, 2, 1, 16, 0);
+        break;
+    case TOKENS:
+        c.op = DYNAMIC_QUANT_ASYMMETRIC;
+        give(&c, X, NPUQ_FLOAT16, 3, 2, 3, 16);
+        give(&c, SMOOTH_SCALES, NPUQ_FLOAT32, 2, 4, 16, 0);
+        give_group_index(&c, NPUQ_INT64);
+        give(&c, Y, NPUQ_INT8, 3, 2, 3, 16);
+        give(&c, SCALE, NPUQ_FLOAT32, 2, 2, 3, 0);
+        give(&c, OFFSET, NPUQ_FLOAT32, 2, 2, 3, 0);
+        break;
+    case TENSOR:
+        c.op = DYNAMIC_QUANT_ASYMMETRIC;
+        c.quant_mode = NPUQ_PER_TENSOR;
+        give(&c, X, NPUQ_BFLOAT16, 3, 2, 3, 16);
+        give(&c, SMOOTH_SCALES, NPUQ_FLOAT16, 1, 16, 0, 0);
+        give(&c, Y, NPUQ_QUINT4X2, 3, 2, 3, 2);
+        give(&c, SCALE, NPUQ_FLOAT32, 1, 1, 0, 0);
+        give(&c, OFFSET, NPUQ_FLOAT32, 1, 1, 0, 0);
+        break;
+    case BASES: break;
+    }
+    return c;
+}
+
+/* ---- what a refused call must look like ----------------------------------------------------------------------------
+ */
+
+static int failures;
+
+/* Runs a call that is to fail. `found` and `expected` are words of the two halves of the message; null for any. */
+static void refused(const call *c, npuq_status status, const char *name, const char *found, const char *expected,
+                    const char *what)
+{
+    char prefix[64];
+    const char *message;
+    const char *second;
+    const char *hit;
+    npuq_status got;
+    const char *problem = NULL;
+
+    memcpy(arena_before, arena, ARENA);
+    got = run(c);
+    message = npuq_last_error();
+    snprintf(prefix, sizeof prefix, "%s: %s: ", operator_names[c->op], name);
+    second = strstr(message, "; expected ");
+    hit = found ? strstr(message, found) : message;
+    if (got != status) {
+        problem = "the status is another";
+    } else if (strncmp(message, prefix, strlen(prefix)) != 0) {
+        problem = "the message does not begin with operator and argument";
+    } else if (!second) {
+        problem = "the message does not say what was expected";
+    } else if (!hit || hit > second) {
+        problem = "the message does not say what was found";
+    } else if (expected && !strstr(second, expected)) {
+        problem = "the message does not say what exactly was expected";
+    } else if (strchr(message, '\n')) {
+        problem = "the message has more than one line";
+    }
+    if (memcmp(arena_before, arena, ARENA) != 0) {
+        problem = "memory was written to";
+    }
+    if (problem) {
+        failures++;
+        print_error("%s%s: %s\n    wanted %s, \"%s... %s ...; expected ... %s\"\n    got %s, \"%s\"\n", prefix, what,
+                    problem, npuq_status_name(status), prefix, found ? found : "", expected ? expected : "",
+                    npuq_status_name(got), message);
+    }
+}
+
+static void begin(void)
+{
+    failures = 0;
+}
+
+static void end(void)
+{
+    assert_int_equal(failures, 0);
+}
+
+static const char *number(int64_t value)
+{
+    static char texts[4][24];
+    static unsigned next;
+    char *text = texts[next++ % COUNT(texts)];
+
+    snprintf(text, sizeof texts[0], "%" PRId64, value);
+    return text;
+}
+
+#define FOR_EACH_ARGUMENT(base, slot)                                                                                  \
+    for (int base = 0; base < BASES; base++)                                                                           \
+        for (int slot = 0; slot < SLOTS; slot++)                                                                       \
+            if (base_call((enum base)base).given[slot])
+
+static void bases_are_valid(void **state)
+{
+    (void)state;
+    for (int base = 0; base < BASES; base++) {
+        const call c = base_call((enum base)base);
+        if (run(&c) != NPUQ_OK) {
+            fail_msg("base call %d: %s", base, npuq_last_error());
+        }
+    }
+}
+
+/* ---- rules that hold for every argument ----------------------------------------------------------------------------
+ */
+
+static bool is_optional(enum operator_id op, enum slot slot)
+{
+    return slot == ZERO_POINTS || slot == SMOOTH_SCALES || (slot == GROUP_INDEX && op == DYNAMIC_QUANT_ASYMMETRIC) ||
+           (slot == OFFSET && op != DYNAMIC_QUANT_ASYMMETRIC);
+}
+
+static void null_arguments(void **state)
+{
+    (void)state;
+    begin();
+    FOR_EACH_ARGUMENT(base, slot)
+    {
+        call c = base_call((enum base)base);
+        c.tensors[slot].data = NULL;
+        refused(&c, NPUQ_ERROR_NULL, slot_names[slot], "null", NULL, "null data");
+
+        c = base_call((enum base)base);
+        c.given[slot] = false;
+        if (!is_optional(c.op, (enum slot)slot)) {
+            refused(&c, NPUQ_ERROR_NULL, slot_names[slot], "null", NULL, "null");
+        }
+    }
+    end();
+}
+
+static void null_parallel_for(void **state)
+{
+    const npuq_executor executor = {NULL, NULL};
+
+    (void)state;
+    begin();
+    for (int base = 0; base < BASES; base++) {
+        call c = base_call((enum base)base);
+        c.executor = &executor;
+        if (c.op != TRANS_QUANT_PARAM) {
+            refused(&c, NPUQ_ERROR_NULL, "executor", "parallel_for", NULL, "null function");
+        }
+    }
+    end();
+}
+
+static const npuq_dtype all_dtypes[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16, NPUQ_INT8,    NPUQ_UINT8,
+                                        NPUQ_INT32,   NPUQ_INT64,   NPUQ_UINT64,   NPUQ_QUINT4X2};
+
+static const char *dtype_word(npuq_dtype dtype)
+{
+    switch (dtype) {
+    case NPUQ_FLOAT32: return "FLOAT32";
+    case NPUQ_FLOAT16: return "FLOAT16";
+    case NPUQ_INT8: return "INT8";
+    case NPUQ_INT32: return "INT32";
+    case NPUQ_UINT8: return "UINT8";
+    case NPUQ_INT64: return "INT64";
+    case NPUQ_UINT64: return "UINT64";
+    case NPUQ_BFLOAT16: return "BFLOAT16";
+    case NPUQ_QUINT4X2: return "QUINT4X2";
+    }
+    return number((int64_t)dtype);
+}
+
+/* Whether the documentation of the operator lists dtype for the argument. */
+static bool takes(const call *c, enum slot slot, npuq_dtype dtype)
+{
+    const bool is_float = dtype == NPUQ_FLOAT32 || dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16;
+
+    switch (slot) {
+    case X:
+    case SCALES:
+    case SMOOTH_SCALES: return is_float;
+    case ZERO_POINTS:
+        return is_float || (c->div_mode && (dtype == NPUQ_INT8 || dtype == NPUQ_UINT8 || dtype == NPUQ_INT32));
+    case SCALE:
+    case OFFSET: return c->op == GROUP_QUANT ? is_float : dtype == NPUQ_FLOAT32;
+    case GROUP_INDEX: return dtype == NPUQ_INT32 || dtype == NPUQ_INT64;
+    case Y:
+        if (c->op == TRANS_QUANT_PARAM) {
+            return dtype == NPUQ_INT64 || dtype == NPUQ_UINT64;
+        }
+        if (c->op == QUANTIZE && c->div_mode) {
+            return dtype == NPUQ_INT8 || dtype == NPUQ_UINT8 || dtype == NPUQ_INT32;
+        }
+        return dtype == NPUQ_INT8 || dtype == NPUQ_QUINT4X2;
+    case SLOTS: break;
+    }
+    return false;
+}
+
+static void dtypes(void **state)
+{
+    static const int unknown[] = {-1, 5, 255, 257, 1 << 30};
+
+    (void)state;
+    begin();
+    FOR_EACH_ARGUMENT(base, slot)
+    {
+        for (size_t i = 0; i < COUNT(all_dtypes); i++) {
+            call c = base_call((enum base)base);
+            const npuq_dtype dtype = all_dtypes[i];
+            if (takes(&c, (enum slot)slot, dtype)) {
+                continue;
+            }
+            c.tensors[slot].dtype = dtype;
+            for (size_t k = 0; k < COUNT(all_dtypes); k++) {
+                if (takes(&c, (enum slot)slot, all_dtypes[k])) {
+                    refused(&c, NPUQ_ERROR_DTYPE, slot_names[slot], dtype_word(dtype), dtype_word(all_dtypes[k]),
+                            "dtype");
+                }
+            }
+        }
+        for (size_t i = 0; i < COUNT(unknown); i++) {
+            call c = base_call((enum base)base);
+            c.tensors[slot].dtype = (npuq_dtype)unknown[i];
+            refused(&c, NPUQ_ERROR_DTYPE, slot_names[slot], number(unknown[i]), NULL, "unknown dtype");
+        }
+    }
+    end();
+}
+
+static void ranks(void **state)
+{
+    static const int32_t wrong[] = {-1, 9, INT32_MIN, INT32_MAX};
+
+    (void)state;
+    begin();
+    FOR_EACH_ARGUMENT(base, slot)
+    {
+        for (size_t i = 0; i < COUNT(wrong); i++) {
+            call c = base_call((enum base)base);
+            c.tensors[slot].ndim = wrong[i];
+            refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(wrong[i]), NULL, "rank");
+        }
+        if (!(slot == OFFSET && base_call((enum base)base).op == GROUP_QUANT)) {
+            call c = base_call((enum base)base);
+            c.tensors[slot].ndim = 0;
+            refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], "0 dimensions", NULL, "0-D");
+        }
+        /* One dimension more, of extent 1: no argument may be of any rank, but x is what others are measured by. */
+        if (slot != X) {
+            call c = base_call((enum base)base);
+            npuq_tensor *t = &c.tensors[slot];
+            t->shape[t->ndim] = t->shape[t->ndim - 1];
+            t->strides[t->ndim] = t->strides[t->ndim - 1];
+            t->shape[t->ndim - 1] = 1;
+            t->ndim++;
+            if (c.op == TRANS_QUANT_PARAM && slot == SCALE && t->ndim == 2) {
+                continue; /* scale is valid as (1, n); its offset is not any more: in the table */
+            }
+            if (c.op == DYNAMIC_QUANT_ASYMMETRIC && slot == SMOOTH_SCALES && t->ndim == 2) {
+                continue; /* wants a group_index: in the table */
+            }
+            if (c.op == QUANTIZE && !c.div_mode && slot == SCALES && t->ndim == 2) {
+                continue; /* (1, n) is valid, but zero_points differs: in the table */
+            }
+            refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(t->ndim), NULL, "a dimension more");
+        }
+    }
+    end();
+}
+
+static void extents(void **state)
+{
+    static const int64_t negative[] = {-1, INT64_MIN};
+
+    (void)state;
+    begin();
+    FOR_EACH_ARGUMENT(base, slot)
+    {
+        for (int d = 0; d < base_call((enum base)base).tensors[slot].ndim; d++) {
+            call c = base_call((enum base)base);
+            const int64_t extent = c.tensors[slot].shape[d];
+            for (size_t i = 0; i < COUNT(negative); i++) {
+                c.tensors[slot].shape[d] = negative[i];
+                refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(negative[i]), NULL, "negative extent");
+            }
+            /* One less and one more, where the argument is measured by another. */
+            if (slot == X || (slot == SCALE && c.op == GROUP_QUANT && d == 0) ||
+                (slot == SCALE && c.op == TRANS_QUANT_PARAM && d == c.tensors[slot].ndim - 1) ||
+                (slot == SMOOTH_SCALES && c.tensors[slot].ndim == 2 && d == 0)) {
+                continue; /* in the table */
+            }
+            for (int64_t change = -1; change <= 1; change += 2) {
+                c.tensors[slot].shape[d] = extent + change;
+                if (slot == SCALE && c.op == TRANS_QUANT_PARAM && change == -1) {
+                    refused(&c, NPUQ_ERROR_SHAPE, "scale", "0", NULL, "empty");
+                } else if (slot == SCALES && extent == 1 && change == -1) {
+                    refused(&c, NPUQ_ERROR_SHAPE, "scales", "0", "1", "empty");
+                } else {
+                    refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(extent + change), number(extent), "extent");
+                }
+            }
+        }
+    }
+    end();
+}
+
+static void misaligned_data(void **state)
+{
+    (void)state;
+    begin();
+    FOR_EACH_ARGUMENT(base, slot)
+    {
+        const size_t size = test_dtype_size(base_call((enum base)base).tensors[slot].dtype);
+        for (size_t shift = 1; shift < size; shift++) {
+            char found[64];
+            call c = base_call((enum base)base);
+            c.tensors[slot].data = (char *)c.tensors[slot].data + shift;
+            snprintf(found, sizeof found, "%zu beyond a multiple of %zu", shift, size);
+            refused(&c, NPUQ_ERROR_LAYOUT, slot_names[slot], found, "multiple", "misaligned data");
+        }
+    }
+    end();
+}
+
+static void strides_beyond_the_address_space(void **state)
+{
+    static const int64_t strides[] = {INT64_MAX, INT64_MAX - 1, INT64_MIN, INT64_MIN + 1};
+
+    (void)state;
+    begin();
+    FOR_EACH_ARGUMENT(base, slot)
+    {
+        for (int d = 0; d < base_call((enum base)base).tensors[slot].ndim; d++) {
+            for (size_t i = 0; i < COUNT(strides); i++) {
+                call c = base_call((enum base)base);
+                c.tensors[slot].strides[d] = strides[i];
+                if (c.tensors[slot].shape[d] > 1) {
+                    refused(&c, NPUQ_ERROR_LAYOUT, slot_names[slot], "overflow", NULL, "stride");
+                }
+            }
+        }
+    }
+    /* Two bytes that are PTRDIFF_MAX apart: each distance fits an int64_t, but no object has that size. */
+    for (size_t i = 0; i < COUNT(strides); i++) {
+        call c = base_call(DIVIDE);
+        give(&c, X, NPUQ_FLOAT32, 1, 2, 0, 0);
+        give(&c, SCALES, NPUQ_FLOAT32, 1, 1, 0, 0);
+        give(&c, ZERO_POINTS, NPUQ_INT32, 1, 1, 0, 0);
+        give(&c, Y, NPUQ_INT8, 1, 2, 0, 0);
+        c.tensors[Y].strides[0] = strides[i];
+        if (strides[i] != INT64_MAX - 1) {
+            refused(&c, NPUQ_ERROR_LAYOUT, "y", "overflow", NULL, "bytes PTRDIFF_MAX apart");
+        }
+    }
+    end();
+}
+
+static void outputs_overlapping_themselves(void **state)
+{
+    (void)state;
+    begin();
+    FOR_EACH_ARGUMENT(base, slot)
+    {
+        for (int d = 0; d < base_call((enum base)base).tensors[slot].ndim; d++) {
+            call c = base_call((enum base)base);
+            npuq_tensor *t = &c.tensors[slot];
+            if (!is_output(&c, (enum slot)slot) || t->shape[d] <= 1) {
+                continue;
+            }
+            t->strides[d] = 0;
+            refused(&c, NPUQ_ERROR_LAYOUT, slot_names[slot], "itself", NULL, "zero stride");
+            if (d + 1 < t->ndim) { /* the last of a row is the first of the next, forwards and backwards */
+                const int64_t short_stride = (t->shape[d + 1] - 1) * t->strides[d + 1];
+                t->strides[d] = short_stride;
+                refused(&c, NPUQ_ERROR_LAYOUT, slot_names[slot], "itself", NULL, "rows meet");
+                t->strides[d] = -short_stride;
+                refused(&c, NPUQ_ERROR_LAYOUT, slot_names[slot], "itself", NULL, "rows meet backwards");
+            }
+        }
+    }
+    end();
+}
+
+static unsigned char *first_byte(const npuq_tensor *t)
+{
+    return (unsigned char *)t->data;
+}
+
+static size_t byte_size(const npuq_tensor *t)
+{
+    return test_count(t->ndim, t->shape) * test_dtype_size(t->dtype);
+}
+
+/* Moves the output by bytes, to where its alignment allows, downwards. */
+static void place(npuq_tensor *t, unsigned char *at)
+{
+    t->data = at - (uintptr_t)at % test_dtype_size(t->dtype);
+}
+
+static void outputs_overlapping_arguments(void **state)
+{
+    (void)state;
+    begin();
+    FOR_EACH_ARGUMENT(base, slot)
+    {
+        for (int other = 0; other < SLOTS; other++) {
+            call c = base_call((enum base)base);
+            npuq_tensor *out = &c.tensors[slot];
+            const npuq_tensor *in = &c.tensors[other];
+            const bool both = is_output(&c, (enum slot)slot) && is_output(&c, (enum slot)other);
+            if (!is_output(&c, (enum slot)slot) || !c.given[other] || other == slot) {
+                continue;
+            }
+            /* Of two outputs the message may name either first. */
+            const char *name = slot_names[slot];
+            const char *partner = slot_names[other];
+            if (both && slot > other) {
+                name = NULL;
+            }
+            unsigned char *const places[] = {first_byte(in), first_byte(in) + byte_size(in) - 1,
+                                             first_byte(in) - byte_size(out) + test_dtype_size(out->dtype)};
+            for (size_t i = 0; i < COUNT(places); i++) {
+                place(out, places[i]);
+                if (!both) {
+                    refused(&c, NPUQ_ERROR_LAYOUT, name, partner, NULL, "overlap");
+                    continue;
+                }
+                memcpy(arena_before, arena, ARENA);
+                const npuq_status status = run(&c);
+                const char *message = npuq_last_error();
+                if (status != NPUQ_ERROR_LAYOUT || !strstr(message, slot_names[slot]) || !strstr(message, partner) ||
+                    memcmp(arena_before, arena, ARENA) != 0) {
+                    failures++;
+                    print_error("%s over %s: got %s, \"%s\"\n", slot_names[slot], partner, npuq_status_name(status),
+                                message);
+                }
+            }
+        }
+    }
+    end();
+}
+
+/* ---- the table: rules of one operator ------------------------------------------------------------------------------
+ */
+
+enum change_kind {
+    NOTHING,
+    DROP,        /* the argument in slot is not given */
+    DTYPE,       /* value */
+    SHAPE_1,     /* becomes 1-D [at] */
+    SHAPE_2,     /* becomes 2-D [at, value] */
+    SHAPE_3,     /* becomes 3-D [2, at, value] */
+    EXTENT,      /* extent of dimension at becomes value, strides stay */
+    STRIDE,      /* stride of dimension at becomes value */
+    STILL,       /* all strides become 0 */
+    AXIS,        /* value */
+    DIV_MODE,    /* value */
+    QUANT_MODE,  /* value */
+    ROUND_MODE,  /* value */
+    GROUP_END,   /* element at of group_index becomes value */
+    GIVE_GROUPS, /* a group_index of dtype value */
+};
+
+typedef struct change {
+    enum change_kind kind;
+    enum slot slot;
+    int64_t at;
+    int64_t value;
+} change;
+
+typedef struct table_row {
+    enum base base;
+    change changes[6];
+    npuq_status status;
+    const char *argument;
+    const char *found;
+    const char *expected;
+} table_row;
+
+static void apply(call *c, const change *how)
+{
+    npuq_tensor *t = &c->tensors[how->slot];
+    const int64_t shape[3] = {2, how->at, how->value};
+
+    switch (how->kind) {
+    case NOTHING: break;
+    case DROP: c->given[how->slot] = false; break;
+    case DTYPE: t->dtype = (npuq_dtype)how->value; break;
+    case SHAPE_1: *t = npuq_tensor_contiguous(t->data, t->dtype, 1, shape + 1); break;
+    case SHAPE_2: *t = npuq_tensor_contiguous(t->data, t->dtype, 2, shape + 1); break;
+    case SHAPE_3: *t = npuq_tensor_contiguous(t->data, t->dtype, 3, shape); break;
+    case EXTENT: t->shape[how->at] = how->value; break;
+    case STRIDE: t->strides[how->at] = how->value; break;
+    case STILL: memset(t->strides, 0, sizeof t->strides); break;
+    case AXIS: c->axis = (int32_t)how->value; break;
+    case DIV_MODE: c->div_mode = how->value != 0; break;
+    case QUANT_MODE: c->quant_mode = (npuq_quant_mode)how->value; break;
+    case ROUND_MODE: c->round_mode = (npuq_round_mode)how->value; break;
+    case GROUP_END: set_group_end(c, how->at, how->value); break;
+    case GIVE_GROUPS: give_group_index(c, (npuq_dtype)how->value); break;
+    }
+}
+
+#define TWO_TO(n) (INT64_C(1) << (n))
+
+static const table_row table[] = {
+    /* quantize: axis */
+    {DIVIDE, {{AXIS, X, 0, 2}}, NPUQ_ERROR_AXIS, "axis", "2", "-2 to 1"},
+    {DIVIDE, {{AXIS, X, 0, -3}}, NPUQ_ERROR_AXIS, "axis", "-3", "-2 to 1"},
+    {DIVIDE, {{AXIS, X, 0, INT32_MAX}}, NPUQ_ERROR_AXIS, "axis", "2147483647", "-2 to 1"},
+    {DIVIDE, {{AXIS, X, 0, INT32_MIN}}, NPUQ_ERROR_AXIS, "axis", "-2147483648", "-2 to 1"},
+    {MULTIPLY, {{AXIS, X, 0, 2}}, NPUQ_ERROR_AXIS, "axis", "2", "-2 to 1"},
+    {MULTIPLY, {{AXIS, X, 0, -3}}, NPUQ_ERROR_AXIS, "axis", "-3", "-2 to 1"},
+    {MULTIPLY, {{AXIS, X, 0, INT32_MIN}}, NPUQ_ERROR_AXIS, "axis", "-2147483648", "-2 to 1"},
+    {MULTIPLY,
+     {{SHAPE_3, X, 3, 16}, {SHAPE_3, Y, 3, 16}, {AXIS, X, 0, -3}},
+     NPUQ_ERROR_AXIS,
+     "axis",
+     "-3",
+     "-2 to 2"}, /* not counted from the end */
+    {MULTIPLY,
+     {{SHAPE_1, X, 16, 0}, {SHAPE_1, Y, 16, 0}, {SHAPE_1, SCALES, 1, 0}, {SHAPE_1, ZERO_POINTS, 1, 0}},
+     NPUQ_ERROR_AXIS,
+     "axis",
+     "-2",
+     "2"},
+    {MULTIPLY_INT4, /* one scale does not make axis irrelevant here */
+     {{SHAPE_1, SCALES, 1, 0}, {SHAPE_1, ZERO_POINTS, 1, 0}, {AXIS, X, 0, 5}},
+     NPUQ_ERROR_AXIS,
+     "axis",
+     "5",
+     "-2 to 1"},
+    /* quantize: scales and zero_points */
+    {DIVIDE, {{AXIS, X, 0, 0}}, NPUQ_ERROR_SHAPE, "scales", "16", "3"},
+    {DIVIDE, {{SHAPE_1, SCALES, 3, 0}, {SHAPE_1, ZERO_POINTS, 3, 0}}, NPUQ_ERROR_SHAPE, "scales", "3", "16"},
+    {DIVIDE, {{SHAPE_1, SCALES, 0, 0}, {SHAPE_1, ZERO_POINTS, 0, 0}}, NPUQ_ERROR_SHAPE, "scales", "0", "16"},
+    {DIVIDE, {{SHAPE_2, SCALES, 1, 16}, {SHAPE_2, ZERO_POINTS, 1, 16}}, NPUQ_ERROR_SHAPE, "scales", "2 dim", "1"},
+    {DIVIDE, {{SHAPE_2, SCALES, 1, 1}, {SHAPE_2, ZERO_POINTS, 1, 1}}, NPUQ_ERROR_SHAPE, "scales", "2 dim", "1"},
+    {DIVIDE, {{SHAPE_1, ZERO_POINTS, 1, 0}}, NPUQ_ERROR_SHAPE, "zero_points", "1", "16"},
+    {DIVIDE, {{SHAPE_1, SCALES, 1, 0}}, NPUQ_ERROR_SHAPE, "zero_points", "16", "1"},
+    {MULTIPLY, {{AXIS, X, 0, 0}}, NPUQ_ERROR_SHAPE, "scales", "3", "1"}, /* axis 0 means the last dimension */
+    {MULTIPLY, {{AXIS, X, 0, -1}}, NPUQ_ERROR_SHAPE, "scales", "3", "1"},
+    {MULTIPLY, {{SHAPE_2, SCALES, 3, 16}, {SHAPE_2, ZERO_POINTS, 3, 16}}, NPUQ_ERROR_SHAPE, "scales", "16", "1"},
+    {MULTIPLY, {{SHAPE_2, SCALES, 2, 1}, {SHAPE_2, ZERO_POINTS, 2, 1}}, NPUQ_ERROR_SHAPE, "scales", "2", "3"},
+    {MULTIPLY, {{SHAPE_1, SCALES, 16, 0}, {SHAPE_1, ZERO_POINTS, 16, 0}}, NPUQ_ERROR_SHAPE, "scales", "16", "3"},
+    {MULTIPLY, {{SHAPE_3, SCALES, 3, 1}, {SHAPE_3, ZERO_POINTS, 3, 1}}, NPUQ_ERROR_SHAPE, "scales", "3 dim", "1"},
+    {MULTIPLY, {{SHAPE_1, ZERO_POINTS, 3, 0}}, NPUQ_ERROR_SHAPE, "zero_points", "1 dim", "2"},
+    {MULTIPLY, {{SHAPE_2, ZERO_POINTS, 1, 1}}, NPUQ_ERROR_SHAPE, "zero_points", "1", "3"},
+    {MULTIPLY_INT4, {{SHAPE_2, SCALES, 1, 16}}, NPUQ_ERROR_SHAPE, "zero_points", "1 dim", "2"},
+    {MULTIPLY, {{DTYPE, ZERO_POINTS, 0, NPUQ_FLOAT16}}, NPUQ_ERROR_DTYPE, "zero_points", "FLOAT16", "FLOAT32"},
+    {MULTIPLY, {{DTYPE, SCALES, 0, NPUQ_BFLOAT16}}, NPUQ_ERROR_DTYPE, "zero_points", "FLOAT32", "BFLOAT16"},
+    {MULTIPLY_INT4, {{DTYPE, ZERO_POINTS, 0, NPUQ_BFLOAT16}}, NPUQ_ERROR_DTYPE, "zero_points", "BFLOAT16", "FLOAT16"},
+    /* quantize: y */
+    {DIVIDE, {{SHAPE_1, Y, 48, 0}}, NPUQ_ERROR_SHAPE, "y", "1 dim", "2"},
+    {DIVIDE, {{SHAPE_2, Y, 16, 3}}, NPUQ_ERROR_SHAPE, "y", "16", "3"},
+    {MULTIPLY_INT4, {{SHAPE_2, Y, 3, 16}}, NPUQ_ERROR_SHAPE, "y", "16", "2"},
+    {MULTIPLY, {{DTYPE, Y, 0, NPUQ_QUINT4X2}}, NPUQ_ERROR_SHAPE, "y", "16", "2"},
+    {MULTIPLY_INT4,
+     {{SHAPE_2, X, 3, 12}, {SHAPE_1, SCALES, 12, 0}, {SHAPE_1, ZERO_POINTS, 12, 0}},
+     NPUQ_ERROR_SHAPE,
+     "x",
+     "12",
+     "multiple of 8"},
+    {MULTIPLY_INT4,
+     {{SHAPE_2, X, 3, 4}, {SHAPE_1, SCALES, 4, 0}, {SHAPE_1, ZERO_POINTS, 4, 0}, {SHAPE_2, Y, 3, 0}},
+     NPUQ_ERROR_SHAPE,
+     "x",
+     "4",
+     "multiple of 8"},
+    /* quantize: extents that overflow */
+    {DIVIDE,
+     {{SHAPE_2, X, TWO_TO(32), TWO_TO(31)},
+      {STILL, X, 0, 0},
+      {SHAPE_1, SCALES, 1, 0},
+      {SHAPE_1, ZERO_POINTS, 1, 0},
+      {SHAPE_2, Y, TWO_TO(32), TWO_TO(31)}},
+     NPUQ_ERROR_LAYOUT,
+     "x",
+     "overflow",
+     NULL},
+    {DIVIDE,
+     {{SHAPE_3, X, TWO_TO(62), 16}, {STILL, X, 0, 0}, {AXIS, X, 0, 2}, {SHAPE_3, Y, TWO_TO(62), 16}},
+     NPUQ_ERROR_LAYOUT,
+     "x",
+     "overflow",
+     NULL},
+    {DIVIDE,
+     {{SHAPE_1, X, TWO_TO(61), 0}, {SHAPE_1, Y, TWO_TO(61), 0}, {SHAPE_1, SCALES, 1, 0}, {SHAPE_1, ZERO_POINTS, 1, 0}},
+     NPUQ_ERROR_LAYOUT,
+     "x",
+     "overflow",
+     NULL},
+    {DIVIDE,
+     {{SHAPE_1, X, TWO_TO(62), 0},
+      {STILL, X, 0, 0},
+      {SHAPE_1, Y, TWO_TO(62), 0},
+      {DTYPE, Y, 0, NPUQ_INT32},
+      {SHAPE_1, SCALES, 1, 0},
+      {SHAPE_1, ZERO_POINTS, 1, 0}},
+     NPUQ_ERROR_LAYOUT,
+     "y",
+     "overflow",
+     NULL},
+    {MULTIPLY_INT4,
+     {{SHAPE_2, X, TWO_TO(40), 16}, {STILL, X, 0, 0}, {SHAPE_2, Y, TWO_TO(40), 2}, {STRIDE, Y, 0, TWO_TO(40)}},
+     NPUQ_ERROR_LAYOUT,
+     "y",
+     "overflow",
+     NULL},
+    /* group_quant */
+    {GROUPS, {{SHAPE_1, X, 96, 0}}, NPUQ_ERROR_SHAPE, "x", "1 dim", "2"},
+    {GROUPS, {{SHAPE_3, X, 3, 16}}, NPUQ_ERROR_SHAPE, "x", "3 dim", "2"},
+    {GROUPS, {{SHAPE_1, SCALE, 16, 0}}, NPUQ_ERROR_SHAPE, "scale", "1 dim", "2"},
+    {GROUPS, {{SHAPE_2, SCALE, 0, 16}, {SHAPE_1, GROUP_INDEX, 0, 0}}, NPUQ_ERROR_SHAPE, "scale", "0", NULL},
+    {GROUPS, {{SHAPE_2, SCALE, 4, 1}}, NPUQ_ERROR_SHAPE, "scale", "1", "16"},
+    {GROUPS, {{SHAPE_2, SCALE, 3, 16}}, NPUQ_ERROR_SHAPE, "group_index", "4", "3"},
+    {GROUPS, {{SHAPE_1, GROUP_INDEX, 0, 0}}, NPUQ_ERROR_SHAPE, "group_index", "0", "4"},
+    {GROUPS, {{SHAPE_2, GROUP_INDEX, 4, 1}}, NPUQ_ERROR_SHAPE, "group_index", "2 dim", "1"},
+    {GROUPS, {{SHAPE_1, OFFSET, 0, 0}}, NPUQ_ERROR_SHAPE, "offset", "0", "1"},
+    {GROUPS, {{SHAPE_1, OFFSET, 4, 0}}, NPUQ_ERROR_SHAPE, "offset", "4", "1"},
+    {GROUPS, {{SHAPE_2, OFFSET, 1, 1}}, NPUQ_ERROR_SHAPE, "offset", "2 dim", "1"},
+    {GROUPS, {{DTYPE, OFFSET, 0, NPUQ_FLOAT16}}, NPUQ_ERROR_DTYPE, "offset", "FLOAT16", "FLOAT32"},
+    {GROUPS, {{DTYPE, SCALE, 0, NPUQ_BFLOAT16}}, NPUQ_ERROR_DTYPE, "offset", "FLOAT32", "BFLOAT16"},
+    {GROUPS, {{SHAPE_2, Y, 5, 16}}, NPUQ_ERROR_SHAPE, "y", "5", "6"},
+    {GROUPS_INT4, {{SHAPE_2, Y, 6, 16}}, NPUQ_ERROR_SHAPE, "y", "16", "2"},
+    {GROUPS_INT4, {{SHAPE_2, X, 6, 15}, {SHAPE_2, SCALE, 4, 15}}, NPUQ_ERROR_SHAPE, "x", "15", "multiple of 8"},
+    {GROUPS, {{GROUP_END, X, 0, -1}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "-1", "0"},
+    {GROUPS, {{GROUP_END, X, 0, INT64_MIN}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "-9223372036854775808", "0"},
+    {GROUPS, {{GROUP_END, X, 0, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "4", "5"},
+    {GROUPS, {{GROUP_END, X, 1, 0}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "0", "1"},
+    {GROUPS, {{GROUP_END, X, 2, 7}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "6", "7"},
+    {GROUPS, {{GROUP_END, X, 3, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "5", "6"},
+    {GROUPS, {{GROUP_END, X, 3, 7}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "7", "6"},
+    {GROUPS, {{GROUP_END, X, 2, 5}, {GROUP_END, X, 3, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "5", "6"},
+    {GROUPS, {{GROUP_END, X, 3, TWO_TO(32) + 6}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "4294967302", "6"},
+    {GROUPS, {{GROUP_END, X, 1, TWO_TO(32) + 4}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "6", "4294967300"},
+    {GROUPS, {{GROUP_END, X, 3, INT64_MAX}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "9223372036854775807", "6"},
+    {GROUPS, {{GROUP_END, X, 2, 4 - TWO_TO(32)}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "-4294967292", "4"},
+    {GROUPS_INT4, {{GROUP_END, X, 0, -1}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "-1", "0"},
+    {GROUPS_INT4, {{GROUP_END, X, 1, INT32_MIN}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "-2147483648", "1"},
+    {GROUPS_INT4, {{GROUP_END, X, 3, INT32_MAX}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "2147483647", "6"},
+    {GROUPS_INT4, {{GROUP_END, X, 2, 3}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "3", "4"},
+    {GROUPS, {{STRIDE, GROUP_INDEX, 0, -1}}, NPUQ_ERROR_GROUP_INDEX, "group_index", NULL, NULL},
+    {GROUPS, /* no rows: every group ends at 0 */
+     {{SHAPE_2, X, 0, 16}, {SHAPE_2, Y, 0, 16}, {GROUP_END, X, 0, 0}},
+     NPUQ_ERROR_GROUP_INDEX,
+     "group_index",
+     "6",
+     "0"},
+    {GROUPS,
+     {{SHAPE_2, X, TWO_TO(32), TWO_TO(31)},
+      {STILL, X, 0, 0},
+      {SHAPE_2, Y, TWO_TO(32), TWO_TO(31)},
+      {SHAPE_2, SCALE, 4, TWO_TO(31)},
+      {STILL, SCALE, 0, 0},
+      {GROUP_END, X, 3, TWO_TO(32)}},
+     NPUQ_ERROR_LAYOUT,
+     "x",
+     "overflow",
+     NULL},
+    {GROUPS, /* x is empty, scale is not */
+     {{SHAPE_2, X, 0, TWO_TO(32)},
+      {SHAPE_2, Y, 0, TWO_TO(32)},
+      {SHAPE_2, SCALE, TWO_TO(32), TWO_TO(32)},
+      {STILL, SCALE, 0, 0},
+      {SHAPE_1, GROUP_INDEX, TWO_TO(32), 0},
+      {STILL, GROUP_INDEX, 0, 0}},
+     NPUQ_ERROR_LAYOUT,
+     "scale",
+     "overflow",
+     NULL},
+    /* trans_quant_param */
+    {PACK, {{ROUND_MODE, X, 0, 2}}, NPUQ_ERROR_ARGUMENT, "round_mode", "2", "0"},
+    {PACK, {{ROUND_MODE, X, 0, -1}}, NPUQ_ERROR_ARGUMENT, "round_mode", "-1", "0"},
+    {PACK_ROW, {{ROUND_MODE, X, 0, INT32_MAX}}, NPUQ_ERROR_ARGUMENT, "round_mode", "2147483647", "1"},
+    {PACK, {{SHAPE_1, SCALE, 0, 0}, {DROP, OFFSET, 0, 0}, {SHAPE_1, Y, 0, 0}}, NPUQ_ERROR_SHAPE, "scale", "0", NULL},
+    {PACK, {{SHAPE_2, SCALE, 4, 0}, {DROP, OFFSET, 0, 0}, {SHAPE_2, Y, 4, 0}}, NPUQ_ERROR_SHAPE, "scale", "0", NULL},
+    {PACK, {{SHAPE_3, SCALE, 1, 8}, {DROP, OFFSET, 0, 0}}, NPUQ_ERROR_SHAPE, "scale", "3 dim", "1"},
+    {PACK, {{SHAPE_1, SCALE, 15, 0}}, NPUQ_ERROR_SHAPE, "offset", "16", "15"},
+    {PACK, {{SHAPE_1, OFFSET, 0, 0}}, NPUQ_ERROR_SHAPE, "offset", "0", "16"},
+    {PACK, {{SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 0, 0}}, NPUQ_ERROR_SHAPE, "offset", "0", "1"},
+    {PACK, {{SHAPE_2, SCALE, 1, 16}}, NPUQ_ERROR_SHAPE, "offset", "1 dim", "2"},
+    {PACK, {{SHAPE_2, OFFSET, 1, 16}}, NPUQ_ERROR_SHAPE, "offset", "2 dim", "1"},
+    {PACK, {{SHAPE_1, SCALE, 1, 0}, {SHAPE_1, Y, 1, 0}}, NPUQ_ERROR_SHAPE, "y", "1", "16"},
+    {PACK, {{SHAPE_1, OFFSET, 1, 0}, {SHAPE_1, Y, 1, 0}}, NPUQ_ERROR_SHAPE, "y", "1", "16"},
+    {PACK, {{DROP, OFFSET, 0, 0}, {SHAPE_2, Y, 1, 16}}, NPUQ_ERROR_SHAPE, "y", "2 dim", "1"},
+    {PACK_ROW, {{SHAPE_2, SCALE, 1, 15}}, NPUQ_ERROR_SHAPE, "offset", "16", "15"},
+    {PACK_ROW, {{SHAPE_2, SCALE, 16, 1}}, NPUQ_ERROR_SHAPE, "scale", "16", "1"},
+    {PACK_ROW, {{SHAPE_2, OFFSET, 1, 1}}, NPUQ_ERROR_SHAPE, "offset", "1", "16"},
+    {PACK_ROW, {{SHAPE_1, OFFSET, 16, 0}}, NPUQ_ERROR_SHAPE, "offset", "1 dim", "2"},
+    {PACK_ROW, {{SHAPE_1, Y, 16, 0}}, NPUQ_ERROR_SHAPE, "y", "1 dim", "2"},
+    {PACK_ROW,
+     {{DROP, OFFSET, 0, 0},
+      {SHAPE_2, SCALE, TWO_TO(32), TWO_TO(31)},
+      {STILL, SCALE, 0, 0},
+      {SHAPE_2, Y, TWO_TO(32), TWO_TO(31)}},
+     NPUQ_ERROR_LAYOUT,
+     "scale",
+     "overflow",
+     NULL},
+    {PACK,
+     {{DROP, OFFSET, 0, 0}, {SHAPE_1, SCALE, TWO_TO(60), 0}, {STILL, SCALE, 0, 0}, {SHAPE_1, Y, TWO_TO(60), 0}},
+     NPUQ_ERROR_LAYOUT,
+     "y",
+     "overflow",
+     NULL},
+    /* dynamic_quant_asymmetric */
+    {TOKENS, {{QUANT_MODE, X, 0, 2}}, NPUQ_ERROR_ARGUMENT, "quant_mode", "2", "0"},
+    {TOKENS, {{QUANT_MODE, X, 0, -1}}, NPUQ_ERROR_ARGUMENT, "quant_mode", "-1", "1"},
+    {TENSOR, {{QUANT_MODE, X, 0, INT32_MAX}}, NPUQ_ERROR_ARGUMENT, "quant_mode", "2147483647", "1"},
+    {TOKENS,
+     {{QUANT_MODE, X, 0, NPUQ_PER_TENSOR}, {SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}},
+     NPUQ_ERROR_ARGUMENT,
+     "group_index",
+     "per tensor",
+     "null"},
+    {TOKENS, {{DROP, SMOOTH_SCALES, 0, 0}}, NPUQ_ERROR_ARGUMENT, "group_index", "smooth_scales", "null"},
+    {TOKENS, {{SHAPE_1, SMOOTH_SCALES, 16, 0}}, NPUQ_ERROR_ARGUMENT, "group_index", "1-D", "2-D"},
+    {TOKENS, {{DROP, GROUP_INDEX, 0, 0}}, NPUQ_ERROR_ARGUMENT, "smooth_scales", "2 dim", "1"},
+    {TENSOR, {{SHAPE_2, SMOOTH_SCALES, 1, 16}}, NPUQ_ERROR_ARGUMENT, "smooth_scales", "2 dim", "1"},
+    {TENSOR,
+     {{SHAPE_2, SMOOTH_SCALES, 4, 16}, {GIVE_GROUPS, X, 0, NPUQ_INT64}},
+     NPUQ_ERROR_ARGUMENT,
+     "group_index",
+     "per tensor",
+     "null"},
+    {TOKENS,
+     {{SHAPE_1, X, 96, 0}, {SHAPE_1, Y, 96, 0}, {SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}},
+     NPUQ_ERROR_SHAPE,
+     "x",
+     "1 dim",
+     "2"},
+    {TOKENS,
+     {{SHAPE_2, SMOOTH_SCALES, 0, 16}, {SHAPE_1, GROUP_INDEX, 0, 0}},
+     NPUQ_ERROR_SHAPE,
+     "smooth_scales",
+     "0",
+     "1"},
+    {TOKENS,
+     {{SHAPE_2, SMOOTH_SCALES, 1025, 16},
+      {STILL, SMOOTH_SCALES, 0, 0},
+      {SHAPE_1, GROUP_INDEX, 1025, 0},
+      {STILL, GROUP_INDEX, 0, 0},
+      {GROUP_END, X, 0, 6}},
+     NPUQ_ERROR_SHAPE,
+     "smooth_scales",
+     "1025",
+     "1024"},
+    {TOKENS, {{SHAPE_2, SMOOTH_SCALES, 4, 15}}, NPUQ_ERROR_SHAPE, "smooth_scales", "15", "16"},
+    {TOKENS, {{SHAPE_2, SMOOTH_SCALES, 3, 16}}, NPUQ_ERROR_SHAPE, "group_index", "4", "3"},
+    {TOKENS, {{SHAPE_2, GROUP_INDEX, 4, 1}}, NPUQ_ERROR_SHAPE, "group_index", "2 dim", "1"},
+    {TENSOR, {{SHAPE_1, SMOOTH_SCALES, 1, 0}}, NPUQ_ERROR_SHAPE, "smooth_scales", "1", "16"},
+    {TENSOR, {{SHAPE_1, SMOOTH_SCALES, 15, 0}}, NPUQ_ERROR_SHAPE, "smooth_scales", "15", "16"},
+    {TOKENS, {{SHAPE_1, SCALE, 6, 0}}, NPUQ_ERROR_SHAPE, "scale", "1 dim", "2"},
+    {TOKENS, {{SHAPE_2, OFFSET, 3, 2}}, NPUQ_ERROR_SHAPE, "offset", "3", "2"},
+    {TOKENS, {{SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}}, NPUQ_ERROR_SHAPE, "scale", "1 dim", "2"},
+    {TENSOR, {{SHAPE_2, SCALE, 2, 3}, {SHAPE_2, OFFSET, 2, 3}}, NPUQ_ERROR_SHAPE, "scale", "2 dim", "1"},
+    {TENSOR, {{SHAPE_1, OFFSET, 6, 0}}, NPUQ_ERROR_SHAPE, "offset", "6", "1"},
+    {TOKENS, {{SHAPE_2, Y, 6, 16}}, NPUQ_ERROR_SHAPE, "y", "2 dim", "3"},
+    {TENSOR, {{SHAPE_3, Y, 3, 16}}, NPUQ_ERROR_SHAPE, "y", "16", "2"},
+    {TENSOR, {{SHAPE_3, X, 3, 12}, {SHAPE_1, SMOOTH_SCALES, 12, 0}}, NPUQ_ERROR_SHAPE, "x", "12", "multiple of 8"},
+    {TOKENS, {{SHAPE_3, X, 3, 0}, {SHAPE_3, Y, 3, 0}, {SHAPE_2, SMOOTH_SCALES, 4, 0}}, NPUQ_ERROR_SHAPE, "x", "0", "1"},
+    {TENSOR, {{SHAPE_3, X, 3, 0}, {SHAPE_3, Y, 3, 0}, {SHAPE_1, SMOOTH_SCALES, 0, 0}}, NPUQ_ERROR_SHAPE, "x", "0", "1"},
+    {TENSOR, {{SHAPE_3, X, 0, 16}, {SHAPE_3, Y, 0, 2}}, NPUQ_ERROR_SHAPE, "x", "0", "1"},
+    {TOKENS, {{GROUP_END, X, 0, -1}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "-1", "0"},
+    {TOKENS, {{GROUP_END, X, 0, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "4", "5"},
+    {TOKENS, {{GROUP_END, X, 3, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "5", "6"},
+    {TOKENS, {{GROUP_END, X, 3, 7}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "7", "6"},
+    {TOKENS, {{GROUP_END, X, 3, TWO_TO(32) + 6}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "4294967302", "6"},
+    {TOKENS, {{GROUP_END, X, 1, TWO_TO(40)}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "6", "1099511627776"},
+    {TOKENS,
+     {{GIVE_GROUPS, X, 0, NPUQ_INT32}, {GROUP_END, X, 2, -6}},
+     NPUQ_ERROR_GROUP_INDEX,
+     "group_index",
+     "-6",
+     "4"},
+    {TOKENS,
+     {{SHAPE_3, X, 0, 16}, {SHAPE_3, Y, 0, 16}, {SHAPE_2, SCALE, 2, 0}, {SHAPE_2, OFFSET, 2, 0}},
+     NPUQ_ERROR_GROUP_INDEX,
+     "group_index",
+     "6",
+     "0"},
+    {TENSOR,
+     {{SHAPE_3, X, TWO_TO(58), 16}, {STILL, X, 0, 0}, {SHAPE_3, Y, TWO_TO(58), 2}},
+     NPUQ_ERROR_LAYOUT,
+     "x",
+     "overflow",
+     NULL},
+    {TENSOR,
+     {{SHAPE_3, X, TWO_TO(56), 16}, {STILL, X, 0, 0}, {SHAPE_3, Y, TWO_TO(56), 2}, {STRIDE, Y, 0, TWO_TO(61)}},
+     NPUQ_ERROR_LAYOUT,
+     "y",
+     "overflow",
+     NULL},
+    {TOKENS,
+     {{SHAPE_3, X, TWO_TO(60), 1},
+      {STILL, X, 0, 0},
+      {SHAPE_3, Y, TWO_TO(60), 1},
+      {SHAPE_2, SCALE, 2, TWO_TO(60)},
+      {SHAPE_2, OFFSET, 2, TWO_TO(60)},
+      {SHAPE_2, SMOOTH_SCALES, 4, 1}},
+     NPUQ_ERROR_LAYOUT,
+     "y",
+     "overflow",
+     NULL},
+};
+
+static void table_of_rules(void **state)
+{
+    (void)state;
+    begin();
+    for (size_t i = 0; i < COUNT(table); i++) {
+        const table_row *row = &table[i];
+        char what[32];
+        call c = base_call(row->base);
+        for (size_t k = 0; k < COUNT(row->changes); k++) {
+            apply(&c, &row->changes[k]);
+        }
+        snprintf(what, sizeof what, "row %zu of the table", i);
+        refused(&c, row->status, row->argument, row->found, row->expected, what);
+    }
+    end();
+}
+
+/* ---- overlaps that only an exact search tells from harmless ones ---------------------------------------------------
+ */
+
+/* x is [rows, columns] FLOAT32, y INT8; both in one region. */
+static call two_dimensional(int64_t rows, int64_t columns)
+{
+    call c = base_call(DIVIDE);
+
+    give(&c, X, NPUQ_FLOAT32, 2, rows, columns, 0);
+    give(&c, SCALES, NPUQ_FLOAT32, 1, 1, 0, 0);
+    give(&c, ZERO_POINTS, NPUQ_INT32, 1, 1, 0, 0);
+    give(&c, Y, NPUQ_INT8, 2, rows, columns, 0);
+    return c;
+}
+
+static void set_strides(npuq_tensor *t, int64_t s0, int64_t s1)
+{
+    t->strides[0] = s0;
+    t->strides[1] = s1;
+}
+
+static void accepted(const call *c, const char *what)
+{
+    if (run(c) != NPUQ_OK) {
+        failures++;
+        print_error("%s: %s\n", what, npuq_last_error());
+    }
+}
+
+static void exact_overlaps(void **state)
+{
+    (void)state;
+    begin();
+
+    /* Rows of x every 32 bytes, 16 long; rows of y between them, or a byte too early or too late. */
+    for (int gap = 14; gap <= 30; gap++) {
+        call c = two_dimensional(4, 4);
+        set_strides(&c.tensors[X], 8, 1);
+        set_strides(&c.tensors[Y], 32, 1);
+        c.tensors[Y].data = first_byte(&c.tensors[X]) + gap;
+        if (gap >= 16 && gap <= 28) {
+            accepted(&c, "rows of y between rows of x");
+        } else if (gap < 16 || gap == 29) {
+            refused(&c, NPUQ_ERROR_LAYOUT, "y", "overlaps x", NULL, "rows of y a byte into rows of x");
+        }
+    }
+
+    /* A column of y beside every column of x, on each byte of the gap and of x. */
+    for (int at = 0; at < 8; at++) {
+        call c = two_dimensional(3, 5);
+        set_strides(&c.tensors[X], 10, 2);
+        set_strides(&c.tensors[Y], 40, 8);
+        c.tensors[Y].data = first_byte(&c.tensors[X]) + at;
+        if (at >= 4) {
+            accepted(&c, "columns of y between columns of x");
+        } else {
+            refused(&c, NPUQ_ERROR_LAYOUT, "y", "overlaps x", NULL, "columns of y in columns of x");
+        }
+    }
+
+    /* Strides that do not nest: whether elements meet is a matter of number. */
+    static const struct {
+        int64_t rows, columns, s0, s1;
+        bool meet;
+    } outputs[] = {
+        {4, 4, 3, 2, true},  /* 2 * 3 = 3 * 2 */
+        {2, 4, 3, 2, false}, /* 0 2 4 6, 3 5 7 9 */
+        {3, 3, 3, 2, false}, /* 0 2 4, 3 5 7, 6 8 10 */
+        {3, 4, 3, 2, true},  /* 6 is in the first and the third row */
+        {4, 2, 3, 4, false}, /* 0 4, 3 7, 6 10, 9 13 */
+        {5, 4, 3, 4, true},  /* 12 */
+        {4, 4, -3, 2, true},     {2, 4, -3, 2, false},   {4, 2, 3, -4, false}, {16, 15, 15, 16, false},
+        {17, 15, 15, 16, false}, {17, 16, 15, 16, true}, {1, 9, 0, 1, false},  {9, 1, 1, 0, false},
+        {2, 2, 1, -1, true},     {3, 3, 7, 7, true},
+    };
+    for (size_t i = 0; i < COUNT(outputs); i++) {
+        call c = two_dimensional(outputs[i].rows, outputs[i].columns);
+        set_strides(&c.tensors[Y], outputs[i].s0, outputs[i].s1);
+        c.tensors[Y].data = arena[Y] + REGION / 2;
+        if (outputs[i].meet) {
+            refused(&c, NPUQ_ERROR_LAYOUT, "y", "itself", NULL, "strides that do not nest");
+        } else {
+            accepted(&c, "strides that do not nest, and do not meet");
+        }
+    }
+
+    /* Two lattices: x at multiples of 24 bytes, 4 long; y at multiples of 10 bytes from some start. */
+    for (int start = 0; start < 24; start++) {
+        call c = two_dimensional(1, 7);
+        bool meet = false;
+        c.tensors[X].strides[1] = 6;
+        c.tensors[Y].strides[1] = 10;
+        c.tensors[Y].data = first_byte(&c.tensors[X]) + start;
+        for (int i = 0; i < 7; i++) {
+            const int byte = start + 10 * i;
+            meet = meet || (byte % 24 < 4 && byte / 24 < 7);
+        }
+        if (meet) {
+            refused(&c, NPUQ_ERROR_LAYOUT, "y", "overlaps x", NULL, "lattices that meet");
+        } else {
+            accepted(&c, "lattices that do not meet");
+        }
+    }
+    end();
+}
+
+/* ---- odd, and valid ------------------------------------------------------------------------------------------------
+ */
+
+typedef struct outcome {
+    unsigned char y[1024], scale[1024], offset[1024];
+} outcome;
+
+static outcome outputs_of(const call *c)
+{
+    outcome o;
+
+    memset(&o, 0, sizeof o);
+    test_view_read(&c->tensors[Y], o.y);
+    if (c->op == DYNAMIC_QUANT_ASYMMETRIC) {
+        test_view_read(&c->tensors[SCALE], o.scale);
+        test_view_read(&c->tensors[OFFSET], o.offset);
+    }
+    return o;
+}
+
+/* What the call gives with all tensors contiguous. */
+static outcome plain_outcome(const call *c)
+{
+    assert_int_equal(run(c), NPUQ_OK);
+    return outputs_of(c);
+}
+
+/* Lays a tensor out anew; an input takes its values along. */
+static void move(call *c, enum slot slot, void *data, int64_t s0, int64_t s1, int64_t s2)
+{
+    npuq_tensor *t = &c->tensors[slot];
+    unsigned char values[2048];
+
+    test_view_read(t, values);
+    t->data = data;
+    t->strides[0] = s0;
+    t->strides[1] = s1;
+    t->strides[2] = s2;
+    if (!is_output(c, slot)) {
+        test_view_write(t, values);
+    }
+}
+
+static void gives(const call *c, const outcome *expected)
+{
+    const npuq_status status = run(c);
+
+    if (status != NPUQ_OK) {
+        fail_msg("%s", npuq_last_error());
+    }
+    const outcome got = outputs_of(c);
+    assert_memory_equal(got.y, expected->y, sizeof got.y);
+    assert_memory_equal(got.scale, expected->scale, sizeof got.scale);
+    assert_memory_equal(got.offset, expected->offset, sizeof got.offset);
+}
+
+/* Each token's x, y, scale and offset side by side in one buffer: 32 + 16 + 4 + 4 bytes. */
+static void fused_rows(void **state)
+{
+    call c = base_call(TOKENS);
+    const outcome expected = plain_outcome(&c);
+
+    (void)state;
+    memset(buffer, 0x5A, BUFFER);
+    move(&c, X, buffer, 3 * 28, 28, 1);
+    move(&c, Y, buffer + 32, 3 * 56, 56, 1);
+    move(&c, SCALE, buffer + 48, 3 * 14, 14, 0);
+    move(&c, OFFSET, buffer + 52, 3 * 14, 14, 0);
+    gives(&c, &expected);
+    for (size_t i = 6 * 56; i < BUFFER; i++) {
+        assert_int_equal(buffer[i], 0x5A);
+    }
+    /* One byte closer together, and y would write into its own x. */
+    c.tensors[Y].data = buffer + 31;
+    begin();
+    refused(&c, NPUQ_ERROR_LAYOUT, "y", "overlaps x", NULL, "fused rows");
+    end();
+}
+
+static void interleaved_columns(void **state)
+{
+    call c = base_call(DIVIDE);
+
+    (void)state;
+    c.tensors[Y].dtype = NPUQ_INT32;
+    outcome expected = plain_outcome(&c);
+    move(&c, X, buffer, 32, 2, 0);
+    move(&c, Y, buffer + 4, 32, 2, 0);
+    gives(&c, &expected);
+
+    /* Everything of trans_quant_param in one array of structs. */
+    c = base_call(PACK);
+    expected = plain_outcome(&c);
+    move(&c, SCALE, buffer, 4, 0, 0);
+    move(&c, OFFSET, buffer + 4, 4, 0, 0);
+    move(&c, Y, buffer + 8, 2, 0, 0);
+    gives(&c, &expected);
+
+    /* scale and offset of dynamic_quant_asymmetric as pairs. */
+    c = base_call(TOKENS);
+    expected = plain_outcome(&c);
+    move(&c, SCALE, buffer, 6, 2, 0);
+    move(&c, OFFSET, buffer + 4, 6, 2, 0);
+    gives(&c, &expected);
+
+    /* Rows of y in the gaps of x, the parameters in the gaps of y. */
+    c = base_call(GROUPS);
+    expected = plain_outcome(&c);
+    move(&c, X, buffer, 48, 1, 0);
+    move(&c, Y, buffer + 32, 96, 1, 0);
+    move(&c, OFFSET, buffer + 48, 1, 0, 0);
+    move(&c, GROUP_INDEX, buffer + 56, 12, 0, 0);
+    gives(&c, &expected);
+}
+
+static void expanded_inputs(void **state)
+{
+    static const enum slot inputs[] = {X, SCALES, ZERO_POINTS, SCALE, SMOOTH_SCALES, OFFSET};
+
+    (void)state;
+    for (int base = 0; base < BASES; base++) {
+        for (size_t i = 0; i < COUNT(inputs); i++) {
+            call c = base_call((enum base)base);
+            const enum slot slot = inputs[i];
+            if (!c.given[slot] || is_output(&c, slot)) {
+                continue;
+            }
+            for (int d = 0; d < c.tensors[slot].ndim; d++) {
+                call copy = c;
+                unsigned char values[2048];
+                outcome expected;
+
+                copy.tensors[slot].strides[d] = 0;
+                test_view_read(&copy.tensors[slot], values);
+                call plain = c;
+                memcpy(buffer, values, byte_size(&plain.tensors[slot]));
+                plain.tensors[slot].data = buffer;
+                expected = plain_outcome(&plain);
+                gives(&copy, &expected);
+            }
+        }
+    }
+}
+
+static void garbage_strides_of_extent_one(void **state)
+{
+    static const int64_t garbage[] = {INT64_MAX, INT64_MIN, 0, -1, 12345};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(garbage); i++) {
+        const int64_t g = garbage[i];
+        call c = base_call(DIVIDE);
+        give(&c, X, NPUQ_FLOAT32, 3, 1, 16, 1);
+        give(&c, SCALES, NPUQ_FLOAT32, 1, 1, 0, 0);
+        give(&c, ZERO_POINTS, NPUQ_INT32, 1, 1, 0, 0);
+        give(&c, Y, NPUQ_INT8, 3, 1, 16, 1);
+        outcome expected = plain_outcome(&c);
+        move(&c, X, c.tensors[X].data, g, 1, g);
+        move(&c, Y, c.tensors[Y].data, g, 1, g);
+        c.tensors[SCALES].strides[0] = g;
+        c.tensors[ZERO_POINTS].strides[0] = g;
+        gives(&c, &expected);
+
+        c = base_call(GROUPS);
+        give(&c, X, NPUQ_FLOAT16, 2, 6, 1, 0);
+        give(&c, SCALE, NPUQ_FLOAT32, 2, 1, 1, 0);
+        give(&c, GROUP_INDEX, NPUQ_INT64, 1, 1, 0, 0);
+        set_group_end(&c, 0, 6);
+        give(&c, Y, NPUQ_INT8, 2, 6, 1, 0);
+        expected = plain_outcome(&c);
+        c.tensors[X].strides[1] = g;
+        c.tensors[Y].strides[1] = g;
+        set_strides(&c.tensors[SCALE], g, g);
+        c.tensors[OFFSET].strides[0] = g;
+        c.tensors[GROUP_INDEX].strides[0] = g;
+        gives(&c, &expected);
+
+        c = base_call(PACK_ROW);
+        expected = plain_outcome(&c);
+        c.tensors[SCALE].strides[0] = g;
+        c.tensors[OFFSET].strides[0] = g;
+        c.tensors[Y].strides[0] = g;
+        gives(&c, &expected);
+
+        c = base_call(TENSOR);
+        give(&c, X, NPUQ_FLOAT16, 3, 1, 3, 8);
+        give(&c, SMOOTH_SCALES, NPUQ_FLOAT16, 1, 8, 0, 0);
+        give(&c, Y, NPUQ_QUINT4X2, 3, 1, 3, 1);
+        expected = plain_outcome(&c);
+        c.tensors[X].strides[0] = g;
+        c.tensors[Y].strides[0] = g;
+        c.tensors[Y].strides[2] = g;
+        c.tensors[SCALE].strides[0] = g;
+        c.tensors[OFFSET].strides[0] = g;
+        gives(&c, &expected);
+    }
+}
+
+/* Makes a tensor empty in one dimension, its data null and its strides senseless. */
+static void empty(call *c, enum slot slot, int d)
+{
+    npuq_tensor *t = &c->tensors[slot];
+
+    t->data = NULL;
+    t->shape[d] = 0;
+    for (int i = 0; i < NPUQ_MAX_NDIM; i++) {
+        t->strides[i] = i % 2 ? INT64_MIN : INT64_MAX;
+    }
+}
+
+static void does_nothing(const call *c)
+{
+    memcpy(arena_before, arena, ARENA);
+    if (run(c) != NPUQ_OK) {
+        fail_msg("%s", npuq_last_error());
+    }
+    assert_memory_equal(arena_before, arena, ARENA);
+}
+
+static void empty_tensors(void **state)
+{
+    (void)state;
+    call c = base_call(DIVIDE);
+    empty(&c, X, 0);
+    empty(&c, Y, 0);
+    does_nothing(&c);
+
+    c = base_call(DIVIDE);
+    empty(&c, X, 1);
+    empty(&c, Y, 1);
+    empty(&c, SCALES, 0);
+    empty(&c, ZERO_POINTS, 0);
+    does_nothing(&c);
+
+    c = base_call(DIVIDE); /* extents that would overflow, were there any elements */
+    empty(&c, X, 0);
+    empty(&c, Y, 0);
+    c.tensors[X].ndim = c.tensors[Y].ndim = 8;
+    for (int d = 1; d < 8; d++) {
+        c.tensors[X].shape[d] = c.tensors[Y].shape[d] = d == 1 ? 16 : INT64_MAX;
+    }
+    does_nothing(&c);
+
+    c = base_call(MULTIPLY_INT4);
+    empty(&c, X, 1);
+    empty(&c, Y, 1);
+    empty(&c, SCALES, 0);
+    empty(&c, ZERO_POINTS, 0);
+    does_nothing(&c);
+
+    c = base_call(GROUPS);
+    empty(&c, X, 0);
+    empty(&c, Y, 0);
+    for (int e = 0; e < 4; e++) {
+        set_group_end(&c, e, 0);
+    }
+    does_nothing(&c);
+
+    c = base_call(GROUPS_INT4);
+    empty(&c, X, 1);
+    empty(&c, Y, 1);
+    empty(&c, SCALE, 1);
+    does_nothing(&c);
+
+    c = base_call(TOKENS);
+    empty(&c, X, 1);
+    empty(&c, Y, 1);
+    empty(&c, SCALE, 1);
+    empty(&c, OFFSET, 1);
+    for (int e = 0; e < 4; e++) {
+        set_group_end(&c, e, 0);
+    }
+    does_nothing(&c);
+
+    c = base_call(TOKENS);
+    c.given[SMOOTH_SCALES] = c.given[GROUP_INDEX] = false;
+    empty(&c, X, 0);
+    empty(&c, Y, 0);
+    empty(&c, SCALE, 0);
+    empty(&c, OFFSET, 0);
+    does_nothing(&c);
+
+    /* Empty groups at both ends, and none of the rows in the middle one. */
+    c = base_call(GROUPS);
+    set_group_end(&c, 0, 0);
+    set_group_end(&c, 1, 0);
+    set_group_end(&c, 2, 6);
+    assert_int_equal(run(&c), NPUQ_OK);
+}
+
+static void optional_arguments_left_out(void **state)
+{
+    (void)state;
+    for (int base = 0; base < BASES; base++) {
+        call c = base_call((enum base)base);
+        for (int slot = 0; slot < SLOTS; slot++) {
+            if (is_optional(c.op, (enum slot)slot)) {
+                c.given[slot] = false;
+            }
+        }
+        if (run(&c) != NPUQ_OK) {
+            fail_msg("base call %d: %s", base, npuq_last_error());
+        }
+    }
+}
+
+static void scalar_offset(void **state)
+{
+    (void)state;
+    for (int base = GROUPS; base <= GROUPS_INT4; base++) {
+        call c = base_call((enum base)base);
+        const outcome expected = plain_outcome(&c);
+        c.tensors[OFFSET] = npuq_tensor_contiguous(c.tensors[OFFSET].data, NPUQ_FLOAT32, 0, NULL);
+        c.tensors[OFFSET].shape[0] = -7; /* beyond ndim: not looked at */
+        gives(&c, &expected);
+    }
+}
+
+/* Every tensor that may be, back to front in every dimension. */
+static void negative_strides(void **state)
+{
+    (void)state;
+    for (int base = 0; base < BASES; base++) {
+        call c = base_call((enum base)base);
+        const outcome expected = plain_outcome(&c);
+        unsigned char *at = buffer;
+
+        for (int slot = 0; slot < SLOTS; slot++) {
+            npuq_tensor *t = &c.tensors[slot];
+            int64_t strides[3] = {0};
+            size_t offset = 0;
+            if (!c.given[slot]) {
+                continue;
+            }
+            for (int d = 0; d < t->ndim; d++) {
+                strides[d] = -t->strides[d];
+                offset += (size_t)((t->shape[d] - 1) * t->strides[d]);
+            }
+            move(&c, (enum slot)slot, at + offset * test_dtype_size(t->dtype), strides[0], strides[1], strides[2]);
+            at += (byte_size(t) + 63) / 64 * 64;
+        }
+        gives(&c, &expected);
+    }
+}
+
+static void axis_is_not_looked_at_with_one_scale(void **state)
+{
+    static const int32_t axes[] = {-3, -2, 2, 99, INT32_MIN, INT32_MAX};
+    call c = base_call(DIVIDE);
+
+    (void)state;
+    give(&c, SCALES, NPUQ_FLOAT32, 1, 1, 0, 0);
+    give(&c, ZERO_POINTS, NPUQ_INT32, 1, 1, 0, 0);
+    const outcome expected = plain_outcome(&c);
+    for (size_t i = 0; i < COUNT(axes); i++) {
+        c.axis = axes[i];
+        gives(&c, &expected);
+    }
+}
+
+/* Wherever an output ends where another argument begins, or the other way round, there is nothing wrong. */
+static void neighbours(void **state)
+{
+    (void)state;
+    begin();
+    FOR_EACH_ARGUMENT(base, slot)
+    {
+        for (int other = 0; other < SLOTS; other++) {
+            call c = base_call((enum base)base);
+            npuq_tensor *out = &c.tensors[slot];
+            const npuq_tensor *in = &c.tensors[other];
+            const size_t size = test_dtype_size(out->dtype);
+            if (!is_output(&c, (enum slot)slot) || !c.given[other] || other == slot) {
+                continue;
+            }
+            place(out, first_byte(in) + byte_size(in) + size - 1);
+            accepted(&c, "an output right behind another argument");
+            place(out, first_byte(in) - byte_size(out));
+            accepted(&c, "an output right before another argument");
+        }
+    }
+    end();
+}
+
+/* Inputs may overlap as they please. */
+static void overlapping_inputs(void **state)
+{
+    (void)state;
+    call c = base_call(DIVIDE);
+    c.tensors[SCALES].data = c.tensors[X].data;
+    c.tensors[ZERO_POINTS].data = c.tensors[X].data;
+    assert_int_equal(run(&c), NPUQ_OK);
+
+    c = base_call(PACK);
+    c.tensors[OFFSET].data = c.tensors[SCALE].data;
+    assert_int_equal(run(&c), NPUQ_OK);
+
+    c = base_call(TOKENS);
+    c.tensors[SMOOTH_SCALES].data = c.tensors[X].data;
+    c.tensors[SMOOTH_SCALES].dtype = NPUQ_FLOAT16;
+    assert_int_equal(run(&c), NPUQ_OK);
+}
+
+/* ---- the message ---------------------------------------------------------------------------------------------------
+ */
+
+typedef struct thread_result {
+    char first[256];
+    char second[256];
+} thread_result;
+
+static void *other_thread(void *argument)
+{
+    thread_result *result = argument;
+
+    snprintf(result->first, sizeof result->first, "%s", npuq_last_error());
+    (void)npuq_trans_quant_param(NULL, NULL, NPUQ_ROUND_TRUNCATE, NULL);
+    snprintf(result->second, sizeof result->second, "%s", npuq_last_error());
+    return NULL;
+}
+
+static void last_error_is_per_thread(void **state)
+{
+    char message[256];
+    thread_result result;
+    pthread_t thread;
+    call c = base_call(DIVIDE);
+
+    (void)state;
+    c.axis = 7;
+    assert_int_equal(run(&c), NPUQ_ERROR_AXIS);
+    snprintf(message, sizeof message, "%s", npuq_last_error());
+    assert_non_null(strstr(message, "quantize: axis: "));
+
+    assert_int_equal(pthread_create(&thread, NULL, other_thread, &result), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_string_equal(result.first, "");
+    assert_non_null(strstr(result.second, "trans_quant_param: scale: "));
+    assert_string_equal(npuq_last_error(), message);
+
+    /* A success leaves it as it is. */
+    c.axis = 1;
+    assert_int_equal(run(&c), NPUQ_OK);
+    assert_string_equal(npuq_last_error(), message);
+}
+
+/* ---- the small functions -------------------------------------------------------------------------------------------
+ */
+
+static void status_names(void **state)
+{
+    (void)state;
+    assert_string_equal(npuq_status_name(NPUQ_OK), "NPUQ_OK");
+    assert_string_equal(npuq_status_name(NPUQ_ERROR_NULL), "NPUQ_ERROR_NULL");
+    assert_string_equal(npuq_status_name(NPUQ_ERROR_DTYPE), "NPUQ_ERROR_DTYPE");
+    assert_string_equal(npuq_status_name(NPUQ_ERROR_SHAPE), "NPUQ_ERROR_SHAPE");
+    assert_string_equal(npuq_status_name(NPUQ_ERROR_LAYOUT), "NPUQ_ERROR_LAYOUT");
+    assert_string_equal(npuq_status_name(NPUQ_ERROR_AXIS), "NPUQ_ERROR_AXIS");
+    assert_string_equal(npuq_status_name(NPUQ_ERROR_GROUP_INDEX), "NPUQ_ERROR_GROUP_INDEX");
+    assert_string_equal(npuq_status_name(NPUQ_ERROR_ARGUMENT), "NPUQ_ERROR_ARGUMENT");
+    assert_string_equal(npuq_status_name(NPUQ_ERROR_BACKEND), "NPUQ_ERROR_BACKEND");
+    assert_string_equal(npuq_status_name((npuq_status)9), "unknown status");
+    assert_string_equal(npuq_status_name((npuq_status)-1), "unknown status");
+    assert_string_equal(npuq_status_name((npuq_status)INT32_MAX), "unknown status");
+}
+
+static void backends(void **state)
+{
+    static const char *const names[] = {"ref", "avx2", "avx512", "neon"};
+    static const int unknown[] = {-1, 4, 99, INT32_MAX};
+    const npuq_backend active = npuq_active_backend();
+
+    (void)state;
+    assert_true(npuq_backend_available(NPUQ_BACKEND_REF));
+    assert_true(npuq_backend_available(active));
+    for (int i = 0; i < (int)COUNT(names); i++) {
+        const npuq_backend backend = (npuq_backend)i;
+        assert_string_equal(npuq_backend_name(backend), names[i]);
+        if (npuq_backend_available(backend)) {
+            assert_int_equal(npuq_set_backend(backend), NPUQ_OK);
+            assert_int_equal(npuq_active_backend(), backend);
+        } else {
+            const npuq_backend before = npuq_active_backend();
+            assert_int_equal(npuq_set_backend(backend), NPUQ_ERROR_BACKEND);
+            assert_int_equal(npuq_active_backend(), before);
+            assert_non_null(strstr(npuq_last_error(), "set_backend: backend: "));
+            assert_non_null(strstr(npuq_last_error(), names[i]));
+            assert_non_null(strstr(npuq_last_error(), "; expected "));
+        }
+    }
+    assert_int_equal(npuq_set_backend(active), NPUQ_OK);
+    for (size_t i = 0; i < COUNT(unknown); i++) {
+        const npuq_backend backend = (npuq_backend)unknown[i];
+        assert_string_equal(npuq_backend_name(backend), "unknown");
+        assert_false(npuq_backend_available(backend));
+        assert_int_equal(npuq_set_backend(backend), NPUQ_ERROR_BACKEND);
+        assert_non_null(strstr(npuq_last_error(), "set_backend: backend: "));
+        assert_non_null(strstr(npuq_last_error(), number(unknown[i])));
+        assert_int_equal(npuq_active_backend(), active);
+    }
+}
+
+static void contiguous_views(void **state)
+{
+    static const int32_t wrong[] = {-1, 9, INT32_MIN, INT32_MAX};
+    const int64_t shape[NPUQ_MAX_NDIM] = {2, 3, 4, 5, 1, 6, 7, 8};
+    const int64_t huge[3] = {INT64_MAX, INT64_MAX, INT64_MAX};
+    int64_t stride = 1;
+    int byte;
+
+    (void)state;
+    npuq_tensor t = npuq_tensor_contiguous(&byte, NPUQ_UINT8, NPUQ_MAX_NDIM, shape);
+    assert_ptr_equal(t.data, &byte);
+    assert_int_equal(t.dtype, NPUQ_UINT8);
+    assert_int_equal(t.ndim, NPUQ_MAX_NDIM);
+    for (int d = NPUQ_MAX_NDIM - 1; d >= 0; d--) {
+        assert_int_equal(t.shape[d], shape[d]);
+        assert_int_equal(t.strides[d], stride);
+        stride *= shape[d];
+    }
+    t = npuq_tensor_contiguous(NULL, NPUQ_FLOAT32, 0, NULL);
+    assert_int_equal(t.ndim, 0);
+
+    /* A rank that there is not is stored, shape is not read, and every operator refuses the view. */
+    begin();
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        t = npuq_tensor_contiguous(&byte, NPUQ_FLOAT32, wrong[i], NULL);
+        assert_int_equal(t.ndim, wrong[i]);
+        for (int base = 0; base < BASES; base++) {
+            call c = base_call((enum base)base);
+            const enum slot slot = c.given[X] ? X : SCALE;
+            c.tensors[slot] = t;
+            refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(wrong[i]), NULL, "contiguous of no such rank");
+        }
+    }
+    /* Extents whose product overflows are stored too. */
+    t = npuq_tensor_contiguous(&byte, NPUQ_FLOAT32, 3, huge);
+    assert_int_equal(t.shape[0], INT64_MAX);
+    assert_int_equal(t.strides[2], 1);
+    call c = base_call(DIVIDE);
+    give(&c, SCALES, NPUQ_FLOAT32, 1, 1, 0, 0);
+    give(&c, ZERO_POINTS, NPUQ_INT32, 1, 1, 0, 0);
+    c.tensors[X] = npuq_tensor_contiguous(c.tensors[X].data, NPUQ_FLOAT32, 3, huge);
+    c.tensors[Y] = npuq_tensor_contiguous(c.tensors[Y].data, NPUQ_INT8, 3, huge);
+    refused(&c, NPUQ_ERROR_LAYOUT, "x", "overflow", NULL, "contiguous and too large");
+    end();
+}
+
+static void versions(void **state)
+{
+    char text[32];
+
+    (void)state;
+    assert_string_equal(npuq_version(), NPUQ_VERSION);
+    snprintf(text, sizeof text, "%d.%d.%d", NPUQ_VERSION_MAJOR, NPUQ_VERSION_MINOR, NPUQ_VERSION_PATCH);
+    assert_string_equal(text, NPUQ_VERSION);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bases_are_valid),
+        cmocka_unit_test(null_arguments),
+        cmocka_unit_test(null_parallel_for),
+        cmocka_unit_test(dtypes),
+        cmocka_unit_test(ranks),
+        cmocka_unit_test(extents),
+        cmocka_unit_test(misaligned_data),
+        cmocka_unit_test(strides_beyond_the_address_space),
+        cmocka_unit_test(outputs_overlapping_themselves),
+        cmocka_unit_test(outputs_overlapping_arguments),
+        cmocka_unit_test(table_of_rules),
+        cmocka_unit_test(exact_overlaps),
+        cmocka_unit_test(fused_rows),
+        cmocka_unit_test(interleaved_columns),
+        cmocka_unit_test(expanded_inputs),
+        cmocka_unit_test(garbage_strides_of_extent_one),
+        cmocka_unit_test(empty_tensors),
+        cmocka_unit_test(optional_arguments_left_out),
+        cmocka_unit_test(scalar_offset),
+        cmocka_unit_test(negative_strides),
+        cmocka_unit_test(axis_is_not_looked_at_with_one_scale),
+        cmocka_unit_test(neighbours),
+        cmocka_unit_test(overlapping_inputs),
+        cmocka_unit_test(last_error_is_per_thread),
+        cmocka_unit_test(status_names),
+        cmocka_unit_test(backends),
+        cmocka_unit_test(contiguous_views),
+        cmocka_unit_test(versions),
+    };
+    int failed;
+
+    test_seed();
+    arena = aligned_alloc(64, ARENA);
+    buffer = aligned_alloc(64, BUFFER);
+    if (!arena || !buffer) {
+        return 1;
+    }
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    free(arena);
+    free(buffer);
+    return failed;
+}

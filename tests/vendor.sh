@@ -1,0 +1,166 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Vendors the oracle: copies src/ref out, builds it with every compiler and the flags that tempt compilers into other
+# arithmetic (FMA contraction, x87 registers), and compares its outputs with the library's, for every backend.
+#
+# usage: vendor.sh oracle-directory vendor_check.c vendor_library
+# vendor_library is vendor_check.c built against the library, with VENDOR_LIBRARY defined.
+# VENDOR_CC lists the C compilers (gcc clang). What is missing is skipped; with CI=true that is a failure.
+set -eu
+
+oracle=$1
+check=$2
+library=$(cd "$(dirname "$3")" && pwd)/$(basename "$3")
+compilers=${VENDOR_CC:-gcc clang}
+failed=0
+
+unset NPUQ_BACKEND
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+
+skip() {
+    echo "SKIPPED: $*"
+    if [ "${CI:-}" = true ]; then
+        failed=1
+    fi
+}
+
+fail() {
+    echo "FAILED: $*"
+    failed=1
+}
+
+# The copy is all that the compilers below see.
+mkdir "$work/vendored"
+cp "$oracle"/* "$work/vendored/"
+cp "$check" "$work/vendor_check.c"
+cd "$work"
+
+# ---- the library's checksums, the same with every backend ----
+
+"$library" >expected
+cat expected
+for backend in ref avx2 avx512 neon; do
+    NPUQ_BACKEND=$backend "$library" >actual 2>notes || fail "library, backend $backend"
+    if [ -s notes ]; then
+        echo "   (no backend $backend here)"
+    elif diff expected actual; then
+        echo "ok: library, backend $backend"
+    else
+        fail "library, backend $backend: other results"
+    fi
+done
+
+# ---- the oracle's ----
+
+# agrees compiler flags...: the vendored oracle gives the library's checksums
+agrees() {
+    if ! "$@" -Ivendored vendor_check.c vendored/npuq_ref.c -o oracle 2>notes; then
+        cat notes
+        fail "does not compile: $*"
+    elif ! ./oracle >actual; then
+        fail "does not run: $*"
+    elif diff expected actual; then
+        echo "ok: $*"
+    else
+        fail "other results than the library's (<): $*"
+    fi
+}
+
+# Whether the compiler makes programs with these flags that run here.
+runs() {
+    echo 'int main(void) { return 0; }' >probe.c
+    "$@" probe.c -o probe 2>notes && ./probe
+}
+
+for cc in $compilers; do
+    if ! "$cc" --version >/dev/null 2>&1; then
+        skip "no $cc"
+        continue
+    fi
+    agrees "$cc" -std=c99 -O0
+    agrees "$cc" -std=c99 -O2
+    agrees "$cc" -std=gnu17 -O2 -ffp-contract=fast
+
+    if runs "$cc" -march=native; then
+        agrees "$cc" -std=c99 -O3 -march=native
+        agrees "$cc" -std=gnu17 -O3 -march=native -ffp-contract=fast
+    else
+        skip "$cc -march=native"
+    fi
+
+    case $("$cc" -dumpmachine) in
+    x86_64* | i?86*)
+        if ! "$cc" -march=native -dM -E -x c /dev/null | grep -q __FMA__; then
+            skip "$cc: no fused multiply-add on this CPU, -march=native tried little"
+        fi
+        x87=-mfpmath=387
+        if "$cc" --version | grep -q clang; then
+            x87=-mno-sse
+        fi
+        if runs "$cc" -m32 $x87; then
+            agrees "$cc" -std=c99 -m32 $x87 -O0
+            agrees "$cc" -std=c99 -m32 $x87 -O2
+            agrees "$cc" -std=gnu17 -m32 $x87 -O3 -ffp-contract=fast
+        else
+            skip "$cc -m32 $x87: needs the 32-bit C library (gcc-multilib)"
+        fi
+        ;;
+    esac
+
+    # The folder by itself, with every warning: each header alone, and the source.
+    for file in vendored/*.h vendored/*.c; do
+        if printf '#include "%s"\nextern int nothing;\n' "$file" |
+            "$cc" -std=c99 -pedantic -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
+                -Werror -x c -I. -c - -o /dev/null; then
+            echo "ok: $cc -std=c99 -pedantic -Wall -Wextra -Werror, ${file#*/}"
+        else
+            fail "warnings: $cc, ${file#*/}"
+        fi
+    done
+
+    # The program in the README prints what the README says.
+    # shellcheck disable=SC2016
+    sed -n '/^```c$/,/^```$/{/^```/!p;}' vendored/README.md >example.c
+    # shellcheck disable=SC2016
+    sed -n '/^```text$/,/^```$/{/^```/!p;}' vendored/README.md >example.txt
+    if "$cc" -std=c99 -pedantic -Wall -Wextra -Werror -O2 -Ivendored example.c vendored/npuq_ref.c -o example &&
+        ./example >actual && [ -s actual ] && diff example.txt actual; then
+        echo "ok: $cc, the example of the README"
+    else
+        fail "$cc, the example of the README"
+    fi
+
+    # Where NaN may be assumed away, it stops, and says why.
+    for flag in -ffast-math -Ofast -ffinite-math-only; do
+        if "$cc" -std=c99 -O2 "$flag" -c vendored/npuq_ref.c -o /dev/null 2>notes; then
+            fail "$cc $flag is not refused"
+        elif grep -q 'error.*build it without -ffast-math' notes; then
+            echo "ok: $cc $flag is refused"
+        else
+            cat notes
+            fail "$cc $flag is refused, but not by #error"
+        fi
+    done
+
+    # As a C++ user includes it.
+    case $cc in
+    *gcc*) cxx=$(echo "$cc" | sed 's/gcc/g++/') ;;
+    *clang*) cxx=$(echo "$cc" | sed 's/clang/clang++/') ;;
+    *) cxx= ;;
+    esac
+    if [ -z "$cxx" ] || ! "$cxx" --version >/dev/null 2>&1; then
+        skip "C++ to go with $cc"
+        continue
+    fi
+    if "$cc" -std=c99 -O2 -c vendored/npuq_ref.c -o npuq_ref.o &&
+        "$cxx" -std=c++11 -O2 -pedantic -Wall -Wextra -Werror -Ivendored -x c++ -include npuq_ref_rows.h \
+            vendor_check.c -x none npuq_ref.o -o oracle && ./oracle >actual && diff expected actual; then
+        echo "ok: $cxx -std=c++11 -pedantic -Wall -Wextra -Werror"
+    else
+        fail "$cxx -std=c++11"
+    fi
+done
+
+exit $failed
