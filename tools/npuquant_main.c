@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "npuquant_main.h"
+
+#include "info.h"
+#include "operators.h"
+#include "report.h"
+#include "run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void print_help(void)
+{
+    (void)printf("usage: npuquant COMMAND ...\n\n"
+                 "The quantisation operators of Ascend NPUs, bit for bit, on NumPy .npy files.\n\n"
+                 "commands:\n");
+    for (int i = 0; i < OPERATORS; i++) {
+        (void)printf("  %-26s%s\n", operators[i].name, operators[i].summary);
+    }
+    (void)printf("  %-26s%s\n\n", "info", "version, backends and CPU, for bug reports");
+    (void)printf("npuquant COMMAND --help tells more; npuquant --version prints the version.\n\n"
+                 "Files may be of version 1 to 3, in C or Fortran order and either byte order, of type f4 f2 i1 u1 i4\n"
+                 "i8 u8, or u2 where --bf16 says that it is bfloat16. Outputs replace a file only when the whole run\n"
+                 "has succeeded; a comparison that differs is a success in this sense.\n\n"
+                 "exit status: 0 done, and equal to what was expected; 1 something differs; 2 an error\n");
+}
+
+static void print_command_help(const struct operator_command *command)
+{
+    const char *positional = command->positional == OPTION_X ? "X" : "SCALE";
+
+    (void)printf("usage: npuquant %s %s [OPTION]...\n\n%s\n", command->name, positional, command->about);
+    options_print_help(command->command);
+    (void)printf("\nexit status: 0 done, and equal to what was expected; 1 something differs (outputs are written all\n"
+                 "the same); 2 an error (nothing is written)\n\nexample:\n  %s\n",
+                 command->example);
+}
+
+static enum exit_status run_command(const struct operator_command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+
+    if (!options_parse(command->command, argc, argv, &arguments)) {
+        return EXIT_ERROR;
+    }
+    if (arguments.text[OPTION_HELP]) {
+        print_command_help(command);
+        return EXIT_EQUAL;
+    }
+    return run_operator(command, &arguments);
+}
+
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+static enum exit_status run_info(int argc, char **argv)
+{
+    if (argc > 0 && is_help(argv[0])) {
+        (void)printf("usage: npuquant info\n\nPrints version, backends, CPU and system, for bug reports.\n\n"
+                     "example:\n  npuquant info\n");
+        return EXIT_EQUAL;
+    }
+    if (argc > 0) {
+        report_error("info: unexpected argument %s", argv[0]);
+        return EXIT_ERROR;
+    }
+    print_info();
+    return EXIT_EQUAL;
+}
+
+static enum exit_status run_named(const char *name, int argc, char **argv)
+{
+    for (int i = 0; i < OPERATORS; i++) {
+        if (strcmp(name, operators[i].name) == 0) {
+            return run_command(&operators[i], argc, argv);
+        }
+    }
+    if (strcmp(name, "info") == 0) {
+        return run_info(argc, argv);
+    }
+    if (strcmp(name, "--version") == 0) {
+        (void)printf("npuquant %s\n", NPUQ_VERSION);
+        return EXIT_EQUAL;
+    }
+    if (is_help(name)) {
+        print_help();
+        return EXIT_EQUAL;
+    }
+    report_error("there is no command %s; see npuquant --help", name);
+    return EXIT_ERROR;
+}
+
+int npuquant_main(int argc, char **argv)
+{
+    enum exit_status status = EXIT_ERROR;
+
+    if (argc < 2) {
+        report_error("no command given; see npuquant --help");
+    } else {
+        status = run_named(argv[1], argc - 2, argv + 2);
+    }
+    if (fflush(stdout) != 0 || ferror(stdout)) { /* a full disk must not look like success */
+        clearerr(stdout);
+        report_error("cannot write to stdout");
+        status = EXIT_ERROR;
+    }
+    return (int)status;
+}

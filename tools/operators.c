@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "operators.h"
+
+#include "tensor_file.h"
+
+#include <string.h>
+
+/* ---- outputs --------------------------------------------------------------------------------------------------- */
+
+static npuq_dtype wanted_dtype(const struct arguments *arguments)
+{
+    static const npuq_dtype dtypes[] = {NPUQ_INT8, NPUQ_UINT8, NPUQ_INT32, NPUQ_QUINT4X2, NPUQ_INT64, NPUQ_UINT64};
+    size_t i = 0;
+
+    while (strcmp(tensor_type_name(dtypes[i]), arguments->text[OPTION_DTYPE]) != 0) {
+        i++;
+    }
+    return dtypes[i];
+}
+
+static npuq_tensor shaped_like(const npuq_tensor *input, npuq_dtype dtype)
+{
+    npuq_tensor output = {.dtype = dtype, .ndim = input->ndim};
+
+    memcpy(output.shape, input->shape, sizeof output.shape);
+    if (dtype == NPUQ_QUINT4X2 && output.ndim > 0) {
+        output.shape[output.ndim - 1] /= 8;
+    }
+    return output;
+}
+
+static void shape_as_x(struct operands *operands)
+{
+    operands->outputs[0] = shaped_like(operands->inputs[OPTION_X], wanted_dtype(operands->arguments));
+}
+
+static void shape_as_parameters(struct operands *operands)
+{
+    const npuq_tensor *scale = operands->inputs[OPTION_SCALE];
+    const npuq_tensor *offset = operands->inputs[OPTION_OFFSET];
+    const bool spread = offset && scale->ndim == 1 && offset->ndim == 1 && offset->shape[0] > scale->shape[0];
+
+    operands->outputs[0] = shaped_like(spread ? offset : scale, wanted_dtype(operands->arguments));
+}
+
+static bool is_per_tensor(const struct arguments *arguments)
+{
+    return strcmp(arguments->text[OPTION_QUANT_MODE], "pertensor") == 0;
+}
+
+static void shape_with_parameters(struct operands *operands)
+{
+    const npuq_tensor *x = operands->inputs[OPTION_X];
+    npuq_tensor parameters = shaped_like(x, NPUQ_FLOAT32);
+
+    shape_as_x(operands);
+    if (is_per_tensor(operands->arguments)) {
+        parameters.ndim = 1;
+        parameters.shape[0] = 1;
+    } else if (parameters.ndim > 0) {
+        parameters.ndim--;
+    }
+    operands->outputs[1] = parameters;
+    operands->outputs[2] = parameters;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------------------- */
+
+static npuq_status call_quantize(const struct operands *operands, const npuq_executor *executor)
+{
+    const struct arguments *arguments = operands->arguments;
+    const npuq_tensor *x = operands->inputs[OPTION_X];
+    const int32_t usual_axis = x->ndim > 1 ? 1 : 0;
+    const int32_t axis = arguments->text[OPTION_AXIS] ? (int32_t)arguments->number[OPTION_AXIS] : usual_axis;
+    const bool div_mode = strcmp(arguments->text[OPTION_DIV_MODE], "true") == 0;
+
+    return npuq_quantize(x, operands->inputs[OPTION_SCALES], operands->inputs[OPTION_ZERO_POINTS], axis, div_mode,
+                         &operands->outputs[0], executor);
+}
+
+static npuq_status call_group_quant(const struct operands *operands, const npuq_executor *executor)
+{
+    return npuq_group_quant(operands->inputs[OPTION_X], operands->inputs[OPTION_SCALE],
+                            operands->inputs[OPTION_GROUP_INDEX], operands->inputs[OPTION_OFFSET],
+                            &operands->outputs[0], executor);
+}
+
+static npuq_status call_trans_quant_param(const struct operands *operands, const npuq_executor *executor)
+{
+    const bool nearest = strcmp(operands->arguments->text[OPTION_ROUND_MODE], "1") == 0;
+
+    (void)executor;
+    return npuq_trans_quant_param(operands->inputs[OPTION_SCALE], operands->inputs[OPTION_OFFSET],
+                                  nearest ? NPUQ_ROUND_NEAREST : NPUQ_ROUND_TRUNCATE, &operands->outputs[0]);
+}
+
+static npuq_status call_dynamic_quant_asymmetric(const struct operands *operands, const npuq_executor *executor)
+{
+    const npuq_quant_mode mode = is_per_tensor(operands->arguments) ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
+
+    return npuq_dynamic_quant_asymmetric(operands->inputs[OPTION_X], operands->inputs[OPTION_SMOOTH_SCALES],
+                                         operands->inputs[OPTION_GROUP_INDEX], mode, &operands->outputs[0],
+                                         &operands->outputs[1], &operands->outputs[2], executor);
+}
+
+const struct operator_command operators[OPERATORS] = {
+    {
+        .name = "quantize",
+        .command = FOR_QUANTIZE,
+        .positional = OPTION_X,
+        .outputs = 1,
+        .threaded = true,
+        .summary = "with given scales and zero points (npu_quantize)",
+        .about = "y = round(x / scale + zero point), or round(x * scale + zero point) with --div-mode false,\n"
+                 "clamped to the result's type.\n",
+        .example = "npuquant quantize x.npy --scales s.npy --zero-points z.npy --axis -1 --dtype uint8 -o y.npy",
+        .shape_outputs = shape_as_x,
+        .call = call_quantize,
+    },
+    {
+        .name = "group-quant",
+        .command = FOR_GROUP_QUANT,
+        .positional = OPTION_X,
+        .outputs = 1,
+        .threaded = true,
+        .summary = "with the scales of each group of rows (npu_group_quant)",
+        .about = "y = round(x * scale of the row's group + offset), clamped to the result's type.\n",
+        .example = "npuquant group-quant x.npy --bf16 x --scale s.npy --group-index ends.npy --dtype quint4x2 -o y.npy",
+        .shape_outputs = shape_as_x,
+        .call = call_group_quant,
+    },
+    {
+        .name = "trans-quant-param",
+        .command = FOR_TRANS_QUANT_PARAM,
+        .positional = OPTION_SCALE,
+        .outputs = 1,
+        .summary = "scales and offsets packed for the matrix unit (npu_trans_quant_param)",
+        .about = "Packs scales, shortened to 19 bits, and offsets into the 64-bit words of the matrix unit.\n",
+        .example = "npuquant trans-quant-param scale.npy --offset offset.npy --round-mode 1 -o words.npy",
+        .shape_outputs = shape_as_parameters,
+        .call = call_trans_quant_param,
+    },
+    {
+        .name = "dynamic-quant-asymmetric",
+        .command = FOR_DYNAMIC,
+        .positional = OPTION_X,
+        .outputs = 3,
+        .threaded = true,
+        .summary = "with scales and offsets found from the data (npu_dynamic_quant_asymmetric)",
+        .about = "Finds scale and offset of each row, or of the tensor, from its smallest and largest value;\n"
+                 "y = round(x / scale + offset), clamped to the result's type.\n",
+        .example =
+            "npuquant dynamic-quant-asymmetric x.npy -o y.npy --scale-output scale.npy --offset-output offset.npy",
+        .shape_outputs = shape_with_parameters,
+        .call = call_dynamic_quant_asymmetric,
+    },
+};

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "options.h"
+
+#include "report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FOR_TENSORS = FOR_QUANTIZE | FOR_GROUP_QUANT | FOR_DYNAMIC, /* those that quantise a tensor x */
+    FOR_ALL = FOR_TENSORS | FOR_TRANS_QUANT_PARAM,
+};
+
+enum kind {
+    POSITIONAL, /* a file, without the name of an option */
+    INPUT,      /* a file */
+    REQUIRED_INPUT,
+    TEXT,   /* a file or name that others check */
+    CHOICE, /* one of the words in value, which are separated by | */
+    INTEGER,
+    NAMES, /* inputs, separated by commas; may be given more than once */
+    FLAG,
+};
+
+struct row {
+    enum option option;
+    enum kind kind;
+    unsigned commands;
+    const char *name;
+    const char *value;   /* what stands for the value in the help */
+    const char *initial; /* the value if none is given; null if there is none */
+    const char *help;
+    int64_t least; /* of an INTEGER */
+    int64_t most;
+};
+
+static const struct row rows[] = {
+    {OPTION_X, POSITIONAL, FOR_TENSORS, "x", "X", NULL, "the tensor: f4, f2, or u2 with --bf16 x", 0, 0},
+    {OPTION_SCALE, POSITIONAL, FOR_TRANS_QUANT_PARAM, "scale", "SCALE", NULL, "scales: f4, 1-D or 2-D", 0, 0},
+    {OPTION_SCALES, REQUIRED_INPUT, FOR_QUANTIZE, "scales", "FILE", NULL,
+     "one scale, or one for each index of the quantised dimension", 0, 0},
+    {OPTION_ZERO_POINTS, INPUT, FOR_QUANTIZE, "zero-points", "FILE", NULL, "zero points, shaped as the scales", 0, 0},
+    {OPTION_SCALE, REQUIRED_INPUT, FOR_GROUP_QUANT, "scale", "FILE", NULL, "a row of scales for each group, [E, H]", 0,
+     0},
+    {OPTION_GROUP_INDEX, REQUIRED_INPUT, FOR_GROUP_QUANT, "group-index", "FILE", NULL,
+     "where each group of rows ends, [E], i4 or i8", 0, 0},
+    {OPTION_OFFSET, INPUT, FOR_GROUP_QUANT, "offset", "FILE", NULL, "one offset for all, of scale's type", 0, 0},
+    {OPTION_OFFSET, INPUT, FOR_TRANS_QUANT_PARAM, "offset", "FILE", NULL, "offsets: f4", 0, 0},
+    {OPTION_SMOOTH_SCALES, INPUT, FOR_DYNAMIC, "smooth-scales", "FILE", NULL,
+     "factors of the columns, [H], or [E, H] with --group-index", 0, 0},
+    {OPTION_GROUP_INDEX, INPUT, FOR_DYNAMIC, "group-index", "FILE", NULL,
+     "where each group of rows ends, [E], i4 or i8", 0, 0},
+    {OPTION_AXIS, INTEGER, FOR_QUANTIZE, "axis", "N", NULL,
+     "the quantised dimension, negative from the end (default 1, as in torch_npu, or 0 if X is 1-D); with --div-mode "
+     "false -2 is the last but one, anything else the last",
+     INT32_MIN, INT32_MAX},
+    {OPTION_DIV_MODE, CHOICE, FOR_QUANTIZE, "div-mode", "true|false", "true", "divide by the scales, or multiply", 0,
+     0},
+    {OPTION_ROUND_MODE, CHOICE, FOR_TRANS_QUANT_PARAM, "round-mode", "0|1", "0",
+     "truncate the scales to 19 bits, or round them", 0, 0},
+    {OPTION_QUANT_MODE, CHOICE, FOR_DYNAMIC, "quant-mode", "pertoken|pertensor", "pertoken",
+     "a scale and an offset for each row, or one for the tensor", 0, 0},
+    {OPTION_DTYPE, CHOICE, FOR_QUANTIZE, "dtype", "int8|uint8|int32|quint4x2", "int8", "type of the result", 0, 0},
+    {OPTION_DTYPE, CHOICE, FOR_GROUP_QUANT | FOR_DYNAMIC, "dtype", "int8|quint4x2", "int8", "type of the result", 0, 0},
+    {OPTION_DTYPE, CHOICE, FOR_TRANS_QUANT_PARAM, "dtype", "int64|uint64", "int64", "type of the result, same bits", 0,
+     0},
+    {OPTION_BF16, NAMES, FOR_ALL, "bf16", "NAME,...", NULL,
+     "inputs whose u2 elements are bfloat16 (x, scales, ...); may be repeated", 0, 0},
+    {OPTION_OUTPUT, TEXT, FOR_ALL, "output", "FILE", NULL, "where the result goes (quint4x2: as i4 words)", 0, 0},
+    {OPTION_SCALE_OUTPUT, TEXT, FOR_DYNAMIC, "scale-output", "FILE", NULL, "where the scales go, f4", 0, 0},
+    {OPTION_OFFSET_OUTPUT, TEXT, FOR_DYNAMIC, "offset-output", "FILE", NULL, "where the offsets go, f4", 0, 0},
+    {OPTION_EXPECT, TEXT, FOR_ALL, "expect", "FILE", NULL,
+     "compare the result with FILE; differences go to stdout, and the exit status is 1 if there are any", 0, 0},
+    {OPTION_EXPECT_SCALE, TEXT, FOR_DYNAMIC, "expect-scale", "FILE", NULL, "the same for the scales", 0, 0},
+    {OPTION_EXPECT_OFFSET, TEXT, FOR_DYNAMIC, "expect-offset", "FILE", NULL, "the same for the offsets", 0, 0},
+    {OPTION_MAX_ULP, INTEGER, FOR_DYNAMIC, "max-ulp", "N", "0",
+     "how many float32 steps a scale or an offset may be off; NaN equals NaN", 0, INT32_MAX},
+    {OPTION_BACKEND, TEXT, FOR_ALL, "backend", "NAME", NULL,
+     "the kernels to use, see npuquant info (default: the fastest); the result is the same", 0, 0},
+    {OPTION_THREADS, INTEGER, FOR_ALL, "threads", "N", "0", "at most so many threads; 0 is one for each processor", 0,
+     4096},
+    {OPTION_REPEAT, INTEGER, FOR_ALL, "repeat", "N", "1", "do the work N times and report the fastest", 1, 1000000},
+    {OPTION_QUIET, FLAG, FOR_ALL, "quiet", NULL, NULL, "print errors and differences only", 0, 0},
+    {OPTION_HELP, FLAG, FOR_ALL, "help", NULL, NULL, "print this", 0, 0},
+};
+
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+static char short_name(enum option option)
+{
+    switch (option) {
+    case OPTION_OUTPUT: return 'o';
+    case OPTION_QUIET: return 'q';
+    case OPTION_HELP: return 'h';
+    default: return '\0';
+    }
+}
+
+static bool is_input(const struct row *row)
+{
+    return row->kind == POSITIONAL || row->kind == INPUT || row->kind == REQUIRED_INPUT;
+}
+
+const char *option_name(enum option option)
+{
+    size_t i = 0;
+
+    while (rows[i].option != option) {
+        i++;
+    }
+    return rows[i].name;
+}
+
+/* ---- values ---------------------------------------------------------------------------------------------------- */
+
+static bool is_one_of(const char *text, const char *words)
+{
+    while (*words != '\0') {
+        const size_t length = strcspn(words, "|");
+        if (strlen(text) == length && memcmp(text, words, length) == 0) {
+            return true;
+        }
+        words += length;
+        words += *words == '|';
+    }
+    return false;
+}
+
+static bool read_integer(const struct row *row, const char *text, int64_t *number)
+{
+    char *end;
+
+    errno = 0;
+    const long long value = strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || errno != 0 || value < row->least || value > row->most) {
+        return report_error("--%s: '%s' is not a number from %lld to %lld", row->name, text, (long long)row->least,
+                            (long long)row->most);
+    }
+    *number = value;
+    return true;
+}
+
+/* Whether a word of a list is an input's name; torch_npu's spelling with underscores will do as well. */
+static bool names_input(const struct row *row, const char *word, size_t length)
+{
+    if (strlen(row->name) != length) {
+        return false;
+    }
+    for (size_t i = 0; i < length; i++) {
+        if ((word[i] == '_' ? '-' : word[i]) != row->name[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_names(const struct row *names, unsigned command, const char *text, struct arguments *arguments)
+{
+    for (const char *word = text; word; word = strchr(word, ',')) {
+        word += word != text;
+        const size_t length = strcspn(word, ",");
+        size_t i = 0;
+        while (i < ROWS &&
+               !((rows[i].commands & command) && is_input(&rows[i]) && names_input(&rows[i], word, length))) {
+            i++;
+        }
+        if (i == ROWS) {
+            return report_error("--%s: there is no input called '%.*s'", names->name, (int)length, word);
+        }
+        arguments->is_bfloat16[rows[i].option] = true;
+    }
+    return true;
+}
+
+static bool take_value(const struct row *row, unsigned command, const char *value, struct arguments *arguments)
+{
+    arguments->text[row->option] = value;
+    switch (row->kind) {
+    case CHOICE:
+        return is_one_of(value, row->value) || report_error("--%s: '%s' is none of %s", row->name, value, row->value);
+    case INTEGER: return read_integer(row, value, &arguments->number[row->option]);
+    case NAMES: return read_names(row, command, value, arguments);
+    default: return *value != '\0' || report_error("--%s: an empty name", row->name);
+    }
+}
+
+/* ---- words ----------------------------------------------------------------------------------------------------- */
+
+/* The row that "name" or "name=value" or a single letter means. */
+static const struct row *find_row(unsigned command, const char *name, size_t length, bool is_short)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        const struct row *row = &rows[i];
+        if (!(row->commands & command) || row->kind == POSITIONAL) {
+            continue;
+        }
+        if (is_short ? short_name(row->option) == *name
+                     : strlen(row->name) == length && memcmp(row->name, name, length) == 0) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+/* One option, and its value if that is a word of its own; *at is left on the last word that was used. */
+static bool take_option(unsigned command, int argc, char **argv, int *at, struct arguments *arguments)
+{
+    const char *word = argv[*at];
+    const bool is_short = word[1] != '-';
+    const char *name = word + (is_short ? 1 : 2);
+    const size_t length = is_short ? 1 : strcspn(name, "=");
+    const char *rest = name + length;
+    const struct row *row = find_row(command, name, length, is_short);
+
+    if (!row || (row->kind == FLAG && *rest != '\0')) {
+        return report_error("unknown option %s; see --help", word);
+    }
+    if (row->kind == FLAG) {
+        arguments->text[row->option] = row->name;
+        return true;
+    }
+    if (*rest != '\0') { /* --name=value, or -nvalue */
+        return take_value(row, command, is_short ? rest : rest + 1, arguments);
+    }
+    if (*at + 1 >= argc) {
+        return report_error("%s: no value given; see --help", word);
+    }
+    return take_value(row, command, argv[++*at], arguments);
+}
+
+static bool take_positional(unsigned command, const char *word, struct arguments *arguments)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        if ((rows[i].commands & command) && rows[i].kind == POSITIONAL && !arguments->text[rows[i].option]) {
+            return take_value(&rows[i], command, word, arguments);
+        }
+    }
+    return report_error("unexpected argument %s; see --help", word);
+}
+
+static bool check_complete(unsigned command, const struct arguments *arguments)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        const struct row *row = &rows[i];
+        if (!(row->commands & command) || arguments->text[row->option]) {
+            continue;
+        }
+        if (row->kind == POSITIONAL) {
+            return report_error("no %s given; see --help", row->value);
+        }
+        if (row->kind == REQUIRED_INPUT) {
+            return report_error("no --%s given; see --help", row->name);
+        }
+    }
+    return true;
+}
+
+static bool take_initial_values(unsigned command, struct arguments *arguments)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        if ((rows[i].commands & command) && rows[i].initial &&
+            !take_value(&rows[i], command, rows[i].initial, arguments)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool options_parse(unsigned command, int argc, char **argv, struct arguments *arguments)
+{
+    bool only_positional = false;
+
+    memset(arguments, 0, sizeof *arguments);
+    if (!take_initial_values(command, arguments)) {
+        return false;
+    }
+    for (int i = 0; i < argc; i++) {
+        bool ok = true;
+        if (only_positional || argv[i][0] != '-' || argv[i][1] == '\0') {
+            ok = take_positional(command, argv[i], arguments);
+        } else if (strcmp(argv[i], "--") == 0) {
+            only_positional = true;
+        } else {
+            ok = take_option(command, argc, argv, &i, arguments);
+        }
+        if (!ok) {
+            return false;
+        }
+        if (arguments->text[OPTION_HELP]) {
+            return true;
+        }
+    }
+    return check_complete(command, arguments);
+}
+
+/* ---- help ------------------------------------------------------------------------------------------------------ */
+
+enum { HELP_COLUMN = 32, HELP_WIDTH = 80 };
+
+/* The text from column HELP_COLUMN on, broken between words. */
+static void print_wrapped(const char *text, int column)
+{
+    while (*text != '\0') {
+        const int length = (int)strcspn(text, " ");
+        if (column > HELP_COLUMN && column + 1 + length > HELP_WIDTH) {
+            (void)printf("\n");
+            column = 0;
+        }
+        (void)printf("%*s%.*s", column < HELP_COLUMN ? HELP_COLUMN - column : 1, "", length, text);
+        column = (column < HELP_COLUMN ? HELP_COLUMN : column + 1) + length;
+        text += length;
+        text += *text == ' ';
+    }
+    (void)printf("\n");
+}
+
+static void print_row(const struct row *row)
+{
+    char help[256];
+    int column;
+
+    if (row->kind == POSITIONAL) {
+        column = printf("  %s", row->value);
+    } else {
+        const char letter = short_name(row->option);
+        column = letter ? printf("  -%c, --%s", letter, row->name) : printf("  --%s", row->name);
+        column += row->value ? printf(" %s", row->value) : 0;
+    }
+    if (column >= HELP_COLUMN) {
+        (void)printf("\n");
+        column = 0;
+    }
+    (void)snprintf(help, sizeof help, "%s%s%s%s%s", row->help, row->kind == REQUIRED_INPUT ? " (required)" : "",
+                   row->initial ? " (default " : "", row->initial ? row->initial : "", row->initial ? ")" : "");
+    print_wrapped(help, column);
+}
+
+void options_print_help(unsigned command)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        if (rows[i].commands & command) {
+            print_row(&rows[i]);
+        }
+    }
+}

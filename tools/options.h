@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of the operators: one table of options says what each takes, what --help prints, and what is
+ * checked. */
+#ifndef NPUQUANT_OPTIONS_H
+#define NPUQUANT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The subcommands, as bits: a row of the table serves several. */
+enum {
+    FOR_QUANTIZE = 1,
+    FOR_GROUP_QUANT = 2,
+    FOR_TRANS_QUANT_PARAM = 4,
+    FOR_DYNAMIC = 8,
+};
+
+enum option {
+    /* Inputs, each a file. */
+    OPTION_X,
+    OPTION_SCALES,
+    OPTION_ZERO_POINTS,
+    OPTION_SCALE,
+    OPTION_GROUP_INDEX,
+    OPTION_OFFSET,
+    OPTION_SMOOTH_SCALES,
+    INPUTS,
+    /* Outputs, and in the same order what they are compared with. */
+    OPTION_OUTPUT = INPUTS,
+    OPTION_SCALE_OUTPUT,
+    OPTION_OFFSET_OUTPUT,
+    OPTION_EXPECT,
+    OPTION_EXPECT_SCALE,
+    OPTION_EXPECT_OFFSET,
+    OPTION_MAX_ULP,
+    OPTION_AXIS,
+    OPTION_DIV_MODE,
+    OPTION_ROUND_MODE,
+    OPTION_QUANT_MODE,
+    OPTION_DTYPE,
+    OPTION_BF16,
+    OPTION_BACKEND,
+    OPTION_THREADS,
+    OPTION_REPEAT,
+    OPTION_QUIET,
+    OPTION_HELP,
+    OPTIONS
+};
+
+struct arguments {
+    const char *text[OPTIONS]; /* what was given, else the default, else null */
+    int64_t number[OPTIONS];   /* the same, of those that take a number */
+    bool is_bfloat16[INPUTS];  /* named by --bf16 */
+};
+
+/* Reads the words behind a subcommand. Reports what is wrong and returns false on failure. With --help, what follows is
+ * not looked at, and nothing needs to be there. */
+bool options_parse(unsigned command, int argc, char **argv, struct arguments *arguments);
+
+/* Prints what a subcommand takes, a line for each positional argument and option. */
+void options_print_help(unsigned command);
+
+/* The name of an input as users write it: "smooth-scales". */
+const char *option_name(enum option option);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All that the tool wants from an operating system. A port replaces os.c and nothing else. */
+#ifndef NPUQUANT_OS_H
+#define NPUQUANT_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* ---- reading ---- */
+
+struct os_file {
+    int handle;
+    bool regular;  /* has a size and can be mapped; otherwise a pipe or the like */
+    uint64_t size; /* of a regular file */
+};
+
+/* On failure false, and os_error() says why. */
+bool os_open(const char *path, struct os_file *file);
+void os_close(struct os_file *file);
+
+/* Maps all of a regular file, read-only. A null pointer on failure. */
+const void *os_map(const struct os_file *file);
+void os_unmap(const void *bytes, size_t size);
+
+/* Reads until size bytes are there or the file ends; the number of bytes, or -1. */
+int64_t os_read(struct os_file *file, void *bytes, size_t size);
+
+/* ---- writing ---- */
+
+/* Whether a file may be written under this name: nothing is there, or a regular file. */
+bool os_is_replaceable(const char *path);
+
+/* Opens a new file beside path, for writing, under a name that no other file has. The name goes to *temporary and is
+ * the caller's to free. Null on failure. */
+FILE *os_create_beside(const char *path, char **temporary);
+
+/* Gives a file its final name, in place of what has it now. */
+bool os_rename(const char *temporary, const char *path);
+
+/* ---- the rest ---- */
+
+/* One line about the last failure of a function above. */
+const char *os_error(void);
+
+/* Seconds since some moment in the past. */
+double os_seconds(void);
+
+/* Whether a person reads what is written to stderr. */
+bool os_stderr_is_terminal(void);
+
+/* Number of processors that threads can run on, at least 1. */
+int os_processors(void);
+
+/* Runs work(argument) on up to count threads at once, the calling one included, and returns when all are done. If the
+ * system has no more threads, there are fewer. */
+void os_run_threads(int count, void (*work)(void *argument), void *argument);
+
+/* Name and machine of the system, such as "Linux x86_64". */
+void os_describe(char *text, size_t size);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+bool report_error(const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    /* File names may hold anything: a line feed would make two lines, an escape could write over others. */
+    for (char *c = line; *c != '\0'; c++) {
+        if ((unsigned char)*c < ' ' || *c == '\x7F') {
+            *c = '?';
+        }
+    }
+    (void)fprintf(stderr, "npuquant: %s\n", line);
+    return false;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "run.h"
+
+#include "compare.h"
+#include "executor.h"
+#include "os.h"
+#include "report.h"
+#include "tensor_file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A thread costs more than it brings below so many elements. */
+enum { ELEMENTS_PER_THREAD = 32768 };
+
+static const char *const output_names[MAX_OUTPUTS] = {"y", "scale", "offset"};
+
+struct run {
+    const struct operator_command *command;
+    const struct arguments *arguments;
+    struct operands operands;
+    struct tensor_file inputs[INPUTS];
+    struct tensor_file expected[MAX_OUTPUTS];
+    struct staged_file staged[MAX_OUTPUTS];
+    int threads;
+    double seconds; /* the fastest call */
+};
+
+static const char *text_of(const struct run *run, int option)
+{
+    return run->arguments->text[option];
+}
+
+static size_t element_count(const npuq_tensor *tensor)
+{
+    size_t count = 1;
+
+    for (int d = 0; d < tensor->ndim; d++) {
+        if (tensor->shape[d] == 0) { /* the other extents may be anything */
+            return 0;
+        }
+        count *= (size_t)tensor->shape[d];
+    }
+    return count;
+}
+
+static size_t byte_count(const npuq_tensor *tensor)
+{
+    return element_count(tensor) * tensor_item_size(tensor->dtype);
+}
+
+/* ---- before the call ------------------------------------------------------------------------------------------- */
+
+static bool choose_backend(const char *name)
+{
+    for (int i = 0; strcmp(npuq_backend_name((npuq_backend)i), "unknown") != 0; i++) {
+        if (strcmp(npuq_backend_name((npuq_backend)i), name) == 0) {
+            return npuq_set_backend((npuq_backend)i) == NPUQ_OK || report_error("%s", npuq_last_error());
+        }
+    }
+    return report_error("--backend: there is no '%s'; see npuquant info", name);
+}
+
+static bool check_output_paths(const struct run *run)
+{
+    for (int i = 0; i < run->command->outputs; i++) {
+        const char *path = text_of(run, OPTION_OUTPUT + i);
+        if (!path) {
+            continue;
+        }
+        if (!os_is_replaceable(path)) {
+            return report_error("%s: is there and not a regular file; it is not replaced", path);
+        }
+        for (int j = 0; j < i; j++) {
+            const char *other = text_of(run, OPTION_OUTPUT + j);
+            if (other && strcmp(other, path) == 0) {
+                return report_error("%s: named for two outputs", path);
+            }
+        }
+    }
+    return true;
+}
+
+/* NumPy has no bfloat16: the user says which unsigned 16-bit integers are some. */
+static bool check_bfloat16(const npuq_tensor *tensor, const char *path, const char *name, bool is_bfloat16)
+{
+    if (tensor->dtype == NPUQ_BFLOAT16 && !is_bfloat16) {
+        return report_error("%s: holds u2 (unsigned 16-bit integers); if they are bfloat16, say --bf16 %s", path, name);
+    }
+    if (tensor->dtype != NPUQ_BFLOAT16 && is_bfloat16) {
+        return report_error("%s: holds %s, not u2 as --bf16 %s says", path, tensor_npy_type(tensor->dtype), name);
+    }
+    return true;
+}
+
+static bool load_inputs(struct run *run)
+{
+    for (int i = 0; i < INPUTS; i++) {
+        const char *path = text_of(run, i);
+        if (!path) {
+            continue;
+        }
+        const npuq_tensor *tensor = &run->inputs[i].tensor;
+        if (!tensor_file_load(&run->inputs[i], path) ||
+            !check_bfloat16(tensor, path, option_name((enum option)i), run->arguments->is_bfloat16[i])) {
+            return false;
+        }
+        run->operands.inputs[i] = tensor;
+    }
+    return true;
+}
+
+static bool allocate_output(npuq_tensor *output)
+{
+    const npuq_tensor shaped = npuq_tensor_contiguous(NULL, output->dtype, output->ndim, output->shape);
+    const size_t size = byte_count(output);
+
+    *output = shaped;
+    output->data = malloc(size > 0 ? size : 1);
+    if (!output->data) {
+        return report_error("out of memory for %zu bytes of output", size);
+    }
+    /* Touched, so that the time is that of the operator and not of getting memory from the system. */
+    memset(output->data, 0, size);
+    return true;
+}
+
+static bool load_expected(struct run *run, int i)
+{
+    const char *path = text_of(run, OPTION_EXPECT + i);
+
+    if (!path) {
+        return true;
+    }
+    if (!tensor_file_load(&run->expected[i], path)) {
+        return false;
+    }
+    return compare_possible(&run->operands.outputs[i], &run->expected[i].tensor) ||
+           report_error("%s: cannot be compared with %s: shape or type is another", path, output_names[i]);
+}
+
+static bool prepare(struct run *run)
+{
+    const char *backend = text_of(run, OPTION_BACKEND);
+
+    if ((backend && !choose_backend(backend)) || !check_output_paths(run) || !load_inputs(run)) {
+        return false;
+    }
+    run->command->shape_outputs(&run->operands);
+    for (int i = 0; i < run->command->outputs; i++) {
+        if (!allocate_output(&run->operands.outputs[i]) || !load_expected(run, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- the call -------------------------------------------------------------------------------------------------- */
+
+static int count_threads(const struct run *run)
+{
+    const int64_t wanted = run->arguments->number[OPTION_THREADS];
+    const int most = wanted > 0 ? (int)wanted : os_processors();
+    const size_t useful = element_count(run->operands.inputs[run->command->positional]) / ELEMENTS_PER_THREAD + 1;
+
+    if (!run->command->threaded) {
+        return 1;
+    }
+    return useful < (size_t)most ? (int)useful : most;
+}
+
+static bool call(struct run *run)
+{
+    struct executor executor = {
+        .threads = count_threads(run),
+        .label = run->command->name,
+        .progress = !text_of(run, OPTION_QUIET) && os_stderr_is_terminal(),
+        .started = os_seconds(),
+    };
+    const npuq_executor view = executor_view(&executor);
+    npuq_status status = NPUQ_OK;
+
+    run->threads = executor.threads;
+    for (int64_t i = 0; i < run->arguments->number[OPTION_REPEAT] && status == NPUQ_OK; i++) {
+        const double started = os_seconds();
+        status = run->command->call(&run->operands, &view);
+        const double seconds = os_seconds() - started;
+        if (i == 0 || seconds < run->seconds) {
+            run->seconds = seconds;
+        }
+    }
+    executor_clear_line(&executor);
+    return status == NPUQ_OK || report_error("%s", npuq_last_error());
+}
+
+/* ---- after the call -------------------------------------------------------------------------------------------- */
+
+/* Files get their names when all of them are complete. */
+static bool write_outputs(struct run *run)
+{
+    for (int i = 0; i < run->command->outputs; i++) {
+        const char *path = text_of(run, OPTION_OUTPUT + i);
+        if (path && !staged_file_write(&run->staged[i], path, &run->operands.outputs[i])) {
+            return false;
+        }
+    }
+    for (int i = 0; i < run->command->outputs; i++) {
+        if (run->staged[i].temporary && !staged_file_commit(&run->staged[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum exit_status compare_outputs(const struct run *run)
+{
+    enum exit_status status = EXIT_EQUAL;
+
+    for (int i = 0; i < run->command->outputs; i++) {
+        if (!text_of(run, OPTION_EXPECT + i)) {
+            continue;
+        }
+        const npuq_tensor *got = &run->operands.outputs[i];
+        const struct comparison comparison =
+            compare_tensors(got, &run->expected[i].tensor, (uint64_t)run->arguments->number[OPTION_MAX_ULP]);
+        if (comparison.differ > 0) {
+            status = EXIT_DIFFERENT;
+        }
+        if (comparison.differ > 0 || !text_of(run, OPTION_QUIET)) {
+            compare_print(output_names[i], got, &comparison);
+        }
+    }
+    return status;
+}
+
+/* Bytes that have to move: every input read once, every output written once. */
+static double bytes_moved(const struct run *run)
+{
+    double bytes = 0;
+
+    for (int i = 0; i < INPUTS; i++) {
+        bytes += run->operands.inputs[i] ? (double)byte_count(run->operands.inputs[i]) : 0;
+    }
+    for (int i = 0; i < run->command->outputs; i++) {
+        bytes += (double)byte_count(&run->operands.outputs[i]);
+    }
+    return bytes;
+}
+
+static void print_summary(const struct run *run)
+{
+    const enum option first = run->command->positional;
+    const npuq_tensor *x = run->operands.inputs[first];
+
+    (void)printf("%s: %s %s [", run->command->name, option_name(first), tensor_type_name(x->dtype));
+    for (int d = 0; d < x->ndim; d++) {
+        (void)printf("%s%" PRId64, d > 0 ? ", " : "", x->shape[d]);
+    }
+    (void)printf("], y %s, backend %s, %d thread%s, %.6f s", tensor_type_name(run->operands.outputs[0].dtype),
+                 npuq_backend_name(npuq_active_backend()), run->threads, run->threads == 1 ? "" : "s", run->seconds);
+    if (run->seconds > 0) {
+        (void)printf(", %.2f GB/s", bytes_moved(run) / run->seconds * 1e-9);
+    }
+    (void)printf("\n");
+}
+
+static void release(struct run *run)
+{
+    for (int i = 0; i < INPUTS; i++) {
+        tensor_file_release(&run->inputs[i]);
+    }
+    for (int i = 0; i < MAX_OUTPUTS; i++) {
+        tensor_file_release(&run->expected[i]);
+        staged_file_release(&run->staged[i]);
+        free(run->operands.outputs[i].data);
+    }
+}
+
+enum exit_status run_operator(const struct operator_command *command, const struct arguments *arguments)
+{
+    struct run run = {.command = command, .arguments = arguments, .operands = {.arguments = arguments}};
+    enum exit_status status = EXIT_ERROR;
+
+    if (prepare(&run) && call(&run) && write_outputs(&run)) {
+        status = compare_outputs(&run);
+        if (!text_of(&run, OPTION_QUIET)) {
+            print_summary(&run);
+        }
+    }
+    release(&run);
+    return status;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef NPUQUANT_RUN_H
+#define NPUQUANT_RUN_H
+
+#include "operators.h"
+
+enum exit_status {
+    EXIT_EQUAL = 0, /* or there was nothing to compare */
+    EXIT_DIFFERENT = 1,
+    EXIT_ERROR = 2,
+};
+
+/* One run of the tool: loads, calls, compares, writes. Reports what goes wrong; then no output has been written. */
+enum exit_status run_operator(const struct operator_command *command, const struct arguments *arguments);
+
+#endif

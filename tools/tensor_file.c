@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tensor_file.h"
+
+#include "npy.h"
+#include "os.h"
+#include "report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    npuq_dtype dtype;
+    const char *npy_type;
+    const char *name;
+    size_t size;
+} types[] = {
+    {NPUQ_FLOAT32, "f4", "float32", 4},   {NPUQ_FLOAT16, "f2", "float16", 2}, {NPUQ_BFLOAT16, "u2", "bfloat16", 2},
+    {NPUQ_INT8, "i1", "int8", 1},         {NPUQ_UINT8, "u1", "uint8", 1},     {NPUQ_INT32, "i4", "int32", 4},
+    {NPUQ_QUINT4X2, "i4", "quint4x2", 4}, {NPUQ_INT64, "i8", "int64", 8},     {NPUQ_UINT64, "u8", "uint64", 8},
+};
+
+enum { TYPES = sizeof types / sizeof types[0], MESSAGE_SIZE = 160 };
+
+static size_t type_index(npuq_dtype dtype)
+{
+    size_t i = 0;
+
+    while (i < TYPES - 1 && types[i].dtype != dtype) {
+        i++;
+    }
+    return i;
+}
+
+const char *tensor_npy_type(npuq_dtype dtype)
+{
+    return types[type_index(dtype)].npy_type;
+}
+
+const char *tensor_type_name(npuq_dtype dtype)
+{
+    return types[type_index(dtype)].name;
+}
+
+size_t tensor_item_size(npuq_dtype dtype)
+{
+    return types[type_index(dtype)].size;
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
+
+/* The first row with the type is the one: int32 for i4, and bfloat16 for u2. */
+static npuq_dtype dtype_of(const struct npy *npy)
+{
+    size_t i = 0;
+
+    while (i < TYPES - 1 && strcmp(types[i].npy_type, npy->type) != 0) {
+        i++;
+    }
+    return types[i].dtype;
+}
+
+static npuq_tensor view_of(const struct npy *npy, const void *data)
+{
+    npuq_tensor tensor = {.data = (void *)(uintptr_t)data, .dtype = dtype_of(npy), .ndim = npy->ndim};
+    int64_t stride = 1;
+
+    memcpy(tensor.shape, npy->shape, sizeof npy->shape);
+    for (int i = 0; i < npy->ndim && npy->count > 0; i++) {
+        const int d = npy->fortran_order ? i : npy->ndim - 1 - i;
+        tensor.strides[d] = stride;
+        stride *= npy->shape[d];
+    }
+    return tensor;
+}
+
+static void swap_bytes(unsigned char *bytes, size_t count, size_t size)
+{
+    for (size_t i = 0; i < count; i++, bytes += size) {
+        for (size_t low = 0, high = size - 1; low < high; low++, high--) {
+            const unsigned char byte = bytes[low];
+            bytes[low] = bytes[high];
+            bytes[high] = byte;
+        }
+    }
+}
+
+static void *allocate(const char *path, size_t size)
+{
+    void *memory = malloc(size > 0 ? size : 1);
+
+    if (!memory) {
+        report_error("%s: out of memory for %zu bytes", path, size);
+    }
+    return memory;
+}
+
+static bool map_file(struct tensor_file *file, const char *path, const struct os_file *source, struct npy *npy)
+{
+    char message[MESSAGE_SIZE];
+
+    file->mapped = os_map(source);
+    if (!file->mapped) {
+        return report_error("%s: %s", path, os_error());
+    }
+    file->mapped_size = (size_t)source->size;
+    if (!npy_parse(file->mapped, file->mapped_size, npy, message, sizeof message)) {
+        return report_error("%s: %s", path, message);
+    }
+
+    const unsigned char *data = (const unsigned char *)file->mapped + npy->data_offset;
+    if (npy->swapped || (uintptr_t)data % npy->item_size != 0) { /* operators take aligned data in native order */
+        file->owned = allocate(path, npy->data_size);
+        if (!file->owned) {
+            return false;
+        }
+        memcpy(file->owned, data, npy->data_size);
+        data = file->owned;
+    }
+    file->tensor = view_of(npy, data);
+    return true;
+}
+
+/* Reads the data of a pipe behind the prefix that is there already, and makes sure that nothing follows. Memory is
+ * taken as data arrives, since a header can promise anything. */
+static bool read_rest(struct tensor_file *file, const char *path, struct os_file *source, const struct npy *npy,
+                      const unsigned char *prefix, size_t prefix_size)
+{
+    char message[MESSAGE_SIZE];
+    size_t done = prefix_size - npy->data_offset;
+    size_t room = done > NPY_MAX_PREFIX ? done : NPY_MAX_PREFIX;
+    int64_t n = 1;
+
+    file->owned = allocate(path, room);
+    if (!file->owned) {
+        return false;
+    }
+    memcpy(file->owned, prefix + npy->data_offset, done);
+    while (n > 0 && done <= npy->data_size) {
+        if (done == room) {
+            void *larger = realloc(file->owned, room * 2);
+            if (!larger) {
+                return report_error("%s: out of memory for %zu bytes", path, room * 2);
+            }
+            file->owned = larger;
+            room *= 2;
+        }
+        n = os_read(source, (char *)file->owned + done, room - done);
+        if (n < 0) {
+            return report_error("%s: %s", path, os_error());
+        }
+        done += (size_t)n;
+    }
+    return npy_check_size(npy, npy->data_offset + done, message, sizeof message) ||
+           report_error("%s: %s", path, message);
+}
+
+static bool read_pipe(struct tensor_file *file, const char *path, struct os_file *source, struct npy *npy)
+{
+    char message[MESSAGE_SIZE];
+    bool ok = false;
+    unsigned char *prefix = allocate(path, NPY_MAX_PREFIX);
+    const int64_t size = prefix ? os_read(source, prefix, NPY_MAX_PREFIX) : 0;
+
+    if (size < 0) {
+        report_error("%s: %s", path, os_error());
+    } else if (prefix && !npy_parse_header(prefix, (size_t)size, npy, message, sizeof message)) {
+        report_error("%s: %s", path, message);
+    } else if (prefix && read_rest(file, path, source, npy, prefix, (size_t)size)) {
+        file->tensor = view_of(npy, file->owned);
+        ok = true;
+    }
+    free(prefix);
+    return ok;
+}
+
+bool tensor_file_load(struct tensor_file *file, const char *path)
+{
+    struct os_file source;
+    struct npy npy;
+
+    memset(file, 0, sizeof *file);
+    if (!os_open(path, &source)) {
+        return report_error("%s: %s", path, os_error());
+    }
+    const bool loaded = source.regular ? map_file(file, path, &source, &npy) : read_pipe(file, path, &source, &npy);
+    os_close(&source);
+    if (!loaded) {
+        tensor_file_release(file);
+        return false;
+    }
+    if (npy.swapped) {
+        swap_bytes(file->owned, npy.count, npy.item_size);
+    }
+    return true;
+}
+
+void tensor_file_release(struct tensor_file *file)
+{
+    if (file->mapped) {
+        os_unmap(file->mapped, file->mapped_size);
+    }
+    free(file->owned);
+    memset(file, 0, sizeof *file);
+}
+
+/* ---- writing --------------------------------------------------------------------------------------------------- */
+
+static bool write_tensor(FILE *stream, const npuq_tensor *tensor)
+{
+    char header[NPY_HEADER_SIZE];
+    const size_t header_size = npy_format_header(header, tensor_npy_type(tensor->dtype), tensor->ndim, tensor->shape);
+    size_t count = 1;
+
+    for (int d = 0; d < tensor->ndim; d++) {
+        count *= (size_t)tensor->shape[d];
+    }
+    return fwrite(header, 1, header_size, stream) == header_size &&
+           fwrite(tensor->data, tensor_item_size(tensor->dtype), count, stream) == count;
+}
+
+bool staged_file_write(struct staged_file *file, const char *path, const npuq_tensor *tensor)
+{
+    FILE *stream = os_create_beside(path, &file->temporary);
+
+    file->path = path;
+    if (!stream) {
+        return report_error("%s: cannot be written: %s", path, os_error());
+    }
+    bool written = write_tensor(stream, tensor);
+    if (!written) {
+        report_error("%s: cannot be written: %s", path, os_error());
+    }
+    if (fclose(stream) != 0 && written) { /* the last bytes may fail as late as this */
+        written = report_error("%s: cannot be written: %s", path, os_error());
+    }
+    return written;
+}
+
+bool staged_file_commit(struct staged_file *file)
+{
+    if (!os_rename(file->temporary, file->path)) {
+        return report_error("%s: cannot be written: %s", file->path, os_error());
+    }
+    free(file->temporary);
+    file->temporary = NULL;
+    return true;
+}
+
+void staged_file_release(struct staged_file *file)
+{
+    if (file->temporary) {
+        (void)remove(file->temporary);
+        free(file->temporary);
+        file->temporary = NULL;
+    }
+}
