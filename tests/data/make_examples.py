@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes the worked examples of the operators: .npy files, and examples.txt with a command line of the tool for each.
+
+All numbers are written out below; nothing is computed from the operators' formulas. The examples called "device" are
+printed in the operators' documentation as what a device returned. Results are compared in every bit.
+"""
+import os
+import shlex
+import warnings
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+lines = []
+written = {}
+
+f4, f2, i1, u1, i4, i8 = (np.dtype(name) for name in ("f4", "f2", "i1", "u1", "i4", "i8"))
+
+
+def bfloat16(values):
+    """The nearest bfloat16, ties to even, as the u2 that NumPy stores it as."""
+    bits = np.asarray(values, f4).view("u4").astype("u8")
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("u2")
+
+
+def bits(values):
+    """float32 values from their bits."""
+    return np.array(values, "u4").view(f4)
+
+
+def words(values):
+    """quint4x2 words, as the tool stores them."""
+    return np.array(values, "u4").view(i4)
+
+
+def save(name, array, version):
+    """Writes an array unless one like it is there already, and returns the name of its file."""
+    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    key = (array.dtype.str, array.shape, order, version, array.tobytes())
+    if key not in written:
+        written[key] = name + ".npy"
+        with open(os.path.join(HERE, written[key]), "wb") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # NumPy says that it cannot read versions 2 and 3 everywhere
+            np.lib.format.write_array(file, array, version=version)
+    return written[key]
+
+
+def example(name, command, inputs, expected, *options, version=(1, 0)):
+    """The first input has no option's name; u2 arrays are bfloat16."""
+    stem = name.replace(" ", "_")
+    files = {argument: save(f"{stem}_{argument}", np.asanyarray(array), version) for argument, array in inputs.items()}
+    first, *others = files
+    line = [command, files[first]]
+    for argument in others:
+        line += [f"--{argument}", files[argument]]
+    for argument, array in expected.items():
+        line += ["--expect" if argument == "y" else f"--expect-{argument}", save(f"{stem}_{argument}", array, version)]
+    named = [argument for argument, array in inputs.items() if np.asanyarray(array).dtype == np.dtype("u2")]
+    if named:
+        line += ["--bf16", ",".join(named)]
+    lines.append(f"# {name}\n{shlex.join(line + list(options))}\n")
+
+
+# ---- quantize ----
+
+example(
+    "quantize device bfloat16",
+    "quantize",
+    {
+        "x": bfloat16([0.9609, 1.3281, -0.6172, 0.5469, -1.1797, -1.1719, -0.7422, 0.9727, -0.9062, -0.0815, -0.8047,
+                       1.0703]),
+        "scales": bfloat16([0.1] * 12),
+    },
+    {"y": np.zeros(12, i1)},
+    "--axis", "-1", "--div-mode", "false",
+)
+
+device_x = np.array([
+    [[-7.7834e-01, -1.0473, -1.1155, 1.2233, -1.2271, -2.5612, -1.8274e-01, 2.8293, 1.9029e-01, -1.9333, -4.9270e-01,
+      -1.0650],
+     [-8.9416e-01, 3.1869e-02, -5.8144e-01, -4.9477e-01, 9.7323e-02, -3.8681e-01, 2.1969e-03, -6.3244e-01, 7.1591e-01,
+      -1.8587e-01, -1.3381, -2.6253e-01],
+     [1.8462e-02, 1.2397e-01, -9.0656e-01, -9.9280e-01, -4.4235e-02, 1.0623, -9.8437e-02, 1.2941, 1.0805, -1.7269e-01,
+      -9.9205e-02, -6.1429e-01]],
+    [[1.3678, -2.7348e-01, -4.1354e-01, -9.4638e-01, 4.2792e-01, 8.0462e-01, 9.3584e-01, 6.3704e-01, 1.1269, -1.5329,
+      5.8572e-01, -1.3966],
+     [3.5882e-01, 8.7029e-01, -1.3176, 1.1601, -3.6984e-01, 7.3642e-01, -1.0755, 6.6557e-01, 3.1149, -6.8776e-01,
+      -1.0913, 4.4962e-01],
+     [-1.2505, 1.5474, -7.4332e-02, -1.6657, 1.3275, 5.8914e-02, 8.4287e-01, -1.7109, 1.8256e-01, 3.2937e-01, 2.4875,
+      1.3921]],
+], f4)
+device_y = np.array([
+    [[-2, -3, -3, 4, -4, -8, -1, 8, 1, -6, -1, -3],
+     [-3, 0, -2, -1, 0, -1, 0, -2, 2, -1, -4, -1],
+     [0, 0, -3, -3, 0, 3, 0, 4, 3, -1, 0, -2]],
+    [[4, -1, -1, -3, 1, 2, 3, 2, 3, -5, 2, -4],
+     [1, 3, -4, 3, -1, 2, -3, 2, 9, -2, -3, 1],
+     [-4, 5, 0, -5, 4, 0, 3, -5, 1, 1, 7, 4]],
+], i1)
+threes = np.full(12, 3.0, f4)
+multiply_last = ("--axis", "-1", "--div-mode", "false")
+
+example("quantize device float32", "quantize", {"x": device_x, "scales": threes}, {"y": device_y}, *multiply_last)
+example("quantize Fortran order", "quantize", {"x": np.asfortranarray(device_x), "scales": threes},
+        {"y": np.asfortranarray(device_y)}, *multiply_last)
+example("quantize big-endian", "quantize", {"x": device_x.astype(">f4"), "scales": threes.astype(">f4")},
+        {"y": device_y}, *multiply_last)
+
+example(
+    "quantize to int32",
+    "quantize",
+    {
+        "x": np.array([[0.3382, -0.0919], [0.7564, 0.0234], [3.1024, 1.0761], [0.4228, 1.4621]], f4),
+        "scales": np.array([1, -3], f4),
+        "zero-points": np.array([2, 10], i4),
+    },
+    {"y": np.array([[2, 10], [3, 10], [5, 10], [2, 10]], i4)},
+    "--axis", "1", "--dtype", "int32",
+)
+
+halves = np.array([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 127.5, 128.5, -128.5, 1e9, -1e9, np.inf, -np.inf, np.nan], f4)
+one = np.array([1], f4)
+example("quantize halves to int8", "quantize", {"x": halves, "scales": one},
+        {"y": np.array([0, 2, 2, 0, -2, -2, 127, 127, -128, 127, -128, 127, -128, 0], i1)})
+example("quantize halves to int32", "quantize", {"x": halves, "scales": one},
+        {"y": np.array([0, 2, 2, 0, -2, -2, 128, 128, -128, 1000000000, -1000000000, 2147483647, -2147483648, 0], i4)},
+        "--dtype", "int32")
+example("quantize halves to uint8", "quantize", {"x": halves, "scales": one, "zero-points": np.array([1], u1)},
+        {"y": np.array([2, 2, 4, 0, 0, 0, 128, 130, 0, 255, 0, 255, 0, 0], u1)}, "--dtype", "uint8")
+example("quantize division by zero", "quantize", {"x": np.array([-1, 0, 2], f4), "scales": np.array([0], f4)},
+        {"y": np.array([-128, 0, 127], i1)})
+
+quarters = np.array([[-1.5, -1.25, -1, -0.75], [-0.5, -0.25, 0, 0.25], [0.5, 0.75, 1, 1.25]], f4)
+example("quantize rows multiply", "quantize",
+        {"x": quarters, "scales": np.array([[1], [2], [4]], f4), "zero-points": np.array([[0.5], [0], [-0.5]], f4)},
+        {"y": np.array([[-1, -1, 0, 0], [-1, 0, 0, 0], [2, 2, 4, 4]], i1)}, "--axis", "-2", "--div-mode", "false")
+example("quantize rows divide", "quantize",
+        {"x": quarters, "scales": np.array([0.25, 0.5, -0.1], f4), "zero-points": np.array([3, 0, 250], u1)},
+        {"y": np.array([[0, 0, 0, 0], [0, 0, 0, 0], [245, 242, 240, 238]], u1)}, "--axis", "0", "--dtype", "uint8")
+
+for name, values, packed in (
+    ("quantize to quint4x2", [0.5, 1.5, 2.5, -7.5, 100, -100, 3.49, -3.51], 0xC3878220),
+    ("quantize to quint4x2 negative", range(-8, 0), 0xFEDCBA98),
+    ("quantize to quint4x2 positive", range(8), 0x76543210),
+):
+    example(name, "quantize", {"x": np.array(values, f2), "scales": one}, {"y": words([packed])},
+            "--div-mode", "false", "--dtype", "quint4x2")
+
+# ---- group_quant ----
+
+group = {
+    "x": np.array([[1.0029, -1.2373, 1.0107, -0.2681], [0.5791, 0.1101, 1.0059, -0.9658],
+                   [-1.7637, 1.7588, -1.3193, 0.3989], [1.3262, 0.4854, 1.9551, 0.9697],
+                   [-0.8770, -1.8828, 2.1777, -0.0050], [0.4722, 0.5605, 0.8267, -0.9810]], f2),
+    "scale": np.array([[-0.2710, -0.9381, 0.2850, -1.1230], [0.5217, -0.7233, -0.1730, -0.1245],
+                       [-1.5433, -0.9129, -2.2095, 1.7371], [-0.8253, 0.3973, 0.1430, 0.3885]], f4),
+    "group-index": np.array([1, 4, 6, 6], i4),
+    "offset": np.array([-1.1658], f4),
+}
+group_y = np.array([[-1, 0, -1, -1], [-1, -1, -1, -1], [-2, -2, -1, -1], [0, -2, -2, -1], [0, 1, -6, -1],
+                    [-2, -2, -3, -3]], i1)
+example("group-quant device", "group-quant", group, {"y": group_y})
+example("group-quant big-endian", "group-quant",
+        {**{name: array.astype(array.dtype.newbyteorder(">")) for name, array in group.items()},
+         "group-index": group["group-index"].astype(">i8")}, {"y": group_y}, version=(2, 0))
+
+# ---- trans_quant_param ----
+
+example("trans-quant-param device", "trans-quant-param",
+        {"scale": np.array([1.0458984375, 0.1741943359375, 1.421875], f4), "offset": np.array([1, -2, 0], f4)},
+        {"y": np.array([70507248869376, 140463653937152, 70369813069824], i8)})
+
+scales = {"scale": np.array([1, 0.1, -2.5, 1e-3, 3e38], f4), "offset": np.array([0, 1.5, -2.5, -300, 1e9], f4)}
+truncated = [0x40003F800000, 0x40403DCCC000, 0x7FC0C0200000, 0x60003A830000, 0x5FE07F61A000]
+rounded = [0x40003F800000, 0x40403DCCC000, 0x7FC0C0200000, 0x60003A832000, 0x5FE07F61C000]
+example("trans-quant-param truncated", "trans-quant-param", scales, {"y": np.array(truncated, i8)})
+example("trans-quant-param rounded", "trans-quant-param", scales, {"y": np.array(rounded, "u8")},
+        "--round-mode", "1", "--dtype", "uint64")
+example("trans-quant-param broadcast", "trans-quant-param",
+        {"scale": one, "offset": np.array([0.5, 1.5, -1, 300, -300], f4)},
+        {"y": np.array([0x40003F800000 | v << 37 for v in (0, 2, 511, 255, 256)], i8)})
+
+edges = (
+    (0x3F800FFF, 0x3F800000, 0x3F800000),
+    (0x3F801000, 0x3F800000, 0x3F800000),
+    (0x3F801001, 0x3F800000, 0x3F802000),
+    (0x3F803000, 0x3F802000, 0x3F804000),
+    (0x7F7FFFFF, 0x7F7FE000, 0x7F800000),
+    (0x00000001, 0x00000000, 0x00000000),
+    (0x807FFFFF, 0x807FE000, 0x80000000),
+    (0x7F800001, 0x7F800000, 0x7F800000),
+    (0x7FC00000, 0x7FC00000, 0x7FC00000),
+    (0xFF800000, 0xFF800000, 0xFF800000),
+)
+for mode in (0, 1):
+    example(f"trans-quant-param edges mode {mode}", "trans-quant-param", {"scale": bits([edge[0] for edge in edges])},
+            {"y": np.array([1 << 46 | edge[1 + mode] for edge in edges], i8)}, "--round-mode", str(mode))
+
+# ---- dynamic_quant_asymmetric ----
+
+command = "dynamic-quant-asymmetric"
+rows = np.array([
+    [0.5, -1.25, 3, 0, 2.75, -0.375, 1.5, -2],
+    [1] * 8,
+    [0] * 8,
+    [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8],
+], f2)
+rows_y = np.array([
+    [0, -90, 127, -26, 114, -45, 50, -128],
+    [0] * 8,
+    [127] * 8,
+    [-128, -92, -55, -19, 18, 54, 91, 127],
+], i1)
+rows_expected = {
+    "y": rows_y,
+    "scale": bits([0x3CA0A0A1, 0x2B8CBCCC, 0x2B8CBCCC, 0x3B33DBDC]),
+    "offset": bits([0xC1D00000, 0xD368D4A5, 0x42FE0000, 0xC3246DB6]),
+}
+example("dynamic to int8", command, {"x": rows}, rows_expected)
+example("dynamic Fortran order", command, {"x": np.asfortranarray(rows)}, rows_expected, version=(2, 0))
+example("dynamic big-endian", command, {"x": rows.astype(">f2")},
+        {name: array.astype(array.dtype.newbyteorder(">")) for name, array in rows_expected.items()}, version=(3, 0))
+example("dynamic to quint4x2", command, {"x": rows}, {
+    "y": words([[0x82D6E7A0], [0], [0x77777777], [0x7531ECA8]]),
+    "scale": bits([0x3EAAAAAB, 0x2B8CBCCC, 0x2B8CBCCC, 0x3D3F199A]),
+    "offset": bits([0xC0000000, 0xD368D4A5, 0x40E00000, 0xC1224924]),
+}, "--dtype", "quint4x2")
+example("dynamic bfloat16", command,
+        {"x": np.array([[0x3DCD, 0x3E4D, 0x3E9A, 0x3ECD, 0x3F00, 0x3F1A, 0x3F33, 0x3F4D]], "u2")},
+        {"y": np.array([[-128, -92, -55, -19, 18, 54, 90, 127]], i1), "scale": bits([0x3B341414]),
+         "offset": bits([0xC3246DB6])})
+
+smooth = np.array([1, 2, 0.5, -1, 4, 1, 1, 0.25], f2)
+example("dynamic smooth scales", command, {"x": rows, "smooth-scales": smooth}, {
+    "y": np.array([
+        [-71, -128, -52, -81, 127, -88, -52, -90],
+        [-26, 25, -52, -128, 127, -26, -26, -64],
+        [127] * 8,
+        [-75, -43, -70, -128, 127, -22, -11, -64],
+    ], i1),
+    "scale": bits([0x3D58D8D9, 0x3CA0A0A1, 0x2B8CBCCC, 0x3C1A3232]),
+    "offset": bits([0xC2A18E38, 0xC29A0000, 0x42FE0000, 0xC2AB046E]),
+})
+example("dynamic groups", command, {
+    "x": rows,
+    "smooth-scales": np.array([smooth, [2] * 8, smooth[::-1]], f2),
+    "group-index": np.array([1, 1, 4], i8),
+}, {
+    "y": np.array([
+        [-71, -128, -52, -81, 127, -88, -52, -90],
+        [-64, -26, -26, 127, -128, -52, 25, -26],
+        [127] * 8,
+        [-64, -43, -31, 127, -128, -31, 103, 30],
+    ], i1),
+    "scale": bits([0x3D58D8D9, 0x3CA0A0A1, 0x2B8CBCCC, 0x3C06E6E7]),
+    "offset": bits([0xC2A18E38, 0xC29A0000, 0x42FE0000, 0xC2868C80]),
+})
+example("dynamic per tensor", command, {"x": rows}, {
+    "y": np.array([rows_y[0], [25] * 8, [-26] * 8, [-21, -16, -11, -6, 0, 5, 10, 15]], i1),
+    "scale": bits([0x3CA0A0A1]),
+    "offset": bits([0xC1D00000]),
+}, "--quant-mode", "pertensor")
+example("dynamic scale of one", command, {"x": np.array([[0, 1, 2, 3, 4, 5, 6, 255]], f2)}, {
+    "y": np.array([[-128, -127, -126, -125, -124, -123, -122, 127]], i1),
+    "scale": one,
+    "offset": np.array([-128], f4),
+})
+
+tiny = bits([0x2B8CBCCC])
+example("dynamic constant 1", command, {"x": np.full((1, 8), 1, f2)},
+        {"y": np.zeros((1, 8), i1), "scale": tiny, "offset": bits([0xD368D4A5])})
+example("dynamic constant 65504", command, {"x": np.full((1, 8), 65504, f2)},
+        {"y": np.full((1, 8), -128, i1), "scale": tiny})
+example("dynamic constant subnormal", command, {"x": np.full((1, 8), 2, "u2").view(f2)},
+        {"y": np.full((1, 8), 127, i1), "scale": tiny, "offset": bits([0xC7E89525])})
+example("dynamic infinities and NaN", command, {
+    "x": np.array([
+        [1, np.inf, -2, 3, 0, 0.5, 4, -5],
+        [1, -np.inf, -2, 3, 0, 0.5, -np.inf, -5],
+        [1, np.nan, -2, 3, 0, 0.5, 4, -5],
+    ], f2),
+}, {
+    "y": np.array([[0] * 8, [127, 0, 127, 127, 127, 127, 0, 127], [0] * 8], i1),
+    "scale": np.array([np.inf, np.inf, tiny[0]], f4),
+    "offset": np.array([np.nan, 127, np.nan], f4),
+})
+
+with open(os.path.join(HERE, "examples.txt"), "w", encoding="ascii") as text:
+    text.write("".join(lines))

@@ -1,0 +1,747 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tool from outside: NumPy writes its inputs, reads its outputs, and says what they must be.
+
+NPUQUANT_TOOL is the path of the tool. NPUQ_TEST_SEED repeats a run.
+"""
+import math
+import os
+import pty
+import re
+import resource
+import signal
+import subprocess
+import tempfile
+import unittest
+import warnings
+
+import numpy as np
+
+TOOL = os.path.abspath(os.environ["NPUQUANT_TOOL"])
+SEED = int(os.environ.get("NPUQ_TEST_SEED") or int.from_bytes(os.urandom(4), "little"))
+COMMANDS = ("quantize", "group-quant", "trans-quant-param", "dynamic-quant-asymmetric")
+TRIALS = 200
+
+f4 = np.float32
+rng = np.random.default_rng(SEED)
+np.seterr(all="ignore")
+# Step by step in float32 means every step: NumPy must not compute in float64 where one operand is a scalar.
+one = f4(1)
+
+
+# ---- what the results must be ----
+
+
+def floats(array):
+    """Any input as float32; u2 is bfloat16."""
+    if array.dtype == np.uint16:
+        return (array.reshape(-1).astype(np.uint32) << 16).view(f4).reshape(array.shape)
+    return array.astype(f4)
+
+
+RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-(2**31), 2**31 - 1), "quint4x2": (-8, 7)}
+
+
+def saturate(t, dtype):
+    low, high = RANGES[dtype]
+    assert t.dtype == f4
+    rounded = np.nan_to_num(np.rint(t).astype(np.float64), nan=0.0, posinf=high, neginf=low)
+    values = np.clip(rounded, low, high).astype(np.int64)
+    return pack(values) if dtype == "quint4x2" else values.astype(dtype)
+
+
+def pack(values):
+    """Eight int4 in a word, the first in the lowest bits."""
+    nibbles = (values & 0xF).astype(np.uint32).reshape(values.shape[:-1] + (values.shape[-1] // 8, 8))
+    shifted = nibbles << np.arange(0, 32, 4, dtype=np.uint32)
+    return np.bitwise_or.reduce(shifted, axis=-1).astype(np.uint32).view(np.int32)
+
+
+def quantize(x, scales, zero_points, axis, div_mode, dtype):
+    x = floats(x)
+    if div_mode:
+        dimension = axis % x.ndim
+    else:
+        dimension = x.ndim - 2 if axis == -2 else x.ndim - 1
+    shape = [1] * x.ndim
+    shape[dimension if scales.size > 1 else -1] = scales.size
+    s = floats(scales).reshape(shape)
+    t = x / s if div_mode else x * s
+    if zero_points is not None:
+        t = t + floats(zero_points).reshape(shape)
+    return saturate(t, dtype)
+
+
+def group_of_rows(group_index, rows):
+    return np.searchsorted(group_index, np.arange(rows), side="right")
+
+
+def group_quant(x, scale, group_index, offset, dtype):
+    t = floats(x) * floats(scale)[group_of_rows(group_index, len(x))]
+    if offset is not None:
+        t = t + floats(offset).reshape(())
+    return saturate(t, dtype)
+
+
+def trans_quant_param(scale, offset, round_mode):
+    bits = scale.view(np.uint32).astype(np.uint64)
+    exponent = bits >> 23 & 0xFF
+    if round_mode == 1:
+        rounded = bits + 0xFFF + (bits >> 13 & 1)
+        bits = np.where(exponent == 255, bits, np.where(exponent == 0, bits & 0x80000000, rounded))
+    low = bits & 0xFFFFE000
+    if offset is None:
+        return low | 1 << 46
+    whole = np.nan_to_num(np.rint(offset).astype(np.float64), nan=0.0, posinf=255, neginf=-256)
+    high = np.clip(whole, -256, 255).astype(np.int64).astype(np.uint64) & 0x1FF
+    return low | high << 37 | 1 << 46
+
+
+def dynamic(x, smooth, group_index, per_tensor, dtype):
+    greatest, extent = (f4(7), f4(15)) if dtype == "quint4x2" else (f4(127), f4(255))
+    rows = floats(x).reshape(-1, x.shape[-1])
+    if smooth is not None:
+        factors = floats(smooth)
+        rows = rows * (factors if group_index is None else factors[group_of_rows(group_index, len(rows))])
+    tokens = rows.reshape(1, -1) if per_tensor else rows
+    high, low = tokens.max(axis=1), tokens.min(axis=1)
+    d = (high - low) / extent
+    scale = np.where(d > f4(1e-12), d, f4(1e-12)).astype(f4)
+    offset = greatest - (high / scale)
+    back = one / scale
+    y = saturate(((tokens * back[:, None]) + offset[:, None]).reshape(x.shape), dtype)
+    shape = (1,) if per_tensor else x.shape[:-1]
+    return y, scale.reshape(shape), offset.reshape(shape)
+
+
+# ---- random inputs ----
+
+SPECIAL = np.array([0, -0.0, 0.5, 1.5, 2.5, -0.5, -127.5, 126.5, 1e-7, -65504, 3e4, np.inf, -np.inf, np.nan], f4)
+
+
+def random_shape(least_ndim, most_ndim, last_multiple=1):
+    shape = [int(n) for n in rng.integers(1, 6, size=rng.integers(least_ndim, most_ndim + 1))]
+    shape[-1] = int(rng.integers(1, 6 if last_multiple > 1 else 40)) * last_multiple
+    return tuple(shape)
+
+
+def as_dtype(values, dtype):
+    if dtype == "u2":  # bfloat16, truncated
+        return (np.ascontiguousarray(values, f4).view(np.uint32) >> 16).astype(np.uint16)
+    return values.astype(dtype)
+
+
+def random_floats(shape, dtype=None, size=20.0, special=0.1):
+    values = rng.normal(scale=size, size=shape).astype(f4)
+    values = np.where(rng.random(shape) < 0.2, np.rint(values) + f4(0.5), values)
+    values = np.where(rng.random(shape) < special, rng.choice(SPECIAL, size=shape), values).astype(f4)
+    return as_dtype(values, dtype or rng.choice(["f4", "f2", "u2"]))
+
+
+def random_ends(groups, rows):
+    ends = np.sort(rng.integers(0, rows + 1, size=groups))
+    ends[-1] = rows
+    return ends.astype(rng.choice(["i4", "i8"]))
+
+
+# ---- files ----
+
+
+def save(path, array, order=None, version=None):
+    """Writes an array in a random layout, byte order and version of the format, or as told."""
+    if (order or rng.choice(["C", "F"])) == "F" and array.ndim > 0:  # NumPy would make a scalar 1-D
+        array = np.asfortranarray(array)
+    if order is None and array.dtype.itemsize > 1 and rng.random() < 0.3:
+        array = array.astype(array.dtype.newbyteorder(">"))
+    version = version or ((1, 0), (2, 0), (3, 0))[rng.integers(3)]
+    with open(path, "wb") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.lib.format.write_array(file, array, version=version)
+
+
+def npy_bytes(header, data=b"", version=(1, 0), length=None):
+    """A file with any header at all."""
+    text = header if isinstance(header, bytes) else header.encode("latin-1")
+    size = (len(text) if length is None else length).to_bytes(2 if version[0] == 1 else 4, "little")
+    return b"\x93NUMPY" + bytes(version) + size + text + data
+
+
+def header(descr="'<f4'", order="False", shape="(2,)"):
+    return "{'descr': %s, 'fortran_order': %s, 'shape': %s, }\n" % (descr, order, shape)
+
+
+class ToolTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, data):
+        with open(self.path(name), "wb") as file:
+            file.write(data)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def run_tool(self, *words, **options):
+        done = subprocess.run(
+            [TOOL, *map(str, words)], cwd=self.folder, capture_output=True, check=False, timeout=60, **options
+        )
+        done.out, done.err = done.stdout.decode(), done.stderr.decode()
+        return done
+
+    def run_well(self, *words, status=0, **options):
+        done = self.run_tool(*words, **options)
+        self.assertEqual((done.returncode, done.err), (status, ""), f"{words}\n{done.out}{done.err}")
+        return done.out
+
+    def run_badly(self, *words, says="", **options):
+        """Exit status 2, one line on stderr, and no file comes or goes."""
+        before = sorted(os.listdir(self.folder))
+        done = self.run_tool(*words, **options)
+        self.assertEqual(done.returncode, 2, f"{words}\n{done.out}{done.err}")
+        self.assertRegex(done.err, r"\Anpuquant: [^\n]+\n\Z")
+        self.assertEqual(done.out, "")
+        self.assertIn(says, done.err)
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+        return done.err
+
+    def save_inputs(self, **arrays):
+        """Saves the inputs that are there; the words that name them, the first without an option."""
+        words, named = [], []
+        for name, array in arrays.items():
+            if array is None:
+                continue
+            option = name.replace("_", "-")
+            save(self.path(f"{name}.npy"), array)
+            words += [f"{name}.npy"] if not words else [f"--{option}", f"{name}.npy"]
+            if array.dtype == np.uint16:
+                named.append(rng.choice([name, option]))
+        if named and rng.random() < 0.5:
+            words += ["--bf16", ",".join(named)]
+        else:
+            for name in named:
+                words += [f"--bf16={name}"]
+        return words
+
+    def available_backends(self):
+        line = re.search("^backends: (.*)$", self.run_well("info"), re.MULTILINE).group(1)
+        return re.findall(r"(\w+) \((?:active|available)\)", line)
+
+    def random_settings(self, backends):
+        return ["--backend", rng.choice(backends), "--threads", str(rng.integers(0, 4))]
+
+    def assert_output(self, name, expected):
+        got = np.load(self.path(name))
+        self.assertEqual((got.dtype, got.shape), (expected.dtype, expected.shape))
+        np.testing.assert_array_equal(got, expected)
+
+
+class Results(ToolTest):
+    """Random data through every operator."""
+
+    def test_quantize(self):
+        backends = self.available_backends()
+        for _ in range(TRIALS):
+            div_mode = bool(rng.random() < 0.5)
+            dtype = str(rng.choice(["int8", "uint8", "int32"] if div_mode else ["int8", "quint4x2"]))
+            x = random_floats(random_shape(1, 4, 8 if dtype == "quint4x2" else 1))
+            axis = int(rng.integers(-x.ndim if div_mode else -min(2, x.ndim), x.ndim))
+            if div_mode:
+                extent = x.shape[axis]
+            else:
+                extent = x.shape[-2 if axis == -2 else -1]
+            count = extent if rng.random() < 0.8 else 1
+            scales = random_floats(count, size=2.0, special=0.05)
+            zero_points = None
+            if rng.random() < 0.7:
+                if div_mode and rng.random() < 0.5:
+                    zero_points = rng.integers(0, 100, size=count).astype(rng.choice(["i1", "u1", "i4"]))
+                else:
+                    zero_points = random_floats(count, scales.dtype.str if not div_mode else None, special=0)
+            words = self.save_inputs(x=x, scales=scales, zero_points=zero_points)
+            self.run_well("quantize", *words, "--axis", axis, "--div-mode", str(div_mode).lower(), "--dtype", dtype,
+                          "-o", "y.npy", *self.random_settings(backends))
+            self.assert_output("y.npy", quantize(x, scales, zero_points, axis, div_mode, dtype))
+
+    def test_group_quant(self):
+        backends = self.available_backends()
+        for _ in range(TRIALS):
+            dtype = str(rng.choice(["int8", "quint4x2"]))
+            x = random_floats(random_shape(2, 2, 8))
+            groups = int(rng.integers(1, 6))
+            scale = random_floats((groups, x.shape[1]), size=3.0)
+            ends = random_ends(groups, len(x))
+            offset = random_floats(() if rng.random() < 0.5 else 1, scale.dtype.str) if rng.random() < 0.5 else None
+            words = self.save_inputs(x=x, scale=scale, group_index=ends, offset=offset)
+            self.run_well("group-quant", *words, f"--dtype={dtype}", "-oy.npy", *self.random_settings(backends))
+            self.assert_output("y.npy", group_quant(x, scale, ends, offset, dtype))
+
+    def test_trans_quant_param(self):
+        backends = self.available_backends()
+        for _ in range(TRIALS):
+            count = int(rng.integers(1, 50))
+            scale = rng.integers(0, 2**32, size=count, dtype=np.uint32).view(f4)
+            offset = random_floats(count, "f4", size=200.0)
+            kind = rng.integers(5)
+            if kind == 0:
+                offset = None
+            elif kind == 1:
+                scale = scale[:1]
+            elif kind == 2:
+                offset = offset[:1]
+            elif kind == 3:
+                scale, offset = scale.reshape(1, -1), offset.reshape(1, -1)
+            dtype, mode = str(rng.choice(["int64", "uint64"])), int(rng.integers(2))
+            words = self.save_inputs(scale=scale, offset=offset)
+            self.run_well("trans-quant-param", *words, "--round-mode", mode, "--dtype", dtype, "--output=y.npy",
+                          "--backend", rng.choice(backends))
+            self.assert_output("y.npy", trans_quant_param(scale, offset, mode).astype(dtype))
+
+    def test_dynamic_quant_asymmetric(self):
+        backends = self.available_backends()
+        for _ in range(TRIALS):
+            dtype = str(rng.choice(["int8", "quint4x2"]))
+            x = random_floats(random_shape(2, 4, 8), special=rng.choice([0, 0.02]))
+            rows = math.prod(x.shape[:-1])
+            kind = rng.integers(4)
+            smooth = ends = None
+            if kind == 1:
+                smooth = random_floats(x.shape[-1], size=2.0, special=0.01)
+            elif kind == 2:
+                groups = int(rng.integers(1, 5))
+                smooth = random_floats((groups, x.shape[-1]), size=2.0, special=0.01)
+                ends = random_ends(groups, rows)
+            words = self.save_inputs(x=x, smooth_scales=smooth, group_index=ends)
+            self.run_well("dynamic-quant-asymmetric", *words, "--quant-mode", "pertensor" if kind == 3 else "pertoken",
+                          "--dtype", dtype, "-o", "y.npy", "--scale-output", "scale.npy", "--offset-output",
+                          "offset.npy", *self.random_settings(backends))
+            for name, expected in zip(("y", "scale", "offset"), dynamic(x, smooth, ends, kind == 3, dtype)):
+                self.assert_output(f"{name}.npy", expected)
+
+    def test_large_on_threads(self):
+        x = random_floats((700, 1100), "f2")
+        save(self.path("x.npy"), x, "C")
+        y, scale, offset = dynamic(x, None, None, False, "int8")
+        out = self.run_well("dynamic-quant-asymmetric", "x.npy", "-o", "y.npy", "--scale-output", "s.npy", "--threads",
+                            3, "--repeat", 2)
+        self.assertRegex(out, r"\Adynamic-quant-asymmetric: x float16 \[700, 1100\], y int8, backend \w+, 3 threads, "
+                              r"[0-9.]+ s, [0-9.]+ GB/s\n\Z")
+        self.assert_output("y.npy", y)
+        self.assert_output("s.npy", scale)
+        save(self.path("offset.npy"), offset)
+        self.run_well("dynamic-quant-asymmetric", "x.npy", "--expect-offset", "offset.npy")
+
+    def test_default_axis(self):
+        x = random_floats((3, 5, 7), "f4")
+        for shape, axis in (((3, 5, 7), 1), ((105,), 0)):
+            scales = np.arange(1, shape[axis] + 1, dtype=f4)
+            words = self.save_inputs(x=x.reshape(shape), scales=scales)
+            self.run_well("quantize", *words, "-o", "y.npy")
+            self.assert_output("y.npy", quantize(x.reshape(shape), scales, None, axis, True, "int8"))
+
+    def test_empty(self):
+        for shape in ((0,), (3, 0), (0, 2**62, 2**62)):
+            self.write("x.npy", npy_bytes(header(shape=str(shape))))
+            save(self.path("scales.npy"), np.array([1], f4))
+            self.run_well("quantize", "x.npy", "--scales", "scales.npy", "--axis", "0", "-o", "y.npy")
+            self.assertIn(str(shape).encode(), self.read("y.npy"))
+
+    def test_output_header_is_aligned(self):
+        for ndim in range(1, 9):
+            x = np.ones((1,) * (ndim - 1) + (3,), f4)
+            words = self.save_inputs(x=x, scales=np.array([1], f4))
+            self.run_well("quantize", *words, "-o", "y.npy")
+            self.assertEqual((len(self.read("y.npy")) - 3) % 64, 0)
+            self.assert_output("y.npy", x.astype("i1"))
+
+
+class Headers(ToolTest):
+    """What a header may look like."""
+
+    data = np.array([1, -2.5], "<f4").tobytes()
+
+    def setUp(self):
+        super().setUp()
+        save(self.path("one.npy"), np.array([1], f4), "C")
+
+    def quantize(self, *options, **subprocess_options):
+        return self.run_well("quantize", "x.npy", "--scales", "one.npy", "-o", "y.npy", *options, **subprocess_options)
+
+    def test_spellings(self):
+        for text in (
+            header(),
+            "{'descr':'<f4','fortran_order':False,'shape':(2,)}",
+            '{"shape" : ( 2 , ) ,\n "fortran_order":\tTrue, "descr":"<f4"}   \n',
+            "  { 'shape': (2L,), 'descr': '<f4', 'fortran_order': False }",
+        ):
+            for version in ((1, 0), (2, 0), (3, 0)):
+                for padding in range(4):  # so that the data is aligned, and is not
+                    self.write("x.npy", npy_bytes(text + " " * padding, self.data, version))
+                    self.quantize()
+                    self.assert_output("y.npy", np.array([1, -2], "i1"))
+
+    def test_byte_orders(self):
+        for order in "<>=|":
+            stored = np.array([1, -2.5], ">f4" if order == ">" else "<f4" if order == "<" else "=f4")
+            self.write("x.npy", npy_bytes(header(f"'{order}f4'"), stored.tobytes()))
+            self.quantize()
+            self.assert_output("y.npy", np.array([1, -2], "i1"))
+
+    def test_scalar(self):
+        words = self.save_inputs(x=np.ones((2, 2), f4), scale=np.ones((1, 2), f4), group_index=np.array([2]),
+                                 offset=np.array(3, f4))
+        self.run_well("group-quant", *words, "-o", "y.npy")
+        self.assert_output("y.npy", np.full((2, 2), 4, "i1"))
+
+    def test_output_over_input(self):
+        self.write("x.npy", npy_bytes(header(), self.data))
+        self.run_well("quantize", "x.npy", "--scales", "one.npy", "-o", "x.npy")
+        self.assert_output("x.npy", np.array([1, -2], "i1"))
+
+    def test_permissions_are_those_of_new_files(self):
+        self.write("x.npy", npy_bytes(header(), self.data))
+        self.quantize(preexec_fn=lambda: os.umask(0o027))
+        self.assertEqual(os.stat(self.path("y.npy")).st_mode & 0o777, 0o640)
+
+    def test_pipes(self):
+        for count in (0, 1, 16400, 100000):
+            x = random_floats(count, "f4")
+            save(self.path("x.npy"), x, "C")
+            save(self.path("big.npy"), x.astype(">f4"), "C")
+            for name in ("x.npy", "big.npy"):
+                self.run_well("quantize", "/dev/stdin", "--scales", "one.npy", "-o", "y.npy", input=self.read(name))
+                self.assert_output("y.npy", quantize(x, np.array([1], f4), None, 0, True, "int8"))
+            for data, says in ((self.read("x.npy")[:-1], "truncated"), (self.read("x.npy") + b"\0", "too long")):
+                if count > 0 or says == "too long":
+                    self.run_badly("quantize", "/dev/stdin", "--scales", "one.npy", input=data, says=says)
+        self.run_badly("quantize", "/dev/zero", "--scales", "one.npy", says="not a .npy file")
+        promise = npy_bytes(header(shape="(1000000000000,)"))
+        self.run_badly("quantize", "/dev/stdin", "--scales", "one.npy", input=promise, says="truncated")
+
+
+class Comparing(ToolTest):
+    """--expect and its relatives."""
+
+    def setUp(self):
+        super().setUp()
+        self.x = random_floats((40, 24), "f2", special=0)
+        save(self.path("x.npy"), self.x, "C")
+        save(self.path("one.npy"), np.array([1], f4), "C")
+        self.y = quantize(self.x, np.array([1], f4), None, 0, True, "int8")
+
+    def quantize(self, *options, status=0):
+        return self.run_well("quantize", "x.npy", "--scales", "one.npy", "--expect", "expected.npy", *options,
+                             status=status)
+
+    def test_equal(self):
+        for order in "CF":
+            save(self.path("expected.npy"), self.y, order)
+            self.assertIn("y: all 960 elements equal\n", self.quantize())
+            self.assertEqual(self.quantize("--quiet"), "")
+
+    def test_different(self):
+        places = rng.choice(960, size=13, replace=False)
+        expected = self.y.copy().reshape(-1)
+        for place in places:
+            expected[place] ^= 1
+        expected[places[0]] ^= 1
+        expected[places[0]] = self.y.flat[places[0]] - 50 if self.y.flat[places[0]] > 0 else self.y.flat[places[0]] + 50
+        expected = expected.reshape(self.y.shape)
+        for order in "CF":
+            save(self.path("expected.npy"), expected, order)
+            lines = self.quantize("-o", "y.npy", "--quiet", status=1).splitlines()
+            self.assertEqual(lines[0], "y: 13 of 960 elements differ, largest difference 50")
+            for line, place in zip(lines[1:11], sorted(places)):
+                row, column = divmod(int(place), 24)
+                got, wanted = self.y[row, column], expected[row, column]
+                self.assertEqual(line, f"  [{row}, {column}]: got {got}, expected {wanted}")
+            self.assertEqual(lines[11:], ["  ... and 3 more"])
+            self.assert_output("y.npy", self.y)  # written all the same
+
+    def test_nibbles(self):
+        y = quantize(self.x, np.array([1], f4), None, 0, False, "quint4x2")
+        words = y.view(np.uint32).copy()
+        words[2, 1] ^= 0x00500000  # element 8 + 5 of row 2
+        words[39, 2] ^= 0x10000001
+        save(self.path("expected.npy"), words.view(np.int32))
+        out = self.quantize("--div-mode", "false", "--dtype", "quint4x2", "--quiet", status=1)
+        lines = out.splitlines()
+        self.assertRegex(lines[0], r"\Ay: 3 of 960 elements differ, largest difference \d+\Z")
+        self.assertEqual([line.split(":")[0] for line in lines[1:]], ["  [2, 13]", "  [39, 16]", "  [39, 23]"])
+        for line in lines[1:]:
+            for value in re.findall(r"(?:got|expected) (-?\d+)", line):
+                self.assertIn(int(value), range(-8, 8))
+
+    def test_ulps(self):
+        y, scale, offset = dynamic(self.x, None, None, False, "int8")
+        save(self.path("y.npy"), y)
+        near = scale.view(np.uint32).copy()
+        near[[3, 7]] += np.array([2, 5], np.uint32)
+        save(self.path("scale.npy"), near.view(f4))
+        save(self.path("offset.npy"), offset)
+        words = ("dynamic-quant-asymmetric", "x.npy", "--quiet", "--expect", "y.npy", "--expect-scale", "scale.npy",
+                 "--expect-offset", "offset.npy", "--max-ulp")
+        self.assertEqual(self.run_well(*words, 5), "")
+        self.assertTrue(self.run_well(*words, 4, status=1).startswith(
+            "scale: 1 of 40 elements differ by more than 4 ulp, largest difference 5 ulp\n  [7]: got "))
+        self.assertTrue(self.run_well(*words, 0, status=1).startswith(
+            "scale: 2 of 40 elements differ, largest difference 5 ulp\n  [3]: got "))
+
+    def test_nan_and_infinity(self):
+        x = np.array([[1, 2], [np.nan, 1], [np.inf, 1]], "f2")
+        save(self.path("x.npy"), x)
+        _, scale, offset = dynamic(x, None, None, False, "int8")
+        offset.view(np.uint32)[1] = 0xFFC12345  # a NaN is a NaN
+        save(self.path("offset.npy"), offset)
+        save(self.path("scale.npy"), np.where(np.isinf(scale), np.finfo(f4).max, scale))
+        self.run_well("dynamic-quant-asymmetric", "x.npy", "--expect-offset", "offset.npy")
+        out = self.run_well("dynamic-quant-asymmetric", "x.npy", "--expect-scale", "scale.npy", "--max-ulp", 1000,
+                            status=1)
+        self.assertIn("scale: 1 of 3 elements differ by more than 1000 ulp, largest difference not finite\n"
+                      "  [2]: got inf (0x7F800000), expected 3.40282347e+38 (0x7F7FFFFF)\n", out)
+
+    def test_words(self):
+        scale = np.array([1, 2, 3], f4)
+        save(self.path("scale.npy"), scale)
+        words = trans_quant_param(scale, None, 0)
+        for dtype in ("u8", "i8"):
+            save(self.path("expected.npy"), words.astype(dtype))
+            self.run_well("trans-quant-param", "scale.npy", "--expect", "expected.npy")
+        words[1] |= 1 << 63
+        save(self.path("expected.npy"), words)
+        out = self.run_well("trans-quant-param", "scale.npy", "--expect", "expected.npy", "--quiet", status=1)
+        self.assertEqual(out, "y: 1 of 3 elements differ, largest difference 0x8000000000000000\n"
+                              "  [1]: got 0x0000400040000000, expected 0x8000400040000000\n")
+
+    def test_what_cannot_be_compared(self):
+        for expected in (self.y.astype("u1"), self.y[:-1], self.y.reshape(-1), self.y.astype("u2")):
+            save(self.path("expected.npy"), expected)
+            self.run_badly("quantize", "x.npy", "--scales", "one.npy", "--expect", "expected.npy", "-o", "y.npy",
+                           says="expected.npy: cannot be compared with y")
+
+
+class Failures(ToolTest):
+    """One clear line, exit status 2, and nothing half-written."""
+
+    def setUp(self):
+        super().setUp()
+        save(self.path("one.npy"), np.array([1], f4), "C")
+        save(self.path("x.npy"), np.ones((2, 3), f4), "C")
+
+    def test_hostile_files(self):
+        good = npy_bytes(header(), bytes(8))
+        hostile = {
+            "empty": b"",
+            "no magic": b"x" * 200,
+            "only magic": good[:6],
+            "half a preamble": good[:9],
+            "no header": good[:10],
+            "half a header": good[:40],
+            "short by one": good[:-1],
+            "long by one": good + b"\0",
+            "version 0": npy_bytes(header(), bytes(8), (0, 0)),
+            "version 4": npy_bytes(header(), bytes(8), (4, 0)),
+            "version 1.1": npy_bytes(header(), bytes(8), (1, 1)),
+            "long header": npy_bytes(header(), bytes(8), length=65535),
+            "huge header": npy_bytes(header(), bytes(8), (2, 0), 2**32 - 1),
+            "large header": npy_bytes(header() + " " * 70000, bytes(8), (2, 0)),
+            "no dictionary": npy_bytes("[]"),
+            "empty dictionary": npy_bytes("{}"),
+            "no shape": npy_bytes("{'descr': '<f4', 'fortran_order': False}", bytes(8)),
+            "two shapes": npy_bytes(header(order="False, 'shape': (2,)"), bytes(8)),
+            "other key": npy_bytes("{'x': 1}"),
+            "end inside a key": npy_bytes("{'descr"),
+            "end inside a tuple": npy_bytes("{'shape': (1, "),
+            "more behind": npy_bytes(header() + "{}", bytes(8)),
+            "no comma": npy_bytes("{'descr': '<f4' 'fortran_order': False, 'shape': (2,)}", bytes(8)),
+            "NUL": npy_bytes(b"{\0}"),
+            "line feed in key": npy_bytes("{'a\nb': 1}"),
+            "escape in key": npy_bytes("{'a\x1b[2Jb': 1}"),
+            "order": npy_bytes(header(order="0"), bytes(8)),
+            "number": npy_bytes(header(shape="(2)"), bytes(8)),
+            "negative": npy_bytes(header(shape="(-2,)"), bytes(8)),
+            "no number": npy_bytes(header(shape="(a,)"), bytes(8)),
+            "fraction": npy_bytes(header(shape="(2.0,)"), bytes(8)),
+            "too many dimensions": npy_bytes(header(shape=str((1,) * 9)), bytes(4)),
+            "65 bits": npy_bytes(header(shape=f"({2**64},)"), bytes(8)),
+            "overflow": npy_bytes(header(shape=f"({2**32}, {2**32})"), bytes(8)),
+            "overflow of bytes": npy_bytes(header(shape=f"({2**62},)"), bytes(8)),
+            "large": npy_bytes(header(shape=f"({2**40},)"), bytes(8)),
+            "structure": npy_bytes(header("[('a', '<f4')]"), bytes(8)),
+            "objects": npy_bytes(header("'|O'"), bytes(16)),
+            "float64": npy_bytes(header("'<f8'"), bytes(16)),
+            "no order": npy_bytes(header("'<'"), bytes(8)),
+            "long descr": npy_bytes(header("'%s'" % ("<f4" * 100)), bytes(8)),
+        }
+        for name, data in hostile.items():
+            with self.subTest(name):
+                self.write("bad.npy", data)
+                self.run_badly("quantize", "bad.npy", "--scales", "one.npy", "-o", "y.npy", says="bad.npy: ")
+                self.run_badly("quantize", "x.npy", "--scales", "bad.npy", "-o", "y.npy", says="bad.npy: ")
+                self.run_badly("quantize", "/dev/stdin", "--scales", "one.npy", input=data, says="/dev/stdin: ")
+
+    def test_damaged_files(self):
+        good = npy_bytes(header(), bytes(8))
+        for _ in range(150):
+            damaged = bytearray(good)
+            for place in rng.integers(0, len(good), size=rng.integers(1, 4)):
+                damaged[place] = rng.integers(256)
+            self.write("bad.npy", bytes(damaged))
+            done = self.run_tool("quantize", "bad.npy", "--scales", "one.npy")
+            self.assertIn(done.returncode, (0, 2), bytes(damaged))
+            self.assertEqual(done.err.count("\n"), 1 if done.returncode == 2 else 0)
+
+    def test_missing_files(self):
+        self.run_badly("quantize", "none.npy", "--scales", "one.npy", says="none.npy: No such file")
+        self.run_badly("quantize", ".", "--scales", "one.npy", says=".: Is a directory")
+        self.run_badly("quantize", "x\n\x1b[1mx.npy", "--scales", "one.npy", says="x??[1mx.npy: No such file")
+        self.run_badly("quantize", "x" * 3000, "--scales", "one.npy", says="xxx")
+
+    def test_command_lines(self):
+        x = ("quantize", "x.npy", "--scales", "one.npy")
+        for words, says in (
+            ((), "no command"),
+            (("quantise",), "no command quantise"),
+            (("--nonsense",), "no command --nonsense"),
+            (("info", "x"), "unexpected argument x"),
+            (("quantize",), "no X given"),
+            (("trans-quant-param",), "no SCALE given"),
+            (("quantize", "x.npy"), "no --scales given"),
+            (("group-quant", "x.npy", "--scale", "one.npy"), "no --group-index given"),
+            ((*x, "x.npy"), "unexpected argument x.npy"),
+            ((*x, "--scale", "one.npy"), "unknown option --scale;"),
+            ((*x, "-z"), "unknown option -z"),
+            ((*x, "--quiet=1"), "unknown option --quiet=1"),
+            ((*x, "--axis"), "--axis: no value"),
+            ((*x, "--axis", "one"), "--axis: 'one' is not a number"),
+            ((*x, "--axis", ""), "--axis: '' is not a number"),
+            ((*x, "--axis", "99999999999"), "--axis: '99999999999' is not a number from"),
+            ((*x, "--axis", "9" * 30), "is not a number from"),
+            ((*x, "--threads", "-1"), "--threads: '-1' is not"),
+            ((*x, "--repeat", "0"), "--repeat: '0' is not"),
+            ((*x, "--dtype", "int"), "--dtype: 'int' is none of int8|uint8|int32|quint4x2"),
+            ((*x, "--dtype", ""), "--dtype: '' is none of"),
+            ((*x, "--dtype", "int8|uint8"), "--dtype: 'int8|uint8' is none of"),
+            ((*x, "--div-mode", "yes"), "--div-mode: 'yes' is none of true|false"),
+            ((*x, "--bf16", "y"), "no input called 'y'"),
+            ((*x, "--bf16", "x,,scales"), "no input called ''"),
+            ((*x, "--bf16", ""), "no input called ''"),
+            ((*x, "--bf16", "x"), "x.npy: holds f4, not u2 as --bf16 x says"),
+            ((*x, "--backend", "abacus"), "no 'abacus'"),
+            ((*x, "-o", ""), "--output: an empty name"),
+            ((*x, "--zero-points", "none.npy"), "none.npy"),
+            ((*x, "--axis", "5", "--scales", "x.npy"), "quantize: "),
+        ):
+            with self.subTest(words):
+                self.run_badly(*words, says=says)
+
+    def test_backends_that_are_not_there(self):
+        line = re.search("^backends: (.*)$", self.run_well("info"), re.MULTILINE).group(1)
+        for name in re.findall(r"(\w+) \(not available\)", line):
+            self.run_badly("quantize", "x.npy", "--scales", "one.npy", "--backend", name, says=name)
+
+    def test_unnamed_bfloat16(self):
+        save(self.path("u.npy"), np.ones((2, 3), "u2"))
+        self.run_badly("quantize", "u.npy", "--scales", "one.npy", says="u.npy: holds u2 (unsigned 16-bit integers); "
+                       "if they are bfloat16, say --bf16 x")
+        self.run_badly("trans-quant-param", "u.npy", "--bf16", "scale", says="trans_quant_param: scale: ")
+
+    def test_the_library_refuses(self):
+        save(self.path("ends.npy"), np.array([1, 3]))
+        save(self.path("scale.npy"), np.ones((2, 3), f4))
+        says = self.run_badly("group-quant", "x.npy", "--scale", "scale.npy", "--group-index", "ends.npy", "-o",
+                              "y.npy")
+        self.assertIn("group_quant: group_index: ", says)
+        save(self.path("zero.npy"), np.zeros((), f4))
+        self.run_badly("quantize", "zero.npy", "--scales", "one.npy", says="quantize: x: ")
+        self.run_badly("dynamic-quant-asymmetric", "zero.npy", says="dynamic_quant_asymmetric: x: ")
+        self.run_badly("trans-quant-param", "zero.npy", says="trans_quant_param: scale: ")
+
+    def test_unwritable_outputs(self):
+        x = ("dynamic-quant-asymmetric", "x.npy", "-o", "y.npy")
+        self.run_badly(*x, "--scale-output", "none/s.npy", says="none/s.npy: cannot be written: No such file")
+        self.run_badly(*x, "--scale-output", "y.npy", says="y.npy: named for two outputs")
+        self.run_badly(*x, "--scale-output", ".", says="not a regular file")
+        self.run_badly(*x, "--scale-output", "/dev/null", says="not a regular file")
+        self.assertTrue(os.path.exists("/dev/null"))
+
+    def test_full_disk(self):
+        save(self.path("x.npy"), np.ones((100, 300), f4), "C")
+        self.write("y.npy", b"what was there")
+
+        def small_disk():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+
+        self.run_badly("dynamic-quant-asymmetric", "x.npy", "-o", "y.npy", "--scale-output", "s.npy",
+                       preexec_fn=small_disk, says="y.npy: cannot be written: ")
+        self.assertEqual(self.read("y.npy"), b"what was there")
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_full_stdout(self):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([TOOL, "info"], stdout=full, stderr=subprocess.PIPE, check=False)
+        self.assertEqual((done.returncode, done.stderr), (2, b"npuquant: cannot write to stdout\n"))
+
+
+class Talking(ToolTest):
+    """Help, information, progress."""
+
+    def test_help(self):
+        general = self.run_well("--help")
+        self.assertEqual(general, self.run_well("-h"))
+        for command in COMMANDS:
+            self.assertIn(f"  {command} ", general)
+            text = self.run_well(command, "--help")
+            self.assertEqual(text, self.run_well(command, "x.npy", "--quiet", "-h", "--nonsense"))
+            self.assertTrue(text.startswith(f"usage: npuquant {command} "))
+            self.assertIn(f"example:\n  npuquant {command} ", text)
+            for option in ("--output", "--expect", "--bf16", "--backend", "--threads", "--help"):
+                self.assertIn(option, text)
+        self.assertIn("example:", self.run_well("info", "--help"))
+
+    def test_help_examples_work(self):
+        ones = {
+            "x.npy": np.ones((4, 8), "f4"), "s.npy": np.ones(8, "f4"), "z.npy": np.ones(8, "u1"),
+            "scale.npy": np.ones(8, "f4"), "offset.npy": np.ones(8, "f4"), "ends.npy": np.array([4]),
+        }
+        for command in COMMANDS:
+            for name, array in ones.items():
+                if command == "group-quant":
+                    array = {"x.npy": np.ones((4, 8), "u2"), "s.npy": np.ones((1, 8), "f4")}.get(name, array)
+                save(self.path(name), array)
+            words = self.run_well(command, "--help").split("example:\n  npuquant ")[1].split()
+            self.run_well(*words)
+
+    def test_info(self):
+        text = self.run_well("info")
+        self.assertEqual(self.run_well("--version").split()[1], text.split()[1].rstrip(","))
+        for line in ("backends: ref ", "CPU features:", "processors: ", "system: ", "compiler: "):
+            self.assertIn("\n" + line, text)
+        self.assertEqual(text.count("(active)"), 1)
+
+    def test_progress(self):
+        save(self.path("x.npy"), np.ones((1000, 1000), f4), "C")
+        terminal, end = pty.openpty()
+        words = ["dynamic-quant-asymmetric", "x.npy", "--backend", "ref", "--threads", "1", "--repeat", "300"]
+        with subprocess.Popen([TOOL, *words], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=end) as process:
+            os.close(end)
+            seen = b""
+            try:
+                while chunk := os.read(terminal, 4096):
+                    seen += chunk
+            except OSError:  # how Linux says that the other end is closed
+                pass
+        os.close(terminal)
+        self.assertEqual(process.returncode, 0)
+        self.assertRegex(seen, rb"\A(\rdynamic-quant-asymmetric: +\d+ %)+\r\x1b\[K\Z")
+
+
+if __name__ == "__main__":
+    print(f"NPUQ_TEST_SEED={SEED}", flush=True)
+    unittest.main(verbosity=1)
