@@ -113,7 +113,8 @@ static void fill_rows(rig *r, kernel_id id, unsigned char *x, size_t x_step, siz
     }
 }
 
-static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t rows, rig *r)
+/* x and y begin gap elements, and y some more, after an aligned address. */
+static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t rows, size_t gap, rig *r)
 {
     const size_t step = id.kind == VECTOR ? 0 : test_below(2);
     const size_t x_size = kernel_x_size(id);
@@ -134,8 +135,8 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     now.id = id;
     now.n = n;
     now.rows = rows;
-    now.x_gap = test_below(64 / x_size) * x_size;
-    now.y_gap = test_below(64 / y_align) * y_align;
+    now.x_gap = gap * x_size % 64;
+    now.y_gap = (gap + gap / 16) * y_align % 64;
     assert_non_null(expected);
     for (size_t i = 0; i < n + MAX_ROWS; i++) {
         r->scale[i] = random_scale();
@@ -208,10 +209,15 @@ static void check_lengths(void *context, kernel_id id)
 
     test_reseed(s->number++);
     for (size_t n = 0; n <= 257; n++) {
-        check(s->backend, id, n - n % kernel_multiple(id), 1 + test_below(MAX_ROWS), s->rig);
+        check(s->backend, id, n - n % kernel_multiple(id), 1 + test_below(MAX_ROWS), test_below(64), s->rig);
+    }
+    for (size_t gap = 0; gap < 64; gap++) {
+        const size_t n = 100 + test_below(100);
+        check(s->backend, id, n - n % kernel_multiple(id), 2, gap, s->rig);
     }
     for (size_t i = 0; i < sizeof longer / sizeof longer[0]; i++) {
-        check(s->backend, id, longer[i] - longer[i] % kernel_multiple(id), 1 + test_below(MAX_ROWS), s->rig);
+        check(s->backend, id, longer[i] - longer[i] % kernel_multiple(id), 1 + test_below(MAX_ROWS), test_below(64),
+              s->rig);
     }
 }
 
