@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sourced by the other scripts: goes to the top of the source tree, and has functions to install what is missing and to
-# build. shellcheck shell=sh
+# set up the build.
+# shellcheck shell=sh disable=SC2034
 cd "$(dirname "$0")/.." || exit 1
 
 tool=$PWD/build/tools/npuquant
@@ -16,9 +17,9 @@ has_compiler() {
     have cc || have gcc || have clang
 }
 
-# install PACKAGES: those of Debian and Ubuntu; elsewhere says what the packages are called and goes on, for the tools
-# may be there.
-install() {
+# install_packages PACKAGES: those of Debian and Ubuntu; elsewhere says what the packages are called and goes on, for
+# the tools may be there.
+install_packages() {
     if ! have apt-get; then
         echo "This script installs packages on Debian and Ubuntu only. If something is missing below:"
         echo "  Fedora:  dnf install gcc meson ninja-build libcmocka-devel python3-numpy pkgconf"

@@ -109,6 +109,14 @@ check_shared_library() {
         else
             fail "exported symbols (>) are not the functions of npuquant.h (<)"
         fi
+        # All that it takes from the C library: no allocation, no threads, no mathematics.
+        # shellcheck disable=SC2086
+        if $nm -D --undefined-only "$library" | awk '$1 == "U" { print $2 }' | sed 's/@.*//' |
+            grep -vxE '__tls_get_addr|fprintf|fwrite|stderr|getenv|mem(cpy|move|set|cmp)|strcmp|v?snprintf|__.*_chk'; then
+            fail "the library calls something new (above): it promises to need little"
+        else
+            echo "ok: the library neither allocates nor starts threads"
+        fi
         # Hidden symbols are still global in the archive: they must not collide with a user's.
         # shellcheck disable=SC2086
         if $nm -g --defined-only "$prefix/lib/libnpuquant.a" | awk 'NF == 3 { print $3 }' | grep -v '^npuq_'; then

@@ -18,7 +18,7 @@ import warnings
 import numpy as np
 
 TOOL = os.path.abspath(os.environ["NPUQUANT_TOOL"])
-SEED = int(os.environ.get("NPUQ_TEST_SEED") or int.from_bytes(os.urandom(4), "little"))
+SEED = int(os.environ.get("NPUQ_TEST_SEED") or 20261120)
 COMMANDS = ("quantize", "group-quant", "trans-quant-param", "dynamic-quant-asymmetric")
 TRIALS = 200
 
@@ -724,6 +724,19 @@ class Talking(ToolTest):
         for line in ("backends: ref ", "CPU features:", "processors: ", "system: ", "compiler: "):
             self.assertIn("\n" + line, text)
         self.assertEqual(text.count("(active)"), 1)
+
+    def test_backend_by_environment(self):
+        def info(name):
+            environment = {**os.environ, "NPUQ_BACKEND": name}
+            return subprocess.run([TOOL, "info"], env=environment, capture_output=True, text=True, check=True)
+
+        named = info("ref")
+        self.assertIn("ref (active)", named.stdout)
+        self.assertEqual(named.stderr, "")
+        for name in ("nonsense", "REF", "neon" if "neon (not" in named.stdout else "avx512"):
+            ignored = info(name)
+            self.assertRegex(ignored.stderr, rf"^npuquant: NPUQ_BACKEND={name} .*; using \w+\n$")
+            self.assertNotIn(f"{name} (active)", ignored.stdout)
 
     def test_progress(self):
         save(self.path("x.npy"), np.ones((1000, 1000), f4), "C")
