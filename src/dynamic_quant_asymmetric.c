@@ -175,7 +175,7 @@ static void run_per_tensor(dynamic_task *t, const npuq_tensor *scale, const npuq
 
     t->parts = parts;
     for (size_t part = PART;; part *= 2) { /* as large as it takes to have no more than MAX_PARTS */
-        t->units = npuq_units_of(rows, cols, part);
+        t->units = npuq_units_of(rows, cols, part, part);
         if (t->units.count <= MAX_PARTS) {
             break;
         }
@@ -326,7 +326,10 @@ npuq_status npuq_dynamic_quant_asymmetric(const npuq_tensor *x, const npuq_tenso
         const ptrdiff_t size = (ptrdiff_t)npuq_dtype_size(s->dtype);
         const int last = s->ndim - 1;
 
-        t.smooth = (npuq_params){s->data, s->dtype, s->shape[last] > 1 ? (ptrdiff_t)s->strides[last] * size : size};
+        t.smooth = (npuq_params){.data = s->data,
+                                 .dtype = s->dtype,
+                                 .step = s->shape[last] > 1 ? (ptrdiff_t)s->strides[last] * size : size,
+                                 .repeat = 1};
         t.smooth_group_step = last == 1 && s->shape[0] > 1 ? (ptrdiff_t)s->strides[0] * size : 0;
     }
     npuq_loop_operand(&t.loop, NPUQ_LOOP_X, x);

@@ -6,7 +6,8 @@
 
 static const char op[] = "group_quant";
 
-enum { UNIT = 32768 };
+/* Elements of a unit of work, and columns: few, so that many rows share the converted scales. */
+enum { UNIT = 32768, UNIT_COLUMNS = 2048 };
 
 typedef struct group_quant_task {
     npuq_kernel_choice choice;
@@ -91,14 +92,17 @@ npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, con
         .choice = npuq_choose_kernels(x->dtype, y->dtype, NPUQ_MUL),
         .loop = npuq_loop_over(x, y->dtype),
         .group_index = group_index,
-        .scale = {scale->data, scale->dtype, scale->shape[1] > 1 ? (ptrdiff_t)scale->strides[1] * size : size},
+        .scale = {.data = scale->data,
+                  .dtype = scale->dtype,
+                  .step = scale->shape[1] > 1 ? (ptrdiff_t)scale->strides[1] * size : size,
+                  .repeat = 1},
         .scale_group_step = scale->shape[0] > 1 ? (ptrdiff_t)scale->strides[0] * size : 0,
-        .offset = {offset ? offset->data : NULL, scale->dtype, 0},
+        .offset = {.data = offset ? offset->data : NULL, .dtype = scale->dtype, .repeat = 1},
     };
     npuq_loop_operand(&t.loop, NPUQ_LOOP_X, x);
     npuq_loop_operand(&t.loop, NPUQ_LOOP_Y, y);
     npuq_loop_normalise(&t.loop, NPUQ_LOOP_KEEP_COLUMNS);
-    t.units = npuq_units_of(npuq_loop_rows(&t.loop), npuq_loop_cols(&t.loop), UNIT);
+    t.units = npuq_units_of(npuq_loop_rows(&t.loop), npuq_loop_cols(&t.loop), UNIT, UNIT_COLUMNS);
     npuq_run(executor, t.units.count, group_quant_units, &t);
     return NPUQ_OK;
 }

@@ -7,7 +7,7 @@
 
 npuq_loop npuq_loop_over(const npuq_tensor *x, npuq_dtype y_dtype)
 {
-    npuq_loop loop = {.ndim = x->ndim, .pack = y_dtype == NPUQ_QUINT4X2 ? 8 : 1};
+    npuq_loop loop = {.ndim = x->ndim, .pack = y_dtype == NPUQ_QUINT4X2 ? 8 : 1, .share = 1};
 
     for (int d = 0; d < x->ndim; d++) {
         loop.extents[d] = (size_t)x->shape[d];
@@ -134,6 +134,28 @@ void npuq_loop_normalise(npuq_loop *loop, npuq_loop_freedom freedom)
     join_dimensions(loop, any_order);
 }
 
+bool npuq_loop_share_columns(npuq_loop *loop, size_t most)
+{
+    const int inner = loop->ndim - 1;
+    const int outer = inner - 1;
+    const size_t columns = loop->extents[inner];
+
+    if (outer < 0 || columns == 1 || columns > most || loop->pack > 1) {
+        return false;
+    }
+    for (int i = NPUQ_LOOP_X; i <= NPUQ_LOOP_Y; i++) {
+        if (loop->strides[outer][i] != loop->strides[inner][i] * (ptrdiff_t)columns) {
+            return false;
+        }
+    }
+    loop->extents[outer] *= columns;
+    loop->strides[outer][NPUQ_LOOP_X] = loop->strides[inner][NPUQ_LOOP_X];
+    loop->strides[outer][NPUQ_LOOP_Y] = loop->strides[inner][NPUQ_LOOP_Y];
+    loop->ndim--;
+    loop->share = columns;
+    return true;
+}
+
 size_t npuq_loop_rows(const npuq_loop *loop)
 {
     size_t rows = 1;
@@ -151,13 +173,14 @@ size_t npuq_loop_cols(const npuq_loop *loop)
 npuq_rect npuq_loop_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, size_t cols)
 {
     const int last = loop->ndim - 1;
-    npuq_rect rect = {.rows = 1, .cols = cols};
+    npuq_rect rect = {.rows = 1, .cols = cols, .used = col % loop->share};
 
     memcpy(rect.data, loop->data, sizeof rect.data);
     memcpy(rect.col_step, loop->strides[last], sizeof rect.col_step);
     for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
         if (rect.data[i]) {
-            rect.data[i] += (ptrdiff_t)(i == NPUQ_LOOP_Y ? col / (size_t)loop->pack : col) * rect.col_step[i];
+            const size_t columns = i == NPUQ_LOOP_X ? 1 : i == NPUQ_LOOP_Y ? (size_t)loop->pack : loop->share;
+            rect.data[i] += (ptrdiff_t)(col / columns) * rect.col_step[i];
         }
     }
     for (int d = last - 1; d >= 0; d--) {
@@ -183,16 +206,15 @@ static size_t divide_up(size_t a, size_t b)
     return a / b + (a % b != 0);
 }
 
-npuq_units npuq_units_of(size_t rows, size_t cols, size_t elements)
+npuq_units npuq_units_of(size_t rows, size_t cols, size_t elements, size_t most_cols)
 {
-    npuq_units units = {.rows = rows, .cols = cols, .unit_rows = 1, .unit_cols = cols};
+    npuq_units units = {.rows = rows, .cols = cols, .unit_cols = cols};
 
-    if (cols > elements) {
-        units.unit_cols = divide_up(elements, 64) * 64;
-    } else if (cols > 0) {
-        units.unit_rows = elements / cols;
+    if (cols > most_cols) {
+        units.unit_cols = divide_up(most_cols, 64) * 64;
     }
-    units.count = divide_up(rows, units.unit_rows) * (cols ? divide_up(cols, units.unit_cols) : 0);
+    units.unit_rows = units.unit_cols < elements ? elements / units.unit_cols : 1;
+    units.count = divide_up(rows, units.unit_rows) * divide_up(cols, units.unit_cols);
     return units;
 }
 

@@ -12,8 +12,9 @@ enum { NPUQ_LOOP_OPERANDS = 4 };
  * gives the order. The last dimension is the columns, the others the rows. */
 enum { NPUQ_LOOP_X, NPUQ_LOOP_Y };
 typedef struct npuq_loop {
-    int ndim; /* at least 1 */
-    int pack; /* columns to one step of y: 8 for int4 words, else 1 */
+    int ndim;     /* at least 1 */
+    int pack;     /* columns to one step of y: 8 for int4 words, else 1 */
+    size_t share; /* columns to one step of the operands other than x and y, see npuq_loop_share_columns() */
     size_t extents[NPUQ_MAX_NDIM];
     char *data[NPUQ_LOOP_OPERANDS];
     ptrdiff_t strides[NPUQ_MAX_NDIM][NPUQ_LOOP_OPERANDS];
@@ -37,6 +38,10 @@ typedef enum npuq_loop_freedom {
 /* Drops, orders and joins dimensions. No extent may be 0. */
 void npuq_loop_normalise(npuq_loop *loop, npuq_loop_freedom freedom);
 
+/* Where x and y allow, joins the last row dimension and its columns, at most `most` of them, into one row; the other
+ * operands then move once in that many columns. Returns whether it did. */
+bool npuq_loop_share_columns(npuq_loop *loop, size_t most);
+
 size_t npuq_loop_rows(const npuq_loop *loop);
 size_t npuq_loop_cols(const npuq_loop *loop);
 
@@ -46,7 +51,8 @@ typedef struct npuq_rect {
     size_t cols;
     char *data[NPUQ_LOOP_OPERANDS];
     ptrdiff_t row_step[NPUQ_LOOP_OPERANDS];
-    ptrdiff_t col_step[NPUQ_LOOP_OPERANDS]; /* that of y is from one pack of columns to the next */
+    ptrdiff_t col_step[NPUQ_LOOP_OPERANDS]; /* from one column, pack (y) or share of columns (not x) to the next */
+    size_t used;                            /* columns of the first share that lie before the rectangle */
 } npuq_rect;
 
 /* The rectangle that starts at this row and column (a multiple of pack), at most this large; fewer rows where the
@@ -69,8 +75,8 @@ typedef struct npuq_unit {
     size_t cols;
 } npuq_unit;
 
-/* Units of about this many elements, whole rows where they fit; columns start at multiples of 64. */
-npuq_units npuq_units_of(size_t rows, size_t cols, size_t elements);
+/* Units of about this many elements, no wider than most_cols; columns start at multiples of 64. None may be 0. */
+npuq_units npuq_units_of(size_t rows, size_t cols, size_t elements, size_t most_cols);
 npuq_unit npuq_unit_at(const npuq_units *units, size_t i);
 
 /* Runs task over all of [0, count) on the executor, or here if there is none. */

@@ -6,14 +6,28 @@
 npuq_params npuq_params_from(npuq_params params, size_t i)
 {
     if (params.data) {
-        params.data += (ptrdiff_t)i * params.step;
+        const size_t columns = params.used + i;
+        params.data += (ptrdiff_t)(columns / params.repeat) * params.step;
+        params.used = columns % params.repeat;
     }
     return params;
 }
 
 bool npuq_params_ready(const npuq_params *params)
 {
-    return params->data && params->dtype == NPUQ_FLOAT32 && params->step == (ptrdiff_t)sizeof(float);
+    return params->data && params->dtype == NPUQ_FLOAT32 && params->step == (ptrdiff_t)sizeof(float) &&
+           params->repeat == 1;
+}
+
+/* Writes value for all the columns that it serves, and beyond: whole vectors cost less than counting, and what is too
+ * much will be written over by the next. */
+static void spread(float *to, float value, size_t columns)
+{
+    for (size_t i = 0; i < columns; i += 16) {
+        for (size_t k = 0; k < 16; k++) {
+            to[i + k] = value;
+        }
+    }
 }
 
 const float *npuq_params_f32(const npuq_params *params, size_t n, float *buffer)
@@ -28,20 +42,30 @@ const float *npuq_params_f32(const npuq_params *params, size_t n, float *buffer)
         return buffer;
     }
 
-#define CONVERT(LOAD)                                                                                                  \
-    for (size_t i = 0; i < n; i++) {                                                                                   \
-        const void *p = params->data + (ptrdiff_t)i * params->step;                                                    \
-        buffer[i] = LOAD;                                                                                              \
+    const char *p = params->data;
+
+#define CONVERT(TYPE, TO_FLOAT)                                                                                        \
+    if (params->repeat == 1) {                                                                                         \
+        for (size_t i = 0; i < n; i++) {                                                                               \
+            buffer[i] = TO_FLOAT(*(const TYPE *)(const void *)(p + (ptrdiff_t)i * params->step));                      \
+        }                                                                                                              \
+    } else {                                                                                                           \
+        size_t i = 0;                                                                                                  \
+        for (size_t columns = params->repeat - params->used; i < n; columns = params->repeat) {                        \
+            spread(buffer + i, TO_FLOAT(*(const TYPE *)(const void *)p), columns);                                     \
+            i += columns;                                                                                              \
+            p += params->step;                                                                                         \
+        }                                                                                                              \
     }                                                                                                                  \
     break
 
     switch (params->dtype) {
-    case NPUQ_FLOAT32: CONVERT(*(const float *)p);
-    case NPUQ_FLOAT16: CONVERT(npuq_ref_float16(*(const uint16_t *)p));
-    case NPUQ_BFLOAT16: CONVERT(npuq_ref_bfloat16(*(const uint16_t *)p));
-    case NPUQ_INT8: CONVERT((float)*(const int8_t *)p);
-    case NPUQ_UINT8: CONVERT((float)*(const uint8_t *)p);
-    case NPUQ_INT32: CONVERT(npuq_ref_int32(*(const int32_t *)p));
+    case NPUQ_FLOAT32: CONVERT(float, );
+    case NPUQ_FLOAT16: CONVERT(uint16_t, npuq_ref_float16);
+    case NPUQ_BFLOAT16: CONVERT(uint16_t, npuq_ref_bfloat16);
+    case NPUQ_INT8: CONVERT(int8_t, );
+    case NPUQ_UINT8: CONVERT(uint8_t, );
+    case NPUQ_INT32: CONVERT(int32_t, npuq_ref_int32);
     case NPUQ_INT64:
     case NPUQ_UINT64:
     case NPUQ_QUINT4X2: break; /* no parameter is of these types */

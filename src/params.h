@@ -5,20 +5,25 @@
 
 #include <npuquant/npuquant.h>
 
-/* A run of parameters; data null means that they are absent, and 0. */
+/* A run of parameters, each of which may serve several columns; data null means that they are absent, and 0. */
 typedef struct npuq_params {
     const char *data;
     npuq_dtype dtype;
     ptrdiff_t step; /* bytes from one to the next */
+    size_t repeat;  /* columns that each serves, 1..NPUQ_MAX_REPEAT */
+    size_t used;    /* columns that the first has served already */
 } npuq_params;
 
-/* The parameter i further on. */
+enum { NPUQ_MAX_REPEAT = 64 };
+
+/* The parameters from i columns further on. */
 npuq_params npuq_params_from(npuq_params params, size_t i);
 
 /* Whether the run can be read where it lies. */
 bool npuq_params_ready(const npuq_params *params);
 
-/* The first n as contiguous binary32: where they lie, or converted into buffer. */
+/* Those of the first n columns as contiguous binary32: where they lie, or converted into buffer, which has room for
+ * n + NPUQ_MAX_REPEAT. */
 const float *npuq_params_f32(const npuq_params *params, size_t n, float *buffer);
 
 #endif

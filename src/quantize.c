@@ -7,7 +7,8 @@
 
 static const char op[] = "quantize";
 
-enum { UNIT = 32768 };
+/* Elements of a unit of work; where parameters are converted by column, few columns, so that many rows share them. */
+enum { UNIT = 32768, UNIT_COLUMNS = 2048 };
 
 /* The dimension that scales go along. */
 static npuq_status find_axis(const npuq_tensor *x, const npuq_tensor *scales, int32_t axis, bool div_mode, int *found)
@@ -72,24 +73,20 @@ typedef struct quantize_task {
     npuq_kernel_choice choice;
     npuq_loop loop;
     npuq_units units;
+    bool by_column; /* parameters move along the columns, and along nothing else */
     npuq_dtype scales_dtype;
     npuq_dtype zero_points_dtype;
 } quantize_task;
 
 enum { SCALES = 2, ZERO_POINTS = 3 };
 
-static void quantize_rect(const quantize_task *t, const npuq_rect *rect)
+static npuq_params parameters(const quantize_task *t, const npuq_rect *rect, int operand, npuq_dtype dtype)
 {
-    npuq_params scale = {rect->data[SCALES], t->scales_dtype, rect->col_step[SCALES]};
-    npuq_params zero_point = {rect->data[ZERO_POINTS], t->zero_points_dtype, rect->col_step[ZERO_POINTS]};
-
-    if (scale.step != 0 || zero_point.step != 0) {
-        npuq_tile_affine_by_column(&t->choice, rect, scale, zero_point);
-    } else {
-        scale.step = rect->row_step[SCALES];
-        zero_point.step = rect->row_step[ZERO_POINTS];
-        npuq_tile_affine_by_row(&t->choice, rect, scale, zero_point);
-    }
+    return (npuq_params){.data = rect->data[operand],
+                         .dtype = dtype,
+                         .step = t->by_column ? rect->col_step[operand] : rect->row_step[operand],
+                         .repeat = t->loop.share,
+                         .used = rect->used};
 }
 
 static void quantize_units(void *argument, size_t begin, size_t end)
@@ -103,7 +100,14 @@ static void quantize_units(void *argument, size_t begin, size_t end)
 
         for (size_t done = 0; done < unit.rows; done += rect.rows) {
             rect = npuq_loop_rect(&t->loop, unit.row + done, unit.rows - done, unit.col, unit.cols);
-            quantize_rect(t, &rect);
+            const npuq_params scale = parameters(t, &rect, SCALES, t->scales_dtype);
+            const npuq_params zero_point = parameters(t, &rect, ZERO_POINTS, t->zero_points_dtype);
+
+            if (t->by_column) {
+                npuq_tile_affine_by_column(&t->choice, &rect, scale, zero_point);
+            } else {
+                npuq_tile_affine_by_row(&t->choice, &rect, scale, zero_point);
+            }
         }
     }
     npuq_fp_leave(&caller);
@@ -114,6 +118,19 @@ static void add_parameter(npuq_loop *loop, int operand, const npuq_tensor *tenso
 {
     const int d = tensor->ndim == 1 ? 0 : axis;
     npuq_loop_along(loop, operand, tensor, tensor->shape[d] > 1 ? axis : -1, tensor->strides[d]);
+}
+
+/* Parameters go by column if they move along the columns, or if runs of columns with one parameter each are so short
+ * that kernel calls for them would cost more than to spread the parameters out. */
+static void choose_direction(quantize_task *t)
+{
+    const ptrdiff_t *along_cols = t->loop.strides[t->loop.ndim - 1];
+    const ptrdiff_t *along_rows = t->loop.ndim > 1 ? t->loop.strides[t->loop.ndim - 2] : along_cols;
+
+    t->by_column = along_cols[SCALES] != 0 || along_cols[ZERO_POINTS] != 0;
+    if (!t->by_column && (along_rows[SCALES] != 0 || along_rows[ZERO_POINTS] != 0)) {
+        t->by_column = npuq_loop_share_columns(&t->loop, NPUQ_MAX_REPEAT);
+    }
 }
 
 npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
@@ -159,7 +176,8 @@ npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const
         add_parameter(&t.loop, ZERO_POINTS, zero_points, along);
     }
     npuq_loop_normalise(&t.loop, NPUQ_LOOP_ANY_ORDER);
-    t.units = npuq_units_of(npuq_loop_rows(&t.loop), npuq_loop_cols(&t.loop), UNIT);
+    choose_direction(&t);
+    t.units = npuq_units_of(npuq_loop_rows(&t.loop), npuq_loop_cols(&t.loop), UNIT, t.by_column ? UNIT_COLUMNS : UNIT);
     npuq_run(executor, t.units.count, quantize_units, &t);
     return NPUQ_OK;
 }

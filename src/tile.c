@@ -208,8 +208,8 @@ static void affine_uniform(const npuq_kernel_choice *choice, const npuq_rect *re
 void npuq_tile_affine_by_row(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params scale,
                              npuq_params offset)
 {
-    float scales[PARAMS];
-    float offsets[PARAMS];
+    float scales[PARAMS + NPUQ_MAX_REPEAT];
+    float offsets[PARAMS + NPUQ_MAX_REPEAT];
     npuq_rect part = *rect;
 
     if (rect->rows == 1 || (scale.step == 0 && (offset.step == 0 || !offset.data))) {
@@ -235,8 +235,8 @@ static size_t smaller(size_t a, size_t b)
 void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params scale,
                                 npuq_params offset)
 {
-    float scales[PARAMS];
-    float offsets[PARAMS];
+    float scales[PARAMS + NPUQ_MAX_REPEAT];
+    float offsets[PARAMS + NPUQ_MAX_REPEAT];
     affine_call call = {.vector = choice->kernels->affine_vector[choice->y][choice->x][choice->op]};
     size_t most = columns_at_a_time(choice, rect, true);
 
@@ -282,7 +282,7 @@ static void smooth_affine_block(const void *argument, const npuq_block *block, s
 static void run_dynamic(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params smooth, bool writes_y,
                         block_fn *fn, dynamic_call *call)
 {
-    float smooths[PARAMS];
+    float smooths[PARAMS + NPUQ_MAX_REPEAT];
     size_t most = columns_at_a_time(choice, rect, writes_y);
 
     if (smooth.data && !npuq_params_ready(&smooth)) {

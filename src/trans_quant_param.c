@@ -54,13 +54,14 @@ enum { TILE = 512 };
 static void pack_row(const npuq_row_kernels *kernels, const npuq_rect *rect, npuq_round_mode round_mode)
 {
     uint32_t scales[TILE];
-    float offsets[TILE];
+    float offsets[TILE + NPUQ_MAX_REPEAT];
     uint64_t words[TILE];
     const bool write_through = rect->col_step[Y] == (ptrdiff_t)sizeof *words;
 
     for (size_t col = 0; col < rect->cols; col += TILE) {
         const size_t n = rect->cols - col < TILE ? rect->cols - col : TILE;
-        const npuq_params offset = {rect->data[OFFSET], NPUQ_FLOAT32, rect->col_step[OFFSET]};
+        const npuq_params offset = {
+            .data = rect->data[OFFSET], .dtype = NPUQ_FLOAT32, .step = rect->col_step[OFFSET], .repeat = 1};
         const npuq_params offset_here = npuq_params_from(offset, col);
         char *y = rect->data[Y] + (ptrdiff_t)col * rect->col_step[Y];
         uint64_t *target = write_through ? (uint64_t *)(void *)y : words;
