@@ -6,8 +6,6 @@
  */
 #include "overlap.h"
 
-#include "view.h"
-
 enum { MAX_TERMS = 2 * NPUQ_MAX_NDIM + 2, MAX_STEPS = 1 << 14 };
 
 /* step * n, for one n in 0..most */
@@ -157,8 +155,6 @@ npuq_overlap npuq_overlaps_itself(const npuq_tensor *tensor)
 
 npuq_overlap npuq_overlaps(const npuq_tensor *a, const npuq_span *a_span, const npuq_tensor *b, const npuq_span *b_span)
 {
-    const uint64_t a_size = npuq_dtype_size(a->dtype);
-    const uint64_t b_size = npuq_dtype_size(b->dtype);
     equation e = {.count = 0};
 
     if (a_span->last < b_span->first || b_span->last < a_span->first) {
@@ -166,8 +162,8 @@ npuq_overlap npuq_overlaps(const npuq_tensor *a, const npuq_span *a_span, const 
     }
     /* Counting a's bytes up from its first and b's down from its last, the same byte is reached when the two ways
      * together are as long as from a's first to b's last. */
-    add_dimensions(&e, a, 0, a_size, 1);
-    add_dimensions(&e, b, 0, b_size, 1);
-    add_term(&e, 1, a_size - 1 + b_size - 1);
+    add_dimensions(&e, a, 0, a_span->element, 1);
+    add_dimensions(&e, b, 0, b_span->element, 1);
+    add_term(&e, 1, a_span->element - 1 + b_span->element - 1);
     return solve(&e, (uint64_t)(b_span->last - a_span->first));
 }

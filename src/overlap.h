@@ -11,10 +11,11 @@ typedef enum npuq_overlap {
     NPUQ_OVERLAP_UNKNOWN /* the search gave up; only layouts nobody uses come to that */
 } npuq_overlap;
 
-/* Addresses of the first and the last byte of a view. */
+/* Addresses of the first and the last byte of a view, and the bytes of an element. */
 typedef struct npuq_span {
     uintptr_t first;
     uintptr_t last;
+    size_t element;
 } npuq_span;
 
 /* Both take views that are not empty, whose span was found without overflow. */

@@ -220,6 +220,7 @@ static bool find_span(const npuq_tensor *tensor, npuq_span *span)
     }
     span->first = base - (uintptr_t)below;
     span->last = base + (uintptr_t)above;
+    span->element = (size_t)size;
     return true;
 }
 
