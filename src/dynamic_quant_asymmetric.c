@@ -14,8 +14,9 @@ enum { SCALE = 2, OFFSET = 3 };
 enum { MAX_GROUPS = 1024 };
 
 /* Per token: rows whose ranges are found together, so that each run of smooth scales is converted once for all of
- * them, and as many bytes of x as stay in the cache until they are read again. */
-enum { ROWS = 32, BLOCK_BYTES = 128 * 1024, UNIT = 65536 };
+ * them, and as many bytes of x as stay in the cache until they are read again. When x comes from memory and there is
+ * nothing to convert, a few bytes are better: while a block is quantised, the next one is on its way. */
+enum { ROWS = 32, BLOCK_BYTES = 128 * 1024, BLOCK_BYTES_FROM_MEMORY = 16 * 1024, UNIT = 65536 };
 
 /* Per tensor: the units whose ranges are kept on the stack until all are known. */
 enum { MAX_PARTS = 256, PART = 65536 };
@@ -91,11 +92,17 @@ static void run_per_token(dynamic_task *t, size_t x_size, const npuq_executor *e
 {
     const size_t rows = npuq_loop_rows(&t->loop);
     const size_t cols = npuq_loop_cols(&t->loop);
-    const size_t fitting = BLOCK_BYTES / x_size / cols;
+    const bool from_memory = npuq_exceeds_caches(&t->choice, rows * cols);
+    const bool converts = t->smooth.data && !npuq_params_ready(&t->smooth);
+    const size_t block_bytes = from_memory && !converts ? BLOCK_BYTES_FROM_MEMORY : BLOCK_BYTES;
+    const size_t fitting = block_bytes / x_size / cols;
 
     t->block_rows = fitting < 1 ? 1 : fitting > ROWS ? ROWS : fitting;
     t->units = (npuq_units){.rows = rows, .cols = cols, .unit_rows = cols < UNIT ? UNIT / cols : 1, .unit_cols = cols};
     t->units.count = rows / t->units.unit_rows + (rows % t->units.unit_rows != 0);
+    if (from_memory) {
+        t->choice.ahead = t->block_rows * cols * x_size + NPUQ_AHEAD;
+    }
     npuq_run(executor, t->units.count, token_units, t);
 }
 
@@ -174,6 +181,9 @@ static void run_per_tensor(dynamic_task *t, const npuq_tensor *scale, const npuq
     npuq_ref_range range = npuq_ref_range_empty();
 
     t->parts = parts;
+    if (npuq_exceeds_caches(&t->choice, rows * cols)) {
+        t->choice.ahead = NPUQ_AHEAD;
+    }
     for (size_t part = PART;; part *= 2) { /* as large as it takes to have no more than MAX_PARTS */
         t->units = npuq_units_of(rows, cols, part, part);
         if (t->units.count <= MAX_PARTS) {

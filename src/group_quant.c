@@ -102,6 +102,9 @@ npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, con
     npuq_loop_operand(&t.loop, NPUQ_LOOP_X, x);
     npuq_loop_operand(&t.loop, NPUQ_LOOP_Y, y);
     npuq_loop_normalise(&t.loop, NPUQ_LOOP_KEEP_COLUMNS);
+    if (npuq_exceeds_caches(&t.choice, (size_t)npuq_element_count(x))) {
+        t.choice.ahead = NPUQ_AHEAD;
+    }
     t.units = npuq_units_of(npuq_loop_rows(&t.loop), npuq_loop_cols(&t.loop), UNIT, UNIT_COLUMNS);
     npuq_run(executor, t.units.count, group_quant_units, &t);
     return NPUQ_OK;

@@ -8,7 +8,7 @@
 static const char op[] = "quantize";
 
 /* Elements of a unit of work; where parameters are converted by column, few columns, so that many rows share them. */
-enum { UNIT = 32768, UNIT_COLUMNS = 2048 };
+enum { UNIT = 32768, UNIT_COLUMNS = 1 << 20 };
 
 /* The dimension that scales go along. */
 static npuq_status find_axis(const npuq_tensor *x, const npuq_tensor *scales, int32_t axis, bool div_mode, int *found)
@@ -177,6 +177,9 @@ npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const
     }
     npuq_loop_normalise(&t.loop, NPUQ_LOOP_ANY_ORDER);
     choose_direction(&t);
+    if (npuq_exceeds_caches(&t.choice, (size_t)npuq_element_count(x))) {
+        t.choice.ahead = NPUQ_AHEAD;
+    }
     t.units = npuq_units_of(npuq_loop_rows(&t.loop), npuq_loop_cols(&t.loop), UNIT, t.by_column ? UNIT_COLUMNS : UNIT);
     npuq_run(executor, t.units.count, quantize_units, &t);
     return NPUQ_OK;

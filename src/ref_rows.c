@@ -11,8 +11,8 @@ static const npuq_ref_dtype i8 = NPUQ_REF_INT8;
 static const npuq_ref_dtype u8 = NPUQ_REF_UINT8;
 static const npuq_ref_dtype i32 = NPUQ_REF_INT32;
 static const npuq_ref_dtype i4 = NPUQ_REF_QUINT4X2;
-static const bool mul = false;
-static const bool div = true;
+static const bool multiply = false;
+static const bool divide = true;
 
 static const char *x_row(const npuq_block *b, size_t r)
 {
@@ -28,13 +28,13 @@ static char *y_row(const npuq_block *b, size_t r)
     static void uniform_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t step)              \
     {                                                                                                                  \
         for (size_t r = 0; r < b->rows; r++) {                                                                         \
-            npuq_ref_affine_row(x_row(b, r), X, &scale[r * step], &offset[r * step], 0, OP, y_row(b, r), Y, b->n);     \
+            npuq_ref_affine_row(x_row(b, r), X, &scale[r * step], &offset[r * step], 0, 0, OP, y_row(b, r), Y, b->n);  \
         }                                                                                                              \
     }                                                                                                                  \
-    static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset)                            \
+    static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t offset_step)        \
     {                                                                                                                  \
         for (size_t r = 0; r < b->rows; r++) {                                                                         \
-            npuq_ref_affine_row(x_row(b, r), X, scale, offset, 1, OP, y_row(b, r), Y, b->n);                           \
+            npuq_ref_affine_row(x_row(b, r), X, scale, offset, 1, offset_step, OP, y_row(b, r), Y, b->n);              \
         }                                                                                                              \
     }
 

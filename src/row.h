@@ -18,7 +18,8 @@ typedef enum npuq_y_type { NPUQ_Y_I8, NPUQ_Y_U8, NPUQ_Y_I32, NPUQ_Y_I4, NPUQ_Y_T
 typedef enum npuq_affine_op { NPUQ_MUL, NPUQ_DIV, NPUQ_AFFINE_OPS } npuq_affine_op;
 
 /* Rows of n elements, each contiguous; steps are bytes from one row to the next. For int4, n is a multiple of 8.
- * Data is aligned to its element, no more. */
+ * Data is aligned to its element, no more. ahead is a hint: if it is not 0, y is more than the caches keep, so it may
+ * be written around them, and x may be prefetched that many bytes ahead of where it is read. */
 typedef struct npuq_block {
     const void *x;
     void *y;
@@ -26,13 +27,15 @@ typedef struct npuq_block {
     ptrdiff_t y_step;
     size_t rows;
     size_t n;
+    size_t ahead;
 } npuq_block;
 
 /* y = sat(round(x * scale + offset)), or x / scale + offset; row r takes scale[r * step] and offset[r * step]. */
 typedef void npuq_affine_uniform_fn(const npuq_block *block, const float *scale, const float *offset, size_t step);
 
-/* The same; element i of every row takes scale[i] and offset[i]. */
-typedef void npuq_affine_vector_fn(const npuq_block *block, const float *scale, const float *offset);
+/* The same; element i of every row takes scale[i] and offset[i * offset_step], where offset_step is 0 or 1. */
+typedef void npuq_affine_vector_fn(const npuq_block *block, const float *scale, const float *offset,
+                                   size_t offset_step);
 
 /* Widens hi[r] and lo[r] by the elements of row r, each times smooth[i] if smooth is not null. They start as -Inf and
  * +Inf; a NaN makes both the NaN 0x7FC00000 for good; +0 is above -0. */

@@ -8,8 +8,10 @@
 
 #include "row.h"
 
+/* clang-format off: a table of macros */
+
 /* DO(name, y, x, op) for every pair of types and operation */
-#define NPUQ_EACH_OP(DO, Y, X) DO(Y##_##X##_mul, Y, X, mul) DO(Y##_##X##_div, Y, X, div)
+#define NPUQ_EACH_OP(DO, Y, X) DO(Y##_##X##_multiply, Y, X, multiply) DO(Y##_##X##_divide, Y, X, divide)
 #define NPUQ_EACH_X(DO, Y)     NPUQ_EACH_OP(DO, Y, f32) NPUQ_EACH_OP(DO, Y, f16) NPUQ_EACH_OP(DO, Y, bf16)
 #define NPUQ_EACH_AFFINE(DO)   NPUQ_EACH_X(DO, i8) NPUQ_EACH_X(DO, u8) NPUQ_EACH_X(DO, i32) NPUQ_EACH_X(DO, i4)
 
@@ -21,10 +23,10 @@
 /* DO(x) */
 #define NPUQ_EACH_RANGE(DO) DO(f32) DO(f16) DO(bf16)
 
-/* In the order of npuq_x_type and npuq_affine_op: uniform_i8_f32_mul, ... */
+/* In the order of npuq_x_type and npuq_affine_op: uniform_i8_f32_multiply, ... */
 #define NPUQ_OPS(KIND, Y, X)                                                                                           \
     {                                                                                                                  \
-        KIND##_##Y##_##X##_mul, KIND##_##Y##_##X##_div                                                                 \
+        KIND##_##Y##_##X##_multiply, KIND##_##Y##_##X##_divide                                                         \
     }
 #define NPUQ_ALL_X(KIND, Y)                                                                                            \
     {                                                                                                                  \
@@ -33,7 +35,7 @@
 #define NPUQ_ALL_Y(KIND)                                                                                               \
     {                                                                                                                  \
         [NPUQ_Y_I8] = NPUQ_ALL_X(KIND, i8), [NPUQ_Y_U8] = NPUQ_ALL_X(KIND, u8), [NPUQ_Y_I32] = NPUQ_ALL_X(KIND, i32),  \
-        [NPUQ_Y_I4] = NPUQ_ALL_X(KIND, i4)                                                                             \
+        [NPUQ_Y_I4] = NPUQ_ALL_X(KIND, i4),                                                                            \
     }
 
 #define NPUQ_ROW_TABLE                                                                                                 \
@@ -44,5 +46,7 @@
                           [NPUQ_Y_I4] = {smooth_i4_f32, smooth_i4_f16, smooth_i4_bf16}},                               \
         .pack = pack,                                                                                                  \
     }
+
+/* clang-format on */
 
 #endif

@@ -11,6 +11,9 @@ enum { PARAMS = 1024 };
 /* Elements that a staging buffer holds; a multiple of 8. */
 enum { STAGED = 2048 };
 
+/* Where x and y together are larger, stores around the caches were measured to win. */
+enum { CACHED_BYTES = 24 << 20 };
+
 static const size_t x_sizes[NPUQ_X_TYPES] = {[NPUQ_X_F32] = 4, [NPUQ_X_F16] = 2, [NPUQ_X_BF16] = 2};
 
 /* y comes in steps: of one element, or of eight for int4. */
@@ -26,6 +29,12 @@ npuq_kernel_choice npuq_choose_kernels(npuq_dtype x, npuq_dtype y, npuq_affine_o
     choice.x = x == NPUQ_FLOAT32 ? NPUQ_X_F32 : x == NPUQ_FLOAT16 ? NPUQ_X_F16 : NPUQ_X_BF16;
     choice.y = y == NPUQ_INT8 ? NPUQ_Y_I8 : y == NPUQ_UINT8 ? NPUQ_Y_U8 : y == NPUQ_INT32 ? NPUQ_Y_I32 : NPUQ_Y_I4;
     return choice;
+}
+
+bool npuq_exceeds_caches(const npuq_kernel_choice *choice, size_t elements)
+{
+    const size_t bytes = x_sizes[choice->x] * 8 + y_steps[choice->y].size * 8 / y_steps[choice->y].pack; /* of eight */
+    return elements / 8 > CACHED_BYTES / bytes;
 }
 
 /* ---- staging: strided columns to contiguous ones and back ------------------------------------------------------- */
@@ -118,7 +127,7 @@ static void run_staged(const npuq_kernel_choice *choice, const npuq_rect *rect, 
             x = staged_x;
         }
         const strided target = stage_y ? staged_y : y;
-        const npuq_block block = {x.data, target.data, x.row_step, target.row_step, rows, rect->cols};
+        const npuq_block block = {x.data, target.data, x.row_step, target.row_step, rows, rect->cols, 0};
         fn(call, &block, row);
         if (stage_y) {
             copy_rect(y, staged_y, y_size, rows, y_cols);
@@ -135,7 +144,8 @@ static void run_blocks(const npuq_kernel_choice *choice, const npuq_rect *rect, 
                                   rect->row_step[NPUQ_LOOP_X],
                                   writes_y ? rect->row_step[NPUQ_LOOP_Y] : 0,
                                   rect->rows,
-                                  rect->cols};
+                                  rect->cols,
+                                  !writes_y && choice->ahead ? NPUQ_AHEAD : choice->ahead};
         fn(call, &block, 0);
     } else {
         run_staged(choice, rect, writes_y, fn, call);
@@ -187,7 +197,7 @@ static void affine_vector_block(const void *argument, const npuq_block *block, s
 {
     const affine_call *call = argument;
     (void)first_row;
-    call->vector(block, call->scale, call->offset);
+    call->vector(block, call->scale, call->offset, call->step);
 }
 
 static void affine_uniform(const npuq_kernel_choice *choice, const npuq_rect *rect, const float *scale,
@@ -240,14 +250,15 @@ void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rec
     affine_call call = {.vector = choice->kernels->affine_vector[choice->y][choice->x][choice->op]};
     size_t most = columns_at_a_time(choice, rect, true);
 
-    if (!npuq_params_ready(&scale) || !npuq_params_ready(&offset)) {
+    call.step = offset.data && offset.step != 0;
+    if (!npuq_params_ready(&scale) || (call.step && !npuq_params_ready(&offset))) {
         most = smaller(most, PARAMS);
     }
     for (size_t col = 0; col < rect->cols; col += most) {
         const npuq_rect part = columns_of(choice, rect, col, most);
 
         call.scale = npuq_params_f32(&scale, part.cols, scales);
-        call.offset = npuq_params_f32(&offset, part.cols, offsets);
+        call.offset = npuq_params_f32(&offset, call.step ? part.cols : 1, offsets);
         run_blocks(choice, &part, true, affine_vector_block, &call);
         scale = npuq_params_from(scale, most);
         offset = npuq_params_from(offset, most);

@@ -8,15 +8,22 @@
 #include "params.h"
 #include "row.h"
 
+/* Bytes of x prefetched ahead of a pass that reads it from memory. */
+enum { NPUQ_AHEAD = 4096 };
+
 /* What a call quantises from and to, and with which kernels. */
 typedef struct npuq_kernel_choice {
     const npuq_row_kernels *kernels;
     npuq_x_type x;
     npuq_y_type y;
     npuq_affine_op op;
+    size_t ahead; /* of the pass that writes y, see npuq_block; 0 where all stays in the caches */
 } npuq_kernel_choice;
 
 npuq_kernel_choice npuq_choose_kernels(npuq_dtype x, npuq_dtype y, npuq_affine_op op);
+
+/* Whether x and y of this many elements together are so large that writing y around the caches pays. */
+bool npuq_exceeds_caches(const npuq_kernel_choice *choice, size_t elements);
 
 /* Row r takes parameter r. */
 void npuq_tile_affine_by_row(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params scale,

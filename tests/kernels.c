@@ -65,7 +65,7 @@ void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_argu
 {
     switch (id.kind) {
     case UNIFORM: kernels->affine_uniform[id.y][id.x][id.op](&a->block, a->scale, a->offset, a->step); break;
-    case VECTOR: kernels->affine_vector[id.y][id.x][id.op](&a->block, a->scale, a->offset); break;
+    case VECTOR: kernels->affine_vector[id.y][id.x][id.op](&a->block, a->scale, a->offset, a->step); break;
     case RANGE: kernels->range[id.x](&a->block, NULL, a->hi, a->lo); break;
     case SMOOTH_RANGE: kernels->range[id.x](&a->block, a->smooth, a->hi, a->lo); break;
     case SMOOTH_AFFINE: kernels->smooth_affine[id.y][id.x](&a->block, a->smooth, a->scale, a->offset, a->step); break;

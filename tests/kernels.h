@@ -32,7 +32,7 @@ typedef struct kernel_arguments {
     npuq_block block;
     const float *scale;
     const float *offset;
-    size_t step;
+    size_t step; /* of both, UNIFORM and SMOOTH_AFFINE; of offset, VECTOR */
     const float *smooth;
     float *hi;
     float *lo;

@@ -62,13 +62,14 @@ static float random_offset(void)
 }
 
 /* Values that the parameters take to a half, or next to one, so that every rounding on the way shows. */
-static void aim_at_ties(float *x, size_t n, const float *scale, const float *offset, size_t step, bool divide)
+static void aim_at_ties(float *x, size_t n, const float *scale, const float *offset, size_t scale_step,
+                        size_t offset_step, bool divide)
 {
     for (size_t i = 0; i < n; i++) {
         if (test_one_in(3)) {
-            const float s = scale[i * step];
+            const float s = scale[i * scale_step];
             const float half = (float)test_between(-140, 270) + 0.5f;
-            const float t = half - offset[i * step];
+            const float t = half - offset[i * offset_step];
             const float aimed = divide ? t * s : t / s;
             const int direction = (int)test_below(3);
             x[i] = direction == 0 ? aimed : nextafterf(aimed, direction == 1 ? INFINITY : -INFINITY);
@@ -101,7 +102,7 @@ static void fill_rows(rig *r, kernel_id id, unsigned char *x, size_t x_step, siz
 
         test_fill(r->values, NPUQ_FLOAT32, n, finite);
         aim_at_ties(r->values, n, by_column ? r->scale : r->scale + row * step,
-                    by_column ? r->offset : r->offset + row * step, by_column, id.op == NPUQ_DIV);
+                    by_column ? r->offset : r->offset + row * step, by_column, by_column * step, id.op == NPUQ_DIV);
         if (id.x == NPUQ_X_F32) {
             memcpy(at, r->values, n * sizeof *r->values);
         } else {
@@ -116,7 +117,7 @@ static void fill_rows(rig *r, kernel_id id, unsigned char *x, size_t x_step, siz
 /* x and y begin gap elements, and y some more, after an aligned address. */
 static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t rows, size_t gap, rig *r)
 {
-    const size_t step = id.kind == VECTOR ? 0 : test_below(2);
+    const size_t step = test_below(2);
     const size_t x_size = kernel_x_size(id);
     const size_t y_bytes = kernel_y_bytes(id, n);
     const size_t y_align = id.y == NPUQ_Y_I32 || id.y == NPUQ_Y_I4 ? 4 : 1;
@@ -147,7 +148,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     test_guarded y = test_guarded_make(y_span + 2 * PAD, true, now.y_gap);
     fill_rows(r, id, x.memory, x_step, rows, n, step);
     test_guarded scale = copy_guarded(r->scale, params);
-    test_guarded offset = copy_guarded(r->offset, params);
+    test_guarded offset = copy_guarded(r->offset, id.kind == VECTOR && step == 0 ? 1 : params);
     for (size_t i = 0; i < n; i++) {
         r->values[i] = random_scale();
     }
@@ -162,7 +163,8 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     }
 
     kernel_arguments arguments = {
-        .block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n},
+        .block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n,
+                  test_one_in(2) ? 0 : 64 * test_below(100)},
         .scale = (const float *)(void *)scale.memory,
         .offset = (const float *)(void *)offset.memory,
         .step = step,
@@ -274,7 +276,7 @@ static void check_halves(void *context, kernel_id id)
             scale[i] = scales[p];
             offset[i] = offsets[p];
         }
-        kernel_arguments a = {{x, expected, 0, 0, 1, ALL}, scale, offset, 0, scale, &hi[0], &lo[0]};
+        kernel_arguments a = {{x, expected, 0, 0, 1, ALL, 0}, scale, offset, 0, scale, &hi[0], &lo[0]};
         kernel_run(&npuq_rows_ref, id, &a);
         a.block.y = got;
         a.hi = &hi[1];
@@ -289,7 +291,7 @@ static void check_halves(void *context, kernel_id id)
         for (size_t i = 0; i < ALL; i++) {
             float hi[2] = {-INFINITY, -INFINITY};
             float lo[2] = {INFINITY, INFINITY};
-            kernel_arguments a = {{&x[i], NULL, 0, 0, 1, 1}, NULL, NULL, 0, scale, &hi[0], &lo[0]};
+            kernel_arguments a = {{&x[i], NULL, 0, 0, 1, 1, 0}, NULL, NULL, 0, scale, &hi[0], &lo[0]};
 
             kernel_run(&npuq_rows_ref, id, &a);
             a.hi = &hi[1];
@@ -332,7 +334,7 @@ static void check_range_orders(void *context, kernel_id id)
             }
             x[test_below(n)] = from_bits(bad[i / count % count]);
             x[test_below(n)] = from_bits(bad[i / count / count]);
-            kernel_arguments a = {{x, NULL, 0, 0, 1, n}, NULL, NULL, 0, NULL, &hi[0], &lo[0]};
+            kernel_arguments a = {{x, NULL, 0, 0, 1, n, 0}, NULL, NULL, 0, NULL, &hi[0], &lo[0]};
             kernel_run(&npuq_rows_ref, id, &a);
             a.hi = &hi[1];
             a.lo = &lo[1];

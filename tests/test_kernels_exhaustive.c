@@ -67,7 +67,7 @@ static void check_block(part *p, size_t block, size_t which, buffers *b)
     for (uint32_t i = 0; i < BLOCK; i++) {
         b->x[i] = (uint32_t)block << 16 | i;
     }
-    kernel_arguments a = {{b->x, b->expected, 0, 0, 1, BLOCK}, b->scale, b->offset, 0, b->scale, &hi, &lo};
+    kernel_arguments a = {{b->x, b->expected, 0, 0, 1, BLOCK, 0}, b->scale, b->offset, 0, b->scale, &hi, &lo};
     kernel_run(&npuq_rows_ref, p->id, &a);
     for (size_t k = 0; k < backend_count; k++) {
         kernel_id id = p->id;

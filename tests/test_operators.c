@@ -392,15 +392,15 @@ static void test_dynamic(void **unused)
     }
 }
 
-/* Tensors larger than one unit of work, in one piece and split. */
+/* Tensors of many units of work, and larger than the caches, where the kernels write and fetch in another way. */
 static void test_large(void **unused)
 {
-    const int64_t shape[] = {130, 4104};
-    const int64_t words[] = {130, 513};
+    const int64_t shape[] = {2100, 4104};
+    const int64_t words[] = {2100, 513};
     const int64_t row = 4104;
-    const int64_t tokens = 130;
+    const int64_t tokens = 2100;
     const int64_t one = 1;
-    const size_t extents[] = {130, 4104};
+    const size_t extents[] = {2100, 4104};
 
     (void)unused;
     for (size_t i = 0; i < COUNT(floats); i++) {
@@ -418,7 +418,7 @@ static void test_large(void **unused)
         check_output(&y, "quantize, large");
 
         y = make_output(NPUQ_INT8, 2, shape);
-        npuq_ref_dynamic_quant_asymmetric(x.elements, ref_type(floats[i]), 130, 4104, scales.elements, NPUQ_REF_FLOAT16,
+        npuq_ref_dynamic_quant_asymmetric(x.elements, ref_type(floats[i]), 2100, 4104, scales.elements, NPUQ_REF_FLOAT16,
                                           1, NULL, false, y.elements, NPUQ_REF_INT8, scale.elements, offset.elements);
         check_ok(npuq_dynamic_quant_asymmetric(&x.view.tensor, &scales.view.tensor, NULL, NPUQ_PER_TOKEN,
                                                &y.view.tensor, &scale.view.tensor, &offset.view.tensor,
@@ -430,7 +430,7 @@ static void test_large(void **unused)
         y = make_output(NPUQ_INT8, 2, shape);
         scale = make_output(NPUQ_FLOAT32, 1, &one);
         offset = make_output(NPUQ_FLOAT32, 1, &one);
-        npuq_ref_dynamic_quant_asymmetric(x.elements, ref_type(floats[i]), 130, 4104, NULL, NPUQ_REF_FLOAT16, 1, NULL,
+        npuq_ref_dynamic_quant_asymmetric(x.elements, ref_type(floats[i]), 2100, 4104, NULL, NPUQ_REF_FLOAT16, 1, NULL,
                                           true, y.elements, NPUQ_REF_INT8, scale.elements, offset.elements);
         check_ok(npuq_dynamic_quant_asymmetric(&x.view.tensor, NULL, NULL, NPUQ_PER_TENSOR, &y.view.tensor,
                                                &scale.view.tensor, &offset.view.tensor, &test_shuffled_executor));

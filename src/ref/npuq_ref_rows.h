@@ -9,13 +9,14 @@
 #include "npuq_ref_element.h"
 
 /* y[i] = sat(round(x[i] / scale + offset)), or x[i] * scale + offset. Element i takes its parameters from
- * scale[i * step] and offset[i * step]: step 0 for one pair, 1 for one each. */
+ * scale[i * scale_step] and offset[i * offset_step]: step 0 for one that serves all, 1 for one each. */
 static inline void npuq_ref_affine_row(const void *x, npuq_ref_dtype x_dtype, const float *scale, const float *offset,
-                                       size_t step, bool divide, void *y, npuq_ref_dtype y_dtype, size_t n)
+                                       size_t scale_step, size_t offset_step, bool divide, void *y,
+                                       npuq_ref_dtype y_dtype, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const float v = npuq_ref_load(x, x_dtype, i);
-        npuq_ref_store(y, y_dtype, i, npuq_ref_affine(v, scale[i * step], offset[i * step], divide));
+        npuq_ref_store(y, y_dtype, i, npuq_ref_affine(v, scale[i * scale_step], offset[i * offset_step], divide));
     }
 }
 

@@ -13,7 +13,7 @@ static inline void copy_part(void *chunk, const void *p, size_t n, size_t size)
 }
 
 #define LOAD_PART(TYPE, SIZE)                                                                                          \
-    static inline vchunk chunk_load_part_##TYPE(const void *p, size_t n)                                               \
+    static __attribute__((noinline)) vchunk chunk_load_part_##TYPE(const void *p, size_t n)                            \
     {                                                                                                                  \
         _Alignas(64) char chunk[CHUNK * SIZE];                                                                         \
         copy_part(chunk, p, n, SIZE);                                                                                  \
@@ -21,7 +21,7 @@ static inline void copy_part(void *chunk, const void *p, size_t n, size_t size)
     }
 
 #define STORE_PART(TYPE, BITS)                                                                                         \
-    static inline void chunk_store_part_##TYPE(void *p, vchunk t, size_t n)                                            \
+    static __attribute__((noinline)) void chunk_store_part_##TYPE(void *p, vchunk t, size_t n)                         \
     {                                                                                                                  \
         _Alignas(64) char chunk[CHUNK * BITS / 8];                                                                     \
         chunk_store_##TYPE(chunk, t);                                                                                  \

@@ -5,8 +5,11 @@
  *
  * The vocabulary: LANES, CHUNK (four vectors), vf, vchunk; v_set, v_add, v_mul, v_div; chunk_load_<x>,
  * chunk_store_<y>, both also as _part for 0 < n <= CHUNK elements, touching no other memory (lanes beyond n repeat the
- * first); vrange_of, vrange_join, vrange_reduce; PACK and pack_store. All arithmetic in here is one binary32 operation
+ * first); chunk_stream_<y> to an address that is a multiple of STREAM_ALIGN, around the cache, and stream_end() after
+ * them; vrange_of, vrange_join, vrange_reduce; PACK and pack_store. All arithmetic in here is one binary32 operation
  * a step: no vector header may fuse.
+ *
+ * What a kernel is for (types, operation, where parameters come from) reaches the inline functions as constants.
  */
 #ifndef NPUQ_ROW_KERNELS_H
 #define NPUQ_ROW_KERNELS_H
@@ -16,19 +19,69 @@
 
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE   static inline __attribute__((always_inline))
+#define NOINLINE static __attribute__((noinline))
 
-enum { X_SIZE_f32 = 4, X_SIZE_f16 = 2, X_SIZE_bf16 = 2 };
-enum { Y_BITS_i8 = 8, Y_BITS_u8 = 8, Y_BITS_i32 = 32, Y_BITS_i4 = 4 };
+/* The table's names for types and operations. */
+enum { f32 = NPUQ_X_F32, f16 = NPUQ_X_F16, bf16 = NPUQ_X_BF16 };
+enum { i8 = NPUQ_Y_I8, u8 = NPUQ_Y_U8, i32 = NPUQ_Y_I32, i4 = NPUQ_Y_I4 };
+enum { multiply = NPUQ_MUL, divide = NPUQ_DIV };
 
-INLINE const char *x_row(const npuq_block *b, size_t r)
+/* ---- one chunk, by type ------------------------------------------------------------------------------------------ */
+
+INLINE size_t x_bytes(int x_type, size_t n)
 {
-    return (const char *)b->x + (ptrdiff_t)r * b->x_step;
+    return x_type == f32 ? 4 * n : 2 * n;
 }
 
-INLINE char *y_row(const npuq_block *b, size_t r)
+INLINE size_t y_bytes(int y_type, size_t n)
 {
-    return (char *)b->y + (ptrdiff_t)r * b->y_step;
+    return y_type == i32 ? 4 * n : y_type == i4 ? n / 2 : n;
+}
+
+/* n is CHUNK, as a constant, or a part of one. */
+INLINE vchunk load_x(int x_type, const char *x, size_t n, bool part)
+{
+    switch (x_type) {
+    case f32: return part ? chunk_load_part_f32(x, n) : chunk_load_f32(x);
+    case f16: return part ? chunk_load_part_f16(x, n) : chunk_load_f16(x);
+    default: return part ? chunk_load_part_bf16(x, n) : chunk_load_bf16(x);
+    }
+}
+
+INLINE vchunk load_parameters(const float *p, size_t n, bool part)
+{
+    return part ? chunk_load_part_f32(p, n) : chunk_load_f32(p);
+}
+
+INLINE void store_part(int y_type, char *y, vchunk t, size_t n)
+{
+    switch (y_type) {
+    case i8: chunk_store_part_i8(y, t, n); break;
+    case u8: chunk_store_part_u8(y, t, n); break;
+    case i32: chunk_store_part_i32(y, t, n); break;
+    default: chunk_store_part_i4(y, t, n); break;
+    }
+}
+
+INLINE void store_whole(int y_type, char *y, vchunk t)
+{
+    switch (y_type) {
+    case i8: chunk_store_i8(y, t); break;
+    case u8: chunk_store_u8(y, t); break;
+    case i32: chunk_store_i32(y, t); break;
+    default: chunk_store_i4(y, t); break;
+    }
+}
+
+INLINE void store_stream(int y_type, char *y, vchunk t)
+{
+    switch (y_type) {
+    case i8: chunk_stream_i8(y, t); break;
+    case u8: chunk_stream_u8(y, t); break;
+    case i32: chunk_stream_i32(y, t); break;
+    default: chunk_stream_i4(y, t); break;
+    }
 }
 
 INLINE vchunk chunk_set(float value)
@@ -37,162 +90,250 @@ INLINE vchunk chunk_set(float value)
     return (vchunk){{v, v, v, v}};
 }
 
-/* x * scale + offset, or x / scale + offset: two roundings. */
-INLINE vchunk chunk_mul(vchunk x, vchunk scale, vchunk offset)
+INLINE vchunk chunk_mul(vchunk a, vchunk b)
 {
-    vchunk t;
-    for (int i = 0; i < 4; i++) {
-        t.v[i] = v_add(v_mul(x.v[i], scale.v[i]), offset.v[i]);
-    }
-    return t;
+    return (vchunk){{v_mul(a.v[0], b.v[0]), v_mul(a.v[1], b.v[1]), v_mul(a.v[2], b.v[2]), v_mul(a.v[3], b.v[3])}};
 }
 
-INLINE vchunk chunk_div(vchunk x, vchunk scale, vchunk offset)
+INLINE vchunk chunk_div(vchunk a, vchunk b)
 {
-    vchunk t;
-    for (int i = 0; i < 4; i++) {
-        t.v[i] = v_add(v_div(x.v[i], scale.v[i]), offset.v[i]);
-    }
-    return t;
+    return (vchunk){{v_div(a.v[0], b.v[0]), v_div(a.v[1], b.v[1]), v_div(a.v[2], b.v[2]), v_div(a.v[3], b.v[3])}};
 }
 
-INLINE vchunk chunk_smooth(vchunk x, vchunk smooth)
+INLINE vchunk chunk_add(vchunk a, vchunk b)
 {
-    vchunk t;
-    for (int i = 0; i < 4; i++) {
-        t.v[i] = v_mul(x.v[i], smooth.v[i]);
-    }
-    return t;
+    return (vchunk){{v_add(a.v[0], b.v[0]), v_add(a.v[1], b.v[1]), v_add(a.v[2], b.v[2]), v_add(a.v[3], b.v[3])}};
 }
 
-#define UNIFORM(NAME, Y, X, OP)                                                                                        \
+/* ---- affine and smooth-affine rows ------------------------------------------------------------------------------- */
+
+typedef enum source {
+    BY_ROW,       /* scale and offset are one for the row */
+    BY_COLUMN,    /* scale for each column, offset for each or one */
+    BY_ROW_SMOOTH /* as BY_ROW, after a product with smooth for each column */
+} source;
+
+/* What a kernel does, all of it constant. */
+typedef struct recipe {
+    source from;
+    int y;
+    int x;
+    int op;
+} recipe;
+
+/* One row, or a few that share their parameters. */
+typedef struct rows {
+    const char *x;
+    char *y;
+    ptrdiff_t x_step;
+    ptrdiff_t y_step;
+    size_t n;
+    vchunk scale; /* by row */
+    vchunk offset;
+    const float *scales; /* by column */
+    const float *offsets;
+    size_t offset_step;
+    const float *smooth;
+} rows;
+
+typedef enum stores { PART, WHOLE, STREAM } stores;
+
+/* n elements of each of count rows from column at on. */
+INLINE void quantise_columns(recipe k, const rows *r, vchunk scale, vchunk offset, size_t count, size_t at, size_t n,
+                             stores how)
+{
+    const bool part = how == PART;
+    vchunk smooth = scale;
+
+    if (k.from == BY_COLUMN) {
+        scale = load_parameters(r->scales + at, n, part);
+        offset = load_parameters(r->offsets + at * r->offset_step, n, part);
+    } else if (k.from == BY_ROW_SMOOTH) {
+        smooth = load_parameters(r->smooth + at, n, part);
+    }
+    for (size_t i = 0; i < count; i++) {
+        vchunk t = load_x(k.x, r->x + (ptrdiff_t)i * r->x_step + x_bytes(k.x, at), n, part);
+        char *y = r->y + (ptrdiff_t)i * r->y_step + y_bytes(k.y, at);
+
+        if (k.from == BY_ROW_SMOOTH) {
+            t = chunk_mul(t, smooth);
+        }
+        t = chunk_add(k.op == divide ? chunk_div(t, scale) : chunk_mul(t, scale), offset);
+        switch (how) {
+        case PART: store_part(k.y, y, t, n); break;
+        case WHOLE: store_whole(k.y, y, t); break;
+        case STREAM: store_stream(k.y, y, t); break;
+        }
+    }
+}
+
+INLINE void prefetch(const char *x, size_t bytes)
+{
+    for (size_t line = 0; line < bytes; line += 64) {
+        __builtin_prefetch(x + line);
+    }
+}
+
+typedef void part_fn(const rows *r, size_t count, size_t at, size_t n);
+
+/* All columns of count rows. part does less than a chunk: a function of its own, for it is needed in two places. */
+INLINE void quantise_rows(recipe k, const rows *r, size_t count, size_t ahead, part_fn *part)
+{
+    const vchunk scale = r->scale;
+    const vchunk offset = r->offset;
+    const size_t align = y_bytes(k.y, CHUNK) < STREAM_ALIGN ? y_bytes(k.y, CHUNK) : STREAM_ALIGN;
+    const size_t n = r->n;
+    size_t at = 0;
+
+    if (ahead && n > 4 * CHUNK) {
+        const size_t head = (align - (uintptr_t)r->y % align) % align * CHUNK / y_bytes(k.y, CHUNK);
+
+        if (head > 0) {
+            part(r, count, 0, head);
+            at = head;
+        }
+        for (; at + CHUNK <= n; at += CHUNK) {
+            for (size_t i = 0; i < count; i++) {
+                prefetch(r->x + (ptrdiff_t)i * r->x_step + x_bytes(k.x, at) + ahead, x_bytes(k.x, CHUNK));
+            }
+            quantise_columns(k, r, scale, offset, count, at, CHUNK, STREAM);
+        }
+        stream_end();
+    }
+    for (; at + CHUNK <= n; at += CHUNK) {
+        quantise_columns(k, r, scale, offset, count, at, CHUNK, WHOLE);
+    }
+    if (at < n) {
+        part(r, count, at, n - at);
+    }
+}
+
+INLINE rows rows_of(const npuq_block *b, size_t first)
+{
+    return (rows){
+        .x = (const char *)b->x + (ptrdiff_t)first * b->x_step,
+        .y = (char *)b->y + (ptrdiff_t)first * b->y_step,
+        .x_step = b->x_step,
+        .y_step = b->y_step,
+        .n = b->n,
+    };
+}
+
+INLINE void quantise_by_row(recipe k, const npuq_block *b, const float *smooth, const float *scale, const float *offset,
+                            size_t step, part_fn *part)
+{
+    for (size_t i = 0; i < b->rows; i++) {
+        rows r = rows_of(b, i);
+
+        r.scale = chunk_set(scale[i * step]);
+        r.offset = chunk_set(offset[i * step]);
+        r.smooth = smooth;
+        quantise_rows(k, &r, 1, b->ahead, part);
+    }
+}
+
+/* Parameters are loaded once for SHARING rows; from memory, one row at a time streams better. */
+INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale, const float *offset,
+                               size_t offset_step, part_fn *part)
+{
+    enum { SHARING = 4 };
+    float one_offset[CHUNK];
+    size_t i = 0;
+
+    if (offset_step == 0) {
+        for (size_t lane = 0; lane < CHUNK; lane++) {
+            one_offset[lane] = *offset;
+        }
+        offset = one_offset;
+    }
+    while (i < b->rows) {
+        const size_t count = !b->ahead && i + SHARING <= b->rows ? SHARING : 1;
+        rows r = rows_of(b, i);
+
+        r.scale = r.offset = chunk_set(0.0f);
+        r.scales = scale;
+        r.offsets = offset;
+        r.offset_step = offset_step;
+        if (count == SHARING) {
+            quantise_rows(k, &r, SHARING, 0, part);
+        } else {
+            quantise_rows(k, &r, 1, b->ahead, part);
+        }
+        i += count;
+    }
+}
+
+#define AFFINE(NAME, Y, X, OP)                                                                                         \
+    NOINLINE void uniform_part_##NAME(const rows *r, size_t count, size_t at, size_t n)                                \
+    {                                                                                                                  \
+        quantise_columns((recipe){BY_ROW, Y, X, OP}, r, r->scale, r->offset, count, at, n, PART);                      \
+    }                                                                                                                  \
     static void uniform_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t step)              \
     {                                                                                                                  \
-        for (size_t r = 0; r < b->rows; r++) {                                                                         \
-            const char *x = x_row(b, r);                                                                               \
-            char *y = y_row(b, r);                                                                                     \
-            const vchunk s = chunk_set(scale[r * step]);                                                               \
-            const vchunk o = chunk_set(offset[r * step]);                                                              \
-            size_t left = b->n;                                                                                        \
-                                                                                                                       \
-            for (; left >= CHUNK; left -= CHUNK) {                                                                     \
-                chunk_store_##Y(y, chunk_##OP(chunk_load_##X(x), s, o));                                               \
-                x += CHUNK * X_SIZE_##X;                                                                               \
-                y += CHUNK * Y_BITS_##Y / 8;                                                                           \
-            }                                                                                                          \
-            if (left > 0) {                                                                                            \
-                chunk_store_part_##Y(y, chunk_##OP(chunk_load_part_##X(x, left), s, o), left);                         \
-            }                                                                                                          \
-        }                                                                                                              \
-    }
-
-/* Parameters are loaded once for as many rows as follow each other in ROWS. */
-#define VECTOR(NAME, Y, X, OP)                                                                                         \
-    INLINE void vector_rows_##NAME(const npuq_block *b, size_t first, size_t rows, const float *scale,                 \
-                                   const float *offset)                                                                \
-    {                                                                                                                  \
-        const char *x = x_row(b, first);                                                                               \
-        char *y = y_row(b, first);                                                                                     \
-        size_t left = b->n;                                                                                            \
-                                                                                                                       \
-        for (; left >= CHUNK; left -= CHUNK) {                                                                         \
-            const vchunk s = chunk_load_f32(scale);                                                                    \
-            const vchunk o = chunk_load_f32(offset);                                                                   \
-            for (size_t r = 0; r < rows; r++) {                                                                        \
-                chunk_store_##Y(y + (ptrdiff_t)r * b->y_step,                                                          \
-                                chunk_##OP(chunk_load_##X(x + (ptrdiff_t)r * b->x_step), s, o));                       \
-            }                                                                                                          \
-            x += CHUNK * X_SIZE_##X;                                                                                   \
-            y += CHUNK * Y_BITS_##Y / 8;                                                                               \
-            scale += CHUNK;                                                                                            \
-            offset += CHUNK;                                                                                           \
-        }                                                                                                              \
-        if (left > 0) {                                                                                                \
-            const vchunk s = chunk_load_part_f32(scale, left);                                                         \
-            const vchunk o = chunk_load_part_f32(offset, left);                                                        \
-            for (size_t r = 0; r < rows; r++) {                                                                        \
-                chunk_store_part_##Y(y + (ptrdiff_t)r * b->y_step,                                                     \
-                                     chunk_##OP(chunk_load_part_##X(x + (ptrdiff_t)r * b->x_step, left), s, o), left); \
-            }                                                                                                          \
-        }                                                                                                              \
+        quantise_by_row((recipe){BY_ROW, Y, X, OP}, b, NULL, scale, offset, step, uniform_part_##NAME);                \
     }                                                                                                                  \
-    static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset)                            \
+    NOINLINE void vector_part_##NAME(const rows *r, size_t count, size_t at, size_t n)                                 \
     {                                                                                                                  \
-        size_t r = 0;                                                                                                  \
-                                                                                                                       \
-        for (; r + 4 <= b->rows; r += 4) {                                                                             \
-            vector_rows_##NAME(b, r, 4, scale, offset);                                                                \
-        }                                                                                                              \
-        for (; r < b->rows; r++) {                                                                                     \
-            vector_rows_##NAME(b, r, 1, scale, offset);                                                                \
-        }                                                                                                              \
+        quantise_columns((recipe){BY_COLUMN, Y, X, OP}, r, r->scale, r->offset, count, at, n, PART);                   \
+    }                                                                                                                  \
+    static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t offset_step)        \
+    {                                                                                                                  \
+        quantise_by_column((recipe){BY_COLUMN, Y, X, OP}, b, scale, offset, offset_step, vector_part_##NAME);          \
     }
-
-#define AFFINE(NAME, Y, X, OP) UNIFORM(NAME, Y, X, OP) VECTOR(NAME, Y, X, OP)
 
 #define SMOOTH(NAME, Y, X)                                                                                             \
+    NOINLINE void smooth_part_##NAME(const rows *r, size_t count, size_t at, size_t n)                                 \
+    {                                                                                                                  \
+        quantise_columns((recipe){BY_ROW_SMOOTH, Y, X, multiply}, r, r->scale, r->offset, count, at, n, PART);         \
+    }                                                                                                                  \
     static void smooth_##NAME(const npuq_block *b, const float *smooth, const float *back, const float *offset,        \
                               size_t step)                                                                             \
     {                                                                                                                  \
-        for (size_t r = 0; r < b->rows; r++) {                                                                         \
-            const char *x = x_row(b, r);                                                                               \
-            const float *m = smooth;                                                                                   \
-            char *y = y_row(b, r);                                                                                     \
-            const vchunk s = chunk_set(back[r * step]);                                                                \
-            const vchunk o = chunk_set(offset[r * step]);                                                              \
-            size_t left = b->n;                                                                                        \
-                                                                                                                       \
-            for (; left >= CHUNK; left -= CHUNK) {                                                                     \
-                chunk_store_##Y(y, chunk_mul(chunk_smooth(chunk_load_##X(x), chunk_load_f32(m)), s, o));               \
-                x += CHUNK * X_SIZE_##X;                                                                               \
-                y += CHUNK * Y_BITS_##Y / 8;                                                                           \
-                m += CHUNK;                                                                                            \
-            }                                                                                                          \
-            if (left > 0) {                                                                                            \
-                const vchunk v = chunk_smooth(chunk_load_part_##X(x, left), chunk_load_part_f32(m, left));             \
-                chunk_store_part_##Y(y, chunk_mul(v, s, o), left);                                                     \
-            }                                                                                                          \
-        }                                                                                                              \
+        quantise_by_row((recipe){BY_ROW_SMOOTH, Y, X, multiply}, b, smooth, back, offset, step, smooth_part_##NAME);   \
     }
 
-INLINE vrange chunk_range(vchunk v)
+/* ---- ranges ------------------------------------------------------------------------------------------------------ */
+
+INLINE vrange chunk_range(int x_type, const char *x, const float *smooth, size_t at, size_t n, bool part)
 {
+    vchunk v = load_x(x_type, x + x_bytes(x_type, at), n, part);
+
+    if (smooth) {
+        v = chunk_mul(v, load_parameters(smooth + at, n, part));
+    }
     return vrange_join(vrange_join(vrange_of(v.v[0]), vrange_of(v.v[1])),
                        vrange_join(vrange_of(v.v[2]), vrange_of(v.v[3])));
 }
 
+INLINE void range_rows(int x_type, const npuq_block *b, const float *smooth, size_t ahead, float *hi, float *lo)
+{
+    for (size_t r = 0; r < b->rows && b->n > 0; r++) {
+        const char *x = (const char *)b->x + (ptrdiff_t)r * b->x_step;
+        const size_t tail = b->n % CHUNK;
+        vrange range;
+
+        if (tail > 0) {
+            range = chunk_range(x_type, x, smooth, b->n - tail, tail, true);
+        } else {
+            range = chunk_range(x_type, x, smooth, 0, CHUNK, false);
+        }
+        for (size_t at = 0; at + CHUNK <= b->n; at += CHUNK) {
+            if (ahead) {
+                prefetch(x + x_bytes(x_type, at) + ahead, x_bytes(x_type, CHUNK));
+            }
+            range = vrange_join(range, chunk_range(x_type, x, smooth, at, CHUNK, false));
+        }
+        row_range_widen(vrange_reduce(range), &hi[r], &lo[r]);
+    }
+}
+
 #define RANGE(X)                                                                                                       \
-    INLINE vchunk range_values_##X(const char *x, const float *smooth, size_t at, size_t n)                            \
-    {                                                                                                                  \
-        const char *from = x + at * X_SIZE_##X;                                                                        \
-        const vchunk v = n == CHUNK ? chunk_load_##X(from) : chunk_load_part_##X(from, n);                             \
-        if (!smooth) {                                                                                                 \
-            return v;                                                                                                  \
-        }                                                                                                              \
-        return chunk_smooth(v, n == CHUNK ? chunk_load_f32(smooth + at) : chunk_load_part_f32(smooth + at, n));        \
-    }                                                                                                                  \
-    INLINE void range_rows_##X(const npuq_block *b, const float *smooth, float *hi, float *lo)                         \
-    {                                                                                                                  \
-        for (size_t r = 0; r < b->rows && b->n > 0; r++) {                                                             \
-            const char *x = x_row(b, r);                                                                               \
-            const size_t tail = b->n % CHUNK;                                                                          \
-            vrange range = chunk_range(range_values_##X(x, smooth, 0, b->n < CHUNK ? b->n : CHUNK));                   \
-                                                                                                                       \
-            for (size_t i = CHUNK; i + CHUNK <= b->n; i += CHUNK) {                                                    \
-                range = vrange_join(range, chunk_range(range_values_##X(x, smooth, i, CHUNK)));                        \
-            }                                                                                                          \
-            if (b->n > CHUNK && tail > 0) {                                                                            \
-                range = vrange_join(range, chunk_range(range_values_##X(x, smooth, b->n - tail, tail)));               \
-            }                                                                                                          \
-            row_range_widen(vrange_reduce(range), &hi[r], &lo[r]);                                                     \
-        }                                                                                                              \
-    }                                                                                                                  \
     static void range_##X(const npuq_block *b, const float *smooth, float *hi, float *lo)                              \
     {                                                                                                                  \
         if (smooth) {                                                                                                  \
-            range_rows_##X(b, smooth, hi, lo);                                                                         \
+            range_rows(X, b, smooth, b->ahead, hi, lo);                                                                \
         } else {                                                                                                       \
-            range_rows_##X(b, NULL, hi, lo);                                                                           \
+            range_rows(X, b, NULL, b->ahead, hi, lo);                                                                  \
         }                                                                                                              \
     }
 

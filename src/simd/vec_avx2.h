@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LANES = 8, CHUNK = 4 * LANES };
+enum { LANES = 8, CHUNK = 4 * LANES, STREAM_ALIGN = 32 };
 
 typedef __m256 vf;
 typedef struct vchunk {
@@ -103,11 +103,15 @@ static inline void chunk_store_u8(void *p, vchunk t)
 }
 
 /* 32 nibbles in 16 bytes, the even element low. */
-static inline void chunk_store_i4(void *p, vchunk t)
+static inline __m128i to_nibbles(vchunk t)
 {
     const __m256i pairs = _mm256_maddubs_epi16(to_bytes(t, -8.0f, 7.0f, 0x0F), _mm256_set1_epi16(0x1001));
-    const __m256i halves = _mm256_permute4x64_epi64(_mm256_packus_epi16(pairs, pairs), 0x08);
-    _mm_storeu_si128(p, _mm256_castsi256_si128(halves));
+    return _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi16(pairs, pairs), 0x08));
+}
+
+static inline void chunk_store_i4(void *p, vchunk t)
+{
+    _mm_storeu_si128(p, to_nibbles(t));
 }
 
 static inline __m256i to_i32(vf t)
@@ -127,6 +131,37 @@ static inline void chunk_store_i32(void *p, vchunk t)
 }
 
 #include "parts_by_copy.h"
+
+/* ---- around the cache ------------------------------------------------------------------------------------------- */
+
+static inline void chunk_stream_i8(void *p, vchunk t)
+{
+    _mm256_stream_si256(p, to_bytes(t, -128.0f, 127.0f, 0xFF));
+}
+
+static inline void chunk_stream_u8(void *p, vchunk t)
+{
+    _mm256_stream_si256(p, to_bytes(t, 0.0f, 255.0f, 0xFF));
+}
+
+static inline void chunk_stream_i4(void *p, vchunk t)
+{
+    _mm_stream_si128(p, to_nibbles(t));
+}
+
+static inline void chunk_stream_i32(void *p, vchunk t)
+{
+    __m256i *y = p;
+    for (int i = 0; i < 4; i++) {
+        _mm256_stream_si256(y + i, to_i32(t.v[i]));
+    }
+}
+
+/* Such stores are ordered with nothing, not even with those that hand the result to another thread. */
+static inline void stream_end(void)
+{
+    _mm_sfence();
+}
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 

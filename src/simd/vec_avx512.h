@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LANES = 16, CHUNK = 4 * LANES };
+enum { LANES = 16, CHUNK = 4 * LANES, STREAM_ALIGN = 64 };
 
 typedef __m512 vf;
 typedef struct vchunk {
@@ -201,6 +201,37 @@ static inline void chunk_store_part_i32(void *p, vchunk t, size_t n)
     for (int i = 0; i < 4; i++) {
         _mm512_mask_storeu_epi32(y + 16 * i, lanes_of(first_lanes(n), i), to_i32(t.v[i]));
     }
+}
+
+/* ---- around the cache ------------------------------------------------------------------------------------------- */
+
+static inline void chunk_stream_i8(void *p, vchunk t)
+{
+    _mm512_stream_si512(p, to_bytes(t, -128.0f, 127.0f, 0xFF));
+}
+
+static inline void chunk_stream_u8(void *p, vchunk t)
+{
+    _mm512_stream_si512(p, to_bytes(t, 0.0f, 255.0f, 0xFF));
+}
+
+static inline void chunk_stream_i4(void *p, vchunk t)
+{
+    _mm256_stream_si256(p, to_nibbles(t));
+}
+
+static inline void chunk_stream_i32(void *p, vchunk t)
+{
+    int32_t *y = p;
+    for (int i = 0; i < 4; i++) {
+        _mm512_stream_si512((void *)(y + 16 * i), to_i32(t.v[i]));
+    }
+}
+
+/* Such stores are ordered with nothing, not even with those that hand the result to another thread. */
+static inline void stream_end(void)
+{
+    _mm_sfence();
 }
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LANES = 4, CHUNK = 4 * LANES };
+enum { LANES = 4, CHUNK = 4 * LANES, STREAM_ALIGN = 16 };
 
 typedef float32x4_t vf;
 typedef struct vchunk {
@@ -109,6 +109,13 @@ static inline void chunk_store_i32(void *p, vchunk t)
 }
 
 #include "parts_by_copy.h"
+
+/* There are no stores around the cache to speak of: the plain ones. */
+#define chunk_stream_i8  chunk_store_i8
+#define chunk_stream_u8  chunk_store_u8
+#define chunk_stream_i4  chunk_store_i4
+#define chunk_stream_i32 chunk_store_i32
+#define stream_end()     ((void)0)
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 
