@@ -418,8 +418,9 @@ static void test_large(void **unused)
         check_output(&y, "quantize, large");
 
         y = make_output(NPUQ_INT8, 2, shape);
-        npuq_ref_dynamic_quant_asymmetric(x.elements, ref_type(floats[i]), 2100, 4104, scales.elements, NPUQ_REF_FLOAT16,
-                                          1, NULL, false, y.elements, NPUQ_REF_INT8, scale.elements, offset.elements);
+        npuq_ref_dynamic_quant_asymmetric(x.elements, ref_type(floats[i]), 2100, 4104, scales.elements,
+                                          NPUQ_REF_FLOAT16, 1, NULL, false, y.elements, NPUQ_REF_INT8, scale.elements,
+                                          offset.elements);
         check_ok(npuq_dynamic_quant_asymmetric(&x.view.tensor, &scales.view.tensor, NULL, NPUQ_PER_TOKEN,
                                                &y.view.tensor, &scale.view.tensor, &offset.view.tensor,
                                                &test_shuffled_executor));
