@@ -125,5 +125,6 @@ int main(void)
         cmocka_unit_test(test_all_scales_rounded),
         cmocka_unit_test(test_all_offsets),
     };
+    test_seed(); /* for its look at NPUQ_BACKEND */
     return cmocka_run_group_tests_name("pack_exhaustive", tests, NULL, NULL);
 }
