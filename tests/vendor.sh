@@ -5,14 +5,27 @@
 #
 # usage: vendor.sh oracle-directory vendor_check.c vendor_library
 # vendor_library is vendor_check.c built against the library, with VENDOR_LIBRARY defined.
-# VENDOR_CC lists the C compilers (gcc clang). What is missing is skipped; with CI=true that is a failure.
+# VENDOR_CC lists the C compilers; otherwise gcc and clang, or the newest clang-N if there is no clang. VENDOR_MACHINES
+# lists machines to try with a cross compiler and an emulator, of which s390x is big-endian; otherwise aarch64 and s390x
+# if they are there. What is missing is reported as SKIPPED; with CI=true that is a failure.
 set -eu
 
 oracle=$1
 check=$2
 library=$(cd "$(dirname "$3")" && pwd)/$(basename "$3")
-compilers=${VENDOR_CC:-gcc clang}
 failed=0
+skipped=0
+
+compilers=${VENDOR_CC:-}
+if [ -z "$compilers" ]; then
+    clang=clang
+    for version in 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do
+        if ! command -v clang >/dev/null 2>&1 && command -v clang-$version >/dev/null 2>&1; then
+            clang=clang-$version
+        fi
+    done
+    compilers="gcc $clang"
+fi
 
 unset NPUQ_BACKEND
 work=$(mktemp -d)
@@ -21,6 +34,7 @@ trap 'exit 1' HUP INT TERM
 
 skip() {
     echo "SKIPPED: $*"
+    skipped=$((skipped + 1))
     if [ "${CI:-}" = true ]; then
         failed=1
     fi
@@ -36,6 +50,13 @@ mkdir "$work/vendored"
 cp "$oracle"/* "$work/vendored/"
 cp "$check" "$work/vendor_check.c"
 cd "$work"
+
+# The same without its protection: where results are not the library's then, a compiler's flags do what is feared of
+# them, and the data shows it.
+mkdir unprotected
+for file in vendored/*; do
+    sed 's/volatile //' "$file" >"unprotected/${file#*/}"
+done
 
 # ---- the library's checksums, the same with every backend ----
 
@@ -68,6 +89,18 @@ agrees() {
     fi
 }
 
+# shows compiler flags...: with these flags, the unprotected oracle gives other results
+shows() {
+    if ! "$@" -Iunprotected vendor_check.c unprotected/npuq_ref.c -o oracle 2>notes || ! ./oracle >actual; then
+        cat notes
+        fail "unprotected: $*"
+    elif diff expected actual >notes; then
+        skip "the oracle needs no protection from $*: that build shows little"
+    else
+        echo "ok: $(grep -c '^>' notes) operators would differ without protection: $*"
+    fi
+}
+
 # Whether the compiler makes programs with these flags that run here.
 runs() {
     echo 'int main(void) { return 0; }' >probe.c
@@ -92,7 +125,9 @@ for cc in $compilers; do
 
     case $("$cc" -dumpmachine) in
     x86_64* | i?86*)
-        if ! "$cc" -march=native -dM -E -x c /dev/null | grep -q __FMA__; then
+        if "$cc" -march=native -dM -E -x c /dev/null | grep -q __FMA__; then
+            shows "$cc" -std=gnu17 -O3 -march=native -ffp-contract=fast
+        else
             skip "$cc: no fused multiply-add on this CPU, -march=native tried little"
         fi
         x87=-mfpmath=387
@@ -103,6 +138,7 @@ for cc in $compilers; do
             agrees "$cc" -std=c99 -m32 $x87 -O0
             agrees "$cc" -std=c99 -m32 $x87 -O2
             agrees "$cc" -std=gnu17 -m32 $x87 -O3 -ffp-contract=fast
+            shows "$cc" -std=gnu17 -m32 $x87 -O3 -ffp-contract=fast
         else
             skip "$cc -m32 $x87: needs the 32-bit C library (gcc-multilib)"
         fi
@@ -112,8 +148,8 @@ for cc in $compilers; do
     # The folder by itself, with every warning: each header alone, and the source.
     for file in vendored/*.h vendored/*.c; do
         if printf '#include "%s"\nextern int nothing;\n' "$file" |
-            "$cc" -std=c99 -pedantic -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
-                -Werror -x c -I. -c - -o /dev/null; then
+            "$cc" -std=c99 -pedantic -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Wdouble-promotion \
+                -Wcast-qual -Wundef -Wstrict-prototypes -Wmissing-prototypes -Werror -x c -I. -c - -o /dev/null; then
             echo "ok: $cc -std=c99 -pedantic -Wall -Wextra -Werror, ${file#*/}"
         else
             fail "warnings: $cc, ${file#*/}"
@@ -163,4 +199,28 @@ for cc in $compilers; do
     fi
 done
 
+# ---- on other machines, under an emulator ----
+
+for machine in ${VENDOR_MACHINES:-aarch64 s390x}; do
+    cross=$machine-linux-gnu-gcc
+    if command -v "$cross" >/dev/null 2>&1 && command -v "qemu-$machine" >/dev/null 2>&1; then
+        for flags in "-std=c99 -O0" "-std=gnu17 -O3 -ffp-contract=fast"; do
+            # shellcheck disable=SC2086
+            if "$cross" $flags -static -Ivendored vendor_check.c vendored/npuq_ref.c -o oracle &&
+                "qemu-$machine" ./oracle >actual && diff expected actual; then
+                echo "ok: $cross $flags"
+            else
+                fail "$cross $flags"
+            fi
+        done
+    elif [ -n "${VENDOR_MACHINES:-}" ]; then
+        skip "$machine: needs $cross and qemu-$machine"
+    else
+        echo "   ($machine not tried: no $cross or no qemu-$machine)"
+    fi
+done
+
+if [ $skipped != 0 ]; then
+    echo "SKIPPED in all: $skipped, see above"
+fi
 exit $failed

@@ -168,6 +168,13 @@ static uint32_t random_float(enum profile profile, npuq_ref_dtype dtype)
     }
 }
 
+/* binary32 bits as float16 bits: zero, or a value within float16's normal range, exactly. */
+static uint32_t half_bits(uint32_t bits)
+{
+    const uint32_t magnitude = bits & 0x7FFFFFFFu;
+    return (bits >> 16 & 0x8000u) | (magnitude == 0 ? 0 : (magnitude - (112u << 23)) >> 13);
+}
+
 static void put_float(void *array, size_t i, uint32_t bits)
 {
     float value;
@@ -191,8 +198,8 @@ static void put_random(void *array, npuq_ref_dtype dtype, size_t i, enum profile
             bits = special_halves[below((uint32_t)COUNT(special_halves))];
         } else if (profile == ANY_BITS) {
             bits = random32();
-        } else if ((bits & 0x7FFFFFFFu) != 0) { /* within float16's normal range, and exact */
-            bits = (bits >> 16 & 0x8000u) | (((bits & 0x7FFFFFFFu) - (112u << 23)) >> 13);
+        } else {
+            bits = half_bits(bits);
         }
         ((uint16_t *)array)[i] = (uint16_t)bits;
         break;
@@ -221,17 +228,32 @@ static void fill(void *array, npuq_ref_dtype dtype, size_t n, enum profile profi
     }
 }
 
-/* x, s and z such that x*s + z with both steps rounded is a tie, 0.5, and anything else without the first rounding. */
-static void fill_fused(float *x, float *s, float *z, size_t n)
+/* A value that dtype holds exactly. */
+static void put_exact(void *array, npuq_ref_dtype dtype, size_t i, uint32_t bits)
 {
+    switch (dtype) {
+    case NPUQ_REF_FLOAT16: ((uint16_t *)array)[i] = (uint16_t)half_bits(bits); break;
+    case NPUQ_REF_BFLOAT16: ((uint16_t *)array)[i] = (uint16_t)(bits >> 16); break;
+    default: put_float(array, i, bits); break;
+    }
+}
+
+/* x, s and z such that x*s + z with both steps rounded is a tie, 0.5, and anything else without the first rounding.
+ * Compilers make a path for each type of x, and may fuse in one and not in another. */
+static void fill_fused(void *x, npuq_ref_dtype x_dtype, float *s, float *z, size_t n)
+{
+    const int x_bits = x_dtype == NPUQ_REF_FLOAT32 ? 20 : x_dtype == NPUQ_REF_FLOAT16 ? 11 : 8;
+    const int s_bits = x_dtype == NPUQ_REF_FLOAT32 ? 20 : 24;
+    const int point = x_bits + s_bits - 20;
+
     for (size_t i = 0; i < n; i++) {
-        const uint32_t a = (1u << 19) | below(1u << 19);
-        const uint32_t b = (1u << 19) | below(1u << 19);
+        const uint32_t a = (1u << (x_bits - 1)) | below(1u << (x_bits - 1));
+        const uint32_t b = (1u << (s_bits - 1)) | below(1u << (s_bits - 1));
         int shift;
-        const uint32_t product = round_to_24((uint64_t)a * b, &shift); /* x * s = product * 2^(shift - 20) */
-        put_float(x, i, float_bits(false, a, 0));
-        put_float(s, i, float_bits(false, b, -20));
-        put_float(z, i, float_bits(true, product - (1u << (20 - shift - 1)), shift - 20));
+        const uint32_t product = round_to_24((uint64_t)a * b, &shift); /* x * s = product * 2^(shift - point) */
+        put_exact(x, x_dtype, i, float_bits(false, a, 0));
+        put_float(s, i, float_bits(false, b, -point));
+        put_float(z, i, float_bits(true, product - (1u << (point - shift - 1)), shift - point));
     }
 }
 
@@ -249,6 +271,34 @@ static void fill_excess(float *x, float *s, float *z, size_t n)
     }
 }
 
+/* A sum that is a tie when it is rounded, and next to one when it is not: s is one, x is k + 0.5, and z less than half
+ * of x's last bit. */
+static void fill_sum(void *x, npuq_ref_dtype x_dtype, float *s, float *z, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t k = below(128);
+        const bool negative = below(2) != 0;
+        const bool less = below(2) != 0;
+        const int exponent = (int)below(24) - 54;
+        put_exact(x, x_dtype, i, float_bits(negative, 2 * k + 1, -1));
+        put_float(s, i, 0x3F800000);
+        put_float(z, i, float_bits(less, 1, exponent));
+    }
+}
+
+/* The same for dynamic quantisation to int8: a range of 255 makes the scale 1 and the offset -128; the other elements
+ * are m + 0.5, or a little more, which is lost when the offset is added. */
+static void fill_sum_row(float *x, size_t H)
+{
+    for (size_t i = 0; i < H; i++) {
+        const uint32_t m = below(4);
+        const uint32_t more = below(2);
+        put_float(x, i, float_bits(false, (2 * m + 1) << 20 | more, -21));
+    }
+    put_float(x, 0, 0);
+    put_float(x, H - 1, 0x437F0000);
+}
+
 /* Where each of E groups of S rows ends; some are empty. */
 static void fill_group_index(int64_t *group_index, size_t E, size_t S)
 {
@@ -261,8 +311,7 @@ static void fill_group_index(int64_t *group_index, size_t E, size_t S)
     }
 }
 
-/* ---- the operators, of the oracle or of the library ---------------------------------------------------------------
- */
+/* ---- the operators, of the oracle or of the library -------------------------------------------------------------- */
 
 #ifdef VENDOR_LIBRARY
 
@@ -349,8 +398,7 @@ static void run_dynamic_quant_asymmetric(const void *x, npuq_ref_dtype x_dtype, 
 
 #endif
 
-/* ---- every combination ---------------------------------------------------------------------------------------------
- */
+/* ---- every combination ------------------------------------------------------------------------------------------- */
 
 static const npuq_ref_dtype float_types[] = {NPUQ_REF_FLOAT32, NPUQ_REF_FLOAT16, NPUQ_REF_BFLOAT16};
 static const npuq_ref_dtype narrow_types[] = {NPUQ_REF_INT8, NPUQ_REF_QUINT4X2};
@@ -432,17 +480,27 @@ static void quantize(bool div_mode, void *x, void *scales, void *zero_points, vo
         {3, {1, 1, 72}, -1},
         {8, {2, 1, 2, 1, 2, 1, 2, 8}, -2},
     };
-    const size_t fused[2] = {1, MAX_ELEMENTS};
+    const size_t chosen[2] = {1, MAX_ELEMENTS};
 
     checksum_begin();
     for (size_t i = 0; i < COUNT(cases); i++) {
         quantize_case_run(&cases[i], div_mode, x, scales, zero_points, y);
     }
-    for (int round = 0; round < 8; round++) {
-        const npuq_ref_dtype y_dtype = div_mode || round % 2 == 0 ? NPUQ_REF_INT8 : NPUQ_REF_QUINT4X2;
-        (div_mode ? fill_excess : fill_fused)((float *)x, (float *)scales, (float *)zero_points, MAX_ELEMENTS);
-        run_quantize(x, NPUQ_REF_FLOAT32, fused, 2, scales, NPUQ_REF_FLOAT32, MAX_ELEMENTS, zero_points,
-                     NPUQ_REF_FLOAT32, -1, div_mode, y, y_dtype);
+    for (size_t round = 0; round < 24; round++) {
+        const npuq_ref_dtype narrow = round % 2 == 0 ? NPUQ_REF_INT8 : NPUQ_REF_QUINT4X2;
+        const npuq_ref_dtype wide = round % 2 == 0 ? NPUQ_REF_INT8 : NPUQ_REF_INT32;
+        const npuq_ref_dtype y_dtype = div_mode ? wide : narrow;
+        npuq_ref_dtype x_dtype = float_types[round / 2 % 3];
+        if (round >= 12) {
+            fill_sum(x, x_dtype, (float *)scales, (float *)zero_points, MAX_ELEMENTS);
+        } else if (!div_mode) {
+            fill_fused(x, x_dtype, (float *)scales, (float *)zero_points, MAX_ELEMENTS);
+        } else {
+            x_dtype = NPUQ_REF_FLOAT32;
+            fill_excess((float *)x, (float *)scales, (float *)zero_points, MAX_ELEMENTS);
+        }
+        run_quantize(x, x_dtype, chosen, 2, scales, NPUQ_REF_FLOAT32, MAX_ELEMENTS, zero_points, NPUQ_REF_FLOAT32, -1,
+                     div_mode, y, y_dtype);
         checksum_output(y, y_dtype, MAX_ELEMENTS);
     }
     checksum_end(div_mode ? "quantize (divide)" : "quantize (multiply)");
@@ -475,6 +533,19 @@ static void group_quant(void *x, void *scale, void *offset, int64_t *group_index
                 checksum_output(y, y_dtype, S * H);
             }
         }
+    }
+    for (size_t round = 0; round < 600; round++) { /* there is one offset for all */
+        static const int64_t one_row = 1;
+        const npuq_ref_dtype x_dtype = float_types[round % 3];
+        const npuq_ref_dtype y_dtype = narrow_types[round / 3 % 2];
+        const size_t size = x_dtype == NPUQ_REF_FLOAT32 ? 4 : 2;
+        (round < 300 ? fill_fused : fill_sum)(x, x_dtype, (float *)scale, (float *)offset, 1);
+        for (size_t i = 1; i < 8; i++) {
+            memcpy((char *)x + i * size, x, size);
+            memcpy((float *)scale + i, scale, sizeof(float));
+        }
+        run_group_quant(x, x_dtype, 1, 8, scale, NPUQ_REF_FLOAT32, 1, &one_row, offset, y, y_dtype);
+        checksum_output(y, y_dtype, 8);
     }
     checksum_end("group_quant");
 }
@@ -510,6 +581,9 @@ static void fill_rows(void *x, npuq_ref_dtype dtype, size_t S, size_t H)
         fill((char *)x + r * H * size, dtype, H, kind < 4 ? ORDINARY : (enum profile)below(PROFILES));
         for (size_t i = 1; kind == 3 && i < H; i++) {
             memcpy((char *)x + (r * H + i) * size, (char *)x + r * H * size, size);
+        }
+        if (kind == 5 && dtype == NPUQ_REF_FLOAT32 && H > 1) {
+            fill_sum_row((float *)x + r * H, H);
         }
         if (kind == 4) { /* +0 */
             for (size_t i = 0; i < H; i++) {
