@@ -6,7 +6,7 @@
 
 static const char op[] = "group_quant";
 
-/* Elements of a unit of work, and columns: few, so that many rows share the converted scales. */
+/* Elements of a unit of work; where scales are converted, few columns, so that many rows share them. */
 enum { UNIT = 32768, UNIT_COLUMNS = 2048 };
 
 typedef struct group_quant_task {
@@ -105,7 +105,8 @@ npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, con
     if (npuq_exceeds_caches(&t.choice, (size_t)npuq_element_count(x))) {
         t.choice.ahead = NPUQ_AHEAD;
     }
-    t.units = npuq_units_of(npuq_loop_rows(&t.loop), npuq_loop_cols(&t.loop), UNIT, UNIT_COLUMNS);
+    t.units = npuq_units_of(npuq_loop_rows(&t.loop), npuq_loop_cols(&t.loop), UNIT,
+                            npuq_params_ready(&t.scale) ? UNIT : UNIT_COLUMNS);
     npuq_run(executor, t.units.count, group_quant_units, &t);
     return NPUQ_OK;
 }

@@ -8,7 +8,7 @@
 static const char op[] = "quantize";
 
 /* Elements of a unit of work; where parameters are converted by column, few columns, so that many rows share them. */
-enum { UNIT = 32768, UNIT_COLUMNS = 1 << 20 };
+enum { UNIT = 32768, UNIT_COLUMNS = 2048 };
 
 /* The dimension that scales go along. */
 static npuq_status find_axis(const npuq_tensor *x, const npuq_tensor *scales, int32_t axis, bool div_mode, int *found)
@@ -133,6 +133,22 @@ static void choose_direction(quantize_task *t)
     }
 }
 
+static bool converts(const quantize_task *t, int operand, npuq_dtype dtype)
+{
+    const npuq_params params = {.data = t->loop.data[operand],
+                                .dtype = dtype,
+                                .step = t->loop.strides[t->loop.ndim - 1][operand],
+                                .repeat = t->loop.share};
+    return params.data && params.step != 0 && !npuq_params_ready(&params);
+}
+
+static npuq_units units_of(const quantize_task *t)
+{
+    const bool narrow =
+        t->by_column && (converts(t, SCALES, t->scales_dtype) || converts(t, ZERO_POINTS, t->zero_points_dtype));
+    return npuq_units_of(npuq_loop_rows(&t->loop), npuq_loop_cols(&t->loop), UNIT, narrow ? UNIT_COLUMNS : UNIT);
+}
+
 npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
                           bool div_mode, const npuq_tensor *y, const npuq_executor *executor)
 {
@@ -180,7 +196,7 @@ npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const
     if (npuq_exceeds_caches(&t.choice, (size_t)npuq_element_count(x))) {
         t.choice.ahead = NPUQ_AHEAD;
     }
-    t.units = npuq_units_of(npuq_loop_rows(&t.loop), npuq_loop_cols(&t.loop), UNIT, t.by_column ? UNIT_COLUMNS : UNIT);
+    t.units = units_of(&t);
     npuq_run(executor, t.units.count, quantize_units, &t);
     return NPUQ_OK;
 }
