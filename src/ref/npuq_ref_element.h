@@ -3,13 +3,14 @@
  * The arithmetic of one element: what every operator does to a value, in the order in which it does it.
  *
  * Each arithmetic step is one IEEE-754 binary32 operation. Its result goes through a volatile object, so that a
- * compiler can neither keep it in a wider register (x87), nor fuse it with the next step (FMA), nor reassociate it.
+ * compiler can neither keep it in a wider register (x87), nor fuse it with the next step (FMA), nor reassociate it. A
+ * divisor comes from one, so that a division remains one.
  * The rounding mode must be the default one, to nearest-even, and subnormals must not be flushed.
  */
 #ifndef NPUQ_REF_ELEMENT_H
 #define NPUQ_REF_ELEMENT_H
 
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#if defined(__FAST_MATH__) || defined(_M_FP_FAST) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "npuquant defines every bit of its results, NaN and infinities included: build it without -ffast-math"
 #endif
 
@@ -70,7 +71,8 @@ static inline float npuq_ref_mul(float a, float b)
 
 static inline float npuq_ref_div(float a, float b)
 {
-    volatile float quotient = a / b;
+    volatile float divisor = b; /* never known to be constant or loop-invariant: nobody takes its reciprocal */
+    volatile float quotient = a / divisor;
     return quotient;
 }
 
@@ -227,7 +229,7 @@ static inline npuq_ref_parameters npuq_ref_range_parameters(npuq_ref_range range
 {
     const float dmax = y_dtype == NPUQ_REF_QUINT4X2 ? 7.0f : 127.0f;
     const float steps = y_dtype == NPUQ_REF_QUINT4X2 ? 15.0f : 255.0f;
-    const float least = 1e-12f;
+    const float least = npuq_ref_from_bits(0x2B8CBCCCu); /* 1e-12f; as a constant C lets it be wider, or one off */
     const float d = npuq_ref_div(npuq_ref_sub(range.hi, range.lo), steps);
     npuq_ref_parameters p;
 
