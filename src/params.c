@@ -30,7 +30,7 @@ static void spread(float *to, float value, size_t columns)
     }
 }
 
-const float *npuq_params_f32(const npuq_params *params, size_t n, float *buffer)
+const float *npuq_params_f32(const npuq_row_kernels *kernels, const npuq_params *params, size_t n, float *buffer)
 {
     if (npuq_params_ready(params)) {
         return (const float *)(const void *)params->data;
@@ -43,6 +43,16 @@ const float *npuq_params_f32(const npuq_params *params, size_t n, float *buffer)
     }
 
     const char *p = params->data;
+    const bool contiguous = params->repeat == 1 && params->step == (ptrdiff_t)sizeof(uint16_t);
+
+    if (contiguous && params->dtype == NPUQ_FLOAT16) {
+        kernels->widen_f16(p, buffer, n);
+        return buffer;
+    }
+    if (contiguous && params->dtype == NPUQ_BFLOAT16) {
+        kernels->widen_bf16(p, buffer, n);
+        return buffer;
+    }
 
 #define CONVERT(TYPE, TO_FLOAT)                                                                                        \
     if (params->repeat == 1) {                                                                                         \

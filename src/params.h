@@ -3,7 +3,7 @@
 #ifndef NPUQ_PARAMS_H
 #define NPUQ_PARAMS_H
 
-#include <npuquant/npuquant.h>
+#include "row.h"
 
 /* A run of parameters, each of which may serve several columns; data null means that they are absent, and 0. */
 typedef struct npuq_params {
@@ -24,6 +24,6 @@ bool npuq_params_ready(const npuq_params *params);
 
 /* Those of the first n columns as contiguous binary32: where they lie, or converted into buffer, which has room for
  * n + NPUQ_MAX_REPEAT. */
-const float *npuq_params_f32(const npuq_params *params, size_t n, float *buffer);
+const float *npuq_params_f32(const npuq_row_kernels *kernels, const npuq_params *params, size_t n, float *buffer);
 
 #endif

@@ -63,6 +63,17 @@ NPUQ_EACH_AFFINE(AFFINE)
 NPUQ_EACH_SMOOTH(SMOOTH)
 NPUQ_EACH_RANGE(RANGE)
 
+#define WIDEN(X)                                                                                                       \
+    static void widen_##X(const void *x, float *y, size_t n)                                                           \
+    {                                                                                                                  \
+        for (size_t i = 0; i < n; i++) {                                                                               \
+            y[i] = npuq_ref_load(x, X, i);                                                                             \
+        }                                                                                                              \
+    }
+
+WIDEN(f16)
+WIDEN(bf16)
+
 static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode)
 {
     for (size_t i = 0; i < n; i++) {

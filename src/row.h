@@ -48,12 +48,17 @@ typedef void npuq_smooth_affine_fn(const npuq_block *block, const float *smooth,
 /* The words of trans_quant_param; scale is given as its bits. */
 typedef void npuq_pack_fn(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode);
 
+/* y[i] = x[i] as binary32, of whatever payload where it is NaN. */
+typedef void npuq_widen_fn(const void *x, float *y, size_t n);
+
 typedef struct npuq_row_kernels {
     npuq_affine_uniform_fn *affine_uniform[NPUQ_Y_TYPES][NPUQ_X_TYPES][NPUQ_AFFINE_OPS];
     npuq_affine_vector_fn *affine_vector[NPUQ_Y_TYPES][NPUQ_X_TYPES][NPUQ_AFFINE_OPS];
     npuq_range_fn *range[NPUQ_X_TYPES];
     npuq_smooth_affine_fn *smooth_affine[NPUQ_Y_TYPES][NPUQ_X_TYPES]; /* int8 and int4 only */
     npuq_pack_fn *pack;
+    npuq_widen_fn *widen_f16;
+    npuq_widen_fn *widen_bf16;
 } npuq_row_kernels;
 
 extern const npuq_row_kernels npuq_rows_ref;

@@ -44,7 +44,7 @@
         .range = {range_f32, range_f16, range_bf16},                                                                   \
         .smooth_affine = {[NPUQ_Y_I8] = {smooth_i8_f32, smooth_i8_f16, smooth_i8_bf16},                                \
                           [NPUQ_Y_I4] = {smooth_i4_f32, smooth_i4_f16, smooth_i4_bf16}},                               \
-        .pack = pack,                                                                                                  \
+        .pack = pack, .widen_f16 = widen_f16, .widen_bf16 = widen_bf16,                                                \
     }
 
 /* clang-format on */

@@ -223,13 +223,14 @@ void npuq_tile_affine_by_row(const npuq_kernel_choice *choice, const npuq_rect *
     npuq_rect part = *rect;
 
     if (rect->rows == 1 || (scale.step == 0 && (offset.step == 0 || !offset.data))) {
-        affine_uniform(choice, rect, npuq_params_f32(&scale, 1, scales), npuq_params_f32(&offset, 1, offsets), 0);
+        affine_uniform(choice, rect, npuq_params_f32(choice->kernels, &scale, 1, scales),
+                       npuq_params_f32(choice->kernels, &offset, 1, offsets), 0);
         return;
     }
     for (size_t row = 0; row < rect->rows; row += PARAMS) {
         part.rows = rect->rows - row < PARAMS ? rect->rows - row : PARAMS;
-        affine_uniform(choice, &part, npuq_params_f32(&scale, part.rows, scales),
-                       npuq_params_f32(&offset, part.rows, offsets), 1);
+        affine_uniform(choice, &part, npuq_params_f32(choice->kernels, &scale, part.rows, scales),
+                       npuq_params_f32(choice->kernels, &offset, part.rows, offsets), 1);
         part.data[NPUQ_LOOP_X] += PARAMS * rect->row_step[NPUQ_LOOP_X];
         part.data[NPUQ_LOOP_Y] += PARAMS * rect->row_step[NPUQ_LOOP_Y];
         scale = npuq_params_from(scale, PARAMS);
@@ -257,8 +258,8 @@ void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rec
     for (size_t col = 0; col < rect->cols; col += most) {
         const npuq_rect part = columns_of(choice, rect, col, most);
 
-        call.scale = npuq_params_f32(&scale, part.cols, scales);
-        call.offset = npuq_params_f32(&offset, call.step ? part.cols : 1, offsets);
+        call.scale = npuq_params_f32(choice->kernels, &scale, part.cols, scales);
+        call.offset = npuq_params_f32(choice->kernels, &offset, call.step ? part.cols : 1, offsets);
         run_blocks(choice, &part, true, affine_vector_block, &call);
         scale = npuq_params_from(scale, most);
         offset = npuq_params_from(offset, most);
@@ -302,7 +303,7 @@ static void run_dynamic(const npuq_kernel_choice *choice, const npuq_rect *rect,
     for (size_t col = 0; col < rect->cols; col += most) {
         const npuq_rect part = columns_of(choice, rect, col, most);
 
-        call->smooth = smooth.data ? npuq_params_f32(&smooth, part.cols, smooths) : NULL;
+        call->smooth = smooth.data ? npuq_params_f32(choice->kernels, &smooth, part.cols, smooths) : NULL;
         run_blocks(choice, &part, writes_y, fn, call);
         smooth = npuq_params_from(smooth, most);
     }

@@ -69,7 +69,7 @@ static void pack_row(const npuq_row_kernels *kernels, const npuq_rect *rect, npu
         for (size_t i = 0; i < n; i++) { /* as bits: a float copy may change a signalling NaN */
             memcpy(&scales[i], rect->data[SCALE] + (ptrdiff_t)(col + i) * rect->col_step[SCALE], sizeof *scales);
         }
-        kernels->pack(scales, npuq_params_f32(&offset_here, n, offsets), target, n, round_mode);
+        kernels->pack(scales, npuq_params_f32(kernels, &offset_here, n, offsets), target, n, round_mode);
         for (size_t i = 0; !write_through && i < n; i++) {
             memcpy(y + (ptrdiff_t)i * rect->col_step[Y], &words[i], sizeof *words);
         }

@@ -381,13 +381,54 @@ static void test_pack(void **unused)
     }
 }
 
+/* ---- widening ---- */
+
+static void check_widen(npuq_widen_fn *widen, npuq_widen_fn *reference, const char *name)
+{
+    enum { ALL = 65536 };
+    static uint16_t x[ALL];
+    static float got[ALL];
+    static float expected[ALL];
+
+    for (size_t i = 0; i < ALL; i++) {
+        x[i] = (uint16_t)i;
+    }
+    widen(x, got, ALL);
+    reference(x, expected, ALL);
+    for (size_t i = 0; i < ALL; i++) {
+        if (!isnan(got[i]) || !isnan(expected[i])) {
+            test_same(&got[i], &expected[i], sizeof *got, "widen %s, %04zx", name, i);
+        }
+    }
+    for (size_t n = 0; n <= 257; n++) {
+        test_guarded from = test_guarded_make(n * sizeof *x, true, 0);
+        test_guarded to = test_guarded_make(n * sizeof *got, true, 0);
+
+        memcpy(from.memory, x + 1000, n * sizeof *x);
+        widen(from.memory, (float *)(void *)to.memory, n);
+        test_same(to.memory, expected + 1000, n * sizeof *got, "widen %s, n = %zu", name, n);
+        test_guarded_free(&from);
+        test_guarded_free(&to);
+    }
+}
+
+static void test_widen(void **unused)
+{
+    kernel_backend backends[4];
+    const size_t count = kernel_backends(backends);
+
+    (void)unused;
+    for (size_t b = 0; b < count; b++) {
+        check_widen(backends[b].kernels->widen_f16, npuq_rows_ref.widen_f16, backends[b].name);
+        check_widen(backends[b].kernels->widen_bf16, npuq_rows_ref.widen_bf16, backends[b].name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_range_orders),
-        cmocka_unit_test(test_pack),
+        cmocka_unit_test(test_lengths), cmocka_unit_test(test_halves), cmocka_unit_test(test_range_orders),
+        cmocka_unit_test(test_pack),    cmocka_unit_test(test_widen),
     };
 
     (void)signal(SIGSEGV, report_fault);

@@ -341,6 +341,32 @@ NPUQ_EACH_AFFINE(AFFINE)
 NPUQ_EACH_SMOOTH(SMOOTH)
 NPUQ_EACH_RANGE(RANGE)
 
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
+
+INLINE void widen(int x_type, const char *x, float *y, size_t n)
+{
+    size_t at = 0;
+
+    for (; at + CHUNK <= n; at += CHUNK) {
+        const vchunk v = load_x(x_type, x + x_bytes(x_type, at), CHUNK, false);
+        memcpy(y + at, &v, sizeof v);
+    }
+    if (at < n) {
+        const vchunk v = load_x(x_type, x + x_bytes(x_type, at), n - at, true);
+        memcpy(y + at, &v, (n - at) * sizeof *y);
+    }
+}
+
+static void widen_f16(const void *x, float *y, size_t n)
+{
+    widen(f16, x, y, n);
+}
+
+static void widen_bf16(const void *x, float *y, size_t n)
+{
+    widen(bf16, x, y, n);
+}
+
 static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode)
 {
     const bool nearest = mode == NPUQ_ROUND_NEAREST;

@@ -61,7 +61,7 @@ static inline vchunk chunk_load_f16(const void *p)
                      _mm256_cvtph_ps(load_halves(x + 16)), _mm256_cvtph_ps(load_halves(x + 24))}};
 }
 
-static inline vf widen_bf16(__m128i halves)
+static inline vf floats_of_bf16(__m128i halves)
 {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
 }
@@ -69,8 +69,8 @@ static inline vf widen_bf16(__m128i halves)
 static inline vchunk chunk_load_bf16(const void *p)
 {
     const uint16_t *x = p;
-    return (vchunk){{widen_bf16(load_halves(x)), widen_bf16(load_halves(x + 8)), widen_bf16(load_halves(x + 16)),
-                     widen_bf16(load_halves(x + 24))}};
+    return (vchunk){{floats_of_bf16(load_halves(x)), floats_of_bf16(load_halves(x + 8)),
+                     floats_of_bf16(load_halves(x + 16)), floats_of_bf16(load_halves(x + 24))}};
 }
 
 /* ---- round, saturate, store ------------------------------------------------------------------------------------- */

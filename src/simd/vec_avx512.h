@@ -49,19 +49,19 @@ static inline vchunk chunk_load_f32(const void *p)
     return (vchunk){{_mm512_loadu_ps(x), _mm512_loadu_ps(x + 16), _mm512_loadu_ps(x + 32), _mm512_loadu_ps(x + 48)}};
 }
 
-static inline vchunk widen_f16(__m256i a, __m256i b, __m256i c, __m256i d)
+static inline vchunk floats_of_f16(__m256i a, __m256i b, __m256i c, __m256i d)
 {
     return (vchunk){{_mm512_cvtph_ps(a), _mm512_cvtph_ps(b), _mm512_cvtph_ps(c), _mm512_cvtph_ps(d)}};
 }
 
-static inline vf widen_bf16_vector(__m256i halves)
+static inline vf vector_of_bf16(__m256i halves)
 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
 }
 
-static inline vchunk widen_bf16(__m256i a, __m256i b, __m256i c, __m256i d)
+static inline vchunk floats_of_bf16(__m256i a, __m256i b, __m256i c, __m256i d)
 {
-    return (vchunk){{widen_bf16_vector(a), widen_bf16_vector(b), widen_bf16_vector(c), widen_bf16_vector(d)}};
+    return (vchunk){{vector_of_bf16(a), vector_of_bf16(b), vector_of_bf16(c), vector_of_bf16(d)}};
 }
 
 static inline __m256i load_halves(const uint16_t *p)
@@ -72,13 +72,13 @@ static inline __m256i load_halves(const uint16_t *p)
 static inline vchunk chunk_load_f16(const void *p)
 {
     const uint16_t *x = p;
-    return widen_f16(load_halves(x), load_halves(x + 16), load_halves(x + 32), load_halves(x + 48));
+    return floats_of_f16(load_halves(x), load_halves(x + 16), load_halves(x + 32), load_halves(x + 48));
 }
 
 static inline vchunk chunk_load_bf16(const void *p)
 {
     const uint16_t *x = p;
-    return widen_bf16(load_halves(x), load_halves(x + 16), load_halves(x + 32), load_halves(x + 48));
+    return floats_of_bf16(load_halves(x), load_halves(x + 16), load_halves(x + 32), load_halves(x + 48));
 }
 
 /* The first n lanes of a chunk, 0 < n <= CHUNK. */
@@ -111,15 +111,15 @@ static inline __m256i load_part_halves(const uint16_t *x, uint64_t lanes, int ve
 static inline vchunk chunk_load_part_f16(const void *p, size_t n)
 {
     const uint64_t lanes = first_lanes(n);
-    return widen_f16(load_part_halves(p, lanes, 0), load_part_halves(p, lanes, 1), load_part_halves(p, lanes, 2),
-                     load_part_halves(p, lanes, 3));
+    return floats_of_f16(load_part_halves(p, lanes, 0), load_part_halves(p, lanes, 1), load_part_halves(p, lanes, 2),
+                         load_part_halves(p, lanes, 3));
 }
 
 static inline vchunk chunk_load_part_bf16(const void *p, size_t n)
 {
     const uint64_t lanes = first_lanes(n);
-    return widen_bf16(load_part_halves(p, lanes, 0), load_part_halves(p, lanes, 1), load_part_halves(p, lanes, 2),
-                      load_part_halves(p, lanes, 3));
+    return floats_of_bf16(load_part_halves(p, lanes, 0), load_part_halves(p, lanes, 1), load_part_halves(p, lanes, 2),
+                          load_part_halves(p, lanes, 3));
 }
 
 /* ---- round, saturate, store ------------------------------------------------------------------------------------- */
