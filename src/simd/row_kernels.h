@@ -179,14 +179,15 @@ typedef void part_fn(const rows *r, size_t count, size_t at, size_t n);
 /* All columns of count rows. part does less than a chunk: a function of its own, for it is needed in two places. */
 INLINE void quantise_rows(recipe k, const rows *r, size_t count, size_t ahead, part_fn *part)
 {
-    const vchunk scale = r->scale;
-    const vchunk offset = r->offset;
+    const rows own = *r; /* a copy that no store can change: part has seen the address of the other */
+    const vchunk scale = own.scale;
+    const vchunk offset = own.offset;
     const size_t align = y_bytes(k.y, CHUNK) < STREAM_ALIGN ? y_bytes(k.y, CHUNK) : STREAM_ALIGN;
-    const size_t n = r->n;
+    const size_t n = own.n;
     size_t at = 0;
 
     if (ahead && n > 4 * CHUNK) {
-        const size_t head = (align - (uintptr_t)r->y % align) % align * CHUNK / y_bytes(k.y, CHUNK);
+        const size_t head = (align - (uintptr_t)own.y % align) % align * CHUNK / y_bytes(k.y, CHUNK);
 
         if (head > 0) {
             part(r, count, 0, head);
@@ -194,14 +195,14 @@ INLINE void quantise_rows(recipe k, const rows *r, size_t count, size_t ahead, p
         }
         for (; at + CHUNK <= n; at += CHUNK) {
             for (size_t i = 0; i < count; i++) {
-                prefetch(r->x + (ptrdiff_t)i * r->x_step + x_bytes(k.x, at) + ahead, x_bytes(k.x, CHUNK));
+                prefetch(own.x + (ptrdiff_t)i * own.x_step + x_bytes(k.x, at) + ahead, x_bytes(k.x, CHUNK));
             }
-            quantise_columns(k, r, scale, offset, count, at, CHUNK, STREAM);
+            quantise_columns(k, &own, scale, offset, count, at, CHUNK, STREAM);
         }
         stream_end();
     }
     for (; at + CHUNK <= n; at += CHUNK) {
-        quantise_columns(k, r, scale, offset, count, at, CHUNK, WHOLE);
+        quantise_columns(k, &own, scale, offset, count, at, CHUNK, WHOLE);
     }
     if (at < n) {
         part(r, count, at, n - at);
