@@ -43,7 +43,7 @@ static ptrdiff_t distance(ptrdiff_t stride)
 static void move_dimension(npuq_loop *loop, int to, int from)
 {
     loop->extents[to] = loop->extents[from];
-    memcpy(loop->strides[to], loop->strides[from], sizeof loop->strides[to]);
+    memmove(loop->strides[to], loop->strides[from], sizeof loop->strides[to]); /* to may be from */
 }
 
 /* Walks a dimension from its other end. */

@@ -214,7 +214,7 @@ static bool find_span(const npuq_tensor *tensor, npuq_span *span)
         }
     }
     /* No object is larger than its address space, 57 bits at most, and none wraps around it. */
-    if (below > LARGEST_OBJECT || above > LARGEST_OBJECT - below || (uintptr_t)below > base ||
+    if (below > LARGEST_OBJECT || above >= LARGEST_OBJECT - below || (uintptr_t)below > base ||
         (uintptr_t)above > UINTPTR_MAX - base) {
         return false;
     }
@@ -233,8 +233,8 @@ static npuq_status check_memory(const char *op, const npuq_argument *a, npuq_spa
     }
     if ((uintptr_t)a->tensor->data % size != 0) {
         return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,
-                         "data is misaligned: its address is %u beyond a multiple of %u; expected a multiple",
-                         (unsigned)((uintptr_t)a->tensor->data % size), (unsigned)size);
+                         "data is misaligned: its address is %u beyond a multiple of %u; expected a multiple of %u",
+                         (unsigned)((uintptr_t)a->tensor->data % size), (unsigned)size, (unsigned)size);
     }
     if (!find_span(a->tensor, span)) {
         return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,

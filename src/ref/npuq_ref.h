@@ -14,16 +14,16 @@
 extern "C" {
 #endif
 
-#define NPUQ_REF_MAX_NDIM 8
-
 /*
  * y = sat(round(x / s + z)) with div_mode, y = sat(round(x * s + z)) without.
  *
  * x            FLOAT32, FLOAT16 or BFLOAT16 of the given shape, 1 <= ndim <= 8
  * scales       FLOAT32, FLOAT16 or BFLOAT16, scales_count elements: 1, or the extent of the quantised dimension, which
- *              is axis with div_mode (negative counts from the end), else ndim-2 for axis -2 and ndim-1 for any other
+ *              is axis with div_mode (negative counts from the end), else ndim-2 for axis -2 (ndim is 2 or more) and
+ *              ndim-1 for any other
  * zero_points  null, or scales_count elements of INT8, UINT8, INT32, FLOAT32, FLOAT16 or BFLOAT16
- * y            INT8, UINT8 or INT32 of x's shape, or QUINT4X2 words, an eighth as many in the last dimension
+ * y            INT8, UINT8 or INT32 of x's shape, or QUINT4X2 words, an eighth as many in the last dimension, which is
+ *              a multiple of 8 in x
  */
 void npuq_ref_quantize(const void *x, npuq_ref_dtype x_dtype, const size_t *shape, int ndim, const void *scales,
                        npuq_ref_dtype scales_dtype, size_t scales_count, const void *zero_points,
@@ -36,7 +36,7 @@ void npuq_ref_quantize(const void *x, npuq_ref_dtype x_dtype, const size_t *shap
  * scale        FLOAT32, FLOAT16 or BFLOAT16, [E, H]
  * group_index  [E], where each group ends: non-decreasing, the last is S
  * offset       null, or one element of scale's type
- * y            INT8 [S, H], or QUINT4X2 words [S, H/8]
+ * y            INT8 [S, H], or QUINT4X2 words [S, H/8], where H is a multiple of 8
  */
 void npuq_ref_group_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H, const void *scale,
                           npuq_ref_dtype scale_dtype, size_t E, const int64_t *group_index, const void *offset, void *y,
@@ -57,8 +57,9 @@ void npuq_ref_trans_quant_param(const float *scale, size_t scale_count, const fl
  *
  * x              FLOAT32, FLOAT16 or BFLOAT16, [S, H], H >= 1
  * smooth_scales  null, or FLOAT32, FLOAT16 or BFLOAT16: [H], or [E, H] with group_index
- * group_index    null, or [E], where each group ends: non-decreasing, the last is S; not with per_tensor
- * y              INT8 [S, H], or QUINT4X2 words [S, H/8]
+ * group_index    null, or [E], where each group ends: non-decreasing, the last is S; only with smooth_scales, not with
+ *                per_tensor
+ * y              INT8 [S, H], or QUINT4X2 words [S, H/8], where H is a multiple of 8
  * scale, offset  [S], or [1] with per_tensor (then S >= 1)
  */
 void npuq_ref_dynamic_quant_asymmetric(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H,
