@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is measured: the list of cases. A case is an operator with its mode, types and shape; its name says all of it:
+ *
+ *     operator/mode/parameters/x-y/shape[/tN]      quantize/mul/uniform/f32-i8/4096x4096 */
+#ifndef NPUQ_BENCH_CASES_H
+#define NPUQ_BENCH_CASES_H
+
+#include <npuquant/npuquant.h>
+
+enum bench_operator { BENCH_QUANTIZE, BENCH_GROUP_QUANT, BENCH_DYNAMIC, BENCH_TRANS_QUANT_PARAM };
+
+/* quantize: one scale, one for each column, or one for each index of the middle dimension; dynamic: no smooth scales,
+ * smooth scales, smooth scales of each group */
+enum bench_parameters { BENCH_UNIFORM, BENCH_CHANNEL, BENCH_AXIS, BENCH_PLAIN, BENCH_SMOOTH, BENCH_GROUPS };
+
+/* What a case is set against, besides the limit. */
+enum bench_baseline {
+    BENCH_NO_BASELINE,
+    BENCH_MULTIPLY,   /* the same call, multiplying where it divides */
+    BENCH_CONTIGUOUS, /* the same elements with one scale */
+    BENCH_ROW_KERNEL, /* the row kernel without the call around it */
+    BENCH_ONE_THREAD  /* the same call on one thread */
+};
+
+/* Why a case is in the list; a case may have several reasons. */
+enum {
+    BENCH_MODELS = 1,   /* a shape from a model, a usual type */
+    BENCH_SWEEP = 2,    /* one of a row of sizes */
+    BENCH_LAYOUT = 4,   /* the quantised dimension in the middle */
+    BENCH_OVERHEAD = 8, /* the call against its kernel */
+    BENCH_THREADS = 16, /* several threads against one */
+    BENCH_RARE = 32     /* only with --full */
+};
+
+struct bench_case {
+    char name[96];
+    enum bench_operator op;
+    bool divide;    /* quantize */
+    bool by_tensor; /* dynamic */
+    enum bench_parameters parameters;
+    enum bench_baseline baseline;
+    npuq_dtype x_dtype;
+    npuq_dtype y_dtype;
+    int ndim;
+    int64_t shape[3]; /* of x */
+    int64_t groups;   /* experts, where there are any */
+    int threads;      /* 0: as many as the command line says */
+    unsigned sets;
+};
+
+enum { BENCH_GROUP_COUNT = 64 };
+
+/* The list; its length goes to *count. Null if there is no memory. The caller frees it. */
+struct bench_case *bench_cases(size_t *count);
+
+size_t bench_dtype_size(npuq_dtype dtype);      /* bytes of an element, of a word for int4 */
+const char *bench_dtype_name(npuq_dtype dtype); /* "f32" */
+const char *bench_operator_name(enum bench_operator op);
+const char *bench_mode_name(const struct bench_case *c);
+const char *bench_parameters_name(const struct bench_case *c);
+
+size_t bench_elements(const struct bench_case *c);
+size_t bench_x_bytes(const struct bench_case *c);
+size_t bench_y_bytes(const struct bench_case *c);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A case, measured: checked against the reference, then timed in turns with the limits, the baseline and the peers. */
+#ifndef NPUQ_BENCH_MEASURE_H
+#define NPUQ_BENCH_MEASURE_H
+
+#include "machine.h"
+#include "operands.h"
+#include "timing.h"
+
+enum run_kind { RUN_OURS, RUN_BASELINE, RUN_PEER, RUN_STREAM, RUN_TWO_PASSES, RUN_MEMCPY };
+
+/* One way to do the work, and what it took. */
+struct run {
+    enum run_kind kind;
+    char who[24]; /* "avx512", "stream", "stream-nt", "memcpy", "onednn", "multiply", ... */
+    int threads;
+    size_t bytes;         /* read and written, each once */
+    struct statistics ns; /* of one call */
+    double of_limit;      /* the limit's time divided by this one's */
+    double of_two_passes; /* dynamic: the same with the limit of two passes; otherwise 0 */
+    double of_baseline;   /* the first: the baseline's time divided by this one's; 0 if there is none */
+    size_t differing;     /* peers: elements unlike the reference's */
+    bool noisy;           /* the spread is above 10 % */
+};
+
+enum { MEASURE_MAX_RUNS = 24, MEASURE_MAX_BACKENDS = 4 };
+
+struct measurement {
+    const struct bench_case *c;
+    size_t elements;
+    size_t bytes_read;
+    size_t bytes_written;
+    const char *level; /* where the working set is: L1, L2, L3, L3+, memory */
+    int rounds;
+    struct run runs[MEASURE_MAX_RUNS];
+    int count;
+    char failure[160]; /* "" if all is well */
+};
+
+struct plan {
+    npuq_backend backends[MEASURE_MAX_BACKENDS]; /* the fastest first */
+    int backend_count;
+    int threads;
+    bool timed; /* false: correctness only */
+    bool with_peers;
+    struct timing timing;
+};
+
+/* False if the outputs are wrong or the case cannot be run: m->failure says why. */
+bool measure(const struct bench_case *c, const struct plan *plan, const struct machine *machine, struct measurement *m);
+
+const char *run_kind_name(enum run_kind kind);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "operands.h"
+
+#include "dispatch.h"
+#include "machine.h"
+
+#include <string.h>
+
+/* ---- values ---------------------------------------------------------------------------------------------------- */
+
+static const float scale_mul = 20.3F;
+static const float scale_div = 0.0493F;
+
+/* xorshift64*, always from the same start. */
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * 0x2545F4914F6CDD1DU;
+}
+
+static uint32_t bits_of(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* Towards zero; what float16 has no normal number for becomes 0. */
+static uint16_t half_of(float value, npuq_dtype dtype)
+{
+    const uint32_t bits = bits_of(value);
+    const int32_t exponent = (int32_t)(bits >> 23 & 0xFF) - 127;
+
+    if (dtype == NPUQ_BFLOAT16) {
+        return (uint16_t)(bits >> 16);
+    }
+    if (exponent < -14) {
+        return (uint16_t)(bits >> 16 & 0x8000);
+    }
+    return (uint16_t)((bits >> 16 & 0x8000) | (uint32_t)(exponent + 15) << 10 | (bits >> 13 & 0x3FF));
+}
+
+static void store(void *data, npuq_dtype dtype, size_t i, float value)
+{
+    switch (dtype) {
+    case NPUQ_FLOAT32: ((float *)data)[i] = value; break;
+    case NPUQ_INT32: ((int32_t *)data)[i] = (int32_t)value; break;
+    default: ((uint16_t *)data)[i] = half_of(value, dtype); break;
+    }
+}
+
+/* Between centre - spread and centre + spread. A period of random values, repeated: they are made in no time, and no
+ * branch predictor learns a million of them. */
+static void fill(npuq_tensor *tensor, size_t n, float centre, float spread)
+{
+    const size_t period = (size_t)1 << 20;
+    const size_t size = bench_dtype_size(tensor->dtype);
+    uint64_t state = 0x9E3779B97F4A7C15U;
+
+    for (size_t i = 0; i < n && i < period; i++) {
+        const float unit = (float)(int32_t)(next_random(&state) >> 32) / 2147483648.0F;
+        store(tensor->data, tensor->dtype, i, centre + spread * unit);
+    }
+    for (size_t done = period; done < n; done += done) {
+        memcpy((char *)tensor->data + done * size, tensor->data, size * (n - done < done ? n - done : done));
+    }
+}
+
+/* ---- making ---------------------------------------------------------------------------------------------------- */
+
+/* Streams read and write whole vectors. */
+enum { PADDING = 4096 };
+
+static void *allocate(struct operands *o, size_t size)
+{
+    void *memory = machine_allocate(size + PADDING);
+
+    if (memory) {
+        o->memory[o->memory_count] = memory;
+        o->memory_size[o->memory_count++] = size + PADDING;
+    }
+    return memory;
+}
+
+static npuq_tensor allocate_tensor(struct operands *o, npuq_dtype dtype, int ndim, const int64_t *shape)
+{
+    size_t size = bench_dtype_size(dtype);
+
+    for (int d = 0; d < ndim; d++) {
+        size *= (size_t)shape[d];
+    }
+    return npuq_tensor_contiguous(allocate(o, size), dtype, ndim, shape);
+}
+
+static size_t count(const npuq_tensor *tensor)
+{
+    size_t n = 1;
+
+    for (int d = 0; d < tensor->ndim; d++) {
+        n *= (size_t)tensor->shape[d];
+    }
+    return n;
+}
+
+static bool make_x_and_y(struct operands *o)
+{
+    const struct bench_case *c = o->c;
+    int64_t shape[NPUQ_MAX_NDIM] = {0};
+
+    memcpy(shape, c->shape, sizeof c->shape);
+    o->x = allocate_tensor(o, c->x_dtype, c->ndim, shape);
+    shape[c->ndim - 1] /= c->y_dtype == NPUQ_QUINT4X2 ? 8 : 1;
+    o->y = allocate_tensor(o, c->y_dtype, c->ndim, shape);
+    o->expected = allocate(o, o->y_bytes);
+    o->copy = allocate(o, (o->x_bytes + o->y_bytes) / 2);
+    if (!o->x.data || !o->y.data || !o->expected || !o->copy) {
+        return false;
+    }
+    fill(&o->x, count(&o->x), 0.0F, 6.0F);
+    return true;
+}
+
+/* How many scales there are, as a shape. */
+static int parameter_shape(const struct bench_case *c, int64_t *shape)
+{
+    switch (c->parameters) {
+    case BENCH_CHANNEL: shape[0] = c->shape[c->ndim - 1]; return 1;
+    case BENCH_AXIS: shape[0] = c->shape[1]; return 1;
+    case BENCH_SMOOTH: shape[0] = c->shape[1]; return 1;
+    case BENCH_GROUPS:
+        shape[0] = c->groups;
+        shape[1] = c->shape[1];
+        return 2;
+    default: shape[0] = 1; return 1;
+    }
+}
+
+static bool make_groups(struct operands *o)
+{
+    const int64_t rows = o->c->shape[0];
+    const int64_t groups = o->c->groups;
+
+    o->group_index = allocate_tensor(o, NPUQ_INT64, 1, &groups);
+    if (!o->group_index.data) {
+        return false;
+    }
+    for (int64_t e = 0; e < groups; e++) {
+        ((int64_t *)o->group_index.data)[e] = rows * (e + 1) / groups;
+    }
+    return true;
+}
+
+static bool make_parameters(struct operands *o)
+{
+    const struct bench_case *c = o->c;
+    const int64_t one = 1;
+    int64_t shape[2];
+    const int ndim = parameter_shape(c, shape);
+    const bool dynamic = c->op == BENCH_DYNAMIC;
+
+    if (dynamic) {
+        const int64_t rows = c->by_tensor ? 1 : c->shape[0];
+        o->scale_out = allocate_tensor(o, NPUQ_FLOAT32, 1, &rows);
+        o->offset_out = allocate_tensor(o, NPUQ_FLOAT32, 1, &rows);
+        if (!o->scale_out.data || !o->offset_out.data) {
+            return false;
+        }
+        o->small_out_bytes = 2 * sizeof(float) * (size_t)rows;
+    }
+    if (c->parameters != BENCH_PLAIN && c->op != BENCH_TRANS_QUANT_PARAM) { /* there, x is the scales */
+        o->scale = allocate_tensor(o, dynamic ? c->x_dtype : NPUQ_FLOAT32, ndim, shape);
+        if (!o->scale.data) {
+            return false;
+        }
+        const float centre = dynamic ? 1.0F : c->divide ? scale_div : scale_mul;
+        fill(&o->scale, count(&o->scale), centre, c->parameters == BENCH_UNIFORM ? 0.0F : centre / 8);
+        o->scale_bytes = count(&o->scale) * bench_dtype_size(o->scale.dtype);
+    }
+    if (!dynamic) {
+        const bool single = c->op == BENCH_GROUP_QUANT;
+        o->offset = allocate_tensor(o, c->divide ? NPUQ_INT32 : NPUQ_FLOAT32, 1, single ? &one : shape);
+        if (!o->offset.data) {
+            return false;
+        }
+        fill(&o->offset, count(&o->offset), 3.0F, 0.0F);
+        o->offset_bytes = count(&o->offset) * bench_dtype_size(o->offset.dtype);
+    }
+    return c->groups == 0 || make_groups(o);
+}
+
+bool operands_make(struct operands *o, const struct bench_case *c)
+{
+    memset(o, 0, sizeof *o);
+    o->c = c;
+    o->x_bytes = bench_x_bytes(c);
+    o->y_bytes = bench_y_bytes(c);
+    if (make_x_and_y(o) && make_parameters(o)) {
+        return true;
+    }
+    operands_free(o);
+    return false;
+}
+
+void operands_free(struct operands *o)
+{
+    for (int i = 0; i < o->memory_count; i++) {
+        machine_free(o->memory[i], o->memory_size[i]);
+    }
+    o->memory_count = 0;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------------------- */
+
+static const npuq_tensor *if_present(const npuq_tensor *tensor)
+{
+    return tensor->data ? tensor : NULL;
+}
+
+npuq_status operands_call(const struct operands *o, const npuq_executor *executor)
+{
+    const struct bench_case *c = o->c;
+
+    switch (c->op) {
+    case BENCH_QUANTIZE:
+        return npuq_quantize(&o->x, &o->scale, &o->offset, c->parameters == BENCH_AXIS ? 1 : -1, c->divide, &o->y,
+                             executor);
+    case BENCH_GROUP_QUANT: return npuq_group_quant(&o->x, &o->scale, &o->group_index, &o->offset, &o->y, executor);
+    case BENCH_DYNAMIC:
+        return npuq_dynamic_quant_asymmetric(&o->x, if_present(&o->scale), if_present(&o->group_index),
+                                             c->by_tensor ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN, &o->y, &o->scale_out,
+                                             &o->offset_out, executor);
+    case BENCH_TRANS_QUANT_PARAM: break;
+    }
+    return npuq_trans_quant_param(&o->x, &o->offset, NPUQ_ROUND_NEAREST, &o->y);
+}
+
+static npuq_x_type x_type(npuq_dtype dtype)
+{
+    return dtype == NPUQ_FLOAT32 ? NPUQ_X_F32 : dtype == NPUQ_FLOAT16 ? NPUQ_X_F16 : NPUQ_X_BF16;
+}
+
+/* To int8, multiplying: the only bare kernels that are measured. */
+static void call_row_kernel(const struct operands *o)
+{
+    const npuq_row_kernels *kernels = npuq_kernels();
+    const npuq_x_type x = x_type(o->x.dtype);
+    const npuq_block block = {.x = o->x.data,
+                              .y = o->y.data,
+                              .x_step = (ptrdiff_t)o->x_bytes,
+                              .y_step = (ptrdiff_t)o->y_bytes,
+                              .rows = 1,
+                              .n = o->y_bytes};
+
+    if (o->c->parameters == BENCH_UNIFORM) {
+        kernels->affine_uniform[NPUQ_Y_I8][x][NPUQ_MUL](&block, o->scale.data, o->offset.data, 0);
+    } else {
+        kernels->affine_vector[NPUQ_Y_I8][x][NPUQ_MUL](&block, o->scale.data, o->offset.data, 1);
+    }
+}
+
+/* The first scale for all elements. */
+static npuq_status call_contiguous(const struct operands *o)
+{
+    const int64_t n = (int64_t)bench_elements(o->c);
+    const int64_t one = 1;
+    const npuq_tensor x = npuq_tensor_contiguous(o->x.data, o->x.dtype, 1, &n);
+    const npuq_tensor y = npuq_tensor_contiguous(o->y.data, o->y.dtype, 1, &n);
+    const npuq_tensor scale = npuq_tensor_contiguous(o->scale.data, o->scale.dtype, 1, &one);
+    const npuq_tensor offset = npuq_tensor_contiguous(o->offset.data, o->offset.dtype, 1, &one);
+
+    return npuq_quantize(&x, &scale, &offset, -1, o->c->divide, &y, NULL);
+}
+
+/* A multiplication takes zero points of the scales' dtype: the scales serve as both. */
+static npuq_status call_multiply(const struct operands *o)
+{
+    npuq_tensor offset = o->offset;
+
+    offset.dtype = NPUQ_FLOAT32;
+    offset.data = o->scale.data;
+    return npuq_quantize(&o->x, &o->scale, &offset, -1, false, &o->y, NULL);
+}
+
+npuq_status operands_baseline(const struct operands *o)
+{
+    switch (o->c->baseline) {
+    case BENCH_MULTIPLY: return call_multiply(o);
+    case BENCH_CONTIGUOUS: return call_contiguous(o);
+    case BENCH_ROW_KERNEL: call_row_kernel(o); return NPUQ_OK;
+    case BENCH_NO_BASELINE:
+    case BENCH_ONE_THREAD: break;
+    }
+    return operands_call(o, NULL);
+}
+
+/* ---- checking -------------------------------------------------------------------------------------------------- */
+
+/* Scales and offsets, one after the other: the last memory that was allocated. */
+static float *expected_small(const struct operands *o)
+{
+    return (float *)o->memory[o->memory_count - 1];
+}
+
+bool operands_expect(struct operands *o)
+{
+    const npuq_backend active = npuq_active_backend();
+    const npuq_tensor y = o->y;
+
+    if (o->small_out_bytes > 0 && !allocate(o, o->small_out_bytes)) {
+        return false;
+    }
+    o->y.data = o->expected;
+    bool done = npuq_set_backend(NPUQ_BACKEND_REF) == NPUQ_OK && operands_call(o, NULL) == NPUQ_OK;
+    o->y = y;
+    done = npuq_set_backend(active) == NPUQ_OK && done;
+    if (done && o->small_out_bytes > 0) {
+        memcpy(expected_small(o), o->scale_out.data, o->small_out_bytes / 2);
+        memcpy((char *)expected_small(o) + o->small_out_bytes / 2, o->offset_out.data, o->small_out_bytes / 2);
+    }
+    return done;
+}
+
+static size_t differing(const void *a, const void *b, size_t bytes, size_t item)
+{
+    const char *p = a;
+    const char *q = b;
+    size_t found = 0;
+
+    if (memcmp(p, q, bytes) == 0) {
+        return 0;
+    }
+    for (size_t i = 0; i < bytes; i += item) {
+        found += memcmp(p + i, q + i, item) != 0;
+    }
+    return found;
+}
+
+size_t operands_differing(const struct operands *o)
+{
+    const size_t half = o->small_out_bytes / 2;
+    size_t found = differing(o->y.data, o->expected, o->y_bytes, bench_dtype_size(o->y.dtype));
+
+    if (half > 0) {
+        found += differing(o->scale_out.data, expected_small(o), half, sizeof(float));
+        found += differing(o->offset_out.data, (const char *)expected_small(o) + half, half, sizeof(float));
+    }
+    return found;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tensors of a case, and the calls that are timed. */
+#ifndef NPUQ_BENCH_OPERANDS_H
+#define NPUQ_BENCH_OPERANDS_H
+
+#include "cases.h"
+
+enum { OPERANDS_MEMORY = 12 };
+
+struct operands {
+    const struct bench_case *c;
+    npuq_tensor x;
+    npuq_tensor y;
+    npuq_tensor scale;  /* scales, smooth scales */
+    npuq_tensor offset; /* zero points */
+    npuq_tensor group_index;
+    npuq_tensor scale_out; /* dynamic */
+    npuq_tensor offset_out;
+    size_t x_bytes;
+    size_t y_bytes;
+    size_t scale_bytes; /* read besides x */
+    size_t offset_bytes;
+    size_t small_out_bytes; /* written besides y */
+    void *expected;         /* what the reference writes to y; y_bytes */
+    void *copy;             /* where memcpy writes; (x_bytes + y_bytes) / 2 */
+    void *memory[OPERANDS_MEMORY];
+    size_t memory_size[OPERANDS_MEMORY];
+    int memory_count;
+};
+
+/* False if there is not enough memory. */
+bool operands_make(struct operands *o, const struct bench_case *c);
+void operands_free(struct operands *o);
+
+/* The case itself. */
+npuq_status operands_call(const struct operands *o, const npuq_executor *executor);
+
+/* What the case is set against. */
+npuq_status operands_baseline(const struct operands *o);
+
+/* Runs the reference; its results are expected from every backend. False if it fails. */
+bool operands_expect(struct operands *o);
+
+/* How many elements (or scales or offsets) of the outputs are not as expected. */
+size_t operands_differing(const struct operands *o);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "peer.h"
+
+static const struct peer *const list[] = {
+#ifdef BENCH_WITH_DNNL
+    &peer_dnnl,
+#endif
+#ifdef BENCH_WITH_XNNPACK
+    &peer_xnnpack,
+#endif
+    NULL,
+};
+
+const struct peer *const *peers(int *count)
+{
+    *count = (int)(sizeof list / sizeof list[0]) - 1;
+    return list;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Other libraries that do the work of a case, where they were found when this was built. */
+#ifndef NPUQ_BENCH_PEER_H
+#define NPUQ_BENCH_PEER_H
+
+#include "operands.h"
+
+struct peer {
+    const char *name;
+    /* Makes ready for a case: reads o->x, writes to o->y. False if the library does not do this work. */
+    bool (*prepare)(const struct operands *o);
+    void (*run)(void);
+    void (*finish)(void); /* after a prepare() that was true */
+};
+
+extern const struct peer peer_dnnl;
+extern const struct peer peer_xnnpack;
+
+/* All that are built in; their number goes to *count. */
+const struct peer *const *peers(int *count);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What people and programs read: a table on stdout, JSON in a file, a progress line on a terminal. */
+#ifndef NPUQ_BENCH_REPORT_H
+#define NPUQ_BENCH_REPORT_H
+
+#include "measure.h"
+
+#include <stdio.h>
+
+struct heading {
+    const struct machine *machine;
+    const char *vectors; /* of the streams */
+    bool pinned;
+};
+
+void report_table_begin(const struct heading *heading);
+void report_table_case(const struct measurement *m);
+
+/* What was noisy, and what the notes on the columns are. */
+void report_table_end(int cases, int noisy_runs, int runs);
+
+void report_json_begin(FILE *file, const struct heading *heading);
+void report_json_case(FILE *file, const struct measurement *m, bool first);
+void report_json_end(FILE *file);
+
+/* One line on stderr, over itself; nothing unless stderr is a terminal. Null clears it. */
+void report_progress(size_t done, size_t all, const char *name);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The clock's side of it: several ways to do a piece of work, timed in turns. */
+#ifndef NPUQ_BENCH_TIMING_H
+#define NPUQ_BENCH_TIMING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { TIMING_MAX_ROUNDS = 64 };
+
+/* Something that is timed: run(context) does the work once, prepare(context) what must come before a sample. */
+struct contestant {
+    void (*prepare)(const void *context);
+    void (*run)(const void *context);
+    const void *context;
+    size_t repeats;                    /* calls for a sample */
+    double samples[TIMING_MAX_ROUNDS]; /* nanoseconds for one call, by round */
+};
+
+struct timing {
+    double sample_ns; /* a sample lasts at least so long */
+    double budget_ns; /* rounds are repeated until so much is spent, */
+    int min_rounds;   /* but not fewer than this */
+    int max_rounds;   /* and not more, at most TIMING_MAX_ROUNDS */
+};
+
+/* Warms up, then goes round: a sample of each contestant in turn, each round beginning with another one. Returns the
+ * number of rounds. */
+int timing_run(const struct timing *timing, struct contestant *contestants, int count);
+
+struct statistics {
+    double median;
+    double q1;
+    double q3;
+    double lowest;
+};
+
+struct statistics statistics_of(const double *samples, int count);
+
+/* (q3 - q1) / median */
+double statistics_spread(const struct statistics *s);
+
+/* The median over the rounds of a's time divided by b's. */
+double median_ratio(const double *a, const double *b, int count);
+
+#endif
