@@ -614,6 +614,7 @@ class Failures(ToolTest):
             (("quantize", "x.npy"), "no --scales given"),
             (("group-quant", "x.npy", "--scale", "one.npy"), "no --group-index given"),
             ((*x, "x.npy"), "unexpected argument x.npy"),
+            ((*x, "--bf16", "zero-points"), "no --zero-points given"),
             ((*x, "--scale", "one.npy"), "unknown option --scale;"),
             ((*x, "-z"), "unknown option -z"),
             ((*x, "--quiet=1"), "unknown option --quiet=1"),
@@ -662,10 +663,18 @@ class Failures(ToolTest):
         self.run_badly("dynamic-quant-asymmetric", "zero.npy", says="dynamic_quant_asymmetric: x: ")
         self.run_badly("trans-quant-param", "zero.npy", says="trans_quant_param: scale: ")
 
+    def test_many_rows_of_nothing(self):
+        """A few bytes must not make the tool take gigabytes for scales and offsets."""
+        with open(self.path("rows.npy"), "wb") as file:
+            file.write(npy_bytes(header(shape=str((2**33, 0)))))
+        self.run_badly("dynamic-quant-asymmetric", "rows.npy", says="last dimension is 0")
+
     def test_unwritable_outputs(self):
         x = ("dynamic-quant-asymmetric", "x.npy", "-o", "y.npy")
         self.run_badly(*x, "--scale-output", "none/s.npy", says="none/s.npy: cannot be written: No such file")
         self.run_badly(*x, "--scale-output", "y.npy", says="y.npy: named for two outputs")
+        self.run_badly(*x, "--scale-output", "./y.npy", says="named for two outputs")
+        self.run_badly(*x, "--scale-output", self.path("y.npy"), says="named for two outputs")
         self.run_badly(*x, "--scale-output", ".", says="not a regular file")
         self.run_badly(*x, "--scale-output", "/dev/null", says="not a regular file")
         self.assertTrue(os.path.exists("/dev/null"))

@@ -59,6 +59,10 @@ static void shape_with_parameters(struct operands *operands)
         parameters.shape[0] = 1;
     } else if (parameters.ndim > 0) {
         parameters.ndim--;
+        /* The library refuses rows of no elements. No data stands behind their number, so it must not cost memory. */
+        if (x->shape[parameters.ndim] == 0) {
+            parameters.shape[0] = 0;
+        }
     }
     operands->outputs[1] = parameters;
     operands->outputs[2] = parameters;

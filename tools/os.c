@@ -99,10 +99,36 @@ bool os_is_replaceable(const char *path)
     return S_ISREG(about.st_mode);
 }
 
-FILE *os_create_beside(const char *path, char **temporary)
+static const char *last_component(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    const int folder = slash ? (int)(slash - path) + 1 : 0;
+
+    return slash ? slash + 1 : path;
+}
+
+static bool find_folder(const char *path, struct stat *about)
+{
+    const size_t length = (size_t)(last_component(path) - path);
+    char *folder = length > 0 ? strndup(path, length) : strdup(".");
+    const bool found = folder && stat(folder, about) == 0;
+
+    free(folder);
+    return found;
+}
+
+bool os_is_same_place(const char *path, const char *other)
+{
+    struct stat folder;
+    struct stat other_folder;
+
+    return strcmp(last_component(path), last_component(other)) == 0 && find_folder(path, &folder) &&
+           find_folder(other, &other_folder) && folder.st_dev == other_folder.st_dev &&
+           folder.st_ino == other_folder.st_ino;
+}
+
+FILE *os_create_beside(const char *path, char **temporary)
+{
+    const int folder = (int)(last_component(path) - path);
     const size_t size = (size_t)folder + 64;
 
     *temporary = malloc(size);

@@ -32,6 +32,9 @@ int64_t os_read(struct os_file *file, void *bytes, size_t size);
 /* Whether a file may be written under this name: nothing is there, or a regular file. */
 bool os_is_replaceable(const char *path);
 
+/* Whether two names, of files that may not be there yet, are of the same file: y.npy and ./y.npy. */
+bool os_is_same_place(const char *path, const char *other);
+
 /* Opens a new file beside path, for writing, under a name that no other file has. The name goes to *temporary and is
  * the caller's to free. Null on failure. */
 FILE *os_create_beside(const char *path, char **temporary);

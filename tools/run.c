@@ -75,7 +75,7 @@ static bool check_output_paths(const struct run *run)
         }
         for (int j = 0; j < i; j++) {
             const char *other = text_of(run, OPTION_OUTPUT + j);
-            if (other && strcmp(other, path) == 0) {
+            if (other && os_is_same_place(other, path)) {
                 return report_error("%s: named for two outputs", path);
             }
         }
@@ -99,12 +99,16 @@ static bool load_inputs(struct run *run)
 {
     for (int i = 0; i < INPUTS; i++) {
         const char *path = text_of(run, i);
+        const char *name = option_name((enum option)i);
+        if (!path && run->arguments->is_bfloat16[i]) {
+            return report_error("--bf16 %s: no --%s given", name, name);
+        }
         if (!path) {
             continue;
         }
         const npuq_tensor *tensor = &run->inputs[i].tensor;
         if (!tensor_file_load(&run->inputs[i], path) ||
-            !check_bfloat16(tensor, path, option_name((enum option)i), run->arguments->is_bfloat16[i])) {
+            !check_bfloat16(tensor, path, name, run->arguments->is_bfloat16[i])) {
             return false;
         }
         run->operands.inputs[i] = tensor;
