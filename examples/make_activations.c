@@ -2,8 +2,8 @@
 /*
  * Makes the activations of a large layer, with what the operators need to quantise them, as .npy files: heavy-tailed
  * values, tokens of different size, and a few outlier channels that are tens of times larger than the others, as in
- * large language models. The same files on every machine: random numbers are integers, and the floating-point steps
- * are exactly rounded ones.
+ * large language models. The same numbers on every machine: random numbers are integers, and each inexact
+ * floating-point step goes to a variable of its own, so that none keeps the excess precision that some machines have.
  *
  * usage: make_activations FOLDER [ROWS COLUMNS [f2|f4|bf16]]
  */
@@ -39,8 +39,11 @@ static float heavy_tailed(uint64_t *state)
 {
     const uint64_t bits = next_random(state);
     const float bell = fraction(bits, 0) + fraction(bits, 1) + fraction(bits, 2) - 1.5f;
+    const float square_root = sqrtf(fraction(bits, 3));
+    const float fourth_root = sqrtf(square_root);
+    const float value = 2.0f * bell / fourth_root;
 
-    return 2.0f * bell / sqrtf(sqrtf(fraction(bits, 3)));
+    return value;
 }
 
 /* ---- types ----------------------------------------------------------------------------------------------------- */
@@ -152,7 +155,8 @@ static void write_activations(const char *folder, const char *type, int64_t rows
     for (int64_t r = 0; r < rows; r++) {
         const float token = 0.5f + fraction(next_random(state), 0);
         for (int64_t c = 0; c < columns; c++) {
-            row[c] = heavy_tailed(state) * channels[c] * token;
+            const float value = heavy_tailed(state) * channels[c];
+            row[c] = value * token;
         }
         convert(row, (size_t)columns, type, converted);
         check(fwrite(converted, item_size, (size_t)columns, file) == (size_t)columns, "x");
@@ -188,8 +192,9 @@ static void write_groups(const char *folder, int64_t rows, int64_t columns, cons
     check(scale != NULL, "group_scale: out of memory");
     for (int64_t e = 0; e < GROUPS; e++) {
         const float group = 0.75f + 0.5f * fraction(next_random(state), 0);
+        const float largest = group * 127.0f;
         for (int64_t c = 0; c < columns; c++) {
-            scale[e * columns + c] = group * 127.0f / (channels[c] * 4.0f);
+            scale[e * columns + c] = largest / (channels[c] * 4.0f);
         }
         ends[e] = rows * (e + 1) * (e + 2) / (GROUPS * (GROUPS + 1));
     }
@@ -205,7 +210,8 @@ static void write_smooth(const char *folder, int64_t columns, const float *chann
 
     check(values != NULL, "smooth_scales: out of memory");
     for (int64_t c = 0; c < columns; c++) {
-        values[c] = 1.0f / sqrtf(channels[c]);
+        const float square_root = sqrtf(channels[c]);
+        values[c] = 1.0f / square_root;
     }
     write_file(folder, "smooth_scales", "f4", 0, columns, values, sizeof *values);
     for (int64_t c = 0; c < columns; c++) {
