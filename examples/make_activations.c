@@ -34,14 +34,20 @@ static float fraction(uint64_t bits, int part)
     return (float)((bits >> 16 * part & 0xFFFF) + 1) / 65536.0f;
 }
 
+/* On i386, sqrtf returns more bits than a float has; only a store takes them off. */
+static float square_root(float value)
+{
+    const volatile float root = sqrtf(value);
+
+    return root;
+}
+
 /* About normal, divided by the fourth root of a uniform number: tails fall like the fifth power. */
 static float heavy_tailed(uint64_t *state)
 {
     const uint64_t bits = next_random(state);
     const float bell = fraction(bits, 0) + fraction(bits, 1) + fraction(bits, 2) - 1.5f;
-    const float square_root = sqrtf(fraction(bits, 3));
-    const float fourth_root = sqrtf(square_root);
-    const float value = 2.0f * bell / fourth_root;
+    const float value = 2.0f * bell / square_root(square_root(fraction(bits, 3)));
 
     return value;
 }
@@ -210,8 +216,7 @@ static void write_smooth(const char *folder, int64_t columns, const float *chann
 
     check(values != NULL, "smooth_scales: out of memory");
     for (int64_t c = 0; c < columns; c++) {
-        const float square_root = sqrtf(channels[c]);
-        values[c] = 1.0f / square_root;
+        values[c] = 1.0f / square_root(channels[c]);
     }
     write_file(folder, "smooth_scales", "f4", 0, columns, values, sizeof *values);
     for (int64_t c = 0; c < columns; c++) {
