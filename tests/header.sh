@@ -3,7 +3,8 @@
 # Each public header compiles by itself, twice over and without a warning, as C and as C++.
 #
 # usage: header.sh include-directory
-# CC and CXX name the compilers (cc and c++). A missing one is skipped; with CI=true that is a failure.
+# CC and CXX name the compilers (cc and c++). A missing one is skipped; with CI=true that is a failure. clang and
+# clang++ are asked as well if they are there.
 set -eu
 
 include=$1
@@ -32,7 +33,7 @@ check() {
             if printf '#include <%s>\n#include <%s>\nextern int nothing;\n' "$header" "$header" |
                 $compiler -x "$language" "-std=$standard" -Wall -Wextra -Wpedantic -Wundef -Wshadow -Wconversion \
                     -Werror -fsyntax-only -I"$include" -; then
-                echo "ok: $header as $standard"
+                echo "ok: $header as $standard with $compiler"
             else
                 echo "FAILED: $header as $standard with $compiler"
                 failed=1
@@ -43,5 +44,13 @@ check() {
 
 check "${CC:-cc}" c c99 c11 gnu17
 check "${CXX:-c++}" c++ c++11 c++17
+
+# Clang's opinion too, where there is one.
+if clang --version >/dev/null 2>&1; then
+    check clang c c99 c11
+fi
+if clang++ --version >/dev/null 2>&1; then
+    check clang++ c++ c++11
+fi
 
 exit $failed
