@@ -34,6 +34,18 @@ typedef struct dynamic_task {
     npuq_ref_parameters parameters; /* per tensor only */
 } dynamic_task;
 
+/* The range of each row of at most ROWS. */
+static void find_ranges(const dynamic_task *t, const npuq_rect *rect, npuq_params smooth, float *hi, float *lo)
+{
+    const npuq_ref_range empty = npuq_ref_range_empty();
+
+    for (size_t r = 0; r < rect->rows; r++) {
+        hi[r] = empty.hi;
+        lo[r] = empty.lo;
+    }
+    npuq_tile_range(&t->choice, rect, smooth, hi, lo);
+}
+
 /* ---- per token -------------------------------------------------------------------------------------------------- */
 
 /* At most block_rows rows of one group. */
@@ -44,12 +56,7 @@ static void quantise_tokens(const dynamic_task *t, const npuq_rect *rect, npuq_p
     float back[ROWS];
     float offset[ROWS];
 
-    for (size_t r = 0; r < rect->rows; r++) {
-        const npuq_ref_range empty = npuq_ref_range_empty();
-        hi[r] = empty.hi;
-        lo[r] = empty.lo;
-    }
-    npuq_tile_range(&t->choice, rect, smooth, hi, lo);
+    find_ranges(t, rect, smooth, hi, lo);
     for (size_t r = 0; r < rect->rows; r++) {
         const npuq_ref_range range = {hi[r], lo[r]};
         const npuq_ref_parameters p = npuq_ref_range_parameters(range, t->y_dtype);
@@ -129,15 +136,10 @@ static npuq_ref_range range_of_both(npuq_ref_range a, float hi, float lo)
 
 static void range_of_rect(const dynamic_task *t, const npuq_rect *rect, npuq_params smooth, size_t i)
 {
-    const npuq_ref_range empty = npuq_ref_range_empty();
     float hi[ROWS];
     float lo[ROWS];
 
-    for (size_t r = 0; r < rect->rows; r++) {
-        hi[r] = empty.hi;
-        lo[r] = empty.lo;
-    }
-    npuq_tile_range(&t->choice, rect, smooth, hi, lo);
+    find_ranges(t, rect, smooth, hi, lo);
     for (size_t r = 0; r < rect->rows; r++) {
         t->parts[i] = range_of_both(t->parts[i], hi[r], lo[r]);
     }
