@@ -327,12 +327,14 @@ npuq_status npuq_dynamic_quant_asymmetric(const npuq_tensor *x, const npuq_tenso
         return NPUQ_OK;
     }
 
-    dynamic_task t = {
-        .choice = npuq_choose_kernels(x->dtype, y->dtype, NPUQ_MUL),
-        .y_dtype = y->dtype == NPUQ_QUINT4X2 ? NPUQ_REF_QUINT4X2 : NPUQ_REF_INT8,
-        .loop = npuq_loop_over(x, y->dtype),
-        .group_index = group_index,
-    };
+    dynamic_task t;
+
+    t.choice = npuq_choose_kernels(x->dtype, y->dtype, NPUQ_MUL);
+    t.y_dtype = y->dtype == NPUQ_QUINT4X2 ? NPUQ_REF_QUINT4X2 : NPUQ_REF_INT8;
+    t.group_index = group_index;
+    t.smooth = (npuq_params){.data = NULL};
+    t.smooth_group_step = 0;
+    npuq_loop_over(&t.loop, x, y->dtype);
     if (smooth_scales) {
         const npuq_tensor *s = smooth_scales;
         const ptrdiff_t size = (ptrdiff_t)npuq_dtype_size(s->dtype);

@@ -88,17 +88,17 @@ npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, con
     }
 
     const ptrdiff_t size = (ptrdiff_t)npuq_dtype_size(scale->dtype);
-    group_quant_task t = {
-        .choice = npuq_choose_kernels(x->dtype, y->dtype, NPUQ_MUL),
-        .loop = npuq_loop_over(x, y->dtype),
-        .group_index = group_index,
-        .scale = {.data = scale->data,
-                  .dtype = scale->dtype,
-                  .step = scale->shape[1] > 1 ? (ptrdiff_t)scale->strides[1] * size : size,
-                  .repeat = 1},
-        .scale_group_step = scale->shape[0] > 1 ? (ptrdiff_t)scale->strides[0] * size : 0,
-        .offset = {.data = offset ? offset->data : NULL, .dtype = scale->dtype, .repeat = 1},
-    };
+    group_quant_task t;
+
+    t.choice = npuq_choose_kernels(x->dtype, y->dtype, NPUQ_MUL);
+    t.group_index = group_index;
+    t.scale = (npuq_params){.data = scale->data,
+                            .dtype = scale->dtype,
+                            .step = scale->shape[1] > 1 ? (ptrdiff_t)scale->strides[1] * size : size,
+                            .repeat = 1};
+    t.scale_group_step = scale->shape[0] > 1 ? (ptrdiff_t)scale->strides[0] * size : 0;
+    t.offset = (npuq_params){.data = offset ? offset->data : NULL, .dtype = scale->dtype, .repeat = 1};
+    npuq_loop_over(&t.loop, x, y->dtype);
     npuq_loop_operand(&t.loop, NPUQ_LOOP_X, x);
     npuq_loop_operand(&t.loop, NPUQ_LOOP_Y, y);
     npuq_loop_normalise(&t.loop, NPUQ_LOOP_KEEP_COLUMNS);

@@ -5,14 +5,20 @@
 
 #include <string.h>
 
-npuq_loop npuq_loop_over(const npuq_tensor *x, npuq_dtype y_dtype)
+void npuq_loop_over(npuq_loop *loop, const npuq_tensor *x, npuq_dtype y_dtype)
 {
-    npuq_loop loop = {.ndim = x->ndim, .pack = y_dtype == NPUQ_QUINT4X2 ? 8 : 1, .share = 1};
-
-    for (int d = 0; d < x->ndim; d++) {
-        loop.extents[d] = (size_t)x->shape[d];
+    loop->ndim = x->ndim;
+    loop->pack = y_dtype == NPUQ_QUINT4X2 ? 8 : 1;
+    loop->share = 1;
+    for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
+        loop->data[i] = NULL;
     }
-    return loop;
+    for (int d = 0; d < x->ndim; d++) { /* no more than that: a small call's time would go into clearing the rest */
+        loop->extents[d] = (size_t)x->shape[d];
+        for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
+            loop->strides[d][i] = 0;
+        }
+    }
 }
 
 void npuq_loop_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor)
@@ -61,16 +67,17 @@ static void turn_round(npuq_loop *loop, int d)
 static void order_dimensions(npuq_loop *loop)
 {
     for (int i = 1; i < loop->ndim; i++) {
-        npuq_loop moving = {.extents = {loop->extents[i]}};
+        const size_t extent = loop->extents[i];
+        ptrdiff_t strides[NPUQ_LOOP_OPERANDS];
         int at = i;
 
-        memcpy(moving.strides[0], loop->strides[i], sizeof moving.strides[0]);
-        while (at > 0 && distance(loop->strides[at - 1][NPUQ_LOOP_Y]) < distance(moving.strides[0][NPUQ_LOOP_Y])) {
+        memcpy(strides, loop->strides[i], sizeof strides);
+        while (at > 0 && distance(loop->strides[at - 1][NPUQ_LOOP_Y]) < distance(strides[NPUQ_LOOP_Y])) {
             move_dimension(loop, at, at - 1);
             at--;
         }
-        loop->extents[at] = moving.extents[0];
-        memcpy(loop->strides[at], moving.strides[0], sizeof moving.strides[0]);
+        loop->extents[at] = extent;
+        memcpy(loop->strides[at], strides, sizeof strides);
     }
 }
 

@@ -22,7 +22,7 @@ typedef struct npuq_loop {
 
 /* Over the first ndim dimensions of x, with no operand yet; pack is that of y. A scalar or nothing left to walk is one
  * row of one column. */
-npuq_loop npuq_loop_over(const npuq_tensor *x, npuq_dtype y_dtype);
+void npuq_loop_over(npuq_loop *loop, const npuq_tensor *x, npuq_dtype y_dtype);
 
 /* Sets an operand from a view with the loop's dimensions; those that it lacks at the end do not move it. */
 void npuq_loop_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor);

@@ -94,25 +94,19 @@ static void add_dimensions(equation *e, const npuq_tensor *tensor, int first, ui
     }
 }
 
-/* Strides that nest, each longer than all shorter ones together reach, keep all elements apart. */
+/* Whether each dimension's stride is longer than all later dimensions together reach, as in a slice of a row-major
+ * tensor: then all elements are apart. */
 static bool strides_nest(const npuq_tensor *tensor)
 {
-    equation e = {.count = 0};
     uint64_t reach = 0;
-    int moving = 0;
 
-    for (int d = 0; d < tensor->ndim; d++) {
-        moving += tensor->shape[d] > 1;
-    }
-    add_dimensions(&e, tensor, 0, 1, 1);
-    if (e.count != moving) { /* a zero stride, or one twice */
-        return false;
-    }
-    for (int i = e.count - 1; i >= 0; i--) {
-        if (e.terms[i].step <= reach) {
-            return false;
+    for (int d = tensor->ndim - 1; d >= 0; d--) {
+        if (tensor->shape[d] > 1) {
+            if (magnitude(tensor->strides[d]) <= reach) {
+                return false;
+            }
+            reach += magnitude(tensor->strides[d]) * (uint64_t)(tensor->shape[d] - 1);
         }
-        reach += e.terms[i].step * e.terms[i].most;
     }
     return true;
 }
@@ -125,7 +119,7 @@ npuq_overlap npuq_overlaps_itself(const npuq_tensor *tensor)
     /* Two indices that first differ in dimension d, by 1..extent-1, and in later ones by anything within the extents:
      * sum(stride * difference) = 0. Differences are shifted to start at 0. */
     for (int d = 0; d < tensor->ndim; d++) {
-        equation e = {.count = 0};
+        equation e;
         uint64_t target = 0;
         npuq_overlap found;
 
@@ -143,6 +137,7 @@ npuq_overlap npuq_overlaps_itself(const npuq_tensor *tensor)
         if (target < magnitude(tensor->strides[d])) {
             continue;
         }
+        e.count = 0;
         add_dimensions(&e, tensor, d + 1, 1, 2);
         add_term(&e, magnitude(tensor->strides[d]), (uint64_t)(tensor->shape[d] - 2));
         found = solve(&e, target - magnitude(tensor->strides[d]));
@@ -155,13 +150,14 @@ npuq_overlap npuq_overlaps_itself(const npuq_tensor *tensor)
 
 npuq_overlap npuq_overlaps(const npuq_tensor *a, const npuq_span *a_span, const npuq_tensor *b, const npuq_span *b_span)
 {
-    equation e = {.count = 0};
+    equation e;
 
     if (a_span->last < b_span->first || b_span->last < a_span->first) {
         return NPUQ_OVERLAP_NONE;
     }
     /* Counting a's bytes up from its first and b's down from its last, the same byte is reached when the two ways
      * together are as long as from a's first to b's last. */
+    e.count = 0;
     add_dimensions(&e, a, 0, a_span->element, 1);
     add_dimensions(&e, b, 0, b_span->element, 1);
     add_term(&e, 1, a_span->element - 1 + b_span->element - 1);

@@ -179,12 +179,12 @@ npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const
         return NPUQ_OK;
     }
 
-    quantize_task t = {
-        .choice = npuq_choose_kernels(x->dtype, y->dtype, div_mode ? NPUQ_DIV : NPUQ_MUL),
-        .loop = npuq_loop_over(x, y->dtype),
-        .scales_dtype = scales->dtype,
-        .zero_points_dtype = zero_points ? zero_points->dtype : NPUQ_FLOAT32,
-    };
+    quantize_task t;
+
+    t.choice = npuq_choose_kernels(x->dtype, y->dtype, div_mode ? NPUQ_DIV : NPUQ_MUL);
+    t.scales_dtype = scales->dtype;
+    t.zero_points_dtype = zero_points ? zero_points->dtype : NPUQ_FLOAT32;
+    npuq_loop_over(&t.loop, x, y->dtype);
     npuq_loop_operand(&t.loop, NPUQ_LOOP_X, x);
     npuq_loop_operand(&t.loop, NPUQ_LOOP_Y, y);
     add_parameter(&t.loop, SCALES, scales, along);

@@ -109,7 +109,9 @@ npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq_tensor *
     }
 
     /* The parameters of a whole network are small next to one activation: no executor. */
-    npuq_loop loop = npuq_loop_over(y, y->dtype);
+    npuq_loop loop;
+
+    npuq_loop_over(&loop, y, y->dtype);
     npuq_loop_operand(&loop, Y, y);
     add_parameter(&loop, SCALE, scale);
     if (offset) {
