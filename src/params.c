@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "params.h"
 
+#include "view.h"
+
 #include "ref/npuq_ref_element.h"
 
 npuq_params npuq_params_from(npuq_params params, size_t i)
@@ -30,6 +32,19 @@ static void spread(float *to, float value, size_t columns)
     }
 }
 
+/* How the kernels call a dtype, NPUQ_P_TYPES if they do not widen it. */
+static npuq_p_type widened_type(npuq_dtype dtype)
+{
+    switch (dtype) {
+    case NPUQ_FLOAT16: return NPUQ_P_F16;
+    case NPUQ_BFLOAT16: return NPUQ_P_BF16;
+    case NPUQ_INT8: return NPUQ_P_I8;
+    case NPUQ_UINT8: return NPUQ_P_U8;
+    case NPUQ_INT32: return NPUQ_P_I32;
+    default: return NPUQ_P_TYPES;
+    }
+}
+
 const float *npuq_params_f32(const npuq_row_kernels *kernels, const npuq_params *params, size_t n, float *buffer)
 {
     if (npuq_params_ready(params)) {
@@ -43,14 +58,10 @@ const float *npuq_params_f32(const npuq_row_kernels *kernels, const npuq_params 
     }
 
     const char *p = params->data;
-    const bool contiguous = params->repeat == 1 && params->step == (ptrdiff_t)sizeof(uint16_t);
+    const npuq_p_type type = widened_type(params->dtype);
 
-    if (contiguous && params->dtype == NPUQ_FLOAT16) {
-        kernels->widen_f16(p, buffer, n);
-        return buffer;
-    }
-    if (contiguous && params->dtype == NPUQ_BFLOAT16) {
-        kernels->widen_bf16(p, buffer, n);
+    if (type != NPUQ_P_TYPES && params->repeat == 1 && params->step == (ptrdiff_t)npuq_dtype_size(params->dtype)) {
+        kernels->widen[type](p, buffer, n);
         return buffer;
     }
 

@@ -63,16 +63,20 @@ NPUQ_EACH_AFFINE(AFFINE)
 NPUQ_EACH_SMOOTH(SMOOTH)
 NPUQ_EACH_RANGE(RANGE)
 
-#define WIDEN(X)                                                                                                       \
-    static void widen_##X(const void *x, float *y, size_t n)                                                           \
+#define WIDEN(TYPE, NAME, TO_FLOAT)                                                                                    \
+    static void widen_##NAME(const void *x, float *y, size_t n)                                                        \
     {                                                                                                                  \
+        const TYPE *p = x;                                                                                             \
         for (size_t i = 0; i < n; i++) {                                                                               \
-            y[i] = npuq_ref_load(x, X, i);                                                                             \
+            y[i] = TO_FLOAT(p[i]);                                                                                     \
         }                                                                                                              \
     }
 
-WIDEN(f16)
-WIDEN(bf16)
+WIDEN(uint16_t, f16, npuq_ref_float16)
+WIDEN(uint16_t, bf16, npuq_ref_bfloat16)
+WIDEN(int8_t, i8, )
+WIDEN(uint8_t, u8, )
+WIDEN(int32_t, i32, npuq_ref_int32)
 
 static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode)
 {

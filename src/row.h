@@ -12,9 +12,10 @@
 #error "npuquant defines every bit of its results, NaN and infinities included: build it without -ffast-math"
 #endif
 
-/* Types of x and y, as the table is indexed. */
+/* Types of x, of y, and of parameters that are not binary32, as the table is indexed. */
 typedef enum npuq_x_type { NPUQ_X_F32, NPUQ_X_F16, NPUQ_X_BF16, NPUQ_X_TYPES } npuq_x_type;
 typedef enum npuq_y_type { NPUQ_Y_I8, NPUQ_Y_U8, NPUQ_Y_I32, NPUQ_Y_I4, NPUQ_Y_TYPES } npuq_y_type;
+typedef enum npuq_p_type { NPUQ_P_F16, NPUQ_P_BF16, NPUQ_P_I8, NPUQ_P_U8, NPUQ_P_I32, NPUQ_P_TYPES } npuq_p_type;
 typedef enum npuq_affine_op { NPUQ_MUL, NPUQ_DIV, NPUQ_AFFINE_OPS } npuq_affine_op;
 
 /* Rows of n elements, each contiguous; steps are bytes from one row to the next. For int4, n is a multiple of 8.
@@ -48,7 +49,7 @@ typedef void npuq_smooth_affine_fn(const npuq_block *block, const float *smooth,
 /* The words of trans_quant_param; scale is given as its bits. */
 typedef void npuq_pack_fn(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode);
 
-/* y[i] = x[i] as binary32, of whatever payload where it is NaN. */
+/* y[i] = x[i] as binary32, rounded to nearest-even; of whatever payload where it is NaN. */
 typedef void npuq_widen_fn(const void *x, float *y, size_t n);
 
 typedef struct npuq_row_kernels {
@@ -57,8 +58,7 @@ typedef struct npuq_row_kernels {
     npuq_range_fn *range[NPUQ_X_TYPES];
     npuq_smooth_affine_fn *smooth_affine[NPUQ_Y_TYPES][NPUQ_X_TYPES]; /* int8 and int4 only */
     npuq_pack_fn *pack;
-    npuq_widen_fn *widen_f16;
-    npuq_widen_fn *widen_bf16;
+    npuq_widen_fn *widen[NPUQ_P_TYPES];
 } npuq_row_kernels;
 
 extern const npuq_row_kernels npuq_rows_ref;

@@ -23,6 +23,9 @@
 /* DO(x) */
 #define NPUQ_EACH_RANGE(DO) DO(f32) DO(f16) DO(bf16)
 
+/* DO(parameter) for the types that are widened */
+#define NPUQ_EACH_PARAMETER(DO) DO(f16) DO(bf16) DO(i8) DO(u8) DO(i32)
+
 /* In the order of npuq_x_type and npuq_affine_op: uniform_i8_f32_multiply, ... */
 #define NPUQ_OPS(KIND, Y, X)                                                                                           \
     {                                                                                                                  \
@@ -44,7 +47,12 @@
         .range = {range_f32, range_f16, range_bf16},                                                                   \
         .smooth_affine = {[NPUQ_Y_I8] = {smooth_i8_f32, smooth_i8_f16, smooth_i8_bf16},                                \
                           [NPUQ_Y_I4] = {smooth_i4_f32, smooth_i4_f16, smooth_i4_bf16}},                               \
-        .pack = pack, .widen_f16 = widen_f16, .widen_bf16 = widen_bf16,                                                \
+        .pack = pack,                                                                                                  \
+        .widen = {[NPUQ_P_F16] = widen_f16,                                                                            \
+                  [NPUQ_P_BF16] = widen_bf16,                                                                          \
+                  [NPUQ_P_I8] = widen_i8,                                                                              \
+                  [NPUQ_P_U8] = widen_u8,                                                                              \
+                  [NPUQ_P_I32] = widen_i32},                                                                           \
     }
 
 /* clang-format on */

@@ -383,28 +383,42 @@ static void test_pack(void **unused)
 
 /* ---- widening ---- */
 
-static void check_widen(npuq_widen_fn *widen, npuq_widen_fn *reference, const char *name)
-{
-    enum { ALL = 65536 };
-    static uint16_t x[ALL];
-    static float got[ALL];
-    static float expected[ALL];
+enum { WIDENED = 65536 };
 
-    for (size_t i = 0; i < ALL; i++) {
-        x[i] = (uint16_t)i;
+/* Every pattern of 8 or 16 bits, or 32-bit integers of all magnitudes. */
+static void fill_parameters(void *p, size_t size)
+{
+    for (uint32_t i = 0; i < WIDENED; i++) {
+        const uint32_t spread = i * 0x9E3779B1u;
+        const uint32_t value = size < 4 ? i : (i & 1 ? spread : 0 - spread) >> (i / 2 % 32);
+
+        switch (size) {
+        case 1: ((uint8_t *)p)[i] = (uint8_t)value; break;
+        case 2: ((uint16_t *)p)[i] = (uint16_t)value; break;
+        default: ((uint32_t *)p)[i] = value; break;
+        }
     }
-    widen(x, got, ALL);
-    reference(x, expected, ALL);
-    for (size_t i = 0; i < ALL; i++) {
+}
+
+static void check_widen(npuq_widen_fn *widen, npuq_widen_fn *reference, size_t size, const char *name)
+{
+    static uint32_t x[WIDENED];
+    static float got[WIDENED];
+    static float expected[WIDENED];
+
+    fill_parameters(x, size);
+    widen(x, got, WIDENED);
+    reference(x, expected, WIDENED);
+    for (size_t i = 0; i < WIDENED; i++) {
         if (!isnan(got[i]) || !isnan(expected[i])) {
-            test_same(&got[i], &expected[i], sizeof *got, "widen %s, %04zx", name, i);
+            test_same(&got[i], &expected[i], sizeof *got, "widen %s, element %zu", name, i);
         }
     }
     for (size_t n = 0; n <= 257; n++) {
-        test_guarded from = test_guarded_make(n * sizeof *x, true, 0);
+        test_guarded from = test_guarded_make(n * size, true, 0);
         test_guarded to = test_guarded_make(n * sizeof *got, true, 0);
 
-        memcpy(from.memory, x + 1000, n * sizeof *x);
+        memcpy(from.memory, (const char *)x + 1000 * size, n * size);
         widen(from.memory, (float *)(void *)to.memory, n);
         test_same(to.memory, expected + 1000, n * sizeof *got, "widen %s, n = %zu", name, n);
         test_guarded_free(&from);
@@ -414,13 +428,25 @@ static void check_widen(npuq_widen_fn *widen, npuq_widen_fn *reference, const ch
 
 static void test_widen(void **unused)
 {
+    static const struct {
+        const char *name;
+        size_t size;
+    } types[NPUQ_P_TYPES] = {[NPUQ_P_F16] = {"f16", 2},
+                             [NPUQ_P_BF16] = {"bf16", 2},
+                             [NPUQ_P_I8] = {"i8", 1},
+                             [NPUQ_P_U8] = {"u8", 1},
+                             [NPUQ_P_I32] = {"i32", 4}};
     kernel_backend backends[4];
     const size_t count = kernel_backends(backends);
 
     (void)unused;
     for (size_t b = 0; b < count; b++) {
-        check_widen(backends[b].kernels->widen_f16, npuq_rows_ref.widen_f16, backends[b].name);
-        check_widen(backends[b].kernels->widen_bf16, npuq_rows_ref.widen_bf16, backends[b].name);
+        for (int p = 0; p < NPUQ_P_TYPES; p++) {
+            char name[32];
+
+            (void)snprintf(name, sizeof name, "%s, %s", types[p].name, backends[b].name);
+            check_widen(backends[b].kernels->widen[p], npuq_rows_ref.widen[p], types[p].size, name);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parts of a chunk for instruction sets without masked memory access: whole chunks by way of the stack. Included by a
- * vector header after its whole loads and stores. */
+ * vector header after its whole loads, and its stores that take everything (chunk_store_total_<y>). */
 #include <string.h>
 
 /* n elements into a whole chunk; the lanes that are left repeat the first. */
@@ -12,8 +12,8 @@ static inline void copy_part(void *chunk, const void *p, size_t n, size_t size)
     }
 }
 
-#define LOAD_PART(TYPE, SIZE)                                                                                          \
-    static __attribute__((noinline)) vchunk chunk_load_part_##TYPE(const void *p, size_t n)                            \
+#define LOAD_PART(TYPE, SIZE, CHUNK_TYPE)                                                                              \
+    static __attribute__((noinline)) CHUNK_TYPE chunk_load_part_##TYPE(const void *p, size_t n)                        \
     {                                                                                                                  \
         _Alignas(64) char chunk[CHUNK * SIZE];                                                                         \
         copy_part(chunk, p, n, SIZE);                                                                                  \
@@ -24,13 +24,14 @@ static inline void copy_part(void *chunk, const void *p, size_t n, size_t size)
     static __attribute__((noinline)) void chunk_store_part_##TYPE(void *p, vchunk t, size_t n)                         \
     {                                                                                                                  \
         _Alignas(64) char chunk[CHUNK * BITS / 8];                                                                     \
-        chunk_store_##TYPE(chunk, t);                                                                                  \
+        chunk_store_total_##TYPE(chunk, t);                                                                            \
         memcpy(p, chunk, n *BITS / 8);                                                                                 \
     }
 
-LOAD_PART(f32, 4)
-LOAD_PART(f16, 2)
-LOAD_PART(bf16, 2)
+LOAD_PART(f32, 4, vchunk)
+LOAD_PART(f16, 2, vchunk)
+LOAD_PART(bf16, 2, vchunk)
+LOAD_PART(halves, 2, hchunk)
 STORE_PART(i8, 8)
 STORE_PART(u8, 8)
 STORE_PART(i32, 32)

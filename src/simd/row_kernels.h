@@ -4,10 +4,16 @@
  * this, and defines its table with NPUQ_ROW_TABLE.
  *
  * The vocabulary: LANES, CHUNK (four vectors), vf, vchunk; v_set, v_add, v_mul, v_div; chunk_load_<x>,
- * chunk_store_<y>, both also as _part for 0 < n <= CHUNK elements, touching no other memory (lanes beyond n repeat the
- * first); chunk_stream_<y> to an address that is a multiple of STREAM_ALIGN, around the cache, and stream_end() after
- * them; vrange_of, vrange_join, vrange_reduce; PACK and pack_store. All arithmetic in here is one binary32 operation
- * a step: no vector header may fuse.
+ * chunk_load_<parameter>, chunk_store_<y>; chunk_stream_<y> to an address that is a multiple of STREAM_ALIGN, around
+ * the cache, and stream_end() after them; loads of x and stores also as _part for 0 < n <= CHUNK elements, touching no
+ * other memory (lanes beyond n repeat the first); vrange, hchunk and hrange; FAST_DIVIDE; PACK and pack_store. All
+ * arithmetic in here is one binary32 operation a step: no vector header may fuse, but within chunk_quotient.
+ *
+ * chunk_load_split_bf16 may leave the lanes in an order of the header's own; chunk_split brings parameters into that
+ * order, and stores with split true put it right. There is none for int32.
+ *
+ * chunk_store and chunk_stream may give up, return false and store nothing, where a lane is NaN or too far out of range
+ * for the conversion to saturate; it must be NaN. chunk_store_part takes everything, if at some cost.
  *
  * What a kernel is for (types, operation, where parameters come from) reaches the inline functions as constants.
  */
@@ -54,6 +60,11 @@ INLINE vchunk load_parameters(const float *p, size_t n, bool part)
     return part ? chunk_load_part_f32(p, n) : chunk_load_f32(p);
 }
 
+INLINE vchunk in_order_of_x(vchunk parameters, bool split)
+{
+    return split ? chunk_split(parameters) : parameters;
+}
+
 INLINE void store_part(int y_type, char *y, vchunk t, size_t n)
 {
     switch (y_type) {
@@ -64,23 +75,23 @@ INLINE void store_part(int y_type, char *y, vchunk t, size_t n)
     }
 }
 
-INLINE void store_whole(int y_type, char *y, vchunk t)
+INLINE bool store_whole(int y_type, char *y, vchunk t, bool split)
 {
     switch (y_type) {
-    case i8: chunk_store_i8(y, t); break;
-    case u8: chunk_store_u8(y, t); break;
-    case i32: chunk_store_i32(y, t); break;
-    default: chunk_store_i4(y, t); break;
+    case i8: return chunk_store_i8(y, t, split);
+    case u8: return chunk_store_u8(y, t, split);
+    case i32: return chunk_store_i32(y, t, split);
+    default: return chunk_store_i4(y, t, split);
     }
 }
 
-INLINE void store_stream(int y_type, char *y, vchunk t)
+INLINE bool store_stream(int y_type, char *y, vchunk t, bool split)
 {
     switch (y_type) {
-    case i8: chunk_stream_i8(y, t); break;
-    case u8: chunk_stream_u8(y, t); break;
-    case i32: chunk_stream_i32(y, t); break;
-    default: chunk_stream_i4(y, t); break;
+    case i8: return chunk_stream_i8(y, t, split);
+    case u8: return chunk_stream_u8(y, t, split);
+    case i32: return chunk_stream_i32(y, t, split);
+    default: return chunk_stream_i4(y, t, split);
     }
 }
 
@@ -128,43 +139,62 @@ typedef struct rows {
     ptrdiff_t x_step;
     ptrdiff_t y_step;
     size_t n;
-    vchunk scale; /* by row */
-    vchunk offset;
-    const float *scales; /* by column */
+    const float *scales; /* one, or one for each column */
     const float *offsets;
-    size_t offset_step;
+    size_t offset_step; /* by column: 0 where the CHUNK offsets from *offsets on serve all columns */
     const float *smooth;
 } rows;
 
+/* What is the same for all columns. */
+typedef struct parameters {
+    vchunk scale;
+    vchunk offset;
+} parameters;
+
+INLINE parameters parameters_of(recipe k, const rows *r)
+{
+    const bool by_row = k.from != BY_COLUMN;
+    return (parameters){chunk_set(by_row ? *r->scales : 0.0f), chunk_set(by_row ? *r->offsets : 0.0f)};
+}
+
 typedef enum stores { PART, WHOLE, STREAM } stores;
 
-/* n elements of each of count rows from column at on. */
-INLINE void quantise_columns(recipe k, const rows *r, vchunk scale, vchunk offset, size_t count, size_t at, size_t n,
-                             stores how)
+/* n elements of each of count rows from column at on. False if a store gave up; a PART does not. */
+INLINE bool quantise_columns(recipe k, const rows *r, parameters p, size_t count, size_t at, size_t n, stores how)
 {
     const bool part = how == PART;
-    vchunk smooth = scale;
+    const bool split = k.x == bf16 && k.y != i32 && !part;
+    vchunk smooth = p.scale;
+    bool done = true;
 
     if (k.from == BY_COLUMN) {
-        scale = load_parameters(r->scales + at, n, part);
-        offset = load_parameters(r->offsets + at * r->offset_step, n, part);
+        p.scale = in_order_of_x(load_parameters(r->scales + at, n, part), split);
+        p.offset = in_order_of_x(load_parameters(r->offsets + at * r->offset_step, n, part), split);
     } else if (k.from == BY_ROW_SMOOTH) {
-        smooth = load_parameters(r->smooth + at, n, part);
+        smooth = in_order_of_x(load_parameters(r->smooth + at, n, part), split);
     }
+#pragma GCC unroll 4
     for (size_t i = 0; i < count; i++) {
-        vchunk t = load_x(k.x, r->x + (ptrdiff_t)i * r->x_step + x_bytes(k.x, at), n, part);
+        const char *x = r->x + (ptrdiff_t)i * r->x_step + x_bytes(k.x, at);
+        vchunk t = split ? chunk_load_split_bf16(x) : load_x(k.x, x, n, part);
         char *y = r->y + (ptrdiff_t)i * r->y_step + y_bytes(k.y, at);
 
         if (k.from == BY_ROW_SMOOTH) {
             t = chunk_mul(t, smooth);
         }
-        t = chunk_add(k.op == divide ? chunk_div(t, scale) : chunk_mul(t, scale), offset);
+        t = chunk_add(k.op == divide ? chunk_div(t, p.scale) : chunk_mul(t, p.scale), p.offset);
         switch (how) {
         case PART: store_part(k.y, y, t, n); break;
-        case WHOLE: store_whole(k.y, y, t); break;
-        case STREAM: store_stream(k.y, y, t); break;
+        case WHOLE: done &= store_whole(k.y, y, t, split); break;
+        case STREAM: done &= store_stream(k.y, y, t, split); break;
         }
     }
+    return done;
+}
+
+INLINE void part_columns(recipe k, const rows *r, size_t count, size_t at, size_t n)
+{
+    (void)quantise_columns(k, r, parameters_of(k, r), count, at, n, PART);
 }
 
 INLINE void prefetch(const char *x, size_t bytes)
@@ -174,14 +204,14 @@ INLINE void prefetch(const char *x, size_t bytes)
     }
 }
 
+/* At most a chunk of columns, whatever their values: a function of its own, for it is needed in several places. */
 typedef void part_fn(const rows *r, size_t count, size_t at, size_t n);
 
-/* All columns of count rows. part does less than a chunk: a function of its own, for it is needed in two places. */
+/* All columns of count rows. */
 INLINE void quantise_rows(recipe k, const rows *r, size_t count, size_t ahead, part_fn *part)
 {
     const rows own = *r; /* a copy that no store can change: part has seen the address of the other */
-    const vchunk scale = own.scale;
-    const vchunk offset = own.offset;
+    const parameters p = parameters_of(k, &own);
     const size_t align = y_bytes(k.y, CHUNK) < STREAM_ALIGN ? y_bytes(k.y, CHUNK) : STREAM_ALIGN;
     const size_t n = own.n;
     size_t at = 0;
@@ -197,12 +227,16 @@ INLINE void quantise_rows(recipe k, const rows *r, size_t count, size_t ahead, p
             for (size_t i = 0; i < count; i++) {
                 prefetch(own.x + (ptrdiff_t)i * own.x_step + x_bytes(k.x, at) + ahead, x_bytes(k.x, CHUNK));
             }
-            quantise_columns(k, &own, scale, offset, count, at, CHUNK, STREAM);
+            if (!quantise_columns(k, &own, p, count, at, CHUNK, STREAM)) {
+                part(r, count, at, CHUNK);
+            }
         }
         stream_end();
     }
     for (; at + CHUNK <= n; at += CHUNK) {
-        quantise_columns(k, &own, scale, offset, count, at, CHUNK, WHOLE);
+        if (!quantise_columns(k, &own, p, count, at, CHUNK, WHOLE)) {
+            part(r, count, at, CHUNK);
+        }
     }
     if (at < n) {
         part(r, count, at, n - at);
@@ -226,8 +260,8 @@ INLINE void quantise_by_row(recipe k, const npuq_block *b, const float *smooth, 
     for (size_t i = 0; i < b->rows; i++) {
         rows r = rows_of(b, i);
 
-        r.scale = chunk_set(scale[i * step]);
-        r.offset = chunk_set(offset[i * step]);
+        r.scales = scale + i * step;
+        r.offsets = offset + i * step;
         r.smooth = smooth;
         quantise_rows(k, &r, 1, b->ahead, part);
     }
@@ -242,16 +276,14 @@ INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale
     size_t i = 0;
 
     if (offset_step == 0) {
-        for (size_t lane = 0; lane < CHUNK; lane++) {
-            one_offset[lane] = *offset;
-        }
+        const vchunk one = chunk_set(*offset);
+        memcpy(one_offset, &one, sizeof one);
         offset = one_offset;
     }
     while (i < b->rows) {
         const size_t count = !b->ahead && i + SHARING <= b->rows ? SHARING : 1;
         rows r = rows_of(b, i);
 
-        r.scale = r.offset = chunk_set(0.0f);
         r.scales = scale;
         r.offsets = offset;
         r.offset_step = offset_step;
@@ -267,7 +299,7 @@ INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale
 #define AFFINE(NAME, Y, X, OP)                                                                                         \
     NOINLINE void uniform_part_##NAME(const rows *r, size_t count, size_t at, size_t n)                                \
     {                                                                                                                  \
-        quantise_columns((recipe){BY_ROW, Y, X, OP}, r, r->scale, r->offset, count, at, n, PART);                      \
+        part_columns((recipe){BY_ROW, Y, X, OP}, r, count, at, n);                                                     \
     }                                                                                                                  \
     static void uniform_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t step)              \
     {                                                                                                                  \
@@ -275,7 +307,7 @@ INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale
     }                                                                                                                  \
     NOINLINE void vector_part_##NAME(const rows *r, size_t count, size_t at, size_t n)                                 \
     {                                                                                                                  \
-        quantise_columns((recipe){BY_COLUMN, Y, X, OP}, r, r->scale, r->offset, count, at, n, PART);                   \
+        part_columns((recipe){BY_COLUMN, Y, X, OP}, r, count, at, n);                                                  \
     }                                                                                                                  \
     static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t offset_step)        \
     {                                                                                                                  \
@@ -285,7 +317,7 @@ INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale
 #define SMOOTH(NAME, Y, X)                                                                                             \
     NOINLINE void smooth_part_##NAME(const rows *r, size_t count, size_t at, size_t n)                                 \
     {                                                                                                                  \
-        quantise_columns((recipe){BY_ROW_SMOOTH, Y, X, multiply}, r, r->scale, r->offset, count, at, n, PART);         \
+        part_columns((recipe){BY_ROW_SMOOTH, Y, X, multiply}, r, count, at, n);                                        \
     }                                                                                                                  \
     static void smooth_##NAME(const npuq_block *b, const float *smooth, const float *back, const float *offset,        \
                               size_t step)                                                                             \
@@ -295,36 +327,83 @@ INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale
 
 /* ---- ranges ------------------------------------------------------------------------------------------------------ */
 
-INLINE vrange chunk_range(int x_type, const char *x, const float *smooth, size_t at, size_t n, bool part)
+/* Once values of both signs are in a range, two of its four extremes say all; so `both`, a constant, halves the work.
+ */
+
+INLINE vrange chunk_range(int x_type, const char *x, const float *smooth, size_t at, size_t n, bool part, bool both)
 {
     vchunk v = load_x(x_type, x + x_bytes(x_type, at), n, part);
 
     if (smooth) {
         v = chunk_mul(v, load_parameters(smooth + at, n, part));
     }
-    return vrange_join(vrange_join(vrange_of(v.v[0]), vrange_of(v.v[1])),
-                       vrange_join(vrange_of(v.v[2]), vrange_of(v.v[3])));
+    return vrange_join(vrange_join(vrange_of(v.v[0]), vrange_of(v.v[1]), both),
+                       vrange_join(vrange_of(v.v[2]), vrange_of(v.v[3]), both), both);
 }
 
-INLINE void range_rows(int x_type, const npuq_block *b, const float *smooth, size_t ahead, float *hi, float *lo)
+INLINE row_range range_on(int x_type, const char *x, const float *smooth, size_t n, size_t ahead, vrange range,
+                          bool both)
+{
+    for (size_t at = 0; at + CHUNK <= n; at += CHUNK) {
+        if (ahead) {
+            prefetch(x + x_bytes(x_type, at) + ahead, x_bytes(x_type, CHUNK));
+        }
+        range = vrange_join(range, chunk_range(x_type, x, smooth, at, CHUNK, false, both), both);
+    }
+    return vrange_reduce(range, both);
+}
+
+INLINE row_range range_of_row(int x_type, const char *x, const float *smooth, size_t n, size_t ahead)
+{
+    const size_t tail = n % CHUNK;
+    const vrange range = tail > 0 ? chunk_range(x_type, x, smooth, n - tail, tail, true, false)
+                                  : chunk_range(x_type, x, smooth, 0, CHUNK, false, false);
+
+    return vrange_both(range) ? range_on(x_type, x, smooth, n, ahead, range, true)
+                              : range_on(x_type, x, smooth, n, ahead, range, false);
+}
+
+/* Halves order as their patterns do before they are widened, and twice as many fit a vector. */
+
+INLINE hrange chunk_hrange(hchunk v, bool both)
+{
+    return hrange_join(hrange_of(v.v[0]), hrange_of(v.v[1]), both);
+}
+
+INLINE row_range hrange_on(int x_type, const char *x, size_t n, size_t ahead, hrange range, bool both)
+{
+    uint16_t extremes[CHUNK] = {0};
+    int32_t bits[LANES];
+
+    for (size_t at = 0; at + CHUNK <= n; at += CHUNK) {
+        if (ahead) {
+            prefetch(x + x_bytes(x_type, at) + ahead, x_bytes(x_type, CHUNK));
+        }
+        range = hrange_join(range, chunk_hrange(chunk_load_halves(x + x_bytes(x_type, at)), both), both);
+    }
+    hrange_reduce(range, extremes);
+    const vchunk wide = load_x(x_type, (const char *)extremes, CHUNK, false);
+    memcpy(bits, &wide.v[0], sizeof bits);
+    return both ? row_range_of_both(bits[0], bits[1]) : row_range_of(bits[0], bits[1], bits[2], bits[3]);
+}
+
+INLINE row_range hrange_of_row(int x_type, const char *x, size_t n, size_t ahead)
+{
+    const size_t tail = n % CHUNK;
+    const hchunk first = tail > 0 ? chunk_load_part_halves(x + x_bytes(x_type, n - tail), tail) : chunk_load_halves(x);
+    const hrange range = chunk_hrange(first, false);
+
+    return hrange_both(range) ? hrange_on(x_type, x, n, ahead, range, true)
+                              : hrange_on(x_type, x, n, ahead, range, false);
+}
+
+INLINE void range_rows(int x_type, const npuq_block *b, const float *smooth, float *hi, float *lo)
 {
     for (size_t r = 0; r < b->rows && b->n > 0; r++) {
         const char *x = (const char *)b->x + (ptrdiff_t)r * b->x_step;
-        const size_t tail = b->n % CHUNK;
-        vrange range;
-
-        if (tail > 0) {
-            range = chunk_range(x_type, x, smooth, b->n - tail, tail, true);
-        } else {
-            range = chunk_range(x_type, x, smooth, 0, CHUNK, false);
-        }
-        for (size_t at = 0; at + CHUNK <= b->n; at += CHUNK) {
-            if (ahead) {
-                prefetch(x + x_bytes(x_type, at) + ahead, x_bytes(x_type, CHUNK));
-            }
-            range = vrange_join(range, chunk_range(x_type, x, smooth, at, CHUNK, false));
-        }
-        row_range_widen(vrange_reduce(range), &hi[r], &lo[r]);
+        const row_range range = x_type == f32 || smooth ? range_of_row(x_type, x, smooth, b->n, b->ahead)
+                                                        : hrange_of_row(x_type, x, b->n, b->ahead);
+        row_range_widen(range, &hi[r], &lo[r]);
     }
 }
 
@@ -332,9 +411,9 @@ INLINE void range_rows(int x_type, const npuq_block *b, const float *smooth, siz
     static void range_##X(const npuq_block *b, const float *smooth, float *hi, float *lo)                              \
     {                                                                                                                  \
         if (smooth) {                                                                                                  \
-            range_rows(X, b, smooth, b->ahead, hi, lo);                                                                \
+            range_rows(X, b, smooth, hi, lo);                                                                          \
         } else {                                                                                                       \
-            range_rows(X, b, NULL, b->ahead, hi, lo);                                                                  \
+            range_rows(X, b, NULL, hi, lo);                                                                            \
         }                                                                                                              \
     }
 
@@ -344,29 +423,28 @@ NPUQ_EACH_RANGE(RANGE)
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 
-INLINE void widen(int x_type, const char *x, float *y, size_t n)
-{
-    size_t at = 0;
-
-    for (; at + CHUNK <= n; at += CHUNK) {
-        const vchunk v = load_x(x_type, x + x_bytes(x_type, at), CHUNK, false);
-        memcpy(y + at, &v, sizeof v);
+#define WIDEN(P)                                                                                                       \
+    static void widen_##P(const void *x, float *y, size_t n)                                                           \
+    {                                                                                                                  \
+        const size_t size = P##_BYTES;                                                                                 \
+        char last[CHUNK * P##_BYTES] = {0};                                                                            \
+        vchunk v;                                                                                                      \
+        size_t at = 0;                                                                                                 \
+                                                                                                                       \
+        for (; at + CHUNK <= n; at += CHUNK) {                                                                         \
+            v = chunk_load_##P((const char *)x + at * size);                                                           \
+            memcpy(y + at, &v, sizeof v);                                                                              \
+        }                                                                                                              \
+        if (at < n) {                                                                                                  \
+            memcpy(last, (const char *)x + at * size, (n - at) * size);                                                \
+            v = chunk_load_##P(last);                                                                                  \
+            memcpy(y + at, &v, (n - at) * sizeof *y);                                                                  \
+        }                                                                                                              \
     }
-    if (at < n) {
-        const vchunk v = load_x(x_type, x + x_bytes(x_type, at), n - at, true);
-        memcpy(y + at, &v, (n - at) * sizeof *y);
-    }
-}
 
-static void widen_f16(const void *x, float *y, size_t n)
-{
-    widen(f16, x, y, n);
-}
+enum { f16_BYTES = 2, bf16_BYTES = 2, i8_BYTES = 1, u8_BYTES = 1, i32_BYTES = 4 };
 
-static void widen_bf16(const void *x, float *y, size_t n)
-{
-    widen(bf16, x, y, n);
-}
+NPUQ_EACH_PARAMETER(WIDEN)
 
 static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode)
 {

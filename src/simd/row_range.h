@@ -38,10 +38,15 @@ static inline float float_of_ordered(int32_t ordered)
 /* Positive floats order as their patterns do, negative ones against theirs. So the largest pattern as a signed integer
  * is the maximum if any value is positive, else the smallest as an unsigned one is; and the other way about for the
  * minimum. NaNs of either sign end up as hi or lo, beyond infinity. */
-static inline row_range row_range_of(int32_t smax, uint32_t umax, int32_t smin, uint32_t umin)
+static inline row_range row_range_of(int32_t smax, int32_t umax, int32_t smin, int32_t umin)
 {
-    return (row_range){ordered_bits(smax >= 0 ? smax : (int32_t)umin),
-                       ordered_bits((int32_t)umax < 0 ? (int32_t)umax : smin)};
+    return (row_range){ordered_bits(smax >= 0 ? smax : umin), ordered_bits(umax < 0 ? umax : smin)};
+}
+
+/* The same, of values of both signs: the smallest patterns do not matter. */
+static inline row_range row_range_of_both(int32_t smax, int32_t umax)
+{
+    return (row_range){ordered_bits(smax), ordered_bits(umax)};
 }
 
 /* Widens *hi and *lo, which are both NaN if one is. */

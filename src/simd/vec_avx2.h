@@ -73,91 +73,212 @@ static inline vchunk chunk_load_bf16(const void *p)
                      floats_of_bf16(load_halves(x + 16)), floats_of_bf16(load_halves(x + 24))}};
 }
 
+/* Widening by unpacking takes one operation a vector where the above takes two, and leaves the halves of each 128 bits
+ * in two vectors: split order. Packing puts them together again. */
+static inline vchunk chunk_load_split_bf16(const void *p)
+{
+    const __m256i *x = p;
+    const __m256i a = _mm256_loadu_si256(x);
+    const __m256i b = _mm256_loadu_si256(x + 1);
+    const __m256i zero = _mm256_setzero_si256();
+    return (vchunk){
+        {_mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, a)), _mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, a)),
+         _mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, b)), _mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, b))}};
+}
+
+/* A chunk brought into split order. */
+static inline vchunk chunk_split(vchunk t)
+{
+    return (vchunk){{_mm256_permute2f128_ps(t.v[0], t.v[1], 0x20), _mm256_permute2f128_ps(t.v[0], t.v[1], 0x31),
+                     _mm256_permute2f128_ps(t.v[2], t.v[3], 0x20), _mm256_permute2f128_ps(t.v[2], t.v[3], 0x31)}};
+}
+
+static inline __m128i load_low(const char *p)
+{
+    return _mm_loadl_epi64((const __m128i *)(const void *)p);
+}
+
+static inline vchunk chunk_load_i8(const void *p)
+{
+    vchunk v;
+    for (int i = 0; i < 4; i++) {
+        v.v[i] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load_low((const char *)p + 8 * i)));
+    }
+    return v;
+}
+
+static inline vchunk chunk_load_u8(const void *p)
+{
+    vchunk v;
+    for (int i = 0; i < 4; i++) {
+        v.v[i] = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(load_low((const char *)p + 8 * i)));
+    }
+    return v;
+}
+
+static inline vchunk chunk_load_i32(const void *p)
+{
+    const __m256i *x = p;
+    vchunk v;
+    for (int i = 0; i < 4; i++) {
+        v.v[i] = _mm256_cvtepi32_ps(_mm256_loadu_si256(x + i));
+    }
+    return v;
+}
+
 /* ---- round, saturate, store ------------------------------------------------------------------------------------- */
 
-/* Integers in [low, high], but 0x80000000 for NaN: the limits come first in min and max, so that NaN passes, and its
- * low bits are the 0 that is wanted. */
-static inline __m256i to_integers(vf t, float low, float high)
+/* A chunk as 32 saturated 16-bit integers, in the order that packing leaves them in. */
+typedef struct words {
+    __m256i ab;
+    __m256i cd;
+} words;
+
+/* Whatever 32-bit integers do not hold, NaN too, converts to INT32_MIN, which is right only for what is far below. */
+static inline words to_words(vchunk t)
+{
+    return (words){_mm256_packs_epi32(_mm256_cvtps_epi32(t.v[0]), _mm256_cvtps_epi32(t.v[1])),
+                   _mm256_packs_epi32(_mm256_cvtps_epi32(t.v[2]), _mm256_cvtps_epi32(t.v[3]))};
+}
+
+/* False if there may be such lanes. */
+static inline bool are_certain(words w)
+{
+    const __m256i least = _mm256_cmpeq_epi16(_mm256_min_epi16(w.ab, w.cd), _mm256_set1_epi16(INT16_MIN));
+    return _mm256_testz_si256(least, least);
+}
+
+/* The limits come first in min and max, so that NaN passes. */
+static inline __m256i clamp(vf t, float low, float high)
 {
     return _mm256_cvtps_epi32(_mm256_max_ps(_mm256_set1_ps(low), _mm256_min_ps(_mm256_set1_ps(high), t)));
 }
 
-/* The low bits of the 32 integers, as bytes in order. */
-static inline __m256i to_bytes(vchunk t, float low, float high, short bits)
+static inline __m256i ordered_lanes(vf t)
 {
-    const __m256i mask = _mm256_set1_epi16(bits);
-    const __m256i ab = _mm256_packs_epi32(to_integers(t.v[0], low, high), to_integers(t.v[1], low, high));
-    const __m256i cd = _mm256_packs_epi32(to_integers(t.v[2], low, high), to_integers(t.v[3], low, high));
-    const __m256i bytes = _mm256_packus_epi16(_mm256_and_si256(ab, mask), _mm256_and_si256(cd, mask));
-    return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    return _mm256_castps_si256(_mm256_cmp_ps(t, t, _CMP_ORD_Q));
 }
 
-static inline void chunk_store_i8(void *p, vchunk t)
+static inline __m256i clamp_total(vf t)
 {
-    _mm256_storeu_si256(p, to_bytes(t, -128.0f, 127.0f, 0xFF));
+    return _mm256_and_si256(clamp(t, INT16_MIN, INT16_MAX), ordered_lanes(t));
 }
 
-static inline void chunk_store_u8(void *p, vchunk t)
+static inline words to_words_total(vchunk t)
 {
-    _mm256_storeu_si256(p, to_bytes(t, 0.0f, 255.0f, 0xFF));
+    return (words){_mm256_packs_epi32(clamp_total(t.v[0]), clamp_total(t.v[1])),
+                   _mm256_packs_epi32(clamp_total(t.v[2]), clamp_total(t.v[3]))};
 }
 
-/* 32 nibbles in 16 bytes, the even element low. */
-static inline __m128i to_nibbles(vchunk t)
+static inline __m256i in_order(__m256i bytes, bool split)
 {
-    const __m256i pairs = _mm256_maddubs_epi16(to_bytes(t, -8.0f, 7.0f, 0x0F), _mm256_set1_epi16(0x1001));
+    return split ? _mm256_permute4x64_epi64(bytes, 0xD8)
+                 : _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+static inline __m256i bytes_i8(words w, bool split)
+{
+    return in_order(_mm256_packs_epi16(w.ab, w.cd), split);
+}
+
+static inline __m256i bytes_u8(words w, bool split)
+{
+    return in_order(_mm256_packus_epi16(w.ab, w.cd), split);
+}
+
+/* 32 nibbles, the even element low. */
+static inline __m128i bytes_i4(words w, bool split)
+{
+    const __m256i clamped =
+        _mm256_max_epi8(_mm256_min_epi8(bytes_i8(w, split), _mm256_set1_epi8(7)), _mm256_set1_epi8(-8));
+    const __m256i nibbles = _mm256_and_si256(clamped, _mm256_set1_epi8(0x0F));
+    const __m256i pairs = _mm256_maddubs_epi16(nibbles, _mm256_set1_epi16(0x1001));
     return _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi16(pairs, pairs), 0x08));
 }
 
-static inline void chunk_store_i4(void *p, vchunk t)
+#define STORE(NAME, Y, HOW)                                                                                            \
+    static inline bool NAME(void *p, vchunk t, bool split)                                                             \
+    {                                                                                                                  \
+        const words w = to_words(t);                                                                                   \
+        if (!are_certain(w)) {                                                                                         \
+            return false;                                                                                              \
+        }                                                                                                              \
+        HOW(p, bytes_##Y(w, split));                                                                                   \
+        return true;                                                                                                   \
+    }
+
+STORE(chunk_store_i8, i8, _mm256_storeu_si256)
+STORE(chunk_store_u8, u8, _mm256_storeu_si256)
+STORE(chunk_store_i4, i4, _mm_storeu_si128)
+STORE(chunk_stream_i8, i8, _mm256_stream_si256)
+STORE(chunk_stream_u8, u8, _mm256_stream_si256)
+STORE(chunk_stream_i4, i4, _mm_stream_si128)
+#undef STORE
+
+static inline void chunk_store_total_i8(void *p, vchunk t)
 {
-    _mm_storeu_si128(p, to_nibbles(t));
+    _mm256_storeu_si256(p, bytes_i8(to_words_total(t), false));
+}
+
+static inline void chunk_store_total_u8(void *p, vchunk t)
+{
+    _mm256_storeu_si256(p, bytes_u8(to_words_total(t), false));
+}
+
+static inline void chunk_store_total_i4(void *p, vchunk t)
+{
+    _mm_storeu_si128(p, bytes_i4(to_words_total(t), false));
 }
 
 static inline __m256i to_i32(vf t)
 {
-    /* Out of range and NaN convert to INT32_MIN; only the low end is right. */
-    const __m256i ordered = _mm256_castps_si256(_mm256_cmp_ps(t, t, _CMP_ORD_Q));
+    /* INT32_MIN, the result where it is out of range, is INT32_MAX inverted. */
     const __m256i above = _mm256_castps_si256(_mm256_cmp_ps(t, _mm256_set1_ps(2147483648.0f), _CMP_GE_OQ));
-    return _mm256_and_si256(_mm256_xor_si256(_mm256_cvtps_epi32(t), above), ordered);
+    return _mm256_xor_si256(_mm256_cvtps_epi32(t), above);
 }
 
-static inline void chunk_store_i32(void *p, vchunk t)
+static inline bool has_nan(vchunk t)
+{
+    const vf ab = _mm256_cmp_ps(t.v[0], t.v[1], _CMP_UNORD_Q);
+    const vf cd = _mm256_cmp_ps(t.v[2], t.v[3], _CMP_UNORD_Q);
+    return _mm256_movemask_ps(_mm256_or_ps(ab, cd)) != 0;
+}
+
+static inline bool chunk_store_i32(void *p, vchunk t, bool split)
 {
     __m256i *y = p;
+    (void)split; /* never true: nothing is packed */
+    if (has_nan(t)) {
+        return false;
+    }
     for (int i = 0; i < 4; i++) {
         _mm256_storeu_si256(y + i, to_i32(t.v[i]));
     }
+    return true;
 }
 
-#include "parts_by_copy.h"
-
-/* ---- around the cache ------------------------------------------------------------------------------------------- */
-
-static inline void chunk_stream_i8(void *p, vchunk t)
-{
-    _mm256_stream_si256(p, to_bytes(t, -128.0f, 127.0f, 0xFF));
-}
-
-static inline void chunk_stream_u8(void *p, vchunk t)
-{
-    _mm256_stream_si256(p, to_bytes(t, 0.0f, 255.0f, 0xFF));
-}
-
-static inline void chunk_stream_i4(void *p, vchunk t)
-{
-    _mm_stream_si128(p, to_nibbles(t));
-}
-
-static inline void chunk_stream_i32(void *p, vchunk t)
+static inline bool chunk_stream_i32(void *p, vchunk t, bool split)
 {
     __m256i *y = p;
+    (void)split; /* never true: nothing is packed */
+    if (has_nan(t)) {
+        return false;
+    }
     for (int i = 0; i < 4; i++) {
         _mm256_stream_si256(y + i, to_i32(t.v[i]));
     }
+    return true;
 }
 
-/* Such stores are ordered with nothing, not even with those that hand the result to another thread. */
+static inline void chunk_store_total_i32(void *p, vchunk t)
+{
+    __m256i *y = p;
+    for (int i = 0; i < 4; i++) {
+        _mm256_storeu_si256(y + i, _mm256_and_si256(to_i32(t.v[i]), ordered_lanes(t.v[i])));
+    }
+}
+
+/* Stores around the cache are ordered with nothing, not even with those that hand the result to another thread. */
 static inline void stream_end(void)
 {
     _mm_sfence();
@@ -179,32 +300,102 @@ static inline vrange vrange_of(vf v)
     return (vrange){bits, bits, bits, bits};
 }
 
-static inline vrange vrange_join(vrange a, vrange b)
+/* both: the smallest patterns do not matter, see row_range_of_both(). */
+static inline vrange vrange_join(vrange a, vrange b, bool both)
 {
-    return (vrange){_mm256_max_epi32(a.smax, b.smax), _mm256_max_epu32(a.umax, b.umax),
-                    _mm256_min_epi32(a.smin, b.smin), _mm256_min_epu32(a.umin, b.umin)};
+    a.smax = _mm256_max_epi32(a.smax, b.smax);
+    a.umax = _mm256_max_epu32(a.umax, b.umax);
+    if (!both) {
+        a.smin = _mm256_min_epi32(a.smin, b.smin);
+        a.umin = _mm256_min_epu32(a.umin, b.umin);
+    }
+    return a;
 }
 
-static inline row_range vrange_reduce(vrange a)
+static inline bool vrange_both(vrange a)
 {
-    vrange b;
+    return _mm256_movemask_ps(_mm256_castsi256_ps(a.smax)) != 0xFF &&
+           _mm256_movemask_ps(_mm256_castsi256_ps(a.umax)) != 0;
+}
 
-#define SWAP(HOW)                                                                                                      \
-    b = (vrange){HOW(a.smax), HOW(a.umax), HOW(a.smin), HOW(a.umin)};                                                  \
-    a = vrange_join(a, b)
+/* Lane 0 of each joined with all others. */
+static inline row_range vrange_reduce(vrange a, bool both)
+{
+#define JOIN(HOW)     a = vrange_join(a, (vrange){HOW(a.smax), HOW(a.umax), HOW(a.smin), HOW(a.umin)}, both)
 #define HALVES(V)     _mm256_permute4x64_epi64(V, 0x4E)
 #define QUARTERS(V)   _mm256_shuffle_epi32(V, 0x4E)
 #define LANE_PAIRS(V) _mm256_shuffle_epi32(V, 0xB1)
-    SWAP(HALVES);
-    SWAP(QUARTERS);
-    SWAP(LANE_PAIRS);
-#undef SWAP
+    JOIN(HALVES);
+    JOIN(QUARTERS);
+    JOIN(LANE_PAIRS);
+#undef JOIN
 #undef HALVES
 #undef QUARTERS
 #undef LANE_PAIRS
-    return row_range_of(_mm256_extract_epi32(a.smax, 0), (uint32_t)_mm256_extract_epi32(a.umax, 0),
-                        _mm256_extract_epi32(a.smin, 0), (uint32_t)_mm256_extract_epi32(a.umin, 0));
+#define LANE_0(V) _mm256_extract_epi32(V, 0)
+    return both ? row_range_of_both(LANE_0(a.smax), LANE_0(a.umax))
+                : row_range_of(LANE_0(a.smax), LANE_0(a.umax), LANE_0(a.smin), LANE_0(a.umin));
+#undef LANE_0
 }
+
+/* The same for 16-bit patterns. */
+typedef struct hchunk {
+    __m256i v[2];
+} hchunk;
+
+typedef vrange hrange;
+
+static inline hchunk chunk_load_halves(const void *p)
+{
+    const __m256i *x = p;
+    return (hchunk){{_mm256_loadu_si256(x), _mm256_loadu_si256(x + 1)}};
+}
+
+static inline hrange hrange_of(__m256i v)
+{
+    return (hrange){v, v, v, v};
+}
+
+static inline hrange hrange_join(hrange a, hrange b, bool both)
+{
+    a.smax = _mm256_max_epi16(a.smax, b.smax);
+    a.umax = _mm256_max_epu16(a.umax, b.umax);
+    if (!both) {
+        a.smin = _mm256_min_epi16(a.smin, b.smin);
+        a.umin = _mm256_min_epu16(a.umin, b.umin);
+    }
+    return a;
+}
+
+/* The sign bits are those of every other byte. */
+static inline bool hrange_both(hrange a)
+{
+    return (~(uint32_t)_mm256_movemask_epi8(a.smax) & 0xAAAAAAAAu) != 0 &&
+           ((uint32_t)_mm256_movemask_epi8(a.umax) & 0xAAAAAAAAu) != 0;
+}
+
+/* The smallest of 16 unsigned numbers. */
+static inline uint16_t reduce_min_epu16(__m256i v)
+{
+    const __m128i a = _mm_min_epu16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    return (uint16_t)_mm_cvtsi128_si32(_mm_minpos_epu16(a));
+}
+
+static inline uint16_t reduce_flipped(__m256i v, uint16_t flip)
+{
+    return (uint16_t)(reduce_min_epu16(_mm256_xor_si256(v, _mm256_set1_epi16((short)flip))) ^ flip);
+}
+
+/* smax, umax, smin, umin */
+static inline void hrange_reduce(hrange a, uint16_t *extremes)
+{
+    extremes[0] = reduce_flipped(a.smax, 0x7FFF);
+    extremes[1] = reduce_flipped(a.umax, 0xFFFF);
+    extremes[2] = reduce_flipped(a.smin, 0x8000);
+    extremes[3] = reduce_min_epu16(a.umin);
+}
+
+#include "parts_by_copy.h"
 
 /* ---- trans_quant_param ------------------------------------------------------------------------------------------ */
 
@@ -214,7 +405,7 @@ static inline void pack_store(const uint32_t *scale, const float *offset, uint64
 {
     const __m256i exponents = _mm256_set1_epi32(0x7F800000);
     __m256i s = _mm256_loadu_si256((const __m256i *)(const void *)scale);
-    __m256i high = to_integers(_mm256_loadu_ps(offset), -256.0f, 255.0f);
+    __m256i high = clamp(_mm256_loadu_ps(offset), -256.0f, 255.0f);
 
     if (nearest) {
         const __m256i exponent = _mm256_and_si256(s, exponents);

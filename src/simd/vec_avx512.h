@@ -81,6 +81,56 @@ static inline vchunk chunk_load_bf16(const void *p)
     return floats_of_bf16(load_halves(x), load_halves(x + 16), load_halves(x + 32), load_halves(x + 48));
 }
 
+static inline vchunk chunk_load_i8(const void *p)
+{
+    const int8_t *x = p;
+    vchunk v;
+    for (int i = 0; i < 4; i++) {
+        v.v[i] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(x + 16 * i))));
+    }
+    return v;
+}
+
+static inline vchunk chunk_load_u8(const void *p)
+{
+    const uint8_t *x = p;
+    vchunk v;
+    for (int i = 0; i < 4; i++) {
+        v.v[i] = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(x + 16 * i))));
+    }
+    return v;
+}
+
+static inline vchunk chunk_load_i32(const void *p)
+{
+    const int32_t *x = p;
+    vchunk v;
+    for (int i = 0; i < 4; i++) {
+        v.v[i] = _mm512_cvtepi32_ps(_mm512_loadu_si512(x + 16 * i));
+    }
+    return v;
+}
+
+/* Widening by unpacking takes one operation a vector where the above takes two, and leaves the halves of each 128 bits
+ * in two vectors: split order. Packing puts them together again. */
+static inline vchunk chunk_load_split_bf16(const void *p)
+{
+    const uint16_t *x = p;
+    const __m512i a = _mm512_loadu_si512(x);
+    const __m512i b = _mm512_loadu_si512(x + 32);
+    const __m512i zero = _mm512_setzero_si512();
+    return (vchunk){
+        {_mm512_castsi512_ps(_mm512_unpacklo_epi16(zero, a)), _mm512_castsi512_ps(_mm512_unpackhi_epi16(zero, a)),
+         _mm512_castsi512_ps(_mm512_unpacklo_epi16(zero, b)), _mm512_castsi512_ps(_mm512_unpackhi_epi16(zero, b))}};
+}
+
+/* A chunk brought into split order. */
+static inline vchunk chunk_split(vchunk t)
+{
+    return (vchunk){{_mm512_shuffle_f32x4(t.v[0], t.v[1], 0x88), _mm512_shuffle_f32x4(t.v[0], t.v[1], 0xDD),
+                     _mm512_shuffle_f32x4(t.v[2], t.v[3], 0x88), _mm512_shuffle_f32x4(t.v[2], t.v[3], 0xDD)}};
+}
+
 /* The first n lanes of a chunk, 0 < n <= CHUNK. */
 static inline uint64_t first_lanes(size_t n)
 {
@@ -124,111 +174,160 @@ static inline vchunk chunk_load_part_bf16(const void *p, size_t n)
 
 /* ---- round, saturate, store ------------------------------------------------------------------------------------- */
 
-/* Integers in [low, high], but 0x80000000 for NaN: the limits come first in min and max, so that NaN passes, and its
- * low bits are the 0 that is wanted. */
-static inline __m512i to_integers(vf t, float low, float high)
+/* A chunk as 64 saturated 16-bit integers, in the order that packing leaves them in. */
+typedef struct words {
+    __m512i ab;
+    __m512i cd;
+} words;
+
+/* Whatever 32-bit integers do not hold, NaN too, converts to INT32_MIN, which is right only for what is far below. */
+static inline words to_words(vchunk t)
+{
+    return (words){_mm512_packs_epi32(_mm512_cvtps_epi32(t.v[0]), _mm512_cvtps_epi32(t.v[1])),
+                   _mm512_packs_epi32(_mm512_cvtps_epi32(t.v[2]), _mm512_cvtps_epi32(t.v[3]))};
+}
+
+/* False if there may be such lanes. */
+static inline bool are_certain(words w)
+{
+    return _mm512_cmpeq_epi16_mask(_mm512_min_epi16(w.ab, w.cd), _mm512_set1_epi16(INT16_MIN)) == 0;
+}
+
+/* The limits come first in min and max, so that NaN passes. */
+static inline __m512i clamp(vf t, float low, float high)
 {
     return _mm512_cvtps_epi32(_mm512_max_ps(_mm512_set1_ps(low), _mm512_min_ps(_mm512_set1_ps(high), t)));
 }
 
-/* The low bits of the 64 integers, as bytes in order. */
-static inline __m512i to_bytes(vchunk t, float low, float high, short bits)
+static inline __m512i clamp_total(vf t)
 {
-    const __m512i mask = _mm512_set1_epi16(bits);
-    const __m512i ab = _mm512_packs_epi32(to_integers(t.v[0], low, high), to_integers(t.v[1], low, high));
-    const __m512i cd = _mm512_packs_epi32(to_integers(t.v[2], low, high), to_integers(t.v[3], low, high));
-    const __m512i bytes = _mm512_packus_epi16(_mm512_and_si512(ab, mask), _mm512_and_si512(cd, mask));
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    return _mm512_permutexvar_epi32(order, bytes);
+    return _mm512_maskz_mov_epi32(_mm512_cmp_ps_mask(t, t, _CMP_ORD_Q), clamp(t, INT16_MIN, INT16_MAX));
 }
 
-static inline void chunk_store_i8(void *p, vchunk t)
+static inline words to_words_total(vchunk t)
 {
-    _mm512_storeu_si512(p, to_bytes(t, -128.0f, 127.0f, 0xFF));
+    return (words){_mm512_packs_epi32(clamp_total(t.v[0]), clamp_total(t.v[1])),
+                   _mm512_packs_epi32(clamp_total(t.v[2]), clamp_total(t.v[3]))};
 }
+
+static inline __m512i in_order(__m512i bytes, bool split)
+{
+    return split ? _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), bytes)
+                 : _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
+                                            bytes);
+}
+
+/* Of pairs of nibbles, in the lower half. */
+static inline __m512i in_order_nibbles(__m512i bytes, bool split)
+{
+    const __m512i whole =
+        _mm512_castsi256_si512(_mm256_setr_epi16(0, 8, 16, 24, 1, 9, 17, 25, 2, 10, 18, 26, 3, 11, 19, 27));
+    const __m512i halves = _mm512_castsi256_si512(_mm256_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13));
+    return split ? _mm512_permutexvar_epi32(halves, bytes) : _mm512_permutexvar_epi16(whole, bytes);
+}
+
+static inline __m512i bytes_i8(words w, bool split)
+{
+    return in_order(_mm512_packs_epi16(w.ab, w.cd), split);
+}
+
+static inline __m512i bytes_u8(words w, bool split)
+{
+    return in_order(_mm512_packus_epi16(w.ab, w.cd), split);
+}
+
+/* 64 nibbles, the even element low. */
+static inline __m256i bytes_i4(words w, bool split)
+{
+    const __m512i bytes = _mm512_packs_epi16(w.ab, w.cd);
+    const __m512i clamped = _mm512_max_epi8(_mm512_min_epi8(bytes, _mm512_set1_epi8(7)), _mm512_set1_epi8(-8));
+    const __m512i nibbles = _mm512_and_si512(clamped, _mm512_set1_epi8(0x0F));
+    const __m512i pairs = _mm512_maddubs_epi16(nibbles, _mm512_set1_epi16(0x1001));
+    return _mm512_castsi512_si256(in_order_nibbles(_mm512_packus_epi16(pairs, pairs), split));
+}
+
+#define STORE(NAME, Y, HOW)                                                                                            \
+    static inline bool NAME(void *p, vchunk t, bool split)                                                             \
+    {                                                                                                                  \
+        const words w = to_words(t);                                                                                   \
+        if (!are_certain(w)) {                                                                                         \
+            return false;                                                                                              \
+        }                                                                                                              \
+        HOW(p, bytes_##Y(w, split));                                                                                   \
+        return true;                                                                                                   \
+    }
+
+STORE(chunk_store_i8, i8, _mm512_storeu_si512)
+STORE(chunk_store_u8, u8, _mm512_storeu_si512)
+STORE(chunk_store_i4, i4, _mm256_storeu_si256)
+STORE(chunk_stream_i8, i8, _mm512_stream_si512)
+STORE(chunk_stream_u8, u8, _mm512_stream_si512)
+STORE(chunk_stream_i4, i4, _mm256_stream_si256)
+#undef STORE
 
 static inline void chunk_store_part_i8(void *p, vchunk t, size_t n)
 {
-    _mm512_mask_storeu_epi8(p, first_lanes(n), to_bytes(t, -128.0f, 127.0f, 0xFF));
-}
-
-static inline void chunk_store_u8(void *p, vchunk t)
-{
-    _mm512_storeu_si512(p, to_bytes(t, 0.0f, 255.0f, 0xFF));
+    _mm512_mask_storeu_epi8(p, first_lanes(n), bytes_i8(to_words_total(t), false));
 }
 
 static inline void chunk_store_part_u8(void *p, vchunk t, size_t n)
 {
-    _mm512_mask_storeu_epi8(p, first_lanes(n), to_bytes(t, 0.0f, 255.0f, 0xFF));
-}
-
-/* 64 nibbles in 32 bytes, the even element low. */
-static inline __m256i to_nibbles(vchunk t)
-{
-    const __m512i bytes = to_bytes(t, -8.0f, 7.0f, 0x0F);
-    return _mm512_cvtepi16_epi8(_mm512_maddubs_epi16(bytes, _mm512_set1_epi16(0x1001)));
-}
-
-static inline void chunk_store_i4(void *p, vchunk t)
-{
-    _mm256_storeu_si256(p, to_nibbles(t));
+    _mm512_mask_storeu_epi8(p, first_lanes(n), bytes_u8(to_words_total(t), false));
 }
 
 static inline void chunk_store_part_i4(void *p, vchunk t, size_t n)
 {
-    _mm256_mask_storeu_epi8(p, (__mmask32)first_lanes(n / 2), to_nibbles(t));
+    _mm256_mask_storeu_epi8(p, (__mmask32)first_lanes(n / 2), bytes_i4(to_words_total(t), false));
 }
 
 static inline __m512i to_i32(vf t)
 {
-    /* Out of range and NaN convert to INT32_MIN; only the low end is right. */
-    const __mmask16 ordered = _mm512_cmp_ps_mask(t, t, _CMP_ORD_Q);
     const __mmask16 above = _mm512_cmp_ps_mask(t, _mm512_set1_ps(2147483648.0f), _CMP_GE_OQ);
-    return _mm512_mask_mov_epi32(_mm512_maskz_cvtps_epi32(ordered, t), above, _mm512_set1_epi32(INT32_MAX));
+    return _mm512_mask_mov_epi32(_mm512_cvtps_epi32(t), above, _mm512_set1_epi32(INT32_MAX));
 }
 
-static inline void chunk_store_i32(void *p, vchunk t)
+static inline bool has_nan(vchunk t)
+{
+    return (_mm512_cmp_ps_mask(t.v[0], t.v[1], _CMP_UNORD_Q) | _mm512_cmp_ps_mask(t.v[2], t.v[3], _CMP_UNORD_Q)) != 0;
+}
+
+static inline bool chunk_store_i32(void *p, vchunk t, bool split)
 {
     int32_t *y = p;
+    (void)split; /* never true: nothing is packed */
+    if (has_nan(t)) {
+        return false;
+    }
     for (int i = 0; i < 4; i++) {
         _mm512_storeu_si512(y + 16 * i, to_i32(t.v[i]));
     }
+    return true;
+}
+
+static inline bool chunk_stream_i32(void *p, vchunk t, bool split)
+{
+    int32_t *y = p;
+    (void)split; /* never true: nothing is packed */
+    if (has_nan(t)) {
+        return false;
+    }
+    for (int i = 0; i < 4; i++) {
+        _mm512_stream_si512((void *)(y + 16 * i), to_i32(t.v[i]));
+    }
+    return true;
 }
 
 static inline void chunk_store_part_i32(void *p, vchunk t, size_t n)
 {
     int32_t *y = p;
     for (int i = 0; i < 4; i++) {
-        _mm512_mask_storeu_epi32(y + 16 * i, lanes_of(first_lanes(n), i), to_i32(t.v[i]));
+        const __mmask16 ordered = _mm512_cmp_ps_mask(t.v[i], t.v[i], _CMP_ORD_Q);
+        _mm512_mask_storeu_epi32(y + 16 * i, lanes_of(first_lanes(n), i),
+                                 _mm512_maskz_mov_epi32(ordered, to_i32(t.v[i])));
     }
 }
 
-/* ---- around the cache ------------------------------------------------------------------------------------------- */
-
-static inline void chunk_stream_i8(void *p, vchunk t)
-{
-    _mm512_stream_si512(p, to_bytes(t, -128.0f, 127.0f, 0xFF));
-}
-
-static inline void chunk_stream_u8(void *p, vchunk t)
-{
-    _mm512_stream_si512(p, to_bytes(t, 0.0f, 255.0f, 0xFF));
-}
-
-static inline void chunk_stream_i4(void *p, vchunk t)
-{
-    _mm256_stream_si256(p, to_nibbles(t));
-}
-
-static inline void chunk_stream_i32(void *p, vchunk t)
-{
-    int32_t *y = p;
-    for (int i = 0; i < 4; i++) {
-        _mm512_stream_si512((void *)(y + 16 * i), to_i32(t.v[i]));
-    }
-}
-
-/* Such stores are ordered with nothing, not even with those that hand the result to another thread. */
+/* Stores around the cache are ordered with nothing, not even with those that hand the result to another thread. */
 static inline void stream_end(void)
 {
     _mm_sfence();
@@ -250,16 +349,95 @@ static inline vrange vrange_of(vf v)
     return (vrange){bits, bits, bits, bits};
 }
 
-static inline vrange vrange_join(vrange a, vrange b)
+/* both: the smallest patterns do not matter, see row_range_of_both(). */
+static inline vrange vrange_join(vrange a, vrange b, bool both)
 {
-    return (vrange){_mm512_max_epi32(a.smax, b.smax), _mm512_max_epu32(a.umax, b.umax),
-                    _mm512_min_epi32(a.smin, b.smin), _mm512_min_epu32(a.umin, b.umin)};
+    a.smax = _mm512_max_epi32(a.smax, b.smax);
+    a.umax = _mm512_max_epu32(a.umax, b.umax);
+    if (!both) {
+        a.smin = _mm512_min_epi32(a.smin, b.smin);
+        a.umin = _mm512_min_epu32(a.umin, b.umin);
+    }
+    return a;
 }
 
-static inline row_range vrange_reduce(vrange a)
+static inline bool vrange_both(vrange a)
 {
-    return row_range_of(_mm512_reduce_max_epi32(a.smax), _mm512_reduce_max_epu32(a.umax),
-                        _mm512_reduce_min_epi32(a.smin), _mm512_reduce_min_epu32(a.umin));
+    return _mm512_movepi32_mask(a.smax) != 0xFFFF && _mm512_movepi32_mask(a.umax) != 0;
+}
+
+static inline row_range vrange_reduce(vrange a, bool both)
+{
+    const int32_t smax = _mm512_reduce_max_epi32(a.smax);
+    const int32_t umax = (int32_t)_mm512_reduce_max_epu32(a.umax);
+
+    return both ? row_range_of_both(smax, umax)
+                : row_range_of(smax, umax, _mm512_reduce_min_epi32(a.smin), (int32_t)_mm512_reduce_min_epu32(a.umin));
+}
+
+/* The same for 16-bit patterns. */
+typedef struct hchunk {
+    __m512i v[2];
+} hchunk;
+
+typedef vrange hrange;
+
+static inline hchunk chunk_load_halves(const void *p)
+{
+    const uint16_t *x = p;
+    return (hchunk){{_mm512_loadu_si512(x), _mm512_loadu_si512(x + 32)}};
+}
+
+static inline hchunk chunk_load_part_halves(const void *p, size_t n)
+{
+    const uint16_t *x = p;
+    const uint64_t lanes = first_lanes(n);
+    const __m512i first = _mm512_set1_epi16((short)*x);
+    return (hchunk){{_mm512_mask_loadu_epi16(first, (__mmask32)lanes, x),
+                     _mm512_mask_loadu_epi16(first, (__mmask32)(lanes >> 32), x + 32)}};
+}
+
+static inline hrange hrange_of(__m512i v)
+{
+    return (hrange){v, v, v, v};
+}
+
+static inline hrange hrange_join(hrange a, hrange b, bool both)
+{
+    a.smax = _mm512_max_epi16(a.smax, b.smax);
+    a.umax = _mm512_max_epu16(a.umax, b.umax);
+    if (!both) {
+        a.smin = _mm512_min_epi16(a.smin, b.smin);
+        a.umin = _mm512_min_epu16(a.umin, b.umin);
+    }
+    return a;
+}
+
+static inline bool hrange_both(hrange a)
+{
+    return _mm512_movepi16_mask(a.smax) != 0xFFFFFFFF && _mm512_movepi16_mask(a.umax) != 0;
+}
+
+/* The smallest of 32 unsigned numbers. */
+static inline uint16_t reduce_min_epu16(__m512i v)
+{
+    const __m256i a = _mm256_min_epu16(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
+    const __m128i b = _mm_min_epu16(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    return (uint16_t)_mm_cvtsi128_si32(_mm_minpos_epu16(b));
+}
+
+static inline uint16_t reduce_flipped(__m512i v, uint16_t flip)
+{
+    return (uint16_t)(reduce_min_epu16(_mm512_xor_si512(v, _mm512_set1_epi16((short)flip))) ^ flip);
+}
+
+/* smax, umax, smin, umin */
+static inline void hrange_reduce(hrange a, uint16_t *extremes)
+{
+    extremes[0] = reduce_flipped(a.smax, 0x7FFF);
+    extremes[1] = reduce_flipped(a.umax, 0xFFFF);
+    extremes[2] = reduce_flipped(a.smin, 0x8000);
+    extremes[3] = reduce_min_epu16(a.umin);
 }
 
 /* ---- trans_quant_param ------------------------------------------------------------------------------------------ */
@@ -270,7 +448,7 @@ static inline void pack_store(const uint32_t *scale, const float *offset, uint64
 {
     const __m512i exponents = _mm512_set1_epi32(0x7F800000);
     __m512i s = _mm512_loadu_si512(scale);
-    __m512i high = to_integers(_mm512_loadu_ps(offset), -256.0f, 255.0f);
+    __m512i high = clamp(_mm512_loadu_ps(offset), -256.0f, 255.0f);
 
     if (nearest) {
         const __m512i exponent = _mm512_and_si512(s, exponents);

@@ -68,10 +68,46 @@ static inline vchunk chunk_load_bf16(const void *p)
          vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(b), 16)), vreinterpretq_f32_u32(vshll_high_n_u16(b, 16))}};
 }
 
+/* There is no cheaper way that leaves another order. */
+static inline vchunk chunk_load_split_bf16(const void *p)
+{
+    return chunk_load_bf16(p);
+}
+
+static inline vchunk chunk_split(vchunk t)
+{
+    return t;
+}
+
+static inline vchunk floats_of_i16(int16x8_t a, int16x8_t b)
+{
+    return (vchunk){{vcvtq_f32_s32(vmovl_s16(vget_low_s16(a))), vcvtq_f32_s32(vmovl_high_s16(a)),
+                     vcvtq_f32_s32(vmovl_s16(vget_low_s16(b))), vcvtq_f32_s32(vmovl_high_s16(b))}};
+}
+
+static inline vchunk chunk_load_i8(const void *p)
+{
+    const int8x16_t x = vld1q_s8(p);
+    return floats_of_i16(vmovl_s8(vget_low_s8(x)), vmovl_high_s8(x));
+}
+
+static inline vchunk chunk_load_u8(const void *p)
+{
+    const uint8x16_t x = vld1q_u8(p);
+    return floats_of_i16(vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(x))), vreinterpretq_s16_u16(vmovl_high_u8(x)));
+}
+
+static inline vchunk chunk_load_i32(const void *p)
+{
+    const int32_t *x = p;
+    return (vchunk){{vcvtq_f32_s32(vld1q_s32(x)), vcvtq_f32_s32(vld1q_s32(x + 4)), vcvtq_f32_s32(vld1q_s32(x + 8)),
+                     vcvtq_f32_s32(vld1q_s32(x + 12))}};
+}
+
 /* ---- round, saturate, store ------------------------------------------------------------------------------------- */
 
 /* The conversion rounds half to even, saturates and takes NaN to 0, and the narrowing saturates: nothing is left to do
- * but for int4. */
+ * but for int4, and no store gives up. */
 static inline int16x8_t to_i16(vf low, vf high)
 {
     return vqmovn_high_s32(vqmovn_s32(vcvtnq_s32_f32(low)), vcvtnq_s32_f32(high));
@@ -82,25 +118,25 @@ static inline int8x16_t to_i8(vchunk t)
     return vqmovn_high_s16(vqmovn_s16(to_i16(t.v[0], t.v[1])), to_i16(t.v[2], t.v[3]));
 }
 
-static inline void chunk_store_i8(void *p, vchunk t)
+static inline void chunk_store_total_i8(void *p, vchunk t)
 {
     vst1q_s8(p, to_i8(t));
 }
 
-static inline void chunk_store_u8(void *p, vchunk t)
+static inline void chunk_store_total_u8(void *p, vchunk t)
 {
     vst1q_u8(p, vqmovun_high_s16(vqmovun_s16(to_i16(t.v[0], t.v[1])), to_i16(t.v[2], t.v[3])));
 }
 
 /* 16 nibbles in 8 bytes, the even element low. */
-static inline void chunk_store_i4(void *p, vchunk t)
+static inline void chunk_store_total_i4(void *p, vchunk t)
 {
     const int8x16_t clamped = vmaxq_s8(vminq_s8(to_i8(t), vdupq_n_s8(7)), vdupq_n_s8(-8));
     const uint16x8_t pairs = vreinterpretq_u16_u8(vandq_u8(vreinterpretq_u8_s8(clamped), vdupq_n_u8(0x0F)));
     vst1_u8(p, vmovn_u16(vsraq_n_u16(pairs, pairs, 4)));
 }
 
-static inline void chunk_store_i32(void *p, vchunk t)
+static inline void chunk_store_total_i32(void *p, vchunk t)
 {
     int32_t *y = p;
     for (int i = 0; i < 4; i++) {
@@ -108,18 +144,29 @@ static inline void chunk_store_i32(void *p, vchunk t)
     }
 }
 
-#include "parts_by_copy.h"
-
 /* There are no stores around the cache to speak of: the plain ones. */
-#define chunk_stream_i8  chunk_store_i8
-#define chunk_stream_u8  chunk_store_u8
-#define chunk_stream_i4  chunk_store_i4
-#define chunk_stream_i32 chunk_store_i32
-#define stream_end()     ((void)0)
+#define STORE(Y)                                                                                                       \
+    static inline bool chunk_store_##Y(void *p, vchunk t, bool split)                                                  \
+    {                                                                                                                  \
+        (void)split;                                                                                                   \
+        chunk_store_total_##Y(p, t);                                                                                   \
+        return true;                                                                                                   \
+    }                                                                                                                  \
+    static inline bool chunk_stream_##Y(void *p, vchunk t, bool split)                                                 \
+    {                                                                                                                  \
+        return chunk_store_##Y(p, t, split);                                                                           \
+    }
+
+STORE(i8)
+STORE(u8)
+STORE(i32)
+STORE(i4)
+#undef STORE
+#define stream_end() ((void)0)
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 
-/* The instructions order -0 below +0 and keep NaN. */
+/* The instructions order -0 below +0 and keep NaN, so signs do not matter. */
 typedef struct vrange {
     vf hi;
     vf lo;
@@ -130,15 +177,74 @@ static inline vrange vrange_of(vf v)
     return (vrange){v, v};
 }
 
-static inline vrange vrange_join(vrange a, vrange b)
+static inline vrange vrange_join(vrange a, vrange b, bool both)
 {
+    (void)both;
     return (vrange){vmaxq_f32(a.hi, b.hi), vminq_f32(a.lo, b.lo)};
 }
 
-static inline row_range vrange_reduce(vrange a)
+static inline bool vrange_both(vrange a)
 {
+    (void)a;
+    return true;
+}
+
+static inline row_range vrange_reduce(vrange a, bool both)
+{
+    (void)both;
     return (row_range){ordered_float(vmaxvq_f32(a.hi)), ordered_float(vminvq_f32(a.lo))};
 }
+
+/* Halves by their patterns, as signed and as unsigned integers; row_range_of() tells the range from them. */
+typedef struct hchunk {
+    uint16x8_t v[2];
+} hchunk;
+
+typedef struct hrange {
+    int16x8_t smax;
+    uint16x8_t umax;
+    int16x8_t smin;
+    uint16x8_t umin;
+} hrange;
+
+static inline hchunk chunk_load_halves(const void *p)
+{
+    const uint16_t *x = p;
+    return (hchunk){{vld1q_u16(x), vld1q_u16(x + 8)}};
+}
+
+static inline hrange hrange_of(uint16x8_t v)
+{
+    return (hrange){vreinterpretq_s16_u16(v), v, vreinterpretq_s16_u16(v), v};
+}
+
+/* both: the smallest patterns do not matter, see row_range_of_both(). */
+static inline hrange hrange_join(hrange a, hrange b, bool both)
+{
+    a.smax = vmaxq_s16(a.smax, b.smax);
+    a.umax = vmaxq_u16(a.umax, b.umax);
+    if (!both) {
+        a.smin = vminq_s16(a.smin, b.smin);
+        a.umin = vminq_u16(a.umin, b.umin);
+    }
+    return a;
+}
+
+static inline bool hrange_both(hrange a)
+{
+    return vmaxvq_s16(a.smax) >= 0 && vmaxvq_u16(a.umax) >= 0x8000;
+}
+
+/* smax, umax, smin, umin */
+static inline void hrange_reduce(hrange a, uint16_t *extremes)
+{
+    extremes[0] = (uint16_t)vmaxvq_s16(a.smax);
+    extremes[1] = vmaxvq_u16(a.umax);
+    extremes[2] = (uint16_t)vminvq_s16(a.smin);
+    extremes[3] = vminvq_u16(a.umin);
+}
+
+#include "parts_by_copy.h"
 
 /* ---- trans_quant_param ------------------------------------------------------------------------------------------ */
 
