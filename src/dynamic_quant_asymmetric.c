@@ -13,10 +13,11 @@ static const char op[] = "dynamic_quant_asymmetric";
 enum { SCALE = 2, OFFSET = 3 };
 enum { MAX_GROUPS = 1024 };
 
-/* Per token: rows whose ranges are found together, so that each run of smooth scales is converted once for all of
- * them, and as many bytes of x as stay in the cache until they are read again. When x comes from memory and there is
- * nothing to convert, a few bytes are better: while a block is quantised, the next one is on its way. */
-enum { ROWS = 32, BLOCK_BYTES = 128 * 1024, BLOCK_BYTES_FROM_MEMORY = 16 * 1024, UNIT = 65536 };
+/* Per token: rows whose ranges are found together, as many bytes of x as stay in the first cache until they are read
+ * again; from memory fewer, so that the next block is on its way while one is quantised; where smooth scales are
+ * converted more, so that each run of them is converted once for all. */
+enum { ROWS = 32, BLOCK_BYTES = 32 * 1024, BLOCK_BYTES_FROM_MEMORY = 16 * 1024, BLOCK_BYTES_CONVERTING = 128 * 1024 };
+enum { UNIT = 65536 };
 
 /* Per tensor: the units whose ranges are kept on the stack until all are known. */
 enum { MAX_PARTS = 256, PART = 65536 };
@@ -35,7 +36,7 @@ typedef struct dynamic_task {
 } dynamic_task;
 
 /* The range of each row of at most ROWS. */
-static void find_ranges(const dynamic_task *t, const npuq_rect *rect, npuq_params smooth, float *hi, float *lo)
+static void find_ranges(const dynamic_task *t, const npuq_rect *rect, const npuq_params *smooth, float *hi, float *lo)
 {
     const npuq_ref_range empty = npuq_ref_range_empty();
 
@@ -49,7 +50,7 @@ static void find_ranges(const dynamic_task *t, const npuq_rect *rect, npuq_param
 /* ---- per token -------------------------------------------------------------------------------------------------- */
 
 /* At most block_rows rows of one group. */
-static void quantise_tokens(const dynamic_task *t, const npuq_rect *rect, npuq_params smooth)
+static void quantise_tokens(const dynamic_task *t, const npuq_rect *rect, const npuq_params *smooth)
 {
     float hi[ROWS];
     float lo[ROWS];
@@ -88,8 +89,8 @@ static void token_units(void *argument, size_t begin, size_t end)
                 run = npuq_group_at(t->group_index, row, run.rows);
                 smooth.data += (ptrdiff_t)run.e * t->smooth_group_step;
             }
-            rect = npuq_loop_rect(&t->loop, row, run.rows, 0, unit.cols);
-            quantise_tokens(t, &rect, smooth);
+            npuq_loop_rect(&t->loop, row, run.rows, 0, unit.cols, &rect);
+            quantise_tokens(t, &rect, &smooth);
         }
     }
     npuq_fp_leave(&caller);
@@ -101,7 +102,7 @@ static void run_per_token(dynamic_task *t, size_t x_size, const npuq_executor *e
     const size_t cols = npuq_loop_cols(&t->loop);
     const bool from_memory = npuq_exceeds_caches(&t->choice, rows * cols);
     const bool converts = t->smooth.data && !npuq_params_ready(&t->smooth);
-    const size_t block_bytes = from_memory && !converts ? BLOCK_BYTES_FROM_MEMORY : BLOCK_BYTES;
+    const size_t block_bytes = converts ? BLOCK_BYTES_CONVERTING : from_memory ? BLOCK_BYTES_FROM_MEMORY : BLOCK_BYTES;
     const size_t fitting = block_bytes / x_size / cols;
 
     t->block_rows = fitting < 1 ? 1 : fitting > ROWS ? ROWS : fitting;
@@ -117,15 +118,16 @@ static void run_per_token(dynamic_task *t, size_t x_size, const npuq_executor *e
 
 /* Calls part with each rectangle of unit i. */
 static void for_rects(const dynamic_task *t, size_t i,
-                      void (*part)(const dynamic_task *t, const npuq_rect *rect, npuq_params smooth, size_t i))
+                      void (*part)(const dynamic_task *t, const npuq_rect *rect, const npuq_params *smooth, size_t i))
 {
     const npuq_unit unit = npuq_unit_at(&t->units, i);
+    const npuq_params smooth = npuq_params_from(&t->smooth, unit.col);
     npuq_rect rect;
 
     for (size_t done = 0; done < unit.rows; done += rect.rows) {
         const size_t left = unit.rows - done;
-        rect = npuq_loop_rect(&t->loop, unit.row + done, left < ROWS ? left : ROWS, unit.col, unit.cols);
-        part(t, &rect, npuq_params_from(t->smooth, unit.col), i);
+        npuq_loop_rect(&t->loop, unit.row + done, left < ROWS ? left : ROWS, unit.col, unit.cols, &rect);
+        part(t, &rect, &smooth, i);
     }
 }
 
@@ -134,7 +136,7 @@ static npuq_ref_range range_of_both(npuq_ref_range a, float hi, float lo)
     return npuq_ref_range_with(npuq_ref_range_with(a, hi), lo);
 }
 
-static void range_of_rect(const dynamic_task *t, const npuq_rect *rect, npuq_params smooth, size_t i)
+static void range_of_rect(const dynamic_task *t, const npuq_rect *rect, const npuq_params *smooth, size_t i)
 {
     float hi[ROWS];
     float lo[ROWS];
@@ -145,7 +147,7 @@ static void range_of_rect(const dynamic_task *t, const npuq_rect *rect, npuq_par
     }
 }
 
-static void requantise_rect(const dynamic_task *t, const npuq_rect *rect, npuq_params smooth, size_t i)
+static void requantise_rect(const dynamic_task *t, const npuq_rect *rect, const npuq_params *smooth, size_t i)
 {
     (void)i;
     npuq_tile_requantise(&t->choice, rect, smooth, &t->parameters.back, &t->parameters.offset, 0);

@@ -30,11 +30,12 @@ static void group_quant_units(void *argument, size_t begin, size_t end)
         for (size_t done = 0; done < unit.rows;) {
             const size_t row = unit.row + done;
             const npuq_group_run run = npuq_group_at(t->group_index, row, unit.rows - done);
-            const npuq_rect rect = npuq_loop_rect(&t->loop, row, run.rows, unit.col, unit.cols);
-            npuq_params scale = t->scale;
+            npuq_params scale = npuq_params_from(&t->scale, unit.col);
+            npuq_rect rect;
 
             scale.data += (ptrdiff_t)run.e * t->scale_group_step;
-            npuq_tile_affine_by_column(&t->choice, &rect, npuq_params_from(scale, unit.col), t->offset);
+            npuq_loop_rect(&t->loop, row, run.rows, unit.col, unit.cols, &rect);
+            npuq_tile_affine_by_column(&t->choice, &rect, &scale, &t->offset);
             done += rect.rows;
         }
     }

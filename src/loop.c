@@ -177,35 +177,39 @@ size_t npuq_loop_cols(const npuq_loop *loop)
     return loop->extents[loop->ndim - 1];
 }
 
-npuq_rect npuq_loop_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, size_t cols)
+void npuq_loop_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, size_t cols, npuq_rect *rect)
 {
     const int last = loop->ndim - 1;
-    npuq_rect rect = {.rows = 1, .cols = cols, .used = col % loop->share};
 
-    memcpy(rect.data, loop->data, sizeof rect.data);
-    memcpy(rect.col_step, loop->strides[last], sizeof rect.col_step);
+    rect->rows = 1;
+    rect->cols = cols;
+    rect->used = loop->share == 1 ? 0 : col % loop->share;
     for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
-        if (rect.data[i]) {
-            const size_t columns = i == NPUQ_LOOP_X ? 1 : i == NPUQ_LOOP_Y ? (size_t)loop->pack : loop->share;
-            rect.data[i] += (ptrdiff_t)(col / columns) * rect.col_step[i];
+        const size_t columns = i == NPUQ_LOOP_X ? 1 : i == NPUQ_LOOP_Y ? (size_t)loop->pack : loop->share;
+
+        rect->data[i] = loop->data[i];
+        rect->row_step[i] = 0;
+        rect->col_step[i] = loop->strides[last][i];
+        if (rect->data[i] && col > 0) {
+            rect->data[i] += (ptrdiff_t)(col / columns) * rect->col_step[i];
         }
     }
     for (int d = last - 1; d >= 0; d--) {
-        const size_t index = row % loop->extents[d];
+        const size_t index = d > 0 ? row % loop->extents[d] : row;
 
-        row /= loop->extents[d];
+        row = d > 0 ? row / loop->extents[d] : 0;
         for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
-            if (rect.data[i]) {
-                rect.data[i] += (ptrdiff_t)index * loop->strides[d][i];
+            if (rect->data[i]) {
+                rect->data[i] += (ptrdiff_t)index * loop->strides[d][i];
             }
         }
         if (d == last - 1) {
             const size_t left = loop->extents[d] - index;
-            rect.rows = rows < left ? rows : left;
-            memcpy(rect.row_step, loop->strides[d], sizeof rect.row_step);
+
+            rect->rows = rows < left ? rows : left;
+            memcpy(rect->row_step, loop->strides[d], sizeof rect->row_step);
         }
     }
-    return rect;
 }
 
 static size_t divide_up(size_t a, size_t b)

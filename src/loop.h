@@ -57,7 +57,7 @@ typedef struct npuq_rect {
 
 /* The rectangle that starts at this row and column (a multiple of pack), at most this large; fewer rows where the
  * distance changes. */
-npuq_rect npuq_loop_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, size_t cols);
+void npuq_loop_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, size_t cols, npuq_rect *rect);
 
 /* Rows x columns cut into units of work. */
 typedef struct npuq_units {

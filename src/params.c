@@ -5,14 +5,16 @@
 
 #include "ref/npuq_ref_element.h"
 
-npuq_params npuq_params_from(npuq_params params, size_t i)
+npuq_params npuq_params_from(const npuq_params *params, size_t i)
 {
-    if (params.data) {
-        const size_t columns = params.used + i;
-        params.data += (ptrdiff_t)(columns / params.repeat) * params.step;
-        params.used = columns % params.repeat;
+    npuq_params from = *params;
+
+    if (from.data && i > 0) {
+        const size_t columns = from.used + i;
+        from.data += (ptrdiff_t)(columns / from.repeat) * from.step;
+        from.used = columns % from.repeat;
     }
-    return params;
+    return from;
 }
 
 bool npuq_params_ready(const npuq_params *params)

@@ -17,7 +17,7 @@ typedef struct npuq_params {
 enum { NPUQ_MAX_REPEAT = 64 };
 
 /* The parameters from i columns further on. */
-npuq_params npuq_params_from(npuq_params params, size_t i);
+npuq_params npuq_params_from(const npuq_params *params, size_t i);
 
 /* Whether the run can be read where it lies. */
 bool npuq_params_ready(const npuq_params *params);

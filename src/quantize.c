@@ -99,14 +99,14 @@ static void quantize_units(void *argument, size_t begin, size_t end)
         npuq_rect rect;
 
         for (size_t done = 0; done < unit.rows; done += rect.rows) {
-            rect = npuq_loop_rect(&t->loop, unit.row + done, unit.rows - done, unit.col, unit.cols);
+            npuq_loop_rect(&t->loop, unit.row + done, unit.rows - done, unit.col, unit.cols, &rect);
             const npuq_params scale = parameters(t, &rect, SCALES, t->scales_dtype);
             const npuq_params zero_point = parameters(t, &rect, ZERO_POINTS, t->zero_points_dtype);
 
             if (t->by_column) {
-                npuq_tile_affine_by_column(&t->choice, &rect, scale, zero_point);
+                npuq_tile_affine_by_column(&t->choice, &rect, &scale, &zero_point);
             } else {
-                npuq_tile_affine_by_row(&t->choice, &rect, scale, zero_point);
+                npuq_tile_affine_by_row(&t->choice, &rect, &scale, &zero_point);
             }
         }
     }

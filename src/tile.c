@@ -152,6 +152,11 @@ static void run_blocks(const npuq_kernel_choice *choice, const npuq_rect *rect, 
     }
 }
 
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 /* The part of a rectangle from column col on, at most most columns; both multiples of 8. */
 static npuq_rect columns_of(const npuq_kernel_choice *choice, const npuq_rect *rect, size_t col, size_t most)
 {
@@ -209,60 +214,60 @@ static void affine_uniform(const npuq_kernel_choice *choice, const npuq_rect *re
                               .step = step};
     const size_t most = columns_at_a_time(choice, rect, true);
 
+    if (rect->cols <= most) {
+        run_blocks(choice, rect, true, affine_uniform_block, &call);
+        return;
+    }
     for (size_t col = 0; col < rect->cols; col += most) {
         const npuq_rect part = columns_of(choice, rect, col, most);
         run_blocks(choice, &part, true, affine_uniform_block, &call);
     }
 }
 
-void npuq_tile_affine_by_row(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params scale,
-                             npuq_params offset)
+void npuq_tile_affine_by_row(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,
+                             const npuq_params *offset)
 {
     float scales[PARAMS + NPUQ_MAX_REPEAT];
     float offsets[PARAMS + NPUQ_MAX_REPEAT];
-    npuq_rect part = *rect;
 
-    if (rect->rows == 1 || (scale.step == 0 && (offset.step == 0 || !offset.data))) {
-        affine_uniform(choice, rect, npuq_params_f32(choice->kernels, &scale, 1, scales),
-                       npuq_params_f32(choice->kernels, &offset, 1, offsets), 0);
+    if (rect->rows == 1 || (scale->step == 0 && (offset->step == 0 || !offset->data))) {
+        affine_uniform(choice, rect, npuq_params_f32(choice->kernels, scale, 1, scales),
+                       npuq_params_f32(choice->kernels, offset, 1, offsets), 0);
         return;
     }
+    npuq_rect part = *rect;
     for (size_t row = 0; row < rect->rows; row += PARAMS) {
-        part.rows = rect->rows - row < PARAMS ? rect->rows - row : PARAMS;
-        affine_uniform(choice, &part, npuq_params_f32(choice->kernels, &scale, part.rows, scales),
-                       npuq_params_f32(choice->kernels, &offset, part.rows, offsets), 1);
+        const npuq_params scale_here = npuq_params_from(scale, row);
+        const npuq_params offset_here = npuq_params_from(offset, row);
+
+        part.rows = smaller(rect->rows - row, PARAMS);
+        affine_uniform(choice, &part, npuq_params_f32(choice->kernels, &scale_here, part.rows, scales),
+                       npuq_params_f32(choice->kernels, &offset_here, part.rows, offsets), 1);
         part.data[NPUQ_LOOP_X] += PARAMS * rect->row_step[NPUQ_LOOP_X];
         part.data[NPUQ_LOOP_Y] += PARAMS * rect->row_step[NPUQ_LOOP_Y];
-        scale = npuq_params_from(scale, PARAMS);
-        offset = npuq_params_from(offset, PARAMS);
     }
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params scale,
-                                npuq_params offset)
+void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,
+                                const npuq_params *offset)
 {
     float scales[PARAMS + NPUQ_MAX_REPEAT];
     float offsets[PARAMS + NPUQ_MAX_REPEAT];
     affine_call call = {.vector = choice->kernels->affine_vector[choice->y][choice->x][choice->op]};
     size_t most = columns_at_a_time(choice, rect, true);
 
-    call.step = offset.data && offset.step != 0;
-    if (!npuq_params_ready(&scale) || (call.step && !npuq_params_ready(&offset))) {
+    call.step = offset->data && offset->step != 0;
+    if (!npuq_params_ready(scale) || (call.step && !npuq_params_ready(offset))) {
         most = smaller(most, PARAMS);
     }
     for (size_t col = 0; col < rect->cols; col += most) {
+        const npuq_params scale_here = npuq_params_from(scale, col);
+        const npuq_params offset_here = npuq_params_from(offset, col);
         const npuq_rect part = columns_of(choice, rect, col, most);
 
-        call.scale = npuq_params_f32(choice->kernels, &scale, part.cols, scales);
-        call.offset = npuq_params_f32(choice->kernels, &offset, call.step ? part.cols : 1, offsets);
+        call.scale = npuq_params_f32(choice->kernels, &scale_here, part.cols, scales);
+        call.offset = npuq_params_f32(choice->kernels, &offset_here, call.step ? part.cols : 1, offsets);
         run_blocks(choice, &part, true, affine_vector_block, &call);
-        scale = npuq_params_from(scale, most);
-        offset = npuq_params_from(offset, most);
     }
 }
 
@@ -291,34 +296,38 @@ static void smooth_affine_block(const void *argument, const npuq_block *block, s
 }
 
 /* Column by column of parameters; smooth may be absent for the range. */
-static void run_dynamic(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params smooth, bool writes_y,
-                        block_fn *fn, dynamic_call *call)
+static void run_dynamic(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
+                        bool writes_y, block_fn *fn, dynamic_call *call)
 {
     float smooths[PARAMS + NPUQ_MAX_REPEAT];
     size_t most = columns_at_a_time(choice, rect, writes_y);
 
-    if (smooth.data && !npuq_params_ready(&smooth)) {
+    if (smooth->data && !npuq_params_ready(smooth)) {
         most = smaller(most, PARAMS);
     }
+    call->smooth = NULL;
     for (size_t col = 0; col < rect->cols; col += most) {
+        const npuq_params smooth_here = npuq_params_from(smooth, col);
         const npuq_rect part = columns_of(choice, rect, col, most);
 
-        call->smooth = smooth.data ? npuq_params_f32(choice->kernels, &smooth, part.cols, smooths) : NULL;
+        if (smooth->data) {
+            call->smooth = npuq_params_f32(choice->kernels, &smooth_here, part.cols, smooths);
+        }
         run_blocks(choice, &part, writes_y, fn, call);
-        smooth = npuq_params_from(smooth, most);
     }
 }
 
-void npuq_tile_range(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params smooth, float *hi, float *lo)
+void npuq_tile_range(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth, float *hi,
+                     float *lo)
 {
     dynamic_call call = {.range = choice->kernels->range[choice->x], .hi = hi, .lo = lo};
     run_dynamic(choice, rect, smooth, false, range_block, &call);
 }
 
-void npuq_tile_requantise(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params smooth,
+void npuq_tile_requantise(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
                           const float *back, const float *offset, size_t step)
 {
-    if (!smooth.data) {
+    if (!smooth->data) {
         affine_uniform(choice, rect, back, offset, step);
         return;
     }

@@ -26,18 +26,19 @@ npuq_kernel_choice npuq_choose_kernels(npuq_dtype x, npuq_dtype y, npuq_affine_o
 bool npuq_exceeds_caches(const npuq_kernel_choice *choice, size_t elements);
 
 /* Row r takes parameter r. */
-void npuq_tile_affine_by_row(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params scale,
-                             npuq_params offset);
+void npuq_tile_affine_by_row(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,
+                             const npuq_params *offset);
 
 /* Column c takes parameter c. */
-void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params scale,
-                                npuq_params offset);
+void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,
+                                const npuq_params *offset);
 
 /* hi[r], lo[r]: widened by the values of row r, times smooth by column unless it is absent. */
-void npuq_tile_range(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params smooth, float *hi, float *lo);
+void npuq_tile_range(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth, float *hi,
+                     float *lo);
 
 /* y = sat(round((x * smooth) * back[r * step] + offset[r * step])), smooth by column, unless it is absent. */
-void npuq_tile_requantise(const npuq_kernel_choice *choice, const npuq_rect *rect, npuq_params smooth,
+void npuq_tile_requantise(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
                           const float *back, const float *offset, size_t step);
 
 #endif

@@ -62,7 +62,7 @@ static void pack_row(const npuq_row_kernels *kernels, const npuq_rect *rect, npu
         const size_t n = rect->cols - col < TILE ? rect->cols - col : TILE;
         const npuq_params offset = {
             .data = rect->data[OFFSET], .dtype = NPUQ_FLOAT32, .step = rect->col_step[OFFSET], .repeat = 1};
-        const npuq_params offset_here = npuq_params_from(offset, col);
+        const npuq_params offset_here = npuq_params_from(&offset, col);
         char *y = rect->data[Y] + (ptrdiff_t)col * rect->col_step[Y];
         uint64_t *target = write_through ? (uint64_t *)(void *)y : words;
 
@@ -122,7 +122,9 @@ npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq_tensor *
     const npuq_row_kernels *kernels = npuq_kernels();
     const npuq_fp_state caller = npuq_fp_enter();
     for (size_t row = 0; row < npuq_loop_rows(&loop); row++) {
-        const npuq_rect rect = npuq_loop_rect(&loop, row, 1, 0, npuq_loop_cols(&loop));
+        npuq_rect rect;
+
+        npuq_loop_rect(&loop, row, 1, 0, npuq_loop_cols(&loop), &rect);
         pack_row(kernels, &rect, round_mode);
     }
     npuq_fp_leave(&caller);
