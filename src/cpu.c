@@ -16,6 +16,7 @@ static uint32_t saved_state(void)
 }
 
 enum {
+    LEAF1_ECX_FMA = 1 << 12,
     LEAF1_ECX_OSXSAVE = 1 << 27,
     LEAF1_ECX_AVX = 1 << 28,
     LEAF1_ECX_F16C = 1 << 29,
@@ -30,7 +31,7 @@ static const uint32_t LEAF7_EBX_AVX512VL = 1u << 31;
 
 bool npuq_cpu_runs(npuq_backend backend)
 {
-    const uint32_t leaf1 = LEAF1_ECX_OSXSAVE | LEAF1_ECX_AVX | LEAF1_ECX_F16C;
+    const uint32_t leaf1 = LEAF1_ECX_FMA | LEAF1_ECX_OSXSAVE | LEAF1_ECX_AVX | LEAF1_ECX_F16C;
     const uint32_t avx512 = LEAF7_EBX_AVX512F | LEAF7_EBX_AVX512DQ | LEAF7_EBX_AVX512BW | LEAF7_EBX_AVX512VL;
     uint32_t eax;
     uint32_t ebx;

@@ -7,7 +7,7 @@
 static const char op[] = "group_quant";
 
 /* Elements of a unit of work; where scales are converted, few columns, so that many rows share them. */
-enum { UNIT = 32768, UNIT_COLUMNS = 2048 };
+enum { UNIT = 32768, UNIT_COLUMNS = 4096 };
 
 typedef struct group_quant_task {
     npuq_kernel_choice choice;

@@ -8,7 +8,7 @@
 static const char op[] = "quantize";
 
 /* Elements of a unit of work; where parameters are converted by column, few columns, so that many rows share them. */
-enum { UNIT = 32768, UNIT_COLUMNS = 2048 };
+enum { UNIT = 32768, UNIT_COLUMNS = 4096 };
 
 /* The dimension that scales go along. */
 static npuq_status find_axis(const npuq_tensor *x, const npuq_tensor *scales, int32_t axis, bool div_mode, int *found)

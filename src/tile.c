@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Parameters are converted this many at a time. */
-enum { PARAMS = 1024 };
+/* Parameters are converted this many at a time: the columns of most models, for rows from memory stream best whole. */
+enum { PARAMS = 4096 };
 
 /* Elements that a staging buffer holds; a multiple of 8. */
 enum { STAGED = 2048 };
@@ -135,6 +135,17 @@ static void run_staged(const npuq_kernel_choice *choice, const npuq_rect *rect, 
     }
 }
 
+/* How far ahead of a pass over the rectangle to prefetch, where `ahead` bytes of x come between. */
+static size_t prefetch_distance(const npuq_rect *rect, size_t row_bytes, size_t ahead)
+{
+    const ptrdiff_t step = rect->row_step[NPUQ_LOOP_X];
+
+    if (ahead == 0 || rect->rows == 1 || step <= (ptrdiff_t)row_bytes || row_bytes > 2 * ahead) {
+        return ahead;
+    }
+    return (ahead > row_bytes ? ahead / row_bytes : 1) * (size_t)step; /* what follows a row is not what comes next */
+}
+
 static void run_blocks(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y, block_fn *fn,
                        const void *call)
 {
@@ -145,7 +156,8 @@ static void run_blocks(const npuq_kernel_choice *choice, const npuq_rect *rect, 
                                   writes_y ? rect->row_step[NPUQ_LOOP_Y] : 0,
                                   rect->rows,
                                   rect->cols,
-                                  !writes_y && choice->ahead ? NPUQ_AHEAD : choice->ahead};
+                                  prefetch_distance(rect, rect->cols * x_sizes[choice->x],
+                                                    !writes_y && choice->ahead ? NPUQ_AHEAD : choice->ahead)};
         fn(call, &block, 0);
     } else {
         run_staged(choice, rect, writes_y, fn, call);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* All 2^32 float32 inputs through every f32 row kernel of every backend here, against the reference, with a set of
- * scales and offsets. NPUQ_TEST_BLOCKS=N takes N of the 65,536 blocks of 65,536 values, evenly spread: for emulators.
- */
+ * scales and offsets; and all 2^23 significands of x divided by many a scale, every bit of the quotient seen.
+ * NPUQ_TEST_BLOCKS=N takes N of the 65,536 blocks of 65,536 values, evenly spread, and fewer scales: for emulators. */
 #include "kernels.h"
 #include "support.h"
 
@@ -130,26 +130,102 @@ static void check_kernel(void *context, kernel_id id)
     print_message("%s\n", kernel_name(id));
 }
 
-static void test_all_floats(void **unused)
+static size_t blocks_wanted(void)
 {
     const char *given = getenv("NPUQ_TEST_BLOCKS");
-    size_t blocks = given ? strtoull(given, NULL, 0) : BLOCKS;
+    const size_t blocks = given ? strtoull(given, NULL, 0) : BLOCKS;
 
-    (void)unused;
+    assert_true(blocks >= 1 && blocks <= BLOCKS);
     backend_count = kernel_backends(backends);
     if (backend_count == 0) {
         print_message("no backend but ref here\n");
         skip();
     }
-    assert_true(blocks >= 1 && blocks <= BLOCKS);
+    return blocks;
+}
+
+static void test_all_floats(void **unused)
+{
+    size_t blocks = blocks_wanted();
+
+    (void)unused;
     print_message("# %zu of %d blocks\n", blocks, BLOCKS);
     kernel_each(check_kernel, &blocks);
+}
+
+/* ---- quotients ---- */
+
+static float float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Significands of 1, 2^k / 3, and such next to powers of 2 and to each other; then random ones. */
+static uint32_t pick_significand(size_t i)
+{
+    static const uint32_t chosen[] = {0x000000, 0x000001, 0x000002, 0x7FFFFF, 0x7FFFFE, 0x2AAAAA, 0x2AAAAB, 0x555555,
+                                      0x3504F3, 0x3504F4, 0x400000, 0x400001, 0x3FFFFF, 0x4CCCCD, 0x199999, 0x7FF800};
+    const size_t count = sizeof chosen / sizeof chosen[0];
+
+    return i < count ? chosen[i] : (uint32_t)test_below(1u << 23);
+}
+
+/* x / scale lies in (2^23, 2^25), where a float32 is an integer and int32 shows all of it. */
+static void check_quotients(buffers *b, float scale, uint32_t exponent_of_x, bool by_column)
+{
+    enum { ROWS = 4, COLUMNS = BLOCK / ROWS };
+    const kernel_id id = {by_column ? VECTOR : UNIFORM, NPUQ_X_F32, NPUQ_Y_I32, NPUQ_DIV};
+    kernel_arguments a = {
+        {b->x, b->expected, COLUMNS * 4, COLUMNS * 4, ROWS, COLUMNS, 0}, b->scale, b->offset, 0, NULL, NULL, NULL};
+
+    for (size_t i = 0; i < BLOCK; i++) {
+        b->scale[i] = scale;
+    }
+    for (uint32_t first = 0; first < 1u << 23; first += BLOCK) {
+        for (uint32_t i = 0; i < BLOCK; i++) {
+            b->x[i] = exponent_of_x << 23 | (first + i);
+        }
+        a.block.y = b->expected;
+        kernel_run(&npuq_rows_ref, id, &a);
+        for (size_t k = 0; k < backend_count; k++) {
+            a.block.y = b->got;
+            kernel_run(backends[k].kernels, id, &a);
+            test_same(b->got, b->expected, sizeof b->got, "%s, %s, x from %08x, scale %a", backends[k].name,
+                      kernel_name(id), b->x[0], (double)scale);
+        }
+    }
+}
+
+static void test_all_quotients(void **unused)
+{
+    enum { SCALES = 128 };
+    /* The first and the last exponents of scales that are not divided by, some others, and the middle. */
+    static const uint32_t exponents[] = {63, 127, 190, 100, 62, 191, 150, 20};
+    const size_t blocks = blocks_wanted();
+    const size_t scales = blocks < BLOCKS / SCALES ? 1 : blocks / (BLOCKS / SCALES);
+    buffers *b = calloc(1, sizeof *b);
+
+    (void)unused;
+    assert_non_null(b);
+    for (size_t i = 0; i < scales; i++) {
+        const uint32_t exponent = exponents[i % (sizeof exponents / sizeof exponents[0])];
+        const float scale = float_of((test_one_in(2) ? 0x80000000u : 0) | exponent << 23 | pick_significand(i));
+
+        check_quotients(b, scale, exponent + 24, i % 2 == 1);
+        check_quotients(b, scale, exponent + 24, i % 2 == 0);
+    }
+    print_message("%zu scales\n", scales);
+    free(b);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_floats),
+        cmocka_unit_test(test_all_quotients),
     };
+    test_seed();
     return cmocka_run_group_tests_name("kernels_exhaustive", tests, NULL, NULL);
 }

@@ -111,9 +111,38 @@ INLINE vchunk chunk_div(vchunk a, vchunk b)
     return (vchunk){{v_div(a.v[0], b.v[0]), v_div(a.v[1], b.v[1]), v_div(a.v[2], b.v[2]), v_div(a.v[3], b.v[3])}};
 }
 
+INLINE vchunk chunk_quotient(vchunk x, vchunk s, vchunk inverse)
+{
+    return (vchunk){{v_quotient(x.v[0], s.v[0], inverse.v[0]), v_quotient(x.v[1], s.v[1], inverse.v[1]),
+                     v_quotient(x.v[2], s.v[2], inverse.v[2]), v_quotient(x.v[3], s.v[3], inverse.v[3])}};
+}
+
 INLINE vchunk chunk_add(vchunk a, vchunk b)
 {
     return (vchunk){{v_add(a.v[0], b.v[0]), v_add(a.v[1], b.v[1]), v_add(a.v[2], b.v[2]), v_add(a.v[3], b.v[3])}};
+}
+
+/* ---- division ---------------------------------------------------------------------------------------------------- */
+
+/*
+ * x / s rounded, from the rounded inverse r of s: q = x * r, then q + (x - q * s) * r, both sums fused. Where q is not
+ * a subnormal and neither q nor r overflows, this is the quotient that division gives; docs/design.md has the proof.
+ * - r is normal for the scales that chunk_is_plain() lets through; others are divided by.
+ * - Where q overflows or x is infinite, it is NaN, with which no store is content.
+ * - Where q is below 2^-27, it may be off, but stays so small that no sum with an offset rounds to another integer.
+ */
+INLINE bool scales_are_plain(const float *scales, size_t n)
+{
+    bool plain = true;
+    size_t at = 0;
+
+    for (; at + CHUNK <= n; at += CHUNK) {
+        plain &= chunk_is_plain(chunk_load_f32(scales + at));
+    }
+    if (at < n) {
+        plain &= chunk_is_plain(chunk_load_part_f32(scales + at, n - at));
+    }
+    return plain;
 }
 
 /* ---- affine and smooth-affine rows ------------------------------------------------------------------------------- */
@@ -145,16 +174,18 @@ typedef struct rows {
     const float *smooth;
 } rows;
 
-/* What is the same for all columns. */
+/* Those of one chunk, or of all. */
 typedef struct parameters {
     vchunk scale;
     vchunk offset;
+    vchunk inverse; /* 1 / scale, where divisions are made by it */
 } parameters;
 
-INLINE parameters parameters_of(recipe k, const rows *r)
+INLINE parameters parameters_of_row(recipe k, const rows *r)
 {
     const bool by_row = k.from != BY_COLUMN;
-    return (parameters){chunk_set(by_row ? *r->scales : 0.0f), chunk_set(by_row ? *r->offsets : 0.0f)};
+    return (parameters){chunk_set(by_row ? *r->scales : 0.0f), chunk_set(by_row ? *r->offsets : 0.0f),
+                        chunk_set(by_row ? 1.0f / *r->scales : 0.0f)};
 }
 
 typedef enum stores { PART, WHOLE, STREAM } stores;
@@ -164,12 +195,16 @@ INLINE bool quantise_columns(recipe k, const rows *r, parameters p, size_t count
 {
     const bool part = how == PART;
     const bool split = k.x == bf16 && k.y != i32 && !part;
+    const bool by_inverse = FAST_DIVIDE && k.op == divide && !part && (k.from == BY_ROW || count > 1);
     vchunk smooth = p.scale;
     bool done = true;
 
     if (k.from == BY_COLUMN) {
         p.scale = in_order_of_x(load_parameters(r->scales + at, n, part), split);
         p.offset = in_order_of_x(load_parameters(r->offsets + at * r->offset_step, n, part), split);
+        if (by_inverse) {
+            p.inverse = chunk_div(chunk_set(1.0f), p.scale);
+        }
     } else if (k.from == BY_ROW_SMOOTH) {
         smooth = in_order_of_x(load_parameters(r->smooth + at, n, part), split);
     }
@@ -182,7 +217,10 @@ INLINE bool quantise_columns(recipe k, const rows *r, parameters p, size_t count
         if (k.from == BY_ROW_SMOOTH) {
             t = chunk_mul(t, smooth);
         }
-        t = chunk_add(k.op == divide ? chunk_div(t, p.scale) : chunk_mul(t, p.scale), p.offset);
+        t = by_inverse       ? chunk_quotient(t, p.scale, p.inverse)
+            : k.op == divide ? chunk_div(t, p.scale)
+                             : chunk_mul(t, p.scale);
+        t = chunk_add(t, p.offset);
         switch (how) {
         case PART: store_part(k.y, y, t, n); break;
         case WHOLE: done &= store_whole(k.y, y, t, split); break;
@@ -194,7 +232,7 @@ INLINE bool quantise_columns(recipe k, const rows *r, parameters p, size_t count
 
 INLINE void part_columns(recipe k, const rows *r, size_t count, size_t at, size_t n)
 {
-    (void)quantise_columns(k, r, parameters_of(k, r), count, at, n, PART);
+    (void)quantise_columns(k, r, parameters_of_row(k, r), count, at, n, PART);
 }
 
 INLINE void prefetch(const char *x, size_t bytes)
@@ -211,11 +249,17 @@ typedef void part_fn(const rows *r, size_t count, size_t at, size_t n);
 INLINE void quantise_rows(recipe k, const rows *r, size_t count, size_t ahead, part_fn *part)
 {
     const rows own = *r; /* a copy that no store can change: part has seen the address of the other */
-    const parameters p = parameters_of(k, &own);
+    const parameters p = parameters_of_row(k, &own);
     const size_t align = y_bytes(k.y, CHUNK) < STREAM_ALIGN ? y_bytes(k.y, CHUNK) : STREAM_ALIGN;
     const size_t n = own.n;
     size_t at = 0;
 
+    if (FAST_DIVIDE && k.op == divide && k.from == BY_ROW && !chunk_is_plain(p.scale)) {
+        for (; at < n; at += CHUNK) {
+            part(r, count, at, n - at < CHUNK ? n - at : CHUNK);
+        }
+        return;
+    }
     if (ahead && n > 4 * CHUNK) {
         const size_t head = (align - (uintptr_t)own.y % align) % align * CHUNK / y_bytes(k.y, CHUNK);
 
@@ -267,11 +311,14 @@ INLINE void quantise_by_row(recipe k, const npuq_block *b, const float *smooth, 
     }
 }
 
-/* Parameters are loaded once for SHARING rows; from memory, one row at a time streams better. */
+/* Parameters are loaded, and inverted to divide by, once for SHARING rows; from memory, one row at a time streams
+ * better. */
 INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale, const float *offset,
                                size_t offset_step, part_fn *part)
 {
     enum { SHARING = 4 };
+    const bool share =
+        !b->ahead && b->rows >= SHARING && (!FAST_DIVIDE || k.op != divide || scales_are_plain(scale, b->n));
     float one_offset[CHUNK];
     size_t i = 0;
 
@@ -281,7 +328,7 @@ INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale
         offset = one_offset;
     }
     while (i < b->rows) {
-        const size_t count = !b->ahead && i + SHARING <= b->rows ? SHARING : 1;
+        const size_t count = share && i + SHARING <= b->rows ? SHARING : 1;
         rows r = rows_of(b, i);
 
         r.scales = scale;

@@ -3,8 +3,8 @@
 #ifndef NPUQ_VEC_AVX2_H
 #define NPUQ_VEC_AVX2_H
 
-#if !defined(__AVX2__) || !defined(__F16C__)
-#error "this file is compiled with -mavx2 -mf16c"
+#if !defined(__AVX2__) || !defined(__FMA__) || !defined(__F16C__)
+#error "this file is compiled with -mavx2 -mfma -mf16c"
 #endif
 
 #include "row_range.h"
@@ -39,6 +39,26 @@ static inline vf v_mul(vf a, vf b)
 static inline vf v_div(vf a, vf b)
 {
     return _mm256_div_ps(a, b);
+}
+
+/* See row_kernels.h: the remainder is exact, and its share corrects the last bit. */
+enum { FAST_DIVIDE = 1 };
+
+static inline vf v_quotient(vf x, vf scale, vf inverse)
+{
+    const vf q = _mm256_mul_ps(x, inverse);
+    return _mm256_fmadd_ps(_mm256_fnmadd_ps(q, scale, x), inverse, q);
+}
+
+/* The top bit of each pattern, doubled, less 2^-64's: whether it is outside of [2^-64, 2^64). */
+static inline bool chunk_is_plain(vchunk s)
+{
+    __m256i bits = _mm256_setzero_si256();
+    for (int i = 0; i < 4; i++) {
+        const __m256i doubled = _mm256_slli_epi32(_mm256_castps_si256(s.v[i]), 1);
+        bits = _mm256_or_si256(bits, _mm256_sub_epi32(doubled, _mm256_set1_epi32(63 << 24)));
+    }
+    return _mm256_movemask_ps(_mm256_castsi256_ps(bits)) == 0;
 }
 
 /* ---- loads ------------------------------------------------------------------------------------------------------ */

@@ -41,6 +41,26 @@ static inline vf v_div(vf a, vf b)
     return _mm512_div_ps(a, b);
 }
 
+/* See row_kernels.h: the remainder is exact, and its share corrects the last bit. */
+enum { FAST_DIVIDE = 1 };
+
+static inline vf v_quotient(vf x, vf scale, vf inverse)
+{
+    const vf q = _mm512_mul_ps(x, inverse);
+    return _mm512_fmadd_ps(_mm512_fnmadd_ps(q, scale, x), inverse, q);
+}
+
+/* The top bit of each pattern, doubled, less 2^-64's: whether it is outside of [2^-64, 2^64). */
+static inline bool chunk_is_plain(vchunk s)
+{
+    __m512i bits = _mm512_setzero_si512();
+    for (int i = 0; i < 4; i++) {
+        const __m512i doubled = _mm512_slli_epi32(_mm512_castps_si512(s.v[i]), 1);
+        bits = _mm512_or_si512(bits, _mm512_sub_epi32(doubled, _mm512_set1_epi32(63 << 24)));
+    }
+    return _mm512_movepi32_mask(bits) == 0;
+}
+
 /* ---- loads ------------------------------------------------------------------------------------------------------ */
 
 static inline vchunk chunk_load_f32(const void *p)

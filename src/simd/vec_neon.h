@@ -41,6 +41,21 @@ static inline vf v_div(vf a, vf b)
     return vdivq_f32(a, b);
 }
 
+/* No store tells of the NaN that a fast quotient may become. */
+enum { FAST_DIVIDE = 0 };
+
+static inline vf v_quotient(vf x, vf scale, vf inverse)
+{
+    (void)inverse;
+    return vdivq_f32(x, scale);
+}
+
+static inline bool chunk_is_plain(vchunk s)
+{
+    (void)s;
+    return true;
+}
+
 /* ---- loads ------------------------------------------------------------------------------------------------------ */
 
 static inline vchunk chunk_load_f32(const void *p)
