@@ -19,8 +19,9 @@ enum { MAX_GROUPS = 1024 };
 enum { ROWS = 32, BLOCK_BYTES = 32 * 1024, BLOCK_BYTES_FROM_MEMORY = 16 * 1024, BLOCK_BYTES_CONVERTING = 128 * 1024 };
 enum { UNIT = 65536 };
 
-/* Per tensor: the units whose ranges are kept on the stack until all are known. */
-enum { MAX_PARTS = 256, PART = 65536 };
+/* What has one range: the units whose ranges are kept on the stack until all are known. Rows of LONG_ROW columns are
+ * shared out to the caller's threads like a tensor, one after the other. */
+enum { MAX_PARTS = 256, PART = 65536, LONG_ROW = 4 * PART };
 
 typedef struct dynamic_task {
     npuq_kernel_choice choice;
@@ -31,8 +32,9 @@ typedef struct dynamic_task {
     npuq_params smooth;             /* of group 0 */
     ptrdiff_t smooth_group_step;
     size_t block_rows;
-    npuq_ref_range *parts;          /* per tensor only */
-    npuq_ref_parameters parameters; /* per tensor only */
+    size_t first_row;               /* of what has one range */
+    npuq_ref_range *parts;          /* its units' */
+    npuq_ref_parameters parameters; /* its own */
 } dynamic_task;
 
 /* The range of each row of at most ROWS. */
@@ -96,25 +98,7 @@ static void token_units(void *argument, size_t begin, size_t end)
     npuq_fp_leave(&caller);
 }
 
-static void run_per_token(dynamic_task *t, size_t x_size, const npuq_executor *executor)
-{
-    const size_t rows = npuq_loop_rows(&t->loop);
-    const size_t cols = npuq_loop_cols(&t->loop);
-    const bool from_memory = npuq_exceeds_caches(&t->choice, rows * cols);
-    const bool converts = t->smooth.data && !npuq_params_ready(&t->smooth);
-    const size_t block_bytes = converts ? BLOCK_BYTES_CONVERTING : from_memory ? BLOCK_BYTES_FROM_MEMORY : BLOCK_BYTES;
-    const size_t fitting = block_bytes / x_size / cols;
-
-    t->block_rows = fitting < 1 ? 1 : fitting > ROWS ? ROWS : fitting;
-    t->units = (npuq_units){.rows = rows, .cols = cols, .unit_rows = cols < UNIT ? UNIT / cols : 1, .unit_cols = cols};
-    t->units.count = rows / t->units.unit_rows + (rows % t->units.unit_rows != 0);
-    if (from_memory) {
-        t->choice.ahead = t->block_rows * cols * x_size + NPUQ_AHEAD;
-    }
-    npuq_run(executor, t->units.count, token_units, t);
-}
-
-/* ---- per tensor ------------------------------------------------------------------------------------------------- */
+/* ---- one range for all: a tensor, or a long row ------------------------------------------------------------------ */
 
 /* Calls part with each rectangle of unit i. */
 static void for_rects(const dynamic_task *t, size_t i,
@@ -126,7 +110,7 @@ static void for_rects(const dynamic_task *t, size_t i,
 
     for (size_t done = 0; done < unit.rows; done += rect.rows) {
         const size_t left = unit.rows - done;
-        npuq_loop_rect(&t->loop, unit.row + done, left < ROWS ? left : ROWS, unit.col, unit.cols, &rect);
+        npuq_loop_rect(&t->loop, t->first_row + unit.row + done, left < ROWS ? left : ROWS, unit.col, unit.cols, &rect);
         part(t, &rect, &smooth, i);
     }
 }
@@ -176,20 +160,17 @@ static void requantise_units(void *argument, size_t begin, size_t end)
     npuq_fp_leave(&caller);
 }
 
-static void run_per_tensor(dynamic_task *t, const npuq_tensor *scale, const npuq_tensor *offset,
-                           const npuq_executor *executor)
+/* Rows first_row on, in two passes; smooth scales are those of t. */
+static void quantise_together(dynamic_task *t, size_t first_row, size_t rows, float *scale, float *offset,
+                              const npuq_executor *executor)
 {
     npuq_ref_range parts[MAX_PARTS];
-    const size_t rows = npuq_loop_rows(&t->loop);
-    const size_t cols = npuq_loop_cols(&t->loop);
     npuq_ref_range range = npuq_ref_range_empty();
 
+    t->first_row = first_row;
     t->parts = parts;
-    if (npuq_exceeds_caches(&t->choice, rows * cols)) {
-        t->choice.ahead = NPUQ_AHEAD;
-    }
     for (size_t part = PART;; part *= 2) { /* as large as it takes to have no more than MAX_PARTS */
-        t->units = npuq_units_of(rows, cols, part, part);
+        npuq_units_of(&t->units, rows, npuq_loop_cols(&t->loop), part, part);
         if (t->units.count <= MAX_PARTS) {
             break;
         }
@@ -201,11 +182,47 @@ static void run_per_tensor(dynamic_task *t, const npuq_tensor *scale, const npuq
         range = range_of_both(range, parts[i].hi, parts[i].lo);
     }
     t->parameters = npuq_ref_range_parameters(range, t->y_dtype);
-    *(float *)scale->data = t->parameters.scale;
-    *(float *)offset->data = t->parameters.offset;
+    *scale = t->parameters.scale;
+    *offset = t->parameters.offset;
     npuq_fp_leave(&caller);
 
     npuq_run(executor, t->units.count, requantise_units, t);
+}
+
+/* ---- per token, by rows or by parts of rows ---------------------------------------------------------------------- */
+
+static void run_per_token(dynamic_task *t, size_t x_size, const npuq_executor *executor)
+{
+    const size_t rows = npuq_loop_rows(&t->loop);
+    const size_t cols = npuq_loop_cols(&t->loop);
+    const bool from_memory = t->choice.ahead > 0;
+    const bool converts = t->smooth.data && !npuq_params_ready(&t->smooth);
+    const size_t block_bytes = converts ? BLOCK_BYTES_CONVERTING : from_memory ? BLOCK_BYTES_FROM_MEMORY : BLOCK_BYTES;
+    const size_t fitting = block_bytes / x_size / cols;
+
+    t->block_rows = fitting < 1 ? 1 : fitting > ROWS ? ROWS : fitting;
+    npuq_units_of(&t->units, rows, cols, UNIT, cols);
+    if (from_memory) {
+        t->choice.ahead = t->block_rows * cols * x_size + NPUQ_AHEAD;
+    }
+    npuq_run(executor, t->units.count, token_units, t);
+}
+
+/* Each row by itself, by all threads. */
+static void run_long_rows(dynamic_task *t, const npuq_executor *executor)
+{
+    const npuq_params smooth = t->smooth;
+
+    for (size_t row = 0; row < npuq_loop_rows(&t->loop); row++) {
+        npuq_rect rect;
+
+        if (t->group_index) {
+            t->smooth = smooth;
+            t->smooth.data += (ptrdiff_t)npuq_group_at(t->group_index, row, 1).e * t->smooth_group_step;
+        }
+        npuq_loop_rect(&t->loop, row, 1, 0, npuq_loop_cols(&t->loop), &rect);
+        quantise_together(t, row, 1, (float *)(void *)rect.data[SCALE], (float *)(void *)rect.data[OFFSET], executor);
+    }
 }
 
 /* ---- the operator ----------------------------------------------------------------------------------------------- */
@@ -331,7 +348,7 @@ npuq_status npuq_dynamic_quant_asymmetric(const npuq_tensor *x, const npuq_tenso
 
     dynamic_task t;
 
-    t.choice = npuq_choose_kernels(x->dtype, y->dtype, NPUQ_MUL);
+    npuq_choose_kernels(&t.choice, x->dtype, y->dtype, NPUQ_MUL);
     t.y_dtype = y->dtype == NPUQ_QUINT4X2 ? NPUQ_REF_QUINT4X2 : NPUQ_REF_INT8;
     t.group_index = group_index;
     t.smooth = (npuq_params){.data = NULL};
@@ -350,13 +367,20 @@ npuq_status npuq_dynamic_quant_asymmetric(const npuq_tensor *x, const npuq_tenso
     }
     npuq_loop_operand(&t.loop, NPUQ_LOOP_X, x);
     npuq_loop_operand(&t.loop, NPUQ_LOOP_Y, y);
+    if (npuq_exceeds_caches(&t.choice, (size_t)npuq_element_count(x))) {
+        t.choice.ahead = NPUQ_AHEAD;
+    }
     if (quant_mode == NPUQ_PER_TENSOR) {
         npuq_loop_normalise(&t.loop, smooth_scales ? NPUQ_LOOP_KEEP_COLUMNS : NPUQ_LOOP_ANY_ORDER);
-        run_per_tensor(&t, scale, offset, executor);
+        quantise_together(&t, 0, npuq_loop_rows(&t.loop), scale->data, offset->data, executor);
+        return NPUQ_OK;
+    }
+    npuq_loop_operand(&t.loop, SCALE, scale);
+    npuq_loop_operand(&t.loop, OFFSET, offset);
+    npuq_loop_normalise(&t.loop, NPUQ_LOOP_KEEP_COLUMNS);
+    if (executor && npuq_loop_cols(&t.loop) >= LONG_ROW) {
+        run_long_rows(&t, executor);
     } else {
-        npuq_loop_operand(&t.loop, SCALE, scale);
-        npuq_loop_operand(&t.loop, OFFSET, offset);
-        npuq_loop_normalise(&t.loop, NPUQ_LOOP_KEEP_COLUMNS);
         run_per_token(&t, npuq_dtype_size(x->dtype), executor);
     }
     return NPUQ_OK;

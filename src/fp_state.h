@@ -11,23 +11,22 @@
 
 #if defined(__x86_64__) || defined(__i386__)
 
-typedef struct npuq_fp_state {
-    uint32_t mxcsr;
-    struct {
-        uint32_t words[7]; /* the x87 environment as fnstenv stores it */
-    } x87;
-} npuq_fp_state;
-
 /* SSE arithmetic obeys mxcsr, x87 arithmetic its own control word; a build uses one of them. */
 #if defined(__SSE2_MATH__) || defined(__x86_64__)
 
+typedef struct npuq_fp_state {
+    uint32_t mxcsr;
+} npuq_fp_state;
+
+/* Loading mxcsr costs as much as quantising a hundred elements: only where there is something to change. */
 static inline npuq_fp_state npuq_fp_enter(void)
 {
-    npuq_fp_state caller;
     const uint32_t plain = 0x1F80; /* all masked, nearest, no FTZ, no DAZ, no flags */
+    const uint32_t flags = 0x3F;
+    npuq_fp_state caller;
 
     __asm__ volatile("stmxcsr %0" : "=m"(caller.mxcsr) : : "memory");
-    if (caller.mxcsr != plain) {
+    if ((caller.mxcsr & ~flags) != plain) {
         __asm__ volatile("ldmxcsr %0" : : "m"(plain) : "memory");
     }
     return caller;
@@ -35,10 +34,21 @@ static inline npuq_fp_state npuq_fp_enter(void)
 
 static inline void npuq_fp_leave(const npuq_fp_state *caller)
 {
-    __asm__ volatile("ldmxcsr %0" : : "m"(caller->mxcsr) : "memory");
+    uint32_t now;
+
+    __asm__ volatile("stmxcsr %0" : "=m"(now) : : "memory");
+    if (now != caller->mxcsr) {
+        __asm__ volatile("ldmxcsr %0" : : "m"(caller->mxcsr) : "memory");
+    }
 }
 
 #else
+
+typedef struct npuq_fp_state {
+    struct {
+        uint32_t words[7]; /* the x87 environment as fnstenv stores it */
+    } x87;
+} npuq_fp_state;
 
 static inline npuq_fp_state npuq_fp_enter(void)
 {

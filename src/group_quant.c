@@ -91,7 +91,7 @@ npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, con
     const ptrdiff_t size = (ptrdiff_t)npuq_dtype_size(scale->dtype);
     group_quant_task t;
 
-    t.choice = npuq_choose_kernels(x->dtype, y->dtype, NPUQ_MUL);
+    npuq_choose_kernels(&t.choice, x->dtype, y->dtype, NPUQ_MUL);
     t.group_index = group_index;
     t.scale = (npuq_params){.data = scale->data,
                             .dtype = scale->dtype,
@@ -106,8 +106,8 @@ npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, con
     if (npuq_exceeds_caches(&t.choice, (size_t)npuq_element_count(x))) {
         t.choice.ahead = NPUQ_AHEAD;
     }
-    t.units = npuq_units_of(npuq_loop_rows(&t.loop), npuq_loop_cols(&t.loop), UNIT,
-                            npuq_params_ready(&t.scale) ? UNIT : UNIT_COLUMNS);
+    npuq_units_of(&t.units, npuq_loop_rows(&t.loop), npuq_loop_cols(&t.loop), UNIT,
+                  npuq_params_ready(&t.scale) ? UNIT : UNIT_COLUMNS);
     npuq_run(executor, t.units.count, group_quant_units, &t);
     return NPUQ_OK;
 }

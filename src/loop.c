@@ -217,22 +217,29 @@ static size_t divide_up(size_t a, size_t b)
     return a / b + (a % b != 0);
 }
 
-npuq_units npuq_units_of(size_t rows, size_t cols, size_t elements, size_t most_cols)
+void npuq_units_of(npuq_units *units, size_t rows, size_t cols, size_t elements, size_t most_cols)
 {
-    npuq_units units = {.rows = rows, .cols = cols, .unit_cols = cols};
-
+    units->rows = rows;
+    units->cols = cols;
+    units->unit_rows = rows;
+    units->unit_cols = cols;
+    units->across = 1;
+    units->count = 1;
     if (cols > most_cols) {
-        units.unit_cols = divide_up(most_cols, 64) * 64;
+        units->unit_cols = divide_up(most_cols, 64) * 64;
+        units->across = divide_up(cols, units->unit_cols);
+        units->count = units->across;
     }
-    units.unit_rows = units.unit_cols < elements ? elements / units.unit_cols : 1;
-    units.count = divide_up(rows, units.unit_rows) * divide_up(cols, units.unit_cols);
-    return units;
+    if (rows > 1 && rows > elements / units->unit_cols) {
+        units->unit_rows = units->unit_cols < elements ? elements / units->unit_cols : 1;
+        units->count *= divide_up(rows, units->unit_rows);
+    }
 }
 
 npuq_unit npuq_unit_at(const npuq_units *units, size_t i)
 {
-    const size_t across = divide_up(units->cols, units->unit_cols);
-    npuq_unit unit = {.row = i / across * units->unit_rows, .col = i % across * units->unit_cols};
+    const size_t down = units->across > 1 ? i / units->across : i;
+    npuq_unit unit = {.row = down * units->unit_rows, .col = (i - down * units->across) * units->unit_cols};
 
     unit.rows = units->rows - unit.row < units->unit_rows ? units->rows - unit.row : units->unit_rows;
     unit.cols = units->cols - unit.col < units->unit_cols ? units->cols - unit.col : units->unit_cols;

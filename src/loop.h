@@ -65,6 +65,7 @@ typedef struct npuq_units {
     size_t cols;
     size_t unit_rows;
     size_t unit_cols;
+    size_t across; /* units side by side */
     size_t count;
 } npuq_units;
 
@@ -76,7 +77,7 @@ typedef struct npuq_unit {
 } npuq_unit;
 
 /* Units of about this many elements, no wider than most_cols; columns start at multiples of 64. None may be 0. */
-npuq_units npuq_units_of(size_t rows, size_t cols, size_t elements, size_t most_cols);
+void npuq_units_of(npuq_units *units, size_t rows, size_t cols, size_t elements, size_t most_cols);
 npuq_unit npuq_unit_at(const npuq_units *units, size_t i);
 
 /* Runs task over all of [0, count) on the executor, or here if there is none. */

@@ -142,11 +142,11 @@ static bool converts(const quantize_task *t, int operand, npuq_dtype dtype)
     return params.data && params.step != 0 && !npuq_params_ready(&params);
 }
 
-static npuq_units units_of(const quantize_task *t)
+static void find_units(quantize_task *t)
 {
     const bool narrow =
         t->by_column && (converts(t, SCALES, t->scales_dtype) || converts(t, ZERO_POINTS, t->zero_points_dtype));
-    return npuq_units_of(npuq_loop_rows(&t->loop), npuq_loop_cols(&t->loop), UNIT, narrow ? UNIT_COLUMNS : UNIT);
+    npuq_units_of(&t->units, npuq_loop_rows(&t->loop), npuq_loop_cols(&t->loop), UNIT, narrow ? UNIT_COLUMNS : UNIT);
 }
 
 npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
@@ -181,7 +181,7 @@ npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const
 
     quantize_task t;
 
-    t.choice = npuq_choose_kernels(x->dtype, y->dtype, div_mode ? NPUQ_DIV : NPUQ_MUL);
+    npuq_choose_kernels(&t.choice, x->dtype, y->dtype, div_mode ? NPUQ_DIV : NPUQ_MUL);
     t.scales_dtype = scales->dtype;
     t.zero_points_dtype = zero_points ? zero_points->dtype : NPUQ_FLOAT32;
     npuq_loop_over(&t.loop, x, y->dtype);
@@ -196,7 +196,7 @@ npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const
     if (npuq_exceeds_caches(&t.choice, (size_t)npuq_element_count(x))) {
         t.choice.ahead = NPUQ_AHEAD;
     }
-    t.units = units_of(&t);
+    find_units(&t);
     npuq_run(executor, t.units.count, quantize_units, &t);
     return NPUQ_OK;
 }

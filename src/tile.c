@@ -16,25 +16,27 @@ enum { CACHED_BYTES = 24 << 20 };
 
 static const size_t x_sizes[NPUQ_X_TYPES] = {[NPUQ_X_F32] = 4, [NPUQ_X_F16] = 2, [NPUQ_X_BF16] = 2};
 
-/* y comes in steps: of one element, or of eight for int4. */
+/* y comes in steps: of one element, or of eight (2^3) for int4. */
 static const struct {
     size_t size;
-    size_t pack;
-} y_steps[NPUQ_Y_TYPES] = {[NPUQ_Y_I8] = {1, 1}, [NPUQ_Y_U8] = {1, 1}, [NPUQ_Y_I32] = {4, 1}, [NPUQ_Y_I4] = {4, 8}};
+    unsigned log2_pack;
+} y_steps[NPUQ_Y_TYPES] = {[NPUQ_Y_I8] = {1, 0}, [NPUQ_Y_U8] = {1, 0}, [NPUQ_Y_I32] = {4, 0}, [NPUQ_Y_I4] = {4, 3}};
 
-npuq_kernel_choice npuq_choose_kernels(npuq_dtype x, npuq_dtype y, npuq_affine_op op)
+void npuq_choose_kernels(npuq_kernel_choice *choice, npuq_dtype x, npuq_dtype y, npuq_affine_op op)
 {
-    npuq_kernel_choice choice = {.kernels = npuq_kernels(), .op = op};
-
-    choice.x = x == NPUQ_FLOAT32 ? NPUQ_X_F32 : x == NPUQ_FLOAT16 ? NPUQ_X_F16 : NPUQ_X_BF16;
-    choice.y = y == NPUQ_INT8 ? NPUQ_Y_I8 : y == NPUQ_UINT8 ? NPUQ_Y_U8 : y == NPUQ_INT32 ? NPUQ_Y_I32 : NPUQ_Y_I4;
-    return choice;
+    choice->kernels = npuq_kernels();
+    choice->op = op;
+    choice->ahead = 0;
+    choice->x = x == NPUQ_FLOAT32 ? NPUQ_X_F32 : x == NPUQ_FLOAT16 ? NPUQ_X_F16 : NPUQ_X_BF16;
+    choice->y = y == NPUQ_INT8 ? NPUQ_Y_I8 : y == NPUQ_UINT8 ? NPUQ_Y_U8 : y == NPUQ_INT32 ? NPUQ_Y_I32 : NPUQ_Y_I4;
 }
 
 bool npuq_exceeds_caches(const npuq_kernel_choice *choice, size_t elements)
 {
-    const size_t bytes = x_sizes[choice->x] * 8 + y_steps[choice->y].size * 8 / y_steps[choice->y].pack; /* of eight */
-    return elements / 8 > CACHED_BYTES / bytes;
+    const size_t y_bytes = y_steps[choice->y].size * 8 >> y_steps[choice->y].log2_pack; /* of eight elements */
+    const size_t bytes = x_sizes[choice->x] * 8 + y_bytes;
+
+    return elements / 8 * bytes > CACHED_BYTES;
 }
 
 /* ---- staging: strided columns to contiguous ones and back ------------------------------------------------------- */
@@ -93,7 +95,7 @@ static bool x_is_contiguous(const npuq_kernel_choice *choice, const npuq_rect *r
 
 static bool y_is_contiguous(const npuq_kernel_choice *choice, const npuq_rect *rect)
 {
-    return contiguous(rect->col_step[NPUQ_LOOP_Y], y_steps[choice->y].size, rect->cols / y_steps[choice->y].pack);
+    return contiguous(rect->col_step[NPUQ_LOOP_Y], y_steps[choice->y].size, rect->cols >> y_steps[choice->y].log2_pack);
 }
 
 /* A rectangle of at most STAGED columns, as many rows at a time as the buffers hold. writes_y: the block function has
@@ -107,7 +109,7 @@ static void run_staged(const npuq_kernel_choice *choice, const npuq_rect *rect, 
     const bool stage_y = writes_y && !y_is_contiguous(choice, rect);
     const size_t x_size = x_sizes[choice->x];
     const size_t y_size = y_steps[choice->y].size;
-    const size_t y_cols = rect->cols / y_steps[choice->y].pack;
+    const size_t y_cols = rect->cols >> y_steps[choice->y].log2_pack;
     const strided staged_x = {x_buffer, (ptrdiff_t)(rect->cols * x_size), (ptrdiff_t)x_size};
     const strided staged_y = {y_buffer, (ptrdiff_t)(y_cols * y_size), (ptrdiff_t)y_size};
     const size_t most = STAGED / rect->cols;
@@ -177,7 +179,7 @@ static npuq_rect columns_of(const npuq_kernel_choice *choice, const npuq_rect *r
     part.cols = rect->cols - col < most ? rect->cols - col : most;
     part.data[NPUQ_LOOP_X] += (ptrdiff_t)col * rect->col_step[NPUQ_LOOP_X];
     if (part.data[NPUQ_LOOP_Y]) {
-        part.data[NPUQ_LOOP_Y] += (ptrdiff_t)(col / y_steps[choice->y].pack) * rect->col_step[NPUQ_LOOP_Y];
+        part.data[NPUQ_LOOP_Y] += (ptrdiff_t)(col >> y_steps[choice->y].log2_pack) * rect->col_step[NPUQ_LOOP_Y];
     }
     return part;
 }

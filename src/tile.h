@@ -20,7 +20,7 @@ typedef struct npuq_kernel_choice {
     size_t ahead; /* of the pass that writes y, see npuq_block; 0 where all stays in the caches */
 } npuq_kernel_choice;
 
-npuq_kernel_choice npuq_choose_kernels(npuq_dtype x, npuq_dtype y, npuq_affine_op op);
+void npuq_choose_kernels(npuq_kernel_choice *choice, npuq_dtype x, npuq_dtype y, npuq_affine_op op);
 
 /* Whether x and y of this many elements together are so large that writing y around the caches pays. */
 bool npuq_exceeds_caches(const npuq_kernel_choice *choice, size_t elements);

@@ -10,16 +10,15 @@
 typedef struct dtype_info {
     npuq_dtype dtype;
     unsigned set;
-    unsigned size;
     const char *name;
 } dtype_info;
 
 static const dtype_info dtypes[] = {
-    {NPUQ_FLOAT32, NPUQ_TAKES_FLOAT32, 4, "FLOAT32"},    {NPUQ_FLOAT16, NPUQ_TAKES_FLOAT16, 2, "FLOAT16"},
-    {NPUQ_BFLOAT16, NPUQ_TAKES_BFLOAT16, 2, "BFLOAT16"}, {NPUQ_INT8, NPUQ_TAKES_INT8, 1, "INT8"},
-    {NPUQ_UINT8, NPUQ_TAKES_UINT8, 1, "UINT8"},          {NPUQ_INT32, NPUQ_TAKES_INT32, 4, "INT32"},
-    {NPUQ_INT64, NPUQ_TAKES_INT64, 8, "INT64"},          {NPUQ_UINT64, NPUQ_TAKES_UINT64, 8, "UINT64"},
-    {NPUQ_QUINT4X2, NPUQ_TAKES_QUINT4X2, 4, "QUINT4X2"},
+    {NPUQ_FLOAT32, NPUQ_TAKES_FLOAT32, "FLOAT32"},    {NPUQ_FLOAT16, NPUQ_TAKES_FLOAT16, "FLOAT16"},
+    {NPUQ_BFLOAT16, NPUQ_TAKES_BFLOAT16, "BFLOAT16"}, {NPUQ_INT8, NPUQ_TAKES_INT8, "INT8"},
+    {NPUQ_UINT8, NPUQ_TAKES_UINT8, "UINT8"},          {NPUQ_INT32, NPUQ_TAKES_INT32, "INT32"},
+    {NPUQ_INT64, NPUQ_TAKES_INT64, "INT64"},          {NPUQ_UINT64, NPUQ_TAKES_UINT64, "UINT64"},
+    {NPUQ_QUINT4X2, NPUQ_TAKES_QUINT4X2, "QUINT4X2"},
 };
 
 enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
@@ -38,12 +37,6 @@ const char *npuq_dtype_name(npuq_dtype dtype)
 {
     const dtype_info *info = find_dtype(dtype);
     return info ? info->name : "unknown";
-}
-
-size_t npuq_dtype_size(npuq_dtype dtype)
-{
-    const dtype_info *info = find_dtype(dtype);
-    return info ? info->size : 0;
 }
 
 npuq_tensor npuq_tensor_contiguous(void *data, npuq_dtype dtype, int32_t ndim, const int64_t *shape)
@@ -226,15 +219,16 @@ static bool find_span(const npuq_tensor *tensor, npuq_span *span)
 
 static npuq_status check_memory(const char *op, const npuq_argument *a, npuq_span *span)
 {
-    const size_t size = npuq_dtype_size(a->tensor->dtype);
+    const size_t size = npuq_dtype_size(a->tensor->dtype); /* a power of 2 */
+    const size_t beyond = (uintptr_t)a->tensor->data & (size - 1);
 
     if (!a->tensor->data) {
         return npuq_fail(NPUQ_ERROR_NULL, op, a->name, "data is null; expected memory for its elements");
     }
-    if ((uintptr_t)a->tensor->data % size != 0) {
+    if (beyond != 0) {
         return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,
                          "data is misaligned: its address is %u beyond a multiple of %u; expected a multiple of %u",
-                         (unsigned)((uintptr_t)a->tensor->data % size), (unsigned)size, (unsigned)size);
+                         (unsigned)beyond, (unsigned)size, (unsigned)size);
     }
     if (!find_span(a->tensor, span)) {
         return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,

@@ -31,7 +31,23 @@ typedef struct npuq_argument {
 } npuq_argument;
 
 const char *npuq_dtype_name(npuq_dtype dtype); /* "FLOAT32" */
-size_t npuq_dtype_size(npuq_dtype dtype);      /* bytes of an element; 0 for an unknown dtype */
+
+/* Bytes of an element; 0 for an unknown dtype. */
+static inline size_t npuq_dtype_size(npuq_dtype dtype)
+{
+    switch (dtype) {
+    case NPUQ_INT8:
+    case NPUQ_UINT8: return 1;
+    case NPUQ_FLOAT16:
+    case NPUQ_BFLOAT16: return 2;
+    case NPUQ_FLOAT32:
+    case NPUQ_INT32:
+    case NPUQ_QUINT4X2: return 4;
+    case NPUQ_INT64:
+    case NPUQ_UINT64: return 8;
+    }
+    return 0;
+}
 
 int64_t npuq_element_count(const npuq_tensor *tensor); /* of a tensor that passed npuq_check_layouts */
 

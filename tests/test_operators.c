@@ -334,17 +334,14 @@ static void test_trans_quant_param(void **unused)
 
 typedef enum smoothing { NO_SMOOTH, SMOOTH, GROUPED_SMOOTH } smoothing;
 
-static void run_dynamic(npuq_dtype x_type, npuq_dtype smooth_type, npuq_dtype y_type, smoothing kind,
-                        npuq_quant_mode mode)
+static void run_dynamic_on(int ndim, const int64_t *shape, npuq_dtype x_type, npuq_dtype smooth_type, npuq_dtype y_type,
+                           smoothing kind, npuq_quant_mode mode)
 {
-    const int ndim = (int)test_between(2, NPUQ_MAX_NDIM);
     const bool finite = !test_one_in(4); /* one NaN makes a whole row 0 */
     const int64_t one = 1;
-    int64_t shape[NPUQ_MAX_NDIM];
     int64_t y_shape[NPUQ_MAX_NDIM];
     int64_t ends[16];
 
-    random_shape(ndim, shape, y_type == NPUQ_QUINT4X2 ? 8 : 1);
     output_shape(y_type, ndim, shape, y_shape);
     const size_t S = test_count(ndim - 1, shape);
     const size_t H = (size_t)shape[ndim - 1];
@@ -373,6 +370,31 @@ static void run_dynamic(npuq_dtype x_type, npuq_dtype smooth_type, npuq_dtype y_
     check_input(&x);
     check_input(&smooth);
     check_input(&group_index);
+}
+
+static void run_dynamic(npuq_dtype x_type, npuq_dtype smooth_type, npuq_dtype y_type, smoothing kind,
+                        npuq_quant_mode mode)
+{
+    const int ndim = (int)test_between(2, NPUQ_MAX_NDIM);
+    int64_t shape[NPUQ_MAX_NDIM];
+
+    random_shape(ndim, shape, y_type == NPUQ_QUINT4X2 ? 8 : 1);
+    run_dynamic_on(ndim, shape, x_type, smooth_type, y_type, kind, mode);
+}
+
+/* Rows so long that an executor gets parts of them. */
+static void test_long_rows(void **unused)
+{
+    static const smoothing kinds[] = {NO_SMOOTH, SMOOTH, GROUPED_SMOOTH};
+    const int64_t shape[] = {5, 4 * 65536 + 1032};
+
+    (void)unused;
+    for (size_t x = 0; x < COUNT(floats); x++) {
+        for (size_t k = 0; k < COUNT(kinds); k++) {
+            run_dynamic_on(2, shape, floats[x], floats[k], NPUQ_INT8, kinds[k], NPUQ_PER_TOKEN);
+            run_dynamic_on(2, shape, floats[x], floats[k], NPUQ_QUINT4X2, kinds[k], NPUQ_PER_TOKEN);
+        }
+    }
 }
 
 static void test_dynamic(void **unused)
@@ -450,6 +472,7 @@ int main(void)
         cmocka_unit_test(test_quantize_divide), cmocka_unit_test(test_quantize_multiply),
         cmocka_unit_test(test_group_quant),     cmocka_unit_test(test_trans_quant_param),
         cmocka_unit_test(test_dynamic),         cmocka_unit_test(test_large),
+        cmocka_unit_test(test_long_rows),
     };
     test_seed();
     return cmocka_run_group_tests_name("operators", tests, NULL, NULL);
