@@ -153,7 +153,7 @@ typedef enum source {
     BY_ROW_SMOOTH /* as BY_ROW, after a product with smooth for each column */
 } source;
 
-/* What a kernel does, all of it constant. */
+/* What a kernel does. */
 typedef struct recipe {
     source from;
     int y;
@@ -163,6 +163,7 @@ typedef struct recipe {
 
 /* One row, or a few that share their parameters. */
 typedef struct rows {
+    recipe k;
     const char *x;
     char *y;
     ptrdiff_t x_step;
@@ -230,9 +231,11 @@ INLINE bool quantise_columns(recipe k, const rows *r, parameters p, size_t count
     return done;
 }
 
-INLINE void part_columns(recipe k, const rows *r, size_t count, size_t at, size_t n)
+/* At most a chunk of columns, whatever their values. It is needed in several places of every kernel, so it is one
+ * function for all of them, to which the recipe is not constant. */
+NOINLINE void part(const rows *r, size_t count, size_t at, size_t n)
 {
-    (void)quantise_columns(k, r, parameters_of_row(k, r), count, at, n, PART);
+    (void)quantise_columns(r->k, r, parameters_of_row(r->k, r), count, at, n, PART);
 }
 
 INLINE void prefetch(const char *x, size_t bytes)
@@ -242,11 +245,8 @@ INLINE void prefetch(const char *x, size_t bytes)
     }
 }
 
-/* At most a chunk of columns, whatever their values: a function of its own, for it is needed in several places. */
-typedef void part_fn(const rows *r, size_t count, size_t at, size_t n);
-
 /* All columns of count rows. */
-INLINE void quantise_rows(recipe k, const rows *r, size_t count, size_t ahead, part_fn *part)
+INLINE void quantise_rows(recipe k, const rows *r, size_t count, size_t ahead)
 {
     const rows own = *r; /* a copy that no store can change: part has seen the address of the other */
     const parameters p = parameters_of_row(k, &own);
@@ -287,9 +287,10 @@ INLINE void quantise_rows(recipe k, const rows *r, size_t count, size_t ahead, p
     }
 }
 
-INLINE rows rows_of(const npuq_block *b, size_t first)
+INLINE rows rows_of(recipe k, const npuq_block *b, size_t first)
 {
     return (rows){
+        .k = k,
         .x = (const char *)b->x + (ptrdiff_t)first * b->x_step,
         .y = (char *)b->y + (ptrdiff_t)first * b->y_step,
         .x_step = b->x_step,
@@ -299,22 +300,22 @@ INLINE rows rows_of(const npuq_block *b, size_t first)
 }
 
 INLINE void quantise_by_row(recipe k, const npuq_block *b, const float *smooth, const float *scale, const float *offset,
-                            size_t step, part_fn *part)
+                            size_t step)
 {
     for (size_t i = 0; i < b->rows; i++) {
-        rows r = rows_of(b, i);
+        rows r = rows_of(k, b, i);
 
         r.scales = scale + i * step;
         r.offsets = offset + i * step;
         r.smooth = smooth;
-        quantise_rows(k, &r, 1, b->ahead, part);
+        quantise_rows(k, &r, 1, b->ahead);
     }
 }
 
 /* Parameters are loaded, and inverted to divide by, once for SHARING rows; from memory, one row at a time streams
  * better. */
 INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale, const float *offset,
-                               size_t offset_step, part_fn *part)
+                               size_t offset_step)
 {
     enum { SHARING = 4 };
     const bool share =
@@ -329,47 +330,35 @@ INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale
     }
     while (i < b->rows) {
         const size_t count = share && i + SHARING <= b->rows ? SHARING : 1;
-        rows r = rows_of(b, i);
+        rows r = rows_of(k, b, i);
 
         r.scales = scale;
         r.offsets = offset;
         r.offset_step = offset_step;
         if (count == SHARING) {
-            quantise_rows(k, &r, SHARING, 0, part);
+            quantise_rows(k, &r, SHARING, 0);
         } else {
-            quantise_rows(k, &r, 1, b->ahead, part);
+            quantise_rows(k, &r, 1, b->ahead);
         }
         i += count;
     }
 }
 
 #define AFFINE(NAME, Y, X, OP)                                                                                         \
-    NOINLINE void uniform_part_##NAME(const rows *r, size_t count, size_t at, size_t n)                                \
-    {                                                                                                                  \
-        part_columns((recipe){BY_ROW, Y, X, OP}, r, count, at, n);                                                     \
-    }                                                                                                                  \
     static void uniform_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t step)              \
     {                                                                                                                  \
-        quantise_by_row((recipe){BY_ROW, Y, X, OP}, b, NULL, scale, offset, step, uniform_part_##NAME);                \
-    }                                                                                                                  \
-    NOINLINE void vector_part_##NAME(const rows *r, size_t count, size_t at, size_t n)                                 \
-    {                                                                                                                  \
-        part_columns((recipe){BY_COLUMN, Y, X, OP}, r, count, at, n);                                                  \
+        quantise_by_row((recipe){BY_ROW, Y, X, OP}, b, NULL, scale, offset, step);                                     \
     }                                                                                                                  \
     static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t offset_step)        \
     {                                                                                                                  \
-        quantise_by_column((recipe){BY_COLUMN, Y, X, OP}, b, scale, offset, offset_step, vector_part_##NAME);          \
+        quantise_by_column((recipe){BY_COLUMN, Y, X, OP}, b, scale, offset, offset_step);                              \
     }
 
 #define SMOOTH(NAME, Y, X)                                                                                             \
-    NOINLINE void smooth_part_##NAME(const rows *r, size_t count, size_t at, size_t n)                                 \
-    {                                                                                                                  \
-        part_columns((recipe){BY_ROW_SMOOTH, Y, X, multiply}, r, count, at, n);                                        \
-    }                                                                                                                  \
     static void smooth_##NAME(const npuq_block *b, const float *smooth, const float *back, const float *offset,        \
                               size_t step)                                                                             \
     {                                                                                                                  \
-        quantise_by_row((recipe){BY_ROW_SMOOTH, Y, X, multiply}, b, smooth, back, offset, step, smooth_part_##NAME);   \
+        quantise_by_row((recipe){BY_ROW_SMOOTH, Y, X, multiply}, b, smooth, back, offset, step);                       \
     }
 
 /* ---- ranges ------------------------------------------------------------------------------------------------------ */
