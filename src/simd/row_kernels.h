@@ -410,11 +410,19 @@ INLINE row_range hrange_on(int x_type, const char *x, size_t n, size_t ahead, hr
 {
     uint16_t extremes[CHUNK] = {0};
     int32_t bits[LANES];
+    size_t at = 0;
 
-    for (size_t at = 0; at + CHUNK <= n; at += CHUNK) {
+    for (; at + 2 * CHUNK <= n; at += 2 * CHUNK) { /* two: each maximum waits for the one before */
+        const char *p = x + x_bytes(x_type, at);
+        const hrange a = chunk_hrange(chunk_load_halves(p), both);
+        const hrange b = chunk_hrange(chunk_load_halves(p + x_bytes(x_type, CHUNK)), both);
+
         if (ahead) {
-            prefetch(x + x_bytes(x_type, at) + ahead, x_bytes(x_type, CHUNK));
+            prefetch(p + ahead, x_bytes(x_type, 2 * CHUNK));
         }
+        range = hrange_join(range, hrange_join(a, b, both), both);
+    }
+    if (at + CHUNK <= n) {
         range = hrange_join(range, chunk_hrange(chunk_load_halves(x + x_bytes(x_type, at)), both), both);
     }
     hrange_reduce(range, extremes);

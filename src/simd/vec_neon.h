@@ -146,9 +146,9 @@ static inline void chunk_store_total_u8(void *p, vchunk t)
 /* 16 nibbles in 8 bytes, the even element low. */
 static inline void chunk_store_total_i4(void *p, vchunk t)
 {
-    const int8x16_t clamped = vmaxq_s8(vminq_s8(to_i8(t), vdupq_n_s8(7)), vdupq_n_s8(-8));
-    const uint16x8_t pairs = vreinterpretq_u16_u8(vandq_u8(vreinterpretq_u8_s8(clamped), vdupq_n_u8(0x0F)));
-    vst1_u8(p, vmovn_u16(vsraq_n_u16(pairs, pairs, 4)));
+    const uint8x16_t high = vreinterpretq_u8_s8(vqshlq_n_s8(to_i8(t), 4)); /* saturated at 4 bits, in the upper ones */
+    const uint16x8_t swapped = vreinterpretq_u16_u8(vrev16q_u8(high));
+    vst1_u8(p, vshrn_n_u16(vsriq_n_u16(vreinterpretq_u16_u8(high), swapped, 4), 8));
 }
 
 static inline void chunk_store_total_i32(void *p, vchunk t)
