@@ -7,8 +7,9 @@
 
 static const char op[] = "quantize";
 
-/* Elements of a unit of work; where parameters are converted by column, few columns, so that many rows share them. */
-enum { UNIT = 32768, UNIT_COLUMNS = 4096 };
+/* Elements of a unit of work; where parameters are converted by column, more and few columns, so that many rows share
+ * them. */
+enum { UNIT = 32768, CONVERTING_UNIT = 65536, UNIT_COLUMNS = 4096 };
 
 /* The dimension that scales go along. */
 static npuq_status find_axis(const npuq_tensor *x, const npuq_tensor *scales, int32_t axis, bool div_mode, int *found)
@@ -146,7 +147,8 @@ static void find_units(quantize_task *t)
 {
     const bool narrow =
         t->by_column && (converts(t, SCALES, t->scales_dtype) || converts(t, ZERO_POINTS, t->zero_points_dtype));
-    npuq_units_of(&t->units, npuq_loop_rows(&t->loop), npuq_loop_cols(&t->loop), UNIT, narrow ? UNIT_COLUMNS : UNIT);
+    npuq_units_of(&t->units, npuq_loop_rows(&t->loop), npuq_loop_cols(&t->loop), narrow ? CONVERTING_UNIT : UNIT,
+                  narrow ? UNIT_COLUMNS : UNIT);
 }
 
 npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
