@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Big and odd sizes: tensors of more than 2^32 elements, a million rows, rows of one element, eight dimensions of
+ * extent
+ * 1. Big tensors are windows on a small file, mapped again and again: x repeats itself, and so must y. */
+#include "support.h"
+
+#include "ref/npuq_ref.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Elements of x that repeat, and how many times: 2^32 and a few of them. */
+enum { PERIOD = 1 << 22, PERIODS = 1026 };
+
+/* `times` views of the same `size` bytes, one behind the other; size is a multiple of any page. */
+typedef struct windows {
+    char *memory;
+    size_t size;
+    size_t times;
+} windows;
+
+static windows make_windows(size_t size, size_t times)
+{
+    FILE *file = tmpfile();
+    windows w = {.size = size, .times = times};
+
+    assert_non_null(file);
+    assert_int_equal(ftruncate(fileno(file), (off_t)size), 0);
+    w.memory = mmap(NULL, size * times, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_ptr_not_equal(w.memory, MAP_FAILED);
+    for (size_t i = 0; i < times; i++) {
+        char *at = w.memory + i * size;
+        assert_ptr_equal(mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fileno(file), 0), at);
+    }
+    (void)fclose(file); /* the mappings keep it */
+    return w;
+}
+
+static void free_windows(windows *w)
+{
+    assert_int_equal(munmap(w->memory, w->size * w->times), 0);
+}
+
+static bool skips(void)
+{
+    if (sizeof(size_t) < 8) {
+        print_message("an address space of 32 bits: no tensor is that big\n");
+        return true;
+    }
+    return false;
+}
+
+typedef struct big {
+    windows x; /* float16 */
+    windows y;
+    uint8_t *expected; /* of a period */
+    size_t y_size;     /* bytes of a period */
+} big;
+
+static big make_big(npuq_dtype y_type)
+{
+    const size_t y_size = y_type == NPUQ_INT8 ? PERIOD : PERIOD / 2;
+    big b = {make_windows((size_t)PERIOD * 2, PERIODS), make_windows(y_size, PERIODS), calloc(1, y_size), y_size};
+
+    assert_non_null(b.expected);
+    test_fill(b.x.memory, NPUQ_FLOAT16, PERIOD, true);
+    memset(b.y.memory, 0x55, y_size);
+    return b;
+}
+
+static void check_big(big *b, const char *what)
+{
+    test_same(b->y.memory, b->expected, b->y_size, "%s", what);
+    free_windows(&b->x);
+    free_windows(&b->y);
+    free(b->expected);
+}
+
+static const int64_t elements = (int64_t)PERIOD * PERIODS;
+
+static void test_big_quantize(void **unused)
+{
+    const size_t period = PERIOD;
+    const int64_t words = elements / 8;
+    const int64_t one = 1;
+    float scale = 3.7f;
+    float zero_point = -1.5f;
+    const npuq_tensor scales = npuq_tensor_contiguous(&scale, NPUQ_FLOAT32, 1, &one);
+    const npuq_tensor zero_points = npuq_tensor_contiguous(&zero_point, NPUQ_FLOAT32, 1, &one);
+
+    (void)unused;
+    if (skips()) {
+        skip();
+    }
+    for (int i = 0; i < 2; i++) {
+        const npuq_dtype type = i == 0 ? NPUQ_INT8 : NPUQ_QUINT4X2;
+        big b = make_big(type);
+        const npuq_tensor x = npuq_tensor_contiguous(b.x.memory, NPUQ_FLOAT16, 1, &elements);
+        const npuq_tensor y = npuq_tensor_contiguous(b.y.memory, type, 1, i == 0 ? &elements : &words);
+
+        npuq_ref_quantize(b.x.memory, NPUQ_REF_FLOAT16, &period, 1, &scale, NPUQ_REF_FLOAT32, 1, &zero_point,
+                          NPUQ_REF_FLOAT32, -1, false, b.expected, i == 0 ? NPUQ_REF_INT8 : NPUQ_REF_QUINT4X2);
+        assert_int_equal(
+            npuq_quantize(&x, &scales, &zero_points, -1, false, &y, i == 0 ? NULL : &test_shuffled_executor), NPUQ_OK);
+        check_big(&b, "quantize");
+    }
+}
+
+/* Rows of 2^20 columns, by channel; the last group begins beyond element 2^32. */
+static void test_big_group_quant(void **unused)
+{
+    enum { H = 1 << 20, ROWS_OF_PERIOD = PERIOD / H };
+    const int64_t shape[] = {(int64_t)PERIODS * ROWS_OF_PERIOD, H};
+    const int64_t scale_shape[] = {2, H};
+    const int64_t groups = 2;
+    int64_t ends[] = {shape[0] - ROWS_OF_PERIOD, shape[0]};
+    const int64_t period_end = ROWS_OF_PERIOD;
+    uint16_t *scale = malloc(2 * H * sizeof *scale);
+    big b;
+
+    (void)unused;
+    if (skips()) {
+        free(scale);
+        skip();
+    }
+    b = make_big(NPUQ_INT8);
+    assert_non_null(scale);
+    test_fill(scale, NPUQ_BFLOAT16, H, true);
+    memcpy(scale + H, scale, H * sizeof *scale); /* the same for both groups: y repeats itself */
+
+    const npuq_tensor x = npuq_tensor_contiguous(b.x.memory, NPUQ_FLOAT16, 2, shape);
+    const npuq_tensor y = npuq_tensor_contiguous(b.y.memory, NPUQ_INT8, 2, shape);
+    const npuq_tensor scales = npuq_tensor_contiguous(scale, NPUQ_BFLOAT16, 2, scale_shape);
+    const npuq_tensor group_index = npuq_tensor_contiguous(ends, NPUQ_INT64, 1, &groups);
+
+    npuq_ref_group_quant(b.x.memory, NPUQ_REF_FLOAT16, ROWS_OF_PERIOD, H, scale, NPUQ_REF_BFLOAT16, 1, &period_end,
+                         NULL, b.expected, NPUQ_REF_INT8);
+    assert_int_equal(npuq_group_quant(&x, &scales, &group_index, NULL, &y, &test_shuffled_executor), NPUQ_OK);
+    check_big(&b, "group_quant");
+    free(scale);
+}
+
+/* The whole tensor as one row, per tensor and per token. */
+static void test_big_dynamic(void **unused)
+{
+    const int64_t shape[] = {1, elements};
+    const int64_t one = 1;
+
+    (void)unused;
+    if (skips()) {
+        skip();
+    }
+    for (int i = 0; i < 3; i++) {
+        big b = make_big(NPUQ_INT8);
+        float scale = 0.0f;
+        float offset = 0.0f;
+        float expected_scale;
+        float expected_offset;
+        const npuq_tensor x = npuq_tensor_contiguous(b.x.memory, NPUQ_FLOAT16, 2, shape);
+        const npuq_tensor y = npuq_tensor_contiguous(b.y.memory, NPUQ_INT8, 2, shape);
+        const npuq_tensor scales = npuq_tensor_contiguous(&scale, NPUQ_FLOAT32, 1, &one);
+        const npuq_tensor offsets = npuq_tensor_contiguous(&offset, NPUQ_FLOAT32, 1, &one);
+
+        npuq_ref_dynamic_quant_asymmetric(b.x.memory, NPUQ_REF_FLOAT16, 1, PERIOD, NULL, NPUQ_REF_FLOAT32, 1, NULL,
+                                          false, b.expected, NPUQ_REF_INT8, &expected_scale, &expected_offset);
+        assert_int_equal(npuq_dynamic_quant_asymmetric(&x, NULL, NULL, i == 0 ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN, &y,
+                                                       &scales, &offsets, i == 1 ? NULL : &test_shuffled_executor),
+                         NPUQ_OK);
+        test_same(&scale, &expected_scale, sizeof scale, "scale");
+        test_same(&offset, &expected_offset, sizeof offset, "offset");
+        check_big(&b, i == 0 ? "per tensor" : "per token");
+    }
+}
+
+/* A column far beyond 2^32 elements away, read and written by strides alone. */
+static void test_big_strides(void **unused)
+{
+    const int64_t shape[] = {PERIODS, 1000};
+    const int64_t one = 1;
+    const size_t extents[] = {PERIODS, 1000};
+    float scale = 1.0f;
+    const npuq_tensor scales = npuq_tensor_contiguous(&scale, NPUQ_FLOAT32, 1, &one);
+    static uint16_t x_elements[PERIODS][1000];
+    static int8_t expected[PERIODS][1000];
+    static int8_t contiguous[PERIODS][1000];
+    big b;
+
+    (void)unused;
+    if (skips()) {
+        skip();
+    }
+    b = make_big(NPUQ_INT8);
+    for (size_t r = 0; r < PERIODS; r++) {
+        memcpy(x_elements[r], b.x.memory, sizeof x_elements[r]);
+    }
+    npuq_tensor x = npuq_tensor_contiguous(b.x.memory, NPUQ_FLOAT16, 2, shape);
+    npuq_tensor y = npuq_tensor_contiguous(contiguous, NPUQ_INT8, 2, shape);
+    x.strides[0] = PERIOD;
+    npuq_ref_quantize(x_elements, NPUQ_REF_FLOAT16, extents, 2, &scale, NPUQ_REF_FLOAT32, 1, NULL, NPUQ_REF_FLOAT32, -1,
+                      true, expected, NPUQ_REF_INT8);
+    assert_int_equal(npuq_quantize(&x, &scales, NULL, -1, true, &y, NULL), NPUQ_OK);
+    test_same(contiguous, expected, sizeof expected, "rows far apart");
+
+    /* The same bytes of y, from the other end. */
+    y.data = b.y.memory + (size_t)(PERIODS - 1) * PERIOD;
+    y.strides[0] = -(int64_t)PERIOD;
+    assert_int_equal(npuq_quantize(&x, &scales, NULL, -1, true, &y, &test_shuffled_executor), NPUQ_OK);
+    memcpy(b.expected, expected, sizeof expected[0]);
+    memset(b.expected + 1000, 0x55, PERIOD - 1000);
+    check_big(&b, "rows far apart, backwards");
+}
+
+/* Extents and strides whose products leave 64 bits or the address space are refused, whatever lies behind them. */
+static void test_beyond_everything(void **unused)
+{
+    static const struct {
+        int64_t shape[2];
+        int64_t strides[2];
+    } views[] = {
+        {{INT64_MAX, 2}, {2, 1}},
+        {{INT64_C(1) << 32, INT64_C(1) << 32}, {0, 0}},
+        {{2, 2}, {INT64_MAX, 1}},
+        {{2, 2}, {INT64_MIN, 1}},
+        {{3, 2}, {INT64_MAX / 4, INT64_MAX / 4}},
+        {{INT64_C(1) << 20, INT64_C(1) << 20}, {INT64_C(1) << 40, 1}},
+        {{2, INT64_C(1) << 62}, {1, -2}},
+    };
+    const int64_t one = 1;
+    float memory[4] = {0};
+    float scale = 1.0f;
+    const npuq_tensor scales = npuq_tensor_contiguous(&scale, NPUQ_FLOAT32, 1, &one);
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
+        npuq_tensor x = npuq_tensor_contiguous(memory, NPUQ_FLOAT32, 2, views[i].shape);
+        npuq_tensor y = npuq_tensor_contiguous(memory + 2, NPUQ_INT8, 2, views[i].shape);
+
+        memcpy(x.strides, views[i].strides, sizeof views[i].strides);
+        assert_int_equal(npuq_quantize(&x, &scales, NULL, -1, true, &y, NULL), NPUQ_ERROR_LAYOUT);
+        assert_non_null(strstr(npuq_last_error(), "quantize: "));
+    }
+    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) {
+        assert_true(memory[i] == 0.0f);
+    }
+}
+
+/* ---- many small rows, and dimensions of 1 ---- */
+
+static void test_million_rows_of_one(void **unused)
+{
+    enum { ROWS = 1000000 };
+    const int64_t shape[] = {ROWS, 1};
+    float *x = malloc(ROWS * sizeof *x);
+    float *results[4]; /* scale and offset, ours and expected */
+    int8_t *y = malloc(ROWS);
+    int8_t *expected = malloc(ROWS);
+
+    (void)unused;
+    for (size_t i = 0; i < 4; i++) {
+        assert_non_null(results[i] = calloc(ROWS, sizeof(float)));
+    }
+    assert_true(x && y && expected);
+    test_fill(x, NPUQ_FLOAT32, ROWS, false);
+
+    const npuq_tensor x_view = npuq_tensor_contiguous(x, NPUQ_FLOAT32, 2, shape);
+    const npuq_tensor y_view = npuq_tensor_contiguous(y, NPUQ_INT8, 2, shape);
+    const npuq_tensor scale = npuq_tensor_contiguous(results[0], NPUQ_FLOAT32, 1, shape);
+    const npuq_tensor offset = npuq_tensor_contiguous(results[1], NPUQ_FLOAT32, 1, shape);
+
+    npuq_ref_dynamic_quant_asymmetric(x, NPUQ_REF_FLOAT32, ROWS, 1, NULL, NPUQ_REF_FLOAT32, 1, NULL, false, expected,
+                                      NPUQ_REF_INT8, results[2], results[3]);
+    assert_int_equal(npuq_dynamic_quant_asymmetric(&x_view, NULL, NULL, NPUQ_PER_TOKEN, &y_view, &scale, &offset,
+                                                   &test_shuffled_executor),
+                     NPUQ_OK);
+    test_same(y, expected, ROWS, "y");
+    test_same(results[0], results[2], ROWS * sizeof(float), "scale");
+    test_same(results[1], results[3], ROWS * sizeof(float), "offset");
+    for (size_t i = 0; i < 4; i++) {
+        free(results[i]);
+    }
+    free(x);
+    free(y);
+    free(expected);
+}
+
+static void test_eight_dimensions_of_one(void **unused)
+{
+    const int64_t ones[] = {1, 1, 1, 1, 1, 1, 1, 1};
+    float x = -2.5f;
+    int8_t y = 77;
+    float scale = 0.0f;
+    float offset = 0.0f;
+    npuq_tensor x_view = npuq_tensor_contiguous(&x, NPUQ_FLOAT32, 8, ones);
+    npuq_tensor y_view = npuq_tensor_contiguous(&y, NPUQ_INT8, 8, ones);
+    const npuq_tensor scale_view = npuq_tensor_contiguous(&scale, NPUQ_FLOAT32, 7, ones);
+    const npuq_tensor offset_view = npuq_tensor_contiguous(&offset, NPUQ_FLOAT32, 7, ones);
+    npuq_tensor two = npuq_tensor_contiguous(&(float){2.0f}, NPUQ_FLOAT32, 8, ones);
+
+    (void)unused;
+    for (int d = 0; d < 8; d++) { /* strides of extents of 1 mean nothing */
+        x_view.strides[d] = d % 2 ? INT64_MIN : INT64_MAX;
+        y_view.strides[d] = 0;
+        two.strides[d] = INT64_MAX;
+    }
+    assert_int_equal(npuq_quantize(&x_view, &two, NULL, -1, false, &y_view, NULL), NPUQ_OK);
+    assert_int_equal(y, -5);
+    assert_int_equal(
+        npuq_dynamic_quant_asymmetric(&x_view, NULL, NULL, NPUQ_PER_TOKEN, &y_view, &scale_view, &offset_view, NULL),
+        NPUQ_OK);
+    assert_true(scale == 1e-12f);
+    assert_int_equal(y, 0); /* -2.5e12 and an offset of 2.5e12 and 127, which is the same number */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_big_quantize),
+        cmocka_unit_test(test_big_group_quant),
+        cmocka_unit_test(test_big_dynamic),
+        cmocka_unit_test(test_big_strides),
+        cmocka_unit_test(test_beyond_everything),
+        cmocka_unit_test(test_million_rows_of_one),
+        cmocka_unit_test(test_eight_dimensions_of_one),
+    };
+    test_seed();
+    return cmocka_run_group_tests_name("sizes", tests, NULL, NULL);
+}
