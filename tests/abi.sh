@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The exported symbols, their types and the layout of the public structures are those recorded in tests/npuquant.abi.
+#
+# usage: abi.sh source-directory            compare; any difference fails, additions too
+#        abi.sh source-directory --record   write the record anew: after an intended change, see docs/stability.md
+# Needs libabigail (Debian: abigail-tools) and x86-64; skipped otherwise, which with CI=true is a failure.
+set -eu
+
+source=$1
+recorded=$source/tests/npuquant.abi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+skip() {
+    echo "SKIPPED: $*"
+    [ "${CI:-}" = true ] && exit 1
+    exit 77
+}
+
+command -v abidw >/dev/null 2>&1 || skip "no abidw and abidiff (libabigail)"
+# shellcheck disable=SC2086
+[ "$(${CC:-cc} -dumpmachine | cut -d- -f1)" = x86_64 ] || skip "the record is of x86-64"
+
+# library SOURCE OUTPUT: the portable part with debugging information; the backends export nothing
+library() {
+    # shellcheck disable=SC2086
+    ${CC:-cc} -g -O1 -shared -fPIC -fvisibility=hidden -std=c11 -ffp-contract=off -DNPUQ_BUILDING -I"$1/include" \
+        "$1"/src/*.c -Wl,-soname,libnpuquant.so -o "$2"
+}
+
+# description LIBRARY HEADERS OUTPUT
+description() {
+    abidw --headers-dir "$2" --drop-private-types --drop-undefined-syms --no-corpus-path --no-comp-dir-path \
+        --no-show-locs --no-elf-needed --out-file "$3" "$1"
+}
+
+library "$source" "$work/libnpuquant.so"
+description "$work/libnpuquant.so" "$source/include/npuquant" "$work/now.abi"
+if [ "${2:-}" = --record ]; then
+    cp "$work/now.abi" "$recorded"
+    exit
+fi
+abidiff "$recorded" "$work/now.abi"
+
+# A record that notices nothing would pass as well: a wider member must be noticed.
+mkdir -p "$work/changed/src"
+cp -r "$source/include" "$work/changed/"
+cp -r "$source/src/." "$work/changed/src/"
+sed 's/^    int32_t ndim;/    int64_t ndim;/' "$source/include/npuquant/npuquant.h" >"$work/changed/include/npuquant/npuquant.h"
+cmp -s "$source/include/npuquant/npuquant.h" "$work/changed/include/npuquant/npuquant.h" && {
+    echo "the member to change was not found"
+    exit 1
+}
+library "$work/changed" "$work/changed.so" 2>/dev/null
+description "$work/changed.so" "$work/changed/include/npuquant" "$work/changed.abi"
+if abidiff "$recorded" "$work/changed.abi" >/dev/null; then
+    echo "a changed structure was not noticed"
+    exit 1
+fi
+echo "the ABI is the recorded one"
