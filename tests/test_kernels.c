@@ -50,10 +50,23 @@ static float from_bits(uint32_t bits)
     return value;
 }
 
-/* Parameters: ordinary ones mostly, now and then any float at all. */
-static float random_scale(void)
+/* Scales of one call: ordinary ones, with which a kernel may take short cuts; with any float at all now and then; or
+ * so small and so large that inverses and remainders leave the range of normal numbers. */
+typedef enum scale_kind { ORDINARY, ANY, EXTREME } scale_kind;
+
+static float random_scale(scale_kind kind)
 {
-    return test_one_in(8) ? test_float(false) : (float)test_between(1, 4000) / 512.0f * (test_one_in(4) ? -1.0f : 1.0f);
+    static const uint32_t exponents[] = {0, 0, 1, 2, 10, 23, 40, 51, 62, 63, 64, 189, 190, 191, 230, 252, 253, 254};
+    const float sign = test_one_in(4) ? -1.0f : 1.0f;
+
+    if (kind == ANY && test_one_in(8)) {
+        return test_float(false);
+    }
+    if (kind == EXTREME) {
+        const uint32_t exponent = exponents[test_below(sizeof exponents / sizeof exponents[0])];
+        return sign * from_bits(exponent << 23 | (uint32_t)test_below(1u << 23));
+    }
+    return sign * (float)test_between(1, 4000) / 512.0f;
 }
 
 static float random_offset(void)
@@ -117,6 +130,7 @@ static void fill_rows(rig *r, kernel_id id, unsigned char *x, size_t x_step, siz
 /* x and y begin gap elements, and y some more, after an aligned address. */
 static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t rows, size_t gap, rig *r)
 {
+    const scale_kind kind = (scale_kind)test_below(3);
     const size_t step = test_below(2);
     const size_t x_size = kernel_x_size(id);
     const size_t y_bytes = kernel_y_bytes(id, n);
@@ -140,7 +154,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     now.y_gap = (gap + gap / 16) * y_align % 64;
     assert_non_null(expected);
     for (size_t i = 0; i < n + MAX_ROWS; i++) {
-        r->scale[i] = random_scale();
+        r->scale[i] = random_scale(kind);
         r->offset[i] = random_offset();
     }
 
@@ -150,7 +164,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     test_guarded scale = copy_guarded(r->scale, params);
     test_guarded offset = copy_guarded(r->offset, id.kind == VECTOR && step == 0 ? 1 : params);
     for (size_t i = 0; i < n; i++) {
-        r->values[i] = random_scale();
+        r->values[i] = random_scale(kind);
     }
     test_guarded smooth = copy_guarded(r->values, n);
 

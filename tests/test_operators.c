@@ -466,13 +466,71 @@ static void test_large(void **unused)
     }
 }
 
+/* Rows of exactly so many units of work side by side, and of a little less and more. */
+static void test_wide(void **unused)
+{
+    static const int64_t widths[] = {2 * 32768, 2 * 32768 - 8, 3 * 4096, 3 * 4096 + 64, 32768 + 72};
+
+    (void)unused;
+    for (size_t i = 0; i < COUNT(widths); i++) {
+        for (size_t s = 0; s < COUNT(floats); s++) {
+            const int64_t shape[] = {3, widths[i]};
+            const size_t extents[] = {3, (size_t)widths[i]};
+            argument x = make_input(floats[i % COUNT(floats)], 2, shape, true);
+            argument scales = make_input(floats[s], 1, &widths[i], true);
+            argument y = make_output(NPUQ_INT8, 2, shape);
+
+            npuq_ref_quantize(x.elements, ref_type(floats[i % COUNT(floats)]), extents, 2, scales.elements,
+                              ref_type(floats[s]), (size_t)widths[i], NULL, NPUQ_REF_FLOAT32, 1, true, y.elements,
+                              NPUQ_REF_INT8);
+            check_ok(npuq_quantize(&x.view.tensor, &scales.view.tensor, NULL, 1, true, &y.view.tensor,
+                                   &test_shuffled_executor));
+            check_output(&y, "quantize, wide");
+            check_input(&x);
+            check_input(&scales);
+        }
+    }
+}
+
+/* Rows of words as far apart as their elements are in x: what joins x's rows must not join y's. */
+static void test_words_far_apart(void **unused)
+{
+    enum { COLS = 16, WORDS = COLS / 8, FAR = COLS };
+    const int64_t shape[] = {3, COLS};
+    const int64_t words[] = {3, WORDS};
+    const int64_t one = 1;
+    const size_t extents[] = {3, COLS};
+    float scale = 1.5f;
+    float x[3 * COLS];
+    uint32_t y[3 * FAR];
+    uint32_t expected[3 * WORDS];
+    const npuq_tensor x_view = npuq_tensor_contiguous(x, NPUQ_FLOAT32, 2, shape);
+    const npuq_tensor scale_view = npuq_tensor_contiguous(&scale, NPUQ_FLOAT32, 1, &one);
+    npuq_tensor y_view = npuq_tensor_contiguous(y, NPUQ_QUINT4X2, 2, words);
+
+    (void)unused;
+    y_view.strides[0] = FAR;
+    test_fill(x, NPUQ_FLOAT32, 3 * COLS, false);
+    memset(y, 0x55, sizeof y);
+    npuq_ref_quantize(x, NPUQ_REF_FLOAT32, extents, 2, &scale, NPUQ_REF_FLOAT32, 1, NULL, NPUQ_REF_FLOAT32, -1, false,
+                      expected, NPUQ_REF_QUINT4X2);
+    check_ok(npuq_quantize(&x_view, &scale_view, NULL, -1, false, &y_view, NULL));
+    for (size_t r = 0; r < 3; r++) {
+        test_same(&y[r * FAR], &expected[r * WORDS], WORDS * sizeof *y, "words of row %zu", r);
+        for (size_t i = WORDS; i < FAR; i++) {
+            assert_int_equal(y[r * FAR + i], 0x55555555);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_quantize_divide), cmocka_unit_test(test_quantize_multiply),
         cmocka_unit_test(test_group_quant),     cmocka_unit_test(test_trans_quant_param),
         cmocka_unit_test(test_dynamic),         cmocka_unit_test(test_large),
-        cmocka_unit_test(test_long_rows),
+        cmocka_unit_test(test_long_rows),       cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_words_far_apart),
     };
     test_seed();
     return cmocka_run_group_tests_name("operators", tests, NULL, NULL);
