@@ -176,7 +176,7 @@ static bool read_pipe(struct tensor_file *file, const char *path, struct os_file
 bool tensor_file_load(struct tensor_file *file, const char *path)
 {
     struct os_file source;
-    struct npy npy;
+    struct npy npy = {0};
 
     memset(file, 0, sizeof *file);
     if (!os_open(path, &source)) {

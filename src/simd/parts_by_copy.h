@@ -15,7 +15,7 @@ static inline void copy_part(void *chunk, const void *p, size_t n, size_t size)
 #define LOAD_PART(TYPE, SIZE, CHUNK_TYPE)                                                                              \
     static __attribute__((noinline)) CHUNK_TYPE chunk_load_part_##TYPE(const void *p, size_t n)                        \
     {                                                                                                                  \
-        _Alignas(64) char chunk[CHUNK * SIZE];                                                                         \
+        _Alignas(64) char chunk[CHUNK * (SIZE)];                                                                       \
         copy_part(chunk, p, n, SIZE);                                                                                  \
         return chunk_load_##TYPE(chunk);                                                                               \
     }
@@ -23,9 +23,9 @@ static inline void copy_part(void *chunk, const void *p, size_t n, size_t size)
 #define STORE_PART(TYPE, BITS)                                                                                         \
     static __attribute__((noinline)) void chunk_store_part_##TYPE(void *p, vchunk t, size_t n)                         \
     {                                                                                                                  \
-        _Alignas(64) char chunk[CHUNK * BITS / 8];                                                                     \
+        _Alignas(64) char chunk[CHUNK * (BITS) / 8];                                                                   \
         chunk_store_total_##TYPE(chunk, t);                                                                            \
-        memcpy(p, chunk, n *BITS / 8);                                                                                 \
+        memcpy(p, chunk, n *(BITS) / 8);                                                                               \
     }
 
 LOAD_PART(f32, 4, vchunk)

@@ -17,7 +17,7 @@ enum { ORDERED_INF = 0x7F800000 };
 /* Its own inverse. */
 static inline int32_t ordered_bits(int32_t bits)
 {
-    return bits ^ (int32_t)((uint32_t)(bits >> 31) >> 1);
+    return bits ^ (int32_t)((0 - ((uint32_t)bits >> 31)) >> 1);
 }
 
 static inline int32_t ordered_float(float value)
