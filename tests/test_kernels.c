@@ -365,6 +365,53 @@ static void test_range_orders(void **unused)
     for_each_backend(check_range_orders);
 }
 
+/* ---- quotients by scales at the ends ---- */
+
+/* Around every half, as close as x can be, where a remainder may be too small a number to be exact. */
+static void test_extreme_scales(void **unused)
+{
+    enum { HALVES = 25, AROUND = 5, N = HALVES * AROUND, ROWS = 4, SCALES = 4000 };
+    static float x[ROWS][N];
+    static float scale[N];
+    static float offset[N];
+    static int32_t got[ROWS][N];
+    static int32_t expected[ROWS][N];
+    kernel_backend backends[4];
+    const size_t count = kernel_backends(backends);
+    kernel_id id = {VECTOR, NPUQ_X_F32, NPUQ_Y_I32, NPUQ_DIV};
+    kernel_arguments a = {{x, expected, sizeof x[0], sizeof got[0], ROWS, N, 0}, scale, offset, 0, NULL, NULL, NULL};
+
+    (void)unused;
+    for (size_t s = 0; s < SCALES; s++) {
+        const float one = random_scale(EXTREME);
+
+        for (size_t i = 0; i < N; i++) {
+            const float half = (float)(i / AROUND) + 0.5f;
+            float near = half * one;
+
+            for (size_t step = i % AROUND; step > AROUND / 2; step--) {
+                near = nextafterf(near, INFINITY);
+            }
+            for (size_t step = i % AROUND; step < AROUND / 2; step++) {
+                near = nextafterf(near, -INFINITY);
+            }
+            scale[i] = one;
+            for (size_t row = 0; row < ROWS; row++) {
+                x[row][i] = row % 2 ? near : -near;
+            }
+        }
+        for (size_t k = 0; k < 2 * count; k++) {
+            id.kind = k % 2 ? VECTOR : UNIFORM;
+            a.block.y = expected;
+            kernel_run(&npuq_rows_ref, id, &a);
+            a.block.y = got;
+            kernel_run(backends[k / 2].kernels, id, &a);
+            test_same(got, expected, sizeof got, "%s, %s, scale %a", backends[k / 2].name, kernel_name(id),
+                      (double)one);
+        }
+    }
+}
+
 /* ---- the packer ---- */
 
 static void test_pack(void **unused)
@@ -467,8 +514,8 @@ static void test_widen(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths), cmocka_unit_test(test_halves), cmocka_unit_test(test_range_orders),
-        cmocka_unit_test(test_pack),    cmocka_unit_test(test_widen),
+        cmocka_unit_test(test_lengths),        cmocka_unit_test(test_halves), cmocka_unit_test(test_range_orders),
+        cmocka_unit_test(test_extreme_scales), cmocka_unit_test(test_pack),   cmocka_unit_test(test_widen),
     };
 
     (void)signal(SIGSEGV, report_fault);
