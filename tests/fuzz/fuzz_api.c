@@ -298,7 +298,7 @@ static void place(call *c, int index, input *in)
         arena *other = &c->arenas[where % index];
         if (other->size >= span) {
             memory = other;
-            gap = take_bytes(in, 2) % (other->size - span + 1) / element * element;
+            gap = (size_t)take_bytes(in, 2) % (other->size - span + 1) / element * element;
         }
     } else if (where & 0x40) {
         gap = 0; /* behind the elements rather than before them */
