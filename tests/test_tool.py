@@ -12,6 +12,7 @@ import resource
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 import warnings
 
@@ -679,23 +680,212 @@ class Failures(ToolTest):
         self.run_badly(*x, "--scale-output", "/dev/null", says="not a regular file")
         self.assertTrue(os.path.exists("/dev/null"))
 
-    def test_full_disk(self):
-        save(self.path("x.npy"), np.ones((100, 300), f4), "C")
-        self.write("y.npy", b"what was there")
-
-        def small_disk():
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
-
-        self.run_badly("dynamic-quant-asymmetric", "x.npy", "-o", "y.npy", "--scale-output", "s.npy",
-                       preexec_fn=small_disk, says="y.npy: cannot be written: ")
-        self.assertEqual(self.read("y.npy"), b"what was there")
-
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
     def test_full_stdout(self):
         with open("/dev/full", "wb") as full:
             done = subprocess.run([TOOL, "info"], stdout=full, stderr=subprocess.PIPE, check=False)
         self.assertEqual((done.returncode, done.stderr), (2, b"npuquant: cannot write to stdout\n"))
+
+
+class Writing(ToolTest):
+    """What fails when results are there: every name keeps what it had, and nothing else is left."""
+
+    before = b"what was there"
+
+    def setUp(self):
+        super().setUp()
+        self.x = random_floats((6, 8), "f4", special=0)
+        save(self.path("x.npy"), self.x, "C")
+        self.write("y.npy", self.before)
+
+    def test_file_too_large(self):
+        """The first output, and a later one: the limit's signal does not end the tool."""
+        for shape, refused in (((100, 300), "y.npy"), ((10000, 1), "s.npy")):
+            save(self.path("x.npy"), np.ones(shape, f4), "C")
+            self.run_badly("dynamic-quant-asymmetric", "x.npy", "-o", "y.npy", "--scale-output", "s.npy",
+                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000)),
+                           says=f"{refused}: cannot be written: File too large")
+            self.assertEqual(self.read("y.npy"), self.before)
+
+    def in_mounted(self, options, script, *words):
+        """Runs a shell script in a file system of its own, on the folder "disk"; its standard output."""
+        os.makedirs(self.path("disk"), exist_ok=True)
+        mount = f"mount -t tmpfs -o {options} none disk 2>&1"
+        for namespace in (["unshare", "-m"], ["unshare", "-rm"]):
+            try:
+                if subprocess.run([*namespace, "sh", "-c", mount], cwd=self.folder, capture_output=True,
+                                  check=False).returncode == 0:
+                    break
+            except FileNotFoundError:
+                self.skipTest("there is no unshare")
+        else:
+            self.skipTest("a small disk can be mounted neither as root nor in a namespace of one's own")
+        words = [*namespace, "sh", "-c", f"{mount} && cd disk && {script}", "sh", TOOL, *words]
+        return subprocess.run(words, cwd=self.folder, capture_output=True, text=True, check=False, timeout=60)
+
+    def test_full_disk(self):
+        script = 'printf old > y.npy && { "$@"; echo $?; ls -A; cat y.npy; }'
+        for shape, refused in (((100, 300), "y.npy"), ((9000, 1), "s.npy")):
+            save(self.path("x.npy"), np.ones(shape, f4), "C")
+            done = self.in_mounted("size=24k", script, "dynamic-quant-asymmetric", "../x.npy", "-o", "y.npy",
+                                   "--scale-output", "s.npy")
+            self.assertEqual((done.stdout, done.stderr),
+                             ("2\ny.npy\nold", f"npuquant: {refused}: cannot be written: No space left on device\n"))
+
+    def test_read_only_file_system(self):
+        script = 'printf old > y.npy && mount -o remount,ro . && { "$@"; echo $?; ls -A; cat y.npy; }'
+        done = self.in_mounted("size=24k", script, "dynamic-quant-asymmetric", "../x.npy", "-o", "y.npy")
+        self.assertEqual((done.stdout, done.stderr),
+                         ("2\ny.npy\nold", "npuquant: y.npy: cannot be written: Read-only file system\n"))
+
+    def test_unwritable_folder(self):
+        os.mkdir(self.path("theirs"))
+        self.write("theirs/y.npy", self.before)
+        os.chmod(self.path("theirs"), 0o555)
+        os.chmod(self.folder, 0o755)
+        other = {}
+        if os.geteuid() == 0:  # who may write anywhere
+            other = {"user": 65534, "group": 65534, "extra_groups": []}
+            try:
+                self.run_well("--version", **other)
+            except PermissionError:
+                self.skipTest("root runs this, and another user cannot run the tool where it is")
+        self.run_badly("dynamic-quant-asymmetric", "x.npy", "-o", "theirs/y.npy", **other,
+                       says="theirs/y.npy: cannot be written: Permission denied")
+        self.assertEqual(os.listdir(self.path("theirs")), ["y.npy"])
+        self.assertEqual(self.read("theirs/y.npy"), self.before)
+
+    def test_refused_rename(self):
+        """What can be written under a temporary name but not under its own; the others are taken back."""
+        long = "o" * 300
+        x = self.read("x.npy")
+        for y in ("y.npy", "x.npy", "new.npy"):
+            self.run_badly("dynamic-quant-asymmetric", "x.npy", "-o", y, "--scale-output", "s.npy", "--offset-output",
+                           long, says=f"{long}: cannot be written: File name too long")
+            self.assertEqual((self.read("x.npy"), self.read("y.npy")), (x, self.before))
+        self.run_badly("dynamic-quant-asymmetric", "x.npy", "-o", "y.npy", "--scale-output", long, "--offset-output",
+                       "o.npy", says="File name too long")
+        self.run_badly("dynamic-quant-asymmetric", "x.npy", "-o", long, says="File name too long")
+        self.assertEqual(self.read("y.npy"), self.before)
+
+    def test_symbolic_links(self):
+        """A link is replaced, not what it leads to; taken back, it is a link again."""
+        os.symlink("y.npy", self.path("link.npy"))
+        self.run_badly("dynamic-quant-asymmetric", "x.npy", "-o", "link.npy", "--scale-output", "s" * 300)
+        self.assertEqual(os.readlink(self.path("link.npy")), "y.npy")
+        self.run_well("dynamic-quant-asymmetric", "x.npy", "-o", "link.npy", "--scale-output", "s.npy")
+        self.assertFalse(os.path.islink(self.path("link.npy")))
+        self.assertEqual(self.read("y.npy"), self.before)
+
+    def test_replaced_outputs(self):
+        self.write("s.npy", self.before)
+        y, scale, offset = dynamic(self.x, None, None, False, "int8")
+        for _ in range(2):
+            self.run_well("dynamic-quant-asymmetric", "x.npy", "-o", "y.npy", "--scale-output", "s.npy",
+                          "--offset-output", "o.npy")
+            for name, expected in (("y.npy", y), ("s.npy", scale), ("o.npy", offset)):
+                self.assert_output(name, expected)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["o.npy", "s.npy", "x.npy", "y.npy"])
+
+    # ---- signals ----
+
+    large = (1 << 23,)
+
+    def temporaries(self):
+        return [name for name in os.listdir(self.folder) if name.startswith(".npuquant-")]
+
+    def stopped_while_writing(self, **options):
+        """A run that was stopped when its temporary file was there and its result was not."""
+        save(self.path("x.npy"), np.ones(self.large, "f2"), "C")
+        save(self.path("one.npy"), np.array([1], f4), "C")
+        words = [TOOL, "quantize", "x.npy", "--scales", "one.npy", "--dtype", "int32", "-o", "y.npy"]
+        for _ in range(20):
+            process = subprocess.Popen(words, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+            self.addCleanup(process.communicate)
+            self.addCleanup(process.kill)
+            while process.poll() is None and not self.temporaries():
+                time.sleep(0.0001)
+            if process.poll() is None:
+                process.send_signal(signal.SIGSTOP)
+                os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            if self.temporaries() and self.read("y.npy") == self.before:
+                return process
+            process.send_signal(signal.SIGCONT)
+            process.communicate()
+            self.write("y.npy", self.before)
+        return self.skipTest("the tool was never caught while it wrote")
+
+    def end(self, process, number):
+        process.send_signal(number)
+        process.send_signal(signal.SIGCONT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(err, b"")
+        return process.returncode, out
+
+    def test_signals(self):
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+            with self.subTest(number):
+                no_core = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0))}
+                status, out = self.end(self.stopped_while_writing(**no_core), number)
+                self.assertEqual((status, out), (-number, b""))
+                self.assertEqual(sorted(os.listdir(self.folder)), ["one.npy", "x.npy", "y.npy"])
+                self.assertEqual(self.read("y.npy"), self.before)
+
+    def test_kill(self):
+        """Nothing can be cleaned up, but the name has what it had; the next run succeeds all the same."""
+        status, _ = self.end(self.stopped_while_writing(), signal.SIGKILL)
+        self.assertEqual(status, -signal.SIGKILL)
+        self.assertEqual(self.read("y.npy"), self.before)
+        self.assertEqual(len(self.temporaries()), 1)
+        self.run_well("quantize", "x.npy", "--scales", "one.npy", "-o", "y.npy")
+        self.assert_output("y.npy", np.ones(self.large, "i1"))
+
+    def test_ignored_signals(self):
+        """As nohup wants it."""
+        process = self.stopped_while_writing(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        status, out = self.end(process, signal.SIGHUP)
+        self.assertEqual((status, out[:9]), (0, b"quantize:"))
+        self.assert_output("y.npy", np.ones(self.large, "i4"))
+        self.assertEqual(self.temporaries(), [])
+
+
+class Shrinking(ToolTest):
+    """Inputs that others cut short while the tool has them mapped."""
+
+    size = 300000
+
+    def run_with_cut(self, name, size, *words):
+        """Quantises x.npy; when the tool has mapped it, and waits for the scales, the file called name gets a size."""
+        if not os.path.exists(self.path("scales.npy")):
+            os.mkfifo(self.path("scales.npy"))
+        words = [TOOL, "quantize", "x.npy", "--scales", "scales.npy", "-o", "y.npy", *words]
+        with subprocess.Popen(words, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            self.addCleanup(process.kill)
+            with open(self.path("scales.npy"), "wb") as fifo:  # opens when the tool does
+                os.truncate(self.path(name), size)
+                fifo.write(npy_bytes(header("'<f4'", shape="(1,)")) + np.array([1], "<f4").tobytes())
+            _, err = process.communicate(timeout=60)
+        return process.returncode, err.decode()
+
+    def test_cut_input(self):
+        """At once; behind the header; so that the last page is there, and reads as zeros where it was cut."""
+        for size in (0, 200, self.size * 4):
+            for threads in ("1", "4"):
+                with self.subTest(size=size, threads=threads):
+                    save(self.path("x.npy"), random_floats((self.size,), "f4"), "C")
+                    self.write("y.npy", b"before")
+                    status, err = self.run_with_cut("x.npy", size, "--threads", threads)
+                    self.assertEqual(status, 2)
+                    self.assertRegex(err, r"\Anpuquant: x\.npy: [^\n]*was cut short while it was in use[^\n]*\n\Z")
+                    self.assertEqual(self.read("y.npy"), b"before")
+                    self.assertEqual(sorted(os.listdir(self.folder)), ["scales.npy", "x.npy", "y.npy"])
+
+    def test_grown_input(self):
+        """What is behind the data is nobody's business once the file was accepted."""
+        x = random_floats((self.size,), "f4")
+        save(self.path("x.npy"), x, "C")
+        self.assertEqual(self.run_with_cut("x.npy", self.size * 5), (0, ""))
+        self.assert_output("y.npy", quantize(x, np.array([1], f4), None, 0, True, "int8"))
 
 
 class Talking(ToolTest):

@@ -1,20 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* POSIX. The macros ask for sysconf(_SC_NPROCESSORS_ONLN) and mmap() beside -std=c11. */
+/* POSIX, and WASI, which is POSIX without processes, threads and signals. The macros ask for
+ * sysconf(_SC_NPROCESSORS_ONLN) and SA_RESETHAND beside -std=c11. */
 #define _DEFAULT_SOURCE
 #define _DARWIN_C_SOURCE
 
 #include "os.h"
 
+#include "report.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifdef __wasi__
+#define getpid() 0
+#else
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+#endif
 
 bool os_open(const char *path, struct os_file *file)
 {
@@ -46,13 +56,45 @@ void os_close(struct os_file *file)
     errno = error;
 }
 
-const void *os_map(const struct os_file *file)
+#ifndef __wasi__
+
+/* What is mapped, for the signal that comes of it. Changed by the first thread alone, when there is no other. */
+enum { MOST_MAPPED = 8 };
+static struct {
+    const void *bytes;
+    uint64_t size;
+    const char *path;
+} mapped[MOST_MAPPED];
+
+/* The signal of a read beyond what the file has. It interrupts a thread in code of ours that reads a tensor, not in the
+ * C library, so this may call what handlers usually must not. */
+static void end_without_file(int number, siginfo_t *info, void *context)
 {
-    if (file->size == 0) { /* mmap() refuses it */
-        return "";
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+
+    (void)context;
+    for (size_t i = 0; i < MOST_MAPPED; i++) {
+        if (mapped[i].bytes && (uintptr_t)info->si_addr - (uintptr_t)mapped[i].bytes < mapped[i].size) {
+            while (atomic_flag_test_and_set(&said)) { /* another thread has come here, and ends all */
+                (void)pause();
+            }
+            report_error("%s: cannot be read any more: it was cut short while it was in use, or its disk fails",
+                         mapped[i].path);
+            _exit(2);
+        }
     }
-    if (file->size > SIZE_MAX) {
-        errno = EFBIG;
+    (void)signal(number, SIG_DFL); /* not ours: the same again without this function */
+}
+
+const void *os_map(const struct os_file *file, const char *path)
+{
+    struct sigaction action = {.sa_sigaction = end_without_file, .sa_flags = SA_SIGINFO};
+    size_t i = 0;
+
+    while (i < MOST_MAPPED && mapped[i].bytes) {
+        i++;
+    }
+    if (i == MOST_MAPPED || !file->regular || file->size == 0 || file->size > SIZE_MAX) {
         return NULL;
     }
     void *bytes = mmap(NULL, (size_t)file->size, PROT_READ, MAP_PRIVATE, file->handle, 0);
@@ -60,15 +102,53 @@ const void *os_map(const struct os_file *file)
         return NULL;
     }
     (void)posix_madvise(bytes, (size_t)file->size, POSIX_MADV_WILLNEED);
+    mapped[i].bytes = bytes;
+    mapped[i].size = file->size;
+    mapped[i].path = path;
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGBUS, &action, NULL);
     return bytes;
 }
 
 void os_unmap(const void *bytes, size_t size)
 {
-    if (size > 0) {
-        (void)munmap((void *)(uintptr_t)bytes, size);
+    for (size_t i = 0; i < MOST_MAPPED; i++) {
+        if (mapped[i].bytes == bytes) {
+            mapped[i].bytes = NULL;
+        }
     }
+    (void)munmap((void *)(uintptr_t)bytes, size);
 }
+
+bool os_is_whole(const struct os_file *file)
+{
+    struct stat about;
+
+    return fstat(file->handle, &about) == 0 && (uint64_t)about.st_size >= file->size;
+}
+
+#else
+
+const void *os_map(const struct os_file *file, const char *path)
+{
+    (void)file;
+    (void)path;
+    return NULL;
+}
+
+void os_unmap(const void *bytes, size_t size)
+{
+    (void)bytes;
+    (void)size;
+}
+
+bool os_is_whole(const struct os_file *file)
+{
+    (void)file;
+    return true;
+}
+
+#endif
 
 int64_t os_read(struct os_file *file, void *bytes, size_t size)
 {
@@ -126,42 +206,203 @@ bool os_is_same_place(const char *path, const char *other)
            folder.st_ino == other_folder.st_ino;
 }
 
-FILE *os_create_beside(const char *path, char **temporary)
+#ifndef __wasi__
+
+/* What a signal that ends the program removes first: names of files that are not complete. */
+enum { MOST_UNFINISHED = 4 };
+static _Atomic(const char *) unfinished[MOST_UNFINISHED];
+
+static const int ending_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+enum { ENDING_SIGNALS = sizeof ending_signals / sizeof ending_signals[0] };
+
+static sigset_t mask_before;
+
+static sigset_t all_ending_signals(void)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < ENDING_SIGNALS; i++) {
+        (void)sigaddset(&set, ending_signals[i]);
+    }
+    return set;
+}
+
+static void remove_unfinished(int number)
+{
+    for (size_t i = 0; i < MOST_UNFINISHED; i++) {
+        const char *name = atomic_load(&unfinished[i]);
+        if (name) {
+            (void)unlink(name);
+        }
+    }
+    (void)raise(number); /* the default action is back (SA_RESETHAND): whoever waits learns what ended the program */
+}
+
+static void catch_signals(void)
+{
+    static bool caught;
+    struct sigaction action = {.sa_handler = remove_unfinished, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction before;
+
+    if (caught) {
+        return;
+    }
+    caught = true;
+    action.sa_mask = all_ending_signals();
+    for (size_t i = 0; i < ENDING_SIGNALS; i++) { /* what nohup has the program ignore stays ignored */
+        if (sigaction(ending_signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL) {
+            (void)sigaction(ending_signals[i], &action, NULL);
+        }
+    }
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit fails then as on a full disk */
+}
+
+void os_hold_signals(void)
+{
+    const sigset_t set = all_ending_signals();
+
+    (void)pthread_sigmask(SIG_BLOCK, &set, &mask_before);
+}
+
+void os_release_signals(void)
+{
+    (void)pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
+}
+
+/* Replaces one name of the list by another. */
+static void change_unfinished(const char *from, const char *to)
+{
+    for (size_t i = 0; i < MOST_UNFINISHED; i++) {
+        if (atomic_load(&unfinished[i]) == from) {
+            atomic_store(&unfinished[i], to);
+            return;
+        }
+    }
+}
+
+#else
+
+static void catch_signals(void)
+{
+}
+
+void os_hold_signals(void)
+{
+}
+
+void os_release_signals(void)
+{
+}
+
+static void change_unfinished(const char *from, const char *to)
+{
+    (void)from;
+    (void)to;
+}
+
+#endif
+
+/* A name beside path that no other file has, of which make() has made something; null if it cannot. */
+static char *make_beside(const char *path, bool (*make)(const char *name, void *argument), void *argument)
 {
     const int folder = (int)(last_component(path) - path);
     const size_t size = (size_t)folder + 64;
+    char *name = malloc(size);
 
-    *temporary = malloc(size);
-    if (!*temporary) {
-        return NULL;
-    }
-    for (int attempt = 0; attempt < 1000; attempt++) {
-        (void)snprintf(*temporary, size, "%.*s.npuquant-%ld-%d.tmp", folder, path, (long)getpid(), attempt);
-        /* Not mkstemp(): the file keeps this name's permissions, so they are those of any new file. */
-        const int handle = open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (handle >= 0) {
-            FILE *file = fdopen(handle, "wb");
-            if (file) {
-                return file;
-            }
-            (void)close(handle);
-            (void)unlink(*temporary);
-            break;
+    errno = ENOMEM;
+    for (int attempt = 0; name && attempt < 1000; attempt++) {
+        (void)snprintf(name, size, "%.*s.npuquant-%ld-%d.tmp", folder, path, (long)getpid(), attempt);
+        if (make(name, argument)) {
+            return name;
         }
         if (errno != EEXIST) {
             break;
         }
     }
     const int error = errno;
-    free(*temporary);
-    *temporary = NULL;
+    free(name);
     errno = error;
     return NULL;
 }
 
+static bool make_file(const char *name, void *handle)
+{
+    /* Not mkstemp(): the file keeps this name's permissions, so they are those of any new file. */
+    *(int *)handle = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return *(int *)handle >= 0;
+}
+
+static bool make_link(const char *name, void *path)
+{
+    return linkat(AT_FDCWD, path, AT_FDCWD, name, 0) == 0; /* unlike link(), of a symbolic link itself everywhere */
+}
+
+FILE *os_create_beside(const char *path, char **temporary)
+{
+    int handle = -1;
+
+    catch_signals();
+    os_hold_signals();
+    *temporary = make_beside(path, make_file, &handle);
+    if (*temporary) {
+        change_unfinished(NULL, *temporary);
+    }
+    os_release_signals();
+    if (!*temporary) {
+        return NULL;
+    }
+    FILE *file = fdopen(handle, "wb");
+    if (!file) {
+        const int error = errno;
+        (void)close(handle);
+        os_remove(*temporary);
+        free(*temporary);
+        *temporary = NULL;
+        errno = error;
+    }
+    return file;
+}
+
+bool os_finish(FILE *file)
+{
+    /* What is not a disk may have no fsync(). */
+    const bool kept =
+        fflush(file) == 0 && (fsync(fileno(file)) == 0 || errno == EINVAL || errno == ENOSYS || errno == ENOTSUP);
+    const int error = errno;
+    const bool closed = fclose(file) == 0;
+
+    if (!kept) {
+        errno = error;
+    }
+    return kept && closed;
+}
+
 bool os_rename(const char *temporary, const char *path)
 {
-    return rename(temporary, path) == 0;
+    if (rename(temporary, path) != 0) {
+        return false;
+    }
+    change_unfinished(temporary, NULL);
+    return true;
+}
+
+void os_remove(const char *path)
+{
+    (void)unlink(path);
+    change_unfinished(path, NULL);
+}
+
+bool os_keep_beside(const char *path, char **kept)
+{
+    struct stat about;
+
+    *kept = NULL;
+    if (lstat(path, &about) != 0) {
+        return errno == ENOENT;
+    }
+    *kept = make_beside(path, make_link, (void *)(uintptr_t)path);
+    return *kept != NULL;
 }
 
 const char *os_error(void)
@@ -188,6 +429,8 @@ int os_processors(void)
 
     return count < 1 ? 1 : count > 4096 ? 4096 : (int)count;
 }
+
+#ifndef __wasi__
 
 struct thread_work {
     void (*work)(void *argument);
@@ -228,3 +471,18 @@ void os_describe(char *text, size_t size)
     }
     (void)snprintf(text, size, "%s %s", name.sysname, name.machine);
 }
+
+#else
+
+void os_run_threads(int count, void (*work)(void *argument), void *argument)
+{
+    (void)count;
+    work(argument);
+}
+
+void os_describe(char *text, size_t size)
+{
+    (void)snprintf(text, size, "WASI wasm32");
+}
+
+#endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All that the tool wants from an operating system. A port replaces os.c and nothing else. */
+/* All that the tool wants from an operating system: os.c is POSIX's and WASI's, os_windows.c what its name says. */
 #ifndef NPUQUANT_OS_H
 #define NPUQUANT_OS_H
 
@@ -12,7 +12,7 @@
 
 struct os_file {
     int handle;
-    bool regular;  /* has a size and can be mapped; otherwise a pipe or the like */
+    bool regular;  /* has a size; otherwise a pipe, or the system does not say */
     uint64_t size; /* of a regular file */
 };
 
@@ -20,9 +20,13 @@ struct os_file {
 bool os_open(const char *path, struct os_file *file);
 void os_close(struct os_file *file);
 
-/* Maps all of a regular file, read-only. A null pointer on failure. */
-const void *os_map(const struct os_file *file);
+/* Maps all of a regular file, read-only; os_unmap() before os_close(). Null where that cannot be had: then it can be
+ * read. If its bytes are gone when they are needed, since others cut the file short or its disk fails, the program ends
+ * with a line that says so under the name of path, which has to last as long, and status 2. The rest of a last page
+ * that was cut reads as zeros: os_is_whole() afterwards tells. */
+const void *os_map(const struct os_file *file, const char *path);
 void os_unmap(const void *bytes, size_t size);
+bool os_is_whole(const struct os_file *file);
 
 /* Reads until size bytes are there or the file ends; the number of bytes, or -1. */
 int64_t os_read(struct os_file *file, void *bytes, size_t size);
@@ -36,11 +40,24 @@ bool os_is_replaceable(const char *path);
 bool os_is_same_place(const char *path, const char *other);
 
 /* Opens a new file beside path, for writing, under a name that no other file has. The name goes to *temporary and is
- * the caller's to free. Null on failure. */
+ * the caller's to free, after os_rename() or os_remove(): a signal that ends the program before removes the file. Null
+ * on failure. */
 FILE *os_create_beside(const char *path, char **temporary);
+
+/* Closes a file when all of it is where not even a power failure takes it away. Closed on failure, too. */
+bool os_finish(FILE *file);
 
 /* Gives a file its final name, in place of what has it now. */
 bool os_rename(const char *temporary, const char *path);
+void os_remove(const char *path);
+
+/* Gives the file of this name a second one, from which os_rename() puts it back. It goes to *kept, the caller's to
+ * free, or null if there is no such file. False if the system cannot. */
+bool os_keep_beside(const char *path, char **kept);
+
+/* Signals that end the program wait from the first call to the second. */
+void os_hold_signals(void);
+void os_release_signals(void);
 
 /* ---- the rest ---- */
 

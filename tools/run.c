@@ -24,6 +24,7 @@ struct run {
     struct tensor_file inputs[INPUTS];
     struct tensor_file expected[MAX_OUTPUTS];
     struct staged_file staged[MAX_OUTPUTS];
+    int staged_count;
     int threads;
     double seconds; /* the fastest call */
 };
@@ -206,23 +207,18 @@ static bool write_outputs(struct run *run)
 {
     for (int i = 0; i < run->command->outputs; i++) {
         const char *path = text_of(run, OPTION_OUTPUT + i);
-        if (path && !staged_file_write(&run->staged[i], path, &run->operands.outputs[i])) {
+        if (path && !staged_file_write(&run->staged[run->staged_count++], path, &run->operands.outputs[i])) {
             return false;
         }
     }
-    for (int i = 0; i < run->command->outputs; i++) {
-        if (run->staged[i].temporary && !staged_file_commit(&run->staged[i])) {
-            return false;
-        }
-    }
-    return true;
+    return staged_files_commit(run->staged, run->staged_count);
 }
 
 static enum exit_status compare_outputs(const struct run *run)
 {
     enum exit_status status = EXIT_EQUAL;
 
-    for (int i = 0; i < run->command->outputs; i++) {
+    for (int i = 0; i < MAX_OUTPUTS; i++) {
         if (!text_of(run, OPTION_EXPECT + i)) {
             continue;
         }
@@ -237,6 +233,22 @@ static enum exit_status compare_outputs(const struct run *run)
         }
     }
     return status;
+}
+
+/* After the last read of what is mapped, before the first name changes. */
+static bool inputs_are_whole(const struct run *run)
+{
+    for (int i = 0; i < INPUTS; i++) {
+        if (!tensor_file_is_whole(&run->inputs[i])) {
+            return false;
+        }
+    }
+    for (int i = 0; i < MAX_OUTPUTS; i++) {
+        if (!tensor_file_is_whole(&run->expected[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Bytes that have to move: every input read once, every output written once. */
@@ -287,11 +299,14 @@ enum exit_status run_operator(const struct operator_command *command, const stru
     struct run run = {.command = command, .arguments = arguments, .operands = {.arguments = arguments}};
     enum exit_status status = EXIT_ERROR;
 
-    if (prepare(&run) && call(&run) && write_outputs(&run)) {
-        status = compare_outputs(&run);
-        if (!text_of(&run, OPTION_QUIET)) {
-            print_summary(&run);
+    if (prepare(&run) && call(&run)) {
+        const enum exit_status compared = compare_outputs(&run);
+        if (inputs_are_whole(&run) && write_outputs(&run)) {
+            status = compared;
         }
+    }
+    if (status != EXIT_ERROR && !text_of(&run, OPTION_QUIET)) {
+        print_summary(&run);
     }
     release(&run);
     return status;

@@ -94,16 +94,11 @@ static void *allocate(const char *path, size_t size)
     return memory;
 }
 
-static bool map_file(struct tensor_file *file, const char *path, const struct os_file *source, struct npy *npy)
+static bool parse_mapped(struct tensor_file *file, const char *path, struct npy *npy)
 {
     char message[MESSAGE_SIZE];
 
-    file->mapped = os_map(source);
-    if (!file->mapped) {
-        return report_error("%s: %s", path, os_error());
-    }
-    file->mapped_size = (size_t)source->size;
-    if (!npy_parse(file->mapped, file->mapped_size, npy, message, sizeof message)) {
+    if (!npy_parse(file->mapped, (size_t)file->source.size, npy, message, sizeof message)) {
         return report_error("%s: %s", path, message);
     }
 
@@ -120,10 +115,10 @@ static bool map_file(struct tensor_file *file, const char *path, const struct os
     return true;
 }
 
-/* Reads the data of a pipe behind the prefix that is there already, and makes sure that nothing follows. Memory is
- * taken as data arrives, since a header can promise anything. */
-static bool read_rest(struct tensor_file *file, const char *path, struct os_file *source, const struct npy *npy,
-                      const unsigned char *prefix, size_t prefix_size)
+/* Reads the data behind the prefix that is there already, and makes sure that nothing follows. Memory is taken as data
+ * arrives, since a header can promise anything. */
+static bool read_rest(struct tensor_file *file, const char *path, const struct npy *npy, const unsigned char *prefix,
+                      size_t prefix_size)
 {
     char message[MESSAGE_SIZE];
     size_t done = prefix_size - npy->data_offset;
@@ -144,7 +139,7 @@ static bool read_rest(struct tensor_file *file, const char *path, struct os_file
             file->owned = larger;
             room *= 2;
         }
-        n = os_read(source, (char *)file->owned + done, room - done);
+        n = os_read(&file->source, (char *)file->owned + done, room - done);
         if (n < 0) {
             return report_error("%s: %s", path, os_error());
         }
@@ -154,18 +149,18 @@ static bool read_rest(struct tensor_file *file, const char *path, struct os_file
            report_error("%s: %s", path, message);
 }
 
-static bool read_pipe(struct tensor_file *file, const char *path, struct os_file *source, struct npy *npy)
+static bool read_file(struct tensor_file *file, const char *path, struct npy *npy)
 {
     char message[MESSAGE_SIZE];
     bool ok = false;
     unsigned char *prefix = allocate(path, NPY_MAX_PREFIX);
-    const int64_t size = prefix ? os_read(source, prefix, NPY_MAX_PREFIX) : 0;
+    const int64_t size = prefix ? os_read(&file->source, prefix, NPY_MAX_PREFIX) : 0;
 
     if (size < 0) {
         report_error("%s: %s", path, os_error());
     } else if (prefix && !npy_parse_header(prefix, (size_t)size, npy, message, sizeof message)) {
         report_error("%s: %s", path, message);
-    } else if (prefix && read_rest(file, path, source, npy, prefix, (size_t)size)) {
+    } else if (prefix && read_rest(file, path, npy, prefix, (size_t)size)) {
         file->tensor = view_of(npy, file->owned);
         ok = true;
     }
@@ -175,15 +170,18 @@ static bool read_pipe(struct tensor_file *file, const char *path, struct os_file
 
 bool tensor_file_load(struct tensor_file *file, const char *path)
 {
-    struct os_file source;
     struct npy npy = {0};
 
     memset(file, 0, sizeof *file);
-    if (!os_open(path, &source)) {
+    if (!os_open(path, &file->source)) {
         return report_error("%s: %s", path, os_error());
     }
-    const bool loaded = source.regular ? map_file(file, path, &source, &npy) : read_pipe(file, path, &source, &npy);
-    os_close(&source);
+    file->path = path;
+    file->mapped = os_map(&file->source, path);
+    const bool loaded = file->mapped ? parse_mapped(file, path, &npy) : read_file(file, path, &npy);
+    if (!file->mapped) {
+        os_close(&file->source);
+    }
     if (!loaded) {
         tensor_file_release(file);
         return false;
@@ -194,10 +192,17 @@ bool tensor_file_load(struct tensor_file *file, const char *path)
     return true;
 }
 
+bool tensor_file_is_whole(const struct tensor_file *file)
+{
+    return !file->mapped || os_is_whole(&file->source) ||
+           report_error("%s: was cut short while it was in use", file->path);
+}
+
 void tensor_file_release(struct tensor_file *file)
 {
     if (file->mapped) {
-        os_unmap(file->mapped, file->mapped_size);
+        os_unmap(file->mapped, (size_t)file->source.size);
+        os_close(&file->source);
     }
     free(file->owned);
     memset(file, 0, sizeof *file);
@@ -226,30 +231,74 @@ bool staged_file_write(struct staged_file *file, const char *path, const npuq_te
     if (!stream) {
         return report_error("%s: cannot be written: %s", path, os_error());
     }
-    bool written = write_tensor(stream, tensor);
-    if (!written) {
+    if (!write_tensor(stream, tensor)) {
         report_error("%s: cannot be written: %s", path, os_error());
+        (void)fclose(stream);
+        return false;
     }
-    if (fclose(stream) != 0 && written) { /* the last bytes may fail as late as this */
-        written = report_error("%s: cannot be written: %s", path, os_error());
-    }
-    return written;
+    /* The last bytes may fail as late as this. */
+    return os_finish(stream) || report_error("%s: cannot be written: %s", path, os_error());
 }
 
-bool staged_file_commit(struct staged_file *file)
+static bool give_name(struct staged_file *file)
 {
     if (!os_rename(file->temporary, file->path)) {
-        return report_error("%s: cannot be written: %s", file->path, os_error());
+        return false;
     }
     free(file->temporary);
     file->temporary = NULL;
     return true;
 }
 
+static bool take_back(struct staged_file *file)
+{
+    if (file->kept) {
+        return os_rename(file->kept, file->path);
+    }
+    if (file->undoable) {
+        os_remove(file->path);
+    }
+    return file->undoable;
+}
+
+bool staged_files_commit(struct staged_file *files, int count)
+{
+    const char *stays = NULL;
+    int named = 0;
+
+    /* What has been renamed and what has not must not depend on a signal. */
+    os_hold_signals();
+    for (int i = 0; i + 1 < count; i++) { /* behind the last there is nothing that could be refused */
+        files[i].undoable = os_keep_beside(files[i].path, &files[i].kept);
+    }
+    while (named < count && give_name(&files[named])) {
+        named++;
+    }
+    const char *refusal = named < count ? os_error() : NULL;
+    for (int i = 0; refusal && i < named; i++) {
+        if (!take_back(&files[i])) {
+            stays = files[i].path;
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        if (files[i].kept) {
+            os_remove(files[i].kept);
+            free(files[i].kept);
+            files[i].kept = NULL;
+        }
+    }
+    os_release_signals();
+    if (stays) {
+        return report_error("%s: cannot be written: %s; but %s is, and cannot be taken back", files[named].path,
+                            refusal, stays);
+    }
+    return !refusal || report_error("%s: cannot be written: %s", files[named].path, refusal);
+}
+
 void staged_file_release(struct staged_file *file)
 {
     if (file->temporary) {
-        (void)remove(file->temporary);
+        os_remove(file->temporary);
         free(file->temporary);
         file->temporary = NULL;
     }

@@ -3,6 +3,8 @@
 #ifndef NPUQUANT_TENSOR_FILE_H
 #define NPUQUANT_TENSOR_FILE_H
 
+#include "os.h"
+
 #include <npuquant/npuquant.h>
 
 /* NumPy's name of a type as results are stored: a quint4x2 word is an i4, a bfloat16 a u2. */
@@ -15,26 +17,35 @@ size_t tensor_item_size(npuq_dtype dtype);
 /* A tensor that was loaded from a file: a view of the mapped file, or of memory of its own. All zeros is none. */
 struct tensor_file {
     npuq_tensor tensor;
+    const char *path;
+    struct os_file source; /* open while mapped is not null */
     const void *mapped;
-    size_t mapped_size;
     void *owned;
 };
 
 /* Loads a .npy file; unsigned 16-bit integers become bfloat16. Reports what is wrong and returns false on failure;
  * there is nothing to release then. */
 bool tensor_file_load(struct tensor_file *file, const char *path);
+
+/* Whether the file behind the tensor still has all that was mapped: the part of a page that is cut off reads as zeros.
+ * Reports it, and returns false, if not. */
+bool tensor_file_is_whole(const struct tensor_file *file);
+
 void tensor_file_release(struct tensor_file *file);
 
 /* A result on its way to its file. All zeros is none. */
 struct staged_file {
     const char *path;
     char *temporary;
+    char *kept;    /* another name of the file that path was before; null if there was none */
+    bool undoable; /* what path was before can come back */
 };
 
-/* Writes a contiguous tensor to a temporary file beside path; staged_file_commit() gives it its name. Both report what
- * is wrong and return false on failure. */
+/* Writes a contiguous tensor to a temporary file beside path. Reports what is wrong and returns false on failure. */
 bool staged_file_write(struct staged_file *file, const char *path, const npuq_tensor *tensor);
-bool staged_file_commit(struct staged_file *file);
+/* Gives all files their names. If the system refuses one, those that have theirs already are taken back: reports that,
+ * and what could not be taken back, and returns false. */
+bool staged_files_commit(struct staged_file *files, int count);
 /* Removes the temporary file, if there still is one. */
 void staged_file_release(struct staged_file *file);
 
