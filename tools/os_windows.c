@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Windows, by way of its C library, which reports failures in errno as the rest of the tool expects. Names of files are
+ * in the code page of the process, as main() gets them. */
+#include "os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <io.h>
+#include <process.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <windows.h>
+
+bool os_open(const char *path, struct os_file *file)
+{
+    file->handle = _open(path, _O_RDONLY | _O_BINARY | _O_NOINHERIT);
+    file->regular = false; /* read to its end like a pipe: a mapped file could not be replaced */
+    file->size = 0;
+    return file->handle >= 0;
+}
+
+void os_close(struct os_file *file)
+{
+    const int error = errno;
+
+    (void)_close(file->handle);
+    errno = error;
+}
+
+const void *os_map(const struct os_file *file, const char *path)
+{
+    (void)file;
+    (void)path;
+    return NULL;
+}
+
+void os_unmap(const void *bytes, size_t size)
+{
+    (void)bytes;
+    (void)size;
+}
+
+bool os_is_whole(const struct os_file *file)
+{
+    (void)file;
+    return true;
+}
+
+int64_t os_read(struct os_file *file, void *bytes, size_t size)
+{
+    const size_t most = (size_t)1 << 30;
+    size_t done = 0;
+
+    while (done < size) {
+        const size_t left = size - done;
+        const int n = _read(file->handle, (char *)bytes + done, (unsigned)(left < most ? left : most));
+        if (n < 0) {
+            return -1;
+        }
+        if (n == 0) {
+            break;
+        }
+        done += (size_t)n;
+    }
+    return (int64_t)done;
+}
+
+bool os_is_replaceable(const char *path)
+{
+    struct _stat64 about;
+
+    if (_stat64(path, &about) != 0) {
+        return true; /* and if it cannot be written, creating the file will tell */
+    }
+    return (about.st_mode & _S_IFMT) == _S_IFREG;
+}
+
+bool os_is_same_place(const char *path, const char *other)
+{
+    char full[4096];
+    char other_full[sizeof full];
+    const DWORD length = GetFullPathNameA(path, sizeof full, full, NULL);
+    const DWORD other_length = GetFullPathNameA(other, sizeof other_full, other_full, NULL);
+
+    return length > 0 && length < sizeof full && other_length == length && _stricmp(full, other_full) == 0;
+}
+
+FILE *os_create_beside(const char *path, char **temporary)
+{
+    int folder = (int)strlen(path); /* the length of its name, with what ends it */
+
+    while (folder > 0 && !strchr("/\\:", path[folder - 1])) {
+        folder--;
+    }
+    const size_t size = (size_t)folder + 64;
+    *temporary = malloc(size);
+    if (!*temporary) {
+        return NULL;
+    }
+    for (int attempt = 0; attempt < 1000; attempt++) {
+        (void)snprintf(*temporary, size, "%.*s.npuquant-%d-%d.tmp", folder, path, _getpid(), attempt);
+        const int handle =
+            _open(*temporary, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT, _S_IREAD | _S_IWRITE);
+        if (handle >= 0) {
+            FILE *file = _fdopen(handle, "wb");
+            if (file) {
+                return file;
+            }
+            (void)_close(handle);
+            (void)remove(*temporary);
+            break;
+        }
+        if (errno != EEXIST) {
+            break;
+        }
+    }
+    const int error = errno;
+    free(*temporary);
+    *temporary = NULL;
+    errno = error;
+    return NULL;
+}
+
+bool os_finish(FILE *file)
+{
+    const bool kept = fflush(file) == 0 && _commit(_fileno(file)) == 0;
+    const int error = errno;
+    const bool closed = fclose(file) == 0;
+
+    if (!kept) {
+        errno = error;
+    }
+    return kept && closed;
+}
+
+bool os_rename(const char *temporary, const char *path)
+{
+    /* rename() would refuse a name that is taken. */
+    if (MoveFileExA(temporary, path, MOVEFILE_REPLACE_EXISTING)) {
+        return true;
+    }
+    errno = GetLastError() == ERROR_PATH_NOT_FOUND ? ENOENT : EACCES;
+    return false;
+}
+
+void os_remove(const char *path)
+{
+    (void)remove(path);
+}
+
+bool os_keep_beside(const char *path, char **kept)
+{
+    struct _stat64 about;
+
+    /* There are no hard links on many disks that Windows knows: what is replaced stays replaced. */
+    *kept = NULL;
+    return _stat64(path, &about) != 0 && errno == ENOENT;
+}
+
+/* A program that is ended here has no say in it; it may leave a temporary file. */
+void os_hold_signals(void)
+{
+}
+
+void os_release_signals(void)
+{
+}
+
+const char *os_error(void)
+{
+    return strerror(errno);
+}
+
+double os_seconds(void)
+{
+    LARGE_INTEGER now;
+    LARGE_INTEGER frequency;
+
+    (void)QueryPerformanceCounter(&now);
+    (void)QueryPerformanceFrequency(&frequency);
+    return (double)now.QuadPart / (double)frequency.QuadPart;
+}
+
+bool os_stderr_is_terminal(void)
+{
+    return _isatty(_fileno(stderr)) != 0;
+}
+
+int os_processors(void)
+{
+    const DWORD count = GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
+
+    return count < 1 ? 1 : count > 4096 ? 4096 : (int)count;
+}
+
+struct thread_work {
+    void (*work)(void *argument);
+    void *argument;
+};
+
+static unsigned __stdcall run_thread(void *argument)
+{
+    const struct thread_work *task = argument;
+
+    task->work(task->argument);
+    return 0;
+}
+
+void os_run_threads(int count, void (*work)(void *argument), void *argument)
+{
+    struct thread_work task = {work, argument};
+    HANDLE *threads = count > 1 ? malloc((size_t)count * sizeof *threads) : NULL;
+    int started = 0;
+
+    while (threads && started < count - 1) {
+        threads[started] = (HANDLE)_beginthreadex(NULL, 0, run_thread, &task, 0, NULL);
+        if (!threads[started]) {
+            break;
+        }
+        started++;
+    }
+    work(argument);
+    for (int i = 0; i < started; i++) {
+        (void)WaitForSingleObject(threads[i], INFINITE);
+        (void)CloseHandle(threads[i]);
+    }
+    free(threads);
+}
+
+void os_describe(char *text, size_t size)
+{
+    SYSTEM_INFO info;
+    const char *machine = "";
+
+    GetNativeSystemInfo(&info);
+    switch (info.wProcessorArchitecture) {
+    case PROCESSOR_ARCHITECTURE_AMD64: machine = " x86_64"; break;
+    case PROCESSOR_ARCHITECTURE_ARM64: machine = " aarch64"; break;
+    case PROCESSOR_ARCHITECTURE_INTEL: machine = " i386"; break;
+    default: break;
+    }
+    (void)snprintf(text, size, "Windows%s", machine);
+}
