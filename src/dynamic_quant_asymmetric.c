@@ -1,234 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The operator, and its three steps as functions of their own. */
+#include "dynamic.h"
 #include "fp_state.h"
 #include "groups.h"
-#include "tile.h"
 #include "view.h"
 
-#include "ref/npuq_ref_element.h"
-
 #include <inttypes.h>
+#include <string.h>
 
-static const char op[] = "dynamic_quant_asymmetric";
-
-enum { SCALE = 2, OFFSET = 3 };
 enum { MAX_GROUPS = 1024 };
 
-/* Per token: rows whose ranges are found together, as many bytes of x as stay in the first cache until they are read
- * again; from memory fewer, so that the next block is on its way while one is quantised; where smooth scales are
- * converted more, so that each run of them is converted once for all. */
-enum { ROWS = 32, BLOCK_BYTES = 32 * 1024, BLOCK_BYTES_FROM_MEMORY = 16 * 1024, BLOCK_BYTES_CONVERTING = 128 * 1024 };
-enum { UNIT = 65536 };
-
-/* What has one range: the units whose ranges are kept on the stack until all are known. Rows of LONG_ROW columns are
- * shared out to the caller's threads like a tensor, one after the other. */
-enum { MAX_PARTS = 256, PART = 65536, LONG_ROW = 4 * PART };
-
-typedef struct dynamic_task {
-    npuq_kernel_choice choice;
-    npuq_ref_dtype y_dtype;
-    npuq_loop loop;
-    npuq_units units;
-    const npuq_tensor *group_index; /* null: all rows take the smooth scales of group 0 */
-    npuq_params smooth;             /* of group 0 */
-    ptrdiff_t smooth_group_step;
-    size_t block_rows;
-    size_t first_row;               /* of what has one range */
-    npuq_ref_range *parts;          /* its units' */
-    npuq_ref_parameters parameters; /* its own */
-} dynamic_task;
-
-/* The range of each row of at most ROWS. */
-static void find_ranges(const dynamic_task *t, const npuq_rect *rect, const npuq_params *smooth, float *hi, float *lo)
-{
-    const npuq_ref_range empty = npuq_ref_range_empty();
-
-    for (size_t r = 0; r < rect->rows; r++) {
-        hi[r] = empty.hi;
-        lo[r] = empty.lo;
-    }
-    npuq_tile_range(&t->choice, rect, smooth, hi, lo);
-}
-
-/* ---- per token -------------------------------------------------------------------------------------------------- */
-
-/* At most block_rows rows of one group. */
-static void quantise_tokens(const dynamic_task *t, const npuq_rect *rect, const npuq_params *smooth)
-{
-    float hi[ROWS];
-    float lo[ROWS];
-    float back[ROWS];
-    float offset[ROWS];
-
-    find_ranges(t, rect, smooth, hi, lo);
-    for (size_t r = 0; r < rect->rows; r++) {
-        const npuq_ref_range range = {hi[r], lo[r]};
-        const npuq_ref_parameters p = npuq_ref_range_parameters(range, t->y_dtype);
-
-        *(float *)(void *)(rect->data[SCALE] + (ptrdiff_t)r * rect->row_step[SCALE]) = p.scale;
-        *(float *)(void *)(rect->data[OFFSET] + (ptrdiff_t)r * rect->row_step[OFFSET]) = p.offset;
-        back[r] = p.back;
-        offset[r] = p.offset;
-    }
-    npuq_tile_requantise(&t->choice, rect, smooth, back, offset, 1);
-}
-
-static void token_units(void *argument, size_t begin, size_t end)
-{
-    const dynamic_task *t = argument;
-    const npuq_fp_state caller = npuq_fp_enter();
-
-    for (size_t i = begin; i < end; i++) {
-        const npuq_unit unit = npuq_unit_at(&t->units, i);
-        npuq_rect rect;
-
-        for (size_t done = 0; done < unit.rows; done += rect.rows) {
-            const size_t row = unit.row + done;
-            const size_t left = unit.rows - done;
-            npuq_group_run run = {0, left < t->block_rows ? left : t->block_rows};
-            npuq_params smooth = t->smooth;
-
-            if (t->group_index) {
-                run = npuq_group_at(t->group_index, row, run.rows);
-                smooth.data += (ptrdiff_t)run.e * t->smooth_group_step;
-            }
-            npuq_loop_rect(&t->loop, row, run.rows, 0, unit.cols, &rect);
-            quantise_tokens(t, &rect, &smooth);
-        }
-    }
-    npuq_fp_leave(&caller);
-}
-
-/* ---- one range for all: a tensor, or a long row ------------------------------------------------------------------ */
-
-/* Calls part with each rectangle of unit i. */
-static void for_rects(const dynamic_task *t, size_t i,
-                      void (*part)(const dynamic_task *t, const npuq_rect *rect, const npuq_params *smooth, size_t i))
-{
-    const npuq_unit unit = npuq_unit_at(&t->units, i);
-    const npuq_params smooth = npuq_params_from(&t->smooth, unit.col);
-    npuq_rect rect;
-
-    for (size_t done = 0; done < unit.rows; done += rect.rows) {
-        const size_t left = unit.rows - done;
-        npuq_loop_rect(&t->loop, t->first_row + unit.row + done, left < ROWS ? left : ROWS, unit.col, unit.cols, &rect);
-        part(t, &rect, &smooth, i);
-    }
-}
-
-static npuq_ref_range range_of_both(npuq_ref_range a, float hi, float lo)
-{
-    return npuq_ref_range_with(npuq_ref_range_with(a, hi), lo);
-}
-
-static void range_of_rect(const dynamic_task *t, const npuq_rect *rect, const npuq_params *smooth, size_t i)
-{
-    float hi[ROWS];
-    float lo[ROWS];
-
-    find_ranges(t, rect, smooth, hi, lo);
-    for (size_t r = 0; r < rect->rows; r++) {
-        t->parts[i] = range_of_both(t->parts[i], hi[r], lo[r]);
-    }
-}
-
-static void requantise_rect(const dynamic_task *t, const npuq_rect *rect, const npuq_params *smooth, size_t i)
-{
-    (void)i;
-    npuq_tile_requantise(&t->choice, rect, smooth, &t->parameters.back, &t->parameters.offset, 0);
-}
-
-static void range_units(void *argument, size_t begin, size_t end)
-{
-    const dynamic_task *t = argument;
-    const npuq_fp_state caller = npuq_fp_enter();
-
-    for (size_t i = begin; i < end; i++) {
-        t->parts[i] = npuq_ref_range_empty();
-        for_rects(t, i, range_of_rect);
-    }
-    npuq_fp_leave(&caller);
-}
-
-static void requantise_units(void *argument, size_t begin, size_t end)
-{
-    const dynamic_task *t = argument;
-    const npuq_fp_state caller = npuq_fp_enter();
-
-    for (size_t i = begin; i < end; i++) {
-        for_rects(t, i, requantise_rect);
-    }
-    npuq_fp_leave(&caller);
-}
-
-/* Rows first_row on, in two passes; smooth scales are those of t. */
-static void quantise_together(dynamic_task *t, size_t first_row, size_t rows, float *scale, float *offset,
-                              const npuq_executor *executor)
-{
-    npuq_ref_range parts[MAX_PARTS];
-    npuq_ref_range range = npuq_ref_range_empty();
-
-    t->first_row = first_row;
-    t->parts = parts;
-    for (size_t part = PART;; part *= 2) { /* as large as it takes to have no more than MAX_PARTS */
-        npuq_units_of(&t->units, rows, npuq_loop_cols(&t->loop), part, part);
-        if (t->units.count <= MAX_PARTS) {
-            break;
-        }
-    }
-    npuq_run(executor, t->units.count, range_units, t);
-
-    const npuq_fp_state caller = npuq_fp_enter();
-    for (size_t i = 0; i < t->units.count; i++) {
-        range = range_of_both(range, parts[i].hi, parts[i].lo);
-    }
-    t->parameters = npuq_ref_range_parameters(range, t->y_dtype);
-    *scale = t->parameters.scale;
-    *offset = t->parameters.offset;
-    npuq_fp_leave(&caller);
-
-    npuq_run(executor, t->units.count, requantise_units, t);
-}
-
-/* ---- per token, by rows or by parts of rows ---------------------------------------------------------------------- */
-
-static void run_per_token(dynamic_task *t, size_t x_size, const npuq_executor *executor)
-{
-    const size_t rows = npuq_loop_rows(&t->loop);
-    const size_t cols = npuq_loop_cols(&t->loop);
-    const bool from_memory = t->choice.ahead > 0;
-    const bool converts = t->smooth.data && !npuq_params_ready(&t->smooth);
-    const size_t block_bytes = converts ? BLOCK_BYTES_CONVERTING : from_memory ? BLOCK_BYTES_FROM_MEMORY : BLOCK_BYTES;
-    const size_t fitting = block_bytes / x_size / cols;
-
-    t->block_rows = fitting < 1 ? 1 : fitting > ROWS ? ROWS : fitting;
-    npuq_units_of(&t->units, rows, cols, UNIT, cols);
-    if (from_memory) {
-        t->choice.ahead = t->block_rows * cols * x_size + NPUQ_AHEAD;
-    }
-    npuq_run(executor, t->units.count, token_units, t);
-}
-
-/* Each row by itself, by all threads. */
-static void run_long_rows(dynamic_task *t, const npuq_executor *executor)
-{
-    const npuq_params smooth = t->smooth;
-
-    for (size_t row = 0; row < npuq_loop_rows(&t->loop); row++) {
-        npuq_rect rect;
-
-        if (t->group_index) {
-            t->smooth = smooth;
-            t->smooth.data += (ptrdiff_t)npuq_group_at(t->group_index, row, 1).e * t->smooth_group_step;
-        }
-        npuq_loop_rect(&t->loop, row, 1, 0, npuq_loop_cols(&t->loop), &rect);
-        quantise_together(t, row, 1, (float *)(void *)rect.data[SCALE], (float *)(void *)rect.data[OFFSET], executor);
-    }
-}
-
-/* ---- the operator ----------------------------------------------------------------------------------------------- */
-
-static npuq_status check_smooth(const npuq_tensor *x, const npuq_tensor *smooth_scales, const npuq_tensor *group_index,
-                                npuq_quant_mode quant_mode)
+static npuq_status check_smooth(const char *op, const npuq_tensor *x, const npuq_tensor *smooth_scales,
+                                const npuq_tensor *group_index, npuq_quant_mode quant_mode)
 {
     const int64_t H = x->shape[x->ndim - 1];
 
@@ -270,8 +53,8 @@ static npuq_status check_smooth(const npuq_tensor *x, const npuq_tensor *smooth_
     return NPUQ_OK;
 }
 
-static npuq_status check_parameter_shape(const char *name, const npuq_tensor *tensor, const npuq_tensor *x,
-                                         npuq_quant_mode quant_mode)
+static npuq_status check_parameter_shape(const char *op, const char *name, const npuq_tensor *tensor,
+                                         const npuq_tensor *x, npuq_quant_mode quant_mode)
 {
     const int64_t one = 1;
 
@@ -281,8 +64,17 @@ static npuq_status check_parameter_shape(const char *name, const npuq_tensor *te
     return npuq_check_shape(op, name, tensor, x->ndim - 1, x->shape, "the shape of x without its last dimension");
 }
 
-/* Elements where they must be: per tensor any, per token in each row. */
-static npuq_status check_emptiness(const npuq_tensor *x, npuq_quant_mode quant_mode)
+static npuq_status check_mode(const char *op, npuq_quant_mode quant_mode)
+{
+    if (quant_mode != NPUQ_PER_TOKEN && quant_mode != NPUQ_PER_TENSOR) {
+        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "quant_mode", "is %d; expected 0 (per token) or 1 (per tensor)",
+                         (int)quant_mode);
+    }
+    return NPUQ_OK;
+}
+
+/* Elements where a range wants them: per tensor any, per token in each row. */
+static npuq_status check_emptiness(const char *op, const npuq_tensor *x, npuq_quant_mode quant_mode)
 {
     for (int d = 0; d < x->ndim; d++) {
         const bool last = d == x->ndim - 1;
@@ -309,11 +101,26 @@ static int64_t row_count(const npuq_tensor *x)
     return rows;
 }
 
+/* What is the same for all that takes x: the last of the checks. */
+static npuq_status check_calls(const char *op, const npuq_argument *arguments, size_t count, const npuq_tensor *x,
+                               const npuq_tensor *group_index, const npuq_executor *executor)
+{
+    npuq_status status;
+
+    if ((status = npuq_check_executor(op, executor)) != NPUQ_OK ||
+        (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK ||
+        (group_index && (status = npuq_check_group_index(op, group_index, row_count(x))) != NPUQ_OK)) {
+        return status;
+    }
+    return NPUQ_OK;
+}
+
 npuq_status npuq_dynamic_quant_asymmetric(const npuq_tensor *x, const npuq_tensor *smooth_scales,
                                           const npuq_tensor *group_index, npuq_quant_mode quant_mode,
                                           const npuq_tensor *y, const npuq_tensor *scale, const npuq_tensor *offset,
                                           const npuq_executor *executor)
 {
+    static const char op[] = "dynamic_quant_asymmetric";
     const npuq_argument arguments[] = {
         {"x", x, NPUQ_TAKES_FLOATS, 2, NPUQ_MAX_NDIM, NPUQ_INPUT},
         {"smooth_scales", smooth_scales, NPUQ_TAKES_FLOATS, 1, 2, NPUQ_OPTIONAL_INPUT},
@@ -323,65 +130,179 @@ npuq_status npuq_dynamic_quant_asymmetric(const npuq_tensor *x, const npuq_tenso
         {"offset", offset, NPUQ_TAKES_FLOAT32, 1, NPUQ_MAX_NDIM - 1, NPUQ_OUTPUT},
     };
     const size_t count = sizeof arguments / sizeof arguments[0];
+    npuq_dynamic d;
     npuq_status status;
 
-    if ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK) {
-        return status;
-    }
-    if (quant_mode != NPUQ_PER_TOKEN && quant_mode != NPUQ_PER_TENSOR) {
-        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "quant_mode", "is %d; expected 0 (per token) or 1 (per tensor)",
-                         (int)quant_mode);
-    }
-    if ((status = check_emptiness(x, quant_mode)) != NPUQ_OK ||
-        (status = check_smooth(x, smooth_scales, group_index, quant_mode)) != NPUQ_OK ||
+    if ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
+        (status = check_mode(op, quant_mode)) != NPUQ_OK || (status = check_emptiness(op, x, quant_mode)) != NPUQ_OK ||
+        (status = check_smooth(op, x, smooth_scales, group_index, quant_mode)) != NPUQ_OK ||
         (status = npuq_check_output_shape(op, x, y)) != NPUQ_OK ||
-        (status = check_parameter_shape("scale", scale, x, quant_mode)) != NPUQ_OK ||
-        (status = check_parameter_shape("offset", offset, x, quant_mode)) != NPUQ_OK ||
-        (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
-        (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK ||
-        (group_index && (status = npuq_check_group_index(op, group_index, row_count(x))) != NPUQ_OK)) {
+        (status = check_parameter_shape(op, "scale", scale, x, quant_mode)) != NPUQ_OK ||
+        (status = check_parameter_shape(op, "offset", offset, x, quant_mode)) != NPUQ_OK ||
+        (status = check_calls(op, arguments, count, x, group_index, executor)) != NPUQ_OK) {
         return status;
     }
     if (npuq_element_count(x) == 0) {
         return NPUQ_OK;
     }
+    npuq_dynamic_over(&d, x, smooth_scales, group_index, quant_mode, y);
+    npuq_dynamic_operand(&d, NPUQ_DYNAMIC_SCALE, scale);
+    npuq_dynamic_operand(&d, NPUQ_DYNAMIC_OFFSET, offset);
+    npuq_dynamic_quantise(&d, executor);
+    return NPUQ_OK;
+}
 
-    dynamic_task t;
+/* ---- its steps --------------------------------------------------------------------------------------------------- */
 
-    npuq_choose_kernels(&t.choice, x->dtype, y->dtype, NPUQ_MUL);
-    t.y_dtype = y->dtype == NPUQ_QUINT4X2 ? NPUQ_REF_QUINT4X2 : NPUQ_REF_INT8;
-    t.group_index = group_index;
-    t.smooth = (npuq_params){.data = NULL};
-    t.smooth_group_step = 0;
-    npuq_loop_over(&t.loop, x, y->dtype);
-    if (smooth_scales) {
-        const npuq_tensor *s = smooth_scales;
-        const ptrdiff_t size = (ptrdiff_t)npuq_dtype_size(s->dtype);
-        const int last = s->ndim - 1;
+/* Every element of a tensor of binary32, which may be strided in any way. */
+static void fill(const npuq_tensor *tensor, float value)
+{
+    npuq_loop loop;
+    npuq_rect rect;
 
-        t.smooth = (npuq_params){.data = s->data,
-                                 .dtype = s->dtype,
-                                 .step = s->shape[last] > 1 ? (ptrdiff_t)s->strides[last] * size : size,
-                                 .repeat = 1};
-        t.smooth_group_step = last == 1 && s->shape[0] > 1 ? (ptrdiff_t)s->strides[0] * size : 0;
+    npuq_loop_over(&loop, tensor, tensor->dtype);
+    npuq_loop_operand(&loop, NPUQ_LOOP_Y, tensor);
+    npuq_loop_normalise(&loop, NPUQ_LOOP_ANY_ORDER);
+    for (size_t row = 0; row < npuq_loop_rows(&loop); row++) {
+        npuq_loop_rect(&loop, row, 1, 0, npuq_loop_cols(&loop), &rect);
+        for (size_t i = 0; i < rect.cols; i++) {
+            memcpy(rect.data[NPUQ_LOOP_Y] + (ptrdiff_t)i * rect.col_step[NPUQ_LOOP_Y], &value, sizeof value);
+        }
     }
-    npuq_loop_operand(&t.loop, NPUQ_LOOP_X, x);
-    npuq_loop_operand(&t.loop, NPUQ_LOOP_Y, y);
-    if (npuq_exceeds_caches(&t.choice, (size_t)npuq_element_count(x))) {
-        t.choice.ahead = NPUQ_AHEAD;
+}
+
+npuq_status npuq_dynamic_quant_min_max(const npuq_tensor *x, const npuq_tensor *smooth_scales,
+                                       const npuq_tensor *group_index, npuq_quant_mode quant_mode,
+                                       const npuq_tensor *min, const npuq_tensor *max, const npuq_executor *executor)
+{
+    static const char op[] = "dynamic_quant_min_max";
+    const npuq_argument arguments[] = {
+        {"x", x, NPUQ_TAKES_FLOATS, 2, NPUQ_MAX_NDIM, NPUQ_INPUT},
+        {"smooth_scales", smooth_scales, NPUQ_TAKES_FLOATS, 1, 2, NPUQ_OPTIONAL_INPUT},
+        {"group_index", group_index, NPUQ_TAKES_INDICES, 1, 1, NPUQ_OPTIONAL_INPUT},
+        {"min", min, NPUQ_TAKES_FLOAT32, 1, NPUQ_MAX_NDIM - 1, NPUQ_OUTPUT},
+        {"max", max, NPUQ_TAKES_FLOAT32, 1, NPUQ_MAX_NDIM - 1, NPUQ_OUTPUT},
+    };
+    const size_t count = sizeof arguments / sizeof arguments[0];
+    npuq_dynamic d;
+    npuq_status status;
+
+    if ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
+        (status = check_mode(op, quant_mode)) != NPUQ_OK ||
+        (status = check_smooth(op, x, smooth_scales, group_index, quant_mode)) != NPUQ_OK ||
+        (status = check_parameter_shape(op, "min", min, x, quant_mode)) != NPUQ_OK ||
+        (status = check_parameter_shape(op, "max", max, x, quant_mode)) != NPUQ_OK ||
+        (status = check_calls(op, arguments, count, x, group_index, executor)) != NPUQ_OK) {
+        return status;
     }
-    if (quant_mode == NPUQ_PER_TENSOR) {
-        npuq_loop_normalise(&t.loop, smooth_scales ? NPUQ_LOOP_KEEP_COLUMNS : NPUQ_LOOP_ANY_ORDER);
-        quantise_together(&t, 0, npuq_loop_rows(&t.loop), scale->data, offset->data, executor);
+    if (npuq_element_count(min) == 0) {
         return NPUQ_OK;
     }
-    npuq_loop_operand(&t.loop, SCALE, scale);
-    npuq_loop_operand(&t.loop, OFFSET, offset);
-    npuq_loop_normalise(&t.loop, NPUQ_LOOP_KEEP_COLUMNS);
-    if (executor && npuq_loop_cols(&t.loop) >= LONG_ROW) {
-        run_long_rows(&t, executor);
-    } else {
-        run_per_token(&t, npuq_dtype_size(x->dtype), executor);
+    if (npuq_element_count(x) == 0) {
+        const npuq_ref_range nothing = npuq_ref_range_empty();
+
+        fill(min, nothing.lo);
+        fill(max, nothing.hi);
+        return NPUQ_OK;
     }
+    npuq_dynamic_over(&d, x, smooth_scales, group_index, quant_mode, NULL);
+    npuq_dynamic_operand(&d, NPUQ_DYNAMIC_MIN, min);
+    npuq_dynamic_operand(&d, NPUQ_DYNAMIC_MAX, max);
+    npuq_dynamic_ranges(&d, executor);
+    return NPUQ_OK;
+}
+
+npuq_status npuq_dynamic_quant_params(const npuq_tensor *min, const npuq_tensor *max, npuq_dtype y_dtype,
+                                      const npuq_tensor *scale, const npuq_tensor *offset)
+{
+    static const char op[] = "dynamic_quant_params";
+    enum { MIN = NPUQ_LOOP_X, SCALE = NPUQ_LOOP_Y, MAX = 2, OFFSET = 3 };
+    const npuq_argument arguments[] = {
+        {"min", min, NPUQ_TAKES_FLOAT32, 0, NPUQ_MAX_NDIM, NPUQ_INPUT},
+        {"max", max, NPUQ_TAKES_FLOAT32, 0, NPUQ_MAX_NDIM, NPUQ_INPUT},
+        {"scale", scale, NPUQ_TAKES_FLOAT32, 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT},
+        {"offset", offset, NPUQ_TAKES_FLOAT32, 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT},
+    };
+    const size_t count = sizeof arguments / sizeof arguments[0];
+    const char rule[] = "the shape of min";
+    npuq_loop loop;
+    npuq_rect rect;
+    npuq_status status;
+
+    if ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK) {
+        return status;
+    }
+    if (y_dtype != NPUQ_INT8 && y_dtype != NPUQ_QUINT4X2) {
+        return npuq_fail(NPUQ_ERROR_DTYPE, op, "y_dtype", "is %s (%d); expected INT8 or QUINT4X2",
+                         npuq_dtype_name(y_dtype), (int)y_dtype);
+    }
+    if ((status = npuq_check_shape(op, "max", max, min->ndim, min->shape, rule)) != NPUQ_OK ||
+        (status = npuq_check_shape(op, "scale", scale, min->ndim, min->shape, rule)) != NPUQ_OK ||
+        (status = npuq_check_shape(op, "offset", offset, min->ndim, min->shape, rule)) != NPUQ_OK ||
+        (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK) {
+        return status;
+    }
+    if (npuq_element_count(min) == 0) {
+        return NPUQ_OK;
+    }
+    npuq_loop_over(&loop, min, NPUQ_FLOAT32);
+    npuq_loop_operand(&loop, MIN, min);
+    npuq_loop_operand(&loop, MAX, max);
+    npuq_loop_operand(&loop, SCALE, scale);
+    npuq_loop_operand(&loop, OFFSET, offset);
+    npuq_loop_normalise(&loop, NPUQ_LOOP_ANY_ORDER);
+
+    const npuq_ref_dtype type = y_dtype == NPUQ_QUINT4X2 ? NPUQ_REF_QUINT4X2 : NPUQ_REF_INT8;
+    const npuq_fp_state caller = npuq_fp_enter();
+    for (size_t row = 0; row < npuq_loop_rows(&loop); row++) {
+        npuq_loop_rect(&loop, row, 1, 0, npuq_loop_cols(&loop), &rect);
+        for (size_t i = 0; i < rect.cols; i++) {
+            npuq_ref_range range;
+            memcpy(&range.hi, rect.data[MAX] + (ptrdiff_t)i * rect.col_step[MAX], sizeof range.hi);
+            memcpy(&range.lo, rect.data[MIN] + (ptrdiff_t)i * rect.col_step[MIN], sizeof range.lo);
+
+            const npuq_ref_parameters p = npuq_ref_range_parameters(range, type);
+            memcpy(rect.data[SCALE] + (ptrdiff_t)i * rect.col_step[SCALE], &p.scale, sizeof p.scale);
+            memcpy(rect.data[OFFSET] + (ptrdiff_t)i * rect.col_step[OFFSET], &p.offset, sizeof p.offset);
+        }
+    }
+    npuq_fp_leave(&caller);
+    return NPUQ_OK;
+}
+
+npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_tensor *smooth_scales,
+                                     const npuq_tensor *group_index, npuq_quant_mode quant_mode,
+                                     const npuq_tensor *scale, const npuq_tensor *offset, const npuq_tensor *y,
+                                     const npuq_executor *executor)
+{
+    static const char op[] = "dynamic_quant_apply";
+    const npuq_argument arguments[] = {
+        {"x", x, NPUQ_TAKES_FLOATS, 2, NPUQ_MAX_NDIM, NPUQ_INPUT},
+        {"smooth_scales", smooth_scales, NPUQ_TAKES_FLOATS, 1, 2, NPUQ_OPTIONAL_INPUT},
+        {"group_index", group_index, NPUQ_TAKES_INDICES, 1, 1, NPUQ_OPTIONAL_INPUT},
+        {"scale", scale, NPUQ_TAKES_FLOAT32, 1, NPUQ_MAX_NDIM - 1, NPUQ_INPUT},
+        {"offset", offset, NPUQ_TAKES_FLOAT32, 1, NPUQ_MAX_NDIM - 1, NPUQ_INPUT},
+        {"y", y, NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2, 2, NPUQ_MAX_NDIM, NPUQ_OUTPUT},
+    };
+    const size_t count = sizeof arguments / sizeof arguments[0];
+    npuq_dynamic d;
+    npuq_status status;
+
+    if ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
+        (status = check_mode(op, quant_mode)) != NPUQ_OK ||
+        (status = check_smooth(op, x, smooth_scales, group_index, quant_mode)) != NPUQ_OK ||
+        (status = check_parameter_shape(op, "scale", scale, x, quant_mode)) != NPUQ_OK ||
+        (status = check_parameter_shape(op, "offset", offset, x, quant_mode)) != NPUQ_OK ||
+        (status = npuq_check_output_shape(op, x, y)) != NPUQ_OK ||
+        (status = check_calls(op, arguments, count, x, group_index, executor)) != NPUQ_OK) {
+        return status;
+    }
+    if (npuq_element_count(x) == 0) {
+        return NPUQ_OK;
+    }
+    npuq_dynamic_over(&d, x, smooth_scales, group_index, quant_mode, y);
+    npuq_dynamic_operand(&d, NPUQ_DYNAMIC_SCALE, scale);
+    npuq_dynamic_operand(&d, NPUQ_DYNAMIC_OFFSET, offset);
+    npuq_dynamic_requantise(&d, executor);
     return NPUQ_OK;
 }

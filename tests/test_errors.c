@@ -15,15 +15,29 @@
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-enum slot { X, SCALES, ZERO_POINTS, SCALE, SMOOTH_SCALES, GROUP_INDEX, OFFSET, Y, SLOTS };
+enum slot { X, SCALES, ZERO_POINTS, SCALE, SMOOTH_SCALES, GROUP_INDEX, OFFSET, Y, MIN, MAX, SLOTS };
 
-static const char *const slot_names[SLOTS] = {
-    "x", "scales", "zero_points", "scale", "smooth_scales", "group_index", "offset", "y"};
+static const char *const slot_names[SLOTS] = {"x",           "scales", "zero_points", "scale", "smooth_scales",
+                                              "group_index", "offset", "y",           "min",   "max"};
 
-enum operator_id { QUANTIZE, GROUP_QUANT, TRANS_QUANT_PARAM, DYNAMIC_QUANT_ASYMMETRIC };
+/* The last three are the steps of the one before. */
+enum operator_id {
+    QUANTIZE,
+    GROUP_QUANT,
+    TRANS_QUANT_PARAM,
+    DYNAMIC_QUANT_ASYMMETRIC,
+    DYNAMIC_QUANT_MIN_MAX,
+    DYNAMIC_QUANT_PARAMS,
+    DYNAMIC_QUANT_APPLY
+};
 
-static const char *const operator_names[] = {"quantize", "group_quant", "trans_quant_param",
-                                             "dynamic_quant_asymmetric"};
+static const char *const operator_names[] = {"quantize",
+                                             "group_quant",
+                                             "trans_quant_param",
+                                             "dynamic_quant_asymmetric",
+                                             "dynamic_quant_min_max",
+                                             "dynamic_quant_params",
+                                             "dynamic_quant_apply"};
 
 typedef struct call {
     enum operator_id op;
@@ -33,6 +47,7 @@ typedef struct call {
     bool div_mode;
     npuq_quant_mode quant_mode;
     npuq_round_mode round_mode;
+    npuq_dtype y_dtype;
     const npuq_executor *executor;
 } call;
 
@@ -64,13 +79,32 @@ static npuq_status run(const call *c)
         return npuq_dynamic_quant_asymmetric(argument(c, X), argument(c, SMOOTH_SCALES), argument(c, GROUP_INDEX),
                                              c->quant_mode, argument(c, Y), argument(c, SCALE), argument(c, OFFSET),
                                              c->executor);
+    case DYNAMIC_QUANT_MIN_MAX:
+        return npuq_dynamic_quant_min_max(argument(c, X), argument(c, SMOOTH_SCALES), argument(c, GROUP_INDEX),
+                                          c->quant_mode, argument(c, MIN), argument(c, MAX), c->executor);
+    case DYNAMIC_QUANT_PARAMS:
+        return npuq_dynamic_quant_params(argument(c, MIN), argument(c, MAX), c->y_dtype, argument(c, SCALE),
+                                         argument(c, OFFSET));
+    case DYNAMIC_QUANT_APPLY:
+        return npuq_dynamic_quant_apply(argument(c, X), argument(c, SMOOTH_SCALES), argument(c, GROUP_INDEX),
+                                        c->quant_mode, argument(c, SCALE), argument(c, OFFSET), argument(c, Y),
+                                        c->executor);
     }
     return NPUQ_OK;
 }
 
+/* What takes x with smooth scales and groups. */
+static bool is_dynamic(enum operator_id op)
+{
+    return op == DYNAMIC_QUANT_ASYMMETRIC || op == DYNAMIC_QUANT_MIN_MAX || op == DYNAMIC_QUANT_APPLY;
+}
+
 static bool is_output(const call *c, enum slot slot)
 {
-    return slot == Y || (c->op == DYNAMIC_QUANT_ASYMMETRIC && (slot == SCALE || slot == OFFSET));
+    const bool makes_parameters = c->op == DYNAMIC_QUANT_ASYMMETRIC || c->op == DYNAMIC_QUANT_PARAMS;
+
+    return slot == Y || (makes_parameters && (slot == SCALE || slot == OFFSET)) ||
+           (c->op == DYNAMIC_QUANT_MIN_MAX && (slot == MIN || slot == MAX));
 }
 
 /* Gives the call a contiguous tensor in the slot's own memory; an input gets values. */
@@ -108,7 +142,23 @@ static void give_group_index(call *c, npuq_dtype dtype)
     }
 }
 
-enum base { DIVIDE, MULTIPLY, MULTIPLY_INT4, GROUPS, GROUPS_INT4, PACK, PACK_ROW, TOKENS, TENSOR, BASES };
+enum base {
+    DIVIDE,
+    MULTIPLY,
+    MULTIPLY_INT4,
+    GROUPS,
+    GROUPS_INT4,
+    PACK,
+    PACK_ROW,
+    TOKENS,
+    TENSOR,
+    TOKEN_RANGES,
+    TENSOR_RANGE,
+    PARAMS,
+    TOKENS_APPLY,
+    TENSOR_APPLY,
+    BASES
+};
 
 static call base_call(enum base base)
 {
@@ -176,6 +226,48 @@ static call base_call(enum base base)
         break;
     case TENSOR:
         c.op = DYNAMIC_QUANT_ASYMMETRIC;
+        c.quant_mode = NPUQ_PER_TENSOR;
+        give(&c, X, NPUQ_BFLOAT16, 3, 2, 3, 16);
+        give(&c, SMOOTH_SCALES, NPUQ_FLOAT16, 1, 16, 0, 0);
+        give(&c, Y, NPUQ_QUINT4X2, 3, 2, 3, 2);
+        give(&c, SCALE, NPUQ_FLOAT32, 1, 1, 0, 0);
+        give(&c, OFFSET, NPUQ_FLOAT32, 1, 1, 0, 0);
+        break;
+    case TOKEN_RANGES:
+        c.op = DYNAMIC_QUANT_MIN_MAX;
+        give(&c, X, NPUQ_FLOAT16, 3, 2, 3, 16);
+        give(&c, SMOOTH_SCALES, NPUQ_FLOAT32, 2, 4, 16, 0);
+        give_group_index(&c, NPUQ_INT64);
+        give(&c, MIN, NPUQ_FLOAT32, 2, 2, 3, 0);
+        give(&c, MAX, NPUQ_FLOAT32, 2, 2, 3, 0);
+        break;
+    case TENSOR_RANGE:
+        c.op = DYNAMIC_QUANT_MIN_MAX;
+        c.quant_mode = NPUQ_PER_TENSOR;
+        give(&c, X, NPUQ_BFLOAT16, 3, 2, 3, 16);
+        give(&c, SMOOTH_SCALES, NPUQ_FLOAT16, 1, 16, 0, 0);
+        give(&c, MIN, NPUQ_FLOAT32, 1, 1, 0, 0);
+        give(&c, MAX, NPUQ_FLOAT32, 1, 1, 0, 0);
+        break;
+    case PARAMS:
+        c.op = DYNAMIC_QUANT_PARAMS;
+        c.y_dtype = NPUQ_INT8;
+        give(&c, MIN, NPUQ_FLOAT32, 2, 2, 3, 0);
+        give(&c, MAX, NPUQ_FLOAT32, 2, 2, 3, 0);
+        give(&c, SCALE, NPUQ_FLOAT32, 2, 2, 3, 0);
+        give(&c, OFFSET, NPUQ_FLOAT32, 2, 2, 3, 0);
+        break;
+    case TOKENS_APPLY:
+        c.op = DYNAMIC_QUANT_APPLY;
+        give(&c, X, NPUQ_FLOAT16, 3, 2, 3, 16);
+        give(&c, SMOOTH_SCALES, NPUQ_FLOAT32, 2, 4, 16, 0);
+        give_group_index(&c, NPUQ_INT64);
+        give(&c, Y, NPUQ_INT8, 3, 2, 3, 16);
+        give(&c, SCALE, NPUQ_FLOAT32, 2, 2, 3, 0);
+        give(&c, OFFSET, NPUQ_FLOAT32, 2, 2, 3, 0);
+        break;
+    case TENSOR_APPLY:
+        c.op = DYNAMIC_QUANT_APPLY;
         c.quant_mode = NPUQ_PER_TENSOR;
         give(&c, X, NPUQ_BFLOAT16, 3, 2, 3, 16);
         give(&c, SMOOTH_SCALES, NPUQ_FLOAT16, 1, 16, 0, 0);
@@ -276,8 +368,8 @@ static void bases_are_valid(void **state)
 
 static bool is_optional(enum operator_id op, enum slot slot)
 {
-    return slot == ZERO_POINTS || slot == SMOOTH_SCALES || (slot == GROUP_INDEX && op == DYNAMIC_QUANT_ASYMMETRIC) ||
-           (slot == OFFSET && op != DYNAMIC_QUANT_ASYMMETRIC);
+    return slot == ZERO_POINTS || slot == SMOOTH_SCALES || (slot == GROUP_INDEX && is_dynamic(op)) ||
+           (slot == OFFSET && (op == GROUP_QUANT || op == TRANS_QUANT_PARAM));
 }
 
 static void null_arguments(void **state)
@@ -308,7 +400,7 @@ static void null_parallel_for(void **state)
     for (int base = 0; base < BASES; base++) {
         call c = base_call((enum base)base);
         c.executor = &executor;
-        if (c.op != TRANS_QUANT_PARAM) {
+        if (c.op != TRANS_QUANT_PARAM && c.op != DYNAMIC_QUANT_PARAMS) {
             refused(&c, NPUQ_ERROR_NULL, "executor", "parallel_for", NULL, "null function");
         }
     }
@@ -347,6 +439,8 @@ static bool takes(const call *c, enum slot slot, npuq_dtype dtype)
         return is_float || (c->div_mode && (dtype == NPUQ_INT8 || dtype == NPUQ_UINT8 || dtype == NPUQ_INT32));
     case SCALE:
     case OFFSET: return c->op == GROUP_QUANT ? is_float : dtype == NPUQ_FLOAT32;
+    case MIN:
+    case MAX: return dtype == NPUQ_FLOAT32;
     case GROUP_INDEX: return dtype == NPUQ_INT32 || dtype == NPUQ_INT64;
     case Y:
         if (c->op == TRANS_QUANT_PARAM) {
@@ -392,6 +486,12 @@ static void dtypes(void **state)
     end();
 }
 
+/* What the others are measured by. */
+static bool measures(const call *c, enum slot slot)
+{
+    return slot == X || (c->op == DYNAMIC_QUANT_PARAMS && slot == MIN);
+}
+
 static void ranks(void **state)
 {
     static const int32_t wrong[] = {-1, 9, INT32_MIN, INT32_MAX};
@@ -405,13 +505,14 @@ static void ranks(void **state)
             c.tensors[slot].ndim = wrong[i];
             refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(wrong[i]), NULL, "rank");
         }
-        if (!(slot == OFFSET && base_call((enum base)base).op == GROUP_QUANT)) {
+        const call valid = base_call((enum base)base);
+        if (!(slot == OFFSET && valid.op == GROUP_QUANT) && valid.op != DYNAMIC_QUANT_PARAMS) { /* in the table */
             call c = base_call((enum base)base);
             c.tensors[slot].ndim = 0;
             refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], "0 dimensions", NULL, "0-D");
         }
-        /* One dimension more, of extent 1: no argument may be of any rank, but x is what others are measured by. */
-        if (slot != X) {
+        /* One dimension more, of extent 1: no argument may be of any rank, but what others are measured by. */
+        if (!measures(&valid, (enum slot)slot)) {
             call c = base_call((enum base)base);
             npuq_tensor *t = &c.tensors[slot];
             t->shape[t->ndim] = t->shape[t->ndim - 1];
@@ -421,7 +522,7 @@ static void ranks(void **state)
             if (c.op == TRANS_QUANT_PARAM && slot == SCALE && t->ndim == 2) {
                 continue; /* scale is valid as (1, n); its offset is not any more: in the table */
             }
-            if (c.op == DYNAMIC_QUANT_ASYMMETRIC && slot == SMOOTH_SCALES && t->ndim == 2) {
+            if (is_dynamic(c.op) && slot == SMOOTH_SCALES && t->ndim == 2) {
                 continue; /* wants a group_index: in the table */
             }
             if (c.op == QUANTIZE && !c.div_mode && slot == SCALES && t->ndim == 2) {
@@ -449,7 +550,7 @@ static void extents(void **state)
                 refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(negative[i]), NULL, "negative extent");
             }
             /* One less and one more, where the argument is measured by another. */
-            if (slot == X || (slot == SCALE && c.op == GROUP_QUANT && d == 0) ||
+            if (measures(&c, (enum slot)slot) || (slot == SCALE && c.op == GROUP_QUANT && d == 0) ||
                 (slot == SCALE && c.op == TRANS_QUANT_PARAM && d == c.tensors[slot].ndim - 1) ||
                 (slot == SMOOTH_SCALES && c.tensors[slot].ndim == 2 && d == 0)) {
                 continue; /* in the table */
@@ -620,6 +721,7 @@ enum change_kind {
     DIV_MODE,    /* value */
     QUANT_MODE,  /* value */
     ROUND_MODE,  /* value */
+    Y_DTYPE,     /* value */
     GROUP_END,   /* element at of group_index becomes value */
     GIVE_GROUPS, /* a group_index of dtype value */
 };
@@ -659,6 +761,7 @@ static void apply(call *c, const change *how)
     case DIV_MODE: c->div_mode = how->value != 0; break;
     case QUANT_MODE: c->quant_mode = (npuq_quant_mode)how->value; break;
     case ROUND_MODE: c->round_mode = (npuq_round_mode)how->value; break;
+    case Y_DTYPE: c->y_dtype = (npuq_dtype)how->value; break;
     case GROUP_END: set_group_end(c, how->at, how->value); break;
     case GIVE_GROUPS: give_group_index(c, (npuq_dtype)how->value); break;
     }
@@ -972,6 +1075,36 @@ static const table_row table[] = {
      "y",
      "overflow",
      NULL},
+
+    /* the steps of dynamic_quant_asymmetric */
+    {TOKEN_RANGES, {{QUANT_MODE, X, 0, 2}}, NPUQ_ERROR_ARGUMENT, "quant_mode", "2", "0"},
+    {TOKENS_APPLY, {{QUANT_MODE, X, 0, -1}}, NPUQ_ERROR_ARGUMENT, "quant_mode", "-1", "1"},
+    {TOKEN_RANGES, {{DROP, SMOOTH_SCALES, 0, 0}}, NPUQ_ERROR_ARGUMENT, "group_index", "smooth_scales", "null"},
+    {TOKENS_APPLY, {{DROP, GROUP_INDEX, 0, 0}}, NPUQ_ERROR_ARGUMENT, "smooth_scales", "2 dim", "1"},
+    {TOKEN_RANGES,
+     {{QUANT_MODE, X, 0, NPUQ_PER_TENSOR}, {SHAPE_1, MIN, 1, 0}, {SHAPE_1, MAX, 1, 0}},
+     NPUQ_ERROR_ARGUMENT,
+     "group_index",
+     "per tensor",
+     "null"},
+    {TOKEN_RANGES, {{SHAPE_2, SMOOTH_SCALES, 4, 15}}, NPUQ_ERROR_SHAPE, "smooth_scales", "15", "16"},
+    {TENSOR_RANGE, {{SHAPE_2, MIN, 2, 3}, {SHAPE_2, MAX, 2, 3}}, NPUQ_ERROR_SHAPE, "min", "2 dim", "1"},
+    {TOKEN_RANGES, {{SHAPE_1, MIN, 1, 0}, {SHAPE_1, MAX, 1, 0}}, NPUQ_ERROR_SHAPE, "min", "1 dim", "2"},
+    {TOKENS_APPLY, {{SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}}, NPUQ_ERROR_SHAPE, "scale", "1 dim", "2"},
+    {TENSOR_APPLY,
+     {{SHAPE_3, X, 3, 12}, {SHAPE_1, SMOOTH_SCALES, 12, 0}},
+     NPUQ_ERROR_SHAPE,
+     "x",
+     "12",
+     "multiple of 8"},
+    {TOKEN_RANGES, {{GROUP_END, X, 3, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "5", "6"},
+    {TOKENS_APPLY, {{GROUP_END, X, 0, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "4", "5"},
+    {PARAMS, {{Y_DTYPE, X, 0, NPUQ_UINT8}}, NPUQ_ERROR_DTYPE, "y_dtype", "UINT8", "INT8 or QUINT4X2"},
+    {PARAMS, {{Y_DTYPE, X, 0, NPUQ_INT32}}, NPUQ_ERROR_DTYPE, "y_dtype", "INT32", "INT8 or QUINT4X2"},
+    {PARAMS, {{Y_DTYPE, X, 0, 77}}, NPUQ_ERROR_DTYPE, "y_dtype", "77", "INT8 or QUINT4X2"},
+    {PARAMS, {{SHAPE_1, MIN, 6, 0}}, NPUQ_ERROR_SHAPE, "max", "2 dim", "1"},
+    {PARAMS, {{SHAPE_2, MIN, 3, 2}}, NPUQ_ERROR_SHAPE, "max", "2", "3"},
+    {PARAMS, {{SHAPE_2, MIN, 3, 2}, {SHAPE_2, MAX, 3, 2}}, NPUQ_ERROR_SHAPE, "scale", "2", "3"},
 };
 
 static void table_of_rules(void **state)
@@ -1340,7 +1473,7 @@ static void layouts_too_irregular_to_tell(void **state)
  */
 
 typedef struct outcome {
-    unsigned char y[1024], scale[1024], offset[1024];
+    unsigned char bytes[SLOTS][1024];
 } outcome;
 
 static outcome outputs_of(const call *c)
@@ -1348,10 +1481,10 @@ static outcome outputs_of(const call *c)
     outcome o;
 
     memset(&o, 0, sizeof o);
-    test_view_read(&c->tensors[Y], o.y);
-    if (c->op == DYNAMIC_QUANT_ASYMMETRIC) {
-        test_view_read(&c->tensors[SCALE], o.scale);
-        test_view_read(&c->tensors[OFFSET], o.offset);
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (c->given[slot] && is_output(c, (enum slot)slot)) {
+            test_view_read(&c->tensors[slot], o.bytes[slot]);
+        }
     }
     return o;
 }
@@ -1387,9 +1520,7 @@ static void gives(const call *c, const outcome *expected)
         fail_msg("%s", npuq_last_error());
     }
     const outcome got = outputs_of(c);
-    assert_memory_equal(got.y, expected->y, sizeof got.y);
-    assert_memory_equal(got.scale, expected->scale, sizeof got.scale);
-    assert_memory_equal(got.offset, expected->offset, sizeof got.offset);
+    assert_memory_equal(got.bytes, expected->bytes, sizeof got.bytes);
 }
 
 /* Each token's x, y, scale and offset side by side in one buffer: 32 + 16 + 4 + 4 bytes. */

@@ -144,7 +144,7 @@ enum { STATES = sizeof controls / sizeof controls[0] };
 
 /* ---- operators ---- */
 
-enum { ROWS = 16, COLS = 1040, ELEMENTS = ROWS * COLS, OUTPUT = ELEMENTS * 8, CASES = 12 };
+enum { ROWS = 16, COLS = 1040, ELEMENTS = ROWS * COLS, OUTPUT = ELEMENTS * 8, CASES = 16 };
 
 typedef struct buffers {
     uint32_t x[ELEMENTS];       /* of any type, as the next three */
@@ -159,12 +159,12 @@ typedef struct buffers {
 } buffers;
 
 /* Each kind of data shows what another cannot: one NaN or infinity, and a tensor's range is lost. */
-typedef enum kind {
+typedef enum data_kind {
     PLAIN, /* ties and full significands: rounding shows */
     TINY,  /* subnormals that are multiplied by large, or divided by subnormal parameters: a flush to zero shows */
     WILD,  /* NaN, infinities, overflow, underflow, division by zero: exceptions show */
     KINDS
-} kind;
+} data_kind;
 
 static void put(uint32_t *array, npuq_dtype type, size_t i, float value)
 {
@@ -189,7 +189,7 @@ static float factor(void)
     return test_one_in(4) ? 1.0f : (float)test_between(0x7FFFFF, 0x17FFFFF) / 0x1000000;
 }
 
-static void fill(buffers *b, npuq_dtype type, kind kind)
+static void fill(buffers *b, npuq_dtype type, data_kind kind)
 {
     const bool tiny = kind == TINY;
 
@@ -241,6 +241,10 @@ static npuq_status run(buffers *b, int which, npuq_dtype type, const npuq_execut
     const npuq_tensor the_scale = npuq_tensor_contiguous(b->out.scale, NPUQ_FLOAT32, 1, &one);
     const npuq_tensor the_offset = npuq_tensor_contiguous(b->out.offset, NPUQ_FLOAT32, 1, &one);
     const npuq_tensor packed_scales = npuq_tensor_contiguous(b->factors, NPUQ_FLOAT32, 1, &cols);
+    const npuq_tensor first_divisors = npuq_tensor_contiguous(b->divisors, NPUQ_FLOAT32, 1, shape);
+    const npuq_tensor first_factors = npuq_tensor_contiguous(b->factors, NPUQ_FLOAT32, 1, shape);
+    const npuq_tensor made_scales = npuq_tensor_contiguous(b->out.y, NPUQ_FLOAT32, 1, &cols);
+    const npuq_tensor made_offsets = npuq_tensor_contiguous(b->out.y + COLS, NPUQ_FLOAT32, 1, &cols);
     const npuq_tensor packed_offsets = npuq_tensor_contiguous(b->offsets, NPUQ_FLOAT32, 1, &cols);
 
     switch (which) {
@@ -261,9 +265,15 @@ static npuq_status run(buffers *b, int which, npuq_dtype type, const npuq_execut
                                              &row_offsets, executor);
     case 10:
         return npuq_dynamic_quant_asymmetric(&x, NULL, NULL, NPUQ_PER_TENSOR, &i8, &the_scale, &the_offset, executor);
-    default:
+    case 11:
         return npuq_dynamic_quant_asymmetric(&x, &factors, NULL, NPUQ_PER_TENSOR, &i8, &the_scale, &the_offset,
                                              executor);
+    case 12: return npuq_dynamic_quant_min_max(&x, &factors, NULL, NPUQ_PER_TOKEN, &row_scales, &row_offsets, executor);
+    case 13: return npuq_dynamic_quant_min_max(&x, &factors, NULL, NPUQ_PER_TENSOR, &the_scale, &the_offset, executor);
+    case 14: return npuq_dynamic_quant_params(&packed_offsets, &packed_scales, NPUQ_INT8, &made_scales, &made_offsets);
+    default:
+        return npuq_dynamic_quant_apply(&x, &factors, NULL, NPUQ_PER_TOKEN, &first_divisors, &first_factors, &i8,
+                                        executor);
     }
 }
 
@@ -330,8 +340,8 @@ static void test_states(void **unused)
     (void)unused;
     for (size_t t = 0; t < TYPES * KINDS; t++) {
         const npuq_dtype type = types[t / KINDS];
-        fill(expected, type, (kind)(t % KINDS));
-        fill(b, type, (kind)(t % KINDS));
+        fill(expected, type, (data_kind)(t % KINDS));
+        fill(b, type, (data_kind)(t % KINDS));
         for (int which = 0; which < CASES; which++) {
             memset(&expected->out, 0x55, sizeof expected->out);
             assert_int_equal(run(expected, which, type, NULL), NPUQ_OK);
@@ -388,8 +398,8 @@ static void test_states_of_threads(void **unused)
     (void)unused;
     for (size_t t = 0; t < TYPES * KINDS; t++) {
         const npuq_dtype type = types[t / KINDS];
-        fill(expected, type, (kind)(t % KINDS));
-        fill(b, type, (kind)(t % KINDS));
+        fill(expected, type, (data_kind)(t % KINDS));
+        fill(b, type, (data_kind)(t % KINDS));
         for (int which = 0; which < CASES; which++) {
             memset(&expected->out, 0x55, sizeof expected->out);
             assert_int_equal(run(expected, which, type, NULL), NPUQ_OK);

@@ -3,7 +3,9 @@
 #include "support.h"
 
 #include "ref/npuq_ref.h"
+#include "ref/npuq_ref_element.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -416,6 +418,254 @@ static void test_dynamic(void **unused)
     }
 }
 
+/* ---- its steps ---- */
+
+/* What is quantised: element i of x, times the smooth scale of its group and column. */
+static float smoothed(const argument *x, const argument *smooth, size_t row, size_t H, size_t i, const int64_t *ends)
+{
+    const float v = npuq_ref_load(x->elements, ref_type(x->view.tensor.dtype), row * H + i);
+    size_t e = 0;
+
+    while (ends && (size_t)ends[e] <= row) {
+        e++;
+    }
+    return smooth ? npuq_ref_mul(v, npuq_ref_load(smooth->elements, ref_type(smooth->view.tensor.dtype), e * H + i))
+                  : v;
+}
+
+/* Ranges of x, parameters of any two numbers, and x with any parameters, each by itself. */
+static void run_steps_on(int ndim, const int64_t *shape, npuq_dtype x_type, npuq_dtype smooth_type, npuq_dtype y_type,
+                         smoothing kind, npuq_quant_mode mode, const npuq_executor *executor)
+{
+    const bool finite = !test_one_in(4);
+    const int64_t one = 1;
+    int64_t y_shape[NPUQ_MAX_NDIM];
+    int64_t ends[16];
+
+    output_shape(y_type, ndim, shape, y_shape);
+    const size_t S = test_count(ndim - 1, shape);
+    const size_t H = (size_t)shape[ndim - 1];
+    const size_t E = 1 + test_below(8);
+    const int64_t smooth_shape[2] = {(int64_t)E, (int64_t)H};
+    const bool grouped = kind == GROUPED_SMOOTH;
+    const bool per_tensor = mode == NPUQ_PER_TENSOR;
+    const int p_ndim = per_tensor ? 1 : ndim - 1;
+    const int64_t *p_shape = per_tensor ? &one : shape;
+
+    random_groups(ends, E, (int64_t)S);
+    argument x = make_input(x_type, ndim, shape, finite);
+    argument smooth = make_input(smooth_type, grouped ? 2 : 1, grouped ? smooth_shape : &smooth_shape[1], finite);
+    argument group_index = make_group_index(test_one_in(2) ? NPUQ_INT32 : NPUQ_INT64, ends, E);
+    const argument *factors = kind == NO_SMOOTH ? NULL : &smooth;
+    const npuq_tensor *smooth_view = kind == NO_SMOOTH ? NULL : &smooth.view.tensor;
+    const npuq_tensor *groups_view = grouped ? &group_index.view.tensor : NULL;
+
+    argument min = make_output(NPUQ_FLOAT32, p_ndim, p_shape);
+    argument max = make_output(NPUQ_FLOAT32, p_ndim, p_shape);
+    for (size_t r = 0; r < S; r++) {
+        npuq_ref_range range = npuq_ref_range_empty();
+        const size_t p = per_tensor ? 0 : r;
+
+        if (per_tensor && r > 0) {
+            memcpy(&range.lo, (float *)min.elements, sizeof range.lo);
+            memcpy(&range.hi, (float *)max.elements, sizeof range.hi);
+        }
+        for (size_t i = 0; i < H; i++) {
+            range = npuq_ref_range_with(range, smoothed(&x, factors, r, H, i, grouped ? ends : NULL));
+        }
+        memcpy((float *)min.elements + p, &range.lo, sizeof range.lo);
+        memcpy((float *)max.elements + p, &range.hi, sizeof range.hi);
+    }
+    check_ok(npuq_dynamic_quant_min_max(&x.view.tensor, smooth_view, groups_view, mode, &min.view.tensor,
+                                        &max.view.tensor, executor));
+    check_output(&min, "dynamic_quant_min_max: min");
+    check_output(&max, "dynamic_quant_min_max: max");
+
+    argument scale = make_input(NPUQ_FLOAT32, p_ndim, p_shape, finite);
+    argument offset = make_input(NPUQ_FLOAT32, p_ndim, p_shape, finite);
+    argument y = make_output(y_type, ndim, y_shape);
+    for (size_t r = 0; r < S; r++) {
+        const size_t p = per_tensor ? 0 : r;
+        const float back = npuq_ref_div(1.0f, npuq_ref_load(scale.elements, NPUQ_REF_FLOAT32, p));
+        const float add = npuq_ref_load(offset.elements, NPUQ_REF_FLOAT32, p);
+
+        for (size_t i = 0; i < H; i++) {
+            const float v = smoothed(&x, factors, r, H, i, grouped ? ends : NULL);
+            npuq_ref_store(y.elements, ref_type(y_type), r * H + i, npuq_ref_affine(v, back, add, false));
+        }
+    }
+    check_ok(npuq_dynamic_quant_apply(&x.view.tensor, smooth_view, groups_view, mode, &scale.view.tensor,
+                                      &offset.view.tensor, &y.view.tensor, executor));
+    check_output(&y, "dynamic_quant_apply");
+
+    argument out_scale = make_output(NPUQ_FLOAT32, p_ndim, p_shape);
+    argument out_offset = make_output(NPUQ_FLOAT32, p_ndim, p_shape);
+    for (size_t i = 0; i < out_scale.count; i++) {
+        const npuq_ref_range range = {npuq_ref_load(offset.elements, NPUQ_REF_FLOAT32, i),
+                                      npuq_ref_load(scale.elements, NPUQ_REF_FLOAT32, i)};
+        const npuq_ref_parameters p = npuq_ref_range_parameters(range, ref_type(y_type));
+
+        memcpy((float *)out_scale.elements + i, &p.scale, sizeof p.scale);
+        memcpy((float *)out_offset.elements + i, &p.offset, sizeof p.offset);
+    }
+    check_ok(npuq_dynamic_quant_params(&scale.view.tensor, &offset.view.tensor, y_type, &out_scale.view.tensor,
+                                       &out_offset.view.tensor));
+    check_output(&out_scale, "dynamic_quant_params: scale");
+    check_output(&out_offset, "dynamic_quant_params: offset");
+
+    check_input(&x);
+    check_input(&smooth);
+    check_input(&group_index);
+    check_input(&scale);
+    check_input(&offset);
+}
+
+static void test_steps(void **unused)
+{
+    static const smoothing kinds[] = {NO_SMOOTH, SMOOTH, GROUPED_SMOOTH, NO_SMOOTH, SMOOTH};
+    const int64_t long_rows[] = {3, 4 * 65536 + 1032};
+
+    (void)unused;
+    for (size_t x = 0; x < COUNT(floats); x++) {
+        for (size_t s = 0; s < COUNT(floats); s++) {
+            for (int again = 0; again < 30; again++) {
+                for (size_t k = 0; k < COUNT(kinds); k++) {
+                    const npuq_dtype y = again % 2 ? NPUQ_INT8 : NPUQ_QUINT4X2;
+                    const int ndim = (int)test_between(2, NPUQ_MAX_NDIM);
+                    int64_t shape[NPUQ_MAX_NDIM];
+
+                    random_shape(ndim, shape, y == NPUQ_QUINT4X2 ? 8 : 1);
+                    run_steps_on(ndim, shape, floats[x], floats[s], y, kinds[k],
+                                 k < 3 ? NPUQ_PER_TOKEN : NPUQ_PER_TENSOR, any_executor());
+                }
+            }
+        }
+        run_steps_on(2, long_rows, floats[x], floats[x], NPUQ_INT8, kinds[x], NPUQ_PER_TOKEN, &test_shuffled_executor);
+    }
+}
+
+/* A part of a tensor: from begin on, so many along a dimension. */
+static npuq_tensor slice(const npuq_tensor *tensor, int d, int64_t begin, int64_t extent)
+{
+    npuq_tensor part = *tensor;
+
+    part.data = (char *)part.data + begin * tensor->strides[d] * (int64_t)test_dtype_size(tensor->dtype);
+    part.shape[d] = extent;
+    return part;
+}
+
+/* As the header says. */
+static npuq_ref_range combined(npuq_ref_range a, float min, float max)
+{
+    if (isnan(a.lo) || isnan(min)) {
+        return (npuq_ref_range){NAN, NAN};
+    }
+    return (npuq_ref_range){max > a.hi ? max : a.hi, min < a.lo ? min : a.lo};
+}
+
+/* Shards by rows, or by columns, that know nothing of each other but their ranges, give what the whole tensor gives. */
+static void run_sharded(npuq_dtype x_type, npuq_dtype y_type, npuq_quant_mode mode, int along)
+{
+    enum { SHARDS = 4 };
+    const int64_t shape[2] = {along == 0 ? test_between(1, 9) : 7, along == 1 ? 8 * test_between(1, 9) : 104};
+    const int64_t one = 1;
+    const int64_t count = mode == NPUQ_PER_TENSOR ? 1 : shape[0];
+    int64_t y_shape[2];
+
+    output_shape(y_type, 2, shape, y_shape);
+    argument x = make_input(x_type, 2, shape, !test_one_in(3));
+    argument y = make_output(y_type, 2, y_shape);
+    argument scale = make_output(NPUQ_FLOAT32, 1, &count);
+    argument offset = make_output(NPUQ_FLOAT32, 1, &count);
+    int64_t ends[SHARDS];
+    npuq_ref_range ranges[16];
+    float min[16];
+    float max[16];
+
+    npuq_ref_dynamic_quant_asymmetric(x.elements, ref_type(x_type), (size_t)shape[0], (size_t)shape[1], NULL,
+                                      NPUQ_REF_FLOAT32, 1, NULL, mode == NPUQ_PER_TENSOR, y.elements, ref_type(y_type),
+                                      scale.elements, offset.elements);
+    random_groups(ends, SHARDS, along == 0 ? shape[0] : shape[1] / 8); /* some are empty */
+    for (size_t i = 0; i < (size_t)count; i++) {
+        ranges[i] = npuq_ref_range_empty();
+    }
+    for (int pass = 0; pass < 2; pass++) {
+        for (int s = 0; s < SHARDS; s++) {
+            const int64_t unit = along == 0 ? 1 : 8;
+            const int64_t begin = s > 0 ? ends[s - 1] : 0;
+            const npuq_tensor part = slice(&x.view.tensor, along, begin * unit, (ends[s] - begin) * unit);
+            /* Per token, a shard by rows has rows of its own. */
+            const bool own = mode == NPUQ_PER_TOKEN && along == 0;
+            const int64_t first = own ? begin : 0;
+            const int64_t mine = own ? ends[s] - begin : mode == NPUQ_PER_TENSOR ? one : count;
+            const npuq_tensor part_min = npuq_tensor_contiguous(min + first, NPUQ_FLOAT32, 1, &mine);
+            const npuq_tensor part_max = npuq_tensor_contiguous(max + first, NPUQ_FLOAT32, 1, &mine);
+
+            if (pass == 0) {
+                check_ok(npuq_dynamic_quant_min_max(&part, NULL, NULL, mode, &part_min, &part_max, NULL));
+                for (int64_t i = first; i < first + mine; i++) {
+                    ranges[i] = combined(ranges[i], min[i], max[i]);
+                }
+            } else {
+                const npuq_tensor part_scale = slice(&scale.view.tensor, 0, first, mine);
+                const npuq_tensor part_offset = slice(&offset.view.tensor, 0, first, mine);
+                const int64_t y_unit = along == 0 || y_type == NPUQ_QUINT4X2 ? 1 : 8;
+                const npuq_tensor part_y = slice(&y.view.tensor, along, begin * y_unit, (ends[s] - begin) * y_unit);
+
+                check_ok(npuq_dynamic_quant_apply(&part, NULL, NULL, mode, &part_scale, &part_offset, &part_y, NULL));
+            }
+        }
+        if (pass == 0) {
+            const npuq_tensor all_min = npuq_tensor_contiguous(min, NPUQ_FLOAT32, 1, &count);
+            const npuq_tensor all_max = npuq_tensor_contiguous(max, NPUQ_FLOAT32, 1, &count);
+
+            for (size_t i = 0; i < (size_t)count; i++) {
+                min[i] = ranges[i].lo;
+                max[i] = ranges[i].hi;
+            }
+            check_ok(npuq_dynamic_quant_params(&all_min, &all_max, y_type, &scale.view.tensor, &offset.view.tensor));
+        }
+    }
+    check_output(&y, "sharded");
+    check_output(&scale, "sharded: scale");
+    check_output(&offset, "sharded: offset");
+    check_input(&x);
+}
+
+static void test_shards(void **unused)
+{
+    (void)unused;
+    for (int again = 0; again < 600; again++) {
+        run_sharded(floats[again % 3], again % 2 ? NPUQ_INT8 : NPUQ_QUINT4X2,
+                    test_one_in(2) ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN, again % 4 / 2);
+    }
+}
+
+/* A part without elements has the range that changes no other. */
+static void test_empty_parts(void **unused)
+{
+    const int64_t no_rows[] = {0, 5};
+    const int64_t no_columns[] = {3, 0};
+    const int64_t rows = 3;
+    const int64_t one = 1;
+    const npuq_tensor x[] = {npuq_tensor_contiguous(NULL, NPUQ_FLOAT32, 2, no_rows),
+                             npuq_tensor_contiguous(NULL, NPUQ_FLOAT32, 2, no_columns)};
+
+    (void)unused;
+    for (int i = 0; i < 3; i++) {
+        float min[3] = {1, 1, 1};
+        float max[3] = {1, 1, 1};
+        const npuq_quant_mode mode = i < 2 ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
+        const npuq_tensor min_view = npuq_tensor_contiguous(min, NPUQ_FLOAT32, 1, i < 2 ? &one : &rows);
+        const npuq_tensor max_view = npuq_tensor_contiguous(max, NPUQ_FLOAT32, 1, i < 2 ? &one : &rows);
+
+        check_ok(npuq_dynamic_quant_min_max(&x[i > 0], NULL, NULL, mode, &min_view, &max_view, NULL));
+        for (int j = 0; j < (i < 2 ? 1 : 3); j++) {
+            assert_true(min[j] == INFINITY && max[j] == -INFINITY);
+        }
+    }
+}
+
 /* Tensors of many units of work, and larger than the caches, where the kernels write and fetch in another way. */
 static void test_large(void **unused)
 {
@@ -528,10 +778,17 @@ static void test_words_far_apart(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quantize_divide), cmocka_unit_test(test_quantize_multiply),
-        cmocka_unit_test(test_group_quant),     cmocka_unit_test(test_trans_quant_param),
-        cmocka_unit_test(test_dynamic),         cmocka_unit_test(test_large),
-        cmocka_unit_test(test_long_rows),       cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_quantize_divide),
+        cmocka_unit_test(test_quantize_multiply),
+        cmocka_unit_test(test_group_quant),
+        cmocka_unit_test(test_trans_quant_param),
+        cmocka_unit_test(test_dynamic),
+        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_empty_parts),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_long_rows),
+        cmocka_unit_test(test_wide),
         cmocka_unit_test(test_words_far_apart),
     };
     test_seed();

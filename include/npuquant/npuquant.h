@@ -278,6 +278,68 @@ NPUQ_API npuq_status npuq_dynamic_quant_asymmetric(const npuq_tensor *x, const n
                                                    const npuq_tensor *y, const npuq_tensor *scale,
                                                    const npuq_tensor *offset, const npuq_executor *executor);
 
+/**
+ * First step of npuq_dynamic_quant_asymmetric(): the ranges. It and the two that follow give the same bits as the whole
+ * operator, and what lies between them is the caller's: ranges of the parts of a tensor, on several machines or read
+ * one after the other, may be combined before parameters are made of them.
+ *
+ * Ranges are combined so: NaN if any of them is NaN, else the least minimum and the greatest maximum. (The sign of a
+ * zero does not matter for what follows.) A part without elements has the range +Inf, -Inf, which changes no other.
+ *
+ * @param x  FLOAT32, FLOAT16 or BFLOAT16; 2..8 dimensions, [..., H], any of them empty
+ * @param smooth_scales  as for the operator: nullable, [H], or with group_index [E, H]
+ * @param group_index  as for the operator: nullable, [E]
+ * @param quant_mode  a range for each row, or one for the tensor
+ * @param min  FLOAT32; per token x.shape[:-1], per tensor [1]. Of -0 and +0, -0 is less; NaN is 0x7FC00000.
+ * @param max  FLOAT32; shape of min
+ * @param executor  nullable
+ *
+ * @retval NPUQ_OK  done; if there are no rows (per token), nothing was written
+ * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT, NPUQ_ERROR_GROUP_INDEX,
+ *     NPUQ_ERROR_ARGUMENT  as for the operator
+ */
+NPUQ_API npuq_status npuq_dynamic_quant_min_max(const npuq_tensor *x, const npuq_tensor *smooth_scales,
+                                                const npuq_tensor *group_index, npuq_quant_mode quant_mode,
+                                                const npuq_tensor *min, const npuq_tensor *max,
+                                                const npuq_executor *executor);
+
+/**
+ * Second step of npuq_dynamic_quant_asymmetric(): parameters from ranges, by its formula.
+ *
+ * @param min  FLOAT32; 0..8 dimensions, any shape
+ * @param max  FLOAT32; shape of min
+ * @param y_dtype  what is quantised to: INT8 or QUINT4X2
+ * @param scale  FLOAT32; shape of min
+ * @param offset  FLOAT32; shape of min
+ *
+ * @retval NPUQ_OK  done; if min is empty, nothing was written
+ * @retval NPUQ_ERROR_NULL  an argument is null, or has elements but null data
+ * @retval NPUQ_ERROR_DTYPE  a dtype not listed
+ * @retval NPUQ_ERROR_SHAPE  a shape unlike min's
+ * @retval NPUQ_ERROR_LAYOUT  see @ref layouts
+ */
+NPUQ_API npuq_status npuq_dynamic_quant_params(const npuq_tensor *min, const npuq_tensor *max, npuq_dtype y_dtype,
+                                               const npuq_tensor *scale, const npuq_tensor *offset);
+
+/**
+ * Third step of npuq_dynamic_quant_asymmetric(): quantises with given parameters.
+ *
+ *     v = x                         (v = x * smooth_scales, if given)
+ *     y = sat(round(v * (1 / scale) + offset))
+ *
+ * @param x, smooth_scales, group_index, quant_mode, y, executor  as for the operator; x may be empty
+ * @param scale  FLOAT32; per token x.shape[:-1], per tensor [1]; any values
+ * @param offset  FLOAT32; shape of scale; any values
+ *
+ * @retval NPUQ_OK  done; if x is empty, nothing was written
+ * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT, NPUQ_ERROR_GROUP_INDEX,
+ *     NPUQ_ERROR_ARGUMENT  as for the operator
+ */
+NPUQ_API npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_tensor *smooth_scales,
+                                              const npuq_tensor *group_index, npuq_quant_mode quant_mode,
+                                              const npuq_tensor *scale, const npuq_tensor *offset, const npuq_tensor *y,
+                                              const npuq_executor *executor);
+
 /** A set of kernels. Which one runs changes the speed of a call, never its result. */
 typedef enum npuq_backend {
     NPUQ_BACKEND_REF = 0,    /**< portable scalar C, on every machine */

@@ -13,6 +13,7 @@ PARAMS = "src/params.c"
 QUANTIZE = "src/quantize.c"
 GROUP = "src/group_quant.c"
 DYNAMIC = "src/dynamic_quant_asymmetric.c"
+PASSES = "src/dynamic.c"
 PACK = "src/trans_quant_param.c"
 GROUPS = "src/groups.c"
 FP = "src/fp_state.h"
@@ -98,11 +99,16 @@ MUTANTS = [
     ("groups: empty groups own a row", GROUPS, "(size_t)group_end(group_index, middle) > row", "(size_t)group_end(group_index, middle) >= row"),
     ("groups: decreasing ends", GROUPS, "if (end < previous) {", "if (end < 0) {"),
     ("groups: rows after the last group", GROUPS, "if (previous != rows) {", "if (previous > rows) {"),
-    ("dynamic: smooth scales of the first group", DYNAMIC, "                smooth.data += (ptrdiff_t)run.e * t->smooth_group_step;", "                smooth.data += 0 * (ptrdiff_t)run.e * t->smooth_group_step;"),
-    ("dynamic: one part's range lost", DYNAMIC, "for (size_t i = 0; i < t->units.count; i++) {\n        range =", "for (size_t i = t->units.count > 1; i < t->units.count; i++) {\n        range ="),
+    ("dynamic: smooth scales of the first group", PASSES, "smooth.data += (ptrdiff_t)run.e * d->smooth_group_step;", "smooth.data += 0 * (ptrdiff_t)run.e * d->smooth_group_step;"),
+    ("dynamic: one part's range lost", PASSES, "for (size_t i = 0; i < d->units.count; i++) {\n        range =", "for (size_t i = d->units.count > 1; i < d->units.count; i++) {\n        range ="),
     ("dynamic: 1025 groups", DYNAMIC, "E > MAX_GROUPS", "E > MAX_GROUPS + 1"),
     ("dynamic: empty rows", DYNAMIC, "if (x->shape[d] == 0 && last) {", "if (x->shape[d] < 0 && last) {"),
-    ("dynamic: long rows take the first row's smooth scales", DYNAMIC, "npuq_group_at(t->group_index, row, 1).e * t->smooth_group_step", "npuq_group_at(t->group_index, 0, 1).e * t->smooth_group_step"),
+    ("dynamic: long rows take the first row's smooth scales", PASSES, "const size_t row = d->first_row + unit.row + done;", "const size_t row = unit.row + done;"),
+    ("dynamic: smooth scales of a part begin at column 0", PASSES, "if (unit.col > 0) {", "if (unit.col > SIZE_MAX - 1) {"),
+    ("dynamic steps: extremes swapped", PASSES, "*of_row(rect, NPUQ_DYNAMIC_MAX, r) = hi[r];\n        *of_row(rect, NPUQ_DYNAMIC_MIN, r) = lo[r];", "*of_row(rect, NPUQ_DYNAMIC_MAX, r) = lo[r];\n        *of_row(rect, NPUQ_DYNAMIC_MIN, r) = hi[r];"),
+    ("dynamic steps: the scale itself", PASSES, "back[r] = npuq_ref_div(1.0f, *of_row(rect, NPUQ_DYNAMIC_SCALE, r));", "back[r] = *of_row(rect, NPUQ_DYNAMIC_SCALE, r);"),
+    ("dynamic steps: nothing ranges from 0 to 0", DYNAMIC, "fill(min, nothing.lo);", "fill(min, 0 * nothing.lo);"),
+    ("dynamic steps: parameters of int8 for int4", DYNAMIC, "const npuq_ref_dtype type = y_dtype == NPUQ_QUINT4X2 ? NPUQ_REF_QUINT4X2 : NPUQ_REF_INT8;", "const npuq_ref_dtype type = NPUQ_REF_INT8;"),
     ("trans_quant_param: offsets of the first tile", PACK, "npuq_params_from(&offset, col)", "npuq_params_from(&offset, 0)"),
 
     # the host's floating-point state

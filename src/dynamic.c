@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dynamic.h"
+
+#include "fp_state.h"
+#include "groups.h"
+#include "view.h"
+
+/* Per token: rows whose ranges are found together, as many bytes of x as stay in the first cache until they are read
+ * again; from memory fewer, so that the next block is on its way while one is quantised; where smooth scales are
+ * converted more, so that each run of them is converted once for all. */
+enum { ROWS = 32, BLOCK_BYTES = 32 * 1024, BLOCK_BYTES_FROM_MEMORY = 16 * 1024, BLOCK_BYTES_CONVERTING = 128 * 1024 };
+enum { UNIT = 65536 };
+
+/* What has one range: the units whose ranges are kept on the stack until all are known. Rows of LONG_ROW columns are
+ * shared out to the caller's threads like a tensor, one after the other. */
+enum { MAX_PARTS = 256, PART = 65536, LONG_ROW = 4 * PART };
+
+static float *of_row(const npuq_rect *rect, int operand, size_t r)
+{
+    return (float *)(void *)(rect->data[operand] + (ptrdiff_t)r * rect->row_step[operand]);
+}
+
+/* ---- passes ------------------------------------------------------------------------------------------------------ */
+
+/* The range of each row of at most ROWS. */
+static void find_ranges(const npuq_dynamic *d, const npuq_rect *rect, const npuq_params *smooth, float *hi, float *lo)
+{
+    const npuq_ref_range empty = npuq_ref_range_empty();
+
+    for (size_t r = 0; r < rect->rows; r++) {
+        hi[r] = empty.hi;
+        lo[r] = empty.lo;
+    }
+    npuq_tile_range(&d->choice, rect, smooth, hi, lo);
+}
+
+static void ranges_of_rows(const npuq_dynamic *d, const npuq_rect *rect, const npuq_params *smooth, size_t i)
+{
+    float hi[ROWS];
+    float lo[ROWS];
+
+    (void)i;
+    find_ranges(d, rect, smooth, hi, lo);
+    for (size_t r = 0; r < rect->rows; r++) {
+        *of_row(rect, NPUQ_DYNAMIC_MAX, r) = hi[r];
+        *of_row(rect, NPUQ_DYNAMIC_MIN, r) = lo[r];
+    }
+}
+
+static void quantise_rows(const npuq_dynamic *d, const npuq_rect *rect, const npuq_params *smooth, size_t i)
+{
+    float hi[ROWS];
+    float lo[ROWS];
+    float back[ROWS];
+    float offset[ROWS];
+
+    (void)i;
+    find_ranges(d, rect, smooth, hi, lo);
+    for (size_t r = 0; r < rect->rows; r++) {
+        const npuq_ref_range range = {hi[r], lo[r]};
+        const npuq_ref_parameters p = npuq_ref_range_parameters(range, d->y_dtype);
+
+        *of_row(rect, NPUQ_DYNAMIC_SCALE, r) = p.scale;
+        *of_row(rect, NPUQ_DYNAMIC_OFFSET, r) = p.offset;
+        back[r] = p.back;
+        offset[r] = p.offset;
+    }
+    npuq_tile_requantise(&d->choice, rect, smooth, back, offset, 1);
+}
+
+static void requantise_rows(const npuq_dynamic *d, const npuq_rect *rect, const npuq_params *smooth, size_t i)
+{
+    float back[ROWS];
+    float offset[ROWS];
+
+    (void)i;
+    for (size_t r = 0; r < rect->rows; r++) {
+        back[r] = npuq_ref_div(1.0f, *of_row(rect, NPUQ_DYNAMIC_SCALE, r));
+        offset[r] = *of_row(rect, NPUQ_DYNAMIC_OFFSET, r);
+    }
+    npuq_tile_requantise(&d->choice, rect, smooth, back, offset, 1);
+}
+
+static npuq_ref_range range_of_both(npuq_ref_range a, float hi, float lo)
+{
+    return npuq_ref_range_with(npuq_ref_range_with(a, hi), lo);
+}
+
+static void range_of_part(const npuq_dynamic *d, const npuq_rect *rect, const npuq_params *smooth, size_t i)
+{
+    float hi[ROWS];
+    float lo[ROWS];
+
+    find_ranges(d, rect, smooth, hi, lo);
+    for (size_t r = 0; r < rect->rows; r++) {
+        d->parts[i] = range_of_both(d->parts[i], hi[r], lo[r]);
+    }
+}
+
+static void requantise_part(const npuq_dynamic *d, const npuq_rect *rect, const npuq_params *smooth, size_t i)
+{
+    (void)i;
+    npuq_tile_requantise(&d->choice, rect, smooth, &d->parameters.back, &d->parameters.offset, 0);
+}
+
+/* ---- units ------------------------------------------------------------------------------------------------------- */
+
+static void run_units(void *argument, size_t begin, size_t end)
+{
+    const npuq_dynamic *d = argument;
+    const npuq_fp_state caller = npuq_fp_enter();
+
+    for (size_t i = begin; i < end; i++) {
+        const npuq_unit unit = npuq_unit_at(&d->units, i);
+        npuq_rect rect;
+
+        for (size_t done = 0; done < unit.rows; done += rect.rows) {
+            const size_t row = d->first_row + unit.row + done;
+            const size_t left = unit.rows - done;
+            npuq_group_run run = {0, left < d->block_rows ? left : d->block_rows};
+            npuq_params smooth = d->smooth;
+
+            if (d->group_index) {
+                run = npuq_group_at(d->group_index, row, run.rows);
+                smooth.data += (ptrdiff_t)run.e * d->smooth_group_step;
+            }
+            if (unit.col > 0) {
+                smooth = npuq_params_from(&smooth, unit.col);
+            }
+            npuq_loop_rect(&d->loop, row, run.rows, unit.col, unit.cols, &rect);
+            d->pass(d, &rect, &smooth, i);
+        }
+    }
+    npuq_fp_leave(&caller);
+}
+
+static void run_pass(npuq_dynamic *d, npuq_dynamic_pass *pass, const npuq_executor *executor)
+{
+    d->pass = pass;
+    npuq_run(executor, d->units.count, run_units, d);
+}
+
+/* All rows, each in one unit, as many together as stay in the cache. */
+static void run_whole_rows(npuq_dynamic *d, npuq_dynamic_pass *pass, const npuq_executor *executor)
+{
+    const size_t cols = npuq_loop_cols(&d->loop);
+    const size_t row_bytes = cols * (d->choice.x == NPUQ_X_F32 ? 4 : 2);
+    const bool from_memory = d->choice.ahead > 0;
+    const bool converts = d->smooth.data && !npuq_params_ready(&d->smooth);
+    const size_t block_bytes = converts ? BLOCK_BYTES_CONVERTING : from_memory ? BLOCK_BYTES_FROM_MEMORY : BLOCK_BYTES;
+    const size_t fitting = block_bytes / row_bytes;
+
+    d->first_row = 0;
+    d->block_rows = fitting < 1 ? 1 : fitting > ROWS ? ROWS : fitting;
+    npuq_units_of(&d->units, npuq_loop_rows(&d->loop), cols, UNIT, cols);
+    if (from_memory) {
+        d->choice.ahead = d->block_rows * row_bytes + NPUQ_AHEAD;
+    }
+    run_pass(d, pass, executor);
+}
+
+/* The one range of rows first_row on; their units stay set. */
+static npuq_ref_range find_range(npuq_dynamic *d, size_t first_row, size_t rows, const npuq_executor *executor)
+{
+    npuq_ref_range parts[MAX_PARTS];
+    npuq_ref_range range = npuq_ref_range_empty();
+
+    d->first_row = first_row;
+    d->block_rows = ROWS;
+    for (size_t part = PART;; part *= 2) { /* as large as it takes to have no more than MAX_PARTS */
+        npuq_units_of(&d->units, rows, npuq_loop_cols(&d->loop), part, part);
+        if (d->units.count <= MAX_PARTS) {
+            break;
+        }
+    }
+    for (size_t i = 0; i < d->units.count; i++) {
+        parts[i] = range;
+    }
+    d->parts = parts;
+    run_pass(d, range_of_part, executor);
+    d->parts = NULL;
+
+    const npuq_fp_state caller = npuq_fp_enter();
+    for (size_t i = 0; i < d->units.count; i++) {
+        range = range_of_both(range, parts[i].hi, parts[i].lo);
+    }
+    npuq_fp_leave(&caller);
+    return range;
+}
+
+/* ---- ranges, or all together: a tensor, long rows shared out, or whole rows ----------------------------------------
+ */
+
+/* Rows that have one range. */
+typedef void one_range_fn(npuq_dynamic *d, size_t first_row, size_t rows, const npuq_executor *executor);
+
+static void range_together(npuq_dynamic *d, size_t first_row, size_t rows, const npuq_executor *executor)
+{
+    const npuq_ref_range range = find_range(d, first_row, rows, executor);
+    npuq_rect rect;
+
+    npuq_loop_rect(&d->loop, first_row, 1, 0, 1, &rect);
+    *of_row(&rect, NPUQ_DYNAMIC_MAX, 0) = range.hi;
+    *of_row(&rect, NPUQ_DYNAMIC_MIN, 0) = range.lo;
+}
+
+static void quantise_together(npuq_dynamic *d, size_t first_row, size_t rows, const npuq_executor *executor)
+{
+    const npuq_ref_range range = find_range(d, first_row, rows, executor);
+    const npuq_fp_state caller = npuq_fp_enter();
+    npuq_rect rect;
+
+    d->parameters = npuq_ref_range_parameters(range, d->y_dtype);
+    npuq_loop_rect(&d->loop, first_row, 1, 0, 1, &rect);
+    *of_row(&rect, NPUQ_DYNAMIC_SCALE, 0) = d->parameters.scale;
+    *of_row(&rect, NPUQ_DYNAMIC_OFFSET, 0) = d->parameters.offset;
+    npuq_fp_leave(&caller);
+    run_pass(d, requantise_part, executor);
+}
+
+static void run(npuq_dynamic *d, one_range_fn *together, npuq_dynamic_pass *by_rows, const npuq_executor *executor)
+{
+    const size_t rows = npuq_loop_rows(&d->loop);
+
+    if (d->per_tensor) {
+        together(d, 0, rows, executor);
+    } else if (executor && npuq_loop_cols(&d->loop) >= LONG_ROW) {
+        for (size_t row = 0; row < rows; row++) {
+            together(d, row, 1, executor);
+        }
+    } else {
+        run_whole_rows(d, by_rows, executor);
+    }
+}
+
+void npuq_dynamic_ranges(npuq_dynamic *d, const npuq_executor *executor)
+{
+    npuq_loop_normalise(&d->loop, d->per_tensor && !d->smooth.data ? NPUQ_LOOP_ANY_ORDER : NPUQ_LOOP_KEEP_COLUMNS);
+    run(d, range_together, ranges_of_rows, executor);
+}
+
+void npuq_dynamic_quantise(npuq_dynamic *d, const npuq_executor *executor)
+{
+    npuq_loop_normalise(&d->loop, d->per_tensor && !d->smooth.data ? NPUQ_LOOP_ANY_ORDER : NPUQ_LOOP_KEEP_COLUMNS);
+    run(d, quantise_together, quantise_rows, executor);
+}
+
+void npuq_dynamic_requantise(npuq_dynamic *d, const npuq_executor *executor)
+{
+    npuq_loop_normalise(&d->loop, d->per_tensor && !d->smooth.data ? NPUQ_LOOP_ANY_ORDER : NPUQ_LOOP_KEEP_COLUMNS);
+    d->first_row = 0;
+    d->block_rows = ROWS;
+    npuq_units_of(&d->units, npuq_loop_rows(&d->loop), npuq_loop_cols(&d->loop), UNIT, UNIT);
+    run_pass(d, requantise_rows, executor);
+}
+
+/* ---- setting up -------------------------------------------------------------------------------------------------- */
+
+void npuq_dynamic_over(npuq_dynamic *d, const npuq_tensor *x, const npuq_tensor *smooth_scales,
+                       const npuq_tensor *group_index, npuq_quant_mode quant_mode, const npuq_tensor *y)
+{
+    const npuq_dtype y_dtype = y ? y->dtype : NPUQ_INT8;
+
+    npuq_choose_kernels(&d->choice, x->dtype, y_dtype, NPUQ_MUL);
+    d->y_dtype = y_dtype == NPUQ_QUINT4X2 ? NPUQ_REF_QUINT4X2 : NPUQ_REF_INT8;
+    d->per_tensor = quant_mode == NPUQ_PER_TENSOR;
+    d->group_index = group_index;
+    d->smooth = (npuq_params){.data = NULL};
+    d->smooth_group_step = 0;
+    if (smooth_scales) {
+        const npuq_tensor *s = smooth_scales;
+        const ptrdiff_t size = (ptrdiff_t)npuq_dtype_size(s->dtype);
+        const int last = s->ndim - 1;
+
+        d->smooth = (npuq_params){.data = s->data,
+                                  .dtype = s->dtype,
+                                  .step = s->shape[last] > 1 ? (ptrdiff_t)s->strides[last] * size : size,
+                                  .repeat = 1};
+        d->smooth_group_step = last == 1 && s->shape[0] > 1 ? (ptrdiff_t)s->strides[0] * size : 0;
+    }
+    npuq_loop_over(&d->loop, x, y_dtype);
+    npuq_loop_operand(&d->loop, NPUQ_LOOP_X, x);
+    npuq_loop_operand(&d->loop, NPUQ_LOOP_Y, y ? y : x); /* which gives the order, if nothing else */
+    if (npuq_exceeds_caches(&d->choice, (size_t)npuq_element_count(x))) {
+        d->choice.ahead = NPUQ_AHEAD;
+    }
+}
+
+void npuq_dynamic_operand(npuq_dynamic *d, int operand, const npuq_tensor *tensor)
+{
+    if (d->per_tensor) {
+        npuq_loop_along(&d->loop, operand, tensor, -1, 0);
+    } else {
+        npuq_loop_operand(&d->loop, operand, tensor);
+    }
+}
