@@ -6,8 +6,11 @@
 #ifndef NPUQUANT_VERSION_H
 #define NPUQUANT_VERSION_H
 
+/** The first number of NPUQ_VERSION, for the preprocessor. */
 #define NPUQ_VERSION_MAJOR 0
+/** The second. */
 #define NPUQ_VERSION_MINOR 1
+/** The third. */
 #define NPUQ_VERSION_PATCH 0
 /** Version of the header that the program was compiled with; npuq_version() tells that of the library. */
 #define NPUQ_VERSION "0.1.0"

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Makes the documentation's site: the menu from docs/README.md, the pages with Doxygen; then follows every link.
+
+usage: site.py DOXYGEN DOXYFILE OUTPUT
+       site.py --filter FILE
+"""
+import html.parser
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.parse
+from xml.sax.saxutils import quoteattr
+
+DOCS = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.dirname(DOCS)
+MAIN_PAGE = os.path.join(SOURCE, "README.md")
+MENU = os.path.join(DOCS, "README.md")
+DEFAULT_SECTION = "Guides"  # of pages that docs/README.md does not list
+
+
+def is_page(path):
+    """Whether Doxygen reads it: what the Doxyfile says."""
+    inside = path.startswith(DOCS + os.sep) or path in (MAIN_PAGE, os.path.join(SOURCE, "CONTRIBUTING.md"))
+    return inside if path.endswith(".md") else path.startswith(os.path.join(SOURCE, "include")) and path.endswith(".h")
+
+
+def page_id(path):
+    """What Doxygen calls a page: the label of its first line, or a name made of its path."""
+    if path.endswith(".h"):
+        return os.path.basename(path)
+    return first_line(path)[2] or "md_" + re.sub(r"\W", "_", os.path.relpath(path, SOURCE).removesuffix(".md"))
+
+
+def first_line(path):
+    with open(path, encoding="utf-8") as file:
+        match = re.match(r"# (.*?)(?: \{#([\w-]+)\})?$", file.readline().rstrip())
+    return match or sys.exit(f"{path}: the first line is no title")
+
+
+def structures(path):
+    """Those of a header: they have pages of their own."""
+    if not path.endswith(".h"):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return re.findall(r"^typedef struct (\w+) {", file.read(), re.MULTILINE)
+
+
+def read_menu():
+    """The sections of docs/README.md with the titles and files of their pages."""
+    sections = {}
+    with open(MENU, encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("## "):
+                section = sections.setdefault(line[3:].strip(), [])
+            elif match := re.match(r"- \[(.*?)\]\((.*?)\)", line):
+                section.append((match[1], os.path.normpath(os.path.join(DOCS, match[2]))))
+    listed = {path for pages in sections.values() for _, path in pages}
+    for folder, _, files in sorted(os.walk(DOCS)):
+        for path in sorted(os.path.join(folder, name) for name in files if name.endswith(".md")):
+            if path not in listed and path != MENU:
+                sections[DEFAULT_SECTION].append((first_line(path)[1], path))
+    return sections
+
+
+def write_layout(sections, path):
+    def tab(title, url):
+        return f'<tab type="user" url={quoteattr(url)} title={quoteattr(title)}/>\n'
+
+    with open(path, "w", encoding="utf-8") as file:
+        file.write('<doxygenlayout version="1.0">\n<navindex>\n<tab type="mainpage" visible="yes" title="Overview"/>\n')
+        for section, pages in sections.items():
+            tabs = [tab(title, f"@ref {page_id(page)}") for title, page in pages]
+            tabs += [tab(name, f"@ref {name}") for _, page in pages for name in structures(page)]
+            if len(tabs) == 1 and pages[0][0] == section:
+                file.write(tabs[0])
+                continue
+            file.write(f'<tab type="usergroup" url="[none]" title={quoteattr(section)}>\n{"".join(tabs)}</tab>\n')
+        file.write("</navindex>\n</doxygenlayout>\n")
+
+
+def filtered(path):
+    """A page as Doxygen is to read it: what a forge finds by path, the site has elsewhere, or not at all."""
+
+    def moved(match):
+        before, text, link = match.groups()
+        target = os.path.normpath(os.path.join(os.path.dirname(path), link))
+        if not os.path.exists(target):
+            return match[0]  # fails
+        if before == "!":
+            return f"![{text}](images/{os.path.basename(link)})"
+        if not is_page(target):
+            return text
+        return match[0] if link.endswith(".md") else f"[{text}](@ref {page_id(target)})"
+
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    if path == MAIN_PAGE:
+        text = re.sub(r"(?m)^## (.*)$", r"<h1>\1</h1>", text)  # sections of the main page would be in the menu
+    return re.sub(r"(!?)\[([^]]*)\]\(([^)#\s]+)\)", moved, text)
+
+
+class Page(html.parser.HTMLParser):
+    """What a page links to, and what can be linked to in it."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.links = []
+        self.anchors = set()
+        with open(path, encoding="utf-8") as file:
+            self.feed(file.read())
+
+    def handle_starttag(self, tag, attributes):
+        for name, value in attributes:
+            if name in ("href", "src", "data") and value:
+                self.links.append(value)
+            elif name in ("id", "name") and value:
+                self.anchors.add(value)
+
+
+def broken_links(folder):
+    """Links from pages, and from the menu's scripts, to files and places that are not there, or not in the site."""
+    pages = {}
+    links = []
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        if name.endswith(".html"):
+            pages[name] = Page(path)
+            links += [(name, link) for link in pages[name].links]
+        elif name in ("menudata.js", "navtreedata.js"):
+            with open(path, encoding="utf-8") as file:
+                links += [(name, link) for link in re.findall(r'"((?:@ref |[\w-]+\.html).*?)"', file.read())]
+    if not links:
+        return [f"{folder}: no links at all"]
+    broken = []
+    for name, link in links:
+        url = urllib.parse.urlsplit(link)
+        target = urllib.parse.unquote(url.path) or name
+        if url.scheme in ("http", "https", "mailto", "javascript") or link == "#":
+            continue
+        if os.path.isabs(target) or target.startswith("..") or not os.path.isfile(os.path.join(folder, target)):
+            broken.append(f"{name}: {link}: no such file")
+        elif url.fragment and target in pages and url.fragment not in pages[target].anchors:
+            broken.append(f"{name}: {link}: no such place")
+    return broken
+
+
+def main():
+    if sys.argv[1] == "--filter":
+        sys.stdout.write(filtered(os.path.abspath(sys.argv[2])))
+        return
+    doxygen, doxyfile, output = sys.argv[1:]
+    write_layout(read_menu(), os.path.join(output, "layout.xml"))
+    shutil.rmtree(os.path.join(output, "html"), ignore_errors=True)  # no pages of an earlier run
+    if subprocess.run([doxygen, doxyfile]).returncode != 0:
+        sys.exit("doxygen failed")
+    shutil.copytree(os.path.join(DOCS, "images"), os.path.join(output, "html", "images"))
+    broken = broken_links(os.path.join(output, "html"))
+    if broken:
+        sys.exit("\n".join(broken))
+
+
+if __name__ == "__main__":
+    main()
