@@ -285,6 +285,18 @@ static call base_call(enum base base)
 
 static int failures;
 
+/* NPUQ_TEST_MESSAGES names a file that gets every status and message, for the tables of the documentation. */
+static void log_message(npuq_status status, const char *message)
+{
+    const char *name = getenv("NPUQ_TEST_MESSAGES");
+    FILE *file = name ? fopen(name, "a") : NULL;
+
+    if (file) {
+        (void)fprintf(file, "%s\t%s\n", npuq_status_name(status), message);
+        (void)fclose(file);
+    }
+}
+
 /* Runs a call that is to fail. `found` and `expected` are words of the two halves of the message; null for any. */
 static void refused(const call *c, npuq_status status, const char *name, const char *found, const char *expected,
                     const char *what)
@@ -300,6 +312,7 @@ static void refused(const call *c, npuq_status status, const char *name, const c
     memcpy(buffer_before, buffer, BUFFER);
     got = run(c);
     message = npuq_last_error();
+    log_message(got, message);
     snprintf(prefix, sizeof prefix, "%s: %s: ", operator_names[c->op], name);
     second = strstr(message, "; expected ");
     hit = found ? strstr(message, found) : message;

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The documentation's numbers: every example of the operators' pages is run and gives what is
+printed, every message of their error tables is one that the library gives, and none is missing.
+
+In a page, `pycon` blocks are run by doctest, in order, in one empty folder; so are the commands of `console` blocks, of
+which the output is compared, but for what is measured. A `c` block that begins with an #include is the program of the
+page's name in examples/.
+
+NPUQ_SOURCE and NPUQ_BUILD are the folders of the source and of the build.
+usage: test_docs.py            checks
+       test_docs.py --record   writes outputs and programs into the pages, to be reviewed
+"""
+import doctest
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = os.path.abspath(os.environ["NPUQ_SOURCE"])
+BUILD = os.path.abspath(os.environ["NPUQ_BUILD"])
+DOCS = os.path.join(SOURCE, "docs")
+OPERATORS = ("quantize", "group_quant", "dynamic_quant_asymmetric", "trans_quant_param")
+PAGES = [f"operators/{name}.md" for name in OPERATORS]
+
+BLOCK = re.compile(r"^```(pycon|console|c)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
+MEASURED = re.compile(r"backend \w+, \d+ threads?, \S+ s, \S+ \w+/s")
+
+
+def read(*path):
+    with open(os.path.join(*path), encoding="utf-8") as file:
+        return file.read()
+
+
+# ---- examples ----
+
+
+def example_program(page):
+    """The program, without the comments that are for readers of the file."""
+    text = read(SOURCE, "examples", os.path.basename(page).replace(".md", ".c"))
+    return text[text.index("#include") :]
+
+
+def run_console(block, folder):
+    """The block with the outputs that its commands have now."""
+    commands = re.findall(r"^\$ ((?:.*\\\n)*.*\n)", block, re.MULTILINE)
+    result = ""
+    status = 0
+    for command in commands:
+        done = subprocess.run(
+            ["sh", "-c", f"(exit {status}); {command}"],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            timeout=60,
+            check=False,
+        )
+        status = done.returncode
+        result += "$ " + command + done.stdout
+    return result
+
+
+def run_doctest(block, page, variables):
+    """What of the block is not as printed."""
+    report = []
+    test = doctest.DocTestParser().get_doctest(block, {}, page, page, 0)
+    test.globs = variables
+    doctest.DocTestRunner(verbose=False).run(test, out=report.append, clear_globs=False)
+    return "".join(report)
+
+
+def run_page(page):
+    """The page as it should be, the problems with its Python, and how many blocks were run."""
+    problems = []
+    counts = {"pycon": 0, "console": 0, "c": 0}
+    variables = {}
+    before = os.getcwd()
+    # the commands: the tool, and the Python that has NumPy
+    os.environ["PATH"] = os.pathsep.join(
+        [os.path.join(BUILD, "tools"), os.path.dirname(sys.executable), os.environ["PATH"]]
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        os.symlink(BUILD, os.path.join(folder, "build"))
+        os.symlink(os.path.join(SOURCE, "examples"), os.path.join(folder, "examples"))
+
+        def run_block(match):
+            language, block = match.groups()
+            counts[language] += 1
+            if language == "pycon":
+                if problem := run_doctest(block, page, variables):
+                    problems.append(problem)
+            elif language == "console":
+                block = run_console(block, folder)
+            elif not block or block.startswith("#include"):
+                block = example_program(page)
+            return f"```{language}\n{block}```\n"
+
+        os.chdir(folder)
+        try:
+            text = BLOCK.sub(run_block, read(DOCS, page))
+        finally:
+            os.chdir(before)
+    return text, problems, counts
+
+
+class Examples(unittest.TestCase):
+    maxDiff = None
+
+    def test_examples(self):
+        for page in PAGES:
+            with self.subTest(page):
+                text, problems, counts = run_page(page)
+                self.assertEqual(problems, [])
+                self.assertGreater(counts["pycon"], 0)
+                self.assertGreater(counts["console"], 0)
+                self.assertEqual(MEASURED.sub("", read(DOCS, page)), MEASURED.sub("", text))
+
+
+# ---- error tables ----
+
+ROW = re.compile(r"^\| (NPUQ_\w+) \| [^|]+ \| `([^`]+)` \|$", re.MULTILINE)
+DTYPE = r"(?:U?INT\d+|B?FLOAT\d+|QUINT4X2)"
+ARGUMENT = r"(?:x|y|scales?|zero_points|smooth_scales|group_index|offset)"
+
+
+def rows(page):
+    return set(ROW.findall(read(DOCS, page)))
+
+
+def shape(row):
+    """A row without what varies from case to case: argument, dtypes, numbers."""
+    status, message = row
+    rule = message.split(": ", 2)[2]
+    rule = re.sub(rf"{DTYPE}(?:(?:, | or ){DTYPE})*", "DTYPE", rule)
+    rule = re.sub(rf"overlap(s?) {ARGUMENT}\b", r"overlap\1 ARGUMENT", rule)
+    return status, re.sub(r"-?\d+", "N", rule)
+
+
+class Errors(unittest.TestCase):
+    """Against the messages that test_errors makes the library give."""
+
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as folder:
+            log = os.path.join(folder, "messages")
+            subprocess.run(
+                [os.path.join(BUILD, "tests", "test_errors")],
+                env=dict(os.environ, NPUQ_TEST_MESSAGES=log),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                check=True,
+                timeout=300,
+            )
+            cls.given = {tuple(line.split("\t")) for line in read(log).splitlines()}
+        cls.common = rows("errors.md")
+        cls.own = {name: rows(f"operators/{name}.md") for name in OPERATORS}
+
+    def test_messages_are_given(self):
+        for name, table in [("errors.md", self.common), *self.own.items()]:
+            self.assertGreater(len(table), 0, name)
+            self.assertEqual(table - self.given, set(), name)
+
+    def test_none_is_missing(self):
+        for name in OPERATORS:
+            wanted = {row for row in self.given if row[1].startswith(name + ": ")}
+            self.assertGreater(len(wanted), 0)
+            documented = {shape(row) for row in self.common | self.own[name]}
+            self.assertEqual({row for row in wanted if shape(row) not in documented}, set(), name)
+
+    def test_own_rows_are_the_operators(self):
+        for name, table in self.own.items():
+            self.assertEqual({row for row in table if not row[1].startswith(name + ": ")}, set())
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--record"]:
+        for page in PAGES:
+            text, problems, _ = run_page(page)
+            print("".join(problems), end="")
+            if MEASURED.sub("", text) != MEASURED.sub("", read(DOCS, page)):
+                with open(os.path.join(DOCS, page), "w", encoding="utf-8") as file:
+                    file.write(text)
+    else:
+        unittest.main(verbosity=2)
