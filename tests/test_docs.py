@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The documentation's numbers: every example of the operators' pages is run and gives what is
+"""The documentation's numbers: every example of the operators' pages and of the oracle's is run and gives what is
 printed, every message of their error tables is one that the library gives, and none is missing.
 
 In a page, `pycon` blocks are run by doctest, in order, in one empty folder; so are the commands of `console` blocks, of
@@ -23,7 +23,7 @@ SOURCE = os.path.abspath(os.environ["NPUQ_SOURCE"])
 BUILD = os.path.abspath(os.environ["NPUQ_BUILD"])
 DOCS = os.path.join(SOURCE, "docs")
 OPERATORS = ("quantize", "group_quant", "dynamic_quant_asymmetric", "trans_quant_param")
-PAGES = [f"operators/{name}.md" for name in OPERATORS]
+PAGES = [f"operators/{name}.md" for name in OPERATORS] + ["oracle.md"]
 
 BLOCK = re.compile(r"^```(pycon|console|c)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 MEASURED = re.compile(r"backend \w+, \d+ threads?, \S+ s, \S+ \w+/s")

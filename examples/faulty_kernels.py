@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes inputs, and the results of kernels that have one mistake each, into the current folder: what docs/oracle.md
+compares. Each result is what a device with that mistake would have returned.
+"""
+import numpy as np
+
+f2, f4, f8 = np.float16, np.float32, np.float64
+
+
+def save(**arrays):
+    for name, array in arrays.items():
+        np.save(name + ".npy", array)
+
+
+def half_to_even(t):
+    return np.clip(np.rint(t), -128, 127).astype("i1")
+
+
+def spread(least, count, *shape):
+    """Multiples of 1/64 from least on, in no order: exact in float16, and often halves once they are scaled."""
+    i = np.arange(np.prod(shape), dtype="u8")
+    return least + ((i * 2654435761 % 2**32) * count >> 32).reshape(shape).astype(f4) / 64
+
+
+x = spread(-6, 769, 64, 256)
+save(x=x.astype(f2))
+
+# quantize, dividing by one scale
+t = x / f4(0.125)
+save(scales=np.array([0.125], f4), half_away=np.clip(np.trunc(t + np.copysign(0.5, t)), -128, 127).astype("i1"))
+t = x / f4(0.03125)
+save(small_scales=np.array([0.03125], f4), wrapped=np.rint(t).astype("i4").astype("i1"))
+
+# quantize, multiplying: products that miss an integer by less than their rounding, and zero points that cancel them
+line = 1 + np.arange(256, dtype=f4)[None, :] / f4(257)
+near = 50 + np.arange(256, dtype=f4) % 50
+line_scales = near / line[0]
+line_zero_points = f4(0.5) - near
+fused = (line.astype(f8) * line_scales.astype(f8) + line_zero_points.astype(f8)).astype(f4)
+save(line=line, line_scales=line_scales, line_zero_points=line_zero_points, fused=half_to_even(fused))
+
+# quantize to int4, the two of a byte changed over
+int4 = np.clip(np.rint(x * f4(1.25)), -8, 7).astype("i8")
+nibbles = (int4 & 15).astype("u4").reshape(64, 32, 4, 2)[..., ::-1].reshape(64, 32, 8)
+words = np.bitwise_or.reduce(nibbles << np.arange(0, 32, 4, dtype="u4"), axis=-1)
+save(int4_scales=np.array([1.25], f4), nibbles=words.view("i4"))
+
+# group_quant
+group_scale = (3 + np.arange(4 * 256, dtype=f4).reshape(4, 256) / 97 % 5).astype(f4)
+group_index = np.array([10, 10, 37, 64])
+offset = np.array([0.3], f4)
+rows = np.arange(64)
+group = np.searchsorted(group_index, rows, side="right")
+one_late = np.searchsorted(group_index, rows, side="left")
+in_float16 = (x * group_scale[group]).astype(f2) + offset.astype(f2)
+save(
+    group_scale=group_scale,
+    group_index=group_index,
+    offset=offset,
+    offset_in_float16=half_to_even(in_float16),
+    group_one_late=half_to_even(x * group_scale[one_late] + offset),
+)
+
+# dynamic_quant_asymmetric
+tokens = spread(-4, 257, 64, 256)
+tokens[:, 0], tokens[:, 1] = -4.125, 0.125
+high, low = tokens.max(axis=1), tokens.min(axis=1)
+scale = (high - low) / f4(255)
+token_offset = f4(127) - high / scale
+save(
+    tokens=tokens.astype(f2),
+    token_scale=scale,
+    token_offset=token_offset,
+    divided=half_to_even(tokens / scale[:, None] + token_offset[:, None]),
+)
+high, low = x.max(axis=1), x.min(axis=1)
+scale = (high - low) * f4(1 / 255)
+save(inverse_scale=scale, inverse_offset=f4(127) - high / scale)
