@@ -62,7 +62,7 @@ quietly compile $meson compile -C "$work/build"
 # shellcheck disable=SC2086
 quietly install $meson install -C "$work/build" --no-rebuild
 
-for header in npuquant.h version.h; do
+for header in dlpack.h npuquant.h version.h; do
     cmp "$source/include/npuquant/$header" "$prefix/include/npuquant/$header" || fail "$header is not installed"
 done
 

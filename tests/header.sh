@@ -3,8 +3,8 @@
 # Each public header compiles by itself, twice over and without a warning, as C and as C++.
 #
 # usage: header.sh include-directory
-# CC and CXX name the compilers (cc and c++). A missing one is skipped; with CI=true that is a failure. clang and
-# clang++ are asked as well if they are there.
+# CC and CXX name the compilers (cc and c++). A missing one is skipped, and so is npuquant/dlpack.h where there is no
+# <dlpack/dlpack.h>; with CI=true that is a failure. clang and clang++ are asked as well if they are there.
 set -eu
 
 include=$1
@@ -27,8 +27,15 @@ check() {
         skip "$language: no compiler ($compiler)"
         return
     fi
+    headers="npuquant/npuquant.h npuquant/version.h"
+    # shellcheck disable=SC2086
+    if echo '#include <dlpack/dlpack.h>' | $compiler -x "$language" -fsyntax-only - 2>/dev/null; then
+        headers="$headers npuquant/dlpack.h"
+    else
+        skip "npuquant/dlpack.h with $compiler: no <dlpack/dlpack.h>"
+    fi
     for standard in "$@"; do
-        for header in npuquant/npuquant.h npuquant/version.h; do
+        for header in $headers; do
             # shellcheck disable=SC2086
             if printf '#include <%s>\n#include <%s>\nextern int nothing;\n' "$header" "$header" |
                 $compiler -x "$language" "-std=$standard" -Wall -Wextra -Wpedantic -Wundef -Wshadow -Wconversion \

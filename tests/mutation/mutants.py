@@ -19,6 +19,7 @@ GROUPS = "src/groups.c"
 FP = "src/fp_state.h"
 VIEW = "src/view.c"
 OVERLAP = "src/overlap.c"
+DLPACK = "include/npuquant/dlpack.h"
 
 MUTANTS = [
     # the oracle: rounding, ends of ranges, NaN, conversions
@@ -129,4 +130,19 @@ MUTANTS = [
     ("overlap: equal strides nest", OVERLAP, "if (magnitude(tensor->strides[d]) <= reach) {", "if (magnitude(tensor->strides[d]) < reach) {"),
     ("overlap: too few steps", OVERLAP, "target > rest ? (target - rest - 1) / t.step + 1 : 0", "target > rest ? (target - rest) / t.step + 1 : 0"),
     ("overlap: the last index does not count", OVERLAP, "(uint64_t)(tensor->shape[d] - 1) * times", "(uint64_t)(tensor->shape[d] - 1) * times - times"),
+
+    # views of DLPack tensors
+    ("dlpack: lanes", DLPACK, "source.lanes == 1 ?", "source.lanes <= 2 ?"),
+    ("dlpack: bfloat16 is float16", DLPACK, "*dtype = NPUQ_BFLOAT16;", "*dtype = NPUQ_FLOAT16;"),
+    ("dlpack: managed memory", DLPACK, "source->device.device_type != kDLROCMHost", "source->device.device_type < kDLROCMHost"),
+    ("dlpack: rank 9", DLPACK, "source->ndim > NPUQ_MAX_NDIM", "source->ndim > NPUQ_MAX_NDIM + 1"),
+    ("dlpack: negative extents", DLPACK, "if (source->shape[d] < 0) {", "if (source->shape[d] < -3) {"),
+    ("dlpack: null data of an empty tensor", DLPACK, "if (!source->data && !empty) {", "if (!source->data) {"),
+    ("dlpack: the last extent alone is 0", DLPACK, "empty = empty || source->shape[d] == 0;", "empty = source->shape[0] == 0;"),
+    ("dlpack: offset dropped", DLPACK, " + (size_t)source->byte_offset;", ";"),
+    ("dlpack: offset wraps", DLPACK, "source->byte_offset > UINTPTR_MAX - (uintptr_t)source->data", "source->byte_offset == 1"),
+    ("dlpack: null moved by the offset", DLPACK, "    if (source->data) {\n", "    if (true) {\n"),
+    ("dlpack: strides dropped", DLPACK, "tensor.strides[d] = source->strides[d];", "(void)d;"),
+    ("dlpack: view half written", DLPACK, "        empty = empty ||", "        view->ndim = source->ndim;\n        empty = empty ||"),
+    ("dlpack: message without its 0", DLPACK, "(void)vsnprintf(message, size, format, arguments);", "(void)vsnprintf(message, size + 1, format, arguments);"),
 ]

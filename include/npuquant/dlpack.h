@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * DLPack tensors as arguments of the operators. Optional: needs <dlpack/dlpack.h>, version 0.6 or newer, which comes
+ * with the framework or from a package (Debian: libdlpack-dev). NumPy, PyTorch and others export such tensors.
+ */
+#ifndef NPUQUANT_DLPACK_H
+#define NPUQUANT_DLPACK_H
+
+#include <npuquant/npuquant.h>
+
+#include <dlpack/dlpack.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#if defined(DLPACK_VERSION) && DLPACK_VERSION < 60
+#error "npuquant/dlpack.h needs dlpack.h 0.6 or newer"
+#endif
+
+/** @cond internal */
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 5)))
+#endif
+static inline npuq_status
+npuq_dlpack_fail(npuq_status status, char *message, size_t size, const char *format, ...)
+{
+    if (message && size > 0) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        (void)vsnprintf(message, size, format, arguments);
+        va_end(arguments);
+    }
+    return status;
+}
+
+/* False if there is no such dtype here. */
+static inline bool npuq_dlpack_dtype(DLDataType source, npuq_dtype *dtype)
+{
+    switch (source.lanes == 1 ? source.code * 256 + source.bits : -1) {
+    case kDLFloat * 256 + 32: *dtype = NPUQ_FLOAT32; return true;
+    case kDLFloat * 256 + 16: *dtype = NPUQ_FLOAT16; return true;
+    case kDLBfloat * 256 + 16: *dtype = NPUQ_BFLOAT16; return true;
+    case kDLInt * 256 + 8: *dtype = NPUQ_INT8; return true;
+    case kDLInt * 256 + 32: *dtype = NPUQ_INT32; return true;
+    case kDLInt * 256 + 64: *dtype = NPUQ_INT64; return true;
+    case kDLUInt * 256 + 8: *dtype = NPUQ_UINT8; return true;
+    case kDLUInt * 256 + 64: *dtype = NPUQ_UINT64; return true;
+    }
+    return false;
+}
+/** @endcond */
+
+/**
+ * The view of a DLPack tensor: same memory, shape and strides. Nothing is copied, and nothing is kept of source itself:
+ * its shape and strides may go, its memory must stay until the last call that takes the view has returned.
+ *
+ * - Versioned and unversioned tensors: pass `&managed->dl_tensor` of either structure. Of a versioned one, the caller
+ *   checks `version.major`, and `flags` before the view becomes an output: DLPACK_FLAG_BITMASK_READ_ONLY. The deleter
+ *   remains the caller's to call.
+ * - Strides may be null: row-major. byte_offset is added to data.
+ * - Memory must be the host's: kDLCPU, or pinned for a device (kDLCUDAHost, kDLROCMHost), on which the device's work
+ *   must be over. Managed memory is refused: whether the host may touch it is not in the tensor.
+ * - DLPack has no dtype for int4 in words. Give an int32 tensor of words and set `view->dtype = NPUQ_QUINT4X2`
+ *   afterwards: shape and strides count words in both.
+ * - Alignment, overlaps, and whether an argument takes such a dtype or shape, are for the operators to check.
+ *
+ * @param source  the tensor
+ * @param view  where the view goes; not written to on failure
+ * @param message  nullable; on failure one line, cut to size bytes with the final 0, about what was found and what was
+ *     expected. npuq_last_error() knows nothing of it. Not written to on success.
+ * @param size  of message; 160 hold every one
+ *
+ * @retval NPUQ_OK  done
+ * @retval NPUQ_ERROR_NULL  source or view is null; shape is null and ndim is not 0; data is null and the tensor has
+ *     elements
+ * @retval NPUQ_ERROR_DTYPE  not one lane of float32, float16, bfloat16, int8, int32, int64, uint8 or uint64
+ * @retval NPUQ_ERROR_SHAPE  ndim is not in 0..NPUQ_MAX_NDIM, or an extent is negative
+ * @retval NPUQ_ERROR_LAYOUT  byte_offset reaches beyond the address space
+ * @retval NPUQ_ERROR_ARGUMENT  memory of another device
+ */
+static inline npuq_status npuq_tensor_from_dlpack(const DLTensor *source, npuq_tensor *view, char *message, size_t size)
+{
+    static const char *const kinds[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
+    npuq_dtype dtype;
+    npuq_tensor tensor;
+    bool empty = false;
+
+    if (!source || !view) {
+        return npuq_dlpack_fail(NPUQ_ERROR_NULL, message, size, "dlpack: %s is null", source ? "view" : "source");
+    }
+    if (source->device.device_type != kDLCPU && source->device.device_type != kDLCUDAHost &&
+        source->device.device_type != kDLROCMHost) {
+        return npuq_dlpack_fail(NPUQ_ERROR_ARGUMENT, message, size,
+                                "dlpack: device type is %d; expected the host's memory: %d (CPU), %d (CUDA host) or %d "
+                                "(ROCm host)",
+                                (int)source->device.device_type, (int)kDLCPU, (int)kDLCUDAHost, (int)kDLROCMHost);
+    }
+    if (!npuq_dlpack_dtype(source->dtype, &dtype)) {
+        const unsigned code = source->dtype.code;
+
+        return npuq_dlpack_fail(NPUQ_ERROR_DTYPE, message, size,
+                                "dlpack: dtype has code %u (%s), bits %u, lanes %u; expected float32, float16, "
+                                "bfloat16, int8, int32, int64, uint8 or uint64, with lanes 1",
+                                code, code < sizeof kinds / sizeof kinds[0] ? kinds[code] : "unknown",
+                                (unsigned)source->dtype.bits, (unsigned)source->dtype.lanes);
+    }
+    if (source->ndim < 0 || source->ndim > NPUQ_MAX_NDIM) {
+        return npuq_dlpack_fail(NPUQ_ERROR_SHAPE, message, size, "dlpack: has %d dimensions; expected 0 to %d",
+                                (int)source->ndim, NPUQ_MAX_NDIM);
+    }
+    if (source->ndim > 0 && !source->shape) {
+        return npuq_dlpack_fail(NPUQ_ERROR_NULL, message, size, "dlpack: shape is null; expected %d extents",
+                                (int)source->ndim);
+    }
+    for (int d = 0; d < source->ndim; d++) {
+        if (source->shape[d] < 0) {
+            return npuq_dlpack_fail(NPUQ_ERROR_SHAPE, message, size,
+                                    "dlpack: dimension %d is %" PRId64 "; expected 0 or more", d, source->shape[d]);
+        }
+        empty = empty || source->shape[d] == 0;
+    }
+    if (!source->data && !empty) {
+        return npuq_dlpack_fail(NPUQ_ERROR_NULL, message, size, "dlpack: data is null; expected the tensor's elements");
+    }
+    if (source->byte_offset > UINTPTR_MAX - (uintptr_t)source->data) {
+        return npuq_dlpack_fail(NPUQ_ERROR_LAYOUT, message, size,
+                                "dlpack: byte_offset is %" PRIu64 "; expected an address when added to data",
+                                source->byte_offset);
+    }
+
+    tensor = npuq_tensor_contiguous(source->data, dtype, (int32_t)source->ndim, source->shape);
+    if (source->data) {
+        tensor.data = (char *)source->data + (size_t)source->byte_offset;
+    }
+    for (int d = 0; source->strides && d < source->ndim; d++) {
+        tensor.strides[d] = source->strides[d];
+    }
+    *view = tensor;
+    return NPUQ_OK;
+}
+
+#endif
