@@ -123,7 +123,8 @@ NPUQ_API const char *npuq_last_error(void);
  *
  * `parallel_for(context, count, task, argument)` must call `task(argument, begin, end)` for disjoint ranges that
  * together cover [0, count), in any order, on any threads, and return when all calls have returned. Any partition
- * gives the same bits. An operator may call it more than once, one after the other.
+ * gives the same bits. An operator may call it more than once, one after the other. docs/threads.md says more, and has
+ * executors to copy.
  */
 typedef struct npuq_executor {
     /** See above; must not be null. */
