@@ -7,14 +7,14 @@
 
 void npuq_loop_over(npuq_loop *loop, const npuq_tensor *x, npuq_dtype y_dtype)
 {
-    loop->ndim = x->ndim;
+    loop->ndim = x->ndim > 0 ? x->ndim : 1;
     loop->pack = y_dtype == NPUQ_QUINT4X2 ? 8 : 1;
     loop->share = 1;
     for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
         loop->data[i] = NULL;
     }
-    for (int d = 0; d < x->ndim; d++) { /* no more than that: a small call's time would go into clearing the rest */
-        loop->extents[d] = (size_t)x->shape[d];
+    for (int d = 0; d < loop->ndim; d++) { /* no more than that: a small call's time would go into clearing the rest */
+        loop->extents[d] = d < x->ndim ? (size_t)x->shape[d] : 1;
         for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
             loop->strides[d][i] = 0;
         }

@@ -666,6 +666,23 @@ static void test_empty_parts(void **unused)
     }
 }
 
+/* Parameters of one range that has no dimensions. */
+static void test_scalar_parameters(void **unused)
+{
+    float values[] = {-1.5f, 24.0f, 0, 0};
+    npuq_tensor views[4];
+
+    (void)unused;
+    for (int i = 0; i < 4; i++) {
+        views[i] = npuq_tensor_contiguous(&values[i], NPUQ_FLOAT32, 0, NULL);
+    }
+    check_ok(npuq_dynamic_quant_params(&views[0], &views[1], NPUQ_INT8, &views[2], &views[3]));
+    const npuq_ref_range range = {values[1], values[0]};
+    const npuq_ref_parameters p = npuq_ref_range_parameters(range, NPUQ_REF_INT8);
+    test_same(&values[2], &p.scale, sizeof p.scale, "scale");
+    test_same(&values[3], &p.offset, sizeof p.offset, "offset");
+}
+
 /* Tensors of many units of work, and larger than the caches, where the kernels write and fetch in another way. */
 static void test_large(void **unused)
 {
@@ -786,6 +803,7 @@ int main(void)
         cmocka_unit_test(test_steps),
         cmocka_unit_test(test_shards),
         cmocka_unit_test(test_empty_parts),
+        cmocka_unit_test(test_scalar_parameters),
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_long_rows),
         cmocka_unit_test(test_wide),

@@ -20,6 +20,7 @@
 
 #include "../support.h"
 #include "ref/npuq_ref.h"
+#include "ref/npuq_ref_element.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,7 @@ typedef struct call {
     int groups;
     bool flag; /* div_mode */
     int mode;  /* quant_mode or round_mode */
+    npuq_dtype y_dtype;
     int32_t axis;
     npuq_executor executor;
     bool has_executor;
@@ -546,7 +548,8 @@ static void oracle_trans_quant_param(const call *c, void *const *elements)
 
 enum { SMOOTH = 1, DYNAMIC_Y = 3, DYNAMIC_SCALE, DYNAMIC_OFFSET };
 
-static void plan_dynamic(call *c, input *in)
+/* With outputs, or inputs, of one binary32 for each range; with y, or without. */
+static void plan_dynamic_with(call *c, input *in, role parameters, bool with_y)
 {
     const int ndim = 2 + take_byte(in) % (NPUQ_MAX_NDIM - 1);
     const uint8_t form = take_byte(in);
@@ -569,9 +572,16 @@ static void plan_dynamic(call *c, input *in)
     if (!grouped && !(form & 8)) {
         c->arguments[GROUP_INDEX].given = false;
     }
-    add(c, in, OUTPUT, y, ndim, y_shape);
-    add(c, in, OUTPUT, NPUQ_FLOAT32, per_tensor ? 1 : ndim - 1, per_tensor ? &one : shape);
-    add(c, in, OUTPUT, NPUQ_FLOAT32, per_tensor ? 1 : ndim - 1, per_tensor ? &one : shape);
+    if (with_y) {
+        add(c, in, OUTPUT, y, ndim, y_shape);
+    }
+    add(c, in, parameters, NPUQ_FLOAT32, per_tensor ? 1 : ndim - 1, per_tensor ? &one : shape);
+    add(c, in, parameters, NPUQ_FLOAT32, per_tensor ? 1 : ndim - 1, per_tensor ? &one : shape);
+}
+
+static void plan_dynamic(call *c, input *in)
+{
+    plan_dynamic_with(c, in, OUTPUT, true);
 }
 
 static npuq_status run_dynamic(const call *c)
@@ -594,6 +604,114 @@ static void oracle_dynamic(const call *c, void *const *elements)
     free(ends);
 }
 
+/* ---- its steps -------------------------------------------------------------------------------------------------- */
+
+enum { RANGE_MIN = 3, RANGE_MAX, PARAMS_MIN = 0, PARAMS_MAX, PARAMS_SCALE, PARAMS_OFFSET };
+
+/* Element i of row r, times the smooth scale of its group and column. */
+static float smoothed(const call *c, void *const *elements, const int64_t *ends, size_t r, size_t i)
+{
+    const size_t H = extent(c, X, c->arguments[X].tensor.ndim - 1);
+    const float v = npuq_ref_load(elements[X], ref_type(c, X), r * H + i);
+    size_t e = 0;
+
+    while (ends && (size_t)ends[e] <= r) {
+        e++;
+    }
+    return elements[SMOOTH] ? npuq_ref_mul(v, npuq_ref_load(elements[SMOOTH], ref_type(c, SMOOTH), e * H + i)) : v;
+}
+
+static void plan_min_max(call *c, input *in)
+{
+    plan_dynamic_with(c, in, OUTPUT, false);
+}
+
+static npuq_status run_min_max(const call *c)
+{
+    return npuq_dynamic_quant_min_max(tensor(c, X), tensor(c, SMOOTH), tensor(c, GROUP_INDEX), (npuq_quant_mode)c->mode,
+                                      tensor(c, RANGE_MIN), tensor(c, RANGE_MAX), executor(c));
+}
+
+static void oracle_min_max(const call *c, void *const *elements)
+{
+    const npuq_tensor *x = &c->arguments[X].tensor;
+    const size_t rows = test_count(x->ndim - 1, x->shape);
+    const bool per_tensor = c->mode == NPUQ_PER_TENSOR;
+    int64_t *ends = elements[GROUP_INDEX] ? read_groups(c, elements[GROUP_INDEX]) : NULL;
+    npuq_ref_range range = npuq_ref_range_empty();
+
+    for (size_t r = 0; r < rows || (per_tensor && r == 0); r++) {
+        range = per_tensor ? range : npuq_ref_range_empty();
+        for (size_t i = 0; r < rows && i < extent(c, X, x->ndim - 1); i++) {
+            range = npuq_ref_range_with(range, smoothed(c, elements, ends, r, i));
+        }
+        memcpy((float *)elements[RANGE_MIN] + (per_tensor ? 0 : r), &range.lo, sizeof range.lo);
+        memcpy((float *)elements[RANGE_MAX] + (per_tensor ? 0 : r), &range.hi, sizeof range.hi);
+    }
+    free(ends);
+}
+
+static void plan_params(call *c, input *in)
+{
+    const int ndim = take_byte(in) % (NPUQ_MAX_NDIM + 1);
+    const uint8_t form = take_byte(in);
+    int64_t shape[NPUQ_MAX_NDIM];
+
+    take_shape(in, ndim, shape, 1);
+    c->y_dtype = form < 0xC0 ? (form & 1 ? NPUQ_QUINT4X2 : NPUQ_INT8) : (npuq_dtype)take_bytes(in, 4);
+    add(c, in, INPUT, NPUQ_FLOAT32, ndim, shape);
+    add(c, in, INPUT, NPUQ_FLOAT32, ndim, shape);
+    add(c, in, OUTPUT, NPUQ_FLOAT32, ndim, shape);
+    add(c, in, OUTPUT, NPUQ_FLOAT32, ndim, shape);
+}
+
+static npuq_status run_params(const call *c)
+{
+    return npuq_dynamic_quant_params(tensor(c, PARAMS_MIN), tensor(c, PARAMS_MAX), c->y_dtype, tensor(c, PARAMS_SCALE),
+                                     tensor(c, PARAMS_OFFSET));
+}
+
+static void oracle_params(const call *c, void *const *elements)
+{
+    for (size_t i = 0; i < count_elements(&c->arguments[PARAMS_MIN].tensor); i++) {
+        const npuq_ref_range range = {npuq_ref_load(elements[PARAMS_MAX], NPUQ_REF_FLOAT32, i),
+                                      npuq_ref_load(elements[PARAMS_MIN], NPUQ_REF_FLOAT32, i)};
+        const npuq_ref_parameters p = npuq_ref_range_parameters(range, (npuq_ref_dtype)c->y_dtype);
+
+        memcpy((float *)elements[PARAMS_SCALE] + i, &p.scale, sizeof p.scale);
+        memcpy((float *)elements[PARAMS_OFFSET] + i, &p.offset, sizeof p.offset);
+    }
+}
+
+static void plan_apply(call *c, input *in)
+{
+    plan_dynamic_with(c, in, INPUT, true);
+}
+
+static npuq_status run_apply(const call *c)
+{
+    return npuq_dynamic_quant_apply(tensor(c, X), tensor(c, SMOOTH), tensor(c, GROUP_INDEX), (npuq_quant_mode)c->mode,
+                                    tensor(c, DYNAMIC_SCALE), tensor(c, DYNAMIC_OFFSET), tensor(c, DYNAMIC_Y),
+                                    executor(c));
+}
+
+static void oracle_apply(const call *c, void *const *elements)
+{
+    const npuq_tensor *x = &c->arguments[X].tensor;
+    const size_t H = extent(c, X, x->ndim - 1);
+    int64_t *ends = elements[GROUP_INDEX] ? read_groups(c, elements[GROUP_INDEX]) : NULL;
+
+    for (size_t i = 0; i < count_elements(x); i++) {
+        const size_t p = c->mode == NPUQ_PER_TENSOR ? 0 : i / H;
+        const float back = npuq_ref_div(1.0f, npuq_ref_load(elements[DYNAMIC_SCALE], NPUQ_REF_FLOAT32, p));
+        const float offset = npuq_ref_load(elements[DYNAMIC_OFFSET], NPUQ_REF_FLOAT32, p);
+
+        npuq_ref_store(elements[DYNAMIC_Y], ref_type(c, DYNAMIC_Y), i,
+                       npuq_ref_affine(smoothed(c, elements, ends, i / H, i % H), back, offset, false));
+    }
+    free(ends);
+}
+
 /* ---- a call ----------------------------------------------------------------------------------------------------- */
 
 static const operator_under_test operators[] = {
@@ -601,6 +719,12 @@ static const operator_under_test operators[] = {
     {"group_quant", plan_group_quant, run_group_quant, oracle_group_quant},
     {"trans_quant_param", plan_trans_quant_param, run_trans_quant_param, oracle_trans_quant_param},
     {"dynamic_quant_asymmetric", plan_dynamic, run_dynamic, oracle_dynamic},
+};
+
+static const operator_under_test steps[] = {
+    {"dynamic_quant_min_max", plan_min_max, run_min_max, oracle_min_max},
+    {"dynamic_quant_params", plan_params, run_params, oracle_params},
+    {"dynamic_quant_apply", plan_apply, run_apply, oracle_apply},
 };
 
 static bool has_elements(const argument *a)
@@ -638,7 +762,8 @@ static bool must_fail(const call *c)
             return true;
         }
     }
-    return c->has_executor && !c->executor.parallel_for && c->op->run != run_trans_quant_param;
+    return c->has_executor && !c->executor.parallel_for && c->op->run != run_trans_quant_param &&
+           c->op->run != run_params;
 }
 
 /* The view of another copy of the arena. */
@@ -695,7 +820,7 @@ static void expect_success(const call *c)
 {
     void *elements[MAX_ARGUMENTS] = {NULL};
 
-    if (c->arguments[0].kind == EMPTY) {
+    if (c->arguments[0].kind == EMPTY && c->op->run != run_min_max) { /* which says so of an empty part */
         for (int i = 0; i < c->count; i++) {
             if (c->arguments[i].role == OUTPUT && has_elements(&c->arguments[i])) {
                 FINDING("%s: success with an empty input and an output that is not", c->op->name);
@@ -713,10 +838,12 @@ static void expect_success(const call *c)
     }
     for (int i = 0; i < c->count; i++) {
         const argument *a = &c->arguments[i];
-        if (a->given && a->kind != INSIDE) {
+        if (a->given && a->kind != INSIDE && a->kind != EMPTY) {
             FINDING("%s: success with argument %d of kind %d", c->op->name, i, (int)a->kind);
         }
-        if (a->given) {
+        if (a->given && a->kind == EMPTY) {
+            elements[i] = allocate(0);
+        } else if (a->given) {
             const npuq_tensor before = in_copy(c, a, c->arenas[a->arena].before);
             elements[i] = allocate(count_elements(&before) * test_dtype_size(before.dtype));
             test_view_read(&before, elements[i]);
@@ -725,7 +852,7 @@ static void expect_success(const call *c)
     c->op->oracle(c, elements);
     for (int i = 0; i < c->count; i++) {
         const argument *a = &c->arguments[i];
-        if (a->role == OUTPUT) {
+        if (a->role == OUTPUT && a->kind == INSIDE) {
             const npuq_tensor after = in_copy(c, a, c->arenas[a->arena].expected);
             test_view_write(&after, elements[i]);
         }
@@ -823,7 +950,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     call c = {.group_index = -1};
     const uint8_t form = take_byte(&in);
 
-    c.op = &operators[form % 4];
+    c.op = form % 4 == 3 && form & 64 ? &steps[take_byte(&in) % 3] : &operators[form % 4];
     c.flag = form & 4;
     c.mode = form & 8 ? 1 : 0;
     c.has_executor = form & 16;
