@@ -1,0 +1,246 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What a user who builds with CMake does: finds the installed library with find_package(), wherever its tree has been
+# moved to, or takes a copy of the source into the build. Then that CMake installs what Meson installs, and that it
+# refuses what must not work.
+#
+# usage: cmake.sh source-directory
+# CC, MESON, CMAKE and PKG_CONFIG name the tools. Without CMake it is skipped (77); with CI=true that is a failure.
+# shellcheck disable=SC2016,SC2317 # CMake's variables; functions that are passed on
+set -eu
+
+source=$(cd "$1" && pwd)
+meson=${MESON:-meson}
+cmake=${CMAKE:-cmake}
+pkg_config=${PKG_CONFIG:-pkg-config}
+export CC="${CC:-cc}"
+failed=0
+
+if ! command -v "$cmake" >/dev/null 2>&1; then
+    echo "SKIPPED: no $cmake"
+    [ "${CI:-}" = true ] && exit 1
+    exit 77
+fi
+
+unset CFLAGS CXXFLAGS CPPFLAGS LDFLAGS DESTDIR MAKEFLAGS CMAKE_PREFIX_PATH PKG_CONFIG_PATH
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+
+fail() {
+    echo "FAILED: $*"
+    failed=1
+}
+
+# quietly log command...: the output is shown when the command fails
+quietly() {
+    log=$work/$1.log
+    shift
+    if ! "$@" >"$log" 2>&1; then
+        cat "$log"
+        echo "FAILED: $*"
+        exit 1
+    fi
+}
+
+# program NAME COMMANDS: a project in $work/NAME that makes the test's program with what the CMake commands provide
+program() {
+    mkdir "$work/$1"
+    cp "$source/tests/consumer.c" "$work/$1/"
+    cat >"$work/$1/CMakeLists.txt" <<EOF
+cmake_minimum_required(VERSION 3.14)
+project(consumer LANGUAGES C)
+$2
+EOF
+}
+
+# runs NAME WHAT CMAKE-OPTIONS...: builds the project and runs its program
+runs() {
+    name=$1
+    what=$2
+    shift 2
+    rm -rf "$work/$name-build"
+    quietly "$name" "$cmake" -S "$work/$name" -B "$work/$name-build" "$@"
+    quietly "$name" "$cmake" --build "$work/$name-build" --parallel 2
+    if "$work/$name-build/consumer"; then
+        echo "ok: $what"
+    else
+        fail "$what"
+    fi
+}
+
+# ---- installed by Meson and by CMake, with DESTDIR, and moved ----
+
+version=$(sed -n 's/^#define NPUQ_VERSION "\(.*\)"$/\1/p' "$source/include/npuquant/version.h")
+major=${version%%.*}
+minor=${version#*.}
+minor=${minor%%.*}
+patch=${version##*.}
+
+# shellcheck disable=SC2086
+quietly meson $meson setup "$work/meson" "$source" --prefix=/usr --libdir=lib --buildtype=debug -Dtests=false \
+    -Dtools=false -Dbench=false -Dexamples=false
+# shellcheck disable=SC2086
+quietly meson env DESTDIR="$work/meson-destination" $meson install -C "$work/meson"
+mkdir "$work/moved"
+mv "$work/meson-destination/usr" "$work/moved/meson"
+# As on Debian, where libraries are one folder deeper.
+# shellcheck disable=SC2086
+quietly meson $meson configure "$work/meson" --libdir=lib/deep
+# shellcheck disable=SC2086
+quietly meson env DESTDIR="$work/meson-destination" $meson install -C "$work/meson"
+mv "$work/meson-destination/usr" "$work/moved/meson-deep"
+
+for linkage in shared static; do
+    on=$([ $linkage = shared ] && echo ON || echo OFF)
+    quietly cmake "$cmake" -S "$source" -B "$work/cmake-$linkage" -DBUILD_SHARED_LIBS="$on" \
+        -DCMAKE_BUILD_TYPE=Debug -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_LIBDIR=lib
+    quietly cmake "$cmake" --build "$work/cmake-$linkage" --parallel 2
+    quietly cmake env DESTDIR="$work/cmake-destination-$linkage" "$cmake" --install "$work/cmake-$linkage"
+    mv "$work/cmake-destination-$linkage/usr" "$work/moved/cmake-$linkage"
+done
+
+# Files of both of CMake's installations, and of Meson's.
+(cd "$work/moved/meson" && find . ! -type d | sort) >"$work/meson-files"
+(cd "$work/moved" && (cd cmake-shared && find . ! -type d) && (cd cmake-static && find . ! -type d)) |
+    sort -u >"$work/cmake-files"
+if diff "$work/meson-files" "$work/cmake-files"; then
+    echo "ok: CMake (>) installs the files that Meson (<) installs"
+else
+    fail "CMake (>) does not install the files that Meson (<) installs"
+fi
+for file in npuquant-config.cmake npuquant-config-version.cmake; do
+    if diff "$work/moved/meson/lib/cmake/npuquant/$file" "$work/moved/cmake-shared/lib/cmake/npuquant/$file"; then
+        echo "ok: the same $file"
+    else
+        fail "$file of Meson (<) and CMake (>) differ"
+    fi
+done
+if grep -r -F "$work" "$work/moved" --include='*.cmake' --include='*.pc'; then
+    fail "an installed file names the folder where it was built"
+fi
+
+program find 'find_package(npuquant ${VERSION} REQUIRED)
+add_executable(consumer consumer.c)
+target_link_libraries(consumer PRIVATE npuquant::npuquant${LINKAGE})'
+prefix="-DCMAKE_PREFIX_PATH=$work/moved"
+runs find "find_package, Meson's, shared" "$prefix/meson" -DVERSION="$version"
+runs find "find_package, Meson's, static" "$prefix/meson" -DLINKAGE=_static
+runs find "find_package, Meson's, a deeper folder" -Dnpuquant_DIR="$work/moved/meson-deep/lib/deep/cmake/npuquant"
+runs find "find_package, CMake's, shared" "$prefix/cmake-shared" -DVERSION="$version"
+runs find "find_package, CMake's, static" "$prefix/cmake-static" -DLINKAGE=_static
+runs find "find_package, CMake's archive where there is nothing else" "$prefix/cmake-static"
+
+# refuses WHAT MESSAGE COMMAND...: the command must fail, with the message
+refuses() {
+    what=$1
+    message=$2
+    shift 2
+    if "$@" >"$work/refused.log" 2>&1; then
+        fail "$what is not refused"
+    elif tr -s ' \n' ' ' <"$work/refused.log" | grep -q "$message"; then
+        echo "ok: $what is refused"
+    else
+        cat "$work/refused.log"
+        fail "$what is refused with another message"
+    fi
+}
+
+find_version() {
+    rm -rf "$work/version"
+    "$cmake" -S "$work/find" -B "$work/version" "$prefix/meson" -DVERSION="$1"
+}
+series=$major.$minor
+next=$((minor + 1))
+for wanted in "$series" "$series...$series" "$series...<$major.$next" "$version;EXACT"; do
+    if [ "$wanted" = "$series...$series" ] && [ "$patch" != 0 ]; then
+        continue
+    fi
+    quietly version find_version "$wanted"
+    echo "ok: find_package takes $version for $wanted"
+done
+for wanted in "$major.$next" "$((major + 1)).0" "$series.$((patch + 1))" "$series...<$version" "$series;EXACT"; do
+    case $wanted in
+    *"<$version" | "$series;EXACT") [ "$patch" != 0 ] || continue ;; # an empty range; the version itself
+    esac
+    refuses "$version for $wanted" 'Could not find a configuration file' find_version "$wanted"
+done
+if [ "$major" = 0 ] && [ "$minor" != 0 ]; then
+    refuses "$version for 0.0" 'Could not find a configuration file' find_version 0.0
+fi
+
+# pkg_config_runs WHAT FOLDER OPTIONS...: the program, with the flags that pkg-config gives for a moved library
+pkg_config_runs() {
+    what=$1
+    folder=$work/moved/$2
+    shift 2
+    # shellcheck disable=SC2086
+    flags=$(PKG_CONFIG_PATH=$folder/pkgconfig $pkg_config "$@" --cflags --libs npuquant)
+    # shellcheck disable=SC2086
+    if $CC "$source/tests/consumer.c" -o "$work/consumer" $flags && LD_LIBRARY_PATH=$folder "$work/consumer"; then
+        echo "ok: pkg-config, $what"
+    else
+        fail "pkg-config, $what: $flags"
+    fi
+}
+
+if $pkg_config --version >/dev/null 2>&1; then
+    pkg_config_runs "Meson's" meson/lib
+    pkg_config_runs "Meson's, --define-prefix" meson/lib --define-prefix
+    pkg_config_runs "Meson's, a deeper folder" meson-deep/lib/deep
+    pkg_config_runs "CMake's" cmake-shared/lib
+    pkg_config_runs "CMake's, --define-prefix" cmake-shared/lib --define-prefix
+    pkg_config_runs "CMake's archive" cmake-static/lib --static
+else
+    echo "SKIPPED: no $pkg_config"
+    [ "${CI:-}" = true ] && failed=1
+fi
+
+# ---- a copy of the source in the build ----
+
+program subdirectory 'add_subdirectory(npuquant)
+add_executable(consumer consumer.c)
+target_link_libraries(consumer PRIVATE npuquant::npuquant)'
+ln -s "$source" "$work/subdirectory/npuquant"
+runs subdirectory "add_subdirectory"
+runs subdirectory "add_subdirectory, shared" -DBUILD_SHARED_LIBS=ON
+runs subdirectory "add_subdirectory, no backends" -DNPUQ_AVX2=OFF -DNPUQ_AVX512=OFF -DNPUQ_NEON=OFF
+quietly subdirectory env DESTDIR="$work/nothing" "$cmake" --install "$work/subdirectory-build"
+if [ -e "$work/nothing" ]; then
+    fail "a part of another project installs its library"
+fi
+
+program fetch 'include(FetchContent)
+FetchContent_Declare(npuquant SOURCE_DIR "${NPUQUANT_SOURCE}")
+FetchContent_MakeAvailable(npuquant)
+add_executable(consumer consumer.c)
+target_link_libraries(consumer PRIVATE npuquant::npuquant)'
+runs fetch "FetchContent" -DNPUQUANT_SOURCE="$source"
+
+# Every backend that Meson builds: the kernels' tables are in the archive.
+tables() {
+    ${NM:-nm} -g --defined-only "$1" | awk '$3 ~ /^npuq_rows_/ { print $3 }' | sort
+}
+if tables "$work/moved/meson/lib/libnpuquant.a" >"$work/meson-tables" 2>/dev/null; then
+    tables "$work/moved/cmake-static/lib/libnpuquant.a" >"$work/cmake-tables"
+    if [ -s "$work/meson-tables" ] && diff "$work/meson-tables" "$work/cmake-tables"; then
+        echo "ok: CMake builds the backends that Meson builds: $(tr '\n' ' ' <"$work/cmake-tables")"
+    else
+        fail "CMake (>) does not build the backends that Meson (<) builds"
+    fi
+fi
+
+refuses "-ffast-math" 'cannot be built with -ffast-math' \
+    "$cmake" -S "$source" -B "$work/refused" -DCMAKE_C_FLAGS=-ffast-math
+refuses "-Ofast for this configuration" 'cannot be built with -ffast-math' \
+    "$cmake" -S "$source" -B "$work/fast-release" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE=-Ofast
+program fast 'add_compile_options(-ffast-math)
+add_subdirectory(npuquant)'
+ln -s "$source" "$work/fast/npuquant"
+refuses "-ffast-math for all of a project" 'cannot be built with -ffast-math' \
+    "$cmake" -S "$work/fast" -B "$work/fast-build"
+other=$([ "$($CC -dumpmachine | cut -d- -f1)" = aarch64 ] && echo AVX2 || echo NEON)
+refuses "a backend of another architecture" "NPUQ_$other: needs" \
+    "$cmake" -S "$source" -B "$work/other" "-DNPUQ_$other=ON"
+
+exit $failed
