@@ -3,16 +3,16 @@
 #include "ref/npuq_ref_rows.h"
 #include "row_table.h"
 
-/* The table's names for the oracle's. */
-static const npuq_ref_dtype f32 = NPUQ_REF_FLOAT32;
-static const npuq_ref_dtype f16 = NPUQ_REF_FLOAT16;
-static const npuq_ref_dtype bf16 = NPUQ_REF_BFLOAT16;
-static const npuq_ref_dtype i8 = NPUQ_REF_INT8;
-static const npuq_ref_dtype u8 = NPUQ_REF_UINT8;
-static const npuq_ref_dtype i32 = NPUQ_REF_INT32;
-static const npuq_ref_dtype i4 = NPUQ_REF_QUINT4X2;
-static const bool multiply = false;
-static const bool divide = true;
+/* The oracle's types and operations, by the table's names for them. */
+static const npuq_ref_dtype ref_f32 = NPUQ_REF_FLOAT32;
+static const npuq_ref_dtype ref_f16 = NPUQ_REF_FLOAT16;
+static const npuq_ref_dtype ref_bf16 = NPUQ_REF_BFLOAT16;
+static const npuq_ref_dtype ref_i8 = NPUQ_REF_INT8;
+static const npuq_ref_dtype ref_u8 = NPUQ_REF_UINT8;
+static const npuq_ref_dtype ref_i32 = NPUQ_REF_INT32;
+static const npuq_ref_dtype ref_i4 = NPUQ_REF_QUINT4X2;
+static const bool ref_multiply = false;
+static const bool ref_divide = true;
 
 static const char *x_row(const npuq_block *b, size_t r)
 {
@@ -28,13 +28,15 @@ static char *y_row(const npuq_block *b, size_t r)
     static void uniform_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t step)              \
     {                                                                                                                  \
         for (size_t r = 0; r < b->rows; r++) {                                                                         \
-            npuq_ref_affine_row(x_row(b, r), X, &scale[r * step], &offset[r * step], 0, 0, OP, y_row(b, r), Y, b->n);  \
+            npuq_ref_affine_row(x_row(b, r), ref_##X, &scale[r * step], &offset[r * step], 0, 0, ref_##OP,             \
+                                y_row(b, r), ref_##Y, b->n);                                                           \
         }                                                                                                              \
     }                                                                                                                  \
     static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t offset_step)        \
     {                                                                                                                  \
         for (size_t r = 0; r < b->rows; r++) {                                                                         \
-            npuq_ref_affine_row(x_row(b, r), X, scale, offset, 1, offset_step, OP, y_row(b, r), Y, b->n);              \
+            npuq_ref_affine_row(x_row(b, r), ref_##X, scale, offset, 1, offset_step, ref_##OP, y_row(b, r), ref_##Y,   \
+                                b->n);                                                                                 \
         }                                                                                                              \
     }
 
@@ -43,8 +45,8 @@ static char *y_row(const npuq_block *b, size_t r)
                               size_t step)                                                                             \
     {                                                                                                                  \
         for (size_t r = 0; r < b->rows; r++) {                                                                         \
-            npuq_ref_smooth_affine_row(x_row(b, r), X, smooth, back[r * step], offset[r * step], y_row(b, r), Y,       \
-                                       b->n);                                                                          \
+            npuq_ref_smooth_affine_row(x_row(b, r), ref_##X, smooth, back[r * step], offset[r * step], y_row(b, r),    \
+                                       ref_##Y, b->n);                                                                 \
         }                                                                                                              \
     }
 
@@ -53,7 +55,7 @@ static char *y_row(const npuq_block *b, size_t r)
     {                                                                                                                  \
         for (size_t r = 0; r < b->rows; r++) {                                                                         \
             const npuq_ref_range range = {hi[r], lo[r]};                                                               \
-            const npuq_ref_range wider = npuq_ref_range_row(x_row(b, r), X, smooth, b->n, range);                      \
+            const npuq_ref_range wider = npuq_ref_range_row(x_row(b, r), ref_##X, smooth, b->n, range);                \
             hi[r] = wider.hi;                                                                                          \
             lo[r] = wider.lo;                                                                                          \
         }                                                                                                              \

@@ -29,7 +29,7 @@
 /* In the order of npuq_x_type and npuq_affine_op: uniform_i8_f32_multiply, ... */
 #define NPUQ_OPS(KIND, Y, X)                                                                                           \
     {                                                                                                                  \
-        KIND##_##Y##_##X##_multiply, KIND##_##Y##_##X##_divide                                                         \
+        KIND##Y##_##X##_multiply, KIND##Y##_##X##_divide                                                               \
     }
 #define NPUQ_ALL_X(KIND, Y)                                                                                            \
     {                                                                                                                  \
@@ -43,7 +43,7 @@
 
 #define NPUQ_ROW_TABLE                                                                                                 \
     {                                                                                                                  \
-        .affine_uniform = NPUQ_ALL_Y(uniform), .affine_vector = NPUQ_ALL_Y(vector),                                    \
+        .affine_uniform = NPUQ_ALL_Y(uniform_), .affine_vector = NPUQ_ALL_Y(vector_),                                  \
         .range = {range_f32, range_f16, range_bf16},                                                                   \
         .smooth_affine = {[NPUQ_Y_I8] = {smooth_i8_f32, smooth_i8_f16, smooth_i8_bf16},                                \
                           [NPUQ_Y_I4] = {smooth_i4_f32, smooth_i4_f16, smooth_i4_bf16}},                               \

@@ -28,29 +28,29 @@
 #define INLINE   static inline __attribute__((always_inline))
 #define NOINLINE static __attribute__((noinline))
 
-/* The table's names for types and operations. */
-enum { f32 = NPUQ_X_F32, f16 = NPUQ_X_F16, bf16 = NPUQ_X_BF16 };
-enum { i8 = NPUQ_Y_I8, u8 = NPUQ_Y_U8, i32 = NPUQ_Y_I32, i4 = NPUQ_Y_I4 };
-enum { multiply = NPUQ_MUL, divide = NPUQ_DIV };
+/* Types and operations, by the table's names for them. */
+enum { x_f32 = NPUQ_X_F32, x_f16 = NPUQ_X_F16, x_bf16 = NPUQ_X_BF16 };
+enum { y_i8 = NPUQ_Y_I8, y_u8 = NPUQ_Y_U8, y_i32 = NPUQ_Y_I32, y_i4 = NPUQ_Y_I4 };
+enum { op_multiply = NPUQ_MUL, op_divide = NPUQ_DIV };
 
 /* ---- one chunk, by type ------------------------------------------------------------------------------------------ */
 
 INLINE size_t x_bytes(int x_type, size_t n)
 {
-    return x_type == f32 ? 4 * n : 2 * n;
+    return x_type == x_f32 ? 4 * n : 2 * n;
 }
 
 INLINE size_t y_bytes(int y_type, size_t n)
 {
-    return y_type == i32 ? 4 * n : y_type == i4 ? n / 2 : n;
+    return y_type == y_i32 ? 4 * n : y_type == y_i4 ? n / 2 : n;
 }
 
 /* n is CHUNK, as a constant, or a part of one. */
 INLINE vchunk load_x(int x_type, const char *x, size_t n, bool part)
 {
     switch (x_type) {
-    case f32: return part ? chunk_load_part_f32(x, n) : chunk_load_f32(x);
-    case f16: return part ? chunk_load_part_f16(x, n) : chunk_load_f16(x);
+    case x_f32: return part ? chunk_load_part_f32(x, n) : chunk_load_f32(x);
+    case x_f16: return part ? chunk_load_part_f16(x, n) : chunk_load_f16(x);
     default: return part ? chunk_load_part_bf16(x, n) : chunk_load_bf16(x);
     }
 }
@@ -68,9 +68,9 @@ INLINE vchunk in_order_of_x(vchunk parameters, bool split)
 INLINE void store_part(int y_type, char *y, vchunk t, size_t n)
 {
     switch (y_type) {
-    case i8: chunk_store_part_i8(y, t, n); break;
-    case u8: chunk_store_part_u8(y, t, n); break;
-    case i32: chunk_store_part_i32(y, t, n); break;
+    case y_i8: chunk_store_part_i8(y, t, n); break;
+    case y_u8: chunk_store_part_u8(y, t, n); break;
+    case y_i32: chunk_store_part_i32(y, t, n); break;
     default: chunk_store_part_i4(y, t, n); break;
     }
 }
@@ -78,9 +78,9 @@ INLINE void store_part(int y_type, char *y, vchunk t, size_t n)
 INLINE bool store_whole(int y_type, char *y, vchunk t, bool split)
 {
     switch (y_type) {
-    case i8: return chunk_store_i8(y, t, split);
-    case u8: return chunk_store_u8(y, t, split);
-    case i32: return chunk_store_i32(y, t, split);
+    case y_i8: return chunk_store_i8(y, t, split);
+    case y_u8: return chunk_store_u8(y, t, split);
+    case y_i32: return chunk_store_i32(y, t, split);
     default: return chunk_store_i4(y, t, split);
     }
 }
@@ -88,9 +88,9 @@ INLINE bool store_whole(int y_type, char *y, vchunk t, bool split)
 INLINE bool store_stream(int y_type, char *y, vchunk t, bool split)
 {
     switch (y_type) {
-    case i8: return chunk_stream_i8(y, t, split);
-    case u8: return chunk_stream_u8(y, t, split);
-    case i32: return chunk_stream_i32(y, t, split);
+    case y_i8: return chunk_stream_i8(y, t, split);
+    case y_u8: return chunk_stream_u8(y, t, split);
+    case y_i32: return chunk_stream_i32(y, t, split);
     default: return chunk_stream_i4(y, t, split);
     }
 }
@@ -101,9 +101,25 @@ INLINE vchunk chunk_set(float value)
     return (vchunk){{v, v, v, v}};
 }
 
+/* Flags keep the library's compiler from fusing a product with a sum. One file among a host's own, compiled with the
+ * host's flags, keeps from it that there is a product. */
+INLINE vf product(vf a, vf b)
+{
+    vf ab = v_mul(a, b);
+#if defined(NPUQ_SINGLE_FILE) && defined(__x86_64__)
+    __asm__("" : "+v"(ab));
+#elif defined(NPUQ_SINGLE_FILE) && defined(__aarch64__)
+    __asm__("" : "+w"(ab));
+#elif defined(NPUQ_SINGLE_FILE)
+#error "no register for a product"
+#endif
+    return ab;
+}
+
 INLINE vchunk chunk_mul(vchunk a, vchunk b)
 {
-    return (vchunk){{v_mul(a.v[0], b.v[0]), v_mul(a.v[1], b.v[1]), v_mul(a.v[2], b.v[2]), v_mul(a.v[3], b.v[3])}};
+    return (vchunk){
+        {product(a.v[0], b.v[0]), product(a.v[1], b.v[1]), product(a.v[2], b.v[2]), product(a.v[3], b.v[3])}};
 }
 
 INLINE vchunk chunk_div(vchunk a, vchunk b)
@@ -195,8 +211,8 @@ typedef enum stores { PART, WHOLE, STREAM } stores;
 INLINE bool quantise_columns(recipe k, const rows *r, parameters p, size_t count, size_t at, size_t n, stores how)
 {
     const bool part = how == PART;
-    const bool split = k.x == bf16 && k.y != i32 && !part;
-    const bool by_inverse = FAST_DIVIDE && k.op == divide && !part && (k.from == BY_ROW || count > 1);
+    const bool split = k.x == x_bf16 && k.y != y_i32 && !part;
+    const bool by_inverse = FAST_DIVIDE && k.op == op_divide && !part && (k.from == BY_ROW || count > 1);
     vchunk smooth = p.scale;
     bool done = true;
 
@@ -218,9 +234,9 @@ INLINE bool quantise_columns(recipe k, const rows *r, parameters p, size_t count
         if (k.from == BY_ROW_SMOOTH) {
             t = chunk_mul(t, smooth);
         }
-        t = by_inverse       ? chunk_quotient(t, p.scale, p.inverse)
-            : k.op == divide ? chunk_div(t, p.scale)
-                             : chunk_mul(t, p.scale);
+        t = by_inverse          ? chunk_quotient(t, p.scale, p.inverse)
+            : k.op == op_divide ? chunk_div(t, p.scale)
+                                : chunk_mul(t, p.scale);
         t = chunk_add(t, p.offset);
         switch (how) {
         case PART: store_part(k.y, y, t, n); break;
@@ -254,7 +270,7 @@ INLINE void quantise_rows(recipe k, const rows *r, size_t count, size_t ahead)
     const size_t n = own.n;
     size_t at = 0;
 
-    if (FAST_DIVIDE && k.op == divide && k.from == BY_ROW && !chunk_is_plain(p.scale)) {
+    if (FAST_DIVIDE && k.op == op_divide && k.from == BY_ROW && !chunk_is_plain(p.scale)) {
         for (; at < n; at += CHUNK) {
             part(r, count, at, n - at < CHUNK ? n - at : CHUNK);
         }
@@ -319,7 +335,7 @@ INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale
 {
     enum { SHARING = 4 };
     const bool share =
-        !b->ahead && b->rows >= SHARING && (!FAST_DIVIDE || k.op != divide || scales_are_plain(scale, b->n));
+        !b->ahead && b->rows >= SHARING && (!FAST_DIVIDE || k.op != op_divide || scales_are_plain(scale, b->n));
     float one_offset[CHUNK];
     size_t i = 0;
 
@@ -347,18 +363,18 @@ INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale
 #define AFFINE(NAME, Y, X, OP)                                                                                         \
     static void uniform_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t step)              \
     {                                                                                                                  \
-        quantise_by_row((recipe){BY_ROW, Y, X, OP}, b, NULL, scale, offset, step);                                     \
+        quantise_by_row((recipe){BY_ROW, y_##Y, x_##X, op_##OP}, b, NULL, scale, offset, step);                        \
     }                                                                                                                  \
     static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t offset_step)        \
     {                                                                                                                  \
-        quantise_by_column((recipe){BY_COLUMN, Y, X, OP}, b, scale, offset, offset_step);                              \
+        quantise_by_column((recipe){BY_COLUMN, y_##Y, x_##X, op_##OP}, b, scale, offset, offset_step);                 \
     }
 
 #define SMOOTH(NAME, Y, X)                                                                                             \
     static void smooth_##NAME(const npuq_block *b, const float *smooth, const float *back, const float *offset,        \
                               size_t step)                                                                             \
     {                                                                                                                  \
-        quantise_by_row((recipe){BY_ROW_SMOOTH, Y, X, multiply}, b, smooth, back, offset, step);                       \
+        quantise_by_row((recipe){BY_ROW_SMOOTH, y_##Y, x_##X, op_multiply}, b, smooth, back, offset, step);            \
     }
 
 /* ---- ranges ------------------------------------------------------------------------------------------------------ */
@@ -445,8 +461,8 @@ INLINE void range_rows(int x_type, const npuq_block *b, const float *smooth, flo
 {
     for (size_t r = 0; r < b->rows && b->n > 0; r++) {
         const char *x = (const char *)b->x + (ptrdiff_t)r * b->x_step;
-        const row_range range = x_type == f32 || smooth ? range_of_row(x_type, x, smooth, b->n, b->ahead)
-                                                        : hrange_of_row(x_type, x, b->n, b->ahead);
+        const row_range range = x_type == x_f32 || smooth ? range_of_row(x_type, x, smooth, b->n, b->ahead)
+                                                          : hrange_of_row(x_type, x, b->n, b->ahead);
         row_range_widen(range, &hi[r], &lo[r]);
     }
 }
@@ -455,9 +471,9 @@ INLINE void range_rows(int x_type, const npuq_block *b, const float *smooth, flo
     static void range_##X(const npuq_block *b, const float *smooth, float *hi, float *lo)                              \
     {                                                                                                                  \
         if (smooth) {                                                                                                  \
-            range_rows(X, b, smooth, hi, lo);                                                                          \
+            range_rows(x_##X, b, smooth, hi, lo);                                                                      \
         } else {                                                                                                       \
-            range_rows(X, b, NULL, hi, lo);                                                                            \
+            range_rows(x_##X, b, NULL, hi, lo);                                                                        \
         }                                                                                                              \
     }
 
@@ -470,8 +486,8 @@ NPUQ_EACH_RANGE(RANGE)
 #define WIDEN(P)                                                                                                       \
     static void widen_##P(const void *x, float *y, size_t n)                                                           \
     {                                                                                                                  \
-        const size_t size = P##_BYTES;                                                                                 \
-        char last[CHUNK * P##_BYTES] = {0};                                                                            \
+        const size_t size = width_##P;                                                                                 \
+        char last[CHUNK * width_##P] = {0};                                                                            \
         vchunk v;                                                                                                      \
         size_t at = 0;                                                                                                 \
                                                                                                                        \
@@ -486,7 +502,7 @@ NPUQ_EACH_RANGE(RANGE)
         }                                                                                                              \
     }
 
-enum { f16_BYTES = 2, bf16_BYTES = 2, i8_BYTES = 1, u8_BYTES = 1, i32_BYTES = 4 };
+enum { width_f16 = 2, width_bf16 = 2, width_i8 = 1, width_u8 = 1, width_i32 = 4 };
 
 NPUQ_EACH_PARAMETER(WIDEN)
 
