@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes the library as one source file and one header, npuquant.c and npuquant.h, to be copied into a project.
+
+usage: single_file.py source-directory output-directory [depfile]
+
+The shared headers come first, then every source file, then every backend between pragmas that give its functions their
+instruction set. What the files define for themselves alone, static functions, types and constants, is renamed where two
+files chose the same name; macros end with the file.
+"""
+import pathlib
+import re
+import sys
+
+# Included once, at the top: outside of the conditions that they stood in, and of any pragma.
+STANDARD_HEADERS = {
+    "fenv.h", "inttypes.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
+    "string.h",
+}
+TARGET_HEADERS = {
+    "arm_neon.h": "defined(NPUQ_WITH_NEON)",
+    "cpuid.h": "defined(__x86_64__) || defined(__i386__)",
+    "immintrin.h": "defined(NPUQ_WITH_AVX2) || defined(NPUQ_WITH_AVX512)",
+}
+
+FAMILIES = {
+    # gcc aligns the stack to 16 bytes there, and its vectors to more
+    "x86_64": "defined(__x86_64__) && (defined(__clang__) || !defined(_WIN32))",
+    "aarch64": "defined(__aarch64__) && !defined(__AARCH64EB__)",
+}
+
+# Comments and strings, to be left alone, or an identifier with what stands before it.
+TOKEN = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])+\'|(?:\.|->)?\b[A-Za-z_]\w*', re.DOTALL)
+
+BANNER = """\
+/*
+ * npuquant {version}: the Ascend NPU quantisation operators on CPUs, with the device's bits.
+ *
+ * {what}
+ *
+{licence}
+ */
+"""
+
+SOURCE = """\
+The whole library in one file, made by single-file/single_file.py; npuquant.h is its header. Any flags will do but
+ * -ffast-math. On x86-64 and AArch64, gcc and clang compile the vector backends, too, of which the first call takes the
+ * best that the CPU runs. With NPUQ_NO_SIMD defined there is portable C only."""
+
+HEADER = """\
+The header of the one-file library, npuquant.c. Define NPUQ_API to mark its functions, for example as exported."""
+
+API = """\
+#ifndef NPUQ_API
+#define NPUQ_API
+#endif
+"""
+
+PROLOGUE = """\
+#ifdef __cplusplus
+#error "npuquant.c is C; its header serves C++, too"
+#endif
+
+#define NPUQ_SINGLE_FILE
+"""
+
+
+def fail(message):
+    sys.exit(f"single_file.py: {message}")
+
+
+def without_comments(text):
+    return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+
+
+def without_guard(text):
+    """The text of a header without its include guard and licence line."""
+    text = re.sub(r"\A/\* SPDX-[^\n]*\n", "", text)
+    return re.sub(r"^#ifndef (NPUQ\w*_H)\n#define \1\n(.*)^#endif\n\Z", r"\2", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def meson_lists(source):
+    """The sources, and the instruction sets as (name, family, target), of src/meson.build."""
+    text = (source / "src/meson.build").read_text()
+    sources = re.search(r"^sources = files\((.*?)\)", text, re.DOTALL | re.MULTILINE)
+    isas = re.search(r"^isas = {\n(.*?)^}", text, re.DOTALL | re.MULTILINE)
+    if not sources or not isas:
+        fail("src/meson.build: no list of sources, or of isas")
+    backends = []
+    for line in isas[1].splitlines():
+        name, family, *flags = re.findall(r"'([^']*)'", line)
+        if family not in FAMILIES:
+            fail(f"src/meson.build: {name}: when is a compiler's target {family}? See FAMILIES")
+        backends.append((name, family, ",".join(flag.removeprefix("-m") for flag in flags)))
+    return re.findall(r"'([^']*)'", sources[1]), backends
+
+
+class Library:
+    """Reads files, and sorts them into what is shared and what each source file has for itself."""
+
+    def __init__(self, source):
+        self.source = source
+        self.read = set()
+        self.headers = set()  # of the system
+        self.shared = []      # text
+        self.shared_files = set()
+
+    def file(self, path):
+        self.read.add(path)
+        return path.read_text()
+
+    @staticmethod
+    def is_template(path):
+        """Headers that make something else for every backend."""
+        return path.parent.name == "simd" or path.name == "row_table.h"
+
+    def expand(self, path, included, mark=True):
+        """The text of a file: templates in their place, once; other headers go to what is shared."""
+        name = path.relative_to(self.source)
+        out = [f"/* ==== {name} ==== */\n"] if mark else []
+        for line in without_guard(self.file(path)).splitlines(keepends=True):
+            include = re.match(r'#include ([<"])(.*)[>"]', line)
+            if not include:
+                out.append(line)
+            elif include[1] == "<":
+                if not include[2].startswith("npuquant/"):
+                    self.headers.add(include[2])
+            else:
+                header = (path.parent / include[2]).resolve()
+                if not header.exists():
+                    header = self.source / "src" / include[2]
+                if not self.is_template(header):
+                    self.share(header)
+                elif header not in included:
+                    included.add(header)
+                    out += [self.expand(header, included), f"\n/* ==== {name} ==== */\n"]
+        return "".join(out)
+
+    def share(self, path):
+        if path not in self.shared_files:
+            self.shared_files.add(path)
+            text = self.expand(path, set())
+            self.shared.append(text)
+
+
+def macros(text):
+    """Macros with parameters: name, parameters and body."""
+    joined = text.replace("\\\n", " ")
+    return [(m[1], [p.strip() for p in m[2].split(",")], m[3])
+            for m in re.finditer(r"^#define (\w+)\(([^)]*)\)(.*)", joined, re.MULTILINE)]
+
+
+def definitions(text):
+    """What a file defines for itself: names, and beginnings of names that macros paste together. It relies on the
+    form that clang-format gives: definitions begin in the first column, and nothing else does."""
+    text = re.sub(r"__attribute__\(\(.*?\)\) ?", "", without_comments(text))
+    names = set()
+    stems = set()
+    used = set()
+
+    for macro, parameters, body in macros(text):
+        stems |= set(re.findall(r"\bstatic [^(#]*?\b(\w+_)##", body))
+        used |= set(re.findall(r"\b(\w+_)##", body))
+        for function in re.findall(r"\bstatic [^(#]*?\b(\w+)\(", body):
+            if function in parameters: # the macro is given the name
+                at = parameters.index(function)
+                for call in re.findall(rf"^{macro}\(([^)]*)\)", text, re.MULTILINE):
+                    names.add(call.split(",")[at].strip())
+
+    code = re.sub(r"^#.*?(?<!\\)\n", "", text, flags=re.DOTALL | re.MULTILINE)
+    for function in re.findall(r"^(?:static|INLINE|NOINLINE)\b[^;={]*?\b(\w+)\(", code, re.MULTILINE):
+        names.add(function)
+    for variable in re.findall(r"^static [^;={(]*?\b(\w+)(?:\[\w*\])*(?: =|;)", code, re.MULTILINE):
+        names.add(variable)
+    names |= set(re.findall(r"^static _Atomic\([^)]*\) (\w+)", code, re.MULTILINE))
+    for tag, body, name in re.findall(r"^(?:typedef )?(?:struct|enum)( \w+)? {(.*?)}( \w+)?;", code,
+                                      re.DOTALL | re.MULTILINE):
+        names |= {tag.strip(), name.strip()} - {""}
+    names |= set(re.findall(r"^typedef [^;{]*?\b(\w+);", code, re.MULTILINE))
+    for body in re.findall(r"^(?:typedef )?enum[^;{]*{(.*?)}", code, re.DOTALL | re.MULTILINE):
+        names |= set(re.findall(r"(?:^|,)\s*(\w+)", body))
+    names |= {stem for stem in used if any(name.startswith(stem) for name in names)}
+    return {n for n in names if not n.lower().startswith("npuq_")}, stems
+
+
+def renamed(text, prefix, names, stems):
+    """Members, which follow a dot or an arrow, keep their names."""
+    def new(match):
+        token = match[0]
+        ours = token in names or token.startswith(tuple(stems))
+        return prefix + token if ours else token
+
+    return TOKEN.sub(new, text)
+
+
+def undefined(text):
+    """The end of the macros that a file defines and does not end itself."""
+    code = without_comments(text)
+    defined = re.findall(r"^#define (\w+)", code, re.MULTILINE)
+    ended = set(re.findall(r"^#undef (\w+)", code, re.MULTILINE))
+    return "".join(f"#undef {name}\n" for name in dict.fromkeys(defined) if name not in ended)
+
+
+def in_c99(text):
+    """C99 has no word for these; compilers have, as extensions."""
+    return re.sub(r"\b((?:static )?(?:_Atomic\(|_Thread_local |_Alignas\())", r"__extension__ \1", text)
+
+
+def backend(name, target, text):
+    # The compiler's own macros tell nothing here: the pragma gives the functions what they need.
+    text = re.sub(r'^#if .*\n#error "this file is .*\n#endif\n', "", text, flags=re.MULTILINE)
+    begin, end = "", ""
+    if target:
+        begin = (f"#ifdef __clang__\n#pragma clang attribute push(__attribute__((target(\"{target}\"))), "
+                 f"apply_to = function)\n#else\n#pragma GCC push_options\n#pragma GCC target(\"{target}\")\n#endif\n")
+        end = "#ifdef __clang__\n#pragma clang attribute pop\n#else\n#pragma GCC pop_options\n#endif\n"
+    return f"#ifdef NPUQ_WITH_{name.upper()}\n{begin}\n{text}\n{end}#endif\n"
+
+
+def source_file(library, sources, backends, banner):
+    parts = {name: library.expand(library.source / "src" / name, set()) for name in sources}
+    parts |= {f"simd/{name}.c": library.expand(library.source / "src/simd" / f"{name}.c", set())
+              for name, _, _ in backends}
+
+    own = {name: definitions(text) for name, text in parts.items()}
+    everywhere = "".join(parts.values()) + "".join(library.shared)
+    for name, text in parts.items():
+        others = [own[other] for other in parts if other != name]
+        names = {n for n in own[name][0] if any(n in other[0] or n.startswith(tuple(other[1])) for other in others)}
+        stems = {s for s in own[name][1]
+                 if any(s in other[1] or any(n.startswith(s) for n in other[0]) for other in others)}
+        prefix = pathlib.PurePath(name).stem + "_"
+        for new in names:
+            if re.search(rf"\b{prefix}{new}\b", everywhere):
+                fail(f"{name}: {new} cannot become {prefix}{new}, which is taken")
+        parts[name] = renamed(text, prefix, names, stems) + undefined(text)
+    for name, _, target in backends:
+        parts[f"simd/{name}.c"] = backend(name, target, parts[f"simd/{name}.c"])
+
+    unknown = library.headers - STANDARD_HEADERS - set(TARGET_HEADERS)
+    if unknown:
+        fail(f"when is there {', '.join(sorted(unknown))}? See TARGET_HEADERS")
+
+    out = [banner, '#include "npuquant.h"\n', PROLOGUE]
+    out.append("#if !defined(NPUQ_NO_SIMD) && defined(__GNUC__)\n")
+    for family in dict.fromkeys(family for _, family, _ in backends):
+        out.append(f"#if {FAMILIES[family]}\n")
+        out += [f"#define NPUQ_WITH_{name.upper()}\n" for name, of, _ in backends if of == family]
+        out.append("#endif\n")
+    out.append("#endif\n")
+    out.append("".join(f"#include <{header}>\n" for header in sorted(library.headers & STANDARD_HEADERS)))
+    out += [f"#if {condition}\n#include <{header}>\n#endif\n"
+            for header, condition in sorted(TARGET_HEADERS.items()) if header in library.headers]
+    # Between files only: nobody else's business.
+    out.append("#if defined(__GNUC__) && !defined(_WIN32)\n#pragma GCC visibility push(hidden)\n#endif\n")
+    out += library.shared
+    out.append("#if defined(__GNUC__) && !defined(_WIN32)\n#pragma GCC visibility pop\n#endif\n")
+    out += parts.values()
+    return in_c99("\n".join(out))
+
+
+def header_file(library, banner):
+    text = without_guard(library.file(library.source / "include/npuquant/npuquant.h"))
+    version = without_guard(library.file(library.source / "include/npuquant/version.h"))
+    version = re.sub(r"\A/\*\*.*?\*/\n", "", version.lstrip(), flags=re.DOTALL)
+    text, count = re.subn(r"^#include <npuquant/version.h>\n", lambda _: version.strip() + "\n", text,
+                          flags=re.MULTILINE)
+    text, api = re.subn(r"^/\*\* Marks the exported functions.*?\n(?=\n#ifdef __cplusplus)",
+                        lambda _: "/** Marks the functions. */\n" + API, text, flags=re.DOTALL | re.MULTILINE)
+    if count != 1 or api != 1:
+        fail("npuquant.h: no inclusion of version.h, or no NPUQ_API")
+    return f"{banner}#ifndef NPUQUANT_H\n#define NPUQUANT_H\n\n{text.strip()}\n\n#endif\n"
+
+
+def main():
+    if len(sys.argv) not in (3, 4):
+        sys.exit(__doc__)
+    library = Library(pathlib.Path(sys.argv[1]).resolve())
+    output = pathlib.Path(sys.argv[2])
+    licence = library.file(library.source / "LICENSE")
+    version = re.search(r'#define NPUQ_VERSION "(.*)"', library.file(library.source / "include/npuquant/version.h"))[1]
+
+    def banner(what):
+        lines = "\n".join(f" * {line}".rstrip() for line in licence.strip().splitlines())
+        return BANNER.format(version=version, what=what, licence=lines)
+
+    sources, backends = meson_lists(library.source)
+    files = {
+        "npuquant.c": source_file(library, sources, backends, banner(SOURCE)),
+        "npuquant.h": header_file(library, banner(HEADER)),
+    }
+    output.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (output / name).write_text(re.sub(r"\n{3,}", "\n\n", text))
+    if len(sys.argv) == 4:
+        read = " ".join(str(path) for path in sorted(library.read | {library.source / "src/meson.build"}))
+        pathlib.Path(sys.argv[3]).write_text(f"{output / 'npuquant.c'}: {read}\n")
+
+
+main()
