@@ -43,6 +43,18 @@ quietly() {
     fi
 }
 
+# lines FIRST: the CMake commands of docs/embedding.md whose first line begins so
+lines() {
+    awk -v first="$1" '/^```/ { state = $0 == "```cmake" ? "begin" : ""; next }
+        state == "begin" { state = index($0, first) == 1 ? "in" : "" }
+        state == "in"' "$source/docs/embedding.md" >"$work/lines"
+    if ! grep -q target_link_libraries "$work/lines"; then
+        echo "FAILED: docs/embedding.md has no $1" >&2
+        exit 1
+    fi
+    cat "$work/lines"
+}
+
 # program NAME COMMANDS: a project in $work/NAME that makes the test's program with what the CMake commands provide
 program() {
     mkdir "$work/$1"
@@ -50,6 +62,7 @@ program() {
     cat >"$work/$1/CMakeLists.txt" <<EOF
 cmake_minimum_required(VERSION 3.14)
 project(consumer LANGUAGES C)
+add_executable(consumer consumer.c)
 $2
 EOF
 }
@@ -121,10 +134,11 @@ if grep -r -F "$work" "$work/moved" --include='*.cmake' --include='*.pc'; then
 fi
 
 program find 'find_package(npuquant ${VERSION} REQUIRED)
-add_executable(consumer consumer.c)
 target_link_libraries(consumer PRIVATE npuquant::npuquant${LINKAGE})'
 prefix="-DCMAKE_PREFIX_PATH=$work/moved"
 runs find "find_package, Meson's, shared" "$prefix/meson" -DVERSION="$version"
+program documented "$(lines find_package)"
+runs documented "find_package as documented" "$prefix/meson"
 runs find "find_package, Meson's, static" "$prefix/meson" -DLINKAGE=_static
 runs find "find_package, Meson's, a deeper folder" -Dnpuquant_DIR="$work/moved/meson-deep/lib/deep/cmake/npuquant"
 runs find "find_package, CMake's, shared" "$prefix/cmake-shared" -DVERSION="$version"
@@ -198,9 +212,7 @@ fi
 
 # ---- a copy of the source in the build ----
 
-program subdirectory 'add_subdirectory(npuquant)
-add_executable(consumer consumer.c)
-target_link_libraries(consumer PRIVATE npuquant::npuquant)'
+program subdirectory "$(lines add_subdirectory)"
 ln -s "$source" "$work/subdirectory/npuquant"
 runs subdirectory "add_subdirectory"
 runs subdirectory "add_subdirectory, shared" -DBUILD_SHARED_LIBS=ON
@@ -210,11 +222,7 @@ if [ -e "$work/nothing" ]; then
     fail "a part of another project installs its library"
 fi
 
-program fetch 'include(FetchContent)
-FetchContent_Declare(npuquant SOURCE_DIR "${NPUQUANT_SOURCE}")
-FetchContent_MakeAvailable(npuquant)
-add_executable(consumer consumer.c)
-target_link_libraries(consumer PRIVATE npuquant::npuquant)'
+program fetch "$(lines 'include(FetchContent)')"
 runs fetch "FetchContent" -DNPUQUANT_SOURCE="$source"
 
 # Every backend that Meson builds: the kernels' tables are in the archive.
