@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls of the operators, on the calling thread or spread over several."""
+from __future__ import annotations
+
+import collections
+import operator
+import os
+import queue
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, List, Optional
+
+from ._library import PARALLEL_FOR, Executor, check
+
+# More slices than threads, so that one that is held up does not hold up the rest.
+SLICES_PER_THREAD = 4
+
+
+def _serve(calls: queue.SimpleQueue[Any]) -> None:
+    while True:
+        call = calls.get()
+        if call is None:
+            return
+        call()
+        del call
+
+
+class _Pool:
+    """Threads that help callers; none is started before it is needed."""
+
+    def __init__(self, threads: int):
+        self.calls: Optional[queue.SimpleQueue[Any]] = None
+        self.threads = threads
+        self.helpers = ThreadPoolExecutor(threads - 1, "npuquant")
+
+    def __del__(self) -> None:
+        # The helpers end in the same way, when calls under way have let go of them.
+        if self.calls is not None:
+            self.calls.put(None)
+
+    def share(self, count: int, work: Any) -> None:
+        """Calls work(begin, end) for slices of range(count), here and on the helpers."""
+        step = max(1, count // (self.threads * SLICES_PER_THREAD))
+        begins = collections.deque(range(0, count, step))
+
+        def take_slices() -> None:
+            while True:
+                try:
+                    begin = begins.popleft()
+                except IndexError:
+                    return
+                work(begin, min(begin + step, count))
+
+        helping = []
+        try:
+            for _ in range(min(self.threads, len(begins)) - 1):
+                try:
+                    helping.append(self.helpers.submit(take_slices))
+                except RuntimeError:  # no more threads to be had: those that are there do it all
+                    break
+            take_slices()
+        finally:
+            # One that has not begun is not needed any more; one that has must end, whatever happened.
+            failures = [helper.exception() for helper in helping if not helper.cancel()]
+        for failure in failures:
+            if failure is not None:
+                raise failure
+
+    def call(self, function: Any, holder: List[Any]) -> None:
+        """Calls the library with an executor.
+
+        The holder has the arguments: when this is done, only the caller still refers to them, so that they go when it
+        lets go, and not some time later.
+        """
+        failures = []
+
+        def parallel_for(_context: Any, count: int, task: Any, argument: Any) -> None:
+            # An exception cannot pass through the library, which would take the work for done.
+            try:
+                self.share(count, lambda begin, end: task(argument, begin, end))
+            except BaseException as failure:
+                failures.append(failure)
+
+        status = function(*holder.pop(), Executor(PARALLEL_FOR(parallel_for), None))
+        if failures:
+            raise failures.pop()
+        check(status)
+
+    def call_elsewhere(self, function: Any, holder: List[Any]) -> None:
+        """The same on a thread that no signal interrupts; for the main thread.
+
+        Ctrl-C raises its exception there between any two steps. It must not cut off code that the library is waiting
+        for, nor memory that it works on. Queue and lock are those written in C: what the standard library has in Python
+        (futures, events) can be left locked.
+        """
+        if self.calls is None:
+            calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
+            threading.Thread(target=_serve, args=(calls,), name="npuquant", daemon=True).start()
+            self.calls = calls
+        failures = []
+        done = threading.Lock()
+        done.acquire()
+
+        def call() -> None:
+            try:
+                self.call(function, holder)
+            except BaseException as failure:
+                failures.append(failure)
+            finally:
+                done.release()
+
+        self.calls.put(call)
+        done.acquire()
+        if failures:
+            raise failures.pop()
+
+
+_pool: Optional[_Pool] = None
+
+
+def set_num_threads(threads: int) -> None:
+    """Spreads the work of later calls over so many threads; 1, as at the start, means the calling thread alone.
+
+    Calls at the same time share them. Results never change; small tensors are not worth a second thread, and the
+    library does not use one for them.
+    """
+    global _pool
+    try:
+        threads = operator.index(threads)
+    except TypeError:
+        raise TypeError(f"threads: is {type(threads).__name__}; expected an integer") from None
+    if threads < 1:
+        raise ValueError(f"threads: is {threads}; expected 1 or more")
+    _pool = _Pool(threads) if threads > 1 else None
+
+
+def get_num_threads() -> int:
+    """What set_num_threads() was told."""
+    return 1 if _pool is None else _pool.threads
+
+
+if hasattr(os, "register_at_fork"):
+    # A child process has the pool, but none of its threads.
+    os.register_at_fork(after_in_child=lambda: set_num_threads(get_num_threads()))
+
+
+def run(function: Any, *arguments: Any) -> None:
+    """Calls an operator that takes an executor as its last argument."""
+    pool = _pool
+    if pool is None:
+        check(function(*arguments, None))
+    elif threading.current_thread() is threading.main_thread():
+        pool.call_elsewhere(function, [arguments])
+    else:
+        pool.call(function, [arguments])
