@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The library behind the module: how it is found, its errors, backends and threads."""
+import _ctypes
+import ctypes
+import doctest
+import importlib.util
+import os
+import pathlib
+import pickle
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import npuquant
+import numpy_operators as expected
+import pytest
+from npuquant import _library, _tensors, _threads
+from numpy_operators import f4
+
+PACKAGE = pathlib.Path(npuquant.__file__).parent
+HEADER = PACKAGE.parents[1] / "include" / "npuquant" / "npuquant.h"
+GUIDE = PACKAGE.parents[1] / "docs" / "python.md"
+LOADED = os.path.abspath(os.environ.get("NPUQUANT_LIBRARY") or "")
+ONE = np.ones(1, f4)
+
+
+def python(code, *arguments, **environment):
+    """Runs code in a Python of its own; a value of None takes a variable away."""
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), **environment}
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env={name: value for name, value in environment.items() if value is not None},
+        capture_output=True, text=True, timeout=120, check=False,
+    )
+
+
+@pytest.mark.skipif(not GUIDE.exists(), reason="not in the source tree")
+def test_examples_of_the_guide():
+    done = doctest.testfile(str(GUIDE), module_relative=False,
+                            optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    assert done.failed == 0 and done.attempted > 5
+
+
+# ---- finding it ----
+
+SHOW = "import npuquant; print(npuquant.version(), npuquant._library.library._name)"
+needs_named_library = pytest.mark.skipif(not os.path.isfile(LOADED), reason="NPUQUANT_LIBRARY names no file")
+needs_elf = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="relies on Linux's loader")
+
+
+def import_error(code="import npuquant", **environment):
+    done = python(code, **environment)
+    assert done.returncode == 1
+    message = done.stderr.splitlines()[-1]
+    assert message.startswith("ImportError: npuquant: no usable library; install libnpuquant, or set NPUQUANT_LIBRARY")
+    return message
+
+
+@needs_named_library
+def test_named_by_path(tmp_path):
+    copy = tmp_path / "renamed.bin"
+    shutil.copy(LOADED, copy)
+    assert python(SHOW, NPUQUANT_LIBRARY=str(copy)).stdout.split() == [npuquant.version(), str(copy)]
+    relative = os.path.relpath(LOADED)
+    assert python(SHOW, NPUQUANT_LIBRARY=relative).stdout.split() == [npuquant.version(), LOADED]
+
+
+@needs_elf
+@needs_named_library
+def test_found_by_the_loader(tmp_path):
+    (tmp_path / _library.NAMES[0]).symlink_to(LOADED)
+    for nothing in (None, ""):
+        done = python(SHOW, NPUQUANT_LIBRARY=nothing, LD_LIBRARY_PATH=str(tmp_path))
+        assert done.stdout.split() == [npuquant.version(), _library.NAMES[0]], done.stderr
+
+
+@needs_elf
+def test_not_found(tmp_path):
+    # A file that is no library stands before one that may be installed.
+    for name in _library.NAMES:
+        (tmp_path / name).write_text("no library")
+    code = "import ctypes.util; ctypes.util.find_library = lambda name: 'libnpuquant.so.0'; import npuquant"
+    message = import_error(code, NPUQUANT_LIBRARY=None, LD_LIBRARY_PATH=str(tmp_path))
+    assert re.search(r" Tried: libnpuquant\.so\.0 \([^;]*\)$", message)
+    code = "import ctypes.util; ctypes.util.find_library = lambda name: 'lib' + name + '.so.7'; import npuquant"
+    message = import_error(code, NPUQUANT_LIBRARY=None, LD_LIBRARY_PATH=str(tmp_path))
+    assert re.search(r" Tried: libnpuquant\.so\.0 \([^;]*\); libnpuquant.so.7 \([^;]*\)$", message)
+
+
+@needs_elf
+@needs_named_library
+def test_a_name_excludes_the_loader(tmp_path):
+    (tmp_path / _library.NAMES[0]).symlink_to(LOADED)
+    missing = tmp_path / "missing.so"
+    message = import_error(NPUQUANT_LIBRARY=str(missing), LD_LIBRARY_PATH=str(tmp_path))
+    assert re.search(rf"Tried: {missing} \([^;]*\)$", message)
+
+
+def test_another_library():
+    other = getattr(_ctypes, "__file__", None)
+    if other is None:
+        pytest.skip("this Python has no extension module to stand for another library")
+    assert f"Tried: {other} (not libnpuquant: " in import_error(NPUQUANT_LIBRARY=other)
+
+
+@pytest.mark.parametrize(("major", "minor"), [(1, 0), (0, 1), (0, 10)])
+def test_another_version(major, minor, monkeypatch):
+    mine = [int(number) for number in npuquant.version().split(".")]
+    version = f"{mine[0] + major}.{mine[1] + minor}.{mine[2]}"
+    monkeypatch.setattr(_library, "__version__", version)
+    with pytest.raises(ImportError, match=rf"is version {re.escape(npuquant.version())}; this module is for {version}"):
+        _library._open(_library.library._name)
+
+
+def test_other_patches_of_the_version(monkeypatch):
+    major, minor, patch = npuquant.version().split(".")
+    monkeypatch.setattr(_library, "__version__", f"{major}.{minor}.{int(patch) + 1}")
+    assert _library._open(_library.library._name)
+
+
+def test_version():
+    assert npuquant.version() == npuquant.__version__
+
+
+@needs_named_library
+def test_installs(tmp_path):
+    """As from a copy of the folder, without a network."""
+    missing = [module for module in ("pip", "setuptools", "wheel") if importlib.util.find_spec(module) is None]
+    if missing:
+        pytest.skip(f"no {', '.join(missing)}")
+    shutil.copytree(PACKAGE.parent, tmp_path / "source", ignore=shutil.ignore_patterns("__pycache__"))
+    target = tmp_path / "target"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation",
+         "--no-cache-dir", "--disable-pip-version-check", "--target", str(target), str(tmp_path / "source")],
+        check=True, timeout=300,
+    )
+    done = python("import npuquant; print(npuquant.__file__)", PYTHONPATH=str(target), NPUQUANT_LIBRARY=LOADED)
+    assert done.stdout.strip() == str(target / "npuquant" / "__init__.py"), done.stderr
+    assert (target / "npuquant" / "py.typed").exists()
+    assert (target / f"npuquant-{npuquant.version()}.dist-info").is_dir()
+
+
+# ---- the ABI ----
+
+
+def test_layout_of_tensors():
+    """As the library fills one in."""
+    function = _library.library.npuq_tensor_contiguous
+    function.restype = _library.Tensor
+    function.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_int64)]
+    shape = (ctypes.c_int64 * 8)(2, 3, 5, 7, 11, 13, 17, 19)
+    memory = ctypes.create_string_buffer(16)
+    theirs = function(ctypes.addressof(memory), _tensors.QUINT4X2, 8, shape)
+    assert (theirs.data, theirs.dtype, theirs.ndim) == (ctypes.addressof(memory), 256, 8)
+    assert list(theirs.shape) == list(shape)
+    assert list(theirs.strides) == [int(np.prod(shape[d + 1:])) for d in range(8)]
+
+
+@pytest.mark.skipif(not HEADER.exists(), reason="not in the source tree")
+def test_header():
+    header = HEADER.read_text()
+    values = {name: int(value) for name, value in re.findall(r"^    NPUQ_(\w+) = (\d+)", header, re.MULTILINE)}
+    for name, value in {**_tensors.DTYPES, "quint4x2": _tensors.QUINT4X2}.items():
+        assert value == values["BFLOAT16" if name == "uint16" else name.upper()]
+    assert npuquant._QUANT_MODES == {"pertoken": values["PER_TOKEN"], "pertensor": values["PER_TENSOR"]}
+    assert {number: name for number, name in _library._backends()} == {
+        value: name[len("BACKEND_"):].lower() for name, value in values.items() if name.startswith("BACKEND_")
+    }
+    assert _library.MAX_NDIM == int(re.search(r"#define NPUQ_MAX_NDIM (\d+)", header).group(1))
+    abi = re.search(r"#define NPUQ_ABI_VERSION (\d+)", (HEADER.parent / "version.h").read_text()).group(1)
+    assert all(re.search(rf"\b{abi}\b", name) for name in _library.NAMES)
+    for function, (_, arguments) in _library.FUNCTIONS.items():
+        declared = re.search(rf"\b{function}\(([^)]*)\);", header).group(1)
+        assert len(arguments) == (0 if declared == "void" else declared.count(",") + 1)
+
+
+# ---- errors ----
+
+X = f4([[1, 2, 3], [4, 5, 6]])
+ROWS = np.array([1, 2])
+
+
+@pytest.mark.parametrize(
+    ("status", "says", "call"),
+    [
+        ("DTYPE", "quantize: y: ", lambda: npuquant.npu_quantize(X, ONE, None, np.uint8, 1, False)),
+        ("DTYPE", "quantize: zero_points: ", lambda: npuquant.npu_quantize(X, ONE, np.ones(1, "i8"), np.int8)),
+        ("DTYPE", "quantize: zero_points: ",
+         lambda: npuquant.npu_quantize(X, ONE, np.ones(1, "f2"), np.int8, div_mode=False)),
+        ("SHAPE", "quantize: scales: ", lambda: npuquant.npu_quantize(X, np.ones(4, f4), None, np.int8)),
+        ("SHAPE", "quantize: x: ", lambda: npuquant.npu_quantize(f4(3), ONE, None, np.int8)),
+        ("SHAPE", "quantize: x: ", lambda: npuquant.npu_quantize(X, ONE, None, "quint4x2", -1, False)),
+        ("LAYOUT", "quantize: scales: ",
+         lambda: npuquant.npu_quantize(X, np.zeros(5, "u1")[1:].view(f4), None, np.int8)),
+        ("AXIS", "quantize: axis: is 2; ", lambda: npuquant.npu_quantize(X, np.ones(3, f4), None, np.int8, 2)),
+        ("AXIS", "quantize: axis: is 2147483647; ",
+         lambda: npuquant.npu_quantize(X, ONE, None, np.int8, 2**31 - 1, False)),
+        ("SHAPE", "group_quant: scale: ", lambda: npuquant.npu_group_quant(X, X[:, :2], ROWS)),
+        ("DTYPE", "group_quant: offset: ", lambda: npuquant.npu_group_quant(X, X, ROWS, offset=np.float16(1))),
+        ("DTYPE", "group_quant: y: ", lambda: npuquant.npu_group_quant(X, X, ROWS, dst_dtype=np.uint8)),
+        ("GROUP_INDEX", "group_quant: group_index: ",
+         lambda: npuquant.npu_group_quant(X, X, np.array([2**32 + 1, 2]))),
+        ("SHAPE", "trans_quant_param: scale: ", lambda: npuquant.npu_trans_quant_param(np.zeros(0, f4))),
+        ("SHAPE", "trans_quant_param: offset: ", lambda: npuquant.npu_trans_quant_param(X[0], X[0, :2])),
+        ("SHAPE", "trans_quant_param: offset: ", lambda: npuquant.npu_trans_quant_param(X[:1], X)),
+        ("DTYPE", "trans_quant_param: scale: ", lambda: npuquant.npu_trans_quant_param(np.ones(3, "f2"))),
+        ("ARGUMENT", "trans_quant_param: round_mode: ", lambda: npuquant.npu_trans_quant_param(X[0], None, 2)),
+        ("SHAPE", "dynamic_quant_asymmetric: x: ", lambda: npuquant.npu_dynamic_quant_asymmetric(X[0])),
+        ("SHAPE", "dynamic_quant_asymmetric: x: ",
+         lambda: npuquant.npu_dynamic_quant_asymmetric(X[:0], quant_mode="pertensor")),
+        ("ARGUMENT", "dynamic_quant_asymmetric: ",
+         lambda: npuquant.npu_dynamic_quant_asymmetric(X, smooth_scales=X, group_index=ROWS, quant_mode="pertensor")),
+        ("ARGUMENT", "dynamic_quant_asymmetric: ",
+         lambda: npuquant.npu_dynamic_quant_asymmetric(X, smooth_scales=X)),
+        ("GROUP_INDEX", "dynamic_quant_asymmetric: group_index: ",
+         lambda: npuquant.npu_dynamic_quant_asymmetric(X, smooth_scales=X, group_index=ROWS[::-1])),
+    ],
+)
+def test_refusals(status, says, call, threads):
+    with pytest.raises(npuquant.NpuquantError) as caught:
+        call()
+    assert caught.value.status == f"NPUQ_ERROR_{status}"
+    assert str(caught.value).startswith(says) and "\n" not in str(caught.value)
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("error", "says", "call"),
+    [
+        (TypeError, r"axis: is float; expected an integer", lambda: npuquant.npu_quantize(X, ONE, None, "int8", 1.0)),
+        # Cut off to 32 bits it would be 1.
+        (ValueError, r"axis: is 4294967297; ", lambda: npuquant.npu_quantize(X, ONE, None, "int8", 2**32 + 1)),
+        (TypeError, r"div_mode: is str; ", lambda: npuquant.npu_quantize(X, ONE, None, "int8", 1, "false")),
+        (TypeError, r"zero_points: is int; ", lambda: npuquant.npu_quantize(X, ONE, 0, "int8")),
+        (TypeError, r"round_mode: is NoneType; ", lambda: npuquant.npu_trans_quant_param(X[0], None, None)),
+        (TypeError, r"dst_dtype: is 'int'; ", lambda: npuquant.npu_group_quant(X, X, ROWS, dst_dtype="int")),
+        (TypeError, r"dst_type: ", lambda: npuquant.npu_dynamic_quant_asymmetric(X, dst_type=np.float32)),
+        (ValueError, r"quant_mode: is 'perchannel'; expected 'pertoken' or 'pertensor'",
+         lambda: npuquant.npu_dynamic_quant_asymmetric(X, quant_mode="perchannel")),
+        (ValueError, r"name: 'sse2'; expected one of ref, ", lambda: npuquant.set_backend("sse2")),
+        (ValueError, r"threads: is 0; ", lambda: npuquant.set_num_threads(0)),
+        (TypeError, r"threads: is float; ", lambda: npuquant.set_num_threads(1.5)),
+    ],
+)
+def test_arguments_of_the_wrong_kind(error, says, call):
+    with pytest.raises(error, match=r"\A" + says) as caught:
+        call()
+    assert not isinstance(caught.value, npuquant.NpuquantError)
+
+
+def test_errors_travel_between_processes():
+    with pytest.raises(npuquant.NpuquantError) as caught:
+        npuquant.npu_quantize(X, X, None, np.int8)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (type(copy), str(copy), copy.status) == (npuquant.NpuquantError, str(caught.value), "NPUQ_ERROR_SHAPE")
+
+
+@pytest.mark.parametrize("pool", [1, 2])
+def test_errors_of_two_threads_do_not_mix(pool):
+    npuquant.set_num_threads(pool)
+    start = threading.Barrier(4)
+    wrong = []
+
+    def refuse(axis):
+        start.wait()
+        for _ in range(500):
+            try:
+                npuquant.npu_quantize(X, f4([1, 2, 3]), None, np.int8, axis)
+            except npuquant.NpuquantError as error:
+                if f"axis: is {axis};" in str(error):
+                    continue
+            wrong.append(axis)
+
+    callers = [threading.Thread(target=refuse, args=(axis,)) for axis in (7, -7, 1000, 12345)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert wrong == []
+
+
+# ---- backends ----
+
+
+def test_backends():
+    names = npuquant.available_backends()
+    assert names[0] == "ref" and npuquant.backend() in names
+    for name in names:
+        npuquant.set_backend(name)
+        assert npuquant.backend() == name
+    missing = [name for _, name in _library._backends() if name not in names]
+    for name in missing:  # there is no machine with AVX2 and NEON
+        with pytest.raises(npuquant.NpuquantError, match=name) as caught:
+            npuquant.set_backend(name)
+        assert caught.value.status == "NPUQ_ERROR_BACKEND"
+        assert npuquant.backend() == names[-1]
+    assert missing
+
+
+def test_backend_of_the_environment():
+    done = python("import npuquant; print(npuquant.backend())", NPUQ_BACKEND="ref")
+    assert (done.stdout, done.stderr) == ("ref\n", "")
+
+
+# ---- threads ----
+
+LARGE = expected.random_floats((1200, 2500), "f4")
+LARGE_RESULT = expected.dynamic(LARGE, None, None, False, "int8")
+
+
+def assert_large(got):
+    for one, wanted in zip(got, LARGE_RESULT):
+        np.testing.assert_array_equal(one, wanted)
+
+
+def test_threads_are_used():
+    assert npuquant.get_num_threads() == 1
+    before = set(threading.enumerate())
+    npuquant.npu_dynamic_quant_asymmetric(LARGE)
+    assert set(threading.enumerate()) <= before
+    npuquant.set_num_threads(3)
+    assert npuquant.get_num_threads() == 3
+    for _ in range(20):
+        assert_large(npuquant.npu_dynamic_quant_asymmetric(LARGE))
+    mine = set(threading.enumerate()) - before
+    assert len(mine) == 3  # one that takes the main thread's calls, and two helpers
+    npuquant.set_num_threads(1)
+    for thread in mine:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_other_threads_than_the_main_one_do_their_own_calls():
+    npuquant.set_num_threads(2)
+    caller = threading.Thread(target=npuquant.npu_dynamic_quant_asymmetric, args=(LARGE,))
+    caller.start()
+    caller.join()
+    assert _threads._pool.calls is None
+    npuquant.npu_dynamic_quant_asymmetric(LARGE)
+    assert _threads._pool.calls is not None
+
+
+def test_callers_share_the_pool():
+    """More callers than threads, and one who changes their number meanwhile."""
+    npuquant.set_num_threads(2)
+    failures = []
+
+    def call():
+        try:
+            for _ in range(10):
+                assert_large(npuquant.npu_dynamic_quant_asymmetric(LARGE))
+        except BaseException as failure:
+            failures.append(failure)
+
+    callers = [threading.Thread(target=call) for _ in range(5)]
+    for caller in callers:
+        caller.start()
+    for count in [3, 1, 2, 4] * 3:
+        npuquant.set_num_threads(count)
+        assert_large(npuquant.npu_dynamic_quant_asymmetric(LARGE))
+    for caller in callers:
+        caller.join()
+    assert failures == []
+
+
+def call_with_broken_helpers(failure, monkeypatch):
+    def submit(work):
+        raise failure
+
+    npuquant.set_num_threads(4)
+    monkeypatch.setattr(_threads._pool.helpers, "submit", submit)
+    return npuquant.npu_dynamic_quant_asymmetric(LARGE)
+
+
+def test_no_more_threads_to_be_had(monkeypatch):
+    assert_large(call_with_broken_helpers(RuntimeError("can't start new thread"), monkeypatch))
+
+
+def test_failures_within_a_call_are_not_lost(monkeypatch):
+    with pytest.raises(MemoryError):
+        call_with_broken_helpers(MemoryError(), monkeypatch)
+
+
+def test_failures_of_helpers_are_not_lost():
+    npuquant.set_num_threads(2)
+    both = threading.Barrier(2)
+    mine = threading.get_ident()
+
+    def work(begin, end):
+        if begin < 2:  # one slice each
+            both.wait(60)
+        if threading.get_ident() != mine:
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        _threads._pool.share(8, work)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_children_have_threads_of_their_own():
+    npuquant.set_num_threads(3)
+    assert_large(npuquant.npu_dynamic_quant_asymmetric(LARGE))
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(60)
+            assert_large(npuquant.npu_dynamic_quant_asymmetric(LARGE))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+INTERRUPTED = """
+import signal
+import numpy as np
+import npuquant
+
+x = np.random.default_rng(1).normal(size=(1200, 2500)).astype("f4")
+expected = npuquant.npu_dynamic_quant_asymmetric(x)
+npuquant.set_num_threads(3)
+npuquant.npu_dynamic_quant_asymmetric(x)
+
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+interrupted, delay = 0, 0.01
+for trial in range(200):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, delay)
+        got = npuquant.npu_dynamic_quant_asymmetric(x)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        interrupted += 1
+        delay *= 1.1
+        continue
+    delay *= 0.8
+    for one, wanted in zip(got, expected):
+        assert one.tobytes() == wanted.tobytes()
+assert 10 < interrupted < 190, interrupted
+print("done")
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timers")
+def test_interrupts():
+    done = python(INTERRUPTED)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What may be handed over, what is refused, and that memory is given back."""
+import ctypes
+import gc
+import struct
+import sys
+
+import numpy as np
+import npuquant
+import numpy_operators as expected
+import pytest
+from numpy_operators import as_dtype, f4
+
+ONE = np.ones(1, f4)
+
+
+def quantize(x, scales=ONE, zero_points=None, dtype=np.int8, axis=-1):
+    return npuquant.npu_quantize(x, scales, zero_points, dtype, axis)
+
+
+# ---- NumPy ----
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i2", "u4", "c8", "?", "O", "U1", "M8[s]"])
+def test_other_types_are_refused(dtype):
+    with pytest.raises(TypeError, match=r"\Ainput: is .*; expected one of float32, float16"):
+        quantize(np.zeros(3, dtype))
+    with pytest.raises(TypeError, match=r"\Ascales: "):
+        quantize(np.zeros(3, f4), np.zeros(1, dtype))
+
+
+@pytest.mark.parametrize("value", [1.5, 3, [1.0, 2.0], (), "x", b"x", None, object()])
+def test_what_has_no_type_is_refused(value):
+    with pytest.raises(TypeError, match=r"\Ainput: is \w+; expected a NumPy array or an object with __dlpack__"):
+        quantize(value)
+
+
+def test_numpy_scalars_are_arrays_of_no_dimension():
+    x = f4([[1, 2]])
+    got = npuquant.npu_group_quant(x, x, np.array([1]), offset=f4(10))
+    assert got.tolist() == [[11, 14]]
+
+
+def test_the_other_byte_order_is_refused():
+    swapped = np.ones(3, f4).astype(np.dtype(f4).newbyteorder())
+    with pytest.raises(TypeError, match=r"\Ainput: is in the other byte order"):
+        quantize(swapped)
+    with pytest.raises(TypeError, match=r"\Adtype: "):
+        quantize(np.ones(3, f4), dtype=np.dtype(np.int32).newbyteorder())
+
+
+def test_fields_of_records():
+    """Strides of whole elements are taken as they are; others cannot be said in elements."""
+    whole = np.zeros(3, [("a", "f4"), ("b", "i4"), ("c", "f4")])
+    whole["c"] = [1, 2, 3]
+    assert quantize(whole["c"]).tolist() == [1, 2, 3]
+    packed = np.zeros(3, [("a", "f4"), ("b", "i1")])
+    with pytest.raises(ValueError, match=r"\Ainput: strides are \(5,\) bytes; expected multiples of 4"):
+        quantize(packed["a"])
+    assert quantize(packed["a"][:1]).tolist() == [0]
+    assert quantize(np.zeros((0, 3), packed.dtype)["a"]).shape == (0, 3)
+
+
+def test_misaligned_data_is_refused():
+    x = np.zeros(13, "u1")[1:].view(f4)
+    with pytest.raises(npuquant.NpuquantError, match="align") as caught:
+        quantize(x)
+    assert caught.value.status == "NPUQ_ERROR_LAYOUT"
+
+
+def test_more_dimensions_than_the_library_has():
+    with pytest.raises(npuquant.NpuquantError, match=r"\Aquantize: x: .*9") as caught:
+        quantize(np.ones((1,) * 9, f4))
+    assert caught.value.status == "NPUQ_ERROR_SHAPE"
+
+
+def test_bfloat16_of_ml_dtypes():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    x = f4([1.5, -2.5, 3e38, np.nan]).astype(ml_dtypes.bfloat16)
+    assert quantize(x).tolist() == [2, -2, 127, 0]
+
+
+@pytest.mark.parametrize("dtype", [None, "float32", np.float16, float, 3, "rubbish", "i4,i4", "i4,(", object()])
+def test_other_destinations_are_refused(dtype):
+    with pytest.raises(TypeError, match=r"\Adtype: is .*; expected int8, uint8, int32 or quint4x2"):
+        quantize(np.ones(3, f4), dtype=dtype)
+
+
+# ---- DLPack ----
+
+CODES = {"f4": (2, 32), "f2": (2, 16), "u2": (4, 16), "i1": (0, 8), "u1": (1, 8), "i4": (0, 32), "i8": (0, 64)}
+DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+NEW = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+GET_NAME = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+
+
+class Producer:
+    """An exporter that lays out its structures with struct, not with what is tested."""
+
+    NAMES = {False: b"dltensor", True: b"dltensor_versioned"}
+
+    def __init__(self, array, code=None, device=1, lanes=1, strides=True, offset=0, versioned=False, major=1,
+                 with_deleter=True, on_delete=lambda: None):
+        self.array = array
+        self.versioned = versioned
+        self.device = device
+        self.deleted = []
+        self.on_delete = on_delete
+        self.deleter = DELETER(self.delete)
+        deleter = ctypes.cast(self.deleter, ctypes.c_void_p).value if with_deleter else 0
+        sizes = [stride // array.itemsize for stride in array.strides]
+        self.shape = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
+        self.strides = (ctypes.c_int64 * max(1, array.ndim))(*sizes)
+        code, bits = code or CODES[array.dtype.str[1:]]
+        tensor = struct.pack("@PiiiBBHPPQ", array.ctypes.data - offset, device, 0, array.ndim, code, bits, lanes,
+                             ctypes.addressof(self.shape), ctypes.addressof(self.strides) if strides else 0, offset)
+        if versioned:
+            content = struct.pack("@IIPPQ", major, 2, 0, deleter, 1) + tensor
+        else:
+            content = tensor + struct.pack("@PP", 0, deleter)
+        self.memory = ctypes.create_string_buffer(content, len(content))
+        self.address = ctypes.addressof(self.memory)
+        self.capsule = NEW(self.address, self.NAMES[versioned], None)
+
+    def delete(self, address):
+        self.deleted.append(address)
+        self.on_delete()
+
+    def __dlpack_device__(self):
+        return self.device, 0
+
+    def __dlpack__(self, *, stream=None, max_version=None):
+        assert stream is None
+        assert not self.versioned or max_version >= (1, 0)
+        return self.capsule
+
+    def was_given_back(self):
+        return self.deleted == [self.address] and GET_NAME(self.capsule) == b"used_" + self.NAMES[self.versioned]
+
+
+class Forwarder:
+    """The DLPack of another object, and nothing else of it."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __dlpack_device__(self):
+        return self.value.__dlpack_device__()
+
+    def __dlpack__(self, **keywords):
+        return self.value.__dlpack__(**keywords)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2"])
+def test_dlpack_of_numpy(dtype):
+    x = np.arange(-12, 12).astype(dtype).reshape(4, 6)
+    for view in (x, x.T, x[::-1, ::2], x[:0], x[0, 0:1]):
+        assert quantize(Forwarder(view)).tolist() == view.astype(int).tolist()
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+@pytest.mark.parametrize("dtype", ["f4", "f2", "u2"])
+def test_dlpack_types_strides_and_offsets(dtype, versioned, threads):
+    values = as_dtype(np.arange(-60, 60).astype(f4).reshape(4, 5, 6), dtype)
+    wanted = np.arange(-60, 60).reshape(4, 5, 6)
+    for view, result in ((values, wanted), (values.T, wanted.T), (values[::-1, 1:4, ::-2], wanted[::-1, 1:4, ::-2])):
+        for offset in (0, 48):
+            producer = Producer(view, offset=offset, versioned=versioned)
+            assert quantize(producer).tolist() == result.tolist()
+            assert producer.was_given_back()
+    for view, result in ((values, wanted), (values[0, 0], wanted[0, 0]), (values[:, :, :0].copy(), wanted[:, :, :0])):
+        producer = Producer(view, strides=False, versioned=versioned)
+        assert quantize(producer).tolist() == result.tolist()
+        assert producer.was_given_back()
+
+
+def test_dlpack_of_bits_of_bfloat16():
+    assert quantize(Producer(as_dtype(f4([1, -2]), "u2"), code=(1, 16))).tolist() == [1, -2]
+
+
+def test_dlpack_memory_is_kept_for_the_call(threads):
+    x = np.full((300, 5000), 7, f4)
+    producer = Producer(x, on_delete=lambda: x.fill(0))
+    assert (quantize(producer) == 7).all()
+    assert producer.was_given_back() and (x == 0).all()
+
+
+def test_dlpack_in_every_argument():
+    x, smooth = f4([[1, 2], [3, 4], [5, 7]]), f4([[1, 2], [0.5, -1]])
+    for kind in ("i4", "i8"):
+        ends = np.array([1, 3], kind)
+        producers = [Producer(array) for array in (x, smooth, ends)]
+        got = npuquant.npu_dynamic_quant_asymmetric(producers[0], smooth_scales=producers[1], group_index=producers[2])
+        for one, wanted in zip(got, expected.dynamic(x, smooth, ends, False, "int8")):
+            np.testing.assert_array_equal(one, wanted)
+        assert all(producer.was_given_back() for producer in producers)
+    for kind in ("i1", "u1", "i4"):
+        producers = [Producer(array) for array in (x, ONE, np.array([3], kind))]
+        assert quantize(*producers).tolist() == (x + 3).tolist()
+        assert all(producer.was_given_back() for producer in producers)
+    scale, offset = Producer(f4([1.421875])), Producer(np.array(0, f4).reshape(1))
+    assert npuquant.npu_trans_quant_param(scale, offset).tolist() == [70369813069824]
+    offset = Producer(np.array(2, f4))  # no dimension: neither shape nor strides are read
+    assert npuquant.npu_group_quant(x, x, np.array([0, 1, 3]), offset=offset).tolist() == [[5, 10], [17, 30], [27, 51]]
+
+
+def test_dlpack_without_deleter():
+    producer = Producer(f4([1, 2]), with_deleter=False)
+    assert quantize(producer).tolist() == [1, 2]
+    assert producer.deleted == []
+
+
+@pytest.mark.parametrize("device", [2, 4, 12])
+def test_dlpack_of_other_devices_is_refused(device):
+    producer = Producer(f4([1, 2]), device=device)
+    with pytest.raises(ValueError, match=rf"\Ascales: is on a device \(DLPack's number {device}\); expected the CPU"):
+        quantize(ONE, producer)
+    assert producer.deleted == []  # never asked for its capsule
+    assert GET_NAME(producer.capsule) == b"dltensor"
+
+
+@pytest.mark.parametrize("device", [3, 11])
+def test_dlpack_of_pinned_memory(device):
+    assert quantize(Producer(f4([1, 2]), device=device)).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("error", "says", "change"),
+    [
+        (TypeError, r"\Ainput: has DLPack type code 2, 64 bits, 1 lanes; expected one of float32", {"code": (2, 64)}),
+        (TypeError, r"\Ainput: has DLPack type code 5, 32 bits", {"code": (5, 32)}),
+        (TypeError, r"\Ainput: has DLPack type code 2, 32 bits, 4 lanes", {"lanes": 4}),
+        (ValueError, r"\Ainput: is DLPack 2; expected 1", {"versioned": True, "major": 2}),
+    ],
+)
+def test_dlpack_that_is_not_understood_is_given_back(error, says, change):
+    producer = Producer(f4([1, 2]), **change)
+    with pytest.raises(error, match=says):
+        quantize(producer)
+    assert producer.was_given_back()
+
+
+def test_dlpack_is_given_back_after_errors(threads):
+    x = Producer(f4([[1, 2]]))
+    scales = Producer(f4([1, 2, 3]))
+    with pytest.raises(npuquant.NpuquantError):
+        quantize(x, scales)
+    assert x.was_given_back() and scales.was_given_back()
+    x = Producer(f4([[1, 2]]))
+    with pytest.raises(TypeError, match="dtype"):
+        quantize(x, dtype="float32")
+    assert x.was_given_back()
+
+
+def test_dlpack_device_of_the_tensor_counts():
+    producer = Producer(f4([1, 2]), device=2)
+    producer.device = 1
+    with pytest.raises(ValueError, match=r"\Ainput: is on a device"):
+        quantize(producer)
+    assert producer.was_given_back()
+
+
+def test_dlpack_capsules_are_consumed_once():
+    producer = Producer(f4([1, 2]))
+    quantize(producer)
+    with pytest.raises(TypeError, match=r"\Ainput: __dlpack__\(\) returned .*; expected a capsule named dltensor"):
+        quantize(producer)
+    assert producer.was_given_back()
+    producer.capsule = "no capsule"
+    with pytest.raises(TypeError, match=r"\Ainput: __dlpack__\(\) returned 'no capsule'"):
+        quantize(producer)
+
+
+def test_dlpack_errors_of_the_producer():
+    producer = Producer(f4([1, 2]))
+    for method in ("__dlpack__", "__dlpack_device__"):
+        class Refusing(Producer):
+            pass
+
+        def refuse(self, **keywords):
+            raise BufferError("not today")
+
+        setattr(Refusing, method, refuse)
+        with pytest.raises(ValueError, match=r"\Ainput: cannot be read through DLPack: not today") as caught:
+            quantize(Refusing(producer.array))
+        assert isinstance(caught.value.__cause__, BufferError)
+
+
+# ---- memory ----
+
+
+def test_nothing_is_kept(threads):
+    x, scales = np.ones((300, 2000), f4), np.ones(2000, f4)
+    npuquant.npu_quantize(x, scales, None, np.int8)
+    before = [sys.getrefcount(array) for array in (x, scales)]
+    for _ in range(5):
+        y = npuquant.npu_quantize(x, scales, None, np.int8)
+    with pytest.raises(npuquant.NpuquantError):
+        npuquant.npu_quantize(x, scales[1:], None, np.int8)
+    gc.collect()
+    assert [sys.getrefcount(array) for array in (x, scales)] == before
+    assert sys.getrefcount(y) == 2
+
+
+# ---- PyTorch ----
+
+
+class TestTorch:
+    @pytest.fixture(autouse=True)
+    def torch(self):
+        self.torch = pytest.importorskip("torch")
+
+    def test_types_and_strides(self):
+        torch = self.torch
+        values = np.arange(-24, 24).reshape(6, 8)
+        for dtype in (torch.float32, torch.float16, torch.bfloat16):
+            x = torch.arange(-24, 24).reshape(6, 8).to(dtype)
+            scales = torch.ones(8).to(dtype)
+            assert npuquant.npu_quantize(x, scales, None, torch.qint8).tolist() == values.tolist()
+            assert quantize(x.t(), dtype=torch.quint8).tolist() == np.maximum(values.T, 0).tolist()
+            assert quantize(x[1::2, 3:7], dtype=torch.qint32).tolist() == values[1::2, 3:7].tolist()
+            assert quantize(x[:1].expand(5, 8)).tolist() == np.broadcast_to(values[:1], (5, 8)).tolist()
+            assert quantize(x[0, 0].reshape(1)).tolist() == [-24]
+            assert quantize(x[:, :0]).shape == (6, 0)
+
+    def test_all_operators(self):
+        torch = self.torch
+        torch.manual_seed(expected.SEED)
+        x = torch.randn(40, 32).bfloat16()
+        smooth, ends = torch.rand(2, 32).bfloat16(), torch.tensor([13, 40])
+        bits = [tensor.view(torch.int16).numpy().view(np.uint16) for tensor in (x, smooth)]
+        got = npuquant.npu_dynamic_quant_asymmetric(x, smooth_scales=smooth, group_index=ends, dst_type=torch.quint4x2)
+        for one, wanted in zip(got, expected.dynamic(*bits, ends.numpy(), False, "quint4x2")):
+            np.testing.assert_array_equal(one, wanted)
+        got = npuquant.npu_group_quant(x, smooth, ends.int(), offset=torch.tensor(0.5).bfloat16(), dst_dtype=torch.int8)
+        wanted = expected.group_quant(*bits, ends.numpy(), np.array(0x3F00, "u2"), "int8")
+        np.testing.assert_array_equal(got, wanted)
+        got = npuquant.npu_quantize(x, smooth[0], torch.arange(32, dtype=torch.int32), torch.int32)
+        wanted = expected.quantize(bits[0], bits[1][0], np.arange(32, dtype="i4"), 1, True, "int32")
+        np.testing.assert_array_equal(got, wanted)
+        words = torch.from_numpy(npuquant.npu_trans_quant_param(torch.tensor([1.421875])))
+        assert words.dtype == torch.int64 and words.tolist() == [70369813069824]
+
+    def test_refusals(self):
+        torch = self.torch
+        for tensor, error in (
+            (torch.ones(3, requires_grad=True), ValueError),
+            (torch.ones(3, device="meta"), ValueError),
+            (torch.ones(3).double(), TypeError),
+        ):
+            with pytest.raises(error, match=r"\Ainput: "):
+                quantize(tensor)
+        for dtype in (torch.float32, torch.bfloat16, torch.int64):
+            with pytest.raises(TypeError, match=r"\Adtype: is torch"):
+                quantize(ONE, dtype=dtype)
