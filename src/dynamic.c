@@ -159,12 +159,12 @@ static void run_whole_rows(npuq_dynamic *d, npuq_dynamic_pass *pass, const npuq_
     run_pass(d, pass, executor);
 }
 
-/* The one range of rows first_row on; their units stay set. */
-static npuq_ref_range find_range(npuq_dynamic *d, size_t first_row, size_t rows, const npuq_executor *executor)
+/* The one range of rows first_row on, to d->range; their units stay set. */
+static void find_range(npuq_dynamic *d, size_t first_row, size_t rows, const npuq_executor *executor)
 {
     npuq_ref_range parts[MAX_PARTS];
-    npuq_ref_range range = npuq_ref_range_empty();
 
+    d->range = npuq_ref_range_empty();
     d->first_row = first_row;
     d->block_rows = ROWS;
     for (size_t part = PART;; part *= 2) { /* as large as it takes to have no more than MAX_PARTS */
@@ -174,7 +174,7 @@ static npuq_ref_range find_range(npuq_dynamic *d, size_t first_row, size_t rows,
         }
     }
     for (size_t i = 0; i < d->units.count; i++) {
-        parts[i] = range;
+        parts[i] = d->range;
     }
     d->parts = parts;
     run_pass(d, range_of_part, executor);
@@ -182,35 +182,37 @@ static npuq_ref_range find_range(npuq_dynamic *d, size_t first_row, size_t rows,
 
     const npuq_fp_state caller = npuq_fp_enter();
     for (size_t i = 0; i < d->units.count; i++) {
-        range = range_of_both(range, parts[i].hi, parts[i].lo);
+        d->range = range_of_both(d->range, parts[i].hi, parts[i].lo);
     }
     npuq_fp_leave(&caller);
-    return range;
 }
 
-/* ---- ranges, or all together: a tensor, long rows shared out, or whole rows ----------------------------------------
- */
+/* ---- a tensor, long rows shared out, or whole rows --------------------------------------------------------------- */
 
 /* Rows that have one range. */
 typedef void one_range_fn(npuq_dynamic *d, size_t first_row, size_t rows, const npuq_executor *executor);
 
 static void range_together(npuq_dynamic *d, size_t first_row, size_t rows, const npuq_executor *executor)
 {
-    const npuq_ref_range range = find_range(d, first_row, rows, executor);
+    find_range(d, first_row, rows, executor);
+
+    const npuq_fp_state caller = npuq_fp_enter(); /* x87 may trap on a subnormal when it but copies it */
     npuq_rect rect;
 
     npuq_loop_rect(&d->loop, first_row, 1, 0, 1, &rect);
-    *of_row(&rect, NPUQ_DYNAMIC_MAX, 0) = range.hi;
-    *of_row(&rect, NPUQ_DYNAMIC_MIN, 0) = range.lo;
+    *of_row(&rect, NPUQ_DYNAMIC_MAX, 0) = d->range.hi;
+    *of_row(&rect, NPUQ_DYNAMIC_MIN, 0) = d->range.lo;
+    npuq_fp_leave(&caller);
 }
 
 static void quantise_together(npuq_dynamic *d, size_t first_row, size_t rows, const npuq_executor *executor)
 {
-    const npuq_ref_range range = find_range(d, first_row, rows, executor);
+    find_range(d, first_row, rows, executor);
+
     const npuq_fp_state caller = npuq_fp_enter();
     npuq_rect rect;
 
-    d->parameters = npuq_ref_range_parameters(range, d->y_dtype);
+    d->parameters = npuq_ref_range_parameters(d->range, d->y_dtype);
     npuq_loop_rect(&d->loop, first_row, 1, 0, 1, &rect);
     *of_row(&rect, NPUQ_DYNAMIC_SCALE, 0) = d->parameters.scale;
     *of_row(&rect, NPUQ_DYNAMIC_OFFSET, 0) = d->parameters.offset;

@@ -31,6 +31,7 @@ struct npuq_dynamic {
     size_t block_rows;
     size_t first_row;               /* of what has one range */
     npuq_ref_range *parts;          /* its units' */
+    npuq_ref_range range;           /* its own */
     npuq_ref_parameters parameters; /* its own */
 };
 

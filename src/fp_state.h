@@ -2,7 +2,8 @@
 /*
  * The floating-point state that the arithmetic needs: round to nearest-even, no flushing of subnormals, no traps, and
  * on x87 full precision. Each task enters it on the thread it runs on and puts the caller's state back, sticky flags
- * included.
+ * included. What it computes with must be read from memory after entering: a compiler may compute earlier with what it
+ * has in registers.
  */
 #ifndef NPUQ_FP_STATE_H
 #define NPUQ_FP_STATE_H
@@ -50,17 +51,21 @@ typedef struct npuq_fp_state {
     } x87;
 } npuq_fp_state;
 
+/* Both empty the stack of registers: the compiler must have nothing on it. */
+#define NPUQ_X87_STACK "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)"
+
 static inline npuq_fp_state npuq_fp_enter(void)
 {
     npuq_fp_state caller;
 
-    __asm__ volatile("fnstenv %0\n\tfninit" : "=m"(caller.x87) : : "memory"); /* nearest, 64-bit precision, masked */
+    /* nearest, 64-bit precision, masked */
+    __asm__ volatile("fnstenv %0\n\tfninit" : "=m"(caller.x87) : : "memory", NPUQ_X87_STACK);
     return caller;
 }
 
 static inline void npuq_fp_leave(const npuq_fp_state *caller)
 {
-    __asm__ volatile("fldenv %0" : : "m"(caller->x87) : "memory");
+    __asm__ volatile("fldenv %0" : : "m"(caller->x87) : "memory", NPUQ_X87_STACK);
 }
 
 #endif
