@@ -88,7 +88,6 @@ if $pkg_config --exists cmocka 2>/dev/null; then
         check "$cc, kernels, -O0" kernels npuquant/npuquant.c native "" "$cc" -O0
         check "$cc, kernels, -O2" kernels npuquant/npuquant.c native "" "$cc" -O2
         if $cc $native -E -x c /dev/null >/dev/null 2>&1; then
-            check "$cc, kernels, -O3 $native" kernels npuquant/npuquant.c native "" "$cc" -O3 $native
             check "$cc, kernels, -O3 $native -ffp-contract=fast" \
                 kernels npuquant/npuquant.c native "" "$cc" -O3 $native -ffp-contract=fast
         fi
@@ -115,7 +114,6 @@ if command -v $cross >/dev/null 2>&1 && command -v qemu-aarch64 >/dev/null 2>&1 
     cc_for_tests=$cross
     test_objects aarch64 $cross
     for flags in -O2 "-O3 -ffp-contract=fast"; do
-        # shellcheck disable=SC2086
         # shellcheck disable=SC2086
         check "$cross, kernels, $flags" kernels npuquant/npuquant.c aarch64 "qemu-aarch64 -L /usr/aarch64-linux-gnu" \
             $cross $flags
