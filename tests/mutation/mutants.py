@@ -101,7 +101,7 @@ MUTANTS = [
     ("groups: decreasing ends", GROUPS, "if (end < previous) {", "if (end < 0) {"),
     ("groups: rows after the last group", GROUPS, "if (previous != rows) {", "if (previous > rows) {"),
     ("dynamic: smooth scales of the first group", PASSES, "smooth.data += (ptrdiff_t)run.e * d->smooth_group_step;", "smooth.data += 0 * (ptrdiff_t)run.e * d->smooth_group_step;"),
-    ("dynamic: one part's range lost", PASSES, "for (size_t i = 0; i < d->units.count; i++) {\n        range =", "for (size_t i = d->units.count > 1; i < d->units.count; i++) {\n        range ="),
+    ("dynamic: one part's range lost", PASSES, "for (size_t i = 0; i < d->units.count; i++) {\n        d->range =", "for (size_t i = d->units.count > 1; i < d->units.count; i++) {\n        d->range ="),
     ("dynamic: 1025 groups", DYNAMIC, "E > MAX_GROUPS", "E > MAX_GROUPS + 1"),
     ("dynamic: empty rows", DYNAMIC, "if (x->shape[d] == 0 && last) {", "if (x->shape[d] < 0 && last) {"),
     ("dynamic: long rows take the first row's smooth scales", PASSES, "const size_t row = d->first_row + unit.row + done;", "const size_t row = unit.row + done;"),
