@@ -713,10 +713,16 @@ class Writing(ToolTest):
         return process.returncode, out
 
     def test_signals(self):
-        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+
+        def at_start():  # no dump of memory; and what nohup and shells ignore, all below them do
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            for number in numbers:
+                signal.signal(number, signal.SIG_DFL)
+
+        for number in numbers:
             with self.subTest(number):
-                no_core = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0))}
-                status, out = self.end(self.stopped_while_writing(**no_core), number)
+                status, out = self.end(self.stopped_while_writing(preexec_fn=at_start), number)
                 self.assertEqual((status, out), (-number, b""))
                 self.assertEqual(sorted(os.listdir(self.folder)), ["one.npy", "x.npy", "y.npy"])
                 self.assertEqual(self.read("y.npy"), self.before)
