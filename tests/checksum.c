@@ -276,7 +276,8 @@ static operand make_group_index(int64_t E, int64_t S)
 
     fill(&o, ANY_BITS);
     for (int64_t e = 0; e < E; e++) {
-        end += (int64_t)(below((uint32_t)(S - end) + 1) >> below(2));
+        const uint32_t most = below((uint32_t)(S - end) + 1);
+        end += most >> below(2);
         put(&o, (size_t)((int64_t)o.first + e * o.tensor.strides[0]), (uint64_t)(e + 1 == E ? S : end));
     }
     return o;
