@@ -144,17 +144,17 @@ static void run_pass(npuq_dynamic *d, npuq_dynamic_pass *pass, const npuq_execut
 static void run_whole_rows(npuq_dynamic *d, npuq_dynamic_pass *pass, const npuq_executor *executor)
 {
     const size_t cols = npuq_loop_cols(&d->loop);
-    const size_t row_bytes = cols * (d->choice.x == NPUQ_X_F32 ? 4 : 2);
+    const size_t x_size = d->choice.x == NPUQ_X_F32 ? 4 : 2;
     const bool from_memory = d->choice.ahead > 0;
     const bool converts = d->smooth.data && !npuq_params_ready(&d->smooth);
     const size_t block_bytes = converts ? BLOCK_BYTES_CONVERTING : from_memory ? BLOCK_BYTES_FROM_MEMORY : BLOCK_BYTES;
-    const size_t fitting = block_bytes / row_bytes;
+    const size_t fitting = block_bytes / x_size / cols; /* columns that are all one element may be very many */
 
     d->first_row = 0;
     d->block_rows = fitting < 1 ? 1 : fitting > ROWS ? ROWS : fitting;
     npuq_units_of(&d->units, npuq_loop_rows(&d->loop), cols, UNIT, cols);
     if (from_memory) {
-        d->choice.ahead = d->block_rows * row_bytes + NPUQ_AHEAD;
+        d->choice.ahead = d->block_rows * cols * x_size + NPUQ_AHEAD;
     }
     run_pass(d, pass, executor);
 }
@@ -178,7 +178,6 @@ static void find_range(npuq_dynamic *d, size_t first_row, size_t rows, const npu
     }
     d->parts = parts;
     run_pass(d, range_of_part, executor);
-    d->parts = NULL;
 
     const npuq_fp_state caller = npuq_fp_enter();
     for (size_t i = 0; i < d->units.count; i++) {
@@ -235,21 +234,26 @@ static void run(npuq_dynamic *d, one_range_fn *together, npuq_dynamic_pass *by_r
     }
 }
 
-void npuq_dynamic_ranges(npuq_dynamic *d, const npuq_executor *executor)
+static void normalise(npuq_dynamic *d)
 {
     npuq_loop_normalise(&d->loop, d->per_tensor && !d->smooth.data ? NPUQ_LOOP_ANY_ORDER : NPUQ_LOOP_KEEP_COLUMNS);
+}
+
+void npuq_dynamic_ranges(npuq_dynamic *d, const npuq_executor *executor)
+{
+    normalise(d);
     run(d, range_together, ranges_of_rows, executor);
 }
 
 void npuq_dynamic_quantise(npuq_dynamic *d, const npuq_executor *executor)
 {
-    npuq_loop_normalise(&d->loop, d->per_tensor && !d->smooth.data ? NPUQ_LOOP_ANY_ORDER : NPUQ_LOOP_KEEP_COLUMNS);
+    normalise(d);
     run(d, quantise_together, quantise_rows, executor);
 }
 
 void npuq_dynamic_requantise(npuq_dynamic *d, const npuq_executor *executor)
 {
-    npuq_loop_normalise(&d->loop, d->per_tensor && !d->smooth.data ? NPUQ_LOOP_ANY_ORDER : NPUQ_LOOP_KEEP_COLUMNS);
+    normalise(d);
     d->first_row = 0;
     d->block_rows = ROWS;
     npuq_units_of(&d->units, npuq_loop_rows(&d->loop), npuq_loop_cols(&d->loop), UNIT, UNIT);

@@ -94,11 +94,10 @@ static npuq_status check_emptiness(const char *op, const npuq_tensor *x, npuq_qu
 
 static int64_t row_count(const npuq_tensor *x)
 {
-    int64_t rows = 1;
-    for (int d = 0; d < x->ndim - 1; d++) {
-        rows *= x->shape[d];
-    }
-    return rows;
+    npuq_tensor rows = *x;
+
+    rows.ndim--;
+    return npuq_element_count(&rows);
 }
 
 /* What is the same for all that takes x: the last of the checks. */
@@ -195,6 +194,11 @@ npuq_status npuq_dynamic_quant_min_max(const npuq_tensor *x, const npuq_tensor *
         (status = check_calls(op, arguments, count, x, group_index, executor)) != NPUQ_OK) {
         return status;
     }
+    /* No output is as large as x, which may be one element in memory: nothing else keeps it countable. */
+    if (npuq_element_count(x) > PTRDIFF_MAX) {
+        return npuq_fail(NPUQ_ERROR_LAYOUT, op, "x", "has %" PRId64 " elements; expected at most %" PRId64,
+                         npuq_element_count(x), (int64_t)PTRDIFF_MAX);
+    }
     if (npuq_element_count(min) == 0) {
         return NPUQ_OK;
     }
@@ -224,7 +228,7 @@ npuq_status npuq_dynamic_quant_params(const npuq_tensor *min, const npuq_tensor 
         {"offset", offset, NPUQ_TAKES_FLOAT32, 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT},
     };
     const size_t count = sizeof arguments / sizeof arguments[0];
-    const char rule[] = "the shape of min";
+    const char *rule = "the shape of min";
     npuq_loop loop;
     npuq_rect rect;
     npuq_status status;

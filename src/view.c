@@ -56,15 +56,6 @@ npuq_tensor npuq_tensor_contiguous(void *data, npuq_dtype dtype, int32_t ndim, c
     return tensor;
 }
 
-int64_t npuq_element_count(const npuq_tensor *tensor)
-{
-    int64_t count = 1;
-    for (int d = 0; d < tensor->ndim; d++) {
-        count *= tensor->shape[d];
-    }
-    return count;
-}
-
 static bool is_empty(const npuq_tensor *tensor)
 {
     for (int d = 0; d < tensor->ndim; d++) {
@@ -73,6 +64,19 @@ static bool is_empty(const npuq_tensor *tensor)
         }
     }
     return false;
+}
+
+int64_t npuq_element_count(const npuq_tensor *tensor)
+{
+    int64_t count = 1;
+
+    if (is_empty(tensor)) { /* its other extents may be any */
+        return 0;
+    }
+    for (int d = 0; d < tensor->ndim; d++) {
+        count *= tensor->shape[d];
+    }
+    return count;
 }
 
 /* ---- one argument by itself ------------------------------------------------------------------------------------ */

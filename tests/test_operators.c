@@ -666,6 +666,51 @@ static void test_empty_parts(void **unused)
     }
 }
 
+/* Extents beside one of 0 may be any, their product beyond everything. */
+static void test_empty_and_huge(void **unused)
+{
+    const int64_t shape[] = {INT64_C(1) << 62, 8, 0, 4};
+    const int64_t one_by_four[] = {1, 4};
+    const int64_t one = 1;
+    float values[4] = {1, 1, 1, 1};
+    int32_t end = 0;
+    const npuq_tensor x = npuq_tensor_contiguous(NULL, NPUQ_FLOAT32, 4, shape);
+    const npuq_tensor y = npuq_tensor_contiguous(NULL, NPUQ_INT8, 4, shape);
+    const npuq_tensor rows = npuq_tensor_contiguous(NULL, NPUQ_FLOAT32, 3, shape);
+    const npuq_tensor smooth = npuq_tensor_contiguous(values, NPUQ_FLOAT32, 2, one_by_four);
+    const npuq_tensor group_index = npuq_tensor_contiguous(&end, NPUQ_INT32, 1, &one);
+
+    (void)unused;
+    check_ok(npuq_dynamic_quant_asymmetric(&x, &smooth, &group_index, NPUQ_PER_TOKEN, &y, &rows, &rows, NULL));
+    check_ok(npuq_dynamic_quant_min_max(&x, &smooth, &group_index, NPUQ_PER_TOKEN, &rows, &rows, NULL));
+    check_ok(npuq_dynamic_quant_apply(&x, &smooth, &group_index, NPUQ_PER_TOKEN, &rows, &rows, &y, NULL));
+}
+
+/* A row that is one element in memory, as long as it may be where bytes are counted in 32 bits. */
+static void test_broadcast_row(void **unused)
+{
+    const int64_t shape[] = {1, sizeof(void *) < 8 ? 1 << 30 : 1 << 22};
+    const int64_t one = 1;
+    float value = 5;
+    float min = 0;
+    float max = 0;
+    npuq_tensor x = npuq_tensor_contiguous(&value, NPUQ_FLOAT32, 2, shape);
+    const npuq_tensor min_view = npuq_tensor_contiguous(&min, NPUQ_FLOAT32, 1, &one);
+    const npuq_tensor max_view = npuq_tensor_contiguous(&max, NPUQ_FLOAT32, 1, &one);
+
+    (void)unused;
+    x.strides[1] = 0;
+    check_ok(npuq_dynamic_quant_min_max(&x, NULL, NULL, NPUQ_PER_TOKEN, &min_view, &max_view, NULL));
+    assert_true(min == 5 && max == 5);
+    x.strides[0] = 0;
+    x.shape[0] = 4;
+    if (sizeof(void *) < 8) { /* 2^32 elements: no size_t counts them */
+        assert_int_equal(npuq_dynamic_quant_min_max(&x, NULL, NULL, NPUQ_PER_TENSOR, &min_view, &max_view, NULL),
+                         NPUQ_ERROR_LAYOUT);
+        assert_non_null(strstr(npuq_last_error(), "dynamic_quant_min_max: x: has 4294967296 elements"));
+    }
+}
+
 /* Parameters of one range that has no dimensions. */
 static void test_scalar_parameters(void **unused)
 {
@@ -803,6 +848,8 @@ int main(void)
         cmocka_unit_test(test_steps),
         cmocka_unit_test(test_shards),
         cmocka_unit_test(test_empty_parts),
+        cmocka_unit_test(test_empty_and_huge),
+        cmocka_unit_test(test_broadcast_row),
         cmocka_unit_test(test_scalar_parameters),
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_long_rows),
