@@ -713,7 +713,8 @@ class Writing(ToolTest):
         return process.returncode, out
 
     def test_signals(self):
-        numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+        numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE, signal.SIGALRM,
+                   signal.SIGXCPU, signal.SIGUSR1, signal.SIGUSR2)
 
         def at_start():  # no dump of memory; and what nohup and shells ignore, all below them do
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -776,6 +777,18 @@ class Shrinking(ToolTest):
                     self.assertEqual(self.read("y.npy"), b"before")
                     self.assertEqual(sorted(os.listdir(self.folder)), ["scales.npy", "x.npy", "y.npy"])
 
+    def test_signal_of_another_cause(self):
+        """The one that tells of a cut file, sent by someone, ends the tool as if it did not know it."""
+        save(self.path("x.npy"), random_floats((self.size,), "f4"), "C")
+        os.mkfifo(self.path("scales.npy"))
+        words = [TOOL, "quantize", "x.npy", "--scales", "scales.npy", "-o", "y.npy"]
+        no_core = lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with subprocess.Popen(words, cwd=self.folder, preexec_fn=no_core) as process:
+            self.addCleanup(process.kill)
+            with open(self.path("scales.npy"), "wb"):  # opens when the tool does
+                process.send_signal(signal.SIGBUS)
+                self.assertEqual(process.wait(timeout=60), -signal.SIGBUS)
+
     def test_grown_input(self):
         """What is behind the data is nobody's business once the file was accepted."""
         x = random_floats((self.size,), "f4")
@@ -786,6 +799,12 @@ class Shrinking(ToolTest):
 
 class Talking(ToolTest):
     """Help, information, progress."""
+
+    @unittest.skipUnless(hasattr(os, "sched_setaffinity"), "this system cannot keep a program to one processor")
+    def test_processors(self):
+        one = {"preexec_fn": lambda: os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1])}
+        out = subprocess.run([TOOL, "info"], stdout=subprocess.PIPE, check=True, **one).stdout.decode()
+        self.assertRegex(out, r"(?m)^processors: +1$")
 
     def test_help(self):
         general = self.run_well("--help")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* POSIX, and WASI, which is POSIX without processes, threads and signals. The macros ask for
- * sysconf(_SC_NPROCESSORS_ONLN) and SA_RESETHAND beside -std=c11. */
-#define _DEFAULT_SOURCE
+ * sysconf(_SC_NPROCESSORS_ONLN), SA_RESETHAND and sched_getaffinity() beside -std=c11. */
+#define _GNU_SOURCE
 #define _DARWIN_C_SOURCE
 
 #include "os.h"
@@ -16,6 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef __linux__
+#include <sched.h>
+#endif
 #ifdef __wasi__
 #define getpid() 0
 #else
@@ -84,6 +87,7 @@ static void end_without_file(int number, siginfo_t *info, void *context)
         }
     }
     (void)signal(number, SIG_DFL); /* not ours: the same again without this function */
+    (void)raise(number);
 }
 
 const void *os_map(const struct os_file *file, const char *path)
@@ -212,7 +216,9 @@ bool os_is_same_place(const char *path, const char *other)
 enum { MOST_UNFINISHED = 4 };
 static _Atomic(const char *) unfinished[MOST_UNFINISHED];
 
-static const int ending_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+static const int ending_signals[] = {
+    SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGALRM, SIGXCPU, SIGUSR1, SIGUSR2,
+};
 enum { ENDING_SIGNALS = sizeof ending_signals / sizeof ending_signals[0] };
 
 static sigset_t mask_before;
@@ -425,8 +431,14 @@ bool os_stderr_is_terminal(void)
 
 int os_processors(void)
 {
-    const long count = sysconf(_SC_NPROCESSORS_ONLN);
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
 
+#ifdef __linux__
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
+        count = CPU_COUNT(&allowed);
+    }
+#endif
     return count < 1 ? 1 : count > 4096 ? 4096 : (int)count;
 }
 
