@@ -55,8 +55,7 @@ static npuq_status quantize_sharded(const npuq_tensor *x, const npuq_tensor *y, 
     return status;
 }
 
-/* ---- the same in one process, to compare with ---------------------------------------------------------------------
- */
+/* ---- the same in one process, to compare with -------------------------------------------------------------------- */
 
 /* Element i of the whole tensor: every rank can make its own part. */
 static float element(size_t i, bool with_nan)
