@@ -43,8 +43,8 @@ BANNER = """\
 """
 
 SOURCE = """\
-The whole library in one file, made by single-file/single_file.py; npuquant.h is its header. Any flags will do but
- * -ffast-math. On x86-64 and AArch64, gcc and clang compile the vector backends, too, of which the first call takes the
+The whole library in one file, made by single-file/single_file.py; npuquant.h is its header. Any flags will do that
+ * leave IEEE arithmetic alone: not -ffast-math, nor what clang has no sign of, -fno-honor-nans. On x86-64 and AArch64, gcc and clang compile the vector backends, too, of which the first call takes the
  * best that the CPU runs. With NPUQ_NO_SIMD defined there is portable C only."""
 
 HEADER = """\
@@ -62,6 +62,11 @@ PROLOGUE = """\
 #endif
 
 #define NPUQ_SINGLE_FILE
+
+/* Before the headers of the intrinsics, which are functions, too. */
+#if defined(__clang__) && (defined(__x86_64__) || defined(__aarch64__))
+#pragma float_control(precise, on)
+#endif
 """
 
 

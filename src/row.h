@@ -10,6 +10,8 @@
 
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "npuquant defines every bit of its results, NaN and infinities included: build it without -ffast-math"
+#elif defined(__RECIPROCAL_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__NO_SIGNED_ZEROS__) /* gcc */
+#error "npuquant defines every bit of its results: build it without -ffast-math, and without the parts of it"
 #endif
 
 /* Types of x, of y, and of parameters that are not binary32, as the table is indexed. */
