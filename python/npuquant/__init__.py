@@ -25,7 +25,7 @@ from ._library import (
     set_backend,
     version,
 )
-from ._tensors import DTYPES, TensorLike, array_tensor, optional_tensor, result_type, tensor
+from ._tensors import QUINT4X2, TensorLike, array_tensor, optional_tensor, result_type, tensor
 from ._threads import get_num_threads, run, set_num_threads
 
 __all__ = [
@@ -71,7 +71,7 @@ def _output(x: Tensor, argument: str, dtype: Any) -> Tensor:
     """A new array for the quantised x; where its shape cannot be right, the library says so."""
     kind, array_dtype = result_type(argument, dtype)
     shape = x.shape[:x.ndim]
-    if kind not in DTYPES.values():
+    if kind == QUINT4X2:
         shape[-1:] = [extent // 8 for extent in shape[-1:]]
     return array_tensor("y", np.empty(shape, array_dtype), kind)
 
@@ -241,7 +241,7 @@ def npu_dynamic_quant_asymmetric(
     >>> scale, offset
     (array([1.        , 0.01176471], dtype=float32), array([-128., -213.], dtype=float32))
     """
-    if quant_mode not in _QUANT_MODES:
+    if not isinstance(quant_mode, str) or quant_mode not in _QUANT_MODES:
         raise ValueError(f"quant_mode: is {quant_mode!r}; expected 'pertoken' or 'pertensor'")
     view = tensor("x", x)
     y = _output(view, "dst_type", np.int8 if dst_type is None else dst_type)

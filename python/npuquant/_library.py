@@ -165,6 +165,6 @@ def set_backend(name: str) -> None:
     NpuquantError (NPUQ_ERROR_BACKEND) if it is not built in or does not run on this CPU.
     """
     numbers = {known: number for number, known in _backends()}
-    if name not in numbers:
+    if not isinstance(name, str) or name not in numbers:
         raise ValueError(f"name: {name!r}; expected one of {', '.join(numbers)}")
     check(library.npuq_set_backend(numbers[name]))

@@ -196,6 +196,8 @@ def _dlpack_tensor(argument: str, value: SupportsDLPack) -> Tensor:
     if dtype is None:
         raise TypeError(f"{argument}: has DLPack type code {view.code}, {view.bits} bits, {view.lanes} lanes; "
                         f"expected one of {', '.join(DTYPES)}")
+    if view.ndim < 0 or (view.ndim > 0 and not view.shape):
+        raise ValueError(f"{argument}: has {view.ndim} dimensions{'' if view.shape else ' and no shape'}")
     shape = view.shape[:view.ndim]
     if view.strides:
         strides = view.strides[:view.ndim]
@@ -206,6 +208,8 @@ def _dlpack_tensor(argument: str, value: SupportsDLPack) -> Tensor:
 
 def tensor(argument: str, value: TensorLike) -> Tensor:
     """A view of an input."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{argument}: is a masked array; expected one without a mask, such as what its filled() gives")
     if isinstance(value, (np.ndarray, np.generic)):
         return array_tensor(argument, np.asarray(value))
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):

@@ -2,12 +2,12 @@
 """Calls of the operators, on the calling thread or spread over several."""
 from __future__ import annotations
 
+import _thread
 import collections
 import operator
 import os
 import queue
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, List, Optional
 
 from ._library import PARALLEL_FOR, Executor, check
@@ -16,55 +16,92 @@ from ._library import PARALLEL_FOR, Executor, check
 SLICES_PER_THREAD = 4
 
 
+class _Slices:
+    """Slices of range(count), for whoever comes to take them before the end."""
+
+    def __init__(self, count: int, step: int, work: Any):
+        self.count, self.step, self.work = count, step, work
+        self.begins = collections.deque(range(0, count, step))
+        self.failures: List[BaseException] = []
+        self.lock = threading.Lock()
+        self.helping = 0
+        self.ended = False
+        self.idle = threading.Lock()
+        self.idle.acquire()
+
+    def take(self) -> None:
+        while True:
+            try:
+                begin = self.begins.popleft()
+            except IndexError:
+                return
+            self.work(begin, min(begin + self.step, self.count))
+
+    def help(self) -> None:
+        with self.lock:
+            if self.ended:  # what it would work on may be gone
+                return
+            self.helping += 1
+        try:
+            self.take()
+        except BaseException as failure:
+            self.failures.append(failure)
+        finally:
+            with self.lock:
+                self.helping -= 1
+                if self.ended and self.helping == 0:
+                    self.idle.release()
+
+    def end(self) -> None:
+        """Returns when nobody helps any more, nor will."""
+        with self.lock:
+            self.ended = True
+            helping = self.helping
+        if helping > 0:
+            self.idle.acquire()
+
+
 def _serve(calls: queue.SimpleQueue[Any]) -> None:
     while True:
         call = calls.get()
         if call is None:
+            calls.put(None)  # for the next
             return
         call()
         del call
 
 
 class _Pool:
-    """Threads that help callers; none is started before it is needed."""
+    """Threads that take the main thread's calls, and help with each other's; none is started before it is needed."""
 
     def __init__(self, threads: int):
-        self.calls: Optional[queue.SimpleQueue[Any]] = None
         self.threads = threads
-        self.helpers = ThreadPoolExecutor(threads - 1, "npuquant")
+        self.started = 0
+        self.calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def __del__(self) -> None:
-        # The helpers end in the same way, when calls under way have let go of them.
-        if self.calls is not None:
-            self.calls.put(None)
+        self.calls.put(None)
+
+    def start(self) -> None:
+        # Not threading.Thread, which waits for its start in a way that Ctrl-C can break.
+        try:
+            while self.started < self.threads:
+                _thread.start_new_thread(_serve, (self.calls,))
+                self.started += 1
+        except RuntimeError:  # no more threads to be had: those that are there do it all
+            pass
 
     def share(self, count: int, work: Any) -> None:
-        """Calls work(begin, end) for slices of range(count), here and on the helpers."""
-        step = max(1, count // (self.threads * SLICES_PER_THREAD))
-        begins = collections.deque(range(0, count, step))
-
-        def take_slices() -> None:
-            while True:
-                try:
-                    begin = begins.popleft()
-                except IndexError:
-                    return
-                work(begin, min(begin + step, count))
-
-        helping = []
+        """Calls work(begin, end) for slices of range(count), here and on other threads."""
+        slices = _Slices(count, max(1, count // (self.threads * SLICES_PER_THREAD)), work)
         try:
-            for _ in range(min(self.threads, len(begins)) - 1):
-                try:
-                    helping.append(self.helpers.submit(take_slices))
-                except RuntimeError:  # no more threads to be had: those that are there do it all
-                    break
-            take_slices()
+            for _ in range(min(self.threads, len(slices.begins)) - 1):
+                self.calls.put(slices.help)
+            slices.take()
         finally:
-            # One that has not begun is not needed any more; one that has must end, whatever happened.
-            failures = [helper.exception() for helper in helping if not helper.cancel()]
-        for failure in failures:
-            if failure is not None:
-                raise failure
+            slices.end()
+        if slices.failures:
+            raise slices.failures.pop()
 
     def call(self, function: Any, holder: List[Any]) -> None:
         """Calls the library with an executor.
@@ -93,10 +130,6 @@ class _Pool:
         for, nor memory that it works on. Queue and lock are those written in C: what the standard library has in Python
         (futures, events) can be left locked.
         """
-        if self.calls is None:
-            calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
-            threading.Thread(target=_serve, args=(calls,), name="npuquant", daemon=True).start()
-            self.calls = calls
         failures = []
         done = threading.Lock()
         done.acquire()
@@ -147,7 +180,9 @@ if hasattr(os, "register_at_fork"):
 def run(function: Any, *arguments: Any) -> None:
     """Calls an operator that takes an executor as its last argument."""
     pool = _pool
-    if pool is None:
+    if pool is not None:
+        pool.start()
+    if pool is None or pool.started == 0:
         check(function(*arguments, None))
     elif threading.current_thread() is threading.main_thread():
         pool.call_elsewhere(function, [arguments])

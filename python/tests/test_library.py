@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The library behind the module: how it is found, its errors, backends and threads."""
 import _ctypes
+import _thread
 import ctypes
 import doctest
 import importlib.util
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import npuquant
@@ -242,6 +244,9 @@ def test_refusals(status, says, call, threads):
         (TypeError, r"dst_type: ", lambda: npuquant.npu_dynamic_quant_asymmetric(X, dst_type=np.float32)),
         (ValueError, r"quant_mode: is 'perchannel'; expected 'pertoken' or 'pertensor'",
          lambda: npuquant.npu_dynamic_quant_asymmetric(X, quant_mode="perchannel")),
+        (ValueError, r"quant_mode: is \[\]; ", lambda: npuquant.npu_dynamic_quant_asymmetric(X, quant_mode=[])),
+        (ValueError, r"name: \[\]; ", lambda: npuquant.set_backend([])),
+        (TypeError, r"x: is a masked array; ", lambda: npuquant.npu_dynamic_quant_asymmetric(np.ma.masked_array(X))),
         (ValueError, r"name: 'sse2'; expected one of ref, ", lambda: npuquant.set_backend("sse2")),
         (ValueError, r"threads: is 0; ", lambda: npuquant.set_num_threads(0)),
         (TypeError, r"threads: is float; ", lambda: npuquant.set_num_threads(1.5)),
@@ -318,31 +323,39 @@ def assert_large(got):
         np.testing.assert_array_equal(one, wanted)
 
 
+def wait_for_threads(count):
+    """Until the interpreter has no more threads than that, beside the main one."""
+    for _ in range(6000):
+        if _thread._count() <= count:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{_thread._count()} threads, {count} expected")
+
+
 def test_threads_are_used():
+    wait_for_threads(0)  # those of earlier tests end when they come to it
     assert npuquant.get_num_threads() == 1
-    before = set(threading.enumerate())
     npuquant.npu_dynamic_quant_asymmetric(LARGE)
-    assert set(threading.enumerate()) <= before
+    assert _thread._count() == 0
     npuquant.set_num_threads(3)
     assert npuquant.get_num_threads() == 3
     for _ in range(20):
         assert_large(npuquant.npu_dynamic_quant_asymmetric(LARGE))
-    mine = set(threading.enumerate()) - before
-    assert len(mine) == 3  # one that takes the main thread's calls, and two helpers
+    assert _thread._count() == 3
     npuquant.set_num_threads(1)
-    for thread in mine:
-        thread.join(60)
-        assert not thread.is_alive()
+    wait_for_threads(0)
 
 
-def test_other_threads_than_the_main_one_do_their_own_calls():
+def test_other_threads_than_the_main_one_do_their_own_calls(monkeypatch):
     npuquant.set_num_threads(2)
+    on = []
+    call = _threads._Pool.call
+    monkeypatch.setattr(_threads._Pool, "call", lambda *arguments: (on.append(threading.get_ident()), call(*arguments)))
     caller = threading.Thread(target=npuquant.npu_dynamic_quant_asymmetric, args=(LARGE,))
     caller.start()
     caller.join()
-    assert _threads._pool.calls is None
     npuquant.npu_dynamic_quant_asymmetric(LARGE)
-    assert _threads._pool.calls is not None
+    assert on[0] == caller.ident and on[1] not in (caller.ident, threading.get_ident())
 
 
 def test_callers_share_the_pool():
@@ -368,26 +381,55 @@ def test_callers_share_the_pool():
     assert failures == []
 
 
-def call_with_broken_helpers(failure, monkeypatch):
-    def submit(work):
-        raise failure
+@pytest.mark.parametrize("possible", [0, 1, 2])
+def test_no_more_threads_to_be_had(possible, monkeypatch):
+    start = _thread.start_new_thread
+    left = [possible]
 
+    def start_some(*arguments):
+        if left[0] == 0:
+            raise RuntimeError("can't start new thread")
+        left[0] -= 1
+        return start(*arguments)
+
+    monkeypatch.setattr(_thread, "start_new_thread", start_some)
     npuquant.set_num_threads(4)
-    monkeypatch.setattr(_threads._pool.helpers, "submit", submit)
-    return npuquant.npu_dynamic_quant_asymmetric(LARGE)
+    for _ in range(20):
+        assert_large(npuquant.npu_dynamic_quant_asymmetric(LARGE))
 
 
-def test_no_more_threads_to_be_had(monkeypatch):
-    assert_large(call_with_broken_helpers(RuntimeError("can't start new thread"), monkeypatch))
+def test_help_that_comes_too_late():
+    """Threads that are busy elsewhere are not waited for, and touch nothing afterwards."""
+    npuquant.set_num_threads(3)
+    pool = _threads._pool
+    pool.start()
+    held = threading.Barrier(4)
+    free = threading.Event()
+    for _ in range(3):
+        pool.calls.put(lambda: (held.wait(60), free.wait(60)))
+    held.wait(60)
+    done = []
+    pool.share(100, lambda begin, end: done.append((threading.get_ident(), end - begin)))
+    assert {ident for ident, _ in done} == {threading.get_ident()} and sum(count for _, count in done) == 100
+    before = list(done)
+    free.set()
+    assert_large(npuquant.npu_dynamic_quant_asymmetric(LARGE))  # queued behind the help that came too late
+    assert done == before
 
 
 def test_failures_within_a_call_are_not_lost(monkeypatch):
+    def take(slices):
+        raise MemoryError
+
+    monkeypatch.setattr(_threads._Slices, "take", take)
+    npuquant.set_num_threads(4)
     with pytest.raises(MemoryError):
-        call_with_broken_helpers(MemoryError(), monkeypatch)
+        npuquant.npu_dynamic_quant_asymmetric(LARGE)
 
 
 def test_failures_of_helpers_are_not_lost():
     npuquant.set_num_threads(2)
+    _threads._pool.start()
     both = threading.Barrier(2)
     mine = threading.get_ident()
 
@@ -445,7 +487,38 @@ print("done")
 """
 
 
+# In the first call of a pool, which starts its threads: none may be left.
+INTERRUPTED_AT_THE_START = """
+import _thread
+import signal
+import time
+import numpy as np
+import npuquant
+
+x = np.ones((4, 8), "f4")
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+interrupted = 0
+for trial in range(400):
+    try:
+        npuquant.set_num_threads(2)
+        signal.setitimer(signal.ITIMER_REAL, 20e-6 + trial % 100 * 3e-6)
+        npuquant.npu_dynamic_quant_asymmetric(x)
+        time.sleep(0.001)
+    except KeyboardInterrupt:
+        interrupted += 1
+npuquant.set_num_threads(1)
+for _ in range(6000):
+    if _thread._count() == 0:
+        break
+    time.sleep(0.01)
+assert interrupted > 300, interrupted
+assert _thread._count() == 0, _thread._count()
+print("done")
+"""
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timers")
-def test_interrupts():
-    done = python(INTERRUPTED)
+@pytest.mark.parametrize("program", [INTERRUPTED, INTERRUPTED_AT_THE_START])
+def test_interrupts(program):
+    done = python(program)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

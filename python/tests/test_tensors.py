@@ -102,7 +102,7 @@ class Producer:
     NAMES = {False: b"dltensor", True: b"dltensor_versioned"}
 
     def __init__(self, array, code=None, device=1, lanes=1, strides=True, offset=0, versioned=False, major=1,
-                 with_deleter=True, on_delete=lambda: None):
+                 with_deleter=True, on_delete=lambda: None, ndim=None, shape=True):
         self.array = array
         self.versioned = versioned
         self.device = device
@@ -114,8 +114,10 @@ class Producer:
         self.shape = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
         self.strides = (ctypes.c_int64 * max(1, array.ndim))(*sizes)
         code, bits = code or CODES[array.dtype.str[1:]]
-        tensor = struct.pack("@PiiiBBHPPQ", array.ctypes.data - offset, device, 0, array.ndim, code, bits, lanes,
-                             ctypes.addressof(self.shape), ctypes.addressof(self.strides) if strides else 0, offset)
+        tensor = struct.pack("@PiiiBBHPPQ", array.ctypes.data - offset, device, 0,
+                             array.ndim if ndim is None else ndim, code, bits, lanes,
+                             ctypes.addressof(self.shape) if shape else 0,
+                             ctypes.addressof(self.strides) if strides else 0, offset)
         if versioned:
             content = struct.pack("@IIPPQ", major, 2, 0, deleter, 1) + tensor
         else:
@@ -233,6 +235,8 @@ def test_dlpack_of_pinned_memory(device):
         (TypeError, r"\Ainput: has DLPack type code 5, 32 bits", {"code": (5, 32)}),
         (TypeError, r"\Ainput: has DLPack type code 2, 32 bits, 4 lanes", {"lanes": 4}),
         (ValueError, r"\Ainput: is DLPack 2; expected 1", {"versioned": True, "major": 2}),
+        (ValueError, r"\Ainput: has -1 dimensions", {"ndim": -1}),
+        (ValueError, r"\Ainput: has 1 dimensions and no shape", {"shape": False}),
     ],
 )
 def test_dlpack_that_is_not_understood_is_given_back(error, says, change):
