@@ -56,6 +56,16 @@ npuq_tensor npuq_tensor_contiguous(void *data, npuq_dtype dtype, int32_t ndim, c
     return tensor;
 }
 
+int64_t npuq_element_count(const npuq_tensor *tensor)
+{
+    uint64_t count = 1; /* beside an extent of 0, others may be any */
+
+    for (int d = 0; d < tensor->ndim; d++) {
+        count *= (uint64_t)tensor->shape[d];
+    }
+    return (int64_t)count;
+}
+
 static bool is_empty(const npuq_tensor *tensor)
 {
     for (int d = 0; d < tensor->ndim; d++) {
@@ -64,19 +74,6 @@ static bool is_empty(const npuq_tensor *tensor)
         }
     }
     return false;
-}
-
-int64_t npuq_element_count(const npuq_tensor *tensor)
-{
-    int64_t count = 1;
-
-    if (is_empty(tensor)) { /* its other extents may be any */
-        return 0;
-    }
-    for (int d = 0; d < tensor->ndim; d++) {
-        count *= tensor->shape[d];
-    }
-    return count;
 }
 
 /* ---- one argument by itself ------------------------------------------------------------------------------------ */
