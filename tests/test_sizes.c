@@ -249,6 +249,24 @@ static void test_beyond_everything(void **unused)
 
 /* ---- many small rows, and dimensions of 1 ---- */
 
+/* A row that is one element in memory; where addresses have 32 bits, its bytes are too many to count. */
+static void test_broadcast_row(void **unused)
+{
+    const int64_t shape[] = {1, 1 << 30};
+    const int64_t one = 1;
+    float value = 5;
+    float min = 0;
+    float max = 0;
+    npuq_tensor x = npuq_tensor_contiguous(&value, NPUQ_FLOAT32, 2, shape);
+    const npuq_tensor min_view = npuq_tensor_contiguous(&min, NPUQ_FLOAT32, 1, &one);
+    const npuq_tensor max_view = npuq_tensor_contiguous(&max, NPUQ_FLOAT32, 1, &one);
+
+    (void)unused;
+    x.strides[1] = 0;
+    assert_int_equal(npuq_dynamic_quant_min_max(&x, NULL, NULL, NPUQ_PER_TOKEN, &min_view, &max_view, NULL), NPUQ_OK);
+    assert_true(min == 5 && max == 5);
+}
+
 static void test_million_rows_of_one(void **unused)
 {
     enum { ROWS = 1000000 };
@@ -322,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_big_dynamic),
         cmocka_unit_test(test_big_strides),
         cmocka_unit_test(test_beyond_everything),
+        cmocka_unit_test(test_broadcast_row),
         cmocka_unit_test(test_million_rows_of_one),
         cmocka_unit_test(test_eight_dimensions_of_one),
     };
