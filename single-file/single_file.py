@@ -274,7 +274,8 @@ def header_file(library, banner):
                         lambda _: "/** Marks the functions. */\n" + API, text, flags=re.DOTALL | re.MULTILINE)
     if count != 1 or api != 1:
         fail("npuquant.h: no inclusion of version.h, or no NPUQ_API")
-    return f"{banner}#ifndef NPUQUANT_H\n#define NPUQUANT_H\n\n{text.strip()}\n\n#endif\n"
+    # The guard of the header that it stands for: npuquant/dlpack.h asks.
+    return f"{banner}#ifndef NPUQUANT_NPUQUANT_H\n#define NPUQUANT_NPUQUANT_H\n\n{text.strip()}\n\n#endif\n"
 
 
 def main():

@@ -137,6 +137,13 @@ for object in single.o portable.o; do
         $object -o consumer && ./consumer"
     cat check.log
 done
+if echo '#include <dlpack/dlpack.h>' | $cc -E -x c - >/dev/null 2>&1; then
+    cp "$source/include/npuquant/dlpack.h" npuquant_dlpack.h
+    printf '#include "npuquant/npuquant.h"\n#include "npuquant_dlpack.h"\n' >both.c
+    check "$cc, with dlpack.h" $cc -std=c99 -Wall -Wextra -Werror -c both.c -o both.o
+else
+    skip "dlpack.h: no <dlpack/dlpack.h>"
+fi
 for flags in -ffast-math -Ofast -ffinite-math-only $parts; do
     if $cc $flags -c npuquant/npuquant.c -o fast.o >fast.log 2>&1; then
         fail "$cc $flags is not refused"

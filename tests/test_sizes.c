@@ -335,14 +335,10 @@ static void test_eight_dimensions_of_one(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_big_quantize),
-        cmocka_unit_test(test_big_group_quant),
-        cmocka_unit_test(test_big_dynamic),
-        cmocka_unit_test(test_big_strides),
-        cmocka_unit_test(test_beyond_everything),
-        cmocka_unit_test(test_broadcast_row),
-        cmocka_unit_test(test_million_rows_of_one),
-        cmocka_unit_test(test_eight_dimensions_of_one),
+        cmocka_unit_test(test_big_quantize),        cmocka_unit_test(test_big_group_quant),
+        cmocka_unit_test(test_big_dynamic),         cmocka_unit_test(test_big_strides),
+        cmocka_unit_test(test_beyond_everything),   cmocka_unit_test(test_broadcast_row),
+        cmocka_unit_test(test_million_rows_of_one), cmocka_unit_test(test_eight_dimensions_of_one),
     };
     test_seed();
     return cmocka_run_group_tests_name("sizes", tests, NULL, NULL);

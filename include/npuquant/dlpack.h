@@ -7,7 +7,9 @@
 #ifndef NPUQUANT_DLPACK_H
 #define NPUQUANT_DLPACK_H
 
+#ifndef NPUQUANT_NPUQUANT_H /* or the header of the library in one file */
 #include <npuquant/npuquant.h>
+#endif
 
 #include <dlpack/dlpack.h>
 #include <inttypes.h>

@@ -36,6 +36,7 @@ def python(code, *arguments, **environment):
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
         env={name: value for name, value in environment.items() if value is not None},
+        cwd=PACKAGE,  # not its parent, where the module would be found whatever is installed
         capture_output=True, text=True, timeout=120, check=False,
     )
 
@@ -67,7 +68,7 @@ def test_named_by_path(tmp_path):
     copy = tmp_path / "renamed.bin"
     shutil.copy(LOADED, copy)
     assert python(SHOW, NPUQUANT_LIBRARY=str(copy)).stdout.split() == [npuquant.version(), str(copy)]
-    relative = os.path.relpath(LOADED)
+    relative = os.path.relpath(LOADED, PACKAGE)  # where python() runs
     assert python(SHOW, NPUQUANT_LIBRARY=relative).stdout.split() == [npuquant.version(), LOADED]
 
 
