@@ -97,6 +97,34 @@ static inline void npuq_fp_leave(const npuq_fp_state *caller)
     __asm__ volatile("msr fpsr, %0" : : "r"(caller->flags) : "memory");
 }
 
+#elif defined(__arm__) && defined(__ARM_FP)
+
+/* <fenv.h> leaves alone whether subnormals are flushed. */
+#ifdef __clang__
+#define NPUQ_VFP_FLAGS "memory"
+#else
+#define NPUQ_VFP_FLAGS "memory", "vfpcc"
+#endif
+
+typedef struct npuq_fp_state {
+    uint32_t fpscr;
+} npuq_fp_state;
+
+static inline npuq_fp_state npuq_fp_enter(void)
+{
+    npuq_fp_state caller;
+    const uint32_t plain = 0; /* nearest, no FZ, no traps, NaN payloads kept */
+
+    __asm__ volatile("vmrs %0, fpscr" : "=r"(caller.fpscr) : : "memory");
+    __asm__ volatile("vmsr fpscr, %0" : : "r"(plain) : NPUQ_VFP_FLAGS);
+    return caller;
+}
+
+static inline void npuq_fp_leave(const npuq_fp_state *caller)
+{
+    __asm__ volatile("vmsr fpscr, %0" : : "r"(caller->fpscr) : NPUQ_VFP_FLAGS);
+}
+
 #else
 
 #include <fenv.h>
