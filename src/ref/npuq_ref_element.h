@@ -12,8 +12,6 @@
 
 #if defined(__FAST_MATH__) || defined(_M_FP_FAST) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "npuquant defines every bit of its results, NaN and infinities included: build it without -ffast-math"
-#elif defined(__RECIPROCAL_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__NO_SIGNED_ZEROS__) /* gcc */
-#error "npuquant defines every bit of its results: build it without -ffast-math, and without the parts of it"
 #endif
 
 #include <stdbool.h>
