@@ -62,7 +62,7 @@ if [ "$whole" ]; then
     check "made again, the same" diff -r again npuquant
 fi
 
-# ---- all kernels, against the oracle ----
+# ---- without warnings, and all kernels against the oracle ----
 
 # The tests' objects, by $cc_for_tests, in the folder objects-MACHINE.
 test_objects() {
@@ -75,38 +75,43 @@ test_objects() {
     $cc_for_tests -O1 -c "$source/src/ref/npuq_ref.c" -o "objects-$machine/npuq_ref.o"
 }
 
-# kernels FILE MACHINE EMULATOR COMPILER FLAGS...
+# kernels MACHINE EMULATOR: the tests' objects and single.o
 kernels() {
-    file=$1
-    machine=$2
-    emulator=$3
-    shift 3
-    "$@" -c "$file" -o single.o && $cc_for_tests "objects-$machine"/*.o single.o -lcmocka -lm -lpthread -o kernels &&
-        $emulator ./kernels
+    $cc_for_tests "objects-$1"/*.o single.o -lcmocka -lm -lpthread -o kernels && $2 ./kernels
 }
 
+cc_for_tests=${CC:-cc}
+has_cmocka=
 if $pkg_config --exists cmocka 2>/dev/null; then
-    cc_for_tests=${CC:-cc}
+    has_cmocka=true
     test_objects native
-    native=-march=native
-    check "$cc, kernels, -O0" kernels npuquant/npuquant.c native "" $cc -O0
-    check "$cc, kernels, -O2" kernels npuquant/npuquant.c native "" $cc -O2
-    if $cc $native -E -x c /dev/null >/dev/null 2>&1; then
-        check "$cc, kernels, -O3 $native -ffp-contract=fast $unsafe" \
-            kernels npuquant/npuquant.c native "" $cc -O3 $native -ffp-contract=fast $unsafe
-    fi
-
-    # Without what keeps products apart, they are fused and it shows: so there is something to see above.
-    if [ "$(uname -m)" = x86_64 ] && grep -q -w fma /proc/cpuinfo; then
-        sed '/__asm__("" : "+[vw]"/d' npuquant/npuquant.c >npuquant/unprotected.c
-        if kernels npuquant/unprotected.c native "" $cc -O3 -ffp-contract=fast >check.log 2>&1; then
-            fail "$cc, -ffp-contract=fast: the kernels' test shows nothing"
-        else
-            echo "ok: $cc fuses what is not protected: $(grep -c -i 'failed' check.log) lines tell of it"
-        fi
-    fi
 else
     skip "all kernels: no cmocka"
+fi
+
+fused="-std=gnu17 -O3 -ffp-contract=fast $unsafe"
+if $cc -march=native -E -x c /dev/null >/dev/null 2>&1; then
+    fused="$fused -march=native"
+fi
+for options in "$fused" "-std=c11 -O2" "-std=c99 -O0"; do
+    check "$cc, $options without warnings" \
+        $cc $options -Wall -Wextra -Wpedantic -Werror -c npuquant/npuquant.c -o single.o
+    if [ "$has_cmocka" ]; then
+        check "$cc, $options, kernels" kernels native ""
+    fi
+done
+
+# Without what keeps products apart, they are fused and it shows: so there is something to see above.
+if [ "$has_cmocka" ] && [ "$(uname -m)" = x86_64 ] && grep -q -w fma /proc/cpuinfo; then
+    mv single.o protected.o
+    sed '/__asm__("" : "+[vw]"/d' npuquant/npuquant.c >npuquant/unprotected.c
+    $cc -O3 -ffp-contract=fast -c npuquant/unprotected.c -o single.o
+    if kernels native "" >check.log 2>&1; then
+        fail "$cc, -ffp-contract=fast: the kernels' test shows nothing"
+    else
+        echo "ok: $cc fuses what is not protected: $(grep -c -i 'failed' check.log) lines tell of it"
+    fi
+    mv protected.o single.o
 fi
 
 cross=aarch64-linux-gnu-gcc
@@ -114,22 +119,20 @@ if [ ! "$whole" ]; then
     : # another test's
 elif command -v $cross >/dev/null 2>&1 && command -v qemu-aarch64 >/dev/null 2>&1 &&
     echo 'int main(void) { return 0; }' | $cross -x c - -lcmocka -o probe 2>/dev/null; then
+    mv single.o native.o
     cc_for_tests=$cross
     test_objects aarch64
     for flags in -O2 "-O3 -ffp-contract=fast"; do
-        check "$cross, kernels, $flags" kernels npuquant/npuquant.c aarch64 "qemu-aarch64 -L /usr/aarch64-linux-gnu" \
-            $cross $flags
+        check "$cross, $flags" $cross $flags -c npuquant/npuquant.c -o single.o
+        check "$cross, $flags, kernels" kernels aarch64 "qemu-aarch64 -L /usr/aarch64-linux-gnu"
     done
+    mv native.o single.o
 else
     skip "NEON: no $cross, qemu-aarch64 and cmocka for it"
 fi
 
 # ---- what a user does ----
 
-for options in "-std=c99 -O0" "-std=c11 -O2" "-std=gnu17 -O1"; do
-    check "$cc, $options without warnings" \
-        $cc $options -Wall -Wextra -Wpedantic -Werror -c npuquant/npuquant.c -o single.o
-done
 check "$cc, NPUQ_NO_SIMD without warnings" \
     $cc -std=c99 -O0 -DNPUQ_NO_SIMD -Wall -Wextra -Wpedantic -Werror -c npuquant/npuquant.c -o portable.o
 for object in single.o portable.o; do
