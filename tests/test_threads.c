@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Executors with threads of their own: any partition gives the bits of one thread, calls run side by side, and each
- * thread has its own error line. */
+ * thread has its own error line; any of them may choose the backend. NPUQ_BACKEND names it at first. */
 #include "support.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,7 +76,7 @@ static void free_buffers(buffers *b)
     free(b->offset);
 }
 
-static void run_all(const buffers *b, int which, const npuq_executor *executor)
+static npuq_status run_one(const buffers *b, int which, const npuq_executor *executor)
 {
     const int64_t shape[] = {ROWS, COLS};
     const int64_t ends[] = {7, 7, 200, ROWS};
@@ -89,22 +90,17 @@ static void run_all(const buffers *b, int which, const npuq_executor *executor)
     npuq_tensor group_scale = npuq_tensor_contiguous(b->x, NPUQ_FLOAT32, 2, scale_shape);
     npuq_tensor scale = npuq_tensor_contiguous(b->scale, NPUQ_FLOAT32, 1, shape);
     npuq_tensor offset = npuq_tensor_contiguous(b->offset, NPUQ_FLOAT32, 1, shape);
-    npuq_status status;
 
     switch (which) {
-    case 0: status = npuq_quantize(&x, &smooth, NULL, 1, true, &y, executor); break;
-    case 1: status = npuq_quantize(&x, &smooth, &smooth, -1, false, &y, executor); break;
-    case 2: status = npuq_group_quant(&x, &group_scale, &groups, NULL, &y, executor); break;
-    case 3:
-        status = npuq_dynamic_quant_asymmetric(&x, &smooth, NULL, NPUQ_PER_TOKEN, &y, &scale, &offset, executor);
-        break;
+    case 0: return npuq_quantize(&x, &smooth, NULL, 1, true, &y, executor);
+    case 1: return npuq_quantize(&x, &smooth, &smooth, -1, false, &y, executor);
+    case 2: return npuq_group_quant(&x, &group_scale, &groups, NULL, &y, executor);
+    case 3: return npuq_dynamic_quant_asymmetric(&x, &smooth, NULL, NPUQ_PER_TOKEN, &y, &scale, &offset, executor);
     default:
         scale.shape[0] = offset.shape[0] = one;
-        status = npuq_dynamic_quant_asymmetric(&x, which == 4 ? NULL : &smooth, NULL, NPUQ_PER_TENSOR, &y, &scale,
-                                               &offset, executor);
-        break;
+        return npuq_dynamic_quant_asymmetric(&x, which == 4 ? NULL : &smooth, NULL, NPUQ_PER_TENSOR, &y, &scale,
+                                             &offset, executor);
     }
-    assert_int_equal(status, NPUQ_OK);
 }
 
 enum { OPERATORS = 6 };
@@ -118,14 +114,14 @@ static void test_partitions(void **unused)
 
     (void)unused;
     for (int which = 0; which < OPERATORS; which++) {
-        run_all(&expected, which, NULL);
+        assert_int_equal(run_one(&expected, which, NULL), NPUQ_OK);
         for (size_t p = 0; p < sizeof partitions / sizeof partitions[0]; p++) {
             size_t ends[THREADS + 1];
             const npuq_executor executor = {run_threads, ends};
 
             memcpy(ends, partitions[p], sizeof ends);
             memset(got.y, 0x55, ROWS * COLS);
-            run_all(&got, which, &executor);
+            assert_int_equal(run_one(&got, which, &executor), NPUQ_OK);
             test_same(got.y, expected.y, ROWS * COLS, "which %d, partition %zu", which, p);
             test_same(got.scale, expected.scale, ROWS * sizeof(float), "scale of which %d", which);
             test_same(got.offset, expected.offset, ROWS * sizeof(float), "offset of which %d", which);
@@ -137,12 +133,25 @@ static void test_partitions(void **unused)
 
 /* ---- calls side by side ---- */
 
+static atomic_size_t waiting; /* threads that have yet to come to await_others() */
+
+static void await_others(void)
+{
+    atomic_fetch_sub(&waiting, 1);
+    while (atomic_load(&waiting) > 0) {
+    }
+}
+
 typedef struct caller {
+    pthread_t thread;
     buffers own;
     const buffers *expected; /* [OPERATORS] */
     bool same;
 } caller;
 
+static atomic_size_t calling; /* threads in call_all() */
+
+/* Asserts nothing: that is for the test's own thread. */
 static void *call_all(void *argument)
 {
     caller *c = argument;
@@ -150,35 +159,119 @@ static void *call_all(void *argument)
     c->same = true;
     for (int again = 0; again < 3; again++) {
         for (int which = 0; which < OPERATORS; which++) {
-            run_all(&c->own, which, NULL);
-            c->same = c->same && memcmp(c->own.y, c->expected[which].y, ROWS * COLS) == 0;
+            c->same = run_one(&c->own, which, NULL) == NPUQ_OK && c->same &&
+                      memcmp(c->own.y, c->expected[which].y, ROWS * COLS) == 0;
         }
     }
+    atomic_fetch_sub(&calling, 1);
     return NULL;
 }
 
-static void test_concurrent_calls(void **unused)
+/* Several threads call all operators; until they are done, the test's own calls meanwhile() again and again. */
+static void call_side_by_side(void (*meanwhile)(void))
 {
     buffers expected[OPERATORS];
     caller callers[THREADS];
-    pthread_t threads[THREADS];
 
-    (void)unused;
     for (int which = 0; which < OPERATORS; which++) {
         expected[which] = make_buffers();
-        run_all(&expected[which], which, NULL);
+        assert_int_equal(run_one(&expected[which], which, NULL), NPUQ_OK);
+    }
+    atomic_store(&calling, THREADS);
+    for (size_t i = 0; i < THREADS; i++) {
+        callers[i].own = make_buffers();
+        callers[i].expected = expected;
+        assert_int_equal(pthread_create(&callers[i].thread, NULL, call_all, &callers[i]), 0);
+    }
+    while (meanwhile && atomic_load(&calling) > 0) {
+        meanwhile();
     }
     for (size_t i = 0; i < THREADS; i++) {
-        callers[i] = (caller){make_buffers(), expected, false};
-        assert_int_equal(pthread_create(&threads[i], NULL, call_all, &callers[i]), 0);
-    }
-    for (size_t i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(pthread_join(callers[i].thread, NULL), 0);
         assert_true(callers[i].same);
         free_buffers(&callers[i].own);
     }
     for (int which = 0; which < OPERATORS; which++) {
         free_buffers(&expected[which]);
+    }
+}
+
+static void test_concurrent_calls(void **unused)
+{
+    (void)unused;
+    call_side_by_side(NULL);
+}
+
+/* ---- the choice of a backend ---- */
+
+static void choose_each(void)
+{
+    static const npuq_backend all[] = {NPUQ_BACKEND_REF, NPUQ_BACKEND_AVX2, NPUQ_BACKEND_AVX512, NPUQ_BACKEND_NEON};
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        assert_int_equal(npuq_set_backend(all[i]), npuq_backend_available(all[i]) ? NPUQ_OK : NPUQ_ERROR_BACKEND);
+    }
+}
+
+static void test_backend_changes_beside_calls(void **unused)
+{
+    const npuq_backend first = npuq_active_backend();
+
+    (void)unused;
+    call_side_by_side(choose_each);
+    assert_int_equal(npuq_set_backend(first), NPUQ_OK);
+}
+
+/* A thread's first call, and what it found chosen. */
+typedef struct first_call {
+    pthread_t thread;
+    npuq_status status;
+    npuq_backend backend;
+    int8_t y[5];
+} first_call;
+
+static void *call_first(void *argument)
+{
+    static const float x[] = {-1000, -1.5f, 0.5f, 2.5f, 1000};
+    const float two = 2;
+    const int64_t five = 5;
+    const int64_t one = 1;
+    first_call *c = argument;
+    const npuq_tensor tx = npuq_tensor_contiguous((void *)x, NPUQ_FLOAT32, 1, &five);
+    const npuq_tensor scale = npuq_tensor_contiguous((void *)&two, NPUQ_FLOAT32, 1, &one);
+    const npuq_tensor y = npuq_tensor_contiguous(c->y, NPUQ_INT8, 1, &five);
+
+    await_others();
+    c->status = npuq_quantize(&tx, &scale, NULL, 0, false, &y, NULL);
+    c->backend = npuq_active_backend();
+    return NULL;
+}
+
+static first_call first_calls[THREADS];
+
+/* Before any other call of this process: all threads choose at the same time. */
+static void call_first_from_all_threads(void)
+{
+    atomic_store(&waiting, THREADS);
+    for (size_t i = 0; i < THREADS; i++) {
+        if (pthread_create(&first_calls[i].thread, NULL, call_first, &first_calls[i]) != 0) {
+            abort();
+        }
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        (void)pthread_join(first_calls[i].thread, NULL);
+    }
+}
+
+static void test_first_calls(void **unused)
+{
+    static const int8_t expected[] = {-128, -3, 1, 5, 127};
+
+    (void)unused;
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(first_calls[i].status, NPUQ_OK);
+        assert_int_equal(first_calls[i].backend, npuq_active_backend());
+        test_same(first_calls[i].y, expected, sizeof expected, "thread %zu", i);
     }
 }
 
@@ -189,21 +282,22 @@ static void *fail_elsewhere(void *argument)
     char *seen = argument;
 
     strcpy(seen, npuq_last_error()); /* "" on a fresh thread, whatever failed on another */
-    assert_int_equal(npuq_set_backend((npuq_backend)77), NPUQ_ERROR_BACKEND);
-    return NULL;
+    return npuq_set_backend((npuq_backend)77) == NPUQ_ERROR_BACKEND ? argument : NULL;
 }
 
 static void test_last_error_is_per_thread(void **unused)
 {
     char here[256];
     char seen[256] = "untouched";
+    void *failed;
     pthread_t thread;
 
     (void)unused;
     assert_int_equal(npuq_quantize(NULL, NULL, NULL, 0, true, NULL, NULL), NPUQ_ERROR_NULL);
     strcpy(here, npuq_last_error());
     assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, seen), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    assert_non_null(failed);
     assert_string_equal(seen, "");
     assert_string_equal(npuq_last_error(), here);
 }
@@ -211,10 +305,14 @@ static void test_last_error_is_per_thread(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_calls),
         cmocka_unit_test(test_last_error_is_per_thread),
         cmocka_unit_test(test_partitions),
         cmocka_unit_test(test_concurrent_calls),
+        cmocka_unit_test(test_backend_changes_beside_calls),
     };
+
+    call_first_from_all_threads();
     test_seed();
     return cmocka_run_group_tests_name("threads", tests, NULL, NULL);
 }
