@@ -25,8 +25,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ARGUMENTS = 6, MAX_ELEMENTS = 1 << 14, MAX_GROUPS = 8 };
-enum { MAX_SPAN = 1 << 18 }; /* bytes of the largest arena, about */
+enum { MAX_ARGUMENTS = 6, MAX_ELEMENTS = 1 << 18, MAX_GROUPS = 8 };
+enum { MAX_SPAN = 1 << 21 }; /* bytes of the largest arena, about */
 
 typedef enum kind { EMPTY, INSIDE, BROADCAST, HOPELESS, WILD } kind;
 typedef enum role { INPUT, OPTIONAL_INPUT, OUTPUT } role;
@@ -125,10 +125,11 @@ static size_t element_size(npuq_dtype dtype)
     return 0;
 }
 
-/* Extents of few elements in most cases, for the sake of speed, and of MAX_ELEMENTS at most. */
+/* Extents of few elements in most cases, for the sake of speed; of MAX_ELEMENTS, enough for an executor, in some. */
 static void take_shape(input *in, int ndim, int64_t *shape, int64_t multiple)
 {
-    int64_t left = (take_byte(in) < 0xF0 ? MAX_ELEMENTS / 16 : MAX_ELEMENTS) / multiple;
+    const uint8_t size = take_byte(in);
+    int64_t left = (size < 0xF0 ? 1 << 10 : size < 0xFE ? 1 << 14 : MAX_ELEMENTS) / multiple;
 
     for (int d = ndim - 1; d >= 0; d--) {
         const uint8_t byte = take_byte(in);
