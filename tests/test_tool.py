@@ -90,13 +90,13 @@ class ToolTest(unittest.TestCase):
         self.assertEqual((done.returncode, done.err), (status, ""), f"{words}\n{done.out}{done.err}")
         return done.out
 
-    def run_badly(self, *words, says="", **options):
+    def run_badly(self, *words, says="", prints=r"\Z", **options):
         """Exit status 2, one line on stderr, and no file comes or goes."""
         before = sorted(os.listdir(self.folder))
         done = self.run_tool(*words, **options)
         self.assertEqual(done.returncode, 2, f"{words}\n{done.out}{done.err}")
         self.assertRegex(done.err, r"\Anpuquant: [^\n]+\n\Z")
-        self.assertEqual(done.out, "")
+        self.assertRegex(done.out, r"\A" + prints)
         self.assertIn(says, done.err)
         self.assertEqual(sorted(os.listdir(self.folder)), before)
         return done.err
@@ -583,6 +583,7 @@ class Writing(ToolTest):
     """What fails when results are there: every name keeps what it had, and nothing else is left."""
 
     before = b"what was there"
+    summary = r"dynamic-quant-asymmetric: [^\n]+\n\Z"
 
     def setUp(self):
         super().setUp()
@@ -651,19 +652,51 @@ class Writing(ToolTest):
         """What can be written under a temporary name but not under its own; the others are taken back."""
         long = "o" * 300
         x = self.read("x.npy")
+        refused = {"says": f"{long}: cannot be written: File name too long", "prints": self.summary}
         for y in ("y.npy", "x.npy", "new.npy"):
             self.run_badly("dynamic-quant-asymmetric", "x.npy", "-o", y, "--scale-output", "s.npy", "--offset-output",
-                           long, says=f"{long}: cannot be written: File name too long")
+                           long, **refused)
             self.assertEqual((self.read("x.npy"), self.read("y.npy")), (x, self.before))
         self.run_badly("dynamic-quant-asymmetric", "x.npy", "-o", "y.npy", "--scale-output", long, "--offset-output",
-                       "o.npy", says="File name too long")
-        self.run_badly("dynamic-quant-asymmetric", "x.npy", "-o", long, says="File name too long")
+                       "o.npy", **refused)
+        self.run_badly("dynamic-quant-asymmetric", "x.npy", "-o", long, **refused)
         self.assertEqual(self.read("y.npy"), self.before)
+
+    def run_unheard(self, stdout, *words):
+        """Replaces y.npy, if that is what becomes of a run whose stdout is no good; its status and stderr."""
+        words = [TOOL, "dynamic-quant-asymmetric", "x.npy", "-o", "y.npy", "--scale-output", "s.npy", *words]
+        done = subprocess.run(words, cwd=self.folder, stdout=stdout, stderr=subprocess.PIPE, check=False, timeout=60)
+        return done.returncode, done.stderr
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_full_stdout(self):
+        """Of which the tool hears when it has printed all: the summary, or what differs."""
+        self.run_well("dynamic-quant-asymmetric", "x.npy", "-o", "same.npy")
+        np.save(self.path("other.npy"), np.load(self.path("same.npy")) ^ 1)
+        before = sorted(os.listdir(self.folder))
+        for words in ((), ("--expect", "same.npy"), ("--expect", "other.npy"), ("--expect", "other.npy", "--quiet")):
+            with self.subTest(words), open("/dev/full", "wb") as full:
+                self.assertEqual(self.run_unheard(full, *words), (2, b"npuquant: cannot write to stdout\n"))
+                self.assertEqual(self.read("y.npy"), self.before)
+                self.assertEqual(sorted(os.listdir(self.folder)), before)
+        with open("/dev/full", "wb") as full:  # which nobody asked for anything
+            self.assertEqual(self.run_unheard(full, "--quiet"), (0, b""))
+        self.assertEqual(self.read("y.npy"), self.read("same.npy"))
+
+    def test_unread_stdout(self):
+        """A pipe that nobody reads any more."""
+        reader, writer = os.pipe()
+        os.close(reader)
+        with open(writer, "wb") as pipe:
+            self.assertEqual(self.run_unheard(pipe), (-signal.SIGPIPE, b""))
+        self.assertEqual(self.read("y.npy"), self.before)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["x.npy", "y.npy"])
 
     def test_symbolic_links(self):
         """A link is replaced, not what it leads to; taken back, it is a link again."""
         os.symlink("y.npy", self.path("link.npy"))
-        self.run_badly("dynamic-quant-asymmetric", "x.npy", "-o", "link.npy", "--scale-output", "s" * 300)
+        self.run_badly("dynamic-quant-asymmetric", "x.npy", "-o", "link.npy", "--scale-output", "s" * 300,
+                       prints=self.summary)
         self.assertEqual(os.readlink(self.path("link.npy")), "y.npy")
         self.run_well("dynamic-quant-asymmetric", "x.npy", "-o", "link.npy", "--scale-output", "s.npy")
         self.assertFalse(os.path.islink(self.path("link.npy")))
@@ -725,8 +758,8 @@ class Writing(ToolTest):
 
         for number in numbers:
             with self.subTest(number):
-                status, out = self.end(self.stopped_while_writing(preexec_fn=at_start), number)
-                self.assertEqual((status, out), (-number, b""))
+                status, _ = self.end(self.stopped_while_writing(preexec_fn=at_start), number)
+                self.assertEqual(status, -number)
                 self.assertEqual(sorted(os.listdir(self.folder)), ["one.npy", "x.npy", "y.npy"])
                 self.assertEqual(self.read("y.npy"), self.before)
 

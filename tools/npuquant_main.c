@@ -32,7 +32,7 @@ static void print_command_help(const struct operator_command *command)
     (void)printf("usage: npuquant %s %s [OPTION]...\n\n%s\n", command->name, positional, command->about);
     options_print_help(command->command);
     (void)printf("\nexit status: 0 done, and equal to what was expected; 1 something differs (outputs are written all\n"
-                 "the same); 2 an error (nothing is written)\n\nexample:\n  %s\n",
+                 "the same); 2 an error (nothing is written; npuquant(1) names the exception)\n\nexample:\n  %s\n",
                  command->example);
 }
 
@@ -101,10 +101,6 @@ int npuquant_main(int argc, char **argv)
     } else {
         status = run_named(argv[1], argc - 2, argv + 2);
     }
-    if (fflush(stdout) != 0 || ferror(stdout)) { /* a full disk must not look like success */
-        clearerr(stdout);
-        report_error("cannot write to stdout");
-        status = EXIT_ERROR;
-    }
-    return (int)status;
+    /* A full disk must not look like success; an error has been reported already. */
+    return (int)(status != EXIT_ERROR && !report_stdout() ? EXIT_ERROR : status);
 }

@@ -21,3 +21,12 @@ bool report_error(const char *format, ...)
     (void)fprintf(stderr, "npuquant: %s\n", line);
     return false;
 }
+
+bool report_stdout(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return true;
+    }
+    clearerr(stdout);
+    return report_error("cannot write to stdout");
+}

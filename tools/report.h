@@ -10,4 +10,7 @@ __attribute__((format(printf, 1, 2)))
 #endif
 bool report_error(const char *format, ...);
 
+/* Whether all that was printed on stdout has been taken. Reports it, and returns false, if not. */
+bool report_stdout(void);
+
 #endif

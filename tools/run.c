@@ -202,8 +202,7 @@ static bool call(struct run *run)
 
 /* ---- after the call -------------------------------------------------------------------------------------------- */
 
-/* Files get their names when all of them are complete. */
-static bool write_outputs(struct run *run)
+static bool stage_outputs(struct run *run)
 {
     for (int i = 0; i < run->command->outputs; i++) {
         const char *path = text_of(run, OPTION_OUTPUT + i);
@@ -211,7 +210,7 @@ static bool write_outputs(struct run *run)
             return false;
         }
     }
-    return staged_files_commit(run->staged, run->staged_count);
+    return true;
 }
 
 static enum exit_status compare_outputs(const struct run *run)
@@ -301,12 +300,15 @@ enum exit_status run_operator(const struct operator_command *command, const stru
 
     if (prepare(&run) && call(&run)) {
         const enum exit_status compared = compare_outputs(&run);
-        if (inputs_are_whole(&run) && write_outputs(&run)) {
-            status = compared;
+        if (inputs_are_whole(&run) && stage_outputs(&run)) {
+            if (!text_of(&run, OPTION_QUIET)) {
+                print_summary(&run);
+            }
+            /* Files get their names when all of them are complete and nothing else can fail. */
+            if (report_stdout() && staged_files_commit(run.staged, run.staged_count)) {
+                status = compared;
+            }
         }
-    }
-    if (status != EXIT_ERROR && !text_of(&run, OPTION_QUIET)) {
-        print_summary(&run);
     }
     release(&run);
     return status;
