@@ -131,6 +131,7 @@ _DLPACK_MAJOR = 1
 
 # DLPack's devices whose memory the CPU reads: its own, and what CUDA and ROCm have pinned of it.
 _HOSTS = (1, 3, 11)
+_DLPACK_KINDS = ("int", "uint", "float", "handle", "bfloat", "complex", "bool")
 # DLPack's type codes and bits. uint16 is taken for bfloat16 as in NumPy arrays.
 _DLPACK_DTYPES = {
     (2, 32): "float32",
@@ -194,8 +195,9 @@ def _dlpack_tensor(argument: str, value: SupportsDLPack) -> Tensor:
         raise ValueError(f"{argument}: is on a device (DLPack's number {view.device_type}); expected the CPU")
     dtype = _DLPACK_DTYPES.get((view.code, view.bits)) if view.lanes == 1 else None
     if dtype is None:
-        raise TypeError(f"{argument}: has DLPack type code {view.code}, {view.bits} bits, {view.lanes} lanes; "
-                        f"expected one of {', '.join(DTYPES)}")
+        kind = _DLPACK_KINDS[view.code] if view.code < len(_DLPACK_KINDS) else f"DLPack type code {view.code}, bits "
+        lanes = "" if view.lanes == 1 else f" with {view.lanes} lanes"
+        raise TypeError(f"{argument}: is {kind}{view.bits}{lanes}; expected one of {', '.join(DTYPES)}")
     if view.ndim < 0 or (view.ndim > 0 and not view.shape):
         raise ValueError(f"{argument}: has {view.ndim} dimensions{'' if view.shape else ' and no shape'}")
     shape = view.shape[:view.ndim]
@@ -203,7 +205,12 @@ def _dlpack_tensor(argument: str, value: SupportsDLPack) -> Tensor:
         strides = view.strides[:view.ndim]
     else:  # C order
         strides = np.cumprod([1, *shape[:0:-1]], dtype=np.int64)[::-1].tolist() if shape else []
-    return _tensor(owner, (view.data or 0) + view.byte_offset, DTYPES[dtype], shape, strides)
+    if not view.data and 0 not in shape:
+        raise ValueError(f"{argument}: data is null; expected the tensor's elements")
+    data = view.data + view.byte_offset if view.data else 0  # an offset from nothing leads nowhere
+    if data >= 1 << 8 * ctypes.sizeof(ctypes.c_void_p):
+        raise ValueError(f"{argument}: byte_offset is {view.byte_offset}; expected an address when added to data")
+    return _tensor(owner, data, DTYPES[dtype], shape, strides)
 
 
 def tensor(argument: str, value: TensorLike) -> Tensor:

@@ -102,7 +102,7 @@ class Producer:
     NAMES = {False: b"dltensor", True: b"dltensor_versioned"}
 
     def __init__(self, array, code=None, device=1, lanes=1, strides=True, offset=0, versioned=False, major=1,
-                 with_deleter=True, on_delete=lambda: None, ndim=None, shape=True):
+                 with_deleter=True, on_delete=lambda: None, ndim=None, shape=True, data=None):
         self.array = array
         self.versioned = versioned
         self.device = device
@@ -114,7 +114,7 @@ class Producer:
         self.shape = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
         self.strides = (ctypes.c_int64 * max(1, array.ndim))(*sizes)
         code, bits = code or CODES[array.dtype.str[1:]]
-        tensor = struct.pack("@PiiiBBHPPQ", array.ctypes.data - offset, device, 0,
+        tensor = struct.pack("@PiiiBBHPPQ", array.ctypes.data - offset if data is None else data, device, 0,
                              array.ndim if ndim is None else ndim, code, bits, lanes,
                              ctypes.addressof(self.shape) if shape else 0,
                              ctypes.addressof(self.strides) if strides else 0, offset)
@@ -208,6 +208,14 @@ def test_dlpack_in_every_argument():
     assert npuquant.npu_group_quant(x, x, np.array([0, 1, 3]), offset=offset).tolist() == [[5, 10], [17, 30], [27, 51]]
 
 
+def test_dlpack_without_data():
+    """Nothing is there: elements are not missed, and an offset does not count."""
+    for offset in (0, 48):
+        producer = Producer(np.zeros((3, 0), f4), data=0, offset=offset)
+        assert quantize(producer).shape == (3, 0)
+        assert producer.was_given_back()
+
+
 def test_dlpack_without_deleter():
     producer = Producer(f4([1, 2]), with_deleter=False)
     assert quantize(producer).tolist() == [1, 2]
@@ -231,12 +239,16 @@ def test_dlpack_of_pinned_memory(device):
 @pytest.mark.parametrize(
     ("error", "says", "change"),
     [
-        (TypeError, r"\Ainput: has DLPack type code 2, 64 bits, 1 lanes; expected one of float32", {"code": (2, 64)}),
-        (TypeError, r"\Ainput: has DLPack type code 5, 32 bits", {"code": (5, 32)}),
-        (TypeError, r"\Ainput: has DLPack type code 2, 32 bits, 4 lanes", {"lanes": 4}),
+        (TypeError, r"\Ainput: is float64; expected one of float32", {"code": (2, 64)}),
+        (TypeError, r"\Ainput: is complex32; ", {"code": (5, 32)}),
+        (TypeError, r"\Ainput: is DLPack type code 17, bits 4; ", {"code": (17, 4)}),
+        (TypeError, r"\Ainput: is float32 with 4 lanes; ", {"lanes": 4}),
         (ValueError, r"\Ainput: is DLPack 2; expected 1", {"versioned": True, "major": 2}),
         (ValueError, r"\Ainput: has -1 dimensions", {"ndim": -1}),
         (ValueError, r"\Ainput: has 1 dimensions and no shape", {"shape": False}),
+        (ValueError, r"\Ainput: data is null; expected the tensor's elements", {"data": 0}),
+        (ValueError, r"\Ainput: data is null; expected the tensor's elements", {"data": 0, "offset": 4096}),
+        (ValueError, rf"\Ainput: byte_offset is {2**64 - 1}; ", {"data": 16, "offset": 2**64 - 1}),
     ],
 )
 def test_dlpack_that_is_not_understood_is_given_back(error, says, change):
