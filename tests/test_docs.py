@@ -24,6 +24,8 @@ BUILD = os.path.abspath(os.environ["NPUQ_BUILD"])
 DOCS = os.path.join(SOURCE, "docs")
 OPERATORS = ("quantize", "group_quant", "dynamic_quant_asymmetric", "trans_quant_param")
 PAGES = [f"operators/{name}.md" for name in OPERATORS] + ["oracle.md"]
+# Their errors: those of params are in docs/sharding.md, the others have those of the whole operator.
+STEPS = ("dynamic_quant_min_max", "dynamic_quant_params", "dynamic_quant_apply")
 
 BLOCK = re.compile(r"^```(pycon|console|c)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 MEASURED = re.compile(r"backend \w+, \d+ threads?, \S+ s, \S+ \w+/s")
@@ -123,7 +125,7 @@ class Examples(unittest.TestCase):
 
 ROW = re.compile(r"^\| (NPUQ_\w+) \| [^|]+ \| `([^`]+)` \|$", re.MULTILINE)
 DTYPE = r"(?:U?INT\d+|B?FLOAT\d+|QUINT4X2)"
-ARGUMENT = r"(?:x|y|scales?|zero_points|smooth_scales|group_index|offset)"
+ARGUMENT = r"(?:x|y|scales?|zero_points|smooth_scales|group_index|offset|min|max)"
 
 
 def rows(page):
@@ -157,6 +159,7 @@ class Errors(unittest.TestCase):
             cls.given = {tuple(line.split("\t")) for line in read(log).splitlines()}
         cls.common = rows("errors.md")
         cls.own = {name: rows(f"operators/{name}.md") for name in OPERATORS}
+        cls.own["dynamic_quant_params"] = rows("sharding.md")
 
     def test_messages_are_given(self):
         for name, table in [("errors.md", self.common), *self.own.items()]:
@@ -164,10 +167,11 @@ class Errors(unittest.TestCase):
             self.assertEqual(table - self.given, set(), name)
 
     def test_none_is_missing(self):
-        for name in OPERATORS:
+        for name in OPERATORS + STEPS:
             wanted = {row for row in self.given if row[1].startswith(name + ": ")}
             self.assertGreater(len(wanted), 0)
-            documented = {shape(row) for row in self.common | self.own[name]}
+            own = self.own.get(name, self.own["dynamic_quant_asymmetric"])
+            documented = {shape(row) for row in self.common | own}
             self.assertEqual({row for row in wanted if shape(row) not in documented}, set(), name)
 
     def test_own_rows_are_the_operators(self):

@@ -632,12 +632,65 @@ static void run_sharded(npuq_dtype x_type, npuq_dtype y_type, npuq_quant_mode mo
     check_input(&x);
 }
 
+/* Shards by rows of the operators with groups, by docs/sharding.md. */
+static void run_sharded_groups(npuq_dtype x_type, npuq_dtype y_type)
+{
+    enum { SHARDS = 4, E = 5 };
+    const int64_t shape[2] = {test_between(1, 12), 8 * test_between(1, 5)};
+    const int64_t factors_shape[2] = {E, shape[1]};
+    const npuq_ref_dtype type = ref_type(x_type);
+    int64_t y_shape[2];
+    int64_t group_index[E];
+    int64_t shards[SHARDS];
+
+    output_shape(y_type, 2, shape, y_shape);
+    random_groups(group_index, E, shape[0]);
+    random_groups(shards, SHARDS, shape[0]); /* some are empty */
+    argument x = make_input(x_type, 2, shape, !test_one_in(3));
+    argument factors = make_input(x_type, 2, factors_shape, true);
+    argument grouped = make_output(y_type, 2, y_shape);
+    argument y = make_output(y_type, 2, y_shape);
+    argument scale = make_output(NPUQ_FLOAT32, 1, shape);
+    argument offset = make_output(NPUQ_FLOAT32, 1, shape);
+
+    npuq_ref_group_quant(x.elements, type, (size_t)shape[0], (size_t)shape[1], factors.elements, type, E, group_index,
+                         NULL, grouped.elements, ref_type(y_type));
+    npuq_ref_dynamic_quant_asymmetric(x.elements, type, (size_t)shape[0], (size_t)shape[1], factors.elements, type, E,
+                                      group_index, false, y.elements, ref_type(y_type), scale.elements,
+                                      offset.elements);
+    for (int s = 0; s < SHARDS; s++) {
+        const int64_t first = s > 0 ? shards[s - 1] : 0;
+        const int64_t rows = shards[s] - first;
+        int64_t part_index[E];
+
+        for (int64_t e = 0; e < E; e++) {
+            int64_t end = group_index[e] - first;
+            part_index[e] = end < 0 ? 0 : end > rows ? rows : end;
+        }
+        const npuq_tensor index = npuq_tensor_contiguous(part_index, NPUQ_INT64, 1, &factors_shape[0]);
+        const npuq_tensor part = slice(&x.view.tensor, 0, first, rows);
+        const npuq_tensor part_grouped = slice(&grouped.view.tensor, 0, first, rows);
+        const npuq_tensor part_y = slice(&y.view.tensor, 0, first, rows);
+        const npuq_tensor part_scale = slice(&scale.view.tensor, 0, first, rows);
+        const npuq_tensor part_offset = slice(&offset.view.tensor, 0, first, rows);
+
+        check_ok(npuq_group_quant(&part, &factors.view.tensor, &index, NULL, &part_grouped, any_executor()));
+        check_ok(npuq_dynamic_quant_asymmetric(&part, &factors.view.tensor, &index, NPUQ_PER_TOKEN, &part_y,
+                                               &part_scale, &part_offset, any_executor()));
+    }
+    check_output(&grouped, "sharded group_quant");
+    check_output(&y, "sharded with groups");
+    check_output(&scale, "sharded with groups: scale");
+    check_output(&offset, "sharded with groups: offset");
+}
+
 static void test_shards(void **unused)
 {
     (void)unused;
     for (int again = 0; again < 600; again++) {
         run_sharded(floats[again % 3], again % 2 ? NPUQ_INT8 : NPUQ_QUINT4X2,
                     test_one_in(2) ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN, again % 4 / 2);
+        run_sharded_groups(floats[again % 3], again % 2 ? NPUQ_INT8 : NPUQ_QUINT4X2);
     }
 }
 
