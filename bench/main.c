@@ -256,6 +256,7 @@ static bool prepare(struct session *s)
     if (o->quick) {
         plan->timing = (struct timing){.sample_ns = 1, .budget_ns = 0, .min_rounds = 1, .max_rounds = 1};
     }
+    s->heading.state = state_cost(&plan->timing);
     if (pool_start(threads, o->pin) < threads) {
         return fail("--threads", "the system has no more threads");
     }

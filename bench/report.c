@@ -15,9 +15,14 @@ void report_table_begin(const struct heading *heading)
     const struct machine *machine = heading->machine;
 
     (void)printf("npuquant %s, %s, %s, %s\n", npuq_version(), machine->date, machine->cpu, machine->compiler);
-    (void)printf("caches %zu KiB, %zu KiB, %zu KiB; streams of %s%s\n\n", machine->cache[0] >> 10,
+    (void)printf("caches %zu KiB, %zu KiB, %zu KiB; streams of %s%s\n", machine->cache[0] >> 10,
                  machine->cache[1] >> 10, machine->cache[2] >> 10, heading->vectors,
                  heading->pinned ? "; pinned" : "; NOT pinned");
+    (void)printf("floating-point state, of each call: %.1f ns", heading->state.usual_ns);
+    if (heading->state.flushing_ns > 0) {
+        (void)printf("; where the caller flushes subnormals %.1f ns", heading->state.flushing_ns);
+    }
+    (void)printf("\n\n");
     (void)printf("%-14s %3s %12s %7s %9s %8s %8s %8s %8s\n", "", "thr", "median", "spread", "Gelem/s", "GB/s", "limit",
                  "2-pass", "baseline");
 }
@@ -110,9 +115,11 @@ void report_json_begin(FILE *file, const struct heading *heading)
     write_field(file, "cpu", machine->cpu);
     write_field(file, "compiler", machine->compiler);
     write_field(file, "stream_vectors", heading->vectors);
-    (void)fprintf(file, "\"processors\": %d, \"pinned\": %s, \"caches\": [%zu, %zu, %zu],\n \"cases\": [",
+    (void)fprintf(file,
+                  "\"processors\": %d, \"pinned\": %s, \"caches\": [%zu, %zu, %zu],\n "
+                  "\"state_ns\": %.2f, \"flushing_state_ns\": %.2f,\n \"cases\": [",
                   machine->processors, heading->pinned ? "true" : "false", machine->cache[0], machine->cache[1],
-                  machine->cache[2]);
+                  machine->cache[2], heading->state.usual_ns, heading->state.flushing_ns);
 }
 
 static void write_run(FILE *file, const struct run *run)

@@ -4,6 +4,7 @@
 #define NPUQ_BENCH_REPORT_H
 
 #include "measure.h"
+#include "state.h"
 
 #include <stdio.h>
 
@@ -11,6 +12,7 @@ struct heading {
     const struct machine *machine;
     const char *vectors; /* of the streams */
     bool pinned;
+    struct state_cost state;
 };
 
 void report_table_begin(const struct heading *heading);
