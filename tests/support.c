@@ -5,10 +5,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#if defined(_WIN32)
+#include <windows.h>
+#elif !defined(__wasi__)
 #include <sys/mman.h>
+#endif
+#ifndef __wasi__
+#include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
+#endif
 
 /* ---- random ---- */
 
@@ -176,25 +183,165 @@ void test_fill(void *data, npuq_dtype dtype, size_t n, bool finite)
 
 /* ---- memory ---- */
 
+/* What differs between systems: how large pages are, how to get some, make one of them fault, and give them back. Where
+ * none can fault, all are filled with a pattern that nothing outside the memory may have changed in the end. */
+#if defined(_WIN32)
+
+static size_t page_size(void)
+{
+    SYSTEM_INFO info;
+
+    GetSystemInfo(&info);
+    return info.dwPageSize;
+}
+
+static void *make_pages(size_t size)
+{
+    return VirtualAlloc(NULL, size, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+}
+
+static void guard_page(unsigned char *page, size_t size)
+{
+    DWORD before;
+
+    assert_true(VirtualProtect(page, size, PAGE_NOACCESS, &before));
+}
+
+static void free_pages(const test_guarded *guarded)
+{
+    assert_true(VirtualFree(guarded->map, 0, MEM_RELEASE));
+}
+
+#elif defined(__wasi__)
+
+enum { CANARY = 0x5A };
+
+static size_t page_size(void)
+{
+    return 256; /* as wide as the alignment that tests ask for, and a kernel's longest step */
+}
+
+static void *make_pages(size_t size)
+{
+    void *pages = aligned_alloc(page_size(), size);
+
+    if (pages) {
+        memset(pages, CANARY, size);
+    }
+    return pages;
+}
+
+static void guard_page(unsigned char *page, size_t size)
+{
+    (void)page; /* is guarded by its contents */
+    (void)size;
+}
+
+static void free_pages(const test_guarded *guarded)
+{
+    unsigned char *pages = guarded->map;
+    const size_t before = (size_t)(guarded->memory - pages);
+
+    for (size_t i = 0; i < guarded->map_size; i++) {
+        if ((i < before || i >= before + guarded->size) && pages[i] != CANARY) {
+            fail_msg("%zu bytes: byte %td was written", guarded->size, (ptrdiff_t)i - (ptrdiff_t)before);
+        }
+    }
+    free(pages);
+}
+
+#else
+
+static size_t page_size(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void *make_pages(size_t size)
+{
+    void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
+static void guard_page(unsigned char *page, size_t size)
+{
+    assert_int_equal(mprotect(page, size, PROT_NONE), 0);
+}
+
+static void free_pages(const test_guarded *guarded)
+{
+    assert_int_equal(munmap(guarded->map, guarded->map_size), 0);
+}
+
+#endif
+
 test_guarded test_guarded_make(size_t size, bool at_end, size_t gap)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t page = page_size();
     const size_t inside = (size + gap + page - 1) / page * page;
-    test_guarded guarded = {.map_size = inside + 2 * page};
+    test_guarded guarded = {.size = size, .map_size = inside + 2 * page};
 
-    guarded.map = mmap(NULL, guarded.map_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_true(guarded.map != MAP_FAILED);
+    guarded.map = make_pages(guarded.map_size);
+    assert_non_null(guarded.map);
     guarded.memory = (unsigned char *)guarded.map + page;
-    assert_int_equal(mprotect(guarded.map, page, PROT_NONE), 0);
-    assert_int_equal(mprotect(guarded.memory + inside, page, PROT_NONE), 0);
+    guard_page(guarded.map, page);
+    guard_page(guarded.memory + inside, page);
     guarded.memory += at_end ? inside - gap - size : gap;
     return guarded;
 }
 
 void test_guarded_free(test_guarded *guarded)
 {
-    assert_int_equal(munmap(guarded->map, guarded->map_size), 0);
+    free_pages(guarded);
     guarded->map = NULL;
+}
+
+#ifndef __wasi__
+
+static void (*describe_fault)(char *line, size_t size, const char *what);
+
+static void report_fault(int number)
+{
+    char line[256];
+
+    describe_fault(line, sizeof line - 1, number == SIGILL ? "illegal instruction" : "access outside the view");
+    strcat(line, "\n");
+    (void)!write(STDERR_FILENO, line, (unsigned)strlen(line));
+    _exit(1);
+}
+
+#endif
+
+void test_describe_faults(void (*describe)(char *line, size_t size, const char *what))
+{
+#ifdef __wasi__
+    (void)describe;
+#else
+    describe_fault = describe;
+    (void)signal(SIGSEGV, report_fault);
+    (void)signal(SIGILL, report_fault);
+#ifdef SIGBUS
+    (void)signal(SIGBUS, report_fault);
+#endif
+#endif
+}
+
+/* ---- threads ---- */
+
+bool test_run_on_thread(void *(*body)(void *argument), void *argument)
+{
+#ifdef __wasi__
+    (void)body;
+    (void)argument;
+    return false;
+#else
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, body, argument), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    return true;
+#endif
 }
 
 /* ---- views ---- */

@@ -6,7 +6,9 @@
 
 #include <npuquant/npuquant.h>
 
+#ifndef __wasi__
 #include <setjmp.h>
+#endif
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,15 +44,26 @@ uint16_t test_to_half(float value, npuq_dtype dtype);
 
 /* ---- memory ---- */
 
-/* Memory between two pages that fault: flush with the one behind, or with the one before it, but for `gap` bytes. */
+/* Memory between two pages that fault: flush with the one behind, or with the one before it, but for `gap` bytes. On
+ * WebAssembly, where any page can be read and written, bytes before and behind it are looked at when it is freed. */
 typedef struct test_guarded {
     unsigned char *memory;
+    size_t size;
     void *map;
     size_t map_size;
 } test_guarded;
 
 test_guarded test_guarded_make(size_t size, bool at_end, size_t gap);
 void test_guarded_free(test_guarded *guarded);
+
+/* From here on, a fault ends the program with the line that `describe` makes of what it was. Not on WebAssembly, where
+ * a fault cannot be caught and shows the functions that it is in. */
+void test_describe_faults(void (*describe)(char *line, size_t size, const char *what));
+
+/* ---- threads ---- */
+
+/* Runs body on a thread of its own, to its end. False where there are no threads. */
+bool test_run_on_thread(void *(*body)(void *argument), void *argument);
 
 /* ---- views ---- */
 

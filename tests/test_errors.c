@@ -6,7 +6,6 @@
 #include "support.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -1468,8 +1467,8 @@ static void layouts_too_irregular_to_tell(void **state)
     enum { SPAN = 1 << 17 };
     static const int64_t pair_shape[] = {4, 4, 4, 4, 4, 4, 4};
     static const int64_t x_strides[] = {74, 82, 86, 94, 106, 118, 122};
-    unsigned char *memory = aligned_alloc(64, SPAN);
-    assert_non_null(memory);
+    test_guarded guarded = test_guarded_make(SPAN, false, 0);
+    unsigned char *memory = guarded.memory;
     c = two_dimensional(1, 1);
     c.tensors[X] = npuq_tensor_contiguous(memory, NPUQ_FLOAT16, COUNT(pair_shape), pair_shape);
     memcpy(c.tensors[X].strides, x_strides, sizeof x_strides);
@@ -1478,7 +1477,7 @@ static void layouts_too_irregular_to_tell(void **state)
         c.tensors[Y].strides[d] *= 4;
     }
     refused(&c, NPUQ_ERROR_LAYOUT, "y", "may overlap x", "memory of its own", "irregular input");
-    free(memory);
+    test_guarded_free(&guarded);
     end();
 }
 
@@ -1905,7 +1904,6 @@ static void last_error_is_per_thread(void **state)
 {
     char message[256];
     thread_result result;
-    pthread_t thread;
     call c = base_call(DIVIDE);
 
     (void)state;
@@ -1914,11 +1912,11 @@ static void last_error_is_per_thread(void **state)
     snprintf(message, sizeof message, "%s", npuq_last_error());
     assert_non_null(strstr(message, "quantize: axis: "));
 
-    assert_int_equal(pthread_create(&thread, NULL, other_thread, &result), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_string_equal(result.first, "");
-    assert_non_null(strstr(result.second, "trans_quant_param: scale: "));
-    assert_string_equal(npuq_last_error(), message);
+    if (test_run_on_thread(other_thread, &result)) {
+        assert_string_equal(result.first, "");
+        assert_non_null(strstr(result.second, "trans_quant_param: scale: "));
+        assert_string_equal(npuq_last_error(), message);
+    }
 
     /* A success leaves it as it is. */
     c.axis = 1;
@@ -2073,16 +2071,14 @@ int main(void)
         cmocka_unit_test(contiguous_views),
         cmocka_unit_test(versions),
     };
-    int failed;
 
     test_seed();
-    arena = aligned_alloc(64, ARENA);
-    buffer = aligned_alloc(64, BUFFER);
-    if (!arena || !buffer) {
-        return 1;
-    }
-    failed = cmocka_run_group_tests(tests, NULL, NULL);
-    free(arena);
-    free(buffer);
+    test_guarded arena_pages = test_guarded_make(ARENA, false, 0);
+    test_guarded buffer_pages = test_guarded_make(BUFFER, false, 0);
+    arena = (void *)arena_pages.memory;
+    buffer = buffer_pages.memory;
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    test_guarded_free(&arena_pages);
+    test_guarded_free(&buffer_pages);
     return failed;
 }

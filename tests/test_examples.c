@@ -5,18 +5,14 @@
  * The folder with the examples is the first argument, or NPUQ_TEST_DATA.
  */
 #define _DEFAULT_SOURCE
+#include "support.h"
+
 #include "npuquant_main.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { MAX_EXAMPLES = 200, MAX_LINE = 1000, MAX_WORDS = 40 };
 

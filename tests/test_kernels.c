@@ -8,16 +8,13 @@
 #include "support.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <unistd.h>
-
 enum { MAX_ROWS = 6, MAX_N = 5000, PAD = 64, CANARY = 0xA5 };
 
-/* What is running, for the signal handler. */
+/* What is running, for a fault. */
 static struct {
     const char *backend;
     kernel_id id;
@@ -31,16 +28,6 @@ static void describe(char *line, size_t size, const char *what)
 {
     (void)snprintf(line, size, "%s: %s, %s, n = %zu, %zu rows, x at +%zu, y at +%zu", what, kernel_name(now.id),
                    now.backend, now.n, now.rows, now.x_gap, now.y_gap);
-}
-
-static void report_fault(int number)
-{
-    char line[256];
-
-    describe(line, sizeof line, number == SIGILL ? "illegal instruction" : "access outside the view");
-    (void)!write(STDERR_FILENO, line, strlen(line));
-    (void)!write(STDERR_FILENO, "\n", 1);
-    _exit(1);
 }
 
 static float from_bits(uint32_t bits)
@@ -518,9 +505,7 @@ int main(void)
         cmocka_unit_test(test_extreme_scales), cmocka_unit_test(test_pack),   cmocka_unit_test(test_widen),
     };
 
-    (void)signal(SIGSEGV, report_fault);
-    (void)signal(SIGBUS, report_fault);
-    (void)signal(SIGILL, report_fault);
+    test_describe_faults(describe);
     test_seed();
     return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
 }

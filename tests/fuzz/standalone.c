@@ -45,18 +45,17 @@ static void run_path(const char *path)
         run_file(path);
         return;
     }
-    struct dirent **entries;
-    const int count = scandir(path, &entries, NULL, alphasort);
-    for (int i = 0; i < count; i++) {
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    while (folder && (entry = readdir(folder)) != NULL) {
         char inside[4096];
-        (void)snprintf(inside, sizeof inside, "%s/%s", path, entries[i]->d_name);
-        if (entries[i]->d_name[0] != '.') {
+        (void)snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name);
+        if (entry->d_name[0] != '.') {
             run_path(inside);
         }
-        free(entries[i]);
     }
-    if (count >= 0) {
-        free(entries);
+    if (folder) {
+        (void)closedir(folder);
     }
 }
 
