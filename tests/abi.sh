@@ -60,7 +60,7 @@ must_notice() {
         echo "$1: nothing to change was found"
         exit 1
     fi
-    library "$work/changed" "$work/changed.so" 2>/dev/null
+    library "$work/changed" "$work/changed.so" 2>"$work/log" || { cat "$work/log" && exit 1; }
     description "$work/changed.so" "$work/changed/include/npuquant" "$work/changed.abi"
     if compare "$work/changed.abi" >/dev/null; then
         echo "$1 was not noticed"

@@ -146,6 +146,7 @@ enum { STATES = sizeof controls / sizeof controls[0] };
 
 /* With MAX_ROWS there is work for an executor in all cases that take one. */
 enum { FEW_ROWS = 16, MAX_ROWS = 80, COLS = 1040, MAX_ELEMENTS = MAX_ROWS * COLS, CASES = 16 };
+enum { PACK_CASE = 6, PARAMS_CASE = 14 }; /* which take no executor */
 
 typedef struct buffers {
     size_t rows;
@@ -265,7 +266,7 @@ static npuq_status run(buffers *b, int which, npuq_dtype type, const npuq_execut
     case 3: return npuq_quantize(&x, &factors, &offsets, 1, false, &i8, executor);
     case 4: return npuq_quantize(&x, &one_factor, &one_offset, 1, false, &i4, executor);
     case 5: return npuq_group_quant(&x, &group_factors, &groups, &one_offset, &i8, executor);
-    case 6: return npuq_trans_quant_param(&packed_scales, &packed_offsets, NPUQ_ROUND_NEAREST, &u64);
+    case PACK_CASE: return npuq_trans_quant_param(&packed_scales, &packed_offsets, NPUQ_ROUND_NEAREST, &u64);
     case 7:
         return npuq_dynamic_quant_asymmetric(&x, NULL, NULL, NPUQ_PER_TOKEN, &i8, &row_scales, &row_offsets, executor);
     case 8:
@@ -281,7 +282,8 @@ static npuq_status run(buffers *b, int which, npuq_dtype type, const npuq_execut
                                              executor);
     case 12: return npuq_dynamic_quant_min_max(&x, &factors, NULL, NPUQ_PER_TOKEN, &row_scales, &row_offsets, executor);
     case 13: return npuq_dynamic_quant_min_max(&x, &factors, NULL, NPUQ_PER_TENSOR, &the_scale, &the_offset, executor);
-    case 14: return npuq_dynamic_quant_params(&packed_offsets, &packed_scales, NPUQ_INT8, &made_scales, &made_offsets);
+    case PARAMS_CASE:
+        return npuq_dynamic_quant_params(&packed_offsets, &packed_scales, NPUQ_INT8, &made_scales, &made_offsets);
     default:
         return npuq_dynamic_quant_apply(&x, &factors, NULL, NPUQ_PER_TOKEN, &first_divisors, &first_factors, &i8,
                                         executor);
@@ -422,7 +424,7 @@ static void test_states_of_threads(void **unused)
         for (int which = 0; which < CASES; which++) {
             memset(&expected->out, 0x55, out_size(expected));
             assert_int_equal(run(expected, which, NPUQ_FLOAT32, NULL), NPUQ_OK);
-            const bool takes_no_executor = which == 6 || which == 14;
+            const bool takes_no_executor = which == PACK_CASE || which == PARAMS_CASE;
             for (size_t i = 0; i < STATES; i++) {
                 another a = {state_of(i, i), 0};
                 const npuq_executor executor = {run_on_another, &a};

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tool from outside: NumPy writes its inputs, reads its outputs, and says what they must be.
 
-NPUQUANT_TOOL is the path of the tool. NPUQ_TEST_SEED repeats a run. What is skipped is named at the end; with CI=true it
-fails the run, unless it wants rights that a container may lack.
+NPUQUANT_TOOL is the path of the tool. NPUQ_TEST_SEED repeats a run. What is skipped is named at the end; on Linux with
+CI=true it fails the run, unless it wants rights that a container may lack.
 """
 import ctypes
 import math
@@ -632,8 +632,10 @@ class Writing(ToolTest):
                              ("2\ny.npy\nold", f"npuquant: {refused}: cannot be written: No space left on device\n"))
 
     def test_read_only_file_system(self):
-        script = 'printf old > y.npy && mount -o remount,bind,ro . && { "$@"; echo $?; ls -A; cat y.npy; }'
+        script = 'printf old > y.npy; mount -o remount,bind,ro . || exit 77; "$@"; echo $?; ls -A; cat y.npy'
         done = self.in_mounted("size=24k", script, "dynamic-quant-asymmetric", "../x.npy", "-o", "y.npy")
+        if done.returncode == 77:
+            self.skipTest(NO_RIGHTS + "a mount cannot be made read-only")
         self.assertEqual((done.stdout, done.stderr),
                          ("2\ny.npy\nold", "npuquant: y.npy: cannot be written: Read-only file system\n"))
 
@@ -729,7 +731,8 @@ class Writing(ToolTest):
         save(self.path("x.npy"), np.ones(self.large, "f2"), "C")
         save(self.path("one.npy"), np.array([1], f4), "C")
         words = [TOOL, "quantize", "x.npy", "--scales", "one.npy", "--dtype", "int32", "-o", "y.npy"]
-        for _ in range(20):
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
             process = subprocess.Popen(words, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
             self.addCleanup(process.communicate)
             self.addCleanup(process.kill)
@@ -914,5 +917,6 @@ if __name__ == "__main__":
     result = unittest.main(verbosity=1, exit=False).result
     for test, reason in result.skipped:
         print(f"SKIPPED: {test.id()}: {reason}")
-    wanted = [test for test, reason in result.skipped if not reason.startswith(NO_RIGHTS)]
-    sys.exit(not result.wasSuccessful() or (os.environ.get("CI") == "true" and len(wanted) > 0))
+    strict = sys.platform == "linux" and os.environ.get("CI") == "true"
+    wanted = [test for test, reason in result.skipped if strict and not reason.startswith(NO_RIGHTS)]
+    sys.exit(not result.wasSuccessful() or len(wanted) > 0)
