@@ -39,6 +39,14 @@ void test_seed(void)
     }
 }
 
+int test_rounds(int all)
+{
+    const char *given = getenv("NPUQ_TEST_SHARE");
+    const int share = given ? atoi(given) : 1;
+
+    return share > 1 ? (all + share - 1) / share : all;
+}
+
 void test_reseed(uint64_t number)
 {
     state = seed + number * 0xD1342543DE82EF95u;

@@ -22,6 +22,8 @@
 void test_seed(void);
 /* Starts the source again from the seed and a number: so that one case can be run by itself. */
 void test_reseed(uint64_t number);
+/* How often to repeat what should be repeated so often: with NPUQ_TEST_SHARE=N the Nth part, for emulators. */
+int test_rounds(int all);
 uint64_t test_random(void);
 size_t test_below(size_t end);                     /* 0..end-1 */
 int64_t test_between(int64_t first, int64_t last); /* first..last */

@@ -184,7 +184,7 @@ static void test_quantize_divide(void **unused)
         for (size_t s = 0; s < COUNT(floats); s++) {
             for (size_t z = 0; z < COUNT(zero_point_types); z++) {
                 for (size_t y = 0; y < COUNT(outputs); y++) {
-                    for (int again = 0; again < 4; again++) {
+                    for (int again = 0; again < test_rounds(4); again++) {
                         quantize_axes((quantize_case){.x = floats[x],
                                                       .scales = floats[s],
                                                       .zero_points = zero_point_types[z],
@@ -205,7 +205,7 @@ static void test_quantize_multiply(void **unused)
     for (size_t x = 0; x < COUNT(floats); x++) {
         for (size_t s = 0; s < COUNT(floats); s++) {
             for (size_t y = 0; y < COUNT(outputs); y++) {
-                for (int again = 0; again < 24; again++) {
+                for (int again = 0; again < test_rounds(24); again++) {
                     quantize_axes((quantize_case){
                         .x = floats[x], .scales = floats[s], .zero_points = floats[s], .y = outputs[y]});
                 }
@@ -289,7 +289,7 @@ static void test_group_quant(void **unused)
     (void)unused;
     for (size_t x = 0; x < COUNT(floats); x++) {
         for (size_t s = 0; s < COUNT(floats); s++) {
-            for (int again = 0; again < 120; again++) {
+            for (int again = 0; again < test_rounds(120); again++) {
                 run_group_quant(floats[x], floats[s], again % 2 ? NPUQ_INT8 : NPUQ_QUINT4X2, !test_one_in(3));
             }
         }
@@ -326,7 +326,7 @@ static void test_trans_quant_param(void **unused)
 {
     (void)unused;
     for (int form = 0; form < 6; form++) {
-        for (int again = 0; again < 60; again++) {
+        for (int again = 0; again < test_rounds(60); again++) {
             run_trans_quant_param(form, again % 2 ? NPUQ_ROUND_NEAREST : NPUQ_ROUND_TRUNCATE);
         }
     }
@@ -406,7 +406,7 @@ static void test_dynamic(void **unused)
     (void)unused;
     for (size_t x = 0; x < COUNT(floats); x++) {
         for (size_t s = 0; s < COUNT(floats); s++) {
-            for (int again = 0; again < 60; again++) {
+            for (int again = 0; again < test_rounds(60); again++) {
                 const npuq_dtype y = again % 2 ? NPUQ_INT8 : NPUQ_QUINT4X2;
                 run_dynamic(floats[x], floats[s], y, NO_SMOOTH, NPUQ_PER_TOKEN);
                 run_dynamic(floats[x], floats[s], y, SMOOTH, NPUQ_PER_TOKEN);
@@ -528,7 +528,7 @@ static void test_steps(void **unused)
     (void)unused;
     for (size_t x = 0; x < COUNT(floats); x++) {
         for (size_t s = 0; s < COUNT(floats); s++) {
-            for (int again = 0; again < 30; again++) {
+            for (int again = 0; again < test_rounds(30); again++) {
                 for (size_t k = 0; k < COUNT(kinds); k++) {
                     const npuq_dtype y = again % 2 ? NPUQ_INT8 : NPUQ_QUINT4X2;
                     const int ndim = (int)test_between(2, NPUQ_MAX_NDIM);
@@ -687,7 +687,7 @@ static void run_sharded_groups(npuq_dtype x_type, npuq_dtype y_type)
 static void test_shards(void **unused)
 {
     (void)unused;
-    for (int again = 0; again < 600; again++) {
+    for (int again = 0; again < test_rounds(600); again++) {
         run_sharded(floats[again % 3], again % 2 ? NPUQ_INT8 : NPUQ_QUINT4X2,
                     test_one_in(2) ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN, again % 4 / 2);
         run_sharded_groups(floats[again % 3], again % 2 ? NPUQ_INT8 : NPUQ_QUINT4X2);
