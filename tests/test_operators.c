@@ -682,6 +682,8 @@ static void run_sharded_groups(npuq_dtype x_type, npuq_dtype y_type)
     check_output(&y, "sharded with groups");
     check_output(&scale, "sharded with groups: scale");
     check_output(&offset, "sharded with groups: offset");
+    check_input(&x);
+    check_input(&factors);
 }
 
 static void test_shards(void **unused)
