@@ -48,10 +48,10 @@ struct state_cost state_cost(const struct timing *timing)
     struct contestant contestants[] = {{.prepare = prepare, .run = run, .context = &states[0]},
                                        {.prepare = prepare, .run = run, .context = &states[1]}};
     const int rounds = timing_run(timing, contestants, HAS_FLUSHING ? 2 : 1);
-    struct state_cost cost = {statistics_of(contestants[0].samples, rounds).median / PAIRS, 0};
+    struct state_cost cost = {statistics_of(contestants[0].samples, rounds).median / (double)PAIRS, 0};
 
     if (HAS_FLUSHING) {
-        cost.flushing_ns = statistics_of(contestants[1].samples, rounds).median / PAIRS;
+        cost.flushing_ns = statistics_of(contestants[1].samples, rounds).median / (double)PAIRS;
     }
     set_flushing(false);
     return cost;
