@@ -766,8 +766,9 @@ class Writing(ToolTest):
 
         for number in numbers:
             with self.subTest(number):
-                status, _ = self.end(self.stopped_while_writing(preexec_fn=at_start), number)
+                status, out = self.end(self.stopped_while_writing(preexec_fn=at_start), number)
                 self.assertEqual(status, -number)
+                self.assertRegex(out, rb"\A(quantize: [^\n]+\n)?\Z")  # what was computed may have been said
                 self.assertEqual(sorted(os.listdir(self.folder)), ["one.npy", "x.npy", "y.npy"])
                 self.assertEqual(self.read("y.npy"), self.before)
 
