@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "state.h"
 
-#include "fp_state.h"
+#include "walk/fp_state.h"
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>

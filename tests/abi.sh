@@ -25,8 +25,9 @@ command -v abidw >/dev/null 2>&1 || skip "no abidw and abidiff (libabigail)"
 # library SOURCE OUTPUT: the portable part with debugging information; the backends export nothing
 library() {
     # shellcheck disable=SC2086
-    ${CC:-cc} -g -O1 -shared -fPIC -fvisibility=hidden -std=c11 -ffp-contract=off -DNPUQ_BUILDING -I"$1/include" \
-        "$1"/src/*.c -Wl,-soname,libnpuquant.so -o "$2"
+    find "$1/src" -name '*.c' ! -path '*/ref/*' ! -path '*/simd/*' -exec ${CC:-cc} -g -O1 -shared -fPIC \
+        -fvisibility=hidden -std=c11 -ffp-contract=off -DNPUQ_BUILDING -I"$1/include" \
+        -Wl,-soname,libnpuquant.so -o "$2" {} +
 }
 
 # description LIBRARY HEADERS OUTPUT

@@ -20,7 +20,7 @@
 #ifndef NPUQ_ROW_KERNELS_H
 #define NPUQ_ROW_KERNELS_H
 
-#include "../row_table.h"
+#include "../backend/row_table.h"
 #include "row_range.h"
 
 #include <string.h>

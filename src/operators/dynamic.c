@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dynamic.h"
 
-#include "fp_state.h"
-#include "groups.h"
-#include "view.h"
+#include "../view/groups.h"
+#include "../view/view.h"
+#include "../walk/fp_state.h"
 
 /* Per token: rows whose ranges are found together, as many bytes of x as stay in the first cache until they are read
  * again; from memory fewer, so that the next block is on its way while one is quantised; where smooth scales are

@@ -3,7 +3,7 @@
 #ifndef NPUQ_GROUPS_H
 #define NPUQ_GROUPS_H
 
-#include "status.h"
+#include "../status.h"
 
 /* The values: non-decreasing, the first >= 0, the last == rows. */
 npuq_status npuq_check_group_index(const char *op, const npuq_tensor *group_index, int64_t rows);

@@ -3,7 +3,7 @@
 #ifndef NPUQ_VIEW_H
 #define NPUQ_VIEW_H
 
-#include "status.h"
+#include "../status.h"
 
 /* Sets of dtypes, as an argument declares what it takes. */
 enum {

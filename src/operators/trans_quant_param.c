@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dispatch.h"
-#include "fp_state.h"
-#include "loop.h"
-#include "params.h"
-#include "view.h"
+#include "../backend/dispatch.h"
+#include "../view/view.h"
+#include "../walk/fp_state.h"
+#include "../walk/loop.h"
+#include "../walk/params.h"
 
 #include <inttypes.h>
 #include <string.h>

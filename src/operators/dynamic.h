@@ -4,9 +4,9 @@
 #ifndef NPUQ_DYNAMIC_H
 #define NPUQ_DYNAMIC_H
 
-#include "tile.h"
+#include "../walk/tile.h"
 
-#include "ref/npuq_ref_element.h"
+#include "../ref/npuq_ref_element.h"
 
 /* Operands of the loop beside x and y: what there is one of for each row, or for the tensor. */
 enum { NPUQ_DYNAMIC_SCALE = 2, NPUQ_DYNAMIC_OFFSET = 3, NPUQ_DYNAMIC_MIN = 2, NPUQ_DYNAMIC_MAX = 3 };

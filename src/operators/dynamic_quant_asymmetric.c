@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The operator, and its three steps as functions of their own. */
+#include "../view/groups.h"
+#include "../view/view.h"
+#include "../walk/fp_state.h"
 #include "dynamic.h"
-#include "fp_state.h"
-#include "groups.h"
-#include "view.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -4,9 +4,9 @@
 #ifndef NPUQ_TILE_H
 #define NPUQ_TILE_H
 
+#include "../backend/row.h"
 #include "loop.h"
 #include "params.h"
-#include "row.h"
 
 /* Bytes of x prefetched ahead of a pass that reads it from memory. */
 enum { NPUQ_AHEAD = 4096 };

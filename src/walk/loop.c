@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "loop.h"
 
-#include "view.h"
+#include "../view/view.h"
 
 #include <string.h>
 

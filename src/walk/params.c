@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "params.h"
 
-#include "view.h"
+#include "../view/view.h"
 
-#include "ref/npuq_ref_element.h"
+#include "../ref/npuq_ref_element.h"
 
 npuq_params npuq_params_from(const npuq_params *params, size_t i)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ref backend: the oracle's row kernels, one instance for each pair of types. */
-#include "ref/npuq_ref_rows.h"
+#include "../ref/npuq_ref_rows.h"
 #include "row_table.h"
 
 /* The oracle's types and operations, by the table's names for them. */

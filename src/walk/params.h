@@ -3,7 +3,7 @@
 #ifndef NPUQ_PARAMS_H
 #define NPUQ_PARAMS_H
 
-#include "row.h"
+#include "../backend/row.h"
 
 /* A run of parameters, each of which may serve several columns; data null means that they are absent, and 0. */
 typedef struct npuq_params {

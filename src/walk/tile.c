@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tile.h"
 
-#include "dispatch.h"
+#include "../backend/dispatch.h"
 
 #include <string.h>
 

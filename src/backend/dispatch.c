@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dispatch.h"
 
+#include "../status.h"
 #include "cpu.h"
-#include "status.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "fp_state.h"
-#include "tile.h"
-#include "view.h"
+#include "../view/view.h"
+#include "../walk/fp_state.h"
+#include "../walk/tile.h"
 
 #include <inttypes.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "fp_state.h"
-#include "groups.h"
-#include "tile.h"
-#include "view.h"
+#include "../view/groups.h"
+#include "../view/view.h"
+#include "../walk/fp_state.h"
+#include "../walk/tile.h"
 
 static const char op[] = "group_quant";
 
