@@ -72,14 +72,16 @@ void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_argu
     }
 }
 
-size_t kernel_backends(kernel_backend backends[4])
+size_t kernel_backends(kernel_backend backends[MOST_BACKENDS])
 {
+#define BACKEND_ID(ID, name) NPUQ_BACKEND_##ID,
+    static const npuq_backend all[] = {NPUQ_EACH_BACKEND(BACKEND_ID)};
     const npuq_backend before = npuq_active_backend();
     size_t count = 0;
 
-    for (npuq_backend b = NPUQ_BACKEND_AVX2; b <= NPUQ_BACKEND_NEON; b++) {
-        if (npuq_set_backend(b) == NPUQ_OK) {
-            backends[count++] = (kernel_backend){npuq_backend_name(b), npuq_kernels()};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (all[i] != NPUQ_BACKEND_REF && npuq_set_backend(all[i]) == NPUQ_OK) {
+            backends[count++] = (kernel_backend){npuq_backend_name(all[i]), npuq_kernels()};
         }
     }
     (void)npuq_set_backend(before);

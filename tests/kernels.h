@@ -45,6 +45,8 @@ typedef struct kernel_backend {
     const char *name;
     const npuq_row_kernels *kernels;
 } kernel_backend;
-size_t kernel_backends(kernel_backend backends[4]);
+#define COUNT_BACKEND(ID, name) +1
+enum { MOST_BACKENDS = 0 NPUQ_EACH_BACKEND(COUNT_BACKEND) };
+size_t kernel_backends(kernel_backend backends[MOST_BACKENDS]);
 
 #endif

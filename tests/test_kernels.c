@@ -226,7 +226,7 @@ static void check_lengths(void *context, kernel_id id)
 
 static void for_each_backend(void (*visit)(void *context, kernel_id id))
 {
-    kernel_backend backends[4];
+    kernel_backend backends[MOST_BACKENDS];
     const size_t count = kernel_backends(backends);
     rig *r = malloc(sizeof *r);
 
@@ -363,7 +363,7 @@ static void test_extreme_scales(void **unused)
     static float offset[N];
     static int32_t got[ROWS][N];
     static int32_t expected[ROWS][N];
-    kernel_backend backends[4];
+    kernel_backend backends[MOST_BACKENDS];
     const size_t count = kernel_backends(backends);
     kernel_id id = {VECTOR, NPUQ_X_F32, NPUQ_Y_I32, NPUQ_DIV};
     kernel_arguments a = {{x, expected, sizeof x[0], sizeof got[0], ROWS, N, 0}, scale, offset, 0, NULL, NULL, NULL};
@@ -403,7 +403,7 @@ static void test_extreme_scales(void **unused)
 
 static void test_pack(void **unused)
 {
-    kernel_backend backends[4];
+    kernel_backend backends[MOST_BACKENDS];
     const size_t count = kernel_backends(backends);
     enum { MOST = 300 };
     float scale[MOST];
@@ -484,7 +484,7 @@ static void test_widen(void **unused)
                              [NPUQ_P_I8] = {"i8", 1},
                              [NPUQ_P_U8] = {"u8", 1},
                              [NPUQ_P_I32] = {"i32", 4}};
-    kernel_backend backends[4];
+    kernel_backend backends[MOST_BACKENDS];
     const size_t count = kernel_backends(backends);
 
     (void)unused;

@@ -37,7 +37,7 @@ typedef struct part {
     char difference[192]; /* "" if there is none */
 } part;
 
-static kernel_backend backends[4];
+static kernel_backend backends[MOST_BACKENDS];
 static size_t backend_count;
 
 /* Runs a backend's kernel and sets its result against b->expected and this range. */

@@ -208,7 +208,7 @@ static void test_concurrent_calls(void **unused)
 
 static void choose_each(void)
 {
-    for (npuq_backend b = NPUQ_BACKEND_REF; b <= NPUQ_BACKEND_NEON; b++) {
+    for (npuq_backend b = NPUQ_BACKEND_REF; strcmp(npuq_backend_name(b), "unknown") != 0; b++) {
         assert_int_equal(npuq_set_backend(b), npuq_backend_available(b) ? NPUQ_OK : NPUQ_ERROR_BACKEND);
     }
     (void)sched_yield();

@@ -11,33 +11,40 @@
 
 typedef struct backend {
     npuq_backend id;
-    const npuq_row_kernels *kernels;
+    const char *name;
+    const npuq_row_kernels *kernels; /* &not_built_in, or its own */
 } backend;
 
-/* What is built in, the fastest first. The last one runs everywhere. */
-static const backend backends[] = {
-#ifdef NPUQ_WITH_AVX512
-    {NPUQ_BACKEND_AVX512, &npuq_rows_avx512},
+static const npuq_row_kernels not_built_in;
+#ifndef NPUQ_WITH_AVX512
+#define npuq_rows_avx512 not_built_in
 #endif
-#ifdef NPUQ_WITH_AVX2
-    {NPUQ_BACKEND_AVX2, &npuq_rows_avx2},
+#ifndef NPUQ_WITH_AVX2
+#define npuq_rows_avx2 not_built_in
 #endif
-#ifdef NPUQ_WITH_NEON
-    {NPUQ_BACKEND_NEON, &npuq_rows_neon},
+#ifndef NPUQ_WITH_NEON
+#define npuq_rows_neon not_built_in
 #endif
-    {NPUQ_BACKEND_REF, &npuq_rows_ref},
-};
+
+#define NAME_AND_KERNELS(ID, name) {NPUQ_BACKEND_##ID, #name, &npuq_rows_##name},
+static const backend backends[] = {NPUQ_EACH_BACKEND(NAME_AND_KERNELS)};
 
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
 /* The choice, made at the first call: null until then. */
 static _Atomic(const backend *) active;
 
-/* Null if it is not built in or does not run here. */
+/* Built in, and runs on this CPU. */
+static bool is_available(const backend *b)
+{
+    return b->kernels != &not_built_in && npuq_cpu_runs(b->id);
+}
+
+/* Null if there is none, or if it is not available. */
 static const backend *find(npuq_backend id)
 {
     for (size_t i = 0; i < BACKENDS; i++) {
-        if (backends[i].id == id && npuq_cpu_runs(id)) {
+        if (backends[i].id == id && is_available(&backends[i])) {
             return &backends[i];
         }
     }
@@ -47,7 +54,7 @@ static const backend *find(npuq_backend id)
 static const backend *find_named(const char *name)
 {
     for (size_t i = 0; i < BACKENDS; i++) {
-        if (strcmp(npuq_backend_name(backends[i].id), name) == 0) {
+        if (strcmp(backends[i].name, name) == 0) {
             return find(backends[i].id);
         }
     }
@@ -57,7 +64,7 @@ static const backend *find_named(const char *name)
 static const backend *fastest(void)
 {
     size_t i = 0;
-    while (!npuq_cpu_runs(backends[i].id)) {
+    while (!is_available(&backends[i])) {
         i++;
     }
     return &backends[i];
@@ -72,7 +79,7 @@ static const backend *first_choice(void)
         first = fastest();
         if (name && *name) {
             (void)fprintf(stderr, "npuquant: NPUQ_BACKEND=%s is unknown or not available; using %s\n", name,
-                          npuq_backend_name(first->id));
+                          first->name);
         }
     }
     return first;
@@ -122,11 +129,10 @@ npuq_status npuq_set_backend(npuq_backend id)
 
 const char *npuq_backend_name(npuq_backend id)
 {
-    switch (id) {
-    case NPUQ_BACKEND_REF: return "ref";
-    case NPUQ_BACKEND_AVX2: return "avx2";
-    case NPUQ_BACKEND_AVX512: return "avx512";
-    case NPUQ_BACKEND_NEON: return "neon";
+    for (size_t i = 0; i < BACKENDS; i++) {
+        if (backends[i].id == id) {
+            return backends[i].name;
+        }
     }
     return "unknown";
 }
