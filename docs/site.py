@@ -14,6 +14,8 @@ import sys
 import urllib.parse
 from xml.sax.saxutils import quoteattr
 
+import forge
+
 DOCS = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(DOCS)
 MAIN_PAGE = os.path.join(SOURCE, "README.md")
@@ -27,25 +29,19 @@ def is_page(path):
     return inside if path.endswith(".md") else path.startswith(os.path.join(SOURCE, "include")) and path.endswith(".h")
 
 
-def page_id(path):
-    """What Doxygen calls a page: the label of its first line, or a name made of its path."""
+def label(path, fragment=""):
+    """What Doxygen calls a page, or the heading in it that has this fragment on a forge: such names are global."""
     if path.endswith(".h"):
         return os.path.basename(path)
-    return first_line(path)[2] or "md_" + re.sub(r"\W", "_", os.path.relpath(path, SOURCE).removesuffix(".md"))
-
-
-def first_line(path):
-    with open(path, encoding="utf-8") as file:
-        match = re.match(r"# (.*?)(?: \{#([\w-]+)\})?$", file.readline().rstrip())
-    return match or sys.exit(f"{path}: the first line is no title")
+    page = "index" if path == MAIN_PAGE else re.sub(r"\W", "_", os.path.relpath(path, SOURCE).removesuffix(".md"))
+    return f"{page}_{fragment}" if fragment else page
 
 
 def structures(path):
     """Those of a header: they have pages of their own."""
     if not path.endswith(".h"):
         return []
-    with open(path, encoding="utf-8") as file:
-        return re.findall(r"^typedef struct (\w+) {", file.read(), re.MULTILINE)
+    return re.findall(r"^typedef struct (\w+) {", forge.read(path), re.MULTILINE)
 
 
 def read_menu():
@@ -58,10 +54,9 @@ def read_menu():
             elif match := re.match(r"- \[(.*?)\]\((.*?)\)", line):
                 section.append((match[1], os.path.normpath(os.path.join(DOCS, match[2]))))
     listed = {path for pages in sections.values() for _, path in pages}
-    for folder, _, files in sorted(os.walk(DOCS)):
-        for path in sorted(os.path.join(folder, name) for name in files if name.endswith(".md")):
-            if path not in listed and path != MENU:
-                sections[DEFAULT_SECTION].append((first_line(path)[1], path))
+    for path in forge.pages(DOCS):
+        if path not in listed and path != MENU:
+            sections[DEFAULT_SECTION].append((forge.headings(forge.read(path))[0][1], path))
     return sections
 
 
@@ -72,7 +67,7 @@ def write_layout(sections, path):
     with open(path, "w", encoding="utf-8") as file:
         file.write('<doxygenlayout version="1.0">\n<navindex>\n<tab type="mainpage" visible="yes" title="Overview"/>\n')
         for section, pages in sections.items():
-            tabs = [tab(title, f"@ref {page_id(page)}") for title, page in pages]
+            tabs = [tab(title, f"@ref {label(page)}") for title, page in pages]
             tabs += [tab(name, f"@ref {name}") for _, page in pages for name in structures(page)]
             if len(tabs) == 1 and pages[0][0] == section:
                 file.write(tabs[0])
@@ -82,24 +77,30 @@ def write_layout(sections, path):
 
 
 def filtered(path):
-    """A page as Doxygen is to read it: what a forge finds by path, the site has elsewhere, or not at all."""
+    """A page as Doxygen is to read it: headings have labels; what a forge finds by path, the site has elsewhere, or not
+    at all."""
+    text = forge.read(path)
+    fragments = iter([fragment for _, _, fragment in forge.headings(text)])
+
+    def labelled(match):
+        level, title, name = len(match[1]), match[2], label(path, next(fragments))
+        if path == MAIN_PAGE:  # a section of the main page would be in the menu
+            return match[0] if level == 1 else f"<h{level - 1}>\\anchor {name} {title}</h{level - 1}>"
+        return f"{match[0]} {{#{label(path) if level == 1 else name}}}"
 
     def moved(match):
         before, text, link = match.groups()
-        target = os.path.normpath(os.path.join(os.path.dirname(path), link))
+        file, _, fragment = link.partition("#")
+        target = os.path.normpath(os.path.join(os.path.dirname(path), file)) if file else path
         if not os.path.exists(target):
             return match[0]  # fails
         if before == "!":
             return f"![{text}](images/{os.path.basename(link)})"
-        if not is_page(target):
-            return text
-        return match[0] if link.endswith(".md") else f"[{text}](@ref {page_id(target)})"
+        return f"[{text}](@ref {label(target, fragment)})" if is_page(target) else text
 
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    if path == MAIN_PAGE:
-        text = re.sub(r"(?m)^## (.*)$", r"<h1>\1</h1>", text)  # sections of the main page would be in the menu
-    return re.sub(r"(!?)\[([^]]*)\]\(([^)#\s]+)\)", moved, text)
+    parts = forge.FENCED.split(text)
+    parts[::2] = [forge.LINK.sub(moved, forge.HEADING.sub(labelled, part)) for part in parts[::2]]
+    return "".join(parts)
 
 
 class Page(html.parser.HTMLParser):

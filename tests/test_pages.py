@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The links between the Markdown pages: every file and every heading that one leads to is there on a forge, too. The
+site's own links are followed when it is made.
+
+usage: test_pages.py SOURCE     the folder of the source
+"""
+import os
+import sys
+import tempfile
+import unittest
+
+SOURCE = os.path.abspath(sys.argv.pop(1))
+sys.path.insert(0, os.path.join(SOURCE, "docs"))
+import forge  # noqa: E402
+
+
+class Links(unittest.TestCase):
+    def test_pages(self):
+        self.assertGreater(len(forge.pages(SOURCE)), 20)
+        self.assertEqual(forge.broken_links(SOURCE), [])
+
+    def test_no_labels(self):
+        """A forge shows {#label} as text; the site makes its own."""
+        for path in forge.pages(SOURCE):
+            self.assertEqual([h[1] for h in forge.headings(forge.read(path)) if "{#" in h[1]], [], path)
+
+    def test_fragments(self):
+        text = "# FetchContent, add_subdirectory\n## 1. `x`: a [link](y.md)\n```\n# no heading\n```\n## Same\n### Same\n"
+        fragments = [fragment for _, _, fragment in forge.headings(text)]
+        self.assertEqual(fragments, ["fetchcontent-add_subdirectory", "1-x-a-link", "same", "same-1"])
+
+    def test_broken(self):
+        with tempfile.TemporaryDirectory() as root:
+            for name, text in {
+                "a.md": "# One - two\n[1](b.md#three) [2](folder/c.md) ![3](x.svg) `[4](code.md)` [5](https://x.invalid)\n"
+                "```\n[6](code.md)\n```\n[7](#one---two) [8](#missing) [9](b.md#Three) [`10`\n11](gone.md) [12](/b.md)\n",
+                "b.md": "## Three\n[1](a.md) [2](../b.md)\n",
+                "folder/c.md": "[1](../b.md#three) [2](b.md)\n",
+                "build/d.md": "[1](gone.md)\n",
+            }.items():
+                os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+                with open(os.path.join(root, name), "w", encoding="utf-8") as file:
+                    file.write(text)
+            self.assertEqual(
+                forge.broken_links(root),
+                [
+                    "a.md: x.svg: no such file",
+                    "a.md: #one---two: no such heading",
+                    "a.md: #missing: no such heading",
+                    "a.md: b.md#Three: no such heading",
+                    "a.md: gone.md: no such file",
+                    "a.md: /b.md: no such file",
+                    "b.md: ../b.md: no such file",
+                    "folder/c.md: b.md: no such file",
+                ],
+            )
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
