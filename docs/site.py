@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Makes the documentation's site: the menu from docs/README.md, the pages with Doxygen; then follows every link.
 
-usage: site.py DOXYGEN DOXYFILE OUTPUT
+usage: site.py DOXYFILE OUTPUT
        site.py --filter FILE
 """
 import html.parser
@@ -152,7 +152,13 @@ def main():
     if sys.argv[1] == "--filter":
         sys.stdout.write(filtered(os.path.abspath(sys.argv[2])))
         return
-    doxygen, doxyfile, output = sys.argv[1:]
+    doxyfile, output = sys.argv[1:]
+    doxygen = shutil.which("doxygen")
+    if doxygen is None:
+        sys.exit(
+            "The documentation's site is made with Doxygen, and there is no program doxygen in PATH. "
+            "Install the package doxygen (Debian, Ubuntu: apt-get install doxygen)."
+        )
     write_layout(read_menu(), os.path.join(output, "layout.xml"))
     shutil.rmtree(os.path.join(output, "html"), ignore_errors=True)  # no pages of an earlier run
     if subprocess.run([doxygen, doxyfile]).returncode != 0:

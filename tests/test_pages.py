@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The links between the Markdown pages: every file and every heading that one leads to is there on a forge, too. The
-site's own links are followed when it is made.
+"""The Markdown pages, and what can be said about their site without Doxygen: every file and every heading that a link
+leads to is there on a forge, too. The site's own links are followed when it is made.
 
 usage: test_pages.py SOURCE     the folder of the source
 """
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -55,6 +56,22 @@ class Links(unittest.TestCase):
                     "folder/c.md: b.md: no such file",
                 ],
             )
+
+
+class Site(unittest.TestCase):
+    def test_without_doxygen(self):
+        with tempfile.TemporaryDirectory() as empty:
+            done = subprocess.run(
+                [sys.executable, os.path.join(SOURCE, "docs", "site.py"), "Doxyfile", empty],
+                env={"PATH": empty, "PYTHONDONTWRITEBYTECODE": "1"},
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                check=False,
+            )
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("Install the package doxygen", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+            self.assertEqual(os.listdir(empty), [])
 
 
 if __name__ == "__main__":
