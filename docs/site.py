@@ -21,6 +21,7 @@ SOURCE = os.path.dirname(DOCS)
 MAIN_PAGE = os.path.join(SOURCE, "README.md")
 MENU = os.path.join(DOCS, "README.md")
 DEFAULT_SECTION = "Guides"  # of pages that docs/README.md does not list
+SHORT = 5  # headings, the title among them: a page with more has a contents list
 
 
 def is_page(path):
@@ -77,16 +78,19 @@ def write_layout(sections, path):
 
 
 def filtered(path):
-    """A page as Doxygen is to read it: headings have labels; what a forge finds by path, the site has elsewhere, or not
-    at all."""
+    """A page as Doxygen is to read it: headings have labels, and of many there is a list; what a forge finds by path,
+    the site has elsewhere, or not at all."""
     text = forge.read(path)
-    fragments = iter([fragment for _, _, fragment in forge.headings(text)])
+    headings = forge.headings(text)
+    fragments = iter([fragment for _, _, fragment in headings])
 
     def labelled(match):
-        level, title, name = len(match[1]), match[2], label(path, next(fragments))
+        level, name = len(match[1]), label(path, next(fragments))
         if path == MAIN_PAGE:  # a section of the main page would be in the menu
-            return match[0] if level == 1 else f"<h{level - 1}>\\anchor {name} {title}</h{level - 1}>"
-        return f"{match[0]} {{#{label(path) if level == 1 else name}}}"
+            return match[0] if level == 1 else f"<h{level - 1}>\\anchor {name} {match[2]}</h{level - 1}>"
+        if level == 1:
+            return f"{match[0]} {{#{label(path)}}}" + ("\n\n[TOC]" if len(headings) > SHORT else "")
+        return f"{match[0]} {{#{name}}}"
 
     def moved(match):
         before, text, link = match.groups()

@@ -6,6 +6,7 @@ leads to is there on a forge, too. The site's own links are followed when it is 
 usage: test_pages.py SOURCE     the folder of the source
 """
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -59,6 +60,22 @@ class Links(unittest.TestCase):
 
 
 class Site(unittest.TestCase):
+    def test_filter(self):
+        """Doxygen reads labels and references, and has a contents list where there are more than five headings."""
+        for path, long in {"docs/oracle.md": True, "docs/semantics.md": True, "docs/stability.md": False}.items():
+            text = subprocess.run(
+                [sys.executable, os.path.join(SOURCE, "docs", "site.py"), "--filter", os.path.join(SOURCE, path)],
+                stdout=subprocess.PIPE,
+                encoding="utf-8",
+                check=True,
+            ).stdout
+            name = path.removesuffix(".md").replace("/", "_")
+            title, heading = re.findall(r"^##? .*", text, re.MULTILINE)[:2]
+            self.assertRegex(title, rf" {{#{name}}}$")
+            self.assertRegex(heading, rf" {{#{name}_[\w-]+}}$")
+            self.assertEqual("[TOC]" in text, long, path)
+            self.assertNotRegex(text, r"\]\([^@)]*(\.md|#)")
+
     def test_without_doxygen(self):
         with tempfile.TemporaryDirectory() as empty:
             done = subprocess.run(
