@@ -58,6 +58,9 @@
 extern "C" {
 #endif
 
+/** @defgroup api_tensors Tensors
+ *  @{ */
+
 /** Element type of a tensor. All but the last have the values of Ascend's aclDataType. */
 typedef enum npuq_dtype {
     NPUQ_FLOAT32 = 0,   /**< IEEE binary32, 4 bytes */
@@ -97,6 +100,11 @@ typedef struct npuq_tensor {
  */
 NPUQ_API npuq_tensor npuq_tensor_contiguous(void *data, npuq_dtype dtype, int32_t ndim, const int64_t *shape);
 
+/** @} */
+
+/** @defgroup api_errors Errors
+ *  @{ */
+
 /** What a call came to. */
 typedef enum npuq_status {
     NPUQ_OK = 0,
@@ -118,6 +126,11 @@ NPUQ_API const char *npuq_status_name(npuq_status status);
  *  there was none. Valid until the thread's next failure; a success leaves it as it is. Never null. */
 NPUQ_API const char *npuq_last_error(void);
 
+/** @} */
+
+/** @defgroup api_threads Threads
+ *  @{ */
+
 /**
  * The caller's threads. A null executor means the calling thread.
  *
@@ -133,17 +146,24 @@ typedef struct npuq_executor {
     void *context; /**< passed through to parallel_for */
 } npuq_executor;
 
-/** Over what npuq_dynamic_quant_asymmetric() takes the minimum and maximum. */
+/** @} */
+
+/** Over what npuq_dynamic_quant_asymmetric() takes the minimum and maximum.
+ *  @ingroup api_dynamic_quant_asymmetric */
 typedef enum npuq_quant_mode {
     NPUQ_PER_TOKEN = 0, /**< one scale and one offset for each row */
     NPUQ_PER_TENSOR = 1 /**< one scale and one offset for the whole tensor */
 } npuq_quant_mode;
 
-/** How npuq_trans_quant_param() shortens a scale to 19 bits. */
+/** How npuq_trans_quant_param() shortens a scale to 19 bits.
+ *  @ingroup api_trans_quant_param */
 typedef enum npuq_round_mode {
     NPUQ_ROUND_TRUNCATE = 0, /**< clears the low 13 bits */
     NPUQ_ROUND_NEAREST = 1   /**< rounds half to even at bit 13, then clears them */
 } npuq_round_mode;
+
+/** @defgroup api_quantize quantize
+ *  @{ */
 
 /**
  * Quantises with given scales and zero points.
@@ -179,6 +199,11 @@ typedef enum npuq_round_mode {
 NPUQ_API npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points,
                                    int32_t axis, bool div_mode, const npuq_tensor *y, const npuq_executor *executor);
 
+/** @} */
+
+/** @defgroup api_group_quant group_quant
+ *  @{ */
+
 /**
  * Quantises groups of rows, each group with its own scales (the experts of a mixture, for instance).
  *
@@ -208,6 +233,11 @@ NPUQ_API npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scal
 NPUQ_API npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *group_index,
                                       const npuq_tensor *offset, const npuq_tensor *y, const npuq_executor *executor);
 
+/** @} */
+
+/** @defgroup api_trans_quant_param trans_quant_param
+ *  @{ */
+
 /**
  * Packs scales and offsets into the 64-bit words that the matrix unit's requantisation takes.
  *
@@ -236,6 +266,11 @@ NPUQ_API npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *s
  */
 NPUQ_API npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq_tensor *offset,
                                             npuq_round_mode round_mode, const npuq_tensor *y);
+
+/** @} */
+
+/** @defgroup api_dynamic_quant_asymmetric dynamic_quant_asymmetric
+ *  @{ */
 
 /**
  * Quantises with scales and offsets found from the data itself, per row (token) or for the whole tensor.
@@ -341,6 +376,11 @@ NPUQ_API npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_t
                                               const npuq_tensor *scale, const npuq_tensor *offset, const npuq_tensor *y,
                                               const npuq_executor *executor);
 
+/** @} */
+
+/** @defgroup api_backends Backends and version
+ *  @{ */
+
 /** A set of kernels. Which one runs changes the speed of a call, never its result. */
 typedef enum npuq_backend {
     NPUQ_BACKEND_REF = 0,    /**< portable scalar C, on every machine */
@@ -369,6 +409,8 @@ NPUQ_API npuq_status npuq_set_backend(npuq_backend backend);
 
 /** Version of the library, such as "0.1.0". */
 NPUQ_API const char *npuq_version(void);
+
+/** @} */
 
 #ifdef __cplusplus
 }
