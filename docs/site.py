@@ -22,6 +22,10 @@ MAIN_PAGE = os.path.join(SOURCE, "README.md")
 MENU = os.path.join(DOCS, "README.md")
 DEFAULT_SECTION = "Guides"  # of pages that docs/README.md does not list
 SHORT = 5  # headings, the title among them: a page with more has a contents list
+# Pages of headers: what they say, then lists of what they declare. Pages of groups say nothing of their own.
+MEMBERS = '<defines title=""/>\n<enums title=""/>\n<functions title=""/>\n'
+LISTS = f'<memberdecl>\n<classes visible="yes" title=""/>\n{MEMBERS}</memberdecl>\n<memberdef>\n{MEMBERS}</memberdef>\n'
+HEADER = f'<detaileddescription title="Overview"/>\n{LISTS}<sourcelink visible="yes"/>\n'
 
 
 def is_page(path):
@@ -38,11 +42,10 @@ def label(path, fragment=""):
     return f"{page}_{fragment}" if fragment else page
 
 
-def structures(path):
-    """Those of a header: they have pages of their own."""
-    if not path.endswith(".h"):
-        return []
-    return re.findall(r"^typedef struct (\w+) {", forge.read(path), re.MULTILINE)
+def parts(path):
+    """Groups and structures of a header, which have pages of their own: what Doxygen calls them, and titles."""
+    found = re.findall(r"@defgroup (\w+) (.*)|^typedef struct (\w+) {", forge.read(path), re.MULTILINE)
+    return [(group or structure, title or structure) for group, title, structure in found] if path.endswith(".h") else []
 
 
 def read_menu():
@@ -69,12 +72,12 @@ def write_layout(sections, path):
         file.write('<doxygenlayout version="1.0">\n<navindex>\n<tab type="mainpage" visible="yes" title="Overview"/>\n')
         for section, pages in sections.items():
             tabs = [tab(title, f"@ref {label(page)}") for title, page in pages]
-            tabs += [tab(name, f"@ref {name}") for _, page in pages for name in structures(page)]
+            tabs += [tab(title, f"@ref {name}") for _, page in pages for name, title in parts(page)]
             if len(tabs) == 1 and pages[0][0] == section:
                 file.write(tabs[0])
                 continue
             file.write(f'<tab type="usergroup" url="[none]" title={quoteattr(section)}>\n{"".join(tabs)}</tab>\n')
-        file.write("</navindex>\n</doxygenlayout>\n")
+        file.write(f"</navindex>\n<file>\n{HEADER}</file>\n<group>\n{LISTS}</group>\n</doxygenlayout>\n")
 
 
 def filtered(path):
@@ -102,9 +105,19 @@ def filtered(path):
             return f"![{text}](images/{os.path.basename(link)})"
         return f"[{text}](@ref {label(target, fragment)})" if is_page(target) else text
 
-    parts = forge.FENCED.split(text)
-    parts[::2] = [forge.LINK.sub(moved, forge.HEADING.sub(labelled, part)) for part in parts[::2]]
-    return "".join(parts)
+    pieces = forge.FENCED.split(text)
+    pieces[::2] = [forge.LINK.sub(moved, forge.HEADING.sub(labelled, piece)) for piece in pieces[::2]]
+    return "".join(pieces)
+
+
+def space_names(folder):
+    """Names that share a @param or a @retval: Doxygen leaves no place between them where a line could end."""
+    for path in [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".html")]:
+        before = forge.read(path)
+        after = re.sub(r'<td class="paramname">[\w,]+</td>', lambda match: match[0].replace(",", ", "), before)
+        if after != before:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(after)
 
 
 class Page(html.parser.HTMLParser):
@@ -164,11 +177,13 @@ def main():
             "Install the package doxygen (Debian, Ubuntu: apt-get install doxygen)."
         )
     write_layout(read_menu(), os.path.join(output, "layout.xml"))
-    shutil.rmtree(os.path.join(output, "html"), ignore_errors=True)  # no pages of an earlier run
+    folder = os.path.join(output, "html")
+    shutil.rmtree(folder, ignore_errors=True)  # no pages of an earlier run
     if subprocess.run([doxygen, doxyfile]).returncode != 0:
         sys.exit("doxygen failed")
-    shutil.copytree(os.path.join(DOCS, "images"), os.path.join(output, "html", "images"))
-    broken = broken_links(os.path.join(output, "html"))
+    shutil.copytree(os.path.join(DOCS, "images"), os.path.join(folder, "images"))
+    space_names(folder)
+    broken = broken_links(folder)
     if broken:
         sys.exit("\n".join(broken))
 

@@ -60,6 +60,15 @@ class Links(unittest.TestCase):
 
 
 class Site(unittest.TestCase):
+    def test_groups(self):
+        """Every function is in a group, which is a page of the site, and every operator has one."""
+        header = forge.read(os.path.join(SOURCE, "include", "npuquant", "npuquant.h"))
+        self.assertIn("\nNPUQ_API ", header)
+        self.assertNotIn("\nNPUQ_API ", re.sub(r"@{.*?@}", "", header, flags=re.DOTALL))
+        for name in os.listdir(os.path.join(SOURCE, "docs", "operators")):
+            name = name.removesuffix(".md")
+            self.assertRegex(header, rf"@defgroup api_{name} {name}\n")
+
     def test_filter(self):
         """Doxygen reads labels and references, and has a contents list where there are more than five headings."""
         for path, long in {"docs/oracle.md": True, "docs/semantics.md": True, "docs/stability.md": False}.items():
