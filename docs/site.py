@@ -34,6 +34,10 @@ def is_page(path):
     return inside if path.endswith(".md") else path.startswith(os.path.join(SOURCE, "include")) and path.endswith(".h")
 
 
+def title(path):
+    return forge.headings(forge.read(path))[0][1]
+
+
 def label(path, fragment=""):
     """What Doxygen calls a page, or the heading in it that has this fragment on a forge: such names are global."""
     if path.endswith(".h"):
@@ -44,8 +48,10 @@ def label(path, fragment=""):
 
 def parts(path):
     """Groups and structures of a header, which have pages of their own: what Doxygen calls them, and titles."""
+    if not path.endswith(".h"):
+        return []
     found = re.findall(r"@defgroup (\w+) (.*)|^typedef struct (\w+) {", forge.read(path), re.MULTILINE)
-    return [(group or structure, title or structure) for group, title, structure in found] if path.endswith(".h") else []
+    return [(group or structure, text or structure) for group, text, structure in found]
 
 
 def read_menu():
@@ -60,19 +66,20 @@ def read_menu():
     listed = {path for pages in sections.values() for _, path in pages}
     for path in forge.pages(DOCS):
         if path not in listed and path != MENU:
-            sections[DEFAULT_SECTION].append((forge.headings(forge.read(path))[0][1], path))
+            sections[DEFAULT_SECTION].append((title(path), path))
     return sections
 
 
 def write_layout(sections, path):
-    def tab(title, url):
-        return f'<tab type="user" url={quoteattr(url)} title={quoteattr(title)}/>\n'
+    def tab(text, url):
+        return f'<tab type="user" url={quoteattr(url)} title={quoteattr(text)}/>\n'
 
     with open(path, "w", encoding="utf-8") as file:
         file.write('<doxygenlayout version="1.0">\n<navindex>\n<tab type="mainpage" visible="yes" title="Overview"/>\n')
         for section, pages in sections.items():
-            tabs = [tab(title, f"@ref {label(page)}") for title, page in pages]
-            tabs += [tab(title, f"@ref {name}") for _, page in pages for name, title in parts(page)]
+            tabs = []
+            for text, page in pages:
+                tabs += [tab(name, f"@ref {target}") for target, name in [(label(page), text), *parts(page)]]
             if len(tabs) == 1 and pages[0][0] == section:
                 file.write(tabs[0])
                 continue
@@ -103,7 +110,11 @@ def filtered(path):
             return match[0]  # fails
         if before == "!":
             return f"![{text}](images/{os.path.basename(link)})"
-        return f"[{text}](@ref {label(target, fragment)})" if is_page(target) else text
+        if not is_page(target):
+            return text
+        # A path says nothing in the site; backticks would be shown.
+        text = title(target) if text == link and link.endswith(".md") else text.replace("`", "")
+        return f"[{text}](@ref {label(target, fragment)})"
 
     pieces = forge.FENCED.split(text)
     pieces[::2] = [forge.LINK.sub(moved, forge.HEADING.sub(labelled, piece)) for piece in pieces[::2]]

@@ -22,6 +22,11 @@ class Links(unittest.TestCase):
         self.assertGreater(len(forge.pages(SOURCE)), 20)
         self.assertEqual(forge.broken_links(SOURCE), [])
 
+    def test_front_page(self):
+        links = {link for _, _, link in forge.LINK.findall(forge.read(os.path.join(SOURCE, "README.md")))}
+        operators = {f"docs/operators/{name}" for name in os.listdir(os.path.join(SOURCE, "docs", "operators"))}
+        self.assertEqual(operators - links, set())
+
     def test_no_labels(self):
         """A forge shows {#label} as text; the site makes its own."""
         for path in forge.pages(SOURCE):
