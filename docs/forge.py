@@ -28,10 +28,10 @@ def headings(text):
 
 
 def pages(root):
-    """The files of all pages, but for those of builds."""
+    """The files of all pages, but for those of builds and of other projects."""
     found = []
     for folder, folders, files in os.walk(root):
-        folders[:] = [name for name in folders if not name.startswith((".", "build"))]
+        folders[:] = [name for name in folders if not name.startswith((".", "build", "subprojects"))]
         found += [os.path.join(folder, name) for name in files if name.endswith(".md")]
     return sorted(found)
 

@@ -124,11 +124,9 @@ def filtered(path):
 def space_names(folder):
     """Names that share a @param or a @retval: Doxygen leaves no place between them where a line could end."""
     for path in [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".html")]:
-        before = forge.read(path)
-        after = re.sub(r'<td class="paramname">[\w,]+</td>', lambda match: match[0].replace(",", ", "), before)
-        if after != before:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(after)
+        text = re.sub(r'<td class="paramname">[\w,]+</td>', lambda match: match[0].replace(",", ", "), forge.read(path))
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
 
 
 class Page(html.parser.HTMLParser):
