@@ -341,24 +341,152 @@ class Comparing(ToolTest):
             self.assertIn("y: all 960 elements equal\n", self.quantize())
             self.assertEqual(self.quantize("--quiet"), "")
 
+    def indices(self, text):
+        """The indices that a list in a report names, and how many more it says there are."""
+        more = re.search(r", and (\d+) more\Z", text)
+        text = re.sub(r", and \d+ more\Z| \(the (first|last) \d+\)\Z", "", text)
+        found = []
+        for part in text.split(", "):
+            if steps := re.fullmatch(r"(\d+)\.\.(\d+) in steps of (\d+)", part):
+                found += range(int(steps[1]), int(steps[2]) + 1, int(steps[3]))
+            else:
+                ends = [int(end) for end in part.split("..")]
+                found += range(ends[0], ends[-1] + 1)
+        return found, int(more[1]) if more else 0
+
+    def check_hits(self, line, name, extent, hit):
+        hit = sorted(set(int(index) for index in hit))
+        if len(hit) == extent:
+            self.assertEqual(line, f"  {name}: all {extent} hit")
+            return
+        start = f"  {name}: {len(hit)} of {extent} hit: "
+        self.assertEqual(line[: len(start)], start)
+        rest = line[len(start) :]
+        if rest.startswith("all but "):
+            self.assertGreater(2 * len(hit), extent)
+            rest, hit = rest[len("all but ") :], sorted(set(range(extent)) - set(hit))
+        found, more = self.indices(rest)
+        self.assertEqual(found, hit[: len(found)], line)
+        self.assertEqual(len(found) + more, len(hit), line)
+
+    def check_report(self, lines, ours, theirs, max_diffs=10, tolerance=0):
+        """All that is said about y, 2-D of small integers, against NumPy."""
+        apart = theirs.astype("i8") - ours
+        hit = np.abs(apart) > tolerance
+        differ = np.count_nonzero(hit)
+        words = f"y: {differ} of {ours.size} elements {'differs' if differ == 1 else 'differ'}"
+        words += f" by more than {tolerance} (" if tolerance else " ("
+        self.assertEqual(lines[0][: len(words)], words)
+        percent, least, most = re.search(r"\(([\d.]+) %\), by ([+-]\d+)(?:\.\.([+-]\d+))? \(file - npuquant\)",
+                                         lines.pop(0)).groups()
+        self.assertTrue(100 * differ / ours.size * 0.9 - 1 < float(percent) <= 100 * differ / ours.size * 1.05)
+        self.assertEqual((int(least), int(most or least)), (apart[hit].min(), apart[hit].max()))
+        bars, counted = 0, 0
+        while bar := re.fullmatch(r" +([+-]\d+)(?:\.\.([+-]\d+))?  +(\d+)  #+", lines[0]):
+            least, most = int(bar[1]), int(bar[2] or bar[1])
+            inside = apart[hit & (least <= apart) & (apart <= most)]
+            self.assertEqual((inside.size, inside.min(), inside.max()), (int(bar[3]), least, most))
+            bars, counted = bars + 1, counted + inside.size
+            lines.pop(0)
+        self.assertIn((bars, counted), [(bars, differ) for bars in range(2, 9)] + [(0, 0)])
+        if len(ours) > 1:
+            self.check_hits(lines.pop(0), "rows", ours.shape[0], np.nonzero(hit)[0])
+        self.check_hits(lines.pop(0), "columns", ours.shape[1], np.nonzero(hit)[1])
+        shown = np.argwhere(hit)[:max_diffs]
+        self.assertEqual(lines[: len(shown)], [f"  [{row}, {column}]: npuquant {ours[row, column]}, "
+                                               f"file {theirs[row, column]}" for row, column in shown])
+        more = [f"  ... and {differ - len(shown)} more (see --max-diffs)"] if differ > len(shown) else []
+        self.assertEqual(lines[len(shown) :], more)
+
     def test_different(self):
-        places = rng.choice(960, size=13, replace=False)
-        expected = self.y.copy().reshape(-1)
-        for place in places:
-            expected[place] ^= 1
-        expected[places[0]] ^= 1
-        expected[places[0]] = self.y.flat[places[0]] - 50 if self.y.flat[places[0]] > 0 else self.y.flat[places[0]] + 50
-        expected = expected.reshape(self.y.shape)
-        for order in "CF":
-            save(self.path("expected.npy"), expected, order)
-            lines = self.quantize("-o", "y.npy", "--quiet", status=1).splitlines()
-            self.assertEqual(lines[0], "y: 13 of 960 elements differ, largest difference 50")
-            for line, place in zip(lines[1:11], sorted(places)):
-                row, column = divmod(int(place), 24)
-                got, wanted = self.y[row, column], expected[row, column]
-                self.assertEqual(line, f"  [{row}, {column}]: got {got}, expected {wanted}")
-            self.assertEqual(lines[11:], ["  ... and 3 more"])
-            self.assert_output("y.npy", self.y)  # written all the same
+        for count in (1, 2, 13, 200, 959, 960):
+            for order in "CF":
+                with self.subTest(count=count, order=order):
+                    theirs = self.y.copy()
+                    places = rng.choice(960, size=count, replace=False)
+                    theirs.flat[places] ^= rng.choice([1, 3, 128, 255], size=count).astype("u1").view("i1")
+                    save(self.path("expected.npy"), theirs, order)
+                    max_diffs = int(rng.choice([0, 1, 5, 10, 1000]))
+                    out = self.quantize("-o", "y.npy", "--quiet", "--max-diffs", max_diffs, status=1)
+                    self.check_report(out.splitlines(), self.y, theirs, max_diffs)
+                    self.assert_output("y.npy", self.y)  # written all the same
+
+    def compare_zeros(self, theirs, *options, status=1):
+        """The report on what differs from zeros."""
+        save(self.path("x.npy"), np.zeros(theirs.shape, f4), "C")
+        save(self.path("expected.npy"), theirs)
+        return self.quantize(*options, "--quiet", status=status).splitlines()
+
+    def test_where(self):
+        """What a kernel's mistakes look like."""
+        def hit(rows, columns, shape=(512, 1024), value=1):
+            theirs = np.zeros(shape, "i1")
+            theirs[rows, columns] = value
+            return self.compare_zeros(theirs, "--max-diffs", 0)
+
+        everything = slice(None)
+        self.assertEqual(hit([17, 400], everything), [
+            "y: 2048 of 524288 elements differ (0.39 %), by +1 (file - npuquant)", "  rows: 2 of 512 hit: 17, 400",
+            "  columns: all 1024 hit", "  ... and 2048 more (see --max-diffs)"])
+        self.assertEqual(hit(everything, slice(960, None))[1:3],
+                         ["  rows: all 512 hit", "  columns: 64 of 1024 hit: 960..1023 (the last 64)"])
+        self.assertEqual(hit(everything, slice(3, None, 8), value=-1)[2],
+                         "  columns: 128 of 1024 hit: 3..1019 in steps of 8")
+        self.assertEqual(hit(everything, slice(None, None, 2))[2],
+                         "  columns: 512 of 1024 hit: 0..1022 in steps of 2")
+        self.assertEqual(hit(slice(128, 256), 7)[1:3],
+                         ["  rows: 128 of 512 hit: 128..255", "  columns: 1 of 1024 hit: 7"])
+        self.assertEqual(hit(slice(0, 510), everything)[1], "  rows: 510 of 512 hit: all but 510..511 (the last 2)")
+        self.assertEqual(hit([0, 1, 5], 0)[1], "  rows: 3 of 512 hit: 0..1, 5")
+        self.assertEqual(hit(everything, slice(None, None, 3), shape=(1, 9))[1],
+                         "  columns: 3 of 9 hit: 0..6 in steps of 3")
+        self.assertEqual(hit(everything, [0, 1, 2, 3], shape=(1, 9))[1], "  columns: 4 of 9 hit: 0..3 (the first 4)")
+        places = [1, 4, 5, 8, 11, 14, 17, 20, 23, 25, 27]
+        self.assertEqual(hit(places, 0, shape=(64, 8))[1], "  rows: 11 of 64 hit: 1, 4..5, 8, 11, 14, 17, 20, 23, and "
+                                                           "2 more")
+
+    def test_dimensions(self):
+        theirs = np.zeros((4, 3, 2, 5), "i1")
+        theirs[:, 1, 1, 2] = 4
+        self.assertEqual(self.compare_zeros(theirs)[:5], [
+            "y: 4 of 120 elements differ (3.3 %), by +4 (file - npuquant)", "  rows: 4 of 24 hit: 3..21 in steps of 6",
+            "  dimension 1: 1 of 3 hit: 1", "  dimension 2: 1 of 2 hit: 1", "  columns: 1 of 5 hit: 2"])
+        self.assertEqual(self.compare_zeros(np.array([0, 0, 7], "i1")), [
+            "y: 1 of 3 elements differs (33 %), by +7 (file - npuquant)", "  elements: 1 of 3 hit: 2",
+            "  [2]: npuquant 0, file 7"])
+        self.assertEqual(self.compare_zeros(np.array([-7], "i1")), [
+            "y: 1 of 1 element differs (100 %), by -7 (file - npuquant)", "  [0]: npuquant 0, file -7"])
+
+    def test_histogram(self):
+        """Bars are powers of 2, or more of them: what matters is that there are few, and that the ends are seen."""
+        theirs = np.zeros((1, 300), "i4")
+        theirs[0, :7] = 1, 2, 2, 3, -1, 127, -128
+        half = "#" * 20
+        self.assertEqual(self.compare_zeros(theirs, "--dtype", "int32")[1:6], [
+            f"    -128  1  {half[:14]}", f"      -1  1  {half[:14]}", f"      +1  1  {half[:14]}",
+            f"  +2..+3  3  {half}{half}", f"    +127  1  {half[:14]}"])
+        theirs[0, 7:] = rng.integers(-(2**31), 2**31, size=293)
+        theirs[0, -2:] = -(2**31), 2**31 - 1
+        lines = self.compare_zeros(theirs, "--dtype", "int32")
+        self.assertIn("by -2147483648..+2147483647 ", lines[0])
+        self.assertLessEqual(sum(line.endswith("#") for line in lines), 8)
+        self.check_report(lines, np.zeros(theirs.shape, "i4"), theirs)
+
+    def test_tolerance(self):
+        theirs = self.y.copy()
+        theirs[theirs >= 0] -= 1
+        theirs[3, 5:8] = np.where(self.y[3, 5:8] < 0, self.y[3, 5:8] + 9, self.y[3, 5:8] - 9)
+        save(self.path("expected.npy"), theirs)
+        apart = theirs.astype(int) - self.y
+        lines = self.quantize("--max-diff", 1, "--quiet", status=1).splitlines()
+        self.assertIn(f"; {np.count_nonzero(np.abs(apart) == 1)} more by no more than 1", lines[0])
+        self.check_report(lines, self.y, theirs, tolerance=1)
+        self.check_report(self.quantize("--quiet", status=1).splitlines(), self.y, theirs)
+        self.assertEqual(self.quantize("--max-diff", 9, "--quiet"), "")
+        differ = np.count_nonzero(apart)
+        says = self.quantize("--max-diff", 9).splitlines()[0]
+        self.assertRegex(says, rf"\Ay: all 960 elements within 9: {differ} differ \([\d.]+ %\), by ")
+        self.assertTrue(says.endswith(f", by {apart.min():+}..{apart.max():+} (file - npuquant)"), says)
 
     def test_nibbles(self):
         y = quantize(self.x, np.array([1], f4), None, 0, False, "quint4x2")
@@ -367,27 +495,51 @@ class Comparing(ToolTest):
         words[39, 2] ^= 0x10000001
         save(self.path("expected.npy"), words.view(np.int32))
         out = self.quantize("--div-mode", "false", "--dtype", "quint4x2", "--quiet", status=1)
-        lines = out.splitlines()
-        self.assertRegex(lines[0], r"\Ay: 3 of 960 elements differ, largest difference \d+\Z")
-        self.assertEqual([line.split(":")[0] for line in lines[1:]], ["  [2, 13]", "  [39, 16]", "  [39, 23]"])
-        for line in lines[1:]:
-            for value in re.findall(r"(?:got|expected) (-?\d+)", line):
-                self.assertIn(int(value), range(-8, 8))
+
+        def nibbles(words):
+            values = (words.view(np.uint32)[..., None] >> np.arange(0, 32, 4, dtype="u4") & 15).astype("i8")
+            return np.where(values > 7, values - 16, values).reshape(len(words), -1)
+
+        self.check_report(out.splitlines(), nibbles(y), nibbles(words))
 
     def test_ulps(self):
         y, scale, offset = dynamic(self.x, None, None, False, "int8")
         save(self.path("y.npy"), y)
         near = scale.view(np.uint32).copy()
         near[[3, 7]] += np.array([2, 5], np.uint32)
-        save(self.path("scale.npy"), near.view(f4))
+        near[20] -= 3
+        near = near.view(f4)
+        save(self.path("scale.npy"), near)
         save(self.path("offset.npy"), offset)
-        words = ("dynamic-quant-asymmetric", "x.npy", "--quiet", "--expect", "y.npy", "--expect-scale", "scale.npy",
+        words = ("dynamic-quant-asymmetric", "x.npy", "--expect", "y.npy", "--expect-scale", "scale.npy",
                  "--expect-offset", "offset.npy", "--max-ulp")
-        self.assertEqual(self.run_well(*words, 5), "")
-        self.assertTrue(self.run_well(*words, 4, status=1).startswith(
-            "scale: 1 of 40 elements differ by more than 4 ulp, largest difference 5 ulp\n  [7]: got "))
-        self.assertTrue(self.run_well(*words, 0, status=1).startswith(
-            "scale: 2 of 40 elements differ, largest difference 5 ulp\n  [3]: got "))
+
+        def element(i, ulps):
+            return (f"  [{i}]: npuquant {float('%.9g' % scale[i]):.9g} (0x{scale.view('u4')[i]:08X}), "
+                    f"file {float('%.9g' % near[i]):.9g} (0x{near.view('u4')[i]:08X}), {ulps:+} ulp")
+
+        self.assertEqual(self.run_well(*words, 5, "--quiet"), "")
+        self.assertIn("scale: all 40 elements within 5 ulp: 3 differ (7.5 %), by -3..+5 ulp (file - npuquant)\n",
+                      self.run_well(*words, 5))
+        self.assertEqual(self.run_well(*words, 4, "--quiet", status=1).splitlines(), [
+            "scale: 1 of 40 elements differs by more than 4 ulp (2.5 %), by +5 ulp (file - npuquant); "
+            "2 more by no more than 4", "  rows: 1 of 40 hit: 7", element(7, 5)])
+        lines = self.run_well(*words, 0, "--quiet", status=1).splitlines()
+        self.assertEqual(lines[0], "scale: 3 of 40 elements differ (7.5 %), by -3..+5 ulp (file - npuquant)")
+        self.assertEqual(lines[4:], ["  rows: 3 of 40 hit: 3, 7, 20", element(3, 2), element(7, 5), element(20, -3)])
+
+    def test_rows_of_scales(self):
+        """A scale of rows in two dimensions is placed by both, and by the row as y's are."""
+        x = random_floats((3, 4, 8), "f2", special=0)
+        save(self.path("x.npy"), x)
+        scale = dynamic(x, None, None, False, "int8")[1]
+        scale.view("u4")[2, 1] += 1
+        save(self.path("scale.npy"), scale)
+        lines = self.run_well("dynamic-quant-asymmetric", "x.npy", "--expect-scale", "scale.npy", "-q",
+                              status=1).splitlines()
+        self.assertEqual(lines[1:4], ["  rows: 1 of 12 hit: 9", "  dimension 0: 1 of 3 hit: 2",
+                                      "  dimension 1: 1 of 4 hit: 1"])
+        self.assertEqual(lines[4][:8], "  [2, 1]")
 
     def test_nan_and_infinity(self):
         x = np.array([[1, 2], [np.nan, 1], [np.inf, 1]], "f2")
@@ -398,9 +550,10 @@ class Comparing(ToolTest):
         save(self.path("scale.npy"), np.where(np.isinf(scale), np.finfo(f4).max, scale))
         self.run_well("dynamic-quant-asymmetric", "x.npy", "--expect-offset", "offset.npy")
         out = self.run_well("dynamic-quant-asymmetric", "x.npy", "--expect-scale", "scale.npy", "--max-ulp", 1000,
-                            status=1)
-        self.assertIn("scale: 1 of 3 elements differ by more than 1000 ulp, largest difference not finite\n"
-                      "  [2]: got inf (0x7F800000), expected 3.40282347e+38 (0x7F7FFFFF)\n", out)
+                            "--quiet", status=1)
+        self.assertEqual(out, "scale: 1 of 3 elements differs by more than 1000 ulp (33 %); NaN or an infinity against "
+                              "another value in 1\n  rows: 1 of 3 hit: 2\n"
+                              "  [2]: npuquant inf (0x7F800000), file 3.40282347e+38 (0x7F7FFFFF)\n")
 
     def test_words(self):
         scale = np.array([1, 2, 3], f4)
@@ -409,17 +562,30 @@ class Comparing(ToolTest):
         for dtype in ("u8", "i8"):
             save(self.path("expected.npy"), words.astype(dtype))
             self.run_well("trans-quant-param", "scale.npy", "--expect", "expected.npy")
+        words[0] ^= np.uint64(3 << 37)
         words[1] |= 1 << 63
+        words[2] ^= np.uint64(1 << 45 | 1 << 31)
         save(self.path("expected.npy"), words)
         out = self.run_well("trans-quant-param", "scale.npy", "--expect", "expected.npy", "--quiet", status=1)
-        self.assertEqual(out, "y: 1 of 3 elements differ, largest difference 0x8000000000000000\n"
-                              "  [1]: got 0x0000400040000000, expected 0x8000400040000000\n")
+        self.assertEqual(out, "y: 3 of 3 elements differ (100 %): the scale in 1, the offset in 2, other bits in 1\n"
+                              "  elements: all 3 hit\n"
+                              "  [0]: npuquant 0x000040003F800000 (scale 1, offset 0), "
+                              "file 0x000040603F800000 (scale 1, offset 3)\n"
+                              "  [1]: npuquant 0x0000400040000000 (scale 2, offset 0), "
+                              "file 0x8000400040000000 (scale 2, offset 0)\n"
+                              "  [2]: npuquant 0x0000400040400000 (scale 3, offset 0), "
+                              "file 0x00006000C0400000 (scale -3, offset -256)\n")
 
     def test_what_cannot_be_compared(self):
-        for expected in (self.y.astype("u1"), self.y[:-1], self.y.reshape(-1), self.y.astype("u2")):
+        for expected, holds in ((self.y.astype("u1"), "u1 [40, 24]"), (self.y[:-1], "i1 [39, 24]"),
+                                (self.y.reshape(-1), "i1 [960]"), (self.y.astype("u2"), "u2 [40, 24]"),
+                                (self.y[0, 0], "i1 []")):
             save(self.path("expected.npy"), expected)
             self.run_badly("quantize", "x.npy", "--scales", "one.npy", "--expect", "expected.npy", "-o", "y.npy",
-                           says="expected.npy: cannot be compared with y")
+                           says=f"expected.npy: holds {holds}; expected i1 [40, 24] to compare with y, which is int8\n")
+        self.run_badly("quantize", "x.npy", "--scales", "one.npy", "--expect", "x.npy", "--dtype", "quint4x2",
+                       "--div-mode", "false", says="x.npy: holds f2 [40, 24]; expected i4 [40, 3] to compare with y, "
+                                                   "which is quint4x2\n")
 
 
 class Failures(ToolTest):

@@ -3,20 +3,19 @@
 
 #include "tensor_file.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-bool compare_possible(const npuq_tensor *got, const npuq_tensor *expected)
+bool compare_possible(const npuq_tensor *ours, const npuq_tensor *theirs)
 {
-    const bool same_type = strcmp(tensor_npy_type(got->dtype), tensor_npy_type(expected->dtype)) == 0;
-    const bool same_words = tensor_item_size(got->dtype) == 8 && tensor_item_size(expected->dtype) == 8;
+    const bool same_type = strcmp(tensor_npy_type(ours->dtype), tensor_npy_type(theirs->dtype)) == 0;
+    const bool same_words = tensor_item_size(ours->dtype) == 8 && tensor_item_size(theirs->dtype) == 8;
 
-    if ((!same_type && !same_words) || got->ndim != expected->ndim) {
+    if ((!same_type && !same_words) || ours->ndim != theirs->ndim) {
         return false;
     }
-    for (int d = 0; d < got->ndim; d++) {
-        if (got->shape[d] != expected->shape[d]) {
+    for (int d = 0; d < ours->ndim; d++) {
+        if (ours->shape[d] != theirs->shape[d]) {
             return false;
         }
     }
@@ -62,195 +61,253 @@ static int64_t float_position(uint64_t bits)
     return bits >> SIGN_SHIFT ? -magnitude : magnitude;
 }
 
-static uint64_t float_distance(uint64_t a, uint64_t b)
+/* Fills in how far two elements of which the bits differ are apart; false if they count as equal. */
+static bool measure(npuq_dtype dtype, struct difference *difference)
 {
-    const int64_t position_a = float_position(a);
-    const int64_t position_b = float_position(b);
-    const uint64_t magnitude_a = a & INT32_MAX;
-    const uint64_t magnitude_b = b & INT32_MAX;
+    const uint64_t ours = difference->ours.bits;
+    const uint64_t theirs = difference->theirs.bits;
 
-    if (magnitude_a > INFINITE_BITS && magnitude_b > INFINITE_BITS) {
-        return 0;
-    }
-    if (position_a == position_b) {
-        return 0;
-    }
-    if (magnitude_a >= INFINITE_BITS || magnitude_b >= INFINITE_BITS) {
-        return UINT64_MAX;
-    }
-    return (uint64_t)(position_a > position_b ? position_a - position_b : position_b - position_a);
-}
-
-static uint64_t distance(npuq_dtype dtype, struct value a, struct value b)
-{
+    difference->infinite = false;
     if (dtype == NPUQ_FLOAT32) {
-        return float_distance(a.bits, b.bits);
+        const uint64_t magnitude = ours & INT32_MAX;
+        const uint64_t their_magnitude = theirs & INT32_MAX;
+        difference->infinite = magnitude >= INFINITE_BITS || their_magnitude >= INFINITE_BITS;
+        difference->steps = float_position(theirs) - float_position(ours);
+        return difference->steps != 0 && !(magnitude > INFINITE_BITS && their_magnitude > INFINITE_BITS);
     }
-    if (tensor_item_size(dtype) == 8) {
-        return a.bits > b.bits ? a.bits - b.bits : b.bits - a.bits;
-    }
-    return (uint64_t)(a.number > b.number ? a.number - b.number : b.number - a.number);
+    difference->steps = difference->theirs.number - difference->ours.number;
+    return true;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------------------- */
 
 struct walk {
-    const npuq_tensor *got;
-    const npuq_tensor *expected;
-    int parts; /* values in an element: 8 in a quint4x2 word */
-    int64_t index[NPUQ_MAX_NDIM];
-    struct comparison result;
+    const struct pair *pair;
+    bool (*visit)(void *context, const struct difference *difference);
+    void *context;
+    int parts;                    /* values in an element: 8 in a quint4x2 word */
+    int64_t index[NPUQ_MAX_NDIM]; /* of the element */
+    struct difference difference;
 };
 
-static void keep_difference(struct walk *walk, int part, struct value got, struct value expected)
+/* An extent without dimensions is 1. */
+static int64_t last_extent(const npuq_tensor *tensor)
 {
-    const int last = walk->got->ndim - 1;
-
-    if (walk->result.differ++ >= COMPARE_SHOWN) {
-        return;
-    }
-    struct difference *difference = &walk->result.first[walk->result.differ - 1];
-    difference->got = got;
-    difference->expected = expected;
-    memcpy(difference->index, walk->index, sizeof walk->index);
-    if (last >= 0) {
-        difference->index[last] = walk->index[last] * walk->parts + part;
-    }
+    return tensor->ndim > 0 ? tensor->shape[tensor->ndim - 1] : 1;
 }
 
-static void compare_element(struct walk *walk, const char *got_data, const char *expected_data)
+static bool visit_element(struct walk *walk, const char *ours, const char *theirs)
 {
-    const npuq_dtype dtype = walk->got->dtype;
+    const npuq_dtype dtype = walk->pair->ours->dtype;
+    const int last = walk->pair->ours->ndim - 1;
+    struct difference *difference = &walk->difference;
 
     for (int part = 0; part < walk->parts; part++) {
-        const struct value got = read_value(got_data, dtype, part);
-        const struct value expected = read_value(expected_data, dtype, part);
-        const uint64_t apart = distance(dtype, got, expected);
-
-        if (apart > walk->result.largest) {
-            walk->result.largest = apart;
+        difference->ours = read_value(ours, dtype, part);
+        difference->theirs = read_value(theirs, dtype, part);
+        if (difference->ours.bits == difference->theirs.bits || !measure(dtype, difference)) {
+            continue;
         }
-        if (apart > walk->result.tolerance) {
-            keep_difference(walk, part, got, expected);
+        memcpy(difference->index, walk->index, sizeof walk->index);
+        if (last >= 0) {
+            difference->index[last] = walk->index[last] * walk->parts + part;
+        }
+        if (!walk->visit(walk->context, difference)) {
+            return false;
         }
     }
+    return true;
 }
 
 /* One run of the last dimension; most are equal, and then there is no need to look at elements. */
-static void compare_row(struct walk *walk, const char *got, const char *expected, int64_t length, int64_t stride)
+static bool visit_row(struct walk *walk, int64_t row, const char *ours, const char *theirs)
 {
-    const size_t size = tensor_item_size(walk->got->dtype);
-    const int last = walk->got->ndim - 1;
+    const npuq_tensor *tensor = walk->pair->ours;
+    const size_t size = tensor_item_size(tensor->dtype);
+    const int last = tensor->ndim - 1;
+    const int64_t length = last_extent(tensor);
+    const int64_t stride = last >= 0 ? walk->pair->theirs->strides[last] : 1;
 
-    if (stride == 1 && memcmp(got, expected, (size_t)length * size) == 0) {
-        return;
+    if (stride == 1 && memcmp(ours, theirs, (size_t)length * size) == 0) {
+        return true;
     }
     for (int64_t i = 0; i < length; i++) {
         if (last >= 0) {
             walk->index[last] = i;
         }
-        compare_element(walk, got + (size_t)i * size, expected + i * stride * (int64_t)size);
+        walk->difference.row = walk->pair->one_per_row ? row * length + i : row;
+        if (!visit_element(walk, ours + (size_t)i * size, theirs + i * stride * (int64_t)size)) {
+            return false;
+        }
     }
+    return true;
 }
 
-/* Steps to the next row; the elements of expected that lie before it. */
+/* Steps to the next row; the elements of theirs that lie before it. */
 static int64_t next_row(struct walk *walk, int64_t offset)
 {
-    for (int d = walk->got->ndim - 2; d >= 0; d--) {
-        offset += walk->expected->strides[d];
-        if (++walk->index[d] < walk->got->shape[d]) {
+    const npuq_tensor *theirs = walk->pair->theirs;
+
+    for (int d = theirs->ndim - 2; d >= 0; d--) {
+        offset += theirs->strides[d];
+        if (++walk->index[d] < theirs->shape[d]) {
             return offset;
         }
-        offset -= walk->expected->strides[d] * walk->got->shape[d];
+        offset -= theirs->strides[d] * theirs->shape[d];
         walk->index[d] = 0;
     }
     return offset;
 }
 
-struct comparison compare_tensors(const npuq_tensor *got, const npuq_tensor *expected, uint64_t max_ulp)
+void compare_walk(const struct pair *pair, bool (*visit)(void *context, const struct difference *difference),
+                  void *context)
 {
     struct walk walk = {
-        .got = got,
-        .expected = expected,
-        .parts = got->dtype == NPUQ_QUINT4X2 ? 8 : 1,
-        .result = {.tolerance = got->dtype == NPUQ_FLOAT32 ? max_ulp : 0},
+        .pair = pair,
+        .visit = visit,
+        .context = context,
+        .parts = tensor_values_per_element(pair->ours->dtype),
     };
-    const int64_t size = (int64_t)tensor_item_size(got->dtype);
-    const int last = got->ndim - 1;
-    const int64_t length = last >= 0 ? got->shape[last] : 1;
-    const int64_t stride = last >= 0 ? expected->strides[last] : 1;
-    size_t count = 1;
+    const char *ours = pair->ours->data;
+    const char *theirs = pair->theirs->data;
+    const size_t size = tensor_item_size(pair->ours->dtype);
+    const size_t count = tensor_element_count(pair->ours);
+    const size_t length = (size_t)last_extent(pair->ours);
     int64_t offset = 0;
 
-    for (int d = 0; d < got->ndim; d++) {
-        count *= (size_t)got->shape[d];
-    }
-    walk.result.elements = count * (size_t)walk.parts;
-    for (size_t done = 0; done < count; done += (size_t)length) {
-        compare_row(&walk, (const char *)got->data + done * (size_t)size, (const char *)expected->data + offset * size,
-                    length, stride);
+    for (size_t done = 0; done < count; done += length) {
+        if (!visit_row(&walk, (int64_t)(done / length), ours + done * size, theirs + offset * (int64_t)size)) {
+            return;
+        }
         offset = next_row(&walk, offset);
     }
-    return walk.result;
 }
 
-/* ---- printing -------------------------------------------------------------------------------------------------- */
-
-static void print_value(npuq_dtype dtype, struct value value)
+bool compare_is_tolerated(const struct pair *pair, const struct difference *difference)
 {
-    if (dtype == NPUQ_FLOAT32) {
-        const uint32_t bits = (uint32_t)value.bits;
-        float number;
-        memcpy(&number, &bits, sizeof number);
-        (void)printf("%.9g (0x%08" PRIX32 ")", (double)number, bits);
-    } else if (tensor_item_size(dtype) == 8) {
-        (void)printf("0x%016" PRIX64, value.bits);
-    } else {
-        (void)printf("%" PRId64, value.number);
-    }
+    const int64_t steps = difference->steps < 0 ? -difference->steps : difference->steps;
+
+    return steps > 0 && steps <= pair->tolerance && !difference->infinite;
 }
 
-static void print_difference(const npuq_tensor *got, const struct difference *difference)
+/* ---- the summary ----------------------------------------------------------------------------------------------- */
+
+bool compare_field_differs(enum field field, uint64_t ours, uint64_t theirs)
 {
-    (void)printf("  [");
-    for (int d = 0; d < got->ndim; d++) {
-        (void)printf("%s%" PRId64, d > 0 ? ", " : "", difference->index[d]);
-    }
-    (void)printf("]: got ");
-    print_value(got->dtype, difference->got);
-    (void)printf(", expected ");
-    print_value(got->dtype, difference->expected);
-    (void)printf("\n");
+    static const uint64_t offset_bits = (uint64_t)0x1FF << 37;
+    const uint64_t masks[FIELDS] = {UINT32_MAX, offset_bits, ~(offset_bits | UINT32_MAX)};
+
+    return ((ours ^ theirs) & masks[field]) != 0;
 }
 
-static void print_largest(npuq_dtype dtype, uint64_t largest)
+void compare_join(struct spread *spread, const struct spread *other)
 {
-    if (dtype == NPUQ_FLOAT32 && largest == UINT64_MAX) {
-        (void)printf(", largest difference not finite\n");
-    } else if (tensor_item_size(dtype) == 8) {
-        (void)printf(", largest difference 0x%" PRIX64 "\n", largest);
-    } else {
-        (void)printf(", largest difference %" PRIu64 "%s\n", largest, dtype == NPUQ_FLOAT32 ? " ulp" : "");
-    }
-}
-
-void compare_print(const char *name, const npuq_tensor *got, const struct comparison *comparison)
-{
-    const size_t kept = comparison->differ < COMPARE_SHOWN ? comparison->differ : COMPARE_SHOWN;
-
-    if (comparison->largest == 0) {
-        (void)printf("%s: all %zu elements equal\n", name, comparison->elements);
+    if (other->count == 0) {
         return;
     }
-    (void)printf("%s: %zu of %zu elements differ", name, comparison->differ, comparison->elements);
-    if (comparison->tolerance > 0) {
-        (void)printf(" by more than %" PRIu64 " ulp", comparison->tolerance);
+    if (spread->count == 0 || other->least < spread->least) {
+        spread->least = other->least;
     }
-    print_largest(got->dtype, comparison->largest);
-    for (size_t i = 0; i < kept; i++) {
-        print_difference(got, &comparison->first[i]);
+    if (spread->count == 0 || other->most > spread->most) {
+        spread->most = other->most;
     }
-    if (comparison->differ > kept) {
-        (void)printf("  ... and %zu more\n", comparison->differ - kept);
+    spread->count += other->count;
+}
+
+static void add_steps(struct comparison *comparison, int64_t steps)
+{
+    const struct spread one = {1, steps, steps};
+    int power = 0;
+
+    for (int64_t rest = steps < 0 ? -steps : steps; rest > 1; rest /= 2) {
+        power++;
+    }
+    compare_join(steps < 0 ? &comparison->below[power] : &comparison->above[power], &one);
+}
+
+static bool start_hits(struct hits *hits, int64_t extent)
+{
+    hits->extent = extent;
+    hits->set = calloc((size_t)extent / 8 + 1, 1);
+    return hits->set != NULL;
+}
+
+static void hit(struct hits *hits, int64_t index)
+{
+    unsigned char *byte = &hits->set[index / 8];
+    const unsigned bit = 1u << index % 8;
+
+    hits->count += !(*byte & bit);
+    *byte = (unsigned char)(*byte | bit);
+}
+
+struct summing {
+    const struct pair *pair;
+    struct comparison *comparison;
+};
+
+static bool sum_difference(void *context, const struct difference *difference)
+{
+    const struct summing *summing = context;
+    const struct pair *pair = summing->pair;
+    struct comparison *comparison = summing->comparison;
+
+    if (compare_is_tolerated(pair, difference)) {
+        const struct spread one = {1, difference->steps, difference->steps};
+        compare_join(&comparison->tolerated, &one);
+        return true;
+    }
+    comparison->differ++;
+    if (tensor_item_size(pair->ours->dtype) == sizeof(uint64_t)) {
+        for (int field = 0; field < FIELDS; field++) {
+            comparison->fields[field] +=
+                compare_field_differs((enum field)field, difference->ours.bits, difference->theirs.bits);
+        }
+    } else if (difference->infinite) {
+        comparison->infinite++;
+    } else {
+        add_steps(comparison, difference->steps);
+    }
+    hit(&comparison->rows, difference->row);
+    hit(&comparison->columns, pair->one_per_row || pair->ours->ndim == 0 ? 0 : difference->index[pair->ours->ndim - 1]);
+    for (int d = 0; d < comparison->dimensions; d++) {
+        hit(&comparison->dimension[d], difference->index[d]);
+    }
+    return true;
+}
+
+bool compare_tensors(const struct pair *pair, struct comparison *comparison)
+{
+    const npuq_tensor *ours = pair->ours;
+    const size_t count = tensor_element_count(ours);
+    const int64_t length = pair->one_per_row ? 1 : last_extent(ours);
+    const int row_dimensions = ours->ndim - (pair->one_per_row ? 0 : 1);
+    struct summing summing = {pair, comparison};
+
+    memset(comparison, 0, sizeof *comparison);
+    if (count == 0) { /* and extents may be anything */
+        return true;
+    }
+    comparison->elements = count * (size_t)tensor_values_per_element(ours->dtype);
+    comparison->dimensions = row_dimensions > 1 ? row_dimensions : 0;
+    if (!start_hits(&comparison->rows, (int64_t)count / length) ||
+        !start_hits(&comparison->columns, length * tensor_values_per_element(ours->dtype))) {
+        return false;
+    }
+    for (int d = 0; d < comparison->dimensions; d++) {
+        if (!start_hits(&comparison->dimension[d], ours->shape[d])) {
+            return false;
+        }
+    }
+    compare_walk(pair, sum_difference, &summing);
+    return true;
+}
+
+void compare_release(struct comparison *comparison)
+{
+    free(comparison->rows.set);
+    free(comparison->columns.set);
+    for (int d = 0; d < comparison->dimensions; d++) {
+        free(comparison->dimension[d].set);
     }
 }

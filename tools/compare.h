@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A result against what was expected. */
+/* A result of npuquant against a file: how far apart the two are, and where. */
 #ifndef NPUQUANT_COMPARE_H
 #define NPUQUANT_COMPARE_H
 
 #include <npuquant/npuquant.h>
 
+#include <stdio.h>
+
+/* What is compared: shapes and types are those that compare_possible() accepts. */
+struct pair {
+    const npuq_tensor *ours;   /* npuquant's result, contiguous */
+    const npuq_tensor *theirs; /* the file's content, any view */
+    int64_t tolerance;         /* how many steps the two may be apart */
+    bool one_per_row;          /* a scale or an offset for each row of x: an element stands for a row */
+};
+
 /* Whether the two can be compared: same shape and type. Where only the bits matter types may differ: int64 goes with
  * uint64, and int32 is how quint4x2 words are stored. */
-bool compare_possible(const npuq_tensor *got, const npuq_tensor *expected);
+bool compare_possible(const npuq_tensor *ours, const npuq_tensor *theirs);
+
+/* ---- single differences ---------------------------------------------------------------------------------------- */
 
 /* An element of any type: its bits, and what they mean if it is a small integer. */
 struct value {
@@ -16,30 +28,72 @@ struct value {
 };
 
 struct difference {
-    int64_t index[NPUQ_MAX_NDIM];
-    struct value got;
-    struct value expected;
+    int64_t index[NPUQ_MAX_NDIM]; /* of quint4x2: of the int4 value, not the word */
+    int64_t row;                  /* all dimensions but the last as one; with one_per_row all of them */
+    struct value ours;
+    struct value theirs;
+    int64_t steps; /* theirs - ours: in ulps for float32, 0 for words of 64 bits */
+    bool infinite; /* one of them is NaN or an infinity, and steps says nothing */
 };
 
-/* How many differences are kept to be shown. */
-#define COMPARE_SHOWN 10
+/* Shows every difference to visit, in order, until it returns false. Two float32 differ if their values do: -0 equals
+ * 0, NaN equals NaN, and an infinity equals itself alone; other types differ if their bits do. */
+void compare_walk(const struct pair *pair, bool (*visit)(void *context, const struct difference *difference),
+                  void *context);
+
+/* Whether it is within the tolerance, and so only counted. */
+bool compare_is_tolerated(const struct pair *pair, const struct difference *difference);
+
+/* ---- the summary ----------------------------------------------------------------------------------------------- */
+
+/* The parts of a word of trans_quant_param. */
+enum field { FIELD_SCALE, FIELD_OFFSET, FIELD_OTHER, FIELDS };
+
+/* Some of the differences, and the least and the greatest of their steps. */
+struct spread {
+    size_t count;
+    int64_t least;
+    int64_t most;
+};
+
+/* Which indices of a dimension have differences. */
+struct hits {
+    int64_t extent;
+    int64_t count;
+    unsigned char *set; /* a bit for each index */
+};
+
+/* Steps are below 2^32: those from 2^i on and below 2^(i+1) are together in spread i. */
+enum { COMPARE_SPREADS = 32 };
 
 struct comparison {
-    size_t elements;  /* of quint4x2: int4 values, not words */
-    size_t differ;    /* beyond what is tolerated */
-    uint64_t largest; /* difference of any two elements, tolerated or not: in ulps for float32, UINT64_MAX if only one
-                         of them is finite */
-    uint64_t tolerance;
-    struct difference first[COMPARE_SHOWN];
+    size_t elements;         /* of quint4x2: int4 values, not words */
+    size_t differ;           /* beyond the tolerance; the rest is about these */
+    struct spread tolerated; /* different, and within the tolerance */
+    size_t infinite;
+    struct spread below[COMPARE_SPREADS]; /* theirs is less than ours */
+    struct spread above[COMPARE_SPREADS];
+    size_t fields[FIELDS]; /* of words: how many differ in each field */
+    struct hits rows;
+    struct hits columns;
+    int dimensions; /* how many the rows are made of, if more than one */
+    struct hits dimension[NPUQ_MAX_NDIM];
 };
 
-/*
- * Compares a contiguous result with any view. Two float32 differ if they are more than max_ulp steps apart, where -0
- * equals 0, NaN equals NaN, and an infinity equals itself alone; other types differ if their bits do.
- */
-struct comparison compare_tensors(const npuq_tensor *got, const npuq_tensor *expected, uint64_t max_ulp);
+/* False if there is not the memory; released by compare_release() in any case. */
+bool compare_tensors(const struct pair *pair, struct comparison *comparison);
+void compare_release(struct comparison *comparison);
 
-/* Prints to stdout what came out: one line, and one for each difference that was kept. */
-void compare_print(const char *name, const npuq_tensor *got, const struct comparison *comparison);
+/* Whether the field of two words differs. */
+bool compare_field_differs(enum field field, uint64_t ours, uint64_t theirs);
+
+/* Joins a second spread to the first. */
+void compare_join(struct spread *spread, const struct spread *other);
+
+/* ---- the report ------------------------------------------------------------------------------------------------ */
+
+/* Prints the summary, the conclusion first, and at most so many single differences. */
+void compare_print(FILE *stream, const char *name, const struct pair *pair, const struct comparison *comparison,
+                   int64_t max_diffs);
 
 #endif

@@ -7,7 +7,6 @@
 #include "report.h"
 #include "tensor_file.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +26,7 @@ struct run {
     int staged_count;
     int threads;
     double seconds; /* the fastest call */
+    FILE *report;   /* stdout, or stderr if stdout takes an output */
 };
 
 static const char *text_of(const struct run *run, int option)
@@ -34,22 +34,9 @@ static const char *text_of(const struct run *run, int option)
     return run->arguments->text[option];
 }
 
-static size_t element_count(const npuq_tensor *tensor)
-{
-    size_t count = 1;
-
-    for (int d = 0; d < tensor->ndim; d++) {
-        if (tensor->shape[d] == 0) { /* the other extents may be anything */
-            return 0;
-        }
-        count *= (size_t)tensor->shape[d];
-    }
-    return count;
-}
-
 static size_t byte_count(const npuq_tensor *tensor)
 {
-    return element_count(tensor) * tensor_item_size(tensor->dtype);
+    return tensor_element_count(tensor) * tensor_item_size(tensor->dtype);
 }
 
 /* ---- before the call ------------------------------------------------------------------------------------------- */
@@ -135,6 +122,8 @@ static bool allocate_output(npuq_tensor *output)
 static bool load_expected(struct run *run, int i)
 {
     const char *path = text_of(run, OPTION_EXPECT + i);
+    char shape[TENSOR_SHAPE_SIZE];
+    char their_shape[TENSOR_SHAPE_SIZE];
 
     if (!path) {
         return true;
@@ -142,8 +131,13 @@ static bool load_expected(struct run *run, int i)
     if (!tensor_file_load(&run->expected[i], path)) {
         return false;
     }
-    return compare_possible(&run->operands.outputs[i], &run->expected[i].tensor) ||
-           report_error("%s: cannot be compared with %s: shape or type is another", path, output_names[i]);
+    const npuq_tensor *ours = &run->operands.outputs[i];
+    const npuq_tensor *theirs = &run->expected[i].tensor;
+    return compare_possible(ours, theirs) ||
+           report_error("%s: holds %s %s; expected %s %s to compare with %s, which is %s", path,
+                        tensor_npy_type(theirs->dtype), tensor_format_shape(their_shape, theirs),
+                        tensor_npy_type(ours->dtype), tensor_format_shape(shape, ours), output_names[i],
+                        tensor_type_name(ours->dtype));
 }
 
 static bool prepare(struct run *run)
@@ -168,7 +162,8 @@ static int count_threads(const struct run *run)
 {
     const int64_t wanted = run->arguments->number[OPTION_THREADS];
     const int most = wanted > 0 ? (int)wanted : os_processors();
-    const size_t useful = element_count(run->operands.inputs[run->command->positional]) / ELEMENTS_PER_THREAD + 1;
+    const size_t useful =
+        tensor_element_count(run->operands.inputs[run->command->positional]) / ELEMENTS_PER_THREAD + 1;
 
     if (!run->command->threaded) {
         return 1;
@@ -217,19 +212,27 @@ static enum exit_status compare_outputs(const struct run *run)
 {
     enum exit_status status = EXIT_EQUAL;
 
-    for (int i = 0; i < MAX_OUTPUTS; i++) {
+    for (int i = 0; i < MAX_OUTPUTS && status != EXIT_ERROR; i++) {
         if (!text_of(run, OPTION_EXPECT + i)) {
             continue;
         }
-        const npuq_tensor *got = &run->operands.outputs[i];
-        const struct comparison comparison =
-            compare_tensors(got, &run->expected[i].tensor, (uint64_t)run->arguments->number[OPTION_MAX_ULP]);
-        if (comparison.differ > 0) {
+        const struct pair pair = {
+            .ours = &run->operands.outputs[i],
+            .theirs = &run->expected[i].tensor,
+            .tolerance = run->arguments->number[i == 0 ? OPTION_MAX_DIFF : OPTION_MAX_ULP],
+            .one_per_row = i > 0,
+        };
+        struct comparison comparison;
+        if (!compare_tensors(&pair, &comparison)) {
+            status = EXIT_ERROR;
+            report_error("out of memory to compare %s", output_names[i]);
+        } else if (comparison.differ > 0 || !text_of(run, OPTION_QUIET)) {
+            compare_print(run->report, output_names[i], &pair, &comparison, run->arguments->number[OPTION_MAX_DIFFS]);
+        }
+        if (status == EXIT_EQUAL && comparison.differ > 0) {
             status = EXIT_DIFFERENT;
         }
-        if (comparison.differ > 0 || !text_of(run, OPTION_QUIET)) {
-            compare_print(output_names[i], got, &comparison);
-        }
+        compare_release(&comparison);
     }
     return status;
 }
@@ -268,17 +271,16 @@ static void print_summary(const struct run *run)
 {
     const enum option first = run->command->positional;
     const npuq_tensor *x = run->operands.inputs[first];
+    char shape[TENSOR_SHAPE_SIZE];
 
-    (void)printf("%s: %s %s [", run->command->name, option_name(first), tensor_type_name(x->dtype));
-    for (int d = 0; d < x->ndim; d++) {
-        (void)printf("%s%" PRId64, d > 0 ? ", " : "", x->shape[d]);
-    }
-    (void)printf("], y %s, backend %s, %d thread%s, %.6f s", tensor_type_name(run->operands.outputs[0].dtype),
-                 npuq_backend_name(npuq_active_backend()), run->threads, run->threads == 1 ? "" : "s", run->seconds);
+    (void)fprintf(run->report, "%s: %s %s %s, y %s, backend %s, %d thread%s, %.6f s", run->command->name,
+                  option_name(first), tensor_type_name(x->dtype), tensor_format_shape(shape, x),
+                  tensor_type_name(run->operands.outputs[0].dtype), npuq_backend_name(npuq_active_backend()),
+                  run->threads, run->threads == 1 ? "" : "s", run->seconds);
     if (run->seconds > 0) {
-        (void)printf(", %.2f GB/s", bytes_moved(run) / run->seconds * 1e-9);
+        (void)fprintf(run->report, ", %.2f GB/s", bytes_moved(run) / run->seconds * 1e-9);
     }
-    (void)printf("\n");
+    (void)fprintf(run->report, "\n");
 }
 
 static void release(struct run *run)
@@ -295,12 +297,13 @@ static void release(struct run *run)
 
 enum exit_status run_operator(const struct operator_command *command, const struct arguments *arguments)
 {
-    struct run run = {.command = command, .arguments = arguments, .operands = {.arguments = arguments}};
+    struct run run = {
+        .command = command, .arguments = arguments, .operands = {.arguments = arguments}, .report = stdout};
     enum exit_status status = EXIT_ERROR;
 
     if (prepare(&run) && call(&run)) {
         const enum exit_status compared = compare_outputs(&run);
-        if (inputs_are_whole(&run) && stage_outputs(&run)) {
+        if (compared != EXIT_ERROR && inputs_are_whole(&run) && stage_outputs(&run)) {
             if (!text_of(&run, OPTION_QUIET)) {
                 print_summary(&run);
             }

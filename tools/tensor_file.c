@@ -5,6 +5,7 @@
 #include "os.h"
 #include "report.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,36 @@ const char *tensor_type_name(npuq_dtype dtype)
 size_t tensor_item_size(npuq_dtype dtype)
 {
     return types[type_index(dtype)].size;
+}
+
+int tensor_values_per_element(npuq_dtype dtype)
+{
+    return dtype == NPUQ_QUINT4X2 ? 8 : 1;
+}
+
+size_t tensor_element_count(const npuq_tensor *tensor)
+{
+    size_t count = 1;
+
+    for (int d = 0; d < tensor->ndim; d++) {
+        if (tensor->shape[d] == 0) { /* the other extents may be anything */
+            return 0;
+        }
+        count *= (size_t)tensor->shape[d];
+    }
+    return count;
+}
+
+const char *tensor_format_shape(char text[TENSOR_SHAPE_SIZE], const npuq_tensor *tensor)
+{
+    int used = snprintf(text, TENSOR_SHAPE_SIZE, "[");
+
+    for (int d = 0; d < tensor->ndim; d++) {
+        used +=
+            snprintf(text + used, TENSOR_SHAPE_SIZE - (size_t)used, "%s%" PRId64, d > 0 ? ", " : "", tensor->shape[d]);
+    }
+    (void)snprintf(text + used, TENSOR_SHAPE_SIZE - (size_t)used, "]");
+    return text;
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
@@ -214,11 +245,8 @@ static bool write_tensor(FILE *stream, const npuq_tensor *tensor)
 {
     char header[NPY_HEADER_SIZE];
     const size_t header_size = npy_format_header(header, tensor_npy_type(tensor->dtype), tensor->ndim, tensor->shape);
-    size_t count = 1;
+    const size_t count = tensor_element_count(tensor);
 
-    for (int d = 0; d < tensor->ndim; d++) {
-        count *= (size_t)tensor->shape[d];
-    }
     return fwrite(header, 1, header_size, stream) == header_size &&
            fwrite(tensor->data, tensor_item_size(tensor->dtype), count, stream) == count;
 }

@@ -14,6 +14,15 @@ const char *tensor_npy_type(npuq_dtype dtype);
 const char *tensor_type_name(npuq_dtype dtype);
 size_t tensor_item_size(npuq_dtype dtype);
 
+/* How many values an element holds: 8 of a quint4x2 word, else 1. */
+int tensor_values_per_element(npuq_dtype dtype);
+
+size_t tensor_element_count(const npuq_tensor *tensor);
+
+/* Writes the shape as "[3, 4]", and returns text. */
+#define TENSOR_SHAPE_SIZE 192
+const char *tensor_format_shape(char text[TENSOR_SHAPE_SIZE], const npuq_tensor *tensor);
+
 /* A tensor that was loaded from a file: a view of the mapped file, or of memory of its own. All zeros is none. */
 struct tensor_file {
     npuq_tensor tensor;

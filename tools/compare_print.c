@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The report of a comparison: one line with the conclusion, then how far, where, and which elements. */
+#include "compare.h"
+
+#include "tensor_file.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static bool is_words(const npuq_tensor *tensor)
+{
+    return tensor_item_size(tensor->dtype) == sizeof(uint64_t);
+}
+
+static const char *unit(const npuq_tensor *tensor)
+{
+    return tensor->dtype == NPUQ_FLOAT32 ? " ulp" : "";
+}
+
+/* ---- how far --------------------------------------------------------------------------------------------------- */
+
+enum { MOST_BARS = 8, BAR_WIDTH = 40, LABEL_SIZE = 48 };
+
+static const char *spread_label(char text[LABEL_SIZE], const struct spread *spread)
+{
+    if (spread->least == spread->most) {
+        (void)snprintf(text, LABEL_SIZE, "%+" PRId64, spread->least);
+    } else {
+        (void)snprintf(text, LABEL_SIZE, "%+" PRId64 "..%+" PRId64, spread->least, spread->most);
+    }
+    return text;
+}
+
+/* Joins spreads, width powers of 2 to a bar, and drops those without a difference. The number of bars, least first; no
+ * more than MOST_BARS are kept. */
+static int collect_bars(const struct comparison *comparison, int width, struct spread bars[MOST_BARS])
+{
+    int count = 0;
+
+    for (int start = -COMPARE_SPREADS; start < COMPARE_SPREADS; start += width) {
+        struct spread bar = {0};
+        for (int i = start; i < start + width; i++) {
+            compare_join(&bar, i < 0 ? &comparison->below[-1 - i] : &comparison->above[i]);
+        }
+        if (bar.count > 0 && count++ < MOST_BARS) {
+            bars[count - 1] = bar;
+        }
+    }
+    return count;
+}
+
+/* The histogram; what is all in one bar has been said already. */
+static void print_histogram(FILE *stream, const struct comparison *comparison)
+{
+    struct spread bars[MOST_BARS];
+    char labels[MOST_BARS][LABEL_SIZE];
+    size_t most = 0;
+    int label_width = 0;
+    int width = 1;
+    int count = collect_bars(comparison, width, bars);
+
+    while (count > MOST_BARS) {
+        width *= 2;
+        count = collect_bars(comparison, width, bars);
+    }
+    for (int i = 0; i < count; i++) {
+        const int length = (int)strlen(spread_label(labels[i], &bars[i]));
+        label_width = length > label_width ? length : label_width;
+        most = bars[i].count > most ? bars[i].count : most;
+    }
+    const int count_width = snprintf(NULL, 0, "%zu", most);
+    for (int i = 0; count > 1 && i < count; i++) {
+        const int length = 1 + (int)((double)bars[i].count / (double)most * (BAR_WIDTH - 1));
+        (void)fprintf(stream, "  %*s  %*zu  ", label_width, labels[i], count_width, bars[i].count);
+        for (int j = 0; j < length; j++) {
+            (void)fputc('#', stream);
+        }
+        (void)fputc('\n', stream);
+    }
+}
+
+static void print_fields(FILE *stream, const struct comparison *comparison)
+{
+    static const char *const names[FIELDS] = {"the scale", "the offset", "other bits"};
+    const char *separator = "";
+
+    for (int field = 0; field < FIELDS; field++) {
+        if (comparison->fields[field] > 0) {
+            (void)fprintf(stream, "%s%s in %zu", separator, names[field], comparison->fields[field]);
+            separator = ", ";
+        }
+    }
+}
+
+/* ---- where ----------------------------------------------------------------------------------------------------- */
+
+enum { MOST_RANGES = 8 };
+
+/* The first index from start on that has differences, or has none; the extent if there is no such index. */
+static int64_t find_index(const struct hits *hits, int64_t start, bool hit)
+{
+    const unsigned char skipped = hit ? 0 : UINT8_MAX;
+    int64_t i = start;
+
+    while (i < hits->extent) {
+        if (i % 8 == 0 && hits->set[i / 8] == skipped) {
+            i += 8;
+        } else if ((hits->set[i / 8] >> i % 8 & 1) == hit) {
+            return i;
+        } else {
+            i++;
+        }
+    }
+    return hits->extent;
+}
+
+/* The distance of neighbours if it is the same for all, and there are three or more; else 0. */
+static int64_t regular_step(const struct hits *hits, int64_t *last)
+{
+    const int64_t first = find_index(hits, 0, true);
+    const int64_t second = find_index(hits, first + 1, true);
+    int64_t next = second;
+
+    do {
+        *last = next;
+        next = find_index(hits, next + 1, true);
+    } while (next < hits->extent && next == *last + (second - first));
+    return hits->count > 2 && next == hits->extent ? second - first : 0;
+}
+
+/* Those that are hit, or those that are not. */
+static void print_ranges(FILE *stream, const struct hits *hits, bool hit)
+{
+    const int64_t count = hit ? hits->count : hits->extent - hits->count;
+    int64_t shown = 0;
+    int64_t end = 0;
+
+    for (int i = 0; i < MOST_RANGES && shown < count; i++) {
+        const int64_t begin = find_index(hits, end, hit);
+        end = find_index(hits, begin, !hit);
+        (void)fprintf(stream, "%s%" PRId64, i > 0 ? ", " : "", begin);
+        if (end - begin > 1) {
+            (void)fprintf(stream, "..%" PRId64, end - 1);
+        }
+        shown += end - begin;
+        if (end - begin == count && count > 1 && (begin == 0 || end == hits->extent)) {
+            (void)fprintf(stream, " (the %s %" PRId64 ")", begin == 0 ? "first" : "last", count);
+        }
+    }
+    if (shown < count) {
+        (void)fprintf(stream, ", and %" PRId64 " more", count - shown);
+    }
+}
+
+static void print_hits(FILE *stream, const char *name, const struct hits *hits)
+{
+    int64_t last;
+
+    if (hits->extent == 1) { /* nothing to tell apart */
+        return;
+    }
+    (void)fprintf(stream, "  %s: ", name);
+    if (hits->count == hits->extent) {
+        (void)fprintf(stream, "all %" PRId64 " hit\n", hits->extent);
+        return;
+    }
+    (void)fprintf(stream, "%" PRId64 " of %" PRId64 " hit: ", hits->count, hits->extent);
+    const int64_t step = regular_step(hits, &last);
+    if (step > 1) {
+        (void)fprintf(stream, "%" PRId64 "..%" PRId64 " in steps of %" PRId64, find_index(hits, 0, true), last, step);
+    } else if (hits->count <= hits->extent / 2) {
+        print_ranges(stream, hits, true);
+    } else {
+        (void)fprintf(stream, "all but ");
+        print_ranges(stream, hits, false);
+    }
+    (void)fputc('\n', stream);
+}
+
+static void print_places(FILE *stream, const struct pair *pair, const struct comparison *comparison)
+{
+    char name[32];
+
+    print_hits(stream, "rows", &comparison->rows);
+    for (int d = 0; d < comparison->dimensions; d++) {
+        const struct hits *hits = &comparison->dimension[d];
+        if (hits->count < hits->extent) {
+            (void)snprintf(name, sizeof name, "dimension %d", d);
+            print_hits(stream, name, hits);
+        }
+    }
+    print_hits(stream, pair->ours->ndim > 1 ? "columns" : "elements", &comparison->columns);
+}
+
+/* ---- which ----------------------------------------------------------------------------------------------------- */
+
+static float float_of(uint64_t bits)
+{
+    const uint32_t bits32 = (uint32_t)bits;
+    float number;
+
+    memcpy(&number, &bits32, sizeof number);
+    return number;
+}
+
+static void print_value(FILE *stream, const npuq_tensor *tensor, struct value value)
+{
+    if (tensor->dtype == NPUQ_FLOAT32) {
+        (void)fprintf(stream, "%.9g (0x%08" PRIX64 ")", (double)float_of(value.bits), value.bits);
+    } else if (is_words(tensor)) {
+        const int offset = (int)(value.bits >> 37 & 0x1FF);
+        (void)fprintf(stream, "0x%016" PRIX64 " (scale %.9g, offset %d)", value.bits, (double)float_of(value.bits),
+                      offset > 255 ? offset - 512 : offset);
+    } else {
+        (void)fprintf(stream, "%" PRId64, value.number);
+    }
+}
+
+struct printing {
+    FILE *stream;
+    const struct pair *pair;
+    int64_t left; /* how many are still to be printed */
+};
+
+static bool print_difference(void *context, const struct difference *difference)
+{
+    struct printing *printing = context;
+    const npuq_tensor *tensor = printing->pair->ours;
+    FILE *stream = printing->stream;
+
+    if (compare_is_tolerated(printing->pair, difference)) {
+        return true;
+    }
+    (void)fprintf(stream, "  [");
+    for (int d = 0; d < tensor->ndim; d++) {
+        (void)fprintf(stream, "%s%" PRId64, d > 0 ? ", " : "", difference->index[d]);
+    }
+    (void)fprintf(stream, "]: npuquant ");
+    print_value(stream, tensor, difference->ours);
+    (void)fprintf(stream, ", file ");
+    print_value(stream, tensor, difference->theirs);
+    if (tensor->dtype == NPUQ_FLOAT32 && !difference->infinite) {
+        (void)fprintf(stream, ", %+" PRId64 " ulp", difference->steps);
+    }
+    (void)fputc('\n', stream);
+    return --printing->left > 0;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------- */
+
+static const char *differ(size_t count)
+{
+    return count == 1 ? "differs" : "differ";
+}
+
+/* Of a hundred elements; small shares keep two digits, and only all are 100. */
+static void print_percent(FILE *stream, size_t count, size_t all)
+{
+    const double percent = 100 * (double)count / (double)all;
+
+    if (percent < 0.0001) {
+        (void)fprintf(stream, " (less than 0.0001 %%)");
+    } else if (percent < 10) {
+        (void)fprintf(stream, " (%.2g %%)", percent);
+    } else {
+        (void)fprintf(stream, " (%d %%)", (int)percent);
+    }
+}
+
+/* What is to be said if there is nothing beyond the tolerance. */
+static void print_accepted(FILE *stream, const struct pair *pair, const struct comparison *comparison)
+{
+    const struct spread *tolerated = &comparison->tolerated;
+    const char *s = comparison->elements == 1 ? "" : "s";
+    char label[LABEL_SIZE];
+
+    if (tolerated->count == 0) {
+        (void)fprintf(stream, "all %zu element%s equal\n", comparison->elements, s);
+        return;
+    }
+    (void)fprintf(stream, "all %zu element%s within %" PRId64 "%s: %zu %s", comparison->elements, s, pair->tolerance,
+                  unit(pair->ours), tolerated->count, differ(tolerated->count));
+    print_percent(stream, tolerated->count, comparison->elements);
+    (void)fprintf(stream, ", by %s%s (file - npuquant)\n", spread_label(label, tolerated), unit(pair->ours));
+}
+
+static void print_conclusion(FILE *stream, const struct pair *pair, const struct comparison *comparison)
+{
+    struct spread steps = {0};
+    char label[LABEL_SIZE];
+
+    for (int i = 0; i < COMPARE_SPREADS; i++) {
+        compare_join(&steps, &comparison->below[i]);
+        compare_join(&steps, &comparison->above[i]);
+    }
+    (void)fprintf(stream, "%zu of %zu element%s %s", comparison->differ, comparison->elements,
+                  comparison->elements == 1 ? "" : "s", differ(comparison->differ));
+    if (pair->tolerance > 0) {
+        (void)fprintf(stream, " by more than %" PRId64 "%s", pair->tolerance, unit(pair->ours));
+    }
+    print_percent(stream, comparison->differ, comparison->elements);
+    if (is_words(pair->ours)) {
+        (void)fprintf(stream, ": ");
+        print_fields(stream, comparison);
+    } else if (steps.count > 0) {
+        (void)fprintf(stream, ", by %s%s (file - npuquant)", spread_label(label, &steps), unit(pair->ours));
+    }
+    if (comparison->infinite > 0) {
+        (void)fprintf(stream, "; NaN or an infinity against another value in %zu", comparison->infinite);
+    }
+    if (comparison->tolerated.count > 0) {
+        (void)fprintf(stream, "; %zu more by no more than %" PRId64, comparison->tolerated.count, pair->tolerance);
+    }
+    (void)fputc('\n', stream);
+}
+
+void compare_print(FILE *stream, const char *name, const struct pair *pair, const struct comparison *comparison,
+                   int64_t max_diffs)
+{
+    struct printing printing = {stream, pair, max_diffs};
+
+    (void)fprintf(stream, "%s: ", name);
+    if (comparison->differ == 0) {
+        print_accepted(stream, pair, comparison);
+        return;
+    }
+    print_conclusion(stream, pair, comparison);
+    print_histogram(stream, comparison);
+    print_places(stream, pair, comparison);
+    if (max_diffs > 0) {
+        compare_walk(pair, print_difference, &printing);
+    }
+    if (comparison->differ > (uint64_t)max_diffs) {
+        (void)fprintf(stream, "  ... and %" PRIu64 " more (see --max-diffs)\n",
+                      (uint64_t)comparison->differ - (uint64_t)max_diffs);
+    }
+}
