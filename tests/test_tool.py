@@ -669,8 +669,15 @@ class Failures(ToolTest):
         x = ("quantize", "x.npy", "--scales", "one.npy")
         for words, says in (
             ((), "no command"),
-            (("quantise",), "no command quantise"),
-            (("--nonsense",), "no command --nonsense"),
+            (("quantise",), "no command quantise; did you mean quantize?\n"),
+            (("npu_group_quant",), "no command npu_group_quant; did you mean group-quant?\n"),
+            (("dynamic",), "no command dynamic; did you mean dynamic-quant-asymmetric?\n"),
+            (("inof",), "no command inof; did you mean info?\n"),
+            (("--nonsense",), "no command --nonsense; see npuquant --help\n"),
+            (("q" * 5000,), "; see npuquant --help\n"),
+            (("",), "no command ; see npuquant --help\n"),
+            (("help", "quantise"), "no command quantise; did you mean quantize?\n"),
+            (("help", "info", "quantize"), "help: unexpected argument quantize\n"),
             (("info", "x"), "unexpected argument x"),
             (("quantize",), "no X given"),
             (("trans-quant-param",), "no SCALE given"),
@@ -678,9 +685,18 @@ class Failures(ToolTest):
             (("group-quant", "x.npy", "--scale", "one.npy"), "no --group-index given"),
             ((*x, "x.npy"), "unexpected argument x.npy"),
             ((*x, "--bf16", "zero-points"), "no --zero-points given"),
-            ((*x, "--scale", "one.npy"), "unknown option --scale;"),
-            ((*x, "-z"), "unknown option -z"),
-            ((*x, "--quiet=1"), "unknown option --quiet=1"),
+            ((*x, "--scale", "one.npy"), "unknown option --scale; did you mean --scales?\n"),
+            ((*x, "--zero_points=z.npy"), "unknown option --zero_points=z.npy; did you mean --zero-points?\n"),
+            ((*x, "--max-dif", "1"), "unknown option --max-dif; did you mean --max-diff?\n"),
+            ((*x, "--dytpe", "int8"), "unknown option --dytpe; did you mean --dtype?\n"),
+            ((*x, "-axis", "0"), "unknown option -axis; did you mean --axis?\n"),
+            ((*x, "--exp", "y.npy"), "unknown option --exp; did you mean --expect?\n"),
+            ((*x, "--smooth-scales", "y.npy"), "unknown option --smooth-scales; see --help\n"),
+            ((*x, "--" + "x" * 5000), "; see --help\n"),
+            ((*x, "--="), "unknown option --=; see --help\n"),
+            ((*x, "-z"), "unknown option -z; see --help\n"),
+            ((*x, "--quiet=1"), "--quiet=1: --quiet takes no value"),
+            ((*x, "-q1"), "unknown option -q1"),
             ((*x, "--axis"), "--axis: no value"),
             ((*x, "--axis", "one"), "--axis: 'one' is not a number"),
             ((*x, "--axis", ""), "--axis: '' is not a number"),
@@ -1018,16 +1034,19 @@ class Talking(ToolTest):
 
     def test_help(self):
         general = self.run_well("--help")
-        self.assertEqual(general, self.run_well("-h"))
+        for words in (("-h",), ("help",), ("help", "help"), ("help", "--help")):
+            self.assertEqual(general, self.run_well(*words))
         for command in COMMANDS:
             self.assertIn(f"  {command} ", general)
             text = self.run_well(command, "--help")
             self.assertEqual(text, self.run_well(command, "x.npy", "--quiet", "-h", "--nonsense"))
+            self.assertEqual(text, self.run_well("help", command))
             self.assertTrue(text.startswith(f"usage: npuquant {command} "))
             self.assertIn(f"example:\n  npuquant {command} ", text)
             for option in ("--output", "--expect", "--bf16", "--backend", "--threads", "--help"):
                 self.assertIn(option, text)
         self.assertIn("example:", self.run_well("info", "--help"))
+        self.assertEqual(self.run_well("help", "info"), self.run_well("info", "--help"))
 
     def test_help_examples_work(self):
         ones = {

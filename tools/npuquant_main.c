@@ -2,6 +2,7 @@
 #include "npuquant_main.h"
 
 #include "info.h"
+#include "nearest.h"
 #include "operators.h"
 #include "report.h"
 #include "run.h"
@@ -17,12 +18,15 @@ static void print_help(void)
     for (int i = 0; i < OPERATORS; i++) {
         (void)printf("  %-26s%s\n", operators[i].name, operators[i].summary);
     }
-    (void)printf("  %-26s%s\n\n", "info", "version, backends and CPU, for bug reports");
-    (void)printf("npuquant COMMAND --help tells more; npuquant --version prints the version.\n\n"
-                 "Files may be of version 1 to 3, in C or Fortran order and either byte order, of type f4 f2 i1 u1 i4\n"
-                 "i8 u8, or u2 where --bf16 says that it is bfloat16. Outputs replace a file only when the whole run\n"
-                 "has succeeded; a comparison that differs is a success in this sense.\n\n"
-                 "exit status: 0 done, and equal to what was expected; 1 something differs; 2 an error\n");
+    (void)printf("  %-26s%s\n", "info", "version, backends and CPU, for bug reports");
+    (void)printf("  %-26s%s\n\n", "help", "what a command takes");
+    (void)printf(
+        "npuquant help COMMAND, or npuquant COMMAND --help, tells more; npuquant --version prints the version.\n\n"
+        "Files may be of version 1 to 3, in C or Fortran order and either byte order, of type f4 f2 i1 u1 i4\n"
+        "i8 u8, or u2 where --bf16 says that it is bfloat16. Outputs replace a file only when "
+        "the whole run\n"
+        "has succeeded; a comparison that differs is a success in this sense.\n\n"
+        "exit status: 0 done, and equal to what was expected; 1 something differs; 2 an error\n");
 }
 
 static void print_command_help(const struct operator_command *command)
@@ -70,6 +74,43 @@ static enum exit_status run_info(int argc, char **argv)
     return EXIT_EQUAL;
 }
 
+static enum exit_status refuse_command(const char *name)
+{
+    const size_t prefix = strncmp(name, "npu_", 4) == 0 ? 4 : 0; /* torch_npu's */
+    struct nearest nearest = {0};
+
+    for (int i = 0; i < OPERATORS; i++) {
+        nearest_consider(&nearest, name + prefix, strlen(name + prefix), operators[i].name);
+    }
+    nearest_consider(&nearest, name, strlen(name), "info");
+    nearest_consider(&nearest, name, strlen(name), "help");
+    if (nearest.name) {
+        report_error("there is no command %s; did you mean %s?", name, nearest.name);
+    } else {
+        report_error("there is no command %s; see npuquant --help", name);
+    }
+    return EXIT_ERROR;
+}
+
+static enum exit_status run_named(const char *name, int argc, char **argv);
+
+/* help COMMAND is COMMAND --help. */
+static enum exit_status run_help(int argc, char **argv)
+{
+    char help[] = "--help";
+    char *words[] = {help, NULL};
+
+    if (argc > 1) {
+        report_error("help: unexpected argument %s", argv[1]);
+        return EXIT_ERROR;
+    }
+    if (argc == 0 || is_help(argv[0]) || strcmp(argv[0], "help") == 0) {
+        print_help();
+        return EXIT_EQUAL;
+    }
+    return run_named(argv[0], 1, words);
+}
+
 static enum exit_status run_named(const char *name, int argc, char **argv)
 {
     for (int i = 0; i < OPERATORS; i++) {
@@ -80,6 +121,9 @@ static enum exit_status run_named(const char *name, int argc, char **argv)
     if (strcmp(name, "info") == 0) {
         return run_info(argc, argv);
     }
+    if (strcmp(name, "help") == 0) {
+        return run_help(argc, argv);
+    }
     if (strcmp(name, "--version") == 0) {
         (void)printf("npuquant %s\n", NPUQ_VERSION);
         return EXIT_EQUAL;
@@ -88,8 +132,7 @@ static enum exit_status run_named(const char *name, int argc, char **argv)
         print_help();
         return EXIT_EQUAL;
     }
-    report_error("there is no command %s; see npuquant --help", name);
-    return EXIT_ERROR;
+    return refuse_command(name);
 }
 
 int npuquant_main(int argc, char **argv)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "options.h"
 
+#include "nearest.h"
 #include "report.h"
 
 #include <errno.h>
@@ -208,6 +209,21 @@ static const struct row *find_row(unsigned command, const char *name, size_t len
     return NULL;
 }
 
+/* Reports an option that there is not, with what it was probably meant to be. */
+static bool refuse_option(unsigned command, const char *word)
+{
+    const char *name = word + strspn(word, "-");
+    struct nearest nearest = {0};
+
+    for (size_t i = 0; i < ROWS; i++) {
+        if ((rows[i].commands & command) && rows[i].kind != POSITIONAL) {
+            nearest_consider(&nearest, name, strcspn(name, "="), rows[i].name);
+        }
+    }
+    return nearest.name ? report_error("unknown option %s; did you mean --%s?", word, nearest.name)
+                        : report_error("unknown option %s; see --help", word);
+}
+
 /* One option, and its value if that is a word of its own; *at is left on the last word that was used. */
 static bool take_option(unsigned command, int argc, char **argv, int *at, struct arguments *arguments)
 {
@@ -218,8 +234,11 @@ static bool take_option(unsigned command, int argc, char **argv, int *at, struct
     const char *rest = name + length;
     const struct row *row = find_row(command, name, length, is_short);
 
-    if (!row || (row->kind == FLAG && *rest != '\0')) {
-        return report_error("unknown option %s; see --help", word);
+    if (!row || (row->kind == FLAG && *rest != '\0' && is_short)) {
+        return refuse_option(command, word);
+    }
+    if (row->kind == FLAG && *rest != '\0') {
+        return report_error("%s: --%s takes no value", word, row->name);
     }
     if (row->kind == FLAG) {
         arguments->text[row->option] = row->name;

@@ -6,7 +6,7 @@
 
 bool report_error(const char *format, ...)
 {
-    char line[1024];
+    char line[10000]; /* two names of files, as long as systems have them */
     va_list arguments;
 
     va_start(arguments, format);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Finds the name that a misspelt word was probably meant to be. */
+#ifndef NPUQUANT_NEAREST_H
+#define NPUQUANT_NEAREST_H
+
+#include <stddef.h>
+
+struct nearest {
+    const char *name; /* the nearest of those considered so far; null if none is near */
+    size_t distance;
+};
+
+/* Considers a name for a word of so many characters. Equally near ones: the first stays. */
+void nearest_consider(struct nearest *nearest, const char *word, size_t length, const char *name);
+
+#endif
