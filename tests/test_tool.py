@@ -86,7 +86,7 @@ class ToolTest(unittest.TestCase):
         done = subprocess.run(
             [TOOL, *map(str, words)], cwd=self.folder, capture_output=True, check=False, timeout=60, **options
         )
-        done.out, done.err = done.stdout.decode(), done.stderr.decode()
+        done.out, done.err = done.stdout.decode(errors="replace"), done.stderr.decode()
         return done
 
     def run_well(self, *words, status=0, **options):
@@ -754,9 +754,7 @@ class Failures(ToolTest):
         self.run_badly(*x, "--scale-output", "y.npy", says="y.npy: named for two outputs")
         self.run_badly(*x, "--scale-output", "./y.npy", says="named for two outputs")
         self.run_badly(*x, "--scale-output", self.path("y.npy"), says="named for two outputs")
-        self.run_badly(*x, "--scale-output", ".", says="not a regular file")
-        self.run_badly(*x, "--scale-output", "/dev/null", says="not a regular file")
-        self.assertTrue(os.path.exists("/dev/null"))
+        self.run_badly(*x, "--scale-output", ".", says=".: cannot be written: it is neither a file, a pipe nor a ")
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
     def test_full_stdout(self):
@@ -970,6 +968,118 @@ class Writing(ToolTest):
         self.assertEqual((status, out[:9]), (0, b"quantize:"))
         self.assert_output("y.npy", np.ones(self.large, "i4"))
         self.assertEqual(self.temporaries(), [])
+
+
+class Streams(ToolTest):
+    """stdin, stdout, pipes and devices."""
+
+    def setUp(self):
+        super().setUp()
+        self.x = random_floats((6, 8), "f4", special=0)
+        save(self.path("x.npy"), self.x, "C")
+        save(self.path("one.npy"), np.array([1], f4), "C")
+        self.words = ("dynamic-quant-asymmetric", "x.npy")
+        self.y, self.scale, self.offset = dynamic(self.x, None, None, False, "int8")
+
+    def assert_stream(self, data, expected):
+        self.write("stream.npy", data)
+        self.assert_output("stream.npy", expected)
+
+    def test_stdin(self):
+        file = self.read("x.npy")
+        expected = quantize(self.x, np.array([1], f4), None, 1, True, "int8")
+        for data in ("x.npy", "one.npy"):
+            words = ["-" if name == data else name for name in ("x.npy", "one.npy")]
+            with open(self.path(data), "rb") as regular:  # which is mapped
+                self.run_well("quantize", words[0], "--scales", words[1], "-o", "y.npy", stdin=regular)
+            self.assert_output("y.npy", expected)
+            self.run_well("quantize", words[0], "--scales", words[1], "-o", "y.npy", input=self.read(data))
+            self.assert_output("y.npy", expected)
+        save(self.path("expected.npy"), expected)
+        for option in (["--expect", "-"], ["--expect=-"]):
+            self.assertIn("all 48 elements equal", self.run_well("quantize", "x.npy", "--scales", "one.npy", *option,
+                                                                  input=self.read("expected.npy")))
+        self.write("behind.npy", b"read before" + file)
+        with open(self.path("behind.npy"), "rb", buffering=0) as regular:  # only what is left is the file
+            regular.read(len("read before"))
+            self.run_well("quantize", "-", "--scales", "one.npy", "-o", "y.npy", stdin=regular)
+        self.assert_output("y.npy", expected)
+
+    def test_bad_stdin(self):
+        self.run_badly("quantize", "-", "--scales", "one.npy", input=b"", says="stdin: not a .npy file")
+        self.run_badly("quantize", "-", "--scales", "one.npy", input=self.read("x.npy")[:-1], says="stdin: truncated: ")
+        self.run_badly("quantize", "-", "--scales", "-", input=b"",
+                       says="stdin (-): is named for x and for scales; expected one of them")
+        self.run_badly("quantize", "-", "--scales", "one.npy", "--expect", "-", says="for x and for expect;")
+        self.run_badly("quantize", "-", "--scales", "one.npy", says="stdin: ", preexec_fn=lambda: os.close(0))
+
+    def test_stdout(self):
+        """The result is all that stdout gets; what else is said goes to stderr."""
+        for name in ("-", "/dev/stdout", "/dev/fd/1"):
+            done = self.run_tool(*self.words, "-o", name)
+            self.assertRegex(done.err, r"\Adynamic-quant-asymmetric: x float32 \[6, 8\], y int8, [^\n]+\n\Z")
+            self.assertEqual(done.returncode, 0)
+            self.assert_stream(done.stdout, self.y)
+            with open(self.path("redirected.npy"), "wb") as file:  # which no other file replaces
+                subprocess.run([TOOL, *self.words, "-q", "-o", name], cwd=self.folder, stdout=file, check=True)
+            self.assert_output("redirected.npy", self.y)
+        self.assertTrue(os.path.exists("/dev/stdout"))
+        save(self.path("expected.npy"), self.y ^ 1)
+        done = self.run_tool(*self.words, "--scale-output", "-", "-o", "y.npy", "--expect", "expected.npy")
+        self.assertEqual(done.returncode, 1)
+        self.assertTrue(done.err.startswith("y: 48 of 48 elements differ "))
+        self.assert_stream(done.stdout, self.scale)
+        self.assert_output("y.npy", self.y)
+
+    def test_pipeline(self):
+        command = ('"$0" quantize - --scales one.npy -o - <x.npy 2>first |'
+                   ' "$0" quantize x.npy --scales one.npy --expect - --quiet')
+        done = subprocess.run(["sh", "-c", command, TOOL], cwd=self.folder, capture_output=True, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
+        self.assertTrue(self.read("first").startswith(b"quantize: "))
+
+    def test_devices(self):
+        self.run_well(*self.words, "-o", "/dev/null", "--scale-output", "/dev/null", "--offset-output", "o.npy")
+        self.assertFalse(os.path.isfile("/dev/null"))
+        self.assert_output("o.npy", self.offset)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["o.npy", "one.npy", "x.npy"])
+
+    def test_pipes_and_descriptors(self):
+        os.mkfifo(self.path("fifo"))
+        with subprocess.Popen(["cat", "fifo"], cwd=self.folder, stdout=subprocess.PIPE) as reader:
+            self.run_well(*self.words, "-o", "fifo")
+            data = reader.communicate(timeout=60)[0]
+        self.assert_stream(data, self.y)
+        with open(self.path("open.npy"), "wb") as file:
+            self.run_well(*self.words, "-o", f"/dev/fd/{file.fileno()}", pass_fds=[file.fileno()])
+        self.assert_output("open.npy", self.y)
+
+    def test_two_for_one_stream(self):
+        for name in ("-", "/dev/stdout"):
+            self.run_badly(*self.words, "-o", "-", "--scale-output", name, says=f"{name}: named for two outputs")
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_full_stream(self):
+        """Streams come first: files keep what they had if one does not take all."""
+        self.write("s.npy", b"before")
+        self.run_badly(*self.words, "-o", "/dev/full", "--scale-output", "s.npy", prints="dynamic",
+                       says="/dev/full: cannot be written: No space left on device")
+        self.assertEqual(self.read("s.npy"), b"before")
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([TOOL, *self.words, "-q", "-o", "-", "--scale-output", "s.npy"], cwd=self.folder,
+                                  stdout=full, stderr=subprocess.PIPE, check=False)
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, b"npuquant: stdout: cannot be written: No space left on device\n"))
+        self.assertEqual(self.read("s.npy"), b"before")
+
+    def test_what_cannot_be_taken_back(self):
+        long = "o" * 300
+        for words in (("-o", "-", "--scale-output", "s.npy", "--offset-output", long),
+                      ("-o", long, "--scale-output", "s.npy", "--offset-output", "-")):
+            done = self.run_tool(*self.words, "-q", *words)
+            self.assertEqual((done.returncode, done.err), (2, f"npuquant: {long}: cannot be written: File name too "
+                                                              "long; but stdout is, and cannot be taken back\n"))
+            self.assertEqual(sorted(os.listdir(self.folder)), ["one.npy", "x.npy"])
 
 
 class Shrinking(ToolTest):

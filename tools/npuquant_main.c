@@ -20,13 +20,12 @@ static void print_help(void)
     }
     (void)printf("  %-26s%s\n", "info", "version, backends and CPU, for bug reports");
     (void)printf("  %-26s%s\n\n", "help", "what a command takes");
-    (void)printf(
-        "npuquant help COMMAND, or npuquant COMMAND --help, tells more; npuquant --version prints the version.\n\n"
-        "Files may be of version 1 to 3, in C or Fortran order and either byte order, of type f4 f2 i1 u1 i4\n"
-        "i8 u8, or u2 where --bf16 says that it is bfloat16. Outputs replace a file only when "
-        "the whole run\n"
-        "has succeeded; a comparison that differs is a success in this sense.\n\n"
-        "exit status: 0 done, and equal to what was expected; 1 something differs; 2 an error\n");
+    (void)printf("npuquant help COMMAND, or npuquant COMMAND --help, tells more; npuquant --version prints the\n"
+                 "version.\n\n"
+                 "Files may be of version 1 to 3, in C or Fortran order and either byte order, of type f4 f2 i1 u1 i4\n"
+                 "i8 u8, or u2 where --bf16 says that it is bfloat16; - is stdin or stdout. Outputs replace a file\n"
+                 "only when the whole run has succeeded; a comparison that differs is a success in this sense.\n\n"
+                 "exit status: 0 done, and equal to what was expected; 1 something differs; 2 an error\n");
 }
 
 static void print_command_help(const struct operator_command *command)

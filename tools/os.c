@@ -31,9 +31,10 @@
 
 bool os_open(const char *path, struct os_file *file)
 {
+    const bool is_stdin = strcmp(path, "-") == 0;
     struct stat about;
 
-    file->handle = open(path, O_RDONLY | O_CLOEXEC);
+    file->handle = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (file->handle < 0) {
         return false;
     }
@@ -46,7 +47,8 @@ bool os_open(const char *path, struct os_file *file)
         errno = EISDIR;
         return false;
     }
-    file->regular = S_ISREG(about.st_mode);
+    /* What was read from stdin before this program began is not ours: then it is no whole file. */
+    file->regular = S_ISREG(about.st_mode) && !(is_stdin && lseek(file->handle, 0, SEEK_CUR) != 0);
     file->size = file->regular ? (uint64_t)about.st_size : 0;
     return true;
 }
@@ -55,7 +57,9 @@ void os_close(struct os_file *file)
 {
     const int error = errno;
 
-    (void)close(file->handle);
+    if (file->handle != STDIN_FILENO) {
+        (void)close(file->handle);
+    }
     errno = error;
 }
 
@@ -173,14 +177,45 @@ int64_t os_read(struct os_file *file, void *bytes, size_t size)
     return (int64_t)done;
 }
 
-bool os_is_replaceable(const char *path)
+static bool starts_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+enum os_output os_output_kind(const char *path)
 {
     struct stat about;
 
-    if (stat(path, &about) != 0) {
-        return true; /* and if it cannot be written, creating the file will tell */
+    if (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/fd/1") == 0) {
+        return OS_STDOUT;
     }
-    return S_ISREG(about.st_mode);
+    if (stat(path, &about) != 0) {
+        return OS_FILE; /* and if it cannot be written, creating the file will tell */
+    }
+    if (S_ISCHR(about.st_mode) || S_ISFIFO(about.st_mode)) {
+        return OS_STREAM;
+    }
+    if (S_ISREG(about.st_mode)) {
+        /* These name what is open, which may be a file, but they are in no folder where another could replace them. */
+        return starts_with(path, "/dev/fd/") || starts_with(path, "/proc/") || strcmp(path, "/dev/stderr") == 0
+                   ? OS_STREAM
+                   : OS_FILE;
+    }
+    return OS_UNWRITABLE;
+}
+
+FILE *os_open_stream(const char *path)
+{
+    if (os_output_kind(path) == OS_STDOUT) {
+        return stdout;
+    }
+    const int handle = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    return handle < 0 ? NULL : fdopen(handle, "ab");
+}
+
+bool os_close_stream(FILE *stream)
+{
+    return stream == stdout ? fflush(stream) == 0 : fclose(stream) == 0;
 }
 
 static const char *last_component(const char *path)

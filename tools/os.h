@@ -16,7 +16,7 @@ struct os_file {
     uint64_t size; /* of a regular file */
 };
 
-/* On failure false, and os_error() says why. */
+/* "-" is stdin. On failure false, and os_error() says why. */
 bool os_open(const char *path, struct os_file *file);
 void os_close(struct os_file *file);
 
@@ -33,8 +33,19 @@ int64_t os_read(struct os_file *file, void *bytes, size_t size);
 
 /* ---- writing ---- */
 
-/* Whether a file may be written under this name: nothing is there, or a regular file. */
-bool os_is_replaceable(const char *path);
+/* What writing under a name comes to. */
+enum os_output {
+    OS_FILE,   /* nothing is there, or a regular file, which a new one replaces */
+    OS_STREAM, /* a pipe or a device such as /dev/null: it is written as it is, and cannot be taken back */
+    OS_STDOUT, /* a stream, too: "-" or /dev/stdout */
+    OS_UNWRITABLE,
+};
+enum os_output os_output_kind(const char *path);
+
+/* Opens a stream for writing, stdout included; null on failure. os_close_stream() is false if something was not taken,
+ * and leaves stdout open. */
+FILE *os_open_stream(const char *path);
+bool os_close_stream(FILE *stream);
 
 /* Whether two names, of files that may not be there yet, are of the same file: y.npy and ./y.npy. */
 bool os_is_same_place(const char *path, const char *other);

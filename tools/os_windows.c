@@ -14,7 +14,12 @@
 
 bool os_open(const char *path, struct os_file *file)
 {
-    file->handle = _open(path, _O_RDONLY | _O_BINARY | _O_NOINHERIT);
+    if (strcmp(path, "-") == 0) {
+        file->handle = _fileno(stdin);
+        (void)_setmode(file->handle, _O_BINARY);
+    } else {
+        file->handle = _open(path, _O_RDONLY | _O_BINARY | _O_NOINHERIT);
+    }
     file->regular = false; /* read to its end like a pipe: a mapped file could not be replaced */
     file->size = 0;
     return file->handle >= 0;
@@ -24,7 +29,9 @@ void os_close(struct os_file *file)
 {
     const int error = errno;
 
-    (void)_close(file->handle);
+    if (file->handle != _fileno(stdin)) {
+        (void)_close(file->handle);
+    }
     errno = error;
 }
 
@@ -66,14 +73,36 @@ int64_t os_read(struct os_file *file, void *bytes, size_t size)
     return (int64_t)done;
 }
 
-bool os_is_replaceable(const char *path)
+enum os_output os_output_kind(const char *path)
 {
     struct _stat64 about;
 
-    if (_stat64(path, &about) != 0) {
-        return true; /* and if it cannot be written, creating the file will tell */
+    if (strcmp(path, "-") == 0) {
+        return OS_STDOUT;
     }
-    return (about.st_mode & _S_IFMT) == _S_IFREG;
+    if (_stat64(path, &about) != 0) {
+        return OS_FILE; /* and if it cannot be written, creating the file will tell */
+    }
+    switch (about.st_mode & _S_IFMT) {
+    case _S_IFREG: return OS_FILE;
+    case _S_IFCHR:
+    case _S_IFIFO: return OS_STREAM;
+    default: return OS_UNWRITABLE;
+    }
+}
+
+FILE *os_open_stream(const char *path)
+{
+    if (os_output_kind(path) == OS_STDOUT) {
+        (void)_setmode(_fileno(stdout), _O_BINARY);
+        return stdout;
+    }
+    return fopen(path, "ab");
+}
+
+bool os_close_stream(FILE *stream)
+{
+    return stream == stdout ? fflush(stream) == 0 : fclose(stream) == 0;
 }
 
 bool os_is_same_place(const char *path, const char *other)

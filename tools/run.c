@@ -51,21 +51,26 @@ static bool choose_backend(const char *name)
     return report_error("--backend: there is no '%s'; see npuquant info", name);
 }
 
-static bool check_output_paths(const struct run *run)
+static bool check_output_paths(struct run *run)
 {
     for (int i = 0; i < run->command->outputs; i++) {
         const char *path = text_of(run, OPTION_OUTPUT + i);
         if (!path) {
             continue;
         }
-        if (!os_is_replaceable(path)) {
-            return report_error("%s: is there and not a regular file; it is not replaced", path);
+        const enum os_output kind = os_output_kind(path);
+        if (kind == OS_UNWRITABLE) {
+            return report_error("%s: cannot be written: it is neither a file, a pipe nor a character device", path);
         }
         for (int j = 0; j < i; j++) {
             const char *other = text_of(run, OPTION_OUTPUT + j);
-            if (other && os_is_same_place(other, path)) {
+            const bool comparable = other && os_output_kind(other) == kind;
+            if (comparable && (kind == OS_STDOUT || (kind == OS_FILE && os_is_same_place(other, path)))) {
                 return report_error("%s: named for two outputs", path);
             }
+        }
+        if (kind == OS_STDOUT) {
+            run->report = stderr;
         }
     }
     return true;
@@ -79,6 +84,25 @@ static bool check_bfloat16(const npuq_tensor *tensor, const char *path, const ch
     }
     if (tensor->dtype != NPUQ_BFLOAT16 && is_bfloat16) {
         return report_error("%s: holds %s, not u2 as --bf16 %s says", path, tensor_npy_type(tensor->dtype), name);
+    }
+    return true;
+}
+
+/* A file is read once, from its beginning to its end. */
+static bool check_stdin(const struct run *run)
+{
+    const char *reader = NULL;
+
+    for (int i = 0; i < OPTIONS; i++) {
+        const bool is_read = i < INPUTS || (i >= OPTION_EXPECT && i < OPTION_EXPECT + MAX_OUTPUTS);
+        if (!is_read || !text_of(run, i) || strcmp(text_of(run, i), "-") != 0) {
+            continue;
+        }
+        const char *name = option_name((enum option)i);
+        if (reader) {
+            return report_error("stdin (-): is named for %s and for %s; expected one of them", reader, name);
+        }
+        reader = name;
     }
     return true;
 }
@@ -144,7 +168,7 @@ static bool prepare(struct run *run)
 {
     const char *backend = text_of(run, OPTION_BACKEND);
 
-    if ((backend && !choose_backend(backend)) || !check_output_paths(run) || !load_inputs(run)) {
+    if ((backend && !choose_backend(backend)) || !check_output_paths(run) || !check_stdin(run) || !load_inputs(run)) {
         return false;
     }
     run->command->shape_outputs(&run->operands);

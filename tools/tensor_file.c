@@ -204,7 +204,11 @@ bool tensor_file_load(struct tensor_file *file, const char *path)
     struct npy npy = {0};
 
     memset(file, 0, sizeof *file);
-    if (!os_open(path, &file->source)) {
+    const bool opened = os_open(path, &file->source);
+    if (strcmp(path, "-") == 0) {
+        path = "stdin";
+    }
+    if (!opened) {
         return report_error("%s: %s", path, os_error());
     }
     file->path = path;
@@ -253,9 +257,14 @@ static bool write_tensor(FILE *stream, const npuq_tensor *tensor)
 
 bool staged_file_write(struct staged_file *file, const char *path, const npuq_tensor *tensor)
 {
-    FILE *stream = os_create_beside(path, &file->temporary);
+    const enum os_output kind = os_output_kind(path);
 
     file->path = path;
+    if (kind != OS_FILE) {
+        file->streamed = tensor;
+        return true;
+    }
+    FILE *stream = os_create_beside(path, &file->temporary);
     if (!stream) {
         return report_error("%s: cannot be written: %s", path, os_error());
     }
@@ -268,8 +277,25 @@ bool staged_file_write(struct staged_file *file, const char *path, const npuq_te
     return os_finish(stream) || report_error("%s: cannot be written: %s", path, os_error());
 }
 
+static const char *shown_path(const struct staged_file *file)
+{
+    return os_output_kind(file->path) == OS_STDOUT ? "stdout" : file->path;
+}
+
+static bool write_stream(const struct staged_file *file)
+{
+    FILE *stream = os_open_stream(file->path);
+    const bool written = stream && write_tensor(stream, file->streamed);
+
+    return (stream && os_close_stream(stream) && written) ||
+           report_error("%s: cannot be written: %s", shown_path(file), os_error());
+}
+
 static bool give_name(struct staged_file *file)
 {
+    if (file->streamed) {
+        return true;
+    }
     if (!os_rename(file->temporary, file->path)) {
         return false;
     }
@@ -294,18 +320,24 @@ bool staged_files_commit(struct staged_file *files, int count)
     const char *stays = NULL;
     int named = 0;
 
+    /* Nothing is renamed yet if this fails, and a reader that keeps it waiting may be given up on. */
+    for (int i = 0; i < count; i++) {
+        if (files[i].streamed && !write_stream(&files[i])) {
+            return false;
+        }
+    }
     /* What has been renamed and what has not must not depend on a signal. */
     os_hold_signals();
     for (int i = 0; i + 1 < count; i++) { /* behind the last there is nothing that could be refused */
-        files[i].undoable = os_keep_beside(files[i].path, &files[i].kept);
+        files[i].undoable = !files[i].streamed && os_keep_beside(files[i].path, &files[i].kept);
     }
     while (named < count && give_name(&files[named])) {
         named++;
     }
     const char *refusal = named < count ? os_error() : NULL;
-    for (int i = 0; refusal && i < named; i++) {
-        if (!take_back(&files[i])) {
-            stays = files[i].path;
+    for (int i = 0; refusal && i < count; i++) {
+        if ((i < named || files[i].streamed) && !take_back(&files[i])) {
+            stays = shown_path(&files[i]);
         }
     }
     for (int i = 0; i < count; i++) {

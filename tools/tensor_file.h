@@ -46,14 +46,16 @@ void tensor_file_release(struct tensor_file *file);
 struct staged_file {
     const char *path;
     char *temporary;
-    char *kept;    /* another name of the file that path was before; null if there was none */
-    bool undoable; /* what path was before can come back */
+    char *kept;                  /* another name of the file that path was before; null if there was none */
+    bool undoable;               /* what path was before can come back */
+    const npuq_tensor *streamed; /* what a stream is to get, as path has no other place to wait in; null for files */
 };
 
-/* Writes a contiguous tensor to a temporary file beside path. Reports what is wrong and returns false on failure. */
+/* Writes a contiguous tensor, which has to last as long, to a temporary file beside path; or notes it, if path is a
+ * stream. Reports what is wrong and returns false on failure. */
 bool staged_file_write(struct staged_file *file, const char *path, const npuq_tensor *tensor);
-/* Gives all files their names. If the system refuses one, those that have theirs already are taken back: reports that,
- * and what could not be taken back, and returns false. */
+/* Writes the streams, then gives all files their names. If the system refuses one, those that have theirs already are
+ * taken back: reports that, and what could not be taken back, and returns false. */
 bool staged_files_commit(struct staged_file *files, int count);
 /* Removes the temporary file, if there still is one. */
 void staged_file_release(struct staged_file *file);
