@@ -295,6 +295,24 @@ class Headers(ToolTest):
         self.run_well("group-quant", *words, "-o", "y.npy")
         self.assert_output("y.npy", np.full((2, 2), 4, "i1"))
 
+    def test_scalars(self):
+        """What np.save() makes of a number, where one element will do."""
+        x = random_floats((4, 6), "f4")
+        save(self.path("x.npy"), x)
+        for scale, zero_point in ((f4(0.5), None), (f4(0.25), f4(3)), (np.float16(2), np.array(7, "u1"))):
+            words = ["--scales", "s.npy"]
+            np.save(self.path("s.npy"), scale)
+            if zero_point is not None:
+                np.save(self.path("z.npy"), zero_point)
+                words += ["--zero-points", "z.npy"]
+            self.run_well("quantize", "x.npy", *words, "-o", "y.npy")
+            one = np.reshape(scale, 1)
+            self.assert_output("y.npy", quantize(x, one, zero_point and np.reshape(zero_point, 1), 1, True, "int8"))
+        np.save(self.path("offset.npy"), f4(-5))
+        np.save(self.path("s.npy"), f4(0.75))
+        self.run_well("trans-quant-param", "s.npy", "--offset", "offset.npy", "-o", "y.npy")
+        self.assert_output("y.npy", trans_quant_param(np.array([0.75], f4), np.array([-5], f4), 0).astype("i8"))
+
     def test_output_over_input(self):
         self.write("x.npy", npy_bytes(header(), self.data))
         self.run_well("quantize", "x.npy", "--scales", "one.npy", "-o", "x.npy")
@@ -648,6 +666,10 @@ class Failures(ToolTest):
                 self.run_badly("quantize", "x.npy", "--scales", "bad.npy", "-o", "y.npy", says="bad.npy: ")
                 self.run_badly("quantize", "/dev/stdin", "--scales", "one.npy", input=data, says="/dev/stdin: ")
 
+    def test_one_byte(self):
+        self.write("bad.npy", npy_bytes(header("'|i1'", shape="(1,)")))
+        self.run_badly("quantize", "bad.npy", "--scales", "one.npy", says="promises 1 byte of data, the file has 0\n")
+
     def test_damaged_files(self):
         good = npy_bytes(header(), bytes(8))
         for _ in range(150):
@@ -704,6 +726,12 @@ class Failures(ToolTest):
             ((*x, "--axis", "9" * 30), "is not a number from"),
             ((*x, "--threads", "-1"), "--threads: '-1' is not"),
             ((*x, "--repeat", "0"), "--repeat: '0' is not"),
+            ((*x, "--max-diff", "-1"), "--max-diff: '-1' is not"),
+            ((*x, "--max-diffs", "-1"), "--max-diffs: '-1' is not"),
+            ((*x, "--max-ulp", "1"), "unknown option --max-ulp; see --help\n"),
+            ((*x, "--dtype", "quint4x2"), "--dtype: quint4x2 (int4) needs --div-mode false;"),
+            ((*x, "--dtype", "int32", "--div-mode", "false"), "--dtype: int32 needs --div-mode true;"),
+            ((*x, "--dtype", "uint8", "--div-mode", "false"), "--dtype: uint8 needs --div-mode true;"),
             ((*x, "--dtype", "int"), "--dtype: 'int' is none of int8|uint8|int32|quint4x2"),
             ((*x, "--dtype", ""), "--dtype: '' is none of"),
             ((*x, "--dtype", "int8|uint8"), "--dtype: 'int8|uint8' is none of"),
@@ -740,7 +768,10 @@ class Failures(ToolTest):
         save(self.path("zero.npy"), np.zeros((), f4))
         self.run_badly("quantize", "zero.npy", "--scales", "one.npy", says="quantize: x: ")
         self.run_badly("dynamic-quant-asymmetric", "zero.npy", says="dynamic_quant_asymmetric: x: ")
-        self.run_badly("trans-quant-param", "zero.npy", says="trans_quant_param: scale: ")
+        save(self.path("none.npy"), np.zeros(0, f4))
+        self.run_badly("trans-quant-param", "none.npy", says="trans_quant_param: scale: ")
+        self.run_badly("group-quant", "x.npy", "--scale", "zero.npy", "--group-index", "ends.npy",
+                       says="group_quant: scale: has 0 dimensions; expected 2")
 
     def test_many_rows_of_nothing(self):
         """A few bytes must not make the tool take gigabytes for scales and offsets."""

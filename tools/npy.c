@@ -324,8 +324,8 @@ bool npy_check_size(const struct npy *npy, uint64_t size, char *message, size_t 
     if (data == npy->data_size) {
         return true;
     }
-    return fail(&reader, "%s: the header promises %zu bytes of data, the file has %" PRIu64,
-                data < npy->data_size ? "truncated" : "too long", npy->data_size, data);
+    return fail(&reader, "%s: the header promises %zu byte%s of data, the file has %" PRIu64,
+                data < npy->data_size ? "truncated" : "too long", npy->data_size, npy->data_size == 1 ? "" : "s", data);
 }
 
 bool npy_parse(const void *bytes, size_t size, struct npy *npy, char *message, size_t message_size)

@@ -1,9 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "operators.h"
 
+#include "report.h"
 #include "tensor_file.h"
 
 #include <string.h>
+
+/* ---- options --------------------------------------------------------------------------------------------------- */
+
+static bool is_dividing(const struct arguments *arguments)
+{
+    return strcmp(arguments->text[OPTION_DIV_MODE], "true") == 0;
+}
+
+/* The library says so as well, but in terms of y, which no option is called. */
+static bool check_quantize(const struct arguments *arguments)
+{
+    const char *dtype = arguments->text[OPTION_DTYPE];
+    const bool divides = is_dividing(arguments);
+
+    if (divides && strcmp(dtype, "quint4x2") == 0) {
+        return report_error("--dtype: quint4x2 (int4) needs --div-mode false; expected int8, uint8 or int32 without");
+    }
+    if (!divides && strcmp(dtype, "int8") != 0 && strcmp(dtype, "quint4x2") != 0) {
+        return report_error("--dtype: %s needs --div-mode true; expected int8 or quint4x2 (int4) without", dtype);
+    }
+    return true;
+}
 
 /* ---- outputs --------------------------------------------------------------------------------------------------- */
 
@@ -38,9 +61,10 @@ static void shape_as_parameters(struct operands *operands)
 {
     const npuq_tensor *scale = operands->inputs[OPTION_SCALE];
     const npuq_tensor *offset = operands->inputs[OPTION_OFFSET];
-    const bool spread = offset && scale->ndim == 1 && offset->ndim == 1 && offset->shape[0] > scale->shape[0];
+    const bool as_scale =
+        !offset || scale->ndim == 2 || tensor_element_count(scale) > tensor_element_count(offset); /* as torch_npu */
 
-    operands->outputs[0] = shaped_like(spread ? offset : scale, wanted_dtype(operands->arguments));
+    operands->outputs[0] = shaped_like(as_scale ? scale : offset, wanted_dtype(operands->arguments));
 }
 
 static bool is_per_tensor(const struct arguments *arguments)
@@ -76,10 +100,9 @@ static npuq_status call_quantize(const struct operands *operands, const npuq_exe
     const npuq_tensor *x = operands->inputs[OPTION_X];
     const int32_t usual_axis = x->ndim > 1 ? 1 : 0;
     const int32_t axis = arguments->text[OPTION_AXIS] ? (int32_t)arguments->number[OPTION_AXIS] : usual_axis;
-    const bool div_mode = strcmp(arguments->text[OPTION_DIV_MODE], "true") == 0;
 
-    return npuq_quantize(x, operands->inputs[OPTION_SCALES], operands->inputs[OPTION_ZERO_POINTS], axis, div_mode,
-                         &operands->outputs[0], executor);
+    return npuq_quantize(x, operands->inputs[OPTION_SCALES], operands->inputs[OPTION_ZERO_POINTS], axis,
+                         is_dividing(arguments), &operands->outputs[0], executor);
 }
 
 static npuq_status call_group_quant(const struct operands *operands, const npuq_executor *executor)
@@ -118,6 +141,7 @@ const struct operator_command operators[OPERATORS] = {
         .about = "y = round(x / scale + zero point), or round(x * scale + zero point) with --div-mode false,\n"
                  "clamped to the result's type.\n",
         .example = "npuquant quantize x.npy --scales s.npy --zero-points z.npy --axis -1 --dtype uint8 -o y.npy",
+        .check = check_quantize,
         .shape_outputs = shape_as_x,
         .call = call_quantize,
     },

@@ -25,6 +25,8 @@ struct operator_command {
     const char *summary;
     const char *about; /* the help's paragraph */
     const char *example;
+    /* Whether options that the table of options accepts go together; reports it if not. Null if they all do. */
+    bool (*check)(const struct arguments *arguments);
     /* Sets type and shape of the outputs. The library has not seen the inputs yet: it refuses what does not fit. */
     void (*shape_outputs)(struct operands *operands);
     npuq_status (*call)(const struct operands *operands, const npuq_executor *executor);

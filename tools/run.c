@@ -107,6 +107,17 @@ static bool check_stdin(const struct run *run)
     return true;
 }
 
+/* np.save() makes a file without dimensions of a number. Where one element will do, that is one. */
+static void take_scalar(const struct run *run, int option, npuq_tensor *tensor)
+{
+    const bool is_vector = option == OPTION_SCALES || option == OPTION_ZERO_POINTS || option == OPTION_OFFSET ||
+                           (option == OPTION_SCALE && run->command->positional == OPTION_SCALE);
+
+    if (is_vector && tensor->ndim == 0) {
+        *tensor = npuq_tensor_contiguous(tensor->data, tensor->dtype, 1, (const int64_t[]){1});
+    }
+}
+
 static bool load_inputs(struct run *run)
 {
     for (int i = 0; i < INPUTS; i++) {
@@ -118,11 +129,12 @@ static bool load_inputs(struct run *run)
         if (!path) {
             continue;
         }
-        const npuq_tensor *tensor = &run->inputs[i].tensor;
+        npuq_tensor *tensor = &run->inputs[i].tensor;
         if (!tensor_file_load(&run->inputs[i], path) ||
             !check_bfloat16(tensor, path, name, run->arguments->is_bfloat16[i])) {
             return false;
         }
+        take_scalar(run, i, tensor);
         run->operands.inputs[i] = tensor;
     }
     return true;
@@ -168,7 +180,8 @@ static bool prepare(struct run *run)
 {
     const char *backend = text_of(run, OPTION_BACKEND);
 
-    if ((backend && !choose_backend(backend)) || !check_output_paths(run) || !check_stdin(run) || !load_inputs(run)) {
+    if ((backend && !choose_backend(backend)) || (run->command->check && !run->command->check(run->arguments)) ||
+        !check_output_paths(run) || !check_stdin(run) || !load_inputs(run)) {
         return false;
     }
     run->command->shape_outputs(&run->operands);
