@@ -94,7 +94,7 @@ static bool check_stdin(const struct run *run)
     const char *reader = NULL;
 
     for (int i = 0; i < OPTIONS; i++) {
-        const bool is_read = i < INPUTS || (i >= OPTION_EXPECT && i < OPTION_EXPECT + MAX_OUTPUTS);
+        const bool is_read = i < INPUTS || (i >= OPTION_EXPECT && i <= OPTION_EXPECT_OFFSET);
         if (!is_read || !text_of(run, i) || strcmp(text_of(run, i), "-") != 0) {
             continue;
         }
