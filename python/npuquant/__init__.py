@@ -4,28 +4,24 @@
 The four operators have the names and arguments that they have in torch_npu. Inputs are NumPy arrays or anything with
 __dlpack__ (a torch.Tensor, for instance) in CPU memory, in any strided layout; they are read where they are. bfloat16
 is a uint16 array of its bits, an ml_dtypes.bfloat16 array, or a tensor of that type. Results are new NumPy arrays in
-C order. What the library refuses is an NpuquantError with the library's message; what cannot be handed to it is a
-TypeError or ValueError that begins with the name of the argument.
+C order, or go to the arrays of the argument out. What the library refuses is an NpuquantError with the library's
+message; what cannot be handed to it is a TypeError or ValueError that begins with the name of the argument.
 """
 from __future__ import annotations
 
-import operator
-from typing import Any, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 import numpy as np
 
-from ._library import (
-    NpuquantError,
-    Tensor,
-    __version__,
-    available_backends,
-    backend,
-    check,
-    library,
-    set_backend,
-    version,
-)
-from ._tensors import QUINT4X2, TensorLike, array_tensor, optional_tensor, result_type, tensor
+try:
+    from . import _native
+except ImportError as error:
+    raise ImportError(
+        f"npuquant: the compiled part of the package is missing or for another Python ({error}); install the package "
+        "with pip, or take it from the folder python of a build"
+    ) from error
+from ._library import NpuquantError, __version__, available_backends, backend, set_backend, version
+from ._tensors import TensorLike, output, result, result_type, tensor
 from ._threads import get_num_threads, run, set_num_threads
 
 __all__ = [
@@ -55,25 +51,11 @@ qint32 = "qint32"
 quint4x2 = "quint4x2"
 
 _QUANT_MODES = {"pertoken": 0, "pertensor": 1}
+_INT64, _FLOAT32 = np.dtype(np.int64), np.dtype(np.float32)
 
 
-def _int32(argument: str, value: int) -> int:
-    try:
-        value = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{argument}: is {type(value).__name__}; expected an integer") from None
-    if not -(2**31) <= value < 2**31:
-        raise ValueError(f"{argument}: is {value}; expected an int32")
-    return value
-
-
-def _output(x: Tensor, argument: str, dtype: Any) -> Tensor:
-    """A new array for the quantised x; where its shape cannot be right, the library says so."""
-    kind, array_dtype = result_type(argument, dtype)
-    shape = x.shape[:x.ndim]
-    if kind == QUINT4X2:
-        shape[-1:] = [extent // 8 for extent in shape[-1:]]
-    return array_tensor("y", np.empty(shape, array_dtype), kind)
+def __dir__() -> List[str]:
+    return __all__
 
 
 def npu_quantize(
@@ -83,6 +65,8 @@ def npu_quantize(
     dtype: Any,
     axis: int = 1,
     div_mode: bool = True,
+    *,
+    out: Optional[np.ndarray] = None,
 ) -> np.ndarray:
     """Quantises with given scales and zero points.
 
@@ -99,12 +83,13 @@ def npu_quantize(
         zero_points: None, or the shape of scales. div_mode: int8, uint8, int32, float32, float16 or bfloat16; without
             it the type of scales.
         dtype: div_mode: int8, uint8 or int32. Without it int8 or quint4x2.
-        axis: div_mode: the dimension that scales run along. Without it -2 means the last but one and all else the last,
-            as on the device.
+        axis: div_mode: the dimension that scales run along. Without it -2 means the last but one, and -1 and all that
+            is larger the last, as on the device: so the default does for an input of one dimension too.
         div_mode: divide by the scales, or multiply by them.
+        out: None, or the array to write to.
 
     Returns:
-        An array of dtype and of the shape of input; for quint4x2 int32 with an eighth of the last extent.
+        out, or a new array, of dtype and of the shape of input; for quint4x2 int32 with an eighth of the last extent.
 
     >>> x = np.array([[-1.5, 0.5, 2.5], [100, -100, np.nan]], np.float32)
     >>> npu_quantize(x, np.array([1, 0.5, 2], np.float32), np.array([1, 0, 0], np.int32), np.int8)
@@ -114,17 +99,10 @@ def npu_quantize(
     if not isinstance(div_mode, (bool, np.bool_)):
         raise TypeError(f"div_mode: is {type(div_mode).__name__}; expected a bool")
     x = tensor("input", input)
-    y = _output(x, "dtype", dtype)
-    run(
-        library.npuq_quantize,
-        x,
-        tensor("scales", scales),
-        optional_tensor("zero_points", zero_points),
-        _int32("axis", axis),
-        bool(div_mode),
-        y,
-    )
-    return y.owner
+    kind = result_type("dtype", dtype, "int8, uint8 or int32" if div_mode else "int8 or quint4x2")
+    y = result(x, kind, out)
+    run(_native.quantize, x, scales, zero_points, axis, bool(div_mode), y, kind.words)
+    return y
 
 
 def npu_group_quant(
@@ -134,6 +112,7 @@ def npu_group_quant(
     *,
     offset: Optional[TensorLike] = None,
     dst_dtype: Any = None,
+    out: Optional[np.ndarray] = None,
 ) -> np.ndarray:
     """Quantises groups of rows, each group with its own scales.
 
@@ -150,9 +129,10 @@ def npu_group_quant(
         group_index: int32 or int64, [E]; does not decrease, and ends with S.
         offset: None, or one element of the type of scale.
         dst_dtype: int8 (also if None) or quint4x2.
+        out: None, or the array to write to.
 
     Returns:
-        int8 [S, H], or for quint4x2 int32 [S, H / 8].
+        out, or a new array: int8 [S, H], or for quint4x2 int32 [S, H / 8].
 
     >>> x = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
     >>> scale = np.array([[1, 1], [10, -10]], np.float32)
@@ -161,21 +141,19 @@ def npu_group_quant(
            [ 30, -40],
            [ 50, -60]], dtype=int8)
     """
-    view = tensor("x", x)
-    y = _output(view, "dst_dtype", np.int8 if dst_dtype is None else dst_dtype)
-    run(
-        library.npuq_group_quant,
-        view,
-        tensor("scale", scale),
-        tensor("group_index", group_index),
-        optional_tensor("offset", offset),
-        y,
-    )
-    return y.owner
+    x = tensor("x", x)
+    kind = result_type("dst_dtype", "int8" if dst_dtype is None else dst_dtype)
+    y = result(x, kind, out)
+    run(_native.group_quant, x, scale, group_index, offset, y, kind.words)
+    return y
 
 
 def npu_trans_quant_param(
-    scale: TensorLike, offset: Optional[TensorLike] = None, round_mode: int = 0
+    scale: TensorLike,
+    offset: Optional[TensorLike] = None,
+    round_mode: int = 0,
+    *,
+    out: Optional[np.ndarray] = None,
 ) -> np.ndarray:
     """Packs scales and offsets into the 64-bit words that the matrix unit's requantisation takes.
 
@@ -184,24 +162,26 @@ def npu_trans_quant_param(
 
     Args:
         scale: float32, 1-D or 2-D, not empty.
-        offset: None, or float32. With a 1-D scale 1-D, one of the two may have size 1; with a 2-D scale, which then is
-            (1, n), of its shape.
+        offset: None, or float32. With a scale of shape (g, n) and g above 1 None; else 1-D or (1, n), of as many elements
+            as scale, or one of the two has one element.
         round_mode: 0 clears the low 13 bits of a scale, 1 rounds half to even at bit 13 first.
+        out: None, or the array to write to.
 
     Returns:
-        int64, of the shape of scale, or of offset where scale is broadcast.
+        out, or a new array: int64, of the shape of scale if that is 2-D or longer than offset, else of that of offset.
 
     >>> npu_trans_quant_param(np.array([1, 0.1], np.float32), np.array([0, 1.5], np.float32))
     array([70369809530880, 70644658913280])
     """
-    packed, shifted = tensor("scale", scale), optional_tensor("offset", offset)
-    # The one of the two that may be broadcast is the one of a single element; the library compares the rest.
-    shape = packed.shape[:packed.ndim]
-    if shifted is not None and shape == [1]:
-        shape = shifted.shape[:shifted.ndim]
-    y = array_tensor("y", np.empty(shape, np.int64))
-    check(library.npuq_trans_quant_param(packed, shifted, _int32("round_mode", round_mode), y))
-    return y.owner
+    scale = tensor("scale", scale)
+    shape = scale.shape
+    if offset is not None:
+        offset = tensor("offset", offset)
+        if len(shape) == 1 and not shape > offset.shape[:1]:
+            shape = offset.shape
+    words = output(out, shape, _INT64)
+    _native.trans_quant_param(scale, offset, round_mode, words, False, None)
+    return words
 
 
 def npu_dynamic_quant_asymmetric(
@@ -211,6 +191,7 @@ def npu_dynamic_quant_asymmetric(
     group_index: Optional[TensorLike] = None,
     dst_type: Any = None,
     quant_mode: str = "pertoken",
+    out: Optional[Tuple[np.ndarray, np.ndarray, np.ndarray]] = None,
 ) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Quantises with scales and offsets found from the data, per row (token) or for the whole tensor.
 
@@ -228,9 +209,12 @@ def npu_dynamic_quant_asymmetric(
         smooth_scales: None, or float32, float16 or bfloat16: [H], or with group_index [E, H], E up to 1024.
         group_index: None, or int32 or int64, [E], per token only: groups of rows as in npu_group_quant().
         dst_type: int8 (also if None) or quint4x2.
-        quant_mode: "pertoken" or "pertensor".
+        quant_mode: "pertoken" or "pertensor". The device computes per token only: "pertensor" is its arithmetic over the
+            whole tensor, an extension, and not the bits of any device.
+        out: None, or the three arrays to write to.
 
     Returns:
+        Those of out, or new arrays.
         y: int8 of the shape of x, or for quint4x2 int32 with an eighth of the last extent.
         scale, offset: float32, per token of shape x.shape[:-1], per tensor [1].
 
@@ -243,18 +227,14 @@ def npu_dynamic_quant_asymmetric(
     """
     if not isinstance(quant_mode, str) or quant_mode not in _QUANT_MODES:
         raise ValueError(f"quant_mode: is {quant_mode!r}; expected 'pertoken' or 'pertensor'")
-    view = tensor("x", x)
-    y = _output(view, "dst_type", np.int8 if dst_type is None else dst_type)
-    shape = view.shape[:view.ndim][:-1] if quant_mode == "pertoken" else [1]
-    scale, offset = (array_tensor(name, np.empty(shape, np.float32)) for name in ("scale", "offset"))
-    run(
-        library.npuq_dynamic_quant_asymmetric,
-        view,
-        optional_tensor("smooth_scales", smooth_scales),
-        optional_tensor("group_index", group_index),
-        _QUANT_MODES[quant_mode],
-        y,
-        scale,
-        offset,
-    )
-    return y.owner, scale.owner, offset.owner
+    x = tensor("x", x)
+    kind = result_type("dst_type", "int8" if dst_type is None else dst_type)
+    if out is None:
+        out = None, None, None
+    elif not isinstance(out, tuple) or len(out) != 3:
+        raise TypeError(f"out: is {type(out).__name__}; expected a tuple of three arrays, y, scale and offset")
+    shape = x.shape[:-1] if quant_mode == "pertoken" else (1,)
+    y, scale, offset = result(x, kind, out[0]), output(out[1], shape, _FLOAT32), output(out[2], shape, _FLOAT32)
+    run(_native.dynamic_quant_asymmetric, x, smooth_scales, group_index, _QUANT_MODES[quant_mode], y, scale, offset,
+        kind.words)
+    return y, scale, offset

@@ -1,72 +1,45 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The shared library: where it is found, what its functions take, and how its failures become exceptions."""
+"""The shared library: where it is found, how its failures become exceptions, and its settings."""
 from __future__ import annotations
 
 import ctypes
 import ctypes.util
 import itertools
 import os
+import pathlib
 import sys
-from typing import Iterator, Tuple
+from typing import Any, Iterator, Optional, Tuple
 
-__version__ = "0.1.0"
+import numpy as np
 
-# The names of the library with the ABI that is declared below; Windows compilers disagree on the prefix.
+from . import _native
+from ._tensors import to_array
+
+__version__: str = _native.VERSION
+
+# The library that a wheel has beside this file, and the names that the system's loader knows the library by; Windows
+# compilers disagree on the prefix.
+_SUFFIX = {"win32": "dll", "darwin": "dylib"}.get(sys.platform, "so")
+BUNDLED = pathlib.Path(__file__).with_name(f"libnpuquant.{_SUFFIX}")
 if sys.platform == "win32":
-    NAMES = ("npuquant-0.dll", "libnpuquant-0.dll")
+    NAMES: Tuple[str, ...] = tuple(f"{prefix}npuquant-{_native.ABI_VERSION}.dll" for prefix in ("", "lib"))
 elif sys.platform == "darwin":
-    NAMES = ("libnpuquant.0.dylib",)
+    NAMES = (f"libnpuquant.{_native.ABI_VERSION}.dylib",)
 else:
-    NAMES = ("libnpuquant.so.0",)
+    NAMES = (f"libnpuquant.so.{_native.ABI_VERSION}",)
 
-MAX_NDIM = 8
-
-
-class Tensor(ctypes.Structure):
-    """npuq_tensor. An instance's attribute owner keeps the memory alive that data points to."""
-
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("dtype", ctypes.c_int),
-        ("ndim", ctypes.c_int32),
-        ("shape", ctypes.c_int64 * MAX_NDIM),
-        ("strides", ctypes.c_int64 * MAX_NDIM),
-    ]
-
-
-TASK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
-PARALLEL_FOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, TASK, ctypes.c_void_p)
-
-
-class Executor(ctypes.Structure):
-    """npuq_executor."""
-
-    _fields_ = [("parallel_for", PARALLEL_FOR), ("context", ctypes.c_void_p)]
-
-
-TENSOR = ctypes.POINTER(Tensor)
-EXECUTOR = ctypes.POINTER(Executor)
-ENUM = ctypes.c_int
-FUNCTIONS = {
-    "npuq_quantize": (ENUM, [TENSOR, TENSOR, TENSOR, ctypes.c_int32, ctypes.c_bool, TENSOR, EXECUTOR]),
-    "npuq_group_quant": (ENUM, [TENSOR, TENSOR, TENSOR, TENSOR, TENSOR, EXECUTOR]),
-    "npuq_trans_quant_param": (ENUM, [TENSOR, TENSOR, ENUM, TENSOR]),
-    "npuq_dynamic_quant_asymmetric": (ENUM, [TENSOR, TENSOR, TENSOR, ENUM, TENSOR, TENSOR, TENSOR, EXECUTOR]),
-    "npuq_status_name": (ctypes.c_char_p, [ENUM]),
-    "npuq_last_error": (ctypes.c_char_p, []),
-    "npuq_active_backend": (ENUM, []),
-    "npuq_backend_name": (ctypes.c_char_p, [ENUM]),
-    "npuq_backend_available": (ctypes.c_bool, [ENUM]),
-    "npuq_set_backend": (ENUM, [ENUM]),
-    "npuq_version": (ctypes.c_char_p, []),
-}
+# What NPUQUANT_LIBRARY is set to for the system's library where the package has one of its own.
+SYSTEM = "system"
 
 
 def _candidates() -> Iterator[str]:
-    """Paths and names to try: what the user names, and nothing else then, or what the system may have."""
+    """Paths and names to try: what the user names, and nothing else then; or the package's; or what the system has."""
     named = os.environ.get("NPUQUANT_LIBRARY")
-    if named:
+    if named and named != SYSTEM:
         yield os.path.abspath(named)
+        return
+    if not named and BUNDLED.exists():
+        yield str(BUNDLED)
         return
     yield from NAMES
     for name in NAMES if sys.platform == "win32" else ("npuquant",):
@@ -76,15 +49,17 @@ def _candidates() -> Iterator[str]:
 
 
 def _open(name: str) -> ctypes.CDLL:
-    """Loads a library and declares its functions; ImportError says what is wrong with it."""
+    """Loads a library; ImportError says what is wrong with it."""
     try:
         loaded = ctypes.CDLL(name)
     except OSError as error:
         raise ImportError(f"{name} ({error})") from error
     try:
-        for function, (result, arguments) in FUNCTIONS.items():
-            getattr(loaded, function).restype = result
-            getattr(loaded, function).argtypes = arguments
+        for function in _native.FUNCTIONS:
+            getattr(loaded, function)
+        for function in ("npuq_version", "npuq_last_error", "npuq_status_name", "npuq_backend_name"):
+            getattr(loaded, function).restype = ctypes.c_char_p
+        loaded.npuq_backend_available.restype = ctypes.c_bool
     except AttributeError as error:
         raise ImportError(f"{name} (not libnpuquant: {error})") from error
     # Before 1.0.0 a minor version may change anything.
@@ -107,9 +82,6 @@ def _load() -> ctypes.CDLL:
     )
 
 
-library = _load()
-
-
 class NpuquantError(ValueError):
     """The library refused a call.
 
@@ -124,11 +96,24 @@ class NpuquantError(ValueError):
         self.status = status
 
 
-def check(status: int) -> None:
-    """Raises what a status stands for; must run on the thread of the call, where the message is."""
-    if status != 0:
-        message = library.npuq_last_error().decode(errors="replace")
-        raise NpuquantError(message, library.npuq_status_name(status).decode())
+def _refuse(status: str, message: str, argument: Optional[str] = None, array: Any = None) -> None:
+    """Raises what the library says; argument and array are the first whose type it does not have."""
+    if argument is not None and "dtype is unknown" in message:
+        if not getattr(array.dtype, "isnative", True):
+            raise TypeError(f"{argument}: is in the other byte order; expected this machine's")
+        # Which types the argument takes is for the library to say.
+        expected = message.partition("; expected ")[2].lower().replace("bfloat16", "bfloat16 (or its bits as uint16)")
+        raise TypeError(f"{argument}: is {array.dtype}; expected {expected}")
+    raise NpuquantError(message, status)
+
+
+library = _load()
+_native.bind(
+    tuple(ctypes.cast(getattr(library, function), ctypes.c_void_p).value for function in _native.FUNCTIONS),
+    np.ndarray,
+    to_array,
+    _refuse,
+)
 
 
 def _backends() -> Iterator[Tuple[int, str]]:
@@ -167,4 +152,6 @@ def set_backend(name: str) -> None:
     numbers = {known: number for number, known in _backends()}
     if not isinstance(name, str) or name not in numbers:
         raise ValueError(f"name: {name!r}; expected one of {', '.join(numbers)}")
-    check(library.npuq_set_backend(numbers[name]))
+    status = library.npuq_set_backend(numbers[name])
+    if status != 0:
+        _refuse(library.npuq_status_name(status).decode(), library.npuq_last_error().decode())

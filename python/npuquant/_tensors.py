@@ -1,36 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Views of NumPy arrays and DLPack objects as npuq_tensor. Nothing is copied."""
+"""What the operators take as tensors and types: as NumPy arrays, of the same memory, and as NumPy's types."""
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Dict, Iterable, Optional, Protocol, Tuple, Union
+from typing import Any, Dict, NamedTuple, Optional, Protocol, Tuple, Union
 
 import numpy as np
-
-from ._library import MAX_NDIM, Tensor
-
-# npuq_dtype of inputs, by NumPy's names. NumPy has no bfloat16: uint16 stands for its bits; ml_dtypes has it by name.
-DTYPES = {
-    "float32": 0,
-    "float16": 1,
-    "bfloat16": 27,
-    "uint16": 27,
-    "int8": 2,
-    "uint8": 4,
-    "int32": 3,
-    "int64": 9,
-}
-QUINT4X2 = 256
-
-# What a result may be: npuq_dtype, and the type of the array that holds it.
-RESULTS: Dict[str, Tuple[int, np.dtype]] = {
-    "int8": (DTYPES["int8"], np.dtype(np.int8)),
-    "uint8": (DTYPES["uint8"], np.dtype(np.uint8)),
-    "int32": (DTYPES["int32"], np.dtype(np.int32)),
-    "quint4x2": (QUINT4X2, np.dtype(np.int32)),
-}
-# PyTorch's names for quantised types of the same bits.
-ALIASES = {"qint8": "int8", "quint8": "uint8", "qint32": "int32"}
 
 
 class SupportsDLPack(Protocol):
@@ -46,12 +21,35 @@ class SupportsDLPack(Protocol):
 TensorLike = Union[np.ndarray, np.generic, SupportsDLPack]
 
 
-def result_type(argument: str, dtype: Any) -> Tuple[int, np.dtype]:
-    """A dtype of NumPy or PyTorch, or a name, as a value of RESULTS."""
+class Result(NamedTuple):
+    """What a result may be."""
+
+    dtype: np.dtype
+    words: bool  # of eight int4
+
+
+RESULTS: Dict[Any, Result] = {
+    **{name: Result(np.dtype(name), False) for name in ("int8", "uint8", "int32")},
+    "quint4x2": Result(np.dtype(np.int32), True),
+}
+# PyTorch's names for quantised types of the same bits.
+RESULTS.update({"q" + name: result for name, result in RESULTS.items() if not result.words})
+# What is said most often is found at once.
+RESULTS.update({way: RESULTS[way.__name__] for way in (np.int8, np.uint8, np.int32)})
+
+
+def result_type(argument: str, dtype: Any, expected: str = "int8 or quint4x2") -> Result:
+    """A dtype of NumPy or PyTorch, or a name, as a value of RESULTS.
+
+    The library knows which of them its operator has; expected is for what it cannot be asked about.
+    """
+    try:
+        return RESULTS[dtype]
+    except (KeyError, TypeError):  # TypeError: has no hash
+        pass
     name = str(dtype)
     # PyTorch need not be installed to be understood.
     name = name[len("torch."):] if name.startswith("torch.") else name
-    name = ALIASES.get(name, name)
     if name not in RESULTS:
         try:
             described = np.dtype(dtype)
@@ -60,29 +58,27 @@ def result_type(argument: str, dtype: Any) -> Tuple[int, np.dtype]:
             pass
     # np.dtype(None) is float64, which is not here either.
     if name not in RESULTS:
-        raise TypeError(f"{argument}: is {dtype!r}; expected int8, uint8, int32 or quint4x2")
+        raise TypeError(f"{argument}: is {dtype!r}; expected {expected}")
     return RESULTS[name]
 
 
-def _tensor(owner: Any, data: Optional[int], dtype: int, shape: Iterable[int], strides: Iterable[int]) -> Tensor:
-    shape, strides = tuple(shape), tuple(strides)
-    tensor = Tensor(data, dtype, len(shape), shape[:MAX_NDIM], strides[:MAX_NDIM])
-    tensor.owner = owner
-    return tensor
+def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """The array that a result goes to: a new one, or out. Whether its shape is right is for the library to say."""
+    if out is None:
+        return np.empty(shape, dtype)
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out: is {type(out).__name__}; expected a NumPy array")
+    if out.dtype != dtype:
+        raise TypeError(f"out: is {out.dtype}; expected {dtype}")
+    return out
 
 
-def array_tensor(argument: str, array: np.ndarray, dtype: Optional[int] = None) -> Tensor:
-    """A view of an array, as another type of the same size if dtype is given."""
-    if dtype is None:
-        dtype = DTYPES.get(array.dtype.name)
-    if dtype is None:
-        raise TypeError(f"{argument}: is {array.dtype}; expected one of {', '.join(DTYPES)}")
-    if not array.dtype.isnative:
-        raise TypeError(f"{argument}: is in the other byte order; expected this machine's")
-    size = array.itemsize
-    if array.size > 0 and any(stride % size for extent, stride in zip(array.shape, array.strides) if extent > 1):
-        raise ValueError(f"{argument}: strides are {array.strides} bytes; expected multiples of {size}")
-    return _tensor(array, array.ctypes.data, dtype, array.shape, (stride // size for stride in array.strides))
+def result(x: np.ndarray, kind: Result, out: Any) -> np.ndarray:
+    """Where the quantised x goes."""
+    shape = x.shape
+    if out is None and kind.words and shape:
+        shape = (*shape[:-1], shape[-1] // 8)
+    return output(out, shape, kind.dtype)
 
 
 class _DLTensor(ctypes.Structure):
@@ -132,17 +128,9 @@ _DLPACK_MAJOR = 1
 # DLPack's devices whose memory the CPU reads: its own, and what CUDA and ROCm have pinned of it.
 _HOSTS = (1, 3, 11)
 _DLPACK_KINDS = ("int", "uint", "float", "handle", "bfloat", "complex", "bool")
-# DLPack's type codes and bits. uint16 is taken for bfloat16 as in NumPy arrays.
-_DLPACK_DTYPES = {
-    (2, 32): "float32",
-    (2, 16): "float16",
-    (4, 16): "bfloat16",
-    (1, 16): "uint16",
-    (0, 8): "int8",
-    (1, 8): "uint8",
-    (0, 32): "int32",
-    (0, 64): "int64",
-}
+# What becomes of DLPack's type codes and bits. NumPy has no bfloat16: its bits are uint16.
+_DLPACK_DTYPES = {(0, 8): "i1", (1, 8): "u1", (0, 32): "i4", (0, 64): "i8", (1, 16): "u2", (2, 32): "f4", (2, 16): "f2",
+                  (4, 16): "u2"}
 
 _is_valid = ctypes.pythonapi.PyCapsule_IsValid
 _is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
@@ -171,7 +159,14 @@ class _Consumed:
             self.managed.deleter(self.address)
 
 
-def _dlpack_tensor(argument: str, value: SupportsDLPack) -> Tensor:
+class Unknown(NamedTuple):
+    """Stands for a tensor of a type that NumPy does not have, until the library says which types it expected."""
+
+    dtype: str
+    shape: Tuple[int, ...] = ()
+
+
+def _dlpack_array(argument: str, value: SupportsDLPack) -> Union[np.ndarray, Unknown]:
     # A producer says no in an exception of its choice: a tensor that requires its gradient, one on an odd device.
     try:
         device = int(value.__dlpack_device__()[0])
@@ -197,32 +192,45 @@ def _dlpack_tensor(argument: str, value: SupportsDLPack) -> Tensor:
     if dtype is None:
         kind = _DLPACK_KINDS[view.code] if view.code < len(_DLPACK_KINDS) else f"DLPack type code {view.code}, bits "
         lanes = "" if view.lanes == 1 else f" with {view.lanes} lanes"
-        raise TypeError(f"{argument}: is {kind}{view.bits}{lanes}; expected one of {', '.join(DTYPES)}")
+        return Unknown(f"{kind}{view.bits}{lanes}")
     if view.ndim < 0 or (view.ndim > 0 and not view.shape):
         raise ValueError(f"{argument}: has {view.ndim} dimensions{'' if view.shape else ' and no shape'}")
-    shape = view.shape[:view.ndim]
-    if view.strides:
-        strides = view.strides[:view.ndim]
-    else:  # C order
-        strides = np.cumprod([1, *shape[:0:-1]], dtype=np.int64)[::-1].tolist() if shape else []
-    if not view.data and 0 not in shape:
+    shape = tuple(view.shape[:view.ndim])
+    if not view.data:
+        if 0 in shape:
+            return np.empty(shape, dtype)
         raise ValueError(f"{argument}: data is null; expected the tensor's elements")
-    data = view.data + view.byte_offset if view.data else 0  # an offset from nothing leads nowhere
+    data = view.data + view.byte_offset
     if data >= 1 << 8 * ctypes.sizeof(ctypes.c_void_p):
         raise ValueError(f"{argument}: byte_offset is {view.byte_offset}; expected an address when added to data")
-    return _tensor(owner, data, DTYPES[dtype], shape, strides)
+    size = np.dtype(dtype).itemsize
+    owner.__array_interface__ = {
+        "version": 3,
+        "typestr": np.dtype(dtype).str,
+        "data": (data, True),
+        "shape": shape,
+        "strides": tuple(stride * size for stride in view.strides[:view.ndim]) if view.strides else None,
+    }
+    try:
+        return np.asarray(owner)
+    except Exception as error:
+        raise ValueError(f"{argument}: {error}") from error
 
 
-def tensor(argument: str, value: TensorLike) -> Tensor:
-    """A view of an input."""
+def to_array(argument: str, value: Union[TensorLike, Unknown]) -> Union[np.ndarray, Unknown]:
+    """An input as an array of the same memory."""
+    if isinstance(value, Unknown):
+        return value
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{argument}: is a masked array; expected one without a mask, such as what its filled() gives")
     if isinstance(value, (np.ndarray, np.generic)):
-        return array_tensor(argument, np.asarray(value))
+        array = np.asarray(value)
+        return array.view(np.uint16) if array.dtype.name == "bfloat16" else array  # of the package ml_dtypes
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
-        return _dlpack_tensor(argument, value)
+        return _dlpack_array(argument, value)
     raise TypeError(f"{argument}: is {type(value).__name__}; expected a NumPy array or an object with __dlpack__")
 
 
-def optional_tensor(argument: str, value: Optional[TensorLike]) -> Optional[Tensor]:
-    return None if value is None else tensor(argument, value)
+def tensor(argument: str, value: TensorLike) -> Union[np.ndarray, Unknown]:
+    """An input of which the shape is wanted."""
+    return value if type(value) is np.ndarray else to_array(argument, value)

@@ -10,8 +10,6 @@ import queue
 import threading
 from typing import Any, List, Optional
 
-from ._library import PARALLEL_FOR, Executor, check
-
 # More slices than threads, so that one that is held up does not hold up the rest.
 SLICES_PER_THREAD = 4
 
@@ -104,24 +102,12 @@ class _Pool:
             raise slices.failures.pop()
 
     def call(self, function: Any, holder: List[Any]) -> None:
-        """Calls the library with an executor.
+        """Calls an operator that shares its work.
 
         The holder has the arguments: when this is done, only the caller still refers to them, so that they go when it
         lets go, and not some time later.
         """
-        failures = []
-
-        def parallel_for(_context: Any, count: int, task: Any, argument: Any) -> None:
-            # An exception cannot pass through the library, which would take the work for done.
-            try:
-                self.share(count, lambda begin, end: task(argument, begin, end))
-            except BaseException as failure:
-                failures.append(failure)
-
-        status = function(*holder.pop(), Executor(PARALLEL_FOR(parallel_for), None))
-        if failures:
-            raise failures.pop()
-        check(status)
+        function(*holder.pop(), self.share)
 
     def call_elsewhere(self, function: Any, holder: List[Any]) -> None:
         """The same on a thread that no signal interrupts; for the main thread.
@@ -178,12 +164,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def run(function: Any, *arguments: Any) -> None:
-    """Calls an operator that takes an executor as its last argument."""
+    """Calls an operator of _native."""
     pool = _pool
     if pool is not None:
         pool.start()
     if pool is None or pool.started == 0:
-        check(function(*arguments, None))
+        function(*arguments, None)
     elif threading.current_thread() is threading.main_thread():
         pool.call_elsewhere(function, [arguments])
     else:

@@ -28,9 +28,10 @@ REQUIRED = inspect.Parameter.empty
                                           ("quant_mode", KEYWORD, "pertoken")]),
     ],
 )
-def test_signatures_are_those_of_torch_npu(function, parameters):
+def test_signatures_are_those_of_torch_npu_and_out(function, parameters):
     signature = inspect.signature(getattr(npuquant, function))
-    assert [(p.name, p.kind, p.default) for p in signature.parameters.values()] == parameters
+    got = [(p.name, p.kind, p.default) for p in signature.parameters.values()]
+    assert got == [*parameters, ("out", KEYWORD, None)]
 
 
 def bits(array):
@@ -67,10 +68,10 @@ def in_any_layout(array):
 
 
 WAYS = {
-    "int8": ["int8", np.int8, np.dtype("i1"), "qint8", npuquant.qint8],
-    "uint8": ["uint8", np.uint8, np.dtype("u1"), "quint8", npuquant.quint8],
-    "int32": ["int32", np.int32, np.dtype("i4"), "qint32", npuquant.qint32],
-    "quint4x2": ["quint4x2", npuquant.quint4x2],
+    "int8": ["int8", np.int8, np.dtype("i1"), "qint8", npuquant.qint8, "torch.qint8", "torch.int8"],
+    "uint8": ["uint8", np.uint8, np.dtype("u1"), "quint8", npuquant.quint8, "torch.quint8"],
+    "int32": ["int32", np.int32, np.dtype("i4"), "qint32", npuquant.qint32, "torch.qint32"],
+    "quint4x2": ["quint4x2", npuquant.quint4x2, "torch.quint4x2"],
 }
 
 
@@ -196,10 +197,105 @@ def test_values_that_the_documentation_shows():
 
 
 def test_zero_strides():
-    x = np.broadcast_to(f4([1.5, -2.5, 300]), (4, 5, 3))
     scales = np.broadcast_to(f4(0.5), 5)
-    assert_same(npuquant.npu_quantize(x, scales, None, np.int8, np.int64(1), np.True_),
-                expected.quantize(x, scales, None, 1, True, "int8"))
+    for x in (np.broadcast_to(f4([1.5, -2.5, 300]), (4, 5, 3)), np.broadcast_to(f4(-2.5), (4, 5, 3))):
+        assert_same(npuquant.npu_quantize(x, scales, None, np.int8, np.int64(1), np.True_),
+                    expected.quantize(x, scales, None, 1, True, "int8"))
+    x = np.broadcast_to(np.float16(3), (4, 8))
+    assert_same(npuquant.npu_dynamic_quant_asymmetric(x)[0], expected.dynamic(x, None, None, False, "int8")[0])
+    ends = np.broadcast_to(np.int64(4), 1)
+    assert_same(npuquant.npu_group_quant(x, x[:1], ends), expected.group_quant(x, x[:1], ends, None, "int8"))
+
+
+@pytest.mark.parametrize(
+    ("scale", "offset", "shape"),
+    [
+        ((3,), None, (3,)), ((1, 3), None, (1, 3)), ((4, 1), None, (4, 1)),
+        ((3,), (3,), (3,)), ((1,), (3,), (3,)), ((3,), (1,), (3,)), ((1, 3), (1, 3), (1, 3)),
+        ((1, 3), (3,), (1, 3)), ((3,), (1, 3), (3,)), ((1,), (1, 3), (1, 3)), ((1,), (1, 1), (1, 1)),
+    ],
+)
+def test_trans_quant_param_returns_the_shape_that_torch_npu_returns(scale, offset, shape, monkeypatch):
+    outputs = []
+    monkeypatch.setattr(npuquant._native, "trans_quant_param", lambda *arguments: outputs.append(arguments[3]))
+    got = npuquant.npu_trans_quant_param(np.ones(scale, f4), None if offset is None else np.ones(offset, f4))
+    assert got.shape == shape and got is outputs[0]
+
+
+# ---- out ----
+
+X = f4([[0.5, -1.25, 3, 0, 2.75, -0.375, 1.5, -2], [1, 2, 3, 4, 5, 6, 7, 8]])
+CALLS = [
+    lambda **out: npuquant.npu_quantize(X, f4([0.5]), None, "uint8", **out),
+    lambda **out: npuquant.npu_quantize(X, f4([0.5]), None, "int32", **out),
+    lambda **out: npuquant.npu_quantize(X, f4([0.5]), None, "quint4x2", -1, False, **out),
+    lambda **out: npuquant.npu_group_quant(X, X, np.array([1, 2]), **out),
+    lambda **out: npuquant.npu_group_quant(X, X, np.array([1, 2]), dst_dtype="quint4x2", **out),
+    lambda **out: npuquant.npu_trans_quant_param(X[1], X[0], **out),
+]
+DYNAMIC_CALLS = [
+    lambda **out: npuquant.npu_dynamic_quant_asymmetric(X, **out),
+    lambda **out: npuquant.npu_dynamic_quant_asymmetric(X, dst_type="quint4x2", quant_mode="pertensor", **out),
+]
+
+
+def spread(array):
+    """An array like another, not contiguous."""
+    return np.full((*array.shape, 2), 99, array.dtype)[..., 0]
+
+
+@pytest.mark.parametrize("like", [np.empty_like, spread])
+def test_out(like, threads):
+    for call in CALLS:
+        wanted = call()
+        out = like(wanted)
+        assert call(out=out) is out
+        np.testing.assert_array_equal(out, wanted)
+    for call in DYNAMIC_CALLS:
+        wanted = call()
+        out = tuple(like(one) for one in wanted)
+        for got, mine, one in zip(call(out=out), out, wanted):
+            assert got is mine
+            np.testing.assert_array_equal(mine, one)
+
+
+def test_out_that_does_not_fit():
+    for call in CALLS:
+        fits = call()
+        with pytest.raises(TypeError, match=rf"\Aout: is int16; expected {fits.dtype}\Z"):
+            call(out=fits.astype(np.int16))
+        with pytest.raises(TypeError, match=r"\Aout: is list; expected a NumPy array\Z"):
+            call(out=fits.tolist())
+        with pytest.raises(npuquant.NpuquantError, match="y: ") as caught:
+            call(out=np.empty((*fits.shape[:-1], fits.shape[-1] + 1), fits.dtype))
+        assert caught.value.status == "NPUQ_ERROR_SHAPE"
+        before = fits.copy()
+        fits.flags.writeable = False
+        with pytest.raises(ValueError, match=r"\Aout: is read-only; expected an array that can be written to\Z"):
+            call(out=fits)
+        np.testing.assert_array_equal(fits, before)
+    for call in DYNAMIC_CALLS:
+        y, scale, offset = call()
+        for wrong in (y, (y, scale), [y, scale, offset]):
+            with pytest.raises(TypeError, match=r"\Aout: is \w+; expected a tuple of three arrays, y, scale and offset"):
+                call(out=wrong)
+        with pytest.raises(TypeError, match=r"\Aout: is float64; expected float32\Z"):
+            call(out=(y, scale, offset.astype("f8")))
+        with pytest.raises(npuquant.NpuquantError, match="offset: .*scale"):
+            call(out=(y, scale, scale))
+
+
+def test_out_in_a_file(tmp_path):
+    out = np.memmap(tmp_path / "y", np.int8, "w+", shape=X.shape)
+    assert npuquant.npu_quantize(X, f4([1]), None, "int8", out=out) is out
+    np.testing.assert_array_equal(out, npuquant.npu_quantize(X, f4([1]), None, "int8"))
+
+
+def test_out_in_the_memory_of_x():
+    x = f4([1, 2, 3, 4])
+    with pytest.raises(npuquant.NpuquantError, match="overlaps") as caught:
+        npuquant.npu_quantize(x, f4([1]), None, "int8", 0, out=x.view(np.int8)[4:8])
+    assert caught.value.status == "NPUQ_ERROR_LAYOUT" and x.tolist() == [1, 2, 3, 4]
 
 
 def test_empty():

@@ -2,6 +2,7 @@
 """What may be handed over, what is refused, and that memory is given back."""
 import ctypes
 import gc
+import re
 import struct
 import sys
 
@@ -23,10 +24,22 @@ def quantize(x, scales=ONE, zero_points=None, dtype=np.int8, axis=-1):
 
 @pytest.mark.parametrize("dtype", ["f8", "i2", "u4", "c8", "?", "O", "U1", "M8[s]"])
 def test_other_types_are_refused(dtype):
-    with pytest.raises(TypeError, match=r"\Ainput: is .*; expected one of float32, float16"):
-        quantize(np.zeros(3, dtype))
-    with pytest.raises(TypeError, match=r"\Ascales: "):
-        quantize(np.zeros(3, f4), np.zeros(1, dtype))
+    """With a list of those that this very argument takes."""
+    floats = r"float32, float16 or bfloat16 \(or its bits as uint16\)"
+    wrong = np.zeros(1, dtype)
+    name = re.escape(str(wrong.dtype))
+    for argument, expected_types, call in (
+        ("input", floats, lambda: quantize(wrong)),
+        ("scales", floats, lambda: quantize(ONE, wrong)),
+        ("zero_points", floats + ", int8, uint8 or int32", lambda: quantize(ONE, ONE, wrong)),
+        ("group_index", "int32 or int64", lambda: npuquant.npu_group_quant(ONE[None], ONE[None], wrong)),
+        ("scale", "float32", lambda: npuquant.npu_trans_quant_param(wrong)),
+        ("offset", "float32", lambda: npuquant.npu_trans_quant_param(ONE, wrong)),
+        ("smooth_scales", floats, lambda: npuquant.npu_dynamic_quant_asymmetric(ONE[None], smooth_scales=wrong)),
+    ):
+        wanted = expected_types.replace(" or bfloat16", ", bfloat16") if "int8" in expected_types else expected_types
+        with pytest.raises(TypeError, match=rf"\A{argument}: is {name}; expected {wanted}\Z"):
+            call()
 
 
 @pytest.mark.parametrize("value", [1.5, 3, [1.0, 2.0], (), "x", b"x", None, object()])
@@ -39,6 +52,16 @@ def test_numpy_scalars_are_arrays_of_no_dimension():
     x = f4([[1, 2]])
     got = npuquant.npu_group_quant(x, x, np.array([1]), offset=f4(10))
     assert got.tolist() == [[11, 14]]
+
+
+def test_several_types_that_are_refused():
+    """The first is told; elements of no size are not counted."""
+    nothing = np.zeros(2, np.dtype([]))
+    for wrong in (nothing, np.broadcast_to(nothing[:1], (3, 4))):
+        with pytest.raises(TypeError, match=r"\Ascales: is float64; "):
+            quantize(ONE, np.ones(1), wrong)
+        with pytest.raises(TypeError, match=r"\Ainput: is \[\]; "):
+            quantize(wrong, np.ones(1), wrong)
 
 
 def test_the_other_byte_order_is_refused():
@@ -55,7 +78,7 @@ def test_fields_of_records():
     whole["c"] = [1, 2, 3]
     assert quantize(whole["c"]).tolist() == [1, 2, 3]
     packed = np.zeros(3, [("a", "f4"), ("b", "i1")])
-    with pytest.raises(ValueError, match=r"\Ainput: strides are \(5,\) bytes; expected multiples of 4"):
+    with pytest.raises(ValueError, match=r"\Ainput: stride 0 is 5 bytes; expected a multiple of 4"):
         quantize(packed["a"])
     assert quantize(packed["a"][:1]).tolist() == [0]
     assert quantize(np.zeros((0, 3), packed.dtype)["a"]).shape == (0, 3)
@@ -80,10 +103,23 @@ def test_bfloat16_of_ml_dtypes():
     assert quantize(x).tolist() == [2, -2, 127, 0]
 
 
-@pytest.mark.parametrize("dtype", [None, "float32", np.float16, float, 3, "rubbish", "i4,i4", "i4,(", object()])
+@pytest.mark.parametrize("dtype", ["float32", np.float16, float, 2, 99, True, [], "rubbish", "i4,i4", "i4,(", object()])
 def test_other_destinations_are_refused(dtype):
-    with pytest.raises(TypeError, match=r"\Adtype: is .*; expected int8, uint8, int32 or quint4x2"):
-        quantize(np.ones(3, f4), dtype=dtype)
+    """With a list of those that there are."""
+    x = np.ones((1, 8), f4)
+    with pytest.raises(TypeError, match=r"\Adtype: is .*; expected int8, uint8 or int32\Z"):
+        quantize(x, dtype=dtype)
+    with pytest.raises(TypeError, match=r"\Adtype: is .*; expected int8 or quint4x2\Z"):
+        npuquant.npu_quantize(x, ONE, None, dtype, -1, False)
+    with pytest.raises(TypeError, match=r"\Adst_dtype: is .*; expected int8 or quint4x2\Z"):
+        npuquant.npu_group_quant(x, x, np.array([1]), dst_dtype=dtype)
+    with pytest.raises(TypeError, match=r"\Adst_type: is .*; expected int8 or quint4x2\Z"):
+        npuquant.npu_dynamic_quant_asymmetric(x, dst_type=dtype)
+
+
+def test_no_destination():
+    with pytest.raises(TypeError, match=r"\Adtype: is None; expected int8, uint8 or int32\Z"):
+        quantize(ONE, dtype=None)
 
 
 # ---- DLPack ----
@@ -239,7 +275,7 @@ def test_dlpack_of_pinned_memory(device):
 @pytest.mark.parametrize(
     ("error", "says", "change"),
     [
-        (TypeError, r"\Ainput: is float64; expected one of float32", {"code": (2, 64)}),
+        (TypeError, r"\Ainput: is float64; expected float32, float16 or bfloat16", {"code": (2, 64)}),
         (TypeError, r"\Ainput: is complex32; ", {"code": (5, 32)}),
         (TypeError, r"\Ainput: is DLPack type code 17, bits 4; ", {"code": (17, 4)}),
         (TypeError, r"\Ainput: is float32 with 4 lanes; ", {"lanes": 4}),
@@ -362,8 +398,8 @@ class TestTorch:
     def test_refusals(self):
         torch = self.torch
         for tensor, error in (
-            (torch.ones(3, requires_grad=True), ValueError),
             (torch.ones(3, device="meta"), ValueError),
+            (torch.ones(3, requires_grad=True), ValueError),
             (torch.ones(3).double(), TypeError),
         ):
             with pytest.raises(error, match=r"\Ainput: "):

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calls of the operators: views of NumPy arrays through Python's buffer protocol, so that one build serves every NumPy.
+ *
+ * The module is not linked with the library. Python finds the library that is to be used, the one in the package or
+ * another one, and hands its functions to bind().
+ */
+#define PY_SSIZE_T_CLEAN
+#include <npuquant/npuquant.h>
+#include <Python.h>
+#include <string.h>
+
+/* Every function of the library that is called here. */
+#define FUNCTIONS(X)                                                                                                   \
+    X(npuq_quantize)                                                                                                   \
+    X(npuq_group_quant)                                                                                                \
+    X(npuq_trans_quant_param)                                                                                          \
+    X(npuq_dynamic_quant_asymmetric)                                                                                   \
+    X(npuq_status_name)                                                                                                \
+    X(npuq_last_error)
+
+#define NAME(function)    #function,
+#define ADDRESS(function) __typeof__(function) *function;
+
+static const char *const function_names[] = {FUNCTIONS(NAME)};
+static struct {
+    FUNCTIONS(ADDRESS)
+} library;
+
+enum { FUNCTION_COUNT = sizeof function_names / sizeof function_names[0] };
+_Static_assert(sizeof library == FUNCTION_COUNT * sizeof(void *), "a structure of addresses");
+
+/* What bind() is given besides. */
+static PyObject *array_type; /* numpy.ndarray */
+static PyObject *to_array;   /* to_array(argument, value): an array of whatever else is a tensor */
+static PyObject *refuse;     /* refuse(status, message, argument, array): raises what the library says */
+
+/* ---- the operators --------------------------------------------------------------------------------------------- */
+
+typedef enum argument_kind {
+    END,
+    DATA,     /* x: a tensor that is never broadcast from one element */
+    INPUT,    /* a tensor */
+    OPTIONAL, /* a tensor or None */
+    OUTPUT,   /* an array that is written to */
+    NUMBER    /* an int32 */
+} argument_kind;
+
+enum { MOST_ARGUMENTS = 8 };
+
+/* The arguments of a call, each at its position. */
+typedef struct arguments {
+    const npuq_tensor *tensor[MOST_ARGUMENTS];
+    int32_t number[MOST_ARGUMENTS];
+    const npuq_executor *executor;
+} arguments;
+
+static npuq_status quantize(const arguments *a)
+{
+    return library.npuq_quantize(a->tensor[0], a->tensor[1], a->tensor[2], a->number[3], a->number[4], a->tensor[5],
+                                 a->executor);
+}
+
+static npuq_status group_quant(const arguments *a)
+{
+    return library.npuq_group_quant(a->tensor[0], a->tensor[1], a->tensor[2], a->tensor[3], a->tensor[4], a->executor);
+}
+
+static npuq_status trans_quant_param(const arguments *a)
+{
+    return library.npuq_trans_quant_param(a->tensor[0], a->tensor[1], (npuq_round_mode)a->number[2], a->tensor[3]);
+}
+
+static npuq_status dynamic_quant_asymmetric(const arguments *a)
+{
+    return library.npuq_dynamic_quant_asymmetric(a->tensor[0], a->tensor[1], a->tensor[2],
+                                                 (npuq_quant_mode)a->number[3], a->tensor[4], a->tensor[5],
+                                                 a->tensor[6], a->executor);
+}
+
+typedef struct operation {
+    const char *name;
+    npuq_status (*run)(const arguments *a);
+    struct {
+        const char *name;
+        argument_kind kind;
+    } arguments[MOST_ARGUMENTS + 1];
+} operation;
+
+static const operation operations[] = {
+    {"quantize",
+     quantize,
+     {{"input", DATA},
+      {"scales", INPUT},
+      {"zero_points", OPTIONAL},
+      {"axis", NUMBER},
+      {"div_mode", NUMBER},
+      {"out", OUTPUT}}},
+    {"group_quant",
+     group_quant,
+     {{"x", DATA}, {"scale", INPUT}, {"group_index", INPUT}, {"offset", OPTIONAL}, {"out", OUTPUT}}},
+    {"trans_quant_param",
+     trans_quant_param,
+     {{"scale", INPUT}, {"offset", OPTIONAL}, {"round_mode", NUMBER}, {"out", OUTPUT}}},
+    {"dynamic_quant_asymmetric",
+     dynamic_quant_asymmetric,
+     {{"x", DATA},
+      {"smooth_scales", OPTIONAL},
+      {"group_index", OPTIONAL},
+      {"quant_mode", NUMBER},
+      {"out", OUTPUT},
+      {"out", OUTPUT},
+      {"out", OUTPUT}}},
+};
+
+enum { OPERATOR_COUNT = sizeof operations / sizeof operations[0] };
+
+/* ---- tensors --------------------------------------------------------------------------------------------------- */
+
+enum { UNKNOWN_DTYPE = -1 };
+
+/* The type of a buffer's elements. NumPy has no bfloat16: uint16 stands for its bits. */
+static int dtype_of(const Py_buffer *buffer)
+{
+    const char *format = buffer->format;
+
+    format += *format == '@' || *format == '=' || *format == (PY_LITTLE_ENDIAN ? '<' : '>');
+    if (*format == '\0' || format[1] != '\0') {
+        return UNKNOWN_DTYPE;
+    }
+    switch (*format) {
+    case 'f': return NPUQ_FLOAT32;
+    case 'e': return NPUQ_FLOAT16;
+    case 'H': return NPUQ_BFLOAT16;
+    case 'b': return NPUQ_INT8;
+    case 'B': return NPUQ_UINT8;
+    case 'i':
+    case 'l':
+    case 'q': return buffer->itemsize == 8 ? NPUQ_INT64 : NPUQ_INT32;
+    default: return UNKNOWN_DTYPE;
+    }
+}
+
+/* Several elements, and all of them at one address. */
+static bool is_one_element(const Py_buffer *buffer)
+{
+    bool several = false;
+
+    for (int d = 0; d < buffer->ndim; d++) {
+        if (buffer->shape[d] == 0 || (buffer->shape[d] > 1 && buffer->strides[d] != 0)) {
+            return false;
+        }
+        several = several || buffer->shape[d] > 1;
+    }
+    return several;
+}
+
+/* What a tensor is a view of, until the end of the call. */
+typedef struct holding {
+    PyObject *array;  /* null at first */
+    Py_buffer buffer; /* of the array; its obj is null while there is none */
+} holding;
+
+static void let_go(holding *held)
+{
+    PyBuffer_Release(&held->buffer);
+    Py_CLEAR(held->array);
+}
+
+/* Holds what a call has returned in place of what was held, and its buffer if it has one; false if that is an
+ * exception. */
+static bool hold(holding *held, PyObject *array, int flags)
+{
+    if (!array) {
+        return false;
+    }
+    let_go(held);
+    held->array = array;
+    if (PyObject_GetBuffer(array, &held->buffer, flags) != 0) {
+        PyErr_Clear();
+    }
+    return true;
+}
+
+/* A view of a value. If its type is none of the library's, it becomes UNKNOWN_DTYPE, and *unknown is set to the
+ * argument and the array: the library then says which types the argument takes. */
+static bool view(const char *name, argument_kind kind, PyObject *value, holding *held, npuq_tensor *tensor,
+                 PyObject **unknown)
+{
+    const int flags = kind == OUTPUT ? PyBUF_RECORDS : PyBUF_RECORDS_RO;
+    Py_buffer *buffer = &held->buffer;
+    int dtype;
+
+    if (kind == OUTPUT || (PyObject *)Py_TYPE(value) == array_type) {
+        Py_INCREF(value);
+        (void)hold(held, value, flags);
+    }
+    if (!buffer->obj) { /* no array, or one of a type that Python has not; to_array() knows one of these */
+        if (kind == OUTPUT) {
+            PyErr_Format(PyExc_ValueError, "%s: is read-only; expected an array that can be written to", name);
+            return false;
+        }
+        if (!hold(held, PyObject_CallFunction(to_array, "sO", name, value), flags)) {
+            return false;
+        }
+    }
+    dtype = buffer->obj ? dtype_of(buffer) : UNKNOWN_DTYPE;
+    if (dtype == UNKNOWN_DTYPE) {
+        *tensor = (npuq_tensor){.dtype = (npuq_dtype)dtype};
+        if (!*unknown) {
+            *unknown = Py_BuildValue("sO", name, held->array);
+        }
+        return *unknown != NULL;
+    }
+    /* The library takes an x whose strides are all 0 for a mistake. */
+    if (kind == DATA && is_one_element(buffer) && !hold(held, PyObject_CallMethod(held->array, "copy", NULL), flags)) {
+        return false;
+    }
+
+    tensor->data = buffer->buf;
+    tensor->dtype = (npuq_dtype)dtype;
+    tensor->ndim = buffer->ndim;
+    for (int d = 0; d < buffer->ndim && d < NPUQ_MAX_NDIM; d++) { /* the library refuses more */
+        tensor->shape[d] = buffer->shape[d];
+        tensor->strides[d] = buffer->strides[d] / buffer->itemsize;
+        if (buffer->strides[d] % buffer->itemsize != 0 && buffer->shape[d] > 1 && buffer->len > 0) {
+            PyErr_Format(PyExc_ValueError, "%s: stride %d is %zd bytes; expected a multiple of %zd", name, d,
+                         buffer->strides[d], buffer->itemsize);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool int32(const char *name, PyObject *value, int32_t *number)
+{
+    long wide;
+    int overflow;
+    PyObject *index;
+
+    if (!PyIndex_Check(value)) {
+        PyErr_Format(PyExc_TypeError, "%s: is %s; expected an integer", name, Py_TYPE(value)->tp_name);
+        return false;
+    }
+    index = PyNumber_Index(value);
+    if (!index) {
+        return false;
+    }
+    wide = PyLong_AsLongAndOverflow(index, &overflow);
+    if (overflow || wide < INT32_MIN || wide > INT32_MAX) {
+        PyErr_Format(PyExc_ValueError, "%s: is %S; expected an int32", name, index);
+        Py_DECREF(index);
+        return false;
+    }
+    Py_DECREF(index);
+    *number = (int32_t)wide;
+    return true;
+}
+
+/* ---- threads --------------------------------------------------------------------------------------------------- */
+
+typedef struct library_task {
+    void (*run)(void *argument, size_t begin, size_t end);
+    void *argument;
+} library_task;
+
+/* work(begin, end), which parallel_for() below hands to share(): nobody calls it after share() has returned */
+static PyObject *work(PyObject *capsule, PyObject *range)
+{
+    const library_task *task = PyCapsule_GetPointer(capsule, NULL);
+    Py_ssize_t begin;
+    Py_ssize_t end;
+
+    if (!task || !PyArg_ParseTuple(range, "nn", &begin, &end)) {
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    task->run(task->argument, (size_t)begin, (size_t)end);
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef work_method = {"work", work, METH_VARARGS, NULL};
+
+typedef struct share_state {
+    PyObject *share; /* share(count, work) */
+    bool failed;
+    PyObject *type, *value, *traceback; /* of the exception: the library takes the work for done, whatever comes */
+} share_state;
+
+static void parallel_for(void *context, size_t count, void (*run)(void *argument, size_t begin, size_t end),
+                         void *argument)
+{
+    share_state *sharing = context;
+    library_task task = {run, argument};
+    const PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *capsule = PyCapsule_New(&task, NULL, NULL);
+    PyObject *function = capsule ? PyCFunction_New(&work_method, capsule) : NULL;
+    PyObject *done = function ? PyObject_CallFunction(sharing->share, "nO", (Py_ssize_t)count, function) : NULL;
+
+    if (!done && !sharing->failed) {
+        sharing->failed = true;
+        PyErr_Fetch(&sharing->type, &sharing->value, &sharing->traceback);
+    }
+    PyErr_Clear();
+    Py_XDECREF(done);
+    Py_XDECREF(function);
+    Py_XDECREF(capsule);
+    PyGILState_Release(state);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------------------- */
+
+/* Raises what the library says about the call that failed on this thread. */
+static void raise_refusal(npuq_status status, PyObject *unknown)
+{
+    const char *message = library.npuq_last_error();
+    PyObject *argument = unknown ? PyTuple_GET_ITEM(unknown, 0) : Py_None;
+    PyObject *array = unknown ? PyTuple_GET_ITEM(unknown, 1) : Py_None;
+
+    Py_XDECREF(PyObject_CallFunction(refuse, "ssOO", library.npuq_status_name(status), message, argument, array));
+}
+
+/* operator(argument..., words, share): whether the first output is words of eight int4, which are int32 in NumPy; None,
+ * or share(count, work), which calls work(begin, end) for ranges that cover range(count). */
+static PyObject *call(PyObject *capsule, PyObject *const *values, Py_ssize_t count)
+{
+    const operation *op = PyCapsule_GetPointer(capsule, NULL);
+    npuq_tensor tensors[MOST_ARGUMENTS];
+    holding held[MOST_ARGUMENTS];
+    arguments a = {0};
+    share_state sharing = {0};
+    npuq_executor executor = {parallel_for, &sharing};
+    PyObject *unknown = NULL;
+    bool fine = true;
+    npuq_status status = NPUQ_OK;
+    Py_ssize_t n = 0;
+    npuq_tensor *first_output = NULL;
+
+    for (; fine && op->arguments[n].kind != END; n++) {
+        const char *name = op->arguments[n].name;
+        const argument_kind kind = op->arguments[n].kind;
+
+        held[n].array = NULL;
+        held[n].buffer.obj = NULL;
+        if (n + 2 >= count) {
+            PyErr_Format(PyExc_TypeError, "%s: has %zd arguments; expected more", op->name, count);
+            fine = false;
+        } else if (kind == NUMBER) {
+            fine = int32(name, values[n], &a.number[n]);
+        } else if (kind != OPTIONAL || values[n] != Py_None) {
+            fine = view(name, kind, values[n], &held[n], &tensors[n], &unknown);
+            a.tensor[n] = &tensors[n];
+            if (kind == OUTPUT && !first_output) {
+                first_output = &tensors[n];
+            }
+        }
+    }
+    if (fine && values[n] == Py_True && first_output->dtype == NPUQ_INT32) {
+        first_output->dtype = NPUQ_QUINT4X2;
+    }
+    if (fine) {
+        if (values[n + 1] != Py_None) {
+            sharing.share = values[n + 1];
+            a.executor = &executor;
+        }
+        Py_BEGIN_ALLOW_THREADS;
+        status = op->run(&a);
+        Py_END_ALLOW_THREADS;
+        if (sharing.failed) {
+            PyErr_Restore(sharing.type, sharing.value, sharing.traceback);
+        } else if (status != NPUQ_OK) {
+            raise_refusal(status, unknown);
+        }
+        fine = !sharing.failed && status == NPUQ_OK;
+    }
+    while (n > 0) {
+        let_go(&held[--n]);
+    }
+    Py_XDECREF(unknown);
+    if (!fine) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* bind(addresses, array_type, to_array, refuse): addresses in the order of FUNCTIONS */
+static PyObject *bind(PyObject *module, PyObject *given)
+{
+    PyObject *addresses;
+    void *functions[FUNCTION_COUNT];
+
+    (void)module;
+    if (!PyArg_ParseTuple(given, "O!OOO", &PyTuple_Type, &addresses, &array_type, &to_array, &refuse)) {
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < FUNCTION_COUNT; i++) {
+        PyObject *address = PyTuple_GetItem(addresses, i);
+        functions[i] = address ? PyLong_AsVoidPtr(address) : NULL;
+        if (PyErr_Occurred()) {
+            return NULL;
+        }
+    }
+    memcpy(&library, functions, sizeof library);
+    Py_INCREF(array_type);
+    Py_INCREF(to_array);
+    Py_INCREF(refuse);
+    Py_RETURN_NONE;
+}
+
+PyMODINIT_FUNC PyInit__native(void);
+
+PyMODINIT_FUNC PyInit__native(void)
+{
+    static PyMethodDef methods[] = {{"bind", bind, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+    static PyMethodDef operator_methods[OPERATOR_COUNT];
+    static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "_native", .m_size = -1,
+                                            .m_methods = methods};
+    PyObject *module = PyModule_Create(&definition);
+    PyObject *names = PyTuple_New(FUNCTION_COUNT);
+
+    for (Py_ssize_t i = 0; names && i < FUNCTION_COUNT; i++) {
+        PyTuple_SET_ITEM(names, i, PyUnicode_FromString(function_names[i]));
+    }
+    if (!module || !names || PyModule_AddStringConstant(module, "VERSION", NPUQ_VERSION) != 0 ||
+        PyModule_AddIntConstant(module, "ABI_VERSION", NPUQ_ABI_VERSION) != 0 ||
+        PyModule_AddObject(module, "FUNCTIONS", names) != 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < OPERATOR_COUNT; i++) {
+        PyObject *capsule = PyCapsule_New((void *)&operations[i], NULL, NULL);
+        operator_methods[i] = (PyMethodDef){operations[i].name, (PyCFunction)(void (*)(void))call, METH_FASTCALL, NULL};
+        if (!capsule ||
+            PyModule_AddObject(module, operations[i].name, PyCFunction_New(&operator_methods[i], capsule)) != 0) {
+            return NULL;
+        }
+        Py_DECREF(capsule);
+    }
+    return module;
+}

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The wheel that `pip install ./python` builds works alone: without a network, without the source, without a library."""
+import importlib.util
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[1]
+MISSING = [module for module in ("pip", "mesonpy") if importlib.util.find_spec(module) is None]
+
+USE = """
+import numpy as np, npuquant
+from npuquant import _library
+
+x = np.array([[0.5, -1.25, 3, 0, 2.75, -0.375, 1.5, -2]], np.float16)
+y, scale, offset = npuquant.npu_dynamic_quant_asymmetric(x)
+assert y.tolist() == [[0, -90, 127, -26, 114, -45, 50, -128]] and offset == -26
+assert npuquant.npu_quantize(x, np.ones(1, "f4"), None, "int8").tolist() == [[0, -1, 3, 0, 3, 0, 2, -2]]
+assert npuquant.npu_group_quant(x, x, np.array([1])).tolist() == [[0, 2, 9, 0, 8, 0, 2, 4]]
+assert npuquant.npu_trans_quant_param(np.array([1.421875], "f4"), np.zeros(1, "f4")) == 70369813069824
+assert npuquant.version() == npuquant.__version__
+print(_library.library._name)
+"""
+
+
+def pip(*arguments):
+    done = subprocess.run([sys.executable, "-m", "pip", *arguments, "--no-index", "--no-deps", "--no-cache-dir",
+                           "--disable-pip-version-check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=500)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.skipif(bool(MISSING), reason=f"no {' and no '.join(MISSING)}")
+def test_wheel(tmp_path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns(".git", "build*", "__pycache__"))
+    pip("wheel", "--no-build-isolation", "--wheel-dir", str(tmp_path), str(source / "python"))
+    shutil.rmtree(source)
+    (wheel,) = tmp_path.glob("npuquant-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = [pathlib.PurePosixPath(name) for name in archive.namelist() if ".dist-info/" not in name]
+    compiled = {name for name in names if name.name.startswith(("_native.", "libnpuquant."))}
+    assert len(compiled) == 2
+    assert {str(name) for name in set(names) - compiled} == {
+        f"npuquant/{name}" for name in ("__init__.py", "_library.py", "_tensors.py", "_threads.py", "py.typed")
+    }
+
+    pip("install", "--quiet", "--target", str(target), str(wheel))
+    environment = {**os.environ, "PYTHONPATH": str(target)}
+    environment.pop("NPUQUANT_LIBRARY", None)
+    done = subprocess.run([sys.executable, "-c", USE], env=environment, cwd=tmp_path, capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert pathlib.Path(done.stdout.strip()).parent == target / "npuquant"
