@@ -58,6 +58,13 @@ def __dir__() -> List[str]:
     return __all__
 
 
+def _one_of(name: str, value: Any, other_name: str, other: Any) -> Any:
+    """The value of an argument that has two names."""
+    if value is not None and other is not None:
+        raise TypeError(f"{name}: is given as {other_name} too; expected one of the two")
+    return other if value is None else value
+
+
 def npu_quantize(
     input: TensorLike,
     scales: TensorLike,
@@ -151,7 +158,7 @@ def npu_group_quant(
 def npu_trans_quant_param(
     scale: TensorLike,
     offset: Optional[TensorLike] = None,
-    round_mode: int = 0,
+    round_mode: Optional[int] = 0,
     *,
     out: Optional[np.ndarray] = None,
 ) -> np.ndarray:
@@ -164,7 +171,7 @@ def npu_trans_quant_param(
         scale: float32, 1-D or 2-D, not empty.
         offset: None, or float32. With a scale of shape (g, n) and g above 1 None; else 1-D or (1, n), of as many elements
             as scale, or one of the two has one element.
-        round_mode: 0 clears the low 13 bits of a scale, 1 rounds half to even at bit 13 first.
+        round_mode: 0 (also if None) clears the low 13 bits of a scale, 1 rounds half to even at bit 13 first.
         out: None, or the array to write to.
 
     Returns:
@@ -180,17 +187,18 @@ def npu_trans_quant_param(
         if len(shape) == 1 and not shape > offset.shape[:1]:
             shape = offset.shape
     words = output(out, shape, _INT64)
-    _native.trans_quant_param(scale, offset, round_mode, words, False, None)
+    _native.trans_quant_param(scale, offset, 0 if round_mode is None else round_mode, words, False, None)
     return words
 
 
 def npu_dynamic_quant_asymmetric(
-    x: TensorLike,
+    x: Optional[TensorLike] = None,
     *,
     smooth_scales: Optional[TensorLike] = None,
     group_index: Optional[TensorLike] = None,
     dst_type: Any = None,
     quant_mode: str = "pertoken",
+    input: Optional[TensorLike] = None,
     out: Optional[Tuple[np.ndarray, np.ndarray, np.ndarray]] = None,
 ) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Quantises with scales and offsets found from the data, per row (token) or for the whole tensor.
@@ -211,6 +219,7 @@ def npu_dynamic_quant_asymmetric(
         dst_type: int8 (also if None) or quint4x2.
         quant_mode: "pertoken" or "pertensor". The device computes per token only: "pertensor" is its arithmetic over the
             whole tensor, an extension, and not the bits of any device.
+        input: another name for x, as versions of torch_npu differ.
         out: None, or the three arrays to write to.
 
     Returns:
@@ -227,7 +236,7 @@ def npu_dynamic_quant_asymmetric(
     """
     if not isinstance(quant_mode, str) or quant_mode not in _QUANT_MODES:
         raise ValueError(f"quant_mode: is {quant_mode!r}; expected 'pertoken' or 'pertensor'")
-    x = tensor("x", x)
+    x = tensor("x", _one_of("x", x, "input", input))
     kind = result_type("dst_type", "int8" if dst_type is None else dst_type)
     if out is None:
         out = None, None, None

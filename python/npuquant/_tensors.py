@@ -34,12 +34,16 @@ RESULTS: Dict[Any, Result] = {
 }
 # PyTorch's names for quantised types of the same bits.
 RESULTS.update({"q" + name: result for name, result in RESULTS.items() if not result.words})
+# The numbers of PyTorch's scalar types, which torch_npu takes too: dst_type of npu_dynamic_quant_asymmetric() is one in
+# op_plugin/ops/opapi/DynamicQuantKernelNpuOpApi.cpp of Ascend/op-plugin, where int4 is that of quint4x2;
+# op_plugin/python/meta/_meta_registrations.py there lists them.
+_NUMBERS = {0: "uint8", 1: "int8", 3: "int32", 12: "qint8", 13: "quint8", 14: "qint32", 16: "quint4x2"}
 # What is said most often is found at once.
 RESULTS.update({way: RESULTS[way.__name__] for way in (np.int8, np.uint8, np.int32)})
 
 
 def result_type(argument: str, dtype: Any, expected: str = "int8 or quint4x2") -> Result:
-    """A dtype of NumPy or PyTorch, or a name, as a value of RESULTS.
+    """A dtype of NumPy or PyTorch, a name, or a number of PyTorch's, as a value of RESULTS.
 
     The library knows which of them its operator has; expected is for what it cannot be asked about.
     """
@@ -52,8 +56,11 @@ def result_type(argument: str, dtype: Any, expected: str = "int8 or quint4x2") -
     name = name[len("torch."):] if name.startswith("torch.") else name
     if name not in RESULTS:
         try:
-            described = np.dtype(dtype)
-            name = described.name if described.isnative else name
+            if isinstance(dtype, (int, np.integer)) and not isinstance(dtype, bool):
+                name = _NUMBERS[int(dtype)]
+            else:
+                described = np.dtype(dtype)
+                name = described.name if described.isnative else name
         except Exception:  # NumPy says no in several of them, SyntaxError among them
             pass
     # np.dtype(None) is float64, which is not here either.
@@ -227,7 +234,8 @@ def to_array(argument: str, value: Union[TensorLike, Unknown]) -> Union[np.ndarr
         array = np.asarray(value)
         return array.view(np.uint16) if array.dtype.name == "bfloat16" else array  # of the package ml_dtypes
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
-        return _dlpack_array(argument, value)
+        # A parameter of a PyTorch module; what it is to its gradient does not matter here.
+        return _dlpack_array(argument, value.detach() if getattr(value, "requires_grad", False) else value)
     raise TypeError(f"{argument}: is {type(value).__name__}; expected a NumPy array or an object with __dlpack__")
 
 

@@ -232,6 +232,8 @@ def test_refusals(status, says, call, threads):
         (TypeError, r"div_mode: is str; ", lambda: npuquant.npu_quantize(X, ONE, None, "int8", 1, "false")),
         (TypeError, r"zero_points: is int; ", lambda: npuquant.npu_quantize(X, ONE, 0, "int8")),
         (TypeError, r"round_mode: is str; ", lambda: npuquant.npu_trans_quant_param(X[0], None, "0")),
+        (TypeError, r"x: is given as input too; ", lambda: npuquant.npu_dynamic_quant_asymmetric(X, input=X)),
+        (TypeError, r"x: is NoneType; ", lambda: npuquant.npu_dynamic_quant_asymmetric()),
         (TypeError, r"scales: is NoneType; ", lambda: npuquant.npu_quantize(X, None, None, "int8")),
         (TypeError, r"dst_dtype: is 'int'; ", lambda: npuquant.npu_group_quant(X, X, ROWS, dst_dtype="int")),
         (TypeError, r"dst_type: ", lambda: npuquant.npu_dynamic_quant_asymmetric(X, dst_type=np.float32)),

@@ -23,9 +23,10 @@ REQUIRED = inspect.Parameter.empty
         ("npu_group_quant", [("x", EITHER, REQUIRED), ("scale", EITHER, REQUIRED), ("group_index", EITHER, REQUIRED),
                              ("offset", KEYWORD, None), ("dst_dtype", KEYWORD, None)]),
         ("npu_trans_quant_param", [("scale", EITHER, REQUIRED), ("offset", EITHER, None), ("round_mode", EITHER, 0)]),
-        ("npu_dynamic_quant_asymmetric", [("x", EITHER, REQUIRED), ("smooth_scales", KEYWORD, None),
+        # x is called input too, and so cannot be required by its name.
+        ("npu_dynamic_quant_asymmetric", [("x", EITHER, None), ("smooth_scales", KEYWORD, None),
                                           ("group_index", KEYWORD, None), ("dst_type", KEYWORD, None),
-                                          ("quant_mode", KEYWORD, "pertoken")]),
+                                          ("quant_mode", KEYWORD, "pertoken"), ("input", KEYWORD, None)]),
     ],
 )
 def test_signatures_are_those_of_torch_npu_and_out(function, parameters):
@@ -68,10 +69,10 @@ def in_any_layout(array):
 
 
 WAYS = {
-    "int8": ["int8", np.int8, np.dtype("i1"), "qint8", npuquant.qint8, "torch.qint8", "torch.int8"],
-    "uint8": ["uint8", np.uint8, np.dtype("u1"), "quint8", npuquant.quint8, "torch.quint8"],
-    "int32": ["int32", np.int32, np.dtype("i4"), "qint32", npuquant.qint32, "torch.qint32"],
-    "quint4x2": ["quint4x2", npuquant.quint4x2, "torch.quint4x2"],
+    "int8": ["int8", np.int8, np.dtype("i1"), "qint8", npuquant.qint8, "torch.qint8", "torch.int8", 1, 12, np.int64(1)],
+    "uint8": ["uint8", np.uint8, np.dtype("u1"), "quint8", npuquant.quint8, "torch.quint8", 0, 13],
+    "int32": ["int32", np.int32, np.dtype("i4"), "qint32", npuquant.qint32, "torch.qint32", 3, 14],
+    "quint4x2": ["quint4x2", npuquant.quint4x2, "torch.quint4x2", 16],
 }
 
 
@@ -205,6 +206,16 @@ def test_zero_strides():
     assert_same(npuquant.npu_dynamic_quant_asymmetric(x)[0], expected.dynamic(x, None, None, False, "int8")[0])
     ends = np.broadcast_to(np.int64(4), 1)
     assert_same(npuquant.npu_group_quant(x, x[:1], ends), expected.group_quant(x, x[:1], ends, None, "int8"))
+
+
+def test_the_other_name_of_x():
+    x = random_floats((3, 8))
+    for one, wanted in zip(npuquant.npu_dynamic_quant_asymmetric(input=x), npuquant.npu_dynamic_quant_asymmetric(x)):
+        assert_same(one, wanted)
+
+
+def test_round_mode_none_is_0():
+    assert npuquant.npu_trans_quant_param(f4([0.1]), None, None) == npuquant.npu_trans_quant_param(f4([0.1]))
 
 
 @pytest.mark.parametrize(

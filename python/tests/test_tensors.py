@@ -198,6 +198,22 @@ def test_dlpack_of_numpy(dtype):
         assert quantize(Forwarder(view)).tolist() == view.astype(int).tolist()
 
 
+def test_dlpack_of_parameters():
+    """PyTorch's refuse to be exported as they are."""
+    class Parameter:
+        requires_grad = True
+
+        def detach(self):
+            return Producer(f4([1, 2]))
+
+        def __dlpack__(self, **keywords):
+            raise BufferError("requires its gradient")
+
+        __dlpack_device__ = __dlpack__
+
+    assert quantize(Parameter(), Parameter().detach()).tolist() == [1, 1]
+
+
 @pytest.mark.parametrize("versioned", [False, True])
 @pytest.mark.parametrize("dtype", ["f4", "f2", "u2"])
 def test_dlpack_types_strides_and_offsets(dtype, versioned, threads):
@@ -376,6 +392,7 @@ class TestTorch:
             assert quantize(x[:1].expand(5, 8)).tolist() == np.broadcast_to(values[:1], (5, 8)).tolist()
             assert quantize(x[0, 0].reshape(1)).tolist() == [-24]
             assert quantize(x[:, :0]).shape == (6, 0)
+            assert quantize(torch.nn.Parameter(x[0])).tolist() == values[0].tolist()
 
     def test_all_operators(self):
         torch = self.torch
@@ -399,7 +416,6 @@ class TestTorch:
         torch = self.torch
         for tensor, error in (
             (torch.ones(3, device="meta"), ValueError),
-            (torch.ones(3, requires_grad=True), ValueError),
             (torch.ones(3).double(), TypeError),
         ):
             with pytest.raises(error, match=r"\Ainput: "):
