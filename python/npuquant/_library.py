@@ -107,13 +107,14 @@ def _refuse(status: str, message: str, argument: Optional[str] = None, array: An
     raise NpuquantError(message, status)
 
 
+def _bind(loaded: Any) -> None:
+    """Has the operators call this library."""
+    addresses = (ctypes.cast(getattr(loaded, function), ctypes.c_void_p).value for function in _native.FUNCTIONS)
+    _native.bind(tuple(addresses), np.ndarray, to_array, _refuse)
+
+
 library = _load()
-_native.bind(
-    tuple(ctypes.cast(getattr(library, function), ctypes.c_void_p).value for function in _native.FUNCTIONS),
-    np.ndarray,
-    to_array,
-    _refuse,
-)
+_bind(library)
 
 
 def _backends() -> Iterator[Tuple[int, str]]:

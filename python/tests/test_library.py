@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import numpy as np
 import npuquant
@@ -164,6 +165,54 @@ def test_the_api_and_nothing_else_is_listed():
 
 
 # ---- the ABI ----
+
+
+class View(ctypes.Structure):
+    """npuq_tensor"""
+
+    _fields_ = [("data", ctypes.c_void_p), ("dtype", ctypes.c_int), ("ndim", ctypes.c_int32),
+                ("shape", ctypes.c_int64 * 8), ("strides", ctypes.c_int64 * 8)]
+
+    def __str__(self):
+        return f"{self.dtype} {self.shape[:self.ndim]} {self.strides[:self.ndim]}"
+
+
+@pytest.fixture
+def views():
+    """What npuq_quantize() would be given."""
+    seen = []
+
+    def quantize(x, scales, zero_points, axis, div_mode, y, executor):
+        seen.extend([str(x[0]), str(scales[0]), bool(zero_points), axis, div_mode, str(y[0]), bool(executor)])
+        return 0
+
+    view = ctypes.POINTER(View)
+    function = ctypes.CFUNCTYPE(ctypes.c_int, view, view, view, ctypes.c_int32, ctypes.c_bool, view, ctypes.c_void_p)
+    standing_in = types.SimpleNamespace(**{name: getattr(_library.library, name) for name in _native.FUNCTIONS})
+    standing_in.npuq_quantize = function(quantize)
+    _library._bind(standing_in)
+    yield seen
+    _library._bind(_library.library)
+
+
+def test_views_are_of_the_arrays_themselves(views):
+    x = np.zeros((3, 4, 16), np.float16)[:, ::-2, 4:12]
+    npuquant.npu_quantize(x, np.broadcast_to(f4(1), 8), None, "int8", -1)
+    assert views == ["1 [3, 2, 8] [64, -32, 1]", "0 [8] [0]", False, -1, True, "2 [3, 2, 8] [16, 8, 1]", False]
+
+
+def test_words_of_int4_are_told_from_int32(views):
+    npuquant.npu_quantize(X, ONE, ONE, "int32")
+    npuquant.npu_quantize(np.zeros((2, 16), np.uint16), ONE, None, "quint4x2", -2, False)
+    assert views == ["0 [2, 3] [3, 1]", "0 [1] [1]", True, 1, True, "3 [2, 3] [3, 1]", False,
+                     "27 [2, 16] [16, 1]", "0 [1] [1]", False, -2, False, "256 [2, 2] [2, 1]", False]
+
+
+def test_an_x_of_one_element_is_copied(views):
+    """The library takes an x whose strides are all 0 for one whose strides were forgotten."""
+    npuquant.npu_quantize(np.broadcast_to(f4(1), (2, 3)), ONE, None, "int8")
+    npuquant.npu_quantize(np.broadcast_to(f4([1, 2, 3]), (2, 3)), ONE, None, "int8")
+    assert views[::7] == ["0 [2, 3] [3, 1]", "0 [2, 3] [0, 1]"]
 
 
 def test_header():
@@ -488,6 +537,7 @@ INTERRUPTED_AT_THE_START = """
 import _thread
 import signal
 import time
+import types
 import numpy as np
 import npuquant
 
