@@ -472,7 +472,7 @@ class Comparing(ToolTest):
         self.assertEqual(self.compare_zeros(np.array([0, 0, 7], "i1")), [
             "y: 1 of 3 elements differs (33 %), by +7 (file - npuquant)", "  elements: 1 of 3 hit: 2",
             "  [2]: npuquant 0, file 7"])
-        self.assertEqual(self.compare_zeros(np.array([-7], "i1")), [
+        self.assertEqual(self.compare_zeros(np.array([-7], "i1"), "--max-diffs", 1), [
             "y: 1 of 1 element differs (100 %), by -7 (file - npuquant)", "  [0]: npuquant 0, file -7"])
 
     def test_histogram(self):
@@ -710,6 +710,7 @@ class Failures(ToolTest):
             ((*x, "--scale", "one.npy"), "unknown option --scale; did you mean --scales?\n"),
             ((*x, "--zero_points=z.npy"), "unknown option --zero_points=z.npy; did you mean --zero-points?\n"),
             ((*x, "--max-dif", "1"), "unknown option --max-dif; did you mean --max-diff?\n"),
+            ((*x, "--mx-diffs", "1"), "unknown option --mx-diffs; did you mean --max-diffs?\n"),
             ((*x, "--dytpe", "int8"), "unknown option --dytpe; did you mean --dtype?\n"),
             ((*x, "-axis", "0"), "unknown option -axis; did you mean --axis?\n"),
             ((*x, "--exp", "y.npy"), "unknown option --exp; did you mean --expect?\n"),

@@ -266,7 +266,7 @@ static enum exit_status compare_outputs(const struct run *run)
         } else if (comparison.differ > 0 || !text_of(run, OPTION_QUIET)) {
             compare_print(run->report, output_names[i], &pair, &comparison, run->arguments->number[OPTION_MAX_DIFFS]);
         }
-        if (status == EXIT_EQUAL && comparison.differ > 0) {
+        if (comparison.differ > 0) {
             status = EXIT_DIFFERENT;
         }
         compare_release(&comparison);
