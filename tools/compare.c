@@ -83,14 +83,14 @@ static bool measure(npuq_dtype dtype, struct difference *difference)
 
 struct walk {
     const struct pair *pair;
-    bool (*visit)(void *context, const struct difference *difference);
+    visit_difference *visit;
     void *context;
     int parts;                    /* values in an element: 8 in a quint4x2 word */
     int64_t index[NPUQ_MAX_NDIM]; /* of the element */
     struct difference difference;
 };
 
-/* An extent without dimensions is 1. */
+/* Without dimensions there is one element. */
 static int64_t last_extent(const npuq_tensor *tensor)
 {
     return tensor->ndim > 0 ? tensor->shape[tensor->ndim - 1] : 1;
@@ -159,8 +159,7 @@ static int64_t next_row(struct walk *walk, int64_t offset)
     return offset;
 }
 
-void compare_walk(const struct pair *pair, bool (*visit)(void *context, const struct difference *difference),
-                  void *context)
+void compare_walk(const struct pair *pair, visit_difference *visit, void *context)
 {
     struct walk walk = {
         .pair = pair,
@@ -192,7 +191,7 @@ bool compare_is_tolerated(const struct pair *pair, const struct difference *diff
 
 /* ---- the summary ----------------------------------------------------------------------------------------------- */
 
-bool compare_field_differs(enum field field, uint64_t ours, uint64_t theirs)
+static bool field_differs(enum field field, uint64_t ours, uint64_t theirs)
 {
     static const uint64_t offset_bits = (uint64_t)0x1FF << 37;
     const uint64_t masks[FIELDS] = {UINT32_MAX, offset_bits, ~(offset_bits | UINT32_MAX)};
@@ -261,7 +260,7 @@ static bool sum_difference(void *context, const struct difference *difference)
     if (tensor_item_size(pair->ours->dtype) == sizeof(uint64_t)) {
         for (int field = 0; field < FIELDS; field++) {
             comparison->fields[field] +=
-                compare_field_differs((enum field)field, difference->ours.bits, difference->theirs.bits);
+                field_differs((enum field)field, difference->ours.bits, difference->theirs.bits);
         }
     } else if (difference->infinite) {
         comparison->infinite++;

@@ -36,10 +36,11 @@ struct difference {
     bool infinite; /* one of them is NaN or an infinity, and steps says nothing */
 };
 
+typedef bool visit_difference(void *context, const struct difference *difference);
+
 /* Shows every difference to visit, in order, until it returns false. Two float32 differ if their values do: -0 equals
  * 0, NaN equals NaN, and an infinity equals itself alone; other types differ if their bits do. */
-void compare_walk(const struct pair *pair, bool (*visit)(void *context, const struct difference *difference),
-                  void *context);
+void compare_walk(const struct pair *pair, visit_difference *visit, void *context);
 
 /* Whether it is within the tolerance, and so only counted. */
 bool compare_is_tolerated(const struct pair *pair, const struct difference *difference);
@@ -83,9 +84,6 @@ struct comparison {
 /* False if there is not the memory; released by compare_release() in any case. */
 bool compare_tensors(const struct pair *pair, struct comparison *comparison);
 void compare_release(struct comparison *comparison);
-
-/* Whether the field of two words differs. */
-bool compare_field_differs(enum field field, uint64_t ours, uint64_t theirs);
 
 /* Joins a second spread to the first. */
 void compare_join(struct spread *spread, const struct spread *other);
