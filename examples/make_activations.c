@@ -172,20 +172,25 @@ static void write_activations(const char *folder, const char *type, int64_t rows
     free(converted);
 }
 
-/* Static scales and zero points by channel, as calibration would find them. */
+/* Static scales and zero points by channel, as calibration would find them. The inverses are for a kernel that
+ * multiplies where the operator divides, a common mistake: 1 / scale is rounded, so that some results differ. */
 static void write_static(const char *folder, int64_t columns, const float *channels, uint64_t *state)
 {
     float *scales = malloc((size_t)columns * sizeof *scales);
+    float *inverses = malloc((size_t)columns * sizeof *inverses);
     int32_t *zero_points = malloc((size_t)columns * sizeof *zero_points);
 
-    check(scales && zero_points, "scales: out of memory");
+    check(scales && inverses && zero_points, "scales: out of memory");
     for (int64_t c = 0; c < columns; c++) {
         scales[c] = channels[c] * 4.0f / 127.0f;
+        inverses[c] = 1.0f / scales[c];
         zero_points[c] = (int32_t)(next_random(state) % 21) - 10;
     }
     write_file(folder, "scales", "f4", 0, columns, scales, sizeof *scales);
+    write_file(folder, "inverse_scales", "f4", 0, columns, inverses, sizeof *inverses);
     write_file(folder, "zero_points", "i4", 0, columns, zero_points, sizeof *zero_points);
     free(scales);
+    free(inverses);
     free(zero_points);
 }
 

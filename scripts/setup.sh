@@ -1,10 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by the other scripts: goes to the top of the source tree, and has functions to install what is missing and to
-# set up the build.
+# Sourced by the other scripts: goes to the top of the source tree, and has functions to choose the build folder, to
+# install what is missing and to set up the build.
 # shellcheck shell=sh disable=SC2034
+started_in=$PWD
 cd "$(dirname "$0")/.." || exit 1
 
-tool=$PWD/build/tools/npuquant
+# build_in FOLDER: where to build, from the folder that the script was started in; without a name, ./build of the source.
+build_in() {
+    case ${1:-} in
+    -*)
+        echo "usage: $0 [FOLDER]     FOLDER: where to build; otherwise the folder build of the source tree" >&2
+        exit 2
+        ;;
+    "") build=$PWD/build ;;
+    /*) build=$1 ;;
+    *) build=$started_in/$1 ;;
+    esac
+    if ! mkdir -p "$build" 2>/dev/null || ! [ -w "$build" ]; then
+        echo "The folder $build cannot be written. Name another to build in: $0 FOLDER" >&2
+        exit 1
+    fi
+    tool=$build/tools/npuquant
+}
+
+# quietly LOG COMMAND...: the output goes to a file, and is shown when the command fails, which ends the script.
+quietly() {
+    log=$1
+    shift
+    if ! "$@" >"$log" 2>&1; then
+        tail -60 "$log"
+        echo "FAILED: $*" >&2
+        exit 1
+    fi
+}
 
 # Whether commands are there.
 have() {
@@ -15,6 +43,17 @@ have() {
 
 has_compiler() {
     have cc || have gcc || have clang
+}
+
+apt_install() {
+    as_root=
+    if [ "$(id -u)" != 0 ]; then
+        have sudo || return 1
+        as_root=sudo
+    fi
+    export DEBIAN_FRONTEND=noninteractive
+    $as_root apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1 ||
+        { $as_root apt-get update -qq && $as_root apt-get install -y -qq --no-install-recommends "$@" >/dev/null; }
 }
 
 # install_packages PACKAGES: those of Debian and Ubuntu; elsewhere says what the packages are called and goes on, for
@@ -28,24 +67,28 @@ install_packages() {
         echo "  macOS:   brew install meson ninja cmocka numpy pkgconf"
         return 0
     fi
-    as_root=
-    if [ "$(id -u)" != 0 ]; then
-        as_root=sudo
-    fi
     echo "installing $*"
-    if ! DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq "$@" >/dev/null 2>&1; then
-        $as_root apt-get update -qq
-        DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq "$@" >/dev/null
+    if ! apt_install "$@"; then
+        echo "These packages are needed and cannot be installed from here (it takes root, or sudo): $*" >&2
+        exit 1
     fi
 }
 
-# configure TESTS: sets up ./build, with the tests or without; what is set up already keeps its options.
+# configure TESTS: sets up the build, with the tests or without; what is set up already keeps its options.
 configure() {
-    if [ -f build/build.ninja ]; then
-        if [ "$1" = true ]; then
-            meson configure build -Dtests=true
-        fi
-    else
-        meson setup build -Dtests="$1"
+    if ! [ -f "$build/build.ninja" ]; then
+        quietly "$build/setup.log" meson setup "$build" -Dtests="$1"
+    elif [ "$1" = true ]; then
+        meson configure "$build" -Dtests=true
     fi
+}
+
+# compile WHAT [TARGETS]: says what, and how long it took
+compile() {
+    what=$1
+    shift
+    started=$(date +%s)
+    printf 'building %s in %s ... ' "$what" "$build"
+    quietly "$build/compile.log" ninja -C "$build" "$@"
+    echo "$(($(date +%s) - started)) s"
 }
