@@ -83,9 +83,20 @@ size_t bench_y_bytes(const struct bench_case *c)
     return bench_elements(c) * bench_dtype_size(c->y_dtype) / (c->y_dtype == NPUQ_QUINT4X2 ? 8 : 1);
 }
 
+/* x, y, what is expected of y, a copy of half of x and y, and the parameters of each column of each group. */
+size_t bench_memory(const struct bench_case *c)
+{
+    const size_t groups = c->groups > 0 ? (size_t)c->groups : 1;
+
+    return 3 * bench_x_bytes(c) / 2 + 5 * bench_y_bytes(c) / 2 +
+           2 * sizeof(float) * groups * (size_t)c->shape[c->ndim - 1];
+}
+
 /* ---- the list -------------------------------------------------------------------------------------------------- */
 
 struct list {
+    int ndim; /* of the only shape that is wanted; 0: those that the cases have */
+    const int64_t *shape;
     struct bench_case *cases;
     size_t count;
     size_t room;
@@ -108,9 +119,30 @@ static void write_name(struct bench_case *c)
     }
 }
 
+/* Gives a case the only shape that is wanted. False if it cannot have that. */
+static bool set_shape(const struct list *list, struct bench_case *c)
+{
+    const bool words = c->y_dtype == NPUQ_QUINT4X2;
+
+    if (list->ndim == 0) {
+        return true;
+    }
+    if (c->ndim != list->ndim || (words && list->shape[list->ndim - 1] % 8 != 0)) {
+        return false;
+    }
+    memcpy(c->shape, list->shape, sizeof *list->shape * (size_t)list->ndim);
+    if (c->baseline == BENCH_ROW_KERNEL && c->shape[0] != 1) {
+        c->baseline = BENCH_NO_BASELINE;
+    }
+    return true;
+}
+
 /* A case that is there already gains a reason, and a baseline if it had none. */
 static void add(struct list *list, struct bench_case c)
 {
+    if (!set_shape(list, &c)) {
+        return;
+    }
     write_name(&c);
     for (size_t i = 0; i < list->count; i++) {
         struct bench_case *old = &list->cases[i];
@@ -305,9 +337,9 @@ static void add_threads(struct list *list)
     }
 }
 
-struct bench_case *bench_cases(size_t *count)
+struct bench_case *bench_cases(int ndim, const int64_t *shape, size_t *count)
 {
-    struct list list = {0};
+    struct list list = {.ndim = ndim, .shape = shape};
 
     add_overhead(&list);
     add_models(&list);

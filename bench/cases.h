@@ -32,6 +32,8 @@ enum {
     BENCH_RARE = 32     /* only with --full */
 };
 
+enum { BENCH_MAX_NDIM = 3 };
+
 struct bench_case {
     char name[96];
     enum bench_operator op;
@@ -42,16 +44,17 @@ struct bench_case {
     npuq_dtype x_dtype;
     npuq_dtype y_dtype;
     int ndim;
-    int64_t shape[3]; /* of x */
-    int64_t groups;   /* experts, where there are any */
-    int threads;      /* 0: as many as the command line says */
+    int64_t shape[BENCH_MAX_NDIM]; /* of x */
+    int64_t groups;                /* experts, where there are any */
+    int threads;                   /* 0: as many as the command line says */
     unsigned sets;
 };
 
 enum { BENCH_GROUP_COUNT = 64 };
 
-/* The list; its length goes to *count. Null if there is no memory. The caller frees it. */
-struct bench_case *bench_cases(size_t *count);
+/* The list; its length goes to *count. With ndim > 0, all cases of so many dimensions, at this shape. Null if there is
+ * no memory. The caller frees it. */
+struct bench_case *bench_cases(int ndim, const int64_t *shape, size_t *count);
 
 size_t bench_dtype_size(npuq_dtype dtype);      /* bytes of an element, of a word for int4 */
 const char *bench_dtype_name(npuq_dtype dtype); /* "f32" */
@@ -62,5 +65,6 @@ const char *bench_parameters_name(const struct bench_case *c);
 size_t bench_elements(const struct bench_case *c);
 size_t bench_x_bytes(const struct bench_case *c);
 size_t bench_y_bytes(const struct bench_case *c);
+size_t bench_memory(const struct bench_case *c); /* bytes that measuring it takes, about */
 
 #endif

@@ -43,7 +43,7 @@ static size_t prefetch_distance;
 
 #define STREAM_RATIO(VEC, LOAD, XOR, STORE, NT_STORE, R, W)                                                            \
     if (in_size * (W) == out_size * (R)) {                                                                             \
-        const size_t steps = out_size / (sizeof(VEC) * UNROLL);                                                        \
+        const size_t steps = (out_size + sizeof(VEC) * UNROLL - 1) / (sizeof(VEC) * UNROLL);                           \
         if (distance > 0 && non_temporal) {                                                                            \
             STREAM_LOOP(VEC, LOAD, XOR, NT_STORE, R, W, true)                                                          \
         } else if (distance > 0) {                                                                                     \
@@ -73,7 +73,7 @@ enum { UNROLL = 2 }; /* vectors out of a step */
                                                                                                                        \
     TARGET static void read_##NAME(const unsigned char *in, size_t size)                                               \
     {                                                                                                                  \
-        const size_t steps = size / (4 * sizeof(VEC));                                                                 \
+        const size_t steps = (size + 4 * sizeof(VEC) - 1) / (4 * sizeof(VEC));                                         \
         VEC a = LOAD(in), b = a, c = a, d = a;                                                                         \
                                                                                                                        \
         for (size_t i = 0; i < steps; i++, in += 4 * sizeof(VEC)) {                                                    \

@@ -9,10 +9,11 @@
 enum bench_stores { BENCH_PLAIN_STORES, BENCH_NON_TEMPORAL_STORES };
 
 /* Reads in_size bytes and writes out_size bytes; the sizes are as 8:1, 4:1, 2:1, 1:1 or 1:2, and the addresses are
- * aligned to 64 bytes. Less than one step of the loop, 64 bytes of the smaller side, is left out at the end. */
+ * aligned to 64 bytes. The last step of the loop is done whole: both buffers have BENCH_STREAM_ROOM bytes more. */
+enum { BENCH_STREAM_ROOM = 4096 };
 void bench_stream(const void *in, size_t in_size, void *out, size_t out_size, enum bench_stores stores);
 
-/* Reads size bytes. */
+/* Reads size bytes, and has the same room. */
 void bench_read(const void *in, size_t size);
 
 /* Chooses the widest vectors that run here, and how many bytes ahead to prefetch (0: leave it to the hardware). Must

@@ -100,6 +100,9 @@ void machine_describe(struct machine *machine)
     }
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
     machine->processors = processors > 0 ? (int)processors : 1;
+#ifdef _SC_PHYS_PAGES
+    machine->memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+#endif
     machine->cache[0] = (size_t)32 << 10;
     machine->cache[1] = (size_t)1 << 20;
     machine->cache[2] = (size_t)32 << 20;

@@ -13,6 +13,7 @@ struct machine {
     char compiler[64];
     char date[16]; /* of the run */
     int processors;
+    double memory;                /* bytes; 0: not known */
     size_t cache[MACHINE_CACHES]; /* data, first to last level; guesses where the system does not say */
 };
 

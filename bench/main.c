@@ -14,30 +14,53 @@
 static const char help[] =
     "usage: npuquant-bench [options]\n"
     "\n"
-    "Times the operators in turns with streams that move the same bytes. Every result is compared with the reference\n"
-    "first; the exit status is 1 if one is wrong.\n"
+    "Measures how fast npuquant's operators are on this machine, compared with streams (loops that move the same "
+    "bytes\n"
+    "and compute nothing), with memcpy, and with other libraries that were found when the program was built. All take\n"
+    "turns on the same data. Every result is compared with the reference first; the exit status is 1 if one is wrong.\n"
+    "The output begins with what its lines and columns mean, and how long the run will take.\n"
     "\n"
-    "  --filter TEXT[,TEXT...]  only cases whose name contains one of these, from the whole list;\n"
+    "Which cases (without these options, those that are usual in models):\n"
+    "  --filter TEXT[,TEXT...]  all cases whose name contains one of these texts, rare ones too;\n"
     "                           ^ stands for the beginning of a name and $ for its end\n"
-    "  --set NAME[,NAME...]     only these: models, sweep, layout, overhead, threads\n"
-    "  --full                   all cases; otherwise, and without --filter, those that are usual\n"
-    "  --backend NAME[,NAME...] or all; otherwise all that have vectors\n"
-    "  --threads N              use N threads (default 1)\n"
-    "  --json FILE              write the results to FILE\n"
-    "  --list                   print the names of the cases and stop\n"
-    "  --quick                  check the results, and time hardly at all\n"
-    "  --budget SECONDS         time for a case (default 0.25)\n"
-    "  --prefetch BYTES         let the streams prefetch so far ahead (default 0: no)\n"
-    "  --max-elements N         leave larger cases out\n"
-    "  --no-pin                 leave threads where the system puts them\n"
+    "  --set NAME[,NAME...]     all cases of these sets: models, sweep (sizes), layout (a scale for each index of the\n"
+    "                           middle dimension), overhead (of small calls), threads (two against one)\n"
+    "  --full                   all cases\n"
+    "  --shape N[xN[xN]]        measure the chosen operators at this shape of x instead of the listed ones: 64x4096 "
+    "is\n"
+    "                           64 rows of 4096 columns. One number is a shape for trans_quant_param, three are one "
+    "for\n"
+    "                           quantize/div/axis. int4 needs a last number that is a multiple of 8\n"
+    "  --max-elements N         leave out cases with more elements\n"
+    "  --list                   print the names of the chosen cases and stop:\n"
+    "                           operator/mode/parameters/type of x-type of y/shape, and /t2 where it needs two "
+    "threads\n"
+    "\n"
+    "What takes part:\n"
+    "  --backend NAME[,NAME...] these backends: avx512, avx2, neon, ref; or all; otherwise all but ref\n"
+    "  --threads N              N threads for each case (default 1)\n"
     "  --no-peers               leave other libraries out\n"
-    "  --help                   print this\n";
+    "\n"
+    "How it is measured:\n"
+    "  --budget SECONDS         time for the rounds of one case (default 0.25); 7 to 41 rounds are made in any case\n"
+    "  --quick                  check the results, and time one round only: the times mean nothing\n"
+    "  --no-pin                 do not tie threads to processors\n"
+    "  --prefetch BYTES         let the streams prefetch so far ahead (default 0: they leave it to the processor)\n"
+    "\n"
+    "Results:\n"
+    "  --json FILE              write them to FILE as JSON, too; bench/plot makes tables and pictures of that\n"
+    "  --csv FILE               write them to FILE as CSV, too: one row for each line, units in the names of columns\n"
+    "  --help                   print this and stop\n";
 
 struct options {
     const char *filter;
     const char *set;
     const char *backend;
     const char *json;
+    const char *csv;
+    const char *shape;
+    int64_t extents[BENCH_MAX_NDIM]; /* of shape */
+    int ndim;                        /* of shape; 0: none is given */
     bool full;
     bool list;
     bool quick;
@@ -49,9 +72,11 @@ struct options {
     double max_elements;
 };
 
-static bool fail(const char *what, const char *value)
+enum { WORD = 128, MESSAGE = 256 };
+
+static bool fail(const char *what, const char *message)
 {
-    (void)fprintf(stderr, "npuquant-bench: %s: %s\n", what, value);
+    (void)fprintf(stderr, "npuquant-bench: %s: %s\n", what, message);
     return false;
 }
 
@@ -59,13 +84,42 @@ static bool fail(const char *what, const char *value)
 
 static bool parse_number(const char *name, const char *text, double lowest, double highest, double *value)
 {
+    char message[MESSAGE];
     char *end;
 
     *value = strtod(text, &end);
     if (end == text || *end != '\0' || !(*value >= lowest && *value <= highest)) {
-        return fail(name, "not a number, or out of range");
+        (void)snprintf(message, sizeof message, "found '%.100s', expected a number from %.15g to %.15g", text, lowest,
+                       highest);
+        return fail(name, message);
     }
     return true;
+}
+
+static bool parse_shape(struct options *o)
+{
+    char message[MESSAGE];
+    const char *text = o->shape;
+    double elements = 1;
+
+    while (text && o->ndim < BENCH_MAX_NDIM && *text >= '0' && *text <= '9') {
+        char *end;
+        o->extents[o->ndim] = strtoll(text, &end, 10);
+        elements *= (double)o->extents[o->ndim++];
+        if (*end == '\0' && elements >= 1 && elements <= 0x1p40) {
+            return true;
+        }
+        text = *end == 'x' ? end + 1 : "";
+    }
+    if (!o->shape) {
+        return true;
+    }
+    (void)snprintf(
+        message, sizeof message,
+        "found '%.100s', expected one to three positive numbers with x between them, such as 64x4096, and at "
+        "most 2^40 elements",
+        o->shape);
+    return fail("--shape", message);
 }
 
 static bool parse(int argc, char **argv, struct options *o)
@@ -83,6 +137,8 @@ static bool parse(int argc, char **argv, struct options *o)
         {"--set", &o->set, NULL, false, NULL, 0, 0},
         {"--backend", &o->backend, NULL, false, NULL, 0, 0},
         {"--json", &o->json, NULL, false, NULL, 0, 0},
+        {"--csv", &o->csv, NULL, false, NULL, 0, 0},
+        {"--shape", &o->shape, NULL, false, NULL, 0, 0},
         {"--full", NULL, &o->full, true, NULL, 0, 0},
         {"--list", NULL, &o->list, true, NULL, 0, 0},
         {"--quick", NULL, &o->quick, true, NULL, 0, 0},
@@ -120,55 +176,127 @@ static bool parse(int argc, char **argv, struct options *o)
             return false;
         }
     }
+    return parse_shape(o);
+}
+
+/* ---- choosing -------------------------------------------------------------------------------------------------- */
+
+/* The words between commas, one after the other; false after the last. */
+static bool next_word(const char **rest, char *word)
+{
+    const size_t length = strcspn(*rest, ",");
+
+    if (**rest == '\0') {
+        return false;
+    }
+    (void)snprintf(word, WORD, "%.*s", (int)(length < WORD ? length : WORD - 1), *rest);
+    *rest += length + ((*rest)[length] == ',');
     return true;
 }
 
-/* Calls found(context, word) for each word between commas until it is true. */
-static bool any_word(const char *words, bool (*found)(const void *context, const char *word), const void *context)
+static bool has_word(const char *words, const char *wanted)
 {
-    char word[128];
+    char word[WORD];
 
-    for (const char *start = words; *start != '\0';) {
-        const size_t length = strcspn(start, ",");
-        (void)snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), start);
-        if (found(context, word)) {
+    while (next_word(&words, word)) {
+        if (strcmp(word, wanted) == 0) {
             return true;
         }
-        start += length + (start[length] == ',');
     }
     return false;
 }
 
-static bool name_contains(const void *context, const char *word)
+static bool name_contains(const char *name, const char *word)
 {
-    char marked[128]; /* a word may begin or end with a mark: a name has both */
+    char marked[WORD]; /* a word may begin or end with a mark: a name has both */
 
-    (void)snprintf(marked, sizeof marked, "^%s$", (const char *)context);
+    (void)snprintf(marked, sizeof marked, "^%s$", name);
     return strstr(marked, word) != NULL;
 }
 
-static bool is_word(const void *context, const char *word)
+static bool name_contains_any(const char *name, const char *words)
 {
-    return strcmp(context, word) == 0;
-}
+    char word[WORD];
 
-static bool in_set(const char *words, unsigned sets)
-{
-    static const struct {
-        unsigned set;
-        const char *name;
-    } names[] = {{BENCH_MODELS, "models"},
-                 {BENCH_SWEEP, "sweep"},
-                 {BENCH_LAYOUT, "layout"},
-                 {BENCH_OVERHEAD, "overhead"},
-                 {BENCH_THREADS, "threads"}};
-
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if ((sets & names[i].set) && any_word(words, is_word, names[i].name)) {
+    while (next_word(&words, word)) {
+        if (name_contains(name, word)) {
             return true;
         }
     }
     return false;
+}
+
+static const struct {
+    unsigned set;
+    const char *name;
+} sets[] = {{BENCH_MODELS, "models"},
+            {BENCH_SWEEP, "sweep"},
+            {BENCH_LAYOUT, "layout"},
+            {BENCH_OVERHEAD, "overhead"},
+            {BENCH_THREADS, "threads"}};
+
+static unsigned sets_of(const char *words)
+{
+    unsigned found = 0;
+
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+        found |= has_word(words, sets[i].name) ? sets[i].set : 0;
+    }
+    return found;
+}
+
+static bool fail_unknown(const char *option, const char *word, const char *expected)
+{
+    char message[MESSAGE];
+
+    (void)snprintf(message, sizeof message, "found '%s', expected %s", word, expected);
+    return fail(option, message);
+}
+
+/* How names begin, each beginning once: those of one operator, mode and parameters follow each other, but for a few. */
+static void print_kinds(const struct bench_case *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char kind[sizeof cases->name];
+        bool seen = false;
+        (void)snprintf(kind, sizeof kind, "%s/%s/%s/", bench_operator_name(cases[i].op), bench_mode_name(&cases[i]),
+                       bench_parameters_name(&cases[i]));
+        for (size_t k = 0; k < i && !seen; k++) {
+            seen = strncmp(cases[k].name, kind, strlen(kind)) == 0;
+        }
+        if (!seen) {
+            (void)fprintf(stderr, "  %s\n", kind);
+        }
+    }
+}
+
+/* Every word of --filter and --set chooses something. */
+static bool check_words(const struct options *o, const struct bench_case *cases, size_t count)
+{
+    const char *rest = o->filter ? o->filter : "";
+    char word[WORD];
+
+    while (next_word(&rest, word)) {
+        size_t i = 0;
+        while (i < count && !name_contains(cases[i].name, word)) {
+            i++;
+        }
+        if (i == count) {
+            (void)fail_unknown("--filter", word, "a part of a case's name; names begin with");
+            print_kinds(cases, count);
+            (void)fprintf(stderr, "and end with types and shape, as in %s; --full --list prints all %zu%s\n",
+                          count > 0 ? cases[0].name : "", count,
+                          o->shape ? "" : "; --shape makes cases of other shapes");
+            return false;
+        }
+    }
+    rest = o->set ? o->set : "";
+    while (next_word(&rest, word)) {
+        if (sets_of(word) == 0) {
+            return fail_unknown("--set", word, "models, sweep, layout, overhead or threads");
+        }
+    }
+    return true;
 }
 
 static bool is_wanted(const struct options *o, const struct bench_case *c, int processors)
@@ -176,11 +304,11 @@ static bool is_wanted(const struct options *o, const struct bench_case *c, int p
     if ((double)bench_elements(c) > o->max_elements || c->threads > processors) {
         return false;
     }
-    if (o->filter && !any_word(o->filter, name_contains, c->name)) {
+    if (o->filter && !name_contains_any(c->name, o->filter)) {
         return false;
     }
     if (o->set) {
-        return in_set(o->set, c->sets);
+        return (sets_of(o->set) & c->sets) != 0;
     }
     return o->full || o->filter || c->sets != BENCH_RARE;
 }
@@ -188,23 +316,32 @@ static bool is_wanted(const struct options *o, const struct bench_case *c, int p
 static bool choose_backends(const struct options *o, struct plan *plan)
 {
     static const npuq_backend all[] = {NPUQ_BACKEND_AVX512, NPUQ_BACKEND_AVX2, NPUQ_BACKEND_NEON, NPUQ_BACKEND_REF};
+    const size_t count = sizeof all / sizeof all[0];
     const bool every = o->backend && strcmp(o->backend, "all") == 0;
+    const char *rest = o->backend && !every ? o->backend : "";
+    char word[WORD];
 
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        const char *name = npuq_backend_name(all[i]);
-        const bool named = o->backend && !every && any_word(o->backend, is_word, name);
-        const bool last_resort = all[i] == NPUQ_BACKEND_REF && plan->backend_count == 0;
-        if (!npuq_backend_available(all[i])) {
-            if (named) {
-                return fail(name, "this backend is not available");
-            }
-            continue;
+    while (next_word(&rest, word)) {
+        size_t i = 0;
+        while (i < count && strcmp(word, npuq_backend_name(all[i])) != 0) {
+            i++;
         }
-        if (named || every || (!o->backend && (all[i] != NPUQ_BACKEND_REF || last_resort))) {
+        if (i == count) {
+            return fail_unknown("--backend", word, "avx512, avx2, neon, ref or all");
+        }
+        if (!npuq_backend_available(all[i])) {
+            return fail_unknown("--backend", word, "one that this build has and this CPU runs");
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        const bool last_resort = all[i] == NPUQ_BACKEND_REF && plan->backend_count == 0;
+        const bool wanted = o->backend ? every || has_word(o->backend, npuq_backend_name(all[i]))
+                                       : all[i] != NPUQ_BACKEND_REF || last_resort;
+        if (wanted && npuq_backend_available(all[i])) {
             plan->backends[plan->backend_count++] = all[i];
         }
     }
-    return plan->backend_count > 0 || fail("--backend", "no such backend");
+    return plan->backend_count > 0 || fail_unknown("--backend", o->backend, "avx512, avx2, neon, ref or all");
 }
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
@@ -214,34 +351,65 @@ struct session {
     struct machine machine;
     struct heading heading;
     struct plan plan;
-    struct bench_case *cases; /* the wanted ones first */
-    size_t count;
+    struct bench_case *cases; /* the chosen ones first */
     FILE *json;
+    FILE *csv;
 };
+
+/* True as well if no file is wanted. */
+static bool open_file(const char *path, FILE **file)
+{
+    *file = path ? fopen(path, "w") : NULL;
+    return !path || *file || fail(path, strerror(errno));
+}
+
+static bool close_file(const char *path, FILE *file)
+{
+    return !file || fclose(file) == 0 || fail(path, strerror(errno));
+}
+
+/* Takes the wanted cases to the front. */
+static bool choose_cases(struct session *s)
+{
+    const struct options *o = &s->options;
+
+    s->cases = bench_cases(o->ndim, o->extents, &s->heading.all);
+    if (!s->cases) {
+        return fail("cases", "out of memory");
+    }
+    if (!check_words(o, s->cases, s->heading.all)) {
+        return false;
+    }
+    for (size_t i = 0; i < s->heading.all; i++) {
+        const struct bench_case c = s->cases[i];
+        if (is_wanted(o, &c, s->machine.processors)) {
+            const double gib = (double)bench_memory(&c) / 0x1p30;
+            if (s->machine.memory > 0 && gib > s->machine.memory / 0x1p30) {
+                char message[MESSAGE];
+                (void)snprintf(message, sizeof message,
+                               "takes %.1f GiB of memory, this machine has %.1f GiB; --max-elements leaves cases out",
+                               gib, s->machine.memory / 0x1p30);
+                return fail(c.name, message);
+            }
+            s->cases[s->heading.chosen++] = c;
+            s->heading.rare += c.sets == BENCH_RARE;
+        }
+    }
+    return s->heading.chosen > 0 ||
+           fail("options",
+                "no case is left: --filter, --set and --max-elements, or the number of processors, leave out "
+                "all of them; --full --list prints their names");
+}
 
 static bool prepare(struct session *s)
 {
     const struct options *o = &s->options;
     struct plan *plan = &s->plan;
-    size_t all;
+    int threads = (int)o->threads;
 
     machine_describe(&s->machine);
-    if (!choose_backends(o, plan)) {
+    if (!choose_backends(o, plan) || !choose_cases(s)) {
         return false;
-    }
-    s->cases = bench_cases(&all);
-    if (!s->cases) {
-        return fail("cases", "out of memory");
-    }
-    int threads = (int)o->threads;
-    for (size_t i = 0; i < all; i++) {
-        if (is_wanted(o, &s->cases[i], s->machine.processors)) {
-            s->cases[s->count++] = s->cases[i];
-            threads = s->cases[i].threads > threads ? s->cases[i].threads : threads;
-        }
-    }
-    if (s->count == 0) {
-        return fail("--filter", "no such case; see --list");
     }
     if (o->list) {
         return true;
@@ -256,17 +424,15 @@ static bool prepare(struct session *s)
     if (o->quick) {
         plan->timing = (struct timing){.sample_ns = 1, .budget_ns = 0, .min_rounds = 1, .max_rounds = 1};
     }
+    for (size_t i = 0; i < s->heading.chosen; i++) {
+        threads = s->cases[i].threads > threads ? s->cases[i].threads : threads;
+        s->heading.seconds += measure_seconds(&s->cases[i], plan);
+    }
     s->heading.state = state_cost(&plan->timing);
     if (pool_start(threads, o->pin) < threads) {
         return fail("--threads", "the system has no more threads");
     }
-    if (o->json) {
-        s->json = fopen(o->json, "w");
-        if (!s->json) {
-            return fail(o->json, strerror(errno));
-        }
-    }
-    return true;
+    return open_file(o->json, &s->json) && open_file(o->csv, &s->csv);
 }
 
 static bool run(struct session *s)
@@ -279,28 +445,32 @@ static bool run(struct session *s)
     if (s->json) {
         report_json_begin(s->json, &s->heading);
     }
-    for (size_t i = 0; i < s->count; i++) {
+    if (s->csv) {
+        report_csv_begin(s->csv);
+    }
+    for (size_t i = 0; i < s->heading.chosen; i++) {
         struct measurement m;
-        report_progress(i + 1, s->count, s->cases[i].name);
+        report_progress(i + 1, s->heading.chosen, s->cases[i].name);
         right = measure(&s->cases[i], &s->plan, &s->machine, &m) && right;
         report_progress(0, 0, NULL);
         report_table_case(&m);
         if (s->json) {
             report_json_case(s->json, &m, i == 0);
         }
+        if (s->csv) {
+            report_csv_case(s->csv, &s->heading, &m);
+        }
         for (int r = 0; r < m.count; r++) {
             noisy += m.runs[r].noisy;
             runs++;
         }
     }
-    report_table_end((int)s->count, noisy, runs);
+    report_table_end(noisy, runs);
     if (s->json) {
         report_json_end(s->json);
-        if (fclose(s->json) != 0) {
-            return fail(s->options.json, strerror(errno));
-        }
     }
-    return right || fail("results", "some are wrong: see above");
+    const bool closed = close_file(s->options.json, s->json) && close_file(s->options.csv, s->csv);
+    return (right || fail("results", "some are wrong: see above")) && closed;
 }
 
 int main(int argc, char **argv)
@@ -311,7 +481,7 @@ int main(int argc, char **argv)
     bool done = parse(argc, argv, &s.options) && prepare(&s);
 
     if (done && s.options.list) {
-        for (size_t i = 0; i < s.count; i++) {
+        for (size_t i = 0; i < s.heading.chosen; i++) {
             (void)puts(s.cases[i].name);
         }
     } else {

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double noise_threshold = 0.10;
-
 /* What a contestant needs to know. */
 struct context {
     const struct operands *operands;
@@ -137,17 +135,20 @@ static void run_two_passes(const void *argument)
     pool_run(context->threads, two_passes_share, &copy);
 }
 
+/* Half of the bytes of x and y, out of the larger of them: as many read and written as by a stream. */
 static void memcpy_share(void *argument, int i, int threads)
 {
     const struct context *context = argument;
     const struct operands *o = context->operands;
     const size_t size = (o->x_bytes + o->y_bytes) / 2;
-    const size_t from = o->x_bytes < size ? 0 : (o->x_bytes - size) / 2 / 64 * 64;
-    const size_t copied = o->x_bytes < size ? o->x_bytes : size;
-    const size_t begin = copied / 64 * (size_t)i / (size_t)threads * 64;
-    const size_t end = i + 1 == threads ? copied : copied / 64 * ((size_t)i + 1) / (size_t)threads * 64;
+    const char *from = o->x_bytes < o->y_bytes ? o->y.data : o->x.data;
+    const size_t begin = size / 64 * (size_t)i / (size_t)threads * 64;
+    const size_t end = i + 1 == threads ? size : size / 64 * ((size_t)i + 1) / (size_t)threads * 64;
 
-    memcpy((char *)o->copy + begin, (const char *)o->x.data + from + begin, end - begin);
+    if (i == 0) {
+        read_parameters(o);
+    }
+    memcpy((char *)o->copy + begin, from + begin, end - begin);
 }
 
 static void run_memcpy(const void *argument)
@@ -166,20 +167,20 @@ struct field {
     struct contestant contestants[MEASURE_MAX_RUNS];
 };
 
-static struct run *enter(struct field *field, const struct context *context, const char *who)
+static void enter(struct field *field, const struct context *context, const char *who, size_t differing)
 {
     static void (*const runs[])(const void *) = {run_ours,   run_baseline,   run_peer,
                                                  run_stream, run_two_passes, run_memcpy};
     struct measurement *m = field->m;
 
     if (m->count == MEASURE_MAX_RUNS) {
-        return NULL;
+        return;
     }
     struct run *run = &m->runs[m->count];
-    memset(run, 0, sizeof *run);
-    run->kind = context->kind;
-    run->threads = context->threads;
-    run->bytes = m->bytes_read + m->bytes_written;
+    *run = (struct run){.kind = context->kind,
+                        .threads = context->threads,
+                        .bytes = m->bytes_read + m->bytes_written,
+                        .differing = differing};
     (void)snprintf(run->who, sizeof run->who, "%s", who);
     field->contexts[m->count] = *context;
     field->contestants[m->count] = (struct contestant){
@@ -188,7 +189,6 @@ static struct run *enter(struct field *field, const struct context *context, con
         .context = &field->contexts[m->count],
     };
     m->count++;
-    return run;
 }
 
 static void enter_limits(struct field *field, const struct operands *o, int threads)
@@ -203,16 +203,12 @@ static void enter_limits(struct field *field, const struct operands *o, int thre
             if ((kind == RUN_TWO_PASSES && c->op != BENCH_DYNAMIC) || (!plain && !bench_has_non_temporal())) {
                 continue;
             }
-            (void)enter(field, &context,
-                        kind == RUN_STREAM ? (plain ? "stream" : "stream-nt") : (plain ? "two-pass" : "two-pass-nt"));
+            enter(field, &context,
+                  kind == RUN_STREAM ? (plain ? "stream" : "stream-nt") : (plain ? "two-pass" : "two-pass-nt"), 0);
         }
     }
     const struct context copy = {.operands = o, .kind = RUN_MEMCPY, .threads = threads};
-    struct run *run = enter(field, &copy, "memcpy");
-    if (run) {
-        const size_t half = (o->x_bytes + o->y_bytes) / 2;
-        run->bytes = 2 * (o->x_bytes < half ? o->x_bytes : half);
-    }
+    enter(field, &copy, "memcpy", 0);
 }
 
 static const char *baseline_name(enum bench_baseline baseline)
@@ -237,11 +233,11 @@ static void enter_all(struct field *field, const struct operands *o, const struc
                                   .backend = plan->backends[i],
                                   .executor = pool_executor(threads),
                                   .threads = threads};
-        (void)enter(field, &context, npuq_backend_name(plan->backends[i]));
+        enter(field, &context, npuq_backend_name(plan->backends[i]), 0);
         if (i == 0 && c->baseline != BENCH_NO_BASELINE) {
             context.kind = RUN_BASELINE;
             context.threads = 1;
-            (void)enter(field, &context, baseline_name(c->baseline));
+            enter(field, &context, baseline_name(c->baseline), 0);
         }
     }
     enter_limits(field, o, threads);
@@ -284,11 +280,7 @@ static void enter_peers(struct field *field, struct operands *o, int threads)
             continue;
         }
         all[i]->run();
-        const size_t differing = operands_differing(o);
-        struct run *run = enter(field, &context, all[i]->name);
-        if (run) {
-            run->differing = differing;
-        }
+        enter(field, &context, all[i]->name, operands_differing(o));
     }
 }
 
@@ -303,13 +295,14 @@ static void finish_peers(const struct field *field)
 
 /* ---- results --------------------------------------------------------------------------------------------------- */
 
-/* The faster of the runs of a kind; -1 if there is none. */
-static int fastest(const struct measurement *m, enum run_kind kind)
+/* The fastest of the runs of two kinds; -1 if there is none. */
+static int fastest(const struct measurement *m, enum run_kind a, enum run_kind b)
 {
     int best = -1;
 
     for (int i = 0; i < m->count; i++) {
-        if (m->runs[i].kind == kind && (best < 0 || m->runs[i].ns.median < m->runs[best].ns.median)) {
+        if ((m->runs[i].kind == a || m->runs[i].kind == b) &&
+            (best < 0 || m->runs[i].ns.median < m->runs[best].ns.median)) {
             best = i;
         }
     }
@@ -323,27 +316,15 @@ static void set_results(struct field *field, int rounds)
     m->rounds = rounds;
     for (int i = 0; i < m->count; i++) {
         m->runs[i].ns = statistics_of(field->contestants[i].samples, rounds);
-        m->runs[i].noisy = statistics_spread(&m->runs[i].ns) > noise_threshold;
+        m->runs[i].noisy = statistics_spread(&m->runs[i].ns) > NOISY;
     }
-    const int limit = fastest(m, RUN_STREAM);
-    const int two_passes = fastest(m, RUN_TWO_PASSES);
-    const int baseline = fastest(m, RUN_BASELINE);
-    for (int i = 0; i < m->count; i++) { /* the slower streams do not matter */
-        const enum run_kind kind = m->runs[i].kind;
-        m->runs[i].noisy = m->runs[i].noisy && (kind < RUN_STREAM || i == limit || i == two_passes);
-    }
+    const int limit = fastest(m, RUN_STREAM, RUN_MEMCPY);
+    const int two_passes = fastest(m, RUN_TWO_PASSES, RUN_TWO_PASSES);
     for (int i = 0; i < m->count; i++) {
-        const double *samples = field->contestants[i].samples;
-        const struct run *run = &m->runs[i];
-        if (limit >= 0 && run->threads == m->runs[limit].threads) {
-            m->runs[i].of_limit = median_ratio(field->contestants[limit].samples, samples, rounds);
-        }
-        if (two_passes >= 0 && run->threads == m->runs[two_passes].threads) {
-            m->runs[i].of_two_passes = median_ratio(field->contestants[two_passes].samples, samples, rounds);
-        }
-        if (baseline >= 0 && i == 0) { /* it is one of the first backend */
-            m->runs[i].of_baseline = median_ratio(field->contestants[baseline].samples, samples, rounds);
-        }
+        struct run *run = &m->runs[i];
+        run->is_limit = i == limit;
+        run->noisy = run->noisy && (run->kind < RUN_STREAM || i == limit || i == two_passes); /* others do not matter */
+        run->times_as_fast = median_ratio(field->contestants[i].samples, field->contestants[0].samples, rounds);
     }
 }
 
@@ -375,6 +356,24 @@ bool measure(const struct bench_case *c, const struct plan *plan, const struct m
     }
     operands_free(&operands);
     return right;
+}
+
+double measure_seconds(const struct bench_case *c, const struct plan *plan)
+{
+    const double bytes = (double)(bench_x_bytes(c) + bench_y_bytes(c));
+    const double call_ns = bytes / 10;
+    const double sample_ns = call_ns > plan->timing.sample_ns ? call_ns : plan->timing.sample_ns;
+    const int streams = (c->op == BENCH_DYNAMIC ? 2 : 1) * (bench_has_non_temporal() ? 2 : 1) + 1;
+    int others;
+
+    (void)peers(&others);
+    others = plan->with_peers && c->op == BENCH_QUANTIZE ? others : 0;
+    const int contestants = plan->backend_count + (c->baseline != BENCH_NO_BASELINE) + streams + others;
+    double rounds = plan->timing.budget_ns / (contestants * sample_ns);
+
+    rounds = rounds < plan->timing.min_rounds ? plan->timing.min_rounds : rounds;
+    rounds = rounds > plan->timing.max_rounds ? plan->timing.max_rounds : rounds;
+    return 1e-9 * (contestants * (rounds + 6) * sample_ns + 10 * bytes); /* 6: warming up; 10: data and reference */
 }
 
 const char *run_kind_name(enum run_kind kind)

@@ -16,12 +16,13 @@ struct run {
     int threads;
     size_t bytes;         /* read and written, each once */
     struct statistics ns; /* of one call */
-    double of_limit;      /* the limit's time divided by this one's */
-    double of_two_passes; /* dynamic: the same with the limit of two passes; otherwise 0 */
-    double of_baseline;   /* the first: the baseline's time divided by this one's; 0 if there is none */
+    double times_as_fast; /* the first run, which is npuquant's, is so many times as fast as this one */
+    bool is_limit;        /* nothing moves the bytes of the case faster than this */
     size_t differing;     /* peers: elements unlike the reference's */
-    bool noisy;           /* the spread is above 10 % */
+    bool noisy;           /* the spread is above NOISY */
 };
+
+#define NOISY 0.10
 
 enum { MEASURE_MAX_RUNS = 24, MEASURE_MAX_BACKENDS = 4 };
 
@@ -48,6 +49,9 @@ struct plan {
 
 /* False if the outputs are wrong or the case cannot be run: m->failure says why. */
 bool measure(const struct bench_case *c, const struct plan *plan, const struct machine *machine, struct measurement *m);
+
+/* How long that will take, about: a guess for a machine of some 10 GB/s. */
+double measure_seconds(const struct bench_case *c, const struct plan *plan);
 
 const char *run_kind_name(enum run_kind kind);
 

@@ -2,6 +2,7 @@
 #include "operands.h"
 
 #include "backend/dispatch.h"
+#include "limit.h"
 #include "machine.h"
 
 #include <string.h>
@@ -71,16 +72,13 @@ static void fill(npuq_tensor *tensor, size_t n, float centre, float spread)
 
 /* ---- making ---------------------------------------------------------------------------------------------------- */
 
-/* Streams read and write whole vectors. */
-enum { PADDING = 4096 };
-
 static void *allocate(struct operands *o, size_t size)
 {
-    void *memory = machine_allocate(size + PADDING);
+    void *memory = machine_allocate(size + BENCH_STREAM_ROOM);
 
     if (memory) {
         o->memory[o->memory_count] = memory;
-        o->memory_size[o->memory_count++] = size + PADDING;
+        o->memory_size[o->memory_count++] = size + BENCH_STREAM_ROOM;
     }
     return memory;
 }

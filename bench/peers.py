@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The same work in NumPy and PyTorch, as one writes it there today: time in turns with the library, and how many
-elements differ.
+"""The same work in NumPy and PyTorch, as one writes it there today: timed in turns with the library; how many times as
+fast the library is, and how many elements differ. It takes about a minute.
 
 usage: bench/peers.py build/src/libnpuquant.so [--json FILE] [--rounds N]
 """
@@ -134,10 +134,10 @@ def sample(run):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="npuquant against NumPy and PyTorch.")
-    parser.add_argument("library")
-    parser.add_argument("--json")
-    parser.add_argument("--rounds", type=int, default=9)
+    parser = argparse.ArgumentParser(description="Times npuquant in turns with NumPy and, if it is there, PyTorch.")
+    parser.add_argument("library", help="the shared library: build/src/libnpuquant.so")
+    parser.add_argument("--json", metavar="FILE", help="write the results to FILE, too")
+    parser.add_argument("--rounds", type=int, default=9, help="how many times each takes its turn (default 9)")
     arguments = parser.parse_args()
     library = ctypes.CDLL(os.path.abspath(arguments.library))
     if hasattr(os, "sched_setaffinity"):
@@ -158,7 +158,7 @@ def main():
                    "differing": int(np.count_nonzero(run().reshape(y.shape) != expected))}
             rows.append(row)
             print(f"{name:42} {row['ours_ns'] / 1e3:10.1f} us  {who:30} {row['ns'] / 1e3:10.1f} us  "
-                  f"{row['ns'] / row['ours_ns']:6.1f} x  {row['differing']} differ")
+                  f"npuquant is {row['ns'] / row['ours_ns']:6.1f} times as fast  {row['differing']} differ")
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump({"numpy": np.__version__, "torch": torch.__version__ if torch else None, "rows": rows}, file,

@@ -4,82 +4,136 @@
 
 #include "report.h"
 
+#include "peer.h"
+
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
+static double gigabytes_per_second(const struct run *run)
+{
+    return run->ns.median > 0 ? (double)run->bytes / run->ns.median : 0;
+}
+
 /* ---- table ----------------------------------------------------------------------------------------------------- */
+
+static const char legend[] =
+    "One block for each case, one line for each way to do its work or to move its bytes:\n"
+    "  avx512, avx2, neon, ref  npuquant with this backend; its fastest one comes first, and is what \"npuquant\" "
+    "means\n"
+    "                           below\n"
+    "  stream, stream-nt        a loop that reads and writes as many bytes as the case and computes nothing: with\n"
+    "                           ordinary stores, and with non-temporal ones, which go around the caches\n"
+    "  memcpy                   memcpy() that reads and writes as many bytes as the case in all\n"
+    "  two-pass, two-pass-nt    a stream that reads x twice, as dynamic quantisation has to: its own limit\n"
+    "  multiply                 the same call, multiplying where the case divides\n"
+    "  contiguous               the same elements, with one scale for all\n"
+    "  row kernel               the innermost loop of npuquant without the call and its checks\n"
+    "  one thread               the same call on one thread\n"
+    "  onednn, xnnpack          other libraries, where they do the same work on one thread\n"
+    "The limit is the fastest of stream, stream-nt and memcpy: no code that moves these bytes can be much faster.\n"
+    "\n"
+    "threads        how many work on one call\n"
+    "time           of one call: the median of the rounds; all lines of a case have the same unit\n"
+    "spread         of the times, in % of the median: the range that the middle half of them lies in\n"
+    "GB/s           10^9 bytes in a second, those read and those written, each byte counted once\n"
+    "times as fast  how many times as fast npuquant is as this line: above 1 npuquant is faster, 0.5 is half as fast.\n"
+    "               On the line of the limit this is the share of the limit that npuquant reaches.\n";
+
+static void print_caches(const struct machine *machine)
+{
+    for (int i = 0; i < MACHINE_CACHES; i++) {
+        (void)printf(", L%d %zu KiB", i + 1, machine->cache[i] >> 10);
+    }
+}
 
 void report_table_begin(const struct heading *heading)
 {
     const struct machine *machine = heading->machine;
+    int count;
+    const struct peer *const *others = peers(&count);
 
-    (void)printf("npuquant %s, %s, %s, %s\n", npuq_version(), machine->date, machine->cpu, machine->compiler);
-    (void)printf("caches %zu KiB, %zu KiB, %zu KiB; streams of %s%s\n", machine->cache[0] >> 10,
-                 machine->cache[1] >> 10, machine->cache[2] >> 10, heading->vectors,
-                 heading->pinned ? "; pinned" : "; NOT pinned");
-    (void)printf("floating-point state, of each call: %.1f ns", heading->state.usual_ns);
+    (void)printf("npuquant %s, compiled with %s; run of %s\n", npuq_version(), machine->compiler, machine->date);
+    (void)printf("Machine: %s, %d processor%s", machine->cpu, machine->processors, machine->processors == 1 ? "" : "s");
+    print_caches(machine);
+    (void)printf("\nStreams use %s vectors. Threads are %stied to processors. Other libraries built in:",
+                 heading->vectors, heading->pinned ? "" : "NOT ");
+    for (int i = 0; i < count; i++) {
+        (void)printf("%s %s", i > 0 ? "," : "", others[i]->name);
+    }
+    (void)printf("%s.\n", count > 0 ? "" : " none");
+    (void)printf("Every call sets the floating-point state and puts the caller's back: %.1f ns",
+                 heading->state.usual_ns);
     if (heading->state.flushing_ns > 0) {
-        (void)printf("; where the caller flushes subnormals %.1f ns", heading->state.flushing_ns);
+        (void)printf("; %.1f ns if the caller flushes subnormals", heading->state.flushing_ns);
     }
-    (void)printf("\n\n");
-    (void)printf("%-14s %3s %12s %7s %9s %8s %8s %8s %8s\n", "", "thr", "median", "spread", "Gelem/s", "GB/s", "limit",
-                 "2-pass", "baseline");
+    (void)printf(".\nChosen: %zu of %zu cases", heading->chosen, heading->all);
+    if (heading->rare > 0) {
+        (void)printf(", of them %zu rare ones, which only --filter and --full choose", heading->rare);
+    }
+    (void)printf(". This will take about %.0f s if nothing else is running%s.\n\n%s\n", heading->seconds + 1,
+                 heading->seconds < 120 ? "" : "; --budget and --max-elements make it shorter", legend);
+    (void)printf("%-12s %7s %12s %8s %8s %14s\n", "", "threads", "time", "spread", "GB/s", "times as fast");
+    (void)fflush(stdout);
 }
 
-static void print_time(double ns)
+/* One unit for all times of a case: the shortest has one digit or more before the point. */
+struct unit {
+    const char *name;
+    double ns;
+};
+
+static struct unit unit_of(const struct measurement *m)
 {
-    if (ns < 1e4) {
-        (void)printf(" %9.1f ns", ns);
-    } else if (ns < 1e7) {
-        (void)printf(" %9.2f us", ns / 1e3);
-    } else {
-        (void)printf(" %9.2f ms", ns / 1e6);
+    static const struct unit units[] = {{"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
+    double lowest = m->runs[0].ns.median;
+    size_t i = 0;
+
+    for (int r = 1; r < m->count; r++) {
+        lowest = m->runs[r].ns.median < lowest ? m->runs[r].ns.median : lowest;
     }
+    while (i < 2 && lowest < units[i].ns) {
+        i++;
+    }
+    return units[i];
 }
 
-static void print_ratio(double ratio)
+static void print_notes(const struct run *run)
 {
-    if (ratio > 0) {
-        (void)printf(" %8.2f", ratio);
-    } else {
-        (void)printf(" %8s", "");
+    (void)printf("%s%s", run->is_limit ? "  the limit" : "", run->noisy ? "  NOISY" : "");
+    if (run->kind == RUN_PEER) {
+        (void)printf("  %zu results differ", run->differing);
     }
+    (void)printf("\n");
 }
 
 void report_table_case(const struct measurement *m)
 {
-    (void)printf("%s  (%s, %d rounds)%s%s\n", m->c->name, m->level, m->rounds, m->failure[0] != '\0' ? "  WRONG: " : "",
-                 m->failure);
+    const struct unit unit = unit_of(m);
+
+    (void)printf("%s  (%zu bytes, in %s; %d rounds)%s%s\n", m->c->name, m->bytes_read + m->bytes_written, m->level,
+                 m->rounds, m->failure[0] != '\0' ? "  WRONG: " : "", m->failure);
     for (int i = 0; i < m->count; i++) {
         const struct run *run = &m->runs[i];
-        (void)printf("  %-12s %3d", run->who, run->threads);
-        print_time(run->ns.median);
-        (void)printf(" %5.1f%%%s", 100 * statistics_spread(&run->ns), run->noisy ? "!" : " ");
-        (void)printf(" %9.2f %8.1f", (double)m->elements / run->ns.median, (double)run->bytes / run->ns.median);
-        if (run->kind == RUN_OURS || run->kind == RUN_BASELINE || run->kind == RUN_PEER) {
-            print_ratio(run->of_limit);
-            print_ratio(run->of_two_passes);
-            print_ratio(run->of_baseline);
+        (void)printf("  %-12s %5d %9.2f %s %6.1f %% %8.1f", run->who, run->threads, run->ns.median / unit.ns, unit.name,
+                     100 * statistics_spread(&run->ns), gigabytes_per_second(run));
+        if (i > 0) {
+            (void)printf(" %14.2f", run->times_as_fast);
+        } else {
+            (void)printf(" %14s", "");
         }
-        if (run->kind == RUN_PEER) {
-            (void)printf("  %zu differ", run->differing);
-        }
-        (void)printf("\n");
+        print_notes(run);
     }
     (void)fflush(stdout);
 }
 
-void report_table_end(int cases, int noisy_runs, int runs)
+void report_table_end(int noisy_runs, int runs)
 {
-    (void)printf(
-        "\n%d cases. limit: the time of the faster stream that moves the same bytes, divided by this time;\n"
-        "2-pass: the same for reading x twice; baseline: the time of the line so named, divided by this time.\n",
-        cases);
     if (noisy_runs > 0) {
-        (void)printf("WARNING: noise: %d of %d lines, marked !, spread over more than 10 %% (interquartile range over "
-                     "median).\n",
-                     noisy_runs, runs);
+        (void)printf(
+            "WARNING: %d of %d lines are NOISY: their times spread over more than %.0f %% of the median. Close what "
+            "else is running.\n",
+            noisy_runs, runs, 100 * NOISY);
     }
 }
 
@@ -109,7 +163,7 @@ void report_json_begin(FILE *file, const struct heading *heading)
 {
     const struct machine *machine = heading->machine;
 
-    (void)fputs("{\"schema\": \"npuquant-bench-1\",\n ", file);
+    (void)fputs("{\"schema\": \"npuquant-bench-2\",\n ", file);
     write_field(file, "version", npuq_version());
     write_field(file, "date", machine->date);
     write_field(file, "cpu", machine->cpu);
@@ -131,13 +185,8 @@ static void write_run(FILE *file, const struct run *run)
                   "\"threads\": %d, \"median_ns\": %.2f, \"q1_ns\": %.2f, \"q3_ns\": %.2f, \"min_ns\": %.2f, "
                   "\"bytes\": %zu",
                   run->threads, run->ns.median, run->ns.q1, run->ns.q3, run->ns.lowest, run->bytes);
-    (void)fprintf(file, ", \"of_limit\": %.4f", run->of_limit);
-    if (run->of_two_passes > 0) {
-        (void)fprintf(file, ", \"of_two_passes\": %.4f", run->of_two_passes);
-    }
-    if (run->of_baseline > 0) {
-        (void)fprintf(file, ", \"of_baseline\": %.4f", run->of_baseline);
-    }
+    (void)fprintf(file, ", \"npuquant_times_as_fast\": %.4f, \"limit\": %s", run->times_as_fast,
+                  run->is_limit ? "true" : "false");
     if (run->kind == RUN_PEER) {
         (void)fprintf(file, ", \"differing\": %zu", run->differing);
     }
@@ -177,6 +226,36 @@ void report_json_case(FILE *file, const struct measurement *m, bool first)
 void report_json_end(FILE *file)
 {
     (void)fputs("\n]}\n", file);
+}
+
+/* ---- CSV ------------------------------------------------------------------------------------------------------- */
+
+static void write_cell(FILE *file, const char *text)
+{
+    (void)fputc('"', file);
+    for (; *text != '\0'; text++) {
+        (void)fprintf(file, *text == '"' ? "\"\"" : "%c", *text);
+    }
+    (void)fputs("\",", file);
+}
+
+void report_csv_begin(FILE *file)
+{
+    (void)fputs("cpu,date,case,level,elements,bytes,kind,line,threads,rounds,median_ns,q1_ns,q3_ns,min_ns,gb_per_s,"
+                "npuquant_times_as_fast,is_limit,is_noisy,differing_elements\n",
+                file);
+}
+
+void report_csv_case(FILE *file, const struct heading *heading, const struct measurement *m)
+{
+    for (int i = 0; i < m->count; i++) {
+        const struct run *run = &m->runs[i];
+        write_cell(file, heading->machine->cpu);
+        (void)fprintf(file, "%s,%s,%s,%zu,%zu,%s,%s,%d,%d,%.2f,%.2f,%.2f,%.2f,%.3f,%.4f,%d,%d,%zu\n",
+                      heading->machine->date, m->c->name, m->level, m->elements, run->bytes, run_kind_name(run->kind),
+                      run->who, run->threads, m->rounds, run->ns.median, run->ns.q1, run->ns.q3, run->ns.lowest,
+                      gigabytes_per_second(run), run->times_as_fast, run->is_limit, run->noisy, run->differing);
+    }
 }
 
 /* ---- progress -------------------------------------------------------------------------------------------------- */

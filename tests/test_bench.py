@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""npuquant-bench from outside. No time is looked at: only what is chosen, what the output says, and that
+the numbers in it belong together.
+
+NPUQUANT_BENCH is the path of npuquant-bench.
+"""
+import csv
+import json
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+BENCH = os.path.abspath(os.environ["NPUQUANT_BENCH"])
+CASE = re.compile(r"^(\w+(?:/[\w-]+){4,5})  \((\d+) bytes, in (L1|L2|L3|L3\+|memory); (\d+) rounds\)$")
+LINE = re.compile(r"^  (\S.*?) +(\d+) +([\d.]+) (ns|us|ms) +([\d.]+) % +([\d.]+)(?: +([\d.]+))?(  .*)?$")
+
+
+def bench(*options):
+    return subprocess.run([BENCH, *options], capture_output=True, text=True, timeout=300)
+
+
+class Bench(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def good(self, *options):
+        done = bench(*options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def names(self, *options):
+        return self.good("--list", *options).split()
+
+    def refused(self, *options):
+        """The message; nothing else is written."""
+        done = bench(*options, "--json", self.path("none.json"))
+        self.assertEqual((done.returncode, done.stdout), (1, ""), options)
+        self.assertFalse(os.path.exists(self.path("none.json")))
+        return done.stderr
+
+    def results(self, *options):
+        self.good("--quick", "--json", self.path("r.json"), *options)
+        with open(self.path("r.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    # ---- what the output says ----
+
+    def test_explained_first(self):
+        """The machine, the time it takes and each column stand before the first number of a case."""
+        text = self.good("--quick", "--filter", "quantize/mul/uniform/f32-i8/1x128$,dynamic/token/plain/f32-i8/1x4096")
+        lines = text.splitlines()
+        first = next(i for i, line in enumerate(lines) if CASE.match(line))
+        before = "\n".join(lines[:first])
+        self.assertRegex(before, r"Machine: .+, \d+ processors?, L1 \d+ KiB, L2 \d+ KiB, L3 \d+ KiB")
+        self.assertRegex(before, r"Chosen: 2 of \d+ cases\. This will take about \d+ s if nothing else is running\.")
+        for column in lines[first - 1].replace("times as fast", "times_as_fast").split():
+            self.assertRegex(before, rf"(?m)^{column.replace('_', ' ')}  +\S")
+        self.assertIn("\nThe limit is the fastest of ", before)
+        for line in lines[first:]:
+            self.assertTrue(CASE.match(line) or LINE.match(line) or line.startswith("WARNING: "), line)
+            if LINE.match(line):
+                self.assertIn(f" {LINE.match(line)[1]}", before)
+
+    def test_one_unit(self):
+        """Within a case all times have one unit, and none is less than one of it."""
+        units = []
+        for line in self.good("--quick", "--filter", "quantize/mul/uniform/f32-i8/", "--backend", "all",
+                              "--max-elements", "200000").splitlines():
+            if CASE.match(line):
+                units.append(set())
+            elif match := LINE.match(line):
+                units[-1].add(match[4])
+                self.assertTrue(float(match[3]) >= 1 or match[4] == "ns", line)
+        self.assertGreater(len(units), 3)
+        for found in units:
+            self.assertEqual(len(found), 1)
+
+    def test_rare(self):
+        text = self.good("--quick", "--filter", "dynamic/tensor/smooth/f32-i8/1x4096", "--no-peers")
+        self.assertIn("Chosen: 1 of ", text)
+        self.assertIn(", of them 1 rare ones, which only --filter and --full choose.", text)
+
+    def test_more_takes_longer(self):
+        def seconds(budget):
+            return int(re.search(r"about (\d+) s", self.good("--set", "overhead", "--max-elements", "128", "--budget",
+                                                             budget))[1])
+
+        self.assertLess(seconds("0.01"), seconds("0.4"))
+
+    # ---- ratios ----
+
+    def test_ratios(self):
+        """One direction: the time of a line over that of npuquant's first line. The limit is the fastest that moves the
+        bytes, memcpy too, which moves as many."""
+        for case in self.results("--filter", "f32-i8,bf16-i8,f16-i32", "--max-elements", "200000")["cases"]:
+            runs = case["runs"]
+            self.assertEqual(runs[0]["kind"], "ours")
+            for run in runs:
+                ratio = run["median_ns"] / runs[0]["median_ns"]
+                self.assertAlmostEqual(run["npuquant_times_as_fast"], ratio, delta=0.001 + 0.01 * ratio)
+                self.assertEqual(run["bytes"], case["bytes_read"] + case["bytes_written"])
+            movers = [run for run in runs if run["kind"] in ("stream", "memcpy")]
+            limits = [run for run in runs if run["limit"]]
+            self.assertEqual(len(limits), 1, case["name"])
+            self.assertEqual(limits[0]["median_ns"], min(run["median_ns"] for run in movers))
+
+    # ---- shapes ----
+
+    def test_shape(self):
+        names = self.names("--shape", "64x4096")
+        self.assertIn("quantize/mul/uniform/bf16-i4/64x4096", names)
+        self.assertEqual(len(names), len(set(names)))
+        self.assertEqual({re.search(r"/(\d+x\d+)(/t2)?$", name)[1] for name in names}, {"64x4096"})
+        self.assertEqual(self.names("--shape", "5", "--full"), ["trans_quant_param/nearest/channel/f32-i64/5"])
+        self.assertEqual(self.names("--shape", "2x3x5", "--full"), ["quantize/div/axis/f32-i8/2x3x5"])
+        self.assertFalse([name for name in self.names("--shape", "64x4095", "--full") if "-i4" in name])
+
+    def test_shape_is_measured(self):
+        """Results are right at shapes that fill no vector, and with more groups than rows."""
+        for shape in ("1x1", "3x7", "130x104"):
+            data = self.results("--shape", shape, "--full", "--backend", "all", "--threads", "2")
+            self.assertGreater(len(data["cases"]), 20)
+            for case in data["cases"]:
+                self.assertEqual("x".join(map(str, case["shape"])), shape)
+                self.assertNotIn("failure", case)
+                self.assertGreater(len(case["runs"]), 3)
+        self.results("--shape", "1", "--full")
+        self.results("--shape", "2x3x5", "--full")
+
+    def test_bad_shapes(self):
+        for shape in ("", "0", "0x4", "4x", "x4", "4x4x4x4", "-1x2", "four", "4x4 ", "1048577x1048576", "9" * 40):
+            message = self.refused("--shape", shape)
+            self.assertRegex(message, r"^npuquant-bench: --shape: found '.*', expected .*\n$")
+            self.assertEqual(message.count("\n"), 1)
+        self.assertRegex(self.refused("--shape", "1048576x1048576"), r" takes \d+\.\d GiB of memory, this machine has ")
+
+    # ---- other options ----
+
+    def test_help(self):
+        text = self.good("--help")
+        for option in ("filter", "set", "full", "shape", "max-elements", "list", "backend", "threads", "no-peers",
+                       "budget", "quick", "no-pin", "prefetch", "json", "csv"):
+            self.assertRegex(text, rf"(?m)^  --{option}\b")
+
+    def test_filter_without_match(self):
+        for words in ("quantise", "dynamic,quantise"):
+            message = self.refused("--filter", words)
+            self.assertIn("--filter: found 'quantise', expected a part of a case's name", message)
+            for kind in ("quantize/mul/uniform/", "dynamic/tensor/smooth/", "trans_quant_param/nearest/channel/"):
+                self.assertEqual(message.count(f"\n  {kind}\n"), 1)
+
+    def test_wrong_options(self):
+        for options, text in ((("--set", "models,small"), "--set: found 'small', expected models, sweep, layout"),
+                              (("--backend", "ref,sse"), "--backend: found 'sse', expected avx512, avx2, neon, ref or"),
+                              (("--backend", ""), "--backend: found '', expected avx512"),
+                              (("--threads", "0"), "--threads: found '0', expected a number from 1 to "),
+                              (("--budget", "long"), "--budget: found 'long', expected a number from 0 to 3600"),
+                              (("--csv", self.folder), f"{self.folder}: "),
+                              (("--max-elements", "1"), "no case is left"),
+                              (("--shpae", "1x1"), "--shpae: unknown option; see --help"),
+                              (("--shape",), "")):
+            if options == ("--shape",):
+                self.assertEqual(bench("--shape").stderr, "npuquant-bench: --shape: a value is missing\n")
+            elif options[0] != "--csv":
+                message = self.refused(*options)
+                self.assertIn(text, message)
+                self.assertEqual(message.count("\n"), 1)
+            else:
+                done = bench(*options)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn(text, done.stderr)
+
+    def test_csv(self):
+        """The same numbers as the JSON, under names with units."""
+        path = self.path("r.csv")
+        data = self.results("--filter", "^dynamic/token/plain/f32-i8/1x", "--csv", path)
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        runs = [(case, run) for case in data["cases"] for run in case["runs"]]
+        self.assertEqual(len(rows), len(runs))
+        for row, (case, run) in zip(rows, runs):
+            self.assertEqual((row["cpu"], row["case"], row["line"]), (data["cpu"], case["name"], run["who"]))
+            for name in ("median_ns", "q1_ns", "q3_ns", "min_ns", "npuquant_times_as_fast", "bytes", "threads"):
+                self.assertEqual(float(row[name]), run[name], name)
+            self.assertAlmostEqual(float(row["gb_per_s"]), run["bytes"] / run["median_ns"], delta=0.01)
+            self.assertEqual(row["is_limit"] == "1", run["limit"])
+
+
+if __name__ == "__main__":
+    unittest.main()
