@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""npuquant-bench from outside. No time is looked at: only what is chosen, what the output says, and that
+"""npuquant-bench and bench/run from outside. No time is looked at: only what is chosen, what the output says, and that
 the numbers in it belong together.
 
-NPUQUANT_BENCH is the path of npuquant-bench.
+NPUQUANT_BENCH is the path of npuquant-bench, NPUQ_SOURCE that of the source.
 """
 import csv
+import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
 
 BENCH = os.path.abspath(os.environ["NPUQUANT_BENCH"])
+SOURCE = os.path.abspath(os.environ["NPUQ_SOURCE"])
 CASE = re.compile(r"^(\w+(?:/[\w-]+){4,5})  \((\d+) bytes, in (L1|L2|L3|L3\+|memory); (\d+) rounds\)$")
 LINE = re.compile(r"^  (\S.*?) +(\d+) +([\d.]+) (ns|us|ms) +([\d.]+) % +([\d.]+)(?: +([\d.]+))?(  .*)?$")
 
@@ -192,6 +195,50 @@ class Bench(unittest.TestCase):
                 self.assertEqual(float(row[name]), run[name], name)
             self.assertAlmostEqual(float(row["gb_per_s"]), run["bytes"] / run["median_ns"], delta=0.01)
             self.assertEqual(row["is_limit"] == "1", run["limit"])
+
+    # ---- bench/run and bench/plot ----
+
+    def run_script(self, *options):
+        """bench/run in a copy of what it needs, where everything is built."""
+        build, tree = self.path("build"), self.path("tree")
+        for name in ("bench", "docs"):
+            shutil.copytree(os.path.join(SOURCE, name), os.path.join(tree, name), dirs_exist_ok=True)
+        os.makedirs(os.path.join(build, "bench"), exist_ok=True)
+        os.makedirs(self.path("bin"), exist_ok=True)
+        shutil.copy(BENCH, os.path.join(build, "bench", "npuquant-bench"))
+        with open(self.path("bin/ninja"), "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n")
+        os.chmod(self.path("bin/ninja"), 0o755)
+        environment = dict(os.environ, BUILD=build, PATH=self.path("bin") + ":" + os.environ["PATH"])
+        done = subprocess.run([os.path.join(tree, "bench", "run"), *options], env=environment, capture_output=True,
+                              text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        changed = [name for name in ("performance.md", "images/performance-sweep.png")
+                   if self.read(os.path.join(tree, "docs", name)) != self.read(os.path.join(SOURCE, "docs", name))]
+        return done.stdout, changed
+
+    def read(self, path):
+        with open(path, "rb") as file:
+            return file.read()
+
+    options = ("--quick", "--filter", "quantize/mul/uniform/f32-i8/1x4096$")
+
+    def test_run_measures_only(self):
+        text, changed = self.run_script(*self.options)
+        self.assertEqual(changed, [])
+        self.assertIn("npuquant-bench --help", self.run_script("--help")[0])
+        self.assertIn("\nquantize/mul/uniform/f32-i8/1x4096  (", text)
+        self.assertIn("| 1 x 4096 uniform, whole call: as its row kernel | at least 0.87 |", text)
+        for name in ("bench.json", "bench.csv"):
+            self.assertTrue(os.path.exists(self.path("build/" + name)))
+
+    @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "no matplotlib")
+    def test_run_updates_page(self):
+        _, changed = self.run_script("--update-page", *self.options)
+        self.assertEqual(changed, ["performance.md", "images/performance-sweep.png"])
+        page = self.read(self.path("tree/docs/performance.md")).decode()
+        cases = re.search(r"<!-- cases -->\n(.*?)<!-- end -->", page, re.DOTALL)[1]
+        self.assertEqual(re.findall(r"(?m)^\| `(.*?)`", cases), ["quantize/mul/uniform/f32-i8/1x4096"])
 
 
 if __name__ == "__main__":
