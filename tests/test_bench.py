@@ -240,6 +240,22 @@ class Bench(unittest.TestCase):
         cases = re.search(r"<!-- cases -->\n(.*?)<!-- end -->", page, re.DOTALL)[1]
         self.assertEqual(re.findall(r"(?m)^\| `(.*?)`", cases), ["quantize/mul/uniform/f32-i8/1x4096"])
 
+    def test_page_is_of_this_version(self):
+        """The tables of the page have the columns that bench/plot writes."""
+        self.results(*self.options[1:])
+        shutil.copy(os.path.join(SOURCE, "docs", "performance.md"), self.path("page.md"))
+        with open(self.path("peers.json"), "w", encoding="utf-8") as file:
+            json.dump({"numpy": "1", "rows": []}, file)
+        subprocess.run([os.path.join(SOURCE, "bench", "plot"), self.path("r.json"), "--page", self.path("page.md"),
+                        "--peers", self.path("peers.json")], check=True, capture_output=True)
+
+        def headers(path):
+            parts = re.findall(r"<!-- (\w+) -->\n(.*?)<!-- end -->", self.read(path).decode(), re.DOTALL)
+            return {name: re.findall(r"(?m)^(\|.*\|)\n\|---", text) for name, text in parts}
+
+        self.assertEqual(headers(self.path("page.md")), headers(os.path.join(SOURCE, "docs", "performance.md")))
+        self.assertEqual(set(headers(self.path("page.md"))), {"machine", "targets", "cases", "peers"})
+
 
 if __name__ == "__main__":
     unittest.main()
