@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Each public header compiles by itself, twice over and without a warning, as C and as C++.
+# Each public header compiles by itself, twice over and without a warning, as C and as C++. So does a program that needs
+# what only a compiler can see: views of const arrays, and the comparison of versions.
 #
 # usage: header.sh include-directory
 # CC and CXX name the compilers (cc and c++). A missing one is skipped, and so is npuquant/dlpack.h where there is no
@@ -9,10 +10,56 @@ set -eu
 
 include=$1
 failed=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cat >"$work/program.c" <<'PROGRAM'
+#include <npuquant/npuquant.h>
+
+static const float x[2][3] = {{0.5f, -1.5f, 100.0f}, {2.5f, -300.0f, 7.0f}};
+
+int main(void)
+{
+    const int64_t shape[] = {2, 3};
+    const npuq_tensor all = npuq_tensor_contiguous(x, NPUQ_FLOAT32, 2, shape);
+    const npuq_tensor rows = npuq_matrix(x, NPUQ_FLOAT32, 2, 3, 0);
+    const npuq_tensor row = npuq_vector(x[1], NPUQ_FLOAT32, 3);
+
+    return all.data == rows.data && row.data != rows.data ? 0 : 1;
+}
+
+#if !NPUQ_VERSION_AT_LEAST(NPUQ_VERSION_MAJOR, NPUQ_VERSION_MINOR, NPUQ_VERSION_PATCH)
+#error "older than itself"
+#endif
+#undef NPUQ_VERSION_MAJOR
+#undef NPUQ_VERSION_MINOR
+#undef NPUQ_VERSION_PATCH
+#define NPUQ_VERSION_MAJOR 1
+#define NPUQ_VERSION_MINOR 2
+#define NPUQ_VERSION_PATCH 3
+#if !NPUQ_VERSION_AT_LEAST(1, 2, 3) || !NPUQ_VERSION_AT_LEAST(1, 2, 2) || !NPUQ_VERSION_AT_LEAST(1, 1, 9) || \
+    !NPUQ_VERSION_AT_LEAST(0, 9, 9)
+#error "1.2.3 is at least each of these"
+#endif
+#if NPUQ_VERSION_AT_LEAST(1, 2, 4) || NPUQ_VERSION_AT_LEAST(1, 3, 0) || NPUQ_VERSION_AT_LEAST(2, 0, 0)
+#error "1.2.3 is older than each of these"
+#endif
+PROGRAM
 
 skip() {
     echo "SKIPPED: $*"
     if [ "${CI:-}" = true ]; then
+        failed=1
+    fi
+}
+
+# compiles what file: with the variables of check()
+compiles() {
+    # shellcheck disable=SC2086
+    if $compiler -x "$language" "-std=$standard" $warnings -fsyntax-only -I"$include" "$2"; then
+        echo "ok: $1 as $standard with $compiler"
+    else
+        echo "FAILED: $1 as $standard with $compiler"
         failed=1
     fi
 }
@@ -34,18 +81,17 @@ check() {
     else
         skip "npuquant/dlpack.h with $compiler: no <dlpack/dlpack.h>"
     fi
+    warnings="-Wall -Wextra -Wpedantic -Wundef -Wshadow -Wconversion -Werror"
+    # Clang compares the comments with the declarations.
+    if $compiler --version | grep -q clang; then
+        warnings="$warnings -Wdocumentation"
+    fi
     for standard in "$@"; do
         for header in $headers; do
-            # shellcheck disable=SC2086
-            if printf '#include <%s>\n#include <%s>\nextern int nothing;\n' "$header" "$header" |
-                $compiler -x "$language" "-std=$standard" -Wall -Wextra -Wpedantic -Wundef -Wshadow -Wconversion \
-                    -Werror -fsyntax-only -I"$include" -; then
-                echo "ok: $header as $standard with $compiler"
-            else
-                echo "FAILED: $header as $standard with $compiler"
-                failed=1
-            fi
+            printf '#include <%s>\n#include <%s>\nextern int nothing;\n' "$header" "$header" >"$work/$language.c"
+            compiles "$header" "$work/$language.c"
         done
+        compiles "a program" "$work/program.c"
     done
 }
 

@@ -1863,6 +1863,35 @@ static void neighbours(void **state)
     end();
 }
 
+static void same_view(const npuq_tensor *got, const npuq_tensor *expected)
+{
+    assert_ptr_equal(got->data, expected->data);
+    assert_int_equal(got->dtype, expected->dtype);
+    assert_int_equal(got->ndim, expected->ndim);
+    assert_memory_equal(got->shape, expected->shape, sizeof got->shape);
+    assert_memory_equal(got->strides, expected->strides, sizeof got->strides);
+}
+
+static void vectors_and_matrices(void **state)
+{
+    static const int16_t data[4] = {0};
+    static const int64_t shape[] = {3, 5};
+    const npuq_tensor vector = npuq_vector(data, NPUQ_FLOAT16, 3);
+    const npuq_tensor matrix = npuq_matrix(data, NPUQ_BFLOAT16, 3, 5, 0);
+    const npuq_tensor columns = npuq_matrix(data, NPUQ_BFLOAT16, 3, 5, 8);
+    const npuq_tensor upwards = npuq_matrix(data, NPUQ_BFLOAT16, 3, 5, -8);
+    npuq_tensor expected = npuq_tensor_contiguous(data, NPUQ_FLOAT16, 1, shape);
+
+    (void)state;
+    same_view(&vector, &expected);
+    expected = npuq_tensor_contiguous(data, NPUQ_BFLOAT16, 2, shape);
+    same_view(&matrix, &expected);
+    expected.strides[0] = 8;
+    same_view(&columns, &expected);
+    expected.strides[0] = -8;
+    same_view(&upwards, &expected);
+}
+
 /* Inputs may overlap as they please. */
 static void overlapping_inputs(void **state)
 {
@@ -2064,6 +2093,7 @@ int main(void)
         cmocka_unit_test(negative_strides),
         cmocka_unit_test(axis_is_not_looked_at_with_one_scale),
         cmocka_unit_test(neighbours),
+        cmocka_unit_test(vectors_and_matrices),
         cmocka_unit_test(overlapping_inputs),
         cmocka_unit_test(last_error_is_per_thread),
         cmocka_unit_test(status_names),

@@ -92,13 +92,31 @@ typedef struct npuq_tensor {
 
 /**
  * A row-major (C order) view of data.
- * @param data   first element
+ * @param data   first element. It may be const, as inputs are only read; the memory of an output must be writable.
  * @param dtype  element type
  * @param ndim   number of dimensions; if it is not in 0..NPUQ_MAX_NDIM, it is stored as it is and every operator
  *               refuses the view
  * @param shape  ndim extents; may be null when ndim is 0
  */
-NPUQ_API npuq_tensor npuq_tensor_contiguous(void *data, npuq_dtype dtype, int32_t ndim, const int64_t *shape);
+NPUQ_API npuq_tensor npuq_tensor_contiguous(const void *data, npuq_dtype dtype, int32_t ndim, const int64_t *shape);
+
+/**
+ * A view of n elements side by side, of shape [n].
+ * @param data   first element, as for npuq_tensor_contiguous()
+ * @param dtype  element type
+ * @param n      number of elements; words for NPUQ_QUINT4X2
+ */
+NPUQ_API npuq_tensor npuq_vector(const void *data, npuq_dtype dtype, int64_t n);
+
+/**
+ * A view of rows with contiguous columns, of shape [rows, cols].
+ * @param data   first element, as for npuq_tensor_contiguous()
+ * @param dtype  element type
+ * @param rows   number of rows
+ * @param cols   number of columns; words for NPUQ_QUINT4X2
+ * @param row_stride  distance between the first elements of neighbouring rows, in elements; 0 means cols: no gaps
+ */
+NPUQ_API npuq_tensor npuq_matrix(const void *data, npuq_dtype dtype, int64_t rows, int64_t cols, int64_t row_stride);
 
 /** @} */
 
@@ -363,9 +381,14 @@ NPUQ_API npuq_status npuq_dynamic_quant_params(const npuq_tensor *min, const npu
  *     v = x                         (v = x * smooth_scales, if given)
  *     y = sat(round(v * (1 / scale) + offset))
  *
- * @param x, smooth_scales, group_index, quant_mode, y, executor  as for the operator; x may be empty
+ * @param x  as for the operator, but may be empty
+ * @param smooth_scales  as for the operator
+ * @param group_index  as for the operator
+ * @param quant_mode  as for the operator
  * @param scale  FLOAT32; per token x.shape[:-1], per tensor [1]; any values
  * @param offset  FLOAT32; shape of scale; any values
+ * @param y  as for the operator
+ * @param executor  as for the operator
  *
  * @retval NPUQ_OK  done; if x is empty, nothing was written
  * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT, NPUQ_ERROR_GROUP_INDEX,

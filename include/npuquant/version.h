@@ -15,6 +15,12 @@
 /** Version of the header that the program was compiled with; npuq_version() tells that of the library. */
 #define NPUQ_VERSION "0.1.0"
 
+/** Whether this header is of the given version or a newer one: `#if NPUQ_VERSION_AT_LEAST(0, 2, 0)`. */
+#define NPUQ_VERSION_AT_LEAST(major, minor, patch)                                                                     \
+    (NPUQ_VERSION_MAJOR != (major)   ? NPUQ_VERSION_MAJOR > (major)                                                    \
+     : NPUQ_VERSION_MINOR != (minor) ? NPUQ_VERSION_MINOR > (minor)                                                    \
+                                     : NPUQ_VERSION_PATCH >= (patch))
+
 /** The soversion: raised when a program built against an older release must be recompiled. */
 #define NPUQ_ABI_VERSION 0
 

@@ -39,9 +39,9 @@ const char *npuq_dtype_name(npuq_dtype dtype)
     return info ? info->name : "unknown";
 }
 
-npuq_tensor npuq_tensor_contiguous(void *data, npuq_dtype dtype, int32_t ndim, const int64_t *shape)
+npuq_tensor npuq_tensor_contiguous(const void *data, npuq_dtype dtype, int32_t ndim, const int64_t *shape)
 {
-    npuq_tensor tensor = {.data = data, .dtype = dtype, .ndim = ndim};
+    npuq_tensor tensor = {.data = (void *)data, .dtype = dtype, .ndim = ndim};
     int64_t stride = 1;
 
     if (ndim < 0 || ndim > NPUQ_MAX_NDIM) {
@@ -52,6 +52,22 @@ npuq_tensor npuq_tensor_contiguous(void *data, npuq_dtype dtype, int32_t ndim, c
         tensor.strides[d] = stride;
         /* Extents that overflow are refused by the operators; here they only must not be undefined. */
         stride = (int64_t)((uint64_t)stride * (uint64_t)shape[d]);
+    }
+    return tensor;
+}
+
+npuq_tensor npuq_vector(const void *data, npuq_dtype dtype, int64_t n)
+{
+    return npuq_tensor_contiguous(data, dtype, 1, &n);
+}
+
+npuq_tensor npuq_matrix(const void *data, npuq_dtype dtype, int64_t rows, int64_t cols, int64_t row_stride)
+{
+    const int64_t shape[] = {rows, cols};
+    npuq_tensor tensor = npuq_tensor_contiguous(data, dtype, 2, shape);
+
+    if (row_stride != 0) {
+        tensor.strides[0] = row_stride;
     }
     return tensor;
 }
