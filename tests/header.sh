@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Each public header compiles by itself, twice over and without a warning, as C and as C++. So does a program that needs
-# what only a compiler can see: views of const arrays, and the comparison of versions.
+# what only a compiler can see: views of arrays that are const or not initialised, and the comparison of versions.
 #
 # usage: header.sh include-directory
 # CC and CXX name the compilers (cc and c++). A missing one is skipped, and so is npuquant/dlpack.h where there is no
@@ -20,12 +20,14 @@ static const float x[2][3] = {{0.5f, -1.5f, 100.0f}, {2.5f, -300.0f, 7.0f}};
 
 int main(void)
 {
+    float scale;
+    const npuq_tensor output = npuq_vector(&scale, NPUQ_FLOAT32, 1);
     const int64_t shape[] = {2, 3};
     const npuq_tensor all = npuq_tensor_contiguous(x, NPUQ_FLOAT32, 2, shape);
     const npuq_tensor rows = npuq_matrix(x, NPUQ_FLOAT32, 2, 3, 0);
     const npuq_tensor row = npuq_vector(x[1], NPUQ_FLOAT32, 3);
 
-    return all.data == rows.data && row.data != rows.data ? 0 : 1;
+    return all.data == rows.data && row.data != output.data ? 0 : 1;
 }
 
 #if !NPUQ_VERSION_AT_LEAST(NPUQ_VERSION_MAJOR, NPUQ_VERSION_MINOR, NPUQ_VERSION_PATCH)
@@ -56,7 +58,7 @@ skip() {
 # compiles what file: with the variables of check()
 compiles() {
     # shellcheck disable=SC2086
-    if $compiler -x "$language" "-std=$standard" $warnings -fsyntax-only -I"$include" "$2"; then
+    if $compiler -x "$language" "-std=$standard" $warnings -c -o "$work/object" -I"$include" "$2"; then
         echo "ok: $1 as $standard with $compiler"
     else
         echo "FAILED: $1 as $standard with $compiler"

@@ -90,6 +90,16 @@ typedef struct npuq_tensor {
     int64_t strides[NPUQ_MAX_NDIM]; /**< distance between neighbours of a dimension, in elements */
 } npuq_tensor;
 
+/** @cond internal */
+/* The function keeps a pointer to the data and does not read it: gcc need not warn that an output is not initialised.
+ */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
+#define NPUQ_KEEPS_DATA __attribute__((access(none, 1)))
+#else
+#define NPUQ_KEEPS_DATA
+#endif
+/** @endcond */
+
 /**
  * A row-major (C order) view of data.
  * @param data   first element. It may be const, as inputs are only read; the memory of an output must be writable.
@@ -98,7 +108,8 @@ typedef struct npuq_tensor {
  *               refuses the view
  * @param shape  ndim extents; may be null when ndim is 0
  */
-NPUQ_API npuq_tensor npuq_tensor_contiguous(const void *data, npuq_dtype dtype, int32_t ndim, const int64_t *shape);
+NPUQ_API NPUQ_KEEPS_DATA npuq_tensor npuq_tensor_contiguous(const void *data, npuq_dtype dtype, int32_t ndim,
+                                                            const int64_t *shape);
 
 /**
  * A view of n elements side by side, of shape [n].
@@ -106,7 +117,7 @@ NPUQ_API npuq_tensor npuq_tensor_contiguous(const void *data, npuq_dtype dtype, 
  * @param dtype  element type
  * @param n      number of elements; words for NPUQ_QUINT4X2
  */
-NPUQ_API npuq_tensor npuq_vector(const void *data, npuq_dtype dtype, int64_t n);
+NPUQ_API NPUQ_KEEPS_DATA npuq_tensor npuq_vector(const void *data, npuq_dtype dtype, int64_t n);
 
 /**
  * A view of rows with contiguous columns, of shape [rows, cols].
@@ -116,7 +127,8 @@ NPUQ_API npuq_tensor npuq_vector(const void *data, npuq_dtype dtype, int64_t n);
  * @param cols   number of columns; words for NPUQ_QUINT4X2
  * @param row_stride  distance between the first elements of neighbouring rows, in elements; 0 means cols: no gaps
  */
-NPUQ_API npuq_tensor npuq_matrix(const void *data, npuq_dtype dtype, int64_t rows, int64_t cols, int64_t row_stride);
+NPUQ_API NPUQ_KEEPS_DATA npuq_tensor npuq_matrix(const void *data, npuq_dtype dtype, int64_t rows, int64_t cols,
+                                                 int64_t row_stride);
 
 /** @} */
 
