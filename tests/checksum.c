@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t expected = UINT64_C(0x49C3988FEFFCEC37);
+static const uint64_t expected = UINT64_C(0xF6DEF5FA11F224A3);
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -254,6 +254,32 @@ static operand make_input(npuq_dtype dtype, int ndim, const int64_t *shape)
     return o;
 }
 
+static void discard(operand *o)
+{
+    free(o->memory);
+    o->memory = NULL;
+}
+
+/* The input that is quantised: not one element repeated, unless it has but one. */
+static operand make_x(npuq_dtype dtype, int ndim, const int64_t *shape)
+{
+    for (;;) {
+        operand o = make_input(dtype, ndim, shape);
+        bool single = true;
+
+        for (int d = 0; d < ndim; d++) {
+            if (shape[d] > 1 && o.tensor.strides[d] != 0) {
+                return o;
+            }
+            single = single && shape[d] == 1;
+        }
+        if (single) {
+            return o;
+        }
+        discard(&o);
+    }
+}
+
 static operand make_output(npuq_dtype dtype, int ndim, const int64_t *shape)
 {
     int64_t extents[NPUQ_MAX_NDIM];
@@ -289,12 +315,6 @@ static void add_output(const operand *o)
     for (size_t i = 0; i < o->count; i++) {
         add(get(o, i));
     }
-}
-
-static void discard(operand *o)
-{
-    free(o->memory);
-    o->memory = NULL;
 }
 
 /* ---- calls ---- */
@@ -436,7 +456,7 @@ static void quantize_combination(const shape *c, bool div_mode, npuq_dtype x_dty
     const int32_t other = c->axis == -2 ? c->ndim - 2 : c->ndim - 1;
     const int32_t a = !div_mode ? other : c->axis < 0 ? c->axis + c->ndim : c->axis;
     const int64_t n = below(3) == 0 ? 1 : c->extents[a];
-    operand x = make_input(x_dtype, c->ndim, c->extents);
+    operand x = make_x(x_dtype, c->ndim, c->extents);
     operand s = make_input(s_dtype, 1, &n);
     operand z = make_input(z_dtype ? *z_dtype : NPUQ_FLOAT32, 1, &n);
     operand y = make_output(y_dtype, c->ndim, c->extents);
@@ -501,7 +521,7 @@ static void group_quant(void)
         if (y_dtype == NPUQ_QUINT4X2 && size[1] % 8 != 0) {
             continue;
         }
-        operand x = make_input(floats[i / 3 % 3], 2, size);
+        operand x = make_x(floats[i / 3 % 3], 2, size);
         operand scale = make_input(s_dtype, 2, scale_shape);
         operand group_index = make_group_index(size[2], size[0]);
         operand offset = make_input(s_dtype, below(2) == 0 ? 1 : 0, &one);
@@ -566,7 +586,7 @@ static void dynamic_combinations(call_fn *call)
         for (int d = 0; d < c->ndim - 1; d++) {
             S *= c->extents[d];
         }
-        operand x = make_input(floats[i / 3 % 3], c->ndim, c->extents);
+        operand x = make_x(floats[i / 3 % 3], c->ndim, c->extents);
         operand smooth = make_input(floats[i % 3], how == 2 ? 2 : 1, smooth_shape);
         operand group_index = make_group_index(E, S);
 
@@ -687,7 +707,7 @@ static void large(void)
 static void refusals(void)
 {
     static const int64_t extents[] = {4, 16};
-    operand x = make_input(NPUQ_FLOAT32, 2, extents);
+    operand x = make_x(NPUQ_FLOAT32, 2, extents);
     operand s = make_input(NPUQ_FLOAT32, 1, extents);
     operand y = make_output(NPUQ_INT8, 2, extents);
     npuq_tensor far = x.tensor;

@@ -363,6 +363,20 @@ size_t test_count(int ndim, const int64_t *shape)
     return count;
 }
 
+bool test_repeats_one_element(const npuq_tensor *view)
+{
+    int many = 0;
+    int moving = 0;
+    int empty = 0;
+
+    for (int d = 0; d < view->ndim; d++) {
+        many += view->shape[d] > 1;
+        moving += view->shape[d] > 1 && view->strides[d] != 0;
+        empty += view->shape[d] == 0;
+    }
+    return many > 0 && moving == 0 && empty == 0;
+}
+
 /* Lays dimensions out from the innermost to the outermost in a random order, with gaps and in either direction. Returns
  * the number of elements spanned; first is where index 0 lies among them. */
 static size_t lay_out(npuq_tensor *tensor, test_layout layout, size_t *first)

@@ -89,6 +89,8 @@ void test_view_free(test_view *view);
 /* Elements in row-major order, from and to a contiguous array. */
 void test_view_read(const npuq_tensor *view, void *array);
 void test_view_write(const npuq_tensor *view, const void *array);
+/* More than one element, and all of them are one in memory. */
+bool test_repeats_one_element(const npuq_tensor *view);
 size_t test_count(int ndim, const int64_t *shape);
 
 /* Fails if a byte outside the view's elements has changed since test_view_make(). */

@@ -41,6 +41,37 @@ static argument make_input(npuq_dtype dtype, int ndim, const int64_t *shape, boo
     return a;
 }
 
+static void check_input(argument *a)
+{
+    test_view_untouched(&a->view);
+    test_view_free(&a->view);
+    free(a->elements);
+}
+
+/* The input that is quantised: not one element repeated. */
+static argument make_x(npuq_dtype dtype, int ndim, const int64_t *shape, bool finite)
+{
+    argument a = make_input(dtype, ndim, shape, finite);
+
+    while (test_repeats_one_element(&a.view.tensor)) {
+        check_input(&a);
+        a = make_input(dtype, ndim, shape, finite);
+    }
+    return a;
+}
+
+/* The same of each of its rows. */
+static argument make_x_of_rows(npuq_dtype dtype, const int64_t *shape, bool finite)
+{
+    argument a = make_input(dtype, 2, shape, finite);
+
+    while (a.view.tensor.strides[1] == 0) {
+        check_input(&a);
+        a = make_input(dtype, 2, shape, finite);
+    }
+    return a;
+}
+
 /* An output; elements are for the oracle to fill. */
 static argument make_output(npuq_dtype dtype, int ndim, const int64_t *shape)
 {
@@ -49,13 +80,6 @@ static argument make_output(npuq_dtype dtype, int ndim, const int64_t *shape)
 
     a.elements = allocate(a.count * test_dtype_size(dtype));
     return a;
-}
-
-static void check_input(argument *a)
-{
-    test_view_untouched(&a->view);
-    test_view_free(&a->view);
-    free(a->elements);
 }
 
 static void check_output(argument *a, const char *name)
@@ -144,7 +168,7 @@ static void run_quantize(const quantize_case *c)
     }
     const size_t scales_count = c->one_scale ? 1 : (size_t)shape[along];
 
-    argument x = make_input(c->x, c->ndim, shape, false);
+    argument x = make_x(c->x, c->ndim, shape, false);
     argument scales = make_input(c->scales, scales_ndim, scales_shape, false);
     argument zero_points = make_input(c->zero_points, scales_ndim, scales_shape, test_one_in(2));
     argument y = make_output(c->y, c->ndim, y_shape);
@@ -266,7 +290,7 @@ static void run_group_quant(npuq_dtype x_type, npuq_dtype scale_type, npuq_dtype
     random_groups(ends, E, shape[0]);
     const int64_t scale_shape[2] = {(int64_t)E, shape[1]};
 
-    argument x = make_input(x_type, 2, shape, false);
+    argument x = make_x(x_type, 2, shape, false);
     argument scale = make_input(scale_type, 2, scale_shape, false);
     argument group_index = make_group_index(test_one_in(2) ? NPUQ_INT32 : NPUQ_INT64, ends, E);
     argument offset = make_input(scale_type, test_one_in(2), &one, false);
@@ -353,7 +377,7 @@ static void run_dynamic_on(int ndim, const int64_t *shape, npuq_dtype x_type, np
     const bool per_tensor = mode == NPUQ_PER_TENSOR;
 
     random_groups(ends, E, (int64_t)S);
-    argument x = make_input(x_type, ndim, shape, finite);
+    argument x = make_x(x_type, ndim, shape, finite);
     argument smooth = make_input(smooth_type, grouped ? 2 : 1, grouped ? smooth_shape : &smooth_shape[1], finite);
     argument group_index = make_group_index(test_one_in(2) ? NPUQ_INT32 : NPUQ_INT64, ends, E);
     argument y = make_output(y_type, ndim, y_shape);
@@ -453,7 +477,7 @@ static void run_steps_on(int ndim, const int64_t *shape, npuq_dtype x_type, npuq
     const int64_t *p_shape = per_tensor ? &one : shape;
 
     random_groups(ends, E, (int64_t)S);
-    argument x = make_input(x_type, ndim, shape, finite);
+    argument x = make_x(x_type, ndim, shape, finite);
     argument smooth = make_input(smooth_type, grouped ? 2 : 1, grouped ? smooth_shape : &smooth_shape[1], finite);
     argument group_index = make_group_index(test_one_in(2) ? NPUQ_INT32 : NPUQ_INT64, ends, E);
     const argument *factors = kind == NO_SMOOTH ? NULL : &smooth;
@@ -573,7 +597,7 @@ static void run_sharded(npuq_dtype x_type, npuq_dtype y_type, npuq_quant_mode mo
     int64_t y_shape[2];
 
     output_shape(y_type, 2, shape, y_shape);
-    argument x = make_input(x_type, 2, shape, !test_one_in(3));
+    argument x = make_x_of_rows(x_type, shape, !test_one_in(3));
     argument y = make_output(y_type, 2, y_shape);
     argument scale = make_output(NPUQ_FLOAT32, 1, &count);
     argument offset = make_output(NPUQ_FLOAT32, 1, &count);
@@ -646,7 +670,7 @@ static void run_sharded_groups(npuq_dtype x_type, npuq_dtype y_type)
     output_shape(y_type, 2, shape, y_shape);
     random_groups(group_index, E, shape[0]);
     random_groups(shards, SHARDS, shape[0]); /* some are empty */
-    argument x = make_input(x_type, 2, shape, !test_one_in(3));
+    argument x = make_x_of_rows(x_type, shape, !test_one_in(3));
     argument factors = make_input(x_type, 2, factors_shape, true);
     argument grouped = make_output(y_type, 2, y_shape);
     argument y = make_output(y_type, 2, y_shape);
@@ -742,25 +766,25 @@ static void test_empty_and_huge(void **unused)
     check_ok(npuq_dynamic_quant_apply(&x, &smooth, &group_index, NPUQ_PER_TOKEN, &rows, &rows, &y, NULL));
 }
 
-/* A row that is one element in memory; and more of them than a size_t counts, where it has 32 bits. */
-static void test_broadcast_row(void **unused)
+/* Rows that are one element each in memory; and more elements than a size_t counts, where it has 32 bits. */
+static void test_broadcast_rows(void **unused)
 {
-    const int64_t shape[] = {1, 1 << 22};
-    const int64_t one = 1;
-    float value = 5;
-    float min = 0;
-    float max = 0;
-    npuq_tensor x = npuq_tensor_contiguous(&value, NPUQ_FLOAT32, 2, shape);
-    const npuq_tensor min_view = npuq_tensor_contiguous(&min, NPUQ_FLOAT32, 1, &one);
-    const npuq_tensor max_view = npuq_tensor_contiguous(&max, NPUQ_FLOAT32, 1, &one);
+    const int64_t shape[] = {2, 1 << 22};
+    float values[] = {5, 7};
+    float min[2] = {0};
+    float max[2] = {0};
+    npuq_tensor x = npuq_tensor_contiguous(values, NPUQ_FLOAT32, 2, shape);
+    npuq_tensor min_view = npuq_vector(min, NPUQ_FLOAT32, 2);
+    npuq_tensor max_view = npuq_vector(max, NPUQ_FLOAT32, 2);
 
     (void)unused;
+    x.strides[0] = 1;
     x.strides[1] = 0;
     check_ok(npuq_dynamic_quant_min_max(&x, NULL, NULL, NPUQ_PER_TOKEN, &min_view, &max_view, NULL));
-    assert_true(min == 5 && max == 5);
-    x.strides[0] = 0;
-    x.shape[0] = 1024;
+    assert_true(min[0] == 5 && max[0] == 5 && min[1] == 7 && max[1] == 7);
     if (sizeof(void *) < 8) {
+        x.shape[0] = 1024;
+        min_view.shape[0] = max_view.shape[0] = 1;
         assert_int_equal(npuq_dynamic_quant_min_max(&x, NULL, NULL, NPUQ_PER_TENSOR, &min_view, &max_view, NULL),
                          NPUQ_ERROR_LAYOUT);
         assert_non_null(strstr(npuq_last_error(), "dynamic_quant_min_max: x: has 4294967296 elements"));
@@ -796,7 +820,7 @@ static void test_large(void **unused)
 
     (void)unused;
     for (size_t i = 0; i < COUNT(floats); i++) {
-        argument x = make_input(floats[i], 2, shape, true);
+        argument x = make_x(floats[i], 2, shape, true);
         argument scales = make_input(NPUQ_FLOAT16, 1, &row, true);
         argument zero_points = make_input(NPUQ_FLOAT16, 1, &row, true);
         argument y = make_output(NPUQ_QUINT4X2, 2, words);
@@ -846,7 +870,7 @@ static void test_wide(void **unused)
         for (size_t s = 0; s < COUNT(floats); s++) {
             const int64_t shape[] = {3, widths[i]};
             const size_t extents[] = {3, (size_t)widths[i]};
-            argument x = make_input(floats[i % COUNT(floats)], 2, shape, true);
+            argument x = make_x(floats[i % COUNT(floats)], 2, shape, true);
             argument scales = make_input(floats[s], 1, &widths[i], true);
             argument y = make_output(NPUQ_INT8, 2, shape);
 
@@ -905,7 +929,7 @@ int main(void)
         cmocka_unit_test(test_shards),
         cmocka_unit_test(test_empty_parts),
         cmocka_unit_test(test_empty_and_huge),
-        cmocka_unit_test(test_broadcast_row),
+        cmocka_unit_test(test_broadcast_rows),
         cmocka_unit_test(test_scalar_parameters),
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_long_rows),

@@ -249,22 +249,22 @@ static void test_beyond_everything(void **unused)
 
 /* ---- many small rows, and dimensions of 1 ---- */
 
-/* A row that is one element in memory; where addresses have 32 bits, its bytes are too many to count. */
-static void test_broadcast_row(void **unused)
+/* Rows that are one element each in memory; where addresses have 32 bits, their bytes are too many to count. */
+static void test_broadcast_rows(void **unused)
 {
-    const int64_t shape[] = {1, 1 << 30};
-    const int64_t one = 1;
-    float value = 5;
-    float min = 0;
-    float max = 0;
-    npuq_tensor x = npuq_tensor_contiguous(&value, NPUQ_FLOAT32, 2, shape);
-    const npuq_tensor min_view = npuq_tensor_contiguous(&min, NPUQ_FLOAT32, 1, &one);
-    const npuq_tensor max_view = npuq_tensor_contiguous(&max, NPUQ_FLOAT32, 1, &one);
+    const int64_t shape[] = {2, 1 << 30};
+    float values[] = {5, 7};
+    float min[2] = {0};
+    float max[2] = {0};
+    npuq_tensor x = npuq_tensor_contiguous(values, NPUQ_FLOAT32, 2, shape);
+    const npuq_tensor min_view = npuq_vector(min, NPUQ_FLOAT32, 2);
+    const npuq_tensor max_view = npuq_vector(max, NPUQ_FLOAT32, 2);
 
     (void)unused;
+    x.strides[0] = 1;
     x.strides[1] = 0;
     assert_int_equal(npuq_dynamic_quant_min_max(&x, NULL, NULL, NPUQ_PER_TOKEN, &min_view, &max_view, NULL), NPUQ_OK);
-    assert_true(min == 5 && max == 5);
+    assert_true(min[0] == 5 && max[0] == 5 && min[1] == 7 && max[1] == 7);
 }
 
 static void test_million_rows_of_one(void **unused)
@@ -338,7 +338,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_big_quantize),        cmocka_unit_test(test_big_group_quant),
         cmocka_unit_test(test_big_dynamic),         cmocka_unit_test(test_big_strides),
-        cmocka_unit_test(test_beyond_everything),   cmocka_unit_test(test_broadcast_row),
+        cmocka_unit_test(test_beyond_everything),   cmocka_unit_test(test_broadcast_rows),
         cmocka_unit_test(test_million_rows_of_one), cmocka_unit_test(test_eight_dimensions_of_one),
     };
     test_seed();

@@ -18,10 +18,12 @@
  *
  * @section layouts Layouts
  * Every tensor may be any strided view. Strides count elements; those of inputs may be zero or negative, those of
- * outputs negative. The stride of a dimension of extent 1 is never looked at, nor any stride of an empty tensor, whose
- * data may be null. Data must be aligned to the size of its element. An output must not map two indices to one
- * element, and must not share a byte with another argument (interleaving without sharing is fine). A layout so
- * irregular that sharing could not be ruled out with bounded work is refused.
+ * outputs negative. Parameters may repeat one element through strides of zero only. x may not: a view of more than one
+ * element whose strides are all zero is refused, since it has most likely been made without strides. The stride of a
+ * dimension of extent 1 is never looked at, nor any stride of an empty tensor, whose data may be null. Data must be
+ * aligned to the size of its element. An output must not map two indices to one element, and must not share a byte with
+ * another argument (interleaving without sharing is fine). A layout so irregular that sharing could not be ruled out
+ * with bounded work is refused.
  *
  * @section errors Errors
  * Every function that can fail returns an npuq_status. After a failure npuq_last_error() names the operator, the
@@ -142,7 +144,7 @@ typedef enum npuq_status {
     NPUQ_ERROR_DTYPE = 2,       /**< a dtype that this argument does not take, or an unmatched pair */
     NPUQ_ERROR_SHAPE = 3,       /**< rank or extent */
     NPUQ_ERROR_LAYOUT = 4,      /**< misaligned data, self-overlapping output, output overlapping another argument,
-                                     extents or strides that reach beyond the address space */
+                                     extents or strides that reach beyond the address space, x without strides */
     NPUQ_ERROR_AXIS = 5,        /**< axis out of range */
     NPUQ_ERROR_GROUP_INDEX = 6, /**< a value of group_index out of order or range */
     NPUQ_ERROR_ARGUMENT = 7,    /**< an unknown mode, or arguments that do not go together */

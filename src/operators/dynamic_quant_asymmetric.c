@@ -121,7 +121,7 @@ npuq_status npuq_dynamic_quant_asymmetric(const npuq_tensor *x, const npuq_tenso
 {
     static const char op[] = "dynamic_quant_asymmetric";
     const npuq_argument arguments[] = {
-        {"x", x, NPUQ_TAKES_FLOATS, 2, NPUQ_MAX_NDIM, NPUQ_INPUT},
+        {"x", x, NPUQ_TAKES_FLOATS, 2, NPUQ_MAX_NDIM, NPUQ_X},
         {"smooth_scales", smooth_scales, NPUQ_TAKES_FLOATS, 1, 2, NPUQ_OPTIONAL_INPUT},
         {"group_index", group_index, NPUQ_TAKES_INDICES, 1, 1, NPUQ_OPTIONAL_INPUT},
         {"y", y, NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2, 2, NPUQ_MAX_NDIM, NPUQ_OUTPUT},
@@ -176,7 +176,7 @@ npuq_status npuq_dynamic_quant_min_max(const npuq_tensor *x, const npuq_tensor *
 {
     static const char op[] = "dynamic_quant_min_max";
     const npuq_argument arguments[] = {
-        {"x", x, NPUQ_TAKES_FLOATS, 2, NPUQ_MAX_NDIM, NPUQ_INPUT},
+        {"x", x, NPUQ_TAKES_FLOATS, 2, NPUQ_MAX_NDIM, NPUQ_X},
         {"smooth_scales", smooth_scales, NPUQ_TAKES_FLOATS, 1, 2, NPUQ_OPTIONAL_INPUT},
         {"group_index", group_index, NPUQ_TAKES_INDICES, 1, 1, NPUQ_OPTIONAL_INPUT},
         {"min", min, NPUQ_TAKES_FLOAT32, 1, NPUQ_MAX_NDIM - 1, NPUQ_OUTPUT},
@@ -281,7 +281,7 @@ npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_tensor *sm
 {
     static const char op[] = "dynamic_quant_apply";
     const npuq_argument arguments[] = {
-        {"x", x, NPUQ_TAKES_FLOATS, 2, NPUQ_MAX_NDIM, NPUQ_INPUT},
+        {"x", x, NPUQ_TAKES_FLOATS, 2, NPUQ_MAX_NDIM, NPUQ_X},
         {"smooth_scales", smooth_scales, NPUQ_TAKES_FLOATS, 1, 2, NPUQ_OPTIONAL_INPUT},
         {"group_index", group_index, NPUQ_TAKES_INDICES, 1, 1, NPUQ_OPTIONAL_INPUT},
         {"scale", scale, NPUQ_TAKES_FLOAT32, 1, NPUQ_MAX_NDIM - 1, NPUQ_INPUT},

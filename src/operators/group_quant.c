@@ -68,7 +68,7 @@ npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, con
                              const npuq_tensor *offset, const npuq_tensor *y, const npuq_executor *executor)
 {
     const npuq_argument arguments[] = {
-        {"x", x, NPUQ_TAKES_FLOATS, 2, 2, NPUQ_INPUT},
+        {"x", x, NPUQ_TAKES_FLOATS, 2, 2, NPUQ_X},
         {"scale", scale, NPUQ_TAKES_FLOATS, 2, 2, NPUQ_INPUT},
         {"group_index", group_index, NPUQ_TAKES_INDICES, 1, 1, NPUQ_INPUT},
         {"offset", offset, NPUQ_TAKES_FLOATS, 0, 1, NPUQ_OPTIONAL_INPUT},

@@ -155,7 +155,7 @@ npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const
                           bool div_mode, const npuq_tensor *y, const npuq_executor *executor)
 {
     const npuq_argument arguments[] = {
-        {"x", x, NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_INPUT},
+        {"x", x, NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_X},
         {"scales", scales, NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_INPUT},
         {"zero_points", zero_points,
          NPUQ_TAKES_FLOATS | (div_mode ? NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32 : 0u), 1, NPUQ_MAX_NDIM,

@@ -234,6 +234,19 @@ static bool find_span(const npuq_tensor *tensor, npuq_span *span)
     return true;
 }
 
+static bool repeats_one_element(const npuq_tensor *tensor)
+{
+    bool several = false;
+
+    for (int d = 0; d < tensor->ndim; d++) {
+        if (tensor->shape[d] > 1 && tensor->strides[d] != 0) {
+            return false;
+        }
+        several = several || tensor->shape[d] > 1;
+    }
+    return several;
+}
+
 static npuq_status check_memory(const char *op, const npuq_argument *a, npuq_span *span)
 {
     const size_t size = npuq_dtype_size(a->tensor->dtype); /* a power of 2 */
@@ -250,6 +263,12 @@ static npuq_status check_memory(const char *op, const npuq_argument *a, npuq_spa
     if (!find_span(a->tensor, span)) {
         return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,
                          "extents and strides overflow; expected every element within the address space");
+    }
+    /* Parameters are broadcast so. An x that is has most likely been left without strides. */
+    if (a->role == NPUQ_X && repeats_one_element(a->tensor)) {
+        return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,
+                         "repeats one element: strides are 0 in every dimension of more than one; expected the "
+                         "distances between its elements, such as npuq_tensor_contiguous() sets");
     }
     if (a->role == NPUQ_OUTPUT) {
         switch (npuq_overlaps_itself(a->tensor)) {

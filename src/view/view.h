@@ -27,7 +27,7 @@ typedef struct npuq_argument {
     unsigned dtypes; /* NPUQ_TAKES_... */
     int min_ndim;
     int max_ndim;
-    enum { NPUQ_INPUT, NPUQ_OPTIONAL_INPUT, NPUQ_OUTPUT } role;
+    enum { NPUQ_X, NPUQ_INPUT, NPUQ_OPTIONAL_INPUT, NPUQ_OUTPUT } role; /* NPUQ_X: the input that is quantised */
 } npuq_argument;
 
 const char *npuq_dtype_name(npuq_dtype dtype); /* "FLOAT32" */
@@ -55,7 +55,7 @@ int64_t npuq_element_count(const npuq_tensor *tensor); /* of a tensor that passe
 npuq_status npuq_check_arguments(const char *op, const npuq_argument *arguments, size_t count);
 
 /* The memory of all arguments, once their shapes are known good: data present and aligned, every element addressable,
- * no output overlapping itself or another argument. */
+ * x not one element repeated, no output overlapping itself or another argument. */
 npuq_status npuq_check_layouts(const char *op, const npuq_argument *arguments, size_t count);
 
 /* tensor has exactly this shape; the message names the rule. */

@@ -733,12 +733,20 @@ static bool has_elements(const argument *a)
     return a->given && a->kind != EMPTY;
 }
 
+/* Parameters may. */
+static bool repeats_one_element(const call *c, const argument *a)
+{
+    const bool is_x = c->op->run != run_trans_quant_param && c->op->run != run_params && a == &c->arguments[X];
+
+    return is_x && has_elements(a) && test_repeats_one_element(&a->tensor);
+}
+
 static bool is_hopeless(const call *c, const argument *a)
 {
     if (!a->given) {
         return a->role != OPTIONAL_INPUT;
     }
-    if (a->kind == HOPELESS) {
+    if (a->kind == HOPELESS || repeats_one_element(c, a)) {
         return true;
     }
     /* An output whose first element is another's first too, or that repeats elements. */
@@ -874,7 +882,7 @@ static void check_memory(const call *c, const char *what)
     }
 }
 
-static void check_failure(const call *c, npuq_status status, bool may_share)
+static void check_failure(const call *c, npuq_status status, bool may_be_layout)
 {
     const char *message = npuq_last_error();
     const size_t length = strlen(c->op->name);
@@ -891,7 +899,7 @@ static void check_failure(const call *c, npuq_status status, bool may_share)
             FINDING("%s: a message that is not one line of text: '%s'", c->op->name, message);
         }
     }
-    if (status == NPUQ_ERROR_LAYOUT && !may_share && !strstr(message, "too irregular")) {
+    if (status == NPUQ_ERROR_LAYOUT && !may_be_layout && !strstr(message, "too irregular")) {
         FINDING("%s: nothing is wrong with the layout: %s", c->op->name, message);
     }
 }
@@ -938,7 +946,7 @@ static void check_call(call *c)
         if (status == NPUQ_OK) {
             check_memory(c, "done");
         } else {
-            check_failure(c, status, !all_inside || shares);
+            check_failure(c, status, !all_inside || shares || repeats_one_element(c, &c->arguments[X]));
         }
         first = status;
         is_first = false;
