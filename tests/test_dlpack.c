@@ -187,7 +187,7 @@ static void test_errors(void **unused)
 
     bad = good;
     bad.shape = NULL;
-    check_failure(&bad, NPUQ_ERROR_NULL, "dlpack: shape is null; expected 2 extents");
+    check_failure(&bad, NPUQ_ERROR_NULL, "dlpack: shape is null, and ndim is 2; expected its extents");
 
     bad = good;
     shape[1] = -3;

@@ -296,6 +296,19 @@ static void log_message(npuq_status status, const char *message)
     }
 }
 
+/* Whether a message says "1 dimensions", or the like of something else. */
+static bool says_one_of_many(const char *message)
+{
+    for (const char *at = message; (at = strstr(at, " 1 ")) != NULL; at++) {
+        const size_t letters = strspn(at + 3, "abcdefghijklmnopqrstuvwxyz");
+
+        if (letters > 2 && at[2 + letters] == 's') { /* longer than "is" */
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Runs a call that is to fail. `found` and `expected` are words of the two halves of the message; null for any. */
 static void refused(const call *c, npuq_status status, const char *name, const char *found, const char *expected,
                     const char *what)
@@ -327,6 +340,9 @@ static void refused(const call *c, npuq_status status, const char *name, const c
         problem = "the message does not say what exactly was expected";
     } else if (strchr(message, '\n')) {
         problem = "the message has more than one line";
+    }
+    if (says_one_of_many(message)) {
+        problem = "the message has a plural of 1";
     }
     if (memcmp(arena_before, arena, ARENA) != 0 || memcmp(buffer_before, buffer, BUFFER) != 0) {
         problem = "memory was written to";

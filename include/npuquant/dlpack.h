@@ -113,8 +113,8 @@ static inline npuq_status npuq_tensor_from_dlpack(const DLTensor *source, npuq_t
                                 (int)source->ndim, NPUQ_MAX_NDIM);
     }
     if (source->ndim > 0 && !source->shape) {
-        return npuq_dlpack_fail(NPUQ_ERROR_NULL, message, size, "dlpack: shape is null; expected %d extents",
-                                (int)source->ndim);
+        return npuq_dlpack_fail(NPUQ_ERROR_NULL, message, size,
+                                "dlpack: shape is null, and ndim is %d; expected its extents", (int)source->ndim);
     }
     for (int d = 0; d < source->ndim; d++) {
         if (source->shape[d] < 0) {

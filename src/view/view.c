@@ -118,11 +118,11 @@ static npuq_status fail_dtype(const char *op, const npuq_argument *a)
 static npuq_status fail_rank(const char *op, const npuq_argument *a)
 {
     if (a->min_ndim == a->max_ndim) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %" PRId32 " dimensions; expected %d", a->tensor->ndim,
-                         a->min_ndim);
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %" PRId32 " dimension%s; expected %d", a->tensor->ndim,
+                         npuq_plural(a->tensor->ndim), a->min_ndim);
     }
-    return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %" PRId32 " dimensions; expected %d to %d", a->tensor->ndim,
-                     a->min_ndim, a->max_ndim);
+    return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %" PRId32 " dimension%s; expected %d to %d", a->tensor->ndim,
+                     npuq_plural(a->tensor->ndim), a->min_ndim, a->max_ndim);
 }
 
 npuq_status npuq_check_arguments(const char *op, const npuq_argument *arguments, size_t count)
@@ -158,8 +158,8 @@ npuq_status npuq_check_shape(const char *op, const char *name, const npuq_tensor
                              const int64_t *shape, const char *rule)
 {
     if (tensor->ndim != ndim) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, op, name, "has %" PRId32 " dimensions; expected %d (%s)", tensor->ndim, ndim,
-                         rule);
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, name, "has %" PRId32 " dimension%s; expected %d (%s)", tensor->ndim,
+                         npuq_plural(tensor->ndim), ndim, rule);
     }
     for (int d = 0; d < ndim; d++) {
         if (tensor->shape[d] != shape[d]) {

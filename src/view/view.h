@@ -32,6 +32,12 @@ typedef struct npuq_argument {
 
 const char *npuq_dtype_name(npuq_dtype dtype); /* "FLOAT32" */
 
+/* For messages: 1 dimension, 2 dimensions. */
+static inline const char *npuq_plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* Bytes of an element; 0 for an unknown dtype. */
 static inline size_t npuq_dtype_size(npuq_dtype dtype)
 {
