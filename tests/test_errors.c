@@ -803,15 +803,14 @@ static const table_row table[] = {
     {DIVIDE, {{AXIS, X, 0, -3}}, NPUQ_ERROR_AXIS, "axis", "-3", "-2 to 1"},
     {DIVIDE, {{AXIS, X, 0, INT32_MAX}}, NPUQ_ERROR_AXIS, "axis", "2147483647", "-2 to 1"},
     {DIVIDE, {{AXIS, X, 0, INT32_MIN}}, NPUQ_ERROR_AXIS, "axis", "-2147483648", "-2 to 1"},
-    {MULTIPLY, {{AXIS, X, 0, 2}}, NPUQ_ERROR_AXIS, "axis", "2", "-2 to 1"},
-    {MULTIPLY, {{AXIS, X, 0, -3}}, NPUQ_ERROR_AXIS, "axis", "-3", "-2 to 1"},
-    {MULTIPLY, {{AXIS, X, 0, INT32_MIN}}, NPUQ_ERROR_AXIS, "axis", "-2147483648", "-2 to 1"},
+    {MULTIPLY, {{AXIS, X, 0, -3}}, NPUQ_ERROR_AXIS, "axis", "-3", "-2 or more"},
+    {MULTIPLY, {{AXIS, X, 0, INT32_MIN}}, NPUQ_ERROR_AXIS, "axis", "-2147483648", "-2 or more"},
     {MULTIPLY,
      {{SHAPE_3, X, 3, 16}, {SHAPE_3, Y, 3, 16}, {AXIS, X, 0, -3}},
      NPUQ_ERROR_AXIS,
      "axis",
      "-3",
-     "-2 to 2"}, /* not counted from the end */
+     "-2 or more"}, /* not counted from the end */
     {MULTIPLY,
      {{SHAPE_1, X, 16, 0}, {SHAPE_1, Y, 16, 0}, {SHAPE_1, SCALES, 1, 0}, {SHAPE_1, ZERO_POINTS, 1, 0}},
      NPUQ_ERROR_AXIS,
@@ -819,11 +818,11 @@ static const table_row table[] = {
      "-2",
      "2"},
     {MULTIPLY_INT4, /* one scale does not make axis irrelevant here */
-     {{SHAPE_1, SCALES, 1, 0}, {SHAPE_1, ZERO_POINTS, 1, 0}, {AXIS, X, 0, 5}},
+     {{SHAPE_1, SCALES, 1, 0}, {SHAPE_1, ZERO_POINTS, 1, 0}, {AXIS, X, 0, -3}},
      NPUQ_ERROR_AXIS,
      "axis",
-     "5",
-     "-2 to 1"},
+     "-3",
+     "-2 or more"},
     /* quantize: scales and zero_points */
     {DIVIDE, {{AXIS, X, 0, 0}}, NPUQ_ERROR_SHAPE, "scales", "16", "3"},
     {DIVIDE, {{SHAPE_1, SCALES, 3, 0}, {SHAPE_1, ZERO_POINTS, 3, 0}}, NPUQ_ERROR_SHAPE, "scales", "3", "16"},
@@ -834,6 +833,7 @@ static const table_row table[] = {
     {DIVIDE, {{SHAPE_1, SCALES, 1, 0}}, NPUQ_ERROR_SHAPE, "zero_points", "16", "1"},
     {MULTIPLY, {{AXIS, X, 0, 0}}, NPUQ_ERROR_SHAPE, "scales", "3", "1"}, /* axis 0 means the last dimension */
     {MULTIPLY, {{AXIS, X, 0, -1}}, NPUQ_ERROR_SHAPE, "scales", "3", "1"},
+    {MULTIPLY, {{AXIS, X, 0, 2}}, NPUQ_ERROR_SHAPE, "scales", "3", "1"}, /* and so does any beyond */
     {MULTIPLY, {{SHAPE_2, SCALES, 3, 16}, {SHAPE_2, ZERO_POINTS, 3, 16}}, NPUQ_ERROR_SHAPE, "scales", "16", "1"},
     {MULTIPLY, {{SHAPE_2, SCALES, 2, 1}, {SHAPE_2, ZERO_POINTS, 2, 1}}, NPUQ_ERROR_SHAPE, "scales", "2", "3"},
     {MULTIPLY, {{SHAPE_1, SCALES, 16, 0}, {SHAPE_1, ZERO_POINTS, 16, 0}}, NPUQ_ERROR_SHAPE, "scales", "16", "3"},
@@ -1877,6 +1877,27 @@ static void axis_is_not_looked_at_with_one_scale(void **state)
     }
 }
 
+static void any_axis_multiplying_is_the_last(void **state)
+{
+    static const int32_t axes[] = {0, 1, 2, 99, INT32_MAX};
+    call c = base_call(MULTIPLY_INT4);
+    const outcome rows = plain_outcome(&c); /* axis -1 */
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(axes); i++) {
+        c.axis = axes[i];
+        gives(&c, &rows);
+    }
+    give(&c, X, NPUQ_FLOAT16, 1, 16, 0, 0);
+    give(&c, Y, NPUQ_QUINT4X2, 1, 2, 0, 0);
+    c.axis = -1;
+    const outcome row = plain_outcome(&c);
+    for (size_t i = 0; i < COUNT(axes); i++) {
+        c.axis = axes[i];
+        gives(&c, &row);
+    }
+}
+
 /* Wherever an output ends where another argument begins, or the other way round, there is nothing wrong. */
 static void neighbours(void **state)
 {
@@ -2130,6 +2151,7 @@ int main(void)
         cmocka_unit_test(scalar_offset),
         cmocka_unit_test(negative_strides),
         cmocka_unit_test(axis_is_not_looked_at_with_one_scale),
+        cmocka_unit_test(any_axis_multiplying_is_the_last),
         cmocka_unit_test(neighbours),
         cmocka_unit_test(vectors_and_matrices),
         cmocka_unit_test(overlapping_inputs),

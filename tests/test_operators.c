@@ -184,14 +184,14 @@ static void run_quantize(const quantize_case *c)
     check_input(&zero_points);
 }
 
-/* All axes of a rank, with one scale and one per index. */
+/* All axes of a rank, and when multiplying a few beyond it, with one scale and one per index. */
 static void quantize_axes(quantize_case c)
 {
     c.ndim = (int)test_between(1, NPUQ_MAX_NDIM);
-    for (c.axis = c.div_mode || c.ndim == 1 ? -c.ndim : -2; c.axis < c.ndim; c.axis++) {
-        if (!c.div_mode && c.axis < -1 && c.ndim == 1) {
-            continue;
-        }
+    const int lowest = c.div_mode || c.ndim == 1 ? -c.ndim : -2;
+    const int beyond = c.div_mode ? c.ndim : c.ndim + 2;
+
+    for (c.axis = lowest; c.axis < beyond; c.axis++) {
         c.one_scale = test_one_in(4);
         c.has_zero_points = !test_one_in(4);
         c.broadcast_scales = !c.div_mode && test_one_in(2);

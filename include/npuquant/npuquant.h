@@ -214,8 +214,8 @@ typedef enum npuq_round_mode {
  * @param zero_points  nullable; same shape as scales. div_mode: INT8, UINT8, INT32, FLOAT32, FLOAT16 or BFLOAT16;
  *     otherwise the dtype of scales.
  * @param axis  div_mode: a = axis, -ndim <= axis < ndim, negative counted from the end; not looked at when scales has
- *     one element. Otherwise -2 <= axis < ndim, and a is ndim-2 if axis is -2 (x has two dimensions or more), else
- *     ndim-1, whatever axis says: so does the device.
+ *     one element. Otherwise axis >= -2: a is ndim-2 if axis is -2, for which x must have two dimensions or more. Any
+ *     other axis, even one of ndim or more, means the last dimension: a is ndim-1. The device has the same rule.
  * @param div_mode  divide by the scale, or multiply by it
  * @param y  div_mode: INT8, UINT8 or INT32, x's shape. Otherwise INT8, x's shape, or QUINT4X2, x's shape with the
  *     last extent divided by 8 (x's last extent is a multiple of 8).

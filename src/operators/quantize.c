@@ -14,25 +14,25 @@ enum { UNIT = 32768, CONVERTING_UNIT = 65536, UNIT_COLUMNS = 4096 };
 /* The dimension that scales go along. */
 static npuq_status find_axis(const npuq_tensor *x, const npuq_tensor *scales, int32_t axis, bool div_mode, int *found)
 {
-    const bool one_scale = scales->ndim == 1 && scales->shape[0] == 1;
-    const int32_t lowest = div_mode ? -x->ndim : -2;
-
-    if (div_mode && one_scale) {
+    if (!div_mode) { /* beyond ndim, too, every other axis means the last dimension */
+        if (axis < -2) {
+            return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is %" PRId32 "; expected -2 or more", axis);
+        }
+        if (axis == -2 && x->ndim < 2) {
+            return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is -2 and x has 1 dimension; expected x to have 2 or more");
+        }
+        *found = axis == -2 ? x->ndim - 2 : x->ndim - 1;
+        return NPUQ_OK;
+    }
+    if (scales->ndim == 1 && scales->shape[0] == 1) {
         *found = x->ndim - 1;
         return NPUQ_OK;
     }
-    if (axis < lowest || axis >= x->ndim) {
-        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is %" PRId32 "; expected %" PRId32 " to %" PRId32, axis, lowest,
-                         x->ndim - 1);
+    if (axis < -x->ndim || axis >= x->ndim) {
+        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is %" PRId32 "; expected %" PRId32 " to %" PRId32, axis,
+                         -x->ndim, x->ndim - 1);
     }
-    if (div_mode) {
-        *found = axis < 0 ? axis + x->ndim : axis;
-        return NPUQ_OK;
-    }
-    if (axis == -2 && x->ndim < 2) {
-        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is -2 and x has 1 dimension; expected x to have 2 or more");
-    }
-    *found = axis == -2 ? x->ndim - 2 : x->ndim - 1;
+    *found = axis < 0 ? axis + x->ndim : axis;
     return NPUQ_OK;
 }
 

@@ -20,7 +20,7 @@ extern "C" {
  * x            FLOAT32, FLOAT16 or BFLOAT16 of the given shape, 1 <= ndim <= 8
  * scales       FLOAT32, FLOAT16 or BFLOAT16, scales_count elements: 1, or the extent of the quantised dimension, which
  *              is axis with div_mode (negative counts from the end), else ndim-2 for axis -2 (ndim is 2 or more) and
- *              ndim-1 for any other
+ *              ndim-1 for any axis above, ndim and beyond included
  * zero_points  null, or scales_count elements of INT8, UINT8, INT32, FLOAT32, FLOAT16 or BFLOAT16
  * y            INT8, UINT8 or INT32 of x's shape, or QUINT4X2 words, an eighth as many in the last dimension, which is
  *              a multiple of 8 in x

@@ -383,7 +383,7 @@ static void plan_quantize(call *c, input *in)
     if (where >= 0xC0) {
         c->axis = (int32_t)take_any(in);
     } else {
-        c->axis = c->flag ? where % (2 * ndim) - ndim : where % (ndim + 2) - 2;
+        c->axis = c->flag ? where % (2 * ndim) - ndim : where % (ndim + 4) - 2;
     }
     const int along = !c->flag                             ? (c->axis == -2 && ndim > 1 ? ndim - 2 : ndim - 1)
                       : c->axis >= -ndim && c->axis < ndim ? (c->axis + ndim) % ndim
