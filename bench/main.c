@@ -6,6 +6,8 @@
 #include "pool.h"
 #include "report.h"
 
+#include "backend/row.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -315,7 +317,8 @@ static bool is_wanted(const struct options *o, const struct bench_case *c, int p
 
 static bool choose_backends(const struct options *o, struct plan *plan)
 {
-    static const npuq_backend all[] = {NPUQ_BACKEND_AVX512, NPUQ_BACKEND_AVX2, NPUQ_BACKEND_NEON, NPUQ_BACKEND_REF};
+#define BACKEND_ID(ID, name) NPUQ_BACKEND_##ID,
+    static const npuq_backend all[] = {NPUQ_EACH_BACKEND(BACKEND_ID)};
     const size_t count = sizeof all / sizeof all[0];
     const bool every = o->backend && strcmp(o->backend, "all") == 0;
     const char *rest = o->backend && !every ? o->backend : "";
