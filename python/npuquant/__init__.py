@@ -175,7 +175,8 @@ def npu_trans_quant_param(
         out: None, or the array to write to.
 
     Returns:
-        out, or a new array: int64, of the shape of scale if that is 2-D or longer than offset, else of that of offset.
+        out, or a new array: int64, of the shape of scale if there is no offset, scale is 2-D, or scale.shape[0] is larger
+        than offset.shape[0]; otherwise of the shape of offset.
 
     >>> npu_trans_quant_param(np.array([1, 0.1], np.float32), np.array([0, 1.5], np.float32))
     array([70369809530880, 70644658913280])
