@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes inputs, and the results of kernels that have one mistake each, into the current folder: what docs/oracle.md
-compares. Each result is what a device with that mistake would have returned.
+"""Writes inputs, and the results of kernels that have one mistake each, into the folder faulty_kernels, which it makes
+where it is started: what docs/oracle.md compares. Each result is what a device with that mistake would have returned.
 """
+import os
+
 import numpy as np
 
+FOLDER = "faulty_kernels"
 f2, f4, f8 = np.float16, np.float32, np.float64
 
 
 def save(**arrays):
     for name, array in arrays.items():
-        np.save(name + ".npy", array)
+        np.save(os.path.join(FOLDER, name + ".npy"), array)
 
 
 def half_to_even(t):
@@ -22,6 +25,8 @@ def spread(least, count, *shape):
     i = np.arange(np.prod(shape), dtype="u8")
     return least + ((i * 2654435761 % 2**32) * count >> 32).reshape(shape).astype(f4) / 64
 
+
+os.makedirs(FOLDER, exist_ok=True)
 
 x = spread(-6, 769, 64, 256)
 save(x=x.astype(f2))

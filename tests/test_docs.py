@@ -45,15 +45,14 @@ def example_program(page):
     return text[text.index("#include") :]
 
 
-def run_console(block, folder):
-    """The block with the outputs that its commands have now."""
+def run_console(block):
+    """The block with the outputs that its commands have now. `cd` is for the blocks after it, too."""
     commands = re.findall(r"^\$ ((?:.*\\\n)*.*\n)", block, re.MULTILINE)
     result = ""
     status = 0
     for command in commands:
         done = subprocess.run(
             ["sh", "-c", f"(exit {status}); {command}"],
-            cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
@@ -61,6 +60,8 @@ def run_console(block, folder):
             check=False,
         )
         status = done.returncode
+        if command.startswith("cd "):
+            os.chdir(command[3:-1])
         result += "$ " + command + done.stdout
     return result
 
@@ -95,7 +96,7 @@ def run_page(page):
                 if problem := run_doctest(block, page, variables):
                     problems.append(problem)
             elif language == "console":
-                block = run_console(block, folder)
+                block = run_console(block)
             elif not block or block.startswith("#include"):
                 block = example_program(page)
             return f"```{language}\n{block}```\n"
