@@ -45,15 +45,22 @@ has_compiler() {
     have cc || have gcc || have clang
 }
 
-apt_install() {
-    as_root=
-    if [ "$(id -u)" != 0 ]; then
-        have sudo || return 1
-        as_root=sudo
+# as_root COMMAND...: by way of sudo where that is needed.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif have sudo; then
+        sudo "$@"
+    else
+        echo "This needs root, and there is no sudo: $*" >&2
+        return 1
     fi
+}
+
+# An index that is out of date could have other packages removed: not with --no-remove.
+apt_install() {
     export DEBIAN_FRONTEND=noninteractive
-    $as_root apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1 ||
-        { $as_root apt-get update -qq && $as_root apt-get install -y -qq --no-install-recommends "$@" >/dev/null; }
+    as_root apt-get install -y -qq --no-remove --no-install-recommends "$@" >/dev/null
 }
 
 # install_packages PACKAGES: those of Debian and Ubuntu; elsewhere says what the packages are called and goes on, for
@@ -68,8 +75,8 @@ install_packages() {
         return 0
     fi
     echo "installing $*"
-    if ! apt_install "$@"; then
-        echo "These packages are needed and cannot be installed from here (it takes root, or sudo): $*" >&2
+    if ! apt_install "$@" 2>/dev/null && ! { as_root apt-get update -qq && apt_install "$@"; }; then
+        echo "These packages are needed, and this script could not install them: $*" >&2
         exit 1
     fi
 }
