@@ -16,27 +16,24 @@
 static const char help[] =
     "usage: npuquant-bench [options]\n"
     "\n"
-    "Measures how fast npuquant's operators are on this machine, compared with streams (loops that move the same "
-    "bytes\n"
-    "and compute nothing), with memcpy, and with other libraries that were found when the program was built. All take\n"
-    "turns on the same data. Every result is compared with the reference first; the exit status is 1 if one is wrong.\n"
-    "The output begins with what its lines and columns mean, and how long the run will take.\n"
+    "Measures how fast npuquant's operators are on this machine, compared with streams (loops that move the same\n"
+    "bytes and compute nothing), with memcpy, and with other libraries that were found when the program was built.\n"
+    "All take turns on the same data. Every result is compared with the reference first; the exit status is 1 if one\n"
+    "is wrong. The output begins with what its lines and columns mean, and how long the run will take.\n"
     "\n"
-    "Which cases (without these options, those that are usual in models):\n"
-    "  --filter TEXT[,TEXT...]  all cases whose name contains one of these texts, rare ones too;\n"
+    "Which cases (without these options, those of all sets):\n"
+    "  --filter TEXT[,TEXT...]  all cases whose name contains one of these texts, rare ones too, which no set has;\n"
     "                           ^ stands for the beginning of a name and $ for its end\n"
-    "  --set NAME[,NAME...]     all cases of these sets: models, sweep (sizes), layout (a scale for each index of the\n"
-    "                           middle dimension), overhead (of small calls), threads (two against one)\n"
+    "  --set NAME[,NAME...]     only cases of these sets: models (usual shapes and types), sweep (of sizes), layout\n"
+    "                           (a scale for each index of the middle dimension), overhead (of small calls), threads\n"
+    "                           (two against one)\n"
     "  --full                   all cases\n"
-    "  --shape N[xN[xN]]        measure the chosen operators at this shape of x instead of the listed ones: 64x4096 "
-    "is\n"
-    "                           64 rows of 4096 columns. One number is a shape for trans_quant_param, three are one "
-    "for\n"
-    "                           quantize/div/axis. int4 needs a last number that is a multiple of 8\n"
+    "  --shape N[xN[xN]]        measure the chosen operators at this shape of x instead of the listed ones: 64x4096\n"
+    "                           is 64 rows of 4096 columns. One number is a shape for trans_quant_param, three are\n"
+    "                           one for quantize/div/axis. int4 needs a last number that is a multiple of 8\n"
     "  --max-elements N         leave out cases with more elements\n"
-    "  --list                   print the names of the chosen cases and stop:\n"
-    "                           operator/mode/parameters/type of x-type of y/shape, and /t2 where it needs two "
-    "threads\n"
+    "  --list                   print the names of the chosen cases and stop; they are made of operator/mode/\n"
+    "                           parameters/type of x-type of y/shape, and /t2 where a case needs two threads\n"
     "\n"
     "What takes part:\n"
     "  --backend NAME[,NAME...] these backends: avx512, avx2, neon, ref; or all; otherwise all but ref\n"
@@ -104,7 +101,10 @@ static bool parse_shape(struct options *o)
     const char *text = o->shape;
     double elements = 1;
 
-    while (text && o->ndim < BENCH_MAX_NDIM && *text >= '0' && *text <= '9') {
+    if (!o->shape) {
+        return true;
+    }
+    while (o->ndim < BENCH_MAX_NDIM && *text >= '0' && *text <= '9') {
         char *end;
         o->extents[o->ndim] = strtoll(text, &end, 10);
         elements *= (double)o->extents[o->ndim++];
@@ -113,14 +113,9 @@ static bool parse_shape(struct options *o)
         }
         text = *end == 'x' ? end + 1 : "";
     }
-    if (!o->shape) {
-        return true;
-    }
-    (void)snprintf(
-        message, sizeof message,
-        "found '%.100s', expected one to three positive numbers with x between them, such as 64x4096, and at "
-        "most 2^40 elements",
-        o->shape);
+    (void)snprintf(message, sizeof message,
+                   "found '%.100s', expected one to three positive numbers, such as 64x4096, and at most 2^40 elements",
+                   o->shape);
     return fail("--shape", message);
 }
 
@@ -255,7 +250,7 @@ static bool fail_unknown(const char *option, const char *word, const char *expec
     return fail(option, message);
 }
 
-/* How names begin, each beginning once: those of one operator, mode and parameters follow each other, but for a few. */
+/* How names begin, each beginning once. */
 static void print_kinds(const struct bench_case *cases, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -286,9 +281,10 @@ static bool check_words(const struct options *o, const struct bench_case *cases,
         if (i == count) {
             (void)fail_unknown("--filter", word, "a part of a case's name; names begin with");
             print_kinds(cases, count);
-            (void)fprintf(stderr, "and end with types and shape, as in %s; --full --list prints all %zu%s\n",
-                          count > 0 ? cases[0].name : "", count,
-                          o->shape ? "" : "; --shape makes cases of other shapes");
+            (void)fprintf(stderr,
+                          "and end with types and shape, as in %s; --full --list prints all %zu of them, "
+                          "--shape gives them another shape\n",
+                          cases[0].name, count);
             return false;
         }
     }
@@ -386,22 +382,28 @@ static bool choose_cases(struct session *s)
     for (size_t i = 0; i < s->heading.all; i++) {
         const struct bench_case c = s->cases[i];
         if (is_wanted(o, &c, s->machine.processors)) {
-            const double gib = (double)bench_memory(&c) / 0x1p30;
-            if (s->machine.memory > 0 && gib > s->machine.memory / 0x1p30) {
-                char message[MESSAGE];
-                (void)snprintf(message, sizeof message,
-                               "takes %.1f GiB of memory, this machine has %.1f GiB; --max-elements leaves cases out",
-                               gib, s->machine.memory / 0x1p30);
-                return fail(c.name, message);
-            }
             s->cases[s->heading.chosen++] = c;
             s->heading.rare += c.sets == BENCH_RARE;
         }
     }
     return s->heading.chosen > 0 ||
-           fail("options",
-                "no case is left: --filter, --set and --max-elements, or the number of processors, leave out "
-                "all of them; --full --list prints their names");
+           fail("options", "--filter, --set and --max-elements, or the number of processors, leave no case; "
+                           "--full --list prints all");
+}
+
+/* A system that has promised more memory than there is kills the program. */
+static bool fits(const struct bench_case *c, const struct machine *machine)
+{
+    const double bytes = (double)bench_memory(c);
+    char message[MESSAGE];
+
+    if (machine->memory <= 0 || bytes <= machine->memory) {
+        return true;
+    }
+    (void)snprintf(message, sizeof message,
+                   "takes %.1f GiB of memory, this machine has %.1f GiB; --max-elements leaves cases out",
+                   bytes / 0x1p30, machine->memory / 0x1p30);
+    return fail(c->name, message);
 }
 
 static bool prepare(struct session *s)
@@ -428,6 +430,9 @@ static bool prepare(struct session *s)
         plan->timing = (struct timing){.sample_ns = 1, .budget_ns = 0, .min_rounds = 1, .max_rounds = 1};
     }
     for (size_t i = 0; i < s->heading.chosen; i++) {
+        if (!fits(&s->cases[i], &s->machine)) {
+            return false;
+        }
         threads = s->cases[i].threads > threads ? s->cases[i].threads : threads;
         s->heading.seconds += measure_seconds(&s->cases[i], plan);
     }

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static const double noise_threshold = 0.10;
+
 /* What a contestant needs to know. */
 struct context {
     const struct operands *operands;
@@ -316,7 +318,7 @@ static void set_results(struct field *field, int rounds)
     m->rounds = rounds;
     for (int i = 0; i < m->count; i++) {
         m->runs[i].ns = statistics_of(field->contestants[i].samples, rounds);
-        m->runs[i].noisy = statistics_spread(&m->runs[i].ns) > NOISY;
+        m->runs[i].noisy = statistics_spread(&m->runs[i].ns) > noise_threshold;
     }
     const int limit = fastest(m, RUN_STREAM, RUN_MEMCPY);
     const int two_passes = fastest(m, RUN_TWO_PASSES, RUN_TWO_PASSES);
@@ -364,10 +366,11 @@ double measure_seconds(const struct bench_case *c, const struct plan *plan)
     const double call_ns = bytes / 10;
     const double sample_ns = call_ns > plan->timing.sample_ns ? call_ns : plan->timing.sample_ns;
     const int streams = (c->op == BENCH_DYNAMIC ? 2 : 1) * (bench_has_non_temporal() ? 2 : 1) + 1;
-    int others;
+    int others = 0;
 
-    (void)peers(&others);
-    others = plan->with_peers && c->op == BENCH_QUANTIZE ? others : 0;
+    if (plan->with_peers && c->op == BENCH_QUANTIZE) {
+        (void)peers(&others);
+    }
     const int contestants = plan->backend_count + (c->baseline != BENCH_NO_BASELINE) + streams + others;
     double rounds = plan->timing.budget_ns / (contestants * sample_ns);
 

@@ -19,10 +19,8 @@ struct run {
     double times_as_fast; /* the first run, which is npuquant's, is so many times as fast as this one */
     bool is_limit;        /* nothing moves the bytes of the case faster than this */
     size_t differing;     /* peers: elements unlike the reference's */
-    bool noisy;           /* the spread is above NOISY */
+    bool noisy;           /* the spread is above 10 % */
 };
-
-#define NOISY 0.10
 
 enum { MEASURE_MAX_RUNS = 24, MEASURE_MAX_BACKENDS = 4 };
 

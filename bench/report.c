@@ -18,10 +18,10 @@ static double gigabytes_per_second(const struct run *run)
 /* ---- table ----------------------------------------------------------------------------------------------------- */
 
 static const char legend[] =
-    "One block for each case, one line for each way to do its work or to move its bytes:\n"
-    "  avx512, avx2, neon, ref  npuquant with this backend; its fastest one comes first, and is what \"npuquant\" "
-    "means\n"
-    "                           below\n"
+    "One block for each case: its name; the bytes that it reads and writes; the smallest cache that holds them (L3+:\n"
+    "somewhat more than the last one holds; memory: far more); how often everyone took a turn.\n"
+    "One line for each way to do its work or to move its bytes:\n"
+    "  avx512, avx2, neon, ref  npuquant with this backend; \"npuquant\" below means the first of them, its fastest\n"
     "  stream, stream-nt        a loop that reads and writes as many bytes as the case and computes nothing: with\n"
     "                           ordinary stores, and with non-temporal ones, which go around the caches\n"
     "  memcpy                   memcpy() that reads and writes as many bytes as the case in all\n"
@@ -34,8 +34,8 @@ static const char legend[] =
     "The limit is the fastest of stream, stream-nt and memcpy: no code that moves these bytes can be much faster.\n"
     "\n"
     "threads        how many work on one call\n"
-    "time           of one call: the median of the rounds; all lines of a case have the same unit\n"
-    "spread         of the times, in % of the median: the range that the middle half of them lies in\n"
+    "time           of one call: the median; all lines of a case have the same unit\n"
+    "spread         of the times, in % of the median: the middle half of them lies in it; NOISY above 10 %\n"
     "GB/s           10^9 bytes in a second, those read and those written, each byte counted once\n"
     "times as fast  how many times as fast npuquant is as this line: above 1 npuquant is faster, 0.5 is half as fast.\n"
     "               On the line of the limit this is the share of the limit that npuquant reaches.\n";
@@ -130,10 +130,7 @@ void report_table_case(const struct measurement *m)
 void report_table_end(int noisy_runs, int runs)
 {
     if (noisy_runs > 0) {
-        (void)printf(
-            "WARNING: %d of %d lines are NOISY: their times spread over more than %.0f %% of the median. Close what "
-            "else is running.\n",
-            noisy_runs, runs, 100 * NOISY);
+        (void)printf("WARNING: %d of %d lines are NOISY. Close what else is running.\n", noisy_runs, runs);
     }
 }
 
@@ -234,7 +231,7 @@ static void write_cell(FILE *file, const char *text)
 {
     (void)fputc('"', file);
     for (; *text != '\0'; text++) {
-        (void)fprintf(file, *text == '"' ? "\"\"" : "%c", *text);
+        (void)fprintf(file, "%s%c", *text == '"' ? "\"" : "", *text);
     }
     (void)fputs("\",", file);
 }
