@@ -234,6 +234,8 @@ class Bench(unittest.TestCase):
         self.assertIn("| 1 x 4096 uniform, whole call: as its row kernel | at least 0.87 |", text)
         for name in ("bench.json", "bench.csv"):
             self.assertTrue(os.path.exists(self.path("build/" + name)))
+        self.assertEqual(self.run_script(*self.options, "--list"), (self.options[-1].replace("$", "\n"), []))
+        self.assertFalse(os.path.exists(self.path("build/bench.json")))
 
     @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "no matplotlib")
     def test_run_updates_page(self):
