@@ -1040,6 +1040,10 @@ class Streams(ToolTest):
     def test_bad_stdin(self):
         self.run_badly("quantize", "-", "--scales", "one.npy", input=b"", says="stdin: not a .npy file")
         self.run_badly("quantize", "-", "--scales", "one.npy", input=self.read("x.npy")[:-1], says="stdin: truncated: ")
+        self.run_badly("quantize", "x.npy", "--scales", "one.npy", "--expect", "-", input=self.read("x.npy"),
+                       says="stdin: holds f4 [6, 8]; expected i1 [6, 8] to compare with y")
+        self.run_badly("quantize", "-", "--scales", "one.npy", "--bf16", "x", input=self.read("x.npy"),
+                       says="stdin: holds f4, not u2")
         self.run_badly("quantize", "-", "--scales", "-", input=b"",
                        says="stdin (-): is named for x and for scales; expected one of them")
         self.run_badly("quantize", "-", "--scales", "one.npy", "--expect", "-", says="for x and for expect;")

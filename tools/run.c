@@ -131,7 +131,7 @@ static bool load_inputs(struct run *run)
         }
         npuq_tensor *tensor = &run->inputs[i].tensor;
         if (!tensor_file_load(&run->inputs[i], path) ||
-            !check_bfloat16(tensor, path, name, run->arguments->is_bfloat16[i])) {
+            !check_bfloat16(tensor, run->inputs[i].path, name, run->arguments->is_bfloat16[i])) {
             return false;
         }
         take_scalar(run, i, tensor);
@@ -170,7 +170,7 @@ static bool load_expected(struct run *run, int i)
     const npuq_tensor *ours = &run->operands.outputs[i];
     const npuq_tensor *theirs = &run->expected[i].tensor;
     return compare_possible(ours, theirs) ||
-           report_error("%s: holds %s %s; expected %s %s to compare with %s, which is %s", path,
+           report_error("%s: holds %s %s; expected %s %s to compare with %s, which is %s", run->expected[i].path,
                         tensor_npy_type(theirs->dtype), tensor_format_shape(their_shape, theirs),
                         tensor_npy_type(ours->dtype), tensor_format_shape(shape, ours), output_names[i],
                         tensor_type_name(ours->dtype));

@@ -26,7 +26,7 @@ const char *tensor_format_shape(char text[TENSOR_SHAPE_SIZE], const npuq_tensor 
 /* A tensor that was loaded from a file: a view of the mapped file, or of memory of its own. All zeros is none. */
 struct tensor_file {
     npuq_tensor tensor;
-    const char *path;
+    const char *path;      /* as messages name it: "stdin" for "-" */
     struct os_file source; /* open while mapped is not null */
     const void *mapped;
     void *owned;
