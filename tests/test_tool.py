@@ -240,6 +240,11 @@ class Results(ToolTest):
             words = self.save_inputs(x=x.reshape(shape), scales=scales)
             self.run_well("quantize", *words, "-o", "y.npy")
             self.assert_output("y.npy", quantize(x.reshape(shape), scales, None, axis, True, "int8"))
+            last = np.arange(1, shape[-1] + 1, dtype=f4)
+            words = self.save_inputs(x=x.reshape(shape), scales=last)
+            for option in ([], ["--axis", "-1"], ["--axis", "0"], ["--axis", "1"], ["--axis", "99"]):
+                self.run_well("quantize", *words, "--div-mode", "false", *option, "-o", "y.npy")
+                self.assert_output("y.npy", quantize(x.reshape(shape), last, None, -1, False, "int8"))
 
     def test_empty(self):
         for shape in ((0,), (3, 0), (0, 2**62, 2**62)):

@@ -98,7 +98,8 @@ static npuq_status call_quantize(const struct operands *operands, const npuq_exe
 {
     const struct arguments *arguments = operands->arguments;
     const npuq_tensor *x = operands->inputs[OPTION_X];
-    const int32_t usual_axis = x->ndim > 1 ? 1 : 0;
+    /* torch_npu's default is 1. Multiplying, that is the last dimension of a 1-D x; dividing, there is none. */
+    const int32_t usual_axis = is_dividing(arguments) && x->ndim == 1 ? 0 : 1;
     const int32_t axis = arguments->text[OPTION_AXIS] ? (int32_t)arguments->number[OPTION_AXIS] : usual_axis;
 
     return npuq_quantize(x, operands->inputs[OPTION_SCALES], operands->inputs[OPTION_ZERO_POINTS], axis,

@@ -55,7 +55,7 @@ static const struct row rows[] = {
      "where each group of rows ends, [E], i4 or i8", 0, 0},
     {OPTION_AXIS, INTEGER, FOR_QUANTIZE, "axis", "N", NULL,
      "the quantised dimension, negative from the end (default 1, as in torch_npu, or 0 if X is 1-D); with --div-mode "
-     "false -2 is the last but one, anything else the last",
+     "false -2 is the last but one, and anything above the last",
      INT32_MIN, INT32_MAX},
     {OPTION_DIV_MODE, CHOICE, FOR_QUANTIZE, "div-mode", "true|false", "true", "divide by the scales, or multiply", 0,
      0},
