@@ -61,10 +61,14 @@ static void shape_as_parameters(struct operands *operands)
 {
     const npuq_tensor *scale = operands->inputs[OPTION_SCALE];
     const npuq_tensor *offset = operands->inputs[OPTION_OFFSET];
-    const bool as_scale =
-        !offset || scale->ndim == 2 || tensor_element_count(scale) > tensor_element_count(offset); /* as torch_npu */
+    /* So does torch_npu choose, where more than one shape is right. */
+    const bool as_scale = !offset || offset->ndim == 0 || scale->ndim != 1 || scale->shape[0] > offset->shape[0];
+    npuq_tensor *y = &operands->outputs[0];
 
-    operands->outputs[0] = shaped_like(as_scale ? scale : offset, wanted_dtype(operands->arguments));
+    *y = shaped_like(as_scale ? scale : offset, wanted_dtype(operands->arguments));
+    if (as_scale && offset && offset->ndim == 1 && scale->ndim == 2 && scale->shape[1] == 1) {
+        y->shape[1] = offset->shape[0];
+    }
 }
 
 static bool is_per_tensor(const struct arguments *arguments)
