@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t expected = UINT64_C(0xF6DEF5FA11F224A3);
+static const uint64_t expected = UINT64_C(0x7B7CFDC920CE01A1);
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -545,12 +545,16 @@ static void trans_quant_param(void)
 
     for (size_t i = 0; i < COUNT(counts) * 64; i++) {
         const int64_t *n = counts[i / 64];
-        const int ndim = n[0] == n[1] && i % 4 == 0 ? 2 : 1;
-        const int64_t scale_shape[] = {ndim == 2 ? 1 : n[0], n[0]};
-        const int64_t offset_shape[] = {ndim == 2 ? 1 : n[1], n[1]};
-        operand scale = make_input(NPUQ_FLOAT32, ndim, scale_shape);
-        operand offset = make_input(NPUQ_FLOAT32, ndim, offset_shape);
-        operand y = make_output(i % 2 == 0 ? NPUQ_INT64 : NPUQ_UINT64, ndim, n[0] > n[1] ? scale_shape : offset_shape);
+        /* [n] or (1, n); y has either shape if the others differ. Two (1, n) have one n. */
+        const int scale_ndim = i % 4 == 0 ? 2 : 1;
+        const int offset_ndim = i % 8 == 0 && n[0] == n[1] ? 2 : i % 8 == 1 ? 2 : 1;
+        const int y_ndim = scale_ndim == offset_ndim || n[1] == 0 ? scale_ndim : i % 16 < 8 ? 2 : 1;
+        const int64_t scale_shape[] = {1, n[0]};
+        const int64_t offset_shape[] = {1, n[1]};
+        const int64_t y_shape[] = {1, n[0] > n[1] ? n[0] : n[1]};
+        operand scale = make_input(NPUQ_FLOAT32, scale_ndim, scale_shape + 2 - scale_ndim);
+        operand offset = make_input(NPUQ_FLOAT32, offset_ndim, offset_shape + 2 - offset_ndim);
+        operand y = make_output(i % 2 == 0 ? NPUQ_INT64 : NPUQ_UINT64, y_ndim, y_shape + 2 - y_ndim);
         const npuq_round_mode mode = i / 2 % 2 == 0 ? NPUQ_ROUND_TRUNCATE : NPUQ_ROUND_NEAREST;
 
         (void)before_call();

@@ -547,8 +547,8 @@ static void ranks(void **state)
             t->strides[t->ndim] = t->strides[t->ndim - 1];
             t->shape[t->ndim - 1] = 1;
             t->ndim++;
-            if (c.op == TRANS_QUANT_PARAM && slot == SCALE && t->ndim == 2) {
-                continue; /* scale is valid as (1, n); its offset is not any more: in the table */
+            if (c.op == TRANS_QUANT_PARAM && slot != Y && t->ndim == 2) {
+                continue; /* valid as (1, n) beside a 1-D one */
             }
             if (is_dynamic(c.op) && slot == SMOOTH_SCALES && t->ndim == 2) {
                 continue; /* wants a group_index: in the table */
@@ -989,15 +989,23 @@ static const table_row table[] = {
     {PACK, {{SHAPE_1, SCALE, 15, 0}}, NPUQ_ERROR_SHAPE, "offset", "16", "15"},
     {PACK, {{SHAPE_1, OFFSET, 0, 0}}, NPUQ_ERROR_SHAPE, "offset", "0", "16"},
     {PACK, {{SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 0, 0}}, NPUQ_ERROR_SHAPE, "offset", "0", "1"},
-    {PACK, {{SHAPE_2, SCALE, 1, 16}}, NPUQ_ERROR_SHAPE, "offset", "1 dim", "2"},
-    {PACK, {{SHAPE_2, OFFSET, 1, 16}}, NPUQ_ERROR_SHAPE, "offset", "2 dim", "1"},
+    {PACK, {{SHAPE_2, SCALE, 2, 8}}, NPUQ_ERROR_SHAPE, "scale", "2", "1, as offset is given"},
+    {PACK, {{SHAPE_2, SCALE, 1, 15}}, NPUQ_ERROR_SHAPE, "offset", "16", "1 or 15"},
+    {PACK, {{SHAPE_2, OFFSET, 2, 8}}, NPUQ_ERROR_SHAPE, "offset", "2", "1, a row"},
+    {PACK, {{SHAPE_2, OFFSET, 0, 16}}, NPUQ_ERROR_SHAPE, "offset", "0", "1, a row"},
+    {PACK, {{SHAPE_2, OFFSET, 1, 15}}, NPUQ_ERROR_SHAPE, "offset", "dimension 1 is 15", "1 or 16"},
+    {PACK, {{SHAPE_2, OFFSET, 1, 0}}, NPUQ_ERROR_SHAPE, "offset", "dimension 1 is 0", "1 or 16"},
+    {PACK, {{SHAPE_1, SCALE, 1, 0}, {SHAPE_2, OFFSET, 1, 0}}, NPUQ_ERROR_SHAPE, "offset", "0", "at least 1"},
+    {PACK, {{SHAPE_2, SCALE, 1, 16}, {SHAPE_1, Y, 1, 0}}, NPUQ_ERROR_SHAPE, "y", "1", "16"},
+    {PACK, {{SHAPE_2, SCALE, 1, 1}, {SHAPE_2, Y, 1, 1}}, NPUQ_ERROR_SHAPE, "y", "1", "16"},
+    {PACK, {{SHAPE_2, OFFSET, 1, 1}, {SHAPE_2, Y, 2, 8}}, NPUQ_ERROR_SHAPE, "y", "2", "1 ([n] or [1, n]"},
     {PACK, {{SHAPE_1, SCALE, 1, 0}, {SHAPE_1, Y, 1, 0}}, NPUQ_ERROR_SHAPE, "y", "1", "16"},
     {PACK, {{SHAPE_1, OFFSET, 1, 0}, {SHAPE_1, Y, 1, 0}}, NPUQ_ERROR_SHAPE, "y", "1", "16"},
     {PACK, {{DROP, OFFSET, 0, 0}, {SHAPE_2, Y, 1, 16}}, NPUQ_ERROR_SHAPE, "y", "2 dim", "1"},
     {PACK_ROW, {{SHAPE_2, SCALE, 1, 15}}, NPUQ_ERROR_SHAPE, "offset", "16", "15"},
     {PACK_ROW, {{SHAPE_2, SCALE, 16, 1}}, NPUQ_ERROR_SHAPE, "scale", "16", "1"},
     {PACK_ROW, {{SHAPE_2, OFFSET, 1, 1}}, NPUQ_ERROR_SHAPE, "offset", "1", "16"},
-    {PACK_ROW, {{SHAPE_1, OFFSET, 16, 0}}, NPUQ_ERROR_SHAPE, "offset", "1 dim", "2"},
+    {PACK_ROW, {{SHAPE_1, OFFSET, 15, 0}}, NPUQ_ERROR_SHAPE, "offset", "15", "16"},
     {PACK_ROW, {{SHAPE_1, Y, 16, 0}}, NPUQ_ERROR_SHAPE, "y", "1 dim", "2"},
     {PACK_ROW,
      {{DROP, OFFSET, 0, 0},

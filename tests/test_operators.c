@@ -322,24 +322,31 @@ static void test_group_quant(void **unused)
 
 /* ---- trans_quant_param ---- */
 
-static void run_trans_quant_param(int form, npuq_round_mode round_mode)
+typedef struct trans_quant_param_form {
+    int scale_ndim;
+    int offset_ndim; /* 0: no offset */
+    int y_ndim;
+    bool one_scale;
+    bool one_offset;
+    bool rows; /* more than one */
+} trans_quant_param_form;
+
+static void run_trans_quant_param(const trans_quant_param_form *form, npuq_round_mode round_mode)
 {
     const int64_t n = test_one_in(4) ? test_between(1, 2000) : test_between(1, 40);
-    const int64_t many[2] = {form == 5 ? test_between(1, 5) : 1, n};
-    const int64_t one = 1;
-    /* forms: 1-D alone; 1-D with as many offsets; one offset; one scale; (1, n) with offsets; 2-D alone */
-    const bool has_offset = form >= 1 && form <= 4;
-    const int ndim = form >= 4 ? 2 : 1;
-    const int64_t *n_shape = ndim == 2 ? many : &n;
+    const int64_t rows[2] = {form->rows ? test_between(1, 5) : 1, n}; /* from the second on: [n] */
+    const int64_t one[2] = {1, 1};
     const npuq_dtype y_type = test_one_in(2) ? NPUQ_INT64 : NPUQ_UINT64;
+    const int offset_ndim = form->offset_ndim > 0 ? form->offset_ndim : 1;
 
-    argument scale = make_input(NPUQ_FLOAT32, ndim, form == 3 ? &one : n_shape, false);
-    argument offset = make_input(NPUQ_FLOAT32, ndim, form == 2 ? &one : n_shape, false);
-    argument y = make_output(y_type, ndim, n_shape);
+    argument scale =
+        make_input(NPUQ_FLOAT32, form->scale_ndim, (form->one_scale ? one : rows) + 2 - form->scale_ndim, false);
+    argument offset = make_input(NPUQ_FLOAT32, offset_ndim, (form->one_offset ? one : rows) + 2 - offset_ndim, false);
+    argument y = make_output(y_type, form->y_ndim, rows + 2 - form->y_ndim);
 
-    npuq_ref_trans_quant_param(scale.elements, scale.count, has_offset ? offset.elements : NULL, offset.count,
-                               round_mode == NPUQ_ROUND_NEAREST, y.elements);
-    check_ok(npuq_trans_quant_param(&scale.view.tensor, has_offset ? &offset.view.tensor : NULL, round_mode,
+    npuq_ref_trans_quant_param(scale.elements, scale.count, form->offset_ndim > 0 ? offset.elements : NULL,
+                               offset.count, round_mode == NPUQ_ROUND_NEAREST, y.elements);
+    check_ok(npuq_trans_quant_param(&scale.view.tensor, form->offset_ndim > 0 ? &offset.view.tensor : NULL, round_mode,
                                     &y.view.tensor));
     check_output(&y, "trans_quant_param");
     check_input(&scale);
@@ -348,10 +355,30 @@ static void run_trans_quant_param(int form, npuq_round_mode round_mode)
 
 static void test_trans_quant_param(void **unused)
 {
+    static const trans_quant_param_form forms[] = {
+        {.scale_ndim = 1, .y_ndim = 1},
+        {.scale_ndim = 2, .y_ndim = 2, .rows = true},
+        {.scale_ndim = 1, .offset_ndim = 1, .y_ndim = 1},
+        {.scale_ndim = 1, .offset_ndim = 1, .y_ndim = 1, .one_offset = true},
+        {.scale_ndim = 1, .offset_ndim = 1, .y_ndim = 1, .one_scale = true},
+        {.scale_ndim = 2, .offset_ndim = 2, .y_ndim = 2},
+    };
+
     (void)unused;
-    for (int form = 0; form < 6; form++) {
-        for (int again = 0; again < test_rounds(60); again++) {
-            run_trans_quant_param(form, again % 2 ? NPUQ_ROUND_NEAREST : NPUQ_ROUND_TRUNCATE);
+    for (int again = 0; again < test_rounds(60); again++) {
+        const npuq_round_mode round_mode = again % 2 ? NPUQ_ROUND_NEAREST : NPUQ_ROUND_TRUNCATE;
+
+        for (size_t i = 0; i < COUNT(forms); i++) {
+            run_trans_quant_param(&forms[i], round_mode);
+        }
+        /* One of them 1-D, the other (1, n), y either; as many of both, or one. */
+        for (int mixed = 0; mixed < 12; mixed++) {
+            const trans_quant_param_form form = {.scale_ndim = 1 + mixed % 2,
+                                                 .offset_ndim = 2 - mixed % 2,
+                                                 .y_ndim = 1 + mixed / 2 % 2,
+                                                 .one_scale = mixed / 4 == 1,
+                                                 .one_offset = mixed / 4 == 2};
+            run_trans_quant_param(&form, round_mode);
         }
     }
 }

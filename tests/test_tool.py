@@ -184,7 +184,8 @@ class Results(ToolTest):
             ties = rng.random(count) < 0.5 # between two scales that round_mode 1 may round to
             scale = np.where(ties, bits & 0xFFFFE000 | 0x1000, bits).astype(np.uint32).view(f4)
             offset = random_floats(count, "f4", size=200.0)
-            kind = rng.integers(5)
+            kind = rng.integers(9)
+            shape = None
             if kind == 0:
                 offset = None
             elif kind == 1:
@@ -193,11 +194,20 @@ class Results(ToolTest):
                 offset = offset[:1]
             elif kind == 3:
                 scale, offset = scale.reshape(1, -1), offset.reshape(1, -1)
+            elif kind == 4:
+                scale, shape = scale.reshape(1, -1), (1, -1)
+            elif kind == 5:
+                scale, shape = scale[:1].reshape(1, 1), (1, -1)
+            elif kind == 6 and count > 1:
+                offset, shape = offset.reshape(1, -1), (-1,)
+            elif kind == 7:
+                scale, offset, shape = scale[:1], offset.reshape(1, -1), (1, -1)
             dtype, mode = str(rng.choice(["int64", "uint64"])), int(rng.integers(2))
             words = self.save_inputs(scale=scale, offset=offset)
             self.run_well("trans-quant-param", *words, "--round-mode", mode, "--dtype", dtype, "--output=y.npy",
                           "--backend", rng.choice(backends))
-            self.assert_output("y.npy", trans_quant_param(scale, offset, mode).astype(dtype))
+            expected = trans_quant_param(scale, offset, mode).astype(dtype)
+            self.assert_output("y.npy", expected if shape is None else expected.reshape(shape))
 
     def test_dynamic_quant_asymmetric(self):
         backends = self.available_backends()

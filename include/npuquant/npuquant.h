@@ -284,10 +284,12 @@ NPUQ_API npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *s
  * infinity; a subnormal becomes a zero of its sign; Inf and NaN are truncated, not rounded.
  *
  * @param scale  FLOAT32, 1-D or 2-D, not empty
- * @param offset  nullable; FLOAT32. With a 1-D scale: 1-D, of scale's size, or one of the two has size 1 and is
- *     broadcast. With a 2-D scale: scale is (1, n) and offset has its shape.
+ * @param offset  nullable; FLOAT32. With it, scale and offset are 1-D or of shape (1, n). If both are 2-D, they have one
+ *     shape. Otherwise they have as many elements, or one of them has one element, which is broadcast.
  * @param round_mode  what to do with the 13 bits that do not fit
- * @param y  INT64 or UINT64 (the same bits). Shape of scale, or of offset where scale is broadcast.
+ * @param y  INT64 or UINT64 (the same bits). Without offset, shape of scale. With offset, [n] if both are 1-D and (1, n)
+ *     if both are 2-D; if one of them is 1-D and the other is (1, n), either of these shapes, as the caller chooses. n is
+ *     the larger number of elements.
  *
  * @retval NPUQ_OK  done
  * @retval NPUQ_ERROR_NULL  scale or y is null, or data is

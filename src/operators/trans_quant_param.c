@@ -10,41 +10,56 @@
 
 static const char op[] = "trans_quant_param";
 
-static npuq_status check_shapes(const npuq_tensor *scale, const npuq_tensor *offset, const npuq_tensor *y)
+static int64_t last_extent(const npuq_tensor *tensor)
 {
-    const npuq_tensor *shape = scale; /* whose shape y has */
+    return tensor->shape[tensor->ndim - 1];
+}
 
+static npuq_status check_scale(const npuq_tensor *scale, const npuq_tensor *offset)
+{
     for (int d = 0; d < scale->ndim; d++) {
         if (scale->shape[d] == 0) {
             return npuq_fail(NPUQ_ERROR_SHAPE, op, "scale", "dimension %d is 0; expected no empty tensor", d);
         }
     }
-    if (offset && scale->ndim == 2) {
-        npuq_status status;
-
-        if (scale->shape[0] != 1) {
-            return npuq_fail(NPUQ_ERROR_SHAPE, op, "scale",
-                             "dimension 0 is %" PRId64 "; expected 1, as offset is given", scale->shape[0]);
-        }
-        status = npuq_check_shape(op, "offset", offset, 2, scale->shape, "the shape of scale");
-        if (status != NPUQ_OK) {
-            return status;
-        }
-    } else if (offset) {
-        const int64_t n = scale->shape[0];
-
-        if (offset->ndim != 1) {
-            return npuq_fail(NPUQ_ERROR_SHAPE, op, "offset", "has %" PRId32 " dimensions; expected 1, as scale has",
-                             offset->ndim);
-        }
-        if (offset->shape[0] != 1 && (offset->shape[0] == 0 || (n != 1 && offset->shape[0] != n))) {
-            return npuq_fail(NPUQ_ERROR_SHAPE, op, "offset", "dimension 0 is %" PRId64 "; expected %s%" PRId64,
-                             offset->shape[0], n == 1 ? "at least " : "1 or ", n);
-        }
-        shape = n == 1 ? offset : scale;
+    if (offset && scale->ndim == 2 && scale->shape[0] != 1) {
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, "scale", "dimension 0 is %" PRId64 "; expected 1, as offset is given",
+                         scale->shape[0]);
     }
-    return npuq_check_shape(op, "y", y, shape->ndim, shape->shape,
-                            shape == scale ? "the shape of scale" : "the shape of offset");
+    return NPUQ_OK;
+}
+
+/* Both of one row: two of 2 dimensions have one shape, others as many elements, or one. */
+static npuq_status check_offset(const npuq_tensor *scale, const npuq_tensor *offset)
+{
+    const int64_t n = last_extent(scale);
+    const int64_t size = last_extent(offset);
+
+    if (scale->ndim == 2 && offset->ndim == 2) {
+        return npuq_check_shape(op, "offset", offset, 2, scale->shape, "the shape of scale");
+    }
+    if (offset->ndim == 2 && offset->shape[0] != 1) {
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, "offset", "dimension 0 is %" PRId64 "; expected 1, a row",
+                         offset->shape[0]);
+    }
+    if (size != 1 && (size == 0 || (n != 1 && size != n))) {
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, "offset", "dimension %" PRId32 " is %" PRId64 "; expected %s%" PRId64,
+                         offset->ndim - 1, size, n == 1 ? "at least " : "1 or ", n);
+    }
+    return NPUQ_OK;
+}
+
+static npuq_status check_y(const npuq_tensor *scale, const npuq_tensor *offset, const npuq_tensor *y)
+{
+    const bool offset_is_longer = offset && last_extent(offset) > last_extent(scale);
+    const npuq_tensor *longer = offset_is_longer ? offset : scale;
+    const int64_t row[] = {1, last_extent(longer)};
+
+    if (offset && offset->ndim != scale->ndim) {
+        return npuq_check_shape(op, "y", y, y->ndim, row + 2 - y->ndim, "[n] or [1, n] with the larger n");
+    }
+    return npuq_check_shape(op, "y", y, longer->ndim, longer->shape,
+                            offset_is_longer ? "the shape of offset" : "the shape of scale");
 }
 
 enum { SCALE, Y, OFFSET };
@@ -76,13 +91,15 @@ static void pack_row(const npuq_row_kernels *kernels, const npuq_rect *rect, npu
     }
 }
 
-/* One element serves all of y. */
-static void add_parameter(npuq_loop *loop, int operand, const npuq_tensor *tensor)
+/* A row goes along y's last dimension, whatever its own rank; one element serves all of y. */
+static void add_parameter(npuq_loop *loop, int operand, const npuq_tensor *tensor, const npuq_tensor *y)
 {
-    if (tensor->ndim == 1 && tensor->shape[0] == 1) {
-        npuq_loop_along(loop, operand, tensor, -1, 0);
-    } else {
+    const int last = tensor->ndim - 1;
+
+    if (tensor->ndim == 2 && tensor->shape[0] > 1) {
         npuq_loop_operand(loop, operand, tensor);
+    } else {
+        npuq_loop_along(loop, operand, tensor, tensor->shape[last] > 1 ? y->ndim - 1 : -1, tensor->strides[last]);
     }
 }
 
@@ -103,7 +120,9 @@ npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq_tensor *
     if (round_mode != NPUQ_ROUND_TRUNCATE && round_mode != NPUQ_ROUND_NEAREST) {
         return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "round_mode", "is %d; expected 0 or 1", (int)round_mode);
     }
-    if ((status = check_shapes(scale, offset, y)) != NPUQ_OK ||
+    if ((status = check_scale(scale, offset)) != NPUQ_OK ||
+        (offset && (status = check_offset(scale, offset)) != NPUQ_OK) ||
+        (status = check_y(scale, offset, y)) != NPUQ_OK ||
         (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK) {
         return status;
     }
@@ -113,9 +132,9 @@ npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq_tensor *
 
     npuq_loop_over(&loop, y, y->dtype);
     npuq_loop_operand(&loop, Y, y);
-    add_parameter(&loop, SCALE, scale);
+    add_parameter(&loop, SCALE, scale, y);
     if (offset) {
-        add_parameter(&loop, OFFSET, offset);
+        add_parameter(&loop, OFFSET, offset, y);
     }
     npuq_loop_normalise(&loop, NPUQ_LOOP_ANY_ORDER);
 

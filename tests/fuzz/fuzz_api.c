@@ -519,16 +519,20 @@ static void plan_trans_quant_param(call *c, input *in)
     /* as many offsets as scales; one offset; one scale; two dimensions; those without offsets */
     const uint8_t form = take_byte(in);
     const int ndim = form % 8 < 3 ? 1 : 2;
-    const int64_t one = 1;
-    int64_t shape[2];
+    const int64_t one[2] = {1, 1};
+    int64_t shape[2] = {1, 1};
 
-    take_shape(in, ndim, shape, 1);
-    if (form % 8 < 5 && ndim == 2) {
+    take_shape(in, ndim, shape + 2 - ndim, 1);
+    if (form % 8 < 5) {
         shape[0] = 1;
     }
-    add(c, in, INPUT, NPUQ_FLOAT32, ndim, form % 8 == 2 ? &one : shape);
-    add(c, in, OPTIONAL_INPUT, NPUQ_FLOAT32, ndim, form % 8 == 1 ? &one : shape);
-    add(c, in, OUTPUT, form & 8 ? NPUQ_UINT64 : NPUQ_INT64, ndim, shape);
+    /* of one row, each also in the other rank */
+    const int scale_ndim = form % 8 < 5 && form & 16 ? 3 - ndim : ndim;
+    const int offset_ndim = form % 8 < 5 && form & 32 ? 3 - ndim : ndim;
+    const int y_ndim = form % 8 < 5 && form & 64 ? 3 - ndim : ndim;
+    add(c, in, INPUT, NPUQ_FLOAT32, scale_ndim, (form % 8 == 2 ? one : shape) + 2 - scale_ndim);
+    add(c, in, OPTIONAL_INPUT, NPUQ_FLOAT32, offset_ndim, (form % 8 == 1 ? one : shape) + 2 - offset_ndim);
+    add(c, in, OUTPUT, form & 8 ? NPUQ_UINT64 : NPUQ_INT64, y_ndim, shape + 2 - y_ndim);
 }
 
 static npuq_status run_trans_quant_param(const call *c)
