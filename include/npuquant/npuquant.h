@@ -184,7 +184,7 @@ typedef struct npuq_executor {
  *  @ingroup api_dynamic_quant_asymmetric */
 typedef enum npuq_quant_mode {
     NPUQ_PER_TOKEN = 0, /**< one scale and one offset for each row */
-    NPUQ_PER_TENSOR = 1 /**< one scale and one offset for the whole tensor */
+    NPUQ_PER_TENSOR = 1 /**< one scale and one offset for the whole tensor: an extension, see there */
 } npuq_quant_mode;
 
 /** How npuq_trans_quant_param() shortens a scale to 19 bits.
@@ -207,6 +207,8 @@ typedef enum npuq_round_mode {
  *     not div_mode:  t = x * s
  *     t = t + z                     (if zero_points is given; z as float32, an int32 rounded half to even)
  *     y = sat(round(t))
+ *
+ * To dequantise: where nothing was saturated, x is about (y - z) * s with div_mode, and (y - z) / s without it.
  *
  * @param x  FLOAT32, FLOAT16 or BFLOAT16; 1..8 dimensions, any of them empty.
  * @param scales  FLOAT32, FLOAT16 or BFLOAT16. 1-D of size 1 or x.shape[a]; when not div_mode also with as many
@@ -247,6 +249,8 @@ NPUQ_API npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scal
  *     t = t + offset                (if offset is given)
  *     y = sat(round(t))
  *
+ * To dequantise: where nothing was saturated, x is about (y - offset) / scale[e].
+ *
  * @param x  FLOAT32, FLOAT16 or BFLOAT16 of shape [S, H]
  * @param scale  FLOAT32, FLOAT16 or BFLOAT16 of shape [E, H], E >= 1
  * @param group_index  INT32 or INT64 of shape [E]: non-decreasing, the first >= 0, the last == S
@@ -284,12 +288,12 @@ NPUQ_API npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *s
  * infinity; a subnormal becomes a zero of its sign; Inf and NaN are truncated, not rounded.
  *
  * @param scale  FLOAT32, 1-D or 2-D, not empty
- * @param offset  nullable; FLOAT32. With it, scale and offset are 1-D or of shape (1, n). If both are 2-D, they have one
- *     shape. Otherwise they have as many elements, or one of them has one element, which is broadcast.
+ * @param offset  nullable; FLOAT32. With it, scale and offset are 1-D or of shape (1, n). If both are 2-D, they have
+ *     one shape. Otherwise they have as many elements, or one of them has one element, which is broadcast.
  * @param round_mode  what to do with the 13 bits that do not fit
- * @param y  INT64 or UINT64 (the same bits). Without offset, shape of scale. With offset, [n] if both are 1-D and (1, n)
- *     if both are 2-D; if one of them is 1-D and the other is (1, n), either of these shapes, as the caller chooses. n is
- *     the larger number of elements.
+ * @param y  INT64 or UINT64 (the same bits). Without offset, the shape of scale. With offset, n elements, the larger
+ *     number of the two: [n] if both are 1-D, (1, n) if both are 2-D, and either of these shapes, as the caller
+ *     chooses, if one is 1-D and the other 2-D.
  *
  * @retval NPUQ_OK  done
  * @retval NPUQ_ERROR_NULL  scale or y is null, or data is
@@ -322,12 +326,17 @@ NPUQ_API npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq
  *
  * Rows are counted in row-major order of x's leading dimensions; S is their number, H the length of one.
  *
+ * To dequantise: v is about (y - offset) * scale, and x is about v / smooth_scales.
+ *
+ * Per tensor is an extension: the Atlas A2 has no such kernel, so there are no bits of the device to compare with. The
+ * arithmetic is that of its kernel for rows, with the whole tensor as one row.
+ *
  * @param x  FLOAT32 (an extension: the device takes the other two), FLOAT16 or BFLOAT16; 2..8 dimensions, [..., H]
  * @param smooth_scales  nullable; FLOAT32, FLOAT16 or BFLOAT16; shape [H], or with group_index [E, H], 1 <= E <= 1024
  * @param group_index  nullable; INT32 or INT64 of shape [E]; only per token and with 2-D smooth_scales. Row r is
  *     multiplied by smooth_scales[e], where group e owns rows as in npuq_group_quant(): non-decreasing, the first >= 0,
  *     the last == S.
- * @param quant_mode  per token or per tensor
+ * @param quant_mode  per token, or per tensor (an extension)
  * @param y  INT8, x's shape, or QUINT4X2, x's shape with the last extent divided by 8 (H is a multiple of 8)
  * @param scale  FLOAT32; per token x.shape[:-1], per tensor [1]
  * @param offset  FLOAT32; shape of scale

@@ -60,6 +60,7 @@ void npuq_ref_trans_quant_param(const float *scale, size_t scale_count, const fl
  * group_index    null, or [E], where each group ends: non-decreasing, the last is S; only with smooth_scales, not with
  *                per_tensor
  * y              INT8 [S, H], or QUINT4X2 words [S, H/8], where H is a multiple of 8
+ * per_tensor     one scale and one offset for the whole of x; an extension, of which there are no bits of the device
  * scale, offset  [S], or [1] with per_tensor (then S >= 1)
  */
 void npuq_ref_dynamic_quant_asymmetric(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H,
