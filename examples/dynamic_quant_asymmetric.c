@@ -9,12 +9,10 @@ int main(void)
     float x[2][8] = {{0.5f, -1.25f, 3.0f, 0.0f, 2.75f, -0.375f, 1.5f, -2.0f}, {0.0f}};
     float scale[2], offset[2];
     int32_t y[2][1];
-    const int64_t x_shape[] = {2, 8};
-    const int64_t y_shape[] = {2, 1};
-    const npuq_tensor tx = npuq_tensor_contiguous(x, NPUQ_FLOAT32, 2, x_shape);
-    const npuq_tensor ty = npuq_tensor_contiguous(y, NPUQ_QUINT4X2, 2, y_shape);
-    const npuq_tensor ts = npuq_tensor_contiguous(scale, NPUQ_FLOAT32, 1, x_shape);
-    const npuq_tensor to = npuq_tensor_contiguous(offset, NPUQ_FLOAT32, 1, x_shape);
+    const npuq_tensor tx = npuq_matrix(x, NPUQ_FLOAT32, 2, 8, 0);
+    const npuq_tensor ty = npuq_matrix(y, NPUQ_QUINT4X2, 2, 1, 0);
+    const npuq_tensor ts = npuq_vector(scale, NPUQ_FLOAT32, 2);
+    const npuq_tensor to = npuq_vector(offset, NPUQ_FLOAT32, 2);
 
     if (npuq_dynamic_quant_asymmetric(&tx, NULL, NULL, NPUQ_PER_TOKEN, &ty, &ts, &to, NULL) != NPUQ_OK) {
         (void)fprintf(stderr, "%s\n", npuq_last_error());

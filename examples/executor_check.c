@@ -72,36 +72,32 @@ static void fill(inputs *in)
 
 static npuq_status quantize(inputs *in, outputs *out, const npuq_executor *executor)
 {
-    const int64_t shape[] = {ROWS, COLUMNS};
-    const npuq_tensor x = npuq_tensor_contiguous(in->x, NPUQ_FLOAT32, 2, shape);
-    const npuq_tensor scales = npuq_tensor_contiguous(in->scales, NPUQ_FLOAT32, 1, &shape[1]);
-    const npuq_tensor zero_points = npuq_tensor_contiguous(in->zero_points, NPUQ_INT32, 1, &shape[1]);
-    const npuq_tensor y = npuq_tensor_contiguous(out->y, NPUQ_INT8, 2, shape);
+    const npuq_tensor x = npuq_matrix(in->x, NPUQ_FLOAT32, ROWS, COLUMNS, 0);
+    const npuq_tensor scales = npuq_vector(in->scales, NPUQ_FLOAT32, COLUMNS);
+    const npuq_tensor zero_points = npuq_vector(in->zero_points, NPUQ_INT32, COLUMNS);
+    const npuq_tensor y = npuq_matrix(out->y, NPUQ_INT8, ROWS, COLUMNS, 0);
 
     return npuq_quantize(&x, &scales, &zero_points, -1, true, &y, executor);
 }
 
 static npuq_status group_quant(inputs *in, outputs *out, const npuq_executor *executor)
 {
-    const int64_t shape[] = {ROWS, COLUMNS};
-    const int64_t scale_shape[] = {GROUPS, COLUMNS};
     int64_t ends[GROUPS] = {10, 10, 500, ROWS};
-    const npuq_tensor x = npuq_tensor_contiguous(in->x, NPUQ_FLOAT32, 2, shape);
-    const npuq_tensor scale = npuq_tensor_contiguous(in->scales, NPUQ_FLOAT32, 2, scale_shape);
-    const npuq_tensor group_index = npuq_tensor_contiguous(ends, NPUQ_INT64, 1, scale_shape);
-    const npuq_tensor y = npuq_tensor_contiguous(out->y, NPUQ_INT8, 2, shape);
+    const npuq_tensor x = npuq_matrix(in->x, NPUQ_FLOAT32, ROWS, COLUMNS, 0);
+    const npuq_tensor scale = npuq_matrix(in->scales, NPUQ_FLOAT32, GROUPS, COLUMNS, 0);
+    const npuq_tensor group_index = npuq_vector(ends, NPUQ_INT64, GROUPS);
+    const npuq_tensor y = npuq_matrix(out->y, NPUQ_INT8, ROWS, COLUMNS, 0);
 
     return npuq_group_quant(&x, &scale, &group_index, NULL, &y, executor);
 }
 
 static npuq_status dynamic(inputs *in, outputs *out, int64_t rows, npuq_quant_mode mode, const npuq_executor *executor)
 {
-    const int64_t shape[] = {rows, ELEMENTS / rows};
     const int64_t ranges = mode == NPUQ_PER_TOKEN ? rows : 1;
-    const npuq_tensor x = npuq_tensor_contiguous(in->x, NPUQ_FLOAT32, 2, shape);
-    const npuq_tensor y = npuq_tensor_contiguous(out->y, NPUQ_INT8, 2, shape);
-    const npuq_tensor scale = npuq_tensor_contiguous(out->scale, NPUQ_FLOAT32, 1, &ranges);
-    const npuq_tensor offset = npuq_tensor_contiguous(out->offset, NPUQ_FLOAT32, 1, &ranges);
+    const npuq_tensor x = npuq_matrix(in->x, NPUQ_FLOAT32, rows, ELEMENTS / rows, 0);
+    const npuq_tensor y = npuq_matrix(out->y, NPUQ_INT8, rows, ELEMENTS / rows, 0);
+    const npuq_tensor scale = npuq_vector(out->scale, NPUQ_FLOAT32, ranges);
+    const npuq_tensor offset = npuq_vector(out->offset, NPUQ_FLOAT32, ranges);
 
     return npuq_dynamic_quant_asymmetric(&x, NULL, NULL, mode, &y, &scale, &offset, executor);
 }

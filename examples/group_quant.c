@@ -10,13 +10,11 @@ int main(void)
     int64_t group_index[3] = {1, 1, 4};
     float offset = 0.5f;
     int8_t y[4][2];
-    const int64_t x_shape[] = {4, 2};
-    const int64_t scale_shape[] = {3, 2};
-    const npuq_tensor tx = npuq_tensor_contiguous(x, NPUQ_FLOAT32, 2, x_shape);
-    const npuq_tensor ts = npuq_tensor_contiguous(scale, NPUQ_FLOAT32, 2, scale_shape);
-    const npuq_tensor tg = npuq_tensor_contiguous(group_index, NPUQ_INT64, 1, scale_shape);
-    const npuq_tensor to = npuq_tensor_contiguous(&offset, NPUQ_FLOAT32, 0, NULL);
-    const npuq_tensor ty = npuq_tensor_contiguous(y, NPUQ_INT8, 2, x_shape);
+    const npuq_tensor tx = npuq_matrix(x, NPUQ_FLOAT32, 4, 2, 0);
+    const npuq_tensor ts = npuq_matrix(scale, NPUQ_FLOAT32, 3, 2, 0);
+    const npuq_tensor tg = npuq_vector(group_index, NPUQ_INT64, 3);
+    const npuq_tensor to = npuq_vector(&offset, NPUQ_FLOAT32, 1);
+    const npuq_tensor ty = npuq_matrix(y, NPUQ_INT8, 4, 2, 0);
 
     if (npuq_group_quant(&tx, &ts, &tg, &to, &ty, NULL) != NPUQ_OK) {
         (void)fprintf(stderr, "%s\n", npuq_last_error());

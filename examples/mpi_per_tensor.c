@@ -35,12 +35,11 @@ static void combine(void *in, void *in_out, int *count, MPI_Datatype *type)
 static npuq_status quantize_sharded(const npuq_tensor *x, const npuq_tensor *y, float *scale, float *offset,
                                     MPI_Datatype range_type, MPI_Op combine_op, const npuq_executor *executor)
 {
-    const int64_t one = 1;
     float range[2] = {NAN, NAN};
-    const npuq_tensor min = npuq_tensor_contiguous(&range[0], NPUQ_FLOAT32, 1, &one);
-    const npuq_tensor max = npuq_tensor_contiguous(&range[1], NPUQ_FLOAT32, 1, &one);
-    const npuq_tensor scale_view = npuq_tensor_contiguous(scale, NPUQ_FLOAT32, 1, &one);
-    const npuq_tensor offset_view = npuq_tensor_contiguous(offset, NPUQ_FLOAT32, 1, &one);
+    const npuq_tensor min = npuq_vector(&range[0], NPUQ_FLOAT32, 1);
+    const npuq_tensor max = npuq_vector(&range[1], NPUQ_FLOAT32, 1);
+    const npuq_tensor scale_view = npuq_vector(scale, NPUQ_FLOAT32, 1);
+    const npuq_tensor offset_view = npuq_vector(offset, NPUQ_FLOAT32, 1);
     npuq_status status = npuq_dynamic_quant_min_max(x, NULL, NULL, NPUQ_PER_TENSOR, &min, &max, executor);
 
     if (status != NPUQ_OK) { /* the others wait in MPI_Allreduce() */
@@ -89,8 +88,8 @@ static void check(npuq_status status)
 static bool run(int rank, int ranks, bool with_nan, MPI_Datatype range_type, MPI_Op combine_op)
 {
     const int64_t first = (int64_t)ROWS * rank / ranks;
-    const int64_t shape[] = {(int64_t)ROWS * (rank + 1) / ranks - first, COLS};
-    const size_t count = (size_t)shape[0] * COLS;
+    const int64_t rows = (int64_t)ROWS * (rank + 1) / ranks - first;
+    const size_t count = (size_t)rows * COLS;
     const size_t begin = (size_t)first * COLS;
     float *x = allocate(count * sizeof *x);
     int8_t *y = allocate(count);
@@ -101,8 +100,8 @@ static bool run(int rank, int ranks, bool with_nan, MPI_Datatype range_type, MPI
     for (size_t i = 0; i < count; i++) {
         x[i] = element(begin + i, with_nan);
     }
-    const npuq_tensor x_view = npuq_tensor_contiguous(x, NPUQ_FLOAT32, 2, shape);
-    const npuq_tensor y_view = npuq_tensor_contiguous(y, NPUQ_INT8, 2, shape);
+    const npuq_tensor x_view = npuq_matrix(x, NPUQ_FLOAT32, rows, COLS, 0);
+    const npuq_tensor y_view = npuq_matrix(y, NPUQ_INT8, rows, COLS, 0);
     check(quantize_sharded(&x_view, &y_view, &scale[0], &offset[0], range_type, combine_op, NULL));
 
     int *counts = allocate((size_t)ranks * sizeof *counts);
@@ -115,14 +114,12 @@ static bool run(int rank, int ranks, bool with_nan, MPI_Datatype range_type, MPI
     MPI_Gatherv(y, (int)count, MPI_INT8_T, gathered, counts, starts, MPI_INT8_T, 0, MPI_COMM_WORLD);
 
     if (rank == 0) {
-        const int64_t whole[] = {ROWS, COLS};
-        const int64_t one = 1;
         float *all = allocate((size_t)ROWS * COLS * sizeof *all);
         int8_t *expected = allocate((size_t)ROWS * COLS);
-        const npuq_tensor all_view = npuq_tensor_contiguous(all, NPUQ_FLOAT32, 2, whole);
-        const npuq_tensor expected_view = npuq_tensor_contiguous(expected, NPUQ_INT8, 2, whole);
-        const npuq_tensor scale_view = npuq_tensor_contiguous(&scale[1], NPUQ_FLOAT32, 1, &one);
-        const npuq_tensor offset_view = npuq_tensor_contiguous(&offset[1], NPUQ_FLOAT32, 1, &one);
+        const npuq_tensor all_view = npuq_matrix(all, NPUQ_FLOAT32, ROWS, COLS, 0);
+        const npuq_tensor expected_view = npuq_matrix(expected, NPUQ_INT8, ROWS, COLS, 0);
+        const npuq_tensor scale_view = npuq_vector(&scale[1], NPUQ_FLOAT32, 1);
+        const npuq_tensor offset_view = npuq_vector(&offset[1], NPUQ_FLOAT32, 1);
 
         for (size_t i = 0; i < (size_t)ROWS * COLS; i++) {
             all[i] = element(i, with_nan);

@@ -9,11 +9,10 @@ int main(void)
     float scales[4] = {0.02f, 0.5f, 1.0f, 2.0f};
     int32_t zero_points[4] = {0, 10, 0, -1};
     int8_t y[2][4];
-    const int64_t shape[] = {2, 4};
-    const npuq_tensor tx = npuq_tensor_contiguous(x, NPUQ_FLOAT32, 2, shape);
-    const npuq_tensor ts = npuq_tensor_contiguous(scales, NPUQ_FLOAT32, 1, shape + 1);
-    const npuq_tensor tz = npuq_tensor_contiguous(zero_points, NPUQ_INT32, 1, shape + 1);
-    const npuq_tensor ty = npuq_tensor_contiguous(y, NPUQ_INT8, 2, shape);
+    const npuq_tensor tx = npuq_matrix(x, NPUQ_FLOAT32, 2, 4, 0);
+    const npuq_tensor ts = npuq_vector(scales, NPUQ_FLOAT32, 4);
+    const npuq_tensor tz = npuq_vector(zero_points, NPUQ_INT32, 4);
+    const npuq_tensor ty = npuq_matrix(y, NPUQ_INT8, 2, 4, 0);
 
     if (npuq_quantize(&tx, &ts, &tz, 1, true, &ty, NULL) != NPUQ_OK) {
         (void)fprintf(stderr, "%s\n", npuq_last_error());

@@ -5,20 +5,16 @@
 
 int main(void)
 {
-    float x[2][4] = {{0.5f, -1.25f, 3.0f, 0.0f}, {1.0f, 2.0f, 3.0f, 4.0f}}, scale[2], offset[2];
+    const float x[2][4] = {{0.5f, -1.25f, 3.0f, 0.0f}, {1.0f, 2.0f, 3.0f, 4.0f}};
     int8_t y[2][4];
-    const int64_t shape[] = {2, 4};
-    const npuq_tensor tx = npuq_tensor_contiguous(x, NPUQ_FLOAT32, 2, shape);
-    const npuq_tensor ty = npuq_tensor_contiguous(y, NPUQ_INT8, 2, shape);
-    const npuq_tensor ts = npuq_tensor_contiguous(scale, NPUQ_FLOAT32, 1, shape);
-    const npuq_tensor to = npuq_tensor_contiguous(offset, NPUQ_FLOAT32, 1, shape);
+    float scale[2], offset[2];
+    const npuq_tensor tx = npuq_matrix(x, NPUQ_FLOAT32, 2, 4, 0);
+    const npuq_tensor ty = npuq_matrix(y, NPUQ_INT8, 2, 4, 0);
+    const npuq_tensor ts = npuq_vector(scale, NPUQ_FLOAT32, 2);
+    const npuq_tensor to = npuq_vector(offset, NPUQ_FLOAT32, 2);
+
     if (npuq_dynamic_quant_asymmetric(&tx, NULL, NULL, NPUQ_PER_TOKEN, &ty, &ts, &to, NULL) != NPUQ_OK) {
-        (void)fprintf(stderr, "%s\n", npuq_last_error());
-        return 1;
+        return puts(npuq_last_error()), 1;
     }
-    for (int i = 0; i < 2; i++) {
-        printf("%d %d %d %d, scale %g, offset %g\n", y[i][0], y[i][1], y[i][2], y[i][3], (double)scale[i],
-               (double)offset[i]);
-    }
-    return 0;
+    printf("%d %d %d %d, scale %g, offset %g\n", y[0][0], y[0][1], y[0][2], y[0][3], scale[0], offset[0]);
 }

@@ -10,10 +10,9 @@ int main(void)
     float scale[4] = {1.0458984375f, 0.1f, 0.001f, -2.5f};
     float offset[4] = {1.0f, 1.5f, -300.0f, -2.5f};
     uint64_t words[4];
-    const int64_t shape[] = {4};
-    const npuq_tensor ts = npuq_tensor_contiguous(scale, NPUQ_FLOAT32, 1, shape);
-    const npuq_tensor to = npuq_tensor_contiguous(offset, NPUQ_FLOAT32, 1, shape);
-    const npuq_tensor ty = npuq_tensor_contiguous(words, NPUQ_UINT64, 1, shape);
+    const npuq_tensor ts = npuq_vector(scale, NPUQ_FLOAT32, 4);
+    const npuq_tensor to = npuq_vector(offset, NPUQ_FLOAT32, 4);
+    const npuq_tensor ty = npuq_vector(words, NPUQ_UINT64, 4);
 
     if (npuq_trans_quant_param(&ts, &to, NPUQ_ROUND_TRUNCATE, &ty) != NPUQ_OK) {
         (void)fprintf(stderr, "%s\n", npuq_last_error());

@@ -121,6 +121,9 @@ class Examples(unittest.TestCase):
                 self.assertGreater(counts["console"], 0)
                 self.assertEqual(MEASURED.sub("", read(DOCS, page)), MEASURED.sub("", text))
 
+    def test_readme(self):
+        self.assertIn("```c\n" + example_program("quickstart.md") + "```\n", read(SOURCE, "README.md"))
+
 
 # ---- error tables ----
 
