@@ -930,7 +930,7 @@ static void check_call(call *c)
     const bool shares = all_inside && shares_memory(c);
     npuq_status first = NPUQ_OK;
     bool is_first = true;
-    for (npuq_backend backend = NPUQ_BACKEND_REF; backend <= NPUQ_BACKEND_NEON; backend++) {
+    for (npuq_backend backend = NPUQ_BACKEND_REF; strcmp(npuq_backend_name(backend), "unknown") != 0; backend++) {
         if (npuq_set_backend(backend) != NPUQ_OK) {
             continue;
         }
