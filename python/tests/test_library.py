@@ -51,7 +51,7 @@ def test_examples_of_the_guide():
 
 # ---- finding it ----
 
-SHOW = "import npuquant; print(npuquant.version(), npuquant._library.library._name)"
+SHOW = "import npuquant; print(npuquant.version(), npuquant._library.library._name, sep='\\n')"
 needs_named_library = pytest.mark.skipif(not os.path.isfile(LOADED), reason="NPUQUANT_LIBRARY names no file")
 needs_elf = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="relies on Linux's loader")
 
@@ -68,9 +68,9 @@ def import_error(code="import npuquant", **environment):
 def test_named_by_path(tmp_path):
     copy = tmp_path / "renamed.bin"
     shutil.copy(LOADED, copy)
-    assert python(SHOW, NPUQUANT_LIBRARY=str(copy)).stdout.split() == [npuquant.version(), str(copy)]
+    assert python(SHOW, NPUQUANT_LIBRARY=str(copy)).stdout.splitlines() == [npuquant.version(), str(copy)]
     relative = os.path.relpath(LOADED, PACKAGE)  # where python() runs
-    assert python(SHOW, NPUQUANT_LIBRARY=relative).stdout.split() == [npuquant.version(), LOADED]
+    assert python(SHOW, NPUQUANT_LIBRARY=relative).stdout.splitlines() == [npuquant.version(), LOADED]
 
 
 @needs_elf
@@ -79,7 +79,7 @@ def test_found_by_the_loader(tmp_path):
     (tmp_path / _library.NAMES[0]).symlink_to(LOADED)
     for nothing in (None, ""):
         done = python(SHOW, NPUQUANT_LIBRARY=nothing, LD_LIBRARY_PATH=str(tmp_path))
-        assert done.stdout.split() == [npuquant.version(), _library.NAMES[0]], done.stderr
+        assert done.stdout.splitlines() == [npuquant.version(), _library.NAMES[0]], done.stderr
 
 
 @needs_elf
