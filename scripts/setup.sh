@@ -5,7 +5,7 @@
 started_in=$PWD
 cd "$(dirname "$0")/.." || exit 1
 
-# build_in FOLDER: where to build, from the folder that the script was started in; without a name, ./build of the source.
+# build_in FOLDER: where to build, seen from where the script was started; without a name, ./build of the source.
 build_in() {
     case ${1:-} in
     -*)
