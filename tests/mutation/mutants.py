@@ -93,7 +93,8 @@ MUTANTS = [
 
     # operators
     ("quantize: axis -2 is the last", QUANTIZE, "*found = axis == -2 ? x->ndim - 2 : x->ndim - 1;", "*found = x->ndim - 1;"),
-    ("quantize: any negative axis", QUANTIZE, "const int32_t lowest = div_mode ? -x->ndim : -2;", "const int32_t lowest = -x->ndim;"),
+    ("quantize: any negative axis", QUANTIZE, "if (axis < -2) {", "if (axis < -x->ndim) {"),
+    ("quantize: dividing, an axis of ndim", QUANTIZE, "axis >= x->ndim) {", "axis > x->ndim) {"),
     ("quantize: scales of any length", QUANTIZE, "!(along && scales->shape[d] == x->shape[axis])", "!along"),
     ("quantize: zero points of another dtype", QUANTIZE, "if (!div_mode && zero_points->dtype != scales->dtype) {", "if (div_mode && zero_points->dtype == NPUQ_INT64) {"),
     ("group_quant: scales of the first group", GROUP, "scale.data += (ptrdiff_t)run.e * t->scale_group_step;", "scale.data += 0 * (ptrdiff_t)run.e * t->scale_group_step;"),
@@ -110,6 +111,9 @@ MUTANTS = [
     ("dynamic steps: the scale itself", PASSES, "back[r] = npuq_ref_div(1.0f, *of_row(rect, NPUQ_DYNAMIC_SCALE, r));", "back[r] = *of_row(rect, NPUQ_DYNAMIC_SCALE, r);"),
     ("dynamic steps: nothing ranges from 0 to 0", DYNAMIC, "fill(min, nothing.lo);", "fill(min, 0 * nothing.lo);"),
     ("dynamic steps: parameters of int8 for int4", DYNAMIC, "const npuq_ref_dtype type = y_dtype == NPUQ_QUINT4X2 ? NPUQ_REF_QUINT4X2 : NPUQ_REF_INT8;", "const npuq_ref_dtype type = NPUQ_REF_INT8;"),
+    ("trans_quant_param: a row along its own dimension", PACK, "? y->ndim - 1 : -1", "? last : -1"),
+    ("trans_quant_param: offsets of several rows", PACK, "if (offset->ndim == 2 && offset->shape[0] != 1) {", "if (offset->ndim == 2 && offset->shape[0] == 0) {"),
+    ("trans_quant_param: y as the longer", PACK, "if (offset && offset->ndim != scale->ndim) {", "if (offset && offset->ndim > scale->ndim + 1) {"),
     ("trans_quant_param: offsets of the first tile", PACK, "npuq_params_from(&offset, col)", "npuq_params_from(&offset, 0)"),
 
     # the host's floating-point state
@@ -120,6 +124,9 @@ MUTANTS = [
 
     # validation
     ("view: misaligned by half", VIEW, "& (size - 1);", "& (size / 2 - (size > 1));"),
+    ("view: x repeats one element", VIEW, "    return several;", "    return false && several;"),
+    ("view: strides of one element count", VIEW, "if (tensor->shape[d] > 1 && tensor->strides[d] != 0) {", "if (tensor->strides[d] != 0) {"),
+    ("view: one element repeats itself", VIEW, "bool several = false;", "bool several = true;"),
     ("view: negative extents", VIEW, "if (a->tensor->shape[d] < 0) {", "if (a->tensor->shape[d] < -1) {"),
     ("view: rank 9", VIEW, "a->tensor->ndim > a->max_ndim", "a->tensor->ndim > a->max_ndim + 1"),
     ("view: extents overflow", VIEW, "__builtin_mul_overflow(count, tensor->shape[d], &count)", "__builtin_mul_overflow(count, tensor->shape[d], &count) && tensor->ndim > 9"),
