@@ -33,7 +33,7 @@ int64_t os_read(struct os_file *file, void *bytes, size_t size);
 
 /* ---- writing ---- */
 
-/* What writing under a name comes to. */
+/* The outcome of writing under a name. */
 enum os_output {
     OS_FILE,   /* nothing is there, or a regular file, which a new one replaces */
     OS_STREAM, /* a pipe or a device such as /dev/null: it is written as it is, and cannot be taken back */

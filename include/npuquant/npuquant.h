@@ -137,7 +137,7 @@ NPUQ_API NPUQ_KEEPS_DATA npuq_tensor npuq_matrix(const void *data, npuq_dtype dt
 /** @defgroup api_errors Errors
  *  @{ */
 
-/** What a call came to. */
+/** The outcome of a call. */
 typedef enum npuq_status {
     NPUQ_OK = 0,
     NPUQ_ERROR_NULL = 1,        /**< a required pointer is null */

@@ -8,7 +8,7 @@
 typedef enum npuq_overlap {
     NPUQ_OVERLAP_NONE,
     NPUQ_OVERLAP_FOUND,
-    NPUQ_OVERLAP_UNKNOWN /* the search gave up; only layouts nobody uses come to that */
+    NPUQ_OVERLAP_UNKNOWN /* the search gave up; only layouts that nobody uses are so irregular */
 } npuq_overlap;
 
 /* Addresses of the first and the last byte of a view, and the bytes of an element. */
