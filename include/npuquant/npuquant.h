@@ -18,12 +18,12 @@
  *
  * @section layouts Layouts
  * Every tensor may be any strided view. Strides count elements; those of inputs may be zero or negative, those of
- * outputs negative. Parameters may repeat one element through strides of zero only. x may not: a view of more than one
- * element whose strides are all zero is refused, since it has most likely been made without strides. The stride of a
- * dimension of extent 1 is never looked at, nor any stride of an empty tensor, whose data may be null. Data must be
- * aligned to the size of its element. An output must not map two indices to one element, and must not share a byte with
- * another argument (interleaving without sharing is fine). A layout so irregular that sharing could not be ruled out
- * with bounded work is refused.
+ * outputs negative. The strides of a parameter may all be zero. Those of x may not: a view of more than one element
+ * whose strides are all zero is refused, since it has most likely been made without strides. The stride of a dimension
+ * of extent 1 is never looked at, nor any stride of an empty tensor, whose data may be null. Data must be aligned to
+ * the size of its element. An output must not map two indices to one element, and must not share a byte with another
+ * argument (interleaving without sharing is fine). A layout so irregular that sharing could not be ruled out with
+ * bounded work is refused.
  *
  * @section errors Errors
  * Every function that can fail returns an npuq_status. After a failure npuq_last_error() names the operator, the
@@ -93,8 +93,7 @@ typedef struct npuq_tensor {
 } npuq_tensor;
 
 /** @cond internal */
-/* The function keeps a pointer to the data and does not read it: gcc need not warn that an output is not initialised.
- */
+/* Data is not read, only pointed to: gcc need not warn that an output is not initialised. */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
 #define NPUQ_KEEPS_DATA __attribute__((access(none, 1)))
 #else
@@ -184,7 +183,7 @@ typedef struct npuq_executor {
  *  @ingroup api_dynamic_quant_asymmetric */
 typedef enum npuq_quant_mode {
     NPUQ_PER_TOKEN = 0, /**< one scale and one offset for each row */
-    NPUQ_PER_TENSOR = 1 /**< one scale and one offset for the whole tensor: an extension, see there */
+    NPUQ_PER_TENSOR = 1 /**< one scale and one offset for the whole tensor: an extension, see that function */
 } npuq_quant_mode;
 
 /** How npuq_trans_quant_param() shortens a scale to 19 bits.

@@ -264,7 +264,7 @@ static npuq_status check_memory(const char *op, const npuq_argument *a, npuq_spa
         return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,
                          "extents and strides overflow; expected every element within the address space");
     }
-    /* Parameters are broadcast so. An x that is has most likely been left without strides. */
+    /* A parameter may be broadcast like this. An x like this has most likely been made without strides. */
     if (a->role == NPUQ_X && repeats_one_element(a->tensor)) {
         return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,
                          "repeats one element: strides are 0 in every dimension of more than one; expected the "

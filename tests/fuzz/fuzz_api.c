@@ -737,7 +737,7 @@ static bool has_elements(const argument *a)
     return a->given && a->kind != EMPTY;
 }
 
-/* Parameters may. */
+/* Of x this is refused; parameters may be so. */
 static bool repeats_one_element(const call *c, const argument *a)
 {
     const bool is_x = c->op->run != run_trans_quant_param && c->op->run != run_params && a == &c->arguments[X];
