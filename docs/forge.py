@@ -8,7 +8,7 @@ import urllib.parse
 FENCED = re.compile(r"(^ *```.*?^ *```$)", re.DOTALL | re.MULTILINE)  # split() gives text, code, text ...
 CODE = re.compile(rf"{FENCED.pattern}|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^(#{1,6}) (.*)$", re.MULTILINE)
-LINK = re.compile(r"(!?)\[([^]]*)\]\(([^)\s]+)\)")
+LINK = re.compile(r"(!?)\[([^][]*)\]\(([^)\s]+)\)")
 
 
 def read(path):

@@ -104,6 +104,7 @@ def filtered(path):
 
     def moved(match):
         before, text, link = match.groups()
+        text = " ".join(text.split())  # Doxygen loses its way in a reference of two lines
         file, _, fragment = link.partition("#")
         target = os.path.normpath(os.path.join(os.path.dirname(path), file)) if file else path
         if not os.path.exists(target):
