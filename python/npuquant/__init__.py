@@ -176,7 +176,7 @@ def npu_trans_quant_param(
 
     Returns:
         out, or a new array: int64, of the shape of scale if there is no offset, scale is 2-D, or scale.shape[0] is larger
-        than offset.shape[0]; otherwise of the shape of offset.
+        than offset.shape[0]; otherwise of the shape of offset. A scale of (1, 1) with an offset of (n,) gives (1, n).
 
     >>> npu_trans_quant_param(np.array([1, 0.1], np.float32), np.array([0, 1.5], np.float32))
     array([70369809530880, 70644658913280])
@@ -187,6 +187,8 @@ def npu_trans_quant_param(
         offset = tensor("offset", offset)
         if len(shape) == 1 and not shape > offset.shape[:1]:
             shape = offset.shape
+        elif shape == (1, 1) and offset.ndim == 1:  # torch_npu's shape has no room for all words
+            shape = (1, len(offset))
     words = output(out, shape, _INT64)
     _native.trans_quant_param(scale, offset, 0 if round_mode is None else round_mode, words, False, None)
     return words

@@ -224,13 +224,18 @@ def test_round_mode_none_is_0():
         ((3,), None, (3,)), ((1, 3), None, (1, 3)), ((4, 1), None, (4, 1)),
         ((3,), (3,), (3,)), ((1,), (3,), (3,)), ((3,), (1,), (3,)), ((1, 3), (1, 3), (1, 3)),
         ((1, 3), (3,), (1, 3)), ((3,), (1, 3), (3,)), ((1,), (1, 3), (1, 3)), ((1,), (1, 1), (1, 1)),
+        ((3,), (1, 1), (3,)), ((1, 1), (1,), (1, 1)), ((1, 1), (3,), (1, 3)),
     ],
 )
-def test_trans_quant_param_returns_the_shape_that_torch_npu_returns(scale, offset, shape, monkeypatch):
-    outputs = []
-    monkeypatch.setattr(npuquant._native, "trans_quant_param", lambda *arguments: outputs.append(arguments[3]))
-    got = npuquant.npu_trans_quant_param(np.ones(scale, f4), None if offset is None else np.ones(offset, f4))
-    assert got.shape == shape and got is outputs[0]
+def test_trans_quant_param_returns_the_shape_that_torch_npu_returns(scale, offset, shape):
+    scale, offset = random_floats(scale, "f4"), None if offset is None else random_floats(offset, "f4")
+    got = npuquant.npu_trans_quant_param(scale, offset)
+    assert_same(got, expected.trans_quant_param(scale, offset, 0).astype("i8").reshape(shape))
+
+
+def test_the_default_axis_of_one_dimension_is_the_last_when_multiplying():
+    got = npuquant.npu_quantize(f4([1, 2, 3]), f4([1, 10, 20]), None, "int8", div_mode=False)
+    assert got.tolist() == [1, 20, 60]
 
 
 # ---- out ----
