@@ -185,7 +185,7 @@ static bool prepare(struct run *run)
         return false;
     }
     run->command->shape_outputs(&run->operands);
-    for (int i = 0; i < run->command->outputs; i++) {
+    for (int i = 0; i < run->command->outputs && i < MAX_OUTPUTS; i++) {
         if (!allocate_output(&run->operands.outputs[i]) || !load_expected(run, i)) {
             return false;
         }
