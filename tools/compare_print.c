@@ -327,9 +327,10 @@ void compare_print(FILE *stream, const char *name, const struct pair *pair, cons
     print_conclusion(stream, pair, comparison);
     print_histogram(stream, comparison);
     print_places(stream, pair, comparison);
-    if (max_diffs > 0) {
-        compare_walk(pair, print_difference, &printing);
+    if (max_diffs == 0) {
+        return;
     }
+    compare_walk(pair, print_difference, &printing);
     if (comparison->differ > (uint64_t)max_diffs) {
         (void)fprintf(stream, "  ... and %" PRIu64 " more (see --max-diffs)\n",
                       (uint64_t)comparison->differ - (uint64_t)max_diffs);

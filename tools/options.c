@@ -220,8 +220,10 @@ static bool refuse_option(unsigned command, const char *word)
             nearest_consider(&nearest, name, strcspn(name, "="), rows[i].name);
         }
     }
-    return nearest.name ? report_error("unknown option %s; did you mean --%s?", word, nearest.name)
-                        : report_error("unknown option %s; see --help", word);
+    const bool elsewhere = word[1] == '-' && find_row(FOR_ALL, name, strcspn(name, "="), false);
+    const char *what = elsewhere ? "this command has no option" : "unknown option";
+    return nearest.name ? report_error("%s %s; did you mean --%s?", what, word, nearest.name)
+                        : report_error("%s %s; see --help", what, word);
 }
 
 /* One option, and its value if that is a word of its own; *at is left on the last word that was used. */
@@ -280,6 +282,25 @@ static bool check_complete(unsigned command, const struct arguments *arguments)
     return true;
 }
 
+/* Whoever says how to compare, and not with what, has forgotten a file, and would take the status for an answer. */
+static bool check_compared(unsigned command, const struct arguments *arguments)
+{
+    static const enum option of_comparisons[] = {OPTION_MAX_DIFF, OPTION_MAX_ULP, OPTION_MAX_DIFFS};
+    const bool compared =
+        arguments->text[OPTION_EXPECT] || arguments->text[OPTION_EXPECT_SCALE] || arguments->text[OPTION_EXPECT_OFFSET];
+
+    for (size_t i = 0; !compared && i < ROWS; i++) {
+        const struct row *row = &rows[i];
+        for (size_t j = 0; j < sizeof of_comparisons / sizeof of_comparisons[0]; j++) {
+            if ((row->commands & command) && row->option == of_comparisons[j] &&
+                arguments->text[row->option] != row->initial) {
+                return report_error("--%s: nothing is compared; expected --expect, too", row->name);
+            }
+        }
+    }
+    return true;
+}
+
 static bool take_initial_values(unsigned command, struct arguments *arguments)
 {
     for (size_t i = 0; i < ROWS; i++) {
@@ -315,7 +336,7 @@ bool options_parse(unsigned command, int argc, char **argv, struct arguments *ar
             return true;
         }
     }
-    return check_complete(command, arguments);
+    return check_complete(command, arguments) && check_compared(command, arguments);
 }
 
 /* ---- help ------------------------------------------------------------------------------------------------------ */

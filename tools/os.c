@@ -182,8 +182,19 @@ static bool starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
+/* Whether it is what stdout is, by whatever name. */
+static bool is_stdout(const struct stat *about)
+{
+    struct stat out;
+
+    return fstat(STDOUT_FILENO, &out) == 0 && about->st_dev == out.st_dev && about->st_ino == out.st_ino;
+}
+
 enum os_output os_output_kind(const char *path)
 {
+    /* These name what is open, which may be a file, but they are in no folder where another could replace them. */
+    const bool names_open =
+        starts_with(path, "/dev/fd/") || starts_with(path, "/proc/") || strcmp(path, "/dev/stderr") == 0;
     struct stat about;
 
     if (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/fd/1") == 0) {
@@ -192,14 +203,14 @@ enum os_output os_output_kind(const char *path)
     if (stat(path, &about) != 0) {
         return OS_FILE; /* and if it cannot be written, creating the file will tell */
     }
+    if ((S_ISFIFO(about.st_mode) || names_open) && is_stdout(&about)) { /* not devices: /dev/null may be named twice */
+        return OS_STDOUT;
+    }
     if (S_ISCHR(about.st_mode) || S_ISFIFO(about.st_mode)) {
         return OS_STREAM;
     }
     if (S_ISREG(about.st_mode)) {
-        /* These name what is open, which may be a file, but they are in no folder where another could replace them. */
-        return starts_with(path, "/dev/fd/") || starts_with(path, "/proc/") || strcmp(path, "/dev/stderr") == 0
-                   ? OS_STREAM
-                   : OS_FILE;
+        return names_open ? OS_STREAM : OS_FILE;
     }
     return OS_UNWRITABLE;
 }
