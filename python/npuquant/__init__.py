@@ -2,10 +2,11 @@
 """The quantisation operators of Ascend NPUs on CPUs, with the device's bits.
 
 The four operators have the names and arguments that they have in torch_npu. Inputs are NumPy arrays or anything with
-__dlpack__ (a torch.Tensor, for instance) in CPU memory, in any strided layout; they are read where they are. bfloat16
-is a uint16 array of its bits, an ml_dtypes.bfloat16 array, or a tensor of that type. Results are new NumPy arrays in
-C order, or go to the arrays of the argument out. What the library refuses is an NpuquantError with the library's
-message; what cannot be handed to it is a TypeError or ValueError that begins with the name of the argument.
+__dlpack__ (a torch.Tensor, for instance) in CPU memory, in any strided layout; they are read where they are, but an
+input that repeats one element throughout is copied. bfloat16 is a uint16 array of its bits, an ml_dtypes.bfloat16
+array, or a tensor of that type. Results are new NumPy arrays in C order, or go to the arrays of the argument out. What
+the library refuses is an NpuquantError with the library's message; what cannot be handed to it is a TypeError or
+ValueError that begins with the name of the argument.
 """
 from __future__ import annotations
 
@@ -187,8 +188,8 @@ def npu_trans_quant_param(
         offset = tensor("offset", offset)
         if len(shape) == 1 and not shape > offset.shape[:1]:
             shape = offset.shape
-        elif shape == (1, 1) and offset.ndim == 1:  # torch_npu's shape has no room for all words
-            shape = (1, len(offset))
+        elif shape == (1, 1) and len(offset.shape) == 1:  # torch_npu's shape has no room for all words
+            shape = (1, *offset.shape)
     words = output(out, shape, _INT64)
     _native.trans_quant_param(scale, offset, 0 if round_mode is None else round_mode, words, False, None)
     return words

@@ -247,12 +247,15 @@ static bool int32(const char *name, PyObject *value, int32_t *number)
         return false;
     }
     wide = PyLong_AsLongAndOverflow(index, &overflow);
-    if (overflow || wide < INT32_MIN || wide > INT32_MAX) {
-        PyErr_Format(PyExc_ValueError, "%s: is %S; expected an int32", name, index);
-        Py_DECREF(index);
+    Py_DECREF(index);
+    if (overflow) { /* and may have more digits than Python prints */
+        PyErr_Format(PyExc_ValueError, "%s: is too large a number; expected an int32", name);
         return false;
     }
-    Py_DECREF(index);
+    if (wide < INT32_MIN || wide > INT32_MAX) {
+        PyErr_Format(PyExc_ValueError, "%s: is %ld; expected an int32", name, wide);
+        return false;
+    }
     *number = (int32_t)wide;
     return true;
 }
@@ -388,10 +391,13 @@ static PyObject *call(PyObject *capsule, PyObject *const *values, Py_ssize_t cou
 static PyObject *bind(PyObject *module, PyObject *given)
 {
     PyObject *addresses;
+    PyObject *type;
+    PyObject *to;
+    PyObject *refusal;
     void *functions[FUNCTION_COUNT];
 
     (void)module;
-    if (!PyArg_ParseTuple(given, "O!OOO", &PyTuple_Type, &addresses, &array_type, &to_array, &refuse)) {
+    if (!PyArg_ParseTuple(given, "O!OOO", &PyTuple_Type, &addresses, &type, &to, &refusal)) {
         return NULL;
     }
     for (Py_ssize_t i = 0; i < FUNCTION_COUNT; i++) {
@@ -402,9 +408,12 @@ static PyObject *bind(PyObject *module, PyObject *given)
         }
     }
     memcpy(&library, functions, sizeof library);
-    Py_INCREF(array_type);
-    Py_INCREF(to_array);
-    Py_INCREF(refuse);
+    Py_INCREF(type);
+    Py_XSETREF(array_type, type);
+    Py_INCREF(to);
+    Py_XSETREF(to_array, to);
+    Py_INCREF(refusal);
+    Py_XSETREF(refuse, refusal);
     Py_RETURN_NONE;
 }
 

@@ -537,7 +537,6 @@ INTERRUPTED_AT_THE_START = """
 import _thread
 import signal
 import time
-import types
 import numpy as np
 import npuquant
 
