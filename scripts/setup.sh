@@ -59,8 +59,7 @@ as_root() {
 
 # An index that is out of date could have other packages removed: not with --no-remove.
 apt_install() {
-    export DEBIAN_FRONTEND=noninteractive
-    as_root apt-get install -y -qq --no-remove --no-install-recommends "$@" >/dev/null
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-remove --no-install-recommends "$@" >/dev/null
 }
 
 # install_packages PACKAGES: those of Debian and Ubuntu; elsewhere says what the packages are called and goes on, for
