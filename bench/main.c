@@ -279,7 +279,10 @@ static bool check_words(const struct options *o, const struct bench_case *cases,
             i++;
         }
         if (i == count) {
-            (void)fail_unknown("--filter", word, "a part of a case's name; names begin with");
+            (void)fail_unknown("--filter", word,
+                               o->shape ? "a part of the name of a case that --shape fits (trans_quant_param takes one "
+                                          "number, int4 a multiple of 8); names begin with"
+                                        : "a part of a case's name; names begin with");
             print_kinds(cases, count);
             (void)fprintf(stderr,
                           "and end with types and shape, as in %s; --full --list prints all %zu of them, "

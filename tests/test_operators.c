@@ -60,12 +60,12 @@ static argument make_x(npuq_dtype dtype, int ndim, const int64_t *shape, bool fi
     return a;
 }
 
-/* The same of each of its rows. */
-static argument make_x_of_rows(npuq_dtype dtype, const int64_t *shape, bool finite)
+/* The same of each of its parts along a dimension, which may have an extent of 1 there. */
+static argument make_x_of_parts(npuq_dtype dtype, const int64_t *shape, int along, bool finite)
 {
     argument a = make_input(dtype, 2, shape, finite);
 
-    while (a.view.tensor.strides[1] == 0) {
+    while (a.view.tensor.strides[1] == 0 && (along == 0 || a.view.tensor.strides[0] == 0)) {
         check_input(&a);
         a = make_input(dtype, 2, shape, finite);
     }
@@ -624,7 +624,7 @@ static void run_sharded(npuq_dtype x_type, npuq_dtype y_type, npuq_quant_mode mo
     int64_t y_shape[2];
 
     output_shape(y_type, 2, shape, y_shape);
-    argument x = make_x_of_rows(x_type, shape, !test_one_in(3));
+    argument x = make_x_of_parts(x_type, shape, along, !test_one_in(3));
     argument y = make_output(y_type, 2, y_shape);
     argument scale = make_output(NPUQ_FLOAT32, 1, &count);
     argument offset = make_output(NPUQ_FLOAT32, 1, &count);
@@ -697,7 +697,7 @@ static void run_sharded_groups(npuq_dtype x_type, npuq_dtype y_type)
     output_shape(y_type, 2, shape, y_shape);
     random_groups(group_index, E, shape[0]);
     random_groups(shards, SHARDS, shape[0]); /* some are empty */
-    argument x = make_x_of_rows(x_type, shape, !test_one_in(3));
+    argument x = make_x_of_parts(x_type, shape, 0, !test_one_in(3));
     argument factors = make_input(x_type, 2, factors_shape, true);
     argument grouped = make_output(y_type, 2, y_shape);
     argument y = make_output(y_type, 2, y_shape);

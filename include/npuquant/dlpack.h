@@ -62,6 +62,8 @@ static inline bool npuq_dlpack_dtype(DLDataType source, npuq_dtype *dtype)
  *   checks `version.major`, and `flags` before the view becomes an output: DLPACK_FLAG_BITMASK_READ_ONLY. The deleter
  *   remains the caller's to call.
  * - Strides may be null: row-major. byte_offset is added to data.
+ * - Strides of 0 are kept. The operators refuse an x of which all strides are 0 (see @ref layouts), such as one element
+ *   that was expanded: copy it.
  * - Memory must be the host's: kDLCPU, or pinned for a device (kDLCUDAHost, kDLROCMHost), on which the device's work
  *   must be over. Managed memory is refused: whether the host may touch it is not in the tensor.
  * - DLPack has no dtype for int4 in words. Give an int32 tensor of words and set `view->dtype = NPUQ_QUINT4X2`

@@ -55,7 +55,7 @@ static const backend *find_named(const char *name)
 {
     for (size_t i = 0; i < BACKENDS; i++) {
         if (strcmp(backends[i].name, name) == 0) {
-            return find(backends[i].id);
+            return is_available(&backends[i]) ? &backends[i] : NULL;
         }
     }
     return NULL;

@@ -19,7 +19,8 @@ static npuq_status check_smooth(const char *op, const npuq_tensor *x, const npuq
         return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "group_index", "is given per tensor; expected null");
     }
     if (group_index && !smooth_scales) {
-        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "group_index", "is given without smooth_scales; expected null");
+        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "group_index",
+                         "is given without smooth_scales; expected null, or 2-D smooth_scales [E, H] as well");
     }
     if (!smooth_scales) {
         return NPUQ_OK;

@@ -156,10 +156,10 @@ npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const
 {
     const npuq_argument arguments[] = {
         {"x", x, NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_X},
-        {"scales", scales, NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_INPUT},
+        {"scales", scales, NPUQ_TAKES_FLOATS, 1, div_mode ? 1 : NPUQ_MAX_NDIM, NPUQ_INPUT},
         {"zero_points", zero_points,
-         NPUQ_TAKES_FLOATS | (div_mode ? NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32 : 0u), 1, NPUQ_MAX_NDIM,
-         NPUQ_OPTIONAL_INPUT},
+         NPUQ_TAKES_FLOATS | (div_mode ? NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32 : 0u), 1,
+         div_mode ? 1 : NPUQ_MAX_NDIM, NPUQ_OPTIONAL_INPUT},
         {"y", y,
          div_mode ? NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32 : NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2, 1,
          NPUQ_MAX_NDIM, NPUQ_OUTPUT},

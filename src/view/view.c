@@ -274,8 +274,10 @@ static npuq_status check_memory(const char *op, const npuq_argument *a, npuq_spa
         switch (npuq_overlaps_itself(a->tensor)) {
         case NPUQ_OVERLAP_NONE: break;
         case NPUQ_OVERLAP_FOUND:
-            return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,
-                             "overlaps itself: two indices share an element; expected distinct elements");
+            return npuq_fail(
+                NPUQ_ERROR_LAYOUT, op, a->name,
+                "overlaps itself: two indices share an element; expected distinct elements, such as with the "
+                "strides that npuq_tensor_contiguous() sets");
         case NPUQ_OVERLAP_UNKNOWN:
             return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,
                              "may overlap itself: strides too irregular to tell; expected distinct elements");
