@@ -278,6 +278,8 @@ def test_refusals(status, says, call, threads):
         (TypeError, r"axis: is float; expected an integer", lambda: npuquant.npu_quantize(X, ONE, None, "int8", 1.0)),
         # Cut off to 32 bits it would be 1.
         (ValueError, r"axis: is 4294967297; ", lambda: npuquant.npu_quantize(X, ONE, None, "int8", 2**32 + 1)),
+        # More digits than Python prints.
+        (ValueError, r"axis: is too large a number; ", lambda: npuquant.npu_quantize(X, ONE, None, "int8", 10**5000)),
         (TypeError, r"div_mode: is str; ", lambda: npuquant.npu_quantize(X, ONE, None, "int8", 1, "false")),
         (TypeError, r"zero_points: is int; ", lambda: npuquant.npu_quantize(X, ONE, 0, "int8")),
         (TypeError, r"round_mode: is str; ", lambda: npuquant.npu_trans_quant_param(X[0], None, "0")),

@@ -230,6 +230,12 @@ def test_dlpack_types_strides_and_offsets(dtype, versioned, threads):
         assert producer.was_given_back()
 
 
+def test_the_shape_of_an_unknown_type_does_not_matter():
+    offset = Producer(np.zeros(3, f4), code=(2, 64))
+    with pytest.raises(TypeError, match=r"\Aoffset: is float64; expected float32\Z"):
+        npuquant.npu_trans_quant_param(np.ones((1, 1), f4), offset)
+
+
 def test_dlpack_of_bits_of_bfloat16():
     assert quantize(Producer(as_dtype(f4([1, -2]), "u2"), code=(1, 16))).tolist() == [1, -2]
 
