@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool compare_is_words(const npuq_tensor *tensor)
+{
+    return tensor_item_size(tensor->dtype) == sizeof(uint64_t);
+}
+
 bool compare_possible(const npuq_tensor *ours, const npuq_tensor *theirs)
 {
     const bool same_type = strcmp(tensor_npy_type(ours->dtype), tensor_npy_type(theirs->dtype)) == 0;
@@ -257,7 +262,7 @@ static bool sum_difference(void *context, const struct difference *difference)
         return true;
     }
     comparison->differ++;
-    if (tensor_item_size(pair->ours->dtype) == sizeof(uint64_t)) {
+    if (compare_is_words(pair->ours)) {
         for (int field = 0; field < FIELDS; field++) {
             comparison->fields[field] +=
                 field_differs((enum field)field, difference->ours.bits, difference->theirs.bits);

@@ -15,6 +15,9 @@ struct pair {
     bool one_per_row;          /* a scale or an offset for each row of x: an element stands for a row */
 };
 
+/* Whether elements are words of trans_quant_param. */
+bool compare_is_words(const npuq_tensor *tensor);
+
 /* Whether the two can be compared: same shape and type. Where only the bits matter types may differ: int64 goes with
  * uint64, and int32 is how quint4x2 words are stored. */
 bool compare_possible(const npuq_tensor *ours, const npuq_tensor *theirs);

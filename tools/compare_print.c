@@ -2,15 +2,8 @@
 /* The report of a comparison: one line with the conclusion, then how far, where, and which elements. */
 #include "compare.h"
 
-#include "tensor_file.h"
-
 #include <inttypes.h>
 #include <string.h>
-
-static bool is_words(const npuq_tensor *tensor)
-{
-    return tensor_item_size(tensor->dtype) == sizeof(uint64_t);
-}
 
 static const char *unit(const npuq_tensor *tensor)
 {
@@ -207,7 +200,7 @@ static void print_value(FILE *stream, const npuq_tensor *tensor, struct value va
 {
     if (tensor->dtype == NPUQ_FLOAT32) {
         (void)fprintf(stream, "%.9g (0x%08" PRIX64 ")", (double)float_of(value.bits), value.bits);
-    } else if (is_words(tensor)) {
+    } else if (compare_is_words(tensor)) {
         const int offset = (int)(value.bits >> 37 & 0x1FF);
         (void)fprintf(stream, "0x%016" PRIX64 " (scale %.9g, offset %d)", value.bits, (double)float_of(value.bits),
                       offset > 255 ? offset - 512 : offset);
@@ -299,7 +292,7 @@ static void print_conclusion(FILE *stream, const struct pair *pair, const struct
         (void)fprintf(stream, " by more than %" PRId64 "%s", pair->tolerance, unit(pair->ours));
     }
     print_percent(stream, comparison->differ, comparison->elements);
-    if (is_words(pair->ours)) {
+    if (compare_is_words(pair->ours)) {
         (void)fprintf(stream, ": ");
         print_fields(stream, comparison);
     } else if (steps.count > 0) {

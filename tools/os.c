@@ -224,11 +224,6 @@ FILE *os_open_stream(const char *path)
     return handle < 0 ? NULL : fdopen(handle, "ab");
 }
 
-bool os_close_stream(FILE *stream)
-{
-    return stream == stdout ? fflush(stream) == 0 : fclose(stream) == 0;
-}
-
 static const char *last_component(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -42,10 +42,8 @@ enum os_output {
 };
 enum os_output os_output_kind(const char *path);
 
-/* Opens a stream for writing, stdout included; null on failure. os_close_stream() is false if something was not taken,
- * and leaves stdout open. */
+/* Opens a stream for writing, or gives stdout itself; null on failure. */
 FILE *os_open_stream(const char *path);
-bool os_close_stream(FILE *stream);
 
 /* Whether two names, of files that may not be there yet, are of the same file: y.npy and ./y.npy. */
 bool os_is_same_place(const char *path, const char *other);

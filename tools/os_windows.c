@@ -100,11 +100,6 @@ FILE *os_open_stream(const char *path)
     return fopen(path, "ab");
 }
 
-bool os_close_stream(FILE *stream)
-{
-    return stream == stdout ? fflush(stream) == 0 : fclose(stream) == 0;
-}
-
 bool os_is_same_place(const char *path, const char *other)
 {
     char full[4096];

@@ -260,6 +260,7 @@ bool staged_file_write(struct staged_file *file, const char *path, const npuq_te
     const enum os_output kind = os_output_kind(path);
 
     file->path = path;
+    file->shown_path = kind == OS_STDOUT ? "stdout" : path;
     if (kind != OS_FILE) {
         file->streamed = tensor;
         return true;
@@ -277,18 +278,13 @@ bool staged_file_write(struct staged_file *file, const char *path, const npuq_te
     return os_finish(stream) || report_error("%s: cannot be written: %s", path, os_error());
 }
 
-static const char *shown_path(const struct staged_file *file)
-{
-    return os_output_kind(file->path) == OS_STDOUT ? "stdout" : file->path;
-}
-
 static bool write_stream(const struct staged_file *file)
 {
     FILE *stream = os_open_stream(file->path);
     const bool written = stream && write_tensor(stream, file->streamed);
+    const bool taken = stream && (stream == stdout ? fflush(stream) : fclose(stream)) == 0; /* stdout stays open */
 
-    return (stream && os_close_stream(stream) && written) ||
-           report_error("%s: cannot be written: %s", shown_path(file), os_error());
+    return (taken && written) || report_error("%s: cannot be written: %s", file->shown_path, os_error());
 }
 
 static bool give_name(struct staged_file *file)
@@ -337,7 +333,7 @@ bool staged_files_commit(struct staged_file *files, int count)
     const char *refusal = named < count ? os_error() : NULL;
     for (int i = 0; refusal && i < count; i++) {
         if ((i < named || files[i].streamed) && !take_back(&files[i])) {
-            stays = shown_path(&files[i]);
+            stays = files[i].shown_path;
         }
     }
     for (int i = 0; i < count; i++) {

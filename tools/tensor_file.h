@@ -45,6 +45,7 @@ void tensor_file_release(struct tensor_file *file);
 /* A result on its way to its file. All zeros is none. */
 struct staged_file {
     const char *path;
+    const char *shown_path; /* in messages */
     char *temporary;
     char *kept;                  /* another name of the file that path was before; null if there was none */
     bool undoable;               /* what path was before can come back */

@@ -24,7 +24,7 @@ static npuq_status find_axis(const npuq_tensor *x, const npuq_tensor *scales, in
         *found = axis == -2 ? x->ndim - 2 : x->ndim - 1;
         return NPUQ_OK;
     }
-    if (scales->ndim == 1 && scales->shape[0] == 1) {
+    if (scales->shape[0] == 1) {
         *found = x->ndim - 1;
         return NPUQ_OK;
     }
@@ -36,14 +36,14 @@ static npuq_status find_axis(const npuq_tensor *x, const npuq_tensor *scales, in
     return NPUQ_OK;
 }
 
-static npuq_status check_scales(const npuq_tensor *x, const npuq_tensor *scales, int axis, bool div_mode)
+static npuq_status check_scales(const npuq_tensor *x, const npuq_tensor *scales, int axis)
 {
-    /* A 1-D x has 1-D scales in either form. */
-    const bool broadcast = !div_mode && scales->ndim == x->ndim && x->ndim > 1;
+    /* A 1-D x has 1-D scales in either form. Dividing, there is no other form. */
+    const bool broadcast = scales->ndim == x->ndim && x->ndim > 1;
 
     if (scales->ndim != 1 && !broadcast) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales", "has %" PRId32 " dimensions; expected 1%s", scales->ndim,
-                         div_mode ? "" : ", or as many as x");
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales", "has %" PRId32 " dimensions; expected 1, or as many as x",
+                         scales->ndim);
     }
     for (int d = 0; d < scales->ndim; d++) {
         const bool along = !broadcast || d == axis;
@@ -170,7 +170,7 @@ npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const
 
     if ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
         (status = find_axis(x, scales, axis, div_mode, &along)) != NPUQ_OK ||
-        (status = check_scales(x, scales, along, div_mode)) != NPUQ_OK ||
+        (status = check_scales(x, scales, along)) != NPUQ_OK ||
         (zero_points && (status = check_zero_points(scales, zero_points, div_mode)) != NPUQ_OK) ||
         (status = npuq_check_output_shape(op, x, y)) != NPUQ_OK ||
         (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
