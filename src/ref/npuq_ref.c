@@ -112,3 +112,104 @@ void npuq_ref_dynamic_quant_asymmetric(const void *x, npuq_ref_dtype x_dtype, si
         }
     }
 }
+
+void npuq_ref_dynamic_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H, const void *smooth_scales,
+                            npuq_ref_dtype smooth_dtype, size_t E, const int64_t *group_index, bool per_tensor,
+                            bool inverse_form, void *y, npuq_ref_dtype y_dtype, float *scale)
+{
+    const size_t tokens = per_tensor ? 1 : S;
+    const size_t length = per_tensor ? S * H : H;
+    size_t e = 0;
+
+    (void)E;
+    for (size_t r = 0; r < tokens; r++) {
+        while (group_index && (size_t)group_index[e] <= r) {
+            e++;
+        }
+
+        float largest = 0.0f;
+        for (size_t i = 0; i < length; i++) {
+            largest = npuq_ref_largest_with(
+                largest, smoothed(x, x_dtype, r * length + i, smooth_scales, smooth_dtype, e * H + i % H));
+        }
+
+        const npuq_ref_parameters p = npuq_ref_symmetric_parameters(largest, y_dtype, inverse_form);
+        scale[r] = p.scale;
+
+        for (size_t i = 0; i < length; i++) {
+            const float v = smoothed(x, x_dtype, r * length + i, smooth_scales, smooth_dtype, e * H + i % H);
+            npuq_ref_store(y, y_dtype, r * length + i, npuq_ref_mul(v, p.back));
+        }
+    }
+}
+
+void npuq_ref_anti_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H, const void *scale,
+                         npuq_ref_dtype scale_dtype, size_t scale_count, const void *offset, void *y,
+                         npuq_ref_dtype y_dtype)
+{
+    for (size_t i = 0; i < S * H; i++) {
+        const size_t p = scale_count == 1 ? 0 : i % H;
+        float t = npuq_ref_load(x, x_dtype, i);
+
+        if (offset) {
+            t = npuq_ref_add(t, npuq_ref_load(offset, scale_dtype, p));
+        }
+        t = npuq_ref_mul(t, npuq_ref_load(scale, scale_dtype, p));
+        npuq_ref_store_float(y, y_dtype, i, t);
+    }
+}
+
+void npuq_ref_dequant(const int32_t *x, size_t M, size_t N, const void *weight_scale, npuq_ref_dtype weight_scale_dtype,
+                      size_t weight_scale_count, const float *activation_scale, const void *bias,
+                      npuq_ref_dtype bias_dtype, void *y, npuq_ref_dtype y_dtype)
+{
+    for (size_t m = 0; m < M; m++) {
+        for (size_t n = 0; n < N; n++) {
+            int32_t sum = x[m * N + n];
+
+            if (bias && bias_dtype == NPUQ_REF_INT32) {
+                sum = npuq_ref_wrapping_add(sum, ((const int32_t *)bias)[n]);
+            }
+            float t = npuq_ref_int32(sum);
+            t = npuq_ref_mul(t, npuq_ref_load(weight_scale, weight_scale_dtype, weight_scale_count == 1 ? 0 : n));
+            if (activation_scale) {
+                t = npuq_ref_mul(t, activation_scale[m]);
+            }
+            if (bias && bias_dtype != NPUQ_REF_INT32) {
+                t = npuq_ref_add(t, npuq_ref_load(bias, bias_dtype, n));
+            }
+            npuq_ref_store_float(y, y_dtype, m * N + n, t);
+        }
+    }
+}
+
+void npuq_ref_requant(const int32_t *x, size_t M, size_t N, const uint64_t *words, size_t words_count,
+                      const int32_t *bias, void *y, npuq_ref_dtype y_dtype)
+{
+    for (size_t i = 0; i < M * N; i++) {
+        const uint64_t word = words[words_count == 1 ? 0 : i % N];
+        const int32_t sum = bias ? npuq_ref_wrapping_add(x[i], bias[i % N]) : x[i];
+        const float p = npuq_ref_mul(npuq_ref_int32(sum), npuq_ref_word_scale(word));
+
+        if (y_dtype == NPUQ_REF_INT8) {
+            ((int8_t *)y)[i] = npuq_ref_two_clamps(p, npuq_ref_word_offset(word));
+        } else {
+            npuq_ref_store_float(y, y_dtype, i, p);
+        }
+    }
+}
+
+void npuq_ref_quant_matmul(const int8_t *x1, const int8_t *x2, size_t M, size_t K, size_t N, const int32_t *bias,
+                           int32_t *y)
+{
+    for (size_t m = 0; m < M; m++) {
+        for (size_t n = 0; n < N; n++) {
+            int32_t sum = bias ? bias[n] : 0;
+
+            for (size_t k = 0; k < K; k++) {
+                sum = npuq_ref_wrapping_add(sum, x1[m * K + k] * x2[k * N + n]);
+            }
+            y[m * N + n] = sum;
+        }
+    }
+}

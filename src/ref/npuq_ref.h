@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The npuquant oracle: the four operators as plain loops over contiguous (row-major) arrays.
+ * The npuquant oracle: the operators as plain loops over contiguous (row-major) arrays.
  *
  * Nothing is checked here: the arguments are what the comments say, or the behaviour is undefined. NaN, infinities and
  * subnormals are data like any other. The arithmetic is in npuq_ref_element.h.
@@ -67,6 +67,64 @@ void npuq_ref_dynamic_quant_asymmetric(const void *x, npuq_ref_dtype x_dtype, si
                                        const void *smooth_scales, npuq_ref_dtype smooth_dtype, size_t E,
                                        const int64_t *group_index, bool per_tensor, void *y, npuq_ref_dtype y_dtype,
                                        float *scale, float *offset);
+
+/*
+ * The symmetric operator: y = sat(round(v * (DMAX / m))) with m, the largest |v|, found from v = x * smooth_scales.
+ *
+ * Arguments are as for npuq_ref_dynamic_quant_asymmetric().
+ *
+ * inverse_form  the scale is 1 / (DMAX / m), else m times 1 / DMAX as a binary32 value
+ */
+void npuq_ref_dynamic_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H, const void *smooth_scales,
+                            npuq_ref_dtype smooth_dtype, size_t E, const int64_t *group_index, bool per_tensor,
+                            bool inverse_form, void *y, npuq_ref_dtype y_dtype, float *scale);
+
+/*
+ * y = (x + offset) * scale, rounded to y's type.
+ *
+ * x       INT8 [S, H], or QUINT4X2 words [S, H/8], where H is a multiple of 8
+ * scale   FLOAT32, FLOAT16 or BFLOAT16, scale_count elements: 1, or H
+ * offset  null, or as many elements of scale's type
+ * y       FLOAT32, FLOAT16 or BFLOAT16 [S, H]
+ */
+void npuq_ref_anti_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H, const void *scale,
+                         npuq_ref_dtype scale_dtype, size_t scale_count, const void *offset, void *y,
+                         npuq_ref_dtype y_dtype);
+
+/*
+ * y = x * weight_scale * activation_scale + bias, from left to right, rounded to y's type.
+ *
+ * x                 [M, N]
+ * weight_scale      FLOAT32, FLOAT16 or BFLOAT16, weight_scale_count elements: 1, or N
+ * activation_scale  null, or [M]
+ * bias              null, or [N] of FLOAT32, FLOAT16 or BFLOAT16; or of INT32, which is added to x first, modulo 2^32
+ * y                 FLOAT32, FLOAT16 or BFLOAT16 [M, N]
+ */
+void npuq_ref_dequant(const int32_t *x, size_t M, size_t N, const void *weight_scale, npuq_ref_dtype weight_scale_dtype,
+                      size_t weight_scale_count, const float *activation_scale, const void *bias,
+                      npuq_ref_dtype bias_dtype, void *y, npuq_ref_dtype y_dtype);
+
+/*
+ * The output stage of the matrix unit: int32 sums to INT8 or FLOAT16, with the words of trans_quant_param.
+ *
+ * x      [M, N]
+ * words  words_count of them: 1, or N; bits 36..32 are 0 and bit 46 is 1
+ * bias   null, or [N], added to x first, modulo 2^32
+ * y      INT8 or FLOAT16 [M, N]
+ */
+void npuq_ref_requant(const int32_t *x, size_t M, size_t N, const uint64_t *words, size_t words_count,
+                      const int32_t *bias, void *y, npuq_ref_dtype y_dtype);
+
+/*
+ * The sums of products x1 * x2 modulo 2^32. What follows in npu_quant_matmul is dequant or requant.
+ *
+ * x1    [M, K]
+ * x2    [K, N]
+ * bias  null, or [N], added modulo 2^32
+ * y     [M, N]
+ */
+void npuq_ref_quant_matmul(const int8_t *x1, const int8_t *x2, size_t M, size_t K, size_t N, const int32_t *bias,
+                           int32_t *y);
 
 #ifdef __cplusplus
 }

@@ -116,6 +116,13 @@ static inline float npuq_ref_int32(int32_t integer)
     return value;
 }
 
+/* Nibble i of a word, from the low end, as two's complement. */
+static inline int32_t npuq_ref_int4(uint32_t word, unsigned i)
+{
+    const int32_t nibble = (int32_t)(word >> (4 * i) & 15u);
+    return nibble < 8 ? nibble : nibble - 16;
+}
+
 /* Element i of an array, as binary32. */
 static inline float npuq_ref_load(const void *array, npuq_ref_dtype dtype, size_t i)
 {
@@ -126,7 +133,7 @@ static inline float npuq_ref_load(const void *array, npuq_ref_dtype dtype, size_
     case NPUQ_REF_INT8: return (float)((const int8_t *)array)[i];
     case NPUQ_REF_UINT8: return (float)((const uint8_t *)array)[i];
     case NPUQ_REF_INT32: return npuq_ref_int32(((const int32_t *)array)[i]);
-    case NPUQ_REF_QUINT4X2: break; /* an output type only */
+    case NPUQ_REF_QUINT4X2: return (float)npuq_ref_int4(((const uint32_t *)array)[i / 8], (unsigned)(i % 8));
     }
     return 0.0f;
 }
@@ -176,7 +183,67 @@ static inline void npuq_ref_store(void *array, npuq_ref_dtype dtype, size_t i, f
     }
     case NPUQ_REF_FLOAT32:
     case NPUQ_REF_FLOAT16:
-    case NPUQ_REF_BFLOAT16: break; /* input types only */
+    case NPUQ_REF_BFLOAT16: break; /* npuq_ref_store_float() */
+    }
+}
+
+/* ---- from binary32 to another floating-point type ---------------------------------------------------------------- */
+
+/* One NaN for all: which one an operation makes depends on the machine. */
+static inline float npuq_ref_canonical(float t)
+{
+    return npuq_ref_is_nan(t) ? npuq_ref_from_bits(0x7FC00000u) : t;
+}
+
+/* The upper half, rounded half to even; the carry may reach the exponent, and make the largest values infinite. */
+static inline uint16_t npuq_ref_to_bfloat16(float t)
+{
+    const uint32_t bits = npuq_ref_to_bits(t);
+
+    if (npuq_ref_is_nan(t)) {
+        return 0x7FC0u;
+    }
+    return (uint16_t)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+}
+
+/* IEEE binary16, rounded half to even. */
+static inline uint16_t npuq_ref_to_float16(float t)
+{
+    const uint32_t bits = npuq_ref_to_bits(t);
+    const uint32_t sign = bits >> 16 & 0x8000u;
+    const uint32_t magnitude = bits & 0x7FFFFFFFu;
+
+    if (npuq_ref_is_nan(t)) {
+        return 0x7E00u;
+    }
+    if (magnitude >= 0x477FF000u) { /* 65520, halfway between the largest float16 and the next power of two */
+        return (uint16_t)(sign | 0x7C00u);
+    }
+    if (magnitude >= 0x38800000u) { /* 2^-14: normal. The exponent's bias changes, and 13 bits are rounded off. */
+        const uint32_t rebiased = magnitude - ((127u - 15u) << 23);
+        return (uint16_t)(sign | (rebiased + 0xFFFu + ((rebiased >> 13) & 1u)) >> 13);
+    }
+    if (magnitude < 0x33000000u) { /* below 2^-25, half of the least subnormal */
+        return (uint16_t)sign;
+    }
+    /* Subnormal: the significand with its hidden bit, in units of 2^-24. */
+    const uint32_t shift = 126u - (magnitude >> 23); /* 14 to 24 */
+    const uint32_t significand = (magnitude & 0x7FFFFFu) | 0x800000u;
+    const uint32_t half = 1u << (shift - 1);
+    return (uint16_t)(sign | (significand + (half - 1u) + ((significand >> shift) & 1u)) >> shift);
+}
+
+/* Stores t as element i of an array of a floating-point type. */
+static inline void npuq_ref_store_float(void *array, npuq_ref_dtype dtype, size_t i, float t)
+{
+    switch (dtype) {
+    case NPUQ_REF_FLOAT32: ((float *)array)[i] = npuq_ref_canonical(t); break;
+    case NPUQ_REF_FLOAT16: ((uint16_t *)array)[i] = npuq_ref_to_float16(t); break;
+    case NPUQ_REF_BFLOAT16: ((uint16_t *)array)[i] = npuq_ref_to_bfloat16(t); break;
+    case NPUQ_REF_INT8:
+    case NPUQ_REF_INT32:
+    case NPUQ_REF_UINT8:
+    case NPUQ_REF_QUINT4X2: break;
     }
 }
 
@@ -234,12 +301,66 @@ static inline npuq_ref_parameters npuq_ref_range_parameters(npuq_ref_range range
     npuq_ref_parameters p;
 
     p.scale = d > least ? d : least; /* false for NaN */
-    p.offset = npuq_ref_sub(dmax, npuq_ref_div(range.hi, p.scale));
-    if (npuq_ref_is_nan(p.offset)) { /* which NaN an operation makes depends on the machine */
-        p.offset = npuq_ref_from_bits(0x7FC00000u);
-    }
+    p.offset = npuq_ref_canonical(npuq_ref_sub(dmax, npuq_ref_div(range.hi, p.scale)));
     p.back = npuq_ref_div(1.0f, p.scale);
     return p;
+}
+
+/* ---- dynamic_quant ---------------------------------------------------------------------------------------------- */
+
+/* The largest |v| seen so far, starting from 0; one NaN makes it NaN. */
+static inline float npuq_ref_largest_with(float largest, float v)
+{
+    const float magnitude = npuq_ref_from_bits(npuq_ref_to_bits(v) & 0x7FFFFFFFu);
+
+    if (npuq_ref_is_nan(v) || npuq_ref_is_nan(largest)) {
+        return npuq_ref_from_bits(0x7FC00000u);
+    }
+    return magnitude > largest ? magnitude : largest;
+}
+
+/* The scale has two forms, of which y takes none: the product m * (1 / DMAX), and the inverse 1 / (DMAX / m). */
+static inline npuq_ref_parameters npuq_ref_symmetric_parameters(float largest, npuq_ref_dtype y_dtype,
+                                                                bool inverse_form)
+{
+    const float dmax = y_dtype == NPUQ_REF_QUINT4X2 ? 7.0f : 127.0f;
+    const float one_in_dmax = npuq_ref_from_bits(y_dtype == NPUQ_REF_QUINT4X2 ? 0x3E124925u : 0x3C010204u);
+    npuq_ref_parameters p;
+
+    p.offset = 0.0f;
+    p.back = npuq_ref_div(dmax, largest);
+    p.scale = npuq_ref_canonical(inverse_form ? npuq_ref_div(1.0f, p.back) : npuq_ref_mul(largest, one_in_dmax));
+    return p;
+}
+
+/* ---- anti_quant, dequant, requant -------------------------------------------------------------------------------- */
+
+/* The sum modulo 2^32, as the matrix unit's accumulators have it. */
+static inline int32_t npuq_ref_wrapping_add(int32_t a, int32_t b)
+{
+    const uint32_t sum = (uint32_t)a + (uint32_t)b;
+    int32_t wrapped;
+    memcpy(&wrapped, &sum, sizeof wrapped);
+    return wrapped;
+}
+
+/* What requant takes from a word of trans_quant_param. */
+static inline float npuq_ref_word_scale(uint64_t word)
+{
+    return npuq_ref_from_bits((uint32_t)word & 0xFFFFE000u);
+}
+
+static inline int32_t npuq_ref_word_offset(uint64_t word)
+{
+    const int32_t nine_bits = (int32_t)(word >> 37 & 0x1FFu);
+    return nine_bits < 256 ? nine_bits : nine_bits - 512;
+}
+
+/* The int8 of a product p: two clamps, in this order. */
+static inline int8_t npuq_ref_two_clamps(float p, int32_t offset)
+{
+    const int32_t sum = npuq_ref_saturate(p, -256, 255) + offset;
+    return (int8_t)(sum < -128 ? -128 : sum > 127 ? 127 : sum);
 }
 
 /* ---- trans_quant_param ----------------------------------------------------------------------------------------- */
