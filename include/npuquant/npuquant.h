@@ -3,8 +3,10 @@
  * @file
  * libnpuquant: the Ascend NPU quantisation operators on CPUs, with the device's bits.
  *
- * Four operators, named and argued as in Ascend's PyTorch adapter (torch_npu): npuq_quantize(),
- * npuq_group_quant(), npuq_trans_quant_param() and npuq_dynamic_quant_asymmetric(). Tensors are views of the
+ * The operators are named and argued as in Ascend's PyTorch adapter (torch_npu). To quantise: npuq_quantize(),
+ * npuq_group_quant(), npuq_dynamic_quant() and npuq_dynamic_quant_asymmetric(). For the int32 sums of a quantised
+ * matrix product, back to floating point or to int8: npuq_dequant(), npuq_requant() and, for its parameters,
+ * npuq_trans_quant_param(). For quantised weights, back to floating point: npuq_anti_quant(). Tensors are views of the
  * caller's memory: the library allocates nothing, starts no threads, keeps no state between calls (the choice of
  * backend and the thread's last error message aside) and needs nothing but the C library.
  *
@@ -12,9 +14,10 @@
  * float16 (IEEE binary16) and bfloat16 values are converted to float32 exactly. Each later step is one IEEE-754
  * binary32 operation, rounded to nearest-even, in the order written: nothing is fused, reordered or flushed to zero.
  * `round` rounds half to even. `sat` clamps to the destination's range; NaN becomes 0, +Inf the largest and -Inf the
- * smallest value. A NaN in a float32 output is always the quiet NaN 0x7FC00000. The result depends on the values of
- * the arguments only: not on the backend, the layout of the tensors, the executor, or the caller's floating-point
- * state (which is left as it was found).
+ * smallest value. `float16` and `bfloat16` round to nearest-even to that type: what is too large becomes an infinity,
+ * subnormal results are kept. A NaN in an output is always one quiet NaN: 0x7FC00000 in float32, 0x7E00 in float16,
+ * 0x7FC0 in bfloat16. The result depends on the values of the arguments only: not on the backend, the layout of the
+ * tensors, the executor, or the caller's floating-point state (which is left as it was found).
  *
  * @section layouts Layouts
  * Every tensor may be any strided view. Strides count elements; those of inputs may be zero or negative, those of
@@ -28,7 +31,7 @@
  * @section errors Errors
  * Every function that can fail returns an npuq_status. After a failure npuq_last_error() names the operator, the
  * argument, what was found and what was expected, and no output has been written to: all arguments, the values of
- * group_index included, are checked before the first byte is written.
+ * group_index and the words of npuq_requant() included, are checked before the first byte is written.
  *
  * @section threads Threads
  * Every function may be called from any thread at any time. Work is spread over threads only through an
@@ -179,12 +182,19 @@ typedef struct npuq_executor {
 
 /** @} */
 
-/** Over what npuq_dynamic_quant_asymmetric() takes the minimum and maximum.
+/** What one scale of npuq_dynamic_quant() and npuq_dynamic_quant_asymmetric() is for.
  *  @ingroup api_dynamic_quant_asymmetric */
 typedef enum npuq_quant_mode {
-    NPUQ_PER_TOKEN = 0, /**< one scale and one offset for each row */
-    NPUQ_PER_TENSOR = 1 /**< one scale and one offset for the whole tensor: an extension, see that function */
+    NPUQ_PER_TOKEN = 0, /**< one scale (and offset) for each row */
+    NPUQ_PER_TENSOR = 1 /**< one scale (and offset) for the whole tensor: an extension, see those functions */
 } npuq_quant_mode;
+
+/** How npuq_dynamic_quant() computes the scale that it returns. y is the same in both forms.
+ *  @ingroup api_dynamic_quant */
+typedef enum npuq_scale_form {
+    NPUQ_SCALE_PRODUCT = 0, /**< m * (1 / DMAX): CANN 9.0 and later, rows up to about 16,000 elements without groups */
+    NPUQ_SCALE_INVERSE = 1  /**< 1 / (DMAX / m): CANN 8.5 and earlier; later ones for longer rows and with groups */
+} npuq_scale_form;
 
 /** How npuq_trans_quant_param() shortens a scale to 19 bits.
  *  @ingroup api_trans_quant_param */
@@ -357,9 +367,10 @@ NPUQ_API npuq_status npuq_dynamic_quant_asymmetric(const npuq_tensor *x, const n
                                                    const npuq_tensor *offset, const npuq_executor *executor);
 
 /**
- * First step of npuq_dynamic_quant_asymmetric(): the ranges. It and the two that follow give the same bits as the whole
- * operator, and what lies between them is the caller's: ranges of the parts of a tensor, on several machines or read
- * one after the other, may be combined before parameters are made of them.
+ * First step of npuq_dynamic_quant_asymmetric() and of npuq_dynamic_quant(): the ranges. It and the two that follow
+ * give the same bits as the whole operator, and what lies between them is the caller's: ranges of the parts of a
+ * tensor, on several machines or read one after the other, may be combined before parameters are made of them.
+ * npuq_dynamic_quant() has its own second and third step.
  *
  * Ranges are combined so: NaN if any of them is NaN, else the least minimum and the greatest maximum. (The sign of a
  * zero does not matter for what follows.) A part without elements has the range +Inf, -Inf, which changes no other.
@@ -422,6 +433,218 @@ NPUQ_API npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_t
                                               const npuq_tensor *group_index, npuq_quant_mode quant_mode,
                                               const npuq_tensor *scale, const npuq_tensor *offset, const npuq_tensor *y,
                                               const npuq_executor *executor);
+
+/** @} */
+
+/** @defgroup api_dynamic_quant dynamic_quant
+ *  @{ */
+
+/**
+ * Quantises with scales found from the data itself, per row (token) or for the whole tensor; symmetric, without
+ * offsets.
+ *
+ * Source: torch_npu `npu_dynamic_quant(input, *, smooth_scales=None, group_index=None, dst_type=None,
+ * quant_mode="pertoken", dst_type_max=0.0)`; the arithmetic is that of the Atlas A2 kernel. With DMAX = 127 for INT8
+ * and 7 for QUINT4X2, each step one binary32 operation:
+ *
+ *     v = x                         (v = x * smooth_scales, if given)
+ *     m = max(|v|)                  over the row, or the tensor; NaN if any v is NaN
+ *     r = DMAX / m
+ *     y = sat(round(v * r))
+ *     scale = m * C                 NPUQ_SCALE_PRODUCT; C is 1 / DMAX rounded to float32: 0x3C010204, or 0x3E124925
+ *     scale = 1 / r                 NPUQ_SCALE_INVERSE
+ *
+ * The two forms of the scale differ in the last bit of about one in three. There is no lower bound on m: a row of zeros
+ * has the scale 0 and y 0; a row with an infinity has the scale +Inf and y 0; with a NaN the scale is NaN and y 0.
+ * Where m is so small that r is infinite, elements other than 0 become DMAX or -DMAX - 1.
+ *
+ * Rows are counted in row-major order of x's leading dimensions; S is their number, H the length of one.
+ *
+ * To dequantise: v is about y * scale, and x is about v / smooth_scales.
+ *
+ * Per tensor is an extension, as for npuq_dynamic_quant_asymmetric().
+ *
+ * @param x  FLOAT32 (an extension: the device takes the other two), FLOAT16 or BFLOAT16; 2..8 dimensions, [..., H]
+ * @param smooth_scales  nullable; FLOAT32, FLOAT16 or BFLOAT16; shape [H], or with group_index [E, H], 1 <= E <= 1024
+ * @param group_index  nullable; INT32 or INT64 of shape [E]; only per token and with 2-D smooth_scales. Row r is
+ *     multiplied by smooth_scales[e], where group e owns rows as in npuq_group_quant(): non-decreasing, the first >= 0,
+ *     the last == S.
+ * @param quant_mode  per token, or per tensor (an extension)
+ * @param scale_form  how scale is computed
+ * @param y  INT8, x's shape, or QUINT4X2, x's shape with the last extent divided by 8 (H is a multiple of 8)
+ * @param scale  FLOAT32; per token x.shape[:-1], per tensor [1]
+ * @param executor  nullable
+ *
+ * @retval NPUQ_OK  done; if S is 0 (per token), nothing was written
+ * @retval NPUQ_ERROR_NULL  x, y or scale is null, or has elements but null data; an optional argument has elements but
+ *     null data; executor without parallel_for
+ * @retval NPUQ_ERROR_DTYPE  a dtype not listed
+ * @retval NPUQ_ERROR_SHAPE  a rank or extent not as above; H is 0 and S is not; per tensor and x is empty
+ * @retval NPUQ_ERROR_LAYOUT  see @ref layouts
+ * @retval NPUQ_ERROR_GROUP_INDEX  a value out of order, negative, or the last is not S
+ * @retval NPUQ_ERROR_ARGUMENT  an unknown quant_mode or scale_form; group_index per tensor, or without 2-D
+ *     smooth_scales; 2-D smooth_scales without group_index
+ */
+NPUQ_API npuq_status npuq_dynamic_quant(const npuq_tensor *x, const npuq_tensor *smooth_scales,
+                                        const npuq_tensor *group_index, npuq_quant_mode quant_mode,
+                                        npuq_scale_form scale_form, const npuq_tensor *y, const npuq_tensor *scale,
+                                        const npuq_executor *executor);
+
+/**
+ * Second step of npuq_dynamic_quant(): scales from ranges, by its formula, with m the larger of |min| and |max|. The
+ * first step is npuq_dynamic_quant_min_max(), the same for both dynamic operators; what is said there about combining
+ * the ranges of parts holds here.
+ *
+ * @param min  FLOAT32; 0..8 dimensions, any shape
+ * @param max  FLOAT32; shape of min
+ * @param y_dtype  what is quantised to: INT8 or QUINT4X2
+ * @param scale_form  how scale is computed
+ * @param scale  FLOAT32; shape of min
+ *
+ * @retval NPUQ_OK  done; if min is empty, nothing was written
+ * @retval NPUQ_ERROR_NULL  an argument is null, or has elements but null data
+ * @retval NPUQ_ERROR_DTYPE  a dtype not listed
+ * @retval NPUQ_ERROR_SHAPE  a shape unlike min's
+ * @retval NPUQ_ERROR_LAYOUT  see @ref layouts
+ * @retval NPUQ_ERROR_ARGUMENT  an unknown scale_form
+ */
+NPUQ_API npuq_status npuq_dynamic_quant_symmetric_params(const npuq_tensor *min, const npuq_tensor *max,
+                                                         npuq_dtype y_dtype, npuq_scale_form scale_form,
+                                                         const npuq_tensor *scale);
+
+/**
+ * Third step of npuq_dynamic_quant(): quantises with given ranges. It takes ranges and not scales, since r, with which
+ * elements are multiplied, cannot be computed from the scale to the bit.
+ *
+ *     v = x                         (v = x * smooth_scales, if given)
+ *     m = max(|min|, |max|)         NaN if one of them is NaN
+ *     y = sat(round(v * (DMAX / m)))
+ *
+ * @param x  as for the operator, but may be empty
+ * @param smooth_scales  as for the operator
+ * @param group_index  as for the operator
+ * @param quant_mode  as for the operator
+ * @param min  FLOAT32; per token x.shape[:-1], per tensor [1]; any values
+ * @param max  FLOAT32; shape of min; any values
+ * @param y  as for the operator
+ * @param executor  as for the operator
+ *
+ * @retval NPUQ_OK  done; if x is empty, nothing was written
+ * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT, NPUQ_ERROR_GROUP_INDEX,
+ *     NPUQ_ERROR_ARGUMENT  as for the operator
+ */
+NPUQ_API npuq_status npuq_dynamic_quant_symmetric_apply(const npuq_tensor *x, const npuq_tensor *smooth_scales,
+                                                        const npuq_tensor *group_index, npuq_quant_mode quant_mode,
+                                                        const npuq_tensor *min, const npuq_tensor *max,
+                                                        const npuq_tensor *y, const npuq_executor *executor);
+
+/** @} */
+
+/** @defgroup api_anti_quant anti_quant
+ *  @{ */
+
+/**
+ * Dequantises int8 or int4 values, as stored weights are before a product in floating point.
+ *
+ * Source: torch_npu `npu_anti_quant(x, scale, *, offset=None, dst_dtype=None, src_dtype=None)`; CANN AscendAntiQuant.
+ * Each step is one binary32 operation:
+ *
+ *     t = (float)x
+ *     t = t + offset                (if offset is given)
+ *     t = t * scale
+ *     y = t rounded to y's type     (nearest-even; too large becomes an infinity)
+ *
+ * The offset is added before the product: an x of npuq_quantize() with the zero point z is recovered with -z.
+ *
+ * @param x  INT8, 0..8 dimensions, or QUINT4X2, 1..8 dimensions; any of them empty
+ * @param scale  FLOAT32, BFLOAT16 or FLOAT16 (an extension); 1-D of size 1 or of as many elements as x's last
+ *     dimension has (eight to a word); of size 1 if x is a scalar
+ * @param offset  nullable; shape and dtype of scale
+ * @param y  FLOAT16, BFLOAT16 or FLOAT32 (an extension); x's shape, with the last extent times 8 if x is QUINT4X2
+ * @param executor  nullable
+ *
+ * @retval NPUQ_OK  done; if x is empty, nothing was written
+ * @retval NPUQ_ERROR_NULL  x, scale or y is null, or has elements but null data; offset has elements but null data;
+ *     executor without parallel_for
+ * @retval NPUQ_ERROR_DTYPE  a dtype not listed, or offset unlike scale
+ * @retval NPUQ_ERROR_SHAPE  a rank or extent not as above
+ * @retval NPUQ_ERROR_LAYOUT  see @ref layouts
+ */
+NPUQ_API npuq_status npuq_anti_quant(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *offset,
+                                     const npuq_tensor *y, const npuq_executor *executor);
+
+/** @} */
+
+/** @defgroup api_dequant dequant
+ *  @{ */
+
+/**
+ * Takes the int32 sums of a product of int8 matrices back to floating point.
+ *
+ * Source: the vector output stage of torch_npu's `npu_quant_matmul(x1, x2, scale, *, offset=None, pertoken_scale=None,
+ * bias=None, output_dtype=None)`; CANN DequantBias. An int32 bias is added first, modulo 2^32. Each step that follows
+ * is one binary32 operation:
+ *
+ *     t = (float)x                  (rounded half to even from 2^24 on)
+ *     t = t * weight_scale
+ *     t = t * activation_scale      (if given)
+ *     t = t + bias                  (if a floating-point bias is given)
+ *     y = t rounded to y's type     (nearest-even; too large becomes an infinity)
+ *
+ * @param x  INT32, 1..8 dimensions, [..., N], any of them empty
+ * @param weight_scale  FLOAT32, BFLOAT16 or FLOAT16 (an extension); [1] or [N]
+ * @param activation_scale  nullable; FLOAT32, x.shape[:-1]: what npuq_dynamic_quant() returned for the rows
+ * @param bias  nullable; INT32, FLOAT32, FLOAT16 or BFLOAT16; [N]
+ * @param y  FLOAT16, BFLOAT16 or FLOAT32 (an extension); x's shape
+ * @param executor  nullable
+ *
+ * @retval NPUQ_OK  done; if x is empty, nothing was written
+ * @retval NPUQ_ERROR_NULL  x, weight_scale or y is null, or has elements but null data; an optional argument has
+ *     elements but null data; executor without parallel_for
+ * @retval NPUQ_ERROR_DTYPE  a dtype not listed
+ * @retval NPUQ_ERROR_SHAPE  a rank or extent not as above
+ * @retval NPUQ_ERROR_LAYOUT  see @ref layouts
+ */
+NPUQ_API npuq_status npuq_dequant(const npuq_tensor *x, const npuq_tensor *weight_scale,
+                                  const npuq_tensor *activation_scale, const npuq_tensor *bias, const npuq_tensor *y,
+                                  const npuq_executor *executor);
+
+/** @} */
+
+/** @defgroup api_requant requant
+ *  @{ */
+
+/**
+ * Requantises the int32 sums of a product of int8 matrices, as the matrix unit's own output stage does: it consumes the
+ * words of npuq_trans_quant_param().
+ *
+ * Source: torch_npu `npu_quant_matmul` with int8 output, or with float16 output and no pertoken_scale; the vendor's
+ * description of the unit's output path. Of a word, M is the float32 of bits 31..13 (the low 13 bits taken as 0), and o
+ * the signed 9-bit number in bits 45..37. An int32 bias is added to x first, modulo 2^32. Then:
+ *
+ *     p = (float)x * M              (two roundings: of the conversion, and of the product)
+ *     INT8:     q = clamp(round(p), -256, 255)    (0 if p is NaN)
+ *               y = clamp(q + o, -128, 127)       (two clamps, in this order)
+ *     FLOAT16:  y = p rounded to float16 (nearest-even; too large becomes an infinity); o is not used
+ *
+ * @param x  INT32, 1..8 dimensions, [..., N], any of them empty
+ * @param words  INT64 or UINT64 (the same bits); [1], [N] or [1, N]. Of every word, bits 36..32 must be 0 and bit 46
+ *     must be 1, as npuq_trans_quant_param() makes them: other values select what it never makes (shifts, unsigned
+ *     output). Bits 47..63 are not looked at.
+ * @param bias  nullable; INT32, [N]
+ * @param y  INT8 or FLOAT16; x's shape
+ * @param executor  nullable
+ *
+ * @retval NPUQ_OK  done; if x is empty, nothing was written
+ * @retval NPUQ_ERROR_NULL  x, words or y is null, or has elements but null data; bias has elements but null data;
+ *     executor without parallel_for
+ * @retval NPUQ_ERROR_DTYPE  a dtype not listed
+ * @retval NPUQ_ERROR_SHAPE  a rank or extent not as above
+ * @retval NPUQ_ERROR_LAYOUT  see @ref layouts
+ * @retval NPUQ_ERROR_ARGUMENT  a word that npuq_trans_quant_param() cannot make; the message names its index
+ */
+NPUQ_API npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias,
+                                  const npuq_tensor *y, const npuq_executor *executor);
 
 /** @} */
 
