@@ -7,10 +7,10 @@
 
 void kernel_each(void (*visit)(void *context, kernel_id id), void *context)
 {
-    for (npuq_x_type x = 0; x < NPUQ_X_TYPES; x++) {
+    for (npuq_x_type x = 0; x < NPUQ_X_FLOATS; x++) {
         visit(context, (kernel_id){RANGE, x, NPUQ_Y_I8, NPUQ_MUL});
         visit(context, (kernel_id){SMOOTH_RANGE, x, NPUQ_Y_I8, NPUQ_MUL});
-        for (npuq_y_type y = 0; y < NPUQ_Y_TYPES; y++) {
+        for (npuq_y_type y = 0; y < NPUQ_Y_INTEGERS; y++) {
             for (npuq_affine_op op = 0; op < NPUQ_AFFINE_OPS; op++) {
                 visit(context, (kernel_id){UNIFORM, x, y, op});
                 visit(context, (kernel_id){VECTOR, x, y, op});

@@ -61,9 +61,19 @@ static char *y_row(const npuq_block *b, size_t r)
         }                                                                                                              \
     }
 
+#define DEQUANT(NAME, Y, X)                                                                                            \
+    static void dequant_##NAME(const npuq_block *b, const npuq_dequant_params *p)                                      \
+    {                                                                                                                  \
+        for (size_t r = 0; r < b->rows; r++) {                                                                         \
+            npuq_ref_dequant_row(x_row(b, r), ref_##X, p->scale, p->offset, p->y_offset, p->step, p->x_bias,           \
+                                 p->row_scale ? p->row_scale + r : NULL, p->bias, y_row(b, r), ref_##Y, b->n);         \
+        }                                                                                                              \
+    }
+
 NPUQ_EACH_AFFINE(AFFINE)
 NPUQ_EACH_SMOOTH(SMOOTH)
 NPUQ_EACH_RANGE(RANGE)
+NPUQ_EACH_DEQUANT(DEQUANT)
 
 #define WIDEN(TYPE, NAME, TO_FLOAT)                                                                                    \
     static void widen_##NAME(const void *x, float *y, size_t n)                                                        \

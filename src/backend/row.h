@@ -14,9 +14,29 @@
 #error "npuquant defines every bit of its results: build it without -ffast-math, and without the parts of it"
 #endif
 
-/* Types of x, of y, and of parameters that are not binary32, as the table is indexed. */
-typedef enum npuq_x_type { NPUQ_X_F32, NPUQ_X_F16, NPUQ_X_BF16, NPUQ_X_TYPES } npuq_x_type;
-typedef enum npuq_y_type { NPUQ_Y_I8, NPUQ_Y_U8, NPUQ_Y_I32, NPUQ_Y_I4, NPUQ_Y_TYPES } npuq_y_type;
+/* Types of x, of y, and of parameters that are not binary32, as the table is indexed: floating-point x is quantised to
+ * integers, integer x dequantised to floating point, int32 also requantised to int8. */
+typedef enum npuq_x_type {
+    NPUQ_X_F32,
+    NPUQ_X_F16,
+    NPUQ_X_BF16,
+    NPUQ_X_FLOATS,
+    NPUQ_X_I8 = NPUQ_X_FLOATS,
+    NPUQ_X_I4,
+    NPUQ_X_I32,
+    NPUQ_X_TYPES
+} npuq_x_type;
+typedef enum npuq_y_type {
+    NPUQ_Y_I8,
+    NPUQ_Y_U8,
+    NPUQ_Y_I32,
+    NPUQ_Y_I4,
+    NPUQ_Y_INTEGERS,
+    NPUQ_Y_F32 = NPUQ_Y_INTEGERS,
+    NPUQ_Y_F16,
+    NPUQ_Y_BF16,
+    NPUQ_Y_TYPES
+} npuq_y_type;
 typedef enum npuq_p_type { NPUQ_P_F16, NPUQ_P_BF16, NPUQ_P_I8, NPUQ_P_U8, NPUQ_P_I32, NPUQ_P_TYPES } npuq_p_type;
 typedef enum npuq_affine_op { NPUQ_MUL, NPUQ_DIV, NPUQ_AFFINE_OPS } npuq_affine_op;
 
@@ -48,6 +68,24 @@ typedef void npuq_range_fn(const npuq_block *block, const float *smooth, float *
 typedef void npuq_smooth_affine_fn(const npuq_block *block, const float *smooth, const float *back, const float *offset,
                                    size_t step);
 
+/* What integers are dequantised with, by column unless it says otherwise; step is 0 where one scale, offset or
+ * y_offset serves all columns, else 1. What is null is left out. */
+typedef struct npuq_dequant_params {
+    const float *scale;
+    const float *offset;     /* int8 and int4: added before the product */
+    const int32_t *x_bias;   /* int32: added to x first, modulo 2^32 */
+    const float *row_scale;  /* int32 to floating point: a second factor, one for each row */
+    const float *bias;       /* int32 to floating point: added after the products */
+    const int32_t *y_offset; /* int32 to int8: added after rounding; never null there */
+    size_t step;
+} npuq_dequant_params;
+
+/* To floating point, int8 and int4: y = (x + offset[i]) * scale[i]; int32: y = (x + x_bias[i]) * scale[i] *
+ * row_scale[r] + bias[i]; each sum and product rounded, from left to right, and the last rounded to y's type, where NaN
+ * is 0x7FC00000, 0x7E00 or 0x7FC0. Of int32 to int8: q = round((x + x_bias[i]) * scale[i]) clamped to -256..255, 0 if
+ * it is NaN; y = q + y_offset[i] clamped to -128..127, where y_offset is in -256..255. */
+typedef void npuq_dequant_fn(const npuq_block *block, const npuq_dequant_params *p);
+
 /* The words of trans_quant_param; scale is given as its bits. */
 typedef void npuq_pack_fn(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode);
 
@@ -55,10 +93,11 @@ typedef void npuq_pack_fn(const uint32_t *scale, const float *offset, uint64_t *
 typedef void npuq_widen_fn(const void *x, float *y, size_t n);
 
 typedef struct npuq_row_kernels {
-    npuq_affine_uniform_fn *affine_uniform[NPUQ_Y_TYPES][NPUQ_X_TYPES][NPUQ_AFFINE_OPS];
-    npuq_affine_vector_fn *affine_vector[NPUQ_Y_TYPES][NPUQ_X_TYPES][NPUQ_AFFINE_OPS];
-    npuq_range_fn *range[NPUQ_X_TYPES];
-    npuq_smooth_affine_fn *smooth_affine[NPUQ_Y_TYPES][NPUQ_X_TYPES]; /* int8 and int4 only */
+    npuq_affine_uniform_fn *affine_uniform[NPUQ_Y_INTEGERS][NPUQ_X_FLOATS][NPUQ_AFFINE_OPS];
+    npuq_affine_vector_fn *affine_vector[NPUQ_Y_INTEGERS][NPUQ_X_FLOATS][NPUQ_AFFINE_OPS];
+    npuq_range_fn *range[NPUQ_X_FLOATS];
+    npuq_smooth_affine_fn *smooth_affine[NPUQ_Y_INTEGERS][NPUQ_X_FLOATS]; /* int8 and int4 only */
+    npuq_dequant_fn *dequant[NPUQ_Y_TYPES][NPUQ_X_TYPES]; /* integers to floats, and int32 to int8, only */
     npuq_pack_fn *pack;
     npuq_widen_fn *widen[NPUQ_P_TYPES];
 } npuq_row_kernels;

@@ -23,6 +23,12 @@
 /* DO(x) */
 #define NPUQ_EACH_RANGE(DO) DO(f32) DO(f16) DO(bf16)
 
+/* DO(name, y, x) for what comes from integers */
+#define NPUQ_EACH_DEQUANT(DO)                                                                                          \
+    DO(f32_i8, f32, i8)                                                                                                \
+    DO(f32_i4, f32, i4) DO(f32_i32, f32, i32) DO(f16_i8, f16, i8) DO(f16_i4, f16, i4) DO(f16_i32, f16, i32)            \
+        DO(bf16_i8, bf16, i8) DO(bf16_i4, bf16, i4) DO(bf16_i32, bf16, i32) DO(i8_i32, i8, i32)
+
 /* DO(parameter) for the types that are widened */
 #define NPUQ_EACH_PARAMETER(DO) DO(f16) DO(bf16) DO(i8) DO(u8) DO(i32)
 
@@ -41,12 +47,21 @@
         [NPUQ_Y_I4] = NPUQ_ALL_X(KIND, i4),                                                                            \
     }
 
+#define NPUQ_INTEGER_X(Y)                                                                                              \
+    {                                                                                                                  \
+        [NPUQ_X_I8] = dequant_##Y##_i8, [NPUQ_X_I4] = dequant_##Y##_i4, [NPUQ_X_I32] = dequant_##Y##_i32               \
+    }
+
 #define NPUQ_ROW_TABLE                                                                                                 \
     {                                                                                                                  \
         .affine_uniform = NPUQ_ALL_Y(uniform_), .affine_vector = NPUQ_ALL_Y(vector_),                                  \
         .range = {range_f32, range_f16, range_bf16},                                                                   \
         .smooth_affine = {[NPUQ_Y_I8] = {smooth_i8_f32, smooth_i8_f16, smooth_i8_bf16},                                \
                           [NPUQ_Y_I4] = {smooth_i4_f32, smooth_i4_f16, smooth_i4_bf16}},                               \
+        .dequant = {[NPUQ_Y_F32] = NPUQ_INTEGER_X(f32),                                                                \
+                    [NPUQ_Y_F16] = NPUQ_INTEGER_X(f16),                                                                \
+                    [NPUQ_Y_BF16] = NPUQ_INTEGER_X(bf16),                                                              \
+                    [NPUQ_Y_I8] = {[NPUQ_X_I32] = dequant_i8_i32}},                                                    \
         .pack = pack,                                                                                                  \
         .widen = {[NPUQ_P_F16] = widen_f16,                                                                            \
                   [NPUQ_P_BF16] = widen_bf16,                                                                          \

@@ -20,6 +20,21 @@ static float *of_row(const npuq_rect *rect, int operand, size_t r)
     return (float *)(void *)(rect->data[operand] + (ptrdiff_t)r * rect->row_step[operand]);
 }
 
+npuq_ref_parameters npuq_dynamic_parameters(npuq_dynamic_form form, npuq_ref_range range, npuq_ref_dtype y_dtype)
+{
+    return form == NPUQ_ASYMMETRIC
+               ? npuq_ref_range_parameters(range, y_dtype)
+               : npuq_ref_symmetric_parameters(npuq_ref_largest_of(range), y_dtype, form == NPUQ_SYMMETRIC_INVERSE);
+}
+
+static void put_parameters(const npuq_rect *rect, size_t r, npuq_ref_parameters p)
+{
+    *of_row(rect, NPUQ_DYNAMIC_SCALE, r) = p.scale;
+    if (rect->data[NPUQ_DYNAMIC_OFFSET]) {
+        *of_row(rect, NPUQ_DYNAMIC_OFFSET, r) = p.offset;
+    }
+}
+
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
 /* The range of each row of at most ROWS. */
@@ -58,10 +73,9 @@ static void quantise_rows(const npuq_dynamic *d, const npuq_rect *rect, const np
     find_ranges(d, rect, smooth, hi, lo);
     for (size_t r = 0; r < rect->rows; r++) {
         const npuq_ref_range range = {hi[r], lo[r]};
-        const npuq_ref_parameters p = npuq_ref_range_parameters(range, d->y_dtype);
+        const npuq_ref_parameters p = npuq_dynamic_parameters(d->form, range, d->y_dtype);
 
-        *of_row(rect, NPUQ_DYNAMIC_SCALE, r) = p.scale;
-        *of_row(rect, NPUQ_DYNAMIC_OFFSET, r) = p.offset;
+        put_parameters(rect, r, p);
         back[r] = p.back;
         offset[r] = p.offset;
     }
@@ -75,8 +89,15 @@ static void requantise_rows(const npuq_dynamic *d, const npuq_rect *rect, const 
 
     (void)i;
     for (size_t r = 0; r < rect->rows; r++) {
-        back[r] = npuq_ref_div(1.0f, *of_row(rect, NPUQ_DYNAMIC_SCALE, r));
-        offset[r] = *of_row(rect, NPUQ_DYNAMIC_OFFSET, r);
+        if (d->form == NPUQ_ASYMMETRIC) {
+            back[r] = npuq_ref_div(1.0f, *of_row(rect, NPUQ_DYNAMIC_SCALE, r));
+            offset[r] = *of_row(rect, NPUQ_DYNAMIC_OFFSET, r);
+        } else {
+            const npuq_ref_range range = {*of_row(rect, NPUQ_DYNAMIC_MAX, r), *of_row(rect, NPUQ_DYNAMIC_MIN, r)};
+            const npuq_ref_parameters p = npuq_dynamic_parameters(d->form, range, d->y_dtype);
+            back[r] = p.back;
+            offset[r] = p.offset;
+        }
     }
     npuq_tile_requantise(&d->choice, rect, smooth, back, offset, 1);
 }
@@ -211,10 +232,9 @@ static void quantise_together(npuq_dynamic *d, size_t first_row, size_t rows, co
     const npuq_fp_state caller = npuq_fp_enter();
     npuq_rect rect;
 
-    d->parameters = npuq_ref_range_parameters(d->range, d->y_dtype);
+    d->parameters = npuq_dynamic_parameters(d->form, d->range, d->y_dtype);
     npuq_loop_rect(&d->loop, first_row, 1, 0, 1, &rect);
-    *of_row(&rect, NPUQ_DYNAMIC_SCALE, 0) = d->parameters.scale;
-    *of_row(&rect, NPUQ_DYNAMIC_OFFSET, 0) = d->parameters.offset;
+    put_parameters(&rect, 0, d->parameters);
     npuq_fp_leave(&caller);
     run_pass(d, requantise_part, executor);
 }
@@ -262,12 +282,13 @@ void npuq_dynamic_requantise(npuq_dynamic *d, const npuq_executor *executor)
 
 /* ---- setting up -------------------------------------------------------------------------------------------------- */
 
-void npuq_dynamic_over(npuq_dynamic *d, const npuq_tensor *x, const npuq_tensor *smooth_scales,
+void npuq_dynamic_over(npuq_dynamic *d, npuq_dynamic_form form, const npuq_tensor *x, const npuq_tensor *smooth_scales,
                        const npuq_tensor *group_index, npuq_quant_mode quant_mode, const npuq_tensor *y)
 {
     const npuq_dtype y_dtype = y ? y->dtype : NPUQ_INT8;
 
     npuq_choose_kernels(&d->choice, x->dtype, y_dtype, NPUQ_MUL);
+    d->form = form;
     d->y_dtype = y_dtype == NPUQ_QUINT4X2 ? NPUQ_REF_QUINT4X2 : NPUQ_REF_INT8;
     d->per_tensor = quant_mode == NPUQ_PER_TENSOR;
     d->group_index = group_index;
@@ -284,7 +305,7 @@ void npuq_dynamic_over(npuq_dynamic *d, const npuq_tensor *x, const npuq_tensor 
                                   .repeat = 1};
         d->smooth_group_step = last == 1 && s->shape[0] > 1 ? (ptrdiff_t)s->strides[0] * size : 0;
     }
-    npuq_loop_over(&d->loop, x, y_dtype);
+    npuq_loop_over(&d->loop, x, x->dtype, y_dtype);
     npuq_loop_operand(&d->loop, NPUQ_LOOP_X, x);
     npuq_loop_operand(&d->loop, NPUQ_LOOP_Y, y ? y : x); /* which gives the order, if nothing else */
     if (npuq_exceeds_caches(&d->choice, (size_t)npuq_element_count(x))) {

@@ -9,7 +9,13 @@
 #include "../ref/npuq_ref_element.h"
 
 /* Operands of the loop beside x and y: what there is one of for each row, or for the tensor. */
+enum { NPUQ_DYNAMIC_FIRST = 2, NPUQ_DYNAMIC_SECOND = 3 };
 enum { NPUQ_DYNAMIC_SCALE = 2, NPUQ_DYNAMIC_OFFSET = 3, NPUQ_DYNAMIC_MIN = 2, NPUQ_DYNAMIC_MAX = 3 };
+
+/* Whether there is an offset; and if not, which form the scale has. Of one range, each makes its parameters. */
+typedef enum npuq_dynamic_form { NPUQ_ASYMMETRIC, NPUQ_SYMMETRIC_PRODUCT, NPUQ_SYMMETRIC_INVERSE } npuq_dynamic_form;
+
+npuq_ref_parameters npuq_dynamic_parameters(npuq_dynamic_form form, npuq_ref_range range, npuq_ref_dtype y_dtype);
 
 typedef struct npuq_dynamic npuq_dynamic;
 
@@ -18,6 +24,7 @@ typedef void npuq_dynamic_pass(const npuq_dynamic *d, const npuq_rect *rect, con
 
 struct npuq_dynamic {
     npuq_kernel_choice choice;
+    npuq_dynamic_form form;
     npuq_ref_dtype y_dtype;
     npuq_loop loop;
     bool per_tensor;
@@ -37,17 +44,17 @@ struct npuq_dynamic {
 
 /* Sets all but the operands SCALE and OFFSET, or MIN and MAX, which npuq_dynamic_operand() adds. Without y nothing is
  * quantised. x is not empty. */
-void npuq_dynamic_over(npuq_dynamic *d, const npuq_tensor *x, const npuq_tensor *smooth_scales,
+void npuq_dynamic_over(npuq_dynamic *d, npuq_dynamic_form form, const npuq_tensor *x, const npuq_tensor *smooth_scales,
                        const npuq_tensor *group_index, npuq_quant_mode quant_mode, const npuq_tensor *y);
 void npuq_dynamic_operand(npuq_dynamic *d, int operand, const npuq_tensor *tensor);
 
 /* Ranges to MIN and MAX. */
 void npuq_dynamic_ranges(npuq_dynamic *d, const npuq_executor *executor);
 
-/* Ranges, parameters to SCALE and OFFSET, and y. */
+/* Ranges, parameters to SCALE and, if there are any, OFFSET, and y. */
 void npuq_dynamic_quantise(npuq_dynamic *d, const npuq_executor *executor);
 
-/* y, with the parameters in SCALE and OFFSET. */
+/* y, with the parameters in SCALE and OFFSET, or symmetric with the ranges in MIN and MAX. */
 void npuq_dynamic_requantise(npuq_dynamic *d, const npuq_executor *executor);
 
 #endif

@@ -99,7 +99,7 @@ npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, con
                             .repeat = 1};
     t.scale_group_step = scale->shape[0] > 1 ? (ptrdiff_t)scale->strides[0] * size : 0;
     t.offset = (npuq_params){.data = offset ? offset->data : NULL, .dtype = scale->dtype, .repeat = 1};
-    npuq_loop_over(&t.loop, x, y->dtype);
+    npuq_loop_over(&t.loop, x, x->dtype, y->dtype);
     npuq_loop_operand(&t.loop, NPUQ_LOOP_X, x);
     npuq_loop_operand(&t.loop, NPUQ_LOOP_Y, y);
     npuq_loop_normalise(&t.loop, NPUQ_LOOP_KEEP_COLUMNS);

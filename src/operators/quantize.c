@@ -86,7 +86,7 @@ static npuq_params parameters(const quantize_task *t, const npuq_rect *rect, int
     return (npuq_params){.data = rect->data[operand],
                          .dtype = dtype,
                          .step = t->by_column ? rect->col_step[operand] : rect->row_step[operand],
-                         .repeat = t->loop.share,
+                         .repeat = t->loop.pack[operand],
                          .used = rect->used};
 }
 
@@ -139,7 +139,7 @@ static bool converts(const quantize_task *t, int operand, npuq_dtype dtype)
     const npuq_params params = {.data = t->loop.data[operand],
                                 .dtype = dtype,
                                 .step = t->loop.strides[t->loop.ndim - 1][operand],
-                                .repeat = t->loop.share};
+                                .repeat = t->loop.pack[operand]};
     return params.data && params.step != 0 && !npuq_params_ready(&params);
 }
 
@@ -186,7 +186,7 @@ npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const
     npuq_choose_kernels(&t.choice, x->dtype, y->dtype, div_mode ? NPUQ_DIV : NPUQ_MUL);
     t.scales_dtype = scales->dtype;
     t.zero_points_dtype = zero_points ? zero_points->dtype : NPUQ_FLOAT32;
-    npuq_loop_over(&t.loop, x, y->dtype);
+    npuq_loop_over(&t.loop, x, x->dtype, y->dtype);
     npuq_loop_operand(&t.loop, NPUQ_LOOP_X, x);
     npuq_loop_operand(&t.loop, NPUQ_LOOP_Y, y);
     add_parameter(&t.loop, SCALES, scales, along);

@@ -130,7 +130,7 @@ npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq_tensor *
     /* The parameters of a whole network are small next to one activation: no executor. */
     npuq_loop loop;
 
-    npuq_loop_over(&loop, y, y->dtype);
+    npuq_loop_over(&loop, y, NPUQ_FLOAT32, y->dtype);
     npuq_loop_operand(&loop, Y, y);
     add_parameter(&loop, SCALE, scale, y);
     if (offset) {

@@ -319,6 +319,12 @@ static inline float npuq_ref_largest_with(float largest, float v)
     return magnitude > largest ? magnitude : largest;
 }
 
+/* The same of a range. */
+static inline float npuq_ref_largest_of(npuq_ref_range range)
+{
+    return npuq_ref_largest_with(npuq_ref_largest_with(0.0f, range.hi), range.lo);
+}
+
 /* The scale has two forms, of which y takes none: the product m * (1 / DMAX), and the inverse 1 / (DMAX / m). */
 static inline npuq_ref_parameters npuq_ref_symmetric_parameters(float largest, npuq_ref_dtype y_dtype,
                                                                 bool inverse_form)

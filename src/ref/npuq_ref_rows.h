@@ -41,4 +41,34 @@ static inline void npuq_ref_smooth_affine_row(const void *x, npuq_ref_dtype x_dt
     }
 }
 
+/* anti_quant, dequant and requant, from left to right: y[i] = (x[i] + x_bias[i] + offset[i]) * scale[i] * row_scale +
+ * bias[i]. What is null is left out. x_bias goes with INT32 and is added modulo 2^32. To INT8, the two clamps of
+ * requant, with y_offset between them. scale, offset and y_offset have step 0 or 1. */
+static inline void npuq_ref_dequant_row(const void *x, npuq_ref_dtype x_dtype, const float *scale, const float *offset,
+                                        const int32_t *y_offset, size_t step, const int32_t *x_bias,
+                                        const float *row_scale, const float *bias, void *y, npuq_ref_dtype y_dtype,
+                                        size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float t = x_bias ? npuq_ref_int32(npuq_ref_wrapping_add(((const int32_t *)x)[i], x_bias[i]))
+                         : npuq_ref_load(x, x_dtype, i);
+
+        if (offset) {
+            t = npuq_ref_add(t, offset[i * step]);
+        }
+        t = npuq_ref_mul(t, scale[i * step]);
+        if (row_scale) {
+            t = npuq_ref_mul(t, *row_scale);
+        }
+        if (bias) {
+            t = npuq_ref_add(t, bias[i]);
+        }
+        if (y_dtype == NPUQ_REF_INT8) {
+            ((int8_t *)y)[i] = npuq_ref_two_clamps(t, y_offset[i * step]);
+        } else {
+            npuq_ref_store_float(y, y_dtype, i, t);
+        }
+    }
+}
+
 #endif

@@ -3,20 +3,21 @@
  * vector header after its whole loads, and its stores that take everything (chunk_store_total_<y>). */
 #include <string.h>
 
-/* n elements into a whole chunk; the lanes that are left repeat the first. */
-static inline void copy_part(void *chunk, const void *p, size_t n, size_t size)
+/* n of all steps of a chunk, each of so many bytes; those that are left repeat the first. */
+static inline void copy_part(void *chunk, const void *p, size_t n, size_t all, size_t size)
 {
     memcpy(chunk, p, n * size);
-    for (size_t i = n; i < CHUNK; i++) {
+    for (size_t i = n; i < all; i++) {
         memcpy((char *)chunk + i * size, p, size);
     }
 }
 
-#define LOAD_PART(TYPE, SIZE, CHUNK_TYPE)                                                                              \
+/* SIZE bytes hold PACK elements. */
+#define LOAD_PART(TYPE, SIZE, PACK, CHUNK_TYPE)                                                                        \
     static __attribute__((noinline)) CHUNK_TYPE chunk_load_part_##TYPE(const void *p, size_t n)                        \
     {                                                                                                                  \
-        _Alignas(64) char chunk[CHUNK * (SIZE)];                                                                       \
-        copy_part(chunk, p, n, SIZE);                                                                                  \
+        _Alignas(64) char chunk[CHUNK / (PACK) * (SIZE)];                                                              \
+        copy_part(chunk, p, n / (PACK), CHUNK / (PACK), SIZE);                                                         \
         return chunk_load_##TYPE(chunk);                                                                               \
     }
 
@@ -28,14 +29,27 @@ static inline void copy_part(void *chunk, const void *p, size_t n, size_t size)
         memcpy(p, chunk, n *(BITS) / 8);                                                                               \
     }
 
-LOAD_PART(f32, 4, vchunk)
-LOAD_PART(f16, 2, vchunk)
-LOAD_PART(bf16, 2, vchunk)
-LOAD_PART(halves, 2, hchunk)
+LOAD_PART(f32, 4, 1, vchunk)
+LOAD_PART(f16, 2, 1, vchunk)
+LOAD_PART(bf16, 2, 1, vchunk)
+LOAD_PART(i8, 1, 1, vchunk)
+LOAD_PART(i4, 4, 8, vchunk)
+LOAD_PART(ints, 4, 1, ichunk)
+LOAD_PART(halves, 2, 1, hchunk)
 STORE_PART(i8, 8)
 STORE_PART(u8, 8)
 STORE_PART(i32, 32)
 STORE_PART(i4, 4)
+STORE_PART(f32, 32)
+STORE_PART(f16, 16)
+STORE_PART(bf16, 16)
+
+static __attribute__((noinline)) void chunk_store_part_requant(void *p, vchunk t, ichunk offsets, size_t n)
+{
+    _Alignas(64) char chunk[CHUNK];
+    chunk_store_total_requant(chunk, t, offsets);
+    memcpy(p, chunk, n);
+}
 
 #undef LOAD_PART
 #undef STORE_PART

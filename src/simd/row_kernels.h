@@ -6,14 +6,17 @@
  * The vocabulary: LANES, CHUNK (four vectors), vf, vchunk; v_set, v_add, v_mul, v_div; chunk_load_<x>,
  * chunk_load_<parameter>, chunk_store_<y>; chunk_stream_<y> to an address that is a multiple of STREAM_ALIGN, around
  * the cache, and stream_end() after them; loads of x and stores also as _part for 0 < n <= CHUNK elements, touching no
- * other memory (lanes beyond n repeat the first); vrange, hchunk and hrange; FAST_DIVIDE; PACK and pack_store. All
- * arithmetic in here is one binary32 operation a step: no vector header may fuse, but within chunk_quotient.
+ * other memory (lanes beyond n repeat the first); ichunk, four vectors of int32, with chunk_load_ints, ichunk_set,
+ * ichunk_add (modulo 2^32) and chunk_of_ints; stores named requant, of int8 with requant's two clamps; vrange, hchunk
+ * and hrange; FAST_DIVIDE; PACK and pack_store. All arithmetic in here is one binary32 operation a step: no vector
+ * header may fuse, but within chunk_quotient.
  *
  * chunk_load_split_bf16 may leave the lanes in an order of the header's own; chunk_split brings parameters into that
  * order, and stores with split true put it right. There is none for int32.
  *
  * chunk_store and chunk_stream may give up, return false and store nothing, where a lane is NaN or too far out of range
- * for the conversion to saturate; it must be NaN. chunk_store_part takes everything, if at some cost.
+ * for the conversion to saturate; it must be NaN. chunk_store_part takes everything, if at some cost: it saturates, and
+ * NaN becomes 0 in integers and the one NaN 0x7FC00000, 0x7E00 or 0x7FC0 in floating point.
  *
  * What a kernel is for (types, operation, where parameters come from) reaches the inline functions as constants.
  */
@@ -25,24 +28,43 @@
 
 #include <string.h>
 
-#define INLINE   static inline __attribute__((always_inline))
+#define INLINE static inline __attribute__((always_inline))
+#ifdef __clang__
 #define NOINLINE static __attribute__((noinline))
+#else
+#define NOINLINE static __attribute__((noinline, noclone))
+#endif
 
 /* Types and operations, by the table's names for them. */
 enum { x_f32 = NPUQ_X_F32, x_f16 = NPUQ_X_F16, x_bf16 = NPUQ_X_BF16 };
+enum { x_i8 = NPUQ_X_I8, x_i4 = NPUQ_X_I4, x_i32 = NPUQ_X_I32 };
 enum { y_i8 = NPUQ_Y_I8, y_u8 = NPUQ_Y_U8, y_i32 = NPUQ_Y_I32, y_i4 = NPUQ_Y_I4 };
+enum { y_f32 = NPUQ_Y_F32, y_f16 = NPUQ_Y_F16, y_bf16 = NPUQ_Y_BF16 };
 enum { op_multiply = NPUQ_MUL, op_divide = NPUQ_DIV };
 
 /* ---- one chunk, by type ------------------------------------------------------------------------------------------ */
 
 INLINE size_t x_bytes(int x_type, size_t n)
 {
-    return x_type == x_f32 ? 4 * n : 2 * n;
+    switch (x_type) {
+    case x_f32:
+    case x_i32: return 4 * n;
+    case x_i8: return n;
+    case x_i4: return n / 2;
+    default: return 2 * n;
+    }
 }
 
 INLINE size_t y_bytes(int y_type, size_t n)
 {
-    return y_type == y_i32 ? 4 * n : y_type == y_i4 ? n / 2 : n;
+    switch (y_type) {
+    case y_i32:
+    case y_f32: return 4 * n;
+    case y_f16:
+    case y_bf16: return 2 * n;
+    case y_i4: return n / 2;
+    default: return n;
+    }
 }
 
 /* n is CHUNK, as a constant, or a part of one. */
@@ -51,6 +73,8 @@ INLINE vchunk load_x(int x_type, const char *x, size_t n, bool part)
     switch (x_type) {
     case x_f32: return part ? chunk_load_part_f32(x, n) : chunk_load_f32(x);
     case x_f16: return part ? chunk_load_part_f16(x, n) : chunk_load_f16(x);
+    case x_i8: return part ? chunk_load_part_i8(x, n) : chunk_load_i8(x);
+    case x_i4: return part ? chunk_load_part_i4(x, n) : chunk_load_i4(x);
     default: return part ? chunk_load_part_bf16(x, n) : chunk_load_bf16(x);
     }
 }
@@ -60,10 +84,18 @@ INLINE vchunk load_parameters(const float *p, size_t n, bool part)
     return part ? chunk_load_part_f32(p, n) : chunk_load_f32(p);
 }
 
+INLINE ichunk load_integers(const void *p, size_t n, bool part)
+{
+    return part ? chunk_load_part_ints(p, n) : chunk_load_ints(p);
+}
+
 INLINE vchunk in_order_of_x(vchunk parameters, bool split)
 {
     return split ? chunk_split(parameters) : parameters;
 }
+
+/* How n elements are stored: a PART takes any values and n, the others give up, and take a chunk. */
+typedef enum stores { PART, WHOLE, STREAM } stores;
 
 INLINE void store_part(int y_type, char *y, vchunk t, size_t n)
 {
@@ -71,6 +103,9 @@ INLINE void store_part(int y_type, char *y, vchunk t, size_t n)
     case y_i8: chunk_store_part_i8(y, t, n); break;
     case y_u8: chunk_store_part_u8(y, t, n); break;
     case y_i32: chunk_store_part_i32(y, t, n); break;
+    case y_f32: chunk_store_part_f32(y, t, n); break;
+    case y_f16: chunk_store_part_f16(y, t, n); break;
+    case y_bf16: chunk_store_part_bf16(y, t, n); break;
     default: chunk_store_part_i4(y, t, n); break;
     }
 }
@@ -81,6 +116,9 @@ INLINE bool store_whole(int y_type, char *y, vchunk t, bool split)
     case y_i8: return chunk_store_i8(y, t, split);
     case y_u8: return chunk_store_u8(y, t, split);
     case y_i32: return chunk_store_i32(y, t, split);
+    case y_f32: return chunk_store_f32(y, t, split);
+    case y_f16: return chunk_store_f16(y, t, split);
+    case y_bf16: return chunk_store_bf16(y, t, split);
     default: return chunk_store_i4(y, t, split);
     }
 }
@@ -91,7 +129,29 @@ INLINE bool store_stream(int y_type, char *y, vchunk t, bool split)
     case y_i8: return chunk_stream_i8(y, t, split);
     case y_u8: return chunk_stream_u8(y, t, split);
     case y_i32: return chunk_stream_i32(y, t, split);
+    case y_f32: return chunk_stream_f32(y, t, split);
+    case y_f16: return chunk_stream_f16(y, t, split);
+    case y_bf16: return chunk_stream_bf16(y, t, split);
     default: return chunk_stream_i4(y, t, split);
+    }
+}
+
+INLINE bool store(int y_type, char *y, vchunk t, size_t n, bool split, stores how)
+{
+    switch (how) {
+    case PART: store_part(y_type, y, t, n); return true;
+    case WHOLE: return store_whole(y_type, y, t, split);
+    default: return store_stream(y_type, y, t, split);
+    }
+}
+
+/* int8 with requant's two clamps. */
+INLINE bool store_requant(char *y, vchunk t, ichunk offsets, size_t n, stores how)
+{
+    switch (how) {
+    case PART: chunk_store_part_requant(y, t, offsets, n); return true;
+    case WHOLE: return chunk_store_requant(y, t, offsets);
+    default: return chunk_stream_requant(y, t, offsets);
     }
 }
 
@@ -161,12 +221,13 @@ INLINE bool scales_are_plain(const float *scales, size_t n)
     return plain;
 }
 
-/* ---- affine and smooth-affine rows ------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 typedef enum source {
-    BY_ROW,       /* scale and offset are one for the row */
-    BY_COLUMN,    /* scale for each column, offset for each or one */
-    BY_ROW_SMOOTH /* as BY_ROW, after a product with smooth for each column */
+    BY_ROW,        /* scale and offset are one for the row */
+    BY_COLUMN,     /* scale for each column, offset for each or one */
+    BY_ROW_SMOOTH, /* as BY_ROW, after a product with smooth for each column */
+    FROM_INTEGERS  /* x is of integers: npuq_dequant_params say */
 } source;
 
 /* What a kernel does. */
@@ -189,6 +250,8 @@ typedef struct rows {
     const float *offsets;
     size_t offset_step; /* by column: 0 where the CHUNK offsets from *offsets on serve all columns */
     const float *smooth;
+    const npuq_dequant_params *integers;
+    size_t first; /* from integers: the row's number */
 } rows;
 
 /* Those of one chunk, or of all. */
@@ -196,16 +259,25 @@ typedef struct parameters {
     vchunk scale;
     vchunk offset;
     vchunk inverse; /* 1 / scale, where divisions are made by it */
+    npuq_dequant_params integers;
+    vchunk row_scale;
 } parameters;
 
 INLINE parameters parameters_of_row(recipe k, const rows *r)
 {
     const bool by_row = k.from != BY_COLUMN;
-    return (parameters){chunk_set(by_row ? *r->scales : 0.0f), chunk_set(by_row ? *r->offsets : 0.0f),
-                        chunk_set(by_row ? 1.0f / *r->scales : 0.0f)};
-}
 
-typedef enum stores { PART, WHOLE, STREAM } stores;
+    if (k.from == FROM_INTEGERS) {
+        const npuq_dequant_params *p = r->integers;
+        return (parameters){.scale = chunk_set(*p->scale),
+                            .offset = chunk_set(p->offset ? *p->offset : 0.0f),
+                            .integers = *p,
+                            .row_scale = chunk_set(p->row_scale ? p->row_scale[r->first] : 1.0f)};
+    }
+    return (parameters){.scale = chunk_set(by_row ? *r->scales : 0.0f),
+                        .offset = chunk_set(by_row ? *r->offsets : 0.0f),
+                        .inverse = chunk_set(by_row ? 1.0f / *r->scales : 0.0f)};
+}
 
 /* n elements of each of count rows from column at on. False if a store gave up; a PART does not. */
 INLINE bool quantise_columns(recipe k, const rows *r, parameters p, size_t count, size_t at, size_t n, stores how)
@@ -229,7 +301,6 @@ INLINE bool quantise_columns(recipe k, const rows *r, parameters p, size_t count
     for (size_t i = 0; i < count; i++) {
         const char *x = r->x + (ptrdiff_t)i * r->x_step + x_bytes(k.x, at);
         vchunk t = split ? chunk_load_split_bf16(x) : load_x(k.x, x, n, part);
-        char *y = r->y + (ptrdiff_t)i * r->y_step + y_bytes(k.y, at);
 
         if (k.from == BY_ROW_SMOOTH) {
             t = chunk_mul(t, smooth);
@@ -238,20 +309,81 @@ INLINE bool quantise_columns(recipe k, const rows *r, parameters p, size_t count
             : k.op == op_divide ? chunk_div(t, p.scale)
                                 : chunk_mul(t, p.scale);
         t = chunk_add(t, p.offset);
-        switch (how) {
-        case PART: store_part(k.y, y, t, n); break;
-        case WHOLE: done &= store_whole(k.y, y, t, split); break;
-        case STREAM: done &= store_stream(k.y, y, t, split); break;
-        }
+        done &= store(k.y, r->y + (ptrdiff_t)i * r->y_step + y_bytes(k.y, at), t, n, split, how);
     }
     return done;
 }
 
-/* At most a chunk of columns, whatever their values. It is needed in several places of every kernel, so it is one
- * function for all of them, to which the recipe is not constant. */
-NOINLINE void part(const rows *r, size_t count, size_t at, size_t n)
+/* The same from integers, of one row. What is left out is asked for in every chunk: a kernel for each combination would
+ * not be faster. */
+INLINE bool dequantise_columns(recipe k, const rows *r, const parameters *p, size_t at, size_t n, stores how)
 {
+    const npuq_dequant_params *d = &p->integers;
+    const char *x = r->x + x_bytes(k.x, at);
+    char *y = r->y + y_bytes(k.y, at);
+    const bool part = how == PART;
+    vchunk t;
+
+    if (k.x == x_i32) {
+        ichunk sums = load_integers(x, n, part);
+        if (d->x_bias) {
+            sums = ichunk_add(sums, load_integers(d->x_bias + at, n, part));
+        }
+        t = chunk_of_ints(sums);
+    } else {
+        t = load_x(k.x, x, n, part);
+        if (d->offset) {
+            t = chunk_add(t, d->step ? load_parameters(d->offset + at, n, part) : p->offset);
+        }
+    }
+    t = chunk_mul(t, d->step ? load_parameters(d->scale + at, n, part) : p->scale);
+    if (k.y == y_i8) {
+        const ichunk offsets = d->step ? load_integers(d->y_offset + at, n, part) : ichunk_set(*d->y_offset);
+        return store_requant(y, t, offsets, n, how);
+    }
+    if (k.x == x_i32 && d->row_scale) {
+        t = chunk_mul(t, p->row_scale);
+    }
+    if (k.x == x_i32 && d->bias) {
+        t = chunk_add(t, load_parameters(d->bias + at, n, part));
+    }
+    return store(k.y, y, t, n, false, how);
+}
+
+INLINE bool columns(recipe k, const rows *r, parameters p, size_t count, size_t at, size_t n, stores how)
+{
+    return k.from == FROM_INTEGERS ? dequantise_columns(k, r, &p, at, n, how)
+                                   : quantise_columns(k, r, p, count, at, n, how);
+}
+
+/* At most a chunk of columns, whatever their values. It is needed in several places of every kernel, so it is one
+ * function for all that quantise and one for all from integers, to which types and operation are not constant. */
+NOINLINE void quantise_part(const rows *r, size_t count, size_t at, size_t n)
+{
+    if (r->k.x >= NPUQ_X_FLOATS || r->k.y >= NPUQ_Y_INTEGERS || r->k.from == FROM_INTEGERS) {
+        __builtin_unreachable();
+    }
     (void)quantise_columns(r->k, r, parameters_of_row(r->k, r), count, at, n, PART);
+}
+
+NOINLINE void dequantise_part(const rows *r, size_t at, size_t n)
+{
+    const recipe k = {FROM_INTEGERS, r->k.y, r->k.x, op_multiply};
+    const parameters p = parameters_of_row(k, r);
+
+    if (k.x < NPUQ_X_FLOATS || (k.y < NPUQ_Y_INTEGERS && k.y != y_i8)) {
+        __builtin_unreachable();
+    }
+    (void)dequantise_columns(k, r, &p, at, n, PART);
+}
+
+INLINE void part(recipe k, const rows *r, size_t count, size_t at, size_t n)
+{
+    if (k.from == FROM_INTEGERS) {
+        dequantise_part(r, at, n);
+    } else {
+        quantise_part(r, count, at, n);
+    }
 }
 
 INLINE void prefetch(const char *x, size_t bytes)
@@ -262,7 +394,7 @@ INLINE void prefetch(const char *x, size_t bytes)
 }
 
 /* All columns of count rows. */
-INLINE void quantise_rows(recipe k, const rows *r, size_t count, size_t ahead)
+INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead)
 {
     const rows own = *r; /* a copy that no store can change: part has seen the address of the other */
     const parameters p = parameters_of_row(k, &own);
@@ -272,34 +404,33 @@ INLINE void quantise_rows(recipe k, const rows *r, size_t count, size_t ahead)
 
     if (FAST_DIVIDE && k.op == op_divide && k.from == BY_ROW && !chunk_is_plain(p.scale)) {
         for (; at < n; at += CHUNK) {
-            part(r, count, at, n - at < CHUNK ? n - at : CHUNK);
+            part(k, r, count, at, n - at < CHUNK ? n - at : CHUNK);
         }
         return;
     }
-    if (ahead && n > 4 * CHUNK) {
-        const size_t head = (align - (uintptr_t)own.y % align) % align * CHUNK / y_bytes(k.y, CHUNK);
-
+    const size_t head = (align - (uintptr_t)own.y % align) % align * CHUNK / y_bytes(k.y, CHUNK);
+    if (ahead && n > 4 * CHUNK && (k.x != x_i4 || head % 8 == 0)) { /* columns of int4 begin with a word */
         if (head > 0) {
-            part(r, count, 0, head);
+            part(k, r, count, 0, head);
             at = head;
         }
         for (; at + CHUNK <= n; at += CHUNK) {
             for (size_t i = 0; i < count; i++) {
                 prefetch(own.x + (ptrdiff_t)i * own.x_step + x_bytes(k.x, at) + ahead, x_bytes(k.x, CHUNK));
             }
-            if (!quantise_columns(k, &own, p, count, at, CHUNK, STREAM)) {
-                part(r, count, at, CHUNK);
+            if (!columns(k, &own, p, count, at, CHUNK, STREAM)) {
+                part(k, r, count, at, CHUNK);
             }
         }
         stream_end();
     }
     for (; at + CHUNK <= n; at += CHUNK) {
-        if (!quantise_columns(k, &own, p, count, at, CHUNK, WHOLE)) {
-            part(r, count, at, CHUNK);
+        if (!columns(k, &own, p, count, at, CHUNK, WHOLE)) {
+            part(k, r, count, at, CHUNK);
         }
     }
     if (at < n) {
-        part(r, count, at, n - at);
+        part(k, r, count, at, n - at);
     }
 }
 
@@ -324,7 +455,7 @@ INLINE void quantise_by_row(recipe k, const npuq_block *b, const float *smooth, 
         r.scales = scale + i * step;
         r.offsets = offset + i * step;
         r.smooth = smooth;
-        quantise_rows(k, &r, 1, b->ahead);
+        run_rows(k, &r, 1, b->ahead);
     }
 }
 
@@ -352,9 +483,9 @@ INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale
         r.offsets = offset;
         r.offset_step = offset_step;
         if (count == SHARING) {
-            quantise_rows(k, &r, SHARING, 0);
+            run_rows(k, &r, SHARING, 0);
         } else {
-            quantise_rows(k, &r, 1, b->ahead);
+            run_rows(k, &r, 1, b->ahead);
         }
         i += count;
     }
@@ -375,6 +506,23 @@ INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale
                               size_t step)                                                                             \
     {                                                                                                                  \
         quantise_by_row((recipe){BY_ROW_SMOOTH, y_##Y, x_##X, op_multiply}, b, smooth, back, offset, step);            \
+    }
+
+INLINE void dequantise(recipe k, const npuq_block *b, const npuq_dequant_params *p)
+{
+    for (size_t i = 0; i < b->rows; i++) {
+        rows r = rows_of(k, b, i);
+
+        r.integers = p;
+        r.first = i;
+        run_rows(k, &r, 1, b->ahead);
+    }
+}
+
+#define DEQUANT(NAME, Y, X)                                                                                            \
+    static void dequant_##NAME(const npuq_block *b, const npuq_dequant_params *p)                                      \
+    {                                                                                                                  \
+        dequantise((recipe){FROM_INTEGERS, y_##Y, x_##X, op_multiply}, b, p);                                          \
     }
 
 /* ---- ranges ------------------------------------------------------------------------------------------------------ */
@@ -479,6 +627,7 @@ INLINE void range_rows(int x_type, const npuq_block *b, const float *smooth, flo
 
 NPUQ_EACH_AFFINE(AFFINE)
 NPUQ_EACH_SMOOTH(SMOOTH)
+NPUQ_EACH_DEQUANT(DEQUANT)
 NPUQ_EACH_RANGE(RANGE)
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */

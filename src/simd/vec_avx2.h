@@ -118,13 +118,17 @@ static inline __m128i load_low(const char *p)
     return _mm_loadl_epi64((const __m128i *)(const void *)p);
 }
 
+/* Eight bytes to eight floats. */
+static inline vf floats_of_i8(__m128i bytes)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+}
+
 static inline vchunk chunk_load_i8(const void *p)
 {
-    vchunk v;
-    for (int i = 0; i < 4; i++) {
-        v.v[i] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load_low((const char *)p + 8 * i)));
-    }
-    return v;
+    const char *x = p;
+    return (vchunk){{floats_of_i8(load_low(x)), floats_of_i8(load_low(x + 8)), floats_of_i8(load_low(x + 16)),
+                     floats_of_i8(load_low(x + 24))}};
 }
 
 static inline vchunk chunk_load_u8(const void *p)
@@ -136,14 +140,52 @@ static inline vchunk chunk_load_u8(const void *p)
     return v;
 }
 
-static inline vchunk chunk_load_i32(const void *p)
+/* 32 nibbles, the even element low. */
+static inline vchunk chunk_load_i4(const void *p)
+{
+    const __m128i bytes = _mm_loadu_si128(p);
+    const __m128i low_half = _mm_set1_epi8(0x0F);
+    const __m128i sign = _mm_set1_epi8(8);
+    const __m128i even = _mm_and_si128(bytes, low_half);
+    const __m128i odd = _mm_and_si128(_mm_srli_epi16(bytes, 4), low_half);
+    const __m128i a = _mm_sub_epi8(_mm_xor_si128(_mm_unpacklo_epi8(even, odd), sign), sign);
+    const __m128i b = _mm_sub_epi8(_mm_xor_si128(_mm_unpackhi_epi8(even, odd), sign), sign);
+    return (vchunk){
+        {floats_of_i8(a), floats_of_i8(_mm_srli_si128(a, 8)), floats_of_i8(b), floats_of_i8(_mm_srli_si128(b, 8))}};
+}
+
+typedef struct ichunk {
+    __m256i v[4];
+} ichunk;
+
+static inline ichunk chunk_load_ints(const void *p)
 {
     const __m256i *x = p;
-    vchunk v;
-    for (int i = 0; i < 4; i++) {
-        v.v[i] = _mm256_cvtepi32_ps(_mm256_loadu_si256(x + i));
-    }
-    return v;
+    return (ichunk){
+        {_mm256_loadu_si256(x), _mm256_loadu_si256(x + 1), _mm256_loadu_si256(x + 2), _mm256_loadu_si256(x + 3)}};
+}
+
+static inline ichunk ichunk_set(int32_t value)
+{
+    const __m256i v = _mm256_set1_epi32(value);
+    return (ichunk){{v, v, v, v}};
+}
+
+static inline ichunk ichunk_add(ichunk a, ichunk b)
+{
+    return (ichunk){{_mm256_add_epi32(a.v[0], b.v[0]), _mm256_add_epi32(a.v[1], b.v[1]),
+                     _mm256_add_epi32(a.v[2], b.v[2]), _mm256_add_epi32(a.v[3], b.v[3])}};
+}
+
+static inline vchunk chunk_of_ints(ichunk a)
+{
+    return (vchunk){{_mm256_cvtepi32_ps(a.v[0]), _mm256_cvtepi32_ps(a.v[1]), _mm256_cvtepi32_ps(a.v[2]),
+                     _mm256_cvtepi32_ps(a.v[3])}};
+}
+
+static inline vchunk chunk_load_i32(const void *p)
+{
+    return chunk_of_ints(chunk_load_ints(p));
 }
 
 /* ---- round, saturate, store ------------------------------------------------------------------------------------- */
@@ -297,6 +339,130 @@ static inline void chunk_store_total_i32(void *p, vchunk t)
         _mm256_storeu_si256(y + i, _mm256_and_si256(to_i32(t.v[i]), ordered_lanes(t.v[i])));
     }
 }
+
+/* int8 after requant's first clamp, and its offsets. */
+static inline __m256i bytes_requant(words w, ichunk offsets)
+{
+    const __m256i low = _mm256_set1_epi16(-256);
+    const __m256i high = _mm256_set1_epi16(255);
+    const __m256i ab = _mm256_max_epi16(_mm256_min_epi16(w.ab, high), low);
+    const __m256i cd = _mm256_max_epi16(_mm256_min_epi16(w.cd, high), low);
+    const words sums = {_mm256_add_epi16(ab, _mm256_packs_epi32(offsets.v[0], offsets.v[1])),
+                        _mm256_add_epi16(cd, _mm256_packs_epi32(offsets.v[2], offsets.v[3]))};
+    return bytes_i8(sums, false);
+}
+
+static inline bool chunk_store_requant(void *p, vchunk t, ichunk offsets)
+{
+    const words w = to_words(t);
+    if (!are_certain(w)) {
+        return false;
+    }
+    _mm256_storeu_si256(p, bytes_requant(w, offsets));
+    return true;
+}
+
+static inline bool chunk_stream_requant(void *p, vchunk t, ichunk offsets)
+{
+    const words w = to_words(t);
+    if (!are_certain(w)) {
+        return false;
+    }
+    _mm256_stream_si256(p, bytes_requant(w, offsets));
+    return true;
+}
+
+static inline void chunk_store_total_requant(void *p, vchunk t, ichunk offsets)
+{
+    _mm256_storeu_si256(p, bytes_requant(to_words_total(t), offsets));
+}
+
+/* ---- store as floating point ------------------------------------------------------------------------------------- */
+
+/* NaN becomes 0x7FC00000. */
+static inline vchunk canonical(vchunk t)
+{
+    const vf nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000));
+    for (int i = 0; i < 4; i++) {
+        t.v[i] = _mm256_blendv_ps(t.v[i], nan, _mm256_cmp_ps(t.v[i], t.v[i], _CMP_UNORD_Q));
+    }
+    return t;
+}
+
+static inline __m128i halves_f16(vf t)
+{
+    return _mm256_cvtps_ph(t, _MM_FROUND_TO_NEAREST_INT);
+}
+
+/* Rounded half to even at bit 16, not yet cut there; the carry may reach the exponent. */
+static inline __m256i round_bf16(vf t)
+{
+    const __m256i bits = _mm256_castps_si256(t);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    return _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7FFF)), odd);
+}
+
+static inline __m256i halves_bf16(vf a, vf b)
+{
+    const __m256i packed =
+        _mm256_packus_epi32(_mm256_srli_epi32(round_bf16(a), 16), _mm256_srli_epi32(round_bf16(b), 16));
+    return _mm256_permute4x64_epi64(packed, 0xD8);
+}
+
+#define PUT(NAME, STORE_FLOATS, STORE_128, STORE_256)                                                                  \
+    static inline void NAME##_f32(void *p, vchunk t)                                                                   \
+    {                                                                                                                  \
+        float *y = p;                                                                                                  \
+        for (int i = 0; i < 4; i++) {                                                                                  \
+            STORE_FLOATS(y + 8 * i, t.v[i]);                                                                           \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static inline void NAME##_f16(void *p, vchunk t)                                                                   \
+    {                                                                                                                  \
+        __m128i *y = p;                                                                                                \
+        for (int i = 0; i < 4; i++) {                                                                                  \
+            STORE_128(y + i, halves_f16(t.v[i]));                                                                      \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static inline void NAME##_bf16(void *p, vchunk t)                                                                  \
+    {                                                                                                                  \
+        __m256i *y = p;                                                                                                \
+        STORE_256(y, halves_bf16(t.v[0], t.v[1]));                                                                     \
+        STORE_256(y + 1, halves_bf16(t.v[2], t.v[3]));                                                                 \
+    }
+
+PUT(put, _mm256_storeu_ps, _mm_storeu_si128, _mm256_storeu_si256)
+PUT(put_around, _mm256_stream_ps, _mm_stream_si128, _mm256_stream_si256)
+#undef PUT
+
+#define STORE(Y)                                                                                                       \
+    static inline bool chunk_store_##Y(void *p, vchunk t, bool split)                                                  \
+    {                                                                                                                  \
+        (void)split; /* never true: no x is bfloat16 */                                                                \
+        if (has_nan(t)) {                                                                                              \
+            return false;                                                                                              \
+        }                                                                                                              \
+        put_##Y(p, t);                                                                                                 \
+        return true;                                                                                                   \
+    }                                                                                                                  \
+    static inline bool chunk_stream_##Y(void *p, vchunk t, bool split)                                                 \
+    {                                                                                                                  \
+        (void)split;                                                                                                   \
+        if (has_nan(t)) {                                                                                              \
+            return false;                                                                                              \
+        }                                                                                                              \
+        put_around_##Y(p, t);                                                                                          \
+        return true;                                                                                                   \
+    }                                                                                                                  \
+    static inline void chunk_store_total_##Y(void *p, vchunk t)                                                        \
+    {                                                                                                                  \
+        put_##Y(p, canonical(t));                                                                                      \
+    }
+
+STORE(f32)
+STORE(f16)
+STORE(bf16)
+#undef STORE
 
 /* Stores around the cache are ordered with nothing, not even with those that hand the result to another thread. */
 static inline void stream_end(void)

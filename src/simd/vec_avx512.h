@@ -101,14 +101,16 @@ static inline vchunk chunk_load_bf16(const void *p)
     return floats_of_bf16(load_halves(x), load_halves(x + 16), load_halves(x + 32), load_halves(x + 48));
 }
 
+static inline vf floats_of_i8(__m128i bytes)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+}
+
 static inline vchunk chunk_load_i8(const void *p)
 {
-    const int8_t *x = p;
-    vchunk v;
-    for (int i = 0; i < 4; i++) {
-        v.v[i] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(x + 16 * i))));
-    }
-    return v;
+    const __m128i *x = p;
+    return (vchunk){{floats_of_i8(_mm_loadu_si128(x)), floats_of_i8(_mm_loadu_si128(x + 1)),
+                     floats_of_i8(_mm_loadu_si128(x + 2)), floats_of_i8(_mm_loadu_si128(x + 3))}};
 }
 
 static inline vchunk chunk_load_u8(const void *p)
@@ -121,14 +123,56 @@ static inline vchunk chunk_load_u8(const void *p)
     return v;
 }
 
-static inline vchunk chunk_load_i32(const void *p)
+/* 64 nibbles, the even element low. */
+static inline vchunk floats_of_i4(__m256i bytes)
+{
+    const __m256i low_half = _mm256_set1_epi8(0x0F);
+    const __m256i sign = _mm256_set1_epi8(8);
+    const __m256i even = _mm256_and_si256(bytes, low_half);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), low_half);
+    const __m256i a = _mm256_sub_epi8(_mm256_xor_si256(_mm256_unpacklo_epi8(even, odd), sign), sign);
+    const __m256i b = _mm256_sub_epi8(_mm256_xor_si256(_mm256_unpackhi_epi8(even, odd), sign), sign);
+    return (vchunk){{floats_of_i8(_mm256_castsi256_si128(a)), floats_of_i8(_mm256_castsi256_si128(b)),
+                     floats_of_i8(_mm256_extracti128_si256(a, 1)), floats_of_i8(_mm256_extracti128_si256(b, 1))}};
+}
+
+static inline vchunk chunk_load_i4(const void *p)
+{
+    return floats_of_i4(_mm256_loadu_si256(p));
+}
+
+typedef struct ichunk {
+    __m512i v[4];
+} ichunk;
+
+static inline ichunk chunk_load_ints(const void *p)
 {
     const int32_t *x = p;
-    vchunk v;
-    for (int i = 0; i < 4; i++) {
-        v.v[i] = _mm512_cvtepi32_ps(_mm512_loadu_si512(x + 16 * i));
-    }
-    return v;
+    return (ichunk){
+        {_mm512_loadu_si512(x), _mm512_loadu_si512(x + 16), _mm512_loadu_si512(x + 32), _mm512_loadu_si512(x + 48)}};
+}
+
+static inline ichunk ichunk_set(int32_t value)
+{
+    const __m512i v = _mm512_set1_epi32(value);
+    return (ichunk){{v, v, v, v}};
+}
+
+static inline ichunk ichunk_add(ichunk a, ichunk b)
+{
+    return (ichunk){{_mm512_add_epi32(a.v[0], b.v[0]), _mm512_add_epi32(a.v[1], b.v[1]),
+                     _mm512_add_epi32(a.v[2], b.v[2]), _mm512_add_epi32(a.v[3], b.v[3])}};
+}
+
+static inline vchunk chunk_of_ints(ichunk a)
+{
+    return (vchunk){{_mm512_cvtepi32_ps(a.v[0]), _mm512_cvtepi32_ps(a.v[1]), _mm512_cvtepi32_ps(a.v[2]),
+                     _mm512_cvtepi32_ps(a.v[3])}};
+}
+
+static inline vchunk chunk_load_i32(const void *p)
+{
+    return chunk_of_ints(chunk_load_ints(p));
 }
 
 /* Widening by unpacking takes one operation a vector where the above takes two, and leaves the halves of each 128 bits
@@ -190,6 +234,35 @@ static inline vchunk chunk_load_part_bf16(const void *p, size_t n)
     const uint64_t lanes = first_lanes(n);
     return floats_of_bf16(load_part_halves(p, lanes, 0), load_part_halves(p, lanes, 1), load_part_halves(p, lanes, 2),
                           load_part_halves(p, lanes, 3));
+}
+
+static inline vchunk chunk_load_part_i8(const void *p, size_t n)
+{
+    const int8_t *x = p;
+    const uint64_t lanes = first_lanes(n);
+    const __m128i first = _mm_set1_epi8(*x);
+    return (vchunk){{floats_of_i8(_mm_mask_loadu_epi8(first, lanes_of(lanes, 0), x)),
+                     floats_of_i8(_mm_mask_loadu_epi8(first, lanes_of(lanes, 1), x + 16)),
+                     floats_of_i8(_mm_mask_loadu_epi8(first, lanes_of(lanes, 2), x + 32)),
+                     floats_of_i8(_mm_mask_loadu_epi8(first, lanes_of(lanes, 3), x + 48))}};
+}
+
+/* n is a multiple of 8, a word. */
+static inline vchunk chunk_load_part_i4(const void *p, size_t n)
+{
+    const int32_t *x = p;
+    return floats_of_i4(_mm256_mask_loadu_epi32(_mm256_set1_epi32(*x), (__mmask8)first_lanes(CHUNK - 8 + n / 8), x));
+}
+
+static inline ichunk chunk_load_part_ints(const void *p, size_t n)
+{
+    const int32_t *x = p;
+    const uint64_t lanes = first_lanes(n);
+    const __m512i first = _mm512_set1_epi32(*x);
+    return (ichunk){{_mm512_mask_loadu_epi32(first, lanes_of(lanes, 0), x),
+                     _mm512_mask_loadu_epi32(first, lanes_of(lanes, 1), x + 16),
+                     _mm512_mask_loadu_epi32(first, lanes_of(lanes, 2), x + 32),
+                     _mm512_mask_loadu_epi32(first, lanes_of(lanes, 3), x + 48)}};
 }
 
 /* ---- round, saturate, store ------------------------------------------------------------------------------------- */
@@ -344,6 +417,135 @@ static inline void chunk_store_part_i32(void *p, vchunk t, size_t n)
         const __mmask16 ordered = _mm512_cmp_ps_mask(t.v[i], t.v[i], _CMP_ORD_Q);
         _mm512_mask_storeu_epi32(y + 16 * i, lanes_of(first_lanes(n), i),
                                  _mm512_maskz_mov_epi32(ordered, to_i32(t.v[i])));
+    }
+}
+
+/* int8 after requant's first clamp, and its offsets. */
+static inline __m512i bytes_requant(words w, ichunk offsets)
+{
+    const __m512i low = _mm512_set1_epi16(-256);
+    const __m512i high = _mm512_set1_epi16(255);
+    const __m512i ab = _mm512_max_epi16(_mm512_min_epi16(w.ab, high), low);
+    const __m512i cd = _mm512_max_epi16(_mm512_min_epi16(w.cd, high), low);
+    const words sums = {_mm512_add_epi16(ab, _mm512_packs_epi32(offsets.v[0], offsets.v[1])),
+                        _mm512_add_epi16(cd, _mm512_packs_epi32(offsets.v[2], offsets.v[3]))};
+    return bytes_i8(sums, false);
+}
+
+static inline bool chunk_store_requant(void *p, vchunk t, ichunk offsets)
+{
+    const words w = to_words(t);
+    if (!are_certain(w)) {
+        return false;
+    }
+    _mm512_storeu_si512(p, bytes_requant(w, offsets));
+    return true;
+}
+
+static inline bool chunk_stream_requant(void *p, vchunk t, ichunk offsets)
+{
+    const words w = to_words(t);
+    if (!are_certain(w)) {
+        return false;
+    }
+    _mm512_stream_si512(p, bytes_requant(w, offsets));
+    return true;
+}
+
+static inline void chunk_store_part_requant(void *p, vchunk t, ichunk offsets, size_t n)
+{
+    _mm512_mask_storeu_epi8(p, first_lanes(n), bytes_requant(to_words_total(t), offsets));
+}
+
+/* ---- store as floating point ------------------------------------------------------------------------------------- */
+
+static inline __m256i halves_f16(vf t)
+{
+    return _mm512_cvtps_ph(t, _MM_FROUND_TO_NEAREST_INT);
+}
+
+/* Rounded half to even at bit 16; the carry may reach the exponent. */
+static inline __m256i halves_bf16(vf t)
+{
+    const __m512i bits = _mm512_castps_si512(t);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF)), odd);
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
+}
+
+static inline __m512i pair(__m256i a, __m256i b)
+{
+    return _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1);
+}
+
+#define STORE(NAME, STORE_FLOATS, STORE_512)                                                                           \
+    static inline bool NAME##_f32(void *p, vchunk t, bool split)                                                       \
+    {                                                                                                                  \
+        float *y = p;                                                                                                  \
+        (void)split; /* never true: no x is bfloat16 */                                                                \
+        if (has_nan(t)) {                                                                                              \
+            return false;                                                                                              \
+        }                                                                                                              \
+        for (int i = 0; i < 4; i++) {                                                                                  \
+            STORE_FLOATS(y + 16 * i, t.v[i]);                                                                          \
+        }                                                                                                              \
+        return true;                                                                                                   \
+    }                                                                                                                  \
+    static inline bool NAME##_f16(void *p, vchunk t, bool split)                                                       \
+    {                                                                                                                  \
+        uint16_t *y = p;                                                                                               \
+        (void)split;                                                                                                   \
+        if (has_nan(t)) {                                                                                              \
+            return false;                                                                                              \
+        }                                                                                                              \
+        STORE_512((void *)y, pair(halves_f16(t.v[0]), halves_f16(t.v[1])));                                            \
+        STORE_512((void *)(y + 32), pair(halves_f16(t.v[2]), halves_f16(t.v[3])));                                     \
+        return true;                                                                                                   \
+    }                                                                                                                  \
+    static inline bool NAME##_bf16(void *p, vchunk t, bool split)                                                      \
+    {                                                                                                                  \
+        uint16_t *y = p;                                                                                               \
+        (void)split;                                                                                                   \
+        if (has_nan(t)) {                                                                                              \
+            return false;                                                                                              \
+        }                                                                                                              \
+        STORE_512((void *)y, pair(halves_bf16(t.v[0]), halves_bf16(t.v[1])));                                          \
+        STORE_512((void *)(y + 32), pair(halves_bf16(t.v[2]), halves_bf16(t.v[3])));                                   \
+        return true;                                                                                                   \
+    }
+
+STORE(chunk_store, _mm512_storeu_ps, _mm512_storeu_si512)
+STORE(chunk_stream, _mm512_stream_ps, _mm512_stream_si512)
+#undef STORE
+
+/* NaN becomes 0x7FC00000. */
+static inline vf canonical(vf t)
+{
+    const __mmask16 nan = _mm512_cmp_ps_mask(t, t, _CMP_UNORD_Q);
+    return _mm512_mask_mov_ps(t, nan, _mm512_castsi512_ps(_mm512_set1_epi32(0x7FC00000)));
+}
+
+static inline void chunk_store_part_f32(void *p, vchunk t, size_t n)
+{
+    float *y = p;
+    for (int i = 0; i < 4; i++) {
+        _mm512_mask_storeu_ps(y + 16 * i, lanes_of(first_lanes(n), i), canonical(t.v[i]));
+    }
+}
+
+static inline void chunk_store_part_f16(void *p, vchunk t, size_t n)
+{
+    uint16_t *y = p;
+    for (int i = 0; i < 4; i++) {
+        _mm256_mask_storeu_epi16(y + 16 * i, lanes_of(first_lanes(n), i), halves_f16(canonical(t.v[i])));
+    }
+}
+
+static inline void chunk_store_part_bf16(void *p, vchunk t, size_t n)
+{
+    uint16_t *y = p;
+    for (int i = 0; i < 4; i++) {
+        _mm256_mask_storeu_epi16(y + 16 * i, lanes_of(first_lanes(n), i), halves_bf16(canonical(t.v[i])));
     }
 }
 

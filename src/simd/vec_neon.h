@@ -100,10 +100,23 @@ static inline vchunk floats_of_i16(int16x8_t a, int16x8_t b)
                      vcvtq_f32_s32(vmovl_s16(vget_low_s16(b))), vcvtq_f32_s32(vmovl_high_s16(b))}};
 }
 
+static inline vchunk floats_of_i8(int8x16_t x)
+{
+    return floats_of_i16(vmovl_s8(vget_low_s8(x)), vmovl_high_s8(x));
+}
+
 static inline vchunk chunk_load_i8(const void *p)
 {
-    const int8x16_t x = vld1q_s8(p);
-    return floats_of_i16(vmovl_s8(vget_low_s8(x)), vmovl_high_s8(x));
+    return floats_of_i8(vld1q_s8(p));
+}
+
+/* 16 nibbles, the even element low. */
+static inline vchunk chunk_load_i4(const void *p)
+{
+    const int8x8_t bytes = vld1_s8(p);
+    const int8x8_t even = vshr_n_s8(vshl_n_s8(bytes, 4), 4);
+    const int8x8_t odd = vshr_n_s8(bytes, 4);
+    return floats_of_i8(vcombine_s8(vzip1_s8(even, odd), vzip2_s8(even, odd)));
 }
 
 static inline vchunk chunk_load_u8(const void *p)
@@ -112,11 +125,36 @@ static inline vchunk chunk_load_u8(const void *p)
     return floats_of_i16(vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(x))), vreinterpretq_s16_u16(vmovl_high_u8(x)));
 }
 
-static inline vchunk chunk_load_i32(const void *p)
+typedef struct ichunk {
+    int32x4_t v[4];
+} ichunk;
+
+static inline ichunk chunk_load_ints(const void *p)
 {
     const int32_t *x = p;
-    return (vchunk){{vcvtq_f32_s32(vld1q_s32(x)), vcvtq_f32_s32(vld1q_s32(x + 4)), vcvtq_f32_s32(vld1q_s32(x + 8)),
-                     vcvtq_f32_s32(vld1q_s32(x + 12))}};
+    return (ichunk){{vld1q_s32(x), vld1q_s32(x + 4), vld1q_s32(x + 8), vld1q_s32(x + 12)}};
+}
+
+static inline ichunk ichunk_set(int32_t value)
+{
+    const int32x4_t v = vdupq_n_s32(value);
+    return (ichunk){{v, v, v, v}};
+}
+
+static inline ichunk ichunk_add(ichunk a, ichunk b)
+{
+    return (ichunk){
+        {vaddq_s32(a.v[0], b.v[0]), vaddq_s32(a.v[1], b.v[1]), vaddq_s32(a.v[2], b.v[2]), vaddq_s32(a.v[3], b.v[3])}};
+}
+
+static inline vchunk chunk_of_ints(ichunk a)
+{
+    return (vchunk){{vcvtq_f32_s32(a.v[0]), vcvtq_f32_s32(a.v[1]), vcvtq_f32_s32(a.v[2]), vcvtq_f32_s32(a.v[3])}};
+}
+
+static inline vchunk chunk_load_i32(const void *p)
+{
+    return chunk_of_ints(chunk_load_ints(p));
 }
 
 /* ---- round, saturate, store ------------------------------------------------------------------------------------- */
@@ -159,6 +197,79 @@ static inline void chunk_store_total_i32(void *p, vchunk t)
     }
 }
 
+/* int8 with requant's two clamps and, between them, its offsets. */
+static inline int16x8_t to_i16_requant(vf low, vf high, int32x4_t low_offsets, int32x4_t high_offsets)
+{
+    const int16x8_t clamped = vmaxq_s16(vminq_s16(to_i16(low, high), vdupq_n_s16(255)), vdupq_n_s16(-256));
+    return vaddq_s16(clamped, vmovn_high_s32(vmovn_s32(low_offsets), high_offsets));
+}
+
+static inline void chunk_store_total_requant(void *p, vchunk t, ichunk offsets)
+{
+    const int16x8_t a = to_i16_requant(t.v[0], t.v[1], offsets.v[0], offsets.v[1]);
+    const int16x8_t b = to_i16_requant(t.v[2], t.v[3], offsets.v[2], offsets.v[3]);
+    vst1q_s8(p, vqmovn_high_s16(vqmovn_s16(a), b));
+}
+
+static inline bool chunk_store_requant(void *p, vchunk t, ichunk offsets)
+{
+    chunk_store_total_requant(p, t, offsets);
+    return true;
+}
+
+static inline bool chunk_stream_requant(void *p, vchunk t, ichunk offsets)
+{
+    return chunk_store_requant(p, t, offsets);
+}
+
+/* ---- store as floating point ------------------------------------------------------------------------------------- */
+
+/* NaN becomes 0x7FC00000. */
+static inline vf canonical(vf t)
+{
+    return vbslq_f32(vceqq_f32(t, t), t, vreinterpretq_f32_u32(vdupq_n_u32(0x7FC00000u)));
+}
+
+static inline void chunk_store_total_f32(void *p, vchunk t)
+{
+    float *y = p;
+    for (int i = 0; i < 4; i++) {
+        vst1q_f32(y + 4 * i, canonical(t.v[i]));
+    }
+}
+
+static inline uint16x8_t halves_f16(vf low, vf high)
+{
+    return vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(canonical(low)), canonical(high)));
+}
+
+/* What is added rounds half to even at bit 16; the carry may reach the exponent. */
+static inline uint32x4_t rounding_bf16(uint32x4_t bits)
+{
+    return vaddq_u32(vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1)), vdupq_n_u32(0x7FFF));
+}
+
+static inline uint16x8_t halves_bf16(vf low, vf high)
+{
+    const uint32x4_t a = vreinterpretq_u32_f32(canonical(low));
+    const uint32x4_t b = vreinterpretq_u32_f32(canonical(high));
+    return vaddhn_high_u32(vaddhn_u32(a, rounding_bf16(a)), b, rounding_bf16(b));
+}
+
+static inline void chunk_store_total_f16(void *p, vchunk t)
+{
+    uint16_t *y = p;
+    vst1q_u16(y, halves_f16(t.v[0], t.v[1]));
+    vst1q_u16(y + 8, halves_f16(t.v[2], t.v[3]));
+}
+
+static inline void chunk_store_total_bf16(void *p, vchunk t)
+{
+    uint16_t *y = p;
+    vst1q_u16(y, halves_bf16(t.v[0], t.v[1]));
+    vst1q_u16(y + 8, halves_bf16(t.v[2], t.v[3]));
+}
+
 /* There are no stores around the cache to speak of: the plain ones. */
 #define STORE(Y)                                                                                                       \
     static inline bool chunk_store_##Y(void *p, vchunk t, bool split)                                                  \
@@ -176,6 +287,9 @@ STORE(i8)
 STORE(u8)
 STORE(i32)
 STORE(i4)
+STORE(f32)
+STORE(f16)
+STORE(bf16)
 #undef STORE
 #define stream_end() ((void)0)
 

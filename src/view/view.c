@@ -187,6 +187,22 @@ npuq_status npuq_check_output_shape(const char *op, const npuq_tensor *x, const 
     return npuq_check_shape(op, "y", y, x->ndim, shape, "the shape of x, eight elements to a word");
 }
 
+npuq_status npuq_check_unpacked_shape(const char *op, const npuq_tensor *x, const npuq_tensor *y)
+{
+    int64_t shape[NPUQ_MAX_NDIM];
+    const int last = x->ndim - 1;
+
+    memcpy(shape, x->shape, sizeof shape);
+    if (x->dtype != NPUQ_QUINT4X2) {
+        return npuq_check_shape(op, "y", y, x->ndim, shape, "the shape of x");
+    }
+    if (__builtin_mul_overflow(shape[last], 8, &shape[last])) {
+        return npuq_fail(NPUQ_ERROR_LAYOUT, op, "x", "last dimension is %" PRId64 " words; expected fewer",
+                         x->shape[last]);
+    }
+    return npuq_check_shape(op, "y", y, x->ndim, shape, "the shape of x, eight elements to a word");
+}
+
 npuq_status npuq_check_executor(const char *op, const npuq_executor *executor)
 {
     if (executor && !executor->parallel_for) {

@@ -71,6 +71,9 @@ npuq_status npuq_check_shape(const char *op, const char *name, const npuq_tensor
 /* y has x's shape, with the last extent, a multiple of 8, divided by 8 if y is QUINT4X2. */
 npuq_status npuq_check_output_shape(const char *op, const npuq_tensor *x, const npuq_tensor *y);
 
+/* y has x's shape, with the last extent times 8 if x is QUINT4X2. */
+npuq_status npuq_check_unpacked_shape(const char *op, const npuq_tensor *x, const npuq_tensor *y);
+
 npuq_status npuq_check_executor(const char *op, const npuq_executor *executor);
 
 #endif

@@ -5,16 +5,17 @@
 
 #include <string.h>
 
-void npuq_loop_over(npuq_loop *loop, const npuq_tensor *x, npuq_dtype y_dtype)
+void npuq_loop_over(npuq_loop *loop, const npuq_tensor *elements, npuq_dtype x_dtype, npuq_dtype y_dtype)
 {
-    loop->ndim = x->ndim > 0 ? x->ndim : 1;
-    loop->pack = y_dtype == NPUQ_QUINT4X2 ? 8 : 1;
-    loop->share = 1;
+    loop->ndim = elements->ndim > 0 ? elements->ndim : 1;
     for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
         loop->data[i] = NULL;
+        loop->pack[i] = 1;
     }
+    loop->pack[NPUQ_LOOP_X] = x_dtype == NPUQ_QUINT4X2 ? 8 : 1;
+    loop->pack[NPUQ_LOOP_Y] = y_dtype == NPUQ_QUINT4X2 ? 8 : 1;
     for (int d = 0; d < loop->ndim; d++) { /* no more than that: a small call's time would go into clearing the rest */
-        loop->extents[d] = d < x->ndim ? (size_t)x->shape[d] : 1;
+        loop->extents[d] = d < elements->ndim ? (size_t)elements->shape[d] : 1;
         for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
             loop->strides[d][i] = 0;
         }
@@ -85,9 +86,9 @@ static void order_dimensions(npuq_loop *loop)
 static bool can_join(const npuq_loop *loop, int outer, int inner)
 {
     for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
-        const int pack = i == NPUQ_LOOP_Y && inner == loop->ndim - 1 ? loop->pack : 1;
+        const size_t pack = inner == loop->ndim - 1 ? loop->pack[i] : 1;
         if (loop->data[i] &&
-            loop->strides[outer][i] != loop->strides[inner][i] * (ptrdiff_t)(loop->extents[inner] / (size_t)pack)) {
+            loop->strides[outer][i] != loop->strides[inner][i] * (ptrdiff_t)(loop->extents[inner] / pack)) {
             return false;
         }
     }
@@ -109,10 +110,16 @@ static void join_dimensions(npuq_loop *loop, bool into_columns)
     }
 }
 
+/* Whether columns come in words, so that only the last dimension can be the columns. */
+static bool is_packed(const npuq_loop *loop)
+{
+    return loop->pack[NPUQ_LOOP_X] > 1 || loop->pack[NPUQ_LOOP_Y] > 1;
+}
+
 void npuq_loop_normalise(npuq_loop *loop, npuq_loop_freedom freedom)
 {
     const bool any_order = freedom == NPUQ_LOOP_ANY_ORDER;
-    const bool fixed_columns = !any_order || loop->pack > 1;
+    const bool fixed_columns = !any_order || is_packed(loop);
     const int free_dims = fixed_columns ? loop->ndim - 1 : loop->ndim;
     int kept = 0;
 
@@ -147,7 +154,7 @@ bool npuq_loop_share_columns(npuq_loop *loop, size_t most)
     const int outer = inner - 1;
     const size_t columns = loop->extents[inner];
 
-    if (outer < 0 || columns == 1 || columns > most || loop->pack > 1) {
+    if (outer < 0 || columns == 1 || columns > most || is_packed(loop)) {
         return false;
     }
     for (int i = NPUQ_LOOP_X; i <= NPUQ_LOOP_Y; i++) {
@@ -156,10 +163,14 @@ bool npuq_loop_share_columns(npuq_loop *loop, size_t most)
         }
     }
     loop->extents[outer] *= columns;
-    loop->strides[outer][NPUQ_LOOP_X] = loop->strides[inner][NPUQ_LOOP_X];
-    loop->strides[outer][NPUQ_LOOP_Y] = loop->strides[inner][NPUQ_LOOP_Y];
+    for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
+        if (i == NPUQ_LOOP_X || i == NPUQ_LOOP_Y) {
+            loop->strides[outer][i] = loop->strides[inner][i];
+        } else {
+            loop->pack[i] = columns;
+        }
+    }
     loop->ndim--;
-    loop->share = columns;
     return true;
 }
 
@@ -183,15 +194,13 @@ void npuq_loop_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, 
 
     rect->rows = 1;
     rect->cols = cols;
-    rect->used = loop->share == 1 ? 0 : col % loop->share;
+    rect->used = col % loop->pack[NPUQ_LOOP_OPERANDS - 1];
     for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
-        const size_t columns = i == NPUQ_LOOP_X ? 1 : i == NPUQ_LOOP_Y ? (size_t)loop->pack : loop->share;
-
         rect->data[i] = loop->data[i];
         rect->row_step[i] = 0;
         rect->col_step[i] = loop->strides[last][i];
         if (rect->data[i] && col > 0) {
-            rect->data[i] += (ptrdiff_t)(col / columns) * rect->col_step[i];
+            rect->data[i] += (ptrdiff_t)(col / loop->pack[i]) * rect->col_step[i];
         }
     }
     for (int d = last - 1; d >= 0; d--) {

@@ -12,17 +12,16 @@ enum { NPUQ_LOOP_OPERANDS = 4 };
  * gives the order. The last dimension is the columns, the others the rows. */
 enum { NPUQ_LOOP_X, NPUQ_LOOP_Y };
 typedef struct npuq_loop {
-    int ndim;     /* at least 1 */
-    int pack;     /* columns to one step of y: 8 for int4 words, else 1 */
-    size_t share; /* columns to one step of the operands other than x and y, see npuq_loop_share_columns() */
+    int ndim;                        /* at least 1 */
+    size_t pack[NPUQ_LOOP_OPERANDS]; /* columns to one step: 8 for int4 words, see npuq_loop_share_columns(), else 1 */
     size_t extents[NPUQ_MAX_NDIM];
     char *data[NPUQ_LOOP_OPERANDS];
     ptrdiff_t strides[NPUQ_MAX_NDIM][NPUQ_LOOP_OPERANDS];
 } npuq_loop;
 
-/* Over the first ndim dimensions of x, with no operand yet; pack is that of y. A scalar or nothing left to walk is one
- * row of one column. */
-void npuq_loop_over(npuq_loop *loop, const npuq_tensor *x, npuq_dtype y_dtype);
+/* Over the dimensions of a tensor whose shape counts elements, not words, with x and y of these types, which are yet to
+ * be set like all operands. A scalar is one row of one column. */
+void npuq_loop_over(npuq_loop *loop, const npuq_tensor *elements, npuq_dtype x_dtype, npuq_dtype y_dtype);
 
 /* Sets an operand from a view with the loop's dimensions; those that it lacks at the end do not move it. */
 void npuq_loop_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor);
@@ -51,12 +50,12 @@ typedef struct npuq_rect {
     size_t cols;
     char *data[NPUQ_LOOP_OPERANDS];
     ptrdiff_t row_step[NPUQ_LOOP_OPERANDS];
-    ptrdiff_t col_step[NPUQ_LOOP_OPERANDS]; /* from one column, pack (y) or share of columns (not x) to the next */
-    size_t used;                            /* columns of the first share that lie before the rectangle */
+    ptrdiff_t col_step[NPUQ_LOOP_OPERANDS]; /* from one column, or one pack of columns, to the next */
+    size_t used;                            /* shared columns that lie before the rectangle in its first pack */
 } npuq_rect;
 
-/* The rectangle that starts at this row and column (a multiple of pack), at most this large; fewer rows where the
- * distance changes. */
+/* The rectangle that starts at this row and column (a multiple of x's and y's pack), at most this large; fewer rows
+ * where the distance changes. */
 void npuq_loop_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, size_t cols, npuq_rect *rect);
 
 /* Rows x columns cut into units of work. */

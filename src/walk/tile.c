@@ -3,6 +3,8 @@
 
 #include "../backend/dispatch.h"
 
+#include "../ref/npuq_ref_element.h"
+
 #include <string.h>
 
 /* Parameters are converted this many at a time: the columns of most models, for rows from memory stream best whole. */
@@ -14,29 +16,67 @@ enum { STAGED = 2048 };
 /* Where x and y together are larger, stores around the caches were measured to win. */
 enum { CACHED_BYTES = 24 << 20 };
 
-static const size_t x_sizes[NPUQ_X_TYPES] = {[NPUQ_X_F32] = 4, [NPUQ_X_F16] = 2, [NPUQ_X_BF16] = 2};
-
-/* y comes in steps: of one element, or of eight (2^3) for int4. */
-static const struct {
+/* x and y come in steps: of one element, or of eight (2^3) for int4. */
+typedef struct packing {
     size_t size;
     unsigned log2_pack;
-} y_steps[NPUQ_Y_TYPES] = {[NPUQ_Y_I8] = {1, 0}, [NPUQ_Y_U8] = {1, 0}, [NPUQ_Y_I32] = {4, 0}, [NPUQ_Y_I4] = {4, 3}};
+} packing;
+
+static const packing x_steps[NPUQ_X_TYPES] = {
+    [NPUQ_X_F32] = {4, 0}, [NPUQ_X_F16] = {2, 0}, [NPUQ_X_BF16] = {2, 0},
+    [NPUQ_X_I8] = {1, 0},  [NPUQ_X_I32] = {4, 0}, [NPUQ_X_I4] = {4, 3},
+};
+static const packing y_steps[NPUQ_Y_TYPES] = {
+    [NPUQ_Y_I8] = {1, 0},  [NPUQ_Y_U8] = {1, 0},  [NPUQ_Y_I32] = {4, 0},  [NPUQ_Y_I4] = {4, 3},
+    [NPUQ_Y_F32] = {4, 0}, [NPUQ_Y_F16] = {2, 0}, [NPUQ_Y_BF16] = {2, 0},
+};
+
+/* How many steps columns are, a multiple of the pack. */
+static size_t steps_of(packing s, size_t columns)
+{
+    return columns >> s.log2_pack;
+}
+
+static npuq_x_type x_type(npuq_dtype x)
+{
+    switch (x) {
+    case NPUQ_FLOAT32: return NPUQ_X_F32;
+    case NPUQ_FLOAT16: return NPUQ_X_F16;
+    case NPUQ_BFLOAT16: return NPUQ_X_BF16;
+    case NPUQ_INT8: return NPUQ_X_I8;
+    case NPUQ_INT32: return NPUQ_X_I32;
+    default: return NPUQ_X_I4;
+    }
+}
+
+static npuq_y_type y_type(npuq_dtype y)
+{
+    switch (y) {
+    case NPUQ_INT8: return NPUQ_Y_I8;
+    case NPUQ_UINT8: return NPUQ_Y_U8;
+    case NPUQ_INT32: return NPUQ_Y_I32;
+    case NPUQ_FLOAT32: return NPUQ_Y_F32;
+    case NPUQ_FLOAT16: return NPUQ_Y_F16;
+    case NPUQ_BFLOAT16: return NPUQ_Y_BF16;
+    default: return NPUQ_Y_I4;
+    }
+}
 
 void npuq_choose_kernels(npuq_kernel_choice *choice, npuq_dtype x, npuq_dtype y, npuq_affine_op op)
 {
     choice->kernels = npuq_kernels();
     choice->op = op;
     choice->ahead = 0;
-    choice->x = x == NPUQ_FLOAT32 ? NPUQ_X_F32 : x == NPUQ_FLOAT16 ? NPUQ_X_F16 : NPUQ_X_BF16;
-    choice->y = y == NPUQ_INT8 ? NPUQ_Y_I8 : y == NPUQ_UINT8 ? NPUQ_Y_U8 : y == NPUQ_INT32 ? NPUQ_Y_I32 : NPUQ_Y_I4;
+    choice->x = x_type(x);
+    choice->y = y_type(y);
 }
 
 bool npuq_exceeds_caches(const npuq_kernel_choice *choice, size_t elements)
 {
-    const size_t y_bytes = y_steps[choice->y].size * 8 >> y_steps[choice->y].log2_pack; /* of eight elements */
-    const size_t bytes = x_sizes[choice->x] * 8 + y_bytes;
+    const packing x = x_steps[choice->x];
+    const packing y = y_steps[choice->y];
 
-    return elements / 8 * bytes > CACHED_BYTES;
+    return elements / 8 * (steps_of(x, 8) * x.size + steps_of(y, 8) * y.size) > CACHED_BYTES;
 }
 
 /* ---- staging: strided columns to contiguous ones and back ------------------------------------------------------- */
@@ -83,19 +123,19 @@ static void copy_rect(strided to, strided from, size_t size, size_t rows, size_t
 /* What is done with each block of contiguous rows; first_row counts from the rectangle's first. */
 typedef void block_fn(const void *call, const npuq_block *block, size_t first_row);
 
-static bool contiguous(ptrdiff_t step, size_t size, size_t count)
+static bool is_contiguous(const npuq_rect *rect, int operand, packing s)
 {
-    return step == (ptrdiff_t)size || count == 1;
+    return rect->col_step[operand] == (ptrdiff_t)s.size || steps_of(s, rect->cols) == 1;
 }
 
 static bool x_is_contiguous(const npuq_kernel_choice *choice, const npuq_rect *rect)
 {
-    return contiguous(rect->col_step[NPUQ_LOOP_X], x_sizes[choice->x], rect->cols);
+    return is_contiguous(rect, NPUQ_LOOP_X, x_steps[choice->x]);
 }
 
 static bool y_is_contiguous(const npuq_kernel_choice *choice, const npuq_rect *rect)
 {
-    return contiguous(rect->col_step[NPUQ_LOOP_Y], y_steps[choice->y].size, rect->cols >> y_steps[choice->y].log2_pack);
+    return is_contiguous(rect, NPUQ_LOOP_Y, y_steps[choice->y]);
 }
 
 /* A rectangle of at most STAGED columns, as many rows at a time as the buffers hold. writes_y: the block function has
@@ -107,10 +147,11 @@ static void run_staged(const npuq_kernel_choice *choice, const npuq_rect *rect, 
     _Alignas(64) char y_buffer[STAGED * 4];
     const bool stage_x = !x_is_contiguous(choice, rect);
     const bool stage_y = writes_y && !y_is_contiguous(choice, rect);
-    const size_t x_size = x_sizes[choice->x];
+    const size_t x_size = x_steps[choice->x].size;
     const size_t y_size = y_steps[choice->y].size;
-    const size_t y_cols = rect->cols >> y_steps[choice->y].log2_pack;
-    const strided staged_x = {x_buffer, (ptrdiff_t)(rect->cols * x_size), (ptrdiff_t)x_size};
+    const size_t x_cols = steps_of(x_steps[choice->x], rect->cols);
+    const size_t y_cols = steps_of(y_steps[choice->y], rect->cols);
+    const strided staged_x = {x_buffer, (ptrdiff_t)(x_cols * x_size), (ptrdiff_t)x_size};
     const strided staged_y = {y_buffer, (ptrdiff_t)(y_cols * y_size), (ptrdiff_t)y_size};
     const size_t most = STAGED / rect->cols;
 
@@ -125,7 +166,7 @@ static void run_staged(const npuq_kernel_choice *choice, const npuq_rect *rect, 
                           rect->row_step[NPUQ_LOOP_Y], rect->col_step[NPUQ_LOOP_Y]};
         }
         if (stage_x) {
-            copy_rect(staged_x, x, x_size, rows, rect->cols);
+            copy_rect(staged_x, x, x_size, rows, x_cols);
             x = staged_x;
         }
         const strided target = stage_y ? staged_y : y;
@@ -158,7 +199,8 @@ static void run_blocks(const npuq_kernel_choice *choice, const npuq_rect *rect, 
                                   writes_y ? rect->row_step[NPUQ_LOOP_Y] : 0,
                                   rect->rows,
                                   rect->cols,
-                                  prefetch_distance(rect, rect->cols * x_sizes[choice->x],
+                                  prefetch_distance(rect,
+                                                    steps_of(x_steps[choice->x], rect->cols) * x_steps[choice->x].size,
                                                     !writes_y && choice->ahead ? NPUQ_AHEAD : choice->ahead)};
         fn(call, &block, 0);
     } else {
@@ -177,9 +219,9 @@ static npuq_rect columns_of(const npuq_kernel_choice *choice, const npuq_rect *r
     npuq_rect part = *rect;
 
     part.cols = rect->cols - col < most ? rect->cols - col : most;
-    part.data[NPUQ_LOOP_X] += (ptrdiff_t)col * rect->col_step[NPUQ_LOOP_X];
+    part.data[NPUQ_LOOP_X] += (ptrdiff_t)steps_of(x_steps[choice->x], col) * rect->col_step[NPUQ_LOOP_X];
     if (part.data[NPUQ_LOOP_Y]) {
-        part.data[NPUQ_LOOP_Y] += (ptrdiff_t)(col >> y_steps[choice->y].log2_pack) * rect->col_step[NPUQ_LOOP_Y];
+        part.data[NPUQ_LOOP_Y] += (ptrdiff_t)steps_of(y_steps[choice->y], col) * rect->col_step[NPUQ_LOOP_Y];
     }
     return part;
 }
@@ -350,4 +392,109 @@ void npuq_tile_requantise(const npuq_kernel_choice *choice, const npuq_rect *rec
                          .offset = offset,
                          .step = step};
     run_dynamic(choice, rect, smooth, true, smooth_affine_block, &call);
+}
+
+/* ---- from integers ---------------------------------------------------------------------------------------------- */
+
+/* Parameters of a tile: fewer than above, as there are more kinds of them. */
+enum { DEQUANT_PARAMS = 2048 };
+
+typedef struct dequant_call {
+    npuq_dequant_fn *dequant;
+    npuq_dequant_params params;
+} dequant_call;
+
+static void dequant_block(const void *argument, const npuq_block *block, size_t first_row)
+{
+    const dequant_call *call = argument;
+    npuq_dequant_params params = call->params;
+
+    if (params.row_scale) {
+        params.row_scale += first_row;
+    }
+    call->dequant(block, &params);
+}
+
+static const int32_t *contiguous_ints(const npuq_params *params, size_t n, int32_t *buffer)
+{
+    if (params->step == (ptrdiff_t)sizeof *buffer) {
+        return (const int32_t *)(const void *)params->data;
+    }
+    copy_strided((char *)buffer, sizeof *buffer, params->data, params->step, sizeof *buffer, n);
+    return buffer;
+}
+
+static void unpack_words(const npuq_params *words, size_t n, float *scales, int32_t *offsets)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t word;
+
+        memcpy(&word, words->data + (ptrdiff_t)i * words->step, sizeof word);
+        scales[i] = npuq_ref_word_scale(word);
+        offsets[i] = npuq_ref_word_offset(word);
+    }
+}
+
+static bool is_by_column(const npuq_dequant_columns *c)
+{
+    return c->scale.step != 0 || c->offset.step != 0 || c->words.step != 0;
+}
+
+static bool is_unready(const npuq_params *params)
+{
+    return params->data && !npuq_params_ready(params);
+}
+
+bool npuq_dequant_converts(const npuq_dequant_columns *c)
+{
+    return (is_by_column(c) && (is_unready(&c->scale) || is_unready(&c->offset) || c->words.data)) ||
+           is_unready(&c->bias) || (c->x_bias.data && c->x_bias.step != (ptrdiff_t)sizeof(int32_t));
+}
+
+void npuq_tile_dequant(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_dequant_columns *columns,
+                       size_t first_col, const npuq_params *row_scale)
+{
+    const npuq_row_kernels *kernels = choice->kernels;
+    float scales[DEQUANT_PARAMS + NPUQ_MAX_REPEAT];
+    float floats[DEQUANT_PARAMS + NPUQ_MAX_REPEAT]; /* offset or bias: no operator has both */
+    int32_t y_offsets[DEQUANT_PARAMS];
+    int32_t x_biases[DEQUANT_PARAMS];
+    float row_scales[NPUQ_DEQUANT_ROWS + NPUQ_MAX_REPEAT];
+    dequant_call call = {.dequant = kernels->dequant[choice->y][choice->x]};
+    size_t most = columns_at_a_time(choice, rect, true);
+
+    call.params.step = is_by_column(columns);
+    if (row_scale->data) {
+        call.params.row_scale = npuq_params_f32(kernels, row_scale, rect->rows, row_scales);
+    }
+    if (npuq_dequant_converts(columns)) {
+        most = smaller(most, DEQUANT_PARAMS);
+    }
+    for (size_t col = 0; col < rect->cols; col += most) {
+        const npuq_rect part = columns_of(choice, rect, col, most);
+        const npuq_params scale = npuq_params_from(&columns->scale, first_col + col);
+        const npuq_params offset = npuq_params_from(&columns->offset, first_col + col);
+        const npuq_params words = npuq_params_from(&columns->words, first_col + col);
+        const npuq_params bias = npuq_params_from(&columns->bias, first_col + col);
+        const npuq_params x_bias = npuq_params_from(&columns->x_bias, first_col + col);
+        const size_t n = call.params.step ? part.cols : 1;
+
+        if (words.data) {
+            unpack_words(&words, n, scales, y_offsets);
+            call.params.scale = scales;
+            call.params.y_offset = y_offsets;
+        } else {
+            call.params.scale = npuq_params_f32(kernels, &scale, n, scales);
+        }
+        if (offset.data) {
+            call.params.offset = npuq_params_f32(kernels, &offset, n, floats);
+        }
+        if (bias.data) {
+            call.params.bias = npuq_params_f32(kernels, &bias, part.cols, floats);
+        }
+        if (x_bias.data) {
+            call.params.x_bias = contiguous_ints(&x_bias, part.cols, x_biases);
+        }
+        run_blocks(choice, &part, true, dequant_block, &call);
+    }
 }

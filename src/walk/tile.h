@@ -33,6 +33,27 @@ void npuq_tile_affine_by_row(const npuq_kernel_choice *choice, const npuq_rect *
 void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,
                                 const npuq_params *offset);
 
+/* What integers are dequantised with; absent ones are left out. Scale, offset and words are for each column, or where
+ * all their steps are 0 one for all; the biases are for each column. */
+typedef struct npuq_dequant_columns {
+    npuq_params scale;
+    npuq_params offset;
+    npuq_params words;  /* of trans_quant_param, in the place of scale and offset */
+    npuq_params x_bias; /* int32 */
+    npuq_params bias;
+} npuq_dequant_columns;
+
+/* Rows of a rectangle that npuq_tile_dequant() takes at most. */
+enum { NPUQ_DEQUANT_ROWS = 1024 };
+
+/* Whether some of them are not where and as the kernels read them. */
+bool npuq_dequant_converts(const npuq_dequant_columns *columns);
+
+/* See npuq_dequant_fn. The rectangle begins at column first_col of columns; row_scale goes by row, unless it is absent.
+ */
+void npuq_tile_dequant(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_dequant_columns *columns,
+                       size_t first_col, const npuq_params *row_scale);
+
 /* hi[r], lo[r]: widened by the values of row r, times smooth by column unless it is absent. */
 void npuq_tile_range(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth, float *hi,
                      float *lo);

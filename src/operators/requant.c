@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "../view/view.h"
+#include "from_integers.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char op[] = "requant";
+
+static npuq_status check_shapes(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias,
+                                const npuq_tensor *y)
+{
+    const int64_t *columns = &x->shape[x->ndim - 1];
+    npuq_status status;
+
+    if (words->ndim == 2 && words->shape[0] != 1) {
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, "words", "dimension 0 is %" PRId64 "; expected 1, a row",
+                         words->shape[0]);
+    }
+    if ((status = npuq_check_columns(op, "words", words, *columns)) != NPUQ_OK ||
+        (bias && (status = npuq_check_shape(op, "bias", bias, 1, columns, "the last dimension of x")) != NPUQ_OK)) {
+        return status;
+    }
+    return npuq_check_output_shape(op, x, y);
+}
+
+/* Other settings of the unit, which trans_quant_param never makes, select shifts and unsigned output. */
+static npuq_status check_words(const npuq_tensor *words)
+{
+    const uint64_t zeros = (uint64_t)0x1F << 32;
+    const uint64_t one = (uint64_t)1 << 46;
+    const npuq_params params = npuq_column_params(words);
+
+    for (int64_t i = 0; i < npuq_element_count(words); i++) {
+        uint64_t word;
+
+        memcpy(&word, params.data + (ptrdiff_t)i * params.step, sizeof word);
+        if ((word & zeros) != 0 || (word & one) == 0) {
+            return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "words",
+                             "element %" PRId64 " is 0x%" PRIX64
+                             "; expected bits 36..32 to be 0 and bit 46 to be 1, as in the words of trans_quant_param",
+                             i, word);
+        }
+    }
+    return NPUQ_OK;
+}
+
+npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias, const npuq_tensor *y,
+                         const npuq_executor *executor)
+{
+    const npuq_argument arguments[] = {
+        {"x", x, NPUQ_TAKES_INT32, 1, NPUQ_MAX_NDIM, NPUQ_X},
+        {"words", words, NPUQ_TAKES_INT64 | NPUQ_TAKES_UINT64, 1, 2, NPUQ_INPUT},
+        {"bias", bias, NPUQ_TAKES_INT32, 1, 1, NPUQ_OPTIONAL_INPUT},
+        {"y", y, NPUQ_TAKES_INT8 | NPUQ_TAKES_FLOAT16, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT},
+    };
+    const size_t count = sizeof arguments / sizeof arguments[0];
+    npuq_status status;
+
+    if ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
+        (status = check_shapes(x, words, bias, y)) != NPUQ_OK ||
+        (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
+        (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK || (status = check_words(words)) != NPUQ_OK) {
+        return status;
+    }
+    if (npuq_element_count(x) > 0) {
+        const npuq_from_integers task = {
+            .x = x, .y = y, .columns = {.words = npuq_column_params(words), .x_bias = npuq_column_params(bias)}};
+        npuq_run_from_integers(&task, executor);
+    }
+    return NPUQ_OK;
+}
