@@ -510,7 +510,7 @@ INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale
 
 INLINE void dequantise(recipe k, const npuq_block *b, const npuq_dequant_params *p)
 {
-    for (size_t i = 0; i < b->rows; i++) {
+    for (size_t i = 0; i < b->rows && b->n > 0; i++) {
         rows r = rows_of(k, b, i);
 
         r.integers = p;

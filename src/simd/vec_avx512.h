@@ -251,7 +251,7 @@ static inline vchunk chunk_load_part_i8(const void *p, size_t n)
 static inline vchunk chunk_load_part_i4(const void *p, size_t n)
 {
     const int32_t *x = p;
-    return floats_of_i4(_mm256_mask_loadu_epi32(_mm256_set1_epi32(*x), (__mmask8)first_lanes(CHUNK - 8 + n / 8), x));
+    return floats_of_i4(_mm256_mask_loadu_epi32(_mm256_set1_epi32(*x), (__mmask8)first_lanes(n / 8), x));
 }
 
 static inline ichunk chunk_load_part_ints(const void *p, size_t n)

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The row kernels that start from integers, of every backend, against the reference: all lengths to 257 and some long
+ * ones, all misalignments, several rows, every combination of what may be left out, between guard pages. And
+ * exhaustively: every int8 and int4 times every bfloat16 scale.
+ */
+#include "kernels.h"
+#include "support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ROWS = 5, MAX_N = 5000, CANARY = 0xA5, PAD = 64 };
+
+typedef struct integer_kernel {
+    npuq_x_type x;
+    npuq_y_type y;
+} integer_kernel;
+
+static const struct {
+    const char *name;
+    npuq_dtype dtype;
+    size_t bytes_of_eight;
+} xs[NPUQ_X_TYPES] = {[NPUQ_X_I8] = {"i8", NPUQ_INT8, 8},
+                      [NPUQ_X_I4] = {"i4", NPUQ_QUINT4X2, 4},
+                      [NPUQ_X_I32] = {"i32", NPUQ_INT32, 32}},
+  ys[NPUQ_Y_TYPES] = {[NPUQ_Y_I8] = {"i8", NPUQ_INT8, 8},
+                      [NPUQ_Y_F32] = {"f32", NPUQ_FLOAT32, 32},
+                      [NPUQ_Y_F16] = {"f16", NPUQ_FLOAT16, 16},
+                      [NPUQ_Y_BF16] = {"bf16", NPUQ_BFLOAT16, 16}};
+
+/* What is running, for a fault. */
+static struct {
+    const char *backend;
+    integer_kernel k;
+    size_t n;
+    size_t rows;
+} now;
+
+static void describe(char *line, size_t size, const char *what)
+{
+    (void)snprintf(line, size, "%s: %s to %s, %s, n = %zu, %zu rows", what, xs[now.k.x].name, ys[now.k.y].name,
+                   now.backend, now.n, now.rows);
+}
+
+static float scale_of(bool ordinary)
+{
+    return ordinary ? (test_one_in(4) ? -1.0f : 1.0f) * (float)test_between(1, 4000) / 65536.0f : test_float(false);
+}
+
+static test_guarded floats(size_t n, bool ordinary)
+{
+    test_guarded guarded = test_guarded_make(n * sizeof(float), true, 0);
+
+    for (size_t i = 0; i < n; i++) {
+        const float value = scale_of(ordinary);
+        memcpy(guarded.memory + i * sizeof value, &value, sizeof value);
+    }
+    return guarded;
+}
+
+/* Sums of all magnitudes, and a few at the ends. */
+static void fill_ints(unsigned char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const int32_t ends[] = {INT32_MIN, INT32_MAX, 0, 1, -1};
+        int32_t value = (int32_t)(int64_t)(test_random() >> 32) >> test_below(32);
+
+        if (test_one_in(16)) {
+            value = ends[test_below(sizeof ends / sizeof ends[0])];
+        }
+        memcpy(p + i * sizeof value, &value, sizeof value);
+    }
+}
+
+static test_guarded ints(size_t n, int32_t first, int32_t last)
+{
+    test_guarded guarded = test_guarded_make(n * sizeof(int32_t), true, 0);
+
+    if (first == 0 && last == 0) {
+        fill_ints(guarded.memory, n);
+    }
+    for (size_t i = 0; i < n && first < last; i++) {
+        const int32_t value = (int32_t)test_between(first, last);
+        memcpy(guarded.memory + i * sizeof value, &value, sizeof value);
+    }
+    return guarded;
+}
+
+static void check(const kernel_backend *backend, integer_kernel k, size_t n, size_t rows, size_t gap)
+{
+    const bool ordinary = !test_one_in(3);
+    const size_t step = test_below(2);
+    const size_t x_row = xs[k.x].bytes_of_eight * n / 8;
+    const size_t y_row = ys[k.y].bytes_of_eight * n / 8;
+    const size_t x_align = k.x == NPUQ_X_I8 ? 1 : 4;
+    const size_t y_align = ys[k.y].bytes_of_eight / 8;
+    const size_t x_step = x_row + test_below(3) * x_align;
+    const size_t y_step = y_row + test_below(3) * y_align;
+    const size_t x_span = (rows - 1) * x_step + x_row;
+    const size_t y_span = (rows - 1) * y_step + y_row;
+    const bool from_int32 = k.x == NPUQ_X_I32;
+    const size_t params = step ? n : 1;
+    unsigned char *expected = malloc(y_span + 2 * PAD);
+    char line[192];
+
+    now.backend = backend->name;
+    now.k = k;
+    now.n = n;
+    now.rows = rows;
+    assert_non_null(expected);
+
+    test_guarded x = test_guarded_make(x_span, test_one_in(2), gap * x_align % 64);
+    test_guarded y = test_guarded_make(y_span + 2 * PAD, true, gap * y_align % 64);
+    test_guarded scale = floats(params, ordinary);
+    test_guarded offset = floats(params, ordinary);
+    test_guarded bias = floats(n, ordinary);
+    test_guarded row_scale = floats(rows, ordinary);
+    test_guarded x_bias = ints(n, 0, 0);
+    test_guarded y_offset = ints(params, -256, 255);
+    for (size_t r = 0; r < rows; r++) {
+        if (from_int32) {
+            fill_ints(x.memory + r * x_step, n);
+        } else {
+            for (size_t i = 0; i < x_row; i++) {
+                x.memory[r * x_step + i] = (unsigned char)test_random();
+            }
+        }
+    }
+    const bool to_int8 = k.y == NPUQ_Y_I8;
+    const npuq_dequant_params p = {
+        .scale = (const float *)(void *)scale.memory,
+        .offset = !from_int32 && test_one_in(2) ? (const float *)(void *)offset.memory : NULL,
+        .x_bias = from_int32 && test_one_in(2) ? (const int32_t *)(void *)x_bias.memory : NULL,
+        .row_scale = from_int32 && !to_int8 && test_one_in(2) ? (const float *)(void *)row_scale.memory : NULL,
+        .bias = from_int32 && !to_int8 && test_one_in(2) ? (const float *)(void *)bias.memory : NULL,
+        .y_offset = to_int8 ? (const int32_t *)(void *)y_offset.memory : NULL,
+        .step = step,
+    };
+
+    memset(y.memory, CANARY, y_span + 2 * PAD);
+    memset(expected, CANARY, y_span + 2 * PAD);
+    npuq_block block = {x.memory,
+                        expected + PAD,
+                        (ptrdiff_t)x_step,
+                        (ptrdiff_t)y_step,
+                        rows,
+                        n,
+                        test_one_in(2) ? 0 : 64 * test_below(100)};
+    npuq_rows_ref.dequant[k.y][k.x](&block, &p);
+    /* between canaries, or with its end against the guard page when there is no gap */
+    unsigned char *target = y.memory + PAD + (test_one_in(2) ? PAD : 0);
+    block.y = target;
+    backend->kernels->dequant[k.y][k.x](&block, &p);
+
+    describe(line, sizeof line, "differs");
+    test_same(target, expected + PAD, y_span, "%s", line);
+    for (unsigned char *at = y.memory; at < y.memory + y_span + 2 * PAD; at++) {
+        if ((at < target || at >= target + y_span) && *at != CANARY) {
+            fail_msg("overwrite %s: %s", at < target ? "left" : "right", line);
+        }
+    }
+
+    test_guarded_free(&x);
+    test_guarded_free(&y);
+    test_guarded_free(&scale);
+    test_guarded_free(&offset);
+    test_guarded_free(&bias);
+    test_guarded_free(&row_scale);
+    test_guarded_free(&x_bias);
+    test_guarded_free(&y_offset);
+    free(expected);
+}
+
+/* Calls visit for each kernel of each backend but ref; skips the test where there is no other. */
+static void for_each_kernel(void (*visit)(const kernel_backend *backend, integer_kernel k))
+{
+    kernel_backend backends[MOST_BACKENDS];
+    const size_t count = kernel_backends(backends);
+
+    for (size_t b = 0; b < count; b++) {
+        for (npuq_x_type x = 0; x < NPUQ_X_TYPES; x++) {
+            for (npuq_y_type y = 0; y < NPUQ_Y_TYPES; y++) {
+                assert_int_equal(!npuq_rows_ref.dequant[y][x], !backends[b].kernels->dequant[y][x]);
+                if (npuq_rows_ref.dequant[y][x]) {
+                    visit(&backends[b], (integer_kernel){x, y});
+                }
+            }
+        }
+        print_message("%s is equal to ref\n", backends[b].name);
+    }
+    if (count == 0) {
+        print_message("no backend but ref here\n");
+        skip();
+    }
+}
+
+static void check_lengths(const kernel_backend *backend, integer_kernel k)
+{
+    static const size_t longer[] = {504, 1000, 1024, 2049, 4096, 4999};
+    const size_t multiple = k.x == NPUQ_X_I4 ? 8 : 1;
+
+    for (size_t n = 0; n <= 257; n++) {
+        check(backend, k, n - n % multiple, 1 + test_below(MAX_ROWS), test_below(64));
+    }
+    for (size_t gap = 0; gap < 64; gap++) {
+        const size_t n = 300 + test_below(100); /* long enough to be written around the cache */
+        check(backend, k, n - n % multiple, 2, gap);
+    }
+    for (size_t i = 0; i < sizeof longer / sizeof longer[0]; i++) {
+        check(backend, k, longer[i] - longer[i] % multiple, 1 + test_below(MAX_ROWS), test_below(64));
+    }
+}
+
+static void test_lengths(void **unused)
+{
+    (void)unused;
+    for_each_kernel(check_lengths);
+}
+
+/* ---- every int8 and int4, with every bfloat16 scale ---- */
+
+enum { SCALES = 65536 };
+
+static void check_scales(const kernel_backend *backend, integer_kernel k)
+{
+    static float scale[SCALES];
+    static float offset[SCALES];
+    static uint32_t x[SCALES / 4];
+    static uint32_t expected[SCALES];
+    static uint32_t got[SCALES];
+    const uint32_t values = k.x == NPUQ_X_I8 ? 256 : 16;
+    const size_t bytes = ys[k.y].bytes_of_eight * SCALES / 8;
+
+    if (k.x == NPUQ_X_I32) {
+        return;
+    }
+    for (uint32_t i = 0; i < SCALES; i++) {
+        const uint32_t bits = i << 16;
+        memcpy(&scale[i], &bits, sizeof bits);
+        offset[i] = (float)test_between(-300, 300) / 4.0f;
+    }
+    for (uint32_t value = 0; value < values; value++) {
+        memset(x, k.x == NPUQ_X_I8 ? (int)value : (int)(value * 0x11), sizeof x);
+        for (int with_offset = 0; with_offset < 2; with_offset++) {
+            const npuq_dequant_params p = {.scale = scale, .offset = with_offset ? offset : NULL, .step = 1};
+            npuq_block block = {x, expected, 0, 0, 1, SCALES, 0};
+
+            npuq_rows_ref.dequant[k.y][k.x](&block, &p);
+            block.y = got;
+            backend->kernels->dequant[k.y][k.x](&block, &p);
+            test_same(got, expected, bytes, "%s, %s to %s, x = %u", backend->name, xs[k.x].name, ys[k.y].name,
+                      (unsigned)value);
+        }
+    }
+}
+
+static void test_scales(void **unused)
+{
+    (void)unused;
+    for_each_kernel(check_scales);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lengths), cmocka_unit_test(test_scales)};
+
+    test_describe_faults(describe);
+    test_seed();
+    return cmocka_run_group_tests_name("kernels_integers", tests, NULL, NULL);
+}
