@@ -68,7 +68,7 @@ fi
 test_objects() {
     machine=$1
     mkdir "objects-$machine"
-    for test in support kernels test_kernels; do
+    for test in support kernels test_kernels test_kernels_integers; do
         $cc_for_tests -O1 -std=c11 -D_DEFAULT_SOURCE -ffp-contract=off "-I$source/include" "-I$source/src" \
             -c "$source/tests/$test.c" -o "objects-$machine/$test.o"
     done
@@ -77,7 +77,11 @@ test_objects() {
 
 # kernels OBJECT MACHINE EMULATOR: with the tests' objects
 kernels() {
-    $cc_for_tests "objects-$2"/*.o "$1" -lcmocka -lm -lpthread -o kernels && $3 ./kernels
+    for program in test_kernels test_kernels_integers; do
+        # shellcheck disable=SC2086 # words
+        $cc_for_tests "objects-$2/$program.o" "objects-$2/support.o" "objects-$2/kernels.o" "objects-$2/npuq_ref.o" \
+            "$1" -lcmocka -lm -lpthread -o kernels && $3 ./kernels || return 1
+    done
 }
 
 cc_for_tests=${CC:-cc}
