@@ -14,12 +14,29 @@
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-enum slot { X, SCALES, ZERO_POINTS, SCALE, SMOOTH_SCALES, GROUP_INDEX, OFFSET, Y, MIN, MAX, SLOTS };
+enum slot {
+    X,
+    SCALES,
+    ZERO_POINTS,
+    SCALE,
+    SMOOTH_SCALES,
+    GROUP_INDEX,
+    OFFSET,
+    Y,
+    MIN,
+    MAX,
+    WEIGHT_SCALE,
+    ACTIVATION_SCALE,
+    BIAS,
+    WORDS,
+    SLOTS
+};
 
-static const char *const slot_names[SLOTS] = {"x",           "scales", "zero_points", "scale", "smooth_scales",
-                                              "group_index", "offset", "y",           "min",   "max"};
+static const char *const slot_names[SLOTS] = {
+    "x", "scales", "zero_points", "scale",        "smooth_scales",    "group_index", "offset",
+    "y", "min",    "max",         "weight_scale", "activation_scale", "bias",        "words"};
 
-/* The last three are the steps of the one before. */
+/* Each dynamic operator is followed by its steps. */
 enum operator_id {
     QUANTIZE,
     GROUP_QUANT,
@@ -27,7 +44,13 @@ enum operator_id {
     DYNAMIC_QUANT_ASYMMETRIC,
     DYNAMIC_QUANT_MIN_MAX,
     DYNAMIC_QUANT_PARAMS,
-    DYNAMIC_QUANT_APPLY
+    DYNAMIC_QUANT_APPLY,
+    DYNAMIC_QUANT,
+    DYNAMIC_QUANT_SYMMETRIC_PARAMS,
+    DYNAMIC_QUANT_SYMMETRIC_APPLY,
+    ANTI_QUANT,
+    DEQUANT,
+    REQUANT
 };
 
 static const char *const operator_names[] = {"quantize",
@@ -36,7 +59,13 @@ static const char *const operator_names[] = {"quantize",
                                              "dynamic_quant_asymmetric",
                                              "dynamic_quant_min_max",
                                              "dynamic_quant_params",
-                                             "dynamic_quant_apply"};
+                                             "dynamic_quant_apply",
+                                             "dynamic_quant",
+                                             "dynamic_quant_symmetric_params",
+                                             "dynamic_quant_symmetric_apply",
+                                             "anti_quant",
+                                             "dequant",
+                                             "requant"};
 
 typedef struct call {
     enum operator_id op;
@@ -45,6 +74,7 @@ typedef struct call {
     int32_t axis;
     bool div_mode;
     npuq_quant_mode quant_mode;
+    npuq_scale_form scale_form;
     npuq_round_mode round_mode;
     npuq_dtype y_dtype;
     const npuq_executor *executor;
@@ -88,6 +118,23 @@ static npuq_status run(const call *c)
         return npuq_dynamic_quant_apply(argument(c, X), argument(c, SMOOTH_SCALES), argument(c, GROUP_INDEX),
                                         c->quant_mode, argument(c, SCALE), argument(c, OFFSET), argument(c, Y),
                                         c->executor);
+    case DYNAMIC_QUANT:
+        return npuq_dynamic_quant(argument(c, X), argument(c, SMOOTH_SCALES), argument(c, GROUP_INDEX), c->quant_mode,
+                                  c->scale_form, argument(c, Y), argument(c, SCALE), c->executor);
+    case DYNAMIC_QUANT_SYMMETRIC_PARAMS:
+        return npuq_dynamic_quant_symmetric_params(argument(c, MIN), argument(c, MAX), c->y_dtype, c->scale_form,
+                                                   argument(c, SCALE));
+    case DYNAMIC_QUANT_SYMMETRIC_APPLY:
+        return npuq_dynamic_quant_symmetric_apply(argument(c, X), argument(c, SMOOTH_SCALES), argument(c, GROUP_INDEX),
+                                                  c->quant_mode, argument(c, MIN), argument(c, MAX), argument(c, Y),
+                                                  c->executor);
+    case ANTI_QUANT:
+        return npuq_anti_quant(argument(c, X), argument(c, SCALE), argument(c, OFFSET), argument(c, Y), c->executor);
+    case DEQUANT:
+        return npuq_dequant(argument(c, X), argument(c, WEIGHT_SCALE), argument(c, ACTIVATION_SCALE), argument(c, BIAS),
+                            argument(c, Y), c->executor);
+    case REQUANT:
+        return npuq_requant(argument(c, X), argument(c, WORDS), argument(c, BIAS), argument(c, Y), c->executor);
     }
     return NPUQ_OK;
 }
@@ -95,12 +142,20 @@ static npuq_status run(const call *c)
 /* What takes x with smooth scales and groups. */
 static bool is_dynamic(enum operator_id op)
 {
-    return op == DYNAMIC_QUANT_ASYMMETRIC || op == DYNAMIC_QUANT_MIN_MAX || op == DYNAMIC_QUANT_APPLY;
+    return op == DYNAMIC_QUANT_ASYMMETRIC || op == DYNAMIC_QUANT_MIN_MAX || op == DYNAMIC_QUANT_APPLY ||
+           op == DYNAMIC_QUANT || op == DYNAMIC_QUANT_SYMMETRIC_APPLY;
+}
+
+/* What makes parameters of ranges: of any shape, as that of min. */
+static bool takes_ranges_only(enum operator_id op)
+{
+    return op == DYNAMIC_QUANT_PARAMS || op == DYNAMIC_QUANT_SYMMETRIC_PARAMS;
 }
 
 static bool is_output(const call *c, enum slot slot)
 {
-    const bool makes_parameters = c->op == DYNAMIC_QUANT_ASYMMETRIC || c->op == DYNAMIC_QUANT_PARAMS;
+    const bool makes_parameters =
+        c->op == DYNAMIC_QUANT_ASYMMETRIC || c->op == DYNAMIC_QUANT || takes_ranges_only(c->op);
 
     return slot == Y || (makes_parameters && (slot == SCALE || slot == OFFSET)) ||
            (c->op == DYNAMIC_QUANT_MIN_MAX && (slot == MIN || slot == MAX));
@@ -141,6 +196,30 @@ static void give_group_index(call *c, npuq_dtype dtype)
     }
 }
 
+/* Of a word of requant: 63..47 and 12..0. */
+#define IGNORED_BITS (~UINT64_C(0) << 47 | UINT64_C(0x1FFF))
+
+/* Words that trans_quant_param makes of random scales and offsets; the bits that requant ignores are random. */
+static void give_words(call *c, npuq_dtype dtype, int ndim, int64_t d0, int64_t d1)
+{
+    float values[2][16];
+    uint64_t *words;
+    const npuq_tensor scale = npuq_vector(values[0], NPUQ_FLOAT32, COUNT(values[0]));
+    const npuq_tensor offset = npuq_vector(values[1], NPUQ_FLOAT32, COUNT(values[1]));
+
+    give(c, WORDS, dtype, ndim, d0, d1, 0);
+    words = c->tensors[WORDS].data;
+    for (size_t i = 0; i < COUNT(values[0]); i++) {
+        values[0][i] = (float)test_between(1, 400) / 100.0f;
+        values[1][i] = (float)test_between(-99, 99);
+    }
+    const npuq_tensor packed = npuq_vector(words, NPUQ_UINT64, COUNT(values[0]));
+    assert_int_equal(npuq_trans_quant_param(&scale, &offset, NPUQ_ROUND_TRUNCATE, &packed), NPUQ_OK);
+    for (size_t i = 0; i < COUNT(values[0]); i++) {
+        words[i] |= test_random() & IGNORED_BITS;
+    }
+}
+
 enum base {
     DIVIDE,
     MULTIPLY,
@@ -156,6 +235,16 @@ enum base {
     PARAMS,
     TOKENS_APPLY,
     TENSOR_APPLY,
+    SYMMETRIC_TOKENS,
+    SYMMETRIC_TENSOR,
+    SYMMETRIC_PARAMS,
+    SYMMETRIC_TOKENS_APPLY,
+    SYMMETRIC_TENSOR_APPLY,
+    ANTI,
+    ANTI_INT4,
+    SUMS,
+    REQUANT_INT8,
+    REQUANT_ROW,
     BASES
 };
 
@@ -215,22 +304,29 @@ static call base_call(enum base base)
         give(&c, Y, NPUQ_UINT64, 2, 1, 16, 0);
         break;
     case TOKENS:
-        c.op = DYNAMIC_QUANT_ASYMMETRIC;
+    case SYMMETRIC_TOKENS:
+        c.op = base == TOKENS ? DYNAMIC_QUANT_ASYMMETRIC : DYNAMIC_QUANT;
         give(&c, X, NPUQ_FLOAT16, 3, 2, 3, 16);
         give(&c, SMOOTH_SCALES, NPUQ_FLOAT32, 2, 4, 16, 0);
         give_group_index(&c, NPUQ_INT64);
         give(&c, Y, NPUQ_INT8, 3, 2, 3, 16);
         give(&c, SCALE, NPUQ_FLOAT32, 2, 2, 3, 0);
-        give(&c, OFFSET, NPUQ_FLOAT32, 2, 2, 3, 0);
+        if (base == TOKENS) {
+            give(&c, OFFSET, NPUQ_FLOAT32, 2, 2, 3, 0);
+        }
         break;
     case TENSOR:
-        c.op = DYNAMIC_QUANT_ASYMMETRIC;
+    case SYMMETRIC_TENSOR:
+        c.op = base == TENSOR ? DYNAMIC_QUANT_ASYMMETRIC : DYNAMIC_QUANT;
         c.quant_mode = NPUQ_PER_TENSOR;
+        c.scale_form = NPUQ_SCALE_INVERSE;
         give(&c, X, NPUQ_BFLOAT16, 3, 2, 3, 16);
         give(&c, SMOOTH_SCALES, NPUQ_FLOAT16, 1, 16, 0, 0);
         give(&c, Y, NPUQ_QUINT4X2, 3, 2, 3, 2);
         give(&c, SCALE, NPUQ_FLOAT32, 1, 1, 0, 0);
-        give(&c, OFFSET, NPUQ_FLOAT32, 1, 1, 0, 0);
+        if (base == TENSOR) {
+            give(&c, OFFSET, NPUQ_FLOAT32, 1, 1, 0, 0);
+        }
         break;
     case TOKEN_RANGES:
         c.op = DYNAMIC_QUANT_MIN_MAX;
@@ -249,30 +345,71 @@ static call base_call(enum base base)
         give(&c, MAX, NPUQ_FLOAT32, 1, 1, 0, 0);
         break;
     case PARAMS:
-        c.op = DYNAMIC_QUANT_PARAMS;
+    case SYMMETRIC_PARAMS:
+        c.op = base == PARAMS ? DYNAMIC_QUANT_PARAMS : DYNAMIC_QUANT_SYMMETRIC_PARAMS;
         c.y_dtype = NPUQ_INT8;
         give(&c, MIN, NPUQ_FLOAT32, 2, 2, 3, 0);
         give(&c, MAX, NPUQ_FLOAT32, 2, 2, 3, 0);
         give(&c, SCALE, NPUQ_FLOAT32, 2, 2, 3, 0);
-        give(&c, OFFSET, NPUQ_FLOAT32, 2, 2, 3, 0);
+        if (base == PARAMS) {
+            give(&c, OFFSET, NPUQ_FLOAT32, 2, 2, 3, 0);
+        }
         break;
     case TOKENS_APPLY:
-        c.op = DYNAMIC_QUANT_APPLY;
+    case SYMMETRIC_TOKENS_APPLY:
+        c.op = base == TOKENS_APPLY ? DYNAMIC_QUANT_APPLY : DYNAMIC_QUANT_SYMMETRIC_APPLY;
         give(&c, X, NPUQ_FLOAT16, 3, 2, 3, 16);
         give(&c, SMOOTH_SCALES, NPUQ_FLOAT32, 2, 4, 16, 0);
         give_group_index(&c, NPUQ_INT64);
         give(&c, Y, NPUQ_INT8, 3, 2, 3, 16);
-        give(&c, SCALE, NPUQ_FLOAT32, 2, 2, 3, 0);
-        give(&c, OFFSET, NPUQ_FLOAT32, 2, 2, 3, 0);
+        give(&c, base == TOKENS_APPLY ? SCALE : MIN, NPUQ_FLOAT32, 2, 2, 3, 0);
+        give(&c, base == TOKENS_APPLY ? OFFSET : MAX, NPUQ_FLOAT32, 2, 2, 3, 0);
         break;
     case TENSOR_APPLY:
-        c.op = DYNAMIC_QUANT_APPLY;
+    case SYMMETRIC_TENSOR_APPLY:
+        c.op = base == TENSOR_APPLY ? DYNAMIC_QUANT_APPLY : DYNAMIC_QUANT_SYMMETRIC_APPLY;
         c.quant_mode = NPUQ_PER_TENSOR;
         give(&c, X, NPUQ_BFLOAT16, 3, 2, 3, 16);
         give(&c, SMOOTH_SCALES, NPUQ_FLOAT16, 1, 16, 0, 0);
         give(&c, Y, NPUQ_QUINT4X2, 3, 2, 3, 2);
-        give(&c, SCALE, NPUQ_FLOAT32, 1, 1, 0, 0);
-        give(&c, OFFSET, NPUQ_FLOAT32, 1, 1, 0, 0);
+        give(&c, base == TENSOR_APPLY ? SCALE : MIN, NPUQ_FLOAT32, 1, 1, 0, 0);
+        give(&c, base == TENSOR_APPLY ? OFFSET : MAX, NPUQ_FLOAT32, 1, 1, 0, 0);
+        break;
+    case ANTI:
+        c.op = ANTI_QUANT;
+        give(&c, X, NPUQ_INT8, 3, 2, 3, 16);
+        give(&c, SCALE, NPUQ_FLOAT32, 1, 16, 0, 0);
+        give(&c, OFFSET, NPUQ_FLOAT32, 1, 16, 0, 0);
+        give(&c, Y, NPUQ_FLOAT16, 3, 2, 3, 16);
+        break;
+    case ANTI_INT4:
+        c.op = ANTI_QUANT;
+        give(&c, X, NPUQ_QUINT4X2, 2, 3, 2, 0);
+        give(&c, SCALE, NPUQ_BFLOAT16, 1, 16, 0, 0);
+        give(&c, OFFSET, NPUQ_BFLOAT16, 1, 16, 0, 0);
+        give(&c, Y, NPUQ_FLOAT32, 2, 3, 16, 0);
+        break;
+    case SUMS:
+        c.op = DEQUANT;
+        give(&c, X, NPUQ_INT32, 3, 2, 3, 16);
+        give(&c, WEIGHT_SCALE, NPUQ_BFLOAT16, 1, 16, 0, 0);
+        give(&c, ACTIVATION_SCALE, NPUQ_FLOAT32, 2, 2, 3, 0);
+        give(&c, BIAS, NPUQ_INT32, 1, 16, 0, 0);
+        give(&c, Y, NPUQ_BFLOAT16, 3, 2, 3, 16);
+        break;
+    case REQUANT_INT8:
+        c.op = REQUANT;
+        give(&c, X, NPUQ_INT32, 3, 2, 3, 16);
+        give_words(&c, NPUQ_UINT64, 1, 16, 0);
+        give(&c, BIAS, NPUQ_INT32, 1, 16, 0, 0);
+        give(&c, Y, NPUQ_INT8, 3, 2, 3, 16);
+        break;
+    case REQUANT_ROW:
+        c.op = REQUANT;
+        give(&c, X, NPUQ_INT32, 2, 6, 16, 0);
+        give_words(&c, NPUQ_INT64, 2, 1, 16);
+        give(&c, BIAS, NPUQ_INT32, 1, 16, 0, 0);
+        give(&c, Y, NPUQ_FLOAT16, 2, 6, 16, 0);
         break;
     case BASES: break;
     }
@@ -396,8 +533,9 @@ static void bases_are_valid(void **state)
 
 static bool is_optional(enum operator_id op, enum slot slot)
 {
-    return slot == ZERO_POINTS || slot == SMOOTH_SCALES || (slot == GROUP_INDEX && is_dynamic(op)) ||
-           (slot == OFFSET && (op == GROUP_QUANT || op == TRANS_QUANT_PARAM));
+    return slot == ZERO_POINTS || slot == SMOOTH_SCALES || slot == ACTIVATION_SCALE || slot == BIAS ||
+           (slot == GROUP_INDEX && is_dynamic(op)) ||
+           (slot == OFFSET && (op == GROUP_QUANT || op == TRANS_QUANT_PARAM || op == ANTI_QUANT));
 }
 
 static void null_arguments(void **state)
@@ -428,7 +566,7 @@ static void null_parallel_for(void **state)
     for (int base = 0; base < BASES; base++) {
         call c = base_call((enum base)base);
         c.executor = &executor;
-        if (c.op != TRANS_QUANT_PARAM && c.op != DYNAMIC_QUANT_PARAMS) {
+        if (c.op != TRANS_QUANT_PARAM && !takes_ranges_only(c.op)) {
             refused(&c, NPUQ_ERROR_NULL, "executor", "parallel_for", NULL, "null function");
         }
     }
@@ -461,18 +599,32 @@ static bool takes(const call *c, enum slot slot, npuq_dtype dtype)
 
     switch (slot) {
     case X:
+        if (c->op == DEQUANT || c->op == REQUANT) {
+            return dtype == NPUQ_INT32;
+        }
+        return c->op == ANTI_QUANT ? dtype == NPUQ_INT8 || dtype == NPUQ_QUINT4X2 : is_float;
     case SCALES:
-    case SMOOTH_SCALES: return is_float;
+    case SMOOTH_SCALES:
+    case WEIGHT_SCALE: return is_float;
     case ZERO_POINTS:
         return is_float || (c->div_mode && (dtype == NPUQ_INT8 || dtype == NPUQ_UINT8 || dtype == NPUQ_INT32));
     case SCALE:
-    case OFFSET: return c->op == GROUP_QUANT ? is_float : dtype == NPUQ_FLOAT32;
+    case OFFSET: return dtype == NPUQ_FLOAT32 || (is_float && (c->op == GROUP_QUANT || c->op == ANTI_QUANT));
     case MIN:
-    case MAX: return dtype == NPUQ_FLOAT32;
+    case MAX:
+    case ACTIVATION_SCALE: return dtype == NPUQ_FLOAT32;
+    case BIAS: return dtype == NPUQ_INT32 || (is_float && c->op == DEQUANT);
+    case WORDS: return dtype == NPUQ_INT64 || dtype == NPUQ_UINT64;
     case GROUP_INDEX: return dtype == NPUQ_INT32 || dtype == NPUQ_INT64;
     case Y:
         if (c->op == TRANS_QUANT_PARAM) {
             return dtype == NPUQ_INT64 || dtype == NPUQ_UINT64;
+        }
+        if (c->op == ANTI_QUANT || c->op == DEQUANT) {
+            return is_float;
+        }
+        if (c->op == REQUANT) {
+            return dtype == NPUQ_INT8 || dtype == NPUQ_FLOAT16;
         }
         if (c->op == QUANTIZE && c->div_mode) {
             return dtype == NPUQ_INT8 || dtype == NPUQ_UINT8 || dtype == NPUQ_INT32;
@@ -517,7 +669,7 @@ static void dtypes(void **state)
 /* What the others are measured by. */
 static bool measures(const call *c, enum slot slot)
 {
-    return slot == X || (c->op == DYNAMIC_QUANT_PARAMS && slot == MIN);
+    return slot == X || (takes_ranges_only(c->op) && slot == MIN);
 }
 
 static void ranks(void **state)
@@ -534,7 +686,8 @@ static void ranks(void **state)
             refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(wrong[i]), NULL, "rank");
         }
         const call valid = base_call((enum base)base);
-        if (!(slot == OFFSET && valid.op == GROUP_QUANT) && valid.op != DYNAMIC_QUANT_PARAMS) { /* in the table */
+        if (!(slot == OFFSET && valid.op == GROUP_QUANT) && !(slot == X && base == ANTI) &&
+            !takes_ranges_only(valid.op)) { /* in the table */
             call c = base_call((enum base)base);
             c.tensors[slot].ndim = 0;
             refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], "0 dimensions", NULL, "0-D");
@@ -555,6 +708,9 @@ static void ranks(void **state)
             }
             if (c.op == QUANTIZE && !c.div_mode && slot == SCALES && t->ndim == 2) {
                 continue; /* (1, n) is valid, but zero_points differs: in the table */
+            }
+            if (slot == WORDS && t->ndim == 2) {
+                continue; /* valid as [1, N] */
             }
             refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(t->ndim), NULL, "a dimension more");
         }
@@ -742,12 +898,14 @@ enum change_kind {
     SHAPE_1,     /* becomes 1-D [at] */
     SHAPE_2,     /* becomes 2-D [at, value] */
     SHAPE_3,     /* becomes 3-D [2, at, value] */
+    RANK,        /* value, strides stay */
     EXTENT,      /* extent of dimension at becomes value, strides stay */
     STRIDE,      /* stride of dimension at becomes value */
     STILL,       /* all strides become 0 */
     AXIS,        /* value */
     DIV_MODE,    /* value */
     QUANT_MODE,  /* value */
+    SCALE_FORM,  /* value */
     ROUND_MODE,  /* value */
     Y_DTYPE,     /* value */
     GROUP_END,   /* element at of group_index becomes value */
@@ -782,12 +940,14 @@ static void apply(call *c, const change *how)
     case SHAPE_1: *t = npuq_tensor_contiguous(t->data, t->dtype, 1, shape + 1); break;
     case SHAPE_2: *t = npuq_tensor_contiguous(t->data, t->dtype, 2, shape + 1); break;
     case SHAPE_3: *t = npuq_tensor_contiguous(t->data, t->dtype, 3, shape); break;
+    case RANK: t->ndim = (int32_t)how->value; break;
     case EXTENT: t->shape[how->at] = how->value; break;
     case STRIDE: t->strides[how->at] = how->value; break;
     case STILL: memset(t->strides, 0, sizeof t->strides); break;
     case AXIS: c->axis = (int32_t)how->value; break;
     case DIV_MODE: c->div_mode = how->value != 0; break;
     case QUANT_MODE: c->quant_mode = (npuq_quant_mode)how->value; break;
+    case SCALE_FORM: c->scale_form = (npuq_scale_form)how->value; break;
     case ROUND_MODE: c->round_mode = (npuq_round_mode)how->value; break;
     case Y_DTYPE: c->y_dtype = (npuq_dtype)how->value; break;
     case GROUP_END: set_group_end(c, how->at, how->value); break;
@@ -1160,21 +1320,187 @@ static const table_row table[] = {
     {PARAMS, {{SHAPE_1, MIN, 6, 0}}, NPUQ_ERROR_SHAPE, "max", "2 dim", "1"},
     {PARAMS, {{SHAPE_2, MIN, 3, 2}}, NPUQ_ERROR_SHAPE, "max", "2", "3"},
     {PARAMS, {{SHAPE_2, MIN, 3, 2}, {SHAPE_2, MAX, 3, 2}}, NPUQ_ERROR_SHAPE, "scale", "2", "3"},
+    {PARAMS, {{RANK, MIN, 0, 0}}, NPUQ_ERROR_SHAPE, "max", "2 dim", "0"},
+
+    /* dynamic_quant and its steps: what the rows above do not say, which symmetric_base() takes to them */
+    {SYMMETRIC_TOKENS, {{SCALE_FORM, X, 0, 2}}, NPUQ_ERROR_ARGUMENT, "scale_form", "2", "0"},
+    {SYMMETRIC_TENSOR, {{SCALE_FORM, X, 0, -1}}, NPUQ_ERROR_ARGUMENT, "scale_form", "-1", "1"},
+    {SYMMETRIC_PARAMS, {{SCALE_FORM, X, 0, 2}}, NPUQ_ERROR_ARGUMENT, "scale_form", "2", "0"},
+    {SYMMETRIC_PARAMS, {{SCALE_FORM, X, 0, INT32_MAX}}, NPUQ_ERROR_ARGUMENT, "scale_form", "2147483647", "1"},
+    {SYMMETRIC_TOKENS_APPLY, {{SHAPE_1, MIN, 6, 0}}, NPUQ_ERROR_SHAPE, "min", "1 dim", "2"},
+    {SYMMETRIC_TOKENS_APPLY, {{SHAPE_1, MIN, 1, 0}, {SHAPE_1, MAX, 1, 0}}, NPUQ_ERROR_SHAPE, "min", "1 dim", "2"},
+    {SYMMETRIC_TOKENS_APPLY, {{SHAPE_2, MAX, 3, 2}}, NPUQ_ERROR_SHAPE, "max", "3", "2"},
+    {SYMMETRIC_TENSOR_APPLY, {{SHAPE_2, MIN, 2, 3}, {SHAPE_2, MAX, 2, 3}}, NPUQ_ERROR_SHAPE, "min", "2 dim", "1"},
+
+    /* anti_quant */
+    {ANTI, {{STILL, X, 0, 0}}, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances"},
+    {ANTI, {{SHAPE_1, SCALE, 2, 0}, {SHAPE_1, OFFSET, 2, 0}}, NPUQ_ERROR_SHAPE, "scale", "2", "1 or 16"},
+    {ANTI, {{SHAPE_1, SCALE, 0, 0}, {SHAPE_1, OFFSET, 0, 0}}, NPUQ_ERROR_SHAPE, "scale", "0", "1 or 16"},
+    {ANTI, {{SHAPE_2, SCALE, 1, 16}, {SHAPE_2, OFFSET, 1, 16}}, NPUQ_ERROR_SHAPE, "scale", "2 dim", "1"},
+    {ANTI, {{SHAPE_1, SCALE, 1, 0}}, NPUQ_ERROR_SHAPE, "offset", "16", "1"},
+    {ANTI, {{SHAPE_1, OFFSET, 1, 0}}, NPUQ_ERROR_SHAPE, "offset", "1", "16"},
+    {ANTI, {{DTYPE, OFFSET, 0, NPUQ_FLOAT16}}, NPUQ_ERROR_DTYPE, "offset", "FLOAT16", "FLOAT32"},
+    {ANTI, {{DTYPE, SCALE, 0, NPUQ_FLOAT16}}, NPUQ_ERROR_DTYPE, "offset", "FLOAT32", "FLOAT16"},
+    {ANTI_INT4, {{DTYPE, OFFSET, 0, NPUQ_FLOAT32}}, NPUQ_ERROR_DTYPE, "offset", "FLOAT32", "BFLOAT16"},
+    {ANTI, {{RANK, X, 0, 0}, {RANK, Y, 0, 0}}, NPUQ_ERROR_SHAPE, "scale", "16", "1"},
+    {ANTI, {{RANK, X, 0, 0}, {SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}}, NPUQ_ERROR_SHAPE, "y", "3 dim", "0"},
+    {ANTI, /* a scale for each element, not for each word */
+     {{DTYPE, X, 0, NPUQ_QUINT4X2}, {SHAPE_3, Y, 3, 128}},
+     NPUQ_ERROR_SHAPE,
+     "scale",
+     "16",
+     "128"},
+    {ANTI_INT4, {{SHAPE_1, SCALE, 2, 0}, {SHAPE_1, OFFSET, 2, 0}}, NPUQ_ERROR_SHAPE, "scale", "2", "1 or 16"},
+    {ANTI_INT4, {{SHAPE_2, Y, 3, 2}}, NPUQ_ERROR_SHAPE, "y", "2", "16"},
+    {ANTI_INT4, {{SHAPE_1, Y, 48, 0}}, NPUQ_ERROR_SHAPE, "y", "1 dim", "2"},
+    {ANTI_INT4, {{DTYPE, X, 0, NPUQ_INT8}}, NPUQ_ERROR_SHAPE, "y", "16", "2"},
+    {ANTI_INT4, {{DTYPE, X, 0, NPUQ_INT8}, {SHAPE_2, Y, 3, 2}}, NPUQ_ERROR_SHAPE, "scale", "16", "1 or 2"},
+    {ANTI_INT4, /* eight times as many elements are more than can be counted */
+     {{SHAPE_2, X, 0, TWO_TO(60)}, {SHAPE_2, Y, 0, INT64_MAX}, {SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}},
+     NPUQ_ERROR_LAYOUT,
+     "x",
+     "1152921504606846976 words",
+     "fewer"},
+    {ANTI_INT4, /* and are not taken for none */
+     {{SHAPE_2, X, 3, TWO_TO(61)}, {SHAPE_2, Y, 3, 0}, {SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}},
+     NPUQ_ERROR_LAYOUT,
+     "x",
+     "2305843009213693952 words",
+     "fewer"},
+    {ANTI_INT4,
+     {{SHAPE_2, X, 3, TWO_TO(58)},
+      {STILL, X, 0, 0},
+      {STRIDE, X, 0, 1},
+      {SHAPE_1, SCALE, 1, 0},
+      {SHAPE_1, OFFSET, 1, 0},
+      {SHAPE_2, Y, 3, TWO_TO(61)}},
+     NPUQ_ERROR_LAYOUT,
+     "y",
+     "overflow",
+     NULL},
+    {ANTI,
+     {{SHAPE_3, X, TWO_TO(62), 16}, {STILL, X, 0, 0}, {SHAPE_3, Y, TWO_TO(62), 16}},
+     NPUQ_ERROR_LAYOUT,
+     "x",
+     "overflow",
+     NULL},
+    {ANTI,
+     {{SHAPE_3, X, TWO_TO(56), 16}, {STILL, X, 0, 0}, {STRIDE, X, 2, 1}, {SHAPE_3, Y, TWO_TO(56), 16}},
+     NPUQ_ERROR_LAYOUT,
+     "y",
+     "overflow",
+     NULL},
+    /* dequant */
+    {SUMS, {{STILL, X, 0, 0}}, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances"},
+    {SUMS, {{SHAPE_1, WEIGHT_SCALE, 3, 0}}, NPUQ_ERROR_SHAPE, "weight_scale", "3", "1 or 16"},
+    {SUMS, {{SHAPE_1, WEIGHT_SCALE, 0, 0}}, NPUQ_ERROR_SHAPE, "weight_scale", "0", "1 or 16"},
+    {SUMS, {{SHAPE_1, ACTIVATION_SCALE, 6, 0}}, NPUQ_ERROR_SHAPE, "activation_scale", "1 dim", "2"},
+    {SUMS, {{SHAPE_1, ACTIVATION_SCALE, 1, 0}}, NPUQ_ERROR_SHAPE, "activation_scale", "1 dim", "2"},
+    {SUMS, {{SHAPE_2, ACTIVATION_SCALE, 3, 2}}, NPUQ_ERROR_SHAPE, "activation_scale", "3", "2"},
+    {SUMS, {{SHAPE_2, ACTIVATION_SCALE, 1, 1}}, NPUQ_ERROR_SHAPE, "activation_scale", "1", "2"},
+    {SUMS, {{SHAPE_3, ACTIVATION_SCALE, 3, 1}}, NPUQ_ERROR_SHAPE, "activation_scale", "3 dim", "2"},
+    {SUMS, /* one row has one activation scale, a scalar */
+     {{SHAPE_1, X, 16, 0}, {SHAPE_1, ACTIVATION_SCALE, 1, 0}, {SHAPE_1, Y, 16, 0}},
+     NPUQ_ERROR_SHAPE,
+     "activation_scale",
+     "1 dim",
+     "0"},
+    {SUMS, {{SHAPE_1, BIAS, 1, 0}}, NPUQ_ERROR_SHAPE, "bias", "1", "16"},
+    {SUMS, {{SHAPE_1, BIAS, 0, 0}}, NPUQ_ERROR_SHAPE, "bias", "0", "16"},
+    {SUMS, {{SHAPE_3, BIAS, 3, 16}}, NPUQ_ERROR_SHAPE, "bias", "3 dim", "1"},
+    {SUMS, {{SHAPE_2, Y, 6, 16}}, NPUQ_ERROR_SHAPE, "y", "2 dim", "3"},
+    {SUMS,
+     {{SHAPE_3, X, TWO_TO(58), 16},
+      {STILL, X, 0, 0},
+      {SHAPE_2, ACTIVATION_SCALE, 2, TWO_TO(58)},
+      {STILL, ACTIVATION_SCALE, 0, 0},
+      {SHAPE_3, Y, TWO_TO(58), 16}},
+     NPUQ_ERROR_LAYOUT,
+     "x",
+     "overflow",
+     NULL},
+    {SUMS,
+     {{SHAPE_3, X, TWO_TO(56), 16},
+      {STILL, X, 0, 0},
+      {STRIDE, X, 2, 1},
+      {SHAPE_2, ACTIVATION_SCALE, 2, TWO_TO(56)},
+      {STILL, ACTIVATION_SCALE, 0, 0},
+      {SHAPE_3, Y, TWO_TO(56), 16}},
+     NPUQ_ERROR_LAYOUT,
+     "y",
+     "overflow",
+     NULL},
+    /* requant: shapes; its words have a test of their own */
+    {REQUANT_INT8, {{STILL, X, 0, 0}}, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances"},
+    {REQUANT_INT8, {{SHAPE_1, WORDS, 2, 0}}, NPUQ_ERROR_SHAPE, "words", "2", "1 or 16"},
+    {REQUANT_INT8, {{SHAPE_1, WORDS, 0, 0}}, NPUQ_ERROR_SHAPE, "words", "0", "1 or 16"},
+    {REQUANT_INT8, {{SHAPE_2, WORDS, 16, 1}}, NPUQ_ERROR_SHAPE, "words", "16", "1"},
+    {REQUANT_INT8, {{SHAPE_2, WORDS, 2, 16}}, NPUQ_ERROR_SHAPE, "words", "2", "1"},
+    {REQUANT_ROW, {{SHAPE_2, WORDS, 0, 16}}, NPUQ_ERROR_SHAPE, "words", "0", "1"},
+    {REQUANT_ROW, {{SHAPE_3, WORDS, 1, 16}}, NPUQ_ERROR_SHAPE, "words", "3 dim", "1"},
+    {REQUANT_INT8, {{SHAPE_1, BIAS, 1, 0}}, NPUQ_ERROR_SHAPE, "bias", "1", "16"},
+    {REQUANT_ROW, {{SHAPE_1, BIAS, 0, 0}}, NPUQ_ERROR_SHAPE, "bias", "0", "16"},
+    {REQUANT_ROW, {{SHAPE_3, Y, 3, 16}}, NPUQ_ERROR_SHAPE, "y", "3 dim", "2"},
+    {REQUANT_INT8,
+     {{SHAPE_3, X, TWO_TO(62), 16}, {STILL, X, 0, 0}, {SHAPE_3, Y, TWO_TO(62), 16}},
+     NPUQ_ERROR_LAYOUT,
+     "x",
+     "overflow",
+     NULL},
+    {REQUANT_INT8,
+     {{SHAPE_3, X, TWO_TO(56), 16}, {STILL, X, 0, 0}, {STRIDE, X, 2, 1}, {SHAPE_3, Y, TWO_TO(56), 16}},
+     NPUQ_ERROR_LAYOUT,
+     "y",
+     "overflow",
+     NULL},
 };
+
+static void refused_by_row(enum base base, const table_row *row)
+{
+    char what[64];
+    call c = base_call(base);
+
+    for (size_t k = 0; k < COUNT(row->changes); k++) {
+        apply(&c, &row->changes[k]);
+    }
+    snprintf(what, sizeof what, "row %zu of the table, base call %d", (size_t)(row - table), (int)base);
+    refused(&c, row->status, row->argument, row->found, row->expected, what);
+}
+
+/* The call of dynamic_quant, or of a step of it, for which the rules are those of dynamic_quant_asymmetric. */
+static enum base symmetric_base(enum base base)
+{
+    switch (base) {
+    case TOKENS: return SYMMETRIC_TOKENS;
+    case TENSOR: return SYMMETRIC_TENSOR;
+    case PARAMS: return SYMMETRIC_PARAMS;
+    case TOKENS_APPLY: return SYMMETRIC_TOKENS_APPLY;
+    case TENSOR_APPLY: return SYMMETRIC_TENSOR_APPLY;
+    default: return BASES;
+    }
+}
+
+static bool has_argument(enum base base, const char *name)
+{
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (strcmp(slot_names[slot], name) == 0) {
+            return base_call(base).given[slot];
+        }
+    }
+    return true; /* no tensor */
+}
 
 static void table_of_rules(void **state)
 {
     (void)state;
     begin();
     for (size_t i = 0; i < COUNT(table); i++) {
-        const table_row *row = &table[i];
-        char what[32];
-        call c = base_call(row->base);
-        for (size_t k = 0; k < COUNT(row->changes); k++) {
-            apply(&c, &row->changes[k]);
+        const enum base symmetric = symmetric_base(table[i].base);
+
+        refused_by_row(table[i].base, &table[i]);
+        if (symmetric != BASES && has_argument(symmetric, table[i].argument)) {
+            refused_by_row(symmetric, &table[i]);
         }
-        snprintf(what, sizeof what, "row %zu of the table", i);
-        refused(&c, row->status, row->argument, row->found, row->expected, what);
     }
     end();
 }
@@ -1572,9 +1898,15 @@ static void move(call *c, enum slot slot, void *data, int64_t s0, int64_t s1, in
 
 static void gives(const call *c, const outcome *expected)
 {
-    const npuq_status status = run(c);
+    unsigned char spoilt[sizeof expected->bytes[0]];
 
-    if (status != NPUQ_OK) {
+    memset(spoilt, 0xA5, sizeof spoilt);
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (c->given[slot] && is_output(c, (enum slot)slot)) {
+            test_view_write(&c->tensors[slot], spoilt);
+        }
+    }
+    if (run(c) != NPUQ_OK) {
         fail_msg("%s", npuq_last_error());
     }
     const outcome got = outputs_of(c);
@@ -1642,29 +1974,29 @@ static void interleaved_columns(void **state)
 
 static void expanded_inputs(void **state)
 {
-    static const enum slot inputs[] = {X, SCALES, ZERO_POINTS, SCALE, SMOOTH_SCALES, OFFSET};
-
     (void)state;
-    for (int base = 0; base < BASES; base++) {
-        for (size_t i = 0; i < COUNT(inputs); i++) {
-            call c = base_call((enum base)base);
-            const enum slot slot = inputs[i];
-            if (!c.given[slot] || is_output(&c, slot)) {
-                continue;
-            }
-            for (int d = 0; d < c.tensors[slot].ndim; d++) {
-                call copy = c;
-                unsigned char values[2048];
-                outcome expected;
+    FOR_EACH_ARGUMENT(base, slot)
+    {
+        const call c = base_call((enum base)base);
+        if (slot == GROUP_INDEX || is_output(&c, (enum slot)slot)) {
+            continue;
+        }
+        /* one dimension after the other, and then all, if it is not x */
+        for (int d = 0; d < c.tensors[slot].ndim + (slot != X); d++) {
+            call copy = c;
+            call plain = c;
+            npuq_tensor *t = &copy.tensors[slot];
+            outcome expected;
 
-                copy.tensors[slot].strides[d] = 0;
-                test_view_read(&copy.tensors[slot], values);
-                call plain = c;
-                memcpy(buffer, values, byte_size(&plain.tensors[slot]));
-                plain.tensors[slot].data = buffer;
-                expected = plain_outcome(&plain);
-                gives(&copy, &expected);
+            if (d < t->ndim) {
+                t->strides[d] = 0;
+            } else {
+                memset(t->strides, 0, sizeof t->strides);
             }
+            test_view_read(t, buffer);
+            plain.tensors[slot].data = buffer;
+            expected = plain_outcome(&plain);
+            gives(&copy, &expected);
         }
     }
 }
@@ -1744,6 +2076,16 @@ static void does_nothing(const call *c)
     assert_memory_equal(arena_before, arena, ARENA);
 }
 
+/* What there is one of for each row. */
+static const enum slot by_row[] = {SCALE, OFFSET, MIN, MAX, ACTIVATION_SCALE};
+
+static void empty_rows(call *c, int d)
+{
+    for (size_t i = 0; i < COUNT(by_row); i++) {
+        empty(c, by_row[i], d);
+    }
+}
+
 static void empty_tensors(void **state)
 {
     (void)state;
@@ -1789,23 +2131,56 @@ static void empty_tensors(void **state)
     empty(&c, SCALE, 1);
     does_nothing(&c);
 
-    c = base_call(TOKENS);
-    empty(&c, X, 1);
-    empty(&c, Y, 1);
-    empty(&c, SCALE, 1);
-    empty(&c, OFFSET, 1);
-    for (int e = 0; e < 4; e++) {
-        set_group_end(&c, e, 0);
+    static const enum base by_token[] = {TOKENS, TOKENS_APPLY, SYMMETRIC_TOKENS, SYMMETRIC_TOKENS_APPLY};
+    for (size_t i = 0; i < COUNT(by_token); i++) {
+        for (int d = 0; d < 2; d++) {
+            c = base_call(by_token[i]);
+            empty(&c, X, d);
+            empty(&c, Y, d);
+            empty_rows(&c, d);
+            for (int e = 0; e < 4; e++) {
+                set_group_end(&c, e, 0);
+            }
+            does_nothing(&c);
+            c.given[SMOOTH_SCALES] = c.given[GROUP_INDEX] = false;
+            does_nothing(&c);
+        }
     }
-    does_nothing(&c);
+    static const enum base applies[] = {TOKENS_APPLY, TENSOR_APPLY, SYMMETRIC_TOKENS_APPLY, SYMMETRIC_TENSOR_APPLY};
+    for (size_t i = 0; i < COUNT(applies); i++) {
+        c = base_call(applies[i]);
+        empty(&c, X, 2);
+        empty(&c, Y, 2);
+        empty(&c, SMOOTH_SCALES, c.tensors[SMOOTH_SCALES].ndim - 1);
+        does_nothing(&c);
+    }
+    static const enum base of_ranges[] = {PARAMS, SYMMETRIC_PARAMS};
+    for (size_t i = 0; i < COUNT(of_ranges); i++) {
+        for (int d = 0; d < 2; d++) {
+            c = base_call(of_ranges[i]);
+            empty_rows(&c, d);
+            does_nothing(&c);
+        }
+    }
+    for (int base = ANTI; base <= REQUANT_ROW; base++) {
+        static const enum slot by_column[] = {SCALE, OFFSET, WEIGHT_SCALE, BIAS, WORDS};
+        const int last = base_call((enum base)base).tensors[X].ndim - 1;
 
-    c = base_call(TOKENS);
-    c.given[SMOOTH_SCALES] = c.given[GROUP_INDEX] = false;
-    empty(&c, X, 0);
-    empty(&c, Y, 0);
-    empty(&c, SCALE, 0);
-    empty(&c, OFFSET, 0);
-    does_nothing(&c);
+        for (int d = 0; d <= last; d++) {
+            c = base_call((enum base)base);
+            empty(&c, X, d);
+            empty(&c, Y, d);
+            if (d < last) {
+                empty(&c, ACTIVATION_SCALE, d);
+            }
+            for (size_t i = 0; d == last && i < COUNT(by_column); i++) {
+                if (c.given[by_column[i]]) {
+                    empty(&c, by_column[i], c.tensors[by_column[i]].ndim - 1);
+                }
+            }
+            does_nothing(&c);
+        }
+    }
 
     /* Empty groups at both ends, and none of the rows in the middle one. */
     c = base_call(GROUPS);
@@ -1813,6 +2188,61 @@ static void empty_tensors(void **state)
     set_group_end(&c, 1, 0);
     set_group_end(&c, 2, 6);
     assert_int_equal(run(&c), NPUQ_OK);
+}
+
+/* requant takes words that trans_quant_param makes. In any layout of words, and whether or not there is an x. */
+static void words_that_cannot_be(void **state)
+{
+    static const int bits[] = {32, 33, 34, 35, 36, 46};
+    static const int64_t places[] = {0, 7, 15};
+    static const int64_t steps[] = {1, 3, -2};
+
+    (void)state;
+    begin();
+    for (int base = REQUANT_INT8; base <= REQUANT_ROW; base++) {
+        for (size_t i = 0; i < COUNT(bits) * COUNT(places) * COUNT(steps); i++) {
+            const int bit = bits[i % COUNT(bits)];
+            const int64_t at = places[i / COUNT(bits) % COUNT(places)];
+            const int64_t step = steps[i / COUNT(bits) / COUNT(places)];
+            uint64_t *words = (uint64_t *)(void *)buffer + 32;
+            char found[32];
+            char what[64];
+            call c = base_call((enum base)base);
+
+            move(&c, WORDS, words, step, step, 0);
+            words[at * step] ^= UINT64_C(1) << bit;
+            snprintf(found, sizeof found, "element %" PRId64 " ", at);
+            snprintf(what, sizeof what, "bit %d, step %" PRId64, bit, step);
+            refused(&c, NPUQ_ERROR_ARGUMENT, "words", found, "trans_quant_param", what);
+            empty(&c, X, 0);
+            empty(&c, Y, 0);
+            refused(&c, NPUQ_ERROR_ARGUMENT, "words", found, "trans_quant_param", what);
+            if (at == 0) {
+                c.tensors[WORDS].ndim = 1;
+                c.tensors[WORDS].shape[0] = 1;
+                refused(&c, NPUQ_ERROR_ARGUMENT, "words", found, "trans_quant_param", what);
+            }
+        }
+    }
+    end();
+}
+
+static void bits_of_words_not_looked_at(void **state)
+{
+    (void)state;
+    for (int base = REQUANT_INT8; base <= REQUANT_ROW; base++) {
+        const call c = base_call((enum base)base);
+        const outcome expected = plain_outcome(&c);
+        uint64_t *words = c.tensors[WORDS].data;
+        const uint64_t fills[] = {0, IGNORED_BITS};
+
+        for (size_t fill = 0; fill < COUNT(fills); fill++) {
+            for (int i = 0; i < 16; i++) {
+                words[i] = (words[i] & ~IGNORED_BITS) | fills[fill];
+            }
+            gives(&c, &expected);
+        }
+    }
 }
 
 static void optional_arguments_left_out(void **state)
@@ -1831,14 +2261,100 @@ static void optional_arguments_left_out(void **state)
     }
 }
 
-static void scalar_offset(void **state)
+/* Extents of 1 in front, whose strides are never looked at. */
+static void prepend(npuq_tensor *t, int ndim)
+{
+    const int more = ndim - t->ndim;
+
+    memmove(t->shape + more, t->shape, (size_t)t->ndim * sizeof t->shape[0]);
+    memmove(t->strides + more, t->strides, (size_t)t->ndim * sizeof t->strides[0]);
+    for (int d = 0; d < more; d++) {
+        t->shape[d] = 1;
+        t->strides[d] = d % 2 ? INT64_MIN : INT64_MAX;
+    }
+    t->ndim = ndim;
+}
+
+/* As many dimensions as there may be. */
+static void eight_dimensions(void **state)
 {
     (void)state;
-    for (int base = GROUPS; base <= GROUPS_INT4; base++) {
+    for (int base = 0; base < BASES; base++) {
         call c = base_call((enum base)base);
+        const int row_ndim = takes_ranges_only(c.op) ? NPUQ_MAX_NDIM : NPUQ_MAX_NDIM - 1;
+        if (base == MULTIPLY || c.op == GROUP_QUANT || c.op == TRANS_QUANT_PARAM) {
+            continue; /* not of any rank */
+        }
+        c.axis = -1;
         const outcome expected = plain_outcome(&c);
-        c.tensors[OFFSET] = npuq_tensor_contiguous(c.tensors[OFFSET].data, NPUQ_FLOAT32, 0, NULL);
-        c.tensors[OFFSET].shape[0] = -7; /* beyond ndim: not looked at */
+        prepend(&c.tensors[X], NPUQ_MAX_NDIM);
+        prepend(&c.tensors[Y], NPUQ_MAX_NDIM);
+        for (size_t i = 0; i < COUNT(by_row); i++) {
+            if (c.op != ANTI_QUANT && c.quant_mode == NPUQ_PER_TOKEN) {
+                prepend(&c.tensors[by_row[i]], row_ndim);
+            }
+        }
+        gives(&c, &expected);
+    }
+}
+
+/* Other shapes and strides for the same: what is changed then must not change what is given. */
+static const struct {
+    enum base base;
+    change first[4];
+    change then[4];
+} same_calls[] = {
+    {GROUPS, {{NOTHING, X, 0, 0}}, {{RANK, OFFSET, 0, 0}, {EXTENT, OFFSET, 0, -7}}}, /* beyond ndim: not looked at */
+    {GROUPS_INT4, {{NOTHING, X, 0, 0}}, {{RANK, OFFSET, 0, 0}, {EXTENT, OFFSET, 0, -7}}},
+    {PARAMS,
+     {{SHAPE_1, MIN, 1, 0}, {SHAPE_1, MAX, 1, 0}, {SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}},
+     {{RANK, MIN, 0, 0}, {RANK, MAX, 0, 0}, {RANK, SCALE, 0, 0}, {RANK, OFFSET, 0, 0}}},
+    {SYMMETRIC_PARAMS,
+     {{SHAPE_1, MIN, 1, 0}, {SHAPE_1, MAX, 1, 0}, {SHAPE_1, SCALE, 1, 0}},
+     {{RANK, MIN, 0, 0}, {RANK, MAX, 0, 0}, {RANK, SCALE, 0, 0}}},
+    {ANTI,
+     {{SHAPE_1, X, 1, 0}, {SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}, {SHAPE_1, Y, 1, 0}},
+     {{RANK, X, 0, 0}, {RANK, Y, 0, 0}}},
+    {SUMS, /* one row: its activation scale is a scalar */
+     {{SHAPE_2, X, 1, 16}, {SHAPE_1, ACTIVATION_SCALE, 1, 0}, {SHAPE_2, Y, 1, 16}},
+     {{SHAPE_1, X, 16, 0}, {RANK, ACTIVATION_SCALE, 0, 0}, {SHAPE_1, Y, 16, 0}}},
+    /* one parameter for all, for the same one again and again; no stride of it is looked at */
+    {ANTI,
+     {{STILL, SCALE, 0, 0}, {STILL, OFFSET, 0, 0}},
+     {{EXTENT, SCALE, 0, 1}, {EXTENT, OFFSET, 0, 1}, {STRIDE, SCALE, 0, INT64_MIN}, {STRIDE, OFFSET, 0, INT64_MAX}}},
+    {ANTI_INT4,
+     {{STILL, SCALE, 0, 0}, {STILL, OFFSET, 0, 0}},
+     {{EXTENT, SCALE, 0, 1}, {EXTENT, OFFSET, 0, 1}, {STRIDE, SCALE, 0, INT64_MIN}, {STRIDE, OFFSET, 0, INT64_MAX}}},
+    {SUMS, {{STILL, WEIGHT_SCALE, 0, 0}}, {{EXTENT, WEIGHT_SCALE, 0, 1}, {STRIDE, WEIGHT_SCALE, 0, INT64_MIN}}},
+    {REQUANT_INT8, {{STILL, WORDS, 0, 0}}, {{EXTENT, WORDS, 0, 1}, {STRIDE, WORDS, 0, INT64_MIN}}},
+    {REQUANT_ROW, {{NOTHING, X, 0, 0}}, {{SHAPE_1, WORDS, 16, 0}}},
+    /* strides of extents of 1 */
+    {REQUANT_ROW, {{NOTHING, X, 0, 0}}, {{STRIDE, WORDS, 0, INT64_MIN}}},
+    {SYMMETRIC_TENSOR, {{NOTHING, X, 0, 0}}, {{STRIDE, SCALE, 0, INT64_MIN}}},
+    {SYMMETRIC_TENSOR_APPLY, {{NOTHING, X, 0, 0}}, {{STRIDE, MIN, 0, INT64_MIN}, {STRIDE, MAX, 0, INT64_MAX}}},
+    {ANTI,
+     {{EXTENT, X, 2, 1}, {EXTENT, SCALE, 0, 1}, {EXTENT, OFFSET, 0, 1}, {EXTENT, Y, 2, 1}},
+     {{STRIDE, X, 2, INT64_MIN}, {STRIDE, Y, 2, INT64_MAX}}},
+    {SUMS,
+     {{EXTENT, X, 2, 1}, {EXTENT, WEIGHT_SCALE, 0, 1}, {EXTENT, BIAS, 0, 1}, {EXTENT, Y, 2, 1}},
+     {{STRIDE, X, 2, INT64_MIN}, {STRIDE, BIAS, 0, INT64_MAX}, {STRIDE, Y, 2, INT64_MAX}}},
+    {REQUANT_INT8,
+     {{EXTENT, X, 2, 1}, {EXTENT, WORDS, 0, 1}, {EXTENT, BIAS, 0, 1}, {EXTENT, Y, 2, 1}},
+     {{STRIDE, X, 2, INT64_MIN}, {STRIDE, BIAS, 0, INT64_MAX}, {STRIDE, Y, 2, INT64_MAX}}},
+};
+
+static void table_of_same_calls(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(same_calls); i++) {
+        call c = base_call(same_calls[i].base);
+        for (size_t k = 0; k < COUNT(same_calls[i].first); k++) {
+            apply(&c, &same_calls[i].first[k]);
+        }
+        const outcome expected = plain_outcome(&c);
+        for (size_t k = 0; k < COUNT(same_calls[i].then); k++) {
+            apply(&c, &same_calls[i].then[k]);
+        }
         gives(&c, &expected);
     }
 }
@@ -1976,6 +2492,10 @@ static void overlapping_inputs(void **state)
     c.tensors[SMOOTH_SCALES].data = c.tensors[X].data;
     c.tensors[SMOOTH_SCALES].dtype = NPUQ_FLOAT16;
     assert_int_equal(run(&c), NPUQ_OK);
+
+    c = base_call(SUMS);
+    c.tensors[WEIGHT_SCALE].data = c.tensors[ACTIVATION_SCALE].data = c.tensors[BIAS].data = c.tensors[X].data;
+    assert_int_equal(run(&c), NPUQ_OK);
 }
 
 /* ---- the message ---------------------------------------------------------------------------------------------------
@@ -2105,7 +2625,7 @@ static void contiguous_views(void **state)
         for (int base = 0; base < BASES; base++) {
             call c = base_call((enum base)base);
             const enum slot slot = c.given[X] ? X : SCALE;
-            c.tensors[slot] = t;
+            c.tensors[slot] = npuq_tensor_contiguous(&byte, c.tensors[slot].dtype, wrong[i], NULL);
             refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(wrong[i]), NULL, "contiguous of no such rank");
         }
     }
@@ -2155,8 +2675,11 @@ int main(void)
         cmocka_unit_test(expanded_inputs),
         cmocka_unit_test(garbage_strides_of_extent_one),
         cmocka_unit_test(empty_tensors),
+        cmocka_unit_test(words_that_cannot_be),
+        cmocka_unit_test(bits_of_words_not_looked_at),
         cmocka_unit_test(optional_arguments_left_out),
-        cmocka_unit_test(scalar_offset),
+        cmocka_unit_test(eight_dimensions),
+        cmocka_unit_test(table_of_same_calls),
         cmocka_unit_test(negative_strides),
         cmocka_unit_test(axis_is_not_looked_at_with_one_scale),
         cmocka_unit_test(any_axis_multiplying_is_the_last),
