@@ -1436,6 +1436,7 @@ static const table_row table[] = {
     {REQUANT_INT8, {{SHAPE_1, WORDS, 0, 0}}, NPUQ_ERROR_SHAPE, "words", "0", "1 or 16"},
     {REQUANT_INT8, {{SHAPE_2, WORDS, 16, 1}}, NPUQ_ERROR_SHAPE, "words", "16", "1"},
     {REQUANT_INT8, {{SHAPE_2, WORDS, 2, 16}}, NPUQ_ERROR_SHAPE, "words", "2", "1"},
+    {REQUANT_ROW, {{SHAPE_2, WORDS, 1, 1}}, NPUQ_ERROR_SHAPE, "words", "1", "16"},
     {REQUANT_ROW, {{SHAPE_2, WORDS, 0, 16}}, NPUQ_ERROR_SHAPE, "words", "0", "1"},
     {REQUANT_ROW, {{SHAPE_3, WORDS, 1, 16}}, NPUQ_ERROR_SHAPE, "words", "3 dim", "1"},
     {REQUANT_INT8, {{SHAPE_1, BIAS, 1, 0}}, NPUQ_ERROR_SHAPE, "bias", "1", "16"},
@@ -2181,6 +2182,14 @@ static void empty_tensors(void **state)
             does_nothing(&c);
         }
     }
+
+    c = base_call(REQUANT_INT8); /* words for more columns than there is time to look at, all of them one */
+    empty(&c, X, 0);
+    empty(&c, Y, 0);
+    c.tensors[X].shape[2] = c.tensors[Y].shape[2] = c.tensors[WORDS].shape[0] = TWO_TO(50);
+    c.tensors[WORDS].strides[0] = 0;
+    c.given[BIAS] = false;
+    does_nothing(&c);
 
     /* Empty groups at both ends, and none of the rows in the middle one. */
     c = base_call(GROUPS);

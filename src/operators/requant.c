@@ -11,13 +11,11 @@ static npuq_status check_shapes(const npuq_tensor *x, const npuq_tensor *words, 
                                 const npuq_tensor *y)
 {
     const int64_t *columns = &x->shape[x->ndim - 1];
+    const int64_t row[] = {1, *columns};
     npuq_status status;
 
-    if (words->ndim == 2 && words->shape[0] != 1) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, op, "words", "dimension 0 is %" PRId64 "; expected 1, a row",
-                         words->shape[0]);
-    }
-    if ((status = npuq_check_columns(op, "words", words, *columns)) != NPUQ_OK ||
+    if ((status = words->ndim == 2 ? npuq_check_shape(op, "words", words, 2, row, "[1, N]")
+                                   : npuq_check_columns(op, "words", words, *columns)) != NPUQ_OK ||
         (bias && (status = npuq_check_shape(op, "bias", bias, 1, columns, "the last dimension of x")) != NPUQ_OK)) {
         return status;
     }
@@ -30,8 +28,10 @@ static npuq_status check_words(const npuq_tensor *words)
     const uint64_t zeros = (uint64_t)0x1F << 32;
     const uint64_t one = (uint64_t)1 << 46;
     const npuq_params params = npuq_column_params(words);
+    const int64_t count = npuq_element_count(words);
+    const int64_t distinct = params.step == 0 && count > 1 ? 1 : count; /* there may be very many that are one */
 
-    for (int64_t i = 0; i < npuq_element_count(words); i++) {
+    for (int64_t i = 0; i < distinct; i++) {
         uint64_t word;
 
         memcpy(&word, params.data + (ptrdiff_t)i * params.step, sizeof word);
