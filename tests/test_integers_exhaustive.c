@@ -18,10 +18,10 @@ typedef struct pass {
     npuq_y_type y;
     bool patterns_are_scales;
     float scale;
-    float row_scale; /* 0: none */
-    float bias;      /* 0: none */
-    int32_t x_bias;  /* 0: none */
-    int32_t y_offset;
+    float row_scale;  /* 0: none */
+    float bias;       /* 0: none */
+    int32_t x_bias;   /* 0: none */
+    int32_t y_offset; /* 0: none */
 } pass;
 
 /* Scales so that products fall on and beside ties, round twice, overflow, vanish, and are subnormal. */
@@ -35,6 +35,7 @@ static const pass passes[] = {
     {"every int32, requantised by 2^-8, - 3", NPUQ_Y_I8, false, 0.00390625f, 0, 0, 0, -3},
     {"every int32 - 1000000007, requantised by 6e-8, + 200", NPUQ_Y_I8, false, 6e-8f, 0, 0, -1000000007, 200},
     {"every int32, requantised by -1, - 256", NPUQ_Y_I8, false, -1.0f, 0, 0, 0, -256},
+    {"every int32, requantised by 1e-4", NPUQ_Y_I8, false, 1e-4f, 0, 0, 0, 0},
 };
 
 typedef struct buffers {
@@ -76,7 +77,7 @@ static void check_block(part *p, size_t number, buffers *b)
         block.x = b->ones;
         params.scale = (const float *)(const void *)b->patterns;
         params.step = 1;
-    } else if (s->y == NPUQ_Y_I8) {
+    } else if (s->y_offset != 0) {
         params.y_offset = &s->y_offset;
     }
     params.row_scale = s->row_scale != 0 ? &row_scale : NULL;

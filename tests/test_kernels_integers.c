@@ -136,7 +136,7 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
         .x_bias = from_int32 && test_one_in(2) ? (const int32_t *)(void *)x_bias.memory : NULL,
         .row_scale = from_int32 && !to_int8 && test_one_in(2) ? (const float *)(void *)row_scale.memory : NULL,
         .bias = from_int32 && !to_int8 && test_one_in(2) ? (const float *)(void *)bias.memory : NULL,
-        .y_offset = to_int8 ? (const int32_t *)(void *)y_offset.memory : NULL,
+        .y_offset = to_int8 && test_one_in(2) ? (const int32_t *)(void *)y_offset.memory : NULL,
         .step = step,
     };
 

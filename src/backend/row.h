@@ -76,7 +76,7 @@ typedef struct npuq_dequant_params {
     const int32_t *x_bias;   /* int32: added to x first, modulo 2^32 */
     const float *row_scale;  /* int32 to floating point: a second factor, one for each row */
     const float *bias;       /* int32 to floating point: added after the products */
-    const int32_t *y_offset; /* int32 to int8: added after rounding; never null there */
+    const int32_t *y_offset; /* int32 to int8: added after rounding */
     size_t step;
 } npuq_dequant_params;
 

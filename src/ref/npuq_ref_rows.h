@@ -64,7 +64,7 @@ static inline void npuq_ref_dequant_row(const void *x, npuq_ref_dtype x_dtype, c
             t = npuq_ref_add(t, bias[i]);
         }
         if (y_dtype == NPUQ_REF_INT8) {
-            ((int8_t *)y)[i] = npuq_ref_two_clamps(t, y_offset[i * step]);
+            ((int8_t *)y)[i] = npuq_ref_two_clamps(t, y_offset ? y_offset[i * step] : 0);
         } else {
             npuq_ref_store_float(y, y_dtype, i, t);
         }

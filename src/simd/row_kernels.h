@@ -337,7 +337,7 @@ INLINE bool dequantise_columns(recipe k, const rows *r, const parameters *p, siz
         }
     }
     t = chunk_mul(t, d->step ? load_parameters(d->scale + at, n, part) : p->scale);
-    if (k.y == y_i8) {
+    if (k.y == y_i8 && d->y_offset) {
         const ichunk offsets = d->step ? load_integers(d->y_offset + at, n, part) : ichunk_set(*d->y_offset);
         return store_requant(y, t, offsets, n, how);
     }

@@ -381,7 +381,8 @@ static inline __m512i to_i32(vf t)
 
 static inline bool has_nan(vchunk t)
 {
-    return (_mm512_cmp_ps_mask(t.v[0], t.v[1], _CMP_UNORD_Q) | _mm512_cmp_ps_mask(t.v[2], t.v[3], _CMP_UNORD_Q)) != 0;
+    return !_kortestz_mask16_u8(_mm512_cmp_ps_mask(t.v[0], t.v[1], _CMP_UNORD_Q),
+                                _mm512_cmp_ps_mask(t.v[2], t.v[3], _CMP_UNORD_Q));
 }
 
 static inline bool chunk_store_i32(void *p, vchunk t, bool split)
@@ -468,13 +469,15 @@ static inline __m256i halves_f16(vf t)
  * both are interleaved, a's first: rounding 32 lanes at once takes fewer operations than 16 twice. */
 static inline __m512i pair_bf16(vf a, vf b)
 {
+    enum { CHOOSE = 0xD8, OR_ODD = 0xF8 }; /* of three: the third chooses the second; the first, or both others */
     const __m512i a_bits = _mm512_castps_si512(a);
     const __m512i b_bits = _mm512_castps_si512(b);
-    const __m512i upper = _mm512_mask_blend_epi16(0xAAAAAAAA, _mm512_srli_epi32(a_bits, 16), b_bits);
-    const __m512i lower = _mm512_mask_blend_epi16(0xAAAAAAAA, a_bits, _mm512_slli_epi32(b_bits, 16));
-    const __m512i sticky = _mm512_ternarylogic_epi32(lower, upper, _mm512_set1_epi16(1), 0xF8); /* lower | odd upper */
-    const __mmask32 up = _mm512_cmpgt_epu16_mask(sticky, _mm512_set1_epi16(INT16_MIN));
-    const __m512i rounded = _mm512_mask_sub_epi16(upper, up, upper, _mm512_set1_epi16(-1));
+    const __m512i odd_lanes = _mm512_set1_epi32((int32_t)0xFFFF0000u);
+    const __m512i upper = _mm512_ternarylogic_epi32(_mm512_srli_epi32(a_bits, 16), b_bits, odd_lanes, CHOOSE);
+    const __m512i lower = _mm512_ternarylogic_epi32(a_bits, _mm512_slli_epi32(b_bits, 16), odd_lanes, CHOOSE);
+    const __m512i sticky = _mm512_ternarylogic_epi32(lower, upper, _mm512_set1_epi32(0x00010001), OR_ODD);
+    const __mmask32 up = _mm512_cmpgt_epu16_mask(sticky, _mm512_set1_epi32((int32_t)0x80008000u));
+    const __m512i rounded = _mm512_mask_sub_epi16(upper, up, upper, _mm512_set1_epi32(-1));
     const __m512i order = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 30, 28, 26, 24,
                                            22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
     return _mm512_permutexvar_epi16(order, rounded);

@@ -424,15 +424,27 @@ static const int32_t *contiguous_ints(const npuq_params *params, size_t n, int32
     return buffer;
 }
 
-static void unpack_words(const npuq_params *words, size_t n, float *scales, int32_t *offsets)
+/* Whether there is an offset other than 0. */
+static bool unpack_words(const npuq_params *words, size_t n, float *scales, int32_t *offsets)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint64_t word;
+    int32_t any = 0;
+    const uint64_t *p = (const uint64_t *)(const void *)words->data;
 
-        memcpy(&word, words->data + (ptrdiff_t)i * words->step, sizeof word);
+    if (words->step == (ptrdiff_t)sizeof *p) { /* by itself, for compilers to make vectors of */
+        for (size_t i = 0; i < n; i++) {
+            scales[i] = npuq_ref_word_scale(p[i]);
+            offsets[i] = npuq_ref_word_offset(p[i]);
+            any |= offsets[i];
+        }
+        return any != 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t word = *(const uint64_t *)(const void *)(words->data + (ptrdiff_t)i * words->step);
         scales[i] = npuq_ref_word_scale(word);
         offsets[i] = npuq_ref_word_offset(word);
+        any |= offsets[i];
     }
+    return any != 0;
 }
 
 static bool is_by_column(const npuq_dequant_columns *c)
@@ -480,9 +492,8 @@ void npuq_tile_dequant(const npuq_kernel_choice *choice, const npuq_rect *rect, 
         const size_t n = call.params.step ? part.cols : 1;
 
         if (words.data) {
-            unpack_words(&words, n, scales, y_offsets);
             call.params.scale = scales;
-            call.params.y_offset = y_offsets;
+            call.params.y_offset = unpack_words(&words, n, scales, y_offsets) ? y_offsets : NULL;
         } else {
             call.params.scale = npuq_params_f32(kernels, &scale, n, scales);
         }
