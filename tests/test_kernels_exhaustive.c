@@ -80,6 +80,16 @@ static void check_block(part *p, size_t block, size_t which, buffers *b)
     }
 }
 
+/* How many of the parameters: a range without smooth scales has none, and what uint8 and int4 do differently begins
+ * after the arithmetic, which int32 and int8 show with all of them. The first takes every float to the store. */
+static size_t parameters_for(kernel_id id)
+{
+    if (id.kind == RANGE) {
+        return 1;
+    }
+    return id.kind != SMOOTH_RANGE && (id.y == NPUQ_Y_U8 || id.y == NPUQ_Y_I4) ? 2 : PARAMETERS;
+}
+
 static void *run_part(void *argument)
 {
     part *p = argument;
@@ -90,7 +100,7 @@ static void *run_part(void *argument)
         return NULL;
     }
     memset(b, 0, sizeof *b);
-    for (size_t which = 0; which < PARAMETERS; which++) {
+    for (size_t which = 0; which < parameters_for(p->id); which++) {
         for (size_t i = 0; i < BLOCK; i++) {
             b->scale[i] = parameters[which].scale;
             b->offset[i] = parameters[which].offset;
