@@ -454,9 +454,12 @@ NPUQ_API npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_t
  *     scale = m * C                 NPUQ_SCALE_PRODUCT; C is 1 / DMAX rounded to float32: 0x3C010204, or 0x3E124925
  *     scale = 1 / r                 NPUQ_SCALE_INVERSE
  *
- * The two forms of the scale differ in the last bit of about one in three. There is no lower bound on m: a row of zeros
- * has the scale 0 and y 0; a row with an infinity has the scale +Inf and y 0; with a NaN the scale is NaN and y 0.
- * Where m is so small that r is infinite, elements other than 0 become DMAX or -DMAX - 1.
+ * The two forms differ for about three of ten scales of INT8, and for more than half of those of QUINT4X2, by one unit
+ * in the last place, rarely by two.
+ *
+ * There is no lower bound on m: a row of zeros has the scale 0 and y 0; a row with an infinity has the scale +Inf and
+ * y 0; with a NaN the scale is NaN and y 0. Where m is so small that r is infinite, elements other than 0 become DMAX
+ * or -DMAX - 1.
  *
  * Rows are counted in row-major order of x's leading dimensions; S is their number, H the length of one.
  *

@@ -38,12 +38,16 @@ npuq_status npuq_check_columns(const char *op, const char *name, const npuq_tens
 {
     const int last = tensor->ndim - 1;
 
-    if (tensor->shape[last] != 1 && tensor->shape[last] != columns) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, op, name,
-                         "dimension %d is %" PRId64 "; expected 1 or %" PRId64 ", the elements of x's last dimension",
-                         last, tensor->shape[last], columns);
+    if (tensor->shape[last] == 1 || tensor->shape[last] == columns) {
+        return NPUQ_OK;
     }
-    return NPUQ_OK;
+    if (columns == 1) {
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, name, "dimension %d is %" PRId64 "; expected 1", last,
+                         tensor->shape[last]);
+    }
+    return npuq_fail(NPUQ_ERROR_SHAPE, op, name,
+                     "dimension %d is %" PRId64 "; expected 1 or %" PRId64 ", the elements of x's last dimension", last,
+                     tensor->shape[last], columns);
 }
 
 static void run_units(void *argument, size_t begin, size_t end)

@@ -197,8 +197,9 @@ npuq_status npuq_check_unpacked_shape(const char *op, const npuq_tensor *x, cons
         return npuq_check_shape(op, "y", y, x->ndim, shape, "the shape of x");
     }
     if (__builtin_mul_overflow(shape[last], 8, &shape[last])) {
-        return npuq_fail(NPUQ_ERROR_LAYOUT, op, "x", "last dimension is %" PRId64 " words; expected fewer",
-                         x->shape[last]);
+        return npuq_fail(NPUQ_ERROR_LAYOUT, op, "x",
+                         "last dimension is %" PRId64 " words; expected at most %" PRId64 ", eight elements each",
+                         x->shape[last], INT64_MAX / 8);
     }
     return npuq_check_shape(op, "y", y, x->ndim, shape, "the shape of x, eight elements to a word");
 }
