@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The operators on arbitrary arguments. A call returns a status; a failure writes nothing and says why in one line; a
- * success writes what the oracle does and not a byte more, with every backend.
+ * success writes what the oracle does and not a byte more. The input chooses the backend too, unless NPUQ_BACKEND does.
  *
  * Bytes become a call that is right, then edits break it: an input of zeros is a right call, and mutations stay close
  * to one. Every argument has an arena, allocated to the byte so that AddressSanitizer sees its ends; some are put into
@@ -27,14 +27,14 @@
 
 enum { MAX_ARGUMENTS = 6, MAX_ELEMENTS = 1 << 18, MAX_GROUPS = 8 };
 enum { MAX_SPAN = 1 << 21 }; /* bytes of the largest arena, about */
+enum { PERIOD = 251 };       /* elements that are different; prime, so that they do not repeat with rows or tiles */
 
 typedef enum kind { EMPTY, INSIDE, BROADCAST, HOPELESS, WILD } kind;
 typedef enum role { INPUT, OPTIONAL_INPUT, OUTPUT } role;
 
-/* Exactly as many bytes as asked for, three times: what a call sees, what was there before, what shall be there. */
+/* Exactly as many bytes as asked for, twice: what a call sees, and what shall be there after it. */
 typedef struct arena {
     unsigned char *memory;
-    unsigned char *before;
     unsigned char *expected;
     size_t size;
 } arena;
@@ -61,6 +61,7 @@ typedef struct call {
     int32_t axis;
     npuq_executor executor;
     bool has_executor;
+    bool may_be_large;
 } call;
 
 typedef struct operator_under_test {
@@ -125,11 +126,12 @@ static size_t element_size(npuq_dtype dtype)
     return 0;
 }
 
-/* Extents of few elements in most cases, for the sake of speed; of MAX_ELEMENTS, enough for an executor, in some. */
-static void take_shape(input *in, int ndim, int64_t *shape, int64_t multiple)
+/* Extents of a few hundred elements in most cases, for the sake of speed; of more than a tile in some; of MAX_ELEMENTS,
+ * enough for an executor, in few. */
+static void take_shape(const call *c, input *in, int ndim, int64_t *shape, int64_t multiple)
 {
     const uint8_t size = take_byte(in);
-    int64_t left = (size < 0xF0 ? 1 << 10 : size < 0xFE ? 1 << 14 : MAX_ELEMENTS) / multiple;
+    int64_t left = (size < 0xF0 ? 1 << 9 : size == 0xFF && c->may_be_large ? MAX_ELEMENTS : 1 << 13) / multiple;
 
     for (int d = ndim - 1; d >= 0; d--) {
         const uint8_t byte = take_byte(in);
@@ -230,6 +232,11 @@ static bool exceeds_count(const npuq_tensor *t, int64_t most)
     return count > most;
 }
 
+static size_t count_elements(const npuq_tensor *t)
+{
+    return test_count(t->ndim, t->shape);
+}
+
 static kind classify(const call *c, argument *a)
 {
     const npuq_tensor *t = &a->tensor;
@@ -257,10 +264,15 @@ static kind classify(const call *c, argument *a)
 
 static void make_arena(arena *memory, size_t size, npuq_dtype dtype, bool finite)
 {
-    const size_t element = element_size(dtype);
+    const bool known = element_size(dtype) > 0;
+    const size_t element = known ? element_size(dtype) : 1;
+    const size_t count = size / element;
 
-    *memory = (arena){allocate(size), allocate(size), allocate(size), size};
-    test_fill(memory->memory, element > 0 ? dtype : NPUQ_UINT8, element > 0 ? size / element : size, finite);
+    *memory = (arena){allocate(size), allocate(size), size};
+    test_fill(memory->memory, known ? dtype : NPUQ_UINT8, count < PERIOD ? count : PERIOD, finite);
+    for (size_t done = PERIOD * element; done < size; done *= 2) {
+        memcpy(memory->memory + done, memory->memory, done < size - done ? done : size - done);
+    }
 }
 
 /* Where another argument begins, or about where it ends. */
@@ -277,6 +289,14 @@ static void *beside(const call *c, int index, input *in)
     return (void *)((uintptr_t)t->data + (uintptr_t)above + where % 4 - 1);
 }
 
+/* How far from each other the first and the last element may lie and be inside of an arena, so that most are small. */
+static int64_t max_span(const npuq_tensor *t)
+{
+    const int64_t bytes = exceeds_count(t, MAX_ELEMENTS) ? MAX_SPAN : (int64_t)(count_elements(t) * 8);
+
+    return bytes < MAX_SPAN / 8 ? 4096 + 4 * bytes : MAX_SPAN;
+}
+
 /* Finds a place for the elements: in an arena made to measure or, if there is room, in that of an earlier argument. */
 static void place(call *c, int index, input *in)
 {
@@ -290,7 +310,7 @@ static void place(call *c, int index, input *in)
     size_t gap = where % 16 * element;
     uint8_t edit;
 
-    if (classify_form(t) == INSIDE && (!find_reach(t, &below, &above) || below + above >= MAX_SPAN)) {
+    if (classify_form(t) == INSIDE && (!find_reach(t, &below, &above) || below + above >= max_span(t))) {
         below = 0;
         above = (int64_t)element - 1; /* wherever this ends, it is not inside */
     }
@@ -351,11 +371,6 @@ static size_t extent(const call *c, int index, int d)
     return (size_t)c->arguments[index].tensor.shape[d];
 }
 
-static size_t count_elements(const npuq_tensor *t)
-{
-    return test_count(t->ndim, t->shape);
-}
-
 static void output_shape(npuq_dtype y, int ndim, const int64_t *shape, int64_t *out)
 {
     memcpy(out, shape, (size_t)ndim * sizeof *shape);
@@ -378,7 +393,7 @@ static void plan_quantize(call *c, input *in)
     int64_t y_shape[NPUQ_MAX_NDIM];
     int64_t scales_shape[NPUQ_MAX_NDIM] = {1, 1, 1, 1, 1, 1, 1, 1};
 
-    take_shape(in, ndim, shape, y == NPUQ_QUINT4X2 ? 8 : 1);
+    take_shape(c, in, ndim, shape, y == NPUQ_QUINT4X2 ? 8 : 1);
     output_shape(y, ndim, shape, y_shape);
     if (where >= 0xC0) {
         c->axis = (int32_t)take_any(in);
@@ -481,7 +496,7 @@ static void plan_group_quant(call *c, input *in)
     int64_t shape[2];
     int64_t y_shape[2];
 
-    take_shape(in, 2, shape, y == NPUQ_QUINT4X2 ? 8 : 1);
+    take_shape(c, in, 2, shape, y == NPUQ_QUINT4X2 ? 8 : 1);
     output_shape(y, 2, shape, y_shape);
     plan_groups(c, in, shape[0]);
     const int64_t scale_shape[] = {c->groups, shape[1]};
@@ -522,7 +537,7 @@ static void plan_trans_quant_param(call *c, input *in)
     const int64_t one[2] = {1, 1};
     int64_t shape[2] = {1, 1};
 
-    take_shape(in, ndim, shape + 2 - ndim, 1);
+    take_shape(c, in, ndim, shape + 2 - ndim, 1);
     if (form % 8 < 5) {
         shape[0] = 1;
     }
@@ -564,7 +579,7 @@ static void plan_dynamic_with(call *c, input *in, role parameters, bool with_y)
     int64_t shape[NPUQ_MAX_NDIM];
     int64_t y_shape[NPUQ_MAX_NDIM];
 
-    take_shape(in, ndim, shape, y == NPUQ_QUINT4X2 ? 8 : 1);
+    take_shape(c, in, ndim, shape, y == NPUQ_QUINT4X2 ? 8 : 1);
     output_shape(y, ndim, shape, y_shape);
     plan_groups(c, in, (int64_t)test_count(ndim - 1, shape));
     const int64_t smooth_shape[] = {c->groups, shape[ndim - 1]};
@@ -662,7 +677,7 @@ static void plan_params(call *c, input *in)
     const uint8_t form = take_byte(in);
     int64_t shape[NPUQ_MAX_NDIM];
 
-    take_shape(in, ndim, shape, 1);
+    take_shape(c, in, ndim, shape, 1);
     c->y_dtype = form < 0xC0 ? (form & 1 ? NPUQ_QUINT4X2 : NPUQ_INT8) : (npuq_dtype)take_bytes(in, 4);
     add(c, in, INPUT, NPUQ_FLOAT32, ndim, shape);
     add(c, in, INPUT, NPUQ_FLOAT32, ndim, shape);
@@ -724,9 +739,6 @@ static const operator_under_test operators[] = {
     {"group_quant", plan_group_quant, run_group_quant, oracle_group_quant},
     {"trans_quant_param", plan_trans_quant_param, run_trans_quant_param, oracle_trans_quant_param},
     {"dynamic_quant_asymmetric", plan_dynamic, run_dynamic, oracle_dynamic},
-};
-
-static const operator_under_test steps[] = {
     {"dynamic_quant_min_max", plan_min_max, run_min_max, oracle_min_max},
     {"dynamic_quant_params", plan_params, run_params, oracle_params},
     {"dynamic_quant_apply", plan_apply, run_apply, oracle_apply},
@@ -787,22 +799,24 @@ static npuq_tensor in_copy(const call *c, const argument *a, unsigned char *copy
     return moved;
 }
 
-/* Whether an output shares a byte with itself or with another argument, by marking the bytes. All are INSIDE or EMPTY.
- */
+/* Whether an output shares a byte with itself or with another argument, by marking the bytes of outputs. All are INSIDE
+ * or EMPTY. */
 static bool shares_memory(const call *c)
 {
-    unsigned char *marks[MAX_ARGUMENTS];
+    unsigned char *marks[MAX_ARGUMENTS] = {NULL};
     size_t bytes = 0;
     size_t marked = 0;
     bool shares = false;
 
-    for (int i = 0; i < c->count; i++) {
-        marks[i] = allocate(c->arenas[i].size);
-    }
     for (int pass = 0; pass < 2; pass++) { /* outputs, then the others */
         for (int i = 0; i < c->count; i++) {
             const argument *a = &c->arguments[i];
             if (!a->given || a->kind != INSIDE || (a->role == OUTPUT) != (pass == 0)) {
+                continue;
+            }
+            if (!marks[a->arena] && pass == 0) {
+                marks[a->arena] = allocate(c->arenas[a->arena].size);
+            } else if (!marks[a->arena]) {
                 continue;
             }
             const npuq_tensor view = in_copy(c, a, marks[a->arena]);
@@ -820,7 +834,7 @@ static bool shares_memory(const call *c)
         }
     }
     for (int i = 0; i < c->count; i++) {
-        for (size_t k = 0; k < c->arenas[i].size; k++) {
+        for (size_t k = 0; marks[i] && k < c->arenas[i].size; k++) {
             marked += marks[i][k];
         }
         free(marks[i]);
@@ -828,7 +842,31 @@ static bool shares_memory(const call *c)
     return shares || marked != bytes;
 }
 
-/* All bytes as they shall be after a success. */
+static npuq_tensor in_expected(const call *c, const argument *a)
+{
+    return in_copy(c, a, c->arenas[a->arena].expected);
+}
+
+/* What the portable backend makes of it, where the oracle would take too long. */
+static void expect_as_portable(const call *c)
+{
+    const npuq_backend backend = npuq_active_backend();
+    call moved = *c;
+
+    for (int i = 0; i < c->count; i++) {
+        argument *a = &moved.arguments[i];
+        if (a->given && a->kind != EMPTY) {
+            a->tensor = in_expected(c, a);
+        }
+    }
+    (void)npuq_set_backend(NPUQ_BACKEND_REF);
+    if (c->op->run(&moved) != NPUQ_OK) {
+        FINDING("%s: success, or %s with backend ref", c->op->name, npuq_last_error());
+    }
+    (void)npuq_set_backend(backend);
+}
+
+/* All bytes as they shall be after a success; until then they are as they were before it. */
 static void expect_success(const call *c)
 {
     void *elements[MAX_ARGUMENTS] = {NULL};
@@ -842,10 +880,8 @@ static void expect_success(const call *c)
         return;
     }
     for (int i = 0; i < c->count; i++) {
-        if (c->arguments[i].given && c->arguments[i].kind == BROADCAST) { /* compare backends with each other only */
-            for (int k = 0; k < c->count; k++) {
-                memcpy(c->arenas[k].expected, c->arenas[k].memory, c->arenas[k].size);
-            }
+        if (c->arguments[i].given && c->arguments[i].kind == BROADCAST) {
+            expect_as_portable(c);
             return;
         }
     }
@@ -857,7 +893,7 @@ static void expect_success(const call *c)
         if (a->given && a->kind == EMPTY) {
             elements[i] = allocate(0);
         } else if (a->given) {
-            const npuq_tensor before = in_copy(c, a, c->arenas[a->arena].before);
+            const npuq_tensor before = in_expected(c, a);
             elements[i] = allocate(count_elements(&before) * test_dtype_size(before.dtype));
             test_view_read(&before, elements[i]);
         }
@@ -866,7 +902,7 @@ static void expect_success(const call *c)
     for (int i = 0; i < c->count; i++) {
         const argument *a = &c->arguments[i];
         if (a->role == OUTPUT && a->kind == INSIDE) {
-            const npuq_tensor after = in_copy(c, a, c->arenas[a->arena].expected);
+            const npuq_tensor after = in_expected(c, a);
             test_view_write(&after, elements[i]);
         }
         free(elements[i]);
@@ -876,6 +912,9 @@ static void expect_success(const call *c)
 static void check_memory(const call *c, const char *what)
 {
     for (int i = 0; i < c->count; i++) {
+        if (memcmp(c->arenas[i].memory, c->arenas[i].expected, c->arenas[i].size) == 0) {
+            continue;
+        }
         for (size_t k = 0; k < c->arenas[i].size; k++) {
             if (c->arenas[i].memory[k] != c->arenas[i].expected[k]) {
                 FINDING("%s, %s: %s: byte %zu of the memory of argument %d is %02x; expected %02x", c->op->name,
@@ -923,38 +962,55 @@ static void check_call(call *c)
         all_inside = all_inside && (!a->given || a->kind == INSIDE || a->kind == EMPTY);
     }
     for (int i = 0; i < c->count; i++) {
-        memcpy(c->arenas[i].before, c->arenas[i].memory, c->arenas[i].size);
         memcpy(c->arenas[i].expected, c->arenas[i].memory, c->arenas[i].size);
     }
 
     const bool shares = all_inside && shares_memory(c);
-    npuq_status first = NPUQ_OK;
-    bool is_first = true;
-    for (npuq_backend backend = NPUQ_BACKEND_REF; strcmp(npuq_backend_name(backend), "unknown") != 0; backend++) {
-        if (npuq_set_backend(backend) != NPUQ_OK) {
-            continue;
-        }
-        for (int i = 0; i < c->count; i++) {
-            memcpy(c->arenas[i].memory, c->arenas[i].before, c->arenas[i].size);
-        }
-        const npuq_status status = c->op->run(c);
-        if (!is_first && status != first) {
-            FINDING("%s: status %d, or %d with another backend", c->op->name, (int)status, (int)first);
-        }
-        if (status == NPUQ_OK && (refusal || shares)) {
-            FINDING("%s: success with arguments that %s", c->op->name, shares ? "share memory" : "break a rule");
-        }
-        if (status == NPUQ_OK && is_first) {
-            expect_success(c);
-        }
-        if (status == NPUQ_OK) {
-            check_memory(c, "done");
-        } else {
-            check_failure(c, status, !all_inside || shares || repeats_one_element(c, &c->arguments[X]));
-        }
-        first = status;
-        is_first = false;
+    const npuq_status status = c->op->run(c);
+    if (status != NPUQ_OK) {
+        check_failure(c, status, !all_inside || shares || repeats_one_element(c, &c->arguments[X]));
+        return;
     }
+    if (refusal || shares) {
+        FINDING("%s: success with arguments that %s", c->op->name, shares ? "share memory" : "break a rule");
+    }
+    expect_success(c);
+    check_memory(c, "done");
+}
+
+/* One of those that run here, unless NPUQ_BACKEND says which. */
+static void choose_backend(uint8_t number)
+{
+    static const char *given;
+    static npuq_backend usable[NPUQ_BACKEND_NEON + 1];
+    static uint8_t count;
+
+    if (count == 0) {
+        given = getenv("NPUQ_BACKEND");
+        if (given && strcmp(given, npuq_backend_name(npuq_active_backend())) != 0) {
+            printf("SKIPPED: no %s here\n", given);
+            exit(77);
+        }
+        for (int b = 0; b <= NPUQ_BACKEND_NEON; b++) {
+            if (npuq_backend_available((npuq_backend)b)) {
+                usable[count++] = (npuq_backend)b;
+            }
+        }
+    }
+    if (!given && usable[number % count] != npuq_active_backend()) { /* asking the CPU takes a while */
+        (void)npuq_set_backend(usable[number % count]);
+    }
+}
+
+/* A large tensor takes a hundred times as long as a small one. A fuzzer goes on from what was large; but few of the
+ * inputs that it makes of it have a sum that says so again. */
+static unsigned sum_of_bytes(const uint8_t *data, size_t size)
+{
+    unsigned sum = 0;
+    for (size_t i = 0; i < size; i++) {
+        sum += data[i];
+    }
+    return sum;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -963,9 +1019,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     call c = {.group_index = -1};
     const uint8_t form = take_byte(&in);
 
-    c.op = form % 4 == 3 && form & 64 ? &steps[take_byte(&in) % 3] : &operators[form % 4];
+    c.op = &operators[take_byte(&in) % (sizeof operators / sizeof operators[0])];
+    choose_backend(form % 4);
     c.flag = form & 4;
     c.mode = form & 8 ? 1 : 0;
+    c.may_be_large = sum_of_bytes(data, size) % 8 == 0;
     c.has_executor = form & 16;
     c.executor = test_shuffled_executor;
     if (form >= 0xE0) {
@@ -984,17 +1042,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < c.count; i++) {
         c.arguments[i].kind = classify(&c, &c.arguments[i]);
     }
-    if (c.group_index >= 0) {
-        argument *group_index = &c.arguments[c.group_index];
-        if (group_index->kind == BROADCAST) { /* all of it would be read, which takes as long as its shape says */
-            group_index->kind = WILD;
+    for (int i = 0; i < c.count; i++) {
+        argument *a = &c.arguments[i];
+        /* where no output says how large it can be, it would be read for as long as its shape says */
+        if (a->kind == BROADCAST && (i == c.group_index || (i == X && c.op->run == run_min_max))) {
+            a->kind = WILD;
         }
+    }
+    if (c.group_index >= 0) {
         write_groups(&c);
     }
     check_call(&c);
     for (int i = 0; i < c.count; i++) {
         free(c.arenas[i].memory);
-        free(c.arenas[i].before);
         free(c.arenas[i].expected);
     }
     return 0;
