@@ -29,6 +29,11 @@ def bits(values):
     return np.array(values, "u4").view(f4)
 
 
+def halves_of(values):
+    """float16 values from their bits."""
+    return np.array(values, "u2").view(f2)
+
+
 def words(values):
     """quint4x2 words, as the tool stores them."""
     return np.array(values, "u4").view(i4)
@@ -242,11 +247,12 @@ example("dynamic smooth scales", command, {"x": rows, "smooth-scales": smooth}, 
     "scale": bits([0x3D58D8D9, 0x3CA0A0A1, 0x2B8CBCCC, 0x3C1A3232]),
     "offset": bits([0xC2A18E38, 0xC29A0000, 0x42FE0000, 0xC2AB046E]),
 })
-example("dynamic groups", command, {
+groups = {
     "x": rows,
     "smooth-scales": np.array([smooth, [2] * 8, smooth[::-1]], f2),
     "group-index": np.array([1, 1, 4], i8),
-}, {
+}
+example("dynamic groups", command, groups, {
     "y": np.array([
         [-71, -128, -52, -81, 127, -88, -52, -90],
         [-64, -26, -26, 127, -128, -52, 25, -26],
@@ -285,6 +291,105 @@ example("dynamic infinities and NaN", command, {
     "scale": np.array([np.inf, np.inf, tiny[0]], f4),
     "offset": np.array([np.nan, 127, np.nan], f4),
 })
+
+# ---- dynamic_quant ----
+
+command = "dynamic-quant"
+device_x = np.array([[0.7261, 0.3726, 0.9126], [0.9023, 0.999, 0.1279], [0.8628, 0.624, 0.9028]], f2)
+device_y = np.array([[101, 52, 127], [115, 127, 16], [121, 88, 127]], i1)
+example("dynamic-quant device", command, {"x": device_x},
+        {"y": device_y, "scale": bits([0x3BEB76EE, 0x3C00E1C3, 0x3BE8F1E4])})
+example("dynamic-quant device inverse", command, {"x": device_x},
+        {"y": device_y, "scale": bits([0x3BEB76ED, 0x3C00E1C3, 0x3BE8F1E3])}, "--scale-form", "inverse")
+
+rows_y = np.array([[21, -53, 127, 0, 116, -16, 64, -85], [127] * 8, [0] * 8, [16, 32, 48, 64, 79, 95, 111, 127]], i1)
+rows_words = words([[0xB4F607D1], [0x77777777], [0], [0x76544321]])
+rows_scale = bits([0x3CC18306, 0x3C010204, 0, 0x3BCE5CB9])
+for form, narrow_scale in (
+    ("product", bits([0x3EDB6DB8, 0x3E124925, 0, 0x3DEA0001])),
+    ("inverse", bits([0x3EDB6DB7, 0x3E124925, 0, 0x3DE9FFFF])),
+):
+    example(f"dynamic-quant to int8 {form}", command, {"x": rows}, {"y": rows_y, "scale": rows_scale},
+            "--scale-form", form)
+    example(f"dynamic-quant to quint4x2 {form}", command, {"x": rows}, {"y": rows_words, "scale": narrow_scale},
+            "--dtype", "quint4x2", "--scale-form", form)
+
+smooth_y = np.array([
+    [6, -29, 17, 0, 127, -4, 17, -6],
+    [32, 64, 16, -32, 127, 32, 32, 8],
+    [0] * 8,
+    [6, 25, 10, -25, 127, 38, 44, 13],
+], i1)
+example("dynamic-quant smooth scales", command, {"x": rows, "smooth-scales": smooth},
+        {"y": smooth_y, "scale": bits([0x3DB162C6, 0x3D010204, 0, 0x3C810204])})
+example("dynamic-quant groups", command, groups, {
+    "y": np.array([smooth_y[0], [8, 32, 32, 127, -32, 16, 64, 32], [0] * 8, [2, 16, 24, 127, -40, 24, 111, 64]], i1),
+    "scale": bits([0x3DB162C6, 0x3D010204, 0, 0x3C4E5CB9]),
+})
+example("dynamic-quant per tensor", command, {"x": rows}, {
+    "y": np.array([rows_y[0], [42] * 8, [0] * 8, [4, 8, 13, 17, 21, 25, 30, 34]], i1),
+    "scale": bits([0x3CC18306]),
+}, "--quant-mode", "pertensor")
+
+special = {
+    "x": bfloat16([
+        [1e-38, -2e-38, 0, 1e-37, 5e-39, -1e-37, 0, 1e-40],
+        [1, -np.inf, 2, 0, 0, 0, 0, 0],
+        [np.nan, 1, 2, 3, 4, 5, 6, 7],
+    ]),
+}
+special_y = np.array([[127, -128, 0, 127, 127, -128, 0, 127], [0] * 8, [0] * 8], i1)
+for form, least in (("product", 0x00089122), ("inverse", 0)):
+    example(f"dynamic-quant special rows {form}", command, special,
+            {"y": special_y, "scale": bits([least, 0x7F800000, 0x7FC00000])}, "--scale-form", form)
+
+# ---- anti_quant ----
+
+two = np.array([2], f4)
+example("anti-quant offset before the product", "anti-quant",
+        {"x": np.array([1, 2, 3, 4], i1), "scale": two, "offset": two}, {"y": np.array([6, 8, 10, 12], f4)},
+        "--dtype", "float32")
+tenths = {"x": np.array([-128, -1, 0, 1, 2, 100, 126, 127], i1), "scale": np.array([0.1], f4),
+          "offset": np.array([0.5], f4)}
+example("anti-quant to float16", "anti-quant", tenths,
+        {"y": halves_of([0xCA60, 0xAA66, 0x2A66, 0x30CD, 0x3400, 0x4906, 0x4A53, 0x4A60])})
+example("anti-quant to bfloat16", "anti-quant", tenths,
+        {"y": np.array([0xC14C, 0xBD4D, 0x3D4D, 0x3E1A, 0x3E80, 0x4121, 0x414A, 0x414C], "u2")}, "--dtype", "bfloat16")
+example("anti-quant quint4x2", "anti-quant",
+        {"x": words([0x7654321F]), "scale": np.array([1, 2, 3, 4, 5, 6, 1e5, -1e5], f4)},
+        {"y": halves_of([0xBC00, 0x4000, 0x4600, 0x4A00, 0x4D00, 0x4F80, 0x7C00, 0xFC00])})
+
+# ---- dequant ----
+
+sums = np.array([[100, -100, 16777217, 2147483647], [-1, 0, 123456, -2147483648]], i4)
+dequant = {"x": sums, "weight-scale": np.array([0.5, 0.1, 1e-3, 1e-5], f4)}
+per_row = {**dequant, "activation-scale": np.array([0.25, 3], f4)}
+example("dequant to float16", "dequant", dequant,
+        {"y": halves_of([[0x5240, 0xC900, 0x7419, 0x753E], [0xB800, 0x0000, 0x57B7, 0xF53E]])})
+example("dequant to bfloat16", "dequant", dequant,
+        {"y": np.array([[0x4248, 0xC120, 0x4683, 0x46A8], [0xBF00, 0x0000, 0x42F7, 0xC6A8]], "u2")},
+        "--dtype", "bfloat16")
+example("dequant activation scale", "dequant", per_row,
+        {"y": halves_of([[0x4A40, 0xC100, 0x6C19, 0x6D3E], [0xBE00, 0x0000, 0x5DC9, 0xFBDD]])})
+example("dequant int32 bias", "dequant", {**per_row, "bias": np.array([1, -1, 1000, 1], i4)},
+        {"y": halves_of([[0x4A50, 0xC10D, 0x6C19, 0xED3E], [0x0000, 0xB4CD, 0x5DD5, 0xFBDD]])})
+example("dequant float32 bias", "dequant", {**per_row, "bias": np.array([0.1, 0.2, 0.3, 0.4], f4)},
+        {"y": halves_of([[0x4A4D, 0xC09A, 0x6C19, 0x6D3E], [0xBD9A, 0x3266, 0x5DCB, 0xFBDD]])})
+
+# ---- requant ----
+
+requant = {"x": sums, "words": np.array([0x40603F000000, 0x7D803DCCC000, 0x4C803A830000, 0x60003727C000], i8)}
+example("requant to int8", "requant", requant, {"y": np.array([[53, -30, 127, -1], [3, -20, 127, -128]], i1)})
+example("requant to float16", "requant", requant,
+        {"y": halves_of([[0x5240, 0xC900, 0x7418, 0x753E], [0xB800, 0x0000, 0x57B6, 0xF53E]])}, "--dtype", "float16")
+clamped_twice = {
+    "x": np.array([600, -600, 5, 7], i4),
+    "words": np.array([0x40003F800000 | (-200 & 0x1FF) << 37, 0x40003F800000 | 200 << 37, 0x40003F000000,
+                       0x40003F000000], "u8"),
+}
+example("requant two clamps", "requant", clamped_twice, {"y": np.array([55, -56, 2, 4], i1)})
+example("requant bias", "requant", {**clamped_twice, "bias": np.array([0, 0, 0, -4], i4)},
+        {"y": np.array([55, -56, 2, 2], i1)})
 
 with open(os.path.join(HERE, "examples.txt"), "w", encoding="ascii") as text:
     text.write("".join(lines))
