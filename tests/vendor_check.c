@@ -47,7 +47,7 @@ static void checksum_floats(const float *values, size_t n)
     }
 }
 
-/* n is the number of quantised elements, eight to a word of QUINT4X2. */
+/* n is the number of elements, eight to a word of QUINT4X2. */
 static void checksum_output(const void *y, npuq_ref_dtype dtype, size_t n)
 {
     size_t i;
@@ -65,9 +65,13 @@ static void checksum_output(const void *y, npuq_ref_dtype dtype, size_t n)
             checksum_add(((const uint32_t *)y)[i], 4);
         }
         break;
-    case NPUQ_REF_FLOAT32:
+    case NPUQ_REF_FLOAT32: checksum_floats((const float *)y, n); break;
     case NPUQ_REF_FLOAT16:
-    case NPUQ_REF_BFLOAT16: break;
+    case NPUQ_REF_BFLOAT16:
+        for (i = 0; i < n; i++) {
+            checksum_add(((const uint16_t *)y)[i], 2);
+        }
+        break;
     }
 }
 
@@ -217,7 +221,11 @@ static void put_random(void *array, npuq_ref_dtype dtype, size_t i, enum profile
         ((int32_t *)array)[i] = value;
         break;
     }
-    case NPUQ_REF_QUINT4X2: break;
+    case NPUQ_REF_QUINT4X2:
+        if (i % 8 == 0) {
+            ((uint32_t *)array)[i / 8] = random32();
+        }
+        break;
     }
 }
 
@@ -297,6 +305,29 @@ static void fill_sum_row(float *x, size_t H)
     }
     put_float(x, 0, 0);
     put_float(x, H - 1, 0x437F0000);
+}
+
+/* Words of trans_quant_param, with anything in the bits that requant does not look at. */
+static void fill_words(uint64_t *words, size_t n, enum profile profile)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t high = (uint64_t)random32() << 32 & UINT64_C(0xFFFFFFE000000000);
+        words[i] = high | UINT64_C(1) << 46 | random_float(profile, NPUQ_REF_FLOAT32);
+    }
+}
+
+/* Sums and words whose products are just above what is halfway between two results, and halfway when they are rounded
+ * to binary32 first: k + 0.5 for int8, with 64 <= k < 128; as far below the last bit of a float16 of that size. */
+static void fill_products(int32_t *x, uint64_t *words, npuq_ref_dtype y_dtype, size_t n)
+{
+    const int point = y_dtype == NPUQ_REF_INT8 ? 26 : 22;
+
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t factor = 1u << 10 | below(1u << 10);
+        const uint64_t halfway = (UINT64_C(1) << 33) | (uint64_t)below(1u << (32 - point)) << (point + 1);
+        x[i] = (int32_t)((halfway | UINT64_C(1) << point) / factor + 1);
+        words[i] = UINT64_C(1) << 46 | float_bits(below(2) != 0, factor, -27);
+    }
 }
 
 /* Where each of E groups of S rows ends; some are empty. */
@@ -389,12 +420,78 @@ static void run_dynamic_quant_asymmetric(const void *x, npuq_ref_dtype x_dtype, 
                                         per_tensor ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN, &ty, &ts, &to, NULL));
 }
 
+static void run_dynamic_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H, const void *smooth_scales,
+                              npuq_ref_dtype smooth_dtype, size_t E, const int64_t *group_index, bool per_tensor,
+                              bool inverse_form, void *y, npuq_ref_dtype y_dtype, float *scale)
+{
+    const npuq_tensor tx = view(x, x_dtype, 2, S, H);
+    const npuq_tensor tm = view(smooth_scales, smooth_dtype, group_index ? 2 : 1, E, H);
+    const npuq_tensor tg = view(group_index, (npuq_ref_dtype)NPUQ_INT64, 1, 1, E);
+    const npuq_tensor ty = view(y, y_dtype, 2, S, extent(y_dtype, H));
+    const npuq_tensor ts = view(scale, NPUQ_REF_FLOAT32, 1, 1, per_tensor ? 1 : S);
+    check(npuq_dynamic_quant(&tx, smooth_scales ? &tm : NULL, group_index ? &tg : NULL,
+                             per_tensor ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN,
+                             inverse_form ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT, &ty, &ts, NULL));
+}
+
+static void run_anti_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H, const void *scale,
+                           npuq_ref_dtype scale_dtype, size_t scale_count, const void *offset, void *y,
+                           npuq_ref_dtype y_dtype)
+{
+    const npuq_tensor tx = view(x, x_dtype, 2, S, extent(x_dtype, H));
+    const npuq_tensor ts = view(scale, scale_dtype, 1, 1, scale_count);
+    const npuq_tensor to = view(offset, scale_dtype, 1, 1, scale_count);
+    const npuq_tensor ty = view(y, y_dtype, 2, S, H);
+    check(npuq_anti_quant(&tx, &ts, offset ? &to : NULL, &ty, NULL));
+}
+
+static void run_dequant(const int32_t *x, size_t M, size_t N, const void *weight_scale,
+                        npuq_ref_dtype weight_scale_dtype, size_t weight_scale_count, const float *activation_scale,
+                        const void *bias, npuq_ref_dtype bias_dtype, void *y, npuq_ref_dtype y_dtype)
+{
+    const npuq_tensor tx = view(x, NPUQ_REF_INT32, 2, M, N);
+    const npuq_tensor tw = view(weight_scale, weight_scale_dtype, 1, 1, weight_scale_count);
+    const npuq_tensor ta = view(activation_scale, NPUQ_REF_FLOAT32, 1, 1, M);
+    const npuq_tensor tb = view(bias, bias_dtype, 1, 1, N);
+    const npuq_tensor ty = view(y, y_dtype, 2, M, N);
+    check(npuq_dequant(&tx, &tw, activation_scale ? &ta : NULL, bias ? &tb : NULL, &ty, NULL));
+}
+
+static void run_requant(const int32_t *x, size_t M, size_t N, const uint64_t *words, size_t words_count,
+                        const int32_t *bias, void *y, npuq_ref_dtype y_dtype)
+{
+    const npuq_tensor tx = view(x, NPUQ_REF_INT32, 2, M, N);
+    const npuq_tensor tw = view(words, (npuq_ref_dtype)NPUQ_UINT64, 1, 1, words_count);
+    const npuq_tensor tb = view(bias, NPUQ_REF_INT32, 1, 1, N);
+    const npuq_tensor ty = view(y, y_dtype, 2, M, N);
+    check(npuq_requant(&tx, &tw, bias ? &tb : NULL, &ty, NULL));
+}
+
+/* The library multiplies no matrices: the low half of sums of 64 bits. */
+static void run_quant_matmul(const int8_t *x1, const int8_t *x2, size_t M, size_t K, size_t N, const int32_t *bias,
+                             int32_t *y)
+{
+    for (size_t i = 0; i < M * N; i++) {
+        int64_t sum = bias ? bias[i % N] : 0;
+        for (size_t k = 0; k < K; k++) {
+            sum += x1[i / N * K + k] * x2[k * N + i % N];
+        }
+        const uint32_t low = (uint32_t)(uint64_t)sum;
+        memcpy(&y[i], &low, sizeof low);
+    }
+}
+
 #else
 
 #define run_quantize                 npuq_ref_quantize
 #define run_group_quant              npuq_ref_group_quant
 #define run_trans_quant_param        npuq_ref_trans_quant_param
 #define run_dynamic_quant_asymmetric npuq_ref_dynamic_quant_asymmetric
+#define run_dynamic_quant            npuq_ref_dynamic_quant
+#define run_anti_quant               npuq_ref_anti_quant
+#define run_dequant                  npuq_ref_dequant
+#define run_requant                  npuq_ref_requant
+#define run_quant_matmul             npuq_ref_quant_matmul
 
 #endif
 
@@ -593,7 +690,8 @@ static void fill_rows(void *x, npuq_ref_dtype dtype, size_t S, size_t H)
     }
 }
 
-static void dynamic_quant_asymmetric(void *x, void *smooth, int64_t *group_index, void *y, float *scale, float *offset)
+static void dynamic_quant(bool symmetric, void *x, void *smooth, int64_t *group_index, void *y, float *scale,
+                          float *offset)
 {
     static const size_t sizes[][2] = {{1, 8}, {5, 16}, {7, 24}, {40, 8}, {6, 1}, {11, 33}, {3, 200}, {4, 128}};
 
@@ -616,15 +714,130 @@ static void dynamic_quant_asymmetric(void *x, void *smooth, int64_t *group_index
                 fill_rows(x, x_dtype, S, H);
                 fill(smooth, smooth_dtype, E * H, below(4) == 0 ? MIXED : ORDINARY);
                 fill_group_index(group_index, E, S);
-                run_dynamic_quant_asymmetric(x, x_dtype, S, H, how != 0 ? smooth : NULL, smooth_dtype, E,
-                                             how == 2 ? group_index : NULL, per_tensor, y, y_dtype, scale, offset);
+                if (symmetric) {
+                    run_dynamic_quant(x, x_dtype, S, H, how != 0 ? smooth : NULL, smooth_dtype, E,
+                                      how == 2 ? group_index : NULL, per_tensor, round % 2 != 0, y, y_dtype, scale);
+                } else {
+                    run_dynamic_quant_asymmetric(x, x_dtype, S, H, how != 0 ? smooth : NULL, smooth_dtype, E,
+                                                 how == 2 ? group_index : NULL, per_tensor, y, y_dtype, scale, offset);
+                    checksum_floats(offset, tokens);
+                }
                 checksum_output(y, y_dtype, S * H);
                 checksum_floats(scale, tokens);
-                checksum_floats(offset, tokens);
             }
         }
     }
-    checksum_end("dynamic_quant_asymmetric");
+    checksum_end(symmetric ? "dynamic_quant" : "dynamic_quant_asymmetric");
+}
+
+static const size_t row_sizes[][2] = {{1, 1}, {1, 8}, {5, 16}, {40, 8}, {6, 1}, {11, 33}, {3, 200}, {4, 128}};
+
+static void anti_quant(void *x, void *scale, void *offset, void *y)
+{
+    checksum_begin();
+    for (int round = 0; round < 16; round++) {
+        for (size_t i = 0; i < COUNT(row_sizes); i++) {
+            const size_t S = row_sizes[i][0];
+            const size_t H = row_sizes[i][1];
+            for (size_t c = 0; c < 36; c++) {
+                const npuq_ref_dtype x_dtype = narrow_types[c % 2];
+                const npuq_ref_dtype scale_dtype = float_types[c / 2 % 3];
+                const npuq_ref_dtype y_dtype = float_types[c / 6 % 3];
+                const size_t count = below(3) == 0 ? 1 : H;
+                if (x_dtype == NPUQ_REF_QUINT4X2 && H % 8 != 0) {
+                    continue;
+                }
+                fill(x, x_dtype, S * H, ORDINARY);
+                fill(scale, scale_dtype, count, (enum profile)below(PROFILES));
+                fill(offset, scale_dtype, count, (enum profile)below(PROFILES));
+                run_anti_quant(x, x_dtype, S, H, scale, scale_dtype, count, c < 18 ? offset : NULL, y, y_dtype);
+                checksum_output(y, y_dtype, S * H);
+            }
+        }
+    }
+    checksum_end("anti_quant");
+}
+
+static void dequant(int32_t *x, void *weight_scale, float *activation_scale, void *bias, void *y)
+{
+    static const npuq_ref_dtype bias_types[] = {NPUQ_REF_FLOAT32, NPUQ_REF_FLOAT16, NPUQ_REF_BFLOAT16, NPUQ_REF_INT32};
+
+    checksum_begin();
+    for (int round = 0; round < 8; round++) {
+        for (size_t i = 0; i < COUNT(row_sizes); i++) {
+            const size_t M = row_sizes[i][0];
+            const size_t N = row_sizes[i][1];
+            for (size_t c = 0; c < 90; c++) {
+                const npuq_ref_dtype weight_dtype = float_types[c % 3];
+                const npuq_ref_dtype y_dtype = float_types[c / 3 % 3];
+                const npuq_ref_dtype bias_dtype = bias_types[c / 9 % 5 % 4];
+                const size_t count = below(3) == 0 ? 1 : N;
+                fill(x, NPUQ_REF_INT32, M * N, ORDINARY);
+                fill(weight_scale, weight_dtype, count, (enum profile)below(PROFILES));
+                fill(activation_scale, NPUQ_REF_FLOAT32, M, (enum profile)below(PROFILES));
+                fill(bias, bias_dtype, N, (enum profile)below(PROFILES));
+                run_dequant(x, M, N, weight_scale, weight_dtype, count, c < 45 ? activation_scale : NULL,
+                            c / 9 % 5 < 4 ? bias : NULL, bias_dtype, y, y_dtype);
+                checksum_output(y, y_dtype, M * N);
+            }
+        }
+        for (size_t c = 0; c < COUNT(float_types); c++) { /* a product and a sum that must not be fused */
+            float *exact = (float *)y;
+            fill_fused(exact, NPUQ_REF_FLOAT32, (float *)weight_scale, (float *)bias, MAX_ELEMENTS);
+            for (size_t i = 0; i < MAX_ELEMENTS; i++) {
+                x[i] = (int32_t)exact[i];
+            }
+            run_dequant(x, 1, MAX_ELEMENTS, weight_scale, NPUQ_REF_FLOAT32, MAX_ELEMENTS, NULL, bias, NPUQ_REF_FLOAT32,
+                        y, float_types[c]);
+            checksum_output(y, float_types[c], MAX_ELEMENTS);
+        }
+    }
+    checksum_end("dequant");
+}
+
+static void requant(int32_t *x, uint64_t *words, int32_t *bias, void *y)
+{
+    static const npuq_ref_dtype y_types[] = {NPUQ_REF_INT8, NPUQ_REF_FLOAT16};
+
+    checksum_begin();
+    for (int round = 0; round < 64; round++) {
+        for (size_t c = 0; c < 4; c++) {
+            for (size_t i = 0; i < COUNT(row_sizes); i++) {
+                const size_t M = row_sizes[i][0];
+                const size_t N = row_sizes[i][1];
+                const size_t count = below(3) == 0 ? 1 : N;
+                fill(x, NPUQ_REF_INT32, M * N, ORDINARY);
+                fill_words(words, count, (enum profile)below(PROFILES));
+                fill(bias, NPUQ_REF_INT32, N, ORDINARY);
+                run_requant(x, M, N, words, count, c < 2 ? bias : NULL, y, y_types[c % 2]);
+                checksum_output(y, y_types[c % 2], M * N);
+            }
+            fill_products(x, words, y_types[c % 2], MAX_ELEMENTS);
+            run_requant(x, 1, MAX_ELEMENTS, words, MAX_ELEMENTS, NULL, y, y_types[c % 2]);
+            checksum_output(y, y_types[c % 2], MAX_ELEMENTS);
+        }
+    }
+    checksum_end("requant");
+}
+
+static void quant_matmul(int8_t *x1, int8_t *x2, int32_t *bias, int32_t *y)
+{
+    static const size_t sizes[][3] = {{1, 1, 1}, {3, 64, 5}, {16, 33, 16}, {1, 4096, 1}, {7, 0, 9}, {20, 8, 40}};
+
+    checksum_begin();
+    for (int round = 0; round < 16; round++) {
+        for (size_t i = 0; i < COUNT(sizes); i++) { /* M, K, N */
+            const size_t M = sizes[i][0];
+            const size_t K = sizes[i][1];
+            const size_t N = sizes[i][2];
+            fill(x1, NPUQ_REF_INT8, M * K, ORDINARY);
+            fill(x2, NPUQ_REF_INT8, K * N, ORDINARY);
+            fill(bias, NPUQ_REF_INT32, N, ORDINARY);
+            run_quant_matmul(x1, x2, M, K, N, round % 2 == 0 ? bias : NULL, y);
+            checksum_output(y, NPUQ_REF_INT32, M * N);
+        }
+    }
+    checksum_end("quant_matmul");
 }
 
 int main(void)
@@ -642,7 +855,12 @@ int main(void)
     quantize(false, x, s, z, y);
     group_quant(x, s, z, group_index, y);
     trans_quant_param((float *)x, (float *)s, (uint64_t *)y);
-    dynamic_quant_asymmetric(x, s, group_index, y, scale, offset);
+    dynamic_quant(false, x, s, group_index, y, scale, offset);
+    dynamic_quant(true, x, s, group_index, y, scale, offset);
+    anti_quant(x, s, z, y);
+    dequant((int32_t *)x, s, scale, z, y);
+    requant((int32_t *)x, (uint64_t *)s, (int32_t *)z, y);
+    quant_matmul((int8_t *)x, (int8_t *)s, (int32_t *)z, (int32_t *)y);
 
     free(x);
     free(s);
