@@ -55,8 +55,12 @@ typedef struct call {
     int group_index; /* which argument it is; -1: none */
     int64_t group_ends[MAX_GROUPS];
     int groups;
-    bool flag; /* div_mode */
-    int mode;  /* quant_mode or round_mode */
+    int words; /* which argument these are; -1: none */
+    int changed_word;
+    int changed_bit; /* of that word; -1: none */
+    bool flag;       /* div_mode */
+    int mode;        /* quant_mode or round_mode */
+    int scale_form;
     npuq_dtype y_dtype;
     int32_t axis;
     npuq_executor executor;
@@ -69,6 +73,7 @@ typedef struct operator_under_test {
     void (*plan)(call *c, input *in);
     npuq_status (*run)(const call *c);
     void (*oracle)(const call *c, void *const *elements); /* elements in row-major order */
+    bool parameters_only;                                 /* there is no x and no executor */
 } operator_under_test;
 
 static void *allocate(size_t size)
@@ -371,10 +376,13 @@ static size_t extent(const call *c, int index, int d)
     return (size_t)c->arguments[index].tensor.shape[d];
 }
 
-static void output_shape(npuq_dtype y, int ndim, const int64_t *shape, int64_t *out)
+/* The shape of a tensor of so many elements, which of QUINT4X2 counts words. */
+static void shape_of(npuq_dtype dtype, int ndim, const int64_t *shape, int64_t *out)
 {
     memcpy(out, shape, (size_t)ndim * sizeof *shape);
-    out[ndim - 1] /= y == NPUQ_QUINT4X2 ? 8 : 1;
+    if (dtype == NPUQ_QUINT4X2) {
+        out[ndim - 1] /= 8;
+    }
 }
 
 /* ---- quantize --------------------------------------------------------------------------------------------------- */
@@ -394,7 +402,7 @@ static void plan_quantize(call *c, input *in)
     int64_t scales_shape[NPUQ_MAX_NDIM] = {1, 1, 1, 1, 1, 1, 1, 1};
 
     take_shape(c, in, ndim, shape, y == NPUQ_QUINT4X2 ? 8 : 1);
-    output_shape(y, ndim, shape, y_shape);
+    shape_of(y, ndim, shape, y_shape);
     if (where >= 0xC0) {
         c->axis = (int32_t)take_any(in);
     } else {
@@ -497,7 +505,7 @@ static void plan_group_quant(call *c, input *in)
     int64_t y_shape[2];
 
     take_shape(c, in, 2, shape, y == NPUQ_QUINT4X2 ? 8 : 1);
-    output_shape(y, 2, shape, y_shape);
+    shape_of(y, 2, shape, y_shape);
     plan_groups(c, in, shape[0]);
     const int64_t scale_shape[] = {c->groups, shape[1]};
 
@@ -564,12 +572,12 @@ static void oracle_trans_quant_param(const call *c, void *const *elements)
                                c->mode == NPUQ_ROUND_NEAREST, elements[TRANS_Y]);
 }
 
-/* ---- dynamic_quant_asymmetric ----------------------------------------------------------------------------------- */
+/* ---- dynamic_quant_asymmetric, dynamic_quant -------------------------------------------------------------------- */
 
 enum { SMOOTH = 1, DYNAMIC_Y = 3, DYNAMIC_SCALE, DYNAMIC_OFFSET };
 
-/* With outputs, or inputs, of one binary32 for each range; with y, or without. */
-static void plan_dynamic_with(call *c, input *in, role parameters, bool with_y)
+/* With so many outputs, or inputs, of one binary32 for each range; with y, or without. */
+static void plan_dynamic(call *c, input *in, role parameters, int count, bool with_y)
 {
     const int ndim = 2 + take_byte(in) % (NPUQ_MAX_NDIM - 1);
     const uint8_t form = take_byte(in);
@@ -580,11 +588,12 @@ static void plan_dynamic_with(call *c, input *in, role parameters, bool with_y)
     int64_t y_shape[NPUQ_MAX_NDIM];
 
     take_shape(c, in, ndim, shape, y == NPUQ_QUINT4X2 ? 8 : 1);
-    output_shape(y, ndim, shape, y_shape);
+    shape_of(y, ndim, shape, y_shape);
     plan_groups(c, in, (int64_t)test_count(ndim - 1, shape));
     const int64_t smooth_shape[] = {c->groups, shape[ndim - 1]};
     const bool grouped = (form & 2) && !per_tensor;
 
+    c->scale_form = form < 0xE0 ? form >> 4 & 1 : (int)take_bytes(in, 4);
     c->group_index = GROUP_INDEX;
     add(c, in, INPUT, take_float_type(in), ndim, shape);
     add(c, in, OPTIONAL_INPUT, take_float_type(in), grouped ? 2 : 1, grouped ? smooth_shape : &smooth_shape[1]);
@@ -595,38 +604,72 @@ static void plan_dynamic_with(call *c, input *in, role parameters, bool with_y)
     if (with_y) {
         add(c, in, OUTPUT, y, ndim, y_shape);
     }
-    add(c, in, parameters, NPUQ_FLOAT32, per_tensor ? 1 : ndim - 1, per_tensor ? &one : shape);
-    add(c, in, parameters, NPUQ_FLOAT32, per_tensor ? 1 : ndim - 1, per_tensor ? &one : shape);
+    for (int i = 0; i < count; i++) {
+        add(c, in, parameters, NPUQ_FLOAT32, per_tensor ? 1 : ndim - 1, per_tensor ? &one : shape);
+    }
 }
 
-static void plan_dynamic(call *c, input *in)
+static void plan_asymmetric(call *c, input *in)
 {
-    plan_dynamic_with(c, in, OUTPUT, true);
+    plan_dynamic(c, in, OUTPUT, 2, true);
 }
 
-static npuq_status run_dynamic(const call *c)
+static npuq_status run_asymmetric(const call *c)
 {
     return npuq_dynamic_quant_asymmetric(tensor(c, X), tensor(c, SMOOTH), tensor(c, GROUP_INDEX),
                                          (npuq_quant_mode)c->mode, tensor(c, DYNAMIC_Y), tensor(c, DYNAMIC_SCALE),
                                          tensor(c, DYNAMIC_OFFSET), executor(c));
 }
 
-static void oracle_dynamic(const call *c, void *const *elements)
+static void plan_symmetric(call *c, input *in)
+{
+    plan_dynamic(c, in, OUTPUT, 1, true);
+}
+
+static npuq_status run_symmetric(const call *c)
+{
+    return npuq_dynamic_quant(tensor(c, X), tensor(c, SMOOTH), tensor(c, GROUP_INDEX), (npuq_quant_mode)c->mode,
+                              (npuq_scale_form)c->scale_form, tensor(c, DYNAMIC_Y), tensor(c, DYNAMIC_SCALE),
+                              executor(c));
+}
+
+static void oracle_of_both(const call *c, void *const *elements, bool symmetric)
 {
     const npuq_tensor *x = &c->arguments[X].tensor;
+    const size_t S = test_count(x->ndim - 1, x->shape);
+    const size_t H = extent(c, X, x->ndim - 1);
     const bool grouped = elements[GROUP_INDEX];
+    const size_t E = grouped ? extent(c, SMOOTH, 0) : 1;
+    const bool per_tensor = c->mode == NPUQ_PER_TENSOR;
     int64_t *ends = grouped ? read_groups(c, elements[GROUP_INDEX]) : NULL;
 
-    npuq_ref_dynamic_quant_asymmetric(
-        elements[X], ref_type(c, X), test_count(x->ndim - 1, x->shape), extent(c, X, x->ndim - 1), elements[SMOOTH],
-        ref_type(c, SMOOTH), grouped ? extent(c, SMOOTH, 0) : 1, ends, c->mode == NPUQ_PER_TENSOR, elements[DYNAMIC_Y],
-        ref_type(c, DYNAMIC_Y), elements[DYNAMIC_SCALE], elements[DYNAMIC_OFFSET]);
+    if (symmetric) {
+        npuq_ref_dynamic_quant(elements[X], ref_type(c, X), S, H, elements[SMOOTH], ref_type(c, SMOOTH), E, ends,
+                               per_tensor, c->scale_form == NPUQ_SCALE_INVERSE, elements[DYNAMIC_Y],
+                               ref_type(c, DYNAMIC_Y), elements[DYNAMIC_SCALE]);
+    } else {
+        npuq_ref_dynamic_quant_asymmetric(elements[X], ref_type(c, X), S, H, elements[SMOOTH], ref_type(c, SMOOTH), E,
+                                          ends, per_tensor, elements[DYNAMIC_Y], ref_type(c, DYNAMIC_Y),
+                                          elements[DYNAMIC_SCALE], elements[DYNAMIC_OFFSET]);
+    }
     free(ends);
 }
 
-/* ---- its steps -------------------------------------------------------------------------------------------------- */
+static void oracle_asymmetric(const call *c, void *const *elements)
+{
+    oracle_of_both(c, elements, false);
+}
 
-enum { RANGE_MIN = 3, RANGE_MAX, PARAMS_MIN = 0, PARAMS_MAX, PARAMS_SCALE, PARAMS_OFFSET };
+static void oracle_symmetric(const call *c, void *const *elements)
+{
+    oracle_of_both(c, elements, true);
+}
+
+/* ---- their steps ------------------------------------------------------------------------------------------------ */
+
+enum { RANGE_MIN = 3, RANGE_MAX };
+enum { PARAMS_MIN, PARAMS_MAX, PARAMS_SCALE, PARAMS_OFFSET };
+enum { APPLY_MIN = 4, APPLY_MAX };
 
 /* Element i of row r, times the smooth scale of its group and column. */
 static float smoothed(const call *c, void *const *elements, const int64_t *ends, size_t r, size_t i)
@@ -643,7 +686,7 @@ static float smoothed(const call *c, void *const *elements, const int64_t *ends,
 
 static void plan_min_max(call *c, input *in)
 {
-    plan_dynamic_with(c, in, OUTPUT, false);
+    plan_dynamic(c, in, OUTPUT, 2, false);
 }
 
 static npuq_status run_min_max(const call *c)
@@ -671,7 +714,7 @@ static void oracle_min_max(const call *c, void *const *elements)
     free(ends);
 }
 
-static void plan_params(call *c, input *in)
+static void plan_params_with(call *c, input *in, int outputs)
 {
     const int ndim = take_byte(in) % (NPUQ_MAX_NDIM + 1);
     const uint8_t form = take_byte(in);
@@ -679,10 +722,17 @@ static void plan_params(call *c, input *in)
 
     take_shape(c, in, ndim, shape, 1);
     c->y_dtype = form < 0xC0 ? (form & 1 ? NPUQ_QUINT4X2 : NPUQ_INT8) : (npuq_dtype)take_bytes(in, 4);
+    c->scale_form = form < 0xE0 ? form >> 1 & 1 : (int)take_bytes(in, 4);
     add(c, in, INPUT, NPUQ_FLOAT32, ndim, shape);
     add(c, in, INPUT, NPUQ_FLOAT32, ndim, shape);
-    add(c, in, OUTPUT, NPUQ_FLOAT32, ndim, shape);
-    add(c, in, OUTPUT, NPUQ_FLOAT32, ndim, shape);
+    for (int i = 0; i < outputs; i++) {
+        add(c, in, OUTPUT, NPUQ_FLOAT32, ndim, shape);
+    }
+}
+
+static void plan_params(call *c, input *in)
+{
+    plan_params_with(c, in, 2);
 }
 
 static npuq_status run_params(const call *c)
@@ -691,21 +741,54 @@ static npuq_status run_params(const call *c)
                                      tensor(c, PARAMS_OFFSET));
 }
 
-static void oracle_params(const call *c, void *const *elements)
+static void plan_symmetric_params(call *c, input *in)
+{
+    plan_params_with(c, in, 1);
+}
+
+static npuq_status run_symmetric_params(const call *c)
+{
+    return npuq_dynamic_quant_symmetric_params(tensor(c, PARAMS_MIN), tensor(c, PARAMS_MAX), c->y_dtype,
+                                               (npuq_scale_form)c->scale_form, tensor(c, PARAMS_SCALE));
+}
+
+/* What element i of two arrays of binary32, a least and a greatest value, makes. */
+static npuq_ref_parameters parameters_of(const call *c, const void *min, const void *max, size_t i,
+                                         npuq_ref_dtype y_dtype, bool symmetric)
+{
+    const npuq_ref_range range = {npuq_ref_load(max, NPUQ_REF_FLOAT32, i), npuq_ref_load(min, NPUQ_REF_FLOAT32, i)};
+    const float largest = npuq_ref_largest_with(npuq_ref_largest_with(0.0f, range.lo), range.hi);
+
+    return symmetric ? npuq_ref_symmetric_parameters(largest, y_dtype, c->scale_form == NPUQ_SCALE_INVERSE)
+                     : npuq_ref_range_parameters(range, y_dtype);
+}
+
+static void oracle_params_of_both(const call *c, void *const *elements, bool symmetric)
 {
     for (size_t i = 0; i < count_elements(&c->arguments[PARAMS_MIN].tensor); i++) {
-        const npuq_ref_range range = {npuq_ref_load(elements[PARAMS_MAX], NPUQ_REF_FLOAT32, i),
-                                      npuq_ref_load(elements[PARAMS_MIN], NPUQ_REF_FLOAT32, i)};
-        const npuq_ref_parameters p = npuq_ref_range_parameters(range, (npuq_ref_dtype)c->y_dtype);
+        const npuq_ref_parameters p =
+            parameters_of(c, elements[PARAMS_MIN], elements[PARAMS_MAX], i, (npuq_ref_dtype)c->y_dtype, symmetric);
 
         memcpy((float *)elements[PARAMS_SCALE] + i, &p.scale, sizeof p.scale);
-        memcpy((float *)elements[PARAMS_OFFSET] + i, &p.offset, sizeof p.offset);
+        if (!symmetric) {
+            memcpy((float *)elements[PARAMS_OFFSET] + i, &p.offset, sizeof p.offset);
+        }
     }
+}
+
+static void oracle_params(const call *c, void *const *elements)
+{
+    oracle_params_of_both(c, elements, false);
+}
+
+static void oracle_symmetric_params(const call *c, void *const *elements)
+{
+    oracle_params_of_both(c, elements, true);
 }
 
 static void plan_apply(call *c, input *in)
 {
-    plan_dynamic_with(c, in, INPUT, true);
+    plan_dynamic(c, in, INPUT, 2, true);
 }
 
 static npuq_status run_apply(const call *c)
@@ -715,33 +798,203 @@ static npuq_status run_apply(const call *c)
                                     executor(c));
 }
 
-static void oracle_apply(const call *c, void *const *elements)
+static npuq_status run_symmetric_apply(const call *c)
+{
+    return npuq_dynamic_quant_symmetric_apply(tensor(c, X), tensor(c, SMOOTH), tensor(c, GROUP_INDEX),
+                                              (npuq_quant_mode)c->mode, tensor(c, APPLY_MIN), tensor(c, APPLY_MAX),
+                                              tensor(c, DYNAMIC_Y), executor(c));
+}
+
+static void oracle_apply_of_both(const call *c, void *const *elements, bool symmetric)
 {
     const npuq_tensor *x = &c->arguments[X].tensor;
     const size_t H = extent(c, X, x->ndim - 1);
+    const npuq_ref_dtype y_dtype = ref_type(c, DYNAMIC_Y);
     int64_t *ends = elements[GROUP_INDEX] ? read_groups(c, elements[GROUP_INDEX]) : NULL;
 
     for (size_t i = 0; i < count_elements(x); i++) {
-        const size_t p = c->mode == NPUQ_PER_TENSOR ? 0 : i / H;
-        const float back = npuq_ref_div(1.0f, npuq_ref_load(elements[DYNAMIC_SCALE], NPUQ_REF_FLOAT32, p));
-        const float offset = npuq_ref_load(elements[DYNAMIC_OFFSET], NPUQ_REF_FLOAT32, p);
+        const size_t row = c->mode == NPUQ_PER_TENSOR ? 0 : i / H;
+        npuq_ref_parameters p = {0};
 
-        npuq_ref_store(elements[DYNAMIC_Y], ref_type(c, DYNAMIC_Y), i,
-                       npuq_ref_affine(smoothed(c, elements, ends, i / H, i % H), back, offset, false));
+        if (symmetric) {
+            p = parameters_of(c, elements[APPLY_MIN], elements[APPLY_MAX], row, y_dtype, true);
+        } else {
+            p.back = npuq_ref_div(1.0f, npuq_ref_load(elements[DYNAMIC_SCALE], NPUQ_REF_FLOAT32, row));
+            p.offset = npuq_ref_load(elements[DYNAMIC_OFFSET], NPUQ_REF_FLOAT32, row);
+        }
+        npuq_ref_store(elements[DYNAMIC_Y], y_dtype, i,
+                       npuq_ref_affine(smoothed(c, elements, ends, i / H, i % H), p.back, p.offset, false));
     }
     free(ends);
+}
+
+static void oracle_apply(const call *c, void *const *elements)
+{
+    oracle_apply_of_both(c, elements, false);
+}
+
+static void oracle_symmetric_apply(const call *c, void *const *elements)
+{
+    oracle_apply_of_both(c, elements, true);
+}
+
+/* ---- anti_quant -------------------------------------------------------------------------------------------------- */
+
+enum { ANTI_SCALE = 1, ANTI_OFFSET, ANTI_Y };
+
+static void plan_anti_quant(call *c, input *in)
+{
+    const uint8_t form = take_byte(in);
+    const npuq_dtype x = form & 1 ? NPUQ_QUINT4X2 : NPUQ_INT8;
+    const int ndim = form & 1 ? 1 + take_byte(in) % NPUQ_MAX_NDIM : take_byte(in) % (NPUQ_MAX_NDIM + 1);
+    const npuq_dtype scale = take_float_type(in);
+    int64_t shape[NPUQ_MAX_NDIM];
+    int64_t x_shape[NPUQ_MAX_NDIM];
+
+    take_shape(c, in, ndim, shape, x == NPUQ_QUINT4X2 ? 8 : 1);
+    shape_of(x, ndim, shape, x_shape);
+    const int64_t columns = ndim == 0 || form & 2 ? 1 : shape[ndim - 1];
+
+    add(c, in, INPUT, x, ndim, x_shape);
+    add(c, in, INPUT, scale, 1, &columns);
+    add(c, in, OPTIONAL_INPUT, scale, 1, &columns);
+    add(c, in, OUTPUT, take_float_type(in), ndim, shape);
+}
+
+static npuq_status run_anti_quant(const call *c)
+{
+    return npuq_anti_quant(tensor(c, X), tensor(c, ANTI_SCALE), tensor(c, ANTI_OFFSET), tensor(c, ANTI_Y), executor(c));
+}
+
+static void oracle_anti_quant(const call *c, void *const *elements)
+{
+    const npuq_tensor *y = &c->arguments[ANTI_Y].tensor;
+
+    npuq_ref_anti_quant(elements[X], ref_type(c, X), test_count(y->ndim - 1, y->shape),
+                        y->ndim > 0 ? extent(c, ANTI_Y, y->ndim - 1) : 1, elements[ANTI_SCALE], ref_type(c, ANTI_SCALE),
+                        extent(c, ANTI_SCALE, 0), elements[ANTI_OFFSET], elements[ANTI_Y], ref_type(c, ANTI_Y));
+}
+
+/* ---- dequant ----------------------------------------------------------------------------------------------------- */
+
+enum { WEIGHT_SCALE = 1, ACTIVATION_SCALE, DEQUANT_BIAS, DEQUANT_Y };
+
+static void plan_dequant(call *c, input *in)
+{
+    static const npuq_dtype bias_types[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16, NPUQ_INT32};
+    const int ndim = 1 + take_byte(in) % NPUQ_MAX_NDIM;
+    const uint8_t form = take_byte(in);
+    const int64_t one = 1;
+    int64_t shape[NPUQ_MAX_NDIM];
+
+    take_shape(c, in, ndim, shape, 1);
+    add(c, in, INPUT, NPUQ_INT32, ndim, shape);
+    add(c, in, INPUT, take_float_type(in), 1, form & 4 ? &one : &shape[ndim - 1]);
+    add(c, in, OPTIONAL_INPUT, NPUQ_FLOAT32, ndim - 1, shape);
+    add(c, in, OPTIONAL_INPUT, bias_types[form % 4], 1, &shape[ndim - 1]);
+    add(c, in, OUTPUT, take_float_type(in), ndim, shape);
+}
+
+static npuq_status run_dequant(const call *c)
+{
+    return npuq_dequant(tensor(c, X), tensor(c, WEIGHT_SCALE), tensor(c, ACTIVATION_SCALE), tensor(c, DEQUANT_BIAS),
+                        tensor(c, DEQUANT_Y), executor(c));
+}
+
+static void oracle_dequant(const call *c, void *const *elements)
+{
+    const npuq_tensor *x = &c->arguments[X].tensor;
+
+    npuq_ref_dequant(elements[X], test_count(x->ndim - 1, x->shape), extent(c, X, x->ndim - 1), elements[WEIGHT_SCALE],
+                     ref_type(c, WEIGHT_SCALE), extent(c, WEIGHT_SCALE, 0), elements[ACTIVATION_SCALE],
+                     elements[DEQUANT_BIAS], ref_type(c, DEQUANT_BIAS), elements[DEQUANT_Y], ref_type(c, DEQUANT_Y));
+}
+
+/* ---- requant ----------------------------------------------------------------------------------------------------- */
+
+enum { WORDS = 1, REQUANT_BIAS, REQUANT_Y };
+
+#define WORD_ZEROS ((uint64_t)0x1F << 32)
+#define WORD_ONE   ((uint64_t)1 << 46)
+
+static void plan_requant(call *c, input *in)
+{
+    const int ndim = 1 + take_byte(in) % NPUQ_MAX_NDIM;
+    const uint8_t form = take_byte(in);
+    int64_t shape[NPUQ_MAX_NDIM];
+
+    if (form & 16) {
+        c->changed_word = take_byte(in);
+        c->changed_bit = take_byte(in) % 64;
+    }
+    take_shape(c, in, ndim, shape, 1);
+    const int64_t words[2] = {1, form & 4 ? 1 : shape[ndim - 1]};
+
+    c->words = WORDS;
+    add(c, in, INPUT, NPUQ_INT32, ndim, shape);
+    add(c, in, INPUT, form & 1 ? NPUQ_UINT64 : NPUQ_INT64, form & 8 ? 2 : 1, form & 8 ? words : &words[1]);
+    add(c, in, OPTIONAL_INPUT, NPUQ_INT32, 1, &shape[ndim - 1]);
+    add(c, in, OUTPUT, form & 2 ? NPUQ_FLOAT16 : NPUQ_INT8, ndim, shape);
+}
+
+static npuq_status run_requant(const call *c)
+{
+    return npuq_requant(tensor(c, X), tensor(c, WORDS), tensor(c, REQUANT_BIAS), tensor(c, REQUANT_Y), executor(c));
+}
+
+/* Makes of anything words that are allowed, but for the bit that is to be changed. */
+static void write_words(call *c)
+{
+    const argument *a = &c->arguments[c->words];
+
+    if (!a->given || a->kind != INSIDE || (a->tensor.dtype != NPUQ_INT64 && a->tensor.dtype != NPUQ_UINT64)) {
+        return;
+    }
+    const size_t count = count_elements(&a->tensor);
+    uint64_t *words = allocate(count * sizeof *words);
+    test_view_read(&a->tensor, words);
+    for (size_t i = 0; i < count; i++) {
+        words[i] = (words[i] & ~WORD_ZEROS) | WORD_ONE;
+    }
+    if (c->changed_bit >= 0) {
+        const size_t i = (size_t)c->changed_word;
+        words[i < count ? i : count - 1] ^= (uint64_t)1 << c->changed_bit;
+    }
+    test_view_write(&a->tensor, words);
+    free(words);
+}
+
+static void oracle_requant(const call *c, void *const *elements)
+{
+    const npuq_tensor *x = &c->arguments[X].tensor;
+    const size_t words = count_elements(&c->arguments[WORDS].tensor);
+
+    for (size_t i = 0; i < words; i++) {
+        const uint64_t word = ((const uint64_t *)elements[WORDS])[i];
+        if ((word & WORD_ZEROS) != 0 || (word & WORD_ONE) == 0) {
+            FINDING("%s: success with a word that trans_quant_param cannot make", c->op->name);
+        }
+    }
+    npuq_ref_requant(elements[X], test_count(x->ndim - 1, x->shape), extent(c, X, x->ndim - 1), elements[WORDS], words,
+                     elements[REQUANT_BIAS], elements[REQUANT_Y], ref_type(c, REQUANT_Y));
 }
 
 /* ---- a call ----------------------------------------------------------------------------------------------------- */
 
 static const operator_under_test operators[] = {
-    {"quantize", plan_quantize, run_quantize, oracle_quantize},
-    {"group_quant", plan_group_quant, run_group_quant, oracle_group_quant},
-    {"trans_quant_param", plan_trans_quant_param, run_trans_quant_param, oracle_trans_quant_param},
-    {"dynamic_quant_asymmetric", plan_dynamic, run_dynamic, oracle_dynamic},
-    {"dynamic_quant_min_max", plan_min_max, run_min_max, oracle_min_max},
-    {"dynamic_quant_params", plan_params, run_params, oracle_params},
-    {"dynamic_quant_apply", plan_apply, run_apply, oracle_apply},
+    {"quantize", plan_quantize, run_quantize, oracle_quantize, false},
+    {"group_quant", plan_group_quant, run_group_quant, oracle_group_quant, false},
+    {"trans_quant_param", plan_trans_quant_param, run_trans_quant_param, oracle_trans_quant_param, true},
+    {"dynamic_quant_asymmetric", plan_asymmetric, run_asymmetric, oracle_asymmetric, false},
+    {"dynamic_quant_min_max", plan_min_max, run_min_max, oracle_min_max, false},
+    {"dynamic_quant_params", plan_params, run_params, oracle_params, true},
+    {"dynamic_quant_apply", plan_apply, run_apply, oracle_apply, false},
+    {"dynamic_quant", plan_symmetric, run_symmetric, oracle_symmetric, false},
+    {"dynamic_quant_symmetric_params", plan_symmetric_params, run_symmetric_params, oracle_symmetric_params, true},
+    {"dynamic_quant_symmetric_apply", plan_apply, run_symmetric_apply, oracle_symmetric_apply, false},
+    {"anti_quant", plan_anti_quant, run_anti_quant, oracle_anti_quant, false},
+    {"dequant", plan_dequant, run_dequant, oracle_dequant, false},
+    {"requant", plan_requant, run_requant, oracle_requant, false},
 };
 
 static bool has_elements(const argument *a)
@@ -752,7 +1005,7 @@ static bool has_elements(const argument *a)
 /* Of x this is refused; parameters may be so. */
 static bool repeats_one_element(const call *c, const argument *a)
 {
-    const bool is_x = c->op->run != run_trans_quant_param && c->op->run != run_params && a == &c->arguments[X];
+    const bool is_x = !c->op->parameters_only && a == &c->arguments[X];
 
     return is_x && has_elements(a) && test_repeats_one_element(&a->tensor);
 }
@@ -787,8 +1040,7 @@ static bool must_fail(const call *c)
             return true;
         }
     }
-    return c->has_executor && !c->executor.parallel_for && c->op->run != run_trans_quant_param &&
-           c->op->run != run_params;
+    return c->has_executor && !c->executor.parallel_for && !c->op->parameters_only;
 }
 
 /* The view of another copy of the arena. */
@@ -1016,7 +1268,7 @@ static unsigned sum_of_bytes(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     input in = {data, size};
-    call c = {.group_index = -1};
+    call c = {.group_index = -1, .words = -1, .changed_bit = -1};
     const uint8_t form = take_byte(&in);
 
     c.op = &operators[take_byte(&in) % (sizeof operators / sizeof operators[0])];
@@ -1045,12 +1297,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < c.count; i++) {
         argument *a = &c.arguments[i];
         /* where no output says how large it can be, it would be read for as long as its shape says */
-        if (a->kind == BROADCAST && (i == c.group_index || (i == X && c.op->run == run_min_max))) {
+        if (a->kind == BROADCAST && (i == c.group_index || i == c.words || (i == X && c.op->run == run_min_max))) {
             a->kind = WILD;
         }
     }
     if (c.group_index >= 0) {
         write_groups(&c);
+    }
+    if (c.words >= 0) {
+        write_words(&c);
     }
     check_call(&c);
     for (int i = 0; i < c.count; i++) {
