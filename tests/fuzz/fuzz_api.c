@@ -928,11 +928,12 @@ static void plan_requant(call *c, input *in)
         c->changed_bit = take_byte(in) % 64;
     }
     take_shape(c, in, ndim, shape, 1);
-    const int64_t words[2] = {1, form & 4 ? 1 : shape[ndim - 1]};
+    const bool row = form & 8;
+    const int64_t words[2] = {1, form & 4 && !row ? 1 : shape[ndim - 1]};
 
     c->words = WORDS;
     add(c, in, INPUT, NPUQ_INT32, ndim, shape);
-    add(c, in, INPUT, form & 1 ? NPUQ_UINT64 : NPUQ_INT64, form & 8 ? 2 : 1, form & 8 ? words : &words[1]);
+    add(c, in, INPUT, form & 1 ? NPUQ_UINT64 : NPUQ_INT64, row ? 2 : 1, row ? words : &words[1]);
     add(c, in, OPTIONAL_INPUT, NPUQ_INT32, 1, &shape[ndim - 1]);
     add(c, in, OUTPUT, form & 2 ? NPUQ_FLOAT16 : NPUQ_INT8, ndim, shape);
 }
@@ -1297,7 +1298,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < c.count; i++) {
         argument *a = &c.arguments[i];
         /* where no output says how large it can be, it would be read for as long as its shape says */
-        if (a->kind == BROADCAST && (i == c.group_index || i == c.words || (i == X && c.op->run == run_min_max))) {
+        if (a->kind == BROADCAST && (i == c.group_index || (i == X && c.op->run == run_min_max))) {
             a->kind = WILD;
         }
     }
