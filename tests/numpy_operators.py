@@ -84,13 +84,18 @@ def trans_quant_param(scale, offset, round_mode):
     return low | high << 37 | 1 << 46
 
 
-def dynamic(x, smooth, group_index, per_tensor, dtype):
-    greatest, extent = (f4(7), f4(15)) if dtype == "quint4x2" else (f4(127), f4(255))
+def smoothed_tokens(x, smooth, group_index, per_tensor):
+    """A row for each scale: those of x, or all of x in one."""
     rows = floats(x).reshape(-1, x.shape[-1])
     if smooth is not None:
         factors = floats(smooth)
         rows = rows * (factors if group_index is None else factors[group_of_rows(group_index, len(rows))])
-    tokens = rows.reshape(1, -1) if per_tensor else rows
+    return rows.reshape(1, -1) if per_tensor else rows
+
+
+def dynamic(x, smooth, group_index, per_tensor, dtype):
+    greatest, extent = (f4(7), f4(15)) if dtype == "quint4x2" else (f4(127), f4(255))
+    tokens = smoothed_tokens(x, smooth, group_index, per_tensor)
     high, low = tokens.max(axis=1), tokens.min(axis=1)
     d = (high - low) / extent
     scale = np.where(d > f4(1e-12), d, f4(1e-12)).astype(f4)
@@ -98,7 +103,79 @@ def dynamic(x, smooth, group_index, per_tensor, dtype):
     back = one / scale
     y = saturate(((tokens * back[:, None]) + offset[:, None]).reshape(x.shape), dtype)
     shape = (1,) if per_tensor else x.shape[:-1]
-    return y, scale.reshape(shape), offset.reshape(shape)
+    return y, scale.reshape(shape), round_to(offset, "float32").reshape(shape)
+
+
+def dynamic_quant(x, smooth, group_index, per_tensor, scale_form, dtype):
+    greatest, inverse = (f4(7), 0x3E124925) if dtype == "quint4x2" else (f4(127), 0x3C010204)
+    tokens = smoothed_tokens(x, smooth, group_index, per_tensor)
+    largest = np.abs(tokens).max(axis=1)
+    back = greatest / largest
+    y = saturate((tokens * back[:, None]).reshape(x.shape), dtype)
+    scale = one / back if scale_form == "inverse" else largest * np.uint32(inverse).view(f4)
+    return y, round_to(scale, "float32").reshape((1,) if per_tensor else x.shape[:-1])
+
+
+def round_to(t, dtype):
+    """To a floating-point type, in which there is one NaN; bfloat16 as its bits."""
+    assert t.dtype == f4
+    if dtype == "bfloat16":
+        bits = np.ascontiguousarray(t).view(np.uint32)
+        half_to_even = bits + 0x7FFF + (bits >> 16 & 1) >> 16
+        return np.where(np.isnan(t), 0x7FC0, half_to_even).astype(np.uint16).reshape(t.shape)
+    return np.where(np.isnan(t), np.array(np.nan, dtype), t.astype(dtype))
+
+
+def unpack(words):
+    nibbles = words.view(np.uint32)[..., None] >> np.arange(0, 32, 4, dtype=np.uint32) & 0xF
+    values = nibbles.astype(np.int8).reshape(words.shape[:-1] + (words.shape[-1] * 8,))
+    return np.where(values > 7, values - 16, values)
+
+
+def anti_quant(x, scale, offset, dtype):
+    """An int32 x holds int4 words."""
+    t = (unpack(x) if x.dtype == np.int32 else x).astype(f4)
+    if offset is not None:
+        t = t + floats(offset)
+    return round_to(t * floats(scale), dtype)
+
+
+def add_wrapping(x, y):
+    return (x.view(np.uint32) + y.view(np.uint32)).view(np.int32)
+
+
+def dequant(x, weight_scale, activation_scale, bias, dtype):
+    whole_bias = bias is not None and bias.dtype == np.int32
+    t = (add_wrapping(x, bias) if whole_bias else x).astype(f4)
+    t = t * floats(weight_scale)
+    if activation_scale is not None:
+        t = t * activation_scale[..., None]
+    if bias is not None and not whole_bias:
+        t = t + floats(bias)
+    return round_to(t, dtype)
+
+
+def requant(x, words, bias, dtype):
+    words = words.reshape(-1).view(np.uint64)
+    factor = (words & 0xFFFFE000).astype(np.uint32).view(f4)
+    offset = (words >> 37 & 0x1FF).astype(np.int64)
+    product = (x if bias is None else add_wrapping(x, bias)).astype(f4) * factor
+    if dtype == "float16":
+        return round_to(product, dtype)
+    whole = np.nan_to_num(np.rint(product).astype(np.float64), nan=0.0, posinf=255, neginf=-256)
+    first = np.clip(whole, -256, 255).astype(np.int64)
+    return np.clip(first + np.where(offset > 255, offset - 512, offset), -128, 127).astype(np.int8)
+
+
+def quant_matmul(x1, x2, scale, offset, pertoken_scale, bias, dtype):
+    exact = np.matmul(x1.astype(np.int64), x2.astype(np.int64))
+    sums = (exact & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    if dtype == "int32":
+        return sums if bias is None else add_wrapping(sums, bias)
+    if dtype == "int8" or (dtype == "float16" and pertoken_scale is None):
+        words = trans_quant_param(scale, offset, 0) if scale.dtype == f4 else scale
+        return requant(sums, words, bias, dtype)
+    return dequant(sums, scale, pertoken_scale, bias, dtype)
 
 
 # ---- random inputs ----
