@@ -202,6 +202,22 @@ def random_floats(shape, dtype=None, size=20.0, special=0.1):
     return as_dtype(values, dtype or rng.choice(["f4", "f2", "u2"]))
 
 
+def random_integers(shape, dtype):
+    """Of all sizes, the extremes included."""
+    limits = np.iinfo(dtype)
+    values = rng.integers(limits.min, limits.max, size=shape, dtype=limits.dtype, endpoint=True)
+    values >>= rng.integers(0, limits.bits, size=shape, dtype=limits.dtype)
+    return np.where(rng.random(shape) < 0.05, rng.choice([limits.min, limits.max], size=shape), values).astype(dtype)
+
+
+def random_words(count):
+    """Of trans_quant_param, with the bits that nobody looks at."""
+    scale = random_floats(count, "f4", size=10.0 ** rng.integers(-8, 1))
+    words = trans_quant_param(scale, random_floats(count, "f4", size=200.0), int(rng.integers(2)))
+    noise = rng.integers(0, 2**17, size=count, dtype=np.uint64) << 47
+    return (words | noise | rng.integers(0, 2**13, size=count, dtype=np.uint64)).astype(rng.choice(["u8", "i8"]))
+
+
 def random_ends(groups, rows):
     ends = np.sort(rng.integers(0, rows + 1, size=groups))
     ends[-1] = rows

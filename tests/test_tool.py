@@ -22,19 +22,28 @@ import warnings
 import numpy as np
 from numpy_operators import (
     SEED,
+    anti_quant,
+    dequant,
     dynamic,
+    dynamic_quant,
     f4,
     group_quant,
+    quant_matmul,
     quantize,
     random_ends,
     random_floats,
+    random_integers,
     random_shape,
+    random_words,
+    requant,
     rng,
+    round_to,
     trans_quant_param,
 )
 
 TOOL = os.path.abspath(os.environ["NPUQUANT_TOOL"])
-COMMANDS = ("quantize", "group-quant", "trans-quant-param", "dynamic-quant-asymmetric")
+COMMANDS = ("quantize", "group-quant", "trans-quant-param", "dynamic-quant", "dynamic-quant-asymmetric", "anti-quant",
+            "dequant", "requant", "quant-matmul")
 TRIALS = 200
 NO_RIGHTS = "no rights here: "  # how the reasons begin that are nobody's fault
 
@@ -105,15 +114,15 @@ class ToolTest(unittest.TestCase):
         self.assertEqual(sorted(os.listdir(self.folder)), before)
         return done.err
 
-    def save_inputs(self, **arrays):
-        """Saves the inputs that are there; the words that name them, the first without an option."""
+    def save_inputs(self, positional=1, **arrays):
+        """Saves the inputs that are there; the words that name them, the first of them without an option."""
         words, named = [], []
         for name, array in arrays.items():
             if array is None:
                 continue
             option = name.replace("_", "-")
             save(self.path(f"{name}.npy"), array)
-            words += [f"{name}.npy"] if not words else [f"--{option}", f"{name}.npy"]
+            words += [f"{name}.npy"] if len(words) < positional else [f"--{option}", f"{name}.npy"]
             if array.dtype == np.uint16:
                 named.append(rng.choice([name, option]))
         if named and rng.random() < 0.5:
@@ -134,6 +143,7 @@ class ToolTest(unittest.TestCase):
         got = np.load(self.path(name))
         self.assertEqual((got.dtype, got.shape), (expected.dtype, expected.shape))
         np.testing.assert_array_equal(got, expected)
+        self.assertEqual(got.tobytes(), expected.tobytes())  # zeros of either sign, and NaN
 
 
 class Results(ToolTest):
@@ -209,7 +219,8 @@ class Results(ToolTest):
             expected = trans_quant_param(scale, offset, mode).astype(dtype)
             self.assert_output("y.npy", expected if shape is None else expected.reshape(shape))
 
-    def test_dynamic_quant_asymmetric(self):
+    def check_dynamic(self, command, outputs, compute):
+        """compute takes what the two dynamic operators have in common, and returns more words for the command."""
         backends = self.available_backends()
         for _ in range(TRIALS):
             dtype = str(rng.choice(["int8", "quint4x2"]))
@@ -224,11 +235,117 @@ class Results(ToolTest):
                 smooth = random_floats((groups, x.shape[-1]), size=2.0, special=0.01)
                 ends = random_ends(groups, rows)
             words = self.save_inputs(x=x, smooth_scales=smooth, group_index=ends)
-            self.run_well("dynamic-quant-asymmetric", *words, "--quant-mode", "pertensor" if kind == 3 else "pertoken",
-                          "--dtype", dtype, "-o", "y.npy", "--scale-output", "scale.npy", "--offset-output",
-                          "offset.npy", *self.random_settings(backends))
-            for name, expected in zip(("y", "scale", "offset"), dynamic(x, smooth, ends, kind == 3, dtype)):
-                self.assert_output(f"{name}.npy", expected)
+            more, expected = compute(x, smooth, ends, kind == 3, dtype)
+            for name in outputs[1:]:
+                more += [f"--{name}-output", f"{name}.npy"]
+            self.run_well(command, *words, "--quant-mode", "pertensor" if kind == 3 else "pertoken", "--dtype", dtype,
+                          "-o", "y.npy", *more, *self.random_settings(backends))
+            for name, array in zip(outputs, expected):
+                self.assert_output(f"{name}.npy", array)
+
+    def test_dynamic_quant_asymmetric(self):
+        self.check_dynamic("dynamic-quant-asymmetric", ("y", "scale", "offset"), lambda *x: ([], dynamic(*x)))
+
+    def test_dynamic_quant(self):
+        def compute(*arguments):
+            form = str(rng.choice(["product", "inverse"]))
+            default = form == "product" and rng.random() < 0.5
+            return [] if default else ["--scale-form", form], dynamic_quant(*arguments[:4], form, arguments[4])
+
+        self.check_dynamic("dynamic-quant", ("y", "scale"), compute)
+
+    def test_anti_quant(self):
+        backends = self.available_backends()
+        for _ in range(TRIALS):
+            dtype = str(rng.choice(["float16", "bfloat16", "float32"]))
+            x = random_integers(random_shape(1, 4), rng.choice(["i1", "i4"]))  # i4: words of int4
+            columns = x.shape[-1] * (8 if x.dtype == np.int32 else 1)
+            count = columns if rng.random() < 0.8 else 1
+            scale = random_floats(count, size=10.0 ** rng.integers(-6, 4))
+            offset = random_floats(count, scale.dtype.str) if rng.random() < 0.7 else None
+            words = self.save_inputs(x=x, scale=scale, offset=offset)
+            self.run_well("anti-quant", *words, "--dtype", dtype, "-o", "y.npy", *self.random_settings(backends))
+            self.assert_output("y.npy", anti_quant(x, scale, offset, dtype))
+
+    def test_dequant(self):
+        backends = self.available_backends()
+        for _ in range(TRIALS):
+            dtype = str(rng.choice(["float16", "bfloat16", "float32"]))
+            x = random_integers(random_shape(1, 4), "i4")
+            columns = x.shape[-1]
+            scale = random_floats(columns if rng.random() < 0.8 else 1, size=10.0 ** rng.integers(-9, 1))
+            rows = random_floats(x.shape[:-1], "f4", size=2.0) if rng.random() < 0.5 else None
+            bias = [None, random_integers(columns, "i4"), random_floats(columns)][rng.integers(3)]
+            words = self.save_inputs(x=x, weight_scale=scale, activation_scale=rows, bias=bias)
+            self.run_well("dequant", *words, "--dtype", dtype, "-o", "y.npy", *self.random_settings(backends))
+            self.assert_output("y.npy", dequant(x, scale, rows, bias, dtype))
+
+    def test_requant(self):
+        backends = self.available_backends()
+        for _ in range(TRIALS):
+            dtype = str(rng.choice(["int8", "float16"]))
+            x = random_integers(random_shape(1, 4), "i4")
+            columns = x.shape[-1]
+            parameters = random_words(columns if rng.random() < 0.8 else 1)
+            bias = random_integers(columns, "i4") if rng.random() < 0.5 else None
+            words = self.save_inputs(x=x, words=self.perhaps_row(parameters, columns), bias=bias)
+            self.run_well("requant", *words, "--dtype", dtype, "-o", "y.npy", *self.random_settings(backends))
+            self.assert_output("y.npy", requant(x, parameters, bias, dtype))
+
+    def perhaps_row(self, words, columns):
+        """One for each column may also be [1, N]."""
+        return words.reshape(1, -1) if words.size == columns and rng.random() < 0.3 else words
+
+    def random_scale(self, dtype, pertoken, columns):
+        """Of the kinds that the result takes, with an offset if one goes with it."""
+        count = columns if rng.random() < 0.8 else 1
+        if dtype == "int32":
+            return None, None
+        if dtype not in ("int8", "float16") or pertoken:
+            return random_floats(count, size=10.0 ** rng.integers(-9, 1)), None
+        if rng.random() < 0.5:
+            return self.perhaps_row(random_words(count), columns), None
+        offset = random_floats(columns if rng.random() < 0.5 else 1, "f4", size=200.0)
+        return random_floats(count, "f4", size=0.01), offset if dtype == "int8" and rng.random() < 0.7 else None
+
+    def test_quant_matmul(self):
+        backends = self.available_backends()
+        for _ in range(TRIALS):
+            dtype = str(rng.choice(["int8", "float16", "bfloat16", "float32", "int32"]))
+            rows, depth, columns = (int(n) for n in rng.integers(1, 20, size=3))
+            batch = tuple(int(n) for n in rng.integers(1, 4, size=rng.integers(0, 4)))
+            batches = [tuple(n if rng.random() < 0.7 else 1 for n in batch)[rng.integers(len(batch) + 1) :]
+                       for _ in range(3)]
+            x1 = random_integers(batches[0] + (rows, depth), "i1")
+            x2 = random_integers(batches[1] + (depth, columns), "i1")
+            pertoken_scale = None
+            if dtype not in ("int8", "int32") and rng.random() < 0.6:
+                result = np.broadcast_shapes(batches[0], batches[1])
+                repeated = [n if extent == n else 1 for n, extent in zip(result[::-1], batches[2][::-1])][::-1]
+                pertoken_scale = random_floats((*repeated, rows), "f4", size=2.0)
+            scale, offset = self.random_scale(dtype, pertoken_scale is not None, columns)
+            bias = random_integers(columns, "i4") if rng.random() < 0.5 else None
+            if dtype in ("bfloat16", "float32") and rng.random() < 0.5:
+                bias = random_floats(columns)
+            words = self.save_inputs(positional=2, x1=x1, x2=x2, scale=scale, offset=offset,
+                                     pertoken_scale=pertoken_scale, bias=bias)
+            self.run_well("quant-matmul", *words, "--dtype", dtype, "-o", "y.npy", *self.random_settings(backends))
+            self.assert_output("y.npy", quant_matmul(x1, x2, scale, offset, pertoken_scale, bias, dtype))
+
+    def test_large_products(self):
+        """On threads; transposed weights; sums that wrap."""
+        x1 = random_integers((130, 260), "i1")
+        x2 = random_integers((260, 300), "i1")
+        save(self.path("x1.npy"), x1, "C")
+        for order in "CF":
+            save(self.path("x2.npy"), x2, order)
+            out = self.run_well("quant-matmul", "x1.npy", "x2.npy", "--dtype", "int32", "--threads", 3, "-o", "y.npy")
+            self.assertRegex(out, r"\Aquant-matmul: x1 int8 \[130, 260\], y int32, backend \w+, 3 threads, ")
+            self.assert_output("y.npy", quant_matmul(x1, x2, None, None, None, None, "int32"))
+        save(self.path("x1.npy"), np.full((1, 2**17 + 3), -128, "i1"), "C")
+        save(self.path("x2.npy"), np.full((2**17 + 3, 2), -128, "i1"), "C")
+        self.run_well("quant-matmul", "x1.npy", "x2.npy", "--dtype", "int32", "-o", "y.npy")
+        self.assert_output("y.npy", np.full((1, 2), 3 * 2**14 - 2**31, "i4"))
 
     def test_large_on_threads(self):
         x = random_floats((700, 1100), "f2")
@@ -262,6 +379,11 @@ class Results(ToolTest):
             save(self.path("scales.npy"), np.array([1], f4))
             self.run_well("quantize", "x.npy", "--scales", "scales.npy", "--axis", "0", "-o", "y.npy")
             self.assertIn(str(shape).encode(), self.read("y.npy"))
+        save(self.path("x1.npy"), np.zeros((0, 1, 2, 3), "i1"))
+        save(self.path("x2.npy"), np.zeros((5, 3, 4), "i1"))
+        for dtype in ("int8", "float16", "bfloat16"):
+            self.run_well("quant-matmul", "x1.npy", "x2.npy", "--scale", "scales.npy", "--dtype", dtype, "-o", "y.npy")
+            self.assertEqual(np.load(self.path("y.npy")).shape, (0, 5, 2, 4))
 
     def test_output_header_is_aligned(self):
         for ndim in range(1, 9):
@@ -323,8 +445,24 @@ class Headers(ToolTest):
             self.run_well("quantize", "x.npy", *words, "-o", "y.npy")
             one = np.reshape(scale, 1)
             self.assert_output("y.npy", quantize(x, one, zero_point and np.reshape(zero_point, 1), 1, True, "int8"))
+        weights, sums = random_integers((3, 5), "i1"), random_integers((3, 5), "i4")
+        words = trans_quant_param(f4([0.75]), f4([-5]), 0)
+        save(self.path("w.npy"), weights)
+        save(self.path("sums.npy"), sums)
+        np.save(self.path("words.npy"), words[0])
         np.save(self.path("offset.npy"), f4(-5))
         np.save(self.path("s.npy"), f4(0.75))
+        for expected, *arguments in (
+            (anti_quant(weights, f4([0.75]), f4([-5]), "float16"), "anti-quant", "w.npy", "--scale", "s.npy",
+             "--offset", "offset.npy"),
+            (dequant(sums, f4([0.75]), None, None, "float16"), "dequant", "sums.npy", "--weight-scale", "s.npy"),
+            (requant(sums, words, None, "int8"), "requant", "sums.npy", "--words", "words.npy"),
+            (requant(quant_matmul(weights, weights.T, None, None, None, None, "int32"), words, None, "int8"),
+             "quant-matmul", "w.npy", "wt.npy", "--scale", "s.npy", "--offset", "offset.npy"),
+        ):
+            save(self.path("wt.npy"), weights.T)
+            self.run_well(*arguments, "-o", "y.npy")
+            self.assert_output("y.npy", expected)
         self.run_well("trans-quant-param", "s.npy", "--offset", "offset.npy", "-o", "y.npy")
         self.assert_output("y.npy", trans_quant_param(np.array([0.75], f4), np.array([-5], f4), 0).astype("i8"))
 
@@ -588,6 +726,113 @@ class Comparing(ToolTest):
                               "another value in 1\n  rows: 1 of 3 hit: 2\n"
                               "  [2]: npuquant inf (0x7F800000), file 3.40282347e+38 (0x7F7FFFFF)\n")
 
+    def test_float_results(self):
+        """What differs is the bits; how far is counted in steps of the type."""
+        sums = np.array([[-3, -2, -1, 0], [1, 2, 3, 100000]], "i4")
+        save(self.path("sums.npy"), sums, "C")
+        for dtype, width, largest in (("float16", 16, "inf (0x7C00)"), ("bfloat16", 16, "9.984e+04 (0x47C3)"),
+                                      ("float32", 32, "100000 (0x47C35000)")):
+            with self.subTest(dtype):
+                y = dequant(sums, f4([1]), None, None, dtype)
+                theirs = y.view(f"u{width // 8}").copy()
+                words = ("dequant", "sums.npy", "--weight-scale", "one.npy", "--dtype", dtype, "--expect", "e.npy")
+                save(self.path("e.npy"), theirs.view(y.dtype))
+                self.assertIn("y: all 8 elements equal\n", self.run_well(*words))
+                theirs[0, 0] += 3  # further from 0
+                theirs[1, 1] -= 1
+                save(self.path("e.npy"), theirs.view(y.dtype))
+                lines = self.run_well(*words, "-q", status=1).splitlines()
+                self.assertEqual(lines[0], "y: 2 of 8 elements differ (25 %), by -3..-1 ulp (file - npuquant)")
+                self.assertRegex(lines[-2], rf"\A  \[0, 0\]: npuquant -3 \(0x{theirs[0, 0] - 3:X}\), "
+                                            rf"file -3\.0\d+ \(0x{theirs[0, 0]:X}\), -3 ulp\Z")
+                self.assertIn("y: all 8 elements within 3 ulp: 2 differ (25 %), by -3..-1 ulp (file - npuquant)\n",
+                              self.run_well(*words, "--max-ulp", 3))
+                lines = self.run_well(*words, "-q", "--max-ulp", 2, status=1).splitlines()
+                self.assertEqual(lines[0], "y: 1 of 8 elements differs by more than 2 ulp (12 %), by -3 ulp (file - "
+                                           "npuquant); 1 more by no more than 2")
+                theirs = y.view(f"u{width // 8}").copy()
+                theirs[0, 3] |= 1 << width - 1  # -0
+                theirs[1, 3] = theirs[1, 0] = round_to(f4([-np.inf]), dtype).view(theirs.dtype)[0]
+                save(self.path("e.npy"), theirs.view(y.dtype))
+                self.assertEqual(self.run_well(*words, "-q", status=1).splitlines(), [
+                    "y: 3 of 8 elements differ (37 %); NaN or an infinity against another value in 2; zeros of the "
+                    "other sign in 1", "  rows: all 2 hit", "  columns: 2 of 4 hit: 0, 3",
+                    f"  [0, 3]: npuquant 0 (0x{0:0{width // 4}X}), file -0 (0x{1 << width - 1:X})",
+                    f"  [1, 0]: npuquant 1 (0x{y.view(theirs.dtype)[1, 0]:0{width // 4}X}), "
+                    f"file -inf (0x{theirs[1, 0]:X})",
+                    f"  [1, 3]: npuquant {largest}, file -inf (0x{theirs[1, 3]:X})"])
+                lines = self.run_well(*words, "-q", "--max-ulp", 1, status=1).splitlines()
+                self.assertEqual(lines[0], "y: 2 of 8 elements differ by more than 1 ulp (25 %); NaN or an infinity "
+                                           "against another value in 2; 1 more by no more than 1")
+
+    def test_float_values(self):
+        """A report shows what the bits of any float16 and bfloat16 are."""
+        save(self.path("x.npy"), np.zeros((1, 2**16), "i1"), "C")
+        bits = np.arange(2**16, dtype="u2").reshape(1, -1)
+        for dtype, values in (("float16", bits.view("f2").astype("f8")),
+                              ("bfloat16", (bits.astype("u4") << 16).view("f4").astype("f8"))):
+            save(self.path("e.npy"), bits.view("f2" if dtype == "float16" else "u2"), "C")
+            out = self.run_well("anti-quant", "x.npy", "--scale", "one.npy", "--dtype", dtype, "--expect", "e.npy",
+                                "-q", "--max-diffs", 2**16, status=1)
+            shown = re.findall(r"file (\S+) \(0x(....)\)", out)
+            self.assertEqual([int(text, 16) for _, text in shown], list(range(1, 2**16)))
+            shown = np.array([float(text) for text, _ in shown])
+            np.testing.assert_allclose(shown, values[0, 1:], rtol=5e-5 if dtype == "float16" else 5e-4, atol=0)
+
+    def test_nan_in_results(self):
+        """Results have one NaN: another one is another result."""
+        save(self.path("x.npy"), np.array([[1, 1]], "i1"), "C")
+        save(self.path("nan.npy"), np.array([np.nan], f4))
+        for dtype, ours, theirs in (("float16", 0x7E00, 0x7E01), ("bfloat16", 0x7FC0, 0xFFC0)):
+            words = ("anti-quant", "x.npy", "--scale", "nan.npy", "--dtype", dtype, "--expect", "e.npy", "-q")
+            stored = "f2" if dtype == "float16" else "u2"
+            save(self.path("e.npy"), np.array([[ours, ours]], "u2").view(stored))
+            self.run_well(*words)
+            save(self.path("e.npy"), np.array([[ours, theirs]], "u2").view(stored))
+            lines = self.run_well(*words, "--max-ulp", 100000, status=1).splitlines()
+            self.assertEqual(lines[0], "y: 1 of 2 elements differs by more than 100000 ulp (50 %); NaN or an infinity "
+                                       "against another value in 1")
+
+    def test_planted_differences(self):
+        """Every operator of a quantised layer: equal to its own result, and not to one of which a bit differs."""
+        sums, weights = random_integers((20, 24), "i4"), random_integers((24, 24), "i1")
+        save(self.path("sums.npy"), sums)
+        save(self.path("w.npy"), weights)
+        save(self.path("words.npy"), random_words(24))
+        for words, columns in (
+            (("dynamic-quant", "x.npy"), 24),
+            (("dynamic-quant", "x.npy", "--dtype", "quint4x2"), 3),
+            (("anti-quant", "w.npy", "--scale", "one.npy"), 24),
+            (("anti-quant", "sums.npy", "--scale", "one.npy", "--dtype", "bfloat16"), 192),
+            (("dequant", "sums.npy", "--weight-scale", "one.npy", "--dtype", "float32"), 24),
+            (("requant", "sums.npy", "--words", "words.npy"), 24),
+            (("requant", "sums.npy", "--words", "words.npy", "--dtype", "float16"), 24),
+            (("quant-matmul", "w.npy", "w.npy", "--dtype", "int32"), 24),
+            (("quant-matmul", "w.npy", "w.npy", "--scale", "words.npy"), 24),
+        ):
+            with self.subTest(words):
+                self.run_well(*words, "-o", "y.npy")
+                self.assertIn("elements equal\n", self.run_well(*words, "--expect", "y.npy"))
+                y = np.load(self.path("y.npy"))
+                self.assertEqual(y.shape[1], columns)
+                bits = y.view(f"u{y.dtype.itemsize}")
+                place = int(rng.integers(len(y))), int(rng.integers(columns))
+                bits[place] ^= bits.dtype.type(1 << int(rng.integers(8 * y.dtype.itemsize)))
+                save(self.path("planted.npy"), y)
+                out = self.run_well(*words, "--expect", "planted.npy", status=1)
+                self.assertRegex(out, r"\Ay: 1 of \d+ elements differs ")
+                self.assertIn(f"\n  rows: 1 of {len(y)} hit: {place[0]}\n", out)
+
+    def test_scales_of_dynamic_quant(self):
+        """They are compared as those of the other dynamic operator: as values, in steps."""
+        scale = dynamic_quant(self.x, None, None, False, "product", "int8")[1]
+        scale.view("u4")[5] += 2
+        save(self.path("scale.npy"), scale)
+        words = ("dynamic-quant", "x.npy", "--expect-scale", "scale.npy", "-q")
+        self.run_well(*words, "--max-ulp", 2)
+        lines = self.run_well(*words, status=1).splitlines()
+        self.assertEqual(lines[0], "scale: 1 of 40 elements differs (2.5 %), by +2 ulp (file - npuquant)")
+
     def test_words(self):
         scale = np.array([1, 2, 3], f4)
         save(self.path("scale.npy"), scale)
@@ -708,7 +953,8 @@ class Failures(ToolTest):
             ((), "no command"),
             (("quantise",), "no command quantise; did you mean quantize?\n"),
             (("npu_group_quant",), "no command npu_group_quant; did you mean group-quant?\n"),
-            (("dynamic",), "no command dynamic; did you mean dynamic-quant-asymmetric?\n"),
+            (("dynamic",), "no command dynamic; did you mean dynamic-quant?\n"),
+            (("npu_quant_matmul",), "no command npu_quant_matmul; did you mean quant-matmul?\n"),
             (("inof",), "no command inof; did you mean info?\n"),
             (("--nonsense",), "no command --nonsense; see npuquant --help\n"),
             (("q" * 5000,), "; see npuquant --help\n"),
@@ -763,6 +1009,107 @@ class Failures(ToolTest):
             ((*x, "-o", ""), "--output: an empty name"),
             ((*x, "--zero-points", "none.npy"), "none.npy"),
             ((*x, "--axis", "5", "--scales", "x.npy"), "quantize: "),
+        ):
+            with self.subTest(words):
+                self.run_badly(*words, says=says)
+
+    def test_products(self):
+        """What quant-matmul says itself: the library sees only its sums."""
+        for name, array in {
+            "x1": np.ones((2, 3), "i1"), "x2": np.ones((3, 4), "i1"), "batch": np.ones((2, 2, 3), "i1"),
+            "batches": np.ones((3, 3, 4), "i1"), "vector": np.ones(3, "i1"), "none": np.ones((2, 0), "i1"),
+            "s4": np.ones(4, f4), "s4f2": np.ones(4, "f2"), "s3": np.ones(3, f4), "row": np.ones((1, 4), f4),
+            "rows": np.ones(2, f4), "column": np.ones((2, 1), f4), "i3": np.ones(3, "i4"), "i4": np.ones(4, "i4"),
+            "words": np.full(4, 1 << 46), "word": np.full((1, 1), 1 << 46), "bad": np.array([1 << 46] * 3 + [0]),
+        }.items():
+            save(self.path(f"{name}.npy"), array)
+
+        def scaled(scale, *words):
+            return "x1", "x2", "--scale", scale, *words
+
+        for words, says in (
+            (("x1",), "no X2 given; see --help\n"),
+            (("x1", "x2", "s4"), "unexpected argument s4.npy; see --help\n"),
+            (("x1", "x2"), "no --scale given; only --dtype int32 needs none\n"),
+            (scaled("s4", "--dtype", "int32"), "--scale: is not applied to the sums, which are the result with --dtype "
+                                               "int32; expected none\n"),
+            (("x1", "x2", "--dtype", "int32", "--pertoken-scale", "rows"), "--pertoken-scale: is not applied to the "),
+            (("x1", "x2", "--dtype", "int32", "--offset", "s4"), "--offset: is not applied to the sums, "),
+            (scaled("s4", "--pertoken-scale", "rows"), "--pertoken-scale: cannot be applied with --dtype int8; "
+                                                       "expected --dtype float16, bfloat16 or float32\n"),
+            (scaled("s4", "--offset", "s4", "--dtype", "float16"), "--offset: cannot be applied with --dtype float16; "
+                                                                   "expected --dtype int8\n"),
+            (scaled("words", "--offset", "s4"), "--offset: is in the words already; expected none, or --scale to be "),
+            (scaled("s4f2"), "--scale: holds f2; expected f4, i8 or u8 with --dtype int8\n"),
+            (scaled("i4", "--dtype", "float16"), "--scale: holds i4; expected f4, i8 or u8 with --dtype float16\n"),
+            (scaled("words", "--dtype", "bfloat16"), "--scale: holds i8; expected f4, f2 or u2 (bfloat16) with --dtype "
+                                                     "bfloat16\n"),
+            (scaled("words", "--dtype", "float16", "--pertoken-scale", "rows"),
+             "--scale: holds i8; expected f4, f2 or u2 (bfloat16) with --dtype float16 and --pertoken-scale\n"),
+            (scaled("s4", "--offset", "s4f2"), "--offset: holds f2; expected f4 with --dtype int8\n"),
+            (scaled("s4", "--dtype", "bfloat16", "--pertoken-scale", "s4f2"), "--pertoken-scale: holds f2; expected "),
+            (scaled("s4", "--bias", "s4"), "--bias: holds f4; expected i4 with --dtype int8\n"),
+            (("x1", "x2", "--dtype", "int32", "--bias", "s4f2"), "--bias: holds f2; expected i4 with --dtype int32\n"),
+            (scaled("words", "--bias", "words", "--dtype", "float16"), "--bias: holds i8; expected i4 with --dtype "),
+            (scaled("s3"), "--scale: has shape [3]; expected [1] or [4]\n"),
+            (scaled("x.npy"), "--scale: has shape [2, 3]; expected [1] or [4]\n"),
+            (scaled("row"), "--scale: has shape [1, 4]; expected [1] or [4]\n"),
+            (scaled("word"), "--scale: has shape [1, 1]; expected [1] or [4]\n"),
+            (scaled("s4", "--offset", "s3"), "--offset: has shape [3]; expected [1] or [4]\n"),
+            (scaled("s4", "--bias", "i3"), "--bias: has shape [3]; expected [4]\n"),
+            (("x1", "x2", "--bias", "i3", "--dtype", "int32"), "--bias: has shape [3]; expected [4]\n"),
+            (scaled("s4", "--dtype", "bfloat16", "--pertoken-scale", "s3"),
+             "--pertoken-scale: has shape [3]; expected one for each row of the result, which has shape [2, 4]\n"),
+            (scaled("s4", "--dtype", "bfloat16", "--pertoken-scale", "column"), "--pertoken-scale: has shape [2, 1]; "),
+            (scaled("bad"), "requant: words: "),
+            (("x", "x2", "--scale", "s4"), "X1: holds f4; expected i1\n"),
+            (("x1", "x", "--scale", "s4"), "X2: holds f4; expected i1\n"),
+            (("vector", "x2", "--scale", "s4"), "X1: has 1 dimension; expected 2 or more\n"),
+            (("x1", "vector", "--scale", "s4"), "X2: has 1 dimension; expected 2 or more\n"),
+            (("x1", "x1", "--scale", "s4"), "X2: has shape [2, 3]; expected the last but one to be 3, as X1 has shape "
+                                            "[2, 3]\n"),
+            (("none", "x2", "--scale", "s4"), "X1: its last dimension is 0; expected 1 or more\n"),
+            (("batch", "batches", "--scale", "s4"), "X2: has shape [3, 3, 4]; expected the dimensions before the last "
+                                                    "two to be those of X1, which has shape [2, 2, 3], or 1\n"),
+            (scaled("s4", "--max-ulp", "1", "--expect", "x1"), "--max-ulp: does not apply to a result of type int8; "
+                                                               "expected --max-diff\n"),
+            (scaled("s4", "--max-diff", "1", "--dtype", "bfloat16", "--expect", "x1"),
+             "--max-diff: does not apply to a result of type bfloat16; expected --max-ulp\n"),
+        ):
+            with self.subTest(words):
+                files = [f"{word}.npy" if os.path.exists(self.path(f"{word}.npy")) else word for word in words]
+                self.run_badly("quant-matmul", *files, "-o", "y.npy", says=says)
+
+    def test_product_beyond_memory(self):
+        """Two files with holes, small enough to map, of which the product is not."""
+        for name, shape in (("x1.npy", (2**33, 1)), ("x2.npy", (1, 2**33))):
+            self.write(name, npy_bytes(header("'|i1'", shape=str(shape))))
+            os.truncate(self.path(name), len(self.read(name)) + 2**33)
+        self.run_badly("quant-matmul", "x1.npy", "x2.npy", "--dtype", "int32",
+                       says="the result's shape [8589934592, 8589934592] is too large: it does not fit in the address")
+
+    def test_layer_command_lines(self):
+        save(self.path("sums.npy"), np.ones((2, 3), "i4"))
+        save(self.path("words.npy"), np.full(3, 1 << 46))
+        for words, says in (
+            (("anti-quant", "sums.npy"), "no --scale given; see --help\n"),
+            (("dequant", "sums.npy", "--scale", "one.npy"), "this command has no option --scale; "),
+            (("dequant", "sums.npy"), "no --weight-scale given; see --help\n"),
+            (("requant", "sums.npy"), "no --words given; see --help\n"),
+            (("dynamic-quant", "x.npy", "--offset-output", "o.npy"), "this command has no option --offset-output"),
+            (("dynamic-quant", "x.npy", "--scale-form", "sum"), "--scale-form: 'sum' is none of product|inverse\n"),
+            (("anti-quant", "sums.npy", "--scale", "one.npy", "--dtype", "int8"), "--dtype: 'int8' is none of "
+                                                                               "float16|bfloat16|float32\n"),
+            (("dequant", "sums.npy", "--weight-scale", "one.npy", "--max-diff", "1"), "has no option --max-diff"),
+            (("requant", "sums.npy", "--words", "words.npy", "--max-ulp", "1", "--expect", "y.npy"),
+             "--max-ulp: does not apply to a result of type int8; expected --max-diff\n"),
+            (("requant", "sums.npy", "--words", "words.npy", "--dtype", "float16", "--max-diff=1", "--expect=y.npy"),
+             "--max-diff: does not apply to a result of type float16; expected --max-ulp\n"),
+            (("anti-quant", "x.npy", "--scale", "one.npy"), "anti_quant: x: "),
+            (("dequant", "x.npy", "--weight-scale", "one.npy"), "dequant: x: "),
+            (("dequant", "sums.npy", "--weight-scale", "one.npy", "--activation-scale", "one.npy"),
+             "dequant: activation_scale: "),
+            (("requant", "sums.npy", "--words", "one.npy"), "requant: words: "),
         ):
             with self.subTest(words):
                 self.run_badly(*words, says=says)
@@ -1100,6 +1447,23 @@ class Streams(ToolTest):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
         self.assertTrue(self.read("first").startswith(b"quantize: "))
 
+    def test_layer(self):
+        """A quantised linear layer: the activations' scales go round the product, and the sums through a pipe."""
+        weights = random_integers((8, 5), "i1")
+        scale = random_floats(5, "f4", special=0)
+        save(self.path("w.npy"), weights)
+        save(self.path("scale.npy"), scale)
+        command = ('"$0" dynamic-quant x.npy -q -o q.npy --scale-output rows.npy &&'
+                   ' "$0" quant-matmul - w.npy --scale scale.npy --pertoken-scale rows.npy --dtype bfloat16 -o y.npy -q'
+                   ' <q.npy && "$0" dynamic-quant x.npy -q -o - | "$0" quant-matmul - w.npy -q --dtype int32 -o - |'
+                   ' "$0" dequant - --weight-scale scale.npy --activation-scale rows.npy --dtype bfloat16'
+                   ' --expect y.npy -q')
+        done = subprocess.run(["sh", "-c", command, TOOL], cwd=self.folder, capture_output=True, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
+        y, rows = dynamic_quant(self.x, None, None, False, "product", "int8")
+        self.assert_output("rows.npy", rows)
+        self.assert_output("y.npy", quant_matmul(y, weights, scale, None, rows, None, "bfloat16"))
+
     def test_devices(self):
         self.run_well(*self.words, "-o", "/dev/null", "--scale-output", "/dev/null", "--offset-output", "o.npy")
         self.assertFalse(os.path.isfile("/dev/null"))
@@ -1217,6 +1581,8 @@ class Talking(ToolTest):
             self.assertIn(f"example:\n  npuquant {command} ", text)
             for option in ("--output", "--expect", "--bf16", "--backend", "--threads", "--help"):
                 self.assertIn(option, text)
+        for words in ("group-quant X", "trans-quant-param SCALE", "quant-matmul X1 X2"):
+            self.assertTrue(self.run_well("help", words.split()[0]).startswith(f"usage: npuquant {words} [OPTION]..."))
         self.assertIn("example:", self.run_well("info", "--help"))
         self.assertEqual(self.run_well("help", "info"), self.run_well("info", "--help"))
 
@@ -1224,6 +1590,8 @@ class Talking(ToolTest):
         ones = {
             "x.npy": np.ones((4, 8), "f4"), "s.npy": np.ones(8, "f4"), "z.npy": np.ones(8, "u1"),
             "scale.npy": np.ones(8, "f4"), "offset.npy": np.ones(8, "f4"), "ends.npy": np.array([4]),
+            "smooth.npy": np.ones(8, "f4"), "weight.npy": np.ones((8, 8), "i1"), "sums.npy": np.ones((4, 8), "i4"),
+            "rows.npy": np.ones(4, "f4"), "words.npy": np.full(8, 1 << 46), "x1.npy": np.ones((4, 8), "i1"),
         }
         for command in COMMANDS:
             for name, array in ones.items():

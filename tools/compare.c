@@ -6,15 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool compare_is_words(const npuq_tensor *tensor)
-{
-    return tensor_item_size(tensor->dtype) == sizeof(uint64_t);
-}
-
 bool compare_possible(const npuq_tensor *ours, const npuq_tensor *theirs)
 {
     const bool same_type = strcmp(tensor_npy_type(ours->dtype), tensor_npy_type(theirs->dtype)) == 0;
-    const bool same_words = tensor_item_size(ours->dtype) == 8 && tensor_item_size(theirs->dtype) == 8;
+    const bool same_words = tensor_is_words(ours->dtype) && tensor_is_words(theirs->dtype);
 
     if ((!same_type && !same_words) || ours->ndim != theirs->ndim) {
         return false;
@@ -29,10 +24,24 @@ bool compare_possible(const npuq_tensor *ours, const npuq_tensor *theirs)
 
 /* ---- one element ----------------------------------------------------------------------------------------------- */
 
+const struct float_format *compare_float_format(npuq_dtype dtype)
+{
+    static const struct float_format formats[] = {
+        {NPUQ_FLOAT32, 32, 0x7F800000, 9}, {NPUQ_FLOAT16, 16, 0x7C00, 5}, {NPUQ_BFLOAT16, 16, 0x7F80, 4}};
+
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        if (formats[i].dtype == dtype) {
+            return &formats[i];
+        }
+    }
+    return NULL;
+}
+
 static struct value read_value(const char *data, npuq_dtype dtype, int part)
 {
     struct value value = {0, 0};
     uint8_t bits8;
+    uint16_t bits16;
     uint32_t bits32;
 
     switch (tensor_item_size(dtype)) {
@@ -40,6 +49,10 @@ static struct value read_value(const char *data, npuq_dtype dtype, int part)
         memcpy(&bits8, data, sizeof bits8);
         value.bits = bits8;
         value.number = dtype == NPUQ_INT8 && bits8 > INT8_MAX ? (int64_t)bits8 - 256 : bits8;
+        break;
+    case 2:
+        memcpy(&bits16, data, sizeof bits16);
+        value.bits = bits16;
         break;
     case 4:
         memcpy(&bits32, data, sizeof bits32);
@@ -56,32 +69,35 @@ static struct value read_value(const char *data, npuq_dtype dtype, int part)
     return value;
 }
 
-enum { INFINITE_BITS = 0x7F800000, SIGN_SHIFT = 31 };
-
 /* Counts the floats from 0, so that neighbours differ by 1. */
-static int64_t float_position(uint64_t bits)
+static int64_t float_position(const struct float_format *format, uint64_t bits)
 {
-    const int64_t magnitude = (int64_t)(bits & INT32_MAX);
+    const uint64_t sign = (uint64_t)1 << (format->width - 1);
 
-    return bits >> SIGN_SHIFT ? -magnitude : magnitude;
+    return bits & sign ? -(int64_t)(bits - sign) : (int64_t)bits;
 }
 
 /* Fills in how far two elements of which the bits differ are apart; false if they count as equal. */
-static bool measure(npuq_dtype dtype, struct difference *difference)
+static bool measure(const struct pair *pair, struct difference *difference)
 {
-    const uint64_t ours = difference->ours.bits;
-    const uint64_t theirs = difference->theirs.bits;
+    const struct float_format *format = compare_float_format(pair->ours->dtype);
 
     difference->infinite = false;
-    if (dtype == NPUQ_FLOAT32) {
-        const uint64_t magnitude = ours & INT32_MAX;
-        const uint64_t their_magnitude = theirs & INT32_MAX;
-        difference->infinite = magnitude >= INFINITE_BITS || their_magnitude >= INFINITE_BITS;
-        difference->steps = float_position(theirs) - float_position(ours);
-        return difference->steps != 0 && !(magnitude > INFINITE_BITS && their_magnitude > INFINITE_BITS);
+    difference->zeros = false;
+    if (!format) {
+        difference->steps = difference->theirs.number - difference->ours.number;
+        return true;
     }
-    difference->steps = difference->theirs.number - difference->ours.number;
-    return true;
+    const int64_t infinity = (int64_t)format->infinity;
+    const int64_t ours = float_position(format, difference->ours.bits);
+    const int64_t theirs = float_position(format, difference->theirs.bits);
+    const int64_t magnitude = ours < 0 ? -ours : ours;
+    const int64_t their_magnitude = theirs < 0 ? -theirs : theirs;
+    const bool both_nan = magnitude > infinity && their_magnitude > infinity;
+    difference->infinite = magnitude >= infinity || their_magnitude >= infinity;
+    difference->steps = theirs - ours;
+    difference->zeros = difference->steps == 0;
+    return !pair->is_parameter || !(difference->zeros || both_nan);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------------------- */
@@ -110,7 +126,7 @@ static bool visit_element(struct walk *walk, const char *ours, const char *their
     for (int part = 0; part < walk->parts; part++) {
         difference->ours = read_value(ours, dtype, part);
         difference->theirs = read_value(theirs, dtype, part);
-        if (difference->ours.bits == difference->theirs.bits || !measure(dtype, difference)) {
+        if (difference->ours.bits == difference->theirs.bits || !measure(walk->pair, difference)) {
             continue;
         }
         memcpy(difference->index, walk->index, sizeof walk->index);
@@ -140,7 +156,7 @@ static bool visit_row(struct walk *walk, int64_t row, const char *ours, const ch
         if (last >= 0) {
             walk->index[last] = i;
         }
-        walk->difference.row = walk->pair->one_per_row ? row * length + i : row;
+        walk->difference.row = walk->pair->is_parameter ? row * length + i : row;
         if (!visit_element(walk, ours + (size_t)i * size, theirs + i * stride * (int64_t)size)) {
             return false;
         }
@@ -191,7 +207,7 @@ bool compare_is_tolerated(const struct pair *pair, const struct difference *diff
 {
     const int64_t steps = difference->steps < 0 ? -difference->steps : difference->steps;
 
-    return steps > 0 && steps <= pair->tolerance && !difference->infinite;
+    return pair->tolerance > 0 && steps <= pair->tolerance && !difference->infinite;
 }
 
 /* ---- the summary ----------------------------------------------------------------------------------------------- */
@@ -262,18 +278,21 @@ static bool sum_difference(void *context, const struct difference *difference)
         return true;
     }
     comparison->differ++;
-    if (compare_is_words(pair->ours)) {
+    if (tensor_is_words(pair->ours->dtype)) {
         for (int field = 0; field < FIELDS; field++) {
             comparison->fields[field] +=
                 field_differs((enum field)field, difference->ours.bits, difference->theirs.bits);
         }
     } else if (difference->infinite) {
         comparison->infinite++;
+    } else if (difference->zeros) {
+        comparison->zeros++;
     } else {
         add_steps(comparison, difference->steps);
     }
     hit(&comparison->rows, difference->row);
-    hit(&comparison->columns, pair->one_per_row || pair->ours->ndim == 0 ? 0 : difference->index[pair->ours->ndim - 1]);
+    hit(&comparison->columns,
+        pair->is_parameter || pair->ours->ndim == 0 ? 0 : difference->index[pair->ours->ndim - 1]);
     for (int d = 0; d < comparison->dimensions; d++) {
         hit(&comparison->dimension[d], difference->index[d]);
     }
@@ -284,8 +303,8 @@ bool compare_tensors(const struct pair *pair, struct comparison *comparison)
 {
     const npuq_tensor *ours = pair->ours;
     const size_t count = tensor_element_count(ours);
-    const int64_t length = pair->one_per_row ? 1 : last_extent(ours);
-    const int row_dimensions = ours->ndim - (pair->one_per_row ? 0 : 1);
+    const int64_t length = pair->is_parameter ? 1 : last_extent(ours);
+    const int row_dimensions = ours->ndim - (pair->is_parameter ? 0 : 1);
     struct summing summing = {pair, comparison};
 
     memset(comparison, 0, sizeof *comparison);

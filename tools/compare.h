@@ -12,11 +12,20 @@ struct pair {
     const npuq_tensor *ours;   /* npuquant's result, contiguous */
     const npuq_tensor *theirs; /* the file's content, any view */
     int64_t tolerance;         /* how many steps the two may be apart */
-    bool one_per_row;          /* a scale or an offset for each row of x: an element stands for a row */
+    bool is_parameter;         /* a scale or an offset for each row of x: an element stands for a row, and for its
+                                * value, not its bits */
 };
 
-/* Whether elements are words of trans_quant_param. */
-bool compare_is_words(const npuq_tensor *tensor);
+/* How the bits of a floating-point type are read. */
+struct float_format {
+    npuq_dtype dtype;
+    int width;         /* of the type, in bits */
+    uint64_t infinity; /* the bits of the positive one */
+    int digits;        /* decimal ones that tell all values apart */
+};
+
+/* Null if the type is none. */
+const struct float_format *compare_float_format(npuq_dtype dtype);
 
 /* Whether the two can be compared: same shape and type. Where only the bits matter types may differ: int64 goes with
  * uint64, and int32 is how quint4x2 words are stored. */
@@ -32,17 +41,18 @@ struct value {
 
 struct difference {
     int64_t index[NPUQ_MAX_NDIM]; /* of quint4x2: of the int4 value, not the word */
-    int64_t row;                  /* all dimensions but the last as one; with one_per_row all of them */
+    int64_t row;                  /* all dimensions but the last as one; of parameters all of them */
     struct value ours;
     struct value theirs;
-    int64_t steps; /* theirs - ours: in ulps for float32, 0 for words of 64 bits */
+    int64_t steps; /* theirs - ours: in ulps for floats, 0 for words of 64 bits */
     bool infinite; /* one of them is NaN or an infinity, and steps says nothing */
+    bool zeros;    /* both are zeros, of different signs */
 };
 
 typedef bool visit_difference(void *context, const struct difference *difference);
 
-/* Shows every difference to visit, in order, until it returns false. Two float32 differ if their values do: -0 equals
- * 0, NaN equals NaN, and an infinity equals itself alone; other types differ if their bits do. */
+/* Shows every difference to visit, in order, until it returns false. Elements differ if their bits do; but parameters
+ * are taken as values, of which -0 equals 0, and NaN equals NaN. */
 void compare_walk(const struct pair *pair, visit_difference *visit, void *context);
 
 /* Whether it is within the tolerance, and so only counted. */
@@ -75,6 +85,7 @@ struct comparison {
     size_t differ;           /* beyond the tolerance; the rest is about these */
     struct spread tolerated; /* different, and within the tolerance */
     size_t infinite;
+    size_t zeros;
     struct spread below[COMPARE_SPREADS]; /* theirs is less than ours */
     struct spread above[COMPARE_SPREADS];
     size_t fields[FIELDS]; /* of words: how many differ in each field */

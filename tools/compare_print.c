@@ -2,12 +2,14 @@
 /* The report of a comparison: one line with the conclusion, then how far, where, and which elements. */
 #include "compare.h"
 
+#include "tensor_file.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 static const char *unit(const npuq_tensor *tensor)
 {
-    return tensor->dtype == NPUQ_FLOAT32 ? " ulp" : "";
+    return compare_float_format(tensor->dtype) ? " ulp" : "";
 }
 
 /* ---- how far --------------------------------------------------------------------------------------------------- */
@@ -187,22 +189,41 @@ static void print_places(FILE *stream, const struct pair *pair, const struct com
 
 /* ---- which ----------------------------------------------------------------------------------------------------- */
 
-static float float_of(uint64_t bits)
+static double float32_of(uint64_t bits)
 {
     const uint32_t bits32 = (uint32_t)bits;
     float number;
 
     memcpy(&number, &bits32, sizeof number);
-    return number;
+    return (double)number;
+}
+
+static double number_of(npuq_dtype dtype, uint64_t bits)
+{
+    const uint64_t magnitude = bits & 0x7FFF;
+
+    switch (dtype) {
+    case NPUQ_BFLOAT16: return float32_of(bits << 16);
+    case NPUQ_FLOAT16:
+        if (magnitude >= 0x7C00) { /* the same mantissa under the largest exponent */
+            return float32_of((bits & 0x8000) << 16 | 0x7F800000 | magnitude << 13);
+        }
+        /* The exponent counts from -15, in float32 from -127. */
+        return float32_of((bits & 0x8000) << 16 | magnitude << 13) * 0x1p112;
+    default: return float32_of(bits);
+    }
 }
 
 static void print_value(FILE *stream, const npuq_tensor *tensor, struct value value)
 {
-    if (tensor->dtype == NPUQ_FLOAT32) {
-        (void)fprintf(stream, "%.9g (0x%08" PRIX64 ")", (double)float_of(value.bits), value.bits);
-    } else if (compare_is_words(tensor)) {
+    const struct float_format *format = compare_float_format(tensor->dtype);
+
+    if (format) {
+        (void)fprintf(stream, "%.*g (0x%0*" PRIX64 ")", format->digits, number_of(tensor->dtype, value.bits),
+                      format->width / 4, value.bits);
+    } else if (tensor_is_words(tensor->dtype)) {
         const int offset = (int)(value.bits >> 37 & 0x1FF);
-        (void)fprintf(stream, "0x%016" PRIX64 " (scale %.9g, offset %d)", value.bits, (double)float_of(value.bits),
+        (void)fprintf(stream, "0x%016" PRIX64 " (scale %.9g, offset %d)", value.bits, float32_of(value.bits),
                       offset > 255 ? offset - 512 : offset);
     } else {
         (void)fprintf(stream, "%" PRId64, value.number);
@@ -232,7 +253,7 @@ static bool print_difference(void *context, const struct difference *difference)
     print_value(stream, tensor, difference->ours);
     (void)fprintf(stream, ", file ");
     print_value(stream, tensor, difference->theirs);
-    if (tensor->dtype == NPUQ_FLOAT32 && !difference->infinite) {
+    if (compare_float_format(tensor->dtype) && !difference->infinite && !difference->zeros) {
         (void)fprintf(stream, ", %+" PRId64 " ulp", difference->steps);
     }
     (void)fputc('\n', stream);
@@ -292,7 +313,7 @@ static void print_conclusion(FILE *stream, const struct pair *pair, const struct
         (void)fprintf(stream, " by more than %" PRId64 "%s", pair->tolerance, unit(pair->ours));
     }
     print_percent(stream, comparison->differ, comparison->elements);
-    if (compare_is_words(pair->ours)) {
+    if (tensor_is_words(pair->ours->dtype)) {
         (void)fprintf(stream, ": ");
         print_fields(stream, comparison);
     } else if (steps.count > 0) {
@@ -300,6 +321,9 @@ static void print_conclusion(FILE *stream, const struct pair *pair, const struct
     }
     if (comparison->infinite > 0) {
         (void)fprintf(stream, "; NaN or an infinity against another value in %zu", comparison->infinite);
+    }
+    if (comparison->zeros > 0) {
+        (void)fprintf(stream, "; zeros of the other sign in %zu", comparison->zeros);
     }
     if (comparison->tolerated.count > 0) {
         (void)fprintf(stream, "; %zu more by no more than %" PRId64, comparison->tolerated.count, pair->tolerance);

@@ -30,9 +30,9 @@ static void print_help(void)
 
 static void print_command_help(const struct operator_command *command)
 {
-    const char *positional = command->positional == OPTION_X ? "X" : "SCALE";
-
-    (void)printf("usage: npuquant %s %s [OPTION]...\n\n%s\n", command->name, positional, command->about);
+    (void)printf("usage: npuquant %s", command->name);
+    options_print_usage(command->command);
+    (void)printf(" [OPTION]...\n\n%s\n", command->about);
     options_print_help(command->command);
     (void)printf("\nexit status: 0 done, and equal to what was expected; 1 something differs (outputs are written all\n"
                  "the same); 2 an error (nothing is written; npuquant(1) names the exception)\n\nexample:\n  %s\n",

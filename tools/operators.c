@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "operators.h"
 
+#include "quant_matmul.h"
 #include "report.h"
 #include "tensor_file.h"
 
@@ -28,11 +29,10 @@ static bool check_quantize(const struct arguments *arguments)
     return true;
 }
 
-/* ---- outputs --------------------------------------------------------------------------------------------------- */
-
-static npuq_dtype wanted_dtype(const struct arguments *arguments)
+npuq_dtype wanted_dtype(const struct arguments *arguments)
 {
-    static const npuq_dtype dtypes[] = {NPUQ_INT8, NPUQ_UINT8, NPUQ_INT32, NPUQ_QUINT4X2, NPUQ_INT64, NPUQ_UINT64};
+    static const npuq_dtype dtypes[] = {NPUQ_INT8,   NPUQ_UINT8,   NPUQ_INT32,    NPUQ_QUINT4X2, NPUQ_INT64,
+                                        NPUQ_UINT64, NPUQ_FLOAT16, NPUQ_BFLOAT16, NPUQ_FLOAT32};
     size_t i = 0;
 
     while (strcmp(tensor_type_name(dtypes[i]), arguments->text[OPTION_DTYPE]) != 0) {
@@ -41,13 +41,28 @@ static npuq_dtype wanted_dtype(const struct arguments *arguments)
     return dtypes[i];
 }
 
+bool check_tolerance(const struct arguments *arguments)
+{
+    const bool floats = tensor_is_float(wanted_dtype(arguments));
+    const enum option wrong = floats ? OPTION_MAX_DIFF : OPTION_MAX_ULP;
+
+    return arguments->number[wrong] == 0 ||
+           report_error("--%s: does not apply to a result of type %s; expected --%s", option_name(wrong),
+                        arguments->text[OPTION_DTYPE], option_name(floats ? OPTION_MAX_ULP : OPTION_MAX_DIFF));
+}
+
+/* ---- outputs --------------------------------------------------------------------------------------------------- */
+
 static npuq_tensor shaped_like(const npuq_tensor *input, npuq_dtype dtype)
 {
     npuq_tensor output = {.dtype = dtype, .ndim = input->ndim};
 
     memcpy(output.shape, input->shape, sizeof output.shape);
-    if (dtype == NPUQ_QUINT4X2 && output.ndim > 0) {
-        output.shape[output.ndim - 1] /= 8;
+    if (output.ndim > 0) {
+        /* Unsigned, as the extents of an empty tensor may be anything. */
+        const uint64_t last =
+            (uint64_t)output.shape[output.ndim - 1] * (uint64_t)tensor_values_per_element(input->dtype);
+        output.shape[output.ndim - 1] = (int64_t)(last / (uint64_t)tensor_values_per_element(dtype));
     }
     return output;
 }
@@ -57,18 +72,23 @@ static void shape_as_x(struct operands *operands)
     operands->outputs[0] = shaped_like(operands->inputs[OPTION_X], wanted_dtype(operands->arguments));
 }
 
-static void shape_as_parameters(struct operands *operands)
+npuq_tensor shape_of_words(const struct operands *operands, npuq_dtype dtype)
 {
     const npuq_tensor *scale = operands->inputs[OPTION_SCALE];
     const npuq_tensor *offset = operands->inputs[OPTION_OFFSET];
     /* So does torch_npu choose, where more than one shape is right. */
     const bool as_scale = !offset || offset->ndim == 0 || scale->ndim != 1 || scale->shape[0] > offset->shape[0];
-    npuq_tensor *y = &operands->outputs[0];
+    npuq_tensor words = shaped_like(as_scale ? scale : offset, dtype);
 
-    *y = shaped_like(as_scale ? scale : offset, wanted_dtype(operands->arguments));
     if (as_scale && offset && offset->ndim == 1 && scale->ndim == 2 && scale->shape[1] == 1) {
-        y->shape[1] = offset->shape[0];
+        words.shape[1] = offset->shape[0];
     }
+    return words;
+}
+
+static void shape_as_words(struct operands *operands)
+{
+    operands->outputs[0] = shape_of_words(operands, wanted_dtype(operands->arguments));
 }
 
 static bool is_per_tensor(const struct arguments *arguments)
@@ -126,13 +146,45 @@ static npuq_status call_trans_quant_param(const struct operands *operands, const
                                   nearest ? NPUQ_ROUND_NEAREST : NPUQ_ROUND_TRUNCATE, &operands->outputs[0]);
 }
 
+static npuq_quant_mode quant_mode_of(const struct arguments *arguments)
+{
+    return is_per_tensor(arguments) ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
+}
+
+static npuq_status call_dynamic_quant(const struct operands *operands, const npuq_executor *executor)
+{
+    const bool inverse = strcmp(operands->arguments->text[OPTION_SCALE_FORM], "inverse") == 0;
+
+    return npuq_dynamic_quant(operands->inputs[OPTION_X], operands->inputs[OPTION_SMOOTH_SCALES],
+                              operands->inputs[OPTION_GROUP_INDEX], quant_mode_of(operands->arguments),
+                              inverse ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT, &operands->outputs[0],
+                              &operands->outputs[1], executor);
+}
+
 static npuq_status call_dynamic_quant_asymmetric(const struct operands *operands, const npuq_executor *executor)
 {
-    const npuq_quant_mode mode = is_per_tensor(operands->arguments) ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
-
     return npuq_dynamic_quant_asymmetric(operands->inputs[OPTION_X], operands->inputs[OPTION_SMOOTH_SCALES],
-                                         operands->inputs[OPTION_GROUP_INDEX], mode, &operands->outputs[0],
-                                         &operands->outputs[1], &operands->outputs[2], executor);
+                                         operands->inputs[OPTION_GROUP_INDEX], quant_mode_of(operands->arguments),
+                                         &operands->outputs[0], &operands->outputs[1], &operands->outputs[2], executor);
+}
+
+static npuq_status call_anti_quant(const struct operands *operands, const npuq_executor *executor)
+{
+    return npuq_anti_quant(operands->inputs[OPTION_X], operands->inputs[OPTION_SCALE], operands->inputs[OPTION_OFFSET],
+                           &operands->outputs[0], executor);
+}
+
+static npuq_status call_dequant(const struct operands *operands, const npuq_executor *executor)
+{
+    return npuq_dequant(operands->inputs[OPTION_X], operands->inputs[OPTION_WEIGHT_SCALE],
+                        operands->inputs[OPTION_ACTIVATION_SCALE], operands->inputs[OPTION_BIAS], &operands->outputs[0],
+                        executor);
+}
+
+static npuq_status call_requant(const struct operands *operands, const npuq_executor *executor)
+{
+    return npuq_requant(operands->inputs[OPTION_X], operands->inputs[OPTION_WORDS], operands->inputs[OPTION_BIAS],
+                        &operands->outputs[0], executor);
 }
 
 const struct operator_command operators[OPERATORS] = {
@@ -170,12 +222,25 @@ const struct operator_command operators[OPERATORS] = {
         .summary = "scales and offsets packed for the matrix unit (npu_trans_quant_param)",
         .about = "Packs scales, shortened to 19 bits, and offsets into the 64-bit words of the matrix unit.\n",
         .example = "npuquant trans-quant-param scale.npy --offset offset.npy --round-mode 1 -o words.npy",
-        .shape_outputs = shape_as_parameters,
+        .shape_outputs = shape_as_words,
         .call = call_trans_quant_param,
     },
     {
+        .name = "dynamic-quant",
+        .command = FOR_DYNAMIC_QUANT,
+        .positional = OPTION_X,
+        .outputs = 2,
+        .threaded = true,
+        .summary = "with scales found from the data (npu_dynamic_quant)",
+        .about = "Finds the scale of each row, or of the tensor, from its largest magnitude;\n"
+                 "y = round(x / scale), clamped to the result's type.\n",
+        .example = "npuquant dynamic-quant x.npy --smooth-scales smooth.npy -o y.npy --scale-output rows.npy",
+        .shape_outputs = shape_with_parameters,
+        .call = call_dynamic_quant,
+    },
+    {
         .name = "dynamic-quant-asymmetric",
-        .command = FOR_DYNAMIC,
+        .command = FOR_DYNAMIC_QUANT_ASYMMETRIC,
         .positional = OPTION_X,
         .outputs = 3,
         .threaded = true,
@@ -186,5 +251,65 @@ const struct operator_command operators[OPERATORS] = {
             "npuquant dynamic-quant-asymmetric x.npy -o y.npy --scale-output scale.npy --offset-output offset.npy",
         .shape_outputs = shape_with_parameters,
         .call = call_dynamic_quant_asymmetric,
+    },
+    {
+        .name = "anti-quant",
+        .command = FOR_ANTI_QUANT,
+        .positional = OPTION_X,
+        .outputs = 1,
+        .threaded = true,
+        .packed = true,
+        .summary = "int8 or int4 values back to floating point (npu_anti_quant)",
+        .about = "y = (x + offset) * scale, rounded to the result's type.\n",
+        .example = "npuquant anti-quant weight.npy --scale scale.npy --offset offset.npy --dtype bfloat16 -o y.npy",
+        .shape_outputs = shape_as_x,
+        .call = call_anti_quant,
+    },
+    {
+        .name = "dequant",
+        .command = FOR_DEQUANT,
+        .positional = OPTION_X,
+        .outputs = 1,
+        .threaded = true,
+        .summary = "int32 sums of products back to floating point (DequantBias)",
+        .about = "y = x * weight scale * activation scale + bias, rounded to the result's type. A bias of integers is\n"
+                 "added to x first.\n",
+        .example = "npuquant dequant sums.npy --weight-scale scale.npy --activation-scale rows.npy -o y.npy",
+        .shape_outputs = shape_as_x,
+        .call = call_dequant,
+    },
+    {
+        .name = "requant",
+        .command = FOR_REQUANT,
+        .positional = OPTION_X,
+        .outputs = 1,
+        .threaded = true,
+        .summary = "int32 sums of products to int8 or float16, as the matrix unit does",
+        .about = "y = (x + bias) * scale, rounded to float16; for int8 round((x + bias) * scale) + offset, clamped.\n"
+                 "Scale and offset are in the words that trans-quant-param makes.\n",
+        .example = "npuquant requant sums.npy --words words.npy --dtype float16 -o y.npy",
+        .check = check_tolerance,
+        .shape_outputs = shape_as_x,
+        .call = call_requant,
+    },
+    {
+        .name = "quant-matmul",
+        .command = FOR_QUANT_MATMUL,
+        .positional = OPTION_X1,
+        .outputs = 1,
+        .scratch = 3,
+        .threaded = true,
+        .summary = "the product of int8 matrices, and dequant or requant (npu_quant_matmul)",
+        .about =
+            "Multiplies X1 by X2. The int32 sums, modulo 2^32, go through requant if the result is int8, or float16\n"
+            "without --pertoken-scale; where --scale is f4, trans-quant-param makes the words for it. They go\n"
+            "through dequant if the result is bfloat16, float32, or float16 with --pertoken-scale. With int32 they\n"
+            "are the result.\n",
+        .example = "npuquant quant-matmul x1.npy weight.npy --scale scale.npy --pertoken-scale rows.npy "
+                   "--dtype bfloat16 -o y.npy",
+        .check = check_quant_matmul,
+        .check_inputs = check_quant_matmul_inputs,
+        .shape_outputs = shape_quant_matmul,
+        .call = call_quant_matmul,
     },
 };

@@ -13,7 +13,9 @@ enum { MAX_OUTPUTS = 3 };
 struct operands {
     const struct arguments *arguments;
     const npuq_tensor *inputs[INPUTS]; /* null where there is none */
-    npuq_tensor outputs[MAX_OUTPUTS];  /* y; and with it, if there are three, scale and offset */
+    npuq_tensor outputs[MAX_OUTPUTS];  /* y; with it scale, if there are two; and offset, if there are three */
+    npuq_tensor scratch[MAX_OUTPUTS];  /* what lies between inputs and outputs */
+    size_t work;                       /* about how many elements a call goes through */
 };
 
 struct operator_command {
@@ -21,18 +23,34 @@ struct operator_command {
     unsigned command;       /* its bit in the table of options */
     enum option positional; /* the input that needs no option's name */
     int outputs;
+    int scratch;   /* as many tensors between inputs and outputs */
     bool threaded; /* takes an executor */
+    bool packed;   /* an i4 X holds words of int4 */
     const char *summary;
     const char *about; /* the help's paragraph */
     const char *example;
     /* Whether options that the table of options accepts go together; reports it if not. Null if they all do. */
     bool (*check)(const struct arguments *arguments);
-    /* Sets type and shape of the outputs. The library has not seen the inputs yet: it refuses what does not fit. */
+    /* The same of the inputs, as far as the library cannot see it. */
+    bool (*check_inputs)(const struct operands *operands);
+    /* Sets type and shape of outputs and scratch. The library has not seen the inputs yet: it refuses what does not
+     * fit. */
     void (*shape_outputs)(struct operands *operands);
     npuq_status (*call)(const struct operands *operands, const npuq_executor *executor);
 };
 
-enum { OPERATORS = 4 };
+enum { OPERATORS = 9 };
 extern const struct operator_command operators[OPERATORS];
+
+/* ---- for operators that have a file of their own --------------------------------------------------------------- */
+
+/* What --dtype says. */
+npuq_dtype wanted_dtype(const struct arguments *arguments);
+
+/* Whether a result is compared in the unit that its type has; reports it if not. */
+bool check_tolerance(const struct arguments *arguments);
+
+/* The words that trans_quant_param makes of scale and offset. */
+npuq_tensor shape_of_words(const struct operands *operands, npuq_dtype dtype);
 
 #endif

@@ -10,8 +10,12 @@
 #include <string.h>
 
 enum {
-    FOR_TENSORS = FOR_QUANTIZE | FOR_GROUP_QUANT | FOR_DYNAMIC, /* those that quantise a tensor x */
-    FOR_ALL = FOR_TENSORS | FOR_TRANS_QUANT_PARAM,
+    FOR_DYNAMIC = FOR_DYNAMIC_QUANT | FOR_DYNAMIC_QUANT_ASYMMETRIC,
+    FOR_FLOATS = FOR_QUANTIZE | FOR_GROUP_QUANT | FOR_DYNAMIC, /* those that quantise a tensor x */
+    FOR_SUMS = FOR_DEQUANT | FOR_REQUANT,
+    FOR_INTEGER_RESULTS = FOR_FLOATS | FOR_REQUANT | FOR_QUANT_MATMUL,
+    FOR_FLOAT_RESULTS = FOR_ANTI_QUANT | FOR_SUMS | FOR_QUANT_MATMUL,
+    FOR_ALL = FOR_FLOATS | FOR_TRANS_QUANT_PARAM | FOR_FLOAT_RESULTS,
 };
 
 enum kind {
@@ -38,21 +42,46 @@ struct row {
 };
 
 static const struct row rows[] = {
-    {OPTION_X, POSITIONAL, FOR_TENSORS, "x", "X", NULL, "the tensor: f4, f2, or u2 with --bf16 x", 0, 0},
+    {OPTION_X, POSITIONAL, FOR_FLOATS, "x", "X", NULL, "the tensor: f4, f2, or u2 with --bf16 x", 0, 0},
+    {OPTION_X, POSITIONAL, FOR_ANTI_QUANT, "x", "X", NULL, "the tensor: i1, or i4 for words of eight int4", 0, 0},
+    {OPTION_X, POSITIONAL, FOR_SUMS, "x", "X", NULL, "the sums: i4, [..., N]", 0, 0},
+    {OPTION_X1, POSITIONAL, FOR_QUANT_MATMUL, "x1", "X1", NULL, "the activations: i1, [..., M, K]", 0, 0},
+    {OPTION_X2, POSITIONAL, FOR_QUANT_MATMUL, "x2", "X2", NULL, "the weights: i1, [..., K, N]", 0, 0},
     {OPTION_SCALE, POSITIONAL, FOR_TRANS_QUANT_PARAM, "scale", "SCALE", NULL, "scales: f4, 1-D or 2-D", 0, 0},
     {OPTION_SCALES, REQUIRED_INPUT, FOR_QUANTIZE, "scales", "FILE", NULL,
      "one scale, or one for each index of the quantised dimension", 0, 0},
     {OPTION_ZERO_POINTS, INPUT, FOR_QUANTIZE, "zero-points", "FILE", NULL, "zero points, shaped as the scales", 0, 0},
     {OPTION_SCALE, REQUIRED_INPUT, FOR_GROUP_QUANT, "scale", "FILE", NULL, "a row of scales for each group, [E, H]", 0,
      0},
+    {OPTION_SCALE, REQUIRED_INPUT, FOR_ANTI_QUANT, "scale", "FILE", NULL, "one scale, or one for each column", 0, 0},
+    {OPTION_SCALE, INPUT, FOR_QUANT_MATMUL, "scale", "FILE", NULL,
+     "one scale, or one for each column, or words of trans-quant-param, i8 or u8 (required, but for --dtype int32)", 0,
+     0},
     {OPTION_GROUP_INDEX, REQUIRED_INPUT, FOR_GROUP_QUANT, "group-index", "FILE", NULL,
      "where each group of rows ends, [E], i4 or i8", 0, 0},
     {OPTION_OFFSET, INPUT, FOR_GROUP_QUANT, "offset", "FILE", NULL, "one offset for all, of scale's type", 0, 0},
     {OPTION_OFFSET, INPUT, FOR_TRANS_QUANT_PARAM, "offset", "FILE", NULL, "offsets: f4", 0, 0},
+    {OPTION_OFFSET, INPUT, FOR_ANTI_QUANT, "offset", "FILE", NULL, "offsets, shaped as the scales and of their type", 0,
+     0},
+    {OPTION_OFFSET, INPUT, FOR_QUANT_MATMUL, "offset", "FILE", NULL,
+     "one offset, or one for each column, f4; with --dtype int8 and a --scale of f4", 0, 0},
     {OPTION_SMOOTH_SCALES, INPUT, FOR_DYNAMIC, "smooth-scales", "FILE", NULL,
      "factors of the columns, [H], or [E, H] with --group-index", 0, 0},
     {OPTION_GROUP_INDEX, INPUT, FOR_DYNAMIC, "group-index", "FILE", NULL,
      "where each group of rows ends, [E], i4 or i8", 0, 0},
+    {OPTION_WEIGHT_SCALE, REQUIRED_INPUT, FOR_DEQUANT, "weight-scale", "FILE", NULL,
+     "one scale, or one for each column", 0, 0},
+    {OPTION_ACTIVATION_SCALE, INPUT, FOR_DEQUANT, "activation-scale", "FILE", NULL,
+     "a scale for each row, f4: those of dynamic-quant", 0, 0},
+    {OPTION_PERTOKEN_SCALE, INPUT, FOR_QUANT_MATMUL, "pertoken-scale", "FILE", NULL,
+     "a scale for each row, f4: those of dynamic-quant", 0, 0},
+    {OPTION_WORDS, REQUIRED_INPUT, FOR_REQUANT, "words", "FILE", NULL,
+     "one word of trans-quant-param, or one for each column: i8 or u8", 0, 0},
+    {OPTION_BIAS, INPUT, FOR_DEQUANT, "bias", "FILE", NULL,
+     "a value for each column: i4 is added to x first; f4, f2 or u2 is added last", 0, 0},
+    {OPTION_BIAS, INPUT, FOR_REQUANT, "bias", "FILE", NULL, "a value for each column, added to x first: i4", 0, 0},
+    {OPTION_BIAS, INPUT, FOR_QUANT_MATMUL, "bias", "FILE", NULL,
+     "a value for each column: i4 is added to the sums first; f4, f2 or u2, where they go through dequant, last", 0, 0},
     {OPTION_AXIS, INTEGER, FOR_QUANTIZE, "axis", "N", NULL,
      "the quantised dimension, negative from the end (default 1, as in torch_npu, or 0 if X is 1-D); with --div-mode "
      "false -2 is the last but one, and anything above the last",
@@ -62,24 +91,36 @@ static const struct row rows[] = {
     {OPTION_ROUND_MODE, CHOICE, FOR_TRANS_QUANT_PARAM, "round-mode", "0|1", "0",
      "truncate the scales to 19 bits, or round them", 0, 0},
     {OPTION_QUANT_MODE, CHOICE, FOR_DYNAMIC, "quant-mode", "pertoken|pertensor", "pertoken",
-     "a scale and an offset for each row, or one for the tensor", 0, 0},
+     "parameters for each row, or for the whole tensor", 0, 0},
+    {OPTION_SCALE_FORM, CHOICE, FOR_DYNAMIC_QUANT, "scale-form", "product|inverse", "product",
+     "scales computed as largest * (1 / 127), as by CANN 9.0 and later, or as 1 / (127 / largest)", 0, 0},
     {OPTION_DTYPE, CHOICE, FOR_QUANTIZE, "dtype", "int8|uint8|int32|quint4x2", "int8", "type of the result", 0, 0},
     {OPTION_DTYPE, CHOICE, FOR_GROUP_QUANT | FOR_DYNAMIC, "dtype", "int8|quint4x2", "int8", "type of the result", 0, 0},
     {OPTION_DTYPE, CHOICE, FOR_TRANS_QUANT_PARAM, "dtype", "int64|uint64", "int64", "type of the result, same bits", 0,
      0},
+    {OPTION_DTYPE, CHOICE, FOR_ANTI_QUANT | FOR_DEQUANT, "dtype", "float16|bfloat16|float32", "float16",
+     "type of the result", 0, 0},
+    {OPTION_DTYPE, CHOICE, FOR_REQUANT, "dtype", "int8|float16", "int8", "type of the result", 0, 0},
+    {OPTION_DTYPE, CHOICE, FOR_QUANT_MATMUL, "dtype", "int8|float16|bfloat16|float32|int32", "int8",
+     "type of the result", 0, 0},
     {OPTION_BF16, NAMES, FOR_ALL, "bf16", "NAME,...", NULL,
      "inputs whose u2 elements are bfloat16 (x, scales, ...); may be repeated", 0, 0},
-    {OPTION_OUTPUT, TEXT, FOR_ALL, "output", "FILE", NULL, "where the result goes (quint4x2: as i4 words)", 0, 0},
+    {OPTION_OUTPUT, TEXT, FOR_ALL, "output", "FILE", NULL, "where the result goes (quint4x2 as i4, bfloat16 as u2)", 0,
+     0},
     {OPTION_SCALE_OUTPUT, TEXT, FOR_DYNAMIC, "scale-output", "FILE", NULL, "where the scales go, f4", 0, 0},
-    {OPTION_OFFSET_OUTPUT, TEXT, FOR_DYNAMIC, "offset-output", "FILE", NULL, "where the offsets go, f4", 0, 0},
+    {OPTION_OFFSET_OUTPUT, TEXT, FOR_DYNAMIC_QUANT_ASYMMETRIC, "offset-output", "FILE", NULL,
+     "where the offsets go, f4", 0, 0},
     {OPTION_EXPECT, TEXT, FOR_ALL, "expect", "FILE", NULL,
      "compare the result with FILE; differences go to stdout, and the exit status is 1 if there are any", 0, 0},
     {OPTION_EXPECT_SCALE, TEXT, FOR_DYNAMIC, "expect-scale", "FILE", NULL, "the same for the scales", 0, 0},
-    {OPTION_EXPECT_OFFSET, TEXT, FOR_DYNAMIC, "expect-offset", "FILE", NULL, "the same for the offsets", 0, 0},
-    {OPTION_MAX_DIFF, INTEGER, FOR_TENSORS, "max-diff", "N", "0", "how far an element of the result may be off", 0,
-     INT32_MAX},
+    {OPTION_EXPECT_OFFSET, TEXT, FOR_DYNAMIC_QUANT_ASYMMETRIC, "expect-offset", "FILE", NULL,
+     "the same for the offsets", 0, 0},
+    {OPTION_MAX_DIFF, INTEGER, FOR_INTEGER_RESULTS, "max-diff", "N", "0",
+     "how far an element of an integer result may be off", 0, INT32_MAX},
     {OPTION_MAX_ULP, INTEGER, FOR_DYNAMIC, "max-ulp", "N", "0",
      "how many float32 steps a scale or an offset may be off; NaN equals NaN", 0, INT32_MAX},
+    {OPTION_MAX_ULP, INTEGER, FOR_FLOAT_RESULTS, "max-ulp", "N", "0",
+     "how many steps of its type an element of a floating-point result may be off", 0, INT32_MAX},
     {OPTION_MAX_DIFFS, INTEGER, FOR_ALL, "max-diffs", "N", "10",
      "how many single differences of each comparison are shown; all are counted", 0, INT64_MAX},
     {OPTION_BACKEND, TEXT, FOR_ALL, "backend", "NAME", NULL,
@@ -379,6 +420,15 @@ static void print_row(const struct row *row)
     (void)snprintf(help, sizeof help, "%s%s%s%s%s", row->help, row->kind == REQUIRED_INPUT ? " (required)" : "",
                    row->initial ? " (default " : "", row->initial ? row->initial : "", row->initial ? ")" : "");
     print_wrapped(help, column);
+}
+
+void options_print_usage(unsigned command)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        if ((rows[i].commands & command) && rows[i].kind == POSITIONAL) {
+            (void)printf(" %s", rows[i].value);
+        }
+    }
 }
 
 void options_print_help(unsigned command)

@@ -12,18 +12,30 @@ enum {
     FOR_QUANTIZE = 1,
     FOR_GROUP_QUANT = 2,
     FOR_TRANS_QUANT_PARAM = 4,
-    FOR_DYNAMIC = 8,
+    FOR_DYNAMIC_QUANT_ASYMMETRIC = 8,
+    FOR_DYNAMIC_QUANT = 16,
+    FOR_ANTI_QUANT = 32,
+    FOR_DEQUANT = 64,
+    FOR_REQUANT = 128,
+    FOR_QUANT_MATMUL = 256,
 };
 
 enum option {
     /* Inputs, each a file. */
     OPTION_X,
+    OPTION_X1,
+    OPTION_X2,
     OPTION_SCALES,
     OPTION_ZERO_POINTS,
     OPTION_SCALE,
     OPTION_GROUP_INDEX,
     OPTION_OFFSET,
     OPTION_SMOOTH_SCALES,
+    OPTION_WEIGHT_SCALE,
+    OPTION_ACTIVATION_SCALE,
+    OPTION_PERTOKEN_SCALE,
+    OPTION_WORDS,
+    OPTION_BIAS,
     INPUTS,
     /* Outputs, and in the same order what they are compared with. */
     OPTION_OUTPUT = INPUTS,
@@ -39,6 +51,7 @@ enum option {
     OPTION_DIV_MODE,
     OPTION_ROUND_MODE,
     OPTION_QUANT_MODE,
+    OPTION_SCALE_FORM,
     OPTION_DTYPE,
     OPTION_BF16,
     OPTION_BACKEND,
@@ -58,6 +71,9 @@ struct arguments {
 /* Reads the words behind a subcommand. Reports what is wrong and returns false on failure. With --help, what follows is
  * not looked at, and nothing needs to be there. */
 bool options_parse(unsigned command, int argc, char **argv, struct arguments *arguments);
+
+/* Prints the positional arguments of a subcommand, each behind a space. */
+void options_print_usage(unsigned command);
 
 /* Prints what a subcommand takes, a line for each positional argument and option. */
 void options_print_help(unsigned command);

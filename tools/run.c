@@ -107,14 +107,28 @@ static bool check_stdin(const struct run *run)
     return true;
 }
 
-/* np.save() makes a file without dimensions of a number. Where one element will do, that is one. */
-static void take_scalar(const struct run *run, int option, npuq_tensor *tensor)
+/* Whether a vector of one element will do. */
+static bool may_be_one(const struct run *run, int option)
 {
-    const bool is_vector = option == OPTION_SCALES || option == OPTION_ZERO_POINTS || option == OPTION_OFFSET ||
-                           (option == OPTION_SCALE && run->command->positional == OPTION_SCALE);
+    switch (option) {
+    case OPTION_SCALES:
+    case OPTION_ZERO_POINTS:
+    case OPTION_OFFSET:
+    case OPTION_WEIGHT_SCALE:
+    case OPTION_WORDS: return true;
+    case OPTION_SCALE: return run->command->command != FOR_GROUP_QUANT;
+    default: return false;
+    }
+}
 
-    if (is_vector && tensor->ndim == 0) {
+/* What a file cannot say: np.save() makes one without dimensions of a number, and int4 is stored in words. */
+static void interpret(const struct run *run, int option, npuq_tensor *tensor)
+{
+    if (tensor->ndim == 0 && may_be_one(run, option)) {
         *tensor = npuq_tensor_contiguous(tensor->data, tensor->dtype, 1, (const int64_t[]){1});
+    }
+    if (option == OPTION_X && run->command->packed && tensor->dtype == NPUQ_INT32) {
+        tensor->dtype = NPUQ_QUINT4X2;
     }
 }
 
@@ -134,24 +148,25 @@ static bool load_inputs(struct run *run)
             !check_bfloat16(tensor, run->inputs[i].path, name, run->arguments->is_bfloat16[i])) {
             return false;
         }
-        take_scalar(run, i, tensor);
+        interpret(run, i, tensor);
         run->operands.inputs[i] = tensor;
     }
     return true;
 }
 
-static bool allocate_output(npuq_tensor *output)
+/* Gives a tensor that has type and shape the rest. */
+static bool allocate_tensor(npuq_tensor *tensor)
 {
-    const npuq_tensor shaped = npuq_tensor_contiguous(NULL, output->dtype, output->ndim, output->shape);
-    const size_t size = byte_count(output);
+    const npuq_tensor shaped = npuq_tensor_contiguous(NULL, tensor->dtype, tensor->ndim, tensor->shape);
+    const size_t size = byte_count(tensor);
 
-    *output = shaped;
-    output->data = malloc(size > 0 ? size : 1);
-    if (!output->data) {
+    *tensor = shaped;
+    tensor->data = malloc(size > 0 ? size : 1);
+    if (!tensor->data) {
         return report_error("out of memory for %zu bytes of output", size);
     }
     /* Touched, so that the time is that of the operator and not of getting memory from the system. */
-    memset(output->data, 0, size);
+    memset(tensor->data, 0, size);
     return true;
 }
 
@@ -184,9 +199,16 @@ static bool prepare(struct run *run)
         !check_output_paths(run) || !check_stdin(run) || !load_inputs(run)) {
         return false;
     }
+    if (run->command->check_inputs && !run->command->check_inputs(&run->operands)) {
+        return false;
+    }
+    run->operands.work = tensor_element_count(run->operands.inputs[run->command->positional]);
     run->command->shape_outputs(&run->operands);
-    for (int i = 0; i < run->command->outputs && i < MAX_OUTPUTS; i++) {
-        if (!allocate_output(&run->operands.outputs[i]) || !load_expected(run, i)) {
+    for (int i = 0; i < MAX_OUTPUTS; i++) {
+        if (i < run->command->outputs && (!allocate_tensor(&run->operands.outputs[i]) || !load_expected(run, i))) {
+            return false;
+        }
+        if (i < run->command->scratch && !allocate_tensor(&run->operands.scratch[i])) {
             return false;
         }
     }
@@ -199,8 +221,7 @@ static int count_threads(const struct run *run)
 {
     const int64_t wanted = run->arguments->number[OPTION_THREADS];
     const int most = wanted > 0 ? (int)wanted : os_processors();
-    const size_t useful =
-        tensor_element_count(run->operands.inputs[run->command->positional]) / ELEMENTS_PER_THREAD + 1;
+    const size_t useful = run->operands.work / ELEMENTS_PER_THREAD + 1;
 
     if (!run->command->threaded) {
         return 1;
@@ -253,11 +274,12 @@ static enum exit_status compare_outputs(const struct run *run)
         if (!text_of(run, OPTION_EXPECT + i)) {
             continue;
         }
+        const bool is_float = tensor_is_float(run->operands.outputs[i].dtype);
         const struct pair pair = {
             .ours = &run->operands.outputs[i],
             .theirs = &run->expected[i].tensor,
-            .tolerance = run->arguments->number[i == 0 ? OPTION_MAX_DIFF : OPTION_MAX_ULP],
-            .one_per_row = i > 0,
+            .tolerance = run->arguments->number[is_float ? OPTION_MAX_ULP : OPTION_MAX_DIFF],
+            .is_parameter = i > 0,
         };
         struct comparison comparison;
         if (!compare_tensors(&pair, &comparison)) {
@@ -329,6 +351,7 @@ static void release(struct run *run)
         tensor_file_release(&run->expected[i]);
         staged_file_release(&run->staged[i]);
         free(run->operands.outputs[i].data);
+        free(run->operands.scratch[i].data);
     }
 }
 

@@ -52,6 +52,16 @@ int tensor_values_per_element(npuq_dtype dtype)
     return dtype == NPUQ_QUINT4X2 ? 8 : 1;
 }
 
+bool tensor_is_float(npuq_dtype dtype)
+{
+    return dtype == NPUQ_FLOAT32 || dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16;
+}
+
+bool tensor_is_words(npuq_dtype dtype)
+{
+    return dtype == NPUQ_INT64 || dtype == NPUQ_UINT64;
+}
+
 size_t tensor_element_count(const npuq_tensor *tensor)
 {
     size_t count = 1;

@@ -17,6 +17,11 @@ size_t tensor_item_size(npuq_dtype dtype);
 /* How many values an element holds: 8 of a quint4x2 word, else 1. */
 int tensor_values_per_element(npuq_dtype dtype);
 
+bool tensor_is_float(npuq_dtype dtype);
+
+/* Whether elements are words of trans_quant_param. */
+bool tensor_is_words(npuq_dtype dtype);
+
 size_t tensor_element_count(const npuq_tensor *tensor);
 
 /* Writes the shape as "[3, 4]", and returns text. */

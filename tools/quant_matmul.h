@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The quant-matmul subcommand: a product of the tool's own, and behind it what the library has for its sums. */
+#ifndef NPUQUANT_QUANT_MATMUL_H
+#define NPUQUANT_QUANT_MATMUL_H
+
+#include "operators.h"
+
+bool check_quant_matmul(const struct arguments *arguments);
+bool check_quant_matmul_inputs(const struct operands *operands);
+void shape_quant_matmul(struct operands *operands);
+npuq_status call_quant_matmul(const struct operands *operands, const npuq_executor *executor);
+
+#endif
