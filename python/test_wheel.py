@@ -47,7 +47,7 @@ def test_wheel(tmp_path):
     compiled = {name for name in names if name.name.startswith(("_native.", "libnpuquant."))}
     assert len(compiled) == 2
     assert {str(name) for name in set(names) - compiled} == {
-        f"npuquant/{name}" for name in ("__init__.py", "_library.py", "_tensors.py", "_threads.py", "py.typed")
+        f"npuquant/{name}" for name in ("__init__.py", "_library.py", "_matmul.py", "_tensors.py", "_threads.py", "py.typed")
     }
 
     pip("install", "--quiet", "--target", str(target), str(wheel))

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The quantisation operators of Ascend NPUs on CPUs, with the device's bits.
 
-The four operators have the names and arguments that they have in torch_npu. Inputs are NumPy arrays or anything with
+The operators whose names begin with npu_ have the names and arguments that they have in torch_npu; dequant() and
+requant() are the output stages of npu_quant_matmul(), which torch_npu does not have as functions. Inputs are NumPy arrays or anything with
 __dlpack__ (a torch.Tensor, for instance) in CPU memory, in any strided layout; they are read where they are, but an
 input that repeats one element throughout is copied. bfloat16 is a uint16 array of its bits, an ml_dtypes.bfloat16
-array, or a tensor of that type. Results are new NumPy arrays in C order, or go to the arrays of the argument out. What
+array, or a tensor of that type. Results are new NumPy arrays in C order, or go to the arrays of the argument out;
+bfloat16 results are uint16 arrays of their bits. What
 the library refuses is an NpuquantError with the library's message; what cannot be handed to it is a TypeError or
 ValueError that begins with the name of the argument.
 """
 from __future__ import annotations
 
-from typing import Any, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -22,7 +24,9 @@ except ImportError as error:
         "with pip, or take it from the folder python of a build"
     ) from error
 from ._library import NpuquantError, __version__, available_backends, backend, set_backend, version
-from ._tensors import TensorLike, output, result, result_type, tensor
+from ._matmul import product
+from ._tensors import (BFLOAT16, FLOATING, PRODUCTS, QUANTISED, REQUANTISED, TensorLike, output, result, result_type,
+                       tensor, to_array)
 from ._threads import get_num_threads, run, set_num_threads
 
 __all__ = [
@@ -30,15 +34,20 @@ __all__ = [
     "__version__",
     "available_backends",
     "backend",
+    "dequant",
     "get_num_threads",
+    "npu_anti_quant",
+    "npu_dynamic_quant",
     "npu_dynamic_quant_asymmetric",
     "npu_group_quant",
+    "npu_quant_matmul",
     "npu_quantize",
     "npu_trans_quant_param",
     "qint32",
     "qint8",
     "quint4x2",
     "quint8",
+    "requant",
     "set_backend",
     "set_num_threads",
     "version",
@@ -52,6 +61,7 @@ qint32 = "qint32"
 quint4x2 = "quint4x2"
 
 _QUANT_MODES = {"pertoken": 0, "pertensor": 1}
+_SCALE_FORMS = {"product": 0, "inverse": 1}
 _INT64, _FLOAT32 = np.dtype(np.int64), np.dtype(np.float32)
 
 
@@ -64,6 +74,13 @@ def _one_of(name: str, value: Any, other_name: str, other: Any) -> Any:
     if value is not None and other is not None:
         raise TypeError(f"{name}: is given as {other_name} too; expected one of the two")
     return other if value is None else value
+
+
+def _number(name: str, value: Any, numbers: Dict[str, int]) -> int:
+    """What the library calls one of the values that an argument may have."""
+    if not isinstance(value, str) or value not in numbers:
+        raise ValueError(f"{name}: is {value!r}; expected {' or '.join(map(repr, numbers))}")
+    return numbers[value]
 
 
 def npu_quantize(
@@ -107,7 +124,7 @@ def npu_quantize(
     if not isinstance(div_mode, (bool, np.bool_)):
         raise TypeError(f"div_mode: is {type(div_mode).__name__}; expected a bool")
     x = tensor("input", input)
-    kind = result_type("dtype", dtype, "int8, uint8 or int32" if div_mode else "int8 or quint4x2")
+    kind = result_type("dtype", dtype, QUANTISED, "int8, uint8 or int32" if div_mode else "int8 or quint4x2")
     y = result(x, kind, out)
     run(_native.quantize, x, scales, zero_points, axis, bool(div_mode), y, kind.words)
     return y
@@ -150,7 +167,7 @@ def npu_group_quant(
            [ 50, -60]], dtype=int8)
     """
     x = tensor("x", x)
-    kind = result_type("dst_dtype", "int8" if dst_dtype is None else dst_dtype)
+    kind = result_type("dst_dtype", "int8" if dst_dtype is None else dst_dtype, QUANTISED, "int8 or quint4x2")
     y = result(x, kind, out)
     run(_native.group_quant, x, scale, group_index, offset, y, kind.words)
     return y
@@ -238,16 +255,307 @@ def npu_dynamic_quant_asymmetric(
     >>> scale, offset
     (array([1.        , 0.01176471], dtype=float32), array([-128., -213.], dtype=float32))
     """
-    if not isinstance(quant_mode, str) or quant_mode not in _QUANT_MODES:
-        raise ValueError(f"quant_mode: is {quant_mode!r}; expected 'pertoken' or 'pertensor'")
     x = tensor("x", _one_of("x", x, "input", input))
-    kind = result_type("dst_type", "int8" if dst_type is None else dst_type)
+    return _dynamic(_native.dynamic_quant_asymmetric, x, smooth_scales, group_index, dst_type, quant_mode, (), out,
+                    "three arrays, y, scale and offset")
+
+
+def npu_dynamic_quant(
+    input: TensorLike,
+    *,
+    smooth_scales: Optional[TensorLike] = None,
+    group_index: Optional[TensorLike] = None,
+    dst_type: Any = None,
+    quant_mode: str = "pertoken",
+    dst_type_max: float = 0.0,
+    scale_form: str = "product",
+    out: Optional[Tuple[np.ndarray, np.ndarray]] = None,
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Quantises with scales found from the data, per row (token) or for the whole tensor; symmetric, without offsets.
+
+    Each step is one float32 operation; DMAX is 127 for int8, 7 for quint4x2::
+
+        v = input                         (input * smooth_scales, unless None)
+        m = max(|v|)                      over the row, or the tensor; NaN if any v is
+        r = DMAX / m
+        y = sat(round half to even(v * r))
+        scale = m * (1 / DMAX)            ("product")  or  1 / r  ("inverse")
+
+    Args:
+        input: float32, float16 or bfloat16, 2 to 8 dimensions, [..., H]; its rows are S in number. The library's messages
+            call it x.
+        smooth_scales, group_index, dst_type, quant_mode: as for npu_dynamic_quant_asymmetric().
+        dst_type_max: 0.0. The device has other values for types that are not defined here.
+        scale_form: "product", as CANN 9.0 and later compute the scales of rows of up to about 16,000 elements without
+            groups, or "inverse", as earlier versions do, and later ones for longer rows and with groups. About one scale
+            in three differs in its last bit; y does not differ.
+        out: None, or the two arrays to write to.
+
+    Returns:
+        Those of out, or new arrays.
+        y: int8 of the shape of input, or for quint4x2 int32 with an eighth of the last extent.
+        scale: float32, per token of shape input.shape[:-1], per tensor [1].
+
+    >>> y, scale = npu_dynamic_quant(np.array([[0.5, -1.25, 3, 0], [254, 2, -4, 1]], np.float32))
+    >>> y
+    array([[ 21, -53, 127,   0],
+           [127,   1,  -2,   0]], dtype=int8)
+    >>> scale
+    array([0.02362205, 2.        ], dtype=float32)
+    """
+    if not isinstance(dst_type_max, (int, float)) or dst_type_max != 0:
+        raise ValueError(f"dst_type_max: is {dst_type_max!r}; expected 0.0")
+    form = _number("scale_form", scale_form, _SCALE_FORMS)
+    return _dynamic(_native.dynamic_quant, tensor("input", input), smooth_scales, group_index, dst_type, quant_mode,
+                    (form,), out, "two arrays, y and scale")
+
+
+def _dynamic(function: Any, x: Any, smooth_scales: Any, group_index: Any, dst_type: Any, quant_mode: Any,
+             numbers: Tuple[int, ...], out: Any, outputs: str) -> Any:
+    """Both dynamic operators: numbers come after quant_mode, and outputs says which arrays there are."""
+    mode = _number("quant_mode", quant_mode, _QUANT_MODES)
+    kind = result_type("dst_type", "int8" if dst_type is None else dst_type, QUANTISED, "int8 or quint4x2")
+    count = 3 - len(numbers)
     if out is None:
-        out = None, None, None
-    elif not isinstance(out, tuple) or len(out) != 3:
-        raise TypeError(f"out: is {type(out).__name__}; expected a tuple of three arrays, y, scale and offset")
+        out = (None,) * count
+    elif not isinstance(out, tuple) or len(out) != count:
+        raise TypeError(f"out: is {type(out).__name__}; expected a tuple of {outputs}")
     shape = x.shape[:-1] if quant_mode == "pertoken" else (1,)
-    y, scale, offset = result(x, kind, out[0]), output(out[1], shape, _FLOAT32), output(out[2], shape, _FLOAT32)
-    run(_native.dynamic_quant_asymmetric, x, smooth_scales, group_index, _QUANT_MODES[quant_mode], y, scale, offset,
-        kind.words)
-    return y, scale, offset
+    arrays = (result(x, kind, out[0]), *[output(one, shape, _FLOAT32) for one in out[1:]])
+    run(function, x, smooth_scales, group_index, mode, *numbers, *arrays, kind.words)
+    return arrays
+
+
+def npu_anti_quant(
+    x: TensorLike,
+    scale: TensorLike,
+    *,
+    offset: Optional[TensorLike] = None,
+    dst_dtype: Any = None,
+    src_dtype: Any = None,
+    out: Optional[np.ndarray] = None,
+) -> np.ndarray:
+    """Dequantises int8 or int4 values, as stored weights are.
+
+    Each step is one float32 operation, and the result is rounded half to even to dst_dtype::
+
+        t = x + offset        (unless None)
+        t = t * scale
+
+    Args:
+        x: int8, up to 8 dimensions, or int32, 1 to 8 dimensions: words of eight int4 (quint4x2).
+        scale: float32, float16 or bfloat16, 1-D of size 1 or of as many elements as the last dimension of x has numbers.
+        offset: None, or the shape and the type of scale.
+        dst_dtype: float16 (also if None), bfloat16 or float32.
+        src_dtype: None, or what x has in it: int8, or quint4x2 for int32.
+        out: None, or the array to write to.
+
+    Returns:
+        out, or a new array, of dst_dtype and of the shape of x, with eight times the last extent for int32.
+
+    >>> npu_anti_quant(np.array([1, 2, 3, 4], np.int8), np.array([2], np.float32), offset=np.array([2], np.float32))
+    array([ 6.,  8., 10., 12.], dtype=float16)
+    """
+    x = tensor("x", x)
+    kind = result_type("dst_dtype", "float16" if dst_dtype is None else dst_dtype, FLOATING,
+                       "float16, bfloat16 or float32")
+    packed = isinstance(x, np.ndarray) and x.dtype == np.int32
+    source = "quint4x2" if packed else "int8"
+    if src_dtype is not None and result_type("src_dtype", src_dtype, QUANTISED, source) != QUANTISED[source]:
+        raise TypeError(f"src_dtype: is {src_dtype!r}; expected {source} for an x of {x.dtype}")
+    shape = x.shape
+    if packed and shape:
+        shape = (*shape[:-1], 8 * shape[-1])
+    y = output(out, shape, kind.dtype)
+    run(_native.anti_quant, x, scale, offset, y, False)
+    return y if out is None else out
+
+
+def dequant(
+    x: TensorLike,
+    weight_scale: TensorLike,
+    activation_scale: Optional[TensorLike] = None,
+    bias: Optional[TensorLike] = None,
+    *,
+    dtype: Any = "float16",
+    out: Optional[np.ndarray] = None,
+) -> np.ndarray:
+    """Takes the int32 sums of a product of int8 matrices back to floating point: one output stage of npu_quant_matmul().
+
+    An int32 bias is added first, modulo 2^32. Each step that follows is one float32 operation, and the result is rounded
+    half to even to dtype::
+
+        t = x * weight_scale                  (x as float32, rounded half to even)
+        t = t * activation_scale              (unless None)
+        t = t + bias                          (if it is not int32)
+
+    Args:
+        x: int32, 1 to 8 dimensions, [..., N].
+        weight_scale: float32, float16 or bfloat16, [1] or [N].
+        activation_scale: None, or float32 of shape x.shape[:-1]: the scale of npu_dynamic_quant().
+        bias: None, or int32, float32, float16 or bfloat16, [N].
+        dtype: float16, bfloat16 or float32.
+        out: None, or the array to write to.
+
+    Returns:
+        out, or a new array, of dtype and of the shape of x.
+
+    >>> sums = np.array([[100, -200], [300, 400]], np.int32)
+    >>> dequant(sums, np.array([0.5, 0.25], np.float32), np.array([1, 3], np.float32), dtype=np.float32)
+    array([[ 50., -50.],
+           [450., 300.]], dtype=float32)
+    """
+    x = tensor("x", x)
+    y = output(out, x.shape, result_type("dtype", dtype, FLOATING, "float16, bfloat16 or float32").dtype)
+    run(_native.dequant, x, weight_scale, activation_scale, bias, y, False)
+    return y if out is None else out
+
+
+def requant(
+    x: TensorLike,
+    words: TensorLike,
+    bias: Optional[TensorLike] = None,
+    *,
+    dtype: Any = "int8",
+    out: Optional[np.ndarray] = None,
+) -> np.ndarray:
+    """Requantises the int32 sums of a product of int8 matrices: the other output stage of npu_quant_matmul().
+
+    M is the float32 of the low 32 bits of a word, with the low 13 bits as 0, and o the signed number in bits 45..37. The
+    bias is added to x first, modulo 2^32::
+
+        p = x * M                             (x as float32, rounded half to even)
+        q = clamp(round half to even(p), -256, 255)
+        y = clamp(q + o, -128, 127)           int8
+        y = p rounded half to even            float16
+
+    Args:
+        x: int32, 1 to 8 dimensions, [..., N].
+        words: int64 or uint64, [1], [N] or [1, N]: what npu_trans_quant_param() returns.
+        bias: None, or int32, [N].
+        dtype: int8 or float16.
+        out: None, or the array to write to.
+
+    Returns:
+        out, or a new array, of dtype and of the shape of x.
+
+    >>> words = npu_trans_quant_param(np.array([1, 0.5], np.float32), np.array([-200, 0], np.float32))
+    >>> requant(np.array([[600, 5], [-600, 7]], np.int32), words)
+    array([[  55,    2],
+           [-128,    4]], dtype=int8)
+    """
+    x = tensor("x", x)
+    y = output(out, x.shape, result_type("dtype", dtype, REQUANTISED, "int8 or float16").dtype)
+    run(_native.requant, x, words, bias, y, False)
+    return y
+
+
+def _expect(name: str, value: Any, dtypes: Tuple[str, ...], *shapes: Tuple[int, ...]) -> np.ndarray:
+    """An argument of npu_quant_matmul(), which the library knows by another name or not at all."""
+    array = to_array(name, value)
+    if str(array.dtype) not in dtypes:
+        names = ", ".join(BFLOAT16 if dtype == "uint16" else dtype for dtype in dtypes)
+        raise TypeError(f"{name}: is {array.dtype}; expected {' or '.join(names.rsplit(', ', 1))}")
+    if shapes and array.shape not in shapes:
+        raise ValueError(f"{name}: has the shape {array.shape}; expected {' or '.join(map(str, shapes))}")
+    return array
+
+
+def npu_quant_matmul(
+    x1: TensorLike,
+    x2: TensorLike,
+    scale: TensorLike,
+    *,
+    offset: Optional[TensorLike] = None,
+    pertoken_scale: Optional[TensorLike] = None,
+    bias: Optional[TensorLike] = None,
+    output_dtype: Any = None,
+    out: Optional[np.ndarray] = None,
+) -> np.ndarray:
+    """Multiplies int8 matrices, and requantises or dequantises the sums.
+
+    The sums are exact, in int32 and modulo 2^32. What follows is requant() if scale has words of npu_trans_quant_param(),
+    or if output_dtype is int8 or float16 and there is no pertoken_scale: a scale of float32 then goes through
+    npu_trans_quant_param(), with offset. Otherwise it is dequant(), with pertoken_scale as activation_scale. An
+    output_dtype of int32 means the sums, with bias.
+
+    Args:
+        x1: int8, 2 to 8 dimensions, [..., M, K].
+        x2: int8, 2 to 8 dimensions, [..., K, N]. The batch dimensions of x1 and x2 are broadcast.
+        scale: [1] or [N]; int64 or uint64 (words, which may also be [1, N]) or float32 for requant(); float32, float16 or
+            bfloat16 for dequant().
+        offset: None, or float32, [1] or [N]; with a scale of float32 and for int8 only.
+        pertoken_scale: None, or float32, [M], or [..., M] with the batch dimensions of the result: the scale of
+            npu_dynamic_quant(). For dequant() only.
+        bias: None, or int32, or for dequant() also float32, float16 or bfloat16; [N], or for a result of three dimensions
+            also [batch, 1, N].
+        output_dtype: int8 (also if None), float16, bfloat16, float32 or int32.
+        out: None, or the array to write to.
+
+    Returns:
+        out, or a new array, of output_dtype and of the shape [..., M, N].
+
+    >>> x1, x2 = np.array([[1, -2, 3]], np.int8), np.array([[10, 1], [20, 2], [30, 3]], np.int8)
+    >>> npu_quant_matmul(x1, x2, np.array([0.5, 2], np.float32), offset=np.array([1], np.float32))
+    array([[31, 13]], dtype=int8)
+    >>> npu_quant_matmul(x1, x2, np.array([0.5], np.float32), pertoken_scale=np.array([10], np.float32),
+    ...                  output_dtype=np.float16)
+    array([[300.,  30.]], dtype=float16)
+    """
+    kind = result_type("output_dtype", "int8" if output_dtype is None else output_dtype, PRODUCTS,
+                       "int8, float16, bfloat16, float32 or int32")
+    x1, x2 = _expect("x1", x1, ("int8",)), _expect("x2", x2, ("int8",))
+    for name, x in (("x1", x1), ("x2", x2)):
+        if not 2 <= x.ndim <= 8:
+            raise ValueError(f"{name}: has {x.ndim} dimensions; expected 2 to 8")
+    rows, columns = x1.shape[-2], x2.shape[-1]
+    if x2.shape[-2] != x1.shape[-1]:
+        raise ValueError(f"x2: has the shape {x2.shape}; expected {x1.shape[-1]} rows, as x1 has columns")
+    try:
+        shape = (*np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), rows, columns)
+    except ValueError:
+        raise ValueError(f"x2: has the batch dimensions {x2.shape[:-2]}; expected some that can be broadcast with those "
+                         f"of x1, {x1.shape[:-2]}") from None
+
+    floats = ("float32", "float16", "uint16")
+    requantised = pertoken_scale is None and kind in REQUANTISED.values()
+    scale = _expect("scale", scale, ("float32", "int64", "uint64") if requantised else floats)
+    words = requantised and scale.dtype != np.float32
+    _expect("scale", scale, (str(scale.dtype),), (1,), (columns,), *[(1, columns)] * words)
+    if offset is not None:
+        if kind.dtype != np.int8 or words:
+            raise ValueError("offset: is given; expected None unless scale is float32 and output_dtype int8")
+        offset = _expect("offset", offset, ("float32",), (1,), (columns,))
+    if pertoken_scale is not None:
+        if kind.dtype.kind == "i":
+            raise ValueError(f"pertoken_scale: is given; expected None with an output_dtype of {kind.dtype}")
+        pertoken_scale = _expect("pertoken_scale", pertoken_scale, ("float32",), (rows,), shape[:-1])
+        pertoken_scale = np.broadcast_to(pertoken_scale, shape[:-1])
+    if bias is not None:
+        bias = _expect("bias", bias, ("int32",) if requantised or kind.dtype == np.int32 else ("int32", *floats),
+                       (columns,), *[(shape[0], 1, columns)] * (len(shape) == 3))
+    y = output(out, shape, kind.dtype)
+    if y.shape != shape:
+        raise ValueError(f"out: has the shape {y.shape}; expected {shape}")
+
+    if requantised and not words:
+        scale = npu_trans_quant_param(scale, offset)
+    sums = product(x1, x2, shape)
+
+    def finish(index: Any, bias: Any, y: np.ndarray) -> None:
+        if requantised:
+            run(_native.requant, sums[index], scale, bias, y, False)
+        else:
+            run(_native.dequant, sums[index], scale, pertoken_scale[index] if pertoken_scale is not None else None, bias, y,
+                False)
+
+    if kind.dtype == np.int32:
+        y[...] = sums if bias is None else sums + bias
+    elif bias is None or bias.ndim == 1:
+        finish(..., bias, y)
+    else:
+        parts = np.empty(shape, kind.dtype)  # what out shares with another argument must not change half-way
+        for batch in range(shape[0]):
+            finish(batch, bias[batch, 0], parts[batch])
+        y[...] = parts
+    return y if out is None else out

@@ -13,7 +13,7 @@ from typing import Any, Iterator, Optional, Tuple
 import numpy as np
 
 from . import _native
-from ._tensors import to_array
+from ._tensors import BFLOAT16, to_array
 
 __version__: str = _native.VERSION
 
@@ -102,7 +102,8 @@ def _refuse(status: str, message: str, argument: Optional[str] = None, array: An
         if not getattr(array.dtype, "isnative", True):
             raise TypeError(f"{argument}: is in the other byte order; expected this machine's")
         # Which types the argument takes is for the library to say.
-        expected = message.partition("; expected ")[2].lower().replace("bfloat16", "bfloat16 (or its bits as uint16)")
+        expected = message.partition("; expected ")[2].lower()
+        expected = expected.replace("bfloat16", BFLOAT16).replace("quint4x2", "int32 (words of eight int4)")
         raise TypeError(f"{argument}: is {array.dtype}; expected {expected}")
     raise NpuquantError(message, status)
 

@@ -16,6 +16,10 @@
     X(npuq_group_quant)                                                                                                \
     X(npuq_trans_quant_param)                                                                                          \
     X(npuq_dynamic_quant_asymmetric)                                                                                   \
+    X(npuq_dynamic_quant)                                                                                              \
+    X(npuq_anti_quant)                                                                                                 \
+    X(npuq_dequant)                                                                                                    \
+    X(npuq_requant)                                                                                                    \
     X(npuq_status_name)                                                                                                \
     X(npuq_last_error)
 
@@ -40,6 +44,7 @@ static PyObject *refuse;     /* refuse(status, message, argument, array): raises
 typedef enum argument_kind {
     END,
     DATA,     /* x: a tensor that is never broadcast from one element */
+    PACKED,   /* the same, and int32 are words of eight int4 */
     INPUT,    /* a tensor */
     OPTIONAL, /* a tensor or None */
     OUTPUT,   /* an array that is written to */
@@ -78,6 +83,27 @@ static npuq_status dynamic_quant_asymmetric(const arguments *a)
                                                  a->tensor[6], a->executor);
 }
 
+static npuq_status dynamic_quant(const arguments *a)
+{
+    return library.npuq_dynamic_quant(a->tensor[0], a->tensor[1], a->tensor[2], (npuq_quant_mode)a->number[3],
+                                      (npuq_scale_form)a->number[4], a->tensor[5], a->tensor[6], a->executor);
+}
+
+static npuq_status anti_quant(const arguments *a)
+{
+    return library.npuq_anti_quant(a->tensor[0], a->tensor[1], a->tensor[2], a->tensor[3], a->executor);
+}
+
+static npuq_status dequant(const arguments *a)
+{
+    return library.npuq_dequant(a->tensor[0], a->tensor[1], a->tensor[2], a->tensor[3], a->tensor[4], a->executor);
+}
+
+static npuq_status requant(const arguments *a)
+{
+    return library.npuq_requant(a->tensor[0], a->tensor[1], a->tensor[2], a->tensor[3], a->executor);
+}
+
 typedef struct operation {
     const char *name;
     npuq_status (*run)(const arguments *a);
@@ -111,6 +137,20 @@ static const operation operations[] = {
       {"out", OUTPUT},
       {"out", OUTPUT},
       {"out", OUTPUT}}},
+    {"dynamic_quant",
+     dynamic_quant,
+     {{"input", DATA},
+      {"smooth_scales", OPTIONAL},
+      {"group_index", OPTIONAL},
+      {"quant_mode", NUMBER},
+      {"scale_form", NUMBER},
+      {"out", OUTPUT},
+      {"out", OUTPUT}}},
+    {"anti_quant", anti_quant, {{"x", PACKED}, {"scale", INPUT}, {"offset", OPTIONAL}, {"out", OUTPUT}}},
+    {"dequant",
+     dequant,
+     {{"x", DATA}, {"weight_scale", INPUT}, {"activation_scale", OPTIONAL}, {"bias", OPTIONAL}, {"out", OUTPUT}}},
+    {"requant", requant, {{"x", DATA}, {"words", INPUT}, {"bias", OPTIONAL}, {"out", OUTPUT}}},
 };
 
 enum { OPERATOR_COUNT = sizeof operations / sizeof operations[0] };
@@ -137,6 +177,8 @@ static int dtype_of(const Py_buffer *buffer)
     case 'i':
     case 'l':
     case 'q': return buffer->itemsize == 8 ? NPUQ_INT64 : NPUQ_INT32;
+    case 'L':
+    case 'Q': return buffer->itemsize == 8 ? NPUQ_UINT64 : UNKNOWN_DTYPE;
     default: return UNKNOWN_DTYPE;
     }
 }
@@ -195,14 +237,9 @@ static bool view(const char *name, argument_kind kind, PyObject *value, holding 
         Py_INCREF(value);
         (void)hold(held, value, flags);
     }
-    if (!buffer->obj) { /* no array, or one of a type that Python has not; to_array() knows one of these */
-        if (kind == OUTPUT) {
-            PyErr_Format(PyExc_ValueError, "%s: is read-only; expected an array that can be written to", name);
-            return false;
-        }
-        if (!hold(held, PyObject_CallFunction(to_array, "sO", name, value), flags)) {
-            return false;
-        }
+    /* No array, or one of a type that Python has not; to_array() knows one of these. */
+    if (!buffer->obj && !hold(held, PyObject_CallFunction(to_array, "sO", name, value), flags)) {
+        return false;
     }
     dtype = buffer->obj ? dtype_of(buffer) : UNKNOWN_DTYPE;
     if (dtype == UNKNOWN_DTYPE) {
@@ -213,12 +250,13 @@ static bool view(const char *name, argument_kind kind, PyObject *value, holding 
         return *unknown != NULL;
     }
     /* The library takes an x whose strides are all 0 for a mistake. */
-    if (kind == DATA && is_one_element(buffer) && !hold(held, PyObject_CallMethod(held->array, "copy", NULL), flags)) {
+    if ((kind == DATA || kind == PACKED) && is_one_element(buffer) &&
+        !hold(held, PyObject_CallMethod(held->array, "copy", NULL), flags)) {
         return false;
     }
 
     tensor->data = buffer->buf;
-    tensor->dtype = (npuq_dtype)dtype;
+    tensor->dtype = kind == PACKED && dtype == NPUQ_INT32 ? NPUQ_QUINT4X2 : (npuq_dtype)dtype;
     tensor->ndim = buffer->ndim;
     for (int d = 0; d < buffer->ndim && d < NPUQ_MAX_NDIM; d++) { /* the library refuses more */
         tensor->shape[d] = buffer->shape[d];

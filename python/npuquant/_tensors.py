@@ -25,36 +25,53 @@ class Result(NamedTuple):
     """What a result may be."""
 
     dtype: np.dtype
-    words: bool  # of eight int4
+    words: bool = False  # of eight int4
 
 
-RESULTS: Dict[Any, Result] = {
-    **{name: Result(np.dtype(name), False) for name in ("int8", "uint8", "int32")},
+Results = Dict[Any, Result]
+_NAMED: Results = {
+    **{name: Result(np.dtype(name)) for name in ("int8", "uint8", "int32", "float16", "float32")},
+    "bfloat16": Result(np.dtype(np.uint16)),  # its bits
     "quint4x2": Result(np.dtype(np.int32), True),
 }
-# PyTorch's names for quantised types of the same bits.
-RESULTS.update({"q" + name: result for name, result in RESULTS.items() if not result.words})
+# How messages name a type that NumPy does not have.
+BFLOAT16 = "bfloat16 (or its bits as uint16)"
 # The numbers of PyTorch's scalar types, which torch_npu takes too: dst_type of npu_dynamic_quant_asymmetric() is one in
 # op_plugin/ops/opapi/DynamicQuantKernelNpuOpApi.cpp of Ascend/op-plugin, where int4 is that of quint4x2;
-# op_plugin/python/meta/_meta_registrations.py there lists them.
-_NUMBERS = {0: "uint8", 1: "int8", 3: "int32", 12: "qint8", 13: "quint8", 14: "qint32", 16: "quint4x2"}
-# What is said most often is found at once.
-RESULTS.update({way: RESULTS[way.__name__] for way in (np.int8, np.uint8, np.int32)})
+# op_plugin/python/meta/_meta_registrations.py there lists them. AntiQuantKernelNpuOpApi.cpp and
+# QuantMatmulKernelNpuOpApi.cpp, beside the first, have dst_dtype and output_dtype.
+_NUMBERS = {0: "uint8", 1: "int8", 3: "int32", 5: "float16", 6: "float32", 12: "qint8", 13: "quint8", 14: "qint32",
+            15: "bfloat16", 16: "quint4x2"}
 
 
-def result_type(argument: str, dtype: Any, expected: str = "int8 or quint4x2") -> Result:
-    """A dtype of NumPy or PyTorch, a name, or a number of PyTorch's, as a value of RESULTS.
+def _results(*names: str) -> Results:
+    """Those of _NAMED by their names, by PyTorch's names for quantised types of the same bits, and by NumPy's types:
+    what is said most often is found at once."""
+    named = {name: _NAMED[name] for name in names}
+    quantised = {"q" + name: named[name] for name in names if name in ("int8", "uint8", "int32")}
+    types = {getattr(np, name): named[name] for name in names if hasattr(np, name)}
+    return {**named, **quantised, **types}
+
+
+QUANTISED = _results("int8", "uint8", "int32", "quint4x2")
+FLOATING = _results("float16", "bfloat16", "float32")
+REQUANTISED = _results("int8", "float16")
+PRODUCTS = _results("int8", "float16", "bfloat16", "float32", "int32")
+
+
+def result_type(argument: str, dtype: Any, results: Results, expected: str) -> Result:
+    """A dtype of NumPy or PyTorch, a name, or a number of PyTorch's, as a value of results.
 
     The library knows which of them its operator has; expected is for what it cannot be asked about.
     """
     try:
-        return RESULTS[dtype]
+        return results[dtype]
     except (KeyError, TypeError):  # TypeError: has no hash
         pass
     name = str(dtype)
     # PyTorch need not be installed to be understood.
     name = name[len("torch."):] if name.startswith("torch.") else name
-    if name not in RESULTS:
+    if name not in results:
         try:
             if isinstance(dtype, (int, np.integer)) and not isinstance(dtype, bool):
                 name = _NUMBERS[int(dtype)]
@@ -64,9 +81,9 @@ def result_type(argument: str, dtype: Any, expected: str = "int8 or quint4x2") -
         except Exception:  # NumPy says no in several of them, SyntaxError among them
             pass
     # np.dtype(None) is float64, which is not here either.
-    if name not in RESULTS:
+    if name not in results:
         raise TypeError(f"{argument}: is {dtype!r}; expected {expected}")
-    return RESULTS[name]
+    return results[name]
 
 
 def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -75,9 +92,12 @@ def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         return np.empty(shape, dtype)
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out: is {type(out).__name__}; expected a NumPy array")
-    if out.dtype != dtype:
-        raise TypeError(f"out: is {out.dtype}; expected {dtype}")
-    return out
+    array = _bits(out) if out.dtype != dtype else out
+    if array.dtype != dtype:
+        raise TypeError(f"out: is {out.dtype}; expected {BFLOAT16 if dtype == np.uint16 else dtype}")
+    if not array.flags.writeable:
+        raise ValueError("out: is read-only; expected an array that can be written to")
+    return array
 
 
 def result(x: np.ndarray, kind: Result, out: Any) -> np.ndarray:
@@ -136,8 +156,8 @@ _DLPACK_MAJOR = 1
 _HOSTS = (1, 3, 11)
 _DLPACK_KINDS = ("int", "uint", "float", "handle", "bfloat", "complex", "bool")
 # What becomes of DLPack's type codes and bits. NumPy has no bfloat16: its bits are uint16.
-_DLPACK_DTYPES = {(0, 8): "i1", (1, 8): "u1", (0, 32): "i4", (0, 64): "i8", (1, 16): "u2", (2, 32): "f4", (2, 16): "f2",
-                  (4, 16): "u2"}
+_DLPACK_DTYPES = {(0, 8): "i1", (1, 8): "u1", (0, 32): "i4", (0, 64): "i8", (1, 16): "u2", (1, 64): "u8", (2, 32): "f4",
+                  (2, 16): "f2", (4, 16): "u2"}
 
 _is_valid = ctypes.pythonapi.PyCapsule_IsValid
 _is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
@@ -224,6 +244,11 @@ def _dlpack_array(argument: str, value: SupportsDLPack) -> Union[np.ndarray, Unk
         raise ValueError(f"{argument}: {error}") from error
 
 
+def _bits(array: np.ndarray) -> np.ndarray:
+    """The same array; that of the package ml_dtypes for bfloat16 as bits."""
+    return array.view(np.uint16) if array.dtype.name == "bfloat16" else array
+
+
 def to_array(argument: str, value: Union[TensorLike, Unknown]) -> Union[np.ndarray, Unknown]:
     """An input as an array of the same memory."""
     if isinstance(value, Unknown):
@@ -231,8 +256,7 @@ def to_array(argument: str, value: Union[TensorLike, Unknown]) -> Union[np.ndarr
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{argument}: is a masked array; expected one without a mask, such as what its filled() gives")
     if isinstance(value, (np.ndarray, np.generic)):
-        array = np.asarray(value)
-        return array.view(np.uint16) if array.dtype.name == "bfloat16" else array  # of the package ml_dtypes
+        return _bits(np.asarray(value))
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
         # A parameter of a PyTorch module; what it is to its gradient does not matter here.
         return _dlpack_array(argument, value.detach() if getattr(value, "requires_grad", False) else value)

@@ -219,6 +219,7 @@ def test_header():
     header = HEADER.read_text()
     values = {name: int(value) for name, value in re.findall(r"^    NPUQ_(\w+) = (\d+)", header, re.MULTILINE)}
     assert npuquant._QUANT_MODES == {"pertoken": values["PER_TOKEN"], "pertensor": values["PER_TENSOR"]}
+    assert npuquant._SCALE_FORMS == {"product": values["SCALE_PRODUCT"], "inverse": values["SCALE_INVERSE"]}
     assert {number: name for number, name in _library._backends()} == {
         value: name[len("BACKEND_"):].lower() for name, value in values.items() if name.startswith("BACKEND_")
     }
@@ -228,6 +229,8 @@ def test_header():
 
 X = f4([[1, 2, 3], [4, 5, 6]])
 ROWS = np.array([1, 2])
+INT8, SUMS = X.astype(np.int8), X.astype(np.int32)
+SQUARE = INT8[:, :2]
 
 
 @pytest.mark.parametrize(
@@ -262,6 +265,23 @@ ROWS = np.array([1, 2])
          lambda: npuquant.npu_dynamic_quant_asymmetric(X, smooth_scales=X)),
         ("GROUP_INDEX", "dynamic_quant_asymmetric: group_index: ",
          lambda: npuquant.npu_dynamic_quant_asymmetric(X, smooth_scales=X, group_index=ROWS[::-1])),
+        ("SHAPE", "dynamic_quant: x: ", lambda: npuquant.npu_dynamic_quant(X[0])),
+        ("DTYPE", "dynamic_quant: y: ", lambda: npuquant.npu_dynamic_quant(X, dst_type="int32")),
+        ("ARGUMENT", "dynamic_quant: ", lambda: npuquant.npu_dynamic_quant(X, smooth_scales=X)),
+        ("GROUP_INDEX", "dynamic_quant: group_index: ",
+         lambda: npuquant.npu_dynamic_quant(X, smooth_scales=X, group_index=ROWS[::-1])),
+        ("DTYPE", "anti_quant: x: ", lambda: npuquant.npu_anti_quant(X, ONE)),
+        ("DTYPE", "anti_quant: offset: ", lambda: npuquant.npu_anti_quant(INT8, ONE, offset=np.ones(1, "f2"))),
+        ("SHAPE", "anti_quant: x: ", lambda: npuquant.npu_anti_quant(np.int32(1), ONE)),
+        ("SHAPE", "anti_quant: scale: ", lambda: npuquant.npu_anti_quant(SUMS, X[0])),
+        ("DTYPE", "dequant: x: ", lambda: npuquant.dequant(INT8, ONE)),
+        ("SHAPE", "dequant: weight_scale: ", lambda: npuquant.dequant(SUMS, X[0, :2])),
+        ("SHAPE", "dequant: activation_scale: ", lambda: npuquant.dequant(SUMS, ONE, ONE)),
+        ("SHAPE", "dequant: bias: ", lambda: npuquant.dequant(SUMS, ONE, None, ONE)),
+        ("DTYPE", "requant: words: ", lambda: npuquant.requant(SUMS, ONE)),
+        ("DTYPE", "requant: bias: ", lambda: npuquant.requant(SUMS, np.full(1, 1 << 46), X[0])),
+        ("ARGUMENT", "requant: words: ", lambda: npuquant.requant(SUMS, np.zeros(1, np.uint64))),
+        ("ARGUMENT", "requant: words: ", lambda: npuquant.npu_quant_matmul(SQUARE, SQUARE, np.zeros(1, np.int64))),
     ],
 )
 def test_refusals(status, says, call, threads):
@@ -291,6 +311,20 @@ def test_refusals(status, says, call, threads):
         (ValueError, r"quant_mode: is 'perchannel'; expected 'pertoken' or 'pertensor'",
          lambda: npuquant.npu_dynamic_quant_asymmetric(X, quant_mode="perchannel")),
         (ValueError, r"quant_mode: is \[\]; ", lambda: npuquant.npu_dynamic_quant_asymmetric(X, quant_mode=[])),
+        (ValueError, r"quant_mode: is None; expected 'pertoken' or 'pertensor'",
+         lambda: npuquant.npu_dynamic_quant(X, quant_mode=None)),
+        (ValueError, r"scale_form: is 'quotient'; expected 'product' or 'inverse'\Z",
+         lambda: npuquant.npu_dynamic_quant(X, scale_form="quotient")),
+        (ValueError, r"dst_type_max: is 15; expected 0.0\Z", lambda: npuquant.npu_dynamic_quant(X, dst_type_max=15)),
+        (ValueError, r"dst_type_max: is None; expected 0.0\Z", lambda: npuquant.npu_dynamic_quant(X, dst_type_max=None)),
+        (TypeError, r"src_dtype: is 'int8'; expected quint4x2 for an x of int32\Z",
+         lambda: npuquant.npu_anti_quant(SUMS, ONE, src_dtype="int8")),
+        (TypeError, r"src_dtype: is 'int32'; expected quint4x2 for an x of int32\Z",
+         lambda: npuquant.npu_anti_quant(SUMS, ONE, src_dtype="int32")),
+        (TypeError, r"src_dtype: is 16; expected int8 for an x of int8\Z",
+         lambda: npuquant.npu_anti_quant(INT8, ONE, src_dtype=16)),
+        (TypeError, r"dst_dtype: is 'int8'; expected float16, bfloat16 or float32\Z",
+         lambda: npuquant.npu_anti_quant(INT8, ONE, dst_dtype="int8")),
         (ValueError, r"name: \[\]; ", lambda: npuquant.set_backend([])),
         (TypeError, r"x: is a masked array; ", lambda: npuquant.npu_dynamic_quant_asymmetric(np.ma.masked_array(X))),
         (ValueError, r"name: 'sse2'; expected one of ref, ", lambda: npuquant.set_backend("sse2")),
@@ -301,6 +335,60 @@ def test_refusals(status, says, call, threads):
 def test_arguments_of_the_wrong_kind(error, says, call):
     with pytest.raises(error, match=r"\A" + says) as caught:
         call()
+    assert not isinstance(caught.value, npuquant.NpuquantError)
+
+
+MATRIX = np.ones((2, 3, 4), np.int8)
+
+
+@pytest.mark.parametrize(
+    ("error", "says", "change"),
+    [
+        (TypeError, "x1: is int32; expected int8", {"x1": SUMS}),
+        (TypeError, "x2: is float32; expected int8", {"x2": X}),
+        (TypeError, "x1: is list; expected a NumPy array or an object with __dlpack__", {"x1": [[1]]}),
+        (ValueError, "x1: has 1 dimensions; expected 2 to 8", {"x1": MATRIX[0, 0]}),
+        (ValueError, "x2: has 9 dimensions; expected 2 to 8", {"x2": MATRIX.reshape(1, 1, 1, 1, 1, 1, 2, 3, 4)}),
+        (ValueError, "x2: has the shape (2, 3, 4); expected 4 rows, as x1 has columns", {"x2": MATRIX}),
+        (ValueError, "x2: has the batch dimensions (3,); expected some that can be broadcast with those of x1, (2,)",
+         {"x2": np.ones((3, 4, 5), np.int8)}),
+        (TypeError, "output_dtype: is 'uint8'; expected int8, float16, bfloat16, float32 or int32",
+         {"output_dtype": "uint8"}),
+        (TypeError, "scale: is float16; expected float32, int64 or uint64", {"scale": np.ones(1, "f2")}),
+        (TypeError, "scale: is int64; expected float32, float16 or bfloat16 (or its bits as uint16)",
+         {"scale": np.ones(1, "i8"), "output_dtype": "bfloat16"}),
+        (TypeError, "scale: is int64; expected float32, float16 or bfloat16 (or its bits as uint16)",
+         {"scale": np.ones(1, "i8"), "output_dtype": "float16", "pertoken_scale": np.ones(3, f4)}),
+        (ValueError, "scale: has the shape (4,); expected (1,) or (5,)", {"scale": np.ones(4, f4)}),
+        (ValueError, "scale: has the shape (1, 5); expected (1,) or (5,)", {"scale": np.ones((1, 5), f4)}),
+        (ValueError, "scale: has the shape (5, 1); expected (1,) or (5,) or (1, 5)", {"scale": np.ones((5, 1), "i8")}),
+        (TypeError, "offset: is int32; expected float32", {"offset": np.ones(1, "i4")}),
+        (ValueError, "offset: has the shape (4,); expected (1,) or (5,)", {"offset": np.ones(4, f4)}),
+        (ValueError, "offset: is given; expected None unless scale is float32 and output_dtype int8",
+         {"offset": ONE, "output_dtype": "float16"}),
+        (ValueError, "offset: is given; expected None unless scale is float32 and output_dtype int8",
+         {"offset": ONE, "scale": np.ones(1, "i8")}),
+        (ValueError, "pertoken_scale: is given; expected None with an output_dtype of int8",
+         {"pertoken_scale": np.ones(3, f4)}),
+        (ValueError, "pertoken_scale: is given; expected None with an output_dtype of int32",
+         {"pertoken_scale": np.ones(3, f4), "output_dtype": "int32"}),
+        (TypeError, "pertoken_scale: is float16; expected float32",
+         {"pertoken_scale": np.ones(3, "f2"), "output_dtype": "float16"}),
+        (ValueError, "pertoken_scale: has the shape (1,); expected (3,) or (2, 3)",
+         {"pertoken_scale": ONE, "output_dtype": "float16"}),
+        (TypeError, "bias: is float32; expected int32", {"bias": np.ones(5, f4)}),
+        (TypeError, "bias: is float32; expected int32", {"bias": np.ones(5, f4), "output_dtype": "int32"}),
+        (TypeError, "bias: is int64; expected int32, float32, float16 or bfloat16 (or its bits as uint16)",
+         {"bias": np.ones(5, "i8"), "output_dtype": "bfloat16"}),
+        (ValueError, "bias: has the shape (1,); expected (5,) or (2, 1, 5)", {"bias": np.ones(1, "i4")}),
+        (ValueError, "bias: has the shape (1, 1, 5); expected (5,)",
+         {"bias": np.ones((1, 1, 5), "i4"), "x1": MATRIX[0]}),
+    ],
+)
+def test_products_that_are_refused(error, says, change):
+    arguments = {"x1": MATRIX, "x2": np.ones((4, 5), np.int8), "scale": ONE, **change}
+    with pytest.raises(error, match=rf"\A{re.escape(says)}\Z") as caught:
+        npuquant.npu_quant_matmul(**arguments)
     assert not isinstance(caught.value, npuquant.NpuquantError)
 
 

@@ -2,6 +2,7 @@
 """Results, bit for bit those of the operators in NumPy, on every backend, on one thread and several."""
 import inspect
 import math
+import tracemalloc
 
 import numpy as np
 import npuquant
@@ -27,6 +28,16 @@ REQUIRED = inspect.Parameter.empty
         ("npu_dynamic_quant_asymmetric", [("x", EITHER, None), ("smooth_scales", KEYWORD, None),
                                           ("group_index", KEYWORD, None), ("dst_type", KEYWORD, None),
                                           ("quant_mode", KEYWORD, "pertoken"), ("input", KEYWORD, None)]),
+        # scale_form is an addition, as out is.
+        ("npu_dynamic_quant", [("input", EITHER, REQUIRED), ("smooth_scales", KEYWORD, None),
+                               ("group_index", KEYWORD, None), ("dst_type", KEYWORD, None),
+                               ("quant_mode", KEYWORD, "pertoken"), ("dst_type_max", KEYWORD, 0.0),
+                               ("scale_form", KEYWORD, "product")]),
+        ("npu_anti_quant", [("x", EITHER, REQUIRED), ("scale", EITHER, REQUIRED), ("offset", KEYWORD, None),
+                            ("dst_dtype", KEYWORD, None), ("src_dtype", KEYWORD, None)]),
+        ("npu_quant_matmul", [("x1", EITHER, REQUIRED), ("x2", EITHER, REQUIRED), ("scale", EITHER, REQUIRED),
+                              ("offset", KEYWORD, None), ("pertoken_scale", KEYWORD, None), ("bias", KEYWORD, None),
+                              ("output_dtype", KEYWORD, None)]),
     ],
 )
 def test_signatures_are_those_of_torch_npu_and_out(function, parameters):
@@ -63,7 +74,7 @@ def in_any_layout(array):
         array = view
     elif kind == 4 and array.ndim > 1:
         array = np.moveaxis(np.moveaxis(array, 0, -1).copy(), -1, 0)
-    array = array.view()
+    array = np.asarray(array).view()
     array.flags.writeable = bool(rng.integers(2))
     return array
 
@@ -73,7 +84,11 @@ WAYS = {
     "uint8": ["uint8", np.uint8, np.dtype("u1"), "quint8", npuquant.quint8, "torch.quint8", 0, 13],
     "int32": ["int32", np.int32, np.dtype("i4"), "qint32", npuquant.qint32, "torch.qint32", 3, 14],
     "quint4x2": ["quint4x2", npuquant.quint4x2, "torch.quint4x2", 16],
+    "float16": ["float16", np.float16, np.dtype("f2"), "torch.float16", "half", 5],
+    "float32": ["float32", np.float32, np.dtype("f4"), "torch.float32", 6],
+    "bfloat16": ["bfloat16", "torch.bfloat16", 15],
 }
+FLOATS = ["float16", "bfloat16", "float32"]
 
 
 def as_destination(dtype):
@@ -139,23 +154,195 @@ def test_trans_quant_param(backend):
         assert_same(got, expected.trans_quant_param(scale, offset, mode).astype("i8"))
 
 
+def random_dynamic():
+    """Arguments of the dynamic operators: x, smooth_scales, group_index, whether per tensor, and the result's type."""
+    x = random_floats(random_shape(2, 4, 8), special=rng.choice([0, 0.02]))
+    smooth = ends = None
+    kind = rng.integers(4)
+    if kind == 1:
+        smooth = random_floats(x.shape[-1], size=2.0, special=0.01)
+    elif kind == 2:
+        groups = int(rng.integers(1, 5))
+        smooth = random_floats((groups, x.shape[-1]), size=2.0, special=0.01)
+        ends = random_ends(groups, math.prod(x.shape[:-1]))
+    return x, smooth, ends, kind == 3, str(rng.choice(["int8", "quint4x2"]))
+
+
+def call_dynamic(function, x, smooth, ends, per_tensor, dtype, **keywords):
+    return function(in_any_layout(x), smooth_scales=in_any_layout(smooth), group_index=in_any_layout(ends),
+                    dst_type=as_destination(dtype), quant_mode="pertensor" if per_tensor else "pertoken", **keywords)
+
+
 def test_dynamic_quant_asymmetric(backend, threads):
     for _ in range(TRIALS):
-        dtype = str(rng.choice(["int8", "quint4x2"]))
-        x = random_floats(random_shape(2, 4, 8), special=rng.choice([0, 0.02]))
-        smooth = ends = None
-        kind = rng.integers(4)
-        if kind == 1:
-            smooth = random_floats(x.shape[-1], size=2.0, special=0.01)
-        elif kind == 2:
-            groups = int(rng.integers(1, 5))
-            smooth = random_floats((groups, x.shape[-1]), size=2.0, special=0.01)
-            ends = random_ends(groups, math.prod(x.shape[:-1]))
-        got = npuquant.npu_dynamic_quant_asymmetric(
-            in_any_layout(x), smooth_scales=in_any_layout(smooth), group_index=in_any_layout(ends),
-            dst_type=as_destination(dtype), quant_mode="pertensor" if kind == 3 else "pertoken")
-        for one, wanted in zip(got, expected.dynamic(x, smooth, ends, kind == 3, dtype)):
+        arguments = random_dynamic()
+        got = call_dynamic(npuquant.npu_dynamic_quant_asymmetric, *arguments)
+        for one, wanted in zip(got, expected.dynamic(*arguments)):
             assert_same(one, wanted)
+
+
+def test_dynamic_quant(backend, threads):
+    for _ in range(TRIALS):
+        *arguments, dtype = random_dynamic()
+        form = str(rng.choice(["product", "inverse"]))
+        got = call_dynamic(npuquant.npu_dynamic_quant, *arguments, dtype, scale_form=form)
+        for one, wanted in zip(got, expected.dynamic_quant(*arguments, form, dtype)):
+            assert_same(one, wanted)
+
+
+def random_int32(shape):
+    """Of every size; what is added to them wraps around now and then."""
+    return (rng.integers(-2**31, 2**31, size=shape) >> rng.integers(0, 31, size=shape)).astype(np.int32)
+
+
+def test_anti_quant(backend, threads):
+    for _ in range(TRIALS):
+        dtype = str(rng.choice(FLOATS))
+        if rng.random() < 0.5:
+            x, source, numbers = random_int32(random_shape(1, 4)), "quint4x2", 8
+        else:
+            x, source, numbers = rng.integers(-128, 128, size=random_shape(1, 4)).astype(np.int8), "int8", 1
+        count = x.shape[-1] * numbers if rng.random() < 0.8 else 1
+        scale = random_floats(count, size=rng.choice([2.0, 1e3]), special=0.05)
+        offset = random_floats(count, scale.dtype.str, special=0.05) if rng.random() < 0.6 else None
+        got = npuquant.npu_anti_quant(
+            in_any_layout(x), in_any_layout(scale), offset=in_any_layout(offset), dst_dtype=as_destination(dtype),
+            src_dtype=as_destination(source) if rng.random() < 0.5 else None)
+        assert_same(got, expected.anti_quant(x, scale, offset, dtype))
+
+
+def random_bias(columns):
+    return random_int32(columns) if rng.random() < 0.5 else random_floats(columns, special=0.05)
+
+
+def test_dequant(backend, threads):
+    for _ in range(TRIALS):
+        dtype = str(rng.choice(FLOATS))
+        x = random_int32(random_shape(1, 4))
+        weight = random_floats(x.shape[-1] if rng.random() < 0.8 else 1, size=1e-3, special=0.05)
+        activation = random_floats(x.shape[:-1], "f4", special=0.05) if rng.random() < 0.6 else None
+        bias = random_bias(x.shape[-1]) if rng.random() < 0.6 else None
+        got = npuquant.dequant(in_any_layout(x), in_any_layout(weight), in_any_layout(activation), in_any_layout(bias),
+                               dtype=as_destination(dtype))
+        assert_same(got, expected.dequant(x, weight, activation, bias, dtype))
+
+
+def random_words(columns):
+    """In each of the types and shapes in which they may be, with bits that are not looked at."""
+    count = columns if rng.random() < 0.8 else 1
+    words = expected.trans_quant_param(random_floats(count, "f4", size=1e-3, special=0.05),
+                                       random_floats(count, "f4", size=200.0, special=0.05), 0)
+    words |= rng.integers(0, 2**17, size=count, dtype=np.uint64) << 47
+    return words.view(rng.choice(["i8", "u8"])).reshape((1, -1) if count == columns and rng.random() < 0.3 else -1)
+
+
+def test_requant(backend, threads):
+    for _ in range(TRIALS):
+        dtype = str(rng.choice(["int8", "float16"]))
+        x = random_int32(random_shape(1, 4))
+        words = random_words(x.shape[-1])
+        bias = random_int32(x.shape[-1]) if rng.random() < 0.6 else None
+        got = npuquant.requant(in_any_layout(x), in_any_layout(words), in_any_layout(bias), dtype=as_destination(dtype))
+        assert_same(got, expected.requant(x, words, bias, dtype))
+
+
+# ---- products ----
+
+
+def random_int8(*shape):
+    return rng.integers(-128, 128, size=shape).astype(np.int8)
+
+
+def random_matrices():
+    """With batch dimensions of all kinds that can be broadcast, and the shape of the product."""
+    rows, terms, columns = (int(extent) for extent in rng.integers(0 if rng.random() < 0.1 else 1, 9, size=3))
+    batch = tuple(int(extent) for extent in rng.integers(1, 4, size=rng.integers(0, 4)))
+    batches = []
+    for _ in range(2):
+        ones = [1 if rng.random() < 0.3 else extent for extent in batch]
+        batches.append(tuple(ones[rng.integers(len(batch) + 1):] if rng.random() < 0.5 else ones))
+    x1, x2 = random_int8(*batches[0], rows, terms), random_int8(*batches[1], terms, columns)
+    return x1, x2, (*np.broadcast_shapes(*batches), rows, columns)
+
+
+def test_quant_matmul(backend, threads):
+    for _ in range(TRIALS):
+        x1, x2, shape = random_matrices()
+        dtype = str(rng.choice(["int8", "float16", "bfloat16", "float32", "int32"]))
+        pertoken = None
+        if dtype not in ("int8", "int32") and rng.random() < 0.6:
+            pertoken = random_floats(shape[-2] if rng.random() < 0.5 else shape[:-1], "f4", special=0.05)
+        requantised = dtype == "int8" or (dtype == "float16" and pertoken is None)
+        whole = requantised or dtype == "int32"
+        offset = None
+        if requantised and rng.random() < 0.5:
+            scale = random_words(shape[-1])
+        else:
+            count = shape[-1] if shape[-1] > 0 and rng.random() < 0.7 else 1
+            scale = random_floats(count, "f4" if requantised else None, size=1e-2, special=0.05)
+            if dtype == "int8" and rng.random() < 0.5:
+                offset = random_floats(count if rng.random() < 0.5 else 1, "f4", special=0.05)
+        bias = None
+        if rng.random() < 0.6:
+            bias = random_int32(shape[-1]) if whole else random_bias(shape[-1])
+            if len(shape) == 3 and rng.random() < 0.5:
+                bias = np.stack([bias[None]] + [np.roll(bias[None], n + 1) for n in range(shape[0] - 1)])
+        got = npuquant.npu_quant_matmul(
+            in_any_layout(x1), in_any_layout(x2), in_any_layout(scale), offset=in_any_layout(offset),
+            pertoken_scale=in_any_layout(pertoken), bias=in_any_layout(bias),
+            output_dtype=None if dtype == "int8" and rng.random() < 0.5 else as_destination(dtype))
+        assert_same(got, expected.quant_matmul(x1, x2, scale, offset, pertoken, bias, dtype))
+
+
+def sums_of(x1, x2):
+    return npuquant.npu_quant_matmul(x1, x2, np.ones(1, f4), output_dtype="int32")
+
+
+@pytest.mark.parametrize("terms", [1023, 1024, 1025, 2048, 3000])
+def test_products_are_exact(terms):
+    """With the largest products that there are and one that is odd: float32 does not have such a sum from 1025 on."""
+    x1, x2 = np.full((3, terms), -128, np.int8), np.full((terms, 5), -128, np.int8)
+    assert (sums_of(x1, x2) == terms * 2**14).all()
+    x1[:, -1] = x2[-1] = 127
+    assert (sums_of(x1, x2) == (terms - 1) * 2**14 + 127 * 127).all()
+    x1, x2 = random_int8(37, terms), random_int8(terms, 41)
+    assert_same(sums_of(x1, x2), (x1.astype(np.int64) @ x2.astype(np.int64)).astype(np.int32))
+
+
+def test_products_of_many_rows_and_columns():
+    x1, x2 = random_int8(2100, 5), random_int8(2050, 5).T
+    assert_same(sums_of(x1, x2), (x1.astype(np.int64) @ x2.astype(np.int64)).astype(np.int32))
+
+
+def test_products_wrap_around():
+    """140,000 times 2^14 is more than 2^31."""
+    x1, x2 = np.full((2, 140_000), -128, np.int8), np.full((140_000, 3), -128, np.int8)
+    assert (sums_of(x1, x2) == 140_000 * 2**14 - 2**32).all()
+    bias = np.array([0, 1, -2**31], np.int32)
+    got = npuquant.npu_quant_matmul(x1, x2, np.ones(1, f4), bias=bias, output_dtype="int32")
+    assert got[0].tolist() == [-2001207296, -2001207295, 146276352]
+
+
+def test_the_memory_of_a_product_is_bounded():
+    """float32 copies are of blocks, not of the matrices."""
+    x1, x2 = np.ones((8, 4_000_000), np.int8), np.broadcast_to(np.ones((), np.int8), (4_000_000, 8))
+    tracemalloc.start()
+    try:
+        assert (sums_of(x1, x2) == 4_000_000).all()
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_linear_layer():
+    """Weights and activations quantised, multiplied, and dequantised: close to the product of what they were."""
+    x, weight = rng.normal(size=(4, 6, 256)).astype(f4), rng.normal(size=(32, 256)).astype(f4)
+    q, pertoken = npuquant.npu_dynamic_quant(x)
+    w, scale = npuquant.npu_dynamic_quant(weight)
+    got = npuquant.npu_quant_matmul(q, w.T, scale, pertoken_scale=pertoken, output_dtype="float32")
+    assert np.abs(got - x @ weight.T).max() < 1.5
+    np.testing.assert_array_equal(
+        npuquant.npu_anti_quant(q[0, 0], pertoken[0, :1], dst_dtype="float32"), q[0, 0] * pertoken[0, 0])
 
 
 def test_large(backend, threads):
@@ -175,6 +362,17 @@ def test_large(backend, threads):
                 expected.group_quant(x, smooth, ends, None, "quint4x2"))
     assert_same(npuquant.npu_quantize(x.T, smooth[1, :700], None, np.uint8),
                 expected.quantize(x.T, smooth[1, :700], None, 1, True, "uint8"))
+    for one, wanted in zip(npuquant.npu_dynamic_quant(x, smooth_scales=smooth, group_index=ends, scale_form="inverse"),
+                           expected.dynamic_quant(x, smooth, ends, False, "inverse", "int8")):
+        assert_same(one, wanted)
+    words = random_int32((700, 275))
+    assert_same(npuquant.npu_anti_quant(words, smooth[0], offset=smooth[1], dst_dtype="bfloat16"),
+                expected.anti_quant(words, smooth[0], smooth[1], "bfloat16"))
+    x1, x2 = random_int8(700, 64), random_int8(64, 2200)
+    assert_same(npuquant.npu_quant_matmul(x1, x2, smooth[0], pertoken_scale=f4(x[:, 0]), bias=smooth[1],
+                                          output_dtype="float16"),
+                expected.quant_matmul(x1, x2, smooth[0], None, f4(x[:, 0]), smooth[1], "float16"))
+    assert_same(npuquant.npu_quant_matmul(x1, x2, f4([1e-3])), expected.quant_matmul(x1, x2, f4([1e-3]), *[None] * 3, "int8"))
 
 
 def test_halves_saturation_and_special_values(backend):
@@ -195,6 +393,28 @@ def test_halves_saturation_and_special_values(backend):
 def test_values_that_the_documentation_shows():
     words = npuquant.npu_trans_quant_param(f4([1.0458984375, 0.1741943359375, 1.421875]), f4([1, -2, 0]))
     assert words.tolist() == [70507248869376, 140463653937152, 70369813069824]
+    x = np.array([[.7261, .3726, .9126], [.9023, .999, .1279], [.8628, .624, .9028]], np.float16)
+    assert npuquant.npu_dynamic_quant(x)[0].tolist() == [[101, 52, 127], [115, 127, 16], [121, 88, 127]]
+    two = f4([2])
+    assert npuquant.npu_anti_quant(np.array([1, 2, 3, 4], "i1"), two, offset=two).tolist() == [6, 8, 10, 12]
+
+
+def test_special_values_of_floating_results():
+    """Rounding to each type, and the one NaN that each has."""
+    x = np.array([0x7654321F], np.int32)
+    scale = f4([1, 2, 3, 4, 5, 6, 1e5, -1e5])
+    assert npuquant.npu_anti_quant(x, scale).view("u2").tolist() == [
+        0xBC00, 0x4000, 0x4600, 0x4A00, 0x4D00, 0x4F80, 0x7C00, 0xFC00]
+    sums = np.array([100, -100, 2**24 + 1, 2**31 - 1], np.int32)
+    weight = f4([.5, .1, 1e-3, 1e-5])
+    assert npuquant.dequant(sums, weight).view("u2").tolist() == [0x5240, 0xC900, 0x7419, 0x753E]
+    assert npuquant.dequant(sums, weight, dtype="bfloat16").tolist() == [0x4248, 0xC120, 0x4683, 0x46A8]
+    nan = np.array([0xFFC12345], np.uint32).view(f4)
+    for dtype, bits in (("float32", 0x7FC00000), ("float16", 0x7E00), ("bfloat16", 0x7FC0)):
+        got = npuquant.dequant(sums, nan, dtype=dtype)
+        assert got.view(f"u{got.itemsize}").tolist() == [bits] * 4
+    words = npuquant.npu_trans_quant_param(weight, f4([3, -20, 100, -256]))
+    assert npuquant.requant(sums, words).tolist() == [53, -30, 127, -1]
 
 
 def test_zero_strides():
@@ -204,6 +424,10 @@ def test_zero_strides():
                     expected.quantize(x, scales, None, 1, True, "int8"))
     x = np.broadcast_to(np.float16(3), (4, 8))
     assert_same(npuquant.npu_dynamic_quant_asymmetric(x)[0], expected.dynamic(x, None, None, False, "int8")[0])
+    words = np.broadcast_to(np.int32(0x12345678), (3, 2))
+    assert_same(npuquant.npu_anti_quant(words, f4([1])), expected.anti_quant(words, f4([1]), None, "float16"))
+    sums = np.broadcast_to(np.int32(7), (3, 2))
+    assert_same(npuquant.dequant(sums, f4([1])), np.full((3, 2), 7, np.float16))
     ends = np.broadcast_to(np.int64(4), 1)
     assert_same(npuquant.npu_group_quant(x, x[:1], ends), expected.group_quant(x, x[:1], ends, None, "int8"))
 
@@ -241,6 +465,9 @@ def test_the_default_axis_of_one_dimension_is_the_last_when_multiplying():
 # ---- out ----
 
 X = f4([[0.5, -1.25, 3, 0, 2.75, -0.375, 1.5, -2], [1, 2, 3, 4, 5, 6, 7, 8]])
+INT8 = (X * 16).astype(np.int8)
+SUMS = (X * 1000).astype(np.int32)
+WORDS = expected.trans_quant_param(X[0], X[1], 0).view(np.int64)
 CALLS = [
     lambda **out: npuquant.npu_quantize(X, f4([0.5]), None, "uint8", **out),
     lambda **out: npuquant.npu_quantize(X, f4([0.5]), None, "int32", **out),
@@ -248,10 +475,22 @@ CALLS = [
     lambda **out: npuquant.npu_group_quant(X, X, np.array([1, 2]), **out),
     lambda **out: npuquant.npu_group_quant(X, X, np.array([1, 2]), dst_dtype="quint4x2", **out),
     lambda **out: npuquant.npu_trans_quant_param(X[1], X[0], **out),
+    lambda **out: npuquant.npu_anti_quant(INT8, X[0], **out),
+    lambda **out: npuquant.npu_anti_quant(SUMS, X[0, :1], dst_dtype="float32", **out),
+    lambda **out: npuquant.dequant(SUMS, X[0], X[1, :2], X[1], **out),
+    lambda **out: npuquant.requant(SUMS, WORDS, SUMS[0], **out),
+    lambda **out: npuquant.requant(SUMS, WORDS, dtype="float16", **out),
+]
+PRODUCT_CALLS = [
+    lambda **out: npuquant.npu_quant_matmul(INT8, INT8.T, X[0, 1:3], **out),
+    lambda **out: npuquant.npu_quant_matmul(INT8, INT8.T, X[0, 1:3], output_dtype="float32", **out),
+    lambda **out: npuquant.npu_quant_matmul(INT8, INT8.T, X[0, 1:3], bias=SUMS[0, :2], output_dtype="int32", **out),
+    lambda **out: npuquant.npu_quant_matmul(INT8[None], INT8.T, X[0, 1:3], bias=SUMS[None, :1, :2], **out),
 ]
 DYNAMIC_CALLS = [
     lambda **out: npuquant.npu_dynamic_quant_asymmetric(X, **out),
     lambda **out: npuquant.npu_dynamic_quant_asymmetric(X, dst_type="quint4x2", quant_mode="pertensor", **out),
+    lambda **out: npuquant.npu_dynamic_quant(X, **out),
 ]
 
 
@@ -262,7 +501,7 @@ def spread(array):
 
 @pytest.mark.parametrize("like", [np.empty_like, spread])
 def test_out(like, threads):
-    for call in CALLS:
+    for call in CALLS + PRODUCT_CALLS:
         wanted = call()
         out = like(wanted)
         assert call(out=out) is out
@@ -276,29 +515,62 @@ def test_out(like, threads):
 
 
 def test_out_that_does_not_fit():
-    for call in CALLS:
+    for call in CALLS + PRODUCT_CALLS:
         fits = call()
         with pytest.raises(TypeError, match=rf"\Aout: is int16; expected {fits.dtype}\Z"):
             call(out=fits.astype(np.int16))
         with pytest.raises(TypeError, match=r"\Aout: is list; expected a NumPy array\Z"):
             call(out=fits.tolist())
-        with pytest.raises(npuquant.NpuquantError, match="y: ") as caught:
-            call(out=np.empty((*fits.shape[:-1], fits.shape[-1] + 1), fits.dtype))
-        assert caught.value.status == "NPUQ_ERROR_SHAPE"
+        for wrong in (np.empty((*fits.shape[:-1], fits.shape[-1] + 1), fits.dtype), np.empty((), fits.dtype)):
+            if call in PRODUCT_CALLS:
+                with pytest.raises(ValueError, match=r"\Aout: has the shape \(.*\); expected \(.*2, 2\)\Z"):
+                    call(out=wrong)
+            else:
+                with pytest.raises(npuquant.NpuquantError, match="y: ") as caught:
+                    call(out=wrong)
+                assert caught.value.status == "NPUQ_ERROR_SHAPE"
         before = fits.copy()
         fits.flags.writeable = False
         with pytest.raises(ValueError, match=r"\Aout: is read-only; expected an array that can be written to\Z"):
             call(out=fits)
         np.testing.assert_array_equal(fits, before)
-    for call in DYNAMIC_CALLS:
-        y, scale, offset = call()
-        for wrong in (y, (y, scale), [y, scale, offset]):
-            with pytest.raises(TypeError, match=r"\Aout: is \w+; expected a tuple of three arrays, y, scale and offset"):
+    for call, outputs in zip(DYNAMIC_CALLS, ["three arrays, y, scale and offset"] * 2 + ["two arrays, y and scale"]):
+        y, scale, *offset = call()
+        for wrong in (y, (y, scale, *offset)[:-1], [y, scale, *offset], (y, scale, *offset, y)):
+            with pytest.raises(TypeError, match=rf"\Aout: is \w+; expected a tuple of {outputs}\Z"):
                 call(out=wrong)
         with pytest.raises(TypeError, match=r"\Aout: is float64; expected float32\Z"):
-            call(out=(y, scale, offset.astype("f8")))
-        with pytest.raises(npuquant.NpuquantError, match="offset: .*scale"):
-            call(out=(y, scale, scale))
+            call(out=(y, scale.astype("f8"), *offset))
+    y, scale, _ = DYNAMIC_CALLS[0]()
+    with pytest.raises(npuquant.NpuquantError, match="offset: .*scale"):
+        DYNAMIC_CALLS[0](out=(y, scale, scale))
+
+
+def test_out_of_bfloat16():
+    wanted = npuquant.dequant(SUMS, X[0], dtype="bfloat16")
+    assert wanted.dtype == np.uint16
+    out = np.empty_like(wanted)
+    assert npuquant.dequant(SUMS, X[0], dtype="bfloat16", out=out) is out
+    np.testing.assert_array_equal(out, wanted)
+    with pytest.raises(TypeError, match=r"\Aout: is float16; expected bfloat16 \(or its bits as uint16\)\Z"):
+        npuquant.dequant(SUMS, X[0], dtype="bfloat16", out=out.view(np.float16))
+
+
+def test_out_in_the_memory_of_another_argument():
+    """It has the result, or is left as it was."""
+    x1 = random_int8(3, 4, 4)
+    bias = random_floats((3, 1, 4), "f4", special=0)
+    wanted = npuquant.npu_quant_matmul(x1, x1, X[0, :4], bias=bias, output_dtype="float32")
+    out = np.empty((3, 4, 4), f4)
+    out[2, 0] = X[0, :4]
+    out[1:, 3:] = bias[1:]
+    got = npuquant.npu_quant_matmul(x1, x1, out[2, 0], bias=bias, output_dtype="float32", out=out)
+    np.testing.assert_array_equal(got, wanted)
+    scale = out[2, 0]
+    before = out.copy()
+    with pytest.raises(npuquant.NpuquantError, match="overlaps"):
+        npuquant.npu_quant_matmul(x1, x1, scale, output_dtype="float32", out=out)
+    np.testing.assert_array_equal(out, before)
 
 
 def test_out_in_a_file(tmp_path):
@@ -318,6 +590,13 @@ def test_empty():
     one = np.ones(1, f4)
     assert_same(npuquant.npu_quantize(np.zeros((3, 0, 2), f4), one, None, np.uint8), np.zeros((3, 0, 2), "u1"))
     assert_same(npuquant.npu_quantize(np.zeros((0, 16), f4), one, None, "quint4x2", -1, False), np.zeros((0, 2), "i4"))
+    assert_same(npuquant.npu_anti_quant(np.zeros((2, 0), "i4"), one), np.zeros((2, 0), "f2"))
+    assert_same(npuquant.dequant(np.zeros((0, 3), "i4"), one, dtype="bfloat16"), np.zeros((0, 3), "u2"))
+    assert_same(npuquant.npu_quant_matmul(np.zeros((2, 0), "i1"), np.zeros((0, 3), "i1"), one, bias=np.arange(3, dtype="i4")),
+                np.array([[0, 1, 2]] * 2, "i1"))
+    y, scale = npuquant.npu_dynamic_quant(np.zeros((0, 4), np.float16))
+    assert_same(y, np.zeros((0, 4), "i1"))
+    assert_same(scale, np.zeros(0, f4))
     y, scale, offset = npuquant.npu_dynamic_quant_asymmetric(np.zeros((0, 4), np.float16))
     assert_same(y, np.zeros((0, 4), "i1"))
     assert_same(scale, np.zeros(0, f4))

@@ -13,6 +13,7 @@ import pytest
 from numpy_operators import as_dtype, f4
 
 ONE = np.ones(1, f4)
+INT8, SUMS, WORDS = np.ones((1, 1), np.int8), np.ones((1, 1), np.int32), np.full(1, 1 << 46 | 0x3F800000)
 
 
 def quantize(x, scales=ONE, zero_points=None, dtype=np.int8, axis=-1):
@@ -36,8 +37,18 @@ def test_other_types_are_refused(dtype):
         ("scale", "float32", lambda: npuquant.npu_trans_quant_param(wrong)),
         ("offset", "float32", lambda: npuquant.npu_trans_quant_param(ONE, wrong)),
         ("smooth_scales", floats, lambda: npuquant.npu_dynamic_quant_asymmetric(ONE[None], smooth_scales=wrong)),
+        ("input", floats, lambda: npuquant.npu_dynamic_quant(wrong)),
+        ("x", r"int8 or int32 \(words of eight int4\)", lambda: npuquant.npu_anti_quant(wrong, ONE)),
+        ("scale", floats, lambda: npuquant.npu_anti_quant(INT8, wrong)),
+        ("x", "int32", lambda: npuquant.dequant(wrong, ONE)),
+        ("activation_scale", "float32", lambda: npuquant.dequant(SUMS, ONE, wrong)),
+        ("words", "int64 or uint64", lambda: npuquant.requant(SUMS, wrong)),
+        ("bias", "int32", lambda: npuquant.requant(SUMS, WORDS, wrong)),
+        ("x1", "int8", lambda: npuquant.npu_quant_matmul(wrong, INT8, ONE)),
+        ("pertoken_scale", "float32",
+         lambda: npuquant.npu_quant_matmul(INT8, INT8, ONE, pertoken_scale=wrong, output_dtype="float16")),
     ):
-        wanted = expected_types.replace(" or bfloat16", ", bfloat16") if "int8" in expected_types else expected_types
+        wanted = expected_types.replace(" or bfloat16", ", bfloat16") if ", int8" in expected_types else expected_types
         with pytest.raises(TypeError, match=rf"\A{argument}: is {name}; expected {wanted}\Z"):
             call()
 
@@ -101,6 +112,10 @@ def test_bfloat16_of_ml_dtypes():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     x = f4([1.5, -2.5, 3e38, np.nan]).astype(ml_dtypes.bfloat16)
     assert quantize(x).tolist() == [2, -2, 127, 0]
+    y = npuquant.npu_anti_quant(INT8, ONE, dst_dtype=ml_dtypes.bfloat16)
+    out = np.zeros_like(y).view(ml_dtypes.bfloat16)
+    assert npuquant.npu_anti_quant(INT8, ONE, dst_dtype=ml_dtypes.bfloat16, out=out) is out
+    assert out.astype(f4) == y.view(ml_dtypes.bfloat16).astype(f4) == 1
 
 
 @pytest.mark.parametrize("dtype", ["float32", np.float16, float, 2, 99, True, [], "rubbish", "i4,i4", "i4,(", object()])
@@ -115,6 +130,21 @@ def test_other_destinations_are_refused(dtype):
         npuquant.npu_group_quant(x, x, np.array([1]), dst_dtype=dtype)
     with pytest.raises(TypeError, match=r"\Adst_type: is .*; expected int8 or quint4x2\Z"):
         npuquant.npu_dynamic_quant_asymmetric(x, dst_type=dtype)
+    with pytest.raises(TypeError, match=r"\Adst_type: is .*; expected int8 or quint4x2\Z"):
+        npuquant.npu_dynamic_quant(x, dst_type=dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float64", np.uint16, float, 7, 99, True, [], "rubbish", "i4,(", object(), None])
+def test_other_floating_destinations_are_refused(dtype):
+    for call in (npuquant.dequant, npuquant.requant):
+        wanted = "float16, bfloat16 or float32" if call is npuquant.dequant else "int8 or float16"
+        with pytest.raises(TypeError, match=rf"\Adtype: is .*; expected {wanted}\Z"):
+            call(SUMS, WORDS, dtype=dtype)
+    if dtype is not None:
+        with pytest.raises(TypeError, match=r"\Adst_dtype: is .*; expected float16, bfloat16 or float32\Z"):
+            npuquant.npu_anti_quant(INT8, ONE, dst_dtype=dtype)
+        with pytest.raises(TypeError, match=r"\Aoutput_dtype: is .*; expected int8, .* or int32\Z"):
+            npuquant.npu_quant_matmul(INT8, INT8, ONE, output_dtype=dtype)
 
 
 def test_no_destination():
@@ -124,7 +154,8 @@ def test_no_destination():
 
 # ---- DLPack ----
 
-CODES = {"f4": (2, 32), "f2": (2, 16), "u2": (4, 16), "i1": (0, 8), "u1": (1, 8), "i4": (0, 32), "i8": (0, 64)}
+CODES = {"f4": (2, 32), "f2": (2, 16), "u2": (4, 16), "i1": (0, 8), "u1": (1, 8), "i4": (0, 32), "i8": (0, 64),
+         "u8": (1, 64)}
 DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 NEW = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
@@ -262,6 +293,14 @@ def test_dlpack_in_every_argument():
         assert all(producer.was_given_back() for producer in producers)
     scale, offset = Producer(f4([1.421875])), Producer(np.array(0, f4).reshape(1))
     assert npuquant.npu_trans_quant_param(scale, offset).tolist() == [70369813069824]
+    for kind in ("i8", "u8"):
+        producers = [Producer(array) for array in (SUMS * 7, WORDS.view(kind), np.array([-9], "i4"))]
+        assert npuquant.requant(*producers).tolist() == [[-2]]
+        assert all(producer.was_given_back() for producer in producers)
+    producers = [Producer(array) for array in (INT8 * 5, INT8 * 7, ONE, ONE, ONE)]
+    got = npuquant.npu_quant_matmul(*producers[:3], pertoken_scale=producers[3], bias=producers[4], output_dtype="float32")
+    assert got.tolist() == [[36]]
+    assert npuquant.npu_anti_quant(Producer(np.array([0x76543210], "i4")), ONE).tolist() == [*range(8)]
     offset = Producer(np.array(2, f4))  # no dimension: neither shape nor strides are read
     assert npuquant.npu_group_quant(x, x, np.array([0, 1, 3]), offset=offset).tolist() == [[5, 10], [17, 30], [27, 51]]
 
@@ -415,6 +454,18 @@ class TestTorch:
         got = npuquant.npu_quantize(x, smooth[0], torch.arange(32, dtype=torch.int32), torch.int32)
         wanted = expected.quantize(bits[0], bits[1][0], np.arange(32, dtype="i4"), 1, True, "int32")
         np.testing.assert_array_equal(got, wanted)
+        got = npuquant.npu_dynamic_quant(x, smooth_scales=smooth, group_index=ends, dst_type=torch.quint4x2)
+        for one, wanted in zip(got, expected.dynamic_quant(*bits, ends.numpy(), False, "product", "quint4x2")):
+            np.testing.assert_array_equal(one, wanted)
+        y, scale = (torch.from_numpy(array) for array in npuquant.npu_dynamic_quant(x))
+        got = npuquant.npu_quant_matmul(y, y.t(), smooth[0, :1], pertoken_scale=scale, bias=x[:, 0],
+                                        output_dtype=torch.bfloat16)
+        wanted = expected.quant_matmul(y.numpy(), y.t().numpy(), bits[1][0, :1], None, scale.numpy(), bits[0][:, 0],
+                                       "bfloat16")
+        np.testing.assert_array_equal(got, wanted)
+        tensor = torch.from_numpy(got.view(np.int16)).view(torch.bfloat16)
+        np.testing.assert_array_equal(tensor.float().numpy(), expected.floats(wanted))
+        assert npuquant.npu_anti_quant(y, scale[:1], src_dtype=torch.int8).dtype == np.float16
         words = torch.from_numpy(npuquant.npu_trans_quant_param(torch.tensor([1.421875])))
         assert words.dtype == torch.int64 and words.tolist() == [70369813069824]
 
@@ -429,3 +480,5 @@ class TestTorch:
         for dtype in (torch.float32, torch.bfloat16, torch.int64):
             with pytest.raises(TypeError, match=r"\Adtype: is torch"):
                 quantize(ONE, dtype=dtype)
+        with pytest.raises(TypeError, match=r"\Ax1: is float32; expected int8\Z"):
+            npuquant.npu_quant_matmul(torch.ones(2, 2), torch.ones(2, 2), ONE)
