@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The quantisation operators of Ascend NPUs on CPUs, with the device's bits.
 
-The operators whose names begin with npu_ have the names and arguments that they have in torch_npu; dequant() and
-requant() are the output stages of npu_quant_matmul(), which torch_npu does not have as functions. Inputs are NumPy arrays or anything with
-__dlpack__ (a torch.Tensor, for instance) in CPU memory, in any strided layout; they are read where they are, but an
-input that repeats one element throughout is copied. bfloat16 is a uint16 array of its bits, an ml_dtypes.bfloat16
-array, or a tensor of that type. Results are new NumPy arrays in C order, or go to the arrays of the argument out;
-bfloat16 results are uint16 arrays of their bits. What
-the library refuses is an NpuquantError with the library's message; what cannot be handed to it is a TypeError or
-ValueError that begins with the name of the argument.
+The functions whose names begin with npu_ have the names and arguments that they have in torch_npu; dequant() and
+requant() are the two output stages of npu_quant_matmul(). Inputs are NumPy arrays or anything with __dlpack__ (a
+torch.Tensor, for instance) in CPU memory, in any strided layout; they are read where they are, but an input that repeats
+one element throughout is copied. Results are new NumPy arrays in C order, or go to what is given as out. bfloat16 is a
+uint16 array of its bits, as which it is also returned, an ml_dtypes.bfloat16 array, or a tensor of that type. What the
+library refuses is an NpuquantError with the library's message; what cannot be handed to it is a TypeError or ValueError
+that begins with the name of the argument.
 """
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
@@ -25,8 +24,8 @@ except ImportError as error:
     ) from error
 from ._library import NpuquantError, __version__, available_backends, backend, set_backend, version
 from ._matmul import product
-from ._tensors import (BFLOAT16, FLOATING, PRODUCTS, QUANTISED, REQUANTISED, TensorLike, output, result, result_type,
-                       tensor, to_array)
+from ._tensors import (BFLOAT16, FLOATING, PRODUCTS, QUANTISED, REQUANTISED, Out, Result, TensorLike, output,
+                       result, result_type, tensor, to_array)
 from ._threads import get_num_threads, run, set_num_threads
 
 __all__ = [
@@ -91,8 +90,8 @@ def npu_quantize(
     axis: int = 1,
     div_mode: bool = True,
     *,
-    out: Optional[np.ndarray] = None,
-) -> np.ndarray:
+    out: Optional[Out] = None,
+) -> Union[np.ndarray, Out]:
     """Quantises with given scales and zero points.
 
     Each step is one float32 operation; sat clamps to the range of dtype, and NaN becomes 0::
@@ -111,7 +110,7 @@ def npu_quantize(
         axis: div_mode: the dimension that scales run along. Without it -2 means the last but one, and -1 and all that
             is larger the last, as on the device: so the default does for an input of one dimension too.
         div_mode: divide by the scales, or multiply by them.
-        out: None, or the array to write to.
+        out: None, or the array or tensor to write to.
 
     Returns:
         out, or a new array, of dtype and of the shape of input; for quint4x2 int32 with an eighth of the last extent.
@@ -127,7 +126,7 @@ def npu_quantize(
     kind = result_type("dtype", dtype, QUANTISED, "int8, uint8 or int32" if div_mode else "int8 or quint4x2")
     y = result(x, kind, out)
     run(_native.quantize, x, scales, zero_points, axis, bool(div_mode), y, kind.words)
-    return y
+    return y if out is None else out
 
 
 def npu_group_quant(
@@ -137,8 +136,8 @@ def npu_group_quant(
     *,
     offset: Optional[TensorLike] = None,
     dst_dtype: Any = None,
-    out: Optional[np.ndarray] = None,
-) -> np.ndarray:
+    out: Optional[Out] = None,
+) -> Union[np.ndarray, Out]:
     """Quantises groups of rows, each group with its own scales.
 
     Group e owns the rows from group_index[e-1] (0 for e = 0) up to, not including, group_index[e]. Each step is one
@@ -154,7 +153,7 @@ def npu_group_quant(
         group_index: int32 or int64, [E]; does not decrease, and ends with S.
         offset: None, or one element of the type of scale.
         dst_dtype: int8 (also if None) or quint4x2.
-        out: None, or the array to write to.
+        out: None, or the array or tensor to write to.
 
     Returns:
         out, or a new array: int8 [S, H], or for quint4x2 int32 [S, H / 8].
@@ -170,7 +169,7 @@ def npu_group_quant(
     kind = result_type("dst_dtype", "int8" if dst_dtype is None else dst_dtype, QUANTISED, "int8 or quint4x2")
     y = result(x, kind, out)
     run(_native.group_quant, x, scale, group_index, offset, y, kind.words)
-    return y
+    return y if out is None else out
 
 
 def npu_trans_quant_param(
@@ -178,8 +177,8 @@ def npu_trans_quant_param(
     offset: Optional[TensorLike] = None,
     round_mode: Optional[int] = 0,
     *,
-    out: Optional[np.ndarray] = None,
-) -> np.ndarray:
+    out: Optional[Out] = None,
+) -> Union[np.ndarray, Out]:
     """Packs scales and offsets into the 64-bit words that the matrix unit's requantisation takes.
 
     Bits 31..0 are those of scale with the low 13 cleared, bits 45..37 the offset, rounded half to even and clamped to
@@ -190,7 +189,7 @@ def npu_trans_quant_param(
         offset: None, or float32. With a scale of shape (g, n) and g above 1 None; else 1-D or (1, n), of as many elements
             as scale, or one of the two has one element.
         round_mode: 0 (also if None) clears the low 13 bits of a scale, 1 rounds half to even at bit 13 first.
-        out: None, or the array to write to.
+        out: None, or the array or tensor to write to.
 
     Returns:
         out, or a new array: int64, of the shape of scale if there is no offset, scale is 2-D, or scale.shape[0] is larger
@@ -209,7 +208,23 @@ def npu_trans_quant_param(
             shape = (1, *offset.shape)
     words = output(out, shape, _INT64)
     _native.trans_quant_param(scale, offset, 0 if round_mode is None else round_mode, words, False, None)
-    return words
+    return words if out is None else out
+
+
+def _dynamic(x: Any, dst_type: Any, quant_mode: Any) -> Tuple[int, Result, Tuple[int, ...]]:
+    """Of both dynamic operators: the library's quant_mode, the result, and the shape of the scales."""
+    mode = _number("quant_mode", quant_mode, _QUANT_MODES)
+    kind = result_type("dst_type", "int8" if dst_type is None else dst_type, QUANTISED, "int8 or quint4x2")
+    return mode, kind, x.shape[:-1] if quant_mode == "pertoken" else (1,)
+
+
+def _outs(out: Any, count: int, arrays: str) -> Tuple[Any, ...]:
+    """The elements of an out that is a tuple."""
+    if out is None:
+        return (None,) * count
+    if not isinstance(out, tuple) or len(out) != count or type(None) in map(type, out):
+        raise TypeError(f"out: is {type(out).__name__}; expected a tuple of {arrays}")
+    return out
 
 
 def npu_dynamic_quant_asymmetric(
@@ -220,8 +235,8 @@ def npu_dynamic_quant_asymmetric(
     dst_type: Any = None,
     quant_mode: str = "pertoken",
     input: Optional[TensorLike] = None,
-    out: Optional[Tuple[np.ndarray, np.ndarray, np.ndarray]] = None,
-) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+    out: Optional[Tuple[Out, Out, Out]] = None,
+) -> Union[Tuple[np.ndarray, np.ndarray, np.ndarray], Tuple[Out, Out, Out]]:
     """Quantises with scales and offsets found from the data, per row (token) or for the whole tensor.
 
     Each step is one float32 operation; DMAX and RANGE are 127 and 255 for int8, 7 and 15 for quint4x2::
@@ -241,7 +256,7 @@ def npu_dynamic_quant_asymmetric(
         quant_mode: "pertoken" or "pertensor". The device computes per token only: "pertensor" is its arithmetic over the
             whole tensor, an extension, and not the bits of any device.
         input: another name for x, as versions of torch_npu differ.
-        out: None, or the three arrays to write to.
+        out: None, or the three arrays or tensors to write to.
 
     Returns:
         Those of out, or new arrays.
@@ -256,8 +271,11 @@ def npu_dynamic_quant_asymmetric(
     (array([1.        , 0.01176471], dtype=float32), array([-128., -213.], dtype=float32))
     """
     x = tensor("x", _one_of("x", x, "input", input))
-    return _dynamic(_native.dynamic_quant_asymmetric, x, smooth_scales, group_index, dst_type, quant_mode, (), out,
-                    "three arrays, y, scale and offset")
+    mode, kind, shape = _dynamic(x, dst_type, quant_mode)
+    outs = _outs(out, 3, "three arrays, y, scale and offset")
+    y, scale, offset = result(x, kind, outs[0]), output(outs[1], shape, _FLOAT32), output(outs[2], shape, _FLOAT32)
+    run(_native.dynamic_quant_asymmetric, x, smooth_scales, group_index, mode, y, scale, offset, kind.words)
+    return (y, scale, offset) if out is None else out
 
 
 def npu_dynamic_quant(
@@ -269,8 +287,8 @@ def npu_dynamic_quant(
     quant_mode: str = "pertoken",
     dst_type_max: float = 0.0,
     scale_form: str = "product",
-    out: Optional[Tuple[np.ndarray, np.ndarray]] = None,
-) -> Tuple[np.ndarray, np.ndarray]:
+    out: Optional[Tuple[Out, Out]] = None,
+) -> Union[Tuple[np.ndarray, np.ndarray], Tuple[Out, Out]]:
     """Quantises with scales found from the data, per row (token) or for the whole tensor; symmetric, without offsets.
 
     Each step is one float32 operation; DMAX is 127 for int8, 7 for quint4x2::
@@ -289,7 +307,7 @@ def npu_dynamic_quant(
         scale_form: "product", as CANN 9.0 and later compute the scales of rows of up to about 16,000 elements without
             groups, or "inverse", as earlier versions do, and later ones for longer rows and with groups. About one scale
             in three differs in its last bit; y does not differ.
-        out: None, or the two arrays to write to.
+        out: None, or the two arrays or tensors to write to.
 
     Returns:
         Those of out, or new arrays.
@@ -306,24 +324,12 @@ def npu_dynamic_quant(
     if not isinstance(dst_type_max, (int, float)) or dst_type_max != 0:
         raise ValueError(f"dst_type_max: is {dst_type_max!r}; expected 0.0")
     form = _number("scale_form", scale_form, _SCALE_FORMS)
-    return _dynamic(_native.dynamic_quant, tensor("input", input), smooth_scales, group_index, dst_type, quant_mode,
-                    (form,), out, "two arrays, y and scale")
-
-
-def _dynamic(function: Any, x: Any, smooth_scales: Any, group_index: Any, dst_type: Any, quant_mode: Any,
-             numbers: Tuple[int, ...], out: Any, outputs: str) -> Any:
-    """Both dynamic operators: numbers come after quant_mode, and outputs says which arrays there are."""
-    mode = _number("quant_mode", quant_mode, _QUANT_MODES)
-    kind = result_type("dst_type", "int8" if dst_type is None else dst_type, QUANTISED, "int8 or quint4x2")
-    count = 3 - len(numbers)
-    if out is None:
-        out = (None,) * count
-    elif not isinstance(out, tuple) or len(out) != count:
-        raise TypeError(f"out: is {type(out).__name__}; expected a tuple of {outputs}")
-    shape = x.shape[:-1] if quant_mode == "pertoken" else (1,)
-    arrays = (result(x, kind, out[0]), *[output(one, shape, _FLOAT32) for one in out[1:]])
-    run(function, x, smooth_scales, group_index, mode, *numbers, *arrays, kind.words)
-    return arrays
+    x = tensor("input", input)
+    mode, kind, shape = _dynamic(x, dst_type, quant_mode)
+    outs = _outs(out, 2, "two arrays, y and scale")
+    y, scale = result(x, kind, outs[0]), output(outs[1], shape, _FLOAT32)
+    run(_native.dynamic_quant, x, smooth_scales, group_index, mode, form, y, scale, kind.words)
+    return (y, scale) if out is None else out
 
 
 def npu_anti_quant(
@@ -333,8 +339,8 @@ def npu_anti_quant(
     offset: Optional[TensorLike] = None,
     dst_dtype: Any = None,
     src_dtype: Any = None,
-    out: Optional[np.ndarray] = None,
-) -> np.ndarray:
+    out: Optional[Out] = None,
+) -> Union[np.ndarray, Out]:
     """Dequantises int8 or int4 values, as stored weights are.
 
     Each step is one float32 operation, and the result is rounded half to even to dst_dtype::
@@ -348,7 +354,7 @@ def npu_anti_quant(
         offset: None, or the shape and the type of scale.
         dst_dtype: float16 (also if None), bfloat16 or float32.
         src_dtype: None, or what x has in it: int8, or quint4x2 for int32.
-        out: None, or the array to write to.
+        out: None, or the array or tensor to write to.
 
     Returns:
         out, or a new array, of dst_dtype and of the shape of x, with eight times the last extent for int32.
@@ -359,7 +365,7 @@ def npu_anti_quant(
     x = tensor("x", x)
     kind = result_type("dst_dtype", "float16" if dst_dtype is None else dst_dtype, FLOATING,
                        "float16, bfloat16 or float32")
-    packed = isinstance(x, np.ndarray) and x.dtype == np.int32
+    packed = x.dtype == np.int32
     source = "quint4x2" if packed else "int8"
     if src_dtype is not None and result_type("src_dtype", src_dtype, QUANTISED, source) != QUANTISED[source]:
         raise TypeError(f"src_dtype: is {src_dtype!r}; expected {source} for an x of {x.dtype}")
@@ -378,8 +384,8 @@ def dequant(
     bias: Optional[TensorLike] = None,
     *,
     dtype: Any = "float16",
-    out: Optional[np.ndarray] = None,
-) -> np.ndarray:
+    out: Optional[Out] = None,
+) -> Union[np.ndarray, Out]:
     """Takes the int32 sums of a product of int8 matrices back to floating point: one output stage of npu_quant_matmul().
 
     An int32 bias is added first, modulo 2^32. Each step that follows is one float32 operation, and the result is rounded
@@ -395,7 +401,7 @@ def dequant(
         activation_scale: None, or float32 of shape x.shape[:-1]: the scale of npu_dynamic_quant().
         bias: None, or int32, float32, float16 or bfloat16, [N].
         dtype: float16, bfloat16 or float32.
-        out: None, or the array to write to.
+        out: None, or the array or tensor to write to.
 
     Returns:
         out, or a new array, of dtype and of the shape of x.
@@ -417,8 +423,8 @@ def requant(
     bias: Optional[TensorLike] = None,
     *,
     dtype: Any = "int8",
-    out: Optional[np.ndarray] = None,
-) -> np.ndarray:
+    out: Optional[Out] = None,
+) -> Union[np.ndarray, Out]:
     """Requantises the int32 sums of a product of int8 matrices: the other output stage of npu_quant_matmul().
 
     M is the float32 of the low 32 bits of a word, with the low 13 bits as 0, and o the signed number in bits 45..37. The
@@ -434,7 +440,7 @@ def requant(
         words: int64 or uint64, [1], [N] or [1, N]: what npu_trans_quant_param() returns.
         bias: None, or int32, [N].
         dtype: int8 or float16.
-        out: None, or the array to write to.
+        out: None, or the array or tensor to write to.
 
     Returns:
         out, or a new array, of dtype and of the shape of x.
@@ -447,7 +453,7 @@ def requant(
     x = tensor("x", x)
     y = output(out, x.shape, result_type("dtype", dtype, REQUANTISED, "int8 or float16").dtype)
     run(_native.requant, x, words, bias, y, False)
-    return y
+    return y if out is None else out
 
 
 def _expect(name: str, value: Any, dtypes: Tuple[str, ...], *shapes: Tuple[int, ...]) -> np.ndarray:
@@ -470,8 +476,8 @@ def npu_quant_matmul(
     pertoken_scale: Optional[TensorLike] = None,
     bias: Optional[TensorLike] = None,
     output_dtype: Any = None,
-    out: Optional[np.ndarray] = None,
-) -> np.ndarray:
+    out: Optional[Out] = None,
+) -> Union[np.ndarray, Out]:
     """Multiplies int8 matrices, and requantises or dequantises the sums.
 
     The sums are exact, in int32 and modulo 2^32. What follows is requant() if scale has words of npu_trans_quant_param(),
@@ -490,7 +496,7 @@ def npu_quant_matmul(
         bias: None, or int32, or for dequant() also float32, float16 or bfloat16; [N], or for a result of three dimensions
             also [batch, 1, N].
         output_dtype: int8 (also if None), float16, bfloat16, float32 or int32.
-        out: None, or the array to write to.
+        out: None, or the array or tensor to write to.
 
     Returns:
         out, or a new array, of output_dtype and of the shape [..., M, N].

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Dict, NamedTuple, Optional, Protocol, Tuple, Union
+from typing import Any, Dict, NamedTuple, Optional, Protocol, Tuple, TypeVar, Union
 
 import numpy as np
 
@@ -19,6 +19,8 @@ class SupportsDLPack(Protocol):
 
 
 TensorLike = Union[np.ndarray, np.generic, SupportsDLPack]
+#: What is given as out is also what is returned.
+Out = TypeVar("Out", bound=Union[np.ndarray, SupportsDLPack])
 
 
 class Result(NamedTuple):
@@ -90,11 +92,11 @@ def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """The array that a result goes to: a new one, or out. Whether its shape is right is for the library to say."""
     if out is None:
         return np.empty(shape, dtype)
-    if not isinstance(out, np.ndarray):
-        raise TypeError(f"out: is {type(out).__name__}; expected a NumPy array")
-    array = _bits(out) if out.dtype != dtype else out
-    if array.dtype != dtype:
-        raise TypeError(f"out: is {out.dtype}; expected {BFLOAT16 if dtype == np.uint16 else dtype}")
+    array = out
+    if not isinstance(out, np.ndarray) or out.dtype != dtype:
+        array = to_array("out", out, write=True)
+        if str(array.dtype) != dtype.name:
+            raise TypeError(f"out: is {array.dtype}; expected {BFLOAT16 if dtype == np.uint16 else dtype}")
     if not array.flags.writeable:
         raise ValueError("out: is read-only; expected an array that can be written to")
     return array
@@ -151,6 +153,7 @@ _CAPSULES = (
     (b"dltensor", b"used_dltensor", _Managed),
 )
 _DLPACK_MAJOR = 1
+_DLPACK_READ_ONLY = 1
 
 # DLPack's devices whose memory the CPU reads: its own, and what CUDA and ROCm have pinned of it.
 _HOSTS = (1, 3, 11)
@@ -193,7 +196,7 @@ class Unknown(NamedTuple):
     shape: Tuple[int, ...] = ()
 
 
-def _dlpack_array(argument: str, value: SupportsDLPack) -> Union[np.ndarray, Unknown]:
+def _dlpack_array(argument: str, value: SupportsDLPack, write: bool) -> Union[np.ndarray, Unknown]:
     # A producer says no in an exception of its choice: a tensor that requires its gradient, one on an odd device.
     try:
         device = int(value.__dlpack_device__()[0])
@@ -234,7 +237,7 @@ def _dlpack_array(argument: str, value: SupportsDLPack) -> Union[np.ndarray, Unk
     owner.__array_interface__ = {
         "version": 3,
         "typestr": np.dtype(dtype).str,
-        "data": (data, True),
+        "data": (data, not write or bool(getattr(owner.managed, "flags", 0) & _DLPACK_READ_ONLY)),
         "shape": shape,
         "strides": tuple(stride * size for stride in view.strides[:view.ndim]) if view.strides else None,
     }
@@ -244,22 +247,19 @@ def _dlpack_array(argument: str, value: SupportsDLPack) -> Union[np.ndarray, Unk
         raise ValueError(f"{argument}: {error}") from error
 
 
-def _bits(array: np.ndarray) -> np.ndarray:
-    """The same array; that of the package ml_dtypes for bfloat16 as bits."""
-    return array.view(np.uint16) if array.dtype.name == "bfloat16" else array
-
-
-def to_array(argument: str, value: Union[TensorLike, Unknown]) -> Union[np.ndarray, Unknown]:
-    """An input as an array of the same memory."""
+def to_array(argument: str, value: Union[TensorLike, Unknown], write: bool = False) -> Union[np.ndarray, Unknown]:
+    """An input, or with write an output, as an array of the same memory."""
     if isinstance(value, Unknown):
         return value
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{argument}: is a masked array; expected one without a mask, such as what its filled() gives")
-    if isinstance(value, (np.ndarray, np.generic)):
-        return _bits(np.asarray(value))
+    if isinstance(value, np.ndarray) or (isinstance(value, np.generic) and not write):
+        array = np.asarray(value)
+        return array.view(np.uint16) if array.dtype.name == "bfloat16" else array  # of the package ml_dtypes
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
-        # A parameter of a PyTorch module; what it is to its gradient does not matter here.
-        return _dlpack_array(argument, value.detach() if getattr(value, "requires_grad", False) else value)
+        # A parameter of a PyTorch module is read like any tensor: what it is to its gradient does not matter then.
+        parameter = getattr(value, "requires_grad", False) and not write
+        return _dlpack_array(argument, value.detach() if parameter else value, write)
     raise TypeError(f"{argument}: is {type(value).__name__}; expected a NumPy array or an object with __dlpack__")
 
 

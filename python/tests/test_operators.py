@@ -519,7 +519,7 @@ def test_out_that_does_not_fit():
         fits = call()
         with pytest.raises(TypeError, match=rf"\Aout: is int16; expected {fits.dtype}\Z"):
             call(out=fits.astype(np.int16))
-        with pytest.raises(TypeError, match=r"\Aout: is list; expected a NumPy array\Z"):
+        with pytest.raises(TypeError, match=r"\Aout: is list; expected a NumPy array or an object with __dlpack__\Z"):
             call(out=fits.tolist())
         for wrong in (np.empty((*fits.shape[:-1], fits.shape[-1] + 1), fits.dtype), np.empty((), fits.dtype)):
             if call in PRODUCT_CALLS:
@@ -536,7 +536,7 @@ def test_out_that_does_not_fit():
         np.testing.assert_array_equal(fits, before)
     for call, outputs in zip(DYNAMIC_CALLS, ["three arrays, y, scale and offset"] * 2 + ["two arrays, y and scale"]):
         y, scale, *offset = call()
-        for wrong in (y, (y, scale, *offset)[:-1], [y, scale, *offset], (y, scale, *offset, y)):
+        for wrong in (y, (y, scale, *offset)[1:], [y, scale, *offset], (y, scale, *offset, y), (y, None, *offset)):
             with pytest.raises(TypeError, match=rf"\Aout: is \w+; expected a tuple of {outputs}\Z"):
                 call(out=wrong)
         with pytest.raises(TypeError, match=r"\Aout: is float64; expected float32\Z"):

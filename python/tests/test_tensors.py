@@ -169,7 +169,7 @@ class Producer:
     NAMES = {False: b"dltensor", True: b"dltensor_versioned"}
 
     def __init__(self, array, code=None, device=1, lanes=1, strides=True, offset=0, versioned=False, major=1,
-                 with_deleter=True, on_delete=lambda: None, ndim=None, shape=True, data=None):
+                 with_deleter=True, on_delete=lambda: None, ndim=None, shape=True, data=None, flags=1):
         self.array = array
         self.versioned = versioned
         self.device = device
@@ -186,7 +186,7 @@ class Producer:
                              ctypes.addressof(self.shape) if shape else 0,
                              ctypes.addressof(self.strides) if strides else 0, offset)
         if versioned:
-            content = struct.pack("@IIPPQ", major, 2, 0, deleter, 1) + tensor
+            content = struct.pack("@IIPPQ", major, 2, 0, deleter, flags) + tensor
         else:
             content = tensor + struct.pack("@PP", 0, deleter)
         self.memory = ctypes.create_string_buffer(content, len(content))
@@ -303,6 +303,39 @@ def test_dlpack_in_every_argument():
     assert npuquant.npu_anti_quant(Producer(np.array([0x76543210], "i4")), ONE).tolist() == [*range(8)]
     offset = Producer(np.array(2, f4))  # no dimension: neither shape nor strides are read
     assert npuquant.npu_group_quant(x, x, np.array([0, 1, 3]), offset=offset).tolist() == [[5, 10], [17, 30], [27, 51]]
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_dlpack_as_out(versioned, threads):
+    """What is given is what is returned; its memory is written to in its layout."""
+    def producer(array, **change):
+        return Producer(array, versioned=versioned, flags=0, **change)
+
+    bits = np.zeros((3, 4), "u2")
+    y, transposed = producer(bits[:, ::2]), producer(np.zeros((2, 3), "u2").T, code=(1, 16))
+    x, scale = np.arange(6, dtype="i1").reshape(3, 2), f4([0.5])
+    for out in (y, transposed):
+        assert npuquant.npu_anti_quant(x, scale, dst_dtype="bfloat16", out=out) is out
+        np.testing.assert_array_equal(expected.floats(out.array), x * scale)
+        assert out.was_given_back()
+    assert not bits[:, 1::2].any()
+    outs = producer(np.zeros((1, 1), "i4")), producer(np.zeros(1, f4))
+    got = npuquant.npu_dynamic_quant(np.ones((1, 8), f4), dst_type="quint4x2", out=outs)
+    assert got[0] is outs[0] and got[1] is outs[1]
+    assert (outs[0].array == 0x77777777).all() and (outs[1].array == f4(1 / 7)).all()
+    matrix = np.ones((2, 2), "i1")
+    out = producer(np.zeros((2, 2), "i4"))
+    assert npuquant.npu_quant_matmul(matrix, matrix, scale, output_dtype="int32", out=out) is out
+    assert (out.array == 2).all() and out.was_given_back()
+    for wrong, error, says in (
+        (producer(np.zeros((3, 2), "f2")), TypeError, r"is float16; expected bfloat16 \(or its bits as uint16\)"),
+        (producer(bits, code=(2, 64)), TypeError, r"is float64; expected bfloat16 \(or its bits as uint16\)"),
+        (producer(bits, device=2), ValueError, r"is on a device .*; expected the CPU"),
+        (np.float32(1), TypeError, r"is float32; expected a NumPy array or an object with __dlpack__"),
+        (Producer(bits[:, :2], versioned=True), ValueError, "is read-only; expected an array that can be written to"),
+    ):
+        with pytest.raises(error, match=rf"\Aout: {says}\Z"):
+            npuquant.npu_anti_quant(x, scale, dst_dtype="bfloat16", out=wrong)
 
 
 def test_dlpack_without_data():
@@ -466,6 +499,12 @@ class TestTorch:
         tensor = torch.from_numpy(got.view(np.int16)).view(torch.bfloat16)
         np.testing.assert_array_equal(tensor.float().numpy(), expected.floats(wanted))
         assert npuquant.npu_anti_quant(y, scale[:1], src_dtype=torch.int8).dtype == np.float16
+        out = torch.empty(40, 40, dtype=torch.bfloat16)
+        assert npuquant.npu_quant_matmul(y, y.t(), smooth[0, :1], pertoken_scale=scale, bias=x[:, 0],
+                                         output_dtype=torch.bfloat16, out=out) is out
+        assert torch.equal(out, tensor)
+        with pytest.raises(ValueError, match=r"\Aout: cannot be read through DLPack: .*gradient"):
+            npuquant.npu_anti_quant(y, scale[:1], out=torch.nn.Parameter(out.half()))
         words = torch.from_numpy(npuquant.npu_trans_quant_param(torch.tensor([1.421875])))
         assert words.dtype == torch.int64 and words.tolist() == [70369813069824]
 
