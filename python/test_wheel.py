@@ -23,6 +23,9 @@ assert y.tolist() == [[0, -90, 127, -26, 114, -45, 50, -128]] and offset == -26
 assert npuquant.npu_quantize(x, np.ones(1, "f4"), None, "int8").tolist() == [[0, -1, 3, 0, 3, 0, 2, -2]]
 assert npuquant.npu_group_quant(x, x, np.array([1])).tolist() == [[0, 2, 9, 0, 8, 0, 2, 4]]
 assert npuquant.npu_trans_quant_param(np.array([1.421875], "f4"), np.zeros(1, "f4")) == 70369813069824
+y, scale = npuquant.npu_dynamic_quant(x)
+assert npuquant.npu_quant_matmul(y, y.T, scale, pertoken_scale=scale, output_dtype="float32").round() == [[25]]
+assert npuquant.npu_anti_quant(y, scale).dtype == np.float16
 assert npuquant.version() == npuquant.__version__
 print(_library.library._name)
 """
@@ -47,7 +50,8 @@ def test_wheel(tmp_path):
     compiled = {name for name in names if name.name.startswith(("_native.", "libnpuquant."))}
     assert len(compiled) == 2
     assert {str(name) for name in set(names) - compiled} == {
-        f"npuquant/{name}" for name in ("__init__.py", "_library.py", "_matmul.py", "_tensors.py", "_threads.py", "py.typed")
+        f"npuquant/{name}"
+        for name in ("__init__.py", "_library.py", "_matmul.py", "_tensors.py", "_threads.py", "py.typed")
     }
 
     pip("install", "--quiet", "--target", str(target), str(wheel))

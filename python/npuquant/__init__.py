@@ -3,11 +3,11 @@
 
 The functions whose names begin with npu_ have the names and arguments that they have in torch_npu; dequant() and
 requant() are the two output stages of npu_quant_matmul(). Inputs are NumPy arrays or anything with __dlpack__ (a
-torch.Tensor, for instance) in CPU memory, in any strided layout; they are read where they are, but an input that repeats
-one element throughout is copied. Results are new NumPy arrays in C order, or go to what is given as out. bfloat16 is a
-uint16 array of its bits, as which it is also returned, an ml_dtypes.bfloat16 array, or a tensor of that type. What the
-library refuses is an NpuquantError with the library's message; what cannot be handed to it is a TypeError or ValueError
-that begins with the name of the argument.
+torch.Tensor, for instance) in CPU memory, in any strided layout; they are read where they are, but an input that
+repeats one element throughout is copied. Results are new NumPy arrays in C order, or go to what is given as out.
+bfloat16 is a uint16 array of its bits, and results are such arrays; an ml_dtypes.bfloat16 array or a tensor of that
+type is taken too. What the library refuses is an NpuquantError with the library's message; what cannot be handed to it
+is a TypeError or ValueError that begins with the name of the argument.
 """
 from __future__ import annotations
 
@@ -300,13 +300,13 @@ def npu_dynamic_quant(
         scale = m * (1 / DMAX)            ("product")  or  1 / r  ("inverse")
 
     Args:
-        input: float32, float16 or bfloat16, 2 to 8 dimensions, [..., H]; its rows are S in number. The library's messages
-            call it x.
+        input: float32, float16 or bfloat16, 2 to 8 dimensions, [..., H]; its rows are S in number. The library's
+            messages call it x.
         smooth_scales, group_index, dst_type, quant_mode: as for npu_dynamic_quant_asymmetric().
         dst_type_max: 0.0. The device has other values for types that are not defined here.
         scale_form: "product", as CANN 9.0 and later compute the scales of rows of up to about 16,000 elements without
-            groups, or "inverse", as earlier versions do, and later ones for longer rows and with groups. About one scale
-            in three differs in its last bit; y does not differ.
+            groups, or "inverse", as earlier versions do, and later ones for longer rows and with groups. About one
+            scale in three differs in its last bit; y does not differ.
         out: None, or the two arrays or tensors to write to.
 
     Returns:
@@ -350,7 +350,8 @@ def npu_anti_quant(
 
     Args:
         x: int8, up to 8 dimensions, or int32, 1 to 8 dimensions: words of eight int4 (quint4x2).
-        scale: float32, float16 or bfloat16, 1-D of size 1 or of as many elements as the last dimension of x has numbers.
+        scale: float32, float16 or bfloat16, 1-D of size 1 or of as many elements as the last dimension of x has
+            numbers.
         offset: None, or the shape and the type of scale.
         dst_dtype: float16 (also if None), bfloat16 or float32.
         src_dtype: None, or what x has in it: int8, or quint4x2 for int32.
@@ -386,10 +387,10 @@ def dequant(
     dtype: Any = "float16",
     out: Optional[Out] = None,
 ) -> Union[np.ndarray, Out]:
-    """Takes the int32 sums of a product of int8 matrices back to floating point: one output stage of npu_quant_matmul().
+    """Dequantises the int32 sums of a product of int8 matrices: one output stage of npu_quant_matmul().
 
-    An int32 bias is added first, modulo 2^32. Each step that follows is one float32 operation, and the result is rounded
-    half to even to dtype::
+    An int32 bias is added first, modulo 2^32. Each step that follows is one float32 operation, and the result is
+    rounded half to even to dtype::
 
         t = x * weight_scale                  (x as float32, rounded half to even)
         t = t * activation_scale              (unless None)
@@ -427,8 +428,8 @@ def requant(
 ) -> Union[np.ndarray, Out]:
     """Requantises the int32 sums of a product of int8 matrices: the other output stage of npu_quant_matmul().
 
-    M is the float32 of the low 32 bits of a word, with the low 13 bits as 0, and o the signed number in bits 45..37. The
-    bias is added to x first, modulo 2^32::
+    M is the float32 of the low 32 bits of a word, with the low 13 bits as 0, and o the signed number in bits 45..37.
+    The bias is added to x first, modulo 2^32::
 
         p = x * M                             (x as float32, rounded half to even)
         q = clamp(round half to even(p), -256, 255)
@@ -480,21 +481,20 @@ def npu_quant_matmul(
 ) -> Union[np.ndarray, Out]:
     """Multiplies int8 matrices, and requantises or dequantises the sums.
 
-    The sums are exact, in int32 and modulo 2^32. What follows is requant() if scale has words of npu_trans_quant_param(),
-    or if output_dtype is int8 or float16 and there is no pertoken_scale: a scale of float32 then goes through
-    npu_trans_quant_param(), with offset. Otherwise it is dequant(), with pertoken_scale as activation_scale. An
-    output_dtype of int32 means the sums, with bias.
+    The sums are exact, in int32 and modulo 2^32. If output_dtype is int8 or float16 and there is no pertoken_scale,
+    requant() follows, for which a scale of float32 goes through npu_trans_quant_param(), with offset. Otherwise
+    dequant() follows, with pertoken_scale as activation_scale. An output_dtype of int32 means the sums, with bias.
 
     Args:
         x1: int8, 2 to 8 dimensions, [..., M, K].
         x2: int8, 2 to 8 dimensions, [..., K, N]. The batch dimensions of x1 and x2 are broadcast.
-        scale: [1] or [N]; int64 or uint64 (words, which may also be [1, N]) or float32 for requant(); float32, float16 or
-            bfloat16 for dequant().
+        scale: [1] or [N]. For requant() float32, or the words of npu_trans_quant_param() as int64 or uint64, which may
+            also be [1, N]; otherwise float32, float16 or bfloat16.
         offset: None, or float32, [1] or [N]; with a scale of float32 and for int8 only.
         pertoken_scale: None, or float32, [M], or [..., M] with the batch dimensions of the result: the scale of
             npu_dynamic_quant(). For dequant() only.
-        bias: None, or int32, or for dequant() also float32, float16 or bfloat16; [N], or for a result of three dimensions
-            also [batch, 1, N].
+        bias: None, or int32, or for dequant() also float32, float16 or bfloat16; [N], or for a result of three
+            dimensions also [batch, 1, N].
         output_dtype: int8 (also if None), float16, bfloat16, float32 or int32.
         out: None, or the array or tensor to write to.
 
@@ -520,8 +520,8 @@ def npu_quant_matmul(
     try:
         shape = (*np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), rows, columns)
     except ValueError:
-        raise ValueError(f"x2: has the batch dimensions {x2.shape[:-2]}; expected some that can be broadcast with those "
-                         f"of x1, {x1.shape[:-2]}") from None
+        raise ValueError(f"x2: has the batch dimensions {x2.shape[:-2]}; expected some that can be broadcast with "
+                         f"those of x1, {x1.shape[:-2]}") from None
 
     floats = ("float32", "float16", "uint16")
     requantised = pertoken_scale is None and kind in REQUANTISED.values()
@@ -549,11 +549,8 @@ def npu_quant_matmul(
     sums = product(x1, x2, shape)
 
     def finish(index: Any, bias: Any, y: np.ndarray) -> None:
-        if requantised:
-            run(_native.requant, sums[index], scale, bias, y, False)
-        else:
-            run(_native.dequant, sums[index], scale, pertoken_scale[index] if pertoken_scale is not None else None, bias, y,
-                False)
+        scales = (scale,) if requantised else (scale, None if pertoken_scale is None else pertoken_scale[index])
+        run(_native.requant if requantised else _native.dequant, sums[index], *scales, bias, y, False)
 
     if kind.dtype == np.int32:
         y[...] = sums if bias is None else sums + bias

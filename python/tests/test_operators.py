@@ -372,7 +372,8 @@ def test_large(backend, threads):
     assert_same(npuquant.npu_quant_matmul(x1, x2, smooth[0], pertoken_scale=f4(x[:, 0]), bias=smooth[1],
                                           output_dtype="float16"),
                 expected.quant_matmul(x1, x2, smooth[0], None, f4(x[:, 0]), smooth[1], "float16"))
-    assert_same(npuquant.npu_quant_matmul(x1, x2, f4([1e-3])), expected.quant_matmul(x1, x2, f4([1e-3]), *[None] * 3, "int8"))
+    assert_same(npuquant.npu_quant_matmul(x1, x2, f4([1e-3])),
+                expected.quant_matmul(x1, x2, f4([1e-3]), None, None, None, "int8"))
 
 
 def test_halves_saturation_and_special_values(backend):
@@ -592,7 +593,8 @@ def test_empty():
     assert_same(npuquant.npu_quantize(np.zeros((0, 16), f4), one, None, "quint4x2", -1, False), np.zeros((0, 2), "i4"))
     assert_same(npuquant.npu_anti_quant(np.zeros((2, 0), "i4"), one), np.zeros((2, 0), "f2"))
     assert_same(npuquant.dequant(np.zeros((0, 3), "i4"), one, dtype="bfloat16"), np.zeros((0, 3), "u2"))
-    assert_same(npuquant.npu_quant_matmul(np.zeros((2, 0), "i1"), np.zeros((0, 3), "i1"), one, bias=np.arange(3, dtype="i4")),
+    assert_same(npuquant.npu_quant_matmul(np.zeros((2, 0), "i1"), np.zeros((0, 3), "i1"), one,
+                                          bias=np.array([0, 1, 2], "i4")),
                 np.array([[0, 1, 2]] * 2, "i1"))
     y, scale = npuquant.npu_dynamic_quant(np.zeros((0, 4), np.float16))
     assert_same(y, np.zeros((0, 4), "i1"))

@@ -63,6 +63,8 @@ def test_numpy_scalars_are_arrays_of_no_dimension():
     x = f4([[1, 2]])
     got = npuquant.npu_group_quant(x, x, np.array([1]), offset=f4(10))
     assert got.tolist() == [[11, 14]]
+    y = npuquant.npu_anti_quant(np.int8(3), f4([0.5]))
+    assert (y.shape, y) == ((), 1.5)
 
 
 def test_several_types_that_are_refused():
@@ -298,7 +300,8 @@ def test_dlpack_in_every_argument():
         assert npuquant.requant(*producers).tolist() == [[-2]]
         assert all(producer.was_given_back() for producer in producers)
     producers = [Producer(array) for array in (INT8 * 5, INT8 * 7, ONE, ONE, ONE)]
-    got = npuquant.npu_quant_matmul(*producers[:3], pertoken_scale=producers[3], bias=producers[4], output_dtype="float32")
+    got = npuquant.npu_quant_matmul(*producers[:3], pertoken_scale=producers[3], bias=producers[4],
+                                    output_dtype="float32")
     assert got.tolist() == [[36]]
     assert npuquant.npu_anti_quant(Producer(np.array([0x76543210], "i4")), ONE).tolist() == [*range(8)]
     offset = Producer(np.array(2, f4))  # no dimension: neither shape nor strides are read
