@@ -82,3 +82,15 @@ save(
 high, low = x.max(axis=1), x.min(axis=1)
 scale = (high - low) * f4(1 / 255)
 save(inverse_scale=scale, inverse_offset=f4(127) - high / scale)
+
+# dynamic_quant, the scale in the form of another version of the device
+varied = x * (1 + np.arange(64, dtype=f4)[:, None] / 64)
+r = f4(127) / np.abs(varied).max(axis=1)
+save(varied=varied, symmetric=half_to_even(varied * r[:, None]), inverse_form=f4(1) / r)
+
+# requant, with one clamp where the device has two
+sums = (spread(-4, 513, 64, 256) * 6400).astype("i4")
+channel_offset = np.tile(np.array([-200, 0, 3, 200]), 64)
+words = 1 << 46 | (channel_offset & 0x1FF) << 37 | int(f4(1 / 64).view("i4"))
+p = sums.astype(f4) * f4(1 / 64)
+save(sums=sums, words=words, one_clamp=half_to_even(np.rint(p) + channel_offset.astype(f4)))
