@@ -97,4 +97,12 @@ static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t
     }
 }
 
+static void unpack(const uint64_t *words, float *scale, int32_t *offset, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        scale[i] = npuq_ref_word_scale(words[i]);
+        offset[i] = npuq_ref_word_offset(words[i]);
+    }
+}
+
 const npuq_row_kernels npuq_rows_ref = NPUQ_ROW_TABLE;

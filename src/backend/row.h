@@ -89,6 +89,9 @@ typedef void npuq_dequant_fn(const npuq_block *block, const npuq_dequant_params 
 /* The words of trans_quant_param; scale is given as its bits. */
 typedef void npuq_pack_fn(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode);
 
+/* The other way: the scale and the offset, -256..255, of each word. */
+typedef void npuq_unpack_fn(const uint64_t *words, float *scale, int32_t *offset, size_t n);
+
 /* y[i] = x[i] as binary32, rounded to nearest-even; of whatever payload where it is NaN. */
 typedef void npuq_widen_fn(const void *x, float *y, size_t n);
 
@@ -99,6 +102,7 @@ typedef struct npuq_row_kernels {
     npuq_smooth_affine_fn *smooth_affine[NPUQ_Y_INTEGERS][NPUQ_X_FLOATS]; /* int8 and int4 only */
     npuq_dequant_fn *dequant[NPUQ_Y_TYPES][NPUQ_X_TYPES]; /* integers to floats, and int32 to int8, only */
     npuq_pack_fn *pack;
+    npuq_unpack_fn *unpack;
     npuq_widen_fn *widen[NPUQ_P_TYPES];
 } npuq_row_kernels;
 

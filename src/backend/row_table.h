@@ -26,8 +26,9 @@
 /* DO(name, y, x) for what comes from integers */
 #define NPUQ_EACH_DEQUANT(DO)                                                                                          \
     DO(f32_i8, f32, i8)                                                                                                \
-    DO(f32_i4, f32, i4) DO(f32_i32, f32, i32) DO(f16_i8, f16, i8) DO(f16_i4, f16, i4) DO(f16_i32, f16, i32)            \
-        DO(bf16_i8, bf16, i8) DO(bf16_i4, bf16, i4) DO(bf16_i32, bf16, i32) DO(i8_i32, i8, i32)
+    DO(f32_i4, f32, i4)                                                                                                \
+    DO(f32_i32, f32, i32) DO(f16_i8, f16, i8) DO(f16_i4, f16, i4) DO(f16_i32, f16, i32) DO(bf16_i8, bf16, i8)          \
+        DO(bf16_i4, bf16, i4) DO(bf16_i32, bf16, i32) DO(i8_i32, i8, i32)
 
 /* DO(parameter) for the types that are widened */
 #define NPUQ_EACH_PARAMETER(DO) DO(f16) DO(bf16) DO(i8) DO(u8) DO(i32)
@@ -62,7 +63,7 @@
                     [NPUQ_Y_F16] = NPUQ_INTEGER_X(f16),                                                                \
                     [NPUQ_Y_BF16] = NPUQ_INTEGER_X(bf16),                                                              \
                     [NPUQ_Y_I8] = {[NPUQ_X_I32] = dequant_i8_i32}},                                                    \
-        .pack = pack,                                                                                                  \
+        .pack = pack, .unpack = unpack,                                                                                \
         .widen = {[NPUQ_P_F16] = widen_f16,                                                                            \
                   [NPUQ_P_BF16] = widen_bf16,                                                                          \
                   [NPUQ_P_I8] = widen_i8,                                                                              \

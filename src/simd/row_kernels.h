@@ -8,8 +8,8 @@
  * the cache, and stream_end() after them; loads of x and stores also as _part for 0 < n <= CHUNK elements, touching no
  * other memory (lanes beyond n repeat the first); ichunk, four vectors of int32, with chunk_load_ints, ichunk_set,
  * ichunk_add (modulo 2^32) and chunk_of_ints; stores named requant, of int8 with requant's two clamps; vrange, hchunk
- * and hrange; FAST_DIVIDE; PACK and pack_store. All arithmetic in here is one binary32 operation a step: no vector
- * header may fuse, but within chunk_quotient.
+ * and hrange; FAST_DIVIDE; PACK, pack_store and unpack_store. All arithmetic in here is one binary32 operation a step:
+ * no vector header may fuse, but within chunk_quotient.
  *
  * chunk_load_split_bf16 may leave the lanes in an order of the header's own; chunk_split brings parameters into that
  * order, and stores with split true put it right. There is none for int32.
@@ -671,6 +671,24 @@ static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t
         memcpy(last_offsets, offset + i, (n - i) * sizeof *offset);
         pack_store(last_scales, last_offsets, last, nearest);
         memcpy(y + i, last, (n - i) * sizeof *y);
+    }
+}
+
+static void unpack(const uint64_t *y, float *scale, int32_t *offset, size_t n)
+{
+    uint64_t last[PACK] = {0};
+    float last_scales[PACK];
+    int32_t last_offsets[PACK];
+    size_t i = 0;
+
+    for (; i + PACK <= n; i += PACK) {
+        unpack_store(y + i, scale + i, offset + i);
+    }
+    if (i < n) {
+        memcpy(last, y + i, (n - i) * sizeof *y);
+        unpack_store(last, last_scales, last_offsets);
+        memcpy(scale + i, last_scales, (n - i) * sizeof *scale);
+        memcpy(offset + i, last_offsets, (n - i) * sizeof *offset);
     }
 }
 

@@ -612,4 +612,16 @@ static inline void pack_store(const uint32_t *scale, const float *offset, uint64
     _mm256_storeu_si256((__m256i *)(void *)(y + 4), _mm256_permute2x128_si256(a, b, 0x31));
 }
 
+static inline void unpack_store(const uint64_t *y, float *scale, int32_t *offset)
+{
+    const __m256 a = _mm256_loadu_ps((const float *)(const void *)y);
+    const __m256 b = _mm256_loadu_ps((const float *)(const void *)(y + 4));
+    const __m256i low = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0x88)); /* words 0 1 4 5 2 3 6 7 */
+    const __m256i high = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0xDD));
+    const __m256i s = _mm256_and_si256(_mm256_permute4x64_epi64(low, 0xD8), _mm256_set1_epi32(~0x1FFF));
+    const __m256i o = _mm256_srai_epi32(_mm256_slli_epi32(_mm256_permute4x64_epi64(high, 0xD8), 18), 23);
+    _mm256_storeu_si256((__m256i *)(void *)scale, s);
+    _mm256_storeu_si256((__m256i *)(void *)offset, o);
+}
+
 #endif

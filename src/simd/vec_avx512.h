@@ -701,4 +701,16 @@ static inline void pack_store(const uint32_t *scale, const float *offset, uint64
     _mm512_storeu_si512(y + 8, _mm512_permutex2var_epi32(s, high_words, high));
 }
 
+static inline void unpack_store(const uint64_t *y, float *scale, int32_t *offset)
+{
+    const __m512i a = _mm512_loadu_si512(y);
+    const __m512i b = _mm512_loadu_si512(y + 8);
+    const __m512i low_halves = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i high_halves = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    const __m512i high = _mm512_permutex2var_epi32(a, high_halves, b);
+    _mm512_storeu_si512(scale,
+                        _mm512_and_si512(_mm512_permutex2var_epi32(a, low_halves, b), _mm512_set1_epi32(~0x1FFF)));
+    _mm512_storeu_si512(offset, _mm512_srai_epi32(_mm512_slli_epi32(high, 18), 23));
+}
+
 #endif

@@ -402,4 +402,12 @@ static inline void pack_store(const uint32_t *scale, const float *offset, uint64
     vst2q_u32((uint32_t *)(void *)y, words);
 }
 
+static inline void unpack_store(const uint64_t *y, float *scale, int32_t *offset)
+{
+    const uint32x4x2_t halves = vld2q_u32((const uint32_t *)(const void *)y);
+    const int32x4_t high = vreinterpretq_s32_u32(halves.val[1]);
+    vst1q_f32(scale, vreinterpretq_f32_u32(vandq_u32(halves.val[0], vdupq_n_u32(~0x1FFFu))));
+    vst1q_s32(offset, vshrq_n_s32(vshlq_n_s32(high, 18), 23));
+}
+
 #endif

@@ -92,7 +92,8 @@ static void copy_strided(char *to, ptrdiff_t to_step, const char *from, ptrdiff_
     switch (size) {
     case 1: COPY(1);
     case 2: COPY(2);
-    default: COPY(4);
+    case 4: COPY(4);
+    default: COPY(8);
     }
 #undef COPY
 }
@@ -424,27 +425,33 @@ static const int32_t *contiguous_ints(const npuq_params *params, size_t n, int32
     return buffer;
 }
 
-/* Whether there is an offset other than 0. */
-static bool unpack_words(const npuq_params *words, size_t n, float *scales, int32_t *offsets)
+/* Words, which may be strided, to scales and offsets. Returns whether there is an offset other than 0. */
+static bool unpack_words(const npuq_row_kernels *kernels, const npuq_params *words, size_t n, float *scales,
+                         int32_t *offsets)
 {
-    int32_t any = 0;
-    const uint64_t *p = (const uint64_t *)(const void *)words->data;
+    enum { COPIED = 256 };
+    const uint64_t offset_bits = (uint64_t)0x1FF << 37;
+    const ptrdiff_t size = sizeof(uint64_t);
+    uint64_t copy[COPIED];
+    uint64_t any = 0;
 
-    if (words->step == (ptrdiff_t)sizeof *p) { /* by itself, for compilers to make vectors of */
-        for (size_t i = 0; i < n; i++) {
-            scales[i] = npuq_ref_word_scale(p[i]);
-            offsets[i] = npuq_ref_word_offset(p[i]);
-            any |= offsets[i];
+    for (size_t i = 0; i < n;) {
+        const char *from = words->data + (ptrdiff_t)i * words->step;
+        const uint64_t *run = (const uint64_t *)(const void *)from;
+        size_t count = n - i;
+
+        if (words->step != size) {
+            count = smaller(count, COPIED);
+            copy_strided((char *)copy, size, from, words->step, sizeof *copy, count);
+            run = copy;
         }
-        return any != 0;
+        kernels->unpack(run, scales + i, offsets + i, count);
+        for (size_t k = 0; k < count; k++) {
+            any |= run[k];
+        }
+        i += count;
     }
-    for (size_t i = 0; i < n; i++) {
-        const uint64_t word = *(const uint64_t *)(const void *)(words->data + (ptrdiff_t)i * words->step);
-        scales[i] = npuq_ref_word_scale(word);
-        offsets[i] = npuq_ref_word_offset(word);
-        any |= offsets[i];
-    }
-    return any != 0;
+    return (any & offset_bits) != 0;
 }
 
 static bool is_by_column(const npuq_dequant_columns *c)
@@ -467,10 +474,10 @@ void npuq_tile_dequant(const npuq_kernel_choice *choice, const npuq_rect *rect, 
                        size_t first_col, const npuq_params *row_scale)
 {
     const npuq_row_kernels *kernels = choice->kernels;
-    float scales[DEQUANT_PARAMS + NPUQ_MAX_REPEAT];
-    float floats[DEQUANT_PARAMS + NPUQ_MAX_REPEAT]; /* offset or bias: no operator has both */
-    int32_t y_offsets[DEQUANT_PARAMS];
-    int32_t x_biases[DEQUANT_PARAMS];
+    _Alignas(64) float scales[DEQUANT_PARAMS + NPUQ_MAX_REPEAT]; /* so that no vector lies in two lines */
+    _Alignas(64) float floats[DEQUANT_PARAMS + NPUQ_MAX_REPEAT]; /* offset or bias: no operator has both */
+    _Alignas(64) int32_t y_offsets[DEQUANT_PARAMS];
+    _Alignas(64) int32_t x_biases[DEQUANT_PARAMS];
     float row_scales[NPUQ_DEQUANT_ROWS + NPUQ_MAX_REPEAT];
     dequant_call call = {.dequant = kernels->dequant[choice->y][choice->x]};
     size_t most = columns_at_a_time(choice, rect, true);
@@ -493,7 +500,7 @@ void npuq_tile_dequant(const npuq_kernel_choice *choice, const npuq_rect *rect, 
 
         if (words.data) {
             call.params.scale = scales;
-            call.params.y_offset = unpack_words(&words, n, scales, y_offsets) ? y_offsets : NULL;
+            call.params.y_offset = unpack_words(kernels, &words, n, scales, y_offsets) ? y_offsets : NULL;
         } else {
             call.params.scale = npuq_params_f32(kernels, &scale, n, scales);
         }
