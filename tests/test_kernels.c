@@ -429,6 +429,38 @@ static void test_pack(void **unused)
     }
 }
 
+static void test_unpack(void **unused)
+{
+    enum { MOST = 300 };
+    kernel_backend backends[MOST_BACKENDS];
+    const size_t count = kernel_backends(backends);
+    uint64_t random[MOST];
+    float expected_scale[MOST];
+    int32_t expected_offset[MOST];
+
+    (void)unused;
+    for (size_t b = 0; b < count; b++) {
+        for (size_t n = 0; n <= MOST; n++) {
+            test_guarded y = test_guarded_make(n * sizeof *random, true, 0);
+            test_guarded scale = test_guarded_make(n * sizeof *expected_scale, true, 0);
+            test_guarded offset = test_guarded_make(n * sizeof *expected_offset, true, 0);
+
+            for (size_t i = 0; i < n; i++) {
+                random[i] = test_random();
+            }
+            memcpy(y.memory, random, n * sizeof *random);
+            npuq_rows_ref.unpack(random, expected_scale, expected_offset, n);
+            backends[b].kernels->unpack((const uint64_t *)(void *)y.memory, (float *)(void *)scale.memory,
+                                        (int32_t *)(void *)offset.memory, n);
+            test_same(scale.memory, expected_scale, scale.size, "unpack, %s, n = %zu", backends[b].name, n);
+            test_same(offset.memory, expected_offset, offset.size, "unpack, %s, n = %zu", backends[b].name, n);
+            test_guarded_free(&y);
+            test_guarded_free(&scale);
+            test_guarded_free(&offset);
+        }
+    }
+}
+
 /* ---- widening ---- */
 
 enum { WIDENED = 65536 };
@@ -502,7 +534,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lengths),        cmocka_unit_test(test_halves), cmocka_unit_test(test_range_orders),
-        cmocka_unit_test(test_extreme_scales), cmocka_unit_test(test_pack),   cmocka_unit_test(test_widen),
+        cmocka_unit_test(test_extreme_scales), cmocka_unit_test(test_pack),   cmocka_unit_test(test_unpack),
+        cmocka_unit_test(test_widen),
     };
 
     test_describe_faults(describe);
