@@ -119,10 +119,12 @@ static float from_bits(uint32_t bits)
 float test_float(bool finite)
 {
     static const float special[] = {
-        0.0f,      -0.0f,   0.5f,    -0.5f,           1.5f,         2.5f,          127.5f,        126.5f,
-        -127.5f,   -128.5f, 255.5f,  254.5f,          -7.5f,        -8.5f,         7.5f,          6.5f,
-        1e-38f,    1e-45f,  -1e-45f, 1.17549435e-38f, 2147483648.f, -2147483648.f, 2147483520.0f, 8388607.5f,
-        8388608.f, 3e38f,   -3e38f,  65504.f,         1e-12f,       0.49999997f,
+        0.0f,      -0.0f,           0.5f,         -0.5f,         1.5f,          2.5f,
+        127.5f,    126.5f,          -127.5f,      -128.5f,       255.5f,        254.5f,
+        -7.5f,     -8.5f,           7.5f,         6.5f,          1e-38f,        1e-45f,
+        -1e-45f,   1.17549435e-38f, 2147483648.f, -2147483648.f, 2147483520.0f, 8388607.5f,
+        8388608.f, 3e38f,           -3e38f,       65504.f,       1e-12f,        0.49999997f,
+        65520.f,   65519.f,         6.1e-5f,      5.9604645e-8f, 8.9406967e-8f, 2.9802322e-8f,
     };
     const size_t specials = sizeof special / sizeof special[0];
 
@@ -135,10 +137,13 @@ float test_float(bool finite)
     case 2: return (float)test_between(-300, 300) * 0.5f; /* exact halves */
     case 3:
         if (!finite) {
-            static const uint32_t not_finite[] = {0x7F800000u, 0xFF800000u, 0x7FC00000u, 0xFFC00000u, 0x7F800001u};
-            return from_bits(not_finite[test_below(5)]);
+            static const uint32_t not_finite[] = {0x7F800000u, 0xFF800000u, 0x7FC00000u, 0xFFC00000u,
+                                                  0x7F800001u, 0x7FFFFFFFu, 0xFFFFFFFFu};
+            return from_bits(not_finite[test_below(sizeof not_finite / sizeof not_finite[0])]);
         }
         return 1.0f;
+    case 4: /* smaller: products with integers are float16's subnormals */
+        return (float)test_between(-0x7FFFFF, 0x7FFFFF) / (float)((uint64_t)1 << test_between(27, 50));
     default: /* of the size of a quantised value, with a full significand */
         return (float)test_between(-0x7FFFFF, 0x7FFFFF) / (float)((uint32_t)1 << test_between(8, 26));
     }
@@ -148,15 +153,15 @@ uint16_t test_to_half(float value, npuq_dtype dtype)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
+    const bool nan = (bits & 0x7FFFFFFFu) > 0x7F800000u;
     if (dtype == NPUQ_BFLOAT16) {
-        return (uint16_t)(bits >> 16);
+        return (uint16_t)(bits >> 16 | nan); /* a NaN whose payload is cut off must not become an infinity */
     }
     const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000u);
     const int exponent = (int)(bits >> 23 & 0xFFu) - 127 + 15;
     if (exponent >= 31) {
-        const bool nan = (bits & 0x7FFFFFFFu) > 0x7F800000u;
         const bool infinite = (bits & 0x7FFFFFFFu) == 0x7F800000u;
-        return (uint16_t)(sign | (nan ? 0x7E00u : infinite ? 0x7C00u : 0x7BFFu));
+        return (uint16_t)(sign | (nan ? 0x7C01u | (bits >> 13 & 0x3FFu) : infinite ? 0x7C00u : 0x7BFFu));
     }
     if (exponent <= 0) {
         const int shift = 14 - exponent;
@@ -166,10 +171,40 @@ uint16_t test_to_half(float value, npuq_dtype dtype)
     return (uint16_t)(sign | (unsigned)exponent << 10 | (bits >> 13 & 0x3FFu));
 }
 
+/* Integers: of any size, of that of sums of products, small; the ends, and where binary32 has to round. */
+static uint32_t random_int32(void)
+{
+    static const uint32_t special[] = {0,           0xFFFFFFFFu, 0x80000000u, 0x80000001u, 0x7FFFFFFFu, 0x7FFFFFC0u,
+                                       0x7FFFFFBFu, 0x01000001u, 0x01000003u, 0xFEFFFFFFu, 0x03FFFFFEu};
+
+    switch (test_below(8)) {
+    case 0: return special[test_below(sizeof special / sizeof special[0])];
+    case 1:
+    case 2: return (uint32_t)test_random();
+    case 3:
+    case 4: return (uint32_t)test_between(-0x2000000, 0x2000000);
+    default: return (uint32_t)test_between(-20, 20);
+    }
+}
+
+/* A word that npuq_requant() takes, with bits that it does not look at. Often the scale is so small that products with
+ * sums stay in range. */
+static uint64_t random_word(bool finite, bool has_offset)
+{
+    static const uint32_t special[] = {0x100, 0x0FF, 0, 1, 0x1FF, 0x080, 0x17F};
+    const float scale = test_float(finite) / (test_one_in(2) ? 1.0f : (float)((uint32_t)1 << test_below(32)));
+    const uint64_t offset = test_one_in(2) ? test_below(512) : special[test_below(sizeof special / sizeof special[0])];
+    uint32_t bits;
+
+    memcpy(&bits, &scale, sizeof bits);
+    return (test_one_in(2) ? test_random() << 47 : 0) | (uint64_t)1 << 46 | (has_offset ? offset << 37 : 0) | bits;
+}
+
 void test_fill(void *data, npuq_dtype dtype, size_t n, bool finite)
 {
     unsigned char *at = data;
     const size_t size = test_dtype_size(dtype);
+    const bool offsets = !test_one_in(3); /* of words */
 
     for (size_t i = 0; i < n; i++, at += size) {
         if (dtype == NPUQ_FLOAT32) {
@@ -178,13 +213,14 @@ void test_fill(void *data, npuq_dtype dtype, size_t n, bool finite)
         } else if (dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16) {
             const uint16_t half = test_to_half(test_float(finite), dtype);
             memcpy(at, &half, sizeof half);
+        } else if (size == 8) {
+            const uint64_t word = random_word(finite, offsets);
+            memcpy(at, &word, sizeof word);
+        } else if (size == 4) {
+            const uint32_t word = dtype == NPUQ_INT32 ? random_int32() : (uint32_t)test_random();
+            memcpy(at, &word, sizeof word);
         } else {
-            const uint64_t bits = test_one_in(4) ? test_random() : (uint64_t)test_between(-20, 20);
-            const uint32_t low = (uint32_t)bits;
-            memcpy(at, size == 8 ? (const void *)&bits : (const void *)&low, size == 1 ? 1 : size);
-            if (size == 1) {
-                *at = (unsigned char)bits;
-            }
+            *at = (unsigned char)(test_one_in(4) ? test_random() : (uint64_t)test_between(-20, 20));
         }
     }
 }
