@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The four operators against the oracle: every pair of dtypes, mode and axis, on views of every layout. */
+/* The operators against the oracle: every pair of dtypes, mode and axis, on views of every layout. */
 #include "support.h"
 
 #include "ref/npuq_ref.h"
@@ -32,9 +32,14 @@ static argument make_input(npuq_dtype dtype, int ndim, const int64_t *shape, boo
 {
     const test_layout layout = test_one_in(3) ? TEST_CONTIGUOUS : test_one_in(3) ? TEST_BROADCAST : TEST_STRIDED;
     argument a = {.view = test_view_make(dtype, ndim, shape, layout), .count = test_count(ndim, shape)};
+    const size_t size = test_dtype_size(dtype);
+    const bool few = !finite && test_one_in(2); /* NaN and infinities in one place only */
 
-    a.elements = allocate(a.count * test_dtype_size(dtype));
-    test_fill(a.elements, dtype, a.count, finite);
+    a.elements = allocate(a.count * size);
+    test_fill(a.elements, dtype, a.count, finite || few);
+    if (few && a.count > 16) {
+        test_fill((char *)a.elements + test_below(a.count - 16) * size, dtype, 16, false);
+    }
     test_view_write(&a.view.tensor, a.elements);
     test_view_read(&a.view.tensor, a.elements); /* where the view repeats elements, the last one written stays */
     memcpy(a.view.before, a.view.guarded.memory, a.view.size);
@@ -120,17 +125,21 @@ static void random_shape(int ndim, int64_t *shape, int64_t multiple)
     for (int d = 0; d < ndim; d++) {
         shape[d] = test_one_in(6) ? 1 : test_between(1, most);
     }
+    if (ndim == 0) {
+        return;
+    }
     if (test_one_in(12)) {
         shape[ndim - 1] = test_between(1000, 5000);
     }
     shape[ndim - 1] = (shape[ndim - 1] + multiple - 1) / multiple * multiple;
 }
 
-static void output_shape(npuq_dtype y, int ndim, const int64_t *shape, int64_t *out)
+/* The shape of a tensor of so many elements: words hold eight. */
+static void stored_shape(npuq_dtype dtype, int ndim, const int64_t *shape, int64_t *stored)
 {
-    memcpy(out, shape, (size_t)ndim * sizeof *shape);
-    if (y == NPUQ_QUINT4X2) {
-        out[ndim - 1] /= 8;
+    memcpy(stored, shape, (size_t)ndim * sizeof *shape);
+    if (dtype == NPUQ_QUINT4X2) {
+        stored[ndim - 1] /= 8;
     }
 }
 
@@ -159,7 +168,7 @@ static void run_quantize(const quantize_case *c)
     const int scales_ndim = c->broadcast_scales ? c->ndim : 1;
 
     random_shape(c->ndim, shape, c->y == NPUQ_QUINT4X2 ? 8 : 1);
-    output_shape(c->y, c->ndim, shape, y_shape);
+    stored_shape(c->y, c->ndim, shape, y_shape);
     for (int d = 0; d < c->ndim; d++) {
         extents[d] = (size_t)shape[d];
     }
@@ -286,7 +295,7 @@ static void run_group_quant(npuq_dtype x_type, npuq_dtype scale_type, npuq_dtype
     int64_t ends[64];
 
     random_shape(2, shape, y_type == NPUQ_QUINT4X2 ? 8 : 1);
-    output_shape(y_type, 2, shape, y_shape);
+    stored_shape(y_type, 2, shape, y_shape);
     random_groups(ends, E, shape[0]);
     const int64_t scale_shape[2] = {(int64_t)E, shape[1]};
 
@@ -383,19 +392,152 @@ static void test_trans_quant_param(void **unused)
     }
 }
 
-/* ---- dynamic_quant_asymmetric ---- */
+/* ---- anti_quant, dequant, requant ---- */
+
+/* One parameter for all, or one for each column. */
+static int64_t one_or(int64_t columns)
+{
+    return test_one_in(4) ? 1 : columns;
+}
+
+static void run_anti_quant_on(int ndim, const int64_t *shape, npuq_dtype x_type, npuq_dtype scale_type,
+                              npuq_dtype y_type, const npuq_executor *executor)
+{
+    const int64_t H = ndim > 0 ? shape[ndim - 1] : 1;
+    const int64_t parameters = one_or(H);
+    const bool has_offset = !test_one_in(3);
+    int64_t x_shape[NPUQ_MAX_NDIM];
+
+    stored_shape(x_type, ndim, shape, x_shape);
+    argument x = make_x(x_type, ndim, x_shape, true);
+    argument scale = make_input(scale_type, 1, &parameters, false);
+    argument offset = make_input(scale_type, 1, &parameters, test_one_in(2));
+    argument y = make_output(y_type, ndim, shape);
+
+    npuq_ref_anti_quant(x.elements, ref_type(x_type), y.count / (size_t)H, (size_t)H, scale.elements,
+                        ref_type(scale_type), scale.count, has_offset ? offset.elements : NULL, y.elements,
+                        ref_type(y_type));
+    check_ok(npuq_anti_quant(&x.view.tensor, &scale.view.tensor, has_offset ? &offset.view.tensor : NULL,
+                             &y.view.tensor, executor));
+    check_output(&y, x_type == NPUQ_INT8 ? "anti_quant" : "anti_quant of words");
+    check_input(&x);
+    check_input(&scale);
+    check_input(&offset);
+}
+
+static void test_anti_quant(void **unused)
+{
+    (void)unused;
+    for (size_t s = 0; s < COUNT(floats); s++) {
+        for (size_t y = 0; y < COUNT(floats); y++) {
+            for (int again = 0; again < test_rounds(120); again++) {
+                const bool words = again % 2;
+                const int ndim = (int)test_between(words, NPUQ_MAX_NDIM);
+                int64_t shape[NPUQ_MAX_NDIM];
+
+                random_shape(ndim, shape, words ? 8 : 1);
+                run_anti_quant_on(ndim, shape, words ? NPUQ_QUINT4X2 : NPUQ_INT8, floats[s], floats[y], any_executor());
+            }
+        }
+    }
+}
+
+static const npuq_dtype bias_types[] = {NPUQ_INT32, NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16, NPUQ_INT32};
+
+static void run_dequant_on(int ndim, const int64_t *shape, npuq_dtype scale_type, npuq_dtype bias_type,
+                           npuq_dtype y_type, const npuq_executor *executor)
+{
+    const int64_t N = shape[ndim - 1];
+    const int64_t scales = one_or(N);
+    const bool has_activation_scale = !test_one_in(3);
+    const bool has_bias = !test_one_in(4);
+
+    argument x = make_x(NPUQ_INT32, ndim, shape, true);
+    argument weight_scale = make_input(scale_type, 1, &scales, test_one_in(2));
+    argument activation_scale = make_input(NPUQ_FLOAT32, ndim - 1, shape, test_one_in(2));
+    argument bias = make_input(bias_type, 1, &N, test_one_in(2));
+    argument y = make_output(y_type, ndim, shape);
+
+    npuq_ref_dequant(x.elements, y.count / (size_t)N, (size_t)N, weight_scale.elements, ref_type(scale_type),
+                     weight_scale.count, has_activation_scale ? activation_scale.elements : NULL,
+                     has_bias ? bias.elements : NULL, ref_type(bias_type), y.elements, ref_type(y_type));
+    check_ok(npuq_dequant(&x.view.tensor, &weight_scale.view.tensor,
+                          has_activation_scale ? &activation_scale.view.tensor : NULL,
+                          has_bias ? &bias.view.tensor : NULL, &y.view.tensor, executor));
+    check_output(&y, "dequant");
+    check_input(&x);
+    check_input(&weight_scale);
+    check_input(&activation_scale);
+    check_input(&bias);
+}
+
+static void test_dequant(void **unused)
+{
+    (void)unused;
+    for (size_t s = 0; s < COUNT(floats); s++) {
+        for (size_t y = 0; y < COUNT(floats); y++) {
+            for (size_t b = 0; b < COUNT(bias_types); b++) {
+                for (int again = 0; again < test_rounds(30); again++) {
+                    const int ndim = (int)test_between(1, NPUQ_MAX_NDIM);
+                    int64_t shape[NPUQ_MAX_NDIM];
+
+                    random_shape(ndim, shape, 1);
+                    run_dequant_on(ndim, shape, floats[s], bias_types[b], floats[y], any_executor());
+                }
+            }
+        }
+    }
+}
+
+static void run_requant_on(int ndim, const int64_t *shape, npuq_dtype y_type, const npuq_executor *executor)
+{
+    const int64_t N = shape[ndim - 1];
+    const int words_ndim = (int)test_between(1, 2);
+    const int64_t words_shape[] = {1, words_ndim == 1 ? one_or(N) : N};
+    const bool has_bias = test_one_in(2);
+
+    argument x = make_x(NPUQ_INT32, ndim, shape, true);
+    argument words =
+        make_input(test_one_in(2) ? NPUQ_INT64 : NPUQ_UINT64, words_ndim, words_shape + 2 - words_ndim, test_one_in(2));
+    argument bias = make_input(NPUQ_INT32, 1, &N, true);
+    argument y = make_output(y_type, ndim, shape);
+
+    npuq_ref_requant(x.elements, y.count / (size_t)N, (size_t)N, words.elements, words.count,
+                     has_bias ? bias.elements : NULL, y.elements, ref_type(y_type));
+    check_ok(npuq_requant(&x.view.tensor, &words.view.tensor, has_bias ? &bias.view.tensor : NULL, &y.view.tensor,
+                          executor));
+    check_output(&y, "requant");
+    check_input(&x);
+    check_input(&words);
+    check_input(&bias);
+}
+
+static void test_requant(void **unused)
+{
+    (void)unused;
+    for (int again = 0; again < test_rounds(1500); again++) {
+        const int ndim = (int)test_between(1, NPUQ_MAX_NDIM);
+        int64_t shape[NPUQ_MAX_NDIM];
+
+        random_shape(ndim, shape, 1);
+        run_requant_on(ndim, shape, again % 2 ? NPUQ_INT8 : NPUQ_FLOAT16, any_executor());
+    }
+}
+
+/* ---- dynamic_quant_asymmetric and dynamic_quant ---- */
 
 typedef enum smoothing { NO_SMOOTH, SMOOTH, GROUPED_SMOOTH } smoothing;
 
+/* Both on the same. Often finite: one NaN makes a whole row 0. */
 static void run_dynamic_on(int ndim, const int64_t *shape, npuq_dtype x_type, npuq_dtype smooth_type, npuq_dtype y_type,
-                           smoothing kind, npuq_quant_mode mode, const npuq_executor *executor)
+                           smoothing kind, npuq_quant_mode mode, bool finite, const npuq_executor *executor)
 {
-    const bool finite = !test_one_in(4); /* one NaN makes a whole row 0 */
+    const npuq_scale_form form = test_one_in(2) ? NPUQ_SCALE_PRODUCT : NPUQ_SCALE_INVERSE;
     const int64_t one = 1;
     int64_t y_shape[NPUQ_MAX_NDIM];
     int64_t ends[16];
 
-    output_shape(y_type, ndim, shape, y_shape);
+    stored_shape(y_type, ndim, shape, y_shape);
     const size_t S = test_count(ndim - 1, shape);
     const size_t H = (size_t)shape[ndim - 1];
     const size_t E = 1 + test_below(8);
@@ -404,22 +546,36 @@ static void run_dynamic_on(int ndim, const int64_t *shape, npuq_dtype x_type, np
     const bool per_tensor = mode == NPUQ_PER_TENSOR;
 
     random_groups(ends, E, (int64_t)S);
+    const int p_ndim = per_tensor ? 1 : ndim - 1;
+    const int64_t *p_shape = per_tensor ? &one : shape;
     argument x = make_x(x_type, ndim, shape, finite);
     argument smooth = make_input(smooth_type, grouped ? 2 : 1, grouped ? smooth_shape : &smooth_shape[1], finite);
     argument group_index = make_group_index(test_one_in(2) ? NPUQ_INT32 : NPUQ_INT64, ends, E);
+    const void *smooth_elements = kind == NO_SMOOTH ? NULL : smooth.elements;
+    const npuq_tensor *smooth_view = kind == NO_SMOOTH ? NULL : &smooth.view.tensor;
+    const npuq_tensor *groups_view = grouped ? &group_index.view.tensor : NULL;
     argument y = make_output(y_type, ndim, y_shape);
-    argument scale = make_output(NPUQ_FLOAT32, per_tensor ? 1 : ndim - 1, per_tensor ? &one : shape);
-    argument offset = make_output(NPUQ_FLOAT32, per_tensor ? 1 : ndim - 1, per_tensor ? &one : shape);
+    argument scale = make_output(NPUQ_FLOAT32, p_ndim, p_shape);
+    argument offset = make_output(NPUQ_FLOAT32, p_ndim, p_shape);
 
-    npuq_ref_dynamic_quant_asymmetric(x.elements, ref_type(x_type), S, H, kind == NO_SMOOTH ? NULL : smooth.elements,
-                                      ref_type(smooth_type), E, grouped ? ends : NULL, per_tensor, y.elements,
-                                      ref_type(y_type), scale.elements, offset.elements);
-    check_ok(npuq_dynamic_quant_asymmetric(&x.view.tensor, kind == NO_SMOOTH ? NULL : &smooth.view.tensor,
-                                           grouped ? &group_index.view.tensor : NULL, mode, &y.view.tensor,
+    npuq_ref_dynamic_quant_asymmetric(x.elements, ref_type(x_type), S, H, smooth_elements, ref_type(smooth_type), E,
+                                      grouped ? ends : NULL, per_tensor, y.elements, ref_type(y_type), scale.elements,
+                                      offset.elements);
+    check_ok(npuq_dynamic_quant_asymmetric(&x.view.tensor, smooth_view, groups_view, mode, &y.view.tensor,
                                            &scale.view.tensor, &offset.view.tensor, executor));
     check_output(&scale, "dynamic_quant_asymmetric: scale");
     check_output(&offset, "dynamic_quant_asymmetric: offset");
     check_output(&y, "dynamic_quant_asymmetric: y");
+
+    y = make_output(y_type, ndim, y_shape);
+    scale = make_output(NPUQ_FLOAT32, p_ndim, p_shape);
+    npuq_ref_dynamic_quant(x.elements, ref_type(x_type), S, H, smooth_elements, ref_type(smooth_type), E,
+                           grouped ? ends : NULL, per_tensor, form == NPUQ_SCALE_INVERSE, y.elements, ref_type(y_type),
+                           scale.elements);
+    check_ok(npuq_dynamic_quant(&x.view.tensor, smooth_view, groups_view, mode, form, &y.view.tensor,
+                                &scale.view.tensor, executor));
+    check_output(&scale, "dynamic_quant: scale");
+    check_output(&y, "dynamic_quant: y");
     check_input(&x);
     check_input(&smooth);
     check_input(&group_index);
@@ -432,7 +588,7 @@ static void run_dynamic(npuq_dtype x_type, npuq_dtype smooth_type, npuq_dtype y_
     int64_t shape[NPUQ_MAX_NDIM];
 
     random_shape(ndim, shape, y_type == NPUQ_QUINT4X2 ? 8 : 1);
-    run_dynamic_on(ndim, shape, x_type, smooth_type, y_type, kind, mode, any_executor());
+    run_dynamic_on(ndim, shape, x_type, smooth_type, y_type, kind, mode, !test_one_in(4), any_executor());
 }
 
 /* Rows so long that an executor gets parts of them. */
@@ -444,9 +600,9 @@ static void test_long_rows(void **unused)
     (void)unused;
     for (size_t x = 0; x < COUNT(floats); x++) {
         for (size_t k = 0; k < COUNT(kinds); k++) {
-            run_dynamic_on(2, shape, floats[x], floats[k], NPUQ_INT8, kinds[k], NPUQ_PER_TOKEN,
+            run_dynamic_on(2, shape, floats[x], floats[k], NPUQ_INT8, kinds[k], NPUQ_PER_TOKEN, !test_one_in(4),
                            &test_shuffled_executor);
-            run_dynamic_on(2, shape, floats[x], floats[k], NPUQ_QUINT4X2, kinds[k], NPUQ_PER_TOKEN,
+            run_dynamic_on(2, shape, floats[x], floats[k], NPUQ_QUINT4X2, kinds[k], NPUQ_PER_TOKEN, !test_one_in(4),
                            &test_shuffled_executor);
         }
     }
@@ -469,7 +625,7 @@ static void test_dynamic(void **unused)
     }
 }
 
-/* ---- its steps ---- */
+/* ---- their steps ---- */
 
 /* What is quantised: element i of x, times the smooth scale of its group and column. */
 static float smoothed(const argument *x, const argument *smooth, size_t row, size_t H, size_t i, const int64_t *ends)
@@ -484,7 +640,15 @@ static float smoothed(const argument *x, const argument *smooth, size_t row, siz
                   : v;
 }
 
-/* Ranges of x, parameters of any two numbers, and x with any parameters, each by itself. */
+/* What dynamic_quant makes of a range. */
+static npuq_ref_parameters of_range(float min, float max, npuq_dtype y_type, npuq_scale_form form)
+{
+    return npuq_ref_symmetric_parameters(npuq_ref_largest_with(npuq_ref_largest_with(0.0f, min), max), ref_type(y_type),
+                                         form == NPUQ_SCALE_INVERSE);
+}
+
+/* Ranges of x; of any two numbers, as scale and offset or as a range, parameters, and x quantised with them; each by
+ * itself. */
 static void run_steps_on(int ndim, const int64_t *shape, npuq_dtype x_type, npuq_dtype smooth_type, npuq_dtype y_type,
                          smoothing kind, npuq_quant_mode mode, const npuq_executor *executor)
 {
@@ -493,7 +657,7 @@ static void run_steps_on(int ndim, const int64_t *shape, npuq_dtype x_type, npuq
     int64_t y_shape[NPUQ_MAX_NDIM];
     int64_t ends[16];
 
-    output_shape(y_type, ndim, shape, y_shape);
+    stored_shape(y_type, ndim, shape, y_shape);
     const size_t S = test_count(ndim - 1, shape);
     const size_t H = (size_t)shape[ndim - 1];
     const size_t E = 1 + test_below(8);
@@ -564,6 +728,27 @@ static void run_steps_on(int ndim, const int64_t *shape, npuq_dtype x_type, npuq
     check_output(&out_scale, "dynamic_quant_params: scale");
     check_output(&out_offset, "dynamic_quant_params: offset");
 
+    const npuq_scale_form form = test_one_in(2) ? NPUQ_SCALE_PRODUCT : NPUQ_SCALE_INVERSE;
+    y = make_output(y_type, ndim, y_shape);
+    out_scale = make_output(NPUQ_FLOAT32, p_ndim, p_shape);
+    for (size_t r = 0; r < S; r++) {
+        const size_t p = per_tensor ? 0 : r;
+        const npuq_ref_parameters parameters =
+            of_range(((float *)scale.elements)[p], ((float *)offset.elements)[p], y_type, form);
+
+        memcpy((float *)out_scale.elements + p, &parameters.scale, sizeof parameters.scale);
+        for (size_t i = 0; i < H; i++) {
+            const float v = smoothed(&x, factors, r, H, i, grouped ? ends : NULL);
+            npuq_ref_store(y.elements, ref_type(y_type), r * H + i, npuq_ref_mul(v, parameters.back));
+        }
+    }
+    check_ok(npuq_dynamic_quant_symmetric_params(&scale.view.tensor, &offset.view.tensor, y_type, form,
+                                                 &out_scale.view.tensor));
+    check_output(&out_scale, "dynamic_quant_symmetric_params");
+    check_ok(npuq_dynamic_quant_symmetric_apply(&x.view.tensor, smooth_view, groups_view, mode, &scale.view.tensor,
+                                                &offset.view.tensor, &y.view.tensor, executor));
+    check_output(&y, "dynamic_quant_symmetric_apply");
+
     check_input(&x);
     check_input(&smooth);
     check_input(&group_index);
@@ -623,11 +808,14 @@ static void run_sharded(npuq_dtype x_type, npuq_dtype y_type, npuq_quant_mode mo
     const int64_t count = mode == NPUQ_PER_TENSOR ? 1 : shape[0];
     int64_t y_shape[2];
 
-    output_shape(y_type, 2, shape, y_shape);
+    stored_shape(y_type, 2, shape, y_shape);
     argument x = make_x_of_parts(x_type, shape, along, !test_one_in(3));
     argument y = make_output(y_type, 2, y_shape);
     argument scale = make_output(NPUQ_FLOAT32, 1, &count);
     argument offset = make_output(NPUQ_FLOAT32, 1, &count);
+    argument symmetric_y = make_output(y_type, 2, y_shape);
+    argument symmetric_scale = make_output(NPUQ_FLOAT32, 1, &count);
+    const npuq_scale_form form = test_one_in(2) ? NPUQ_SCALE_PRODUCT : NPUQ_SCALE_INVERSE;
     int64_t ends[SHARDS];
     npuq_ref_range ranges[16];
     float min[16];
@@ -636,6 +824,9 @@ static void run_sharded(npuq_dtype x_type, npuq_dtype y_type, npuq_quant_mode mo
     npuq_ref_dynamic_quant_asymmetric(x.elements, ref_type(x_type), (size_t)shape[0], (size_t)shape[1], NULL,
                                       NPUQ_REF_FLOAT32, 1, NULL, mode == NPUQ_PER_TENSOR, y.elements, ref_type(y_type),
                                       scale.elements, offset.elements);
+    npuq_ref_dynamic_quant(x.elements, ref_type(x_type), (size_t)shape[0], (size_t)shape[1], NULL, NPUQ_REF_FLOAT32, 1,
+                           NULL, mode == NPUQ_PER_TENSOR, form == NPUQ_SCALE_INVERSE, symmetric_y.elements,
+                           ref_type(y_type), symmetric_scale.elements);
     random_groups(ends, SHARDS, along == 0 ? shape[0] : shape[1] / 8); /* some are empty */
     for (size_t i = 0; i < (size_t)count; i++) {
         ranges[i] = npuq_ref_range_empty();
@@ -661,9 +852,13 @@ static void run_sharded(npuq_dtype x_type, npuq_dtype y_type, npuq_quant_mode mo
                 const npuq_tensor part_scale = slice(&scale.view.tensor, 0, first, mine);
                 const npuq_tensor part_offset = slice(&offset.view.tensor, 0, first, mine);
                 const int64_t y_unit = along == 0 || y_type == NPUQ_QUINT4X2 ? 1 : 8;
-                const npuq_tensor part_y = slice(&y.view.tensor, along, begin * y_unit, (ends[s] - begin) * y_unit);
+                const int64_t y_extent = (ends[s] - begin) * y_unit;
+                const npuq_tensor part_y = slice(&y.view.tensor, along, begin * y_unit, y_extent);
+                const npuq_tensor part_symmetric_y = slice(&symmetric_y.view.tensor, along, begin * y_unit, y_extent);
 
                 check_ok(npuq_dynamic_quant_apply(&part, NULL, NULL, mode, &part_scale, &part_offset, &part_y, NULL));
+                check_ok(npuq_dynamic_quant_symmetric_apply(&part, NULL, NULL, mode, &part_min, &part_max,
+                                                            &part_symmetric_y, NULL));
             }
         }
         if (pass == 0) {
@@ -675,11 +870,15 @@ static void run_sharded(npuq_dtype x_type, npuq_dtype y_type, npuq_quant_mode mo
                 max[i] = ranges[i].hi;
             }
             check_ok(npuq_dynamic_quant_params(&all_min, &all_max, y_type, &scale.view.tensor, &offset.view.tensor));
+            check_ok(
+                npuq_dynamic_quant_symmetric_params(&all_min, &all_max, y_type, form, &symmetric_scale.view.tensor));
         }
     }
     check_output(&y, "sharded");
     check_output(&scale, "sharded: scale");
     check_output(&offset, "sharded: offset");
+    check_output(&symmetric_y, "sharded, symmetric");
+    check_output(&symmetric_scale, "sharded, symmetric: scale");
     check_input(&x);
 }
 
@@ -694,7 +893,7 @@ static void run_sharded_groups(npuq_dtype x_type, npuq_dtype y_type)
     int64_t group_index[E];
     int64_t shards[SHARDS];
 
-    output_shape(y_type, 2, shape, y_shape);
+    stored_shape(y_type, 2, shape, y_shape);
     random_groups(group_index, E, shape[0]);
     random_groups(shards, SHARDS, shape[0]); /* some are empty */
     argument x = make_x_of_parts(x_type, shape, 0, !test_one_in(3));
@@ -703,12 +902,16 @@ static void run_sharded_groups(npuq_dtype x_type, npuq_dtype y_type)
     argument y = make_output(y_type, 2, y_shape);
     argument scale = make_output(NPUQ_FLOAT32, 1, shape);
     argument offset = make_output(NPUQ_FLOAT32, 1, shape);
+    argument symmetric_y = make_output(y_type, 2, y_shape);
+    argument symmetric_scale = make_output(NPUQ_FLOAT32, 1, shape);
 
     npuq_ref_group_quant(x.elements, type, (size_t)shape[0], (size_t)shape[1], factors.elements, type, E, group_index,
                          NULL, grouped.elements, ref_type(y_type));
     npuq_ref_dynamic_quant_asymmetric(x.elements, type, (size_t)shape[0], (size_t)shape[1], factors.elements, type, E,
                                       group_index, false, y.elements, ref_type(y_type), scale.elements,
                                       offset.elements);
+    npuq_ref_dynamic_quant(x.elements, type, (size_t)shape[0], (size_t)shape[1], factors.elements, type, E, group_index,
+                           false, true, symmetric_y.elements, ref_type(y_type), symmetric_scale.elements);
     for (int s = 0; s < SHARDS; s++) {
         const int64_t first = s > 0 ? shards[s - 1] : 0;
         const int64_t rows = shards[s] - first;
@@ -724,15 +927,21 @@ static void run_sharded_groups(npuq_dtype x_type, npuq_dtype y_type)
         const npuq_tensor part_y = slice(&y.view.tensor, 0, first, rows);
         const npuq_tensor part_scale = slice(&scale.view.tensor, 0, first, rows);
         const npuq_tensor part_offset = slice(&offset.view.tensor, 0, first, rows);
+        const npuq_tensor part_symmetric_y = slice(&symmetric_y.view.tensor, 0, first, rows);
+        const npuq_tensor part_symmetric_scale = slice(&symmetric_scale.view.tensor, 0, first, rows);
 
         check_ok(npuq_group_quant(&part, &factors.view.tensor, &index, NULL, &part_grouped, any_executor()));
         check_ok(npuq_dynamic_quant_asymmetric(&part, &factors.view.tensor, &index, NPUQ_PER_TOKEN, &part_y,
                                                &part_scale, &part_offset, any_executor()));
+        check_ok(npuq_dynamic_quant(&part, &factors.view.tensor, &index, NPUQ_PER_TOKEN, NPUQ_SCALE_INVERSE,
+                                    &part_symmetric_y, &part_symmetric_scale, any_executor()));
     }
     check_output(&grouped, "sharded group_quant");
     check_output(&y, "sharded with groups");
     check_output(&scale, "sharded with groups: scale");
     check_output(&offset, "sharded with groups: offset");
+    check_output(&symmetric_y, "sharded with groups, symmetric");
+    check_output(&symmetric_scale, "sharded with groups, symmetric: scale");
     check_input(&x);
     check_input(&factors);
 }
@@ -782,7 +991,11 @@ static void test_empty_and_huge(void **unused)
     int32_t end = 0;
     const npuq_tensor x = npuq_tensor_contiguous(NULL, NPUQ_FLOAT32, 4, shape);
     const npuq_tensor y = npuq_tensor_contiguous(NULL, NPUQ_INT8, 4, shape);
+    const npuq_tensor sums = npuq_tensor_contiguous(NULL, NPUQ_INT32, 4, shape);
     const npuq_tensor rows = npuq_tensor_contiguous(NULL, NPUQ_FLOAT32, 3, shape);
+    const uint64_t word = UINT64_C(1) << 46;
+    const npuq_tensor words = npuq_vector(&word, NPUQ_UINT64, 1);
+    const npuq_tensor by_column = npuq_vector(values, NPUQ_FLOAT32, 4);
     const npuq_tensor smooth = npuq_tensor_contiguous(values, NPUQ_FLOAT32, 2, one_by_four);
     const npuq_tensor group_index = npuq_tensor_contiguous(&end, NPUQ_INT32, 1, &one);
 
@@ -791,6 +1004,12 @@ static void test_empty_and_huge(void **unused)
     check_ok(npuq_dynamic_quant_min_max(&x, &smooth, &group_index, NPUQ_PER_TOKEN, &rows, &rows, NULL));
     check_ok(npuq_dynamic_quant_params(&rows, &rows, NPUQ_INT8, &rows, &rows));
     check_ok(npuq_dynamic_quant_apply(&x, &smooth, &group_index, NPUQ_PER_TOKEN, &rows, &rows, &y, NULL));
+    check_ok(npuq_dynamic_quant(&x, &smooth, &group_index, NPUQ_PER_TOKEN, NPUQ_SCALE_PRODUCT, &y, &rows, NULL));
+    check_ok(npuq_dynamic_quant_symmetric_params(&rows, &rows, NPUQ_INT8, NPUQ_SCALE_PRODUCT, &rows));
+    check_ok(npuq_dynamic_quant_symmetric_apply(&x, &smooth, &group_index, NPUQ_PER_TOKEN, &rows, &rows, &y, NULL));
+    check_ok(npuq_anti_quant(&y, &by_column, &by_column, &x, NULL));
+    check_ok(npuq_dequant(&sums, &by_column, &rows, &by_column, &x, NULL));
+    check_ok(npuq_requant(&sums, &words, NULL, &y, NULL));
 }
 
 /* Rows that are one element each in memory; and more elements than a size_t counts, where it has 32 bits. */
@@ -818,7 +1037,7 @@ static void test_broadcast_rows(void **unused)
     }
 }
 
-/* Parameters of one range that has no dimensions. */
+/* Parameters of one range, and a value, that have no dimensions. */
 static void test_scalar_parameters(void **unused)
 {
     float values[] = {-1.5f, 24.0f, 0, 0};
@@ -833,6 +1052,10 @@ static void test_scalar_parameters(void **unused)
     const npuq_ref_parameters p = npuq_ref_range_parameters(range, NPUQ_REF_INT8);
     test_same(&values[2], &p.scale, sizeof p.scale, "scale");
     test_same(&values[3], &p.offset, sizeof p.offset, "offset");
+
+    check_ok(npuq_dynamic_quant_symmetric_params(&views[0], &views[1], NPUQ_QUINT4X2, NPUQ_SCALE_INVERSE, &views[2]));
+    const npuq_ref_parameters symmetric = of_range(values[0], values[1], NPUQ_QUINT4X2, NPUQ_SCALE_INVERSE);
+    test_same(&values[2], &symmetric.scale, sizeof symmetric.scale, "scale, symmetric");
 }
 
 /* Tensors of many units of work, and larger than the caches, where the kernels write and fetch in another way. */
@@ -840,10 +1063,10 @@ static void test_large(void **unused)
 {
     const int64_t shape[] = {2100, 4104};
     const int64_t words[] = {2100, 513};
+    const int64_t sums[] = {1300, 4104};
     const int64_t row = 4104;
-    const int64_t tokens = 2100;
-    const int64_t one = 1;
     const size_t extents[] = {2100, 4104};
+    const npuq_executor *executor = &test_shuffled_executor;
 
     (void)unused;
     for (size_t i = 0; i < COUNT(floats); i++) {
@@ -851,39 +1074,21 @@ static void test_large(void **unused)
         argument scales = make_input(NPUQ_FLOAT16, 1, &row, true);
         argument zero_points = make_input(NPUQ_FLOAT16, 1, &row, true);
         argument y = make_output(NPUQ_QUINT4X2, 2, words);
-        argument scale = make_output(NPUQ_FLOAT32, 1, &tokens);
-        argument offset = make_output(NPUQ_FLOAT32, 1, &tokens);
 
         npuq_ref_quantize(x.elements, ref_type(floats[i]), extents, 2, scales.elements, NPUQ_REF_FLOAT16, 4104,
                           zero_points.elements, NPUQ_REF_FLOAT16, -1, false, y.elements, NPUQ_REF_QUINT4X2);
         check_ok(npuq_quantize(&x.view.tensor, &scales.view.tensor, &zero_points.view.tensor, -1, false, &y.view.tensor,
-                               &test_shuffled_executor));
+                               executor));
         check_output(&y, "quantize, large");
-
-        y = make_output(NPUQ_INT8, 2, shape);
-        npuq_ref_dynamic_quant_asymmetric(x.elements, ref_type(floats[i]), 2100, 4104, scales.elements,
-                                          NPUQ_REF_FLOAT16, 1, NULL, false, y.elements, NPUQ_REF_INT8, scale.elements,
-                                          offset.elements);
-        check_ok(npuq_dynamic_quant_asymmetric(&x.view.tensor, &scales.view.tensor, NULL, NPUQ_PER_TOKEN,
-                                               &y.view.tensor, &scale.view.tensor, &offset.view.tensor,
-                                               &test_shuffled_executor));
-        check_output(&y, "dynamic_quant_asymmetric, large");
-        check_output(&scale, "dynamic_quant_asymmetric: scale, large");
-        check_output(&offset, "dynamic_quant_asymmetric: offset, large");
-
-        y = make_output(NPUQ_INT8, 2, shape);
-        scale = make_output(NPUQ_FLOAT32, 1, &one);
-        offset = make_output(NPUQ_FLOAT32, 1, &one);
-        npuq_ref_dynamic_quant_asymmetric(x.elements, ref_type(floats[i]), 2100, 4104, NULL, NPUQ_REF_FLOAT16, 1, NULL,
-                                          true, y.elements, NPUQ_REF_INT8, scale.elements, offset.elements);
-        check_ok(npuq_dynamic_quant_asymmetric(&x.view.tensor, NULL, NULL, NPUQ_PER_TENSOR, &y.view.tensor,
-                                               &scale.view.tensor, &offset.view.tensor, &test_shuffled_executor));
-        check_output(&y, "dynamic_quant_asymmetric, large, per tensor");
-        check_output(&scale, "dynamic_quant_asymmetric: scale, large, per tensor");
-        check_output(&offset, "dynamic_quant_asymmetric: offset, large, per tensor");
         check_input(&x);
         check_input(&scales);
         check_input(&zero_points);
+
+        run_dynamic_on(2, shape, floats[i], NPUQ_FLOAT16, NPUQ_INT8, SMOOTH, NPUQ_PER_TOKEN, true, executor);
+        run_dynamic_on(2, shape, floats[i], NPUQ_FLOAT16, NPUQ_INT8, NO_SMOOTH, NPUQ_PER_TENSOR, true, executor);
+        run_anti_quant_on(2, shape, i > 0 ? NPUQ_INT8 : NPUQ_QUINT4X2, floats[i], floats[i], executor);
+        run_dequant_on(2, sums, floats[i], bias_types[i], floats[i], executor);
+        run_requant_on(2, sums, i > 0 ? NPUQ_INT8 : NPUQ_FLOAT16, executor);
     }
 }
 
@@ -909,11 +1114,16 @@ static void test_wide(void **unused)
             check_output(&y, "quantize, wide");
             check_input(&x);
             check_input(&scales);
+
+            run_anti_quant_on(2, shape, s > 0 ? NPUQ_INT8 : NPUQ_QUINT4X2, floats[s], floats[i % COUNT(floats)],
+                              &test_shuffled_executor);
+            run_dequant_on(2, shape, floats[s], bias_types[i], floats[i % COUNT(floats)], &test_shuffled_executor);
+            run_requant_on(2, shape, s > 0 ? NPUQ_INT8 : NPUQ_FLOAT16, &test_shuffled_executor);
         }
     }
 }
 
-/* Rows of words as far apart as their elements are in x: what joins x's rows must not join y's. */
+/* Rows of words as far apart as their elements are in the other tensor: what joins its rows must not join them. */
 static void test_words_far_apart(void **unused)
 {
     enum { COLS = 16, WORDS = COLS / 8, FAR = COLS };
@@ -942,6 +1152,15 @@ static void test_words_far_apart(void **unused)
             assert_int_equal(y[r * FAR + i], 0x55555555);
         }
     }
+
+    float back[3 * COLS];
+    float expected_back[3 * COLS];
+    const npuq_tensor back_view = npuq_tensor_contiguous(back, NPUQ_FLOAT32, 2, shape);
+
+    npuq_ref_anti_quant(expected, NPUQ_REF_QUINT4X2, 3, COLS, &scale, NPUQ_REF_FLOAT32, 1, NULL, expected_back,
+                        NPUQ_REF_FLOAT32);
+    check_ok(npuq_anti_quant(&y_view, &scale_view, NULL, &back_view, NULL));
+    test_same(back, expected_back, sizeof back, "elements of words");
 }
 
 int main(void)
@@ -951,6 +1170,9 @@ int main(void)
         cmocka_unit_test(test_quantize_multiply),
         cmocka_unit_test(test_group_quant),
         cmocka_unit_test(test_trans_quant_param),
+        cmocka_unit_test(test_anti_quant),
+        cmocka_unit_test(test_dequant),
+        cmocka_unit_test(test_requant),
         cmocka_unit_test(test_dynamic),
         cmocka_unit_test(test_steps),
         cmocka_unit_test(test_shards),
