@@ -71,10 +71,11 @@ static void set_state(fp_state state)
 
 #elif defined(__aarch64__)
 
-/* FPCR: rounding at 22, FZ 24, DN 25, FZ16 19, trap enables from 8; what the machine lacks stays 0. FPSR: QC is 27. */
+/* FPCR: rounding at 22, FZ 24, DN 25, AHP (float16 without infinities) 26, FZ16 19, trap enables from 8; what the
+ * machine lacks stays 0. FPSR: QC is 27. */
 static const uint64_t controls[] = {
-    0,       1u << 22, 2u << 22, 3u << 22, 1u << 24, 1u << 25, 1u << 19, (1u << 24) | (1u << 19),
-    1u << 8, 1u << 9,  1u << 10, 1u << 11, 1u << 12, 1u << 15, 0x9F00,   (3u << 22) | (1u << 24) | (1u << 25) | 0x9F00,
+    0,       1u << 22, 2u << 22, 3u << 22, 1u << 24, 1u << 25, 1u << 19, (1u << 24) | (1u << 19),          1u << 26,
+    1u << 8, 1u << 9,  1u << 10, 1u << 11, 1u << 12, 1u << 15, 0x9F00,   (3u << 22) | (7u << 24) | 0x9F00,
 };
 static const uint64_t all_flags = 0x0800009F;
 
@@ -93,8 +94,8 @@ static void set_state(fp_state state)
 #elif defined(__arm__) && defined(__ARM_FP)
 
 /* FPSCR: as AArch64's two together. */
-static const uint64_t controls[] = {0,        1u << 22, 2u << 22, 3u << 22,
-                                    1u << 24, 1u << 25, 0x9F00,   (3u << 22) | (1u << 24) | (1u << 25) | 0x9F00};
+static const uint64_t controls[] = {
+    0, 1u << 22, 2u << 22, 3u << 22, 1u << 24, 1u << 25, 1u << 26, 0x9F00, (3u << 22) | (7u << 24) | 0x9F00};
 static const uint64_t all_flags = 0x9F;
 
 static fp_state get_state(void)
@@ -145,8 +146,8 @@ enum { STATES = sizeof controls / sizeof controls[0] };
 /* ---- operators ---- */
 
 /* With MAX_ROWS there is work for an executor in all cases that take one. */
-enum { FEW_ROWS = 16, MAX_ROWS = 80, COLS = 1040, MAX_ELEMENTS = MAX_ROWS * COLS, CASES = 16 };
-enum { PACK_CASE = 6, PARAMS_CASE = 14 }; /* which take no executor */
+enum { FEW_ROWS = 16, MAX_ROWS = 80, COLS = 1040, MAX_ELEMENTS = MAX_ROWS * COLS, CASES = 28 };
+enum { PACK_CASE = 6, PARAMS_CASE = 14, SYMMETRIC_PARAMS_CASE = 19 }; /* which take no executor */
 
 typedef struct buffers {
     size_t rows;
@@ -154,6 +155,8 @@ typedef struct buffers {
     uint32_t factors[2 * COLS]; /* two groups */
     uint32_t divisors[COLS];
     uint32_t offsets[COLS];
+    float small[COLS]; /* times plain x, as integers: of the size of a quantised value */
+    uint64_t words[COLS];
     struct {
         float scale[MAX_ROWS];
         float offset[MAX_ROWS];
@@ -201,8 +204,8 @@ static float factor(void)
 static void fill(buffers *b, npuq_dtype type, data_kind kind)
 {
     const bool tiny = kind == TINY;
-
     const size_t elements = b->rows * COLS;
+    uint32_t bits;
 
     test_reseed(7);
     if (kind == WILD) {
@@ -210,6 +213,8 @@ static void fill(buffers *b, npuq_dtype type, data_kind kind)
         test_fill(b->factors, type, 2 * COLS, false);
         test_fill(b->divisors, type, COLS, false);
         test_fill(b->offsets, type, COLS, false);
+        test_fill(b->small, NPUQ_FLOAT32, COLS, false);
+        test_fill(b->words, NPUQ_UINT64, COLS, false);
         return;
     }
     for (size_t i = 0; i < elements; i++) {
@@ -221,6 +226,10 @@ static void fill(buffers *b, npuq_dtype type, data_kind kind)
     for (size_t i = 0; i < COLS; i++) {
         put(b->divisors, type, i, factor() * (tiny ? 1e-40f : 1));
         put(b->offsets, type, i, tiny ? 0 : plain() / 8);
+        b->small[i] = factor() / 0x1000000;
+        b->words[i] = (uint64_t)1 << 46 | (uint64_t)test_below(512) << 37;
+        memcpy(&bits, &b->small[i], sizeof bits);
+        b->words[i] |= bits;
     }
 }
 
@@ -235,10 +244,16 @@ static npuq_status run(buffers *b, int which, npuq_dtype type, const npuq_execut
     const int64_t one = 1;
     int32_t ends[] = {5, (int32_t)rows};
     const npuq_tensor x = npuq_tensor_contiguous(b->x, type, 2, shape);
+    const npuq_tensor x_i8 = npuq_tensor_contiguous(b->x, NPUQ_INT8, 2, shape);
+    const npuq_tensor x_i4 = npuq_tensor_contiguous(b->x, NPUQ_QUINT4X2, 2, words);
+    const npuq_tensor sums = npuq_tensor_contiguous(b->x, NPUQ_INT32, 2, shape);
     const npuq_tensor i8 = npuq_tensor_contiguous(b->out.y, NPUQ_INT8, 2, shape);
     const npuq_tensor u8 = npuq_tensor_contiguous(b->out.y, NPUQ_UINT8, 2, shape);
     const npuq_tensor i32 = npuq_tensor_contiguous(b->out.y, NPUQ_INT32, 2, shape);
     const npuq_tensor i4 = npuq_tensor_contiguous(b->out.y, NPUQ_QUINT4X2, 2, words);
+    const npuq_tensor f32 = npuq_tensor_contiguous(b->out.y, NPUQ_FLOAT32, 2, shape);
+    const npuq_tensor f16 = npuq_tensor_contiguous(b->out.y, NPUQ_FLOAT16, 2, shape);
+    const npuq_tensor bf16 = npuq_tensor_contiguous(b->out.y, NPUQ_BFLOAT16, 2, shape);
     const npuq_tensor u64 = npuq_tensor_contiguous(b->out.y, NPUQ_UINT64, 1, &cols);
     const npuq_tensor factors = npuq_tensor_contiguous(b->factors, type, 1, &cols);
     const npuq_tensor one_factor = npuq_tensor_contiguous(b->factors, type, 1, &one);
@@ -258,6 +273,10 @@ static npuq_status run(buffers *b, int which, npuq_dtype type, const npuq_execut
     const npuq_tensor made_scales = npuq_tensor_contiguous(b->out.y, NPUQ_FLOAT32, 1, &cols);
     const npuq_tensor made_offsets = npuq_tensor_contiguous(b->out.y + COLS, NPUQ_FLOAT32, 1, &cols);
     const npuq_tensor packed_offsets = npuq_tensor_contiguous(b->offsets, NPUQ_FLOAT32, 1, &cols);
+    const npuq_tensor row_factors = npuq_tensor_contiguous(b->small, NPUQ_FLOAT32, 1, shape);
+    const npuq_tensor small = npuq_tensor_contiguous(b->small, NPUQ_FLOAT32, 1, &cols);
+    const npuq_tensor integers = npuq_tensor_contiguous(b->offsets, NPUQ_INT32, 1, &cols);
+    const npuq_tensor parameters = npuq_tensor_contiguous(b->words, NPUQ_UINT64, 1, &cols);
 
     switch (which) {
     case 0: return npuq_quantize(&x, &divisors, &offsets, 1, true, &i8, executor);
@@ -284,9 +303,28 @@ static npuq_status run(buffers *b, int which, npuq_dtype type, const npuq_execut
     case 13: return npuq_dynamic_quant_min_max(&x, &factors, NULL, NPUQ_PER_TENSOR, &the_scale, &the_offset, executor);
     case PARAMS_CASE:
         return npuq_dynamic_quant_params(&packed_offsets, &packed_scales, NPUQ_INT8, &made_scales, &made_offsets);
-    default:
+    case 15:
         return npuq_dynamic_quant_apply(&x, &factors, NULL, NPUQ_PER_TOKEN, &first_divisors, &first_factors, &i8,
                                         executor);
+    case 16: return npuq_dynamic_quant(&x, NULL, NULL, NPUQ_PER_TOKEN, NPUQ_SCALE_PRODUCT, &i8, &row_scales, executor);
+    case 17:
+        return npuq_dynamic_quant(&x, &group_factors, &groups, NPUQ_PER_TOKEN, NPUQ_SCALE_INVERSE, &i4, &row_scales,
+                                  executor);
+    case 18:
+        return npuq_dynamic_quant(&x, &factors, NULL, NPUQ_PER_TENSOR, NPUQ_SCALE_INVERSE, &i8, &the_scale, executor);
+    case SYMMETRIC_PARAMS_CASE:
+        return npuq_dynamic_quant_symmetric_params(&packed_offsets, &packed_scales, NPUQ_INT8, NPUQ_SCALE_INVERSE,
+                                                   &made_scales);
+    case 20:
+        return npuq_dynamic_quant_symmetric_apply(&x, &factors, NULL, NPUQ_PER_TOKEN, &first_divisors, &first_factors,
+                                                  &i8, executor);
+    case 21: return npuq_anti_quant(&x_i8, &divisors, &offsets, &f32, executor);
+    case 22: return npuq_anti_quant(&x_i8, &factors, &offsets, &bf16, executor);
+    case 23: return npuq_anti_quant(&x_i4, &one_factor, NULL, &f16, executor);
+    case 24: return npuq_dequant(&sums, &factors, &row_factors, &offsets, &f16, executor);
+    case 25: return npuq_dequant(&sums, &small, NULL, &integers, &f32, executor);
+    case 26: return npuq_requant(&sums, &parameters, &integers, &i8, executor);
+    default: return npuq_requant(&sums, &parameters, NULL, &f16, executor);
     }
 }
 
@@ -424,7 +462,7 @@ static void test_states_of_threads(void **unused)
         for (int which = 0; which < CASES; which++) {
             memset(&expected->out, 0x55, out_size(expected));
             assert_int_equal(run(expected, which, NPUQ_FLOAT32, NULL), NPUQ_OK);
-            const bool takes_no_executor = which == PACK_CASE || which == PARAMS_CASE;
+            const bool takes_no_executor = which == PACK_CASE || which == PARAMS_CASE || which == SYMMETRIC_PARAMS_CASE;
             for (size_t i = 0; i < STATES; i++) {
                 another a = {state_of(i, i), 0};
                 const npuq_executor executor = {run_on_another, &a};
