@@ -48,30 +48,43 @@ static void run_threads(void *context, size_t count, void (*task)(void *argument
 
 /* ---- the work ---- */
 
+enum { Y_SIZE = ROWS * COLS * 2 }; /* of the widest type */
+
 typedef struct buffers {
     float *x;
+    int32_t *sums;
     uint16_t *smooth;
-    int8_t *y;
+    uint64_t *words;
+    uint8_t *y;
     float *scale;
     float *offset;
 } buffers;
 
 static buffers make_buffers(void)
 {
-    buffers b = {malloc(sizeof(float) * ROWS * COLS), malloc(sizeof(uint16_t) * COLS), calloc(ROWS, COLS),
-                 calloc(ROWS, sizeof(float)), calloc(ROWS, sizeof(float))};
+    buffers b = {malloc(sizeof(float) * ROWS * COLS),
+                 malloc(sizeof(int32_t) * ROWS * COLS),
+                 malloc(sizeof(uint16_t) * COLS),
+                 malloc(sizeof(uint64_t) * COLS),
+                 calloc(1, Y_SIZE),
+                 calloc(ROWS, sizeof(float)),
+                 calloc(ROWS, sizeof(float))};
 
-    assert_true(b.x && b.smooth && b.y && b.scale && b.offset);
+    assert_true(b.x && b.sums && b.smooth && b.words && b.y && b.scale && b.offset);
     test_reseed(1);
     test_fill(b.x, NPUQ_FLOAT32, ROWS * COLS, true);
+    test_fill(b.sums, NPUQ_INT32, ROWS * COLS, true);
     test_fill(b.smooth, NPUQ_BFLOAT16, COLS, true);
+    test_fill(b.words, NPUQ_UINT64, COLS, true);
     return b;
 }
 
 static void free_buffers(buffers *b)
 {
     free(b->x);
+    free(b->sums);
     free(b->smooth);
+    free(b->words);
     free(b->y);
     free(b->scale);
     free(b->offset);
@@ -85,7 +98,12 @@ static npuq_status run_one(const buffers *b, int which, const npuq_executor *exe
     const int64_t scale_shape[] = {4, COLS};
     const int64_t one = 1;
     const npuq_tensor x = npuq_tensor_contiguous(b->x, NPUQ_FLOAT32, 2, shape);
+    const npuq_tensor sums = npuq_tensor_contiguous(b->sums, NPUQ_INT32, 2, shape);
+    const npuq_tensor bytes = npuq_tensor_contiguous(b->sums, NPUQ_INT8, 2, shape);
+    const npuq_tensor words = npuq_tensor_contiguous(b->words, NPUQ_UINT64, 1, &shape[1]);
+    const npuq_tensor of_rows = npuq_tensor_contiguous(b->x, NPUQ_FLOAT32, 1, shape);
     const npuq_tensor y = npuq_tensor_contiguous(b->y, NPUQ_INT8, 2, shape);
+    const npuq_tensor half = npuq_tensor_contiguous(b->y, NPUQ_FLOAT16, 2, shape);
     const npuq_tensor smooth = npuq_tensor_contiguous(b->smooth, NPUQ_BFLOAT16, 1, &shape[1]);
     const npuq_tensor groups = npuq_tensor_contiguous((void *)ends, NPUQ_INT64, 1, &four);
     npuq_tensor group_scale = npuq_tensor_contiguous(b->x, NPUQ_FLOAT32, 2, scale_shape);
@@ -97,14 +115,22 @@ static npuq_status run_one(const buffers *b, int which, const npuq_executor *exe
     case 1: return npuq_quantize(&x, &smooth, &smooth, -1, false, &y, executor);
     case 2: return npuq_group_quant(&x, &group_scale, &groups, NULL, &y, executor);
     case 3: return npuq_dynamic_quant_asymmetric(&x, &smooth, NULL, NPUQ_PER_TOKEN, &y, &scale, &offset, executor);
+    case 4: return npuq_dynamic_quant(&x, &smooth, NULL, NPUQ_PER_TOKEN, NPUQ_SCALE_PRODUCT, &y, &scale, executor);
+    case 5: return npuq_dynamic_quant_symmetric_apply(&x, NULL, NULL, NPUQ_PER_TOKEN, &of_rows, &of_rows, &y, executor);
+    case 6: return npuq_anti_quant(&bytes, &smooth, &smooth, &half, executor);
+    case 7: return npuq_dequant(&sums, &smooth, &of_rows, &smooth, &half, executor);
+    case 8: return npuq_requant(&sums, &words, NULL, &y, executor);
+    case 9:
+        scale.shape[0] = one;
+        return npuq_dynamic_quant(&x, NULL, NULL, NPUQ_PER_TENSOR, NPUQ_SCALE_INVERSE, &y, &scale, executor);
     default:
         scale.shape[0] = offset.shape[0] = one;
-        return npuq_dynamic_quant_asymmetric(&x, which == 4 ? NULL : &smooth, NULL, NPUQ_PER_TENSOR, &y, &scale,
+        return npuq_dynamic_quant_asymmetric(&x, which == 10 ? NULL : &smooth, NULL, NPUQ_PER_TENSOR, &y, &scale,
                                              &offset, executor);
     }
 }
 
-enum { OPERATORS = 6 };
+enum { OPERATORS = 12 };
 
 static void test_partitions(void **unused)
 {
@@ -115,15 +141,16 @@ static void test_partitions(void **unused)
 
     (void)unused;
     for (int which = 0; which < OPERATORS; which++) {
+        memset(expected.y, 0x55, Y_SIZE);
         assert_int_equal(run_one(&expected, which, NULL), NPUQ_OK);
         for (size_t p = 0; p < sizeof partitions / sizeof partitions[0]; p++) {
             size_t ends[THREADS + 1];
             const npuq_executor executor = {run_threads, ends};
 
             memcpy(ends, partitions[p], sizeof ends);
-            memset(got.y, 0x55, ROWS * COLS);
+            memset(got.y, 0x55, Y_SIZE);
             assert_int_equal(run_one(&got, which, &executor), NPUQ_OK);
-            test_same(got.y, expected.y, ROWS * COLS, "which %d, partition %zu", which, p);
+            test_same(got.y, expected.y, Y_SIZE, "which %d, partition %zu", which, p);
             test_same(got.scale, expected.scale, ROWS * sizeof(float), "scale of which %d", which);
             test_same(got.offset, expected.offset, ROWS * sizeof(float), "offset of which %d", which);
         }
@@ -161,8 +188,9 @@ static void *call_all(void *argument)
     c->same = true;
     for (int again = 0; again < 3; again++) {
         for (int which = 0; which < OPERATORS; which++) {
+            memset(c->own.y, 0, Y_SIZE);
             c->same = run_one(&c->own, which, NULL) == NPUQ_OK && c->same &&
-                      memcmp(c->own.y, c->expected[which].y, ROWS * COLS) == 0;
+                      memcmp(c->own.y, c->expected[which].y, Y_SIZE) == 0;
         }
     }
     atomic_fetch_sub(&calling, 1);
