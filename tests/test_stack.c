@@ -81,6 +81,7 @@ static uint16_t parameters[ROWS * COLS];
 static int32_t y[ELEMENTS];
 static float scale[ROWS];
 static float offset[ROWS];
+static uint64_t words[COLS];
 
 typedef struct call {
     npuq_dtype x_dtype;
@@ -90,7 +91,7 @@ typedef struct call {
     const npuq_executor *executor;
 } call;
 
-enum { OPERATORS = 8 };
+enum { OPERATORS = 14 };
 
 static npuq_tensor matrix(void *data, npuq_dtype dtype, int64_t cols, bool turned)
 {
@@ -108,7 +109,7 @@ static void *run_call(void *argument)
 {
     const call *c = argument;
     const int64_t shape[] = {ROWS, COLS};
-    const int64_t ranges = c->which == 5 || c->which == 6 ? 1 : ROWS;
+    const int64_t ranges = c->which >= 5 && c->which <= 7 ? 1 : ROWS;
     int32_t ends[ROWS];
     const int64_t y_cols = c->y_dtype == NPUQ_QUINT4X2 ? COLS / 8 : COLS;
     const npuq_tensor tx = matrix(x, c->x_dtype, COLS, c->turned);
@@ -119,15 +120,20 @@ static void *run_call(void *argument)
     const npuq_tensor group_index = npuq_tensor_contiguous(ends, NPUQ_INT32, 1, shape);
     const npuq_tensor ts = npuq_tensor_contiguous(scale, NPUQ_FLOAT32, 1, &ranges);
     const npuq_tensor to = npuq_tensor_contiguous(offset, NPUQ_FLOAT32, 1, &ranges);
-    const bool words = c->y_dtype == NPUQ_QUINT4X2;
+    const npuq_tensor by_word = npuq_tensor_contiguous(words, NPUQ_UINT64, 1, &shape[1]);
+    const npuq_tensor sum_bias = npuq_tensor_contiguous(y, NPUQ_INT32, 1, &shape[1]);
+    const npuq_tensor sums = matrix(y, NPUQ_INT32, COLS, c->turned);
+    const npuq_tensor i8 = matrix(x, NPUQ_INT8, COLS, c->turned);
+    const npuq_tensor f16 = matrix(x, NPUQ_FLOAT16, COLS, c->turned);
+    const bool to_words = c->y_dtype == NPUQ_QUINT4X2;
     npuq_status status = NPUQ_OK;
 
     for (int i = 0; i < ROWS; i++) {
         ends[i] = i + 1;
     }
     switch (c->which) {
-    case 0: status = npuq_quantize(&tx, &by_column, &by_column, 1, !words, &ty, c->executor); break;
-    case 1: status = npuq_quantize(&tx, &by_row, &by_row, words ? -2 : 0, !words, &ty, c->executor); break;
+    case 0: status = npuq_quantize(&tx, &by_column, &by_column, 1, !to_words, &ty, c->executor); break;
+    case 1: status = npuq_quantize(&tx, &by_row, &by_row, to_words ? -2 : 0, !to_words, &ty, c->executor); break;
     case 2: status = npuq_group_quant(&tx, &by_group, &group_index, NULL, &ty, c->executor); break;
     case 3: status = npuq_dynamic_quant_asymmetric(&tx, NULL, NULL, NPUQ_PER_TOKEN, &ty, &ts, &to, c->executor); break;
     case 4:
@@ -138,9 +144,24 @@ static void *run_call(void *argument)
         status = npuq_dynamic_quant_asymmetric(&tx, &by_column, NULL, NPUQ_PER_TENSOR, &ty, &ts, &to, c->executor);
         break;
     case 6: status = npuq_dynamic_quant_min_max(&tx, &by_column, NULL, NPUQ_PER_TENSOR, &ts, &to, c->executor); break;
-    default:
+    case 7:
+        status = npuq_dynamic_quant(&tx, &by_column, NULL, NPUQ_PER_TENSOR, NPUQ_SCALE_PRODUCT, &ty, &ts, c->executor);
+        break;
+    case 8:
         status = npuq_dynamic_quant_apply(&tx, &by_group, &group_index, NPUQ_PER_TOKEN, &ts, &to, &ty, c->executor);
         break;
+    case 9:
+        status =
+            npuq_dynamic_quant(&tx, &by_group, &group_index, NPUQ_PER_TOKEN, NPUQ_SCALE_INVERSE, &ty, &ts, c->executor);
+        break;
+    case 10:
+        status = npuq_dynamic_quant_symmetric_apply(&tx, &by_group, &group_index, NPUQ_PER_TOKEN, &ts, &to, &ty,
+                                                    c->executor);
+        break;
+    /* From what the others write to what they read. */
+    case 11: status = npuq_anti_quant(&ty, &by_column, &by_column, &tx, c->executor); break;
+    case 12: status = npuq_dequant(&sums, &by_column, &ts, to_words ? &sum_bias : &by_column, &tx, c->executor); break;
+    default: status = npuq_requant(&sums, &by_word, &sum_bias, to_words ? &f16 : &i8, c->executor); break;
     }
     if (status != NPUQ_OK) { /* cmocka's assertions belong to the first thread */
         printf("# %s\n", npuq_last_error());
@@ -164,6 +185,7 @@ static void test_stack(void **unused)
     for (size_t xd = 0; xd < 3; xd++) {
         test_fill(x, x_dtypes[xd], ELEMENTS, true);
         test_fill(parameters, NPUQ_FLOAT16, ELEMENTS, true);
+        test_fill(words, NPUQ_UINT64, COLS, true);
         for (int i = 0; i < OPERATORS * 2 * 2; i++) {
             call c = {x_dtypes[xd], y_dtypes[i % 2], i / 2 % 2, i / 4, NULL};
             const npuq_executor measuring = {run_measured, &in_tasks};
