@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Big and odd sizes: tensors of more than 2^32 elements, a million rows, rows of one element, eight dimensions of
- * extent
- * 1. Big tensors are windows on a small file, mapped again and again: x repeats itself, and so must y. */
+ * extent 1. Big tensors are windows on a small file, mapped again and again: x repeats itself, and so must y. */
 #include "support.h"
 
 #include "ref/npuq_ref.h"
@@ -54,19 +53,27 @@ static bool skips(void)
 }
 
 typedef struct big {
-    windows x; /* float16 */
+    windows x;
     windows y;
     uint8_t *expected; /* of a period */
     size_t y_size;     /* bytes of a period */
 } big;
 
-static big make_big(npuq_dtype y_type)
+/* Of so many elements that are stored: words hold eight elements. */
+static size_t stored(npuq_dtype type, size_t count)
 {
-    const size_t y_size = y_type == NPUQ_INT8 ? PERIOD : PERIOD / 2;
-    big b = {make_windows((size_t)PERIOD * 2, PERIODS), make_windows(y_size, PERIODS), calloc(1, y_size), y_size};
+    return type == NPUQ_QUINT4X2 ? count / 8 : count;
+}
+
+static big make_big(npuq_dtype x_type, npuq_dtype y_type)
+{
+    const size_t x_count = stored(x_type, PERIOD);
+    const size_t y_size = stored(y_type, PERIOD) * test_dtype_size(y_type);
+    big b = {make_windows(x_count * test_dtype_size(x_type), PERIODS), make_windows(y_size, PERIODS), calloc(1, y_size),
+             y_size};
 
     assert_non_null(b.expected);
-    test_fill(b.x.memory, NPUQ_FLOAT16, PERIOD, true);
+    test_fill(b.x.memory, x_type, x_count, true);
     memset(b.y.memory, 0x55, y_size);
     return b;
 }
@@ -97,7 +104,7 @@ static void test_big_quantize(void **unused)
     }
     for (int i = 0; i < 2; i++) {
         const npuq_dtype type = i == 0 ? NPUQ_INT8 : NPUQ_QUINT4X2;
-        big b = make_big(type);
+        big b = make_big(NPUQ_FLOAT16, type);
         const npuq_tensor x = npuq_tensor_contiguous(b.x.memory, NPUQ_FLOAT16, 1, &elements);
         const npuq_tensor y = npuq_tensor_contiguous(b.y.memory, type, 1, i == 0 ? &elements : &words);
 
@@ -126,7 +133,7 @@ static void test_big_group_quant(void **unused)
         free(scale);
         skip();
     }
-    b = make_big(NPUQ_INT8);
+    b = make_big(NPUQ_FLOAT16, NPUQ_INT8);
     assert_non_null(scale);
     test_fill(scale, NPUQ_BFLOAT16, H, true);
     memcpy(scale + H, scale, H * sizeof *scale); /* the same for both groups: y repeats itself */
@@ -143,6 +150,73 @@ static void test_big_group_quant(void **unused)
     free(scale);
 }
 
+/* The way back from words to elements, of one scale and of one for each of 2^20 columns. */
+static void test_big_anti_quant(void **unused)
+{
+    enum { H = 1 << 20, ROWS_OF_PERIOD = PERIOD / H };
+    const int64_t shape[] = {(int64_t)PERIODS * ROWS_OF_PERIOD, H};
+    static uint16_t scale[H];
+
+    (void)unused;
+    if (skips()) {
+        skip();
+    }
+    test_fill(scale, NPUQ_FLOAT16, H, true);
+    for (int i = 0; i < 2; i++) {
+        const npuq_dtype type = i == 0 ? NPUQ_INT8 : NPUQ_QUINT4X2;
+        const size_t scales = i == 0 ? H : 1;
+        const int64_t x_shape[] = {shape[0], (int64_t)stored(type, H)};
+        big b = make_big(type, NPUQ_BFLOAT16);
+        const npuq_tensor x = npuq_tensor_contiguous(b.x.memory, type, 2, x_shape);
+        const npuq_tensor scale_view = npuq_vector(scale, NPUQ_FLOAT16, (int64_t)scales);
+        const npuq_tensor y = npuq_tensor_contiguous(b.y.memory, NPUQ_BFLOAT16, 2, shape);
+
+        npuq_ref_anti_quant(b.x.memory, i == 0 ? NPUQ_REF_INT8 : NPUQ_REF_QUINT4X2, ROWS_OF_PERIOD, H, scale,
+                            NPUQ_REF_FLOAT16, scales, NULL, b.expected, NPUQ_REF_BFLOAT16);
+        assert_int_equal(npuq_anti_quant(&x, &scale_view, NULL, &y, i == 0 ? NULL : &test_shuffled_executor), NPUQ_OK);
+        check_big(&b, "anti_quant");
+    }
+}
+
+/* Sums of 2^32 elements: with scales for each column and row, and in one row with one word. */
+static void test_big_sums(void **unused)
+{
+    enum { H = 1 << 20, ROWS_OF_PERIOD = PERIOD / H };
+    const int64_t shape[] = {(int64_t)PERIODS * ROWS_OF_PERIOD, H};
+    static float scale[H];
+    static float activation_scale[PERIODS * ROWS_OF_PERIOD];
+    const uint64_t word = (uint64_t)1 << 46 | (uint64_t)77 << 37 | 0x37E00000; /* 2^-16 * 1.75, 77 */
+    const npuq_tensor scale_view = npuq_vector(scale, NPUQ_FLOAT32, H);
+    const npuq_tensor activation_view = npuq_vector(activation_scale, NPUQ_FLOAT32, shape[0]);
+    const npuq_tensor word_view = npuq_vector(&word, NPUQ_UINT64, 1);
+
+    (void)unused;
+    if (skips()) {
+        skip();
+    }
+    test_fill(scale, NPUQ_FLOAT32, H, true);
+    test_fill(activation_scale, NPUQ_FLOAT32, ROWS_OF_PERIOD, true);
+    for (int64_t r = ROWS_OF_PERIOD; r < shape[0]; r++) { /* y repeats itself */
+        activation_scale[r] = activation_scale[r - ROWS_OF_PERIOD];
+    }
+    big b = make_big(NPUQ_INT32, NPUQ_FLOAT16);
+    const npuq_tensor x = npuq_tensor_contiguous(b.x.memory, NPUQ_INT32, 2, shape);
+    const npuq_tensor y = npuq_tensor_contiguous(b.y.memory, NPUQ_FLOAT16, 2, shape);
+
+    npuq_ref_dequant((const int32_t *)b.x.memory, ROWS_OF_PERIOD, H, scale, NPUQ_REF_FLOAT32, H, activation_scale, NULL,
+                     NPUQ_REF_FLOAT32, b.expected, NPUQ_REF_FLOAT16);
+    assert_int_equal(npuq_dequant(&x, &scale_view, &activation_view, NULL, &y, &test_shuffled_executor), NPUQ_OK);
+    check_big(&b, "dequant");
+
+    b = make_big(NPUQ_INT32, NPUQ_INT8);
+    const npuq_tensor row = npuq_vector(b.x.memory, NPUQ_INT32, elements);
+    const npuq_tensor bytes = npuq_vector(b.y.memory, NPUQ_INT8, elements);
+
+    npuq_ref_requant((const int32_t *)b.x.memory, 1, PERIOD, &word, 1, NULL, b.expected, NPUQ_REF_INT8);
+    assert_int_equal(npuq_requant(&row, &word_view, NULL, &bytes, &test_shuffled_executor), NPUQ_OK);
+    check_big(&b, "requant");
+}
+
 /* The whole tensor as one row, per tensor and per token. */
 static void test_big_dynamic(void **unused)
 {
@@ -153,25 +227,33 @@ static void test_big_dynamic(void **unused)
     if (skips()) {
         skip();
     }
-    for (int i = 0; i < 3; i++) {
-        big b = make_big(NPUQ_INT8);
+    for (int i = 0; i < 5; i++) {
+        const npuq_quant_mode mode = i % 3 == 0 ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
+        const npuq_executor *executor = i == 1 ? NULL : &test_shuffled_executor;
+        big b = make_big(NPUQ_FLOAT16, NPUQ_INT8);
         float scale = 0.0f;
         float offset = 0.0f;
         float expected_scale;
-        float expected_offset;
+        float expected_offset = 0.0f;
         const npuq_tensor x = npuq_tensor_contiguous(b.x.memory, NPUQ_FLOAT16, 2, shape);
         const npuq_tensor y = npuq_tensor_contiguous(b.y.memory, NPUQ_INT8, 2, shape);
         const npuq_tensor scales = npuq_tensor_contiguous(&scale, NPUQ_FLOAT32, 1, &one);
         const npuq_tensor offsets = npuq_tensor_contiguous(&offset, NPUQ_FLOAT32, 1, &one);
 
-        npuq_ref_dynamic_quant_asymmetric(b.x.memory, NPUQ_REF_FLOAT16, 1, PERIOD, NULL, NPUQ_REF_FLOAT32, 1, NULL,
-                                          false, b.expected, NPUQ_REF_INT8, &expected_scale, &expected_offset);
-        assert_int_equal(npuq_dynamic_quant_asymmetric(&x, NULL, NULL, i == 0 ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN, &y,
-                                                       &scales, &offsets, i == 1 ? NULL : &test_shuffled_executor),
-                         NPUQ_OK);
+        if (i < 3) {
+            npuq_ref_dynamic_quant_asymmetric(b.x.memory, NPUQ_REF_FLOAT16, 1, PERIOD, NULL, NPUQ_REF_FLOAT32, 1, NULL,
+                                              false, b.expected, NPUQ_REF_INT8, &expected_scale, &expected_offset);
+            assert_int_equal(npuq_dynamic_quant_asymmetric(&x, NULL, NULL, mode, &y, &scales, &offsets, executor),
+                             NPUQ_OK);
+        } else {
+            npuq_ref_dynamic_quant(b.x.memory, NPUQ_REF_FLOAT16, 1, PERIOD, NULL, NPUQ_REF_FLOAT32, 1, NULL, false,
+                                   false, b.expected, NPUQ_REF_INT8, &expected_scale);
+            assert_int_equal(npuq_dynamic_quant(&x, NULL, NULL, mode, NPUQ_SCALE_PRODUCT, &y, &scales, executor),
+                             NPUQ_OK);
+        }
         test_same(&scale, &expected_scale, sizeof scale, "scale");
         test_same(&offset, &expected_offset, sizeof offset, "offset");
-        check_big(&b, i == 0 ? "per tensor" : "per token");
+        check_big(&b, mode == NPUQ_PER_TENSOR ? "per tensor" : "per token");
     }
 }
 
@@ -192,7 +274,7 @@ static void test_big_strides(void **unused)
     if (skips()) {
         skip();
     }
-    b = make_big(NPUQ_INT8);
+    b = make_big(NPUQ_FLOAT16, NPUQ_INT8);
     for (size_t r = 0; r < PERIODS; r++) {
         memcpy(x_elements[r], b.x.memory, sizeof x_elements[r]);
     }
@@ -272,6 +354,7 @@ static void test_million_rows_of_one(void **unused)
     enum { ROWS = 1000000 };
     const int64_t shape[] = {ROWS, 1};
     float *x = malloc(ROWS * sizeof *x);
+    int32_t *sums = malloc(ROWS * sizeof *sums);
     float *results[4]; /* scale and offset, ours and expected */
     int8_t *y = malloc(ROWS);
     int8_t *expected = malloc(ROWS);
@@ -280,8 +363,9 @@ static void test_million_rows_of_one(void **unused)
     for (size_t i = 0; i < 4; i++) {
         assert_non_null(results[i] = calloc(ROWS, sizeof(float)));
     }
-    assert_true(x && y && expected);
+    assert_true(x && sums && y && expected);
     test_fill(x, NPUQ_FLOAT32, ROWS, false);
+    test_fill(sums, NPUQ_INT32, ROWS, true);
 
     const npuq_tensor x_view = npuq_tensor_contiguous(x, NPUQ_FLOAT32, 2, shape);
     const npuq_tensor y_view = npuq_tensor_contiguous(y, NPUQ_INT8, 2, shape);
@@ -296,10 +380,34 @@ static void test_million_rows_of_one(void **unused)
     test_same(y, expected, ROWS, "y");
     test_same(results[0], results[2], ROWS * sizeof(float), "scale");
     test_same(results[1], results[3], ROWS * sizeof(float), "offset");
+
+    npuq_ref_dynamic_quant(x, NPUQ_REF_FLOAT32, ROWS, 1, NULL, NPUQ_REF_FLOAT32, 1, NULL, false, true, expected,
+                           NPUQ_REF_INT8, results[2]);
+    assert_int_equal(npuq_dynamic_quant(&x_view, NULL, NULL, NPUQ_PER_TOKEN, NPUQ_SCALE_INVERSE, &y_view, &scale,
+                                        &test_shuffled_executor),
+                     NPUQ_OK);
+    test_same(y, expected, ROWS, "y, symmetric");
+    test_same(results[0], results[2], ROWS * sizeof(float), "scale, symmetric");
+
+    /* Bytes back with a scale, and sums with a scale of each row. */
+    const npuq_tensor sums_view = npuq_tensor_contiguous(sums, NPUQ_INT32, 2, shape);
+    const npuq_tensor floats = npuq_tensor_contiguous(results[1], NPUQ_FLOAT32, 2, shape);
+    float two_thirds = 0.6666667f;
+    const npuq_tensor factor = npuq_vector(&two_thirds, NPUQ_FLOAT32, 1);
+
+    npuq_ref_anti_quant(y, NPUQ_REF_INT8, ROWS, 1, &two_thirds, NPUQ_REF_FLOAT32, 1, NULL, results[3],
+                        NPUQ_REF_FLOAT32);
+    assert_int_equal(npuq_anti_quant(&y_view, &factor, NULL, &floats, &test_shuffled_executor), NPUQ_OK);
+    test_same(results[1], results[3], ROWS * sizeof(float), "anti_quant");
+    npuq_ref_dequant(sums, ROWS, 1, &two_thirds, NPUQ_REF_FLOAT32, 1, results[0], NULL, NPUQ_REF_FLOAT32, results[3],
+                     NPUQ_REF_FLOAT32);
+    assert_int_equal(npuq_dequant(&sums_view, &factor, &scale, NULL, &floats, &test_shuffled_executor), NPUQ_OK);
+    test_same(results[1], results[3], ROWS * sizeof(float), "dequant");
     for (size_t i = 0; i < 4; i++) {
         free(results[i]);
     }
     free(x);
+    free(sums);
     free(y);
     free(expected);
 }
@@ -331,12 +439,33 @@ static void test_eight_dimensions_of_one(void **unused)
     const float least = 1e-12f; /* a variable: the x87 unit has constants of more digits than a float's */
     assert_true(scale == least);
     assert_int_equal(y, 0); /* -2.5e12 and an offset of 2.5e12 and 127, which is the same number */
+
+    assert_int_equal(
+        npuq_dynamic_quant(&x_view, NULL, NULL, NPUQ_PER_TOKEN, NPUQ_SCALE_INVERSE, &y_view, &scale_view, NULL),
+        NPUQ_OK);
+    assert_int_equal(y, -127);
+    const npuq_tensor half = npuq_vector(&(float){0.5f}, NPUQ_FLOAT32, 1);
+    assert_int_equal(npuq_anti_quant(&y_view, &half, NULL, &x_view, NULL), NPUQ_OK);
+    assert_true(x == -63.5f);
+
+    int32_t sum = -1000;
+    const uint64_t word = (uint64_t)1 << 46 | (uint64_t)5 << 37 | 0x3E000000; /* an eighth; 5 */
+    npuq_tensor sum_view = npuq_tensor_contiguous(&sum, NPUQ_INT32, 8, ones);
+    const npuq_tensor word_view = npuq_vector(&word, NPUQ_INT64, 1);
+
+    memcpy(sum_view.strides, x_view.strides, sizeof sum_view.strides);
+    scale = 0.25f;
+    assert_int_equal(npuq_dequant(&sum_view, &half, &scale_view, NULL, &x_view, NULL), NPUQ_OK);
+    assert_true(x == -125.0f);
+    assert_int_equal(npuq_requant(&sum_view, &word_view, NULL, &y_view, NULL), NPUQ_OK);
+    assert_int_equal(y, -120);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_big_quantize),        cmocka_unit_test(test_big_group_quant),
+        cmocka_unit_test(test_big_anti_quant),      cmocka_unit_test(test_big_sums),
         cmocka_unit_test(test_big_dynamic),         cmocka_unit_test(test_big_strides),
         cmocka_unit_test(test_beyond_everything),   cmocka_unit_test(test_broadcast_rows),
         cmocka_unit_test(test_million_rows_of_one), cmocka_unit_test(test_eight_dimensions_of_one),
