@@ -462,6 +462,7 @@ test_view test_view_make(npuq_dtype dtype, int ndim, const int64_t *shape, test_
     test_view view = {.tensor = npuq_tensor_contiguous(NULL, dtype, ndim, shape)};
     size_t first = 0;
     size_t elements = test_count(ndim, shape);
+    uint64_t bytes;
 
     if (layout != TEST_CONTIGUOUS && elements > 0) {
         elements = lay_out(&view.tensor, layout, &first);
@@ -469,8 +470,9 @@ test_view test_view_make(npuq_dtype dtype, int ndim, const int64_t *shape, test_
     view.size = elements * size;
     view.guarded = test_guarded_make(view.size, test_one_in(2), test_below(16) * size);
     view.tensor.data = view.guarded.memory + first * size;
-    for (size_t i = 0; i < view.size; i++) {
-        view.guarded.memory[i] = (unsigned char)test_random();
+    for (size_t i = 0; i < view.size; i += sizeof bytes) {
+        bytes = test_random();
+        memcpy(view.guarded.memory + i, &bytes, view.size - i < sizeof bytes ? view.size - i : sizeof bytes);
     }
     view.before = malloc(view.size + 1);
     assert_non_null(view.before);
