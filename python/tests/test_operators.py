@@ -8,7 +8,7 @@ import numpy as np
 import npuquant
 import numpy_operators as expected
 import pytest
-from numpy_operators import f4, random_ends, random_floats, random_shape, rng
+from numpy_operators import f4, random_ends, random_floats, random_integers, random_shape, rng
 
 TRIALS = 150
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -190,18 +190,13 @@ def test_dynamic_quant(backend, threads):
             assert_same(one, wanted)
 
 
-def random_int32(shape):
-    """Of every size; what is added to them wraps around now and then."""
-    return (rng.integers(-2**31, 2**31, size=shape) >> rng.integers(0, 31, size=shape)).astype(np.int32)
-
-
 def test_anti_quant(backend, threads):
     for _ in range(TRIALS):
         dtype = str(rng.choice(FLOATS))
         if rng.random() < 0.5:
-            x, source, numbers = random_int32(random_shape(1, 4)), "quint4x2", 8
+            x, source, numbers = random_integers(random_shape(1, 4), "i4"), "quint4x2", 8
         else:
-            x, source, numbers = rng.integers(-128, 128, size=random_shape(1, 4)).astype(np.int8), "int8", 1
+            x, source, numbers = random_integers(random_shape(1, 4), "i1"), "int8", 1
         count = x.shape[-1] * numbers if rng.random() < 0.8 else 1
         scale = random_floats(count, size=rng.choice([2.0, 1e3]), special=0.05)
         offset = random_floats(count, scale.dtype.str, special=0.05) if rng.random() < 0.6 else None
@@ -212,13 +207,13 @@ def test_anti_quant(backend, threads):
 
 
 def random_bias(columns):
-    return random_int32(columns) if rng.random() < 0.5 else random_floats(columns, special=0.05)
+    return random_integers(columns, "i4") if rng.random() < 0.5 else random_floats(columns, special=0.05)
 
 
 def test_dequant(backend, threads):
     for _ in range(TRIALS):
         dtype = str(rng.choice(FLOATS))
-        x = random_int32(random_shape(1, 4))
+        x = random_integers(random_shape(1, 4), "i4")
         weight = random_floats(x.shape[-1] if rng.random() < 0.8 else 1, size=1e-3, special=0.05)
         activation = random_floats(x.shape[:-1], "f4", special=0.05) if rng.random() < 0.6 else None
         bias = random_bias(x.shape[-1]) if rng.random() < 0.6 else None
@@ -228,29 +223,22 @@ def test_dequant(backend, threads):
 
 
 def random_words(columns):
-    """In each of the types and shapes in which they may be, with bits that are not looked at."""
-    count = columns if rng.random() < 0.8 else 1
-    words = expected.trans_quant_param(random_floats(count, "f4", size=1e-3, special=0.05),
-                                       random_floats(count, "f4", size=200.0, special=0.05), 0)
-    words |= rng.integers(0, 2**17, size=count, dtype=np.uint64) << 47
-    return words.view(rng.choice(["i8", "u8"])).reshape((1, -1) if count == columns and rng.random() < 0.3 else -1)
+    """In each of the shapes in which they may be."""
+    words = expected.random_words(columns if rng.random() < 0.8 else 1)
+    return words[None] if len(words) == columns and rng.random() < 0.3 else words
 
 
 def test_requant(backend, threads):
     for _ in range(TRIALS):
         dtype = str(rng.choice(["int8", "float16"]))
-        x = random_int32(random_shape(1, 4))
+        x = random_integers(random_shape(1, 4), "i4")
         words = random_words(x.shape[-1])
-        bias = random_int32(x.shape[-1]) if rng.random() < 0.6 else None
+        bias = random_integers(x.shape[-1], "i4") if rng.random() < 0.6 else None
         got = npuquant.requant(in_any_layout(x), in_any_layout(words), in_any_layout(bias), dtype=as_destination(dtype))
         assert_same(got, expected.requant(x, words, bias, dtype))
 
 
 # ---- products ----
-
-
-def random_int8(*shape):
-    return rng.integers(-128, 128, size=shape).astype(np.int8)
 
 
 def random_matrices():
@@ -261,7 +249,7 @@ def random_matrices():
     for _ in range(2):
         ones = [1 if rng.random() < 0.3 else extent for extent in batch]
         batches.append(tuple(ones[rng.integers(len(batch) + 1):] if rng.random() < 0.5 else ones))
-    x1, x2 = random_int8(*batches[0], rows, terms), random_int8(*batches[1], terms, columns)
+    x1, x2 = random_integers((*batches[0], rows, terms), "i1"), random_integers((*batches[1], terms, columns), "i1")
     return x1, x2, (*np.broadcast_shapes(*batches), rows, columns)
 
 
@@ -284,7 +272,7 @@ def test_quant_matmul(backend, threads):
                 offset = random_floats(count if rng.random() < 0.5 else 1, "f4", special=0.05)
         bias = None
         if rng.random() < 0.6:
-            bias = random_int32(shape[-1]) if whole else random_bias(shape[-1])
+            bias = random_integers(shape[-1], "i4") if whole else random_bias(shape[-1])
             if len(shape) == 3 and rng.random() < 0.5:
                 bias = np.stack([bias[None]] + [np.roll(bias[None], n + 1) for n in range(shape[0] - 1)])
         got = npuquant.npu_quant_matmul(
@@ -305,12 +293,12 @@ def test_products_are_exact(terms):
     assert (sums_of(x1, x2) == terms * 2**14).all()
     x1[:, -1] = x2[-1] = 127
     assert (sums_of(x1, x2) == (terms - 1) * 2**14 + 127 * 127).all()
-    x1, x2 = random_int8(37, terms), random_int8(terms, 41)
+    x1, x2 = random_integers((37, terms), "i1"), random_integers((terms, 41), "i1")
     assert_same(sums_of(x1, x2), (x1.astype(np.int64) @ x2.astype(np.int64)).astype(np.int32))
 
 
 def test_products_of_many_rows_and_columns():
-    x1, x2 = random_int8(2100, 5), random_int8(2050, 5).T
+    x1, x2 = random_integers((2100, 5), "i1"), random_integers((2050, 5), "i1").T
     assert_same(sums_of(x1, x2), (x1.astype(np.int64) @ x2.astype(np.int64)).astype(np.int32))
 
 
@@ -365,10 +353,10 @@ def test_large(backend, threads):
     for one, wanted in zip(npuquant.npu_dynamic_quant(x, smooth_scales=smooth, group_index=ends, scale_form="inverse"),
                            expected.dynamic_quant(x, smooth, ends, False, "inverse", "int8")):
         assert_same(one, wanted)
-    words = random_int32((700, 275))
+    words = random_integers((700, 275), "i4")
     assert_same(npuquant.npu_anti_quant(words, smooth[0], offset=smooth[1], dst_dtype="bfloat16"),
                 expected.anti_quant(words, smooth[0], smooth[1], "bfloat16"))
-    x1, x2 = random_int8(700, 64), random_int8(64, 2200)
+    x1, x2 = random_integers((700, 64), "i1"), random_integers((64, 2200), "i1")
     assert_same(npuquant.npu_quant_matmul(x1, x2, smooth[0], pertoken_scale=f4(x[:, 0]), bias=smooth[1],
                                           output_dtype="float16"),
                 expected.quant_matmul(x1, x2, smooth[0], None, f4(x[:, 0]), smooth[1], "float16"))
@@ -559,7 +547,7 @@ def test_out_of_bfloat16():
 
 def test_out_in_the_memory_of_another_argument():
     """It has the result, or is left as it was."""
-    x1 = random_int8(3, 4, 4)
+    x1 = random_integers((3, 4, 4), "i1")
     bias = random_floats((3, 1, 4), "f4", special=0)
     wanted = npuquant.npu_quant_matmul(x1, x1, X[0, :4], bias=bias, output_dtype="float32")
     out = np.empty((3, 4, 4), f4)
