@@ -32,6 +32,7 @@ static const char legend[] =
     "  one thread               the same call on one thread\n"
     "  onednn, xnnpack          other libraries, where they do the same work on one thread\n"
     "The limit is the fastest of stream, stream-nt and memcpy: no code that moves these bytes can be much faster.\n"
+    "memcpy does not count where y is larger than x, since it writes as much as it reads.\n"
     "\n"
     "threads        how many work on one call\n"
     "time           of one call: the median; all lines of a case have the same unit\n"

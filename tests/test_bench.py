@@ -102,7 +102,7 @@ class Bench(unittest.TestCase):
 
     def test_ratios(self):
         """One direction: the time of a line over that of npuquant's first line. The limit is the fastest that moves the
-        bytes, memcpy too, which moves as many."""
+        bytes, memcpy too, which moves as many, unless y is larger than x: then memcpy writes less."""
         for case in self.results("--filter", "f32-i8,bf16-i8,f16-i32", "--max-elements", "200000")["cases"]:
             runs = case["runs"]
             self.assertEqual(runs[0]["kind"], "ours")
@@ -110,7 +110,8 @@ class Bench(unittest.TestCase):
                 ratio = run["median_ns"] / runs[0]["median_ns"]
                 self.assertAlmostEqual(run["npuquant_times_as_fast"], ratio, delta=0.001 + 0.01 * ratio)
                 self.assertEqual(run["bytes"], case["bytes_read"] + case["bytes_written"])
-            movers = [run for run in runs if run["kind"] in ("stream", "memcpy")]
+            grows = case["name"].split("/")[3] in ("f16-i32",)
+            movers = [run for run in runs if run["kind"] == "stream" or (run["kind"] == "memcpy" and not grows)]
             limits = [run for run in runs if run["limit"]]
             self.assertEqual(len(limits), 1, case["name"])
             self.assertEqual(limits[0]["median_ns"], min(run["median_ns"] for run in movers))
