@@ -40,20 +40,18 @@ const char *bench_dtype_name(npuq_dtype dtype)
 
 const char *bench_operator_name(enum bench_operator op)
 {
-    static const char *const names[] = {"quantize", "group_quant", "dynamic", "trans_quant_param"};
+    static const char *const names[] = {"quantize",          "group_quant", "dynamic", "dynamic_quant",
+                                        "trans_quant_param", "anti_quant",  "dequant", "requant"};
 
     return names[op];
 }
 
 const char *bench_mode_name(const struct bench_case *c)
 {
-    switch (c->op) {
-    case BENCH_QUANTIZE: return c->divide ? "div" : "mul";
-    case BENCH_DYNAMIC: return c->by_tensor ? "tensor" : "token";
-    case BENCH_GROUP_QUANT: return "mul";
-    case BENCH_TRANS_QUANT_PARAM: break;
-    }
-    return "nearest";
+    static const char *const names[] = {"mul",    "div",    "nearest",        "token",
+                                        "tensor", "weight", "token-bias-i32", "token-bias-f32"};
+
+    return names[c->mode];
 }
 
 const char *bench_parameters_name(const struct bench_case *c)
@@ -61,6 +59,11 @@ const char *bench_parameters_name(const struct bench_case *c)
     static const char *const names[] = {"uniform", "channel", "axis", "plain", "smooth", "experts64"};
 
     return names[c->parameters];
+}
+
+bool bench_is_dynamic(const struct bench_case *c)
+{
+    return c->op == BENCH_DYNAMIC || c->op == BENCH_DYNAMIC_QUANT;
 }
 
 size_t bench_elements(const struct bench_case *c)
@@ -73,14 +76,19 @@ size_t bench_elements(const struct bench_case *c)
     return elements;
 }
 
+static size_t bytes_of(size_t elements, npuq_dtype dtype)
+{
+    return elements * bench_dtype_size(dtype) / (dtype == NPUQ_QUINT4X2 ? 8 : 1);
+}
+
 size_t bench_x_bytes(const struct bench_case *c)
 {
-    return bench_elements(c) * bench_dtype_size(c->x_dtype);
+    return bytes_of(bench_elements(c), c->x_dtype);
 }
 
 size_t bench_y_bytes(const struct bench_case *c)
 {
-    return bench_elements(c) * bench_dtype_size(c->y_dtype) / (c->y_dtype == NPUQ_QUINT4X2 ? 8 : 1);
+    return bytes_of(bench_elements(c), c->y_dtype);
 }
 
 /* x, y, what is expected of y, a copy of half of x and y, and the parameters of each column of each group. */
@@ -122,7 +130,7 @@ static void write_name(struct bench_case *c)
 /* Gives a case the only shape that is wanted. False if it cannot have that. */
 static bool set_shape(const struct list *list, struct bench_case *c)
 {
-    const bool words = c->y_dtype == NPUQ_QUINT4X2;
+    const bool words = c->x_dtype == NPUQ_QUINT4X2 || c->y_dtype == NPUQ_QUINT4X2;
 
     if (list->ndim == 0) {
         return true;
@@ -167,30 +175,53 @@ static void add(struct list *list, struct bench_case c)
 
 struct kind {
     enum bench_operator op;
-    bool divide;
-    bool by_tensor;
+    enum bench_mode mode;
     enum bench_parameters parameters;
 };
 
 static const struct kind kinds[] = {
-    {BENCH_QUANTIZE, false, false, BENCH_UNIFORM},   {BENCH_QUANTIZE, false, false, BENCH_CHANNEL},
-    {BENCH_QUANTIZE, true, false, BENCH_UNIFORM},    {BENCH_QUANTIZE, true, false, BENCH_CHANNEL},
-    {BENCH_GROUP_QUANT, false, false, BENCH_GROUPS}, {BENCH_DYNAMIC, false, false, BENCH_PLAIN},
-    {BENCH_DYNAMIC, false, false, BENCH_SMOOTH},     {BENCH_DYNAMIC, false, false, BENCH_GROUPS},
-    {BENCH_DYNAMIC, false, true, BENCH_PLAIN},       {BENCH_DYNAMIC, false, true, BENCH_SMOOTH},
+    {BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM},
+    {BENCH_QUANTIZE, BENCH_MUL, BENCH_CHANNEL},
+    {BENCH_QUANTIZE, BENCH_DIV, BENCH_UNIFORM},
+    {BENCH_QUANTIZE, BENCH_DIV, BENCH_CHANNEL},
+    {BENCH_GROUP_QUANT, BENCH_MUL, BENCH_GROUPS},
+    {BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN},
+    {BENCH_DYNAMIC, BENCH_TOKEN, BENCH_SMOOTH},
+    {BENCH_DYNAMIC, BENCH_TOKEN, BENCH_GROUPS},
+    {BENCH_DYNAMIC, BENCH_TENSOR, BENCH_PLAIN},
+    {BENCH_DYNAMIC, BENCH_TENSOR, BENCH_SMOOTH},
+    {BENCH_DYNAMIC_QUANT, BENCH_TOKEN, BENCH_PLAIN},
+    {BENCH_DYNAMIC_QUANT, BENCH_TOKEN, BENCH_SMOOTH},
+    {BENCH_DYNAMIC_QUANT, BENCH_TOKEN, BENCH_GROUPS},
+    {BENCH_DYNAMIC_QUANT, BENCH_TENSOR, BENCH_PLAIN},
+    {BENCH_DYNAMIC_QUANT, BENCH_TENSOR, BENCH_SMOOTH},
+    {BENCH_ANTI_QUANT, BENCH_MUL, BENCH_UNIFORM},
+    {BENCH_ANTI_QUANT, BENCH_MUL, BENCH_CHANNEL},
+    {BENCH_DEQUANT, BENCH_WEIGHT, BENCH_UNIFORM},
+    {BENCH_DEQUANT, BENCH_WEIGHT, BENCH_CHANNEL},
+    {BENCH_DEQUANT, BENCH_TOKEN, BENCH_CHANNEL},
+    {BENCH_DEQUANT, BENCH_TOKEN_BIAS_I32, BENCH_CHANNEL},
+    {BENCH_DEQUANT, BENCH_TOKEN_BIAS_F32, BENCH_CHANNEL},
+    {BENCH_REQUANT, BENCH_MUL, BENCH_UNIFORM},
+    {BENCH_REQUANT, BENCH_MUL, BENCH_CHANNEL},
 };
 
-enum { KINDS = sizeof kinds / sizeof kinds[0] };
+static enum bench_baseline baseline_of(struct kind kind, npuq_dtype y)
+{
+    if (kind.op == BENCH_DYNAMIC_QUANT) {
+        return BENCH_ASYMMETRIC;
+    }
+    return kind.mode == BENCH_DIV && y == NPUQ_INT8 ? BENCH_MULTIPLY : BENCH_NO_BASELINE;
+}
 
 static struct bench_case case_of(struct kind kind, npuq_dtype x, npuq_dtype y, int64_t rows, int64_t cols,
                                  unsigned sets)
 {
     struct bench_case c = {
         .op = kind.op,
-        .divide = kind.divide,
-        .by_tensor = kind.by_tensor,
+        .mode = kind.mode,
         .parameters = kind.parameters,
-        .baseline = kind.divide && y == NPUQ_INT8 ? BENCH_MULTIPLY : BENCH_NO_BASELINE,
+        .baseline = baseline_of(kind, y),
         .x_dtype = x,
         .y_dtype = y,
         .ndim = 2,
@@ -202,56 +233,86 @@ static struct bench_case case_of(struct kind kind, npuq_dtype x, npuq_dtype y, i
     return c;
 }
 
-static bool takes(struct kind kind, npuq_dtype y)
+static bool is_float(npuq_dtype dtype)
 {
+    return dtype == NPUQ_FLOAT32 || dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16;
+}
+
+static bool takes(struct kind kind, npuq_dtype x, npuq_dtype y)
+{
+    switch (kind.op) {
+    case BENCH_ANTI_QUANT: return (x == NPUQ_INT8 || x == NPUQ_QUINT4X2) && is_float(y);
+    case BENCH_DEQUANT: return x == NPUQ_INT32 && is_float(y);
+    case BENCH_REQUANT: return x == NPUQ_INT32 && (y == NPUQ_INT8 || y == NPUQ_FLOAT16);
+    default: break;
+    }
     switch (y) {
-    case NPUQ_INT8: return true;
+    case NPUQ_INT8: return is_float(x);
     case NPUQ_UINT8:
-    case NPUQ_INT32: return kind.op == BENCH_QUANTIZE && kind.divide;
-    default: return !(kind.op == BENCH_QUANTIZE && kind.divide);
+    case NPUQ_INT32: return is_float(x) && kind.mode == BENCH_DIV;
+    case NPUQ_QUINT4X2: return is_float(x) && kind.mode != BENCH_DIV;
+    default: return false;
     }
 }
 
 /* float32 and bfloat16 to int8 everywhere, the other types where a model is likely to have them */
 static bool is_usual(struct kind kind, npuq_dtype x, npuq_dtype y)
 {
-    if (kind.by_tensor && kind.parameters == BENCH_SMOOTH) {
+    switch (kind.op) {
+    case BENCH_ANTI_QUANT: return y == NPUQ_BFLOAT16 || (x == NPUQ_INT8 && kind.parameters == BENCH_CHANNEL);
+    case BENCH_DEQUANT:
+        return y == NPUQ_BFLOAT16 ||
+               (kind.parameters == BENCH_CHANNEL && (kind.mode == BENCH_TOKEN || kind.mode == BENCH_WEIGHT));
+    case BENCH_REQUANT: return true;
+    default: break;
+    }
+    if (kind.mode == BENCH_TENSOR && kind.parameters == BENCH_SMOOTH) {
         return false;
     }
     if (y == NPUQ_INT8) {
-        return x != NPUQ_FLOAT16 || (kind.parameters == BENCH_UNIFORM && !kind.divide);
+        return x != NPUQ_FLOAT16 || (kind.parameters == BENCH_UNIFORM && kind.mode != BENCH_DIV);
     }
-    return y == NPUQ_QUINT4X2 && x == NPUQ_BFLOAT16 && kind.parameters != BENCH_SMOOTH && !kind.by_tensor;
+    return y == NPUQ_QUINT4X2 && x == NPUQ_BFLOAT16 && kind.parameters != BENCH_SMOOTH && kind.mode != BENCH_TENSOR;
+}
+
+/* decode; a batch that the second-level cache holds; prefill, the second size beyond the last cache; weights */
+static const int64_t model_shapes[][2] = {{1, 4096},    {1, 11008},    {32, 4096},    {512, 4096},
+                                          {4096, 4096}, {16384, 4096}, {16384, 16384}};
+
+static void add_model_shapes(struct list *list, struct kind kind, npuq_dtype x, npuq_dtype y)
+{
+    const bool is_usual_weight = kind.op == BENCH_QUANTIZE && kind.parameters == BENCH_UNIFORM && x == NPUQ_BFLOAT16 &&
+                                 kind.mode == BENCH_MUL && y == NPUQ_INT8;
+
+    for (size_t s = 0; s < sizeof model_shapes / sizeof model_shapes[0]; s++) {
+        const int64_t *shape = model_shapes[s];
+        const bool has_rows = kind.parameters != BENCH_GROUPS || shape[0] >= 512;
+        const bool is_weight = shape[1] == 16384;
+        const bool usual = is_usual(kind, x, y) && (!is_weight || is_usual_weight);
+        if (has_rows) {
+            add(list, case_of(kind, x, y, shape[0], shape[1], usual ? BENCH_MODELS : BENCH_RARE));
+        }
+    }
 }
 
 static void add_models(struct list *list)
 {
-    static const npuq_dtype xs[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
-    static const npuq_dtype ys[] = {NPUQ_INT8, NPUQ_UINT8, NPUQ_INT32, NPUQ_QUINT4X2};
-    /* decode; a batch that the second-level cache holds; prefill, the second size beyond the last cache; weights */
-    static const int64_t shapes[][2] = {{1, 4096},    {1, 11008},    {32, 4096},    {512, 4096},
-                                        {4096, 4096}, {16384, 4096}, {16384, 16384}};
+    static const npuq_dtype xs[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16, NPUQ_INT8, NPUQ_QUINT4X2, NPUQ_INT32};
+    static const npuq_dtype ys[] = {NPUQ_INT8,    NPUQ_UINT8,   NPUQ_INT32,   NPUQ_QUINT4X2,
+                                    NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
 
-    for (size_t k = 0; k < KINDS; k++) {
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         for (size_t y = 0; y < sizeof ys / sizeof ys[0]; y++) {
-            for (size_t x = 0; x < sizeof xs / sizeof xs[0] && takes(kinds[k], ys[y]); x++) {
-                for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
-                    const int64_t *shape = shapes[s];
-                    const bool has_rows = kinds[k].parameters != BENCH_GROUPS || shape[0] >= 512;
-                    const bool is_weight = shape[1] == 16384;
-                    const bool weight = kinds[k].parameters == BENCH_UNIFORM && !kinds[k].divide &&
-                                        ys[y] == NPUQ_INT8 && xs[x] == NPUQ_BFLOAT16;
-                    const bool usual = is_usual(kinds[k], xs[x], ys[y]) && (!is_weight || weight);
-                    if (has_rows) {
-                        add(list,
-                            case_of(kinds[k], xs[x], ys[y], shape[0], shape[1], usual ? BENCH_MODELS : BENCH_RARE));
-                    }
+            for (size_t x = 0; x < sizeof xs / sizeof xs[0]; x++) {
+                if (takes(kinds[k], xs[x], ys[y])) {
+                    add_model_shapes(list, kinds[k], xs[x], ys[y]);
                 }
             }
         }
     }
     for (int64_t n = 4096; n <= 16384; n += n == 4096 ? 11008 - 4096 : 16384 - 11008) {
         struct bench_case c = {.op = BENCH_TRANS_QUANT_PARAM,
+                               .mode = BENCH_NEAREST,
                                .parameters = BENCH_CHANNEL,
                                .x_dtype = NPUQ_FLOAT32,
                                .y_dtype = NPUQ_INT64,
@@ -262,22 +323,30 @@ static void add_models(struct list *list)
     }
 }
 
+/* One kind with its types, for the sets that take few. */
+struct typed {
+    struct kind kind;
+    npuq_dtype x;
+    npuq_dtype y;
+};
+
 static void add_sweeps(struct list *list)
 {
-    static const struct {
-        struct kind kind;
-        npuq_dtype x;
-    } sweeps[] = {
-        {{BENCH_QUANTIZE, false, false, BENCH_UNIFORM}, NPUQ_FLOAT32},
-        {{BENCH_QUANTIZE, false, false, BENCH_CHANNEL}, NPUQ_BFLOAT16},
-        {{BENCH_QUANTIZE, true, false, BENCH_UNIFORM}, NPUQ_FLOAT32},
-        {{BENCH_DYNAMIC, false, false, BENCH_PLAIN}, NPUQ_BFLOAT16},
-        {{BENCH_DYNAMIC, false, true, BENCH_PLAIN}, NPUQ_BFLOAT16},
+    static const struct typed sweeps[] = {
+        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8},
+        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_CHANNEL}, NPUQ_BFLOAT16, NPUQ_INT8},
+        {{BENCH_QUANTIZE, BENCH_DIV, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8},
+        {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8},
+        {{BENCH_DYNAMIC, BENCH_TENSOR, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8},
+        {{BENCH_DYNAMIC_QUANT, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8},
+        {{BENCH_ANTI_QUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT8, NPUQ_BFLOAT16},
+        {{BENCH_DEQUANT, BENCH_TOKEN, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_BFLOAT16},
+        {{BENCH_REQUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_INT8},
     };
 
     for (size_t i = 0; i < sizeof sweeps / sizeof sweeps[0]; i++) {
         for (int64_t rows = 1; rows <= 16384; rows *= 4) {
-            add(list, case_of(sweeps[i].kind, sweeps[i].x, NPUQ_INT8, rows, 4096, BENCH_SWEEP));
+            add(list, case_of(sweeps[i].kind, sweeps[i].x, sweeps[i].y, rows, 4096, BENCH_SWEEP));
         }
     }
 }
@@ -292,7 +361,7 @@ static void add_layouts(struct list *list)
         for (size_t j = 0; j < 5; j++) {
             const int64_t image = channels[i] * inner[j];
             struct bench_case c = {.op = BENCH_QUANTIZE,
-                                   .divide = true,
+                                   .mode = BENCH_DIV,
                                    .parameters = BENCH_AXIS,
                                    .baseline = BENCH_CONTIGUOUS,
                                    .x_dtype = NPUQ_FLOAT32,
@@ -307,29 +376,47 @@ static void add_layouts(struct list *list)
 
 static void add_overhead(struct list *list)
 {
+    static const struct typed calls[] = {
+        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8},
+        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_CHANNEL}, NPUQ_FLOAT32, NPUQ_INT8},
+        {{BENCH_QUANTIZE, BENCH_DIV, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8},
+        {{BENCH_QUANTIZE, BENCH_DIV, BENCH_CHANNEL}, NPUQ_FLOAT32, NPUQ_INT8},
+        {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8},
+        {{BENCH_DYNAMIC_QUANT, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8},
+        {{BENCH_ANTI_QUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT8, NPUQ_BFLOAT16},
+        {{BENCH_DEQUANT, BENCH_TOKEN, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_BFLOAT16},
+        {{BENCH_REQUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_INT8},
+    };
     static const int64_t sizes[] = {128, 4096};
 
     for (size_t i = 0; i < 2; i++) {
-        for (int kind = 0; kind < 4; kind++) {
-            struct bench_case c = case_of(kinds[kind], NPUQ_FLOAT32, NPUQ_INT8, 1, sizes[i], BENCH_OVERHEAD);
-            if (kind < 2) {
+        for (size_t k = 0; k < sizeof calls / sizeof calls[0]; k++) {
+            struct bench_case c = case_of(calls[k].kind, calls[k].x, calls[k].y, 1, sizes[i], BENCH_OVERHEAD);
+            if (c.op == BENCH_QUANTIZE && c.mode == BENCH_MUL) {
                 c.baseline = BENCH_ROW_KERNEL;
             }
             add(list, c);
         }
-        add(list, case_of(kinds[5], NPUQ_BFLOAT16, NPUQ_INT8, 1, sizes[i], BENCH_OVERHEAD));
     }
 }
 
 static void add_threads(struct list *list)
 {
+    static const struct typed calls[] = {
+        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8},
+        {{BENCH_QUANTIZE, BENCH_DIV, BENCH_CHANNEL}, NPUQ_BFLOAT16, NPUQ_INT8},
+        {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8},
+        {{BENCH_DYNAMIC, BENCH_TENSOR, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8},
+        {{BENCH_DYNAMIC_QUANT, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8},
+        {{BENCH_ANTI_QUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT8, NPUQ_BFLOAT16},
+        {{BENCH_DEQUANT, BENCH_TOKEN, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_BFLOAT16},
+        {{BENCH_REQUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_INT8},
+    };
     static const int64_t rows[] = {512, 4096, 16384};
-    static const size_t which[] = {0, 3, 5, 8};
 
     for (size_t i = 0; i < 3; i++) {
-        for (size_t k = 0; k < 4; k++) {
-            struct bench_case c = case_of(kinds[which[k]], k == 0 ? NPUQ_FLOAT32 : NPUQ_BFLOAT16, NPUQ_INT8, rows[i],
-                                          4096, BENCH_THREADS);
+        for (size_t k = 0; k < sizeof calls / sizeof calls[0]; k++) {
+            struct bench_case c = case_of(calls[k].kind, calls[k].x, calls[k].y, rows[i], 4096, BENCH_THREADS);
             c.threads = 2;
             c.baseline = BENCH_ONE_THREAD;
             add(list, c);

@@ -7,10 +7,30 @@
 
 #include <npuquant/npuquant.h>
 
-enum bench_operator { BENCH_QUANTIZE, BENCH_GROUP_QUANT, BENCH_DYNAMIC, BENCH_TRANS_QUANT_PARAM };
+enum bench_operator {
+    BENCH_QUANTIZE,
+    BENCH_GROUP_QUANT,
+    BENCH_DYNAMIC, /* dynamic_quant_asymmetric */
+    BENCH_DYNAMIC_QUANT,
+    BENCH_TRANS_QUANT_PARAM,
+    BENCH_ANTI_QUANT,
+    BENCH_DEQUANT,
+    BENCH_REQUANT
+};
 
-/* quantize: one scale, one for each column, or one for each index of the middle dimension; dynamic: no smooth scales,
- * smooth scales, smooth scales of each group */
+enum bench_mode {
+    BENCH_MUL,
+    BENCH_DIV,            /* quantize */
+    BENCH_NEAREST,        /* trans_quant_param */
+    BENCH_TOKEN,          /* dynamic: a scale for each row; dequant: activation_scale is given */
+    BENCH_TENSOR,         /* dynamic: one scale */
+    BENCH_WEIGHT,         /* dequant: weight_scale alone */
+    BENCH_TOKEN_BIAS_I32, /* dequant: activation_scale and a bias of int32 */
+    BENCH_TOKEN_BIAS_F32
+};
+
+/* One scale, one for each column, or one for each index of the middle dimension; dynamic: no smooth scales, smooth
+ * scales, smooth scales of each group */
 enum bench_parameters { BENCH_UNIFORM, BENCH_CHANNEL, BENCH_AXIS, BENCH_PLAIN, BENCH_SMOOTH, BENCH_GROUPS };
 
 /* What a case is set against, besides the limit. */
@@ -19,6 +39,7 @@ enum bench_baseline {
     BENCH_MULTIPLY,   /* the same call, multiplying where it divides */
     BENCH_CONTIGUOUS, /* the same elements with one scale */
     BENCH_ROW_KERNEL, /* the row kernel without the call around it */
+    BENCH_ASYMMETRIC, /* dynamic_quant_asymmetric where the case is dynamic_quant */
     BENCH_ONE_THREAD  /* the same call on one thread */
 };
 
@@ -37,14 +58,13 @@ enum { BENCH_MAX_NDIM = 3 };
 struct bench_case {
     char name[96];
     enum bench_operator op;
-    bool divide;    /* quantize */
-    bool by_tensor; /* dynamic */
+    enum bench_mode mode;
     enum bench_parameters parameters;
     enum bench_baseline baseline;
     npuq_dtype x_dtype;
     npuq_dtype y_dtype;
     int ndim;
-    int64_t shape[BENCH_MAX_NDIM]; /* of x */
+    int64_t shape[BENCH_MAX_NDIM]; /* of elements of x */
     int64_t groups;                /* experts, where there are any */
     int threads;                   /* 0: as many as the command line says */
     unsigned sets;
@@ -61,6 +81,8 @@ const char *bench_dtype_name(npuq_dtype dtype); /* "f32" */
 const char *bench_operator_name(enum bench_operator op);
 const char *bench_mode_name(const struct bench_case *c);
 const char *bench_parameters_name(const struct bench_case *c);
+
+bool bench_is_dynamic(const struct bench_case *c); /* finds its scales itself, symmetric or not */
 
 size_t bench_elements(const struct bench_case *c);
 size_t bench_x_bytes(const struct bench_case *c);

@@ -23,7 +23,7 @@ static size_t prefetch_distance;
  * is the exclusive or of its R inputs, which costs less than loading them. */
 #define STREAM_LOOP(VEC, LOAD, XOR, STORE, R, W, PREFETCH)                                                             \
     for (size_t i = 0; i < steps; i++) {                                                                               \
-        for (size_t j = 0; j < UNROLL / (W); j++) {                                                                    \
+        for (size_t j = 0; j < VECTORS(W) / (W); j++) {                                                                \
             VEC v = LOAD(in);                                                                                          \
             for (size_t k = 1; k < (R); k++) {                                                                         \
                 v = XOR(v, LOAD(in + k * sizeof(VEC)));                                                                \
@@ -43,7 +43,7 @@ static size_t prefetch_distance;
 
 #define STREAM_RATIO(VEC, LOAD, XOR, STORE, NT_STORE, R, W)                                                            \
     if (in_size * (W) == out_size * (R)) {                                                                             \
-        const size_t steps = (out_size + sizeof(VEC) * UNROLL - 1) / (sizeof(VEC) * UNROLL);                           \
+        const size_t steps = (out_size + sizeof(VEC) * VECTORS(W) - 1) / (sizeof(VEC) * VECTORS(W));                   \
         if (distance > 0 && non_temporal) {                                                                            \
             STREAM_LOOP(VEC, LOAD, XOR, NT_STORE, R, W, true)                                                          \
         } else if (distance > 0) {                                                                                     \
@@ -56,7 +56,7 @@ static size_t prefetch_distance;
         return;                                                                                                        \
     }
 
-enum { UNROLL = 2 }; /* vectors out of a step */
+#define VECTORS(W) ((size_t)((W) > 2 ? (W) : 2)) /* out of a step */
 
 #define DEFINE_LIMIT(NAME, TARGET, VEC, LOAD, XOR, STORE, NT_STORE)                                                    \
     TARGET static void stream_##NAME(const unsigned char *in, unsigned char *out, size_t in_size, size_t out_size,     \
@@ -69,6 +69,8 @@ enum { UNROLL = 2 }; /* vectors out of a step */
         STREAM_RATIO(VEC, LOAD, XOR, STORE, NT_STORE, 2, 1)                                                            \
         STREAM_RATIO(VEC, LOAD, XOR, STORE, NT_STORE, 1, 1)                                                            \
         STREAM_RATIO(VEC, LOAD, XOR, STORE, NT_STORE, 1, 2)                                                            \
+        STREAM_RATIO(VEC, LOAD, XOR, STORE, NT_STORE, 1, 4)                                                            \
+        STREAM_RATIO(VEC, LOAD, XOR, STORE, NT_STORE, 1, 8)                                                            \
     }                                                                                                                  \
                                                                                                                        \
     TARGET static void read_##NAME(const unsigned char *in, size_t size)                                               \

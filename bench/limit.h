@@ -8,8 +8,9 @@
 
 enum bench_stores { BENCH_PLAIN_STORES, BENCH_NON_TEMPORAL_STORES };
 
-/* Reads in_size bytes and writes out_size bytes; the sizes are as 8:1, 4:1, 2:1, 1:1 or 1:2, and the addresses are
- * aligned to 64 bytes. The last step of the loop is done whole: both buffers have BENCH_STREAM_ROOM bytes more. */
+/* Reads in_size bytes and writes out_size bytes; the sizes are as 8:1, 4:1, 2:1, 1:1, 1:2, 1:4 or 1:8, and the
+ * addresses are aligned to 64 bytes. The last step of the loop is done whole: both buffers have BENCH_STREAM_ROOM bytes
+ * more. */
 enum { BENCH_STREAM_ROOM = 4096 };
 void bench_stream(const void *in, size_t in_size, void *out, size_t out_size, enum bench_stores stores);
 

@@ -77,11 +77,12 @@ static struct share share_of(const struct operands *o, int i, int threads)
 /* A single parameter is not worth a call. */
 static void read_parameters(const struct operands *o)
 {
-    if (o->scale_bytes >= 64) {
-        bench_read(o->scale.data, o->scale_bytes);
-    }
-    if (o->offset_bytes >= 64) {
-        bench_read(o->offset.data, o->offset_bytes);
+    const npuq_tensor *const parameters[] = {&o->scale, &o->offset, &o->activation_scale};
+
+    for (size_t i = 0; i < sizeof parameters / sizeof parameters[0]; i++) {
+        if (operands_bytes(parameters[i]) >= 64) {
+            bench_read(parameters[i]->data, operands_bytes(parameters[i]));
+        }
     }
 }
 
@@ -108,7 +109,7 @@ static void two_passes_share(void *argument, int i, int threads)
     if (i == 0) {
         read_parameters(o);
     }
-    if (o->c->by_tensor) {
+    if (o->c->mode == BENCH_TENSOR) {
         bench_read(share.x, share.x_size);
         bench_stream(share.x, share.x_size, share.y, share.y_size, context->stores);
         return;
@@ -171,7 +172,7 @@ struct field {
 
 static void enter(struct field *field, const struct context *context, const char *who, size_t differing)
 {
-    static void (*const runs[])(const void *) = {run_ours,   run_baseline,   run_peer,
+    static void (*const runs[])(const void *) = {run_ours,   run_baseline,   run_peer,  run_peer,
                                                  run_stream, run_two_passes, run_memcpy};
     struct measurement *m = field->m;
 
@@ -182,6 +183,7 @@ static void enter(struct field *field, const struct context *context, const char
     *run = (struct run){.kind = context->kind,
                         .threads = context->threads,
                         .bytes = m->bytes_read + m->bytes_written,
+                        .compared = context->peer && context->peer->differing,
                         .differing = differing};
     (void)snprintf(run->who, sizeof run->who, "%s", who);
     field->contexts[m->count] = *context;
@@ -202,7 +204,7 @@ static void enter_limits(struct field *field, const struct operands *o, int thre
             const struct context context = {
                 .operands = o, .kind = (enum run_kind)kind, .threads = threads, .stores = (enum bench_stores)stores};
             const bool plain = stores == BENCH_PLAIN_STORES;
-            if ((kind == RUN_TWO_PASSES && c->op != BENCH_DYNAMIC) || (!plain && !bench_has_non_temporal())) {
+            if ((kind == RUN_TWO_PASSES && !bench_is_dynamic(c)) || (!plain && !bench_has_non_temporal())) {
                 continue;
             }
             enter(field, &context,
@@ -219,6 +221,7 @@ static const char *baseline_name(enum bench_baseline baseline)
     case BENCH_MULTIPLY: return "multiply";
     case BENCH_CONTIGUOUS: return "contiguous";
     case BENCH_ROW_KERNEL: return "row kernel";
+    case BENCH_ASYMMETRIC: return "asymmetric";
     case BENCH_ONE_THREAD: return "one thread";
     case BENCH_NO_BASELINE: break;
     }
@@ -276,20 +279,21 @@ static void enter_peers(struct field *field, struct operands *o, int threads)
     const struct peer *const *all = peers(&count);
 
     for (int i = 0; i < count && threads == 1; i++) {
-        const struct context context = {.operands = o, .kind = RUN_PEER, .threads = 1, .peer = all[i]};
+        const struct context context = {
+            .operands = o, .kind = all[i]->is_product ? RUN_PRODUCT : RUN_PEER, .threads = 1, .peer = all[i]};
         memset(o->y.data, 0x55, o->y_bytes);
         if (!all[i]->prepare(o)) {
             continue;
         }
         all[i]->run();
-        enter(field, &context, all[i]->name, operands_differing(o));
+        enter(field, &context, all[i]->name, all[i]->differing ? all[i]->differing(o) : 0);
     }
 }
 
 static void finish_peers(const struct field *field)
 {
     for (int i = 0; i < field->m->count; i++) {
-        if (field->contexts[i].kind == RUN_PEER) {
+        if (field->contexts[i].peer) {
             field->contexts[i].peer->finish();
         }
     }
@@ -352,7 +356,7 @@ bool measure(const struct bench_case *c, const struct plan *plan, const struct m
         return false;
     }
     m->elements = bench_elements(c);
-    m->bytes_read = operands.x_bytes + operands.scale_bytes + operands.offset_bytes;
+    m->bytes_read = operands.x_bytes + operands.parameter_bytes;
     m->bytes_written = operands.y_bytes + operands.small_out_bytes;
     m->level = machine_level(machine, m->bytes_read + m->bytes_written);
 
@@ -374,10 +378,10 @@ double measure_seconds(const struct bench_case *c, const struct plan *plan)
     const double bytes = (double)(bench_x_bytes(c) + bench_y_bytes(c));
     const double call_ns = bytes / 10;
     const double sample_ns = call_ns > plan->timing.sample_ns ? call_ns : plan->timing.sample_ns;
-    const int streams = (c->op == BENCH_DYNAMIC ? 2 : 1) * (bench_has_non_temporal() ? 2 : 1) + 1;
+    const int streams = (bench_is_dynamic(c) ? 2 : 1) * (bench_has_non_temporal() ? 2 : 1) + 1;
     int others = 0;
 
-    if (plan->with_peers && c->op == BENCH_QUANTIZE) {
+    if (plan->with_peers && !bench_is_dynamic(c)) {
         (void)peers(&others);
     }
     const int contestants = plan->backend_count + (c->baseline != BENCH_NO_BASELINE) + streams + others;
@@ -390,7 +394,7 @@ double measure_seconds(const struct bench_case *c, const struct plan *plan)
 
 const char *run_kind_name(enum run_kind kind)
 {
-    static const char *const names[] = {"ours", "baseline", "peer", "stream", "two-passes", "memcpy"};
+    static const char *const names[] = {"ours", "baseline", "peer", "product", "stream", "two-passes", "memcpy"};
 
     return names[kind];
 }

@@ -7,7 +7,7 @@
 #include "operands.h"
 #include "timing.h"
 
-enum run_kind { RUN_OURS, RUN_BASELINE, RUN_PEER, RUN_STREAM, RUN_TWO_PASSES, RUN_MEMCPY };
+enum run_kind { RUN_OURS, RUN_BASELINE, RUN_PEER, RUN_PRODUCT, RUN_STREAM, RUN_TWO_PASSES, RUN_MEMCPY };
 
 /* One way to do the work, and what it took. */
 struct run {
@@ -18,7 +18,8 @@ struct run {
     struct statistics ns; /* of one call */
     double times_as_fast; /* the first run, which is npuquant's, is so many times as fast as this one */
     bool is_limit;        /* nothing moves the bytes of the case faster than this */
-    size_t differing;     /* peers: elements unlike the reference's */
+    bool compared;        /* its results, with npuquant's: */
+    size_t differing;     /* so many elements are unlike */
     bool noisy;           /* the spread is above 10 % */
 };
 

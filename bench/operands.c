@@ -9,8 +9,28 @@
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
-static const float scale_mul = 20.3F;
-static const float scale_div = 0.0493F;
+/* Data lies between -data and data. A scale brings it to where y has room for it. */
+static float data_of(const struct bench_case *c)
+{
+    switch (c->x_dtype) {
+    case NPUQ_INT8:
+    case NPUQ_QUINT4X2: return 127.9F; /* any byte is two elements of int4 */
+    case NPUQ_INT32: return 4e7F;      /* as the sums of a few thousand products are */
+    default: return 6.0F;
+    }
+}
+
+static float scale_of(const struct bench_case *c)
+{
+    switch (c->op) {
+    case BENCH_DYNAMIC:
+    case BENCH_DYNAMIC_QUANT: return 1.0F;
+    case BENCH_ANTI_QUANT: return 0.0493F;
+    case BENCH_DEQUANT: return c->mode == BENCH_WEIGHT ? 1e-6F : 1e-4F;
+    case BENCH_REQUANT: return 4e-6F;
+    default: return c->mode == BENCH_DIV ? 0.0493F : 20.3F;
+    }
+}
 
 /* xorshift64*, always from the same start. */
 static uint64_t next_random(uint64_t *state)
@@ -49,6 +69,7 @@ static void store(void *data, npuq_dtype dtype, size_t i, float value)
     switch (dtype) {
     case NPUQ_FLOAT32: ((float *)data)[i] = value; break;
     case NPUQ_INT32: ((int32_t *)data)[i] = (int32_t)value; break;
+    case NPUQ_INT8: ((int8_t *)data)[i] = (int8_t)value; break;
     default: ((uint16_t *)data)[i] = half_of(value, dtype); break;
     }
 }
@@ -103,21 +124,30 @@ static size_t count(const npuq_tensor *tensor)
     return n;
 }
 
+size_t operands_bytes(const npuq_tensor *tensor)
+{
+    return tensor->data ? count(tensor) * bench_dtype_size(tensor->dtype) : 0;
+}
+
 static bool make_x_and_y(struct operands *o)
 {
     const struct bench_case *c = o->c;
     int64_t shape[NPUQ_MAX_NDIM] = {0};
+    const int64_t last = c->shape[c->ndim - 1];
 
     memcpy(shape, c->shape, sizeof c->shape);
+    shape[c->ndim - 1] = c->x_dtype == NPUQ_QUINT4X2 ? last / 8 : last;
     o->x = allocate_tensor(o, c->x_dtype, c->ndim, shape);
-    shape[c->ndim - 1] /= c->y_dtype == NPUQ_QUINT4X2 ? 8 : 1;
+    shape[c->ndim - 1] = c->y_dtype == NPUQ_QUINT4X2 ? last / 8 : last;
     o->y = allocate_tensor(o, c->y_dtype, c->ndim, shape);
     o->expected = allocate(o, o->y_bytes);
     o->copy = allocate(o, (o->x_bytes + o->y_bytes) / 2);
     if (!o->x.data || !o->y.data || !o->expected || !o->copy) {
         return false;
     }
-    fill(&o->x, count(&o->x), 0.0F, 6.0F);
+    npuq_tensor values = o->x;
+    values.dtype = c->x_dtype == NPUQ_QUINT4X2 ? NPUQ_INT8 : c->x_dtype;
+    fill(&values, o->x_bytes / bench_dtype_size(values.dtype), 0.0F, data_of(c));
     return true;
 }
 
@@ -151,42 +181,84 @@ static bool make_groups(struct operands *o)
     return true;
 }
 
-static bool make_parameters(struct operands *o)
+/* Null data if there is not enough memory. */
+static npuq_tensor make_filled(struct operands *o, npuq_dtype dtype, int ndim, const int64_t *shape, float centre,
+                               float spread)
+{
+    npuq_tensor tensor = allocate_tensor(o, dtype, ndim, shape);
+
+    if (tensor.data) {
+        fill(&tensor, count(&tensor), centre, spread);
+    }
+    return tensor;
+}
+
+static bool make_scales(struct operands *o, int ndim, const int64_t *shape)
+{
+    const struct bench_case *c = o->c;
+    const float centre = scale_of(c);
+
+    o->scale = make_filled(o, bench_is_dynamic(c) ? c->x_dtype : NPUQ_FLOAT32, ndim, shape, centre,
+                           c->parameters == BENCH_UNIFORM ? 0.0F : centre / 8);
+    if (o->scale.data && c->op == BENCH_DEQUANT && c->mode != BENCH_WEIGHT) {
+        o->activation_scale = make_filled(o, NPUQ_FLOAT32, 1, c->shape, 0.01F, 0.005F);
+        return o->activation_scale.data;
+    }
+    return o->scale.data;
+}
+
+/* Puts words in the place of scales and offsets. */
+static bool make_words(struct operands *o, const int64_t *shape)
+{
+    const npuq_tensor words = allocate_tensor(o, NPUQ_INT64, 1, shape);
+    const bool made =
+        words.data && npuq_trans_quant_param(&o->scale, &o->offset, NPUQ_ROUND_NEAREST, &words) == NPUQ_OK;
+
+    o->scale = words;
+    o->offset.data = NULL;
+    return made;
+}
+
+static bool make_offsets(struct operands *o, const int64_t *shape)
 {
     const struct bench_case *c = o->c;
     const int64_t one = 1;
+    const bool whole = c->mode == BENCH_DIV || c->mode == BENCH_TOKEN_BIAS_I32;
+    const float value = c->mode == BENCH_TOKEN_BIAS_I32 ? 1e6F : 3.0F;
+
+    o->offset =
+        make_filled(o, whole ? NPUQ_INT32 : NPUQ_FLOAT32, 1, c->op == BENCH_GROUP_QUANT ? &one : shape, value, 0.0F);
+    return o->offset.data;
+}
+
+static bool make_small_outputs(struct operands *o)
+{
+    const int64_t rows = o->c->mode == BENCH_TENSOR ? 1 : o->c->shape[0];
+
+    o->scale_out = allocate_tensor(o, NPUQ_FLOAT32, 1, &rows);
+    o->offset_out = allocate_tensor(o, NPUQ_FLOAT32, 1, &rows);
+    o->small_out_bytes = (o->c->op == BENCH_DYNAMIC ? 2 : 1) * sizeof(float) * (size_t)rows;
+    o->expected_small = allocate(o, o->small_out_bytes);
+    return o->scale_out.data && o->offset_out.data && o->expected_small;
+}
+
+static bool make_parameters(struct operands *o)
+{
+    const struct bench_case *c = o->c;
+    const bool dynamic = bench_is_dynamic(c);
+    const bool has_scale =
+        c->parameters != BENCH_PLAIN && c->op != BENCH_TRANS_QUANT_PARAM; /* there, x is the scales */
+    const bool has_offset = !dynamic && c->mode != BENCH_WEIGHT && c->mode != BENCH_TOKEN;
     int64_t shape[2];
     const int ndim = parameter_shape(c, shape);
-    const bool dynamic = c->op == BENCH_DYNAMIC;
 
-    if (dynamic) {
-        const int64_t rows = c->by_tensor ? 1 : c->shape[0];
-        o->scale_out = allocate_tensor(o, NPUQ_FLOAT32, 1, &rows);
-        o->offset_out = allocate_tensor(o, NPUQ_FLOAT32, 1, &rows);
-        if (!o->scale_out.data || !o->offset_out.data) {
-            return false;
-        }
-        o->small_out_bytes = 2 * sizeof(float) * (size_t)rows;
+    if ((has_scale && !make_scales(o, ndim, shape)) || (has_offset && !make_offsets(o, shape)) ||
+        (c->op == BENCH_REQUANT && !make_words(o, shape)) || (dynamic && !make_small_outputs(o)) ||
+        (c->groups > 0 && !make_groups(o))) {
+        return false;
     }
-    if (c->parameters != BENCH_PLAIN && c->op != BENCH_TRANS_QUANT_PARAM) { /* there, x is the scales */
-        o->scale = allocate_tensor(o, dynamic ? c->x_dtype : NPUQ_FLOAT32, ndim, shape);
-        if (!o->scale.data) {
-            return false;
-        }
-        const float centre = dynamic ? 1.0F : c->divide ? scale_div : scale_mul;
-        fill(&o->scale, count(&o->scale), centre, c->parameters == BENCH_UNIFORM ? 0.0F : centre / 8);
-        o->scale_bytes = count(&o->scale) * bench_dtype_size(o->scale.dtype);
-    }
-    if (!dynamic) {
-        const bool single = c->op == BENCH_GROUP_QUANT;
-        o->offset = allocate_tensor(o, c->divide ? NPUQ_INT32 : NPUQ_FLOAT32, 1, single ? &one : shape);
-        if (!o->offset.data) {
-            return false;
-        }
-        fill(&o->offset, count(&o->offset), 3.0F, 0.0F);
-        o->offset_bytes = count(&o->offset) * bench_dtype_size(o->offset.dtype);
-    }
-    return c->groups == 0 || make_groups(o);
+    o->parameter_bytes = operands_bytes(&o->scale) + operands_bytes(&o->offset) + operands_bytes(&o->activation_scale);
+    return true;
 }
 
 bool operands_make(struct operands *o, const struct bench_case *c)
@@ -217,19 +289,35 @@ static const npuq_tensor *if_present(const npuq_tensor *tensor)
     return tensor->data ? tensor : NULL;
 }
 
+static npuq_quant_mode quant_mode(const struct bench_case *c)
+{
+    return c->mode == BENCH_TENSOR ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
+}
+
+static npuq_status call_asymmetric(const struct operands *o, const npuq_executor *executor)
+{
+    return npuq_dynamic_quant_asymmetric(&o->x, if_present(&o->scale), if_present(&o->group_index), quant_mode(o->c),
+                                         &o->y, &o->scale_out, &o->offset_out, executor);
+}
+
 npuq_status operands_call(const struct operands *o, const npuq_executor *executor)
 {
     const struct bench_case *c = o->c;
 
     switch (c->op) {
     case BENCH_QUANTIZE:
-        return npuq_quantize(&o->x, &o->scale, &o->offset, c->parameters == BENCH_AXIS ? 1 : -1, c->divide, &o->y,
-                             executor);
+        return npuq_quantize(&o->x, &o->scale, &o->offset, c->parameters == BENCH_AXIS ? 1 : -1, c->mode == BENCH_DIV,
+                             &o->y, executor);
     case BENCH_GROUP_QUANT: return npuq_group_quant(&o->x, &o->scale, &o->group_index, &o->offset, &o->y, executor);
-    case BENCH_DYNAMIC:
-        return npuq_dynamic_quant_asymmetric(&o->x, if_present(&o->scale), if_present(&o->group_index),
-                                             c->by_tensor ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN, &o->y, &o->scale_out,
-                                             &o->offset_out, executor);
+    case BENCH_DYNAMIC: return call_asymmetric(o, executor);
+    case BENCH_DYNAMIC_QUANT:
+        return npuq_dynamic_quant(&o->x, if_present(&o->scale), if_present(&o->group_index), quant_mode(c),
+                                  NPUQ_SCALE_PRODUCT, &o->y, &o->scale_out, executor);
+    case BENCH_ANTI_QUANT: return npuq_anti_quant(&o->x, &o->scale, &o->offset, &o->y, executor);
+    case BENCH_DEQUANT:
+        return npuq_dequant(&o->x, &o->scale, if_present(&o->activation_scale), if_present(&o->offset), &o->y,
+                            executor);
+    case BENCH_REQUANT: return npuq_requant(&o->x, &o->scale, NULL, &o->y, executor);
     case BENCH_TRANS_QUANT_PARAM: break;
     }
     return npuq_trans_quant_param(&o->x, &o->offset, NPUQ_ROUND_NEAREST, &o->y);
@@ -269,7 +357,7 @@ static npuq_status call_contiguous(const struct operands *o)
     const npuq_tensor scale = npuq_tensor_contiguous(o->scale.data, o->scale.dtype, 1, &one);
     const npuq_tensor offset = npuq_tensor_contiguous(o->offset.data, o->offset.dtype, 1, &one);
 
-    return npuq_quantize(&x, &scale, &offset, -1, o->c->divide, &y, NULL);
+    return npuq_quantize(&x, &scale, &offset, -1, o->c->mode == BENCH_DIV, &y, NULL);
 }
 
 /* A multiplication takes zero points of the scales' dtype: the scales serve as both. */
@@ -288,6 +376,7 @@ npuq_status operands_baseline(const struct operands *o)
     case BENCH_MULTIPLY: return call_multiply(o);
     case BENCH_CONTIGUOUS: return call_contiguous(o);
     case BENCH_ROW_KERNEL: call_row_kernel(o); return NPUQ_OK;
+    case BENCH_ASYMMETRIC: return call_asymmetric(o, NULL);
     case BENCH_NO_BASELINE:
     case BENCH_ONE_THREAD: break;
     }
@@ -296,27 +385,19 @@ npuq_status operands_baseline(const struct operands *o)
 
 /* ---- checking -------------------------------------------------------------------------------------------------- */
 
-/* Scales and offsets, one after the other: the last memory that was allocated. */
-static float *expected_small(const struct operands *o)
-{
-    return (float *)o->memory[o->memory_count - 1];
-}
-
 bool operands_expect(struct operands *o)
 {
     const npuq_backend active = npuq_active_backend();
     const npuq_tensor y = o->y;
+    const size_t scales = operands_bytes(&o->scale_out); /* offsets, if there are any, follow */
 
-    if (o->small_out_bytes > 0 && !allocate(o, o->small_out_bytes)) {
-        return false;
-    }
     o->y.data = o->expected;
     bool done = npuq_set_backend(NPUQ_BACKEND_REF) == NPUQ_OK && operands_call(o, NULL) == NPUQ_OK;
     o->y = y;
     done = npuq_set_backend(active) == NPUQ_OK && done;
     if (done && o->small_out_bytes > 0) {
-        memcpy(expected_small(o), o->scale_out.data, o->small_out_bytes / 2);
-        memcpy((char *)expected_small(o) + o->small_out_bytes / 2, o->offset_out.data, o->small_out_bytes / 2);
+        memcpy(o->expected_small, o->scale_out.data, scales);
+        memcpy((char *)o->expected_small + scales, o->offset_out.data, o->small_out_bytes - scales);
     }
     return done;
 }
@@ -338,12 +419,13 @@ static size_t differing(const void *a, const void *b, size_t bytes, size_t item)
 
 size_t operands_differing(const struct operands *o)
 {
-    const size_t half = o->small_out_bytes / 2;
+    const size_t scales = operands_bytes(&o->scale_out);
     size_t found = differing(o->y.data, o->expected, o->y_bytes, bench_dtype_size(o->y.dtype));
 
-    if (half > 0) {
-        found += differing(o->scale_out.data, expected_small(o), half, sizeof(float));
-        found += differing(o->offset_out.data, (const char *)expected_small(o) + half, half, sizeof(float));
+    if (o->small_out_bytes > 0) {
+        found += differing(o->scale_out.data, o->expected_small, scales, sizeof(float));
+        found += differing(o->offset_out.data, (const char *)o->expected_small + scales, o->small_out_bytes - scales,
+                           sizeof(float));
     }
     return found;
 }

@@ -11,22 +11,26 @@ struct operands {
     const struct bench_case *c;
     npuq_tensor x;
     npuq_tensor y;
-    npuq_tensor scale;  /* scales, smooth scales */
-    npuq_tensor offset; /* zero points */
+    npuq_tensor scale;            /* scales, smooth scales, weight_scale, words */
+    npuq_tensor offset;           /* zero points, bias */
+    npuq_tensor activation_scale; /* dequant */
     npuq_tensor group_index;
-    npuq_tensor scale_out; /* dynamic */
-    npuq_tensor offset_out;
+    npuq_tensor scale_out;  /* dynamic */
+    npuq_tensor offset_out; /* dynamic_quant_asymmetric, the case itself or what it is set against */
     size_t x_bytes;
     size_t y_bytes;
-    size_t scale_bytes; /* read besides x */
-    size_t offset_bytes;
+    size_t parameter_bytes; /* read besides x */
     size_t small_out_bytes; /* written besides y */
     void *expected;         /* what the reference writes to y; y_bytes */
+    float *expected_small;  /* and what it writes besides; small_out_bytes */
     void *copy;             /* where memcpy writes; (x_bytes + y_bytes) / 2 */
     void *memory[OPERANDS_MEMORY];
     size_t memory_size[OPERANDS_MEMORY];
     int memory_count;
 };
+
+/* Bytes of an argument; 0 for one that is not given. */
+size_t operands_bytes(const npuq_tensor *tensor);
 
 /* False if there is not enough memory. */
 bool operands_make(struct operands *o, const struct bench_case *c);

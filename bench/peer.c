@@ -3,7 +3,7 @@
 
 static const struct peer *const list[] = {
 #ifdef BENCH_WITH_DNNL
-    &peer_dnnl,
+    &peer_dnnl,    &peer_dnnl_product, &peer_dnnl_fused,
 #endif
 #ifdef BENCH_WITH_XNNPACK
     &peer_xnnpack,

@@ -11,9 +11,14 @@ struct peer {
     bool (*prepare)(const struct operands *o);
     void (*run)(void);
     void (*finish)(void); /* after a prepare() that was true */
+    /* How many of its results are unlike npuquant's; null if they cannot be compared. */
+    size_t (*differing)(const struct operands *o);
+    bool is_product; /* multiplies matrices, whose sums are what the case begins with */
 };
 
 extern const struct peer peer_dnnl;
+extern const struct peer peer_dnnl_product;
+extern const struct peer peer_dnnl_fused;
 extern const struct peer peer_xnnpack;
 
 /* All that are built in; their number goes to *count. */

@@ -30,7 +30,11 @@ static const char legend[] =
     "  contiguous               the same elements, with one scale for all\n"
     "  row kernel               the innermost loop of npuquant without the call and its checks\n"
     "  one thread               the same call on one thread\n"
+    "  asymmetric               dynamic_quant_asymmetric, where the case is dynamic_quant\n"
     "  onednn, xnnpack          other libraries, where they do the same work on one thread\n"
+    "  product, product to y    oneDNN's product of matrices of int8, 64 deep, on one thread: to int32, and with the\n"
+    "                           scales and the type of y of the case, which is dequant. The second less the first is\n"
+    "                           what oneDNN's own way from sums to y takes; it may be below 0, as y may be smaller\n"
     "The limit is the fastest of stream, stream-nt and memcpy: no code that moves these bytes can be much faster.\n"
     "memcpy does not count where y is larger than x, since it writes as much as it reads.\n"
     "\n"
@@ -102,7 +106,7 @@ static struct unit unit_of(const struct measurement *m)
 static void print_notes(const struct run *run)
 {
     (void)printf("%s%s", run->is_limit ? "  the limit" : "", run->noisy ? "  NOISY" : "");
-    if (run->kind == RUN_PEER) {
+    if (run->compared) {
         (void)printf("  %zu results differ", run->differing);
     }
     (void)printf("\n");
@@ -185,7 +189,7 @@ static void write_run(FILE *file, const struct run *run)
                   run->threads, run->ns.median, run->ns.q1, run->ns.q3, run->ns.lowest, run->bytes);
     (void)fprintf(file, ", \"npuquant_times_as_fast\": %.4f, \"limit\": %s", run->times_as_fast,
                   run->is_limit ? "true" : "false");
-    if (run->kind == RUN_PEER) {
+    if (run->compared) {
         (void)fprintf(file, ", \"differing\": %zu", run->differing);
     }
     (void)fprintf(file, ", \"noisy\": %s}", run->noisy ? "true" : "false");

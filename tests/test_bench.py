@@ -103,18 +103,56 @@ class Bench(unittest.TestCase):
     def test_ratios(self):
         """One direction: the time of a line over that of npuquant's first line. The limit is the fastest that moves the
         bytes, memcpy too, which moves as many, unless y is larger than x: then memcpy writes less."""
-        for case in self.results("--filter", "f32-i8,bf16-i8,f16-i32", "--max-elements", "200000")["cases"]:
+        types = "f32-i8,bf16-i8,f16-i32,i8-f32,i32-i8,i32-f32"
+        for case in self.results("--filter", types, "--max-elements", "200000")["cases"]:
             runs = case["runs"]
             self.assertEqual(runs[0]["kind"], "ours")
             for run in runs:
                 ratio = run["median_ns"] / runs[0]["median_ns"]
                 self.assertAlmostEqual(run["npuquant_times_as_fast"], ratio, delta=0.001 + 0.01 * ratio)
                 self.assertEqual(run["bytes"], case["bytes_read"] + case["bytes_written"])
-            grows = case["name"].split("/")[3] in ("f16-i32",)
+            grows = case["name"].split("/")[3] in ("f16-i32", "i8-f32")
             movers = [run for run in runs if run["kind"] == "stream" or (run["kind"] == "memcpy" and not grows)]
             limits = [run for run in runs if run["limit"]]
             self.assertEqual(len(limits), 1, case["name"])
             self.assertEqual(limits[0]["median_ns"], min(run["median_ns"] for run in movers))
+
+    # ---- operators ----
+
+    def test_operators(self):
+        """Every operator has usual cases at the shapes that the targets look at, by threads, and small calls."""
+        names = set(self.names())
+        for kind in ("quantize/mul/uniform/f32-i8", "dynamic/token/plain/bf16-i8", "dynamic_quant/token/plain/bf16-i8",
+                     "dynamic_quant/token/smooth/bf16-i8", "dynamic_quant/tensor/plain/bf16-i8",
+                     "dynamic_quant/token/plain/bf16-i4", "anti_quant/mul/channel/i8-bf16",
+                     "anti_quant/mul/channel/i8-f16", "anti_quant/mul/channel/i8-f32", "anti_quant/mul/channel/i4-bf16",
+                     "anti_quant/mul/uniform/i8-bf16", "dequant/weight/uniform/i32-bf16",
+                     "dequant/weight/channel/i32-f32", "dequant/token/channel/i32-bf16",
+                     "dequant/token/channel/i32-f16", "dequant/token/channel/i32-f32",
+                     "dequant/token-bias-i32/channel/i32-bf16", "dequant/token-bias-f32/channel/i32-bf16",
+                     "requant/mul/uniform/i32-i8", "requant/mul/channel/i32-i8", "requant/mul/channel/i32-f16"):
+            self.assertTrue({f"{kind}/32x4096", f"{kind}/16384x4096"} <= names, kind)
+        self.assertIn("dynamic_quant/token/experts64/bf16-i8/16384x4096", names)
+        for name, end in (("overhead", "1x128"), ("sweep", "1024x4096"), ("threads", "16384x4096/t2")):
+            if name == "threads" and (os.cpu_count() or 1) < 2:
+                continue
+            found = {n.split("/")[0] for n in self.names("--set", name) if n.endswith("/" + end)}
+            self.assertTrue({"quantize", "dynamic", "dynamic_quant", "anti_quant", "dequant", "requant"} <= found, name)
+
+    def test_symmetric_beside_asymmetric(self):
+        """dynamic_quant takes turns with dynamic_quant_asymmetric at the same work."""
+        for case in self.results("--filter", "^dynamic_quant/", "--max-elements", "10000")["cases"]:
+            self.assertEqual([run["who"] for run in case["runs"] if run["kind"] == "baseline"], ["asymmetric"])
+            self.assertEqual(case["bytes_written"] % 8, 4)  # one scale, no offset
+
+    def test_others_do_the_same(self):
+        """What other libraries make of the integers is compared, and next to nothing differs; a product to int32 is
+        not compared."""
+        for case in self.results("--filter", "^anti_quant/,^dequant/weight/,^requant/", "--max-elements", "10000",
+                                 "--full")["cases"]:
+            for run in case["runs"]:
+                self.assertEqual("differing" in run, run["kind"] == "peer" or run["who"] == "product to y")
+                self.assertLess(run.get("differing", 0), case["elements"] / 100, (case["name"], run["who"]))
 
     # ---- shapes ----
 
