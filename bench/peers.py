@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The same work in NumPy and PyTorch, as one writes it there today: timed in turns with the library; how many times as
-fast the library is, and how many elements differ. It takes about a minute.
+fast the library is, and how many elements differ. It takes about two minutes.
 
 usage: bench/peers.py build/src/libnpuquant.so [--json FILE] [--rounds N]
 """
@@ -23,8 +23,8 @@ try:
 except ImportError:
     torch = None
 
-FLOAT32, FLOAT16, INT8, INT32 = 0, 1, 2, 3
-DTYPES = {"float32": FLOAT32, "float16": FLOAT16, "int8": INT8, "int32": INT32}
+DTYPES = {"float32": 0, "float16": 1, "int8": 2, "int32": 3, "int64": 9}
+PER_TOKEN, SCALE_PRODUCT, ROUND_NEAREST = 0, 0, 1
 
 
 class Tensor(ctypes.Structure):
@@ -45,17 +45,12 @@ def check(status):
         raise SystemExit(f"npuquant: status {status}")
 
 
-def quantize(library, x, scale, zero, divide, y):
-    views = [view(a) for a in (x, scale, zero, y)]
-    pointers = [ctypes.byref(v) for v in views]
-    return views, lambda: check(library.npuq_quantize(pointers[0], pointers[1], pointers[2], -1,
-                                                      ctypes.c_bool(divide), pointers[3], None))
-
-
-def dynamic(library, x, y, scale, offset):
-    views = [view(a) for a in (x, y, scale, offset)]
-    p = [ctypes.byref(v) for v in views]
-    return views, lambda: check(library.npuq_dynamic_quant_asymmetric(p[0], None, None, 0, p[1], p[2], p[3], None))
+def bind(library, name, *arguments):
+    """Views of the arrays among the arguments, which must stay alive, and the call."""
+    views = [view(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    passed = [ctypes.byref(v) if isinstance(v, Tensor) else v for v in views]
+    function = getattr(library, name)
+    return views, lambda: check(function(*passed))
 
 
 def numpy_mul(x, scale, zero):
@@ -70,6 +65,31 @@ def numpy_dynamic(x):
         scale = np.maximum((hi - lo) / np.float32(255), np.float32(1e-12))
         offset = np.float32(127) - hi / scale
         return np.clip(np.rint(v * (np.float32(1) / scale) + offset), -128, 127).astype(np.int8)
+
+    return run
+
+
+def numpy_symmetric(x):
+    def run():
+        v = x.astype(np.float32)
+        m = np.abs(v).max(axis=1, keepdims=True)
+        return np.clip(np.rint(v * (np.float32(127) / m)), -128, 127).astype(np.int8)
+
+    return run
+
+
+def numpy_anti_quant(x, scale, offset):
+    return lambda: (x.astype(np.float32) + offset) * scale
+
+
+def numpy_dequant(x, weight_scale, activation_scale):
+    return lambda: (x.astype(np.float32) * weight_scale * activation_scale[:, None]).astype(np.float16)
+
+
+def numpy_requant(x, scale, offset):
+    def run():
+        q = np.clip(np.rint(x.astype(np.float32) * scale), -256, 255)
+        return np.clip(q + offset, -128, 127).astype(np.int8)
 
     return run
 
@@ -98,27 +118,99 @@ def torch_dynamic(x):
     return run
 
 
+def torch_symmetric(x):
+    t = torch.from_numpy(x)
+
+    def run():
+        v = t.to(torch.float32)
+        m = v.abs().amax(1, keepdim=True)
+        return torch.clamp(torch.round(v * (127 / m)), -128, 127).to(torch.int8).numpy()
+
+    return run
+
+
+def torch_dequantize(x, scale, offset):
+    """Of a tensor that is quantised by channel; our offset is added, its zero point is taken off."""
+    scales, zeros = torch.from_numpy(scale.astype(np.float64)), torch.from_numpy(-offset.astype(np.int64))
+    t = torch._make_per_channel_quantized_tensor(torch.from_numpy(x), scales, zeros, 1)
+    return lambda: t.dequantize().numpy()
+
+
+def torch_dequant(x, weight_scale, activation_scale):
+    t, w, a = (torch.from_numpy(array) for array in (x, weight_scale, activation_scale[:, None]))
+    return lambda: (t.to(torch.float32) * w * a).to(torch.float16).numpy()
+
+
+def torch_requant(x, scale, offset):
+    t, s, o = (torch.from_numpy(array) for array in (x, scale, offset))
+
+    def run():
+        q = torch.clamp(torch.round(t.to(torch.float32) * s), -256, 255)
+        return torch.clamp(q + o, -128, 127).to(torch.int8).numpy()
+
+    return run
+
+
+def others(numpy_run, torch_name, torch_run):
+    """Who does the same; torch_run makes the function, as it needs torch."""
+    runs = {"NumPy": numpy_run} if numpy_run else {}
+    if torch:
+        runs[f"PyTorch, {torch_name}"] = torch_run()
+    return runs
+
+
+def quantising_cases(library, random, rows):
+    x = random.uniform(-6, 6, (rows, 4096)).astype(np.float32)
+    y = np.empty(x.shape, np.int8)
+    zero = np.full(1, 3, np.float32)
+    scale = np.full(1, 20.3, np.float32)
+    yield (f"quantize/mul/uniform/f32-i8/{rows}x4096",
+           bind(library, "npuq_quantize", x, scale, zero, -1, ctypes.c_bool(False), y, None), y,
+           others(numpy_mul(x, scale, zero), "operations", lambda: torch_mul(x, scale, zero)))
+    small, whole = np.full(1, 0.0493, np.float32), np.full(1, 3, np.int32)
+    yield (f"quantize/div/uniform/f32-i8/{rows}x4096",
+           bind(library, "npuq_quantize", x, small, whole, -1, ctypes.c_bool(True), y, None), y,
+           others(None, "quantize_per_tensor", lambda: torch_quantize(x, small, whole)))
+    half = x.astype(np.float16)
+    scales, offsets = np.empty(rows, np.float32), np.empty(rows, np.float32)
+    yield (f"dynamic/token/plain/f16-i8/{rows}x4096",
+           bind(library, "npuq_dynamic_quant_asymmetric", half, None, None, PER_TOKEN, y, scales, offsets, None), y,
+           others(numpy_dynamic(half), "operations", lambda: torch_dynamic(half)))
+    yield (f"dynamic_quant/token/plain/f16-i8/{rows}x4096",
+           bind(library, "npuq_dynamic_quant", half, None, None, PER_TOKEN, SCALE_PRODUCT, y, scales, None), y,
+           others(numpy_symmetric(half), "operations", lambda: torch_symmetric(half)))
+
+
+def dequantising_cases(library, random, rows):
+    weights = random.integers(-128, 128, (rows, 4096), np.int8)
+    offset = np.full(4096, 3, np.float32)
+    scale = random.uniform(0.04, 0.06, 4096).astype(np.float32)
+    y = np.empty(weights.shape, np.float32)
+    yield (f"anti_quant/mul/channel/i8-f32/{rows}x4096",
+           bind(library, "npuq_anti_quant", weights, scale, offset, y, None), y,
+           others(numpy_anti_quant(weights, scale, offset), "dequantize by channel",
+                  lambda: torch_dequantize(weights, scale, offset)))
+    sums = random.integers(-40_000_000, 40_000_000, (rows, 4096), np.int32)
+    weight_scale = random.uniform(8e-5, 1.2e-4, 4096).astype(np.float32)
+    activation_scale = random.uniform(0.005, 0.015, rows).astype(np.float32)
+    half = np.empty(sums.shape, np.float16)
+    yield (f"dequant/token/channel/i32-f16/{rows}x4096",
+           bind(library, "npuq_dequant", sums, weight_scale, activation_scale, None, half, None), half,
+           others(numpy_dequant(sums, weight_scale, activation_scale), "operations",
+                  lambda: torch_dequant(sums, weight_scale, activation_scale)))
+    words, back = np.empty(4096, np.int64), np.empty(sums.shape, np.int8)
+    bind(library, "npuq_trans_quant_param", weight_scale / 25, offset, ROUND_NEAREST, words)[1]()
+    short = words.astype(np.uint32).view(np.float32)
+    yield (f"requant/mul/channel/i32-i8/{rows}x4096",
+           bind(library, "npuq_requant", sums, words, None, back, None), back,
+           others(numpy_requant(sums, short, offset), "operations", lambda: torch_requant(sums, short, offset)))
+
+
 def cases(library):
     random = np.random.default_rng(1)
     for rows in (1, 512, 4096):
-        x = random.uniform(-6, 6, (rows, 4096)).astype(np.float32)
-        y = np.empty(x.shape, np.int8)
-        zero = np.full(1, 3, np.float32)
-        scale = np.full(1, 20.3, np.float32)
-        others = {"NumPy": numpy_mul(x, scale, zero)}
-        if torch:
-            others["PyTorch, operations"] = torch_mul(x, scale, zero)
-        yield f"quantize/mul/uniform/f32-i8/{rows}x4096", quantize(library, x, scale, zero, False, y), y, others
-        if torch:
-            small, whole = np.full(1, 0.0493, np.float32), np.full(1, 3, np.int32)
-            yield (f"quantize/div/uniform/f32-i8/{rows}x4096", quantize(library, x, small, whole, True, y), y,
-                   {"PyTorch, quantize_per_tensor": torch_quantize(x, small, whole)})
-        half = x.astype(np.float16)
-        outputs = np.empty(rows, np.float32), np.empty(rows, np.float32)
-        others = {"NumPy": numpy_dynamic(half)}
-        if torch:
-            others["PyTorch, operations"] = torch_dynamic(half)
-        yield f"dynamic/token/plain/f16-i8/{rows}x4096", dynamic(library, half, y, *outputs), y, others
+        yield from quantising_cases(library, random, rows)
+        yield from dequantising_cases(library, random, rows)
 
 
 def sample(run):
@@ -144,15 +236,15 @@ def main():
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
     rows = []
-    for name, (_views, ours), y, others in cases(library):
+    for name, (_views, ours), y, runs in cases(library):
         ours()
         expected = y.copy()
         times = {"": []}
         for _ in range(arguments.rounds):
             times[""].append(sample(ours))
-            for who, run in others.items():
+            for who, run in runs.items():
                 times.setdefault(who, []).append(sample(run))
-        for who, run in others.items():
+        for who, run in runs.items():
             row = {"case": name, "who": who, "ours_ns": statistics.median(times[""]),
                    "ns": statistics.median(times[who]), "elements": y.size,
                    "differing": int(np.count_nonzero(run().reshape(y.shape) != expected))}
