@@ -114,7 +114,7 @@ static bool set_zero_point(const struct operands *o, dnnl_primitive_attr_t attri
     case BENCH_ANTI_QUANT: /* our offset is added, its zero point is taken off */
         zero_point = -(int32_t) * (const float *)o->offset.data;
         return dnnl_primitive_attr_set_zero_points(attributes, DNNL_ARG_FROM, 1, 0, &zero_point) == dnnl_success;
-    case BENCH_REQUANT: /* of words; it is positive */ zero_point = *(const int64_t *)o->scale.data >> 37 & 0xFF; break;
+    case BENCH_REQUANT: zero_point = *(const int64_t *)o->scale.data >> 37 & 0xFF; break; /* it is not negative */
     default: zero_point = (int32_t) * (const float *)o->offset.data; break;
     }
     return dnnl_primitive_attr_set_zero_points(attributes, DNNL_ARG_TO, 1, 0, &zero_point) == dnnl_success;
@@ -186,7 +186,7 @@ struct product {
     struct work work;
     int8_t *left;
     int8_t *right;
-    void *sums; /* of the product to int32 */
+    int32_t *sums; /* of the product to int32, or of plain loops */
     size_t rows;
     size_t cols;
 };
@@ -246,7 +246,8 @@ static bool prepare_product(struct product *product, const struct operands *o, b
     dnnl_memory_desc_t right;
     dnnl_memory_desc_t to;
 
-    if (c->op != BENCH_DEQUANT || c->mode != BENCH_WEIGHT || c->ndim != 2 || bench_elements(c) > MAX_SUMS) {
+    if (c->op != BENCH_DEQUANT || c->mode != BENCH_WEIGHT || c->y_dtype == NPUQ_FLOAT16 || c->ndim != 2 ||
+        bench_elements(c) > MAX_SUMS) {
         return false;
     }
     *product = (struct product){.rows = (size_t)c->shape[0], .cols = (size_t)c->shape[1]};
@@ -305,10 +306,9 @@ static void finish_fused(void)
 static size_t fused_differing(const struct operands *o)
 {
     struct operands own = *o;
-    int32_t *sums = fused.sums;
 
     for (size_t r = 0; r < fused.rows; r++) {
-        int32_t *row = sums + r * fused.cols;
+        int32_t *row = fused.sums + r * fused.cols;
         memset(row, 0, fused.cols * sizeof *row);
         for (size_t k = 0; k < DEPTH; k++) {
             for (size_t i = 0; i < fused.cols; i++) {
@@ -316,7 +316,7 @@ static size_t fused_differing(const struct operands *o)
             }
         }
     }
-    own.x.data = sums;
+    own.x.data = fused.sums;
     own.expected = machine_allocate(o->y_bytes);
     own.y.data = own.expected;
     const bool done = own.expected && operands_call(&own, NULL) == NPUQ_OK;
