@@ -48,8 +48,8 @@ const char *bench_operator_name(enum bench_operator op)
 
 const char *bench_mode_name(const struct bench_case *c)
 {
-    static const char *const names[] = {"mul",    "div",    "nearest",        "token",
-                                        "tensor", "weight", "token-bias-i32", "token-bias-f32"};
+    static const char *const names[] = {
+        "mul", "div", "nearest", "token", "tensor", "weight", "token-bias-i32", "token-bias-f32", "symmetric"};
 
     return names[c->mode];
 }
@@ -204,6 +204,7 @@ static const struct kind kinds[] = {
     {BENCH_DEQUANT, BENCH_TOKEN_BIAS_F32, BENCH_CHANNEL},
     {BENCH_REQUANT, BENCH_MUL, BENCH_UNIFORM},
     {BENCH_REQUANT, BENCH_MUL, BENCH_CHANNEL},
+    {BENCH_REQUANT, BENCH_SYMMETRIC, BENCH_CHANNEL},
 };
 
 static enum bench_baseline baseline_of(struct kind kind, npuq_dtype y)
@@ -243,7 +244,8 @@ static bool takes(struct kind kind, npuq_dtype x, npuq_dtype y)
     switch (kind.op) {
     case BENCH_ANTI_QUANT: return (x == NPUQ_INT8 || x == NPUQ_QUINT4X2) && is_float(y);
     case BENCH_DEQUANT: return x == NPUQ_INT32 && is_float(y);
-    case BENCH_REQUANT: return x == NPUQ_INT32 && (y == NPUQ_INT8 || y == NPUQ_FLOAT16);
+    case BENCH_REQUANT: /* to float16 there are no offsets */
+        return x == NPUQ_INT32 && (y == NPUQ_INT8 || (y == NPUQ_FLOAT16 && kind.mode == BENCH_MUL));
     default: break;
     }
     switch (y) {

@@ -26,7 +26,8 @@ enum bench_mode {
     BENCH_TENSOR,         /* dynamic: one scale */
     BENCH_WEIGHT,         /* dequant: weight_scale alone */
     BENCH_TOKEN_BIAS_I32, /* dequant: activation_scale and a bias of int32 */
-    BENCH_TOKEN_BIAS_F32
+    BENCH_TOKEN_BIAS_F32,
+    BENCH_SYMMETRIC /* requant: words without offsets */
 };
 
 /* One scale, one for each column, or one for each index of the middle dimension; dynamic: no smooth scales, smooth

@@ -124,6 +124,11 @@ static size_t count(const npuq_tensor *tensor)
     return n;
 }
 
+static const npuq_tensor *if_present(const npuq_tensor *tensor)
+{
+    return tensor->data ? tensor : NULL;
+}
+
 size_t operands_bytes(const npuq_tensor *tensor)
 {
     return tensor->data ? count(tensor) * bench_dtype_size(tensor->dtype) : 0;
@@ -212,7 +217,7 @@ static bool make_words(struct operands *o, const int64_t *shape)
 {
     const npuq_tensor words = allocate_tensor(o, NPUQ_INT64, 1, shape);
     const bool made =
-        words.data && npuq_trans_quant_param(&o->scale, &o->offset, NPUQ_ROUND_NEAREST, &words) == NPUQ_OK;
+        words.data && npuq_trans_quant_param(&o->scale, if_present(&o->offset), NPUQ_ROUND_NEAREST, &words) == NPUQ_OK;
 
     o->scale = words;
     o->offset.data = NULL;
@@ -248,7 +253,7 @@ static bool make_parameters(struct operands *o)
     const bool dynamic = bench_is_dynamic(c);
     const bool has_scale =
         c->parameters != BENCH_PLAIN && c->op != BENCH_TRANS_QUANT_PARAM; /* there, x is the scales */
-    const bool has_offset = !dynamic && c->mode != BENCH_WEIGHT && c->mode != BENCH_TOKEN;
+    const bool has_offset = !dynamic && c->mode != BENCH_WEIGHT && c->mode != BENCH_TOKEN && c->mode != BENCH_SYMMETRIC;
     int64_t shape[2];
     const int ndim = parameter_shape(c, shape);
 
@@ -283,11 +288,6 @@ void operands_free(struct operands *o)
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------------------- */
-
-static const npuq_tensor *if_present(const npuq_tensor *tensor)
-{
-    return tensor->data ? tensor : NULL;
-}
 
 static npuq_quant_mode quant_mode(const struct bench_case *c)
 {

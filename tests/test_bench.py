@@ -130,7 +130,8 @@ class Bench(unittest.TestCase):
                      "dequant/weight/channel/i32-f32", "dequant/token/channel/i32-bf16",
                      "dequant/token/channel/i32-f16", "dequant/token/channel/i32-f32",
                      "dequant/token-bias-i32/channel/i32-bf16", "dequant/token-bias-f32/channel/i32-bf16",
-                     "requant/mul/uniform/i32-i8", "requant/mul/channel/i32-i8", "requant/mul/channel/i32-f16"):
+                     "requant/mul/uniform/i32-i8", "requant/mul/channel/i32-i8", "requant/mul/channel/i32-f16",
+                     "requant/symmetric/channel/i32-i8"):
             self.assertTrue({f"{kind}/32x4096", f"{kind}/16384x4096"} <= names, kind)
         self.assertIn("dynamic_quant/token/experts64/bf16-i8/16384x4096", names)
         for name, end in (("overhead", "1x128"), ("sweep", "1024x4096"), ("threads", "16384x4096/t2")):
