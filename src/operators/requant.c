@@ -3,7 +3,6 @@
 #include "from_integers.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static const char op[] = "requant";
 
@@ -23,26 +22,59 @@ static npuq_status check_shapes(const npuq_tensor *x, const npuq_tensor *words, 
 }
 
 /* Other settings of the unit, which trans_quant_param never makes, select shifts and unsigned output. */
-static npuq_status check_words(const npuq_tensor *words)
+static const uint64_t must_be_0 = (uint64_t)0x1F << 32;
+static const uint64_t must_be_1 = (uint64_t)1 << 46;
+static const uint64_t offset_bits = (uint64_t)0x1FF << 37;
+
+/* The bits that any, and that all of the words have. */
+typedef struct bits {
+    uint64_t any;
+    uint64_t all;
+} bits;
+
+static bits with_word(bits b, uint64_t word)
 {
-    const uint64_t zeros = (uint64_t)0x1F << 32;
-    const uint64_t one = (uint64_t)1 << 46;
-    const npuq_params params = npuq_column_params(words);
-    const int64_t count = npuq_element_count(words);
-    const int64_t distinct = params.step == 0 && count > 1 ? 1 : count; /* there may be very many that are one */
+    return (bits){b.any | word, b.all & word};
+}
 
-    for (int64_t i = 0; i < distinct; i++) {
-        uint64_t word;
+/* Four at a time, each by itself: no word waits for the one before. */
+static bits bits_of(const npuq_params *words, int64_t count)
+{
+    enum { AT_ONCE = 4 };
+    const uint64_t *p = (const uint64_t *)(const void *)words->data;
+    bits sums[AT_ONCE] = {{0, UINT64_MAX}, {0, UINT64_MAX}, {0, UINT64_MAX}, {0, UINT64_MAX}};
+    int64_t i = 0;
 
-        memcpy(&word, params.data + (ptrdiff_t)i * params.step, sizeof word);
-        if ((word & zeros) != 0 || (word & one) == 0) {
+    for (; words->step == (ptrdiff_t)sizeof *p && i + AT_ONCE <= count; i += AT_ONCE) {
+        for (int k = 0; k < AT_ONCE; k++) {
+            sums[k] = with_word(sums[k], p[i + k]);
+        }
+    }
+    for (; i < count; i++) {
+        sums[0] = with_word(sums[0], *(const uint64_t *)(const void *)(words->data + (ptrdiff_t)i * words->step));
+    }
+    for (int k = 1; k < AT_ONCE; k++) {
+        sums[0] = (bits){sums[0].any | sums[k].any, sums[0].all & sums[k].all};
+    }
+    return sums[0];
+}
+
+static npuq_status check_words(const npuq_params *words, int64_t count, bits b)
+{
+    if ((b.any & must_be_0) == 0 && (b.all & must_be_1) != 0) {
+        return NPUQ_OK;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t word = *(const uint64_t *)(const void *)(words->data + (ptrdiff_t)i * words->step);
+
+        if ((word & must_be_0) != 0 || (word & must_be_1) == 0) {
             return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "words",
                              "element %" PRId64 " is 0x%" PRIX64
                              "; expected bits 36..32 to be 0 and bit 46 to be 1, as in the words of trans_quant_param",
                              i, word);
         }
     }
-    return NPUQ_OK;
+    return NPUQ_OK; /* there are none */
 }
 
 npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias, const npuq_tensor *y,
@@ -60,12 +92,24 @@ npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const n
     if ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
         (status = check_shapes(x, words, bias, y)) != NPUQ_OK ||
         (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
-        (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK || (status = check_words(words)) != NPUQ_OK) {
+        (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK) {
+        return status;
+    }
+
+    const npuq_params params = npuq_column_params(words);
+    const int64_t all = npuq_element_count(words);
+    const int64_t distinct = params.step == 0 && all > 1 ? 1 : all; /* there may be very many that are one */
+    const bits b = bits_of(&params, distinct);
+
+    if ((status = check_words(&params, distinct, b)) != NPUQ_OK) {
         return status;
     }
     if (npuq_element_count(x) > 0) {
-        const npuq_from_integers task = {
-            .x = x, .y = y, .columns = {.words = npuq_column_params(words), .x_bias = npuq_column_params(bias)}};
+        const npuq_from_integers task = {.x = x,
+                                         .y = y,
+                                         .columns = {.words = params,
+                                                     .words_have_offsets = (b.any & offset_bits) != 0,
+                                                     .x_bias = npuq_column_params(bias)}};
         npuq_run_from_integers(&task, executor);
     }
     return NPUQ_OK;

@@ -425,33 +425,24 @@ static const int32_t *contiguous_ints(const npuq_params *params, size_t n, int32
     return buffer;
 }
 
-/* Words, which may be strided, to scales and offsets. Returns whether there is an offset other than 0. */
-static bool unpack_words(const npuq_row_kernels *kernels, const npuq_params *words, size_t n, float *scales,
+/* Words, which may be strided, to scales and offsets. */
+static void unpack_words(const npuq_row_kernels *kernels, const npuq_params *words, size_t n, float *scales,
                          int32_t *offsets)
 {
     enum { COPIED = 256 };
-    const uint64_t offset_bits = (uint64_t)0x1FF << 37;
     const ptrdiff_t size = sizeof(uint64_t);
     uint64_t copy[COPIED];
-    uint64_t any = 0;
 
-    for (size_t i = 0; i < n;) {
-        const char *from = words->data + (ptrdiff_t)i * words->step;
-        const uint64_t *run = (const uint64_t *)(const void *)from;
-        size_t count = n - i;
-
-        if (words->step != size) {
-            count = smaller(count, COPIED);
-            copy_strided((char *)copy, size, from, words->step, sizeof *copy, count);
-            run = copy;
-        }
-        kernels->unpack(run, scales + i, offsets + i, count);
-        for (size_t k = 0; k < count; k++) {
-            any |= run[k];
-        }
-        i += count;
+    if (words->step == size) {
+        kernels->unpack((const uint64_t *)(const void *)words->data, scales, offsets, n);
+        return;
     }
-    return (any & offset_bits) != 0;
+    for (size_t i = 0; i < n; i += COPIED) {
+        const size_t count = smaller(n - i, COPIED);
+
+        copy_strided((char *)copy, size, words->data + (ptrdiff_t)i * words->step, words->step, sizeof *copy, count);
+        kernels->unpack(copy, scales + i, offsets + i, count);
+    }
 }
 
 static bool is_by_column(const npuq_dequant_columns *c)
@@ -500,7 +491,8 @@ void npuq_tile_dequant(const npuq_kernel_choice *choice, const npuq_rect *rect, 
 
         if (words.data) {
             call.params.scale = scales;
-            call.params.y_offset = unpack_words(kernels, &words, n, scales, y_offsets) ? y_offsets : NULL;
+            call.params.y_offset = columns->words_have_offsets ? y_offsets : NULL;
+            unpack_words(kernels, &words, n, scales, y_offsets);
         } else {
             call.params.scale = npuq_params_f32(kernels, &scale, n, scales);
         }

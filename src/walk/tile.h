@@ -38,7 +38,8 @@ void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rec
 typedef struct npuq_dequant_columns {
     npuq_params scale;
     npuq_params offset;
-    npuq_params words;  /* of trans_quant_param, in the place of scale and offset */
+    npuq_params words; /* of trans_quant_param, in the place of scale and offset */
+    bool words_have_offsets;
     npuq_params x_bias; /* int32 */
     npuq_params bias;
 } npuq_dequant_columns;
