@@ -1019,7 +1019,8 @@ class Failures(ToolTest):
             "x1": np.ones((2, 3), "i1"), "x2": np.ones((3, 4), "i1"), "batch": np.ones((2, 2, 3), "i1"),
             "batches": np.ones((3, 3, 4), "i1"), "vector": np.ones(3, "i1"), "none": np.ones((2, 0), "i1"),
             "s4": np.ones(4, f4), "s4f2": np.ones(4, "f2"), "s3": np.ones(3, f4), "row": np.ones((1, 4), f4),
-            "rows": np.ones(2, f4), "column": np.ones((2, 1), f4), "i3": np.ones(3, "i4"), "i4": np.ones(4, "i4"),
+            "rows": np.ones(2, f4), "rows2d": np.ones((1, 2), f4), "number": np.ones((), f4),
+            "column": np.ones((2, 1), f4), "i3": np.ones(3, "i4"), "i4": np.ones(4, "i4"),
             "words": np.full(4, 1 << 46), "word": np.full((1, 1), 1 << 46), "bad": np.array([1 << 46] * 3 + [0]),
         }.items():
             save(self.path(f"{name}.npy"), array)
@@ -1061,6 +1062,8 @@ class Failures(ToolTest):
             (scaled("s4", "--dtype", "bfloat16", "--pertoken-scale", "s3"),
              "--pertoken-scale: has shape [3]; expected one for each row of the result, which has shape [2, 4]\n"),
             (scaled("s4", "--dtype", "bfloat16", "--pertoken-scale", "column"), "--pertoken-scale: has shape [2, 1]; "),
+            (scaled("s4", "--dtype", "bfloat16", "--pertoken-scale", "rows2d"), "--pertoken-scale: has shape [1, 2]; "),
+            (scaled("s4", "--dtype", "bfloat16", "--pertoken-scale", "number"), "--pertoken-scale: has shape []; "),
             (scaled("bad"), "requant: words: "),
             (("x", "x2", "--scale", "s4"), "X1: holds f4; expected i1\n"),
             (("x1", "x", "--scale", "s4"), "X2: holds f4; expected i1\n"),
