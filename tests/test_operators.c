@@ -442,7 +442,7 @@ static void test_anti_quant(void **unused)
     }
 }
 
-static const npuq_dtype bias_types[] = {NPUQ_INT32, NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16, NPUQ_INT32};
+static const npuq_dtype bias_types[] = {NPUQ_INT32, NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
 
 static void run_dequant_on(int ndim, const int64_t *shape, npuq_dtype scale_type, npuq_dtype bias_type,
                            npuq_dtype y_type, const npuq_executor *executor)
@@ -545,9 +545,10 @@ static void run_dynamic_on(int ndim, const int64_t *shape, npuq_dtype x_type, np
     const bool grouped = kind == GROUPED_SMOOTH;
     const bool per_tensor = mode == NPUQ_PER_TENSOR;
 
-    random_groups(ends, E, (int64_t)S);
     const int p_ndim = per_tensor ? 1 : ndim - 1;
     const int64_t *p_shape = per_tensor ? &one : shape;
+
+    random_groups(ends, E, (int64_t)S);
     argument x = make_x(x_type, ndim, shape, finite);
     argument smooth = make_input(smooth_type, grouped ? 2 : 1, grouped ? smooth_shape : &smooth_shape[1], finite);
     argument group_index = make_group_index(test_one_in(2) ? NPUQ_INT32 : NPUQ_INT64, ends, E);
@@ -1037,7 +1038,7 @@ static void test_broadcast_rows(void **unused)
     }
 }
 
-/* Parameters of one range, and a value, that have no dimensions. */
+/* Parameters of one range that has no dimensions. */
 static void test_scalar_parameters(void **unused)
 {
     float values[] = {-1.5f, 24.0f, 0, 0};
@@ -1117,7 +1118,8 @@ static void test_wide(void **unused)
 
             run_anti_quant_on(2, shape, s > 0 ? NPUQ_INT8 : NPUQ_QUINT4X2, floats[s], floats[i % COUNT(floats)],
                               &test_shuffled_executor);
-            run_dequant_on(2, shape, floats[s], bias_types[i], floats[i % COUNT(floats)], &test_shuffled_executor);
+            run_dequant_on(2, shape, floats[s], bias_types[i % COUNT(bias_types)], floats[i % COUNT(floats)],
+                           &test_shuffled_executor);
             run_requant_on(2, shape, s > 0 ? NPUQ_INT8 : NPUQ_FLOAT16, &test_shuffled_executor);
         }
     }
