@@ -1235,7 +1235,7 @@ static void check_call(call *c)
 static void choose_backend(uint8_t number)
 {
     static const char *given;
-    static npuq_backend usable[NPUQ_BACKEND_NEON + 1];
+    static npuq_backend usable[16];
     static uint8_t count;
 
     if (count == 0) {
@@ -1244,9 +1244,9 @@ static void choose_backend(uint8_t number)
             printf("SKIPPED: no %s here\n", given);
             exit(77);
         }
-        for (int b = 0; b <= NPUQ_BACKEND_NEON; b++) {
-            if (npuq_backend_available((npuq_backend)b)) {
-                usable[count++] = (npuq_backend)b;
+        for (npuq_backend b = NPUQ_BACKEND_REF; strcmp(npuq_backend_name(b), "unknown") != 0; b++) {
+            if (npuq_backend_available(b)) {
+                usable[count++] = b;
             }
         }
     }
