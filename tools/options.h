@@ -19,6 +19,7 @@ enum {
     FOR_REQUANT = 128,
     FOR_QUANT_MATMUL = 256,
 };
+enum { COMMANDS = 9 };
 
 enum option {
     /* Inputs, each a file. */

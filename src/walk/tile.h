@@ -45,7 +45,7 @@ typedef struct npuq_dequant_columns {
 } npuq_dequant_columns;
 
 /* Rows of a rectangle that npuq_tile_dequant() takes at most. */
-enum { NPUQ_DEQUANT_ROWS = 1024 };
+enum { NPUQ_DEQUANT_ROWS = 512 };
 
 /* Whether some of them are not where and as the kernels read them. */
 bool npuq_dequant_converts(const npuq_dequant_columns *columns);

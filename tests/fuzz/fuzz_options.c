@@ -63,16 +63,25 @@ static void check_accepted(unsigned command, const struct arguments *arguments)
     static const char *const booleans[] = {"true", "false", NULL};
     static const char *const bits[] = {"0", "1", NULL};
     static const char *const modes[] = {"pertoken", "pertensor", NULL};
-    static const char *const types[] = {"int8", "uint8", "int32", "quint4x2", "int64", "uint64", NULL};
+    static const char *const forms[] = {"product", "inverse", NULL};
+    static const char *const types[] = {"int8",   "uint8",   "int32",    "quint4x2", "int64",
+                                        "uint64", "float16", "bfloat16", "float32",  NULL};
+    const bool needs_scale =
+        command == FOR_TRANS_QUANT_PARAM || command == FOR_GROUP_QUANT || command == FOR_ANTI_QUANT;
 
-    check_needed(arguments, command != FOR_TRANS_QUANT_PARAM, OPTION_X);
-    check_needed(arguments, command == FOR_TRANS_QUANT_PARAM || command == FOR_GROUP_QUANT, OPTION_SCALE);
+    check_needed(arguments, command != FOR_TRANS_QUANT_PARAM && command != FOR_QUANT_MATMUL, OPTION_X);
+    check_needed(arguments, command == FOR_QUANT_MATMUL, OPTION_X1);
+    check_needed(arguments, command == FOR_QUANT_MATMUL, OPTION_X2);
+    check_needed(arguments, needs_scale, OPTION_SCALE);
     check_needed(arguments, command == FOR_QUANTIZE, OPTION_SCALES);
+    check_needed(arguments, command == FOR_DEQUANT, OPTION_WEIGHT_SCALE);
+    check_needed(arguments, command == FOR_REQUANT, OPTION_WORDS);
     check_needed(arguments, command == FOR_GROUP_QUANT, OPTION_GROUP_INDEX);
     check_needed(arguments, true, OPTION_DTYPE);
     check_choice(arguments, OPTION_DIV_MODE, booleans);
     check_choice(arguments, OPTION_ROUND_MODE, bits);
     check_choice(arguments, OPTION_QUANT_MODE, modes);
+    check_choice(arguments, OPTION_SCALE_FORM, forms);
     check_choice(arguments, OPTION_DTYPE, types);
     check_number(arguments, OPTION_AXIS, INT32_MIN, INT32_MAX);
     check_number(arguments, OPTION_MAX_DIFF, 0, INT32_MAX);
@@ -85,7 +94,7 @@ static void check_accepted(unsigned command, const struct arguments *arguments)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     input in = {data, size};
-    const unsigned command = 1u << take_byte(&in) % 4;
+    const unsigned command = 1u << take_byte(&in) % COMMANDS;
     char *words[MAX_WORDS + 1];
     struct arguments arguments;
     int count = 0;
