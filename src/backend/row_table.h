@@ -24,11 +24,9 @@
 #define NPUQ_EACH_RANGE(DO) DO(f32) DO(f16) DO(bf16)
 
 /* DO(name, y, x) for what comes from integers */
+#define NPUQ_EACH_INTEGER_X(DO, Y) DO(Y##_i8, Y, i8) DO(Y##_i4, Y, i4) DO(Y##_i32, Y, i32)
 #define NPUQ_EACH_DEQUANT(DO)                                                                                          \
-    DO(f32_i8, f32, i8)                                                                                                \
-    DO(f32_i4, f32, i4)                                                                                                \
-    DO(f32_i32, f32, i32) DO(f16_i8, f16, i8) DO(f16_i4, f16, i4) DO(f16_i32, f16, i32) DO(bf16_i8, bf16, i8)          \
-        DO(bf16_i4, bf16, i4) DO(bf16_i32, bf16, i32) DO(i8_i32, i8, i32)
+    NPUQ_EACH_INTEGER_X(DO, f32) NPUQ_EACH_INTEGER_X(DO, f16) NPUQ_EACH_INTEGER_X(DO, bf16) DO(i8_i32, i8, i32)
 
 /* DO(parameter) for the types that are widened */
 #define NPUQ_EACH_PARAMETER(DO) DO(f16) DO(bf16) DO(i8) DO(u8) DO(i32)

@@ -27,7 +27,7 @@ typedef struct npuq_argument {
     unsigned dtypes; /* NPUQ_TAKES_... */
     int min_ndim;
     int max_ndim;
-    enum { NPUQ_X, NPUQ_INPUT, NPUQ_OPTIONAL_INPUT, NPUQ_OUTPUT } role; /* NPUQ_X: the input that the operator is about */
+    enum { NPUQ_X, NPUQ_INPUT, NPUQ_OPTIONAL_INPUT, NPUQ_OUTPUT } role; /* NPUQ_X: the input that is computed on */
 } npuq_argument;
 
 const char *npuq_dtype_name(npuq_dtype dtype); /* "FLOAT32" */
