@@ -149,7 +149,8 @@ typedef enum npuq_status {
                                      extents or strides that reach beyond the address space, x without strides */
     NPUQ_ERROR_AXIS = 5,        /**< axis out of range */
     NPUQ_ERROR_GROUP_INDEX = 6, /**< a value of group_index out of order or range */
-    NPUQ_ERROR_ARGUMENT = 7,    /**< an unknown mode, or arguments that do not go together */
+    NPUQ_ERROR_ARGUMENT = 7,    /**< an unknown mode, a word that npuq_requant() refuses, or arguments that do not go
+                                     together */
     NPUQ_ERROR_BACKEND = 8      /**< not built in, or not on this CPU */
 } npuq_status;
 
@@ -182,7 +183,7 @@ typedef struct npuq_executor {
 
 /** @} */
 
-/** What one scale of npuq_dynamic_quant() and npuq_dynamic_quant_asymmetric() is for.
+/** Whether each row has its own scale, or the whole tensor has one.
  *  @ingroup api_dynamic_quant_asymmetric */
 typedef enum npuq_quant_mode {
     NPUQ_PER_TOKEN = 0, /**< one scale (and offset) for each row */
@@ -193,7 +194,7 @@ typedef enum npuq_quant_mode {
  *  @ingroup api_dynamic_quant */
 typedef enum npuq_scale_form {
     NPUQ_SCALE_PRODUCT = 0, /**< m * (1 / DMAX): CANN 9.0 and later, rows up to about 16,000 elements without groups */
-    NPUQ_SCALE_INVERSE = 1  /**< 1 / (DMAX / m): CANN 8.5 and earlier; later ones for longer rows and with groups */
+    NPUQ_SCALE_INVERSE = 1  /**< 1 / (DMAX / m): CANN 8.5 and earlier; CANN 9 for longer rows and with group_index */
 } npuq_scale_form;
 
 /** How npuq_trans_quant_param() shortens a scale to 19 bits.
@@ -596,7 +597,8 @@ NPUQ_API npuq_status npuq_anti_quant(const npuq_tensor *x, const npuq_tensor *sc
  *
  * @param x  INT32, 1..8 dimensions, [..., N], any of them empty
  * @param weight_scale  FLOAT32, BFLOAT16 or FLOAT16 (an extension); [1] or [N]
- * @param activation_scale  nullable; FLOAT32, x.shape[:-1]: what npuq_dynamic_quant() returned for the rows
+ * @param activation_scale  nullable; FLOAT32, x.shape[:-1] (a scalar if x is 1-D): what npuq_dynamic_quant() returned
+ *     for the rows
  * @param bias  nullable; INT32, FLOAT32, FLOAT16 or BFLOAT16; [N]
  * @param y  FLOAT16, BFLOAT16 or FLOAT32 (an extension); x's shape
  * @param executor  nullable
@@ -638,13 +640,13 @@ NPUQ_API npuq_status npuq_dequant(const npuq_tensor *x, const npuq_tensor *weigh
  * @param y  INT8 or FLOAT16; x's shape
  * @param executor  nullable
  *
- * @retval NPUQ_OK  done; if x is empty, nothing was written
+ * @retval NPUQ_OK  done; if x is empty, nothing was written; the words are checked even then
  * @retval NPUQ_ERROR_NULL  x, words or y is null, or has elements but null data; bias has elements but null data;
  *     executor without parallel_for
  * @retval NPUQ_ERROR_DTYPE  a dtype not listed
  * @retval NPUQ_ERROR_SHAPE  a rank or extent not as above
  * @retval NPUQ_ERROR_LAYOUT  see @ref layouts
- * @retval NPUQ_ERROR_ARGUMENT  a word that npuq_trans_quant_param() cannot make; the message names its index
+ * @retval NPUQ_ERROR_ARGUMENT  a word whose bits 36..32 are not 0 or whose bit 46 is not 1; the message names its index
  */
 NPUQ_API npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias,
                                   const npuq_tensor *y, const npuq_executor *executor);

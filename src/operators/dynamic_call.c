@@ -104,8 +104,9 @@ static int64_t row_count(const npuq_tensor *x)
 }
 
 /* What is the same for all that takes x: the last of the checks. */
-static npuq_status check_calls(const char *op, const npuq_argument *arguments, size_t count, const npuq_tensor *x,
-                               const npuq_tensor *group_index, const npuq_executor *executor)
+static npuq_status check_executor_and_memory(const char *op, const npuq_argument *arguments, size_t count,
+                                             const npuq_tensor *x, const npuq_tensor *group_index,
+                                             const npuq_executor *executor)
 {
     npuq_status status;
 
@@ -143,7 +144,7 @@ npuq_status npuq_call_dynamic(const char *op, npuq_dynamic_form form, const npuq
         (status = npuq_check_output_shape(op, x, y)) != NPUQ_OK ||
         (status = check_parameter_shape(op, "scale", scale, x, quant_mode)) != NPUQ_OK ||
         (has_offset && (status = check_parameter_shape(op, "offset", offset, x, quant_mode)) != NPUQ_OK) ||
-        (status = check_calls(op, arguments, count, x, group_index, executor)) != NPUQ_OK) {
+        (status = check_executor_and_memory(op, arguments, count, x, group_index, executor)) != NPUQ_OK) {
         return status;
     }
     if (npuq_element_count(x) == 0) {
@@ -198,7 +199,7 @@ npuq_status npuq_dynamic_quant_min_max(const npuq_tensor *x, const npuq_tensor *
         (status = check_smooth(op, x, smooth_scales, group_index, quant_mode)) != NPUQ_OK ||
         (status = check_parameter_shape(op, "min", min, x, quant_mode)) != NPUQ_OK ||
         (status = check_parameter_shape(op, "max", max, x, quant_mode)) != NPUQ_OK ||
-        (status = check_calls(op, arguments, count, x, group_index, executor)) != NPUQ_OK) {
+        (status = check_executor_and_memory(op, arguments, count, x, group_index, executor)) != NPUQ_OK) {
         return status;
     }
     /* No output is as large as x, which may be one element in memory: nothing else keeps it countable. */
@@ -311,15 +312,15 @@ npuq_status npuq_call_dynamic_apply(const char *op, npuq_dynamic_form form, cons
         (status = check_parameter_shape(op, first_name, first, x, quant_mode)) != NPUQ_OK ||
         (status = check_parameter_shape(op, second_name, second, x, quant_mode)) != NPUQ_OK ||
         (status = npuq_check_output_shape(op, x, y)) != NPUQ_OK ||
-        (status = check_calls(op, arguments, count, x, group_index, executor)) != NPUQ_OK) {
+        (status = check_executor_and_memory(op, arguments, count, x, group_index, executor)) != NPUQ_OK) {
         return status;
     }
     if (npuq_element_count(x) == 0) {
         return NPUQ_OK;
     }
     npuq_dynamic_over(&d, form, x, smooth_scales, group_index, quant_mode, y);
-    npuq_dynamic_operand(&d, NPUQ_DYNAMIC_FIRST, first);
-    npuq_dynamic_operand(&d, NPUQ_DYNAMIC_SECOND, second);
+    npuq_dynamic_operand(&d, NPUQ_DYNAMIC_SCALE, first); /* the slots of MIN and MAX, too */
+    npuq_dynamic_operand(&d, NPUQ_DYNAMIC_OFFSET, second);
     npuq_dynamic_requantise(&d, executor);
     return NPUQ_OK;
 }

@@ -6,8 +6,8 @@
 
 #include <inttypes.h>
 
-/* Elements of a unit of work, and its columns where parameters are converted: few, so that many rows share them. */
-enum { UNIT = 32768, UNIT_COLUMNS = 2048 };
+/* Elements of a unit of work. Where parameters are converted, it has few columns, so that many rows share them. */
+enum { UNIT = 32768 };
 
 enum { ROW_SCALE = 2 };
 
@@ -75,8 +75,7 @@ static void run_units(void *argument, size_t begin, size_t end)
 void npuq_run_from_integers(const npuq_from_integers *arguments, const npuq_executor *executor)
 {
     const npuq_dequant_columns *c = &arguments->columns;
-    const bool elements_alike = !arguments->row_scale && c->scale.step == 0 && c->offset.step == 0 &&
-                                c->words.step == 0 && !c->bias.data && !c->x_bias.data;
+    const bool elements_alike = !arguments->row_scale && !npuq_dequant_by_column(c) && !c->bias.data && !c->x_bias.data;
     from_integers_task t = {.columns = c};
 
     npuq_choose_kernels(&t.choice, arguments->x->dtype, arguments->y->dtype, NPUQ_MUL);
@@ -91,6 +90,6 @@ void npuq_run_from_integers(const npuq_from_integers *arguments, const npuq_exec
         t.choice.ahead = NPUQ_AHEAD;
     }
     npuq_units_of(&t.units, npuq_loop_rows(&t.loop), npuq_loop_cols(&t.loop), UNIT,
-                  npuq_dequant_converts(c) ? UNIT_COLUMNS : UNIT);
+                  npuq_dequant_converts(c) ? NPUQ_DEQUANT_COLUMNS : UNIT);
     npuq_run(executor, t.units.count, run_units, &t);
 }

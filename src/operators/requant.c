@@ -37,26 +37,26 @@ static bits with_word(bits b, uint64_t word)
     return (bits){b.any | word, b.all & word};
 }
 
-/* Four at a time, each by itself: no word waits for the one before. */
+static uint64_t word_at(const npuq_params *words, int64_t i)
+{
+    return *(const uint64_t *)(const void *)(words->data + (ptrdiff_t)i * words->step);
+}
+
 static bits bits_of(const npuq_params *words, int64_t count)
 {
-    enum { AT_ONCE = 4 };
     const uint64_t *p = (const uint64_t *)(const void *)words->data;
-    bits sums[AT_ONCE] = {{0, UINT64_MAX}, {0, UINT64_MAX}, {0, UINT64_MAX}, {0, UINT64_MAX}};
-    int64_t i = 0;
+    bits b = {0, UINT64_MAX};
 
-    for (; words->step == (ptrdiff_t)sizeof *p && i + AT_ONCE <= count; i += AT_ONCE) {
-        for (int k = 0; k < AT_ONCE; k++) {
-            sums[k] = with_word(sums[k], p[i + k]);
+    if (words->step == (ptrdiff_t)sizeof *p) { /* by itself, for compilers to make vectors of */
+        for (int64_t i = 0; i < count; i++) {
+            b = with_word(b, p[i]);
         }
+        return b;
     }
-    for (; i < count; i++) {
-        sums[0] = with_word(sums[0], *(const uint64_t *)(const void *)(words->data + (ptrdiff_t)i * words->step));
+    for (int64_t i = 0; i < count; i++) {
+        b = with_word(b, word_at(words, i));
     }
-    for (int k = 1; k < AT_ONCE; k++) {
-        sums[0] = (bits){sums[0].any | sums[k].any, sums[0].all & sums[k].all};
-    }
-    return sums[0];
+    return b;
 }
 
 static npuq_status check_words(const npuq_params *words, int64_t count, bits b)
@@ -65,7 +65,7 @@ static npuq_status check_words(const npuq_params *words, int64_t count, bits b)
         return NPUQ_OK;
     }
     for (int64_t i = 0; i < count; i++) {
-        const uint64_t word = *(const uint64_t *)(const void *)(words->data + (ptrdiff_t)i * words->step);
+        const uint64_t word = word_at(words, i);
 
         if ((word & must_be_0) != 0 || (word & must_be_1) == 0) {
             return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "words",
@@ -74,7 +74,7 @@ static npuq_status check_words(const npuq_params *words, int64_t count, bits b)
                              i, word);
         }
     }
-    return NPUQ_OK; /* there are none */
+    return NPUQ_OK; /* not reached: one of the words has a wrong bit */
 }
 
 npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias, const npuq_tensor *y,

@@ -319,13 +319,14 @@ static inline float npuq_ref_largest_with(float largest, float v)
     return magnitude > largest ? magnitude : largest;
 }
 
-/* The same of a range. */
+/* The largest |v| of a range. */
 static inline float npuq_ref_largest_of(npuq_ref_range range)
 {
     return npuq_ref_largest_with(npuq_ref_largest_with(0.0f, range.hi), range.lo);
 }
 
-/* The scale has two forms, of which y takes none: the product m * (1 / DMAX), and the inverse 1 / (DMAX / m). */
+/* The scale has two forms: the product m * (1 / DMAX), and the inverse 1 / (DMAX / m). y does not depend on the form.
+ */
 static inline npuq_ref_parameters npuq_ref_symmetric_parameters(float largest, npuq_ref_dtype y_dtype,
                                                                 bool inverse_form)
 {

@@ -29,6 +29,7 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
+/* gcc would clone the functions for parts, one copy for each set of constants. */
 #ifdef __clang__
 #define NOINLINE static __attribute__((noinline))
 #else
@@ -265,8 +266,6 @@ typedef struct parameters {
 
 INLINE parameters parameters_of_row(recipe k, const rows *r)
 {
-    const bool by_row = k.from != BY_COLUMN;
-
     if (k.from == FROM_INTEGERS) {
         const npuq_dequant_params *p = r->integers;
         return (parameters){.scale = chunk_set(*p->scale),
@@ -274,12 +273,13 @@ INLINE parameters parameters_of_row(recipe k, const rows *r)
                             .integers = *p,
                             .row_scale = chunk_set(p->row_scale ? p->row_scale[r->first] : 1.0f)};
     }
+    const bool by_row = k.from != BY_COLUMN;
     return (parameters){.scale = chunk_set(by_row ? *r->scales : 0.0f),
                         .offset = chunk_set(by_row ? *r->offsets : 0.0f),
                         .inverse = chunk_set(by_row ? 1.0f / *r->scales : 0.0f)};
 }
 
-/* n elements of each of count rows from column at on. False if a store gave up; a PART does not. */
+/* n elements of each of count rows from column `at` on. False if a store gave up; a PART does not. */
 INLINE bool quantise_columns(recipe k, const rows *r, parameters p, size_t count, size_t at, size_t n, stores how)
 {
     const bool part = how == PART;
@@ -369,11 +369,11 @@ NOINLINE void quantise_part(const rows *r, size_t count, size_t at, size_t n)
 NOINLINE void dequantise_part(const rows *r, size_t at, size_t n)
 {
     const recipe k = {FROM_INTEGERS, r->k.y, r->k.x, op_multiply};
-    const parameters p = parameters_of_row(k, r);
 
     if (k.x < NPUQ_X_FLOATS || (k.y < NPUQ_Y_INTEGERS && k.y != y_i8)) {
         __builtin_unreachable();
     }
+    const parameters p = parameters_of_row(k, r);
     (void)dequantise_columns(k, r, &p, at, n, PART);
 }
 

@@ -435,34 +435,35 @@ PUT(put, _mm256_storeu_ps, _mm_storeu_si128, _mm256_storeu_si256)
 PUT(put_around, _mm256_stream_ps, _mm_stream_si128, _mm256_stream_si256)
 #undef PUT
 
-#define STORE(Y)                                                                                                       \
-    static inline bool chunk_store_##Y(void *p, vchunk t, bool split)                                                  \
+#define STORE(NAME, HOW, Y)                                                                                            \
+    static inline bool NAME##_##Y(void *p, vchunk t, bool split)                                                       \
     {                                                                                                                  \
         (void)split; /* never true: no x is bfloat16 */                                                                \
         if (has_nan(t)) {                                                                                              \
             return false;                                                                                              \
         }                                                                                                              \
-        put_##Y(p, t);                                                                                                 \
+        HOW##_##Y(p, t);                                                                                               \
         return true;                                                                                                   \
-    }                                                                                                                  \
-    static inline bool chunk_stream_##Y(void *p, vchunk t, bool split)                                                 \
-    {                                                                                                                  \
-        (void)split;                                                                                                   \
-        if (has_nan(t)) {                                                                                              \
-            return false;                                                                                              \
-        }                                                                                                              \
-        put_around_##Y(p, t);                                                                                          \
-        return true;                                                                                                   \
-    }                                                                                                                  \
+    }
+
+STORE(chunk_store, put, f32)
+STORE(chunk_store, put, f16)
+STORE(chunk_store, put, bf16)
+STORE(chunk_stream, put_around, f32)
+STORE(chunk_stream, put_around, f16)
+STORE(chunk_stream, put_around, bf16)
+#undef STORE
+
+#define STORE_TOTAL(Y)                                                                                                 \
     static inline void chunk_store_total_##Y(void *p, vchunk t)                                                        \
     {                                                                                                                  \
         put_##Y(p, canonical(t));                                                                                      \
     }
 
-STORE(f32)
-STORE(f16)
-STORE(bf16)
-#undef STORE
+STORE_TOTAL(f32)
+STORE_TOTAL(f16)
+STORE_TOTAL(bf16)
+#undef STORE_TOTAL
 
 /* Stores around the cache are ordered with nothing, not even with those that hand the result to another thread. */
 static inline void stream_end(void)

@@ -469,12 +469,13 @@ static inline __m256i halves_f16(vf t)
  * both are interleaved, a's first: rounding 32 lanes at once takes fewer operations than 16 twice. */
 static inline __m512i pair_bf16(vf a, vf b)
 {
-    enum { CHOOSE = 0xD8, OR_ODD = 0xF8 }; /* of three: the third chooses the second; the first, or both others */
+    enum { CHOOSE = 0xD8, OR_ODD = 0xF8 }; /* of a, b, c: b where c is 1, else a; and a | (b & c) */
     const __m512i a_bits = _mm512_castps_si512(a);
     const __m512i b_bits = _mm512_castps_si512(b);
     const __m512i odd_lanes = _mm512_set1_epi32((int32_t)0xFFFF0000u);
     const __m512i upper = _mm512_ternarylogic_epi32(_mm512_srli_epi32(a_bits, 16), b_bits, odd_lanes, CHOOSE);
     const __m512i lower = _mm512_ternarylogic_epi32(a_bits, _mm512_slli_epi32(b_bits, 16), odd_lanes, CHOOSE);
+    /* The lower half with the odd bit of the upper half: above 0x8000 it rounds up. */
     const __m512i sticky = _mm512_ternarylogic_epi32(lower, upper, _mm512_set1_epi32(0x00010001), OR_ODD);
     const __mmask32 up = _mm512_cmpgt_epu16_mask(sticky, _mm512_set1_epi32((int32_t)0x80008000u));
     const __m512i rounded = _mm512_mask_sub_epi16(upper, up, upper, _mm512_set1_epi32(-1));
@@ -488,44 +489,48 @@ static inline __m512i pair_f16(vf a, vf b)
     return _mm512_inserti64x4(_mm512_castsi256_si512(halves_f16(a)), halves_f16(b), 1);
 }
 
-#define STORE(NAME, STORE_FLOATS, STORE_512)                                                                           \
-    static inline bool NAME##_f32(void *p, vchunk t, bool split)                                                       \
+#define PUT(NAME, STORE_FLOATS, STORE_512)                                                                             \
+    static inline void NAME##_f32(void *p, vchunk t)                                                                   \
     {                                                                                                                  \
         float *y = p;                                                                                                  \
+        for (int i = 0; i < 4; i++) {                                                                                  \
+            STORE_FLOATS(y + 16 * i, t.v[i]);                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static inline void NAME##_f16(void *p, vchunk t)                                                                   \
+    {                                                                                                                  \
+        uint16_t *y = p;                                                                                               \
+        STORE_512((void *)y, pair_f16(t.v[0], t.v[1]));                                                                \
+        STORE_512((void *)(y + 32), pair_f16(t.v[2], t.v[3]));                                                         \
+    }                                                                                                                  \
+    static inline void NAME##_bf16(void *p, vchunk t)                                                                  \
+    {                                                                                                                  \
+        uint16_t *y = p;                                                                                               \
+        STORE_512((void *)y, pair_bf16(t.v[0], t.v[1]));                                                               \
+        STORE_512((void *)(y + 32), pair_bf16(t.v[2], t.v[3]));                                                        \
+    }
+
+PUT(put, _mm512_storeu_ps, _mm512_storeu_si512)
+PUT(put_around, _mm512_stream_ps, _mm512_stream_si512)
+#undef PUT
+
+#define STORE(NAME, HOW, Y)                                                                                            \
+    static inline bool NAME##_##Y(void *p, vchunk t, bool split)                                                       \
+    {                                                                                                                  \
         (void)split; /* never true: no x is bfloat16 */                                                                \
         if (has_nan(t)) {                                                                                              \
             return false;                                                                                              \
         }                                                                                                              \
-        for (int i = 0; i < 4; i++) {                                                                                  \
-            STORE_FLOATS(y + 16 * i, t.v[i]);                                                                          \
-        }                                                                                                              \
-        return true;                                                                                                   \
-    }                                                                                                                  \
-    static inline bool NAME##_f16(void *p, vchunk t, bool split)                                                       \
-    {                                                                                                                  \
-        uint16_t *y = p;                                                                                               \
-        (void)split;                                                                                                   \
-        if (has_nan(t)) {                                                                                              \
-            return false;                                                                                              \
-        }                                                                                                              \
-        STORE_512((void *)y, pair_f16(t.v[0], t.v[1]));                                                                \
-        STORE_512((void *)(y + 32), pair_f16(t.v[2], t.v[3]));                                                         \
-        return true;                                                                                                   \
-    }                                                                                                                  \
-    static inline bool NAME##_bf16(void *p, vchunk t, bool split)                                                      \
-    {                                                                                                                  \
-        uint16_t *y = p;                                                                                               \
-        (void)split;                                                                                                   \
-        if (has_nan(t)) {                                                                                              \
-            return false;                                                                                              \
-        }                                                                                                              \
-        STORE_512((void *)y, pair_bf16(t.v[0], t.v[1]));                                                               \
-        STORE_512((void *)(y + 32), pair_bf16(t.v[2], t.v[3]));                                                        \
+        HOW##_##Y(p, t);                                                                                               \
         return true;                                                                                                   \
     }
 
-STORE(chunk_store, _mm512_storeu_ps, _mm512_storeu_si512)
-STORE(chunk_stream, _mm512_stream_ps, _mm512_stream_si512)
+STORE(chunk_store, put, f32)
+STORE(chunk_store, put, f16)
+STORE(chunk_store, put, bf16)
+STORE(chunk_stream, put_around, f32)
+STORE(chunk_stream, put_around, f16)
+STORE(chunk_stream, put_around, bf16)
 #undef STORE
 
 /* NaN becomes 0x7FC00000. */

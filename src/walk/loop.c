@@ -163,12 +163,10 @@ bool npuq_loop_share_columns(npuq_loop *loop, size_t most)
         }
     }
     loop->extents[outer] *= columns;
-    for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
-        if (i == NPUQ_LOOP_X || i == NPUQ_LOOP_Y) {
-            loop->strides[outer][i] = loop->strides[inner][i];
-        } else {
-            loop->pack[i] = columns;
-        }
+    loop->strides[outer][NPUQ_LOOP_X] = loop->strides[inner][NPUQ_LOOP_X];
+    loop->strides[outer][NPUQ_LOOP_Y] = loop->strides[inner][NPUQ_LOOP_Y];
+    for (int i = NPUQ_LOOP_Y + 1; i < NPUQ_LOOP_OPERANDS; i++) {
+        loop->pack[i] = columns;
     }
     loop->ndim--;
     return true;
@@ -194,7 +192,7 @@ void npuq_loop_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, 
 
     rect->rows = 1;
     rect->cols = cols;
-    rect->used = col % loop->pack[NPUQ_LOOP_OPERANDS - 1];
+    rect->used = col % loop->pack[NPUQ_LOOP_Y + 1]; /* all operands from there on have one pack */
     for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
         rect->data[i] = loop->data[i];
         rect->row_step[i] = 0;

@@ -92,8 +92,7 @@ static void copy_strided(char *to, ptrdiff_t to_step, const char *from, ptrdiff_
     switch (size) {
     case 1: COPY(1);
     case 2: COPY(2);
-    case 4: COPY(4);
-    default: COPY(8);
+    default: COPY(4);
     }
 #undef COPY
 }
@@ -221,9 +220,7 @@ static npuq_rect columns_of(const npuq_kernel_choice *choice, const npuq_rect *r
 
     part.cols = rect->cols - col < most ? rect->cols - col : most;
     part.data[NPUQ_LOOP_X] += (ptrdiff_t)steps_of(x_steps[choice->x], col) * rect->col_step[NPUQ_LOOP_X];
-    if (part.data[NPUQ_LOOP_Y]) {
-        part.data[NPUQ_LOOP_Y] += (ptrdiff_t)steps_of(y_steps[choice->y], col) * rect->col_step[NPUQ_LOOP_Y];
-    }
+    part.data[NPUQ_LOOP_Y] += (ptrdiff_t)steps_of(y_steps[choice->y], col) * rect->col_step[NPUQ_LOOP_Y];
     return part;
 }
 
@@ -397,9 +394,6 @@ void npuq_tile_requantise(const npuq_kernel_choice *choice, const npuq_rect *rec
 
 /* ---- from integers ---------------------------------------------------------------------------------------------- */
 
-/* Parameters of a tile: fewer than above, as there are more kinds of them. */
-enum { DEQUANT_PARAMS = 2048 };
-
 typedef struct dequant_call {
     npuq_dequant_fn *dequant;
     npuq_dequant_params params;
@@ -425,27 +419,22 @@ static const int32_t *contiguous_ints(const npuq_params *params, size_t n, int32
     return buffer;
 }
 
-/* Words, which may be strided, to scales and offsets. */
 static void unpack_words(const npuq_row_kernels *kernels, const npuq_params *words, size_t n, float *scales,
                          int32_t *offsets)
 {
-    enum { COPIED = 256 };
-    const ptrdiff_t size = sizeof(uint64_t);
-    uint64_t copy[COPIED];
-
-    if (words->step == size) {
+    if (words->step == (ptrdiff_t)sizeof(uint64_t)) {
         kernels->unpack((const uint64_t *)(const void *)words->data, scales, offsets, n);
         return;
     }
-    for (size_t i = 0; i < n; i += COPIED) {
-        const size_t count = smaller(n - i, COPIED);
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t word = *(const uint64_t *)(const void *)(words->data + (ptrdiff_t)i * words->step);
 
-        copy_strided((char *)copy, size, words->data + (ptrdiff_t)i * words->step, words->step, sizeof *copy, count);
-        kernels->unpack(copy, scales + i, offsets + i, count);
+        scales[i] = npuq_ref_word_scale(word);
+        offsets[i] = npuq_ref_word_offset(word);
     }
 }
 
-static bool is_by_column(const npuq_dequant_columns *c)
+bool npuq_dequant_by_column(const npuq_dequant_columns *c)
 {
     return c->scale.step != 0 || c->offset.step != 0 || c->words.step != 0;
 }
@@ -457,7 +446,7 @@ static bool is_unready(const npuq_params *params)
 
 bool npuq_dequant_converts(const npuq_dequant_columns *c)
 {
-    return (is_by_column(c) && (is_unready(&c->scale) || is_unready(&c->offset) || c->words.data)) ||
+    return (npuq_dequant_by_column(c) && (is_unready(&c->scale) || is_unready(&c->offset) || c->words.data)) ||
            is_unready(&c->bias) || (c->x_bias.data && c->x_bias.step != (ptrdiff_t)sizeof(int32_t));
 }
 
@@ -465,20 +454,20 @@ void npuq_tile_dequant(const npuq_kernel_choice *choice, const npuq_rect *rect, 
                        size_t first_col, const npuq_params *row_scale)
 {
     const npuq_row_kernels *kernels = choice->kernels;
-    _Alignas(64) float scales[DEQUANT_PARAMS + NPUQ_MAX_REPEAT]; /* so that no vector lies in two lines */
-    _Alignas(64) float floats[DEQUANT_PARAMS + NPUQ_MAX_REPEAT]; /* offset or bias: no operator has both */
-    _Alignas(64) int32_t y_offsets[DEQUANT_PARAMS];
-    _Alignas(64) int32_t x_biases[DEQUANT_PARAMS];
+    _Alignas(64) float scales[NPUQ_DEQUANT_COLUMNS + NPUQ_MAX_REPEAT]; /* so that no vector lies in two lines */
+    _Alignas(64) float floats[NPUQ_DEQUANT_COLUMNS + NPUQ_MAX_REPEAT]; /* offset or bias: no operator has both */
+    _Alignas(64) int32_t y_offsets[NPUQ_DEQUANT_COLUMNS];
+    _Alignas(64) int32_t x_biases[NPUQ_DEQUANT_COLUMNS];
     float row_scales[NPUQ_DEQUANT_ROWS + NPUQ_MAX_REPEAT];
     dequant_call call = {.dequant = kernels->dequant[choice->y][choice->x]};
     size_t most = columns_at_a_time(choice, rect, true);
 
-    call.params.step = is_by_column(columns);
+    call.params.step = npuq_dequant_by_column(columns);
     if (row_scale->data) {
         call.params.row_scale = npuq_params_f32(kernels, row_scale, rect->rows, row_scales);
     }
     if (npuq_dequant_converts(columns)) {
-        most = smaller(most, DEQUANT_PARAMS);
+        most = smaller(most, NPUQ_DEQUANT_COLUMNS);
     }
     for (size_t col = 0; col < rect->cols; col += most) {
         const npuq_rect part = columns_of(choice, rect, col, most);

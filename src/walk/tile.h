@@ -44,10 +44,14 @@ typedef struct npuq_dequant_columns {
     npuq_params bias;
 } npuq_dequant_columns;
 
-/* Rows of a rectangle that npuq_tile_dequant() takes at most. */
-enum { NPUQ_DEQUANT_ROWS = 512 };
+/* Rows of a rectangle that npuq_tile_dequant() takes at most, and columns whose parameters it converts at a time: fewer
+ * than elsewhere, as there are more kinds of them on the stack. */
+enum { NPUQ_DEQUANT_ROWS = 512, NPUQ_DEQUANT_COLUMNS = 2048 };
 
-/* Whether some of them are not where and as the kernels read them. */
+/* Whether scale, offset or words differ from column to column. */
+bool npuq_dequant_by_column(const npuq_dequant_columns *columns);
+
+/* Whether parameters by column have to be converted or copied before the kernels can read them. */
 bool npuq_dequant_converts(const npuq_dequant_columns *columns);
 
 /* See npuq_dequant_fn. The rectangle begins at column first_col of columns; row_scale goes by row, unless it is absent.
