@@ -46,7 +46,7 @@ def check(status):
 
 
 def bind(library, name, *arguments):
-    """Views of the arrays among the arguments, which must stay alive, and the call."""
+    """Views of the arrays among the arguments, and the call. The caller keeps the arrays themselves alive."""
     views = [view(a) if isinstance(a, np.ndarray) else a for a in arguments]
     passed = [ctypes.byref(v) if isinstance(v, Tensor) else v for v in views]
     function = getattr(library, name)
@@ -199,7 +199,8 @@ def dequantising_cases(library, random, rows):
            others(numpy_dequant(sums, weight_scale, activation_scale), "operations",
                   lambda: torch_dequant(sums, weight_scale, activation_scale)))
     words, back = np.empty(4096, np.int64), np.empty(sums.shape, np.int8)
-    bind(library, "npuq_trans_quant_param", weight_scale / 25, offset, ROUND_NEAREST, words)[1]()
+    small = weight_scale / 25
+    bind(library, "npuq_trans_quant_param", small, offset, ROUND_NEAREST, words)[1]()
     short = words.astype(np.uint32).view(np.float32)
     yield (f"requant/mul/channel/i32-i8/{rows}x4096",
            bind(library, "npuq_requant", sums, words, None, back, None), back,

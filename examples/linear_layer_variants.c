@@ -102,8 +102,7 @@ static void multiply(void)
     }
 }
 
-/* ---- activations without offsets, and with ------------------------------------------------------------------------
- */
+/* ---- activations without offsets, and with ----------------------------------------------------------------------- */
 
 static void symmetric(void)
 {
@@ -192,8 +191,7 @@ static void check_exact(void)
     }
 }
 
-/* ---- the matrix unit's own output stage ---------------------------------------------------------------------------
- */
+/* ---- the matrix unit's own output stage -------------------------------------------------------------------------- */
 
 /* A scale and an integer offset for values like these. */
 static void calibrate(const float *values, int count, float *scale, int32_t *offset)
@@ -243,8 +241,7 @@ static void matrix_unit(void)
     check(npuq_anti_quant(&ty_q, &tout_scale, &tunit_offset, &ty, NULL));
 }
 
-/* ---- weights of 4 bits --------------------------------------------------------------------------------------------
- */
+/* ---- weights of 4 bits ------------------------------------------------------------------------------------------- */
 
 /* Each output has a scale for every GROUP inputs, and the weights are stored transposed, since the scales of
  * npuq_anti_quant() are those of the last dimension. The product is one of floats. */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ROWS = 5, MAX_N = 5000, CANARY = 0xA5, PAD = 64 };
+enum { MAX_ROWS = 5, CANARY = 0xA5, PAD = 64 };
 
 typedef struct integer_kernel {
     npuq_x_type x;

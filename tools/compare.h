@@ -12,8 +12,8 @@ struct pair {
     const npuq_tensor *ours;   /* npuquant's result, contiguous */
     const npuq_tensor *theirs; /* the file's content, any view */
     int64_t tolerance;         /* how many steps the two may be apart */
-    bool is_parameter;         /* a scale or an offset for each row of x: an element stands for a row, and for its
-                                * value, not its bits */
+    bool is_parameter;         /* a scale or an offset: each element belongs to one row of x, and elements are compared
+                                * as values, -0 equal to 0 and NaN to NaN */
 };
 
 /* How the bits of a floating-point type are read. */

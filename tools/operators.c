@@ -77,7 +77,7 @@ npuq_tensor shape_of_words(const struct operands *operands, npuq_dtype dtype)
     const npuq_tensor *scale = operands->inputs[OPTION_SCALE];
     const npuq_tensor *offset = operands->inputs[OPTION_OFFSET];
     /* So does torch_npu choose, where more than one shape is right. */
-    const bool as_scale = !offset || offset->ndim == 0 || scale->ndim != 1 || scale->shape[0] > offset->shape[0];
+    const bool as_scale = !offset || scale->ndim != 1 || scale->shape[0] > offset->shape[0];
     npuq_tensor words = shaped_like(as_scale ? scale : offset, dtype);
 
     if (as_scale && offset && offset->ndim == 1 && scale->ndim == 2 && scale->shape[1] == 1) {
@@ -233,7 +233,7 @@ const struct operator_command operators[OPERATORS] = {
         .threaded = true,
         .summary = "with scales found from the data (npu_dynamic_quant)",
         .about = "Finds the scale of each row, or of the tensor, from its largest magnitude;\n"
-                 "y = round(x / scale), clamped to the result's type.\n",
+                 "y = round(x * (127 / largest)), clamped to the result's type; 7 in place of 127 for quint4x2.\n",
         .example = "npuquant dynamic-quant x.npy --smooth-scales smooth.npy -o y.npy --scale-output rows.npy",
         .shape_outputs = shape_with_parameters,
         .call = call_dynamic_quant,
@@ -246,7 +246,7 @@ const struct operator_command operators[OPERATORS] = {
         .threaded = true,
         .summary = "with scales and offsets found from the data (npu_dynamic_quant_asymmetric)",
         .about = "Finds scale and offset of each row, or of the tensor, from its smallest and largest value;\n"
-                 "y = round(x / scale + offset), clamped to the result's type.\n",
+                 "y = round(x * (1 / scale) + offset), clamped to the result's type.\n",
         .example =
             "npuquant dynamic-quant-asymmetric x.npy -o y.npy --scale-output scale.npy --offset-output offset.npy",
         .shape_outputs = shape_with_parameters,
@@ -285,8 +285,10 @@ const struct operator_command operators[OPERATORS] = {
         .outputs = 1,
         .threaded = true,
         .summary = "int32 sums of products to int8 or float16, as the matrix unit does",
-        .about = "y = (x + bias) * scale, rounded to float16; for int8 round((x + bias) * scale) + offset, clamped.\n"
-                 "Scale and offset are in the words that trans-quant-param makes.\n",
+        .about =
+            "float16: y = (x + bias) * scale. int8: round((x + bias) * scale) is clamped to -256..255, the offset\n"
+            "is added, and the sum is clamped to -128..127.\n"
+            "Scale and offset are in the words that trans-quant-param makes.\n",
         .example = "npuquant requant sums.npy --words words.npy --dtype float16 -o y.npy",
         .check = check_tolerance,
         .shape_outputs = shape_as_x,

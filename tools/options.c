@@ -55,7 +55,7 @@ static const struct row rows[] = {
      0},
     {OPTION_SCALE, REQUIRED_INPUT, FOR_ANTI_QUANT, "scale", "FILE", NULL, "one scale, or one for each column", 0, 0},
     {OPTION_SCALE, INPUT, FOR_QUANT_MATMUL, "scale", "FILE", NULL,
-     "one scale, or one for each column, or words of trans-quant-param, i8 or u8 (required, but for --dtype int32)", 0,
+     "one scale, or one for each column, or words of trans-quant-param, i8 or u8 (required, except with --dtype int32)", 0,
      0},
     {OPTION_GROUP_INDEX, REQUIRED_INPUT, FOR_GROUP_QUANT, "group-index", "FILE", NULL,
      "where each group of rows ends, [E], i4 or i8", 0, 0},

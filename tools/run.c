@@ -163,7 +163,7 @@ static bool allocate_tensor(npuq_tensor *tensor)
     *tensor = shaped;
     tensor->data = malloc(size > 0 ? size : 1);
     if (!tensor->data) {
-        return report_error("out of memory for %zu bytes of output", size);
+        return report_error("out of memory for %zu bytes", size);
     }
     /* Touched, so that the time is that of the operator and not of getting memory from the system. */
     memset(tensor->data, 0, size);

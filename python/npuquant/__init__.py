@@ -305,8 +305,9 @@ def npu_dynamic_quant(
         smooth_scales, group_index, dst_type, quant_mode: as for npu_dynamic_quant_asymmetric().
         dst_type_max: 0.0. The device has other values for types that are not defined here.
         scale_form: "product", as CANN 9.0 and later compute the scales of rows of up to about 16,000 elements without
-            groups, or "inverse", as earlier versions do, and later ones for longer rows and with groups. About one
-            scale in three differs in its last bit; y does not differ.
+            groups, or "inverse", as CANN 8.5 and earlier do, and CANN 9 for longer rows and with groups. The two differ
+            for about three of ten scales with int8 and more than half with int4, mostly by one unit in the last place;
+            y is the same.
         out: None, or the two arrays or tensors to write to.
 
     Returns:
@@ -432,7 +433,7 @@ def requant(
     The bias is added to x first, modulo 2^32::
 
         p = x * M                             (x as float32, rounded half to even)
-        q = clamp(round half to even(p), -256, 255)
+        q = clamp(round half to even(p), -256, 255)     (0 if p is NaN)
         y = clamp(q + o, -128, 127)           int8
         y = p rounded half to even            float16
 

@@ -93,7 +93,7 @@ def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     if out is None:
         return np.empty(shape, dtype)
     array = out
-    if not isinstance(out, np.ndarray) or out.dtype != dtype:
+    if type(out) is not np.ndarray or out.dtype != dtype:
         array = to_array("out", out, write=True)
         if str(array.dtype) != dtype.name:
             raise TypeError(f"out: is {array.dtype}; expected {BFLOAT16 if dtype == np.uint16 else dtype}")
