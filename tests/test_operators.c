@@ -1065,6 +1065,7 @@ static void test_large(void **unused)
     const int64_t shape[] = {2100, 4104};
     const int64_t words[] = {2100, 513};
     const int64_t sums[] = {1300, 4104};
+    const int64_t many_rows[] = {20000, 3};
     const int64_t row = 4104;
     const size_t extents[] = {2100, 4104};
     const npuq_executor *executor = &test_shuffled_executor;
@@ -1089,6 +1090,9 @@ static void test_large(void **unused)
         run_dynamic_on(2, shape, floats[i], NPUQ_FLOAT16, NPUQ_INT8, NO_SMOOTH, NPUQ_PER_TENSOR, true, executor);
         run_anti_quant_on(2, shape, i > 0 ? NPUQ_INT8 : NPUQ_QUINT4X2, floats[i], floats[i], executor);
         run_dequant_on(2, sums, floats[i], bias_types[i], floats[i], executor);
+        for (int again = 0; again < 4; again++) { /* some with scales of rows that are not contiguous */
+            run_dequant_on(2, many_rows, floats[i], bias_types[i], floats[i], executor);
+        }
         run_requant_on(2, sums, i > 0 ? NPUQ_INT8 : NPUQ_FLOAT16, executor);
     }
 }
