@@ -409,60 +409,60 @@ static inline __m256i halves_bf16(vf a, vf b)
     return _mm256_permute4x64_epi64(packed, 0xD8);
 }
 
-#define PUT(NAME, STORE_FLOATS, STORE_128, STORE_256)                                                                  \
-    static inline void NAME##_f32(void *p, vchunk t)                                                                   \
+#define PUT(F32, F16, BF16, STORE_FLOATS, STORE_128, STORE_256)                                                        \
+    static inline void F32(void *p, vchunk t)                                                                          \
     {                                                                                                                  \
         float *y = p;                                                                                                  \
         for (int i = 0; i < 4; i++) {                                                                                  \
             STORE_FLOATS(y + 8 * i, t.v[i]);                                                                           \
         }                                                                                                              \
     }                                                                                                                  \
-    static inline void NAME##_f16(void *p, vchunk t)                                                                   \
+    static inline void F16(void *p, vchunk t)                                                                          \
     {                                                                                                                  \
         __m128i *y = p;                                                                                                \
         for (int i = 0; i < 4; i++) {                                                                                  \
             STORE_128(y + i, halves_f16(t.v[i]));                                                                      \
         }                                                                                                              \
     }                                                                                                                  \
-    static inline void NAME##_bf16(void *p, vchunk t)                                                                  \
+    static inline void BF16(void *p, vchunk t)                                                                         \
     {                                                                                                                  \
         __m256i *y = p;                                                                                                \
         STORE_256(y, halves_bf16(t.v[0], t.v[1]));                                                                     \
         STORE_256(y + 1, halves_bf16(t.v[2], t.v[3]));                                                                 \
     }
 
-PUT(put, _mm256_storeu_ps, _mm_storeu_si128, _mm256_storeu_si256)
-PUT(put_around, _mm256_stream_ps, _mm_stream_si128, _mm256_stream_si256)
+PUT(put_f32, put_f16, put_bf16, _mm256_storeu_ps, _mm_storeu_si128, _mm256_storeu_si256)
+PUT(put_around_f32, put_around_f16, put_around_bf16, _mm256_stream_ps, _mm_stream_si128, _mm256_stream_si256)
 #undef PUT
 
-#define STORE(NAME, HOW, Y)                                                                                            \
-    static inline bool NAME##_##Y(void *p, vchunk t, bool split)                                                       \
+#define STORE(NAME, HOW)                                                                                               \
+    static inline bool NAME(void *p, vchunk t, bool split)                                                             \
     {                                                                                                                  \
         (void)split; /* never true: no x is bfloat16 */                                                                \
         if (has_nan(t)) {                                                                                              \
             return false;                                                                                              \
         }                                                                                                              \
-        HOW##_##Y(p, t);                                                                                               \
+        HOW(p, t);                                                                                                     \
         return true;                                                                                                   \
     }
 
-STORE(chunk_store, put, f32)
-STORE(chunk_store, put, f16)
-STORE(chunk_store, put, bf16)
-STORE(chunk_stream, put_around, f32)
-STORE(chunk_stream, put_around, f16)
-STORE(chunk_stream, put_around, bf16)
+STORE(chunk_store_f32, put_f32)
+STORE(chunk_store_f16, put_f16)
+STORE(chunk_store_bf16, put_bf16)
+STORE(chunk_stream_f32, put_around_f32)
+STORE(chunk_stream_f16, put_around_f16)
+STORE(chunk_stream_bf16, put_around_bf16)
 #undef STORE
 
-#define STORE_TOTAL(Y)                                                                                                 \
-    static inline void chunk_store_total_##Y(void *p, vchunk t)                                                        \
+#define STORE_TOTAL(NAME, HOW)                                                                                         \
+    static inline void NAME(void *p, vchunk t)                                                                         \
     {                                                                                                                  \
-        put_##Y(p, canonical(t));                                                                                      \
+        HOW(p, canonical(t));                                                                                          \
     }
 
-STORE_TOTAL(f32)
-STORE_TOTAL(f16)
-STORE_TOTAL(bf16)
+STORE_TOTAL(chunk_store_total_f32, put_f32)
+STORE_TOTAL(chunk_store_total_f16, put_f16)
+STORE_TOTAL(chunk_store_total_bf16, put_bf16)
 #undef STORE_TOTAL
 
 /* Stores around the cache are ordered with nothing, not even with those that hand the result to another thread. */

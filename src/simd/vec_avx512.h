@@ -489,48 +489,48 @@ static inline __m512i pair_f16(vf a, vf b)
     return _mm512_inserti64x4(_mm512_castsi256_si512(halves_f16(a)), halves_f16(b), 1);
 }
 
-#define PUT(NAME, STORE_FLOATS, STORE_512)                                                                             \
-    static inline void NAME##_f32(void *p, vchunk t)                                                                   \
+#define PUT(F32, F16, BF16, STORE_FLOATS, STORE_512)                                                                   \
+    static inline void F32(void *p, vchunk t)                                                                          \
     {                                                                                                                  \
         float *y = p;                                                                                                  \
         for (int i = 0; i < 4; i++) {                                                                                  \
             STORE_FLOATS(y + 16 * i, t.v[i]);                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
-    static inline void NAME##_f16(void *p, vchunk t)                                                                   \
+    static inline void F16(void *p, vchunk t)                                                                          \
     {                                                                                                                  \
         uint16_t *y = p;                                                                                               \
         STORE_512((void *)y, pair_f16(t.v[0], t.v[1]));                                                                \
         STORE_512((void *)(y + 32), pair_f16(t.v[2], t.v[3]));                                                         \
     }                                                                                                                  \
-    static inline void NAME##_bf16(void *p, vchunk t)                                                                  \
+    static inline void BF16(void *p, vchunk t)                                                                         \
     {                                                                                                                  \
         uint16_t *y = p;                                                                                               \
         STORE_512((void *)y, pair_bf16(t.v[0], t.v[1]));                                                               \
         STORE_512((void *)(y + 32), pair_bf16(t.v[2], t.v[3]));                                                        \
     }
 
-PUT(put, _mm512_storeu_ps, _mm512_storeu_si512)
-PUT(put_around, _mm512_stream_ps, _mm512_stream_si512)
+PUT(put_f32, put_f16, put_bf16, _mm512_storeu_ps, _mm512_storeu_si512)
+PUT(put_around_f32, put_around_f16, put_around_bf16, _mm512_stream_ps, _mm512_stream_si512)
 #undef PUT
 
-#define STORE(NAME, HOW, Y)                                                                                            \
-    static inline bool NAME##_##Y(void *p, vchunk t, bool split)                                                       \
+#define STORE(NAME, HOW)                                                                                               \
+    static inline bool NAME(void *p, vchunk t, bool split)                                                             \
     {                                                                                                                  \
         (void)split; /* never true: no x is bfloat16 */                                                                \
         if (has_nan(t)) {                                                                                              \
             return false;                                                                                              \
         }                                                                                                              \
-        HOW##_##Y(p, t);                                                                                               \
+        HOW(p, t);                                                                                                     \
         return true;                                                                                                   \
     }
 
-STORE(chunk_store, put, f32)
-STORE(chunk_store, put, f16)
-STORE(chunk_store, put, bf16)
-STORE(chunk_stream, put_around, f32)
-STORE(chunk_stream, put_around, f16)
-STORE(chunk_stream, put_around, bf16)
+STORE(chunk_store_f32, put_f32)
+STORE(chunk_store_f16, put_f16)
+STORE(chunk_store_bf16, put_bf16)
+STORE(chunk_stream_f32, put_around_f32)
+STORE(chunk_stream_f16, put_around_f16)
+STORE(chunk_stream_bf16, put_around_bf16)
 #undef STORE
 
 /* NaN becomes 0x7FC00000. */
