@@ -28,13 +28,8 @@
 
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
-/* gcc would clone the functions for parts, one copy for each set of constants. */
-#ifdef __clang__
+#define INLINE   static inline __attribute__((always_inline))
 #define NOINLINE static __attribute__((noinline))
-#else
-#define NOINLINE static __attribute__((noinline, noclone))
-#endif
 
 /* Types and operations, by the table's names for them. */
 enum { x_f32 = NPUQ_X_F32, x_f16 = NPUQ_X_F16, x_bf16 = NPUQ_X_BF16 };
