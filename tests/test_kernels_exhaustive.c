@@ -2,16 +2,13 @@
 /* All 2^32 float32 inputs through every f32 row kernel of every backend here, against the reference, with a set of
  * scales and offsets; and all 2^23 significands of x divided by many a scale, every bit of the quotient seen.
  * NPUQ_TEST_BLOCKS=N takes N of the 65,536 blocks of 65,536 values, evenly spread, and fewer scales: for emulators. */
-#include "kernels.h"
+#include "blocks.h"
 #include "support.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { THREADS = 2, BLOCK = 65536, BLOCKS = 65536 };
 
 /* Chosen so that products and quotients fall on and beside ties, overflow, vanish, and pass through NaN. */
 static const struct {
@@ -29,20 +26,15 @@ typedef struct buffers {
     float offset[BLOCK];
 } buffers;
 
-typedef struct part {
+/* A kernel, and which of the parameters. */
+typedef struct pass {
     kernel_id id;
-    size_t first_block;
-    size_t blocks;
-    size_t stride;
-    char difference[192]; /* "" if there is none */
-} part;
-
-static kernel_backend backends[MOST_BACKENDS];
-static size_t backend_count;
+    size_t which;
+} pass;
 
 /* Runs a backend's kernel and sets its result against b->expected and this range. */
-static void compare(part *p, const kernel_backend *backend, kernel_id id, size_t which, buffers *b, kernel_arguments a,
-                    float expected_hi, float expected_lo)
+static void compare(const kernel_backend *backend, kernel_id id, size_t which, buffers *b, kernel_arguments a,
+                    float expected_hi, float expected_lo, block_difference *difference)
 {
     float hi = -INFINITY;
     float lo = INFINITY;
@@ -53,29 +45,42 @@ static void compare(part *p, const kernel_backend *backend, kernel_id id, size_t
     kernel_run(backend->kernels, id, &a);
     if (memcmp(b->got, b->expected, kernel_y_bytes(id, BLOCK)) != 0 || memcmp(&hi, &expected_hi, sizeof hi) != 0 ||
         memcmp(&lo, &expected_lo, sizeof lo) != 0) {
-        (void)snprintf(p->difference, sizeof p->difference, "%s, %s, x in %08x..%08x, scale %g, offset %g",
+        (void)snprintf(difference->text, sizeof difference->text, "%s, %s, x in %08x..%08x, scale %g, offset %g",
                        backend->name, kernel_name(id), b->x[0], b->x[BLOCK - 1], (double)parameters[which].scale,
                        (double)parameters[which].offset);
     }
 }
 
-static void check_block(part *p, size_t block, size_t which, buffers *b)
+static void prepare(const void *argument, void *memory)
 {
+    const pass *p = argument;
+    buffers *b = memory;
+
+    for (size_t i = 0; i < BLOCK; i++) {
+        b->scale[i] = parameters[p->which].scale;
+        b->offset[i] = parameters[p->which].offset;
+    }
+}
+
+static void check_block(const void *argument, uint32_t block, void *memory, block_difference *difference)
+{
+    const pass *p = argument;
+    buffers *b = memory;
     float hi = -INFINITY;
     float lo = INFINITY;
 
     for (uint32_t i = 0; i < BLOCK; i++) {
-        b->x[i] = (uint32_t)block << 16 | i;
+        b->x[i] = block << 16 | i;
     }
     kernel_arguments a = {{b->x, b->expected, 0, 0, 1, BLOCK, 0}, b->scale, b->offset, 0, b->scale, &hi, &lo};
     kernel_run(&npuq_rows_ref, p->id, &a);
     for (size_t k = 0; k < backend_count; k++) {
         kernel_id id = p->id;
 
-        compare(p, &backends[k], id, which, b, a, hi, lo);
+        compare(&backends[k], id, p->which, b, a, hi, lo, difference);
         if (id.kind == UNIFORM) { /* with equal parameters all along, the other kernel gives the same */
             id.kind = VECTOR;
-            compare(p, &backends[k], id, which, b, a, hi, lo);
+            compare(&backends[k], id, p->which, b, a, hi, lo, difference);
         }
     }
 }
@@ -90,68 +95,20 @@ static size_t parameters_for(kernel_id id)
     return id.kind != SMOOTH_RANGE && (id.y == NPUQ_Y_U8 || id.y == NPUQ_Y_I4) ? 2 : PARAMETERS;
 }
 
-static void *run_part(void *argument)
-{
-    part *p = argument;
-    buffers *b = malloc(sizeof *b);
-
-    if (!b) {
-        (void)snprintf(p->difference, sizeof p->difference, "out of memory");
-        return NULL;
-    }
-    memset(b, 0, sizeof *b);
-    for (size_t which = 0; which < parameters_for(p->id); which++) {
-        for (size_t i = 0; i < BLOCK; i++) {
-            b->scale[i] = parameters[which].scale;
-            b->offset[i] = parameters[which].offset;
-        }
-        for (size_t i = 0; i < p->blocks && !p->difference[0]; i++) {
-            check_block(p, (p->first_block + i) * p->stride, which, b);
-        }
-    }
-    free(b);
-    return NULL;
-}
-
 static void check_kernel(void *context, kernel_id id)
 {
     const size_t blocks = *(const size_t *)context;
-    pthread_t threads[THREADS];
-    part parts[THREADS];
 
     if (id.x != NPUQ_X_F32 || id.kind == VECTOR) { /* VECTOR goes with UNIFORM */
         return;
     }
-    for (size_t i = 0; i < THREADS; i++) {
-        parts[i] = (part){.id = id,
-                          .first_block = blocks * i / THREADS,
-                          .blocks = blocks * (i + 1) / THREADS - blocks * i / THREADS,
-                          .stride = BLOCKS / blocks};
-        assert_int_equal(pthread_create(&threads[i], NULL, run_part, &parts[i]), 0);
-    }
-    for (size_t i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-    }
-    for (size_t i = 0; i < THREADS; i++) {
-        if (parts[i].difference[0]) {
-            fail_msg("differs: %s", parts[i].difference);
-        }
+    for (size_t which = 0; which < parameters_for(id); which++) {
+        const pass p = {id, which};
+        const block_work work = {&p, sizeof(buffers), prepare, check_block};
+
+        blocks_each(blocks, &work);
     }
     print_message("%s\n", kernel_name(id));
-}
-
-static size_t blocks_wanted(void)
-{
-    const char *given = getenv("NPUQ_TEST_BLOCKS");
-    const size_t blocks = given ? strtoull(given, NULL, 0) : BLOCKS;
-
-    assert_true(blocks >= 1 && blocks <= BLOCKS);
-    backend_count = kernel_backends(backends);
-    if (backend_count == 0) {
-        print_message("no backend but ref here\n");
-        skip();
-    }
-    return blocks;
 }
 
 static void test_all_floats(void **unused)
@@ -159,7 +116,6 @@ static void test_all_floats(void **unused)
     size_t blocks = blocks_wanted();
 
     (void)unused;
-    print_message("# %zu of %d blocks\n", blocks, BLOCKS);
     kernel_each(check_kernel, &blocks);
 }
 
