@@ -189,10 +189,11 @@ size_t npuq_loop_cols(const npuq_loop *loop)
 void npuq_loop_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, size_t cols, npuq_rect *rect)
 {
     const int last = loop->ndim - 1;
+    const size_t shared = loop->pack[NPUQ_LOOP_Y + 1]; /* all operands from there on have one pack */
 
     rect->rows = 1;
     rect->cols = cols;
-    rect->used = col % loop->pack[NPUQ_LOOP_Y + 1]; /* all operands from there on have one pack */
+    rect->used = shared == 1 ? 0 : col % shared;
     for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
         rect->data[i] = loop->data[i];
         rect->row_step[i] = 0;
