@@ -1011,6 +1011,15 @@ static bool repeats_one_element(const call *c, const argument *a)
     return is_x && has_elements(a) && test_repeats_one_element(&a->tensor);
 }
 
+/* No y can have eight elements for each of so many words: refused too, even where there is no element. */
+static bool has_too_many_words(const argument *a)
+{
+    const npuq_tensor *t = &a->tensor;
+
+    return a->given && t->dtype == NPUQ_QUINT4X2 && t->ndim > 0 && t->ndim <= NPUQ_MAX_NDIM &&
+           t->shape[t->ndim - 1] > INT64_MAX / 8;
+}
+
 static bool is_hopeless(const call *c, const argument *a)
 {
     if (!a->given) {
@@ -1221,7 +1230,8 @@ static void check_call(call *c)
     const bool shares = all_inside && shares_memory(c);
     const npuq_status status = c->op->run(c);
     if (status != NPUQ_OK) {
-        check_failure(c, status, !all_inside || shares || repeats_one_element(c, &c->arguments[X]));
+        const argument *x = &c->arguments[X];
+        check_failure(c, status, !all_inside || shares || repeats_one_element(c, x) || has_too_many_words(x));
         return;
     }
     if (refusal || shares) {
