@@ -325,30 +325,36 @@ static void add_models(struct list *list)
     }
 }
 
-/* One kind with its types, for the sets that take few. */
-struct typed {
+enum { ALL_OF_FEW = BENCH_SWEEP | BENCH_OVERHEAD | BENCH_THREADS };
+
+/* Kinds with types for the sets that take few, and which of those sets take them. */
+static const struct typed {
     struct kind kind;
     npuq_dtype x;
     npuq_dtype y;
+    unsigned sets;
+} few[] = {
+    {{BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8, ALL_OF_FEW},
+    {{BENCH_QUANTIZE, BENCH_MUL, BENCH_CHANNEL}, NPUQ_FLOAT32, NPUQ_INT8, BENCH_OVERHEAD},
+    {{BENCH_QUANTIZE, BENCH_MUL, BENCH_CHANNEL}, NPUQ_BFLOAT16, NPUQ_INT8, BENCH_SWEEP},
+    {{BENCH_QUANTIZE, BENCH_DIV, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8, BENCH_SWEEP | BENCH_OVERHEAD},
+    {{BENCH_QUANTIZE, BENCH_DIV, BENCH_CHANNEL}, NPUQ_FLOAT32, NPUQ_INT8, BENCH_OVERHEAD},
+    {{BENCH_QUANTIZE, BENCH_DIV, BENCH_CHANNEL}, NPUQ_BFLOAT16, NPUQ_INT8, BENCH_THREADS},
+    {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8, ALL_OF_FEW},
+    {{BENCH_DYNAMIC, BENCH_TENSOR, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8, BENCH_SWEEP | BENCH_THREADS},
+    {{BENCH_DYNAMIC_QUANT, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8, ALL_OF_FEW},
+    {{BENCH_ANTI_QUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT8, NPUQ_BFLOAT16, ALL_OF_FEW},
+    {{BENCH_DEQUANT, BENCH_TOKEN, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_BFLOAT16, ALL_OF_FEW},
+    {{BENCH_REQUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_INT8, ALL_OF_FEW},
 };
+
+enum { FEW = sizeof few / sizeof few[0] };
 
 static void add_sweeps(struct list *list)
 {
-    static const struct typed sweeps[] = {
-        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8},
-        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_CHANNEL}, NPUQ_BFLOAT16, NPUQ_INT8},
-        {{BENCH_QUANTIZE, BENCH_DIV, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8},
-        {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8},
-        {{BENCH_DYNAMIC, BENCH_TENSOR, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8},
-        {{BENCH_DYNAMIC_QUANT, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8},
-        {{BENCH_ANTI_QUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT8, NPUQ_BFLOAT16},
-        {{BENCH_DEQUANT, BENCH_TOKEN, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_BFLOAT16},
-        {{BENCH_REQUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_INT8},
-    };
-
-    for (size_t i = 0; i < sizeof sweeps / sizeof sweeps[0]; i++) {
-        for (int64_t rows = 1; rows <= 16384; rows *= 4) {
-            add(list, case_of(sweeps[i].kind, sweeps[i].x, sweeps[i].y, rows, 4096, BENCH_SWEEP));
+    for (size_t i = 0; i < FEW; i++) {
+        for (int64_t rows = 1; rows <= 16384 && few[i].sets & BENCH_SWEEP; rows *= 4) {
+            add(list, case_of(few[i].kind, few[i].x, few[i].y, rows, 4096, BENCH_SWEEP));
         }
     }
 }
@@ -378,50 +384,33 @@ static void add_layouts(struct list *list)
 
 static void add_overhead(struct list *list)
 {
-    static const struct typed calls[] = {
-        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8},
-        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_CHANNEL}, NPUQ_FLOAT32, NPUQ_INT8},
-        {{BENCH_QUANTIZE, BENCH_DIV, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8},
-        {{BENCH_QUANTIZE, BENCH_DIV, BENCH_CHANNEL}, NPUQ_FLOAT32, NPUQ_INT8},
-        {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8},
-        {{BENCH_DYNAMIC_QUANT, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8},
-        {{BENCH_ANTI_QUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT8, NPUQ_BFLOAT16},
-        {{BENCH_DEQUANT, BENCH_TOKEN, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_BFLOAT16},
-        {{BENCH_REQUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_INT8},
-    };
     static const int64_t sizes[] = {128, 4096};
 
     for (size_t i = 0; i < 2; i++) {
-        for (size_t k = 0; k < sizeof calls / sizeof calls[0]; k++) {
-            struct bench_case c = case_of(calls[k].kind, calls[k].x, calls[k].y, 1, sizes[i], BENCH_OVERHEAD);
+        for (size_t k = 0; k < FEW; k++) {
+            struct bench_case c = case_of(few[k].kind, few[k].x, few[k].y, 1, sizes[i], BENCH_OVERHEAD);
             if (c.op == BENCH_QUANTIZE && c.mode == BENCH_MUL) {
                 c.baseline = BENCH_ROW_KERNEL;
             }
-            add(list, c);
+            if (few[k].sets & BENCH_OVERHEAD) {
+                add(list, c);
+            }
         }
     }
 }
 
 static void add_threads(struct list *list)
 {
-    static const struct typed calls[] = {
-        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8},
-        {{BENCH_QUANTIZE, BENCH_DIV, BENCH_CHANNEL}, NPUQ_BFLOAT16, NPUQ_INT8},
-        {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8},
-        {{BENCH_DYNAMIC, BENCH_TENSOR, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8},
-        {{BENCH_DYNAMIC_QUANT, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8},
-        {{BENCH_ANTI_QUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT8, NPUQ_BFLOAT16},
-        {{BENCH_DEQUANT, BENCH_TOKEN, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_BFLOAT16},
-        {{BENCH_REQUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_INT8},
-    };
     static const int64_t rows[] = {512, 4096, 16384};
 
     for (size_t i = 0; i < 3; i++) {
-        for (size_t k = 0; k < sizeof calls / sizeof calls[0]; k++) {
-            struct bench_case c = case_of(calls[k].kind, calls[k].x, calls[k].y, rows[i], 4096, BENCH_THREADS);
+        for (size_t k = 0; k < FEW; k++) {
+            struct bench_case c = case_of(few[k].kind, few[k].x, few[k].y, rows[i], 4096, BENCH_THREADS);
             c.threads = 2;
             c.baseline = BENCH_ONE_THREAD;
-            add(list, c);
+            if (few[k].sets & BENCH_THREADS) {
+                add(list, c);
+            }
         }
     }
 }
