@@ -435,24 +435,7 @@ PUT(put_f32, put_f16, put_bf16, _mm256_storeu_ps, _mm_storeu_si128, _mm256_store
 PUT(put_around_f32, put_around_f16, put_around_bf16, _mm256_stream_ps, _mm_stream_si128, _mm256_stream_si256)
 #undef PUT
 
-#define STORE(NAME, HOW)                                                                                               \
-    static inline bool NAME(void *p, vchunk t, bool split)                                                             \
-    {                                                                                                                  \
-        (void)split; /* never true: no x is bfloat16 */                                                                \
-        if (has_nan(t)) {                                                                                              \
-            return false;                                                                                              \
-        }                                                                                                              \
-        HOW(p, t);                                                                                                     \
-        return true;                                                                                                   \
-    }
-
-STORE(chunk_store_f32, put_f32)
-STORE(chunk_store_f16, put_f16)
-STORE(chunk_store_bf16, put_bf16)
-STORE(chunk_stream_f32, put_around_f32)
-STORE(chunk_stream_f16, put_around_f16)
-STORE(chunk_stream_bf16, put_around_bf16)
-#undef STORE
+#include "float_stores.h"
 
 #define STORE_TOTAL(NAME, HOW)                                                                                         \
     static inline void NAME(void *p, vchunk t)                                                                         \

@@ -514,24 +514,7 @@ PUT(put_f32, put_f16, put_bf16, _mm512_storeu_ps, _mm512_storeu_si512)
 PUT(put_around_f32, put_around_f16, put_around_bf16, _mm512_stream_ps, _mm512_stream_si512)
 #undef PUT
 
-#define STORE(NAME, HOW)                                                                                               \
-    static inline bool NAME(void *p, vchunk t, bool split)                                                             \
-    {                                                                                                                  \
-        (void)split; /* never true: no x is bfloat16 */                                                                \
-        if (has_nan(t)) {                                                                                              \
-            return false;                                                                                              \
-        }                                                                                                              \
-        HOW(p, t);                                                                                                     \
-        return true;                                                                                                   \
-    }
-
-STORE(chunk_store_f32, put_f32)
-STORE(chunk_store_f16, put_f16)
-STORE(chunk_store_bf16, put_bf16)
-STORE(chunk_stream_f32, put_around_f32)
-STORE(chunk_stream_f16, put_around_f16)
-STORE(chunk_stream_bf16, put_around_bf16)
-#undef STORE
+#include "float_stores.h"
 
 /* NaN becomes 0x7FC00000. */
 static inline vf canonical(vf t)
