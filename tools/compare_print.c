@@ -5,11 +5,12 @@
 #include "tensor_file.h"
 
 #include <inttypes.h>
+#include <npuq_ref_element.h>
 #include <string.h>
 
 static const char *unit(const npuq_tensor *tensor)
 {
-    return compare_float_format(tensor->dtype) ? " ulp" : "";
+    return tensor_is_float(tensor->dtype) ? " ulp" : "";
 }
 
 /* ---- how far --------------------------------------------------------------------------------------------------- */
@@ -189,28 +190,12 @@ static void print_places(FILE *stream, const struct pair *pair, const struct com
 
 /* ---- which ----------------------------------------------------------------------------------------------------- */
 
-static double float32_of(uint64_t bits)
-{
-    const uint32_t bits32 = (uint32_t)bits;
-    float number;
-
-    memcpy(&number, &bits32, sizeof number);
-    return (double)number;
-}
-
 static double number_of(npuq_dtype dtype, uint64_t bits)
 {
-    const uint64_t magnitude = bits & 0x7FFF;
-
     switch (dtype) {
-    case NPUQ_BFLOAT16: return float32_of(bits << 16);
-    case NPUQ_FLOAT16:
-        if (magnitude >= 0x7C00) { /* the same mantissa under the largest exponent */
-            return float32_of((bits & 0x8000) << 16 | 0x7F800000 | magnitude << 13);
-        }
-        /* The exponent counts from -15, in float32 from -127. */
-        return float32_of((bits & 0x8000) << 16 | magnitude << 13) * 0x1p112;
-    default: return float32_of(bits);
+    case NPUQ_BFLOAT16: return (double)npuq_ref_bfloat16((uint16_t)bits);
+    case NPUQ_FLOAT16: return (double)npuq_ref_float16((uint16_t)bits);
+    default: return (double)npuq_ref_from_bits((uint32_t)bits);
     }
 }
 
@@ -222,9 +207,8 @@ static void print_value(FILE *stream, const npuq_tensor *tensor, struct value va
         (void)fprintf(stream, "%.*g (0x%0*" PRIX64 ")", format->digits, number_of(tensor->dtype, value.bits),
                       format->width / 4, value.bits);
     } else if (tensor_is_words(tensor->dtype)) {
-        const int offset = (int)(value.bits >> 37 & 0x1FF);
-        (void)fprintf(stream, "0x%016" PRIX64 " (scale %.9g, offset %d)", value.bits, float32_of(value.bits),
-                      offset > 255 ? offset - 512 : offset);
+        (void)fprintf(stream, "0x%016" PRIX64 " (scale %.9g, offset %" PRId32 ")", value.bits,
+                      number_of(NPUQ_FLOAT32, value.bits), npuq_ref_word_offset(value.bits));
     } else {
         (void)fprintf(stream, "%" PRId64, value.number);
     }
@@ -253,7 +237,7 @@ static bool print_difference(void *context, const struct difference *difference)
     print_value(stream, tensor, difference->ours);
     (void)fprintf(stream, ", file ");
     print_value(stream, tensor, difference->theirs);
-    if (compare_float_format(tensor->dtype) && !difference->infinite && !difference->zeros) {
+    if (tensor_is_float(tensor->dtype) && !difference->infinite && !difference->zeros) {
         (void)fprintf(stream, ", %+" PRId64 " ulp", difference->steps);
     }
     (void)fputc('\n', stream);

@@ -31,14 +31,7 @@ static bool check_quantize(const struct arguments *arguments)
 
 npuq_dtype wanted_dtype(const struct arguments *arguments)
 {
-    static const npuq_dtype dtypes[] = {NPUQ_INT8,   NPUQ_UINT8,   NPUQ_INT32,    NPUQ_QUINT4X2, NPUQ_INT64,
-                                        NPUQ_UINT64, NPUQ_FLOAT16, NPUQ_BFLOAT16, NPUQ_FLOAT32};
-    size_t i = 0;
-
-    while (strcmp(tensor_type_name(dtypes[i]), arguments->text[OPTION_DTYPE]) != 0) {
-        i++;
-    }
-    return dtypes[i];
+    return tensor_named_type(arguments->text[OPTION_DTYPE]);
 }
 
 bool check_tolerance(const struct arguments *arguments)

@@ -47,6 +47,16 @@ size_t tensor_item_size(npuq_dtype dtype)
     return types[type_index(dtype)].size;
 }
 
+npuq_dtype tensor_named_type(const char *name)
+{
+    size_t i = 0;
+
+    while (i < TYPES - 1 && strcmp(types[i].name, name) != 0) {
+        i++;
+    }
+    return types[i].dtype;
+}
+
 int tensor_values_per_element(npuq_dtype dtype)
 {
     return dtype == NPUQ_QUINT4X2 ? 8 : 1;

@@ -14,6 +14,9 @@ const char *tensor_npy_type(npuq_dtype dtype);
 const char *tensor_type_name(npuq_dtype dtype);
 size_t tensor_item_size(npuq_dtype dtype);
 
+/* The type of that name, which is one of those above. */
+npuq_dtype tensor_named_type(const char *name);
+
 /* How many values an element holds: 8 of a quint4x2 word, else 1. */
 int tensor_values_per_element(npuq_dtype dtype);
 
