@@ -757,10 +757,10 @@ static npuq_ref_parameters parameters_of(const call *c, const void *min, const v
                                          npuq_ref_dtype y_dtype, bool symmetric)
 {
     const npuq_ref_range range = {npuq_ref_load(max, NPUQ_REF_FLOAT32, i), npuq_ref_load(min, NPUQ_REF_FLOAT32, i)};
-    const float largest = npuq_ref_largest_with(npuq_ref_largest_with(0.0f, range.lo), range.hi);
 
-    return symmetric ? npuq_ref_symmetric_parameters(largest, y_dtype, c->scale_form == NPUQ_SCALE_INVERSE)
-                     : npuq_ref_range_parameters(range, y_dtype);
+    return symmetric
+               ? npuq_ref_symmetric_parameters(npuq_ref_largest_of(range), y_dtype, c->scale_form == NPUQ_SCALE_INVERSE)
+               : npuq_ref_range_parameters(range, y_dtype);
 }
 
 static void oracle_params_of_both(const call *c, void *const *elements, bool symmetric)
@@ -1011,7 +1011,7 @@ static bool repeats_one_element(const call *c, const argument *a)
     return is_x && has_elements(a) && test_repeats_one_element(&a->tensor);
 }
 
-/* No y can have eight elements for each of so many words: refused too, even where there is no element. */
+/* Eight elements for each of so many words are more than an extent counts: refused, even where there is no element. */
 static bool has_too_many_words(const argument *a)
 {
     const npuq_tensor *t = &a->tensor;
@@ -1025,7 +1025,7 @@ static bool is_hopeless(const call *c, const argument *a)
     if (!a->given) {
         return a->role != OPTIONAL_INPUT;
     }
-    if (a->kind == HOPELESS || repeats_one_element(c, a)) {
+    if (a->kind == HOPELESS || repeats_one_element(c, a) || has_too_many_words(a)) {
         return true;
     }
     /* An output whose first element is another's first too, or that repeats elements. */
