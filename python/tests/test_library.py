@@ -143,7 +143,7 @@ def test_the_package_has_a_library_of_its_own(tmp_path):
 
     def loaded(named):
         done = python(SHOW, PYTHONPATH=str(tmp_path), NPUQUANT_LIBRARY=named, LD_LIBRARY_PATH=str(system))
-        return done.stdout.split()[1]
+        return done.stdout.splitlines()[1]
 
     assert loaded(None) == loaded("") == str(own)
     assert loaded(LOADED) == LOADED
