@@ -22,7 +22,6 @@
 #ifdef __wasi__
 #define getpid() 0
 #else
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -485,35 +484,6 @@ int os_processors(void)
 
 #ifndef __wasi__
 
-struct thread_work {
-    void (*work)(void *argument);
-    void *argument;
-};
-
-static void *run_thread(void *argument)
-{
-    const struct thread_work *task = argument;
-
-    task->work(task->argument);
-    return NULL;
-}
-
-void os_run_threads(int count, void (*work)(void *argument), void *argument)
-{
-    struct thread_work task = {work, argument};
-    pthread_t *threads = count > 1 ? malloc((size_t)count * sizeof *threads) : NULL;
-    int started = 0;
-
-    while (threads && started < count - 1 && pthread_create(&threads[started], NULL, run_thread, &task) == 0) {
-        started++;
-    }
-    work(argument);
-    for (int i = 0; i < started; i++) {
-        (void)pthread_join(threads[i], NULL);
-    }
-    free(threads);
-}
-
 void os_describe(char *text, size_t size)
 {
     struct utsname name;
@@ -526,12 +496,6 @@ void os_describe(char *text, size_t size)
 }
 
 #else
-
-void os_run_threads(int count, void (*work)(void *argument), void *argument)
-{
-    (void)count;
-    work(argument);
-}
 
 void os_describe(char *text, size_t size)
 {

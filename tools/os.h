@@ -82,10 +82,6 @@ bool os_stderr_is_terminal(void);
 /* Number of processors that threads can run on, at least 1. */
 int os_processors(void);
 
-/* Runs work(argument) on up to count threads at once, the calling one included, and returns when all are done. If the
- * system has no more threads, there are fewer. */
-void os_run_threads(int count, void (*work)(void *argument), void *argument);
-
 /* Name and machine of the system, such as "Linux x86_64". */
 void os_describe(char *text, size_t size);
 

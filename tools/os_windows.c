@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <io.h>
-#include <process.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -216,40 +215,6 @@ int os_processors(void)
     const DWORD count = GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
 
     return count < 1 ? 1 : count > 4096 ? 4096 : (int)count;
-}
-
-struct thread_work {
-    void (*work)(void *argument);
-    void *argument;
-};
-
-static unsigned __stdcall run_thread(void *argument)
-{
-    const struct thread_work *task = argument;
-
-    task->work(task->argument);
-    return 0;
-}
-
-void os_run_threads(int count, void (*work)(void *argument), void *argument)
-{
-    struct thread_work task = {work, argument};
-    HANDLE *threads = count > 1 ? malloc((size_t)count * sizeof *threads) : NULL;
-    int started = 0;
-
-    while (threads && started < count - 1) {
-        threads[started] = (HANDLE)_beginthreadex(NULL, 0, run_thread, &task, 0, NULL);
-        if (!threads[started]) {
-            break;
-        }
-        started++;
-    }
-    work(argument);
-    for (int i = 0; i < started; i++) {
-        (void)WaitForSingleObject(threads[i], INFINITE);
-        (void)CloseHandle(threads[i]);
-    }
-    free(threads);
 }
 
 void os_describe(char *text, size_t size)

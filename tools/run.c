@@ -4,6 +4,7 @@
 #include "compare.h"
 #include "executor.h"
 #include "os.h"
+#include "progress.h"
 #include "report.h"
 #include "tensor_file.h"
 
@@ -231,11 +232,12 @@ static int count_threads(const struct run *run)
 
 static bool call(struct run *run)
 {
+    struct progress progress = progress_begin(run->command->name);
+    const bool shows_progress = !text_of(run, OPTION_QUIET) && os_stderr_is_terminal();
     struct executor executor = {
         .threads = count_threads(run),
-        .label = run->command->name,
-        .progress = !text_of(run, OPTION_QUIET) && os_stderr_is_terminal(),
-        .started = os_seconds(),
+        .progress = shows_progress ? progress_show : NULL,
+        .progress_context = &progress,
     };
     const npuq_executor view = executor_view(&executor);
     npuq_status status = NPUQ_OK;
@@ -249,7 +251,7 @@ static bool call(struct run *run)
             run->seconds = seconds;
         }
     }
-    executor_clear_line(&executor);
+    progress_clear(&progress);
     return status == NPUQ_OK || report_error("%s", npuq_last_error());
 }
 
