@@ -6,6 +6,8 @@
  * another one, and hands its functions to bind().
  */
 #define PY_SSIZE_T_CLEAN
+#include "executor.h"
+
 #include <npuquant/npuquant.h>
 #include <Python.h>
 #include <string.h>
@@ -298,58 +300,6 @@ static bool int32(const char *name, PyObject *value, int32_t *number)
     return true;
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------------- */
-
-typedef struct library_task {
-    void (*run)(void *argument, size_t begin, size_t end);
-    void *argument;
-} library_task;
-
-/* work(begin, end), which parallel_for() below hands to share(): nobody calls it after share() has returned */
-static PyObject *work(PyObject *capsule, PyObject *range)
-{
-    const library_task *task = PyCapsule_GetPointer(capsule, NULL);
-    Py_ssize_t begin;
-    Py_ssize_t end;
-
-    if (!task || !PyArg_ParseTuple(range, "nn", &begin, &end)) {
-        return NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS;
-    task->run(task->argument, (size_t)begin, (size_t)end);
-    Py_END_ALLOW_THREADS;
-    Py_RETURN_NONE;
-}
-
-static PyMethodDef work_method = {"work", work, METH_VARARGS, NULL};
-
-typedef struct share_state {
-    PyObject *share; /* share(count, work) */
-    bool failed;
-    PyObject *type, *value, *traceback; /* of the exception: the library takes the work for done, whatever comes */
-} share_state;
-
-static void parallel_for(void *context, size_t count, void (*run)(void *argument, size_t begin, size_t end),
-                         void *argument)
-{
-    share_state *sharing = context;
-    library_task task = {run, argument};
-    const PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *capsule = PyCapsule_New(&task, NULL, NULL);
-    PyObject *function = capsule ? PyCFunction_New(&work_method, capsule) : NULL;
-    PyObject *done = function ? PyObject_CallFunction(sharing->share, "nO", (Py_ssize_t)count, function) : NULL;
-
-    if (!done && !sharing->failed) {
-        sharing->failed = true;
-        PyErr_Fetch(&sharing->type, &sharing->value, &sharing->traceback);
-    }
-    PyErr_Clear();
-    Py_XDECREF(done);
-    Py_XDECREF(function);
-    Py_XDECREF(capsule);
-    PyGILState_Release(state);
-}
-
 /* ---- calls ----------------------------------------------------------------------------------------------------- */
 
 /* Raises what the library says about the call that failed on this thread. */
@@ -362,18 +312,20 @@ static void raise_refusal(npuq_status status, PyObject *unknown)
     Py_XDECREF(PyObject_CallFunction(refuse, "ssOO", library.npuq_status_name(status), message, argument, array));
 }
 
-/* operator(argument..., words, share): whether the first output is words of eight int4, which are int32 in NumPy; None,
- * or share(count, work), which calls work(begin, end) for ranges that cover range(count). */
+/* operator(argument..., words, threads): whether the first output is words of eight int4, which are int32 in NumPy; the
+ * number of threads to run on. These end within the call and run no Python: Ctrl-C, fork and the end of the interpreter
+ * never meet one that waits for the interpreter lock. */
 static PyObject *call(PyObject *capsule, PyObject *const *values, Py_ssize_t count)
 {
     const operation *op = PyCapsule_GetPointer(capsule, NULL);
     npuq_tensor tensors[MOST_ARGUMENTS];
     holding held[MOST_ARGUMENTS];
     arguments a = {0};
-    share_state sharing = {0};
-    npuq_executor executor = {parallel_for, &sharing};
+    struct executor executor = {0};
+    npuq_executor on_threads;
     PyObject *unknown = NULL;
     bool fine = true;
+    int32_t threads;
     npuq_status status = NPUQ_OK;
     Py_ssize_t n = 0;
     npuq_tensor *first_output = NULL;
@@ -400,20 +352,20 @@ static PyObject *call(PyObject *capsule, PyObject *const *values, Py_ssize_t cou
     if (fine && values[n] == Py_True && first_output->dtype == NPUQ_INT32) {
         first_output->dtype = NPUQ_QUINT4X2;
     }
+    fine = fine && int32("threads", values[n + 1], &threads);
     if (fine) {
-        if (values[n + 1] != Py_None) {
-            sharing.share = values[n + 1];
-            a.executor = &executor;
+        executor.threads = threads;
+        if (threads > 1) {
+            on_threads = executor_view(&executor);
+            a.executor = &on_threads;
         }
         Py_BEGIN_ALLOW_THREADS;
         status = op->run(&a);
         Py_END_ALLOW_THREADS;
-        if (sharing.failed) {
-            PyErr_Restore(sharing.type, sharing.value, sharing.traceback);
-        } else if (status != NPUQ_OK) {
+        if (status != NPUQ_OK) {
             raise_refusal(status, unknown);
         }
-        fine = !sharing.failed && status == NPUQ_OK;
+        fine = status == NPUQ_OK;
     }
     while (n > 0) {
         let_go(&held[--n]);
