@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All that the tool wants from an operating system: os.c is POSIX's and WASI's, os_windows.c what its name says. */
+/* All that the tool wants from an operating system, but for threads: os.c is POSIX's and WASI's, os_windows.c what its
+ * name says. */
 #ifndef NPUQUANT_OS_H
 #define NPUQUANT_OS_H
 
