@@ -352,9 +352,12 @@ enum { FEW = sizeof few / sizeof few[0] };
 
 static void add_sweeps(struct list *list)
 {
-    for (size_t i = 0; i < FEW; i++) {
-        for (int64_t rows = 1; rows <= 16384 && few[i].sets & BENCH_SWEEP; rows *= 4) {
-            add(list, case_of(few[i].kind, few[i].x, few[i].y, rows, 4096, BENCH_SWEEP));
+    for (size_t k = 0; k < FEW; k++) {
+        if (!(few[k].sets & BENCH_SWEEP)) {
+            continue;
+        }
+        for (int64_t rows = 1; rows <= 16384; rows *= 4) {
+            add(list, case_of(few[k].kind, few[k].x, few[k].y, rows, 4096, BENCH_SWEEP));
         }
     }
 }
@@ -388,13 +391,14 @@ static void add_overhead(struct list *list)
 
     for (size_t i = 0; i < 2; i++) {
         for (size_t k = 0; k < FEW; k++) {
+            if (!(few[k].sets & BENCH_OVERHEAD)) {
+                continue;
+            }
             struct bench_case c = case_of(few[k].kind, few[k].x, few[k].y, 1, sizes[i], BENCH_OVERHEAD);
             if (c.op == BENCH_QUANTIZE && c.mode == BENCH_MUL) {
                 c.baseline = BENCH_ROW_KERNEL;
             }
-            if (few[k].sets & BENCH_OVERHEAD) {
-                add(list, c);
-            }
+            add(list, c);
         }
     }
 }
@@ -405,12 +409,13 @@ static void add_threads(struct list *list)
 
     for (size_t i = 0; i < 3; i++) {
         for (size_t k = 0; k < FEW; k++) {
+            if (!(few[k].sets & BENCH_THREADS)) {
+                continue;
+            }
             struct bench_case c = case_of(few[k].kind, few[k].x, few[k].y, rows[i], 4096, BENCH_THREADS);
             c.threads = 2;
             c.baseline = BENCH_ONE_THREAD;
-            if (few[k].sets & BENCH_THREADS) {
-                add(list, c);
-            }
+            add(list, c);
         }
     }
 }
