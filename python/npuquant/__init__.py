@@ -207,7 +207,7 @@ def npu_trans_quant_param(
         elif shape == (1, 1) and len(offset.shape) == 1:  # torch_npu's shape has no room for all words
             shape = (1, *offset.shape)
     words = output(out, shape, _INT64)
-    _native.trans_quant_param(scale, offset, 0 if round_mode is None else round_mode, words, False, 1)
+    run(_native.trans_quant_param, scale, offset, 0 if round_mode is None else round_mode, words, False)
     return words if out is None else out
 
 

@@ -321,8 +321,6 @@ static PyObject *call(PyObject *capsule, PyObject *const *values, Py_ssize_t cou
     npuq_tensor tensors[MOST_ARGUMENTS];
     holding held[MOST_ARGUMENTS];
     arguments a = {0};
-    struct executor executor = {0};
-    npuq_executor on_threads;
     PyObject *unknown = NULL;
     bool fine = true;
     int32_t threads;
@@ -354,11 +352,9 @@ static PyObject *call(PyObject *capsule, PyObject *const *values, Py_ssize_t cou
     }
     fine = fine && int32("threads", values[n + 1], &threads);
     if (fine) {
-        executor.threads = threads;
-        if (threads > 1) {
-            on_threads = executor_view(&executor);
-            a.executor = &on_threads;
-        }
+        struct executor executor = {.threads = threads};
+        const npuq_executor on_threads = executor_view(&executor);
+        a.executor = threads > 1 ? &on_threads : NULL;
         Py_BEGIN_ALLOW_THREADS;
         status = op->run(&a);
         Py_END_ALLOW_THREADS;

@@ -25,7 +25,7 @@ def set_num_threads(threads: int) -> None:
 
 
 def get_num_threads() -> int:
-    """What set_num_threads() was told."""
+    """On how many threads at most a call runs."""
     return _threads
 
 
