@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- arrays ---------------------------------------------------------------------------------------------------- */
+
+static size_t item_size(npuq_dtype dtype)
+{
+    switch (dtype) {
+    case NPUQ_INT8:
+    case NPUQ_UINT8: return 1;
+    case NPUQ_FLOAT16:
+    case NPUQ_BFLOAT16: return 2;
+    case NPUQ_INT64:
+    case NPUQ_UINT64: return 8;
+    default: return 4;
+    }
+}
+
+bool array_make(struct array *array, const npuq_tensor *tensor)
+{
+    const size_t size = item_size(tensor->dtype);
+    const size_t per_item = tensor->dtype == NPUQ_QUINT4X2 ? 8 : 1;
+    int64_t index[NPUQ_MAX_NDIM] = {0};
+    size_t items = 1;
+
+    for (int d = 0; d < tensor->ndim; d++) {
+        items *= (size_t)tensor->shape[d];
+    }
+    char *to = malloc(items > 0 ? items * size : 1);
+    *array = (struct array){to, tensor->dtype, items * per_item};
+    if (!to) {
+        return false;
+    }
+    for (size_t i = 0; i < items; i++) {
+        int64_t at = 0;
+        for (int d = 0; d < tensor->ndim; d++) {
+            at += index[d] * tensor->strides[d];
+        }
+        memcpy(to + i * size, (const char *)tensor->data + at * (int64_t)size, size);
+        for (int d = tensor->ndim - 1; d >= 0 && ++index[d] == tensor->shape[d]; d--) {
+            index[d] = 0;
+        }
+    }
+    return true;
+}
+
+uint64_t array_bits(const struct array *array, size_t i)
+{
+    switch (array->dtype) {
+    case NPUQ_INT8:
+    case NPUQ_UINT8: return ((const uint8_t *)array->data)[i];
+    case NPUQ_FLOAT16:
+    case NPUQ_BFLOAT16: return ((const uint16_t *)array->data)[i];
+    case NPUQ_INT64:
+    case NPUQ_UINT64: return ((const uint64_t *)array->data)[i];
+    case NPUQ_QUINT4X2: return ((const uint32_t *)array->data)[i / 8] >> 4 * (i % 8) & 0xF;
+    default: return ((const uint32_t *)array->data)[i];
+    }
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------ */
+
+static void set_shape(struct call *call, const npuq_tensor *x)
+{
+    call->ndim = x->ndim;
+    call->rows = 1;
+    call->columns = 1;
+    for (int d = 0; d < x->ndim; d++) {
+        call->shape[d] = (size_t)x->shape[d] * (d == x->ndim - 1 && x->dtype == NPUQ_QUINT4X2 ? 8 : 1);
+        call->rows *= d < x->ndim - 1 ? call->shape[d] : 1;
+        call->columns = call->shape[d];
+    }
+    if (call->op == TRANS_QUANT_PARAM) { /* one row, as long as the longer of the two */
+        const struct array *offset = &call->operands[OPERAND_OFFSET];
+        call->columns *= call->rows;
+        call->rows = 1;
+        call->columns = offset->data && offset->count > call->columns ? offset->count : call->columns;
+        call->ndim = 1;
+        call->shape[0] = call->columns;
+    }
+    call->count = call->rows * call->columns;
+}
+
+/* The dimension that the scales of quantize belong to. */
+static int scaled_dimension(const struct call *call)
+{
+    const int axis = call->options.axis;
+
+    if (call->options.divides) {
+        return axis < 0 ? axis + call->ndim : axis;
+    }
+    return axis == -2 ? call->ndim - 2 : call->ndim - 1;
+}
+
+static void set_channels(struct call *call)
+{
+    const size_t count = call->operands[OPERAND_SCALE].count;
+    const int dimension = call->op == QUANTIZE ? scaled_dimension(call) : call->ndim - 1;
+
+    call->channels = 1;
+    call->inner = 1;
+    if (count > 1 && call->op != GROUP_QUANT && call->op != TRANS_QUANT_PARAM) {
+        call->channels = count;
+        for (int d = dimension + 1; d < call->ndim; d++) {
+            call->inner *= call->shape[d];
+        }
+    }
+}
+
+/* The group of each row, and behind them the groups if group_index held counts: what is beyond all counts has the
+ * last group. */
+static bool set_groups(struct call *call)
+{
+    const struct array *index = &call->operands[OPERAND_GROUPS];
+    size_t end = 0;
+    size_t sum = 0;
+    size_t row = 0;
+    size_t counted = 0;
+
+    if (!index->data) {
+        return true;
+    }
+    call->groups = index->count;
+    call->row_group = calloc(call->rows > 0 ? 2 * call->rows : 1, sizeof *call->row_group);
+    if (!call->row_group) {
+        return false;
+    }
+    for (size_t e = 0; e < call->groups; e++) {
+        end = (size_t)array_bits(index, e);
+        sum += end;
+        for (; row < end; row++) {
+            call->row_group[row] = e;
+        }
+        for (; counted < call->rows && (counted < sum || e == call->groups - 1); counted++) {
+            call->row_group[call->rows + counted] = e;
+        }
+    }
+    return true;
+}
+
+bool call_make(struct call *call, unsigned op, const npuq_tensor *const operands[OPERANDS],
+               const struct call_options *options)
+{
+    *call = (struct call){.op = op, .options = *options};
+    for (int i = 0; i < OPERANDS; i++) {
+        if (operands[i] && !array_make(&call->operands[i], operands[i])) {
+            return false;
+        }
+    }
+    set_shape(call, operands[OPERAND_X]);
+    set_channels(call);
+    if (op & (DYNAMIC_QUANT | DYNAMIC_QUANT_ASYMMETRIC)) {
+        call->tokens = options->per_tensor ? 1 : call->rows;
+        call->token_length = options->per_tensor ? call->count : call->columns;
+    }
+    return set_groups(call);
+}
+
+void call_release(struct call *call)
+{
+    for (int i = 0; i < OPERANDS; i++) {
+        free(call->operands[i].data);
+    }
+    free(call->row_group);
+    *call = (struct call){0};
+}
+
+int call_results(const struct call *call)
+{
+    return call->op == DYNAMIC_QUANT_ASYMMETRIC ? 3 : call->op == DYNAMIC_QUANT ? 2 : 1;
+}
+
+size_t call_result_count(const struct call *call, enum result result)
+{
+    return result == RESULT_Y ? call->count : call->tokens;
+}
+
+npuq_dtype call_result_dtype(const struct call *call, enum result result)
+{
+    return result == RESULT_Y ? call->options.y_dtype : NPUQ_FLOAT32;
+}

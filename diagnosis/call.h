@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A call of an operator as plain contiguous arrays: what the steps of a diagnosis read. */
+#ifndef NPUQUANT_CALL_H
+#define NPUQUANT_CALL_H
+
+#include <npuq_ref_element.h>
+#include <npuquant/npuquant.h>
+
+/* The operators, as bits: a hypothesis belongs to several. */
+enum {
+    QUANTIZE = 1,
+    GROUP_QUANT = 2,
+    TRANS_QUANT_PARAM = 4,
+    DYNAMIC_QUANT_ASYMMETRIC = 8,
+    DYNAMIC_QUANT = 16,
+    ANTI_QUANT = 32,
+    DEQUANT = 64,
+    REQUANT = 128,
+};
+
+/* What an operator takes, under one name for what plays the same part. */
+enum operand {
+    OPERAND_X,         /* x; the scale of trans_quant_param */
+    OPERAND_SCALE,     /* scales, scale, weight_scale, words */
+    OPERAND_OFFSET,    /* zero_points, offset */
+    OPERAND_SMOOTH,    /* smooth_scales */
+    OPERAND_GROUPS,    /* group_index */
+    OPERAND_ROW_SCALE, /* activation_scale */
+    OPERAND_BIAS,
+    OPERANDS
+};
+
+/* What an operator returns. */
+enum result { RESULT_Y, RESULT_SCALE, RESULT_OFFSET, RESULTS };
+
+struct array {
+    void *data; /* null where there is none; owned by the call */
+    npuq_dtype dtype;
+    size_t count; /* of values: eight in a QUINT4X2 word */
+};
+
+struct call_options {
+    int32_t axis;
+    bool divides;
+    bool per_tensor;
+    bool inverse_form;
+    bool rounds_to_nearest;
+    npuq_dtype y_dtype;
+};
+
+struct call {
+    unsigned op;
+    struct call_options options;
+    struct array operands[OPERANDS];
+    int ndim; /* of x, whose extents count values */
+    size_t shape[NPUQ_MAX_NDIM];
+    size_t rows; /* all dimensions but the last as one */
+    size_t columns;
+    size_t count;
+    size_t channels; /* extent of the dimension that the scales belong to; 1 for one scale */
+    size_t inner;    /* elements from one channel to the next */
+    size_t tokens;   /* what shares a scale in the dynamic operators: rows, or the tensor */
+    size_t token_length;
+    size_t *row_group; /* the group of each row; null without group_index */
+    size_t groups;
+};
+
+/* Copies the operands, any views, of a call that the library accepts. False if there is not the memory; released by
+ * call_release() in any case. operands[] are null where there is none. */
+bool call_make(struct call *call, unsigned op, const npuq_tensor *const operands[OPERANDS],
+               const struct call_options *options);
+void call_release(struct call *call);
+
+/* How many results the operator has: y; scale, too; offset, too. */
+int call_results(const struct call *call);
+
+/* How many values the result has. */
+size_t call_result_count(const struct call *call, enum result result);
+
+npuq_dtype call_result_dtype(const struct call *call, enum result result);
+
+/* Copies a tensor to a contiguous array. False if there is not the memory. */
+bool array_make(struct array *array, const npuq_tensor *tensor);
+
+/* The bits of a value, of a QUINT4X2 array the four of one int4. */
+uint64_t array_bits(const struct array *array, size_t i);
+
+#endif

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "diagnose.h"
+
+#include "hypotheses.h"
+#include "layouts.h"
+#include "predict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Hypotheses are tried on a sample first: on so many rows, and so many elements of a row that differ, and as many that
+ * do not. */
+enum { SAMPLE_ELEMENTS = 6144, SAMPLE_ROWS = 48, SAMPLE_PER_ROW = 64 };
+
+/* Pairs are tried on fewer, as there are thousands. */
+enum { PAIR_ELEMENTS = 1024 };
+
+/* How many of the best on the sample are tried on all elements. */
+enum { CONFIRMED = 8, CONFIRMED_PAIRS = 4 };
+
+struct site {
+    struct element element;
+    bool differs;
+};
+
+struct search {
+    const struct call *call;
+    const struct array *ours;
+    const struct array *theirs;
+    const npuq_executor *executor;
+    struct diagnosis *diagnosis;
+    struct extremes_cache *cache;
+    struct site *sample;
+    size_t sample_count;
+    bool layout_fits[LAYOUTS];
+    struct layout layouts[LAYOUTS];
+    struct finding *singles; /* a hypothesis each, the best first */
+    int single_count;
+};
+
+/* ---- comparing -------------------------------------------------------------------------------------------------- */
+
+/* Scales and offsets are compared as values, of which NaN equals NaN and -0 equals 0. */
+static bool is_same(enum result result, uint64_t a, uint64_t b)
+{
+    const float x = npuq_ref_from_bits((uint32_t)a);
+    const float y = npuq_ref_from_bits((uint32_t)b);
+
+    if (result == RESULT_Y || a == b) {
+        return a == b;
+    }
+    return x == y || (npuq_ref_is_nan(x) && npuq_ref_is_nan(y));
+}
+
+static bool differs(const struct search *s, enum result result, size_t i)
+{
+    return !is_same(result, array_bits(&s->ours[result], i), array_bits(&s->theirs[result], i));
+}
+
+static void count_differences(struct search *s)
+{
+    for (int r = 0; r < RESULTS; r++) {
+        if (!s->theirs[r].data) {
+            continue;
+        }
+        const size_t count = call_result_count(s->call, (enum result)r);
+        s->diagnosis->compared[r] = count;
+        for (size_t i = 0; i < count; i++) {
+            s->diagnosis->differing[r] += differs(s, (enum result)r, i);
+        }
+        s->diagnosis->all_differing += s->diagnosis->differing[r];
+    }
+}
+
+/* ---- the sample ------------------------------------------------------------------------------------------------- */
+
+static void take(struct search *s, enum result result, size_t i, bool is_different)
+{
+    s->sample[s->sample_count++] = (struct site){{result, i}, is_different};
+}
+
+/* Of a row elements that differ and elements that do not, from all of its length. */
+static void sample_row(struct search *s, enum result result, size_t begin, size_t end, size_t differing)
+{
+    const size_t equal = end - begin - differing;
+    size_t seen[2] = {0, 0};
+    const size_t total[2] = {equal, differing};
+
+    for (size_t i = begin; i < end; i++) {
+        const bool d = differs(s, result, i);
+        const size_t taken = total[d] < SAMPLE_PER_ROW ? total[d] : SAMPLE_PER_ROW;
+        /* The n-th of all is taken if the number of those to be taken so far grows with it. */
+        if ((seen[d] + 1) * taken / total[d] > seen[d] * taken / total[d]) {
+            take(s, result, i, d);
+        }
+        seen[d]++;
+    }
+}
+
+static size_t differing_in(const struct search *s, enum result result, size_t begin, size_t end)
+{
+    size_t count = 0;
+
+    for (size_t i = begin; i < end; i++) {
+        count += differs(s, result, i);
+    }
+    return count;
+}
+
+static bool make_sample(struct search *s)
+{
+    const size_t columns = s->call->columns;
+    const size_t per_row = columns < 2 * SAMPLE_PER_ROW ? columns : 2 * SAMPLE_PER_ROW;
+    const size_t rows = SAMPLE_ROWS > SAMPLE_ELEMENTS / per_row ? SAMPLE_ROWS : SAMPLE_ELEMENTS / per_row;
+
+    s->sample = malloc((rows * 2 + 2) * (2 * SAMPLE_PER_ROW) * RESULTS * sizeof *s->sample);
+    if (!s->sample) {
+        return false;
+    }
+    for (int r = RESULTS - 1; r >= 0; r--) { /* few scales and offsets, which say much: first */
+        const enum result result = (enum result)r;
+        const size_t length = result == RESULT_Y ? columns : 2 * SAMPLE_PER_ROW;
+        const size_t count = s->diagnosis->compared[r];
+        const size_t all = (count + length - 1) / length;
+        size_t hit = 0;
+        size_t seen[2] = {0, 0};
+
+        for (size_t row = 0; row < all; row++) {
+            const size_t end = (row + 1) * length < count ? (row + 1) * length : count;
+            hit += differing_in(s, result, row * length, end) > 0;
+        }
+        const size_t total[2] = {all - hit, hit};
+        const size_t most[2] = {rows / 6, rows};
+        for (size_t row = 0; row < all; row++) {
+            const size_t end = (row + 1) * length < count ? (row + 1) * length : count;
+            const size_t d = differing_in(s, result, row * length, end);
+            const bool is_hit = d > 0;
+            const size_t taken = total[is_hit] < most[is_hit] ? total[is_hit] : most[is_hit];
+            if ((seen[is_hit] + 1) * taken / total[is_hit] > seen[is_hit] * taken / total[is_hit]) {
+                sample_row(s, result, row * length, end, d);
+            }
+            seen[is_hit]++;
+        }
+    }
+    return true;
+}
+
+/* ---- trying ----------------------------------------------------------------------------------------------------- */
+
+static void count(struct finding *finding, bool was_different, bool is_same_now)
+{
+    finding->explained += was_different && is_same_now;
+    finding->unexplained += was_different && !is_same_now;
+    finding->newly_wrong += !was_different && !is_same_now;
+}
+
+static size_t mismatches(const struct finding *finding)
+{
+    return finding->unexplained + finding->newly_wrong;
+}
+
+/* Counts on at most so many elements of the sample, evenly from all of it; stops when it has become worse than worst.
+ */
+static void try_on_sample(struct search *s, struct finding *finding, size_t most, size_t worst)
+{
+    struct predictor p = {.call = s->call, .variant = &finding->variant, .cache = s->cache};
+    const size_t step = s->sample_count > most ? s->sample_count / most : 1;
+
+    for (size_t i = 0; i < s->sample_count && mismatches(finding) <= worst; i += step) {
+        const struct site *site = &s->sample[i];
+        const enum result result = site->element.result;
+        const uint64_t now = predict(&p, result, site->element.index, NULL);
+        count(finding, site->differs, is_same(result, now, array_bits(&s->theirs[result], site->element.index)));
+    }
+}
+
+struct confirmation {
+    struct search *search;
+    const struct finding *finding;
+    struct finding *parts; /* one for each chunk */
+    enum result result;
+};
+
+enum { CHUNKS = 64 };
+
+static void confirm_chunks(void *argument, size_t begin, size_t end)
+{
+    const struct confirmation *c = argument;
+    const struct search *s = c->search;
+    const size_t total = s->diagnosis->compared[c->result];
+
+    for (size_t chunk = begin; chunk < end; chunk++) {
+        struct predictor p = {.call = s->call, .variant = &c->finding->variant};
+        struct finding *part = &c->parts[chunk];
+        const size_t last = (chunk + 1) * total / CHUNKS;
+        for (size_t i = chunk * total / CHUNKS; i < last; i++) {
+            const uint64_t now = predict(&p, c->result, i, NULL);
+            count(part, differs(s, c->result, i), is_same(c->result, now, array_bits(&s->theirs[c->result], i)));
+        }
+    }
+}
+
+static void confirm(struct search *s, struct finding *finding)
+{
+    finding->explained = finding->unexplained = finding->newly_wrong = 0;
+    for (int r = 0; r < RESULTS; r++) {
+        struct finding parts[CHUNKS] = {0};
+        struct confirmation c = {s, finding, parts, (enum result)r};
+        if (!s->theirs[r].data) {
+            continue;
+        }
+        if (s->executor) {
+            s->executor->parallel_for(s->executor->context, CHUNKS, confirm_chunks, &c);
+        } else {
+            confirm_chunks(&c, 0, CHUNKS);
+        }
+        for (int i = 0; i < CHUNKS; i++) {
+            finding->explained += parts[i].explained;
+            finding->unexplained += parts[i].unexplained;
+            finding->newly_wrong += parts[i].newly_wrong;
+        }
+    }
+}
+
+/* ---- ranking ---------------------------------------------------------------------------------------------------- */
+
+/* The fewest mismatches first; of equal ones the one that was tried first. */
+static void sort(struct finding *findings, int count_of)
+{
+    for (int i = 1; i < count_of; i++) {
+        const struct finding finding = findings[i];
+        int j = i;
+        for (; j > 0 && mismatches(&findings[j - 1]) > mismatches(&finding); j--) {
+            findings[j] = findings[j - 1];
+        }
+        findings[j] = finding;
+    }
+}
+
+static void fit_layouts(struct search *s)
+{
+    for (int i = AS_DEFINED + 1; i < LAYOUTS && s->theirs[RESULT_Y].data; i++) {
+        s->layout_fits[i] = layout_fit((enum layout_choice)i, s->call, &s->ours[RESULT_Y], &s->theirs[RESULT_Y],
+                                       s->diagnosis->row_of, &s->layouts[i]);
+    }
+}
+
+/* Makes a finding of hypotheses; false if they do not go together, or the dump does not look like their layout. */
+static bool make_finding(const struct search *s, const struct hypothesis *first, const struct hypothesis *second,
+                         struct finding *finding)
+{
+    *finding = (struct finding){.hypotheses = {first, second}};
+    if (!hypothesis_add(first, &finding->variant) || (second && !hypothesis_add(second, &finding->variant))) {
+        return false;
+    }
+    const int layout = finding->variant.choice[STEP_LAYOUT];
+    finding->variant.layout = s->layouts[layout];
+    return layout == AS_DEFINED || s->layout_fits[layout];
+}
+
+static bool try_singles(struct search *s)
+{
+    s->singles = malloc((size_t)hypothesis_count * sizeof *s->singles);
+    if (!s->singles) {
+        return false;
+    }
+    for (int i = 0; i < hypothesis_count; i++) {
+        struct finding *finding = &s->singles[s->single_count];
+        if (hypothesis_applies(&hypotheses[i], s->call) && make_finding(s, &hypotheses[i], NULL, finding)) {
+            try_on_sample(s, finding, SIZE_MAX, SIZE_MAX);
+            s->single_count += finding->explained + finding->newly_wrong > 0; /* others change nothing here */
+        }
+    }
+    sort(s->singles, s->single_count);
+    return true;
+}
+
+/* Two mistakes at once, tried on a part of the sample. */
+static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
+{
+    const size_t most = (size_t)s->single_count * (size_t)s->single_count / 2 + 1;
+    /* Of the differing elements, all of which a pair must explain. */
+    const size_t worst = s->sample_count / 4;
+
+    *pair_count = 0;
+    *pairs = malloc(most * sizeof **pairs);
+    if (!*pairs) {
+        return false;
+    }
+    for (int i = 0; i < s->single_count; i++) {
+        for (int j = i + 1; j < s->single_count; j++) {
+            const struct hypothesis *a = s->singles[i].hypotheses[0];
+            const struct hypothesis *b = s->singles[j].hypotheses[0];
+            struct finding *finding = &(*pairs)[*pair_count];
+            if (make_finding(s, a < b ? a : b, a < b ? b : a, finding)) {
+                try_on_sample(s, finding, PAIR_ELEMENTS, worst);
+                *pair_count += finding->explained > 0;
+            }
+        }
+    }
+    sort(*pairs, *pair_count);
+    return true;
+}
+
+/* Adds the best of those that were tried to the diagnosis, confirmed on all elements. */
+static void keep_best(struct search *s, const struct finding *tried, int tried_count, int most)
+{
+    struct diagnosis *d = s->diagnosis;
+
+    for (int i = 0; i < tried_count && most > 0 && d->count < MOST_FINDINGS; i++) {
+        if (tried[i].explained > 0) {
+            d->findings[d->count] = tried[i];
+            confirm(s, &d->findings[d->count++]);
+            most--;
+        }
+    }
+    sort(d->findings, d->count);
+    d->first_place = 0;
+    while (d->first_place < d->count && mismatches(&d->findings[d->first_place]) == 0) {
+        d->first_place++;
+    }
+}
+
+/* ---- the conclusion ---------------------------------------------------------------------------------------------- */
+
+static enum verdict judge(const struct diagnosis *d)
+{
+    const struct finding *best = &d->findings[0];
+
+    if (d->all_differing == 0) {
+        return VERDICT_EQUAL;
+    }
+    if (d->first_place > 0) {
+        return VERDICT_EXPLAINED;
+    }
+    /* Noise agrees with many hypotheses here and there. */
+    return d->count > 0 && best->explained > best->unexplained + 2 * best->newly_wrong ? VERDICT_PARTLY : VERDICT_NONE;
+}
+
+/* The first element that differs, and that a variant explains if one is given; false if there is none. */
+static bool find_element(const struct search *s, const struct variant *variant, struct element *found)
+{
+    for (int r = 0; r < RESULTS; r++) {
+        struct predictor p = {.call = s->call, .variant = variant};
+        const enum result result = (enum result)r;
+        for (size_t i = 0; i < s->diagnosis->compared[r]; i++) {
+            if (differs(s, result, i) &&
+                (!variant || is_same(result, predict(&p, result, i, NULL), array_bits(&s->theirs[r], i)))) {
+                *found = (struct element){result, i};
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool search(struct search *s)
+{
+    struct diagnosis *d = s->diagnosis;
+    struct finding *pairs = NULL;
+    int pair_count = 0;
+
+    s->cache = extremes_cache_make();
+    d->row_of = malloc((s->call->rows + 1) * sizeof *d->row_of);
+    if (!s->cache || !d->row_of || !make_sample(s)) {
+        return false;
+    }
+    fit_layouts(s);
+    if (!try_singles(s)) {
+        return false;
+    }
+    keep_best(s, s->singles, s->single_count, CONFIRMED);
+    if (d->first_place == 0) {
+        if (!try_pairs(s, &pairs, &pair_count)) {
+            return false;
+        }
+        keep_best(s, pairs, pair_count, CONFIRMED_PAIRS);
+        free(pairs);
+    }
+    return true;
+}
+
+bool diagnose(const struct call *call, const struct array ours[RESULTS], const struct array theirs[RESULTS],
+              const npuq_executor *executor, struct diagnosis *diagnosis)
+{
+    struct search s = {.call = call, .ours = ours, .theirs = theirs, .executor = executor, .diagnosis = diagnosis};
+    bool ok = true;
+
+    *diagnosis = (struct diagnosis){0};
+    count_differences(&s);
+    if (diagnosis->all_differing > 0) {
+        ok = search(&s);
+        diagnosis->verdict = judge(diagnosis);
+        if (diagnosis->verdict == VERDICT_NONE ||
+            !find_element(&s, &diagnosis->findings[0].variant, &diagnosis->shown)) {
+            (void)find_element(&s, NULL, &diagnosis->shown);
+        }
+    }
+    free(s.singles);
+    free(s.sample);
+    extremes_cache_release(s.cache);
+    return ok;
+}
+
+void diagnosis_release(struct diagnosis *diagnosis)
+{
+    free(diagnosis->row_of);
+    *diagnosis = (struct diagnosis){0};
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From a result that differs to the mistake that explains it. */
+#ifndef NPUQUANT_DIAGNOSE_H
+#define NPUQUANT_DIAGNOSE_H
+
+#include "explain.h"
+#include "variant.h"
+
+/* One hypothesis, or two at once, against a dump. */
+struct finding {
+    const struct hypothesis *hypotheses[2]; /* the second is null for one alone */
+    struct variant variant;
+    size_t explained;   /* differing elements that it gives as they are in the dump */
+    size_t unexplained; /* the other differing elements */
+    size_t newly_wrong; /* elements that are equal, and that it would make different */
+};
+
+enum verdict {
+    VERDICT_EQUAL,     /* nothing differs */
+    VERDICT_EXPLAINED, /* the first finding gives every element of the dump */
+    VERDICT_PARTLY,    /* the first finding explains most of the differences */
+    VERDICT_NONE,
+};
+
+enum { MOST_FINDINGS = 16 };
+
+struct diagnosis {
+    enum verdict verdict;
+    size_t compared[RESULTS];
+    size_t differing[RESULTS];
+    size_t all_differing;
+    int count; /* the best findings, the best first */
+    struct finding findings[MOST_FINDINGS];
+    int first_place;      /* how many findings explain everything, and so cannot be told apart */
+    struct element shown; /* a differing element, one that the first finding explains if there is such */
+    size_t *row_of;       /* what layouts point to; owned */
+};
+
+/* Compares theirs, what a kernel returned, with ours, what the library returns for the call; data is null where a
+ * result is not compared. False if there is not the memory; released by diagnosis_release() in any case. */
+bool diagnose(const struct call *call, const struct array ours[RESULTS], const struct array theirs[RESULTS],
+              const npuq_executor *executor, struct diagnosis *diagnosis);
+void diagnosis_release(struct diagnosis *diagnosis);
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "explain.h"
+
+#include "predict.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- values ----------------------------------------------------------------------------------------------------- */
+
+static const char *const result_names[RESULTS] = {"y", "scale", "offset"};
+
+static void add_index(struct text *text, const struct call *call, enum result result, size_t index)
+{
+    size_t extent[NPUQ_MAX_NDIM];
+    const int ndim = result == RESULT_Y ? call->ndim : call->options.per_tensor ? 1 : call->ndim - 1;
+    size_t below = 1;
+
+    for (int d = 0; d < ndim; d++) {
+        extent[d] = call->options.per_tensor && result != RESULT_Y ? 1 : call->shape[d];
+    }
+    for (int d = ndim - 1; d > 0; d--) {
+        below *= extent[d];
+    }
+    text_add(text, "[");
+    for (int d = 0; d < ndim; d++) {
+        text_add(text, "%s%zu", d > 0 ? ", " : "", index / below);
+        index %= below;
+        below /= d + 1 < ndim ? extent[d + 1] : 1;
+    }
+    text_add(text, "]");
+}
+
+void explain_place(struct text *text, const struct call *call, struct element element)
+{
+    text_add(text, "%s", result_names[element.result]);
+    add_index(text, call, element.result, element.index);
+}
+
+/* A float32 with its bits, a double without. */
+static void add_number(struct text *text, double value)
+{
+    const float single = (float)value;
+
+    if (isnan(value)) {
+        text_add(text, "NaN");
+    } else if ((double)single == value) {
+        text_add(text, "%.9g (0x%08" PRIX32 ")", value, npuq_ref_to_bits(single));
+    } else {
+        text_add(text, "%.17g", value);
+    }
+}
+
+static void add_line(struct text *text, const struct trace_line *line)
+{
+    if (line->is_integer) {
+        text_add(text, "%.0f", line->value);
+    } else {
+        add_number(text, line->value);
+    }
+}
+
+/* An element of a result. */
+static void add_bits(struct text *text, npuq_dtype dtype, uint64_t bits)
+{
+    switch (dtype) {
+    case NPUQ_INT8: text_add(text, "%d", (int)(int8_t)bits); break;
+    case NPUQ_UINT8: text_add(text, "%d", (int)bits); break;
+    case NPUQ_INT32: text_add(text, "%" PRId32, (int32_t)(uint32_t)bits); break;
+    case NPUQ_QUINT4X2: text_add(text, "%d", (int)(bits ^ 8) - 8); break;
+    case NPUQ_FLOAT16: text_add(text, "%.5g (0x%04X)", (double)npuq_ref_float16((uint16_t)bits), (unsigned)bits); break;
+    case NPUQ_BFLOAT16:
+        text_add(text, "%.4g (0x%04X)", (double)npuq_ref_bfloat16((uint16_t)bits), (unsigned)bits);
+        break;
+    case NPUQ_FLOAT32:
+        text_add(text, "%.9g (0x%08" PRIX32 ")", (double)npuq_ref_from_bits((uint32_t)bits), (uint32_t)bits);
+        break;
+    default: text_add(text, "0x%016" PRIX64, bits); break;
+    }
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------ */
+
+struct steps {
+    struct trace trace;
+    uint64_t bits;
+};
+
+static struct steps trace_of(const struct call *call, const struct variant *variant, struct element element)
+{
+    struct predictor p = {.call = call, .variant = variant};
+    struct steps steps = {.trace = {0}};
+
+    steps.bits = predict(&p, element.result, element.index, &steps.trace);
+    return steps;
+}
+
+/* The line of a trace, from one on, that is called so; count if there is none. */
+static int find_line(const struct trace *trace, int from, const char *step)
+{
+    int i = from;
+
+    while (i < trace->count && strcmp(trace->lines[i].step, step) != 0) {
+        i++;
+    }
+    return i;
+}
+
+static bool same_value(const struct trace_line *a, const struct trace_line *b)
+{
+    return memcmp(&a->value, &b->value, sizeof a->value) == 0 || (isnan(a->value) && isnan(b->value));
+}
+
+typedef void show_line(struct text *text, const struct trace_line *defined, const struct trace_line *beside);
+
+/* Shows the lines of two traces, those of one step together; null stands for what one of them has not. */
+static void walk_lines(struct text *text, const struct trace *defined, const struct trace *beside, show_line *show)
+{
+    int j = 0;
+
+    for (int i = 0; i < defined->count; i++) {
+        const int found = find_line(beside, j, defined->lines[i].step);
+        if (found == beside->count) {
+            show(text, &defined->lines[i], NULL);
+            continue;
+        }
+        for (; j < found; j++) {
+            show(text, NULL, &beside->lines[j]);
+        }
+        show(text, &defined->lines[i], &beside->lines[j++]);
+    }
+    for (; j < beside->count; j++) {
+        show(text, NULL, &beside->lines[j]);
+    }
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------- */
+
+enum { INDENT = 2, FIRST_COLUMN = 34, SECOND_COLUMN = 62 };
+
+static void show_text(struct text *text, const struct trace_line *defined, const struct trace_line *beside)
+{
+    text_add(text, "%*s%s", INDENT, "", defined ? defined->step : beside->step);
+    if (defined) {
+        text_pad(text, FIRST_COLUMN);
+        add_line(text, defined);
+    }
+    if (beside && !(defined && same_value(defined, beside))) {
+        text_pad(text, SECOND_COLUMN);
+        add_line(text, beside);
+    }
+    text_add(text, "\n");
+}
+
+static void show_text_alone(struct text *text, const struct trace_line *defined, const struct trace_line *beside)
+{
+    (void)beside;
+    text_add(text, "%*s%s", INDENT, "", defined->step);
+    text_pad(text, FIRST_COLUMN);
+    add_line(text, defined);
+    text_add(text, "\n");
+}
+
+static const char *name_of(enum result result)
+{
+    return result_names[result];
+}
+
+void explain_text(struct text *text, const struct call *call, struct element element, const struct beside *beside)
+{
+    static const struct variant definition;
+    static const struct trace nothing;
+    const struct steps defined = trace_of(call, &definition, element);
+    const npuq_dtype dtype = call_result_dtype(call, element.result);
+
+    if (beside && beside->name) {
+        const struct steps other = trace_of(call, beside->variant, element);
+        text_add(text, "%*sstep", INDENT, "");
+        text_pad(text, FIRST_COLUMN);
+        text_add(text, "definition");
+        text_pad(text, SECOND_COLUMN);
+        text_add(text, "%s\n", beside->name);
+        walk_lines(text, &defined.trace, &other.trace, show_text);
+        text_add(text, "%*s%s", INDENT, "", name_of(element.result));
+        text_pad(text, FIRST_COLUMN);
+        add_bits(text, dtype, defined.bits);
+        text_pad(text, SECOND_COLUMN);
+        add_bits(text, dtype, other.bits);
+        text_add(text, "\n");
+    } else {
+        walk_lines(text, &defined.trace, &nothing, show_text_alone);
+        text_add(text, "%*s%s", INDENT, "", name_of(element.result));
+        text_pad(text, FIRST_COLUMN);
+        add_bits(text, dtype, defined.bits);
+        text_add(text, "\n");
+    }
+    if (beside && beside->theirs) {
+        text_add(text, "%*sin the file", INDENT, "");
+        text_pad(text, beside->name ? SECOND_COLUMN : FIRST_COLUMN);
+        add_bits(text, dtype, array_bits(beside->theirs, element.index));
+        text_add(text, "\n");
+    }
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------- */
+
+static void add_json_value(struct text *text, const char *key, const struct trace_line *line)
+{
+    struct text value = {0};
+
+    if (!line) {
+        return;
+    }
+    add_line(&value, line);
+    text_add(text, ", \"%s\": ", key);
+    text_add_json(text, value.failed ? "" : value.characters);
+    text_release(&value);
+}
+
+static void show_json(struct text *text, const struct trace_line *defined, const struct trace_line *beside)
+{
+    text_add(text, "%s{\"step\": ", text->characters[text->length - 1] == '[' ? "" : ", ");
+    text_add_json(text, defined ? defined->step : beside->step);
+    add_json_value(text, "definition", defined);
+    add_json_value(text, "hypothesis", beside);
+    text_add(text, "}");
+}
+
+static void add_json_bits(struct text *text, const char *key, npuq_dtype dtype, uint64_t bits)
+{
+    struct text value = {0};
+
+    add_bits(&value, dtype, bits);
+    text_add(text, ", \"%s\": ", key);
+    text_add_json(text, value.failed ? "" : value.characters);
+    text_release(&value);
+}
+
+void explain_json(struct text *text, const struct call *call, struct element element, const struct beside *beside)
+{
+    static const struct variant definition;
+    const bool has_other = beside && beside->name;
+    const struct steps defined = trace_of(call, &definition, element);
+    const struct steps other = has_other ? trace_of(call, beside->variant, element) : (struct steps){.bits = 0};
+    const npuq_dtype dtype = call_result_dtype(call, element.result);
+
+    text_add(text, "{\"result\": \"%s\", \"index\": ", result_names[element.result]);
+    add_index(text, call, element.result, element.index);
+    text_add(text, ", \"steps\": [");
+    if (!text->failed) {
+        walk_lines(text, &defined.trace, &other.trace, show_json);
+    }
+    text_add(text, "]");
+    add_json_bits(text, "definition", dtype, defined.bits);
+    if (has_other) {
+        add_json_bits(text, "hypothesis", dtype, other.bits);
+    }
+    if (beside && beside->theirs) {
+        add_json_bits(text, "dump", dtype, array_bits(beside->theirs, element.index));
+    }
+    text_add(text, "}");
+}

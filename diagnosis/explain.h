@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One element, step by step, as text and as JSON. */
+#ifndef NPUQUANT_EXPLAIN_H
+#define NPUQUANT_EXPLAIN_H
+
+#include "call.h"
+#include "text.h"
+#include "variant.h"
+
+struct element {
+    enum result result;
+    size_t index;
+};
+
+/* What the steps are compared with: those of a mistake, and what the dump has. */
+struct beside {
+    const char *name; /* of the mistake; null if there is none */
+    const struct variant *variant;
+    const struct array *theirs; /* null if there is no dump */
+};
+
+/* "y[0, 1]" */
+void explain_place(struct text *text, const struct call *call, struct element element);
+
+/* Lines of steps; beside may be null. */
+void explain_text(struct text *text, const struct call *call, struct element element, const struct beside *beside);
+
+/* The same as a JSON object. */
+void explain_json(struct text *text, const struct call *call, struct element element, const struct beside *beside);
+
+#endif

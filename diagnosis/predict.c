@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "predict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- extremes --------------------------------------------------------------------------------------------------- */
+
+enum { CACHE_SLOTS = 1 << 16 };
+
+struct slot {
+    bool used;
+    size_t token;
+    struct variant variant;
+    struct extremes extremes;
+};
+
+struct extremes_cache {
+    struct slot slots[CACHE_SLOTS];
+};
+
+struct extremes_cache *extremes_cache_make(void)
+{
+    return calloc(1, sizeof(struct extremes_cache));
+}
+
+void extremes_cache_release(struct extremes_cache *cache)
+{
+    free(cache);
+}
+
+static struct extremes find_extremes(const struct predictor *p, size_t token)
+{
+    if (!p->cache) {
+        return steps_extremes(p->call, p->variant, token);
+    }
+    /* A slot for each token and variant, taken by whoever came last. */
+    struct slot *slot = &p->cache->slots[(token * 31 + steps_extremes_key(p->variant)) % CACHE_SLOTS];
+    if (!slot->used || slot->token != token || !steps_same_extremes(&slot->variant, p->variant)) {
+        *slot = (struct slot){true, token, *p->variant, steps_extremes(p->call, p->variant, token)};
+    }
+    return slot->extremes;
+}
+
+/* ---- layouts ---------------------------------------------------------------------------------------------------- */
+
+/* The element of y that is at place i of the dump; false if that place was not written. */
+static bool find_source(const struct call *call, const struct variant *variant, size_t *i)
+{
+    const struct layout *layout = &variant->layout;
+    const size_t row = *i / call->columns;
+    const size_t column = *i % call->columns;
+
+    switch (variant->choice[STEP_LAYOUT]) {
+    case LAYOUT_TRANSPOSED: *i = *i % call->rows * call->columns + *i / call->rows; return true;
+    case LAYOUT_NIBBLES_SWAPPED: *i ^= 1; return true;
+    case LAYOUT_WORD_REVERSED: *i ^= 7; return true;
+    case LAYOUT_BYTES_SWAPPED: *i ^= 6; return true;
+    case LAYOUT_TAIL_UNTOUCHED: return column < layout->from;
+    case LAYOUT_ROWS_UNTOUCHED: return row < layout->from;
+    case LAYOUT_ROWS_PERMUTED: *i = layout->row_of[row] * call->columns + column; return true;
+    default: return true;
+    }
+}
+
+/* ---- elements --------------------------------------------------------------------------------------------------- */
+
+uint64_t predict(struct predictor *p, enum result result, size_t i, struct trace *trace)
+{
+    size_t token = i;
+
+    if (result == RESULT_Y && !find_source(p->call, p->variant, &i)) {
+        return p->variant->layout.fill;
+    }
+    if (p->call->tokens > 0) {
+        if (result == RESULT_Y) {
+            token = steps_token_of(p->call, p->variant, i);
+        }
+        if (!p->has_token || p->token_index != token || trace) {
+            const struct extremes extremes = find_extremes(p, token);
+            p->token = steps_token(p->call, p->variant, &extremes, trace);
+            p->token_index = token;
+            p->has_token = true;
+        }
+    }
+    return result == RESULT_Y ? steps_element(p->call, p->variant, &p->token, i, trace)
+                              : steps_parameter(&p->token, result);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a kernel with given mistakes returns, element by element. */
+#ifndef NPUQUANT_PREDICT_H
+#define NPUQUANT_PREDICT_H
+
+#include "steps.h"
+
+/* Extremes that were found before: rows are long, and elements of one row are asked for one after the other under many
+ * variants. */
+struct extremes_cache;
+
+struct extremes_cache *extremes_cache_make(void); /* null if there is not the memory */
+void extremes_cache_release(struct extremes_cache *cache);
+
+struct predictor {
+    const struct call *call;
+    const struct variant *variant;
+    struct extremes_cache *cache; /* null: only the last token is kept */
+    size_t token_index;
+    struct token token;
+    bool has_token;
+};
+
+uint64_t predict(struct predictor *predictor, enum result result, size_t i, struct trace *trace);
+
+#endif

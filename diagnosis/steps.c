@@ -1,0 +1,885 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "steps.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- traces ---------------------------------------------------------------------------------------------------- */
+
+static void note_any(struct trace *trace, const char *step, double value, bool is_integer)
+{
+    if (trace && trace->count < TRACE_LINES) {
+        trace->lines[trace->count++] = (struct trace_line){step, value, is_integer};
+    }
+}
+
+static double note(struct trace *trace, const char *step, double value)
+{
+    note_any(trace, step, value, false);
+    return value;
+}
+
+static double note_integer(struct trace *trace, const char *step, double value)
+{
+    note_any(trace, step, value, true);
+    return value;
+}
+
+/* ---- arithmetic ------------------------------------------------------------------------------------------------ */
+
+/* Values travel as double, which holds every float32 and every int32. A step of the definition rounds to float32. */
+struct arithmetic {
+    const struct call *call;
+    const struct variant *variant;
+    struct trace *trace;
+};
+
+static int choice(const struct arithmetic *a, enum step step)
+{
+    return a->variant->choice[step];
+}
+
+static double to_type(double value, int type)
+{
+    switch (type) {
+    case TYPE_FLOAT16: return (double)npuq_ref_float16(npuq_ref_to_float16((float)value));
+    case TYPE_BFLOAT16: return (double)npuq_ref_bfloat16(npuq_ref_to_bfloat16((float)value));
+    case TYPE_FLOAT64: return value;
+    default: return (double)(float)value;
+    }
+}
+
+static double flushed(double value)
+{
+    return fabs(value) < 0x1p-126 ? copysign(0, value) : value;
+}
+
+static double flush_input(const struct arithmetic *a, double value)
+{
+    return choice(a, STEP_SUBNORMALS) & SUBNORMAL_INPUTS ? flushed(value) : value;
+}
+
+static double finish(const struct arithmetic *a, float value, int type)
+{
+    const double result = choice(a, STEP_SUBNORMALS) & SUBNORMAL_RESULTS ? flushed((double)value) : (double)value;
+
+    return to_type(result, type);
+}
+
+static double multiply(const struct arithmetic *a, double x, double y, int type)
+{
+    x = flush_input(a, x);
+    y = flush_input(a, y);
+    return type == TYPE_FLOAT64 ? x * y : finish(a, npuq_ref_mul((float)x, (float)y), type);
+}
+
+static double divide(const struct arithmetic *a, double x, double y, int type)
+{
+    x = flush_input(a, x);
+    y = flush_input(a, y);
+    return type == TYPE_FLOAT64 ? x / y : finish(a, npuq_ref_div((float)x, (float)y), type);
+}
+
+static double add(const struct arithmetic *a, double x, double y, int type)
+{
+    x = flush_input(a, x);
+    y = flush_input(a, y);
+    return type == TYPE_FLOAT64 ? x + y : finish(a, npuq_ref_add((float)x, (float)y), type);
+}
+
+/* x * y + z, rounded once to float32. The product of two float32 is exact as a double. The sum is rounded to odd, so
+ * that rounding it again is as good as rounding once. */
+static double fused(const struct arithmetic *a, double x, double y, double z)
+{
+    const volatile double product = flush_input(a, x) * flush_input(a, y);
+    const double addend = flush_input(a, z);
+    volatile double sum = product + addend;
+    const volatile double back = sum - product;
+    const volatile double rest = sum - back;
+    const double error = (product - rest) + (addend - back);
+    uint64_t bits;
+
+    if (isfinite(sum) && error != 0) {
+        double odd = sum;
+        memcpy(&bits, &odd, sizeof bits);
+        if (bits % 2 == 0) {
+            odd = nextafter(odd, error > 0 ? INFINITY : -INFINITY);
+        }
+        sum = odd;
+    }
+    return finish(a, (float)sum, AS_DEFINED);
+}
+
+/* ---- operands -------------------------------------------------------------------------------------------------- */
+
+static double load(const struct array *array, size_t i)
+{
+    return (double)npuq_ref_load(array->data, (npuq_ref_dtype)array->dtype, i);
+}
+
+static size_t turned(size_t i, int place, size_t count)
+{
+    switch (place) {
+    case PLACE_NEXT: return (i + 1) % count;
+    case PLACE_PREVIOUS: return (i + count - 1) % count;
+    case PLACE_FIRST: return 0;
+    default: return i;
+    }
+}
+
+/* The channel of element i: which of the scales along a dimension it has. */
+static size_t channel_of(const struct call *call, size_t i, int place)
+{
+    if (call->channels == 1) {
+        return 0;
+    }
+    if (place == PLACE_OTHER_AXIS) {
+        const size_t other = call->inner == 1 ? i / call->columns : i;
+        return (call->inner == 1 ? other : other % call->columns) % call->channels;
+    }
+    return turned(i / call->inner % call->channels, place, call->channels);
+}
+
+static size_t group_of(const struct call *call, const struct variant *variant, size_t row)
+{
+    switch (variant->choice[STEP_GROUP]) {
+    case GROUP_LATE: return call->row_group[row > 0 ? row - 1 : 0];
+    case GROUP_EARLY: return call->row_group[row + 1 < call->rows ? row + 1 : row];
+    case GROUP_FIRST: return 0;
+    case GROUP_LAST: return call->groups - 1;
+    case GROUP_COUNTS: return call->row_group[call->rows + row];
+    default: return call->row_group[row];
+    }
+}
+
+/* The values of row r of a parameter that has a row for each group, or one row. */
+static size_t group_row(const struct call *call, const struct variant *variant, size_t row)
+{
+    return call->row_group ? group_of(call, variant, row) * call->columns : 0;
+}
+
+static double parameter(double value, int how)
+{
+    switch (how) {
+    case PARAMETER_FLOAT16: return to_type(value, TYPE_FLOAT16);
+    case PARAMETER_BFLOAT16: return to_type(value, TYPE_BFLOAT16);
+    case PARAMETER_INTEGER: return nearbyint(value);
+    case PARAMETER_LEFT_OUT: return 0;
+    case PARAMETER_NEGATED: return -value;
+    default: return value;
+    }
+}
+
+static double load_scale(const struct arithmetic *a, size_t i)
+{
+    const struct call *call = a->call;
+    const int place = choice(a, STEP_SCALE_PLACE);
+    size_t at;
+
+    if (call->op == GROUP_QUANT) {
+        at = group_row(call, a->variant, i / call->columns) + turned(i % call->columns, place, call->columns);
+    } else {
+        at = channel_of(call, i, place);
+    }
+    return note(a->trace, "scale", parameter(load(&call->operands[OPERAND_SCALE], at), choice(a, STEP_SCALE)));
+}
+
+static double load_offset(const struct arithmetic *a, size_t i, const char *name)
+{
+    const struct array *offset = &a->call->operands[OPERAND_OFFSET];
+    const size_t at = offset->count == 1 ? 0 : channel_of(a->call, i, choice(a, STEP_OFFSET_PLACE));
+
+    return note(a->trace, name, parameter(load(offset, at), choice(a, STEP_OFFSET)));
+}
+
+/* x as the kernel reads it. */
+static double load_x(const struct arithmetic *a, size_t i)
+{
+    const struct array *x = &a->call->operands[OPERAND_X];
+    const uint16_t *halves = x->data;
+
+    switch (choice(a, STEP_INPUT)) {
+    case INPUT_FLOAT16: return to_type(load(x, i), TYPE_FLOAT16);
+    case INPUT_BFLOAT16: return to_type(load(x, i), TYPE_BFLOAT16);
+    case INPUT_OTHER_HALF:
+        return (double)(x->dtype == NPUQ_FLOAT16 ? npuq_ref_bfloat16(halves[i]) : npuq_ref_float16(halves[i]));
+    case INPUT_UNSIGNED_INT4: return (double)array_bits(x, i);
+    case INPUT_NIBBLES_SWAPPED: return load(x, i ^ 1);
+    case INPUT_WORD_REVERSED: return load(x, i ^ 7);
+    default: return load(x, i);
+    }
+}
+
+/* ---- dynamic operators: a row's parameters --------------------------------------------------------------------- */
+
+/* x times its smooth scale. */
+static double smoothed(const struct arithmetic *a, size_t i, bool in_range)
+{
+    const struct call *call = a->call;
+    const struct array *smooth = &call->operands[OPERAND_SMOOTH];
+    const double x = flush_input(a, load_x(a, i));
+    const int how = choice(a, STEP_SMOOTH);
+
+    note(in_range ? NULL : a->trace, "x", x);
+    if (!smooth->data || how == SMOOTH_LEFT_OUT || (how == SMOOTH_AFTER_RANGE && in_range) ||
+        (how == SMOOTH_IN_RANGE_ONLY && !in_range)) {
+        return x;
+    }
+    const size_t column = turned(i % call->columns, choice(a, STEP_SCALE_PLACE), call->columns);
+    const double factor =
+        parameter(load(smooth, group_row(call, a->variant, i / call->columns) + column), choice(a, STEP_SCALE));
+    const int type = choice(a, STEP_TOKEN_TYPE) == TYPE_FLOAT64 ? TYPE_FLOAT64
+                     : how == SMOOTH_FLOAT16                    ? TYPE_FLOAT16
+                     : how == SMOOTH_BFLOAT16                   ? TYPE_BFLOAT16
+                                                                : AS_DEFINED;
+
+    note(in_range ? NULL : a->trace, "smooth scale", factor);
+    if (how == SMOOTH_DIVIDES) {
+        return note(in_range ? NULL : a->trace, "v = x / smooth scale", divide(a, x, factor, type));
+    }
+    return note(in_range ? NULL : a->trace, "v = x * smooth scale", multiply(a, x, factor, type));
+}
+
+/* The steps that come before the extremes are found. */
+static const enum step steps_of_extremes[] = {STEP_INPUT,  STEP_SCALE_PLACE, STEP_GROUP,      STEP_SCALE,
+                                              STEP_SMOOTH, STEP_RANGE,       STEP_TOKEN_TYPE, STEP_SUBNORMALS};
+enum { STEPS_OF_EXTREMES = sizeof steps_of_extremes / sizeof steps_of_extremes[0] };
+
+bool steps_same_extremes(const struct variant *a, const struct variant *b)
+{
+    for (int i = 0; i < STEPS_OF_EXTREMES; i++) {
+        if (a->choice[steps_of_extremes[i]] != b->choice[steps_of_extremes[i]]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+size_t steps_extremes_key(const struct variant *variant)
+{
+    size_t key = 0;
+
+    for (int i = 0; i < STEPS_OF_EXTREMES; i++) {
+        key = key * 16 + variant->choice[steps_of_extremes[i]];
+    }
+    return key * 2654435761U;
+}
+
+struct extremes steps_extremes(const struct call *call, const struct variant *variant, size_t token)
+{
+    const struct arithmetic a = {call, variant, NULL};
+    const int range = choice(&a, STEP_RANGE);
+    const bool symmetric = call->op == DYNAMIC_QUANT;
+    const size_t begin = token * call->token_length;
+    struct extremes e = {-INFINITY, INFINITY, begin, begin};
+
+    if (symmetric && range != RANGE_WITHOUT_SIGN) {
+        e.hi = 0;
+    }
+    for (size_t i = begin; i < begin + call->token_length; i++) {
+        const double v = smoothed(&a, i, true);
+        const double upper = symmetric && range != RANGE_WITHOUT_SIGN ? fabs(v) : v;
+
+        if (isnan(v) && range != RANGE_IGNORES_NAN) {
+            return (struct extremes){(double)NAN, (double)NAN, i, i};
+        }
+        if (upper > e.hi || (upper == 0 && e.hi == 0 && signbit(e.hi) && !signbit(upper))) {
+            e.hi_at = i;
+            e.hi = upper;
+        }
+        if (v < e.lo || (v == 0 && e.lo == 0 && signbit(v) && !signbit(e.lo))) {
+            e.lo_at = i;
+            e.lo = v;
+        }
+    }
+    if (!symmetric && range == RANGE_SYMMETRIC) {
+        e.hi = fmax(fabs(e.hi), fabs(e.lo));
+        e.lo = -e.hi;
+    } else if (range == RANGE_WITH_ZERO) {
+        e.hi = fmax(e.hi, 0);
+        e.lo = fmin(e.lo, 0);
+    }
+    return e;
+}
+
+static double least_scale(int least, double defined)
+{
+    switch (least) {
+    case LEAST_NONE:
+    case LEAST_ONE_FOR_ZERO: return 0;
+    case LEAST_1E_12: return (double)npuq_ref_from_bits(0x2B8CBCCC);
+    case LEAST_1E_10: return (double)npuq_ref_from_bits(0x2EDBE6FF);
+    case LEAST_1E_8: return (double)npuq_ref_from_bits(0x322BCC77);
+    case LEAST_1E_6: return (double)npuq_ref_from_bits(0x358637BD);
+    case LEAST_1E_5: return (double)npuq_ref_from_bits(0x3727C5AC);
+    case LEAST_EPSILON: return 0x1p-23;
+    default: return defined;
+    }
+}
+
+/* The scale, not below its bound, where there is one. NaN becomes the bound. */
+static double bounded(const struct arithmetic *a, double scale, bool has_bound)
+{
+    const int how = choice(a, STEP_LEAST);
+    const double least = least_scale(how, (double)npuq_ref_from_bits(0x2B8CBCCC));
+
+    if (how == LEAST_NONE || (how == AS_DEFINED && !has_bound)) {
+        return scale;
+    }
+    if (how == LEAST_ONE_FOR_ZERO) {
+        return scale == 0 ? 1 : scale;
+    }
+    return scale > least ? scale : least;
+}
+
+static struct token asymmetric_token(const struct arithmetic *a, const struct extremes *e)
+{
+    const bool int4 = a->call->options.y_dtype == NPUQ_QUINT4X2;
+    const double dmax = int4 ? 7 : 127;
+    const int type = choice(a, STEP_TOKEN_TYPE);
+    const int wide = type == TYPE_FLOAT64 ? TYPE_FLOAT64 : AS_DEFINED;
+    const int unit = choice(a, STEP_UNIT);
+    const double steps = (int4 ? 15 : 255) + (unit == UNIT_ONE_MORE ? 1 : unit == UNIT_ONE_LESS ? -1 : 0);
+    struct token token;
+
+    note(a->trace, "hi", e->hi);
+    note(a->trace, "lo", e->lo);
+    const double range = add(a, e->hi, -e->lo, wide);
+    const double d =
+        unit == UNIT_RECIPROCAL ? multiply(a, range, divide(a, 1, steps, wide), wide) : divide(a, range, steps, wide);
+    note(a->trace, "d = (hi - lo) / RANGE", d);
+    token.scale = note(a->trace, "scale", to_type(bounded(a, d, true), type));
+
+    double offset = add(a, dmax, -divide(a, e->hi, token.scale, wide), wide);
+    switch (choice(a, STEP_TOKEN_OFFSET)) {
+    case TOKEN_OFFSET_INTEGER: offset = nearbyint(offset); break;
+    case TOKEN_OFFSET_FROM_LOW: offset = add(a, -dmax - 1, -divide(a, e->lo, token.scale, wide), wide); break;
+    case TOKEN_OFFSET_ZERO: offset = 0; break;
+    default: break;
+    }
+    token.offset = note(a->trace, "offset", to_type(offset, type));
+    token.back = note(a->trace, "back = 1 / scale", divide(a, 1, token.scale, wide));
+    token.returned_scale = token.scale;
+    token.returned_offset = choice(a, STEP_TOKEN_OFFSET) == TOKEN_OFFSET_NEGATED ? -token.offset : token.offset;
+    return token;
+}
+
+static struct token symmetric_token(const struct arithmetic *a, const struct extremes *e)
+{
+    const bool int4 = a->call->options.y_dtype == NPUQ_QUINT4X2;
+    const int type = choice(a, STEP_TOKEN_TYPE);
+    const int wide = type == TYPE_FLOAT64 ? TYPE_FLOAT64 : AS_DEFINED;
+    const double dmax = (int4 ? 7 : 127) + (choice(a, STEP_UNIT) == UNIT_ONE_MORE ? 1 : 0);
+    const double m = note(a->trace, "m = max |v|", e->hi);
+    const double r = divide(a, dmax, m, wide);
+    const bool inverse = a->call->options.inverse_form != (choice(a, STEP_FORM) == FORM_OTHER);
+    struct token token = {.back = r};
+    double scale;
+
+    note(a->trace, "r = DMAX / m", r);
+    if (choice(a, STEP_FORM) == FORM_DIVIDED) {
+        scale = divide(a, m, dmax, wide);
+    } else if (inverse) {
+        scale = divide(a, 1, r, wide);
+    } else {
+        scale = multiply(a, m, divide(a, 1, dmax, wide), wide);
+    }
+    scale = to_type(scale, type);
+    token.scale = bounded(a, scale, false);
+    if (!(token.scale == scale) && !isnan(token.scale)) {
+        token.back = divide(a, 1, token.scale, wide);
+    }
+    note(a->trace, "scale", token.scale);
+    token.returned_scale = token.scale;
+    return token;
+}
+
+struct token steps_token(const struct call *call, const struct variant *variant, const struct extremes *extremes,
+                         struct trace *trace)
+{
+    const struct arithmetic a = {call, variant, trace};
+
+    return call->op == DYNAMIC_QUANT ? symmetric_token(&a, extremes) : asymmetric_token(&a, extremes);
+}
+
+size_t steps_token_of(const struct call *call, const struct variant *variant, size_t i)
+{
+    return call->tokens == 0 ? 0 : turned(i / call->token_length, variant->choice[STEP_TOKEN], call->tokens);
+}
+
+/* ---- from t to an integer -------------------------------------------------------------------------------------- */
+
+static double round_half_even(double t)
+{
+    return nearbyint(t);
+}
+
+static double round_value(int how, double t)
+{
+    switch (how) {
+    case ROUND_HALF_AWAY: return round(t);
+    case ROUND_HALF_UP: return floor(t) + (t - floor(t) >= 0.5);
+    case ROUND_HALF_DOWN: return floor(t) + (t - floor(t) > 0.5);
+    case ROUND_FLOOR: return floor(t);
+    case ROUND_CEILING: return ceil(t);
+    case ROUND_TRUNCATE: return trunc(t);
+    default: return round_half_even(t);
+    }
+}
+
+struct integer_range {
+    double low;
+    double high;
+    int bits;
+};
+
+static struct integer_range range_of(npuq_dtype dtype)
+{
+    switch (dtype) {
+    case NPUQ_UINT8: return (struct integer_range){0, 255, 8};
+    case NPUQ_INT32: return (struct integer_range){INT32_MIN, INT32_MAX, 32};
+    case NPUQ_QUINT4X2: return (struct integer_range){-8, 7, 4};
+    default: return (struct integer_range){-128, 127, 8};
+    }
+}
+
+static double clamp(double value, double low, double high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* A rounded value to the range. NaN has been dealt with. */
+static double saturate(const struct arithmetic *a, double value, struct integer_range range)
+{
+    switch (choice(a, STEP_SATURATION)) {
+    case SATURATE_SYMMETRIC: return clamp(value, -range.high, range.high);
+    case SATURATE_UNSIGNED_INT4: return clamp(value, 0, 15);
+    case SATURATE_INDEFINITE: /* x86's conversion: all that an int32 has not is the least int32 */
+        return value > INT32_MAX || value < INT32_MIN ? range.low : clamp(value, range.low, range.high);
+    case SATURATE_WRAP: return clamp(value, INT32_MIN, INT32_MAX);
+    default: return clamp(value, range.low, range.high);
+    }
+}
+
+static double nan_integer(const struct arithmetic *a, struct integer_range range)
+{
+    if (choice(a, STEP_SATURATION) == SATURATE_INDEFINITE) {
+        return range.low;
+    }
+    switch (choice(a, STEP_NAN)) {
+    case NAN_LOW: return range.low;
+    case NAN_HIGH: return range.high;
+    default: return 0;
+    }
+}
+
+static double to_integer(const struct arithmetic *a, double t, struct integer_range range)
+{
+    if (isnan(t)) {
+        return note_integer(a->trace, "NaN to an integer", nan_integer(a, range));
+    }
+    const double rounded = note_integer(a->trace, "round", round_value(choice(a, STEP_ROUNDING), t));
+    return note_integer(a->trace, "saturate", saturate(a, rounded, range));
+}
+
+static uint64_t integer_bits(double value, int bits)
+{
+    return (uint64_t)(int64_t)value & (((uint64_t)1 << bits) - 1);
+}
+
+static size_t dtype_size(npuq_dtype dtype)
+{
+    switch (dtype) {
+    case NPUQ_INT64:
+    case NPUQ_UINT64: return 8;
+    case NPUQ_FLOAT16:
+    case NPUQ_BFLOAT16: return 2;
+    default: return 4;
+    }
+}
+
+static uint64_t swap_bytes(uint64_t bits, size_t size)
+{
+    uint64_t swapped = 0;
+
+    for (size_t i = 0; i < size; i++) {
+        swapped = swapped << 8 | (bits >> 8 * i & 0xFF);
+    }
+    return swapped;
+}
+
+/* ---- from t to a floating-point type ---------------------------------------------------------------------------- */
+
+/* The value of a type next to t towards zero. */
+static uint32_t truncated(float t, npuq_dtype dtype)
+{
+    uint32_t bits = dtype == NPUQ_FLOAT16 ? npuq_ref_to_float16(t) : npuq_ref_to_bfloat16(t);
+    const float value = dtype == NPUQ_FLOAT16 ? npuq_ref_float16((uint16_t)bits) : npuq_ref_bfloat16((uint16_t)bits);
+
+    return fabsf(value) > fabsf(t) ? bits - 1 : bits;
+}
+
+/* Halves away from zero. */
+static uint32_t half_away(float t, npuq_dtype dtype)
+{
+    const uint32_t below = truncated(t, dtype);
+    const float low = dtype == NPUQ_FLOAT16 ? npuq_ref_float16((uint16_t)below) : npuq_ref_bfloat16((uint16_t)below);
+    const float next =
+        dtype == NPUQ_FLOAT16 ? npuq_ref_float16((uint16_t)(below + 1)) : npuq_ref_bfloat16((uint16_t)(below + 1));
+    const double middle = ((double)low + (double)next) / 2;
+
+    return isfinite(next) && fabs((double)t) == fabs(middle)
+               ? below + 1
+               : (dtype == NPUQ_FLOAT16 ? npuq_ref_to_float16(t) : npuq_ref_to_bfloat16(t));
+}
+
+static uint64_t float_bits(const struct arithmetic *a, double t, npuq_dtype dtype)
+{
+    const int how = choice(a, STEP_RESULT);
+    uint32_t bits;
+
+    if (how == RESULT_THROUGH_FLOAT16 || how == RESULT_THROUGH_BFLOAT16) {
+        t = to_type(t, how == RESULT_THROUGH_FLOAT16 ? TYPE_FLOAT16 : TYPE_BFLOAT16);
+    }
+    const float value = (float)t;
+    if (isnan(t)) {
+        const bool negative = choice(a, STEP_NAN) == NAN_NEGATIVE;
+        const uint64_t sign = dtype == NPUQ_FLOAT32 ? 0x80000000U : 0x8000U;
+        const uint64_t quiet = dtype == NPUQ_FLOAT32 ? 0x7FC00000U : dtype == NPUQ_FLOAT16 ? 0x7E00U : 0x7FC0U;
+        return quiet | (negative ? sign : 0);
+    }
+    if (dtype == NPUQ_FLOAT32) {
+        return npuq_ref_to_bits(value);
+    }
+    bits = how == RESULT_TRUNCATED   ? truncated(value, dtype)
+           : how == RESULT_HALF_AWAY ? half_away(value, dtype)
+           : dtype == NPUQ_FLOAT16   ? npuq_ref_to_float16(value)
+                                     : npuq_ref_to_bfloat16(value);
+    const uint32_t infinity = dtype == NPUQ_FLOAT16 ? 0x7C00 : 0x7F80;
+    if (how == RESULT_FINITE && (bits & 0x7FFF) == infinity) {
+        bits -= 1;
+    }
+    if (how == RESULT_FLUSHED && (bits & infinity) == 0) {
+        bits &= 0x8000;
+    }
+    return bits;
+}
+
+/* ---- elements --------------------------------------------------------------------------------------------------- */
+
+/* round and saturate, and what an offset may do between the two. */
+static uint64_t quantised(const struct arithmetic *a, double scaled, bool has_offset, double offset)
+{
+    const struct integer_range range = range_of(a->call->options.y_dtype);
+    const int order = choice(a, STEP_ORDER);
+    double value;
+
+    if (has_offset && order == ORDER_ROUND_FIRST && !isnan(scaled)) {
+        const double rounded = note_integer(a->trace, "round", round_value(choice(a, STEP_ROUNDING), scaled));
+        value = to_integer(a, note(a->trace, "+ offset", rounded + offset), range);
+    } else if (has_offset && order == ORDER_CLAMP_FIRST) {
+        const double first = to_integer(a, scaled, range);
+        value = to_integer(a, note(a->trace, "+ offset", first + offset), range);
+    } else {
+        value = to_integer(a, scaled, range);
+    }
+    return integer_bits(value, range.bits);
+}
+
+/* t = x scaled, plus the offset, in the way of quantize, group_quant and the dynamic operators. */
+static uint64_t affine(const struct arithmetic *a, double x, double s, bool divides, bool has_offset, double z)
+{
+    const int product = choice(a, STEP_PRODUCT);
+    const int sum = choice(a, STEP_SUM);
+    const int order = choice(a, STEP_ORDER);
+    double t;
+
+    switch (choice(a, STEP_SCALING)) {
+    case SCALING_RECIPROCAL:
+        t = note(a->trace, "x * (1 / scale)", multiply(a, x, divide(a, 1, s, AS_DEFINED), product));
+        break;
+    case SCALING_DIVISION:
+        t = note(a->trace, "x / (1 / scale)", divide(a, x, divide(a, 1, s, AS_DEFINED), product));
+        break;
+    case SCALING_OPPOSITE: divides = !divides; /* fall through */
+    default:
+        t = divides ? note(a->trace, "x / scale", divide(a, x, s, product))
+                    : note(a->trace, "x * scale", multiply(a, x, s, product));
+        break;
+    }
+    if (has_offset && order != ORDER_ROUND_FIRST && order != ORDER_CLAMP_FIRST) {
+        t = sum == SUM_FUSED ? fused(a, x, s, z) : add(a, t, z, sum);
+        note(a->trace, "+ offset", t);
+    }
+    return quantised(a, t, has_offset, z);
+}
+
+static uint64_t quantize_element(const struct arithmetic *a, size_t i)
+{
+    const bool has_offset = a->call->operands[OPERAND_OFFSET].data && choice(a, STEP_OFFSET) != PARAMETER_LEFT_OUT;
+    const double x = note(a->trace, "x", load_x(a, i));
+    const double s = load_scale(a, i);
+    const double z = has_offset ? load_offset(a, i, "offset") : 0;
+
+    return affine(a, x, s, a->call->op == QUANTIZE && a->call->options.divides, has_offset, z);
+}
+
+static uint64_t dynamic_element(const struct arithmetic *a, const struct token *token, size_t i)
+{
+    const bool has_offset = a->call->op == DYNAMIC_QUANT_ASYMMETRIC;
+    const double v = smoothed(a, i, false);
+    const int product = choice(a, STEP_PRODUCT);
+    const int sum = choice(a, STEP_SUM);
+    const int order = choice(a, STEP_ORDER);
+    double t;
+
+    switch (choice(a, STEP_SCALING)) {
+    case SCALING_RECIPROCAL:
+        t = note(a->trace, "v * (1 / scale)", multiply(a, v, divide(a, 1, token->scale, AS_DEFINED), product));
+        break;
+    case SCALING_DIVISION: t = note(a->trace, "v / scale", divide(a, v, token->scale, product)); break;
+    default: t = note(a->trace, has_offset ? "v * back" : "v * r", multiply(a, v, token->back, product)); break;
+    }
+    if (has_offset && order != ORDER_ROUND_FIRST && order != ORDER_CLAMP_FIRST) {
+        t = sum == SUM_FUSED ? fused(a, v, token->back, token->offset) : add(a, t, token->offset, sum);
+        note(a->trace, "+ offset", t);
+    }
+    return quantised(a, t, has_offset, token->offset);
+}
+
+static uint64_t anti_quant_element(const struct arithmetic *a, size_t i)
+{
+    const bool has_offset = a->call->operands[OPERAND_OFFSET].data && choice(a, STEP_OFFSET) != PARAMETER_LEFT_OUT;
+    const int product = choice(a, STEP_PRODUCT);
+    const int sum = choice(a, STEP_SUM);
+    const double x = note(a->trace, "x", load_x(a, i));
+    const double s = load_scale(a, i);
+    const double z = has_offset ? load_offset(a, i, "offset") : 0;
+    double t = x;
+
+    if (has_offset && choice(a, STEP_ORDER) == ORDER_DISTRIBUTED) {
+        t = note(a->trace, "x * scale + offset * scale", fused(a, x, s, multiply(a, z, s, AS_DEFINED)));
+    } else if (has_offset && choice(a, STEP_ORDER) == ORDER_SCALE_FIRST) {
+        t = note(a->trace, "x * scale", multiply(a, t, s, product));
+        t = note(a->trace, "+ offset", add(a, t, z, sum));
+    } else {
+        if (has_offset) {
+            t = note(a->trace, "x + offset", add(a, t, z, sum));
+        }
+        t = choice(a, STEP_SCALING) == SCALING_OPPOSITE ? note(a->trace, "/ scale", divide(a, t, s, product))
+                                                        : note(a->trace, "* scale", multiply(a, t, s, product));
+    }
+    return float_bits(a, t, a->call->options.y_dtype);
+}
+
+/* x of dequant and requant, with an int32 bias. */
+static double load_sum(const struct arithmetic *a, size_t i)
+{
+    const struct array *bias = &a->call->operands[OPERAND_BIAS];
+    const int32_t x = ((const int32_t *)a->call->operands[OPERAND_X].data)[i];
+    const int how = choice(a, STEP_BIAS);
+    int32_t sum = x;
+
+    note_integer(a->trace, "x", (double)x);
+    if (bias->data && bias->dtype == NPUQ_INT32 && how != BIAS_LEFT_OUT && how != BIAS_AFTER_SCALING) {
+        const int32_t b = ((const int32_t *)bias->data)[i % a->call->columns];
+        const double wide = (double)x + (double)b;
+        if (how == BIAS_FLOAT) {
+            return note(a->trace, "x + bias", add(a, (double)npuq_ref_int32(x), (double)npuq_ref_int32(b), AS_DEFINED));
+        }
+        sum = how == BIAS_SATURATES ? (int32_t)clamp(wide, INT32_MIN, INT32_MAX) : npuq_ref_wrapping_add(x, b);
+        note_integer(a->trace, "x + bias", (double)sum);
+    }
+    if (choice(a, STEP_PRODUCT) == TYPE_FLOAT64) {
+        return (double)sum;
+    }
+    float converted = npuq_ref_int32(sum);
+    if (choice(a, STEP_INPUT) == INPUT_TRUNCATED && fabs((double)converted) > fabs((double)sum)) {
+        converted = nextafterf(converted, 0);
+    }
+    const double t =
+        choice(a, STEP_INPUT) == INPUT_FLOAT16 ? to_type((double)converted, TYPE_FLOAT16) : (double)converted;
+    return note(a->trace, "to float32", t);
+}
+
+static uint64_t dequant_element(const struct arithmetic *a, size_t i)
+{
+    const struct array *rows = &a->call->operands[OPERAND_ROW_SCALE];
+    const struct array *bias = &a->call->operands[OPERAND_BIAS];
+    const int product = choice(a, STEP_PRODUCT);
+    const int sum = choice(a, STEP_SUM);
+    const int scaling = choice(a, STEP_SCALING);
+    const int how = choice(a, STEP_BIAS);
+    const bool late_integer = bias->data && bias->dtype == NPUQ_INT32 && how == BIAS_AFTER_SCALING;
+    const bool has_bias = bias->data && how != BIAS_LEFT_OUT && (bias->dtype != NPUQ_INT32 || late_integer);
+    const bool has_rows = rows->data && scaling != SCALING_NO_ROW;
+    double t = load_sum(a, i);
+    double s = load_scale(a, i);
+    double row = 1;
+    double b = 0;
+
+    if (has_rows) {
+        row = note(a->trace, "activation scale",
+                   load(rows, turned(i / a->call->columns, choice(a, STEP_TOKEN), a->call->rows)));
+    }
+    if (has_bias) {
+        b = note(a->trace, "bias", load(bias, i % a->call->columns));
+    }
+    if (has_bias && how == BIAS_AFTER_SCALING && !late_integer) {
+        t = note(a->trace, "+ bias", add(a, t, b, sum)); /* a floating-point bias before scaling */
+    }
+    if (has_rows && scaling == SCALING_SCALES_FIRST) {
+        s = note(a->trace, "weight scale * activation scale", multiply(a, s, row, AS_DEFINED));
+    } else if (has_rows && scaling == SCALING_ROW_FIRST) {
+        t = note(a->trace, "* activation scale", multiply(a, t, row, product));
+    }
+    double factor = s;
+    double last = t;
+    t = note(a->trace, "* scale", multiply(a, t, s, product));
+    if (has_bias && how == BIAS_BEFORE_ROW_SCALE) {
+        t = note(a->trace, "+ bias", add(a, t, b, sum));
+    }
+    if (has_rows && scaling != SCALING_SCALES_FIRST && scaling != SCALING_ROW_FIRST) {
+        factor = row;
+        last = t;
+        t = note(a->trace, "* activation scale", multiply(a, t, row, product));
+    }
+    if (has_bias && how != BIAS_BEFORE_ROW_SCALE && (how != BIAS_AFTER_SCALING || late_integer)) {
+        t = sum == SUM_FUSED ? fused(a, last, factor, b) : add(a, t, b, sum);
+        note(a->trace, "+ bias", t);
+    }
+    return float_bits(a, t, a->call->options.y_dtype);
+}
+
+static double word_offset(const struct arithmetic *a, uint64_t word)
+{
+    switch (choice(a, STEP_OFFSET)) {
+    case PARAMETER_LEFT_OUT: return 0;
+    case PARAMETER_NEGATED: return -(double)npuq_ref_word_offset(word);
+    case PARAMETER_UNSIGNED: return (double)(word >> 37 & 0x1FF);
+    default: return (double)npuq_ref_word_offset(word);
+    }
+}
+
+static uint64_t requant_element(const struct arithmetic *a, size_t i)
+{
+    static const struct integer_range nine_bits = {-256, 255, 9};
+    const struct array *words = &a->call->operands[OPERAND_SCALE];
+    const struct array *bias = &a->call->operands[OPERAND_BIAS];
+    const struct integer_range range = range_of(NPUQ_INT8);
+    const double x = load_sum(a, i);
+    const uint64_t word = array_bits(words, channel_of(a->call, i, choice(a, STEP_SCALE_PLACE)));
+    const uint64_t offset_word = array_bits(words, channel_of(a->call, i, choice(a, STEP_OFFSET_PLACE)));
+    const float m =
+        choice(a, STEP_WORD) == WORD_ALL_BITS ? npuq_ref_from_bits((uint32_t)word) : npuq_ref_word_scale(word);
+    const double s = note(a->trace, "scale of the word", parameter((double)m, choice(a, STEP_SCALE)));
+    const double o = word_offset(a, offset_word);
+    double p = note(a->trace, "p = x * scale", multiply(a, x, s, choice(a, STEP_PRODUCT)));
+    double value;
+
+    if (bias->data && choice(a, STEP_BIAS) == BIAS_AFTER_SCALING) {
+        p = note(a->trace, "+ bias", add(a, p, load(bias, i % a->call->columns), AS_DEFINED));
+    }
+    if (a->call->options.y_dtype == NPUQ_FLOAT16) {
+        return float_bits(a, p, NPUQ_FLOAT16);
+    }
+    note_integer(a->trace, "offset of the word", o);
+    switch (choice(a, STEP_ORDER)) {
+    case ORDER_ONE_CLAMP:
+        value = isnan(p) ? nan_integer(a, range) : round_value(choice(a, STEP_ROUNDING), p);
+        note_integer(a->trace, "round", value);
+        break;
+    case ORDER_OFFSET_FIRST:
+        p = note(a->trace, "p + offset", add(a, p, o, AS_DEFINED));
+        return integer_bits(to_integer(a, p, range), 8);
+    case ORDER_CLAMP_FIRST:
+        value =
+            isnan(p) ? nan_integer(a, range) : clamp(round_value(choice(a, STEP_ROUNDING), p), range.low, range.high);
+        note_integer(a->trace, "round, clamp to int8", value);
+        break;
+    default:
+        value = isnan(p) ? nan_integer(a, range)
+                         : clamp(round_value(choice(a, STEP_ROUNDING), p), nine_bits.low, nine_bits.high);
+        note_integer(a->trace, "round, clamp to -256..255", value);
+        break;
+    }
+    value = note_integer(a->trace, "+ offset", value + o);
+    value = note_integer(a->trace, "clamp to int8", saturate(a, value, range));
+    return integer_bits(value, 8);
+}
+
+static uint64_t word_element(const struct arithmetic *a, size_t i)
+{
+    static const struct integer_range nine_bits = {-256, 255, 9};
+    static const struct integer_range eight_bits = {-128, 127, 8};
+    const struct array *scale = &a->call->operands[OPERAND_X];
+    const struct array *offset = &a->call->operands[OPERAND_OFFSET];
+    const int how = choice(a, STEP_WORD);
+    const size_t scale_at = scale->count == 1 ? 0 : turned(i, choice(a, STEP_SCALE_PLACE), scale->count);
+    const bool nearest = a->call->options.rounds_to_nearest != (how == WORD_OTHER_ROUND_MODE);
+    uint32_t bits = (uint32_t)array_bits(scale, scale_at);
+    uint64_t word;
+    double o = 0;
+
+    note(a->trace, "scale", (double)npuq_ref_from_bits(bits));
+    switch (choice(a, STEP_SCALING)) {
+    case SCALING_RECIPROCAL: bits = npuq_ref_to_bits((float)divide(a, 1, load(scale, scale_at), AS_DEFINED)); break;
+    default: break;
+    }
+    word = npuq_ref_pack(bits, 0, nearest);
+    if (how == WORD_ALL_BITS) {
+        word = (word & ~(uint64_t)UINT32_MAX) | bits;
+    }
+    note(a->trace, "scale, 19 bits", (double)npuq_ref_from_bits((uint32_t)word));
+    if (offset->data) {
+        const size_t at = offset->count == 1 ? 0 : turned(i, choice(a, STEP_OFFSET_PLACE), offset->count);
+        const double z = note(a->trace, "offset", parameter(load(offset, at), choice(a, STEP_OFFSET)));
+        if (isnan(z)) {
+            o = nan_integer(a, nine_bits);
+        } else {
+            o = round_value(choice(a, STEP_ROUNDING), z);
+            o = how == WORD_OFFSET_WRAPS  ? clamp(o, INT32_MIN, INT32_MAX)
+                : how == WORD_OFFSET_INT8 ? clamp(o, eight_bits.low, eight_bits.high)
+                                          : clamp(o, nine_bits.low, nine_bits.high);
+        }
+        note_integer(a->trace, "offset, 9 bits", o);
+    }
+    word |= integer_bits(o, 9) << 37;
+    if (how == WORD_NO_FLAG) {
+        word &= ~((uint64_t)1 << 46);
+    }
+    if (how == WORD_HALVES_SWAPPED) {
+        word = word << 32 | word >> 32;
+    }
+    return word;
+}
+
+static uint64_t element_bits(const struct arithmetic *a, const struct token *token, size_t i)
+{
+    switch (a->call->op) {
+    case QUANTIZE:
+    case GROUP_QUANT: return quantize_element(a, i);
+    case TRANS_QUANT_PARAM: return word_element(a, i);
+    case ANTI_QUANT: return anti_quant_element(a, i);
+    case DEQUANT: return dequant_element(a, i);
+    case REQUANT: return requant_element(a, i);
+    default: return dynamic_element(a, token, i);
+    }
+}
+
+uint64_t steps_element(const struct call *call, const struct variant *variant, const struct token *token, size_t i,
+                       struct trace *trace)
+{
+    const struct arithmetic a = {call, variant, trace};
+    const uint64_t bits = element_bits(&a, token, i);
+
+    return variant->choice[STEP_RESULT] == RESULT_BYTES_SWAPPED ? swap_bytes(bits, dtype_size(call->options.y_dtype))
+                                                                : bits;
+}
+
+uint64_t steps_parameter(const struct token *token, enum result result)
+{
+    const float value = (float)(result == RESULT_SCALE ? token->returned_scale : token->returned_offset);
+
+    return npuq_ref_to_bits(npuq_ref_canonical(value));
+}

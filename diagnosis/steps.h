@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The operators element by element, with a choice at each step: the steps are those of npuq_ref_element.h. */
+#ifndef NPUQUANT_STEPS_H
+#define NPUQUANT_STEPS_H
+
+#include "call.h"
+#include "variant.h"
+
+/* What one step gave. */
+struct trace_line {
+    const char *step;
+    double value;
+    bool is_integer;
+};
+
+enum { TRACE_LINES = 32 };
+
+struct trace {
+    int count;
+    struct trace_line lines[TRACE_LINES];
+};
+
+/* The extremes of what shares a scale. Of dynamic_quant hi is the largest |v|. */
+struct extremes {
+    double hi;
+    double lo;
+    size_t hi_at; /* elements of x; the first of equal ones */
+    size_t lo_at;
+};
+
+/* What the elements of a token share. */
+struct token {
+    double scale; /* as the kernel uses them; they are returned as float32 */
+    double offset;
+    double back;
+    double returned_scale;
+    double returned_offset;
+};
+
+/* Whether two variants find the same extremes. */
+bool steps_same_extremes(const struct variant *a, const struct variant *b);
+
+/* Equal for variants that find the same extremes. */
+size_t steps_extremes_key(const struct variant *variant);
+
+struct extremes steps_extremes(const struct call *call, const struct variant *variant, size_t token);
+
+struct token steps_token(const struct call *call, const struct variant *variant, const struct extremes *extremes,
+                         struct trace *trace);
+
+/* The token whose parameters element i of y takes; 0 if the operator is not dynamic. */
+size_t steps_token_of(const struct call *call, const struct variant *variant, size_t i);
+
+/* The bits of element i of y, before the layout. token is looked at by dynamic operators only, trace may be null. */
+uint64_t steps_element(const struct call *call, const struct variant *variant, const struct token *token, size_t i,
+                       struct trace *trace);
+
+/* The bits of a scale or an offset that a dynamic operator returns. */
+uint64_t steps_parameter(const struct token *token, enum result result);
+
+#endif

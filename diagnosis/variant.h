@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a kernel may do otherwise than the definition: a choice at each step. */
+#ifndef NPUQUANT_VARIANT_H
+#define NPUQUANT_VARIANT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The steps, in the order in which a value meets them. */
+enum step {
+    STEP_INPUT,        /* enum input_choice */
+    STEP_SCALE_PLACE,  /* enum place_choice: the scale that an element gets */
+    STEP_OFFSET_PLACE, /* enum place_choice */
+    STEP_GROUP,        /* enum group_choice */
+    STEP_TOKEN,        /* enum place_choice: the row's parameters */
+    STEP_SCALE,        /* enum parameter_choice */
+    STEP_OFFSET,       /* enum parameter_choice */
+    STEP_SMOOTH,       /* enum smooth_choice */
+    STEP_RANGE,        /* enum range_choice */
+    STEP_UNIT,         /* enum unit_choice: the range divided by the number of steps */
+    STEP_LEAST,        /* enum least_choice: the lower bound of a scale */
+    STEP_TOKEN_OFFSET, /* enum token_offset_choice */
+    STEP_FORM,         /* enum form_choice: the scale that dynamic_quant returns */
+    STEP_TOKEN_TYPE,   /* enum type_choice: of the row's parameters */
+    STEP_SCALING,      /* enum scaling_choice */
+    STEP_PRODUCT,      /* enum type_choice: of x times or by the scale */
+    STEP_SUM,          /* enum sum_choice */
+    STEP_ORDER,        /* enum order_choice */
+    STEP_BIAS,         /* enum bias_choice */
+    STEP_ROUNDING,     /* enum rounding_choice */
+    STEP_SATURATION,   /* enum saturation_choice */
+    STEP_NAN,          /* enum nan_choice */
+    STEP_SUBNORMALS,   /* enum subnormal_choice */
+    STEP_RESULT,       /* enum result_choice: the conversion to a floating-point type */
+    STEP_WORD,         /* enum word_choice: of trans_quant_param, and how requant reads one */
+    STEP_LAYOUT,       /* enum layout_choice */
+    STEPS
+};
+
+/* Everywhere 0 is the definition. */
+enum { AS_DEFINED = 0 };
+
+enum input_choice {
+    INPUT_FLOAT16 = 1,
+    INPUT_BFLOAT16,
+    INPUT_OTHER_HALF, /* float16 read as bfloat16, and the reverse */
+    INPUT_UNSIGNED_INT4,
+    INPUT_NIBBLES_SWAPPED,
+    INPUT_WORD_REVERSED,
+    INPUT_TRUNCATED, /* int32 to float32, towards zero */
+};
+enum place_choice { PLACE_NEXT = 1, PLACE_PREVIOUS, PLACE_FIRST, PLACE_OTHER_AXIS };
+enum group_choice { GROUP_LATE = 1, GROUP_EARLY, GROUP_FIRST, GROUP_LAST, GROUP_COUNTS };
+enum parameter_choice {
+    PARAMETER_FLOAT16 = 1,
+    PARAMETER_BFLOAT16,
+    PARAMETER_INTEGER,
+    PARAMETER_LEFT_OUT,
+    PARAMETER_NEGATED,
+    PARAMETER_ALL_BITS,
+    PARAMETER_UNSIGNED,
+};
+enum smooth_choice {
+    SMOOTH_LEFT_OUT = 1,
+    SMOOTH_DIVIDES,
+    SMOOTH_AFTER_RANGE,
+    SMOOTH_FLOAT16,
+    SMOOTH_BFLOAT16,
+    SMOOTH_IN_RANGE_ONLY,
+};
+enum range_choice { RANGE_SYMMETRIC = 1, RANGE_WITH_ZERO, RANGE_IGNORES_NAN, RANGE_WITHOUT_SIGN };
+enum unit_choice { UNIT_RECIPROCAL = 1, UNIT_ONE_LESS, UNIT_ONE_MORE };
+enum least_choice {
+    LEAST_NONE = 1,
+    LEAST_1E_12,
+    LEAST_1E_10,
+    LEAST_1E_8,
+    LEAST_1E_6,
+    LEAST_1E_5,
+    LEAST_EPSILON,
+    LEAST_ONE_FOR_ZERO,
+};
+enum token_offset_choice { TOKEN_OFFSET_INTEGER = 1, TOKEN_OFFSET_NEGATED, TOKEN_OFFSET_FROM_LOW, TOKEN_OFFSET_ZERO };
+enum form_choice { FORM_OTHER = 1, FORM_DIVIDED };
+enum type_choice { TYPE_FLOAT16 = 1, TYPE_BFLOAT16, TYPE_FLOAT64 };
+enum scaling_choice {
+    SCALING_RECIPROCAL = 1, /* multiplies by 1 / scale */
+    SCALING_DIVISION,       /* divides by the scale, or by 1 / scale where the definition multiplies */
+    SCALING_OPPOSITE,       /* multiplies for divides, and the reverse */
+    SCALING_SCALES_FIRST,   /* multiplies both scales of dequant first */
+    SCALING_ROW_FIRST,      /* the activation scale before the weight scale */
+    SCALING_NO_ROW,         /* leaves the activation scale out */
+};
+enum sum_choice { SUM_FLOAT16 = TYPE_FLOAT16, SUM_BFLOAT16, SUM_FLOAT64, SUM_FUSED };
+enum order_choice {
+    ORDER_ROUND_FIRST = 1, /* rounds, then adds the offset */
+    ORDER_CLAMP_FIRST,     /* rounds and clamps, then adds the offset, and clamps again */
+    ORDER_SCALE_FIRST,     /* anti_quant: scales, then adds the offset */
+    ORDER_DISTRIBUTED,     /* anti_quant: x * scale + offset * scale */
+    ORDER_ONE_CLAMP,       /* requant: no clamp before the offset */
+    ORDER_OFFSET_FIRST,    /* requant: adds the offset before rounding */
+};
+enum bias_choice { BIAS_LEFT_OUT = 1, BIAS_AFTER_SCALING, BIAS_BEFORE_ROW_SCALE, BIAS_SATURATES, BIAS_FLOAT };
+enum rounding_choice {
+    ROUND_HALF_AWAY = 1,
+    ROUND_HALF_UP,
+    ROUND_HALF_DOWN,
+    ROUND_FLOOR,
+    ROUND_CEILING,
+    ROUND_TRUNCATE
+};
+enum saturation_choice { SATURATE_SYMMETRIC = 1, SATURATE_WRAP, SATURATE_UNSIGNED_INT4, SATURATE_INDEFINITE };
+enum nan_choice { NAN_LOW = 1, NAN_HIGH, NAN_NEGATIVE };
+enum subnormal_choice { SUBNORMAL_INPUTS = 1, SUBNORMAL_RESULTS = 2, SUBNORMAL_ALL = 3 };
+enum result_choice {
+    RESULT_TRUNCATED = 1,
+    RESULT_HALF_AWAY,
+    RESULT_FINITE,
+    RESULT_FLUSHED,
+    RESULT_THROUGH_FLOAT16,
+    RESULT_THROUGH_BFLOAT16,
+    RESULT_BYTES_SWAPPED,
+};
+enum word_choice {
+    WORD_OTHER_ROUND_MODE = 1,
+    WORD_ALL_BITS,
+    WORD_NO_FLAG,
+    WORD_OFFSET_WRAPS,
+    WORD_OFFSET_INT8,
+    WORD_HALVES_SWAPPED,
+};
+enum layout_choice {
+    LAYOUT_TRANSPOSED = 1,
+    LAYOUT_NIBBLES_SWAPPED,
+    LAYOUT_WORD_REVERSED,
+    LAYOUT_BYTES_SWAPPED,
+    LAYOUT_TAIL_UNTOUCHED,
+    LAYOUT_ROWS_UNTOUCHED,
+    LAYOUT_ROWS_PERMUTED,
+    LAYOUTS
+};
+
+/* Where the values of y really are: found in a dump, unlike the other choices. */
+struct layout {
+    size_t from;    /* the first column or row that is untouched */
+    uint64_t fill;  /* what untouched elements hold */
+    size_t *row_of; /* for each row of the dump the row of y */
+};
+
+struct variant {
+    unsigned char choice[STEPS];
+    struct layout layout;
+};
+
+#endif
