@@ -47,6 +47,12 @@ bool array_make(struct array *array, const npuq_tensor *tensor)
     return true;
 }
 
+void array_release(struct array *array)
+{
+    free(array->data);
+    *array = (struct array){0};
+}
+
 uint64_t array_bits(const struct array *array, size_t i)
 {
     switch (array->dtype) {
@@ -162,7 +168,7 @@ bool call_make(struct call *call, unsigned op, const npuq_tensor *const operands
 void call_release(struct call *call)
 {
     for (int i = 0; i < OPERANDS; i++) {
-        free(call->operands[i].data);
+        array_release(&call->operands[i]);
     }
     free(call->row_group);
     *call = (struct call){0};

@@ -81,6 +81,7 @@ npuq_dtype call_result_dtype(const struct call *call, enum result result);
 
 /* Copies a tensor to a contiguous array. False if there is not the memory. */
 bool array_make(struct array *array, const npuq_tensor *tensor);
+void array_release(struct array *array);
 
 /* The bits of a value, of a QUINT4X2 array the four of one int4. */
 uint64_t array_bits(const struct array *array, size_t i);

@@ -10,6 +10,23 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What can be done with an operator's result, beside writing it and comparing it. */
+struct mode {
+    const char *name;
+    unsigned mode;
+    const char *summary;
+    const char *about;
+};
+
+static const struct mode modes[] = {
+    {"diagnose", FOR_DIAGNOSE, "which mistake explains a result that differs: diagnose OPERATOR ... --expect FILE",
+     "Compares the operator's result with FILE. Where they differ, tries which known mistake, or which two, give the\n"
+     "file's values, and shows one element step by step.\n"},
+    {"explain", FOR_EXPLAIN, "the steps of single elements: explain OPERATOR ... --at I,J",
+     "Shows how elements of the operator's result come about, step by step, with the bits of each value.\n"},
+};
+enum { MODES = sizeof modes / sizeof modes[0] };
+
 static void print_help(void)
 {
     (void)printf("usage: npuquant COMMAND ...\n\n"
@@ -17,6 +34,9 @@ static void print_help(void)
                  "commands:\n");
     for (int i = 0; i < OPERATORS; i++) {
         (void)printf("  %-26s%s\n", operators[i].name, operators[i].summary);
+    }
+    for (int i = 0; i < MODES; i++) {
+        (void)printf("  %-26s%s\n", modes[i].name, modes[i].summary);
     }
     (void)printf("  %-26s%s\n", "info", "version, backends and CPU, for bug reports");
     (void)printf("  %-26s%s\n\n", "help", "what a command takes");
@@ -28,29 +48,31 @@ static void print_help(void)
                  "exit status: 0 done, and equal to what was expected; 1 something differs; 2 an error\n");
 }
 
-static void print_command_help(const struct operator_command *command)
+static void print_command_help(const struct operator_command *command, const struct mode *mode)
 {
-    (void)printf("usage: npuquant %s", command->name);
+    (void)printf("usage: npuquant %s%s%s", mode ? mode->name : "", mode ? " " : "", command->name);
     options_print_usage(command->command);
-    (void)printf(" [OPTION]...\n\n%s\n", command->about);
-    options_print_help(command->command);
+    (void)printf(" [OPTION]...\n\n%s%s\n", mode ? mode->about : "", command->about);
+    options_print_help(command->command | (mode ? mode->mode : 0));
     (void)printf("\nexit status: 0 done, and equal to what was expected; 1 something differs (outputs are written all\n"
                  "the same); 2 an error (nothing is written; npuquant(1) names the exception)\n\nexample:\n  %s\n",
                  command->example);
 }
 
-static enum exit_status run_command(const struct operator_command *command, int argc, char **argv)
+static enum exit_status run_command(const struct operator_command *command, const struct mode *mode, int argc,
+                                    char **argv)
 {
+    const unsigned bit = mode ? mode->mode : 0;
     struct arguments arguments;
 
-    if (!options_parse(command->command, argc, argv, &arguments)) {
+    if (!options_parse(command->command | bit, argc, argv, &arguments)) {
         return EXIT_ERROR;
     }
     if (arguments.text[OPTION_HELP]) {
-        print_command_help(command);
+        print_command_help(command, mode);
         return EXIT_EQUAL;
     }
-    return run_operator(command, &arguments);
+    return run_operator(command, &arguments, bit);
 }
 
 static bool is_help(const char *word)
@@ -91,6 +113,26 @@ static enum exit_status refuse_command(const char *name)
     return EXIT_ERROR;
 }
 
+static enum exit_status run_mode(const struct mode *mode, int argc, char **argv)
+{
+    if (argc == 0) {
+        report_error("%s: no operator given; see npuquant %s --help", mode->name, mode->name);
+        return EXIT_ERROR;
+    }
+    if (is_help(argv[0])) {
+        (void)printf(
+            "usage: npuquant %s OPERATOR ...\n\n%s\nnpuquant %s OPERATOR --help tells what an operator takes.\n",
+            mode->name, mode->about, mode->name);
+        return EXIT_EQUAL;
+    }
+    for (int i = 0; i < OPERATORS; i++) {
+        if (strcmp(argv[0], operators[i].name) == 0) {
+            return run_command(&operators[i], mode, argc - 1, argv + 1);
+        }
+    }
+    return refuse_command(argv[0]);
+}
+
 static enum exit_status run_named(const char *name, int argc, char **argv);
 
 /* help COMMAND is COMMAND --help. */
@@ -114,7 +156,12 @@ static enum exit_status run_named(const char *name, int argc, char **argv)
 {
     for (int i = 0; i < OPERATORS; i++) {
         if (strcmp(name, operators[i].name) == 0) {
-            return run_command(&operators[i], argc, argv);
+            return run_command(&operators[i], NULL, argc, argv);
+        }
+    }
+    for (int i = 0; i < MODES; i++) {
+        if (strcmp(name, modes[i].name) == 0) {
+            return run_mode(&modes[i], argc, argv);
         }
     }
     if (strcmp(name, "info") == 0) {

@@ -111,16 +111,20 @@ static void shape_with_parameters(struct operands *operands)
 
 /* ---- calls ----------------------------------------------------------------------------------------------------- */
 
-static npuq_status call_quantize(const struct operands *operands, const npuq_executor *executor)
+/* torch_npu's default is 1. Multiplying, that is the last dimension of a 1-D x; dividing, there is none. */
+static int32_t axis_of(const struct operands *operands)
 {
     const struct arguments *arguments = operands->arguments;
-    const npuq_tensor *x = operands->inputs[OPTION_X];
-    /* torch_npu's default is 1. Multiplying, that is the last dimension of a 1-D x; dividing, there is none. */
-    const int32_t usual_axis = is_dividing(arguments) && x->ndim == 1 ? 0 : 1;
-    const int32_t axis = arguments->text[OPTION_AXIS] ? (int32_t)arguments->number[OPTION_AXIS] : usual_axis;
+    const int32_t usual = is_dividing(arguments) && operands->inputs[OPTION_X]->ndim == 1 ? 0 : 1;
 
-    return npuq_quantize(x, operands->inputs[OPTION_SCALES], operands->inputs[OPTION_ZERO_POINTS], axis,
-                         is_dividing(arguments), &operands->outputs[0], executor);
+    return arguments->text[OPTION_AXIS] ? (int32_t)arguments->number[OPTION_AXIS] : usual;
+}
+
+static npuq_status call_quantize(const struct operands *operands, const npuq_executor *executor)
+{
+    return npuq_quantize(operands->inputs[OPTION_X], operands->inputs[OPTION_SCALES],
+                         operands->inputs[OPTION_ZERO_POINTS], axis_of(operands), is_dividing(operands->arguments),
+                         &operands->outputs[0], executor);
 }
 
 static npuq_status call_group_quant(const struct operands *operands, const npuq_executor *executor)
@@ -180,6 +184,75 @@ static npuq_status call_requant(const struct operands *operands, const npuq_exec
                         &operands->outputs[0], executor);
 }
 
+/* ---- steps ----------------------------------------------------------------------------------------------------- */
+
+static bool is_chosen(const struct arguments *arguments, enum option option, const char *value)
+{
+    return arguments->text[option] && strcmp(arguments->text[option], value) == 0;
+}
+
+/* Fills in what the inputs and options of all operators with one x have in common. */
+static bool describe(const struct operands *operands, struct request *request)
+{
+    const struct arguments *arguments = operands->arguments;
+    const npuq_tensor *const *inputs = operands->inputs;
+    const bool quantize = request->op == QUANTIZE;
+
+    request->operands[OPERAND_X] = inputs[OPTION_X];
+    request->operands[OPERAND_SCALE] = quantize ? inputs[OPTION_SCALES] : inputs[OPTION_SCALE];
+    request->operands[OPERAND_OFFSET] = quantize ? inputs[OPTION_ZERO_POINTS] : inputs[OPTION_OFFSET];
+    request->operands[OPERAND_SMOOTH] = inputs[OPTION_SMOOTH_SCALES];
+    request->operands[OPERAND_GROUPS] = inputs[OPTION_GROUP_INDEX];
+    request->operands[OPERAND_ROW_SCALE] = inputs[OPTION_ACTIVATION_SCALE];
+    request->operands[OPERAND_BIAS] = inputs[OPTION_BIAS];
+    request->options = (struct call_options){
+        .axis = quantize ? axis_of(operands) : -1,
+        .divides = quantize && is_dividing(arguments),
+        .per_tensor = is_chosen(arguments, OPTION_QUANT_MODE, "pertensor"),
+        .inverse_form = is_chosen(arguments, OPTION_SCALE_FORM, "inverse"),
+        .rounds_to_nearest = is_chosen(arguments, OPTION_ROUND_MODE, "1"),
+        .y_dtype = operands->outputs[0].dtype,
+    };
+    return true;
+}
+
+#define DESCRIBE(NAME, OPERATOR)                                                                                       \
+    static bool NAME(const struct operands *operands, struct request *request)                                         \
+    {                                                                                                                  \
+        request->op = OPERATOR;                                                                                        \
+        return describe(operands, request);                                                                            \
+    }
+DESCRIBE(describe_quantize, QUANTIZE)
+DESCRIBE(describe_group_quant, GROUP_QUANT)
+DESCRIBE(describe_dynamic_quant, DYNAMIC_QUANT)
+DESCRIBE(describe_dynamic_quant_asymmetric, DYNAMIC_QUANT_ASYMMETRIC)
+DESCRIBE(describe_anti_quant, ANTI_QUANT)
+
+static bool describe_trans_quant_param(const struct operands *operands, struct request *request)
+{
+    request->op = TRANS_QUANT_PARAM;
+    (void)describe(operands, request);
+    request->operands[OPERAND_X] = operands->inputs[OPTION_SCALE];
+    request->operands[OPERAND_SCALE] = NULL;
+    return true;
+}
+
+static bool describe_dequant(const struct operands *operands, struct request *request)
+{
+    request->op = DEQUANT;
+    (void)describe(operands, request);
+    request->operands[OPERAND_SCALE] = operands->inputs[OPTION_WEIGHT_SCALE];
+    return true;
+}
+
+static bool describe_requant(const struct operands *operands, struct request *request)
+{
+    request->op = REQUANT;
+    (void)describe(operands, request);
+    request->operands[OPERAND_SCALE] = operands->inputs[OPTION_WORDS];
+    return true;
+}
+
 const struct operator_command operators[OPERATORS] = {
     {
         .name = "quantize",
@@ -194,6 +267,7 @@ const struct operator_command operators[OPERATORS] = {
         .check = check_quantize,
         .shape_outputs = shape_as_x,
         .call = call_quantize,
+        .describe = describe_quantize,
     },
     {
         .name = "group-quant",
@@ -206,6 +280,7 @@ const struct operator_command operators[OPERATORS] = {
         .example = "npuquant group-quant x.npy --bf16 x --scale s.npy --group-index ends.npy --dtype quint4x2 -o y.npy",
         .shape_outputs = shape_as_x,
         .call = call_group_quant,
+        .describe = describe_group_quant,
     },
     {
         .name = "trans-quant-param",
@@ -217,6 +292,7 @@ const struct operator_command operators[OPERATORS] = {
         .example = "npuquant trans-quant-param scale.npy --offset offset.npy --round-mode 1 -o words.npy",
         .shape_outputs = shape_as_words,
         .call = call_trans_quant_param,
+        .describe = describe_trans_quant_param,
     },
     {
         .name = "dynamic-quant",
@@ -230,6 +306,7 @@ const struct operator_command operators[OPERATORS] = {
         .example = "npuquant dynamic-quant x.npy --smooth-scales smooth.npy -o y.npy --scale-output rows.npy",
         .shape_outputs = shape_with_parameters,
         .call = call_dynamic_quant,
+        .describe = describe_dynamic_quant,
     },
     {
         .name = "dynamic-quant-asymmetric",
@@ -244,6 +321,7 @@ const struct operator_command operators[OPERATORS] = {
             "npuquant dynamic-quant-asymmetric x.npy -o y.npy --scale-output scale.npy --offset-output offset.npy",
         .shape_outputs = shape_with_parameters,
         .call = call_dynamic_quant_asymmetric,
+        .describe = describe_dynamic_quant_asymmetric,
     },
     {
         .name = "anti-quant",
@@ -257,6 +335,7 @@ const struct operator_command operators[OPERATORS] = {
         .example = "npuquant anti-quant weight.npy --scale scale.npy --offset offset.npy --dtype bfloat16 -o y.npy",
         .shape_outputs = shape_as_x,
         .call = call_anti_quant,
+        .describe = describe_anti_quant,
     },
     {
         .name = "dequant",
@@ -270,6 +349,7 @@ const struct operator_command operators[OPERATORS] = {
         .example = "npuquant dequant sums.npy --weight-scale scale.npy --activation-scale rows.npy -o y.npy",
         .shape_outputs = shape_as_x,
         .call = call_dequant,
+        .describe = describe_dequant,
     },
     {
         .name = "requant",
@@ -286,6 +366,7 @@ const struct operator_command operators[OPERATORS] = {
         .check = check_tolerance,
         .shape_outputs = shape_as_x,
         .call = call_requant,
+        .describe = describe_requant,
     },
     {
         .name = "quant-matmul",
@@ -306,5 +387,6 @@ const struct operator_command operators[OPERATORS] = {
         .check_inputs = check_quant_matmul_inputs,
         .shape_outputs = shape_quant_matmul,
         .call = call_quant_matmul,
+        .describe = describe_quant_matmul,
     },
 };

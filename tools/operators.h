@@ -5,6 +5,7 @@
 
 #include "options.h"
 
+#include <call.h>
 #include <npuquant/npuquant.h>
 
 enum { MAX_OUTPUTS = 3 };
@@ -16,6 +17,14 @@ struct operands {
     npuq_tensor outputs[MAX_OUTPUTS];  /* y; with it scale, if there are two; and offset, if there are three */
     npuq_tensor scratch[MAX_OUTPUTS];  /* what lies between inputs and outputs */
     size_t work;                       /* about how many elements a call goes through */
+};
+
+/* A call as its steps see it. */
+struct request {
+    unsigned op;
+    const npuq_tensor *operands[OPERANDS];
+    struct call_options options;
+    npuq_tensor row_scale; /* a view that operands may point to */
 };
 
 struct operator_command {
@@ -37,6 +46,8 @@ struct operator_command {
      * fit. */
     void (*shape_outputs)(struct operands *operands);
     npuq_status (*call)(const struct operands *operands, const npuq_executor *executor);
+    /* After the call. Reports it, and returns false, if its steps are not known. */
+    bool (*describe)(const struct operands *operands, struct request *request);
 };
 
 enum { OPERATORS = 9 };

@@ -16,6 +16,7 @@ enum {
     FOR_INTEGER_RESULTS = FOR_FLOATS | FOR_REQUANT | FOR_QUANT_MATMUL,
     FOR_FLOAT_RESULTS = FOR_ANTI_QUANT | FOR_SUMS | FOR_QUANT_MATMUL,
     FOR_ALL = FOR_FLOATS | FOR_TRANS_QUANT_PARAM | FOR_FLOAT_RESULTS,
+    FOR_CAUSES = FOR_DIAGNOSE | FOR_EXPLAIN,
 };
 
 enum kind {
@@ -26,6 +27,7 @@ enum kind {
     CHOICE, /* one of the words in value, which are separated by | */
     INTEGER,
     NAMES, /* inputs, separated by commas; may be given more than once */
+    INDEX, /* indices of an element, separated by commas; may be given more than once */
     FLAG,
 };
 
@@ -105,6 +107,9 @@ static const struct row rows[] = {
      "type of the result", 0, 0},
     {OPTION_BF16, NAMES, FOR_ALL, "bf16", "NAME,...", NULL,
      "inputs whose u2 elements are bfloat16 (x, scales, ...); may be repeated", 0, 0},
+    {OPTION_AT, INDEX, FOR_EXPLAIN, "at", "I,J,...", NULL,
+     "the element to explain, an index of each of X's dimensions; may be repeated (required)", 0, 0},
+    {OPTION_JSON, FLAG, FOR_CAUSES, "json", NULL, NULL, "print JSON", 0, 0},
     {OPTION_OUTPUT, TEXT, FOR_ALL, "output", "FILE", NULL, "where the result goes (quint4x2 as i4, bfloat16 as u2)", 0,
      0},
     {OPTION_SCALE_OUTPUT, TEXT, FOR_DYNAMIC, "scale-output", "FILE", NULL, "where the scales go, f4", 0, 0},
@@ -141,6 +146,21 @@ static char short_name(enum option option)
     case OPTION_QUIET: return 'q';
     case OPTION_HELP: return 'h';
     default: return '\0';
+    }
+}
+
+/* Whether a command takes the option. Causes are looked for whatever the distance, and once. */
+static bool is_for(const struct row *row, unsigned command)
+{
+    switch (row->option) {
+    case OPTION_MAX_DIFF:
+    case OPTION_MAX_ULP:
+    case OPTION_MAX_DIFFS:
+    case OPTION_REPEAT: return (row->commands & command) && !(command & FOR_CAUSES);
+    case OPTION_EXPECT:
+    case OPTION_EXPECT_SCALE:
+    case OPTION_EXPECT_OFFSET: return (row->commands & command) && !(command & FOR_EXPLAIN);
+    default: return (row->commands & command) != 0;
     }
 }
 
@@ -208,8 +228,7 @@ static bool read_names(const struct row *names, unsigned command, const char *te
         word += word != text;
         const size_t length = strcspn(word, ",");
         size_t i = 0;
-        while (i < ROWS &&
-               !((rows[i].commands & command) && is_input(&rows[i]) && names_input(&rows[i], word, length))) {
+        while (i < ROWS && !(is_for(&rows[i], command) && is_input(&rows[i]) && names_input(&rows[i], word, length))) {
             i++;
         }
         if (i == ROWS) {
@@ -217,6 +236,29 @@ static bool read_names(const struct row *names, unsigned command, const char *te
         }
         arguments->is_bfloat16[rows[i].option] = true;
     }
+    return true;
+}
+
+static bool read_index(const struct row *row, const char *text, struct arguments *arguments)
+{
+    struct place place = {0};
+    const char *at = text;
+    char *end;
+
+    do {
+        errno = 0;
+        const long long value = strtoll(at, &end, 10);
+        if (end == at || errno != 0 || value < 0 || place.count == MOST_INDICES || (*end != ',' && *end != '\0')) {
+            return report_error("--%s: '%s' is not an index; expected numbers from 0 on, separated by commas",
+                                row->name, text);
+        }
+        place.index[place.count++] = value;
+        at = end + 1;
+    } while (*end == ',');
+    if (arguments->place_count == MOST_ELEMENTS) {
+        return report_error("--%s: is given more than %d times", row->name, MOST_ELEMENTS);
+    }
+    arguments->places[arguments->place_count++] = place;
     return true;
 }
 
@@ -228,6 +270,7 @@ static bool take_value(const struct row *row, unsigned command, const char *valu
         return is_one_of(value, row->value) || report_error("--%s: '%s' is none of %s", row->name, value, row->value);
     case INTEGER: return read_integer(row, value, &arguments->number[row->option]);
     case NAMES: return read_names(row, command, value, arguments);
+    case INDEX: return read_index(row, value, arguments);
     default: return *value != '\0' || report_error("--%s: an empty name", row->name);
     }
 }
@@ -239,7 +282,7 @@ static const struct row *find_row(unsigned command, const char *name, size_t len
 {
     for (size_t i = 0; i < ROWS; i++) {
         const struct row *row = &rows[i];
-        if (!(row->commands & command) || row->kind == POSITIONAL) {
+        if (!is_for(row, command) || row->kind == POSITIONAL) {
             continue;
         }
         if (is_short ? short_name(row->option) == *name
@@ -257,7 +300,7 @@ static bool refuse_option(unsigned command, const char *word)
     struct nearest nearest = {0};
 
     for (size_t i = 0; i < ROWS; i++) {
-        if ((rows[i].commands & command) && rows[i].kind != POSITIONAL) {
+        if (is_for(&rows[i], command) && rows[i].kind != POSITIONAL) {
             nearest_consider(&nearest, name, strcspn(name, "="), rows[i].name);
         }
     }
@@ -299,7 +342,7 @@ static bool take_option(unsigned command, int argc, char **argv, int *at, struct
 static bool take_positional(unsigned command, const char *word, struct arguments *arguments)
 {
     for (size_t i = 0; i < ROWS; i++) {
-        if ((rows[i].commands & command) && rows[i].kind == POSITIONAL && !arguments->text[rows[i].option]) {
+        if (is_for(&rows[i], command) && rows[i].kind == POSITIONAL && !arguments->text[rows[i].option]) {
             return take_value(&rows[i], command, word, arguments);
         }
     }
@@ -310,7 +353,7 @@ static bool check_complete(unsigned command, const struct arguments *arguments)
 {
     for (size_t i = 0; i < ROWS; i++) {
         const struct row *row = &rows[i];
-        if (!(row->commands & command) || arguments->text[row->option]) {
+        if (!is_for(row, command) || arguments->text[row->option]) {
             continue;
         }
         if (row->kind == POSITIONAL) {
@@ -330,10 +373,16 @@ static bool check_compared(unsigned command, const struct arguments *arguments)
     const bool compared =
         arguments->text[OPTION_EXPECT] || arguments->text[OPTION_EXPECT_SCALE] || arguments->text[OPTION_EXPECT_OFFSET];
 
+    if ((command & FOR_DIAGNOSE) && !compared) {
+        return report_error("no --expect given; see --help");
+    }
+    if ((command & FOR_EXPLAIN) && arguments->place_count == 0) {
+        return report_error("no --at given; see --help");
+    }
     for (size_t i = 0; !compared && i < ROWS; i++) {
         const struct row *row = &rows[i];
         for (size_t j = 0; j < sizeof of_comparisons / sizeof of_comparisons[0]; j++) {
-            if ((row->commands & command) && row->option == of_comparisons[j] &&
+            if (is_for(row, command) && row->option == of_comparisons[j] &&
                 arguments->text[row->option] != row->initial) {
                 return report_error("--%s: nothing is compared; expected --expect, too", row->name);
             }
@@ -345,7 +394,7 @@ static bool check_compared(unsigned command, const struct arguments *arguments)
 static bool take_initial_values(unsigned command, struct arguments *arguments)
 {
     for (size_t i = 0; i < ROWS; i++) {
-        if ((rows[i].commands & command) && rows[i].initial &&
+        if (is_for(&rows[i], command) && rows[i].initial &&
             !take_value(&rows[i], command, rows[i].initial, arguments)) {
             return false;
         }
@@ -425,7 +474,7 @@ static void print_row(const struct row *row)
 void options_print_usage(unsigned command)
 {
     for (size_t i = 0; i < ROWS; i++) {
-        if ((rows[i].commands & command) && rows[i].kind == POSITIONAL) {
+        if (is_for(&rows[i], command) && rows[i].kind == POSITIONAL) {
             (void)printf(" %s", rows[i].value);
         }
     }
@@ -434,7 +483,7 @@ void options_print_usage(unsigned command)
 void options_print_help(unsigned command)
 {
     for (size_t i = 0; i < ROWS; i++) {
-        if (rows[i].commands & command) {
+        if (is_for(&rows[i], command)) {
             print_row(&rows[i]);
         }
     }

@@ -18,8 +18,19 @@ enum {
     FOR_DEQUANT = 64,
     FOR_REQUANT = 128,
     FOR_QUANT_MATMUL = 256,
+    /* What becomes of an operator's result, beside the operator's bit; none of them: it is written, and compared. */
+    FOR_DIAGNOSE = 512,
+    FOR_EXPLAIN = 1024,
 };
 enum { COMMANDS = 9 };
+
+/* Elements that --at names. */
+enum { MOST_ELEMENTS = 64, MOST_INDICES = 8 };
+
+struct place {
+    int count; /* of indices */
+    int64_t index[MOST_INDICES];
+};
 
 enum option {
     /* Inputs, each a file. */
@@ -55,6 +66,8 @@ enum option {
     OPTION_SCALE_FORM,
     OPTION_DTYPE,
     OPTION_BF16,
+    OPTION_AT,
+    OPTION_JSON,
     OPTION_BACKEND,
     OPTION_THREADS,
     OPTION_REPEAT,
@@ -67,10 +80,12 @@ struct arguments {
     const char *text[OPTIONS]; /* what was given, else the default, else null */
     int64_t number[OPTIONS];   /* the same, of those that take a number */
     bool is_bfloat16[INPUTS];  /* named by --bf16 */
+    int place_count;
+    struct place places[MOST_ELEMENTS]; /* named by --at */
 };
 
-/* Reads the words behind a subcommand. Reports what is wrong and returns false on failure. With --help, what follows is
- * not looked at, and nothing needs to be there. */
+/* Reads the words behind a subcommand, which is given as its bit and that of what becomes of its result. Reports what
+ * is wrong and returns false on failure. With --help, what follows is not looked at, and nothing needs to be there. */
 bool options_parse(unsigned command, int argc, char **argv, struct arguments *arguments);
 
 /* Prints the positional arguments of a subcommand, each behind a space. */

@@ -310,3 +310,25 @@ npuq_status call_quant_matmul(const struct operands *operands, const npuq_execut
     }
     return npuq_requant(sums, words, bias, y, executor);
 }
+
+/* The steps are those of the stage behind the sums. */
+bool describe_quant_matmul(const struct operands *operands, struct request *request)
+{
+    const npuq_tensor *pertoken_scale = operands->inputs[OPTION_PERTOKEN_SCALE];
+    const enum stage stage = stage_of(operands->arguments);
+
+    if (stage == STAGE_NONE) {
+        return report_error("--dtype: int32 sums have no steps behind them; expected another type");
+    }
+    request->op = stage == STAGE_DEQUANT ? DEQUANT : REQUANT;
+    request->operands[OPERAND_X] = &operands->scratch[SUMS];
+    request->operands[OPERAND_SCALE] =
+        makes_words(operands) ? &operands->scratch[WORDS] : operands->inputs[OPTION_SCALE];
+    request->operands[OPERAND_BIAS] = operands->inputs[OPTION_BIAS];
+    if (pertoken_scale) {
+        request->row_scale = repeated(pertoken_scale, 1, &operands->outputs[0]);
+        request->operands[OPERAND_ROW_SCALE] = &request->row_scale;
+    }
+    request->options = (struct call_options){.axis = -1, .y_dtype = operands->outputs[0].dtype};
+    return true;
+}

@@ -9,5 +9,6 @@ bool check_quant_matmul(const struct arguments *arguments);
 bool check_quant_matmul_inputs(const struct operands *operands);
 void shape_quant_matmul(struct operands *operands);
 npuq_status call_quant_matmul(const struct operands *operands, const npuq_executor *executor);
+bool describe_quant_matmul(const struct operands *operands, struct request *request);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run.h"
 
+#include "cause.h"
 #include "compare.h"
 #include "executor.h"
 #include "os.h"
@@ -25,6 +26,7 @@ struct run {
     struct tensor_file expected[MAX_OUTPUTS];
     struct staged_file staged[MAX_OUTPUTS];
     int staged_count;
+    unsigned mode;
     int threads;
     double seconds; /* the fastest call */
     FILE *report;   /* stdout, or stderr if stdout takes an output */
@@ -240,10 +242,11 @@ static bool call(struct run *run)
         .progress_context = &progress,
     };
     const npuq_executor view = executor_view(&executor);
+    const int64_t repeat = run->mode == 0 ? run->arguments->number[OPTION_REPEAT] : 1;
     npuq_status status = NPUQ_OK;
 
     run->threads = executor.threads;
-    for (int64_t i = 0; i < run->arguments->number[OPTION_REPEAT] && status == NPUQ_OK; i++) {
+    for (int64_t i = 0; i < repeat && status == NPUQ_OK; i++) {
         const double started = os_seconds();
         status = run->command->call(&run->operands, &view);
         const double seconds = os_seconds() - started;
@@ -357,16 +360,38 @@ static void release(struct run *run)
     }
 }
 
-enum exit_status run_operator(const struct operator_command *command, const struct arguments *arguments)
+/* What the mode says about the result. */
+static enum exit_status judge_outputs(const struct run *run)
 {
-    struct run run = {
-        .command = command, .arguments = arguments, .operands = {.arguments = arguments}, .report = stdout};
+    struct cause cause = {.command = run->command,
+                          .operands = &run->operands,
+                          .threads = run->threads,
+                          .json = text_of(run, OPTION_JSON) != NULL,
+                          .stream = run->report};
+
+    for (int i = 0; i < MAX_OUTPUTS; i++) {
+        cause.expected[i] = text_of(run, OPTION_EXPECT + i) ? &run->expected[i].tensor : NULL;
+    }
+    switch (run->mode) {
+    case FOR_DIAGNOSE: return cause_diagnose(&cause);
+    case FOR_EXPLAIN: return cause_explain(&cause);
+    default: return compare_outputs(run);
+    }
+}
+
+enum exit_status run_operator(const struct operator_command *command, const struct arguments *arguments, unsigned mode)
+{
+    struct run run = {.command = command,
+                      .arguments = arguments,
+                      .operands = {.arguments = arguments},
+                      .mode = mode,
+                      .report = stdout};
     enum exit_status status = EXIT_ERROR;
 
     if (prepare(&run) && call(&run)) {
-        const enum exit_status compared = compare_outputs(&run);
+        const enum exit_status compared = judge_outputs(&run);
         if (compared != EXIT_ERROR && inputs_are_whole(&run) && stage_outputs(&run)) {
-            if (!text_of(&run, OPTION_QUIET)) {
+            if (run.mode == 0 && !text_of(&run, OPTION_QUIET)) {
                 print_summary(&run);
             }
             /* Files get their names when all of them are complete and nothing else can fail. */

@@ -10,8 +10,9 @@ enum exit_status {
     EXIT_ERROR = 2,
 };
 
-/* One run of the tool: loads, calls, compares, writes. Reports what goes wrong; then no output has been written, but
- * for what staged_files_commit() cannot take back. */
-enum exit_status run_operator(const struct operator_command *command, const struct arguments *arguments);
+/* One run of the tool: loads, calls, compares or, as the mode says (FOR_DIAGNOSE, FOR_EXPLAIN or 0), looks for the
+ * cause, writes. Reports what goes wrong; then no output has been written, but for what staged_files_commit() cannot
+ * take back. */
+enum exit_status run_operator(const struct operator_command *command, const struct arguments *arguments, unsigned mode);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "report.h"
+#include "diagnosis_report.h"
 
 #include "hypotheses.h"
 
@@ -85,7 +85,7 @@ static void add_table(struct text *text, const struct diagnosis *d)
     }
 }
 
-void report_diagnosis_text(struct text *text, const struct call *call, const struct array theirs[RESULTS],
+void diagnosis_report_text(struct text *text, const struct call *call, const struct array theirs[RESULTS],
                            const struct diagnosis *d)
 {
     const struct finding *best = &d->findings[0];
@@ -136,7 +136,7 @@ static void add_json_finding(struct text *text, const struct finding *finding)
              finding->unexplained, finding->newly_wrong);
 }
 
-void report_diagnosis_json(struct text *text, const struct call *call, const struct array theirs[RESULTS],
+void diagnosis_report_json(struct text *text, const struct call *call, const struct array theirs[RESULTS],
                            const struct diagnosis *d)
 {
     static const char *const names[RESULTS] = {"y", "scale", "offset"};

@@ -6,10 +6,10 @@
 #include "diagnose.h"
 #include "text.h"
 
-void report_diagnosis_text(struct text *text, const struct call *call, const struct array theirs[RESULTS],
+void diagnosis_report_text(struct text *text, const struct call *call, const struct array theirs[RESULTS],
                            const struct diagnosis *diagnosis);
 
-void report_diagnosis_json(struct text *text, const struct call *call, const struct array theirs[RESULTS],
+void diagnosis_report_json(struct text *text, const struct call *call, const struct array theirs[RESULTS],
                            const struct diagnosis *diagnosis);
 
 #endif

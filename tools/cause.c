@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cause.h"
+
+#include "executor.h"
+#include "report.h"
+#include "tensor_file.h"
+
+#include <diagnosis_report.h>
+
+#include <inttypes.h>
+
+static bool make_call(const struct cause *cause, struct call *call)
+{
+    struct request request = {0};
+
+    return cause->command->describe(cause->operands, &request) &&
+           (call_make(call, request.op, request.operands, &request.options) || report_error("out of memory"));
+}
+
+static bool print(const struct cause *cause, struct text *text)
+{
+    const bool ok = !text->failed;
+
+    if (ok) {
+        (void)fputs(text->characters, cause->stream);
+    }
+    text_release(text);
+    return ok || report_error("out of memory");
+}
+
+/* ---- diagnose -------------------------------------------------------------------------------------------------- */
+
+/* The results, and what they are compared with, as arrays. */
+static bool load_results(const struct cause *cause, struct array ours[RESULTS], struct array theirs[RESULTS])
+{
+    for (int r = 0; r < cause->command->outputs; r++) {
+        if (!cause->expected[r]) {
+            continue;
+        }
+        npuq_tensor tensor = *cause->expected[r];
+        tensor.dtype = cause->operands->outputs[r].dtype; /* a file of int32 may be words of int4 */
+        if (!array_make(&ours[r], &cause->operands->outputs[r]) || !array_make(&theirs[r], &tensor)) {
+            return report_error("out of memory");
+        }
+    }
+    return true;
+}
+
+static enum exit_status diagnose_call(const struct cause *cause, const struct call *call,
+                                      const struct array ours[RESULTS], const struct array theirs[RESULTS])
+{
+    struct executor executor = {.threads = cause->threads};
+    const npuq_executor view = executor_view(&executor);
+    struct diagnosis diagnosis;
+    struct text text = {0};
+    enum exit_status status = EXIT_ERROR;
+
+    if (!diagnose(call, ours, theirs, &view, &diagnosis)) {
+        report_error("out of memory");
+    } else {
+        if (cause->json) {
+            diagnosis_report_json(&text, call, theirs, &diagnosis);
+        } else {
+            diagnosis_report_text(&text, call, theirs, &diagnosis);
+        }
+        if (print(cause, &text)) {
+            status = diagnosis.verdict == VERDICT_EQUAL ? EXIT_EQUAL : EXIT_DIFFERENT;
+        }
+    }
+    diagnosis_release(&diagnosis);
+    return status;
+}
+
+enum exit_status cause_diagnose(const struct cause *cause)
+{
+    struct call call = {0};
+    struct array ours[RESULTS] = {{0}};
+    struct array theirs[RESULTS] = {{0}};
+    enum exit_status status = EXIT_ERROR;
+
+    if (make_call(cause, &call) && load_results(cause, ours, theirs)) {
+        status = diagnose_call(cause, &call, ours, theirs);
+    }
+    for (int r = 0; r < RESULTS; r++) {
+        array_release(&ours[r]);
+        array_release(&theirs[r]);
+    }
+    call_release(&call);
+    return status;
+}
+
+/* ---- explain --------------------------------------------------------------------------------------------------- */
+
+/* The element at a place; reports it, and returns false, if there is none. */
+static bool find_element(const struct call *call, const struct place *place, struct element *element)
+{
+    *element = (struct element){RESULT_Y, 0};
+    if (place->count != call->ndim) {
+        return report_error("--at: has %d ind%s; expected %d, as the result has so many dimensions", place->count,
+                            place->count == 1 ? "ex" : "ices", call->ndim);
+    }
+    for (int d = 0; d < call->ndim; d++) {
+        if ((uint64_t)place->index[d] >= call->shape[d]) {
+            return report_error("--at: index %" PRId64 " of dimension %d; expected less than %zu", place->index[d], d,
+                                call->shape[d]);
+        }
+        element->index = element->index * call->shape[d] + (size_t)place->index[d];
+    }
+    return true;
+}
+
+enum exit_status cause_explain(const struct cause *cause)
+{
+    const struct arguments *arguments = cause->operands->arguments;
+    struct call call = {0};
+    struct text text = {0};
+    bool ok = make_call(cause, &call);
+
+    text_add(&text, "%s", cause->json ? "[" : "");
+    for (int i = 0; i < arguments->place_count && ok; i++) {
+        struct element element;
+        ok = find_element(&call, &arguments->places[i], &element);
+        if (ok && cause->json) {
+            text_add(&text, "%s", i > 0 ? ",\n " : "");
+            explain_json(&text, &call, element, NULL);
+        } else if (ok) {
+            text_add(&text, "%s", i > 0 ? "\n" : "");
+            explain_place(&text, &call, element);
+            text_add(&text, "\n");
+            explain_text(&text, &call, element, NULL);
+        }
+    }
+    text_add(&text, "%s", cause->json ? "]\n" : "");
+    call_release(&call);
+    if (!ok) {
+        text_release(&text);
+        return EXIT_ERROR;
+    }
+    return print(cause, &text) ? EXIT_EQUAL : EXIT_ERROR;
+}
