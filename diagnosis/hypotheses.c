@@ -15,312 +15,312 @@ enum {
 #define TWO(A, a, B, b)         (ONE(A, a) << 16 | ONE(B, b))
 #define THREE(A, a, B, b, C, c) (TWO(A, a, B, b) << 16 | ONE(C, c))
 
+/* What they do, and the advice. */
+#define CLAMPS_SYMMETRICALLY "clamps to a symmetric range, -127 (int4: -7) at the low end", "Clamp to -128 (int4: -8)."
+#define DOES_NOT_CLAMP                                                                                                 \
+    "does not clamp: the low bits of the integer are stored", "Clamp before the conversion to the narrow type."
+#define CONVERTS_FIRST                                                                                                 \
+    "makes NaN and everything beyond int32 the low end, as x86's conversion to int32 does",                            \
+        "Clamp in float32 before the conversion, and make NaN 0."
+#define FLUSHES_INPUTS                                                                                                 \
+    "takes subnormal operands for zero", "Clear DAZ, or leave out the compiler's option that sets it (-ffast-math)."
+#define FLUSHES_RESULTS                                                                                                \
+    "makes subnormal results zero", "Clear FTZ, or leave out the compiler's option that sets it (-ffast-math)."
+#define FLUSHES_ALL                                                                                                    \
+    "takes subnormals for zero in operands and results",                                                               \
+        "Clear FTZ and DAZ, or leave out the compiler's option that sets them (-ffast-math)."
+
 /* In the order in which they are named where several give the same bits: the commoner one first. */
 const struct hypothesis hypotheses[] = {
     /* ---- rounding to an integer ---- */
-    {"half-away", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, NEEDS_INTEGER, ONE(STEP_ROUNDING, ROUND_HALF_AWAY),
-     "rounds halves away from zero",
+    {"half-away", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_INTEGER, NEEDS_ROUNDED,
+     ONE(STEP_ROUNDING, ROUND_HALF_AWAY), "rounds halves away from zero",
      "Use rint() or nearbyint() instead of round(), or the device's round mode 'rint'."},
-    {"half-up", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, NEEDS_INTEGER, ONE(STEP_ROUNDING, ROUND_HALF_UP),
-     "rounds halves up, as floor(t + 0.5) does", "Use rint() or nearbyint() instead of adding 0.5."},
-    {"half-down", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, NEEDS_INTEGER, ONE(STEP_ROUNDING, ROUND_HALF_DOWN),
-     "rounds halves down", "Use rint() or nearbyint()."},
-    {"truncate", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, NEEDS_INTEGER, ONE(STEP_ROUNDING, ROUND_TRUNCATE),
-     "cuts the fraction off", "A cast truncates: round half to even before it."},
-    {"floor", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, NEEDS_INTEGER, ONE(STEP_ROUNDING, ROUND_FLOOR), "rounds down",
-     "Round half to even instead of down."},
-    {"ceiling", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, NEEDS_INTEGER, ONE(STEP_ROUNDING, ROUND_CEILING),
+    {"half-up", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_SIGNED_OR_WORD, NEEDS_ROUNDED,
+     ONE(STEP_ROUNDING, ROUND_HALF_UP), "rounds halves up, as floor(t + 0.5) does",
+     "Use rint() or nearbyint() instead of adding 0.5."},
+    {"half-down", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_INTEGER, NEEDS_ROUNDED,
+     ONE(STEP_ROUNDING, ROUND_HALF_DOWN), "rounds halves down", "Use rint() or nearbyint()."},
+    {"truncate", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_INTEGER, NEEDS_ROUNDED,
+     ONE(STEP_ROUNDING, ROUND_TRUNCATE), "cuts the fraction off", "A cast truncates: round half to even before it."},
+    {"floor", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_SIGNED_OR_WORD, NEEDS_ROUNDED,
+     ONE(STEP_ROUNDING, ROUND_FLOOR), "rounds down", "Round half to even instead of down."},
+    {"ceiling", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_INTEGER, NEEDS_ROUNDED, ONE(STEP_ROUNDING, ROUND_CEILING),
      "rounds up", "Round half to even instead of up."},
     /* ---- product and sum ---- */
-    {"fused", QUANTIZE | GROUP_QUANT, NEEDS_PRODUCT | NEEDS_OFFSET, ONE(STEP_SUM, SUM_FUSED),
-     "rounds product and sum once, as a fused multiply-add does",
+    {"fused", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC | DEQUANT, Y_ANY, NEEDS_PRODUCT | NEEDS_SUM,
+     ONE(STEP_SUM, SUM_FUSED), "rounds product and sum once, as a fused multiply-add does",
      "Compile with -ffp-contract=off, or use a multiply and an add that the compiler cannot join."},
-    {"fused", DYNAMIC_QUANT_ASYMMETRIC, 0, ONE(STEP_SUM, SUM_FUSED),
-     "rounds product and sum once, as a fused multiply-add does",
-     "Compile with -ffp-contract=off, or use a multiply and an add that the compiler cannot join."},
-    {"fused", DEQUANT, NEEDS_FLOAT_BIAS, ONE(STEP_SUM, SUM_FUSED),
-     "rounds the last product and the sum with the bias once, as a fused multiply-add does",
-     "Compile with -ffp-contract=off, or use a multiply and an add that the compiler cannot join."},
-    {"reciprocal", QUANTIZE, NEEDS_DIVISION, ONE(STEP_SCALING, SCALING_RECIPROCAL),
+    {"reciprocal", QUANTIZE, Y_ANY, NEEDS_DIVISION, ONE(STEP_SCALING, SCALING_RECIPROCAL),
      "multiplies by 1 / scale where the operator divides by the scale",
      "Divide: the rounded reciprocal moves quotients across a half."},
-    {"reciprocal", DYNAMIC_QUANT, 0, ONE(STEP_SCALING, SCALING_RECIPROCAL),
+    {"reciprocal", DYNAMIC_QUANT, Y_ANY, 0, ONE(STEP_SCALING, SCALING_RECIPROCAL),
      "multiplies by 1 / scale where the operator multiplies by DMAX / m",
      "Compute the factor as DMAX / m, from the largest |v|, not from the scale."},
-    {"division", QUANTIZE | GROUP_QUANT, NEEDS_PRODUCT, ONE(STEP_SCALING, SCALING_DIVISION),
+    {"division", QUANTIZE | GROUP_QUANT, Y_ANY, NEEDS_PRODUCT, ONE(STEP_SCALING, SCALING_DIVISION),
      "divides by 1 / scale where the operator multiplies by the scale", "Multiply by the scale as it is given."},
-    {"division", DYNAMIC, 0, ONE(STEP_SCALING, SCALING_DIVISION),
+    {"division", DYNAMIC, Y_ANY, 0, ONE(STEP_SCALING, SCALING_DIVISION),
      "divides by the scale where the operator multiplies by a reciprocal that is rounded first",
      "Compute the reciprocal once for the row and multiply by it, as the device does."},
-    {"opposite", QUANTIZE | GROUP_QUANT | ANTI_QUANT, 0, ONE(STEP_SCALING, SCALING_OPPOSITE),
+    {"opposite", QUANTIZE | GROUP_QUANT | ANTI_QUANT, Y_ANY, 0, ONE(STEP_SCALING, SCALING_OPPOSITE),
      "divides where the operator multiplies, or multiplies where it divides",
      "Check div_mode, and whether the scale or its reciprocal is passed."},
-    {"float64", FROM_FLOATS, 0, THREE(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64, STEP_TOKEN_TYPE, TYPE_FLOAT64),
-     "computes in float64", "Compute every step in float32; in Python, wrap numbers in numpy.float32."},
-    {"float64", TO_FLOATS, 0, TWO(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64), "computes in float64",
+    {"float64", FROM_FLOATS, Y_ANY, NEEDS_EXCESS,
+     THREE(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64, STEP_TOKEN_TYPE, TYPE_FLOAT64), "computes in float64",
      "Compute every step in float32; in Python, wrap numbers in numpy.float32."},
-    {"product-float16", FROM_FLOATS | TO_FLOATS, 0, ONE(STEP_PRODUCT, TYPE_FLOAT16),
+    {"float64", TO_FLOATS, Y_ANY, NEEDS_EXCESS, TWO(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64),
+     "computes in float64", "Compute every step in float32; in Python, wrap numbers in numpy.float32."},
+    {"product-float16", FROM_FLOATS | FROM_SUMS, Y_ANY, NEEDS_LATER_STEPS, ONE(STEP_PRODUCT, TYPE_FLOAT16),
      "keeps the scaled value in float16", "Keep it in float32 until it is converted to the result's type."},
-    {"product-bfloat16", FROM_FLOATS | TO_FLOATS, 0, ONE(STEP_PRODUCT, TYPE_BFLOAT16),
+    {"product-bfloat16", FROM_FLOATS | FROM_SUMS, Y_ANY, NEEDS_LATER_STEPS, ONE(STEP_PRODUCT, TYPE_BFLOAT16),
      "keeps the scaled value in bfloat16", "Keep it in float32 until it is converted to the result's type."},
-    {"sum-float16", WITH_SCALES | ANTI_QUANT, NEEDS_OFFSET, ONE(STEP_SUM, SUM_FLOAT16),
+    {"sum-float16", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC | ANTI_QUANT, Y_ANY, NEEDS_SUM, ONE(STEP_SUM, SUM_FLOAT16),
      "keeps the sum with the offset in float16", "Keep it in float32."},
-    {"sum-float16", DYNAMIC_QUANT_ASYMMETRIC, 0, ONE(STEP_SUM, SUM_FLOAT16), "keeps the sum with the offset in float16",
-     "Keep it in float32."},
-    {"sum-float16", DEQUANT, NEEDS_FLOAT_BIAS, ONE(STEP_SUM, SUM_FLOAT16), "keeps the sum with the bias in float16",
-     "Keep it in float32."},
-    {"sum-bfloat16", WITH_SCALES | ANTI_QUANT, NEEDS_OFFSET, ONE(STEP_SUM, SUM_BFLOAT16),
+    {"sum-bfloat16", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC | ANTI_QUANT, Y_ANY, NEEDS_SUM, ONE(STEP_SUM, SUM_BFLOAT16),
      "keeps the sum with the offset in bfloat16", "Keep it in float32."},
-    {"sum-bfloat16", DYNAMIC_QUANT_ASYMMETRIC, 0, ONE(STEP_SUM, SUM_BFLOAT16),
-     "keeps the sum with the offset in bfloat16", "Keep it in float32."},
-    {"sum-bfloat16", DEQUANT, NEEDS_FLOAT_BIAS, ONE(STEP_SUM, SUM_BFLOAT16), "keeps the sum with the bias in bfloat16",
-     "Keep it in float32."},
-    {"all-float16", WITH_SCALES | ANTI_QUANT, NEEDS_OFFSET, TWO(STEP_PRODUCT, TYPE_FLOAT16, STEP_SUM, SUM_FLOAT16),
-     "rounds product and sum to float16, as a vector unit without float32 does", "Convert x to float32 first."},
-    {"all-float16", DYNAMIC_QUANT_ASYMMETRIC, 0, TWO(STEP_PRODUCT, TYPE_FLOAT16, STEP_SUM, SUM_FLOAT16),
+    {"all-float16", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, NEEDS_SUM,
+     TWO(STEP_PRODUCT, TYPE_FLOAT16, STEP_SUM, SUM_FLOAT16),
      "rounds product and sum to float16, as a vector unit without float32 does", "Convert x to float32 first."},
     /* ---- operands ---- */
-    {"x-float16", FROM_FLOATS, NEEDS_FLOAT32_X, ONE(STEP_INPUT, INPUT_FLOAT16), "rounds x to float16 first",
+    {"x-float16", FROM_FLOATS, Y_ANY, NEEDS_FLOAT32_X, ONE(STEP_INPUT, INPUT_FLOAT16), "rounds x to float16 first",
      "Read x as float32."},
-    {"x-bfloat16", FROM_FLOATS, NEEDS_FLOAT32_X, ONE(STEP_INPUT, INPUT_BFLOAT16), "rounds x to bfloat16 first",
+    {"x-bfloat16", FROM_FLOATS, Y_ANY, NEEDS_FLOAT32_X, ONE(STEP_INPUT, INPUT_BFLOAT16), "rounds x to bfloat16 first",
      "Read x as float32."},
-    {"x-float16", FROM_SUMS, 0, ONE(STEP_INPUT, INPUT_FLOAT16), "converts x to float16 first",
+    {"x-float16", FROM_SUMS, Y_ANY, 0, ONE(STEP_INPUT, INPUT_FLOAT16), "converts x to float16 first",
      "Convert the int32 sums to float32."},
-    {"x-truncated", FROM_SUMS, 0, ONE(STEP_INPUT, INPUT_TRUNCATED),
+    {"x-truncated", FROM_SUMS, Y_ANY, 0, ONE(STEP_INPUT, INPUT_TRUNCATED),
      "cuts int32 sums of more than 24 bits off on the way to float32", "Convert with rounding to nearest-even."},
-    {"x-other-half", FROM_FLOATS, NEEDS_HALF_X, ONE(STEP_INPUT, INPUT_OTHER_HALF),
+    {"x-other-half", FROM_FLOATS, Y_ANY, NEEDS_HALF_X, ONE(STEP_INPUT, INPUT_OTHER_HALF),
      "reads float16 as bfloat16, or bfloat16 as float16", "Check the type of x: in a .npy file bfloat16 is u2."},
-    {"scale-float16", WITH_SCALES | TO_FLOATS, NEEDS_FLOAT32_SCALE, ONE(STEP_SCALE, PARAMETER_FLOAT16),
+    {"scale-float16", WITH_SCALES | TO_FLOATS, Y_ANY, NEEDS_FLOAT32_SCALE, ONE(STEP_SCALE, PARAMETER_FLOAT16),
      "rounds the scale to float16", "Pass and keep the scale in float32."},
-    {"scale-bfloat16", WITH_SCALES | TO_FLOATS, NEEDS_FLOAT32_SCALE, ONE(STEP_SCALE, PARAMETER_BFLOAT16),
+    {"scale-bfloat16", WITH_SCALES | TO_FLOATS, Y_ANY, NEEDS_FLOAT32_SCALE, ONE(STEP_SCALE, PARAMETER_BFLOAT16),
      "rounds the scale to bfloat16", "Pass and keep the scale in float32."},
-    {"offset-float16", WITH_SCALES | ANTI_QUANT, NEEDS_OFFSET, ONE(STEP_OFFSET, PARAMETER_FLOAT16),
+    {"offset-float16", WITH_SCALES | ANTI_QUANT, Y_ANY, NEEDS_FINER_OFFSET, ONE(STEP_OFFSET, PARAMETER_FLOAT16),
      "rounds the offset to float16", "Keep the offset in float32."},
-    {"offset-bfloat16", WITH_SCALES | ANTI_QUANT, NEEDS_OFFSET, ONE(STEP_OFFSET, PARAMETER_BFLOAT16),
+    {"offset-bfloat16", WITH_SCALES | ANTI_QUANT, Y_ANY, NEEDS_FINE_OFFSET, ONE(STEP_OFFSET, PARAMETER_BFLOAT16),
      "rounds the offset to bfloat16", "Keep the offset in float32."},
-    {"offset-integer", WITH_SCALES | ANTI_QUANT, NEEDS_OFFSET | NEEDS_WIDE_OFFSET, ONE(STEP_OFFSET, PARAMETER_INTEGER),
-     "rounds the offset to an integer before it is added", "Add the offset as it is given."},
-    {"offset-left-out", WITH_SCALES | TRANS_QUANT_PARAM | ANTI_QUANT, NEEDS_OFFSET,
+    {"offset-integer", WITH_SCALES | ANTI_QUANT, Y_ANY, NEEDS_OFFSET | NEEDS_FLOAT_OFFSET,
+     ONE(STEP_OFFSET, PARAMETER_INTEGER), "rounds the offset to an integer before it is added",
+     "Add the offset as it is given."},
+    {"offset-left-out", WITH_SCALES | TRANS_QUANT_PARAM | ANTI_QUANT | REQUANT, Y_ANY, NEEDS_OFFSET,
      ONE(STEP_OFFSET, PARAMETER_LEFT_OUT), "leaves the offset out", "Add the offset."},
-    {"offset-left-out", REQUANT, NEEDS_INTEGER, ONE(STEP_OFFSET, PARAMETER_LEFT_OUT), "leaves the word's offset out",
-     "Add bits 45..37 of the word as a signed number."},
-    {"offset-negated", WITH_SCALES | TRANS_QUANT_PARAM | ANTI_QUANT, NEEDS_OFFSET, ONE(STEP_OFFSET, PARAMETER_NEGATED),
-     "subtracts the offset", "Add the offset: other libraries' zero points have the other sign when dequantising."},
-    {"offset-negated", REQUANT, NEEDS_INTEGER, ONE(STEP_OFFSET, PARAMETER_NEGATED), "subtracts the word's offset",
-     "Add bits 45..37 of the word as a signed number."},
-    {"offset-unsigned", REQUANT, NEEDS_INTEGER, ONE(STEP_OFFSET, PARAMETER_UNSIGNED),
+    {"offset-negated", WITH_SCALES | TRANS_QUANT_PARAM | ANTI_QUANT | REQUANT, Y_ANY, NEEDS_OFFSET,
+     ONE(STEP_OFFSET, PARAMETER_NEGATED), "subtracts the offset",
+     "Add the offset: other libraries' zero points have the other sign when dequantising."},
+    {"offset-unsigned", REQUANT, Y_ANY, NEEDS_OFFSET, ONE(STEP_OFFSET, PARAMETER_UNSIGNED),
      "reads the word's offset as unsigned", "Bits 45..37 of the word are two's complement."},
-    {"round-first", WITH_SCALES, NEEDS_OFFSET, ONE(STEP_ORDER, ORDER_ROUND_FIRST),
-     "rounds before the zero point is added", "Add the zero point in float32, then round."},
-    {"round-first", DYNAMIC_QUANT_ASYMMETRIC, 0, ONE(STEP_ORDER, ORDER_ROUND_FIRST),
+    {"round-first", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, NEEDS_SUM, ONE(STEP_ORDER, ORDER_ROUND_FIRST),
      "rounds before the offset is added", "Add the offset in float32, then round."},
-    {"clamp-first", WITH_SCALES, NEEDS_OFFSET, ONE(STEP_ORDER, ORDER_CLAMP_FIRST),
-     "clamps before the zero point is added, and again after it", "Clamp once, after the sum."},
-    {"clamp-first", DYNAMIC_QUANT_ASYMMETRIC, 0, ONE(STEP_ORDER, ORDER_CLAMP_FIRST),
+    {"clamp-first", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, NEEDS_SUM, ONE(STEP_ORDER, ORDER_CLAMP_FIRST),
      "clamps before the offset is added, and again after it", "Clamp once, after the sum."},
-    {"scale-first", ANTI_QUANT, NEEDS_OFFSET, ONE(STEP_ORDER, ORDER_SCALE_FIRST),
+    {"scaled-before-offset", ANTI_QUANT, Y_ANY, NEEDS_OFFSET, ONE(STEP_ORDER, ORDER_SCALE_FIRST),
      "multiplies by the scale before the offset is added", "Add the offset to x, then multiply."},
-    {"distributed", ANTI_QUANT, NEEDS_OFFSET, ONE(STEP_ORDER, ORDER_DISTRIBUTED),
+    {"distributed", ANTI_QUANT, Y_ANY, NEEDS_OFFSET, ONE(STEP_ORDER, ORDER_DISTRIBUTED),
      "computes x * scale + offset * scale with a fused multiply-add", "Add the offset to x, then multiply."},
     /* ---- saturation and special values ---- */
-    {"symmetric-range", FROM_FLOATS | REQUANT, NEEDS_SIGNED, ONE(STEP_SATURATION, SATURATE_SYMMETRIC),
-     "clamps to a symmetric range, -127 (int4: -7) at the low end", "Clamp to -128 (int4: -8)."},
-    {"wrap", FROM_FLOATS | REQUANT, NEEDS_NARROW, ONE(STEP_SATURATION, SATURATE_WRAP),
-     "does not clamp: the low bits of the integer are stored", "Clamp before the conversion to the narrow type."},
-    {"unsigned-int4", FROM_FLOATS, NEEDS_INT4, ONE(STEP_SATURATION, SATURATE_UNSIGNED_INT4), "clamps int4 to 0..15",
+    {"symmetric-range", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC | REQUANT, Y_SIGNED, 0,
+     ONE(STEP_SATURATION, SATURATE_SYMMETRIC), CLAMPS_SYMMETRICALLY},
+    {"symmetric-range", DYNAMIC_QUANT, Y_SIGNED, NEEDS_WIDE_X, ONE(STEP_SATURATION, SATURATE_SYMMETRIC),
+     CLAMPS_SYMMETRICALLY},
+    {"wrap", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC | REQUANT, Y_NARROW, 0, ONE(STEP_SATURATION, SATURATE_WRAP),
+     DOES_NOT_CLAMP},
+    {"wrap", DYNAMIC_QUANT, Y_NARROW, NEEDS_WIDE_X, ONE(STEP_SATURATION, SATURATE_WRAP), DOES_NOT_CLAMP},
+    {"unsigned-int4", FROM_FLOATS, Y_INT4, 0, ONE(STEP_SATURATION, SATURATE_UNSIGNED_INT4), "clamps int4 to 0..15",
      "int4 is signed: clamp to -8..7."},
-    {"indefinite", FROM_FLOATS, NEEDS_INTEGER, ONE(STEP_SATURATION, SATURATE_INDEFINITE),
-     "makes NaN and everything beyond int32 the low end, as x86's conversion to int32 does",
-     "Clamp in float32 before the conversion, and make NaN 0."},
-    {"nan-low", FROM_FLOATS | REQUANT, NEEDS_SIGNED, ONE(STEP_NAN, NAN_LOW), "makes NaN the low end of the range",
+    {"indefinite", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC, Y_INTEGER, 0, ONE(STEP_SATURATION, SATURATE_INDEFINITE),
+     CONVERTS_FIRST},
+    {"indefinite", DYNAMIC_QUANT, Y_INTEGER, NEEDS_WIDE_X, ONE(STEP_SATURATION, SATURATE_INDEFINITE), CONVERTS_FIRST},
+    {"nan-low", FROM_FLOATS | REQUANT, Y_SIGNED_INTEGER, 0, ONE(STEP_NAN, NAN_LOW),
+     "makes NaN the low end of the range", "Make NaN 0: select it out before clamping, as max() and min() do not."},
+    {"nan-high", FROM_FLOATS | REQUANT, Y_INTEGER, 0, ONE(STEP_NAN, NAN_HIGH), "makes NaN the high end of the range",
      "Make NaN 0: select it out before clamping, as max() and min() do not."},
-    {"nan-low", QUANTIZE, NEEDS_DIVISION | NEEDS_INTEGER, ONE(STEP_NAN, NAN_LOW), "makes NaN the low end of the range",
-     "Make NaN 0: select it out before clamping, as max() and min() do not."},
-    {"nan-high", FROM_FLOATS | REQUANT, NEEDS_INTEGER, ONE(STEP_NAN, NAN_HIGH), "makes NaN the high end of the range",
-     "Make NaN 0: select it out before clamping, as max() and min() do not."},
-    {"nan-negative", TO_FLOATS, NEEDS_FLOAT, ONE(STEP_NAN, NAN_NEGATIVE),
+    {"nan-negative", TO_FLOATS, Y_FLOAT, 0, ONE(STEP_NAN, NAN_NEGATIVE),
      "returns a NaN with its sign set, as x86 makes it", "Store the one quiet NaN of the type with its sign clear."},
-    {"flush-inputs", FROM_FLOATS | TO_FLOATS, 0, ONE(STEP_SUBNORMALS, SUBNORMAL_INPUTS),
-     "takes subnormal operands for zero", "Clear DAZ, or the compiler's option that sets it (-ffast-math)."},
-    {"flush-results", FROM_FLOATS | TO_FLOATS, 0, ONE(STEP_SUBNORMALS, SUBNORMAL_RESULTS),
-     "makes subnormal results zero", "Clear FTZ, or the compiler's option that sets it (-ffast-math)."},
-    {"flush-all", FROM_FLOATS | TO_FLOATS, 0, ONE(STEP_SUBNORMALS, SUBNORMAL_ALL),
-     "takes subnormals for zero in operands and results",
-     "Clear FTZ and DAZ, or the compiler's option that sets them (-ffast-math)."},
+    {"flush-inputs", WITH_SCALES | ANTI_QUANT | DEQUANT, Y_ANY, NEEDS_SUBNORMALS,
+     ONE(STEP_SUBNORMALS, SUBNORMAL_INPUTS), FLUSHES_INPUTS},
+    {"flush-inputs", DYNAMIC_QUANT, Y_ANY, NEEDS_WIDE_X, ONE(STEP_SUBNORMALS, SUBNORMAL_INPUTS), FLUSHES_INPUTS},
+    {"flush-inputs", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, NEEDS_WIDE_X | NEEDS_SMOOTH,
+     ONE(STEP_SUBNORMALS, SUBNORMAL_INPUTS), FLUSHES_INPUTS},
+    {"flush-results", ANTI_QUANT | DEQUANT, Y_WIDE, 0, ONE(STEP_SUBNORMALS, SUBNORMAL_RESULTS), FLUSHES_RESULTS},
+    {"flush-results", DYNAMIC_QUANT, Y_ANY, NEEDS_WIDE_X, ONE(STEP_SUBNORMALS, SUBNORMAL_RESULTS), FLUSHES_RESULTS},
+    {"flush-all", ANTI_QUANT | DEQUANT, Y_WIDE, NEEDS_NEW_SUBNORMALS, ONE(STEP_SUBNORMALS, SUBNORMAL_ALL), FLUSHES_ALL},
+    {"flush-all", DYNAMIC_QUANT, Y_ANY, NEEDS_WIDE_X, ONE(STEP_SUBNORMALS, SUBNORMAL_ALL), FLUSHES_ALL},
     /* ---- dynamic operators ---- */
-    {"range-reciprocal", DYNAMIC_QUANT_ASYMMETRIC, 0, ONE(STEP_UNIT, UNIT_RECIPROCAL),
+    {"range-reciprocal", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, ONE(STEP_UNIT, UNIT_RECIPROCAL),
      "multiplies the range by 1 / 255 (int4: 1 / 15)", "Divide: the rounded reciprocal gives other scales."},
-    {"one-step-less", DYNAMIC_QUANT_ASYMMETRIC, 0, ONE(STEP_UNIT, UNIT_ONE_LESS), "divides the range by 254 (int4: 14)",
-     "Divide by the number of steps, 255 or 15."},
-    {"one-step-more", DYNAMIC_QUANT_ASYMMETRIC, 0, ONE(STEP_UNIT, UNIT_ONE_MORE), "divides the range by 256 (int4: 16)",
-     "Divide by the number of steps, 255 or 15."},
-    {"one-step-more", DYNAMIC_QUANT, 0, ONE(STEP_UNIT, UNIT_ONE_MORE), "takes 128 (int4: 8) for DMAX",
+    {"one-step-less", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, ONE(STEP_UNIT, UNIT_ONE_LESS),
+     "divides the range by 254 (int4: 14)", "Divide by the number of steps, 255 or 15."},
+    {"one-step-more", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, ONE(STEP_UNIT, UNIT_ONE_MORE),
+     "divides the range by 256 (int4: 16)", "Divide by the number of steps, 255 or 15."},
+    {"one-step-more", DYNAMIC_QUANT, Y_ANY, 0, ONE(STEP_UNIT, UNIT_ONE_MORE), "takes 128 (int4: 8) for DMAX",
      "DMAX is 127 or 7."},
-    {"no-least-scale", DYNAMIC_QUANT_ASYMMETRIC, 0, ONE(STEP_LEAST, LEAST_NONE), "has no lower bound on the scale",
-     "The scale is 1e-12 where the range is narrower, or NaN."},
-    {"least-1e-12", DYNAMIC_QUANT, 0, ONE(STEP_LEAST, LEAST_1E_12), "does not let the scale go below 1e-12",
+    {"no-least-scale", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, ONE(STEP_LEAST, LEAST_NONE),
+     "has no lower bound on the scale", "The scale is 1e-12 where the range is narrower, or NaN."},
+    {"least-1e-12", DYNAMIC_QUANT, Y_ANY, 0, ONE(STEP_LEAST, LEAST_1E_12), "does not let the scale go below 1e-12",
      "The symmetric operator has no lower bound: a row of zeros has scale 0."},
-    {"least-1e-10", DYNAMIC, 0, ONE(STEP_LEAST, LEAST_1E_10), "does not let the scale go below 1e-10",
+    {"least-1e-10", DYNAMIC, Y_ANY, 0, ONE(STEP_LEAST, LEAST_1E_10), "does not let the scale go below 1e-10",
      "The bound is 1e-12, or none in dynamic_quant."},
-    {"least-1e-8", DYNAMIC, 0, ONE(STEP_LEAST, LEAST_1E_8), "does not let the scale go below 1e-8",
+    {"least-1e-8", DYNAMIC, Y_ANY, 0, ONE(STEP_LEAST, LEAST_1E_8), "does not let the scale go below 1e-8",
      "The bound is 1e-12, or none in dynamic_quant."},
-    {"least-1e-6", DYNAMIC, 0, ONE(STEP_LEAST, LEAST_1E_6), "does not let the scale go below 1e-6",
+    {"least-1e-6", DYNAMIC, Y_ANY, 0, ONE(STEP_LEAST, LEAST_1E_6), "does not let the scale go below 1e-6",
      "The bound is 1e-12, or none in dynamic_quant."},
-    {"least-1e-5", DYNAMIC, 0, ONE(STEP_LEAST, LEAST_1E_5), "does not let the scale go below 1e-5",
+    {"least-1e-5", DYNAMIC, Y_ANY, 0, ONE(STEP_LEAST, LEAST_1E_5), "does not let the scale go below 1e-5",
      "The bound is 1e-12, or none in dynamic_quant."},
-    {"least-epsilon", DYNAMIC, 0, ONE(STEP_LEAST, LEAST_EPSILON), "does not let the scale go below FLT_EPSILON",
+    {"least-epsilon", DYNAMIC, Y_ANY, 0, ONE(STEP_LEAST, LEAST_EPSILON), "does not let the scale go below FLT_EPSILON",
      "The bound is 1e-12, or none in dynamic_quant."},
-    {"one-for-zero", DYNAMIC, 0, ONE(STEP_LEAST, LEAST_ONE_FOR_ZERO),
+    {"one-for-zero", DYNAMIC, Y_ANY, 0, ONE(STEP_LEAST, LEAST_ONE_FOR_ZERO),
      "gives a row of which the range is zero the scale 1", "Its scale is 1e-12, or 0 in dynamic_quant."},
-    {"offset-rounded", DYNAMIC_QUANT_ASYMMETRIC, 0, ONE(STEP_TOKEN_OFFSET, TOKEN_OFFSET_INTEGER),
+    {"offset-rounded", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, ONE(STEP_TOKEN_OFFSET, TOKEN_OFFSET_INTEGER),
      "rounds the offset to an integer", "The offset is a float32, and no integer as a rule."},
-    {"offset-sign", DYNAMIC_QUANT_ASYMMETRIC, 0, ONE(STEP_TOKEN_OFFSET, TOKEN_OFFSET_NEGATED),
+    {"offset-sign", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, ONE(STEP_TOKEN_OFFSET, TOKEN_OFFSET_NEGATED),
      "returns the offset with the other sign", "The value is (y - offset) * scale."},
-    {"offset-from-low", DYNAMIC_QUANT_ASYMMETRIC, 0, ONE(STEP_TOKEN_OFFSET, TOKEN_OFFSET_FROM_LOW),
+    {"offset-from-low", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, ONE(STEP_TOKEN_OFFSET, TOKEN_OFFSET_FROM_LOW),
      "computes the offset from the low end, as -128 - lo / scale (int4: -8)", "Compute it as DMAX - hi / scale."},
-    {"symmetric-extremes", DYNAMIC_QUANT_ASYMMETRIC, 0, ONE(STEP_RANGE, RANGE_SYMMETRIC),
+    {"symmetric-extremes", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, ONE(STEP_RANGE, RANGE_SYMMETRIC),
      "takes a range that is symmetric about zero", "Take the largest and the smallest value."},
-    {"range-with-zero", DYNAMIC_QUANT_ASYMMETRIC, 0, ONE(STEP_RANGE, RANGE_WITH_ZERO),
+    {"range-with-zero", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, ONE(STEP_RANGE, RANGE_WITH_ZERO),
      "takes a range that always holds zero", "Take the largest and the smallest value, whatever their signs."},
-    {"largest-without-sign", DYNAMIC_QUANT, 0, ONE(STEP_RANGE, RANGE_WITHOUT_SIGN),
+    {"largest-without-sign", DYNAMIC_QUANT, Y_ANY, 0, ONE(STEP_RANGE, RANGE_WITHOUT_SIGN),
      "takes the largest v, not the largest |v|", "Take the absolute value first."},
-    {"range-ignores-nan", DYNAMIC, 0, ONE(STEP_RANGE, RANGE_IGNORES_NAN),
+    {"range-ignores-nan", DYNAMIC, Y_ANY, 0, ONE(STEP_RANGE, RANGE_IGNORES_NAN),
      "leaves NaN out when it looks for the extremes", "One NaN makes the row's parameters those of NaN."},
-    {"scale-float16", DYNAMIC, 0, ONE(STEP_TOKEN_TYPE, TYPE_FLOAT16),
+    {"scale-float16", DYNAMIC, Y_ANY, 0, ONE(STEP_TOKEN_TYPE, TYPE_FLOAT16),
      "rounds the row's scale and offset to float16 before they are used", "Keep them in float32."},
-    {"scale-bfloat16", DYNAMIC, 0, ONE(STEP_TOKEN_TYPE, TYPE_BFLOAT16),
+    {"scale-bfloat16", DYNAMIC, Y_ANY, 0, ONE(STEP_TOKEN_TYPE, TYPE_BFLOAT16),
      "rounds the row's scale and offset to bfloat16 before they are used", "Keep them in float32."},
-    {"other-form", DYNAMIC_QUANT, 0, ONE(STEP_FORM, FORM_OTHER),
+    {"other-form", DYNAMIC_QUANT, Y_ANY, 0, ONE(STEP_FORM, FORM_OTHER),
      "computes the scale in the other form: m * (1 / DMAX), or 1 / (DMAX / m)",
      "CANN 9.0 has the product, up to 8.5 and with groups it has the inverse: choose it with scale_form."},
-    {"scale-divided", DYNAMIC_QUANT, 0, ONE(STEP_FORM, FORM_DIVIDED), "computes the scale as m / DMAX",
+    {"scale-divided", DYNAMIC_QUANT, Y_ANY, 0, ONE(STEP_FORM, FORM_DIVIDED), "computes the scale as m / DMAX",
      "Multiply by the float32 value of 1 / DMAX."},
-    {"smooth-left-out", DYNAMIC, NEEDS_SMOOTH, ONE(STEP_SMOOTH, SMOOTH_LEFT_OUT), "leaves the smooth scales out",
+    {"smooth-left-out", DYNAMIC, Y_ANY, NEEDS_SMOOTH, ONE(STEP_SMOOTH, SMOOTH_LEFT_OUT), "leaves the smooth scales out",
      "Multiply x by them first."},
-    {"smooth-divides", DYNAMIC, NEEDS_SMOOTH, ONE(STEP_SMOOTH, SMOOTH_DIVIDES), "divides by the smooth scales",
+    {"smooth-divides", DYNAMIC, Y_ANY, NEEDS_SMOOTH, ONE(STEP_SMOOTH, SMOOTH_DIVIDES), "divides by the smooth scales",
      "Multiply: pass the reciprocals if your smoothing divides."},
-    {"smooth-after-range", DYNAMIC, NEEDS_SMOOTH, ONE(STEP_SMOOTH, SMOOTH_AFTER_RANGE),
+    {"smooth-after-range", DYNAMIC, Y_ANY, NEEDS_SMOOTH, ONE(STEP_SMOOTH, SMOOTH_AFTER_RANGE),
      "takes the extremes of x without the smooth scales", "Take the extremes of x * smooth_scales."},
-    {"smooth-in-range-only", DYNAMIC, NEEDS_SMOOTH, ONE(STEP_SMOOTH, SMOOTH_IN_RANGE_ONLY),
+    {"smooth-in-range-only", DYNAMIC, Y_ANY, NEEDS_SMOOTH, ONE(STEP_SMOOTH, SMOOTH_IN_RANGE_ONLY),
      "uses the smooth scales for the extremes only", "Quantise x * smooth_scales."},
-    {"smooth-float16", DYNAMIC, NEEDS_SMOOTH, ONE(STEP_SMOOTH, SMOOTH_FLOAT16), "rounds x * smooth_scales to float16",
-     "Keep the product in float32."},
-    {"smooth-bfloat16", DYNAMIC, NEEDS_SMOOTH, ONE(STEP_SMOOTH, SMOOTH_BFLOAT16),
+    {"smooth-float16", DYNAMIC, Y_ANY, NEEDS_SMOOTH, ONE(STEP_SMOOTH, SMOOTH_FLOAT16),
+     "rounds x * smooth_scales to float16", "Keep the product in float32."},
+    {"smooth-bfloat16", DYNAMIC, Y_ANY, NEEDS_SMOOTH, ONE(STEP_SMOOTH, SMOOTH_BFLOAT16),
      "rounds x * smooth_scales to bfloat16", "Keep the product in float32."},
     /* ---- which parameter ---- */
-    {"scale-next", FROM_FLOATS | TO_FLOATS, NEEDS_SCALES, ONE(STEP_SCALE_PLACE, PLACE_NEXT),
+    {"scale-of-next", FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS_SCALES, ONE(STEP_SCALE_PLACE, PLACE_NEXT),
      "takes the scale of the next index", "Check the base address of the scales."},
-    {"scale-previous", FROM_FLOATS | TO_FLOATS, NEEDS_SCALES, ONE(STEP_SCALE_PLACE, PLACE_PREVIOUS),
+    {"scale-of-one-before", FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS_SCALES, ONE(STEP_SCALE_PLACE, PLACE_PREVIOUS),
      "takes the scale of the index before", "Check the base address of the scales."},
-    {"scale-first", WITH_SCALES | DYNAMIC | FROM_SUMS, NEEDS_SCALES, ONE(STEP_SCALE_PLACE, PLACE_FIRST),
+    {"scale-of-first", WITH_SCALES | DYNAMIC | TO_FLOATS, Y_ANY, NEEDS_SCALES, ONE(STEP_SCALE_PLACE, PLACE_FIRST),
      "takes the first scale for all", "Check the stride with which scales are read: it is 0 here."},
-    {"first-scale", ANTI_QUANT, NEEDS_SCALES, ONE(STEP_SCALE_PLACE, PLACE_FIRST), "takes the first scale for all",
-     "Check the stride with which scales are read: it is 0 here."},
-    {"other-axis", QUANTIZE, NEEDS_SCALES | NEEDS_ROWS,
+    {"other-axis", QUANTIZE, Y_ANY, NEEDS_SCALES | NEEDS_ROWS,
      TWO(STEP_SCALE_PLACE, PLACE_OTHER_AXIS, STEP_OFFSET_PLACE, PLACE_OTHER_AXIS),
      "runs scales and zero points along another dimension", "Check axis: scales run along that dimension."},
-    {"other-axis", TO_FLOATS, NEEDS_SCALES | NEEDS_ROWS, ONE(STEP_SCALE_PLACE, PLACE_OTHER_AXIS),
+    {"other-axis", TO_FLOATS, Y_ANY, NEEDS_SCALES | NEEDS_ROWS, ONE(STEP_SCALE_PLACE, PLACE_OTHER_AXIS),
      "runs the scales along the rows", "Scales belong to columns."},
-    {"offset-next", QUANTIZE | TO_FLOATS | TRANS_QUANT_PARAM, NEEDS_OFFSETS, ONE(STEP_OFFSET_PLACE, PLACE_NEXT),
-     "takes the offset of the next index", "Check the base address of the offsets."},
-    {"offset-previous", QUANTIZE | TO_FLOATS | TRANS_QUANT_PARAM, NEEDS_OFFSETS, ONE(STEP_OFFSET_PLACE, PLACE_PREVIOUS),
-     "takes the offset of the index before", "Check the base address of the offsets."},
-    {"offset-first", QUANTIZE | TO_FLOATS | TRANS_QUANT_PARAM, NEEDS_OFFSETS, ONE(STEP_OFFSET_PLACE, PLACE_FIRST),
-     "takes the first offset for all", "Check the stride with which offsets are read: it is 0 here."},
-    {"group-late", GROUP_QUANT | DYNAMIC, NEEDS_GROUPS, ONE(STEP_GROUP, GROUP_LATE), "begins each group one row late",
-     "Group e begins with row group_index[e - 1]: use <, not <=."},
-    {"group-early", GROUP_QUANT | DYNAMIC, NEEDS_GROUPS, ONE(STEP_GROUP, GROUP_EARLY),
+    {"offset-of-next", QUANTIZE | TO_FLOATS | TRANS_QUANT_PARAM, Y_ANY, NEEDS_OFFSETS,
+     ONE(STEP_OFFSET_PLACE, PLACE_NEXT), "takes the offset of the next index",
+     "Check the base address of the offsets."},
+    {"offset-of-one-before", QUANTIZE | TO_FLOATS | TRANS_QUANT_PARAM, Y_ANY, NEEDS_OFFSETS,
+     ONE(STEP_OFFSET_PLACE, PLACE_PREVIOUS), "takes the offset of the index before",
+     "Check the base address of the offsets."},
+    {"offset-of-first", QUANTIZE | TO_FLOATS | TRANS_QUANT_PARAM, Y_ANY, NEEDS_OFFSETS,
+     ONE(STEP_OFFSET_PLACE, PLACE_FIRST), "takes the first offset for all",
+     "Check the stride with which offsets are read: it is 0 here."},
+    {"group-late", GROUP_QUANT | DYNAMIC, Y_ANY, NEEDS_GROUPS, ONE(STEP_GROUP, GROUP_LATE),
+     "begins each group one row late", "Group e begins with row group_index[e - 1]: use <, not <=."},
+    {"group-early", GROUP_QUANT | DYNAMIC, Y_ANY, NEEDS_GROUPS, ONE(STEP_GROUP, GROUP_EARLY),
      "begins each group one row early", "Group e begins with row group_index[e - 1]."},
-    {"group-first", GROUP_QUANT | DYNAMIC, NEEDS_GROUPS, ONE(STEP_GROUP, GROUP_FIRST),
+    {"group-first", GROUP_QUANT | DYNAMIC, Y_ANY, NEEDS_GROUPS, ONE(STEP_GROUP, GROUP_FIRST),
      "takes the first group's scales for all rows", "Take the scales of the row's group."},
-    {"group-last", GROUP_QUANT | DYNAMIC, NEEDS_GROUPS, ONE(STEP_GROUP, GROUP_LAST),
+    {"group-last", GROUP_QUANT | DYNAMIC, Y_ANY, NEEDS_GROUPS, ONE(STEP_GROUP, GROUP_LAST),
      "takes the last group's scales for all rows", "Take the scales of the row's group."},
-    {"group-counts", GROUP_QUANT | DYNAMIC, NEEDS_GROUPS, ONE(STEP_GROUP, GROUP_COUNTS),
+    {"group-counts", GROUP_QUANT | DYNAMIC, Y_ANY, NEEDS_GROUPS, ONE(STEP_GROUP, GROUP_COUNTS),
      "takes group_index for counts of rows", "group_index holds where each group ends."},
-    {"row-next", DYNAMIC | DEQUANT, NEEDS_TOKENS, ONE(STEP_TOKEN, PLACE_NEXT), "takes the scale of the next row",
-     "Check which row's scale is in the register when a row begins."},
-    {"row-previous", DYNAMIC | DEQUANT, NEEDS_TOKENS, ONE(STEP_TOKEN, PLACE_PREVIOUS),
+    {"scale-of-next-row", DYNAMIC | DEQUANT, Y_ANY, NEEDS_ROW_SCALES, ONE(STEP_TOKEN, PLACE_NEXT),
+     "takes the scale of the next row", "Check which row's scale is in the register when a row begins."},
+    {"scale-of-row-before", DYNAMIC | DEQUANT, Y_ANY, NEEDS_ROW_SCALES, ONE(STEP_TOKEN, PLACE_PREVIOUS),
      "takes the scale of the row before", "Check which row's scale is in the register when a row begins."},
-    {"row-first", DYNAMIC | DEQUANT, NEEDS_TOKENS, ONE(STEP_TOKEN, PLACE_FIRST), "takes the first row's scale for all",
-     "Take each row's own scale."},
+    {"scale-of-first-row", DYNAMIC | DEQUANT, Y_ANY, NEEDS_ROW_SCALES, ONE(STEP_TOKEN, PLACE_FIRST),
+     "takes the first row's scale for all", "Take each row's own scale."},
     /* ---- dequant and requant ---- */
-    {"row-scale-left-out", DEQUANT, NEEDS_ROW_SCALE, ONE(STEP_SCALING, SCALING_NO_ROW),
+    {"row-scale-left-out", DEQUANT, Y_ANY, NEEDS_ROW_SCALE, ONE(STEP_SCALING, SCALING_NO_ROW),
      "leaves the activation scale out", "Multiply by it after the weight scale."},
-    {"scales-first", DEQUANT, NEEDS_ROW_SCALE, ONE(STEP_SCALING, SCALING_SCALES_FIRST),
+    {"scales-first", DEQUANT, Y_ANY, NEEDS_ROW_SCALE, ONE(STEP_SCALING, SCALING_SCALES_FIRST),
      "multiplies the two scales first", "Multiply x by the weight scale, then by the activation scale."},
-    {"row-scale-first", DEQUANT, NEEDS_ROW_SCALE, ONE(STEP_SCALING, SCALING_ROW_FIRST),
+    {"row-scale-first", DEQUANT, Y_ANY, NEEDS_ROW_SCALE, ONE(STEP_SCALING, SCALING_ROW_FIRST),
      "multiplies by the activation scale before the weight scale", "Multiply by the weight scale first."},
-    {"bias-left-out", FROM_SUMS, NEEDS_BIAS, ONE(STEP_BIAS, BIAS_LEFT_OUT), "leaves the bias out", "Add the bias."},
-    {"bias-left-out", DEQUANT, NEEDS_FLOAT_BIAS, ONE(STEP_BIAS, BIAS_LEFT_OUT), "leaves the bias out", "Add the bias."},
-    {"bias-after-scaling", FROM_SUMS, NEEDS_BIAS, ONE(STEP_BIAS, BIAS_AFTER_SCALING),
+    {"bias-left-out", FROM_SUMS, Y_ANY, NEEDS_ANY_BIAS, ONE(STEP_BIAS, BIAS_LEFT_OUT), "leaves the bias out",
+     "Add the bias."},
+    {"bias-after-scaling", FROM_SUMS, Y_ANY, NEEDS_INTEGER_BIAS, ONE(STEP_BIAS, BIAS_AFTER_SCALING),
      "adds the int32 bias after scaling", "Add an int32 bias to the sums."},
-    {"bias-before-scaling", DEQUANT, NEEDS_FLOAT_BIAS, ONE(STEP_BIAS, BIAS_AFTER_SCALING),
+    {"bias-before-scaling", DEQUANT, Y_ANY, NEEDS_FLOAT_BIAS, ONE(STEP_BIAS, BIAS_AFTER_SCALING),
      "adds the bias before scaling", "Add a floating-point bias last."},
-    {"bias-before-row-scale", DEQUANT, NEEDS_FLOAT_BIAS | NEEDS_ROW_SCALE, ONE(STEP_BIAS, BIAS_BEFORE_ROW_SCALE),
+    {"bias-before-row-scale", DEQUANT, Y_ANY, NEEDS_FLOAT_BIAS | NEEDS_ROW_SCALE, ONE(STEP_BIAS, BIAS_BEFORE_ROW_SCALE),
      "adds the bias before the activation scale", "Add a floating-point bias last."},
-    {"bias-saturates", FROM_SUMS, NEEDS_BIAS, ONE(STEP_BIAS, BIAS_SATURATES), "adds the bias with saturation",
-     "The sum is modulo 2^32."},
-    {"bias-float", FROM_SUMS, NEEDS_BIAS, ONE(STEP_BIAS, BIAS_FLOAT), "adds the int32 bias in float32",
+    {"bias-saturates", FROM_SUMS, Y_ANY, NEEDS_INTEGER_BIAS, ONE(STEP_BIAS, BIAS_SATURATES),
+     "adds the bias with saturation", "The sum is modulo 2^32."},
+    {"bias-float", FROM_SUMS, Y_ANY, NEEDS_INTEGER_BIAS, ONE(STEP_BIAS, BIAS_FLOAT), "adds the int32 bias in float32",
      "Add it to the int32 sums, then convert."},
-    {"one-clamp", REQUANT, NEEDS_INTEGER, ONE(STEP_ORDER, ORDER_ONE_CLAMP), "clamps once, after the offset",
+    {"one-clamp", REQUANT, Y_INTEGER, 0, ONE(STEP_ORDER, ORDER_ONE_CLAMP), "clamps once, after the offset",
      "Clamp to -256..255 before the offset, and to -128..127 after it."},
-    {"clamp-int8-first", REQUANT, NEEDS_INTEGER, ONE(STEP_ORDER, ORDER_CLAMP_FIRST), "clamps to int8 before the offset",
+    {"clamp-int8-first", REQUANT, Y_INTEGER, 0, ONE(STEP_ORDER, ORDER_CLAMP_FIRST), "clamps to int8 before the offset",
      "Clamp to -256..255 before the offset, and to -128..127 after it."},
-    {"offset-before-rounding", REQUANT, NEEDS_INTEGER, ONE(STEP_ORDER, ORDER_OFFSET_FIRST),
+    {"offset-before-rounding", REQUANT, Y_INTEGER, 0, ONE(STEP_ORDER, ORDER_OFFSET_FIRST),
      "adds the offset before rounding", "Round, clamp to -256..255, add the offset, clamp to -128..127."},
-    {"all-scale-bits", REQUANT | TRANS_QUANT_PARAM, 0, ONE(STEP_WORD, WORD_ALL_BITS), "uses all 32 bits of the scale",
-     "The low 13 bits of the scale count as 0."},
+    {"all-scale-bits", REQUANT | TRANS_QUANT_PARAM, Y_ANY, 0, ONE(STEP_WORD, WORD_ALL_BITS),
+     "uses all 32 bits of the scale", "The low 13 bits of the scale count as 0."},
     /* ---- trans_quant_param ---- */
-    {"other-round-mode", TRANS_QUANT_PARAM, 0, ONE(STEP_WORD, WORD_OTHER_ROUND_MODE), "has the other round_mode",
+    {"other-round-mode", TRANS_QUANT_PARAM, Y_ANY, 0, ONE(STEP_WORD, WORD_OTHER_ROUND_MODE), "has the other round_mode",
      "round_mode 0 truncates the scale to 19 bits, 1 rounds it."},
-    {"no-flag", TRANS_QUANT_PARAM, 0, ONE(STEP_WORD, WORD_NO_FLAG), "leaves bit 46 clear", "Set bit 46."},
-    {"offset-wraps", TRANS_QUANT_PARAM, NEEDS_OFFSET, ONE(STEP_WORD, WORD_OFFSET_WRAPS),
+    {"no-flag", TRANS_QUANT_PARAM, Y_ANY, 0, ONE(STEP_WORD, WORD_NO_FLAG), "leaves bit 46 clear", "Set bit 46."},
+    {"offset-wraps", TRANS_QUANT_PARAM, Y_ANY, NEEDS_OFFSET, ONE(STEP_WORD, WORD_OFFSET_WRAPS),
      "cuts the offset to nine bits without clamping", "Clamp the offset to -256..255."},
-    {"offset-int8", TRANS_QUANT_PARAM, NEEDS_OFFSET, ONE(STEP_WORD, WORD_OFFSET_INT8), "clamps the offset to int8",
-     "Clamp the offset to -256..255: it has nine bits."},
-    {"halves-swapped", TRANS_QUANT_PARAM, 0, ONE(STEP_WORD, WORD_HALVES_SWAPPED),
+    {"offset-int8", TRANS_QUANT_PARAM, Y_ANY, NEEDS_OFFSET, ONE(STEP_WORD, WORD_OFFSET_INT8),
+     "clamps the offset to int8", "Clamp the offset to -256..255: it has nine bits."},
+    {"halves-swapped", TRANS_QUANT_PARAM, Y_ANY, 0, ONE(STEP_WORD, WORD_HALVES_SWAPPED),
      "changes the two 32-bit halves of a word over", "The scale is in bits 31..0."},
-    {"reciprocal", TRANS_QUANT_PARAM, 0, ONE(STEP_SCALING, SCALING_RECIPROCAL), "packs 1 / scale",
+    {"reciprocal", TRANS_QUANT_PARAM, Y_ANY, 0, ONE(STEP_SCALING, SCALING_RECIPROCAL), "packs 1 / scale",
      "Pack the scale that the sums are multiplied by."},
     /* ---- floating-point results ---- */
-    {"result-truncated", TO_FLOATS, NEEDS_HALF, ONE(STEP_RESULT, RESULT_TRUNCATED),
+    {"result-truncated", TO_FLOATS, Y_HALF, 0, ONE(STEP_RESULT, RESULT_TRUNCATED),
      "cuts the low bits of the result off", "Round to nearest-even: a shift by 16 bits does not."},
-    {"result-half-away", TO_FLOATS, NEEDS_HALF, ONE(STEP_RESULT, RESULT_HALF_AWAY),
+    {"result-half-away", TO_FLOATS, Y_HALF, 0, ONE(STEP_RESULT, RESULT_HALF_AWAY),
      "rounds halves of the result's last bit away from zero", "Round to nearest-even."},
-    {"result-finite", TO_FLOATS, NEEDS_HALF, ONE(STEP_RESULT, RESULT_FINITE),
+    {"result-finite", TO_FLOATS, Y_HALF, 0, ONE(STEP_RESULT, RESULT_FINITE),
      "makes results that overflow the largest finite value", "They become infinities."},
-    {"result-flushed", TO_FLOATS, NEEDS_HALF, ONE(STEP_RESULT, RESULT_FLUSHED),
+    {"result-flushed", TO_FLOATS, Y_FLOAT16, 0, ONE(STEP_RESULT, RESULT_FLUSHED),
      "makes results that are subnormal in their type zero", "Keep subnormal results."},
-    {"through-float16", TO_FLOATS, NEEDS_BFLOAT16, ONE(STEP_RESULT, RESULT_THROUGH_FLOAT16),
+    {"through-float16", TO_FLOATS, Y_BFLOAT16, 0, ONE(STEP_RESULT, RESULT_THROUGH_FLOAT16),
      "rounds to float16 on the way to bfloat16", "Round once, from float32."},
-    {"through-float16", TO_FLOATS, NEEDS_FLOAT32, ONE(STEP_RESULT, RESULT_THROUGH_FLOAT16),
+    {"through-float16", TO_FLOATS, Y_FLOAT32, 0, ONE(STEP_RESULT, RESULT_THROUGH_FLOAT16),
      "rounds the result to float16", "Store the float32."},
-    {"through-bfloat16", TO_FLOATS, NEEDS_FLOAT16, ONE(STEP_RESULT, RESULT_THROUGH_BFLOAT16),
+    {"through-bfloat16", TO_FLOATS, Y_FLOAT16, 0, ONE(STEP_RESULT, RESULT_THROUGH_BFLOAT16),
      "rounds to bfloat16 on the way to float16", "Round once, from float32."},
-    {"through-bfloat16", TO_FLOATS, NEEDS_FLOAT32, ONE(STEP_RESULT, RESULT_THROUGH_BFLOAT16),
+    {"through-bfloat16", TO_FLOATS, Y_FLOAT32, 0, ONE(STEP_RESULT, RESULT_THROUGH_BFLOAT16),
      "rounds the result to bfloat16", "Store the float32."},
     /* ---- layout ---- */
-    {"nibbles-swapped", FROM_FLOATS, NEEDS_INT4, ONE(STEP_LAYOUT, LAYOUT_NIBBLES_SWAPPED),
+    {"nibbles-swapped", FROM_FLOATS, Y_INT4, 0, ONE(STEP_LAYOUT, LAYOUT_NIBBLES_SWAPPED),
      "changes the two int4 of a byte over", "The even element is in the low half of a byte."},
-    {"words-reversed", FROM_FLOATS, NEEDS_INT4, ONE(STEP_LAYOUT, LAYOUT_WORD_REVERSED),
-     "packs words from the other end", "Element 8k is in the lowest bits of word k."},
-    {"bytes-swapped", FROM_FLOATS, NEEDS_INT4, ONE(STEP_LAYOUT, LAYOUT_BYTES_SWAPPED),
+    {"words-reversed", FROM_FLOATS, Y_INT4, 0, ONE(STEP_LAYOUT, LAYOUT_WORD_REVERSED), "packs words from the other end",
+     "Element 8k is in the lowest bits of word k."},
+    {"bytes-swapped", FROM_FLOATS, Y_INT4, 0, ONE(STEP_LAYOUT, LAYOUT_BYTES_SWAPPED),
      "has the bytes of words in the other order", "A word is an int32 of this machine's byte order."},
-    {"bytes-swapped", FROM_FLOATS | TO_FLOATS | TRANS_QUANT_PARAM, NEEDS_BYTES, ONE(STEP_RESULT, RESULT_BYTES_SWAPPED),
+    {"bytes-swapped", FROM_FLOATS | TO_FLOATS | TRANS_QUANT_PARAM, Y_BYTES, 0, ONE(STEP_RESULT, RESULT_BYTES_SWAPPED),
      "has the bytes of elements in the other order", "Store them in this machine's byte order."},
-    {"x-nibbles-swapped", ANTI_QUANT, NEEDS_INT4_X, ONE(STEP_INPUT, INPUT_NIBBLES_SWAPPED),
+    {"x-nibbles-swapped", ANTI_QUANT, Y_ANY, NEEDS_INT4_X, ONE(STEP_INPUT, INPUT_NIBBLES_SWAPPED),
      "changes the two int4 of a byte over", "The even element is in the low half of a byte."},
-    {"x-words-reversed", ANTI_QUANT, NEEDS_INT4_X, ONE(STEP_INPUT, INPUT_WORD_REVERSED),
+    {"x-words-reversed", ANTI_QUANT, Y_ANY, NEEDS_INT4_X, ONE(STEP_INPUT, INPUT_WORD_REVERSED),
      "reads words from the other end", "Element 8k is in the lowest bits of word k."},
-    {"x-unsigned-int4", ANTI_QUANT, NEEDS_INT4_X, ONE(STEP_INPUT, INPUT_UNSIGNED_INT4), "reads int4 as unsigned",
+    {"x-unsigned-int4", ANTI_QUANT, Y_ANY, NEEDS_INT4_X, ONE(STEP_INPUT, INPUT_UNSIGNED_INT4), "reads int4 as unsigned",
      "int4 is two's complement, -8..7."},
-    {"tail-untouched", FROM_FLOATS | TO_FLOATS | TRANS_QUANT_PARAM, 0, ONE(STEP_LAYOUT, LAYOUT_TAIL_UNTOUCHED),
+    {"tail-untouched", FROM_FLOATS | TO_FLOATS | TRANS_QUANT_PARAM, Y_ANY, 0, ONE(STEP_LAYOUT, LAYOUT_TAIL_UNTOUCHED),
      "leaves the last columns of a row untouched", "Handle the columns that do not fill a vector."},
-    {"rows-untouched", FROM_FLOATS | TO_FLOATS, NEEDS_ROWS, ONE(STEP_LAYOUT, LAYOUT_ROWS_UNTOUCHED),
+    {"rows-untouched", FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS_ROWS, ONE(STEP_LAYOUT, LAYOUT_ROWS_UNTOUCHED),
      "leaves the last rows untouched", "Check how rows are shared among cores or blocks."},
-    {"transposed", FROM_FLOATS | TO_FLOATS, NEEDS_ROWS, ONE(STEP_LAYOUT, LAYOUT_TRANSPOSED),
+    {"transposed", FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS_ROWS, ONE(STEP_LAYOUT, LAYOUT_TRANSPOSED),
      "returns the transposed result", "Check the layout of the tensor that was saved."},
-    {"rows-permuted", FROM_FLOATS | TO_FLOATS, NEEDS_ROWS, ONE(STEP_LAYOUT, LAYOUT_ROWS_PERMUTED),
+    {"rows-permuted", FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS_ROWS, ONE(STEP_LAYOUT, LAYOUT_ROWS_PERMUTED),
      "returns the rows in another order", "Check how rows are numbered in blocks."},
 };
 
@@ -352,28 +352,66 @@ static unsigned traits_of(const struct call *call)
                         (dynamic && operands[OPERAND_SMOOTH].data && call->columns > 1);
     const bool offsets = (offset->data && offset->count > 1) || (words && call->channels > 1 && y == NPUQ_INT8);
 
-    return when(offset->data != NULL, NEEDS_OFFSET) | when(divides, NEEDS_DIVISION) | when(!divides, NEEDS_PRODUCT) |
-           when(operands[OPERAND_SMOOTH].data != NULL, NEEDS_SMOOTH) |
-           when(call->row_group && call->rows > 1 && call->groups > 1, NEEDS_GROUPS) | when(scales, NEEDS_SCALES) |
-           when(offsets, NEEDS_OFFSETS) | when(call->rows > 1, NEEDS_ROWS) |
-           when(call->rows > 1 && (call->tokens > 1 || operands[OPERAND_ROW_SCALE].data), NEEDS_TOKENS) |
-           when(bias->data && bias->dtype == NPUQ_INT32, NEEDS_BIAS) |
-           when(bias->data && bias->dtype != NPUQ_INT32, NEEDS_FLOAT_BIAS) | when(x == NPUQ_QUINT4X2, NEEDS_INT4_X) |
-           when(y == NPUQ_QUINT4X2, NEEDS_INT4) | when(y == NPUQ_QUINT4X2 || y == NPUQ_INT8, NEEDS_SIGNED) |
-           when(!is_float(y), NEEDS_INTEGER) | when(is_float(y), NEEDS_FLOAT) |
-           when(y == NPUQ_FLOAT16 || y == NPUQ_BFLOAT16, NEEDS_HALF) | when(y == NPUQ_FLOAT16, NEEDS_FLOAT16) |
-           when(y == NPUQ_BFLOAT16, NEEDS_BFLOAT16) | when(y == NPUQ_FLOAT32, NEEDS_FLOAT32) |
-           when(x == NPUQ_FLOAT16 || x == NPUQ_BFLOAT16, NEEDS_HALF_X) | when(x == NPUQ_FLOAT32, NEEDS_FLOAT32_X) |
-           when(y == NPUQ_INT8 || y == NPUQ_UINT8 || y == NPUQ_QUINT4X2, NEEDS_NARROW) |
-           when(y != NPUQ_INT8 && y != NPUQ_UINT8 && y != NPUQ_QUINT4X2, NEEDS_BYTES) |
+    const bool wide = x == NPUQ_FLOAT32 || x == NPUQ_BFLOAT16 ||
+                      (operands[OPERAND_SMOOTH].data && operands[OPERAND_SMOOTH].dtype != NPUQ_FLOAT16);
+    const bool int8_of_words = words && y == NPUQ_INT8;
+    const bool sum = call->op == DYNAMIC_QUANT_ASYMMETRIC || (offset->data && call->op != TRANS_QUANT_PARAM) ||
+                     (bias->data && bias->dtype != NPUQ_INT32);
+
+    const bool anti_quant = call->op == ANTI_QUANT;
+    const bool float_offset = offset->data && is_float(offset->dtype);
+    const bool finer_offset = offset->data && (offset->dtype == NPUQ_FLOAT32 || offset->dtype == NPUQ_INT32);
+    const bool float_bias = bias->data && bias->dtype != NPUQ_INT32;
+    const bool row_scale = operands[OPERAND_ROW_SCALE].data != NULL;
+    const bool float32_scale = scale->data && scale->dtype == NPUQ_FLOAT32;
+    const bool y_wide = y == NPUQ_FLOAT32 || y == NPUQ_BFLOAT16;
+    const bool given_scales = call->op == QUANTIZE || call->op == GROUP_QUANT;
+    /* Of a single product float64 rounds once, too; of few bits nothing is rounded. */
+    const bool excess = anti_quant ? float32_scale && (y != NPUQ_FLOAT32 || offset->data)
+                        : given_scales
+                            ? float32_scale || x == NPUQ_FLOAT32 || (offset->data && offset->dtype == NPUQ_FLOAT32)
+                            : true;
+    const bool subnormals = anti_quant ? y_wide : call->op == DEQUANT ? y_wide || row_scale : wide;
+    const bool new_subnormals = anti_quant ? float_offset : row_scale && !float_bias;
+
+    return when(offset->data || int8_of_words, NEEDS_OFFSET) | when(offsets, NEEDS_OFFSETS) |
+           when(offset->data && is_float(offset->dtype), NEEDS_FLOAT_OFFSET) | when(sum, NEEDS_SUM) |
+           when(!divides, NEEDS_PRODUCT) | when(divides, NEEDS_DIVISION) |
+           when(!is_float(y) || sum || operands[OPERAND_ROW_SCALE].data, NEEDS_LATER_STEPS) |
+           when(scales, NEEDS_SCALES) |
            when(scale->data && (scale->dtype == NPUQ_FLOAT32 || words), NEEDS_FLOAT32_SCALE) |
-           when(offset->data && is_float(offset->dtype), NEEDS_WIDE_OFFSET) |
-           when(operands[OPERAND_ROW_SCALE].data != NULL, NEEDS_ROW_SCALE);
+           when(call->rows > 1, NEEDS_ROWS) | when(operands[OPERAND_ROW_SCALE].data != NULL, NEEDS_ROW_SCALE) |
+           when(call->rows > 1 && (call->tokens > 1 || operands[OPERAND_ROW_SCALE].data), NEEDS_ROW_SCALES) |
+           when(call->row_group && call->rows > 1 && call->groups > 1, NEEDS_GROUPS) |
+           when(operands[OPERAND_SMOOTH].data != NULL, NEEDS_SMOOTH) | when(bias->data != NULL, NEEDS_ANY_BIAS) |
+           when(bias->data && bias->dtype == NPUQ_INT32, NEEDS_INTEGER_BIAS) |
+           when(bias->data && bias->dtype != NPUQ_INT32, NEEDS_FLOAT_BIAS) | when(x == NPUQ_FLOAT32, NEEDS_FLOAT32_X) |
+           when(x == NPUQ_FLOAT16 || x == NPUQ_BFLOAT16, NEEDS_HALF_X) | when(x == NPUQ_QUINT4X2, NEEDS_INT4_X) |
+           when(wide, NEEDS_WIDE_X) |
+           when(finer_offset || (offset->data && offset->dtype == NPUQ_FLOAT16), NEEDS_FINE_OFFSET) |
+           when(finer_offset, NEEDS_FINER_OFFSET) | when(call->op != TRANS_QUANT_PARAM || offset->data, NEEDS_ROUNDED) |
+           when(excess, NEEDS_EXCESS) | when(subnormals, NEEDS_SUBNORMALS) | when(new_subnormals, NEEDS_NEW_SUBNORMALS);
+}
+
+/* The bit of the result's type. */
+static unsigned y_bit(npuq_dtype dtype)
+{
+    switch (dtype) {
+    case NPUQ_INT8: return Y_INT8;
+    case NPUQ_UINT8: return Y_UINT8;
+    case NPUQ_INT32: return Y_INT32;
+    case NPUQ_QUINT4X2: return Y_INT4;
+    case NPUQ_FLOAT16: return Y_FLOAT16;
+    case NPUQ_BFLOAT16: return Y_BFLOAT16;
+    case NPUQ_FLOAT32: return Y_FLOAT32;
+    default: return Y_WORD;
+    }
 }
 
 bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *call)
 {
-    return (hypothesis->operators & call->op) && (hypothesis->needs & ~traits_of(call)) == 0;
+    return (hypothesis->operators & call->op) && (hypothesis->y_types & y_bit(call->options.y_dtype)) &&
+           (hypothesis->needs & ~traits_of(call)) == 0;
 }
 
 bool hypothesis_add(const struct hypothesis *hypothesis, struct variant *variant)

@@ -10,38 +10,61 @@
 
 /* What a call must have for a mistake to be possible in it, as bits. */
 enum {
-    NEEDS_OFFSET = 1,       /* zero points or offsets are given */
-    NEEDS_DIVISION = 2,     /* quantize divides */
-    NEEDS_PRODUCT = 4,      /* x is multiplied by a scale */
-    NEEDS_SMOOTH = 8,       /* smooth scales are given */
-    NEEDS_GROUPS = 16,      /* of rows, two or more */
-    NEEDS_SCALES = 32,      /* two scales or more along a dimension */
-    NEEDS_ROWS = 64,        /* two rows or more */
-    NEEDS_TOKENS = 128,     /* two scales of rows or more */
-    NEEDS_BIAS = 256,       /* an int32 one */
-    NEEDS_FLOAT_BIAS = 512, /* a floating-point one */
-    NEEDS_INT4_X = 1024,    /* x is words of int4 */
-    NEEDS_INT4 = 2048,      /* y is words of int4 */
-    NEEDS_SIGNED = 4096,    /* y is int8 or int4 */
-    NEEDS_INTEGER = 8192,   /* y is of an integer type */
-    NEEDS_FLOAT = 16384,    /* y is of a floating-point type */
-    NEEDS_HALF = 32768,     /* y is float16 or bfloat16 */
-    NEEDS_FLOAT16 = 65536,  /* y is float16 */
-    NEEDS_HALF_X = 131072,  /* x is float16 or bfloat16 */
-    NEEDS_FLOAT32_X = 262144,
-    NEEDS_OFFSETS = 524288, /* two offsets or more along a dimension */
-    NEEDS_NARROW = 1048576, /* y has fewer bits than an int32 */
-    NEEDS_BYTES = 2097152,  /* y has more than one byte */
-    NEEDS_FLOAT32_SCALE = 8388608,
-    NEEDS_WIDE_OFFSET = 16777216, /* offsets of a floating-point type */
-    NEEDS_ROW_SCALE = 33554432,
-    NEEDS_BFLOAT16 = 67108864, /* y is bfloat16 */
-    NEEDS_FLOAT32 = 134217728, /* y is float32 */
+    NEEDS_OFFSET = 1 << 0,        /* zero points or offsets */
+    NEEDS_OFFSETS = 1 << 1,       /* two or more along a dimension */
+    NEEDS_FLOAT_OFFSET = 1 << 2,  /* of a floating-point type */
+    NEEDS_SUM = 1 << 3,           /* an offset or a bias is added in float32 */
+    NEEDS_PRODUCT = 1 << 4,       /* x is multiplied by its scale */
+    NEEDS_DIVISION = 1 << 5,      /* x is divided by its scale */
+    NEEDS_LATER_STEPS = 1 << 6,   /* the first product is not the last step */
+    NEEDS_SCALES = 1 << 7,        /* two scales or more along a dimension */
+    NEEDS_FLOAT32_SCALE = 1 << 8, /* scales are float32 */
+    NEEDS_ROWS = 1 << 9,          /* two rows or more */
+    NEEDS_ROW_SCALE = 1 << 10,    /* an activation scale */
+    NEEDS_ROW_SCALES = 1 << 11,   /* two rows or more that have their own scales */
+    NEEDS_GROUPS = 1 << 12,       /* two groups of rows or more */
+    NEEDS_SMOOTH = 1 << 13,       /* smooth scales */
+    NEEDS_ANY_BIAS = 1 << 14,
+    NEEDS_INTEGER_BIAS = 1 << 15,
+    NEEDS_FLOAT_BIAS = 1 << 16,
+    NEEDS_FLOAT32_X = 1 << 17,
+    NEEDS_HALF_X = 1 << 18, /* x is float16 or bfloat16 */
+    NEEDS_WIDE_X = 1 << 19, /* x or the smooth scales are float32 or bfloat16: they can be subnormal as float32 */
+    NEEDS_INT4_X = 1 << 20,
+    NEEDS_FINE_OFFSET = 1 << 21,    /* offsets of a type that has more bits than bfloat16 */
+    NEEDS_FINER_OFFSET = 1 << 22,   /* and more than float16 */
+    NEEDS_ROUNDED = 1 << 23,        /* something is rounded to an integer */
+    NEEDS_EXCESS = 1 << 24,         /* float64 keeps bits that float32 does not, and they can be seen */
+    NEEDS_SUBNORMALS = 1 << 25,     /* subnormal operands can be seen in the result */
+    NEEDS_NEW_SUBNORMALS = 1 << 26, /* the last step can make a subnormal number of others */
+};
+
+/* Types of y, as bits. */
+enum {
+    Y_INT8 = 1,
+    Y_UINT8 = 2,
+    Y_INT32 = 4,
+    Y_INT4 = 8,
+    Y_FLOAT16 = 16,
+    Y_BFLOAT16 = 32,
+    Y_FLOAT32 = 64,
+    Y_WORD = 128,
+    Y_SIGNED = Y_INT8 | Y_INT4,
+    Y_SIGNED_INTEGER = Y_SIGNED | Y_INT32,
+    Y_SIGNED_OR_WORD = Y_SIGNED_INTEGER | Y_WORD,
+    Y_NARROW = Y_SIGNED | Y_UINT8,
+    Y_INTEGER = Y_NARROW | Y_INT32 | Y_WORD,
+    Y_HALF = Y_FLOAT16 | Y_BFLOAT16,
+    Y_WIDE = Y_BFLOAT16 | Y_FLOAT32, /* they reach as far as float32 */
+    Y_FLOAT = Y_HALF | Y_FLOAT32,
+    Y_BYTES = Y_INT32 | Y_FLOAT | Y_WORD,
+    Y_ANY = Y_INTEGER | Y_FLOAT,
 };
 
 struct hypothesis {
     const char *name;
     unsigned operators;
+    unsigned y_types;
     unsigned needs;
     uint64_t settings;  /* 16 bits for each choice: the step and what is done there */
     const char *what;   /* what the kernel does: "rounds halves away from zero" */

@@ -533,6 +533,17 @@ static uint32_t half_away(float t, npuq_dtype dtype)
                : (dtype == NPUQ_FLOAT16 ? npuq_ref_to_float16(t) : npuq_ref_to_bfloat16(t));
 }
 
+/* To float32 so that rounding the result once more, to fewer bits, is as good as rounding t once. */
+static float to_odd(double t)
+{
+    const float nearest = (float)t;
+
+    if ((double)nearest == t || !isfinite(nearest) || npuq_ref_to_bits(nearest) % 2 == 1) {
+        return nearest;
+    }
+    return nextafterf(nearest, t > (double)nearest ? INFINITY : -INFINITY);
+}
+
 static uint64_t float_bits(const struct arithmetic *a, double t, npuq_dtype dtype)
 {
     const int how = choice(a, STEP_RESULT);
@@ -541,7 +552,7 @@ static uint64_t float_bits(const struct arithmetic *a, double t, npuq_dtype dtyp
     if (how == RESULT_THROUGH_FLOAT16 || how == RESULT_THROUGH_BFLOAT16) {
         t = to_type(t, how == RESULT_THROUGH_FLOAT16 ? TYPE_FLOAT16 : TYPE_BFLOAT16);
     }
-    const float value = (float)t;
+    const float value = dtype == NPUQ_FLOAT32 ? (float)t : to_odd(t);
     if (isnan(t)) {
         const bool negative = choice(a, STEP_NAN) == NAN_NEGATIVE;
         const uint64_t sign = dtype == NPUQ_FLOAT32 ? 0x80000000U : 0x8000U;

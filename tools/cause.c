@@ -13,7 +13,7 @@ static bool make_call(const struct cause *cause, struct call *call)
 {
     struct request request = {0};
 
-    return cause->command->describe(cause->operands, &request) &&
+    return describe_call(cause->command, cause->operands, &request) &&
            (call_make(call, request.op, request.operands, &request.options) || report_error("out of memory"));
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "npuquant_main.h"
 
+#include "hard.h"
 #include "info.h"
 #include "nearest.h"
 #include "operators.h"
@@ -24,6 +25,10 @@ static const struct mode modes[] = {
      "file's values, and shows one element step by step.\n"},
     {"explain", FOR_EXPLAIN, "the steps of single elements: explain OPERATOR ... --at I,J",
      "Shows how elements of the operator's result come about, step by step, with the bits of each value.\n"},
+    {"hard-inputs", FOR_HARD_INPUTS, "inputs on which mistakes show: hard-inputs OPERATOR --shape N,N -o DIR",
+     "Makes inputs on which as many known mistakes as possible change the operator's result, and differ from one\n"
+     "another, and writes them to a folder with a manifest that names the call. With --run, has a program compute the\n"
+     "results, and diagnoses them.\n"},
 };
 enum { MODES = sizeof modes / sizeof modes[0] };
 
@@ -51,7 +56,7 @@ static void print_help(void)
 static void print_command_help(const struct operator_command *command, const struct mode *mode)
 {
     (void)printf("usage: npuquant %s%s%s", mode ? mode->name : "", mode ? " " : "", command->name);
-    options_print_usage(command->command);
+    options_print_usage(command->command | (mode ? mode->mode : 0));
     (void)printf(" [OPTION]...\n\n%s%s\n", mode ? mode->about : "", command->about);
     options_print_help(command->command | (mode ? mode->mode : 0));
     (void)printf("\nexit status: 0 done, and equal to what was expected; 1 something differs (outputs are written all\n"
@@ -72,7 +77,7 @@ static enum exit_status run_command(const struct operator_command *command, cons
         print_command_help(command, mode);
         return EXIT_EQUAL;
     }
-    return run_operator(command, &arguments, bit);
+    return bit == FOR_HARD_INPUTS ? hard_run(command, &arguments) : run_operator(command, &arguments, bit);
 }
 
 static bool is_help(const char *word)

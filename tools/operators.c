@@ -191,23 +191,20 @@ static bool is_chosen(const struct arguments *arguments, enum option option, con
     return arguments->text[option] && strcmp(arguments->text[option], value) == 0;
 }
 
-/* Fills in what the inputs and options of all operators with one x have in common. */
-static bool describe(const struct operands *operands, struct request *request)
+bool describe_call(const struct operator_command *command, const struct operands *operands, struct request *request)
 {
     const struct arguments *arguments = operands->arguments;
-    const npuq_tensor *const *inputs = operands->inputs;
-    const bool quantize = request->op == QUANTIZE;
 
-    request->operands[OPERAND_X] = inputs[OPTION_X];
-    request->operands[OPERAND_SCALE] = quantize ? inputs[OPTION_SCALES] : inputs[OPTION_SCALE];
-    request->operands[OPERAND_OFFSET] = quantize ? inputs[OPTION_ZERO_POINTS] : inputs[OPTION_OFFSET];
-    request->operands[OPERAND_SMOOTH] = inputs[OPTION_SMOOTH_SCALES];
-    request->operands[OPERAND_GROUPS] = inputs[OPTION_GROUP_INDEX];
-    request->operands[OPERAND_ROW_SCALE] = inputs[OPTION_ACTIVATION_SCALE];
-    request->operands[OPERAND_BIAS] = inputs[OPTION_BIAS];
+    if (command->command == FOR_QUANT_MATMUL) {
+        return describe_quant_matmul(operands, request);
+    }
+    request->op = command->op;
+    for (int i = 0; i < OPERANDS; i++) {
+        request->operands[i] = command->roles[i] == INPUTS ? NULL : operands->inputs[command->roles[i]];
+    }
     request->options = (struct call_options){
-        .axis = quantize ? axis_of(operands) : -1,
-        .divides = quantize && is_dividing(arguments),
+        .axis = command->op == QUANTIZE ? axis_of(operands) : -1,
+        .divides = command->op == QUANTIZE && is_dividing(arguments),
         .per_tensor = is_chosen(arguments, OPTION_QUANT_MODE, "pertensor"),
         .inverse_form = is_chosen(arguments, OPTION_SCALE_FORM, "inverse"),
         .rounds_to_nearest = is_chosen(arguments, OPTION_ROUND_MODE, "1"),
@@ -216,42 +213,8 @@ static bool describe(const struct operands *operands, struct request *request)
     return true;
 }
 
-#define DESCRIBE(NAME, OPERATOR)                                                                                       \
-    static bool NAME(const struct operands *operands, struct request *request)                                         \
-    {                                                                                                                  \
-        request->op = OPERATOR;                                                                                        \
-        return describe(operands, request);                                                                            \
-    }
-DESCRIBE(describe_quantize, QUANTIZE)
-DESCRIBE(describe_group_quant, GROUP_QUANT)
-DESCRIBE(describe_dynamic_quant, DYNAMIC_QUANT)
-DESCRIBE(describe_dynamic_quant_asymmetric, DYNAMIC_QUANT_ASYMMETRIC)
-DESCRIBE(describe_anti_quant, ANTI_QUANT)
-
-static bool describe_trans_quant_param(const struct operands *operands, struct request *request)
-{
-    request->op = TRANS_QUANT_PARAM;
-    (void)describe(operands, request);
-    request->operands[OPERAND_X] = operands->inputs[OPTION_SCALE];
-    request->operands[OPERAND_SCALE] = NULL;
-    return true;
-}
-
-static bool describe_dequant(const struct operands *operands, struct request *request)
-{
-    request->op = DEQUANT;
-    (void)describe(operands, request);
-    request->operands[OPERAND_SCALE] = operands->inputs[OPTION_WEIGHT_SCALE];
-    return true;
-}
-
-static bool describe_requant(const struct operands *operands, struct request *request)
-{
-    request->op = REQUANT;
-    (void)describe(operands, request);
-    request->operands[OPERAND_SCALE] = operands->inputs[OPTION_WORDS];
-    return true;
-}
+/* No such operand. */
+#define NONE INPUTS
 
 const struct operator_command operators[OPERATORS] = {
     {
@@ -267,7 +230,8 @@ const struct operator_command operators[OPERATORS] = {
         .check = check_quantize,
         .shape_outputs = shape_as_x,
         .call = call_quantize,
-        .describe = describe_quantize,
+        .op = QUANTIZE,
+        .roles = {OPTION_X, OPTION_SCALES, OPTION_ZERO_POINTS, NONE, NONE, NONE, NONE},
     },
     {
         .name = "group-quant",
@@ -280,7 +244,8 @@ const struct operator_command operators[OPERATORS] = {
         .example = "npuquant group-quant x.npy --bf16 x --scale s.npy --group-index ends.npy --dtype quint4x2 -o y.npy",
         .shape_outputs = shape_as_x,
         .call = call_group_quant,
-        .describe = describe_group_quant,
+        .op = GROUP_QUANT,
+        .roles = {OPTION_X, OPTION_SCALE, OPTION_OFFSET, NONE, OPTION_GROUP_INDEX, NONE, NONE},
     },
     {
         .name = "trans-quant-param",
@@ -292,7 +257,8 @@ const struct operator_command operators[OPERATORS] = {
         .example = "npuquant trans-quant-param scale.npy --offset offset.npy --round-mode 1 -o words.npy",
         .shape_outputs = shape_as_words,
         .call = call_trans_quant_param,
-        .describe = describe_trans_quant_param,
+        .op = TRANS_QUANT_PARAM,
+        .roles = {OPTION_SCALE, NONE, OPTION_OFFSET, NONE, NONE, NONE, NONE},
     },
     {
         .name = "dynamic-quant",
@@ -306,7 +272,8 @@ const struct operator_command operators[OPERATORS] = {
         .example = "npuquant dynamic-quant x.npy --smooth-scales smooth.npy -o y.npy --scale-output rows.npy",
         .shape_outputs = shape_with_parameters,
         .call = call_dynamic_quant,
-        .describe = describe_dynamic_quant,
+        .op = DYNAMIC_QUANT,
+        .roles = {OPTION_X, NONE, NONE, OPTION_SMOOTH_SCALES, OPTION_GROUP_INDEX, NONE, NONE},
     },
     {
         .name = "dynamic-quant-asymmetric",
@@ -321,7 +288,8 @@ const struct operator_command operators[OPERATORS] = {
             "npuquant dynamic-quant-asymmetric x.npy -o y.npy --scale-output scale.npy --offset-output offset.npy",
         .shape_outputs = shape_with_parameters,
         .call = call_dynamic_quant_asymmetric,
-        .describe = describe_dynamic_quant_asymmetric,
+        .op = DYNAMIC_QUANT_ASYMMETRIC,
+        .roles = {OPTION_X, NONE, NONE, OPTION_SMOOTH_SCALES, OPTION_GROUP_INDEX, NONE, NONE},
     },
     {
         .name = "anti-quant",
@@ -335,7 +303,8 @@ const struct operator_command operators[OPERATORS] = {
         .example = "npuquant anti-quant weight.npy --scale scale.npy --offset offset.npy --dtype bfloat16 -o y.npy",
         .shape_outputs = shape_as_x,
         .call = call_anti_quant,
-        .describe = describe_anti_quant,
+        .op = ANTI_QUANT,
+        .roles = {OPTION_X, OPTION_SCALE, OPTION_OFFSET, NONE, NONE, NONE, NONE},
     },
     {
         .name = "dequant",
@@ -349,7 +318,8 @@ const struct operator_command operators[OPERATORS] = {
         .example = "npuquant dequant sums.npy --weight-scale scale.npy --activation-scale rows.npy -o y.npy",
         .shape_outputs = shape_as_x,
         .call = call_dequant,
-        .describe = describe_dequant,
+        .op = DEQUANT,
+        .roles = {OPTION_X, OPTION_WEIGHT_SCALE, NONE, NONE, NONE, OPTION_ACTIVATION_SCALE, OPTION_BIAS},
     },
     {
         .name = "requant",
@@ -366,7 +336,8 @@ const struct operator_command operators[OPERATORS] = {
         .check = check_tolerance,
         .shape_outputs = shape_as_x,
         .call = call_requant,
-        .describe = describe_requant,
+        .op = REQUANT,
+        .roles = {OPTION_X, OPTION_WORDS, NONE, NONE, NONE, NONE, OPTION_BIAS},
     },
     {
         .name = "quant-matmul",
@@ -387,6 +358,5 @@ const struct operator_command operators[OPERATORS] = {
         .check_inputs = check_quant_matmul_inputs,
         .shape_outputs = shape_quant_matmul,
         .call = call_quant_matmul,
-        .describe = describe_quant_matmul,
     },
 };

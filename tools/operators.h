@@ -46,12 +46,15 @@ struct operator_command {
      * fit. */
     void (*shape_outputs)(struct operands *operands);
     npuq_status (*call)(const struct operands *operands, const npuq_executor *executor);
-    /* After the call. Reports it, and returns false, if its steps are not known. */
-    bool (*describe)(const struct operands *operands, struct request *request);
+    unsigned op; /* what its steps are those of; 0 for quant-matmul, of which that depends on the call */
+    enum option roles[OPERANDS]; /* the input that is each of the steps' operands; INPUTS where there is none */
 };
 
 enum { OPERATORS = 9 };
 extern const struct operator_command operators[OPERATORS];
+
+/* What the steps of a call that has been made are. Reports it, and returns false, if that is not known. */
+bool describe_call(const struct operator_command *command, const struct operands *operands, struct request *request);
 
 /* ---- for operators that have a file of their own --------------------------------------------------------------- */
 

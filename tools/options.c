@@ -16,7 +16,8 @@ enum {
     FOR_INTEGER_RESULTS = FOR_FLOATS | FOR_REQUANT | FOR_QUANT_MATMUL,
     FOR_FLOAT_RESULTS = FOR_ANTI_QUANT | FOR_SUMS | FOR_QUANT_MATMUL,
     FOR_ALL = FOR_FLOATS | FOR_TRANS_QUANT_PARAM | FOR_FLOAT_RESULTS,
-    FOR_CAUSES = FOR_DIAGNOSE | FOR_EXPLAIN,
+    FOR_CAUSES = FOR_DIAGNOSE | FOR_EXPLAIN | FOR_HARD_INPUTS,
+    FOR_ALL_WAYS = FOR_ALL | FOR_HARD_INPUTS,
 };
 
 enum kind {
@@ -27,6 +28,7 @@ enum kind {
     CHOICE, /* one of the words in value, which are separated by | */
     INTEGER,
     NAMES, /* inputs, separated by commas; may be given more than once */
+    TYPES, /* inputs and their types, separated by commas: x=float16; may be given more than once */
     INDEX, /* indices of an element, separated by commas; may be given more than once */
     FLAG,
 };
@@ -109,6 +111,16 @@ static const struct row rows[] = {
      "inputs whose u2 elements are bfloat16 (x, scales, ...); may be repeated", 0, 0},
     {OPTION_AT, INDEX, FOR_EXPLAIN, "at", "I,J,...", NULL,
      "the element to explain, an index of each of X's dimensions; may be repeated (required)", 0, 0},
+    {OPTION_SHAPE, INDEX, FOR_HARD_INPUTS, "shape", "N,N,...", NULL, "the shape of X, in values (required)", 1, 0},
+    {OPTION_TYPE, TYPES, FOR_HARD_INPUTS, "type", "NAME=TYPE,...", NULL,
+     "types of inputs, such as x=bfloat16; may be repeated", 0, 0},
+    {OPTION_WITHOUT, NAMES, FOR_HARD_INPUTS, "without", "NAME,...", NULL,
+     "inputs to leave out, of those that may be; may be repeated", 0, 0},
+    {OPTION_SEED, INTEGER, FOR_HARD_INPUTS, "seed", "N", "1", "another seed gives other inputs", 0, INT64_MAX},
+    {OPTION_OUTPUT, TEXT, FOR_HARD_INPUTS, "output", "DIR", NULL,
+     "the folder for the inputs and manifest.json; it is made if there is none (required)", 0, 0},
+    {OPTION_RUN, TEXT, FOR_HARD_INPUTS, "run", "COMMAND", NULL,
+     "run COMMAND with the name of the manifest behind it, and diagnose the results that it leaves in DIR", 0, 0},
     {OPTION_JSON, FLAG, FOR_CAUSES, "json", NULL, NULL, "print JSON", 0, 0},
     {OPTION_OUTPUT, TEXT, FOR_ALL, "output", "FILE", NULL, "where the result goes (quint4x2 as i4, bfloat16 as u2)", 0,
      0},
@@ -128,13 +140,13 @@ static const struct row rows[] = {
      "how many steps of its type an element of a floating-point result may be off", 0, INT32_MAX},
     {OPTION_MAX_DIFFS, INTEGER, FOR_ALL, "max-diffs", "N", "10",
      "how many single differences of each comparison are shown; all are counted", 0, INT64_MAX},
-    {OPTION_BACKEND, TEXT, FOR_ALL, "backend", "NAME", NULL,
+    {OPTION_BACKEND, TEXT, FOR_ALL_WAYS, "backend", "NAME", NULL,
      "the kernels to use, see npuquant info (default: the fastest); the result is the same", 0, 0},
-    {OPTION_THREADS, INTEGER, FOR_ALL, "threads", "N", "0", "at most so many threads; 0 is one for each processor", 0,
-     4096},
+    {OPTION_THREADS, INTEGER, FOR_ALL_WAYS, "threads", "N", "0", "at most so many threads; 0 is one for each processor",
+     0, 4096},
     {OPTION_REPEAT, INTEGER, FOR_ALL, "repeat", "N", "1", "do the work N times and report the fastest", 1, 1000000},
-    {OPTION_QUIET, FLAG, FOR_ALL, "quiet", NULL, NULL, "print errors and differences only", 0, 0},
-    {OPTION_HELP, FLAG, FOR_ALL, "help", NULL, NULL, "print this", 0, 0},
+    {OPTION_QUIET, FLAG, FOR_ALL_WAYS, "quiet", NULL, NULL, "print errors and differences only", 0, 0},
+    {OPTION_HELP, FLAG, FOR_ALL_WAYS, "help", NULL, NULL, "print this", 0, 0},
 };
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -149,18 +161,25 @@ static char short_name(enum option option)
     }
 }
 
-/* Whether a command takes the option. Causes are looked for whatever the distance, and once. */
+/* Whether a command takes the option. Causes are looked for whatever the distance, and once; where inputs are made, no
+ * files are named but the folder. */
 static bool is_for(const struct row *row, unsigned command)
 {
+    if ((row->commands & command) == 0) {
+        return false;
+    }
+    if (command & FOR_HARD_INPUTS) {
+        return (row->commands & FOR_HARD_INPUTS) || row->kind == CHOICE || row->option == OPTION_AXIS;
+    }
     switch (row->option) {
     case OPTION_MAX_DIFF:
     case OPTION_MAX_ULP:
     case OPTION_MAX_DIFFS:
-    case OPTION_REPEAT: return (row->commands & command) && !(command & FOR_CAUSES);
+    case OPTION_REPEAT: return !(command & FOR_CAUSES);
     case OPTION_EXPECT:
     case OPTION_EXPECT_SCALE:
-    case OPTION_EXPECT_OFFSET: return (row->commands & command) && !(command & FOR_EXPLAIN);
-    default: return (row->commands & command) != 0;
+    case OPTION_EXPECT_OFFSET: return !(command & FOR_EXPLAIN);
+    default: return true;
     }
 }
 
@@ -222,19 +241,38 @@ static bool names_input(const struct row *row, const char *word, size_t length)
     return true;
 }
 
+/* The row of the operator's input that the first letters of text name; null if there is none. */
+static const struct row *find_input(unsigned command, const char *text, size_t length)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        if ((rows[i].commands & command) && is_input(&rows[i]) && names_input(&rows[i], text, length)) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
 static bool read_names(const struct row *names, unsigned command, const char *text, struct arguments *arguments)
 {
     for (const char *word = text; word; word = strchr(word, ',')) {
         word += word != text;
         const size_t length = strcspn(word, ",");
-        size_t i = 0;
-        while (i < ROWS && !(is_for(&rows[i], command) && is_input(&rows[i]) && names_input(&rows[i], word, length))) {
-            i++;
+        const size_t name_length = names->kind == TYPES ? strcspn(word, "=,") : length;
+        const struct row *input = find_input(command, word, name_length);
+        if (!input) {
+            return report_error("--%s: there is no input called '%.*s'", names->name, (int)name_length, word);
         }
-        if (i == ROWS) {
-            return report_error("--%s: there is no input called '%.*s'", names->name, (int)length, word);
+        if (names->kind == TYPES) {
+            if (name_length == length) {
+                return report_error("--%s: no type given for %s; expected %s=TYPE", names->name, input->name,
+                                    input->name);
+            }
+            arguments->type[input->option] = word + name_length + 1;
+        } else if (names->option == OPTION_WITHOUT) {
+            arguments->is_left_out[input->option] = true;
+        } else {
+            arguments->is_bfloat16[input->option] = true;
         }
-        arguments->is_bfloat16[rows[i].option] = true;
     }
     return true;
 }
@@ -248,13 +286,17 @@ static bool read_index(const struct row *row, const char *text, struct arguments
     do {
         errno = 0;
         const long long value = strtoll(at, &end, 10);
-        if (end == at || errno != 0 || value < 0 || place.count == MOST_INDICES || (*end != ',' && *end != '\0')) {
-            return report_error("--%s: '%s' is not an index; expected numbers from 0 on, separated by commas",
-                                row->name, text);
+        if (end == at || errno != 0 || value < row->least || place.count == MOST_INDICES ||
+            (*end != ',' && *end != '\0')) {
+            return report_error("--%s: '%s': expected at most %d numbers from %lld on, separated by commas", row->name,
+                                text, MOST_INDICES, (long long)row->least);
         }
         place.index[place.count++] = value;
         at = end + 1;
     } while (*end == ',');
+    if (row->option == OPTION_SHAPE) {
+        arguments->place_count = 0; /* the last one counts */
+    }
     if (arguments->place_count == MOST_ELEMENTS) {
         return report_error("--%s: is given more than %d times", row->name, MOST_ELEMENTS);
     }
@@ -269,7 +311,8 @@ static bool take_value(const struct row *row, unsigned command, const char *valu
     case CHOICE:
         return is_one_of(value, row->value) || report_error("--%s: '%s' is none of %s", row->name, value, row->value);
     case INTEGER: return read_integer(row, value, &arguments->number[row->option]);
-    case NAMES: return read_names(row, command, value, arguments);
+    case NAMES:
+    case TYPES: return read_names(row, command, value, arguments);
     case INDEX: return read_index(row, value, arguments);
     default: return *value != '\0' || report_error("--%s: an empty name", row->name);
     }
@@ -379,6 +422,15 @@ static bool check_compared(unsigned command, const struct arguments *arguments)
     if ((command & FOR_EXPLAIN) && arguments->place_count == 0) {
         return report_error("no --at given; see --help");
     }
+    if ((command & FOR_HARD_INPUTS) && arguments->place_count == 0) {
+        return report_error("no --shape given; see --help");
+    }
+    if ((command & FOR_HARD_INPUTS) && !arguments->text[OPTION_OUTPUT]) {
+        return report_error("no --output given; see --help");
+    }
+    if ((command & FOR_HARD_INPUTS) && arguments->text[OPTION_JSON] && !arguments->text[OPTION_RUN]) {
+        return report_error("--json: nothing is diagnosed; expected --run, too");
+    }
     for (size_t i = 0; !compared && i < ROWS; i++) {
         const struct row *row = &rows[i];
         for (size_t j = 0; j < sizeof of_comparisons / sizeof of_comparisons[0]; j++) {
@@ -400,6 +452,27 @@ static bool take_initial_values(unsigned command, struct arguments *arguments)
         }
     }
     return true;
+}
+
+bool option_is_input(unsigned command, enum option option)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        if (rows[i].option == option && (rows[i].commands & command) && is_input(&rows[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool option_is_required(unsigned command, enum option option)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        if (rows[i].option == option && (rows[i].commands & command) &&
+            (rows[i].kind == POSITIONAL || rows[i].kind == REQUIRED_INPUT)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool options_parse(unsigned command, int argc, char **argv, struct arguments *arguments)

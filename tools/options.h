@@ -21,6 +21,7 @@ enum {
     /* What becomes of an operator's result, beside the operator's bit; none of them: it is written, and compared. */
     FOR_DIAGNOSE = 512,
     FOR_EXPLAIN = 1024,
+    FOR_HARD_INPUTS = 2048, /* there are no inputs: they are made */
 };
 enum { COMMANDS = 9 };
 
@@ -67,6 +68,11 @@ enum option {
     OPTION_DTYPE,
     OPTION_BF16,
     OPTION_AT,
+    OPTION_SHAPE,
+    OPTION_TYPE,
+    OPTION_WITHOUT,
+    OPTION_SEED,
+    OPTION_RUN,
     OPTION_JSON,
     OPTION_BACKEND,
     OPTION_THREADS,
@@ -80,8 +86,10 @@ struct arguments {
     const char *text[OPTIONS]; /* what was given, else the default, else null */
     int64_t number[OPTIONS];   /* the same, of those that take a number */
     bool is_bfloat16[INPUTS];  /* named by --bf16 */
+    const char *type[INPUTS];  /* named by --type; null for those that are not */
+    bool is_left_out[INPUTS];  /* named by --without */
     int place_count;
-    struct place places[MOST_ELEMENTS]; /* named by --at */
+    struct place places[MOST_ELEMENTS]; /* named by --at, or the one of --shape */
 };
 
 /* Reads the words behind a subcommand, which is given as its bit and that of what becomes of its result. Reports what
@@ -96,5 +104,9 @@ void options_print_help(unsigned command);
 
 /* The name of an input as users write it: "smooth-scales". */
 const char *option_name(enum option option);
+
+/* Whether a command takes the input, and whether it needs it. */
+bool option_is_input(unsigned command, enum option option);
+bool option_is_required(unsigned command, enum option option);
 
 #endif

@@ -26,6 +26,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #endif
 
 bool os_open(const char *path, struct os_file *file)
@@ -439,6 +440,13 @@ void os_remove(const char *path)
     change_unfinished(path, NULL);
 }
 
+bool os_make_folder(const char *path)
+{
+    struct stat about;
+
+    return mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &about) == 0 && S_ISDIR(about.st_mode));
+}
+
 bool os_keep_beside(const char *path, char **kept)
 {
     struct stat about;
@@ -484,6 +492,31 @@ int os_processors(void)
 
 #ifndef __wasi__
 
+int os_run_command(const char *command, const char *argument)
+{
+    /* The shell's own way to take an argument as it is. */
+    static const char behind_command[] = " \"$1\"";
+    char *script = malloc(strlen(command) + sizeof behind_command);
+    pid_t child;
+    int status = -1;
+
+    if (!script) {
+        return -1;
+    }
+    (void)strcpy(script, command);
+    (void)strcat(script, behind_command);
+    (void)fflush(NULL);
+    child = fork();
+    if (child == 0) {
+        (void)execl("/bin/sh", "sh", "-c", script, "sh", argument, (char *)NULL);
+        _exit(127);
+    }
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    free(script);
+    return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 void os_describe(char *text, size_t size)
 {
     struct utsname name;
@@ -496,6 +529,13 @@ void os_describe(char *text, size_t size)
 }
 
 #else
+
+int os_run_command(const char *command, const char *argument)
+{
+    (void)command;
+    (void)argument;
+    return -1;
+}
 
 void os_describe(char *text, size_t size)
 {

@@ -65,6 +65,9 @@ void os_remove(const char *path);
  * free, or null if there is no such file. False if the system cannot. */
 bool os_keep_beside(const char *path, char **kept);
 
+/* Makes a folder, where there is none yet. On failure false, and os_error() says why. */
+bool os_make_folder(const char *path);
+
 /* Signals that end the program wait from the first call to the second. */
 void os_hold_signals(void);
 void os_release_signals(void);
@@ -82,6 +85,9 @@ bool os_stderr_is_terminal(void);
 
 /* Number of processors that threads can run on, at least 1. */
 int os_processors(void);
+
+/* Runs a command of the system's shell with one more argument, and returns its exit status, or -1. */
+int os_run_command(const char *command, const char *argument);
 
 /* Name and machine of the system, such as "Linux x86_64". */
 void os_describe(char *text, size_t size);

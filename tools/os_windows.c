@@ -3,6 +3,7 @@
  * in the code page of the process, as main() gets them. */
 #include "os.h"
 
+#include <direct.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <io.h>
@@ -172,6 +173,13 @@ void os_remove(const char *path)
     (void)remove(path);
 }
 
+bool os_make_folder(const char *path)
+{
+    struct _stat64 about;
+
+    return _mkdir(path) == 0 || (errno == EEXIST && _stat64(path, &about) == 0 && (about.st_mode & _S_IFDIR));
+}
+
 bool os_keep_beside(const char *path, char **kept)
 {
     struct _stat64 about;
@@ -215,6 +223,22 @@ int os_processors(void)
     const DWORD count = GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
 
     return count < 1 ? 1 : count > 4096 ? 4096 : (int)count;
+}
+
+int os_run_command(const char *command, const char *argument)
+{
+    const size_t size = strlen(command) + strlen(argument) + sizeof "\"\" \"\"";
+    char *line = malloc(size);
+    int status = -1;
+
+    if (line) {
+        /* cmd.exe takes the first and the last quotation mark off. */
+        (void)snprintf(line, size, "\"%s \"%s\"\"", command, argument);
+        (void)fflush(NULL);
+        status = system(line);
+        free(line);
+    }
+    return status;
 }
 
 void os_describe(char *text, size_t size)

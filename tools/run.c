@@ -37,11 +37,6 @@ static const char *text_of(const struct run *run, int option)
     return run->arguments->text[option];
 }
 
-static size_t byte_count(const npuq_tensor *tensor)
-{
-    return tensor_element_count(tensor) * tensor_item_size(tensor->dtype);
-}
-
 /* ---- before the call ------------------------------------------------------------------------------------------- */
 
 static bool choose_backend(const char *name)
@@ -157,22 +152,6 @@ static bool load_inputs(struct run *run)
     return true;
 }
 
-/* Gives a tensor that has type and shape the rest. */
-static bool allocate_tensor(npuq_tensor *tensor)
-{
-    const npuq_tensor shaped = npuq_tensor_contiguous(NULL, tensor->dtype, tensor->ndim, tensor->shape);
-    const size_t size = byte_count(tensor);
-
-    *tensor = shaped;
-    tensor->data = malloc(size > 0 ? size : 1);
-    if (!tensor->data) {
-        return report_error("out of memory for %zu bytes", size);
-    }
-    /* Touched, so that the time is that of the operator and not of getting memory from the system. */
-    memset(tensor->data, 0, size);
-    return true;
-}
-
 static bool load_expected(struct run *run, int i)
 {
     const char *path = text_of(run, OPTION_EXPECT + i);
@@ -208,10 +187,10 @@ static bool prepare(struct run *run)
     run->operands.work = tensor_element_count(run->operands.inputs[run->command->positional]);
     run->command->shape_outputs(&run->operands);
     for (int i = 0; i < MAX_OUTPUTS; i++) {
-        if (i < run->command->outputs && (!allocate_tensor(&run->operands.outputs[i]) || !load_expected(run, i))) {
+        if (i < run->command->outputs && (!tensor_allocate(&run->operands.outputs[i]) || !load_expected(run, i))) {
             return false;
         }
-        if (i < run->command->scratch && !allocate_tensor(&run->operands.scratch[i])) {
+        if (i < run->command->scratch && !tensor_allocate(&run->operands.scratch[i])) {
             return false;
         }
     }
@@ -323,10 +302,10 @@ static double bytes_moved(const struct run *run)
     double bytes = 0;
 
     for (int i = 0; i < INPUTS; i++) {
-        bytes += run->operands.inputs[i] ? (double)byte_count(run->operands.inputs[i]) : 0;
+        bytes += run->operands.inputs[i] ? (double)tensor_byte_count(run->operands.inputs[i]) : 0;
     }
     for (int i = 0; i < run->command->outputs; i++) {
-        bytes += (double)byte_count(&run->operands.outputs[i]);
+        bytes += (double)tensor_byte_count(&run->operands.outputs[i]);
     }
     return bytes;
 }

@@ -85,6 +85,26 @@ size_t tensor_element_count(const npuq_tensor *tensor)
     return count;
 }
 
+size_t tensor_byte_count(const npuq_tensor *tensor)
+{
+    return tensor_element_count(tensor) * tensor_item_size(tensor->dtype);
+}
+
+bool tensor_allocate(npuq_tensor *tensor)
+{
+    const npuq_tensor shaped = npuq_tensor_contiguous(NULL, tensor->dtype, tensor->ndim, tensor->shape);
+    const size_t size = tensor_byte_count(tensor);
+
+    *tensor = shaped;
+    tensor->data = malloc(size > 0 ? size : 1);
+    if (!tensor->data) {
+        return report_error("out of memory for %zu bytes", size);
+    }
+    /* Touched, so that the time is that of the operator and not of getting memory from the system. */
+    memset(tensor->data, 0, size);
+    return true;
+}
+
 const char *tensor_format_shape(char text[TENSOR_SHAPE_SIZE], const npuq_tensor *tensor)
 {
     int used = snprintf(text, TENSOR_SHAPE_SIZE, "[");

@@ -26,6 +26,11 @@ bool tensor_is_float(npuq_dtype dtype);
 bool tensor_is_words(npuq_dtype dtype);
 
 size_t tensor_element_count(const npuq_tensor *tensor);
+size_t tensor_byte_count(const npuq_tensor *tensor);
+
+/* Gives a tensor that has type and shape the rest: contiguous zeros, the caller's to free. Reports it, and returns
+ * false, if there is not the memory. */
+bool tensor_allocate(npuq_tensor *tensor);
 
 /* Writes the shape as "[3, 4]", and returns text. */
 #define TENSOR_SHAPE_SIZE 192

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "hard.h"
+
+#include "os.h"
+#include "report.h"
+#include "tensor_file.h"
+
+#include <hard_inputs_report.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As many values of x as can be gone through for every mistake in a reasonable time. */
+enum { MOST_VALUES = 1 << 20 };
+
+struct hard {
+    const struct operator_command *command;
+    const struct arguments *arguments;
+    const char *folder;
+    struct hard_inputs inputs;
+    struct operands operands; /* the same inputs, by option */
+    struct text paths[INPUTS];
+    struct text result_paths[MAX_OUTPUTS];
+    struct text manifest_path;
+};
+
+/* ---- what is wanted -------------------------------------------------------------------------------------------- */
+
+static bool is_empty(enum option option)
+{
+    return option == INPUTS;
+}
+
+/* The type that --type names, or the usual one. */
+static bool choose_type(const struct hard *hard, enum operand operand, npuq_dtype *dtype)
+{
+    static const char *const names[] = {"float32", "float16", "bfloat16", "int8",    "uint8",
+                                        "int32",   "int64",   "uint64",   "quint4x2"};
+    const enum option option = hard->command->roles[operand];
+    const char *text = hard->arguments->type[option];
+
+    if (!text) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const size_t length = strlen(names[i]);
+        if (strncmp(text, names[i], length) == 0 && (text[length] == '\0' || text[length] == ',')) {
+            *dtype = tensor_named_type(names[i]);
+            return true;
+        }
+    }
+    return report_error("--type: %s: there is no type '%.*s'; expected float32, float16, bfloat16, int8, uint8, int32, "
+                        "int64, uint64 or quint4x2",
+                        option_name(option), (int)strcspn(text, ","), text);
+}
+
+/* Types that go together where none is given. */
+static bool choose_types(const struct hard *hard, npuq_dtype dtypes[OPERANDS])
+{
+    const unsigned op = hard->command->op;
+    const bool from_sums = op == DEQUANT || op == REQUANT;
+
+    for (int i = 0; i < OPERANDS; i++) {
+        dtypes[i] = NPUQ_FLOAT32;
+    }
+    dtypes[OPERAND_X] = from_sums ? NPUQ_INT32 : op == ANTI_QUANT ? NPUQ_INT8 : NPUQ_FLOAT32;
+    dtypes[OPERAND_SCALE] = op == REQUANT ? NPUQ_UINT64 : NPUQ_FLOAT32;
+    dtypes[OPERAND_GROUPS] = NPUQ_INT64;
+    dtypes[OPERAND_BIAS] = NPUQ_INT32;
+    for (int i = 0; i < OPERANDS; i++) {
+        if (!is_empty(hard->command->roles[i]) && !choose_type(hard, (enum operand)i, &dtypes[i])) {
+            return false;
+        }
+        /* The others have to be of the same type. */
+        if (i == OPERAND_X) {
+            dtypes[OPERAND_SMOOTH] = dtypes[OPERAND_X];
+        } else if (i == OPERAND_SCALE) {
+            dtypes[OPERAND_OFFSET] = dtypes[OPERAND_SCALE];
+        }
+    }
+    return true;
+}
+
+static bool choose_shape(const struct hard *hard, struct hard_wish *wish)
+{
+    const struct place *shape = &hard->arguments->places[0];
+    const int last = shape->count - 1;
+    int64_t count = 1;
+
+    wish->ndim = shape->count;
+    for (int d = 0; d < shape->count; d++) {
+        wish->shape[d] = shape->index[d];
+        if (shape->index[d] > MOST_VALUES || count * shape->index[d] > MOST_VALUES) {
+            return report_error("--shape: more than %d values", MOST_VALUES);
+        }
+        count *= shape->index[d];
+    }
+    if ((wish->dtypes[OPERAND_X] == NPUQ_QUINT4X2 || wish->options.y_dtype == NPUQ_QUINT4X2) &&
+        wish->shape[last] % 8 != 0) {
+        return report_error("--shape: dimension %d is %" PRId64 "; expected a multiple of 8, as words hold eight int4",
+                            last, wish->shape[last]);
+    }
+    return true;
+}
+
+static bool make_wish(struct hard *hard, struct hard_wish *wish)
+{
+    const struct operator_command *command = hard->command;
+    const struct arguments *arguments = hard->arguments;
+    struct request request = {0};
+
+    *wish = (struct hard_wish){.op = command->op, .seed = (uint64_t)arguments->number[OPTION_SEED]};
+    for (int i = 0; i < OPERANDS; i++) {
+        const enum option option = command->roles[i];
+        wish->present[i] = !is_empty(option) && !arguments->is_left_out[option];
+        if (!is_empty(option) && !wish->present[i] && option_is_required(command->command, option)) {
+            return report_error("--without: %s is required", option_name(option));
+        }
+    }
+    if (!choose_types(hard, wish->dtypes)) {
+        return false;
+    }
+    /* The options are those of a call of an x with as many dimensions. */
+    const npuq_tensor x = {.ndim = arguments->places[0].count};
+    hard->operands.inputs[command->positional] = &x;
+    hard->operands.outputs[0].dtype = tensor_named_type(arguments->text[OPTION_DTYPE]);
+    const bool known = describe_call(command, &hard->operands, &request);
+    hard->operands.inputs[command->positional] = NULL;
+    wish->options = request.options;
+    return known && choose_shape(hard, wish);
+}
+
+/* ---- making ---------------------------------------------------------------------------------------------------- */
+
+/* Whether the library accepts such a call; it says what is wrong with it. */
+static bool check_call(struct hard *hard)
+{
+    const struct operator_command *command = hard->command;
+    bool ok = true;
+
+    command->shape_outputs(&hard->operands);
+    for (int i = 0; i < command->outputs; i++) {
+        ok = ok && tensor_allocate(&hard->operands.outputs[i]);
+    }
+    ok = ok && (command->call(&hard->operands, NULL) == NPUQ_OK || report_error("%s", npuq_last_error()));
+    for (int i = 0; i < command->outputs; i++) {
+        free(hard->operands.outputs[i].data);
+        hard->operands.outputs[i].data = NULL;
+    }
+    return ok;
+}
+
+static bool make_inputs(struct hard *hard)
+{
+    struct hard_wish wish;
+
+    if ((hard->command->check && !hard->command->check(hard->arguments)) || !make_wish(hard, &wish)) {
+        return false;
+    }
+    if (!hard_inputs_begin(&hard->inputs, &wish)) {
+        return report_error("out of memory");
+    }
+    for (int i = 0; i < OPERANDS; i++) {
+        if (wish.present[i]) {
+            hard->operands.inputs[hard->command->roles[i]] = &hard->inputs.operands[i];
+        }
+    }
+    return check_call(hard) && (hard_inputs_fill(&hard->inputs) || report_error("out of memory"));
+}
+
+/* ---- the manifest ---------------------------------------------------------------------------------------------- */
+
+/* A name as torch_npu writes it: "smooth_scales". */
+static void add_name(struct text *text, const char *name)
+{
+    for (; *name != '\0'; name++) {
+        text_add(text, "%c", *name == '-' ? '_' : *name);
+    }
+}
+
+static void add_tensor(struct text *text, const char *name, const npuq_tensor *tensor, const char *separator)
+{
+    text_add(text, "%s    \"", separator);
+    add_name(text, name);
+    text_add(text, "\": {\"file\": \"");
+    add_name(text, name);
+    text_add(text, ".npy\", \"dtype\": \"%s\", \"shape\": [", tensor_type_name(tensor->dtype));
+    for (int d = 0; d < tensor->ndim; d++) {
+        text_add(text, "%s%" PRId64, d > 0 ? ", " : "", tensor->shape[d]);
+    }
+    text_add(text, "]}");
+}
+
+static void add_arguments(struct text *text, const struct hard *hard)
+{
+    static const enum option options[] = {OPTION_AXIS,       OPTION_DIV_MODE,   OPTION_ROUND_MODE,
+                                          OPTION_QUANT_MODE, OPTION_SCALE_FORM, OPTION_DTYPE};
+    const char *separator = "";
+
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        const char *value = hard->arguments->text[options[i]];
+        const bool is_bare = options[i] == OPTION_DIV_MODE || options[i] == OPTION_ROUND_MODE;
+        if (options[i] == OPTION_AXIS && hard->command->op == QUANTIZE) {
+            text_add(text, "%s\"axis\": %" PRId32, separator, hard->inputs.wish.options.axis);
+        } else if (options[i] == OPTION_AXIS || !value) {
+            continue;
+        } else {
+            text_add(text, "%s\"", separator);
+            add_name(text, option_name(options[i]));
+            text_add(text, is_bare ? "\": %s" : "\": \"%s\"", value);
+        }
+        separator = ", ";
+    }
+}
+
+/* The command that looks for the cause of differences, to be run in the folder. */
+static void add_command(struct text *text, const struct hard *hard)
+{
+    const struct operator_command *command = hard->command;
+    const struct arguments *arguments = hard->arguments;
+    static const enum option options[] = {OPTION_DIV_MODE, OPTION_ROUND_MODE, OPTION_QUANT_MODE, OPTION_SCALE_FORM,
+                                          OPTION_DTYPE};
+    static const char *const expects[MAX_OUTPUTS] = {" --expect y.npy", " --expect-scale scale.npy",
+                                                     " --expect-offset offset.npy"};
+    const char *separator = " --bf16 ";
+
+    text_add(text, "npuquant diagnose %s", command->name);
+    for (int i = 0; i < INPUTS; i++) {
+        if (hard->operands.inputs[i]) {
+            if (i != (int)command->positional) {
+                text_add(text, " --%s", option_name((enum option)i));
+            }
+            text_add(text, " ");
+            add_name(text, option_name((enum option)i));
+            text_add(text, ".npy");
+        }
+    }
+    for (int i = 0; i < INPUTS; i++) {
+        if (hard->operands.inputs[i] && hard->operands.inputs[i]->dtype == NPUQ_BFLOAT16) {
+            text_add(text, "%s%s", separator, option_name((enum option)i));
+            separator = ",";
+        }
+    }
+    if (command->op == QUANTIZE) {
+        text_add(text, " --axis %" PRId32, hard->inputs.wish.options.axis);
+    }
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        if (arguments->text[options[i]]) {
+            text_add(text, " --%s %s", option_name(options[i]), arguments->text[options[i]]);
+        }
+    }
+    for (int i = 0; i < command->outputs; i++) {
+        text_add(text, "%s", expects[i]);
+    }
+}
+
+static void make_manifest(struct text *text, const struct hard *hard)
+{
+    static const char *const results[MAX_OUTPUTS] = {"y", "scale", "offset"};
+    const char *separator = "\n";
+
+    text_add(text, "{\n  \"npuquant\": \"%s\",\n  \"operator\": \"%s\",\n  \"seed\": %" PRIu64 ",\n  \"arguments\": {",
+             NPUQ_VERSION, hard->command->name, hard->inputs.wish.seed);
+    add_arguments(text, hard);
+    text_add(text, "},\n  \"inputs\": {");
+    for (int i = 0; i < INPUTS; i++) {
+        if (hard->operands.inputs[i]) {
+            add_tensor(text, option_name((enum option)i), hard->operands.inputs[i], separator);
+            separator = ",\n";
+        }
+    }
+    text_add(text, "\n  },\n  \"outputs\": {");
+    for (int i = 0; i < hard->command->outputs; i++) {
+        add_tensor(text, results[i], &hard->operands.outputs[i], i == 0 ? "\n" : ",\n");
+    }
+    text_add(text, "\n  },\n  \"diagnose\": \"");
+    add_command(text, hard);
+    text_add(text, "\",\n  \"mistakes\": ");
+    hard_inputs_report_json(text, &hard->inputs);
+    text_add(text, "\n}\n");
+}
+
+/* ---- files ----------------------------------------------------------------------------------------------------- */
+
+static void name_files(struct hard *hard)
+{
+    static const char *const results[MAX_OUTPUTS] = {"y", "scale", "offset"};
+
+    for (int i = 0; i < INPUTS; i++) {
+        if (hard->operands.inputs[i]) {
+            text_add(&hard->paths[i], "%s/", hard->folder);
+            add_name(&hard->paths[i], option_name((enum option)i));
+            text_add(&hard->paths[i], ".npy");
+        }
+    }
+    for (int i = 0; i < hard->command->outputs; i++) {
+        text_add(&hard->result_paths[i], "%s/%s.npy", hard->folder, results[i]);
+    }
+    text_add(&hard->manifest_path, "%s/manifest.json", hard->folder);
+}
+
+static bool write_text(const char *path, const struct text *text)
+{
+    char *temporary = NULL;
+    FILE *stream = os_create_beside(path, &temporary);
+    bool ok = stream && fwrite(text->characters, 1, text->length, stream) == text->length;
+
+    ok = stream && os_finish(stream) && ok && os_rename(temporary, path);
+    if (!ok) {
+        report_error("%s: cannot be written: %s", path, os_error());
+        if (temporary) {
+            os_remove(temporary);
+        }
+    }
+    free(temporary);
+    return ok;
+}
+
+/* The inputs get their names together; the manifest comes last. */
+static bool write_files(struct hard *hard)
+{
+    struct staged_file staged[INPUTS] = {{0}};
+    struct text manifest = {0};
+    int count = 0;
+    bool ok = os_make_folder(hard->folder) || report_error("%s: cannot be made: %s", hard->folder, os_error());
+
+    make_manifest(&manifest, hard);
+    if (manifest.failed) {
+        ok = report_error("out of memory");
+    }
+    for (int i = 0; i < INPUTS && ok; i++) {
+        if (hard->operands.inputs[i]) {
+            ok = staged_file_write(&staged[count++], hard->paths[i].characters, hard->operands.inputs[i]);
+        }
+    }
+    ok = ok && staged_files_commit(staged, count) && write_text(hard->manifest_path.characters, &manifest);
+    for (int i = 0; i < count; i++) {
+        staged_file_release(&staged[i]);
+    }
+    text_release(&manifest);
+    return ok;
+}
+
+static bool print_report(const struct hard *hard)
+{
+    struct text text = {0};
+    bool ok;
+
+    hard_inputs_report_text(&text, &hard->inputs);
+    ok = !text.failed || report_error("out of memory");
+    if (ok && !hard->arguments->text[OPTION_QUIET]) {
+        (void)printf("%s: %s", hard->folder, text.characters);
+    }
+    text_release(&text);
+    return ok && report_stdout();
+}
+
+/* ---- a user's program ------------------------------------------------------------------------------------------ */
+
+static bool exists(const char *path)
+{
+    struct os_file file;
+
+    if (!os_open(path, &file)) {
+        return false;
+    }
+    os_close(&file);
+    return true;
+}
+
+/* What it leaves of results is diagnosed; there must be y at least. */
+static enum exit_status run_program(struct hard *hard)
+{
+    struct arguments diagnosed = *hard->arguments;
+    int status;
+
+    for (int i = 0; i < hard->command->outputs; i++) {
+        os_remove(hard->result_paths[i].characters); /* of a run before this one */
+    }
+    status = os_run_command(hard->arguments->text[OPTION_RUN], hard->manifest_path.characters);
+    if (status != 0) {
+        report_error("--run: the command failed with status %d", status);
+        return EXIT_ERROR;
+    }
+    for (int i = 0; i < INPUTS; i++) {
+        diagnosed.text[i] = hard->operands.inputs[i] ? hard->paths[i].characters : NULL;
+        diagnosed.is_bfloat16[i] = hard->operands.inputs[i] && hard->operands.inputs[i]->dtype == NPUQ_BFLOAT16;
+    }
+    diagnosed.text[OPTION_OUTPUT] = NULL;
+    for (int i = 0; i < hard->command->outputs; i++) {
+        const char *path = hard->result_paths[i].characters;
+        diagnosed.text[OPTION_EXPECT + i] = i == 0 || exists(path) ? path : NULL;
+    }
+    return run_operator(hard->command, &diagnosed, FOR_DIAGNOSE);
+}
+
+static void release(struct hard *hard)
+{
+    hard_inputs_release(&hard->inputs);
+    for (int i = 0; i < INPUTS; i++) {
+        text_release(&hard->paths[i]);
+    }
+    for (int i = 0; i < MAX_OUTPUTS; i++) {
+        text_release(&hard->result_paths[i]);
+    }
+    text_release(&hard->manifest_path);
+}
+
+enum exit_status hard_run(const struct operator_command *command, const struct arguments *arguments)
+{
+    struct hard hard = {.command = command,
+                        .arguments = arguments,
+                        .folder = arguments->text[OPTION_OUTPUT],
+                        .operands = {.arguments = arguments}};
+    enum exit_status status = EXIT_ERROR;
+
+    if (command->op == 0) {
+        report_error("hard-inputs: not for %s; expected the operator behind its sums, dequant or requant",
+                     command->name);
+        return EXIT_ERROR;
+    }
+    if (make_inputs(&hard)) {
+        name_files(&hard);
+        if (write_files(&hard) && print_report(&hard)) {
+            status = arguments->text[OPTION_RUN] ? run_program(&hard) : EXIT_EQUAL;
+        }
+    }
+    release(&hard);
+    return status;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* hard-inputs: inputs that show which mistakes a kernel makes. */
+#ifndef NPUQUANT_HARD_H
+#define NPUQUANT_HARD_H
+
+#include "operators.h"
+#include "run.h"
+
+/* Makes inputs of the operator and writes them with their manifest; with --run, runs the command and diagnoses what it
+ * leaves. Reports what goes wrong. */
+enum exit_status hard_run(const struct operator_command *command, const struct arguments *arguments);
+
+#endif
