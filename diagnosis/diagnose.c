@@ -15,8 +15,12 @@ enum { SAMPLE_ELEMENTS = 6144, SAMPLE_ROWS = 48, SAMPLE_PER_ROW = 64 };
 /* Pairs are tried on fewer, as there are thousands. */
 enum { PAIR_ELEMENTS = 1024 };
 
-/* How many of the best on the sample are tried on all elements. */
-enum { CONFIRMED = 8, CONFIRMED_PAIRS = 4 };
+/* How many are tried on all elements: of those that explain the whole sample, and of the best of the others, which are
+ * shown with how far they come. */
+enum { CONFIRMED = 8, CONFIRMED_PARTLY = 3 };
+
+/* Pairs that change the extremes of long rows take their time: after so many values, no new ones are begun. */
+enum { MOST_VISITS = 1 << 28 };
 
 struct site {
     struct element element;
@@ -176,7 +180,7 @@ static void try_on_sample(struct search *s, struct finding *finding, size_t most
 
 struct confirmation {
     struct search *search;
-    const struct finding *finding;
+    struct predictor predictor; /* what each chunk begins with */
     struct finding *parts; /* one for each chunk */
     enum result result;
 };
@@ -190,7 +194,7 @@ static void confirm_chunks(void *argument, size_t begin, size_t end)
     const size_t total = s->diagnosis->compared[c->result];
 
     for (size_t chunk = begin; chunk < end; chunk++) {
-        struct predictor p = {.call = s->call, .variant = &c->finding->variant};
+        struct predictor p = c->predictor;
         struct finding *part = &c->parts[chunk];
         const size_t last = (chunk + 1) * total / CHUNKS;
         for (size_t i = chunk * total / CHUNKS; i < last; i++) {
@@ -202,10 +206,16 @@ static void confirm_chunks(void *argument, size_t begin, size_t end)
 
 static void confirm(struct search *s, struct finding *finding)
 {
+    struct predictor predictor = {.call = s->call, .variant = &finding->variant, .cache = s->cache};
+
     finding->explained = finding->unexplained = finding->newly_wrong = 0;
+    if (s->call->tokens == 1 && s->call->count > 0) {
+        (void)predict(&predictor, RESULT_Y, 0, NULL); /* finds the extremes of the tensor, once for all chunks */
+    }
+    predictor.cache = NULL; /* threads do not share it */
     for (int r = 0; r < RESULTS; r++) {
         struct finding parts[CHUNKS] = {0};
-        struct confirmation c = {s, finding, parts, (enum result)r};
+        struct confirmation c = {s, predictor, parts, (enum result)r};
         if (!s->theirs[r].data) {
             continue;
         }
@@ -275,6 +285,13 @@ static bool try_singles(struct search *s)
     return true;
 }
 
+/* Whether a pair finds other extremes than each of the two. */
+static bool finds_new_extremes(const struct finding *pair, const struct finding *first, const struct finding *second)
+{
+    return !steps_same_extremes(&pair->variant, &first->variant) &&
+           !steps_same_extremes(&pair->variant, &second->variant);
+}
+
 /* Two mistakes at once, tried on a part of the sample. */
 static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
 {
@@ -292,7 +309,13 @@ static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
             const struct hypothesis *a = s->singles[i].hypotheses[0];
             const struct hypothesis *b = s->singles[j].hypotheses[0];
             struct finding *finding = &(*pairs)[*pair_count];
-            if (make_finding(s, a < b ? a : b, a < b ? b : a, finding)) {
+            if (!make_finding(s, a < b ? a : b, a < b ? b : a, finding)) {
+                continue;
+            }
+            if (extremes_cache_visits(s->cache) > MOST_VISITS &&
+                finds_new_extremes(finding, &s->singles[i], &s->singles[j])) {
+                s->diagnosis->untried++;
+            } else {
                 try_on_sample(s, finding, PAIR_ELEMENTS, worst);
                 *pair_count += finding->explained > 0;
             }
@@ -303,15 +326,15 @@ static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
 }
 
 /* Adds the best of those that were tried to the diagnosis, confirmed on all elements. */
-static void keep_best(struct search *s, const struct finding *tried, int tried_count, int most)
+static void keep_best(struct search *s, const struct finding *tried, int tried_count)
 {
     struct diagnosis *d = s->diagnosis;
+    int most[2] = {CONFIRMED, CONFIRMED_PARTLY};
 
-    for (int i = 0; i < tried_count && most > 0 && d->count < MOST_FINDINGS; i++) {
-        if (tried[i].explained > 0) {
+    for (int i = 0; i < tried_count && d->count < MOST_FINDINGS; i++) {
+        if (tried[i].explained > 0 && most[mismatches(&tried[i]) > 0]-- > 0) {
             d->findings[d->count] = tried[i];
             confirm(s, &d->findings[d->count++]);
-            most--;
         }
     }
     sort(d->findings, d->count);
@@ -341,7 +364,7 @@ static enum verdict judge(const struct diagnosis *d)
 static bool find_element(const struct search *s, const struct variant *variant, struct element *found)
 {
     for (int r = 0; r < RESULTS; r++) {
-        struct predictor p = {.call = s->call, .variant = variant};
+        struct predictor p = {.call = s->call, .variant = variant, .cache = s->cache};
         const enum result result = (enum result)r;
         for (size_t i = 0; i < s->diagnosis->compared[r]; i++) {
             if (differs(s, result, i) &&
@@ -369,12 +392,12 @@ static bool search(struct search *s)
     if (!try_singles(s)) {
         return false;
     }
-    keep_best(s, s->singles, s->single_count, CONFIRMED);
+    keep_best(s, s->singles, s->single_count);
     if (d->first_place == 0) {
         if (!try_pairs(s, &pairs, &pair_count)) {
             return false;
         }
-        keep_best(s, pairs, pair_count, CONFIRMED_PAIRS);
+        keep_best(s, pairs, pair_count);
         free(pairs);
     }
     return true;

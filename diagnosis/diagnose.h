@@ -32,6 +32,7 @@ struct diagnosis {
     int count; /* the best findings, the best first */
     struct finding findings[MOST_FINDINGS];
     int first_place;      /* how many findings explain everything, and so cannot be told apart */
+    int untried;          /* how many pairs were not tried, as that would have taken too long */
     struct element shown; /* a differing element, one that the first finding explains if there is such */
     size_t *row_of;       /* what layouts point to; owned */
 };

@@ -93,6 +93,10 @@ void diagnosis_report_text(struct text *text, const struct call *call, const str
     struct beside beside = {.theirs = &theirs[d->shown.result]};
 
     add_conclusion(text, d);
+    if (d->untried > 0) {
+        text_add(text, "  %d pairs of hypotheses were not tried, as that would take too long for rows of this length\n",
+                 d->untried);
+    }
     if (d->verdict == VERDICT_EQUAL) {
         return;
     }
@@ -153,7 +157,7 @@ void diagnosis_report_json(struct text *text, const struct call *call, const str
             separator = ", ";
         }
     }
-    text_add(text, "], \"first_place\": %d, \"findings\": [", d->first_place);
+    text_add(text, "], \"first_place\": %d, \"untried_pairs\": %d, \"findings\": [", d->first_place, d->untried);
     for (int i = 0; i < d->count; i++) {
         text_add(text, "%s", i > 0 ? ", " : "");
         add_json_finding(text, &d->findings[i]);

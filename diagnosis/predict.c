@@ -16,6 +16,7 @@ struct slot {
 };
 
 struct extremes_cache {
+    uint64_t visits;
     struct slot slots[CACHE_SLOTS];
 };
 
@@ -29,6 +30,11 @@ void extremes_cache_release(struct extremes_cache *cache)
     free(cache);
 }
 
+uint64_t extremes_cache_visits(const struct extremes_cache *cache)
+{
+    return cache->visits;
+}
+
 static struct extremes find_extremes(const struct predictor *p, size_t token)
 {
     if (!p->cache) {
@@ -38,6 +44,7 @@ static struct extremes find_extremes(const struct predictor *p, size_t token)
     struct slot *slot = &p->cache->slots[(token * 31 + steps_extremes_key(p->variant)) % CACHE_SLOTS];
     if (!slot->used || slot->token != token || !steps_same_extremes(&slot->variant, p->variant)) {
         *slot = (struct slot){true, token, *p->variant, steps_extremes(p->call, p->variant, token)};
+        p->cache->visits += p->call->token_length;
     }
     return slot->extremes;
 }

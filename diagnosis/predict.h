@@ -12,6 +12,9 @@ struct extremes_cache;
 struct extremes_cache *extremes_cache_make(void); /* null if there is not the memory */
 void extremes_cache_release(struct extremes_cache *cache);
 
+/* How many values have been looked at for extremes. */
+uint64_t extremes_cache_visits(const struct extremes_cache *cache);
+
 struct predictor {
     const struct call *call;
     const struct variant *variant;

@@ -245,10 +245,18 @@ static const enum step steps_of_extremes[] = {STEP_INPUT,  STEP_SCALE_PLACE, STE
                                               STEP_SMOOTH, STEP_RANGE,       STEP_TOKEN_TYPE, STEP_SUBNORMALS};
 enum { STEPS_OF_EXTREMES = sizeof steps_of_extremes / sizeof steps_of_extremes[0] };
 
+/* The choice at a step, as far as it changes extremes: only of float64 the products are of that type, too. */
+static int extremes_choice(const struct variant *variant, enum step step)
+{
+    const int how = variant->choice[step];
+
+    return step == STEP_TOKEN_TYPE && how != TYPE_FLOAT64 ? AS_DEFINED : how;
+}
+
 bool steps_same_extremes(const struct variant *a, const struct variant *b)
 {
     for (int i = 0; i < STEPS_OF_EXTREMES; i++) {
-        if (a->choice[steps_of_extremes[i]] != b->choice[steps_of_extremes[i]]) {
+        if (extremes_choice(a, steps_of_extremes[i]) != extremes_choice(b, steps_of_extremes[i])) {
             return false;
         }
     }
@@ -260,7 +268,7 @@ size_t steps_extremes_key(const struct variant *variant)
     size_t key = 0;
 
     for (int i = 0; i < STEPS_OF_EXTREMES; i++) {
-        key = key * 16 + variant->choice[steps_of_extremes[i]];
+        key = key * 16 + (size_t)extremes_choice(variant, steps_of_extremes[i]);
     }
     return key * 2654435761U;
 }
@@ -270,6 +278,7 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
     const struct arithmetic a = {call, variant, NULL};
     const int range = choice(&a, STEP_RANGE);
     const bool symmetric = call->op == DYNAMIC_QUANT;
+    const bool plain = !call->operands[OPERAND_SMOOTH].data;
     const size_t begin = token * call->token_length;
     struct extremes e = {-INFINITY, INFINITY, begin, begin};
 
@@ -277,7 +286,7 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
         e.hi = 0;
     }
     for (size_t i = begin; i < begin + call->token_length; i++) {
-        const double v = smoothed(&a, i, true);
+        const double v = plain ? flush_input(&a, load_x(&a, i)) : smoothed(&a, i, true);
         const double upper = symmetric && range != RANGE_WITHOUT_SIGN ? fabs(v) : v;
 
         if (isnan(v) && range != RANGE_IGNORES_NAN) {
