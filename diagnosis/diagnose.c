@@ -5,6 +5,8 @@
 #include "layouts.h"
 #include "predict.h"
 
+#include <fp_state.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,7 +183,7 @@ static void try_on_sample(struct search *s, struct finding *finding, size_t most
 struct confirmation {
     struct search *search;
     struct predictor predictor; /* what each chunk begins with */
-    struct finding *parts; /* one for each chunk */
+    struct finding *parts;      /* one for each chunk */
     enum result result;
 };
 
@@ -192,6 +194,7 @@ static void confirm_chunks(void *argument, size_t begin, size_t end)
     const struct confirmation *c = argument;
     const struct search *s = c->search;
     const size_t total = s->diagnosis->compared[c->result];
+    const npuq_fp_state caller = npuq_fp_enter();
 
     for (size_t chunk = begin; chunk < end; chunk++) {
         struct predictor p = c->predictor;
@@ -202,6 +205,7 @@ static void confirm_chunks(void *argument, size_t begin, size_t end)
             count(part, differs(s, c->result, i), is_same(c->result, now, array_bits(&s->theirs[c->result], i)));
         }
     }
+    npuq_fp_leave(&caller);
 }
 
 static void confirm(struct search *s, struct finding *finding)
@@ -407,6 +411,7 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
               const npuq_executor *executor, struct diagnosis *diagnosis)
 {
     struct search s = {.call = call, .ours = ours, .theirs = theirs, .executor = executor, .diagnosis = diagnosis};
+    const npuq_fp_state caller = npuq_fp_enter();
     bool ok = true;
 
     *diagnosis = (struct diagnosis){0};
@@ -422,6 +427,7 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
     free(s.singles);
     free(s.sample);
     extremes_cache_release(s.cache);
+    npuq_fp_leave(&caller);
     return ok;
 }
 

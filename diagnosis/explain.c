@@ -3,6 +3,8 @@
 
 #include "predict.h"
 
+#include <fp_state.h>
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -91,8 +93,10 @@ static struct steps trace_of(const struct call *call, const struct variant *vari
 {
     struct predictor p = {.call = call, .variant = variant};
     struct steps steps = {.trace = {0}};
+    const npuq_fp_state caller = npuq_fp_enter();
 
     steps.bits = predict(&p, element.result, element.index, &steps.trace);
+    npuq_fp_leave(&caller);
     return steps;
 }
 

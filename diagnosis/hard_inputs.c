@@ -4,6 +4,8 @@
 #include "hypotheses.h"
 #include "predict.h"
 
+#include <fp_state.h>
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -805,7 +807,9 @@ bool hard_inputs_begin(struct hard_inputs *inputs, const struct hard_wish *wish)
     if (!allocate(inputs, wish)) {
         return false;
     }
+    const npuq_fp_state caller = npuq_fp_enter();
     fill_parameters(&m);
+    npuq_fp_leave(&caller);
     return true;
 }
 
@@ -845,12 +849,14 @@ bool hard_inputs_fill(struct hard_inputs *inputs)
     struct maker m = {.inputs = inputs, .wish = &inputs->wish, .state = inputs->wish.seed};
     const npuq_tensor *operands[OPERANDS] = {NULL};
     struct comparison_of_all all = {0};
+    const npuq_fp_state caller = npuq_fp_enter();
 
     for (int i = 0; i < OPERANDS; i++) {
         operands[i] = inputs->operands[i].data ? &inputs->operands[i] : NULL;
     }
     fill_parameters(&m);
     if (!call_make(&inputs->call, inputs->wish.op, operands, &inputs->wish.options)) {
+        npuq_fp_leave(&caller);
         return false;
     }
     m.reserved = calloc(inputs->call.count, sizeof *m.reserved);
@@ -867,6 +873,7 @@ bool hard_inputs_fill(struct hard_inputs *inputs)
     release_comparison(&all);
     free(m.reserved_scales);
     free(m.reserved);
+    npuq_fp_leave(&caller);
     return ok;
 }
 
