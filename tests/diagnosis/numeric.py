@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arithmetic that faulty kernels have and NumPy has not."""
+import numpy as np
+from numpy_operators import floats, round_to
+
+f4, f8 = np.float32, np.float64
+
+
+def in_type(t, dtype):
+    """float32 values rounded to a type, "float16" or "bfloat16", and back."""
+    return floats(round_to(t.astype(f4), dtype))
+
+
+def to_odd(high, low):
+    """The sum of two float64, of which the first is their rounded sum, as a float64 that rounds to float32 as the exact
+    sum does: where something is cut off, the last bit is 1."""
+    bits = high.view(np.int64)
+    away = (low > 0) == (high > 0)  # the exact sum lies on that side of high
+    inexact = np.isfinite(high) & (low != 0) & (bits & 1 == 0)
+    return np.where(inexact, bits + np.where(away, 1, -1), bits).view(f8)
+
+
+def fused(a, b, c):
+    """a * b + c of float32 arrays, rounded once."""
+    a, b, c = np.broadcast_arrays(*(np.asarray(value, f4).astype(f8) for value in (a, b, c)))
+    product = a * b  # exact: 48 bits
+    total = product + c
+    part = total - product
+    error = (product - (total - part)) + (c - part)
+    return to_odd(np.ascontiguousarray(total), np.nan_to_num(error)).astype(f4)
+
+
+def float64_to_type(t, dtype):
+    """float64 values rounded once to "float32", "float16" or "bfloat16", as round_to() returns them."""
+    if dtype != "bfloat16":
+        return np.where(np.isnan(t), np.array(np.nan, dtype), t.astype(dtype))
+    single = t.astype(f4)
+    nearest = single.astype(f8)
+    error = t - nearest
+    bits = single.view(np.int32)
+    away = (error > 0) == (nearest > 0)
+    inexact = np.isfinite(nearest) & (error != 0) & (bits & 1 == 0)
+    odd = np.where(inexact, bits + np.where(away, 1, -1), bits).astype(np.int32).view(f4)
+    return round_to(odd, dtype)
+
+
+ROUNDINGS = {
+    "half-away": lambda t: np.copysign(np.floor(np.abs(t) + 0.5), t),
+    "half-up": lambda t: np.floor(t + 0.5),
+    "half-down": lambda t: np.ceil(t - 0.5),
+    "truncate": np.trunc,
+    "floor": np.floor,
+    "ceiling": np.ceil,
+}
+
+
+def rounded(t, mistakes):
+    """To whole numbers, as float64: half to even, or otherwise if that is one of the mistakes."""
+    way = next((ROUNDINGS[name] for name in mistakes if name in ROUNDINGS), np.rint)
+    return way(np.asarray(t).astype(f8))  # in which adding 0.5 is exact

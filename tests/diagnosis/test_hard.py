@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A kernel with one mistake, run on hard inputs, is diagnosed: every mistake that is possible, operator and type.
+
+The kernels are NumPy's, and share no line with the tool. NPUQUANT_TOOL is the path of the tool. An argument, the name
+of an operator, limits the run to it.
+"""
+import itertools
+import pathlib
+import sys
+import tempfile
+import unittest
+
+from calls import first_place, hard_inputs
+from layout_mistakes import LAYOUTS, misplaced
+
+FLOATS = ("float32", "float16", "bfloat16")
+
+
+def forms(operator):
+    """Options of hard-inputs, a list for each call that is tried."""
+    make = {
+        "quantize": quantize_forms,
+        "group-quant": group_quant_forms,
+        "trans-quant-param": trans_quant_param_forms,
+        "dynamic-quant": dynamic_forms,
+        "dynamic-quant-asymmetric": dynamic_forms,
+        "anti-quant": anti_quant_forms,
+        "dequant": dequant_forms,
+        "requant": requant_forms,
+    }
+    return list(make[operator]())
+
+
+def without(*names):
+    """With all optional inputs, and with none of those named."""
+    return ([], ["--without", ",".join(names)])
+
+
+def quantize_forms():
+    for x, y, axis, left_out in itertools.product(FLOATS, ("int8", "uint8", "int32"), "01", without("zero-points")):
+        yield ["--shape", "48,72", "--type", f"x={x}", "--dtype", y, "--axis", axis, *left_out]
+    for x, y, left_out in itertools.product(FLOATS, ("int8", "quint4x2"), without("zero-points")):
+        yield ["--shape", "48,72", "--type", f"x={x}", "--dtype", y, "--div-mode", "false", "--axis", "-1", *left_out]
+
+
+def group_quant_forms():
+    for x, y, left_out in itertools.product(FLOATS, ("int8", "quint4x2"), without("offset")):
+        yield ["--shape", "48,72", "--type", f"x={x}", "--dtype", y, *left_out]
+
+
+def trans_quant_param_forms():
+    for mode, left_out in itertools.product("01", without("offset")):
+        yield ["--shape", "72", "--round-mode", mode, *left_out]
+
+
+def dynamic_forms():
+    optionals = ([], ["--without", "group-index"], ["--without", "smooth-scales,group-index"])
+    for x, y, left_out in itertools.product(FLOATS, ("int8", "quint4x2"), optionals):
+        yield ["--shape", "64,128", "--type", f"x={x}", "--dtype", y, *left_out]
+
+
+def anti_quant_forms():
+    types = itertools.product(("int8", "quint4x2"), ("float32", "bfloat16"), FLOATS, without("offset"))
+    for x, scale, y, left_out in types:
+        yield ["--shape", "48,72", "--type", f"x={x},scale={scale}", "--dtype", y, *left_out]
+
+
+def dequant_forms():
+    optionals = ([], *(["--without", names] for names in ("activation-scale", "bias", "bias,activation-scale")))
+    for bias, y, left_out in itertools.product(("int32", "float32", "bfloat16"), FLOATS, optionals):
+        yield ["--shape", "48,72", "--type", f"bias={bias}", "--dtype", y, *left_out]
+
+
+def requant_forms():
+    for y, left_out in itertools.product(("int8", "float16"), without("bias")):
+        yield ["--shape", "48,72", "--dtype", y, *left_out]
+
+
+def load_kernels():
+    """The function for each operator: kernel(call, mistakes) returns arrays by the names of the results."""
+    from dynamic_kernels import KERNELS as dynamic
+    from integer_kernels import KERNELS as integers
+    from static_kernels import KERNELS as static
+
+    return {**static, **integers, **dynamic}
+
+
+def prove(self, operator, kernel):
+    """Of each form: the kernel without a mistake is right, and with one it is named, alone and without a doubt."""
+    for options in forms(operator):
+        with tempfile.TemporaryDirectory() as folder:
+            call = hard_inputs(pathlib.Path(folder), operator, *options)
+            wrong = [name for name, same_as in call.same_as.items() if same_as is not None]
+            with self.subTest(operator=operator, options=options, mistake="none"):
+                self.assertEqual(wrong, [], "they look like others here")
+                self.assertEqual(call.diagnose(kernel(call, set()))["verdict"], "equal")
+            for mistake in call.mistakes:
+                with self.subTest(operator=operator, options=options, mistake=mistake):
+                    said = call.diagnose(misplaced(kernel(call, {mistake} - LAYOUTS.keys()), {mistake}, call))
+                    self.assertEqual(said["verdict"], "explained")
+                    self.assertEqual(first_place(said), [[mistake]])
+
+
+class HardInputs(unittest.TestCase):
+    pass
+
+
+if __name__ == "__main__":
+    for operator, kernel in load_kernels().items():
+        if len(sys.argv) < 2 or sys.argv[1] == operator:
+            name = "test_" + operator.replace("-", "_")
+            setattr(HardInputs, name, lambda self, operator=operator, kernel=kernel: prove(self, operator, kernel))
+    unittest.main(argv=sys.argv[:1], verbosity=2)
