@@ -6,7 +6,7 @@
 
 /* ---- arrays ---------------------------------------------------------------------------------------------------- */
 
-static size_t item_size(npuq_dtype dtype)
+size_t dtype_size(npuq_dtype dtype)
 {
     switch (dtype) {
     case NPUQ_INT8:
@@ -21,7 +21,7 @@ static size_t item_size(npuq_dtype dtype)
 
 bool array_make(struct array *array, const npuq_tensor *tensor)
 {
-    const size_t size = item_size(tensor->dtype);
+    const size_t size = dtype_size(tensor->dtype);
     const size_t per_item = tensor->dtype == NPUQ_QUINT4X2 ? 8 : 1;
     int64_t index[NPUQ_MAX_NDIM] = {0};
     size_t items = 1;
@@ -64,6 +64,24 @@ uint64_t array_bits(const struct array *array, size_t i)
     case NPUQ_UINT64: return ((const uint64_t *)array->data)[i];
     case NPUQ_QUINT4X2: return ((const uint32_t *)array->data)[i / 8] >> 4 * (i % 8) & 0xF;
     default: return ((const uint32_t *)array->data)[i];
+    }
+}
+
+void array_set_bits(struct array *array, size_t i, uint64_t bits)
+{
+    switch (array->dtype) {
+    case NPUQ_INT8:
+    case NPUQ_UINT8: ((uint8_t *)array->data)[i] = (uint8_t)bits; break;
+    case NPUQ_FLOAT16:
+    case NPUQ_BFLOAT16: ((uint16_t *)array->data)[i] = (uint16_t)bits; break;
+    case NPUQ_INT64:
+    case NPUQ_UINT64: ((uint64_t *)array->data)[i] = bits; break;
+    case NPUQ_QUINT4X2: {
+        uint32_t *word = (uint32_t *)array->data + i / 8;
+        *word = (*word & ~(15U << 4 * (i % 8))) | (uint32_t)(bits & 15U) << 4 * (i % 8);
+        break;
+    }
+    default: ((uint32_t *)array->data)[i] = (uint32_t)bits; break;
     }
 }
 

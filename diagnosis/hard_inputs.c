@@ -59,19 +59,6 @@ static double draw_normal(struct maker *m)
 
 /* ---- storing ---------------------------------------------------------------------------------------------------- */
 
-static size_t item_size(npuq_dtype dtype)
-{
-    switch (dtype) {
-    case NPUQ_INT8:
-    case NPUQ_UINT8: return 1;
-    case NPUQ_FLOAT16:
-    case NPUQ_BFLOAT16: return 2;
-    case NPUQ_INT64:
-    case NPUQ_UINT64: return 8;
-    default: return 4;
-    }
-}
-
 static double to_range(double value, double low, double high)
 {
     return isnan(value) ? 0 : fmin(fmax(nearbyint(value), low), high);
@@ -253,26 +240,13 @@ static void set(struct maker *m, enum operand operand, size_t i, double value)
     store(m->inputs->call.operands[operand].data, tensor->dtype, i, value);
 }
 
-static void store_bits(void *data, npuq_dtype dtype, size_t i, uint64_t bits)
-{
-    switch (dtype) {
-    case NPUQ_QUINT4X2: store(data, dtype, i, (double)(int)(bits ^ 8) - 8); break;
-    case NPUQ_INT8:
-    case NPUQ_UINT8: ((uint8_t *)data)[i] = (uint8_t)bits; break;
-    case NPUQ_FLOAT16:
-    case NPUQ_BFLOAT16: ((uint16_t *)data)[i] = (uint16_t)bits; break;
-    case NPUQ_INT64:
-    case NPUQ_UINT64: ((uint64_t *)data)[i] = bits; break;
-    default: ((uint32_t *)data)[i] = (uint32_t)bits; break;
-    }
-}
-
 static void set_bits(struct maker *m, enum operand operand, size_t i, uint64_t bits)
 {
     const npuq_tensor *tensor = &m->inputs->operands[operand];
+    struct array given = {tensor->data, tensor->dtype, 0};
 
-    store_bits(tensor->data, tensor->dtype, i, bits);
-    store_bits(m->inputs->call.operands[operand].data, tensor->dtype, i, bits);
+    array_set_bits(&given, i, bits);
+    array_set_bits(&m->inputs->call.operands[operand], i, bits);
 }
 
 /* ---- values of x ------------------------------------------------------------------------------------------------ */
@@ -750,7 +724,7 @@ static bool allocate(struct hard_inputs *inputs, const struct hard_wish *wish)
 {
     for (int i = 0; i < OPERANDS; i++) {
         npuq_tensor *tensor = &inputs->operands[i];
-        size_t size = item_size(wish->dtypes[i]);
+        size_t size = dtype_size(wish->dtypes[i]);
         if (!wish->present[i]) {
             continue;
         }

@@ -496,17 +496,6 @@ static uint64_t integer_bits(double value, int bits)
     return (uint64_t)(int64_t)value & (((uint64_t)1 << bits) - 1);
 }
 
-static size_t dtype_size(npuq_dtype dtype)
-{
-    switch (dtype) {
-    case NPUQ_INT64:
-    case NPUQ_UINT64: return 8;
-    case NPUQ_FLOAT16:
-    case NPUQ_BFLOAT16: return 2;
-    default: return 4;
-    }
-}
-
 static uint64_t swap_bytes(uint64_t bits, size_t size)
 {
     uint64_t swapped = 0;
