@@ -5,6 +5,7 @@
 
 #include <fp_state.h>
 
+#include <fenv.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -82,6 +83,30 @@ static void add_bits(struct text *text, npuq_dtype dtype, uint64_t bits)
     }
 }
 
+/* ---- a caller's floating-point state ---------------------------------------------------------------------------- */
+
+struct state {
+    npuq_fp_state fp;
+    int rounding;
+};
+
+/* Printing rounds, too: glibc does it as the x87 unit is told to, which npuq_fp_enter() leaves alone where SSE
+ * computes. */
+static struct state enter_state(void)
+{
+    const int rounding = fegetround();
+    const struct state caller = {npuq_fp_enter(), rounding};
+
+    (void)fesetround(FE_TONEAREST);
+    return caller;
+}
+
+static void leave_state(const struct state *caller)
+{
+    (void)fesetround(caller->rounding);
+    npuq_fp_leave(&caller->fp);
+}
+
 /* ---- steps ------------------------------------------------------------------------------------------------------ */
 
 struct steps {
@@ -93,10 +118,8 @@ static struct steps trace_of(const struct call *call, const struct variant *vari
 {
     struct predictor p = {.call = call, .variant = variant};
     struct steps steps = {.trace = {0}};
-    const npuq_fp_state caller = npuq_fp_enter();
 
     steps.bits = predict(&p, element.result, element.index, &steps.trace);
-    npuq_fp_leave(&caller);
     return steps;
 }
 
@@ -175,6 +198,7 @@ void explain_text(struct text *text, const struct call *call, struct element ele
 {
     static const struct variant definition;
     static const struct trace nothing;
+    const struct state caller = enter_state();
     const struct steps defined = trace_of(call, &definition, element);
     const npuq_dtype dtype = call_result_dtype(call, element.result);
 
@@ -205,9 +229,22 @@ void explain_text(struct text *text, const struct call *call, struct element ele
         add_bits(text, dtype, array_bits(beside->theirs, element.index));
         text_add(text, "\n");
     }
+    leave_state(&caller);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
+
+/* A member of an object; value is released. */
+static void add_json_text(struct text *text, const char *key, struct text *value)
+{
+    text_add(text, ", \"%s\": ", key);
+    if (value->failed) {
+        text->failed = true;
+    } else {
+        text_add_json(text, value->characters);
+    }
+    text_release(value);
+}
 
 static void add_json_value(struct text *text, const char *key, const struct trace_line *line)
 {
@@ -217,9 +254,7 @@ static void add_json_value(struct text *text, const char *key, const struct trac
         return;
     }
     add_line(&value, line);
-    text_add(text, ", \"%s\": ", key);
-    text_add_json(text, value.failed ? "" : value.characters);
-    text_release(&value);
+    add_json_text(text, key, &value);
 }
 
 static void show_json(struct text *text, const struct trace_line *defined, const struct trace_line *beside)
@@ -236,15 +271,14 @@ static void add_json_bits(struct text *text, const char *key, npuq_dtype dtype, 
     struct text value = {0};
 
     add_bits(&value, dtype, bits);
-    text_add(text, ", \"%s\": ", key);
-    text_add_json(text, value.failed ? "" : value.characters);
-    text_release(&value);
+    add_json_text(text, key, &value);
 }
 
 void explain_json(struct text *text, const struct call *call, struct element element, const struct beside *beside)
 {
     static const struct variant definition;
     const bool has_other = beside && beside->name;
+    const struct state caller = enter_state();
     const struct steps defined = trace_of(call, &definition, element);
     const struct steps other = has_other ? trace_of(call, beside->variant, element) : (struct steps){.bits = 0};
     const npuq_dtype dtype = call_result_dtype(call, element.result);
@@ -264,4 +298,5 @@ void explain_json(struct text *text, const struct call *call, struct element ele
         add_json_bits(text, "dump", dtype, array_bits(beside->theirs, element.index));
     }
     text_add(text, "}");
+    leave_state(&caller);
 }

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Any call of any operator that the library accepts, with what it returned: for tests of the diagnosis. */
+#ifndef NPUQ_TESTS_RANDOM_CALL_H
+#define NPUQ_TESTS_RANDOM_CALL_H
+
+#include <call.h>
+
+enum { OPERATORS_OF_CALLS = 8 }; /* their bits are 1 << 0 to 1 << 7 */
+
+struct random_call {
+    struct call call;
+    struct array results[RESULTS]; /* data is null where the operator has no such result */
+};
+
+/* Draws types, shape, options and layouts with choose(end), which gives 0 to end - 1; values are those of test_fill().
+ * False if the library refuses the call, as it may where there is no element. Released in any case. */
+bool random_call_make(struct random_call *random, unsigned op, size_t (*choose)(size_t end));
+void random_call_release(struct random_call *random);
+
+#endif
