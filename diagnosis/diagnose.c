@@ -166,18 +166,21 @@ static size_t mismatches(const struct finding *finding)
 }
 
 /* Counts on at most so many elements of the sample, evenly from all of it; stops when it has become worse than worst.
- */
-static void try_on_sample(struct search *s, struct finding *finding, size_t most, size_t worst)
+ * False if the finding changes nothing there. */
+static bool try_on_sample(struct search *s, struct finding *finding, size_t most, size_t worst)
 {
     struct predictor p = {.call = s->call, .variant = &finding->variant, .cache = s->cache};
     const size_t step = s->sample_count > most ? s->sample_count / most : 1;
+    bool changes = false;
 
     for (size_t i = 0; i < s->sample_count && mismatches(finding) <= worst; i += step) {
         const struct site *site = &s->sample[i];
         const enum result result = site->element.result;
         const uint64_t now = predict(&p, result, site->element.index, NULL);
         count(finding, site->differs, is_same(result, now, array_bits(&s->theirs[result], site->element.index)));
+        changes = changes || !is_same(result, now, array_bits(&s->ours[result], site->element.index));
     }
+    return changes;
 }
 
 struct confirmation {
@@ -281,8 +284,8 @@ static bool try_singles(struct search *s)
     for (int i = 0; i < hypothesis_count; i++) {
         struct finding *finding = &s->singles[s->single_count];
         if (hypothesis_applies(&hypotheses[i], s->call) && make_finding(s, &hypotheses[i], NULL, finding)) {
-            try_on_sample(s, finding, SIZE_MAX, SIZE_MAX);
-            s->single_count += finding->explained + finding->newly_wrong > 0; /* others change nothing here */
+            /* One that only changes what differs anyway may be half of a pair. */
+            s->single_count += try_on_sample(s, finding, SIZE_MAX, SIZE_MAX);
         }
     }
     sort(s->singles, s->single_count);
@@ -320,7 +323,7 @@ static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
                 finds_new_extremes(finding, &s->singles[i], &s->singles[j])) {
                 s->diagnosis->untried++;
             } else {
-                try_on_sample(s, finding, PAIR_ELEMENTS, worst);
+                (void)try_on_sample(s, finding, PAIR_ELEMENTS, worst);
                 *pair_count += finding->explained > 0;
             }
         }
@@ -362,6 +365,56 @@ static enum verdict judge(const struct diagnosis *d)
     }
     /* Noise agrees with many hypotheses here and there. */
     return d->count > 0 && best->explained > best->unexplained + 2 * best->newly_wrong ? VERDICT_PARTLY : VERDICT_NONE;
+}
+
+static void add_line(struct lines *lines, size_t at)
+{
+    if (lines->count < LISTED) {
+        lines->listed[lines->count] = at;
+    }
+    lines->step = lines->count == 0                 ? 0
+                  : lines->count == 1               ? at - lines->last
+                  : lines->step == at - lines->last ? lines->step
+                                                    : 0;
+    lines->last = at;
+    lines->count++;
+}
+
+/* Where what a variant gives is not what is in the dump. */
+static bool find_remainder(struct search *s, const struct variant *variant)
+{
+    struct remainder *remainder = &s->diagnosis->remainder;
+    const size_t columns = s->call->columns;
+    bool *in_column = calloc(columns + 1, sizeof *in_column);
+
+    if (!in_column) {
+        return false;
+    }
+    remainder->rows.of = s->call->rows;
+    remainder->columns.of = columns;
+    for (int r = 0; r < RESULTS; r++) {
+        struct predictor p = {.call = s->call, .variant = variant, .cache = s->cache};
+        const enum result result = (enum result)r;
+        for (size_t i = 0; i < s->diagnosis->compared[r]; i++) {
+            if (is_same(result, predict(&p, result, i, NULL), array_bits(&s->theirs[r], i))) {
+                continue;
+            }
+            remainder->elements[r]++;
+            if (result == RESULT_Y) {
+                in_column[i % columns] = true;
+                if (remainder->rows.count == 0 || remainder->rows.last != i / columns) {
+                    add_line(&remainder->rows, i / columns);
+                }
+            }
+        }
+    }
+    for (size_t column = 0; column < columns; column++) {
+        if (in_column[column]) {
+            add_line(&remainder->columns, column);
+        }
+    }
+    free(in_column);
+    return true;
 }
 
 /* The first element that differs, and that a variant explains if one is given; false if there is none. */
@@ -417,12 +470,15 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
     *diagnosis = (struct diagnosis){0};
     count_differences(&s);
     if (diagnosis->all_differing > 0) {
+        static const struct variant definition;
         ok = search(&s);
         diagnosis->verdict = judge(diagnosis);
-        if (diagnosis->verdict == VERDICT_NONE ||
-            !find_element(&s, &diagnosis->findings[0].variant, &diagnosis->shown)) {
+        const bool none = diagnosis->verdict == VERDICT_NONE;
+        const struct variant *best = none ? &definition : &diagnosis->findings[0].variant;
+        if (none || !find_element(&s, best, &diagnosis->shown)) {
             (void)find_element(&s, NULL, &diagnosis->shown);
         }
+        ok = ok && (diagnosis->verdict == VERDICT_EXPLAINED || find_remainder(&s, best));
     }
     free(s.singles);
     free(s.sample);

@@ -22,7 +22,23 @@ enum verdict {
     VERDICT_NONE,
 };
 
-enum { MOST_FINDINGS = 16 };
+enum { MOST_FINDINGS = 16, LISTED = 4 };
+
+/* Some of the rows, or of the columns: which they are. */
+struct lines {
+    size_t of; /* how many there are in all */
+    size_t count;
+    size_t listed[LISTED]; /* the first */
+    size_t last;
+    size_t step; /* from each to the next; 0 if that is not always the same */
+};
+
+/* The elements that the first finding does not give as they are in the dump; all that differ if nothing is named. */
+struct remainder {
+    size_t elements[RESULTS];
+    struct lines rows; /* of y, all its dimensions but the last as one */
+    struct lines columns;
+};
 
 struct diagnosis {
     enum verdict verdict;
@@ -31,10 +47,11 @@ struct diagnosis {
     size_t all_differing;
     int count; /* the best findings, the best first */
     struct finding findings[MOST_FINDINGS];
-    int first_place;      /* how many findings explain everything, and so cannot be told apart */
-    int untried;          /* how many pairs were not tried, as that would have taken too long */
-    struct element shown; /* a differing element, one that the first finding explains if there is such */
-    size_t *row_of;       /* what layouts point to; owned */
+    int first_place;            /* how many findings explain everything, and so cannot be told apart */
+    int untried;                /* how many pairs were not tried, as that would have taken too long */
+    struct remainder remainder; /* none if the verdict is VERDICT_EXPLAINED */
+    struct element shown;       /* a differing element, one that the first finding explains if there is such */
+    size_t *row_of;             /* what layouts point to; owned */
 };
 
 /* Compares theirs, what a kernel returned, with ours, what the library returns for the call; data is null where a

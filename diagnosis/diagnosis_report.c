@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+static const char *const result_names[RESULTS] = {"y", "scale", "offset"};
 static const char *const verdict_names[] = {"equal", "explained", "partly", "none"};
 
 static void add_names(struct text *text, const struct finding *finding)
@@ -16,30 +17,52 @@ static void add_names(struct text *text, const struct finding *finding)
 }
 
 /* What a finding's layout was found to be. */
-static void add_layout(struct text *text, const struct call *call, const struct finding *finding)
-{
-    const struct layout *layout = &finding->variant.layout;
-    size_t moved = 0;
-    size_t first = 0;
+struct found_layout {
+    bool is_untouched;
+    const char *unit;   /* "column" or "row" */
+    size_t of;          /* how many there are */
+    size_t multiple_of; /* untouched: the largest power of two that the first one's number is a multiple of */
+    size_t moved;       /* rows elsewhere, the first of them */
+    size_t first;
+};
 
-    switch (finding->variant.choice[STEP_LAYOUT]) {
+static struct found_layout find_layout(const struct call *call, const struct variant *variant)
+{
+    const struct layout *layout = &variant->layout;
+    struct found_layout found = {.unit = "row", .of = call->rows, .multiple_of = layout->from & (0 - layout->from)};
+
+    switch (variant->choice[STEP_LAYOUT]) {
     case LAYOUT_TAIL_UNTOUCHED:
-        text_add(text, "  Untouched from column %zu on: the last %zu of %zu.\n", layout->from,
-                 call->columns - layout->from, call->columns);
+        found.unit = "column";
+        found.of = call->columns;
+        found.is_untouched = true;
         break;
-    case LAYOUT_ROWS_UNTOUCHED:
-        text_add(text, "  Untouched from row %zu on: the last %zu of %zu.\n", layout->from, call->rows - layout->from,
-                 call->rows);
-        break;
+    case LAYOUT_ROWS_UNTOUCHED: found.is_untouched = true; break;
     case LAYOUT_ROWS_PERMUTED:
         for (size_t row = 0; row < call->rows; row++) {
-            first = moved == 0 && layout->row_of[row] != row ? row : first;
-            moved += layout->row_of[row] != row;
+            found.first = found.moved == 0 && layout->row_of[row] != row ? row : found.first;
+            found.moved += layout->row_of[row] != row;
         }
-        text_add(text, "  %zu of %zu rows are elsewhere; row %zu holds what belongs to row %zu.\n", moved, call->rows,
-                 first, layout->row_of[first]);
         break;
     default: break;
+    }
+    return found;
+}
+
+static void add_layout(struct text *text, const struct call *call, const struct variant *variant)
+{
+    const struct found_layout found = find_layout(call, variant);
+    const struct layout *layout = &variant->layout;
+
+    if (found.is_untouched) {
+        text_add(text, "  Untouched from %s %zu on", found.unit, layout->from);
+        if (found.multiple_of > 1) {
+            text_add(text, ", a multiple of %zu", found.multiple_of);
+        }
+        text_add(text, ": the last %zu of %zu.\n", found.of - layout->from, found.of);
+    } else if (found.moved > 0) {
+        text_add(text, "  %zu of %zu rows are elsewhere; row %zu holds what belongs to row %zu.\n", found.moved,
+                 call->rows, found.first, layout->row_of[found.first]);
     }
 }
 
@@ -49,7 +72,7 @@ static void add_advice(struct text *text, const struct call *call, const struct 
         const struct hypothesis *hypothesis = finding->hypotheses[i];
         text_add(text, "  %s: the kernel %s.\n  %s\n", hypothesis->name, hypothesis->what, hypothesis->advice);
     }
-    add_layout(text, call, finding);
+    add_layout(text, call, &finding->variant);
 }
 
 static void add_conclusion(struct text *text, const struct diagnosis *d)
@@ -71,6 +94,54 @@ static void add_conclusion(struct text *text, const struct diagnosis *d)
     }
 }
 
+/* "rows 3 to 7 of 512" */
+static void add_lines(struct text *text, const char *unit, const struct lines *lines)
+{
+    const char *separator = "";
+
+    if (lines->count == lines->of) {
+        text_add(text, "all %zu %ss", lines->of, unit);
+    } else if (lines->count == 1) {
+        text_add(text, "%s %zu of %zu", unit, lines->last, lines->of);
+    } else if (lines->step > 0 && (lines->step == 1 || lines->count > LISTED)) {
+        text_add(text, "%ss %zu to %zu of %zu", unit, lines->listed[0], lines->last, lines->of);
+        if (lines->step > 1) {
+            text_add(text, " in steps of %zu", lines->step);
+        }
+    } else {
+        text_add(text, "%zu of %zu %ss (", lines->count, lines->of, unit);
+        for (size_t i = 0; i < lines->count && i < LISTED; i++) {
+            text_add(text, "%s%zu", separator, lines->listed[i]);
+            separator = ", ";
+        }
+        text_add(text, lines->count > LISTED ? " and others up to %zu)" : ")", lines->last);
+    }
+}
+
+/* Where the elements are that nothing explains. */
+static void add_remainder(struct text *text, const struct diagnosis *d)
+{
+    const struct remainder *remainder = &d->remainder;
+    const char *separator = "";
+
+    text_add(text, d->verdict == VERDICT_NONE ? "  What differs: " : "  What remains: ");
+    for (int r = 0; r < RESULTS; r++) {
+        const size_t count = remainder->elements[r];
+        if (count == 0) {
+            continue;
+        }
+        text_add(text, "%s%zu element%s of %s", separator, count, count == 1 ? "" : "s", result_names[r]);
+        separator = "; ";
+        if (r == RESULT_Y) {
+            text_add(text, " in ");
+            add_lines(text, "row", &remainder->rows);
+            text_add(text, " and ");
+            add_lines(text, "column", &remainder->columns);
+        }
+    }
+    text_add(text, ".\n");
+}
+
 enum { COLUMN_EXPLAINED = 44, SHOWN_OTHERS = 5 };
 
 static void add_table(struct text *text, const struct diagnosis *d)
@@ -85,12 +156,21 @@ static void add_table(struct text *text, const struct diagnosis *d)
     }
 }
 
+/* The steps of a finding go beside those of the definition under all of its names. */
+static void name_beside(struct beside *beside, const struct finding *finding, struct text *names)
+{
+    add_names(names, finding);
+    beside->name = names->failed ? finding->hypotheses[0]->name : names->characters;
+    beside->variant = &finding->variant;
+}
+
 void diagnosis_report_text(struct text *text, const struct call *call, const struct array theirs[RESULTS],
                            const struct diagnosis *d)
 {
     const struct finding *best = &d->findings[0];
     const bool named = d->verdict == VERDICT_EXPLAINED || d->verdict == VERDICT_PARTLY;
     struct beside beside = {.theirs = &theirs[d->shown.result]};
+    struct text names = {0};
 
     add_conclusion(text, d);
     if (d->untried > 0) {
@@ -102,16 +182,18 @@ void diagnosis_report_text(struct text *text, const struct call *call, const str
     }
     if (named) {
         add_advice(text, call, best);
-        beside.name = best->hypotheses[1] ? "hypotheses" : best->hypotheses[0]->name;
-        beside.variant = &best->variant;
+        name_beside(&beside, best, &names);
+    }
+    if (d->verdict != VERDICT_EXPLAINED) {
+        add_remainder(text, d);
     }
     if (d->first_place > 1) {
-        text_add(text, "  The same bits come from");
+        text_add(text, "  On these inputs the same bits come from");
         for (int i = 1; i < d->first_place; i++) {
             text_add(text, "%s ", i > 1 ? "," : "");
             add_names(text, &d->findings[i]);
         }
-        text_add(text, ": inputs of npuquant hard-inputs tell them apart.\n");
+        text_add(text, ".\n  The inputs that npuquant hard-inputs makes are meant to tell such mistakes apart.\n");
     }
     if (d->count > 0) {
         add_table(text, d);
@@ -120,11 +202,46 @@ void diagnosis_report_text(struct text *text, const struct call *call, const str
     explain_place(text, call, d->shown);
     text_add(text, ", step by step:\n");
     explain_text(text, call, d->shown, &beside);
+    text->failed |= names.failed;
+    text_release(&names);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
-static void add_json_finding(struct text *text, const struct finding *finding)
+static void add_json_lines(struct text *text, const char *unit, const struct lines *lines)
+{
+    text_add(text, ", \"%ss\": {\"of\": %zu, \"count\": %zu, \"first\": [", unit, lines->of, lines->count);
+    for (size_t i = 0; i < lines->count && i < LISTED; i++) {
+        text_add(text, "%s%zu", i > 0 ? ", " : "", lines->listed[i]);
+    }
+    text_add(text, "], \"last\": %zu, \"step\": %zu}", lines->last, lines->step);
+}
+
+static void add_json_remainder(struct text *text, const struct diagnosis *d)
+{
+    text_add(text, ", \"remainder\": {\"y\": %zu, \"scale\": %zu, \"offset\": %zu", d->remainder.elements[RESULT_Y],
+             d->remainder.elements[RESULT_SCALE], d->remainder.elements[RESULT_OFFSET]);
+    if (d->remainder.elements[RESULT_Y] > 0) {
+        add_json_lines(text, "row", &d->remainder.rows);
+        add_json_lines(text, "column", &d->remainder.columns);
+    }
+    text_add(text, "}");
+}
+
+static void add_json_layout(struct text *text, const struct call *call, const struct variant *variant)
+{
+    const struct found_layout found = find_layout(call, variant);
+
+    if (found.is_untouched) {
+        text_add(text, ", \"layout\": {\"untouched_from\": %zu, \"multiple_of\": %zu, \"of\": %zu, \"unit\": \"%s\"}",
+                 variant->layout.from, found.multiple_of, found.of, found.unit);
+    } else if (found.moved > 0) {
+        text_add(text, ", \"layout\": {\"moved\": %zu, \"of\": %zu, \"row\": %zu, \"holds_row\": %zu}", found.moved,
+                 found.of, found.first, variant->layout.row_of[found.first]);
+    }
+}
+
+static void add_json_finding(struct text *text, const struct call *call, const struct finding *finding)
 {
     text_add(text, "{\"hypotheses\": [");
     for (int i = 0; i < 2 && finding->hypotheses[i]; i++) {
@@ -136,23 +253,25 @@ static void add_json_finding(struct text *text, const struct finding *finding)
         text_add_json(text, finding->hypotheses[i]->advice);
         text_add(text, "}");
     }
-    text_add(text, "], \"explained\": %zu, \"unexplained\": %zu, \"newly_wrong\": %zu}", finding->explained,
+    text_add(text, "], \"explained\": %zu, \"unexplained\": %zu, \"newly_wrong\": %zu", finding->explained,
              finding->unexplained, finding->newly_wrong);
+    add_json_layout(text, call, &finding->variant);
+    text_add(text, "}");
 }
 
 void diagnosis_report_json(struct text *text, const struct call *call, const struct array theirs[RESULTS],
                            const struct diagnosis *d)
 {
-    static const char *const names[RESULTS] = {"y", "scale", "offset"};
     const struct finding *best = &d->findings[0];
     const bool named = d->verdict == VERDICT_EXPLAINED || d->verdict == VERDICT_PARTLY;
     struct beside beside = {.theirs = &theirs[d->shown.result]};
+    struct text names = {0};
     const char *separator = "";
 
     text_add(text, "{\"verdict\": \"%s\", \"results\": [", verdict_names[d->verdict]);
     for (int r = 0; r < RESULTS; r++) {
         if (theirs[r].data) {
-            text_add(text, "%s{\"name\": \"%s\", \"elements\": %zu, \"differing\": %zu}", separator, names[r],
+            text_add(text, "%s{\"name\": \"%s\", \"elements\": %zu, \"differing\": %zu}", separator, result_names[r],
                      d->compared[r], d->differing[r]);
             separator = ", ";
         }
@@ -160,16 +279,20 @@ void diagnosis_report_json(struct text *text, const struct call *call, const str
     text_add(text, "], \"first_place\": %d, \"untried_pairs\": %d, \"findings\": [", d->first_place, d->untried);
     for (int i = 0; i < d->count; i++) {
         text_add(text, "%s", i > 0 ? ", " : "");
-        add_json_finding(text, &d->findings[i]);
+        add_json_finding(text, call, &d->findings[i]);
     }
     text_add(text, "]");
     if (d->verdict != VERDICT_EQUAL) {
         if (named) {
-            beside.name = best->hypotheses[0]->name;
-            beside.variant = &best->variant;
+            name_beside(&beside, best, &names);
+        }
+        if (d->verdict != VERDICT_EXPLAINED) {
+            add_json_remainder(text, d);
         }
         text_add(text, ", \"element\": ");
         explain_json(text, call, d->shown, &beside);
     }
     text_add(text, "}\n");
+    text->failed |= names.failed;
+    text_release(&names);
 }

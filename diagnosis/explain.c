@@ -55,12 +55,12 @@ static void add_number(struct text *text, double value)
     }
 }
 
-static void add_line(struct text *text, const struct trace_line *line)
+static void add_line(struct text *text, const struct call *call, const struct trace_line *line)
 {
-    if (line->is_integer) {
-        text_add(text, "%.0f", line->value);
-    } else {
-        add_number(text, line->value);
+    switch (line->kind) {
+    case TRACE_INTEGER: text_add(text, "%.0f", line->value); break;
+    case TRACE_PLACE: add_index(text, call, RESULT_Y, (size_t)line->value); break;
+    default: add_number(text, line->value); break;
     }
 }
 
@@ -139,26 +139,28 @@ static bool same_value(const struct trace_line *a, const struct trace_line *b)
     return memcmp(&a->value, &b->value, sizeof a->value) == 0 || (isnan(a->value) && isnan(b->value));
 }
 
-typedef void show_line(struct text *text, const struct trace_line *defined, const struct trace_line *beside);
+typedef void show_line(struct text *text, const struct call *call, const struct trace_line *defined,
+                       const struct trace_line *beside);
 
 /* Shows the lines of two traces, those of one step together; null stands for what one of them has not. */
-static void walk_lines(struct text *text, const struct trace *defined, const struct trace *beside, show_line *show)
+static void walk_lines(struct text *text, const struct call *call, const struct trace *defined,
+                       const struct trace *beside, show_line *show)
 {
     int j = 0;
 
     for (int i = 0; i < defined->count; i++) {
         const int found = find_line(beside, j, defined->lines[i].step);
         if (found == beside->count) {
-            show(text, &defined->lines[i], NULL);
+            show(text, call, &defined->lines[i], NULL);
             continue;
         }
         for (; j < found; j++) {
-            show(text, NULL, &beside->lines[j]);
+            show(text, call, NULL, &beside->lines[j]);
         }
-        show(text, &defined->lines[i], &beside->lines[j++]);
+        show(text, call, &defined->lines[i], &beside->lines[j++]);
     }
     for (; j < beside->count; j++) {
-        show(text, NULL, &beside->lines[j]);
+        show(text, call, NULL, &beside->lines[j]);
     }
 }
 
@@ -166,26 +168,28 @@ static void walk_lines(struct text *text, const struct trace *defined, const str
 
 enum { INDENT = 2, FIRST_COLUMN = 34, SECOND_COLUMN = 62 };
 
-static void show_text(struct text *text, const struct trace_line *defined, const struct trace_line *beside)
+static void show_text(struct text *text, const struct call *call, const struct trace_line *defined,
+                      const struct trace_line *beside)
 {
     text_add(text, "%*s%s", INDENT, "", defined ? defined->step : beside->step);
     if (defined) {
         text_pad(text, FIRST_COLUMN);
-        add_line(text, defined);
+        add_line(text, call, defined);
     }
     if (beside && !(defined && same_value(defined, beside))) {
         text_pad(text, SECOND_COLUMN);
-        add_line(text, beside);
+        add_line(text, call, beside);
     }
     text_add(text, "\n");
 }
 
-static void show_text_alone(struct text *text, const struct trace_line *defined, const struct trace_line *beside)
+static void show_text_alone(struct text *text, const struct call *call, const struct trace_line *defined,
+                            const struct trace_line *beside)
 {
     (void)beside;
     text_add(text, "%*s%s", INDENT, "", defined->step);
     text_pad(text, FIRST_COLUMN);
-    add_line(text, defined);
+    add_line(text, call, defined);
     text_add(text, "\n");
 }
 
@@ -209,7 +213,7 @@ void explain_text(struct text *text, const struct call *call, struct element ele
         text_add(text, "definition");
         text_pad(text, SECOND_COLUMN);
         text_add(text, "%s\n", beside->name);
-        walk_lines(text, &defined.trace, &other.trace, show_text);
+        walk_lines(text, call, &defined.trace, &other.trace, show_text);
         text_add(text, "%*s%s", INDENT, "", name_of(element.result));
         text_pad(text, FIRST_COLUMN);
         add_bits(text, dtype, defined.bits);
@@ -217,7 +221,7 @@ void explain_text(struct text *text, const struct call *call, struct element ele
         add_bits(text, dtype, other.bits);
         text_add(text, "\n");
     } else {
-        walk_lines(text, &defined.trace, &nothing, show_text_alone);
+        walk_lines(text, call, &defined.trace, &nothing, show_text_alone);
         text_add(text, "%*s%s", INDENT, "", name_of(element.result));
         text_pad(text, FIRST_COLUMN);
         add_bits(text, dtype, defined.bits);
@@ -246,23 +250,24 @@ static void add_json_text(struct text *text, const char *key, struct text *value
     text_release(value);
 }
 
-static void add_json_value(struct text *text, const char *key, const struct trace_line *line)
+static void add_json_value(struct text *text, const struct call *call, const char *key, const struct trace_line *line)
 {
     struct text value = {0};
 
     if (!line) {
         return;
     }
-    add_line(&value, line);
+    add_line(&value, call, line);
     add_json_text(text, key, &value);
 }
 
-static void show_json(struct text *text, const struct trace_line *defined, const struct trace_line *beside)
+static void show_json(struct text *text, const struct call *call, const struct trace_line *defined,
+                      const struct trace_line *beside)
 {
     text_add(text, "%s{\"step\": ", text->characters[text->length - 1] == '[' ? "" : ", ");
     text_add_json(text, defined ? defined->step : beside->step);
-    add_json_value(text, "definition", defined);
-    add_json_value(text, "hypothesis", beside);
+    add_json_value(text, call, "definition", defined);
+    add_json_value(text, call, "hypothesis", beside);
     text_add(text, "}");
 }
 
@@ -287,12 +292,14 @@ void explain_json(struct text *text, const struct call *call, struct element ele
     add_index(text, call, element.result, element.index);
     text_add(text, ", \"steps\": [");
     if (!text->failed) {
-        walk_lines(text, &defined.trace, &other.trace, show_json);
+        walk_lines(text, call, &defined.trace, &other.trace, show_json);
     }
     text_add(text, "]");
     add_json_bits(text, "definition", dtype, defined.bits);
     if (has_other) {
         add_json_bits(text, "hypothesis", dtype, other.bits);
+        text_add(text, ", \"name\": ");
+        text_add_json(text, beside->name);
     }
     if (beside && beside->theirs) {
         add_json_bits(text, "dump", dtype, array_bits(beside->theirs, element.index));

@@ -6,22 +6,22 @@
 
 /* ---- traces ---------------------------------------------------------------------------------------------------- */
 
-static void note_any(struct trace *trace, const char *step, double value, bool is_integer)
+static void note_any(struct trace *trace, const char *step, double value, enum trace_kind kind)
 {
     if (trace && trace->count < TRACE_LINES) {
-        trace->lines[trace->count++] = (struct trace_line){step, value, is_integer};
+        trace->lines[trace->count++] = (struct trace_line){step, value, kind};
     }
 }
 
 static double note(struct trace *trace, const char *step, double value)
 {
-    note_any(trace, step, value, false);
+    note_any(trace, step, value, TRACE_FLOAT);
     return value;
 }
 
 static double note_integer(struct trace *trace, const char *step, double value)
 {
-    note_any(trace, step, value, true);
+    note_any(trace, step, value, TRACE_INTEGER);
     return value;
 }
 
@@ -108,6 +108,14 @@ static double fused(const struct arithmetic *a, double x, double y, double z)
         sum = odd;
     }
     return finish(a, (float)sum, AS_DEFINED);
+}
+
+/* Notes a product, as it is where the sum that follows is fused with it: not rounded. */
+static void note_product(const struct arithmetic *a, const char *step, double product, double x, double y, bool in_sum)
+{
+    const bool exact = in_sum && choice(a, STEP_SUM) == SUM_FUSED;
+
+    note(a->trace, step, exact ? flush_input(a, x) * flush_input(a, y) : product);
 }
 
 /* ---- operands -------------------------------------------------------------------------------------------------- */
@@ -341,6 +349,16 @@ static double bounded(const struct arithmetic *a, double scale, bool has_bound)
     return scale > least ? scale : least;
 }
 
+/* Of a range that is widened the ends may be nowhere. */
+static void note_place(const struct arithmetic *a, const char *step, size_t i)
+{
+    const int range = choice(a, STEP_RANGE);
+
+    if (range != RANGE_SYMMETRIC && range != RANGE_WITH_ZERO) {
+        note_any(a->trace, step, (double)i, TRACE_PLACE);
+    }
+}
+
 static struct token asymmetric_token(const struct arithmetic *a, const struct extremes *e)
 {
     const bool int4 = a->call->options.y_dtype == NPUQ_QUINT4X2;
@@ -352,7 +370,9 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
     struct token token;
 
     note(a->trace, "hi", e->hi);
+    note_place(a, "hi is at", e->hi_at);
     note(a->trace, "lo", e->lo);
+    note_place(a, "lo is at", e->lo_at);
     const double range = add(a, e->hi, -e->lo, wide);
     const double d =
         unit == UNIT_RECIPROCAL ? multiply(a, range, divide(a, 1, steps, wide), wide) : divide(a, range, steps, wide);
@@ -380,6 +400,7 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
     const int wide = type == TYPE_FLOAT64 ? TYPE_FLOAT64 : AS_DEFINED;
     const double dmax = (int4 ? 7 : 127) + (choice(a, STEP_UNIT) == UNIT_ONE_MORE ? 1 : 0);
     const double m = note(a->trace, "m = max |v|", e->hi);
+    note_place(a, "m is at", e->hi_at);
     const double r = divide(a, dmax, m, wide);
     const bool inverse = a->call->options.inverse_form != (choice(a, STEP_FORM) == FORM_OTHER);
     struct token token = {.back = r};
@@ -601,6 +622,7 @@ static uint64_t affine(const struct arithmetic *a, double x, double s, bool divi
     const int product = choice(a, STEP_PRODUCT);
     const int sum = choice(a, STEP_SUM);
     const int order = choice(a, STEP_ORDER);
+    const bool in_sum = has_offset && order != ORDER_ROUND_FIRST && order != ORDER_CLAMP_FIRST;
     double t;
 
     switch (choice(a, STEP_SCALING)) {
@@ -612,11 +634,15 @@ static uint64_t affine(const struct arithmetic *a, double x, double s, bool divi
         break;
     case SCALING_OPPOSITE: divides = !divides; /* fall through */
     default:
-        t = divides ? note(a->trace, "x / scale", divide(a, x, s, product))
-                    : note(a->trace, "x * scale", multiply(a, x, s, product));
+        if (divides) {
+            t = note(a->trace, "x / scale", divide(a, x, s, product));
+        } else {
+            t = multiply(a, x, s, product);
+            note_product(a, "x * scale", t, x, s, in_sum);
+        }
         break;
     }
-    if (has_offset && order != ORDER_ROUND_FIRST && order != ORDER_CLAMP_FIRST) {
+    if (in_sum) {
         t = sum == SUM_FUSED ? fused(a, x, s, z) : add(a, t, z, sum);
         note(a->trace, "+ offset", t);
     }
@@ -640,6 +666,7 @@ static uint64_t dynamic_element(const struct arithmetic *a, const struct token *
     const int product = choice(a, STEP_PRODUCT);
     const int sum = choice(a, STEP_SUM);
     const int order = choice(a, STEP_ORDER);
+    const bool in_sum = has_offset && order != ORDER_ROUND_FIRST && order != ORDER_CLAMP_FIRST;
     double t;
 
     switch (choice(a, STEP_SCALING)) {
@@ -647,9 +674,12 @@ static uint64_t dynamic_element(const struct arithmetic *a, const struct token *
         t = note(a->trace, "v * (1 / scale)", multiply(a, v, divide(a, 1, token->scale, AS_DEFINED), product));
         break;
     case SCALING_DIVISION: t = note(a->trace, "v / scale", divide(a, v, token->scale, product)); break;
-    default: t = note(a->trace, has_offset ? "v * back" : "v * r", multiply(a, v, token->back, product)); break;
+    default:
+        t = multiply(a, v, token->back, product);
+        note_product(a, has_offset ? "v * back" : "v * r", t, v, token->back, in_sum);
+        break;
     }
-    if (has_offset && order != ORDER_ROUND_FIRST && order != ORDER_CLAMP_FIRST) {
+    if (in_sum) {
         t = sum == SUM_FUSED ? fused(a, v, token->back, token->offset) : add(a, t, token->offset, sum);
         note(a->trace, "+ offset", t);
     }
@@ -742,18 +772,22 @@ static uint64_t dequant_element(const struct arithmetic *a, size_t i)
     } else if (has_rows && scaling == SCALING_ROW_FIRST) {
         t = note(a->trace, "* activation scale", multiply(a, t, row, product));
     }
+    const bool row_last = has_rows && scaling != SCALING_SCALES_FIRST && scaling != SCALING_ROW_FIRST;
+    const bool bias_last = has_bias && how != BIAS_BEFORE_ROW_SCALE && (how != BIAS_AFTER_SCALING || late_integer);
     double factor = s;
     double last = t;
-    t = note(a->trace, "* scale", multiply(a, t, s, product));
+    t = multiply(a, t, s, product);
+    note_product(a, "* scale", t, last, s, bias_last && !row_last);
     if (has_bias && how == BIAS_BEFORE_ROW_SCALE) {
         t = note(a->trace, "+ bias", add(a, t, b, sum));
     }
-    if (has_rows && scaling != SCALING_SCALES_FIRST && scaling != SCALING_ROW_FIRST) {
+    if (row_last) {
         factor = row;
         last = t;
-        t = note(a->trace, "* activation scale", multiply(a, t, row, product));
+        t = multiply(a, t, row, product);
+        note_product(a, "* activation scale", t, last, row, bias_last);
     }
-    if (has_bias && how != BIAS_BEFORE_ROW_SCALE && (how != BIAS_AFTER_SCALING || late_integer)) {
+    if (bias_last) {
         t = sum == SUM_FUSED ? fused(a, last, factor, b) : add(a, t, b, sum);
         note(a->trace, "+ bias", t);
     }

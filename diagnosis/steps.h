@@ -10,7 +10,7 @@
 struct trace_line {
     const char *step;
     double value;
-    bool is_integer;
+    enum trace_kind { TRACE_FLOAT, TRACE_INTEGER, TRACE_PLACE } kind; /* a place is an element of x */
 };
 
 enum { TRACE_LINES = 32 };

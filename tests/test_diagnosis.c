@@ -10,6 +10,7 @@
 #include <predict.h>
 
 #include <fenv.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -439,6 +440,202 @@ static void test_explanations(void **unused)
     }
 }
 
+/* A call of quantize, which multiplies by one scale and adds an offset, on 8 rows of 24 columns: eighths from -12 on.
+ */
+enum { ROWS = 8, COLUMNS = 24 };
+
+static struct random_call make_eighths(float scale, float offset)
+{
+    float x[ROWS * COLUMNS];
+    const npuq_tensor tx = npuq_matrix(x, NPUQ_FLOAT32, ROWS, COLUMNS, 0);
+    const npuq_tensor ts = npuq_vector(&scale, NPUQ_FLOAT32, 1);
+    const npuq_tensor to = npuq_vector(&offset, NPUQ_FLOAT32, 1);
+    const npuq_tensor *const operands[OPERANDS] = {[OPERAND_X] = &tx, [OPERAND_SCALE] = &ts, [OPERAND_OFFSET] = &to};
+    const struct call_options options = {.axis = -1, .y_dtype = NPUQ_INT8};
+    struct random_call random = {.results = {{0}}};
+
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        x[i] = (float)(i - 96) / 8;
+    }
+    assert_true(call_make(&random.call, QUANTIZE, operands, &options));
+    random.results[RESULT_Y] = (struct array){calloc(ROWS * COLUMNS, 1), NPUQ_INT8, ROWS * COLUMNS};
+    assert_non_null(random.results[RESULT_Y].data);
+    struct dump dump = predict_dump(&random, &definition);
+    array_release(&random.results[RESULT_Y]);
+    random.results[RESULT_Y] = dump.results[RESULT_Y];
+    return random;
+}
+
+static void change(struct dump *dump, size_t row, size_t column)
+{
+    ((int8_t *)dump->results[RESULT_Y].data)[row * COLUMNS + column] = 99;
+}
+
+/* The report on the dump has this in it. */
+static void check_says(const struct random_call *random, const struct dump *dump, bool json, const char *what)
+{
+    struct text text = report_on(random, dump, NULL, json);
+
+    if (!strstr(text.characters, what)) {
+        fail_msg("expected: %s\nin: %s", what, text.characters);
+    }
+    text_release(&text);
+}
+
+static void test_remainders(void **unused)
+{
+    static const struct variant floors = {.choice = {[STEP_ROUNDING] = ROUND_FLOOR}};
+    struct random_call random = make_eighths(1, 0);
+    struct dump dump = predict_dump(&random, &floors);
+    struct dump noise = predict_dump(&random, &definition);
+
+    (void)unused;
+    change(&dump, 6, 5);
+    check_says(&random, &dump, false, "  What remains: 1 element of y in row 6 of 8 and column 5 of 24.\n");
+    change(&dump, 2, 5);
+    check_says(&random, &dump, false, "  What remains: 2 elements of y in 2 of 8 rows (2, 6) and column 5 of 24.\n");
+    check_says(
+        &random, &dump, true,
+        "\"remainder\": {\"y\": 2, \"scale\": 0, \"offset\": 0, \"rows\": {\"of\": 8, \"count\": 2, \"first\": "
+        "[2, 6], \"last\": 6, \"step\": 4}, \"columns\": {\"of\": 24, \"count\": 1, \"first\": [5], \"last\": 5, "
+        "\"step\": 0}}");
+    change(&dump, 1, 9);
+    change(&dump, 1, 13);
+    change(&dump, 3, 17);
+    change(&dump, 3, 21);
+    check_says(&random, &dump, false,
+               "6 elements of y in 4 of 8 rows (1, 2, 3, 6) and columns 5 to 21 of 24 in steps of 4.\n");
+    change(&dump, 3, 22);
+    check_says(&random, &dump, false, "and 6 of 24 columns (5, 9, 13, 17 and others up to 22).\n");
+    for (size_t row = 3; row <= 5; row++) {
+        for (size_t column = 0; column < COLUMNS; column++) {
+            change(&noise, row, column);
+        }
+    }
+    check_says(&random, &noise, false, "  What differs: 72 elements of y in rows 3 to 5 of 8 and all 24 columns.\n");
+    release_dump(&dump);
+    release_dump(&noise);
+    random_call_release(&random);
+}
+
+/* Those of a scale that nothing else explains are counted, too. */
+static void test_remainder_of_scales(void **unused)
+{
+    struct random_call random;
+    struct dump dump;
+
+    (void)unused;
+    do {
+        random = make_call_of_elements(DYNAMIC_QUANT);
+    } while (random.results[RESULT_SCALE].count < 2 && (random_call_release(&random), true));
+    dump = predict_dump(&random, &definition);
+    array_set_bits(&dump.results[RESULT_SCALE], 1, 0x41424344);
+    check_says(&random, &dump, false, "  What differs: 1 element of scale.\n");
+    check_says(&random, &dump, true, "\"remainder\": {\"y\": 0, \"scale\": 1, \"offset\": 0}");
+    release_dump(&dump);
+    random_call_release(&random);
+}
+
+static void test_layouts_are_told(void **unused)
+{
+    struct random_call random = make_eighths(1, 0);
+    struct variant tail = {.choice = {[STEP_LAYOUT] = LAYOUT_TAIL_UNTOUCHED}, .layout = {.from = 16, .fill = 0xA5}};
+    struct variant rows = {.choice = {[STEP_LAYOUT] = LAYOUT_ROWS_UNTOUCHED}, .layout = {.from = 6, .fill = 0xA5}};
+    size_t row_of[ROWS] = {0, 1, 2, 4, 3, 5, 6, 7};
+    const struct variant permuted = {.choice = {[STEP_LAYOUT] = LAYOUT_ROWS_PERMUTED}, .layout = {.row_of = row_of}};
+    struct dump dump = predict_dump(&random, &tail);
+
+    (void)unused;
+    check_says(&random, &dump, false, "  Untouched from column 16 on, a multiple of 16: the last 8 of 24.\n");
+    check_says(&random, &dump, true,
+               "\"layout\": {\"untouched_from\": 16, \"multiple_of\": 16, \"of\": 24, \"unit\": \"column\"}");
+    release_dump(&dump);
+    tail.layout.from = 19;
+    dump = predict_dump(&random, &tail);
+    check_says(&random, &dump, false, "  Untouched from column 19 on: the last 5 of 24.\n");
+    release_dump(&dump);
+    dump = predict_dump(&random, &rows);
+    check_says(&random, &dump, false, "  Untouched from row 6 on, a multiple of 2: the last 2 of 8.\n");
+    release_dump(&dump);
+    dump = predict_dump(&random, &permuted);
+    check_says(&random, &dump, false, "  2 of 8 rows are elsewhere; row 3 holds what belongs to row 4.\n");
+    check_says(&random, &dump, true, "\"layout\": {\"moved\": 2, \"of\": 8, \"row\": 3, \"holds_row\": 4}");
+    release_dump(&dump);
+    random_call_release(&random);
+}
+
+static void test_pairs_are_named(void **unused)
+{
+    static const struct variant both = {
+        .choice = {[STEP_ROUNDING] = ROUND_HALF_AWAY, [STEP_OFFSET] = PARAMETER_NEGATED}};
+    struct random_call random = make_eighths(1, 3);
+    struct dump dump = predict_dump(&random, &both);
+
+    (void)unused;
+    check_says(&random, &dump, false, "diagnosis: half-away and offset-negated: explains ");
+    check_says(&random, &dump, false,
+               "  step                            definition                  half-away and offset-negated\n");
+    check_says(&random, &dump, true, "\"name\": \"half-away and offset-negated\"");
+    release_dump(&dump);
+    random_call_release(&random);
+}
+
+static void test_ties_are_named(void **unused)
+{
+    static const struct variant truncates = {.choice = {[STEP_ROUNDING] = ROUND_TRUNCATE}};
+    struct random_call random = make_eighths(1, 96); /* no sum is negative */
+    struct dump dump = predict_dump(&random, &truncates);
+
+    (void)unused;
+    check_says(&random, &dump, false, "diagnosis: truncate: explains ");
+    check_says(&random, &dump, false, "  On these inputs the same bits come from floor.\n");
+    release_dump(&dump);
+    random_call_release(&random);
+}
+
+/* A fused multiply-add does not round the product: it is shown with all its digits. */
+static void test_exact_products(void **unused)
+{
+    static const struct variant fused = {.choice = {[STEP_SUM] = SUM_FUSED}};
+    struct random_call random = make_eighths(1.1F, 0.1F);
+    const struct beside beside = {.name = "fused", .variant = &fused};
+    struct text text = {0};
+    char line[128];
+
+    (void)unused;
+    explain_text(&text, &random.call, (struct element){RESULT_Y, 1}, &beside);
+    (void)snprintf(line, sizeof line, "  x * scale                       -13.0625 (0xC1510000)       %.17g\n",
+                   -11.875 * (double)1.1F);
+    if (!strstr(text.characters, line)) {
+        fail_msg("expected: %s\nin: %s", line, text.characters);
+    }
+    text_release(&text);
+    random_call_release(&random);
+}
+
+static void test_places_of_extremes(void **unused)
+{
+    static const float x[2][3] = {{1, 2, 3}, {4, -9, 5}};
+    const npuq_tensor tensor = npuq_matrix(x, NPUQ_FLOAT32, 2, 3, 0);
+    const npuq_tensor *const operands[OPERANDS] = {[OPERAND_X] = &tensor};
+    const struct call_options options = {.y_dtype = NPUQ_INT8};
+    struct call call;
+    struct text text = {0};
+
+    (void)unused;
+    assert_true(call_make(&call, DYNAMIC_QUANT, operands, &options));
+    explain_text(&text, &call, (struct element){RESULT_Y, 5}, NULL);
+    assert_non_null(strstr(text.characters, "  m is at                         [1, 1]\n"));
+    text_release(&text);
+    call_release(&call);
+    assert_true(call_make(&call, DYNAMIC_QUANT_ASYMMETRIC, operands, &options));
+    explain_json(&text, &call, (struct element){RESULT_OFFSET, 1}, NULL);
+    assert_non_null(strstr(text.characters, "{\"step\": \"hi is at\", \"definition\": \"[1, 2]\"}"));
+    assert_non_null(strstr(text.characters, "{\"step\": \"lo is at\", \"definition\": \"[1, 1]\"}"));
+    text_release(&text);
+    call_release(&call);
+}
+
 /* ---- hard inputs ------------------------------------------------------------------------------------------------ */
 
 static const struct hard_wish wishes[] = {
@@ -526,6 +723,13 @@ int main(void)
         cmocka_unit_test(test_state_changes_nothing),
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_explanations),
+        cmocka_unit_test(test_remainders),
+        cmocka_unit_test(test_remainder_of_scales),
+        cmocka_unit_test(test_layouts_are_told),
+        cmocka_unit_test(test_pairs_are_named),
+        cmocka_unit_test(test_ties_are_named),
+        cmocka_unit_test(test_exact_products),
+        cmocka_unit_test(test_places_of_extremes),
         cmocka_unit_test(test_hard_inputs),
     };
 
