@@ -4,8 +4,7 @@
 #include "hypotheses.h"
 #include "layouts.h"
 #include "predict.h"
-
-#include <fp_state.h>
+#include "state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -197,7 +196,7 @@ static void confirm_chunks(void *argument, size_t begin, size_t end)
     const struct confirmation *c = argument;
     const struct search *s = c->search;
     const size_t total = s->diagnosis->compared[c->result];
-    const npuq_fp_state caller = npuq_fp_enter();
+    const struct state caller = enter_state();
 
     for (size_t chunk = begin; chunk < end; chunk++) {
         struct predictor p = c->predictor;
@@ -208,7 +207,7 @@ static void confirm_chunks(void *argument, size_t begin, size_t end)
             count(part, differs(s, c->result, i), is_same(c->result, now, array_bits(&s->theirs[c->result], i)));
         }
     }
-    npuq_fp_leave(&caller);
+    leave_state(&caller);
 }
 
 static void confirm(struct search *s, struct finding *finding)
@@ -464,7 +463,7 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
               const npuq_executor *executor, struct diagnosis *diagnosis)
 {
     struct search s = {.call = call, .ours = ours, .theirs = theirs, .executor = executor, .diagnosis = diagnosis};
-    const npuq_fp_state caller = npuq_fp_enter();
+    const struct state caller = enter_state();
     bool ok = true;
 
     *diagnosis = (struct diagnosis){0};
@@ -483,7 +482,7 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
     free(s.singles);
     free(s.sample);
     extremes_cache_release(s.cache);
-    npuq_fp_leave(&caller);
+    leave_state(&caller);
     return ok;
 }
 

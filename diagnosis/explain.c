@@ -2,10 +2,8 @@
 #include "explain.h"
 
 #include "predict.h"
+#include "state.h"
 
-#include <fp_state.h>
-
-#include <fenv.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -81,30 +79,6 @@ static void add_bits(struct text *text, npuq_dtype dtype, uint64_t bits)
         break;
     default: text_add(text, "0x%016" PRIX64, bits); break;
     }
-}
-
-/* ---- a caller's floating-point state ---------------------------------------------------------------------------- */
-
-struct state {
-    npuq_fp_state fp;
-    int rounding;
-};
-
-/* Printing rounds, too: glibc does it as the x87 unit is told to, which npuq_fp_enter() leaves alone where SSE
- * computes. */
-static struct state enter_state(void)
-{
-    const int rounding = fegetround();
-    const struct state caller = {npuq_fp_enter(), rounding};
-
-    (void)fesetround(FE_TONEAREST);
-    return caller;
-}
-
-static void leave_state(const struct state *caller)
-{
-    (void)fesetround(caller->rounding);
-    npuq_fp_leave(&caller->fp);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------ */

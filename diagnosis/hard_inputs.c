@@ -3,8 +3,7 @@
 
 #include "hypotheses.h"
 #include "predict.h"
-
-#include <fp_state.h>
+#include "state.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@ struct maker {
     bool *reserved_scales; /* so do their scales */
 };
 
+/* Not called twice in one expression: which call comes first is the compiler's choice. */
 static uint64_t draw(struct maker *m)
 {
     /* splitmix64 */
@@ -46,6 +46,15 @@ static double draw_between(struct maker *m, double low, double high)
     return low + (high - low) * draw_fraction(m);
 }
 
+/* From 2^low to 2^high, each power of two as often as another. Not with pow(), whose last bit differs among machines.
+ */
+static double draw_magnitude(struct maker *m, int low, int high)
+{
+    const int exponent = low + (int)draw_below(m, (size_t)(high - low));
+
+    return ldexp(draw_between(m, 1, 2), exponent);
+}
+
 /* About normal, of mean 0 and variance 1. */
 static double draw_normal(struct maker *m)
 {
@@ -64,11 +73,11 @@ static double to_range(double value, double low, double high)
     return isnan(value) ? 0 : fmin(fmax(nearbyint(value), low), high);
 }
 
-/* Stores a value in its type, saturated. Of QUINT4X2, the int4 at i. */
+/* Stores a value in its type, saturated. Of QUINT4X2, the int4 at i. There is one NaN: machines make others. */
 static void store(void *data, npuq_dtype dtype, size_t i, double value)
 {
     switch (dtype) {
-    case NPUQ_FLOAT32: ((float *)data)[i] = (float)value; break;
+    case NPUQ_FLOAT32: ((float *)data)[i] = npuq_ref_canonical((float)value); break;
     case NPUQ_FLOAT16: ((uint16_t *)data)[i] = npuq_ref_to_float16((float)value); break;
     case NPUQ_BFLOAT16: ((uint16_t *)data)[i] = npuq_ref_to_bfloat16((float)value); break;
     case NPUQ_INT8: ((int8_t *)data)[i] = (int8_t)to_range(value, INT8_MIN, INT8_MAX); break;
@@ -128,7 +137,7 @@ static double draw_scale(struct maker *m, size_t i)
     const unsigned op = m->wish->op;
     const bool multiplies_floats =
         op == GROUP_QUANT || op == TRANS_QUANT_PARAM || (op == QUANTIZE && !m->wish->options.divides);
-    const double usual = multiplies_floats ? 0x1p6 : op == REQUANT ? pow(2, -6 - 7.0 * (double)(i / 16 % 3)) : 0x1p-6;
+    const double usual = multiplies_floats ? 0x1p6 : op == REQUANT ? ldexp(1, -6 - 7 * (int)(i / 16 % 3)) : 0x1p-6;
 
     switch (i % 16) {
     case 0: return usual;
@@ -172,7 +181,7 @@ static double draw_smooth(struct maker *m, size_t i)
     const bool wide = m->wish->dtypes[OPERAND_X] != NPUQ_FLOAT16 && m->wish->dtypes[OPERAND_SMOOTH] != NPUQ_FLOAT16;
     const double number = numbers[i / columns % 4];
 
-    return number * (wide && i % columns % 16 == 9 ? 0x1p100 : pow(2, (double)draw_below(m, 4) - 1));
+    return number * (wide && i % columns % 16 == 9 ? 0x1p100 : ldexp(1, (int)draw_below(m, 4) - 1));
 }
 
 static void fill_parameter(struct maker *m, enum operand operand)
@@ -188,7 +197,8 @@ static void fill_parameter(struct maker *m, enum operand operand)
         switch (operand) {
         case OPERAND_SCALE:
             if (wish->op == REQUANT) {
-                const uint32_t bits = npuq_ref_to_bits((float)draw_scale(m, i)) | (uint32_t)draw_below(m, 0x2000);
+                const uint32_t low_bits = (uint32_t)draw_below(m, 0x2000);
+                const uint32_t bits = npuq_ref_to_bits((float)draw_scale(m, i)) | low_bits;
                 const uint64_t word = npuq_ref_pack(bits, (float)draw_offset(m, i), false);
                 ((uint64_t *)tensor->data)[i] = word | (bits & 0x1FFFU);
             } else {
@@ -200,7 +210,7 @@ static void fill_parameter(struct maker *m, enum operand operand)
             break;
         case OPERAND_SMOOTH: store(tensor->data, tensor->dtype, i, draw_smooth(m, i)); break;
         case OPERAND_ROW_SCALE:
-            store(tensor->data, tensor->dtype, i, draw_scale(m, i + 1) * pow(2, 2 - 8.0 * (double)(i / 16 % 3)));
+            store(tensor->data, tensor->dtype, i, ldexp(draw_scale(m, i + 1), 2 - 8 * (int)(i / 16 % 3)));
             break;
         case OPERAND_BIAS:
             store(tensor->data, tensor->dtype, i,
@@ -355,7 +365,10 @@ static double draw_x(struct maker *m, size_t i)
     const struct affine affine = affine_of(call, i);
     switch (draw_below(m, 8)) {
     case 0: return is_sum ? (double)(int32_t)draw(m) : draw_any(m);
-    case 1: return is_sum ? draw_normal(m) * pow(2, draw_between(m, 0, 26)) : draw_normal(m) * 40 / affine.scale;
+    case 1: {
+        const double size = is_sum ? draw_magnitude(m, 0, 26) : 40 / affine.scale;
+        return draw_normal(m) * size;
+    }
     case 2:
         if (is_sum) {
             return draw_below(m, 4) ? 16777216 + draw_between(m, 0, 64) : draw_below(m, 2) ? INT32_MAX : INT32_MIN;
@@ -388,13 +401,13 @@ static void draw_row(struct maker *m, size_t token, size_t kind)
     const struct call *call = &m->inputs->call;
     const size_t begin = token * call->token_length;
     const size_t end = begin + call->token_length;
-    const double size = pow(10, draw_between(m, -2, 2));
+    const double size = draw_magnitude(m, -7, 7);
     const double shift = kind == 3 ? 5 * size : kind == 4 ? -5 * size : 0;
     static const double tiny[] = {1e-3, 1e-5, 1e-6, 1e-7, 1e-9, 1e-11, 1e-13, 1e-30, 1e-36, 1e-39};
     const double factor = kind == 5 || kind == 6 ? tiny[draw_below(m, sizeof tiny / sizeof tiny[0])] : 1;
     const bool is_constant = kind == 8 || kind == 15;
-    const double constant =
-        kind == 8 ? draw_normal(m) * size : draw_between(m, 3e4, 65504) * (draw_below(m, 2) ? 1 : -1);
+    const double sign = draw_below(m, 2) ? 1 : -1;
+    const double constant = kind == 8 ? draw_normal(m) * size : draw_between(m, 3e4, 65504) * sign;
     const double top = (m->wish->options.y_dtype == NPUQ_QUINT4X2 ? 7 : 127) + (call->op == DYNAMIC_QUANT ? 0 : 0.5);
     int exponent;
     const double least_smooth =
@@ -490,7 +503,8 @@ static void redraw_scale(struct maker *m, size_t i, size_t at)
 
     if (m->wish->op == REQUANT) {
         const uint64_t word = array_bits(&m->inputs->call.operands[OPERAND_SCALE], at);
-        set_bits(m, OPERAND_SCALE, at, (word & ~(uint64_t)UINT32_MAX) | npuq_ref_to_bits((float)scale));
+        set_bits(m, OPERAND_SCALE, at,
+                 (word & ~(uint64_t)UINT32_MAX) | npuq_ref_to_bits(npuq_ref_canonical((float)scale)));
     } else {
         set(m, OPERAND_SCALE, at, scale);
     }
@@ -781,9 +795,9 @@ bool hard_inputs_begin(struct hard_inputs *inputs, const struct hard_wish *wish)
     if (!allocate(inputs, wish)) {
         return false;
     }
-    const npuq_fp_state caller = npuq_fp_enter();
+    const struct state caller = enter_state();
     fill_parameters(&m);
-    npuq_fp_leave(&caller);
+    leave_state(&caller);
     return true;
 }
 
@@ -823,14 +837,14 @@ bool hard_inputs_fill(struct hard_inputs *inputs)
     struct maker m = {.inputs = inputs, .wish = &inputs->wish, .state = inputs->wish.seed};
     const npuq_tensor *operands[OPERANDS] = {NULL};
     struct comparison_of_all all = {0};
-    const npuq_fp_state caller = npuq_fp_enter();
+    const struct state caller = enter_state();
 
     for (int i = 0; i < OPERANDS; i++) {
         operands[i] = inputs->operands[i].data ? &inputs->operands[i] : NULL;
     }
     fill_parameters(&m);
     if (!call_make(&inputs->call, inputs->wish.op, operands, &inputs->wish.options)) {
-        npuq_fp_leave(&caller);
+        leave_state(&caller);
         return false;
     }
     m.reserved = calloc(inputs->call.count, sizeof *m.reserved);
@@ -847,7 +861,7 @@ bool hard_inputs_fill(struct hard_inputs *inputs)
     release_comparison(&all);
     free(m.reserved_scales);
     free(m.reserved);
-    npuq_fp_leave(&caller);
+    leave_state(&caller);
     return ok;
 }
 
