@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-void text_add(struct text *text, const char *format, ...)
+static void add_list(struct text *text, const char *format, va_list arguments)
 {
-    va_list arguments;
+    va_list again;
 
-    va_start(arguments, format);
-    const int length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
+    va_copy(again, arguments);
+    const int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
     if (text->failed || length < 0) {
         text->failed = true;
         return;
@@ -28,10 +28,17 @@ void text_add(struct text *text, const char *format, ...)
         text->characters = grown;
         text->room = 2 * needed;
     }
-    va_start(arguments, format);
     (void)vsnprintf(text->characters + text->length, (size_t)length + 1, format, arguments);
-    va_end(arguments);
     text->length += (size_t)length;
+}
+
+void text_add(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    add_list(text, format, arguments);
+    va_end(arguments);
 }
 
 void text_add_json(struct text *text, const char *string)
@@ -50,15 +57,48 @@ void text_add_json(struct text *text, const char *string)
     text_add(text, "\"");
 }
 
-void text_pad(struct text *text, size_t column)
+/* How many characters there are since the beginning of the line. */
+static size_t column_of(const struct text *text)
 {
     size_t begin = text->length;
 
     while (begin > 0 && text->characters[begin - 1] != '\n') {
         begin--;
     }
-    const size_t at = text->length - begin;
+    return text->length - begin;
+}
+
+void text_pad(struct text *text, size_t column)
+{
+    const size_t at = column_of(text);
+
     text_add(text, "%*s", at < column ? (int)(column - at) : 1, "");
+}
+
+void text_add_wrapped(struct text *text, size_t width, size_t indent, const char *format, ...)
+{
+    struct text line = {0};
+    va_list arguments;
+
+    va_start(arguments, format);
+    add_list(&line, format, arguments);
+    va_end(arguments);
+    text->failed = text->failed || line.failed;
+    for (const char *word = line.failed ? "" : line.characters; *word != '\0';) {
+        const size_t length = strcspn(word, " ");
+        const size_t column = column_of(text);
+        if (column > indent && column + 1 + length > width) {
+            text_add(text, "\n%*s", (int)indent, "");
+        } else if (column > indent) {
+            text_add(text, " ");
+        } else {
+            text_add(text, "%*s", (int)(indent - column), "");
+        }
+        text_add(text, "%.*s", (int)length, word);
+        word += length;
+        word += *word == ' ';
+    }
+    text_release(&line);
 }
 
 void text_release(struct text *text)

@@ -4,6 +4,8 @@
 #include "nearest.h"
 #include "report.h"
 
+#include <text.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -506,42 +508,29 @@ bool options_parse(unsigned command, int argc, char **argv, struct arguments *ar
 
 enum { HELP_COLUMN = 32, HELP_WIDTH = 80 };
 
-/* The text from column HELP_COLUMN on, broken between words. */
-static void print_wrapped(const char *text, int column)
-{
-    while (*text != '\0') {
-        const int length = (int)strcspn(text, " ");
-        if (column > HELP_COLUMN && column + 1 + length > HELP_WIDTH) {
-            (void)printf("\n");
-            column = 0;
-        }
-        (void)printf("%*s%.*s", column < HELP_COLUMN ? HELP_COLUMN - column : 1, "", length, text);
-        column = (column < HELP_COLUMN ? HELP_COLUMN : column + 1) + length;
-        text += length;
-        text += *text == ' ';
-    }
-    (void)printf("\n");
-}
-
 static void print_row(const struct row *row)
 {
-    char help[256];
-    int column;
+    struct text text = {0};
 
     if (row->kind == POSITIONAL) {
-        column = printf("  %s", row->value);
+        text_add(&text, "  %s", row->value);
     } else {
         const char letter = short_name(row->option);
-        column = letter ? printf("  -%c, --%s", letter, row->name) : printf("  --%s", row->name);
-        column += row->value ? printf(" %s", row->value) : 0;
+        if (letter) {
+            text_add(&text, "  -%c, --%s", letter, row->name);
+        } else {
+            text_add(&text, "  --%s", row->name);
+        }
+        text_add(&text, "%s%s", row->value ? " " : "", row->value ? row->value : "");
     }
-    if (column >= HELP_COLUMN) {
-        (void)printf("\n");
-        column = 0;
+    if (text.length >= HELP_COLUMN) {
+        text_add(&text, "\n");
     }
-    (void)snprintf(help, sizeof help, "%s%s%s%s%s", row->help, row->kind == REQUIRED_INPUT ? " (required)" : "",
-                   row->initial ? " (default " : "", row->initial ? row->initial : "", row->initial ? ")" : "");
-    print_wrapped(help, column);
+    text_add_wrapped(&text, HELP_WIDTH, HELP_COLUMN, "%s%s%s%s%s", row->help,
+                     row->kind == REQUIRED_INPUT ? " (required)" : "", row->initial ? " (default " : "",
+                     row->initial ? row->initial : "", row->initial ? ")" : "");
+    (void)printf("%s\n", text.failed ? "" : text.characters);
+    text_release(&text);
 }
 
 void options_print_usage(unsigned command)
