@@ -1644,7 +1644,8 @@ class Talking(ToolTest):
         self.assertRegex(seen, rb"\A(\rdynamic-quant-asymmetric: +\d+ %)+\r\x1b\[K\Z")
 
 
-if __name__ == "__main__":
+def run_tests():
+    """Those of the file that is run."""
     print(f"NPUQ_TEST_SEED={SEED}", flush=True)
     result = unittest.main(verbosity=1, exit=False).result
     for test, reason in result.skipped:
@@ -1652,3 +1653,7 @@ if __name__ == "__main__":
     strict = sys.platform == "linux" and os.environ.get("CI") == "true"
     wanted = [test for test, reason in result.skipped if strict and not reason.startswith(NO_RIGHTS)]
     sys.exit(not result.wasSuccessful() or len(wanted) > 0)
+
+
+if __name__ == "__main__":
+    run_tests()

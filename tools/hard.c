@@ -415,7 +415,7 @@ enum exit_status hard_run(const struct operator_command *command, const struct a
                         .operands = {.arguments = arguments}};
     enum exit_status status = EXIT_ERROR;
 
-    if (command->op == 0) {
+    if (command->command == FOR_QUANT_MATMUL) {
         report_error("hard-inputs: not for %s; expected the operator behind its sums, dequant or requant",
                      command->name);
         return EXIT_ERROR;

@@ -2,6 +2,7 @@
 #include "npuquant_main.h"
 
 #include "hard.h"
+#include "hypotheses_list.h"
 #include "info.h"
 #include "nearest.h"
 #include "operators.h"
@@ -43,6 +44,7 @@ static void print_help(void)
     for (int i = 0; i < MODES; i++) {
         (void)printf("  %-26s%s\n", modes[i].name, modes[i].summary);
     }
+    (void)printf("  %-26s%s\n", "hypotheses", "the known mistakes, with advice: hypotheses [OPERATOR]");
     (void)printf("  %-26s%s\n", "info", "version, backends and CPU, for bug reports");
     (void)printf("  %-26s%s\n\n", "help", "what a command takes");
     (void)printf("npuquant help COMMAND, or npuquant COMMAND --help, tells more; npuquant --version prints the\n"
@@ -100,22 +102,87 @@ static enum exit_status run_info(int argc, char **argv)
     return EXIT_EQUAL;
 }
 
-static enum exit_status refuse_command(const char *name)
+static enum exit_status refuse(const char *what, const char *name, const struct nearest *nearest)
 {
-    const size_t prefix = strncmp(name, "npu_", 4) == 0 ? 4 : 0; /* torch_npu's */
-    struct nearest nearest = {0};
-
-    for (int i = 0; i < OPERATORS; i++) {
-        nearest_consider(&nearest, name + prefix, strlen(name + prefix), operators[i].name);
-    }
-    nearest_consider(&nearest, name, strlen(name), "info");
-    nearest_consider(&nearest, name, strlen(name), "help");
-    if (nearest.name) {
-        report_error("there is no command %s; did you mean %s?", name, nearest.name);
+    if (nearest->name) {
+        report_error("there is no %s %s; did you mean %s?", what, name, nearest->name);
     } else {
-        report_error("there is no command %s; see npuquant --help", name);
+        report_error("there is no %s %s; see npuquant --help", what, name);
     }
     return EXIT_ERROR;
+}
+
+static void consider_operators(struct nearest *nearest, const char *name)
+{
+    const size_t prefix = strncmp(name, "npu_", 4) == 0 ? 4 : 0; /* torch_npu's */
+
+    for (int i = 0; i < OPERATORS; i++) {
+        nearest_consider(nearest, name + prefix, strlen(name + prefix), operators[i].name);
+    }
+}
+
+static enum exit_status refuse_operator(const char *name)
+{
+    struct nearest nearest = {0};
+
+    consider_operators(&nearest, name);
+    return refuse("operator", name, &nearest);
+}
+
+static enum exit_status refuse_command(const char *name)
+{
+    static const char *const others[] = {"hypotheses", "info", "help"};
+    struct nearest nearest = {0};
+
+    consider_operators(&nearest, name);
+    for (int i = 0; i < MODES; i++) {
+        nearest_consider(&nearest, name, strlen(name), modes[i].name);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        nearest_consider(&nearest, name, strlen(name), others[i]);
+    }
+    return refuse("command", name, &nearest);
+}
+
+static const struct operator_command *find_operator(const char *name)
+{
+    for (int i = 0; i < OPERATORS; i++) {
+        if (strcmp(name, operators[i].name) == 0) {
+            return &operators[i];
+        }
+    }
+    return NULL;
+}
+
+static enum exit_status run_hypotheses(int argc, char **argv)
+{
+    const struct operator_command *command = NULL;
+    bool json = false;
+
+    for (int i = 0; i < argc; i++) {
+        if (is_help(argv[i])) {
+            (void)printf(
+                "usage: npuquant hypotheses [OPERATOR] [--json]\n\n"
+                "Lists the mistakes that npuquant diagnose knows, of all operators or of one: what the kernel\n"
+                "does, advice, and the operators in which it is possible.\n\n"
+                "  --json                        print them as JSON\n"
+                "  -h, --help                    print this\n\n"
+                "example:\n  npuquant hypotheses dynamic-quant\n");
+            return EXIT_EQUAL;
+        }
+        if (strcmp(argv[i], "--json") == 0) {
+            json = true;
+        } else if (command || argv[i][0] == '-') {
+            report_error("hypotheses: unexpected argument %s; see npuquant hypotheses --help", argv[i]);
+            return EXIT_ERROR;
+        } else {
+            command = find_operator(argv[i]);
+            if (!command) {
+                return refuse_operator(argv[i]);
+            }
+        }
+    }
+    return list_hypotheses(command, json) ? EXIT_EQUAL : EXIT_ERROR;
 }
 
 static enum exit_status run_mode(const struct mode *mode, int argc, char **argv)
@@ -130,12 +197,8 @@ static enum exit_status run_mode(const struct mode *mode, int argc, char **argv)
             mode->name, mode->about, mode->name);
         return EXIT_EQUAL;
     }
-    for (int i = 0; i < OPERATORS; i++) {
-        if (strcmp(argv[0], operators[i].name) == 0) {
-            return run_command(&operators[i], mode, argc - 1, argv + 1);
-        }
-    }
-    return refuse_command(argv[0]);
+    const struct operator_command *command = find_operator(argv[0]);
+    return command ? run_command(command, mode, argc - 1, argv + 1) : refuse_operator(argv[0]);
 }
 
 static enum exit_status run_named(const char *name, int argc, char **argv);
@@ -159,15 +222,18 @@ static enum exit_status run_help(int argc, char **argv)
 
 static enum exit_status run_named(const char *name, int argc, char **argv)
 {
-    for (int i = 0; i < OPERATORS; i++) {
-        if (strcmp(name, operators[i].name) == 0) {
-            return run_command(&operators[i], NULL, argc, argv);
-        }
+    const struct operator_command *command = find_operator(name);
+
+    if (command) {
+        return run_command(command, NULL, argc, argv);
     }
     for (int i = 0; i < MODES; i++) {
         if (strcmp(name, modes[i].name) == 0) {
             return run_mode(&modes[i], argc, argv);
         }
+    }
+    if (strcmp(name, "hypotheses") == 0) {
+        return run_hypotheses(argc, argv);
     }
     if (strcmp(name, "info") == 0) {
         return run_info(argc, argv);

@@ -358,5 +358,6 @@ const struct operator_command operators[OPERATORS] = {
         .check_inputs = check_quant_matmul_inputs,
         .shape_outputs = shape_quant_matmul,
         .call = call_quant_matmul,
+        .op = DEQUANT | REQUANT,
     },
 };

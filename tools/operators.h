@@ -46,7 +46,7 @@ struct operator_command {
      * fit. */
     void (*shape_outputs)(struct operands *operands);
     npuq_status (*call)(const struct operands *operands, const npuq_executor *executor);
-    unsigned op; /* what its steps are those of; 0 for quant-matmul, of which that depends on the call */
+    unsigned op;                 /* what its steps are those of; of quant-matmul one of two, as the call may be */
     enum option roles[OPERANDS]; /* the input that is each of the steps' operands; INPUTS where there is none */
 };
 
