@@ -66,11 +66,25 @@ static void add_layout(struct text *text, const struct call *call, const struct 
     }
 }
 
+enum { INDENT = 2 };
+
+/* Adds words, broken into lines, and the end of the line; releases them. */
+static void add_line(struct text *text, struct text *line)
+{
+    text_add_wrapped(text, TEXT_WIDTH, INDENT, "%s", line->length > 0 ? line->characters : "");
+    text_add(text, "\n");
+    text->failed |= line->failed;
+    text_release(line);
+}
+
 static void add_advice(struct text *text, const struct call *call, const struct finding *finding)
 {
     for (int i = 0; i < 2 && finding->hypotheses[i]; i++) {
         const struct hypothesis *hypothesis = finding->hypotheses[i];
-        text_add(text, "  %s: the kernel %s.\n  %s\n", hypothesis->name, hypothesis->what, hypothesis->advice);
+        text_add_wrapped(text, TEXT_WIDTH, INDENT, "%s: the kernel %s.", hypothesis->name, hypothesis->what);
+        text_add(text, "\n");
+        text_add_wrapped(text, TEXT_WIDTH, INDENT, "%s", hypothesis->advice);
+        text_add(text, "\n");
     }
     add_layout(text, call, &finding->variant);
 }
@@ -78,20 +92,22 @@ static void add_advice(struct text *text, const struct call *call, const struct 
 static void add_conclusion(struct text *text, const struct diagnosis *d)
 {
     const struct finding *best = &d->findings[0];
+    struct text line = {0};
 
     switch (d->verdict) {
     case VERDICT_EQUAL: text_add(text, "diagnosis: nothing differs\n"); return;
     case VERDICT_NONE: text_add(text, "diagnosis: none of the hypotheses explains this\n"); return;
     default: break;
     }
-    text_add(text, "diagnosis: ");
-    add_names(text, best);
-    text_add(text, ": explains %zu of %zu differing elements, ", best->explained, d->all_differing);
+    text_add(text, "diagnosis:");
+    add_names(&line, best);
+    text_add(&line, ": explains %zu of %zu differing elements ", best->explained, d->all_differing);
     if (best->newly_wrong == 0) {
-        text_add(text, "and no equal one\n");
+        text_add(&line, "and changes no other");
     } else {
-        text_add(text, "and would change %zu equal ones\n", best->newly_wrong);
+        text_add(&line, "but would change %zu that are equal", best->newly_wrong);
     }
+    add_line(text, &line);
 }
 
 /* "rows 3 to 7 of 512" */
@@ -123,23 +139,25 @@ static void add_remainder(struct text *text, const struct diagnosis *d)
 {
     const struct remainder *remainder = &d->remainder;
     const char *separator = "";
+    struct text line = {0};
 
-    text_add(text, d->verdict == VERDICT_NONE ? "  What differs: " : "  What remains: ");
+    text_add(&line, d->verdict == VERDICT_NONE ? "What differs: " : "What remains: ");
     for (int r = 0; r < RESULTS; r++) {
         const size_t count = remainder->elements[r];
         if (count == 0) {
             continue;
         }
-        text_add(text, "%s%zu element%s of %s", separator, count, count == 1 ? "" : "s", result_names[r]);
+        text_add(&line, "%s%zu element%s of %s", separator, count, count == 1 ? "" : "s", result_names[r]);
         separator = "; ";
         if (r == RESULT_Y) {
-            text_add(text, " in ");
-            add_lines(text, "row", &remainder->rows);
-            text_add(text, " and ");
-            add_lines(text, "column", &remainder->columns);
+            text_add(&line, " in ");
+            add_lines(&line, "row", &remainder->rows);
+            text_add(&line, " and ");
+            add_lines(&line, "column", &remainder->columns);
         }
     }
-    text_add(text, ".\n");
+    text_add(&line, ".");
+    add_line(text, &line);
 }
 
 enum { COLUMN_EXPLAINED = 44, SHOWN_OTHERS = 5 };
@@ -174,7 +192,7 @@ void diagnosis_report_text(struct text *text, const struct call *call, const str
 
     add_conclusion(text, d);
     if (d->untried > 0) {
-        text_add(text, "  %d pairs of hypotheses were not tried, as that would take too long for rows of this length\n",
+        text_add(text, "  %d pairs of hypotheses were not tried: with rows of this length that would take too long.\n",
                  d->untried);
     }
     if (d->verdict == VERDICT_EQUAL) {
@@ -188,12 +206,15 @@ void diagnosis_report_text(struct text *text, const struct call *call, const str
         add_remainder(text, d);
     }
     if (d->first_place > 1) {
-        text_add(text, "  On these inputs the same bits come from");
+        struct text line = {0};
+        text_add(&line, "On these inputs the same bits come from");
         for (int i = 1; i < d->first_place; i++) {
-            text_add(text, "%s ", i > 1 ? "," : "");
-            add_names(text, &d->findings[i]);
+            text_add(&line, "%s ", i > 1 ? "," : "");
+            add_names(&line, &d->findings[i]);
         }
-        text_add(text, ".\n  The inputs that npuquant hard-inputs makes are meant to tell such mistakes apart.\n");
+        text_add(&line, ".");
+        add_line(text, &line);
+        text_add(text, "  The inputs that npuquant hard-inputs makes are meant to tell such mistakes apart.\n");
     }
     if (d->count > 0) {
         add_table(text, d);

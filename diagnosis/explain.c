@@ -186,7 +186,8 @@ void explain_text(struct text *text, const struct call *call, struct element ele
         text_pad(text, FIRST_COLUMN);
         text_add(text, "definition");
         text_pad(text, SECOND_COLUMN);
-        text_add(text, "%s\n", beside->name);
+        text_add_wrapped(text, TEXT_WIDTH, SECOND_COLUMN, "%s", beside->name);
+        text_add(text, "\n");
         walk_lines(text, call, &defined.trace, &other.trace, show_text);
         text_add(text, "%*s%s", INDENT, "", name_of(element.result));
         text_pad(text, FIRST_COLUMN);

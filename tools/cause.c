@@ -17,11 +17,16 @@ static bool make_call(const struct cause *cause, struct call *call)
            (call_make(call, request.op, request.operands, &request.options) || report_error("out of memory"));
 }
 
+static bool is_given(const struct cause *cause, enum option option)
+{
+    return cause->operands->arguments->text[option] != NULL;
+}
+
 static bool print(const struct cause *cause, struct text *text)
 {
     const bool ok = !text->failed;
 
-    if (ok) {
+    if (ok && text->length > 0) {
         (void)fputs(text->characters, cause->stream);
     }
     text_release(text);
@@ -58,9 +63,9 @@ static enum exit_status diagnose_call(const struct cause *cause, const struct ca
     if (!diagnose(call, ours, theirs, &view, &diagnosis)) {
         report_error("out of memory");
     } else {
-        if (cause->json) {
+        if (is_given(cause, OPTION_JSON)) {
             diagnosis_report_json(&text, call, theirs, &diagnosis);
-        } else {
+        } else if (diagnosis.verdict != VERDICT_EQUAL || !is_given(cause, OPTION_QUIET)) {
             diagnosis_report_text(&text, call, theirs, &diagnosis);
         }
         if (print(cause, &text)) {
@@ -112,15 +117,16 @@ static bool find_element(const struct call *call, const struct place *place, str
 enum exit_status cause_explain(const struct cause *cause)
 {
     const struct arguments *arguments = cause->operands->arguments;
+    const bool json = is_given(cause, OPTION_JSON);
     struct call call = {0};
     struct text text = {0};
     bool ok = make_call(cause, &call);
 
-    text_add(&text, "%s", cause->json ? "[" : "");
+    text_add(&text, "%s", json ? "[" : "");
     for (int i = 0; i < arguments->place_count && ok; i++) {
         struct element element;
         ok = find_element(&call, &arguments->places[i], &element);
-        if (ok && cause->json) {
+        if (ok && json) {
             text_add(&text, "%s", i > 0 ? ",\n " : "");
             explain_json(&text, &call, element, NULL);
         } else if (ok) {
@@ -130,7 +136,7 @@ enum exit_status cause_explain(const struct cause *cause)
             explain_text(&text, &call, element, NULL);
         }
     }
-    text_add(&text, "%s", cause->json ? "]\n" : "");
+    text_add(&text, "%s", json ? "]\n" : "");
     call_release(&call);
     if (!ok) {
         text_release(&text);

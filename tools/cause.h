@@ -13,11 +13,11 @@ struct cause {
     const struct operands *operands;          /* after the call */
     const npuq_tensor *expected[MAX_OUTPUTS]; /* what they are compared with; null where there is nothing */
     int threads;
-    bool json;
     FILE *stream;
 };
 
-/* Compares the outputs with what is expected, and says which mistake explains the differences. */
+/* Compares the outputs with what is expected, and says which mistake explains the differences. With --quiet nothing is
+ * printed if there are none. */
 enum exit_status cause_diagnose(const struct cause *cause);
 
 /* Shows the steps of the elements that --at names. */

@@ -342,11 +342,8 @@ static void release(struct run *run)
 /* What the mode says about the result. */
 static enum exit_status judge_outputs(const struct run *run)
 {
-    struct cause cause = {.command = run->command,
-                          .operands = &run->operands,
-                          .threads = run->threads,
-                          .json = text_of(run, OPTION_JSON) != NULL,
-                          .stream = run->report};
+    struct cause cause = {
+        .command = run->command, .operands = &run->operands, .threads = run->threads, .stream = run->report};
 
     for (int i = 0; i < MAX_OUTPUTS; i++) {
         cause.expected[i] = text_of(run, OPTION_EXPECT + i) ? &run->expected[i].tensor : NULL;
