@@ -14,6 +14,8 @@
 /* As many values of x as can be gone through for every mistake in a reasonable time. */
 enum { MOST_VALUES = 1 << 20 };
 
+static const char *const result_names[MAX_OUTPUTS] = {"y", "scale", "offset"};
+
 struct hard {
     const struct operator_command *command;
     const struct arguments *arguments;
@@ -257,7 +259,6 @@ static void add_command(struct text *text, const struct hard *hard)
 
 static void make_manifest(struct text *text, const struct hard *hard)
 {
-    static const char *const results[MAX_OUTPUTS] = {"y", "scale", "offset"};
     const char *separator = "\n";
 
     text_add(text, "{\n  \"npuquant\": \"%s\",\n  \"operator\": \"%s\",\n  \"seed\": %" PRIu64 ",\n  \"arguments\": {",
@@ -272,7 +273,7 @@ static void make_manifest(struct text *text, const struct hard *hard)
     }
     text_add(text, "\n  },\n  \"outputs\": {");
     for (int i = 0; i < hard->command->outputs; i++) {
-        add_tensor(text, results[i], &hard->operands.outputs[i], i == 0 ? "\n" : ",\n");
+        add_tensor(text, result_names[i], &hard->operands.outputs[i], i == 0 ? "\n" : ",\n");
     }
     text_add(text, "\n  },\n  \"diagnose\": \"");
     add_command(text, hard);
@@ -283,21 +284,24 @@ static void make_manifest(struct text *text, const struct hard *hard)
 
 /* ---- files ----------------------------------------------------------------------------------------------------- */
 
-static void name_files(struct hard *hard)
+static bool name_files(struct hard *hard)
 {
-    static const char *const results[MAX_OUTPUTS] = {"y", "scale", "offset"};
+    bool failed = false;
 
     for (int i = 0; i < INPUTS; i++) {
         if (hard->operands.inputs[i]) {
             text_add(&hard->paths[i], "%s/", hard->folder);
             add_name(&hard->paths[i], option_name((enum option)i));
             text_add(&hard->paths[i], ".npy");
+            failed = failed || hard->paths[i].failed;
         }
     }
     for (int i = 0; i < hard->command->outputs; i++) {
-        text_add(&hard->result_paths[i], "%s/%s.npy", hard->folder, results[i]);
+        text_add(&hard->result_paths[i], "%s/%s.npy", hard->folder, result_names[i]);
+        failed = failed || hard->result_paths[i].failed;
     }
     text_add(&hard->manifest_path, "%s/manifest.json", hard->folder);
+    return !(failed || hard->manifest_path.failed) || report_error("out of memory");
 }
 
 static bool write_text(const char *path, const struct text *text)
@@ -349,7 +353,7 @@ static bool print_report(const struct hard *hard)
 
     hard_inputs_report_text(&text, &hard->inputs);
     ok = !text.failed || report_error("out of memory");
-    if (ok && !hard->arguments->text[OPTION_QUIET]) {
+    if (ok && !hard->arguments->text[OPTION_QUIET] && !hard->arguments->text[OPTION_JSON]) {
         (void)printf("%s: %s", hard->folder, text.characters);
     }
     text_release(&text);
@@ -379,8 +383,16 @@ static enum exit_status run_program(struct hard *hard)
         os_remove(hard->result_paths[i].characters); /* of a run before this one */
     }
     status = os_run_command(hard->arguments->text[OPTION_RUN], hard->manifest_path.characters);
-    if (status != 0) {
+    if (status < 0) {
+        report_error("--run: the command cannot be run: %s", os_error());
+        return EXIT_ERROR;
+    }
+    if (status > 0) {
         report_error("--run: the command failed with status %d", status);
+        return EXIT_ERROR;
+    }
+    if (!exists(hard->result_paths[0].characters)) {
+        report_error("--run: the command has left no %s", hard->result_paths[0].characters);
         return EXIT_ERROR;
     }
     for (int i = 0; i < INPUTS; i++) {
@@ -390,7 +402,7 @@ static enum exit_status run_program(struct hard *hard)
     diagnosed.text[OPTION_OUTPUT] = NULL;
     for (int i = 0; i < hard->command->outputs; i++) {
         const char *path = hard->result_paths[i].characters;
-        diagnosed.text[OPTION_EXPECT + i] = i == 0 || exists(path) ? path : NULL;
+        diagnosed.text[OPTION_EXPECT + i] = exists(path) ? path : NULL;
     }
     return run_operator(hard->command, &diagnosed, FOR_DIAGNOSE);
 }
@@ -415,16 +427,8 @@ enum exit_status hard_run(const struct operator_command *command, const struct a
                         .operands = {.arguments = arguments}};
     enum exit_status status = EXIT_ERROR;
 
-    if (command->command == FOR_QUANT_MATMUL) {
-        report_error("hard-inputs: not for %s; expected the operator behind its sums, dequant or requant",
-                     command->name);
-        return EXIT_ERROR;
-    }
-    if (make_inputs(&hard)) {
-        name_files(&hard);
-        if (write_files(&hard) && print_report(&hard)) {
-            status = arguments->text[OPTION_RUN] ? run_program(&hard) : EXIT_EQUAL;
-        }
+    if (make_inputs(&hard) && name_files(&hard) && write_files(&hard) && print_report(&hard)) {
+        status = arguments->text[OPTION_RUN] ? run_program(&hard) : EXIT_EQUAL;
     }
     release(&hard);
     return status;

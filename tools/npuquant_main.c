@@ -18,18 +18,26 @@ struct mode {
     unsigned mode;
     const char *summary;
     const char *about;
+    const char *status;       /* what the exit status means */
+    const char *example;      /* what stands behind the inputs, or in place of them */
+    const char *example_of_1; /* the same for an operator of which X is 1-D as a rule */
 };
 
 static const struct mode modes[] = {
     {"diagnose", FOR_DIAGNOSE, "which mistake explains a result that differs: diagnose OPERATOR ... --expect FILE",
      "Compares the operator's result with FILE. Where they differ, tries which known mistake, or which two, give the\n"
-     "file's values, and shows one element step by step.\n"},
+     "file's values, and shows one element step by step.\n",
+     "0 nothing differs; 1 something differs, explained or not; 2 an error", " --expect y.npy", " --expect y.npy"},
     {"explain", FOR_EXPLAIN, "the steps of single elements: explain OPERATOR ... --at I,J",
-     "Shows how elements of the operator's result come about, step by step, with the bits of each value.\n"},
+     "Shows how elements of the operator's result come about, step by step, with the bits of each value. Of the\n"
+     "dynamic operators that includes the scale and offset, and where in x the extremes are.\n",
+     "0 done; 2 an error", " --at 0,1", " --at 1"},
     {"hard-inputs", FOR_HARD_INPUTS, "inputs on which mistakes show: hard-inputs OPERATOR --shape N,N -o DIR",
      "Makes inputs on which as many known mistakes as possible change the operator's result, and differ from one\n"
      "another, and writes them to a folder with a manifest that names the call. With --run, has a program compute the\n"
-     "results, and diagnoses them.\n"},
+     "results, and diagnoses them.\n",
+     "0 done, and with --run nothing differs; 1 something differs; 2 an error", " --shape 64,128 -o hard",
+     " --shape 64 -o hard"},
 };
 enum { MODES = sizeof modes / sizeof modes[0] };
 
@@ -55,15 +63,54 @@ static void print_help(void)
                  "exit status: 0 done, and equal to what was expected; 1 something differs; 2 an error\n");
 }
 
+/* The operator's example in another mode: its inputs, then what the mode takes. */
+static void print_example(const struct operator_command *command, const struct mode *mode)
+{
+    static const char program[] = "npuquant ";
+    const char *words = command->example + sizeof program - 1;
+    const size_t length =
+        mode->mode == FOR_HARD_INPUTS ? strlen(command->name) : (size_t)(strstr(words, " -o ") - words);
+
+    (void)printf("%s%s %.*s%s\n", program, mode->name, (int)length, words,
+                 command->op == TRANS_QUANT_PARAM ? mode->example_of_1 : mode->example);
+}
+
 static void print_command_help(const struct operator_command *command, const struct mode *mode)
 {
+    const unsigned bits = command->command | (mode ? mode->mode : 0);
+
     (void)printf("usage: npuquant %s%s%s", mode ? mode->name : "", mode ? " " : "", command->name);
-    options_print_usage(command->command | (mode ? mode->mode : 0));
-    (void)printf(" [OPTION]...\n\n%s%s\n", mode ? mode->about : "", command->about);
-    options_print_help(command->command | (mode ? mode->mode : 0));
-    (void)printf("\nexit status: 0 done, and equal to what was expected; 1 something differs (outputs are written all\n"
-                 "the same); 2 an error (nothing is written; npuquant(1) names the exception)\n\nexample:\n  %s\n",
-                 command->example);
+    options_print_usage(bits);
+    (void)printf(" [OPTION]...\n\n%s%s%s\n", mode ? mode->about : "", mode ? "\n" : "", command->about);
+    options_print_help(bits);
+    (void)printf("\nexit status: %s\n\nexample:\n  ",
+                 mode ? mode->status
+                      : "0 done, and equal to what was expected; 1 something differs (outputs are written all\n"
+                        "the same); 2 an error (nothing is written; npuquant(1) names the exception)");
+    if (mode) {
+        print_example(command, mode);
+    } else {
+        (void)printf("%s\n", command->example);
+    }
+}
+
+/* The product of matrices has no hard inputs of its own: those of the operator behind its sums. */
+static bool has_mode(const struct operator_command *command, const struct mode *mode)
+{
+    return mode->mode != FOR_HARD_INPUTS || command->command != FOR_QUANT_MATMUL;
+}
+
+static void print_mode_help(const struct mode *mode)
+{
+    (void)printf("usage: npuquant %s OPERATOR ...\n\n%s\noperators:\n", mode->name, mode->about);
+    for (int i = 0; i < OPERATORS; i++) {
+        if (has_mode(&operators[i], mode)) {
+            (void)printf("  %s\n", operators[i].name);
+        }
+    }
+    (void)printf("\nnpuquant %s OPERATOR --help tells what an operator takes.\n\nexit status: %s\n\nexample:\n  ",
+                 mode->name, mode->status);
+    print_example(&operators[0], mode);
 }
 
 static enum exit_status run_command(const struct operator_command *command, const struct mode *mode, int argc,
@@ -192,13 +239,19 @@ static enum exit_status run_mode(const struct mode *mode, int argc, char **argv)
         return EXIT_ERROR;
     }
     if (is_help(argv[0])) {
-        (void)printf(
-            "usage: npuquant %s OPERATOR ...\n\n%s\nnpuquant %s OPERATOR --help tells what an operator takes.\n",
-            mode->name, mode->about, mode->name);
+        print_mode_help(mode);
         return EXIT_EQUAL;
     }
     const struct operator_command *command = find_operator(argv[0]);
-    return command ? run_command(command, mode, argc - 1, argv + 1) : refuse_operator(argv[0]);
+    if (!command) {
+        return refuse_operator(argv[0]);
+    }
+    if (!has_mode(command, mode)) {
+        report_error("%s: not for %s; expected the operator behind its sums, dequant or requant", mode->name,
+                     command->name);
+        return EXIT_ERROR;
+    }
+    return run_command(command, mode, argc - 1, argv + 1);
 }
 
 static enum exit_status run_named(const char *name, int argc, char **argv);

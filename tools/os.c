@@ -514,7 +514,10 @@ int os_run_command(const char *command, const char *argument)
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     free(script);
-    return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (child < 0 || status == -1) {
+        return -1;
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); /* as shells say it */
 }
 
 void os_describe(char *text, size_t size)

@@ -318,7 +318,9 @@ bool describe_quant_matmul(const struct operands *operands, struct request *requ
     const enum stage stage = stage_of(operands->arguments);
 
     if (stage == STAGE_NONE) {
-        return report_error("--dtype: int32 sums have no steps behind them; expected another type");
+        return report_error(
+            "--dtype: int32 results are the sums of products themselves, with no steps behind them; expected "
+            "another type");
     }
     request->op = stage == STAGE_DEQUANT ? DEQUANT : REQUANT;
     request->operands[OPERAND_X] = &operands->scratch[SUMS];
