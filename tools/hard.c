@@ -304,27 +304,10 @@ static bool name_files(struct hard *hard)
     return !(failed || hard->manifest_path.failed) || report_error("out of memory");
 }
 
-static bool write_text(const char *path, const struct text *text)
-{
-    char *temporary = NULL;
-    FILE *stream = os_create_beside(path, &temporary);
-    bool ok = stream && fwrite(text->characters, 1, text->length, stream) == text->length;
-
-    ok = stream && os_finish(stream) && ok && os_rename(temporary, path);
-    if (!ok) {
-        report_error("%s: cannot be written: %s", path, os_error());
-        if (temporary) {
-            os_remove(temporary);
-        }
-    }
-    free(temporary);
-    return ok;
-}
-
-/* The inputs get their names together; the manifest comes last. */
+/* All get their names together. */
 static bool write_files(struct hard *hard)
 {
-    struct staged_file staged[INPUTS] = {{0}};
+    struct staged_file staged[INPUTS + 1] = {{0}};
     struct text manifest = {0};
     int count = 0;
     bool ok = os_make_folder(hard->folder) || report_error("%s: cannot be made: %s", hard->folder, os_error());
@@ -338,7 +321,8 @@ static bool write_files(struct hard *hard)
             ok = staged_file_write(&staged[count++], hard->paths[i].characters, hard->operands.inputs[i]);
         }
     }
-    ok = ok && staged_files_commit(staged, count) && write_text(hard->manifest_path.characters, &manifest);
+    ok = ok && staged_file_write_text(&staged[count++], hard->manifest_path.characters, manifest.characters) &&
+         staged_files_commit(staged, count);
     for (int i = 0; i < count; i++) {
         staged_file_release(&staged[i]);
     }

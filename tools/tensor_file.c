@@ -295,6 +295,17 @@ static bool write_tensor(FILE *stream, const npuq_tensor *tensor)
            fwrite(tensor->data, tensor_item_size(tensor->dtype), count, stream) == count;
 }
 
+/* Closes a temporary file, null if it could not be made; the last bytes may fail as late as this. */
+static bool complete(const struct staged_file *file, FILE *stream, bool written)
+{
+    if (stream && !written) {
+        report_error("%s: cannot be written: %s", file->path, os_error());
+        (void)fclose(stream);
+        return false;
+    }
+    return (stream && os_finish(stream)) || report_error("%s: cannot be written: %s", file->path, os_error());
+}
+
 bool staged_file_write(struct staged_file *file, const char *path, const npuq_tensor *tensor)
 {
     const enum os_output kind = os_output_kind(path);
@@ -306,16 +317,15 @@ bool staged_file_write(struct staged_file *file, const char *path, const npuq_te
         return true;
     }
     FILE *stream = os_create_beside(path, &file->temporary);
-    if (!stream) {
-        return report_error("%s: cannot be written: %s", path, os_error());
-    }
-    if (!write_tensor(stream, tensor)) {
-        report_error("%s: cannot be written: %s", path, os_error());
-        (void)fclose(stream);
-        return false;
-    }
-    /* The last bytes may fail as late as this. */
-    return os_finish(stream) || report_error("%s: cannot be written: %s", path, os_error());
+    return complete(file, stream, stream && write_tensor(stream, tensor));
+}
+
+bool staged_file_write_text(struct staged_file *file, const char *path, const char *text)
+{
+    file->path = path;
+    file->shown_path = path;
+    FILE *stream = os_create_beside(path, &file->temporary);
+    return complete(file, stream, stream && fputs(text, stream) >= 0);
 }
 
 static bool write_stream(const struct staged_file *file)

@@ -68,6 +68,8 @@ struct staged_file {
 /* Writes a contiguous tensor, which has to last as long, to a temporary file beside path; or notes it, if path is a
  * stream. Reports what is wrong and returns false on failure. */
 bool staged_file_write(struct staged_file *file, const char *path, const npuq_tensor *tensor);
+/* The same of text, to a file in any case. */
+bool staged_file_write_text(struct staged_file *file, const char *path, const char *text);
 /* Writes the streams, then gives all files their names. If the system refuses one, those that have theirs already are
  * taken back: reports that, and what could not be taken back, and returns false. */
 bool staged_files_commit(struct staged_file *files, int count);
