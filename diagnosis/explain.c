@@ -142,15 +142,23 @@ static void walk_lines(struct text *text, const struct call *call, const struct 
 
 enum { INDENT = 2, FIRST_COLUMN = 34, SECOND_COLUMN = 62 };
 
+/* What stands for a step that only the other one has; nothing stands for an equal value. */
+#define NOT_DONE "-"
+
 static void show_text(struct text *text, const struct call *call, const struct trace_line *defined,
                       const struct trace_line *beside)
 {
     text_add(text, "%*s%s", INDENT, "", defined ? defined->step : beside->step);
+    text_pad(text, FIRST_COLUMN);
     if (defined) {
-        text_pad(text, FIRST_COLUMN);
         add_line(text, call, defined);
+    } else {
+        text_add(text, NOT_DONE);
     }
-    if (beside && !(defined && same_value(defined, beside))) {
+    if (!beside) {
+        text_pad(text, SECOND_COLUMN);
+        text_add(text, NOT_DONE);
+    } else if (!(defined && same_value(defined, beside))) {
         text_pad(text, SECOND_COLUMN);
         add_line(text, call, beside);
     }

@@ -139,6 +139,35 @@ class ToolTest(unittest.TestCase):
     def random_settings(self, backends):
         return ["--backend", rng.choice(backends), "--threads", str(rng.integers(0, 4))]
 
+    def in_mounted(self, options, script, *words):
+        """Runs a shell script in a file system of its own, on the folder "disk". Where none can be mounted, two other
+        tests still see that the system refuses to write and to create: of a file too large, and an unwritable folder.
+        """
+        os.makedirs(self.path("disk"), exist_ok=True)
+        mount = f"mount -t tmpfs -o {options} none disk 2>&1"
+        for namespace in (["unshare", "-m"], ["unshare", "-rm"]):
+            try:
+                if subprocess.run([*namespace, "sh", "-c", mount], cwd=self.folder, capture_output=True,
+                                  check=False).returncode == 0:
+                    break
+            except FileNotFoundError:
+                self.skipTest("there is no unshare")
+        else:
+            self.skipTest(NO_RIGHTS + "a small disk can be mounted neither as root nor in a namespace of one's own")
+        words = [*namespace, "sh", "-c", f"{mount} && cd disk && {script}", "sh", TOOL, *words]
+        return subprocess.run(words, cwd=self.folder, capture_output=True, text=True, check=False, timeout=60)
+
+    def without_rights_to_write(self, folder):
+        """What a process has to call first to be refused in a folder of which the mode says so."""
+        prctl = getattr(ctypes.CDLL(None), "prctl", lambda *arguments: None)  # only Linux needs it here
+
+        def as_others_are():  # root may write anywhere, by CAP_DAC_OVERRIDE, until PR_CAPBSET_DROP and exec()
+            prctl(24, 1, 0, 0, 0)
+
+        if subprocess.run(["test", "-w", folder], cwd=self.folder, preexec_fn=as_others_are).returncode == 0:
+            self.skipTest(NO_RIGHTS + "root cannot give up that it may write anywhere")
+        return as_others_are
+
     def assert_output(self, name, expected):
         got = np.load(self.path(name))
         self.assertEqual((got.dtype, got.shape), (expected.dtype, expected.shape))
@@ -1184,24 +1213,6 @@ class Writing(ToolTest):
                            says=f"{refused}: cannot be written: File too large")
             self.assertEqual(self.read("y.npy"), self.before)
 
-    def in_mounted(self, options, script, *words):
-        """Runs a shell script in a file system of its own, on the folder "disk". Where none can be mounted, two other
-        tests still see that the system refuses to write and to create: of a file too large, and an unwritable folder.
-        """
-        os.makedirs(self.path("disk"), exist_ok=True)
-        mount = f"mount -t tmpfs -o {options} none disk 2>&1"
-        for namespace in (["unshare", "-m"], ["unshare", "-rm"]):
-            try:
-                if subprocess.run([*namespace, "sh", "-c", mount], cwd=self.folder, capture_output=True,
-                                  check=False).returncode == 0:
-                    break
-            except FileNotFoundError:
-                self.skipTest("there is no unshare")
-        else:
-            self.skipTest(NO_RIGHTS + "a small disk can be mounted neither as root nor in a namespace of one's own")
-        words = [*namespace, "sh", "-c", f"{mount} && cd disk && {script}", "sh", TOOL, *words]
-        return subprocess.run(words, cwd=self.folder, capture_output=True, text=True, check=False, timeout=60)
-
     def test_full_disk(self):
         script = 'printf old > y.npy && { "$@"; echo $?; ls -A; cat y.npy; }'
         for shape, refused in (((100, 300), "y.npy"), ((9000, 1), "s.npy")):
@@ -1223,13 +1234,7 @@ class Writing(ToolTest):
         os.mkdir(self.path("theirs"))
         self.write("theirs/y.npy", self.before)
         os.chmod(self.path("theirs"), 0o555)
-        prctl = getattr(ctypes.CDLL(None), "prctl", lambda *arguments: None)  # only Linux needs it here
-
-        def as_others_are():  # root may write anywhere, by CAP_DAC_OVERRIDE, until PR_CAPBSET_DROP and exec()
-            prctl(24, 1, 0, 0, 0)
-
-        if subprocess.run(["test", "-w", "theirs"], cwd=self.folder, preexec_fn=as_others_are).returncode == 0:
-            self.skipTest(NO_RIGHTS + "root cannot give up that it may write anywhere")
+        as_others_are = self.without_rights_to_write("theirs")
         self.run_badly("dynamic-quant-asymmetric", "x.npy", "-o", "theirs/y.npy", preexec_fn=as_others_are,
                        says="theirs/y.npy: cannot be written: Permission denied")
         self.assertEqual(os.listdir(self.path("theirs")), ["y.npy"])

@@ -5,10 +5,138 @@
 Run as test_tool.py is.
 """
 import json
+import os
 import re
-import unittest
+import shlex
+import subprocess
+import sys
 
-from test_tool import COMMANDS, ToolTest, run_tests
+import numpy as np
+from numpy_operators import (
+    anti_quant,
+    as_dtype,
+    dequant,
+    dynamic,
+    dynamic_quant,
+    f4,
+    group_of_rows,
+    group_quant,
+    quant_matmul,
+    quantize,
+    requant,
+    round_to,
+    trans_quant_param,
+    unpack,
+)
+from test_tool import COMMANDS, TOOL, ToolTest, run_tests, save
+
+WIDTH = 100  # of what is printed
+EXPECT = {"y": "--expect", "scale": "--expect-scale", "offset": "--expect-offset"}
+
+
+class Case:
+    """A call, its right results, and results of a kernel with the mistake that the name says."""
+
+    def __init__(self, mistake, operator, inputs, options, right, wrong, positional=1):
+        self.mistake, self.operator, self.inputs, self.options = mistake, operator, inputs, options
+        self.right, self.wrong, self.positional = right, wrong, positional
+
+
+def cases():
+    random = np.random.default_rng(5)
+
+    def normal(*shape, size=1.0):
+        return (random.standard_normal(shape) * size).astype(f4)
+
+    def small(*shape):
+        return random.integers(-9, 9, shape).astype("i1")
+
+    def positive(*shape):
+        return (random.random(shape) + 0.01).astype(f4)
+
+    x, scales, zeros = normal(9, 40, size=20), positive(40), normal(40, size=9)
+    yield Case("offset-left-out", "quantize", {"x": x, "scales": scales, "zero_points": zeros}, ["--axis", "-1"],
+               {"y": quantize(x, scales, zeros, -1, True, "int8")}, {"y": quantize(x, scales, None, -1, True, "int8")})
+    x, words = as_dtype(x, "f2"), ["--div-mode", "false", "--dtype", "quint4x2"]
+    y = quantize(x, scales, None, -1, False, "quint4x2")
+    yield Case("nibbles-swapped", "quantize", {"x": x, "scales": scales}, words,
+               {"y": y}, {"y": (y & 0x0F0F0F0F) << 4 | y >> 4 & 0x0F0F0F0F})
+    x, scale, ends, offset = as_dtype(normal(30, 16, size=20), "u2"), positive(3, 16), np.array([4, 11, 30]), f4([3.3])
+    yield Case("group-late", "group-quant", {"x": x, "scale": scale, "group_index": ends, "offset": offset}, [],
+               {"y": group_quant(x, scale, ends, offset, "int8")},
+               {"y": group_quant(x, scale, ends + [1, 1, 0], offset, "int8")})
+    scale, offset = positive(30), normal(30, size=99)
+    y = trans_quant_param(scale, offset, 1).view("i8")
+    yield Case("no-flag", "trans-quant-param", {"scale": scale, "offset": offset}, ["--round-mode", "1"],
+               {"y": y}, {"y": y & ~(1 << 46)})
+    x, smooth = normal(20, 5, 8, size=9), positive(8)
+    y, scale = dynamic_quant(x, smooth, None, False, "product", "int8")
+    wrong = dict(zip(EXPECT, dynamic_quant(x, None, None, False, "product", "int8")))
+    yield Case("smooth-left-out", "dynamic-quant", {"x": x, "smooth_scales": smooth}, [], {"y": y, "scale": scale}, wrong)
+    y, scale = dynamic_quant(x, None, None, False, "product", "int8")
+    yield Case("other-form", "dynamic-quant", {"x": x}, [], {"y": y, "scale": scale},
+               {"scale": dynamic_quant(x, None, None, False, "inverse", "int8")[1]})
+    right = dict(zip(EXPECT, dynamic(x, None, None, True, "int8")))
+    yield Case("offset-sign", "dynamic-quant-asymmetric", {"x": x}, ["--quant-mode", "pertensor"], right,
+               {**right, "offset": -right["offset"]})
+    x, scale, offset = random.integers(-(2**31), 2**31, (6, 4)).astype("i4"), positive(32), normal(32, size=9)
+    yield Case("offset-left-out", "anti-quant", {"x": x, "scale": scale, "offset": offset}, ["--dtype", "bfloat16"],
+               {"y": anti_quant(x, scale, offset, "bfloat16")}, {"y": anti_quant(x, scale, None, "bfloat16")})
+    x, weight_scale, rows, bias = random.integers(-9999, 9999, (7, 20)).astype("i4"), positive(20), positive(7), normal(20)
+    yield Case("row-scale-left-out", "dequant",
+               {"x": x, "weight_scale": weight_scale, "activation_scale": rows, "bias": bias}, ["--dtype", "float32"],
+               {"y": dequant(x, weight_scale, rows, bias, "float32")},
+               {"y": dequant(x, weight_scale, None, bias, "float32")})
+    words, bias = trans_quant_param(positive(20) * f4(0.01), normal(20, size=30), 0), small(20).astype("i4") * 99
+    yield Case("bias-left-out", "requant", {"x": x, "words": words, "bias": bias}, [],
+               {"y": requant(x, words, bias, "int8")}, {"y": requant(x, words, None, "int8")})
+    x1, x2, scale, bias = small(7, 30), small(30, 20), positive(20), small(20).astype("i4") * 99
+    yield Case("bias-left-out", "quant-matmul", {"x1": x1, "x2": x2, "scale": scale, "bias": bias},
+               ["--dtype", "float16"], {"y": quant_matmul(x1, x2, scale, None, None, bias, "float16")},
+               {"y": quant_matmul(x1, x2, scale, None, None, None, "float16")}, positional=2)
+    yield Case("row-scale-left-out", "quant-matmul", {"x1": x1, "x2": x2, "scale": scale, "pertoken_scale": rows},
+               ["--dtype", "bfloat16"], {"y": quant_matmul(x1, x2, scale, None, rows, None, "bfloat16")},
+               {"y": quant_matmul(x1, x2, scale, None, None, None, "bfloat16")}, positional=2)
+
+
+def values(array, case):
+    """One for each element: int4 out of their words."""
+    return unpack(array) if "quint4x2" in case.options else array
+
+
+def said_bits(text):
+    """What stands behind a value, or the integer itself, as of an unsigned type."""
+    found = re.search(r"0x([0-9A-F]+)", text)
+    return int(found.group(1), 16) if found else int(text)
+
+
+def bits(element):
+    return int(element) if element.dtype.kind == "i" and element.itemsize < 8 else \
+        int(element.view(f"u{element.itemsize}"))
+
+
+class CauseTest(ToolTest):
+    def save_case(self, case):
+        """The operator and its inputs as words."""
+        return [case.operator, *self.save_inputs(case.positional, **case.inputs), *case.options]
+
+    def save_results(self, results):
+        words = []
+        for name, array in results.items():
+            save(self.path(f"{name}_of_kernel.npy"), array)
+            words += [EXPECT[name], f"{name}_of_kernel.npy"]
+        return words
+
+    def assert_hears_of_full_stdout(self, words):
+        """Before any output has its name."""
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(words, cwd=self.folder, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (2, b"npuquant: cannot write to stdout\n"))
+
+    def assert_narrow(self, text):
+        self.assertLessEqual(max(map(len, text.splitlines())), WIDTH, text)
 
 
 class Hypotheses(ToolTest):
@@ -67,6 +195,351 @@ class Hypotheses(ToolTest):
         ):
             with self.subTest(words):
                 self.run_badly("hypotheses", *words, says=says)
+
+
+class Diagnose(CauseTest):
+    """A kernel's results against the operator's."""
+
+    def test_text(self):
+        for case in cases():
+            with self.subTest(case.operator, mistake=case.mistake):
+                words = self.save_case(case)
+                text = self.run_well("diagnose", *words, *self.save_results(case.wrong), status=1)
+                self.assert_narrow(text)
+                lines = text.splitlines()
+                found = re.match(
+                    rf"diagnosis: {case.mistake} explains (\d+) of (\d+) differing elements and leaves all others as they "
+                    rf"are {case.mistake}: the kernel ", re.sub(r"\s+", " ", text))
+                self.assertTrue(found, text)
+                differ = sum((values(case.right[name], case) != values(wrong, case)).sum()
+                             for name, wrong in case.wrong.items())
+                self.assertEqual(found.groups(), (str(differ), str(differ)))
+                self.assertRegex(text, rf"\n  hypothesis +explained  unexplained  newly wrong\n  {case.mistake} +"
+                                 rf"{differ} +0 +0\n")
+                self.assertRegex(text, rf"\n[a-z]+\[[0-9, ]+\], step by step:\n  step +definition +{case.mistake}\n")
+                *_, ours, theirs = lines
+                self.assertRegex(ours, r"^  (y|scale|offset) +\S.*  \S")  # two values
+                self.assertRegex(theirs, r"^  in the file +\S")
+                self.assertEqual(theirs.split("  ")[-1].strip(), ours.split("  ")[-1].strip())
+                self.assertNotEqual(theirs.split("  ")[-1].strip(), re.split("  +", ours.strip())[1])
+
+    def test_json(self):
+        for case in cases():
+            with self.subTest(case.operator, mistake=case.mistake):
+                words = self.save_case(case)
+                said = json.loads(self.run_well("diagnose", *words, *self.save_results(case.wrong), "--json", status=1))
+                self.assertEqual(sorted(said), [
+                    "element", "findings", "first_place", "results", "untried_pairs", "verdict"])
+                self.assertEqual(said["verdict"], "explained")
+                self.assertEqual(said["untried_pairs"], 0)
+                self.assertGreaterEqual(said["first_place"], 1)
+                differing = {}
+                for name, wrong in case.wrong.items():
+                    different = values(case.right[name], case) != values(wrong, case)
+                    differing[name] = int(different.sum())
+                    self.assertIn({"name": name, "elements": different.size, "differing": differing[name]},
+                                  said["results"])
+                self.assertEqual(len(said["results"]), len(case.wrong))
+                for finding in said["findings"]:
+                    self.assertEqual(sorted(finding), ["explained", "hypotheses", "newly_wrong", "unexplained"])
+                    for hypothesis in finding["hypotheses"]:
+                        self.assertEqual(sorted(hypothesis), ["advice", "name", "what"])
+                best = said["findings"][0]
+                self.assertEqual([hypothesis["name"] for hypothesis in best["hypotheses"]], [case.mistake])
+                self.assertEqual((best["explained"], best["unexplained"], best["newly_wrong"]),
+                                 (sum(differing.values()), 0, 0))
+                self.check_element(case, said["element"])
+
+    def check_element(self, case, element):
+        """The definition's value and the file's are those of the place."""
+        self.assertEqual(sorted(element), ["definition", "dump", "hypothesis", "index", "result", "steps"])
+        self.assertTrue(element["steps"])
+        for step in element["steps"]:
+            self.assertLessEqual(set(step), {"step", "definition", "hypothesis"})
+            self.assertGreater(len(step), 1)
+        name, index = element["result"], tuple(element["index"])
+        self.assertEqual(said_bits(element["definition"]), bits(values(case.right[name], case)[index]))
+        self.assertEqual(said_bits(element["dump"]), bits(values(case.wrong[name], case)[index]))
+        self.assertEqual(element["hypothesis"], element["dump"])
+
+    def test_equal(self):
+        for case in cases():
+            with self.subTest(case.operator, mistake=case.mistake):
+                words = ["diagnose", *self.save_case(case), *self.save_results(case.right)]
+                self.assertEqual(self.run_well(*words), "diagnosis: nothing differs\n")
+                self.assertEqual(self.run_well(*words, "--quiet"), "")
+                said = json.loads(self.run_well(*words, "--json"))
+                self.assertEqual((said["verdict"], said["findings"], "element" in said), ("equal", [], False))
+
+    def test_partly(self):
+        case = next(cases())
+        y = case.wrong["y"].copy()
+        y[2, 3] ^= 1
+        words = ["diagnose", *self.save_case(case), *self.save_results({"y": y})]
+        differ = int((y != case.right["y"]).sum())
+        text = self.run_well(*words, status=1)
+        self.assertRegex(text, rf"\Adiagnosis: offset-left-out explains {differ - 1} of {differ} differing")
+        said = json.loads(self.run_well(*words, "--json", status=1))
+        self.assertEqual((said["verdict"], said["first_place"]), ("partly", 0))
+        self.assertEqual(said["findings"][0]["unexplained"], 1)
+
+    def test_none(self):
+        case = next(cases())
+        y = np.random.default_rng(1).integers(-128, 128, case.right["y"].shape).astype("i1")
+        words = ["diagnose", *self.save_case(case), *self.save_results({"y": y})]
+        text = self.run_well(*words, status=1)
+        self.assert_narrow(text)
+        differ = (y != case.right["y"]).sum()
+        self.assertTrue(text.startswith(
+            f"diagnosis: none of the hypotheses explains this: {differ} of {y.size} elements differ\n"))
+        self.assertNotIn(" step  ", text)  # one column
+        said = json.loads(self.run_well(*words, "--json", status=1))
+        self.assertEqual(said["verdict"], "none")
+        self.assertNotIn("hypothesis", said["element"])
+
+    def test_pair(self):
+        case = next(cases())
+        x = case.inputs["x"].astype("f2").astype(f4)
+        y = np.maximum(quantize(x, case.inputs["scales"], case.inputs["zero_points"], -1, True, "int8"), -127)
+        words = ["diagnose", *self.save_case(case), *self.save_results({"y": y})]
+        text = self.run_well(*words, status=1)
+        self.assert_narrow(text)
+        self.assertRegex(text, r"\Adiagnosis: [a-z0-9-]+ and [a-z0-9-]+ explain \d+ of \d+ differing\s+elements")
+        said = json.loads(self.run_well(*words, "--json", status=1))
+        pairs = [[hypothesis["name"] for hypothesis in finding["hypotheses"]] for finding in said["findings"]]
+        self.assertEqual((said["verdict"], sorted(pairs[0])), ("explained", ["symmetric-range", "x-float16"]))
+
+    def test_same_results(self):
+        """What cannot be told apart is named."""
+        x = f4([[0.5, 1.5, 2.5, 4.5]])
+        save(self.path("x.npy"), x)
+        save(self.path("one.npy"), f4([1]))
+        save(self.path("y.npy"), np.array([[1, 2, 3, 5]], "i1"))
+        text = self.run_well("diagnose", "quantize", "x.npy", "--scales", "one.npy", "--expect", "y.npy", status=1)
+        self.assertTrue(text.startswith("diagnosis: half-away explains 3 of 3 "))
+        self.assertIn("  Here the same results come from half-up, ceiling", text)
+        self.assert_narrow(text)
+
+    def test_steps_that_are_not_done(self):
+        case = next(case for case in cases() if case.mistake == "row-scale-left-out")
+        words = ["diagnose", *self.save_case(case), *self.save_results(case.wrong)]
+        self.assertRegex(self.run_well(*words, status=1), r"\n  \* activation scale +\S+ \(0x[0-9A-F]{8}\)  +-\n")
+
+    def test_layouts_and_threads(self):
+        """Byte order, Fortran order, files or streams, threads: one diagnosis."""
+        random = np.random.default_rng(3)
+        x, scale = (random.standard_normal((300, 400)) * 40).astype(f4), f4([0.3])
+        y = np.maximum(quantize(x, scale, None, 0, True, "int8"), -127)
+        words = ["diagnose", "quantize", "x.npy", "--scales", "one.npy"]
+        np.save(self.path("x.npy"), x)
+        np.save(self.path("one.npy"), scale)
+        np.save(self.path("y.npy"), y)
+        expected = self.run_well(*words, "--expect", "y.npy", status=1)
+        self.assertTrue(expected.startswith("diagnosis: symmetric-range explains "))
+        for threads in "1234":
+            self.assertEqual(self.run_well(*words, "--expect", "y.npy", "--threads", threads, status=1), expected)
+        self.assertEqual(self.run_well(*words, "--expect", "-", status=1, input=self.read("y.npy")), expected)
+        np.save(self.path("x.npy"), np.asfortranarray(x.astype(">f4")))
+        np.save(self.path("one.npy"), scale.astype(">f4"))
+        np.save(self.path("y.npy"), np.asfortranarray(y))
+        self.assertEqual(self.run_well(*words, "--expect", "y.npy", status=1), expected)
+
+    def test_result_is_written(self):
+        case = next(cases())
+        words = ["diagnose", *self.save_case(case), *self.save_results(case.wrong)]
+        self.run_well(*words, "-o", "y.npy", status=1)
+        self.assert_output("y.npy", case.right["y"])
+        done = self.run_tool(*words, "-o", "-")
+        self.assertEqual((done.returncode, done.stdout), (1, self.read("y.npy")))
+        self.assertTrue(done.err.startswith("diagnosis: offset-left-out "))
+
+    def test_shapes(self):
+        for shape in ((0, 4), (1,), (1, 1), (7,), (1, 2, 1, 2, 1, 2, 3, 4)):
+            x = np.full(shape, -300, f4)
+            save(self.path("x.npy"), x)
+            save(self.path("one.npy"), f4([1]))
+            save(self.path("y.npy"), np.full(shape, -127, "i1"))
+            text = self.run_well("diagnose", "quantize", "x.npy", "--scales", "one.npy", "--expect", "y.npy",
+                                 status=int(x.size > 0))
+            self.assertIn("symmetric-range" if x.size > 0 else "nothing differs", text)
+            if x.size > 0:
+                self.assertIn(f"\ny[{', '.join('0' * x.ndim)}], step by step:\n", text)
+
+    def test_command_lines(self):
+        case = next(cases())
+        right = self.save_results(case.right)
+        inputs = self.save_case(case)
+        np.save(self.path("i4.npy"), case.right["y"].astype("i4"))
+        np.save(self.path("short.npy"), case.right["y"][1:])
+        save(self.path("x1.npy"), np.ones((2, 3), "i1"))
+        save(self.path("x2.npy"), np.ones((3, 2), "i1"))
+        save(self.path("sums.npy"), np.full((2, 2), 4, "i4"))
+        product = ("quant-matmul", "x1.npy", "x2.npy", "--dtype", "int32")
+        for words, says in (
+            ((), "diagnose: no operator given; see npuquant diagnose --help\n"),
+            (("quantise",), "there is no operator quantise; did you mean quantize?\n"),
+            (("info",), "there is no operator info; see npuquant --help\n"),
+            (inputs, "no --expect given; see --help\n"),
+            ((*inputs, "--expect", "none.npy"), "none.npy: No such file"),
+            ((*inputs, "--expect", "i4.npy"), "i4.npy: holds i4 [9, 40]; expected i1 [9, 40] to compare with y"),
+            ((*inputs, "--expect", "short.npy"), "short.npy: holds i1 [8, 40]; expected i1 [9, 40] to compare with y"),
+            ((*inputs, *right, "--max-diff", "1"), "this command has no option --max-diff; "),
+            ((*inputs, *right, "--max-diffs", "1"), "this command has no option --max-diffs; "),
+            ((*inputs, *right, "--repeat", "2"), "this command has no option --repeat; "),
+            ((*inputs, *right, "--at", "1,2"), "unknown option --at; "),
+            ((*inputs, *right, "--json=1"), "--json=1: --json takes no value\n"),
+            ((*inputs, *right, "--threads", "x"), "--threads: 'x' is not a number"),
+            ((*inputs, *right, "--backend", "x"), "--backend: there is no 'x'"),
+            ((*inputs, *right, "--axis", "7"), "axis"),
+            ((*product, "--expect", "sums.npy"), "--dtype: int32 results are the sums of products themselves"),
+        ):
+            with self.subTest(words):
+                self.run_badly("diagnose", *words, says=says)
+
+    def test_full_stdout(self):
+        case = next(cases())
+        words = [TOOL, "diagnose", *self.save_case(case), *self.save_results(case.wrong), "-o", "y.npy"]
+        self.assert_hears_of_full_stdout(words)
+        self.assertFalse(os.path.exists(self.path("y.npy")))
+
+
+class Explain(CauseTest):
+    """The steps of single elements."""
+
+    def test_every_operator(self):
+        random = np.random.default_rng(4)
+        for case in cases():
+            with self.subTest(case.operator, options=case.options):
+                words = ["explain", *self.save_case(case)]
+                y = values(case.right["y"], case)
+                places = [tuple(int(random.integers(n)) for n in y.shape) for _ in range(3)]
+                for place in places:
+                    words += ["--at", ",".join(map(str, place))]
+                said = json.loads(self.run_well(*words, "--json"))
+                self.assertEqual(len(said), len(places))
+                for place, element in zip(places, said):
+                    self.assertEqual(sorted(element), ["definition", "index", "result", "steps"])
+                    self.assertEqual((element["result"], tuple(element["index"])), ("y", place))
+                    self.assertEqual(said_bits(element["definition"]), bits(y[place]))
+                    self.assertEqual({tuple(step) for step in element["steps"]}, {("step", "definition")})
+                text = self.run_well(*words)
+                self.assert_narrow(text)
+                parts = text.rstrip("\n").split("\n\n")
+                for place, element, part in zip(places, said, parts, strict=True):
+                    lines = [f"y[{', '.join(map(str, place))}]"]
+                    for step in [*element["steps"], {"step": "y", "definition": element["definition"]}]:
+                        lines.append(f"  {step['step'] + ' ':32}{step['definition']}")
+                    self.assertEqual(part, "\n".join(lines))
+
+    def steps_at(self, place, *words):
+        said, = json.loads(self.run_well("explain", *words, "--at", ",".join(map(str, place)), "--json"))
+        return {step["step"]: step["definition"] for step in said["steps"]}
+
+    def test_values(self):
+        save(self.path("x.npy"), f4([[-1.25, 3]]))
+        save(self.path("scales.npy"), f4([0.5]))
+        self.assertEqual(
+            self.steps_at((0, 1), "quantize", "x.npy", "--scales", "scales.npy"),
+            {"x": "3 (0x40400000)", "scale": "0.5 (0x3F000000)", "x / scale": "6 (0x40C00000)", "round": "6",
+             "saturate": "6"})
+
+    def test_parameters_and_extremes(self):
+        random = np.random.default_rng(6)
+        x = (random.standard_normal((4, 3, 50)) * 9).astype(f4)
+        smooth = (random.random((2, 50)) + 0.1).astype(f4)
+        ends = np.array([5, 12])
+        place = (2, 1, 30)
+        for per_tensor in (False, True):
+            mode = ["--quant-mode", "pertensor"] if per_tensor else []
+            if per_tensor:  # which has no groups
+                smooth, ends = smooth[0], None
+            factors = smooth if per_tensor else smooth[group_of_rows(ends, 12)].reshape(x.shape)
+            words = self.save_inputs(x=x, smooth_scales=smooth, group_index=ends)
+            row = (x * factors) if per_tensor else (x * factors)[2:3, 1:2]
+            first = (0, 0) if per_tensor else (2, 1)
+
+            def at(element):
+                where = np.unravel_index(element, row.shape)
+                return f"x[{where[0] + first[0]}, {where[1] + first[1]}, {where[2]}]"
+
+            steps = self.steps_at(place, "dynamic-quant", *words, *mode)
+            _, scale = dynamic_quant(x, smooth, ends, per_tensor, "product", "int8")
+            self.assertEqual(steps["m is at"], at(np.abs(row).argmax()))
+            self.assertEqual(said_bits(steps["m = max |v|"]), bits(np.abs(row).max()))
+            self.assertEqual(said_bits(steps["scale"]), bits(scale[0] if per_tensor else scale[2, 1]))
+            steps = self.steps_at(place, "dynamic-quant-asymmetric", *words, *mode)
+            _, scale, offset = dynamic(x, smooth, ends, per_tensor, "int8")
+            self.assertEqual((steps["hi is at"], steps["lo is at"]), (at(row.argmax()), at(row.argmin())))
+            self.assertEqual((said_bits(steps["hi"]), said_bits(steps["lo"])), (bits(row.max()), bits(row.min())))
+            self.assertEqual(said_bits(steps["scale"]), bits(scale[0] if per_tensor else scale[2, 1]))
+            self.assertEqual(said_bits(steps["offset"]), bits(offset[0] if per_tensor else offset[2, 1]))
+
+    def test_special_values(self):
+        save(self.path("x.npy"), f4([[np.nan, 1], [0, 0]]))
+        steps = self.steps_at((0, 1), "dynamic-quant", "x.npy")
+        self.assertEqual((steps["m = max |v|"], steps["m is at"], steps["NaN to an integer"]), ("NaN", "x[0, 0]", "0"))
+        self.assertEqual(self.steps_at((1, 0), "dynamic-quant", "x.npy")["r = DMAX / m"], "inf (0x7F800000)")
+
+    def test_layouts(self):
+        """int4 count singly; byte order and Fortran order change nothing; 1-D and 8-D."""
+        for shape in ((16,), (1, 2, 1, 2, 1, 2, 3, 16)):
+            x = np.arange(np.prod(shape), dtype=f4).reshape(shape) - 8
+            place = tuple(n - 1 for n in shape)
+            for stored in (x, np.asfortranarray(x.astype(">f4"))):
+                np.save(self.path("x.npy"), stored)
+                save(self.path("one.npy"), f4([1]))
+                steps = self.steps_at(place, "quantize", "x.npy", "--scales", "one.npy", "--div-mode", "false", "--dtype",
+                                      "quint4x2")
+                self.assertEqual((steps["x"].split()[0], steps["saturate"]), (f"{int(x[place])}", "7"))
+
+    def test_result_is_written(self):
+        case = next(cases())
+        words = ["explain", *self.save_case(case), "--at", "1,2"]
+        text = self.run_well(*words)
+        self.assertEqual(self.run_well(*words, "-o", "y.npy", "--threads", "2"), text)
+        self.assert_output("y.npy", case.right["y"])
+        done = self.run_tool(*words, "-o", "-")
+        self.assertEqual((done.returncode, done.stdout, done.err), (0, self.read("y.npy"), text))
+
+    def test_command_lines(self):
+        save(self.path("x.npy"), np.ones((3, 8), f4))
+        save(self.path("one.npy"), f4([1]))
+        save(self.path("empty.npy"), np.ones((0, 8), f4))
+        save(self.path("x1.npy"), np.ones((2, 3), "i1"))
+        save(self.path("x2.npy"), np.ones((3, 2), "i1"))
+        x = ("quantize", "x.npy", "--scales", "one.npy")
+        for words, says in (
+            ((), "explain: no operator given; see npuquant explain --help\n"),
+            (("explain",), "there is no operator explain; see npuquant --help\n"),
+            (x, "no --at given; see --help\n"),
+            ((*x, "--at"), "--at: no value given; see --help\n"),
+            ((*x, "--at", "1"), "--at: has 1 index; expected 2, as the result has so many dimensions\n"),
+            ((*x, "--at", "1,2", "--at", "1,2,3"), "--at: has 3 indices; expected 2, as the result"),
+            ((*x, "--at", "3,0"), "--at: index 3 of dimension 0; expected less than 3\n"),
+            ((*x, "--at", "0,8"), "--at: index 8 of dimension 1; expected less than 8\n"),
+            (("quantize", "empty.npy", *x[2:], "--at", "0,0"), "--at: index 0 of dimension 0; expected less than 0\n"),
+            ((*x, "--at", "9223372036854775807,0"), "--at: index 9223372036854775807 of dimension 0; expected less"),
+            ((*x, "--at", "-1,0"), "--at: '-1,0': expected at most 8 numbers from 0 on, separated by commas\n"),
+            ((*x, "--at", "99999999999999999999,0"), "--at: '99999999999999999999,0': expected at most 8 numbers"),
+            ((*x, "--at", "1,2,3,4,5,6,7,8,9"), "--at: '1,2,3,4,5,6,7,8,9': expected at most 8 numbers"),
+            ((*x, "--at", ""), "--at: '': expected"),
+            ((*x, "--at", "1,"), "--at: '1,': expected"),
+            ((*x, "--at", "1;2"), "--at: '1;2': expected"),
+            ((*x, *["--at", "0,0"] * 65), "--at: is given more than 64 times\n"),
+            ((*x, "--at", "0,0", "--expect", "x.npy"), "this command has no option --expect; "),
+            ((*x, "--at", "0,0", "--repeat", "2"), "this command has no option --repeat; "),
+            (("quant-matmul", "x1.npy", "x2.npy", "--dtype", "int32", "--at", "0,0"),
+             "--dtype: int32 results are the sums of products themselves, with no steps behind them; expected another "
+             "type\n"),
+        ):
+            with self.subTest(words):
+                self.run_badly("explain", *words, says=says)
+        self.assertEqual(self.run_well("explain", *x, *["--at", "0,0"] * 64).count("saturate"), 64)
+
+    def test_full_stdout(self):
+        case = next(cases())
+        self.assert_hears_of_full_stdout([TOOL, "explain", *self.save_case(case), "--at", "0,0", "-o", "y.npy"])
+        self.assertFalse(os.path.exists(self.path("y.npy")))
 
 
 if __name__ == "__main__":
