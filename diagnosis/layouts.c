@@ -52,50 +52,51 @@ static int compare_hashes(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* The first of the rows of ours, sorted by hash, that has the hash, or the one that is not before it. */
-static const struct hashed_row *find_hash(const struct hashed_row *rows, size_t count, uint64_t hash)
+/* The rows that are not where they are in the other array, sorted by hash. */
+static size_t moved_rows(const struct call *call, const struct array *array, const struct array *other,
+                         struct hashed_row *moved)
 {
-    size_t low = 0;
-    size_t high = count;
+    size_t count = 0;
 
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (rows[middle].hash < hash) {
-            low = middle + 1;
-        } else {
-            high = middle;
+    for (size_t row = 0; row < call->rows; row++) {
+        const uint64_t hash = hash_row(call, array, row);
+        if (hash != hash_row(call, other, row)) {
+            moved[count++] = (struct hashed_row){hash, row};
         }
     }
-    return low < count && rows[low].hash == hash ? &rows[low] : NULL;
+    qsort(moved, count, sizeof *moved, compare_hashes);
+    return count;
 }
 
-/* Most rows of the dump are rows of the result, and some of them others. Equal rows stay where they are. */
+/* Most rows of the dump are rows of the result, and some of them others, each of which is in one place only: a row that
+ * a mistake made equal to another is no row that was moved. */
 static bool fit_rows(const struct call *call, const struct array *ours, const struct array *theirs, size_t *row_of)
 {
-    struct hashed_row *rows = malloc(call->rows * sizeof *rows);
+    struct hashed_row *from = malloc(call->rows * sizeof *from);
+    struct hashed_row *to = malloc(call->rows * sizeof *to);
     size_t found = 0;
-    size_t moved = 0;
+    size_t count = 0;
 
-    if (!rows) {
-        return false;
-    }
-    for (size_t row = 0; row < call->rows; row++) {
-        rows[row] = (struct hashed_row){hash_row(call, ours, row), row};
-        row_of[row] = rows[row].hash == hash_row(call, theirs, row) ? row : SIZE_MAX;
-    }
-    qsort(rows, call->rows, sizeof *rows, compare_hashes);
-    for (size_t row = 0; row < call->rows; row++) {
-        if (row_of[row] == row) {
-            found++;
-            continue;
+    if (from && to) {
+        count = moved_rows(call, ours, theirs, from);
+        (void)moved_rows(call, theirs, ours, to);
+        for (size_t row = 0; row < call->rows; row++) {
+            row_of[row] = row;
         }
-        const struct hashed_row *other = find_hash(rows, call->rows, hash_row(call, theirs, row));
-        row_of[row] = other ? other->row : row;
-        found += other != NULL;
-        moved += other != NULL;
+        for (size_t i = 0, j = 0; i < count && j < count;) {
+            if (from[i].hash == to[j].hash) {
+                row_of[to[j++].row] = from[i++].row;
+                found++;
+            } else if (from[i].hash < to[j].hash) {
+                i++;
+            } else {
+                j++;
+            }
+        }
     }
-    free(rows);
-    return moved > 0 && found >= call->rows - call->rows / 8;
+    free(from);
+    free(to);
+    return found > 0 && count - found <= call->rows / 8;
 }
 
 bool layout_fit(enum layout_choice choice, const struct call *call, const struct array *ours,
