@@ -97,11 +97,9 @@ static void set_shape(struct call *call, const npuq_tensor *x)
         call->rows *= d < x->ndim - 1 ? call->shape[d] : 1;
         call->columns = call->shape[d];
     }
-    if (call->op == TRANS_QUANT_PARAM) { /* one row, as long as the longer of the two */
-        const struct array *offset = &call->operands[OPERAND_OFFSET];
-        call->columns *= call->rows;
-        call->rows = 1;
-        call->columns = offset->data && offset->count > call->columns ? offset->count : call->columns;
+    if (call->op == TRANS_QUANT_PARAM && call->operands[OPERAND_OFFSET].count > call->columns) {
+        /* A single scale, which goes with all offsets: the words are one row of that length. */
+        call->columns = call->operands[OPERAND_OFFSET].count;
         call->ndim = 1;
         call->shape[0] = call->columns;
     }
