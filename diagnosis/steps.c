@@ -185,7 +185,9 @@ static double load_scale(const struct arithmetic *a, size_t i)
     size_t at;
 
     if (call->op == GROUP_QUANT) {
-        at = group_row(call, a->variant, i / call->columns) + turned(i % call->columns, place, call->columns);
+        const size_t row = group_row(call, a->variant, i / call->columns);
+        /* Groups lie one behind the other: the next scale of a group's last is the first of the next group. */
+        at = place == PLACE_FIRST ? row : turned(row + i % call->columns, place, call->groups * call->columns);
     } else {
         at = channel_of(call, i, place);
     }
