@@ -608,10 +608,10 @@ static uint64_t quantised(const struct arithmetic *a, double scaled, bool has_of
 
     if (has_offset && order == ORDER_ROUND_FIRST && !isnan(scaled)) {
         const double rounded = note_integer(a->trace, "round", round_value(choice(a, STEP_ROUNDING), scaled));
-        value = to_integer(a, note(a->trace, "+ offset", rounded + offset), range);
+        value = to_integer(a, note(a->trace, "+ offset", add(a, rounded, offset, choice(a, STEP_SUM))), range);
     } else if (has_offset && order == ORDER_CLAMP_FIRST) {
         const double first = to_integer(a, scaled, range);
-        value = to_integer(a, note(a->trace, "+ offset", first + offset), range);
+        value = to_integer(a, note(a->trace, "+ offset", add(a, first, offset, choice(a, STEP_SUM))), range);
     } else {
         value = to_integer(a, scaled, range);
     }
