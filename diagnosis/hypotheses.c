@@ -48,7 +48,7 @@ const struct hypothesis hypotheses[] = {
     {"ceiling", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_INTEGER, NEEDS_ROUNDED, ONE(STEP_ROUNDING, ROUND_CEILING),
      "rounds up", "Round half to even instead of up."},
     /* ---- product and sum ---- */
-    {"fused", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC | DEQUANT, Y_ANY, NEEDS_PRODUCT | NEEDS_SUM,
+    {"fused", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC | DEQUANT, Y_ANY, NEEDS_PRODUCT | NEEDS_LONG_PRODUCT | NEEDS_SUM,
      ONE(STEP_SUM, SUM_FUSED), "rounds product and sum once, as a fused multiply-add does",
      "Compile with -ffp-contract=off, or use a multiply and an add that the compiler cannot join."},
     {"reciprocal", QUANTIZE, Y_ANY, NEEDS_DIVISION, ONE(STEP_SCALING, SCALING_RECIPROCAL),
@@ -367,10 +367,9 @@ static unsigned traits_of(const struct call *call)
     const bool y_wide = y == NPUQ_FLOAT32 || y == NPUQ_BFLOAT16;
     const bool given_scales = call->op == QUANTIZE || call->op == GROUP_QUANT;
     /* Of a single product float64 rounds once, too; of few bits nothing is rounded. */
+    const bool long_product = !given_scales || float32_scale || x == NPUQ_FLOAT32;
     const bool excess = anti_quant ? float32_scale && (y != NPUQ_FLOAT32 || offset->data)
-                        : given_scales
-                            ? float32_scale || x == NPUQ_FLOAT32 || (offset->data && offset->dtype == NPUQ_FLOAT32)
-                            : true;
+                                   : long_product || float_offset || (divides && y == NPUQ_INT32);
     const bool subnormals = anti_quant ? y_wide : call->op == DEQUANT ? y_wide || row_scale : wide;
     const bool new_subnormals = anti_quant ? float_offset : row_scale && !float_bias;
 
@@ -390,7 +389,8 @@ static unsigned traits_of(const struct call *call)
            when(wide, NEEDS_WIDE_X) |
            when(finer_offset || (offset->data && offset->dtype == NPUQ_FLOAT16), NEEDS_FINE_OFFSET) |
            when(finer_offset, NEEDS_FINER_OFFSET) | when(call->op != TRANS_QUANT_PARAM || offset->data, NEEDS_ROUNDED) |
-           when(excess, NEEDS_EXCESS) | when(subnormals, NEEDS_SUBNORMALS) | when(new_subnormals, NEEDS_NEW_SUBNORMALS);
+           when(excess, NEEDS_EXCESS) | when(subnormals, NEEDS_SUBNORMALS) |
+           when(new_subnormals, NEEDS_NEW_SUBNORMALS) | when(long_product, NEEDS_LONG_PRODUCT);
 }
 
 /* The bit of the result's type. */

@@ -37,6 +37,7 @@ enum {
     NEEDS_EXCESS = 1 << 24,         /* float64 keeps bits that float32 does not, and they can be seen */
     NEEDS_SUBNORMALS = 1 << 25,     /* subnormal operands can be seen in the result */
     NEEDS_NEW_SUBNORMALS = 1 << 26, /* the last step can make a subnormal number of others */
+    NEEDS_LONG_PRODUCT = 1 << 27,   /* x times its scale can have more bits than float32 */
 };
 
 /* Types of y, as bits. */
