@@ -18,7 +18,7 @@ enum {
 /* What they do, and the advice. */
 #define CLAMPS_SYMMETRICALLY "clamps to a symmetric range, -127 (int4: -7) at the low end", "Clamp to -128 (int4: -8)."
 #define DOES_NOT_CLAMP                                                                                                 \
-    "does not clamp: the low bits of the integer are stored", "Clamp before the conversion to the narrow type."
+    "does not clamp: the low bits of the int32 are stored", "Clamp before the conversion to the narrow type."
 #define CONVERTS_FIRST                                                                                                 \
     "makes NaN and everything beyond int32 the low end, as x86's conversion to int32 does",                            \
         "Clamp in float32 before the conversion, and make NaN 0."
@@ -37,8 +37,7 @@ const struct hypothesis hypotheses[] = {
      ONE(STEP_ROUNDING, ROUND_HALF_AWAY), "rounds halves away from zero",
      "Use rint() or nearbyint() instead of round(), or the device's round mode 'rint'."},
     {"half-up", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_SIGNED_OR_WORD, NEEDS_ROUNDED,
-     ONE(STEP_ROUNDING, ROUND_HALF_UP), "rounds halves up, as floor(t + 0.5) does",
-     "Use rint() or nearbyint() instead of adding 0.5."},
+     ONE(STEP_ROUNDING, ROUND_HALF_UP), "rounds halves up", "Use rint() or nearbyint() instead of adding 0.5."},
     {"half-down", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_INTEGER, NEEDS_ROUNDED,
      ONE(STEP_ROUNDING, ROUND_HALF_DOWN), "rounds halves down", "Use rint() or nearbyint()."},
     {"truncate", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_INTEGER, NEEDS_ROUNDED,
@@ -111,9 +110,9 @@ const struct hypothesis hypotheses[] = {
     {"offset-unsigned", REQUANT, Y_ANY, NEEDS_OFFSET, ONE(STEP_OFFSET, PARAMETER_UNSIGNED),
      "reads the word's offset as unsigned", "Bits 45..37 of the word are two's complement."},
     {"round-first", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, NEEDS_SUM, ONE(STEP_ORDER, ORDER_ROUND_FIRST),
-     "rounds before the offset is added", "Add the offset in float32, then round."},
+     "rounds before the offset is added, and again after it", "Add the offset in float32, then round."},
     {"clamp-first", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, NEEDS_SUM, ONE(STEP_ORDER, ORDER_CLAMP_FIRST),
-     "clamps before the offset is added, and again after it", "Clamp once, after the sum."},
+     "rounds and clamps before the offset is added, and again after it", "Clamp once, after the sum."},
     {"scaled-before-offset", ANTI_QUANT, Y_ANY, NEEDS_OFFSET, ONE(STEP_ORDER, ORDER_SCALE_FIRST),
      "multiplies by the scale before the offset is added", "Add the offset to x, then multiply."},
     {"distributed", ANTI_QUANT, Y_ANY, NEEDS_OFFSET, ONE(STEP_ORDER, ORDER_DISTRIBUTED),
@@ -208,21 +207,23 @@ const struct hypothesis hypotheses[] = {
      "rounds x * smooth_scales to bfloat16", "Keep the product in float32."},
     /* ---- which parameter ---- */
     {"scale-of-next", FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS_SCALES, ONE(STEP_SCALE_PLACE, PLACE_NEXT),
-     "takes the scale of the next index", "Check the base address of the scales."},
+     "takes the scale of the next index; after the last comes the first", "Check the base address of the scales."},
     {"scale-of-one-before", FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS_SCALES, ONE(STEP_SCALE_PLACE, PLACE_PREVIOUS),
-     "takes the scale of the index before", "Check the base address of the scales."},
+     "takes the scale of the index before; before the first comes the last", "Check the base address of the scales."},
     {"scale-of-first", WITH_SCALES | DYNAMIC | TO_FLOATS, Y_ANY, NEEDS_SCALES, ONE(STEP_SCALE_PLACE, PLACE_FIRST),
-     "takes the first scale for all", "Check the stride with which scales are read: it is 0 here."},
+     "takes the first scale for all, or the first of the row's group",
+     "Check the stride with which scales are read: it is 0 here."},
     {"other-axis", QUANTIZE, Y_ANY, NEEDS_SCALES | NEEDS_ROWS,
      TWO(STEP_SCALE_PLACE, PLACE_OTHER_AXIS, STEP_OFFSET_PLACE, PLACE_OTHER_AXIS),
-     "runs scales and zero points along another dimension", "Check axis: scales run along that dimension."},
+     "takes scales and zero points by the row if they belong to columns, and by the column if not",
+     "Check axis: scales run along that dimension."},
     {"other-axis", TO_FLOATS, Y_ANY, NEEDS_SCALES | NEEDS_ROWS, ONE(STEP_SCALE_PLACE, PLACE_OTHER_AXIS),
      "runs the scales along the rows", "Scales belong to columns."},
     {"offset-of-next", QUANTIZE | TO_FLOATS | TRANS_QUANT_PARAM, Y_ANY, NEEDS_OFFSETS,
-     ONE(STEP_OFFSET_PLACE, PLACE_NEXT), "takes the offset of the next index",
+     ONE(STEP_OFFSET_PLACE, PLACE_NEXT), "takes the offset of the next index; after the last comes the first",
      "Check the base address of the offsets."},
     {"offset-of-one-before", QUANTIZE | TO_FLOATS | TRANS_QUANT_PARAM, Y_ANY, NEEDS_OFFSETS,
-     ONE(STEP_OFFSET_PLACE, PLACE_PREVIOUS), "takes the offset of the index before",
+     ONE(STEP_OFFSET_PLACE, PLACE_PREVIOUS), "takes the offset of the index before; before the first comes the last",
      "Check the base address of the offsets."},
     {"offset-of-first", QUANTIZE | TO_FLOATS | TRANS_QUANT_PARAM, Y_ANY, NEEDS_OFFSETS,
      ONE(STEP_OFFSET_PLACE, PLACE_FIRST), "takes the first offset for all",
