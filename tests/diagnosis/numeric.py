@@ -15,7 +15,7 @@ def to_odd(high, low):
     """The sum of two float64, of which the first is their rounded sum, as a float64 that rounds to float32 as the exact
     sum does: where something is cut off, the last bit is 1."""
     bits = high.view(np.int64)
-    away = (low > 0) == (high > 0)  # the exact sum lies on that side of high
+    away = (low < 0) == np.signbit(high)  # the exact sum lies on that side of high
     inexact = np.isfinite(high) & (low != 0) & (bits & 1 == 0)
     return np.where(inexact, bits + np.where(away, 1, -1), bits).view(f8)
 
@@ -38,7 +38,7 @@ def float64_to_type(t, dtype):
     nearest = single.astype(f8)
     error = t - nearest
     bits = single.view(np.int32)
-    away = (error > 0) == (nearest > 0)
+    away = (error < 0) == np.signbit(nearest)  # of a zero, too
     inexact = np.isfinite(nearest) & (error != 0) & (bits & 1 == 0)
     odd = np.where(inexact, bits + np.where(away, 1, -1), bits).astype(np.int32).view(f4)
     return round_to(odd, dtype)
@@ -56,5 +56,10 @@ ROUNDINGS = {
 
 def rounded(t, mistakes):
     """To whole numbers, as float64: half to even, or otherwise if that is one of the mistakes."""
-    way = next((ROUNDINGS[name] for name in mistakes if name in ROUNDINGS), np.rint)
+    way = next((ROUNDINGS[name] for name in ROUNDINGS if name in mistakes), np.rint)
     return way(np.asarray(t).astype(f8))  # in which adding 0.5 is exact
+
+
+def flushed(t):
+    """Numbers that are subnormal in float32 as zeros of their signs."""
+    return np.where(np.abs(t) < f4(2.0**-126), np.copysign(t.dtype.type(0), t), t)
