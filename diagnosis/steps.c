@@ -87,8 +87,8 @@ static double add(const struct arithmetic *a, double x, double y, int type)
     return type == TYPE_FLOAT64 ? x + y : finish(a, npuq_ref_add((float)x, (float)y), type);
 }
 
-/* x * y + z, rounded once to float32. The product of two float32 is exact as a double. The sum is rounded to odd, so
- * that rounding it again is as good as rounding once. */
+/* x * y + z, rounded once to float32, or in float64 as the sum is. The product of two float32 is exact as a double. The
+ * sum is rounded to odd, so that rounding it again is as good as rounding once. */
 static double fused(const struct arithmetic *a, double x, double y, double z)
 {
     const volatile double product = flush_input(a, x) * flush_input(a, y);
@@ -96,6 +96,10 @@ static double fused(const struct arithmetic *a, double x, double y, double z)
     volatile double sum = product + addend;
     const volatile double back = sum - product;
     const volatile double rest = sum - back;
+
+    if (choice(a, STEP_SUM) == SUM_FLOAT64) {
+        return sum;
+    }
     const double error = (product - rest) + (addend - back);
     uint64_t bits;
 
@@ -559,7 +563,7 @@ static float to_odd(double t)
 {
     const float nearest = (float)t;
 
-    if ((double)nearest == t || !isfinite(nearest) || npuq_ref_to_bits(nearest) % 2 == 1) {
+    if ((double)nearest == t || npuq_ref_to_bits(nearest) % 2 == 1) {
         return nearest;
     }
     return nextafterf(nearest, t > (double)nearest ? INFINITY : -INFINITY);
@@ -571,7 +575,7 @@ static uint64_t float_bits(const struct arithmetic *a, double t, npuq_dtype dtyp
     uint32_t bits;
 
     if (how == RESULT_THROUGH_FLOAT16 || how == RESULT_THROUGH_BFLOAT16) {
-        t = to_type(t, how == RESULT_THROUGH_FLOAT16 ? TYPE_FLOAT16 : TYPE_BFLOAT16);
+        t = to_type((double)to_odd(t), how == RESULT_THROUGH_FLOAT16 ? TYPE_FLOAT16 : TYPE_BFLOAT16);
     }
     const float value = dtype == NPUQ_FLOAT32 ? (float)t : to_odd(t);
     if (isnan(t)) {
@@ -688,10 +692,18 @@ static uint64_t dynamic_element(const struct arithmetic *a, const struct token *
     return quantised(a, t, has_offset, token->offset);
 }
 
+/* t times the scale, or by it where anti_quant is done the opposite way. */
+static double times_scale(const struct arithmetic *a, double t, double s)
+{
+    const int product = choice(a, STEP_PRODUCT);
+
+    return choice(a, STEP_SCALING) == SCALING_OPPOSITE ? note(a->trace, "/ scale", divide(a, t, s, product))
+                                                       : note(a->trace, "* scale", multiply(a, t, s, product));
+}
+
 static uint64_t anti_quant_element(const struct arithmetic *a, size_t i)
 {
     const bool has_offset = a->call->operands[OPERAND_OFFSET].data && choice(a, STEP_OFFSET) != PARAMETER_LEFT_OUT;
-    const int product = choice(a, STEP_PRODUCT);
     const int sum = choice(a, STEP_SUM);
     const double x = note(a->trace, "x", load_x(a, i));
     const double s = load_scale(a, i);
@@ -699,18 +711,27 @@ static uint64_t anti_quant_element(const struct arithmetic *a, size_t i)
     double t = x;
 
     if (has_offset && choice(a, STEP_ORDER) == ORDER_DISTRIBUTED) {
-        t = note(a->trace, "x * scale + offset * scale", fused(a, x, s, multiply(a, z, s, AS_DEFINED)));
+        t = note(a->trace, "x * scale + offset * scale", fused(a, x, s, multiply(a, z, s, choice(a, STEP_PRODUCT))));
     } else if (has_offset && choice(a, STEP_ORDER) == ORDER_SCALE_FIRST) {
-        t = note(a->trace, "x * scale", multiply(a, t, s, product));
-        t = note(a->trace, "+ offset", add(a, t, z, sum));
+        t = note(a->trace, "+ offset", add(a, times_scale(a, t, s), z, sum));
     } else {
         if (has_offset) {
             t = note(a->trace, "x + offset", add(a, t, z, sum));
         }
-        t = choice(a, STEP_SCALING) == SCALING_OPPOSITE ? note(a->trace, "/ scale", divide(a, t, s, product))
-                                                        : note(a->trace, "* scale", multiply(a, t, s, product));
+        t = times_scale(a, t, s);
     }
     return float_bits(a, t, a->call->options.y_dtype);
+}
+
+static double convert_sum(const struct arithmetic *a, int32_t sum)
+{
+    float converted = npuq_ref_int32(sum);
+
+    if (choice(a, STEP_INPUT) == INPUT_TRUNCATED && fabs((double)converted) > fabs((double)sum)) {
+        converted = nextafterf(converted, 0);
+    }
+    return note(a->trace, "to float32",
+                choice(a, STEP_INPUT) == INPUT_FLOAT16 ? to_type((double)converted, TYPE_FLOAT16) : (double)converted);
 }
 
 /* x of dequant and requant, with an int32 bias. */
@@ -726,21 +747,12 @@ static double load_sum(const struct arithmetic *a, size_t i)
         const int32_t b = ((const int32_t *)bias->data)[i % a->call->columns];
         const double wide = (double)x + (double)b;
         if (how == BIAS_FLOAT) {
-            return note(a->trace, "x + bias", add(a, (double)npuq_ref_int32(x), (double)npuq_ref_int32(b), AS_DEFINED));
+            return note(a->trace, "x + bias", add(a, convert_sum(a, x), (double)npuq_ref_int32(b), AS_DEFINED));
         }
         sum = how == BIAS_SATURATES ? (int32_t)clamp(wide, INT32_MIN, INT32_MAX) : npuq_ref_wrapping_add(x, b);
         note_integer(a->trace, "x + bias", (double)sum);
     }
-    if (choice(a, STEP_PRODUCT) == TYPE_FLOAT64) {
-        return (double)sum;
-    }
-    float converted = npuq_ref_int32(sum);
-    if (choice(a, STEP_INPUT) == INPUT_TRUNCATED && fabs((double)converted) > fabs((double)sum)) {
-        converted = nextafterf(converted, 0);
-    }
-    const double t =
-        choice(a, STEP_INPUT) == INPUT_FLOAT16 ? to_type((double)converted, TYPE_FLOAT16) : (double)converted;
-    return note(a->trace, "to float32", t);
+    return choice(a, STEP_PRODUCT) == TYPE_FLOAT64 ? (double)sum : convert_sum(a, sum);
 }
 
 static uint64_t dequant_element(const struct arithmetic *a, size_t i)
@@ -755,43 +767,45 @@ static uint64_t dequant_element(const struct arithmetic *a, size_t i)
     const bool has_bias = bias->data && how != BIAS_LEFT_OUT && (bias->dtype != NPUQ_INT32 || late_integer);
     const bool has_rows = rows->data && scaling != SCALING_NO_ROW;
     double t = load_sum(a, i);
-    double s = load_scale(a, i);
-    double row = 1;
+    struct factor {
+        const char *step;
+        double value;
+    } factors[2] = {{"* scale", load_scale(a, i)}};
+    int factor_count = 1;
     double b = 0;
 
     if (has_rows) {
-        row = note(a->trace, "activation scale",
-                   load(rows, turned(i / a->call->columns, choice(a, STEP_TOKEN), a->call->rows)));
+        const double row = note(a->trace, "activation scale",
+                                load(rows, turned(i / a->call->columns, choice(a, STEP_TOKEN), a->call->rows)));
+        factors[factor_count++] = (struct factor){"* activation scale", row};
     }
     if (has_bias) {
         b = note(a->trace, "bias", load(bias, i % a->call->columns));
     }
-    if (has_bias && how == BIAS_AFTER_SCALING && !late_integer) {
-        t = note(a->trace, "+ bias", add(a, t, b, sum)); /* a floating-point bias before scaling */
-    }
     if (has_rows && scaling == SCALING_SCALES_FIRST) {
-        s = note(a->trace, "weight scale * activation scale", multiply(a, s, row, AS_DEFINED));
+        factors[0].value = note(a->trace, "weight scale * activation scale",
+                                multiply(a, factors[0].value, factors[1].value, AS_DEFINED));
+        factor_count = 1;
     } else if (has_rows && scaling == SCALING_ROW_FIRST) {
-        t = note(a->trace, "* activation scale", multiply(a, t, row, product));
+        const struct factor weight = factors[0];
+        factors[0] = factors[1];
+        factors[1] = weight;
     }
-    const bool row_last = has_rows && scaling != SCALING_SCALES_FIRST && scaling != SCALING_ROW_FIRST;
-    const bool bias_last = has_bias && how != BIAS_BEFORE_ROW_SCALE && (how != BIAS_AFTER_SCALING || late_integer);
-    double factor = s;
-    double last = t;
-    t = multiply(a, t, s, product);
-    note_product(a, "* scale", t, last, s, bias_last && !row_last);
-    if (has_bias && how == BIAS_BEFORE_ROW_SCALE) {
+    /* The bias is added after so many products. */
+    const int bias_at = !has_bias                                    ? -1
+                        : how == BIAS_AFTER_SCALING && !late_integer ? 0
+                        : how == BIAS_BEFORE_ROW_SCALE               ? 1
+                                                                     : factor_count;
+    if (bias_at == 0) {
         t = note(a->trace, "+ bias", add(a, t, b, sum));
     }
-    if (row_last) {
-        factor = row;
-        last = t;
-        t = multiply(a, t, row, product);
-        note_product(a, "* activation scale", t, last, row, bias_last);
-    }
-    if (bias_last) {
-        t = sum == SUM_FUSED ? fused(a, last, factor, b) : add(a, t, b, sum);
-        note(a->trace, "+ bias", t);
+    for (int n = 0; n < factor_count; n++) {
+        const double x = t;
+        t = multiply(a, x, factors[n].value, product);
+        note_product(a, factors[n].step, t, x, factors[n].value, bias_at == n + 1);
+        if (bias_at == n + 1) {
+            t = note(a->trace, "+ bias", sum == SUM_FUSED ? fused(a, x, factors[n].value, b) : add(a, t, b, sum));
+        }
     }
     return float_bits(a, t, a->call->options.y_dtype);
 }
@@ -819,37 +833,34 @@ static uint64_t requant_element(const struct arithmetic *a, size_t i)
         choice(a, STEP_WORD) == WORD_ALL_BITS ? npuq_ref_from_bits((uint32_t)word) : npuq_ref_word_scale(word);
     const double s = note(a->trace, "scale of the word", parameter((double)m, choice(a, STEP_SCALE)));
     const double o = word_offset(a, offset_word);
+    const int order = choice(a, STEP_ORDER);
     double p = note(a->trace, "p = x * scale", multiply(a, x, s, choice(a, STEP_PRODUCT)));
     double value;
 
     if (bias->data && choice(a, STEP_BIAS) == BIAS_AFTER_SCALING) {
-        p = note(a->trace, "+ bias", add(a, p, load(bias, i % a->call->columns), AS_DEFINED));
+        p = note(a->trace, "+ bias", add(a, p, load(bias, i % a->call->columns), choice(a, STEP_SUM)));
     }
     if (a->call->options.y_dtype == NPUQ_FLOAT16) {
         return float_bits(a, p, NPUQ_FLOAT16);
     }
     note_integer(a->trace, "offset of the word", o);
-    switch (choice(a, STEP_ORDER)) {
-    case ORDER_ONE_CLAMP:
-        value = isnan(p) ? nan_integer(a, range) : round_value(choice(a, STEP_ROUNDING), p);
-        note_integer(a->trace, "round", value);
-        break;
-    case ORDER_OFFSET_FIRST:
-        p = note(a->trace, "p + offset", add(a, p, o, AS_DEFINED));
+    if (order == ORDER_OFFSET_FIRST) {
+        p = note(a->trace, "p + offset", add(a, p, o, choice(a, STEP_SUM)));
         return integer_bits(to_integer(a, p, range), 8);
-    case ORDER_CLAMP_FIRST:
-        value =
-            isnan(p) ? nan_integer(a, range) : clamp(round_value(choice(a, STEP_ROUNDING), p), range.low, range.high);
-        note_integer(a->trace, "round, clamp to int8", value);
-        break;
-    default:
-        value = isnan(p) ? nan_integer(a, range)
-                         : clamp(round_value(choice(a, STEP_ROUNDING), p), nine_bits.low, nine_bits.high);
-        note_integer(a->trace, "round, clamp to -256..255", value);
-        break;
     }
+    const struct integer_range first = order == ORDER_ONE_CLAMP     ? range_of(NPUQ_INT32)
+                                       : order == ORDER_CLAMP_FIRST ? range
+                                                                    : nine_bits;
+    value = isnan(p) ? nan_integer(a, first) : clamp(round_value(choice(a, STEP_ROUNDING), p), first.low, first.high);
+    note_integer(a->trace,
+                 order == ORDER_ONE_CLAMP     ? "round"
+                 : order == ORDER_CLAMP_FIRST ? "round, clamp to int8"
+                                              : "round, clamp to -256..255",
+                 value);
     value = note_integer(a->trace, "+ offset", value + o);
-    value = note_integer(a->trace, "clamp to int8", saturate(a, value, range));
+    if (choice(a, STEP_SATURATION) != SATURATE_WRAP) {
+        value = note_integer(a->trace, "clamp to int8", saturate(a, value, range));
+    }
     return integer_bits(value, 8);
 }
 
