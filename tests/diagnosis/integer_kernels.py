@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels of anti_quant, dequant and requant as they are written by those who make mistakes."""
+import numpy as np
+from layout_mistakes import nibbles_swapped, words_reversed
+from numeric import float64_to_type, flushed, fused, in_type, rounded
+from numpy_operators import add_wrapping, floats, unpack
+
+f4, f8 = np.float32, np.float64
+INT8, NINE_BITS, INT32 = (-128, 127), (-256, 255), (-(2**31), 2**31 - 1)
+
+
+class Mistakes:
+    """Those of a kernel. One that the kernel never asks for is none that it knows."""
+
+    def __init__(self, names):
+        self.names = names
+        self.unknown = set(names)
+
+    def __contains__(self, name):
+        self.unknown.discard(name)
+        return name in self.names
+
+
+# ---- arithmetic ----
+
+
+def shortened(values, which, mistakes):
+    """Rounded to a shorter type: mistakes like scale-float16."""
+    for dtype in ("float16", "bfloat16"):
+        if f"{which}-{dtype}" in mistakes:
+            return in_type(values, dtype)
+    return values
+
+
+class Machine:
+    """Multiplies and adds, in float32 or otherwise."""
+
+    def __init__(self, mistakes):
+        self.mistakes = mistakes
+        self.type = f8 if "float64" in mistakes else f4
+        flushes_all = self.type == f4 and "flush-all" in mistakes
+        self.flushes_operands = self.type == f4 and (flushes_all or "flush-inputs" in mistakes)
+        self.flushes_results = self.type == f4 and (flushes_all or "flush-results" in mistakes)
+
+    def compute(self, operation, *operands):
+        operands = (operand.astype(self.type) for operand in operands)
+        t = operation(*(flushed(operand) if self.flushes_operands else operand for operand in operands))
+        return flushed(t) if self.flushes_results else t
+
+    def product(self, x, s):
+        return shortened(self.compute(np.multiply, x, s), "product", self.mistakes)
+
+    def quotient(self, x, s):
+        return shortened(self.compute(np.divide, x, s), "product", self.mistakes)
+
+    def sum(self, x, z):
+        return shortened(self.compute(np.add, x, z), "sum", self.mistakes)
+
+    def fused(self, x, s, z):
+        """x * s + z with one rounding."""
+        return self.compute(fused if self.type == f4 else lambda x, s, z: x * s + z, x, s, z)
+
+
+# ---- operands ----
+
+
+def moved(values, mistakes, following, before, first):
+    """Parameters as they are read from a wrong address."""
+    if following in mistakes:
+        return np.roll(values, -1)
+    if before in mistakes:
+        return np.roll(values, 1)
+    return values[:1] if first in mistakes else values
+
+
+def of_columns(values, which, rows, mistakes):
+    """A parameter for each column, or, by mistake, for each row."""
+    values = moved(values, mistakes, f"{which}-of-next", f"{which}-of-one-before", f"{which}-of-first")
+    return values[np.arange(rows) % values.size, None] if "other-axis" in mistakes else values
+
+
+def to_float32(x, mistakes):
+    t = x.astype(f4)
+    if "x-truncated" in mistakes:
+        t = np.where(np.abs(t.astype(f8)) > np.abs(x.astype(f8)), np.nextafter(t, f4(0)), t)
+    return in_type(t, "float16") if "x-float16" in mistakes else t
+
+
+def sums(x, bias, mistakes):
+    """What is multiplied: the sums of products, with an int32 bias that is added before."""
+    if bias is None or bias.dtype != np.int32 or "bias-left-out" in mistakes or "bias-after-scaling" in mistakes:
+        total = x
+    elif "bias-float" in mistakes:
+        return to_float32(x, mistakes) + bias.astype(f4)
+    elif "bias-saturates" in mistakes:
+        total = np.clip(x.astype(np.int64) + bias, *INT32).astype(np.int32)
+    else:
+        total = add_wrapping(x, bias)
+    return total.astype(f8) if "float64" in mistakes else to_float32(total, mistakes)
+
+
+# ---- results ----
+
+
+def stored(t, dtype, mistakes):
+    """Values in the floating-point type of the result."""
+    t = t.astype(f8)
+    for other in {"float16", "bfloat16"} - {dtype}:
+        if f"through-{other}" in mistakes:
+            t = floats(float64_to_type(t, other)).astype(f8)
+    rounded_from = t
+    if "result-half-away" in mistakes:  # the least that takes a half beyond the middle
+        rounded_from = np.where(np.isfinite(t), (t.view(np.int64) | 1).view(f8), t)
+    y = float64_to_type(rounded_from, dtype)
+    bits = y.view(f"u{y.itemsize}")
+    if "nan-negative" in mistakes:
+        bits[np.isnan(t)] |= bits.dtype.type(1 << 8 * y.itemsize - 1)
+    if dtype == "float32":
+        return y
+    if "result-truncated" in mistakes:
+        bits -= np.abs(floats(y)) > np.abs(t)
+    if "result-finite" in mistakes:
+        bits -= np.isinf(floats(y))
+    if "result-flushed" in mistakes:
+        bits[np.abs(floats(y)) < 2**-14] &= 0x8000
+    return y
+
+
+def clamped(t, limits, mistakes):
+    """Rounded to whole numbers within limits."""
+    nan = limits[0] if "nan-low" in mistakes else limits[1] if "nan-high" in mistakes else 0
+    return np.where(np.isnan(t), nan, np.clip(rounded(t, mistakes), *limits))
+
+
+def to_int8(p, offset, machine):
+    """p of requant, rounded, with the word's offset."""
+    mistakes = machine.mistakes
+    if "offset-before-rounding" in mistakes:
+        q = clamped(machine.sum(p, offset), INT32, mistakes)
+    else:
+        limits = INT32 if "one-clamp" in mistakes else INT8 if "clamp-int8-first" in mistakes else NINE_BITS
+        q = clamped(p, limits, mistakes) + offset
+    if "wrap" in mistakes:
+        return q.astype(np.int64).astype(np.int8)
+    return np.clip(q, -127 if "symmetric-range" in mistakes else -128, 127).astype(np.int8)
+
+
+# ---- operators ----
+
+
+def anti_quant(call, mistakes):
+    x = call.inputs["x"]
+    if call.types["x"] == "quint4x2":
+        x = nibbles_swapped(x, True) if "x-nibbles-swapped" in mistakes else x
+        x = unpack(words_reversed(x, True) if "x-words-reversed" in mistakes else x)
+        x = x & 15 if "x-unsigned-int4" in mistakes else x
+    shape, x = x.shape, x.reshape(-1, x.shape[-1])
+    machine = Machine(mistakes)
+    scale = shortened(of_columns(floats(call.inputs["scale"]), "scale", len(x), mistakes), "scale", mistakes)
+    times_scale = machine.quotient if "opposite" in mistakes else machine.product
+    if "offset" not in call.inputs or "offset-left-out" in mistakes:
+        t = times_scale(x, scale)
+    else:
+        z = shortened(of_columns(floats(call.inputs["offset"]), "offset", len(x), mistakes), "offset", mistakes)
+        z = np.rint(z) if "offset-integer" in mistakes else -z if "offset-negated" in mistakes else z
+        if "distributed" in mistakes:
+            t = machine.fused(x, scale, machine.product(z, scale))
+        elif "scaled-before-offset" in mistakes:
+            t = machine.sum(times_scale(x, scale), z)
+        else:
+            t = times_scale(machine.sum(x, z), scale)
+    return stored(t, call.arguments["dtype"], mistakes).reshape(shape)
+
+
+def dequant(call, mistakes):
+    x = call.inputs["x"].reshape(-1, call.inputs["x"].shape[-1])
+    bias = call.inputs.get("bias")
+    machine = Machine(mistakes)
+    scale = shortened(of_columns(floats(call.inputs["weight_scale"]), "scale", len(x), mistakes), "scale", mistakes)
+    factors = [scale]
+    if "activation_scale" in call.inputs and "row-scale-left-out" not in mistakes:
+        row_scale = call.inputs["activation_scale"].reshape(-1)
+        row_scale = moved(row_scale, mistakes, "scale-of-next-row", "scale-of-row-before", "scale-of-first-row")
+        factors.append(row_scale[:, None])
+        if "scales-first" in mistakes:
+            factors = [machine.compute(np.multiply, *factors)]
+        elif "row-scale-first" in mistakes:
+            factors.reverse()
+    t = sums(x, bias, mistakes)
+    late_bias = bias is not None and (bias.dtype != np.int32 or "bias-after-scaling" in mistakes)
+    if not late_bias or "bias-left-out" in mistakes:
+        place = None
+    elif "bias-before-scaling" in mistakes:
+        place = 0
+        t = machine.sum(t, floats(bias))
+    else:
+        place = 1 if "bias-before-row-scale" in mistakes else len(factors)
+    for i, factor in enumerate(factors, 1):
+        if i == place and "fused" in mistakes:
+            t = machine.fused(t, factor, floats(bias))
+        else:
+            t = machine.product(t, factor)
+            t = machine.sum(t, floats(bias)) if i == place else t
+    return stored(t, call.arguments["dtype"], mistakes).reshape(call.inputs["x"].shape)
+
+
+def requant(call, mistakes):
+    x = call.inputs["x"].reshape(-1, call.inputs["x"].shape[-1])
+    bias = call.inputs.get("bias")
+    words = of_columns(call.inputs["words"].reshape(-1).view(np.uint64), "word", len(x), mistakes)
+    machine = Machine(mistakes)
+    scale = (words & (0xFFFFFFFF if "all-scale-bits" in mistakes else 0xFFFFE000)).astype(np.uint32).view(f4)
+    p = machine.product(sums(x, bias, mistakes), shortened(scale, "scale", mistakes))
+    if bias is not None and "bias-after-scaling" in mistakes:
+        p = machine.sum(p, floats(bias))
+    if call.arguments["dtype"] == "float16":
+        return stored(p, "float16", mistakes).reshape(call.inputs["x"].shape)
+    offset = (words >> 37 & 0x1FF).astype(np.int64)
+    if "offset-unsigned" not in mistakes:
+        offset = np.where(offset > 255, offset - 512, offset)
+    offset = moved(offset, mistakes, "offset-of-next", "offset-of-one-before", "offset-of-first")
+    offset = offset * 0 if "offset-left-out" in mistakes else -offset if "offset-negated" in mistakes else offset
+    return to_int8(p, offset, machine).reshape(call.inputs["x"].shape)
+
+
+def kernel_of(operator):
+    def kernel(call, names):
+        mistakes = Mistakes(names)
+        y = operator(call, mistakes)
+        if mistakes.unknown:
+            raise ValueError(f"{call.operator} does not make these mistakes: {sorted(mistakes.unknown)}")
+        return {"y": y}
+
+    return kernel
+
+
+KERNELS = {"anti-quant": kernel_of(anti_quant), "dequant": kernel_of(dequant), "requant": kernel_of(requant)}
