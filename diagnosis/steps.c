@@ -325,18 +325,22 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
     return e;
 }
 
-static double least_scale(int least, double defined)
+/* The type that a row's parameters are computed in. */
+static int wide_type(const struct arithmetic *a)
+{
+    return choice(a, STEP_TOKEN_TYPE) == TYPE_FLOAT64 ? TYPE_FLOAT64 : AS_DEFINED;
+}
+
+/* The bound as it is written in a program. */
+static double least_scale(int least)
 {
     switch (least) {
-    case LEAST_NONE:
-    case LEAST_ONE_FOR_ZERO: return 0;
-    case LEAST_1E_12: return (double)npuq_ref_from_bits(0x2B8CBCCC);
-    case LEAST_1E_10: return (double)npuq_ref_from_bits(0x2EDBE6FF);
-    case LEAST_1E_8: return (double)npuq_ref_from_bits(0x322BCC77);
-    case LEAST_1E_6: return (double)npuq_ref_from_bits(0x358637BD);
-    case LEAST_1E_5: return (double)npuq_ref_from_bits(0x3727C5AC);
+    case LEAST_1E_10: return 1e-10;
+    case LEAST_1E_8: return 1e-8;
+    case LEAST_1E_6: return 1e-6;
+    case LEAST_1E_5: return 1e-5;
     case LEAST_EPSILON: return 0x1p-23;
-    default: return defined;
+    default: return 1e-12;
     }
 }
 
@@ -344,7 +348,7 @@ static double least_scale(int least, double defined)
 static double bounded(const struct arithmetic *a, double scale, bool has_bound)
 {
     const int how = choice(a, STEP_LEAST);
-    const double least = least_scale(how, (double)npuq_ref_from_bits(0x2B8CBCCC));
+    const double least = to_type(least_scale(how), wide_type(a));
 
     if (how == LEAST_NONE || (how == AS_DEFINED && !has_bound)) {
         return scale;
@@ -370,7 +374,7 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
     const bool int4 = a->call->options.y_dtype == NPUQ_QUINT4X2;
     const double dmax = int4 ? 7 : 127;
     const int type = choice(a, STEP_TOKEN_TYPE);
-    const int wide = type == TYPE_FLOAT64 ? TYPE_FLOAT64 : AS_DEFINED;
+    const int wide = wide_type(a);
     const int unit = choice(a, STEP_UNIT);
     const double steps = (int4 ? 15 : 255) + (unit == UNIT_ONE_MORE ? 1 : unit == UNIT_ONE_LESS ? -1 : 0);
     struct token token;
@@ -403,7 +407,7 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
 {
     const bool int4 = a->call->options.y_dtype == NPUQ_QUINT4X2;
     const int type = choice(a, STEP_TOKEN_TYPE);
-    const int wide = type == TYPE_FLOAT64 ? TYPE_FLOAT64 : AS_DEFINED;
+    const int wide = wide_type(a);
     const double dmax = (int4 ? 7 : 127) + (choice(a, STEP_UNIT) == UNIT_ONE_MORE ? 1 : 0);
     const double m = note(a->trace, "m = max |v|", e->hi);
     note_place(a, "m is at", e->hi_at);
