@@ -239,9 +239,11 @@ static double smoothed(const struct arithmetic *a, size_t i, bool in_range)
         (how == SMOOTH_IN_RANGE_ONLY && !in_range)) {
         return x;
     }
-    const size_t column = turned(i % call->columns, choice(a, STEP_SCALE_PLACE), call->columns);
-    const double factor =
-        parameter(load(smooth, group_row(call, a->variant, i / call->columns) + column), choice(a, STEP_SCALE));
+    const size_t row = group_row(call, a->variant, i / call->columns);
+    const int place = choice(a, STEP_SCALE_PLACE);
+    /* Groups lie one behind the other: the next scale of a group's last is the first of the next group. */
+    const size_t at = place == PLACE_FIRST ? row : turned(row + i % call->columns, place, smooth->count);
+    const double factor = parameter(load(smooth, at), choice(a, STEP_SCALE));
     const int type = choice(a, STEP_TOKEN_TYPE) == TYPE_FLOAT64 ? TYPE_FLOAT64
                      : how == SMOOTH_FLOAT16                    ? TYPE_FLOAT16
                      : how == SMOOTH_BFLOAT16                   ? TYPE_BFLOAT16
