@@ -52,51 +52,46 @@ static int compare_hashes(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* The rows that are not where they are in the other array, sorted by hash. */
-static size_t moved_rows(const struct call *call, const struct array *array, const struct array *other,
-                         struct hashed_row *moved)
+/* Whether all elements of a row of the dump are the same: then it may be any of many rows. */
+static bool is_constant(const struct call *call, const struct array *theirs, size_t row)
 {
-    size_t count = 0;
-
-    for (size_t row = 0; row < call->rows; row++) {
-        const uint64_t hash = hash_row(call, array, row);
-        if (hash != hash_row(call, other, row)) {
-            moved[count++] = (struct hashed_row){hash, row};
-        }
-    }
-    qsort(moved, count, sizeof *moved, compare_hashes);
-    return count;
+    return row_holds(call, theirs, row, array_bits(theirs, row * call->columns));
 }
 
-/* Most rows of the dump are rows of the result, and some of them others, each of which is in one place only: a row that
- * a mistake made equal to another is no row that was moved. */
+/* Most rows of the dump are rows of the result, each of them one of its own, and some are elsewhere. Equal rows stay
+ * where they are. */
 static bool fit_rows(const struct call *call, const struct array *ours, const struct array *theirs, size_t *row_of)
 {
-    struct hashed_row *from = malloc(call->rows * sizeof *from);
-    struct hashed_row *to = malloc(call->rows * sizeof *to);
+    struct hashed_row *there = malloc(2 * call->rows * sizeof *there);
+    size_t left = 0;
     size_t found = 0;
-    size_t count = 0;
+    bool moved = false;
 
-    if (from && to) {
-        count = moved_rows(call, ours, theirs, from);
-        (void)moved_rows(call, theirs, ours, to);
-        for (size_t row = 0; row < call->rows; row++) {
-            row_of[row] = row;
-        }
-        for (size_t i = 0, j = 0; i < count && j < count;) {
-            if (from[i].hash == to[j].hash) {
-                row_of[to[j++].row] = from[i++].row;
-                found++;
-            } else if (from[i].hash < to[j].hash) {
-                i++;
-            } else {
-                j++;
-            }
+    if (!there) {
+        return false;
+    }
+    struct hashed_row *here = there + call->rows;
+    for (size_t row = 0; row < call->rows; row++) {
+        row_of[row] = row;
+        here[left] = (struct hashed_row){hash_row(call, ours, row), row};
+        there[left] = (struct hashed_row){hash_row(call, theirs, row), row};
+        left += here[left].hash != there[left].hash;
+    }
+    qsort(here, left, sizeof *here, compare_hashes);
+    qsort(there, left, sizeof *there, compare_hashes);
+    for (size_t i = 0, j = 0; i < left && j < left;) {
+        if (here[i].hash == there[j].hash) {
+            moved = moved || !is_constant(call, theirs, there[j].row);
+            row_of[there[j++].row] = here[i++].row;
+            found++;
+        } else if (here[i].hash < there[j].hash) {
+            i++;
+        } else {
+            j++;
         }
     }
-    free(from);
-    free(to);
-    return found > 0 && count - found <= call->rows / 8;
+    free(there);
+    return moved && left - found <= call->rows / 8;
 }
 
 bool layout_fit(enum layout_choice choice, const struct call *call, const struct array *ours,
