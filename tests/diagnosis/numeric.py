@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Arithmetic that faulty kernels have and NumPy has not."""
 import numpy as np
-from numpy_operators import floats, round_to
+from numpy_operators import RANGES, floats, round_to
 
 f4, f8 = np.float32, np.float64
 
@@ -63,3 +63,40 @@ def rounded(t, mistakes):
 def flushed(t):
     """Numbers that are subnormal in float32 as zeros of their signs."""
     return np.where(np.abs(t) < f4(2.0**-126), np.copysign(t.dtype.type(0), t), t)
+
+
+def to_integers(t, dtype, mistakes):
+    """Rounded and clamped to the range of a type, NaN as 0."""
+    low, high = (0, 15) if "unsigned-int4" in mistakes else RANGES[dtype]
+    low = -high if "symmetric-range" in mistakes else low
+    nan = low if "nan-low" in mistakes else high if "nan-high" in mistakes else 0
+    whole = rounded(t, mistakes)
+    if "indefinite" in mistakes:  # x86 has one integer for all that an int32 cannot hold
+        whole = np.where((whole >= -(2.0**31)) & (whole < 2.0**31), whole, -(2.0**31))
+    if "wrap" in mistakes:
+        low, high = RANGES["int32"]
+    return np.clip(np.where(np.isnan(whole), nan, whole), low, high).astype(np.int64)
+
+
+class Mistakes:
+    """Those that a kernel makes. One that it never asks for is none that it knows."""
+
+    def __init__(self, names):
+        self.names = names
+        self.unknown = set(names)
+
+    def __contains__(self, name):
+        self.unknown.discard(name)
+        return name in self.names
+
+
+class Machine:
+    """Computes in float32, or in float64, and may take subnormal numbers for zero."""
+
+    def __init__(self, mistakes):
+        self.type = f8 if "float64" in mistakes else f4
+        self.reads = flushed if "flush-inputs" in mistakes or "flush-all" in mistakes else np.asarray
+        self.writes = flushed if "flush-results" in mistakes or "flush-all" in mistakes else np.asarray
+
+    def compute(self, operation, *operands):
+        return self.writes(operation(*(self.reads(np.asarray(operand, self.type)) for operand in operands)))

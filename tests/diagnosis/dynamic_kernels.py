@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""dynamic_quant and dynamic_quant_asymmetric as kernels compute them that make mistakes."""
+import numpy as np
+from numeric import Machine, Mistakes, f4, fused, in_type, rounded, to_integers
+from numpy_operators import RANGES, floats, group_of_rows, pack, round_to
+
+LEAST = {
+    "least-1e-12": 1e-12,
+    "least-1e-10": 1e-10,
+    "least-1e-8": 1e-8,
+    "least-1e-6": 1e-6,
+    "least-1e-5": 1e-5,
+    "least-epsilon": 2.0**-23,
+}
+
+
+def kept(t, mistakes, *what):
+    """Values as they are kept: in a shorter type if that is a mistake that is made, "sum-float16" or the like."""
+    for dtype in "float16", "bfloat16":
+        if any(f"{name}-{dtype}" in mistakes for name in what):
+            return in_type(t, dtype)
+    return t
+
+
+# ---- the rows ----
+
+
+def read_x(x, mistakes):
+    if "x-other-half" in mistakes:
+        x = x.view(np.float16 if x.dtype == np.uint16 else np.uint16)
+    return kept(floats(x), mistakes, "x").reshape(-1, x.shape[-1])
+
+
+def read_smooth_scales(smooth_scales, mistakes):
+    factors = floats(smooth_scales)
+    if "scale-of-first" in mistakes:
+        return np.broadcast_to(factors[..., :1], factors.shape)
+    return np.roll(factors, ("scale-of-one-before" in mistakes) - ("scale-of-next" in mistakes))
+
+
+def groups(group_index, rows, mistakes):
+    """The group of each row."""
+    if "group-first" in mistakes or "group-last" in mistakes:
+        return np.full(rows, 0 if "group-first" in mistakes else len(group_index) - 1)
+    if "group-counts" in mistakes:
+        return np.minimum(group_of_rows(np.cumsum(group_index), rows), len(group_index) - 1)
+    group = group_of_rows(group_index, rows)
+    shift = ("group-late" in mistakes) - ("group-early" in mistakes)
+    return group[np.clip(np.arange(rows) - shift, 0, rows - 1)]
+
+
+def smoothed(call, machine, mistakes):
+    """The values of which extremes are taken and those that are quantised; a row for each scale."""
+    x = read_x(call.inputs["x"], mistakes)
+    v = x
+    if "smooth_scales" in call.inputs and "smooth-left-out" not in mistakes:
+        factors = read_smooth_scales(call.inputs["smooth_scales"], mistakes)
+        if "group_index" in call.inputs:
+            factors = factors[groups(call.inputs["group_index"], len(x), mistakes)]
+        operation = np.divide if "smooth-divides" in mistakes else np.multiply
+        v = kept(machine.compute(operation, x, factors), mistakes, "smooth")
+    for_range = x if "smooth-after-range" in mistakes else v
+    for_y = x if "smooth-in-range-only" in mistakes else v
+    scales = 1 if call.arguments["quant_mode"] == "pertensor" else len(x)
+    return for_range.reshape(scales, -1), for_y.reshape(scales, -1)
+
+
+# ---- the parameters of a row ----
+
+
+def extremes(v, mistakes):
+    if "range-ignores-nan" in mistakes:
+        return np.fmax.reduce(v, axis=1, initial=-np.inf), np.fmin.reduce(v, axis=1, initial=np.inf)
+    return v.max(axis=1), v.min(axis=1)
+
+
+def bounded(scale, least, machine, mistakes):
+    """The scale, or its lower bound where it is not above it, as where it is NaN."""
+    if "one-for-zero" in mistakes:
+        return np.where(scale == 0, machine.type(1), scale)
+    least = next((LEAST[name] for name in LEAST if name in mistakes), least)
+    if least is None or "no-least-scale" in mistakes:
+        return scale
+    return np.where(scale > machine.type(least), scale, machine.type(least))
+
+
+def asymmetric_parameters(v, greatest, machine, mistakes):
+    """Scale, offset and 1 / scale of each row."""
+    steps = 2 * greatest + 1 + ("one-step-more" in mistakes) - ("one-step-less" in mistakes)
+    high, low = extremes(v, mistakes)
+    if "symmetric-extremes" in mistakes:
+        high = np.maximum(np.abs(high), np.abs(low))
+        low = -high
+    if "range-with-zero" in mistakes:
+        high, low = np.maximum(high, 0), np.minimum(low, 0)
+    d = machine.compute(np.subtract, high, low)
+    if "range-reciprocal" in mistakes:
+        d = machine.compute(np.multiply, d, machine.compute(np.divide, 1, steps))
+    else:
+        d = machine.compute(np.divide, d, steps)
+    scale = kept(bounded(d, 1e-12, machine, mistakes), mistakes, "scale")
+    if "offset-from-low" in mistakes:
+        offset = machine.compute(np.subtract, -greatest - 1, machine.compute(np.divide, low, scale))
+    else:
+        offset = machine.compute(np.subtract, greatest, machine.compute(np.divide, high, scale))
+    offset = kept(np.rint(offset) if "offset-rounded" in mistakes else offset, mistakes, "scale")
+    return scale, offset, machine.compute(np.divide, 1, scale)
+
+
+def symmetric_parameters(v, greatest, scale_form, machine, mistakes):
+    """Scale of each row, and what its values are multiplied by."""
+    greatest = greatest + ("one-step-more" in mistakes)
+    largest = extremes(v if "largest-without-sign" in mistakes else np.abs(v), mistakes)[0]
+    factor = machine.compute(np.divide, greatest, largest)
+    if "scale-divided" in mistakes:
+        scale = machine.compute(np.divide, largest, greatest)
+    elif (scale_form == "inverse") != ("other-form" in mistakes):
+        scale = machine.compute(np.divide, 1, factor)
+    else:
+        scale = machine.compute(np.multiply, largest, machine.compute(np.divide, 1, greatest))
+    enough = bounded(scale, None, machine, mistakes)
+    raised = (enough != scale) & ~np.isnan(enough)
+    scale = kept(enough, mistakes, "scale")
+    return scale, np.where(raised, machine.compute(np.divide, 1, scale), factor)
+
+
+# ---- the elements ----
+
+
+def of_rows(parameter, mistakes):
+    """What each row takes of a parameter that every row has."""
+    if "scale-of-first-row" in mistakes:
+        return parameter[:1, None]
+    return np.roll(parameter, ("scale-of-row-before" in mistakes) - ("scale-of-next-row" in mistakes))[:, None]
+
+
+def scaled(v, scale, factor, machine, mistakes):
+    if "division" in mistakes:
+        t = machine.compute(np.divide, v, scale)
+    elif "reciprocal" in mistakes:
+        t = machine.compute(np.multiply, v, machine.compute(np.divide, 1, scale))
+    else:
+        t = machine.compute(np.multiply, v, factor)
+    return kept(t, mistakes, "product", "all")
+
+
+def with_offset(v, t, factor, offset, dtype, machine, mistakes):
+    """The offset added to the scaled values."""
+    if "fused" in mistakes:
+        return machine.compute(fused, v, factor, offset)
+    if "round-first" in mistakes:
+        t = rounded(t, mistakes)
+    if "clamp-first" in mistakes:
+        t = to_integers(t, dtype, mistakes)
+    return kept(machine.compute(np.add, t, offset), mistakes, "sum", "all")
+
+
+def kernel_of(quantise):
+    def kernel(call, names):
+        mistakes = Mistakes(names)
+        machine = Machine(mistakes)
+        greatest = 7 if call.arguments["dtype"] == "quint4x2" else 127
+        t, parameters = quantise(call, greatest, machine, mistakes)
+        whole = to_integers(t, call.arguments["dtype"], mistakes).reshape(call.inputs["x"].shape)
+        if mistakes.unknown:
+            raise ValueError(f"{call.operator} does not make these mistakes here: {sorted(mistakes.unknown)}")
+        results = {"y": pack(whole) if greatest == 7 else whole.astype(np.int8)}
+        for name, parameter in parameters.items():
+            results[name] = round_to(parameter.astype(f4), "float32").reshape(call.outputs[name]["shape"])
+        return results
+
+    return kernel
+
+
+def dynamic_quant(call, greatest, machine, mistakes):
+    for_range, v = smoothed(call, machine, mistakes)
+    scale_form = call.arguments["scale_form"]
+    scale, factor = symmetric_parameters(for_range, greatest, scale_form, machine, mistakes)
+    t = scaled(v, of_rows(scale, mistakes), of_rows(factor, mistakes), machine, mistakes)
+    return t, {"scale": scale}
+
+
+def dynamic_quant_asymmetric(call, greatest, machine, mistakes):
+    for_range, v = smoothed(call, machine, mistakes)
+    scale, offset, factor = asymmetric_parameters(for_range, greatest, machine, mistakes)
+    taken = [of_rows(parameter, mistakes) for parameter in (scale, factor, offset)]
+    t = scaled(v, taken[0], taken[1], machine, mistakes)
+    t = with_offset(v, t, taken[1], taken[2], call.arguments["dtype"], machine, mistakes)
+    return t, {"scale": scale, "offset": -offset if "offset-sign" in mistakes else offset}
+
+
+KERNELS = {"dynamic-quant": kernel_of(dynamic_quant), "dynamic-quant-asymmetric": kernel_of(dynamic_quant_asymmetric)}
