@@ -475,14 +475,23 @@ struct integer_range {
     int bits;
 };
 
-static struct integer_range range_of(npuq_dtype dtype)
+/* The range that the kernel clamps to. */
+static struct integer_range range_of(const struct arithmetic *a, npuq_dtype dtype)
 {
+    struct integer_range range;
+
     switch (dtype) {
-    case NPUQ_UINT8: return (struct integer_range){0, 255, 8};
-    case NPUQ_INT32: return (struct integer_range){INT32_MIN, INT32_MAX, 32};
-    case NPUQ_QUINT4X2: return (struct integer_range){-8, 7, 4};
-    default: return (struct integer_range){-128, 127, 8};
+    case NPUQ_UINT8: range = (struct integer_range){0, 255, 8}; break;
+    case NPUQ_INT32: range = (struct integer_range){INT32_MIN, INT32_MAX, 32}; break;
+    case NPUQ_QUINT4X2: range = (struct integer_range){-8, 7, 4}; break;
+    default: range = (struct integer_range){-128, 127, 8}; break;
     }
+    switch (choice(a, STEP_SATURATION)) {
+    case SATURATE_SYMMETRIC: range.low = -range.high; break;
+    case SATURATE_UNSIGNED_INT4: range = (struct integer_range){0, 15, 4}; break;
+    default: break;
+    }
+    return range;
 }
 
 static double clamp(double value, double low, double high)
@@ -494,8 +503,6 @@ static double clamp(double value, double low, double high)
 static double saturate(const struct arithmetic *a, double value, struct integer_range range)
 {
     switch (choice(a, STEP_SATURATION)) {
-    case SATURATE_SYMMETRIC: return clamp(value, -range.high, range.high);
-    case SATURATE_UNSIGNED_INT4: return clamp(value, 0, 15);
     case SATURATE_INDEFINITE: /* x86's conversion: all that an int32 has not is the least int32 */
         return value > INT32_MAX || value < INT32_MIN ? range.low : clamp(value, range.low, range.high);
     case SATURATE_WRAP: return clamp(value, INT32_MIN, INT32_MAX);
@@ -612,7 +619,7 @@ static uint64_t float_bits(const struct arithmetic *a, double t, npuq_dtype dtyp
 /* round and saturate, and what an offset may do between the two. */
 static uint64_t quantised(const struct arithmetic *a, double scaled, bool has_offset, double offset)
 {
-    const struct integer_range range = range_of(a->call->options.y_dtype);
+    const struct integer_range range = range_of(a, a->call->options.y_dtype);
     const int order = choice(a, STEP_ORDER);
     double value;
 
@@ -831,7 +838,7 @@ static uint64_t requant_element(const struct arithmetic *a, size_t i)
     static const struct integer_range nine_bits = {-256, 255, 9};
     const struct array *words = &a->call->operands[OPERAND_SCALE];
     const struct array *bias = &a->call->operands[OPERAND_BIAS];
-    const struct integer_range range = range_of(NPUQ_INT8);
+    const struct integer_range range = range_of(a, NPUQ_INT8);
     const double x = load_sum(a, i);
     const uint64_t word = array_bits(words, channel_of(a->call, i, choice(a, STEP_SCALE_PLACE)));
     const uint64_t offset_word = array_bits(words, channel_of(a->call, i, choice(a, STEP_OFFSET_PLACE)));
@@ -854,7 +861,7 @@ static uint64_t requant_element(const struct arithmetic *a, size_t i)
         p = note(a->trace, "p + offset", add(a, p, o, choice(a, STEP_SUM)));
         return integer_bits(to_integer(a, p, range), 8);
     }
-    const struct integer_range first = order == ORDER_ONE_CLAMP     ? range_of(NPUQ_INT32)
+    const struct integer_range first = order == ORDER_ONE_CLAMP     ? range_of(a, NPUQ_INT32)
                                        : order == ORDER_CLAMP_FIRST ? range
                                                                     : nine_bits;
     value = isnan(p) ? nan_integer(a, first) : clamp(round_value(choice(a, STEP_ROUNDING), p), first.low, first.high);
