@@ -426,9 +426,9 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
     } else {
         scale = multiply(a, m, divide(a, 1, dmax, wide), wide);
     }
-    scale = to_type(scale, type);
-    token.scale = bounded(a, scale, false);
-    if (!(token.scale == scale) && !isnan(token.scale)) {
+    const double enough = bounded(a, scale, false);
+    token.scale = to_type(enough, type);
+    if (!(enough == scale) && !isnan(enough)) {
         token.back = divide(a, 1, token.scale, wide);
     }
     note(a->trace, "scale", token.scale);
