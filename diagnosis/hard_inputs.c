@@ -486,13 +486,15 @@ static size_t tell_apart(const struct call *call, const struct variant *a, const
     return end + 1;
 }
 
-/* A scale with which element i comes to a t that a mistake may be seen at. */
+/* A scale with which element i comes to a t that a mistake may be seen at, or is so small that float32 loses it when
+ * the offset is added. */
 static double draw_scale_for(struct maker *m, size_t i)
 {
     const struct call *call = &m->inputs->call;
     const struct affine affine = affine_of(call, i);
     const double x = load(&call->operands[OPERAND_X], i) + affine.shift;
-    const double scale = (draw_target(m) - affine.offset) / affine.row_scale / x;
+    const double product = draw_below(m, 8) ? draw_target(m) - affine.offset : draw_between(m, -1, 1) * 0x1p-24;
+    const double scale = product / affine.row_scale / x;
 
     return (double)step_from((float)(call->options.divides ? 1 / scale : scale), (int)draw_below(m, 5) - 2);
 }
