@@ -27,6 +27,7 @@ class Call:
         self.outputs = manifest["outputs"]
         self.command = manifest["diagnose"].split()
         self.same_as = {entry["name"]: entry["same_as"] for entry in manifest["mistakes"]}
+        self.changed = {entry["name"]: entry["elements"] for entry in manifest["mistakes"]}
         self.mistakes = list(self.same_as)
 
     def diagnose(self, results):
