@@ -146,9 +146,11 @@ const struct hypothesis hypotheses[] = {
     {"flush-inputs", DYNAMIC_QUANT, Y_ANY, NEEDS_WIDE_X, ONE(STEP_SUBNORMALS, SUBNORMAL_INPUTS), FLUSHES_INPUTS},
     {"flush-inputs", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, NEEDS_WIDE_X | NEEDS_SMOOTH,
      ONE(STEP_SUBNORMALS, SUBNORMAL_INPUTS), FLUSHES_INPUTS},
-    {"flush-results", ANTI_QUANT | DEQUANT, Y_WIDE, 0, ONE(STEP_SUBNORMALS, SUBNORMAL_RESULTS), FLUSHES_RESULTS},
+    {"flush-results", ANTI_QUANT | DEQUANT, Y_WIDE, NEEDS_SUBNORMALS, ONE(STEP_SUBNORMALS, SUBNORMAL_RESULTS),
+     FLUSHES_RESULTS},
     {"flush-results", DYNAMIC_QUANT, Y_ANY, NEEDS_WIDE_X, ONE(STEP_SUBNORMALS, SUBNORMAL_RESULTS), FLUSHES_RESULTS},
-    {"flush-all", ANTI_QUANT | DEQUANT, Y_WIDE, NEEDS_NEW_SUBNORMALS, ONE(STEP_SUBNORMALS, SUBNORMAL_ALL), FLUSHES_ALL},
+    {"flush-all", ANTI_QUANT | DEQUANT, Y_WIDE, NEEDS_SUBNORMALS | NEEDS_NEW_SUBNORMALS,
+     ONE(STEP_SUBNORMALS, SUBNORMAL_ALL), FLUSHES_ALL},
     {"flush-all", DYNAMIC_QUANT, Y_ANY, NEEDS_WIDE_X, ONE(STEP_SUBNORMALS, SUBNORMAL_ALL), FLUSHES_ALL},
     /* ---- dynamic operators ---- */
     {"range-reciprocal", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, ONE(STEP_UNIT, UNIT_RECIPROCAL),
@@ -350,6 +352,12 @@ static bool is_float(npuq_dtype dtype)
     return dtype == NPUQ_FLOAT32 || dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16;
 }
 
+/* Has subnormals of float32. */
+static bool is_wide(npuq_dtype dtype)
+{
+    return dtype == NPUQ_FLOAT32 || dtype == NPUQ_BFLOAT16;
+}
+
 static unsigned when(bool condition, unsigned need)
 {
     return condition ? need : 0;
@@ -371,8 +379,7 @@ static unsigned traits_of(const struct call *call)
                         (dynamic && operands[OPERAND_SMOOTH].data && call->columns > 1);
     const bool offsets = (offset->data && offset->count > 1) || (words && call->channels > 1 && y == NPUQ_INT8);
 
-    const bool wide = x == NPUQ_FLOAT32 || x == NPUQ_BFLOAT16 ||
-                      (operands[OPERAND_SMOOTH].data && operands[OPERAND_SMOOTH].dtype != NPUQ_FLOAT16);
+    const bool wide = is_wide(x) || (operands[OPERAND_SMOOTH].data && operands[OPERAND_SMOOTH].dtype != NPUQ_FLOAT16);
     const bool int8_of_words = words && y == NPUQ_INT8;
     const bool sum = call->op == DYNAMIC_QUANT_ASYMMETRIC || (offset->data && call->op != TRANS_QUANT_PARAM) ||
                      (bias->data && bias->dtype != NPUQ_INT32);
@@ -383,13 +390,14 @@ static unsigned traits_of(const struct call *call)
     const bool float_bias = bias->data && bias->dtype != NPUQ_INT32;
     const bool row_scale = operands[OPERAND_ROW_SCALE].data != NULL;
     const bool float32_scale = scale->data && scale->dtype == NPUQ_FLOAT32;
-    const bool y_wide = y == NPUQ_FLOAT32 || y == NPUQ_BFLOAT16;
+    const bool y_wide = is_wide(y);
     const bool given_scales = call->op == QUANTIZE || call->op == GROUP_QUANT;
     /* Of a single product float64 rounds once, too; of few bits nothing is rounded. */
     const bool long_product = !given_scales || float32_scale || x == NPUQ_FLOAT32;
     const bool excess = anti_quant ? float32_scale && (y != NPUQ_FLOAT32 || offset->data)
                                    : long_product || float_offset || (divides && y == NPUQ_INT32);
-    const bool subnormals = anti_quant ? y_wide : call->op == DEQUANT ? y_wide || row_scale : wide;
+    /* A float16 scale makes no subnormals of integers. A bias that is subnormal itself does not count. */
+    const bool subnormals = anti_quant || call->op == DEQUANT ? (y_wide && is_wide(scale->dtype)) || row_scale : wide;
     const bool new_subnormals = anti_quant ? float_offset : row_scale && !float_bias;
 
     return when(offset->data || int8_of_words, NEEDS_OFFSET) | when(offsets, NEEDS_OFFSETS) |
