@@ -80,17 +80,24 @@ def anti_quant_forms():
     types = itertools.product(("int8", "quint4x2"), ("float32", "bfloat16"), FLOATS, without("offset"))
     for x, scale, y, left_out in types:
         yield ["--shape", "48,72", "--type", f"x={x},scale={scale}", "--dtype", y, *left_out]
+    for x, y, shape in itertools.product(("int8", "quint4x2"), FLOATS, ("6,8,72", "72")):
+        yield ["--shape", shape, "--type", f"x={x},scale=float16", "--dtype", y]
 
 
 def dequant_forms():
-    optionals = ([], *(["--without", names] for names in ("activation-scale", "bias", "bias,activation-scale")))
-    for bias, y, left_out in itertools.product(("int32", "float32", "bfloat16"), FLOATS, optionals):
+    for bias, y, left_out in itertools.product(("int32", "float32", "bfloat16"), FLOATS, without("activation-scale")):
         yield ["--shape", "48,72", "--type", f"bias={bias}", "--dtype", y, *left_out]
+    for y, names in itertools.product(FLOATS, ("bias", "bias,activation-scale")):
+        yield ["--shape", "48,72", "--dtype", y, "--without", names]
+    for scale, y, left_out in itertools.product(("float16", "bfloat16"), FLOATS, without("activation-scale")):
+        yield ["--shape", "6,8,72", "--type", f"weight-scale={scale},bias=float16", "--dtype", y, *left_out]
 
 
 def requant_forms():
     for y, left_out in itertools.product(("int8", "float16"), without("bias")):
         yield ["--shape", "48,72", "--dtype", y, *left_out]
+    for y, shape in itertools.product(("int8", "float16"), ("6,8,72", "72")):
+        yield ["--shape", shape, "--type", "words=int64", "--dtype", y]
 
 
 def load_kernels():
