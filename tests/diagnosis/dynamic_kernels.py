@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """dynamic_quant and dynamic_quant_asymmetric as kernels compute them that make mistakes."""
 import numpy as np
-from numeric import Machine, Mistakes, f4, fused, in_type, rounded, to_integers
+from numeric import Machine, Mistakes, f4, fused, kept, rounded, to_integers
 from numpy_operators import RANGES, floats, group_of_rows, pack, round_to
 
 LEAST = {
@@ -12,14 +12,6 @@ LEAST = {
     "least-1e-5": 1e-5,
     "least-epsilon": 2.0**-23,
 }
-
-
-def kept(t, mistakes, *what):
-    """Values as they are kept: in a shorter type if that is a mistake that is made, "sum-float16" or the like."""
-    for dtype in "float16", "bfloat16":
-        if any(f"{name}-{dtype}" in mistakes for name in what):
-            return in_type(t, dtype)
-    return t
 
 
 # ---- the rows ----

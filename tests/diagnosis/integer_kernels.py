@@ -2,59 +2,27 @@
 """Kernels of anti_quant, dequant and requant as they are written by those who make mistakes."""
 import numpy as np
 from layout_mistakes import nibbles_swapped, words_reversed
-from numeric import float64_to_type, flushed, fused, in_type, rounded
+from numeric import Machine, Mistakes, f4, f8, float64_to_type, fused, in_type, kept, rounded
 from numpy_operators import add_wrapping, floats, unpack
 
-f4, f8 = np.float32, np.float64
 INT8, NINE_BITS, INT32 = (-128, 127), (-256, 255), (-(2**31), 2**31 - 1)
-
-
-class Mistakes:
-    """Those of a kernel. One that the kernel never asks for is none that it knows."""
-
-    def __init__(self, names):
-        self.names = names
-        self.unknown = set(names)
-
-    def __contains__(self, name):
-        self.unknown.discard(name)
-        return name in self.names
 
 
 # ---- arithmetic ----
 
 
-def shortened(values, which, mistakes):
-    """Rounded to a shorter type: mistakes like scale-float16."""
-    for dtype in ("float16", "bfloat16"):
-        if f"{which}-{dtype}" in mistakes:
-            return in_type(values, dtype)
-    return values
-
-
-class Machine:
-    """Multiplies and adds, in float32 or otherwise."""
+class Scaling(Machine):
+    """Multiplies and adds, and keeps what comes out in a shorter type if that is a mistake that is made."""
 
     def __init__(self, mistakes):
+        super().__init__(mistakes)
         self.mistakes = mistakes
-        self.type = f8 if "float64" in mistakes else f4
-        flushes_all = self.type == f4 and "flush-all" in mistakes
-        self.flushes_operands = self.type == f4 and (flushes_all or "flush-inputs" in mistakes)
-        self.flushes_results = self.type == f4 and (flushes_all or "flush-results" in mistakes)
-
-    def compute(self, operation, *operands):
-        operands = (operand.astype(self.type) for operand in operands)
-        t = operation(*(flushed(operand) if self.flushes_operands else operand for operand in operands))
-        return flushed(t) if self.flushes_results else t
 
     def product(self, x, s):
-        return shortened(self.compute(np.multiply, x, s), "product", self.mistakes)
-
-    def quotient(self, x, s):
-        return shortened(self.compute(np.divide, x, s), "product", self.mistakes)
+        return kept(self.compute(np.multiply, x, s), self.mistakes, "product")
 
     def sum(self, x, z):
-        return shortened(self.compute(np.add, x, z), "sum", self.mistakes)
+        return kept(self.compute(np.add, x, z), self.mistakes, "sum")
 
     def fused(self, x, s, z):
         """x * s + z with one rounding."""
@@ -155,29 +123,31 @@ def anti_quant(call, mistakes):
         x = unpack(words_reversed(x, True) if "x-words-reversed" in mistakes else x)
         x = x & 15 if "x-unsigned-int4" in mistakes else x
     shape, x = x.shape, x.reshape(-1, x.shape[-1])
-    machine = Machine(mistakes)
-    scale = shortened(of_columns(floats(call.inputs["scale"]), "scale", len(x), mistakes), "scale", mistakes)
-    times_scale = machine.quotient if "opposite" in mistakes else machine.product
+    machine = Scaling(mistakes)
+    scale = of_columns(kept(floats(call.inputs["scale"]), mistakes, "scale"), "scale", len(x), mistakes)
+
+    def scaled(t):
+        return machine.compute(np.divide if "opposite" in mistakes else np.multiply, t, scale)
+
     if "offset" not in call.inputs or "offset-left-out" in mistakes:
-        t = times_scale(x, scale)
+        t = scaled(x)
     else:
-        z = shortened(of_columns(floats(call.inputs["offset"]), "offset", len(x), mistakes), "offset", mistakes)
+        z = of_columns(kept(floats(call.inputs["offset"]), mistakes, "offset"), "offset", len(x), mistakes)
         z = np.rint(z) if "offset-integer" in mistakes else -z if "offset-negated" in mistakes else z
         if "distributed" in mistakes:
             t = machine.fused(x, scale, machine.product(z, scale))
         elif "scaled-before-offset" in mistakes:
-            t = machine.sum(times_scale(x, scale), z)
+            t = machine.sum(scaled(x), z)
         else:
-            t = times_scale(machine.sum(x, z), scale)
+            t = scaled(machine.sum(x, z))
     return stored(t, call.arguments["dtype"], mistakes).reshape(shape)
 
 
 def dequant(call, mistakes):
     x = call.inputs["x"].reshape(-1, call.inputs["x"].shape[-1])
     bias = call.inputs.get("bias")
-    machine = Machine(mistakes)
-    scale = shortened(of_columns(floats(call.inputs["weight_scale"]), "scale", len(x), mistakes), "scale", mistakes)
-    factors = [scale]
+    machine = Scaling(mistakes)
+    factors = [of_columns(kept(floats(call.inputs["weight_scale"]), mistakes, "scale"), "scale", len(x), mistakes)]
     if "activation_scale" in call.inputs and "row-scale-left-out" not in mistakes:
         row_scale = call.inputs["activation_scale"].reshape(-1)
         row_scale = moved(row_scale, mistakes, "scale-of-next-row", "scale-of-row-before", "scale-of-first-row")
@@ -208,9 +178,9 @@ def requant(call, mistakes):
     x = call.inputs["x"].reshape(-1, call.inputs["x"].shape[-1])
     bias = call.inputs.get("bias")
     words = of_columns(call.inputs["words"].reshape(-1).view(np.uint64), "word", len(x), mistakes)
-    machine = Machine(mistakes)
+    machine = Scaling(mistakes)
     scale = (words & (0xFFFFFFFF if "all-scale-bits" in mistakes else 0xFFFFE000)).astype(np.uint32).view(f4)
-    p = machine.product(sums(x, bias, mistakes), shortened(scale, "scale", mistakes))
+    p = machine.product(sums(x, bias, mistakes), kept(scale, mistakes, "scale"))
     if bias is not None and "bias-after-scaling" in mistakes:
         p = machine.sum(p, floats(bias))
     if call.arguments["dtype"] == "float16":

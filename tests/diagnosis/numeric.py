@@ -78,6 +78,14 @@ def to_integers(t, dtype, mistakes):
     return np.clip(np.where(np.isnan(whole), nan, whole), low, high).astype(np.int64)
 
 
+def kept(t, mistakes, *what):
+    """Values as they are kept: in a shorter type if that is a mistake that is made, "sum-float16" or the like."""
+    for dtype in "float16", "bfloat16":
+        if any(f"{name}-{dtype}" in mistakes for name in what):
+            return in_type(t, dtype)
+    return t
+
+
 class Mistakes:
     """Those that a kernel makes. One that it never asks for is none that it knows."""
 
