@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """dynamic_quant and dynamic_quant_asymmetric as kernels compute them that make mistakes."""
 import numpy as np
-from numeric import Machine, Mistakes, f4, fused, kept, rounded, to_integers
-from numpy_operators import RANGES, floats, group_of_rows, pack, round_to
+from numeric import Machine, Mistakes, f4, groups, kept, read_x, to_integers, with_offset
+from numpy_operators import floats, pack, round_to
 
 LEAST = {
     "least-1e-12": 1e-12,
@@ -17,12 +17,6 @@ LEAST = {
 # ---- the rows ----
 
 
-def read_x(x, mistakes):
-    if "x-other-half" in mistakes:
-        x = x.view(np.float16 if x.dtype == np.uint16 else np.uint16)
-    return kept(floats(x), mistakes, "x").reshape(-1, x.shape[-1])
-
-
 def read_smooth_scales(smooth_scales, mistakes):
     factors = floats(smooth_scales)
     if "scale-of-first" in mistakes:
@@ -30,20 +24,10 @@ def read_smooth_scales(smooth_scales, mistakes):
     return np.roll(factors, ("scale-of-one-before" in mistakes) - ("scale-of-next" in mistakes))
 
 
-def groups(group_index, rows, mistakes):
-    """The group of each row."""
-    if "group-first" in mistakes or "group-last" in mistakes:
-        return np.full(rows, 0 if "group-first" in mistakes else len(group_index) - 1)
-    if "group-counts" in mistakes:
-        return np.minimum(group_of_rows(np.cumsum(group_index), rows), len(group_index) - 1)
-    group = group_of_rows(group_index, rows)
-    shift = ("group-late" in mistakes) - ("group-early" in mistakes)
-    return group[np.clip(np.arange(rows) - shift, 0, rows - 1)]
-
-
 def smoothed(call, machine, mistakes):
     """The values of which extremes are taken and those that are quantised; a row for each scale."""
     x = read_x(call.inputs["x"], mistakes)
+    x = x.reshape(-1, x.shape[-1])
     v = x
     if "smooth_scales" in call.inputs and "smooth-left-out" not in mistakes:
         factors = read_smooth_scales(call.inputs["smooth_scales"], mistakes)
@@ -136,17 +120,6 @@ def scaled(v, scale, factor, machine, mistakes):
     return kept(t, mistakes, "product", "all")
 
 
-def with_offset(v, t, factor, offset, dtype, machine, mistakes):
-    """The offset added to the scaled values."""
-    if "fused" in mistakes:
-        return machine.compute(fused, v, factor, offset)
-    if "round-first" in mistakes:
-        t = rounded(t, mistakes)
-    if "clamp-first" in mistakes:
-        t = to_integers(t, dtype, mistakes)
-    return kept(machine.compute(np.add, t, offset), mistakes, "sum", "all")
-
-
 def kernel_of(quantise):
     def kernel(call, names):
         mistakes = Mistakes(names)
@@ -154,8 +127,7 @@ def kernel_of(quantise):
         greatest = 7 if call.arguments["dtype"] == "quint4x2" else 127
         t, parameters = quantise(call, greatest, machine, mistakes)
         whole = to_integers(t, call.arguments["dtype"], mistakes).reshape(call.inputs["x"].shape)
-        if mistakes.unknown:
-            raise ValueError(f"{call.operator} does not make these mistakes here: {sorted(mistakes.unknown)}")
+        mistakes.refuse_unknown()
         results = {"y": pack(whole) if greatest == 7 else whole.astype(np.int8)}
         for name, parameter in parameters.items():
             results[name] = round_to(parameter.astype(f4), "float32").reshape(call.outputs[name]["shape"])

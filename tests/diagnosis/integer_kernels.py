@@ -197,8 +197,7 @@ def kernel_of(operator):
     def kernel(call, names):
         mistakes = Mistakes(names)
         y = operator(call, mistakes)
-        if mistakes.unknown:
-            raise ValueError(f"{call.operator} does not make these mistakes: {sorted(mistakes.unknown)}")
+        mistakes.refuse_unknown()
         return {"y": y}
 
     return kernel

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arithmetic that faulty kernels have and NumPy has not."""
+"""What faulty kernels of several operators share."""
 import numpy as np
-from numpy_operators import RANGES, floats, round_to
+from numpy_operators import RANGES, floats, group_of_rows, round_to
 
 f4, f8 = np.float32, np.float64
 
@@ -97,6 +97,10 @@ class Mistakes:
         self.unknown.discard(name)
         return name in self.names
 
+    def refuse_unknown(self):
+        if self.unknown:
+            raise ValueError(f"the kernel does not make these mistakes here: {sorted(self.unknown)}")
+
 
 class Machine:
     """Computes in float32, or in float64, and may take subnormal numbers for zero."""
@@ -108,3 +112,31 @@ class Machine:
 
     def compute(self, operation, *operands):
         return self.writes(operation(*(self.reads(np.asarray(operand, self.type)) for operand in operands)))
+
+
+def read_x(x, mistakes):
+    if "x-other-half" in mistakes:
+        x = x.view(np.float16 if x.dtype == np.uint16 else np.uint16)
+    return kept(floats(x), mistakes, "x")
+
+
+def groups(group_index, rows, mistakes):
+    """The group of each row."""
+    if "group-first" in mistakes or "group-last" in mistakes:
+        return np.full(rows, 0 if "group-first" in mistakes else len(group_index) - 1)
+    if "group-counts" in mistakes:
+        return np.minimum(group_of_rows(np.cumsum(group_index), rows), len(group_index) - 1)
+    group = group_of_rows(group_index, rows)
+    shift = ("group-late" in mistakes) - ("group-early" in mistakes)
+    return group[np.clip(np.arange(rows) - shift, 0, rows - 1)]
+
+
+def with_offset(v, t, factor, offset, dtype, machine, mistakes):
+    """The offset added to the scaled values."""
+    if "fused" in mistakes:
+        return machine.compute(fused, v, factor, offset)
+    if "round-first" in mistakes:
+        t = rounded(t, mistakes)
+    if "clamp-first" in mistakes:
+        t = to_integers(t, dtype, mistakes)
+    return kept(machine.compute(np.add, t, offset), mistakes, "sum", "all")
