@@ -30,6 +30,11 @@ class Call:
         self.changed = {entry["name"]: entry["elements"] for entry in manifest["mistakes"]}
         self.mistakes = list(self.same_as)
 
+    def alike(self, mistake):
+        """The mistakes, this one included, that give the same wrong results; none where it changes nothing."""
+        first = {name: self.same_as[name] or name for name in self.mistakes if self.changed[name]}
+        return [name for name in first if first[name] == first.get(mistake)]
+
     def diagnose(self, results):
         """What `npuquant diagnose` says, as JSON, when a kernel has returned these results, arrays by name."""
         for name, array in results.items():
