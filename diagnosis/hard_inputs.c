@@ -466,24 +466,31 @@ static uint64_t signature(const struct call *call, const struct variant *variant
 
 /* The first element of y from begin to end in which two variants differ; end if only the parameters of the row do; end
  * + 1 if nothing does. */
-static size_t tell_apart(const struct call *call, const struct variant *a, const struct variant *b, size_t begin,
-                         size_t end)
+static size_t tell_apart(struct predictor *p, struct predictor *q, size_t begin, size_t end)
 {
-    struct predictor p = {.call = call, .variant = a};
-    struct predictor q = {.call = call, .variant = b};
+    const struct call *call = p->call;
 
     for (size_t i = begin; i < end; i++) {
-        if (predict(&p, RESULT_Y, i, NULL) != predict(&q, RESULT_Y, i, NULL)) {
+        if (predict(p, RESULT_Y, i, NULL) != predict(q, RESULT_Y, i, NULL)) {
             return i;
         }
     }
     for (int r = RESULT_SCALE; r < call_results(call); r++) {
         const size_t token = begin / call->token_length;
-        if (predict(&p, (enum result)r, token, NULL) != predict(&q, (enum result)r, token, NULL)) {
+        if (predict(p, (enum result)r, token, NULL) != predict(q, (enum result)r, token, NULL)) {
             return end;
         }
     }
     return end + 1;
+}
+
+/* Whether they differ in element i, with the extremes that its row has now. */
+static bool is_told_apart(const struct call *call, const struct variant *a, const struct variant *b, size_t i)
+{
+    struct predictor p = {.call = call, .variant = a};
+    struct predictor q = {.call = call, .variant = b};
+
+    return tell_apart(&p, &q, i, i + 1) == i;
 }
 
 /* A scale with which element i comes to a t that a mistake may be seen at, or is so small that float32 loses it when
@@ -513,10 +520,10 @@ static void redraw_scale(struct maker *m, size_t i, size_t at)
 }
 
 /* How many elements are drawn, and how many values are looked at, before two mistakes count as the same. */
-enum { ELEMENT_TRIES = 200000, ROW_VISITS = 20000000 };
+enum { ELEMENT_TRIES = 200000, ROW_VISITS = 2000000 };
 
-/* How many elements of a row are drawn before the next row: each takes the extremes of the row anew. */
-enum { ELEMENTS_OF_A_ROW = 64 };
+/* How many elements of a row are drawn before the next row. */
+enum { ELEMENTS_OF_A_ROW = 1024 };
 
 /* Draws one element after the other anew, or its scale, until two variants differ there. */
 static bool separate_elements(struct maker *m, const struct variant *a, const struct variant *b)
@@ -538,7 +545,7 @@ static bool separate_elements(struct maker *m, const struct variant *a, const st
         if (redraws) {
             redraw_scale(m, i, at);
         }
-        if (tell_apart(call, a, b, i, i + 1) == i) {
+        if (is_told_apart(call, a, b, i)) {
             m->reserved[i] = true;
             m->reserved_scales[at] = true;
             return true;
@@ -585,6 +592,8 @@ static bool separate_rows(struct maker *m, const struct variant *a, const struct
     size_t visits = 0;
 
     while (visits < ROW_VISITS) {
+        struct predictor p = {.call = call, .variant = a};
+        struct predictor q = {.call = call, .variant = b};
         const size_t token = draw_below(m, call->tokens);
         const size_t begin = token * length;
         const bool frozen = is_frozen(m, begin, begin + length);
@@ -593,7 +602,7 @@ static bool separate_rows(struct maker *m, const struct variant *a, const struct
         }
         const struct extremes e = steps_extremes(call, &definition, token);
         const struct token parameters = steps_token(call, &definition, &e, NULL);
-        size_t found = frozen ? begin + length + 1 : tell_apart(call, a, b, begin, begin + length);
+        size_t found = frozen ? begin + length + 1 : tell_apart(&p, &q, begin, begin + length);
         visits += 4 * length;
         for (size_t n = 0; n < length && n < ELEMENTS_OF_A_ROW && found > begin + length; n++) {
             const size_t i = begin + (length <= ELEMENTS_OF_A_ROW ? n : draw_below(m, length));
@@ -601,8 +610,12 @@ static bool separate_rows(struct maker *m, const struct variant *a, const struct
             if (m->reserved[i] || i == e.hi_at || i == e.lo_at || !draw_within(m, i, &e, &parameters)) {
                 continue;
             }
-            found = tell_apart(call, a, b, i, i + 1) == i ? i : found;
-            visits += 2 * length;
+            visits += 2;
+            /* The row's extremes are kept from element to element: they seldom change. */
+            if (tell_apart(&p, &q, i, i + 1) == i) {
+                found = is_told_apart(call, a, b, i) ? i : found;
+                visits += 2 * length;
+            }
             if (frozen && found > begin + length) {
                 set_bits(m, OPERAND_X, i, kept);
             }
