@@ -84,6 +84,13 @@ static void take(struct search *s, enum result result, size_t i, bool is_differe
     s->sample[s->sample_count++] = (struct site){{result, i}, is_different};
 }
 
+/* Whether one more is taken, to have so many of all, evenly: if the number of those to be taken so far grows with it.
+ */
+static bool is_taken(size_t seen, size_t taken, size_t all)
+{
+    return all > 0 && (seen + 1) * taken / all > seen * taken / all;
+}
+
 /* Of a row elements that differ and elements that do not, from all of its length. */
 static void sample_row(struct search *s, enum result result, size_t begin, size_t end, size_t differing)
 {
@@ -94,8 +101,7 @@ static void sample_row(struct search *s, enum result result, size_t begin, size_
     for (size_t i = begin; i < end; i++) {
         const bool d = differs(s, result, i);
         const size_t taken = total[d] < SAMPLE_PER_ROW ? total[d] : SAMPLE_PER_ROW;
-        /* The n-th of all is taken if the number of those to be taken so far grows with it. */
-        if ((seen[d] + 1) * taken / total[d] > seen[d] * taken / total[d]) {
+        if (is_taken(seen[d], taken, total[d])) {
             take(s, result, i, d);
         }
         seen[d]++;
@@ -141,7 +147,7 @@ static bool make_sample(struct search *s)
             const size_t d = differing_in(s, result, row * length, end);
             const bool is_hit = d > 0;
             const size_t taken = total[is_hit] < most[is_hit] ? total[is_hit] : most[is_hit];
-            if ((seen[is_hit] + 1) * taken / total[is_hit] > seen[is_hit] * taken / total[is_hit]) {
+            if (is_taken(seen[is_hit], taken, total[is_hit])) {
                 sample_row(s, result, row * length, end, d);
             }
             seen[is_hit]++;

@@ -44,7 +44,7 @@ static void add_number(struct text *text, double value)
 {
     const float single = (float)value;
 
-    if (isnan(value)) {
+    if (is_nan(value)) {
         text_add(text, "NaN");
     } else if ((double)single == value) {
         text_add(text, "%.9g (0x%08" PRIX32 ")", value, npuq_ref_to_bits(single));
@@ -110,7 +110,7 @@ static int find_line(const struct trace *trace, int from, const char *step)
 
 static bool same_value(const struct trace_line *a, const struct trace_line *b)
 {
-    return memcmp(&a->value, &b->value, sizeof a->value) == 0 || (isnan(a->value) && isnan(b->value));
+    return memcmp(&a->value, &b->value, sizeof a->value) == 0 || (is_nan(a->value) && is_nan(b->value));
 }
 
 typedef void show_line(struct text *text, const struct call *call, const struct trace_line *defined,
@@ -148,7 +148,9 @@ enum { INDENT = 2, FIRST_COLUMN = 34, SECOND_COLUMN = 62 };
 static void show_text(struct text *text, const struct call *call, const struct trace_line *defined,
                       const struct trace_line *beside)
 {
-    text_add(text, "%*s%s", INDENT, "", defined ? defined->step : beside->step);
+    const struct trace_line *any = defined ? defined : beside;
+
+    text_add(text, "%*s%s", INDENT, "", any->step);
     text_pad(text, FIRST_COLUMN);
     if (defined) {
         add_line(text, call, defined);
@@ -247,8 +249,10 @@ static void add_json_value(struct text *text, const struct call *call, const cha
 static void show_json(struct text *text, const struct call *call, const struct trace_line *defined,
                       const struct trace_line *beside)
 {
+    const struct trace_line *any = defined ? defined : beside;
+
     text_add(text, "%s{\"step\": ", text->characters[text->length - 1] == '[' ? "" : ", ");
-    text_add_json(text, defined ? defined->step : beside->step);
+    text_add_json(text, any->step);
     add_json_value(text, call, "definition", defined);
     add_json_value(text, call, "hypothesis", beside);
     text_add(text, "}");
@@ -265,12 +269,16 @@ static void add_json_bits(struct text *text, const char *key, npuq_dtype dtype, 
 void explain_json(struct text *text, const struct call *call, struct element element, const struct beside *beside)
 {
     static const struct variant definition;
-    const bool has_other = beside && beside->name;
     const struct state caller = enter_state();
     const struct steps defined = trace_of(call, &definition, element);
-    const struct steps other = has_other ? trace_of(call, beside->variant, element) : (struct steps){.bits = 0};
     const npuq_dtype dtype = call_result_dtype(call, element.result);
+    struct steps other = {.bits = 0};
+    const char *name = NULL;
 
+    if (beside && beside->name) {
+        name = beside->name;
+        other = trace_of(call, beside->variant, element);
+    }
     text_add(text, "{\"result\": \"%s\", \"index\": ", result_names[element.result]);
     add_index(text, call, element.result, element.index);
     text_add(text, ", \"steps\": [");
@@ -279,10 +287,10 @@ void explain_json(struct text *text, const struct call *call, struct element ele
     }
     text_add(text, "]");
     add_json_bits(text, "definition", dtype, defined.bits);
-    if (has_other) {
+    if (name) {
         add_json_bits(text, "hypothesis", dtype, other.bits);
         text_add(text, ", \"name\": ");
-        text_add_json(text, beside->name);
+        text_add_json(text, name);
     }
     if (beside && beside->theirs) {
         add_json_bits(text, "dump", dtype, array_bits(beside->theirs, element.index));

@@ -70,7 +70,7 @@ static double draw_normal(struct maker *m)
 
 static double to_range(double value, double low, double high)
 {
-    return isnan(value) ? 0 : fmin(fmax(nearbyint(value), low), high);
+    return is_nan(value) ? 0 : fmin(fmax(nearbyint(value), low), high);
 }
 
 /* Stores a value in its type, saturated. Of QUINT4X2, the int4 at i. There is one NaN: machines make others. */

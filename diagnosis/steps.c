@@ -25,6 +25,16 @@ static double note_integer(struct trace *trace, const char *step, double value)
     return value;
 }
 
+static bool is_finite(double value)
+{
+    return fabs(value) < (double)INFINITY;
+}
+
+static bool is_negative(double value)
+{
+    return copysign(1, value) < 0;
+}
+
 /* ---- arithmetic ------------------------------------------------------------------------------------------------ */
 
 /* Values travel as double, which holds every float32 and every int32. A step of the definition rounds to float32. */
@@ -103,7 +113,7 @@ static double fused(const struct arithmetic *a, double x, double y, double z)
     const double error = (product - rest) + (addend - back);
     uint64_t bits;
 
-    if (isfinite(sum) && error != 0) {
+    if (is_finite(sum) && error != 0) {
         double odd = sum;
         memcpy(&bits, &odd, sizeof bits);
         if (bits % 2 == 0) {
@@ -305,14 +315,14 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
         const double v = plain ? flush_input(&a, load_x(&a, i)) : smoothed(&a, i, true);
         const double upper = symmetric && range != RANGE_WITHOUT_SIGN ? fabs(v) : v;
 
-        if (isnan(v) && range != RANGE_IGNORES_NAN) {
+        if (is_nan(v) && range != RANGE_IGNORES_NAN) {
             return (struct extremes){(double)NAN, (double)NAN, i, i};
         }
-        if (upper > e.hi || (upper == 0 && e.hi == 0 && signbit(e.hi) && !signbit(upper))) {
+        if (upper > e.hi || (upper == 0 && e.hi == 0 && is_negative(e.hi) && !is_negative(upper))) {
             e.hi_at = i;
             e.hi = upper;
         }
-        if (v < e.lo || (v == 0 && e.lo == 0 && signbit(v) && !signbit(e.lo))) {
+        if (v < e.lo || (v == 0 && e.lo == 0 && is_negative(v) && !is_negative(e.lo))) {
             e.lo_at = i;
             e.lo = v;
         }
@@ -428,7 +438,7 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
     }
     const double enough = bounded(a, scale, false);
     token.scale = to_type(enough, type);
-    if (!(enough == scale) && !isnan(enough)) {
+    if (!(enough == scale) && !is_nan(enough)) {
         token.back = divide(a, 1, token.scale, wide);
     }
     note(a->trace, "scale", token.scale);
@@ -524,7 +534,7 @@ static double nan_integer(const struct arithmetic *a, struct integer_range range
 
 static double to_integer(const struct arithmetic *a, double t, struct integer_range range)
 {
-    if (isnan(t)) {
+    if (is_nan(t)) {
         return note_integer(a->trace, "NaN to an integer", nan_integer(a, range));
     }
     const double rounded = note_integer(a->trace, "round", round_value(choice(a, STEP_ROUNDING), t));
@@ -591,7 +601,7 @@ static uint64_t float_bits(const struct arithmetic *a, double t, npuq_dtype dtyp
         t = to_type((double)to_odd(t), how == RESULT_THROUGH_FLOAT16 ? TYPE_FLOAT16 : TYPE_BFLOAT16);
     }
     const float value = dtype == NPUQ_FLOAT32 ? (float)t : to_odd(t);
-    if (isnan(t)) {
+    if (is_nan(t)) {
         const bool negative = choice(a, STEP_NAN) == NAN_NEGATIVE;
         const uint64_t sign = dtype == NPUQ_FLOAT32 ? 0x80000000U : 0x8000U;
         const uint64_t quiet = dtype == NPUQ_FLOAT32 ? 0x7FC00000U : dtype == NPUQ_FLOAT16 ? 0x7E00U : 0x7FC0U;
@@ -623,7 +633,7 @@ static uint64_t quantised(const struct arithmetic *a, double scaled, bool has_of
     const int order = choice(a, STEP_ORDER);
     double value;
 
-    if (has_offset && order == ORDER_ROUND_FIRST && !isnan(scaled)) {
+    if (has_offset && order == ORDER_ROUND_FIRST && !is_nan(scaled)) {
         const double rounded = note_integer(a->trace, "round", round_value(choice(a, STEP_ROUNDING), scaled));
         value = to_integer(a, note(a->trace, "+ offset", add(a, rounded, offset, choice(a, STEP_SUM))), range);
     } else if (has_offset && order == ORDER_CLAMP_FIRST) {
@@ -864,7 +874,7 @@ static uint64_t requant_element(const struct arithmetic *a, size_t i)
     const struct integer_range first = order == ORDER_ONE_CLAMP     ? range_of(a, NPUQ_INT32)
                                        : order == ORDER_CLAMP_FIRST ? range
                                                                     : nine_bits;
-    value = isnan(p) ? nan_integer(a, first) : clamp(round_value(choice(a, STEP_ROUNDING), p), first.low, first.high);
+    value = is_nan(p) ? nan_integer(a, first) : clamp(round_value(choice(a, STEP_ROUNDING), p), first.low, first.high);
     note_integer(a->trace,
                  order == ORDER_ONE_CLAMP     ? "round"
                  : order == ORDER_CLAMP_FIRST ? "round, clamp to int8"
@@ -903,7 +913,7 @@ static uint64_t word_element(const struct arithmetic *a, size_t i)
     if (offset->data) {
         const size_t at = offset->count == 1 ? 0 : turned(i, choice(a, STEP_OFFSET_PLACE), offset->count);
         const double z = note(a->trace, "offset", parameter(load(offset, at), choice(a, STEP_OFFSET)));
-        if (isnan(z)) {
+        if (is_nan(z)) {
             o = nan_integer(a, nine_bits);
         } else {
             o = round_value(choice(a, STEP_ROUNDING), z);

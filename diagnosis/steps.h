@@ -37,6 +37,12 @@ struct token {
     double returned_offset;
 };
 
+/* The macros of <math.h> convert to float with MinGW, or so its compiler warns. */
+static inline bool is_nan(double value)
+{
+    return value != value;
+}
+
 /* Whether two variants find the same extremes. */
 bool steps_same_extremes(const struct variant *a, const struct variant *b);
 
