@@ -282,7 +282,7 @@ static bool make_finding(const struct search *s, const struct hypothesis *first,
 
 static bool try_singles(struct search *s)
 {
-    s->singles = malloc((size_t)hypothesis_count * sizeof *s->singles);
+    s->singles = calloc((size_t)hypothesis_count, sizeof *s->singles);
     if (!s->singles) {
         return false;
     }
@@ -312,7 +312,7 @@ static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
     const size_t worst = s->sample_count / 4;
 
     *pair_count = 0;
-    *pairs = malloc(most * sizeof **pairs);
+    *pairs = calloc(most, sizeof **pairs);
     if (!*pairs) {
         return false;
     }
@@ -447,22 +447,21 @@ static bool search(struct search *s)
 
     s->cache = extremes_cache_make();
     d->row_of = malloc((s->call->rows + 1) * sizeof *d->row_of);
-    if (!s->cache || !d->row_of || !make_sample(s)) {
-        return false;
+    bool ok = s->cache && d->row_of && make_sample(s);
+    if (ok) {
+        fit_layouts(s);
+        ok = try_singles(s);
     }
-    fit_layouts(s);
-    if (!try_singles(s)) {
-        return false;
+    if (ok) {
+        keep_best(s, s->singles, s->single_count);
     }
-    keep_best(s, s->singles, s->single_count);
-    if (d->first_place == 0) {
-        if (!try_pairs(s, &pairs, &pair_count)) {
-            return false;
-        }
+    if (ok && d->first_place == 0) {
+        ok = try_pairs(s, &pairs, &pair_count);
         keep_best(s, pairs, pair_count);
-        free(pairs);
     }
-    return true;
+    free(pairs);
+    free(s->singles);
+    return ok;
 }
 
 bool diagnose(const struct call *call, const struct array ours[RESULTS], const struct array theirs[RESULTS],
@@ -485,7 +484,6 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
         }
         ok = ok && (diagnosis->verdict == VERDICT_EXPLAINED || find_remainder(&s, best));
     }
-    free(s.singles);
     free(s.sample);
     extremes_cache_release(s.cache);
     leave_state(&caller);

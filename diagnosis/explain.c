@@ -14,7 +14,7 @@ static const char *const result_names[RESULTS] = {"y", "scale", "offset"};
 
 static void add_index(struct text *text, const struct call *call, enum result result, size_t index)
 {
-    size_t extent[NPUQ_MAX_NDIM];
+    size_t extent[NPUQ_MAX_NDIM] = {0};
     const int ndim = result == RESULT_Y ? call->ndim : call->options.per_tensor ? 1 : call->ndim - 1;
     size_t below = 1;
 
@@ -110,10 +110,10 @@ static int find_line(const struct trace *trace, int from, const char *step)
 
 static bool same_value(const struct trace_line *a, const struct trace_line *b)
 {
-    return memcmp(&a->value, &b->value, sizeof a->value) == 0 || (is_nan(a->value) && is_nan(b->value));
+    return is_nan(a->value) ? is_nan(b->value) : a->value == b->value && copysign(1, a->value) == copysign(1, b->value);
 }
 
-typedef void show_line(struct text *text, const struct call *call, const struct trace_line *defined,
+typedef void show_line(struct text *text, const struct call *call, const char *step, const struct trace_line *defined,
                        const struct trace_line *beside);
 
 /* Shows the lines of two traces, those of one step together; null stands for what one of them has not. */
@@ -125,16 +125,16 @@ static void walk_lines(struct text *text, const struct call *call, const struct 
     for (int i = 0; i < defined->count; i++) {
         const int found = find_line(beside, j, defined->lines[i].step);
         if (found == beside->count) {
-            show(text, call, &defined->lines[i], NULL);
+            show(text, call, defined->lines[i].step, &defined->lines[i], NULL);
             continue;
         }
         for (; j < found; j++) {
-            show(text, call, NULL, &beside->lines[j]);
+            show(text, call, beside->lines[j].step, NULL, &beside->lines[j]);
         }
-        show(text, call, &defined->lines[i], &beside->lines[j++]);
+        show(text, call, defined->lines[i].step, &defined->lines[i], &beside->lines[j++]);
     }
     for (; j < beside->count; j++) {
-        show(text, call, NULL, &beside->lines[j]);
+        show(text, call, beside->lines[j].step, NULL, &beside->lines[j]);
     }
 }
 
@@ -145,12 +145,10 @@ enum { INDENT = 2, FIRST_COLUMN = 34, SECOND_COLUMN = 62 };
 /* What stands for a step that only the other one has; nothing stands for an equal value. */
 #define NOT_DONE "-"
 
-static void show_text(struct text *text, const struct call *call, const struct trace_line *defined,
+static void show_text(struct text *text, const struct call *call, const char *step, const struct trace_line *defined,
                       const struct trace_line *beside)
 {
-    const struct trace_line *any = defined ? defined : beside;
-
-    text_add(text, "%*s%s", INDENT, "", any->step);
+    text_add(text, "%*s%s", INDENT, "", step);
     text_pad(text, FIRST_COLUMN);
     if (defined) {
         add_line(text, call, defined);
@@ -167,11 +165,11 @@ static void show_text(struct text *text, const struct call *call, const struct t
     text_add(text, "\n");
 }
 
-static void show_text_alone(struct text *text, const struct call *call, const struct trace_line *defined,
-                            const struct trace_line *beside)
+static void show_text_alone(struct text *text, const struct call *call, const char *step,
+                            const struct trace_line *defined, const struct trace_line *beside)
 {
     (void)beside;
-    text_add(text, "%*s%s", INDENT, "", defined->step);
+    text_add(text, "%*s%s", INDENT, "", step);
     text_pad(text, FIRST_COLUMN);
     add_line(text, call, defined);
     text_add(text, "\n");
@@ -246,13 +244,11 @@ static void add_json_value(struct text *text, const struct call *call, const cha
     add_json_text(text, key, &value);
 }
 
-static void show_json(struct text *text, const struct call *call, const struct trace_line *defined,
+static void show_json(struct text *text, const struct call *call, const char *step, const struct trace_line *defined,
                       const struct trace_line *beside)
 {
-    const struct trace_line *any = defined ? defined : beside;
-
     text_add(text, "%s{\"step\": ", text->characters[text->length - 1] == '[' ? "" : ", ");
-    text_add_json(text, any->step);
+    text_add_json(text, step);
     add_json_value(text, call, "definition", defined);
     add_json_value(text, call, "hypothesis", beside);
     text_add(text, "}");
