@@ -18,14 +18,19 @@ commands=$("$tool" --help | sed -n 's/^  \([a-z-]*\)  .*/\1/p')
     echo "$commands"
     "$tool" --help | grep -o -E -e '--[a-z][a-z0-9-]*'
     for command in $commands; do
-        "$tool" "$command" --help | grep -o -E -e '(^| )-(-[a-z][a-z0-9-]*|[a-z]\b)' | tr -d ' '
+        {
+            "$tool" "$command" --help
+            for operator in $commands; do # of diagnose and others, each with options of its own
+                "$tool" "$command" "$operator" --help 2>/dev/null || :
+            done
+        } | grep -o -E -e '(^| )-(-[a-z][a-z0-9-]*|[a-z]\b)' | tr -d ' '
     done
 } | grep -v -x -e --name | sort -u >"$work/help"
 
 # Commands and options by their macros: .It Fl o , -output Ar file
 {
     sed -n 's/^\.It Cm \([a-z-]*\)$/\1/p' "$page"
-    grep -E '^\.It .*Fl ' "$page" | sed 's/ Ar [a-z.]*//g; s/ Cm .*//; s/^\.It //; s/[ ,]Fl / /g; s/^Fl / /; s/,/ /g' |
+    grep -E '^\.It .*Fl ' "$page" | sed 's/ Ar [^ ]*//g; s/ Cm .*//; s/^\.It //; s/[ ,]Fl / /g; s/^Fl / /; s/,/ /g' |
         tr -s ' ' '\n' | sed -n 's/^\(..*\)$/-\1/p' | grep -v -x -e -Ns
 } | sort -u >"$work/page"
 if diff "$work/help" "$work/page"; then
