@@ -546,6 +546,63 @@ class Explain(CauseTest):
         self.assertFalse(os.path.exists(self.path("y.npy")))
 
 
+class Help(CauseTest):
+    """What the commands say about themselves."""
+
+    def example_of(self, *words):
+        return shlex.split(re.search(r"\nexample:\n  npuquant (.*)\n\Z", self.run_well(*words)).group(1))
+
+    def test_help(self):
+        general = self.run_well("--help")
+        for mode in ("diagnose", "explain", "hard-inputs"):
+            self.assertIn(f"  {mode} ", general)
+            text = self.run_well(mode, "--help")
+            self.assertEqual(text, self.run_well("help", mode))
+            self.assertTrue(text.startswith(f"usage: npuquant {mode} OPERATOR ...\n"))
+            self.assertEqual(self.example_of(mode, "-h")[:2], [mode, "quantize"])
+            named = [operator for operator in COMMANDS if f"\n  {operator}\n" in text]
+            self.assertEqual(len(named), len(COMMANDS) - (mode == "hard-inputs"))
+            for operator in named:
+                text = self.run_well(mode, operator, "--help")
+                self.assertTrue(text.startswith(f"usage: npuquant {mode} {operator} "))
+                self.assertIn("\nexit status: 0 ", text)
+                self.assertIn("  --json  ", text)
+                self.assertEqual("  --expect FILE  " in text, mode == "diagnose")
+                self.assertEqual("  --at I,J,...  " in text, mode == "explain")
+                self.assertEqual("  --shape N,N,...  " in text, mode == "hard-inputs")
+                self.assertEqual("  --bf16 NAME,...  " in text, mode != "hard-inputs")
+                self.assert_narrow(text.split("\nexample:")[0])
+
+    def test_examples_work(self):
+        ones = {
+            "x.npy": np.ones((4, 8), "f4"), "s.npy": np.ones(8, "f4"), "z.npy": np.ones(8, "u1"),
+            "scale.npy": np.ones(8, "f4"), "offset.npy": np.ones(8, "f4"), "ends.npy": np.array([4]),
+            "smooth.npy": np.ones(8, "f4"), "weight.npy": np.ones((8, 8), "i1"), "sums.npy": np.ones((4, 8), "i4"),
+            "rows.npy": np.ones(4, "f4"), "words.npy": np.full(8, 1 << 46), "x1.npy": np.ones((4, 8), "i1"),
+        }
+        for operator in COMMANDS:
+            for name, array in ones.items():
+                if operator == "group-quant":
+                    array = {"x.npy": np.ones((4, 8), "u2"), "s.npy": np.ones((1, 8), "f4")}.get(name, array)
+                save(self.path(name), array)
+            self.run_well(*" ".join(self.example_of(operator, "-h")).split(" -o ")[0].split(), "-q", "-o", "y.npy")
+            self.assertEqual(self.run_well(*self.example_of("diagnose", operator, "-h")), "diagnosis: nothing differs\n")
+            self.assertRegex(self.run_well(*self.example_of("explain", operator, "-h")), r"\Ay\[(0, )?1\]\n  ")
+            if operator != "quant-matmul":
+                self.assertIn("mistakes that are possible", self.run_well(*self.example_of("hard-inputs", operator, "-h")))
+
+    def test_misspelt(self):
+        for words, says in (
+            (("diagnoze",), "there is no command diagnoze; did you mean diagnose?\n"),
+            (("explian",), "there is no command explian; did you mean explain?\n"),
+            (("hard-input",), "there is no command hard-input; did you mean hard-inputs?\n"),
+            (("hypothesis",), "there is no command hypothesis; did you mean hypotheses?\n"),
+            (("help", "diagnoses"), "there is no command diagnoses; did you mean diagnose?\n"),
+        ):
+            with self.subTest(words):
+                self.run_badly(*words, says=says)
+
+
 # A kernel that is right but for what is done to its results, "y = ..." or more.
 KERNEL = """
 import json, os, subprocess, sys

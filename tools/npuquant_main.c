@@ -25,17 +25,17 @@ struct mode {
 
 static const struct mode modes[] = {
     {"diagnose", FOR_DIAGNOSE, "which mistake explains a result that differs: diagnose OPERATOR ... --expect FILE",
-     "Compares the operator's result with FILE. Where they differ, tries which known mistake, or which two, give the\n"
-     "file's values, and shows one element step by step.\n",
+     "Compares the operator's result with FILE. Where they differ, tries which known mistake, or which\n"
+     "two, give the file's values, and shows one element step by step.\n",
      "0 nothing differs; 1 something differs, explained or not; 2 an error", " --expect y.npy", " --expect y.npy"},
     {"explain", FOR_EXPLAIN, "the steps of single elements: explain OPERATOR ... --at I,J",
-     "Shows how elements of the operator's result come about, step by step, with the bits of each value. Of the\n"
-     "dynamic operators that includes the scale and offset, and where in x the extremes are.\n",
+     "Shows how elements of the operator's result come about, step by step, with the bits of each value.\n"
+     "Of the dynamic operators that includes the scale and offset, and where in x the extremes are.\n",
      "0 done; 2 an error", " --at 0,1", " --at 1"},
     {"hard-inputs", FOR_HARD_INPUTS, "inputs on which mistakes show: hard-inputs OPERATOR --shape N,N -o DIR",
-     "Makes inputs on which as many known mistakes as possible change the operator's result, and differ from one\n"
-     "another, and writes them to a folder with a manifest that names the call. With --run, has a program compute the\n"
-     "results, and diagnoses them.\n",
+     "Makes inputs on which as many known mistakes as possible change the operator's result, each in its\n"
+     "own way, and writes them to a folder with a manifest that names the call. With --run, has a program\n"
+     "compute the results, and diagnoses them.\n",
      "0 done, and with --run nothing differs; 1 something differs; 2 an error", " --shape 64,128 -o hard",
      " --shape 64 -o hard"},
 };

@@ -347,11 +347,10 @@ const struct operator_command operators[OPERATORS] = {
         .scratch = 3,
         .threaded = true,
         .summary = "the product of int8 matrices, and dequant or requant (npu_quant_matmul)",
-        .about =
-            "Multiplies X1 by X2. The int32 sums, modulo 2^32, go through requant if the result is int8, or float16\n"
-            "without --pertoken-scale; where --scale is f4, trans-quant-param makes the words for it. They go\n"
-            "through dequant if the result is bfloat16, float32, or float16 with --pertoken-scale. With int32 they\n"
-            "are the result.\n",
+        .about = "Multiplies X1 by X2. The int32 sums, modulo 2^32, go through requant if the result is int8, or\n"
+                 "float16 without --pertoken-scale; where --scale is f4, trans-quant-param makes the words for it.\n"
+                 "They go through dequant if the result is bfloat16, float32, or float16 with --pertoken-scale.\n"
+                 "With int32 they are the result.\n",
         .example = "npuquant quant-matmul x1.npy weight.npy --scale scale.npy --pertoken-scale rows.npy "
                    "--dtype bfloat16 -o y.npy",
         .check = check_quant_matmul,
