@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <io.h>
+#include <process.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
