@@ -94,6 +94,10 @@ def cases():
     yield Case("bias-left-out", "quant-matmul", {"x1": x1, "x2": x2, "scale": scale, "bias": bias},
                ["--dtype", "float16"], {"y": quant_matmul(x1, x2, scale, None, None, bias, "float16")},
                {"y": quant_matmul(x1, x2, scale, None, None, None, "float16")}, positional=2)
+    scaled = np.matmul(x1.astype("i4"), x2.astype("i4")).astype(f4) * scale
+    yield Case("all-scale-bits", "quant-matmul", {"x1": x1, "x2": x2, "scale": scale},
+               ["--dtype", "float16"], {"y": quant_matmul(x1, x2, scale, None, None, None, "float16")},
+               {"y": round_to(scaled, "float16")}, positional=2)
     yield Case("row-scale-left-out", "quant-matmul", {"x1": x1, "x2": x2, "scale": scale, "pertoken_scale": rows},
                ["--dtype", "bfloat16"], {"y": quant_matmul(x1, x2, scale, None, rows, None, "bfloat16")},
                {"y": quant_matmul(x1, x2, scale, None, None, None, "bfloat16")}, positional=2)

@@ -311,6 +311,21 @@ npuq_status call_quant_matmul(const struct operands *operands, const npuq_execut
     return npuq_requant(sums, words, bias, y, executor);
 }
 
+/* Gives words back the bits of the scale that trans_quant_param took off. The operator does not look at them, but a
+ * kernel that does can be found only if they are there. */
+static void restore_scale_bits(const npuq_tensor *scale, const npuq_tensor *words)
+{
+    const size_t count = tensor_element_count(words);
+    const float *scales = scale->data;
+    uint64_t *word = words->data;
+
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &scales[scale->shape[0] == 1 ? 0 : (int64_t)i * scale->strides[0]], sizeof bits);
+        word[i] |= bits & 0x1FFF;
+    }
+}
+
 /* The steps are those of the stage behind the sums. */
 bool describe_quant_matmul(const struct operands *operands, struct request *request)
 {
@@ -321,6 +336,9 @@ bool describe_quant_matmul(const struct operands *operands, struct request *requ
         return report_error(
             "--dtype: int32 results are the sums of products themselves, with no steps behind them; expected "
             "another type");
+    }
+    if (makes_words(operands)) {
+        restore_scale_bits(operands->inputs[OPTION_SCALE], &operands->scratch[WORDS]);
     }
     request->op = stage == STAGE_DEQUANT ? DEQUANT : REQUANT;
     request->operands[OPERAND_X] = &operands->scratch[SUMS];
