@@ -191,11 +191,24 @@ static bool try_on_sample(struct search *s, struct finding *finding, size_t most
 struct confirmation {
     struct search *search;
     struct predictor predictor; /* what each chunk begins with */
+    struct token *tokens;       /* filled before elements are looked at, which may be of any row, one after the other */
     struct finding *parts;      /* one for each chunk */
     enum result result;
 };
 
 enum { CHUNKS = 64 };
+
+static void find_tokens(void *argument, size_t begin, size_t end)
+{
+    const struct confirmation *c = argument;
+    const size_t total = c->search->call->tokens;
+    const struct state caller = enter_state();
+
+    for (size_t token = begin * total / CHUNKS; token < end * total / CHUNKS; token++) {
+        c->tokens[token] = predict_token(&c->predictor, token, NULL);
+    }
+    leave_state(&caller);
+}
 
 static void confirm_chunks(void *argument, size_t begin, size_t end)
 {
@@ -216,32 +229,47 @@ static void confirm_chunks(void *argument, size_t begin, size_t end)
     leave_state(&caller);
 }
 
-static void confirm(struct search *s, struct finding *finding)
+static void run_chunks(struct confirmation *c, void (*work)(void *argument, size_t begin, size_t end))
 {
-    struct predictor predictor = {.call = s->call, .variant = &finding->variant, .cache = s->cache};
+    const npuq_executor *executor = c->search->executor;
+
+    if (executor) {
+        executor->parallel_for(executor->context, CHUNKS, work, c);
+    } else {
+        work(c, 0, CHUNKS);
+    }
+}
+
+static bool confirm(struct search *s, struct finding *finding)
+{
+    /* Without the cache, which threads do not share. */
+    struct confirmation c = {.search = s, .predictor = {.call = s->call, .variant = &finding->variant}};
 
     finding->explained = finding->unexplained = finding->newly_wrong = 0;
-    if (s->call->tokens == 1 && s->call->count > 0) {
-        (void)predict(&predictor, RESULT_Y, 0, NULL); /* finds the extremes of the tensor, once for all chunks */
+    if (s->call->tokens > 0) {
+        c.tokens = malloc(s->call->tokens * sizeof *c.tokens);
+        if (!c.tokens) {
+            return false;
+        }
+        run_chunks(&c, find_tokens);
+        c.predictor.tokens = c.tokens;
     }
-    predictor.cache = NULL; /* threads do not share it */
     for (int r = 0; r < RESULTS; r++) {
         struct finding parts[CHUNKS] = {0};
-        struct confirmation c = {s, predictor, parts, (enum result)r};
         if (!s->theirs[r].data) {
             continue;
         }
-        if (s->executor) {
-            s->executor->parallel_for(s->executor->context, CHUNKS, confirm_chunks, &c);
-        } else {
-            confirm_chunks(&c, 0, CHUNKS);
-        }
+        c.parts = parts;
+        c.result = (enum result)r;
+        run_chunks(&c, confirm_chunks);
         for (int i = 0; i < CHUNKS; i++) {
             finding->explained += parts[i].explained;
             finding->unexplained += parts[i].unexplained;
             finding->newly_wrong += parts[i].newly_wrong;
         }
     }
+    free(c.tokens);
+    return true;
 }
 
 /* ---- ranking ---------------------------------------------------------------------------------------------------- */
@@ -338,7 +366,7 @@ static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
 }
 
 /* Adds the best of those that were tried to the diagnosis, confirmed on all elements. */
-static void keep_best(struct search *s, const struct finding *tried, int tried_count)
+static bool keep_best(struct search *s, const struct finding *tried, int tried_count)
 {
     struct diagnosis *d = s->diagnosis;
     int most[2] = {CONFIRMED, CONFIRMED_PARTLY};
@@ -346,7 +374,9 @@ static void keep_best(struct search *s, const struct finding *tried, int tried_c
     for (int i = 0; i < tried_count && d->count < MOST_FINDINGS; i++) {
         if (tried[i].explained > 0 && most[mismatches(&tried[i]) > 0]-- > 0) {
             d->findings[d->count] = tried[i];
-            confirm(s, &d->findings[d->count++]);
+            if (!confirm(s, &d->findings[d->count++])) {
+                return false;
+            }
         }
     }
     sort(d->findings, d->count);
@@ -354,6 +384,7 @@ static void keep_best(struct search *s, const struct finding *tried, int tried_c
     while (d->first_place < d->count && mismatches(&d->findings[d->first_place]) == 0) {
         d->first_place++;
     }
+    return true;
 }
 
 /* ---- the conclusion ---------------------------------------------------------------------------------------------- */
@@ -452,12 +483,9 @@ static bool search(struct search *s)
         fit_layouts(s);
         ok = try_singles(s);
     }
-    if (ok) {
-        keep_best(s, s->singles, s->single_count);
-    }
+    ok = ok && keep_best(s, s->singles, s->single_count);
     if (ok && d->first_place == 0) {
-        ok = try_pairs(s, &pairs, &pair_count);
-        keep_best(s, pairs, pair_count);
+        ok = try_pairs(s, &pairs, &pair_count) && keep_best(s, pairs, pair_count);
     }
     free(pairs);
     free(s->singles);

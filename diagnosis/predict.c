@@ -72,6 +72,13 @@ static bool find_source(const struct call *call, const struct variant *variant, 
 
 /* ---- elements --------------------------------------------------------------------------------------------------- */
 
+struct token predict_token(const struct predictor *p, size_t token, struct trace *trace)
+{
+    const struct extremes extremes = find_extremes(p, token);
+
+    return steps_token(p->call, p->variant, &extremes, trace);
+}
+
 uint64_t predict(struct predictor *p, enum result result, size_t i, struct trace *trace)
 {
     size_t token = i;
@@ -84,8 +91,7 @@ uint64_t predict(struct predictor *p, enum result result, size_t i, struct trace
             token = steps_token_of(p->call, p->variant, i);
         }
         if (!p->has_token || p->token_index != token || trace) {
-            const struct extremes extremes = find_extremes(p, token);
-            p->token = steps_token(p->call, p->variant, &extremes, trace);
+            p->token = p->tokens ? p->tokens[token] : predict_token(p, token, trace);
             p->token_index = token;
             p->has_token = true;
         }

@@ -19,10 +19,14 @@ struct predictor {
     const struct call *call;
     const struct variant *variant;
     struct extremes_cache *cache; /* null: only the last token is kept */
+    const struct token *tokens;   /* all of the call, found by predict_token(); null: they are found one by one */
     size_t token_index;
     struct token token;
     bool has_token;
 };
+
+/* What the elements of a token share; the call has tokens. */
+struct token predict_token(const struct predictor *predictor, size_t token, struct trace *trace);
 
 uint64_t predict(struct predictor *predictor, enum result result, size_t i, struct trace *trace);
 
