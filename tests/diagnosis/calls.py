@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import subprocess
+import tempfile
 
 import numpy as np
 
@@ -36,10 +37,16 @@ class Call:
         return [name for name in first if first[name] == first.get(mistake)]
 
     def diagnose(self, results):
-        """What `npuquant diagnose` says, as JSON, when a kernel has returned these results, arrays by name."""
-        for name, array in results.items():
-            np.save(self.folder / f"{name}.npy", array)
-        done = subprocess.run([TOOL, *self.command[1:], "--json"], cwd=self.folder, capture_output=True, text=True)
+        """What `npuquant diagnose` says, as JSON, when a kernel has returned these results, arrays by name.
+
+        They are written to a folder of their own, so that several may be diagnosed at once.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            paths = {f"{name}.npy": os.path.join(folder, f"{name}.npy") for name in results}
+            for name, array in results.items():
+                np.save(paths[f"{name}.npy"], array)
+            command = [TOOL, *(paths.get(word, word) for word in self.command[1:]), "--json"]
+            done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
         assert done.returncode in (0, 1), done.stderr
         said = json.loads(done.stdout)
         assert done.returncode == (said["verdict"] != "equal"), said
