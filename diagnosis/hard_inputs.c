@@ -802,6 +802,28 @@ static void fill_parameters(struct maker *m)
     }
 }
 
+void hard_inputs_choose_types(struct hard_wish *wish, const bool chosen[OPERANDS])
+{
+    const bool from_sums = wish->op == DEQUANT || wish->op == REQUANT;
+
+    for (int i = 0; i < OPERANDS; i++) {
+        if (chosen[i]) {
+            continue;
+        }
+        switch (i) {
+        case OPERAND_X:
+            wish->dtypes[i] = from_sums ? NPUQ_INT32 : wish->op == ANTI_QUANT ? NPUQ_INT8 : NPUQ_FLOAT32;
+            break;
+        case OPERAND_SCALE: wish->dtypes[i] = wish->op == REQUANT ? NPUQ_UINT64 : NPUQ_FLOAT32; break;
+        case OPERAND_OFFSET: wish->dtypes[i] = wish->dtypes[OPERAND_SCALE]; break;
+        case OPERAND_SMOOTH: wish->dtypes[i] = wish->dtypes[OPERAND_X]; break;
+        case OPERAND_GROUPS: wish->dtypes[i] = NPUQ_INT64; break;
+        case OPERAND_BIAS: wish->dtypes[i] = NPUQ_INT32; break;
+        default: wish->dtypes[i] = NPUQ_FLOAT32; break;
+        }
+    }
+}
+
 bool hard_inputs_begin(struct hard_inputs *inputs, const struct hard_wish *wish)
 {
     struct maker m = {.inputs = inputs, .wish = &inputs->wish, .state = wish->seed};

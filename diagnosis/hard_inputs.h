@@ -5,6 +5,9 @@
 
 #include "call.h"
 
+/* As many values of x as can be gone through for every mistake in a reasonable time. */
+enum { HARD_MOST_VALUES = 1 << 20 };
+
 /* What is wanted. */
 struct hard_wish {
     unsigned op;
@@ -24,6 +27,9 @@ struct hard_inputs {
     int *same_as;                   /* for each hypothesis, the first one that gives the same results; -1 where it does
                                      * not apply */
 };
+
+/* Sets the types that are not chosen to such as go together with those that are. */
+void hard_inputs_choose_types(struct hard_wish *wish, const bool chosen[OPERANDS]);
 
 /* Two steps, so that the library can say whether it accepts the call before the work is done: the first makes operands
  * whose values do not matter yet, except that they are valid ones, and the second fills them. There is at least one

@@ -11,9 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As many values of x as can be gone through for every mistake in a reasonable time. */
-enum { MOST_VALUES = 1 << 20 };
-
 static const char *const result_names[MAX_OUTPUTS] = {"y", "scale", "offset"};
 
 struct hard {
@@ -34,8 +31,8 @@ static bool is_empty(enum option option)
     return option == INPUTS;
 }
 
-/* The type that --type names, or the usual one. */
-static bool choose_type(const struct hard *hard, enum operand operand, npuq_dtype *dtype)
+/* The type that --type names, if it does. */
+static bool choose_type(const struct hard *hard, enum operand operand, npuq_dtype *dtype, bool *chosen)
 {
     static const char *const names[] = {"float32", "float16", "bfloat16", "int8",    "uint8",
                                         "int32",   "int64",   "uint64",   "quint4x2"};
@@ -49,6 +46,7 @@ static bool choose_type(const struct hard *hard, enum operand operand, npuq_dtyp
         const size_t length = strlen(names[i]);
         if (strncmp(text, names[i], length) == 0 && (text[length] == '\0' || text[length] == ',')) {
             *dtype = tensor_named_type(names[i]);
+            *chosen = true;
             return true;
         }
     }
@@ -57,30 +55,16 @@ static bool choose_type(const struct hard *hard, enum operand operand, npuq_dtyp
                         option_name(option), (int)strcspn(text, ","), text);
 }
 
-/* Types that go together where none is given. */
-static bool choose_types(const struct hard *hard, npuq_dtype dtypes[OPERANDS])
+static bool choose_types(const struct hard *hard, struct hard_wish *wish)
 {
-    const unsigned op = hard->command->op;
-    const bool from_sums = op == DEQUANT || op == REQUANT;
+    bool chosen[OPERANDS] = {false};
 
     for (int i = 0; i < OPERANDS; i++) {
-        dtypes[i] = NPUQ_FLOAT32;
-    }
-    dtypes[OPERAND_X] = from_sums ? NPUQ_INT32 : op == ANTI_QUANT ? NPUQ_INT8 : NPUQ_FLOAT32;
-    dtypes[OPERAND_SCALE] = op == REQUANT ? NPUQ_UINT64 : NPUQ_FLOAT32;
-    dtypes[OPERAND_GROUPS] = NPUQ_INT64;
-    dtypes[OPERAND_BIAS] = NPUQ_INT32;
-    for (int i = 0; i < OPERANDS; i++) {
-        if (!is_empty(hard->command->roles[i]) && !choose_type(hard, (enum operand)i, &dtypes[i])) {
+        if (!is_empty(hard->command->roles[i]) && !choose_type(hard, (enum operand)i, &wish->dtypes[i], &chosen[i])) {
             return false;
         }
-        /* The others have to be of the same type. */
-        if (i == OPERAND_X) {
-            dtypes[OPERAND_SMOOTH] = dtypes[OPERAND_X];
-        } else if (i == OPERAND_SCALE) {
-            dtypes[OPERAND_OFFSET] = dtypes[OPERAND_SCALE];
-        }
     }
+    hard_inputs_choose_types(wish, chosen);
     return true;
 }
 
@@ -93,8 +77,8 @@ static bool choose_shape(const struct hard *hard, struct hard_wish *wish)
     wish->ndim = shape->count;
     for (int d = 0; d < shape->count; d++) {
         wish->shape[d] = shape->index[d];
-        if (shape->index[d] > MOST_VALUES || count * shape->index[d] > MOST_VALUES) {
-            return report_error("--shape: more than %d values", MOST_VALUES);
+        if (shape->index[d] > HARD_MOST_VALUES || count * shape->index[d] > HARD_MOST_VALUES) {
+            return report_error("--shape: more than %d values", HARD_MOST_VALUES);
         }
         count *= shape->index[d];
     }
@@ -120,7 +104,7 @@ static bool make_wish(struct hard *hard, struct hard_wish *wish)
             return report_error("--without: %s is required", option_name(option));
         }
     }
-    if (!choose_types(hard, wish->dtypes)) {
+    if (!choose_types(hard, wish)) {
         return false;
     }
     /* The options are those of a call of an x with as many dimensions. */
