@@ -708,6 +708,20 @@ static void separate(struct maker *m, struct comparison_of_all *all)
     }
 }
 
+/* Without data. What is here needs nothing of the library but its elements. */
+static npuq_tensor contiguous(npuq_dtype dtype, int ndim, const int64_t *shape)
+{
+    npuq_tensor tensor = {.dtype = dtype, .ndim = ndim};
+    int64_t stride = 1;
+
+    for (int d = ndim - 1; d >= 0; d--) {
+        tensor.shape[d] = shape[d];
+        tensor.strides[d] = stride;
+        stride *= shape[d];
+    }
+    return tensor;
+}
+
 /* The shape of an operand. */
 static npuq_tensor shape_of(const struct hard_wish *wish, enum operand operand)
 {
@@ -723,17 +737,17 @@ static npuq_tensor shape_of(const struct hard_wish *wish, enum operand operand)
     switch (operand) {
     case OPERAND_X:
         shape[wish->ndim - 1] /= wish->dtypes[OPERAND_X] == NPUQ_QUINT4X2 ? 8 : 1;
-        return npuq_tensor_contiguous(NULL, wish->dtypes[OPERAND_X], wish->ndim, shape);
-    case OPERAND_GROUPS: return npuq_vector(NULL, wish->dtypes[operand], groups);
-    case OPERAND_ROW_SCALE: return npuq_tensor_contiguous(NULL, NPUQ_FLOAT32, wish->ndim - 1, shape);
+        return contiguous(wish->dtypes[OPERAND_X], wish->ndim, shape);
+    case OPERAND_GROUPS: return contiguous(wish->dtypes[operand], 1, (const int64_t[]){groups});
+    case OPERAND_ROW_SCALE: return contiguous(NPUQ_FLOAT32, wish->ndim - 1, shape);
     case OPERAND_SMOOTH:
-        return wish->present[OPERAND_GROUPS] ? npuq_matrix(NULL, wish->dtypes[operand], groups, columns, 0)
-                                             : npuq_vector(NULL, wish->dtypes[operand], columns);
+        return wish->present[OPERAND_GROUPS] ? contiguous(wish->dtypes[operand], 2, (const int64_t[]){groups, columns})
+                                             : contiguous(wish->dtypes[operand], 1, (const int64_t[]){columns});
     case OPERAND_SCALE:
     case OPERAND_OFFSET:
         if (wish->op == GROUP_QUANT) {
-            return operand == OPERAND_OFFSET ? npuq_vector(NULL, wish->dtypes[operand], 1)
-                                             : npuq_matrix(NULL, wish->dtypes[operand], groups, columns, 0);
+            return operand == OPERAND_OFFSET ? contiguous(wish->dtypes[operand], 1, (const int64_t[]){1})
+                                             : contiguous(wish->dtypes[operand], 2, (const int64_t[]){groups, columns});
         }
         if (wish->op == QUANTIZE) {
             const int axis = (int)wish->options.axis;
@@ -741,11 +755,11 @@ static npuq_tensor shape_of(const struct hard_wish *wish, enum operand operand)
                                   : axis < 0             ? axis + wish->ndim
                                                          : axis;
             /* The library refuses an axis that there is not. */
-            return npuq_vector(NULL, wish->dtypes[operand],
-                               wish->shape[dimension >= 0 && dimension < wish->ndim ? dimension : 0]);
+            return contiguous(wish->dtypes[operand], 1,
+                              &wish->shape[dimension >= 0 && dimension < wish->ndim ? dimension : 0]);
         }
-        return npuq_vector(NULL, wish->dtypes[operand], columns);
-    default: return npuq_vector(NULL, wish->dtypes[operand], columns);
+        return contiguous(wish->dtypes[operand], 1, (const int64_t[]){columns});
+    default: return contiguous(wish->dtypes[operand], 1, (const int64_t[]){columns});
     }
 }
 
