@@ -27,6 +27,9 @@ y, scale = npuquant.npu_dynamic_quant(x)
 assert npuquant.npu_quant_matmul(y, y.T, scale, pertoken_scale=scale, output_dtype="float32").round() == [[25]]
 assert npuquant.npu_anti_quant(y, scale).dtype == np.float16
 assert npuquant.version() == npuquant.__version__
+away = np.array([[1, -1, 3, 0, 3, 0, 2, -2]], "i1")
+found = npuquant.diagnose(away, "npu_quantize", x, np.ones(1, "f4"), None, "int8")
+assert found.first_place[0].name == "half-away", found
 print(_library.library._name)
 """
 
@@ -51,7 +54,8 @@ def test_wheel(tmp_path):
     assert len(compiled) == 2
     assert {str(name) for name in set(names) - compiled} == {
         f"npuquant/{name}"
-        for name in ("__init__.py", "_library.py", "_matmul.py", "_tensors.py", "_threads.py", "py.typed")
+        for name in ("__init__.py", "_diagnosis.py", "_library.py", "_matmul.py", "_tensors.py", "_threads.py",
+                     "py.typed", "testing.py")
     }
 
     pip("install", "--quiet", "--target", str(target), str(wheel))

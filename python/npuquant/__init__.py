@@ -8,6 +8,9 @@ repeats one element throughout is copied. Results are new NumPy arrays in C orde
 bfloat16 is a uint16 array of its bits, and results are such arrays; an ml_dtypes.bfloat16 array or a tensor of that
 type is taken too. What the library refuses is an NpuquantError with the library's message; what cannot be handed to it
 is a TypeError or ValueError that begins with the name of the argument.
+
+diagnose() says which mistake explains that a kernel returns something else, explain() shows the steps of an element,
+and hard_inputs() makes inputs on which mistakes show.
 """
 from __future__ import annotations
 
@@ -34,7 +37,11 @@ __all__ = [
     "available_backends",
     "backend",
     "dequant",
+    "diagnose",
+    "explain",
     "get_num_threads",
+    "hard_inputs",
+    "hypotheses",
     "npu_anti_quant",
     "npu_dynamic_quant",
     "npu_dynamic_quant_asymmetric",
@@ -49,6 +56,7 @@ __all__ = [
     "requant",
     "set_backend",
     "set_num_threads",
+    "testing",
     "version",
 ]
 
@@ -541,6 +549,8 @@ def npu_quant_matmul(
     if bias is not None:
         bias = _expect("bias", bias, ("int32",) if requantised or kind.dtype == np.int32 else ("int32", *floats),
                        (columns,), *[(shape[0], 1, columns)] * (len(shape) == 3))
+        if bias.shape == (1, 1, columns):  # the same for all rows
+            bias = bias[0, 0]
     y = output(out, shape, kind.dtype)
     if y.shape != shape:
         raise ValueError(f"out: has the shape {y.shape}; expected {shape}")
@@ -563,3 +573,8 @@ def npu_quant_matmul(
             finish(batch, bias[batch, 0], parts[batch])
         y[...] = parts
     return y if out is None else out
+
+
+# They call the operators.
+from . import testing  # noqa: E402
+from ._diagnosis import diagnose, explain, hard_inputs, hypotheses  # noqa: E402

@@ -5,11 +5,12 @@
  * The module is not linked with the library. Python finds the library that is to be used, the one in the package or
  * another one, and hands its functions to bind().
  */
-#define PY_SSIZE_T_CLEAN
+#include "_native.h"
+
 #include "executor.h"
 
-#include <npuquant/npuquant.h>
-#include <Python.h>
+#include <call.h>
+
 #include <string.h>
 
 /* Every function of the library that is called here. */
@@ -42,25 +43,6 @@ static PyObject *to_array;   /* to_array(argument, value): an array of whatever 
 static PyObject *refuse;     /* refuse(status, message, argument, array): raises what the library says */
 
 /* ---- the operators --------------------------------------------------------------------------------------------- */
-
-typedef enum argument_kind {
-    END,
-    DATA,     /* x: a tensor that is never broadcast from one element */
-    PACKED,   /* the same, and int32 are words of eight int4 */
-    INPUT,    /* a tensor */
-    OPTIONAL, /* a tensor or None */
-    OUTPUT,   /* an array that is written to */
-    NUMBER    /* an int32 */
-} argument_kind;
-
-enum { MOST_ARGUMENTS = 8 };
-
-/* The arguments of a call, each at its position. */
-typedef struct arguments {
-    const npuq_tensor *tensor[MOST_ARGUMENTS];
-    int32_t number[MOST_ARGUMENTS];
-    const npuq_executor *executor;
-} arguments;
 
 static npuq_status quantize(const arguments *a)
 {
@@ -106,56 +88,84 @@ static npuq_status requant(const arguments *a)
     return library.npuq_requant(a->tensor[0], a->tensor[1], a->tensor[2], a->tensor[3], a->executor);
 }
 
-typedef struct operation {
-    const char *name;
-    npuq_status (*run)(const arguments *a);
-    struct {
-        const char *name;
-        argument_kind kind;
-    } arguments[MOST_ARGUMENTS + 1];
-} operation;
-
 static const operation operations[] = {
     {"quantize",
      quantize,
-     {{"input", DATA},
-      {"scales", INPUT},
-      {"zero_points", OPTIONAL},
-      {"axis", NUMBER},
-      {"div_mode", NUMBER},
-      {"out", OUTPUT}}},
+     QUANTIZE,
+     {{"input", DATA, OPERAND_X},
+      {"scales", INPUT, OPERAND_SCALE},
+      {"zero_points", OPTIONAL, OPERAND_OFFSET},
+      {"axis", NUMBER, AXIS},
+      {"div_mode", NUMBER, DIV_MODE},
+      {"out", OUTPUT, RESULT_Y}}},
     {"group_quant",
      group_quant,
-     {{"x", DATA}, {"scale", INPUT}, {"group_index", INPUT}, {"offset", OPTIONAL}, {"out", OUTPUT}}},
+     GROUP_QUANT,
+     {{"x", DATA, OPERAND_X},
+      {"scale", INPUT, OPERAND_SCALE},
+      {"group_index", INPUT, OPERAND_GROUPS},
+      {"offset", OPTIONAL, OPERAND_OFFSET},
+      {"out", OUTPUT, RESULT_Y}}},
     {"trans_quant_param",
      trans_quant_param,
-     {{"scale", INPUT}, {"offset", OPTIONAL}, {"round_mode", NUMBER}, {"out", OUTPUT}}},
+     TRANS_QUANT_PARAM,
+     {{"scale", INPUT, OPERAND_X},
+      {"offset", OPTIONAL, OPERAND_OFFSET},
+      {"round_mode", NUMBER, ROUND_MODE},
+      {"out", OUTPUT, RESULT_Y}}},
     {"dynamic_quant_asymmetric",
      dynamic_quant_asymmetric,
-     {{"x", DATA},
-      {"smooth_scales", OPTIONAL},
-      {"group_index", OPTIONAL},
-      {"quant_mode", NUMBER},
-      {"out", OUTPUT},
-      {"out", OUTPUT},
-      {"out", OUTPUT}}},
+     DYNAMIC_QUANT_ASYMMETRIC,
+     {{"x", DATA, OPERAND_X},
+      {"smooth_scales", OPTIONAL, OPERAND_SMOOTH},
+      {"group_index", OPTIONAL, OPERAND_GROUPS},
+      {"quant_mode", NUMBER, QUANT_MODE},
+      {"out", OUTPUT, RESULT_Y},
+      {"out", OUTPUT, RESULT_SCALE},
+      {"out", OUTPUT, RESULT_OFFSET}}},
     {"dynamic_quant",
      dynamic_quant,
-     {{"input", DATA},
-      {"smooth_scales", OPTIONAL},
-      {"group_index", OPTIONAL},
-      {"quant_mode", NUMBER},
-      {"scale_form", NUMBER},
-      {"out", OUTPUT},
-      {"out", OUTPUT}}},
-    {"anti_quant", anti_quant, {{"x", PACKED}, {"scale", INPUT}, {"offset", OPTIONAL}, {"out", OUTPUT}}},
+     DYNAMIC_QUANT,
+     {{"input", DATA, OPERAND_X},
+      {"smooth_scales", OPTIONAL, OPERAND_SMOOTH},
+      {"group_index", OPTIONAL, OPERAND_GROUPS},
+      {"quant_mode", NUMBER, QUANT_MODE},
+      {"scale_form", NUMBER, SCALE_FORM},
+      {"out", OUTPUT, RESULT_Y},
+      {"out", OUTPUT, RESULT_SCALE}}},
+    {"anti_quant",
+     anti_quant,
+     ANTI_QUANT,
+     {{"x", PACKED, OPERAND_X},
+      {"scale", INPUT, OPERAND_SCALE},
+      {"offset", OPTIONAL, OPERAND_OFFSET},
+      {"out", OUTPUT, RESULT_Y}}},
     {"dequant",
      dequant,
-     {{"x", DATA}, {"weight_scale", INPUT}, {"activation_scale", OPTIONAL}, {"bias", OPTIONAL}, {"out", OUTPUT}}},
-    {"requant", requant, {{"x", DATA}, {"words", INPUT}, {"bias", OPTIONAL}, {"out", OUTPUT}}},
+     DEQUANT,
+     {{"x", DATA, OPERAND_X},
+      {"weight_scale", INPUT, OPERAND_SCALE},
+      {"activation_scale", OPTIONAL, OPERAND_ROW_SCALE},
+      {"bias", OPTIONAL, OPERAND_BIAS},
+      {"out", OUTPUT, RESULT_Y}}},
+    {"requant",
+     requant,
+     REQUANT,
+     {{"x", DATA, OPERAND_X},
+      {"words", INPUT, OPERAND_SCALE},
+      {"bias", OPTIONAL, OPERAND_BIAS},
+      {"out", OUTPUT, RESULT_Y}}},
 };
 
 enum { OPERATOR_COUNT = sizeof operations / sizeof operations[0] };
+
+/* Of the capsules that hold them. */
+static const char operation_name[] = "npuquant.operation";
+
+const operation *operation_of(PyObject *capsule)
+{
+    return PyCapsule_GetPointer(capsule, operation_name);
+}
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
 
@@ -198,12 +208,6 @@ static bool is_one_element(const Py_buffer *buffer)
     }
     return several;
 }
-
-/* What a tensor is a view of, until the end of the call. */
-typedef struct holding {
-    PyObject *array;  /* null at first */
-    Py_buffer buffer; /* of the array; its obj is null while there is none */
-} holding;
 
 static void let_go(holding *held)
 {
@@ -272,7 +276,7 @@ static bool view(const char *name, argument_kind kind, PyObject *value, holding 
     return true;
 }
 
-static bool int32(const char *name, PyObject *value, int32_t *number)
+bool take_int32(const char *name, PyObject *value, int32_t *number)
 {
     long wide;
     int overflow;
@@ -312,61 +316,79 @@ static void raise_refusal(npuq_status status, PyObject *unknown)
     Py_XDECREF(PyObject_CallFunction(refuse, "ssOO", library.npuq_status_name(status), message, argument, array));
 }
 
-/* operator(argument..., words, threads): whether the first output is words of eight int4, which are int32 in NumPy; the
- * number of threads to run on. These end within the call and run no Python: Ctrl-C, fork and the end of the interpreter
- * never meet one that waits for the interpreter lock. */
-static PyObject *call(PyObject *capsule, PyObject *const *values, Py_ssize_t count)
+bool take_call(held_call *call, const operation *op, PyObject *const *values, Py_ssize_t count)
 {
-    const operation *op = PyCapsule_GetPointer(capsule, NULL);
-    npuq_tensor tensors[MOST_ARGUMENTS];
-    holding held[MOST_ARGUMENTS];
-    arguments a = {0};
-    PyObject *unknown = NULL;
-    bool fine = true;
-    int32_t threads;
-    npuq_status status = NPUQ_OK;
-    Py_ssize_t n = 0;
     npuq_tensor *first_output = NULL;
+    Py_ssize_t *n = &call->count;
+    bool fine = true;
 
-    for (; fine && op->arguments[n].kind != END; n++) {
-        const char *name = op->arguments[n].name;
-        const argument_kind kind = op->arguments[n].kind;
+    call->op = op;
+    call->a = (arguments){0};
+    call->unknown = NULL;
+    for (*n = 0; fine && op->arguments[*n].kind != END; ++*n) {
+        const char *name = op->arguments[*n].name;
+        const argument_kind kind = op->arguments[*n].kind;
+        PyObject *value = *n + 1 < count ? values[*n] : NULL;
+        npuq_tensor *tensor = &call->tensors[*n];
 
-        held[n].array = NULL;
-        held[n].buffer.obj = NULL;
-        if (n + 2 >= count) {
-            PyErr_Format(PyExc_TypeError, "%s: has %zd arguments; expected more", op->name, count);
+        call->held[*n].array = NULL;
+        call->held[*n].buffer.obj = NULL;
+        if (!value) {
+            PyErr_Format(PyExc_TypeError, "%s: has too few arguments", op->name);
             fine = false;
         } else if (kind == NUMBER) {
-            fine = int32(name, values[n], &a.number[n]);
-        } else if (kind != OPTIONAL || values[n] != Py_None) {
-            fine = view(name, kind, values[n], &held[n], &tensors[n], &unknown);
-            a.tensor[n] = &tensors[n];
+            fine = take_int32(name, value, &call->a.number[*n]);
+        } else if (kind != OPTIONAL || value != Py_None) {
+            fine = view(name, kind, value, &call->held[*n], tensor, &call->unknown);
+            call->a.tensor[*n] = tensor;
             if (kind == OUTPUT && !first_output) {
-                first_output = &tensors[n];
+                first_output = tensor;
             }
         }
     }
-    if (fine && values[n] == Py_True && first_output->dtype == NPUQ_INT32) {
+    if (fine && values[*n] == Py_True && first_output->dtype == NPUQ_INT32) {
         first_output->dtype = NPUQ_QUINT4X2;
     }
-    fine = fine && int32("threads", values[n + 1], &threads);
-    if (fine) {
-        struct executor executor = {.threads = threads};
-        const npuq_executor on_threads = executor_view(&executor);
-        a.executor = threads > 1 ? &on_threads : NULL;
-        Py_BEGIN_ALLOW_THREADS;
-        status = op->run(&a);
-        Py_END_ALLOW_THREADS;
-        if (status != NPUQ_OK) {
-            raise_refusal(status, unknown);
-        }
-        fine = status == NPUQ_OK;
+    return fine;
+}
+
+void let_call_go(held_call *call)
+{
+    while (call->count > 0) {
+        let_go(&call->held[--call->count]);
     }
-    while (n > 0) {
-        let_go(&held[--n]);
+    Py_CLEAR(call->unknown);
+}
+
+bool run_call(held_call *call, PyObject *threads)
+{
+    struct executor executor = {0};
+    const npuq_executor on_threads = executor_view(&executor);
+    int32_t wanted;
+    npuq_status status;
+
+    if (!take_int32("threads", threads, &wanted)) {
+        return false;
     }
-    Py_XDECREF(unknown);
+    executor.threads = wanted;
+    call->a.executor = wanted > 1 ? &on_threads : NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    status = call->op->run(&call->a);
+    Py_END_ALLOW_THREADS;
+    if (status != NPUQ_OK) {
+        raise_refusal(status, call->unknown);
+    }
+    return status == NPUQ_OK;
+}
+
+/* operator(argument..., words, threads): whether the first output is words of eight int4, which are int32 in NumPy; the
+ * number of threads to run on. */
+static PyObject *call_operator(PyObject *capsule, PyObject *const *values, Py_ssize_t count)
+{
+    held_call call;
+    const bool fine = take_call(&call, operation_of(capsule), values, count - 1) && run_call(&call, values[count - 1]);
+
+    let_call_go(&call);
     if (!fine) {
         return NULL;
     }
@@ -417,14 +439,16 @@ PyMODINIT_FUNC PyInit__native(void)
     for (Py_ssize_t i = 0; names && i < FUNCTION_COUNT; i++) {
         PyTuple_SET_ITEM(names, i, PyUnicode_FromString(function_names[i]));
     }
-    if (!module || !names || PyModule_AddStringConstant(module, "VERSION", NPUQ_VERSION) != 0 ||
+    if (!module || PyModule_AddFunctions(module, cause_methods) != 0 || !names ||
+        PyModule_AddStringConstant(module, "VERSION", NPUQ_VERSION) != 0 ||
         PyModule_AddIntConstant(module, "ABI_VERSION", NPUQ_ABI_VERSION) != 0 ||
         PyModule_AddObject(module, "FUNCTIONS", names) != 0) {
         return NULL;
     }
     for (size_t i = 0; i < OPERATOR_COUNT; i++) {
-        PyObject *capsule = PyCapsule_New((void *)&operations[i], NULL, NULL);
-        operator_methods[i] = (PyMethodDef){operations[i].name, (PyCFunction)(void (*)(void))call, METH_FASTCALL, NULL};
+        PyObject *capsule = PyCapsule_New((void *)&operations[i], operation_name, NULL);
+        operator_methods[i] =
+            (PyMethodDef){operations[i].name, (PyCFunction)(void (*)(void))call_operator, METH_FASTCALL, NULL};
         if (!capsule ||
             PyModule_AddObject(module, operations[i].name, PyCFunction_New(&operator_methods[i], capsule)) != 0) {
             return NULL;

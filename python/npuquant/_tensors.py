@@ -24,15 +24,20 @@ Out = TypeVar("Out", bound=Union[np.ndarray, SupportsDLPack])
 
 
 class Result(NamedTuple):
-    """What a result may be."""
+    """What a result may be, or an input that is made."""
 
     dtype: np.dtype
     words: bool = False  # of eight int4
 
+    @property
+    def name(self) -> str:
+        """As messages and the extension call it."""
+        return "quint4x2" if self.words else "bfloat16" if self.dtype == np.uint16 else self.dtype.name
+
 
 Results = Dict[Any, Result]
 _NAMED: Results = {
-    **{name: Result(np.dtype(name)) for name in ("int8", "uint8", "int32", "float16", "float32")},
+    **{name: Result(np.dtype(name)) for name in ("int8", "uint8", "int32", "int64", "uint64", "float16", "float32")},
     "bfloat16": Result(np.dtype(np.uint16)),  # its bits
     "quint4x2": Result(np.dtype(np.int32), True),
 }
@@ -59,6 +64,7 @@ QUANTISED = _results("int8", "uint8", "int32", "quint4x2")
 FLOATING = _results("float16", "bfloat16", "float32")
 REQUANTISED = _results("int8", "float16")
 PRODUCTS = _results("int8", "float16", "bfloat16", "float32", "int32")
+INPUTS = _results(*_NAMED)
 
 
 def result_type(argument: str, dtype: Any, results: Results, expected: str) -> Result:

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How many threads the operators run on."""
+"""How many threads the operators run on, and how they are run."""
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import operator
-from typing import Any
+from typing import Any, Iterator, List, NamedTuple, Optional
+
+from . import _native
 
 _threads = 1
 
@@ -29,6 +33,33 @@ def get_num_threads() -> int:
     return _threads
 
 
+class Kept(NamedTuple):
+    """A call of an operator of _native that is kept with its arguments and results."""
+
+    name: str
+    call: Any  # for _native
+    words: bool  # the result is words of eight int4
+
+
+_kept: contextvars.ContextVar[Optional[List[Kept]]] = contextvars.ContextVar("npuquant_kept", default=None)
+
+
+@contextlib.contextmanager
+def keeping() -> Iterator[List[Kept]]:
+    """Within it, the calls that this thread makes are kept."""
+    kept: List[Kept] = []
+    token = _kept.set(kept)
+    try:
+        yield kept
+    finally:
+        _kept.reset(token)
+
+
 def run(function: Any, *arguments: Any) -> None:
-    """Calls an operator of _native."""
-    function(*arguments, _threads)
+    """Calls an operator of _native; the last of the arguments is whether the result is words of eight int4."""
+    kept = _kept.get()
+    if kept is None:
+        function(*arguments, _threads)
+    else:
+        call = _native.keep(function.__self__, arguments, _threads)
+        kept.append(Kept(function.__name__, call, arguments[-1]))

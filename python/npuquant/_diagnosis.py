@@ -1,0 +1,423 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From a result that differs to the mistake that explains it."""
+from __future__ import annotations
+
+import html
+import inspect
+import json
+from collections.abc import Iterable, Mapping
+from operator import index
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+import npuquant
+
+from . import _native
+from ._tensors import BFLOAT16, INPUTS, TensorLike, result_type, to_array
+from ._threads import Kept, get_num_threads, keeping
+
+#: An operator of the package, or its name.
+Operator = Union[str, Callable[..., Any]]
+#: Where an element of y is; one index for a y of one dimension.
+Place = Union[int, Tuple[int, ...]]
+
+# The operators of _native whose steps are those of one of the package.
+_STEPS = {
+    "dequant": ("dequant",),
+    "npu_anti_quant": ("anti_quant",),
+    "npu_dynamic_quant": ("dynamic_quant",),
+    "npu_dynamic_quant_asymmetric": ("dynamic_quant_asymmetric",),
+    "npu_group_quant": ("group_quant",),
+    "npu_quant_matmul": ("dequant", "requant"),
+    "npu_quantize": ("quantize",),
+    "npu_trans_quant_param": ("trans_quant_param",),
+    "requant": ("requant",),
+}
+
+_INPUT_NAMES = ", ".join(dict.fromkeys(kind.name for kind in INPUTS.values()))
+
+
+class Hypothesis(NamedTuple):
+    """A mistake that a kernel may make."""
+
+    name: str
+    what: str  # what such a kernel does
+    advice: str
+
+
+class Finding(NamedTuple):
+    """How much of the differences a hypothesis explains, or two at once."""
+
+    hypotheses: Tuple[Hypothesis, ...]
+    explained: int  # differing elements that it gives as they are in actual
+    unexplained: int  # the other differing elements
+    newly_wrong: int  # elements that are equal, and that it would make different
+    layout: Optional[Dict[str, Any]]  # where rows or columns really are, if that is what is wrong
+
+    @property
+    def name(self) -> str:
+        return " and ".join(hypothesis.name for hypothesis in self.hypotheses)
+
+
+class Comparison(NamedTuple):
+    """How many elements of a result differ."""
+
+    name: str
+    elements: int
+    differing: int
+
+
+class Step(NamedTuple):
+    """The value and the bits of a step; None where the definition, or the hypothesis, has no such step."""
+
+    step: str
+    definition: Optional[str]
+    hypothesis: Optional[str]
+
+
+class Element(NamedTuple):
+    """An element of a result, step by step. hypothesis and dump are None where there is nothing to compare with."""
+
+    result: str
+    index: Tuple[int, ...]
+    steps: Tuple[Step, ...]
+    definition: str
+    hypothesis: Optional[str]
+    dump: Optional[str]
+
+
+def _read(kind: Any, report: Dict[str, Any], **parts: Any) -> Any:
+    """A named tuple of what a report says under the names of its fields."""
+    return kind(**{field: report.get(field) for field in kind._fields if field not in parts}, **parts)
+
+
+def _element(report: Dict[str, Any]) -> Element:
+    steps = tuple(_read(Step, step) for step in report["steps"])
+    return _read(Element, report, index=tuple(report["index"]), steps=steps)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table in HTML."""
+    def line(tag: str, cells: Sequence[Any]) -> str:
+        texts = ("" if cell is None else html.escape(str(cell)) for cell in cells)
+        return "<tr>" + "".join(f"<{tag}>{text}</{tag}>" for text in texts) + "</tr>"
+
+    return "<table>" + line("th", head) + "".join(line("td", row) for row in rows) + "</table>"
+
+
+def _steps_table(element: Element, hypothesis: str = "") -> str:
+    """The steps of the definition, and beside them those of a hypothesis and the value of actual, if there are such."""
+    lines = [*element.steps, (element.result, element.definition, element.hypothesis)]
+    columns = [list(column) for column in zip(("step", "definition", hypothesis), *lines)]
+    if element.hypothesis is None:
+        columns.pop()
+    if element.dump is not None:
+        columns.append(["actual", *[None] * len(element.steps), element.dump])
+    head, *rows = zip(*columns)
+    return _table(head, rows)
+
+
+def _place(element: Element) -> str:
+    return f"{element.result}[{', '.join(map(str, element.index))}]"
+
+
+class Diagnosis:
+    """What diagnose() has found. Its text is that of the command npuquant diagnose.
+
+    Attributes:
+        verdict: "equal": nothing differs. "explained": the first finding gives every element of actual. "partly": it
+            explains most of the differences. "none": no hypothesis, and no two at once, explain this.
+        results: for each result that was compared, how many elements differ.
+        findings: the best, the best first.
+        first_place: those that explain everything; if there are several, they give the same bits for these inputs, and
+            those of hard_inputs() tell them apart.
+        element: an element that differs, step by step; None if nothing does.
+    """
+
+    def __init__(self, text: str, report: str):
+        self._text, self._report = text.rstrip("\n"), report
+        said = self.to_dict()
+        self.verdict: str = said["verdict"]
+        self.results: Tuple[Comparison, ...] = tuple(_read(Comparison, result) for result in said["results"])
+        self.findings: Tuple[Finding, ...] = tuple(
+            _read(Finding, finding, hypotheses=tuple(_read(Hypothesis, each) for each in finding["hypotheses"]))
+            for finding in said["findings"])
+        self.first_place = self.findings[:said["first_place"]]
+        self.element = _element(said["element"]) if "element" in said else None
+
+    def to_dict(self) -> Dict[str, Any]:
+        """What the command prints with --json."""
+        return json.loads(self._report)
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def __bool__(self) -> bool:
+        raise TypeError('a diagnosis is neither true nor false; see verdict, which is "equal" if nothing differs')
+
+    def _repr_html_(self) -> str:
+        said, *_ = self._text.split("\n\n", 1)  # behind it comes what is in tables here
+        headline, *lines = map(html.escape, said.splitlines())
+        parts = [f"<p><b>{headline}</b><br>{'<br>'.join(lines)}</p>"]
+        if self.findings:
+            counts = [(each.name, each.explained, each.unexplained, each.newly_wrong) for each in self.findings]
+            parts.append(_table(["hypothesis", "explained", "unexplained", "newly wrong"], counts))
+        if self.element:
+            name = self.findings[0].name if self.element.hypothesis is not None else ""
+            parts += [f"<p>{_place(self.element)}</p>", _steps_table(self.element, name)]
+        return "".join(parts)
+
+
+class Explanation:
+    """What explain() shows. Its text is that of the command npuquant explain.
+
+    Attributes:
+        elements: the elements, step by step.
+    """
+
+    def __init__(self, reports: Sequence[Tuple[str, str]]):
+        self._text = "\n".join(text for text, _ in reports).rstrip("\n")
+        self._reports = [report for _, report in reports]
+        self.elements = tuple(map(_element, self.to_dict()))
+
+    def to_dict(self) -> List[Dict[str, Any]]:
+        """What the command prints with --json."""
+        return [json.loads(report) for report in self._reports]
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{_place(element)}</p>" + _steps_table(element) for element in self.elements)
+
+
+class Mistake(NamedTuple):
+    """On how many elements of the results a mistake shows."""
+
+    name: str
+    elements: int
+    same_as: Optional[str]  # the first mistake that gives the same results, if there is one before it
+
+
+class HardInputs:
+    """Inputs on which mistakes show.
+
+    Attributes:
+        operator: the name of the function.
+        inputs: the arrays, by the names of the function's arguments; bfloat16 as uint16.
+        arguments: its other arguments, as they were given.
+        call: all of them: npu_quantize(**hard.call), diagnose(actual, npu_quantize, **hard.call).
+        mistakes: those that are possible in this call.
+        seed: what the inputs were made from.
+    """
+
+    def __init__(self, operator: str, call: Dict[str, Any], inputs: Dict[str, np.ndarray], arguments: Dict[str, Any],
+                 seed: int, text: str, report: str):
+        self.operator, self.inputs, self.arguments, self.seed = operator, inputs, arguments, seed
+        self.call = call
+        self.mistakes: Tuple[Mistake, ...] = tuple(_read(Mistake, mistake) for mistake in json.loads(report))
+        self._text = text.rstrip("\n")
+
+    def __repr__(self) -> str:
+        return f"{self.operator}: {self._text}"
+
+    def _repr_html_(self) -> str:
+        inputs = [(name, array.dtype, array.shape) for name, array in self.inputs.items()]
+        return (f"<p><b>{self.operator}</b>, seed {self.seed}</p>" + _table(["input", "dtype", "shape"], inputs)
+                + _table(["mistake", "elements", "same as"], self.mistakes))
+
+
+def _function(operator: Operator) -> Callable[..., Any]:
+    for name in _STEPS:
+        function = getattr(npuquant, name)
+        if operator is function or (isinstance(operator, str) and operator == name):
+            return function
+    raise ValueError(f"operator: is {operator!r}; expected one of {', '.join(_STEPS)}, or its name")
+
+
+def _keep(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tuple[Any, Kept]:
+    """Calls an operator; returns its result, and the call whose steps the result comes from."""
+    if kwargs.get("out") is not None:
+        raise TypeError("out: is given; expected None, as the results are looked at only")
+    with keeping() as kept:
+        result = function(*args, **kwargs)
+    steps = [call for call in kept if call.name in _STEPS[function.__name__]]
+    if len(steps) != 1:  # both are calls of npu_quant_matmul()
+        if result.dtype == np.int32:
+            raise ValueError("output_dtype: is int32, whose sums have no steps behind them; expected another type")
+        raise ValueError("bias: has a row for each batch; expected one dimension, so take the batches one by one")
+    return result, steps[0]
+
+
+def _take_actual(argument: str, actual: TensorLike, ours: np.ndarray) -> np.ndarray:
+    array = to_array(argument, actual)
+    if str(array.dtype) != str(ours.dtype):
+        raise TypeError(f"{argument}: is {array.dtype}; expected {BFLOAT16 if ours.dtype == np.uint16 else ours.dtype}")
+    if array.shape != ours.shape:
+        raise ValueError(f"{argument}: has the shape {array.shape}; expected {ours.shape}")
+    return np.ascontiguousarray(array)
+
+
+def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator: Operator, /, *args: Any,
+             **kwargs: Any) -> Diagnosis:
+    """Compares what a kernel returned with what an operator returns, and looks for the mistake that explains it.
+
+    Where results differ, they are computed anew under each hypothesis: one change of one step. If none of them explains
+    all differences, two at once are tried. With set_num_threads(), this runs on several threads.
+
+    Args:
+        actual: what the kernel returned, of the type and shape of what the operator returns: an array or a tensor, or
+            for an operator that returns several a tuple of them, with None for one that is not to be compared.
+        operator: a function of this package, or its name. Of npu_quant_matmul() the steps after the sums are looked at.
+        args, kwargs: the arguments of the operator.
+
+    >>> x = np.array([[0.5, 1.5, 2.5, 3.5]], np.float32)
+    >>> half_away = np.floor(x + 0.5).astype(np.int8)
+    >>> found = diagnose(half_away, "npu_quantize", x, np.ones(1, np.float32), None, np.int8)
+    >>> found.verdict, found.findings[0].name
+    ('explained', 'half-away')
+    """
+    function = _function(operator)
+    result, kept = _keep(function, args, kwargs)
+    if isinstance(result, tuple):
+        if not isinstance(actual, (tuple, list)) or len(actual) != len(result):
+            raise TypeError(f"actual: is {type(actual).__name__}; expected a tuple of {len(result)}, as "
+                            f"{function.__name__}() returns, with None for what is not compared")
+        if all(each is None for each in actual):
+            raise ValueError("actual: has None only; expected an array or more")
+        arrays = tuple(None if each is None else _take_actual(f"actual[{i}]", each, result[i])
+                       for i, each in enumerate(actual))
+    else:
+        arrays = (_take_actual("actual", actual, result),)
+    return Diagnosis(*_native.diagnose(kept.call, arrays, get_num_threads()))
+
+
+def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **kwargs: Any) -> Explanation:
+    """Shows every step of an element of the first result of an operator, with its value and its bits.
+
+    Args:
+        operator, args, kwargs: as for diagnose().
+        at: where the element is, as NumPy has it: a tuple of indices, or one for a result of one dimension. Of words of
+            int4, the last index counts int4. A list of them stands for several elements.
+
+    >>> explain("npu_quantize", np.array([0.5, 5], np.float32), np.array([2], np.float32), None, np.int8, 0, at=1)
+    y[1]
+      x                               5 (0x40A00000)
+      scale                           2 (0x40000000)
+      x / scale                       2.5 (0x40200000)
+      round                           2
+      saturate                        2
+      y                               2
+    """
+    result, kept = _keep(_function(operator), args, kwargs)
+    shape = (result[0] if isinstance(result, tuple) else result).shape
+    if kept.words:
+        shape = (*shape[:-1], 8 * shape[-1])
+    reports = []
+    for place in at if isinstance(at, list) else [at]:
+        indices = place if isinstance(place, tuple) else (place,)
+        if len(indices) != len(shape):
+            raise ValueError(f"at: is {place}; expected an index for each dimension of {shape}")
+        try:
+            element = tuple(range(extent)[i] for extent, i in zip(shape, indices))
+        except TypeError:
+            raise TypeError(f"at: is {place!r}; expected a tuple of integers, or a list of such tuples") from None
+        except IndexError:
+            raise IndexError(f"at: is {place}; expected an index of an array of the shape {shape}") from None
+        reports.append(_native.explain(kept.call, int(np.ravel_multi_index(element, shape)) if shape else 0))
+    return Explanation(reports)
+
+
+def hypotheses(operator: Operator) -> Tuple[Hypothesis, ...]:
+    """The mistakes that diagnose() knows of an operator.
+
+    Which of them are possible depends on the types and on which arguments there are.
+
+    >>> hypotheses("npu_quantize")[0].what
+    'rounds halves away from zero'
+    """
+    steps = _STEPS[_function(operator).__name__]
+    return tuple(dict.fromkeys(
+        Hypothesis(*each) for name in steps for each in _native.hypotheses(getattr(_native, name).__self__)))
+
+
+def _arrays(made: Mapping[str, Any], shapes: Mapping[str, Any]) -> Dict[str, np.ndarray]:
+    """The operands that _native made, in their shapes."""
+    return {name: np.frombuffer(data, INPUTS[dtype].dtype).reshape(shapes[name][1])
+            for name, (dtype, _, data) in made.items()}
+
+
+def _extents(shape: Any) -> Tuple[Any, ...]:
+    try:
+        return tuple(shape)
+    except TypeError:
+        raise TypeError(f"shape: is {type(shape).__name__}; expected a tuple of integers") from None
+
+
+def _seed(seed: Any) -> int:
+    try:
+        number = index(seed)
+    except TypeError:
+        raise TypeError(f"seed: is {type(seed).__name__}; expected an integer") from None
+    if not 0 <= number < 2**64:
+        raise ValueError("seed: is negative or has more than 64 bits; expected a uint64")
+    return number
+
+
+def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Mapping[str, Any]] = None,
+                without: Union[str, Iterable[str]] = (), seed: int = 1, **kwargs: Any) -> HardInputs:
+    """Makes inputs of an operator on which the known mistakes show, and differ from one another.
+
+    Random inputs seldom have the values that a mistake needs to be seen: a kernel that returns the right bits for these
+    makes none of the mistakes.
+
+    Args:
+        operator: a function of this package, or its name; not npu_quant_matmul(), of which dequant() and requant() are
+            what follows the sums.
+        shape: of the first input, in numbers: of words of int4 the last extent counts int4.
+        dtypes: the types of inputs by the names of the arguments, where they are not to be the usual ones.
+        without: the name of an input that is to be None, or several. All others are made.
+        seed: the same one gives the same inputs.
+        kwargs: the other arguments of the operator, such as dtype.
+
+    >>> hard = hard_inputs("npu_quantize", (16, 64), dtypes={"input": np.float16}, dtype=np.int8)
+    >>> sorted(hard.inputs)
+    ['input', 'scales', 'zero_points']
+    >>> diagnose(npuquant.npu_quantize(**hard.call), "npu_quantize", **hard.call).verdict
+    'equal'
+    """
+    function = _function(operator)
+    name = function.__name__
+    if len(_STEPS[name]) > 1:
+        raise ValueError(f"operator: is {name}; expected what follows its sums: {' or '.join(_STEPS[name])}")
+    operation = getattr(_native, _STEPS[name][0]).__self__
+    optional: Dict[str, bool] = _native.operands(operation)
+    for given in kwargs:
+        if given in optional or given == "out":
+            raise TypeError(f"{given}: is given; expected none, as hard_inputs() makes it")
+    types: Dict[str, Optional[str]] = dict.fromkeys(optional, "")
+    if dtypes is not None and not isinstance(dtypes, Mapping):
+        raise TypeError(f"dtypes: is {type(dtypes).__name__}; expected a dictionary of types by names of arguments")
+    for argument, dtype in (dtypes or {}).items():
+        if argument not in optional:
+            raise ValueError(f"dtypes: has {argument!r}; expected names of {', '.join(optional)}")
+        types[argument] = result_type("dtypes", dtype, INPUTS, _INPUT_NAMES).name
+    if not isinstance(without, Iterable):
+        raise TypeError(f"without: is {type(without).__name__}; expected a name of an argument, or a tuple of names")
+    for argument in (without,) if isinstance(without, str) else without:
+        if not optional.get(argument):
+            expected = ", ".join(filter(optional.get, optional)) or "no name"
+            raise ValueError(f"without: has {argument!r}; expected {expected}")
+        types[argument] = None
+    seed = _seed(seed)
+    settings = {parameter.name: parameter.default for parameter in inspect.signature(function).parameters.values()}
+    settings.update(kwargs)  # what is wrong with them, the operator says
+    divides = settings.get("div_mode")
+    shapes = _native.shape_hard_inputs(operation, _extents(shape), types, settings.get("axis", 0),
+                                       isinstance(divides, (bool, np.bool_)) and bool(divides))
+    call = {**dict.fromkeys(optional), **_arrays(shapes, shapes), **kwargs}
+    _, kept = _keep(function, (), call)  # what the library refuses, it says
+    made, (text, report) = _native.hard_inputs(kept.call, seed)
+    inputs = _arrays(made, shapes)
+    return HardInputs(name, {**call, **inputs}, inputs, kwargs, seed, text, report)

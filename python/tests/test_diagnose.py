@@ -1,0 +1,621 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which mistake a kernel makes: kernels here are the operators in NumPy, with one thing done otherwise."""
+import ctypes
+import gc
+import html
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import npuquant
+import numpy_operators as expected
+import pytest
+from npuquant import _native, _threads, testing
+from numpy_operators import f4, floats
+from test_tensors import Forwarder, Producer
+
+OPERATORS = {name: getattr(npuquant, name) for name in npuquant.__all__ if name.startswith("npu_")}
+OPERATORS.update(dequant=npuquant.dequant, requant=npuquant.requant)
+#: Of hard_inputs().
+CALLS = [
+    ("npu_quantize", (12, 40), {"dtype": "uint8"}),
+    ("npu_quantize", (12, 40), {"dtype": np.int32, "axis": 0, "dtypes": {"zero_points": "int8"}}),
+    ("npu_quantize", (3, 4, 40), {"dtype": "quint4x2", "div_mode": False, "without": "zero_points"}),
+    ("npu_group_quant", (12, 40), {"dtypes": {"x": "bfloat16", "group_index": np.int32}}),
+    ("npu_trans_quant_param", (48,), {"round_mode": 1}),
+    ("npu_trans_quant_param", (1, 48), {}),
+    ("npu_dynamic_quant", (4, 6, 40), {"scale_form": "inverse"}),
+    ("npu_dynamic_quant", (12, 40), {"dst_type": "quint4x2", "without": ("group_index",)}),
+    ("npu_dynamic_quant_asymmetric", (12, 40), {"dtypes": {"x": np.float16}}),
+    ("npu_anti_quant", (12, 40), {"dst_dtype": "bfloat16", "dtypes": {"x": "quint4x2"}}),
+    ("dequant", (12, 40), {"dtype": "bfloat16", "dtypes": {"bias": "float16"}}),
+    ("requant", (12, 40), {"dtypes": {"words": "int64"}}),
+]
+
+x = (np.arange(720, dtype=f4).reshape(12, 60) - 360) / 8  # of which half-away sees the halves
+half = np.array([0.5], f4)
+
+
+def names(findings):
+    return [finding.name for finding in findings]
+
+
+def half_away(t, dtype):
+    t = np.copysign(np.floor(np.abs(t.astype("f8")) + 0.5), t)
+    return np.clip(t, *expected.RANGES[dtype]).astype("i8" if dtype == "quint4x2" else dtype)
+
+
+AWAY = half_away(x / half, "int8")
+QUANTIZE = ("npu_quantize", x, half, None, "int8")
+
+
+# ---- diagnose ----
+
+
+@pytest.mark.parametrize(("name", "shape", "arguments"), CALLS)
+def test_a_right_kernel_is_not_blamed(name, shape, arguments):
+    hard = npuquant.hard_inputs(name, shape, **arguments)
+    found = npuquant.diagnose(OPERATORS[name](**hard.call), name, **hard.call)
+    assert (found.verdict, found.findings, found.first_place, found.element) == ("equal", (), (), None)
+    assert str(found) == "diagnosis: nothing differs"
+    assert all(result.differing == 0 < result.elements for result in found.results)
+
+
+def quantize_half_away(input, scales, zero_points, dtype):
+    return half_away(input / scales + zero_points, dtype)
+
+
+def group_late(x, scale, group_index, offset):
+    group = np.searchsorted(group_index, np.arange(len(x)), side="left")
+    return expected.saturate(floats(x) * scale[group] + offset, "int8")
+
+
+def no_flag(scale, offset):
+    return (expected.trans_quant_param(scale, offset, 0) & ~np.uint64(1 << 46)).view(np.int64)
+
+
+def scale_divided(input, smooth_scales, group_index):
+    y, _ = expected.dynamic_quant(input, smooth_scales, group_index, False, "product", "int8")
+    largest = np.abs(expected.smoothed_tokens(input, smooth_scales, group_index, False)).max(axis=1)
+    return y, largest / f4(127)
+
+
+def offset_sign(x, smooth_scales, group_index):
+    y, scale, offset = expected.dynamic(x, smooth_scales, group_index, False, "int8")
+    return y, scale, -offset
+
+
+def scaled_before_offset(x, scale, offset, dst_dtype):
+    return expected.round_to(x.astype(f4) * scale + offset, dst_dtype)
+
+
+def row_scale_first(x, weight_scale, activation_scale, bias, dtype):
+    return expected.round_to(x.astype(f4) * activation_scale[:, None] * weight_scale + bias, dtype)
+
+
+def bias_left_out(x, words, bias):
+    return expected.requant(x, words, None, "int8")
+
+
+@pytest.mark.parametrize(
+    ("mistake", "name", "kernel", "arguments"),
+    [
+        ("half-away", "npu_quantize", quantize_half_away, {"dtype": "int8"}),
+        ("group-late", "npu_group_quant", group_late, {}),
+        ("no-flag", "npu_trans_quant_param", no_flag, {}),
+        ("scale-divided", "npu_dynamic_quant", scale_divided, {}),
+        ("offset-sign", "npu_dynamic_quant_asymmetric", offset_sign, {}),
+        ("scaled-before-offset", "npu_anti_quant", scaled_before_offset, {"dst_dtype": "bfloat16"}),
+        ("row-scale-first", "dequant", row_scale_first, {"dtype": "float16", "dtypes": {"bias": "float32"}}),
+        ("bias-left-out", "requant", bias_left_out, {}),
+    ],
+)
+def test_a_mistake_is_named(mistake, name, kernel, arguments, threads):
+    hard = npuquant.hard_inputs(name, (96,) if name == "npu_trans_quant_param" else (24, 96), **arguments)
+    (made,) = (made for made in hard.mistakes if made.name == mistake)
+    assert made.elements > 0 and made.same_as is None
+    found = npuquant.diagnose(kernel(**hard.call), name, **hard.call)
+    assert (found.verdict, names(found.first_place)) == ("explained", [mistake])
+    assert found.findings[0].explained == made.elements
+    assert (found.findings[0].unexplained, found.findings[0].newly_wrong) == (0, 0)
+    assert sum(result.differing for result in found.results) == made.elements
+    assert str(found).startswith(f"diagnosis: {mistake}: explains {made.elements} of {made.elements} ")
+    assert found.findings[0].hypotheses[0] in npuquant.hypotheses(name)
+    element = found.element
+    assert element.hypothesis == element.dump != element.definition
+    assert element.steps and all(step.definition or step.hypothesis for step in element.steps)
+
+
+def test_fused():
+    rng = np.random.default_rng(1)
+    sums = rng.integers(-30000, 30000, size=(8, 64), dtype="i4")
+    scale, bias = rng.uniform(1e-3, 1e-2, size=64).astype(f4), rng.normal(size=64).astype(f4)
+    fused = (sums.astype("f8") * scale + bias).astype(f4)
+    found = npuquant.diagnose(fused, npuquant.dequant, sums, scale, bias=bias, dtype="float32")
+    assert "fused" in names(found.first_place)
+
+
+def test_two_mistakes_at_once():
+    scale, ends, offset = np.stack([half.repeat(60) * 7, half.repeat(60)]), np.array([5, 12]), f4([1])
+    late = group_late(x, scale, ends, offset)
+    both = np.maximum(late, -127)
+    assert (both != late).any()
+    found = npuquant.diagnose(both, "npu_group_quant", x, scale, ends, offset=offset)
+    assert found.verdict == "explained"
+    assert [each.name for each in found.first_place[0].hypotheses] == ["symmetric-range", "group-late"]
+    assert found.first_place[0].name == "symmetric-range and group-late" in str(found)
+
+
+def test_noise_is_explained_by_nothing():
+    noise = np.random.default_rng(1).integers(-128, 128, size=x.shape, dtype="i1")
+    found = npuquant.diagnose(noise, *QUANTIZE)
+    assert (found.verdict, found.first_place, found.element.hypothesis) == ("none", (), None)
+    assert found.element.dump == str(noise[found.element.index])
+    assert str(found).startswith("diagnosis: none of the hypotheses explains this\n")
+
+
+def test_results_that_are_not_compared():
+    hard = npuquant.hard_inputs("npu_dynamic_quant", (24, 96))
+    y, scale = scale_divided(**hard.call)
+    for actual, compared in (((y, scale), ["y", "scale"]), ([None, scale], ["scale"]), ((y, None), ["y"])):
+        found = npuquant.diagnose(actual, npuquant.npu_dynamic_quant, **hard.call)
+        assert [result.name for result in found.results] == compared
+        assert names(found.first_place) == ["scale-divided"] * ("scale" in compared)
+
+
+def test_int4_and_strides():
+    """What is compared are the values of words; a view is as good as an array."""
+    call = ("npu_quantize", x[:, 2:50], half / 4, None, "quint4x2", -1, False)
+    wide = np.zeros((24, 12), "i4")
+    wide[::-2, ::2] = expected.pack(half_away(x[:, 2:50] * (half / 4), "quint4x2"))
+    found = npuquant.diagnose(wide[::-2, ::2], *call)
+    assert names(found.first_place) == ["half-away"]
+    assert found.results == (("y", 12 * 48, found.findings[0].explained),)
+
+
+def test_bfloat16_and_dlpack():
+    weights, scale = np.arange(-120, 120, dtype="i1").reshape(4, 60), np.linspace(0.1, 3, 60).astype(f4)
+    exact = weights.astype(f4) * scale
+    cut = (exact.view(np.uint32) >> 16).astype(np.uint16)
+    for actual in (cut, Forwarder(cut)) if hasattr(cut, "__dlpack__") else (cut,):
+        found = npuquant.diagnose(actual, "npu_anti_quant", weights, scale, dst_dtype="bfloat16")
+        assert names(found.first_place) == ["result-truncated"]
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    found = npuquant.diagnose(cut.view(ml_dtypes.bfloat16), "npu_anti_quant", weights, scale, dst_dtype="bfloat16")
+    assert names(found.first_place) == ["result-truncated"]
+
+
+def test_tensors_of_torch():
+    torch = pytest.importorskip("torch")
+    values = torch.arange(-20, 20) / 4
+    actual = torch.floor(values + 0.5).to(torch.int8)
+    found = npuquant.diagnose(actual, "npu_quantize", values, torch.ones(1), None, torch.qint8, 0)
+    assert names(found.first_place)[0] == "half-up"
+
+
+def test_an_input_is_taken_once():
+    """There is no second capsule."""
+    scales = Producer(half)
+    assert npuquant.diagnose(AWAY, "npu_quantize", x, scales, None, "int8").first_place
+    assert scales.was_given_back()
+
+
+def test_quant_matmul():
+    rng = np.random.default_rng(2)
+    x1, x2 = rng.integers(-128, 128, size=(3, 5, 32), dtype="i1"), rng.integers(-128, 128, size=(32, 24), dtype="i1")
+    scale, rows, bias = rng.random(24).astype(f4), rng.random(5).astype(f4), rng.integers(-9, 9, size=24, dtype="i4")
+    actual = expected.quant_matmul(x1, x2, scale, None, np.broadcast_to(rows, (3, 5)), None, "float16")
+    for batches, given in ((x1, bias), (x1[:1], bias.reshape(1, 1, 24))):
+        found = npuquant.diagnose(actual[:len(batches)], npuquant.npu_quant_matmul, batches, x2, scale,
+                                  pertoken_scale=rows, bias=given, output_dtype="float16")
+        assert names(found.first_place) == ["bias-left-out"] and len(found.element.index) == 3
+    found = npuquant.diagnose(npuquant.npu_quant_matmul(x1, x2, scale / 200), npuquant.npu_quant_matmul, x1, x2,
+                              scale / 200, offset=f4([3]), bias=100 * bias)
+    assert names(found.first_place) == ["offset-left-out and bias-left-out"]
+    with pytest.raises(ValueError, match=r"\Aoutput_dtype: is int32, whose sums have no steps behind them"):
+        npuquant.explain("npu_quant_matmul", x1, x2, scale, output_dtype="int32", at=(0, 0, 0))
+    for batches in (x1, x1[:0]):
+        many = np.zeros((len(batches), 1, 24), "i4")
+        with pytest.raises(ValueError, match=r"\Abias: has a row for each batch; expected one dimension"):
+            npuquant.explain("npu_quant_matmul", batches, x2, scale, bias=many, at=(0, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("error", "says", "actual"),
+    [
+        (TypeError, "is list; expected a NumPy array or an object with __dlpack__", [1]),
+        (TypeError, "is NoneType; expected a NumPy array or an object with __dlpack__", None),
+        (TypeError, "is float32; expected int8", np.zeros((12, 60), f4)),
+        (TypeError, "is uint8; expected int8", np.zeros((12, 60), "u1")),
+        (TypeError, "is a masked array; expected one without a mask", np.ma.zeros((12, 60), "i1")),
+        (ValueError, "has the shape (60, 12); expected (12, 60)", np.zeros((60, 12), "i1")),
+        (ValueError, "has the shape (720,); expected (12, 60)", np.zeros(720, "i1")),
+    ],
+)
+def test_what_is_not_comparable(error, says, actual):
+    with pytest.raises(error, match=rf"\Aactual: {re.escape(says)}"):
+        npuquant.diagnose(actual, *QUANTIZE)
+    with pytest.raises(error, match=rf"\Aactual: {re.escape(says)}"):
+        testing.assert_equal(actual, *QUANTIZE)
+
+
+def test_what_is_not_comparable_of_several():
+    y, scale = npuquant.npu_dynamic_quant(x)
+    for error, says, actual in (
+        (TypeError, ": is ndarray; expected a tuple of 2, as npu_dynamic_quant() returns, with None for what", y),
+        (TypeError, ": is tuple; expected a tuple of 2", (y, scale, scale)),
+        (ValueError, ": has None only; expected an array or more", (None, None)),
+        (TypeError, "[1]: is float64; expected float32", (y, scale.astype("f8"))),
+        (ValueError, "[1]: has the shape (12, 1); expected (12,)", (None, scale[:, None])),
+    ):
+        with pytest.raises(error, match=rf"\Aactual{re.escape(says)}"):
+            npuquant.diagnose(actual, "npu_dynamic_quant", x)
+    with pytest.raises(TypeError, match=r"\Aactual: is >u2|<u2; expected bfloat16 \(or its bits as uint16\)\Z"):
+        swapped = np.dtype(np.uint16).newbyteorder()
+        npuquant.diagnose(np.zeros(3, swapped), "npu_anti_quant", np.zeros(3, "i1"), half, dst_dtype="bfloat16")
+
+
+def test_calls_that_are_refused():
+    """As the operator refuses them, and nothing is kept for the next call."""
+    actual = np.zeros(x.shape, "i1")
+    with pytest.raises(npuquant.NpuquantError, match=r"\Aquantize: axis: is 7;"):
+        npuquant.diagnose(actual, "npu_quantize", x, np.ones(60, f4), None, "int8", 7)
+    with pytest.raises(TypeError, match=r"\Ascales: is float64; expected float32"):
+        npuquant.diagnose(actual, "npu_quantize", x, np.ones(1), None, "int8")
+    with pytest.raises(TypeError, match="npu_quantize\\(\\) got an unexpected keyword argument 'axes'"):
+        npuquant.diagnose(actual, "npu_quantize", x, half, None, "int8", axes=1)
+    with pytest.raises(TypeError, match=r"\Aout: is given; expected None"):
+        npuquant.diagnose(actual, "npu_quantize", x, half, None, "int8", out=actual)
+    for operator in ("quantize", "version", np.zeros(3), None, npuquant.version, npuquant.diagnose):
+        for call in (lambda: npuquant.diagnose(actual, operator, x), lambda: npuquant.hypotheses(operator),
+                     lambda: npuquant.explain(operator, x, at=0), lambda: npuquant.hard_inputs(operator, (3,))):
+            with pytest.raises(ValueError, match=r"\Aoperator: is .*; expected one of dequant, npu_anti_quant, "):
+                call()
+    assert npuquant.npu_quantize(x, half, None, "int8").any()
+
+
+def test_a_diagnosis_is_neither_true_nor_false():
+    with pytest.raises(TypeError, match="see verdict"):
+        assert npuquant.diagnose(AWAY, *QUANTIZE)
+
+
+def test_html():
+    """Everything is there, and escaped: "use <, not <=" is an advice."""
+    scale = np.stack([half.repeat(60) * 3, half.repeat(60)])
+    ends = np.array([5, 12])
+    found = npuquant.diagnose(group_late(x, scale, ends, f4(1)), "npu_group_quant", x, scale, ends, offset=f4([1]))
+    assert found.findings[0].name == "group-late"
+    page = found._repr_html_()
+    assert "use &lt;, not &lt;=" in page and "<=" not in page
+    for text in ("group-late", "explained", "newly wrong", *map(str, found.findings[0][1:4]), found.element.dump,
+                 *(step.definition for step in found.element.steps)):
+        assert html.escape(text) in page
+    for page in (page, npuquant.hard_inputs("dequant", (4, 8))._repr_html_(),
+                 npuquant.diagnose(np.zeros((12, 60), "i1"), *QUANTIZE)._repr_html_(),
+                 npuquant.explain(*QUANTIZE, at=[(0, 1), (2, 3)])._repr_html_()):
+        for table in re.findall("<table>.*?</table>", page):
+            rows = [row.count("<td>") + row.count("<th>") for row in table.split("<tr>")[1:]]
+            assert len(rows) > 1 and len(set(rows)) == 1
+        assert page.count("<table>") >= 1
+
+
+# ---- explain ----
+
+
+def test_explain():
+    shown = npuquant.explain(npuquant.npu_quantize, *QUANTIZE[1:], at=(0, 1))
+    (element,) = shown.elements
+    value = x[0, 1]
+    assert (element.result, element.index, element.hypothesis, element.dump) == ("y", (0, 1), None, None)
+    assert element.steps[0][:2] == ("x", f"{value:.9g} (0x{value.view('u4'):08X})")
+    assert element.definition == str(npuquant.npu_quantize(x, half, None, "int8")[0, 1])
+    lines = str(shown).splitlines()
+    assert lines[0] == "y[0, 1]" and len(lines) == len(element.steps) + 2
+    several = npuquant.explain(*QUANTIZE, at=[(0, 1), (-1, -60)])
+    assert [element.index for element in several.elements] == [(0, 1), (11, 0)]
+    assert str(several).startswith(str(shown) + "\n\ny[11, 0]\n")
+    assert [element["index"] for element in several.to_dict()] == [[0, 1], [11, 0]]
+
+
+def in_text(value, dtype):
+    """An element of a result as a step shows it."""
+    if value.dtype == np.int64:
+        return f"0x{value.view('u8'):016X}"
+    if dtype == "bfloat16" or value.dtype.kind == "f":
+        return f"(0x{int.from_bytes(value.tobytes(), sys.byteorder):0{2 * value.itemsize}X})"
+    return str(value)
+
+
+@pytest.mark.parametrize(("name", "shape", "arguments"), [*CALLS, ("npu_dynamic_quant", None, {})])
+def test_steps_end_with_the_result(name, shape, arguments):
+    """All options and types of a call are those of its steps."""
+    call = {"input": x, "quant_mode": "pertensor"}
+    if shape:
+        call = npuquant.hard_inputs(name, shape, **arguments).call
+    result = OPERATORS[name](**call)
+    y, *parameters = result if isinstance(result, tuple) else (result,)
+    dtype = call.get("dtype", call.get("dst_type", call.get("dst_dtype")))
+    y = expected.unpack(y) if dtype == "quint4x2" else y
+    places = [tuple(np.random.default_rng(i).integers(y.shape)) for i in range(20)]
+    for element in npuquant.explain(name, **call, at=places).elements:
+        assert element.definition.endswith(in_text(y[element.index], dtype))
+        steps = {step.step: step.definition for step in element.steps}
+        for each, values in zip(("scale", "offset"), parameters):
+            value = values[element.index[:-1]] if values.size > 1 else values[0]
+            assert np.isnan(value) or steps[each].endswith(in_text(value, None))
+
+
+def test_places():
+    assert npuquant.explain("npu_anti_quant", np.int8(3), half, at=()).elements[0].definition.startswith("1.5 ")
+    assert npuquant.explain("npu_anti_quant", np.array([1, 3], "i1"), half, at=1).elements[0].index == (1,)
+    values = np.arange(-8, 8)
+    words = expected.pack(values.reshape(1, 16))
+    for i in (0, 7, 15):
+        shown = npuquant.explain("npu_anti_quant", words, half, dst_dtype="float32", at=(0, i))
+        assert shown.elements[0].definition.startswith(f"{values[i] / 2:g} ")
+        call = ("npu_quantize", values[None].astype(f4), f4([1]), None, "quint4x2", 1, False)
+        assert npuquant.explain(*call, at=(0, i)).elements[0].definition == str(values[i])
+    for error, at in ((ValueError, 1), (ValueError, (1,)), (ValueError, (1, 2, 3)), (IndexError, (12, 0)),
+                      (IndexError, (0, -61)), (TypeError, (0, 1.5)), (TypeError, ("a", 0)), (ValueError, "a")):
+        with pytest.raises(error, match=r"\Aat: is .*; expected "):
+            npuquant.explain(*QUANTIZE, at=at)
+
+
+# ---- hard inputs ----
+
+
+def test_seeds():
+    made = [npuquant.hard_inputs("npu_quantize", (8, 16), dtype="int8", seed=seed).inputs for seed in (5, 5, 2**64 - 1)]
+    assert all(made[0][name].tobytes() == made[1][name].tobytes() for name in made[0])
+    assert made[0]["input"].tobytes() != made[2]["input"].tobytes()
+
+
+def test_what_is_made():
+    hard = npuquant.hard_inputs(npuquant.npu_group_quant, [8, 16], dtypes={"scale": "torch.bfloat16"},
+                                without=("offset",), dst_dtype="int8")
+    assert [(name, array.dtype.name, array.shape) for name, array in hard.inputs.items()] == [
+        ("x", "float32", (8, 16)), ("scale", "uint16", (4, 16)), ("group_index", "int64", (4,))]
+    assert (hard.operator, hard.seed, hard.arguments) == ("npu_group_quant", 1, {"dst_dtype": "int8"})
+    assert hard.call == {**hard.inputs, "offset": None, "dst_dtype": "int8"}
+    assert str(hard).startswith("npu_group_quant: ") and "mistakes that are possible" in str(hard)
+    assert {mistake.name for mistake in hard.mistakes} <= {each.name for each in npuquant.hypotheses(hard.operator)}
+    assert not {"offset-left-out", "result-truncated"} & {mistake.name for mistake in hard.mistakes}
+    hard.inputs["x"][0] = 0  # arrays of the caller's
+    x2 = npuquant.hard_inputs("npu_trans_quant_param", (2, 16), without=("offset",)).inputs["scale"]
+    assert x2.shape == (2, 16)
+
+
+@pytest.mark.parametrize(
+    ("error", "says", "arguments"),
+    [
+        (ValueError, "operator: is npu_quant_matmul; expected what follows its sums: dequant or requant",
+         {"operator": "npu_quant_matmul"}),
+        (TypeError, "shape: is int; expected a tuple of integers", {"shape": 3}),
+        (TypeError, "shape: is float; expected an integer", {"shape": (3, 1.5)}),
+        (ValueError, "shape: has 0 dimensions; expected 1 to 8", {"shape": ()}),
+        (ValueError, "shape: has 9 dimensions; expected 1 to 8", {"shape": (1,) * 9}),
+        (ValueError, "shape: dimension 1 is 0; expected 1 or more", {"shape": (3, 0)}),
+        (ValueError, "shape: dimension 0 is -1; expected 1 or more", {"shape": (-1, 3)}),
+        (ValueError, "shape: has more values than 1048576", {"shape": (1025, 1024)}),
+        (ValueError, "shape: is too large a number; expected an int32", {"shape": (2**80, 1024)}),
+        (ValueError, "shape: dimension 1 is 12; expected a multiple of 8, as words hold eight int4",
+         {"operator": "npu_anti_quant", "shape": (3, 12), "dtypes": {"x": "quint4x2"}, "dtype": ...}),
+        (TypeError, "dtypes: is list; expected a dictionary", {"dtypes": [1]}),
+        (ValueError, "dtypes: has 'x'; expected names of input, scales, zero_points", {"dtypes": {"x": "int8"}}),
+        (TypeError, "dtypes: is 'float8'; expected int8, uint8, int32, int64, uint64, float16, float32, bfloat16, ",
+         {"dtypes": {"input": "float8"}}),
+        (npuquant.NpuquantError, "quantize: x: dtype is INT8", {"dtypes": {"input": "int8"}}),
+        (TypeError, "without: is int; expected a name of an argument, or a tuple of names", {"without": 3}),
+        (ValueError, "without: has 'scales'; expected zero_points", {"without": "scales"}),
+        (ValueError, "without: has 'scales'; expected zero_points", {"without": ["scales"]}),
+        (ValueError, "without: has 'words'; expected bias", {"operator": "requant", "without": ["words"]}),
+        (TypeError, "seed: is str; expected an integer", {"seed": "1"}),
+        (ValueError, "seed: is negative or has more than 64 bits", {"seed": -1}),
+        (ValueError, "seed: is negative or has more than 64 bits", {"seed": 2**64}),
+        (TypeError, "scales: is given; expected none, as hard_inputs() makes it", {"scales": half}),
+        (TypeError, "out: is given; expected none", {"out": half}),
+        (TypeError, "axis: is str; expected an integer", {"axis": "1"}),
+        (npuquant.NpuquantError, "quantize: axis: is 2", {"axis": 2}),
+        (npuquant.NpuquantError, "quantize: axis: is -2147483648", {"axis": -2**31}),
+        (TypeError, "div_mode: is ndarray; expected a bool", {"div_mode": np.ones(2)}),
+        (TypeError, "dtype: is 'int9'; expected int8, uint8 or int32", {"dtype": "int9"}),
+    ],
+)
+def test_hard_inputs_that_are_refused(error, says, arguments):
+    call = {"operator": "npu_quantize", "shape": (4, 8), "dtype": "int8", **arguments}
+    if call["dtype"] is ...:
+        del call["dtype"]
+    with pytest.raises(error, match=rf"\A{re.escape(says)}"):
+        npuquant.hard_inputs(call.pop("operator"), call.pop("shape"), **call)
+
+
+def test_hypotheses():
+    for name in OPERATORS:
+        listed = npuquant.hypotheses(name)
+        assert len(listed) > 5 and len(set(listed)) == len(listed)
+        assert all(text for each in listed for text in each)
+        assert listed == npuquant.hypotheses(OPERATORS[name])
+    both = [set(npuquant.hypotheses(name)) for name in ("dequant", "requant")]
+    assert set(npuquant.hypotheses("npu_quant_matmul")) == both[0] | both[1]
+    assert "smooth-left-out" not in [each.name for each in npuquant.hypotheses("dequant")]
+
+
+# ---- testing ----
+
+
+def test_assert_equal():
+    right = npuquant.npu_quantize(*QUANTIZE[1:])
+    testing.assert_equal(right, *QUANTIZE)
+    for operator in ("npu_quantize", npuquant.npu_quantize):
+        with pytest.raises(AssertionError) as caught:
+            testing.assert_equal(AWAY, operator, *QUANTIZE[1:])
+        found = npuquant.diagnose(AWAY, *QUANTIZE)
+        assert str(caught.value) == f"npu_quantize: {(AWAY != right).sum()} of 720 elements of y differ\n{found}"
+    hard = npuquant.hard_inputs("npu_dynamic_quant_asymmetric", (24, 96))
+    with pytest.raises(AssertionError, match=r"\Anpu_dynamic_quant_asymmetric: \d+ of 24 elements of offset differ\n"):
+        testing.assert_equal(offset_sign(**hard.call), hard.operator, **hard.call)
+
+
+# ---- threads and memory ----
+
+
+def test_calls_of_other_threads_are_not_kept():
+    inside, done = threading.Event(), threading.Event()
+    results = []
+
+    def call():
+        inside.wait(10)
+        results.append(npuquant.npu_quantize(x, half, None, "int8"))
+        done.set()
+
+    caller = threading.Thread(target=call)
+    caller.start()
+    with _threads.keeping() as kept:
+        inside.set()
+        assert done.wait(10)
+        npuquant.npu_group_quant(x, x, np.array([1] * 11 + [12]))
+    caller.join()
+    assert [each.name for each in kept] == ["group_quant"]
+    np.testing.assert_array_equal(results[0], expected.quantize(x, half, None, 1, True, "int8"))
+
+
+def test_the_extension_checks_what_it_is_given():
+    """It trusts its own Python with nothing that could crash."""
+    with _threads.keeping() as kept:
+        npuquant.npu_quantize(*QUANTIZE[1:])
+    call, operation = kept[0].call, _native.quantize.__self__
+    types = dict.fromkeys(("input", "scales"), "")
+    for error, function, arguments in (
+        (ValueError, _native.diagnose, (call, (AWAY[1:].copy(),), 1)),
+        ((BufferError, ValueError), _native.diagnose, (call, (AWAY[:, ::2],), 1)),
+        (TypeError, _native.diagnose, (call, (1,), 1)),
+        (TypeError, _native.diagnose, (call, (AWAY,), None)),
+        (ValueError, _native.diagnose, (operation, (AWAY,), 1)),
+        (IndexError, _native.explain, (call, 720)),
+        (IndexError, _native.explain, (call, -1)),
+        (ValueError, _native.explain, (operation, 0)),
+        (ValueError, _native.keep, (call, (), 1)),
+        (TypeError, _native.keep, (operation, (), 1)),
+        (TypeError, _native.keep, (operation, QUANTIZE[1:4], 1)),
+        (ValueError, _native.hard_inputs, (operation, 1)),
+        (ValueError, _native.shape_hard_inputs, (call, (4, 8), types, 1, True)),
+        (ValueError, _native.shape_hard_inputs, (operation, (4, 8), {"input": "int9"}, 1, True)),
+        (TypeError, _native.shape_hard_inputs, (operation, (4, 8), {"input": 1}, 1, True)),
+        (ValueError, _native.hypotheses, (call,)),
+        (ValueError, _native.operands, (None,)),
+    ):
+        with pytest.raises(error):
+            function(*arguments)
+    assert _native.shape_hard_inputs(operation, (4, 8), types, 1, True)["scales"][:2] == ("float32", (8,))
+
+
+def test_diagnoses_of_several_threads():
+    hard = npuquant.hard_inputs("npu_dynamic_quant", (24, 96))
+    actual = scale_divided(**hard.call)
+    wanted = str(npuquant.diagnose(actual, hard.operator, **hard.call))
+    got = []
+    callers = [threading.Thread(target=lambda: got.append(str(npuquant.diagnose(actual, hard.operator, **hard.call))))
+               for _ in range(4)]
+    npuquant.set_num_threads(2)
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert got == [wanted] * 4
+
+
+def test_others_run_while_a_diagnosis_does():
+    """Noise takes longest, as pairs are tried for it."""
+    large = np.random.default_rng(3).normal(size=(64, 512)).astype(f4)
+    noise = np.random.default_rng(4).integers(-128, 128, size=large.shape, dtype="i1")
+    worker = threading.Thread(target=npuquant.diagnose, args=((noise, None), "npu_dynamic_quant", large))
+    worker.start()
+    turns = 0
+    while worker.is_alive():
+        time.sleep(0.001)
+        turns += 1
+    assert turns > 5
+
+
+def allocated():
+    """How many bytes this process has from malloc()."""
+    class Info(ctypes.Structure):
+        _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks",
+                                                         "fsmblks", "uordblks", "fordblks", "keepcost")]
+
+    mallinfo2 = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if not mallinfo2:
+        pytest.skip("no mallinfo2()")
+    mallinfo2.restype = Info
+    gc.collect()
+    info = mallinfo2()
+    return info.uordblks + info.hblkhd
+
+
+def refused(error, function, *args, **kwargs):
+    with pytest.raises(error):
+        function(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: npuquant.explain(*QUANTIZE, at=(0, 0)),
+        lambda: npuquant.diagnose(AWAY, *QUANTIZE),
+        lambda: npuquant.hard_inputs("dequant", (12, 60)),
+        lambda: npuquant.hypotheses("dequant"),
+        lambda: refused(npuquant.NpuquantError, npuquant.diagnose, AWAY, *QUANTIZE[:2], half.repeat(3), *QUANTIZE[3:]),
+        lambda: refused(npuquant.NpuquantError, npuquant.hard_inputs, "dequant", (12, 60), dtypes={"x": "int8"}),
+        lambda: refused(ValueError, npuquant.diagnose, AWAY[1:], *QUANTIZE),
+        lambda: refused(IndexError, npuquant.explain, *QUANTIZE, at=(12, 0)),
+    ],
+)
+def test_memory_is_given_back(call):
+    counts = [sys.getrefcount(array) for array in (AWAY, x, half)]
+    for _ in range(3):
+        call()
+    before = allocated()
+    for _ in range(30):
+        call()
+    assert allocated() - before < 30 * 500  # x alone has 2880 bytes
+    assert [sys.getrefcount(array) for array in (AWAY, x, half)] == counts
+
+
+# ---- the command ----
+
+
+@pytest.mark.skipif("NPUQUANT_TOOL" not in os.environ, reason="the command is not built")
+def test_the_command_says_the_same(tmp_path):
+    def run(mode, *options):
+        done = subprocess.run([os.environ["NPUQUANT_TOOL"], mode, *options], cwd=tmp_path, capture_output=True,
+                              text=True, timeout=60)
+        assert done.stderr == ""
+        return done.stdout
+
+    hard = npuquant.hard_inputs("npu_dynamic_quant", (24, 96), seed=7)
+    run("hard-inputs", "dynamic-quant", "--shape", "24,96", "--seed", "7", "-o", "hard")
+    manifest = json.loads((tmp_path / "hard/manifest.json").read_text())
+    assert [tuple(each.values()) for each in manifest["mistakes"]] == list(hard.mistakes)
+    for name, array in hard.inputs.items():
+        stored = np.load(tmp_path / "hard" / f"{'x' if name == 'input' else name}.npy")
+        assert (stored.dtype, stored.tobytes()) == (array.dtype, array.tobytes())
+
+    call = ["dynamic-quant", "hard/x.npy", "--smooth-scales", "hard/smooth_scales.npy", "--group-index",
+            "hard/group_index.npy"]
+    places = [(0, 1), (23, 95)]
+    shown = npuquant.explain(hard.operator, **hard.call, at=places)
+    assert run("explain", *call, "--at", "0,1", "--at", "23,95") == f"{shown}\n"
+    assert json.loads(run("explain", *call, "--at", "0,1", "--at", "23,95", "--json")) == shown.to_dict()
+
+    y, scale = scale_divided(**hard.call)
+    np.save(tmp_path / "y.npy", y)
+    np.save(tmp_path / "scale.npy", scale)
+    found = npuquant.diagnose((y, scale), hard.operator, **hard.call)
+    expect = ["--expect", "y.npy", "--expect-scale", "scale.npy"]
+    assert run("diagnose", *call, *expect) == f"{found}\n"
+    assert json.loads(run("diagnose", *call, *expect, "--json")) == found.to_dict()
