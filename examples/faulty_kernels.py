@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes inputs, and the results of kernels that have one mistake each, into the folder faulty_kernels, which it makes
-where it is started: what docs/oracle.md compares. Each result is what a device with that mistake would have returned.
+"""Writes inputs, and the results of kernels that have a mistake each, into the folder faulty_kernels, which it makes
+where it is started: what docs/oracle.md diagnoses. Each result is what a device with that mistake would have returned.
 """
 import os
 
@@ -20,6 +20,10 @@ def half_to_even(t):
     return np.clip(np.rint(t), -128, 127).astype("i1")
 
 
+def half_away(t):
+    return np.clip(np.trunc(t + np.copysign(0.5, t)), -128, 127).astype("i1")
+
+
 def spread(least, count, *shape):
     """Multiples of 1/64 from least on, in no order: exact in float16, and often halves once they are scaled."""
     i = np.arange(np.prod(shape), dtype="u8")
@@ -32,10 +36,25 @@ x = spread(-6, 769, 64, 256)
 save(x=x.astype(f2))
 
 # quantize, dividing by one scale
-t = x / f4(0.125)
-save(scales=np.array([0.125], f4), half_away=np.clip(np.trunc(t + np.copysign(0.5, t)), -128, 127).astype("i1"))
+y = half_away(x / f4(0.125))
+save(scales=np.array([0.125], f4), half_away=y)
+y[40:44, 64:128] = 0
+save(overwritten=y)
+y = half_to_even(x / f4(0.125))
+save(shuffled=y.reshape(4, 16, 256).swapaxes(0, 1).reshape(64, 256))
+y[:, 240:] = 0
+save(tail=y)
+relu = np.maximum(x, 0)
+save(relu=relu.astype(f2), relu_half_away=half_away(relu / f4(0.125)))
+
 t = x / f4(0.03125)
-save(small_scales=np.array([0.03125], f4), wrapped=np.rint(t).astype("i4").astype("i1"))
+wrapped = np.rint(t).astype("i4").astype("i1")
+save(
+    small_scales=np.array([0.03125], f4),
+    wrapped=wrapped,
+    two_mistakes=np.trunc(t + np.copysign(0.5, t)).astype("i4").astype("i1"),
+    noise=half_to_even(t) ^ (np.random.default_rng(1).random(t.shape) < 0.01),
+)
 
 # quantize, multiplying: products that miss an integer by less than their rounding, and zero points that cancel them
 line = 1 + np.arange(256, dtype=f4)[None, :] / f4(257)

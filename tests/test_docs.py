@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The documentation's numbers: every example of the operators' pages and of the oracle's is run and gives what is
-printed, every message of their error tables is one that the library gives, and none is missing.
+"""The documentation's numbers: every example of the operators' pages and of those about differing kernels is run and
+gives what is printed, every message of the error tables is one that the library gives, and none is missing, and the
+table of hypotheses is the one of the tool.
 
 In a page, `pycon` blocks are run by doctest, in order, in one empty folder; so are the commands of `console` blocks, of
 which the output is compared, but for what is measured. A `c` block that begins with an #include is the program of the
@@ -12,6 +13,7 @@ usage: test_docs.py            checks
        test_docs.py --record   writes outputs and programs into the pages, to be reviewed
 """
 import doctest
+import json
 import os
 import re
 import subprocess
@@ -32,7 +34,8 @@ OPERATORS = (
     "dequant",
     "requant",
 )
-PAGES = [f"operators/{name}.md" for name in OPERATORS] + ["oracle.md"]
+OPERATOR_PAGES = [f"operators/{name}.md" for name in OPERATORS]
+PAGES = OPERATOR_PAGES + ["oracle.md", "hypotheses.md"]
 # Where the errors of a function are. The steps of an operator have those of the whole, but those that make parameters.
 ERRORS = {
     **{name: f"operators/{name}.md" for name in OPERATORS},
@@ -44,6 +47,7 @@ ERRORS = {
 }
 
 BLOCK = re.compile(r"^```(pycon|console|c)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
+HYPOTHESES = re.compile(r"^\| hypothesis \| .*\n(?:\|.*\n)*", re.MULTILINE)
 MEASURED = re.compile(r"backend \w+, \d+ threads?, \S+ s, \S+ \w+/s")
 
 
@@ -91,6 +95,18 @@ def run_doctest(block, page, variables):
     return "".join(report)
 
 
+def hypotheses_table():
+    """What `npuquant hypotheses` lists. quant-matmul has the steps of dequant or requant, and needs no name of its own."""
+    listed = subprocess.run(["npuquant", "hypotheses", "--json"], stdout=subprocess.PIPE, check=True, timeout=60).stdout
+    lines = ["| hypothesis | the kernel ... | what to do | operators |", "|---|---|---|---|"]
+    for entry in json.loads(listed):
+        operators = [f"`{name}`" for name in entry["operators"] if name != "quant-matmul"]
+        words = [re.sub(r"[|<*]", r"\\\g<0>", entry[key]) for key in ("what", "advice")]
+        names = "all" if len(operators) == len(OPERATORS) else ", ".join(operators)
+        lines.append(f"| `{entry['name']}` | {words[0]} | {words[1]} | {names} |")
+    return "\n".join(lines) + "\n"
+
+
 def run_page(page):
     """The page as it should be, the problems with its Python, and how many blocks were run."""
     problems = []
@@ -120,6 +136,7 @@ def run_page(page):
         os.chdir(folder)
         try:
             text = BLOCK.sub(run_block, read(DOCS, page))
+            text, counts["table"] = HYPOTHESES.subn(lambda match: hypotheses_table(), text)
         finally:
             os.chdir(before)
     return text, problems, counts
@@ -133,12 +150,66 @@ class Examples(unittest.TestCase):
             with self.subTest(page):
                 text, problems, counts = run_page(page)
                 self.assertEqual(problems, [])
-                self.assertGreater(counts["pycon"], 0)
                 self.assertGreater(counts["console"], 0)
+                self.assertEqual(counts["pycon"] > 0, page in OPERATOR_PAGES)
+                self.assertEqual(counts["table"], page == "hypotheses.md")
                 self.assertEqual(MEASURED.sub("", read(DOCS, page)), MEASURED.sub("", text))
 
     def test_readme(self):
         self.assertIn("```c\n" + example_program("quickstart.md") + "```\n", read(SOURCE, "README.md"))
+
+
+# ---- fields ----
+
+
+def paths(value, before=""):
+    """The fields of a JSON value as tool.md writes them: findings[].explained, inputs.NAME.file."""
+    if isinstance(value, list):
+        return {path for item in value for path in paths(item, before + "[]")}
+    if not isinstance(value, dict):
+        return {before.removesuffix("[]")}  # an array of numbers is a field like others
+    named = before in ("arguments", "inputs", "outputs")
+    return {
+        path
+        for key, item in value.items()
+        for path in paths(item, ".".join(filter(None, [before, "NAME" if named else key])))
+    }
+
+
+class Fields(unittest.TestCase):
+    """What the tool prints as JSON has the fields of tool.md's tables, and no others."""
+
+    def documented(self, heading):
+        section = read(DOCS, "tool.md").split(f"\n### {heading}\n")[1].split("\n##")[0]
+        table = section[section.index("| field | meaning |") :]
+        rows = re.findall(r"^\| (`.*?`) \|", table, re.MULTILINE)
+        return {field for row in rows for field in re.findall(r"`(.*?)`", row)}
+
+    def run_in(self, folder, *words):
+        done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, encoding="utf-8", timeout=60, check=False)
+        self.assertIn(done.returncode, (0, 1))
+        return done.stdout
+
+    def test_fields(self):
+        tool = os.path.join(BUILD, "tools", "npuquant")
+        with tempfile.TemporaryDirectory() as folder:
+            self.run_in(folder, sys.executable, os.path.join(SOURCE, "examples", "faulty_kernels.py"))
+            files = os.path.join(folder, "faulty_kernels")
+            found = set()
+            for dump in ("half_away", "overwritten", "tail", "shuffled"):
+                words = [tool, "diagnose", "quantize", "x.npy", "--scales", "scales.npy", "--expect", dump + ".npy"]
+                found |= paths(json.loads(self.run_in(files, *words, "--json")))
+            words = [tool, "diagnose", "dynamic-quant", "varied.npy", "--expect-scale", "inverse_form.npy", "--json"]
+            found |= paths(json.loads(self.run_in(files, *words)))
+            self.assertEqual(found, self.documented("diagnose"))
+
+            words = [tool, "explain", "dynamic-quant", "varied.npy", "--at", "1,2", "--json"]
+            explained = paths({"element": json.loads(self.run_in(files, *words))[0]})
+            self.assertLessEqual(explained, self.documented("diagnose"))
+
+            self.run_in(folder, tool, "hard-inputs", "quantize", "--shape", "8,16", "-o", "hard")
+            manifest = json.loads(read(folder, "hard", "manifest.json"))
+            self.assertEqual(paths(manifest), self.documented("hard-inputs"))
 
 
 # ---- error tables ----
