@@ -24,7 +24,7 @@ from numpy_operators import f4
 PACKAGE = pathlib.Path(npuquant.__file__).parent
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 HEADER = SOURCE / "include" / "npuquant" / "npuquant.h"
-GUIDE = SOURCE / "docs" / "python.md"
+GUIDES = SOURCE / "docs"
 LOADED = os.path.abspath(os.environ.get("NPUQUANT_LIBRARY") or "")
 ONE = np.ones(1, f4)
 
@@ -40,8 +40,9 @@ def python(code, *arguments, **environment):
     )
 
 
-def test_examples_of_the_guide():
-    done = doctest.testfile(str(GUIDE), module_relative=False,
+@pytest.mark.parametrize("name", ["python.md", "oracle.md"])
+def test_examples_of_the_guides(name):
+    done = doctest.testfile(str(GUIDES / name), module_relative=False,
                             optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     assert done.failed == 0 and done.attempted > 5
 
