@@ -806,8 +806,9 @@ static uint64_t dequant_element(const struct arithmetic *a, size_t i)
         b = note(a->trace, "bias", load(bias, i % a->call->columns));
     }
     if (has_rows && scaling == SCALING_SCALES_FIRST) {
-        factors[0].value = note(a->trace, "weight scale * activation scale",
-                                multiply(a, factors[0].value, factors[1].value, AS_DEFINED));
+        const int wide = product == TYPE_FLOAT64 ? TYPE_FLOAT64 : AS_DEFINED;
+        factors[0].value =
+            note(a->trace, "weight scale * activation scale", multiply(a, factors[0].value, factors[1].value, wide));
         factor_count = 1;
     } else if (has_rows && scaling == SCALING_ROW_FIRST) {
         const struct factor weight = factors[0];

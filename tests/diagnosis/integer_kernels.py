@@ -5,7 +5,7 @@ from layout_mistakes import nibbles_swapped, words_reversed
 from numeric import Machine, Mistakes, f4, f8, float64_to_type, fused, in_type, kept, rounded
 from numpy_operators import add_wrapping, floats, unpack
 
-INT8, NINE_BITS, INT32 = (-128, 127), (-256, 255), (-(2**31), 2**31 - 1)
+NINE_BITS, INT32 = (-256, 255), (-(2**31), 2**31 - 1)
 
 
 # ---- arithmetic ----
@@ -103,14 +103,13 @@ def clamped(t, limits, mistakes):
 def to_int8(p, offset, machine):
     """p of requant, rounded, with the word's offset."""
     mistakes = machine.mistakes
+    int8 = (-127 if "symmetric-range" in mistakes else -128, 127)
     if "offset-before-rounding" in mistakes:
         q = clamped(machine.sum(p, offset), INT32, mistakes)
     else:
-        limits = INT32 if "one-clamp" in mistakes else INT8 if "clamp-int8-first" in mistakes else NINE_BITS
+        limits = INT32 if "one-clamp" in mistakes else int8 if "clamp-int8-first" in mistakes else NINE_BITS
         q = clamped(p, limits, mistakes) + offset
-    if "wrap" in mistakes:
-        return q.astype(np.int64).astype(np.int8)
-    return np.clip(q, -127 if "symmetric-range" in mistakes else -128, 127).astype(np.int8)
+    return (q.astype(np.int64) if "wrap" in mistakes else np.clip(q, *int8)).astype(np.int8)
 
 
 # ---- operators ----
