@@ -170,16 +170,16 @@ static size_t mismatches(const struct finding *finding)
     return finding->unexplained + finding->newly_wrong;
 }
 
-/* Counts on at most so many elements of the sample, evenly from all of it; stops when it has become worse than worst.
- * False if the finding changes nothing there. */
+/* Counts on about so many elements of the sample, from all of it, but at no regular distance, as rows are alike; stops
+ * when it has become worse than worst. False if the finding changes nothing there. */
 static bool try_on_sample(struct search *s, struct finding *finding, size_t most, size_t worst)
 {
     struct predictor p = {.call = s->call, .variant = &finding->variant, .cache = s->cache};
     const size_t step = s->sample_count > most ? s->sample_count / most : 1;
     bool changes = false;
 
-    for (size_t i = 0; i < s->sample_count && mismatches(finding) <= worst; i += step) {
-        const struct site *site = &s->sample[i];
+    for (size_t i = 0; i + step <= s->sample_count && mismatches(finding) <= worst; i += step) {
+        const struct site *site = &s->sample[i + ((uint32_t)i * 2654435761U >> 16) % step];
         const enum result result = site->element.result;
         const uint64_t now = predict(&p, result, site->element.index, NULL);
         count(finding, site->differs, is_same(result, now, array_bits(&s->theirs[result], site->element.index)));

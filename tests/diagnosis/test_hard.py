@@ -112,6 +112,16 @@ def requant_forms():
         yield ["--shape", shape, "--type", "words=int64", "--dtype", y]
 
 
+# Two mistakes at once of which one changes few elements, or only such as the other one changes, too.
+PAIRS = (
+    ("anti-quant", ["--dtype", "bfloat16"], ["float64", "result-finite"]),
+    ("anti-quant", ["--type", "x=quint4x2,scale=bfloat16", "--dtype", "bfloat16"],
+     ["sum-float16", "offset-of-one-before"]),
+    ("dequant", ["--dtype", "float16", "--without", "bias,activation-scale"], ["nan-negative", "scale-of-next"]),
+    ("requant", ["--dtype", "int8"], ["wrap", "one-clamp"]),
+)
+
+
 def load_kernels():
     """The function for each operator: kernel(call, mistakes) returns arrays by the names of the results."""
     from dynamic_kernels import KERNELS as dynamic
@@ -144,7 +154,13 @@ def prove(self, operator, kernel):
 
 
 class HardInputs(unittest.TestCase):
-    pass
+    def test_pairs(self):
+        kernels = load_kernels()
+        for operator, options, pair in PAIRS:
+            with tempfile.TemporaryDirectory() as folder, self.subTest(operator=operator, pair=pair):
+                call = hard_inputs(pathlib.Path(folder), operator, "--shape", "48,72", *options)
+                said = call.diagnose(kernels[operator](call, set(pair)))
+                self.assertEqual(first_place(said), [pair])
 
 
 if __name__ == "__main__":
