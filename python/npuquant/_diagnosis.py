@@ -131,7 +131,7 @@ class Diagnosis:
         results: for each result that was compared, how many elements differ.
         findings: the best, the best first.
         first_place: those that explain everything; if there are several, they give the same bits for these inputs, and
-            those of hard_inputs() tell them apart.
+            the inputs of hard_inputs() are meant to tell them apart.
         element: an element that differs, step by step; None if nothing does.
     """
 
@@ -369,8 +369,8 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
                 without: Union[str, Iterable[str]] = (), seed: int = 1, **kwargs: Any) -> HardInputs:
     """Makes inputs of an operator on which the known mistakes show, and differ from one another.
 
-    Random inputs seldom have the values that a mistake needs to be seen: a kernel that returns the right bits for these
-    makes none of the mistakes.
+    Random inputs seldom have the values that a mistake needs to be seen. The attribute mistakes of what is returned says
+    for each mistake how many elements of the results it changes here, and whether another one gives the same results.
 
     Args:
         operator: a function of this package, or its name; not npu_quant_matmul(), of which dequant() and requant() are
@@ -405,10 +405,10 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
         types[argument] = result_type("dtypes", dtype, INPUTS, _INPUT_NAMES).name
     if not isinstance(without, Iterable):
         raise TypeError(f"without: is {type(without).__name__}; expected a name of an argument, or a tuple of names")
+    removable = [argument for argument, may_be_none in optional.items() if may_be_none]
     for argument in (without,) if isinstance(without, str) else without:
-        if not optional.get(argument):
-            expected = ", ".join(filter(optional.get, optional)) or "no name"
-            raise ValueError(f"without: has {argument!r}; expected {expected}")
+        if argument not in removable:
+            raise ValueError(f"without: has {argument!r}; expected names of {', '.join(removable)}")
         types[argument] = None
     seed = _seed(seed)
     settings = {parameter.name: parameter.default for parameter in inspect.signature(function).parameters.values()}

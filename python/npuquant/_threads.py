@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How many threads the operators run on, and how they are run."""
+"""How the operators of _native are run: on how many threads, and whether the calls are kept."""
 from __future__ import annotations
 
 import contextlib

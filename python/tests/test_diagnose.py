@@ -15,7 +15,7 @@ import numpy as np
 import npuquant
 import numpy_operators as expected
 import pytest
-from npuquant import _native, _threads, testing
+from npuquant import _diagnosis, _native, _threads, testing
 from numpy_operators import f4, floats
 from test_tensors import Forwarder, Producer
 
@@ -276,7 +276,7 @@ def test_calls_that_are_refused():
                      lambda: npuquant.explain(operator, x, at=0), lambda: npuquant.hard_inputs(operator, (3,))):
             with pytest.raises(ValueError, match=r"\Aoperator: is .*; expected one of dequant, npu_anti_quant, "):
                 call()
-    assert npuquant.npu_quantize(x, half, None, "int8").any()
+    assert _threads._kept.get() is None
 
 
 def test_a_diagnosis_is_neither_true_nor_false():
@@ -286,6 +286,8 @@ def test_a_diagnosis_is_neither_true_nor_false():
 
 def test_html():
     """Everything is there, and escaped: "use <, not <=" is an advice."""
+    table = _diagnosis._table(["<"], [("&", None)])
+    assert table == "<table><tr><th>&lt;</th></tr><tr><td>&amp;</td><td></td></tr></table>"
     scale = np.stack([half.repeat(60) * 3, half.repeat(60)])
     ends = np.array([5, 12])
     found = npuquant.diagnose(group_late(x, scale, ends, f4(1)), "npu_group_quant", x, scale, ends, offset=f4([1]))
@@ -411,9 +413,9 @@ def test_what_is_made():
          {"dtypes": {"input": "float8"}}),
         (npuquant.NpuquantError, "quantize: x: dtype is INT8", {"dtypes": {"input": "int8"}}),
         (TypeError, "without: is int; expected a name of an argument, or a tuple of names", {"without": 3}),
-        (ValueError, "without: has 'scales'; expected zero_points", {"without": "scales"}),
-        (ValueError, "without: has 'scales'; expected zero_points", {"without": ["scales"]}),
-        (ValueError, "without: has 'words'; expected bias", {"operator": "requant", "without": ["words"]}),
+        (ValueError, "without: has 'scales'; expected names of zero_points", {"without": "scales"}),
+        (ValueError, "without: has 'scales'; expected names of zero_points", {"without": ["scales"]}),
+        (ValueError, "without: has ['bias']; expected names of bias", {"operator": "requant", "without": [["bias"]]}),
         (TypeError, "seed: is str; expected an integer", {"seed": "1"}),
         (ValueError, "seed: is negative or has more than 64 bits", {"seed": -1}),
         (ValueError, "seed: is negative or has more than 64 bits", {"seed": 2**64}),
