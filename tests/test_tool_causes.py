@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 
@@ -788,6 +789,13 @@ class HardInputs(CauseTest):
         words = ("hard-inputs", *self.forms[7], "-o", "hard", "--json", "--run", f"'{sys.executable}' 'my kernel.py'")
         self.assertEqual([result["name"] for result in json.loads(self.run_well(*words))["results"]], ["y"])
 
+    def test_run_of_a_program_that_prints(self):
+        """stdout has the diagnosis alone."""
+        words = ("hard-inputs", *self.forms[0], "-o", "hard", "--run", self.kernel("print('ready')"), "--json")
+        done = self.run_tool(*words)
+        self.assertEqual((done.returncode, done.err), (0, "ready\n"))
+        self.assertEqual(json.loads(done.out)["verdict"], "equal")
+
     def test_run_of_a_program_that_fails(self):
         y = '"${1%/*}"/y.npy'
         words = ("hard-inputs", *self.forms[0], "-o", "hard")
@@ -813,6 +821,13 @@ class HardInputs(CauseTest):
         self.assertEqual((done.returncode, done.err.splitlines()[-1]),
                          (2, "npuquant: --run: the command failed with status 127"))
         self.assertEqual(self.read("hard/x.npy"), self.files("hard")["x.npy"])
+
+    def test_signal_while_a_program_runs(self):
+        """The inputs are complete by then, and nothing else is there."""
+        expected = sorted(entry["file"] for entry in self.make("hard", *self.forms[0])["inputs"].values())
+        done = self.run_tool("hard-inputs", *self.forms[0], "-o", "hard", "--run", "kill -TERM $PPID; :")
+        self.assertEqual((done.returncode, done.err), (-signal.SIGTERM, ""))
+        self.assertEqual(sorted(self.files("hard")), sorted([*expected, "manifest.json"]))
 
     # ---- what cannot be done ----
 

@@ -124,7 +124,10 @@ static const struct row rows[] = {
     {OPTION_OUTPUT, TEXT, FOR_HARD_INPUTS, "output", "DIR", NULL,
      "the folder for the inputs and manifest.json; it is made if there is none (required)", 0, 0},
     {OPTION_RUN, TEXT, FOR_HARD_INPUTS, "run", "COMMAND", NULL,
-     "run COMMAND with the name of the manifest behind it, and diagnose the results that it leaves in DIR", 0, 0},
+     "run COMMAND with the name of the manifest behind it, and diagnose the results that it leaves in DIR; what it "
+     "prints "
+     "goes to stderr",
+     0, 0},
     {OPTION_JSON, FLAG, FOR_CAUSES, "json", NULL, NULL, "print JSON", 0, 0},
     {OPTION_OUTPUT, TEXT, FOR_ALL, "output", "FILE", NULL, "where the result goes (quint4x2 as i4, bfloat16 as u2)", 0,
      0},

@@ -508,6 +508,7 @@ int os_run_command(const char *command, const char *argument)
     (void)fflush(NULL);
     child = fork();
     if (child == 0) {
+        (void)dup2(STDERR_FILENO, STDOUT_FILENO);
         (void)execl("/bin/sh", "sh", "-c", script, "sh", argument, (char *)NULL);
         _exit(127);
     }
@@ -537,6 +538,7 @@ int os_run_command(const char *command, const char *argument)
 {
     (void)command;
     (void)argument;
+    errno = ENOSYS;
     return -1;
 }
 

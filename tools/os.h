@@ -86,7 +86,8 @@ bool os_stderr_is_terminal(void);
 /* Number of processors that threads can run on, at least 1. */
 int os_processors(void);
 
-/* Runs a command of the system's shell with one more argument, and returns its exit status, or -1. */
+/* Runs a command of the system's shell with one more argument, and returns its exit status, or -1 if it cannot be run.
+ * Its standard output goes to standard error. */
 int os_run_command(const char *command, const char *argument);
 
 /* Name and machine of the system, such as "Linux x86_64". */

@@ -228,13 +228,13 @@ int os_processors(void)
 
 int os_run_command(const char *command, const char *argument)
 {
-    const size_t size = strlen(command) + strlen(argument) + sizeof "\"\" \"\"";
+    const size_t size = strlen(command) + strlen(argument) + sizeof "\"\" \"\" 1>&2";
     char *line = malloc(size);
     int status = -1;
 
     if (line) {
         /* cmd.exe takes the first and the last quotation mark off. */
-        (void)snprintf(line, size, "\"%s \"%s\"\"", command, argument);
+        (void)snprintf(line, size, "\"%s \"%s\" 1>&2\"", command, argument);
         (void)fflush(NULL);
         status = system(line);
         free(line);
