@@ -559,6 +559,8 @@ class Help(CauseTest):
 
     def test_help(self):
         general = self.run_well("--help")
+        self.assertIn("\n  hypotheses  ", general)
+        self.assert_narrow(general)
         for mode in ("diagnose", "explain", "hard-inputs"):
             self.assertIn(f"  {mode} ", general)
             text = self.run_well(mode, "--help")
@@ -669,13 +671,12 @@ class HardInputs(CauseTest):
                     self.assertEqual(list(array.shape), entry["shape"])
                 self.assertEqual(sorted(self.files("hard")),
                                  sorted([entry["file"] for entry in manifest["inputs"].values()] + ["manifest.json"]))
-                for name in manifest["mistakes"]:
-                    self.assertEqual(sorted(name), ["elements", "name", "same_as"])
                 names = [entry["name"] for entry in manifest["mistakes"]]
                 listed = {entry["name"] for entry in json.loads(self.run_well("hypotheses", words[0], "--json"))}
                 self.assertLessEqual(set(names), listed)
                 self.assertEqual(len(set(names)), len(names))
                 for entry in manifest["mistakes"]:
+                    self.assertEqual(sorted(entry), ["elements", "name", "same_as"])
                     self.assertIn(entry["same_as"], [None, *names[:names.index(entry["name"])]])
 
     def test_types_and_shapes(self):
@@ -820,7 +821,6 @@ class HardInputs(CauseTest):
         done = self.run_tool(*words, "--run", "./no-such-program")
         self.assertEqual((done.returncode, done.err.splitlines()[-1]),
                          (2, "npuquant: --run: the command failed with status 127"))
-        self.assertEqual(self.read("hard/x.npy"), self.files("hard")["x.npy"])
 
     def test_signal_while_a_program_runs(self):
         """The inputs are complete by then, and nothing else is there."""

@@ -24,7 +24,7 @@ struct mode {
 };
 
 static const struct mode modes[] = {
-    {"diagnose", FOR_DIAGNOSE, "which mistake explains a result that differs: diagnose OPERATOR ... --expect FILE",
+    {"diagnose", FOR_DIAGNOSE, "which mistake explains what differs: diagnose OPERATOR ... --expect FILE",
      "Compares the operator's result with FILE. Where they differ, tries which known mistake, or which\n"
      "two, give the file's values, and shows one element step by step.\n",
      "0 nothing differs; 1 something differs, explained or not; 2 an error", " --expect y.npy", " --expect y.npy"},
