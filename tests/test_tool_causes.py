@@ -571,6 +571,7 @@ class Help(CauseTest):
             self.assertEqual(len(named), len(COMMANDS) - (mode == "hard-inputs"))
             for operator in named:
                 text = self.run_well(mode, operator, "--help")
+                self.assertEqual(text, self.run_well("help", mode, operator))
                 self.assertTrue(text.startswith(f"usage: npuquant {mode} {operator} "))
                 self.assertIn("\nexit status: 0 ", text)
                 self.assertIn("  --json  ", text)
@@ -604,6 +605,9 @@ class Help(CauseTest):
             (("explian",), "there is no command explian; did you mean explain?\n"),
             (("hard-input",), "there is no command hard-input; did you mean hard-inputs?\n"),
             (("hypothesis",), "there is no command hypothesis; did you mean hypotheses?\n"),
+            (("help", "explain", "dynamic"), "there is no operator dynamic; did you mean dynamic-quant?\n"),
+            (("help", "explain", "quantize", "x"), "help: unexpected argument x\n"),
+            (("help", "hypotheses", "quantize"), "help: unexpected argument quantize\n"),
             (("help", "diagnoses"), "there is no command diagnoses; did you mean diagnose?\n"),
         ):
             with self.subTest(words):

@@ -201,6 +201,16 @@ static const struct operator_command *find_operator(const char *name)
     return NULL;
 }
 
+static const struct mode *find_mode(const char *name)
+{
+    for (int i = 0; i < MODES; i++) {
+        if (strcmp(name, modes[i].name) == 0) {
+            return &modes[i];
+        }
+    }
+    return NULL;
+}
+
 static enum exit_status run_hypotheses(int argc, char **argv)
 {
     const struct operator_command *command = NULL;
@@ -256,14 +266,18 @@ static enum exit_status run_mode(const struct mode *mode, int argc, char **argv)
 
 static enum exit_status run_named(const char *name, int argc, char **argv);
 
-/* help COMMAND is COMMAND --help. */
+/* help COMMAND is COMMAND --help, and help diagnose OPERATOR is diagnose OPERATOR --help. */
 static enum exit_status run_help(int argc, char **argv)
 {
     char help[] = "--help";
     char *words[] = {help, NULL};
+    const struct mode *mode = argc > 0 ? find_mode(argv[0]) : NULL;
 
+    if (argc == 2 && mode) {
+        return run_mode(mode, 2, (char *[]){argv[1], help});
+    }
     if (argc > 1) {
-        report_error("help: unexpected argument %s", argv[1]);
+        report_error("help: unexpected argument %s", argv[mode ? 2 : 1]);
         return EXIT_ERROR;
     }
     if (argc == 0 || is_help(argv[0]) || strcmp(argv[0], "help") == 0) {
@@ -276,14 +290,13 @@ static enum exit_status run_help(int argc, char **argv)
 static enum exit_status run_named(const char *name, int argc, char **argv)
 {
     const struct operator_command *command = find_operator(name);
+    const struct mode *mode = find_mode(name);
 
     if (command) {
         return run_command(command, NULL, argc, argv);
     }
-    for (int i = 0; i < MODES; i++) {
-        if (strcmp(name, modes[i].name) == 0) {
-            return run_mode(&modes[i], argc, argv);
-        }
+    if (mode) {
+        return run_mode(mode, argc, argv);
     }
     if (strcmp(name, "hypotheses") == 0) {
         return run_hypotheses(argc, argv);
