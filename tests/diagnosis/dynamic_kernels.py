@@ -47,7 +47,9 @@ def smoothed(call, machine, mistakes):
 def extremes(v, mistakes):
     if "range-ignores-nan" in mistakes:
         return np.fmax.reduce(v, axis=1, initial=-np.inf), np.fmin.reduce(v, axis=1, initial=np.inf)
-    return v.max(axis=1), v.min(axis=1)
+    high = v.max(axis=1)
+    has_plus_zero = ((v == 0) & ~np.signbit(v)).any(axis=1)  # which is larger than -0
+    return np.where((high == 0) & has_plus_zero, v.dtype.type(0), high), v.min(axis=1)
 
 
 def bounded(scale, least, machine, mistakes):
