@@ -236,6 +236,12 @@ static double load_x(const struct arithmetic *a, size_t i)
 
 /* ---- dynamic operators: a row's parameters --------------------------------------------------------------------- */
 
+/* The type that v and a row's parameters are computed in. */
+static int wide_type(const struct arithmetic *a)
+{
+    return choice(a, STEP_TOKEN_TYPE) == TYPE_FLOAT64 ? TYPE_FLOAT64 : AS_DEFINED;
+}
+
 /* x times its smooth scale. */
 static double smoothed(const struct arithmetic *a, size_t i, bool in_range)
 {
@@ -254,10 +260,7 @@ static double smoothed(const struct arithmetic *a, size_t i, bool in_range)
     /* Groups lie one behind the other: the next scale of a group's last is the first of the next group. */
     const size_t at = place == PLACE_FIRST ? row : turned(row + i % call->columns, place, smooth->count);
     const double factor = parameter(load(smooth, at), choice(a, STEP_SCALE));
-    const int type = choice(a, STEP_TOKEN_TYPE) == TYPE_FLOAT64 ? TYPE_FLOAT64
-                     : how == SMOOTH_FLOAT16                    ? TYPE_FLOAT16
-                     : how == SMOOTH_BFLOAT16                   ? TYPE_BFLOAT16
-                                                                : AS_DEFINED;
+    const int type = how == SMOOTH_FLOAT16 ? TYPE_FLOAT16 : how == SMOOTH_BFLOAT16 ? TYPE_BFLOAT16 : wide_type(a);
 
     note(in_range ? NULL : a->trace, "smooth scale", factor);
     if (how == SMOOTH_DIVIDES) {
@@ -335,12 +338,6 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
         e.lo = fmin(e.lo, 0);
     }
     return e;
-}
-
-/* The type that a row's parameters are computed in. */
-static int wide_type(const struct arithmetic *a)
-{
-    return choice(a, STEP_TOKEN_TYPE) == TYPE_FLOAT64 ? TYPE_FLOAT64 : AS_DEFINED;
 }
 
 /* The bound as it is written in a program. */
