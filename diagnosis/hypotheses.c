@@ -82,19 +82,19 @@ const struct hypothesis hypotheses[] = {
      TWO(STEP_PRODUCT, TYPE_FLOAT16, STEP_SUM, SUM_FLOAT16),
      "rounds product and sum to float16, as a vector unit without float32 does", "Convert x to float32 first."},
     /* ---- operands ---- */
-    {"x-float16", FROM_FLOATS, Y_ANY, NEEDS_FLOAT32_X, ONE(STEP_INPUT, INPUT_FLOAT16), "rounds x to float16 first",
-     "Read x as float32."},
-    {"x-bfloat16", FROM_FLOATS, Y_ANY, NEEDS_FLOAT32_X, ONE(STEP_INPUT, INPUT_BFLOAT16), "rounds x to bfloat16 first",
-     "Read x as float32."},
+    {"x-float16", FROM_FLOATS, Y_ANY, NEEDS_X_NOT_FLOAT16, ONE(STEP_INPUT, INPUT_FLOAT16), "rounds x to float16 first",
+     "Compute with x in float32."},
+    {"x-bfloat16", FROM_FLOATS, Y_ANY, NEEDS_X_NOT_BFLOAT16, ONE(STEP_INPUT, INPUT_BFLOAT16),
+     "rounds x to bfloat16 first", "Compute with x in float32."},
     {"x-float16", FROM_SUMS, Y_ANY, 0, ONE(STEP_INPUT, INPUT_FLOAT16), "converts x to float16 first",
      "Convert the int32 sums to float32."},
     {"x-truncated", FROM_SUMS, Y_ANY, 0, ONE(STEP_INPUT, INPUT_TRUNCATED),
      "cuts int32 sums of more than 24 bits off on the way to float32", "Convert with rounding to nearest-even."},
     {"x-other-half", FROM_FLOATS, Y_ANY, NEEDS_HALF_X, ONE(STEP_INPUT, INPUT_OTHER_HALF),
      "reads float16 as bfloat16, or bfloat16 as float16", "Check the type of x: in a .npy file bfloat16 is u2."},
-    {"scale-float16", WITH_SCALES | TO_FLOATS, Y_ANY, NEEDS_FLOAT32_SCALE, ONE(STEP_SCALE, PARAMETER_FLOAT16),
+    {"scale-float16", WITH_SCALES | TO_FLOATS, Y_ANY, NEEDS_SCALE_NOT_FLOAT16, ONE(STEP_SCALE, PARAMETER_FLOAT16),
      "rounds the scale to float16", "Pass and keep the scale in float32."},
-    {"scale-bfloat16", WITH_SCALES | TO_FLOATS, Y_ANY, NEEDS_FLOAT32_SCALE, ONE(STEP_SCALE, PARAMETER_BFLOAT16),
+    {"scale-bfloat16", WITH_SCALES | TO_FLOATS, Y_ANY, NEEDS_SCALE_NOT_BFLOAT16, ONE(STEP_SCALE, PARAMETER_BFLOAT16),
      "rounds the scale to bfloat16", "Pass and keep the scale in float32."},
     {"offset-float16", WITH_SCALES | ANTI_QUANT, Y_ANY, NEEDS_FINER_OFFSET, ONE(STEP_OFFSET, PARAMETER_FLOAT16),
      "rounds the offset to float16", "Keep the offset in float32."},
@@ -404,14 +404,15 @@ static unsigned traits_of(const struct call *call)
            when(offset->data && is_float(offset->dtype), NEEDS_FLOAT_OFFSET) | when(sum, NEEDS_SUM) |
            when(!divides, NEEDS_PRODUCT) | when(divides, NEEDS_DIVISION) |
            when(!is_float(y) || sum || operands[OPERAND_ROW_SCALE].data, NEEDS_LATER_STEPS) |
-           when(scales, NEEDS_SCALES) |
-           when(scale->data && (scale->dtype == NPUQ_FLOAT32 || words), NEEDS_FLOAT32_SCALE) |
-           when(call->rows > 1, NEEDS_ROWS) | when(operands[OPERAND_ROW_SCALE].data != NULL, NEEDS_ROW_SCALE) |
+           when(scales, NEEDS_SCALES) | when(scale->dtype != NPUQ_FLOAT16, NEEDS_SCALE_NOT_FLOAT16) |
+           when(scale->dtype != NPUQ_BFLOAT16, NEEDS_SCALE_NOT_BFLOAT16) | when(call->rows > 1, NEEDS_ROWS) |
+           when(operands[OPERAND_ROW_SCALE].data != NULL, NEEDS_ROW_SCALE) |
            when(call->rows > 1 && (call->tokens > 1 || operands[OPERAND_ROW_SCALE].data), NEEDS_ROW_SCALES) |
            when(call->row_group && call->rows > 1 && call->groups > 1, NEEDS_GROUPS) |
            when(operands[OPERAND_SMOOTH].data != NULL, NEEDS_SMOOTH) | when(bias->data != NULL, NEEDS_ANY_BIAS) |
            when(bias->data && bias->dtype == NPUQ_INT32, NEEDS_INTEGER_BIAS) |
-           when(bias->data && bias->dtype != NPUQ_INT32, NEEDS_FLOAT_BIAS) | when(x == NPUQ_FLOAT32, NEEDS_FLOAT32_X) |
+           when(bias->data && bias->dtype != NPUQ_INT32, NEEDS_FLOAT_BIAS) |
+           when(x != NPUQ_FLOAT16, NEEDS_X_NOT_FLOAT16) | when(x != NPUQ_BFLOAT16, NEEDS_X_NOT_BFLOAT16) |
            when(x == NPUQ_FLOAT16 || x == NPUQ_BFLOAT16, NEEDS_HALF_X) | when(x == NPUQ_QUINT4X2, NEEDS_INT4_X) |
            when(wide, NEEDS_WIDE_X) |
            when(finer_offset || (offset->data && offset->dtype == NPUQ_FLOAT16), NEEDS_FINE_OFFSET) |

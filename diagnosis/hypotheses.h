@@ -10,24 +10,24 @@
 
 /* What a call must have for a mistake to be possible in it, as bits. */
 enum {
-    NEEDS_OFFSET = 1 << 0,        /* zero points or offsets */
-    NEEDS_OFFSETS = 1 << 1,       /* two or more along a dimension */
-    NEEDS_FLOAT_OFFSET = 1 << 2,  /* of a floating-point type */
-    NEEDS_SUM = 1 << 3,           /* an offset or a bias is added in float32 */
-    NEEDS_PRODUCT = 1 << 4,       /* x is multiplied by its scale */
-    NEEDS_DIVISION = 1 << 5,      /* x is divided by its scale */
-    NEEDS_LATER_STEPS = 1 << 6,   /* the first product is not the last step */
-    NEEDS_SCALES = 1 << 7,        /* two scales or more along a dimension */
-    NEEDS_FLOAT32_SCALE = 1 << 8, /* scales are float32 */
-    NEEDS_ROWS = 1 << 9,          /* two rows or more */
-    NEEDS_ROW_SCALE = 1 << 10,    /* an activation scale */
-    NEEDS_ROW_SCALES = 1 << 11,   /* two rows or more that have their own scales */
-    NEEDS_GROUPS = 1 << 12,       /* two groups of rows or more */
-    NEEDS_SMOOTH = 1 << 13,       /* smooth scales */
+    NEEDS_OFFSET = 1 << 0,       /* zero points or offsets */
+    NEEDS_OFFSETS = 1 << 1,      /* two or more along a dimension */
+    NEEDS_FLOAT_OFFSET = 1 << 2, /* of a floating-point type */
+    NEEDS_SUM = 1 << 3,          /* an offset or a bias is added in float32 */
+    NEEDS_PRODUCT = 1 << 4,      /* x is multiplied by its scale */
+    NEEDS_DIVISION = 1 << 5,     /* x is divided by its scale */
+    NEEDS_LATER_STEPS = 1 << 6,  /* the first product is not the last step */
+    NEEDS_SCALES = 1 << 7,       /* two scales or more along a dimension */
+    NEEDS_SCALE_NOT_FLOAT16 = 1 << 8,
+    NEEDS_ROWS = 1 << 9,        /* two rows or more */
+    NEEDS_ROW_SCALE = 1 << 10,  /* an activation scale */
+    NEEDS_ROW_SCALES = 1 << 11, /* two rows or more that have their own scales */
+    NEEDS_GROUPS = 1 << 12,     /* two groups of rows or more */
+    NEEDS_SMOOTH = 1 << 13,     /* smooth scales */
     NEEDS_ANY_BIAS = 1 << 14,
     NEEDS_INTEGER_BIAS = 1 << 15,
     NEEDS_FLOAT_BIAS = 1 << 16,
-    NEEDS_FLOAT32_X = 1 << 17,
+    NEEDS_X_NOT_FLOAT16 = 1 << 17,
     NEEDS_HALF_X = 1 << 18, /* x is float16 or bfloat16 */
     NEEDS_WIDE_X = 1 << 19, /* x or the smooth scales are float32 or bfloat16: they can be subnormal as float32 */
     NEEDS_INT4_X = 1 << 20,
@@ -38,6 +38,8 @@ enum {
     NEEDS_SUBNORMALS = 1 << 25,     /* subnormal operands can be seen in the result */
     NEEDS_NEW_SUBNORMALS = 1 << 26, /* the last step can make a subnormal number of others */
     NEEDS_LONG_PRODUCT = 1 << 27,   /* x times its scale can have more bits than float32 */
+    NEEDS_X_NOT_BFLOAT16 = 1 << 28,
+    NEEDS_SCALE_NOT_BFLOAT16 = 1 << 29,
 };
 
 /* Types of y, as bits. */

@@ -161,6 +161,15 @@ class HardInputs(unittest.TestCase):
                 said = call.diagnose(kernels[operator](call, set(pair)))
                 self.assertEqual(first_place(said), [pair])
 
+    def test_halves(self):
+        """A half type can be taken for the other, not for itself; a product of halves has no bits to lose, a sum has."""
+        for half, other in ("float16", "bfloat16"), ("bfloat16", "float16"):
+            with tempfile.TemporaryDirectory() as folder:
+                types = f"x={half},scale={half},offset={half}"
+                call = hard_inputs(folder, "group-quant", "--shape", "48,72", "--type", types)
+            self.assertLessEqual({f"x-{other}", f"scale-{other}", "float64"}, set(call.mistakes))
+            self.assertTrue({f"x-{half}", f"scale-{half}", "fused"}.isdisjoint(call.mistakes))
+
 
 if __name__ == "__main__":
     for operator, kernel in load_kernels().items():
