@@ -287,12 +287,15 @@ static void sort(struct finding *findings, int count_of)
     }
 }
 
-static void fit_layouts(struct search *s)
+static bool fit_layouts(struct search *s)
 {
-    for (int i = AS_DEFINED + 1; i < LAYOUTS && s->theirs[RESULT_Y].data; i++) {
-        s->layout_fits[i] = layout_fit((enum layout_choice)i, s->call, &s->ours[RESULT_Y], &s->theirs[RESULT_Y],
-                                       s->diagnosis->row_of, &s->layouts[i]);
+    bool ok = true;
+
+    for (int i = AS_DEFINED + 1; ok && i < LAYOUTS && s->theirs[RESULT_Y].data; i++) {
+        ok = layout_fit((enum layout_choice)i, s->call, &s->ours[RESULT_Y], &s->theirs[RESULT_Y], s->diagnosis->row_of,
+                        &s->layouts[i], &s->layout_fits[i]);
     }
+    return ok;
 }
 
 /* Makes a finding of hypotheses; false if they do not go together, or the dump does not look like their layout. */
@@ -478,12 +481,8 @@ static bool search(struct search *s)
 
     s->cache = extremes_cache_make();
     d->row_of = malloc((s->call->rows + 1) * sizeof *d->row_of);
-    bool ok = s->cache && d->row_of && make_sample(s);
-    if (ok) {
-        fit_layouts(s);
-        ok = try_singles(s);
-    }
-    ok = ok && keep_best(s, s->singles, s->single_count);
+    bool ok = s->cache && d->row_of && make_sample(s) && fit_layouts(s) && try_singles(s) &&
+              keep_best(s, s->singles, s->single_count);
     if (ok && d->first_place == 0) {
         ok = try_pairs(s, &pairs, &pair_count) && keep_best(s, pairs, pair_count);
     }

@@ -59,8 +59,9 @@ static bool is_constant(const struct call *call, const struct array *theirs, siz
 }
 
 /* Most rows of the dump are rows of the result, each of them one of its own, and some are elsewhere. Equal rows stay
- * where they are. */
-static bool fit_rows(const struct call *call, const struct array *ours, const struct array *theirs, size_t *row_of)
+ * where they are. False if there is not the memory. */
+static bool fit_rows(const struct call *call, const struct array *ours, const struct array *theirs, size_t *row_of,
+                     bool *fits)
 {
     struct hashed_row *there = malloc(2 * call->rows * sizeof *there);
     size_t left = 0;
@@ -91,17 +92,19 @@ static bool fit_rows(const struct call *call, const struct array *ours, const st
         }
     }
     free(there);
-    return moved && left - found <= call->rows / 8;
+    *fits = moved && left - found <= call->rows / 8;
+    return true;
 }
 
 bool layout_fit(enum layout_choice choice, const struct call *call, const struct array *ours,
-                const struct array *theirs, size_t *row_of, struct layout *layout)
+                const struct array *theirs, size_t *row_of, struct layout *layout, bool *fits)
 {
     size_t from;
 
     *layout = (struct layout){0};
+    *fits = false;
     if (call->count == 0) {
-        return false;
+        return true;
     }
     layout->fill = array_bits(theirs, call->count - 1);
     switch (choice) {
@@ -109,13 +112,15 @@ bool layout_fit(enum layout_choice choice, const struct call *call, const struct
         for (from = call->columns; from > 0 && column_holds(call, theirs, from - 1, layout->fill); from--) {
         }
         layout->from = from;
-        return from > 0 && from < call->columns;
+        *fits = from > 0 && from < call->columns;
+        return true;
     case LAYOUT_ROWS_UNTOUCHED:
         for (from = call->rows; from > 0 && row_holds(call, theirs, from - 1, layout->fill); from--) {
         }
         layout->from = from;
-        return from > 0 && from < call->rows;
-    case LAYOUT_ROWS_PERMUTED: layout->row_of = row_of; return fit_rows(call, ours, theirs, row_of);
-    default: return true;
+        *fits = from > 0 && from < call->rows;
+        return true;
+    case LAYOUT_ROWS_PERMUTED: layout->row_of = row_of; return fit_rows(call, ours, theirs, row_of, fits);
+    default: *fits = true; return true;
     }
 }

@@ -6,9 +6,9 @@
 #include "call.h"
 #include "variant.h"
 
-/* Finds what a layout needs to be known: where the untouched part begins and what it holds, or which row is where.
- * False if the dump does not look like it. row_of has room for the rows. */
+/* Finds what a layout needs to be known: where the untouched part begins and what it holds, or which row is where; and
+ * whether the dump looks like it. row_of has room for the rows. False if there is not the memory. */
 bool layout_fit(enum layout_choice choice, const struct call *call, const struct array *ours,
-                const struct array *theirs, size_t *row_of, struct layout *layout);
+                const struct array *theirs, size_t *row_of, struct layout *layout, bool *fits);
 
 #endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A diagnosis without the memory for it says so, and keeps none: every allocation fails in turn. The diagnosis is
+ * compiled here with allocation functions of the test's own. */
+#include "random_call.h"
+#include "support.h"
+
+#include <diagnosis_report.h>
+#include <hard_inputs.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static long left = -1; /* how many allocations succeed yet; less than 0: all of them */
+static long living;
+
+void *failing_malloc(size_t size);
+void *failing_calloc(size_t count, size_t size);
+void *failing_realloc(void *memory, size_t size);
+void counting_free(void *memory);
+
+static bool fails(void)
+{
+    left -= left > 0;
+    return left == 0;
+}
+
+static void *counted(void *memory)
+{
+    living += memory != NULL;
+    return memory;
+}
+
+void *failing_malloc(size_t size)
+{
+    return fails() ? NULL : counted(malloc(size));
+}
+
+void *failing_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : counted(calloc(count, size));
+}
+
+void *failing_realloc(void *memory, size_t size)
+{
+    if (fails()) {
+        return NULL;
+    }
+    living -= memory != NULL;
+    return counted(realloc(memory, size));
+}
+
+void counting_free(void *memory)
+{
+    living -= memory != NULL;
+    free(memory);
+}
+
+/* Whether all went well; what was said is in text. */
+static bool diagnose_and_report(const struct random_call *random, const struct array theirs[RESULTS], struct text *text)
+{
+    struct diagnosis diagnosis;
+    bool ok = diagnose(&random->call, random->results, theirs, NULL, &diagnosis);
+
+    *text = (struct text){0};
+    if (ok) {
+        diagnosis_report_text(text, &random->call, theirs, &diagnosis);
+        diagnosis_report_json(text, &random->call, theirs, &diagnosis);
+        ok = !text->failed;
+    }
+    diagnosis_release(&diagnosis);
+    return ok;
+}
+
+static void test_diagnose(void **unused)
+{
+    (void)unused;
+    for (int o = 0; o < OPERATORS_OF_CALLS; o++) {
+        struct random_call random;
+        struct random_call theirs = {.results = {{0}}};
+        struct text expected;
+        struct text text;
+        bool ok = false;
+
+        while (!random_call_make(&random, 1U << o, test_below) || random.call.count < 2) {
+            random_call_release(&random);
+        }
+        for (int r = 0; r < call_results(&random.call); r++) { /* noise, so that pairs are tried */
+            theirs.results[r] = random.results[r];
+            theirs.results[r].data = calloc(random.results[r].count, 8);
+            assert_non_null(theirs.results[r].data);
+            for (size_t i = 0; i < random.results[r].count; i++) {
+                array_set_bits(&theirs.results[r], i, array_bits(&random.results[r], i) ^ (test_random() & 3));
+            }
+        }
+        assert_true(diagnose_and_report(&random, theirs.results, &expected));
+        const long before = living;
+        for (long n = 1; !ok; n++) {
+            left = n;
+            ok = diagnose_and_report(&random, theirs.results, &text);
+            ok = ok && left != 0; /* none failed */
+            assert_true(ok == (left != 0));
+            left = -1;
+            assert_true(!ok || strcmp(text.characters, expected.characters) == 0);
+            text_release(&text);
+            assert_int_equal(living, before);
+        }
+        text_release(&expected);
+        for (int r = 0; r < call_results(&random.call); r++) {
+            free(theirs.results[r].data);
+        }
+        random_call_release(&random);
+    }
+}
+
+static void test_hard_inputs(void **unused)
+{
+    static const struct hard_wish wish = {
+        .op = QUANTIZE,
+        .options = {.axis = 1, .divides = true, .y_dtype = NPUQ_INT8},
+        .ndim = 2,
+        .shape = {8, 16},
+        .dtypes = {[OPERAND_X] = NPUQ_FLOAT32, [OPERAND_SCALE] = NPUQ_FLOAT32},
+        .present = {[OPERAND_X] = true, [OPERAND_SCALE] = true},
+    };
+    struct hard_inputs inputs;
+    bool ok = false;
+
+    (void)unused;
+    for (long n = 1; !ok; n++) {
+        const long before = living;
+        left = n;
+        ok = hard_inputs_begin(&inputs, &wish) && hard_inputs_fill(&inputs);
+        assert_true(ok == (left != 0));
+        left = -1;
+        hard_inputs_release(&inputs);
+        assert_int_equal(living, before);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_diagnose), cmocka_unit_test(test_hard_inputs)};
+
+    test_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
