@@ -25,6 +25,15 @@ FP = "src/walk/fp_state.h"
 VIEW = "src/view/view.c"
 OVERLAP = "src/view/overlap.c"
 DLPACK = "include/npuquant/dlpack.h"
+CALL = "diagnosis/call.c"
+DIAGNOSE = "diagnosis/diagnose.c"
+EXPLAIN = "diagnosis/explain.c"
+HARD = "diagnosis/hard_inputs.c"
+LAYOUTS = "diagnosis/layouts.c"
+REPORT = "diagnosis/diagnosis_report.c"
+STATE = "diagnosis/state.h"
+STEPS = "diagnosis/steps.c"
+TEXT = "diagnosis/text.c"
 
 MUTANTS = [
     # the oracle: rounding, ends of ranges, NaN, conversions
@@ -237,4 +246,21 @@ MUTANTS = [
     ("dlpack: strides dropped", DLPACK, "tensor.strides[d] = source->strides[d];", "(void)d;"),
     ("dlpack: view half written", DLPACK, "        empty = empty ||", "        view->ndim = source->ndim;\n        empty = empty ||"),
     ("dlpack: message without its 0", DLPACK, "(void)vsnprintf(message, size, format, arguments);", "(void)vsnprintf(message, size + 1, format, arguments);"),
+    # the diagnosis: the search, layouts, what is said
+    ("diagnosis: half of a pair left out", DIAGNOSE, "s->single_count += try_on_sample(s, finding, SIZE_MAX, SIZE_MAX);", "s->single_count += try_on_sample(s, finding, SIZE_MAX, SIZE_MAX) && finding->explained + finding->newly_wrong > 0;"),
+    ("diagnosis: pairs behind singles", DIAGNOSE, "    sort(d->findings, d->count);\n", ""),
+    ("diagnosis: NaN is another scale", DIAGNOSE, "return x == y || (npuq_ref_is_nan(x) && npuq_ref_is_nan(y));", "return x == y;"),
+    ("diagnosis: what is newly wrong not confirmed", DIAGNOSE, "finding->newly_wrong += parts[i].newly_wrong;", "(void)parts;"),
+    ("diagnosis: a row that remains counted for each element", DIAGNOSE, "remainder->rows.count == 0 || remainder->rows.last != i / columns", "true"),
+    ("diagnosis: untouched elements hold the first", LAYOUTS, "layout->fill = array_bits(theirs, call->count - 1);", "layout->fill = array_bits(theirs, 0);"),
+    ("diagnosis: rows elsewhere not found", LAYOUTS, "if (rows[middle].hash < hash) {", "if (rows[middle].hash <= hash) {"),
+    ("diagnosis: untouched from a multiple of itself", REPORT, "layout->from & (0 - layout->from)", "layout->from"),
+    ("diagnosis: uneven rows told as even ones", REPORT, "lines->step > 0 && (lines->step == 1", "(lines->step == 1"),
+    ("diagnosis: the highest is where the lowest is", STEPS, 'note_place(a, "hi is at", e->hi_at);', 'note_place(a, "hi is at", e->lo_at);'),
+    ("diagnosis: a product that is fused shown rounded", STEPS, "in_sum && choice(a, STEP_SUM) == SUM_FUSED", "in_sum && choice(a, STEP_SUM) == SUM_FLOAT64"),
+    ("diagnosis: printed as the caller rounds", STATE, "(void)fesetround(FE_TONEAREST);", "(void)rounding;"),
+    ("diagnosis: one name for a pair", EXPLAIN, 'text_add(text, "%s\\n", beside->name);', 'text_add(text, "\\n");'),
+    ("diagnosis: control characters as they are", TEXT, "c < ' '", "c < '\\n'"),
+    ("diagnosis: one seed for all hard inputs", HARD, ".state = inputs->wish.seed}", ".state = 1}"),
+    ("diagnosis: an axis from the end", CALL, "return axis < 0 ? axis + call->ndim : axis;", "return axis < 0 ? -axis - 1 : axis;"),
 ]
