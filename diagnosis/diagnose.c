@@ -419,7 +419,7 @@ static void add_line(struct lines *lines, size_t at)
     lines->count++;
 }
 
-/* Where what a variant gives is not what is in the dump. */
+/* Where what a variant gives, or if there is none what the library does, is not what is in the dump. */
 static bool find_remainder(struct search *s, const struct variant *variant)
 {
     struct remainder *remainder = &s->diagnosis->remainder;
@@ -435,7 +435,8 @@ static bool find_remainder(struct search *s, const struct variant *variant)
         struct predictor p = {.call = s->call, .variant = variant, .cache = s->cache};
         const enum result result = (enum result)r;
         for (size_t i = 0; i < s->diagnosis->compared[r]; i++) {
-            if (is_same(result, predict(&p, result, i, NULL), array_bits(&s->theirs[r], i))) {
+            if (variant ? is_same(result, predict(&p, result, i, NULL), array_bits(&s->theirs[r], i))
+                        : !differs(s, result, i)) {
                 continue;
             }
             remainder->elements[r]++;
@@ -501,12 +502,10 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
     *diagnosis = (struct diagnosis){0};
     count_differences(&s);
     if (diagnosis->all_differing > 0) {
-        static const struct variant definition;
         ok = search(&s);
         diagnosis->verdict = judge(diagnosis);
-        const bool none = diagnosis->verdict == VERDICT_NONE;
-        const struct variant *best = none ? &definition : &diagnosis->findings[0].variant;
-        if (none || !find_element(&s, best, &diagnosis->shown)) {
+        const struct variant *best = diagnosis->verdict == VERDICT_NONE ? NULL : &diagnosis->findings[0].variant;
+        if (!best || !find_element(&s, best, &diagnosis->shown)) {
             (void)find_element(&s, NULL, &diagnosis->shown);
         }
         ok = ok && (diagnosis->verdict == VERDICT_EXPLAINED || find_remainder(&s, best));

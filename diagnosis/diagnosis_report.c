@@ -115,7 +115,9 @@ static void add_lines(struct text *text, const char *unit, const struct lines *l
 {
     const char *separator = "";
 
-    if (lines->count == lines->of) {
+    if (lines->of == 1) {
+        text_add(text, "the only %s", unit);
+    } else if (lines->count == lines->of) {
         text_add(text, "all %zu %ss", lines->of, unit);
     } else if (lines->count == 1) {
         text_add(text, "%s %zu of %zu", unit, lines->last, lines->of);

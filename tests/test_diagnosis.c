@@ -563,6 +563,22 @@ static void test_remainders(void **unused)
     random_call_release(&random);
 }
 
+static void test_remainder_of_one_row(void **unused)
+{
+    struct random_call random;
+    struct dump dump;
+
+    (void)unused;
+    do {
+        random = make_call(TRANS_QUANT_PARAM);
+    } while (random.call.columns < 2 && (random_call_release(&random), true));
+    dump = predict_dump(&random, &definition);
+    array_set_bits(&dump.results[RESULT_Y], 1, 1);
+    check_says(&random, &dump, false, "  What differs: 1 element of y in the only row and column 1 of ");
+    release_dump(&dump);
+    random_call_release(&random);
+}
+
 /* Those of a scale that nothing else explains are counted, too. */
 static void test_remainder_of_scales(void **unused)
 {
@@ -838,6 +854,7 @@ int main(void)
         cmocka_unit_test(test_explanations),
         cmocka_unit_test(test_remainders),
         cmocka_unit_test(test_remainder_of_scales),
+        cmocka_unit_test(test_remainder_of_one_row),
         cmocka_unit_test(test_layouts_are_told),
         cmocka_unit_test(test_pairs_are_named),
         cmocka_unit_test(test_ties_are_named),
