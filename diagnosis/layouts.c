@@ -96,6 +96,16 @@ static bool fit_rows(const struct call *call, const struct array *ours, const st
     return true;
 }
 
+static bool holds_one_value(const struct array *array, size_t count)
+{
+    size_t same = 0;
+
+    while (same < count && array_bits(array, same) == array_bits(array, 0)) {
+        same++;
+    }
+    return same == count;
+}
+
 bool layout_fit(enum layout_choice choice, const struct call *call, const struct array *ours,
                 const struct array *theirs, size_t *row_of, struct layout *layout, bool *fits)
 {
@@ -107,18 +117,20 @@ bool layout_fit(enum layout_choice choice, const struct call *call, const struct
         return true;
     }
     layout->fill = array_bits(theirs, call->count - 1);
+    /* A dump of one value was not written at all, if the result has several: it is untouched from its first row on. */
+    const bool may_be_all = !holds_one_value(ours, call->count);
     switch (choice) {
     case LAYOUT_TAIL_UNTOUCHED:
         for (from = call->columns; from > 0 && column_holds(call, theirs, from - 1, layout->fill); from--) {
         }
         layout->from = from;
-        *fits = from > 0 && from < call->columns;
+        *fits = from < call->columns && (from > 0 || (may_be_all && call->rows == 1));
         return true;
     case LAYOUT_ROWS_UNTOUCHED:
         for (from = call->rows; from > 0 && row_holds(call, theirs, from - 1, layout->fill); from--) {
         }
         layout->from = from;
-        *fits = from > 0 && from < call->rows;
+        *fits = from < call->rows && (from > 0 || may_be_all);
         return true;
     case LAYOUT_ROWS_PERMUTED: layout->row_of = row_of; return fit_rows(call, ours, theirs, row_of, fits);
     default: *fits = true; return true;

@@ -233,7 +233,7 @@ static void check_mistake(const struct random_call *random, const struct hypothe
         assert_int_equal(diagnosis.verdict, VERDICT_EQUAL);
     } else {
         const struct finding *best = &diagnosis.findings[0];
-        /* An untouched part that begins at 0 is the whole: then there is nothing to go by. */
+        /* An untouched part that begins at 0 is the whole, which is named by its rows. */
         const bool known = variant.choice[STEP_LAYOUT] == AS_DEFINED || variant.layout.from > 0 ||
                            variant.choice[STEP_LAYOUT] == LAYOUT_ROWS_PERMUTED;
         if (known && (diagnosis.verdict != VERDICT_EXPLAINED || best->hypotheses[0] > hypothesis)) {
