@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls with inputs as layers of models have them: normal values with usual scales, and no special values."""
+import numpy as np
+from calls import hard_inputs
+from numpy_operators import RANGES, pack, round_to, trans_quant_param
+
+ROWS, COLUMNS = 32, 64  # of the hard inputs from which types and shapes are taken
+
+
+def normal_call(folder, rows, columns, seed, operator, *options):
+    """A call as hard_inputs() makes it, of which the inputs are replaced by normal values."""
+    words = operator == "trans-quant-param"
+    call = hard_inputs(folder, operator, "--shape", str(COLUMNS) if words else f"{ROWS},{COLUMNS}", *options)
+    lengths = {ROWS: rows, COLUMNS: columns, COLUMNS // 8: columns // 8}
+    shapes = {name: [lengths.get(length, length) for length in array.shape] for name, array in call.inputs.items()}
+    for output in call.outputs.values():
+        output["shape"] = [lengths[length] for length in output["shape"]]
+    if not words:
+        shapes["x"] = [rows, columns]  # of int4, too, of which the file has words
+    values = MAKERS[operator](call, shapes, np.random.default_rng(seed))
+    for name in call.inputs:
+        call.inputs[name] = in_type(values[name](), call.types[name])
+        np.save(call.folder / f"{name}.npy", call.inputs[name])
+    return call
+
+
+def in_type(values, dtype):
+    if dtype == "quint4x2":
+        return pack(values)
+    return round_to(values.astype(np.float32), dtype) if dtype == "bfloat16" else values.astype(dtype)
+
+
+def factors(rng, shape, size):
+    """They differ by up to a factor of two."""
+    return rng.uniform(0.7, 1.4, shape) * size
+
+
+def zero_points(rng, shape, around=0):
+    """Whole numbers, as toolkits make them."""
+    return rng.integers(around - 8, around + 9, shape)
+
+
+def steps(call):
+    """Four standard deviations are scaled to the positive half of the range, so that some values saturate."""
+    low, high = RANGES[call.arguments["dtype"]]
+    return (high - low) / 2 / 4
+
+
+def group_ends(call, shapes, rng):
+    rows = shapes["x"][0]
+    ends = np.sort(rng.integers(1, rows, shapes["group_index"]))
+    ends[-1] = rows
+    return ends
+
+
+def quantize(call, shapes, rng):
+    power = -1 if call.arguments["div_mode"] else 1
+    middle = 128 if call.arguments["dtype"] == "uint8" else 0
+    return {
+        "x": lambda: rng.normal(size=shapes["x"]),
+        "scales": lambda: factors(rng, shapes["scales"], steps(call)) ** power,
+        "zero_points": lambda: zero_points(rng, shapes["zero_points"], middle),
+    }
+
+
+def group_quant(call, shapes, rng):
+    return {
+        "x": lambda: rng.normal(size=shapes["x"]),
+        "scale": lambda: factors(rng, shapes["scale"], steps(call)),
+        "group_index": lambda: group_ends(call, shapes, rng),
+        "offset": lambda: zero_points(rng, shapes["offset"]),
+    }
+
+
+def dynamic_quant(call, shapes, rng):
+    return {
+        "x": lambda: rng.normal(size=shapes["x"]),
+        "smooth_scales": lambda: factors(rng, shapes["smooth_scales"], 1),
+        "group_index": lambda: group_ends(call, shapes, rng),
+    }
+
+
+def anti_quant(call, shapes, rng):
+    low, high = RANGES[call.types["x"]]
+    return {
+        "x": lambda: np.clip(np.rint(rng.normal(size=shapes["x"]) * high / 4), low, high).astype(np.int64),
+        "scale": lambda: factors(rng, shapes["scale"], 0.01),
+        "offset": lambda: zero_points(rng, shapes["offset"]),
+    }
+
+
+def sums(call, shapes, rng):
+    """Of 4096 products of int8: their standard deviation is some 100,000."""
+    in_float = call.types.get("bias") != "int32"
+    return {
+        "x": lambda: np.rint(rng.normal(size=shapes["x"]) * 1e5),
+        "weight_scale": lambda: factors(rng, shapes["weight_scale"], 1e-3),
+        "activation_scale": lambda: factors(rng, shapes["activation_scale"], 0.02),
+        "words": lambda: words(rng, shapes["words"]),
+        "bias": lambda: rng.normal(size=shapes["bias"]) if in_float else np.rint(rng.normal(size=shapes["bias"]) * 5e4),
+    }
+
+
+def sum_scales(rng, shape):
+    return factors(rng, shape, 127 / 4e5).astype(np.float32)
+
+
+def words(rng, shape):
+    return trans_quant_param(sum_scales(rng, shape), zero_points(rng, shape).astype(np.float32), 0)
+
+
+def scales_and_offsets(call, shapes, rng):
+    return {
+        "scale": lambda: sum_scales(rng, shapes["scale"]),
+        "offset": lambda: zero_points(rng, shapes["offset"]),
+    }
+
+
+MAKERS = {
+    "quantize": quantize,
+    "group-quant": group_quant,
+    "trans-quant-param": scales_and_offsets,
+    "dynamic-quant": dynamic_quant,
+    "dynamic-quant-asymmetric": dynamic_quant,
+    "anti-quant": anti_quant,
+    "dequant": sums,
+    "requant": sums,
+}

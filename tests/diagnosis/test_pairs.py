@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two mistakes at once are named; noise and results of other calls are explained by nothing; no right kernel is blamed.
+
+All of it is tried on hard inputs and on random normal values.
+
+NPUQUANT_TOOL is the path of the tool.
+"""
+import random
+import tempfile
+import unittest
+
+import numpy as np
+from calls import first_place, hard_inputs
+from kernels import digest, kernels, run
+from normal_inputs import normal_call
+from numpy_operators import pack
+from test_hard import forms
+
+INT4 = ["--dtype", "quint4x2"]
+
+# Operator, options, and the two mistakes.
+PAIRS = (
+    ("quantize", [], "x-bfloat16", "truncate"),
+    ("quantize", [], "x-float16", "offset-negated"),
+    ("quantize", [], "floor", "tail-untouched"),
+    ("quantize", ["--div-mode", "false", *INT4], "ceiling", "nibbles-swapped"),
+    ("group-quant", [], "product-bfloat16", "group-late"),
+    ("group-quant", [], "floor", "symmetric-range"),
+    ("trans-quant-param", [], "other-round-mode", "offset-negated"),
+    ("dynamic-quant", [], "other-form", "smooth-left-out"),
+    ("dynamic-quant", [], "truncate", "smooth-bfloat16"),
+    ("dynamic-quant", [], "one-step-more", "rows-untouched"),
+    ("dynamic-quant", INT4, "x-bfloat16", "scale-of-row-before"),
+    ("dynamic-quant-asymmetric", [], "range-reciprocal", "floor"),
+    ("dynamic-quant-asymmetric", [], "offset-rounded", "smooth-after-range"),
+    ("dynamic-quant-asymmetric", [], "offset-from-low", "scale-bfloat16"),
+    ("dynamic-quant-asymmetric", INT4, "one-step-less", "transposed"),
+    ("anti-quant", [], "scaled-before-offset", "result-truncated"),
+    ("anti-quant", [], "offset-negated", "scale-float16"),
+    ("dequant", [], "bias-after-scaling", "result-truncated"),
+    ("dequant", ["--dtype", "bfloat16", "--type", "bias=float32"], "scale-of-next-row", "bias-left-out"),
+    ("requant", [], "bias-left-out", "truncate"),
+    ("requant", [], "scale-bfloat16", "offset-of-next"),
+)
+
+FORMS = (
+    *((operator, []) for operator in kernels()),
+    ("dynamic-quant", INT4),
+    ("dynamic-quant-asymmetric", INT4),
+)
+
+
+def calls(operator, *options):
+    """A function that makes hard inputs in a folder, and one that makes normal ones."""
+    shape = "72" if operator == "trans-quant-param" else "48,72"
+    return {
+        "hard": lambda folder: hard_inputs(folder, operator, "--shape", shape, *options),
+        "normal": lambda folder: normal_call(folder, 48, 512, 1, operator, *options),
+    }
+
+
+class Pairs(unittest.TestCase):
+    def test_pairs(self):
+        for operator, options, *mistakes in PAIRS:
+            for kind, make in calls(operator, *options).items():
+                with self.subTest(operator, inputs=kind, mistakes=mistakes), tempfile.TemporaryDirectory() as folder:
+                    self.check(make(folder), set(mistakes))
+
+    def check(self, call, mistakes):
+        results = run(call, mistakes)
+        said = call.diagnose(results)
+        self.assertEqual(said["verdict"], "explained")
+        named = [set(pair) for pair in first_place(said)]
+        self.assertIn(mistakes, named)
+        for pair in named:
+            self.assertEqual(digest(run(call, pair)), digest(results), pair)
+
+
+# ---- noise ----
+
+
+def flipped(y, is_int4, rng):
+    """One in a hundred is one unit off: its last bit is another."""
+    hit = rng.random((*y.shape[:-1], y.shape[-1] * (8 if is_int4 else 1))) < 0.01
+    bits = f"u{y.itemsize}"
+    return (y.view(bits) ^ (pack(hit).view(bits) if is_int4 else hit.astype(bits))).view(y.dtype)
+
+
+def uniform(y, is_int4, rng):
+    return np.frombuffer(rng.bytes(y.nbytes), y.dtype).reshape(y.shape)
+
+
+def shuffled(y, is_int4, rng):
+    """The values are those of the result, and in other places."""
+    return rng.permuted(y.reshape(-1)).reshape(y.shape)
+
+
+class Noise(unittest.TestCase):
+    def test_noise(self):
+        for operator, options in FORMS:
+            for kind, make in calls(operator, *options).items():
+                with tempfile.TemporaryDirectory() as folder:
+                    self.check(make(folder), kind)
+
+    def check(self, call, kind):
+        rng = np.random.default_rng(1)
+        right = run(call, set())
+        for noise in flipped, uniform, shuffled:
+            with self.subTest(call.operator, inputs=kind, arguments=call.arguments, noise=noise.__name__):
+                y = noise(right["y"], call.arguments.get("dtype") == "quint4x2", rng)
+                said = call.diagnose({**right, "y": y})
+                self.assertEqual((said["verdict"], said["first_place"]), ("none", 0), said["findings"])
+
+    def test_unwritten(self):
+        """Zeros are what memory holds to which nothing was written."""
+        for operator, options in FORMS:
+            for kind, make in calls(operator, *options).items():
+                with self.subTest(operator, inputs=kind, options=options), tempfile.TemporaryDirectory() as folder:
+                    call = make(folder)
+                    results = run(call, set())
+                    said = call.diagnose({**results, "y": np.zeros_like(results["y"])})
+                    name = "tail-untouched" if operator == "trans-quant-param" else "rows-untouched"
+                    self.assertEqual((said["verdict"], first_place(said)), ("explained", [[name]]))
+
+    def test_other_call(self):
+        """The results for other inputs."""
+        for operator, options in FORMS:
+            with self.subTest(operator, options=options), tempfile.TemporaryDirectory() as folder:
+                other = run(normal_call(folder, 48, 512, 2, operator, *options), set())
+                said = normal_call(folder, 48, 512, 1, operator, *options).diagnose(other)
+                self.assertEqual((said["verdict"], said["first_place"]), ("none", 0), said["findings"])
+
+
+# ---- right kernels ----
+
+
+class RightKernels(unittest.TestCase):
+    def test_right_kernels(self):
+        chosen = random.Random(1)
+        for operator in kernels():
+            for seed, form in enumerate(chosen.choices(forms(operator), k=6)):
+                with self.subTest(operator, form=form, seed=seed), tempfile.TemporaryDirectory() as folder:
+                    call = hard_inputs(folder, operator, *form, "--seed", str(seed))
+                    self.assertEqual(call.diagnose(run(call, set()))["verdict"], "equal")
+
+    def test_normal(self):
+        for operator, options in FORMS:
+            for seed in range(4):
+                with self.subTest(operator, options=options, seed=seed), tempfile.TemporaryDirectory() as folder:
+                    call = normal_call(folder, 48, 512, seed, operator, *options)
+                    self.assertEqual(call.diagnose(run(call, set()))["verdict"], "equal")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
