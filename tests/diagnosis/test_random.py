@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A kernel with one mistake, run on 512 x 4096 random normal values, is diagnosed, every mistake of every operator: the
+true one is in the first place, beside those that give the same bits and no others. A mistake that changes no bit of the
+data is no difference. docs/random-data.md shows the outcome in tables, which are made here.
+
+NPUQUANT_TOOL is the path of the tool.
+usage: test_random.py            checks, the page too
+       test_random.py OPERATOR   checks one operator
+       test_random.py --record   writes the tables into the page, to be reviewed
+"""
+import concurrent.futures
+import functools
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+from calls import first_place
+from kernels import digest, run
+from normal_inputs import normal_call
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "random-data.md"
+BEGIN, END = "<!-- tests/diagnosis/test_random.py --record -->\n", "<!-- end -->\n"
+
+SHAPE = 512, 4096
+SEED = 1
+
+# The title of each call in the page, the operator, and its options.
+FORMS = {
+    "quantize, float32 to int8": ["quantize"],
+    "group_quant, float32 to int8": ["group-quant"],
+    "trans_quant_param": ["trans-quant-param"],
+    "dynamic_quant, float32 to int8": ["dynamic-quant"],
+    "dynamic_quant, float32 to int4": ["dynamic-quant", "--dtype", "quint4x2"],
+    "dynamic_quant_asymmetric, float32 to int8": ["dynamic-quant-asymmetric"],
+    "dynamic_quant_asymmetric, float32 to int4": ["dynamic-quant-asymmetric", "--dtype", "quint4x2"],
+    "anti_quant, int8 to float16": ["anti-quant"],
+    "dequant to float16, int32 bias": ["dequant"],
+    "dequant to bfloat16, float32 bias": ["dequant", "--dtype", "bfloat16", "--type", "bias=float32"],
+    "requant to int8": ["requant"],
+}
+
+
+def thread_pool():
+    """NumPy's way with errors belongs to a thread."""
+    return concurrent.futures.ThreadPoolExecutor(os.cpu_count(), initializer=np.seterr, initargs=["ignore"])
+
+
+class Outcome:
+    """Of a call: what is said about a right kernel, and the mistakes by the bits that they give."""
+
+    def __init__(self, form):
+        operator, *options = FORMS[form]
+        with tempfile.TemporaryDirectory() as folder, thread_pool() as pool:
+            call = normal_call(folder, *SHAPE, SEED, operator, *options)
+            alike = {}
+            mistakes = [set(), *({name} for name in call.mistakes)]
+            for made, results in zip(mistakes, pool.map(lambda made: run(call, made), mistakes)):
+                alike.setdefault(digest(results), (results, []))[1].extend(made)
+            self.said, *self.said_of = pool.map(lambda results: call.diagnose(results[0]), alike.values())
+            (_, self.unseen), *seen = alike.values()
+            self.mistakes = [names for _, names in seen]
+            self.possible = call.mistakes
+            self.by_hard_inputs = sum(call.changed[name] > 0 and call.same_as[name] is None for name in call.mistakes)
+
+
+@functools.cache
+def outcome(form):
+    return Outcome(form)
+
+
+class RandomData(unittest.TestCase):
+    pass
+
+
+def check(self, form):
+    found = outcome(form)
+    self.assertEqual(found.said["verdict"], "equal")
+    for names, said in zip(found.mistakes, found.said_of):
+        with self.subTest(form=form, mistakes=names):
+            self.assertEqual(said["verdict"], "explained")
+            self.assertEqual(first_place(said), [[name] for name in names])
+
+
+# ---- the page ----
+
+
+def summary():
+    yield "| call | possible mistakes | change a bit | told from all others | told by hard inputs |\n|---|---|---|---|---|\n"
+    for form in FORMS:
+        found = outcome(form)
+        alone = sum(len(names) == 1 for names in found.mistakes)
+        seen = sum(len(names) for names in found.mistakes)
+        yield f"| {form} | {len(found.possible)} | {seen} | {alone} | {found.by_hard_inputs} |\n"
+
+
+def table(form):
+    found = outcome(form)
+    results = found.said["results"]
+    yield f"\n## {form}\n\n| mistakes |"
+    for result in results:
+        yield f" {result['name']}, of {result['elements']:,} |"
+    yield "\n|---|" + "---|" * len(results) + "\n"
+    for names, said in zip(found.mistakes, found.said_of):
+        yield f"| {code(names)} |" + "".join(f" {result['differing']:,} |" for result in said["results"]) + "\n"
+    yield f"\nNo bit changes with {code(found.unseen)}.\n"
+
+
+def code(names):
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def made_page():
+    """The page with its generated part made anew."""
+    page = PAGE.read_text()
+    before, rest = page.split(BEGIN)
+    _, after = rest.split(END)
+    tables = "".join(line for form in FORMS for line in table(form))
+    return f"{before}{BEGIN}{''.join(summary())}{tables}{END}{after}"
+
+
+class Page(unittest.TestCase):
+    def test_tables(self):
+        self.maxDiff = None
+        self.assertEqual(PAGE.read_text(), made_page())
+
+
+if __name__ == "__main__":
+    wanted = sys.argv.pop(1) if len(sys.argv) > 1 else None
+    record = wanted == "--record"
+    for form, (operator, *_) in FORMS.items():
+        if wanted in (None, "--record", operator):
+            setattr(RandomData, f"test_{form}", lambda self, form=form: check(self, form))
+    if wanted:
+        del Page
+    done = unittest.main(verbosity=2, exit=not record)
+    if record and done.result.wasSuccessful():
+        PAGE.write_text(made_page())
