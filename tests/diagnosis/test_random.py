@@ -15,6 +15,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import textwrap
 import unittest
 
 import numpy as np
@@ -106,7 +107,8 @@ def table(form):
     yield "\n|---|" + "---|" * len(results) + "\n"
     for names, said in zip(found.mistakes, found.said_of):
         yield f"| {code(names)} |" + "".join(f" {result['differing']:,} |" for result in said["results"]) + "\n"
-    yield f"\nNo bit changes with {code(found.unseen)}.\n"
+    unseen = f"No bit changes with {code(found.unseen)}."
+    yield "\n" + textwrap.fill(unseen, 120, break_on_hyphens=False) + "\n"
 
 
 def code(names):
