@@ -374,6 +374,7 @@ static void test_threads_change_nothing(void **unused)
 /* Rounding upwards and, where that is easily told to the machine, subnormals flushed; or as usual. */
 static void set_state(bool other)
 {
+    (void)other;
 #ifdef FE_UPWARD
     (void)fesetround(other ? FE_UPWARD : FE_TONEAREST); /* which an emulator may not have */
 #endif
