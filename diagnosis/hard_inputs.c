@@ -475,7 +475,7 @@ static size_t tell_apart(struct predictor *p, struct predictor *q, size_t begin,
             return i;
         }
     }
-    for (int r = RESULT_SCALE; r < call_results(call); r++) {
+    for (int r = RESULT_SCALE; r < RESULTS && r < call_results(call); r++) {
         const size_t token = begin / call->token_length;
         if (predict(p, (enum result)r, token, NULL) != predict(q, (enum result)r, token, NULL)) {
             return end;

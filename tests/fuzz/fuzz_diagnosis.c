@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A diagnosis of any call that the library accepts, and of any dump. Bytes choose the call; then they change the right
+ * result, here and there or everywhere, put a mistake of the table into it, or leave it as it is. A dump that is equal
+ * is said to be; one that a finding is said to explain is what that finding gives, and both reports are made.
+ */
+#include "../random_call.h"
+#include "../support.h"
+#include "input.h"
+
+#include <diagnosis_report.h>
+#include <hypotheses.h>
+#include <predict.h>
+
+#include <string.h>
+
+static input *source;
+
+static size_t choose(size_t end)
+{
+    return (size_t)take_bytes(source, end > 256 ? 2 : 1) % end;
+}
+
+/* ---- dumps ------------------------------------------------------------------------------------------------------ */
+
+static void copy_results(const struct random_call *random, struct array theirs[RESULTS])
+{
+    for (int r = 0; r < call_results(&random->call); r++) {
+        const struct array *ours = &random->results[r];
+        theirs[r] = (struct array){calloc(ours->count + 1, 8), ours->dtype, ours->count};
+        if (!theirs[r].data) {
+            abort();
+        }
+        for (size_t i = 0; i < ours->count; i++) {
+            array_set_bits(&theirs[r], i, array_bits(ours, i));
+        }
+    }
+}
+
+/* What a kernel with up to three mistakes returns; those of layout are left to chance. */
+static void put_mistakes(const struct random_call *random, struct array theirs[RESULTS])
+{
+    struct variant variant = {.choice = {0}};
+
+    for (int i = (int)choose(3); i >= 0; i--) {
+        const struct hypothesis *hypothesis = &hypotheses[choose((size_t)hypothesis_count)];
+        if (hypothesis_applies(hypothesis, &random->call) && (hypothesis->settings >> 8 & 0xFF) != STEP_LAYOUT) {
+            (void)hypothesis_add(hypothesis, &variant);
+        }
+    }
+    for (int r = 0; r < call_results(&random->call); r++) {
+        struct predictor p = {.call = &random->call, .variant = &variant};
+        for (size_t i = 0; i < theirs[r].count; i++) {
+            array_set_bits(&theirs[r], i, predict(&p, (enum result)r, i, NULL));
+        }
+    }
+}
+
+static void change(struct array *array, size_t i)
+{
+    array_set_bits(array, i, array_bits(array, i) ^ take_bytes(source, 2));
+}
+
+static void make_dump(const struct random_call *random, struct array theirs[RESULTS])
+{
+    const uint8_t how = take_byte(source);
+    const int results = call_results(&random->call);
+
+    copy_results(random, theirs);
+    if (how & 1) {
+        put_mistakes(random, theirs);
+    }
+    for (int n = how >> 4; n > 0; n--) {
+        struct array *array = &theirs[choose((size_t)results)];
+        if (array->count > 0) {
+            change(array, choose(array->count));
+        }
+    }
+    for (size_t i = 0; (how & 2) && i < theirs[RESULT_Y].count; i++) { /* the same at the end of everything */
+        array_set_bits(&theirs[RESULT_Y], i, i % random->call.columns > choose(32) ? 0x55 : choose(256));
+    }
+    for (int r = 0; r < results; r++) { /* a file that is not there */
+        if ((how & 12) == 12 && choose(2)) {
+            array_release(&theirs[r]);
+        }
+    }
+}
+
+/* ---- checks ----------------------------------------------------------------------------------------------------- */
+
+static size_t count_differences(const struct random_call *random, const struct array theirs[RESULTS],
+                                const struct variant *variant)
+{
+    size_t count = 0;
+
+    for (int r = 0; r < RESULTS; r++) {
+        struct predictor p = {.call = &random->call, .variant = variant};
+        for (size_t i = 0; theirs[r].data && i < theirs[r].count; i++) {
+            const uint64_t a = predict(&p, (enum result)r, i, NULL);
+            const uint64_t b = array_bits(&theirs[r], i);
+            const float u = npuq_ref_from_bits((uint32_t)a);
+            const float v = npuq_ref_from_bits((uint32_t)b);
+            count += a != b && (r == RESULT_Y || (u != v && !(npuq_ref_is_nan(u) && npuq_ref_is_nan(v))));
+        }
+    }
+    return count;
+}
+
+static void check_report(const struct random_call *random, const struct array theirs[RESULTS],
+                         const struct diagnosis *diagnosis, bool json)
+{
+    struct text text = {0};
+
+    (json ? diagnosis_report_json : diagnosis_report_text)(&text, &random->call, theirs, diagnosis);
+    if (text.failed || text.length != strlen(text.characters) || text.characters[text.length - 1] != '\n') {
+        FINDING("a report that does not end with its line");
+    }
+    if (json && (text.characters[0] != '{' || strcmp(text.characters + text.length - 2, "}\n") != 0)) {
+        FINDING("JSON that is no object: %s", text.characters);
+    }
+    text_release(&text);
+}
+
+static void check_diagnosis(const struct random_call *random, const struct array theirs[RESULTS])
+{
+    static const struct variant definition;
+    const size_t differing = count_differences(random, theirs, &definition);
+    struct diagnosis diagnosis;
+
+    if (!diagnose(&random->call, random->results, theirs, NULL, &diagnosis)) {
+        FINDING("out of memory");
+    }
+    if (diagnosis.all_differing != differing || (diagnosis.verdict == VERDICT_EQUAL) != (differing == 0)) {
+        FINDING("verdict %d, %zu differ; expected %zu", (int)diagnosis.verdict, diagnosis.all_differing, differing);
+    }
+    for (int i = 0; i < diagnosis.count; i++) {
+        const struct finding *finding = &diagnosis.findings[i];
+        const size_t left = count_differences(random, theirs, &finding->variant);
+        if (left != finding->unexplained + finding->newly_wrong ||
+            finding->explained + finding->unexplained != differing || (left == 0) != (i < diagnosis.first_place)) {
+            FINDING("%s: %zu explained, %zu not, %zu new; %zu of %zu are left", finding->hypotheses[0]->name,
+                    finding->explained, finding->unexplained, finding->newly_wrong, left, differing);
+        }
+    }
+    check_report(random, theirs, &diagnosis, false);
+    check_report(random, theirs, &diagnosis, true);
+    diagnosis_release(&diagnosis);
+}
+
+static void check_explanation(const struct random_call *random)
+{
+    const enum result result = (enum result)choose((size_t)call_results(&random->call));
+    struct text text = {0};
+
+    if (random->results[result].count > 0) {
+        explain_text(&text, &random->call, (struct element){result, choose(random->results[result].count)}, NULL);
+        if (text.failed) {
+            FINDING("out of memory");
+        }
+    }
+    text_release(&text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    input in = {data, size};
+    struct array theirs[RESULTS] = {{0}};
+    struct random_call random;
+
+    source = &in;
+    const unsigned op = 1U << take_byte(&in) % OPERATORS_OF_CALLS;
+    test_reseed(take_bytes(&in, 2)); /* of the elements */
+    if (random_call_make(&random, op, choose)) {
+        make_dump(&random, theirs);
+        check_diagnosis(&random, theirs);
+        check_explanation(&random);
+    }
+    for (int r = 0; r < RESULTS; r++) {
+        array_release(&theirs[r]);
+    }
+    random_call_release(&random);
+    return 0;
+}
