@@ -117,20 +117,21 @@ bool layout_fit(enum layout_choice choice, const struct call *call, const struct
         return true;
     }
     layout->fill = array_bits(theirs, call->count - 1);
-    /* A dump of one value was not written at all, if the result has several: it is untouched from its first row on. */
+    /* It takes two elements of one value to look untouched. A dump of one value was not written at all, if the result
+     * has several: it is untouched from its first row on. */
     const bool may_be_all = !holds_one_value(ours, call->count);
     switch (choice) {
     case LAYOUT_TAIL_UNTOUCHED:
         for (from = call->columns; from > 0 && column_holds(call, theirs, from - 1, layout->fill); from--) {
         }
         layout->from = from;
-        *fits = from < call->columns && (from > 0 || (may_be_all && call->rows == 1));
+        *fits = (call->columns - from) * call->rows > 1 && (from > 0 || (may_be_all && call->rows == 1));
         return true;
     case LAYOUT_ROWS_UNTOUCHED:
         for (from = call->rows; from > 0 && row_holds(call, theirs, from - 1, layout->fill); from--) {
         }
         layout->from = from;
-        *fits = from < call->rows && (from > 0 || may_be_all);
+        *fits = (call->rows - from) * call->columns > 1 && (from > 0 || may_be_all);
         return true;
     case LAYOUT_ROWS_PERMUTED: layout->row_of = row_of; return fit_rows(call, ours, theirs, row_of, fits);
     default: *fits = true; return true;
