@@ -90,7 +90,8 @@ def check(self, form):
 
 
 def summary():
-    yield "| call | possible mistakes | change a bit | told from all others | told by hard inputs |\n|---|---|---|---|---|\n"
+    yield "| call | possible mistakes | change a bit | told from all others | told by hard inputs |\n"
+    yield "|---|---|---|---|---|\n"
     for form in FORMS:
         found = outcome(form)
         alone = sum(len(names) == 1 for names in found.mistakes)
