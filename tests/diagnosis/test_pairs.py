@@ -46,6 +46,8 @@ PAIRS = (
 
 FORMS = (
     *((operator, []) for operator in kernels()),
+    ("quantize", ["--dtype", "uint8"]),
+    ("anti-quant", ["--type", "x=quint4x2"]),
     ("dynamic-quant", INT4),
     ("dynamic-quant-asymmetric", INT4),
 )
