@@ -133,7 +133,7 @@ def load_kernels():
 def prove(self, operator, kernel):
     """Of each form: the kernel without a mistake is right, and with one it is named, alone and without a doubt.
 
-    A tensor that has one scale has no room for rows of all kinds. There the manifest says which mistakes change nothing,
+    A tensor of one scale has no room for rows of all kinds. There the manifest says which mistakes change nothing,
     so that the results are right, and which cannot be told apart, so that they are named together.
     """
     for options in forms(operator):
@@ -162,7 +162,7 @@ class HardInputs(unittest.TestCase):
                 self.assertEqual(first_place(said), [pair])
 
     def test_halves(self):
-        """A half type can be taken for the other, not for itself; a product of halves has no bits to lose, a sum has."""
+        """A half type can be taken for the other only; a product of halves has no bits to lose, a sum has."""
         for half, other in ("float16", "bfloat16"), ("bfloat16", "float16"):
             with tempfile.TemporaryDirectory() as folder:
                 types = f"x={half},scale={half},offset={half}"
