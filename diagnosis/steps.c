@@ -513,6 +513,7 @@ static double saturate(const struct arithmetic *a, double value, struct integer_
     case SATURATE_INDEFINITE: /* x86's conversion: all that an int32 has not is the least int32 */
         return value > INT32_MAX || value < INT32_MIN ? range.low : clamp(value, range.low, range.high);
     case SATURATE_WRAP: return clamp(value, INT32_MIN, INT32_MAX);
+    case SATURATE_INT8: return clamp(value, INT8_MIN, INT8_MAX);
     default: return clamp(value, range.low, range.high);
     }
 }
@@ -888,7 +889,6 @@ static uint64_t requant_element(const struct arithmetic *a, size_t i)
 static uint64_t word_element(const struct arithmetic *a, size_t i)
 {
     static const struct integer_range nine_bits = {-256, 255, 9};
-    static const struct integer_range eight_bits = {-128, 127, 8};
     const struct array *scale = &a->call->operands[OPERAND_X];
     const struct array *offset = &a->call->operands[OPERAND_OFFSET];
     const int how = choice(a, STEP_WORD);
@@ -911,21 +911,14 @@ static uint64_t word_element(const struct arithmetic *a, size_t i)
     if (offset->data) {
         const size_t at = offset->count == 1 ? 0 : turned(i, choice(a, STEP_OFFSET_PLACE), offset->count);
         const double z = note(a->trace, "offset", parameter(load(offset, at), choice(a, STEP_OFFSET)));
-        if (is_nan(z)) {
-            o = nan_integer(a, nine_bits);
-        } else {
-            o = round_value(choice(a, STEP_ROUNDING), z);
-            o = how == WORD_OFFSET_WRAPS  ? clamp(o, INT32_MIN, INT32_MAX)
-                : how == WORD_OFFSET_INT8 ? clamp(o, eight_bits.low, eight_bits.high)
-                                          : clamp(o, nine_bits.low, nine_bits.high);
-        }
+        o = is_nan(z) ? nan_integer(a, nine_bits) : saturate(a, round_value(choice(a, STEP_ROUNDING), z), nine_bits);
         note_integer(a->trace, "offset, 9 bits", o);
     }
     word |= integer_bits(o, 9) << 37;
     if (how == WORD_NO_FLAG) {
         word &= ~((uint64_t)1 << 46);
     }
-    if (how == WORD_HALVES_SWAPPED) {
+    if (choice(a, STEP_RESULT) == RESULT_HALVES_SWAPPED) {
         word = word << 32 | word >> 32;
     }
     return word;

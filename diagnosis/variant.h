@@ -31,7 +31,7 @@ enum step {
     STEP_SATURATION,   /* enum saturation_choice */
     STEP_NAN,          /* enum nan_choice */
     STEP_SUBNORMALS,   /* enum subnormal_choice */
-    STEP_RESULT,       /* enum result_choice: the conversion to a floating-point type */
+    STEP_RESULT,       /* enum result_choice: the conversion to a floating-point type, the order of bytes */
     STEP_WORD,         /* enum word_choice: of trans_quant_param, and how requant reads one */
     STEP_LAYOUT,       /* enum layout_choice */
     STEPS
@@ -109,7 +109,13 @@ enum rounding_choice {
     ROUND_CEILING,
     ROUND_TRUNCATE
 };
-enum saturation_choice { SATURATE_SYMMETRIC = 1, SATURATE_WRAP, SATURATE_UNSIGNED_INT4, SATURATE_INDEFINITE };
+enum saturation_choice {
+    SATURATE_SYMMETRIC = 1,
+    SATURATE_WRAP,
+    SATURATE_UNSIGNED_INT4,
+    SATURATE_INDEFINITE,
+    SATURATE_INT8, /* trans_quant_param: the offset */
+};
 enum nan_choice { NAN_LOW = 1, NAN_HIGH, NAN_NEGATIVE };
 enum subnormal_choice { SUBNORMAL_INPUTS = 1, SUBNORMAL_RESULTS = 2, SUBNORMAL_ALL = 3 };
 enum result_choice {
@@ -120,14 +126,12 @@ enum result_choice {
     RESULT_THROUGH_FLOAT16,
     RESULT_THROUGH_BFLOAT16,
     RESULT_BYTES_SWAPPED,
+    RESULT_HALVES_SWAPPED, /* of a word */
 };
 enum word_choice {
     WORD_OTHER_ROUND_MODE = 1,
     WORD_ALL_BITS,
     WORD_NO_FLAG,
-    WORD_OFFSET_WRAPS,
-    WORD_OFFSET_INT8,
-    WORD_HALVES_SWAPPED,
 };
 enum layout_choice {
     LAYOUT_TRANSPOSED = 1,

@@ -118,6 +118,8 @@ PAIRS = (
      ["sum-float16", "offset-of-one-before"]),
     ("dequant", ["--dtype", "float16", "--without", "bias,activation-scale"], ["nan-negative", "scale-of-next"]),
     ("requant", ["--dtype", "int8"], ["wrap", "one-clamp"]),
+    ("trans-quant-param", ["--shape", "72"], ["other-round-mode", "offset-int8"]),
+    ("trans-quant-param", ["--without", "offset"], ["all-scale-bits", "halves-swapped"]),
 )
 
 
