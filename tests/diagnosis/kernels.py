@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What faulty kernels return, of whatever operator."""
-import functools
 import hashlib
 
+import dynamic_kernels
+import integer_kernels
 import numpy as np
+import static_kernels
 from layout_mistakes import LAYOUTS, misplaced
-from test_hard import load_kernels
 
-
-@functools.cache
-def kernels():
-    return load_kernels()
+# The function for each operator: kernel(call, mistakes) returns arrays by the names of the results.
+KERNELS = {**static_kernels.KERNELS, **integer_kernels.KERNELS, **dynamic_kernels.KERNELS}
 
 
 def run(call, mistakes):
     """The results, arrays by name, of a kernel with these mistakes."""
-    return misplaced(kernels()[call.operator](call, mistakes - LAYOUTS.keys()), mistakes, call)
+    return misplaced(KERNELS[call.operator](call, mistakes - LAYOUTS.keys()), mistakes, call)
 
 
 def digest(results):

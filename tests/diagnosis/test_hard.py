@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A kernel with one mistake, run on hard inputs, is diagnosed: every mistake that is possible, operator and type.
 
-The kernels are NumPy's, and share no line with the tool. NPUQUANT_TOOL is the path of the tool. An argument, the name
-of an operator, limits the run to it.
+The kernels are NumPy's, and share no line with the tool. NPUQUANT_TOOL is the path of the tool. Arguments, names
+of operators, limit the run to them.
 """
 import itertools
 import pathlib
@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 from calls import first_place, hard_inputs
-from layout_mistakes import LAYOUTS, misplaced
+from kernels import KERNELS, run
 
 FLOATS = ("float32", "float16", "bfloat16")
 ROWS = ("--shape", "64,128")
@@ -111,28 +111,7 @@ def requant_forms():
         yield ["--shape", shape, "--type", "words=int64", "--dtype", y]
 
 
-# Two mistakes at once of which one changes few elements, or only such as the other one changes, too.
-PAIRS = (
-    ("anti-quant", ["--dtype", "bfloat16"], ["float64", "result-finite"]),
-    ("anti-quant", ["--type", "x=quint4x2,scale=bfloat16", "--dtype", "bfloat16"],
-     ["sum-float16", "offset-of-one-before"]),
-    ("dequant", ["--dtype", "float16", "--without", "bias,activation-scale"], ["nan-negative", "scale-of-next"]),
-    ("requant", ["--dtype", "int8"], ["wrap", "one-clamp"]),
-    ("trans-quant-param", ["--shape", "72"], ["other-round-mode", "offset-int8"]),
-    ("trans-quant-param", ["--without", "offset"], ["all-scale-bits", "halves-swapped"]),
-)
-
-
-def load_kernels():
-    """The function for each operator: kernel(call, mistakes) returns arrays by the names of the results."""
-    from dynamic_kernels import KERNELS as dynamic
-    from integer_kernels import KERNELS as integers
-    from static_kernels import KERNELS as static
-
-    return {**static, **integers, **dynamic}
-
-
-def prove(self, operator, kernel):
+def prove(self, operator):
     """Of each form: the kernel without a mistake is right, and with one it is named, alone and without a doubt.
 
     A tensor of one scale has no room for rows of all kinds. There the manifest says which mistakes change nothing,
@@ -145,24 +124,16 @@ def prove(self, operator, kernel):
                 if call.arguments.get("quant_mode") != "pertensor":
                     wrong = [name for name in call.mistakes if call.alike(name) != [name]]
                     self.assertEqual(wrong, [], "they look like others here, or like none")
-                self.assertEqual(call.diagnose(kernel(call, set()))["verdict"], "equal")
+                self.assertEqual(call.diagnose(run(call, set()))["verdict"], "equal")
             for mistake in call.mistakes:
                 with self.subTest(operator=operator, options=options, mistake=mistake):
-                    said = call.diagnose(misplaced(kernel(call, {mistake} - LAYOUTS.keys()), {mistake}, call))
+                    said = call.diagnose(run(call, {mistake}))
                     alike = call.alike(mistake)
                     self.assertEqual(said["verdict"], "explained" if alike else "equal")
                     self.assertEqual(first_place(said), [[name] for name in alike])
 
 
 class HardInputs(unittest.TestCase):
-    def test_pairs(self):
-        kernels = load_kernels()
-        for operator, options, pair in PAIRS:
-            with tempfile.TemporaryDirectory() as folder, self.subTest(operator=operator, pair=pair):
-                call = hard_inputs(pathlib.Path(folder), operator, "--shape", "48,72", *options)
-                said = call.diagnose(kernels[operator](call, set(pair)))
-                self.assertEqual(first_place(said), [pair])
-
     def test_halves(self):
         """A half type can be taken for the other only; a product of halves has no bits to lose, a sum has."""
         for half, other in ("float16", "bfloat16"), ("bfloat16", "float16"):
@@ -174,8 +145,7 @@ class HardInputs(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    for operator, kernel in load_kernels().items():
-        if len(sys.argv) < 2 or sys.argv[1] == operator:
-            name = "test_" + operator.replace("-", "_")
-            setattr(HardInputs, name, lambda self, operator=operator, kernel=kernel: prove(self, operator, kernel))
+    for operator in sys.argv[1:] or KERNELS:
+        name = "test_" + operator.replace("-", "_")
+        setattr(HardInputs, name, lambda self, operator=operator: prove(self, operator))
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -12,7 +12,7 @@ import unittest
 
 import numpy as np
 from calls import first_place, hard_inputs
-from kernels import digest, kernels, run
+from kernels import KERNELS, digest, run
 from normal_inputs import normal_call
 from numpy_operators import pack
 from test_hard import forms
@@ -44,8 +44,21 @@ PAIRS = (
     ("requant", [], "scale-bfloat16", "offset-of-next"),
 )
 
+# Those of which one changes few elements, or only such as the other one changes, too: shown by hard inputs.
+RARE_PAIRS = (
+    ("dynamic-quant", [], "least-1e-6", "scale-bfloat16"),
+    ("dynamic-quant", [], "float64", "smooth-bfloat16"),
+    ("dynamic-quant-asymmetric", [], "symmetric-range", "nan-low"),
+    ("anti-quant", ["--dtype", "bfloat16"], "float64", "result-finite"),
+    ("anti-quant", ["--type", "scale=bfloat16", "--dtype", "bfloat16"], "sum-float16", "offset-of-one-before"),
+    ("dequant", ["--dtype", "float16", "--without", "bias,activation-scale"], "nan-negative", "scale-of-next"),
+    ("requant", ["--dtype", "int8"], "wrap", "one-clamp"),
+    ("trans-quant-param", [], "other-round-mode", "offset-int8"),
+    ("trans-quant-param", ["--without", "offset"], "all-scale-bits", "halves-swapped"),
+)
+
 FORMS = (
-    *((operator, []) for operator in kernels()),
+    *((operator, []) for operator in KERNELS),
     ("quantize", ["--dtype", "uint8"]),
     ("anti-quant", ["--type", "x=quint4x2"]),
     ("dynamic-quant", INT4),
@@ -68,6 +81,11 @@ class Pairs(unittest.TestCase):
             for kind, make in calls(operator, *options).items():
                 with self.subTest(operator, inputs=kind, mistakes=mistakes), tempfile.TemporaryDirectory() as folder:
                     self.check(make(folder), set(mistakes))
+
+    def test_rare_pairs(self):
+        for operator, options, *mistakes in RARE_PAIRS:
+            with self.subTest(operator, mistakes=mistakes), tempfile.TemporaryDirectory() as folder:
+                self.check(calls(operator, *options)["hard"](folder), set(mistakes))
 
     def check(self, call, mistakes):
         results = run(call, mistakes)
@@ -140,7 +158,7 @@ class Noise(unittest.TestCase):
 class RightKernels(unittest.TestCase):
     def test_right_kernels(self):
         chosen = random.Random(1)
-        for operator in kernels():
+        for operator in KERNELS:
             for seed, form in enumerate(chosen.choices(forms(operator), k=6)):
                 with self.subTest(operator, form=form, seed=seed), tempfile.TemporaryDirectory() as folder:
                     call = hard_inputs(folder, operator, *form, "--seed", str(seed))
