@@ -311,12 +311,8 @@ static bool make_finding(const struct search *s, const struct hypothesis *first,
     return layout == AS_DEFINED || s->layout_fits[layout];
 }
 
-static bool try_singles(struct search *s)
+static void try_singles(struct search *s)
 {
-    s->singles = calloc((size_t)hypothesis_count, sizeof *s->singles);
-    if (!s->singles) {
-        return false;
-    }
     for (int i = 0; i < hypothesis_count; i++) {
         struct finding *finding = &s->singles[s->single_count];
         if (hypothesis_applies(&hypotheses[i], s->call) && make_finding(s, &hypotheses[i], NULL, finding)) {
@@ -325,7 +321,6 @@ static bool try_singles(struct search *s)
         }
     }
     sort(s->singles, s->single_count);
-    return true;
 }
 
 /* Whether a pair finds other extremes than each of the two. */
@@ -477,18 +472,23 @@ static bool find_element(const struct search *s, const struct variant *variant, 
 static bool search(struct search *s)
 {
     struct diagnosis *d = s->diagnosis;
+    struct finding *singles = calloc((size_t)hypothesis_count, sizeof *singles);
     struct finding *pairs = NULL;
     int pair_count = 0;
 
     s->cache = extremes_cache_make();
     d->row_of = malloc((s->call->rows + 1) * sizeof *d->row_of);
-    bool ok = s->cache && d->row_of && make_sample(s) && fit_layouts(s) && try_singles(s) &&
-              keep_best(s, s->singles, s->single_count);
+    bool ok = singles && s->cache && d->row_of && make_sample(s) && fit_layouts(s);
+    if (ok) {
+        s->singles = singles;
+        try_singles(s);
+        ok = keep_best(s, singles, s->single_count);
+    }
     if (ok && d->first_place == 0) {
         ok = try_pairs(s, &pairs, &pair_count) && keep_best(s, pairs, pair_count);
     }
     free(pairs);
-    free(s->singles);
+    free(singles);
     return ok;
 }
 
