@@ -305,8 +305,10 @@ static bool write_files(struct hard *hard)
             ok = staged_file_write(&staged[count++], hard->paths[i].characters, hard->operands.inputs[i]);
         }
     }
-    ok = ok && staged_file_write_text(&staged[count++], hard->manifest_path.characters, manifest.characters) &&
-         staged_files_commit(staged, count);
+    if (ok) {
+        ok = staged_file_write_text(&staged[count++], hard->manifest_path.characters, manifest.characters);
+    }
+    ok = ok && staged_files_commit(staged, count);
     for (int i = 0; i < count; i++) {
         staged_file_release(&staged[i]);
     }
