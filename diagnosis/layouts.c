@@ -52,12 +52,6 @@ static int compare_hashes(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* Whether all elements of a row of the dump are the same: then it may be any of many rows. */
-static bool is_constant(const struct call *call, const struct array *theirs, size_t row)
-{
-    return row_holds(call, theirs, row, array_bits(theirs, row * call->columns));
-}
-
 /* Most rows of the dump are rows of the result, each of them one of its own, and some are elsewhere. Equal rows stay
  * where they are. False if there is not the memory. */
 static bool fit_rows(const struct call *call, const struct array *ours, const struct array *theirs, size_t *row_of,
@@ -66,7 +60,6 @@ static bool fit_rows(const struct call *call, const struct array *ours, const st
     struct hashed_row *there = malloc(2 * call->rows * sizeof *there);
     size_t left = 0;
     size_t found = 0;
-    bool moved = false;
 
     if (!there) {
         return false;
@@ -82,7 +75,6 @@ static bool fit_rows(const struct call *call, const struct array *ours, const st
     qsort(there, left, sizeof *there, compare_hashes);
     for (size_t i = 0, j = 0; i < left && j < left;) {
         if (here[i].hash == there[j].hash) {
-            moved = moved || !is_constant(call, theirs, there[j].row);
             row_of[there[j++].row] = here[i++].row;
             found++;
         } else if (here[i].hash < there[j].hash) {
@@ -92,7 +84,7 @@ static bool fit_rows(const struct call *call, const struct array *ours, const st
         }
     }
     free(there);
-    *fits = moved && left - found <= call->rows / 8;
+    *fits = found > 0 && left - found <= call->rows / 8;
     return true;
 }
 
