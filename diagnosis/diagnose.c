@@ -363,6 +363,15 @@ static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
     return true;
 }
 
+static void rank(struct diagnosis *d)
+{
+    sort(d->findings, d->count);
+    d->first_place = 0;
+    while (d->first_place < d->count && mismatches(&d->findings[d->first_place]) == 0) {
+        d->first_place++;
+    }
+}
+
 /* Adds the best of those that were tried to the diagnosis, confirmed on all elements. */
 static bool keep_best(struct search *s, const struct finding *tried, int tried_count)
 {
@@ -377,11 +386,51 @@ static bool keep_best(struct search *s, const struct finding *tried, int tried_c
             }
         }
     }
-    sort(d->findings, d->count);
-    d->first_place = 0;
-    while (d->first_place < d->count && mismatches(&d->findings[d->first_place]) == 0) {
-        d->first_place++;
+    rank(d);
+    return true;
+}
+
+/* Whether a mistake changes no scale and no offset. */
+static bool changes_y_only(struct search *s, const struct variant *variant)
+{
+    struct predictor p = {.call = s->call, .variant = variant, .cache = s->cache};
+
+    for (int r = RESULT_SCALE; r < RESULTS; r++) {
+        for (size_t i = 0; i < s->diagnosis->compared[r]; i++) {
+            if (!is_same((enum result)r, predict(&p, (enum result)r, i, NULL), array_bits(&s->ours[r], i))) {
+                return false;
+            }
+        }
     }
+    return true;
+}
+
+/* One mistake in a part of y: those are tried that explain what differs, and would change more. */
+static bool try_parts(struct search *s)
+{
+    struct diagnosis *d = s->diagnosis;
+    int most = CONFIRMED;
+
+    if (d->differing[RESULT_Y] < d->all_differing) {
+        return true;
+    }
+    for (int i = 0; i < s->single_count && most > 0 && d->count < MOST_FINDINGS; i++) {
+        struct finding finding = s->singles[i];
+        if (finding.unexplained > 0 || finding.explained == 0 || finding.variant.choice[STEP_LAYOUT] != AS_DEFINED ||
+            !changes_y_only(s, &finding.variant)) {
+            continue;
+        }
+        most--;
+        if (!part_find(s->call, &finding.variant, s->cache, &s->ours[RESULT_Y], &s->theirs[RESULT_Y], &finding.part)) {
+            return false;
+        }
+        if (finding.part.kind != PART_ALL) {
+            finding.explained = d->all_differing;
+            finding.newly_wrong = 0;
+            d->findings[d->count++] = finding;
+        }
+    }
+    rank(d);
     return true;
 }
 
@@ -483,6 +532,9 @@ static bool search(struct search *s)
         s->singles = singles;
         try_singles(s);
         ok = keep_best(s, singles, s->single_count);
+    }
+    if (ok && d->first_place == 0) {
+        ok = try_parts(s);
     }
     if (ok && d->first_place == 0) {
         ok = try_pairs(s, &pairs, &pair_count) && keep_best(s, pairs, pair_count);

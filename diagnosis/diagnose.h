@@ -4,12 +4,14 @@
 #define NPUQUANT_DIAGNOSE_H
 
 #include "explain.h"
+#include "parts.h"
 #include "variant.h"
 
 /* One hypothesis, or two at once, against a dump. */
 struct finding {
     const struct hypothesis *hypotheses[2]; /* the second is null for one alone */
     struct variant variant;
+    struct part part;   /* where alone it is made */
     size_t explained;   /* differing elements that it gives as they are in the dump */
     size_t unexplained; /* the other differing elements */
     size_t newly_wrong; /* elements that are equal, and that it would make different */

@@ -6,13 +6,27 @@
 #include <inttypes.h>
 
 static const char *const result_names[RESULTS] = {"y", "scale", "offset"};
+static const char *const part_units[] = {"", "row", "column"};
 static const char *const verdict_names[] = {"equal", "explained", "partly", "none"};
+
+/* "columns 64 to 71" */
+static void add_part(struct text *text, const struct part *part)
+{
+    text_add(text, "%s%s %zu", part_units[part->kind], part->end - part->begin > 1 ? "s" : "", part->begin);
+    if (part->end - part->begin > 1) {
+        text_add(text, " to %zu", part->end - 1);
+    }
+}
 
 static void add_names(struct text *text, const struct finding *finding)
 {
     text_add(text, "%s", finding->hypotheses[0]->name);
     if (finding->hypotheses[1]) {
         text_add(text, " and %s", finding->hypotheses[1]->name);
+    }
+    if (finding->part.kind != PART_ALL) {
+        text_add(text, " in ");
+        add_part(text, &finding->part);
     }
 }
 
@@ -87,6 +101,15 @@ static void add_advice(struct text *text, const struct call *call, const struct 
         text_add(text, "\n");
     }
     add_layout(text, call, &finding->variant);
+    if (finding->part.kind != PART_ALL) {
+        struct text line = {0};
+        text_add(&line, "The rest of y is right: look at the code for ");
+        add_part(&line, &finding->part);
+        text_add(&line, " of %zu, such as %s.", finding->part.of,
+                 finding->part.kind == PART_ROWS ? "that of a block of rows or of one thread"
+                                                 : "what a vector loop leaves over");
+        add_line(text, &line);
+    }
 }
 
 static void add_conclusion(struct text *text, const struct diagnosis *d)
@@ -279,6 +302,10 @@ static void add_json_finding(struct text *text, const struct call *call, const s
     text_add(text, "], \"explained\": %zu, \"unexplained\": %zu, \"newly_wrong\": %zu", finding->explained,
              finding->unexplained, finding->newly_wrong);
     add_json_layout(text, call, &finding->variant);
+    if (finding->part.kind != PART_ALL) {
+        text_add(text, ", \"part\": {\"unit\": \"%s\", \"begin\": %zu, \"end\": %zu, \"of\": %zu}",
+                 part_units[finding->part.kind], finding->part.begin, finding->part.end, finding->part.of);
+    }
     text_add(text, "}");
 }
 

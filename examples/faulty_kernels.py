@@ -44,6 +44,9 @@ y = half_to_even(x / f4(0.125))
 save(shuffled=y.reshape(4, 16, 256).swapaxes(0, 1).reshape(64, 256))
 y[:, 240:] = 0
 save(tail=y)
+y = half_to_even(x / f4(0.125))
+y[:, 240:] = half_away(x / f4(0.125))[:, 240:]
+save(scalar_tail=y)
 relu = np.maximum(x, 0)
 save(relu=relu.astype(f2), relu_half_away=half_away(relu / f4(0.125)))
 

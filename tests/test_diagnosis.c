@@ -631,6 +631,63 @@ static void test_remainder_of_scales(void **unused)
     random_call_release(&random);
 }
 
+/* Copies some rows and columns of one dump to another. */
+static void copy_part(struct dump *to, const struct dump *from, const size_t rows[2], const size_t columns[2])
+{
+    for (size_t row = rows[0]; row < rows[1]; row++) {
+        for (size_t i = row * COLUMNS + columns[0]; i < row * COLUMNS + columns[1]; i++) {
+            array_set_bits(&to->results[RESULT_Y], i, array_bits(&from->results[RESULT_Y], i));
+        }
+    }
+}
+
+/* A mistake in a part is named with it. The part may begin or end at any row or column where the mistake shows nothing:
+ * the roundest is named. */
+static void test_parts(void **unused)
+{
+    static const struct {
+        size_t rows[2];
+        size_t columns[2];
+        const char *says;
+    } parts[] = {
+        {{0, ROWS}, {16, COLUMNS}, "floor in columns 16 to 23: explains "},
+        {{0, ROWS}, {17, COLUMNS}, "floor in columns 16 to 23: explains "},
+        {{0, ROWS}, {0, 19}, "floor in columns 0 to 15: explains "},
+        {{0, ROWS}, {8, 16}, "floor in columns 8 to 15: explains "},
+        {{0, 4}, {0, COLUMNS}, "floor in rows 0 to 3: explains "},
+        {{2, 3}, {0, COLUMNS}, "floor in row 2: explains "},
+        {{0, ROWS}, {11, 13}, "none of the hypotheses explains this"},  /* might be chance: four elements */
+        {{0, 4}, {8, COLUMNS}, "none of the hypotheses explains this"}, /* no rows, and no columns */
+    };
+    static const struct variant floors = {.choice = {[STEP_ROUNDING] = ROUND_FLOOR}};
+    struct random_call random = make_eighths(1, 0);
+    const struct dump all = predict_dump(&random, &floors);
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        struct dump dump = predict_dump(&random, &definition);
+        copy_part(&dump, &all, parts[i].rows, parts[i].columns);
+        check_says(&random, &dump, false, parts[i].says);
+        if (i == 0) {
+            check_says(&random, &dump, true,
+                       "\"part\": {\"unit\": \"column\", \"begin\": 16, \"end\": 24, \"of\": 24}");
+        }
+        release_dump(&dump);
+    }
+    release_dump((struct dump *)&all);
+    random_call_release(&random);
+
+    /* Nothing shows in columns 12 to 15. */
+    random = make_eighths(1, 0.5F);
+    const struct dump shifted = predict_dump(&random, &floors);
+    struct dump dump = predict_dump(&random, &definition);
+    copy_part(&dump, &shifted, (size_t[]){0, ROWS}, (size_t[]){0, 13});
+    check_says(&random, &dump, false, "floor in columns 0 to 15: explains ");
+    release_dump(&dump);
+    release_dump((struct dump *)&shifted);
+    random_call_release(&random);
+}
+
 static void test_layouts_are_told(void **unused)
 {
     struct random_call random = make_eighths(1, 0);
@@ -912,6 +969,7 @@ int main(void)
         cmocka_unit_test(test_remainders),
         cmocka_unit_test(test_remainder_of_scales),
         cmocka_unit_test(test_remainder_of_one_row),
+        cmocka_unit_test(test_parts),
         cmocka_unit_test(test_layouts_are_told),
         cmocka_unit_test(test_one_element_is_no_tail),
         cmocka_unit_test(test_pairs_are_named),

@@ -196,7 +196,7 @@ class Fields(unittest.TestCase):
             self.run_in(folder, sys.executable, os.path.join(SOURCE, "examples", "faulty_kernels.py"))
             files = os.path.join(folder, "faulty_kernels")
             found = set()
-            for dump in ("half_away", "overwritten", "tail", "shuffled"):
+            for dump in ("half_away", "overwritten", "scalar_tail", "tail", "shuffled"):
                 words = [tool, "diagnose", "quantize", "x.npy", "--scales", "scales.npy", "--expect", dump + ".npy"]
                 found |= paths(json.loads(self.run_in(files, *words, "--json")))
             words = [tool, "diagnose", "dynamic-quant", "varied.npy", "--expect-scale", "inverse_form.npy", "--json"]

@@ -54,10 +54,15 @@ class Finding(NamedTuple):
     unexplained: int  # the other differing elements
     newly_wrong: int  # elements that are equal, and that it would make different
     layout: Optional[Dict[str, Any]]  # where rows or columns really are, if that is what is wrong
+    part: Optional[Dict[str, Any]]  # the rows or columns where alone the mistake is made
 
     @property
     def name(self) -> str:
-        return " and ".join(hypothesis.name for hypothesis in self.hypotheses)
+        names = " and ".join(hypothesis.name for hypothesis in self.hypotheses)
+        if self.part is None:
+            return names
+        unit, begin, last = self.part["unit"], self.part["begin"], self.part["end"] - 1
+        return f"{names} in {unit} {begin}" if begin == last else f"{names} in {unit}s {begin} to {last}"
 
 
 class Comparison(NamedTuple):

@@ -151,6 +151,14 @@ def test_two_mistakes_at_once():
     assert found.first_place[0].name == "symmetric-range and group-late" in str(found)
 
 
+def test_a_mistake_in_a_part():
+    y = npuquant.npu_quantize(*QUANTIZE[1:])
+    for where, part in (np.s_[:, 48:], "columns 48 to 59"), (np.s_[0:4], "rows 0 to 3"), (np.s_[4], "row 4"):
+        actual = y.copy()
+        actual[where] = np.trunc(x[where] / half).clip(-128, 127)
+        assert npuquant.diagnose(actual, *QUANTIZE).findings[0].name == f"truncate in {part}"
+
+
 def test_noise_is_explained_by_nothing():
     noise = np.random.default_rng(1).integers(-128, 128, size=x.shape, dtype="i1")
     found = npuquant.diagnose(noise, *QUANTIZE)
@@ -578,6 +586,7 @@ def refused(error, function, *args, **kwargs):
     ],
 )
 def test_memory_is_given_back(call):
+    gc.collect()  # what earlier tests have left
     counts = [sys.getrefcount(array) for array in (AWAY, x, half)]
     for _ in range(3):
         call()

@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 import numpy as np
-from calls import first_place, hard_inputs
+from calls import first_place, hard_inputs, names
 from kernels import KERNELS, digest, run
 from normal_inputs import normal_call
 from numpy_operators import pack
@@ -57,6 +57,17 @@ RARE_PAIRS = (
     ("trans-quant-param", ["--without", "offset"], "all-scale-bits", "halves-swapped"),
 )
 
+# Mistakes that are made in a part of y only.
+PARTS = (
+    ("quantize", [], "truncate"),
+    ("group-quant", [], "ceiling"),
+    ("dynamic-quant", [], "product-bfloat16"),
+    ("dynamic-quant-asymmetric", [], "round-first"),
+    ("anti-quant", [], "result-truncated"),
+    ("dequant", [], "product-bfloat16"),
+    ("requant", [], "floor"),
+)
+
 FORMS = (
     *((operator, []) for operator in KERNELS),
     ("quantize", ["--dtype", "uint8"]),
@@ -95,6 +106,25 @@ class Pairs(unittest.TestCase):
         self.assertIn(mistakes, named)
         for pair in named:
             self.assertEqual(digest(run(call, pair)), digest(results), pair)
+
+
+class Parts(unittest.TestCase):
+    """A mistake in some columns or rows alone is named with them."""
+
+    def test_parts(self):
+        for operator, options, mistake in PARTS:
+            with tempfile.TemporaryDirectory() as folder, self.subTest(operator, mistake=mistake):
+                call = calls(operator, *options)["normal"](folder)
+                right, wrong = run(call, set()), run(call, {mistake})
+                for where, part in ((np.s_[:, 496:], ("column", 496, 512)), (np.s_[:, :480], ("column", 0, 480)),
+                                    (np.s_[32:], ("row", 32, 48)), (np.s_[8:16], ("row", 8, 16))):
+                    y = right["y"].copy()
+                    y[where] = wrong["y"][where]
+                    said = call.diagnose({**right, "y": y})
+                    self.assertEqual(said["verdict"], "explained", part)
+                    named = [(names(finding), finding["part"]) for finding in said["findings"][:said["first_place"]]]
+                    self.assertEqual([name for name, _ in named], [[mistake]], part)
+                    self.assertEqual(tuple(named[0][1][key] for key in ("unit", "begin", "end")), part)
 
 
 # ---- noise ----

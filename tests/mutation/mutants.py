@@ -30,6 +30,7 @@ DIAGNOSE = "diagnosis/diagnose.c"
 EXPLAIN = "diagnosis/explain.c"
 HARD = "diagnosis/hard_inputs.c"
 LAYOUTS = "diagnosis/layouts.c"
+PARTS = "diagnosis/parts.c"
 REPORT = "diagnosis/diagnosis_report.c"
 STATE = "diagnosis/state.h"
 STEPS = "diagnosis/steps.c"
@@ -255,6 +256,9 @@ MUTANTS = [
     ("diagnosis: untouched elements hold the first", LAYOUTS, "layout->fill = array_bits(theirs, call->count - 1);", "layout->fill = array_bits(theirs, 0);"),
     ("diagnosis: rows elsewhere not found", LAYOUTS, "if (here[i].hash == there[j].hash) {", "if (here[i].row == there[j].row) {"),
     ("diagnosis: one element is an untouched tail", LAYOUTS, "(call->columns - from) * call->rows > 1", "from < call->columns"),
+    ("diagnosis: a part of few elements", PARTS, "return differing >= LEAST_DIFFERING;", "return true;"),
+    ("diagnosis: a part with what is right", PARTS, "        if (side->is_right[i]) {\n            return false;", "        if (side->is_right[i] && i > side->last) {\n            return false;"),
+    ("diagnosis: a part ends where something differs last", PARTS, "roundest(side->last + 1, most)", "side->last + 1"),
     ("diagnosis: untouched from a multiple of itself", REPORT, "layout->from & (0 - layout->from)", "layout->from"),
     ("diagnosis: uneven rows told as even ones", REPORT, "lines->step > 0 && (lines->step == 1", "(lines->step == 1"),
     ("diagnosis: the highest is where the lowest is", STEPS, 'note_place(a, "hi is at", e->hi_at);', 'note_place(a, "hi is at", e->lo_at);'),

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "parts.h"
+
+#include <stdlib.h>
+
+/* Noise in a few elements agrees with a mistake in a part that is chosen to fit. */
+enum { LEAST_DIFFERING = 8 };
+
+/* The rows of y, or its columns. */
+struct side {
+    size_t of;
+    size_t first; /* with an element that differs */
+    size_t last;
+    bool *is_right; /* of each: an element is equal that the mistake would change */
+};
+
+static void add_differing(struct side *side, size_t at)
+{
+    side->first = at < side->first ? at : side->first;
+    side->last = at > side->last ? at : side->last;
+}
+
+/* Of the numbers from least to most the one that the largest power of two divides: where a vector loop ends. */
+static size_t roundest(size_t least, size_t most)
+{
+    size_t best = most;
+
+    while (best > 0 && (best & (best - 1)) >= least) {
+        best &= best - 1;
+    }
+    return best;
+}
+
+/* All that lies between the differing ones must be of the part; how far it goes beyond them is known only up to the
+ * next one that is right. */
+static bool fit(const struct side *side, struct part *part)
+{
+    size_t least = side->first;
+    size_t most = side->last + 1;
+
+    for (size_t i = side->first; i <= side->last; i++) {
+        if (side->is_right[i]) {
+            return false;
+        }
+    }
+    while (least > 0 && !side->is_right[least - 1]) {
+        least--;
+    }
+    while (most < side->of && !side->is_right[most]) {
+        most++;
+    }
+    *part = (struct part){
+        .begin = roundest(least, side->first),
+        .end = most == side->of ? most : roundest(side->last + 1, most),
+        .of = side->of,
+    };
+    return true;
+}
+
+/* Goes through y; false if the mistake does not explain what differs. */
+static bool look(struct predictor *p, const struct array *ours, const struct array *theirs, struct side *rows,
+                 struct side *columns)
+{
+    size_t differing = 0;
+
+    for (size_t i = 0; i < p->call->count; i++) {
+        const uint64_t right = array_bits(ours, i);
+        const uint64_t now = predict(p, RESULT_Y, i, NULL);
+        const size_t row = i / p->call->columns;
+        const size_t column = i % p->call->columns;
+        if (right != array_bits(theirs, i)) {
+            if (now != array_bits(theirs, i)) {
+                return false;
+            }
+            add_differing(rows, row);
+            add_differing(columns, column);
+            differing++;
+        } else if (now != right) {
+            rows->is_right[row] = true;
+            columns->is_right[column] = true;
+        }
+    }
+    return differing >= LEAST_DIFFERING;
+}
+
+bool part_find(const struct call *call, const struct variant *variant, struct extremes_cache *cache,
+               const struct array *ours, const struct array *theirs, struct part *part)
+{
+    struct predictor p = {.call = call, .variant = variant, .cache = cache};
+    struct side rows = {call->rows, SIZE_MAX, 0, calloc(call->rows + 1, sizeof *rows.is_right)};
+    struct side columns = {call->columns, SIZE_MAX, 0, calloc(call->columns + 1, sizeof *columns.is_right)};
+    const bool ok = rows.is_right && columns.is_right;
+
+    *part = (struct part){0};
+    if (ok && look(&p, ours, theirs, &rows, &columns)) {
+        if (fit(&columns, part)) {
+            part->kind = PART_COLUMNS;
+        } else if (fit(&rows, part)) {
+            part->kind = PART_ROWS;
+        }
+    }
+    free(rows.is_right);
+    free(columns.is_right);
+    return ok;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A mistake in a part of y only: a kernel has other code for the end of a row, or for a block of rows. */
+#ifndef NPUQUANT_PARTS_H
+#define NPUQUANT_PARTS_H
+
+#include "call.h"
+#include "predict.h"
+#include "variant.h"
+
+/* Rows, with all their elements, or columns of all rows. */
+struct part {
+    enum { PART_ALL, PART_ROWS, PART_COLUMNS } kind;
+    size_t begin;
+    size_t end; /* not included */
+    size_t of;  /* how many there are in all */
+};
+
+/* Finds the part of y such that a kernel with the mistake there, and right elsewhere, returns theirs for ours, the
+ * right results. part->kind is PART_ALL if there is none, or if so few elements differ that it might be chance. False
+ * if there is not the memory. */
+bool part_find(const struct call *call, const struct variant *variant, struct extremes_cache *cache,
+               const struct array *ours, const struct array *theirs, struct part *part);
+
+#endif
