@@ -57,7 +57,6 @@ enum parameter_choice {
     PARAMETER_INTEGER,
     PARAMETER_LEFT_OUT,
     PARAMETER_NEGATED,
-    PARAMETER_ALL_BITS,
     PARAMETER_UNSIGNED,
 };
 enum smooth_choice {

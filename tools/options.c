@@ -125,8 +125,7 @@ static const struct row rows[] = {
      "the folder for the inputs and manifest.json; it is made if there is none (required)", 0, 0},
     {OPTION_RUN, TEXT, FOR_HARD_INPUTS, "run", "COMMAND", NULL,
      "run COMMAND with the name of the manifest behind it, and diagnose the results that it leaves in DIR; what it "
-     "prints "
-     "goes to stderr",
+     "prints goes to stderr",
      0, 0},
     {OPTION_JSON, FLAG, FOR_CAUSES, "json", NULL, NULL, "print JSON", 0, 0},
     {OPTION_OUTPUT, TEXT, FOR_ALL, "output", "FILE", NULL, "where the result goes (quint4x2 as i4, bfloat16 as u2)", 0,
@@ -459,16 +458,6 @@ static bool take_initial_values(unsigned command, struct arguments *arguments)
         }
     }
     return true;
-}
-
-bool option_is_input(unsigned command, enum option option)
-{
-    for (size_t i = 0; i < ROWS; i++) {
-        if (rows[i].option == option && (rows[i].commands & command) && is_input(&rows[i])) {
-            return true;
-        }
-    }
-    return false;
 }
 
 bool option_is_required(unsigned command, enum option option)

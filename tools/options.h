@@ -105,8 +105,7 @@ void options_print_help(unsigned command);
 /* The name of an input as users write it: "smooth-scales". */
 const char *option_name(enum option option);
 
-/* Whether a command takes the input, and whether it needs it. */
-bool option_is_input(unsigned command, enum option option);
+/* Whether a command needs the input. */
 bool option_is_required(unsigned command, enum option option);
 
 #endif
