@@ -223,7 +223,7 @@ class Diagnose(CauseTest):
                 self.assertRegex(text, rf"\n[a-z]+\[[0-9, ]+\], step by step:\n  step +definition +{case.mistake}\n")
                 *_, ours, theirs = lines
                 self.assertRegex(ours, r"^  (y|scale|offset) +\S.*  \S")  # two values
-                self.assertRegex(theirs, r"^  in the file +\S")
+                self.assertRegex(theirs, r"^  in the dump +\S")
                 self.assertEqual(theirs.split("  ")[-1].strip(), ours.split("  ")[-1].strip())
                 self.assertNotEqual(theirs.split("  ")[-1].strip(), re.split("  +", ours.strip())[1])
 
@@ -849,8 +849,8 @@ class HardInputs(CauseTest):
             (("quantize", "--shape", "0,8", *out), "--shape: '0,8': expected at most 8 numbers from 1 on, separated by"),
             (("quantize", "--shape", "8,x", *out), "--shape: '8,x': expected at most 8 numbers from 1 on, separated by"),
             (("quantize", "--shape", "1,1,1,1,1,1,1,1,1", *out), "--shape: '1,1,1,1,1,1,1,1,1': expected at most 8 "),
-            (("quantize", "--shape", "1024,1025", *out), "--shape: more than 1048576 values\n"),
-            (("quantize", "--shape", "9223372036854775807,3", *out), "--shape: more than 1048576 values\n"),
+            (("quantize", "--shape", "1024,1025", *out), "--shape: has more values than 1048576; expected fewer\n"),
+            (("quantize", "--shape", "9223372036854775807,3", *out), "--shape: has more values than 1048576; expected fewer\n"),
             ((*x, "--shape", "9,9", "--div-mode=false", "--dtype=quint4x2", "--axis=-1"),
              "--shape: dimension 1 is 9; expected a multiple of 8, as words hold eight int4\n"),
             (("anti-quant", "--shape", "4", "--type", "x=quint4x2", *out), "--shape: dimension 0 is 4; expected a mul"),

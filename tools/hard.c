@@ -78,7 +78,7 @@ static bool choose_shape(const struct hard *hard, struct hard_wish *wish)
     for (int d = 0; d < shape->count; d++) {
         wish->shape[d] = shape->index[d];
         if (shape->index[d] > HARD_MOST_VALUES || count * shape->index[d] > HARD_MOST_VALUES) {
-            return report_error("--shape: more than %d values", HARD_MOST_VALUES);
+            return report_error("--shape: has more values than %d; expected fewer", HARD_MOST_VALUES);
         }
         count *= shape->index[d];
     }
