@@ -175,11 +175,6 @@ static void show_text_alone(struct text *text, const struct call *call, const ch
     text_add(text, "\n");
 }
 
-static const char *name_of(enum result result)
-{
-    return result_names[result];
-}
-
 void explain_text(struct text *text, const struct call *call, struct element element, const struct beside *beside)
 {
     static const struct variant definition;
@@ -197,7 +192,7 @@ void explain_text(struct text *text, const struct call *call, struct element ele
         text_add_wrapped(text, TEXT_WIDTH, SECOND_COLUMN, "%s", beside->name);
         text_add(text, "\n");
         walk_lines(text, call, &defined.trace, &other.trace, show_text);
-        text_add(text, "%*s%s", INDENT, "", name_of(element.result));
+        text_add(text, "%*s%s", INDENT, "", result_names[element.result]);
         text_pad(text, FIRST_COLUMN);
         add_bits(text, dtype, defined.bits);
         text_pad(text, SECOND_COLUMN);
@@ -205,13 +200,13 @@ void explain_text(struct text *text, const struct call *call, struct element ele
         text_add(text, "\n");
     } else {
         walk_lines(text, call, &defined.trace, &nothing, show_text_alone);
-        text_add(text, "%*s%s", INDENT, "", name_of(element.result));
+        text_add(text, "%*s%s", INDENT, "", result_names[element.result]);
         text_pad(text, FIRST_COLUMN);
         add_bits(text, dtype, defined.bits);
         text_add(text, "\n");
     }
     if (beside && beside->theirs) {
-        text_add(text, "%*sin the file", INDENT, "");
+        text_add(text, "%*sin the dump", INDENT, "");
         text_pad(text, beside->name ? SECOND_COLUMN : FIRST_COLUMN);
         add_bits(text, dtype, array_bits(beside->theirs, element.index));
         text_add(text, "\n");
