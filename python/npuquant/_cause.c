@@ -144,8 +144,8 @@ static PyObject *report_diagnosis(const struct kept *kept, const struct array th
     return ok ? take_texts(&text, &json) : PyErr_NoMemory();
 }
 
-/* diagnose(call, arrays, threads): arrays of the results' types and shapes, in C order; None where a result is not
- * compared. Returns text and JSON. */
+/* diagnose(call, arrays, threads): aligned arrays of the results' types and shapes, in C order; None where a result is
+ * not compared. Returns text and JSON. */
 static PyObject *diagnose_kept(PyObject *module, PyObject *given)
 {
     PyObject *capsule;

@@ -261,7 +261,7 @@ def _take_actual(argument: str, actual: TensorLike, ours: np.ndarray) -> np.ndar
         raise TypeError(f"{argument}: is {array.dtype}; expected {BFLOAT16 if ours.dtype == np.uint16 else ours.dtype}")
     if array.shape != ours.shape:
         raise ValueError(f"{argument}: has the shape {array.shape}; expected {ours.shape}")
-    return np.ascontiguousarray(array)
+    return np.require(array, requirements=("C", "ALIGNED"))  # as the extension reads it
 
 
 def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator: Operator, /, *args: Any,

@@ -252,6 +252,21 @@ def test_what_is_not_comparable(error, says, actual):
         testing.assert_equal(actual, *QUANTIZE)
 
 
+def test_any_layout_is_compared(monkeypatch):
+    """A view that is not in C order, or whose elements do not lie where their type wants them, as in parts of files."""
+    taken = []
+    diagnose = _native.diagnose
+    monkeypatch.setattr(_native, "diagnose", lambda call, arrays, threads: taken.extend(arrays)
+                        or diagnose(call, arrays, threads))
+    values = npuquant.npu_anti_quant(AWAY, np.ones(60, f4), dst_dtype="float32")
+    misaligned = np.frombuffer(b"-" + values.tobytes(), f4, offset=1).reshape(values.shape)
+    assert not misaligned.flags.aligned
+    for actual in (misaligned, np.asfortranarray(values), np.repeat(values, 2, axis=1)[:, ::2]):
+        found = npuquant.diagnose(actual, "npu_anti_quant", AWAY, np.ones(60, f4), dst_dtype="float32")
+        assert found.verdict == "equal"
+        assert taken[-1].flags.aligned and taken[-1].flags.c_contiguous
+
+
 def test_what_is_not_comparable_of_several():
     y, scale = npuquant.npu_dynamic_quant(x)
     for error, says, actual in (
