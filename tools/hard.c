@@ -34,25 +34,21 @@ static bool is_empty(enum option option)
 /* The type that --type names, if it does. */
 static bool choose_type(const struct hard *hard, enum operand operand, npuq_dtype *dtype, bool *chosen)
 {
-    static const char *const names[] = {"float32", "float16", "bfloat16", "int8",    "uint8",
-                                        "int32",   "int64",   "uint64",   "quint4x2"};
     const enum option option = hard->command->roles[operand];
     const char *text = hard->arguments->type[option];
+    char name[16]; /* what does not fit is no type either */
 
     if (!text) {
         return true;
     }
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const size_t length = strlen(names[i]);
-        if (strncmp(text, names[i], length) == 0 && (text[length] == '\0' || text[length] == ',')) {
-            *dtype = tensor_named_type(names[i]);
-            *chosen = true;
-            return true;
-        }
-    }
-    return report_error("--type: %s: there is no type '%.*s'; expected float32, float16, bfloat16, int8, uint8, int32, "
+    const int length = (int)strcspn(text, ",");
+    (void)snprintf(name, sizeof name, "%.*s", length, text);
+    *dtype = tensor_named_type(name);
+    *chosen = true;
+    return strcmp(name, tensor_type_name(*dtype)) == 0 ||
+           report_error("--type: %s: there is no type '%.*s'; expected float32, float16, bfloat16, int8, uint8, int32, "
                         "int64, uint64 or quint4x2",
-                        option_name(option), (int)strcspn(text, ","), text);
+                        option_name(option), length, text);
 }
 
 static bool choose_types(const struct hard *hard, struct hard_wish *wish)

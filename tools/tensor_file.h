@@ -14,7 +14,7 @@ const char *tensor_npy_type(npuq_dtype dtype);
 const char *tensor_type_name(npuq_dtype dtype);
 size_t tensor_item_size(npuq_dtype dtype);
 
-/* The type of that name, which is one of those above. */
+/* The type of that name; for a name that no type has, any type. */
 npuq_dtype tensor_named_type(const char *name);
 
 /* How many values an element holds: 8 of a quint4x2 word, else 1. */
