@@ -174,6 +174,19 @@ class ToolTest(unittest.TestCase):
         np.testing.assert_array_equal(got, expected)
         self.assertEqual(got.tobytes(), expected.tobytes())  # zeros of either sign, and NaN
 
+    def save_example_inputs(self, operator):
+        """The files that the examples of the operator's help name."""
+        inputs = {
+            "x.npy": np.ones((4, 8), "f4"), "s.npy": np.ones(8, "f4"), "z.npy": np.ones(8, "u1"),
+            "scale.npy": np.ones(8, "f4"), "offset.npy": np.ones(8, "f4"), "ends.npy": np.array([4]),
+            "smooth.npy": np.ones(8, "f4"), "weight.npy": np.ones((8, 8), "i1"), "sums.npy": np.ones((4, 8), "i4"),
+            "rows.npy": np.ones(4, "f4"), "words.npy": np.full(8, 1 << 46), "x1.npy": np.ones((4, 8), "i1"),
+        }
+        if operator == "group-quant":
+            inputs.update({"x.npy": np.ones((4, 8), "u2"), "s.npy": np.ones((1, 8), "f4")})
+        for name, array in inputs.items():
+            save(self.path(name), array)
+
 
 class Results(ToolTest):
     """Random data through every operator."""
@@ -1595,17 +1608,8 @@ class Talking(ToolTest):
         self.assertEqual(self.run_well("help", "info"), self.run_well("info", "--help"))
 
     def test_help_examples_work(self):
-        ones = {
-            "x.npy": np.ones((4, 8), "f4"), "s.npy": np.ones(8, "f4"), "z.npy": np.ones(8, "u1"),
-            "scale.npy": np.ones(8, "f4"), "offset.npy": np.ones(8, "f4"), "ends.npy": np.array([4]),
-            "smooth.npy": np.ones(8, "f4"), "weight.npy": np.ones((8, 8), "i1"), "sums.npy": np.ones((4, 8), "i4"),
-            "rows.npy": np.ones(4, "f4"), "words.npy": np.full(8, 1 << 46), "x1.npy": np.ones((4, 8), "i1"),
-        }
         for command in COMMANDS:
-            for name, array in ones.items():
-                if command == "group-quant":
-                    array = {"x.npy": np.ones((4, 8), "u2"), "s.npy": np.ones((1, 8), "f4")}.get(name, array)
-                save(self.path(name), array)
+            self.save_example_inputs(command)
             words = self.run_well(command, "--help").split("example:\n  npuquant ")[1].split()
             self.run_well(*words)
 

@@ -582,17 +582,8 @@ class Help(CauseTest):
                 self.assert_narrow(text.split("\nexample:")[0])
 
     def test_examples_work(self):
-        ones = {
-            "x.npy": np.ones((4, 8), "f4"), "s.npy": np.ones(8, "f4"), "z.npy": np.ones(8, "u1"),
-            "scale.npy": np.ones(8, "f4"), "offset.npy": np.ones(8, "f4"), "ends.npy": np.array([4]),
-            "smooth.npy": np.ones(8, "f4"), "weight.npy": np.ones((8, 8), "i1"), "sums.npy": np.ones((4, 8), "i4"),
-            "rows.npy": np.ones(4, "f4"), "words.npy": np.full(8, 1 << 46), "x1.npy": np.ones((4, 8), "i1"),
-        }
         for operator in COMMANDS:
-            for name, array in ones.items():
-                if operator == "group-quant":
-                    array = {"x.npy": np.ones((4, 8), "u2"), "s.npy": np.ones((1, 8), "f4")}.get(name, array)
-                save(self.path(name), array)
+            self.save_example_inputs(operator)
             self.run_well(*" ".join(self.example_of(operator, "-h")).split(" -o ")[0].split(), "-q", "-o", "y.npy")
             self.assertEqual(self.run_well(*self.example_of("diagnose", operator, "-h")), "diagnosis: nothing differs\n")
             self.assertRegex(self.run_well(*self.example_of("explain", operator, "-h")), r"\Ay\[(0, )?1\]\n  ")
