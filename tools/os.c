@@ -494,17 +494,16 @@ int os_processors(void)
 
 int os_run_command(const char *command, const char *argument)
 {
-    /* The shell's own way to take an argument as it is. */
-    static const char behind_command[] = " \"$1\"";
-    char *script = malloc(strlen(command) + sizeof behind_command);
+    const size_t size = strlen(command) + sizeof " \"$1\"";
+    char *script = malloc(size);
     pid_t child;
     int status = -1;
 
     if (!script) {
         return -1;
     }
-    (void)strcpy(script, command);
-    (void)strcat(script, behind_command);
+    /* The shell's own way to take an argument as it is. */
+    (void)snprintf(script, size, "%s \"$1\"", command);
     (void)fflush(NULL);
     child = fork();
     if (child == 0) {
