@@ -402,7 +402,6 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
     switch (choice(a, STEP_TOKEN_OFFSET)) {
     case TOKEN_OFFSET_INTEGER: offset = nearbyint(offset); break;
     case TOKEN_OFFSET_FROM_LOW: offset = add(a, -dmax - 1, -divide(a, e->lo, token.scale, wide), wide); break;
-    case TOKEN_OFFSET_ZERO: offset = 0; break;
     default: break;
     }
     token.offset = note(a->trace, "offset", to_type(offset, type));
@@ -918,6 +917,7 @@ static uint64_t word_element(const struct arithmetic *a, size_t i)
     if (how == WORD_NO_FLAG) {
         word &= ~((uint64_t)1 << 46);
     }
+    note_integer(a->trace, "flag, bit 46", (double)(word >> 46 & 1));
     if (choice(a, STEP_RESULT) == RESULT_HALVES_SWAPPED) {
         word = word << 32 | word >> 32;
     }

@@ -79,7 +79,7 @@ enum least_choice {
     LEAST_EPSILON,
     LEAST_ONE_FOR_ZERO,
 };
-enum token_offset_choice { TOKEN_OFFSET_INTEGER = 1, TOKEN_OFFSET_NEGATED, TOKEN_OFFSET_FROM_LOW, TOKEN_OFFSET_ZERO };
+enum token_offset_choice { TOKEN_OFFSET_INTEGER = 1, TOKEN_OFFSET_NEGATED, TOKEN_OFFSET_FROM_LOW };
 enum form_choice { FORM_OTHER = 1, FORM_DIVIDED };
 enum type_choice { TYPE_FLOAT16 = 1, TYPE_BFLOAT16, TYPE_FLOAT64 };
 enum scaling_choice {

@@ -169,7 +169,7 @@ static void test_hypotheses(void **unused)
         [STEP_RANGE] = RANGE_WITHOUT_SIGN,
         [STEP_UNIT] = UNIT_ONE_MORE,
         [STEP_LEAST] = LEAST_ONE_FOR_ZERO,
-        [STEP_TOKEN_OFFSET] = TOKEN_OFFSET_ZERO,
+        [STEP_TOKEN_OFFSET] = TOKEN_OFFSET_FROM_LOW,
         [STEP_FORM] = FORM_DIVIDED,
         [STEP_TOKEN_TYPE] = TYPE_FLOAT64,
         [STEP_SCALING] = SCALING_NO_ROW,
@@ -768,6 +768,19 @@ static void test_ties_are_named(void **unused)
     random_call_release(&random);
 }
 
+/* The step that the mistake is made in is among those that are shown. */
+static void test_flag_is_shown(void **unused)
+{
+    static const struct variant no_flag = {.choice = {[STEP_WORD] = WORD_NO_FLAG}};
+    struct random_call random = make_call_of_elements(TRANS_QUANT_PARAM);
+    struct dump dump = predict_dump(&random, &no_flag);
+
+    (void)unused;
+    check_says(&random, &dump, false, "  flag, bit 46                    1                           0\n");
+    release_dump(&dump);
+    random_call_release(&random);
+}
+
 /* A fused multiply-add does not round the product: it is shown with all its digits. */
 static void test_exact_products(void **unused)
 {
@@ -974,6 +987,7 @@ int main(void)
         cmocka_unit_test(test_one_element_is_no_tail),
         cmocka_unit_test(test_pairs_are_named),
         cmocka_unit_test(test_ties_are_named),
+        cmocka_unit_test(test_flag_is_shown),
         cmocka_unit_test(test_exact_products),
         cmocka_unit_test(test_places_of_extremes),
         cmocka_unit_test(test_hard_inputs),
