@@ -22,7 +22,8 @@ enum {
 #define CONVERTS_FIRST                                                                                                 \
     "makes NaN and everything beyond int32 the low end, as x86's conversion to int32 does",                            \
         "Clamp in float32 before the conversion, and make NaN 0."
-#define RAISES_SCALE(bound) "takes " bound " where the scale is less, or NaN, and multiplies by 1 / " bound " there"
+#define RAISES_SCALE(bound)   "takes " bound " where the scale is less, or NaN, and multiplies by 1 / " bound " there"
+#define RAISES_LARGEST(bound) "takes " bound " for the largest |v| where that is less, but not where it is NaN"
 #define FLUSHES_INPUTS                                                                                                 \
     "takes subnormal operands for zero", "Clear DAZ, or leave out the compiler's option that sets it (-ffast-math)."
 #define FLUSHES_RESULTS                                                                                                \
@@ -175,6 +176,10 @@ const struct hypothesis hypotheses[] = {
      "The bound is 1e-12, or none in dynamic_quant."},
     {"least-epsilon", DYNAMIC, Y_ANY, 0, ONE(STEP_LEAST, LEAST_EPSILON), RAISES_SCALE("FLT_EPSILON"),
      "The bound is 1e-12, or none in dynamic_quant."},
+    {"least-m-1e-10", DYNAMIC_QUANT, Y_ANY, 0, ONE(STEP_LEAST, LEAST_M_1E_10), RAISES_LARGEST("1e-10"),
+     "The symmetric operator has no lower bound: a row of zeros has scale 0."},
+    {"least-m-1e-5", DYNAMIC_QUANT, Y_ANY, 0, ONE(STEP_LEAST, LEAST_M_1E_5), RAISES_LARGEST("1e-5"),
+     "The symmetric operator has no lower bound: a row of zeros has scale 0."},
     {"one-for-zero", DYNAMIC, Y_ANY, 0, ONE(STEP_LEAST, LEAST_ONE_FOR_ZERO),
      "takes 1 where the scale would be 0, and has no other lower bound",
      "The scale is at least 1e-12; in dynamic_quant it may be 0."},

@@ -340,14 +340,22 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
     return e;
 }
 
+/* Whether a bound is one of the largest |v|. */
+static bool is_of_largest(int least)
+{
+    return least == LEAST_M_1E_10 || least == LEAST_M_1E_5;
+}
+
 /* The bound as it is written in a program. */
 static double least_scale(int least)
 {
     switch (least) {
-    case LEAST_1E_10: return 1e-10;
+    case LEAST_1E_10:
+    case LEAST_M_1E_10: return 1e-10;
     case LEAST_1E_8: return 1e-8;
     case LEAST_1E_6: return 1e-6;
-    case LEAST_1E_5: return 1e-5;
+    case LEAST_1E_5:
+    case LEAST_M_1E_5: return 1e-5;
     case LEAST_EPSILON: return 0x1p-23;
     default: return 1e-12;
     }
@@ -356,7 +364,7 @@ static double least_scale(int least)
 /* The scale, not below its bound, where there is one. NaN becomes the bound. */
 static double bounded(const struct arithmetic *a, double scale, bool has_bound)
 {
-    const int how = choice(a, STEP_LEAST);
+    const int how = is_of_largest(choice(a, STEP_LEAST)) ? AS_DEFINED : choice(a, STEP_LEAST);
     const double least = to_type(least_scale(how), wide_type(a));
 
     if (how == LEAST_NONE || (how == AS_DEFINED && !has_bound)) {
@@ -417,7 +425,9 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
     const int type = choice(a, STEP_TOKEN_TYPE);
     const int wide = wide_type(a);
     const double dmax = (int4 ? 7 : 127) + (choice(a, STEP_UNIT) == UNIT_ONE_MORE ? 1 : 0);
-    const double m = note(a->trace, "m = max |v|", e->hi);
+    const int least = choice(a, STEP_LEAST);
+    const double least_m = is_of_largest(least) ? to_type(least_scale(least), wide_type(a)) : -INFINITY;
+    const double m = note(a->trace, "m = max |v|", e->hi < least_m ? least_m : e->hi); /* NaN stays */
     note_place(a, "m is at", e->hi_at);
     const double r = divide(a, dmax, m, wide);
     const bool inverse = a->call->options.inverse_form != (choice(a, STEP_FORM) == FORM_OTHER);

@@ -78,6 +78,8 @@ enum least_choice {
     LEAST_1E_5,
     LEAST_EPSILON,
     LEAST_ONE_FOR_ZERO,
+    LEAST_M_1E_10, /* of the largest |v|, not of the scale */
+    LEAST_M_1E_5,
 };
 enum token_offset_choice { TOKEN_OFFSET_INTEGER = 1, TOKEN_OFFSET_NEGATED, TOKEN_OFFSET_FROM_LOW };
 enum form_choice { FORM_OTHER = 1, FORM_DIVIDED };

@@ -168,7 +168,7 @@ static void test_hypotheses(void **unused)
         [STEP_SMOOTH] = SMOOTH_IN_RANGE_ONLY,
         [STEP_RANGE] = RANGE_WITHOUT_SIGN,
         [STEP_UNIT] = UNIT_ONE_MORE,
-        [STEP_LEAST] = LEAST_ONE_FOR_ZERO,
+        [STEP_LEAST] = LEAST_M_1E_5,
         [STEP_TOKEN_OFFSET] = TOKEN_OFFSET_FROM_LOW,
         [STEP_FORM] = FORM_DIVIDED,
         [STEP_TOKEN_TYPE] = TYPE_FLOAT64,

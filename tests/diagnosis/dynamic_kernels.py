@@ -12,6 +12,7 @@ LEAST = {
     "least-1e-5": 1e-5,
     "least-epsilon": 2.0**-23,
 }
+LEAST_LARGEST = {"least-m-1e-10": 1e-10, "least-m-1e-5": 1e-5}
 
 
 # ---- the rows ----
@@ -89,6 +90,9 @@ def symmetric_parameters(v, greatest, scale_form, machine, mistakes):
     """Scale of each row, and what its values are multiplied by."""
     greatest = greatest + ("one-step-more" in mistakes)
     largest = extremes(v if "largest-without-sign" in mistakes else np.abs(v), mistakes)[0]
+    for name, least in LEAST_LARGEST.items():
+        if name in mistakes:
+            largest = np.maximum(largest, machine.type(least))
     factor = machine.compute(np.divide, greatest, largest)
     if "scale-divided" in mistakes:
         scale = machine.compute(np.divide, largest, greatest)
