@@ -128,6 +128,9 @@ static const double specials[] = {0,
                                   0x1p-140,
                                   6e-8};
 
+/* The largest float32 below a half: 0.5 cannot be added to it without rounding. */
+#define BELOW_HALF (0.5 - 0x1p-25)
+
 enum { SPECIALS = sizeof specials / sizeof specials[0] };
 
 /* Scales: powers of two, which make exact halves, and others; here and there one that is very small or large, or no
@@ -143,6 +146,7 @@ static double draw_scale(struct maker *m, size_t i)
     case 0: return usual;
     case 3:
     case 7: return usual * 2;
+    case 4: return op == REQUANT ? 0x1p-25 : usual * draw_between(m, 0.5, 2); /* makes BELOW_HALF of 2^24 - 1 */
     case 5: return -usual * draw_between(m, 1, 2);
     case 9: return 0x1p-133 * draw_between(m, 1, 32); /* subnormal in float32 */
     case 11: return 0x1p-126 * draw_between(m, 1, 4);
@@ -166,6 +170,8 @@ static double draw_offset(struct maker *m, size_t i)
     case 1: return draw_between(m, -1, 1) / 16;
     case 2: return m->wish->dtypes[OPERAND_OFFSET] == NPUQ_INT32 ? draw_between(m, 2e3, 2e4) : draw_between(m, -9, 9);
     case 3: return nearbyint(draw_between(m, -100, 100)) + 0.5;
+    case 4:
+        return m->wish->op == TRANS_QUANT_PARAM ? (i % 16 == 4 ? BELOW_HALF : -BELOW_HALF) : draw_between(m, -30, 30);
     case 5: return nearbyint(draw_between(m, -20, 20));
     case 6: return m->wish->op == TRANS_QUANT_PARAM ? specials[draw_below(m, SPECIALS)] : draw_between(m, -40, 40);
     default: return draw_between(m, -30, 30);
@@ -337,6 +343,13 @@ static double draw_target(struct maker *m)
     if (y == NPUQ_FLOAT32 || y == NPUQ_FLOAT16 || y == NPUQ_BFLOAT16) {
         return draw_tie(m);
     }
+    /* To these a half cannot be added without rounding. Where x is no integer, they come from halves. */
+    if (m->wish->op == REQUANT && draw_below(m, 8) == 0) {
+        return draw_below(m, 2) ? BELOW_HALF : -BELOW_HALF;
+    }
+    if (y == NPUQ_INT32 && draw_below(m, 8) == 0) {
+        return draw_between(m, -1, 1) * 0x1p24;
+    }
     switch (draw_below(m, 6)) {
     case 0: return draw_between(m, -end, end);
     case 1: return draw_between(m, -3 * end, 3 * end);
@@ -408,6 +421,9 @@ static void draw_row(struct maker *m, size_t token, size_t kind)
     const bool is_constant = kind == 8 || kind == 15;
     const double sign = draw_below(m, 2) ? 1 : -1;
     const double constant = kind == 8 ? draw_normal(m) * size : draw_between(m, 3e4, 65504) * sign;
+    /* With an offset of a quarter BELOW_HALF can be come by, if x has 24 bits. */
+    const bool takes_quarter = call->op == DYNAMIC_QUANT_ASYMMETRIC && m->wish->dtypes[OPERAND_X] == NPUQ_FLOAT32;
+    const double shift_of_ends = takes_quarter && draw_below(m, 2) ? -0.75 : 0;
     const double top = (m->wish->options.y_dtype == NPUQ_QUINT4X2 ? 7 : 127) + (call->op == DYNAMIC_QUANT ? 0 : 0.5);
     int exponent;
     const double least_smooth =
@@ -426,8 +442,8 @@ static void draw_row(struct maker *m, size_t token, size_t kind)
     case 11: set(m, OPERAND_X, begin + draw_below(m, end - begin), -INFINITY); break;
     case 12: /* the extremes give round parameters: halves are exact */
         for (size_t i = begin; i < end; i++) {
-            const double half = i == begin     ? top
-                                : i == end - 1 ? -top
+            const double half = i == begin     ? top + shift_of_ends
+                                : i == end - 1 ? -top + shift_of_ends
                                                : nearbyint(draw_between(m, -2 * top, 2 * top)) / 2;
             set(m, OPERAND_X, i, half * (least_smooth / smooth_of(call, i)));
         }

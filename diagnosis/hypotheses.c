@@ -40,6 +40,13 @@ const struct hypothesis hypotheses[] = {
      "Use rint() or nearbyint() instead of round(), or the device's round mode 'rint'."},
     {"half-up", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_SIGNED_OR_WORD, NEEDS_ROUNDED,
      ONE(STEP_ROUNDING, ROUND_HALF_UP), "rounds halves up", "Use rint() or nearbyint() instead of adding 0.5."},
+    {"half-added-up", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_SIGNED_OR_WORD, NEEDS_ROUNDED | NEEDS_ROUNDED_HALF,
+     ONE(STEP_ROUNDING, ROUND_HALF_ADDED_UP), "adds 0.5 in float32, where the sum is rounded, and rounds down",
+     "Use rint() or nearbyint(): adding 0.5 moves halves, and 0.49999997 becomes 1."},
+    {"half-added-away", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_INTEGER, NEEDS_ROUNDED | NEEDS_ROUNDED_HALF,
+     ONE(STEP_ROUNDING, ROUND_HALF_ADDED_AWAY),
+     "adds 0.5 with the sign of the value in float32, where the sum is rounded, and cuts the fraction off",
+     "Use rint() or nearbyint(): adding 0.5 moves halves, and 0.49999997 becomes 1."},
     {"half-down", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_INTEGER, NEEDS_ROUNDED,
      ONE(STEP_ROUNDING, ROUND_HALF_DOWN), "rounds halves down", "Use rint() or nearbyint()."},
     {"truncate", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_INTEGER, NEEDS_ROUNDED,
@@ -401,6 +408,11 @@ static unsigned traits_of(const struct call *call)
     const bool long_product = !given_scales || float32_scale || x == NPUQ_FLOAT32;
     const bool excess = anti_quant ? float32_scale && (y != NPUQ_FLOAT32 || offset->data)
                                    : long_product || float_offset || (divides && y == NPUQ_INT32);
+    /* 0.49999997 has 24 bits, as values above 2^23 have, of which the odd ones count. Halves make no product of so
+     * many; the one offset of hard inputs of group_quant leaves no room for them. */
+    const bool rounded_half =
+        dynamic ? x == NPUQ_FLOAT32
+                : !given_scales || y == NPUQ_INT32 || (long_product && !(call->op == GROUP_QUANT && offset->data));
     /* A float16 scale makes no subnormals of integers. A bias that is subnormal itself does not count. */
     const bool subnormals = anti_quant || call->op == DEQUANT ? (y_wide && is_wide(scale->dtype)) || row_scale : wide;
     const bool new_subnormals = anti_quant ? float_offset : row_scale && !float_bias;
@@ -423,7 +435,8 @@ static unsigned traits_of(const struct call *call)
            when(finer_offset || (offset->data && offset->dtype == NPUQ_FLOAT16), NEEDS_FINE_OFFSET) |
            when(finer_offset, NEEDS_FINER_OFFSET) | when(call->op != TRANS_QUANT_PARAM || offset->data, NEEDS_ROUNDED) |
            when(excess, NEEDS_EXCESS) | when(subnormals, NEEDS_SUBNORMALS) |
-           when(new_subnormals, NEEDS_NEW_SUBNORMALS) | when(long_product, NEEDS_LONG_PRODUCT);
+           when(new_subnormals, NEEDS_NEW_SUBNORMALS) | when(long_product, NEEDS_LONG_PRODUCT) |
+           when(rounded_half, NEEDS_ROUNDED_HALF);
 }
 
 /* The bit of the result's type. */

@@ -40,6 +40,7 @@ enum {
     NEEDS_LONG_PRODUCT = 1 << 27,   /* x times its scale can have more bits than float32 */
     NEEDS_X_NOT_BFLOAT16 = 1 << 28,
     NEEDS_SCALE_NOT_BFLOAT16 = 1 << 29,
+    NEEDS_ROUNDED_HALF = 1 << 30, /* values occur to which a half cannot be added without rounding */
 };
 
 /* Types of y, as bits. */

@@ -472,15 +472,19 @@ static double round_half_even(double t)
     return nearbyint(t);
 }
 
-static double round_value(int how, double t)
+static double round_value(const struct arithmetic *a, double t)
 {
-    switch (how) {
+    const int wide = choice(a, STEP_PRODUCT) == TYPE_FLOAT64 ? TYPE_FLOAT64 : AS_DEFINED;
+
+    switch (choice(a, STEP_ROUNDING)) {
     case ROUND_HALF_AWAY: return round(t);
     case ROUND_HALF_UP: return floor(t) + (t - floor(t) >= 0.5);
     case ROUND_HALF_DOWN: return floor(t) + (t - floor(t) > 0.5);
     case ROUND_FLOOR: return floor(t);
     case ROUND_CEILING: return ceil(t);
     case ROUND_TRUNCATE: return trunc(t);
+    case ROUND_HALF_ADDED_UP: return floor(add(a, t, 0.5, wide));
+    case ROUND_HALF_ADDED_AWAY: return trunc(add(a, t, copysign(0.5, t), wide));
     default: return round_half_even(t);
     }
 }
@@ -544,7 +548,7 @@ static double to_integer(const struct arithmetic *a, double t, struct integer_ra
     if (is_nan(t)) {
         return note_integer(a->trace, "NaN to an integer", nan_integer(a, range));
     }
-    const double rounded = note_integer(a->trace, "round", round_value(choice(a, STEP_ROUNDING), t));
+    const double rounded = note_integer(a->trace, "round", round_value(a, t));
     return note_integer(a->trace, "saturate", saturate(a, rounded, range));
 }
 
@@ -641,7 +645,7 @@ static uint64_t quantised(const struct arithmetic *a, double scaled, bool has_of
     double value;
 
     if (has_offset && order == ORDER_ROUND_FIRST && !is_nan(scaled)) {
-        const double rounded = note_integer(a->trace, "round", round_value(choice(a, STEP_ROUNDING), scaled));
+        const double rounded = note_integer(a->trace, "round", round_value(a, scaled));
         value = to_integer(a, note(a->trace, "+ offset", add(a, rounded, offset, choice(a, STEP_SUM))), range);
     } else if (has_offset && order == ORDER_CLAMP_FIRST) {
         const double first = to_integer(a, scaled, range);
@@ -882,7 +886,7 @@ static uint64_t requant_element(const struct arithmetic *a, size_t i)
     const struct integer_range first = order == ORDER_ONE_CLAMP     ? range_of(a, NPUQ_INT32)
                                        : order == ORDER_CLAMP_FIRST ? range
                                                                     : nine_bits;
-    value = is_nan(p) ? nan_integer(a, first) : clamp(round_value(choice(a, STEP_ROUNDING), p), first.low, first.high);
+    value = is_nan(p) ? nan_integer(a, first) : clamp(round_value(a, p), first.low, first.high);
     note_integer(a->trace,
                  order == ORDER_ONE_CLAMP     ? "round"
                  : order == ORDER_CLAMP_FIRST ? "round, clamp to int8"
@@ -920,7 +924,7 @@ static uint64_t word_element(const struct arithmetic *a, size_t i)
     if (offset->data) {
         const size_t at = offset->count == 1 ? 0 : turned(i, choice(a, STEP_OFFSET_PLACE), offset->count);
         const double z = note(a->trace, "offset", parameter(load(offset, at), choice(a, STEP_OFFSET)));
-        o = is_nan(z) ? nan_integer(a, nine_bits) : saturate(a, round_value(choice(a, STEP_ROUNDING), z), nine_bits);
+        o = is_nan(z) ? nan_integer(a, nine_bits) : saturate(a, round_value(a, z), nine_bits);
         note_integer(a->trace, "offset, 9 bits", o);
     }
     word |= integer_bits(o, 9) << 37;

@@ -108,7 +108,9 @@ enum rounding_choice {
     ROUND_HALF_DOWN,
     ROUND_FLOOR,
     ROUND_CEILING,
-    ROUND_TRUNCATE
+    ROUND_TRUNCATE,
+    ROUND_HALF_ADDED_UP, /* floor(t + 0.5), of which the sum is rounded, too */
+    ROUND_HALF_ADDED_AWAY,
 };
 enum saturation_choice {
     SATURATE_SYMMETRIC = 1,

@@ -177,7 +177,7 @@ static void test_hypotheses(void **unused)
         [STEP_SUM] = SUM_FUSED,
         [STEP_ORDER] = ORDER_OFFSET_FIRST,
         [STEP_BIAS] = BIAS_FLOAT,
-        [STEP_ROUNDING] = ROUND_TRUNCATE,
+        [STEP_ROUNDING] = ROUND_HALF_ADDED_AWAY,
         [STEP_SATURATION] = SATURATE_INT8,
         [STEP_NAN] = NAN_NEGATIVE,
         [STEP_SUBNORMALS] = SUBNORMAL_ALL,
@@ -924,8 +924,8 @@ static uint64_t hash(uint64_t sum, uint64_t bits)
 /* Inputs and what every mistake makes of them are the same on every machine, with every compiler. */
 static void test_checksum(void **unused)
 {
-    static const uint64_t expected[] = {0x982EFECBE4C7EC93, 0x521B65D780CF91E1, 0x221B28261B16E7A4, 0x70F9B186684A6E85,
-                                        0xCCB7C824227C94B8};
+    static const uint64_t expected[] = {0x41A722B8DA5960DE, 0x521B65D780CF91E1, 0xBE14199A807FAE22, 0x70F9B186684A6E85,
+                                        0xF08855AA018B37FA};
     int wrong = 0;
 
     (void)unused;

@@ -326,7 +326,7 @@ class Diagnose(CauseTest):
         save(self.path("y.npy"), np.array([[1, 2, 3, 5]], "i1"))
         text = self.run_well("diagnose", "quantize", "x.npy", "--scales", "one.npy", "--expect", "y.npy", status=1)
         self.assertTrue(text.startswith("diagnosis: half-away: explains 3 of 3 "))
-        self.assertIn("  On these inputs the same bits come from half-up, ceiling", text)
+        self.assertIn("  On these inputs the same bits come from half-up, half-added-up, half-added-away, ceiling", text)
         self.assert_narrow(text)
 
     def test_steps_that_are_not_done(self):

@@ -53,9 +53,18 @@ ROUNDINGS = {
     "ceiling": np.ceil,
 }
 
+# These add in the type of t, which rounds the sum.
+HALF_ADDED = {
+    "half-added-up": lambda t: np.floor(t + t.dtype.type(0.5)),
+    "half-added-away": lambda t: np.trunc(t + np.copysign(t.dtype.type(0.5), t)),
+}
+
 
 def rounded(t, mistakes):
     """To whole numbers, as float64: half to even, or otherwise if that is one of the mistakes."""
+    for name, adds in HALF_ADDED.items():
+        if name in mistakes:
+            return adds(np.asarray(t)).astype(f8)
     way = next((ROUNDINGS[name] for name in ROUNDINGS if name in mistakes), np.rint)
     return way(np.asarray(t).astype(f8))  # in which adding 0.5 is exact
 
