@@ -501,21 +501,47 @@ static bool find_remainder(struct search *s, const struct variant *variant)
     return true;
 }
 
-/* The first element that differs, and that a variant explains if one is given; false if there is none. */
+/* How far apart two elements are: of numbers in steps of their type, of a NaN very far. */
+static uint64_t distance(npuq_dtype dtype, uint64_t a, uint64_t b)
+{
+    const unsigned width = dtype == NPUQ_QUINT4X2 ? 4 : (unsigned)(8 * dtype_size(dtype));
+    const uint64_t sign = (uint64_t)1 << (width - 1);
+
+    if (dtype == NPUQ_FLOAT32 || dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16) { /* sign and magnitude */
+        a = a & sign ? sign - (a & (sign - 1)) : a + sign;
+        b = b & sign ? sign - (b & (sign - 1)) : b + sign;
+    } else if (dtype != NPUQ_UINT8) { /* two's complement */
+        a ^= sign;
+        b ^= sign;
+    }
+    return a > b ? a - b : b - a;
+}
+
+enum { LOOKED_AT = 1024 };
+
+/* Of the first elements that differ, and that a variant explains if one is given, the one that differs least: there the
+ * step that is wrong is easiest to see. False if there is none. */
 static bool find_element(const struct search *s, const struct variant *variant, struct element *found)
 {
-    for (int r = 0; r < RESULTS; r++) {
+    uint64_t least = UINT64_MAX;
+    int seen = 0;
+
+    for (int r = 0; r < RESULTS && seen == 0; r++) {
         struct predictor p = {.call = s->call, .variant = variant, .cache = s->cache};
         const enum result result = (enum result)r;
-        for (size_t i = 0; i < s->diagnosis->compared[r]; i++) {
-            if (differs(s, result, i) &&
-                (!variant || is_same(result, predict(&p, result, i, NULL), array_bits(&s->theirs[r], i)))) {
-                *found = (struct element){result, i};
-                return true;
+        for (size_t i = 0; i < s->diagnosis->compared[r] && seen < LOOKED_AT && least > 1; i++) {
+            const uint64_t theirs = array_bits(&s->theirs[r], i);
+            if (differs(s, result, i) && (!variant || is_same(result, predict(&p, result, i, NULL), theirs))) {
+                const uint64_t apart = distance(s->ours[r].dtype, array_bits(&s->ours[r], i), theirs);
+                seen++;
+                if (apart < least) {
+                    least = apart;
+                    *found = (struct element){result, i};
+                }
             }
         }
     }
-    return false;
+    return seen > 0;
 }
 
 static bool search(struct search *s)
