@@ -391,16 +391,14 @@ static unsigned traits_of(const struct call *call)
     const bool scales = call->channels > 1 || (call->op == GROUP_QUANT && call->columns > 1) ||
                         (dynamic && operands[OPERAND_SMOOTH].data && call->columns > 1);
     const bool offsets = (offset->data && offset->count > 1) || (words && call->channels > 1 && y == NPUQ_INT8);
-
     const bool wide = is_wide(x) || (operands[OPERAND_SMOOTH].data && operands[OPERAND_SMOOTH].dtype != NPUQ_FLOAT16);
     const bool int8_of_words = words && y == NPUQ_INT8;
-    const bool sum = call->op == DYNAMIC_QUANT_ASYMMETRIC || (offset->data && call->op != TRANS_QUANT_PARAM) ||
-                     (bias->data && bias->dtype != NPUQ_INT32);
-
     const bool anti_quant = call->op == ANTI_QUANT;
     const bool float_offset = offset->data && is_float(offset->dtype);
     const bool finer_offset = offset->data && (offset->dtype == NPUQ_FLOAT32 || offset->dtype == NPUQ_INT32);
     const bool float_bias = bias->data && bias->dtype != NPUQ_INT32;
+    const bool sum =
+        call->op == DYNAMIC_QUANT_ASYMMETRIC || (offset->data && call->op != TRANS_QUANT_PARAM) || float_bias;
     const bool row_scale = operands[OPERAND_ROW_SCALE].data != NULL;
     const bool float32_scale = scale->data && scale->dtype == NPUQ_FLOAT32;
     const bool y_wide = is_wide(y);
@@ -419,17 +417,15 @@ static unsigned traits_of(const struct call *call)
     const bool new_subnormals = anti_quant ? float_offset : row_scale && !float_bias;
 
     return when(offset->data || int8_of_words, NEEDS_OFFSET) | when(offsets, NEEDS_OFFSETS) |
-           when(offset->data && is_float(offset->dtype), NEEDS_FLOAT_OFFSET) | when(sum, NEEDS_SUM) |
-           when(!divides, NEEDS_PRODUCT) | when(divides, NEEDS_DIVISION) |
-           when(!is_float(y) || sum || operands[OPERAND_ROW_SCALE].data, NEEDS_LATER_STEPS) |
+           when(float_offset, NEEDS_FLOAT_OFFSET) | when(sum, NEEDS_SUM) | when(!divides, NEEDS_PRODUCT) |
+           when(divides, NEEDS_DIVISION) | when(!is_float(y) || sum || row_scale, NEEDS_LATER_STEPS) |
            when(scales, NEEDS_SCALES) | when(scale->dtype != NPUQ_FLOAT16, NEEDS_SCALE_NOT_FLOAT16) |
            when(scale->dtype != NPUQ_BFLOAT16, NEEDS_SCALE_NOT_BFLOAT16) | when(call->rows > 1, NEEDS_ROWS) |
-           when(operands[OPERAND_ROW_SCALE].data != NULL, NEEDS_ROW_SCALE) |
-           when(call->rows > 1 && (call->tokens > 1 || operands[OPERAND_ROW_SCALE].data), NEEDS_ROW_SCALES) |
+           when(row_scale, NEEDS_ROW_SCALE) |
+           when(call->rows > 1 && (call->tokens > 1 || row_scale), NEEDS_ROW_SCALES) |
            when(call->row_group && call->rows > 1 && call->groups > 1, NEEDS_GROUPS) |
            when(operands[OPERAND_SMOOTH].data != NULL, NEEDS_SMOOTH) | when(bias->data != NULL, NEEDS_ANY_BIAS) |
-           when(bias->data && bias->dtype == NPUQ_INT32, NEEDS_INTEGER_BIAS) |
-           when(bias->data && bias->dtype != NPUQ_INT32, NEEDS_FLOAT_BIAS) |
+           when(bias->data && bias->dtype == NPUQ_INT32, NEEDS_INTEGER_BIAS) | when(float_bias, NEEDS_FLOAT_BIAS) |
            when(x != NPUQ_FLOAT16, NEEDS_X_NOT_FLOAT16) | when(x != NPUQ_BFLOAT16, NEEDS_X_NOT_BFLOAT16) |
            when(x == NPUQ_FLOAT16 || x == NPUQ_BFLOAT16, NEEDS_HALF_X) | when(x == NPUQ_QUINT4X2, NEEDS_INT4_X) |
            when(wide, NEEDS_WIDE_X) |
