@@ -656,13 +656,28 @@ static uint64_t quantised(const struct arithmetic *a, double scaled, bool has_of
     return integer_bits(value, range.bits);
 }
 
+/* Whether the offset is added before anything is rounded to an integer. */
+static bool adds_first(const struct arithmetic *a, bool has_offset)
+{
+    return has_offset && choice(a, STEP_ORDER) != ORDER_ROUND_FIRST && choice(a, STEP_ORDER) != ORDER_CLAMP_FIRST;
+}
+
+/* Adds the offset to t, which is the scaled x, by the factor where the two are fused; then rounds and saturates. */
+static uint64_t with_offset(const struct arithmetic *a, double t, double x, double factor, bool has_offset, double z)
+{
+    const int sum = choice(a, STEP_SUM);
+
+    if (adds_first(a, has_offset)) {
+        t = sum == SUM_FUSED ? fused(a, x, factor, z) : add(a, t, z, sum);
+        note(a->trace, "+ offset", t);
+    }
+    return quantised(a, t, has_offset, z);
+}
+
 /* t = x scaled, plus the offset, in the way of quantize, group_quant and the dynamic operators. */
 static uint64_t affine(const struct arithmetic *a, double x, double s, bool divides, bool has_offset, double z)
 {
     const int product = choice(a, STEP_PRODUCT);
-    const int sum = choice(a, STEP_SUM);
-    const int order = choice(a, STEP_ORDER);
-    const bool in_sum = has_offset && order != ORDER_ROUND_FIRST && order != ORDER_CLAMP_FIRST;
     double t;
 
     switch (choice(a, STEP_SCALING)) {
@@ -678,15 +693,11 @@ static uint64_t affine(const struct arithmetic *a, double x, double s, bool divi
             t = note(a->trace, "x / scale", divide(a, x, s, product));
         } else {
             t = multiply(a, x, s, product);
-            note_product(a, "x * scale", t, x, s, in_sum);
+            note_product(a, "x * scale", t, x, s, adds_first(a, has_offset));
         }
         break;
     }
-    if (in_sum) {
-        t = sum == SUM_FUSED ? fused(a, x, s, z) : add(a, t, z, sum);
-        note(a->trace, "+ offset", t);
-    }
-    return quantised(a, t, has_offset, z);
+    return with_offset(a, t, x, s, has_offset, z);
 }
 
 static uint64_t quantize_element(const struct arithmetic *a, size_t i)
@@ -704,9 +715,6 @@ static uint64_t dynamic_element(const struct arithmetic *a, const struct token *
     const bool has_offset = a->call->op == DYNAMIC_QUANT_ASYMMETRIC;
     const double v = smoothed(a, i, false);
     const int product = choice(a, STEP_PRODUCT);
-    const int sum = choice(a, STEP_SUM);
-    const int order = choice(a, STEP_ORDER);
-    const bool in_sum = has_offset && order != ORDER_ROUND_FIRST && order != ORDER_CLAMP_FIRST;
     double t;
 
     switch (choice(a, STEP_SCALING)) {
@@ -716,14 +724,10 @@ static uint64_t dynamic_element(const struct arithmetic *a, const struct token *
     case SCALING_DIVISION: t = note(a->trace, "v / scale", divide(a, v, token->scale, product)); break;
     default:
         t = multiply(a, v, token->back, product);
-        note_product(a, has_offset ? "v * back" : "v * r", t, v, token->back, in_sum);
+        note_product(a, has_offset ? "v * back" : "v * r", t, v, token->back, adds_first(a, has_offset));
         break;
     }
-    if (in_sum) {
-        t = sum == SUM_FUSED ? fused(a, v, token->back, token->offset) : add(a, t, token->offset, sum);
-        note(a->trace, "+ offset", t);
-    }
-    return quantised(a, t, has_offset, token->offset);
+    return with_offset(a, t, v, token->back, has_offset, token->offset);
 }
 
 /* t times the scale, or by it where anti_quant is done the opposite way. */
