@@ -199,20 +199,29 @@ static void add_table(struct text *text, const struct diagnosis *d)
     }
 }
 
-/* The steps of a finding go beside those of the definition under all of its names. */
-static void name_beside(struct beside *beside, const struct finding *finding, struct text *names)
+static bool is_named(const struct diagnosis *d)
 {
-    add_names(names, finding);
-    beside->name = names->failed ? finding->hypotheses[0]->name : names->characters;
-    beside->variant = &finding->variant;
+    return d->verdict == VERDICT_EXPLAINED || d->verdict == VERDICT_PARTLY;
+}
+
+/* What the steps of the definition are shown with: the dump, and the steps of the best finding under all of its names,
+ * if it is named. */
+static struct beside make_beside(const struct array theirs[RESULTS], const struct diagnosis *d, struct text *names)
+{
+    const struct finding *best = &d->findings[0];
+    struct beside beside = {.theirs = &theirs[d->shown.result]};
+
+    if (is_named(d)) {
+        add_names(names, best);
+        beside.name = names->failed ? best->hypotheses[0]->name : names->characters;
+        beside.variant = &best->variant;
+    }
+    return beside;
 }
 
 void diagnosis_report_text(struct text *text, const struct call *call, const struct array theirs[RESULTS],
                            const struct diagnosis *d)
 {
-    const struct finding *best = &d->findings[0];
-    const bool named = d->verdict == VERDICT_EXPLAINED || d->verdict == VERDICT_PARTLY;
-    struct beside beside = {.theirs = &theirs[d->shown.result]};
     struct text names = {0};
 
     add_conclusion(text, d);
@@ -223,9 +232,8 @@ void diagnosis_report_text(struct text *text, const struct call *call, const str
     if (d->verdict == VERDICT_EQUAL) {
         return;
     }
-    if (named) {
-        add_advice(text, call, best);
-        name_beside(&beside, best, &names);
+    if (is_named(d)) {
+        add_advice(text, call, &d->findings[0]);
     }
     if (d->verdict != VERDICT_EXPLAINED) {
         add_remainder(text, d);
@@ -247,6 +255,7 @@ void diagnosis_report_text(struct text *text, const struct call *call, const str
     text_add(text, "\n");
     explain_place(text, call, d->shown);
     text_add(text, ", step by step:\n");
+    const struct beside beside = make_beside(theirs, d, &names);
     explain_text(text, call, d->shown, &beside);
     text->failed |= names.failed;
     text_release(&names);
@@ -312,9 +321,6 @@ static void add_json_finding(struct text *text, const struct call *call, const s
 void diagnosis_report_json(struct text *text, const struct call *call, const struct array theirs[RESULTS],
                            const struct diagnosis *d)
 {
-    const struct finding *best = &d->findings[0];
-    const bool named = d->verdict == VERDICT_EXPLAINED || d->verdict == VERDICT_PARTLY;
-    struct beside beside = {.theirs = &theirs[d->shown.result]};
     struct text names = {0};
     const char *separator = "";
 
@@ -333,9 +339,7 @@ void diagnosis_report_json(struct text *text, const struct call *call, const str
     }
     text_add(text, "]");
     if (d->verdict != VERDICT_EQUAL) {
-        if (named) {
-            name_beside(&beside, best, &names);
-        }
+        const struct beside beside = make_beside(theirs, d, &names);
         if (d->verdict != VERDICT_EXPLAINED) {
             add_json_remainder(text, d);
         }
