@@ -28,7 +28,7 @@ except ImportError as error:
 from ._library import NpuquantError, __version__, available_backends, backend, set_backend, version
 from ._matmul import product
 from ._tensors import (BFLOAT16, FLOATING, PRODUCTS, QUANTISED, REQUANTISED, Out, Result, TensorLike, output,
-                       result, result_type, tensor, to_array)
+                       result, result_type, tensor, to_array, words_shape)
 from ._threads import get_num_threads, run, set_num_threads
 
 __all__ = [
@@ -207,20 +207,17 @@ def npu_trans_quant_param(
     array([70369809530880, 70644658913280])
     """
     scale = tensor("scale", scale)
-    shape = scale.shape
     if offset is not None:
         offset = tensor("offset", offset)
-        if len(shape) == 1 and not shape > offset.shape[:1]:
-            shape = offset.shape
-        elif shape == (1, 1) and len(offset.shape) == 1:  # torch_npu's shape has no room for all words
-            shape = (1, *offset.shape)
-    words = output(out, shape, _INT64)
+    words = output(out, words_shape(scale.shape, None if offset is None else offset.shape), _INT64)
     run(_native.trans_quant_param, scale, offset, 0 if round_mode is None else round_mode, words, False)
     return words if out is None else out
 
 
-def _dynamic(x: Any, dst_type: Any, quant_mode: Any) -> Tuple[int, Result, Tuple[int, ...]]:
+def _dynamic(x: Any, dst_type: Any, quant_mode: Any, dst_type_max: Any) -> Tuple[int, Result, Tuple[int, ...]]:
     """Of both dynamic operators: the library's quant_mode, the result, and the shape of the scales."""
+    if not isinstance(dst_type_max, (int, float)) or dst_type_max != 0:
+        raise ValueError(f"dst_type_max: is {dst_type_max!r}; expected 0.0")
     mode = _number("quant_mode", quant_mode, _QUANT_MODES)
     kind = result_type("dst_type", "int8" if dst_type is None else dst_type, QUANTISED, "int8 or quint4x2")
     return mode, kind, x.shape[:-1] if quant_mode == "pertoken" else (1,)
@@ -242,6 +239,7 @@ def npu_dynamic_quant_asymmetric(
     group_index: Optional[TensorLike] = None,
     dst_type: Any = None,
     quant_mode: str = "pertoken",
+    dst_type_max: float = 0.0,
     input: Optional[TensorLike] = None,
     out: Optional[Tuple[Out, Out, Out]] = None,
 ) -> Union[Tuple[np.ndarray, np.ndarray, np.ndarray], Tuple[Out, Out, Out]]:
@@ -263,6 +261,7 @@ def npu_dynamic_quant_asymmetric(
         dst_type: int8 (also if None) or quint4x2.
         quant_mode: "pertoken" or "pertensor". The device computes per token only: "pertensor" is its arithmetic over the
             whole tensor, an extension, and not the bits of any device.
+        dst_type_max: 0.0. The device has other values for types that are not defined here.
         input: another name for x, as versions of torch_npu differ.
         out: None, or the three arrays or tensors to write to.
 
@@ -279,7 +278,7 @@ def npu_dynamic_quant_asymmetric(
     (array([1.        , 0.01176471], dtype=float32), array([-128., -213.], dtype=float32))
     """
     x = tensor("x", _one_of("x", x, "input", input))
-    mode, kind, shape = _dynamic(x, dst_type, quant_mode)
+    mode, kind, shape = _dynamic(x, dst_type, quant_mode, dst_type_max)
     outs = _outs(out, 3, "three arrays, y, scale and offset")
     y, scale, offset = result(x, kind, outs[0]), output(outs[1], shape, _FLOAT32), output(outs[2], shape, _FLOAT32)
     run(_native.dynamic_quant_asymmetric, x, smooth_scales, group_index, mode, y, scale, offset, kind.words)
@@ -310,8 +309,7 @@ def npu_dynamic_quant(
     Args:
         input: float32, float16 or bfloat16, 2 to 8 dimensions, [..., H]; its rows are S in number. The library's
             messages call it x.
-        smooth_scales, group_index, dst_type, quant_mode: as for npu_dynamic_quant_asymmetric().
-        dst_type_max: 0.0. The device has other values for types that are not defined here.
+        smooth_scales, group_index, dst_type, quant_mode, dst_type_max: as for npu_dynamic_quant_asymmetric().
         scale_form: "product", as CANN 9.0 and later compute the scales of rows of up to about 16,000 elements without
             groups, or "inverse", as CANN 8.5 and earlier do, and CANN 9 for longer rows and with groups. The two differ
             for about three of ten scales with int8 and more than half with int4, mostly by one unit in the last place;
@@ -330,11 +328,9 @@ def npu_dynamic_quant(
     >>> scale
     array([0.02362205, 2.        ], dtype=float32)
     """
-    if not isinstance(dst_type_max, (int, float)) or dst_type_max != 0:
-        raise ValueError(f"dst_type_max: is {dst_type_max!r}; expected 0.0")
     form = _number("scale_form", scale_form, _SCALE_FORMS)
     x = tensor("input", input)
-    mode, kind, shape = _dynamic(x, dst_type, quant_mode)
+    mode, kind, shape = _dynamic(x, dst_type, quant_mode, dst_type_max)
     outs = _outs(out, 2, "two arrays, y and scale")
     y, scale = result(x, kind, outs[0]), output(outs[1], shape, _FLOAT32)
     run(_native.dynamic_quant, x, smooth_scales, group_index, mode, form, y, scale, kind.words)
@@ -499,7 +495,8 @@ def npu_quant_matmul(
         x2: int8, 2 to 8 dimensions, [..., K, N]. The batch dimensions of x1 and x2 are broadcast.
         scale: [1] or [N]. For requant() float32, or the words of npu_trans_quant_param() as int64 or uint64, which may
             also be [1, N]; otherwise float32, float16 or bfloat16.
-        offset: None, or float32, [1] or [N]; with a scale of float32 and for int8 only.
+        offset: None, or float32, [1] or [N]; for int8 only. With words it is not used, as on the device: they have
+            their offsets in them.
         pertoken_scale: None, or float32, [M], or [..., M] with the batch dimensions of the result: the scale of
             npu_dynamic_quant(). For dequant() only.
         bias: None, or int32, or for dequant() also float32, float16 or bfloat16; [N], or for a result of three
@@ -538,8 +535,8 @@ def npu_quant_matmul(
     words = requantised and scale.dtype != np.float32
     _expect("scale", scale, (str(scale.dtype),), (1,), (columns,), *[(1, columns)] * words)
     if offset is not None:
-        if kind.dtype != np.int8 or words:
-            raise ValueError("offset: is given; expected None unless scale is float32 and output_dtype int8")
+        if kind.dtype != np.int8:
+            raise ValueError("offset: is given; expected None unless output_dtype is int8")
         offset = _expect("offset", offset, ("float32",), (1,), (columns,))
     if pertoken_scale is not None:
         if kind.dtype.kind == "i":

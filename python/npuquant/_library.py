@@ -82,8 +82,8 @@ def _load() -> ctypes.CDLL:
     )
 
 
-class NpuquantError(ValueError):
-    """The library refused a call.
+class NpuquantError(ValueError, RuntimeError):
+    """The library refused a call; RuntimeError too, as what torch_npu raises is.
 
     The text is the library's: one line that names the operator and the argument, what was found and what was expected.
     The attribute status is the name of the status, such as "NPUQ_ERROR_SHAPE". Nothing has been computed.

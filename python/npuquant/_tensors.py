@@ -116,6 +116,16 @@ def result(x: np.ndarray, kind: Result, out: Any) -> np.ndarray:
     return output(out, shape, kind.dtype)
 
 
+def words_shape(scale: Tuple[int, ...], offset: Optional[Tuple[int, ...]]) -> Tuple[int, ...]:
+    """The shape of what npu_trans_quant_param() returns for a scale and an offset of these shapes."""
+    if offset is not None:
+        if len(scale) == 1 and not scale > offset[:1]:
+            return offset
+        if scale == (1, 1) and len(offset) == 1:  # torch_npu's shape has no room for all words
+            return (1, *offset)
+    return scale
+
+
 class _DLTensor(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p),

@@ -27,7 +27,8 @@ REQUIRED = inspect.Parameter.empty
         # x is called input too, and so cannot be required by its name.
         ("npu_dynamic_quant_asymmetric", [("x", EITHER, None), ("smooth_scales", KEYWORD, None),
                                           ("group_index", KEYWORD, None), ("dst_type", KEYWORD, None),
-                                          ("quant_mode", KEYWORD, "pertoken"), ("input", KEYWORD, None)]),
+                                          ("quant_mode", KEYWORD, "pertoken"), ("dst_type_max", KEYWORD, 0.0),
+                                          ("input", KEYWORD, None)]),
         # scale_form is an addition, as out is.
         ("npu_dynamic_quant", [("input", EITHER, REQUIRED), ("smooth_scales", KEYWORD, None),
                                ("group_index", KEYWORD, None), ("dst_type", KEYWORD, None),
@@ -268,8 +269,8 @@ def test_quant_matmul(backend, threads):
         else:
             count = shape[-1] if shape[-1] > 0 and rng.random() < 0.7 else 1
             scale = random_floats(count, "f4" if requantised else None, size=1e-2, special=0.05)
-            if dtype == "int8" and rng.random() < 0.5:
-                offset = random_floats(count if rng.random() < 0.5 else 1, "f4", special=0.05)
+        if dtype == "int8" and rng.random() < 0.5:  # beside words too, where it changes nothing
+            offset = random_floats(shape[-1] if rng.random() < 0.5 else 1, "f4", special=0.05)
         bias = None
         if rng.random() < 0.6:
             bias = random_integers(shape[-1], "i4") if whole else random_bias(shape[-1])

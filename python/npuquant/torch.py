@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The operators on PyTorch's tensors; importing this module registers them with PyTorch as torch.ops.npuquant.
+
+The functions have torch_npu's names, arguments and results: int8, uint8 or int32, int32 words of eight int4 for
+quint4x2, int64 for words of scales and offsets. Tensors are in the CPU's memory, in any strided layout, and are read
+where they are; results are new tensors and have no gradient. What the functions compute is said where npuquant, the
+package, has the functions of the same names.
+
+Tracing (torch.compile, FakeTensor, make_fx, tensors on the device "meta") knows the operators by torch_npu's schemas.
+"""
+from __future__ import annotations
+
+from typing import Any, Callable, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError(f"npuquant.torch: PyTorch cannot be imported ({error}; Debian: python3-torch)") from error
+from torch import Tensor
+
+import npuquant
+
+from ._tensors import FLOATING, INPUTS, PRODUCTS, QUANTISED, REQUANTISED, Results, result_type, words_shape
+
+__all__ = [
+    "dequant",
+    "npu_anti_quant",
+    "npu_dequant_bias",
+    "npu_dynamic_quant",
+    "npu_dynamic_quant_asymmetric",
+    "npu_group_quant",
+    "npu_quant_matmul",
+    "npu_quantize",
+    "npu_trans_quant_param",
+    "requant",
+    "set_scale_form",
+]
+
+_scale_form = "product"
+
+
+def set_scale_form(scale_form: str) -> str:
+    """Chooses how npu_dynamic_quant() computes scales when the call does not say it, and returns the former choice.
+
+    Args:
+        scale_form: "product", as at the start, or "inverse": npuquant.npu_dynamic_quant() says which versions of the
+            device's software compute which.
+    """
+    global _scale_form
+    if scale_form not in ("product", "inverse"):
+        raise ValueError(f"scale_form: is {scale_form!r}; expected 'product' or 'inverse'")
+    former, _scale_form = _scale_form, scale_form
+    return former
+
+
+# ---- tensors ---------------------------------------------------------------------------------------------------------
+
+
+def _array(argument: str, tensor: Tensor) -> np.ndarray:
+    """The memory of a tensor as an array; that of bfloat16 as uint16, which NumPy can name."""
+    if tensor.dtype == getattr(torch, "uint16", None):
+        raise TypeError(f"{argument}: is torch.uint16, which no operator takes")
+    try:
+        tensor = tensor.detach()
+        if tensor.dtype == torch.bfloat16:
+            return tensor.view(torch.int16).numpy().view(np.uint16)
+        return tensor.numpy()
+    except (RuntimeError, TypeError) as error:
+        raise TypeError(f"{argument}: cannot be read as a strided array: {error}") from error
+
+
+def _tensor(array: np.ndarray) -> Tensor:
+    """A result of the package as a tensor of the same memory."""
+    if array.dtype == np.uint16:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def _result(argument: str, dtype: Any, results: Results, default: Optional[str] = None) -> Tuple[torch.dtype, bool]:
+    """The type of a result, and whether it is words of eight int4."""
+    kind = result_type(argument, default if dtype is None else dtype, results, "a type that the operator returns")
+    return torch.int32 if kind.words else getattr(torch, kind.name), kind.words
+
+
+# ---- shapes of results, for tracing ----------------------------------------------------------------------------------
+
+
+def _quantised(x: Tensor, argument: str, dtype: Any) -> Tensor:
+    kind, words = _result(argument, dtype, QUANTISED, "int8")
+    return x.new_empty((*x.shape[:-1], x.shape[-1] // 8) if words else x.shape, dtype=kind)
+
+
+def _quantize_shape(self: Tensor, scales: Tensor, zero_points: Optional[Tensor], dtype: int, *other: Any) -> Tensor:
+    return _quantised(self, "dtype", dtype)
+
+
+def _group_quant_shape(x: Tensor, *other: Tensor, dst_dtype: Any = None, **others: Any) -> Tensor:
+    return _quantised(x, "dst_dtype", dst_dtype)
+
+
+def _trans_quant_param_shape(scale: Tensor, offset: Optional[Tensor] = None, *other: Any) -> Tensor:
+    shape = words_shape(tuple(scale.shape), None if offset is None else tuple(offset.shape))
+    return scale.new_empty(shape, dtype=torch.int64)
+
+
+def _dynamic_quant_shape(input: Tensor, *, dst_type: Optional[int] = None, quant_mode: str = "pertoken",
+                         **others: Any) -> Tuple[Tensor, Tensor]:
+    scales = input.shape[:-1] if quant_mode == "pertoken" else (1,)
+    return _quantised(input, "dst_type", dst_type), input.new_empty(scales, dtype=torch.float32)
+
+
+def _dynamic_quant_asymmetric_shape(input: Tensor, **others: Any) -> Tuple[Tensor, Tensor, Tensor]:
+    y, scale = _dynamic_quant_shape(input, **others)
+    return y, scale, torch.empty_like(scale)
+
+
+def _anti_quant_shape(x: Tensor, *other: Tensor, dst_dtype: Optional[int] = None, **others: Any) -> Tensor:
+    kind, _ = _result("dst_dtype", dst_dtype, FLOATING, "float16")
+    return x.new_empty((*x.shape[:-1], 8 * x.shape[-1]) if x.dtype == torch.int32 else x.shape, dtype=kind)
+
+
+def _quant_matmul_shape(x1: Tensor, x2: Tensor, *other: Tensor, output_dtype: Optional[int] = None,
+                        **others: Any) -> Tensor:
+    kind, _ = _result("output_dtype", output_dtype, PRODUCTS, "int8")
+    batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    return x1.new_empty((*batch, x1.shape[-2], x2.shape[-1]), dtype=kind)
+
+
+def _dequant_bias_shape(x: Tensor, *other: Optional[Tensor], output_dtype: Any = None) -> Tensor:
+    return x.new_empty(x.shape, dtype=_result("output_dtype", output_dtype, FLOATING, "float16")[0])
+
+
+def _dequant_shape(x: Tensor, *other: Optional[Tensor], dtype: Any = None) -> Tensor:
+    return x.new_empty(x.shape, dtype=_result("dtype", dtype, FLOATING, "float16")[0])
+
+
+def _requant_shape(x: Tensor, *other: Optional[Tensor], dtype: Any = None) -> Tensor:
+    return x.new_empty(x.shape, dtype=_result("dtype", dtype, REQUANTISED, "int8")[0])
+
+
+# ---- PyTorch's operators ---------------------------------------------------------------------------------------------
+
+
+def _dynamic_quant(input: np.ndarray, *, scale_form: Optional[str] = None, **others: Any) -> Any:
+    return npuquant.npu_dynamic_quant(input, scale_form=scale_form or _scale_form, **others)
+
+
+_UNDEFINED = ("x1_dtype", "x2_dtype", "pertoken_scale_dtype", "scale_dtype", "group_sizes", "y_scale")
+
+
+def _quant_matmul(x1: np.ndarray, x2: np.ndarray, scale: np.ndarray, **others: Any) -> np.ndarray:
+    for name in _UNDEFINED:
+        if others.pop(name, None) is not None:
+            raise NotImplementedError(f"{name}: is given; it selects types and groups that npuquant does not define")
+    return npuquant.npu_quant_matmul(x1, x2, scale, **others)
+
+
+def _dequant_bias(x: np.ndarray, weight_scale: np.ndarray, activation_scale: Optional[np.ndarray],
+                  bias: Optional[np.ndarray], *, output_dtype: Any = None) -> np.ndarray:
+    return _dequant(x, weight_scale, activation_scale, bias, dtype=output_dtype)
+
+
+def _dequant(*arrays: Optional[np.ndarray], dtype: Any = None) -> np.ndarray:
+    return npuquant.dequant(*arrays, dtype="float16" if dtype is None else dtype)
+
+
+def _requant(*arrays: Optional[np.ndarray], dtype: Any = None) -> np.ndarray:
+    return npuquant.requant(*arrays, dtype="int8" if dtype is None else dtype)
+
+
+#: The schemas, as in op_plugin/config/op_plugin_functions.yaml of Ascend/op-plugin; scale_form, dequant and requant are
+#: this package's. With each its function on arrays, and the one that says the shapes and types of its results.
+_OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
+    ("npu_quantize(Tensor self, Tensor scales, Tensor? zero_points, int dtype, int axis=1, bool div_mode=True)"
+     " -> Tensor",
+     npuquant.npu_quantize, _quantize_shape),
+    ("npu_group_quant(Tensor x, Tensor scale, Tensor group_index, *, Tensor? offset=None, ScalarType? dst_dtype=None)"
+     " -> Tensor",
+     npuquant.npu_group_quant, _group_quant_shape),
+    ("npu_trans_quant_param(Tensor scale, Tensor? offset=None, int? round_mode=0) -> Tensor",
+     npuquant.npu_trans_quant_param, _trans_quant_param_shape),
+    ("npu_dynamic_quant_asymmetric(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None,"
+     " int? dst_type=None, str quant_mode=\"pertoken\", float dst_type_max=0.0) -> (Tensor, Tensor, Tensor)",
+     npuquant.npu_dynamic_quant_asymmetric, _dynamic_quant_asymmetric_shape),
+    ("npu_dynamic_quant(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None, int? dst_type=None,"
+     " str quant_mode=\"pertoken\", float dst_type_max=0.0, str? scale_form=None) -> (Tensor, Tensor)",
+     _dynamic_quant, _dynamic_quant_shape),
+    ("npu_anti_quant(Tensor x, Tensor scale, *, Tensor? offset=None, int? dst_dtype=None, int? src_dtype=None)"
+     " -> Tensor",
+     npuquant.npu_anti_quant, _anti_quant_shape),
+    ("npu_quant_matmul(Tensor x1, Tensor x2, Tensor scale, *, Tensor? offset=None, Tensor? pertoken_scale=None,"
+     " Tensor? bias=None, int? output_dtype=None, int? x1_dtype=None, int? x2_dtype=None,"
+     " int? pertoken_scale_dtype=None, int? scale_dtype=None, int[]? group_sizes=None, Tensor? y_scale=None) -> Tensor",
+     _quant_matmul, _quant_matmul_shape),
+    ("npu_dequant_bias(Tensor x, Tensor weight_scale, Tensor? activation_scale, Tensor? bias, *,"
+     " ScalarType? output_dtype=None) -> Tensor",
+     _dequant_bias, _dequant_bias_shape),
+    ("dequant(Tensor x, Tensor weight_scale, Tensor? activation_scale=None, Tensor? bias=None, *,"
+     " ScalarType? dtype=None) -> Tensor",
+     _dequant, _dequant_shape),
+    ("requant(Tensor x, Tensor words, Tensor? bias=None, *, ScalarType? dtype=None) -> Tensor",
+     _requant, _requant_shape),
+)
+
+
+def _kernel(names: Sequence[str], function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function on arrays as a kernel of PyTorch's; names are those of the positional arguments."""
+
+    def kernel(*values: Any, **keywords: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
+        arrays = [_array(name, value) if isinstance(value, Tensor) else value for name, value in zip(names, values)]
+        for name, value in keywords.items():
+            if isinstance(value, Tensor):
+                keywords[name] = _array(name, value)
+        results = function(*arrays, **keywords)
+        return tuple(map(_tensor, results)) if isinstance(results, tuple) else _tensor(results)
+
+    return kernel
+
+
+def _register(library: torch.library.Library) -> None:
+    for schema, function, shape in _OPERATORS:
+        name, _, arguments = schema.partition("(")
+        names = [argument.split()[1].partition("=")[0] for argument in arguments.partition(")")[0].split(", ")
+                 if argument != "*"]
+        library.define(schema)
+        library.impl(name, _kernel(names, function), "CPU")
+        library.impl(name, shape, "Meta")
+        # No gradient is defined, and none is missing: without this PyTorch 2 warns of it, and PyTorch 1 has no kernel
+        # for tensors on the device "meta" whose gradient could be wanted.
+        if hasattr(torch.library, "fallthrough_kernel"):
+            library.impl(name, torch.library.fallthrough_kernel, "Autograd")
+        else:
+            library.impl(name, shape, "AutogradMeta")
+
+
+_library = torch.library.Library("npuquant", "DEF")
+_register(_library)
+_operators = torch.ops.npuquant
+
+# ---- functions -------------------------------------------------------------------------------------------------------
+
+
+def _number(argument: str, dtype: Any) -> Union[None, int, torch.dtype]:
+    """What PyTorch takes for a type: also the names and NumPy's types that npuquant takes."""
+    if dtype is None or isinstance(dtype, (int, torch.dtype)):
+        return dtype
+    return getattr(torch, result_type(argument, dtype, INPUTS, "a type of PyTorch's, or its name").name)
+
+
+def npu_quantize(input: Tensor, scales: Tensor, zero_points: Optional[Tensor], dtype: Any, axis: int = 1,
+                 div_mode: bool = True) -> Tensor:
+    """Quantises with given scales and zero points: npuquant.npu_quantize() on tensors.
+
+    >>> x, scales = torch.tensor([[-1.5, 0.5, 2.5]]), torch.tensor([0.5])
+    >>> npu_quantize(x, scales, None, torch.qint8)
+    tensor([[-3,  1,  5]], dtype=torch.int8)
+    """
+    return _operators.npu_quantize(input, scales, zero_points, _number("dtype", dtype), axis, div_mode)
+
+
+def npu_group_quant(x: Tensor, scale: Tensor, group_index: Tensor, *, offset: Optional[Tensor] = None,
+                    dst_dtype: Any = None) -> Tensor:
+    """Quantises groups of rows, each group with its own scales: npuquant.npu_group_quant() on tensors."""
+    return _operators.npu_group_quant(x, scale, group_index, offset=offset, dst_dtype=_number("dst_dtype", dst_dtype))
+
+
+def npu_trans_quant_param(scale: Tensor, offset: Optional[Tensor] = None, round_mode: Optional[int] = 0) -> Tensor:
+    """Packs scales and offsets into 64-bit words: npuquant.npu_trans_quant_param() on tensors."""
+    return _operators.npu_trans_quant_param(scale, offset, round_mode)
+
+
+def npu_dynamic_quant_asymmetric(
+        x: Optional[Tensor] = None, *, smooth_scales: Optional[Tensor] = None, group_index: Optional[Tensor] = None,
+        dst_type: Any = None, quant_mode: str = "pertoken", dst_type_max: float = 0.0,
+        input: Optional[Tensor] = None) -> Tuple[Tensor, Tensor, Tensor]:
+    """Quantises with scales and offsets found from the data: npuquant.npu_dynamic_quant_asymmetric() on tensors."""
+    if (x is None) == (input is None):
+        raise TypeError("x: expected it, or input, which is another name for it; not both")
+    return _operators.npu_dynamic_quant_asymmetric(
+        input if x is None else x, smooth_scales=smooth_scales, group_index=group_index,
+        dst_type=_number("dst_type", dst_type), quant_mode=quant_mode, dst_type_max=dst_type_max)
+
+
+def npu_dynamic_quant(
+        input: Tensor, *, smooth_scales: Optional[Tensor] = None, group_index: Optional[Tensor] = None,
+        dst_type: Any = None, quant_mode: str = "pertoken", dst_type_max: float = 0.0,
+        scale_form: Optional[str] = None) -> Tuple[Tensor, Tensor]:
+    """Quantises with scales found from the data, without offsets: npuquant.npu_dynamic_quant() on tensors.
+
+    A scale_form of None is what set_scale_form() has chosen.
+    """
+    return _operators.npu_dynamic_quant(
+        input, smooth_scales=smooth_scales, group_index=group_index, dst_type=_number("dst_type", dst_type),
+        quant_mode=quant_mode, dst_type_max=dst_type_max, scale_form=scale_form)
+
+
+def npu_anti_quant(x: Tensor, scale: Tensor, *, offset: Optional[Tensor] = None, dst_dtype: Any = None,
+                   src_dtype: Any = None) -> Tensor:
+    """Dequantises int8 or int4 values: npuquant.npu_anti_quant() on tensors."""
+    return _operators.npu_anti_quant(x, scale, offset=offset, dst_dtype=_number("dst_dtype", dst_dtype),
+                                     src_dtype=_number("src_dtype", src_dtype))
+
+
+def npu_quant_matmul(
+        x1: Tensor, x2: Tensor, scale: Tensor, *, offset: Optional[Tensor] = None,
+        pertoken_scale: Optional[Tensor] = None, bias: Optional[Tensor] = None, output_dtype: Any = None,
+        x1_dtype: Any = None, x2_dtype: Any = None, pertoken_scale_dtype: Any = None, scale_dtype: Any = None,
+        group_sizes: Optional[Sequence[int]] = None, y_scale: Optional[Tensor] = None) -> Tensor:
+    """Multiplies int8 matrices, and requantises or dequantises the sums: npuquant.npu_quant_matmul() on tensors.
+
+    What follows output_dtype must be None: it selects types and groups that are not defined here.
+    """
+    return _operators.npu_quant_matmul(
+        x1, x2, scale, offset=offset, pertoken_scale=pertoken_scale, bias=bias,
+        output_dtype=_number("output_dtype", output_dtype), x1_dtype=x1_dtype, x2_dtype=x2_dtype,
+        pertoken_scale_dtype=pertoken_scale_dtype, scale_dtype=scale_dtype, group_sizes=group_sizes, y_scale=y_scale)
+
+
+def npu_dequant_bias(x: Tensor, weight_scale: Tensor, activation_scale: Optional[Tensor], bias: Optional[Tensor], *,
+                     output_dtype: Any = None) -> Tensor:
+    """Dequantises the int32 sums of a product of matrices: dequant() under torch_npu's name."""
+    return _operators.npu_dequant_bias(x, weight_scale, activation_scale, bias,
+                                       output_dtype=_number("output_dtype", output_dtype))
+
+
+def dequant(x: Tensor, weight_scale: Tensor, activation_scale: Optional[Tensor] = None,
+            bias: Optional[Tensor] = None, *, dtype: Any = None) -> Tensor:
+    """Dequantises the int32 sums of a product of int8 matrices: npuquant.dequant() on tensors."""
+    return _operators.dequant(x, weight_scale, activation_scale, bias, dtype=_number("dtype", dtype))
+
+
+def requant(x: Tensor, words: Tensor, bias: Optional[Tensor] = None, *, dtype: Any = None) -> Tensor:
+    """Requantises the int32 sums of a product of int8 matrices: npuquant.requant() on tensors."""
+    return _operators.requant(x, words, bias, dtype=_number("dtype", dtype))

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""install() and uninstall(): lets `import torch_npu` find the stand-in, and PyTorch take "npu" for the CPU."""
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import threading
+from typing import Any, Callable, List, Optional, Set
+
+import torch
+
+from .. import torch as operators
+from . import contrib, npu
+from ._modules import MODULES, npu_backend
+
+#: Names of devices that mean the CPU.
+_devices: Set[str] = set()
+
+# ---- what is changed, and how it is put back -------------------------------------------------------------------------
+
+_MISSING = object()
+_lock = threading.RLock()
+_undo: List[Callable[[], Any]] = []
+
+
+def _set(owner: Any, name: str, value: Any) -> None:
+    """Sets an attribute until uninstall(). What the owner only inherits is deleted then."""
+    former = vars(owner).get(name, _MISSING)
+    if former is _MISSING:
+        _undo.append(functools.partial(delattr, owner, name))
+    else:
+        _undo.append(functools.partial(setattr, owner, name, former))
+    setattr(owner, name, value)
+
+
+def _set_module(name: str, module: Any) -> None:
+    """Lets imports find a module until uninstall()."""
+    former = sys.modules.get(name)
+    if former is None:
+        _undo.append(functools.partial(sys.modules.pop, name, None))
+    else:
+        _undo.append(functools.partial(sys.modules.__setitem__, name, former))
+    sys.modules[name] = module
+
+
+def _forget_submodules() -> None:
+    """Lets what was imported as a part of torch_npu be imported anew after the next install()."""
+    for name in [name for name in sys.modules if name.startswith("torch_npu.")]:
+        del sys.modules[name]
+    vars(contrib).pop("transfer_to_npu", None)
+
+
+# ---- devices ---------------------------------------------------------------------------------------------------------
+
+
+def _cpu(device: Any) -> Any:
+    """The CPU for what names the device; a number is that of a device. Anything else is as it was."""
+    if isinstance(device, str) and device.partition(":")[0] in _devices and re.fullmatch(r"\w+(:\d+)?", device):
+        return "cpu"
+    return "cpu" if isinstance(device, int) and not isinstance(device, bool) else device
+
+
+def _on_cpu(function: Callable[..., Any], keyword: str = "device",
+            position: Optional[int] = None) -> Callable[..., Any]:
+    """A function of which one argument may be the device: by its keyword, or in a position."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if keyword in kwargs:
+            kwargs[keyword] = _cpu(kwargs[keyword])
+        if position is not None and position < len(args):
+            args = (*args[:position], _cpu(args[position]), *args[position + 1:])
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _stand_in_type(real: type) -> type:
+    """A class that makes objects of the real one, and has them as its instances."""
+
+    class Meta(type):
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            if "type" in kwargs:  # torch.device(type=, index=)
+                args = (kwargs.pop("type"), *((kwargs.pop("index"),) if "index" in kwargs else ()))
+            device = args[0] if args else kwargs.get("device")
+            if device is not None and _cpu(device) is not device:
+                return real("cpu")
+            return real(*args, **kwargs)
+
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, real)
+
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            return issubclass(subclass, real)
+
+    return Meta(real.__name__, (), {"__module__": "torch", "__doc__": real.__doc__})
+
+
+# Functions of torch that make tensors.
+_FACTORIES = (
+    "arange", "as_tensor", "asarray", "bartlett_window", "blackman_window", "empty", "empty_like", "empty_permuted",
+    "empty_quantized", "empty_strided", "eye", "from_file", "full", "full_like", "hamming_window", "hann_window",
+    "kaiser_window", "linspace", "logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint",
+    "randint_like", "randn", "randn_like", "randperm", "range", "scalar_tensor", "sparse_compressed_tensor",
+    "sparse_coo_tensor", "sparse_csr_tensor", "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
+)
+_TENSOR_FACTORIES = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros")
+
+
+def _moved(former: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    """What a move to another memory returns: on the device that is always another tensor."""
+    return tensor.clone() if tensor is former else tensor
+
+
+def _tensor_to(real: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(real)
+    def to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        device = args[0] if args else kwargs.get("device")
+        if not isinstance(device, (str, int, torch.device)):
+            return real(self, *args, **kwargs)
+        if args:
+            return _moved(self, real(self, _cpu(device), *args[1:], **kwargs))
+        kwargs["device"] = _cpu(device)
+        return _moved(self, real(self, **kwargs))
+
+    return to
+
+
+def _tensor_cpu(real: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(real)
+    def cpu(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        return _moved(self, real(self, *args, **kwargs))
+
+    return cpu
+
+
+def _tensor_npu(self: torch.Tensor, device: Any = None, non_blocking: bool = False,
+                memory_format: torch.memory_format = torch.preserve_format) -> torch.Tensor:
+    """A copy: the device's memory is not the CPU's."""
+    return _moved(self, self.cpu(memory_format=memory_format))
+
+
+def _module_npu(self: torch.nn.Module, device: Any = None) -> torch.nn.Module:
+    return self._apply(lambda tensor: tensor.npu())
+
+
+def _is_npu(self: torch.Tensor) -> bool:
+    return True
+
+
+def _restore(storage: Any, location: str) -> Any:
+    """For torch.load(): storages that were saved on the device are used as they were read."""
+    return storage if _cpu(location) == "cpu" else None
+
+
+def _compile(real: Any) -> Callable[..., Any]:
+    """torch.compile() with the device's backend; where PyTorch has none, models stay as they are."""
+
+    def compile(model: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("backend") == "npu":
+            kwargs["backend"] = npu_backend
+        if real is not None:
+            return real(model, *args, **kwargs)
+        return (lambda decorated: decorated) if model is None else model
+
+    return compile if real is None else functools.wraps(real)(compile)
+
+
+def _name_device(name: str) -> None:
+    """Lets a name of a device mean the CPU."""
+    _devices.add(name)
+    _undo.append(functools.partial(_devices.discard, name))
+    _set(torch.Tensor, name, _tensor_npu)
+    _set(torch.nn.Module, name, _module_npu)
+
+
+def transfer_cuda() -> None:
+    """Lets "cuda" mean the CPU too, and torch.cuda have the functions of torch.npu."""
+    with _lock:
+        _name_device("cuda")
+        for name in npu.__all__:
+            if hasattr(torch.cuda, name):
+                _set(torch.cuda, name, getattr(npu, name))
+        _set(torch.cuda.amp, "autocast", npu.amp.autocast)
+
+
+def _patch_torch() -> None:
+    # PyTorch's own list of these functions is made at its first use: of those that are not changed.
+    if hasattr(torch.utils, "_device"):
+        torch.utils._device._device_constructors()
+    for name in _FACTORIES:
+        if hasattr(torch, name):
+            _set(torch, name, _on_cpu(getattr(torch, name)))
+    for name in _TENSOR_FACTORIES:
+        _set(torch.Tensor, name, _on_cpu(getattr(torch.Tensor, name)))
+    _set(torch.Tensor, "to", _tensor_to(torch.Tensor.to))
+    _set(torch.Tensor, "cpu", _tensor_cpu(torch.Tensor.cpu))
+    _set(torch.Tensor, "pin_memory", lambda self, device=None: self)
+    _set(torch.nn.Module, "to", _on_cpu(torch.nn.Module.to, position=1))
+    _set(torch.nn.Module, "to_empty", _on_cpu(torch.nn.Module.to_empty))
+    for name in ("device", "Generator"):
+        _set(torch, name, _stand_in_type(getattr(torch, name)))
+    if hasattr(torch, "set_default_device"):
+        _set(torch, "set_default_device", _on_cpu(torch.set_default_device, position=0))
+    _set(torch.autocast, "__init__", _on_cpu(torch.autocast.__init__, "device_type", 1))
+    _set(torch, "compile", _compile(getattr(torch, "compile", None)))
+    _set(torch.Tensor, "is_npu", property(_is_npu))
+    _set(torch, "npu", npu)
+    _set(torch.ops, "npu", torch.ops.npuquant)
+
+    registry = torch.serialization._package_registry
+    former = list(registry)
+    torch.serialization.register_package(5, lambda storage: None, _restore)
+    _undo.append(functools.partial(registry.__setitem__, slice(None), former))
+
+
+def install(scale_form: str = "product") -> None:
+    """Lets `import torch_npu` find the stand-in, and PyTorch take "npu" for the CPU, in this process until uninstall().
+
+    Args:
+        scale_form: how npu_dynamic_quant() computes scales: "product", as CANN 9.0 and later, or "inverse", as CANN 8.5
+            and earlier.
+
+    Raises:
+        RuntimeError: the real torch_npu is imported already.
+    """
+    with _lock:
+        here = sys.modules[__package__]
+        if sys.modules.get("torch_npu", here) is not here:
+            raise RuntimeError("torch_npu is imported already, and nothing can stand in for it. If PyTorch itself "
+                               "imports it, set the environment variable TORCH_DEVICE_BACKEND_AUTOLOAD=0.")
+        if _undo:
+            operators.set_scale_form(scale_form)
+            return
+        _undo.append(functools.partial(operators.set_scale_form, operators.set_scale_form(scale_form)))
+        _name_device("npu")
+        _patch_torch()
+        _undo.append(_forget_submodules)
+        for name, module in (("torch_npu", here), ("torch_npu.npu", npu), ("torch.npu", npu),
+                             ("torch_npu.contrib", contrib), *MODULES.items()):
+            _set_module(name, module)
+
+
+def uninstall() -> None:
+    """Puts back what install() has changed."""
+    with _lock:
+        while _undo:
+            _undo.pop()()

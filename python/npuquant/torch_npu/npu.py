@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""torch_npu.npu, and torch.npu while the stand-in is installed: one device, number 0, which is the CPU.
+
+Work is done when a call returns, so there is nothing to wait for: streams are all alike, and the times that events
+measure are those of this machine.
+"""
+from __future__ import annotations
+
+import contextlib
+import time
+import types
+from typing import Any, Iterator, Optional, Tuple
+
+import torch
+from torch import (BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor,
+                   LongTensor, ShortTensor)
+
+from npuquant import __version__
+
+from ._absent import absent_from
+
+__all__ = [
+    "Event", "Stream", "StreamContext", "amp", "config", "conv", "current_device", "current_stream", "default_stream",
+    "device", "device_count", "device_of", "empty_cache", "get_device_name", "get_npu_overflow_flag", "get_rng_state",
+    "get_rng_state_all", "init", "initial_seed", "ipc_collect", "is_available", "is_bf16_supported", "is_initialized",
+    "is_jit_compile_false", "clear_npu_overflow_flag", "manual_seed", "manual_seed_all", "matmul",
+    "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved", "reset_peak_memory_stats",
+    "seed", "seed_all", "set_compile_mode", "set_device", "set_option", "set_rng_state", "set_rng_state_all",
+    "set_stream", "stream", "synchronize",
+    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
+    "IntTensor", "LongTensor", "ShortTensor",
+]
+
+__getattr__ = absent_from("torch_npu.npu")
+
+# ---- the device ------------------------------------------------------------------------------------------------------
+
+
+def is_available() -> bool:
+    return True
+
+
+def is_initialized() -> bool:
+    return True
+
+
+def init() -> None:
+    pass
+
+
+def device_count() -> int:
+    return 1
+
+
+def current_device() -> int:
+    return 0
+
+
+def set_device(device: Any) -> None:
+    """Any device is the CPU."""
+
+
+def get_device_name(device: Any = None) -> str:
+    """Begins like the name of the device whose arithmetic the operators have, so that scripts take that way."""
+    return f"Ascend910B (npuquant {__version__}, CPU)"
+
+
+def is_bf16_supported() -> bool:
+    return True
+
+
+class device:
+    """A context in which the device is another one: all are the CPU."""
+
+    def __init__(self, device: Any = None) -> None:
+        self.idx = 0
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *raised: Any) -> None:
+        pass
+
+
+device_of = device
+
+
+def synchronize(device: Any = None) -> None:
+    """All work is done."""
+
+
+# ---- streams and events ----------------------------------------------------------------------------------------------
+
+
+class Stream:
+    """All streams are alike: what is given to one is done when the call returns."""
+
+    def __init__(self, device: Any = None, priority: int = 0, **other: Any) -> None:
+        self.device = torch.device("cpu")
+
+    def query(self) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        pass
+
+    def wait_event(self, event: Any) -> None:
+        pass
+
+    def wait_stream(self, stream: Any) -> None:
+        pass
+
+    def record_event(self, event: Optional[Event] = None) -> Event:
+        event = Event() if event is None else event
+        event.record(self)
+        return event
+
+
+class Event:
+    """A point in time, of this machine's clock."""
+
+    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
+        self._time: Optional[float] = None
+
+    def record(self, stream: Optional[Stream] = None) -> None:
+        self._time = time.perf_counter()
+
+    def query(self) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        pass
+
+    def wait(self, stream: Optional[Stream] = None) -> None:
+        pass
+
+    def elapsed_time(self, end_event: Event) -> float:
+        """Milliseconds from this event to the other."""
+        if self._time is None or end_event._time is None:
+            raise RuntimeError("elapsed_time: both events must have been recorded")
+        return 1000 * (end_event._time - self._time)
+
+
+_stream = Stream()
+
+
+def current_stream(device: Any = None) -> Stream:
+    return _stream
+
+
+default_stream = current_stream
+
+
+def set_stream(stream: Stream) -> None:
+    pass
+
+
+@contextlib.contextmanager
+def stream(stream: Optional[Stream]) -> Iterator[None]:
+    yield
+
+
+StreamContext = stream
+
+# ---- memory: the device has none of its own --------------------------------------------------------------------------
+
+
+def empty_cache() -> None:
+    pass
+
+
+def ipc_collect() -> None:
+    pass
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    pass
+
+
+def memory_allocated(device: Any = None) -> int:
+    """0: tensors are in the CPU's memory, of which PyTorch keeps no account."""
+    return 0
+
+
+max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
+
+# ---- random numbers: the CPU's generator -----------------------------------------------------------------------------
+
+
+def manual_seed(seed: int) -> None:
+    torch.manual_seed(seed)
+
+
+manual_seed_all = manual_seed
+
+
+def seed() -> None:
+    torch.seed()
+
+
+seed_all = seed
+
+
+def initial_seed() -> int:
+    return torch.initial_seed()
+
+
+def get_rng_state(device: Any = None) -> torch.Tensor:
+    return torch.get_rng_state()
+
+
+def get_rng_state_all() -> Tuple[torch.Tensor, ...]:
+    return (torch.get_rng_state(),)
+
+
+def set_rng_state(new_state: torch.Tensor, device: Any = None) -> None:
+    torch.set_rng_state(new_state)
+
+
+def set_rng_state_all(new_states: Tuple[torch.Tensor, ...]) -> None:
+    torch.set_rng_state(new_states[0])
+
+
+# ---- settings, which change nothing here -----------------------------------------------------------------------------
+
+
+def set_compile_mode(jit_compile: bool = False) -> None:
+    pass
+
+
+def is_jit_compile_false() -> bool:
+    return True
+
+
+def set_option(option: Any) -> None:
+    pass
+
+
+def get_npu_overflow_flag() -> bool:
+    return False
+
+
+def clear_npu_overflow_flag() -> None:
+    pass
+
+
+config = types.SimpleNamespace(allow_internal_format=False)
+matmul = types.SimpleNamespace(allow_hf32=False)
+conv = types.SimpleNamespace(allow_hf32=True)
+
+
+def _autocast(enabled: bool = True, dtype: torch.dtype = torch.bfloat16, cache_enabled: bool = True) -> torch.autocast:
+    return torch.autocast("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+
+
+amp = types.SimpleNamespace(autocast=_autocast)
