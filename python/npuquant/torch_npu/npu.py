@@ -6,10 +6,9 @@ measure are those of this machine.
 """
 from __future__ import annotations
 
-import contextlib
 import time
 import types
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Optional, Tuple
 
 import torch
 from torch import (BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor,
@@ -155,12 +154,20 @@ def set_stream(stream: Stream) -> None:
     pass
 
 
-@contextlib.contextmanager
-def stream(stream: Optional[Stream]) -> Iterator[None]:
-    yield
+class StreamContext:
+    """A context in which work is given to another stream. A class, because PyTorch asks what is an instance of it."""
+
+    def __init__(self, stream: Optional[Stream]) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *raised: Any) -> None:
+        pass
 
 
-StreamContext = stream
+stream = StreamContext
 
 # ---- memory: the device has none of its own --------------------------------------------------------------------------
 
@@ -185,17 +192,18 @@ def memory_allocated(device: Any = None) -> int:
 max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
 
 # ---- random numbers: the CPU's generator -----------------------------------------------------------------------------
+# torch.manual_seed() and torch.seed() call the functions of torch.cuda, which are these after transfer_to_npu.
 
 
 def manual_seed(seed: int) -> None:
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
 
 
 manual_seed_all = manual_seed
 
 
 def seed() -> None:
-    torch.seed()
+    torch.default_generator.seed()
 
 
 seed_all = seed
