@@ -4,6 +4,9 @@ import numpy_operators
 import npuquant
 import pytest
 
+# They import torch_npu; test_device_scripts.py runs them.
+collect_ignore = ["device_scripts"]
+
 
 def pytest_report_header():
     return f"NPUQ_TEST_SEED={numpy_operators.SEED}, NumPy {np.__version__}, backends {npuquant.available_backends()}"
