@@ -28,7 +28,7 @@ except ImportError as error:
 from ._library import NpuquantError, __version__, available_backends, backend, set_backend, version
 from ._matmul import product
 from ._tensors import (BFLOAT16, FLOATING, PRODUCTS, QUANTISED, REQUANTISED, Out, Result, TensorLike, output,
-                       result, result_type, tensor, to_array, words_shape)
+                       product_columns, result, result_type, tensor, to_array, words_shape)
 from ._threads import get_num_threads, run, set_num_threads
 
 __all__ = [
@@ -484,15 +484,17 @@ def npu_quant_matmul(
     output_dtype: Any = None,
     out: Optional[Out] = None,
 ) -> Union[np.ndarray, Out]:
-    """Multiplies int8 matrices, and requantises or dequantises the sums.
+    """Multiplies int8 or int4 matrices, and requantises or dequantises the sums.
 
     The sums are exact, in int32 and modulo 2^32. If output_dtype is int8 or float16 and there is no pertoken_scale,
     requant() follows, for which a scale of float32 goes through npu_trans_quant_param(), with offset. Otherwise
     dequant() follows, with pertoken_scale as activation_scale. An output_dtype of int32 means the sums, with bias.
 
     Args:
-        x1: int8, 2 to 8 dimensions, [..., M, K].
-        x2: int8, 2 to 8 dimensions, [..., K, N]. The batch dimensions of x1 and x2 are broadcast.
+        x1: int8, 2 to 8 dimensions, [..., M, K]; or int32, words of eight int4 (quint4x2), [..., M, K / 8].
+        x2: the type of x1, 2 to 8 dimensions: int8, [..., K, N]; or int32, with words along N, [..., K, N / 8], or
+            along K, [..., K / 8, N], as in the transpose of a weight [N, K / 8]. The batch dimensions of x1 and x2 are
+            broadcast.
         scale: [1] or [N]. For requant() float32, or the words of npu_trans_quant_param() as int64 or uint64, which may
             also be [1, N]; otherwise float32, float16 or bfloat16.
         offset: None, or float32, [1] or [N]; for int8 only. With words it is not used, as on the device: they have
@@ -516,13 +518,19 @@ def npu_quant_matmul(
     """
     kind = result_type("output_dtype", "int8" if output_dtype is None else output_dtype, PRODUCTS,
                        "int8, float16, bfloat16, float32 or int32")
-    x1, x2 = _expect("x1", x1, ("int8",)), _expect("x2", x2, ("int8",))
+    x1 = _expect("x1", x1, ("int8", "int32"))
+    x2 = _expect("x2", x2, ("int8", "int32"))
+    if x2.dtype != x1.dtype:
+        raise TypeError(f"x2: is {x2.dtype}; expected {x1.dtype}, as x1 is: the device computes in another way with "
+                        "int8 and int4, which is not defined here")
+    packed = x1.dtype == np.int32
     for name, x in (("x1", x1), ("x2", x2)):
         if not 2 <= x.ndim <= 8:
             raise ValueError(f"{name}: has {x.ndim} dimensions; expected 2 to 8")
-    rows, columns = x1.shape[-2], x2.shape[-1]
-    if x2.shape[-2] != x1.shape[-1]:
-        raise ValueError(f"x2: has the shape {x2.shape}; expected {x1.shape[-1]} rows, as x1 has columns")
+    rows, terms, columns = x1.shape[-2], x1.shape[-1], product_columns(x1.shape, x2.shape, packed)
+    if x2.shape[-2] not in (terms, 8 * terms if packed else terms):
+        along_columns = f", or {8 * terms} if its words run along N" if packed else ""
+        raise ValueError(f"x2: has the shape {x2.shape}; expected {terms} rows, as x1 has columns{along_columns}")
     try:
         shape = (*np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), rows, columns)
     except ValueError:
@@ -533,6 +541,9 @@ def npu_quant_matmul(
     requantised = pertoken_scale is None and kind in REQUANTISED.values()
     scale = _expect("scale", scale, ("float32", "int64", "uint64") if requantised else floats)
     words = requantised and scale.dtype != np.float32
+    if scale.ndim == 2 and len(scale) > 1 and scale.shape[1] == columns:
+        raise ValueError(f"scale: has the shape {scale.shape}; expected (1,) or ({columns},): the device computes in "
+                         "another way with scales of groups of terms, which is not defined here")
     _expect("scale", scale, (str(scale.dtype),), (1,), (columns,), *[(1, columns)] * words)
     if offset is not None:
         if kind.dtype != np.int8:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Products of int8 matrices, exactly, with the float32 product that NumPy has from its BLAS."""
+"""Products of int8 or int4 matrices, exactly, with the float32 product that NumPy has from its BLAS."""
 from __future__ import annotations
 
 import math
@@ -23,8 +23,22 @@ def _add_product(x1: np.ndarray, x2: np.ndarray, y: np.ndarray) -> None:
                 y[m:m + BLOCK, n:n + BLOCK] += np.matmul(left, right).astype(np.int32)
 
 
+def _unpack(words: np.ndarray) -> np.ndarray:
+    """Words of eight int4 along the last dimension as int8; the first is in the lowest bits."""
+    values = np.empty((*words.shape, 8), np.int8)
+    for n in range(8):
+        values[..., n] = words << 28 - 4 * n >> 28
+    return values.reshape(*words.shape[:-1], 8 * words.shape[-1])
+
+
 def product(x1: np.ndarray, x2: np.ndarray, shape: Tuple[int, ...]) -> np.ndarray:
-    """x1 @ x2 as int32, modulo 2^32; both are int8, and shape is that of the product."""
+    """x1 @ x2 as int32, modulo 2^32; both are int8, or int32 words of int4, and shape is that of the product."""
+    if x1.dtype == np.int32:
+        if x2.shape[-2] == x1.shape[-1]:  # words along K: see product_columns()
+            x2 = _unpack(x2.swapaxes(-1, -2)).swapaxes(-1, -2)
+        else:
+            x2 = _unpack(x2)
+        x1 = _unpack(x1)
     y = np.zeros(shape, np.int32)
     K, N = x2.shape[-2:]
     if math.prod(x2.shape[:-2]) == 1:  # one matrix for all rows

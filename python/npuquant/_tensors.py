@@ -126,6 +126,15 @@ def words_shape(scale: Tuple[int, ...], offset: Optional[Tuple[int, ...]]) -> Tu
     return scale
 
 
+def product_columns(x1: Tuple[int, ...], x2: Tuple[int, ...], words: bool) -> int:
+    """The columns of the product of matrices of these shapes, which may be words of eight int4.
+
+    Those of x1 run along K, and then those of x2 run along K too, as in a transposed weight, or along N. The number of
+    rows tells which, as in npu_quant_matmul_meta() of op_plugin/python/meta/_meta_registrations.py of Ascend/op-plugin.
+    """
+    return 8 * x2[-1] if words and x2[-2] != x1[-1] else x2[-1]
+
+
 class _DLTensor(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p),

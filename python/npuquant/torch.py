@@ -22,7 +22,8 @@ from torch import Tensor
 
 import npuquant
 
-from ._tensors import FLOATING, INPUTS, PRODUCTS, QUANTISED, REQUANTISED, Results, result_type, words_shape
+from ._tensors import (FLOATING, INPUTS, PRODUCTS, QUANTISED, REQUANTISED, Results, product_columns, result_type,
+                       words_shape)
 
 __all__ = [
     "dequant",
@@ -125,7 +126,8 @@ def _quant_matmul_shape(x1: Tensor, x2: Tensor, *other: Tensor, output_dtype: Op
                         **others: Any) -> Tensor:
     kind, _ = _result("output_dtype", output_dtype, PRODUCTS, "int8")
     batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
-    return x1.new_empty((*batch, x1.shape[-2], x2.shape[-1]), dtype=kind)
+    columns = product_columns(x1.shape, x2.shape, x1.dtype == torch.int32)
+    return x1.new_empty((*batch, x1.shape[-2], columns), dtype=kind)
 
 
 def _dequant_bias_shape(x: Tensor, *other: Optional[Tensor], output_dtype: Any = None) -> Tensor:
@@ -308,9 +310,10 @@ def npu_quant_matmul(
         pertoken_scale: Optional[Tensor] = None, bias: Optional[Tensor] = None, output_dtype: Any = None,
         x1_dtype: Any = None, x2_dtype: Any = None, pertoken_scale_dtype: Any = None, scale_dtype: Any = None,
         group_sizes: Optional[Sequence[int]] = None, y_scale: Optional[Tensor] = None) -> Tensor:
-    """Multiplies int8 matrices, and requantises or dequantises the sums: npuquant.npu_quant_matmul() on tensors.
+    """Multiplies int8 or int4 matrices, and requantises or dequantises the sums.
 
-    What follows output_dtype must be None: it selects types and groups that are not defined here.
+    It is npuquant.npu_quant_matmul() on tensors. What follows output_dtype must be None: it selects types and groups
+    that are not defined here.
     """
     return _operators.npu_quant_matmul(
         x1, x2, scale, offset=offset, pertoken_scale=pertoken_scale, bias=bias,

@@ -364,8 +364,18 @@ MATRIX = np.ones((2, 3, 4), np.int8)
 @pytest.mark.parametrize(
     ("error", "says", "change"),
     [
-        (TypeError, "x1: is int32; expected int8", {"x1": SUMS}),
-        (TypeError, "x2: is float32; expected int8", {"x2": X}),
+        (TypeError, "x1: is uint8; expected int8 or int32", {"x1": SUMS.view(np.uint8)}),
+        (TypeError, "x2: is float32; expected int8 or int32", {"x2": X}),
+        (TypeError, "x2: is int32; expected int8, as x1 is: the device computes in another way with int8 and int4, "
+                    "which is not defined here", {"x2": np.ones((4, 5), "i4")}),
+        (TypeError, "x2: is int8; expected int32, as x1 is: the device computes in another way with int8 and int4, "
+                    "which is not defined here", {"x1": SUMS}),
+        (ValueError, "x2: has the shape (4, 5); expected 1 rows, as x1 has columns, or 8 if its words run along N",
+         {"x1": np.ones((3, 1), "i4"), "x2": np.ones((4, 5), "i4")}),
+        (ValueError, "scale: has the shape (4,); expected (1,) or (40,)",
+         {"x1": np.ones((3, 1), "i4"), "x2": np.ones((8, 5), "i4"), "scale": np.ones(4, f4)}),
+        (ValueError, "scale: has the shape (2, 5); expected (1,) or (5,): the device computes in another way with "
+                     "scales of groups of terms, which is not defined here", {"scale": np.ones((2, 5), f4)}),
         (TypeError, "x1: is list; expected a NumPy array or an object with __dlpack__", {"x1": [[1]]}),
         (ValueError, "x1: has 1 dimensions; expected 2 to 8", {"x1": MATRIX[0, 0]}),
         (ValueError, "x2: has 9 dimensions; expected 2 to 8", {"x2": MATRIX.reshape(1, 1, 1, 1, 1, 1, 2, 3, 4)}),

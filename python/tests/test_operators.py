@@ -242,9 +242,10 @@ def test_requant(backend, threads):
 # ---- products ----
 
 
-def random_matrices():
+def random_matrices(multiples=(1, 1)):
     """With batch dimensions of all kinds that can be broadcast, and the shape of the product."""
     rows, terms, columns = (int(extent) for extent in rng.integers(0 if rng.random() < 0.1 else 1, 9, size=3))
+    terms, columns = terms * multiples[0], columns * multiples[1]
     batch = tuple(int(extent) for extent in rng.integers(1, 4, size=rng.integers(0, 4)))
     batches = []
     for _ in range(2):
@@ -254,9 +255,20 @@ def random_matrices():
     return x1, x2, (*np.broadcast_shapes(*batches), rows, columns)
 
 
+def pack_columns(values):
+    """Words of eight int4 that run along the columns: the transpose of words along the rows."""
+    return np.swapaxes(expected.pack(np.swapaxes(values, -1, -2)), -1, -2)
+
+
 def test_quant_matmul(backend, threads):
     for _ in range(TRIALS):
-        x1, x2, shape = random_matrices()
+        kind = rng.choice(["int8", "int4, x2 along K", "int4, x2 along N"])
+        x1, x2, shape = random_matrices({"int8": (1, 1), "int4, x2 along K": (8, 1), "int4, x2 along N": (8, 8)}[kind])
+        given = x1, x2
+        if kind != "int8":
+            x1, x2 = x1 >> 4, x2 >> 4
+            # Without terms the shape is that of words along K.
+            given = expected.pack(x1), (expected.pack if "N" in kind and x1.shape[-1] > 0 else pack_columns)(x2)
         dtype = str(rng.choice(["int8", "float16", "bfloat16", "float32", "int32"]))
         pertoken = None
         if dtype not in ("int8", "int32") and rng.random() < 0.6:
@@ -277,7 +289,7 @@ def test_quant_matmul(backend, threads):
             if len(shape) == 3 and rng.random() < 0.5:
                 bias = np.stack([bias[None]] + [np.roll(bias[None], n + 1) for n in range(shape[0] - 1)])
         got = npuquant.npu_quant_matmul(
-            in_any_layout(x1), in_any_layout(x2), in_any_layout(scale), offset=in_any_layout(offset),
+            in_any_layout(given[0]), in_any_layout(given[1]), in_any_layout(scale), offset=in_any_layout(offset),
             pertoken_scale=in_any_layout(pertoken), bias=in_any_layout(bias),
             output_dtype=None if dtype == "int8" and rng.random() < 0.5 else as_destination(dtype))
         assert_same(got, expected.quant_matmul(x1, x2, scale, offset, pertoken, bias, dtype))
@@ -285,6 +297,14 @@ def test_quant_matmul(backend, threads):
 
 def sums_of(x1, x2):
     return npuquant.npu_quant_matmul(x1, x2, np.ones(1, f4), output_dtype="int32")
+
+
+def test_the_order_of_int4_in_words():
+    """The first is in the lowest bits; x2 are the rows of ones that pick each number of x1."""
+    x1 = np.array([[0x76543210, 0xFEDCBA98]], np.uint32).view(np.int32)
+    along_rows = np.array([[1 << 4 * (n % 8) if m == n // 8 else 0 for m in range(2)] for n in range(16)], "i4")
+    wanted = [[*range(8), *range(-8, 0)]]
+    assert sums_of(x1, along_rows).tolist() == sums_of(x1, along_rows.T).tolist() == wanted
 
 
 @pytest.mark.parametrize("terms", [1023, 1024, 1025, 2048, 3000])

@@ -44,7 +44,7 @@ def test_other_types_are_refused(dtype):
         ("activation_scale", "float32", lambda: npuquant.dequant(SUMS, ONE, wrong)),
         ("words", "int64 or uint64", lambda: npuquant.requant(SUMS, wrong)),
         ("bias", "int32", lambda: npuquant.requant(SUMS, WORDS, wrong)),
-        ("x1", "int8", lambda: npuquant.npu_quant_matmul(wrong, INT8, ONE)),
+        ("x1", "int8 or int32", lambda: npuquant.npu_quant_matmul(wrong, INT8, ONE)),
         ("pertoken_scale", "float32",
          lambda: npuquant.npu_quant_matmul(INT8, INT8, ONE, pertoken_scale=wrong, output_dtype="float16")),
     ):
@@ -522,5 +522,5 @@ class TestTorch:
         for dtype in (torch.float32, torch.bfloat16, torch.int64):
             with pytest.raises(TypeError, match=r"\Adtype: is torch"):
                 quantize(ONE, dtype=dtype)
-        with pytest.raises(TypeError, match=r"\Ax1: is float32; expected int8\Z"):
+        with pytest.raises(TypeError, match=r"\Ax1: is float32; expected int8 or int32\Z"):
             npuquant.npu_quant_matmul(torch.ones(2, 2), torch.ones(2, 2), ONE)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""npu_quant_matmul on PyTorch's tensors: int4 matrices, and the shapes that tracing sees."""
+import numpy as np
+import numpy_operators as expected
+import pytest
+from numpy_operators import random_floats, random_integers
+
+torch = pytest.importorskip("torch")
+npuquant_torch = pytest.importorskip("npuquant.torch")
+
+
+def int4_matrices(rows, terms, columns):
+    """x1 and a weight of a row for each column, as values and as words."""
+    x1, weight = random_integers((rows, terms), "i1") >> 4, random_integers((columns, terms), "i1") >> 4
+    return x1, weight, torch.from_numpy(expected.pack(x1)), torch.from_numpy(expected.pack(weight))
+
+
+@pytest.mark.parametrize("along_columns", [False, True])
+def test_int4(along_columns):
+    """x2 as words along N, or as the transpose of the words of a weight."""
+    x1, weight, left, words = int4_matrices(5, 160, 80)
+    right = torch.from_numpy(expected.pack(np.ascontiguousarray(weight.T))) if along_columns else words.t()
+    assert right.shape == ((160, 10) if along_columns else (20, 80))
+    scale, pertoken = random_floats(80, "f4"), random_floats(5, "f4")
+    for keywords, wanted in (
+        ({"output_dtype": torch.float16}, (None, None, "float16")),
+        ({"output_dtype": torch.bfloat16, "pertoken_scale": torch.from_numpy(pertoken)}, (pertoken, None, "bfloat16")),
+    ):
+        got = npuquant_torch.npu_quant_matmul(left, right, torch.from_numpy(scale), **keywords)
+        bits = got.view(torch.int16).numpy()
+        np.testing.assert_array_equal(bits, expected.quant_matmul(x1, weight.T, scale, None, *wanted).view(np.int16))
+        traced = npuquant_torch.npu_quant_matmul(left.to("meta"), right.to("meta"), torch.ones(80, device="meta"),
+                                                 output_dtype=keywords["output_dtype"])
+        assert (traced.shape, traced.dtype) == (got.shape, got.dtype)
