@@ -80,6 +80,14 @@ def test_found_by_the_loader(tmp_path):
         assert done.stdout.splitlines() == [npuquant.version(), _library.NAMES[0]], done.stderr
 
 
+@pytest.mark.parametrize("module", ["npuquant.torch", "npuquant.torch_npu"])
+def test_without_pytorch(module):
+    done = python(f"import sys; sys.modules['torch'] = None; import {module}")
+    assert done.returncode == 1
+    assert re.fullmatch(r"ImportError: npuquant\.torch: PyTorch cannot be imported \(.*; Debian: python3-torch\)",
+                        done.stderr.splitlines()[-1])
+
+
 @needs_elf
 def test_not_found(tmp_path):
     # A file that is no library stands before one that may be installed.
