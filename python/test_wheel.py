@@ -33,6 +33,12 @@ assert found.first_place[0].name == "half-away", found
 print(_library.library._name)
 """
 
+SCRIPT = """
+import torch, torch_npu
+
+print(torch_npu.npu_quantize(torch.tensor([[0.5, -1.25, 3, 2.75]]).npu(), torch.ones(1), None, torch.qint8, -1).tolist())
+"""
+
 
 def pip(*arguments):
     done = subprocess.run([sys.executable, "-m", "pip", *arguments, "--no-index", "--no-deps", "--no-cache-dir",
@@ -55,13 +61,25 @@ def test_wheel(tmp_path):
     assert {str(name) for name in set(names) - compiled} == {
         f"npuquant/{name}"
         for name in ("__init__.py", "_diagnosis.py", "_library.py", "_matmul.py", "_tensors.py", "_threads.py",
-                     "py.typed", "testing.py")
+                     "py.typed", "testing.py", "torch.py", "torch_npu/__init__.py", "torch_npu/__main__.py",
+                     "torch_npu/_absent.py", "torch_npu/_install.py", "torch_npu/_modules.py",
+                     "torch_npu/contrib/__init__.py", "torch_npu/contrib/transfer_to_npu.py", "torch_npu/npu.py")
     }
 
     pip("install", "--quiet", "--target", str(target), str(wheel))
     environment = {**os.environ, "PYTHONPATH": str(target)}
     environment.pop("NPUQUANT_LIBRARY", None)
-    done = subprocess.run([sys.executable, "-c", USE], env=environment, cwd=tmp_path, capture_output=True, text=True,
-                          timeout=60)
+    def python(*arguments):
+        return subprocess.run([sys.executable, *arguments], env=environment, cwd=tmp_path, capture_output=True,
+                              text=True, timeout=60)
+
+    done = python("-c", USE)
     assert done.returncode == 0, done.stderr
     assert pathlib.Path(done.stdout.strip()).parent == target / "npuquant"
+
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = python("-m", "npuquant.torch_npu", "script.py")
+    if importlib.util.find_spec("torch"):
+        assert (done.returncode, done.stdout) == (0, "[[0, -1, 3, 3]]\n"), done.stderr
+    else:
+        assert done.returncode == 1 and "PyTorch cannot be imported" in done.stderr.splitlines()[-1]
