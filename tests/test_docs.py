@@ -5,14 +5,17 @@ gives what is printed, every message of the error tables is one that the library
 table of hypotheses is the one of the tool.
 
 In a page, `pycon` blocks are run by doctest, in order, in one empty folder; so are the commands of `console` blocks, of
-which the output is compared, but for what is measured. A `c` block that begins with an #include is the program of the
-page's name in examples/.
+which the output is compared, but for what is measured. A `python` block that begins with a comment of a file's name is
+written to this file there. A `c` block that begins with an #include is the program of the page's name in examples/.
 
-NPUQ_SOURCE and NPUQ_BUILD are the folders of the source and of the build.
+The page of PyTorch is compared by python/tests/test_torch_page.py, where the Python package and PyTorch are.
+
+NPUQ_SOURCE and NPUQ_BUILD are the folders of the source and of the build; otherwise the folder above, and `build` in it.
 usage: test_docs.py            checks
        test_docs.py --record   writes outputs and programs into the pages, to be reviewed
 """
 import doctest
+import importlib.util
 import json
 import os
 import re
@@ -21,8 +24,8 @@ import sys
 import tempfile
 import unittest
 
-SOURCE = os.path.abspath(os.environ["NPUQ_SOURCE"])
-BUILD = os.path.abspath(os.environ["NPUQ_BUILD"])
+SOURCE = os.path.abspath(os.environ.get("NPUQ_SOURCE") or os.path.join(os.path.dirname(__file__), os.pardir))
+BUILD = os.path.abspath(os.environ.get("NPUQ_BUILD") or os.path.join(SOURCE, "build"))
 DOCS = os.path.join(SOURCE, "docs")
 OPERATORS = (
     "quantize",
@@ -36,6 +39,7 @@ OPERATORS = (
 )
 OPERATOR_PAGES = [f"operators/{name}.md" for name in OPERATORS]
 PAGES = OPERATOR_PAGES + ["oracle.md", "hypotheses.md"]
+TORCH_PAGE = "torch.md"
 # Where the errors of a function are. The steps of an operator have those of the whole, but those that make parameters.
 ERRORS = {
     **{name: f"operators/{name}.md" for name in OPERATORS},
@@ -46,7 +50,7 @@ ERRORS = {
     "dynamic_quant_symmetric_apply": "operators/dynamic_quant.md",
 }
 
-BLOCK = re.compile(r"^```(pycon|console|c)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```(pycon|console|python|c)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 HYPOTHESES = re.compile(r"^\| hypothesis \| .*\n(?:\|.*\n)*", re.MULTILINE)
 MEASURED = re.compile(r"backend \w+, \d+ threads?, \S+ s, \S+ \w+/s")
 
@@ -65,7 +69,7 @@ def example_program(page):
     return text[text.index("#include") :]
 
 
-def run_console(block):
+def run_console(block, stderr):
     """The block with the outputs that its commands have now. `cd` is for the blocks after it, too."""
     commands = re.findall(r"^\$ ((?:.*\\\n)*.*\n)", block, re.MULTILINE)
     result = ""
@@ -74,7 +78,7 @@ def run_console(block):
         done = subprocess.run(
             ["sh", "-c", f"(exit {status}); {command}"],
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=stderr,
             encoding="utf-8",
             timeout=60,
             check=False,
@@ -110,9 +114,11 @@ def hypotheses_table():
 def run_page(page):
     """The page as it should be, the problems with its Python, and how many blocks were run."""
     problems = []
-    counts = {"pycon": 0, "console": 0, "c": 0}
+    counts = {"pycon": 0, "console": 0, "python": 0, "c": 0}
     variables = {}
     before = os.getcwd()
+    # PyTorch's libraries may warn of the machine there.
+    stderr = subprocess.DEVNULL if page == TORCH_PAGE else subprocess.STDOUT
     # the commands: the tool, and the Python that has NumPy
     os.environ["PATH"] = os.pathsep.join(
         [os.path.join(BUILD, "tools"), os.path.dirname(sys.executable), os.environ["PATH"]]
@@ -128,7 +134,11 @@ def run_page(page):
                 if problem := run_doctest(block, page, variables):
                     problems.append(problem)
             elif language == "console":
-                block = run_console(block)
+                block = run_console(block, stderr)
+            elif language == "python":
+                if name := re.match(r"# (\w+\.py)\n", block):
+                    with open(name[1], "w", encoding="utf-8") as file:
+                        file.write(block)
             elif not block or block.startswith("#include"):
                 block = example_program(page)
             return f"```{language}\n{block}```\n"
@@ -276,7 +286,9 @@ class Errors(unittest.TestCase):
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--record"]:
-        for page in PAGES:
+        if missing := [name for name in ("npuquant", "torch") if importlib.util.find_spec(name) is None]:
+            print(f"{TORCH_PAGE}: not recorded: no Python package {' and '.join(missing)}")
+        for page in PAGES + [TORCH_PAGE] * (not missing):
             text, problems, _ = run_page(page)
             print("".join(problems), end="")
             if MEASURED.sub("", text) != MEASURED.sub("", read(DOCS, page)):
