@@ -22,8 +22,8 @@ from torch import Tensor
 
 import npuquant
 
-from ._tensors import (FLOATING, INPUTS, PRODUCTS, QUANTISED, REQUANTISED, Results, product_columns, result_type,
-                       words_shape)
+from ._tensors import (FLOATING, PRODUCTS, QUANTISED, REQUANTISED, Result, Results, Unknown, product_columns,
+                       result_type, words_shape)
 
 __all__ = [
     "dequant",
@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 _scale_form = "product"
+_UINT16 = getattr(torch, "uint16", None)
 
 
 def set_scale_form(scale_form: str) -> str:
@@ -59,17 +60,19 @@ def set_scale_form(scale_form: str) -> str:
 # ---- tensors ---------------------------------------------------------------------------------------------------------
 
 
-def _array(argument: str, tensor: Tensor) -> np.ndarray:
-    """The memory of a tensor as an array; that of bfloat16 as uint16, which NumPy can name."""
-    if tensor.dtype == getattr(torch, "uint16", None):
-        raise TypeError(f"{argument}: is torch.uint16, which no operator takes")
+def _array(value: Any) -> Any:
+    """The memory of a tensor as an array, that of bfloat16 as uint16, which NumPy has; other values as they are."""
+    if not isinstance(value, Tensor):
+        return value
+    tensor = value.detach() if value.requires_grad else value
     try:
-        tensor = tensor.detach()
         if tensor.dtype == torch.bfloat16:
             return tensor.view(torch.int16).numpy().view(np.uint16)
-        return tensor.numpy()
-    except (RuntimeError, TypeError) as error:
-        raise TypeError(f"{argument}: cannot be read as a strided array: {error}") from error
+        if tensor.dtype != _UINT16:
+            return tensor.numpy()
+    except (RuntimeError, TypeError):
+        pass  # it is not a strided tensor in the CPU's memory, or NumPy does not have its type
+    return Unknown(f"{tensor.dtype}, {tensor.layout}, on {tensor.device}".replace("torch.", ""))
 
 
 def _tensor(array: np.ndarray) -> Tensor:
@@ -79,18 +82,21 @@ def _tensor(array: np.ndarray) -> Tensor:
     return torch.from_numpy(array)
 
 
-def _result(argument: str, dtype: Any, results: Results, default: Optional[str] = None) -> Tuple[torch.dtype, bool]:
-    """The type of a result, and whether it is words of eight int4."""
-    kind = result_type(argument, default if dtype is None else dtype, results, "a type that the operator returns")
-    return torch.int32 if kind.words else getattr(torch, kind.name), kind.words
+def _result(argument: str, dtype: Any, results: Results, default: Optional[str] = None) -> Result:
+    """The type of a result; None stands for the default."""
+    return result_type(argument, default if dtype is None else dtype, results, "a type that the operator has")
+
+
+def _empty(x: Tensor, shape: Sequence[int], kind: Result) -> Tensor:
+    return x.new_empty(shape, dtype=torch.int32 if kind.words else getattr(torch, kind.name))
 
 
 # ---- shapes of results, for tracing ----------------------------------------------------------------------------------
 
 
 def _quantised(x: Tensor, argument: str, dtype: Any) -> Tensor:
-    kind, words = _result(argument, dtype, QUANTISED, "int8")
-    return x.new_empty((*x.shape[:-1], x.shape[-1] // 8) if words else x.shape, dtype=kind)
+    kind = _result(argument, dtype, QUANTISED, "int8")
+    return _empty(x, (*x.shape[:-1], x.shape[-1] // 8) if kind.words else x.shape, kind)
 
 
 def _quantize_shape(self: Tensor, scales: Tensor, zero_points: Optional[Tensor], dtype: int, *other: Any) -> Tensor:
@@ -118,28 +124,27 @@ def _dynamic_quant_asymmetric_shape(input: Tensor, **others: Any) -> Tuple[Tenso
 
 
 def _anti_quant_shape(x: Tensor, *other: Tensor, dst_dtype: Optional[int] = None, **others: Any) -> Tensor:
-    kind, _ = _result("dst_dtype", dst_dtype, FLOATING, "float16")
-    return x.new_empty((*x.shape[:-1], 8 * x.shape[-1]) if x.dtype == torch.int32 else x.shape, dtype=kind)
+    shape = (*x.shape[:-1], 8 * x.shape[-1]) if x.dtype == torch.int32 else x.shape
+    return _empty(x, shape, _result("dst_dtype", dst_dtype, FLOATING, "float16"))
 
 
 def _quant_matmul_shape(x1: Tensor, x2: Tensor, *other: Tensor, output_dtype: Optional[int] = None,
                         **others: Any) -> Tensor:
-    kind, _ = _result("output_dtype", output_dtype, PRODUCTS, "int8")
-    batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     columns = product_columns(x1.shape, x2.shape, x1.dtype == torch.int32)
-    return x1.new_empty((*batch, x1.shape[-2], columns), dtype=kind)
+    shape = (*torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), x1.shape[-2], columns)
+    return _empty(x1, shape, _result("output_dtype", output_dtype, PRODUCTS, "int8"))
 
 
 def _dequant_bias_shape(x: Tensor, *other: Optional[Tensor], output_dtype: Any = None) -> Tensor:
-    return x.new_empty(x.shape, dtype=_result("output_dtype", output_dtype, FLOATING, "float16")[0])
+    return _empty(x, x.shape, _result("output_dtype", output_dtype, FLOATING, "float16"))
 
 
 def _dequant_shape(x: Tensor, *other: Optional[Tensor], dtype: Any = None) -> Tensor:
-    return x.new_empty(x.shape, dtype=_result("dtype", dtype, FLOATING, "float16")[0])
+    return _empty(x, x.shape, _result("dtype", dtype, FLOATING, "float16"))
 
 
 def _requant_shape(x: Tensor, *other: Optional[Tensor], dtype: Any = None) -> Tensor:
-    return x.new_empty(x.shape, dtype=_result("dtype", dtype, REQUANTISED, "int8")[0])
+    return _empty(x, x.shape, _result("dtype", dtype, REQUANTISED, "int8"))
 
 
 # ---- PyTorch's operators ---------------------------------------------------------------------------------------------
@@ -159,9 +164,8 @@ def _quant_matmul(x1: np.ndarray, x2: np.ndarray, scale: np.ndarray, **others: A
     return npuquant.npu_quant_matmul(x1, x2, scale, **others)
 
 
-def _dequant_bias(x: np.ndarray, weight_scale: np.ndarray, activation_scale: Optional[np.ndarray],
-                  bias: Optional[np.ndarray], *, output_dtype: Any = None) -> np.ndarray:
-    return _dequant(x, weight_scale, activation_scale, bias, dtype=output_dtype)
+def _dequant_bias(*arrays: Optional[np.ndarray], output_dtype: Any = None) -> np.ndarray:
+    return npuquant.dequant(*arrays, dtype=_result("output_dtype", output_dtype, FLOATING, "float16").name)
 
 
 def _dequant(*arrays: Optional[np.ndarray], dtype: Any = None) -> np.ndarray:
@@ -207,34 +211,45 @@ _OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
 )
 
 
-def _kernel(names: Sequence[str], function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function on arrays as a kernel of PyTorch's; names are those of the positional arguments."""
+def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function on arrays as a kernel of PyTorch's."""
 
     def kernel(*values: Any, **keywords: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
-        arrays = [_array(name, value) if isinstance(value, Tensor) else value for name, value in zip(names, values)]
-        for name, value in keywords.items():
-            if isinstance(value, Tensor):
-                keywords[name] = _array(name, value)
-        results = function(*arrays, **keywords)
+        results = function(*map(_array, values), **{name: _array(value) for name, value in keywords.items()})
         return tuple(map(_tensor, results)) if isinstance(results, tuple) else _tensor(results)
+
+    return kernel
+
+
+def _shape_kernel(names: Sequence[str], shape: Callable[..., Any]) -> Callable[..., Any]:
+    """A function on shapes as a kernel of PyTorch's, which runs if any tensor is on the device "meta"."""
+
+    def kernel(*values: Any, **keywords: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
+        for name, value in (*zip(names, values), *keywords.items()):
+            if isinstance(value, Tensor) and not value.is_meta:
+                raise ValueError(f"{name}: is on {value.device}, and another argument on meta; expected one device")
+        return shape(*values, **keywords)
 
     return kernel
 
 
 def _register(library: torch.library.Library) -> None:
     for schema, function, shape in _OPERATORS:
-        name, _, arguments = schema.partition("(")
+        # In messages arguments have the names that they have in the functions.
+        name, _, arguments = schema.replace(" self,", " input,").partition("(")
         names = [argument.split()[1].partition("=")[0] for argument in arguments.partition(")")[0].split(", ")
                  if argument != "*"]
+        shape_kernel = _shape_kernel(names, shape)
         library.define(schema)
-        library.impl(name, _kernel(names, function), "CPU")
-        library.impl(name, shape, "Meta")
+        # On every device and in every layout: what it cannot read is refused by the argument's name.
+        library.impl(name, _kernel(function), "CompositeExplicitAutograd")
+        library.impl(name, shape_kernel, "Meta")
         # No gradient is defined, and none is missing: without this PyTorch 2 warns of it, and PyTorch 1 has no kernel
         # for tensors on the device "meta" whose gradient could be wanted.
         if hasattr(torch.library, "fallthrough_kernel"):
             library.impl(name, torch.library.fallthrough_kernel, "Autograd")
         else:
-            library.impl(name, shape, "AutogradMeta")
+            library.impl(name, shape_kernel, "AutogradMeta")
 
 
 _library = torch.library.Library("npuquant", "DEF")
@@ -244,11 +259,16 @@ _operators = torch.ops.npuquant
 # ---- functions -------------------------------------------------------------------------------------------------------
 
 
-def _number(argument: str, dtype: Any) -> Union[None, int, torch.dtype]:
-    """What PyTorch takes for a type: also the names and NumPy's types that npuquant takes."""
-    if dtype is None or isinstance(dtype, (int, torch.dtype)):
+def _type(argument: str, dtype: Any) -> Optional[torch.dtype]:
+    """What PyTorch takes for a ScalarType: also the numbers, names and NumPy's types that npuquant takes."""
+    if dtype is None or isinstance(dtype, torch.dtype):
         return dtype
-    return getattr(torch, result_type(argument, dtype, INPUTS, "a type of PyTorch's, or its name").name)
+    return getattr(torch, _result(argument, dtype, {**QUANTISED, **FLOATING}).name)
+
+
+def _number(argument: str, dtype: Any) -> Union[None, int, torch.dtype]:
+    """The same for an int. A number stays as it is: while a function is traced it may be a symbol."""
+    return dtype if isinstance(dtype, int) else _type(argument, dtype)
 
 
 def npu_quantize(input: Tensor, scales: Tensor, zero_points: Optional[Tensor], dtype: Any, axis: int = 1,
@@ -265,7 +285,7 @@ def npu_quantize(input: Tensor, scales: Tensor, zero_points: Optional[Tensor], d
 def npu_group_quant(x: Tensor, scale: Tensor, group_index: Tensor, *, offset: Optional[Tensor] = None,
                     dst_dtype: Any = None) -> Tensor:
     """Quantises groups of rows, each group with its own scales: npuquant.npu_group_quant() on tensors."""
-    return _operators.npu_group_quant(x, scale, group_index, offset=offset, dst_dtype=_number("dst_dtype", dst_dtype))
+    return _operators.npu_group_quant(x, scale, group_index, offset=offset, dst_dtype=_type("dst_dtype", dst_dtype))
 
 
 def npu_trans_quant_param(scale: Tensor, offset: Optional[Tensor] = None, round_mode: Optional[int] = 0) -> Tensor:
@@ -325,15 +345,15 @@ def npu_dequant_bias(x: Tensor, weight_scale: Tensor, activation_scale: Optional
                      output_dtype: Any = None) -> Tensor:
     """Dequantises the int32 sums of a product of matrices: dequant() under torch_npu's name."""
     return _operators.npu_dequant_bias(x, weight_scale, activation_scale, bias,
-                                       output_dtype=_number("output_dtype", output_dtype))
+                                       output_dtype=_type("output_dtype", output_dtype))
 
 
 def dequant(x: Tensor, weight_scale: Tensor, activation_scale: Optional[Tensor] = None,
             bias: Optional[Tensor] = None, *, dtype: Any = None) -> Tensor:
     """Dequantises the int32 sums of a product of int8 matrices: npuquant.dequant() on tensors."""
-    return _operators.dequant(x, weight_scale, activation_scale, bias, dtype=_number("dtype", dtype))
+    return _operators.dequant(x, weight_scale, activation_scale, bias, dtype=_type("dtype", dtype))
 
 
 def requant(x: Tensor, words: Tensor, bias: Optional[Tensor] = None, *, dtype: Any = None) -> Tensor:
     """Requantises the int32 sums of a product of int8 matrices: npuquant.requant() on tensors."""
-    return _operators.requant(x, words, bias, dtype=_number("dtype", dtype))
+    return _operators.requant(x, words, bias, dtype=_type("dtype", dtype))

@@ -13,7 +13,11 @@ from numpy_operators import rng
 
 torch = pytest.importorskip("torch", reason="PyTorch is missing (Debian: python3-torch)")
 import npuquant.torch as operators  # noqa: E402
+
+with contextlib.suppress(ImportError):
+    import torch._dynamo.testing
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("error")
 needs_compile = pytest.mark.skipif(not hasattr(torch, "compile"),
@@ -137,3 +141,285 @@ def test_random_calls_in_a_context(monkeypatch, test, context):
 @pytest.mark.parametrize("test", RANDOM, ids=name)
 def test_random_calls_with_fake_tensors(monkeypatch, test):
     run(monkeypatch, test, fake=True)
+
+
+# ---- one call of each operator ----
+
+
+def calls(rows=5):
+    """Of each operator two, with most of the tensors that it takes: arguments and keywords."""
+    generator = torch.Generator().manual_seed(rows)
+    x, s = torch.randn(rows, 16, generator=generator), torch.rand(16, generator=generator) + 0.5
+    per_row = torch.rand(rows, generator=generator)
+    x1 = torch.randint(-128, 128, (rows, 16), dtype=torch.int8, generator=generator)
+    x2 = torch.randint(-128, 128, (24, 16), dtype=torch.int8, generator=generator).t()
+    sums = torch.randint(-9999, 9999, (rows, 16), dtype=torch.int32, generator=generator)
+    words, ends = operators.npu_trans_quant_param(s, s), torch.tensor([1, rows])
+    return {
+        "npu_quantize": [((x.bfloat16(), s, s, torch.quint8), {}), ((x, s, None, torch.quint4x2, -1, False), {})],
+        "npu_group_quant": [((x, x[:2].half(), ends), {"offset": s[:1].half(), "dst_dtype": torch.quint4x2}),
+                            ((x, s.expand(2, 16), ends), {})],
+        "npu_trans_quant_param": [((per_row, per_row), {}), ((s, s[:1], 1), {})],
+        "npu_dynamic_quant_asymmetric": [((x,), {"smooth_scales": x[:2], "group_index": ends}),
+                                         ((x.bfloat16(),), {"dst_type": 16, "quant_mode": "pertensor"})],
+        "npu_dynamic_quant": [((x,), {"smooth_scales": x[:2], "group_index": ends, "scale_form": "inverse"}),
+                              ((x.half(),), {"dst_type": torch.quint4x2, "quant_mode": "pertensor"})],
+        "npu_anti_quant": [((x1, s), {"offset": s, "dst_dtype": torch.bfloat16}),
+                           ((sums, s[:1]), {"dst_dtype": torch.float32})],
+        "npu_quant_matmul": [((x1, x2, s[:1]), {"pertoken_scale": per_row, "output_dtype": torch.bfloat16}),
+                             ((x1, x2, s[:1]), {"offset": s[:1], "bias": sums[0].repeat(2)[:24]})],
+        "npu_dequant_bias": [((sums, s, per_row, s), {"output_dtype": torch.bfloat16}), ((sums, s, None, None), {})],
+        "dequant": [((sums, s, per_row, s), {"dtype": torch.float32}), ((sums, s), {})],
+        "requant": [((sums, words, sums[0]), {}), ((sums, words), {"dtype": torch.float16})],
+    }
+
+
+each_call = pytest.mark.parametrize(("name", "number"), [(name, number) for name in calls() for number in range(2)])
+
+
+def assert_equal(results, wanted):
+    assert layout(results) == layout(wanted)
+    for one, other in zip(results if isinstance(results, tuple) else (results,),
+                          wanted if isinstance(wanted, tuple) else (wanted,)):
+        assert torch.equal(one, other)
+
+
+def test_there_is_a_call_of_every_function():
+    assert sorted([*calls(), "set_scale_form"]) == sorted(operators.__all__)
+
+
+@each_call
+def test_pytorchs_operators_are_the_functions(name, number):
+    """With numbers for types, and with PyTorch's types."""
+    numbers = {torch.quint8: 13, torch.quint4x2: 16, torch.float16: 5, torch.float32: 6, torch.bfloat16: 15}
+    arguments, keywords = calls()[name][number]
+    operator, wanted = getattr(torch.ops.npuquant, name), getattr(operators, name)(*arguments, **keywords)
+    assert_equal(operator(*arguments, **keywords), wanted)
+    arguments = [numbers[value] if isinstance(value, torch.dtype) else value for value in arguments]
+    keywords = {k: numbers[value] if isinstance(value, torch.dtype) else value for k, value in keywords.items()}
+    assert_equal(operator(*arguments, **keywords), wanted)
+
+
+# ---- signatures ----
+
+# As in op_plugin/config/op_plugin_functions.yaml of Ascend/op-plugin.
+SCHEMAS = {
+    "npu_quantize": "(Tensor self, Tensor scales, Tensor? zero_points, int dtype, int axis=1, bool div_mode=True)"
+                    " -> Tensor",
+    "npu_group_quant": "(Tensor x, Tensor scale, Tensor group_index, *, Tensor? offset=None,"
+                       " ScalarType? dst_dtype=None) -> Tensor",
+    "npu_trans_quant_param": "(Tensor scale, Tensor? offset=None, int? round_mode=0) -> Tensor",
+    "npu_dynamic_quant_asymmetric": '(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None,'
+                                    ' int? dst_type=None, str quant_mode="pertoken", float dst_type_max=0.0)'
+                                    ' -> (Tensor, Tensor, Tensor)',
+    "npu_dynamic_quant": '(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None, int? dst_type=None,'
+                         ' str quant_mode="pertoken", float dst_type_max=0.0) -> (Tensor, Tensor)',
+    "npu_anti_quant": "(Tensor x, Tensor scale, *, Tensor? offset=None, int? dst_dtype=None, int? src_dtype=None)"
+                      " -> Tensor",
+    "npu_quant_matmul": "(Tensor x1, Tensor x2, Tensor scale, *, Tensor? offset=None, Tensor? pertoken_scale=None,"
+                        " Tensor? bias=None, int? output_dtype=None, int? x1_dtype=None, int? x2_dtype=None,"
+                        " int? pertoken_scale_dtype=None, int? scale_dtype=None, int[]? group_sizes=None,"
+                        " Tensor? y_scale=None) -> Tensor",
+    "npu_dequant_bias": "(Tensor x, Tensor weight_scale, Tensor? activation_scale, Tensor? bias, *,"
+                        " ScalarType? output_dtype=None) -> Tensor",
+}
+# What the package adds to them.
+ADDED = {"npu_dynamic_quant": ", str? scale_form=None"}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_schemas_are_those_of_torch_npu(name):
+    schema = SCHEMAS[name].replace(") -> ", ADDED.get(name, "") + ") -> ", 1)
+    assert getattr(torch.ops.npuquant, name).default._schema == torch._C.parse_schema(f"npuquant::{name}{schema}")
+
+
+# As in docs/zh/custom_APIs/torch_npu there. x of npu_dynamic_quant is called input by its schema and by this package,
+# and npu_dynamic_quant_asymmetric takes both names. quant_mode, dst_type_max and what follows output_dtype of
+# npu_quant_matmul are in the schemas alone, as npu_dequant_bias is. scale_form is this package's.
+@pytest.mark.parametrize(
+    ("name", "signature"),
+    [
+        ("npu_quantize", "(input, scales, zero_points, dtype, axis=1, div_mode=True)"),
+        ("npu_group_quant", "(x, scale, group_index, *, offset=None, dst_dtype=None)"),
+        ("npu_trans_quant_param", "(scale, offset=None, round_mode=0)"),
+        ("npu_dynamic_quant_asymmetric", "(x=None, *, smooth_scales=None, group_index=None, dst_type=None,"
+                                         " quant_mode='pertoken', dst_type_max=0.0, input=None)"),
+        ("npu_dynamic_quant", "(input, *, smooth_scales=None, group_index=None, dst_type=None, quant_mode='pertoken',"
+                              " dst_type_max=0.0, scale_form=None)"),
+        ("npu_anti_quant", "(x, scale, *, offset=None, dst_dtype=None, src_dtype=None)"),
+        ("npu_quant_matmul", "(x1, x2, scale, *, offset=None, pertoken_scale=None, bias=None, output_dtype=None,"
+                             " x1_dtype=None, x2_dtype=None, pertoken_scale_dtype=None, scale_dtype=None,"
+                             " group_sizes=None, y_scale=None)"),
+        ("npu_dequant_bias", "(x, weight_scale, activation_scale, bias, *, output_dtype=None)"),
+    ],
+)
+def test_signatures_are_the_documented_ones(name, signature):
+    found = inspect.signature(getattr(operators, name))
+    parameters = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in found.parameters.values()]
+    assert str(inspect.Signature(parameters)) == signature
+
+
+# ---- memory, gradients, contexts ----
+
+
+def test_inputs_and_results_are_not_copied(monkeypatch):
+    """The library reads and writes the tensors' own memory, in its strides, of bfloat16 too."""
+    seen = []
+    real = npuquant.run
+
+    def recording(function, *arguments):
+        seen.extend(value for value in arguments if isinstance(value, np.ndarray))
+        return real(function, *arguments)
+
+    monkeypatch.setattr(npuquant, "run", recording)
+    storage = torch.randn(40, 33).bfloat16()
+    x, scale = storage[2::3, 1:].t(), torch.nn.Parameter(torch.rand(13).bfloat16())
+    y = operators.npu_quantize(x, scale, None, torch.qint8)
+    sums = torch.ones(3, 13, dtype=torch.int32)
+    floats = operators.dequant(sums, scale, dtype=torch.bfloat16)
+    tensors = [x, scale, y, sums, scale, floats]
+    assert [array.ctypes.data for array in seen] == [tensor.data_ptr() for tensor in tensors]
+    assert [array.strides for array in seen] == [
+        tuple(stride * tensor.element_size() for stride in tensor.stride()) for tensor in tensors]
+
+
+def test_results_have_no_gradient():
+    """And the gradient of what is computed from them is that of everything else."""
+    x = torch.nn.Parameter(torch.randn(3, 8))
+    y, scale = operators.npu_dynamic_quant(x)
+    assert not y.requires_grad and not scale.requires_grad
+    (scale * x[:, 0]).sum().backward()
+    assert torch.equal(x.grad[:, 0], scale) and not x.grad[:, 1:].any()
+
+
+def test_conjugated_and_negated_views():
+    x = torch.randn(3, 8, dtype=torch.complex64).conj().imag
+    assert x.is_neg()
+    assert_equal(operators.npu_dynamic_quant(x), operators.npu_dynamic_quant(x.clone()))
+
+
+func = getattr(torch, "func", None) or pytest.importorskip("functorch")  # PyTorch 1.13 has it apart
+
+
+def test_vmap():
+    x, scales = torch.randn(3, 4, 8), torch.rand(5, 1) + 0.5
+    got = func.vmap(operators.npu_dynamic_quant)(x)
+    for one, results in zip(x, zip(*got)):
+        assert_equal(results, operators.npu_dynamic_quant(one))
+    got = func.vmap(lambda s: operators.npu_quantize(x, s, None, torch.qint8))(scales)
+    assert_equal(got, torch.stack([operators.npu_quantize(x, s, None, torch.qint8) for s in scales]))
+
+
+def test_functional_transforms():
+    x = torch.randn(3, 8)
+
+    def total(x):
+        return operators.npu_dynamic_quant(x)[1].sum()
+
+    assert torch.equal(func.grad(total)(x), torch.zeros(3, 8))
+    assert func.jvp(total, (x,), (x,)) == (total(x), 0)
+    assert func.functionalize(total)(x) == total(x)
+
+
+def test_set_scale_form():
+    x = torch.tensor([[3.0, 0.7], [0.3, 0.1]])
+    product, inverse = (operators.npu_dynamic_quant(x, scale_form=form)[1] for form in ("product", "inverse"))
+    assert not torch.equal(product, inverse)
+    assert torch.equal(operators.npu_dynamic_quant(x)[1], product)
+    assert operators.set_scale_form("inverse") == "product"
+    try:
+        assert torch.equal(operators.npu_dynamic_quant(x)[1], inverse)
+        assert torch.equal(operators.npu_dynamic_quant(x, scale_form="product")[1], product)
+        with pytest.raises(ValueError, match=r"\Ascale_form: is 'sum'; expected 'product' or 'inverse'\Z"):
+            operators.set_scale_form("sum")
+    finally:
+        assert operators.set_scale_form("product") == "inverse"
+
+
+# ---- refusals ----
+
+
+def tensors_of(name, number):
+    """For each tensor of a call what its schema says of it, and the call with another value in its place."""
+    arguments, keywords = calls()[name][number]
+    for position, argument in enumerate(getattr(torch.ops.npuquant, name).default._schema.arguments):
+        value = arguments[position] if position < len(arguments) else keywords.get(argument.name)
+        if isinstance(value, torch.Tensor):
+            def call(other, position=position, argument=argument):
+                if position >= len(arguments):
+                    return getattr(operators, name)(*arguments, **{**keywords, argument.name: other})
+                return getattr(operators, name)(*arguments[:position], other, *arguments[position + 1:], **keywords)
+
+            yield argument, value, call
+
+
+@each_call
+def test_refusals_name_the_argument(name, number):
+    tensors = list(tensors_of(name, number))
+    for argument, value, call in tensors:
+        shown = {"self": "input"}.get(argument.name, argument.name)
+        if (name, shown) == ("npu_dynamic_quant_asymmetric", "input"):
+            shown = "x"
+        wrong = [(value.double(), "float64"), (value.bool(), "bool"), (value.to_sparse(), r"\w+, sparse_coo, on cpu"),
+                 (torch.quantize_per_tensor(torch.ones(2, 3), 0.1, 0, torch.qint8), "qint8, strided, on cpu")]
+        if hasattr(torch, "uint16"):
+            wrong += [(value.to(torch.uint16), "uint16, strided, on cpu"),
+                      (value.float().to(torch.float8_e5m2), "float8_e5m2, strided, on cpu")]
+        for other, found in wrong:
+            with pytest.raises(TypeError, match=rf"\A{shown}: is {found}; expected "):
+                call(other)
+        if len(tensors) > 1:
+            with pytest.raises(ValueError, match=r"\A\w+: is on cpu, and another argument on meta; expected one"):
+                call(value.to("meta"))
+        if not isinstance(argument.type, torch.OptionalType):
+            with pytest.raises(TypeError, match=rf"\A{shown}: (is NoneType; )?expected "):
+                call(None)
+        with pytest.raises((RuntimeError, TypeError), match=rf"'{argument.name}'"):  # PyTorch's message
+            call([1.5])
+        with pytest.raises(ValueError, match=rf"\b({shown}|x)\b"):  # the library calls input x
+            call(torch.ones((2,) * 9, dtype=value.dtype))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("x1_dtype", 1), ("x2_dtype", 1), ("pertoken_scale_dtype", 6), ("scale_dtype", 6), ("group_sizes", [0, 0, 32]),
+     ("y_scale", torch.ones(1))],
+)
+def test_what_is_not_defined_is_refused(name, value):
+    arguments, keywords = calls()["npu_quant_matmul"][0]
+    with pytest.raises(NotImplementedError, match=rf"\A{name}: is given; "):
+        operators.npu_quant_matmul(*arguments, **keywords, **{name: value})
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex64, 99, -1, "rubbish", np.float64, np.dtype("i2")])
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_other_results_are_refused(dtype, device):
+    """Where they are computed, and where they are traced."""
+    for operator, two in calls().items():
+        for name in ("dtype", "dst_dtype", "src_dtype", "dst_type", "output_dtype"):
+            if name not in inspect.signature(getattr(operators, operator)).parameters:
+                continue
+            if (name, device) == ("src_dtype", "meta"):  # the shape does not depend on it
+                continue
+            arguments, keywords = mapped(lambda tensor: tensor.to(device), two[1])
+            if operator == "npu_quantize":
+                arguments = arguments[:3]
+            with pytest.raises(TypeError, match=rf"\A{name}: is .*; expected "):
+                getattr(operators, operator)(*arguments, **{**keywords, name: dtype})
+
+
+def test_other_values_are_refused():
+    x = torch.ones(2, 8)
+    for function in (operators.npu_dynamic_quant, operators.npu_dynamic_quant_asymmetric):
+        with pytest.raises(ValueError, match=r"\Aquant_mode: is 'perchannel'; expected 'pertoken' or 'pertensor'\Z"):
+            function(x, quant_mode="perchannel")
+        with pytest.raises(ValueError, match=r"\Adst_type_max: is 6.0; expected 0.0\Z"):
+            function(x, dst_type_max=6.0)
+    with pytest.raises(TypeError, match=r"\Ax: expected it, or input, which is another name for it; not both\Z"):
+        operators.npu_dynamic_quant_asymmetric(x, input=x)
+    with pytest.raises(ValueError, match=r"\Ascale_form: is 'sum'; expected 'product' or 'inverse'\Z"):
+        operators.npu_dynamic_quant(x, scale_form="sum")
+    with pytest.raises(npuquant.NpuquantError, match="round_mode"):
+        operators.npu_trans_quant_param(x[0], None, 2)
+    with pytest.raises(RuntimeError, match="axis"):
+        operators.npu_quantize(x, x[0], None, torch.qint8, 5)
