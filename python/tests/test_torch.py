@@ -423,3 +423,127 @@ def test_other_values_are_refused():
         operators.npu_trans_quant_param(x[0], None, 2)
     with pytest.raises(RuntimeError, match="axis"):
         operators.npu_quantize(x, x[0], None, torch.qint8, 5)
+
+
+# ---- tracing ----
+
+
+def parts(call):
+    """The tensors of a call, and a function that makes the call with others."""
+    arguments, keywords = call
+    tensors = [value for value in (*arguments, *keywords.values()) if isinstance(value, torch.Tensor)]
+
+    def with_tensors(function, others):
+        others = list(others)
+        return function(*[others.pop(0) if isinstance(value, torch.Tensor) else value for value in arguments],
+                        **{name: others.pop(0) if isinstance(value, torch.Tensor) else value
+                           for name, value in keywords.items()})
+
+    return tensors, with_tensors
+
+
+@each_call
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_make_fx(name, number, mode):
+    """A graph has one call of the operator, and computes what it computes, also with more rows if they are symbolic."""
+    if mode == "symbolic" and not hasattr(torch, "compile"):
+        pytest.skip(f"PyTorch {torch.__version__} cannot trace with symbolic shapes")
+    tensors, with_tensors = parts(calls()[name][number])
+    graph = make_fx(lambda *others: with_tensors(getattr(operators, name), others), tracing_mode=mode)(*tensors)
+    assert [node.target for node in graph.graph.nodes if "npuquant" in str(node.target)] == [
+        getattr(torch.ops.npuquant, name).default]
+    for rows in (5, 9) if mode == "symbolic" else (5,):
+        tensors, with_tensors = parts(calls(rows)[name][number])
+        assert_equal(graph(*tensors), with_tensors(getattr(operators, name), tensors))
+
+
+@needs_opcheck
+@each_call
+def test_pytorchs_check_of_operators(name, number):
+    for wants_gradient in (False, True):
+        arguments, keywords = mapped(
+            lambda tensor: tensor.clone().requires_grad_(wants_gradient and tensor.is_floating_point()),
+            calls()[name][number])
+        torch.library.opcheck(getattr(torch.ops.npuquant, name).default, arguments, keywords)
+
+
+@needs_compile
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+def test_compile(backend, dynamic):
+    """In one graph; with dynamic shapes it is compiled once, whatever the number of rows."""
+    for name, two in calls().items():
+        function = getattr(operators, name)
+        for number in range(len(two)):
+            torch._dynamo.reset()
+            counter = torch._dynamo.testing.CompileCounterWithBackend(backend)
+            compiled = torch.compile(function, fullgraph=True, dynamic=dynamic, backend=counter)
+            for rows in (5, 7, 12):
+                arguments, keywords = calls(rows)[name][number]
+                assert_equal(compiled(*arguments, **keywords), function(*arguments, **keywords))
+            shapes_differ = (name, number) != ("npu_trans_quant_param", 1)
+            assert counter.frame_count == (3 if shapes_differ and not dynamic else 1)
+
+
+@needs_compile
+@pytest.mark.parametrize("dtype", [torch.qint8, torch.int8, 1, "int8", "torch.qint8", np.int8, npuquant.qint8])
+def test_compile_with_every_way_to_say_a_type(dtype):
+    torch._dynamo.reset()
+    x, scale = torch.randn(3, 8), torch.rand(8)
+    compiled = torch.compile(lambda x: operators.npu_quantize(x, scale, None, dtype), fullgraph=True, backend="eager")
+    assert_equal(compiled(x), operators.npu_quantize(x, scale, None, torch.qint8))
+
+
+class Layer(torch.nn.Module):
+    """A linear layer with weights of int8, for activations that are quantised on the way."""
+
+    def __init__(self):
+        super().__init__()
+        weight, scale = operators.npu_dynamic_quant(torch.randn(24, 16))
+        self.weight = torch.nn.Parameter(weight, requires_grad=False)
+        self.scale = torch.nn.Parameter(scale)
+        self.bias = torch.nn.Parameter(torch.randn(24))
+
+    def forward(self, x):
+        x, scale = operators.npu_dynamic_quant(x * 2)
+        return operators.npu_quant_matmul(x, self.weight.t(), self.scale, pertoken_scale=scale, bias=self.bias,
+                                          output_dtype=torch.bfloat16) + 1
+
+
+@needs_compile
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_compile_of_a_layer(backend):
+    torch._dynamo.reset()
+    layer = Layer()
+    counter = torch._dynamo.testing.CompileCounterWithBackend(backend)
+    compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend=counter)
+    for rows in (5, 7, 12):
+        x = torch.randn(rows, 16)
+        assert_equal(compiled(x), layer(x))
+    assert counter.frame_count == 1
+
+
+@needs_compile
+def test_errors_of_compiled_functions():
+    """They come when the function runs, and say what they say without compiling."""
+    torch._dynamo.reset()
+    compiled = torch.compile(operators.npu_dynamic_quant, backend="aot_eager")
+    with pytest.raises(TypeError, match=r"\Ainput: is float64; expected float32, float16 or bfloat16"):
+        compiled(torch.ones(2, 8, dtype=torch.float64))
+
+
+@needs_export
+@each_call
+def test_export(name, number):
+    """With a number of rows that may be another one later."""
+    class Model(torch.nn.Module):
+        def forward(self, *tensors):
+            return with_tensors(getattr(operators, name), tensors)
+
+    tensors, with_tensors = parts(calls()[name][number])
+    rows = torch.export.Dim("rows")
+    shapes = tuple({0: rows} if tensor.shape[0] == 5 else None for tensor in tensors)
+    program = torch.export.export(Model(), tuple(tensors), dynamic_shapes=(shapes,)).module()
+    for rows in (5, 9):
+        tensors, with_tensors = parts(calls(rows)[name][number])
+        assert_equal(program(*tensors), with_tensors(getattr(operators, name), tensors))
