@@ -32,3 +32,14 @@ def test_int4(along_columns):
         traced = npuquant_torch.npu_quant_matmul(left.to("meta"), right.to("meta"), torch.ones(80, device="meta"),
                                                  output_dtype=keywords["output_dtype"])
         assert (traced.shape, traced.dtype) == (got.shape, got.dtype)
+
+
+@pytest.mark.skipif(not hasattr(torch, "compile"), reason="PyTorch 1 has no torch.compile")
+def test_int4_of_unknown_sizes():
+    """Tracing with dynamic=True decides by the shape too."""
+    multiply = torch.compile(npuquant_torch.npu_quant_matmul, backend="aot_eager", dynamic=True, fullgraph=True)
+    for rows, terms, columns in ((3, 16, 24), (5, 32, 8)):
+        x1, weight, left, words = int4_matrices(rows, terms, columns)
+        wanted = torch.from_numpy(x1.astype("i4") @ weight.T.astype("i4"))
+        for right in (words.t(), torch.from_numpy(expected.pack(np.ascontiguousarray(weight.T)))):
+            assert torch.equal(multiply(left, right, torch.ones(1), output_dtype=torch.int32), wanted)
