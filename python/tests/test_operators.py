@@ -282,7 +282,8 @@ def test_quant_matmul(backend, threads):
             count = shape[-1] if shape[-1] > 0 and rng.random() < 0.7 else 1
             scale = random_floats(count, "f4" if requantised else None, size=1e-2, special=0.05)
         if dtype == "int8" and rng.random() < 0.5:  # beside words too, where it changes nothing
-            offset = random_floats(shape[-1] if rng.random() < 0.5 else 1, "f4", special=0.05)
+            count = shape[-1] if shape[-1] > 0 and rng.random() < 0.5 else 1
+            offset = random_floats(count, "f4", special=0.05)
         bias = None
         if rng.random() < 0.6:
             bias = random_integers(shape[-1], "i4") if whole else random_bias(shape[-1])
