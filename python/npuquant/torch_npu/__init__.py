@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-# This first: where there is no PyTorch, it says so.
 from ..torch import (npu_anti_quant, npu_dequant_bias, npu_dynamic_quant, npu_dynamic_quant_asymmetric, npu_group_quant,
                      npu_quant_matmul, npu_quantize, npu_trans_quant_param)
-import torch
+import torch  # after the line above, whose error says how to get it
 
 from . import npu
 from ._absent import absent_from

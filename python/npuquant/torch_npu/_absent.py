@@ -2,6 +2,7 @@
 """What is said of a name that the stand-in does not have."""
 from __future__ import annotations
 
+import types
 from typing import Any, Callable
 
 
@@ -19,3 +20,11 @@ def absent_from(module: str) -> Callable[[str], Any]:
                      "operators and what scripts need around them (docs/torch.md lists it)")
 
     return get
+
+
+def module(name: str, *contents: Any, **more: Any) -> types.ModuleType:
+    """A module that stands in for one, with these classes and functions, and what else is named."""
+    made = types.ModuleType(name, "Part of npuquant's stand-in for torch_npu.")
+    made.__dict__.update({value.__name__: value for value in contents}, __getattr__=absent_from(name))
+    made.__dict__.update({"__path__": [], **more})  # a package, of which nothing else can be imported
+    return made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 import sys
 import threading
 from typing import Any, Callable, List, Optional, Set
@@ -11,7 +10,7 @@ from typing import Any, Callable, List, Optional, Set
 import torch
 
 from .. import torch as operators
-from . import contrib, npu
+from . import npu
 from ._modules import MODULES, npu_backend
 
 #: Names of devices that mean the CPU.
@@ -35,20 +34,30 @@ def _set(owner: Any, name: str, value: Any) -> None:
 
 
 def _set_module(name: str, module: Any) -> None:
-    """Lets imports find a module until uninstall()."""
+    """Lets imports find a module, and the module that it is a part of have it, until uninstall()."""
     former = sys.modules.get(name)
     if former is None:
         _undo.append(functools.partial(sys.modules.pop, name, None))
     else:
         _undo.append(functools.partial(sys.modules.__setitem__, name, former))
     sys.modules[name] = module
+    parent, _, child = name.rpartition(".")
+    if parent:
+        _set(sys.modules[parent], child, module)
 
 
 def _forget_submodules() -> None:
     """Lets what was imported as a part of torch_npu be imported anew after the next install()."""
     for name in [name for name in sys.modules if name.startswith("torch_npu.")]:
         del sys.modules[name]
-    vars(contrib).pop("transfer_to_npu", None)
+    vars(MODULES["torch_npu.contrib"]).pop("transfer_to_npu", None)
+
+
+def _forget_functions() -> None:
+    """Lets the compiler of PyTorch 2 find torch's functions as they are now: it keeps a table of them."""
+    rules = sys.modules.get("torch._dynamo.trace_rules")
+    if rules is not None:
+        rules.get_torch_obj_rule_map.cache_clear()
 
 
 # ---- devices ---------------------------------------------------------------------------------------------------------
@@ -56,9 +65,10 @@ def _forget_submodules() -> None:
 
 def _cpu(device: Any) -> Any:
     """The CPU for what names the device; a number is that of a device. Anything else is as it was."""
-    if isinstance(device, str) and device.partition(":")[0] in _devices and re.fullmatch(r"\w+(:\d+)?", device):
-        return "cpu"
-    return "cpu" if isinstance(device, int) and not isinstance(device, bool) else device
+    if isinstance(device, str):
+        name, colon, index = device.partition(":")
+        return "cpu" if name in _devices and (not colon or index.isdigit()) else device
+    return "cpu" if isinstance(device, int) and not isinstance(device, bool) and device >= 0 else device
 
 
 def _on_cpu(function: Callable[..., Any], keyword: str = "device",
@@ -69,6 +79,7 @@ def _on_cpu(function: Callable[..., Any], keyword: str = "device",
     def call(*args: Any, **kwargs: Any) -> Any:
         if keyword in kwargs:
             kwargs[keyword] = _cpu(kwargs[keyword])
+        kwargs.pop("pin_memory", None)  # it makes moves to the device faster, and PyTorch may refuse it without one
         if position is not None and position < len(args):
             args = (*args[:position], _cpu(args[position]), *args[position + 1:])
         return function(*args, **kwargs)
@@ -77,7 +88,10 @@ def _on_cpu(function: Callable[..., Any], keyword: str = "device",
 
 
 def _stand_in_type(real: type) -> type:
-    """A class that makes objects of the real one, and has them as its instances."""
+    """A class that makes objects of the real one, and has them as its instances.
+
+    It is equal to the real one, because the compiler of PyTorch 2 keeps types in tables.
+    """
 
     class Meta(type):
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -94,16 +108,25 @@ def _stand_in_type(real: type) -> type:
         def __subclasscheck__(cls, subclass: type) -> bool:
             return issubclass(subclass, real)
 
+        def __eq__(cls, other: Any) -> bool:
+            return other is cls or other is real
+
+        def __hash__(cls) -> int:
+            return hash(real)
+
     return Meta(real.__name__, (), {"__module__": "torch", "__doc__": real.__doc__})
 
+
+_TYPES = {name: _stand_in_type(getattr(torch, name)) for name in ("device", "Generator")}
 
 # Functions of torch that make tensors.
 _FACTORIES = (
     "arange", "as_tensor", "asarray", "bartlett_window", "blackman_window", "empty", "empty_like", "empty_permuted",
     "empty_quantized", "empty_strided", "eye", "from_file", "full", "full_like", "hamming_window", "hann_window",
     "kaiser_window", "linspace", "logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint",
-    "randint_like", "randn", "randn_like", "randperm", "range", "scalar_tensor", "sparse_compressed_tensor",
-    "sparse_coo_tensor", "sparse_csr_tensor", "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
+    "randint_like", "randn", "randn_like", "randperm", "range", "scalar_tensor", "sparse_bsc_tensor",
+    "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor",
+    "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
 )
 _TENSOR_FACTORIES = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros")
 
@@ -146,12 +169,25 @@ def _module_npu(self: torch.nn.Module, device: Any = None) -> torch.nn.Module:
 
 
 def _is_npu(self: torch.Tensor) -> bool:
-    return True
+    return self.is_cpu
 
 
 def _restore(storage: Any, location: str) -> Any:
     """For torch.load(): storages that were saved on the device are used as they were read."""
     return storage if _cpu(location) == "cpu" else None
+
+
+def _autocast(real: Callable[..., None]) -> Callable[..., None]:
+    """torch.autocast.__init__() that takes the device, and its type unless one is given."""
+
+    @functools.wraps(real)
+    def init(self: torch.autocast, device_type: str, dtype: Optional[torch.dtype] = None, *args: Any,
+             **kwargs: Any) -> None:
+        if dtype is None and _cpu(device_type) is not device_type:
+            dtype = npu.AUTOCAST_DTYPE
+        real(self, _cpu(device_type), dtype, *args, **kwargs)
+
+    return init
 
 
 def _compile(real: Any) -> Callable[..., Any]:
@@ -183,12 +219,14 @@ def transfer_cuda() -> None:
             if name != "amp" and hasattr(torch.cuda, name):  # torch.cuda.amp has more than torch.npu.amp
                 _set(torch.cuda, name, getattr(npu, name))
         _set(torch.cuda.amp, "autocast", npu.amp.autocast)
+        _set(torch.Tensor, "is_cuda", property(_is_npu))
 
 
 def _patch_torch() -> None:
-    # PyTorch's own list of these functions is made at its first use: of those that are not changed.
-    if hasattr(torch.utils, "_device"):
-        torch.utils._device._device_constructors()
+    if hasattr(torch, "set_default_device"):
+        from torch.utils._device import _device_constructors
+
+        _device_constructors()  # the list of the functions below is made at its first use: of those of PyTorch
     for name in _FACTORIES:
         if hasattr(torch, name):
             _set(torch, name, _on_cpu(getattr(torch, name)))
@@ -197,16 +235,16 @@ def _patch_torch() -> None:
     _set(torch.Tensor, "to", _tensor_to(torch.Tensor.to))
     _set(torch.Tensor, "cpu", _tensor_cpu(torch.Tensor.cpu))
     _set(torch.Tensor, "pin_memory", lambda self, device=None: self)
+    _set(torch.Tensor, "record_stream", lambda self, stream: None)
     _set(torch.nn.Module, "to", _on_cpu(torch.nn.Module.to, position=1))
     _set(torch.nn.Module, "to_empty", _on_cpu(torch.nn.Module.to_empty))
-    for name in ("device", "Generator"):
-        _set(torch, name, _stand_in_type(getattr(torch, name)))
+    for name, stand_in in _TYPES.items():
+        _set(torch, name, stand_in)
     if hasattr(torch, "set_default_device"):
         _set(torch, "set_default_device", _on_cpu(torch.set_default_device, position=0))
-    _set(torch.autocast, "__init__", _on_cpu(torch.autocast.__init__, "device_type", 1))
+    _set(torch.autocast, "__init__", _autocast(torch.autocast.__init__))
     _set(torch, "compile", _compile(getattr(torch, "compile", None)))
     _set(torch.Tensor, "is_npu", property(_is_npu))
-    _set(torch, "npu", npu)
     _set(torch.ops, "npu", torch.ops.npuquant)
 
     registry = torch.serialization._package_registry
@@ -234,12 +272,16 @@ def install(scale_form: str = "product") -> None:
             operators.set_scale_form(scale_form)
             return
         _undo.append(functools.partial(operators.set_scale_form, operators.set_scale_form(scale_form)))
-        _name_device("npu")
-        _patch_torch()
-        _undo.append(_forget_submodules)
-        for name, module in (("torch_npu", here), ("torch_npu.npu", npu), ("torch.npu", npu),
-                             ("torch_npu.contrib", contrib), *MODULES.items()):
-            _set_module(name, module)
+        try:
+            _undo.append(_forget_functions)
+            _name_device("npu")
+            _patch_torch()
+            _undo.append(_forget_submodules)
+            for name, module in (("torch_npu", here), *MODULES.items()):
+                _set_module(name, module)
+        except BaseException:
+            uninstall()
+            raise
 
 
 def uninstall() -> None:

@@ -6,7 +6,6 @@ import logging
 import os
 import random
 import sys
-import types
 import unittest
 from typing import Any, Callable, Dict, Sequence
 
@@ -14,7 +13,7 @@ import numpy as np
 import torch
 
 from . import npu
-from ._absent import absent_from
+from ._absent import module
 
 # ---- torchair --------------------------------------------------------------------------------------------------------
 
@@ -130,32 +129,22 @@ def run_tests() -> None:
 # ---- the modules -----------------------------------------------------------------------------------------------------
 
 
-def _module(name: str, *contents: Any, **more: Any) -> types.ModuleType:
-    module = types.ModuleType(name, "Part of npuquant's stand-in for torch_npu.")
-    module.__dict__.update({value.__name__: value for value in contents}, **more)
-    module.__dict__["__getattr__"] = absent_from(name)
-    module.__dict__["__path__"] = []  # packages, of which nothing else can be imported
-    return module
-
-
 _logger = logging.getLogger("torchair")
 _torchair = (CompilerConfig, get_compiler, get_npu_backend, use_internal_format_weight)
 
-MODULES: Dict[str, types.ModuleType] = {module.__name__: module for module in (
-    _module("torchair", *_torchair, logger=_logger),
-    _module("torchair.configs"),
-    _module("torchair.configs.compiler_config", CompilerConfig),
-    _module("torchair.core"),
-    _module("torchair.core.utils", logger=_logger),
-    _module("torchair.ge_concrete_graph"),
-    _module("torchair.ge_concrete_graph.ge_apis"),
-    _module("torch_npu.dynamo"),
-    _module("torch_npu.testing"),
-    _module("torch_npu.testing.common_utils", SupportedDevices, create_common_tensor, get_npu_device),
-    _module("torch_npu.testing.testcase", TestCase, run_tests),
+MODULES: Dict[str, Any] = {one.__name__: one for one in (
+    module("torchair", *_torchair, logger=_logger),
+    module("torchair.configs"),
+    module("torchair.configs.compiler_config", CompilerConfig),
+    module("torchair.core"),
+    module("torchair.core.utils", logger=_logger),
+    module("torchair.ge_concrete_graph"),
+    module("torchair.ge_concrete_graph.ge_apis"),
+    module("torch_npu.contrib", __path__=[os.path.join(os.path.dirname(__file__), "contrib")]),
+    module("torch_npu.dynamo"),
+    module("torch_npu.testing"),
+    module("torch_npu.testing.common_utils", SupportedDevices, create_common_tensor, get_npu_device),
+    module("torch_npu.testing.testcase", TestCase, run_tests),
 )}
-MODULES["torch_npu.dynamo.torchair"] = MODULES["torchair"]
-for _name in MODULES:
-    _parent, _, _child = _name.rpartition(".")
-    if _parent in MODULES:
-        setattr(MODULES[_parent], _child, MODULES[_name])
+MODULES.update({"torch_npu.dynamo.torchair": MODULES["torchair"], "torch_npu.npu": npu, "torch.npu": npu,
+                "torch_npu.npu.amp": npu.amp, "torch.npu.amp": npu.amp})

@@ -6,6 +6,8 @@ measure are those of this machine.
 """
 from __future__ import annotations
 
+import os
+import threading
 import time
 import types
 from typing import Any, Optional, Tuple
@@ -16,16 +18,18 @@ from torch import (BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTen
 
 from npuquant import __version__
 
-from ._absent import absent_from
+from ._absent import absent_from, module
 
 __all__ = [
-    "Event", "Stream", "StreamContext", "amp", "config", "conv", "current_device", "current_stream", "default_stream",
-    "device", "device_count", "device_of", "empty_cache", "get_device_name", "get_npu_overflow_flag", "get_rng_state",
-    "get_rng_state_all", "init", "initial_seed", "ipc_collect", "is_available", "is_bf16_supported", "is_initialized",
-    "is_jit_compile_false", "clear_npu_overflow_flag", "manual_seed", "manual_seed_all", "matmul",
-    "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved", "reset_peak_memory_stats",
-    "seed", "seed_all", "set_compile_mode", "set_device", "set_option", "set_rng_state", "set_rng_state_all",
-    "set_stream", "stream", "synchronize",
+    "Event", "Stream", "StreamContext", "clear_npu_overflow_flag", "config", "conv", "current_device",
+    "current_stream", "default_stream", "device", "device_count", "device_of", "empty_cache", "get_device_name",
+    "get_device_properties", "get_npu_overflow_flag", "get_rng_state", "get_rng_state_all", "init", "initial_seed",
+    "ipc_collect", "is_available", "is_bf16_supported", "is_current_stream_capturing", "is_initialized",
+    "is_jit_compile_false", "manual_seed", "manual_seed_all", "matmul", "max_memory_allocated", "max_memory_cached",
+    "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved",
+    "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_memory_stats", "seed", "seed_all",
+    "set_compile_mode", "set_device", "set_option", "set_rng_state", "set_rng_state_all", "set_stream", "stream",
+    "synchronize",
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
     "IntTensor", "LongTensor", "ShortTensor",
 ]
@@ -140,34 +144,45 @@ class Event:
         return 1000 * (end_event._time - self._time)
 
 
-_stream = Stream()
+_default_stream = Stream()
+_thread = threading.local()
+
+
+def default_stream(device: Any = None) -> Stream:
+    return _default_stream
 
 
 def current_stream(device: Any = None) -> Stream:
-    return _stream
+    """The stream that this thread has set."""
+    return getattr(_thread, "stream", _default_stream)
 
 
-default_stream = current_stream
-
-
-def set_stream(stream: Stream) -> None:
-    pass
+def set_stream(stream: Optional[Stream]) -> None:
+    if stream is not None:
+        _thread.stream = stream
 
 
 class StreamContext:
-    """A context in which work is given to another stream. A class, because PyTorch asks what is an instance of it."""
+    """A context in which the stream is the current one; None changes nothing."""
 
     def __init__(self, stream: Optional[Stream]) -> None:
         self.stream = stream
 
     def __enter__(self) -> None:
-        pass
+        self._former = current_stream()
+        set_stream(self.stream)
 
     def __exit__(self, *raised: Any) -> None:
-        pass
+        set_stream(self._former)
 
 
-stream = StreamContext
+def stream(stream: Optional[Stream]) -> StreamContext:
+    return StreamContext(stream)
+
+
+def is_current_stream_capturing() -> bool:
+    return False
+
 
 # ---- memory: the device has none of its own --------------------------------------------------------------------------
 
@@ -184,12 +199,26 @@ def reset_peak_memory_stats(device: Any = None) -> None:
     pass
 
 
+reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
+
+
 def memory_allocated(device: Any = None) -> int:
     """0: tensors are in the CPU's memory, of which PyTorch keeps no account."""
     return 0
 
 
-max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
+max_memory_allocated = memory_reserved = max_memory_reserved = memory_cached = max_memory_cached = memory_allocated
+
+
+def mem_get_info(device: Any = None) -> Tuple[int, int]:
+    """How many bytes of this machine's memory are free, and how many it has; on Linux only."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    return page * os.sysconf("SC_AVPHYS_PAGES"), page * os.sysconf("SC_PHYS_PAGES")
+
+
+def get_device_properties(device: Any = None) -> types.SimpleNamespace:
+    return types.SimpleNamespace(name=get_device_name(), total_memory=mem_get_info()[1])
+
 
 # ---- random numbers: the CPU's generator -----------------------------------------------------------------------------
 # torch.manual_seed() and torch.seed() call the functions of torch.cuda, which are these after transfer_to_npu.
@@ -256,9 +285,15 @@ config = types.SimpleNamespace(allow_internal_format=False)
 matmul = types.SimpleNamespace(allow_hf32=False)
 conv = types.SimpleNamespace(allow_hf32=True)
 
+#: The device's default; on CPUs PyTorch 1 has autocast to bfloat16 only.
+AUTOCAST_DTYPE = torch.float16 if hasattr(torch, "compile") else torch.bfloat16
 
-def _autocast(enabled: bool = True, dtype: torch.dtype = torch.bfloat16, cache_enabled: bool = True) -> torch.autocast:
-    return torch.autocast("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+
+class autocast(torch.autocast):
+    """torch.autocast of the CPU."""
+
+    def __init__(self, enabled: bool = True, dtype: torch.dtype = AUTOCAST_DTYPE, cache_enabled: bool = True) -> None:
+        super().__init__("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 
-amp = types.SimpleNamespace(autocast=_autocast)
+amp = module("torch_npu.npu.amp", autocast)

@@ -1,0 +1,792 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The stand-in for torch_npu: what install() changes, what uninstall() puts back, and what scripts find in between."""
+import importlib
+import inspect
+import io
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import types
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian: python3-torch)")
+
+import npuquant  # noqa: E402
+import npuquant.torch  # noqa: E402
+from npuquant import torch_npu as stand_in  # noqa: E402
+
+PYTORCH_2 = hasattr(torch, "compile")
+needs_pytorch_2 = pytest.mark.skipif(not PYTORCH_2, reason="PyTorch 1 does not have it")
+NAMES_OF_CPU = ("npu", "npu:0", "npu:1")
+
+
+@pytest.fixture
+def installed():
+    stand_in.install()
+    yield
+    stand_in.uninstall()
+
+
+@pytest.fixture(autouse=True)
+def leave_no_trace():
+    yield
+    stand_in.uninstall()
+
+
+def run(*args, **options):
+    """Runs Python in a fresh process."""
+    return subprocess.run([sys.executable, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          universal_newlines=True, timeout=300, **options)
+
+
+# ---- install() and uninstall() ---------------------------------------------------------------------------------------
+
+
+class State:
+    """What the stand-in may change: own attributes (an inherited one is none), modules, PyTorch's list of loaders."""
+
+    def __init__(self):
+        import torch.cuda.amp
+
+        owners = (torch, torch.Tensor, torch.nn.Module, torch.cuda, torch.cuda.amp, torch.autocast, torch.ops,
+                  torch.serialization, torch.device, torch.Generator)
+        self.values = {f"{owner.__name__}.{name}": value for owner in owners for name, value in vars(owner).items()}
+        self.values.update({f"sys.modules[{name}]": module for name, module in sys.modules.items()
+                            if name.startswith(("torch_npu", "torchair", "torch.npu", "torch.cuda"))})
+        self.values.update({f"loader {number}": loader
+                            for number, loader in enumerate(torch.serialization._package_registry)})
+
+    def changes_to(self, other):
+        missing = object()
+        return sorted(name for name in {**self.values, **other.values}
+                      if self.values.get(name, missing) is not other.values.get(name, missing))
+
+
+def test_import_changes_nothing(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import sys, torch, torch.cuda.amp\n" + inspect.getsource(State) +
+                       "before = State()\n"
+                       "import npuquant.torch_npu\n"
+                       "print([name for name in before.changes_to(State()) if 'npuquant' not in name])\n")
+    ran = run(program)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == "[]\n"
+
+
+def test_uninstall_puts_everything_back():
+    before = State()
+    for _ in range(2):
+        stand_in.install()
+        changed = before.changes_to(State())
+        stand_in.uninstall()
+        assert before.changes_to(State()) == []
+        for name in ("torch.zeros", "Tensor.npu", "Tensor.to", "Tensor.cpu", "Tensor.is_npu", "Module.npu", "torch.npu",
+                     "torch.device", "torch.compile", "sys.modules[torch_npu]", "sys.modules[torchair]",
+                     "sys.modules[torch.npu]"):
+            assert name in changed
+    assert "Tensor.to" not in before.values  # it is inherited, and is so again
+    assert not hasattr(torch.Tensor, "npu") and not hasattr(torch, "npu")
+
+
+def test_twice_is_as_once():
+    before = State()
+    stand_in.install()
+    once = State()
+    stand_in.install()
+    assert once.changes_to(State()) == []
+    stand_in.uninstall()
+    assert before.changes_to(State()) == []
+    stand_in.uninstall()
+    assert before.changes_to(State()) == []
+
+
+def test_failing_install_changes_nothing(monkeypatch):
+    monkeypatch.delattr(torch.serialization, "register_package")
+    before = State()
+    with pytest.raises(AttributeError):
+        stand_in.install()
+    assert before.changes_to(State()) == []
+    with pytest.raises(ValueError, match="scale_form: is 'neither'"):
+        stand_in.install("neither")
+    assert before.changes_to(State()) == []
+
+
+def test_torch_npu_itself_is_refused(monkeypatch):
+    before = State()
+    monkeypatch.setitem(sys.modules, "torch_npu", types.ModuleType("torch_npu"))
+    with pytest.raises(RuntimeError, match="torch_npu is imported already"):
+        stand_in.install()
+    monkeypatch.undo()
+    assert before.changes_to(State()) == []
+
+
+def test_another_torchair_is_put_back(monkeypatch):
+    other = types.ModuleType("torchair")
+    monkeypatch.setitem(sys.modules, "torchair", other)
+    stand_in.install()
+    assert sys.modules["torchair"] is not other
+    stand_in.uninstall()
+    assert sys.modules["torchair"] is other
+
+
+def test_threads():
+    before = State()
+    failures = []
+
+    def work():
+        try:
+            for _ in range(20):
+                stand_in.install()
+                stand_in.uninstall()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == [] and before.changes_to(State()) == []
+
+
+def test_scale_form():
+    x = torch.tensor([[0.1, 0.2, 0.37]])
+    forms = {}
+    for form in ("product", "inverse"):
+        stand_in.install(form)
+        assert npuquant.torch.set_scale_form(form) == form
+        import torch_npu
+        forms[form] = [torch_npu.npu_dynamic_quant(x)[1].item(),
+                       npuquant.npu_dynamic_quant(x.numpy(), scale_form=form)[1].item()]
+        stand_in.uninstall()
+        assert npuquant.torch.set_scale_form("product") == "product"
+    assert forms["product"][0] == forms["product"][1] and forms["inverse"][0] == forms["inverse"][1]
+
+
+def test_imports(installed):
+    import torch.npu
+    import torch_npu
+    import torch_npu.npu
+    from torch.npu.amp import autocast as by_torch
+    from torch_npu.npu.amp import autocast
+
+    assert torch_npu is stand_in and torch_npu.npu is torch.npu and autocast is by_torch
+    assert torch.ops.npu.npu_quantize is torch.ops.npuquant.npu_quantize
+    assert torch_npu.__version__ == torch.__version__.partition("+")[0]
+    assert set(torch_npu.__all__) <= set(dir(torch_npu)) and set(torch.npu.__all__) <= set(dir(torch.npu))
+
+
+# ---- devices ---------------------------------------------------------------------------------------------------------
+
+# Arguments of the functions of torch that make tensors and take a device.
+FACTORIES = {
+    "arange": (4,), "as_tensor": ([1, 2],), "asarray": ([1, 2],), "bartlett_window": (4,), "blackman_window": (4,),
+    "empty": (2, 3), "empty_like": (torch.ones(2),), "empty_permuted": ((2, 3), (1, 0)),
+    "empty_quantized": ((2,), torch.quantize_per_tensor(torch.ones(2), 1.0, 0, torch.qint8)),
+    "empty_strided": ((2, 3), (3, 1)), "eye": (3,), "full": ((2,), 1.0), "full_like": (torch.ones(2), 2.0),
+    "hamming_window": (4,), "hann_window": (4,), "kaiser_window": (4,), "linspace": (0, 1, 4),
+    "logspace": (0, 1, 4), "normal": (0.0, 1.0, (2,)), "ones": (2,), "ones_like": (torch.ones(2),), "rand": (2,),
+    "rand_like": (torch.ones(2),), "randint": (4, (2,)), "randint_like": (torch.ones(2), 4), "randn": (2,),
+    "randn_like": (torch.ones(2),), "randperm": (4,), "range": (0, 3), "scalar_tensor": (1.0,),
+    "sparse_bsc_tensor": ([0, 1], [0], [[[1.0]]], (1, 1)), "sparse_bsr_tensor": ([0, 1], [0], [[[1.0]]], (1, 1)),
+    "sparse_compressed_tensor": (torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), (1, 1)),
+    "sparse_coo_tensor": ([[0]], [1.0], (1,)), "sparse_csc_tensor": ([0, 1], [0], [1.0], (1, 1)),
+    "sparse_csr_tensor": ([0, 1], [0], [1.0], (1, 1)), "tensor": ([1.0],), "tril_indices": (2, 2),
+    "triu_indices": (2, 2), "zeros": (2,), "zeros_like": (torch.ones(2),),
+}
+OPTIONS = {"sparse_compressed_tensor": {"layout": torch.sparse_csr}}
+
+
+def test_every_factory_is_known():
+    """PyTorch's operators of which an argument is a device, and which are functions of torch."""
+    names = {schema.name.partition("::")[2] for schema in torch._C._jit_get_all_schemas()
+             if schema.name.startswith("aten::") and any(argument.name == "device" for argument in schema.arguments)}
+    functions = {name for name in names if hasattr(torch, name) and not name.startswith("_")}
+    assert functions - set(FACTORIES) == {"from_file"} | ({"Generator"} if PYTORCH_2 else set())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", sorted(name for name in FACTORIES if hasattr(torch, name)))
+def test_factories(installed, name):
+    function = getattr(torch, name)
+    for device in (*NAMES_OF_CPU, torch.device("npu:0"), 0):
+        made = function(*FACTORIES[name], device=device, **OPTIONS.get(name, {}))
+        assert made.device.type == "cpu"
+        with pytest.raises((RuntimeError, ValueError)):
+            function(*FACTORIES[name], device="npux", **OPTIONS.get(name, {}))
+    if name not in ("empty_quantized", "as_tensor", "asarray") and "sparse" not in name:
+        assert function(*FACTORIES[name], device="meta").is_meta
+
+
+def test_tensor_from_file(installed, tmp_path):
+    file = tmp_path / "values"
+    np.arange(4, dtype=np.float32).tofile(file)
+    assert torch.from_file(str(file), size=4, device="npu").tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("device", ["npu", "npu:0", 0])
+def test_new_tensors(installed, device):
+    x = torch.ones(2, dtype=torch.float16)
+    for made in (x.new_empty((3,), device=device), x.new_empty_strided((3,), (1,), device=device),
+                 x.new_full((3,), 1.0, device=device), x.new_ones(3, device=device), x.new_zeros(3, device=device),
+                 x.new_tensor([1, 2, 3], device=device)):
+        assert made.device.type == "cpu" and made.dtype == torch.float16 and made.shape == (3,)
+
+
+MOVES = {
+    "npu": lambda x: x.npu(), "npu(0)": lambda x: x.npu(0), "npu(name)": lambda x: x.npu("npu:0"),
+    "npu(device)": lambda x: x.npu(device=torch.device("npu:0"), non_blocking=True), "cpu": lambda x: x.cpu(),
+    "to(name)": lambda x: x.to("npu"), "to(name:0)": lambda x: x.to("npu:0"), "to(number)": lambda x: x.to(0),
+    "to(device)": lambda x: x.to(torch.device("npu")), "to(device, dtype)": lambda x: x.to("npu", torch.float32),
+    "to(device, dtype, non_blocking, copy)": lambda x: x.to("npu", torch.float32, True, False),
+    "to(device=)": lambda x: x.to(device="npu:0", non_blocking=True), "to(device=number)": lambda x: x.to(device=0),
+    "to(dtype=, device=)": lambda x: x.to(dtype=torch.float32, device="npu"), "to(cpu)": lambda x: x.to("cpu"),
+    "to(memory_format=)": lambda x: x.to("npu", memory_format=torch.preserve_format),
+}
+
+
+@pytest.mark.parametrize("form", list(MOVES))
+def test_moves_make_other_tensors(installed, form):
+    x = torch.arange(6, dtype=torch.float32).reshape(2, 3).T
+    moved = MOVES[form](x)
+    assert torch.equal(moved, x) and moved.dtype == x.dtype and moved.device.type == "cpu" and moved.is_leaf
+    moved += 1
+    assert x[0, 0] == 0
+
+    x = torch.ones(3, requires_grad=True)
+    moved = MOVES[form](x)
+    assert moved.requires_grad and not moved.is_leaf
+    (2 * moved).sum().backward()
+    assert x.grad.tolist() == [2, 2, 2]
+
+
+def test_move_with_another_type(installed):
+    x = torch.ones(2)
+    for moved in (x.to("npu", torch.float16), x.to(dtype=torch.float16, device="npu:0")):
+        assert moved.dtype == torch.float16
+    assert x.npu().is_npu and not x.to("meta").is_npu
+
+
+def test_what_is_no_move(installed):
+    x = torch.ones(2)
+    assert x.to(torch.float32) is x and x.to(dtype=torch.float32) is x and x.to(torch.ones(1)) is x
+    assert x.to(torch.float16).dtype == torch.float16 and x.to(torch.ones(1, dtype=torch.int8)).dtype == torch.int8
+    assert x.to("meta").is_meta and x.to(device="meta").is_meta
+
+
+@pytest.mark.parametrize("device", ["npux", "npu:", "npu:a", "npu:-1", "npu:0:0", "xnpu", ":0", -1])
+def test_names_of_no_device(installed, device):
+    for call in (lambda: torch.zeros(1, device=device), lambda: torch.ones(1).to(device), lambda: torch.device(device),
+                 lambda: torch.nn.Linear(1, 1).to(device), lambda: torch.ones(1).new_zeros(1, device=device),
+                 lambda: torch.Generator(device)):
+        with pytest.raises((RuntimeError, ValueError, TypeError)):
+            call()
+
+
+def test_other_devices_are_as_ever(installed):
+    assert torch.device("cuda:1").type == "cuda" and torch.device("cuda", 1).index == 1
+    assert torch.device("meta").type == "meta" and torch.device("cpu").type == "cpu"
+    if not torch.cuda.is_available():
+        with pytest.raises((RuntimeError, AssertionError)):
+            torch.zeros(1, device="cuda")
+        with pytest.raises((RuntimeError, AssertionError)):
+            torch.ones(1).to("cuda")
+        with pytest.raises((RuntimeError, AssertionError)):
+            torch.ones(1).cuda()
+
+
+def test_device(installed):
+    cpu = torch.device("cpu")
+    for made in (torch.device("npu"), torch.device("npu:0"), torch.device("npu", 0), torch.device(type="npu", index=0),
+                 torch.device(type="npu"), torch.device(0), torch.device(cpu)):
+        assert made == cpu and isinstance(made, torch.device) and type(made) == torch.device
+    assert torch.device(type="cuda", index=1) == torch.device("cuda:1")
+    assert issubclass(type(cpu), torch.device) and not isinstance("npu", torch.device)
+    assert torch.ones(1).device == torch.device("npu:0")
+    assert {torch.device: 1}[type(cpu)] == 1
+    assert torch.empty(0, device="npu").device == torch.device("npu:0")
+
+
+def test_pickle_of_a_device(installed):
+    values = torch.device("npu:0"), torch.device("cuda:1"), torch.device, torch.Generator
+    saved = pickle.dumps(values)
+    assert pickle.loads(saved) == values
+    stand_in.uninstall()
+    assert pickle.loads(saved) == (torch.device("cpu"), torch.device("cuda:1"), torch.device, torch.Generator)
+
+
+@needs_pytorch_2
+def test_device_as_a_context(installed):
+    with torch.device("npu:0"):
+        assert torch.zeros(1).device.type == "cpu"
+    with torch.device("meta"):
+        assert torch.zeros(1).is_meta and torch.zeros(1, device="npu").device.type == "cpu"
+        assert torch.nn.Linear(1, 1).weight.is_meta
+
+
+@needs_pytorch_2
+def test_default_device(installed):
+    try:
+        torch.set_default_device("npu:0")
+        assert torch.zeros(1).device.type == "cpu"
+        torch.set_default_device("meta")
+        assert torch.zeros(1).is_meta
+        with torch.device("npu"):
+            assert torch.zeros(1).device.type == "cpu"
+    finally:
+        torch.set_default_device(None)
+
+
+def test_generator(installed):
+    generator = torch.Generator(device="npu")
+    assert isinstance(generator, torch.Generator) and isinstance(torch.Generator("npu:0"), torch.Generator)
+    assert isinstance(torch.Generator(), torch.Generator) and isinstance(torch.default_generator, torch.Generator)
+    generator.manual_seed(1)
+    first = torch.randn(3, generator=generator, device="npu")
+    assert torch.equal(first, torch.randn(3, generator=torch.Generator().manual_seed(1)))
+
+
+class Model(torch.nn.Module):
+    def __init__(self, device=None):
+        super().__init__()
+        self.linear = torch.nn.Linear(2, 2, device=device)
+        self.register_buffer("count", torch.zeros(1, device=device))
+
+
+@pytest.mark.parametrize("move", [
+    lambda model: model.npu(), lambda model: model.npu(0), lambda model: model.npu(device="npu:0"),
+    lambda model: model.to("npu"), lambda model: model.to(device="npu:0"), lambda model: model.to(torch.device("npu")),
+    lambda model: model.to(0), lambda model: model.cpu(),
+])
+def test_modules(installed, move):
+    model = Model(device="npu:0")
+    weight, before = model.linear.weight, model.linear.weight.detach().clone()
+    memory, count = weight.data_ptr(), model.count
+    assert move(model) is model
+    assert model.linear.weight is weight and weight.is_leaf and torch.equal(weight, before)
+    assert weight.data_ptr() != memory and model.count is not count
+    model.linear(torch.ones(1, 2).npu()).sum().backward()
+    assert weight.grad is not None
+
+
+def test_modules_and_types(installed):
+    assert Model().to("npu", torch.float16).linear.weight.dtype == torch.float16
+    assert Model().to(torch.float16).linear.weight.dtype == torch.float16
+    assert Model().half().npu().count.dtype == torch.float16
+    empty = Model(device="meta").to_empty(device="npu")
+    assert empty.linear.weight.device.type == "cpu" and empty.linear.weight.shape == (2, 2)
+
+
+def test_autocast(installed):
+    x = torch.ones(2, 2)
+    for context in (torch.autocast("npu", dtype=torch.bfloat16), torch.autocast("npu", torch.bfloat16),
+                    torch.autocast(device_type="npu", dtype=torch.bfloat16),
+                    torch.npu.amp.autocast(dtype=torch.bfloat16)):
+        with context:
+            assert torch.mm(x, x).dtype == torch.bfloat16
+        assert torch.mm(x, x).dtype == torch.float32
+    with torch.npu.amp.autocast(enabled=False), torch.autocast("npu", enabled=False):
+        assert torch.mm(x, x).dtype == torch.float32
+
+    @torch.npu.amp.autocast(dtype=torch.bfloat16)
+    def product():
+        return torch.mm(x, x)
+
+    assert product().dtype == torch.bfloat16
+
+
+def test_type_of_autocast(installed):
+    x = torch.ones(2, 2)
+    for context in (torch.autocast("npu"), torch.npu.amp.autocast()):
+        with context:
+            assert torch.mm(x, x).dtype == (torch.float16 if PYTORCH_2 else torch.bfloat16)
+    with torch.autocast("cpu"):
+        assert torch.mm(x, x).dtype == torch.bfloat16
+
+
+@pytest.fixture
+def file_of_device(monkeypatch):
+    """What torch.save() writes on the device: storages with its name."""
+    monkeypatch.setattr(torch.serialization, "location_tag", lambda storage: "npu:0")
+    file = io.BytesIO()
+    torch.save({"x": torch.arange(3)}, file)
+    monkeypatch.undo()
+    file.seek(0)
+    return file
+
+
+@pytest.mark.parametrize("location", [None, "npu:0", "cpu", "npu", {"npu:0": "cpu"}, {"npu:0": "npu:1"},
+                                      lambda storage, location: storage])
+def test_load(file_of_device, location):
+    with pytest.raises(RuntimeError, match="npu:0"):
+        torch.load(file_of_device)
+    file_of_device.seek(0)
+    stand_in.install()
+    loaded = torch.load(file_of_device, map_location=location)["x"]
+    assert loaded.tolist() == [0, 1, 2] and loaded.device.type == "cpu"
+    file_of_device.seek(0)
+    assert torch.load(file_of_device, map_location=torch.device("npu:0"))["x"].tolist() == [0, 1, 2]
+
+
+def test_load_of_the_cpu(installed):
+    file = io.BytesIO()
+    torch.save(torch.arange(3).npu(), file)
+    file.seek(0)
+    assert torch.load(file, map_location="npu:0").tolist() == [0, 1, 2]
+    stand_in.uninstall()
+    file.seek(0)
+    assert torch.load(file).tolist() == [0, 1, 2]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pinned_memory(installed):
+    assert torch.ones(2).pin_memory().tolist() == [1, 1]
+    assert torch.ones(2).pin_memory("npu").tolist() == [1, 1]
+    assert torch.zeros(2, pin_memory=True).tolist() == [0, 0]
+    data = torch.utils.data.TensorDataset(torch.arange(4))
+    for options in ({}, {"pin_memory": True}, {"pin_memory": True, "pin_memory_device": "npu"},
+                    {"generator": torch.Generator(device="npu")}, {"num_workers": 1, "pin_memory": True}):
+        batches = list(torch.utils.data.DataLoader(data, batch_size=2, **options))
+        assert [batch[0].npu().tolist() for batch in batches] == [[0, 1], [2, 3]]
+
+
+# ---- torch.npu -------------------------------------------------------------------------------------------------------
+
+
+def test_the_device(installed):
+    assert torch.npu.is_available() and torch.npu.is_initialized() and torch.npu.init() is None
+    assert torch.npu.device_count() == 1 and torch.npu.current_device() == 0
+    assert torch.npu.is_bf16_supported()
+    assert torch.npu.set_device(0) is None and torch.npu.set_device("npu:0") is None
+    assert torch.npu.get_device_name().startswith("Ascend910B") and torch.npu.get_device_name(0).endswith("CPU)")
+    for device in (0, "npu:0", torch.device("npu:0")):
+        with torch.npu.device(device):
+            assert torch.npu.current_device() == 0
+    with torch.npu.device_of(torch.ones(1)):
+        pass
+    torch.npu.synchronize()
+    torch.npu.synchronize("npu:0")
+
+
+def test_streams(installed):
+    default, stream = torch.npu.default_stream(), torch.npu.Stream()
+    assert torch.npu.current_stream() is default and stream is not default
+    with torch.npu.stream(stream) as nothing:
+        assert nothing is None and torch.npu.current_stream() is stream and torch.npu.default_stream() is default
+        with torch.npu.StreamContext(None):
+            assert torch.npu.current_stream() is stream
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(torch.npu.current_stream()))
+        thread.start()
+        thread.join()
+        assert seen == [default]
+    assert torch.npu.current_stream("npu:0") is default
+    with pytest.raises(KeyError), torch.npu.stream(stream):
+        raise KeyError
+    assert torch.npu.current_stream() is default
+    torch.npu.set_stream(stream)
+    assert torch.npu.current_stream() is stream
+    torch.npu.set_stream(default)
+
+    stream = torch.npu.Stream(device="npu:0", priority=-1)
+    stream.wait_stream(default)
+    event = stream.record_event()
+    stream.wait_event(event)
+    stream.synchronize()
+    assert stream.query() and stream.device == torch.device("npu:0") and not torch.npu.is_current_stream_capturing()
+    torch.ones(1).npu().record_stream(stream)
+
+
+def test_events(installed):
+    start, end = torch.npu.Event(enable_timing=True), torch.npu.Event(enable_timing=True, blocking=True)
+    with pytest.raises(RuntimeError, match="must have been recorded"):
+        start.elapsed_time(end)
+    start.record()
+    with pytest.raises(RuntimeError, match="must have been recorded"):
+        start.elapsed_time(end)
+    threading.Event().wait(0.02)
+    end.record(torch.npu.current_stream())
+    end.wait()
+    end.synchronize()
+    assert end.query() and 20 <= start.elapsed_time(end) < 20000 and end.elapsed_time(start) < 0
+
+
+def test_memory(installed):
+    for name in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_cached",
+                 "max_memory_cached"):
+        assert getattr(torch.npu, name)() == 0 and getattr(torch.npu, name)("npu:0") == 0
+    for name in ("empty_cache", "ipc_collect", "reset_peak_memory_stats", "reset_max_memory_allocated",
+                 "reset_max_memory_cached"):
+        assert getattr(torch.npu, name)() is None
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells how much memory is free")
+def test_memory_of_the_machine(installed):
+    free, total = torch.npu.mem_get_info()
+    with open("/proc/meminfo") as file:
+        assert total == 1024 * int(file.readline().split()[1])
+    assert 0 < free <= total
+    properties = torch.npu.get_device_properties("npu:0")
+    assert properties.name == torch.npu.get_device_name() and properties.total_memory == total
+
+
+def test_random_numbers(installed):
+    for seed in (torch.npu.manual_seed, torch.npu.manual_seed_all):
+        seed(5)
+        assert torch.npu.initial_seed() == 5
+        first = torch.randn(3, device="npu")
+        state, states = torch.npu.get_rng_state(), torch.npu.get_rng_state_all()
+        second = torch.randn(3, device="npu")
+        torch.npu.set_rng_state(state, "npu:0")
+        assert torch.equal(torch.randn(3, device="npu"), second)
+        torch.npu.set_rng_state_all(states)
+        assert torch.equal(torch.randn(3), second) and not torch.equal(first, second)
+    torch.npu.seed()
+    first = torch.npu.initial_seed()
+    torch.npu.seed_all()
+    assert torch.npu.initial_seed() != first
+
+
+def test_settings(installed):
+    import torch_npu
+
+    assert torch.npu.set_compile_mode(jit_compile=True) is None
+    assert torch.npu.set_option({"NPU_FUZZY_COMPILE_BLACKLIST": "Tril"}) is None
+    assert torch.npu.get_npu_overflow_flag() is False and torch.npu.clear_npu_overflow_flag() is None
+    torch.npu.config.allow_internal_format = True
+    torch.npu.matmul.allow_hf32 = True
+    torch.npu.conv.allow_hf32 = False
+    x = torch.npu.FloatTensor([1, 2])
+    assert torch_npu.npu_format_cast(x, 29) is x and torch_npu.get_npu_format(x) == 2
+    assert x.dtype == torch.float32 and isinstance(torch.ones(1), torch.npu.FloatTensor)
+
+
+# ---- what is not there -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("module", [
+    "torch_npu", "torch_npu.npu", "torch_npu.npu.amp", "torch_npu.contrib", "torch_npu.testing",
+    "torch_npu.testing.common_utils", "torchair", "torchair.core.utils", "torchair.ge_concrete_graph.ge_apis",
+    "torch_npu.dynamo",
+])
+def test_absent_names(installed, module):
+    found = importlib.import_module(module)
+    assert not hasattr(found, "npu_swiglu")
+    assert getattr(found, "npu_swiglu", 1) == 1
+    with pytest.raises(NotImplementedError, match=r"^[\w.]+\.npu_swiglu is not in npuquant's stand-in for torch_npu"):
+        found.npu_swiglu
+    with pytest.raises(ImportError, match="npu_swiglu"):
+        exec(f"from {module} import npu_swiglu")
+    with pytest.raises(ModuleNotFoundError, match=f"{module}.npu_swiglu"):
+        importlib.import_module(f"{module}.npu_swiglu")
+    with pytest.raises(AttributeError) as error:
+        found.__npu_swiglu__
+    assert not isinstance(error.value, NotImplementedError)
+
+
+def test_absent_operators(installed):
+    assert not hasattr(torch.ops.npu, "npu_swiglu")
+    with pytest.raises(AttributeError, match="npu_swiglu"):
+        torch.ops.npu.npu_swiglu(torch.ones(1))
+
+
+# ---- transfer_to_npu -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("line", ["from torch_npu.contrib import transfer_to_npu",
+                                  "import torch_npu.contrib.transfer_to_npu"])
+def test_transfer_to_npu(line):
+    before = State()
+    for _ in range(2):
+        stand_in.install()
+        assert torch.device("cuda:0").type == "cuda"
+        exec(line)
+        x = torch.ones(2)
+        assert torch.device("cuda:0").type == "cpu" and torch.zeros(1, device="cuda").device.type == "cpu"
+        for moved in (x.cuda(), x.cuda(0), x.to("cuda"), x.to("cuda:0")):
+            assert moved is not x and moved.device.type == "cpu"
+        assert torch.nn.Linear(1, 1).cuda().weight.device.type == "cpu"
+        assert x.is_cuda and not x.to("meta").is_cuda
+        assert torch.cuda.is_available() and torch.cuda.device_count() == 1 and torch.cuda.current_device() == 0
+        assert torch.cuda.get_device_name().startswith("Ascend910B")
+        torch.cuda.set_device("cuda:0")
+        with torch.cuda.stream(torch.cuda.Stream()), torch.cuda.device(0):
+            torch.cuda.synchronize()
+        from torch.cuda.amp import autocast
+        for context in (torch.autocast("cuda", dtype=torch.bfloat16), autocast(dtype=torch.bfloat16),
+                        torch.cuda.amp.autocast(dtype=torch.bfloat16)):
+            with context:
+                assert torch.mm(torch.ones(2, 2), torch.ones(2, 2)).dtype == torch.bfloat16
+        assert sys.modules["torch.cuda.amp"] is torch.cuda.amp
+        stand_in.uninstall()
+        assert before.changes_to(State()) == []
+
+
+def test_transfer_is_only_by_torch_npus_name():
+    before = State()
+    importlib.import_module("npuquant.torch_npu.contrib.transfer_to_npu")
+    assert before.changes_to(State()) == []
+
+
+# ---- torchair --------------------------------------------------------------------------------------------------------
+
+
+def test_torchair_imports(installed):
+    import logging
+
+    import torch_npu.dynamo.torchair
+    import torchair
+    import torchair as tng
+    from torchair import logger as other
+    from torchair.configs.compiler_config import CompilerConfig
+    from torchair.core.utils import logger
+    from torchair.ge_concrete_graph import ge_apis as ge
+
+    assert torch_npu.dynamo.torchair is torchair is tng and other is logger and ge is not None
+    assert tng.CompilerConfig is CompilerConfig
+    logger.setLevel(logging.WARNING)
+    config = CompilerConfig()
+    config.debug.graph_dump.type = "pbtxt"
+    config.experimental_config.frozen_parameter = True
+    config.mode = "reduce-overhead"
+    assert config.debug.graph_dump.type == "pbtxt" and config.experimental_config.frozen_parameter is True
+    assert config.debug.graph_dump is not CompilerConfig().debug.graph_dump
+    assert not hasattr(config, "__len__")
+    assert callable(tng.get_npu_backend(compiler_config=config)) and callable(tng.get_npu_backend())
+    assert callable(tng.get_compiler(config))
+    model = torch.nn.Linear(1, 1)
+    assert tng.use_internal_format_weight(model) is model
+
+
+@pytest.mark.skipif(PYTORCH_2, reason="PyTorch 2 has torch.compile")
+def test_compile_without_a_compiler(installed):
+    def function(x):
+        return x + 1
+
+    assert torch.compile(function) is function and torch.compile(model=function) is function
+    assert torch.compile(function, fullgraph=True, dynamic=True, backend="npu") is function
+    assert torch.compile(function, backend=importlib.import_module("torchair").get_npu_backend()) is function
+
+    @torch.compile
+    def bare(x):
+        return x + 1
+
+    @torch.compile(backend="npu", dynamic=False)
+    def with_arguments(x):
+        return x + 1
+
+    assert bare(1) == with_arguments(1) == 2
+    stand_in.uninstall()
+    assert not hasattr(torch, "compile")
+
+
+def in_a_stream(x):
+    with torch.npu.stream(torch.npu.current_stream()):
+        return x + 1
+
+
+def in_autocast(x):
+    with torch.autocast("npu", dtype=torch.bfloat16):
+        return torch.mm(x, x.T)
+
+
+def after_waiting(x):
+    torch.npu.synchronize()
+    return x + 1
+
+
+def scales(x):
+    return torch.ones(1, dtype=x.dtype, device=x.device)
+
+
+COMPILED = {
+    "zeros": lambda x: x[0, 0] + torch.zeros(2, device="npu:0"),
+    "zeros(device)": lambda x: x[0, 0] + torch.zeros(2, device=torch.device("npu:0")),
+    "zeros(npu, 0)": lambda x: x[0, 0] + torch.zeros(2, device=torch.device("npu", 0)),
+    "zeros(number)": lambda x: x[0, 0] + torch.zeros(2, device=0),
+    "zeros(x.device)": lambda x: x[0, 0] + torch.zeros(2, device=x.device),
+    "tensor": lambda x: x + torch.tensor([1.0], device="npu"),
+    "as_tensor": lambda x: torch.as_tensor(x, device="npu") + 1,
+    "new_zeros": lambda x: x[0, 0] + x.new_zeros(2, device="npu"),
+    "npu": lambda x: x.npu() + 1, "cpu": lambda x: x.cpu() + 1, "to": lambda x: x.to("npu") + 1,
+    "to(device)": lambda x: x.to(torch.device("npu:0")) + 1, "to(x.device)": lambda x: x.to(x.device) + 1,
+    "to(dtype)": lambda x: x.to(device="npu:0", dtype=torch.float16) + 1, "is_npu": lambda x: x + 1 if x.is_npu else x,
+    "pin_memory": lambda x: x.pin_memory() + 1, "stream": in_a_stream, "autocast": in_autocast,
+    "synchronize": after_waiting,
+    "npu_dynamic_quant": lambda x: sys.modules["torch_npu"].npu_dynamic_quant(x),
+    "npu_dynamic_quant(int4)": lambda x: sys.modules["torch_npu"].npu_dynamic_quant(x, dst_type=torch.quint4x2),
+    "npu_quantize": lambda x: stand_in.npu_quantize(x, scales(x), None, torch.qint8, -1, False),
+    "torch.ops": lambda x: torch.ops.npu.npu_dynamic_quant_asymmetric(x),
+}
+
+
+@pytest.fixture
+def compiler():
+    """Compiled code is not kept between tests."""
+    torch._dynamo.reset()
+    yield torch.compile
+    torch._dynamo.reset()
+
+
+@needs_pytorch_2
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", list(COMPILED))
+def test_compile(installed, compiler, name, dynamic):
+    import torchair
+    from torchair.configs.compiler_config import CompilerConfig
+
+    backend = torchair.get_npu_backend(compiler_config=CompilerConfig())
+    x = torch.randn(3, 16)
+    expected = COMPILED[name](x)
+    actual = torch.compile(COMPILED[name], backend=backend, fullgraph=True, dynamic=dynamic)(x)
+    for one, other in zip(expected, actual):
+        assert torch.equal(one, other) and one.dtype == other.dtype
+
+
+@needs_pytorch_2
+def test_compile_with_the_name_of_the_backend(installed, compiler):
+    import torch_npu
+
+    class Layer(torch.nn.Module):
+        def forward(self, x):
+            return torch_npu.npu_dynamic_quant(x.npu())
+
+    @torch.compile(backend="npu", fullgraph=True)
+    def function(x):
+        return torch_npu.npu_dynamic_quant(x.npu())
+
+    x = torch.randn(3, 16)
+    expected = torch_npu.npu_dynamic_quant(x)
+    for compiled in (torch.compile(Layer().npu(), backend="npu", dynamic=False), function):
+        assert all(map(torch.equal, compiled(x), expected))
+    stand_in.uninstall()
+    with pytest.raises(Exception, match="npu"):
+        torch.compile(lambda x: x + 1, backend="npu")(x)
+
+
+@needs_pytorch_2
+def test_compiling_before_and_after(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("""import torch
+import npuquant.torch_npu
+
+def function(x, device):
+    return torch.zeros(2, device=device) + torch.ones(2, device=torch.device(device)).to(x.device)
+
+def compiled(device):
+    torch._dynamo.reset()
+    return torch.compile(function, backend="eager", fullgraph=True)(torch.ones(1), device).tolist()
+
+print(compiled("cpu"))
+for _ in range(2):
+    npuquant.torch_npu.install()
+    print(compiled("npu:0"))
+    npuquant.torch_npu.uninstall()
+    print(compiled("cpu"))
+""")
+    ran = run(program)
+    assert (ran.returncode, ran.stdout) == (0, 5 * "[1.0, 1.0]\n"), ran.stderr
