@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import types
+import unittest
 
 import numpy as np
 import pytest
@@ -790,3 +791,113 @@ for _ in range(2):
 """)
     ran = run(program)
     assert (ran.returncode, ran.stdout) == (0, 5 * "[1.0, 1.0]\n"), ran.stderr
+
+
+# ---- torch_npu.testing -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def case(installed):
+    from torch_npu.testing.testcase import TestCase
+
+    return TestCase()
+
+
+EQUAL = {
+    "tensors": (torch.ones(3), torch.ones(3)), "arrays": (np.ones(3), np.ones(3)), "numbers": (1.0, 1.00001),
+    "int8": (torch.tensor([1, 2], dtype=torch.int8), torch.tensor([1, 2], dtype=torch.int8)),
+    "absolute": (torch.tensor([0.0]), torch.tensor([0.9e-4])),
+    "relative": (torch.tensor([10000.0]), torch.tensor([10000.9])),
+    "float16": (torch.tensor([1.0]).half(), torch.tensor([1.001]).half()),
+    "bfloat16": (torch.tensor([1.0, 128.0]).bfloat16(), torch.tensor([1.0, 128.0]).bfloat16()),
+    "a share": (np.zeros(20000), np.array([1.0, 1.0] + [0.0] * 19998)),
+    "NaN": (torch.tensor([np.nan, 1]), torch.tensor([np.nan, 1])), "infinite": (np.array([np.inf]), np.array([np.inf])),
+    "lists": ([torch.ones(1), torch.zeros(1)], (torch.ones(1), torch.zeros(1))),
+    "a list": (torch.tensor([1.0, 2.0]), [1, 2]), "gradient": (torch.ones(1, requires_grad=True), torch.ones(1)),
+    "nothing": (torch.ones(0), torch.ones(0)), "bool": (torch.tensor([True]), torch.tensor([True])),
+}
+UNEQUAL = {
+    "tensors": (torch.ones(3), torch.ones(3) + 0.001), "numbers": (1.0, 1.001), "shape": (torch.ones(3), torch.ones(1)),
+    "dtype": (torch.ones(3), torch.ones(3).double()), "bfloat16, float32": (torch.ones(3).bfloat16(), torch.ones(3)),
+    "int8": (torch.tensor([1, 2], dtype=torch.int8), torch.tensor([1, 3], dtype=torch.int8)),
+    "int8, far": (torch.tensor([-128], dtype=torch.int8), torch.tensor([127], dtype=torch.int8)),
+    "uint8": (torch.tensor([0], dtype=torch.uint8), torch.tensor([1], dtype=torch.uint8)),
+    "float16": (torch.tensor([1.0]).half(), torch.tensor([1.003]).half()),
+    "bfloat16": (torch.cat([torch.zeros(5000), torch.ones(1)]).bfloat16(), torch.zeros(5001).bfloat16()),
+    "more than a share": (np.zeros(20000), np.array([1.0] * 3 + [0.0] * 19997)),
+    "NaN": (torch.tensor([np.nan, 1]), torch.tensor([1, np.nan])), "one NaN": (np.array([np.nan]), np.array([1.0])),
+    "infinite": (np.array([np.inf]), np.array([-np.inf])), "one infinite": (np.array([np.inf]), np.array([1.0])),
+    "lists": ([torch.ones(1), torch.zeros(1)], [torch.ones(1), torch.ones(1)]),
+    "a list": (torch.tensor([1.0, 2.0]), [1, 3]),
+    "bool": (np.zeros(20000, np.bool_), np.array([True] + [False] * 19999)),
+}
+
+
+@pytest.mark.parametrize("name", list(EQUAL))
+def test_equal(case, name):
+    case.assertRtolEqual(*EQUAL[name])
+
+
+@pytest.mark.parametrize("name", list(UNEQUAL))
+def test_unequal(case, name):
+    for pair in (UNEQUAL[name], UNEQUAL[name][::-1]):
+        with pytest.raises(AssertionError):
+            case.assertRtolEqual(*pair)
+
+
+def test_precision_and_types(case):
+    case.assertRtolEqual(torch.ones(3), torch.ones(3) + 0.001, prec=0.01)
+    case.assertRtolEqual(torch.ones(3).half(), torch.ones(3).half() + 0.01, prec16=0.1)
+    case.assertRtolEqual(torch.tensor([1.0]).double(), torch.tensor([1.0]), auto_trans_dtype=True)
+    with pytest.raises(AssertionError, match="too far"):
+        case.assertRtolEqual(1.0, 2.0, message="too far")
+    with pytest.raises(AssertionError, match="1 of 1 elements differ by more than 0.0001"):
+        case.assertRtolEqual(1.0, 2.0)
+
+
+def test_assert_equal(case):
+    case.assertEqual(torch.ones(2), torch.ones(2) + 5e-6)
+    case.assertEqual(torch.ones(2), torch.ones(2).double())
+    case.assertEqual(torch.ones(2), torch.ones(2) + 0.1, 0.2)
+    case.assertEqual(1.0, 1.0 + 5e-6)
+    case.assertEqual(torch.ones(1), 1)
+    case.assertEqual([torch.ones(1), "a"], [torch.ones(1), "a"])
+    for call in ((torch.ones(2), torch.ones(2) + 5e-5), (torch.ones(2), torch.ones(3)), (1.0, 1.0001), ("a", "b"),
+                 (torch.ones(2), torch.ones(2).double(), None, "", True), ([torch.ones(1)], [torch.zeros(1)]),
+                 ([1], [1, 2]), (1, 2), (torch.ones(1), 2)):
+        with pytest.raises(AssertionError):
+            case.assertEqual(*call)
+
+
+def test_seed_of_test_cases(case):
+    import random
+
+    case.setUp()
+    first = torch.rand(1), random.random()
+    case.setUp()
+    assert (torch.rand(1), random.random()) == first
+
+
+def test_supported_devices(installed):
+    from torch_npu.testing.common_utils import SupportedDevices
+
+    def test(self):
+        return "done"
+
+    assert SupportedDevices(["Ascend910A", "Ascend910B"])(test)(None) == "done"
+    for names in (["Ascend910A", "Ascend950"], ["Ascend910"], []):
+        with pytest.raises(unittest.SkipTest):
+            SupportedDevices(names)(test)(None)
+
+
+def test_create_common_tensor(installed, monkeypatch):
+    from torch_npu.testing.common_utils import create_common_tensor, get_npu_device
+
+    assert get_npu_device() == "npu:0"
+    monkeypatch.setenv("SET_NPU_DEVICE", "3")
+    assert get_npu_device() == "npu:3" and torch.zeros(1, device=get_npu_device()).device.type == "cpu"
+    cpu, npu = create_common_tensor([np.float16, 2, (50, 20)], -3, 5)
+    assert cpu.dtype == npu.dtype == torch.float16 and cpu.shape == (50, 20) and torch.equal(cpu, npu)
+    assert -3 <= cpu.min() < -2 and 4 < cpu.max() <= 5
+    npu += 1
+    assert not torch.equal(cpu, npu)

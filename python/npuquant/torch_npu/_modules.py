@@ -51,7 +51,7 @@ def use_internal_format_weight(model: torch.nn.Module) -> torch.nn.Module:
 
 
 def get_npu_device() -> str:
-    return os.environ.get("SET_NPU_DEVICE", "npu:0")
+    return f"npu:{os.environ.get('SET_NPU_DEVICE', '0')}"
 
 
 def create_common_tensor(item: Sequence[Any], minValue: float, maxValue: float, device: Any = None) -> Any:
@@ -67,16 +67,9 @@ class SupportedDevices:
         self.supported_devices = supported_devices
 
     def __call__(self, test: Callable[..., Any]) -> Callable[..., Any]:
-        here = any(npu.get_device_name().startswith(name) for name in self.supported_devices)
-        return test if here else unittest.skip(f"is for {', '.join(self.supported_devices)}")(test)
-
-
-def _plain(value: Any) -> Any:
-    """A tensor as an array that has what comparing takes."""
-    if isinstance(value, torch.Tensor):
-        value = value.detach()
-        value = (value.float() if value.dtype == torch.bfloat16 else value).numpy()
-    return value
+        if npu.get_device_name()[:len("Ascend910B")] in self.supported_devices:
+            return test
+        return unittest.skip(f"is for {', '.join(self.supported_devices)}")(test)
 
 
 class TestCase(unittest.TestCase):
@@ -89,37 +82,61 @@ class TestCase(unittest.TestCase):
 
     def assertRtolEqual(self, x: Any, y: Any, prec: float = 1e-4, prec16: float = 1e-3,
                         auto_trans_dtype: bool = False, message: Any = None) -> None:
-        """Tensors, arrays or numbers are equal but for a share of prec (prec16 for 16-bit types) of their elements.
+        """Tensors, arrays or numbers are equal but for a share of prec (float16: prec16) of their elements.
 
         An element is unequal if the difference is larger than prec; but all is well, too, if only that share differs by
-        more than prec relative to the larger of the two.
+        more than prec relative to the larger of the two. All elements of bool must be equal, and all of bfloat16 within
+        prec16 + prec16 * |y|.
         """
         if isinstance(x, (list, tuple)) and isinstance(y, (list, tuple)):
             for one, other in zip(x, y):
                 self.assertRtolEqual(one, other, prec, prec16, auto_trans_dtype, message)
             return
-        short = any(getattr(value, "dtype", None) in (torch.bfloat16, torch.float16, np.dtype(np.float16))
-                    for value in (x, y))
-        x, y = np.asarray(_plain(x)), np.asarray(_plain(y))
-        self.assertEqual(x.shape, y.shape, message)
-        if not auto_trans_dtype:
-            self.assertEqual(x.dtype, y.dtype, message)
-        prec = prec16 if short else prec
-        wide = [value.astype(np.float64) for value in (x, y)]
-        nan = np.isnan(wide[0])
-        np.testing.assert_array_equal(nan, np.isnan(wide[1]), err_msg=message or "NaN")
-        with np.errstate(all="ignore"):
-            difference = np.where(nan | (wide[0] == wide[1]), 0, np.abs(wide[0] - wide[1]))
-            relative = difference / (np.maximum(*np.abs(wide)) + (6e-8 if short else 1e-9))
-        unequal = min(np.count_nonzero(difference > prec), np.count_nonzero(relative > prec))
+        if isinstance(x, (list, tuple)):
+            x = torch.as_tensor(x, dtype=y.dtype)
+        if isinstance(y, (list, tuple)):
+            y = torch.as_tensor(y, dtype=x.dtype)
+        if auto_trans_dtype and isinstance(x, torch.Tensor):
+            x = x.to(y.dtype)
+        if not isinstance(x, torch.Tensor) or not isinstance(y, torch.Tensor):
+            x, y = np.asarray(x), np.asarray(y)
+        if x.shape != y.shape or x.dtype != y.dtype:
+            self.fail(message or f"{x.dtype} of shape {tuple(x.shape)} and {y.dtype} of shape {tuple(y.shape)}")
+        if x.dtype == torch.bfloat16:
+            if not torch.allclose(x, y, rtol=prec16, atol=prec16):
+                self.fail(message or f"elements differ by more than {prec16}")
+            return
+
+        x, y = (value.detach().numpy() if isinstance(value, torch.Tensor) else value for value in (x, y))
+        short = x.dtype == np.float16
+        prec = 0 if x.dtype == np.bool_ else prec16 if short else prec
+        x, y = x.astype(np.float64), y.astype(np.float64)
+        nan = np.isnan(x)
+        if not np.array_equal(nan, np.isnan(y)):
+            self.fail(message or "NaN are not in the same places")
+        with np.errstate(invalid="ignore"):
+            difference = np.where(nan | (x == y), 0, np.abs(x - y))
+            relative = difference / (np.maximum(np.abs(x), np.abs(y)) + (6e-8 if short else 1e-9))
+        unequal = min(np.count_nonzero(difference > prec), np.count_nonzero(~(relative <= prec)))
         if unequal > x.size * prec:
             self.fail(message or f"{unequal} of {x.size} elements differ by more than {prec}")
 
-    def assertEqual(self, first: Any, second: Any, msg: Any = None, **tolerances: Any) -> None:
-        if isinstance(first, torch.Tensor) or isinstance(second, torch.Tensor):
-            torch.testing.assert_close(first, second, equal_nan=True, **tolerances)
+    def assertEqual(self, x: Any, y: Any, prec: Any = None, message: Any = "", exact_dtype: bool = False) -> None:
+        """Tensors or numbers differ by at most prec, 1e-5 unless it is given; other values are equal."""
+        if isinstance(prec, str):
+            prec, message = None, prec
+        prec = 1e-5 if prec is None else prec
+        if isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor):
+            torch.testing.assert_close(x, y, rtol=0, atol=prec, equal_nan=True, check_dtype=exact_dtype)
+        elif isinstance(x, (torch.Tensor, float)) or isinstance(y, (torch.Tensor, float)):
+            x, y = (value.item() if isinstance(value, torch.Tensor) else value for value in (x, y))
+            self.assertLessEqual(abs(x - y), prec, message)
+        elif isinstance(x, (list, tuple)) and isinstance(y, (list, tuple)):
+            self.assertEqual(len(x), len(y), prec, message)
+            for one, other in zip(x, y):
+                self.assertEqual(one, other, prec, message, exact_dtype)
         else:
-            super().assertEqual(first, second, msg)
+            super().assertEqual(x, y, message or None)
 
 
 def run_tests() -> None:
