@@ -901,3 +901,143 @@ def test_create_common_tensor(installed, monkeypatch):
     assert -3 <= cpu.min() < -2 and 4 < cpu.max() <= 5
     npu += 1
     assert not torch.equal(cpu, npu)
+
+
+# ---- python -m npuquant.torch_npu ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Writes a script, and runs it with the stand-in."""
+
+    def call(source, *args, options=(), **more):
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        path = tmp_path / "folder" / "script.py"
+        path.write_text(source)
+        return run("-m", "npuquant.torch_npu", *options, path, *args, cwd=str(tmp_path), **more)
+
+    return call
+
+
+def test_script(script, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "beside.py").write_text("VALUE = 7\n")
+    ran = script("""import torch_npu
+import os, pickle, sys
+import torch, multiprocessing
+import beside
+
+class Kept:
+    value = 3
+
+def square(x):
+    return (x * torch.ones(1, device="npu")).item() ** 2
+
+if __name__ == "__main__":
+    print(sys.argv[1:], os.path.basename(sys.argv[0]), os.path.basename(sys.path[0]), beside.VALUE)
+    print(sys.modules["__main__"].Kept is Kept, pickle.loads(pickle.dumps(Kept())).value, __name__, bool(__file__))
+    print(__spec__, os.path.basename(__file__))
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        print(pool.map(square, [1, 2]))
+    print(torch_npu.npu_dynamic_quant(torch.ones(2, 8, device="npu"))[0].sum().item(), torch.get_num_threads() > 0)
+""", "-m", "--scale-form", "x y", "--help")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == ("['-m', '--scale-form', 'x y', '--help'] script.py folder 7\n"
+                          "True 3 __main__ True\nNone script.py\n[1.0, 4.0]\n2032 True\n")
+
+
+def test_exit_status(script):
+    for source, status, message in (("raise SystemExit(5)", 5, ""), ("import sys\nsys.exit('no')", 1, "no\n")):
+        ran = script(source)
+        assert (ran.returncode, ran.stdout, ran.stderr) == (status, "", message)
+
+
+def test_traceback(script, tmp_path):
+    ran = script("import torch_npu\ndef inner():\n    torch_npu.npu_swiglu()\ninner()\n")
+    lines = ran.stderr.splitlines()
+    assert ran.returncode == 1 and lines[0] == "Traceback (most recent call last):"
+    places = [line.partition("script.py\", ")[2] for line in lines if line.startswith("  File ")]
+    assert places[:2] == ["line 4, in <module>", "line 3, in inner"]
+    assert "Absent: torch_npu.npu_swiglu is not in npuquant's stand-in" in lines[-1]
+
+    ran = script("import torch_npu\nx = (\n")
+    assert ran.returncode == 1 and "SyntaxError" in ran.stderr and "script.py\", line 2" in ran.stderr
+    assert "runpy" not in ran.stderr
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.11 is the first that can leave the folder out")
+def test_safe_path(script):
+    path = os.pathsep.join(["first", os.environ.get("PYTHONPATH", "")])
+    ran = script("import sys; print(sys.path[0])", env={**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": path})
+    assert (ran.returncode, os.path.basename(ran.stdout)) == (0, "first\n"), ran.stderr
+
+
+def test_module(tmp_path):
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "part.py").write_text("VALUE = 3\n")
+    (package / "__main__.py").write_text(
+        "import sys, torch_npu, os\nfrom .part import VALUE\n"
+        "print(VALUE, sys.argv[1:], __name__, __package__, os.path.realpath(sys.path[0]) == os.path.realpath('.'))\n")
+    ran = run("-m", "npuquant.torch_npu", "-m", "package", "-x", "--threads", cwd=str(tmp_path))
+    assert (ran.returncode, ran.stdout) == (0, "3 ['-x', '--threads'] __main__ package True\n"), ran.stderr
+    ran = run("-m", "npuquant.torch_npu", "-m", "package.nothing", cwd=str(tmp_path))
+    assert ran.returncode != 0 and "No module named package.nothing" in ran.stderr
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Runs the command in this process, and returns its exit status and what it has written."""
+    from npuquant.torch_npu.__main__ import main
+
+    def call(*args):
+        monkeypatch.setattr(sys, "argv", ["__main__.py", *map(str, args)])
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+        status = 0
+        try:
+            main()
+        except SystemExit as end:
+            status = end.code
+        stand_in.uninstall()
+        return (status, *capsys.readouterr())
+
+    return call
+
+
+@pytest.mark.parametrize("options, printed", [((), "product 1 ['a']\n"),
+                                              (("--scale-form", "inverse", "--threads=3"), "inverse 3 ['a']\n")])
+def test_options(command, tmp_path, options, printed):
+    script = tmp_path / "script.py"
+    script.write_text("""import npuquant, npuquant.torch, sys
+former = npuquant.torch.set_scale_form("product")
+print(former, npuquant.get_num_threads(), sys.argv[1:])
+""")
+    assert command(*options, script, "a") == (0, printed, "")
+    assert npuquant.torch.set_scale_form("product") == "product"
+
+
+@pytest.mark.parametrize("args, message", [
+    ((), "expected a script, or -m and a module"), (("-m",), "expected a script, or -m and a module"),
+    (("nothing.py",), "nothing.py: no such file"), (("--threads", "0", "x.py"), "--threads: "),
+    (("--threads", "a", "x.py"), "--threads"), (("--scale-form", "other", "x.py"), "--scale-form"),
+    (("--other", "x.py"), "--other"),
+])
+def test_mistaken_commands(command, args, message):
+    status, printed, errors = command(*args)
+    assert (status, printed) == (2, "") and message in errors.splitlines()[-1]
+
+
+def test_help(command):
+    status, printed, errors = command("--help")
+    assert (status, errors) == (0, "") and "--scale-form" in printed and "SCRIPT [ARGUMENT...]" in printed
+
+
+def test_without_pytorch(tmp_path):
+    (tmp_path / "torch.py").write_text("raise ImportError('No module named torch')\n")
+    (tmp_path / "script.py").write_text("print('ran')\n")
+    ran = run("-m", "npuquant.torch_npu", "script.py", cwd=str(tmp_path))
+    assert ran.returncode == 1 and ran.stdout == ""
+    assert ran.stderr.splitlines()[-1].endswith("PyTorch cannot be imported (No module named torch; Debian: "
+                                                "python3-torch)")

@@ -6,10 +6,19 @@ import argparse
 import os
 import runpy
 import sys
+import types
+from typing import Optional, Type
 
 import npuquant
 
 from . import install
+
+
+def _report(kind: Type[BaseException], error: BaseException, trace: Optional[types.TracebackType]) -> None:
+    """Reports an exception as Python does, from the script on."""
+    while trace is not None and any(trace.tb_frame.f_globals is names for names in (globals(), vars(runpy))):
+        trace = trace.tb_next
+    sys.__excepthook__(kind, error.with_traceback(trace), trace)
 
 
 def main() -> None:
@@ -36,10 +45,12 @@ def main() -> None:
         parser.error(f"{arguments[0]}: no such file")
 
     install(options.scale_form)
+    sys.excepthook = _report
     sys.argv = arguments
     if options.module is None:
-        # As Python itself does: modules beside the script can be imported.
-        sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
+        # As Python itself does: modules beside the script can be imported, unless it was told that they should not.
+        if not getattr(sys.flags, "safe_path", False):
+            sys.path[0] = os.path.dirname(os.path.realpath(arguments[0]))
         runpy.run_path(arguments[0], run_name="__main__")
     else:
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
