@@ -23,6 +23,7 @@ __all__ = [
     "install",
     "npu",
     "npu_anti_quant",
+    "npu_convert_weight_to_int4pack",
     "npu_dequant_bias",
     "npu_dynamic_quant",
     "npu_dynamic_quant_asymmetric",
@@ -51,3 +52,15 @@ def npu_format_cast(self: torch.Tensor, acl_format: int, customize_dtype: Any = 
 def get_npu_format(self: torch.Tensor) -> int:
     """The number of the only format here, ND."""
     return _ND
+
+
+def npu_convert_weight_to_int4pack(weight: torch.Tensor, inner_k_tiles: int = 0) -> torch.Tensor:
+    """Packs int4 numbers, which are in an int32 each, into words of eight, of which the first has the lowest bits.
+
+    Of numbers outside of -8 to 7 the lowest four bits are taken. inner_k_tiles has no effect, as on the device.
+    """
+    if weight.dtype != torch.int32 or weight.dim() < 2 or weight.shape[-1] % 8:
+        raise ValueError(f"weight: is {weight.dtype} of the shape {tuple(weight.shape)}; expected int32, at least two "
+                         "dimensions, and a multiple of 8 in the last")
+    numbers = weight << 28 >> 28  # with the sign of the four bits
+    return npu_quantize(numbers.float(), weight.new_ones(1, dtype=torch.float32), None, torch.quint4x2, -1, False)
