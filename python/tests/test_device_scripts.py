@@ -242,6 +242,10 @@ def numpy_anti_quant(x, scale, *, offset=None, dst_dtype=None, src_dtype=None):
 
 
 def numpy_quant_matmul(x1, x2, scale, *, offset=None, pertoken_scale=None, bias=None, output_dtype=None, **none):
+    if x1.dtype == np.int32:  # eight int4 in each word; those of x2 run along its rows or its columns
+        transposed = x2.shape[-2] == x1.shape[-1]
+        x1, x2 = expected.unpack(x1), expected.unpack(x2.swapaxes(-1, -2) if transposed else x2)
+        x2 = x2.swapaxes(-1, -2) if transposed else x2
     return expected.quant_matmul(x1, x2, scale, offset, pertoken_scale, bias, kind(output_dtype))
 
 
