@@ -233,11 +233,14 @@ def test_dlpack_of_numpy(dtype):
 
 def test_dlpack_of_parameters():
     """PyTorch's refuse to be exported as they are."""
+    producers = []  # what a producer has exported lives until it is given back
+
     class Parameter:
         requires_grad = True
 
         def detach(self):
-            return Producer(f4([1, 2]))
+            producers.append(Producer(f4([1, 2])))
+            return producers[-1]
 
         def __dlpack__(self, **keywords):
             raise BufferError("requires its gradient")
@@ -245,6 +248,7 @@ def test_dlpack_of_parameters():
         __dlpack_device__ = __dlpack__
 
     assert quantize(Parameter(), Parameter().detach()).tolist() == [1, 1]
+    assert len(producers) == 2 and all(producer.was_given_back() for producer in producers)
 
 
 @pytest.mark.parametrize("versioned", [False, True])
