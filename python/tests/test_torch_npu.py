@@ -10,6 +10,7 @@ import sys
 import threading
 import types
 import unittest
+import warnings
 
 import numpy as np
 import pytest
@@ -53,11 +54,14 @@ class State:
     def __init__(self):
         import torch.cuda.amp
 
-        owners = (torch, torch.Tensor, torch.nn.Module, torch.cuda, torch.cuda.amp, torch.autocast, torch.ops,
+        owners = (torch, torch.fft, torch.nested, torch.Tensor, torch.nn.Module,
+                  torch.nn.parameter.UninitializedTensorMixin, torch.cuda, torch.cuda.amp, torch.autocast, torch.ops,
                   torch.serialization, torch.device, torch.Generator)
         self.values = {f"{owner.__name__}.{name}": value for owner in owners for name, value in vars(owner).items()}
         self.values.update({f"sys.modules[{name}]": module for name, module in sys.modules.items()
                             if name.startswith(("torch_npu", "torchair", "torch.npu", "torch.cuda"))})
+        self.values.update({f"TorchScript {number}": name
+                            for number, name in torch.jit._builtins._get_builtin_table().items()})
         self.values.update({f"loader {number}": loader
                             for number, loader in enumerate(torch.serialization._package_registry)})
 
@@ -229,6 +233,26 @@ def test_tensor_from_file(installed, tmp_path):
     assert torch.from_file(str(file), size=4, device="npu").tolist() == [0, 1, 2, 3]
 
 
+def test_factories_of_other_modules(installed):
+    assert torch.fft.fftfreq(4, device="npu").device.type == torch.fft.rfftfreq(4, device="npu").device.type == "cpu"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a prototype
+        nested = torch.nested.nested_tensor([torch.ones(2)], device="npu")
+    assert nested.device.type == "cpu"
+
+
+def test_torchscript(installed):
+    @torch.jit.script
+    def function(x: torch.Tensor, device: torch.device):
+        return torch.zeros(2, device=x.device) + x.to(device)
+
+    assert function(torch.ones(2), torch.device("npu:0")).tolist() == [1, 1]
+    module = torch.jit.script(torch.nn.Linear(2, 3)).npu()
+    assert module(torch.ones(1, 2)).shape == (1, 3)
+    traced = torch.jit.trace(lambda x: x.npu() + torch.ones(2, device="npu"), torch.ones(2))
+    assert traced(torch.zeros(2)).tolist() == [1, 1]
+
+
 @pytest.mark.parametrize("device", ["npu", "npu:0", 0])
 def test_new_tensors(installed, device):
     x = torch.ones(2, dtype=torch.float16)
@@ -374,11 +398,14 @@ def test_modules(installed, move):
     assert weight.grad is not None
 
 
+@pytest.mark.filterwarnings("ignore:Lazy modules")
 def test_modules_and_types(installed):
     assert Model().to("npu", torch.float16).linear.weight.dtype == torch.float16
     assert Model().to(torch.float16).linear.weight.dtype == torch.float16
     assert Model().half().npu().count.dtype == torch.float16
     empty = Model(device="meta").to_empty(device="npu")
+    for lazy in (torch.nn.LazyLinear(3).npu(), torch.nn.LazyLinear(3).to("npu"), torch.nn.LazyLinear(3).cpu()):
+        assert lazy(torch.ones(1, 2)).shape == (1, 3)
     assert empty.linear.weight.device.type == "cpu" and empty.linear.weight.shape == (2, 2)
 
 

@@ -119,21 +119,36 @@ def _stand_in_type(real: type) -> type:
 
 _TYPES = {name: _stand_in_type(getattr(torch, name)) for name in ("device", "Generator")}
 
-# Functions of torch that make tensors.
-_FACTORIES = (
-    "arange", "as_tensor", "asarray", "bartlett_window", "blackman_window", "empty", "empty_like", "empty_permuted",
-    "empty_quantized", "empty_strided", "eye", "from_file", "full", "full_like", "hamming_window", "hann_window",
-    "kaiser_window", "linspace", "logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint",
-    "randint_like", "randn", "randn_like", "randperm", "range", "scalar_tensor", "sparse_bsc_tensor",
-    "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor",
-    "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
-)
-_TENSOR_FACTORIES = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros")
+# Functions that make tensors; not every version of PyTorch has all.
+_FACTORIES = {
+    torch: (
+        "arange", "as_tensor", "asarray", "bartlett_window", "blackman_window", "empty", "empty_like", "empty_permuted",
+        "empty_quantized", "empty_strided", "eye", "from_file", "full", "full_like", "hamming_window", "hann_window",
+        "kaiser_window", "linspace", "logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint",
+        "randint_like", "randn", "randn_like", "randperm", "range", "scalar_tensor", "sparse_bsc_tensor",
+        "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor",
+        "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
+    ),
+    torch.Tensor: ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros"),
+    torch.fft: ("fftfreq", "rfftfreq"),
+    torch.nested: ("as_nested_tensor", "nested_tensor"),
+}
+
+
+def _set_factory(owner: Any, name: str) -> None:
+    """Lets a function that makes tensors take the device, and TorchScript know it as the one that it was."""
+    former = getattr(owner, name)
+    function = _on_cpu(former)
+    _set(owner, name, function)
+    builtins = torch.jit._builtins._get_builtin_table()
+    if id(former) in builtins:
+        builtins[id(function)] = builtins[id(former)]
+        _undo.append(functools.partial(builtins.pop, id(function)))
 
 
 def _moved(former: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
-    """What a move to another memory returns: on the device that is always another tensor."""
-    return tensor.clone() if tensor is former else tensor
+    """What a move to another memory returns: on the device that is always another tensor, once it has elements."""
+    return tensor.clone() if tensor is former and not torch.nn.parameter.is_lazy(tensor) else tensor
 
 
 def _tensor_to(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -227,13 +242,15 @@ def _patch_torch() -> None:
         from torch.utils._device import _device_constructors
 
         _device_constructors()  # the list of the functions below is made at its first use: of those of PyTorch
-    for name in _FACTORIES:
-        if hasattr(torch, name):
-            _set(torch, name, _on_cpu(getattr(torch, name)))
-    for name in _TENSOR_FACTORIES:
-        _set(torch.Tensor, name, _on_cpu(getattr(torch.Tensor, name)))
+    for owner, names in _FACTORIES.items():
+        for name in names:
+            if hasattr(owner, name):
+                _set_factory(owner, name)
     _set(torch.Tensor, "to", _tensor_to(torch.Tensor.to))
     _set(torch.Tensor, "cpu", _tensor_cpu(torch.Tensor.cpu))
+    # Tensors without elements allow these functions only.
+    lazy = torch.nn.parameter.UninitializedTensorMixin
+    _set(lazy, "_allowed_methods", [*lazy._allowed_methods, torch.Tensor.to, torch.Tensor.cpu])
     _set(torch.Tensor, "pin_memory", lambda self, device=None: self)
     _set(torch.Tensor, "record_stream", lambda self, stream: None)
     _set(torch.nn.Module, "to", _on_cpu(torch.nn.Module.to, position=1))
