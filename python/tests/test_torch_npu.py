@@ -307,7 +307,8 @@ def test_what_is_no_move(installed):
 def test_names_of_no_device(installed, device):
     for call in (lambda: torch.zeros(1, device=device), lambda: torch.ones(1).to(device), lambda: torch.device(device),
                  lambda: torch.nn.Linear(1, 1).to(device), lambda: torch.ones(1).new_zeros(1, device=device),
-                 lambda: torch.Generator(device)):
+                 lambda: torch.Generator(device), lambda: torch.ones(1).npu(device),
+                 lambda: torch.nn.Linear(1, 1).npu(device)):
         with pytest.raises((RuntimeError, ValueError, TypeError)):
             call()
 
@@ -370,7 +371,7 @@ def test_generator(installed):
     generator = torch.Generator(device="npu")
     assert isinstance(generator, torch.Generator) and isinstance(torch.Generator("npu:0"), torch.Generator)
     assert isinstance(torch.Generator(), torch.Generator) and isinstance(torch.default_generator, torch.Generator)
-    generator.manual_seed(1)
+    torch.Generator.manual_seed(generator, 1)
     first = torch.randn(3, generator=generator, device="npu")
     assert torch.equal(first, torch.randn(3, generator=torch.Generator().manual_seed(1)))
 

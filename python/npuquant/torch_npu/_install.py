@@ -108,6 +108,9 @@ def _stand_in_type(real: type) -> type:
         def __subclasscheck__(cls, subclass: type) -> bool:
             return issubclass(subclass, real)
 
+        def __getattr__(cls, name: str) -> Any:
+            return getattr(real, name)
+
         def __eq__(cls, other: Any) -> bool:
             return other is cls or other is real
 
@@ -176,11 +179,11 @@ def _tensor_cpu(real: Callable[..., Any]) -> Callable[..., Any]:
 def _tensor_npu(self: torch.Tensor, device: Any = None, non_blocking: bool = False,
                 memory_format: torch.memory_format = torch.preserve_format) -> torch.Tensor:
     """A copy: the device's memory is not the CPU's."""
-    return _moved(self, self.cpu(memory_format=memory_format))
+    return self.to("cpu" if device is None else device, memory_format=memory_format)
 
 
 def _module_npu(self: torch.nn.Module, device: Any = None) -> torch.nn.Module:
-    return self._apply(lambda tensor: tensor.npu())
+    return self._apply(lambda tensor: tensor.npu(device))
 
 
 def _is_npu(self: torch.Tensor) -> bool:
