@@ -980,6 +980,31 @@ def test_exit_status(script):
         assert (ran.returncode, ran.stdout, ran.stderr) == (status, "", message)
 
 
+def test_script_of_tests(script):
+    ran = script("""import torch
+import torch_npu
+from torch_npu.testing.common_utils import SupportedDevices
+from torch_npu.testing.testcase import TestCase, run_tests
+
+class TestStandIn(TestCase):
+    def test_equal(self):
+        self.assertRtolEqual(torch.ones(2).npu().cpu(), torch.ones(2))
+
+    def test_unequal(self):
+        self.assertRtolEqual(torch.ones(2), torch.zeros(2))
+
+    @SupportedDevices(["Ascend950"])
+    def test_other_device(self):
+        raise AssertionError
+
+if __name__ == "__main__":
+    run_tests()
+""", "-v")
+    assert ran.returncode == 1 and ran.stderr.splitlines()[-1] == "FAILED (failures=1, skipped=1)"
+    for test, result in (("test_equal", "ok"), ("test_unequal", "FAIL"), ("test_other_device", "skipped")):
+        assert any(line.startswith(test) and result in line for line in ran.stderr.splitlines()), ran.stderr
+
+
 def test_traceback(script, tmp_path):
     ran = script("import torch_npu\ndef inner():\n    torch_npu.npu_swiglu()\ninner()\n")
     lines = ran.stderr.splitlines()
