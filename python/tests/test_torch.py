@@ -234,8 +234,8 @@ def test_schemas_are_those_of_torch_npu(name):
 
 
 # As in docs/zh/custom_APIs/torch_npu there. x of npu_dynamic_quant is called input by its schema and by this package,
-# and npu_dynamic_quant_asymmetric takes both names. quant_mode, dst_type_max and what follows output_dtype of
-# npu_quant_matmul are in the schemas alone, as npu_dequant_bias is. scale_form is this package's.
+# and npu_dynamic_quant_asymmetric takes both names. quant_mode, dst_type_max, and x1_dtype to scale_dtype
+# and y_scale of npu_quant_matmul are in the schemas alone, as npu_dequant_bias is. scale_form is this package's.
 @pytest.mark.parametrize(
     ("name", "signature"),
     [
@@ -368,8 +368,10 @@ def test_refusals_name_the_argument(name, number):
         for other, found in wrong:
             with pytest.raises(TypeError, match=rf"\A{shown}: is {found}; expected "):
                 call(other)
-        if len(tensors) > 1:
-            with pytest.raises(ValueError, match=r"\A\w+: is on cpu, and another argument on meta; expected one"):
+        others = [other.name for other, _, _ in tensors if other is not argument]
+        if others:
+            found = {"self": "input"}.get(others[0], others[0])
+            with pytest.raises(ValueError, match=rf"\A{found}: is on cpu, and another argument on meta; expected one "):
                 call(value.to("meta"))
         if not isinstance(argument.type, torch.OptionalType):
             with pytest.raises(TypeError, match=rf"\A{shown}: (is NoneType; )?expected "):
