@@ -85,14 +85,20 @@ static void check_block(const void *argument, uint32_t block, void *memory, bloc
     }
 }
 
-/* How many of the parameters: a range without smooth scales has none, and what uint8 and int4 do differently begins
- * after the arithmetic, which int32 and int8 show with all of them. The first takes every float to the store. */
+/* How many of the parameters. All of them for int32 and for ranges with smooth scales, which show the arithmetic; what
+ * the other integers do differently begins after it, and the first takes every float to the store. The last is not for
+ * products that become integers: all but the largest vanish beside the offset, so that nothing is seen of them, and
+ * half of them are subnormal, for each of which a CPU may take a hundred cycles. */
 static size_t parameters_for(kernel_id id)
 {
-    if (id.kind == RANGE) {
-        return 1;
+    switch (id.kind) {
+    case RANGE: return 1;
+    case SMOOTH_RANGE: return PARAMETERS;
+    case SMOOTH_AFFINE: return id.y == NPUQ_Y_I8 ? PARAMETERS - 1 : 2; /* has no int32 */
+    case UNIFORM:
+    case VECTOR: break;
     }
-    return id.kind != SMOOTH_RANGE && (id.y == NPUQ_Y_U8 || id.y == NPUQ_Y_I4) ? 2 : PARAMETERS;
+    return id.y != NPUQ_Y_I32 ? 2 : id.op == NPUQ_DIV ? PARAMETERS : PARAMETERS - 1;
 }
 
 static void check_kernel(void *context, kernel_id id)
