@@ -36,7 +36,8 @@ print(_library.library._name)
 SCRIPT = """
 import torch, torch_npu
 
-print(torch_npu.npu_quantize(torch.tensor([[0.5, -1.25, 3, 2.75]]).npu(), torch.ones(1), None, torch.qint8, -1).tolist())
+x = torch.tensor([[0.5, -1.25, 3, 2.75]]).npu()
+print(torch_npu.npu_quantize(x, torch.ones(1), None, torch.qint8, -1).tolist())
 """
 
 
