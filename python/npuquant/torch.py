@@ -44,7 +44,9 @@ _UINT16 = getattr(torch, "uint16", None)
 
 
 def set_scale_form(scale_form: str) -> str:
-    """Chooses how npu_dynamic_quant() computes scales when the call does not say it, and returns the former choice.
+    """Chooses how npu_dynamic_quant() computes scales if the call does not say it, and returns the former choice.
+
+    With group_index it computes the inverse whatever is chosen here, as every version of the device's software does.
 
     Args:
         scale_form: "product", as at the start, or "inverse": npuquant.npu_dynamic_quant() says which versions of the
@@ -150,8 +152,11 @@ def _requant_shape(x: Tensor, *other: Optional[Tensor], dtype: Any = None) -> Te
 # ---- PyTorch's operators ---------------------------------------------------------------------------------------------
 
 
-def _dynamic_quant(input: np.ndarray, *, scale_form: Optional[str] = None, **others: Any) -> Any:
-    return npuquant.npu_dynamic_quant(input, scale_form=scale_form or _scale_form, **others)
+def _dynamic_quant(input: np.ndarray, *, group_index: Optional[np.ndarray] = None, scale_form: Optional[str] = None,
+                   **others: Any) -> Any:
+    if scale_form is None:  # with groups all versions of the device's software compute the inverse
+        scale_form = _scale_form if group_index is None else "inverse"
+    return npuquant.npu_dynamic_quant(input, group_index=group_index, scale_form=scale_form, **others)
 
 
 _UNDEFINED = ("x1_dtype", "x2_dtype", "pertoken_scale_dtype", "scale_dtype", "group_sizes", "y_scale")
@@ -311,7 +316,7 @@ def npu_dynamic_quant(
         scale_form: Optional[str] = None) -> Tuple[Tensor, Tensor]:
     """Quantises with scales found from the data, without offsets: npuquant.npu_dynamic_quant() on tensors.
 
-    A scale_form of None is what set_scale_form() has chosen.
+    A scale_form of None is what set_scale_form() has chosen, and "inverse" with group_index.
     """
     return _operators.npu_dynamic_quant(
         input, smooth_scales=smooth_scales, group_index=group_index, dst_type=_number("dst_type", dst_type),

@@ -233,8 +233,8 @@ def numpy_dynamic_quant_asymmetric(x, *, smooth_scales=None, group_index=None, d
 
 def numpy_dynamic_quant(x, *, smooth_scales=None, group_index=None, dst_type=None, quant_mode="pertoken",
                         dst_type_max=0.0, scale_form=None):
-    return expected.dynamic_quant(x, smooth_scales, group_index, quant_mode == "pertensor", scale_form or "product",
-                                  kind(dst_type))
+    form = scale_form or ("product" if group_index is None else "inverse")
+    return expected.dynamic_quant(x, smooth_scales, group_index, quant_mode == "pertensor", form, kind(dst_type))
 
 
 def numpy_anti_quant(x, scale, *, offset=None, dst_dtype=None, src_dtype=None):

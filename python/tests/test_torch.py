@@ -326,6 +326,9 @@ def test_set_scale_form():
     product, inverse = (operators.npu_dynamic_quant(x, scale_form=form)[1] for form in ("product", "inverse"))
     assert not torch.equal(product, inverse)
     assert torch.equal(operators.npu_dynamic_quant(x)[1], product)
+    groups = {"smooth_scales": torch.ones(1, 2), "group_index": torch.tensor([2])}
+    assert torch.equal(operators.npu_dynamic_quant(x, **groups)[1], inverse)
+    assert torch.equal(operators.npu_dynamic_quant(x, **groups, scale_form="product")[1], product)
     assert operators.set_scale_form("inverse") == "product"
     try:
         assert torch.equal(operators.npu_dynamic_quant(x)[1], inverse)

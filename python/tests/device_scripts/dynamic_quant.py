@@ -36,7 +36,7 @@ y, pertoken_scale = torch_npu.npu_dynamic_quant(tokens, smooth_scales=experts, g
 print(y, pertoken_scale.view(torch.int32))
 # tensor([[127,  20,  18],
 #         [127,  35,  89],
-#         [127,  18,  17]], dtype=torch.int8) tensor([998939092, 984661210, 999836253], dtype=torch.int32)
+#         [127,  18,  17]], dtype=torch.int8) tensor([998939092, 984661209, 999836253], dtype=torch.int32)
 words, scale = torch_npu.npu_dynamic_quant(tokens.repeat(2, 8).bfloat16(), dst_type=torch.quint4x2)
 print(words.shape, words[:3], scale.view(torch.int32))
 # torch.Size([6, 3]) tensor([[1964462453, 1366628177,  391214359],
