@@ -523,14 +523,8 @@ def npu_quant_matmul(
     if x2.dtype != x1.dtype:
         raise TypeError(f"x2: is {x2.dtype}; expected {x1.dtype}, as x1 is: the device computes in another way with "
                         "int8 and int4, which is not defined here")
-    packed = x1.dtype == np.int32
-    for name, x in (("x1", x1), ("x2", x2)):
-        if not 2 <= x.ndim <= 8:
-            raise ValueError(f"{name}: has {x.ndim} dimensions; expected 2 to 8")
-    rows, terms, columns = x1.shape[-2], x1.shape[-1], product_columns(x1.shape, x2.shape, packed)
-    if x2.shape[-2] not in (terms, 8 * terms if packed else terms):
-        along_columns = f", or {8 * terms} if its words run along N" if packed else ""
-        raise ValueError(f"x2: has the shape {x2.shape}; expected {terms} rows, as x1 has columns{along_columns}")
+    columns = product_columns(x1.shape, x2.shape, x1.dtype == np.int32)
+    rows = x1.shape[-2]
     try:
         shape = (*np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), rows, columns)
     except ValueError:

@@ -127,12 +127,21 @@ def words_shape(scale: Tuple[int, ...], offset: Optional[Tuple[int, ...]]) -> Tu
 
 
 def product_columns(x1: Tuple[int, ...], x2: Tuple[int, ...], words: bool) -> int:
-    """The columns of the product of matrices of these shapes, which may be words of eight int4.
+    """The columns of the product of matrices of these shapes, which may be words of eight int4, if there is one.
 
     Those of x1 run along K, and then those of x2 run along K too, as in a transposed weight, or along N. The number of
     rows tells which, as in npu_quant_matmul_meta() of op_plugin/python/meta/_meta_registrations.py of Ascend/op-plugin.
     """
-    return 8 * x2[-1] if words and x2[-2] != x1[-1] else x2[-1]
+    for name, shape in (("x1", x1), ("x2", x2)):
+        if not 2 <= len(shape) <= 8:
+            raise ValueError(f"{name}: has {len(shape)} dimensions; expected 2 to 8")
+    terms = x1[-1]
+    if x2[-2] == terms:
+        return x2[-1]
+    if words and x2[-2] == 8 * terms:
+        return 8 * x2[-1]
+    along_columns = f", or {8 * terms} if its words run along N" if words else ""
+    raise ValueError(f"x2: has the shape {tuple(x2)}; expected {terms} rows, as x1 has columns{along_columns}")
 
 
 class _DLTensor(ctypes.Structure):

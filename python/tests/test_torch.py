@@ -396,6 +396,24 @@ def test_what_is_not_defined_is_refused(name, value):
         operators.npu_quant_matmul(*arguments, **keywords, **{name: value})
 
 
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize(
+    ("dtype", "x1", "x2", "message"),
+    [
+        (torch.int8, (8,), (8, 4), "x1: has 1 dimensions; expected 2 to 8"),
+        (torch.int8, (2, 8), (8,), "x2: has 1 dimensions; expected 2 to 8"),
+        (torch.int8, (2, 7), (8, 4), r"x2: has the shape \(8, 4\); expected 7 rows, as x1 has columns"),
+        (torch.int32, (2, 7), (8, 4), r"x2: has the shape \(8, 4\); expected 7 rows, as x1 has columns, or 56 if its "
+         "words run along N"),
+    ],
+)
+def test_matrices_that_do_not_fit_are_refused(device, dtype, x1, x2, message):
+    """Where they are multiplied, and where only the shape is computed."""
+    x1, x2 = (torch.ones(shape, dtype=dtype, device=device) for shape in (x1, x2))
+    with pytest.raises(ValueError, match=rf"\A{message}\Z"):
+        operators.npu_quant_matmul(x1, x2, torch.ones(4, device=device))
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex64, 99, -1, "rubbish", np.float64, np.dtype("i2")])
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_other_results_are_refused(dtype, device):
