@@ -216,20 +216,29 @@ _OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
 )
 
 
-def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function on arrays as a kernel of PyTorch's."""
+def _refuse_none(tensors: Sequence[str], values: Sequence[Any]) -> None:
+    """PyTorch lets None pass for every tensor."""
+    for name, value in zip(tensors, values):
+        if value is None:
+            raise TypeError(f"{name}: is None; expected a tensor")
+
+
+def _kernel(tensors: Sequence[str], function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function on arrays as a kernel of PyTorch's; tensors are the names of those that may not be None."""
 
     def kernel(*values: Any, **keywords: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
+        _refuse_none(tensors, values)
         results = function(*map(_array, values), **{name: _array(value) for name, value in keywords.items()})
         return tuple(map(_tensor, results)) if isinstance(results, tuple) else _tensor(results)
 
     return kernel
 
 
-def _shape_kernel(names: Sequence[str], shape: Callable[..., Any]) -> Callable[..., Any]:
+def _shape_kernel(names: Sequence[str], tensors: Sequence[str], shape: Callable[..., Any]) -> Callable[..., Any]:
     """A function on shapes as a kernel of PyTorch's, which runs if any tensor is on the device "meta"."""
 
     def kernel(*values: Any, **keywords: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
+        _refuse_none(tensors, values)
         for name, value in (*zip(names, values), *keywords.items()):
             if isinstance(value, Tensor) and not value.is_meta:
                 raise ValueError(f"{name}: is on {value.device}, and another argument on meta; expected one device")
@@ -242,12 +251,13 @@ def _register(library: torch.library.Library) -> None:
     for schema, function, shape in _OPERATORS:
         # In messages arguments have the names that they have in the functions.
         name, _, arguments = schema.replace(" self,", " input,").partition("(")
-        names = [argument.split()[1].partition("=")[0] for argument in arguments.partition(")")[0].split(", ")
-                 if argument != "*"]
-        shape_kernel = _shape_kernel(names, shape)
+        types, names = zip(*[argument.partition("=")[0].split() for argument in arguments.partition(")")[0].split(", ")
+                             if argument != "*"])
+        tensors = names[:types.count("Tensor")]  # those that may not be None come first
+        shape_kernel = _shape_kernel(names, tensors, shape)
         library.define(schema)
         # On every device and in every layout: what it cannot read is refused by the argument's name.
-        library.impl(name, _kernel(function), "CompositeExplicitAutograd")
+        library.impl(name, _kernel(tensors, function), "CompositeExplicitAutograd")
         library.impl(name, shape_kernel, "Meta")
         # No gradient is defined, and none is missing: without this PyTorch 2 warns of it, and PyTorch 1 has no kernel
         # for tensors on the device "meta" whose gradient could be wanted.

@@ -377,7 +377,7 @@ def test_refusals_name_the_argument(name, number):
             with pytest.raises(ValueError, match=rf"\A{found}: is on cpu, and another argument on meta; expected one "):
                 call(value.to("meta"))
         if not isinstance(argument.type, torch.OptionalType):
-            with pytest.raises(TypeError, match=rf"\A{shown}: (is NoneType; )?expected "):
+            with pytest.raises(TypeError, match=rf"\A{shown}: (is None; expected a tensor\Z|expected it, or input)"):
                 call(None)
         with pytest.raises((RuntimeError, TypeError), match=rf"'{argument.name}'"):  # PyTorch's message
             call([1.5])
@@ -394,6 +394,14 @@ def test_what_is_not_defined_is_refused(name, value):
     arguments, keywords = calls()["npu_quant_matmul"][0]
     with pytest.raises(NotImplementedError, match=rf"\A{name}: is given; "):
         operators.npu_quant_matmul(*arguments, **keywords, **{name: value})
+
+
+def test_none_is_refused_where_shapes_are_computed():
+    x = torch.ones(2, 8, device="meta")
+    with pytest.raises(TypeError, match=r"\Ascales: is None; expected a tensor\Z"):
+        operators.npu_quantize(x, None, None, torch.qint8)
+    with pytest.raises(TypeError, match=r"\Ax2: is None; expected a tensor\Z"):
+        operators.npu_quant_matmul(x.char(), None, x[0])
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
