@@ -79,10 +79,12 @@ def result_type(argument: str, dtype: Any, results: Results, expected: str) -> R
     name = str(dtype)
     # PyTorch need not be installed to be understood.
     name = name[len("torch."):] if name.startswith("torch.") else name
+    found = repr(dtype)
     if name not in results:
         try:
             if isinstance(dtype, (int, np.integer)) and not isinstance(dtype, bool):
                 name = _NUMBERS[int(dtype)]
+                found = f"{dtype} ({name})"
             else:
                 described = np.dtype(dtype)
                 name = described.name if described.isnative else name
@@ -90,7 +92,7 @@ def result_type(argument: str, dtype: Any, results: Results, expected: str) -> R
             pass
     # np.dtype(None) is float64, which is not here either.
     if name not in results:
-        raise TypeError(f"{argument}: is {dtype!r}; expected {expected}")
+        raise TypeError(f"{argument}: is {found}; expected {expected}")
     return results[name]
 
 

@@ -452,6 +452,8 @@ def test_other_values_are_refused():
         operators.npu_dynamic_quant(x, scale_form="sum")
     with pytest.raises(npuquant.NpuquantError, match="round_mode"):
         operators.npu_trans_quant_param(x[0], None, 2)
+    with pytest.raises(TypeError, match=r"\Adtype: is 6 \(float32\); expected int8, uint8 or int32\Z"):
+        operators.npu_quantize(x, x[0], None, torch.float32)
     with pytest.raises(RuntimeError, match="axis"):
         operators.npu_quantize(x, x[0], None, torch.qint8, 5)
 
