@@ -120,6 +120,23 @@ def test_failing_install_changes_nothing(monkeypatch):
     assert before.changes_to(State()) == []
 
 
+PRIVATE_NAMES = ["torch.jit._builtins._get_builtin_table", "torch.nn.parameter.UninitializedTensorMixin._allowed_methods"]
+if PYTORCH_2:
+    PRIVATE_NAMES += ["torch._dynamo.trace_rules.get_torch_obj_rule_map", "torch.utils._device._device_constructors"]
+
+
+@pytest.mark.parametrize("name", PRIVATE_NAMES)
+def test_without_a_private_name(monkeypatch, name):
+    """Other versions of PyTorch may not have it."""
+    if name.startswith(("torch._dynamo", "torch.utils")):
+        importlib.import_module(name.rpartition(".")[0])
+    monkeypatch.delattr(name)
+    stand_in.install()
+    assert torch.zeros(2, device="npu").npu().tolist() == [0, 0]
+    stand_in.uninstall()
+    assert not hasattr(torch, "npu")
+
+
 def test_torch_npu_itself_is_refused(monkeypatch):
     before = State()
     monkeypatch.setitem(sys.modules, "torch_npu", types.ModuleType("torch_npu"))

@@ -17,6 +17,8 @@ from ._modules import MODULES, npu_backend
 _devices: Set[str] = set()
 
 # ---- what is changed, and how it is put back -------------------------------------------------------------------------
+# Names of PyTorch that begin with an underscore may be missing in other versions of it. Without one of them the stand-in
+# works, but for what it is used for.
 
 _MISSING = object()
 _lock = threading.RLock()
@@ -55,9 +57,9 @@ def _forget_submodules() -> None:
 
 def _forget_functions() -> None:
     """Lets the compiler of PyTorch 2 find torch's functions as they are now: it keeps a table of them."""
-    rules = sys.modules.get("torch._dynamo.trace_rules")
-    if rules is not None:
-        rules.get_torch_obj_rule_map.cache_clear()
+    table = getattr(sys.modules.get("torch._dynamo.trace_rules"), "get_torch_obj_rule_map", None)
+    if hasattr(table, "cache_clear"):
+        table.cache_clear()
 
 
 # ---- devices ---------------------------------------------------------------------------------------------------------
@@ -143,7 +145,7 @@ def _set_factory(owner: Any, name: str) -> None:
     former = getattr(owner, name)
     function = _on_cpu(former)
     _set(owner, name, function)
-    builtins = torch.jit._builtins._get_builtin_table()
+    builtins = getattr(torch.jit._builtins, "_get_builtin_table", dict)()
     if id(former) in builtins:
         builtins[id(function)] = builtins[id(former)]
         _undo.append(functools.partial(builtins.pop, id(function)))
@@ -242,9 +244,10 @@ def transfer_cuda() -> None:
 
 def _patch_torch() -> None:
     if hasattr(torch, "set_default_device"):
-        from torch.utils._device import _device_constructors
+        import torch.utils._device as devices
 
-        _device_constructors()  # the list of the functions below is made at its first use: of those of PyTorch
+        # PyTorch makes the list of the functions below at its first use: it must be of its own.
+        getattr(devices, "_device_constructors", list)()
     for owner, names in _FACTORIES.items():
         for name in names:
             if hasattr(owner, name):
@@ -253,7 +256,7 @@ def _patch_torch() -> None:
     _set(torch.Tensor, "cpu", _tensor_cpu(torch.Tensor.cpu))
     # Tensors without elements allow these functions only.
     lazy = torch.nn.parameter.UninitializedTensorMixin
-    _set(lazy, "_allowed_methods", [*lazy._allowed_methods, torch.Tensor.to, torch.Tensor.cpu])
+    _set(lazy, "_allowed_methods", [*getattr(lazy, "_allowed_methods", ()), torch.Tensor.to, torch.Tensor.cpu])
     _set(torch.Tensor, "pin_memory", lambda self, device=None: self)
     _set(torch.Tensor, "record_stream", lambda self, stream: None)
     _set(torch.nn.Module, "to", _on_cpu(torch.nn.Module.to, position=1))
