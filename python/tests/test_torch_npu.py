@@ -120,7 +120,8 @@ def test_failing_install_changes_nothing(monkeypatch):
     assert before.changes_to(State()) == []
 
 
-PRIVATE_NAMES = ["torch.jit._builtins._get_builtin_table", "torch.nn.parameter.UninitializedTensorMixin._allowed_methods"]
+PRIVATE_NAMES = ["torch.jit._builtins._get_builtin_table",
+                 "torch.nn.parameter.UninitializedTensorMixin._allowed_methods"]
 if PYTORCH_2:
     PRIVATE_NAMES += ["torch._dynamo.trace_rules.get_torch_obj_rule_map", "torch.utils._device._device_constructors"]
 
@@ -242,6 +243,24 @@ def test_factories(installed, name):
             function(*FACTORIES[name], device="npux", **OPTIONS.get(name, {}))
     if name not in ("empty_quantized", "as_tensor", "asarray") and "sparse" not in name:
         assert function(*FACTORIES[name], device="meta").is_meta
+
+
+@pytest.mark.parametrize("function", ["as_tensor", "asarray"])
+@pytest.mark.parametrize("host", [torch.zeros(2), np.zeros(2, np.float32)], ids=["tensor", "array"])
+def test_tensors_of_the_device_are_copies(installed, function, host):
+    """Without the device they have the memory of the host, as ever."""
+    make = getattr(torch, function)
+    for device in ("npu", torch.device("npu:0")):
+        made = make(host, device=device)
+        made += 1
+        assert host.tolist() == [0, 0]
+    assert make(host).data_ptr() == torch.as_tensor(host).data_ptr()
+
+
+def test_gradients_of_tensors_of_the_device(installed):
+    leaf = torch.asarray([1.0, 2.0], device="npu", requires_grad=True)
+    torch.as_tensor(leaf, device="npu").sum().backward()
+    assert leaf.grad.tolist() == [1, 1]
 
 
 def test_tensor_from_file(installed, tmp_path):

@@ -17,8 +17,8 @@ from ._modules import MODULES, npu_backend
 _devices: Set[str] = set()
 
 # ---- what is changed, and how it is put back -------------------------------------------------------------------------
-# Names of PyTorch that begin with an underscore may be missing in other versions of it. Without one of them the stand-in
-# works, but for what it is used for.
+# Names of PyTorch that begin with an underscore may be missing in other versions of it. Without one of them the
+# stand-in works, but for what it is used for.
 
 _MISSING = object()
 _lock = threading.RLock()
@@ -140,10 +140,34 @@ _FACTORIES = {
 }
 
 
+def _as_tensor(function: Callable[..., Any]) -> Callable[..., Any]:
+    """torch.as_tensor(), which may return memory of the host: if it is told the device, its result is a copy."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        made = function(*args, **kwargs)
+        return made if kwargs.get("device") is None else made.clone()
+
+    return call
+
+
+def _asarray(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for torch.asarray(), which makes the copy itself: with requires_grad it must be a leaf."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("device") is not None:
+            kwargs["copy"] = True
+        return function(*args, **kwargs)
+
+    return call
+
+
 def _set_factory(owner: Any, name: str) -> None:
     """Lets a function that makes tensors take the device, and TorchScript know it as the one that it was."""
     former = getattr(owner, name)
-    function = _on_cpu(former)
+    copying = {"as_tensor": _as_tensor, "asarray": _asarray}.get(name)
+    function = _on_cpu(former) if copying is None else copying(_on_cpu(former))
     _set(owner, name, function)
     builtins = getattr(torch.jit._builtins, "_get_builtin_table", dict)()
     if id(former) in builtins:
