@@ -507,6 +507,17 @@ def test_load_of_the_cpu(installed):
     assert torch.load(file).tolist() == [0, 1, 2]
 
 
+def test_loaders_of_others_stay():
+    stand_in.install()
+    other = (6, lambda storage: None, lambda storage, location: None)
+    torch.serialization.register_package(*other)
+    stand_in.uninstall()
+    loaders = torch.serialization._package_registry
+    assert other in loaders
+    loaders.remove(other)
+    assert all(loader[0] != 5 for loader in loaders)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_pinned_memory(installed):
     assert torch.ones(2).pin_memory().tolist() == [1, 1]

@@ -221,6 +221,15 @@ def _restore(storage: Any, location: str) -> Any:
     return storage if _cpu(location) == "cpu" else None
 
 
+_LOADER = (5, lambda storage: None, _restore)  # of storages that are saved it says nothing
+
+
+def _forget_loader() -> None:
+    """Takes the loader out of PyTorch's list, in which others may have put theirs since."""
+    loaders = torch.serialization._package_registry
+    loaders[:] = [loader for loader in loaders if loader != _LOADER]
+
+
 def _autocast(real: Callable[..., None]) -> Callable[..., None]:
     """torch.autocast.__init__() that takes the device, and its type unless one is given."""
 
@@ -294,10 +303,8 @@ def _patch_torch() -> None:
     _set(torch.Tensor, "is_npu", property(_is_npu))
     _set(torch.ops, "npu", torch.ops.npuquant)
 
-    registry = torch.serialization._package_registry
-    former = list(registry)
-    torch.serialization.register_package(5, lambda storage: None, _restore)
-    _undo.append(functools.partial(registry.__setitem__, slice(None), former))
+    torch.serialization.register_package(*_LOADER)
+    _undo.append(_forget_loader)
 
 
 def install(scale_form: str = "product") -> None:
