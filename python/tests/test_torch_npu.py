@@ -520,7 +520,10 @@ def test_loaders_of_others_stay():
 
 @pytest.mark.filterwarnings("ignore")
 def test_pinned_memory(installed):
-    assert torch.ones(2).pin_memory().tolist() == [1, 1]
+    x = torch.ones(2)
+    pinned = x.pin_memory()
+    pinned += 1  # it is other memory
+    assert pinned.tolist() == [2, 2] and x.tolist() == [1, 1]
     assert torch.ones(2).pin_memory("npu").tolist() == [1, 1]
     assert torch.zeros(2, pin_memory=True).tolist() == [0, 0]
     data = torch.utils.data.TensorDataset(torch.arange(4))

@@ -290,7 +290,7 @@ def _patch_torch() -> None:
     # Tensors without elements allow these functions only.
     lazy = torch.nn.parameter.UninitializedTensorMixin
     _set(lazy, "_allowed_methods", [*getattr(lazy, "_allowed_methods", ()), torch.Tensor.to, torch.Tensor.cpu])
-    _set(torch.Tensor, "pin_memory", lambda self, device=None: self)
+    _set(torch.Tensor, "pin_memory", lambda self, device=None: self.clone())
     _set(torch.Tensor, "record_stream", lambda self, stream: None)
     _set(torch.nn.Module, "to", _on_cpu(torch.nn.Module.to, position=1))
     _set(torch.nn.Module, "to_empty", _on_cpu(torch.nn.Module.to_empty))
