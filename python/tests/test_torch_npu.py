@@ -711,6 +711,29 @@ def test_transfer_is_only_by_torch_npus_name():
     assert before.changes_to(State()) == []
 
 
+@pytest.fixture
+def transferred(installed):
+    import torch_npu.contrib.transfer_to_npu  # noqa: F401
+
+
+def test_seeds_after_transfer(transferred):
+    """torch.manual_seed() and torch.seed() call torch.cuda's functions, too."""
+    torch.manual_seed(3)
+    first = torch.rand(4)
+    torch.npu.manual_seed(3)
+    assert torch.equal(torch.rand(4), first)
+    torch.seed()
+    assert not torch.equal(torch.rand(4), first)
+
+
+@needs_pytorch_2
+def test_compile_after_transfer(transferred, compiler):
+    """The compiler looks into torch.cuda, for what is a class there."""
+    x = torch.arange(8.0).reshape(2, 4)
+    compiled = compiler(lambda x: stand_in.npu_dynamic_quant(x)[0], backend="npu", fullgraph=True)
+    assert torch.equal(compiled(x), stand_in.npu_dynamic_quant(x)[0])
+
+
 # ---- torchair --------------------------------------------------------------------------------------------------------
 
 
