@@ -17,7 +17,7 @@ def absent_from(module: str) -> Callable[[str], Any]:
         if name.startswith("__"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         raise Absent(f"{module}.{name} is not in npuquant's stand-in for torch_npu, which has the quantisation "
-                     "operators and what scripts need around them (docs/torch.md lists it)")
+                     "operators and what scripts need around them (docs/torch.md lists them)")
 
     return get
 
