@@ -349,6 +349,21 @@ def test_names_of_no_device(installed, device):
             call()
 
 
+@pytest.mark.parametrize(("refused", "accepted"), [
+    (lambda x: torch.Tensor([1], device="npu"), lambda x: torch.tensor([1.0], device="npu")),
+    (lambda x: x.new([1], device="npu"), lambda x: x.new_tensor([1], device="npu")),
+    (lambda x: x.type("torch.npu.HalfTensor"), lambda x: x.type(torch.npu.HalfTensor)),
+    (lambda x: torch.nn.utils.rnn.pack_sequence([x]).npu(),
+     lambda x: torch.nn.utils.rnn.pack_sequence([x]).to("npu").data),
+])
+def test_what_is_not_accepted(installed, refused, accepted):
+    """docs/torch.md has a table of it."""
+    x = torch.ones(1)
+    with pytest.raises((RuntimeError, ValueError, AttributeError)):
+        refused(x)
+    assert torch.equal(accepted(x).float(), x)
+
+
 def test_other_devices_are_as_ever(installed):
     assert torch.device("cuda:1").type == "cuda" and torch.device("cuda", 1).index == 1
     assert torch.device("meta").type == "meta" and torch.device("cpu").type == "cpu"
