@@ -136,7 +136,7 @@ def product_columns(x1: Tuple[int, ...], x2: Tuple[int, ...], words: bool) -> in
     """
     for name, shape in (("x1", x1), ("x2", x2)):
         if not 2 <= len(shape) <= 8:
-            raise ValueError(f"{name}: has {len(shape)} dimensions; expected 2 to 8")
+            raise ValueError(f"{name}: has {len(shape)} dimension{'s' * (len(shape) != 1)}; expected 2 to 8")
     terms = x1[-1]
     if x2[-2] == terms:
         return x2[-1]

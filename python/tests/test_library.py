@@ -385,7 +385,7 @@ MATRIX = np.ones((2, 3, 4), np.int8)
         (ValueError, "scale: has the shape (2, 5); expected (1,) or (5,): the device computes in another way with "
                      "scales of groups of terms, which is not defined here", {"scale": np.ones((2, 5), f4)}),
         (TypeError, "x1: is list; expected a NumPy array or an object with __dlpack__", {"x1": [[1]]}),
-        (ValueError, "x1: has 1 dimensions; expected 2 to 8", {"x1": MATRIX[0, 0]}),
+        (ValueError, "x1: has 1 dimension; expected 2 to 8", {"x1": MATRIX[0, 0]}),
         (ValueError, "x2: has 9 dimensions; expected 2 to 8", {"x2": MATRIX.reshape(1, 1, 1, 1, 1, 1, 2, 3, 4)}),
         (ValueError, "x2: has the shape (2, 3, 4); expected 4 rows, as x1 has columns", {"x2": MATRIX}),
         (ValueError, "x2: has the batch dimensions (3,); expected some that can be broadcast with those of x1, (2,)",

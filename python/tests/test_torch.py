@@ -448,8 +448,8 @@ def test_none_is_refused_where_shapes_are_computed():
 @pytest.mark.parametrize(
     ("dtype", "x1", "x2", "message"),
     [
-        (torch.int8, (8,), (8, 4), "x1: has 1 dimensions; expected 2 to 8"),
-        (torch.int8, (2, 8), (8,), "x2: has 1 dimensions; expected 2 to 8"),
+        (torch.int8, (8,), (8, 4), "x1: has 1 dimension; expected 2 to 8"),
+        (torch.int8, (2, 8), (8,), "x2: has 1 dimension; expected 2 to 8"),
         (torch.int8, (2, 7), (8, 4), r"x2: has the shape \(8, 4\); expected 7 rows, as x1 has columns"),
         (torch.int32, (2, 7), (8, 4), r"x2: has the shape \(8, 4\); expected 7 rows, as x1 has columns, or 56 if its "
          "words run along N"),
