@@ -53,8 +53,7 @@ def set_scale_form(scale_form: str) -> str:
             device's software compute which.
     """
     global _scale_form
-    if scale_form not in ("product", "inverse"):
-        raise ValueError(f"scale_form: is {scale_form!r}; expected 'product' or 'inverse'")
+    npuquant._number("scale_form", scale_form, npuquant._SCALE_FORMS)  # refuses what is neither
     former, _scale_form = _scale_form, scale_form
     return former
 

@@ -269,7 +269,7 @@ def transfer_cuda() -> None:
     with _lock:
         _name_device("cuda")
         for name in npu.__all__:
-            if name != "amp" and hasattr(torch.cuda, name):  # torch.cuda.amp has more than torch.npu.amp
+            if hasattr(torch.cuda, name):
                 _set(torch.cuda, name, getattr(npu, name))
         _set(torch.cuda.amp, "autocast", npu.amp.autocast)
         _set(torch.Tensor, "is_cuda", property(_is_npu))

@@ -296,4 +296,5 @@ class autocast(torch.autocast):
         super().__init__("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 
+# Not in __all__, by which transfer_to_npu replaces what torch.cuda has: torch.cuda.amp has more.
 amp = module("torch_npu.npu.amp", autocast)
