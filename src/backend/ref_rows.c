@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ref backend: the oracle's row kernels, one instance for each pair of types. */
+/* The ref backend: the oracle's row kernels, one loop of each kind for all types. */
 #include "../ref/npuq_ref_rows.h"
 #include "row_table.h"
 
@@ -24,50 +24,77 @@ static char *y_row(const npuq_block *b, size_t r)
     return (char *)b->y + (ptrdiff_t)r * b->y_step;
 }
 
+/* One loop for all types and operations: beside its volatile arithmetic, asking for them in it costs little, and copies
+ * of it, which compilers would make by themselves, are 36 KB of code. */
+#ifdef __GNUC__
+#define NOINLINE static __attribute__((noinline))
+#else
+#define NOINLINE static
+#endif
+
+/* Row r takes its parameters from scale[r * row_step] and offset[r * row_step] on. */
+NOINLINE void affine_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, bool divide, const float *scale,
+                          const float *offset, size_t row_step, size_t scale_step, size_t offset_step)
+{
+    for (size_t r = 0; r < b->rows; r++) {
+        npuq_ref_affine_row(x_row(b, r), x, &scale[r * row_step], &offset[r * row_step], scale_step, offset_step,
+                            divide, y_row(b, r), y, b->n);
+    }
+}
+
 #define AFFINE(NAME, Y, X, OP)                                                                                         \
     static void uniform_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t step)              \
     {                                                                                                                  \
-        for (size_t r = 0; r < b->rows; r++) {                                                                         \
-            npuq_ref_affine_row(x_row(b, r), ref_##X, &scale[r * step], &offset[r * step], 0, 0, ref_##OP,             \
-                                y_row(b, r), ref_##Y, b->n);                                                           \
-        }                                                                                                              \
+        affine_rows(b, ref_##X, ref_##Y, ref_##OP, scale, offset, step, 0, 0);                                         \
     }                                                                                                                  \
     static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t offset_step)        \
     {                                                                                                                  \
-        for (size_t r = 0; r < b->rows; r++) {                                                                         \
-            npuq_ref_affine_row(x_row(b, r), ref_##X, scale, offset, 1, offset_step, ref_##OP, y_row(b, r), ref_##Y,   \
-                                b->n);                                                                                 \
-        }                                                                                                              \
+        affine_rows(b, ref_##X, ref_##Y, ref_##OP, scale, offset, 0, 1, offset_step);                                  \
     }
+
+NOINLINE void smooth_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const float *smooth,
+                          const float *back, const float *offset, size_t step)
+{
+    for (size_t r = 0; r < b->rows; r++) {
+        npuq_ref_smooth_affine_row(x_row(b, r), x, smooth, back[r * step], offset[r * step], y_row(b, r), y, b->n);
+    }
+}
 
 #define SMOOTH(NAME, Y, X)                                                                                             \
     static void smooth_##NAME(const npuq_block *b, const float *smooth, const float *back, const float *offset,        \
                               size_t step)                                                                             \
     {                                                                                                                  \
-        for (size_t r = 0; r < b->rows; r++) {                                                                         \
-            npuq_ref_smooth_affine_row(x_row(b, r), ref_##X, smooth, back[r * step], offset[r * step], y_row(b, r),    \
-                                       ref_##Y, b->n);                                                                 \
-        }                                                                                                              \
+        smooth_rows(b, ref_##X, ref_##Y, smooth, back, offset, step);                                                  \
     }
+
+NOINLINE void range_rows(const npuq_block *b, npuq_ref_dtype x, const float *smooth, float *hi, float *lo)
+{
+    for (size_t r = 0; r < b->rows; r++) {
+        const npuq_ref_range before = {hi[r], lo[r]};
+        const npuq_ref_range wider = npuq_ref_range_row(x_row(b, r), x, smooth, b->n, before);
+        hi[r] = wider.hi;
+        lo[r] = wider.lo;
+    }
+}
 
 #define RANGE(X)                                                                                                       \
     static void range_##X(const npuq_block *b, const float *smooth, float *hi, float *lo)                              \
     {                                                                                                                  \
-        for (size_t r = 0; r < b->rows; r++) {                                                                         \
-            const npuq_ref_range range = {hi[r], lo[r]};                                                               \
-            const npuq_ref_range wider = npuq_ref_range_row(x_row(b, r), ref_##X, smooth, b->n, range);                \
-            hi[r] = wider.hi;                                                                                          \
-            lo[r] = wider.lo;                                                                                          \
-        }                                                                                                              \
+        range_rows(b, ref_##X, smooth, hi, lo);                                                                        \
     }
+
+NOINLINE void dequant_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const npuq_dequant_params *p)
+{
+    for (size_t r = 0; r < b->rows; r++) {
+        npuq_ref_dequant_row(x_row(b, r), x, p->scale, p->offset, p->y_offset, p->step, p->x_bias,
+                             p->row_scale ? p->row_scale + r : NULL, p->bias, y_row(b, r), y, b->n);
+    }
+}
 
 #define DEQUANT(NAME, Y, X)                                                                                            \
     static void dequant_##NAME(const npuq_block *b, const npuq_dequant_params *p)                                      \
     {                                                                                                                  \
-        for (size_t r = 0; r < b->rows; r++) {                                                                         \
-            npuq_ref_dequant_row(x_row(b, r), ref_##X, p->scale, p->offset, p->y_offset, p->step, p->x_bias,           \
-                                 p->row_scale ? p->row_scale + r : NULL, p->bias, y_row(b, r), ref_##Y, b->n);         \
-        }                                                                                                              \
+        dequant_rows(b, ref_##X, ref_##Y, p);                                                                          \
     }
 
 NPUQ_EACH_AFFINE(AFFINE)
