@@ -236,6 +236,68 @@ static size_t columns_at_a_time(const npuq_kernel_choice *choice, const npuq_rec
     return row_step > 0 && row_step < rect->col_step[NPUQ_LOOP_X] ? 64 : STAGED;
 }
 
+/* ---- short rows: several taken as one ---------------------------------------------------------------------------- */
+
+/* Columns that rows taken as one have together. */
+enum { JOINED = 512 };
+
+/* How many rows to take as one long row, which fills vectors and whose parameters by column repeat: 1 where rows are
+ * long, or do not follow one another in memory. */
+static size_t rows_to_join(const npuq_kernel_choice *choice, const npuq_rect *rect)
+{
+    const packing x = x_steps[choice->x];
+    const packing y = y_steps[choice->y];
+    const size_t rows = smaller(rect->rows, JOINED / rect->cols);
+
+    if (rect->cols > JOINED / 4 || rect->row_step[NPUQ_LOOP_X] != (ptrdiff_t)(steps_of(x, rect->cols) * x.size) ||
+        rect->row_step[NPUQ_LOOP_Y] != (ptrdiff_t)(steps_of(y, rect->cols) * y.size) ||
+        !x_is_contiguous(choice, rect) || !y_is_contiguous(choice, rect)) {
+        return 1;
+    }
+    return rows < 8 ? rows : rows - rows % 8; /* so that most lengths make whole vectors */
+}
+
+static void run_joined(const npuq_kernel_choice *choice, const npuq_rect *rect, size_t join, block_fn *fn,
+                       const void *call)
+{
+    npuq_rect long_rows = *rect;
+
+    if (join == 1) {
+        run_blocks(choice, rect, true, fn, call);
+        return;
+    }
+    for (size_t row = 0; row < rect->rows; row += long_rows.rows * join) {
+        const size_t left = rect->rows - row;
+
+        join = smaller(join, left);
+        long_rows.rows = left / join;
+        long_rows.cols = rect->cols * join;
+        for (int i = NPUQ_LOOP_X; i <= NPUQ_LOOP_Y; i++) {
+            const packing s = i == NPUQ_LOOP_X ? x_steps[choice->x] : y_steps[choice->y];
+
+            long_rows.data[i] = rect->data[i] + (ptrdiff_t)row * rect->row_step[i];
+            long_rows.row_step[i] = rect->row_step[i] * (ptrdiff_t)join;
+            long_rows.col_step[i] = (ptrdiff_t)s.size;
+        }
+        run_blocks(choice, &long_rows, true, fn, call);
+    }
+}
+
+/* The n values `times` over, in the buffer, where they may lie already; once is where they lie. */
+static const void *repeated(void *buffer, const void *values, size_t n, size_t times)
+{
+    const size_t once = n * sizeof(float);
+
+    if (times == 1 || !values) {
+        return values;
+    }
+    memmove(buffer, values, once);
+    for (size_t done = once; done < once * times; done *= 2) {
+        memcpy((char *)buffer + done, buffer, smaller(done, once * times - done));
+    }
+    return buffer;
+}
+
 /* ---- the kernels ------------------------------------------------------------------------------------------------ */
 
 typedef struct affine_call {
@@ -305,9 +367,10 @@ void npuq_tile_affine_by_row(const npuq_kernel_choice *choice, const npuq_rect *
 void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,
                                 const npuq_params *offset)
 {
-    float scales[PARAMS + NPUQ_MAX_REPEAT];
-    float offsets[PARAMS + NPUQ_MAX_REPEAT];
+    _Alignas(64) float scales[PARAMS + NPUQ_MAX_REPEAT]; /* so that no vector lies in two lines */
+    _Alignas(64) float offsets[PARAMS + NPUQ_MAX_REPEAT];
     affine_call call = {.vector = choice->kernels->affine_vector[choice->y][choice->x][choice->op]};
+    const size_t join = rows_to_join(choice, rect);
     size_t most = columns_at_a_time(choice, rect, true);
 
     call.step = offset->data && offset->step != 0;
@@ -321,7 +384,11 @@ void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rec
 
         call.scale = npuq_params_f32(choice->kernels, &scale_here, part.cols, scales);
         call.offset = npuq_params_f32(choice->kernels, &offset_here, call.step ? part.cols : 1, offsets);
-        run_blocks(choice, &part, true, affine_vector_block, &call);
+        call.scale = repeated(scales, call.scale, part.cols, join);
+        if (call.step) {
+            call.offset = repeated(offsets, call.offset, part.cols, join);
+        }
+        run_joined(choice, &part, join, affine_vector_block, &call);
     }
 }
 
@@ -454,12 +521,13 @@ void npuq_tile_dequant(const npuq_kernel_choice *choice, const npuq_rect *rect, 
                        size_t first_col, const npuq_params *row_scale)
 {
     const npuq_row_kernels *kernels = choice->kernels;
-    _Alignas(64) float scales[NPUQ_DEQUANT_COLUMNS + NPUQ_MAX_REPEAT]; /* so that no vector lies in two lines */
+    _Alignas(64) float scales[NPUQ_DEQUANT_COLUMNS + NPUQ_MAX_REPEAT];
     _Alignas(64) float floats[NPUQ_DEQUANT_COLUMNS + NPUQ_MAX_REPEAT]; /* offset or bias: no operator has both */
     _Alignas(64) int32_t y_offsets[NPUQ_DEQUANT_COLUMNS];
     _Alignas(64) int32_t x_biases[NPUQ_DEQUANT_COLUMNS];
     float row_scales[NPUQ_DEQUANT_ROWS + NPUQ_MAX_REPEAT];
     dequant_call call = {.dequant = kernels->dequant[choice->y][choice->x]};
+    const size_t join = row_scale->data ? 1 : rows_to_join(choice, rect);
     size_t most = columns_at_a_time(choice, rect, true);
 
     call.params.step = npuq_dequant_by_column(columns);
@@ -494,6 +562,13 @@ void npuq_tile_dequant(const npuq_kernel_choice *choice, const npuq_rect *rect, 
         if (x_bias.data) {
             call.params.x_bias = contiguous_ints(&x_bias, part.cols, x_biases);
         }
-        run_blocks(choice, &part, true, dequant_block, &call);
+        if (call.params.step) {
+            call.params.scale = repeated(scales, call.params.scale, n, join);
+            call.params.offset = repeated(floats, call.params.offset, n, join);
+            call.params.y_offset = repeated(y_offsets, call.params.y_offset, n, join);
+        }
+        call.params.bias = repeated(floats, call.params.bias, part.cols, join);
+        call.params.x_bias = repeated(x_biases, call.params.x_bias, part.cols, join);
+        run_joined(choice, &part, join, dequant_block, &call);
     }
 }
