@@ -152,9 +152,6 @@ npuq_overlap npuq_overlaps(const npuq_tensor *a, const npuq_span *a_span, const 
 {
     equation e;
 
-    if (a_span->last < b_span->first || b_span->last < a_span->first) {
-        return NPUQ_OVERLAP_NONE;
-    }
     /* Counting a's bytes up from its first and b's down from its last, the same byte is reached when the two ways
      * together are as long as from a's first to b's last. */
     e.count = 0;

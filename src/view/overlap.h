@@ -18,7 +18,13 @@ typedef struct npuq_span {
     size_t element;
 } npuq_span;
 
-/* Both take views that are not empty, whose span was found without overflow. */
+/* Spans that do not meet are the common case, and need no search. */
+static inline bool npuq_spans_meet(const npuq_span *a, const npuq_span *b)
+{
+    return a->last >= b->first && b->last >= a->first;
+}
+
+/* Both take views that are not empty, whose span was found without overflow; the spans of two views meet. */
 npuq_overlap npuq_overlaps_itself(const npuq_tensor *tensor);
 npuq_overlap npuq_overlaps(const npuq_tensor *a, const npuq_span *a_span, const npuq_tensor *b,
                            const npuq_span *b_span);
