@@ -13,45 +13,59 @@
 
 struct limit {
     const char *name;
-    void (*stream)(const unsigned char *in, unsigned char *out, size_t in_size, size_t out_size, bool non_temporal);
+    void (*stream)(const unsigned char *in, unsigned char *out, size_t in_size, size_t out_size,
+                   const struct bench_way *way);
     void (*read)(const unsigned char *in, size_t size);
 };
 
-static size_t prefetch_distance;
+/* Of four rows, out_size is one row's. */
+enum { ROW = 4096, ROWS = 4 };
 
 /* Loops over R vectors in and W vectors out; nothing of what is loaded may be optimised away. A vector of the result
- * is the exclusive or of its R inputs, which costs less than loading them. */
-#define STREAM_LOOP(VEC, LOAD, XOR, STORE, R, W, PREFETCH)                                                             \
+ * is the exclusive or of its R inputs, which costs less than loading them. LANES rows lie in_size and out_size bytes
+ * apart. */
+#define STREAM_LOOP(VEC, LOAD, XOR, STORE, R, W, PREFETCH, LANES)                                                      \
     for (size_t i = 0; i < steps; i++) {                                                                               \
-        for (size_t j = 0; j < VECTORS(W) / (W); j++) {                                                                \
-            VEC v = LOAD(in);                                                                                          \
-            for (size_t k = 1; k < (R); k++) {                                                                         \
-                v = XOR(v, LOAD(in + k * sizeof(VEC)));                                                                \
-            }                                                                                                          \
-            if (PREFETCH) {                                                                                            \
-                for (size_t k = 0; k < (R) * sizeof(VEC); k += 64) {                                                   \
-                    __builtin_prefetch(in + distance + k);                                                             \
+        for (size_t lane = 0; lane < (LANES); lane++) {                                                                \
+            const unsigned char *from = in + lane * in_size;                                                           \
+            unsigned char *to = out + lane * out_size;                                                                 \
+            for (size_t j = 0; j < VECTORS(W) / (W); j++) {                                                            \
+                VEC v = LOAD(from);                                                                                    \
+                for (size_t k = 1; k < (R); k++) {                                                                     \
+                    v = XOR(v, LOAD(from + k * sizeof(VEC)));                                                          \
                 }                                                                                                      \
+                if (PREFETCH) {                                                                                        \
+                    for (size_t k = 0; k < (R) * sizeof(VEC); k += 64) {                                               \
+                        __builtin_prefetch(from + distance + k);                                                       \
+                    }                                                                                                  \
+                }                                                                                                      \
+                for (size_t k = 0; k < (W); k++) {                                                                     \
+                    STORE(to + k * sizeof(VEC), v);                                                                    \
+                }                                                                                                      \
+                from += (R) * sizeof(VEC);                                                                             \
+                to += (W) * sizeof(VEC);                                                                               \
             }                                                                                                          \
-            for (size_t k = 0; k < (W); k++) {                                                                         \
-                STORE(out + k * sizeof(VEC), v);                                                                       \
-            }                                                                                                          \
-            in += (R) * sizeof(VEC);                                                                                   \
-            out += (W) * sizeof(VEC);                                                                                  \
         }                                                                                                              \
+        in += VECTORS(W) / (W) * (R) * sizeof(VEC);                                                                    \
+        out += VECTORS(W) * sizeof(VEC);                                                                               \
+    }
+
+#define STREAM_STORES(VEC, LOAD, XOR, STORE, R, W)                                                                     \
+    if (way->four_rows) {                                                                                              \
+        STREAM_LOOP(VEC, LOAD, XOR, STORE, R, W, true, ROWS)                                                           \
+    } else if (distance > 0) {                                                                                         \
+        STREAM_LOOP(VEC, LOAD, XOR, STORE, R, W, true, 1)                                                              \
+    } else {                                                                                                           \
+        STREAM_LOOP(VEC, LOAD, XOR, STORE, R, W, false, 1)                                                             \
     }
 
 #define STREAM_RATIO(VEC, LOAD, XOR, STORE, NT_STORE, R, W)                                                            \
     if (in_size * (W) == out_size * (R)) {                                                                             \
         const size_t steps = (out_size + sizeof(VEC) * VECTORS(W) - 1) / (sizeof(VEC) * VECTORS(W));                   \
-        if (distance > 0 && non_temporal) {                                                                            \
-            STREAM_LOOP(VEC, LOAD, XOR, NT_STORE, R, W, true)                                                          \
-        } else if (distance > 0) {                                                                                     \
-            STREAM_LOOP(VEC, LOAD, XOR, STORE, R, W, true)                                                             \
-        } else if (non_temporal) {                                                                                     \
-            STREAM_LOOP(VEC, LOAD, XOR, NT_STORE, R, W, false)                                                         \
+        if (way->non_temporal) {                                                                                       \
+            STREAM_STORES(VEC, LOAD, XOR, NT_STORE, R, W)                                                              \
         } else {                                                                                                       \
-            STREAM_LOOP(VEC, LOAD, XOR, STORE, R, W, false)                                                            \
+            STREAM_STORES(VEC, LOAD, XOR, STORE, R, W)                                                                 \
         }                                                                                                              \
         return;                                                                                                        \
     }
@@ -60,9 +74,9 @@ static size_t prefetch_distance;
 
 #define DEFINE_LIMIT(NAME, TARGET, VEC, LOAD, XOR, STORE, NT_STORE)                                                    \
     TARGET static void stream_##NAME(const unsigned char *in, unsigned char *out, size_t in_size, size_t out_size,     \
-                                     bool non_temporal)                                                                \
+                                     const struct bench_way *way)                                                      \
     {                                                                                                                  \
-        const size_t distance = prefetch_distance;                                                                     \
+        const size_t distance = way->prefetch;                                                                         \
                                                                                                                        \
         STREAM_RATIO(VEC, LOAD, XOR, STORE, NT_STORE, 8, 1)                                                            \
         STREAM_RATIO(VEC, LOAD, XOR, STORE, NT_STORE, 4, 1)                                                            \
@@ -141,9 +155,8 @@ DEFINE_LIMIT(neon, , uint8x16_t, load_neon, veorq_u8, store_neon, nt_store_neon)
 static struct limit limit = {"c", stream_c, read_c};
 static bool has_non_temporal;
 
-const char *bench_limit_choose(size_t prefetch)
+const char *bench_limit_choose(void)
 {
-    prefetch_distance = prefetch;
 #if defined(__x86_64__)
     if (npuq_backend_available(NPUQ_BACKEND_AVX512) || __builtin_cpu_supports("avx512f")) {
         limit = (struct limit){"avx512", stream_avx512, read_avx512};
@@ -164,11 +177,20 @@ bool bench_has_non_temporal(void)
     return has_non_temporal;
 }
 
-void bench_stream(const void *in, size_t in_size, void *out, size_t out_size, enum bench_stores stores)
+void bench_stream(const void *in, size_t in_size, void *out, size_t out_size, const struct bench_way *way)
 {
-    limit.stream(in, out, in_size, out_size, stores == BENCH_NON_TEMPORAL_STORES);
+    const struct bench_way rest = {.non_temporal = way->non_temporal, .prefetch = way->prefetch};
+    const size_t blocks = way->four_rows ? out_size / (ROWS * ROW) : 0;
+    const size_t in_row = out_size > 0 ? in_size * ROW / out_size : 0;
+    const size_t done = blocks * ROWS;
+
+    for (size_t row = 0; row < done; row += ROWS) {
+        limit.stream((const unsigned char *)in + row * in_row, (unsigned char *)out + row * ROW, in_row, ROW, way);
+    }
+    limit.stream((const unsigned char *)in + done * in_row, (unsigned char *)out + done * ROW, in_size - done * in_row,
+                 out_size - done * ROW, &rest);
 #if defined(__x86_64__)
-    if (stores == BENCH_NON_TEMPORAL_STORES) {
+    if (way->non_temporal) {
         _mm_sfence();
     }
 #endif

@@ -4,6 +4,7 @@
 
 #include "machine.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,12 +161,35 @@ bool machine_pin(int n)
     return false;
 }
 
+static const size_t huge_page = (size_t)2 << 20;
+static bool huge_pages;
+
+void machine_set_huge_pages(bool wanted)
+{
+    huge_pages = wanted;
+}
+
+static size_t mapped_size(size_t size)
+{
+    return huge_pages ? (size + huge_page - 1) / huge_page * huge_page : size;
+}
+
 void *machine_allocate(size_t size)
 {
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const size_t room = mapped_size(size) + (huge_pages ? huge_page : 0);
+    char *memory = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (memory == MAP_FAILED) {
         return NULL;
+    }
+    if (huge_pages) { /* what is before and after a multiple of a page goes back */
+        const size_t before = (huge_page - (uintptr_t)memory % huge_page) % huge_page;
+        (void)(before > 0 && munmap(memory, before));
+        memory += before;
+        (void)munmap(memory + mapped_size(size), huge_page - before);
+#ifdef MADV_HUGEPAGE
+        (void)madvise(memory, mapped_size(size), MADV_HUGEPAGE);
+#endif
     }
     memset(memory, 1, size);
     return memory;
@@ -174,6 +198,39 @@ void *machine_allocate(size_t size)
 void machine_free(void *memory, size_t size)
 {
     if (memory) {
-        (void)munmap(memory, size);
+        (void)munmap(memory, mapped_size(size));
     }
+}
+
+/* KiB of this process's memory that is in huge pages; -1: not known. */
+static long huge_memory(void)
+{
+    static const char key[] = "AnonHugePages:";
+    char line[256];
+    long found = -1;
+    FILE *file = fopen("/proc/self/smaps_rollup", "r");
+
+    while (file && found < 0 && fgets(line, sizeof line, file)) {
+        if (strncmp(line, key, sizeof key - 1) == 0) {
+            found = strtol(line + sizeof key - 1, NULL, 10);
+        }
+    }
+    if (file) {
+        (void)fclose(file);
+    }
+    return found;
+}
+
+size_t machine_page(void)
+{
+    const size_t size = 4 * huge_page;
+    const long before = huge_memory();
+    void *memory = machine_allocate(size);
+    const long after = huge_memory();
+
+    machine_free(memory, size);
+    if (!memory || before < 0 || after < 0) {
+        return 0;
+    }
+    return after > before ? huge_page : (size_t)sysconf(_SC_PAGESIZE);
 }

@@ -30,6 +30,12 @@ long machine_preemptions(void);
 /* Ties the calling thread to the n-th processor that the process may use. False where that is not possible. */
 bool machine_pin(int n);
 
+/* Whether to ask the system for pages of 2 MiB for the buffers. Comes before all of them. */
+void machine_set_huge_pages(bool wanted);
+
+/* Bytes of a page of a large buffer, as the system says; 0: it does not say. */
+size_t machine_page(void);
+
 /* Fresh memory for a buffer, aligned to a page, all of it touched; null if there is none. */
 void *machine_allocate(size_t size);
 void machine_free(void *memory, size_t size);

@@ -44,7 +44,8 @@ static const char help[] =
     "  --budget SECONDS         time for the rounds of one case (default 0.25); 7 to 41 rounds are made in any case\n"
     "  --quick                  check the results, and time one round only: the times mean nothing\n"
     "  --no-pin                 do not tie threads to processors\n"
-    "  --prefetch BYTES         let the streams prefetch so far ahead (default 0: they leave it to the processor)\n"
+    "  --prefetch BYTES         let stream-best prefetch so far ahead (default 0: the best of several distances)\n"
+    "  --huge-pages             ask the system for pages of 2 MiB for the buffers (madvise)\n"
     "\n"
     "Results:\n"
     "  --json FILE              write them to FILE as JSON, too; bench/plot makes tables and pictures of that\n"
@@ -65,6 +66,7 @@ struct options {
     bool quick;
     bool pin;
     bool with_peers;
+    bool huge_pages;
     double budget;
     double threads;
     double prefetch;
@@ -141,6 +143,7 @@ static bool parse(int argc, char **argv, struct options *o)
         {"--quick", NULL, &o->quick, true, NULL, 0, 0},
         {"--no-pin", NULL, &o->pin, false, NULL, 0, 0},
         {"--no-peers", NULL, &o->with_peers, false, NULL, 0, 0},
+        {"--huge-pages", NULL, &o->huge_pages, true, NULL, 0, 0},
         {"--budget", NULL, NULL, false, &o->budget, 0, 3600},
         {"--threads", NULL, NULL, false, &o->threads, 1, POOL_MAX_THREADS},
         {"--prefetch", NULL, NULL, false, &o->prefetch, 0, 65536},
@@ -423,10 +426,13 @@ static bool prepare(struct session *s)
         return true;
     }
     s->heading.machine = &s->machine;
-    s->heading.vectors = bench_limit_choose((size_t)o->prefetch);
+    machine_set_huge_pages(o->huge_pages);
+    s->heading.page = machine_page();
+    s->heading.vectors = bench_limit_choose();
     s->heading.pinned = o->pin && machine_pin(0);
     plan->threads = (int)o->threads;
     plan->with_peers = o->with_peers;
+    plan->prefetch = (size_t)o->prefetch;
     plan->timed = true;
     plan->timing = (struct timing){.sample_ns = 1e6, .budget_ns = o->budget * 1e9, .min_rounds = 7, .max_rounds = 41};
     if (o->quick) {

@@ -17,7 +17,7 @@ struct context {
     npuq_backend backend; /* ours and baseline */
     const npuq_executor *executor;
     int threads;
-    enum bench_stores stores;
+    struct bench_way way; /* streams */
     const struct peer *peer;
 };
 
@@ -94,7 +94,7 @@ static void stream_share(void *argument, int i, int threads)
     if (i == 0) {
         read_parameters(context->operands);
     }
-    bench_stream(share.x, share.x_size, share.y, share.y_size, context->stores);
+    bench_stream(share.x, share.x_size, share.y, share.y_size, &context->way);
 }
 
 /* A token's row twice, then the next one's; a tensor twice. */
@@ -111,14 +111,14 @@ static void two_passes_share(void *argument, int i, int threads)
     }
     if (o->c->mode == BENCH_TENSOR) {
         bench_read(share.x, share.x_size);
-        bench_stream(share.x, share.x_size, share.y, share.y_size, context->stores);
+        bench_stream(share.x, share.x_size, share.y, share.y_size, &context->way);
         return;
     }
     for (size_t done = 0; done < share.y_size; done += row) {
         const size_t y_size = share.y_size - done < row ? share.y_size - done : row;
         const char *x = share.x + done * ratio / 2;
         bench_read(x, y_size * ratio / 2);
-        bench_stream(x, y_size * ratio / 2, share.y + done, y_size, context->stores);
+        bench_stream(x, y_size * ratio / 2, share.y + done, y_size, &context->way);
     }
 }
 
@@ -168,6 +168,7 @@ struct field {
     struct measurement *m;
     struct context contexts[MEASURE_MAX_RUNS];
     struct contestant contestants[MEASURE_MAX_RUNS];
+    bool from_afar; /* the case does not fit into the second cache */
 };
 
 static void enter(struct field *field, const struct context *context, const char *who, size_t differing)
@@ -183,6 +184,7 @@ static void enter(struct field *field, const struct context *context, const char
     *run = (struct run){.kind = context->kind,
                         .threads = context->threads,
                         .bytes = m->bytes_read + m->bytes_written,
+                        .way = context->way,
                         .compared = context->peer && context->peer->differing,
                         .differing = differing};
     (void)snprintf(run->who, sizeof run->who, "%s", who);
@@ -195,21 +197,54 @@ static void enter(struct field *field, const struct context *context, const char
     m->count++;
 }
 
-static void enter_limits(struct field *field, const struct operands *o, int threads)
+/* The fastest way for a stream from afar, by two turns of each: the distance of prefetching that is best depends on the
+ * machine, on the sizes and on the stores. */
+static struct bench_way fastest_way(const struct context *stream, size_t prefetch)
+{
+    enum { TURNS = 2 };
+    static const size_t distances[] = {512, 1024, 2048, 3072, 4096, 8192};
+    struct context context = *stream;
+    struct bench_way best = {0};
+    double lowest = 0;
+
+    for (size_t i = 0; i < 4 * TURNS * (sizeof distances / sizeof distances[0]); i++) {
+        context.way = (struct bench_way){.non_temporal = (i & 1) != 0 && bench_has_non_temporal(),
+                                         .four_rows = (i & 2) != 0,
+                                         .prefetch = prefetch > 0 ? prefetch : distances[i / 4 / TURNS]};
+        const double start = machine_nanoseconds();
+        run_stream(&context);
+        const double spent = machine_nanoseconds() - start;
+        if (lowest <= 0 || spent < lowest) {
+            lowest = spent;
+            best = context.way;
+        }
+    }
+    return best;
+}
+
+static void enter_limits(struct field *field, const struct operands *o, const struct plan *plan, int threads)
 {
     const struct bench_case *c = o->c;
 
     for (int kind = RUN_STREAM; kind <= RUN_TWO_PASSES; kind++) {
-        for (int stores = BENCH_PLAIN_STORES; stores <= BENCH_NON_TEMPORAL_STORES; stores++) {
-            const struct context context = {
-                .operands = o, .kind = (enum run_kind)kind, .threads = threads, .stores = (enum bench_stores)stores};
-            const bool plain = stores == BENCH_PLAIN_STORES;
-            if ((kind == RUN_TWO_PASSES && !bench_is_dynamic(c)) || (!plain && !bench_has_non_temporal())) {
+        for (int non_temporal = 0; non_temporal <= bench_has_non_temporal(); non_temporal++) {
+            const struct context context = {.operands = o,
+                                            .kind = (enum run_kind)kind,
+                                            .threads = threads,
+                                            .way = {.non_temporal = non_temporal != 0}};
+            if (kind == RUN_TWO_PASSES && !bench_is_dynamic(c)) {
                 continue;
             }
             enter(field, &context,
-                  kind == RUN_STREAM ? (plain ? "stream" : "stream-nt") : (plain ? "two-pass" : "two-pass-nt"), 0);
+                  kind == RUN_STREAM ? (non_temporal ? "stream-nt" : "stream")
+                                     : (non_temporal ? "two-pass-nt" : "two-pass"),
+                  0);
         }
+    }
+    if (field->from_afar) {
+        struct context best = {.operands = o, .kind = RUN_STREAM, .threads = threads};
+        best.way = fastest_way(&best, plan->prefetch);
+        enter(field, &best, "stream-best", 0);
     }
     const struct context copy = {.operands = o, .kind = RUN_MEMCPY, .threads = threads};
     enter(field, &copy, "memcpy", 0);
@@ -245,7 +280,7 @@ static void enter_all(struct field *field, const struct operands *o, const struc
             enter(field, &context, baseline_name(c->baseline), 0);
         }
     }
-    enter_limits(field, o, threads);
+    enter_limits(field, o, plan, threads);
 }
 
 /* ---- correctness ----------------------------------------------------------------------------------------------- */
@@ -360,6 +395,8 @@ bool measure(const struct bench_case *c, const struct plan *plan, const struct m
     m->bytes_written = operands.y_bytes + operands.small_out_bytes;
     m->level = machine_level(machine, m->bytes_read + m->bytes_written);
 
+    field.from_afar = m->bytes_read + m->bytes_written > machine->cache[1];
+
     const bool right = check_backends(m, &operands, plan, threads);
     if (right && plan->timed) {
         enter_all(&field, &operands, plan, threads);
@@ -378,7 +415,7 @@ double measure_seconds(const struct bench_case *c, const struct plan *plan)
     const double bytes = (double)(bench_x_bytes(c) + bench_y_bytes(c));
     const double call_ns = bytes / 10;
     const double sample_ns = call_ns > plan->timing.sample_ns ? call_ns : plan->timing.sample_ns;
-    const int streams = (bench_is_dynamic(c) ? 2 : 1) * (bench_has_non_temporal() ? 2 : 1) + 1;
+    const int streams = (bench_is_dynamic(c) ? 2 : 1) * (bench_has_non_temporal() ? 2 : 1) + 2;
     int others = 0;
 
     if (plan->with_peers && !bench_is_dynamic(c)) {
@@ -389,7 +426,8 @@ double measure_seconds(const struct bench_case *c, const struct plan *plan)
 
     rounds = rounds < plan->timing.min_rounds ? plan->timing.min_rounds : rounds;
     rounds = rounds > plan->timing.max_rounds ? plan->timing.max_rounds : rounds;
-    return 1e-9 * (contestants * (rounds + 6) * sample_ns + 10 * bytes); /* 6: warming up; 10: data and reference */
+    return 1e-9 * (contestants * (rounds + 6) * (sample_ns + call_ns) +
+                   15 * bytes); /* 6, a call: warming up; 15: data, reference, ways */
 }
 
 const char *run_kind_name(enum run_kind kind)

@@ -3,6 +3,7 @@
 #ifndef NPUQ_BENCH_MEASURE_H
 #define NPUQ_BENCH_MEASURE_H
 
+#include "limit.h"
 #include "machine.h"
 #include "operands.h"
 #include "timing.h"
@@ -17,13 +18,14 @@ struct run {
     size_t bytes;         /* read and written, each once */
     struct statistics ns; /* of one call */
     double times_as_fast; /* the first run, which is npuquant's, is so many times as fast as this one */
+    struct bench_way way; /* of a stream */
     bool is_limit;        /* nothing moves the bytes of the case faster than this */
     bool compared;        /* its results, with npuquant's: */
     size_t differing;     /* so many elements are unlike */
     bool noisy;           /* the spread is above 10 % */
 };
 
-enum { MEASURE_MAX_RUNS = 24, MEASURE_MAX_BACKENDS = 4 };
+enum { MEASURE_MAX_RUNS = TIMING_MAX_CONTESTANTS, MEASURE_MAX_BACKENDS = 4 };
 
 struct measurement {
     const struct bench_case *c;
@@ -43,6 +45,7 @@ struct plan {
     int threads;
     bool timed; /* false: correctness only */
     bool with_peers;
+    size_t prefetch; /* by the fastest stream, so many bytes ahead; 0: it tries several distances */
     struct timing timing;
 };
 

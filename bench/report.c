@@ -24,6 +24,9 @@ static const char legend[] =
     "  avx512, avx2, neon, ref  npuquant with this backend; \"npuquant\" below means the first of them, its fastest\n"
     "  stream, stream-nt        a loop that reads and writes as many bytes as the case and computes nothing: with\n"
     "                           ordinary stores, and with non-temporal ones, which go around the caches\n"
+    "  stream-best              the fastest of several streams, which prefetch, some of them four rows at a time; "
+    "beyond\n"
+    "                           the second cache only. How it goes is at the end of the line\n"
     "  memcpy                   memcpy() that reads and writes as many bytes as the case in all\n"
     "  two-pass, two-pass-nt    a stream that reads x twice, as dynamic quantisation has to: its own limit\n"
     "  multiply                 the same call, multiplying where the case divides\n"
@@ -31,11 +34,12 @@ static const char legend[] =
     "  row kernel               the innermost loop of npuquant without the call and its checks\n"
     "  one thread               the same call on one thread\n"
     "  asymmetric               dynamic_quant_asymmetric, where the case is dynamic_quant\n"
+    "  naive loop               a plain loop in C, compiled with -O3 -ffast-math for the machine that built it\n"
     "  onednn, xnnpack          other libraries, where they do the same work on one thread\n"
     "  product, product to y    oneDNN's product of matrices of int8, 64 deep, on one thread: to int32, and with the\n"
     "                           scales and the type of y of the case, which is dequant. The second less the first is\n"
     "                           what oneDNN's own way from sums to y takes; it may be below 0, as y may be smaller\n"
-    "The limit is the fastest of stream, stream-nt and memcpy: no code that moves these bytes can be much faster.\n"
+    "The limit is the fastest of the streams and memcpy: no code that moves these bytes can be much faster.\n"
     "memcpy does not count where y is larger than x, since it writes as much as it reads.\n"
     "\n"
     "threads        how many work on one call\n"
@@ -61,16 +65,19 @@ void report_table_begin(const struct heading *heading)
     (void)printf("npuquant %s, compiled with %s; run of %s\n", npuq_version(), machine->compiler, machine->date);
     (void)printf("Machine: %s, %d processor%s", machine->cpu, machine->processors, machine->processors == 1 ? "" : "s");
     print_caches(machine);
-    (void)printf("\nStreams use %s vectors. Threads are %stied to processors. Other libraries built in:",
-                 heading->vectors, heading->pinned ? "" : "NOT ");
+    (void)printf("\nStreams use %s vectors. ", heading->vectors);
+    if (heading->page > 0) {
+        (void)printf("Buffers have pages of %zu KiB. ", heading->page >> 10);
+    }
+    (void)printf("Threads are %stied to processors. Other ways built in:", heading->pinned ? "" : "NOT ");
     for (int i = 0; i < count; i++) {
         (void)printf("%s %s", i > 0 ? "," : "", others[i]->name);
     }
     (void)printf("%s.\n", count > 0 ? "" : " none");
-    (void)printf("Every call sets the floating-point state and puts the caller's back: %.1f ns",
-                 heading->state.usual_ns);
+    (void)printf("A call that quantises 128 float32 takes %.0f ns", heading->state.usual_ns);
     if (heading->state.flushing_ns > 0) {
-        (void)printf("; %.1f ns if the caller flushes subnormals", heading->state.flushing_ns);
+        (void)printf("; %.0f ns if the caller flushes subnormals, as the call sets this state and puts it back",
+                     heading->state.flushing_ns);
     }
     (void)printf(".\nChosen: %zu of %zu cases", heading->chosen, heading->all);
     if (heading->rare > 0) {
@@ -105,6 +112,10 @@ static struct unit unit_of(const struct measurement *m)
 
 static void print_notes(const struct run *run)
 {
+    if (run->way.prefetch > 0) {
+        (void)printf("  %s stores, %s, prefetching %zu bytes ahead;", run->way.non_temporal ? "non-temporal" : "plain",
+                     run->way.four_rows ? "four rows at a time" : "in order", run->way.prefetch);
+    }
     (void)printf("%s%s", run->is_limit ? "  the limit" : "", run->noisy ? "  NOISY" : "");
     if (run->compared) {
         (void)printf("  %zu results differ", run->differing);
@@ -165,17 +176,17 @@ void report_json_begin(FILE *file, const struct heading *heading)
 {
     const struct machine *machine = heading->machine;
 
-    (void)fputs("{\"schema\": \"npuquant-bench-2\",\n ", file);
+    (void)fputs("{\"schema\": \"npuquant-bench-3\",\n ", file);
     write_field(file, "version", npuq_version());
     write_field(file, "date", machine->date);
     write_field(file, "cpu", machine->cpu);
     write_field(file, "compiler", machine->compiler);
     write_field(file, "stream_vectors", heading->vectors);
     (void)fprintf(file,
-                  "\"processors\": %d, \"pinned\": %s, \"caches\": [%zu, %zu, %zu],\n "
-                  "\"state_ns\": %.2f, \"flushing_state_ns\": %.2f,\n \"cases\": [",
-                  machine->processors, heading->pinned ? "true" : "false", machine->cache[0], machine->cache[1],
-                  machine->cache[2], heading->state.usual_ns, heading->state.flushing_ns);
+                  "\"processors\": %d, \"page_bytes\": %zu, \"pinned\": %s, \"caches\": [%zu, %zu, %zu],\n "
+                  "\"small_call_ns\": %.2f, \"small_call_flushing_ns\": %.2f,\n \"cases\": [",
+                  machine->processors, heading->page, heading->pinned ? "true" : "false", machine->cache[0],
+                  machine->cache[1], machine->cache[2], heading->state.usual_ns, heading->state.flushing_ns);
 }
 
 static void write_run(FILE *file, const struct run *run)
@@ -189,6 +200,11 @@ static void write_run(FILE *file, const struct run *run)
                   run->threads, run->ns.median, run->ns.q1, run->ns.q3, run->ns.lowest, run->bytes);
     (void)fprintf(file, ", \"npuquant_times_as_fast\": %.4f, \"limit\": %s", run->times_as_fast,
                   run->is_limit ? "true" : "false");
+    if (run->way.prefetch > 0) {
+        (void)fprintf(file, ", \"non_temporal\": %s, \"four_rows\": %s, \"prefetch\": %zu",
+                      run->way.non_temporal ? "true" : "false", run->way.four_rows ? "true" : "false",
+                      run->way.prefetch);
+    }
     if (run->compared) {
         (void)fprintf(file, ", \"differing\": %zu", run->differing);
     }

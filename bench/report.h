@@ -11,6 +11,7 @@
 struct heading {
     const struct machine *machine;
     const char *vectors; /* of the streams */
+    size_t page;         /* bytes of a page of the buffers; 0: not known */
     bool pinned;
     struct state_cost state;
     size_t all; /* cases */

@@ -3,6 +3,7 @@
 
 #include "machine.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,16 +36,15 @@ static void calibrate(struct contestant *c, double sample_ns)
 /* A sample during which the system gave the processor to someone else says nothing: so often it is taken again. */
 enum { ATTEMPTS = 6 };
 
-/* The others have left their own data in the caches: what fits there is brought back before the clock starts. */
+/* The others have left their own data in the caches and their own pages in the tables: a call before the clock starts
+ * brings back what fits there. */
 static double sample(const struct contestant *c)
 {
     double lowest = 0;
 
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         c->prepare(c->context);
-        if (c->repeats > 1) {
-            c->run(c->context);
-        }
+        c->run(c->context);
         const long before = machine_preemptions();
         const double spent = run_once(c) / (double)c->repeats;
         const bool undisturbed = machine_preemptions() == before;
@@ -56,18 +56,35 @@ static double sample(const struct contestant *c)
     return lowest;
 }
 
+/* Another order: who always follows the same contestant always finds what that one leaves behind. The numbers are those
+ * of Knuth's MMIX, always from the same start. */
+static void shuffle(int *order, int count, uint64_t *state)
+{
+    for (int i = count - 1; i > 0; i--) {
+        *state = *state * 6364136223846793005U + 1442695040888963407U;
+        const int k = (int)((*state >> 33) % (uint64_t)(i + 1));
+        const int moved = order[i];
+        order[i] = order[k];
+        order[k] = moved;
+    }
+}
+
 int timing_run(const struct timing *timing, struct contestant *contestants, int count)
 {
+    int order[TIMING_MAX_CONTESTANTS];
+    uint64_t state = 1;
     int round = 0;
 
     for (int i = 0; i < count; i++) {
         calibrate(&contestants[i], timing->sample_ns);
+        order[i] = i;
     }
     const double start = machine_nanoseconds();
     while (round < timing->max_rounds && round < TIMING_MAX_ROUNDS &&
            (round < timing->min_rounds || machine_nanoseconds() - start < timing->budget_ns)) {
+        shuffle(order, count, &state);
         for (int i = 0; i < count; i++) {
-            struct contestant *c = &contestants[(i + round) % count];
+            struct contestant *c = &contestants[order[i]];
             c->samples[round] = sample(c);
         }
         round++;

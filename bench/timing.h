@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { TIMING_MAX_ROUNDS = 64 };
+enum { TIMING_MAX_ROUNDS = 64, TIMING_MAX_CONTESTANTS = 24 };
 
 /* Something that is timed: run(context) does the work once, prepare(context) what must come before a sample. */
 struct contestant {
@@ -24,8 +24,8 @@ struct timing {
     int max_rounds;   /* and not more, at most TIMING_MAX_ROUNDS */
 };
 
-/* Warms up, then goes round: a sample of each contestant in turn, each round beginning with another one. Returns the
- * number of rounds. */
+/* Warms up, then goes round: a sample of each contestant in turn, each round in another order, which is the same in
+ * each run. At most TIMING_MAX_CONTESTANTS. Returns the number of rounds. */
 int timing_run(const struct timing *timing, struct contestant *contestants, int count);
 
 struct statistics {

@@ -194,7 +194,7 @@ class Bench(unittest.TestCase):
     def test_help(self):
         text = self.good("--help")
         for option in ("filter", "set", "full", "shape", "max-elements", "list", "backend", "threads", "no-peers",
-                       "budget", "quick", "no-pin", "prefetch", "json", "csv"):
+                       "budget", "quick", "no-pin", "prefetch", "huge-pages", "json", "csv"):
             self.assertRegex(text, rf"(?m)^  --{option}\b")
 
     def test_filter_without_match(self):
