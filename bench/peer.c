@@ -2,6 +2,7 @@
 #include "peer.h"
 
 static const struct peer *const list[] = {
+    &peer_naive,
 #ifdef BENCH_WITH_DNNL
     &peer_dnnl,    &peer_dnnl_product, &peer_dnnl_fused,
 #endif

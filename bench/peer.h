@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Other libraries that do the work of a case, where they were found when this was built. */
+/* Others that do the work of a case: plain loops, and libraries where they were found when this was built. */
 #ifndef NPUQ_BENCH_PEER_H
 #define NPUQ_BENCH_PEER_H
 
@@ -16,6 +16,7 @@ struct peer {
     bool is_product; /* multiplies matrices, whose sums are what the case begins with */
 };
 
+extern const struct peer peer_naive;
 extern const struct peer peer_dnnl;
 extern const struct peer peer_dnnl_product;
 extern const struct peer peer_dnnl_fused;
