@@ -61,6 +61,19 @@ const char *bench_parameters_name(const struct bench_case *c)
     return names[c->parameters];
 }
 
+static const char *variant_name(enum bench_variant variant)
+{
+    static const char *const names[] = {"",          "/saturated", "/nan",          "/subnormal",   "/every-second",
+                                        "/reversed", "/broadcast", "/transposed-x", "/transposed-y"};
+
+    return names[variant];
+}
+
+bool bench_is_view(const struct bench_case *c)
+{
+    return c->variant >= BENCH_EVERY_SECOND;
+}
+
 bool bench_is_dynamic(const struct bench_case *c)
 {
     return c->op == BENCH_DYNAMIC || c->op == BENCH_DYNAMIC_QUANT;
@@ -91,12 +104,13 @@ size_t bench_y_bytes(const struct bench_case *c)
     return bytes_of(bench_elements(c), c->y_dtype);
 }
 
-/* x, y, what is expected of y, a copy of half of x and y, and the parameters of each column of each group. */
+/* x, y, what is expected of y, a copy of half of x and y, the parameters of each column of each group, and what else a
+ * variant has. */
 size_t bench_memory(const struct bench_case *c)
 {
     const size_t groups = c->groups > 0 ? (size_t)c->groups : 1;
 
-    return 3 * bench_x_bytes(c) / 2 + 5 * bench_y_bytes(c) / 2 +
+    return (c->variant == BENCH_USUAL ? 3 : 7) * bench_x_bytes(c) / 2 + 5 * bench_y_bytes(c) / 2 +
            2 * sizeof(float) * groups * (size_t)c->shape[c->ndim - 1];
 }
 
@@ -119,9 +133,9 @@ static void write_name(struct bench_case *c)
     for (int d = 0; d < c->ndim; d++) {
         used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%" PRId64, d > 0 ? "x" : "", c->shape[d]);
     }
-    const int end =
-        snprintf(c->name, sizeof c->name, "%s/%s/%s/%s-%s/%s", bench_operator_name(c->op), bench_mode_name(c),
-                 bench_parameters_name(c), bench_dtype_name(c->x_dtype), bench_dtype_name(c->y_dtype), shape);
+    const int end = snprintf(c->name, sizeof c->name, "%s/%s/%s/%s-%s/%s%s", bench_operator_name(c->op),
+                             bench_mode_name(c), bench_parameters_name(c), bench_dtype_name(c->x_dtype),
+                             bench_dtype_name(c->y_dtype), shape, variant_name(c->variant));
     if (c->threads > 0) {
         (void)snprintf(c->name + end, sizeof c->name - (size_t)end, "/t%d", c->threads);
     }
@@ -277,9 +291,13 @@ static bool is_usual(struct kind kind, npuq_dtype x, npuq_dtype y)
     return y == NPUQ_QUINT4X2 && x == NPUQ_BFLOAT16 && kind.parameters != BENCH_SMOOTH && kind.mode != BENCH_TENSOR;
 }
 
-/* decode; a batch that the second-level cache holds; prefill, the second size beyond the last cache; weights */
-static const int64_t model_shapes[][2] = {{1, 4096},    {1, 11008},    {32, 4096},    {512, 4096},
-                                          {4096, 4096}, {16384, 4096}, {16384, 16384}};
+/* decode; a batch that the second-level cache holds; prefill, the second size beyond most last caches; weights */
+static const struct {
+    int64_t shape[2];
+    unsigned sets; /* of usual types */
+} model_shapes[] = {{{1, 128}, BENCH_OVERHEAD},    {{1, 4096}, BENCH_MODELS},     {{1, 11008}, BENCH_RARE},
+                    {{32, 4096}, BENCH_MODELS},    {{512, 4096}, BENCH_MODELS},   {{4096, 4096}, BENCH_RARE},
+                    {{16384, 4096}, BENCH_MODELS}, {{16384, 16384}, BENCH_MODELS}};
 
 static void add_model_shapes(struct list *list, struct kind kind, npuq_dtype x, npuq_dtype y)
 {
@@ -287,12 +305,12 @@ static void add_model_shapes(struct list *list, struct kind kind, npuq_dtype x, 
                                  kind.mode == BENCH_MUL && y == NPUQ_INT8;
 
     for (size_t s = 0; s < sizeof model_shapes / sizeof model_shapes[0]; s++) {
-        const int64_t *shape = model_shapes[s];
+        const int64_t *shape = model_shapes[s].shape;
         const bool has_rows = kind.parameters != BENCH_GROUPS || shape[0] >= 512;
         const bool is_weight = shape[1] == 16384;
         const bool usual = is_usual(kind, x, y) && (!is_weight || is_usual_weight);
         if (has_rows) {
-            add(list, case_of(kind, x, y, shape[0], shape[1], usual ? BENCH_MODELS : BENCH_RARE));
+            add(list, case_of(kind, x, y, shape[0], shape[1], usual ? model_shapes[s].sets : BENCH_RARE));
         }
     }
 }
@@ -312,15 +330,16 @@ static void add_models(struct list *list)
             }
         }
     }
-    for (int64_t n = 4096; n <= 16384; n += n == 4096 ? 11008 - 4096 : 16384 - 11008) {
+    static const int64_t lengths[] = {4096, 11008, 16384, 1000000};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         struct bench_case c = {.op = BENCH_TRANS_QUANT_PARAM,
                                .mode = BENCH_NEAREST,
                                .parameters = BENCH_CHANNEL,
                                .x_dtype = NPUQ_FLOAT32,
                                .y_dtype = NPUQ_INT64,
                                .ndim = 1,
-                               .shape = {n},
-                               .sets = BENCH_MODELS};
+                               .shape = {lengths[i]},
+                               .sets = lengths[i] <= 16384 ? BENCH_MODELS : BENCH_SIZES};
         add(list, c);
     }
 }
@@ -420,6 +439,73 @@ static void add_threads(struct list *list)
     }
 }
 
+/* From one row to beyond the caches; short rows, and a long one. */
+static void add_sizes(struct list *list)
+{
+    static const struct {
+        struct kind kind;
+        npuq_dtype x;
+        npuq_dtype y;
+        bool odd; /* at the last shapes, too */
+    } sized[] = {
+        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8, true},
+        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM}, NPUQ_FLOAT16, NPUQ_INT8, false},
+        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM}, NPUQ_BFLOAT16, NPUQ_INT8, false},
+        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_CHANNEL}, NPUQ_FLOAT32, NPUQ_INT8, true},
+        {{BENCH_QUANTIZE, BENCH_DIV, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8, false},
+        {{BENCH_QUANTIZE, BENCH_DIV, BENCH_CHANNEL}, NPUQ_FLOAT32, NPUQ_INT8, false},
+        {{BENCH_GROUP_QUANT, BENCH_MUL, BENCH_GROUPS}, NPUQ_FLOAT32, NPUQ_INT8, false},
+        {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_FLOAT32, NPUQ_INT8, true},
+        {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_FLOAT16, NPUQ_INT8, false},
+        {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8, false},
+        {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_FLOAT32, NPUQ_QUINT4X2, false},
+        {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_SMOOTH}, NPUQ_BFLOAT16, NPUQ_INT8, false},
+        {{BENCH_DYNAMIC, BENCH_TENSOR, BENCH_PLAIN}, NPUQ_FLOAT32, NPUQ_INT8, true},
+    };
+    static const int64_t shapes[][2] = {{1, 128},      {1, 4096},    {64, 1024},   {4096, 4096},
+                                        {11008, 4096}, {1000000, 8}, {1, 10000000}};
+    enum { FIRST_ODD = 5 };
+
+    for (size_t k = 0; k < sizeof sized / sizeof sized[0]; k++) {
+        for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+            const bool has_rows = sized[k].kind.parameters != BENCH_GROUPS || shapes[s][0] >= BENCH_GROUP_COUNT;
+            if (has_rows && (sized[k].odd || s < FIRST_ODD)) {
+                add(list, case_of(sized[k].kind, sized[k].x, sized[k].y, shapes[s][0], shapes[s][1], BENCH_SIZES));
+            }
+        }
+    }
+}
+
+static void add_variant(struct list *list, struct bench_case c, enum bench_variant variant)
+{
+    c.variant = variant;
+    c.baseline = bench_is_view(&c) ? BENCH_COPY_FIRST : BENCH_USUAL_DATA;
+    add(list, c);
+}
+
+static void add_variants(struct list *list)
+{
+    static const struct kind uniform = {BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM};
+    static const struct kind columns = {BENCH_QUANTIZE, BENCH_MUL, BENCH_CHANNEL};
+    static const struct kind token = {BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN};
+
+    for (int64_t rows = 64; rows <= 4096; rows *= 64) {
+        const int64_t cols = rows == 64 ? 1024 : 4096;
+        for (int v = BENCH_EVERY_SECOND; v <= BENCH_TRANSPOSED_Y; v++) {
+            add_variant(list, case_of(uniform, NPUQ_FLOAT32, NPUQ_INT8, rows, cols, BENCH_VIEWS),
+                        (enum bench_variant)v);
+        }
+        add_variant(list, case_of(uniform, NPUQ_BFLOAT16, NPUQ_INT8, rows, cols, BENCH_VIEWS), BENCH_TRANSPOSED_X);
+        add_variant(list, case_of(token, NPUQ_FLOAT32, NPUQ_INT8, rows, cols, BENCH_VIEWS), BENCH_TRANSPOSED_X);
+    }
+    for (int v = BENCH_SATURATED; v <= BENCH_SUBNORMAL; v++) {
+        add_variant(list, case_of(uniform, NPUQ_FLOAT32, NPUQ_INT8, 64, 1024, BENCH_DATA), (enum bench_variant)v);
+        add_variant(list, case_of(uniform, NPUQ_BFLOAT16, NPUQ_INT8, 64, 1024, BENCH_DATA), (enum bench_variant)v);
+        add_variant(list, case_of(columns, NPUQ_FLOAT32, NPUQ_INT8, 64, 1024, BENCH_DATA), (enum bench_variant)v);
+    }
+    add_variant(list, case_of(token, NPUQ_FLOAT32, NPUQ_INT8, 64, 1024, BENCH_DATA), BENCH_SUBNORMAL);
+}
+
 struct bench_case *bench_cases(int ndim, const int64_t *shape, size_t *count)
 {
     struct list list = {.ndim = ndim, .shape = shape};
@@ -429,6 +515,8 @@ struct bench_case *bench_cases(int ndim, const int64_t *shape, size_t *count)
     add_sweeps(&list);
     add_layouts(&list);
     add_threads(&list);
+    add_sizes(&list);
+    add_variants(&list);
     if (list.failed) {
         free(list.cases);
         return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is measured: the list of cases. A case is an operator with its mode, types and shape; its name says all of it:
  *
- *     operator/mode/parameters/x-y/shape[/tN]      quantize/mul/uniform/f32-i8/4096x4096 */
+ *     operator/mode/parameters/x-y/shape[/variant][/tN]      quantize/mul/uniform/f32-i8/4096x4096 */
 #ifndef NPUQ_BENCH_CASES_H
 #define NPUQ_BENCH_CASES_H
 
@@ -34,6 +34,19 @@ enum bench_mode {
  * scales, smooth scales of each group */
 enum bench_parameters { BENCH_UNIFORM, BENCH_CHANNEL, BENCH_AXIS, BENCH_PLAIN, BENCH_SMOOTH, BENCH_GROUPS };
 
+/* What is unusual about the data, or about where the elements are. */
+enum bench_variant {
+    BENCH_USUAL,
+    BENCH_SATURATED,    /* x is a thousand times as large: most results are at an end of the range of y */
+    BENCH_NAN,          /* each sixteenth element is NaN */
+    BENCH_SUBNORMAL,    /* all of x is below the normal numbers */
+    BENCH_EVERY_SECOND, /* x is every second element of a row; this and what follows are views of two dimensions */
+    BENCH_REVERSED,     /* x's rows run backwards */
+    BENCH_BROADCAST,    /* x is one column, for all columns */
+    BENCH_TRANSPOSED_X, /* x is column-major */
+    BENCH_TRANSPOSED_Y
+};
+
 /* What a case is set against, besides the limit. */
 enum bench_baseline {
     BENCH_NO_BASELINE,
@@ -41,6 +54,8 @@ enum bench_baseline {
     BENCH_CONTIGUOUS, /* the same elements with one scale */
     BENCH_ROW_KERNEL, /* the row kernel without the call around it */
     BENCH_ASYMMETRIC, /* dynamic_quant_asymmetric where the case is dynamic_quant */
+    BENCH_USUAL_DATA, /* the same call, with usual data */
+    BENCH_COPY_FIRST, /* the view copied by plain loops, and the same call with the copy */
     BENCH_ONE_THREAD  /* the same call on one thread */
 };
 
@@ -51,7 +66,10 @@ enum {
     BENCH_LAYOUT = 4,   /* the quantised dimension in the middle */
     BENCH_OVERHEAD = 8, /* the call against its kernel */
     BENCH_THREADS = 16, /* several threads against one */
-    BENCH_RARE = 32     /* only with --full */
+    BENCH_RARE = 32,    /* only with --full */
+    BENCH_SIZES = 64,   /* from one row to a gigabyte, short rows, one long row */
+    BENCH_VIEWS = 128,  /* elements that do not follow each other */
+    BENCH_DATA = 256    /* data that saturates, NaN, subnormal numbers */
 };
 
 enum { BENCH_MAX_NDIM = 3 };
@@ -61,6 +79,7 @@ struct bench_case {
     enum bench_operator op;
     enum bench_mode mode;
     enum bench_parameters parameters;
+    enum bench_variant variant;
     enum bench_baseline baseline;
     npuq_dtype x_dtype;
     npuq_dtype y_dtype;
@@ -83,6 +102,7 @@ const char *bench_operator_name(enum bench_operator op);
 const char *bench_mode_name(const struct bench_case *c);
 const char *bench_parameters_name(const struct bench_case *c);
 
+bool bench_is_view(const struct bench_case *c);
 bool bench_is_dynamic(const struct bench_case *c); /* finds its scales itself, symmetric or not */
 
 size_t bench_elements(const struct bench_case *c);

@@ -26,14 +26,17 @@ static const char help[] =
     "                           ^ stands for the beginning of a name and $ for its end\n"
     "  --set NAME[,NAME...]     only cases of these sets: models (usual shapes and types), sweep (of sizes), layout\n"
     "                           (a scale for each index of the middle dimension), overhead (of small calls), threads\n"
-    "                           (two against one)\n"
+    "                           (two against one), sizes (of the usual kinds, short rows, a long row), views "
+    "(strided,\n"
+    "                           reversed, transposed), data (that saturates, NaN, subnormal numbers)\n"
     "  --full                   all cases\n"
     "  --shape N[xN[xN]]        measure the chosen operators at this shape of x instead of the listed ones: 64x4096\n"
     "                           is 64 rows of 4096 columns. One number is a shape for trans_quant_param, three are\n"
     "                           one for quantize/div/axis. int4 needs a last number that is a multiple of 8\n"
     "  --max-elements N         leave out cases with more elements\n"
     "  --list                   print the names of the chosen cases and stop; they are made of operator/mode/\n"
-    "                           parameters/type of x-type of y/shape, and /t2 where a case needs two threads\n"
+    "                           parameters/type of x-type of y/shape; /nan and others where the data or the view is\n"
+    "                           unusual, /t2 where a case needs two threads\n"
     "\n"
     "What takes part:\n"
     "  --backend NAME[,NAME...] these backends: avx512, avx2, neon, ref; or all; otherwise all but ref\n"
@@ -229,11 +232,8 @@ static bool name_contains_any(const char *name, const char *words)
 static const struct {
     unsigned set;
     const char *name;
-} sets[] = {{BENCH_MODELS, "models"},
-            {BENCH_SWEEP, "sweep"},
-            {BENCH_LAYOUT, "layout"},
-            {BENCH_OVERHEAD, "overhead"},
-            {BENCH_THREADS, "threads"}};
+} sets[] = {{BENCH_MODELS, "models"},   {BENCH_SWEEP, "sweep"}, {BENCH_LAYOUT, "layout"}, {BENCH_OVERHEAD, "overhead"},
+            {BENCH_THREADS, "threads"}, {BENCH_SIZES, "sizes"}, {BENCH_VIEWS, "views"},   {BENCH_DATA, "data"}};
 
 static unsigned sets_of(const char *words)
 {
@@ -297,7 +297,7 @@ static bool check_words(const struct options *o, const struct bench_case *cases,
     rest = o->set ? o->set : "";
     while (next_word(&rest, word)) {
         if (sets_of(word) == 0) {
-            return fail_unknown("--set", word, "models, sweep, layout, overhead or threads");
+            return fail_unknown("--set", word, "models, sweep, layout, overhead, threads, sizes, views or data");
         }
     }
     return true;

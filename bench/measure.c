@@ -71,7 +71,7 @@ static struct share share_of(const struct operands *o, int i, int threads)
     const size_t x_begin = begin / 256 * (o->x_bytes * 256 / o->y_bytes);
     const size_t x_end = i + 1 == threads ? o->x_bytes : end / 256 * (o->x_bytes * 256 / o->y_bytes);
 
-    return (struct share){(const char *)o->x.data + x_begin, (char *)o->y.data + begin, x_end - x_begin, end - begin};
+    return (struct share){(const char *)o->x_memory + x_begin, (char *)o->y.data + begin, x_end - x_begin, end - begin};
 }
 
 /* A single parameter is not worth a call. */
@@ -144,7 +144,7 @@ static void memcpy_share(void *argument, int i, int threads)
     const struct context *context = argument;
     const struct operands *o = context->operands;
     const size_t size = (o->x_bytes + o->y_bytes) / 2;
-    const char *from = o->x_bytes < o->y_bytes ? o->y.data : o->x.data;
+    const char *from = o->x_bytes < o->y_bytes ? o->y.data : o->x_memory;
     const size_t begin = size / 64 * (size_t)i / (size_t)threads * 64;
     const size_t end = i + 1 == threads ? size : size / 64 * ((size_t)i + 1) / (size_t)threads * 64;
 
@@ -257,6 +257,8 @@ static const char *baseline_name(enum bench_baseline baseline)
     case BENCH_CONTIGUOUS: return "contiguous";
     case BENCH_ROW_KERNEL: return "row kernel";
     case BENCH_ASYMMETRIC: return "asymmetric";
+    case BENCH_USUAL_DATA: return "usual data";
+    case BENCH_COPY_FIRST: return "copy first";
     case BENCH_ONE_THREAD: return "one thread";
     case BENCH_NO_BASELINE: break;
     }
@@ -313,7 +315,7 @@ static void enter_peers(struct field *field, struct operands *o, int threads)
     int count;
     const struct peer *const *all = peers(&count);
 
-    for (int i = 0; i < count && threads == 1; i++) {
+    for (int i = 0; i < count && threads == 1 && !bench_is_view(o->c); i++) {
         const struct context context = {
             .operands = o, .kind = all[i]->is_product ? RUN_PRODUCT : RUN_PEER, .threads = 1, .peer = all[i]};
         memset(o->y.data, 0x55, o->y_bytes);
@@ -413,7 +415,7 @@ bool measure(const struct bench_case *c, const struct plan *plan, const struct m
 double measure_seconds(const struct bench_case *c, const struct plan *plan)
 {
     const double bytes = (double)(bench_x_bytes(c) + bench_y_bytes(c));
-    const double call_ns = bytes / 10;
+    const double call_ns = bytes / 15;
     const double sample_ns = call_ns > plan->timing.sample_ns ? call_ns : plan->timing.sample_ns;
     const int streams = (bench_is_dynamic(c) ? 2 : 1) * (bench_has_non_temporal() ? 2 : 1) + 2;
     int others = 0;
@@ -426,8 +428,8 @@ double measure_seconds(const struct bench_case *c, const struct plan *plan)
 
     rounds = rounds < plan->timing.min_rounds ? plan->timing.min_rounds : rounds;
     rounds = rounds > plan->timing.max_rounds ? plan->timing.max_rounds : rounds;
-    return 1e-9 * (contestants * (rounds + 6) * (sample_ns + call_ns) +
-                   15 * bytes); /* 6, a call: warming up; 15: data, reference, ways */
+    /* 4, and a call before each sample: warming up; 10: data, the reference, ways for streams */
+    return 1e-9 * (contestants * (rounds + 4) * (sample_ns + call_ns) + 10 * bytes);
 }
 
 const char *run_kind_name(enum run_kind kind)

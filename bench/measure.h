@@ -52,7 +52,7 @@ struct plan {
 /* False if the outputs are wrong or the case cannot be run: m->failure says why. */
 bool measure(const struct bench_case *c, const struct plan *plan, const struct machine *machine, struct measurement *m);
 
-/* How long that will take, about: a guess for a machine of some 10 GB/s. */
+/* How long that will take, about: a guess for a machine of some 15 GB/s. */
 double measure_seconds(const struct bench_case *c, const struct plan *plan);
 
 const char *run_kind_name(enum run_kind kind);

@@ -5,13 +5,17 @@
 #include "limit.h"
 #include "machine.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
 /* Data lies between -data and data. A scale brings it to where y has room for it. */
-static float data_of(const struct bench_case *c)
+static float data_of(const struct bench_case *c, enum bench_variant variant)
 {
+    if (variant == BENCH_SATURATED || variant == BENCH_SUBNORMAL) {
+        return variant == BENCH_SATURATED ? 6000.0F : 1e-39F;
+    }
     switch (c->x_dtype) {
     case NPUQ_INT8:
     case NPUQ_QUINT4X2: return 127.9F; /* any byte is two elements of int4 */
@@ -134,6 +138,39 @@ size_t operands_bytes(const npuq_tensor *tensor)
     return tensor->data ? count(tensor) * bench_dtype_size(tensor->dtype) : 0;
 }
 
+/* x or y as a view of two dimensions, and the memory that goes with a variant. */
+static bool make_variant(struct operands *o)
+{
+    const int64_t rows = o->c->shape[0];
+    const int64_t cols = o->c->shape[1];
+    const size_t size = bench_dtype_size(o->x.dtype);
+
+    o->other = allocate(o, o->x_bytes > o->y_bytes ? o->x_bytes : o->y_bytes);
+    switch (o->c->variant) {
+    case BENCH_EVERY_SECOND:
+        o->x_memory = allocate(o, 2 * o->x_bytes);
+        o->x.data = o->x_memory;
+        o->x.strides[0] = 2 * cols;
+        o->x.strides[1] = 2;
+        break;
+    case BENCH_REVERSED:
+        o->x.data = (char *)o->x_memory + (size_t)(cols - 1) * size;
+        o->x.strides[1] = -1;
+        break;
+    case BENCH_BROADCAST: o->x.strides[1] = 0; break;
+    case BENCH_TRANSPOSED_X:
+        o->x.strides[0] = 1;
+        o->x.strides[1] = rows;
+        break;
+    case BENCH_TRANSPOSED_Y:
+        o->y.strides[0] = 1;
+        o->y.strides[1] = rows;
+        break;
+    default: break;
+    }
+    return o->other && o->x_memory;
+}
+
 static bool make_x_and_y(struct operands *o)
 {
     const struct bench_case *c = o->c;
@@ -147,12 +184,22 @@ static bool make_x_and_y(struct operands *o)
     o->y = allocate_tensor(o, c->y_dtype, c->ndim, shape);
     o->expected = allocate(o, o->y_bytes);
     o->copy = allocate(o, (o->x_bytes + o->y_bytes) / 2);
-    if (!o->x.data || !o->y.data || !o->expected || !o->copy) {
+    o->x_memory = o->x.data;
+    if (!o->x.data || !o->y.data || !o->expected || !o->copy || (c->variant != BENCH_USUAL && !make_variant(o))) {
         return false;
     }
     npuq_tensor values = o->x;
     values.dtype = c->x_dtype == NPUQ_QUINT4X2 ? NPUQ_INT8 : c->x_dtype;
-    fill(&values, o->x_bytes / bench_dtype_size(values.dtype), 0.0F, data_of(c));
+    const size_t n = o->x_bytes / bench_dtype_size(values.dtype);
+    values.data = o->x_memory;
+    fill(&values, c->variant == BENCH_EVERY_SECOND ? 2 * n : n, 0.0F, data_of(c, c->variant));
+    for (size_t i = 0; i < n && c->variant == BENCH_NAN; i += 16) {
+        store(values.data, values.dtype, i, NAN);
+    }
+    if (c->baseline == BENCH_USUAL_DATA) {
+        values.data = o->other;
+        fill(&values, n, 0.0F, data_of(c, BENCH_USUAL));
+    }
     return true;
 }
 
@@ -370,6 +417,80 @@ static npuq_status call_multiply(const struct operands *o)
     return npuq_quantize(&o->x, &o->scale, &offset, -1, false, &o->y, NULL);
 }
 
+/* In blocks of 32 x 32, so that of both sides all of a cache line is used before it leaves the cache. The steps that
+ * the views have are constants, which compilers make vectors of. */
+#define COPY_RUN(TO_STEP, FROM_STEP)                                                                                   \
+    for (int64_t k = c; k < c_end; k++) {                                                                              \
+        q[k * (TO_STEP)] = p[k * (FROM_STEP)];                                                                         \
+    }
+
+#define DEFINE_COPY(T)                                                                                                 \
+    static void copy_##T(const npuq_tensor *from, const npuq_tensor *to)                                               \
+    {                                                                                                                  \
+        const int64_t rows = from->shape[0];                                                                           \
+        const int64_t cols = from->shape[1];                                                                           \
+        const int64_t from_step = from->strides[1];                                                                    \
+        const int64_t to_step = to->strides[1];                                                                        \
+        const bool along_rows = to_step == 1 && (from_step == 2 || from_step == -1 || from_step == 0);                 \
+        const int64_t width = along_rows ? cols : 32;                                                                  \
+        for (int64_t r = 0; r < rows; r += 32) {                                                                       \
+            for (int64_t c = 0; c < cols; c += width) {                                                                \
+                const int64_t c_end = c + width < cols ? c + width : cols;                                             \
+                for (int64_t i = r; i < r + 32 && i < rows; i++) {                                                     \
+                    const T *restrict p = (const T *)from->data + i * from->strides[0];                                \
+                    T *restrict q = (T *)to->data + i * to->strides[0];                                                \
+                    if (!along_rows) {                                                                                 \
+                        COPY_RUN(to_step, from_step)                                                                   \
+                    } else if (from_step == 2) {                                                                       \
+                        COPY_RUN(1, 2)                                                                                 \
+                    } else if (from_step == -1) {                                                                      \
+                        COPY_RUN(1, -1)                                                                                \
+                    } else {                                                                                           \
+                        COPY_RUN(1, 0)                                                                                 \
+                    }                                                                                                  \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+DEFINE_COPY(uint8_t)
+DEFINE_COPY(uint16_t)
+DEFINE_COPY(uint32_t)
+
+static void copy(const npuq_tensor *from, const npuq_tensor *to)
+{
+    switch (bench_dtype_size(from->dtype)) {
+    case 1: copy_uint8_t(from, to); break;
+    case 2: copy_uint16_t(from, to); break;
+    default: copy_uint32_t(from, to); break;
+    }
+}
+
+static npuq_status call_with_copy(const struct operands *o)
+{
+    const bool out = o->c->variant == BENCH_TRANSPOSED_Y;
+    struct operands contiguous = *o;
+    npuq_tensor *copied = out ? &contiguous.y : &contiguous.x;
+
+    *copied = npuq_tensor_contiguous(o->other, copied->dtype, 2, o->c->shape);
+    if (!out) {
+        copy(&o->x, copied);
+    }
+    const npuq_status status = operands_call(&contiguous, NULL);
+    if (out) {
+        copy(copied, &o->y);
+    }
+    return status;
+}
+
+static npuq_status call_with_usual_data(const struct operands *o)
+{
+    struct operands usual = *o;
+
+    usual.x.data = o->other;
+    return operands_call(&usual, NULL);
+}
+
 npuq_status operands_baseline(const struct operands *o)
 {
     switch (o->c->baseline) {
@@ -377,6 +498,8 @@ npuq_status operands_baseline(const struct operands *o)
     case BENCH_CONTIGUOUS: return call_contiguous(o);
     case BENCH_ROW_KERNEL: call_row_kernel(o); return NPUQ_OK;
     case BENCH_ASYMMETRIC: return call_asymmetric(o, NULL);
+    case BENCH_USUAL_DATA: return call_with_usual_data(o);
+    case BENCH_COPY_FIRST: return call_with_copy(o);
     case BENCH_NO_BASELINE:
     case BENCH_ONE_THREAD: break;
     }

@@ -5,7 +5,7 @@
 
 #include "cases.h"
 
-enum { OPERANDS_MEMORY = 12 };
+enum { OPERANDS_MEMORY = 13 };
 
 struct operands {
     const struct bench_case *c;
@@ -17,6 +17,8 @@ struct operands {
     npuq_tensor group_index;
     npuq_tensor scale_out;  /* dynamic */
     npuq_tensor offset_out; /* dynamic_quant_asymmetric, the case itself or what it is set against */
+    void *x_memory;         /* where x's bytes begin; x.data may be at another element */
+    void *other;            /* usual data, or room for a contiguous copy of a view: what the baseline takes */
     size_t x_bytes;
     size_t y_bytes;
     size_t parameter_bytes; /* read besides x */

@@ -17,7 +17,7 @@ import unittest
 
 BENCH = os.path.abspath(os.environ["NPUQUANT_BENCH"])
 SOURCE = os.path.abspath(os.environ["NPUQ_SOURCE"])
-CASE = re.compile(r"^(\w+(?:/[\w-]+){4,5})  \((\d+) bytes, in (L1|L2|L3|L3\+|memory); (\d+) rounds\)$")
+CASE = re.compile(r"^(\w+(?:/[\w-]+){4,6})  \((\d+) bytes, in (L1|L2|L3|L3\+|memory); (\d+) rounds\)$")
 LINE = re.compile(r"^  (\S.*?) +(\d+) +([\d.]+) (ns|us|ms) +([\d.]+) % +([\d.]+)(?: +([\d.]+))?(  .*)?$")
 
 
@@ -156,13 +156,76 @@ class Bench(unittest.TestCase):
                 self.assertEqual("differing" in run, run["kind"] == "peer" or run["who"] == "product to y")
                 self.assertLess(run.get("differing", 0), case["elements"] / 100, (case["name"], run["who"]))
 
+    # ---- plain loops, data, views, pages ----
+
+    def test_naive(self):
+        """Plain loops do the same work at every kind that they know; only NaN makes them differ much."""
+        kinds = ["quantize/mul/uniform/f32-i8", "quantize/mul/channel/bf16-i8", "quantize/div/uniform/bf16-i8",
+                 "quantize/div/channel/f32-i8", "dynamic/token/plain/f32-i8", "dynamic/tensor/plain/bf16-i8",
+                 "group_quant/mul/experts64/f32-i8", "group_quant/mul/experts64/bf16-i8"]
+        data = self.results("--filter", ",".join(f"^{kind}/" for kind in kinds), "--shape", "67x104", "--full")
+        words = self.results("--filter", "trans_quant_param", "--shape", "1001")
+        found = set()
+        for case in data["cases"] + words["cases"]:
+            for run in case["runs"]:
+                if run["who"] == "naive loop" and case["name"].count("/") == 4:
+                    found.add(case["name"].rsplit("/", 1)[0])
+                    self.assertLess(run["differing"], case["elements"] / 50, case["name"])
+        self.assertEqual(found, {*kinds, "trans_quant_param/nearest/channel/f32-i64"})
+
+    def test_variants(self):
+        """Unusual data takes turns with usual data, views with a copy of them; other libraries know no views. The data
+        is what the name says."""
+        found = set()
+        for case in self.results("--set", "data,views", "--max-elements", "100000", "--backend", "all")["cases"]:
+            self.assertNotIn("failure", case)
+            *_, shape, variant = case["name"].split("/")
+            self.assertEqual(shape, "64x1024")
+            is_view = variant not in ("saturated", "nan", "subnormal")
+            self.assertEqual([run["who"] for run in case["runs"] if run["kind"] == "baseline"],
+                             ["copy first" if is_view else "usual data"])
+            self.assertEqual(is_view, all(run["kind"] != "peer" for run in case["runs"]), case["name"])
+            naive = [run["differing"] for run in case["runs"] if run["who"] == "naive loop"]
+            if variant == "nan" and naive:
+                self.assertEqual(naive, [case["elements"] // 16])
+            found.add(variant)
+        self.assertEqual(found, {"saturated", "nan", "subnormal", "every-second", "reversed", "broadcast",
+                                 "transposed-x", "transposed-y"})
+
+    def test_fastest_stream(self):
+        """Beyond the second cache one stream more says how it goes."""
+        for case in self.results("--filter", "^quantize/mul/uniform/bf16-i8/512x4096$,^quantize/mul/uniform/bf16-i8/1x",
+                                 "--no-peers", "--max-elements", "4000000")["cases"]:
+            found = [run["who"] for run in case["runs"] if "prefetch" in run]
+            self.assertEqual(found, [] if case["level"] in ("L1", "L2") else ["stream-best"])
+        data = self.results("--filter", "quantize/mul/uniform/f32-i8/4096x4096$", "--prefetch", "640")
+        best = [run for run in data["cases"][0]["runs"] if run["who"] == "stream-best"]
+        for run in best:
+            self.assertEqual(run["prefetch"], 640)
+
+    def test_pages(self):
+        """The output says which pages the buffers have, with and without asking for large ones."""
+        for options in ((), ("--huge-pages",)):
+            data = self.results("--filter", "quantize/mul/uniform/f32-i8/1x4096$", *options)
+            self.assertIn(data["page_bytes"], (0, os.sysconf("SC_PAGESIZE"), 2 << 20))
+            self.assertGreater(data["small_call_ns"], 0)
+
+    def test_sizes(self):
+        """What callers have: one row to a gigabyte, short rows, a long row."""
+        names = set(self.names("--set", "sizes"))
+        for kind in ("quantize/mul/uniform/f32-i8", "quantize/mul/channel/f32-i8", "dynamic/token/plain/f32-i8"):
+            for shape in ("1x128", "1x4096", "64x1024", "4096x4096", "11008x4096", "1000000x8", "1x10000000"):
+                self.assertIn(f"{kind}/{shape}", names)
+        self.assertIn("dynamic/token/plain/f32-i4/4096x4096", names)
+        self.assertIn("trans_quant_param/nearest/channel/f32-i64/1000000", names)
+
     # ---- shapes ----
 
     def test_shape(self):
         names = self.names("--shape", "64x4096")
         self.assertIn("quantize/mul/uniform/bf16-i4/64x4096", names)
         self.assertEqual(len(names), len(set(names)))
-        self.assertEqual({re.search(r"/(\d+x\d+)(/t2)?$", name)[1] for name in names}, {"64x4096"})
+        self.assertEqual({re.search(r"/(\d+x\d+)(/[a-z-]+)?(/t2)?$", name)[1] for name in names}, {"64x4096"})
         self.assertEqual(self.names("--shape", "5", "--full"), ["trans_quant_param/nearest/channel/f32-i64/5"])
         self.assertEqual(self.names("--shape", "2x3x5", "--full"), ["quantize/div/axis/f32-i8/2x3x5"])
         self.assertFalse([name for name in self.names("--shape", "64x4095", "--full") if "i4" in name])
@@ -205,7 +268,8 @@ class Bench(unittest.TestCase):
                 self.assertEqual(message.count(f"\n  {kind}\n"), 1)
 
     def test_wrong_options(self):
-        for options, text in ((("--set", "models,small"), "--set: found 'small', expected models, sweep, layout"),
+        for options, text in ((("--set", "models,small"), "--set: found 'small', expected models, sweep, layout, overhead, "
+                               "threads, sizes, views or data"),
                               (("--backend", "ref,sse"), "--backend: found 'sse', expected avx512, avx2, neon, ref or"),
                               (("--backend", ""), "--backend: found '', expected avx512"),
                               (("--threads", "0"), "--threads: found '0', expected a number from 1 to "),
