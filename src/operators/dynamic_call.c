@@ -3,6 +3,7 @@
 
 #include "../view/groups.h"
 #include "../view/view.h"
+#include "../walk/dense.h"
 #include "../walk/fp_state.h"
 
 #include <inttypes.h>
@@ -118,6 +119,30 @@ static npuq_status check_executor_and_memory(const char *op, const npuq_argument
     return NPUQ_OK;
 }
 
+/* Whether a call per token is sure to pass all checks, see walk/dense.h. */
+static bool passes_dense(const npuq_tensor *x, const npuq_tensor *smooth_scales, const npuq_tensor *group_index,
+                         npuq_quant_mode quant_mode, const npuq_tensor *y, const npuq_tensor *scale,
+                         const npuq_tensor *offset, bool has_offset, const npuq_executor *executor)
+{
+    npuq_dense dense;
+
+    if (quant_mode != NPUQ_PER_TOKEN ||
+        !npuq_dense_rows(&dense, x, NPUQ_TAKES_FLOATS, y, NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2, executor) ||
+        x->ndim < 2 || !npuq_dense_operand(&dense, scale, NPUQ_TAKES_FLOAT32, x->ndim - 1, x->shape, true) ||
+        (has_offset && !npuq_dense_operand(&dense, offset, NPUQ_TAKES_FLOAT32, x->ndim - 1, x->shape, true))) {
+        return false;
+    }
+    if (!smooth_scales) {
+        return !group_index;
+    }
+    const int64_t shape[] = {smooth_scales->shape[0], x->shape[x->ndim - 1]};
+
+    return group_index ? shape[0] <= MAX_GROUPS &&
+                             npuq_dense_operand(&dense, smooth_scales, NPUQ_TAKES_FLOATS, 2, shape, false) &&
+                             npuq_dense_operand(&dense, group_index, NPUQ_TAKES_INDICES, 1, shape, false)
+                       : npuq_dense_operand(&dense, smooth_scales, NPUQ_TAKES_FLOATS, 1, shape + 1, false);
+}
+
 /* ---- the operator ------------------------------------------------------------------------------------------------ */
 
 npuq_status npuq_call_dynamic(const char *op, npuq_dynamic_form form, const npuq_tensor *x,
@@ -138,13 +163,18 @@ npuq_status npuq_call_dynamic(const char *op, npuq_dynamic_form form, const npuq
     npuq_dynamic d;
     npuq_status status;
 
-    if ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
-        (status = check_mode(op, quant_mode)) != NPUQ_OK || (status = check_emptiness(op, x, quant_mode)) != NPUQ_OK ||
-        (status = check_smooth(op, x, smooth_scales, group_index, quant_mode)) != NPUQ_OK ||
-        (status = npuq_check_output_shape(op, x, y)) != NPUQ_OK ||
-        (status = check_parameter_shape(op, "scale", scale, x, quant_mode)) != NPUQ_OK ||
-        (has_offset && (status = check_parameter_shape(op, "offset", offset, x, quant_mode)) != NPUQ_OK) ||
-        (status = check_executor_and_memory(op, arguments, count, x, group_index, executor)) != NPUQ_OK) {
+    if (passes_dense(x, smooth_scales, group_index, quant_mode, y, scale, offset, has_offset, executor)) {
+        if (group_index && (status = npuq_check_group_index(op, group_index, row_count(x))) != NPUQ_OK) {
+            return status;
+        }
+    } else if ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
+               (status = check_mode(op, quant_mode)) != NPUQ_OK ||
+               (status = check_emptiness(op, x, quant_mode)) != NPUQ_OK ||
+               (status = check_smooth(op, x, smooth_scales, group_index, quant_mode)) != NPUQ_OK ||
+               (status = npuq_check_output_shape(op, x, y)) != NPUQ_OK ||
+               (status = check_parameter_shape(op, "scale", scale, x, quant_mode)) != NPUQ_OK ||
+               (has_offset && (status = check_parameter_shape(op, "offset", offset, x, quant_mode)) != NPUQ_OK) ||
+               (status = check_executor_and_memory(op, arguments, count, x, group_index, executor)) != NPUQ_OK) {
         return status;
     }
     if (npuq_element_count(x) == 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../view/groups.h"
 #include "../view/view.h"
+#include "../walk/dense.h"
 #include "../walk/fp_state.h"
 #include "../walk/tile.h"
 
@@ -64,6 +65,25 @@ static npuq_status check_shapes(const npuq_tensor *x, const npuq_tensor *scale, 
     return npuq_check_output_shape(op, x, y);
 }
 
+/* Whether a call is sure to pass all checks, see walk/dense.h. */
+static bool passes_dense(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *group_index,
+                         const npuq_tensor *offset, const npuq_tensor *y, const npuq_executor *executor)
+{
+    npuq_dense dense;
+
+    if (!scale || !npuq_dense_rows(&dense, x, NPUQ_TAKES_FLOATS, y, NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2, executor) ||
+        x->ndim != 2) {
+        return false;
+    }
+    const int64_t shape[] = {scale->shape[0], x->shape[1]};
+    const int64_t one = 1;
+
+    return npuq_dense_operand(&dense, scale, NPUQ_TAKES_FLOATS, 2, shape, false) &&
+           npuq_dense_operand(&dense, group_index, NPUQ_TAKES_INDICES, 1, shape, false) &&
+           (!offset ||
+            (offset->dtype == scale->dtype && npuq_dense_operand(&dense, offset, NPUQ_TAKES_FLOATS, 1, &one, false)));
+}
+
 npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *group_index,
                              const npuq_tensor *offset, const npuq_tensor *y, const npuq_executor *executor)
 {
@@ -77,11 +97,14 @@ npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, con
     const size_t count = sizeof arguments / sizeof arguments[0];
     npuq_status status;
 
-    if ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
-        (status = check_shapes(x, scale, group_index, offset, y)) != NPUQ_OK ||
-        (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
-        (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK ||
-        (status = npuq_check_group_index(op, group_index, x->shape[0])) != NPUQ_OK) {
+    if (!passes_dense(x, scale, group_index, offset, y, executor) &&
+        ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
+         (status = check_shapes(x, scale, group_index, offset, y)) != NPUQ_OK ||
+         (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
+         (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK)) {
+        return status;
+    }
+    if ((status = npuq_check_group_index(op, group_index, x->shape[0])) != NPUQ_OK) {
         return status;
     }
     if (npuq_element_count(x) == 0) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../view/view.h"
+#include "../walk/dense.h"
 #include "../walk/fp_state.h"
 #include "../walk/tile.h"
 
@@ -151,8 +152,13 @@ static void find_units(quantize_task *t)
                   narrow ? UNIT_COLUMNS : UNIT);
 }
 
-npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
-                          bool div_mode, const npuq_tensor *y, const npuq_executor *executor)
+static unsigned y_dtypes(bool div_mode)
+{
+    return div_mode ? NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32 : NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2;
+}
+
+static npuq_status quantise_any(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points,
+                                int32_t axis, bool div_mode, const npuq_tensor *y, const npuq_executor *executor)
 {
     const npuq_argument arguments[] = {
         {"x", x, NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_X},
@@ -160,9 +166,7 @@ npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const
         {"zero_points", zero_points,
          NPUQ_TAKES_FLOATS | (div_mode ? NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32 : 0u), 1,
          div_mode ? 1 : NPUQ_MAX_NDIM, NPUQ_OPTIONAL_INPUT},
-        {"y", y,
-         div_mode ? NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32 : NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2, 1,
-         NPUQ_MAX_NDIM, NPUQ_OUTPUT},
+        {"y", y, y_dtypes(div_mode), 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT},
     };
     const size_t count = sizeof arguments / sizeof arguments[0];
     npuq_status status;
@@ -201,4 +205,54 @@ npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const
     find_units(&t);
     npuq_run(executor, t.units.count, quantize_units, &t);
     return NPUQ_OK;
+}
+
+/* The short way, see walk/dense.h: binary32 parameters, one or by column, straight to the kernel. */
+static bool quantise_dense(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points,
+                           int32_t axis, bool div_mode, const npuq_tensor *y, const npuq_executor *executor)
+{
+    static const float zero = 0.0f;
+    npuq_kernel_choice choice;
+    npuq_dense dense;
+
+    if (!scales || !npuq_dense_rows(&dense, x, NPUQ_TAKES_FLOATS, y, y_dtypes(div_mode), executor) ||
+        (axis != -1 && axis != x->ndim - 1)) {
+        return false;
+    }
+    const bool uniform = scales->shape[0] == 1;
+    const int64_t *columns = uniform ? scales->shape : &x->shape[x->ndim - 1];
+
+    if (!npuq_dense_operand(&dense, scales, NPUQ_TAKES_FLOAT32, 1, columns, false) ||
+        (zero_points && !npuq_dense_operand(&dense, zero_points, NPUQ_TAKES_FLOAT32, 1, columns, false))) {
+        return false;
+    }
+    npuq_choose_kernels(&choice, x->dtype, y->dtype, div_mode ? NPUQ_DIV : NPUQ_MUL);
+
+    const float *scale = scales->data;
+    const float *offset = zero_points ? zero_points->data : &zero;
+    const npuq_block block = {
+        .x = x->data,
+        .y = y->data,
+        .x_step = (ptrdiff_t)x->shape[x->ndim - 1] * (ptrdiff_t)npuq_dtype_size(x->dtype),
+        .y_step = (ptrdiff_t)y->shape[y->ndim - 1] * (ptrdiff_t)npuq_dtype_size(y->dtype),
+        .rows = uniform ? 1 : dense.rows,
+        .n = uniform ? dense.rows * dense.cols : dense.cols,
+    };
+    const npuq_fp_state caller = npuq_fp_enter();
+
+    if (uniform) {
+        choice.kernels->affine_uniform[choice.y][choice.x][choice.op](&block, scale, offset, 0);
+    } else {
+        choice.kernels->affine_vector[choice.y][choice.x][choice.op](&block, scale, offset, zero_points != NULL);
+    }
+    npuq_fp_leave(&caller);
+    return true;
+}
+
+npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
+                          bool div_mode, const npuq_tensor *y, const npuq_executor *executor)
+{
+    return quantise_dense(x, scales, zero_points, axis, div_mode, y, executor)
+               ? NPUQ_OK
+               : quantise_any(x, scales, zero_points, axis, div_mode, y, executor);
 }

@@ -30,23 +30,6 @@ static const dtype_info *find_dtype(npuq_dtype dtype)
     return NULL;
 }
 
-/* The one NPUQ_TAKES_... of a dtype; 0 for an unknown one. Every argument of every call is looked up: no search. */
-static unsigned set_of(npuq_dtype dtype)
-{
-    switch (dtype) {
-    case NPUQ_FLOAT32: return NPUQ_TAKES_FLOAT32;
-    case NPUQ_FLOAT16: return NPUQ_TAKES_FLOAT16;
-    case NPUQ_BFLOAT16: return NPUQ_TAKES_BFLOAT16;
-    case NPUQ_INT8: return NPUQ_TAKES_INT8;
-    case NPUQ_UINT8: return NPUQ_TAKES_UINT8;
-    case NPUQ_INT32: return NPUQ_TAKES_INT32;
-    case NPUQ_INT64: return NPUQ_TAKES_INT64;
-    case NPUQ_UINT64: return NPUQ_TAKES_UINT64;
-    case NPUQ_QUINT4X2: return NPUQ_TAKES_QUINT4X2;
-    }
-    return 0;
-}
-
 const char *npuq_dtype_name(npuq_dtype dtype)
 {
     const dtype_info *info = find_dtype(dtype);
@@ -112,14 +95,15 @@ static npuq_status fail_dtype(const char *op, const npuq_argument *a)
 {
     char expected[96] = "";
     size_t used = 0;
+    unsigned left = a->dtypes;
 
     for (size_t i = 0; i < DTYPES; i++) {
-        const unsigned set = set_of(dtypes[i].dtype);
+        const unsigned set = npuq_dtype_set(dtypes[i].dtype);
 
         if (a->dtypes & set) {
-            const bool last = (a->dtypes >> 1) < set;
+            left &= ~set;
             const int n = snprintf(expected + used, sizeof expected - used, "%s%s",
-                                   used == 0 ? "" : (last ? " or " : ", "), dtypes[i].name);
+                                   used == 0 ? "" : (left == 0 ? " or " : ", "), dtypes[i].name);
             used += (size_t)n;
         }
     }
@@ -152,7 +136,7 @@ npuq_status npuq_check_arguments(const char *op, const npuq_argument *arguments,
             }
             return npuq_fail(NPUQ_ERROR_NULL, op, a->name, "is null; expected a tensor");
         }
-        if (!(set_of(a->tensor->dtype) & a->dtypes)) {
+        if (!(npuq_dtype_set(a->tensor->dtype) & a->dtypes)) {
             return fail_dtype(op, a);
         }
         if (a->tensor->ndim < a->min_ndim || a->tensor->ndim > a->max_ndim) {

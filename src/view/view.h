@@ -5,17 +5,17 @@
 
 #include "../status.h"
 
-/* Sets of dtypes, as an argument declares what it takes. */
+/* Sets of dtypes, as an argument declares what it takes: one bit for each, the one that its value counts. */
 enum {
-    NPUQ_TAKES_FLOAT32 = 1 << 0,
-    NPUQ_TAKES_FLOAT16 = 1 << 1,
-    NPUQ_TAKES_BFLOAT16 = 1 << 2,
-    NPUQ_TAKES_INT8 = 1 << 3,
-    NPUQ_TAKES_UINT8 = 1 << 4,
-    NPUQ_TAKES_INT32 = 1 << 5,
-    NPUQ_TAKES_INT64 = 1 << 6,
-    NPUQ_TAKES_UINT64 = 1 << 7,
-    NPUQ_TAKES_QUINT4X2 = 1 << 8,
+    NPUQ_TAKES_FLOAT32 = 1 << NPUQ_FLOAT32,
+    NPUQ_TAKES_FLOAT16 = 1 << NPUQ_FLOAT16,
+    NPUQ_TAKES_INT8 = 1 << NPUQ_INT8,
+    NPUQ_TAKES_INT32 = 1 << NPUQ_INT32,
+    NPUQ_TAKES_UINT8 = 1 << NPUQ_UINT8,
+    NPUQ_TAKES_INT64 = 1 << NPUQ_INT64,
+    NPUQ_TAKES_UINT64 = 1 << NPUQ_UINT64,
+    NPUQ_TAKES_BFLOAT16 = 1 << NPUQ_BFLOAT16, /* the last of those below NPUQ_QUINT4X2 */
+    NPUQ_TAKES_QUINT4X2 = 1 << (NPUQ_BFLOAT16 + 1),
     NPUQ_TAKES_FLOATS = NPUQ_TAKES_FLOAT32 | NPUQ_TAKES_FLOAT16 | NPUQ_TAKES_BFLOAT16,
     NPUQ_TAKES_INDICES = NPUQ_TAKES_INT32 | NPUQ_TAKES_INT64
 };
@@ -53,6 +53,15 @@ static inline size_t npuq_dtype_size(npuq_dtype dtype)
     case NPUQ_UINT64: return 8;
     }
     return 0;
+}
+
+/* The bit of a dtype; none that anything takes for an unknown one. Every argument is looked up, so without a search. */
+static inline unsigned npuq_dtype_set(npuq_dtype dtype)
+{
+    if (dtype == NPUQ_QUINT4X2) {
+        return NPUQ_TAKES_QUINT4X2;
+    }
+    return (unsigned)dtype <= NPUQ_BFLOAT16 ? 1u << dtype : 0;
 }
 
 int64_t npuq_element_count(const npuq_tensor *tensor); /* of a tensor that passed npuq_check_layouts */

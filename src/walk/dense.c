@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dense.h"
+
+#include "../view/view.h"
+
+/* Elements of a tensor at most, so that nothing overflows: smooth scales of all groups may be more than x is. */
+enum { MOST = 1 << 24 };
+
+/* Without the jumps of npuq_dtype_size(), which cannot be foreseen where calls differ. */
+static size_t size_of(unsigned set)
+{
+    const unsigned one = NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8;
+    const unsigned two = NPUQ_TAKES_FLOAT16 | NPUQ_TAKES_BFLOAT16;
+    const unsigned eight = NPUQ_TAKES_INT64 | NPUQ_TAKES_UINT64;
+
+    return set & one ? 1 : set & two ? 2 : set & eight ? 8 : 4;
+}
+
+/* Whether a tensor of at most NPUQ_MAX_NDIM dimensions has one of these types, is present, aligned, not empty,
+ * row-major without gaps, and apart from all memory noted from `others` on. */
+static bool accept(npuq_dense *dense, const npuq_tensor *tensor, unsigned dtypes, size_t others, bool note)
+{
+    const unsigned set = npuq_dtype_set(tensor->dtype) & dtypes;
+    const size_t size = size_of(set); /* a power of 2 */
+    const uintptr_t first = (uintptr_t)tensor->data;
+    int64_t count = 1;
+
+    for (int d = tensor->ndim - 1; d >= 0; d--) {
+        const int64_t extent = tensor->shape[d];
+
+        if (extent == 1) { /* whatever its stride */
+            continue;
+        }
+        if (extent < 1 || extent > MOST || tensor->strides[d] != count || (count *= extent) > MOST) {
+            return false;
+        }
+    }
+    const uintptr_t bytes = (uintptr_t)count * size;
+
+    if (set == 0 || first == 0 || (first & (size - 1)) != 0 || bytes > UINTPTR_MAX - first) {
+        return false;
+    }
+    for (size_t i = others; i < dense->count; i++) {
+        if (first < dense->memory[i].end && dense->memory[i].first < first + bytes) {
+            return false;
+        }
+    }
+    if (note) {
+        dense->memory[dense->count].first = first;
+        dense->memory[dense->count++].end = first + bytes;
+    }
+    return true;
+}
+
+static int64_t pack_of(npuq_dtype dtype)
+{
+    return dtype == NPUQ_QUINT4X2 ? 8 : 1;
+}
+
+bool npuq_dense_rows(npuq_dense *dense, const npuq_tensor *x, unsigned x_dtypes, const npuq_tensor *y,
+                     unsigned y_dtypes, const npuq_executor *executor)
+{
+    dense->count = 0;
+    if (!x || !y || x->ndim < 1 || x->ndim > NPUQ_MAX_NDIM || y->ndim != x->ndim ||
+        (executor && !executor->parallel_for) || !accept(dense, x, x_dtypes, 0, true) ||
+        !accept(dense, y, y_dtypes, 0, true)) {
+        return false;
+    }
+    const int last = x->ndim - 1;
+    const int64_t cols = x->shape[last] * pack_of(x->dtype);
+    int64_t rows = 1;
+
+    for (int d = 0; d < last; d++) {
+        if (x->shape[d] != y->shape[d]) {
+            return false;
+        }
+        rows *= x->shape[d];
+    }
+    dense->rows = (size_t)rows;
+    dense->cols = (size_t)cols;
+    return cols == y->shape[last] * pack_of(y->dtype) && rows * cols <= NPUQ_DENSE_ELEMENTS;
+}
+
+bool npuq_dense_operand(npuq_dense *dense, const npuq_tensor *tensor, unsigned dtypes, int ndim, const int64_t *shape,
+                        bool written)
+{
+    if (!tensor || tensor->ndim != ndim) {
+        return false;
+    }
+    for (int d = 0; d < ndim; d++) {
+        if (tensor->shape[d] != shape[d]) {
+            return false;
+        }
+    }
+    return accept(dense, tensor, dtypes, written ? 0 : 1, written);
+}
