@@ -39,7 +39,8 @@ static const char help[] =
     "                           unusual, /t2 where a case needs two threads\n"
     "\n"
     "What takes part:\n"
-    "  --backend NAME[,NAME...] these backends: avx512, avx2, neon, ref; or all; otherwise all but ref\n"
+    "  --backend NAME[,NAME...] these backends: avx512, avx2, neon, generic, ref; or all; otherwise all but the\n"
+    "                           last two, if there is another\n"
     "  --threads N              N threads for each case (default 1)\n"
     "  --no-peers               leave other libraries out\n"
     "\n"
@@ -332,21 +333,21 @@ static bool choose_backends(const struct options *o, struct plan *plan)
             i++;
         }
         if (i == count) {
-            return fail_unknown("--backend", word, "avx512, avx2, neon, ref or all");
+            return fail_unknown("--backend", word, "avx512, avx2, neon, generic, ref or all");
         }
         if (!npuq_backend_available(all[i])) {
             return fail_unknown("--backend", word, "one that this build has and this CPU runs");
         }
     }
     for (size_t i = 0; i < count; i++) {
-        const bool last_resort = all[i] == NPUQ_BACKEND_REF && plan->backend_count == 0;
+        const bool fallback = all[i] == NPUQ_BACKEND_GENERIC || all[i] == NPUQ_BACKEND_REF;
         const bool wanted = o->backend ? every || has_word(o->backend, npuq_backend_name(all[i]))
-                                       : all[i] != NPUQ_BACKEND_REF || last_resort;
+                                       : !fallback || plan->backend_count == 0;
         if (wanted && npuq_backend_available(all[i])) {
             plan->backends[plan->backend_count++] = all[i];
         }
     }
-    return plan->backend_count > 0 || fail_unknown("--backend", o->backend, "avx512, avx2, neon, ref or all");
+    return plan->backend_count > 0 || fail_unknown("--backend", o->backend, "avx512, avx2, neon, generic, ref or all");
 }
 
 /* ---- running --------------------------------------------------------------------------------------------------- */

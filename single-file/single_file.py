@@ -21,12 +21,17 @@ TARGET_HEADERS = {
     "arm_neon.h": "defined(NPUQ_WITH_NEON)",
     "cpuid.h": "defined(__x86_64__) || defined(__i386__)",
     "immintrin.h": "defined(NPUQ_WITH_AVX2) || defined(NPUQ_WITH_AVX512)",
+    "sys/auxv.h": "defined(__s390x__) && defined(__linux__)",
 }
 
 FAMILIES = {
     # gcc aligns the stack to 16 bytes there, and its vectors to more
     "x86_64": "defined(__x86_64__) && (defined(__clang__) || !defined(_WIN32))",
     "aarch64": "defined(__aarch64__) && !defined(__AARCH64EB__)",
+    # as src/simd/vec_generic.h says, and where there is __builtin_shufflevector()
+    "any": "(defined(__clang__) || __GNUC__ >= 12) && "
+           "(defined(__SSE2_MATH__) || defined(__VSX__) || defined(__loongarch_sx) || defined(__wasm_simd128__) || "
+           "(defined(__s390x__) && defined(__linux__) && !defined(__clang__)))",
 }
 
 # Comments and strings, to be left alone, or an identifier with what stands before it.
@@ -44,8 +49,9 @@ BANNER = """\
 
 SOURCE = """\
 The whole library in one file, made by single-file/single_file.py; npuquant.h is its header. Any flags will do that
- * leave IEEE arithmetic alone: not -ffast-math, nor what clang has no sign of, -fno-honor-nans. On x86-64 and AArch64, gcc and clang compile the vector backends, too, of which the first call takes the
- * best that the CPU runs. With NPUQ_NO_SIMD defined there is portable C only."""
+ * leave IEEE arithmetic alone: not -ffast-math, nor what clang has no sign of, -fno-honor-nans. gcc and clang compile
+ * the vector backends of the target, too, of which the first call takes the best that the CPU runs. With NPUQ_NO_SIMD
+ * defined there is portable C only."""
 
 HEADER = """\
 The header of the one-file library, npuquant.c. Define NPUQ_API to mark its functions, for example as exported."""
@@ -213,7 +219,7 @@ def in_c99(text):
 
 def backend(name, target, text):
     # The compiler's own macros tell nothing here: the pragma gives the functions what they need.
-    text = re.sub(r'^#if .*\n#error "this file is .*\n#endif\n', "", text, flags=re.MULTILINE)
+    text = re.sub(r'^#if (?:.*\\\n)*.*\n#error "this file is .*\n#endif\n', "", text, flags=re.MULTILINE)
     begin, end = "", ""
     if target:
         begin = (f"#ifdef __clang__\n#pragma clang attribute push(__attribute__((target(\"{target}\"))), "

@@ -216,7 +216,8 @@ program subdirectory "$(lines add_subdirectory)"
 ln -s "$source" "$work/subdirectory/npuquant"
 runs subdirectory "add_subdirectory"
 runs subdirectory "add_subdirectory, shared" -DBUILD_SHARED_LIBS=ON
-runs subdirectory "add_subdirectory, no backends" -DNPUQ_AVX2=OFF -DNPUQ_AVX512=OFF -DNPUQ_NEON=OFF
+runs subdirectory "add_subdirectory, no backends" -DNPUQ_AVX2=OFF -DNPUQ_AVX512=OFF -DNPUQ_NEON=OFF \
+    -DNPUQ_GENERIC=OFF
 quietly subdirectory env DESTDIR="$work/nothing" "$cmake" --install "$work/subdirectory-build"
 if [ -e "$work/nothing" ]; then
     fail "a part of another project installs its library"

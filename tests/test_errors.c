@@ -2571,8 +2571,8 @@ static void status_names(void **state)
 
 static void backends(void **state)
 {
-    static const char *const names[] = {"ref", "avx2", "avx512", "neon"};
-    static const int unknown[] = {-1, 4, 99, INT32_MAX};
+    static const char *const names[] = {"ref", "avx2", "avx512", "neon", "generic"};
+    static const int unknown[] = {-1, 5, 99, INT32_MAX};
     const npuq_backend active = npuq_active_backend();
 
     (void)state;

@@ -661,15 +661,16 @@ typedef enum npuq_backend {
     NPUQ_BACKEND_REF = 0,    /**< portable scalar C, on every machine */
     NPUQ_BACKEND_AVX2 = 1,   /**< x86 with AVX2 and F16C */
     NPUQ_BACKEND_AVX512 = 2, /**< x86 with AVX-512 F, BW, VL and DQ */
-    NPUQ_BACKEND_NEON = 3    /**< AArch64 */
+    NPUQ_BACKEND_NEON = 3,   /**< AArch64 */
+    NPUQ_BACKEND_GENERIC = 4 /**< vectors of 16 bytes on other CPUs, and on x86 without AVX2 */
 } npuq_backend;
 
 /** The backend that calls use: the fastest available one, unless npuq_set_backend() or, before the first call, the
- *  environment variable NPUQ_BACKEND (ref, avx2, avx512, neon) chose another. A name there that is unknown or not
- *  available is ignored with one line on stderr. */
+ *  environment variable NPUQ_BACKEND (ref, avx2, avx512, neon, generic) chose another. A name there that is unknown or
+ *  not available is ignored with one line on stderr. */
 NPUQ_API npuq_backend npuq_active_backend(void);
 
-/** "ref", "avx2", "avx512" or "neon"; "unknown" for any other value. Never null. */
+/** "ref", "avx2", "avx512", "neon" or "generic"; "unknown" for any other value. Never null. */
 NPUQ_API const char *npuq_backend_name(npuq_backend backend);
 
 /** Whether a backend is built in and runs on this CPU. */

@@ -133,7 +133,7 @@ def version() -> str:
 
 
 def backend() -> str:
-    """The name of the backend that calls use: "ref", "avx2", "avx512" or "neon"."""
+    """The name of the backend that calls use: "ref", "avx2", "avx512", "neon" or "generic"."""
     return library.npuq_backend_name(library.npuq_active_backend()).decode()
 
 

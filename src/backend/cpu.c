@@ -38,8 +38,8 @@ bool npuq_cpu_runs(npuq_backend backend)
     uint32_t ecx;
     uint32_t edx;
 
-    if (backend == NPUQ_BACKEND_REF) {
-        return true;
+    if (backend == NPUQ_BACKEND_REF || backend == NPUQ_BACKEND_GENERIC) {
+        return true; /* compiled for what everything else is compiled for */
     }
     if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || (ecx & leaf1) != leaf1) {
         return false;
@@ -55,6 +55,19 @@ bool npuq_cpu_runs(npuq_backend backend)
     }
 }
 
+#elif defined(__s390x__) && defined(__linux__)
+
+#include <sys/auxv.h>
+
+/* The vectors of z14, with arithmetic on binary32, and a kernel that saves them. */
+bool npuq_cpu_runs(npuq_backend backend)
+{
+    const unsigned long vector_enhancements = 1ul << 13; /* HWCAP_S390_VXRS_EXT, which not every C library names */
+
+    return backend == NPUQ_BACKEND_REF ||
+           (backend == NPUQ_BACKEND_GENERIC && (getauxval(AT_HWCAP) & vector_enhancements) != 0);
+}
+
 #else
 
 bool npuq_cpu_runs(npuq_backend backend)
@@ -62,7 +75,7 @@ bool npuq_cpu_runs(npuq_backend backend)
 #if defined(__aarch64__)
     return backend == NPUQ_BACKEND_REF || backend == NPUQ_BACKEND_NEON; /* part of the architecture's baseline */
 #else
-    return backend == NPUQ_BACKEND_REF;
+    return backend == NPUQ_BACKEND_REF || backend == NPUQ_BACKEND_GENERIC; /* as far as it is built */
 #endif
 }
 

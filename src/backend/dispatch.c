@@ -25,6 +25,9 @@ static const npuq_row_kernels not_built_in;
 #ifndef NPUQ_WITH_NEON
 #define npuq_rows_neon not_built_in
 #endif
+#ifndef NPUQ_WITH_GENERIC
+#define npuq_rows_generic not_built_in
+#endif
 
 #define NAME_AND_KERNELS(ID, name) {NPUQ_BACKEND_##ID, #name, &npuq_rows_##name},
 static const backend backends[] = {NPUQ_EACH_BACKEND(NAME_AND_KERNELS)};

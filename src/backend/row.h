@@ -108,7 +108,7 @@ typedef struct npuq_row_kernels {
 
 /* The one list of backends, the fastest first: DO(ID, name) for NPUQ_BACKEND_<ID>, named name, whose table is
  * npuq_rows_<name>. The last one runs everywhere. The build defines NPUQ_WITH_<ID> for those that it has, ref aside. */
-#define NPUQ_EACH_BACKEND(DO) DO(AVX512, avx512) DO(AVX2, avx2) DO(NEON, neon) DO(REF, ref)
+#define NPUQ_EACH_BACKEND(DO) DO(AVX512, avx512) DO(AVX2, avx2) DO(NEON, neon) DO(GENERIC, generic) DO(REF, ref)
 
 #define NPUQ_DECLARE_ROWS(ID, name) extern const npuq_row_kernels npuq_rows_##name;
 NPUQ_EACH_BACKEND(NPUQ_DECLARE_ROWS)

@@ -18,7 +18,9 @@
  * for the conversion to saturate; it must be NaN. chunk_store_part takes everything, if at some cost: it saturates, and
  * NaN becomes 0 in integers and the one NaN 0x7FC00000, 0x7E00 or 0x7FC0 in floating point.
  *
- * What a kernel is for (types, operation, where parameters come from) reaches the inline functions as constants.
+ * What a kernel is for (types, operation, where parameters come from) reaches the inline functions as constants. A
+ * header that defines TYPES_AT_RUN_TIME gets one kernel of each kind for all types instead: it asks for them in each
+ * chunk, never stores around the cache, and takes rows one at a time.
  */
 #ifndef NPUQ_ROW_KERNELS_H
 #define NPUQ_ROW_KERNELS_H
@@ -28,8 +30,20 @@
 
 #include <string.h>
 
-#define INLINE   static inline __attribute__((always_inline))
+#define INLINE static inline __attribute__((always_inline))
+#if defined(TYPES_AT_RUN_TIME) && !defined(__clang__) /* gcc makes instances by itself */
+#define NOINLINE static __attribute__((noinline, noclone))
+#else
 #define NOINLINE static __attribute__((noinline))
+#endif
+
+#ifdef TYPES_AT_RUN_TIME
+#define FOR_TYPES NOINLINE
+enum { AT_RUN_TIME = 1 };
+#else
+#define FOR_TYPES INLINE
+enum { AT_RUN_TIME = 0 };
+#endif
 
 /* Types and operations, by the table's names for them. */
 enum { x_f32 = NPUQ_X_F32, x_f16 = NPUQ_X_F16, x_bf16 = NPUQ_X_BF16 };
@@ -162,11 +176,17 @@ INLINE vchunk chunk_set(float value)
 INLINE vf product(vf a, vf b)
 {
     vf ab = v_mul(a, b);
-#if defined(NPUQ_SINGLE_FILE) && defined(__x86_64__)
+#if defined(NPUQ_SINGLE_FILE) && (defined(__x86_64__) || defined(__i386__))
     __asm__("" : "+v"(ab));
 #elif defined(NPUQ_SINGLE_FILE) && defined(__aarch64__)
     __asm__("" : "+w"(ab));
-#elif defined(NPUQ_SINGLE_FILE)
+#elif defined(NPUQ_SINGLE_FILE) && defined(__powerpc64__)
+    __asm__("" : "+wa"(ab));
+#elif defined(NPUQ_SINGLE_FILE) && defined(__s390x__)
+    __asm__("" : "+v"(ab));
+#elif defined(NPUQ_SINGLE_FILE) && defined(__loongarch__)
+    __asm__("" : "+f"(ab));
+#elif defined(NPUQ_SINGLE_FILE) && !defined(__wasm__) /* which has nothing to fuse with */
 #error "no register for a product"
 #endif
     return ab;
@@ -404,7 +424,8 @@ INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead)
         return;
     }
     const size_t head = (align - (uintptr_t)own.y % align) % align * CHUNK / y_bytes(k.y, CHUNK);
-    if (ahead && n > 4 * CHUNK && (k.x != x_i4 || head % 8 == 0)) { /* columns of int4 begin with a word */
+    if (!AT_RUN_TIME && ahead && n > 4 * CHUNK &&
+        (k.x != x_i4 || head % 8 == 0)) { /* columns of int4 begin with a word */
         if (head > 0) {
             part(k, r, count, 0, head);
             at = head;
@@ -441,8 +462,8 @@ INLINE rows rows_of(recipe k, const npuq_block *b, size_t first)
     };
 }
 
-INLINE void quantise_by_row(recipe k, const npuq_block *b, const float *smooth, const float *scale, const float *offset,
-                            size_t step)
+FOR_TYPES void quantise_by_row(recipe k, const npuq_block *b, const float *smooth, const float *scale,
+                               const float *offset, size_t step)
 {
     for (size_t i = 0; i < b->rows; i++) {
         rows r = rows_of(k, b, i);
@@ -456,10 +477,10 @@ INLINE void quantise_by_row(recipe k, const npuq_block *b, const float *smooth, 
 
 /* Parameters are loaded, and inverted to divide by, once for SHARING rows; from memory, one row at a time streams
  * better. */
-INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale, const float *offset,
-                               size_t offset_step)
+FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *scale, const float *offset,
+                                  size_t offset_step)
 {
-    enum { SHARING = 4 };
+    enum { SHARING = AT_RUN_TIME ? 1 : 4 };
     const bool share =
         !b->ahead && b->rows >= SHARING && (!FAST_DIVIDE || k.op != op_divide || scales_are_plain(scale, b->n));
     float one_offset[CHUNK];
@@ -477,7 +498,7 @@ INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale
         r.scales = scale;
         r.offsets = offset;
         r.offset_step = offset_step;
-        if (count == SHARING) {
+        if (!AT_RUN_TIME && count == SHARING) {
             run_rows(k, &r, SHARING, 0);
         } else {
             run_rows(k, &r, 1, b->ahead);
@@ -503,7 +524,7 @@ INLINE void quantise_by_column(recipe k, const npuq_block *b, const float *scale
         quantise_by_row((recipe){BY_ROW_SMOOTH, y_##Y, x_##X, op_multiply}, b, smooth, back, offset, step);            \
     }
 
-INLINE void dequantise(recipe k, const npuq_block *b, const npuq_dequant_params *p)
+FOR_TYPES void dequantise(recipe k, const npuq_block *b, const npuq_dequant_params *p)
 {
     for (size_t i = 0; i < b->rows && b->n > 0; i++) {
         rows r = rows_of(k, b, i);
@@ -600,7 +621,7 @@ INLINE row_range hrange_of_row(int x_type, const char *x, size_t n, size_t ahead
                               : hrange_on(x_type, x, n, ahead, range, false);
 }
 
-INLINE void range_rows(int x_type, const npuq_block *b, const float *smooth, float *hi, float *lo)
+FOR_TYPES void range_rows(int x_type, const npuq_block *b, const float *smooth, float *hi, float *lo)
 {
     for (size_t r = 0; r < b->rows && b->n > 0; r++) {
         const char *x = (const char *)b->x + (ptrdiff_t)r * b->x_step;

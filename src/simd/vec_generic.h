@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The vocabulary of row_kernels.h in the compiler's own vector types, for whatever unit of 16 bytes the target has: 4
+ * lanes. There is no conversion, minimum or narrowing that saturates in these types, so everything is made of sums,
+ * comparisons and selections. */
+#ifndef NPUQ_VEC_GENERIC_H
+#define NPUQ_VEC_GENERIC_H
+
+#if !(defined(__SSE2_MATH__) || defined(__VSX__) || defined(__loongarch_sx) || defined(__wasm_simd128__) ||            \
+      (defined(__s390x__) && defined(__linux__) && !defined(__clang__)))
+#error "this file is for targets with vectors of 16 bytes in which arithmetic is IEEE's"
+#endif
+
+#include "row_range.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Kernels of every pair of types would be more code than these targets' users want: types are asked for once a chunk.
+ */
+#define TYPES_AT_RUN_TIME 1
+
+enum { LANES = 4, CHUNK = 4 * LANES, STREAM_ALIGN = 16 };
+
+typedef float vf __attribute__((vector_size(16)));
+typedef int32_t vi __attribute__((vector_size(16)));
+typedef uint32_t vu __attribute__((vector_size(16)));
+typedef int16_t vs __attribute__((vector_size(16)));
+typedef uint16_t vh __attribute__((vector_size(16)));
+typedef uint8_t vb __attribute__((vector_size(16)));
+typedef uint64_t vl __attribute__((vector_size(16)));
+typedef struct vchunk {
+    vf v[4];
+} vchunk;
+
+static inline vf v_set(float value)
+{
+    return (vf){value, value, value, value};
+}
+
+static inline vu u_set(uint32_t value)
+{
+    return (vu){value, value, value, value};
+}
+
+static inline vf v_add(vf a, vf b)
+{
+    return a + b;
+}
+
+static inline vf v_mul(vf a, vf b)
+{
+    return a * b;
+}
+
+static inline vf v_div(vf a, vf b)
+{
+    return a / b;
+}
+
+enum { FAST_DIVIDE = 0 };
+
+static inline vf v_quotient(vf x, vf scale, vf inverse)
+{
+    (void)inverse;
+    return x / scale;
+}
+
+static inline bool chunk_is_plain(vchunk s)
+{
+    (void)s;
+    return true;
+}
+
+/* ---- lanes ------------------------------------------------------------------------------------------------------ */
+
+/* Where the mask is all ones a, elsewhere b. */
+static inline vf v_select(vi mask, vf a, vf b)
+{
+    return (vf)(((vi)a & mask) | ((vi)b & ~mask));
+}
+
+static inline vu u_select(vi mask, vu a, vu b)
+{
+    return (a & (vu)mask) | (b & ~(vu)mask);
+}
+
+/* No NaN. */
+static inline vf v_clamp(vf t, float low, float high)
+{
+    const vf at_least = v_select(t > v_set(low), t, v_set(low));
+    return v_select(at_least < v_set(high), at_least, v_set(high));
+}
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define LOW_THEN_HIGH(low, high) (low), (high)
+enum { LOW_FIRST = 1 };
+#else
+#define LOW_THEN_HIGH(low, high) (high), (low)
+enum { LOW_FIRST = 0 };
+#endif
+enum { LOW = 1 - LOW_FIRST }; /* where the low part of a lane is, in parts */
+
+/* The first lanes, and the last ones, of twice the width: of their low and their high parts. */
+static inline vu join_first_h(vh low, vh high)
+{
+    return (vu)__builtin_shufflevector(LOW_THEN_HIGH(low, high), 0, 8, 1, 9, 2, 10, 3, 11);
+}
+
+static inline vu join_last_h(vh low, vh high)
+{
+    return (vu)__builtin_shufflevector(LOW_THEN_HIGH(low, high), 4, 12, 5, 13, 6, 14, 7, 15);
+}
+
+static inline vh join_first_b(vb low, vb high)
+{
+    return (vh)__builtin_shufflevector(LOW_THEN_HIGH(low, high), 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7,
+                                       23);
+}
+
+static inline vh join_last_b(vb low, vb high)
+{
+    return (vh)__builtin_shufflevector(LOW_THEN_HIGH(low, high), 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30,
+                                       15, 31);
+}
+
+/* The low halves of all lanes. */
+static inline vh low_halves(vu a, vu b)
+{
+    return __builtin_shufflevector((vh)a, (vh)b, LOW, LOW + 2, LOW + 4, LOW + 6, LOW + 8, LOW + 10, LOW + 12, LOW + 14);
+}
+
+static inline vb low_bytes_h(vh a, vh b)
+{
+    return __builtin_shufflevector((vb)a, (vb)b, LOW, LOW + 2, LOW + 4, LOW + 6, LOW + 8, LOW + 10, LOW + 12, LOW + 14,
+                                   LOW + 16, LOW + 18, LOW + 20, LOW + 22, LOW + 24, LOW + 26, LOW + 28, LOW + 30);
+}
+
+/* An int4 is a nibble of a word, counted from its low end. */
+static inline vb words_to_bytes(vb words)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return words;
+#else
+    return __builtin_shufflevector(words, words, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
+#endif
+}
+
+/* ---- loads ------------------------------------------------------------------------------------------------------ */
+
+static inline vchunk chunk_load_f32(const void *p)
+{
+    vchunk t;
+    memcpy(&t, p, sizeof t);
+    return t;
+}
+
+typedef struct hchunk {
+    vh v[2];
+} hchunk;
+
+static inline hchunk chunk_load_halves(const void *p)
+{
+    hchunk t;
+    memcpy(&t, p, sizeof t);
+    return t;
+}
+
+/* With the exponent's bias corrected, infinities and NaNs want it corrected once more, and a subnormal f * 2^-24 has
+ * become 2^-15 + f * 2^-25: as much as that is above 2^-14, which is negative, is to be added. */
+static inline vf widened_f16(vu half)
+{
+    const vu magnitude = half & 0x7FFF;
+    const vu special = (vu)((vi)magnitude > 0x7BFF) & (112u << 23);
+    const vf t = (vf)((magnitude << 13) + (112u << 23) + special);
+    const vf below = (vf)((vi)(t - v_set(0x1p-14f)) & ((vi)magnitude < 0x400));
+    return (vf)((vu)(t + below) | (half & 0x8000) << 16);
+}
+
+static __attribute__((noinline)) vchunk floats_of_any_f16(hchunk t)
+{
+    const vh zero = {0};
+    return (vchunk){{widened_f16(join_first_h(t.v[0], zero)), widened_f16(join_last_h(t.v[0], zero)),
+                     widened_f16(join_first_h(t.v[1], zero)), widened_f16(join_last_h(t.v[1], zero))}};
+}
+
+/* The upper half of the float, if it is normal or zero; the lower half is shifted only. */
+static inline vh upper_of_f16(vh half)
+{
+    const vh magnitude = half & 0x7FFF;
+    return (((magnitude >> 3) + (112 << 7)) & (vh)(magnitude != 0)) | (half ^ magnitude);
+}
+
+/* The uppermost bit is set if a half is neither normal nor zero. */
+static inline vh other_f16(vh half)
+{
+    const vh magnitude = half & 0x7FFF;
+    return (magnitude + 0x400) | ((magnitude - 0x400) & (vh)(magnitude != 0));
+}
+
+static inline vchunk chunk_load_f16(const void *p)
+{
+    const hchunk t = chunk_load_halves(p);
+    const vl others = (vl)((other_f16(t.v[0]) | other_f16(t.v[1])) & 0x8000);
+
+    if ((others[0] | others[1]) != 0) {
+        return floats_of_any_f16(t);
+    }
+    const vh first = upper_of_f16(t.v[0]);
+    const vh last = upper_of_f16(t.v[1]);
+    return (vchunk){{(vf)join_first_h(t.v[0] << 13, first), (vf)join_last_h(t.v[0] << 13, first),
+                     (vf)join_first_h(t.v[1] << 13, last), (vf)join_last_h(t.v[1] << 13, last)}};
+}
+
+static inline vchunk chunk_load_bf16(const void *p)
+{
+    const hchunk t = chunk_load_halves(p);
+    const vh zero = {0};
+    return (vchunk){{(vf)join_first_h(zero, t.v[0]), (vf)join_last_h(zero, t.v[0]), (vf)join_first_h(zero, t.v[1]),
+                     (vf)join_last_h(zero, t.v[1])}};
+}
+
+static inline vchunk chunk_load_split_bf16(const void *p)
+{
+    return chunk_load_bf16(p);
+}
+
+static inline vchunk chunk_split(vchunk t)
+{
+    return t;
+}
+
+/* Below the exponent of 2^23, an integer is a float's last bits. zero is what stands for 0. */
+static inline vchunk floats_of_bytes(vb bytes, float zero)
+{
+    const vb none = {0};
+    const vh exponent = (vh){0} + 0x4B00;
+    const vh first = join_first_b(bytes, none);
+    const vh last = join_last_b(bytes, none);
+    const vf subtract = v_set(0x1p23f + zero);
+    return (vchunk){{(vf)join_first_h(first, exponent) - subtract, (vf)join_last_h(first, exponent) - subtract,
+                     (vf)join_first_h(last, exponent) - subtract, (vf)join_last_h(last, exponent) - subtract}};
+}
+
+static inline vchunk chunk_load_u8(const void *p)
+{
+    vb bytes;
+    memcpy(&bytes, p, sizeof bytes);
+    return floats_of_bytes(bytes, 0.0f);
+}
+
+static inline vchunk chunk_load_i8(const void *p)
+{
+    vb bytes;
+    memcpy(&bytes, p, sizeof bytes);
+    return floats_of_bytes(bytes ^ 0x80, 128.0f);
+}
+
+static inline vchunk chunk_load_i4(const void *p)
+{
+    uint64_t words;
+    memcpy(&words, p, sizeof words);
+    const vb bytes = words_to_bytes((vb)(vl){words, 0});
+    const vb odd = (vb)((vh)bytes >> 4) & 15;
+    const vb nibbles = __builtin_shufflevector(bytes & 15, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    return floats_of_bytes(nibbles ^ 8, 8.0f);
+}
+
+typedef struct ichunk {
+    vi v[4];
+} ichunk;
+
+static inline ichunk chunk_load_ints(const void *p)
+{
+    ichunk t;
+    memcpy(&t, p, sizeof t);
+    return t;
+}
+
+static inline ichunk ichunk_set(int32_t value)
+{
+    const vi v = {value, value, value, value};
+    return (ichunk){{v, v, v, v}};
+}
+
+static inline ichunk ichunk_add(ichunk a, ichunk b)
+{
+    for (int i = 0; i < 4; i++) {
+        a.v[i] = (vi)((vu)a.v[i] + (vu)b.v[i]);
+    }
+    return a;
+}
+
+static inline vchunk chunk_of_ints(ichunk a)
+{
+    return (vchunk){{__builtin_convertvector(a.v[0], vf), __builtin_convertvector(a.v[1], vf),
+                     __builtin_convertvector(a.v[2], vf), __builtin_convertvector(a.v[3], vf)}};
+}
+
+static inline vchunk chunk_load_i32(const void *p)
+{
+    return chunk_of_ints(chunk_load_ints(p));
+}
+
+/* ---- round, saturate, store ------------------------------------------------------------------------------------- */
+
+/* The sum with it is an integer, rounded half to even, and has the integer in its last bits. */
+enum { ROUNDING = 0x4B400000 }; /* 1.5 * 2^23 */
+
+static inline vu rounded_bits(vf t)
+{
+    return (vu)(t + (vf)u_set(ROUNDING));
+}
+
+static inline vf nan_to_zero(vf t)
+{
+    return (vf)((vi)t & (t == t));
+}
+
+static inline ichunk rounded(vchunk t)
+{
+    return (ichunk){
+        {(vi)rounded_bits(t.v[0]), (vi)rounded_bits(t.v[1]), (vi)rounded_bits(t.v[2]), (vi)rounded_bits(t.v[3])}};
+}
+
+/* With the clamps that can mostly be left out, see STORE. */
+static __attribute__((noinline)) ichunk saturated(vchunk t, float low, float high)
+{
+    for (int i = 0; i < 4; i++) {
+        t.v[i] = v_clamp(nan_to_zero(t.v[i]), low, high);
+    }
+    return rounded(t);
+}
+
+/* Whether all integers are among the count, a power of 2, from low on. Beyond 2^22 the sums have other exponents. */
+static inline bool chunk_fits(ichunk sums, uint32_t low, uint32_t count)
+{
+    const vu zero = u_set(ROUNDING + low);
+    const vl beyond =
+        (vl)(((((vu)sums.v[0] - zero) | ((vu)sums.v[1] - zero)) | (((vu)sums.v[2] - zero) | ((vu)sums.v[3] - zero))) &
+             ~(count - 1));
+    return (beyond[0] | beyond[1]) == 0;
+}
+
+static inline vb low_bytes(ichunk t)
+{
+    return low_bytes_h(low_halves((vu)t.v[0], (vu)t.v[1]), low_halves((vu)t.v[2], (vu)t.v[3]));
+}
+
+static inline void put_i8(void *p, ichunk sums)
+{
+    const vb bytes = low_bytes(sums);
+    memcpy(p, &bytes, sizeof bytes);
+}
+
+static inline void put_i4(void *p, ichunk sums)
+{
+    const vh pairs = (vh)(low_bytes(sums) & 15);
+    const vh joined = LOW_FIRST ? pairs | pairs >> 4 : pairs >> 8 | pairs << 4;
+    const vl words = (vl)words_to_bytes(low_bytes_h(joined, joined));
+    memcpy(p, &words, sizeof words / 2);
+}
+
+static inline void put_i32(void *p, ichunk sums)
+{
+    for (int i = 0; i < 4; i++) {
+        sums.v[i] -= ROUNDING;
+    }
+    memcpy(p, &sums, sizeof sums);
+}
+
+/* Floats from 2^23 on are integers. Of the others, the sum with 2^23 of the same sign is rounded to one. */
+static inline vi saturated_i32(vf t)
+{
+    const vf number = nan_to_zero(t);
+    const vf with_sign = (vf)(((vu)number & 0x80000000u) | 0x4B000000u);
+    const vi small = (vi)((vu)number & 0x7FFFFFFF) < 0x4B000000;
+    const vf integer = v_select(small, (number + with_sign) - with_sign, number);
+    const vi above = integer >= v_set(0x1p31f);
+    return __builtin_convertvector(v_clamp(integer, -0x1p31f, 0x1.fffffep30f), vi) | (vi)((vu)above >> 25);
+}
+
+static __attribute__((noinline)) void put_saturated_i32(void *p, vchunk t)
+{
+    const ichunk y = {{saturated_i32(t.v[0]), saturated_i32(t.v[1]), saturated_i32(t.v[2]), saturated_i32(t.v[3])}};
+    memcpy(p, &y, sizeof y);
+}
+
+/* Stores that clamp where an integer is beyond the type, or, for int32, beyond what the sums hold: clamps are half of
+ * the work where there is no instruction for them. */
+static inline void chunk_store_total_i32(void *p, vchunk t)
+{
+    const ichunk sums = rounded(t);
+
+    if (chunk_fits(sums, 0u - (1u << 22), 1u << 23)) {
+        put_i32(p, sums);
+    } else {
+        put_saturated_i32(p, t);
+    }
+}
+
+static inline ichunk rounded_to(vchunk t, int low, int high)
+{
+    const ichunk sums = rounded(t);
+    return chunk_fits(sums, (uint32_t)low, (uint32_t)(high - low + 1)) ? sums : saturated(t, (float)low, (float)high);
+}
+
+static inline void chunk_store_total_i8(void *p, vchunk t)
+{
+    put_i8(p, rounded_to(t, -128, 127));
+}
+
+static inline void chunk_store_total_u8(void *p, vchunk t)
+{
+    put_i8(p, rounded_to(t, 0, 255));
+}
+
+static inline void chunk_store_total_i4(void *p, vchunk t)
+{
+    put_i4(p, rounded_to(t, -8, 7));
+}
+
+/* int8 with requant's two clamps and, between them, its offsets, which are added to the integers in the last bits. */
+static inline void chunk_store_total_requant(void *p, vchunk t, ichunk offsets)
+{
+    ichunk sums = ichunk_add(saturated(t, -256.0f, 255.0f), offsets);
+
+    for (int i = 0; i < 4; i++) {
+        sums.v[i] = (vi)v_clamp((vf)sums.v[i], 0x1.8p23f - 128.0f, 0x1.8p23f + 127.0f);
+    }
+    put_i8(p, sums);
+}
+
+static inline bool chunk_store_requant(void *p, vchunk t, ichunk offsets)
+{
+    chunk_store_total_requant(p, t, offsets);
+    return true;
+}
+
+static inline bool chunk_stream_requant(void *p, vchunk t, ichunk offsets)
+{
+    return chunk_store_requant(p, t, offsets);
+}
+
+/* ---- store as floating point ------------------------------------------------------------------------------------- */
+
+static inline void chunk_store_total_f32(void *p, vchunk t)
+{
+    for (int i = 0; i < 4; i++) {
+        t.v[i] = v_select(t.v[i] == t.v[i], t.v[i], (vf)u_set(0x7FC00000));
+    }
+    memcpy(p, &t, sizeof t);
+}
+
+/* What is added rounds half to even at bit 13; the carry may reach the exponent. Of a subnormal result, the sum with
+ * 0.5 has the units of 2^-24 in its last bits, rounded. */
+static inline vu narrowed_f16(vf t)
+{
+    const vu magnitude = (vu)t & 0x7FFFFFFF;
+    const vu rebiased = magnitude - (112u << 23);
+    const vu normal = (rebiased + 0xFFF + (rebiased >> 13 & 1)) >> 13;
+    const vu subnormal = (vu)((vf)magnitude + v_set(0.5f)) - 0x3F000000;
+    const vu finite = u_select((vi)magnitude < 0x38800000, subnormal, normal);
+    const vu number = u_select((vi)magnitude < 0x477FF000, finite, u_set(0x7C00)) | ((vu)t >> 16 & 0x8000);
+    return u_select(t == t, number, u_set(0x7E00));
+}
+
+/* The same at bit 16. */
+static inline vu narrowed_bf16(vf t)
+{
+    const vu bits = (vu)t;
+    return u_select(t == t, (bits + 0x7FFF + (bits >> 16 & 1)) >> 16, u_set(0x7FC0));
+}
+
+static __attribute__((noinline)) void chunk_store_total_f16(void *p, vchunk t)
+{
+    const hchunk y = {{low_halves(narrowed_f16(t.v[0]), narrowed_f16(t.v[1])),
+                       low_halves(narrowed_f16(t.v[2]), narrowed_f16(t.v[3]))}};
+    memcpy(p, &y, sizeof y);
+}
+
+static inline void chunk_store_total_bf16(void *p, vchunk t)
+{
+    const hchunk y = {{low_halves(narrowed_bf16(t.v[0]), narrowed_bf16(t.v[1])),
+                       low_halves(narrowed_bf16(t.v[2]), narrowed_bf16(t.v[3]))}};
+    memcpy(p, &y, sizeof y);
+}
+
+/* No store gives up, and there are none around the cache. */
+#define STORE(Y)                                                                                                       \
+    static inline bool chunk_store_##Y(void *p, vchunk t, bool split)                                                  \
+    {                                                                                                                  \
+        (void)split;                                                                                                   \
+        chunk_store_total_##Y(p, t);                                                                                   \
+        return true;                                                                                                   \
+    }                                                                                                                  \
+    static inline bool chunk_stream_##Y(void *p, vchunk t, bool split)                                                 \
+    {                                                                                                                  \
+        return chunk_store_##Y(p, t, split);                                                                           \
+    }
+
+STORE(i8)
+STORE(u8)
+STORE(i32)
+STORE(i4)
+STORE(f32)
+STORE(f16)
+STORE(bf16)
+#undef STORE
+#define stream_end() ((void)0)
+
+/* ---- range ------------------------------------------------------------------------------------------------------ */
+
+/* Patterns as ordered_bits() has them, of which both ends are kept: signs do not matter. */
+typedef struct vrange {
+    vi hi;
+    vi lo;
+} vrange;
+
+static inline vrange vrange_of(vf v)
+{
+    const vi ordered = (vi)v ^ (vi)((vu)((vi)v >> 31) >> 1);
+    return (vrange){ordered, ordered};
+}
+
+static inline vrange vrange_join(vrange a, vrange b, bool both)
+{
+    (void)both;
+    return (vrange){b.hi ^ ((a.hi ^ b.hi) & (a.hi > b.hi)), a.lo ^ ((a.lo ^ b.lo) & (a.lo > b.lo))};
+}
+
+static inline bool vrange_both(vrange a)
+{
+    (void)a;
+    return true;
+}
+
+static inline row_range vrange_reduce(vrange a, bool both)
+{
+    row_range range = {a.hi[0], a.lo[0]};
+
+    (void)both;
+    for (int i = 1; i < LANES; i++) {
+        range.hi = a.hi[i] > range.hi ? a.hi[i] : range.hi;
+        range.lo = a.lo[i] < range.lo ? a.lo[i] : range.lo;
+    }
+    return range;
+}
+
+/* The same of halves. */
+typedef struct hrange {
+    vs hi;
+    vs lo;
+} hrange;
+
+static inline vs ordered_halves(vs v)
+{
+    return v ^ (vs)((vh)(v >> 15) >> 1);
+}
+
+static inline hrange hrange_of(vh v)
+{
+    const vs ordered = ordered_halves((vs)v);
+    return (hrange){ordered, ordered};
+}
+
+static inline hrange hrange_join(hrange a, hrange b, bool both)
+{
+    const vs hi = a.hi > b.hi;
+    const vs lo = a.lo < b.lo;
+
+    (void)both;
+    return (hrange){(a.hi & hi) | (b.hi & ~hi), (a.lo & lo) | (b.lo & ~lo)};
+}
+
+static inline bool hrange_both(hrange a)
+{
+    (void)a;
+    return true;
+}
+
+/* The patterns of the largest and the smallest, which are the signed and the unsigned maximum where both signs are. */
+static inline void hrange_reduce(hrange a, uint16_t *extremes)
+{
+    for (int i = 1; i < 2 * LANES; i++) {
+        a.hi[0] = a.hi[i] > a.hi[0] ? a.hi[i] : a.hi[0];
+        a.lo[0] = a.lo[i] < a.lo[0] ? a.lo[i] : a.lo[0];
+    }
+    extremes[0] = (uint16_t)ordered_halves(a.hi)[0];
+    extremes[1] = (uint16_t)ordered_halves(a.lo)[0];
+}
+
+#include "parts_by_copy.h"
+
+/* ---- trans_quant_param ------------------------------------------------------------------------------------------ */
+
+enum { PACK = 4 };
+
+typedef struct words {
+    vu v[2];
+} words;
+
+static inline void pack_store(const uint32_t *scale, const float *offset, uint64_t *y, bool nearest)
+{
+    vu s;
+    vf t;
+
+    memcpy(&s, scale, sizeof s);
+    memcpy(&t, offset, sizeof t);
+    if (nearest) {
+        const vu exponent = s & 0x7F800000;
+        const vu half = (s >> 13 & 1) + 0xFFF;
+        s = u_select((vi)exponent == 0, s & 0x80000000u, s + (half & ~(vu)(exponent == 0x7F800000)));
+    }
+    const vu low = s & ~0x1FFFu;
+    const vu high = (rounded_bits(v_clamp(nan_to_zero(t), -256.0f, 255.0f)) & 0x1FF) << 5 | 1u << 14;
+    const words w = {{__builtin_shufflevector(LOW_THEN_HIGH(low, high), 0, 4, 1, 5),
+                      __builtin_shufflevector(LOW_THEN_HIGH(low, high), 2, 6, 3, 7)}};
+    memcpy(y, &w, sizeof w);
+}
+
+static inline void unpack_store(const uint64_t *y, float *scale, int32_t *offset)
+{
+    words w;
+
+    memcpy(&w, y, sizeof w);
+    const vu s = __builtin_shufflevector(w.v[0], w.v[1], LOW, LOW + 2, LOW + 4, LOW + 6) & ~0x1FFFu;
+    const vu high = __builtin_shufflevector(w.v[0], w.v[1], LOW_FIRST, LOW_FIRST + 2, LOW_FIRST + 4, LOW_FIRST + 6);
+    const vi o = (vi)(high << 18) >> 23;
+    memcpy(scale, &s, sizeof s);
+    memcpy(offset, &o, sizeof o);
+}
+
+#endif
