@@ -268,8 +268,8 @@ class Bench(unittest.TestCase):
                 self.assertEqual(message.count(f"\n  {kind}\n"), 1)
 
     def test_wrong_options(self):
-        for options, text in ((("--set", "models,small"), "--set: found 'small', expected models, sweep, layout, overhead, "
-                               "threads, sizes, views or data"),
+        for options, text in ((("--set", "models,small"), "--set: found 'small', expected models, sweep, layout, "
+                               "overhead, threads, sizes, views or data"),
                               (("--backend", "ref,sse"), "--backend: found 'sse', expected avx512, avx2, neon, generic, ref or"),
                               (("--backend", ""), "--backend: found '', expected avx512"),
                               (("--threads", "0"), "--threads: found '0', expected a number from 1 to "),
