@@ -307,11 +307,13 @@ class Bench(unittest.TestCase):
 
     # ---- bench/run and bench/plot ----
 
-    def run_script(self, *options):
-        """bench/run in a copy of what it needs, where everything is built."""
+    def run_script(self, *options, adopt=True, status=0):
+        """bench/run in a copy of what it needs, where everything is built, and where the first machine of the page is
+        this one (or none is)."""
         build, tree = self.path("build"), self.path("tree")
         for name in ("bench", "docs"):
             shutil.copytree(os.path.join(SOURCE, name), os.path.join(tree, name), dirs_exist_ok=True)
+        self.adopt(os.path.join(tree, "docs", "performance.md"), adopt)
         os.makedirs(os.path.join(build, "bench"), exist_ok=True)
         os.makedirs(self.path("bin"), exist_ok=True)
         shutil.copy(BENCH, os.path.join(build, "bench", "npuquant-bench"))
@@ -321,10 +323,30 @@ class Bench(unittest.TestCase):
         environment = dict(os.environ, BUILD=build, PATH=self.path("bin") + ":" + os.environ["PATH"])
         done = subprocess.run([os.path.join(tree, "bench", "run"), *options], env=environment, capture_output=True,
                               text=True, timeout=300)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        changed = [name for name in ("performance.md", "images/performance-sweep.png")
-                   if self.read(os.path.join(tree, "docs", name)) != self.read(os.path.join(SOURCE, "docs", name))]
-        return done.stdout, changed
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stderr if status else done.stdout, self.changed(tree)
+
+    def adopt(self, page, adopt):
+        """The processors on the page become this one and another, or two others."""
+        cpu = self.results(*self.options[1:])["cpu"]
+        found = re.search(r"\((family \d+, model \d+)\)", cpu)
+        keys = [found[1] if found else cpu, "another"] if adopt else ["one", "another"]
+        text = re.sub(r"(?<=<!-- machine: )(\w+): .* (?=-->)", lambda m: f"{m[1]}: {keys.pop(0)} ",
+                      self.read(page).decode())
+        with open(page, "w", encoding="utf-8") as file:
+            file.write(text)
+        self.before = text
+
+    def changed(self, tree):
+        page = self.read(os.path.join(tree, "docs/performance.md")).decode()
+        images = os.path.join(tree, "docs/images")
+        return ["performance.md"] * (page != self.before) + [
+            name for name in sorted(os.listdir(images))
+            if self.read(os.path.join(images, name)) != self.read(os.path.join(SOURCE, "docs/images", name))]
+
+    def parts(self, text):
+        """What stands after each mark of the page."""
+        return dict(re.findall(r"<!-- ([^\n]*?) -->\n(.*?)<!-- end -->", text, re.DOTALL))
 
     def read(self, path):
         with open(path, "rb") as file:
@@ -345,27 +367,54 @@ class Bench(unittest.TestCase):
 
     @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "no matplotlib")
     def test_run_updates_page(self):
+        """Of the tables and pictures, those of this machine, and its columns of the first table; no others."""
         _, changed = self.run_script("--update-page", *self.options)
-        self.assertEqual(changed, ["performance.md", "images/performance-sweep.png"])
+        self.assertEqual(changed, ["performance.md", "performance-roofline-intel.png", "performance-sweep-intel.png"])
         page = self.read(self.path("tree/docs/performance.md")).decode()
-        cases = re.search(r"<!-- cases -->\n(.*?)<!-- end -->", page, re.DOTALL)[1]
-        self.assertEqual(re.findall(r"(?m)^\| `(.*?)`", cases), ["quantize/mul/uniform/f32-i8/1x4096"])
+        before, after = self.parts(self.before), self.parts(page)
+        self.assertEqual(re.sub("<!--.*?<!-- end -->", "", page, flags=re.DOTALL),
+                         re.sub("<!--.*?<!-- end -->", "", self.before, flags=re.DOTALL))
+        for mark, text in after.items():
+            if "AMD" in mark or mark in ("peers: Intel", "newer: Intel"):
+                self.assertEqual(text, before[mark], mark)
+        self.assertEqual(re.findall(r"(?m)^\| `(.*?)`", after["cases: Intel"]), ["quantize/mul/uniform/f32-i8/1x4096"])
+        with open(self.path("build/bench.json"), encoding="utf-8") as file:
+            runs = json.load(file)["cases"][0]["runs"]
+        naive = next(run["npuquant_times_as_fast"] for run in runs if run["who"] == "naive loop")
+        shown = f"{naive:.{2 if naive < 2 else 1}f}"
+        rows = list(zip(before["summary"].splitlines(), after["summary"].splitlines()))
+        self.assertLessEqual(sum(old != new for old, new in rows), 2)  # the plain loop, and oneDNN if it is there
+        for old, new in rows:
+            self.assertEqual([cell.strip() for cell in old.split("|")[4:]],
+                             [cell.strip() for cell in new.split("|")[4:]])
+            if new.startswith("| a plain loop in C | float32 to int8, one scale "):
+                self.assertEqual(new.split("|")[3].strip(), shown)
+
+    @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "no matplotlib")
+    def test_unknown_processor(self):
+        """A machine that the page has no section for changes nothing."""
+        message, changed = self.run_script("--update-page", *self.options, adopt=False, status=1)
+        self.assertEqual(changed, [])
+        self.assertIn("docs/performance.md: no section for this processor (", message)
 
     def test_page_is_of_this_version(self):
         """The tables of the page have the columns that bench/plot writes."""
         self.results(*self.options[1:])
         shutil.copy(os.path.join(SOURCE, "docs", "performance.md"), self.path("page.md"))
+        self.adopt(self.path("page.md"), True)
         with open(self.path("peers.json"), "w", encoding="utf-8") as file:
             json.dump({"numpy": "1", "rows": []}, file)
         subprocess.run([os.path.join(SOURCE, "bench", "plot"), self.path("r.json"), "--page", self.path("page.md"),
                         "--peers", self.path("peers.json")], check=True, capture_output=True)
 
-        def headers(path):
-            parts = re.findall(r"<!-- (\w+) -->\n(.*?)<!-- end -->", self.read(path).decode(), re.DOTALL)
-            return {name: re.findall(r"(?m)^(\|.*\|)\n\|---", text) for name, text in parts}
+        def headers(text):
+            return {mark: re.findall(r"(?m)^(\|.*\|)\n\|---", part) for mark, part in self.parts(text).items()
+                    if not mark.startswith("lost: ")}  # a table only if something is lost
 
-        self.assertEqual(headers(self.path("page.md")), headers(os.path.join(SOURCE, "docs", "performance.md")))
-        self.assertEqual(set(headers(self.path("page.md"))), {"machine", "targets", "cases", "peers"})
+        self.assertEqual(headers(self.read(self.path("page.md")).decode()), headers(self.before))
+        names = {"lost", "sizes", "variants", "targets", "cases", "peers", "newer"}
+        self.assertEqual({mark for mark in self.parts(self.before) if mark.endswith(": Intel")},
+                         {f"{name}: Intel" for name in names})
 
 
 if __name__ == "__main__":
