@@ -71,20 +71,29 @@ static void pack_row(const npuq_row_kernels *kernels, const npuq_rect *rect, npu
     uint32_t scales[TILE];
     float offsets[TILE + NPUQ_MAX_REPEAT];
     uint64_t words[TILE];
+    const bool read_through = rect->col_step[SCALE] == (ptrdiff_t)sizeof *scales;
     const bool write_through = rect->col_step[Y] == (ptrdiff_t)sizeof *words;
+    const bool offsets_ready = rect->data[OFFSET] && rect->col_step[OFFSET] == (ptrdiff_t)sizeof *offsets;
+    const bool offsets_alike = !rect->data[OFFSET] || rect->col_step[OFFSET] == 0;
+    const size_t most = read_through && write_through && offsets_ready ? rect->cols : TILE;
+    const float *offset_run = offsets;
 
-    for (size_t col = 0; col < rect->cols; col += TILE) {
-        const size_t n = rect->cols - col < TILE ? rect->cols - col : TILE;
+    for (size_t col = 0; col < rect->cols; col += most) {
+        const size_t n = rect->cols - col < most ? rect->cols - col : most;
         const npuq_params offset = {
             .data = rect->data[OFFSET], .dtype = NPUQ_FLOAT32, .step = rect->col_step[OFFSET], .repeat = 1};
         const npuq_params offset_here = npuq_params_from(&offset, col);
+        const char *scale = rect->data[SCALE] + (ptrdiff_t)col * rect->col_step[SCALE];
         char *y = rect->data[Y] + (ptrdiff_t)col * rect->col_step[Y];
         uint64_t *target = write_through ? (uint64_t *)(void *)y : words;
 
-        for (size_t i = 0; i < n; i++) { /* as bits: a float copy may change a signalling NaN */
-            memcpy(&scales[i], rect->data[SCALE] + (ptrdiff_t)(col + i) * rect->col_step[SCALE], sizeof *scales);
+        for (size_t i = 0; !read_through && i < n; i++) { /* as bits: a float copy may change a signalling NaN */
+            memcpy(&scales[i], scale + (ptrdiff_t)i * rect->col_step[SCALE], sizeof *scales);
         }
-        kernels->pack(scales, npuq_params_f32(kernels, &offset_here, n, offsets), target, n, round_mode);
+        if (col == 0 || !offsets_alike) {
+            offset_run = npuq_params_f32(kernels, &offset_here, n, offsets);
+        }
+        kernels->pack(read_through ? (const uint32_t *)(const void *)scale : scales, offset_run, target, n, round_mode);
         for (size_t i = 0; !write_through && i < n; i++) {
             memcpy(y + (ptrdiff_t)i * rect->col_step[Y], &words[i], sizeof *words);
         }
