@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../view/view.h"
+#include "../walk/dense.h"
 #include "from_integers.h"
 
 static const char op[] = "dequant";
 
-npuq_status npuq_dequant(const npuq_tensor *x, const npuq_tensor *weight_scale, const npuq_tensor *activation_scale,
+static npuq_status check(const npuq_tensor *x, const npuq_tensor *weight_scale, const npuq_tensor *activation_scale,
                          const npuq_tensor *bias, const npuq_tensor *y, const npuq_executor *executor)
 {
     const npuq_argument arguments[] = {
@@ -27,8 +28,33 @@ npuq_status npuq_dequant(const npuq_tensor *x, const npuq_tensor *weight_scale, 
         (bias &&
          (status = npuq_check_shape(op, "bias", bias, 1, &x->shape[last], "the last dimension of x")) != NPUQ_OK) ||
         (status = npuq_check_output_shape(op, x, y)) != NPUQ_OK ||
-        (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
-        (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK) {
+        (status = npuq_check_executor(op, executor)) != NPUQ_OK) {
+        return status;
+    }
+    return npuq_check_layouts(op, arguments, count);
+}
+
+/* Whether a call is sure to pass all checks, see walk/dense.h. */
+static bool passes_dense(const npuq_tensor *x, const npuq_tensor *weight_scale, const npuq_tensor *activation_scale,
+                         const npuq_tensor *bias, const npuq_tensor *y, const npuq_executor *executor)
+{
+    npuq_dense dense;
+
+    return npuq_dense_rows(&dense, x, NPUQ_TAKES_INT32, y, NPUQ_TAKES_FLOATS, executor) &&
+           npuq_dense_columns(&dense, weight_scale, NPUQ_TAKES_FLOATS) &&
+           (!activation_scale ||
+            npuq_dense_operand(&dense, activation_scale, NPUQ_TAKES_FLOAT32, x->ndim - 1, x->shape, false)) &&
+           (!bias ||
+            npuq_dense_operand(&dense, bias, NPUQ_TAKES_FLOATS | NPUQ_TAKES_INT32, 1, &x->shape[x->ndim - 1], false));
+}
+
+npuq_status npuq_dequant(const npuq_tensor *x, const npuq_tensor *weight_scale, const npuq_tensor *activation_scale,
+                         const npuq_tensor *bias, const npuq_tensor *y, const npuq_executor *executor)
+{
+    npuq_status status;
+
+    if (!passes_dense(x, weight_scale, activation_scale, bias, y, executor) &&
+        (status = check(x, weight_scale, activation_scale, bias, y, executor)) != NPUQ_OK) {
         return status;
     }
     if (npuq_element_count(x) > 0) {

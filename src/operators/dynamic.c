@@ -169,11 +169,13 @@ static void run_whole_rows(npuq_dynamic *d, npuq_dynamic_pass *pass, const npuq_
     const bool from_memory = d->choice.ahead > 0;
     const bool converts = d->smooth.data && !npuq_params_ready(&d->smooth);
     const size_t block_bytes = converts ? BLOCK_BYTES_CONVERTING : from_memory ? BLOCK_BYTES_FROM_MEMORY : BLOCK_BYTES;
-    const size_t fitting = block_bytes / x_size / cols; /* columns that are all one element may be very many */
+    const size_t rows = npuq_loop_rows(&d->loop);
+    /* Columns that are all one element may be very many. One row needs no division. */
+    const size_t fitting = rows == 1 ? 1 : block_bytes / x_size / cols;
 
     d->first_row = 0;
     d->block_rows = fitting < 1 ? 1 : fitting > ROWS ? ROWS : fitting;
-    npuq_units_of(&d->units, npuq_loop_rows(&d->loop), cols, UNIT, cols);
+    npuq_units_of(&d->units, rows, cols, UNIT, cols);
     if (from_memory) {
         d->choice.ahead = d->block_rows * cols * x_size + NPUQ_AHEAD;
     }

@@ -12,6 +12,9 @@ static const char op[] = "quantize";
  * them. */
 enum { UNIT = 32768, CONVERTING_UNIT = 65536, UNIT_COLUMNS = 4096 };
 
+/* Several rows of no more columns, with parameters by column, are left to the general way. */
+enum { SHORT_ROW = 32 };
+
 /* The dimension that scales go along. */
 static npuq_status find_axis(const npuq_tensor *x, const npuq_tensor *scales, int32_t axis, bool div_mode, int *found)
 {
@@ -157,8 +160,9 @@ static unsigned y_dtypes(bool div_mode)
     return div_mode ? NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32 : NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2;
 }
 
-static npuq_status quantise_any(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points,
-                                int32_t axis, bool div_mode, const npuq_tensor *y, const npuq_executor *executor)
+/* All checks, and the dimension that scales go along. */
+static npuq_status check(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
+                         bool div_mode, const npuq_tensor *y, const npuq_executor *executor, int *along)
 {
     const npuq_argument arguments[] = {
         {"x", x, NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_X},
@@ -170,24 +174,79 @@ static npuq_status quantise_any(const npuq_tensor *x, const npuq_tensor *scales,
     };
     const size_t count = sizeof arguments / sizeof arguments[0];
     npuq_status status;
-    int along = 0;
 
     if ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
-        (status = find_axis(x, scales, axis, div_mode, &along)) != NPUQ_OK ||
-        (status = check_scales(x, scales, along)) != NPUQ_OK ||
+        (status = find_axis(x, scales, axis, div_mode, along)) != NPUQ_OK ||
+        (status = check_scales(x, scales, *along)) != NPUQ_OK ||
         (zero_points && (status = check_zero_points(scales, zero_points, div_mode)) != NPUQ_OK) ||
         (status = npuq_check_output_shape(op, x, y)) != NPUQ_OK ||
         (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
         (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK) {
         return status;
     }
+    return NPUQ_OK;
+}
+
+/* Whether a call is sure to pass all checks, see walk/dense.h; then scales go along the last dimension. */
+static bool passes_dense(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
+                         bool div_mode, const npuq_tensor *y, const npuq_executor *executor, npuq_dense *dense)
+{
+    return npuq_dense_rows(dense, x, NPUQ_TAKES_FLOATS, y, y_dtypes(div_mode), executor) &&
+           (axis == -1 || axis == x->ndim - 1) && npuq_dense_columns(dense, scales, NPUQ_TAKES_FLOATS) &&
+           (!zero_points || (zero_points->dtype == scales->dtype &&
+                             npuq_dense_operand(dense, zero_points, NPUQ_TAKES_FLOATS, 1, scales->shape, false)));
+}
+
+/* Straight to the kernel, with parameters of binary32 where they lie. */
+static void quantise_dense(const npuq_kernel_choice *choice, const npuq_dense *dense, const npuq_tensor *x,
+                           const npuq_tensor *scales, const npuq_tensor *zero_points, const npuq_tensor *y)
+{
+    static const float zero = 0.0f;
+    const bool uniform = scales->shape[0] == 1;
+    const float *scale = scales->data;
+    const float *offset = zero_points ? zero_points->data : &zero;
+    const npuq_block block = {
+        .x = x->data,
+        .y = y->data,
+        .x_step = (ptrdiff_t)x->shape[x->ndim - 1] * (ptrdiff_t)npuq_dtype_size(x->dtype),
+        .y_step = (ptrdiff_t)y->shape[y->ndim - 1] * (ptrdiff_t)npuq_dtype_size(y->dtype),
+        .rows = uniform ? 1 : dense->rows,
+        .n = uniform ? dense->rows * dense->cols : dense->cols,
+    };
+    const npuq_fp_state caller = npuq_fp_enter();
+
+    if (uniform) {
+        choice->kernels->affine_uniform[choice->y][choice->x][choice->op](&block, scale, offset, 0);
+    } else {
+        choice->kernels->affine_vector[choice->y][choice->x][choice->op](&block, scale, offset, zero_points != NULL);
+    }
+    npuq_fp_leave(&caller);
+}
+
+npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
+                          bool div_mode, const npuq_tensor *y, const npuq_executor *executor)
+{
+    npuq_dense dense;
+    quantize_task t;
+    const bool is_dense = passes_dense(x, scales, zero_points, axis, div_mode, y, executor, &dense);
+    int along = 0;
+    npuq_status status;
+
+    if (is_dense) {
+        along = x->ndim - 1;
+    } else if ((status = check(x, scales, zero_points, axis, div_mode, y, executor, &along)) != NPUQ_OK) {
+        return status;
+    }
     if (npuq_element_count(x) == 0) {
         return NPUQ_OK;
     }
 
-    quantize_task t;
-
     npuq_choose_kernels(&t.choice, x->dtype, y->dtype, div_mode ? NPUQ_DIV : NPUQ_MUL);
+    if (is_dense && scales->dtype == NPUQ_FLOAT32 &&
+        (scales->shape[0] == 1 || dense.rows == 1 || dense.cols > SHORT_ROW)) {
+        quantise_dense(&t.choice, &dense, x, scales, zero_points, y);
+        return NPUQ_OK;
+    }
     t.scales_dtype = scales->dtype;
     t.zero_points_dtype = zero_points ? zero_points->dtype : NPUQ_FLOAT32;
     npuq_loop_over(&t.loop, x, x->dtype, y->dtype);
@@ -205,54 +264,4 @@ static npuq_status quantise_any(const npuq_tensor *x, const npuq_tensor *scales,
     find_units(&t);
     npuq_run(executor, t.units.count, quantize_units, &t);
     return NPUQ_OK;
-}
-
-/* The short way, see walk/dense.h: binary32 parameters, one or by column, straight to the kernel. */
-static bool quantise_dense(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points,
-                           int32_t axis, bool div_mode, const npuq_tensor *y, const npuq_executor *executor)
-{
-    static const float zero = 0.0f;
-    npuq_kernel_choice choice;
-    npuq_dense dense;
-
-    if (!scales || !npuq_dense_rows(&dense, x, NPUQ_TAKES_FLOATS, y, y_dtypes(div_mode), executor) ||
-        (axis != -1 && axis != x->ndim - 1)) {
-        return false;
-    }
-    const bool uniform = scales->shape[0] == 1;
-    const int64_t *columns = uniform ? scales->shape : &x->shape[x->ndim - 1];
-
-    if (!npuq_dense_operand(&dense, scales, NPUQ_TAKES_FLOAT32, 1, columns, false) ||
-        (zero_points && !npuq_dense_operand(&dense, zero_points, NPUQ_TAKES_FLOAT32, 1, columns, false))) {
-        return false;
-    }
-    npuq_choose_kernels(&choice, x->dtype, y->dtype, div_mode ? NPUQ_DIV : NPUQ_MUL);
-
-    const float *scale = scales->data;
-    const float *offset = zero_points ? zero_points->data : &zero;
-    const npuq_block block = {
-        .x = x->data,
-        .y = y->data,
-        .x_step = (ptrdiff_t)x->shape[x->ndim - 1] * (ptrdiff_t)npuq_dtype_size(x->dtype),
-        .y_step = (ptrdiff_t)y->shape[y->ndim - 1] * (ptrdiff_t)npuq_dtype_size(y->dtype),
-        .rows = uniform ? 1 : dense.rows,
-        .n = uniform ? dense.rows * dense.cols : dense.cols,
-    };
-    const npuq_fp_state caller = npuq_fp_enter();
-
-    if (uniform) {
-        choice.kernels->affine_uniform[choice.y][choice.x][choice.op](&block, scale, offset, 0);
-    } else {
-        choice.kernels->affine_vector[choice.y][choice.x][choice.op](&block, scale, offset, zero_points != NULL);
-    }
-    npuq_fp_leave(&caller);
-    return true;
-}
-
-npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
-                          bool div_mode, const npuq_tensor *y, const npuq_executor *executor)
-{
-    return quantise_dense(x, scales, zero_points, axis, div_mode, y, executor)
-               ? NPUQ_OK
-               : quantise_any(x, scales, zero_points, axis, div_mode, y, executor);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../view/view.h"
+#include "../walk/dense.h"
 #include "from_integers.h"
 
 #include <inttypes.h>
@@ -77,6 +78,17 @@ static npuq_status check_words(const npuq_params *words, int64_t count, bits b)
     return NPUQ_OK; /* not reached: one of the words has a wrong bit */
 }
 
+/* Whether a call is sure to pass all checks but those of the words' values, see walk/dense.h. */
+static bool passes_dense(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias, const npuq_tensor *y,
+                         const npuq_executor *executor)
+{
+    npuq_dense dense;
+
+    return npuq_dense_rows(&dense, x, NPUQ_TAKES_INT32, y, NPUQ_TAKES_INT8 | NPUQ_TAKES_FLOAT16, executor) &&
+           npuq_dense_columns(&dense, words, NPUQ_TAKES_INT64 | NPUQ_TAKES_UINT64) &&
+           (!bias || npuq_dense_operand(&dense, bias, NPUQ_TAKES_INT32, 1, &x->shape[x->ndim - 1], false));
+}
+
 npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias, const npuq_tensor *y,
                          const npuq_executor *executor)
 {
@@ -89,10 +101,11 @@ npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const n
     const size_t count = sizeof arguments / sizeof arguments[0];
     npuq_status status;
 
-    if ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
-        (status = check_shapes(x, words, bias, y)) != NPUQ_OK ||
-        (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
-        (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK) {
+    if (!passes_dense(x, words, bias, y, executor) &&
+        ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
+         (status = check_shapes(x, words, bias, y)) != NPUQ_OK ||
+         (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
+         (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK)) {
         return status;
     }
 

@@ -94,3 +94,9 @@ bool npuq_dense_operand(npuq_dense *dense, const npuq_tensor *tensor, unsigned d
     }
     return accept(dense, tensor, dtypes, written ? 0 : 1, written);
 }
+
+bool npuq_dense_columns(npuq_dense *dense, const npuq_tensor *tensor, unsigned dtypes)
+{
+    return tensor && tensor->ndim == 1 && (tensor->shape[0] == 1 || tensor->shape[0] == (int64_t)dense->cols) &&
+           accept(dense, tensor, dtypes, 1, false);
+}

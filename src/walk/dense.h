@@ -33,4 +33,7 @@ bool npuq_dense_rows(npuq_dense *dense, const npuq_tensor *x, unsigned x_dtypes,
 bool npuq_dense_operand(npuq_dense *dense, const npuq_tensor *tensor, unsigned dtypes, int ndim, const int64_t *shape,
                         bool written);
 
+/* The same for a tensor of one dimension that has one element, or one for each column, and is only read. */
+bool npuq_dense_columns(npuq_dense *dense, const npuq_tensor *tensor, unsigned dtypes);
+
 #endif

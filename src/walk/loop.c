@@ -49,8 +49,10 @@ static ptrdiff_t distance(ptrdiff_t stride)
 
 static void move_dimension(npuq_loop *loop, int to, int from)
 {
-    loop->extents[to] = loop->extents[from];
-    memmove(loop->strides[to], loop->strides[from], sizeof loop->strides[to]); /* to may be from */
+    if (to != from) {
+        loop->extents[to] = loop->extents[from];
+        memcpy(loop->strides[to], loop->strides[from], sizeof loop->strides[to]);
+    }
 }
 
 /* Walks a dimension from its other end. */

@@ -377,6 +377,12 @@ void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rec
     if (!npuq_params_ready(scale) || (call.step && !npuq_params_ready(offset))) {
         most = smaller(most, PARAMS);
     }
+    if (rect->cols <= most) {
+        call.scale = npuq_params_f32(choice->kernels, scale, rect->cols, scales);
+        call.offset = npuq_params_f32(choice->kernels, offset, call.step ? rect->cols : 1, offsets);
+        run_blocks(choice, rect, true, affine_vector_block, &call);
+        return;
+    }
     for (size_t col = 0; col < rect->cols; col += most) {
         const npuq_params scale_here = npuq_params_from(scale, col);
         const npuq_params offset_here = npuq_params_from(offset, col);
@@ -427,6 +433,13 @@ static void run_dynamic(const npuq_kernel_choice *choice, const npuq_rect *rect,
         most = smaller(most, PARAMS);
     }
     call->smooth = NULL;
+    if (rect->cols <= most) { /* all at once, without copies of these structures */
+        if (smooth->data) {
+            call->smooth = npuq_params_f32(choice->kernels, smooth, rect->cols, smooths);
+        }
+        run_blocks(choice, rect, writes_y, fn, call);
+        return;
+    }
     for (size_t col = 0; col < rect->cols; col += most) {
         const npuq_params smooth_here = npuq_params_from(smooth, col);
         const npuq_rect part = columns_of(choice, rect, col, most);
