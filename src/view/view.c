@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "view.h"
 
-#include "overlap.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -212,8 +210,6 @@ npuq_status npuq_check_executor(const char *op, const npuq_executor *executor)
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
-static const int64_t LARGEST_OBJECT = sizeof(void *) < 8 ? PTRDIFF_MAX : (int64_t)1 << 57;
-
 /* The bytes that the elements lie in. False if there are more than can be counted or addressed. */
 static bool find_span(const npuq_tensor *tensor, npuq_span *span)
 {
@@ -239,7 +235,7 @@ static bool find_span(const npuq_tensor *tensor, npuq_span *span)
         }
     }
     /* No object is larger than its address space, 57 bits at most, and none wraps around it. */
-    if (below > LARGEST_OBJECT || above >= LARGEST_OBJECT - below || (uintptr_t)below > base ||
+    if (below > NPUQ_LARGEST_OBJECT || above >= NPUQ_LARGEST_OBJECT - below || (uintptr_t)below > base ||
         (uintptr_t)above > UINTPTR_MAX - base) {
         return false;
     }
@@ -301,30 +297,6 @@ static npuq_status check_memory(const char *op, const npuq_argument *a, npuq_spa
     return NPUQ_OK;
 }
 
-/* The bytes of a tensor that needs no further check of its own: present, aligned, row-major without gaps. Most are, and
- * this costs a fraction of what finds out everything about any other. */
-static bool find_dense_span(const npuq_tensor *tensor, npuq_span *span)
-{
-    const size_t size = npuq_dtype_size(tensor->dtype);
-    const uintptr_t base = (uintptr_t)tensor->data;
-    int64_t count = 1;
-
-    for (int d = tensor->ndim - 1; d >= 0; d--) {
-        if (tensor->shape[d] == 1) { /* whatever its stride */
-            continue;
-        }
-        if (tensor->strides[d] != count || __builtin_mul_overflow(count, tensor->shape[d], &count)) {
-            return false;
-        }
-    }
-    if (count == 0 || count > LARGEST_OBJECT / 8 || base == 0 || (base & (size - 1)) != 0 ||
-        (uint64_t)count * size - 1 > UINTPTR_MAX - base) {
-        return false;
-    }
-    *span = (npuq_span){base, base + ((uintptr_t)count * size - 1), size};
-    return true;
-}
-
 static npuq_status check_disjoint(const char *op, const npuq_argument *out, const npuq_span *out_span,
                                   const npuq_argument *other, const npuq_span *other_span)
 {
@@ -345,7 +317,9 @@ npuq_status npuq_check_layouts(const char *op, const npuq_argument *arguments, s
     bool used[MOST];
 
     for (size_t i = 0; i < count; i++) {
-        const bool dense = arguments[i].tensor && find_dense_span(arguments[i].tensor, &spans[i]);
+        const bool dense =
+            arguments[i].tensor &&
+            npuq_find_dense_span(arguments[i].tensor, npuq_dtype_size(arguments[i].tensor->dtype), &spans[i]);
 
         used[i] = dense || (arguments[i].tensor && !is_empty(arguments[i].tensor));
         if (used[i] && !dense) {

@@ -4,6 +4,7 @@
 #define NPUQ_VIEW_H
 
 #include "../status.h"
+#include "overlap.h"
 
 /* Sets of dtypes, as an argument declares what it takes: one bit for each, the one that its value counts. */
 enum {
@@ -62,6 +63,37 @@ static inline unsigned npuq_dtype_set(npuq_dtype dtype)
         return NPUQ_TAKES_QUINT4X2;
     }
     return (unsigned)dtype <= NPUQ_BFLOAT16 ? 1u << dtype : 0;
+}
+
+/* No object is larger. */
+#define NPUQ_LARGEST_OBJECT (sizeof(void *) < 8 ? (int64_t)PTRDIFF_MAX : (int64_t)1 << 57)
+
+/* Whether a tensor of at most NPUQ_MAX_NDIM dimensions, whose element has so many bytes, needs no further check of its
+ * own: present, aligned, not empty, row-major without gaps. Most are, and this costs a fraction of what finds out
+ * everything about any other. */
+static inline bool npuq_find_dense_span(const npuq_tensor *tensor, size_t size, npuq_span *span)
+{
+    const uintptr_t first = (uintptr_t)tensor->data;
+    int64_t count = 1;
+
+    for (int d = tensor->ndim - 1; d >= 0; d--) {
+        const int64_t extent = tensor->shape[d];
+
+        if (extent == 1) { /* whatever its stride */
+            continue;
+        }
+        if (extent < 1 || tensor->strides[d] != count || __builtin_mul_overflow(count, extent, &count)) {
+            return false;
+        }
+    }
+    if (count > NPUQ_LARGEST_OBJECT / 8 || first == 0 || (first & (size - 1)) != 0 ||
+        (uintptr_t)count * size - 1 > UINTPTR_MAX - first) {
+        return false;
+    }
+    span->first = first;
+    span->last = first + ((uintptr_t)count * size - 1);
+    span->element = size;
+    return true;
 }
 
 int64_t npuq_element_count(const npuq_tensor *tensor); /* of a tensor that passed npuq_check_layouts */

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dense.h"
 
-#include "../view/view.h"
-
-/* Elements of a tensor at most, so that nothing overflows: smooth scales of all groups may be more than x is. */
-enum { MOST = 1 << 24 };
-
 /* Without the jumps of npuq_dtype_size(), which cannot be foreseen where calls differ. */
 static size_t size_of(unsigned set)
 {
@@ -16,38 +11,22 @@ static size_t size_of(unsigned set)
     return set & one ? 1 : set & two ? 2 : set & eight ? 8 : 4;
 }
 
-/* Whether a tensor of at most NPUQ_MAX_NDIM dimensions has one of these types, is present, aligned, not empty,
- * row-major without gaps, and apart from all memory noted from `others` on. */
+/* Whether a tensor has one of these types, is dense, and lies apart from all memory noted from `others` on. */
 static bool accept(npuq_dense *dense, const npuq_tensor *tensor, unsigned dtypes, size_t others, bool note)
 {
     const unsigned set = npuq_dtype_set(tensor->dtype) & dtypes;
-    const size_t size = size_of(set); /* a power of 2 */
-    const uintptr_t first = (uintptr_t)tensor->data;
-    int64_t count = 1;
+    npuq_span span;
 
-    for (int d = tensor->ndim - 1; d >= 0; d--) {
-        const int64_t extent = tensor->shape[d];
-
-        if (extent == 1) { /* whatever its stride */
-            continue;
-        }
-        if (extent < 1 || extent > MOST || tensor->strides[d] != count || (count *= extent) > MOST) {
-            return false;
-        }
-    }
-    const uintptr_t bytes = (uintptr_t)count * size;
-
-    if (set == 0 || first == 0 || (first & (size - 1)) != 0 || bytes > UINTPTR_MAX - first) {
+    if (set == 0 || !npuq_find_dense_span(tensor, size_of(set), &span)) {
         return false;
     }
     for (size_t i = others; i < dense->count; i++) {
-        if (first < dense->memory[i].end && dense->memory[i].first < first + bytes) {
+        if (npuq_spans_meet(&span, &dense->memory[i])) {
             return false;
         }
     }
     if (note) {
-        dense->memory[dense->count].first = first;
-        dense->memory[dense->count++].end = first + bytes;
+        dense->memory[dense->count++] = span;
     }
     return true;
 }

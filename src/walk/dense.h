@@ -7,7 +7,7 @@
 #ifndef NPUQ_DENSE_H
 #define NPUQ_DENSE_H
 
-#include <npuquant/npuquant.h>
+#include "../view/view.h"
 
 /* More elements are several units of work, or more than the caches keep: there the general way costs nothing. */
 enum { NPUQ_DENSE_ELEMENTS = 32768 };
@@ -17,10 +17,7 @@ typedef struct npuq_dense {
     size_t rows;
     size_t cols;
     size_t count;
-    struct {
-        uintptr_t first;
-        uintptr_t end;
-    } memory[4]; /* x, y, and two more at most */
+    npuq_span memory[4]; /* x, y, and two more at most */
 } npuq_dense;
 
 /* Whether x and y have these types (NPUQ_TAKES_...), lie in memory of their own, row-major without gaps, y in the shape

@@ -23,6 +23,8 @@ FROM = "src/operators/from_integers.c"
 GROUPS = "src/view/groups.c"
 FP = "src/walk/fp_state.h"
 VIEW = "src/view/view.c"
+VIEW_H = "src/view/view.h"
+DENSE = "src/walk/dense.c"
 OVERLAP = "src/view/overlap.c"
 DLPACK = "include/npuquant/dlpack.h"
 CALL = "diagnosis/call.c"
@@ -237,6 +239,32 @@ MUTANTS = [
     ("overlap: equal strides nest", OVERLAP, "if (magnitude(tensor->strides[d]) <= reach) {", "if (magnitude(tensor->strides[d]) < reach) {"),
     ("overlap: too few steps", OVERLAP, "target > rest ? (target - rest - 1) / t.step + 1 : 0", "target > rest ? (target - rest) / t.step + 1 : 0"),
     ("overlap: the last index does not count", OVERLAP, "(uint64_t)(tensor->shape[d] - 1) * times", "(uint64_t)(tensor->shape[d] - 1) * times - times"),
+
+    # the short way
+    ("dense: any stride", VIEW_H, "extent < 1 || tensor->strides[d] != count ||", "extent < 1 ||"),
+    ("dense: data at any address", VIEW_H, "(first & (size - 1)) != 0 ||", ""),
+    ("dense: extents overflow", VIEW_H, "__builtin_mul_overflow(count, extent, &count)", "__builtin_mul_overflow(count, extent, &count) && count > 0"),
+    ("dense: no data", VIEW_H, "first == 0 ||", ""),
+    ("dense: around the address space", VIEW_H, "(uintptr_t)count * size - 1 > UINTPTR_MAX - first", "(uintptr_t)count * size == 0"),
+    ("dense: outputs may lie on x", DENSE, "written ? 0 : 1, written", "1, written"),
+    ("dense: inputs may lie on outputs", DENSE, "if (npuq_spans_meet(&span, &dense->memory[i])) {", "if (note && npuq_spans_meet(&span, &dense->memory[i])) {"),
+    ("dense: any dtype", DENSE, "npuq_dtype_set(tensor->dtype) & dtypes;", "npuq_dtype_set(tensor->dtype);"),
+    ("dense: any rows of y", DENSE, "if (x->shape[d] != y->shape[d]) {", "if (x->shape[d] < y->shape[d]) {"),
+    ("dense: any columns of y", DENSE, "return cols == y->shape[last] * pack_of(y->dtype) &&", "return"),
+    ("dense: any executor", DENSE, "(executor && !executor->parallel_for) ||", ""),
+    ("dense: too many columns", DENSE, "tensor->shape[0] == (int64_t)dense->cols", "tensor->shape[0] >= (int64_t)dense->cols"),
+    ("dense: operands of any shape", DENSE, "if (tensor->shape[d] != shape[d]) {", "if (tensor->shape[d] < shape[d]) {"),
+    ("dense: any axis", QUANTIZE, "(axis == -1 || axis == x->ndim - 1) &&", ""),
+    ("dense: zero points of any dtype", QUANTIZE, "(zero_points->dtype == scales->dtype &&", "(true &&"),
+    ("dense: rows of one range", DYNAMIC, "if (quant_mode != NPUQ_PER_TOKEN ||", "if ("),
+    ("dense: rows of a vector", DYNAMIC, "x->ndim < 2 ||", ""),
+    ("dense: groups without smooth scales", DYNAMIC, "return !group_index;", "return true;"),
+    ("dense: too many groups", DYNAMIC, "shape[0] <= MAX_GROUPS &&", ""),
+    ("dense: anti_quant's offset of any dtype", ANTI, "offset->dtype == scale->dtype &&", ""),
+    ("dense: group_quant's offset of any dtype", GROUP, "offset->dtype == scale->dtype &&", ""),
+    ("dense: group_quant of any rank", GROUP, "x->ndim != 2) {", "x->ndim < 2) {"),
+    ("trans_quant_param: offsets of the first tile for all", PACK, "if (col == 0 || !offsets_alike) {", "if (col == 0) {"),
+    ("trans_quant_param: one tile of strided scales", PACK, "read_through && write_through && offsets_ready", "write_through && offsets_ready"),
 
     # views of DLPack tensors
     ("dlpack: lanes", DLPACK, "source.lanes == 1 ?", "source.lanes <= 2 ?"),
