@@ -123,7 +123,8 @@ static const npuq_executor *any_executor(void)
     return test_one_in(2) ? &test_shuffled_executor : NULL;
 }
 
-/* Mostly small shapes; sometimes a last dimension longer than the library's buffers. Draws the layouts of the case. */
+/* Mostly small shapes; sometimes a last dimension longer than the library's buffers, or rows and columns of more than
+ * one block where they lie across. Draws the layouts of the case. */
 static void random_shape(int ndim, int64_t *shape, int64_t multiple)
 {
     const int64_t most = ndim <= 2 ? 70 : ndim <= 4 ? 7 : 3;
@@ -137,6 +138,9 @@ static void random_shape(int ndim, int64_t *shape, int64_t multiple)
     }
     if (test_one_in(12)) {
         shape[ndim - 1] = test_between(1000, 5000);
+    } else if (ndim == 2 && test_one_in(8)) {
+        shape[0] = test_between(60, 300);
+        shape[1] = test_between(60, 600);
     }
     shape[ndim - 1] = (shape[ndim - 1] + multiple - 1) / multiple * multiple;
 }

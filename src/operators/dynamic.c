@@ -7,8 +7,15 @@
 
 /* Per token: rows whose ranges are found together, as many bytes of x as stay in the first cache until they are read
  * again; from memory fewer, so that the next block is on its way while one is quantised; where smooth scales are
- * converted more, so that each run of them is converted once for all. */
-enum { ROWS = 32, BLOCK_BYTES = 32 * 1024, BLOCK_BYTES_FROM_MEMORY = 16 * 1024, BLOCK_BYTES_CONVERTING = 128 * 1024 };
+ * converted more, so that each run of them is converted once for all. Where x or y lies across, no fewer rows than use
+ * up the cache lines of its columns, or two lines of x, as CPUs fetch them in pairs. */
+enum {
+    ROWS = 64,
+    BLOCK_BYTES = 32 * 1024,
+    BLOCK_BYTES_FROM_MEMORY = 16 * 1024,
+    BLOCK_BYTES_CONVERTING = 128 * 1024,
+    ACROSS_BYTES = 128,
+};
 enum { UNIT = 65536 };
 
 /* What has one range: the units whose ranges are kept on the stack until all are known. Rows of LONG_ROW columns are
@@ -172,10 +179,16 @@ static void run_whole_rows(npuq_dynamic *d, npuq_dynamic_pass *pass, const npuq_
     const size_t rows = npuq_loop_rows(&d->loop);
     /* Columns that are all one element may be very many. One row needs no division. */
     const size_t fitting = rows == 1 ? 1 : block_bytes / x_size / cols;
+    size_t least = 1;
 
+    if (npuq_loop_lies_across(&d->loop, NPUQ_LOOP_Y)) {
+        least = ROWS;
+    } else if (npuq_loop_lies_across(&d->loop, NPUQ_LOOP_X)) {
+        least = ACROSS_BYTES / x_size;
+    }
     d->first_row = 0;
-    d->block_rows = fitting < 1 ? 1 : fitting > ROWS ? ROWS : fitting;
-    npuq_units_of(&d->units, rows, cols, UNIT, cols);
+    d->block_rows = fitting < least ? least : fitting > ROWS ? ROWS : fitting;
+    npuq_units_of(&d->units, rows, cols, cols < UNIT / least ? UNIT : least * cols, cols);
     if (from_memory) {
         d->choice.ahead = d->block_rows * cols * x_size + NPUQ_AHEAD;
     }
@@ -190,8 +203,10 @@ static void find_range(npuq_dynamic *d, size_t first_row, size_t rows, const npu
     d->range = npuq_ref_range_empty();
     d->first_row = first_row;
     d->block_rows = ROWS;
+    size_t columns = npuq_loop_unit_columns(&d->loop, PART);
     for (size_t part = PART;; part *= 2) { /* as large as it takes to have no more than MAX_PARTS */
-        npuq_units_of(&d->units, rows, npuq_loop_cols(&d->loop), part, part);
+        npuq_units_of(&d->units, rows, npuq_loop_cols(&d->loop), part, columns);
+        columns *= 2;
         if (d->units.count <= MAX_PARTS) {
             break;
         }
@@ -278,7 +293,8 @@ void npuq_dynamic_requantise(npuq_dynamic *d, const npuq_executor *executor)
     normalise(d);
     d->first_row = 0;
     d->block_rows = ROWS;
-    npuq_units_of(&d->units, npuq_loop_rows(&d->loop), npuq_loop_cols(&d->loop), UNIT, UNIT);
+    npuq_units_of(&d->units, npuq_loop_rows(&d->loop), npuq_loop_cols(&d->loop), UNIT,
+                  npuq_loop_unit_columns(&d->loop, UNIT));
     run_pass(d, requantise_rows, executor);
 }
 

@@ -90,6 +90,6 @@ void npuq_run_from_integers(const npuq_from_integers *arguments, const npuq_exec
         t.choice.ahead = NPUQ_AHEAD;
     }
     npuq_units_of(&t.units, npuq_loop_rows(&t.loop), npuq_loop_cols(&t.loop), UNIT,
-                  npuq_dequant_converts(c) ? NPUQ_DEQUANT_COLUMNS : UNIT);
+                  npuq_loop_unit_columns(&t.loop, npuq_dequant_converts(c) ? NPUQ_DEQUANT_COLUMNS : UNIT));
     npuq_run(executor, t.units.count, run_units, &t);
 }

@@ -130,7 +130,7 @@ npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, con
         t.choice.ahead = NPUQ_AHEAD;
     }
     npuq_units_of(&t.units, npuq_loop_rows(&t.loop), npuq_loop_cols(&t.loop), UNIT,
-                  npuq_params_ready(&t.scale) ? UNIT : UNIT_COLUMNS);
+                  npuq_loop_unit_columns(&t.loop, npuq_params_ready(&t.scale) ? UNIT : UNIT_COLUMNS));
     npuq_run(executor, t.units.count, group_quant_units, &t);
     return NPUQ_OK;
 }

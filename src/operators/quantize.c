@@ -152,7 +152,7 @@ static void find_units(quantize_task *t)
     const bool narrow =
         t->by_column && (converts(t, SCALES, t->scales_dtype) || converts(t, ZERO_POINTS, t->zero_points_dtype));
     npuq_units_of(&t->units, npuq_loop_rows(&t->loop), npuq_loop_cols(&t->loop), narrow ? CONVERTING_UNIT : UNIT,
-                  narrow ? UNIT_COLUMNS : UNIT);
+                  npuq_loop_unit_columns(&t->loop, narrow ? UNIT_COLUMNS : UNIT));
 }
 
 static unsigned y_dtypes(bool div_mode)

@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+/* Columns of a unit where x or y lies across, so that it has rows enough to use up the lines of many columns. */
+enum { ACROSS_COLUMNS = 256 };
+
 void npuq_loop_over(npuq_loop *loop, const npuq_tensor *elements, npuq_dtype x_dtype, npuq_dtype y_dtype)
 {
     loop->ndim = elements->ndim > 0 ? elements->ndim : 1;
@@ -12,6 +15,8 @@ void npuq_loop_over(npuq_loop *loop, const npuq_tensor *elements, npuq_dtype x_d
         loop->data[i] = NULL;
         loop->pack[i] = 1;
     }
+    loop->size[NPUQ_LOOP_X] = npuq_dtype_size(x_dtype);
+    loop->size[NPUQ_LOOP_Y] = npuq_dtype_size(y_dtype);
     loop->pack[NPUQ_LOOP_X] = x_dtype == NPUQ_QUINT4X2 ? 8 : 1;
     loop->pack[NPUQ_LOOP_Y] = y_dtype == NPUQ_QUINT4X2 ? 8 : 1;
     for (int d = 0; d < loop->ndim; d++) { /* no more than that: a small call's time would go into clearing the rest */
@@ -66,8 +71,35 @@ static void turn_round(npuq_loop *loop, int d)
     }
 }
 
-/* Largest steps of y first, so that the columns lie close together. */
-static void order_dimensions(npuq_loop *loop)
+/* Whether columns come in words, so that only the last dimension can be the columns. */
+static bool is_packed(const npuq_loop *loop)
+{
+    return loop->pack[NPUQ_LOOP_X] > 1 || loop->pack[NPUQ_LOOP_Y] > 1;
+}
+
+static bool is_contiguous(const npuq_loop *loop, int operand)
+{
+    ptrdiff_t least = PTRDIFF_MAX;
+
+    for (int d = 0; d < loop->ndim; d++) {
+        const ptrdiff_t step = distance(loop->strides[d][operand]);
+        least = step < least ? step : least;
+    }
+    return least == (ptrdiff_t)loop->size[operand];
+}
+
+/* The operand that gives the order: the one of larger elements, as the other will have to be gathered or scattered
+ * where the two differ; but x only if it has contiguous columns to give. */
+static int leading_operand(const npuq_loop *loop)
+{
+    return loop->data[NPUQ_LOOP_X] && loop->size[NPUQ_LOOP_X] > loop->size[NPUQ_LOOP_Y] && !is_packed(loop) &&
+                   is_contiguous(loop, NPUQ_LOOP_X)
+               ? NPUQ_LOOP_X
+               : NPUQ_LOOP_Y;
+}
+
+/* Largest steps of the leading operand first, so that the columns lie close together. */
+static void order_dimensions(npuq_loop *loop, int lead)
 {
     for (int i = 1; i < loop->ndim; i++) {
         const size_t extent = loop->extents[i];
@@ -75,7 +107,7 @@ static void order_dimensions(npuq_loop *loop)
         int at = i;
 
         memcpy(strides, loop->strides[i], sizeof strides);
-        while (at > 0 && distance(loop->strides[at - 1][NPUQ_LOOP_Y]) < distance(strides[NPUQ_LOOP_Y])) {
+        while (at > 0 && distance(loop->strides[at - 1][lead]) < distance(strides[lead])) {
             move_dimension(loop, at, at - 1);
             at--;
         }
@@ -112,12 +144,6 @@ static void join_dimensions(npuq_loop *loop, bool into_columns)
     }
 }
 
-/* Whether columns come in words, so that only the last dimension can be the columns. */
-static bool is_packed(const npuq_loop *loop)
-{
-    return loop->pack[NPUQ_LOOP_X] > 1 || loop->pack[NPUQ_LOOP_Y] > 1;
-}
-
 void npuq_loop_normalise(npuq_loop *loop, npuq_loop_freedom freedom)
 {
     const bool any_order = freedom == NPUQ_LOOP_ANY_ORDER;
@@ -137,14 +163,15 @@ void npuq_loop_normalise(npuq_loop *loop, npuq_loop_freedom freedom)
 
     if (any_order) {
         const int columns = fixed_columns ? 1 : 0;
+        const int lead = leading_operand(loop);
 
         for (int d = 0; d < loop->ndim - columns; d++) {
-            if (loop->strides[d][NPUQ_LOOP_Y] < 0) {
+            if (loop->strides[d][lead] < 0) {
                 turn_round(loop, d);
             }
         }
         loop->ndim -= columns;
-        order_dimensions(loop);
+        order_dimensions(loop, lead);
         loop->ndim += columns;
     }
     join_dimensions(loop, any_order);
@@ -172,6 +199,25 @@ bool npuq_loop_share_columns(npuq_loop *loop, size_t most)
     }
     loop->ndim--;
     return true;
+}
+
+bool npuq_loop_lies_across(const npuq_loop *loop, int operand)
+{
+    if (loop->ndim < 2) {
+        return false;
+    }
+
+    const ptrdiff_t *outer = loop->strides[loop->ndim - 2];
+    const ptrdiff_t *inner = loop->strides[loop->ndim - 1];
+
+    return loop->data[operand] && outer[operand] != 0 && distance(outer[operand]) < distance(inner[operand]);
+}
+
+size_t npuq_loop_unit_columns(const npuq_loop *loop, size_t most)
+{
+    const bool narrow = (npuq_loop_lies_across(loop, NPUQ_LOOP_X) || npuq_loop_lies_across(loop, NPUQ_LOOP_Y));
+
+    return narrow && most > ACROSS_COLUMNS ? ACROSS_COLUMNS : most;
 }
 
 size_t npuq_loop_rows(const npuq_loop *loop)

@@ -8,12 +8,13 @@
 
 enum { NPUQ_LOOP_OPERANDS = 4 };
 
-/* A pointer and a byte stride per dimension for each of up to four operands. Operand NPUQ_LOOP_Y is the output that
- * gives the order. The last dimension is the columns, the others the rows. */
+/* A pointer and a byte stride per dimension for each of up to four operands. Operand NPUQ_LOOP_Y is the output. The
+ * last dimension is the columns, the others the rows. */
 enum { NPUQ_LOOP_X, NPUQ_LOOP_Y };
 typedef struct npuq_loop {
     int ndim;                        /* at least 1 */
     size_t pack[NPUQ_LOOP_OPERANDS]; /* columns to one step: 8 for int4 words, see npuq_loop_share_columns(), else 1 */
+    size_t size[2];                  /* of a step of x and of y where they are contiguous */
     size_t extents[NPUQ_MAX_NDIM];
     char *data[NPUQ_LOOP_OPERANDS];
     ptrdiff_t strides[NPUQ_MAX_NDIM][NPUQ_LOOP_OPERANDS];
@@ -40,6 +41,12 @@ void npuq_loop_normalise(npuq_loop *loop, npuq_loop_freedom freedom);
 /* Where x and y allow, joins the last row dimension and its columns, at most `most` of them, into one row; the other
  * operands then move once in that many columns. Returns whether it did. */
 bool npuq_loop_share_columns(npuq_loop *loop, size_t most);
+
+/* Whether the elements of a column of this operand lie closer together than those of a row. */
+bool npuq_loop_lies_across(const npuq_loop *loop, int operand);
+
+/* Columns of a unit of work, where all else asks for no fewer than `most`. */
+size_t npuq_loop_unit_columns(const npuq_loop *loop, size_t most);
 
 size_t npuq_loop_rows(const npuq_loop *loop);
 size_t npuq_loop_cols(const npuq_loop *loop);

@@ -2,16 +2,16 @@
 #include "tile.h"
 
 #include "../backend/dispatch.h"
+#include "gather.h"
 
 #include "../ref/npuq_ref_element.h"
-
-#include <string.h>
 
 /* Parameters are converted this many at a time: the columns of most models, for rows from memory stream best whole. */
 enum { PARAMS = 4096 };
 
-/* Elements that a staging buffer holds; a multiple of 8. */
-enum { STAGED = 2048 };
+/* Bytes of the staging buffer, which x and y share if both are staged; and of two cache lines, as CPUs fetch them in
+ * pairs. */
+enum { STAGED = 16384, LINES = 128 };
 
 /* Where x and y together are larger, stores around the caches were measured to win. */
 enum { CACHED_BYTES = 24 << 20 };
@@ -81,45 +81,6 @@ bool npuq_exceeds_caches(const npuq_kernel_choice *choice, size_t elements)
 
 /* ---- staging: strided columns to contiguous ones and back ------------------------------------------------------- */
 
-static void copy_strided(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step, size_t size, size_t n)
-{
-#define COPY(SIZE)                                                                                                     \
-    for (size_t i = 0; i < n; i++) {                                                                                   \
-        memcpy(to + (ptrdiff_t)i * to_step, from + (ptrdiff_t)i * from_step, SIZE);                                    \
-    }                                                                                                                  \
-    break
-
-    switch (size) {
-    case 1: COPY(1);
-    case 2: COPY(2);
-    default: COPY(4);
-    }
-#undef COPY
-}
-
-typedef struct strided {
-    char *data;
-    ptrdiff_t row_step;
-    ptrdiff_t col_step;
-} strided;
-
-/* The inner loop runs along whichever of from's two directions is the closer one. */
-static void copy_rect(strided to, strided from, size_t size, size_t rows, size_t cols)
-{
-    const bool by_column = from.row_step > 0 && from.row_step < from.col_step;
-    const size_t outer = by_column ? cols : rows;
-
-    for (size_t i = 0; i < outer; i++) {
-        if (by_column) {
-            copy_strided(to.data + (ptrdiff_t)i * to.col_step, to.row_step, from.data + (ptrdiff_t)i * from.col_step,
-                         from.row_step, size, rows);
-        } else {
-            copy_strided(to.data + (ptrdiff_t)i * to.row_step, to.col_step, from.data + (ptrdiff_t)i * from.row_step,
-                         from.col_step, size, cols);
-        }
-    }
-}
-
 /* What is done with each block of contiguous rows; first_row counts from the rectangle's first. */
 typedef void block_fn(const void *call, const npuq_block *block, size_t first_row);
 
@@ -138,42 +99,48 @@ static bool y_is_contiguous(const npuq_kernel_choice *choice, const npuq_rect *r
     return is_contiguous(rect, NPUQ_LOOP_Y, y_steps[choice->y]);
 }
 
-/* A rectangle of at most STAGED columns, as many rows at a time as the buffers hold. writes_y: the block function has
- * results to scatter. */
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A rectangle of no more columns than columns_at_a_time(), as many rows at a time as the buffers hold. writes_y: the
+ * block function has results to scatter. */
 static void run_staged(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y, block_fn *fn,
                        const void *call)
 {
-    _Alignas(64) char x_buffer[STAGED * 4];
-    _Alignas(64) char y_buffer[STAGED * 4];
+    _Alignas(64) char buffer[STAGED];
     const bool stage_x = !x_is_contiguous(choice, rect);
     const bool stage_y = writes_y && !y_is_contiguous(choice, rect);
+    const size_t capacity = stage_x && stage_y ? STAGED / 2 : STAGED;
     const size_t x_size = x_steps[choice->x].size;
     const size_t y_size = y_steps[choice->y].size;
     const size_t x_cols = steps_of(x_steps[choice->x], rect->cols);
     const size_t y_cols = steps_of(y_steps[choice->y], rect->cols);
-    const strided staged_x = {x_buffer, (ptrdiff_t)(x_cols * x_size), (ptrdiff_t)x_size};
-    const strided staged_y = {y_buffer, (ptrdiff_t)(y_cols * y_size), (ptrdiff_t)y_size};
-    const size_t most = STAGED / rect->cols;
+    const npuq_strided staged_x = {buffer, (ptrdiff_t)(x_cols * x_size), (ptrdiff_t)x_size};
+    const npuq_strided staged_y = {buffer + STAGED - capacity, (ptrdiff_t)(y_cols * y_size), (ptrdiff_t)y_size};
+    const size_t most =
+        smaller(stage_x ? capacity / (x_cols * x_size) : SIZE_MAX, stage_y ? capacity / (y_cols * y_size) : SIZE_MAX);
 
     for (size_t row = 0; row < rect->rows; row += most) {
         const size_t rows = rect->rows - row < most ? rect->rows - row : most;
-        strided x = {rect->data[NPUQ_LOOP_X] + (ptrdiff_t)row * rect->row_step[NPUQ_LOOP_X],
-                     rect->row_step[NPUQ_LOOP_X], rect->col_step[NPUQ_LOOP_X]};
-        strided y = {NULL, 0, 0};
+        npuq_strided x = {rect->data[NPUQ_LOOP_X] + (ptrdiff_t)row * rect->row_step[NPUQ_LOOP_X],
+                          rect->row_step[NPUQ_LOOP_X], rect->col_step[NPUQ_LOOP_X]};
+        npuq_strided y = {NULL, 0, 0};
 
         if (writes_y) {
-            y = (strided){rect->data[NPUQ_LOOP_Y] + (ptrdiff_t)row * rect->row_step[NPUQ_LOOP_Y],
-                          rect->row_step[NPUQ_LOOP_Y], rect->col_step[NPUQ_LOOP_Y]};
+            y = (npuq_strided){rect->data[NPUQ_LOOP_Y] + (ptrdiff_t)row * rect->row_step[NPUQ_LOOP_Y],
+                               rect->row_step[NPUQ_LOOP_Y], rect->col_step[NPUQ_LOOP_Y]};
         }
         if (stage_x) {
-            copy_rect(staged_x, x, x_size, rows, x_cols);
+            npuq_copy_rect(staged_x, x, x_size, rows, x_cols);
             x = staged_x;
         }
-        const strided target = stage_y ? staged_y : y;
+        const npuq_strided target = stage_y ? staged_y : y;
         const npuq_block block = {x.data, target.data, x.row_step, target.row_step, rows, rect->cols, 0};
         fn(call, &block, row);
         if (stage_y) {
-            copy_rect(y, staged_y, y_size, rows, y_cols);
+            npuq_copy_rect(y, staged_y, y_size, rows, y_cols);
         }
     }
 }
@@ -208,11 +175,6 @@ static void run_blocks(const npuq_kernel_choice *choice, const npuq_rect *rect, 
     }
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The part of a rectangle from column col on, at most most columns; both multiples of 8. */
 static npuq_rect columns_of(const npuq_kernel_choice *choice, const npuq_rect *rect, size_t col, size_t most)
 {
@@ -224,16 +186,25 @@ static npuq_rect columns_of(const npuq_kernel_choice *choice, const npuq_rect *r
     return part;
 }
 
-/* How many columns to take at a time when nothing else limits them. Where x lies across, few columns of many rows use
- * whole cache lines. */
+static bool lies_across(const npuq_rect *rect, int operand)
+{
+    const ptrdiff_t row_step = rect->row_step[operand] < 0 ? -rect->row_step[operand] : rect->row_step[operand];
+    const ptrdiff_t col_step = rect->col_step[operand] < 0 ? -rect->col_step[operand] : rect->col_step[operand];
+
+    return rect->rows > 1 && row_step != 0 && row_step < col_step;
+}
+
+/* How many columns to take at a time when nothing else limits them. Where x or y lies across, each of them brings
+ * two cache lines, which one block of rows uses up. */
 static size_t columns_at_a_time(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y)
 {
-    const ptrdiff_t row_step = rect->row_step[NPUQ_LOOP_X];
+    const bool stage_x = !x_is_contiguous(choice, rect);
+    const bool stage_y = writes_y && !y_is_contiguous(choice, rect);
 
-    if (x_is_contiguous(choice, rect) && (!writes_y || y_is_contiguous(choice, rect))) {
-        return rect->cols;
+    if ((stage_x && lies_across(rect, NPUQ_LOOP_X)) || (stage_y && lies_across(rect, NPUQ_LOOP_Y))) {
+        return (stage_x && stage_y ? STAGED / 2 : STAGED) / LINES;
     }
-    return row_step > 0 && row_step < rect->col_step[NPUQ_LOOP_X] ? 64 : STAGED;
+    return stage_x || stage_y ? STAGED / 2 / sizeof(float) : rect->cols;
 }
 
 /* ---- short rows: several taken as one ---------------------------------------------------------------------------- */
@@ -495,7 +466,7 @@ static const int32_t *contiguous_ints(const npuq_params *params, size_t n, int32
     if (params->step == (ptrdiff_t)sizeof *buffer) {
         return (const int32_t *)(const void *)params->data;
     }
-    copy_strided((char *)buffer, sizeof *buffer, params->data, params->step, sizeof *buffer, n);
+    npuq_copy_row((char *)buffer, sizeof *buffer, params->data, params->step, sizeof *buffer, n);
     return buffer;
 }
 

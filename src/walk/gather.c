@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gather.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Vectors of 16 bytes where the compiler's own have an instruction set to become; elsewhere they would be taken apart
+ * again, and a plain loop is faster. */
+#if defined(__SSE2__) || defined(__ARM_NEON) || defined(__VSX__) || defined(__wasm_simd128__)
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define WITH_VECTORS
+#endif
+#endif
+#endif
+
+/* Four elements at a time: all loads come before all stores, which the compiler may not exchange by itself. */
+#define DEFINE_COPY(T, copy)                                                                                           \
+    static void copy(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step, size_t n)                     \
+    {                                                                                                                  \
+        T e[4];                                                                                                        \
+                                                                                                                       \
+        for (; n >= 4; n -= 4) {                                                                                       \
+            for (int i = 0; i < 4; i++) {                                                                              \
+                memcpy(&e[i], from + i * from_step, sizeof(T));                                                        \
+            }                                                                                                          \
+            for (int i = 0; i < 4; i++) {                                                                              \
+                memcpy(to + i * to_step, &e[i], sizeof(T));                                                            \
+            }                                                                                                          \
+            from += 4 * from_step;                                                                                     \
+            to += 4 * to_step;                                                                                         \
+        }                                                                                                              \
+        for (; n > 0; n--) {                                                                                           \
+            memcpy(to, from, sizeof(T));                                                                               \
+            from += from_step;                                                                                         \
+            to += to_step;                                                                                             \
+        }                                                                                                              \
+    }
+
+DEFINE_COPY(uint8_t, copy_1)
+DEFINE_COPY(uint16_t, copy_2)
+DEFINE_COPY(uint32_t, copy_4)
+
+/* n times the element that `from` begins with: n * size is a word or more. */
+static void fill(char *to, const char *from, size_t size, size_t n)
+{
+    uint64_t word;
+
+    for (size_t i = 0; i < sizeof word; i += size) {
+        memcpy((char *)&word + i, from, size);
+    }
+    for (size_t i = 0; i + sizeof word < n * size; i += sizeof word) {
+        memcpy(to + i, &word, sizeof word);
+    }
+    memcpy(to + n * size - sizeof word, &word, sizeof word);
+}
+
+static ptrdiff_t distance(ptrdiff_t step)
+{
+    return step < 0 ? -step : step;
+}
+
+static npuq_strided turned(npuq_strided s)
+{
+    return (npuq_strided){s.data, s.col_step, s.row_step};
+}
+
+#ifdef WITH_VECTORS
+
+enum { VECTOR = 16 };
+
+typedef uint8_t vector_1 __attribute__((vector_size(16)));
+typedef uint16_t vector_2 __attribute__((vector_size(16)));
+typedef uint32_t vector_4 __attribute__((vector_size(16)));
+
+/* Element 0 of a, 0 of b, 1 of a, ...; the lower and the upper halves. */
+#define LOWER_1(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define UPPER_1(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define LOWER_2(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define UPPER_2(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#define LOWER_4(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define UPPER_4(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+
+/* Where the part that follows the one at i begins, of `part` elements like it: the last one ends with n, and may do
+ * again what its neighbour did. n when there is none. */
+static inline size_t next(size_t i, size_t part, size_t n)
+{
+    return i + 2 * part <= n || i + part == n ? i + part : n - part;
+}
+
+/* Elements from the last to the first: by halves, so that no instruction set needs a shuffle of single bytes. */
+static inline vector_4 reversed_4(vector_4 v)
+{
+    return __builtin_shufflevector(v, v, 3, 2, 1, 0);
+}
+
+static inline vector_2 reversed_2(vector_2 v)
+{
+    return (vector_2)reversed_4((vector_4)v >> 16 | (vector_4)v << 16);
+}
+
+static inline vector_1 reversed_1(vector_1 v)
+{
+    return (vector_1)reversed_2((vector_2)v >> 8 | (vector_2)v << 8);
+}
+
+/* transpose: as many rows as a vector has elements become columns; interleaving the first half of the vectors with the
+ * second is one step of a perfect shuffle. reverse: n elements that run backwards from `from`, a vector or more. */
+#define DEFINE_VECTOR_COPIES(SIZE, interleave, transpose, reverse)                                                     \
+    static inline void interleave(vector_##SIZE *to, const vector_##SIZE *from)                                        \
+    {                                                                                                                  \
+        enum { HALF = VECTOR / SIZE / 2 };                                                                             \
+                                                                                                                       \
+        _Pragma("GCC unroll 8") for (int i = 0; i < HALF; i++)                                                         \
+        {                                                                                                              \
+            to[2 * i] = LOWER_##SIZE(from[i], from[i + HALF]);                                                         \
+            to[2 * i + 1] = UPPER_##SIZE(from[i], from[i + HALF]);                                                     \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void transpose(char *to, ptrdiff_t to_step, ptrdiff_t to_next, const char *from, ptrdiff_t from_step,       \
+                          ptrdiff_t from_next, size_t squares)                                                         \
+    {                                                                                                                  \
+        enum { N = VECTOR / SIZE };                                                                                    \
+                                                                                                                       \
+        for (; squares > 0; squares--) {                                                                               \
+            vector_##SIZE a[N];                                                                                        \
+            vector_##SIZE b[N];                                                                                        \
+                                                                                                                       \
+            _Pragma("GCC unroll 16") for (int i = 0; i < N; i++)                                                       \
+            {                                                                                                          \
+                memcpy(&a[i], from + i * from_step, VECTOR);                                                           \
+            }                                                                                                          \
+            interleave(b, a);                                                                                          \
+            interleave(a, b);                                                                                          \
+            if (N > 4) {                                                                                               \
+                interleave(b, a);                                                                                      \
+            }                                                                                                          \
+            if (N > 8) {                                                                                               \
+                interleave(a, b);                                                                                      \
+            }                                                                                                          \
+            _Pragma("GCC unroll 16") for (int i = 0; i < N; i++)                                                       \
+            {                                                                                                          \
+                memcpy(to + i * to_step, N == 8 ? &b[i] : &a[i], VECTOR);                                              \
+            }                                                                                                          \
+            to += to_next;                                                                                             \
+            from += from_next;                                                                                         \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void reverse(char *to, const char *from, size_t n)                                                          \
+    {                                                                                                                  \
+        vector_##SIZE v;                                                                                               \
+                                                                                                                       \
+        from -= VECTOR - SIZE;                                                                                         \
+        for (; n > VECTOR / SIZE; n -= VECTOR / SIZE) {                                                                \
+            memcpy(&v, from, VECTOR);                                                                                  \
+            v = reversed_##SIZE(v);                                                                                    \
+            memcpy(to, &v, VECTOR);                                                                                    \
+            from -= VECTOR;                                                                                            \
+            to += VECTOR;                                                                                              \
+        }                                                                                                              \
+        n = VECTOR / SIZE - n; /* what is done again */                                                                \
+        memcpy(&v, from + n * SIZE, VECTOR);                                                                           \
+        v = reversed_##SIZE(v);                                                                                        \
+        memcpy(to - n * SIZE, &v, VECTOR);                                                                             \
+    }
+
+DEFINE_VECTOR_COPIES(1, interleave_1, transpose_1, reverse_1)
+DEFINE_VECTOR_COPIES(2, interleave_2, transpose_2, reverse_2)
+DEFINE_VECTOR_COPIES(4, interleave_4, transpose_4, reverse_4)
+
+static npuq_strided first_row_last(npuq_strided s, size_t rows)
+{
+    return (npuq_strided){s.data + (ptrdiff_t)(rows - 1) * s.row_step, -s.row_step, s.col_step};
+}
+
+/* Where `from` runs along its rows and `to` along its columns, in either direction. False if they do not, or are
+ * smaller than what is transposed at once. The inner loop uses up the lines of whichever has the larger steps: that is
+ * memory, the other one a buffer. */
+static bool transposed(npuq_strided to, npuq_strided from, size_t size, size_t rows, size_t cols)
+{
+    const size_t n = VECTOR / size;
+
+    if (distance(from.row_step) != (ptrdiff_t)size || distance(to.col_step) != (ptrdiff_t)size || rows < n ||
+        cols < n) {
+        return false;
+    }
+    if (from.row_step < 0) {
+        from = first_row_last(from, rows);
+        to = first_row_last(to, rows);
+    }
+    if (to.col_step < 0) {
+        from = turned(first_row_last(turned(from), cols));
+        to = turned(first_row_last(turned(to), cols));
+    }
+
+    const bool down = distance(from.col_step) > distance(to.row_step);
+    const size_t outer = down ? cols : rows;
+    const size_t inner = down ? rows : cols;
+    const ptrdiff_t to_next = down ? (ptrdiff_t)n * to.row_step : VECTOR;
+    const ptrdiff_t from_next = down ? VECTOR : (ptrdiff_t)n * from.col_step;
+
+    for (size_t i = 0; i < outer; i = next(i, n, outer)) {
+        size_t squares = inner / n;
+
+        for (size_t k = 0;; k = inner - n, squares = 1) { /* the last square ends with the rectangle */
+            const size_t row = down ? k : i;
+            const size_t col = down ? i : k;
+            char *target = to.data + (ptrdiff_t)row * to.row_step + (ptrdiff_t)(col * size);
+            const char *source = from.data + (ptrdiff_t)(row * size) + (ptrdiff_t)col * from.col_step;
+
+            switch (size) {
+            case 1: transpose_1(target, to.row_step, to_next, source, from.col_step, from_next, squares); break;
+            case 2: transpose_2(target, to.row_step, to_next, source, from.col_step, from_next, squares); break;
+            default: transpose_4(target, to.row_step, to_next, source, from.col_step, from_next, squares);
+            }
+            if (k + squares * n == inner) {
+                break;
+            }
+        }
+    }
+    return true;
+}
+
+#endif
+
+void npuq_copy_row(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step, size_t size, size_t n)
+{
+    if (to_step < 0) {
+        to += (ptrdiff_t)(n - 1) * to_step;
+        from += (ptrdiff_t)(n - 1) * from_step;
+        to_step = -to_step;
+        from_step = -from_step;
+    }
+    const bool vectors = to_step == (ptrdiff_t)size && n * size >= 16;
+
+    if (vectors && from_step == 0) {
+        fill(to, from, size, n);
+        return;
+    }
+#ifdef WITH_VECTORS
+    if (vectors && from_step == -to_step) {
+        switch (size) {
+        case 1: reverse_1(to, from, n); return;
+        case 2: reverse_2(to, from, n); return;
+        default: reverse_4(to, from, n); return;
+        }
+    }
+#endif
+    switch (size) {
+    case 1: copy_1(to, to_step, from, from_step, n); break;
+    case 2: copy_2(to, to_step, from, from_step, n); break;
+    default: copy_4(to, to_step, from, from_step, n);
+    }
+}
+
+/* Whether the elements of a column lie closer together than those of a row. */
+static bool lies_across(npuq_strided s)
+{
+    return s.row_step != 0 && distance(s.row_step) < distance(s.col_step);
+}
+
+void npuq_copy_rect(npuq_strided to, npuq_strided from, size_t size, size_t rows, size_t cols)
+{
+#ifdef WITH_VECTORS
+    if (transposed(to, from, size, rows, cols) || transposed(turned(to), turned(from), size, cols, rows)) {
+        return;
+    }
+#endif
+    if (rows >= 4 && (lies_across(to) || lies_across(from))) {
+        const size_t swap = rows;
+
+        rows = cols;
+        cols = swap;
+        to = turned(to);
+        from = turned(from);
+    }
+    for (size_t r = 0; r < rows; r++) {
+        npuq_copy_row(to.data + (ptrdiff_t)r * to.row_step, to.col_step, from.data + (ptrdiff_t)r * from.row_step,
+                      from.col_step, size, cols);
+    }
+}

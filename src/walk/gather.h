@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copies of strided rectangles: what is gathered for a kernel, and what is scattered after it. */
+#ifndef NPUQ_GATHER_H
+#define NPUQ_GATHER_H
+
+#include <stddef.h>
+
+/* Element (row, column) is at data + row * row_step + column * col_step; steps are bytes. */
+typedef struct npuq_strided {
+    char *data;
+    ptrdiff_t row_step;
+    ptrdiff_t col_step;
+} npuq_strided;
+
+/* Elements of 1, 2 or 4 bytes. These read and write nothing but the elements, not even what lies between them: that may
+ * belong to another thread. The two share no memory. */
+void npuq_copy_rect(npuq_strided to, npuq_strided from, size_t size, size_t rows, size_t cols);
+void npuq_copy_row(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step, size_t size, size_t n);
+
+#endif

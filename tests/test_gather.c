@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Gathering and scattering: rectangles of all element sizes, steps and directions, larger and smaller than the squares
+ * that are transposed at once, between guard pages. */
+#include "support.h"
+
+#include "walk/gather.h"
+
+#include <stdlib.h>
+
+static npuq_strided strided(const npuq_tensor *view)
+{
+    const ptrdiff_t size = (ptrdiff_t)test_dtype_size(view->dtype);
+    /* An extent of 1 leaves its stride unused, and free to be anything. */
+    return (npuq_strided){view->data, (ptrdiff_t)view->strides[0] * size, (ptrdiff_t)view->strides[1] * size};
+}
+
+static void check_copy(npuq_dtype dtype, const int64_t *shape)
+{
+    const size_t bytes = test_count(2, shape) * test_dtype_size(dtype);
+    test_view from = test_view_make(dtype, 2, shape, test_one_in(4) ? TEST_CONTIGUOUS : TEST_BROADCAST);
+    test_view to = test_view_make(dtype, 2, shape, test_one_in(4) ? TEST_CONTIGUOUS : TEST_STRIDED);
+    void *expected = malloc(bytes);
+    void *got = malloc(bytes);
+
+    assert_true(expected && got);
+    npuq_copy_rect(strided(&to.tensor), strided(&from.tensor), test_dtype_size(dtype), (size_t)shape[0],
+                   (size_t)shape[1]);
+    test_view_read(&from.tensor, expected);
+    test_view_read(&to.tensor, got);
+    test_same(got, expected, bytes, "%d x %d", (int)shape[0], (int)shape[1]);
+    test_view_untouched(&from);
+    test_view_untouched_outside(&to);
+    test_view_free(&from);
+    test_view_free(&to);
+    free(expected);
+    free(got);
+}
+
+static void test_copy(void **unused)
+{
+    static const npuq_dtype dtypes[] = {NPUQ_INT8, NPUQ_FLOAT16, NPUQ_FLOAT32};
+
+    (void)unused;
+    for (int i = 0; i < 3; i++) {
+        for (int again = 0; again < test_rounds(4000); again++) {
+            const int64_t most = again % 16 == 0 ? 200 : 40;
+            const int64_t shape[] = {test_between(1, most), test_between(1, most)};
+
+            check_copy(dtypes[i], shape);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copy)};
+
+    test_seed();
+    return cmocka_run_group_tests_name("gather", tests, NULL, NULL);
+}
