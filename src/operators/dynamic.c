@@ -45,7 +45,8 @@ static void put_parameters(const npuq_rect *rect, size_t r, npuq_ref_parameters 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
 /* The range of each row of at most ROWS. */
-static void find_ranges(const npuq_dynamic *d, const npuq_rect *rect, const npuq_params *smooth, float *hi, float *lo)
+static void find_ranges(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth, float *hi,
+                        float *lo)
 {
     const npuq_ref_range empty = npuq_ref_range_empty();
 
@@ -53,7 +54,7 @@ static void find_ranges(const npuq_dynamic *d, const npuq_rect *rect, const npuq
         hi[r] = empty.hi;
         lo[r] = empty.lo;
     }
-    npuq_tile_range(&d->choice, rect, smooth, hi, lo);
+    npuq_tile_range(choice, rect, smooth, hi, lo);
 }
 
 static void ranges_of_rows(const npuq_dynamic *d, const npuq_rect *rect, const npuq_params *smooth, size_t i)
@@ -62,7 +63,7 @@ static void ranges_of_rows(const npuq_dynamic *d, const npuq_rect *rect, const n
     float lo[ROWS];
 
     (void)i;
-    find_ranges(d, rect, smooth, hi, lo);
+    find_ranges(&d->choice, rect, smooth, hi, lo);
     for (size_t r = 0; r < rect->rows; r++) {
         *of_row(rect, NPUQ_DYNAMIC_MAX, r) = hi[r];
         *of_row(rect, NPUQ_DYNAMIC_MIN, r) = lo[r];
@@ -75,9 +76,15 @@ static void quantise_rows(const npuq_dynamic *d, const npuq_rect *rect, const np
     float lo[ROWS];
     float back[ROWS];
     float offset[ROWS];
+    _Alignas(64) char buffer[NPUQ_STAGED];
+    npuq_kernel_choice choice = d->choice;
+    npuq_rect here = *rect;
 
     (void)i;
-    find_ranges(d, rect, smooth, hi, lo);
+    if (npuq_tile_gather_x(&choice, &here, buffer)) {
+        choice.ahead = 0; /* what follows in the buffer is not what comes next */
+    }
+    find_ranges(&choice, &here, smooth, hi, lo);
     for (size_t r = 0; r < rect->rows; r++) {
         const npuq_ref_range range = {hi[r], lo[r]};
         const npuq_ref_parameters p = npuq_dynamic_parameters(d->form, range, d->y_dtype);
@@ -86,7 +93,7 @@ static void quantise_rows(const npuq_dynamic *d, const npuq_rect *rect, const np
         back[r] = p.back;
         offset[r] = p.offset;
     }
-    npuq_tile_requantise(&d->choice, rect, smooth, back, offset, 1);
+    npuq_tile_requantise(&choice, &here, smooth, back, offset, 1);
 }
 
 static void requantise_rows(const npuq_dynamic *d, const npuq_rect *rect, const npuq_params *smooth, size_t i)
@@ -119,7 +126,7 @@ static void range_of_part(const npuq_dynamic *d, const npuq_rect *rect, const np
     float hi[ROWS];
     float lo[ROWS];
 
-    find_ranges(d, rect, smooth, hi, lo);
+    find_ranges(&d->choice, rect, smooth, hi, lo);
     for (size_t r = 0; r < rect->rows; r++) {
         d->parts[i] = range_of_both(d->parts[i], hi[r], lo[r]);
     }
@@ -176,15 +183,21 @@ static void run_whole_rows(npuq_dynamic *d, npuq_dynamic_pass *pass, const npuq_
     const bool from_memory = d->choice.ahead > 0;
     const bool converts = d->smooth.data && !npuq_params_ready(&d->smooth);
     const size_t block_bytes = converts ? BLOCK_BYTES_CONVERTING : from_memory ? BLOCK_BYTES_FROM_MEMORY : BLOCK_BYTES;
+    const bool across = npuq_loop_lies_across(&d->loop, NPUQ_LOOP_X);
+    const bool gathers = !npuq_loop_is_contiguous(&d->loop, NPUQ_LOOP_X);
     const size_t rows = npuq_loop_rows(&d->loop);
     /* Columns that are all one element may be very many. One row needs no division. */
-    const size_t fitting = rows == 1 ? 1 : block_bytes / x_size / cols;
+    size_t fitting = rows == 1 ? 1 : block_bytes / x_size / cols;
+    const size_t gathered = gathers ? NPUQ_STAGED / x_size / cols : 0;
     size_t least = 1;
 
+    if (gathered >= (across ? ACROSS_BYTES / 2 / x_size : 1)) { /* read once from where it is */
+        fitting = gathered;
+    } else if (across) {
+        least = ACROSS_BYTES / x_size;
+    }
     if (npuq_loop_lies_across(&d->loop, NPUQ_LOOP_Y)) {
         least = ROWS;
-    } else if (npuq_loop_lies_across(&d->loop, NPUQ_LOOP_X)) {
-        least = ACROSS_BYTES / x_size;
     }
     d->first_row = 0;
     d->block_rows = fitting < least ? least : fitting > ROWS ? ROWS : fitting;

@@ -175,14 +175,14 @@ static npuq_strided first_row_last(npuq_strided s, size_t rows)
 }
 
 /* Where `from` runs along its rows and `to` along its columns, in either direction. False if they do not, or are
- * smaller than what is transposed at once. The inner loop uses up the lines of whichever has the larger steps: that is
- * memory, the other one a buffer. */
+ * smaller than what is transposed at once, or a row is one element, which need not be. The inner loop uses up the lines
+ * of whichever has the larger steps: that is memory, the other one a buffer. */
 static bool transposed(npuq_strided to, npuq_strided from, size_t size, size_t rows, size_t cols)
 {
     const size_t n = VECTOR / size;
 
     if (distance(from.row_step) != (ptrdiff_t)size || distance(to.col_step) != (ptrdiff_t)size || rows < n ||
-        cols < n) {
+        cols < n || from.col_step == 0) {
         return false;
     }
     if (from.row_step < 0) {

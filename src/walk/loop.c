@@ -77,7 +77,7 @@ static bool is_packed(const npuq_loop *loop)
     return loop->pack[NPUQ_LOOP_X] > 1 || loop->pack[NPUQ_LOOP_Y] > 1;
 }
 
-static bool is_contiguous(const npuq_loop *loop, int operand)
+static bool has_contiguous_dimension(const npuq_loop *loop, int operand)
 {
     ptrdiff_t least = PTRDIFF_MAX;
 
@@ -93,7 +93,7 @@ static bool is_contiguous(const npuq_loop *loop, int operand)
 static int leading_operand(const npuq_loop *loop)
 {
     return loop->data[NPUQ_LOOP_X] && loop->size[NPUQ_LOOP_X] > loop->size[NPUQ_LOOP_Y] && !is_packed(loop) &&
-                   is_contiguous(loop, NPUQ_LOOP_X)
+                   has_contiguous_dimension(loop, NPUQ_LOOP_X)
                ? NPUQ_LOOP_X
                : NPUQ_LOOP_Y;
 }
@@ -211,6 +211,11 @@ bool npuq_loop_lies_across(const npuq_loop *loop, int operand)
     const ptrdiff_t *inner = loop->strides[loop->ndim - 1];
 
     return loop->data[operand] && outer[operand] != 0 && distance(outer[operand]) < distance(inner[operand]);
+}
+
+bool npuq_loop_is_contiguous(const npuq_loop *loop, int operand)
+{
+    return loop->strides[loop->ndim - 1][operand] == (ptrdiff_t)loop->size[operand];
 }
 
 size_t npuq_loop_unit_columns(const npuq_loop *loop, size_t most)

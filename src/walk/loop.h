@@ -45,6 +45,9 @@ bool npuq_loop_share_columns(npuq_loop *loop, size_t most);
 /* Whether the elements of a column of this operand lie closer together than those of a row. */
 bool npuq_loop_lies_across(const npuq_loop *loop, int operand);
 
+/* Whether the columns of x or y are contiguous. */
+bool npuq_loop_is_contiguous(const npuq_loop *loop, int operand);
+
 /* Columns of a unit of work, where all else asks for no fewer than `most`. */
 size_t npuq_loop_unit_columns(const npuq_loop *loop, size_t most);
 

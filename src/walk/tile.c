@@ -9,9 +9,8 @@
 /* Parameters are converted this many at a time: the columns of most models, for rows from memory stream best whole. */
 enum { PARAMS = 4096 };
 
-/* Bytes of the staging buffer, which x and y share if both are staged; and of two cache lines, as CPUs fetch them in
- * pairs. */
-enum { STAGED = 16384, LINES = 128 };
+/* Bytes of two cache lines, as CPUs fetch them in pairs. */
+enum { LINES = 128 };
 
 /* Where x and y together are larger, stores around the caches were measured to win. */
 enum { CACHED_BYTES = 24 << 20 };
@@ -104,21 +103,27 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* Bytes of the buffer for each of x and y. */
+static size_t capacity_for(bool stage_x, bool stage_y)
+{
+    return stage_x && stage_y ? NPUQ_STAGED / 2 : NPUQ_STAGED;
+}
+
 /* A rectangle of no more columns than columns_at_a_time(), as many rows at a time as the buffers hold. writes_y: the
  * block function has results to scatter. */
 static void run_staged(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y, block_fn *fn,
                        const void *call)
 {
-    _Alignas(64) char buffer[STAGED];
+    _Alignas(64) char buffer[NPUQ_STAGED];
     const bool stage_x = !x_is_contiguous(choice, rect);
     const bool stage_y = writes_y && !y_is_contiguous(choice, rect);
-    const size_t capacity = stage_x && stage_y ? STAGED / 2 : STAGED;
+    const size_t capacity = capacity_for(stage_x, stage_y);
     const size_t x_size = x_steps[choice->x].size;
     const size_t y_size = y_steps[choice->y].size;
     const size_t x_cols = steps_of(x_steps[choice->x], rect->cols);
     const size_t y_cols = steps_of(y_steps[choice->y], rect->cols);
     const npuq_strided staged_x = {buffer, (ptrdiff_t)(x_cols * x_size), (ptrdiff_t)x_size};
-    const npuq_strided staged_y = {buffer + STAGED - capacity, (ptrdiff_t)(y_cols * y_size), (ptrdiff_t)y_size};
+    const npuq_strided staged_y = {buffer + NPUQ_STAGED - capacity, (ptrdiff_t)(y_cols * y_size), (ptrdiff_t)y_size};
     const size_t most =
         smaller(stage_x ? capacity / (x_cols * x_size) : SIZE_MAX, stage_y ? capacity / (y_cols * y_size) : SIZE_MAX);
 
@@ -143,6 +148,23 @@ static void run_staged(const npuq_kernel_choice *choice, const npuq_rect *rect, 
             npuq_copy_rect(y, staged_y, y_size, rows, y_cols);
         }
     }
+}
+
+bool npuq_tile_gather_x(const npuq_kernel_choice *choice, npuq_rect *rect, char *buffer)
+{
+    const size_t x_size = x_steps[choice->x].size;
+    const size_t x_cols = steps_of(x_steps[choice->x], rect->cols);
+    const npuq_strided x = {rect->data[NPUQ_LOOP_X], rect->row_step[NPUQ_LOOP_X], rect->col_step[NPUQ_LOOP_X]};
+    const npuq_strided gathered = {buffer, (ptrdiff_t)(x_cols * x_size), (ptrdiff_t)x_size};
+
+    if (x_is_contiguous(choice, rect) || x_cols > NPUQ_STAGED / x_size / rect->rows) {
+        return false;
+    }
+    npuq_copy_rect(gathered, x, x_size, rect->rows, x_cols);
+    rect->data[NPUQ_LOOP_X] = gathered.data;
+    rect->row_step[NPUQ_LOOP_X] = gathered.row_step;
+    rect->col_step[NPUQ_LOOP_X] = gathered.col_step;
+    return true;
 }
 
 /* How far ahead of a pass over the rectangle to prefetch, where `ahead` bytes of x come between. */
@@ -202,9 +224,9 @@ static size_t columns_at_a_time(const npuq_kernel_choice *choice, const npuq_rec
     const bool stage_y = writes_y && !y_is_contiguous(choice, rect);
 
     if ((stage_x && lies_across(rect, NPUQ_LOOP_X)) || (stage_y && lies_across(rect, NPUQ_LOOP_Y))) {
-        return (stage_x && stage_y ? STAGED / 2 : STAGED) / LINES;
+        return capacity_for(stage_x, stage_y) / LINES;
     }
-    return stage_x || stage_y ? STAGED / 2 / sizeof(float) : rect->cols;
+    return stage_x || stage_y ? NPUQ_STAGED / 2 / sizeof(float) : rect->cols;
 }
 
 /* ---- short rows: several taken as one ---------------------------------------------------------------------------- */

@@ -11,6 +11,9 @@
 /* Bytes of x prefetched ahead of a pass that reads it from memory. */
 enum { NPUQ_AHEAD = 4096 };
 
+/* Bytes of a buffer through which columns go that are not contiguous. */
+enum { NPUQ_STAGED = 16384 };
+
 /* What a call quantises from and to, and with which kernels. */
 typedef struct npuq_kernel_choice {
     const npuq_row_kernels *kernels;
@@ -24,6 +27,10 @@ void npuq_choose_kernels(npuq_kernel_choice *choice, npuq_dtype x, npuq_dtype y,
 
 /* Whether x and y of this many elements together are so large that writing y around the caches pays. */
 bool npuq_exceeds_caches(const npuq_kernel_choice *choice, size_t elements);
+
+/* Where x is not contiguous, and NPUQ_STAGED bytes hold it: puts it there, aligned to its elements at least, and has
+ * the rectangle point to it. Returns whether it did. For x that is read more than once. */
+bool npuq_tile_gather_x(const npuq_kernel_choice *choice, npuq_rect *rect, char *buffer);
 
 /* Row r takes parameter r. */
 void npuq_tile_affine_by_row(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,

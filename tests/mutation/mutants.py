@@ -9,6 +9,7 @@ AVX512 = "src/simd/vec_avx512.h"
 AVX2 = "src/simd/vec_avx2.h"
 LOOP = "src/walk/loop.c"
 TILE = "src/walk/tile.c"
+GATHER = "src/walk/gather.c"
 PARAMS = "src/walk/params.c"
 QUANTIZE = "src/operators/quantize.c"
 GROUP = "src/operators/group_quant.c"
@@ -152,6 +153,19 @@ MUTANTS = [
     ("loop: int4 words as columns", LOOP, "(ptrdiff_t)(col / loop->pack[i]) * rect->col_step[i]", "(ptrdiff_t)col * rect->col_step[i]"),
     ("loop: int4 words of x as columns", LOOP, "loop->pack[NPUQ_LOOP_X] = x_dtype == NPUQ_QUINT4X2 ? 8 : 1;", "(void)x_dtype;"),
     ("loop: columns of int4 words of x joined or swapped", LOOP, "return loop->pack[NPUQ_LOOP_X] > 1 || ", "return "),
+    ("gather: rest of the last four dropped", GATHER, "for (; n > 0; n--) {", "for (; n > 1; n--) {"),
+    ("gather: repeated element short of the end", GATHER, "memcpy(to + n * size - sizeof word, &word", "memcpy(to + (n * size - 1) / sizeof word * sizeof word - sizeof word, &word"),
+    ("gather: the part after the last but one runs on", GATHER, "i + 2 * part <= n || i + part == n ? i + part : n - part", "i + part"),
+    ("gather: the last square runs on", GATHER, "k = inner - n, squares = 1", "k = squares * n, squares = 1"),
+    ("gather: elements of pairs in order", GATHER, "(vector_4)v >> 16 | (vector_4)v << 16", "(vector_4)v"),
+    ("gather: bytes of pairs in order", GATHER, "(vector_2)v >> 8 | (vector_2)v << 8", "(vector_2)v"),
+    ("gather: squares of bytes one round short", GATHER, "if (N > 8) {", "if (N > 16) {"),
+    ("gather: rows turned in one of the two", GATHER, "to = first_row_last(to, rows);", "(void)to;"),
+    ("gather: columns turned in one of the two", GATHER, "from = turned(first_row_last(turned(from), cols));", "(void)from;"),
+    ("gather: the last reversed vector where the loop ended", GATHER, "memcpy(&v, from + n * SIZE, VECTOR);", "memcpy(&v, from, VECTOR);"),
+    ("gather: a row turned round one short", GATHER, "from += (ptrdiff_t)(n - 1) * from_step;", "from += (ptrdiff_t)n * from_step;"),
+    ("tile: x and y in one place", TILE, "stage_x && stage_y ? NPUQ_STAGED / 2 : NPUQ_STAGED;", "NPUQ_STAGED;"),
+    ("tile: rows gathered beyond the buffer", TILE, "x_cols > NPUQ_STAGED / x_size / rect->rows", "x_cols > NPUQ_STAGED / x_size"),
     ("tile: staged rows not scattered", TILE, "copy_rect(y, staged_y, y_size, rows, y_cols);", "copy_rect(y, staged_y, y_size, rows, y_cols - (y_cols > 9));"),
     ("tile: row parameters of the first block", TILE, "const npuq_params offset_here = npuq_params_from(offset, row);", "const npuq_params offset_here = npuq_params_from(offset, 0);"),
     ("tile: column parameters of the first tile", TILE, "const npuq_params smooth_here = npuq_params_from(smooth, col);", "const npuq_params smooth_here = npuq_params_from(smooth, 0);"),
@@ -184,6 +198,7 @@ MUTANTS = [
     ("groups: decreasing ends", GROUPS, "if (end < previous) {", "if (end < 0) {"),
     ("groups: rows after the last group", GROUPS, "if (previous != rows) {", "if (previous > rows) {"),
     ("dynamic: smooth scales of the first group", PASSES, "smooth.data += (ptrdiff_t)run.e * d->smooth_group_step;", "smooth.data += 0 * (ptrdiff_t)run.e * d->smooth_group_step;"),
+    ("dynamic: parts as narrow as they are", PASSES, "columns *= 2;", "(void)0;"),
     ("dynamic: one part's range lost", PASSES, "for (size_t i = 0; i < d->units.count; i++) {\n        d->range =", "for (size_t i = d->units.count > 1; i < d->units.count; i++) {\n        d->range ="),
     ("dynamic: 1025 groups", DYNAMIC, "E > MAX_GROUPS", "E > MAX_GROUPS + 1"),
     ("dynamic: empty rows", DYNAMIC, "if (x->shape[d] == 0 && last) {", "if (x->shape[d] < 0 && last) {"),
