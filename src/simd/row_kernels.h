@@ -52,6 +52,14 @@ enum { y_i8 = NPUQ_Y_I8, y_u8 = NPUQ_Y_U8, y_i32 = NPUQ_Y_I32, y_i4 = NPUQ_Y_I4 
 enum { y_f32 = NPUQ_Y_F32, y_f16 = NPUQ_Y_F16, y_bf16 = NPUQ_Y_BF16 };
 enum { op_multiply = NPUQ_MUL, op_divide = NPUQ_DIV };
 
+/* What the compiler cannot know of types that are not constant. */
+INLINE void assume(bool condition)
+{
+    if (!condition) {
+        __builtin_unreachable();
+    }
+}
+
 /* ---- one chunk, by type ------------------------------------------------------------------------------------------ */
 
 INLINE size_t x_bytes(int x_type, size_t n)
@@ -254,6 +262,16 @@ typedef struct recipe {
     int op;
 } recipe;
 
+INLINE bool quantises(recipe k)
+{
+    return k.x < NPUQ_X_FLOATS && k.y < NPUQ_Y_INTEGERS && k.from != FROM_INTEGERS;
+}
+
+INLINE bool dequantises(recipe k)
+{
+    return k.x >= NPUQ_X_FLOATS && (k.y >= NPUQ_Y_INTEGERS || k.y == y_i8) && k.from == FROM_INTEGERS;
+}
+
 /* One row, or a few that share their parameters. */
 typedef struct rows {
     recipe k;
@@ -375,9 +393,7 @@ INLINE bool columns(recipe k, const rows *r, parameters p, size_t count, size_t 
  * function for all that quantise and one for all from integers, to which types and operation are not constant. */
 NOINLINE void quantise_part(const rows *r, size_t count, size_t at, size_t n)
 {
-    if (r->k.x >= NPUQ_X_FLOATS || r->k.y >= NPUQ_Y_INTEGERS || r->k.from == FROM_INTEGERS) {
-        __builtin_unreachable();
-    }
+    assume(quantises(r->k));
     (void)quantise_columns(r->k, r, parameters_of_row(r->k, r), count, at, n, PART);
 }
 
@@ -385,9 +401,7 @@ NOINLINE void dequantise_part(const rows *r, size_t at, size_t n)
 {
     const recipe k = {FROM_INTEGERS, r->k.y, r->k.x, op_multiply};
 
-    if (k.x < NPUQ_X_FLOATS || (k.y < NPUQ_Y_INTEGERS && k.y != y_i8)) {
-        __builtin_unreachable();
-    }
+    assume(dequantises(k));
     const parameters p = parameters_of_row(k, r);
     (void)dequantise_columns(k, r, &p, at, n, PART);
 }
@@ -465,6 +479,7 @@ INLINE rows rows_of(recipe k, const npuq_block *b, size_t first)
 FOR_TYPES void quantise_by_row(recipe k, const npuq_block *b, const float *smooth, const float *scale,
                                const float *offset, size_t step)
 {
+    assume(quantises(k) && k.from != BY_COLUMN);
     for (size_t i = 0; i < b->rows; i++) {
         rows r = rows_of(k, b, i);
 
@@ -480,6 +495,7 @@ FOR_TYPES void quantise_by_row(recipe k, const npuq_block *b, const float *smoot
 FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *scale, const float *offset,
                                   size_t offset_step)
 {
+    assume(quantises(k) && k.from == BY_COLUMN);
     enum { SHARING = AT_RUN_TIME ? 1 : 4 };
     const bool share =
         !b->ahead && b->rows >= SHARING && (!FAST_DIVIDE || k.op != op_divide || scales_are_plain(scale, b->n));
@@ -526,6 +542,7 @@ FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *sc
 
 FOR_TYPES void dequantise(recipe k, const npuq_block *b, const npuq_dequant_params *p)
 {
+    assume(dequantises(k));
     for (size_t i = 0; i < b->rows && b->n > 0; i++) {
         rows r = rows_of(k, b, i);
 
@@ -623,6 +640,7 @@ INLINE row_range hrange_of_row(int x_type, const char *x, size_t n, size_t ahead
 
 FOR_TYPES void range_rows(int x_type, const npuq_block *b, const float *smooth, float *hi, float *lo)
 {
+    assume(x_type < NPUQ_X_FLOATS);
     for (size_t r = 0; r < b->rows && b->n > 0; r++) {
         const char *x = (const char *)b->x + (ptrdiff_t)r * b->x_step;
         const row_range range = x_type == x_f32 || smooth ? range_of_row(x_type, x, smooth, b->n, b->ahead)
