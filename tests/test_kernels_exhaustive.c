@@ -62,6 +62,15 @@ static void prepare(const void *argument, void *memory)
     }
 }
 
+/* The kernels of generic are one for all types and operations, in which nothing is constant. Once all floats have been
+ * multiplied by row with the first of the parameters, and stored as each type, they have been through every path: of
+ * what is left, every fourth block is enough, as it is a slow backend. */
+static bool is_due(const kernel_backend *backend, kernel_id id, size_t which, uint32_t block)
+{
+    const bool first = which == 0 && id.kind != VECTOR && id.op == NPUQ_MUL;
+    return first || block % 4 == 0 || strcmp(backend->name, "generic") != 0;
+}
+
 static void check_block(const void *argument, uint32_t block, void *memory, block_difference *difference)
 {
     const pass *p = argument;
@@ -77,10 +86,14 @@ static void check_block(const void *argument, uint32_t block, void *memory, bloc
     for (size_t k = 0; k < backend_count; k++) {
         kernel_id id = p->id;
 
-        compare(&backends[k], id, p->which, b, a, hi, lo, difference);
+        if (is_due(&backends[k], id, p->which, block)) {
+            compare(&backends[k], id, p->which, b, a, hi, lo, difference);
+        }
         if (id.kind == UNIFORM) { /* with equal parameters all along, the other kernel gives the same */
             id.kind = VECTOR;
-            compare(&backends[k], id, p->which, b, a, hi, lo, difference);
+            if (is_due(&backends[k], id, p->which, block)) {
+                compare(&backends[k], id, p->which, b, a, hi, lo, difference);
+            }
         }
     }
 }

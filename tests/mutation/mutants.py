@@ -7,6 +7,7 @@ KERNELS = "src/simd/row_kernels.h"
 RANGE = "src/simd/row_range.h"
 AVX512 = "src/simd/vec_avx512.h"
 AVX2 = "src/simd/vec_avx2.h"
+GENERIC = "src/simd/vec_generic.h"
 LOOP = "src/walk/loop.c"
 TILE = "src/walk/tile.c"
 GATHER = "src/walk/gather.c"
@@ -139,6 +140,23 @@ MUTANTS = [
     ("kernels, AVX2: one clamp for two", AVX2, "_mm256_max_epi16(_mm256_min_epi16(w.cd, high), low)", "w.cd"),
     ("kernels, AVX2: bfloat16 halves out of order", AVX2, "return _mm256_permute4x64_epi64(packed, 0xD8);", "return packed;"),
     ("kernels, AVX2: NaN as it comes", AVX2, "_mm256_blendv_ps(t.v[i], nan, _mm256_cmp_ps(t.v[i], t.v[i], _CMP_UNORD_Q))", "_mm256_blendv_ps(t.v[i], nan, _mm256_setzero_ps())"),
+    ("kernels, generic: NaN not masked", GENERIC, "(vf)((vi)t & (t == t))", "t"),
+    ("kernels, generic: what fits is too much", GENERIC, "~(count - 1)", "~(2 * count - 1)"),
+    ("kernels, generic: one end not clamped", GENERIC, "v_select(at_least < v_set(high), at_least, v_set(high))", "at_least"),
+    ("kernels, generic: float16 infinities as numbers", GENERIC, "(vi)magnitude > 0x7BFF", "(vi)magnitude > 0x7FFF"),
+    ("kernels, generic: float16 subnormals as they come", GENERIC, "(vi)magnitude < 0x400)", "(vi)magnitude < 0)"),
+    ("kernels, generic: float16 specials not looked for", GENERIC, "(magnitude + 0x400) |", "(magnitude & 0x400) |"),
+    ("kernels, generic: float16 subnormals not looked for", GENERIC, "(magnitude - 0x400) & (vh)(magnitude != 0)", "(magnitude - 0x400) & (vh)(magnitude == 0)"),
+    ("kernels, generic: float16 zero is 2^-15", GENERIC, "((magnitude >> 3) + (112 << 7)) & (vh)(magnitude != 0)", "((magnitude >> 3) + (112 << 7)) | (vh)(magnitude >> 15)"),
+    ("kernels, generic: int32 rounds what is an integer", GENERIC, "v_select(small, (number + with_sign) - with_sign, number)", "(number + with_sign) - with_sign"),
+    ("kernels, generic: int32 ends below its largest", GENERIC, " | (vi)((vu)above >> 25)", " | (vi)((vu)above >> 26)"),
+    ("kernels, generic: float16 halves away from zero", GENERIC, "rebiased + 0xFFF + (rebiased >> 13 & 1)", "rebiased + 0x1000"),
+    ("kernels, generic: float16 result never subnormal", GENERIC, "u_select((vi)magnitude < 0x38800000, subnormal, normal)", "u_select((vi)magnitude < 0, subnormal, normal)"),
+    ("kernels, generic: bfloat16 halves away from zero", GENERIC, "bits + 0x7FFF + (bits >> 16 & 1)", "bits + 0x8000"),
+    ("kernels, generic: negative patterns not turned round", GENERIC, "(vi)((vu)((vi)v >> 31) >> 1)", "(vi)((vu)((vi)v >> 31) >> 31)"),
+    ("kernels, generic: halves not turned round", GENERIC, "(vs)((vh)(v >> 15) >> 1)", "(vs)((vh)(v >> 15) >> 15)"),
+    ("kernels, generic: nibbles without their sign", GENERIC, "floats_of_bytes(nibbles ^ 8, 8.0f)", "floats_of_bytes(nibbles, 0.0f)"),
+    ("kernels, generic: requant's second clamp left out", GENERIC, "(vi)v_clamp((vf)sums.v[i], 0x1.8p23f - 128.0f, 0x1.8p23f + 127.0f)", "sums.v[i]"),
     ("range: last chunk of halves lost", KERNELS, "    if (at + CHUNK <= n) {", "    if (at + CHUNK < n - CHUNK) {"),
     ("range: NaN as a number", RANGE, "if (new_hi > ORDERED_INF || ", "if ("),
     ("range: -0 not below +0", RANGE, "return bits ^ (int32_t)((0 - ((uint32_t)bits >> 31)) >> 1);", "return bits < 0 ? (int32_t)(0x80000000u - (uint32_t)bits) : bits;"),
