@@ -8,8 +8,8 @@
  * the cache, and stream_end() after them; loads of x and stores also as _part for 0 < n <= CHUNK elements, touching no
  * other memory (lanes beyond n repeat the first); ichunk, four vectors of int32, with chunk_load_ints, ichunk_set,
  * ichunk_add (modulo 2^32) and chunk_of_ints; stores named requant, of int8 with requant's two clamps; vrange, hchunk
- * and hrange; FAST_DIVIDE; PACK, pack_store and unpack_store. All arithmetic in here is one binary32 operation a step:
- * no vector header may fuse, but within chunk_quotient.
+ * and hrange; FAST_DIVIDE, v_quotient, chunk_is_plain and quotients_are_numbers; PACK, pack_store and unpack_store. All
+ * arithmetic in here is one binary32 operation a step: no vector header may fuse, but within chunk_quotient.
  *
  * chunk_load_split_bf16 may leave the lanes in an order of the header's own; chunk_split brings parameters into that
  * order, and stores with split true put it right. There is none for int32.
@@ -228,7 +228,7 @@ INLINE vchunk chunk_add(vchunk a, vchunk b)
  * x / s rounded, from the rounded inverse r of s: q = x * r, then q + (x - q * s) * r, both sums fused. Where q is not
  * a subnormal and neither q nor r overflows, this is the quotient that division gives; docs/design.md has the proof.
  * - r is normal for the scales that chunk_is_plain() lets through; others are divided by.
- * - Where q overflows or x is infinite, it is NaN, with which no store is content.
+ * - Where q overflows or x is infinite, it is NaN. Then the store gives up, or quotients_are_numbers() tells.
  * - Where q is below 2^-27, it may be off, but stays so small that no sum with an offset rounds to another integer.
  */
 INLINE bool scales_are_plain(const float *scales, size_t n)
@@ -341,6 +341,7 @@ INLINE bool quantise_columns(recipe k, const rows *r, parameters p, size_t count
         t = by_inverse          ? chunk_quotient(t, p.scale, p.inverse)
             : k.op == op_divide ? chunk_div(t, p.scale)
                                 : chunk_mul(t, p.scale);
+        done &= !by_inverse || quotients_are_numbers(t);
         t = chunk_add(t, p.offset);
         done &= store(k.y, r->y + (ptrdiff_t)i * r->y_step + y_bytes(k.y, at), t, n, split, how);
     }

@@ -41,19 +41,31 @@ static inline vf v_div(vf a, vf b)
     return vdivq_f32(a, b);
 }
 
-/* No store tells of the NaN that a fast quotient may become. */
-enum { FAST_DIVIDE = 0 };
+/* See row_kernels.h: the remainder is exact, and its share corrects the last bit. */
+enum { FAST_DIVIDE = 1 };
 
 static inline vf v_quotient(vf x, vf scale, vf inverse)
 {
-    (void)inverse;
-    return vdivq_f32(x, scale);
+    const vf q = vmulq_f32(x, inverse);
+    return vfmaq_f32(q, vfmsq_f32(x, q, scale), inverse);
 }
 
+/* The top bit of each pattern, doubled, less 2^-64's: whether it is outside of [2^-64, 2^64). */
 static inline bool chunk_is_plain(vchunk s)
 {
-    (void)s;
-    return true;
+    uint32x4_t bits = vdupq_n_u32(0);
+    for (int i = 0; i < 4; i++) {
+        const uint32x4_t doubled = vshlq_n_u32(vreinterpretq_u32_f32(s.v[i]), 1);
+        bits = vorrq_u32(bits, vsubq_u32(doubled, vdupq_n_u32(63u << 24)));
+    }
+    return vmaxvq_u32(bits) < 1u << 31;
+}
+
+/* No store gives up, so quotients are looked at: a maximum with NaN is NaN. */
+static inline bool quotients_are_numbers(vchunk q)
+{
+    const float largest = vmaxvq_f32(vmaxq_f32(vmaxq_f32(q.v[0], q.v[1]), vmaxq_f32(q.v[2], q.v[3])));
+    return largest == largest;
 }
 
 /* ---- loads ------------------------------------------------------------------------------------------------------ */
