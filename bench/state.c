@@ -26,8 +26,8 @@ static void set_flushing(bool flushing)
 }
 #endif
 
-/* A whole call, whose products are not exact: it is not loading the register that takes long, but the first flag that an
- * operation raises afterwards. */
+/* A whole call, whose products are not exact: it is not loading the register that takes long, but the first flag that
+ * an operation raises afterwards. */
 struct call {
     bool flushing;
     npuq_tensor x;
