@@ -3,8 +3,13 @@
 
 static const struct peer *const list[] = {
     &peer_naive,
+#ifdef BENCH_WITH_CLANG
+    &peer_naive_clang,
+#endif
 #ifdef BENCH_WITH_DNNL
-    &peer_dnnl,    &peer_dnnl_product, &peer_dnnl_fused,
+    &peer_dnnl,
+    &peer_dnnl_product,
+    &peer_dnnl_fused,
 #endif
 #ifdef BENCH_WITH_XNNPACK
     &peer_xnnpack,

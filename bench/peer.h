@@ -17,6 +17,7 @@ struct peer {
 };
 
 extern const struct peer peer_naive;
+extern const struct peer peer_naive_clang;
 extern const struct peer peer_dnnl;
 extern const struct peer peer_dnnl_product;
 extern const struct peer peer_dnnl_fused;
