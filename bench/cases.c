@@ -110,7 +110,7 @@ size_t bench_memory(const struct bench_case *c)
 {
     const size_t groups = c->groups > 0 ? (size_t)c->groups : 1;
 
-    return (c->variant == BENCH_USUAL ? 3 : 7) * bench_x_bytes(c) / 2 + 5 * bench_y_bytes(c) / 2 +
+    return (c->variant == BENCH_USUAL ? 3 : 9) * bench_x_bytes(c) / 2 + 5 * bench_y_bytes(c) / 2 +
            2 * sizeof(float) * groups * (size_t)c->shape[c->ndim - 1];
 }
 

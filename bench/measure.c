@@ -418,10 +418,12 @@ double measure_seconds(const struct bench_case *c, const struct plan *plan)
     const double call_ns = bytes / 15;
     const double sample_ns = call_ns > plan->timing.sample_ns ? call_ns : plan->timing.sample_ns;
     const int streams = (bench_is_dynamic(c) ? 2 : 1) * (bench_has_non_temporal() ? 2 : 1) + 2;
+    int count;
+    const struct peer *const *all = peers(&count);
     int others = 0;
 
-    if (plan->with_peers && !bench_is_dynamic(c)) {
-        (void)peers(&others);
+    for (int i = 0; i < count && plan->with_peers && !bench_is_view(c); i++) {
+        others += !all[i]->is_product;
     }
     const int contestants = plan->backend_count + (c->baseline != BENCH_NO_BASELINE) + streams + others;
     double rounds = plan->timing.budget_ns / (contestants * sample_ns);
