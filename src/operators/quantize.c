@@ -234,13 +234,10 @@ npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const
 
     if (is_dense) {
         along = x->ndim - 1;
-    } else if ((status = check(x, scales, zero_points, axis, div_mode, y, executor, &along)) != NPUQ_OK) {
+    } else if ((status = check(x, scales, zero_points, axis, div_mode, y, executor, &along)) != NPUQ_OK ||
+               npuq_element_count(x) == 0) {
         return status;
     }
-    if (npuq_element_count(x) == 0) {
-        return NPUQ_OK;
-    }
-
     npuq_choose_kernels(&t.choice, x->dtype, y->dtype, div_mode ? NPUQ_DIV : NPUQ_MUL);
     if (is_dense && scales->dtype == NPUQ_FLOAT32 &&
         (scales->shape[0] == 1 || dense.rows == 1 || dense.cols > SHORT_ROW)) {
