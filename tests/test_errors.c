@@ -245,6 +245,7 @@ enum base {
     SUMS,
     REQUANT_INT8,
     REQUANT_ROW,
+    COLUMNS,
     BASES
 };
 
@@ -255,6 +256,13 @@ static call base_call(enum base base)
     memset(arena, 0xA5, ARENA);
     test_reseed(base);
     switch (base) {
+    case COLUMNS: /* the plainest form of quantize: with one mistake in it, all else fits the short way */
+        c.axis = -1;
+        give(&c, X, NPUQ_FLOAT32, 2, 3, 16, 0);
+        give(&c, SCALES, NPUQ_FLOAT32, 1, 16, 0, 0);
+        give(&c, ZERO_POINTS, NPUQ_FLOAT32, 1, 16, 0, 0);
+        give(&c, Y, NPUQ_INT8, 2, 3, 16, 0);
+        break;
     case DIVIDE:
         c.axis = 1;
         c.div_mode = true;
@@ -799,6 +807,40 @@ static void strides_beyond_the_address_space(void **state)
         give(&c, Y, NPUQ_INT8, 1, 2, 0, 0);
         c.tensors[Y].strides[0] = strides[i];
         refused(&c, NPUQ_ERROR_LAYOUT, "y", "overflow", NULL, "bytes PTRDIFF_MAX apart");
+    }
+    end();
+}
+
+/* Calls of which every tensor by itself looks fit for the short way. */
+static void dense_calls_that_cannot_be(void **state)
+{
+    const int64_t third = (INT64_MAX / 3 + 1) * 2; /* three times this is 2^64 + 2 */
+
+    (void)state;
+    begin();
+    {
+        call c = base_call(COLUMNS);
+        c.tensors[X].shape[1] = c.tensors[Y].shape[1] = third;
+        c.tensors[X].strides[0] = c.tensors[Y].strides[0] = third;
+        give(&c, SCALES, NPUQ_FLOAT32, 1, 1, 0, 0);
+        give(&c, ZERO_POINTS, NPUQ_FLOAT32, 1, 1, 0, 0);
+        refused(&c, NPUQ_ERROR_LAYOUT, "x", "overflow", NULL, "two elements, if their count wraps around");
+    }
+    {
+        call c = base_call(TOKENS);
+        c.given[SMOOTH_SCALES] = c.given[GROUP_INDEX] = false;
+        give(&c, X, NPUQ_FLOAT32, 1, 16, 0, 0);
+        give(&c, Y, NPUQ_INT8, 1, 16, 0, 0);
+        give(&c, SCALE, NPUQ_FLOAT32, 0, 0, 0, 0);
+        give(&c, OFFSET, NPUQ_FLOAT32, 0, 0, 0, 0);
+        refused(&c, NPUQ_ERROR_SHAPE, "x", "1 dimension", "2 to 8", "a token by itself");
+    }
+    {
+        call c = base_call(GROUPS);
+        give(&c, X, NPUQ_FLOAT32, 3, 2, 3, 16);
+        give(&c, Y, NPUQ_INT8, 3, 2, 3, 16);
+        give(&c, SCALE, NPUQ_FLOAT32, 2, 4, 3, 0);
+        refused(&c, NPUQ_ERROR_SHAPE, "x", "3 dimensions", "2", "rows of two dimensions");
     }
     end();
 }
@@ -2672,6 +2714,7 @@ int main(void)
         cmocka_unit_test(extents),
         cmocka_unit_test(misaligned_data),
         cmocka_unit_test(strides_beyond_the_address_space),
+        cmocka_unit_test(dense_calls_that_cannot_be),
         cmocka_unit_test(outputs_overlapping_themselves),
         cmocka_unit_test(outputs_overlapping_arguments),
         cmocka_unit_test(table_of_rules),
