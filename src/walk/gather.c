@@ -42,18 +42,18 @@ DEFINE_COPY(uint8_t, copy_1)
 DEFINE_COPY(uint16_t, copy_2)
 DEFINE_COPY(uint32_t, copy_4)
 
-/* n times the element that `from` begins with: n * size is a word or more. */
+/* n times the element that `from` begins with: n * size is 16 or more, and should be more, as this begins slowly. */
 static void fill(char *to, const char *from, size_t size, size_t n)
 {
-    uint64_t word;
+    char elements[16];
 
-    for (size_t i = 0; i < sizeof word; i += size) {
-        memcpy((char *)&word + i, from, size);
+    for (size_t i = 0; i < sizeof elements; i += size) {
+        memcpy(elements + i, from, size);
     }
-    for (size_t i = 0; i + sizeof word < n * size; i += sizeof word) {
-        memcpy(to + i, &word, sizeof word);
+    for (size_t i = 0; i + sizeof elements < n * size; i += sizeof elements) {
+        memcpy(to + i, elements, sizeof elements);
     }
-    memcpy(to + n * size - sizeof word, &word, sizeof word);
+    memcpy(to + n * size - sizeof elements, elements, sizeof elements);
 }
 
 static ptrdiff_t distance(ptrdiff_t step)
@@ -232,14 +232,12 @@ void npuq_copy_row(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from
         to_step = -to_step;
         from_step = -from_step;
     }
-    const bool vectors = to_step == (ptrdiff_t)size && n * size >= 16;
-
-    if (vectors && from_step == 0) {
+    if (from_step == 0 && to_step == (ptrdiff_t)size && n >= 64) {
         fill(to, from, size, n);
         return;
     }
 #ifdef WITH_VECTORS
-    if (vectors && from_step == -to_step) {
+    if (from_step == -to_step && to_step == (ptrdiff_t)size && n * size >= VECTOR) {
         switch (size) {
         case 1: reverse_1(to, from, n); return;
         case 2: reverse_2(to, from, n); return;
@@ -267,7 +265,7 @@ void npuq_copy_rect(npuq_strided to, npuq_strided from, size_t size, size_t rows
         return;
     }
 #endif
-    if (rows >= 4 && (lies_across(to) || lies_across(from))) {
+    if (rows >= 4 && (lies_across(to) || lies_across(from) || (cols < 16 && rows > cols))) {
         const size_t swap = rows;
 
         rows = cols;

@@ -8,6 +8,9 @@
 /* Columns of a unit where x or y lies across, so that it has rows enough to use up the lines of many columns. */
 enum { ACROSS_COLUMNS = 256 };
 
+/* Contiguous columns of x that make it worth while to scatter y instead of gathering x. */
+enum { LEADING_COLUMNS = 64 };
+
 void npuq_loop_over(npuq_loop *loop, const npuq_tensor *elements, npuq_dtype x_dtype, npuq_dtype y_dtype)
 {
     loop->ndim = elements->ndim > 0 ? elements->ndim : 1;
@@ -77,23 +80,30 @@ static bool is_packed(const npuq_loop *loop)
     return loop->pack[NPUQ_LOOP_X] > 1 || loop->pack[NPUQ_LOOP_Y] > 1;
 }
 
-static bool has_contiguous_dimension(const npuq_loop *loop, int operand)
+/* The extent of the dimension in which an operand is contiguous. 0 if there is none, or another one has smaller steps.
+ */
+static size_t contiguous_extent(const npuq_loop *loop, int operand)
 {
     ptrdiff_t least = PTRDIFF_MAX;
+    size_t extent = 0;
 
     for (int d = 0; d < loop->ndim; d++) {
         const ptrdiff_t step = distance(loop->strides[d][operand]);
-        least = step < least ? step : least;
+
+        if (step < least) {
+            least = step;
+            extent = loop->extents[d];
+        }
     }
-    return least == (ptrdiff_t)loop->size[operand];
+    return least == (ptrdiff_t)loop->size[operand] ? extent : 0;
 }
 
 /* The operand that gives the order: the one of larger elements, as the other will have to be gathered or scattered
- * where the two differ; but x only if it has contiguous columns to give. */
+ * where the two differ; but x only if its contiguous columns are not few, for each row has its cost. */
 static int leading_operand(const npuq_loop *loop)
 {
     return loop->data[NPUQ_LOOP_X] && loop->size[NPUQ_LOOP_X] > loop->size[NPUQ_LOOP_Y] && !is_packed(loop) &&
-                   has_contiguous_dimension(loop, NPUQ_LOOP_X)
+                   contiguous_extent(loop, NPUQ_LOOP_X) >= LEADING_COLUMNS
                ? NPUQ_LOOP_X
                : NPUQ_LOOP_Y;
 }

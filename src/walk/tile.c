@@ -217,14 +217,14 @@ static bool lies_across(const npuq_rect *rect, int operand)
 }
 
 /* How many columns to take at a time when nothing else limits them. Where x or y lies across, each of them brings
- * two cache lines, which one block of rows uses up. */
+ * two cache lines, which one block of rows uses up; fewer than that where there are few rows. */
 static size_t columns_at_a_time(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y)
 {
     const bool stage_x = !x_is_contiguous(choice, rect);
     const bool stage_y = writes_y && !y_is_contiguous(choice, rect);
 
     if ((stage_x && lies_across(rect, NPUQ_LOOP_X)) || (stage_y && lies_across(rect, NPUQ_LOOP_Y))) {
-        return capacity_for(stage_x, stage_y) / LINES;
+        return capacity_for(stage_x, stage_y) / smaller(LINES, rect->rows * 4) / 64 * 64;
     }
     return stage_x || stage_y ? NPUQ_STAGED / 2 / sizeof(float) : rect->cols;
 }
@@ -294,6 +294,7 @@ static const void *repeated(void *buffer, const void *values, size_t n, size_t t
 /* ---- the kernels ------------------------------------------------------------------------------------------------ */
 
 typedef struct affine_call {
+    const npuq_kernel_choice *choice;
     npuq_affine_uniform_fn *uniform;
     npuq_affine_vector_fn *vector;
     const float *scale;
@@ -304,7 +305,17 @@ typedef struct affine_call {
 static void affine_uniform_block(const void *argument, const npuq_block *block, size_t first_row)
 {
     const affine_call *call = argument;
-    call->uniform(block, call->scale + first_row * call->step, call->offset + first_row * call->step, call->step);
+    const packing x = x_steps[call->choice->x];
+    const packing y = y_steps[call->choice->y];
+    npuq_block rows = *block;
+
+    /* Staged rows follow one another like those that are contiguous: if all have one scale, they are one row. */
+    if (call->step == 0 && rows.x_step == (ptrdiff_t)(steps_of(x, rows.n) * x.size) &&
+        rows.y_step == (ptrdiff_t)(steps_of(y, rows.n) * y.size)) {
+        rows.n *= rows.rows;
+        rows.rows = 1;
+    }
+    call->uniform(&rows, call->scale + first_row * call->step, call->offset + first_row * call->step, call->step);
 }
 
 static void affine_vector_block(const void *argument, const npuq_block *block, size_t first_row)
@@ -317,7 +328,8 @@ static void affine_vector_block(const void *argument, const npuq_block *block, s
 static void affine_uniform(const npuq_kernel_choice *choice, const npuq_rect *rect, const float *scale,
                            const float *offset, size_t step)
 {
-    const affine_call call = {.uniform = choice->kernels->affine_uniform[choice->y][choice->x][choice->op],
+    const affine_call call = {.choice = choice,
+                              .uniform = choice->kernels->affine_uniform[choice->y][choice->x][choice->op],
                               .scale = scale,
                               .offset = offset,
                               .step = step};

@@ -172,7 +172,7 @@ MUTANTS = [
     ("loop: int4 words of x as columns", LOOP, "loop->pack[NPUQ_LOOP_X] = x_dtype == NPUQ_QUINT4X2 ? 8 : 1;", "(void)x_dtype;"),
     ("loop: columns of int4 words of x joined or swapped", LOOP, "return loop->pack[NPUQ_LOOP_X] > 1 || ", "return "),
     ("gather: rest of the last four dropped", GATHER, "for (; n > 0; n--) {", "for (; n > 1; n--) {"),
-    ("gather: repeated element short of the end", GATHER, "memcpy(to + n * size - sizeof word, &word", "memcpy(to + (n * size - 1) / sizeof word * sizeof word - sizeof word, &word"),
+    ("gather: repeated element short of the end", GATHER, "memcpy(to + n * size - sizeof elements, elements", "memcpy(to + (n * size - 1) / 16 * 16 - sizeof elements, elements"),
     ("gather: the part after the last but one runs on", GATHER, "i + 2 * part <= n || i + part == n ? i + part : n - part", "i + part"),
     ("gather: the last square runs on", GATHER, "k = inner - n, squares = 1", "k = squares * n, squares = 1"),
     ("gather: elements of pairs in order", GATHER, "(vector_4)v >> 16 | (vector_4)v << 16", "(vector_4)v"),
