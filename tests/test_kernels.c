@@ -530,12 +530,186 @@ static void test_widen(void **unused)
     }
 }
 
+/* ---- short rows, and the parameters of dynamic quantisation ---- */
+
+/* With one bit pattern for all NaN. */
+static void canonical(float *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        values[i] = isnan(values[i]) ? from_bits(0x7FC00000u) : values[i];
+    }
+}
+
+static float *guarded_floats(test_guarded *guarded, const float *values, size_t n, size_t room)
+{
+    *guarded = test_guarded_make(room * sizeof *values, true, 0);
+    memset(guarded->memory, 0xFF, room * sizeof *values);
+    if (values) {
+        memcpy(guarded->memory, values, n * sizeof *values);
+    }
+    return (float *)(void *)guarded->memory;
+}
+
+static size_t whole_lanes(size_t n)
+{
+    return (n + NPUQ_LANES - 1) / NPUQ_LANES * NPUQ_LANES;
+}
+
+/* How values are drawn: any, few NaN and infinities, or zeros of both signs and one NaN of either sign here and there.
+ */
+static void fill_short(float *values, size_t n)
+{
+    const size_t kind = test_below(3);
+
+    test_fill(values, NPUQ_FLOAT32, n, kind == 1);
+    for (size_t i = 0; i < n && kind == 2; i++) {
+        values[i] = test_one_in(40) ? from_bits(test_one_in(2) ? 0x7F800001u : 0xFFC12345u)
+                                    : from_bits(test_one_in(2) ? 0 : 0x80000000u);
+    }
+}
+
+static void check_short_rows(const kernel_backend *backend, size_t n, size_t rows)
+{
+    enum { MOST = NPUQ_SHORT * NPUQ_SHORT_ROWS };
+    const size_t count = rows * n;
+    const size_t room = whole_lanes(rows);
+    const bool smooth = test_one_in(2);
+    float values[MOST];
+    float factors[MOST];
+    float hi[NPUQ_SHORT_ROWS];
+    float lo[NPUQ_SHORT_ROWS];
+    test_guarded memory[4];
+
+    fill_short(values, count);
+    test_fill(factors, NPUQ_FLOAT32, count, test_one_in(2));
+    float *got = guarded_floats(&memory[0], values, count, count + NPUQ_LANES);
+    const float *by = guarded_floats(&memory[1], factors, count, count + NPUQ_LANES);
+    float *got_hi = guarded_floats(&memory[2], NULL, 0, room);
+    float *got_lo = guarded_floats(&memory[3], NULL, 0, room);
+
+    npuq_rows_ref.short_rows(values, smooth ? factors : NULL, n, rows, hi, lo);
+    backend->kernels->short_rows(got, smooth ? by : NULL, n, rows, got_hi, got_lo);
+    canonical(values, count);
+    canonical(got, count);
+    test_same(got, values, count * sizeof *got, "short rows, %s, %zu x %zu", backend->name, rows, n);
+    test_same(got_hi, hi, rows * sizeof *hi, "maxima of short rows, %s, %zu x %zu", backend->name, rows, n);
+    test_same(got_lo, lo, rows * sizeof *lo, "minima of short rows, %s, %zu x %zu", backend->name, rows, n);
+    for (size_t i = 0; i < 4; i++) {
+        test_guarded_free(&memory[i]);
+    }
+}
+
+static void test_short_rows(void **unused)
+{
+    kernel_backend backends[MOST_BACKENDS];
+    const size_t count = kernel_backends(backends);
+
+    (void)unused;
+    for (size_t b = 0; b < count; b++) {
+        for (size_t n = 1; n <= NPUQ_SHORT; n++) {
+            for (size_t rows = 1; rows <= NPUQ_SHORT_ROWS; rows++) {
+                check_short_rows(&backends[b], n, rows);
+            }
+        }
+    }
+}
+
+static void test_spread(void **unused)
+{
+    enum { ROWS = 7, COLUMNS = 80 };
+    kernel_backend backends[MOST_BACKENDS];
+    const size_t count = kernel_backends(backends);
+
+    (void)unused;
+    for (size_t b = 0; b < count; b++) {
+        for (size_t n = 1; n <= COLUMNS; n++) {
+            float values[ROWS];
+            float expected[ROWS * COLUMNS];
+            test_guarded to;
+            float *got = guarded_floats(&to, NULL, 0, ROWS * n + NPUQ_LANES);
+
+            test_fill(values, NPUQ_FLOAT32, ROWS, true);
+            npuq_rows_ref.spread(values, ROWS, n, expected);
+            backends[b].kernels->spread(values, ROWS, n, got);
+            test_same(got, expected, ROWS * n * sizeof *got, "spread, %s, n = %zu", backends[b].name, n);
+            test_guarded_free(&to);
+        }
+    }
+}
+
+/* Rows whose parameters are made together. */
+enum { RANGES = 48 };
+
+static void check_parameters(const float *hi, const float *lo, size_t n)
+{
+    kernel_backend backends[MOST_BACKENDS];
+    const size_t count = kernel_backends(backends);
+    test_guarded memory[2];
+    const float *at_hi = guarded_floats(&memory[0], hi, n, whole_lanes(n));
+    const float *at_lo = guarded_floats(&memory[1], lo, n, whole_lanes(n));
+
+    for (size_t b = 0; b < count; b++) {
+        for (int form = NPUQ_ASYMMETRIC; form <= NPUQ_SYMMETRIC_INVERSE; form++) {
+            for (int i4 = 0; i4 < 2; i4++) {
+                const npuq_y_type y = i4 ? NPUQ_Y_I4 : NPUQ_Y_I8;
+                float expected[3][RANGES];
+                float got[3][RANGES];
+
+                npuq_rows_ref.parameters((npuq_dynamic_form)form, y, hi, lo, n, expected[0], expected[1], expected[2]);
+                backends[b].kernels->parameters((npuq_dynamic_form)form, y, at_hi, at_lo, n, got[0], got[1], got[2]);
+                for (int i = 0; i < 3; i++) {
+                    canonical(expected[i], n);
+                    canonical(got[i], n);
+                    test_same(got[i], expected[i], n * sizeof *got[i], "%s, form %d, int%d, ranges from %a to %a: %s",
+                              backends[b].name, form, i4 ? 4 : 8, (double)lo[0], (double)hi[0],
+                              i == 0   ? "scale"
+                              : i == 1 ? "offset"
+                                       : "back");
+                }
+            }
+        }
+    }
+    test_guarded_free(&memory[0]);
+    test_guarded_free(&memory[1]);
+}
+
+/* All pairs of chosen values that a range can be, then random ones of all magnitudes. */
+static void test_parameters(void **unused)
+{
+    static const uint32_t chosen[] = {0x00000000u, 0x80000000u, 0x00000001u, 0x80000001u, 0x007FFFFFu, 0x807FFFFFu,
+                                      0x00800000u, 0x80800000u, 0x2B8CBCCBu, 0x2B8CBCCCu, 0x2B8CBCCDu, 0xAB8CBCCCu,
+                                      0x2F8C4D03u, 0x2F8C4D04u, 0x2F8C4D05u, 0x3F800000u, 0xBF800000u, 0x42FE0000u,
+                                      0xC2FE0000u, 0x437F0000u, 0x7EFFFFFFu, 0xFEFFFFFFu, 0x7F7FFFFFu, 0xFF7FFFFFu,
+                                      0x7F800000u, 0xFF800000u};
+    const size_t count = sizeof chosen / sizeof chosen[0];
+    float hi[RANGES] = {from_bits(0x7FC00000u)};
+    float lo[RANGES] = {from_bits(0x7FC00000u)};
+    size_t n = 1;
+
+    (void)unused;
+    for (size_t i = 0; i < count * count + 20000; i++) {
+        const float a = i < count * count ? from_bits(chosen[i % count]) : test_float(true);
+        const float b = i < count * count ? from_bits(chosen[i / count]) : test_float(true);
+
+        const bool first = a > b || (a == b && !signbit(a));
+
+        hi[n] = first ? a : b;
+        lo[n] = first ? b : a;
+        n++;
+        if (n == RANGES || test_one_in(40)) {
+            check_parameters(hi, lo, n);
+            n = test_below(2);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths),        cmocka_unit_test(test_halves), cmocka_unit_test(test_range_orders),
-        cmocka_unit_test(test_extreme_scales), cmocka_unit_test(test_pack),   cmocka_unit_test(test_unpack),
-        cmocka_unit_test(test_widen),
+        cmocka_unit_test(test_lengths),        cmocka_unit_test(test_halves),     cmocka_unit_test(test_range_orders),
+        cmocka_unit_test(test_extreme_scales), cmocka_unit_test(test_pack),       cmocka_unit_test(test_unpack),
+        cmocka_unit_test(test_widen),          cmocka_unit_test(test_short_rows), cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_parameters),
     };
 
     test_describe_faults(describe);

@@ -603,6 +603,40 @@ static void run_dynamic(npuq_dtype x_type, npuq_dtype smooth_type, npuq_dtype y_
     run_dynamic_on(ndim, shape, x_type, smooth_type, y_type, kind, mode, !test_one_in(4), any_executor());
 }
 
+/* Short rows one after the other, which are taken together, and some that are too long or too few. */
+static void test_short_rows(void **unused)
+{
+    static const smoothing kinds[] = {NO_SMOOTH, SMOOTH, GROUPED_SMOOTH};
+
+    (void)unused;
+    for (int again = 0; again < test_rounds(1000); again++) {
+        all_contiguous = true;
+        const npuq_dtype narrow = again % 4 ? NPUQ_INT8 : NPUQ_QUINT4X2;
+        const npuq_dtype x = floats[test_below(COUNT(floats))];
+        const npuq_dtype p = floats[test_below(COUNT(floats))];
+        const npuq_dtype y = floats[test_below(COUNT(floats))];
+        const int64_t n = test_one_in(4) ? test_between(1, 160) : test_between(1, 40);
+        const int64_t shape[] = {test_one_in(4) ? test_between(1, 4000 / n + 1) : test_between(1, 140),
+                                 narrow == NPUQ_QUINT4X2 ? (n + 7) / 8 * 8 : n};
+
+        run_dynamic_on(2, shape, x, p, narrow, kinds[test_below(COUNT(kinds))], NPUQ_PER_TOKEN, !test_one_in(4),
+                       any_executor());
+        run_anti_quant_on(2, shape, narrow, p, y, any_executor());
+        run_dequant_on(2, shape, p, bias_types[test_below(COUNT(bias_types))], y, any_executor());
+        run_requant_on(2, shape, test_one_in(2) ? NPUQ_INT8 : NPUQ_FLOAT16, any_executor());
+        run_group_quant(x, p, narrow, test_one_in(2));
+        run_quantize(&(quantize_case){.x = x,
+                                      .scales = p,
+                                      .zero_points = p,
+                                      .y = narrow,
+                                      .has_zero_points = test_one_in(2),
+                                      .div_mode = narrow == NPUQ_INT8 && test_one_in(2),
+                                      .ndim = 2,
+                                      .axis = (int)test_between(0, 1)});
+    }
+    all_contiguous = false;
+}
+
 /* Rows so long that an executor gets parts of them. */
 static void test_long_rows(void **unused)
 {
@@ -1183,23 +1217,15 @@ static void test_words_far_apart(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quantize_divide),
-        cmocka_unit_test(test_quantize_multiply),
-        cmocka_unit_test(test_group_quant),
-        cmocka_unit_test(test_trans_quant_param),
-        cmocka_unit_test(test_anti_quant),
-        cmocka_unit_test(test_dequant),
-        cmocka_unit_test(test_requant),
-        cmocka_unit_test(test_dynamic),
-        cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_empty_parts),
-        cmocka_unit_test(test_empty_and_huge),
-        cmocka_unit_test(test_broadcast_rows),
-        cmocka_unit_test(test_scalar_parameters),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_long_rows),
-        cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_quantize_divide), cmocka_unit_test(test_quantize_multiply),
+        cmocka_unit_test(test_group_quant),     cmocka_unit_test(test_trans_quant_param),
+        cmocka_unit_test(test_anti_quant),      cmocka_unit_test(test_dequant),
+        cmocka_unit_test(test_requant),         cmocka_unit_test(test_dynamic),
+        cmocka_unit_test(test_steps),           cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_empty_parts),     cmocka_unit_test(test_empty_and_huge),
+        cmocka_unit_test(test_broadcast_rows),  cmocka_unit_test(test_scalar_parameters),
+        cmocka_unit_test(test_large),           cmocka_unit_test(test_short_rows),
+        cmocka_unit_test(test_long_rows),       cmocka_unit_test(test_wide),
         cmocka_unit_test(test_words_far_apart),
     };
     test_seed();

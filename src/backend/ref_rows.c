@@ -97,6 +97,35 @@ NOINLINE void dequant_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype
         dequant_rows(b, ref_##X, ref_##Y, p);                                                                          \
     }
 
+static void short_rows(float *values, const float *smooth, size_t n, size_t rows, float *hi, float *lo)
+{
+    for (size_t i = 0; i < rows * n && smooth; i++) {
+        values[i] = npuq_ref_mul(values[i], smooth[i]);
+    }
+    for (size_t r = 0; r < rows; r++) {
+        const npuq_ref_range range = npuq_ref_range_row(values + r * n, ref_f32, NULL, n, npuq_ref_range_empty());
+        hi[r] = range.hi;
+        lo[r] = range.lo;
+    }
+}
+
+static void dynamic_parameters(npuq_dynamic_form form, npuq_y_type y, const float *hi, const float *lo, size_t n,
+                               float *scale, float *offset, float *back)
+{
+    const npuq_ref_dtype dtype = y == NPUQ_Y_I4 ? ref_i4 : ref_i8;
+
+    for (size_t r = 0; r < n; r++) {
+        const npuq_ref_range range = {hi[r], lo[r]};
+        const npuq_ref_parameters p =
+            form == NPUQ_ASYMMETRIC
+                ? npuq_ref_range_parameters(range, dtype)
+                : npuq_ref_symmetric_parameters(npuq_ref_largest_of(range), dtype, form == NPUQ_SYMMETRIC_INVERSE);
+        scale[r] = p.scale;
+        offset[r] = p.offset;
+        back[r] = p.back;
+    }
+}
+
 NPUQ_EACH_AFFINE(AFFINE)
 NPUQ_EACH_SMOOTH(SMOOTH)
 NPUQ_EACH_RANGE(RANGE)
@@ -110,6 +139,15 @@ NPUQ_EACH_DEQUANT(DEQUANT)
             y[i] = TO_FLOAT(p[i]);                                                                                     \
         }                                                                                                              \
     }
+
+static void spread(const float *values, size_t rows, size_t n, float *to)
+{
+    for (size_t r = 0; r < rows; r++) {
+        for (size_t i = 0; i < n; i++) {
+            to[r * n + i] = values[r];
+        }
+    }
+}
 
 WIDEN(uint16_t, f16, npuq_ref_float16)
 WIDEN(uint16_t, bf16, npuq_ref_bfloat16)

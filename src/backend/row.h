@@ -64,6 +64,21 @@ typedef void npuq_affine_vector_fn(const npuq_block *block, const float *scale, 
  * +Inf; a NaN makes both the NaN 0x7FC00000 for good; +0 is above -0. */
 typedef void npuq_range_fn(const npuq_block *block, const float *smooth, float *hi, float *lo);
 
+/* Short rows, one after the other: multiplies values[r * n + i] by smooth[r * n + i] if smooth is not null, then sets
+ * hi[r] and lo[r] to the range of row r, as above. 0 < n <= NPUQ_SHORT and 0 < rows <= NPUQ_SHORT_ROWS; values and
+ * smooth have room for NPUQ_LANES more, hi and lo for the next multiple of it; all of it may be read and written. */
+enum { NPUQ_SHORT = 32, NPUQ_SHORT_ROWS = 64, NPUQ_LANES = 16 };
+typedef void npuq_short_rows_fn(float *values, const float *smooth, size_t n, size_t rows, float *hi, float *lo);
+
+/* What dynamic quantisation makes of a range: scale and offset, or a scale alone in one of its two forms. */
+typedef enum npuq_dynamic_form { NPUQ_ASYMMETRIC, NPUQ_SYMMETRIC_PRODUCT, NPUQ_SYMMETRIC_INVERSE } npuq_dynamic_form;
+
+/* The parameters of n rows, whose ranges are as an npuq_range_fn leaves them; y is int8 or int4. NaN is of whatever
+ * payload. All arrays have room for the next multiple of NPUQ_LANES; the rest may be read, whatever it holds, and
+ * written. */
+typedef void npuq_parameters_fn(npuq_dynamic_form form, npuq_y_type y, const float *hi, const float *lo, size_t n,
+                                float *scale, float *offset, float *back);
+
 /* y = sat(round((x * smooth[i]) * back + offset)); row r takes back[r * step] and offset[r * step]. */
 typedef void npuq_smooth_affine_fn(const npuq_block *block, const float *smooth, const float *back, const float *offset,
                                    size_t step);
@@ -95,15 +110,21 @@ typedef void npuq_unpack_fn(const uint64_t *words, float *scale, int32_t *offset
 /* y[i] = x[i] as binary32, rounded to nearest-even; of whatever payload where it is NaN. */
 typedef void npuq_widen_fn(const void *x, float *y, size_t n);
 
+/* to[r * n + i] = values[r]: for the n columns of each row its value. to has room for NPUQ_LANES more. */
+typedef void npuq_spread_fn(const float *values, size_t rows, size_t n, float *to);
+
 typedef struct npuq_row_kernels {
     npuq_affine_uniform_fn *affine_uniform[NPUQ_Y_INTEGERS][NPUQ_X_FLOATS][NPUQ_AFFINE_OPS];
     npuq_affine_vector_fn *affine_vector[NPUQ_Y_INTEGERS][NPUQ_X_FLOATS][NPUQ_AFFINE_OPS];
     npuq_range_fn *range[NPUQ_X_FLOATS];
+    npuq_short_rows_fn *short_rows;
+    npuq_parameters_fn *parameters;
     npuq_smooth_affine_fn *smooth_affine[NPUQ_Y_INTEGERS][NPUQ_X_FLOATS]; /* int8 and int4 only */
     npuq_dequant_fn *dequant[NPUQ_Y_TYPES][NPUQ_X_TYPES]; /* integers to floats, and int32 to int8, only */
     npuq_pack_fn *pack;
     npuq_unpack_fn *unpack;
     npuq_widen_fn *widen[NPUQ_P_TYPES];
+    npuq_spread_fn *spread;
 } npuq_row_kernels;
 
 /* The one list of backends, the fastest first: DO(ID, name) for NPUQ_BACKEND_<ID>, named name, whose table is

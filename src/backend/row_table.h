@@ -54,14 +54,14 @@
 #define NPUQ_ROW_TABLE                                                                                                 \
     {                                                                                                                  \
         .affine_uniform = NPUQ_ALL_Y(uniform_), .affine_vector = NPUQ_ALL_Y(vector_),                                  \
-        .range = {range_f32, range_f16, range_bf16},                                                                   \
+        .range = {range_f32, range_f16, range_bf16}, .short_rows = short_rows, .parameters = dynamic_parameters,       \
         .smooth_affine = {[NPUQ_Y_I8] = {smooth_i8_f32, smooth_i8_f16, smooth_i8_bf16},                                \
                           [NPUQ_Y_I4] = {smooth_i4_f32, smooth_i4_f16, smooth_i4_bf16}},                               \
         .dequant = {[NPUQ_Y_F32] = NPUQ_INTEGER_X(f32),                                                                \
                     [NPUQ_Y_F16] = NPUQ_INTEGER_X(f16),                                                                \
                     [NPUQ_Y_BF16] = NPUQ_INTEGER_X(bf16),                                                              \
                     [NPUQ_Y_I8] = {[NPUQ_X_I32] = dequant_i8_i32}},                                                    \
-        .pack = pack, .unpack = unpack,                                                                                \
+        .pack = pack, .unpack = unpack, .spread = spread,                                                              \
         .widen = {[NPUQ_P_F16] = widen_f16,                                                                            \
                   [NPUQ_P_BF16] = widen_bf16,                                                                          \
                   [NPUQ_P_I8] = widen_i8,                                                                              \

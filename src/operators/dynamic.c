@@ -10,7 +10,7 @@
  * converted more, so that each run of them is converted once for all. Where x or y lies across, no fewer rows than use
  * up the cache lines of its columns, or two lines of x, as CPUs fetch them in pairs. */
 enum {
-    ROWS = 64,
+    ROWS = NPUQ_SHORT_ROWS,
     BLOCK_BYTES = 32 * 1024,
     BLOCK_BYTES_FROM_MEMORY = 16 * 1024,
     BLOCK_BYTES_CONVERTING = 128 * 1024,
@@ -29,17 +29,24 @@ static float *of_row(const npuq_rect *rect, int operand, size_t r)
 
 npuq_ref_parameters npuq_dynamic_parameters(npuq_dynamic_form form, npuq_ref_range range, npuq_ref_dtype y_dtype)
 {
-    return form == NPUQ_ASYMMETRIC
-               ? npuq_ref_range_parameters(range, y_dtype)
-               : npuq_ref_symmetric_parameters(npuq_ref_largest_of(range), y_dtype, form == NPUQ_SYMMETRIC_INVERSE);
+    const npuq_y_type y = y_dtype == NPUQ_REF_QUINT4X2 ? NPUQ_Y_I4 : NPUQ_Y_I8;
+    npuq_ref_parameters p;
+
+    npuq_rows_ref.parameters(form, y, &range.hi, &range.lo, 1, &p.scale, &p.offset, &p.back);
+    return p;
 }
 
-static void put_parameters(const npuq_rect *rect, size_t r, npuq_ref_parameters p)
+/* One value for each row, if there is such an operand. */
+static __attribute__((noinline)) void put_values(char *to, ptrdiff_t step, const float *values, size_t rows)
 {
-    *of_row(rect, NPUQ_DYNAMIC_SCALE, r) = p.scale;
-    if (rect->data[NPUQ_DYNAMIC_OFFSET]) {
-        *of_row(rect, NPUQ_DYNAMIC_OFFSET, r) = p.offset;
+    for (size_t r = 0; r < rows && to; r++) {
+        *(float *)(void *)(to + (ptrdiff_t)r * step) = npuq_ref_canonical(values[r]);
     }
+}
+
+static void put(const npuq_rect *rect, int operand, const float *values)
+{
+    put_values(rect->data[operand], rect->row_step[operand], values, rect->rows);
 }
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
@@ -64,36 +71,37 @@ static void ranges_of_rows(const npuq_dynamic *d, const npuq_rect *rect, const n
 
     (void)i;
     find_ranges(&d->choice, rect, smooth, hi, lo);
-    for (size_t r = 0; r < rect->rows; r++) {
-        *of_row(rect, NPUQ_DYNAMIC_MAX, r) = hi[r];
-        *of_row(rect, NPUQ_DYNAMIC_MIN, r) = lo[r];
-    }
+    put(rect, NPUQ_DYNAMIC_MAX, hi);
+    put(rect, NPUQ_DYNAMIC_MIN, lo);
 }
 
 static void quantise_rows(const npuq_dynamic *d, const npuq_rect *rect, const npuq_params *smooth, size_t i)
 {
+    static const npuq_params none = {.data = NULL};
     float hi[ROWS];
     float lo[ROWS];
-    float back[ROWS];
+    float scale[ROWS];
     float offset[ROWS];
+    float back[ROWS];
+    float values[NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_LANES];
     _Alignas(64) char buffer[NPUQ_STAGED];
     npuq_kernel_choice choice = d->choice;
-    npuq_rect here = *rect;
+    npuq_rect from = *rect; /* x where it is, or what it has become */
 
     (void)i;
-    if (npuq_tile_gather_x(&choice, &here, buffer)) {
+    if (npuq_tile_gather_x(&choice, &from, buffer)) {
         choice.ahead = 0; /* what follows in the buffer is not what comes next */
     }
-    find_ranges(&choice, &here, smooth, hi, lo);
-    for (size_t r = 0; r < rect->rows; r++) {
-        const npuq_ref_range range = {hi[r], lo[r]};
-        const npuq_ref_parameters p = npuq_dynamic_parameters(d->form, range, d->y_dtype);
-
-        put_parameters(rect, r, p);
-        back[r] = p.back;
-        offset[r] = p.offset;
+    if (npuq_tile_are_short_rows(&choice, &from)) {
+        npuq_tile_short_rows(&choice, &from, smooth, values, hi, lo);
+        smooth = &none;
+    } else {
+        find_ranges(&choice, &from, smooth, hi, lo);
     }
-    npuq_tile_requantise(&choice, &here, smooth, back, offset, 1);
+    choice.kernels->parameters(d->form, choice.y, hi, lo, rect->rows, scale, offset, back);
+    put(rect, NPUQ_DYNAMIC_SCALE, scale);
+    put(rect, NPUQ_DYNAMIC_OFFSET, offset);
+    npuq_tile_requantise(&choice, &from, smooth, back, offset, 1);
 }
 
 static void requantise_rows(const npuq_dynamic *d, const npuq_rect *rect, const npuq_params *smooth, size_t i)
@@ -239,45 +247,45 @@ static void find_range(npuq_dynamic *d, size_t first_row, size_t rows, const npu
 
 /* ---- a tensor, long rows shared out, or whole rows --------------------------------------------------------------- */
 
-/* Rows that have one range. */
-typedef void one_range_fn(npuq_dynamic *d, size_t first_row, size_t rows, const npuq_executor *executor);
+/* What is done with d->range, which rows first_row on have together. */
+typedef void one_range_fn(npuq_dynamic *d, size_t first_row, const npuq_executor *executor);
 
-static void range_together(npuq_dynamic *d, size_t first_row, size_t rows, const npuq_executor *executor)
+static void put_range(npuq_dynamic *d, size_t first_row, const npuq_executor *executor)
 {
-    find_range(d, first_row, rows, executor);
-
     const npuq_fp_state caller = npuq_fp_enter(); /* x87 may trap on a subnormal when it but copies it */
     npuq_rect rect;
 
+    (void)executor;
     npuq_loop_rect(&d->loop, first_row, 1, 0, 1, &rect);
-    *of_row(&rect, NPUQ_DYNAMIC_MAX, 0) = d->range.hi;
-    *of_row(&rect, NPUQ_DYNAMIC_MIN, 0) = d->range.lo;
+    put(&rect, NPUQ_DYNAMIC_MAX, &d->range.hi);
+    put(&rect, NPUQ_DYNAMIC_MIN, &d->range.lo);
     npuq_fp_leave(&caller);
 }
 
-static void quantise_together(npuq_dynamic *d, size_t first_row, size_t rows, const npuq_executor *executor)
+static void quantise_together(npuq_dynamic *d, size_t first_row, const npuq_executor *executor)
 {
-    find_range(d, first_row, rows, executor);
-
     const npuq_fp_state caller = npuq_fp_enter();
     npuq_rect rect;
 
     d->parameters = npuq_dynamic_parameters(d->form, d->range, d->y_dtype);
     npuq_loop_rect(&d->loop, first_row, 1, 0, 1, &rect);
-    put_parameters(&rect, 0, d->parameters);
+    put(&rect, NPUQ_DYNAMIC_SCALE, &d->parameters.scale);
+    put(&rect, NPUQ_DYNAMIC_OFFSET, &d->parameters.offset);
     npuq_fp_leave(&caller);
     run_pass(d, requantise_part, executor);
 }
 
-static void run(npuq_dynamic *d, one_range_fn *together, npuq_dynamic_pass *by_rows, const npuq_executor *executor)
+static __attribute__((noinline)) void run(npuq_dynamic *d, one_range_fn *together, npuq_dynamic_pass *by_rows,
+                                          const npuq_executor *executor)
 {
     const size_t rows = npuq_loop_rows(&d->loop);
 
-    if (d->per_tensor) {
-        together(d, 0, rows, executor);
-    } else if (executor && npuq_loop_cols(&d->loop) >= LONG_ROW) {
-        for (size_t row = 0; row < rows; row++) {
-            together(d, row, 1, executor);
+    if (d->per_tensor || (executor && npuq_loop_cols(&d->loop) >= LONG_ROW)) {
+        const size_t with_one = d->per_tensor ? rows : 1;
+
+        for (size_t row = 0; row < rows; row += with_one) {
+            find_range(d, row, with_one, executor);
+            together(d, row, executor);
         }
     } else {
         run_whole_rows(d, by_rows, executor);
@@ -292,7 +300,7 @@ static void normalise(npuq_dynamic *d)
 void npuq_dynamic_ranges(npuq_dynamic *d, const npuq_executor *executor)
 {
     normalise(d);
-    run(d, range_together, ranges_of_rows, executor);
+    run(d, put_range, ranges_of_rows, executor);
 }
 
 void npuq_dynamic_quantise(npuq_dynamic *d, const npuq_executor *executor)

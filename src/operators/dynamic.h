@@ -11,9 +11,6 @@
 /* Operands of the loop beside x and y: what there is one of for each row, or for the tensor. */
 enum { NPUQ_DYNAMIC_SCALE = 2, NPUQ_DYNAMIC_OFFSET = 3, NPUQ_DYNAMIC_MIN = 2, NPUQ_DYNAMIC_MAX = 3 };
 
-/* Which parameters are made of a range: scale and offset, or a scale alone in one of its two forms. */
-typedef enum npuq_dynamic_form { NPUQ_ASYMMETRIC, NPUQ_SYMMETRIC_PRODUCT, NPUQ_SYMMETRIC_INVERSE } npuq_dynamic_form;
-
 npuq_ref_parameters npuq_dynamic_parameters(npuq_dynamic_form form, npuq_ref_range range, npuq_ref_dtype y_dtype);
 
 typedef struct npuq_dynamic npuq_dynamic;

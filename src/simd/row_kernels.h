@@ -660,6 +660,153 @@ FOR_TYPES void range_rows(int x_type, const npuq_block *b, const float *smooth, 
         }                                                                                                              \
     }
 
+/* ---- short rows of dynamic quantisation -------------------------------------------------------------------------- */
+
+INLINE vf v_load(const float *p)
+{
+    vf v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+INLINE bool is_nan(float v)
+{
+    return v != v;
+}
+
+/* The extremes of ordered patterns: a vector of them, or of neighbours, takes the place of a reduction for each row. */
+typedef struct extremes {
+    float upper[NPUQ_SHORT_ROWS * LANES + 2 * LANES];
+    float lower[NPUQ_SHORT_ROWS * LANES + 2 * LANES];
+} extremes;
+
+/* Each row's columns down to `width`, a power of two up to n: parts of the row overlap at its end. What is read and
+ * written beyond a part means nothing, and the next row's goes over it. */
+INLINE void fold_columns(extremes *e, const float *values, size_t n, size_t count, size_t width)
+{
+    for (size_t r = 0; r < count; r++) {
+        const float *row = values + r * n;
+        vf upper = v_ordered(v_load(row));
+        vf lower = upper;
+
+        for (size_t at = width; at < n; at += width) {
+            const vf v = v_ordered(v_load(row + (at + width <= n ? at : n - width)));
+            upper = v_upper(upper, v);
+            lower = v_lower(lower, v);
+        }
+        memcpy(e->upper + r * width, &upper, sizeof upper);
+        memcpy(e->lower + r * width, &lower, sizeof lower);
+    }
+}
+
+INLINE void fold_neighbours(extremes *e, size_t count)
+{
+    for (size_t i = 0; i < count; i += LANES) {
+        const vf a = v_load(e->upper + 2 * i);
+        const vf b = v_load(e->upper + 2 * i + LANES);
+        const vf c = v_load(e->lower + 2 * i);
+        const vf d = v_load(e->lower + 2 * i + LANES);
+        const vf upper = v_upper(v_even(a, b), v_odd(a, b));
+        const vf lower = v_lower(v_even(c, d), v_odd(c, d));
+
+        memcpy(e->upper + i, &upper, sizeof upper);
+        memcpy(e->lower + i, &lower, sizeof lower);
+    }
+}
+
+static void short_rows(float *values, const float *smooth, size_t n, size_t count, float *hi, float *lo)
+{
+    size_t width = LANES;
+    extremes e;
+
+    for (size_t at = 0; at < count * n && smooth; at += LANES) {
+        const vf v = product(v_load(values + at), v_load(smooth + at));
+        memcpy(values + at, &v, sizeof v);
+    }
+    while (width > n) {
+        width /= 2;
+    }
+    const bool one_run = width == n; /* nothing overlaps: taken as rows of whole vectors */
+    fold_columns(&e, values, one_run ? LANES : n, one_run ? (count * n + LANES - 1) / LANES : count,
+                 one_run ? LANES : width);
+    for (; width > 1; width /= 2) {
+        fold_neighbours(&e, count * width / 2);
+    }
+    for (size_t r = 0; r < count; r += LANES) {
+        const vf upper = v_ordered(v_load(e.upper + r));
+        const vf lower = v_ordered(v_load(e.lower + r));
+
+        memcpy(hi + r, &upper, sizeof upper);
+        memcpy(lo + r, &lower, sizeof lower);
+    }
+    for (size_t r = 0; r < count; r++) {
+        if (is_nan(hi[r]) || is_nan(lo[r])) {
+            hi[r] = lo[r] = float_of_ordered(0x7FC00000);
+        }
+    }
+}
+
+INLINE float above(float a, float b)
+{
+    return a > b ? a : b;
+}
+
+INLINE float upper(float a, float b)
+{
+    int32_t a_bits;
+    int32_t b_bits;
+
+    memcpy(&a_bits, &a, sizeof a_bits);
+    memcpy(&b_bits, &b, sizeof b_bits);
+    return a_bits > b_bits ? a : b;
+}
+
+/* As npuq_ref_range_parameters() and npuq_ref_symmetric_parameters() have it, for a float or a vector of them: the one
+ * row of a small call would wait longer for vectors. Of hi and -lo, the larger pattern is the largest magnitude, or
+ * NaN.
+ */
+#define PARAMETERS(NAME, TYPE, SET, ABOVE, UPPER)                                                                      \
+    INLINE void NAME(npuq_dynamic_form form, bool int4, TYPE hi, TYPE lo, TYPE *scale, TYPE *offset, TYPE *back)       \
+    {                                                                                                                  \
+        const TYPE dmax = SET(int4 ? 7.0f : 127.0f);                                                                   \
+                                                                                                                       \
+        if (form == NPUQ_ASYMMETRIC) {                                                                                 \
+            *scale = ABOVE((hi - lo) / SET(int4 ? 15.0f : 255.0f), SET(0x1.197998p-40f));                              \
+            *offset = dmax - hi / *scale;                                                                              \
+            *back = SET(1.0f) / *scale;                                                                                \
+        } else {                                                                                                       \
+            const TYPE largest = UPPER(hi, -lo);                                                                       \
+            *back = dmax / largest;                                                                                    \
+            *offset = SET(0.0f);                                                                                       \
+            *scale = form == NPUQ_SYMMETRIC_INVERSE ? SET(1.0f) / *back                                                \
+                                                    : largest * SET(int4 ? 0x1.24924ap-3f : 0x1.020408p-7f);           \
+        }                                                                                                              \
+    }
+
+PARAMETERS(parameters_of_float, float, , above, upper)
+PARAMETERS(parameters_of_vector, vf, v_set, v_above, v_upper)
+
+static void dynamic_parameters(npuq_dynamic_form form, npuq_y_type y, const float *hi, const float *lo, size_t n,
+                               float *scale, float *offset, float *back)
+{
+    const bool int4 = y == NPUQ_Y_I4;
+
+    if (n == 1) {
+        parameters_of_float(form, int4, *hi, *lo, scale, offset, back);
+        return;
+    }
+    for (size_t r = 0; r < n; r += LANES) {
+        vf s;
+        vf o;
+        vf b;
+
+        parameters_of_vector(form, int4, v_load(hi + r), v_load(lo + r), &s, &o, &b);
+        memcpy(scale + r, &s, sizeof s);
+        memcpy(offset + r, &o, sizeof o);
+        memcpy(back + r, &b, sizeof b);
+    }
+}
+
 NPUQ_EACH_AFFINE(AFFINE)
 NPUQ_EACH_SMOOTH(SMOOTH)
 NPUQ_EACH_DEQUANT(DEQUANT)
@@ -689,6 +836,18 @@ NPUQ_EACH_RANGE(RANGE)
 enum { width_f16 = 2, width_bf16 = 2, width_i8 = 1, width_u8 = 1, width_i32 = 4 };
 
 NPUQ_EACH_PARAMETER(WIDEN)
+
+/* Whole vectors cost less than counting: the next row's go over what is too much. */
+static void spread(const float *values, size_t count, size_t n, float *to)
+{
+    for (size_t r = 0; r < count; r++) {
+        const vf v = v_set(values[r]);
+
+        for (size_t i = 0; i < n; i += LANES) {
+            memcpy(to + r * n + i, &v, sizeof v);
+        }
+    }
+}
 
 static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode)
 {

@@ -41,6 +41,42 @@ static inline vf v_div(vf a, vf b)
     return _mm256_div_ps(a, b);
 }
 
+static inline vf v_above(vf a, vf b)
+{
+    return _mm256_max_ps(a, b); /* the second where one is NaN */
+}
+
+static inline vf v_ordered(vf v)
+{
+    const __m256i bits = _mm256_castps_si256(v);
+    return _mm256_castsi256_ps(_mm256_xor_si256(bits, _mm256_srli_epi32(_mm256_srai_epi32(bits, 31), 1)));
+}
+
+static inline vf v_upper(vf a, vf b)
+{
+    return _mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+}
+
+static inline vf v_lower(vf a, vf b)
+{
+    return _mm256_castsi256_ps(_mm256_min_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+}
+
+static inline vf lanes_in_order(vf v)
+{
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xD8));
+}
+
+static inline vf v_even(vf a, vf b)
+{
+    return lanes_in_order(_mm256_shuffle_ps(a, b, 0x88));
+}
+
+static inline vf v_odd(vf a, vf b)
+{
+    return lanes_in_order(_mm256_shuffle_ps(a, b, 0xDD));
+}
+
 /* See row_kernels.h: the remainder is exact, and its share corrects the last bit. */
 enum { FAST_DIVIDE = 1 };
 

@@ -41,6 +41,39 @@ static inline vf v_div(vf a, vf b)
     return _mm512_div_ps(a, b);
 }
 
+static inline vf v_above(vf a, vf b)
+{
+    return _mm512_max_ps(a, b); /* the second where one is NaN */
+}
+
+static inline vf v_ordered(vf v)
+{
+    const __m512i bits = _mm512_castps_si512(v);
+    return _mm512_castsi512_ps(_mm512_xor_si512(bits, _mm512_srli_epi32(_mm512_srai_epi32(bits, 31), 1)));
+}
+
+static inline vf v_upper(vf a, vf b)
+{
+    return _mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
+
+static inline vf v_lower(vf a, vf b)
+{
+    return _mm512_castsi512_ps(_mm512_min_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
+
+static inline vf v_even(vf a, vf b)
+{
+    const __m512i lanes = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_ps(a, lanes, b);
+}
+
+static inline vf v_odd(vf a, vf b)
+{
+    const __m512i lanes = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(a, lanes, b);
+}
+
 /* See row_kernels.h: the remainder is exact, and its share corrects the last bit. */
 enum { FAST_DIVIDE = 1 };
 

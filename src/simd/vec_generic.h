@@ -92,6 +92,36 @@ static inline vu u_select(vi mask, vu a, vu b)
     return (a & (vu)mask) | (b & ~(vu)mask);
 }
 
+static inline vf v_above(vf a, vf b)
+{
+    return v_select(a > b, a, b);
+}
+
+static inline vf v_ordered(vf v)
+{
+    return (vf)((vi)v ^ (vi)((vu)((vi)v >> 31) >> 1));
+}
+
+static inline vf v_upper(vf a, vf b)
+{
+    return v_select((vi)a > (vi)b, a, b);
+}
+
+static inline vf v_lower(vf a, vf b)
+{
+    return v_select((vi)a < (vi)b, a, b);
+}
+
+static inline vf v_even(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6);
+}
+
+static inline vf v_odd(vf a, vf b)
+{
+    return __builtin_shufflevector(a, b, 1, 3, 5, 7);
+}
+
 /* No NaN. */
 static inline vf v_clamp(vf t, float low, float high)
 {

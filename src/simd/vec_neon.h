@@ -41,6 +41,38 @@ static inline vf v_div(vf a, vf b)
     return vdivq_f32(a, b);
 }
 
+static inline vf v_above(vf a, vf b)
+{
+    return vbslq_f32(vcgtq_f32(a, b), a, b);
+}
+
+static inline vf v_ordered(vf v)
+{
+    const int32x4_t bits = vreinterpretq_s32_f32(v);
+    const uint32x4_t signs = vshrq_n_u32(vreinterpretq_u32_s32(vshrq_n_s32(bits, 31)), 1);
+    return vreinterpretq_f32_s32(veorq_s32(bits, vreinterpretq_s32_u32(signs)));
+}
+
+static inline vf v_upper(vf a, vf b)
+{
+    return vreinterpretq_f32_s32(vmaxq_s32(vreinterpretq_s32_f32(a), vreinterpretq_s32_f32(b)));
+}
+
+static inline vf v_lower(vf a, vf b)
+{
+    return vreinterpretq_f32_s32(vminq_s32(vreinterpretq_s32_f32(a), vreinterpretq_s32_f32(b)));
+}
+
+static inline vf v_even(vf a, vf b)
+{
+    return vuzp1q_f32(a, b);
+}
+
+static inline vf v_odd(vf a, vf b)
+{
+    return vuzp2q_f32(a, b);
+}
+
 /* See row_kernels.h: the remainder is exact, and its share corrects the last bit. */
 enum { FAST_DIVIDE = 1 };
 

@@ -277,7 +277,7 @@ static void run_joined(const npuq_kernel_choice *choice, const npuq_rect *rect, 
 }
 
 /* The n values `times` over, in the buffer, where they may lie already; once is where they lie. */
-static const void *repeated(void *buffer, const void *values, size_t n, size_t times)
+static __attribute__((noinline)) const void *repeated(void *buffer, const void *values, size_t n, size_t times)
 {
     const size_t once = n * sizeof(float);
 
@@ -325,9 +325,37 @@ static void affine_vector_block(const void *argument, const npuq_block *block, s
     call->vector(block, call->scale, call->offset, call->step);
 }
 
+/* Short rows as one with parameters by column. */
+static void affine_spread(const npuq_kernel_choice *choice, const npuq_rect *rect, size_t join, const float *scale,
+                          const float *offset)
+{
+    _Alignas(64) float scales[JOINED + NPUQ_LANES];
+    _Alignas(64) float offsets[JOINED + NPUQ_LANES];
+    const affine_call call = {.vector = choice->kernels->affine_vector[choice->y][choice->x][choice->op],
+                              .scale = scales,
+                              .offset = offsets,
+                              .step = 1};
+    npuq_rect part = *rect;
+
+    for (size_t row = 0; row < rect->rows; row += part.rows) {
+        part.rows = smaller(join, rect->rows - row);
+        part.data[NPUQ_LOOP_X] = rect->data[NPUQ_LOOP_X] + (ptrdiff_t)row * rect->row_step[NPUQ_LOOP_X];
+        part.data[NPUQ_LOOP_Y] = rect->data[NPUQ_LOOP_Y] + (ptrdiff_t)row * rect->row_step[NPUQ_LOOP_Y];
+        choice->kernels->spread(scale + row, part.rows, rect->cols, scales);
+        choice->kernels->spread(offset + row, part.rows, rect->cols, offsets);
+        run_joined(choice, &part, part.rows, affine_vector_block, &call);
+    }
+}
+
 static void affine_uniform(const npuq_kernel_choice *choice, const npuq_rect *rect, const float *scale,
                            const float *offset, size_t step)
 {
+    const size_t join = step && rect->cols <= NPUQ_SHORT ? rows_to_join(choice, rect) : 1;
+
+    if (join > 1) {
+        affine_spread(choice, rect, join, scale, offset);
+        return;
+    }
     const affine_call call = {.choice = choice,
                               .uniform = choice->kernels->affine_uniform[choice->y][choice->x][choice->op],
                               .scale = scale,
@@ -461,6 +489,36 @@ void npuq_tile_range(const npuq_kernel_choice *choice, const npuq_rect *rect, co
 {
     dynamic_call call = {.range = choice->kernels->range[choice->x], .hi = hi, .lo = lo};
     run_dynamic(choice, rect, smooth, false, range_block, &call);
+}
+
+bool npuq_tile_are_short_rows(const npuq_kernel_choice *choice, const npuq_rect *rect)
+{
+    return rect->rows > 1 && rect->cols <= NPUQ_SHORT && x_is_contiguous(choice, rect) &&
+           rect->row_step[NPUQ_LOOP_X] == (ptrdiff_t)(rect->cols * x_steps[choice->x].size);
+}
+
+void npuq_tile_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npuq_params *smooth, float *values,
+                          float *hi, float *lo)
+{
+    static const npuq_dtype dtypes[NPUQ_X_FLOATS] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
+    float smooths[NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_MAX_REPEAT];
+    const size_t n = rect->cols;
+    const npuq_params x = {rect->data[NPUQ_LOOP_X], dtypes[choice->x], (ptrdiff_t)x_steps[choice->x].size, 1, 0};
+    const float *widened = npuq_params_f32(choice->kernels, &x, n * rect->rows, values);
+    const float *all = NULL;
+
+    if (widened != values) {
+        memcpy(values, widened, n * rect->rows * sizeof *values);
+    }
+    if (smooth->data) {
+        all = repeated(smooths, npuq_params_f32(choice->kernels, smooth, n, smooths), n, rect->rows);
+    }
+    choice->kernels->short_rows(values, all, n, rect->rows, hi, lo);
+    choice->x = NPUQ_X_F32;
+    choice->ahead = 0;
+    rect->data[NPUQ_LOOP_X] = (char *)values;
+    rect->row_step[NPUQ_LOOP_X] = (ptrdiff_t)(n * sizeof *values);
+    rect->col_step[NPUQ_LOOP_X] = (ptrdiff_t)sizeof *values;
 }
 
 void npuq_tile_requantise(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,

@@ -70,6 +70,14 @@ void npuq_tile_dequant(const npuq_kernel_choice *choice, const npuq_rect *rect, 
 void npuq_tile_range(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth, float *hi,
                      float *lo);
 
+/* Whether the rectangle's rows are at least two, of at most NPUQ_SHORT columns, and one after the other in x. */
+bool npuq_tile_are_short_rows(const npuq_kernel_choice *choice, const npuq_rect *rect);
+
+/* At most NPUQ_SHORT_ROWS of them: values, with room for NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_LANES, becomes x times
+ * smooth as binary32, hi and lo the ranges, and choice and rect describe values in the place of x. */
+void npuq_tile_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npuq_params *smooth, float *values,
+                          float *hi, float *lo);
+
 /* y = sat(round((x * smooth) * back[r * step] + offset[r * step])), smooth by column, unless it is absent. */
 void npuq_tile_requantise(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
                           const float *back, const float *offset, size_t step);
