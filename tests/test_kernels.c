@@ -144,6 +144,9 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
         r->scale[i] = random_scale(kind);
         r->offset[i] = random_offset();
     }
+    if (test_one_in(4)) { /* a zero alone is not added */
+        r->offset[0] = test_one_in(2) ? 0.0f : -0.0f;
+    }
 
     test_guarded x = test_guarded_make(x_bytes, at_end, now.x_gap);
     test_guarded y = test_guarded_make(y_span + 2 * PAD, true, now.y_gap);

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stores of a chunk to floating point that give up where there is a NaN. Included by a vector header after has_nan(),
- * put_<y>() and put_around_<y>(), which store around the cache. */
+/* Stores of a chunk to floating point that are certain where there is no NaN. Included by a vector header after
+ * certainty_of_floats(), put_<y>() and put_around_<y>(), which store around the cache. */
 #define STORE(NAME, HOW)                                                                                               \
-    static inline bool NAME(void *p, vchunk t, bool split)                                                             \
+    static inline certainty NAME(void *p, vchunk t, bool split)                                                        \
     {                                                                                                                  \
         (void)split; /* never true: no x is bfloat16 */                                                                \
-        if (has_nan(t)) {                                                                                              \
-            return false;                                                                                              \
-        }                                                                                                              \
         HOW(p, t);                                                                                                     \
-        return true;                                                                                                   \
+        return certainty_of_floats(t);                                                                                 \
     }
 
 STORE(chunk_store_f32, put_f32)

@@ -14,9 +14,10 @@
  * chunk_load_split_bf16 may leave the lanes in an order of the header's own; chunk_split brings parameters into that
  * order, and stores with split true put it right. There is none for int32.
  *
- * chunk_store and chunk_stream may give up, return false and store nothing, where a lane is NaN or too far out of range
- * for the conversion to saturate; it must be NaN. chunk_store_part takes everything, if at some cost: it saturates, and
- * NaN becomes 0 in integers and the one NaN 0x7FC00000, 0x7E00 or 0x7FC0 in floating point.
+ * chunk_store and chunk_stream say whether they were certain of what they stored: they are not where a lane is NaN or
+ * too far out of range for the conversion to saturate. Such a chunk is stored again by chunk_store_total, which takes
+ * everything, as chunk_store_part does, if at some cost: it saturates, and NaN becomes 0 in integers and the one NaN
+ * 0x7FC00000, 0x7E00 or 0x7FC0 in floating point.
  *
  * What a kernel is for (types, operation, where parameters come from) reaches the inline functions as constants. A
  * header that defines TYPES_AT_RUN_TIME gets one kernel of each kind for all types instead: it asks for them in each
@@ -59,6 +60,43 @@ INLINE void assume(bool condition)
         __builtin_unreachable();
     }
 }
+
+/* Whether some stores have all been right; floats, a constant, if they were to floating point. Headers for which true
+ * or false is not the cheapest answer define another. */
+#ifndef CERTAINTY
+typedef bool certainty;
+
+INLINE certainty certain(void)
+{
+    return true;
+}
+
+INLINE certainty certain_if_both(certainty a, certainty b, bool floats)
+{
+    (void)floats;
+    return a && b;
+}
+
+INLINE bool is_certain(certainty c, bool floats)
+{
+    (void)floats;
+    return c;
+}
+#endif
+
+/* Joined with what was done before: whether quotients made by an inverse are numbers. */
+#ifdef CERTAINTY /* whose stores notice a NaN */
+INLINE certainty certain_if_numbers(vchunk quotients, certainty done)
+{
+    (void)quotients;
+    return done;
+}
+#else
+INLINE certainty certain_if_numbers(vchunk quotients, certainty done)
+{
+    return quotients_are_numbers(quotients) & done;
+}
+#endif
 
 /* ---- one chunk, by type ------------------------------------------------------------------------------------------ */
 
@@ -112,8 +150,9 @@ INLINE vchunk in_order_of_x(vchunk parameters, bool split)
     return split ? chunk_split(parameters) : parameters;
 }
 
-/* How n elements are stored: a PART takes any values and n, the others give up, and take a chunk. */
-typedef enum stores { PART, WHOLE, STREAM } stores;
+/* How n elements are stored: a PART takes any values and n, TOTAL any values of a chunk, WHOLE and STREAM a chunk of
+ * which they say whether they were certain. */
+typedef enum stores { PART, TOTAL, WHOLE, STREAM } stores;
 
 INLINE void store_part(int y_type, char *y, vchunk t, size_t n)
 {
@@ -128,7 +167,20 @@ INLINE void store_part(int y_type, char *y, vchunk t, size_t n)
     }
 }
 
-INLINE bool store_whole(int y_type, char *y, vchunk t, bool split)
+INLINE void store_total(int y_type, char *y, vchunk t)
+{
+    switch (y_type) {
+    case y_i8: chunk_store_total_i8(y, t); break;
+    case y_u8: chunk_store_total_u8(y, t); break;
+    case y_i32: chunk_store_total_i32(y, t); break;
+    case y_f32: chunk_store_total_f32(y, t); break;
+    case y_f16: chunk_store_total_f16(y, t); break;
+    case y_bf16: chunk_store_total_bf16(y, t); break;
+    default: chunk_store_total_i4(y, t); break;
+    }
+}
+
+INLINE certainty store_whole(int y_type, char *y, vchunk t, bool split)
 {
     switch (y_type) {
     case y_i8: return chunk_store_i8(y, t, split);
@@ -141,7 +193,7 @@ INLINE bool store_whole(int y_type, char *y, vchunk t, bool split)
     }
 }
 
-INLINE bool store_stream(int y_type, char *y, vchunk t, bool split)
+INLINE certainty store_stream(int y_type, char *y, vchunk t, bool split)
 {
     switch (y_type) {
     case y_i8: return chunk_stream_i8(y, t, split);
@@ -154,20 +206,22 @@ INLINE bool store_stream(int y_type, char *y, vchunk t, bool split)
     }
 }
 
-INLINE bool store(int y_type, char *y, vchunk t, size_t n, bool split, stores how)
+INLINE certainty store(int y_type, char *y, vchunk t, size_t n, bool split, stores how)
 {
     switch (how) {
-    case PART: store_part(y_type, y, t, n); return true;
+    case PART: store_part(y_type, y, t, n); return certain();
+    case TOTAL: store_total(y_type, y, t); return certain();
     case WHOLE: return store_whole(y_type, y, t, split);
     default: return store_stream(y_type, y, t, split);
     }
 }
 
 /* int8 with requant's two clamps. */
-INLINE bool store_requant(char *y, vchunk t, ichunk offsets, size_t n, stores how)
+INLINE certainty store_requant(char *y, vchunk t, ichunk offsets, size_t n, stores how)
 {
     switch (how) {
-    case PART: chunk_store_part_requant(y, t, offsets, n); return true;
+    case PART: chunk_store_part_requant(y, t, offsets, n); return certain();
+    case TOTAL: chunk_store_total_requant(y, t, offsets); return certain();
     case WHOLE: return chunk_store_requant(y, t, offsets);
     default: return chunk_stream_requant(y, t, offsets);
     }
@@ -228,7 +282,7 @@ INLINE vchunk chunk_add(vchunk a, vchunk b)
  * x / s rounded, from the rounded inverse r of s: q = x * r, then q + (x - q * s) * r, both sums fused. Where q is not
  * a subnormal and neither q nor r overflows, this is the quotient that division gives; docs/design.md has the proof.
  * - r is normal for the scales that chunk_is_plain() lets through; others are divided by.
- * - Where q overflows or x is infinite, it is NaN. Then the store gives up, or quotients_are_numbers() tells.
+ * - Where q overflows or x is infinite, it is NaN, of which no store is certain, or quotients_are_numbers() tells.
  * - Where q is below 2^-27, it may be off, but stays so small that no sum with an offset rounds to another integer.
  */
 INLINE bool scales_are_plain(const float *scales, size_t n)
@@ -293,6 +347,7 @@ typedef struct parameters {
     vchunk scale;
     vchunk offset;
     vchunk inverse; /* 1 / scale, where divisions are made by it */
+    bool adds;      /* false where every offset is a zero: a sum with it is the same integer */
     npuq_dequant_params integers;
     vchunk row_scale;
 } parameters;
@@ -309,21 +364,26 @@ INLINE parameters parameters_of_row(recipe k, const rows *r)
     const bool by_row = k.from != BY_COLUMN;
     return (parameters){.scale = chunk_set(by_row ? *r->scales : 0.0f),
                         .offset = chunk_set(by_row ? *r->offsets : 0.0f),
-                        .inverse = chunk_set(by_row ? 1.0f / *r->scales : 0.0f)};
+                        .inverse = chunk_set(by_row ? 1.0f / *r->scales : 0.0f),
+                        .adds = r->offset_step != 0 || *r->offsets != 0.0f};
 }
 
-/* n elements of each of count rows from column `at` on. False if a store gave up; a PART does not. */
-INLINE bool quantise_columns(recipe k, const rows *r, parameters p, size_t count, size_t at, size_t n, stores how)
+/* n elements of each of count rows from column `at` on. Joined with `done`: whether all stores were certain. */
+INLINE certainty quantise_columns(recipe k, const rows *r, parameters p, size_t count, size_t at, size_t n, stores how,
+                                  certainty done)
 {
     const bool part = how == PART;
-    const bool split = k.x == x_bf16 && k.y != y_i32 && !part;
-    const bool by_inverse = FAST_DIVIDE && k.op == op_divide && !part && (k.from == BY_ROW || count > 1);
+    const bool may_doubt = how == WHOLE || how == STREAM;
+    const bool adds = p.adds || how == STREAM; /* from memory it costs nothing */
+    const bool split = k.x == x_bf16 && k.y != y_i32 && may_doubt;
+    const bool by_inverse = FAST_DIVIDE && k.op == op_divide && may_doubt && (k.from == BY_ROW || count > 1);
     vchunk smooth = p.scale;
-    bool done = true;
 
     if (k.from == BY_COLUMN) {
         p.scale = in_order_of_x(load_parameters(r->scales + at, n, part), split);
-        p.offset = in_order_of_x(load_parameters(r->offsets + at * r->offset_step, n, part), split);
+        if (adds) {
+            p.offset = in_order_of_x(load_parameters(r->offsets + at * r->offset_step, n, part), split);
+        }
         if (by_inverse) {
             p.inverse = chunk_div(chunk_set(1.0f), p.scale);
         }
@@ -341,16 +401,21 @@ INLINE bool quantise_columns(recipe k, const rows *r, parameters p, size_t count
         t = by_inverse          ? chunk_quotient(t, p.scale, p.inverse)
             : k.op == op_divide ? chunk_div(t, p.scale)
                                 : chunk_mul(t, p.scale);
-        done &= !by_inverse || quotients_are_numbers(t);
-        t = chunk_add(t, p.offset);
-        done &= store(k.y, r->y + (ptrdiff_t)i * r->y_step + y_bytes(k.y, at), t, n, split, how);
+        if (by_inverse) {
+            done = certain_if_numbers(t, done);
+        }
+        if (adds) {
+            t = chunk_add(t, p.offset);
+        }
+        done = certain_if_both(store(k.y, r->y + (ptrdiff_t)i * r->y_step + y_bytes(k.y, at), t, n, split, how), done,
+                               false);
     }
     return done;
 }
 
 /* The same from integers, of one row. What is left out is asked for in every chunk: a kernel for each combination would
  * not be faster. */
-INLINE bool dequantise_columns(recipe k, const rows *r, const parameters *p, size_t at, size_t n, stores how)
+INLINE certainty dequantise_columns(recipe k, const rows *r, const parameters *p, size_t at, size_t n, stores how)
 {
     const npuq_dequant_params *d = &p->integers;
     const char *x = r->x + x_bytes(k.x, at);
@@ -384,35 +449,57 @@ INLINE bool dequantise_columns(recipe k, const rows *r, const parameters *p, siz
     return store(k.y, y, t, n, false, how);
 }
 
-INLINE bool columns(recipe k, const rows *r, parameters p, size_t count, size_t at, size_t n, stores how)
+/* Joined with what has been done before. */
+INLINE certainty columns(recipe k, const rows *r, const parameters *p, size_t count, size_t at, size_t n, stores how,
+                         certainty done)
 {
-    return k.from == FROM_INTEGERS ? dequantise_columns(k, r, &p, at, n, how)
-                                   : quantise_columns(k, r, p, count, at, n, how);
+    return k.from == FROM_INTEGERS
+               ? certain_if_both(dequantise_columns(k, r, p, at, n, how), done, k.y >= NPUQ_Y_INTEGERS)
+               : quantise_columns(k, r, *p, count, at, n, how, done);
 }
 
-/* At most a chunk of columns, whatever their values. It is needed in several places of every kernel, so it is one
- * function for all that quantise and one for all from integers, to which types and operation are not constant. */
-NOINLINE void quantise_part(const rows *r, size_t count, size_t at, size_t n)
+/* n columns of each of count rows, whatever their values: whole chunks, and a part of one. */
+INLINE void columns_total(recipe k, const rows *all, size_t count, size_t first, size_t n)
+{
+    rows r = *all;
+
+    for (size_t i = 0; i < count; i++) {
+        const parameters p = parameters_of_row(k, &r);
+        size_t at = first;
+
+        for (; at + CHUNK <= first + n; at += CHUNK) {
+            (void)columns(k, &r, &p, 1, at, CHUNK, TOTAL, certain());
+        }
+        if (at < first + n) {
+            (void)columns(k, &r, &p, 1, at, first + n - at, PART, certain());
+        }
+        r.x += r.x_step;
+        r.y += r.y_step;
+    }
+}
+
+/* It is one function for all that quantise and one for all from integers, to which types and operation are not
+ * constant: one in every kernel would be as much code as all else. */
+NOINLINE void quantise_total(const rows *r, size_t count, size_t at, size_t n)
 {
     assume(quantises(r->k));
-    (void)quantise_columns(r->k, r, parameters_of_row(r->k, r), count, at, n, PART);
+    columns_total(r->k, r, count, at, n);
 }
 
-NOINLINE void dequantise_part(const rows *r, size_t at, size_t n)
+NOINLINE void dequantise_total(const rows *r, size_t at, size_t n)
 {
     const recipe k = {FROM_INTEGERS, r->k.y, r->k.x, op_multiply};
 
     assume(dequantises(k));
-    const parameters p = parameters_of_row(k, r);
-    (void)dequantise_columns(k, r, &p, at, n, PART);
+    columns_total(k, r, 1, at, n);
 }
 
-INLINE void part(recipe k, const rows *r, size_t count, size_t at, size_t n)
+INLINE void total(recipe k, const rows *r, size_t count, size_t at, size_t n)
 {
     if (k.from == FROM_INTEGERS) {
-        dequantise_part(r, at, n);
+        dequantise_total(r, at, n);
     } else {
-        quantise_part(r, count, at, n);
+        quantise_total(r, count, at, n);
     }
 }
 
@@ -423,45 +510,75 @@ INLINE void prefetch(const char *x, size_t bytes)
     }
 }
 
+/* Columns that are stored before it is asked whether they are right: a few chunks. */
+enum { STRIP = 256 };
+
+/* Whole chunks from column `at` on, as long as they are certain; returns where that ends. Nothing is called in here:
+ * around a call, compilers keep in memory what is the same for all chunks. */
+INLINE size_t run_chunks(recipe k, const rows *r, const parameters *p, size_t count, size_t at, size_t ahead,
+                         stores how)
+{
+    const size_t end = r->n - (r->n - at) % CHUNK;
+    const bool floats = k.y >= NPUQ_Y_INTEGERS;
+
+    while (at < end) {
+        const size_t next = end - at < STRIP ? end : at + STRIP;
+        certainty done = certain();
+
+        for (size_t c = at; c < next; c += CHUNK) {
+            if (how == STREAM) {
+                for (size_t i = 0; i < count; i++) {
+                    prefetch(r->x + (ptrdiff_t)i * r->x_step + x_bytes(k.x, c) + ahead, x_bytes(k.x, CHUNK));
+                }
+            }
+            done = columns(k, r, p, count, c, CHUNK, how, done);
+        }
+        if (!is_certain(done, floats)) {
+            break;
+        }
+        at = next;
+    }
+    return at;
+}
+
 /* All columns of count rows. */
 INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead)
 {
-    const rows own = *r; /* a copy that no store can change: part has seen the address of the other */
+    const rows own = *r; /* a copy that no store can change: total() has seen the address of the other */
     const parameters p = parameters_of_row(k, &own);
+    parameters without_sum = p;
     const size_t align = y_bytes(k.y, CHUNK) < STREAM_ALIGN ? y_bytes(k.y, CHUNK) : STREAM_ALIGN;
     const size_t n = own.n;
+    const bool divides = FAST_DIVIDE && k.op == op_divide && k.from == BY_ROW && !chunk_is_plain(p.scale);
+    const size_t head = (align - (uintptr_t)own.y % align) % align * CHUNK / y_bytes(k.y, CHUNK);
+    const bool streams = !AT_RUN_TIME && ahead && n > 4 * CHUNK &&
+                         (k.x != x_i4 || head % 8 == 0); /* columns of int4 begin with a word */
+    size_t uncertain = divides ? n : streams ? head : 0;
+    size_t strip = STRIP;
     size_t at = 0;
 
-    if (FAST_DIVIDE && k.op == op_divide && k.from == BY_ROW && !chunk_is_plain(p.scale)) {
-        for (; at < n; at += CHUNK) {
-            part(k, r, count, at, n - at < CHUNK ? n - at : CHUNK);
+    without_sum.adds = false;
+    for (;;) {
+        if (uncertain > 0) {
+            total(k, r, count, at, uncertain);
+            at += uncertain;
         }
-        return;
+        if (at == n) {
+            break;
+        }
+        const size_t from = at;
+        if (streams) {
+            at = run_chunks(k, &own, &p, count, at, ahead, STREAM);
+        } else if (!AT_RUN_TIME && (k.from == BY_ROW || k.from == BY_ROW_SMOOTH) && !p.adds) {
+            at = run_chunks(k, &own, &without_sum, count, at, 0, WHOLE);
+        } else {
+            at = run_chunks(k, &own, &p, count, at, 0, WHOLE);
+        }
+        strip = at == from ? 2 * strip : STRIP; /* where nothing is certain, ask ever less often */
+        uncertain = n - at < strip ? n - at : strip;
     }
-    const size_t head = (align - (uintptr_t)own.y % align) % align * CHUNK / y_bytes(k.y, CHUNK);
-    if (!AT_RUN_TIME && ahead && n > 4 * CHUNK &&
-        (k.x != x_i4 || head % 8 == 0)) { /* columns of int4 begin with a word */
-        if (head > 0) {
-            part(k, r, count, 0, head);
-            at = head;
-        }
-        for (; at + CHUNK <= n; at += CHUNK) {
-            for (size_t i = 0; i < count; i++) {
-                prefetch(own.x + (ptrdiff_t)i * own.x_step + x_bytes(k.x, at) + ahead, x_bytes(k.x, CHUNK));
-            }
-            if (!columns(k, &own, p, count, at, CHUNK, STREAM)) {
-                part(k, r, count, at, CHUNK);
-            }
-        }
+    if (streams) {
         stream_end();
-    }
-    for (; at + CHUNK <= n; at += CHUNK) {
-        if (!columns(k, &own, p, count, at, CHUNK, WHOLE)) {
-            part(k, r, count, at, CHUNK);
-        }
-    }
-    if (at < n) {
-        part(k, r, count, at, n - at);
     }
 }
 

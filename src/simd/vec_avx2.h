@@ -97,13 +97,6 @@ static inline bool chunk_is_plain(vchunk s)
     return _mm256_movemask_ps(_mm256_castsi256_ps(bits)) == 0;
 }
 
-/* The stores notice a NaN. */
-static inline bool quotients_are_numbers(vchunk q)
-{
-    (void)q;
-    return true;
-}
-
 /* ---- loads ------------------------------------------------------------------------------------------------------ */
 
 static inline vchunk chunk_load_f32(const void *p)
@@ -246,11 +239,28 @@ static inline words to_words(vchunk t)
                    _mm256_packs_epi32(_mm256_cvtps_epi32(t.v[2]), _mm256_cvtps_epi32(t.v[3]))};
 }
 
-/* False if there may be such lanes. */
-static inline bool are_certain(words w)
+/* Of integers the least words: there may be such lanes if one is INT16_MIN. Of floating point all ones where NaN is. */
+#define CERTAINTY
+typedef __m256i certainty;
+
+static inline certainty certain(void)
 {
-    const __m256i least = _mm256_cmpeq_epi16(_mm256_min_epi16(w.ab, w.cd), _mm256_set1_epi16(INT16_MIN));
-    return _mm256_testz_si256(least, least);
+    return _mm256_setzero_si256();
+}
+
+static inline certainty certain_if_both(certainty a, certainty b, bool floats)
+{
+    return floats ? _mm256_or_si256(a, b) : _mm256_min_epi16(a, b);
+}
+
+static inline bool is_certain(certainty c, bool floats)
+{
+    return _mm256_movemask_epi8(floats ? c : _mm256_cmpeq_epi16(c, _mm256_set1_epi16(INT16_MIN))) == 0;
+}
+
+static inline certainty certainty_of_words(words w)
+{
+    return _mm256_min_epi16(w.ab, w.cd);
 }
 
 /* The limits come first in min and max, so that NaN passes. */
@@ -264,9 +274,11 @@ static inline __m256i ordered_lanes(vf t)
     return _mm256_castps_si256(_mm256_cmp_ps(t, t, _CMP_ORD_Q));
 }
 
+/* NaN as 0, and nothing too far above; what is far below may convert to INT32_MIN. */
 static inline __m256i clamp_total(vf t)
 {
-    return _mm256_and_si256(clamp(t, INT16_MIN, INT16_MAX), ordered_lanes(t));
+    const vf ordered = _mm256_and_ps(t, _mm256_cmp_ps(t, t, _CMP_ORD_Q));
+    return _mm256_cvtps_epi32(_mm256_min_ps(ordered, _mm256_set1_ps(INT16_MAX)));
 }
 
 static inline words to_words_total(vchunk t)
@@ -302,14 +314,11 @@ static inline __m128i bytes_i4(words w, bool split)
 }
 
 #define STORE(NAME, Y, HOW)                                                                                            \
-    static inline bool NAME(void *p, vchunk t, bool split)                                                             \
+    static inline certainty NAME(void *p, vchunk t, bool split)                                                        \
     {                                                                                                                  \
         const words w = to_words(t);                                                                                   \
-        if (!are_certain(w)) {                                                                                         \
-            return false;                                                                                              \
-        }                                                                                                              \
         HOW(p, bytes_##Y(w, split));                                                                                   \
-        return true;                                                                                                   \
+        return certainty_of_words(w);                                                                                  \
     }
 
 STORE(chunk_store_i8, i8, _mm256_storeu_si256)
@@ -342,38 +351,39 @@ static inline __m256i to_i32(vf t)
     return _mm256_xor_si256(_mm256_cvtps_epi32(t), above);
 }
 
-static inline bool has_nan(vchunk t)
+static inline certainty certainty_of_floats(vchunk t)
 {
     const vf ab = _mm256_cmp_ps(t.v[0], t.v[1], _CMP_UNORD_Q);
     const vf cd = _mm256_cmp_ps(t.v[2], t.v[3], _CMP_UNORD_Q);
-    return _mm256_movemask_ps(_mm256_or_ps(ab, cd)) != 0;
+    return _mm256_castps_si256(_mm256_or_ps(ab, cd));
 }
 
-static inline bool chunk_store_i32(void *p, vchunk t, bool split)
+/* Upper halves of the least integers; INT32_MIN may stand for what is far above, too. */
+static inline certainty certainty_of_ints(ichunk a)
 {
-    __m256i *y = p;
-    (void)split; /* never true: nothing is packed */
-    if (has_nan(t)) {
-        return false;
-    }
-    for (int i = 0; i < 4; i++) {
-        _mm256_storeu_si256(y + i, to_i32(t.v[i]));
-    }
-    return true;
+    const __m256i ab = _mm256_min_epi32(a.v[0], a.v[1]);
+    const __m256i cd = _mm256_min_epi32(a.v[2], a.v[3]);
+    return _mm256_srai_epi32(_mm256_min_epi32(ab, cd), 16);
 }
 
-static inline bool chunk_stream_i32(void *p, vchunk t, bool split)
-{
-    __m256i *y = p;
-    (void)split; /* never true: nothing is packed */
-    if (has_nan(t)) {
-        return false;
+#define STORE_I32(NAME, HOW)                                                                                           \
+    static inline certainty NAME(void *p, vchunk t, bool split)                                                        \
+    {                                                                                                                  \
+        __m256i *y = p;                                                                                                \
+        ichunk a;                                                                                                      \
+        (void)split; /* never true: nothing is packed */                                                               \
+        for (int i = 0; i < 4; i++) {                                                                                  \
+            a.v[i] = _mm256_cvtps_epi32(t.v[i]);                                                                       \
+        }                                                                                                              \
+        for (int i = 0; i < 4; i++) {                                                                                  \
+            HOW(y + i, a.v[i]);                                                                                        \
+        }                                                                                                              \
+        return certainty_of_ints(a);                                                                                   \
     }
-    for (int i = 0; i < 4; i++) {
-        _mm256_stream_si256(y + i, to_i32(t.v[i]));
-    }
-    return true;
-}
+
+STORE_I32(chunk_store_i32, _mm256_storeu_si256)
+STORE_I32(chunk_stream_i32, _mm256_stream_si256)
+#undef STORE_I32
 
 static inline void chunk_store_total_i32(void *p, vchunk t)
 {
@@ -395,24 +405,18 @@ static inline __m256i bytes_requant(words w, ichunk offsets)
     return bytes_i8(sums, false);
 }
 
-static inline bool chunk_store_requant(void *p, vchunk t, ichunk offsets)
+static inline certainty chunk_store_requant(void *p, vchunk t, ichunk offsets)
 {
     const words w = to_words(t);
-    if (!are_certain(w)) {
-        return false;
-    }
     _mm256_storeu_si256(p, bytes_requant(w, offsets));
-    return true;
+    return certainty_of_words(w);
 }
 
-static inline bool chunk_stream_requant(void *p, vchunk t, ichunk offsets)
+static inline certainty chunk_stream_requant(void *p, vchunk t, ichunk offsets)
 {
     const words w = to_words(t);
-    if (!are_certain(w)) {
-        return false;
-    }
     _mm256_stream_si256(p, bytes_requant(w, offsets));
-    return true;
+    return certainty_of_words(w);
 }
 
 static inline void chunk_store_total_requant(void *p, vchunk t, ichunk offsets)

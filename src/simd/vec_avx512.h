@@ -94,13 +94,6 @@ static inline bool chunk_is_plain(vchunk s)
     return _mm512_movepi32_mask(bits) == 0;
 }
 
-/* The stores notice a NaN. */
-static inline bool quotients_are_numbers(vchunk q)
-{
-    (void)q;
-    return true;
-}
-
 /* ---- loads ------------------------------------------------------------------------------------------------------ */
 
 static inline vchunk chunk_load_f32(const void *p)
@@ -320,10 +313,36 @@ static inline words to_words(vchunk t)
                    _mm512_packs_epi32(_mm512_cvtps_epi32(t.v[2]), _mm512_cvtps_epi32(t.v[3]))};
 }
 
-/* False if there may be such lanes. */
-static inline bool are_certain(words w)
+/* Of integers the least words: there may be such lanes if one is INT16_MIN. Of floating point where NaN is. */
+#define CERTAINTY
+typedef struct certainty {
+    __m512i least;
+    __mmask16 nan;
+} certainty;
+
+static inline certainty certain(void)
 {
-    return _mm512_cmpeq_epi16_mask(_mm512_min_epi16(w.ab, w.cd), _mm512_set1_epi16(INT16_MIN)) == 0;
+    return (certainty){_mm512_setzero_si512(), 0};
+}
+
+static inline certainty certain_if_both(certainty a, certainty b, bool floats)
+{
+    if (floats) {
+        a.nan |= b.nan;
+    } else {
+        a.least = _mm512_min_epi16(a.least, b.least);
+    }
+    return a;
+}
+
+static inline bool is_certain(certainty c, bool floats)
+{
+    return floats ? c.nan == 0 : _mm512_cmpeq_epi16_mask(c.least, _mm512_set1_epi16(INT16_MIN)) == 0;
+}
+
+static inline certainty certainty_of_words(words w)
+{
+    return (certainty){.least = _mm512_min_epi16(w.ab, w.cd)};
 }
 
 /* The limits come first in min and max, so that NaN passes. */
@@ -332,9 +351,10 @@ static inline __m512i clamp(vf t, float low, float high)
     return _mm512_cvtps_epi32(_mm512_max_ps(_mm512_set1_ps(low), _mm512_min_ps(_mm512_set1_ps(high), t)));
 }
 
+/* NaN as 0, and nothing too far above; what is far below may convert to INT32_MIN. */
 static inline __m512i clamp_total(vf t)
 {
-    return _mm512_maskz_mov_epi32(_mm512_cmp_ps_mask(t, t, _CMP_ORD_Q), clamp(t, INT16_MIN, INT16_MAX));
+    return _mm512_cvtps_epi32(_mm512_maskz_min_ps(_mm512_cmp_ps_mask(t, t, _CMP_ORD_Q), t, _mm512_set1_ps(INT16_MAX)));
 }
 
 static inline words to_words_total(vchunk t)
@@ -380,14 +400,11 @@ static inline __m256i bytes_i4(words w, bool split)
 }
 
 #define STORE(NAME, Y, HOW)                                                                                            \
-    static inline bool NAME(void *p, vchunk t, bool split)                                                             \
+    static inline certainty NAME(void *p, vchunk t, bool split)                                                        \
     {                                                                                                                  \
         const words w = to_words(t);                                                                                   \
-        if (!are_certain(w)) {                                                                                         \
-            return false;                                                                                              \
-        }                                                                                                              \
         HOW(p, bytes_##Y(w, split));                                                                                   \
-        return true;                                                                                                   \
+        return certainty_of_words(w);                                                                                  \
     }
 
 STORE(chunk_store_i8, i8, _mm512_storeu_si512)
@@ -419,37 +436,38 @@ static inline __m512i to_i32(vf t)
     return _mm512_mask_mov_epi32(_mm512_cvtps_epi32(t), above, _mm512_set1_epi32(INT32_MAX));
 }
 
-static inline bool has_nan(vchunk t)
+static inline certainty certainty_of_floats(vchunk t)
 {
-    return !_kortestz_mask16_u8(_mm512_cmp_ps_mask(t.v[0], t.v[1], _CMP_UNORD_Q),
-                                _mm512_cmp_ps_mask(t.v[2], t.v[3], _CMP_UNORD_Q));
+    return (certainty){.nan = _kor_mask16(_mm512_cmp_ps_mask(t.v[0], t.v[1], _CMP_UNORD_Q),
+                                          _mm512_cmp_ps_mask(t.v[2], t.v[3], _CMP_UNORD_Q))};
 }
 
-static inline bool chunk_store_i32(void *p, vchunk t, bool split)
+/* Upper halves of the least integers; INT32_MIN may stand for what is far above, too. */
+static inline certainty certainty_of_ints(ichunk a)
 {
-    int32_t *y = p;
-    (void)split; /* never true: nothing is packed */
-    if (has_nan(t)) {
-        return false;
-    }
-    for (int i = 0; i < 4; i++) {
-        _mm512_storeu_si512(y + 16 * i, to_i32(t.v[i]));
-    }
-    return true;
+    const __m512i ab = _mm512_min_epi32(a.v[0], a.v[1]);
+    const __m512i cd = _mm512_min_epi32(a.v[2], a.v[3]);
+    return (certainty){.least = _mm512_srai_epi32(_mm512_min_epi32(ab, cd), 16)};
 }
 
-static inline bool chunk_stream_i32(void *p, vchunk t, bool split)
-{
-    int32_t *y = p;
-    (void)split; /* never true: nothing is packed */
-    if (has_nan(t)) {
-        return false;
+#define STORE_I32(NAME, HOW)                                                                                           \
+    static inline certainty NAME(void *p, vchunk t, bool split)                                                        \
+    {                                                                                                                  \
+        int32_t *y = p;                                                                                                \
+        ichunk a;                                                                                                      \
+        (void)split; /* never true: nothing is packed */                                                               \
+        for (int i = 0; i < 4; i++) {                                                                                  \
+            a.v[i] = _mm512_cvtps_epi32(t.v[i]);                                                                       \
+        }                                                                                                              \
+        for (int i = 0; i < 4; i++) {                                                                                  \
+            HOW((void *)(y + 16 * i), a.v[i]);                                                                         \
+        }                                                                                                              \
+        return certainty_of_ints(a);                                                                                   \
     }
-    for (int i = 0; i < 4; i++) {
-        _mm512_stream_si512((void *)(y + 16 * i), to_i32(t.v[i]));
-    }
-    return true;
-}
+
+STORE_I32(chunk_store_i32, _mm512_storeu_si512)
+STORE_I32(chunk_stream_i32, _mm512_stream_si512)
+#undef STORE_I32
 
 static inline void chunk_store_part_i32(void *p, vchunk t, size_t n)
 {
@@ -473,24 +491,18 @@ static inline __m512i bytes_requant(words w, ichunk offsets)
     return bytes_i8(sums, false);
 }
 
-static inline bool chunk_store_requant(void *p, vchunk t, ichunk offsets)
+static inline certainty chunk_store_requant(void *p, vchunk t, ichunk offsets)
 {
     const words w = to_words(t);
-    if (!are_certain(w)) {
-        return false;
-    }
     _mm512_storeu_si512(p, bytes_requant(w, offsets));
-    return true;
+    return certainty_of_words(w);
 }
 
-static inline bool chunk_stream_requant(void *p, vchunk t, ichunk offsets)
+static inline certainty chunk_stream_requant(void *p, vchunk t, ichunk offsets)
 {
     const words w = to_words(t);
-    if (!are_certain(w)) {
-        return false;
-    }
     _mm512_stream_si512(p, bytes_requant(w, offsets));
-    return true;
+    return certainty_of_words(w);
 }
 
 static inline void chunk_store_part_requant(void *p, vchunk t, ichunk offsets, size_t n)
@@ -587,6 +599,26 @@ static inline void chunk_store_part_bf16(void *p, vchunk t, size_t n)
 {
     store_part_halves(p, pair_bf16(canonical(t.v[0]), canonical(t.v[1])),
                       pair_bf16(canonical(t.v[2]), canonical(t.v[3])), n);
+}
+
+#define STORE_TOTAL(NAME, PART)                                                                                        \
+    static inline void NAME(void *p, vchunk t)                                                                         \
+    {                                                                                                                  \
+        PART(p, t, CHUNK);                                                                                             \
+    }
+
+STORE_TOTAL(chunk_store_total_i8, chunk_store_part_i8)
+STORE_TOTAL(chunk_store_total_u8, chunk_store_part_u8)
+STORE_TOTAL(chunk_store_total_i32, chunk_store_part_i32)
+STORE_TOTAL(chunk_store_total_i4, chunk_store_part_i4)
+STORE_TOTAL(chunk_store_total_f32, chunk_store_part_f32)
+STORE_TOTAL(chunk_store_total_f16, chunk_store_part_f16)
+STORE_TOTAL(chunk_store_total_bf16, chunk_store_part_bf16)
+#undef STORE_TOTAL
+
+static inline void chunk_store_total_requant(void *p, vchunk t, ichunk offsets)
+{
+    chunk_store_part_requant(p, t, offsets, CHUNK);
 }
 
 /* Stores around the cache are ordered with nothing, not even with those that hand the result to another thread. */
