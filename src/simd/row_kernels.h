@@ -374,7 +374,8 @@ INLINE certainty quantise_columns(recipe k, const rows *r, parameters p, size_t 
 {
     const bool part = how == PART;
     const bool may_doubt = how == WHOLE || how == STREAM;
-    const bool adds = p.adds || how == STREAM; /* from memory it costs nothing */
+    /* A sum costs nothing from memory, and little beside a division; asked for less often, the library is smaller. */
+    const bool adds = p.adds || how == STREAM || (k.from == BY_COLUMN && k.op == op_divide);
     const bool split = k.x == x_bf16 && k.y != y_i32 && may_doubt;
     const bool by_inverse = FAST_DIVIDE && k.op == op_divide && may_doubt && (k.from == BY_ROW || count > 1);
     vchunk smooth = p.scale;
@@ -695,6 +696,20 @@ INLINE vrange chunk_range(int x_type, const char *x, const float *smooth, size_t
 INLINE row_range range_on(int x_type, const char *x, const float *smooth, size_t n, size_t ahead, vrange range,
                           bool both)
 {
+#ifdef FLOAT_RANGES /* a header has them where they are faster */
+    if (both && !smooth) {
+        frange floats = frange_of_both();
+        for (size_t at = 0; at + CHUNK <= n; at += CHUNK) {
+            if (ahead) {
+                prefetch(x + x_bytes(x_type, at) + ahead, x_bytes(x_type, CHUNK));
+            }
+            floats = frange_with(floats, load_x(x_type, x + x_bytes(x_type, at), CHUNK, false));
+        }
+        if (frange_is_certain(floats)) {
+            return vrange_reduce(vrange_join(range, vrange_of_floats(floats), both), both);
+        }
+    }
+#endif
     for (size_t at = 0; at + CHUNK <= n; at += CHUNK) {
         if (ahead) {
             prefetch(x + x_bytes(x_type, at) + ahead, x_bytes(x_type, CHUNK));
