@@ -288,13 +288,9 @@ INLINE vchunk chunk_add(vchunk a, vchunk b)
 INLINE bool scales_are_plain(const float *scales, size_t n)
 {
     bool plain = true;
-    size_t at = 0;
 
-    for (; at + CHUNK <= n; at += CHUNK) {
+    for (size_t at = 0; at + CHUNK <= n; at += CHUNK) { /* the last part of a row is divided anyway */
         plain &= chunk_is_plain(chunk_load_f32(scales + at));
-    }
-    if (at < n) {
-        plain &= chunk_is_plain(chunk_load_part_f32(scales + at, n - at));
     }
     return plain;
 }
