@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ROWS = 6, MAX_N = 5000, PAD = 64, CANARY = 0xA5 };
+enum { MAX_ROWS = 6, MAX_N = 9000, PAD = 64, CANARY = 0xA5 };
 
 /* What is running, for a fault. */
 static struct {
@@ -210,7 +210,7 @@ typedef struct sweep {
 
 static void check_lengths(void *context, kernel_id id)
 {
-    static const size_t longer[] = {504, 1000, 1024, 2049, 4096, 4999};
+    static const size_t longer[] = {504, 1000, 1024, 2049, 3100, 4096, 4999, 8999};
     sweep *s = context;
 
     test_reseed(s->number++);

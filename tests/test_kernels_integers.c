@@ -199,7 +199,7 @@ static void for_each_kernel(void (*visit)(const kernel_backend *backend, integer
 
 static void check_lengths(const kernel_backend *backend, integer_kernel k)
 {
-    static const size_t longer[] = {504, 1000, 1024, 2049, 4096, 4999};
+    static const size_t longer[] = {504, 1000, 1024, 2049, 4096, 4999, 8999, 33000};
     const size_t multiple = k.x == NPUQ_X_I4 ? 8 : 1;
 
     for (size_t n = 0; n <= 257; n++) {

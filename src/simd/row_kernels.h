@@ -4,12 +4,13 @@
  * this, and defines its table with NPUQ_ROW_TABLE.
  *
  * The vocabulary: LANES, CHUNK (four vectors), vf, vchunk; v_set, v_add, v_mul, v_div; chunk_load_<x>,
- * chunk_load_<parameter>, chunk_store_<y>; chunk_stream_<y> to an address that is a multiple of STREAM_ALIGN, around
- * the cache, and stream_end() after them; loads of x and stores also as _part for 0 < n <= CHUNK elements, touching no
- * other memory (lanes beyond n repeat the first); ichunk, four vectors of int32, with chunk_load_ints, ichunk_set,
- * ichunk_add (modulo 2^32) and chunk_of_ints; stores named requant, of int8 with requant's two clamps; vrange, hchunk
- * and hrange; FAST_DIVIDE, v_quotient, chunk_is_plain and quotients_are_numbers; PACK, pack_store and unpack_store. All
- * arithmetic in here is one binary32 operation a step: no vector header may fuse, but within chunk_quotient.
+ * chunk_load_<parameter>, chunk_store_<y>; chunk_stream_<y> to an address that is a multiple of 64, or of the bytes
+ * of a chunk of y where these are fewer, around the cache, and stream_end() after them; loads of x and stores also as
+ * _part for 0 < n <= CHUNK elements, touching no other memory (lanes beyond n repeat the first); ichunk, four vectors
+ * of int32, with chunk_load_ints, ichunk_set, ichunk_add (modulo 2^32) and chunk_of_ints; stores named requant, of int8
+ * with requant's two clamps; vrange, hchunk and hrange; FAST_DIVIDE, v_quotient, chunk_is_plain and
+ * quotients_are_numbers; PACK, pack_store and unpack_store. All arithmetic in here is one binary32 operation a step: no
+ * vector header may fuse, but within chunk_quotient.
  *
  * chunk_load_split_bf16 may leave the lanes in an order of the header's own; chunk_split brings parameters into that
  * order, and stores with split true put it right. There is none for int32.
@@ -32,7 +33,7 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
-#if defined(TYPES_AT_RUN_TIME) && !defined(__clang__) /* gcc makes instances by itself */
+#ifndef __clang__ /* gcc makes instances by itself: as much code as all else */
 #define NOINLINE static __attribute__((noinline, noclone))
 #else
 #define NOINLINE static __attribute__((noinline))
@@ -507,30 +508,95 @@ INLINE void prefetch(const char *x, size_t bytes)
     }
 }
 
+/* The order in which columns of a row are read from memory: a step in each of several pieces in turn, as more is on its
+ * way then than from one place. What is read within a page the processor foresees, so no piece is shorter. */
+typedef struct turns {
+    size_t begin;
+    size_t end;
+    size_t step;
+    size_t piece; /* from a step to the next, but back from the last piece to the first */
+    size_t back;
+    ptrdiff_t ahead; /* bytes from what is read to what is prefetched */
+} turns;
+
+enum { LINE = 64, PAGE = 4096, MOST_PIECES = 4 };
+
+/* Stores around the cache fill whole lines, one after the other. */
+INLINE size_t columns_in_step(int y_type)
+{
+    return y_bytes(y_type, CHUNK) < LINE ? LINE / y_bytes(y_type, CHUNK) * CHUNK : CHUNK;
+}
+
+/* Does the columns before the first line of y. There are no turns if the row is too short. In a long row, the pieces
+ * share `ahead`. In a short one a piece would soon prefetch from the next piece, which is read already: there it
+ * prefetches what follows the row, or what `ahead` leads to beyond that. */
+NOINLINE turns take_turns(const rows *r, size_t ahead)
+{
+    const recipe k = r->k;
+    const size_t head = (LINE - (uintptr_t)r->y % LINE) % LINE * CHUNK / y_bytes(k.y, CHUNK);
+
+    if (r->n <= head + 4 * CHUNK || (k.x == x_i4 && head % 8 != 0)) { /* columns of int4 begin with a word */
+        return (turns){0};
+    }
+    if (head > 0) {
+        total(k, r, 1, 0, head);
+    }
+    const size_t step = columns_in_step(k.y);
+    const size_t size = x_bytes(k.x, r->n - head);
+    const size_t pages = size / PAGE;
+    const size_t pieces = pages > MOST_PIECES ? MOST_PIECES : pages > 1 ? pages : 1;
+    const size_t piece = (r->n - head) / pieces / step * step;
+    const size_t distance = size > 4 * ahead ? ahead / pieces : size > ahead ? size : ahead;
+
+    return (turns){.begin = head,
+                   .end = head + pieces * piece,
+                   .step = step,
+                   .piece = pieces > 1 ? piece : step,
+                   .back = pieces > 1 ? pieces * piece - step : 0,
+                   .ahead = (ptrdiff_t)distance};
+}
+
+/* All columns of a row in turns, around the cache, but for the last ones; returns where these begin. */
+INLINE size_t stream_row(recipe k, const rows *r, const rows *own, const parameters *p, size_t ahead)
+{
+    const turns t = take_turns(r, ahead);
+    const size_t step = columns_in_step(k.y) > CHUNK ? t.step : CHUNK; /* constant, it would be unrolled */
+    size_t at = t.begin;
+
+    for (size_t left = t.end - t.begin; left > 0; left -= step) {
+        certainty done = certain();
+
+        prefetch(own->x + x_bytes(k.x, at) + t.ahead, x_bytes(k.x, columns_in_step(k.y)));
+        for (size_t c = at; c < at + step; c += CHUNK) {
+            done = columns(k, own, p, 1, c, CHUNK, STREAM, done);
+        }
+        if (!is_certain(done, k.y >= NPUQ_Y_INTEGERS)) {
+            total(k, r, 1, at, step);
+        }
+        at += t.piece;
+        at -= at >= t.end ? t.back : 0;
+    }
+    stream_end();
+    return t.end;
+}
+
 /* Columns that are stored before it is asked whether they are right: a few chunks. */
 enum { STRIP = 256 };
 
 /* Whole chunks from column `at` on, as long as they are certain; returns where that ends. Nothing is called in here:
  * around a call, compilers keep in memory what is the same for all chunks. */
-INLINE size_t run_chunks(recipe k, const rows *r, const parameters *p, size_t count, size_t at, size_t ahead,
-                         stores how)
+INLINE size_t run_chunks(recipe k, const rows *r, const parameters *p, size_t count, size_t at)
 {
     const size_t end = r->n - (r->n - at) % CHUNK;
-    const bool floats = k.y >= NPUQ_Y_INTEGERS;
 
     while (at < end) {
         const size_t next = end - at < STRIP ? end : at + STRIP;
         certainty done = certain();
 
         for (size_t c = at; c < next; c += CHUNK) {
-            if (how == STREAM) {
-                for (size_t i = 0; i < count; i++) {
-                    prefetch(r->x + (ptrdiff_t)i * r->x_step + x_bytes(k.x, c) + ahead, x_bytes(k.x, CHUNK));
-                }
-            }
-            done = columns(k, r, p, count, c, CHUNK, how, done);
+            done = columns(k, r, p, count, c, CHUNK, WHOLE, done);
         }
-        if (!is_certain(done, floats)) {
+        if (!is_certain(done, k.y >= NPUQ_Y_INTEGERS)) {
             break;
         }
         at = next;
@@ -538,23 +604,17 @@ INLINE size_t run_chunks(recipe k, const rows *r, const parameters *p, size_t co
     return at;
 }
 
-/* All columns of count rows. */
+/* All columns of count rows; from memory, of one. */
 INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead)
 {
     const rows own = *r; /* a copy that no store can change: total() has seen the address of the other */
     const parameters p = parameters_of_row(k, &own);
-    parameters without_sum = p;
-    const size_t align = y_bytes(k.y, CHUNK) < STREAM_ALIGN ? y_bytes(k.y, CHUNK) : STREAM_ALIGN;
     const size_t n = own.n;
     const bool divides = FAST_DIVIDE && k.op == op_divide && k.from == BY_ROW && !chunk_is_plain(p.scale);
-    const size_t head = (align - (uintptr_t)own.y % align) % align * CHUNK / y_bytes(k.y, CHUNK);
-    const bool streams = !AT_RUN_TIME && ahead && n > 4 * CHUNK &&
-                         (k.x != x_i4 || head % 8 == 0); /* columns of int4 begin with a word */
-    size_t uncertain = divides ? n : streams ? head : 0;
+    size_t at = !AT_RUN_TIME && ahead && !divides ? stream_row(k, r, &own, &p, ahead) : 0;
+    size_t uncertain = divides ? n : 0;
     size_t strip = STRIP;
-    size_t at = 0;
 
-    without_sum.adds = false;
     for (;;) {
         if (uncertain > 0) {
             total(k, r, count, at, uncertain);
@@ -564,18 +624,10 @@ INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead)
             break;
         }
         const size_t from = at;
-        if (streams) {
-            at = run_chunks(k, &own, &p, count, at, ahead, STREAM);
-        } else if (!AT_RUN_TIME && (k.from == BY_ROW || k.from == BY_ROW_SMOOTH) && !p.adds) {
-            at = run_chunks(k, &own, &without_sum, count, at, 0, WHOLE);
-        } else {
-            at = run_chunks(k, &own, &p, count, at, 0, WHOLE);
-        }
+
+        at = run_chunks(k, &own, &p, count, at);
         strip = at == from ? 2 * strip : STRIP; /* where nothing is certain, ask ever less often */
         uncertain = n - at < strip ? n - at : strip;
-    }
-    if (streams) {
-        stream_end();
     }
 }
 

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LANES = 8, CHUNK = 4 * LANES, STREAM_ALIGN = 32 };
+enum { LANES = 8, CHUNK = 4 * LANES };
 
 typedef __m256 vf;
 typedef struct vchunk {

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LANES = 16, CHUNK = 4 * LANES, STREAM_ALIGN = 64 };
+enum { LANES = 16, CHUNK = 4 * LANES };
 
 typedef __m512 vf;
 typedef struct vchunk {

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LANES = 4, CHUNK = 4 * LANES, STREAM_ALIGN = 16 };
+enum { LANES = 4, CHUNK = 4 * LANES };
 
 typedef float32x4_t vf;
 typedef struct vchunk {

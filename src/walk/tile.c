@@ -172,7 +172,7 @@ static size_t prefetch_distance(const npuq_rect *rect, size_t row_bytes, size_t 
 {
     const ptrdiff_t step = rect->row_step[NPUQ_LOOP_X];
 
-    if (ahead == 0 || rect->rows == 1 || step <= (ptrdiff_t)row_bytes || row_bytes > 2 * ahead) {
+    if (ahead == 0 || rect->rows == 1 || step <= (ptrdiff_t)row_bytes || row_bytes > 4 * ahead) {
         return ahead;
     }
     return (ahead > row_bytes ? ahead / row_bytes : 1) * (size_t)step; /* what follows a row is not what comes next */
