@@ -18,6 +18,10 @@ enum {
 };
 enum { UNIT = 65536 };
 
+/* Rows of at most so many bytes are still in a cache in their second pass, which brings the next rows there. Longer
+ * ones come from memory in both passes. */
+enum { AHEAD_ROW_BYTES = 256 * 1024 };
+
 /* What has one range: the units whose ranges are kept on the stack until all are known. Rows of LONG_ROW columns are
  * shared out to the caller's threads like a tensor, one after the other. */
 enum { MAX_PARTS = 256, PART = 65536, LONG_ROW = 4 * PART };
@@ -210,8 +214,8 @@ static void run_whole_rows(npuq_dynamic *d, npuq_dynamic_pass *pass, const npuq_
     d->first_row = 0;
     d->block_rows = fitting < least ? least : fitting > ROWS ? ROWS : fitting;
     npuq_units_of(&d->units, rows, cols, cols < UNIT / least ? UNIT : least * cols, cols);
-    if (from_memory) {
-        d->choice.ahead = d->block_rows * cols * x_size + NPUQ_AHEAD;
+    if (from_memory && cols <= AHEAD_ROW_BYTES / x_size) {
+        d->choice.ahead = d->block_rows * cols * x_size + NPUQ_AHEAD / 4;
     }
     run_pass(d, pass, executor);
 }
