@@ -42,7 +42,7 @@ typedef enum npuq_affine_op { NPUQ_MUL, NPUQ_DIV, NPUQ_AFFINE_OPS } npuq_affine_
 
 /* Rows of n elements, each contiguous; steps are bytes from one row to the next. For int4, n is a multiple of 8.
  * Data is aligned to its element, no more. ahead is a hint: if it is not 0, y is more than the caches keep, so it may
- * be written around them, and x may be prefetched that many bytes ahead of where it is read. */
+ * be written around them, and about that many bytes of x may be prefetched ahead of what is read. */
 typedef struct npuq_block {
     const void *x;
     void *y;
