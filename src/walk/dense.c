@@ -12,9 +12,9 @@ static size_t size_of(unsigned set)
 }
 
 /* Whether a tensor has one of these types, is dense, and lies apart from all memory noted from `others` on. */
-static bool accept(npuq_dense *dense, const npuq_tensor *tensor, unsigned dtypes, size_t others, bool note)
+static bool accept(npuq_dense *dense, const npuq_tensor *tensor, unsigned takes, size_t others, bool note)
 {
-    const unsigned set = npuq_dtype_set(tensor->dtype) & dtypes;
+    const unsigned set = npuq_dtype_set(tensor->dtype) & takes;
     npuq_span span;
 
     if (set == 0 || !npuq_find_dense_span(tensor, size_of(set), &span)) {
@@ -60,7 +60,7 @@ bool npuq_dense_rows(npuq_dense *dense, const npuq_tensor *x, unsigned x_dtypes,
     return cols == y->shape[last] * pack_of(y->dtype) && rows * cols <= NPUQ_DENSE_ELEMENTS;
 }
 
-bool npuq_dense_operand(npuq_dense *dense, const npuq_tensor *tensor, unsigned dtypes, int ndim, const int64_t *shape,
+bool npuq_dense_operand(npuq_dense *dense, const npuq_tensor *tensor, unsigned takes, int ndim, const int64_t *shape,
                         bool written)
 {
     if (!tensor || tensor->ndim != ndim) {
@@ -71,11 +71,11 @@ bool npuq_dense_operand(npuq_dense *dense, const npuq_tensor *tensor, unsigned d
             return false;
         }
     }
-    return accept(dense, tensor, dtypes, written ? 0 : 1, written);
+    return accept(dense, tensor, takes, written ? 0 : 1, written);
 }
 
-bool npuq_dense_columns(npuq_dense *dense, const npuq_tensor *tensor, unsigned dtypes)
+bool npuq_dense_columns(npuq_dense *dense, const npuq_tensor *tensor, unsigned takes)
 {
     return tensor && tensor->ndim == 1 && (tensor->shape[0] == 1 || tensor->shape[0] == (int64_t)dense->cols) &&
-           accept(dense, tensor, dtypes, 1, false);
+           accept(dense, tensor, takes, 1, false);
 }

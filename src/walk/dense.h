@@ -27,10 +27,10 @@ bool npuq_dense_rows(npuq_dense *dense, const npuq_tensor *x, unsigned x_dtypes,
 
 /* Whether another tensor has one of these types and this shape, lies row-major without gaps, and apart from what is
  * written; if it is written itself, apart from x too. All that are written come before the others. */
-bool npuq_dense_operand(npuq_dense *dense, const npuq_tensor *tensor, unsigned dtypes, int ndim, const int64_t *shape,
+bool npuq_dense_operand(npuq_dense *dense, const npuq_tensor *tensor, unsigned takes, int ndim, const int64_t *shape,
                         bool written);
 
 /* The same for a tensor of one dimension that has one element, or one for each column, and is only read. */
-bool npuq_dense_columns(npuq_dense *dense, const npuq_tensor *tensor, unsigned dtypes);
+bool npuq_dense_columns(npuq_dense *dense, const npuq_tensor *tensor, unsigned takes);
 
 #endif

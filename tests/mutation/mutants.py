@@ -301,7 +301,7 @@ MUTANTS = [
     ("dense: around the address space", VIEW_H, "(uintptr_t)count * size - 1 > UINTPTR_MAX - first", "(uintptr_t)count * size == 0"),
     ("dense: outputs may lie on x", DENSE, "written ? 0 : 1, written", "1, written"),
     ("dense: inputs may lie on outputs", DENSE, "if (npuq_spans_meet(&span, &dense->memory[i])) {", "if (note && npuq_spans_meet(&span, &dense->memory[i])) {"),
-    ("dense: any dtype", DENSE, "npuq_dtype_set(tensor->dtype) & dtypes;", "npuq_dtype_set(tensor->dtype);"),
+    ("dense: any dtype", DENSE, "npuq_dtype_set(tensor->dtype) & takes;", "npuq_dtype_set(tensor->dtype);"),
     ("dense: any rows of y", DENSE, "if (x->shape[d] != y->shape[d]) {", "if (x->shape[d] < y->shape[d]) {"),
     ("dense: any columns of y", DENSE, "return cols == y->shape[last] * pack_of(y->dtype) &&", "return"),
     ("dense: any executor", DENSE, "(executor && !executor->parallel_for) ||", ""),
