@@ -242,7 +242,7 @@ static size_t rows_to_join(const npuq_kernel_choice *choice, const npuq_rect *re
     const packing y = y_steps[choice->y];
     const size_t rows = smaller(rect->rows, JOINED / rect->cols);
 
-    if (rect->cols > JOINED / 4 || rect->row_step[NPUQ_LOOP_X] != (ptrdiff_t)(steps_of(x, rect->cols) * x.size) ||
+    if (rect->cols >= JOINED / 8 || rect->row_step[NPUQ_LOOP_X] != (ptrdiff_t)(steps_of(x, rect->cols) * x.size) ||
         rect->row_step[NPUQ_LOOP_Y] != (ptrdiff_t)(steps_of(y, rect->cols) * y.size) ||
         !x_is_contiguous(choice, rect) || !y_is_contiguous(choice, rect)) {
         return 1;
@@ -350,7 +350,7 @@ static void affine_spread(const npuq_kernel_choice *choice, const npuq_rect *rec
 static void affine_uniform(const npuq_kernel_choice *choice, const npuq_rect *rect, const float *scale,
                            const float *offset, size_t step)
 {
-    const size_t join = step && rect->cols <= NPUQ_SHORT ? rows_to_join(choice, rect) : 1;
+    const size_t join = step && rect->cols < NPUQ_SHORT ? rows_to_join(choice, rect) : 1;
 
     if (join > 1) {
         affine_spread(choice, rect, join, scale, offset);
@@ -493,7 +493,7 @@ void npuq_tile_range(const npuq_kernel_choice *choice, const npuq_rect *rect, co
 
 bool npuq_tile_are_short_rows(const npuq_kernel_choice *choice, const npuq_rect *rect)
 {
-    return rect->rows > 1 && rect->cols <= NPUQ_SHORT && x_is_contiguous(choice, rect) &&
+    return rect->rows > 1 && rect->cols < NPUQ_SHORT && x_is_contiguous(choice, rect) &&
            rect->row_step[NPUQ_LOOP_X] == (ptrdiff_t)(rect->cols * x_steps[choice->x].size);
 }
 

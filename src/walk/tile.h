@@ -70,7 +70,7 @@ void npuq_tile_dequant(const npuq_kernel_choice *choice, const npuq_rect *rect, 
 void npuq_tile_range(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth, float *hi,
                      float *lo);
 
-/* Whether the rectangle's rows are at least two, of at most NPUQ_SHORT columns, and one after the other in x. */
+/* Whether the rectangle's rows are at least two, of fewer than NPUQ_SHORT columns, and one after the other in x. */
 bool npuq_tile_are_short_rows(const npuq_kernel_choice *choice, const npuq_rect *rect);
 
 /* At most NPUQ_SHORT_ROWS of them: values, with room for NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_LANES, becomes x times
