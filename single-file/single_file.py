@@ -164,7 +164,7 @@ def macros(text):
 def definitions(text):
     """What a file defines for itself: names, and beginnings of names that macros paste together. It relies on the
     form that clang-format gives: definitions begin in the first column, and nothing else does."""
-    text = re.sub(r"__attribute__\(\(.*?\)\) ?", "", without_comments(text))
+    text = re.sub(r"__attribute__\(\(.*?\)\)+ ?", "", without_comments(text))
     names = set()
     stems = set()
     used = set()
@@ -179,7 +179,7 @@ def definitions(text):
                     names.add(call.split(",")[at].strip())
 
     code = re.sub(r"^#.*?(?<!\\)\n", "", text, flags=re.DOTALL | re.MULTILINE)
-    for function in re.findall(r"^(?:static|INLINE|NOINLINE)\b[^;={]*?\b(\w+)\(", code, re.MULTILINE):
+    for function in re.findall(r"^(?:static|INLINE|NOINLINE|FOR_TYPES)\b[^;={]*?\b(\w+)\(", code, re.MULTILINE):
         names.add(function)
     for variable in re.findall(r"^static [^;={(]*?\b(\w+)(?:\[\w*\])*(?: =|;)", code, re.MULTILINE):
         names.add(variable)

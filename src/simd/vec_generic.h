@@ -23,13 +23,13 @@
 
 enum { LANES = 4, CHUNK = 4 * LANES, STREAM_ALIGN = 16 };
 
-typedef float vf __attribute__((vector_size(16)));
-typedef int32_t vi __attribute__((vector_size(16)));
-typedef uint32_t vu __attribute__((vector_size(16)));
-typedef int16_t vs __attribute__((vector_size(16)));
-typedef uint16_t vh __attribute__((vector_size(16)));
-typedef uint8_t vb __attribute__((vector_size(16)));
-typedef uint64_t vl __attribute__((vector_size(16)));
+typedef __attribute__((__vector_size__(16))) float vf;
+typedef __attribute__((__vector_size__(16))) int32_t vi;
+typedef __attribute__((__vector_size__(16))) uint32_t vu;
+typedef __attribute__((__vector_size__(16))) int16_t vs;
+typedef __attribute__((__vector_size__(16))) uint16_t vh;
+typedef __attribute__((__vector_size__(16))) uint8_t vb;
+typedef __attribute__((__vector_size__(16))) uint64_t vl;
 typedef struct vchunk {
     vf v[4];
 } vchunk;
