@@ -93,11 +93,17 @@ static inline bool chunk_is_plain(vchunk s)
     return vmaxvq_u32(bits) < 1u << 31;
 }
 
-/* No store gives up, so quotients are looked at: a maximum with NaN is NaN. */
+/* A maximum with NaN is NaN. */
+static inline bool has_nan(vchunk t)
+{
+    const float largest = vmaxvq_f32(vmaxq_f32(vmaxq_f32(t.v[0], t.v[1]), vmaxq_f32(t.v[2], t.v[3])));
+    return largest != largest;
+}
+
+/* Stores to integers never give up, so it is the quotients that are looked at. */
 static inline bool quotients_are_numbers(vchunk q)
 {
-    const float largest = vmaxvq_f32(vmaxq_f32(vmaxq_f32(q.v[0], q.v[1]), vmaxq_f32(q.v[2], q.v[3])));
-    return largest == largest;
+    return !has_nan(q);
 }
 
 /* ---- loads ------------------------------------------------------------------------------------------------------ */
@@ -204,7 +210,7 @@ static inline vchunk chunk_load_i32(const void *p)
 /* ---- round, saturate, store ------------------------------------------------------------------------------------- */
 
 /* The conversion rounds half to even, saturates and takes NaN to 0, and the narrowing saturates: nothing is left to do
- * but for int4, and no store gives up. */
+ * but for int4, and no store to integers gives up. */
 static inline int16x8_t to_i16(vf low, vf high)
 {
     return vqmovn_high_s32(vqmovn_s32(vcvtnq_s32_f32(low)), vcvtnq_s32_f32(high));
@@ -269,57 +275,72 @@ static inline bool chunk_stream_requant(void *p, vchunk t, ichunk offsets)
 /* ---- store as floating point ------------------------------------------------------------------------------------- */
 
 /* NaN becomes 0x7FC00000. */
-static inline vf canonical(vf t)
+static inline vchunk canonical(vchunk t)
 {
-    return vbslq_f32(vceqq_f32(t, t), t, vreinterpretq_f32_u32(vdupq_n_u32(0x7FC00000u)));
-}
-
-static inline void chunk_store_total_f32(void *p, vchunk t)
-{
-    float *y = p;
     for (int i = 0; i < 4; i++) {
-        vst1q_f32(y + 4 * i, canonical(t.v[i]));
+        t.v[i] = vbslq_f32(vceqq_f32(t.v[i], t.v[i]), t.v[i], vreinterpretq_f32_u32(vdupq_n_u32(0x7FC00000u)));
     }
+    return t;
 }
 
 static inline uint16x8_t halves_f16(vf low, vf high)
 {
-    return vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(canonical(low)), canonical(high)));
+    return vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(low), high));
 }
 
-/* What is added rounds half to even at bit 16; the carry may reach the exponent. */
-static inline uint32x4_t rounding_bf16(uint32x4_t bits)
-{
-    return vaddq_u32(vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1)), vdupq_n_u32(0x7FFF));
-}
-
+/* Upper halves, one more where the lower half is beyond the middle, or is it and the upper half is odd; the carry may
+ * reach the exponent. */
 static inline uint16x8_t halves_bf16(vf low, vf high)
 {
-    const uint32x4_t a = vreinterpretq_u32_f32(canonical(low));
-    const uint32x4_t b = vreinterpretq_u32_f32(canonical(high));
-    return vaddhn_high_u32(vaddhn_u32(a, rounding_bf16(a)), b, rounding_bf16(b));
+    const uint16x8_t a = vreinterpretq_u16_f32(low);
+    const uint16x8_t b = vreinterpretq_u16_f32(high);
+    const uint16x8_t upper = vuzp2q_u16(a, b);
+    const uint16x8_t rest = vorrq_u16(vuzp1q_u16(a, b), vandq_u16(upper, vdupq_n_u16(1)));
+    return vsubq_u16(upper, vcgtq_u16(rest, vdupq_n_u16(0x8000)));
 }
 
-static inline void chunk_store_total_f16(void *p, vchunk t)
+static inline void put_f32(void *p, vchunk t)
+{
+    float *y = p;
+    for (int i = 0; i < 4; i++) {
+        vst1q_f32(y + 4 * i, t.v[i]);
+    }
+}
+
+static inline void put_f16(void *p, vchunk t)
 {
     uint16_t *y = p;
     vst1q_u16(y, halves_f16(t.v[0], t.v[1]));
     vst1q_u16(y + 8, halves_f16(t.v[2], t.v[3]));
 }
 
-static inline void chunk_store_total_bf16(void *p, vchunk t)
+static inline void put_bf16(void *p, vchunk t)
 {
     uint16_t *y = p;
     vst1q_u16(y, halves_bf16(t.v[0], t.v[1]));
     vst1q_u16(y + 8, halves_bf16(t.v[2], t.v[3]));
 }
 
+#define STORE_TOTAL(Y)                                                                                                 \
+    static inline void chunk_store_total_##Y(void *p, vchunk t)                                                        \
+    {                                                                                                                  \
+        put_##Y(p, canonical(t));                                                                                      \
+    }
+
+STORE_TOTAL(f32)
+STORE_TOTAL(f16)
+STORE_TOTAL(bf16)
+#undef STORE_TOTAL
+
 /* There are no stores around the cache to speak of: the plain ones. */
-#define STORE(Y)                                                                                                       \
+#define STORE(Y, PUT, GIVES_UP)                                                                                        \
     static inline bool chunk_store_##Y(void *p, vchunk t, bool split)                                                  \
     {                                                                                                                  \
         (void)split;                                                                                                   \
-        chunk_store_total_##Y(p, t);                                                                                   \
+        if (GIVES_UP) {                                                                                                \
+            return false;                                                                                              \
+        }                                                                                                              \
+        PUT(p, t);                                                                                                     \
         return true;                                                                                                   \
     }                                                                                                                  \
     static inline bool chunk_stream_##Y(void *p, vchunk t, bool split)                                                 \
@@ -327,13 +348,13 @@ static inline void chunk_store_total_bf16(void *p, vchunk t)
         return chunk_store_##Y(p, t, split);                                                                           \
     }
 
-STORE(i8)
-STORE(u8)
-STORE(i32)
-STORE(i4)
-STORE(f32)
-STORE(f16)
-STORE(bf16)
+STORE(i8, chunk_store_total_i8, false)
+STORE(u8, chunk_store_total_u8, false)
+STORE(i32, chunk_store_total_i32, false)
+STORE(i4, chunk_store_total_i4, false)
+STORE(f32, put_f32, has_nan(t))
+STORE(f16, put_f16, has_nan(t))
+STORE(bf16, put_bf16, has_nan(t))
 #undef STORE
 #define stream_end() ((void)0)
 
