@@ -827,6 +827,11 @@ static void dense_calls_that_cannot_be(void **state)
         refused(&c, NPUQ_ERROR_LAYOUT, "x", "overflow", NULL, "two elements, if their count wraps around");
     }
     {
+        call c = base_call(COLUMNS);
+        c.tensors[X].data = (void *)(UINTPTR_MAX - 63);
+        refused(&c, NPUQ_ERROR_LAYOUT, "x", "overflow", NULL, "around the end of the address space");
+    }
+    {
         call c = base_call(TOKENS);
         c.given[SMOOTH_SCALES] = c.given[GROUP_INDEX] = false;
         give(&c, X, NPUQ_FLOAT32, 1, 16, 0, 0);

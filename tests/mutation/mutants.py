@@ -296,7 +296,7 @@ MUTANTS = [
     # the short way
     ("dense: any stride", VIEW_H, "extent < 1 || tensor->strides[d] != count ||", "extent < 1 ||"),
     ("dense: data at any address", VIEW_H, "(first & (size - 1)) != 0 ||", ""),
-    ("dense: extents overflow", VIEW_H, "__builtin_mul_overflow(count, extent, &count)", "__builtin_mul_overflow(count, extent, &count) && count > 0"),
+    ("dense: extents overflow", VIEW_H, "__builtin_mul_overflow(count, extent, &count)", "(__builtin_mul_overflow(count, extent, &count), false)"),
     ("dense: no data", VIEW_H, "first == 0 ||", ""),
     ("dense: around the address space", VIEW_H, "(uintptr_t)count * size - 1 > UINTPTR_MAX - first", "(uintptr_t)count * size == 0"),
     ("dense: outputs may lie on x", DENSE, "written ? 0 : 1, written", "1, written"),
