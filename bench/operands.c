@@ -388,9 +388,9 @@ static void call_row_kernel(const struct operands *o)
                               .n = o->y_bytes};
 
     if (o->c->parameters == BENCH_UNIFORM) {
-        kernels->affine_uniform[NPUQ_Y_I8][x][NPUQ_MUL](&block, o->scale.data, o->offset.data, 0);
+        kernels->affine_uniform[NPUQ_MUL][NPUQ_Y_I8][x](&block, o->scale.data, o->offset.data, 0);
     } else {
-        kernels->affine_vector[NPUQ_Y_I8][x][NPUQ_MUL](&block, o->scale.data, o->offset.data, 1);
+        kernels->affine_vector[NPUQ_MUL][NPUQ_Y_I8][x](&block, o->scale.data, o->offset.data, 1);
     }
 }
 

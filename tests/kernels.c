@@ -12,8 +12,10 @@ void kernel_each(void (*visit)(void *context, kernel_id id), void *context)
         visit(context, (kernel_id){SMOOTH_RANGE, x, NPUQ_Y_I8, NPUQ_MUL});
         for (npuq_y_type y = 0; y < NPUQ_Y_INTEGERS; y++) {
             for (npuq_affine_op op = 0; op < NPUQ_AFFINE_OPS; op++) {
-                visit(context, (kernel_id){UNIFORM, x, y, op});
-                visit(context, (kernel_id){VECTOR, x, y, op});
+                if (npuq_rows_ref.affine_uniform[op][y][x]) {
+                    visit(context, (kernel_id){UNIFORM, x, y, op});
+                    visit(context, (kernel_id){VECTOR, x, y, op});
+                }
             }
             if (npuq_rows_ref.smooth_affine[y][x]) {
                 visit(context, (kernel_id){SMOOTH_AFFINE, x, y, NPUQ_MUL});
@@ -64,8 +66,8 @@ size_t kernel_multiple(kernel_id id)
 void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_arguments *a)
 {
     switch (id.kind) {
-    case UNIFORM: kernels->affine_uniform[id.y][id.x][id.op](&a->block, a->scale, a->offset, a->step); break;
-    case VECTOR: kernels->affine_vector[id.y][id.x][id.op](&a->block, a->scale, a->offset, a->step); break;
+    case UNIFORM: kernels->affine_uniform[id.op][id.y][id.x](&a->block, a->scale, a->offset, a->step); break;
+    case VECTOR: kernels->affine_vector[id.op][id.y][id.x](&a->block, a->scale, a->offset, a->step); break;
     case RANGE: kernels->range[id.x](&a->block, NULL, a->hi, a->lo); break;
     case SMOOTH_RANGE: kernels->range[id.x](&a->block, a->smooth, a->hi, a->lo); break;
     case SMOOTH_AFFINE: kernels->smooth_affine[id.y][id.x](&a->block, a->smooth, a->scale, a->offset, a->step); break;

@@ -98,10 +98,11 @@ static void check_block(const void *argument, uint32_t block, void *memory, bloc
     }
 }
 
-/* How many of the parameters. All of them for int32 and for ranges with smooth scales, which show the arithmetic; what
- * the other integers do differently begins after it, and the first takes every float to the store. The last is not for
- * products that become integers: all but the largest vanish beside the offset, so that nothing is seen of them, and
- * half of them are subnormal, for each of which a CPU may take a hundred cycles. */
+/* How many of the parameters. All of them for one type of y by either operation, int8 and int32, and for ranges with
+ * smooth scales, as they show the arithmetic; what the other integers do differently begins after it, and the first
+ * takes every float to the store. The last is not for products that become integers: all but the largest vanish beside
+ * the offset, so that nothing is seen of them, and half of them are subnormal, for each of which a CPU may take a
+ * hundred cycles. */
 static size_t parameters_for(kernel_id id)
 {
     switch (id.kind) {
@@ -111,7 +112,7 @@ static size_t parameters_for(kernel_id id)
     case UNIFORM:
     case VECTOR: break;
     }
-    return id.y != NPUQ_Y_I32 ? 2 : id.op == NPUQ_DIV ? PARAMETERS : PARAMETERS - 1;
+    return id.op == NPUQ_DIV ? (id.y == NPUQ_Y_I32 ? PARAMETERS : 2) : id.y == NPUQ_Y_I8 ? PARAMETERS - 1 : 2;
 }
 
 static void check_kernel(void *context, kernel_id id)

@@ -114,8 +114,9 @@ typedef void npuq_widen_fn(const void *x, float *y, size_t n);
 typedef void npuq_spread_fn(const float *values, size_t rows, size_t n, float *to);
 
 typedef struct npuq_row_kernels {
-    npuq_affine_uniform_fn *affine_uniform[NPUQ_Y_INTEGERS][NPUQ_X_FLOATS][NPUQ_AFFINE_OPS];
-    npuq_affine_vector_fn *affine_vector[NPUQ_Y_INTEGERS][NPUQ_X_FLOATS][NPUQ_AFFINE_OPS];
+    /* null where no operator asks for it, see row_table.h */
+    npuq_affine_uniform_fn *affine_uniform[NPUQ_AFFINE_OPS][NPUQ_Y_INTEGERS][NPUQ_X_FLOATS];
+    npuq_affine_vector_fn *affine_vector[NPUQ_AFFINE_OPS][NPUQ_Y_INTEGERS][NPUQ_X_FLOATS];
     npuq_range_fn *range[NPUQ_X_FLOATS];
     npuq_short_rows_fn *short_rows;
     npuq_parameters_fn *parameters;

@@ -10,10 +10,12 @@
 
 /* clang-format off: a table of macros */
 
-/* DO(name, y, x, op) for every pair of types and operation */
-#define NPUQ_EACH_OP(DO, Y, X) DO(Y##_##X##_multiply, Y, X, multiply) DO(Y##_##X##_divide, Y, X, divide)
-#define NPUQ_EACH_X(DO, Y)     NPUQ_EACH_OP(DO, Y, f32) NPUQ_EACH_OP(DO, Y, f16) NPUQ_EACH_OP(DO, Y, bf16)
-#define NPUQ_EACH_AFFINE(DO)   NPUQ_EACH_X(DO, i8) NPUQ_EACH_X(DO, u8) NPUQ_EACH_X(DO, i32) NPUQ_EACH_X(DO, i4)
+/* DO(name, y, x, op) for every kernel that quantises without smooth scales: int4 is not divided to, uint8 and int32 are
+ * nothing else */
+#define NPUQ_EACH_X(DO, Y, OP) DO(Y##_f32_##OP, Y, f32, OP) DO(Y##_f16_##OP, Y, f16, OP) DO(Y##_bf16_##OP, Y, bf16, OP)
+#define NPUQ_EACH_AFFINE(DO)                                                                                           \
+    NPUQ_EACH_X(DO, i8, multiply)                                                                                      \
+    NPUQ_EACH_X(DO, i8, divide) NPUQ_EACH_X(DO, u8, divide) NPUQ_EACH_X(DO, i32, divide) NPUQ_EACH_X(DO, i4, multiply)
 
 /* DO(name, y, x) for the outputs of dynamic quantisation */
 #define NPUQ_EACH_SMOOTH(DO)                                                                                           \
@@ -31,19 +33,16 @@
 /* DO(parameter) for the types that are widened */
 #define NPUQ_EACH_PARAMETER(DO) DO(f16) DO(bf16) DO(i8) DO(u8) DO(i32)
 
-/* In the order of npuq_x_type and npuq_affine_op: uniform_i8_f32_multiply, ... */
-#define NPUQ_OPS(KIND, Y, X)                                                                                           \
+#define NPUQ_ALL_X(KIND, OP)                                                                                           \
     {                                                                                                                  \
-        KIND##Y##_##X##_multiply, KIND##Y##_##X##_divide                                                               \
-    }
-#define NPUQ_ALL_X(KIND, Y)                                                                                            \
-    {                                                                                                                  \
-        NPUQ_OPS(KIND, Y, f32), NPUQ_OPS(KIND, Y, f16), NPUQ_OPS(KIND, Y, bf16)                                        \
+        KIND##_f32_##OP, KIND##_f16_##OP, KIND##_bf16_##OP                                                             \
     }
 #define NPUQ_ALL_Y(KIND)                                                                                               \
     {                                                                                                                  \
-        [NPUQ_Y_I8] = NPUQ_ALL_X(KIND, i8), [NPUQ_Y_U8] = NPUQ_ALL_X(KIND, u8), [NPUQ_Y_I32] = NPUQ_ALL_X(KIND, i32),  \
-        [NPUQ_Y_I4] = NPUQ_ALL_X(KIND, i4),                                                                            \
+        [NPUQ_MUL] = {[NPUQ_Y_I8] = NPUQ_ALL_X(KIND##i8, multiply), [NPUQ_Y_I4] = NPUQ_ALL_X(KIND##i4, multiply)},     \
+        [NPUQ_DIV] = {[NPUQ_Y_I8] = NPUQ_ALL_X(KIND##i8, divide),                                                      \
+                      [NPUQ_Y_U8] = NPUQ_ALL_X(KIND##u8, divide),                                                      \
+                      [NPUQ_Y_I32] = NPUQ_ALL_X(KIND##i32, divide)},                                                   \
     }
 
 #define NPUQ_INTEGER_X(Y)                                                                                              \

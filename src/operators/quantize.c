@@ -216,9 +216,9 @@ static void quantise_dense(const npuq_kernel_choice *choice, const npuq_dense *d
     const npuq_fp_state caller = npuq_fp_enter();
 
     if (uniform) {
-        choice->kernels->affine_uniform[choice->y][choice->x][choice->op](&block, scale, offset, 0);
+        choice->kernels->affine_uniform[choice->op][choice->y][choice->x](&block, scale, offset, 0);
     } else {
-        choice->kernels->affine_vector[choice->y][choice->x][choice->op](&block, scale, offset, zero_points != NULL);
+        choice->kernels->affine_vector[choice->op][choice->y][choice->x](&block, scale, offset, zero_points != NULL);
     }
     npuq_fp_leave(&caller);
 }

@@ -331,7 +331,7 @@ static void affine_spread(const npuq_kernel_choice *choice, const npuq_rect *rec
 {
     _Alignas(64) float scales[JOINED + NPUQ_LANES];
     _Alignas(64) float offsets[JOINED + NPUQ_LANES];
-    const affine_call call = {.vector = choice->kernels->affine_vector[choice->y][choice->x][choice->op],
+    const affine_call call = {.vector = choice->kernels->affine_vector[choice->op][choice->y][choice->x],
                               .scale = scales,
                               .offset = offsets,
                               .step = 1};
@@ -357,7 +357,7 @@ static void affine_uniform(const npuq_kernel_choice *choice, const npuq_rect *re
         return;
     }
     const affine_call call = {.choice = choice,
-                              .uniform = choice->kernels->affine_uniform[choice->y][choice->x][choice->op],
+                              .uniform = choice->kernels->affine_uniform[choice->op][choice->y][choice->x],
                               .scale = scale,
                               .offset = offset,
                               .step = step};
@@ -402,7 +402,7 @@ void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rec
 {
     _Alignas(64) float scales[PARAMS + NPUQ_MAX_REPEAT]; /* so that no vector lies in two lines */
     _Alignas(64) float offsets[PARAMS + NPUQ_MAX_REPEAT];
-    affine_call call = {.vector = choice->kernels->affine_vector[choice->y][choice->x][choice->op]};
+    affine_call call = {.vector = choice->kernels->affine_vector[choice->op][choice->y][choice->x]};
     const size_t join = rows_to_join(choice, rect);
     size_t most = columns_at_a_time(choice, rect, true);
 
