@@ -321,15 +321,15 @@ static inline void put_bf16(void *p, vchunk t)
     vst1q_u16(y + 8, halves_bf16(t.v[2], t.v[3]));
 }
 
-#define STORE_TOTAL(Y)                                                                                                 \
-    static inline void chunk_store_total_##Y(void *p, vchunk t)                                                        \
+#define STORE_TOTAL(NAME, PUT)                                                                                         \
+    static inline void NAME(void *p, vchunk t)                                                                         \
     {                                                                                                                  \
-        put_##Y(p, canonical(t));                                                                                      \
+        PUT(p, canonical(t));                                                                                          \
     }
 
-STORE_TOTAL(f32)
-STORE_TOTAL(f16)
-STORE_TOTAL(bf16)
+STORE_TOTAL(chunk_store_total_f32, put_f32)
+STORE_TOTAL(chunk_store_total_f16, put_f16)
+STORE_TOTAL(chunk_store_total_bf16, put_bf16)
 #undef STORE_TOTAL
 
 /* There are no stores around the cache to speak of: the plain ones. */
