@@ -12,9 +12,6 @@ static const char op[] = "quantize";
  * them. */
 enum { UNIT = 32768, CONVERTING_UNIT = 65536, UNIT_COLUMNS = 4096 };
 
-/* Several rows of no more columns, with parameters by column, are left to the general way. */
-enum { SHORT_ROW = 32 };
-
 /* The dimension that scales go along. */
 static npuq_status find_axis(const npuq_tensor *x, const npuq_tensor *scales, int32_t axis, bool div_mode, int *found)
 {
@@ -240,7 +237,7 @@ npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const
     }
     npuq_choose_kernels(&t.choice, x->dtype, y->dtype, div_mode ? NPUQ_DIV : NPUQ_MUL);
     if (is_dense && scales->dtype == NPUQ_FLOAT32 &&
-        (scales->shape[0] == 1 || dense.rows == 1 || dense.cols > SHORT_ROW)) {
+        (scales->shape[0] == 1 || dense.rows == 1 || dense.cols >= NPUQ_SHORT_BY_COLUMN)) {
         quantise_dense(&t.choice, &dense, x, scales, zero_points, y);
         return NPUQ_OK;
     }

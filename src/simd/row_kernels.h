@@ -20,6 +20,10 @@
  * everything, as chunk_store_part does, if at some cost: it saturates, and NaN becomes 0 in integers and the one NaN
  * 0x7FC00000, 0x7E00 or 0x7FC0 in floating point.
  *
+ * For short rows: v_above(a, b), a > b ? a : b; v_ordered, the patterns as ordered_bits() maps them; v_upper and
+ * v_lower, the larger and the smaller of two patterns as signed integers; v_even and v_odd, every second lane of two
+ * vectors; and the compiler's operators + - * / on vf.
+ *
  * What a kernel is for (types, operation, where parameters come from) reaches the inline functions as constants. A
  * header that defines TYPES_AT_RUN_TIME gets one kernel of each kind for all types instead: it asks for them in each
  * chunk, never stores around the cache, and takes rows one at a time.
@@ -609,12 +613,14 @@ INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead)
 {
     const rows own = *r; /* a copy that no store can change: total() has seen the address of the other */
     const parameters p = parameters_of_row(k, &own);
+    parameters without_sum = p;
     const size_t n = own.n;
     const bool divides = FAST_DIVIDE && k.op == op_divide && k.from == BY_ROW && !chunk_is_plain(p.scale);
     size_t at = !AT_RUN_TIME && ahead && !divides ? stream_row(k, r, &own, &p, ahead) : 0;
     size_t uncertain = divides ? n : 0;
     size_t strip = STRIP;
 
+    without_sum.adds = false;
     for (;;) {
         if (uncertain > 0) {
             total(k, r, count, at, uncertain);
@@ -625,7 +631,11 @@ INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead)
         }
         const size_t from = at;
 
-        at = run_chunks(k, &own, &p, count, at);
+        if (!AT_RUN_TIME && (k.from == BY_ROW || k.from == BY_ROW_SMOOTH) && !p.adds) {
+            at = run_chunks(k, &own, &without_sum, count, at);
+        } else {
+            at = run_chunks(k, &own, &p, count, at);
+        }
         strip = at == from ? 2 * strip : STRIP; /* where nothing is certain, ask ever less often */
         uncertain = n - at < strip ? n - at : strip;
     }

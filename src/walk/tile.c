@@ -242,7 +242,8 @@ static size_t rows_to_join(const npuq_kernel_choice *choice, const npuq_rect *re
     const packing y = y_steps[choice->y];
     const size_t rows = smaller(rect->rows, JOINED / rect->cols);
 
-    if (rect->cols >= JOINED / 8 || rect->row_step[NPUQ_LOOP_X] != (ptrdiff_t)(steps_of(x, rect->cols) * x.size) ||
+    if (rect->cols >= NPUQ_SHORT_BY_COLUMN ||
+        rect->row_step[NPUQ_LOOP_X] != (ptrdiff_t)(steps_of(x, rect->cols) * x.size) ||
         rect->row_step[NPUQ_LOOP_Y] != (ptrdiff_t)(steps_of(y, rect->cols) * y.size) ||
         !x_is_contiguous(choice, rect) || !y_is_contiguous(choice, rect)) {
         return 1;

@@ -32,6 +32,9 @@ bool npuq_exceeds_caches(const npuq_kernel_choice *choice, size_t elements);
  * the rectangle point to it. Returns whether it did. For x that is read more than once. */
 bool npuq_tile_gather_x(const npuq_kernel_choice *choice, npuq_rect *rect, char *buffer);
 
+/* Rows of fewer columns, with parameters by column, are taken together, as fewer and longer ones. */
+enum { NPUQ_SHORT_BY_COLUMN = 64 };
+
 /* Row r takes parameter r. */
 void npuq_tile_affine_by_row(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,
                              const npuq_params *offset);
