@@ -87,17 +87,22 @@ static void quantise_rows(const npuq_dynamic *d, const npuq_rect *rect, const np
     float scale[ROWS];
     float offset[ROWS];
     float back[ROWS];
-    float values[NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_LANES];
-    _Alignas(64) char buffer[NPUQ_STAGED];
+    union {
+        _Alignas(64) char x[NPUQ_STAGED]; /* gathered */
+        struct {
+            float x[NPUQ_SHORT * NPUQ_SHORT_ROWS]; /* gathered, of any type */
+            float values[NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_LANES];
+        } short_rows;
+    } room;
     npuq_kernel_choice choice = d->choice;
     npuq_rect from = *rect; /* x where it is, or what it has become */
 
     (void)i;
-    if (npuq_tile_gather_x(&choice, &from, buffer)) {
+    if (npuq_tile_gather_x(&choice, &from, room.x)) {
         choice.ahead = 0; /* what follows in the buffer is not what comes next */
     }
     if (npuq_tile_are_short_rows(&choice, &from)) {
-        npuq_tile_short_rows(&choice, &from, smooth, values, hi, lo);
+        npuq_tile_short_rows(&choice, &from, smooth, room.short_rows.values, hi, lo);
         smooth = &none;
     } else {
         find_ranges(&choice, &from, smooth, hi, lo);

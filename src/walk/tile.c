@@ -110,9 +110,9 @@ static size_t capacity_for(bool stage_x, bool stage_y)
 }
 
 /* A rectangle of no more columns than columns_at_a_time(), as many rows at a time as the buffers hold. writes_y: the
- * block function has results to scatter. */
-static void run_staged(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y, block_fn *fn,
-                       const void *call)
+ * block function has results to scatter. Not inlined: a caller's frame would hold this buffer beside its own. */
+static __attribute__((noinline)) void run_staged(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y,
+                                                 block_fn *fn, const void *call)
 {
     _Alignas(64) char buffer[NPUQ_STAGED];
     const bool stage_x = !x_is_contiguous(choice, rect);
