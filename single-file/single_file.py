@@ -172,7 +172,7 @@ def definitions(text):
     for macro, parameters, body in macros(text):
         stems |= set(re.findall(r"\bstatic [^(#]*?\b(\w+_)##", body))
         used |= set(re.findall(r"\b(\w+_)##", body))
-        for function in re.findall(r"\bstatic [^(#]*?\b(\w+)\(", body):
+        for function in re.findall(r"\b(?:static|INLINE) [^(#]*?\b(\w+)\(", body):
             if function in parameters: # the macro is given the name
                 at = parameters.index(function)
                 for call in re.findall(rf"^{macro}\(([^)]*)\)", text, re.MULTILINE):

@@ -936,12 +936,12 @@ static void short_rows(float *values, const float *smooth, size_t n, size_t coun
     }
 }
 
-INLINE float above(float a, float b)
+INLINE float float_above(float a, float b)
 {
     return a > b ? a : b;
 }
 
-INLINE float upper(float a, float b)
+INLINE float float_upper(float a, float b)
 {
     int32_t a_bits;
     int32_t b_bits;
@@ -973,7 +973,7 @@ INLINE float upper(float a, float b)
         }                                                                                                              \
     }
 
-PARAMETERS(parameters_of_float, float, , above, upper)
+PARAMETERS(parameters_of_float, float, , float_above, float_upper)
 PARAMETERS(parameters_of_vector, vf, v_set, v_above, v_upper)
 
 static void dynamic_parameters(npuq_dynamic_form form, npuq_y_type y, const float *hi, const float *lo, size_t n,

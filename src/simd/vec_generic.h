@@ -556,7 +556,7 @@ typedef struct vrange {
 
 static inline vrange vrange_of(vf v)
 {
-    const vi ordered = (vi)v ^ (vi)((vu)((vi)v >> 31) >> 1);
+    const vi ordered = (vi)v_ordered(v);
     return (vrange){ordered, ordered};
 }
 
