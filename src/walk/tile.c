@@ -411,7 +411,7 @@ void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rec
     if (!npuq_params_ready(scale) || (call.step && !npuq_params_ready(offset))) {
         most = smaller(most, PARAMS);
     }
-    if (rect->cols <= most) {
+    if (join == 1 && rect->cols <= most) {
         call.scale = npuq_params_f32(choice->kernels, scale, rect->cols, scales);
         call.offset = npuq_params_f32(choice->kernels, offset, call.step ? rect->cols : 1, offsets);
         run_blocks(choice, rect, true, affine_vector_block, &call);
