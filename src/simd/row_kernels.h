@@ -3,26 +3,33 @@
  * The row kernels, written once over the vocabulary of a vector header. An ISA's file includes its vector header, then
  * this, and defines its table with NPUQ_ROW_TABLE.
  *
- * The vocabulary: LANES, CHUNK (four vectors), vf, vchunk; v_set, v_add, v_mul, v_div; chunk_load_<x>,
- * chunk_load_<parameter>, chunk_store_<y>; chunk_stream_<y> to an address that is a multiple of 64, or of the bytes
- * of a chunk of y where these are fewer, around the cache, and stream_end() after them; loads of x and stores also as
- * _part for 0 < n <= CHUNK elements, touching no other memory (lanes beyond n repeat the first); ichunk, four vectors
- * of int32, with chunk_load_ints, ichunk_set, ichunk_add (modulo 2^32) and chunk_of_ints; stores named requant, of int8
- * with requant's two clamps; vrange, hchunk and hrange; FAST_DIVIDE, v_quotient, chunk_is_plain and
- * quotients_are_numbers; PACK, pack_store and unpack_store. All arithmetic in here is one binary32 operation a step: no
- * vector header may fuse, but within chunk_quotient.
- *
- * chunk_load_split_bf16 may leave the lanes in an order of the header's own; chunk_split brings parameters into that
- * order, and stores with split true put it right. There is none for int32.
+ * The vocabulary:
+ * - LANES, CHUNK (four vectors), vf, vchunk (its vectors are v[4]); v_set, v_add, v_mul, v_div. All arithmetic in here
+ * is one binary32 operation a step: no vector header may fuse, but within v_quotient.
+ * - chunk_load_<x>, chunk_load_<parameter>; ichunk, four vectors of int32, with chunk_load_ints, ichunk_set, ichunk_add
+ *   (modulo 2^32) and chunk_of_ints; hchunk, float16 or bfloat16 as patterns, with chunk_load_halves.
+ * - chunk_store_<y>; chunk_stream_<y> to an address that is a multiple of 64, or of the bytes of a chunk of y where
+ * these are fewer, around the cache, and stream_end() after them; chunk_store_total_<y>. Stores named requant, of int8
+ * with requant's two clamps.
+ * - Loads (but of parameters that are not binary32) and stores also as _part, for 0 < n <= CHUNK elements. They touch
+ * no other memory; lanes beyond n repeat the first.
+ * - chunk_load_split_bf16 may leave the lanes in an order of the header's own; chunk_split brings parameters into that
+ *   order, and stores with split true put it right. There is none for int32.
+ * - vrange and hrange, extremes of float32 and of halves, each with _of, _join, _both (whether values of both signs
+ * have been seen) and _reduce. A header that defines FLOAT_RANGES has frange, too: ranges of floats of both signs,
+ * compared as floats.
+ * - FAST_DIVIDE, v_quotient, chunk_is_plain and quotients_are_numbers; see "division".
+ * - PACK, pack_store and unpack_store, for the words of trans_quant_param.
+ * - For short rows: v_above(a, b), a > b ? a : b; v_ordered, the patterns as ordered_bits() maps them; v_upper and
+ *   v_lower, the larger and the smaller of two patterns as signed integers; v_even and v_odd, every second lane of two
+ *   vectors; and the compiler's operators + - * / on vf.
  *
  * chunk_store and chunk_stream say whether they were certain of what they stored: they are not where a lane is NaN or
- * too far out of range for the conversion to saturate. Such a chunk is stored again by chunk_store_total, which takes
- * everything, as chunk_store_part does, if at some cost: it saturates, and NaN becomes 0 in integers and the one NaN
- * 0x7FC00000, 0x7E00 or 0x7FC0 in floating point.
- *
- * For short rows: v_above(a, b), a > b ? a : b; v_ordered, the patterns as ordered_bits() maps them; v_upper and
- * v_lower, the larger and the smaller of two patterns as signed integers; v_even and v_odd, every second lane of two
- * vectors; and the compiler's operators + - * / on vf.
+ * too far out of range for the conversion to saturate. What they say is a bool, or the type `certainty` of a header
+ * that defines CERTAINTY: it joins the answers of a strip of chunks by certain_if_both(), from certain() on, and
+ * is_certain() asks once. Then it does not need quotients_are_numbers: its stores to integers notice a NaN. A strip
+ * that is not certain is done again by chunk_store_total, which takes everything, as chunk_store_part does, if at some
+ * cost: it saturates, and NaN becomes 0 in integers and the one NaN 0x7FC00000, 0x7E00 or 0x7FC0 in floating point.
  *
  * What a kernel is for (types, operation, where parameters come from) reaches the inline functions as constants. A
  * header that defines TYPES_AT_RUN_TIME gets one kernel of each kind for all types instead: it asks for them in each
@@ -587,8 +594,9 @@ INLINE size_t stream_row(recipe k, const rows *r, const rows *own, const paramet
 /* Columns that are stored before it is asked whether they are right: a few chunks. */
 enum { STRIP = 256 };
 
-/* Whole chunks from column `at` on, as long as they are certain; returns where that ends. Nothing is called in here:
- * around a call, compilers keep in memory what is the same for all chunks. */
+/* Whole chunks from column `at` on, up to the first strip that is not certain; returns where it begins, or where the
+ * last part of a chunk does. Nothing is called in here: around a call, compilers keep in memory what is the same for
+ * all chunks. */
 INLINE size_t run_chunks(recipe k, const rows *r, const parameters *p, size_t count, size_t at)
 {
     const size_t end = r->n - (r->n - at) % CHUNK;
