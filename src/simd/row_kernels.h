@@ -5,19 +5,19 @@
  *
  * The vocabulary:
  * - LANES, CHUNK (four vectors), vf, vchunk (its vectors are v[4]); v_set, v_add, v_mul, v_div. All arithmetic in here
- * is one binary32 operation a step: no vector header may fuse, but within v_quotient.
+ *   is one binary32 operation a step: no vector header may fuse, but within v_quotient.
  * - chunk_load_<x>, chunk_load_<parameter>; ichunk, four vectors of int32, with chunk_load_ints, ichunk_set, ichunk_add
  *   (modulo 2^32) and chunk_of_ints; hchunk, float16 or bfloat16 as patterns, with chunk_load_halves.
  * - chunk_store_<y>; chunk_stream_<y> to an address that is a multiple of 64, or of the bytes of a chunk of y where
- * these are fewer, around the cache, and stream_end() after them; chunk_store_total_<y>. Stores named requant, of int8
- * with requant's two clamps.
+ *   these are fewer, around the cache, and stream_end() after them; chunk_store_total_<y>. Stores named requant are of
+ *   int8 with requant's two clamps.
  * - Loads (but of parameters that are not binary32) and stores also as _part, for 0 < n <= CHUNK elements. They touch
- * no other memory; lanes beyond n repeat the first.
+ *   no other memory; lanes beyond n repeat the first.
  * - chunk_load_split_bf16 may leave the lanes in an order of the header's own; chunk_split brings parameters into that
  *   order, and stores with split true put it right. There is none for int32.
  * - vrange and hrange, extremes of float32 and of halves, each with _of, _join, _both (whether values of both signs
- * have been seen) and _reduce. A header that defines FLOAT_RANGES has frange, too: ranges of floats of both signs,
- * compared as floats.
+ *   have been seen) and _reduce. A header that defines FLOAT_RANGES has frange, too: ranges of floats of both signs,
+ *   compared as floats.
  * - FAST_DIVIDE, v_quotient, chunk_is_plain and quotients_are_numbers; see "division".
  * - PACK, pack_store and unpack_store, for the words of trans_quant_param.
  * - For short rows: v_above(a, b), a > b ? a : b; v_ordered, the patterns as ordered_bits() maps them; v_upper and
