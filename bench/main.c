@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* npuquant-bench: how fast the operators are, against what the machine can do. */
+#include "distances.h"
 #include "limit.h"
 #include "machine.h"
 #include "measure.h"
@@ -51,6 +52,11 @@ static const char help[] =
     "  --prefetch BYTES         let stream-best prefetch so far ahead (default 0: the best of several distances)\n"
     "  --huge-pages             ask the system for pages of 2 MiB for the buffers (madvise)\n"
     "\n"
+    "Instead of the cases:\n"
+    "  --distances              time the row kernels of the first backend from memory, with several distances of\n"
+    "                           prefetching, and say which is the best beside npuquant's own; at most\n"
+    "                           --max-elements elements, for --budget seconds a kernel\n"
+    "\n"
     "Results:\n"
     "  --json FILE              write them to FILE as JSON, too; bench/plot makes tables and pictures of that\n"
     "  --csv FILE               write them to FILE as CSV, too: one row for each line, units in the names of columns\n"
@@ -67,6 +73,7 @@ struct options {
     int ndim;                        /* of shape; 0: none is given */
     bool full;
     bool list;
+    bool distances;
     bool quick;
     bool pin;
     bool with_peers;
@@ -144,6 +151,7 @@ static bool parse(int argc, char **argv, struct options *o)
         {"--shape", &o->shape, NULL, false, NULL, 0, 0},
         {"--full", NULL, &o->full, true, NULL, 0, 0},
         {"--list", NULL, &o->list, true, NULL, 0, 0},
+        {"--distances", NULL, &o->distances, true, NULL, 0, 0},
         {"--quick", NULL, &o->quick, true, NULL, 0, 0},
         {"--no-pin", NULL, &o->pin, false, NULL, 0, 0},
         {"--no-peers", NULL, &o->with_peers, false, NULL, 0, 0},
@@ -439,6 +447,9 @@ static bool prepare(struct session *s)
     if (o->quick) {
         plan->timing = (struct timing){.sample_ns = 1, .budget_ns = 0, .min_rounds = 1, .max_rounds = 1};
     }
+    if (o->distances) {
+        return npuq_set_backend(plan->backends[0]) == NPUQ_OK;
+    }
     for (size_t i = 0; i < s->heading.chosen; i++) {
         if (!fits(&s->cases[i], &s->machine)) {
             return false;
@@ -498,7 +509,9 @@ int main(int argc, char **argv)
     };
     bool done = parse(argc, argv, &s.options) && prepare(&s);
 
-    if (done && s.options.list) {
+    if (done && s.options.distances) {
+        done = distances_report(&s.machine, &s.plan.timing, s.options.max_elements);
+    } else if (done && s.options.list) {
         for (size_t i = 0; i < s.heading.chosen; i++) {
             (void)puts(s.cases[i].name);
         }

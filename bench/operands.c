@@ -375,19 +375,53 @@ static npuq_x_type x_type(npuq_dtype dtype)
     return dtype == NPUQ_FLOAT32 ? NPUQ_X_F32 : dtype == NPUQ_FLOAT16 ? NPUQ_X_F16 : NPUQ_X_BF16;
 }
 
-/* To int8, multiplying: the only bare kernels that are measured. */
-static void call_row_kernel(const struct operands *o)
+/* Each row's range, then its y, in blocks that stay in the first cache in between: as operators/dynamic.c does. */
+static void call_token_kernels(const npuq_row_kernels *kernels, npuq_x_type x, const npuq_block *all)
+{
+    enum { BLOCK_BYTES = 16 * 1024 };
+    const size_t row_bytes = (size_t)all->x_step;
+    const size_t fitting = BLOCK_BYTES / row_bytes > 0 ? BLOCK_BYTES / row_bytes : 1;
+    const size_t most = fitting < NPUQ_SHORT_ROWS ? fitting : NPUQ_SHORT_ROWS;
+    npuq_block block = *all;
+
+    for (size_t row = 0; row < all->rows; row += block.rows) {
+        float hi[NPUQ_SHORT_ROWS];
+        float lo[NPUQ_SHORT_ROWS];
+        float scale[NPUQ_SHORT_ROWS];
+        float offset[NPUQ_SHORT_ROWS];
+        float back[NPUQ_SHORT_ROWS];
+
+        block.x = (const char *)all->x + (ptrdiff_t)row * all->x_step;
+        block.y = (char *)all->y + (ptrdiff_t)row * all->y_step;
+        block.rows = all->rows - row < most ? all->rows - row : most;
+        block.ahead = all->ahead;
+        for (size_t r = 0; r < block.rows; r++) {
+            hi[r] = -INFINITY;
+            lo[r] = INFINITY;
+        }
+        kernels->range[x](&block, NULL, hi, lo);
+        kernels->parameters(NPUQ_ASYMMETRIC, NPUQ_Y_I8, hi, lo, block.rows, scale, offset, back);
+        block.ahead = all->ahead > 0 ? block.rows * row_bytes + all->ahead / 4 : 0;
+        kernels->affine_uniform[NPUQ_MUL][NPUQ_Y_I8][x](&block, back, offset, 1);
+    }
+}
+
+void operands_row_kernel(const struct operands *o, size_t ahead)
 {
     const npuq_row_kernels *kernels = npuq_kernels();
     const npuq_x_type x = x_type(o->x.dtype);
+    const size_t rows = (size_t)o->c->shape[0];
     const npuq_block block = {.x = o->x.data,
                               .y = o->y.data,
-                              .x_step = (ptrdiff_t)o->x_bytes,
-                              .y_step = (ptrdiff_t)o->y_bytes,
-                              .rows = 1,
-                              .n = o->y_bytes};
+                              .x_step = (ptrdiff_t)(o->x_bytes / rows),
+                              .y_step = (ptrdiff_t)(o->y_bytes / rows),
+                              .rows = rows,
+                              .n = o->y_bytes / rows,
+                              .ahead = ahead};
 
-    if (o->c->parameters == BENCH_UNIFORM) {
+    if (bench_is_dynamic(o->c)) {
+        call_token_kernels(kernels, x, &block);
+    } else if (o->c->parameters == BENCH_UNIFORM) {
         kernels->affine_uniform[NPUQ_MUL][NPUQ_Y_I8][x](&block, o->scale.data, o->offset.data, 0);
     } else {
         kernels->affine_vector[NPUQ_MUL][NPUQ_Y_I8][x](&block, o->scale.data, o->offset.data, 1);
@@ -496,7 +530,7 @@ npuq_status operands_baseline(const struct operands *o)
     switch (o->c->baseline) {
     case BENCH_MULTIPLY: return call_multiply(o);
     case BENCH_CONTIGUOUS: return call_contiguous(o);
-    case BENCH_ROW_KERNEL: call_row_kernel(o); return NPUQ_OK;
+    case BENCH_ROW_KERNEL: operands_row_kernel(o, 0); return NPUQ_OK;
     case BENCH_ASYMMETRIC: return call_asymmetric(o, NULL);
     case BENCH_USUAL_DATA: return call_with_usual_data(o);
     case BENCH_COPY_FIRST: return call_with_copy(o);

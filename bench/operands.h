@@ -44,6 +44,10 @@ npuq_status operands_call(const struct operands *o, const npuq_executor *executo
 /* What the case is set against. */
 npuq_status operands_baseline(const struct operands *o);
 
+/* The row kernels of quantize (multiplying) or dynamic_quant_asymmetric (per token) to int8, without the call around
+ * them, from two dimensions; `ahead` as in npuq_block. No scales or offsets are written. */
+void operands_row_kernel(const struct operands *o, size_t ahead);
+
 /* Runs the reference; its results are expected from every backend. False if it fails. */
 bool operands_expect(struct operands *o);
 

@@ -203,6 +203,23 @@ class Bench(unittest.TestCase):
         for run in best:
             self.assertEqual(run["prefetch"], 640)
 
+    def test_distances(self):
+        """A line for each kernel; the best distance is that of the highest figure, and the gain is over npuquant's."""
+        text = self.good("--distances", "--quick", "--max-elements", "200000")
+        own = re.search(r"npuquant takes (\d+);", text)[1]
+        header, *lines = [line.split() for line in text.split("\n\n")[1].splitlines()]
+        columns = header[1:-2]
+        self.assertEqual((header[0], header[-2:], columns[0]), ("kernel", ["best", "gain"], "0"))
+        self.assertIn(own, columns)
+        self.assertEqual([line[0] for line in lines], [kind for kind in ("uniform", "column", "column", "token")
+                                                       for _ in range(3)])
+        self.assertEqual([line[1].split("/")[0] for line in lines], 4 * ["f32", "f16", "bf16"])
+        for line in lines:
+            speeds = dict(zip(columns, map(float, line[2:-2])))
+            self.assertGreater(min(speeds.values()), 0)
+            self.assertEqual(speeds[line[-2]], max(speeds.values()))
+            self.assertAlmostEqual(float(line[-1]), speeds[line[-2]] / speeds[own], delta=0.01 + 0.02 * float(line[-1]))
+
     def test_pages(self):
         """The output says which pages the buffers have, with and without asking for large ones."""
         for options in ((), ("--huge-pages",)):
@@ -257,7 +274,7 @@ class Bench(unittest.TestCase):
     def test_help(self):
         text = self.good("--help")
         for option in ("filter", "set", "full", "shape", "max-elements", "list", "backend", "threads", "no-peers",
-                       "budget", "quick", "no-pin", "prefetch", "huge-pages", "json", "csv"):
+                       "budget", "quick", "no-pin", "prefetch", "huge-pages", "distances", "json", "csv"):
             self.assertRegex(text, rf"(?m)^  --{option}\b")
 
     def test_filter_without_match(self):
