@@ -841,6 +841,31 @@ static void dense_calls_that_cannot_be(void **state)
         refused(&c, NPUQ_ERROR_SHAPE, "x", "1 dimension", "2 to 8", "a token by itself");
     }
     {
+        call c = base_call(TENSOR);
+        c.given[SMOOTH_SCALES] = false;
+        give(&c, SCALE, NPUQ_FLOAT32, 1, 2, 0, 0);
+        refused(&c, NPUQ_ERROR_SHAPE, "scale", "2", "1", "a scale for each row of a tensor");
+    }
+    {
+        call c = base_call(TOKENS);
+        c.quant_mode = NPUQ_PER_TENSOR;
+        give(&c, X, NPUQ_FLOAT16, 2, 1, 16, 0);
+        give(&c, Y, NPUQ_INT8, 2, 1, 16, 0);
+        give(&c, SCALE, NPUQ_FLOAT32, 1, 1, 0, 0);
+        give(&c, OFFSET, NPUQ_FLOAT32, 1, 1, 0, 0);
+        ((int64_t *)c.tensors[GROUP_INDEX].data)[3] = 1;
+        for (int e = 0; e < 3; e++) {
+            ((int64_t *)c.tensors[GROUP_INDEX].data)[e] = 0;
+        }
+        refused(&c, NPUQ_ERROR_ARGUMENT, "group_index", "per tensor", "null", "groups of a tensor of one row");
+    }
+    {
+        call c = base_call(TOKENS);
+        c.given[SMOOTH_SCALES] = c.given[GROUP_INDEX] = false;
+        c.quant_mode = (npuq_quant_mode)2;
+        refused(&c, NPUQ_ERROR_ARGUMENT, "quant_mode", "2", "0", "no such mode");
+    }
+    {
         call c = base_call(GROUPS);
         give(&c, X, NPUQ_FLOAT32, 3, 2, 3, 16);
         give(&c, Y, NPUQ_INT8, 3, 2, 3, 16);

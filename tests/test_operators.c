@@ -637,6 +637,30 @@ static void test_short_rows(void **unused)
     all_contiguous = false;
 }
 
+/* Dense tensors as long and as many rows as the short way takes, and as its buffers hold or do not hold. */
+static void test_dense_rows(void **unused)
+{
+    static const smoothing kinds[] = {NO_SMOOTH, SMOOTH, GROUPED_SMOOTH};
+    static const int64_t shapes[][2] = {{1, 4096}, {1, 4104}, {1, 16384}, {2, 16384}, {3, 9000}, {300, 104}, {70, 32}};
+
+    (void)unused;
+    all_contiguous = true;
+    for (size_t s = 0; s < COUNT(shapes); s++) {
+        for (size_t k = 0; k < COUNT(kinds); k++) {
+            for (size_t x = 0; x < COUNT(floats); x++) {
+                const npuq_dtype p = floats[(x + k + s) % COUNT(floats)];
+
+                run_dynamic_on(2, shapes[s], floats[x], p, NPUQ_INT8, kinds[k], NPUQ_PER_TOKEN, true, NULL);
+                run_dynamic_on(2, shapes[s], floats[x], p, NPUQ_QUINT4X2, kinds[k], NPUQ_PER_TOKEN, false, NULL);
+                if (kinds[k] != GROUPED_SMOOTH) {
+                    run_dynamic_on(2, shapes[s], floats[x], p, NPUQ_INT8, kinds[k], NPUQ_PER_TENSOR, true, NULL);
+                }
+            }
+        }
+    }
+    all_contiguous = false;
+}
+
 /* Rows so long that an executor gets parts of them. */
 static void test_long_rows(void **unused)
 {
@@ -1217,15 +1241,25 @@ static void test_words_far_apart(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quantize_divide), cmocka_unit_test(test_quantize_multiply),
-        cmocka_unit_test(test_group_quant),     cmocka_unit_test(test_trans_quant_param),
-        cmocka_unit_test(test_anti_quant),      cmocka_unit_test(test_dequant),
-        cmocka_unit_test(test_requant),         cmocka_unit_test(test_dynamic),
-        cmocka_unit_test(test_steps),           cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_empty_parts),     cmocka_unit_test(test_empty_and_huge),
-        cmocka_unit_test(test_broadcast_rows),  cmocka_unit_test(test_scalar_parameters),
-        cmocka_unit_test(test_large),           cmocka_unit_test(test_short_rows),
-        cmocka_unit_test(test_long_rows),       cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_quantize_divide),
+        cmocka_unit_test(test_quantize_multiply),
+        cmocka_unit_test(test_group_quant),
+        cmocka_unit_test(test_trans_quant_param),
+        cmocka_unit_test(test_anti_quant),
+        cmocka_unit_test(test_dequant),
+        cmocka_unit_test(test_requant),
+        cmocka_unit_test(test_dynamic),
+        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_empty_parts),
+        cmocka_unit_test(test_empty_and_huge),
+        cmocka_unit_test(test_broadcast_rows),
+        cmocka_unit_test(test_scalar_parameters),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_short_rows),
+        cmocka_unit_test(test_dense_rows),
+        cmocka_unit_test(test_long_rows),
+        cmocka_unit_test(test_wide),
         cmocka_unit_test(test_words_far_apart),
     };
     test_seed();

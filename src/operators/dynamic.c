@@ -18,6 +18,9 @@ enum {
 };
 enum { UNIT = 65536 };
 
+/* Smooth scales that are converted at once for both passes over their rows. */
+enum { SMOOTHS = NPUQ_STAGED / sizeof(float) };
+
 /* Rows of at most so many bytes are still in a cache in their second pass, which brings the next rows there. Longer
  * ones come from memory in both passes. */
 enum { AHEAD_ROW_BYTES = 256 * 1024 };
@@ -55,16 +58,21 @@ static void put(const npuq_rect *rect, int operand, const float *values)
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
+static void start_ranges(size_t rows, float *hi, float *lo)
+{
+    const npuq_ref_range empty = npuq_ref_range_empty();
+
+    for (size_t r = 0; r < rows; r++) {
+        hi[r] = empty.hi;
+        lo[r] = empty.lo;
+    }
+}
+
 /* The range of each row of at most ROWS. */
 static void find_ranges(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth, float *hi,
                         float *lo)
 {
-    const npuq_ref_range empty = npuq_ref_range_empty();
-
-    for (size_t r = 0; r < rect->rows; r++) {
-        hi[r] = empty.hi;
-        lo[r] = empty.lo;
-    }
+    start_ranges(rect->rows, hi, lo);
     npuq_tile_range(choice, rect, smooth, hi, lo);
 }
 
@@ -157,6 +165,19 @@ static void requantise_part(const npuq_dynamic *d, const npuq_rect *rect, const 
 
 /* ---- units ------------------------------------------------------------------------------------------------------- */
 
+/* How many of these rows are of the first one's group; smooth, which is of group 0, becomes that group's. */
+static size_t rows_of_group(const npuq_tensor *group_index, ptrdiff_t group_step, size_t row, size_t rows,
+                            npuq_params *smooth)
+{
+    if (!group_index) {
+        return rows;
+    }
+    const npuq_group_run run = npuq_group_at(group_index, row, rows);
+
+    smooth->data += (ptrdiff_t)run.e * group_step;
+    return run.rows;
+}
+
 static void run_units(void *argument, size_t begin, size_t end)
 {
     const npuq_dynamic *d = argument;
@@ -169,17 +190,14 @@ static void run_units(void *argument, size_t begin, size_t end)
         for (size_t done = 0; done < unit.rows; done += rect.rows) {
             const size_t row = d->first_row + unit.row + done;
             const size_t left = unit.rows - done;
-            npuq_group_run run = {0, left < d->block_rows ? left : d->block_rows};
             npuq_params smooth = d->smooth;
+            const size_t rows = rows_of_group(d->group_index, d->smooth_group_step, row,
+                                              left < d->block_rows ? left : d->block_rows, &smooth);
 
-            if (d->group_index) {
-                run = npuq_group_at(d->group_index, row, run.rows);
-                smooth.data += (ptrdiff_t)run.e * d->smooth_group_step;
-            }
             if (unit.col > 0) {
                 smooth = npuq_params_from(&smooth, unit.col);
             }
-            npuq_loop_rect(&d->loop, row, run.rows, unit.col, unit.cols, &rect);
+            npuq_loop_rect(&d->loop, row, rows, unit.col, unit.cols, &rect);
             d->pass(d, &rect, &smooth, i);
         }
     }
@@ -330,6 +348,25 @@ void npuq_dynamic_requantise(npuq_dynamic *d, const npuq_executor *executor)
 
 /* ---- setting up -------------------------------------------------------------------------------------------------- */
 
+/* The smooth scales of group 0, if there are any, and the distance to the next group's. */
+static npuq_params smooth_params(const npuq_tensor *s, ptrdiff_t *group_step)
+{
+    *group_step = 0;
+    if (!s) {
+        return (npuq_params){.data = NULL};
+    }
+    const ptrdiff_t size = (ptrdiff_t)npuq_dtype_size(s->dtype);
+    const int last = s->ndim - 1;
+
+    if (last == 1 && s->shape[0] > 1) {
+        *group_step = (ptrdiff_t)s->strides[0] * size;
+    }
+    return (npuq_params){.data = s->data,
+                         .dtype = s->dtype,
+                         .step = s->shape[last] > 1 ? (ptrdiff_t)s->strides[last] * size : size,
+                         .repeat = 1};
+}
+
 void npuq_dynamic_over(npuq_dynamic *d, npuq_dynamic_form form, const npuq_tensor *x, const npuq_tensor *smooth_scales,
                        const npuq_tensor *group_index, npuq_quant_mode quant_mode, const npuq_tensor *y)
 {
@@ -340,19 +377,7 @@ void npuq_dynamic_over(npuq_dynamic *d, npuq_dynamic_form form, const npuq_tenso
     d->y_dtype = y_dtype == NPUQ_QUINT4X2 ? NPUQ_REF_QUINT4X2 : NPUQ_REF_INT8;
     d->per_tensor = quant_mode == NPUQ_PER_TENSOR;
     d->group_index = group_index;
-    d->smooth = (npuq_params){.data = NULL};
-    d->smooth_group_step = 0;
-    if (smooth_scales) {
-        const npuq_tensor *s = smooth_scales;
-        const ptrdiff_t size = (ptrdiff_t)npuq_dtype_size(s->dtype);
-        const int last = s->ndim - 1;
-
-        d->smooth = (npuq_params){.data = s->data,
-                                  .dtype = s->dtype,
-                                  .step = s->shape[last] > 1 ? (ptrdiff_t)s->strides[last] * size : size,
-                                  .repeat = 1};
-        d->smooth_group_step = last == 1 && s->shape[0] > 1 ? (ptrdiff_t)s->strides[0] * size : 0;
-    }
+    d->smooth = smooth_params(smooth_scales, &d->smooth_group_step);
     npuq_loop_over(&d->loop, x, x->dtype, y_dtype);
     npuq_loop_operand(&d->loop, NPUQ_LOOP_X, x);
     npuq_loop_operand(&d->loop, NPUQ_LOOP_Y, y ? y : x); /* which gives the order, if nothing else */
@@ -368,4 +393,69 @@ void npuq_dynamic_operand(npuq_dynamic *d, int operand, const npuq_tensor *tenso
     } else {
         npuq_loop_operand(&d->loop, operand, tensor);
     }
+}
+
+/* ---- the short way ----------------------------------------------------------------------------------------------- */
+
+bool npuq_dynamic_suits_dense(const npuq_dense *dense, const npuq_tensor *smooth_scales)
+{
+    return (dense->rows == 1 || dense->cols >= NPUQ_SHORT) &&
+           (!smooth_scales || smooth_scales->dtype == NPUQ_FLOAT32 || dense->cols <= SMOOTHS);
+}
+
+__attribute__((noinline)) void npuq_dynamic_quantise_dense(npuq_dynamic_form form, const npuq_dense *dense,
+                                                           const npuq_tensor *x, const npuq_tensor *smooth_scales,
+                                                           const npuq_tensor *group_index, const npuq_tensor *y,
+                                                           const npuq_tensor *scale, const npuq_tensor *offset)
+{
+    enum { STEP = sizeof(float) };
+    const size_t rows = dense->rows;
+    const size_t cols = dense->cols;
+    _Alignas(64) float smooths[SMOOTHS];
+    float hi[ROWS];
+    float lo[ROWS];
+    float scales[ROWS];
+    float offsets[ROWS];
+    float back[ROWS];
+    ptrdiff_t group_step;
+    const npuq_params smooth_of_first = smooth_params(smooth_scales, &group_step);
+    const size_t x_size = npuq_dtype_size(x->dtype);
+    const size_t fitting = rows == 1 ? 1 : BLOCK_BYTES / x_size / cols;
+    const size_t most = fitting < 1 ? 1 : fitting > ROWS ? ROWS : fitting;
+    npuq_kernel_choice choice;
+
+    npuq_choose_kernels(&choice, x->dtype, y->dtype, NPUQ_MUL);
+    npuq_block block = {
+        .x = x->data,
+        .y = y->data,
+        .x_step = (ptrdiff_t)(cols * x_size),
+        .y_step = (ptrdiff_t)(y->dtype == NPUQ_QUINT4X2 ? cols / 2 : cols),
+        .n = cols,
+    };
+    const npuq_fp_state caller = npuq_fp_enter();
+
+    for (size_t row = 0; row < rows; row += block.rows) {
+        npuq_params params = smooth_of_first;
+        const float *smooth = NULL;
+
+        block.rows = rows_of_group(group_index, group_step, row, rows - row < most ? rows - row : most, &params);
+        if (params.data) {
+            smooth = npuq_params_f32(choice.kernels, &params, cols, smooths);
+        }
+        start_ranges(block.rows, hi, lo);
+        choice.kernels->range[choice.x](&block, smooth, hi, lo);
+        choice.kernels->parameters(form, choice.y, hi, lo, block.rows, scales, offsets, back);
+        put_values((char *)scale->data + row * STEP, STEP, scales, block.rows);
+        if (offset) {
+            put_values((char *)offset->data + row * STEP, STEP, offsets, block.rows);
+        }
+        if (smooth) {
+            choice.kernels->smooth_affine[choice.y][choice.x](&block, smooth, back, offsets, 1);
+        } else {
+            choice.kernels->affine_uniform[NPUQ_MUL][choice.y][choice.x](&block, back, offsets, 1);
+        }
+        block.x = (const char *)block.x + (ptrdiff_t)block.rows * block.x_step;
+        block.y = (char *)block.y + (ptrdiff_t)block.rows * block.y_step;
+    }
+    npuq_fp_leave(&caller);
 }

@@ -4,6 +4,7 @@
 #ifndef NPUQ_DYNAMIC_H
 #define NPUQ_DYNAMIC_H
 
+#include "../walk/dense.h"
 #include "../walk/tile.h"
 
 #include "../ref/npuq_ref_element.h"
@@ -49,6 +50,13 @@ void npuq_dynamic_ranges(npuq_dynamic *d, const npuq_executor *executor);
 
 /* Ranges, parameters to SCALE and, if there are any, OFFSET, and y. */
 void npuq_dynamic_quantise(npuq_dynamic *d, const npuq_executor *executor);
+
+/* The same at once for dense tensors, see walk/dense.h, as so many rows, if the first says that it takes them. offset
+ * may be null. */
+bool npuq_dynamic_suits_dense(const npuq_dense *dense, const npuq_tensor *smooth_scales);
+void npuq_dynamic_quantise_dense(npuq_dynamic_form form, const npuq_dense *dense, const npuq_tensor *x,
+                                 const npuq_tensor *smooth_scales, const npuq_tensor *group_index, const npuq_tensor *y,
+                                 const npuq_tensor *scale, const npuq_tensor *offset);
 
 /* y, with the parameters in SCALE and OFFSET, or symmetric with the ranges in MIN and MAX. */
 void npuq_dynamic_requantise(npuq_dynamic *d, const npuq_executor *executor);

@@ -3,7 +3,6 @@
 
 #include "../view/groups.h"
 #include "../view/view.h"
-#include "../walk/dense.h"
 #include "../walk/fp_state.h"
 
 #include <inttypes.h>
@@ -119,28 +118,42 @@ static npuq_status check_executor_and_memory(const char *op, const npuq_argument
     return NPUQ_OK;
 }
 
-/* Whether a call per token is sure to pass all checks, see walk/dense.h. */
+/* Whether a call is sure to pass all checks, see walk/dense.h; each of its rows then has one range. */
 static bool passes_dense(const npuq_tensor *x, const npuq_tensor *smooth_scales, const npuq_tensor *group_index,
                          npuq_quant_mode quant_mode, const npuq_tensor *y, const npuq_tensor *scale,
-                         const npuq_tensor *offset, bool has_offset, const npuq_executor *executor)
+                         const npuq_tensor *offset, bool has_offset, const npuq_executor *executor, npuq_dense *dense)
 {
-    npuq_dense dense;
+    static const int64_t one = 1;
+    const bool per_tensor = quant_mode == NPUQ_PER_TENSOR;
 
-    if (quant_mode != NPUQ_PER_TOKEN ||
-        !npuq_dense_rows(&dense, x, NPUQ_TAKES_FLOATS, y, NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2, executor) ||
-        x->ndim < 2 || !npuq_dense_operand(&dense, scale, NPUQ_TAKES_FLOAT32, x->ndim - 1, x->shape, true) ||
-        (has_offset && !npuq_dense_operand(&dense, offset, NPUQ_TAKES_FLOAT32, x->ndim - 1, x->shape, true))) {
+    if ((!per_tensor && quant_mode != NPUQ_PER_TOKEN) ||
+        !npuq_dense_rows(dense, x, NPUQ_TAKES_FLOATS, y, NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2, executor) ||
+        x->ndim < 2) {
+        return false;
+    }
+    const int ndim = per_tensor ? 1 : x->ndim - 1;
+    const int64_t *ranges = per_tensor ? &one : x->shape;
+
+    if (!npuq_dense_operand(dense, scale, NPUQ_TAKES_FLOAT32, ndim, ranges, true) ||
+        (has_offset && !npuq_dense_operand(dense, offset, NPUQ_TAKES_FLOAT32, ndim, ranges, true))) {
         return false;
     }
     if (!smooth_scales) {
+        if (per_tensor) {
+            dense->cols *= dense->rows;
+            dense->rows = 1;
+        }
         return !group_index;
+    }
+    if (per_tensor && (group_index || dense->rows > 1)) {
+        return false;
     }
     const int64_t shape[] = {smooth_scales->shape[0], x->shape[x->ndim - 1]};
 
     return group_index ? shape[0] <= MAX_GROUPS &&
-                             npuq_dense_operand(&dense, smooth_scales, NPUQ_TAKES_FLOATS, 2, shape, false) &&
-                             npuq_dense_operand(&dense, group_index, NPUQ_TAKES_INDICES, 1, shape, false)
-                       : npuq_dense_operand(&dense, smooth_scales, NPUQ_TAKES_FLOATS, 1, shape + 1, false);
+                             npuq_dense_operand(dense, smooth_scales, NPUQ_TAKES_FLOATS, 2, shape, false) &&
+                             npuq_dense_operand(dense, group_index, NPUQ_TAKES_INDICES, 1, shape, false)
+                       : npuq_dense_operand(dense, smooth_scales, NPUQ_TAKES_FLOATS, 1, shape + 1, false);
 }
 
 /* ---- the operator ------------------------------------------------------------------------------------------------ */
@@ -160,10 +173,13 @@ npuq_status npuq_call_dynamic(const char *op, npuq_dynamic_form form, const npuq
     };
     const bool has_offset = form == NPUQ_ASYMMETRIC;
     const size_t count = sizeof arguments / sizeof arguments[0] - (has_offset ? 0 : 1);
+    npuq_dense dense;
+    const bool is_dense =
+        passes_dense(x, smooth_scales, group_index, quant_mode, y, scale, offset, has_offset, executor, &dense);
     npuq_dynamic d;
     npuq_status status;
 
-    if (passes_dense(x, smooth_scales, group_index, quant_mode, y, scale, offset, has_offset, executor)) {
+    if (is_dense) {
         if (group_index && (status = npuq_check_group_index(op, group_index, row_count(x))) != NPUQ_OK) {
             return status;
         }
@@ -176,6 +192,10 @@ npuq_status npuq_call_dynamic(const char *op, npuq_dynamic_form form, const npuq
                (has_offset && (status = check_parameter_shape(op, "offset", offset, x, quant_mode)) != NPUQ_OK) ||
                (status = check_executor_and_memory(op, arguments, count, x, group_index, executor)) != NPUQ_OK) {
         return status;
+    }
+    if (is_dense && npuq_dynamic_suits_dense(&dense, smooth_scales)) {
+        npuq_dynamic_quantise_dense(form, &dense, x, smooth_scales, group_index, y, scale, offset);
+        return NPUQ_OK;
     }
     if (npuq_element_count(x) == 0) {
         return NPUQ_OK;
