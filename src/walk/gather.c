@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gather.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -54,11 +53,6 @@ static void fill(char *to, const char *from, size_t size, size_t n)
         memcpy(to + i, elements, sizeof elements);
     }
     memcpy(to + n * size - sizeof elements, elements, sizeof elements);
-}
-
-static ptrdiff_t distance(ptrdiff_t step)
-{
-    return step < 0 ? -step : step;
 }
 
 static npuq_strided turned(npuq_strided s)
@@ -181,7 +175,7 @@ static bool transposed(npuq_strided to, npuq_strided from, size_t size, size_t r
 {
     const size_t n = VECTOR / size;
 
-    if (distance(from.row_step) != (ptrdiff_t)size || distance(to.col_step) != (ptrdiff_t)size || rows < n ||
+    if (npuq_distance(from.row_step) != (ptrdiff_t)size || npuq_distance(to.col_step) != (ptrdiff_t)size || rows < n ||
         cols < n || from.col_step == 0) {
         return false;
     }
@@ -194,7 +188,7 @@ static bool transposed(npuq_strided to, npuq_strided from, size_t size, size_t r
         to = turned(first_row_last(turned(to), cols));
     }
 
-    const bool down = distance(from.col_step) > distance(to.row_step);
+    const bool down = npuq_distance(from.col_step) > npuq_distance(to.row_step);
     const size_t outer = down ? cols : rows;
     const size_t inner = down ? rows : cols;
     const ptrdiff_t to_next = down ? (ptrdiff_t)n * to.row_step : VECTOR;
@@ -252,12 +246,6 @@ void npuq_copy_row(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from
     }
 }
 
-/* Whether the elements of a column lie closer together than those of a row. */
-static bool lies_across(npuq_strided s)
-{
-    return s.row_step != 0 && distance(s.row_step) < distance(s.col_step);
-}
-
 void npuq_copy_rect(npuq_strided to, npuq_strided from, size_t size, size_t rows, size_t cols)
 {
 #ifdef WITH_VECTORS
@@ -265,7 +253,8 @@ void npuq_copy_rect(npuq_strided to, npuq_strided from, size_t size, size_t rows
         return;
     }
 #endif
-    if (rows >= 4 && (lies_across(to) || lies_across(from) || (cols < 16 && rows > cols))) {
+    if (rows >= 4 && (npuq_lies_across(to.row_step, to.col_step) || npuq_lies_across(from.row_step, from.col_step) ||
+                      (cols < 16 && rows > cols))) {
         const size_t swap = rows;
 
         rows = cols;

@@ -3,6 +3,7 @@
 #ifndef NPUQ_GATHER_H
 #define NPUQ_GATHER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Element (row, column) is at data + row * row_step + column * col_step; steps are bytes. */
@@ -11,6 +12,17 @@ typedef struct npuq_strided {
     ptrdiff_t row_step;
     ptrdiff_t col_step;
 } npuq_strided;
+
+static inline ptrdiff_t npuq_distance(ptrdiff_t step)
+{
+    return step < 0 ? -step : step;
+}
+
+/* Whether the elements of a column lie closer together than those of a row. */
+static inline bool npuq_lies_across(ptrdiff_t row_step, ptrdiff_t col_step)
+{
+    return row_step != 0 && npuq_distance(row_step) < npuq_distance(col_step);
+}
 
 /* Elements of 1, 2 or 4 bytes. These read and write nothing but the elements, not even what lies between them: that may
  * belong to another thread. The two share no memory. */

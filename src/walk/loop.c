@@ -2,6 +2,7 @@
 #include "loop.h"
 
 #include "../view/view.h"
+#include "gather.h"
 
 #include <string.h>
 
@@ -50,11 +51,6 @@ void npuq_loop_along(npuq_loop *loop, int operand, const npuq_tensor *tensor, in
     }
 }
 
-static ptrdiff_t distance(ptrdiff_t stride)
-{
-    return stride < 0 ? -stride : stride;
-}
-
 static void move_dimension(npuq_loop *loop, int to, int from)
 {
     if (to != from) {
@@ -88,7 +84,7 @@ static size_t contiguous_extent(const npuq_loop *loop, int operand)
     size_t extent = 0;
 
     for (int d = 0; d < loop->ndim; d++) {
-        const ptrdiff_t step = distance(loop->strides[d][operand]);
+        const ptrdiff_t step = npuq_distance(loop->strides[d][operand]);
 
         if (step < least) {
             least = step;
@@ -117,7 +113,7 @@ static void order_dimensions(npuq_loop *loop, int lead)
         int at = i;
 
         memcpy(strides, loop->strides[i], sizeof strides);
-        while (at > 0 && distance(loop->strides[at - 1][lead]) < distance(strides[lead])) {
+        while (at > 0 && npuq_distance(loop->strides[at - 1][lead]) < npuq_distance(strides[lead])) {
             move_dimension(loop, at, at - 1);
             at--;
         }
@@ -220,7 +216,7 @@ bool npuq_loop_lies_across(const npuq_loop *loop, int operand)
     const ptrdiff_t *outer = loop->strides[loop->ndim - 2];
     const ptrdiff_t *inner = loop->strides[loop->ndim - 1];
 
-    return loop->data[operand] && outer[operand] != 0 && distance(outer[operand]) < distance(inner[operand]);
+    return loop->data[operand] && npuq_lies_across(outer[operand], inner[operand]);
 }
 
 bool npuq_loop_is_contiguous(const npuq_loop *loop, int operand)

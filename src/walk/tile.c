@@ -197,7 +197,7 @@ static void run_blocks(const npuq_kernel_choice *choice, const npuq_rect *rect, 
     }
 }
 
-/* The part of a rectangle from column col on, at most most columns; both multiples of 8. */
+/* The part of a rectangle from column col on, at most `most` columns; both multiples of 8. */
 static npuq_rect columns_of(const npuq_kernel_choice *choice, const npuq_rect *rect, size_t col, size_t most)
 {
     npuq_rect part = *rect;
@@ -210,10 +210,7 @@ static npuq_rect columns_of(const npuq_kernel_choice *choice, const npuq_rect *r
 
 static bool lies_across(const npuq_rect *rect, int operand)
 {
-    const ptrdiff_t row_step = rect->row_step[operand] < 0 ? -rect->row_step[operand] : rect->row_step[operand];
-    const ptrdiff_t col_step = rect->col_step[operand] < 0 ? -rect->col_step[operand] : rect->col_step[operand];
-
-    return rect->rows > 1 && row_step != 0 && row_step < col_step;
+    return rect->rows > 1 && npuq_lies_across(rect->row_step[operand], rect->col_step[operand]);
 }
 
 /* How many columns to take at a time when nothing else limits them. Where x or y lies across, each of them brings
