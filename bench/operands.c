@@ -426,6 +426,9 @@ void operands_row_kernel(const struct operands *o, size_t ahead)
     } else {
         kernels->affine_vector[NPUQ_MUL][NPUQ_Y_I8][x](&block, o->scale.data, o->offset.data, 1);
     }
+    if (ahead > 0) {
+        kernels->stream_end();
+    }
 }
 
 /* The first scale for all elements. */

@@ -170,4 +170,8 @@ static void unpack(const uint64_t *words, float *scale, int32_t *offset, size_t 
     }
 }
 
+static void stream_end(void)
+{
+}
+
 const npuq_row_kernels npuq_rows_ref = NPUQ_ROW_TABLE;

@@ -113,6 +113,10 @@ typedef void npuq_widen_fn(const void *x, float *y, size_t n);
 /* to[r * n + i] = values[r]: for the n columns of each row its value. to has room for NPUQ_LANES more. */
 typedef void npuq_spread_fn(const float *values, size_t rows, size_t n, float *to);
 
+/* After rows with `ahead`, before another thread may read y: stores around the caches are not ordered with those that
+ * hand the result over. It waits for all of them, so it comes once for many rows. */
+typedef void npuq_stream_end_fn(void);
+
 typedef struct npuq_row_kernels {
     /* null where no operator asks for it, see row_table.h */
     npuq_affine_uniform_fn *affine_uniform[NPUQ_AFFINE_OPS][NPUQ_Y_INTEGERS][NPUQ_X_FLOATS];
@@ -126,6 +130,7 @@ typedef struct npuq_row_kernels {
     npuq_unpack_fn *unpack;
     npuq_widen_fn *widen[NPUQ_P_TYPES];
     npuq_spread_fn *spread;
+    npuq_stream_end_fn *stream_end;
 } npuq_row_kernels;
 
 /* The one list of backends, the fastest first: DO(ID, name) for NPUQ_BACKEND_<ID>, named name, whose table is

@@ -60,7 +60,7 @@
                     [NPUQ_Y_F16] = NPUQ_INTEGER_X(f16),                                                                \
                     [NPUQ_Y_BF16] = NPUQ_INTEGER_X(bf16),                                                              \
                     [NPUQ_Y_I8] = {[NPUQ_X_I32] = dequant_i8_i32}},                                                    \
-        .pack = pack, .unpack = unpack, .spread = spread,                                                              \
+        .pack = pack, .unpack = unpack, .spread = spread, .stream_end = stream_end,                                    \
         .widen = {[NPUQ_P_F16] = widen_f16,                                                                            \
                   [NPUQ_P_BF16] = widen_bf16,                                                                          \
                   [NPUQ_P_I8] = widen_i8,                                                                              \

@@ -201,6 +201,7 @@ static void run_units(void *argument, size_t begin, size_t end)
             d->pass(d, &rect, &smooth, i);
         }
     }
+    npuq_tile_end(&d->choice);
     npuq_fp_leave(&caller);
 }
 

@@ -69,6 +69,7 @@ static void run_units(void *argument, size_t begin, size_t end)
             npuq_tile_dequant(&t->choice, &rect, t->columns, unit.col, &row_scale);
         }
     }
+    npuq_tile_end(&t->choice);
     npuq_fp_leave(&caller);
 }
 

@@ -40,6 +40,7 @@ static void group_quant_units(void *argument, size_t begin, size_t end)
             done += rect.rows;
         }
     }
+    npuq_tile_end(&t->choice);
     npuq_fp_leave(&caller);
 }
 

@@ -112,6 +112,7 @@ static void quantize_units(void *argument, size_t begin, size_t end)
             }
         }
     }
+    npuq_tile_end(&t->choice);
     npuq_fp_leave(&caller);
 }
 

@@ -9,7 +9,7 @@
  * - chunk_load_<x>, chunk_load_<parameter>; ichunk, four vectors of int32, with chunk_load_ints, ichunk_set, ichunk_add
  *   (modulo 2^32) and chunk_of_ints; hchunk, float16 or bfloat16 as patterns, with chunk_load_halves.
  * - chunk_store_<y>; chunk_stream_<y> to an address that is a multiple of 64, or of the bytes of a chunk of y where
- *   these are fewer, around the cache, and stream_end() after them; chunk_store_total_<y>. Stores named requant are of
+ *   these are fewer, around the cache; stream_end(), as row.h says; chunk_store_total_<y>. Stores named requant are of
  *   int8 with requant's two clamps.
  * - Loads (but of parameters that are not binary32) and stores also as _part, for 0 < n <= CHUNK elements. They touch
  *   no other memory; lanes beyond n repeat the first.
@@ -587,7 +587,6 @@ INLINE size_t stream_row(recipe k, const rows *r, const rows *own, const paramet
         at += t.piece;
         at -= at >= t.end ? t.back : 0;
     }
-    stream_end();
     return t.end;
 }
 

@@ -495,7 +495,6 @@ STORE_TOTAL(chunk_store_total_f16, put_f16)
 STORE_TOTAL(chunk_store_total_bf16, put_bf16)
 #undef STORE_TOTAL
 
-/* Stores around the cache are ordered with nothing, not even with those that hand the result to another thread. */
 static inline void stream_end(void)
 {
     _mm_sfence();

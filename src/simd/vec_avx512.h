@@ -621,7 +621,6 @@ static inline void chunk_store_total_requant(void *p, vchunk t, ichunk offsets)
     chunk_store_part_requant(p, t, offsets, CHUNK);
 }
 
-/* Stores around the cache are ordered with nothing, not even with those that hand the result to another thread. */
 static inline void stream_end(void)
 {
     _mm_sfence();

@@ -544,7 +544,10 @@ STORE(f32)
 STORE(f16)
 STORE(bf16)
 #undef STORE
-#define stream_end() ((void)0)
+
+static inline void stream_end(void)
+{
+}
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 

@@ -356,7 +356,10 @@ STORE(f32, put_f32, has_nan(t))
 STORE(f16, put_f16, has_nan(t))
 STORE(bf16, put_bf16, has_nan(t))
 #undef STORE
-#define stream_end() ((void)0)
+
+static inline void stream_end(void)
+{
+}
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 

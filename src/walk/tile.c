@@ -78,6 +78,13 @@ bool npuq_exceeds_caches(const npuq_kernel_choice *choice, size_t elements)
     return elements / 8 * (steps_of(x, 8) * x.size + steps_of(y, 8) * y.size) > CACHED_BYTES;
 }
 
+void npuq_tile_end(const npuq_kernel_choice *choice)
+{
+    if (choice->ahead > 0) {
+        choice->kernels->stream_end();
+    }
+}
+
 /* ---- staging: strided columns to contiguous ones and back ------------------------------------------------------- */
 
 /* What is done with each block of contiguous rows; first_row counts from the rectangle's first. */

@@ -73,6 +73,9 @@ void npuq_tile_dequant(const npuq_kernel_choice *choice, const npuq_rect *rect, 
 void npuq_tile_range(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth, float *hi,
                      float *lo);
 
+/* The last that a task does: other threads may read y then. */
+void npuq_tile_end(const npuq_kernel_choice *choice);
+
 /* Whether the rectangle's rows are at least two, of fewer than NPUQ_SHORT columns, and one after the other in x. */
 bool npuq_tile_are_short_rows(const npuq_kernel_choice *choice, const npuq_rect *rect);
 
