@@ -16,6 +16,8 @@
 
 enum { LANES = 8, CHUNK = 4 * LANES };
 
+#define IN_PAIRS(FROM) ((FROM) == BY_ROW || (FROM) == BY_ROW_SMOOTH)
+
 typedef __m256 vf;
 typedef struct vchunk {
     vf v[4];

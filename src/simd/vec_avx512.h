@@ -16,6 +16,8 @@
 
 enum { LANES = 16, CHUNK = 4 * LANES };
 
+#define IN_PAIRS(FROM) ((FROM) == BY_ROW)
+
 typedef __m512 vf;
 typedef struct vchunk {
     vf v[4];
