@@ -92,6 +92,11 @@ static inline vu u_select(vi mask, vu a, vu b)
     return (a & (vu)mask) | (b & ~(vu)mask);
 }
 
+static inline bool all_set(vl mask)
+{
+    return (mask[0] & mask[1]) == UINT64_MAX;
+}
+
 static inline vf v_above(vf a, vf b)
 {
     return v_select(a > b, a, b);
@@ -136,7 +141,7 @@ enum { LOW_FIRST = 1 };
 #define LOW_THEN_HIGH(low, high) (high), (low)
 enum { LOW_FIRST = 0 };
 #endif
-enum { LOW = 1 - LOW_FIRST }; /* where the low part of a lane is, in parts */
+enum { LOW = 1 - LOW_FIRST, HIGH = LOW_FIRST }; /* where the parts of a lane are, in parts */
 
 /* The first lanes, and the last ones, of twice the width: of their low and their high parts. */
 static inline vu join_first_h(vh low, vh high)
@@ -167,6 +172,12 @@ static inline vh low_halves(vu a, vu b)
     return __builtin_shufflevector((vh)a, (vh)b, LOW, LOW + 2, LOW + 4, LOW + 6, LOW + 8, LOW + 10, LOW + 12, LOW + 14);
 }
 
+static inline vh high_halves(vu a, vu b)
+{
+    return __builtin_shufflevector((vh)a, (vh)b, HIGH, HIGH + 2, HIGH + 4, HIGH + 6, HIGH + 8, HIGH + 10, HIGH + 12,
+                                   HIGH + 14);
+}
+
 static inline vb low_bytes_h(vh a, vh b)
 {
     return __builtin_shufflevector((vb)a, (vb)b, LOW, LOW + 2, LOW + 4, LOW + 6, LOW + 8, LOW + 10, LOW + 12, LOW + 14,
@@ -185,11 +196,22 @@ static inline vb words_to_bytes(vb words)
 
 /* ---- loads ------------------------------------------------------------------------------------------------------ */
 
+/* One vector at a time: of a copy of several, gcc keeps another one on the stack. */
+static inline vu vector_at(const void *p, size_t i)
+{
+    vu v;
+    memcpy(&v, (const char *)p + i * sizeof v, sizeof v);
+    return v;
+}
+
+static inline void put_vector(void *p, size_t i, vu v)
+{
+    memcpy((char *)p + i * sizeof v, &v, sizeof v);
+}
+
 static inline vchunk chunk_load_f32(const void *p)
 {
-    vchunk t;
-    memcpy(&t, p, sizeof t);
-    return t;
+    return (vchunk){{(vf)vector_at(p, 0), (vf)vector_at(p, 1), (vf)vector_at(p, 2), (vf)vector_at(p, 3)}};
 }
 
 typedef struct hchunk {
@@ -198,9 +220,7 @@ typedef struct hchunk {
 
 static inline hchunk chunk_load_halves(const void *p)
 {
-    hchunk t;
-    memcpy(&t, p, sizeof t);
-    return t;
+    return (hchunk){{(vh)vector_at(p, 0), (vh)vector_at(p, 1)}};
 }
 
 /* With the exponent's bias corrected, infinities and NaNs want it corrected once more, and a subnormal f * 2^-24 has
@@ -281,16 +301,12 @@ static inline vchunk floats_of_bytes(vb bytes, float zero)
 
 static inline vchunk chunk_load_u8(const void *p)
 {
-    vb bytes;
-    memcpy(&bytes, p, sizeof bytes);
-    return floats_of_bytes(bytes, 0.0f);
+    return floats_of_bytes((vb)vector_at(p, 0), 0.0f);
 }
 
 static inline vchunk chunk_load_i8(const void *p)
 {
-    vb bytes;
-    memcpy(&bytes, p, sizeof bytes);
-    return floats_of_bytes(bytes ^ 0x80, 128.0f);
+    return floats_of_bytes((vb)vector_at(p, 0) ^ 0x80, 128.0f);
 }
 
 static inline vchunk chunk_load_i4(const void *p)
@@ -309,9 +325,7 @@ typedef struct ichunk {
 
 static inline ichunk chunk_load_ints(const void *p)
 {
-    ichunk t;
-    memcpy(&t, p, sizeof t);
-    return t;
+    return (ichunk){{(vi)vector_at(p, 0), (vi)vector_at(p, 1), (vi)vector_at(p, 2), (vi)vector_at(p, 3)}};
 }
 
 static inline ichunk ichunk_set(int32_t value)
@@ -386,8 +400,7 @@ static inline vb low_bytes(ichunk t)
 
 static inline void put_i8(void *p, ichunk sums)
 {
-    const vb bytes = low_bytes(sums);
-    memcpy(p, &bytes, sizeof bytes);
+    put_vector(p, 0, (vu)low_bytes(sums));
 }
 
 static inline void put_i4(void *p, ichunk sums)
@@ -400,10 +413,9 @@ static inline void put_i4(void *p, ichunk sums)
 
 static inline void put_i32(void *p, ichunk sums)
 {
-    for (int i = 0; i < 4; i++) {
-        sums.v[i] -= ROUNDING;
+    for (size_t i = 0; i < 4; i++) {
+        put_vector(p, i, (vu)sums.v[i] - ROUNDING);
     }
-    memcpy(p, &sums, sizeof sums);
 }
 
 /* Floats from 2^23 on are integers. Of the others, the sum with 2^23 of the same sign is rounded to one. */
@@ -419,8 +431,9 @@ static inline vi saturated_i32(vf t)
 
 static __attribute__((noinline)) void put_saturated_i32(void *p, vchunk t)
 {
-    const ichunk y = {{saturated_i32(t.v[0]), saturated_i32(t.v[1]), saturated_i32(t.v[2]), saturated_i32(t.v[3])}};
-    memcpy(p, &y, sizeof y);
+    for (size_t i = 0; i < 4; i++) {
+        put_vector(p, i, (vu)saturated_i32(t.v[i]));
+    }
 }
 
 /* Stores that clamp where an integer is beyond the type, or, for int32, beyond what the sums hold: clamps are half of
@@ -481,12 +494,68 @@ static inline bool chunk_stream_requant(void *p, vchunk t, ichunk offsets)
 
 /* ---- store as floating point ------------------------------------------------------------------------------------- */
 
-static inline void chunk_store_total_f32(void *p, vchunk t)
+/* A sum with a NaN is NaN. So may be one with infinities or very large numbers, which then take the slow way for
+ * nothing. */
+static inline bool has_no_nan(vchunk t)
+{
+    const vf sum = (t.v[0] + t.v[1]) + (t.v[2] + t.v[3]);
+    return all_set((vl)(sum == sum));
+}
+
+static inline vchunk with_one_nan(vchunk t)
 {
     for (int i = 0; i < 4; i++) {
         t.v[i] = v_select(t.v[i] == t.v[i], t.v[i], (vf)u_set(0x7FC00000));
     }
-    memcpy(p, &t, sizeof t);
+    return t;
+}
+
+static inline void put_f32(void *p, vchunk t)
+{
+    for (size_t i = 0; i < 4; i++) {
+        put_vector(p, i, (vu)t.v[i]);
+    }
+}
+
+static __attribute__((noinline)) void chunk_store_total_f32(void *p, vchunk t)
+{
+    put_f32(p, with_one_nan(t));
+}
+
+/* Half to even: the upper halves, plus one where the lower half is more than 0x8000, or 0x8000 and the upper one odd.
+ */
+static inline vh halves_of_bf16(vf a, vf b)
+{
+    const vh upper = high_halves((vu)a, (vu)b);
+    const vs rest = (vs)(low_halves((vu)a, (vu)b) ^ 0x8000);
+    return upper - (vh)(rest > -(vs)(upper & 1));
+}
+
+static inline void put_bf16(void *p, vchunk t)
+{
+    put_vector(p, 0, (vu)halves_of_bf16(t.v[0], t.v[1]));
+    put_vector(p, 1, (vu)halves_of_bf16(t.v[2], t.v[3]));
+}
+
+static __attribute__((noinline)) void chunk_store_total_bf16(void *p, vchunk t)
+{
+    put_bf16(p, with_one_nan(t));
+}
+
+/* The same, if all results are normal numbers below the largest ones, or zeros; else `right` does not stay all ones.
+ * The last three bits of a float16 come from the lower half. Where the upper half is 0, the float is too small for
+ * anything but zero. */
+static inline vh halves_of_f16(vf a, vf b, vs *right)
+{
+    const vh upper = high_halves((vu)a, (vu)b);
+    const vh lower = low_halves((vu)a, (vu)b);
+    const vh magnitude = upper & 0x7FFF;
+    const vs zero = magnitude == 0;
+    const vh y = (magnitude - (112 << 7)) << 3 | lower >> 13;
+    const vs rest = (vs)((lower << 3 ^ 0x8000) | (y & 1));
+
+    *right &= ((vs)(magnitude + (0x7FFF - 0x477E)) > 0x3880 + (0x7FFF - 0x477E) - 1) | zero;
+    return ((y - (vh)(rest > 0)) & ~(vh)zero) | (upper ^ magnitude);
 }
 
 /* What is added rounds half to even at bit 13; the carry may reach the exponent. Of a subnormal result, the sum with
@@ -502,33 +571,46 @@ static inline vu narrowed_f16(vf t)
     return u_select(t == t, number, u_set(0x7E00));
 }
 
-/* The same at bit 16. */
-static inline vu narrowed_bf16(vf t)
-{
-    const vu bits = (vu)t;
-    return u_select(t == t, (bits + 0x7FFF + (bits >> 16 & 1)) >> 16, u_set(0x7FC0));
-}
-
 static __attribute__((noinline)) void chunk_store_total_f16(void *p, vchunk t)
 {
-    const hchunk y = {{low_halves(narrowed_f16(t.v[0]), narrowed_f16(t.v[1])),
-                       low_halves(narrowed_f16(t.v[2]), narrowed_f16(t.v[3]))}};
-    memcpy(p, &y, sizeof y);
+    put_vector(p, 0, (vu)low_halves(narrowed_f16(t.v[0]), narrowed_f16(t.v[1])));
+    put_vector(p, 1, (vu)low_halves(narrowed_f16(t.v[2]), narrowed_f16(t.v[3])));
 }
 
-static inline void chunk_store_total_bf16(void *p, vchunk t)
+/* These store first what is nearly always right, and again where it was not. */
+static inline void store_f16(void *p, vchunk t)
 {
-    const hchunk y = {{low_halves(narrowed_bf16(t.v[0]), narrowed_bf16(t.v[1])),
-                       low_halves(narrowed_bf16(t.v[2]), narrowed_bf16(t.v[3]))}};
-    memcpy(p, &y, sizeof y);
+    vs right = {-1, -1, -1, -1, -1, -1, -1, -1};
+
+    put_vector(p, 0, (vu)halves_of_f16(t.v[0], t.v[1], &right));
+    put_vector(p, 1, (vu)halves_of_f16(t.v[2], t.v[3], &right));
+    if (!all_set((vl)right)) {
+        chunk_store_total_f16(p, t);
+    }
+}
+
+static inline void store_bf16(void *p, vchunk t)
+{
+    put_bf16(p, t);
+    if (!has_no_nan(t)) {
+        chunk_store_total_bf16(p, t);
+    }
+}
+
+static inline void store_f32(void *p, vchunk t)
+{
+    put_f32(p, t);
+    if (!has_no_nan(t)) {
+        chunk_store_total_f32(p, t);
+    }
 }
 
 /* No store gives up, and there are none around the cache. */
-#define STORE(Y)                                                                                                       \
+#define STORE(Y, HOW)                                                                                                  \
     static inline bool chunk_store_##Y(void *p, vchunk t, bool split)                                                  \
     {                                                                                                                  \
         (void)split;                                                                                                   \
-        chunk_store_total_##Y(p, t);                                                                                   \
+        HOW(p, t);                                                                                                     \
         return true;                                                                                                   \
     }                                                                                                                  \
     static inline bool chunk_stream_##Y(void *p, vchunk t, bool split)                                                 \
@@ -536,13 +618,13 @@ static inline void chunk_store_total_bf16(void *p, vchunk t)
         return chunk_store_##Y(p, t, split);                                                                           \
     }
 
-STORE(i8)
-STORE(u8)
-STORE(i32)
-STORE(i4)
-STORE(f32)
-STORE(f16)
-STORE(bf16)
+STORE(i8, chunk_store_total_i8)
+STORE(u8, chunk_store_total_u8)
+STORE(i32, chunk_store_total_i32)
+STORE(i4, chunk_store_total_i4)
+STORE(f32, store_f32)
+STORE(f16, store_f16)
+STORE(bf16, store_bf16)
 #undef STORE
 
 static inline void stream_end(void)
@@ -634,41 +716,40 @@ static inline void hrange_reduce(hrange a, uint16_t *extremes)
 
 /* ---- trans_quant_param ------------------------------------------------------------------------------------------ */
 
-enum { PACK = 4 };
-
-typedef struct words {
-    vu v[2];
-} words;
+enum { PACK = CHUNK };
 
 static inline void pack_store(const uint32_t *scale, const float *offset, uint64_t *y, bool nearest)
 {
-    vu s;
-    vf t;
+    const ichunk offsets = rounded_to(chunk_load_f32(offset), -256, 255);
 
-    memcpy(&s, scale, sizeof s);
-    memcpy(&t, offset, sizeof t);
-    if (nearest) {
-        const vu exponent = s & 0x7F800000;
-        const vu half = (s >> 13 & 1) + 0xFFF;
-        s = u_select((vi)exponent == 0, s & 0x80000000u, s + (half & ~(vu)(exponent == 0x7F800000)));
+#pragma GCC unroll 4
+    for (size_t i = 0; i < 4; i++) {
+        vu s = vector_at(scale, i);
+
+        if (nearest) {
+            const vu exponent = s & 0x7F800000;
+            const vu half = (s >> 13 & 1) + 0xFFF;
+            s += half & ~(vu)(exponent == 0x7F800000);
+            s &= ~((vu)(exponent == 0) & 0x7FFFFFFF);
+        }
+        const vu low = s & ~0x1FFFu;
+        const vu high = ((vu)offsets.v[i] & 0x1FF) << 5 | 1u << 14;
+        put_vector(y, 2 * i, __builtin_shufflevector(LOW_THEN_HIGH(low, high), 0, 4, 1, 5));
+        put_vector(y, 2 * i + 1, __builtin_shufflevector(LOW_THEN_HIGH(low, high), 2, 6, 3, 7));
     }
-    const vu low = s & ~0x1FFFu;
-    const vu high = (rounded_bits(v_clamp(nan_to_zero(t), -256.0f, 255.0f)) & 0x1FF) << 5 | 1u << 14;
-    const words w = {{__builtin_shufflevector(LOW_THEN_HIGH(low, high), 0, 4, 1, 5),
-                      __builtin_shufflevector(LOW_THEN_HIGH(low, high), 2, 6, 3, 7)}};
-    memcpy(y, &w, sizeof w);
 }
 
 static inline void unpack_store(const uint64_t *y, float *scale, int32_t *offset)
 {
-    words w;
+#pragma GCC unroll 4
+    for (size_t i = 0; i < 4; i++) {
+        const vu a = vector_at(y, 2 * i);
+        const vu b = vector_at(y, 2 * i + 1);
+        const vu high = __builtin_shufflevector(a, b, HIGH, HIGH + 2, HIGH + 4, HIGH + 6);
 
-    memcpy(&w, y, sizeof w);
-    const vu s = __builtin_shufflevector(w.v[0], w.v[1], LOW, LOW + 2, LOW + 4, LOW + 6) & ~0x1FFFu;
-    const vu high = __builtin_shufflevector(w.v[0], w.v[1], LOW_FIRST, LOW_FIRST + 2, LOW_FIRST + 4, LOW_FIRST + 6);
-    const vi o = (vi)(high << 18) >> 23;
-    memcpy(scale, &s, sizeof s);
-    memcpy(offset, &o, sizeof o);
+        put_vector(scale, i, __builtin_shufflevector(a, b, LOW, LOW + 2, LOW + 4, LOW + 6) & ~0x1FFFu);
+        put_vector(offset, i, (vu)((vi)(high << 18) >> 23));
+    }
 }
 
 #endif
