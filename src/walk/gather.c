@@ -104,7 +104,7 @@ static inline vector_1 reversed_1(vector_1 v)
 #define DEFINE_VECTOR_COPIES(SIZE, interleave, transpose, reverse)                                                     \
     static inline void interleave(vector_##SIZE *to, const vector_##SIZE *from)                                        \
     {                                                                                                                  \
-        enum { HALF = VECTOR / SIZE / 2 };                                                                             \
+        enum { HALF = VECTOR / (SIZE) / 2 };                                                                           \
                                                                                                                        \
         _Pragma("GCC unroll 8") for (int i = 0; i < HALF; i++)                                                         \
         {                                                                                                              \
@@ -115,7 +115,7 @@ static inline vector_1 reversed_1(vector_1 v)
     static void transpose(char *to, ptrdiff_t to_step, ptrdiff_t to_next, const char *from, ptrdiff_t from_step,       \
                           ptrdiff_t from_next, size_t squares)                                                         \
     {                                                                                                                  \
-        enum { N = VECTOR / SIZE };                                                                                    \
+        enum { N = VECTOR / (SIZE) };                                                                                  \
                                                                                                                        \
         for (; squares > 0; squares--) {                                                                               \
             vector_##SIZE a[N];                                                                                        \
@@ -143,20 +143,21 @@ static inline vector_1 reversed_1(vector_1 v)
     }                                                                                                                  \
     static void reverse(char *to, const char *from, size_t n)                                                          \
     {                                                                                                                  \
+        enum { N = VECTOR / (SIZE) };                                                                                  \
         vector_##SIZE v;                                                                                               \
                                                                                                                        \
-        from -= VECTOR - SIZE;                                                                                         \
-        for (; n > VECTOR / SIZE; n -= VECTOR / SIZE) {                                                                \
+        from -= VECTOR - (SIZE);                                                                                       \
+        for (; n > N; n -= N) {                                                                                        \
             memcpy(&v, from, VECTOR);                                                                                  \
             v = reversed_##SIZE(v);                                                                                    \
             memcpy(to, &v, VECTOR);                                                                                    \
             from -= VECTOR;                                                                                            \
             to += VECTOR;                                                                                              \
         }                                                                                                              \
-        n = VECTOR / SIZE - n; /* what is done again */                                                                \
-        memcpy(&v, from + n * SIZE, VECTOR);                                                                           \
+        n = N - n; /* what is done again */                                                                            \
+        memcpy(&v, from + n * (SIZE), VECTOR);                                                                         \
         v = reversed_##SIZE(v);                                                                                        \
-        memcpy(to - n * SIZE, &v, VECTOR);                                                                             \
+        memcpy(to - n * (SIZE), &v, VECTOR);                                                                           \
     }
 
 DEFINE_VECTOR_COPIES(1, interleave_1, transpose_1, reverse_1)
@@ -195,7 +196,7 @@ static bool transposed(npuq_strided to, npuq_strided from, size_t size, size_t r
     const ptrdiff_t from_next = down ? VECTOR : (ptrdiff_t)n * from.col_step;
 
     for (size_t i = 0; i < outer; i = next(i, n, outer)) {
-        size_t squares = inner / n;
+        size_t squares = inner * size / VECTOR; /* inner / n */
 
         for (size_t k = 0;; k = inner - n, squares = 1) { /* the last square ends with the rectangle */
             const size_t row = down ? k : i;

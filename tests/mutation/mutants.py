@@ -198,7 +198,7 @@ MUTANTS = [
     ("gather: squares of bytes one round short", GATHER, "if (N > 8) {", "if (N > 16) {"),
     ("gather: rows turned in one of the two", GATHER, "to = first_row_last(to, rows);", "(void)to;"),
     ("gather: columns turned in one of the two", GATHER, "from = turned(first_row_last(turned(from), cols));", "(void)from;"),
-    ("gather: the last reversed vector where the loop ended", GATHER, "memcpy(&v, from + n * SIZE, VECTOR);", "memcpy(&v, from, VECTOR);"),
+    ("gather: the last reversed vector where the loop ended", GATHER, "memcpy(&v, from + n * (SIZE), VECTOR);", "memcpy(&v, from, VECTOR);"),
     ("gather: a row turned round one short", GATHER, "from += (ptrdiff_t)(n - 1) * from_step;", "from += (ptrdiff_t)n * from_step;"),
     ("tile: x and y in one place", TILE, "stage_x && stage_y ? NPUQ_STAGED / 2 : NPUQ_STAGED;", "NPUQ_STAGED;"),
     ("tile: rows gathered beyond the buffer", TILE, "x_cols > NPUQ_STAGED / x_size / rect->rows", "x_cols > NPUQ_STAGED / x_size"),
