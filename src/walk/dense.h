@@ -9,7 +9,7 @@
 
 #include "../view/view.h"
 
-/* More elements are several units of work, or more than the caches keep: there the general way costs nothing. */
+/* No operator makes several units of work of so few elements; beside the time of more the general way is short. */
 enum { NPUQ_DENSE_ELEMENTS = 32768 };
 
 /* x and y of a call as rows, and where x and what is written lie. */
@@ -21,7 +21,7 @@ typedef struct npuq_dense {
 } npuq_dense;
 
 /* Whether x and y have these types (NPUQ_TAKES_...), lie in memory of their own, row-major without gaps, y in the shape
- * that x asks for, neither empty nor large. An executor is as good as none, as there is one unit of work. */
+ * that x asks for, neither empty nor large. There is one unit of work, so that an executor would not be used. */
 bool npuq_dense_rows(npuq_dense *dense, const npuq_tensor *x, unsigned x_dtypes, const npuq_tensor *y,
                      unsigned y_dtypes, const npuq_executor *executor);
 

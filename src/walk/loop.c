@@ -226,7 +226,7 @@ bool npuq_loop_is_contiguous(const npuq_loop *loop, int operand)
 
 size_t npuq_loop_unit_columns(const npuq_loop *loop, size_t most)
 {
-    const bool narrow = (npuq_loop_lies_across(loop, NPUQ_LOOP_X) || npuq_loop_lies_across(loop, NPUQ_LOOP_Y));
+    const bool narrow = npuq_loop_lies_across(loop, NPUQ_LOOP_X) || npuq_loop_lies_across(loop, NPUQ_LOOP_Y);
 
     return narrow && most > ACROSS_COLUMNS ? ACROSS_COLUMNS : most;
 }

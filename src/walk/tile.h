@@ -28,8 +28,8 @@ void npuq_choose_kernels(npuq_kernel_choice *choice, npuq_dtype x, npuq_dtype y,
 /* Whether x and y of this many elements together are so large that writing y around the caches pays. */
 bool npuq_exceeds_caches(const npuq_kernel_choice *choice, size_t elements);
 
-/* Where x is not contiguous, and NPUQ_STAGED bytes hold it: puts it there, aligned to its elements at least, and has
- * the rectangle point to it. Returns whether it did. For x that is read more than once. */
+/* For x that is read more than once: if it is not contiguous and fits the buffer of NPUQ_STAGED bytes, which is aligned
+ * to its elements at least, copies it there and has the rectangle point to the copy. Returns whether it did. */
 bool npuq_tile_gather_x(const npuq_kernel_choice *choice, npuq_rect *rect, char *buffer);
 
 /* Rows of fewer columns, with parameters by column, are taken together, as fewer and longer ones. */
