@@ -374,8 +374,8 @@ static inline ichunk rounded(vchunk t)
         {(vi)rounded_bits(t.v[0]), (vi)rounded_bits(t.v[1]), (vi)rounded_bits(t.v[2]), (vi)rounded_bits(t.v[3])}};
 }
 
-/* With the clamps that can mostly be left out, see STORE. */
-static __attribute__((noinline)) ichunk saturated(vchunk t, float low, float high)
+/* With the clamps that can mostly be left out: see chunk_store_total_i32(). */
+static inline ichunk saturated(vchunk t, float low, float high)
 {
     for (int i = 0; i < 4; i++) {
         t.v[i] = v_clamp(nan_to_zero(t.v[i]), low, high);
