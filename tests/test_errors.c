@@ -841,7 +841,7 @@ static void dense_calls_that_cannot_be(void **state)
         refused(&c, NPUQ_ERROR_SHAPE, "x", "1 dimension", "2 to 8", "a token by itself");
     }
     {
-        call c = base_call(TENSOR);
+        call c = base_call(SYMMETRIC_TENSOR);
         c.given[SMOOTH_SCALES] = false;
         give(&c, SCALE, NPUQ_FLOAT32, 1, 2, 0, 0);
         refused(&c, NPUQ_ERROR_SHAPE, "scale", "2", "1", "a scale for each row of a tensor");

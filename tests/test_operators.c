@@ -641,7 +641,7 @@ static void test_short_rows(void **unused)
 static void test_dense_rows(void **unused)
 {
     static const smoothing kinds[] = {NO_SMOOTH, SMOOTH, GROUPED_SMOOTH};
-    static const int64_t shapes[][2] = {{1, 4096}, {1, 4104}, {1, 16384}, {2, 16384}, {3, 9000}, {300, 104}, {70, 32}};
+    static const int64_t shapes[][2] = {{1, 4096}, {1, 4104}, {1, 16384}, {2, 16384}, {3, 9000}, {600, 48}, {70, 32}};
 
     (void)unused;
     all_contiguous = true;
@@ -652,6 +652,9 @@ static void test_dense_rows(void **unused)
 
                 run_dynamic_on(2, shapes[s], floats[x], p, NPUQ_INT8, kinds[k], NPUQ_PER_TOKEN, true, NULL);
                 run_dynamic_on(2, shapes[s], floats[x], p, NPUQ_QUINT4X2, kinds[k], NPUQ_PER_TOKEN, false, NULL);
+                run_anti_quant_on(2, shapes[s], k ? NPUQ_INT8 : NPUQ_QUINT4X2, p, floats[x], NULL);
+                run_dequant_on(2, shapes[s], p, bias_types[test_below(COUNT(bias_types))], floats[x], NULL);
+                run_requant_on(2, shapes[s], k ? NPUQ_INT8 : NPUQ_FLOAT16, NULL);
                 if (kinds[k] != GROUPED_SMOOTH) {
                     run_dynamic_on(2, shapes[s], floats[x], p, NPUQ_INT8, kinds[k], NPUQ_PER_TENSOR, true, NULL);
                 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../view/view.h"
-#include "../walk/dense.h"
 #include "from_integers.h"
 
 static const char op[] = "anti_quant";
@@ -23,14 +22,12 @@ static npuq_status check_shapes(const npuq_tensor *x, const npuq_tensor *scale, 
 
 /* Whether a call is sure to pass all checks, see walk/dense.h. */
 static bool passes_dense(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *offset,
-                         const npuq_tensor *y, const npuq_executor *executor)
+                         const npuq_tensor *y, const npuq_executor *executor, npuq_dense *dense)
 {
-    npuq_dense dense;
-
-    return npuq_dense_rows(&dense, x, NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2, y, NPUQ_TAKES_FLOATS, executor) &&
-           npuq_dense_columns(&dense, scale, NPUQ_TAKES_FLOATS) &&
+    return npuq_dense_rows(dense, x, NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2, y, NPUQ_TAKES_FLOATS, executor) &&
+           npuq_dense_columns(dense, scale, NPUQ_TAKES_FLOATS) &&
            (!offset || (offset->dtype == scale->dtype &&
-                        npuq_dense_operand(&dense, offset, NPUQ_TAKES_FLOATS, 1, scale->shape, false)));
+                        npuq_dense_operand(dense, offset, NPUQ_TAKES_FLOATS, 1, scale->shape, false)));
 }
 
 npuq_status npuq_anti_quant(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *offset,
@@ -43,18 +40,22 @@ npuq_status npuq_anti_quant(const npuq_tensor *x, const npuq_tensor *scale, cons
         {"y", y, NPUQ_TAKES_FLOATS, 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT},
     };
     const size_t count = sizeof arguments / sizeof arguments[0];
+    npuq_dense dense;
+    const bool is_dense = passes_dense(x, scale, offset, y, executor, &dense);
     npuq_status status;
 
-    if (!passes_dense(x, scale, offset, y, executor) &&
-        ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
-         (status = check_shapes(x, scale, offset, y)) != NPUQ_OK ||
-         (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
-         (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK)) {
+    if (!is_dense && ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
+                      (status = check_shapes(x, scale, offset, y)) != NPUQ_OK ||
+                      (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
+                      (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK)) {
         return status;
     }
     if (npuq_element_count(x) > 0) {
         const npuq_from_integers task = {
-            .x = x, .y = y, .columns = {.scale = npuq_column_params(scale), .offset = npuq_column_params(offset)}};
+            .x = x,
+            .y = y,
+            .columns = {.scale = npuq_column_params(scale), .offset = npuq_column_params(offset)},
+            .dense = is_dense ? &dense : NULL};
         npuq_run_from_integers(&task, executor);
     }
     return NPUQ_OK;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../view/view.h"
-#include "../walk/dense.h"
 #include "from_integers.h"
 
 static const char op[] = "dequant";
@@ -36,25 +35,25 @@ static npuq_status check(const npuq_tensor *x, const npuq_tensor *weight_scale, 
 
 /* Whether a call is sure to pass all checks, see walk/dense.h. */
 static bool passes_dense(const npuq_tensor *x, const npuq_tensor *weight_scale, const npuq_tensor *activation_scale,
-                         const npuq_tensor *bias, const npuq_tensor *y, const npuq_executor *executor)
+                         const npuq_tensor *bias, const npuq_tensor *y, const npuq_executor *executor,
+                         npuq_dense *dense)
 {
-    npuq_dense dense;
-
-    return npuq_dense_rows(&dense, x, NPUQ_TAKES_INT32, y, NPUQ_TAKES_FLOATS, executor) &&
-           npuq_dense_columns(&dense, weight_scale, NPUQ_TAKES_FLOATS) &&
+    return npuq_dense_rows(dense, x, NPUQ_TAKES_INT32, y, NPUQ_TAKES_FLOATS, executor) &&
+           npuq_dense_columns(dense, weight_scale, NPUQ_TAKES_FLOATS) &&
            (!activation_scale ||
-            npuq_dense_operand(&dense, activation_scale, NPUQ_TAKES_FLOAT32, x->ndim - 1, x->shape, false)) &&
+            npuq_dense_operand(dense, activation_scale, NPUQ_TAKES_FLOAT32, x->ndim - 1, x->shape, false)) &&
            (!bias ||
-            npuq_dense_operand(&dense, bias, NPUQ_TAKES_FLOATS | NPUQ_TAKES_INT32, 1, &x->shape[x->ndim - 1], false));
+            npuq_dense_operand(dense, bias, NPUQ_TAKES_FLOATS | NPUQ_TAKES_INT32, 1, &x->shape[x->ndim - 1], false));
 }
 
 npuq_status npuq_dequant(const npuq_tensor *x, const npuq_tensor *weight_scale, const npuq_tensor *activation_scale,
                          const npuq_tensor *bias, const npuq_tensor *y, const npuq_executor *executor)
 {
+    npuq_dense dense;
+    const bool is_dense = passes_dense(x, weight_scale, activation_scale, bias, y, executor, &dense);
     npuq_status status;
 
-    if (!passes_dense(x, weight_scale, activation_scale, bias, y, executor) &&
-        (status = check(x, weight_scale, activation_scale, bias, y, executor)) != NPUQ_OK) {
+    if (!is_dense && (status = check(x, weight_scale, activation_scale, bias, y, executor)) != NPUQ_OK) {
         return status;
     }
     if (npuq_element_count(x) > 0) {
@@ -64,7 +63,8 @@ npuq_status npuq_dequant(const npuq_tensor *x, const npuq_tensor *weight_scale, 
                                          .row_scale = activation_scale,
                                          .columns = {.scale = npuq_column_params(weight_scale),
                                                      .x_bias = npuq_column_params(to_sums ? bias : NULL),
-                                                     .bias = npuq_column_params(to_sums ? NULL : bias)}};
+                                                     .bias = npuq_column_params(to_sums ? NULL : bias)},
+                                         .dense = is_dense ? &dense : NULL};
         npuq_run_from_integers(&task, executor);
     }
     return NPUQ_OK;

@@ -18,9 +18,6 @@ enum {
 };
 enum { UNIT = 65536 };
 
-/* Smooth scales that are converted at once for both passes over their rows. */
-enum { SMOOTHS = NPUQ_STAGED / sizeof(float) };
-
 /* Rows of at most so many bytes are still in a cache in their second pass, which brings the next rows there. Longer
  * ones come from memory in both passes. */
 enum { AHEAD_ROW_BYTES = 256 * 1024 };
@@ -401,7 +398,7 @@ void npuq_dynamic_operand(npuq_dynamic *d, int operand, const npuq_tensor *tenso
 bool npuq_dynamic_suits_dense(const npuq_dense *dense, const npuq_tensor *smooth_scales)
 {
     return (dense->rows == 1 || dense->cols >= NPUQ_SHORT) &&
-           (!smooth_scales || smooth_scales->dtype == NPUQ_FLOAT32 || dense->cols <= SMOOTHS);
+           (!smooth_scales || smooth_scales->dtype == NPUQ_FLOAT32 || dense->cols <= NPUQ_DENSE_PARAMS);
 }
 
 __attribute__((noinline)) void npuq_dynamic_quantise_dense(npuq_dynamic_form form, const npuq_dense *dense,
@@ -412,7 +409,7 @@ __attribute__((noinline)) void npuq_dynamic_quantise_dense(npuq_dynamic_form for
     enum { STEP = sizeof(float) };
     const size_t rows = dense->rows;
     const size_t cols = dense->cols;
-    _Alignas(64) float smooths[SMOOTHS];
+    _Alignas(64) float smooths[NPUQ_DENSE_PARAMS + NPUQ_MAX_REPEAT];
     float hi[ROWS];
     float lo[ROWS];
     float scales[ROWS];

@@ -73,6 +73,25 @@ static void run_units(void *argument, size_t begin, size_t end)
     npuq_fp_leave(&caller);
 }
 
+/* Dense x and y as one rectangle, without an index space. */
+static void run_dense(const npuq_kernel_choice *choice, const npuq_from_integers *a, bool elements_alike)
+{
+    const ptrdiff_t x_size = (ptrdiff_t)npuq_dtype_size(a->x->dtype);
+    const ptrdiff_t y_size = (ptrdiff_t)npuq_dtype_size(a->y->dtype);
+    const npuq_params row_scale = {
+        .data = a->row_scale ? a->row_scale->data : NULL, .dtype = NPUQ_FLOAT32, .step = sizeof(float), .repeat = 1};
+    const npuq_rect rect = {
+        .rows = elements_alike ? 1 : a->dense->rows,
+        .cols = elements_alike ? a->dense->rows * a->dense->cols : a->dense->cols,
+        .data = {a->x->data, a->y->data},
+        .row_step = {(ptrdiff_t)a->x->shape[a->x->ndim - 1] * x_size, (ptrdiff_t)a->y->shape[a->y->ndim - 1] * y_size},
+        .col_step = {x_size, y_size}};
+    const npuq_fp_state caller = npuq_fp_enter();
+
+    npuq_tile_dequant(choice, &rect, &a->columns, 0, &row_scale);
+    npuq_fp_leave(&caller);
+}
+
 void npuq_run_from_integers(const npuq_from_integers *arguments, const npuq_executor *executor)
 {
     const npuq_dequant_columns *c = &arguments->columns;
@@ -80,6 +99,10 @@ void npuq_run_from_integers(const npuq_from_integers *arguments, const npuq_exec
     from_integers_task t = {.columns = c};
 
     npuq_choose_kernels(&t.choice, arguments->x->dtype, arguments->y->dtype, NPUQ_MUL);
+    if (arguments->dense) {
+        run_dense(&t.choice, arguments, elements_alike);
+        return;
+    }
     npuq_loop_over(&t.loop, arguments->y, arguments->x->dtype, arguments->y->dtype);
     npuq_loop_operand(&t.loop, NPUQ_LOOP_X, arguments->x);
     npuq_loop_operand(&t.loop, NPUQ_LOOP_Y, arguments->y);

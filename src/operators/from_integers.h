@@ -4,6 +4,7 @@
 #define NPUQ_FROM_INTEGERS_H
 
 #include "../status.h"
+#include "../walk/dense.h"
 #include "../walk/tile.h"
 
 /* Validated arguments. x and y as they are; what is absent is null, or has no data. */
@@ -12,6 +13,7 @@ typedef struct npuq_from_integers {
     const npuq_tensor *y;
     const npuq_tensor *row_scale;
     npuq_dequant_columns columns;
+    const npuq_dense *dense; /* x and y as rows, if the call passed as dense */
 } npuq_from_integers;
 
 /* A tensor that has one element, or one for each column in its last dimension; null is absent. */

@@ -158,6 +158,11 @@ static unsigned y_dtypes(bool div_mode)
     return div_mode ? NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32 : NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2;
 }
 
+static unsigned zero_points_dtypes(bool div_mode)
+{
+    return NPUQ_TAKES_FLOATS | (div_mode ? NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32 : 0u);
+}
+
 /* All checks, and the dimension that scales go along. */
 static npuq_status check(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
                          bool div_mode, const npuq_tensor *y, const npuq_executor *executor, int *along)
@@ -165,9 +170,8 @@ static npuq_status check(const npuq_tensor *x, const npuq_tensor *scales, const 
     const npuq_argument arguments[] = {
         {"x", x, NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_X},
         {"scales", scales, NPUQ_TAKES_FLOATS, 1, div_mode ? 1 : NPUQ_MAX_NDIM, NPUQ_INPUT},
-        {"zero_points", zero_points,
-         NPUQ_TAKES_FLOATS | (div_mode ? NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32 : 0u), 1,
-         div_mode ? 1 : NPUQ_MAX_NDIM, NPUQ_OPTIONAL_INPUT},
+        {"zero_points", zero_points, zero_points_dtypes(div_mode), 1, div_mode ? 1 : NPUQ_MAX_NDIM,
+         NPUQ_OPTIONAL_INPUT},
         {"y", y, y_dtypes(div_mode), 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT},
     };
     const size_t count = sizeof arguments / sizeof arguments[0];
@@ -191,18 +195,40 @@ static bool passes_dense(const npuq_tensor *x, const npuq_tensor *scales, const 
 {
     return npuq_dense_rows(dense, x, NPUQ_TAKES_FLOATS, y, y_dtypes(div_mode), executor) &&
            (axis == -1 || axis == x->ndim - 1) && npuq_dense_columns(dense, scales, NPUQ_TAKES_FLOATS) &&
-           (!zero_points || (zero_points->dtype == scales->dtype &&
-                             npuq_dense_operand(dense, zero_points, NPUQ_TAKES_FLOATS, 1, scales->shape, false)));
+           (!zero_points ||
+            ((div_mode || zero_points->dtype == scales->dtype) &&
+             npuq_dense_operand(dense, zero_points, zero_points_dtypes(div_mode), 1, scales->shape, false)));
 }
 
-/* Straight to the kernel, with parameters of binary32 where they lie. */
-static void quantise_dense(const npuq_kernel_choice *choice, const npuq_dense *dense, const npuq_tensor *x,
-                           const npuq_tensor *scales, const npuq_tensor *zero_points, const npuq_tensor *y)
+static bool is_ready(const npuq_tensor *parameter)
+{
+    return !parameter || parameter->dtype == NPUQ_FLOAT32;
+}
+
+/* Whether such a call can go straight to the kernel: rows are long enough, and there is room to convert parameters. */
+static bool suits_dense(const npuq_dense *dense, const npuq_tensor *scales, const npuq_tensor *zero_points)
+{
+    return scales->shape[0] == 1 || ((dense->rows == 1 || dense->cols >= NPUQ_SHORT_BY_COLUMN) &&
+                                     (dense->cols <= NPUQ_DENSE_PARAMS || (is_ready(scales) && is_ready(zero_points))));
+}
+
+static const float *dense_params(const npuq_row_kernels *kernels, const npuq_tensor *parameter, float *buffer)
+{
+    const npuq_params params = {.data = parameter->data,
+                                .dtype = parameter->dtype,
+                                .step = (ptrdiff_t)npuq_dtype_size(parameter->dtype),
+                                .repeat = 1};
+    return npuq_params_f32(kernels, &params, (size_t)parameter->shape[0], buffer);
+}
+
+static __attribute__((noinline)) void quantise_dense(const npuq_kernel_choice *choice, const npuq_dense *dense,
+                                                     const npuq_tensor *x, const npuq_tensor *scales,
+                                                     const npuq_tensor *zero_points, const npuq_tensor *y)
 {
     static const float zero = 0.0f;
+    _Alignas(64) float converted_scales[NPUQ_DENSE_PARAMS + NPUQ_MAX_REPEAT];
+    _Alignas(64) float converted_offsets[NPUQ_DENSE_PARAMS + NPUQ_MAX_REPEAT];
     const bool uniform = scales->shape[0] == 1;
-    const float *scale = scales->data;
-    const float *offset = zero_points ? zero_points->data : &zero;
     const npuq_block block = {
         .x = x->data,
         .y = y->data,
@@ -212,6 +238,8 @@ static void quantise_dense(const npuq_kernel_choice *choice, const npuq_dense *d
         .n = uniform ? dense->rows * dense->cols : dense->cols,
     };
     const npuq_fp_state caller = npuq_fp_enter();
+    const float *scale = dense_params(choice->kernels, scales, converted_scales);
+    const float *offset = zero_points ? dense_params(choice->kernels, zero_points, converted_offsets) : &zero;
 
     if (uniform) {
         choice->kernels->affine_uniform[choice->op][choice->y][choice->x](&block, scale, offset, 0);
@@ -237,8 +265,7 @@ npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const
         return status;
     }
     npuq_choose_kernels(&t.choice, x->dtype, y->dtype, div_mode ? NPUQ_DIV : NPUQ_MUL);
-    if (is_dense && scales->dtype == NPUQ_FLOAT32 &&
-        (scales->shape[0] == 1 || dense.rows == 1 || dense.cols >= NPUQ_SHORT_BY_COLUMN)) {
+    if (is_dense && suits_dense(&dense, scales, zero_points)) {
         quantise_dense(&t.choice, &dense, x, scales, zero_points, y);
         return NPUQ_OK;
     }

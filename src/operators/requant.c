@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../view/view.h"
-#include "../walk/dense.h"
 #include "from_integers.h"
 
 #include <inttypes.h>
@@ -80,13 +79,11 @@ static npuq_status check_words(const npuq_params *words, int64_t count, bits b)
 
 /* Whether a call is sure to pass all checks but those of the words' values, see walk/dense.h. */
 static bool passes_dense(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias, const npuq_tensor *y,
-                         const npuq_executor *executor)
+                         const npuq_executor *executor, npuq_dense *dense)
 {
-    npuq_dense dense;
-
-    return npuq_dense_rows(&dense, x, NPUQ_TAKES_INT32, y, NPUQ_TAKES_INT8 | NPUQ_TAKES_FLOAT16, executor) &&
-           npuq_dense_columns(&dense, words, NPUQ_TAKES_INT64 | NPUQ_TAKES_UINT64) &&
-           (!bias || npuq_dense_operand(&dense, bias, NPUQ_TAKES_INT32, 1, &x->shape[x->ndim - 1], false));
+    return npuq_dense_rows(dense, x, NPUQ_TAKES_INT32, y, NPUQ_TAKES_INT8 | NPUQ_TAKES_FLOAT16, executor) &&
+           npuq_dense_columns(dense, words, NPUQ_TAKES_INT64 | NPUQ_TAKES_UINT64) &&
+           (!bias || npuq_dense_operand(dense, bias, NPUQ_TAKES_INT32, 1, &x->shape[x->ndim - 1], false));
 }
 
 npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias, const npuq_tensor *y,
@@ -99,13 +96,14 @@ npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const n
         {"y", y, NPUQ_TAKES_INT8 | NPUQ_TAKES_FLOAT16, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT},
     };
     const size_t count = sizeof arguments / sizeof arguments[0];
+    npuq_dense dense;
+    const bool is_dense = passes_dense(x, words, bias, y, executor, &dense);
     npuq_status status;
 
-    if (!passes_dense(x, words, bias, y, executor) &&
-        ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
-         (status = check_shapes(x, words, bias, y)) != NPUQ_OK ||
-         (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
-         (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK)) {
+    if (!is_dense && ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
+                      (status = check_shapes(x, words, bias, y)) != NPUQ_OK ||
+                      (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
+                      (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK)) {
         return status;
     }
 
@@ -122,7 +120,8 @@ npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const n
                                          .y = y,
                                          .columns = {.words = params,
                                                      .words_have_offsets = (b.any & offset_bits) != 0,
-                                                     .x_bias = npuq_column_params(bias)}};
+                                                     .x_bias = npuq_column_params(bias)},
+                                         .dense = is_dense ? &dense : NULL};
         npuq_run_from_integers(&task, executor);
     }
     return NPUQ_OK;

@@ -12,6 +12,9 @@
 /* No operator makes several units of work of so few elements; beside the time of more the general way is short. */
 enum { NPUQ_DENSE_ELEMENTS = 32768 };
 
+/* Parameters by column that are converted at once, as many as there is room for on the stack. */
+enum { NPUQ_DENSE_PARAMS = 4096 };
+
 /* x and y of a call as rows, and where x and what is written lie. */
 typedef struct npuq_dense {
     size_t rows;

@@ -54,8 +54,8 @@ typedef struct npuq_dequant_columns {
     npuq_params bias;
 } npuq_dequant_columns;
 
-/* Rows of a rectangle that npuq_tile_dequant() takes at most, and columns whose parameters it converts at a time: fewer
- * than elsewhere, as there are more kinds of them on the stack. */
+/* Rows of a rectangle that npuq_tile_dequant() takes at most where row_scale has to be converted, and columns whose
+ * parameters it converts at a time: fewer than elsewhere, as there are more kinds of them on the stack. */
 enum { NPUQ_DEQUANT_ROWS = 512, NPUQ_DEQUANT_COLUMNS = 2048 };
 
 /* Whether scale, offset or words differ from column to column. */
