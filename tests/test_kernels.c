@@ -419,12 +419,13 @@ static void test_pack(void **unused)
         for (size_t n = 0; n <= MOST; n++) {
             for (npuq_round_mode mode = NPUQ_ROUND_TRUNCATE; mode <= NPUQ_ROUND_NEAREST; mode++) {
                 test_guarded y = test_guarded_make(n * sizeof *expected, true, 0);
+                const float *given = test_one_in(3) ? NULL : offset;
 
                 test_fill(scale, NPUQ_FLOAT32, n, false);
                 test_fill(offset, NPUQ_FLOAT32, n, false);
                 memcpy(bits, scale, n * sizeof *bits);
-                npuq_rows_ref.pack(bits, offset, expected, n, mode);
-                backends[b].kernels->pack(bits, offset, (uint64_t *)(void *)y.memory, n, mode);
+                npuq_rows_ref.pack(bits, given, expected, n, mode);
+                backends[b].kernels->pack(bits, given, (uint64_t *)(void *)y.memory, n, mode);
                 test_same(y.memory, expected, n * sizeof *expected, "pack, %s, n = %zu", backends[b].name, n);
                 test_guarded_free(&y);
             }

@@ -158,7 +158,7 @@ WIDEN(int32_t, i32, npuq_ref_int32)
 static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode)
 {
     for (size_t i = 0; i < n; i++) {
-        y[i] = npuq_ref_pack(scale[i], offset[i], mode == NPUQ_ROUND_NEAREST);
+        y[i] = npuq_ref_pack(scale[i], offset ? offset[i] : 0.0f, mode == NPUQ_ROUND_NEAREST);
     }
 }
 

@@ -101,7 +101,7 @@ typedef struct npuq_dequant_params {
  * it is NaN; y = q + y_offset[i] clamped to -128..127, where y_offset is in -256..255. */
 typedef void npuq_dequant_fn(const npuq_block *block, const npuq_dequant_params *p);
 
-/* The words of trans_quant_param; scale is given as its bits. */
+/* The words of trans_quant_param; scale is given as its bits, offset may be null. */
 typedef void npuq_pack_fn(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode);
 
 /* The other way: the scale and the offset, -256..255, of each word. */

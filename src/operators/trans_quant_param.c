@@ -73,10 +73,11 @@ static void pack_row(const npuq_row_kernels *kernels, const npuq_rect *rect, npu
     uint64_t words[TILE];
     const bool read_through = rect->col_step[SCALE] == (ptrdiff_t)sizeof *scales;
     const bool write_through = rect->col_step[Y] == (ptrdiff_t)sizeof *words;
-    const bool offsets_ready = rect->data[OFFSET] && rect->col_step[OFFSET] == (ptrdiff_t)sizeof *offsets;
-    const bool offsets_alike = !rect->data[OFFSET] || rect->col_step[OFFSET] == 0;
+    const bool has_offsets = rect->data[OFFSET] != NULL;
+    const bool offsets_ready = !has_offsets || rect->col_step[OFFSET] == (ptrdiff_t)sizeof *offsets;
+    const bool offsets_alike = rect->col_step[OFFSET] == 0;
     const size_t most = read_through && write_through && offsets_ready ? rect->cols : TILE;
-    const float *offset_run = offsets;
+    const float *offset_run = NULL;
 
     for (size_t col = 0; col < rect->cols; col += most) {
         const size_t n = rect->cols - col < most ? rect->cols - col : most;
@@ -90,7 +91,7 @@ static void pack_row(const npuq_row_kernels *kernels, const npuq_rect *rect, npu
         for (size_t i = 0; !read_through && i < n; i++) { /* as bits: a float copy may change a signalling NaN */
             memcpy(&scales[i], scale + (ptrdiff_t)i * rect->col_step[SCALE], sizeof *scales);
         }
-        if (col == 0 || !offsets_alike) {
+        if (has_offsets && (col == 0 || !offsets_alike)) {
             offset_run = npuq_params_f32(kernels, &offset_here, n, offsets);
         }
         kernels->pack(read_through ? (const uint32_t *)(const void *)scale : scales, offset_run, target, n, round_mode);

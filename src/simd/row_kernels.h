@@ -1071,11 +1071,13 @@ static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t
     size_t i = 0;
 
     for (; i + PACK <= n; i += PACK) {
-        pack_store(scale + i, offset + i, y + i, nearest);
+        pack_store(scale + i, offset ? offset + i : NULL, y + i, nearest);
     }
     if (i < n) {
         memcpy(last_scales, scale + i, (n - i) * sizeof *scale);
-        memcpy(last_offsets, offset + i, (n - i) * sizeof *offset);
+        if (offset) {
+            memcpy(last_offsets, offset + i, (n - i) * sizeof *offset);
+        }
         pack_store(last_scales, last_offsets, last, nearest);
         memcpy(y + i, last, (n - i) * sizeof *y);
     }

@@ -623,7 +623,7 @@ static inline void pack_store(const uint32_t *scale, const float *offset, uint64
 {
     const __m256i exponents = _mm256_set1_epi32(0x7F800000);
     __m256i s = _mm256_loadu_si256((const __m256i *)(const void *)scale);
-    __m256i high = clamp(_mm256_loadu_ps(offset), -256.0f, 255.0f);
+    __m256i high = offset ? clamp(_mm256_loadu_ps(offset), -256.0f, 255.0f) : _mm256_setzero_si256();
 
     if (nearest) {
         const __m256i exponent = _mm256_and_si256(s, exponents);

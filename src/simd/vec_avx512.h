@@ -780,7 +780,7 @@ static inline void pack_store(const uint32_t *scale, const float *offset, uint64
 {
     const __m512i exponents = _mm512_set1_epi32(0x7F800000);
     __m512i s = _mm512_loadu_si512(scale);
-    __m512i high = clamp(_mm512_loadu_ps(offset), -256.0f, 255.0f);
+    __m512i high = offset ? clamp(_mm512_loadu_ps(offset), -256.0f, 255.0f) : _mm512_setzero_si512();
 
     if (nearest) {
         const __m512i exponent = _mm512_and_si512(s, exponents);

@@ -720,7 +720,8 @@ enum { PACK = CHUNK };
 
 static inline void pack_store(const uint32_t *scale, const float *offset, uint64_t *y, bool nearest)
 {
-    const ichunk offsets = rounded_to(chunk_load_f32(offset), -256, 255);
+    const vchunk none = {{{0}}};
+    const ichunk offsets = rounded_to(offset ? chunk_load_f32(offset) : none, -256, 255);
 
 #pragma GCC unroll 4
     for (size_t i = 0; i < 4; i++) {

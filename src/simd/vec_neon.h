@@ -450,7 +450,7 @@ enum { PACK = 4 };
 static inline void pack_store(const uint32_t *scale, const float *offset, uint64_t *y, bool nearest)
 {
     const uint32x4_t exponents = vdupq_n_u32(0x7F800000u);
-    const int32x4_t integers = vcvtnq_s32_f32(vld1q_f32(offset));
+    const int32x4_t integers = offset ? vcvtnq_s32_f32(vld1q_f32(offset)) : vdupq_n_s32(0);
     const int32x4_t clamped = vmaxq_s32(vminq_s32(integers, vdupq_n_s32(255)), vdupq_n_s32(-256));
     uint32x4x2_t words;
     uint32x4_t s = vld1q_u32(scale);

@@ -170,7 +170,7 @@ MUTANTS = [
     ("kernels, generic: float16 never stored again", GENERIC, "if (!all_set((vl)right))", "if (all_set((vl)right))"),
     ("kernels, generic: words of subnormal scales", GENERIC, "(vu)(exponent == 0) & 0x7FFFFFFF", "(vu)(exponent == 0) & 0xFFFF"),
     ("kernels, generic: words of infinite scales rounded", GENERIC, "half & ~(vu)(exponent == 0x7F800000)", "half"),
-    ("kernels, generic: offsets of words not clamped", GENERIC, "rounded_to(chunk_load_f32(offset), -256, 255)", "rounded(chunk_load_f32(offset))"),
+    ("kernels, generic: offsets of words not clamped", GENERIC, "rounded_to(offset ? chunk_load_f32(offset) : none, -256, 255)", "rounded(offset ? chunk_load_f32(offset) : none)"),
     ("kernels, generic: negative patterns not turned round", GENERIC, "(vi)((vu)((vi)v >> 31) >> 1)", "(vi)((vu)((vi)v >> 31) >> 31)"),
     ("kernels, generic: halves not turned round", GENERIC, "(vs)((vh)(v >> 15) >> 1)", "(vs)((vh)(v >> 15) >> 15)"),
     ("kernels, generic: nibbles without their sign", GENERIC, "floats_of_bytes(nibbles ^ 8, 8.0f)", "floats_of_bytes(nibbles, 0.0f)"),
@@ -341,7 +341,10 @@ MUTANTS = [
     ("dense: anti_quant's offset of any dtype", ANTI, "offset->dtype == scale->dtype &&", ""),
     ("dense: group_quant's offset of any dtype", GROUP, "offset->dtype == scale->dtype &&", ""),
     ("dense: group_quant of any rank", GROUP, "x->ndim != 2) {", "x->ndim < 2) {"),
-    ("trans_quant_param: offsets of the first tile for all", PACK, "if (col == 0 || !offsets_alike) {", "if (col == 0) {"),
+    ("trans_quant_param: offsets of the first tile for all", PACK, "(col == 0 || !offsets_alike)", "(col == 0)"),
+    ("trans_quant_param: as if without offsets", PACK, "if (has_offsets && (col == 0", "if (!has_offsets && (col == 0"),
+    ("kernels: words without offsets, AVX-512", AVX512, "offset ? clamp(_mm512_loadu_ps(offset), -256.0f, 255.0f) : _mm512_setzero_si512()", "offset ? clamp(_mm512_loadu_ps(offset), -256.0f, 255.0f) : _mm512_set1_epi32(1)"),
+    ("kernels: words without offsets, AVX2", AVX2, "offset ? clamp(_mm256_loadu_ps(offset), -256.0f, 255.0f) : _mm256_setzero_si256()", "offset ? clamp(_mm256_loadu_ps(offset), -256.0f, 255.0f) : _mm256_set1_epi32(1)"),
     ("trans_quant_param: one tile of strided scales", PACK, "read_through && write_through && offsets_ready", "write_through && offsets_ready"),
 
     # views of DLPack tensors
