@@ -594,11 +594,12 @@ INLINE size_t stream_row(recipe k, const rows *r, const rows *own, const paramet
 enum { STRIP = 256 };
 
 /* A header says of which products two chunks at a time are faster. That is where x lies in the second-level cache; it
- * helps as well to ask so many bytes early for float32, the most lines to a chunk. */
+ * helps as well to ask so many bytes early for float32, the most lines to a chunk, and for y, if chunks fill its lines.
+ */
 #ifndef IN_PAIRS
 #define IN_PAIRS(FROM) false
 #endif
-enum { NEAR = 1024 };
+enum { NEAR = 1024, NEAR_Y = 256 };
 
 /* Whole chunks from column `at` on, up to the first strip that is not certain; returns where it begins, or where the
  * last part of a chunk does. Nothing is called in here: around a call, compilers keep in memory what is the same for
@@ -616,6 +617,9 @@ INLINE size_t run_chunks(recipe k, const rows *r, const parameters *p, size_t co
         for (; pairs && c + 2 * CHUNK <= next; c += 2 * CHUNK) {
             if (k.x == x_f32) {
                 prefetch(r->x + x_bytes(k.x, c) + NEAR, x_bytes(k.x, 2 * CHUNK));
+                if (y_bytes(k.y, CHUNK) >= LINE) {
+                    prefetch(r->y + y_bytes(k.y, c) + NEAR_Y, y_bytes(k.y, 2 * CHUNK));
+                }
             }
             done = columns(k, r, p, count, c, CHUNK, WHOLE, done);
             done = columns(k, r, p, count, c + CHUNK, CHUNK, WHOLE, done);
