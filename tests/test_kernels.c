@@ -123,7 +123,8 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     const size_t y_bytes = kernel_y_bytes(id, n);
     const size_t y_align = id.y == NPUQ_Y_I32 || id.y == NPUQ_Y_I4 ? 4 : 1;
     const size_t x_step = n * x_size + test_below(3) * x_size;
-    const size_t y_step = y_bytes + (y_bytes ? test_below(3) * y_align : 0);
+    const size_t y_gap = test_one_in(2) ? (64 - y_bytes % 64) % 64 : test_below(3) * y_align; /* all rows as aligned */
+    const size_t y_step = y_bytes + (y_bytes ? y_gap : 0);
     const size_t x_bytes = (rows - 1) * x_step + n * x_size;
     const size_t y_span = (rows - 1) * y_step + y_bytes;
     const bool at_end = test_one_in(2);

@@ -376,6 +376,51 @@ INLINE parameters parameters_of_row(recipe k, const rows *r)
                         .adds = r->offset_step != 0 || *r->offsets != 0.0f};
 }
 
+enum { LINE = 64 };
+
+/* Stores around the cache fill whole lines, one after the other. */
+INLINE size_t columns_in_step(int y_type)
+{
+    return y_bytes(y_type, CHUNK) < LINE ? LINE / y_bytes(y_type, CHUNK) * CHUNK : CHUNK;
+}
+
+/* Whether rows share their parameters by column from memory too: with parts of lines in turns, that would be slower. */
+INLINE bool shares_from_memory(recipe k)
+{
+    return !AT_RUN_TIME && columns_in_step(k.y) == CHUNK;
+}
+
+/* What n columns of a row are quantised with. */
+typedef struct column_parameters {
+    parameters p;
+    vchunk smooth;
+    bool split;
+    bool by_inverse;
+    bool adds;
+} column_parameters;
+
+INLINE certainty quantise_columns_of_row(recipe k, const rows *r, const column_parameters *c, size_t row, size_t at,
+                                         size_t n, stores how, certainty done)
+{
+    const char *x = r->x + (ptrdiff_t)row * r->x_step + x_bytes(k.x, at);
+    vchunk t = c->split ? chunk_load_split_bf16(x) : load_x(k.x, x, n, how == PART);
+
+    if (k.from == BY_ROW_SMOOTH) {
+        t = chunk_mul(t, c->smooth);
+    }
+    t = c->by_inverse       ? chunk_quotient(t, c->p.scale, c->p.inverse)
+        : k.op == op_divide ? chunk_div(t, c->p.scale)
+                            : chunk_mul(t, c->p.scale);
+    if (c->by_inverse) {
+        done = certain_if_numbers(t, done);
+    }
+    if (c->adds) {
+        t = chunk_add(t, c->p.offset);
+    }
+    return certain_if_both(store(k.y, r->y + (ptrdiff_t)row * r->y_step + y_bytes(k.y, at), t, n, c->split, how), done,
+                           false);
+}
+
 /* n elements of each of count rows from column `at` on. Joined with `done`: whether all stores were certain. */
 INLINE certainty quantise_columns(recipe k, const rows *r, parameters p, size_t count, size_t at, size_t n, stores how,
                                   certainty done)
@@ -385,7 +430,8 @@ INLINE certainty quantise_columns(recipe k, const rows *r, parameters p, size_t 
     /* A sum costs nothing from memory, and little beside a division; asked for less often, the library is smaller. */
     const bool adds = p.adds || how == STREAM || (k.from == BY_COLUMN && k.op == op_divide);
     const bool split = k.x == x_bf16 && k.y != y_i32 && may_doubt;
-    const bool by_inverse = FAST_DIVIDE && k.op == op_divide && may_doubt && (k.from == BY_ROW || count > 1);
+    const bool by_inverse = FAST_DIVIDE && k.op == op_divide && may_doubt &&
+                            (k.from == BY_ROW || (how == STREAM ? shares_from_memory(k) : count > 1));
     vchunk smooth = p.scale;
 
     if (k.from == BY_COLUMN) {
@@ -399,25 +445,17 @@ INLINE certainty quantise_columns(recipe k, const rows *r, parameters p, size_t 
     } else if (k.from == BY_ROW_SMOOTH) {
         smooth = in_order_of_x(load_parameters(r->smooth + at, n, part), split);
     }
+    const column_parameters q = {p, smooth, split, by_inverse, adds};
+    if (how == STREAM) { /* rows that share parameters are few or four, in one loop for both */
+#pragma GCC unroll 1
+        for (size_t i = 0; i < count; i++) {
+            done = quantise_columns_of_row(k, r, &q, i, at, n, how, done);
+        }
+    } else {
 #pragma GCC unroll 4
-    for (size_t i = 0; i < count; i++) {
-        const char *x = r->x + (ptrdiff_t)i * r->x_step + x_bytes(k.x, at);
-        vchunk t = split ? chunk_load_split_bf16(x) : load_x(k.x, x, n, part);
-
-        if (k.from == BY_ROW_SMOOTH) {
-            t = chunk_mul(t, smooth);
+        for (size_t i = 0; i < count; i++) {
+            done = quantise_columns_of_row(k, r, &q, i, at, n, how, done);
         }
-        t = by_inverse          ? chunk_quotient(t, p.scale, p.inverse)
-            : k.op == op_divide ? chunk_div(t, p.scale)
-                                : chunk_mul(t, p.scale);
-        if (by_inverse) {
-            done = certain_if_numbers(t, done);
-        }
-        if (adds) {
-            t = chunk_add(t, p.offset);
-        }
-        done = certain_if_both(store(k.y, r->y + (ptrdiff_t)i * r->y_step + y_bytes(k.y, at), t, n, split, how), done,
-                               false);
     }
     return done;
 }
@@ -530,18 +568,13 @@ typedef struct turns {
     ptrdiff_t ahead; /* bytes from what is read to what is prefetched */
 } turns;
 
-enum { LINE = 64, PAGE = 4096, MOST_PIECES = 4 };
+enum { PAGE = 4096, MOST_PIECES = 4 };
 
-/* Stores around the cache fill whole lines, one after the other. */
-INLINE size_t columns_in_step(int y_type)
-{
-    return y_bytes(y_type, CHUNK) < LINE ? LINE / y_bytes(y_type, CHUNK) * CHUNK : CHUNK;
-}
-
-/* Does the columns before the first line of y. There are no turns if the row is too short. In a long row, the pieces
- * share `ahead`. In a short one a piece would soon prefetch from the next piece, which is read already: there it
- * prefetches what follows the row, or what `ahead` leads to beyond that. */
-NOINLINE turns take_turns(const rows *r, size_t ahead)
+/* Does the columns before the first line of y. There are no turns if the rows are too short. Rows that share their
+ * parameters are as many places to read from; one row is read in pieces. In a long row, these places share `ahead`. In
+ * a short one a piece would soon prefetch from the next piece, which is read already: there it prefetches what follows
+ * the rows, or what `ahead` leads to beyond that. */
+NOINLINE turns take_turns(const rows *r, size_t count, size_t ahead)
 {
     const recipe k = r->k;
     const size_t head = (LINE - (uintptr_t)r->y % LINE) % LINE * CHUNK / y_bytes(k.y, CHUNK);
@@ -550,39 +583,46 @@ NOINLINE turns take_turns(const rows *r, size_t ahead)
         return (turns){0};
     }
     if (head > 0) {
-        total(k, r, 1, 0, head);
+        total(k, r, count, 0, head);
     }
     const size_t step = columns_in_step(k.y);
     const size_t size = x_bytes(k.x, r->n - head);
     const size_t pages = size / PAGE;
-    const size_t pieces = pages > MOST_PIECES ? MOST_PIECES : pages > 1 ? pages : 1;
+    const size_t pieces = count > 1 || pages == 0 ? 1 : pages > MOST_PIECES ? MOST_PIECES : pages;
     const size_t piece = (r->n - head) / pieces / step * step;
-    const size_t distance = size > 4 * ahead ? ahead / pieces : size > ahead ? size : ahead;
+    const bool is_long = size > 4 * ahead && (count > 1 || pages > MOST_PIECES);
+    const ptrdiff_t distance = is_long     ? (ptrdiff_t)(ahead / (count > 1 ? count : pieces))
+                               : count > 1 ? (ptrdiff_t)count * r->x_step
+                                           : (ptrdiff_t)(size > ahead ? size : ahead);
 
     return (turns){.begin = head,
                    .end = head + pieces * piece,
                    .step = step,
                    .piece = pieces > 1 ? piece : step,
                    .back = pieces > 1 ? pieces * piece - step : 0,
-                   .ahead = (ptrdiff_t)distance};
+                   .ahead = distance};
 }
 
 /* All columns of a row in turns, around the cache, but for the last ones; returns where these begin. */
-INLINE size_t stream_row(recipe k, const rows *r, const rows *own, const parameters *p, size_t ahead)
+INLINE size_t stream_rows(recipe k, const rows *r, const rows *own, const parameters *p, size_t count, size_t ahead)
 {
-    const turns t = take_turns(r, ahead);
+    const turns t = take_turns(r, count, ahead);
     const size_t step = columns_in_step(k.y) > CHUNK ? t.step : CHUNK; /* constant, it would be unrolled */
     size_t at = t.begin;
 
     for (size_t left = t.end - t.begin; left > 0; left -= step) {
         certainty done = certain();
 
-        prefetch(own->x + x_bytes(k.x, at) + t.ahead, x_bytes(k.x, columns_in_step(k.y)));
+#pragma GCC unroll 1
+        for (size_t i = 0; i < count; i++) {
+            prefetch(own->x + (ptrdiff_t)i * own->x_step + x_bytes(k.x, at) + t.ahead,
+                     x_bytes(k.x, columns_in_step(k.y)));
+        }
         for (size_t c = at; c < at + step; c += CHUNK) {
-            done = columns(k, own, p, 1, c, CHUNK, STREAM, done);
+            done = columns(k, own, p, count, c, CHUNK, STREAM, done);
         }
         if (!is_certain(done, k.y >= NPUQ_Y_INTEGERS)) {
-            total(k, r, 1, at, step);
+            total(k, r, count, at, step);
         }
         at += t.piece;
         at -= at >= t.end ? t.back : 0;
@@ -643,7 +683,7 @@ INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead)
     parameters without_sum = p;
     const size_t n = own.n;
     const bool divides = FAST_DIVIDE && k.op == op_divide && k.from == BY_ROW && !chunk_is_plain(p.scale);
-    size_t at = !AT_RUN_TIME && ahead && !divides ? stream_row(k, r, &own, &p, ahead) : 0;
+    size_t at = !AT_RUN_TIME && ahead && !divides ? stream_rows(k, r, &own, &p, 1, ahead) : 0;
     size_t uncertain = divides ? n : 0;
     size_t strip = STRIP;
 
@@ -694,15 +734,29 @@ FOR_TYPES void quantise_by_row(recipe k, const npuq_block *b, const float *smoot
     }
 }
 
-/* Parameters are loaded, and inverted to divide by, once for SHARING rows; from memory, one row at a time streams
- * better. */
+/* The same from memory, of rows that share their parameters by column. */
+INLINE void stream_by_column(recipe k, const rows *r, size_t count, size_t ahead)
+{
+    const rows own = *r;
+    const parameters p = parameters_of_row(k, &own);
+    const size_t end = stream_rows(k, r, &own, &p, count, ahead);
+
+    if (end < own.n) {
+        total(k, r, count, end, own.n - end);
+    }
+}
+
+/* Parameters are loaded, and inverted to divide by, once for SHARING rows. */
 FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *scale, const float *offset,
                                   size_t offset_step)
 {
     assume(quantises(k) && k.from == BY_COLUMN);
     enum { SHARING = AT_RUN_TIME ? 1 : 4 };
-    const bool share =
-        !b->ahead && b->rows >= SHARING && (!FAST_DIVIDE || k.op != op_divide || scales_are_plain(scale, b->n));
+    const bool plain = !FAST_DIVIDE || k.op != op_divide || scales_are_plain(scale, b->n);
+    const bool from_memory = b->ahead > 0;
+    const bool stream = shares_from_memory(k) && from_memory && plain && b->n >= 8 * CHUNK; /* enough for turns */
+    /* Streamed together if all rows begin within a line as the first one does. */
+    const bool share = plain && (stream ? b->y_step % LINE == 0 : shares_from_memory(k) || !from_memory);
     float one_offset[CHUNK];
     size_t i = 0;
 
@@ -718,10 +772,12 @@ FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *sc
         r.scales = scale;
         r.offsets = offset;
         r.offset_step = offset_step;
-        if (!AT_RUN_TIME && count == SHARING) {
+        if (stream) {
+            stream_by_column(k, &r, count, b->ahead);
+        } else if (!AT_RUN_TIME && count == SHARING) {
             run_rows(k, &r, SHARING, 0);
         } else {
-            run_rows(k, &r, 1, b->ahead);
+            run_rows(k, &r, 1, shares_from_memory(k) ? 0 : b->ahead);
         }
         i += count;
     }

@@ -9,7 +9,7 @@
 #include "params.h"
 
 /* Bytes of x prefetched ahead of a pass that reads it from memory. */
-enum { NPUQ_AHEAD = 4096 };
+enum { NPUQ_AHEAD = 3072 };
 
 /* Bytes of a buffer through which columns go that are not contiguous. */
 enum { NPUQ_STAGED = 16384 };
