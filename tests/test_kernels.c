@@ -403,6 +403,52 @@ static void test_extreme_scales(void **unused)
     }
 }
 
+/* One scale for which an inverse will not do, at the end of a row: x / scale is 3.5, and 3.4999998 by the inverse. Rows
+ * from memory begin with a part of a chunk, so that their whole chunks are not those that are counted from 0. */
+static void check_last_scale(const kernel_backend *backend)
+{
+    enum { N = 1027, ROWS = 5, LINE = 64 };
+    static float x[ROWS][N];
+    static float scale[N];
+    static const float offset[1];
+    static _Alignas(LINE) int8_t y[ROWS][N + 2 * LINE - N % LINE];
+    static int8_t expected[ROWS][N + 2 * LINE - N % LINE];
+    const kernel_id id = {VECTOR, NPUQ_X_F32, NPUQ_Y_I8, NPUQ_DIV};
+    kernel_arguments a = {{x, NULL, sizeof x[0], sizeof y[0], 0, 0, 0}, scale, offset, 0, NULL, NULL, NULL};
+
+    for (size_t i = 0; i < N; i++) {
+        scale[i] = 1.0f;
+    }
+    scale[N - 1] = 0x1.0785fcp-125f;
+    for (size_t row = 0; row < ROWS; row++) {
+        x[row][N - 1] = 0x1.cd2a78p-124f;
+    }
+    for (size_t gap = 0; gap < LINE; gap++) {
+        for (size_t k = 0; k < 2 * ROWS; k++) {
+            a.block.rows = 1 + k / 2;
+            a.block.n = N;
+            a.block.ahead = k % 2 * 4096;
+            a.block.y = &expected[0][gap];
+            kernel_run(&npuq_rows_ref, id, &a);
+            a.block.y = &y[0][gap];
+            kernel_run(backend->kernels, id, &a);
+            test_same(y, expected, sizeof y, "%s, gap %zu, %zu rows, ahead %zu", backend->name, gap, a.block.rows,
+                      a.block.ahead);
+        }
+    }
+}
+
+static void test_last_scale(void **unused)
+{
+    kernel_backend backends[MOST_BACKENDS];
+    const size_t count = kernel_backends(backends);
+
+    (void)unused;
+    for (size_t b = 0; b < count; b++) {
+        check_last_scale(&backends[b]);
+    }
+}
+
 /* ---- the packer ---- */
 
 static void test_pack(void **unused)
@@ -714,7 +760,7 @@ int main(void)
         cmocka_unit_test(test_lengths),        cmocka_unit_test(test_halves),     cmocka_unit_test(test_range_orders),
         cmocka_unit_test(test_extreme_scales), cmocka_unit_test(test_pack),       cmocka_unit_test(test_unpack),
         cmocka_unit_test(test_widen),          cmocka_unit_test(test_short_rows), cmocka_unit_test(test_spread),
-        cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_parameters),     cmocka_unit_test(test_last_scale),
     };
 
     test_describe_faults(describe);

@@ -300,9 +300,13 @@ INLINE vchunk chunk_add(vchunk a, vchunk b)
 INLINE bool scales_are_plain(const float *scales, size_t n)
 {
     bool plain = true;
+    size_t at = 0;
 
-    for (size_t at = 0; at + CHUNK <= n; at += CHUNK) { /* the last part of a row is divided anyway */
+    for (; at + CHUNK <= n; at += CHUNK) {
         plain &= chunk_is_plain(chunk_load_f32(scales + at));
+    }
+    if (at < n) { /* in a row from memory, whole chunks begin anywhere, and may take these */
+        plain &= chunk_is_plain(chunk_load_part_f32(scales + at, n - at));
     }
     return plain;
 }

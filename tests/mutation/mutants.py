@@ -102,6 +102,7 @@ MUTANTS = [
     ("kernels: quotient not corrected", AVX512, "return _mm512_fmadd_ps(_mm512_fnmadd_ps(q, scale, x), inverse, q);", "(void)scale;\n    return q;"),
     ("kernels: quotient corrected unfused", AVX512, "_mm512_fnmadd_ps(q, scale, x)", "_mm512_sub_ps(x, _mm512_mul_ps(q, scale))"),
     ("kernels: NaN in half of the vectors not in a range", AVX512, "_mm512_fmadd_ps(c.v[2], c.v[3], a.sums[1])", "a.sums[1]"),
+    ("kernels: the last scales of a row are plain", KERNELS, "    if (at < n) { /* in a row from memory", "    if (at > n) { /* in a row from memory"),
     ("kernels: any scale is plain", AVX512, "return _mm512_movepi32_mask(bits) == 0;", "return _mm512_movepi32_mask(bits) >= 0;"),
     ("kernels: one sign is both", AVX512, "_mm512_movepi32_mask(a.smax) != 0xFFFF && _mm512_movepi32_mask(a.umax) != 0", "_mm512_movepi32_mask(a.smax) != 0xFFFF || _mm512_movepi32_mask(a.umax) != 0"),
     ("kernels: one sign of halves is both", AVX512, "_mm512_movepi16_mask(a.smax) != 0xFFFFFFFF && ", ""),
