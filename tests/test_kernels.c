@@ -322,6 +322,7 @@ static void check_range_orders(void *context, kernel_id id)
     static const uint32_t bad[] = {0x00000000u, 0x80000000u, 0x7F800000u, 0xFF800000u, 0x7FC00000u,
                                    0xFFC12345u, 0x7F800001u, 0xFF800001u, 0x00000001u, 0x80000001u,
                                    0x3F800000u, 0xBF800000u, 0x7F7FFFFFu, 0xFF7FFFFFu};
+    static const size_t lengths[] = {3, 41, 79, 517}; /* of which the last is tried as having no sign */
     const size_t count = sizeof bad / sizeof bad[0];
     const sweep *s = context;
 
@@ -329,8 +330,9 @@ static void check_range_orders(void *context, kernel_id id)
         return;
     }
     for (size_t i = 0; i < count * count * count; i++) {
-        for (size_t n = 3; n < 80; n += 38) {
-            float x[80];
+        for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++) {
+            const size_t n = lengths[l];
+            float x[517];
             float hi[2] = {-INFINITY, -INFINITY};
             float lo[2] = {INFINITY, INFINITY};
 

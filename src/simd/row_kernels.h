@@ -827,15 +827,35 @@ FOR_TYPES void dequantise(recipe k, const npuq_block *b, const npuq_dequant_para
 /* Once values of both signs are in a range, two of its four extremes say all; so `both`, a constant, halves the work.
  */
 
+INLINE vchunk chunk_to_compare(int x_type, const char *x, const float *smooth, size_t at, size_t n, bool part)
+{
+    const vchunk v = load_x(x_type, x + x_bytes(x_type, at), n, part);
+
+    return smooth ? chunk_mul(v, load_parameters(smooth + at, n, part)) : v;
+}
+
 INLINE vrange chunk_range(int x_type, const char *x, const float *smooth, size_t at, size_t n, bool part, bool both)
 {
-    vchunk v = load_x(x_type, x + x_bytes(x_type, at), n, part);
+    const vchunk v = chunk_to_compare(x_type, x, smooth, at, n, part);
 
-    if (smooth) {
-        v = chunk_mul(v, load_parameters(smooth + at, n, part));
-    }
     return vrange_join(vrange_join(vrange_of(v.v[0]), vrange_of(v.v[1]), both),
                        vrange_join(vrange_of(v.v[2]), vrange_of(v.v[3]), both), both);
+}
+
+/* Of values without a sign, the largest and the smallest pattern as signed integers say all. If one has a sign, the
+ * smallest shows it. */
+INLINE vrange range_without_sign(int x_type, const char *x, const float *smooth, size_t n)
+{
+    vf upper = chunk_to_compare(x_type, x, smooth, 0, CHUNK, false).v[0];
+    vf lower = upper;
+
+    for (size_t at = 0; at + CHUNK <= n; at += CHUNK) {
+        const vchunk v = chunk_to_compare(x_type, x, smooth, at, CHUNK, false);
+
+        upper = v_upper(upper, v_upper(v_upper(v.v[0], v.v[1]), v_upper(v.v[2], v.v[3])));
+        lower = v_lower(lower, v_lower(v_lower(v.v[0], v.v[1]), v_lower(v.v[2], v.v[3])));
+    }
+    return vrange_join(vrange_of(upper), vrange_of(lower), false);
 }
 
 INLINE row_range range_on(int x_type, const char *x, const float *smooth, size_t n, size_t ahead, vrange range,
@@ -867,9 +887,18 @@ INLINE row_range range_on(int x_type, const char *x, const float *smooth, size_t
 INLINE row_range range_of_row(int x_type, const char *x, const float *smooth, size_t n, size_t ahead)
 {
     const size_t tail = n % CHUNK;
-    const vrange range = tail > 0 ? chunk_range(x_type, x, smooth, n - tail, tail, true, false)
-                                  : chunk_range(x_type, x, smooth, 0, CHUNK, false, false);
+    vrange range = tail > 0 ? chunk_range(x_type, x, smooth, n - tail, tail, true, false)
+                            : chunk_range(x_type, x, smooth, 0, CHUNK, false, false);
 
+    /* A row from memory is not read twice; of a few chunks, it does not pay. */
+    if (!ahead && n >= 8 * CHUNK && vrange_reduce(range, false).lo >= 0) {
+        range = vrange_join(range, range_without_sign(x_type, x, smooth, n), false);
+        const row_range all = vrange_reduce(range, false);
+
+        if (all.lo >= 0) {
+            return all;
+        }
+    }
     return vrange_both(range) ? range_on(x_type, x, smooth, n, ahead, range, true)
                               : range_on(x_type, x, smooth, n, ahead, range, false);
 }

@@ -183,6 +183,8 @@ MUTANTS = [
     ("kernels, generic: nibbles without their sign", GENERIC, "floats_of_bytes(nibbles ^ 8, 8.0f)", "floats_of_bytes(nibbles, 0.0f)"),
     ("kernels, generic: requant's second clamp left out", GENERIC, "(vi)v_clamp((vf)sums.v[i], 0x1.8p23f - 128.0f, 0x1.8p23f + 127.0f)", "sums.v[i]"),
     ("range: last chunk of halves lost", KERNELS, "    if (at + CHUNK <= n) {", "    if (at + CHUNK < n - CHUNK) {"),
+    ("range: no sign in the first chunk is none at all", KERNELS, "        if (all.lo >= 0) {", "        if (all.lo >= INT32_MIN) {"),
+    ("range: smallest without a sign in some vectors only", KERNELS, "lower = v_lower(lower, v_lower(v_lower(v.v[0], v.v[1]), ", "lower = v_lower(lower, v_lower(v.v[0], "),
     ("range: NaN as a number", RANGE, "if (new_hi > ORDERED_INF || ", "if ("),
     ("range: -0 not below +0", RANGE, "return bits ^ (int32_t)((0 - ((uint32_t)bits >> 31)) >> 1);", "return bits < 0 ? (int32_t)(0x80000000u - (uint32_t)bits) : bits;"),
 
