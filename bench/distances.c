@@ -16,7 +16,7 @@ enum { COUNT = sizeof distances / sizeof distances[0] };
 enum { ELEMENTS = 1 << 26 };
 
 /* Columns of a row: as many as a unit of work of quantize has with one scale, else a usual number. */
-enum { LONG_ROW = 65536, USUAL_ROW = 4096 };
+enum { LONG_ROW = 32768, USUAL_ROW = 4096 };
 
 static const struct bench_case works[] = {
     {.name = "uniform", .op = BENCH_QUANTIZE, .parameters = BENCH_UNIFORM, .shape = {0, LONG_ROW}},
