@@ -169,16 +169,14 @@ typedef struct quantize_case {
     int axis;
 } quantize_case;
 
-static void run_quantize(const quantize_case *c)
+static void run_quantize_on(const int64_t *shape, const quantize_case *c)
 {
-    int64_t shape[NPUQ_MAX_NDIM];
     int64_t y_shape[NPUQ_MAX_NDIM];
     int64_t scales_shape[NPUQ_MAX_NDIM] = {1, 1, 1, 1, 1, 1, 1, 1};
     size_t extents[NPUQ_MAX_NDIM];
     const int along = c->div_mode ? (c->axis + c->ndim) % c->ndim : c->axis == -2 ? c->ndim - 2 : c->ndim - 1;
     const int scales_ndim = c->broadcast_scales ? c->ndim : 1;
 
-    random_shape(c->ndim, shape, c->y == NPUQ_QUINT4X2 ? 8 : 1);
     stored_shape(c->y, c->ndim, shape, y_shape);
     for (int d = 0; d < c->ndim; d++) {
         extents[d] = (size_t)shape[d];
@@ -202,6 +200,14 @@ static void run_quantize(const quantize_case *c)
     check_input(&x);
     check_input(&scales);
     check_input(&zero_points);
+}
+
+static void run_quantize(const quantize_case *c)
+{
+    int64_t shape[NPUQ_MAX_NDIM];
+
+    random_shape(c->ndim, shape, c->y == NPUQ_QUINT4X2 ? 8 : 1);
+    run_quantize_on(shape, c);
 }
 
 /* All axes of a rank, and when multiplying a few beyond it, with one scale and one per index. */
@@ -652,6 +658,14 @@ static void test_dense_rows(void **unused)
 
                 run_dynamic_on(2, shapes[s], floats[x], p, NPUQ_INT8, kinds[k], NPUQ_PER_TOKEN, true, NULL);
                 run_dynamic_on(2, shapes[s], floats[x], p, NPUQ_QUINT4X2, kinds[k], NPUQ_PER_TOKEN, false, NULL);
+                run_quantize_on(shapes[s], &(quantize_case){.x = floats[x],
+                                                            .scales = p,
+                                                            .zero_points = k ? NPUQ_INT32 : p,
+                                                            .y = NPUQ_INT8,
+                                                            .has_zero_points = true,
+                                                            .div_mode = k != 0,
+                                                            .ndim = 2,
+                                                            .axis = -1});
                 run_anti_quant_on(2, shapes[s], k ? NPUQ_INT8 : NPUQ_QUINT4X2, p, floats[x], NULL);
                 run_dequant_on(2, shapes[s], p, bias_types[test_below(COUNT(bias_types))], floats[x], NULL);
                 run_requant_on(2, shapes[s], k ? NPUQ_INT8 : NPUQ_FLOAT16, NULL);
