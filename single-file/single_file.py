@@ -234,7 +234,7 @@ def source_file(library, sources, backends, banner):
               for name, _, _ in backends}
 
     own = {name: definitions(text) for name, text in parts.items()}
-    everywhere = "".join(parts.values()) + "".join(library.shared)
+    taken = set(re.findall(r"\w+", "".join(parts.values()) + "".join(library.shared)))
     for name, text in parts.items():
         others = [own[other] for other in parts if other != name]
         names = {n for n in own[name][0] if any(n in other[0] or n.startswith(tuple(other[1])) for other in others)}
@@ -242,7 +242,7 @@ def source_file(library, sources, backends, banner):
                  if any(s in other[1] or any(n.startswith(s) for n in other[0]) for other in others)}
         prefix = pathlib.PurePath(name).stem + "_"
         for new in names:
-            if re.search(rf"\b{prefix}{new}\b", everywhere):
+            if prefix + new in taken:
                 fail(f"{name}: {new} cannot become {prefix}{new}, which is taken")
         parts[name] = renamed(text, prefix, names, stems) + undefined(text)
     for name, _, target in backends:
