@@ -137,7 +137,6 @@ MUTANTS = [
     ("kernels: columns before the first line of the first row alone", KERNELS, "total(k, r, count, 0, head);", "total(k, r, 1, 0, head);"),
     ("kernels: last columns of streamed rows in the first row alone", KERNELS, "total(k, r, count, end, own.n - end);", "total(k, r, 1, end, own.n - end);"),
     ("kernels: uncertain columns of streamed rows in the first row alone", KERNELS, "total(k, r, count, at, step);", "total(k, r, 1, at, step);"),
-    ("kernels: rows too short for turns streamed", KERNELS, "b->n >= 8 * CHUNK", "b->n >= CHUNK"),
     ("kernels: scales that are not plain streamed", KERNELS, "from_memory && plain && b->n", "from_memory && b->n"),
     ("kernels: int4 of x from the middle of a word", KERNELS, "(k.x == x_i4 && head % 8 != 0)", "(k.x == x_i4 && head % 1 != 0)"),
     ("kernels: nibbles of x swapped", AVX512, "_mm256_unpacklo_epi8(even, odd)", "_mm256_unpacklo_epi8(odd, even)"),
