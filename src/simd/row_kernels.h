@@ -1069,23 +1069,23 @@ INLINE float float_upper(float a, float b)
 
 /* As npuq_ref_range_parameters() and npuq_ref_symmetric_parameters() have it, for a float or a vector of them: the one
  * row of a small call would wait longer for vectors. Of hi and -lo, the larger pattern is the largest magnitude, or
- * NaN.
+ * NaN. to[0] is the scale, to[1] the offset, to[2] what x is multiplied by.
  */
 #define PARAMETERS(NAME, TYPE, SET, ABOVE, UPPER)                                                                      \
-    INLINE void NAME(npuq_dynamic_form form, bool int4, TYPE hi, TYPE lo, TYPE *scale, TYPE *offset, TYPE *back)       \
+    INLINE void NAME(npuq_dynamic_form form, bool int4, TYPE hi, TYPE lo, TYPE to[3])                                  \
     {                                                                                                                  \
         const TYPE dmax = SET(int4 ? 7.0f : 127.0f);                                                                   \
                                                                                                                        \
         if (form == NPUQ_ASYMMETRIC) {                                                                                 \
-            *scale = ABOVE((hi - lo) / SET(int4 ? 15.0f : 255.0f), SET(0x1.197998p-40f));                              \
-            *offset = dmax - hi / *scale;                                                                              \
-            *back = SET(1.0f) / *scale;                                                                                \
+            to[0] = ABOVE((hi - lo) / SET(int4 ? 15.0f : 255.0f), SET(0x1.197998p-40f));                               \
+            to[1] = dmax - hi / to[0];                                                                                 \
+            to[2] = SET(1.0f) / to[0];                                                                                 \
         } else {                                                                                                       \
             const TYPE largest = UPPER(hi, -lo);                                                                       \
-            *back = dmax / largest;                                                                                    \
-            *offset = SET(0.0f);                                                                                       \
-            *scale = form == NPUQ_SYMMETRIC_INVERSE ? SET(1.0f) / *back                                                \
-                                                    : largest * SET(int4 ? 0x1.24924ap-3f : 0x1.020408p-7f);           \
+            to[2] = dmax / largest;                                                                                    \
+            to[1] = SET(0.0f);                                                                                         \
+            to[0] = form == NPUQ_SYMMETRIC_INVERSE ? SET(1.0f) / to[2]                                                 \
+                                                   : largest * SET(int4 ? 0x1.24924ap-3f : 0x1.020408p-7f);            \
         }                                                                                                              \
     }
 
@@ -1098,18 +1098,21 @@ static void dynamic_parameters(npuq_dynamic_form form, npuq_y_type y, const floa
     const bool int4 = y == NPUQ_Y_I4;
 
     if (n == 1) {
-        parameters_of_float(form, int4, *hi, *lo, scale, offset, back);
+        float one[3];
+
+        parameters_of_float(form, int4, *hi, *lo, one);
+        *scale = one[0];
+        *offset = one[1];
+        *back = one[2];
         return;
     }
     for (size_t r = 0; r < n; r += LANES) {
-        vf s;
-        vf o;
-        vf b;
+        vf several[3];
 
-        parameters_of_vector(form, int4, v_load(hi + r), v_load(lo + r), &s, &o, &b);
-        memcpy(scale + r, &s, sizeof s);
-        memcpy(offset + r, &o, sizeof o);
-        memcpy(back + r, &b, sizeof b);
+        parameters_of_vector(form, int4, v_load(hi + r), v_load(lo + r), several);
+        memcpy(scale + r, &several[0], sizeof several[0]);
+        memcpy(offset + r, &several[1], sizeof several[1]);
+        memcpy(back + r, &several[2], sizeof several[2]);
     }
 }
 

@@ -263,6 +263,7 @@ static npuq_status check_memory(const char *op, const npuq_argument *a, npuq_spa
     const size_t size = npuq_dtype_size(a->tensor->dtype); /* a power of 2 */
     const size_t beyond = (uintptr_t)a->tensor->data & (size - 1);
 
+    *span = (npuq_span){0};
     if (!a->tensor->data) {
         return npuq_fail(NPUQ_ERROR_NULL, op, a->name, "data is null; expected memory for its elements");
     }

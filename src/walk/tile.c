@@ -505,10 +505,10 @@ bool npuq_tile_are_short_rows(const npuq_kernel_choice *choice, const npuq_rect 
 void npuq_tile_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npuq_params *smooth, float *values,
                           float *hi, float *lo)
 {
-    static const npuq_dtype dtypes[NPUQ_X_FLOATS] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
+    static const npuq_dtype x_dtypes[NPUQ_X_FLOATS] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
     float smooths[NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_MAX_REPEAT];
     const size_t n = rect->cols;
-    const npuq_params x = {rect->data[NPUQ_LOOP_X], dtypes[choice->x], (ptrdiff_t)x_steps[choice->x].size, 1, 0};
+    const npuq_params x = {rect->data[NPUQ_LOOP_X], x_dtypes[choice->x], (ptrdiff_t)x_steps[choice->x].size, 1, 0};
     const float *widened = npuq_params_f32(choice->kernels, &x, n * rect->rows, values);
     const float *all = NULL;
 
