@@ -1069,7 +1069,8 @@ INLINE float float_upper(float a, float b)
 
 /* As npuq_ref_range_parameters() and npuq_ref_symmetric_parameters() have it, for a float or a vector of them: the one
  * row of a small call would wait longer for vectors. Of hi and -lo, the larger pattern is the largest magnitude, or
- * NaN. to[0] is the scale, to[1] the offset, to[2] what x is multiplied by.
+ * NaN. to[0] is the scale, to[1] the offset, to[2] what x is multiplied by. Every step goes to an object, because C
+ * lets an expression be wider than float, as it is on s390x.
  */
 #define PARAMETERS(NAME, TYPE, SET, ABOVE, UPPER)                                                                      \
     INLINE void NAME(npuq_dynamic_form form, bool int4, TYPE hi, TYPE lo, TYPE to[3])                                  \
@@ -1077,8 +1078,11 @@ INLINE float float_upper(float a, float b)
         const TYPE dmax = SET(int4 ? 7.0f : 127.0f);                                                                   \
                                                                                                                        \
         if (form == NPUQ_ASYMMETRIC) {                                                                                 \
-            to[0] = ABOVE((hi - lo) / SET(int4 ? 15.0f : 255.0f), SET(0x1.197998p-40f));                               \
-            to[1] = dmax - hi / to[0];                                                                                 \
+            const TYPE distance = hi - lo;                                                                             \
+            const TYPE step = distance / SET(int4 ? 15.0f : 255.0f);                                                   \
+            to[0] = ABOVE(step, SET(0x1.197998p-40f));                                                                 \
+            const TYPE steps = hi / to[0];                                                                             \
+            to[1] = dmax - steps;                                                                                      \
             to[2] = SET(1.0f) / to[0];                                                                                 \
         } else {                                                                                                       \
             const TYPE largest = UPPER(hi, -lo);                                                                       \
