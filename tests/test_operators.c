@@ -1103,7 +1103,7 @@ static void test_empty_and_huge(void **unused)
 static void test_broadcast_rows(void **unused)
 {
     const int64_t shape[] = {2, 1 << 22};
-    float values[] = {5, 7};
+    float values[1024] = {5, 7}; /* none of what x may span is another tensor */
     float min[2] = {0};
     float max[2] = {0};
     npuq_tensor x = npuq_tensor_contiguous(values, NPUQ_FLOAT32, 2, shape);
