@@ -13,7 +13,7 @@ static const size_t distances[] = {0,          NPUQ_AHEAD / 4,     NPUQ_AHEAD / 
 enum { COUNT = sizeof distances / sizeof distances[0] };
 
 /* More than the last cache of most machines keeps. */
-enum { ELEMENTS = 1 << 26 };
+static const double most_elements = 1 << 26;
 
 /* Columns of a row: as many as a unit of work of quantize has with one scale, else a usual number. */
 enum { LONG_ROW = 32768, USUAL_ROW = 4096 };
@@ -106,7 +106,7 @@ bool distances_report(const struct machine *machine, const struct timing *timing
         c.x_dtype = types[i % (sizeof types / sizeof types[0])];
         c.y_dtype = NPUQ_INT8;
         c.ndim = 2;
-        const int64_t rows = (int64_t)(max_elements < ELEMENTS ? max_elements : ELEMENTS) / c.shape[1];
+        const int64_t rows = (int64_t)(max_elements < most_elements ? max_elements : most_elements) / c.shape[1];
         c.shape[0] = rows > 0 ? rows : 1;
         const size_t end = strlen(c.name);
         (void)snprintf(c.name + end, sizeof c.name - end, " %s/%d", bench_dtype_name(c.x_dtype), (int)c.shape[1]);
