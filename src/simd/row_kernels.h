@@ -756,8 +756,10 @@ FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *sc
 {
     assume(quantises(k) && k.from == BY_COLUMN);
     enum { SHARING = AT_RUN_TIME ? 1 : 4 };
-    const bool plain = !FAST_DIVIDE || k.op != op_divide || scales_are_plain(scale, b->n);
     const bool from_memory = b->ahead > 0;
+    /* Scales are only looked at where an inverse is made of them: a single row in the cache divides. */
+    const bool inverts = b->rows >= SHARING || (from_memory && shares_from_memory(k));
+    const bool plain = inverts && (!FAST_DIVIDE || k.op != op_divide || scales_are_plain(scale, b->n));
     const bool stream = shares_from_memory(k) && from_memory && plain && b->n >= 8 * CHUNK; /* enough for turns */
     /* Streamed together if all rows begin within a line as the first one does. */
     const bool share = plain && (stream ? b->y_step % LINE == 0 : shares_from_memory(k) || !from_memory);
