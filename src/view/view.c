@@ -318,9 +318,7 @@ npuq_status npuq_check_layouts(const char *op, const npuq_argument *arguments, s
     bool used[MOST];
 
     for (size_t i = 0; i < count; i++) {
-        const bool dense =
-            arguments[i].tensor &&
-            npuq_find_dense_span(arguments[i].tensor, npuq_dtype_size(arguments[i].tensor->dtype), &spans[i]);
+        const bool dense = arguments[i].tensor && npuq_find_dense_span(arguments[i].tensor, &spans[i]);
 
         used[i] = dense || (arguments[i].tensor && !is_empty(arguments[i].tensor));
         if (used[i] && !dense) {

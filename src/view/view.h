@@ -39,23 +39,6 @@ static inline const char *npuq_plural(int64_t count)
     return count == 1 ? "" : "s";
 }
 
-/* Bytes of an element; 0 for an unknown dtype. */
-static inline size_t npuq_dtype_size(npuq_dtype dtype)
-{
-    switch (dtype) {
-    case NPUQ_INT8:
-    case NPUQ_UINT8: return 1;
-    case NPUQ_FLOAT16:
-    case NPUQ_BFLOAT16: return 2;
-    case NPUQ_FLOAT32:
-    case NPUQ_INT32:
-    case NPUQ_QUINT4X2: return 4;
-    case NPUQ_INT64:
-    case NPUQ_UINT64: return 8;
-    }
-    return 0;
-}
-
 /* The bit of a dtype; none that anything takes for an unknown one. Every argument is looked up, so without a search. */
 static inline unsigned npuq_dtype_set(npuq_dtype dtype)
 {
@@ -65,14 +48,33 @@ static inline unsigned npuq_dtype_set(npuq_dtype dtype)
     return (unsigned)dtype <= NPUQ_BFLOAT16 ? 1u << dtype : 0;
 }
 
+/* Bytes of an element; 0 for an unknown dtype. Without jumps, which cannot be foreseen where calls differ. */
+static inline size_t npuq_dtype_size(npuq_dtype dtype)
+{
+    const unsigned one = NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8;
+    const unsigned two = NPUQ_TAKES_FLOAT16 | NPUQ_TAKES_BFLOAT16;
+    const unsigned four = NPUQ_TAKES_FLOAT32 | NPUQ_TAKES_INT32 | NPUQ_TAKES_QUINT4X2;
+    const unsigned eight = NPUQ_TAKES_INT64 | NPUQ_TAKES_UINT64;
+    const unsigned set = npuq_dtype_set(dtype);
+
+    return set & one ? 1 : set & two ? 2 : set & four ? 4 : set & eight ? 8 : 0;
+}
+
+/* Elements in one: eight in a word of int4. */
+static inline size_t npuq_dtype_pack(npuq_dtype dtype)
+{
+    return dtype == NPUQ_QUINT4X2 ? 8 : 1;
+}
+
 /* No object is larger. */
 #define NPUQ_LARGEST_OBJECT (sizeof(void *) < 8 ? (int64_t)PTRDIFF_MAX : (int64_t)1 << 57)
 
-/* Whether a tensor of at most NPUQ_MAX_NDIM dimensions, whose element has so many bytes, needs no further check of its
- * own: present, aligned, not empty, row-major without gaps. Most are, and this costs a fraction of what finds out
- * everything about any other. */
-static inline bool npuq_find_dense_span(const npuq_tensor *tensor, size_t size, npuq_span *span)
+/* Whether a tensor of a known dtype and at most NPUQ_MAX_NDIM dimensions needs no further check of its own: present,
+ * aligned, not empty, row-major without gaps. Most are, and this costs a fraction of what finds out everything about
+ * any other. */
+static inline bool npuq_find_dense_span(const npuq_tensor *tensor, npuq_span *span)
 {
+    const size_t size = npuq_dtype_size(tensor->dtype); /* a power of 2 */
     const uintptr_t first = (uintptr_t)tensor->data;
     int64_t count = 1;
 

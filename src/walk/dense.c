@@ -1,23 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dense.h"
 
-/* Without the jumps of npuq_dtype_size(), which cannot be foreseen where calls differ. */
-static size_t size_of(unsigned set)
-{
-    const unsigned one = NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8;
-    const unsigned two = NPUQ_TAKES_FLOAT16 | NPUQ_TAKES_BFLOAT16;
-    const unsigned eight = NPUQ_TAKES_INT64 | NPUQ_TAKES_UINT64;
-
-    return set & one ? 1 : set & two ? 2 : set & eight ? 8 : 4;
-}
-
 /* Whether a tensor has one of these types, is dense, and lies apart from all memory noted from `others` on. */
 static bool accept(npuq_dense *dense, const npuq_tensor *tensor, unsigned takes, size_t others, bool note)
 {
-    const unsigned set = npuq_dtype_set(tensor->dtype) & takes;
     npuq_span span;
 
-    if (set == 0 || !npuq_find_dense_span(tensor, size_of(set), &span)) {
+    if ((npuq_dtype_set(tensor->dtype) & takes) == 0 || !npuq_find_dense_span(tensor, &span)) {
         return false;
     }
     for (size_t i = others; i < dense->count; i++) {
@@ -31,11 +20,6 @@ static bool accept(npuq_dense *dense, const npuq_tensor *tensor, unsigned takes,
     return true;
 }
 
-static int64_t pack_of(npuq_dtype dtype)
-{
-    return dtype == NPUQ_QUINT4X2 ? 8 : 1;
-}
-
 bool npuq_dense_rows(npuq_dense *dense, const npuq_tensor *x, unsigned x_dtypes, const npuq_tensor *y,
                      unsigned y_dtypes, const npuq_executor *executor)
 {
@@ -46,7 +30,7 @@ bool npuq_dense_rows(npuq_dense *dense, const npuq_tensor *x, unsigned x_dtypes,
         return false;
     }
     const int last = x->ndim - 1;
-    const int64_t cols = x->shape[last] * pack_of(x->dtype);
+    const int64_t cols = x->shape[last] * (int64_t)npuq_dtype_pack(x->dtype);
     int64_t rows = 1;
 
     for (int d = 0; d < last; d++) {
@@ -57,7 +41,7 @@ bool npuq_dense_rows(npuq_dense *dense, const npuq_tensor *x, unsigned x_dtypes,
     }
     dense->rows = (size_t)rows;
     dense->cols = (size_t)cols;
-    return cols == y->shape[last] * pack_of(y->dtype) && rows * cols <= NPUQ_DENSE_ELEMENTS;
+    return cols == y->shape[last] * (int64_t)npuq_dtype_pack(y->dtype) && rows * cols <= NPUQ_DENSE_ELEMENTS;
 }
 
 bool npuq_dense_operand(npuq_dense *dense, const npuq_tensor *tensor, unsigned takes, int ndim, const int64_t *shape,
