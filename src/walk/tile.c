@@ -36,6 +36,11 @@ static size_t steps_of(packing s, size_t columns)
     return columns >> s.log2_pack;
 }
 
+static size_t bytes_of(packing s, size_t columns)
+{
+    return steps_of(s, columns) * s.size;
+}
+
 static npuq_x_type x_type(npuq_dtype x)
 {
     switch (x) {
@@ -75,7 +80,7 @@ bool npuq_exceeds_caches(const npuq_kernel_choice *choice, size_t elements)
     const packing x = x_steps[choice->x];
     const packing y = y_steps[choice->y];
 
-    return elements / 8 * (steps_of(x, 8) * x.size + steps_of(y, 8) * y.size) > CACHED_BYTES;
+    return elements / 8 * (bytes_of(x, 8) + bytes_of(y, 8)) > CACHED_BYTES;
 }
 
 void npuq_tile_end(const npuq_kernel_choice *choice)
@@ -195,8 +200,7 @@ static void run_blocks(const npuq_kernel_choice *choice, const npuq_rect *rect, 
                                   writes_y ? rect->row_step[NPUQ_LOOP_Y] : 0,
                                   rect->rows,
                                   rect->cols,
-                                  prefetch_distance(rect,
-                                                    steps_of(x_steps[choice->x], rect->cols) * x_steps[choice->x].size,
+                                  prefetch_distance(rect, bytes_of(x_steps[choice->x], rect->cols),
                                                     !writes_y && choice->ahead ? NPUQ_AHEAD : choice->ahead)};
         fn(call, &block, 0);
     } else {
@@ -246,10 +250,9 @@ static size_t rows_to_join(const npuq_kernel_choice *choice, const npuq_rect *re
     const packing y = y_steps[choice->y];
     const size_t rows = smaller(rect->rows, JOINED / rect->cols);
 
-    if (rect->cols >= NPUQ_SHORT_BY_COLUMN ||
-        rect->row_step[NPUQ_LOOP_X] != (ptrdiff_t)(steps_of(x, rect->cols) * x.size) ||
-        rect->row_step[NPUQ_LOOP_Y] != (ptrdiff_t)(steps_of(y, rect->cols) * y.size) ||
-        !x_is_contiguous(choice, rect) || !y_is_contiguous(choice, rect)) {
+    if (rect->cols >= NPUQ_SHORT_BY_COLUMN || rect->row_step[NPUQ_LOOP_X] != (ptrdiff_t)bytes_of(x, rect->cols) ||
+        rect->row_step[NPUQ_LOOP_Y] != (ptrdiff_t)bytes_of(y, rect->cols) || !x_is_contiguous(choice, rect) ||
+        !y_is_contiguous(choice, rect)) {
         return 1;
     }
     return rows < 8 ? rows : rows - rows % 8; /* so that most lengths make whole vectors */
@@ -315,8 +318,8 @@ static void affine_uniform_block(const void *argument, const npuq_block *block, 
     npuq_block rows = *block;
 
     /* Staged rows follow one another like those that are contiguous: if all have one scale, they are one row. */
-    if (call->step == 0 && rows.x_step == (ptrdiff_t)(steps_of(x, rows.n) * x.size) &&
-        rows.y_step == (ptrdiff_t)(steps_of(y, rows.n) * y.size)) {
+    if (call->step == 0 && rows.x_step == (ptrdiff_t)bytes_of(x, rows.n) &&
+        rows.y_step == (ptrdiff_t)bytes_of(y, rows.n)) {
         rows.n *= rows.rows;
         rows.rows = 1;
     }
@@ -415,7 +418,7 @@ void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rec
     if (!npuq_params_ready(scale) || (call.step && !npuq_params_ready(offset))) {
         most = smaller(most, PARAMS);
     }
-    if (join == 1 && rect->cols <= most) {
+    if (join == 1 && rect->cols <= most) { /* all at once, without copies of these structures */
         call.scale = npuq_params_f32(choice->kernels, scale, rect->cols, scales);
         call.offset = npuq_params_f32(choice->kernels, offset, call.step ? rect->cols : 1, offsets);
         run_blocks(choice, rect, true, affine_vector_block, &call);
@@ -499,7 +502,7 @@ void npuq_tile_range(const npuq_kernel_choice *choice, const npuq_rect *rect, co
 bool npuq_tile_are_short_rows(const npuq_kernel_choice *choice, const npuq_rect *rect)
 {
     return rect->rows > 1 && rect->cols < NPUQ_SHORT && x_is_contiguous(choice, rect) &&
-           rect->row_step[NPUQ_LOOP_X] == (ptrdiff_t)(rect->cols * x_steps[choice->x].size);
+           rect->row_step[NPUQ_LOOP_X] == (ptrdiff_t)bytes_of(x_steps[choice->x], rect->cols);
 }
 
 void npuq_tile_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npuq_params *smooth, float *values,
