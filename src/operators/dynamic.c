@@ -40,7 +40,7 @@ npuq_ref_parameters npuq_dynamic_parameters(npuq_dynamic_form form, npuq_ref_ran
     return p;
 }
 
-/* One value for each row, if there is such an operand. */
+/* One value for each row, if there is such an operand. Not inlined: copies in all callers are kilobytes. */
 static __attribute__((noinline)) void put_values(char *to, ptrdiff_t step, const float *values, size_t rows)
 {
     for (size_t r = 0; r < rows && to; r++) {
@@ -300,6 +300,7 @@ static void quantise_together(npuq_dynamic *d, size_t first_row, const npuq_exec
     run_pass(d, requantise_part, executor);
 }
 
+/* Not inlined, for the same reason. */
 static __attribute__((noinline)) void run(npuq_dynamic *d, one_range_fn *together, npuq_dynamic_pass *by_rows,
                                           const npuq_executor *executor)
 {
@@ -401,6 +402,7 @@ bool npuq_dynamic_suits_dense(const npuq_dense *dense, const npuq_tensor *smooth
            (!smooth_scales || smooth_scales->dtype == NPUQ_FLOAT32 || dense->cols <= NPUQ_DENSE_PARAMS);
 }
 
+/* Not inlined, by the linker either: the general way would hold this buffer beside its own. */
 __attribute__((noinline)) void npuq_dynamic_quantise_dense(npuq_dynamic_form form, const npuq_dense *dense,
                                                            const npuq_tensor *x, const npuq_tensor *smooth_scales,
                                                            const npuq_tensor *group_index, const npuq_tensor *y,

@@ -221,6 +221,7 @@ static const float *dense_params(const npuq_row_kernels *kernels, const npuq_ten
     return npuq_params_f32(kernels, &params, (size_t)parameter->shape[0], buffer);
 }
 
+/* Not inlined: the general way, which runs the caller's executor, would hold these buffers beside its own. */
 static __attribute__((noinline)) void quantise_dense(const npuq_kernel_choice *choice, const npuq_dense *dense,
                                                      const npuq_tensor *x, const npuq_tensor *scales,
                                                      const npuq_tensor *zero_points, const npuq_tensor *y)
