@@ -481,17 +481,6 @@ static inline void chunk_store_total_requant(void *p, vchunk t, ichunk offsets)
     put_i8(p, sums);
 }
 
-static inline bool chunk_store_requant(void *p, vchunk t, ichunk offsets)
-{
-    chunk_store_total_requant(p, t, offsets);
-    return true;
-}
-
-static inline bool chunk_stream_requant(void *p, vchunk t, ichunk offsets)
-{
-    return chunk_store_requant(p, t, offsets);
-}
-
 /* ---- store as floating point ------------------------------------------------------------------------------------- */
 
 /* A sum with a NaN is NaN. So may be one with infinities or very large numbers, which then take the slow way for
@@ -605,17 +594,13 @@ static inline void store_f32(void *p, vchunk t)
     }
 }
 
-/* No store gives up, and there are none around the cache. */
+/* No store gives up. */
 #define STORE(Y, HOW)                                                                                                  \
     static inline bool chunk_store_##Y(void *p, vchunk t, bool split)                                                  \
     {                                                                                                                  \
         (void)split;                                                                                                   \
         HOW(p, t);                                                                                                     \
         return true;                                                                                                   \
-    }                                                                                                                  \
-    static inline bool chunk_stream_##Y(void *p, vchunk t, bool split)                                                 \
-    {                                                                                                                  \
-        return chunk_store_##Y(p, t, split);                                                                           \
     }
 
 STORE(i8, chunk_store_total_i8)
@@ -627,9 +612,7 @@ STORE(f16, store_f16)
 STORE(bf16, store_bf16)
 #undef STORE
 
-static inline void stream_end(void)
-{
-}
+#include "plain_stores.h"
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 

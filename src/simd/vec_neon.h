@@ -261,17 +261,6 @@ static inline void chunk_store_total_requant(void *p, vchunk t, ichunk offsets)
     vst1q_s8(p, vqmovn_high_s16(vqmovn_s16(a), b));
 }
 
-static inline bool chunk_store_requant(void *p, vchunk t, ichunk offsets)
-{
-    chunk_store_total_requant(p, t, offsets);
-    return true;
-}
-
-static inline bool chunk_stream_requant(void *p, vchunk t, ichunk offsets)
-{
-    return chunk_store_requant(p, t, offsets);
-}
-
 /* ---- store as floating point ------------------------------------------------------------------------------------- */
 
 /* NaN becomes 0x7FC00000. */
@@ -332,7 +321,7 @@ STORE_TOTAL(chunk_store_total_f16, put_f16)
 STORE_TOTAL(chunk_store_total_bf16, put_bf16)
 #undef STORE_TOTAL
 
-/* There are no stores around the cache to speak of: the plain ones. */
+/* What may be NaN gives up. */
 #define STORE(Y, PUT, GIVES_UP)                                                                                        \
     static inline bool chunk_store_##Y(void *p, vchunk t, bool split)                                                  \
     {                                                                                                                  \
@@ -342,10 +331,6 @@ STORE_TOTAL(chunk_store_total_bf16, put_bf16)
         }                                                                                                              \
         PUT(p, t);                                                                                                     \
         return true;                                                                                                   \
-    }                                                                                                                  \
-    static inline bool chunk_stream_##Y(void *p, vchunk t, bool split)                                                 \
-    {                                                                                                                  \
-        return chunk_store_##Y(p, t, split);                                                                           \
     }
 
 STORE(i8, chunk_store_total_i8, false)
@@ -357,9 +342,7 @@ STORE(f16, put_f16, has_nan(t))
 STORE(bf16, put_bf16, has_nan(t))
 #undef STORE
 
-static inline void stream_end(void)
-{
-}
+#include "plain_stores.h"
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 
