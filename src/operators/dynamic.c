@@ -419,16 +419,17 @@ __attribute__((noinline)) void npuq_dynamic_quantise_dense(npuq_dynamic_form for
     float back[ROWS];
     ptrdiff_t group_step;
     const npuq_params smooth_of_first = smooth_params(smooth_scales, &group_step);
-    const size_t x_size = npuq_dtype_size(x->dtype);
-    const size_t fitting = rows == 1 ? 1 : BLOCK_BYTES / x_size / cols;
-    const size_t most = fitting < 1 ? 1 : fitting > ROWS ? ROWS : fitting;
+    const size_t row_bytes = cols * npuq_dtype_size(x->dtype);
+    const size_t most = rows == 1 || row_bytes >= BLOCK_BYTES ? 1
+                        : row_bytes <= BLOCK_BYTES / ROWS     ? ROWS
+                                                              : BLOCK_BYTES / row_bytes;
     npuq_kernel_choice choice;
 
     npuq_choose_kernels(&choice, x->dtype, y->dtype, NPUQ_MUL);
     npuq_block block = {
         .x = x->data,
         .y = y->data,
-        .x_step = (ptrdiff_t)(cols * x_size),
+        .x_step = (ptrdiff_t)row_bytes,
         .y_step = (ptrdiff_t)(y->dtype == NPUQ_QUINT4X2 ? cols / 2 : cols),
         .n = cols,
     };
