@@ -43,7 +43,19 @@
 
 #include <string.h>
 
+/* Inlined everywhere, so that constants reach it. Not without optimisation, where they do not, nor with sanitizers,
+ * whose checks multiply: there the compiler would need a minute and a gigabyte. The bits are the same. */
+#if !defined __OPTIMIZE__ || defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define INLINE static inline
+#elif defined __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) || __has_feature(thread_sanitizer) ||          \
+    __has_feature(undefined_behavior_sanitizer)
+#define INLINE static inline
+#endif
+#endif
+#ifndef INLINE
 #define INLINE static inline __attribute__((always_inline))
+#endif
 #ifndef __clang__ /* gcc makes instances by itself: as much code as all else */
 #define NOINLINE static __attribute__((noinline, noclone))
 #else
