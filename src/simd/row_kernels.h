@@ -409,7 +409,6 @@ INLINE bool shares_from_memory(recipe k)
 /* What n columns of a row are quantised with. */
 typedef struct column_parameters {
     parameters p;
-    vchunk smooth;
     bool split;
     bool by_inverse;
     bool adds;
@@ -421,8 +420,8 @@ INLINE certainty quantise_columns_of_row(recipe k, const rows *r, const column_p
     const char *x = r->x + (ptrdiff_t)row * r->x_step + x_bytes(k.x, at);
     vchunk t = c->split ? chunk_load_split_bf16(x) : load_x(k.x, x, n, how == PART);
 
-    if (k.from == BY_ROW_SMOOTH) {
-        t = chunk_mul(t, c->smooth);
+    if (k.from == BY_ROW_SMOOTH) { /* whose rows share nothing */
+        t = chunk_mul(t, in_order_of_x(load_parameters(r->smooth + at, n, how == PART), c->split));
     }
     t = c->by_inverse       ? chunk_quotient(t, c->p.scale, c->p.inverse)
         : k.op == op_divide ? chunk_div(t, c->p.scale)
@@ -444,11 +443,10 @@ INLINE certainty quantise_columns(recipe k, const rows *r, parameters p, size_t 
     const bool part = how == PART;
     const bool may_doubt = how == WHOLE || how == STREAM;
     /* A sum costs nothing from memory, and little beside a division; asked for less often, the library is smaller. */
-    const bool adds = p.adds || how == STREAM || (k.from == BY_COLUMN && k.op == op_divide);
+    const bool adds = p.adds || how != WHOLE || (k.from == BY_COLUMN && k.op == op_divide);
     const bool split = k.x == x_bf16 && k.y != y_i32 && may_doubt;
     const bool by_inverse = FAST_DIVIDE && k.op == op_divide && may_doubt &&
                             (k.from == BY_ROW || (how == STREAM ? shares_from_memory(k) : count > 1));
-    vchunk smooth = p.scale;
 
     if (k.from == BY_COLUMN) {
         p.scale = in_order_of_x(load_parameters(r->scales + at, n, part), split);
@@ -458,10 +456,8 @@ INLINE certainty quantise_columns(recipe k, const rows *r, parameters p, size_t 
         if (by_inverse) {
             p.inverse = chunk_div(chunk_set(1.0f), p.scale);
         }
-    } else if (k.from == BY_ROW_SMOOTH) {
-        smooth = in_order_of_x(load_parameters(r->smooth + at, n, part), split);
     }
-    const column_parameters q = {p, smooth, split, by_inverse, adds};
+    const column_parameters q = {p, split, by_inverse, adds};
     if (how == STREAM) { /* rows that share parameters are few or four, in one loop for both */
 #pragma GCC unroll 1
         for (size_t i = 0; i < count; i++) {
@@ -545,8 +541,14 @@ INLINE void columns_total(recipe k, const rows *all, size_t count, size_t first,
  * constant: one in every kernel would be as much code as all else. */
 NOINLINE void quantise_total(const rows *r, size_t count, size_t at, size_t n)
 {
-    assume(quantises(r->k));
-    columns_total(r->k, r, count, at, n);
+    const recipe k = r->k;
+
+    assume(quantises(k));
+    if (k.from == BY_COLUMN) {
+        columns_total(k, r, count, at, n);
+    } else { /* one loop for both would copy registers in every chunk, to load parameters or not */
+        columns_total(k, r, count, at, n);
+    }
 }
 
 NOINLINE void dequantise_total(const rows *r, size_t at, size_t n)
@@ -691,8 +693,39 @@ INLINE size_t run_chunks(recipe k, const rows *r, const parameters *p, size_t co
     return at;
 }
 
+/* Where nothing is certain, it is asked ever less often, from one row to the next, too. */
+typedef struct doubt {
+    size_t strip;
+    size_t left; /* columns to be done without asking */
+} doubt;
+
+INLINE doubt no_doubt(void)
+{
+    return (doubt){STRIP, 0};
+}
+
+/* Columns of rows from `at` on, as long as it is not asked; returns where they end. */
+NOINLINE size_t run_unasked(const rows *r, size_t count, size_t at, doubt *d)
+{
+    const size_t n = r->n - at < d->left ? r->n - at : d->left;
+
+    total(r->k, r, count, at, n);
+    d->left -= n;
+    return at + n;
+}
+
+/* The same after chunks from column `from` on, of which those from `at` on are not certain, or none are left. */
+NOINLINE size_t run_uncertain(const rows *r, size_t count, size_t from, size_t at, doubt *d)
+{
+    const size_t rest = r->n - at;
+
+    d->strip = at == from && rest >= CHUNK ? 2 * d->strip : STRIP;
+    d->left = rest < CHUNK ? rest : d->strip;
+    return run_unasked(r, count, at, d);
+}
+
 /* All columns of count rows; from memory, of one. */
-INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead)
+INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead, doubt *d)
 {
     const rows own = *r; /* a copy that no store can change: total() has seen the address of the other */
     const parameters p = parameters_of_row(k, &own);
@@ -700,18 +733,15 @@ INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead)
     const size_t n = own.n;
     const bool divides = FAST_DIVIDE && k.op == op_divide && k.from == BY_ROW && !chunk_is_plain(p.scale);
     size_t at = !AT_RUN_TIME && ahead && !divides ? stream_rows(k, r, &own, &p, 1, ahead) : 0;
-    size_t uncertain = divides ? n : 0;
-    size_t strip = STRIP;
 
     without_sum.adds = false;
-    for (;;) {
-        if (uncertain > 0) {
-            total(k, r, count, at, uncertain);
-            at += uncertain;
-        }
-        if (at == n) {
-            break;
-        }
+    if (divides) {
+        d->left = n;
+    }
+    if (d->left > 0) {
+        at = run_unasked(r, count, at, d);
+    }
+    while (at < n) {
         const size_t from = at;
 
         if (!AT_RUN_TIME && (k.from == BY_ROW || k.from == BY_ROW_SMOOTH) && !p.adds) {
@@ -719,8 +749,11 @@ INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead)
         } else {
             at = run_chunks(k, &own, &p, count, at);
         }
-        strip = at == from ? 2 * strip : STRIP; /* where nothing is certain, ask ever less often */
-        uncertain = n - at < strip ? n - at : strip;
+        if (at == n) {
+            d->strip = STRIP;
+        } else {
+            at = run_uncertain(r, count, from, at, d);
+        }
     }
 }
 
@@ -739,6 +772,8 @@ INLINE rows rows_of(recipe k, const npuq_block *b, size_t first)
 FOR_TYPES void quantise_by_row(recipe k, const npuq_block *b, const float *smooth, const float *scale,
                                const float *offset, size_t step)
 {
+    doubt d = no_doubt();
+
     assume(quantises(k) && k.from != BY_COLUMN);
     for (size_t i = 0; i < b->rows; i++) {
         rows r = rows_of(k, b, i);
@@ -746,7 +781,7 @@ FOR_TYPES void quantise_by_row(recipe k, const npuq_block *b, const float *smoot
         r.scales = scale + i * step;
         r.offsets = offset + i * step;
         r.smooth = smooth;
-        run_rows(k, &r, 1, b->ahead);
+        run_rows(k, &r, 1, b->ahead, &d);
     }
 }
 
@@ -776,6 +811,7 @@ FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *sc
     /* Streamed together if all rows begin within a line as the first one does. */
     const bool share = plain && (stream ? b->y_step % LINE == 0 : shares_from_memory(k) || !from_memory);
     float one_offset[CHUNK];
+    doubt d = no_doubt();
     size_t i = 0;
 
     if (offset_step == 0) {
@@ -793,9 +829,9 @@ FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *sc
         if (stream) {
             stream_by_column(k, &r, count, b->ahead);
         } else if (!AT_RUN_TIME && count == SHARING) {
-            run_rows(k, &r, SHARING, 0);
+            run_rows(k, &r, SHARING, 0, &d);
         } else {
-            run_rows(k, &r, 1, shares_from_memory(k) ? 0 : b->ahead);
+            run_rows(k, &r, 1, shares_from_memory(k) ? 0 : b->ahead, &d);
         }
         i += count;
     }
@@ -820,13 +856,15 @@ FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *sc
 
 FOR_TYPES void dequantise(recipe k, const npuq_block *b, const npuq_dequant_params *p)
 {
+    doubt d = no_doubt();
+
     assume(dequantises(k));
     for (size_t i = 0; i < b->rows && b->n > 0; i++) {
         rows r = rows_of(k, b, i);
 
         r.integers = p;
         r.first = i;
-        run_rows(k, &r, 1, b->ahead);
+        run_rows(k, &r, 1, b->ahead, &d);
     }
 }
 
