@@ -7,6 +7,7 @@
 #include "kernels.h"
 #include "support.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -451,6 +452,48 @@ static void test_last_scale(void **unused)
     }
 }
 
+/* Rows of which no strip is certain, between others: the values that an inverse does not divide, and quotients about
+ * the largest float, which an offset brings back among the integers. */
+static void test_uncertain_quotients(void **unused)
+{
+    enum { N = 1043, ROWS = 7, SCALES = 400, KINDS = 6 };
+    static float x[ROWS][N];
+    static float scale[N];
+    static float offset[N];
+    static int32_t got[ROWS][N];
+    static int32_t expected[ROWS][N];
+    kernel_backend backends[MOST_BACKENDS];
+    const size_t count = kernel_backends(backends);
+    kernel_id id = {VECTOR, NPUQ_X_F32, NPUQ_Y_I32, NPUQ_DIV};
+    kernel_arguments a = {{x, expected, sizeof x[0], sizeof got[0], ROWS, N, 0}, scale, offset, 0, NULL, NULL, NULL};
+
+    (void)unused;
+    for (size_t s = 0; s < SCALES; s++) {
+        const float one = random_scale(s % 2 ? EXTREME : ORDINARY);
+        const float at_end = FLT_MAX * one;
+
+        for (size_t i = 0; i < N; i++) {
+            const float values[KINDS] = {at_end, -at_end, nextafterf(at_end, 0.0f), INFINITY, -INFINITY, NAN};
+
+            scale[i] = one;
+            offset[i] = s % 4 < 2 ? -FLT_MAX : 3.0f;
+            for (size_t row = 0; row < ROWS; row++) {
+                const bool rare = (i + s) % 16 == row;
+                x[row][i] = row % 3 == 2 || !rare ? (float)(i % 200) * one : values[(i / 16 + s / 4) % KINDS];
+            }
+        }
+        for (size_t k = 0; k < 2 * count; k++) {
+            id.kind = k % 2 ? VECTOR : UNIFORM;
+            a.block.y = expected;
+            kernel_run(&npuq_rows_ref, id, &a);
+            a.block.y = got;
+            kernel_run(backends[k / 2].kernels, id, &a);
+            test_same(got, expected, sizeof got, "%s, %s, scale %a", backends[k / 2].name, kernel_name(id),
+                      (double)one);
+        }
+    }
+}
+
 /* ---- the packer ---- */
 
 static void test_pack(void **unused)
@@ -759,10 +802,18 @@ static void test_parameters(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths),        cmocka_unit_test(test_halves),     cmocka_unit_test(test_range_orders),
-        cmocka_unit_test(test_extreme_scales), cmocka_unit_test(test_pack),       cmocka_unit_test(test_unpack),
-        cmocka_unit_test(test_widen),          cmocka_unit_test(test_short_rows), cmocka_unit_test(test_spread),
-        cmocka_unit_test(test_parameters),     cmocka_unit_test(test_last_scale),
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_range_orders),
+        cmocka_unit_test(test_extreme_scales),
+        cmocka_unit_test(test_pack),
+        cmocka_unit_test(test_unpack),
+        cmocka_unit_test(test_widen),
+        cmocka_unit_test(test_short_rows),
+        cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_uncertain_quotients),
+        cmocka_unit_test(test_last_scale),
     };
 
     test_describe_faults(describe);

@@ -18,7 +18,8 @@
  * - vrange and hrange, extremes of float32 and of halves, each with _of, _join, _both (whether values of both signs
  *   have been seen) and _reduce. A header that defines FLOAT_RANGES has frange, too: ranges of floats of both signs,
  *   compared as floats.
- * - FAST_DIVIDE, v_quotient, chunk_is_plain and quotients_are_numbers; see "division".
+ * - FAST_DIVIDE, v_quotient, chunk_is_plain and quotients_are_numbers; see "division". A header that defines
+ *   TOTAL_QUOTIENT as 1 has chunk_quotient_total, which makes quotients of any x by the inverse, too.
  * - PACK, pack_store and unpack_store, for the words of trans_quant_param.
  * - For short rows: v_above(a, b), a > b ? a : b; v_ordered, the patterns as ordered_bits() maps them; v_upper and
  *   v_lower, the larger and the smaller of two patterns as signed integers; v_even and v_odd, every second lane of two
@@ -76,6 +77,10 @@ enum { x_i8 = NPUQ_X_I8, x_i4 = NPUQ_X_I4, x_i32 = NPUQ_X_I32 };
 enum { y_i8 = NPUQ_Y_I8, y_u8 = NPUQ_Y_U8, y_i32 = NPUQ_Y_I32, y_i4 = NPUQ_Y_I4 };
 enum { y_f32 = NPUQ_Y_F32, y_f16 = NPUQ_Y_F16, y_bf16 = NPUQ_Y_BF16 };
 enum { op_multiply = NPUQ_MUL, op_divide = NPUQ_DIV };
+
+#ifndef TOTAL_QUOTIENT
+#define TOTAL_QUOTIENT 0
+#endif
 
 /* What the compiler cannot know of types that are not constant. */
 INLINE void assume(bool condition)
@@ -289,8 +294,16 @@ INLINE vchunk chunk_div(vchunk a, vchunk b)
     return (vchunk){{v_div(a.v[0], b.v[0]), v_div(a.v[1], b.v[1]), v_div(a.v[2], b.v[2]), v_div(a.v[3], b.v[3])}};
 }
 
-INLINE vchunk chunk_quotient(vchunk x, vchunk s, vchunk inverse)
+/* total: whatever x is. */
+INLINE vchunk chunk_quotient(vchunk x, vchunk s, vchunk inverse, bool total)
 {
+#if TOTAL_QUOTIENT
+    if (total) {
+        return chunk_quotient_total(x, s, inverse);
+    }
+#else
+    (void)total; /* never true */
+#endif
     return (vchunk){{v_quotient(x.v[0], s.v[0], inverse.v[0]), v_quotient(x.v[1], s.v[1], inverse.v[1]),
                      v_quotient(x.v[2], s.v[2], inverse.v[2]), v_quotient(x.v[3], s.v[3], inverse.v[3])}};
 }
@@ -371,6 +384,7 @@ typedef struct parameters {
     vchunk scale;
     vchunk offset;
     vchunk inverse; /* 1 / scale, where divisions are made by it */
+    bool plain;     /* whether the row's scale lets divisions be made by the inverse */
     bool adds;      /* false where every offset is a zero: a sum with it is the same integer */
     npuq_dequant_params integers;
     vchunk row_scale;
@@ -386,9 +400,11 @@ INLINE parameters parameters_of_row(recipe k, const rows *r)
                             .row_scale = chunk_set(p->row_scale ? p->row_scale[r->first] : 1.0f)};
     }
     const bool by_row = k.from != BY_COLUMN;
-    return (parameters){.scale = chunk_set(by_row ? *r->scales : 0.0f),
+    const vchunk scale = chunk_set(by_row ? *r->scales : 0.0f);
+    return (parameters){.scale = scale,
                         .offset = chunk_set(by_row ? *r->offsets : 0.0f),
                         .inverse = chunk_set(by_row ? 1.0f / *r->scales : 0.0f),
+                        .plain = FAST_DIVIDE && chunk_is_plain(scale),
                         .adds = r->offset_step != 0 || *r->offsets != 0.0f};
 }
 
@@ -423,7 +439,7 @@ INLINE certainty quantise_columns_of_row(recipe k, const rows *r, const column_p
     if (k.from == BY_ROW_SMOOTH) { /* whose rows share nothing */
         t = chunk_mul(t, in_order_of_x(load_parameters(r->smooth + at, n, how == PART), c->split));
     }
-    t = c->by_inverse       ? chunk_quotient(t, c->p.scale, c->p.inverse)
+    t = c->by_inverse       ? chunk_quotient(t, c->p.scale, c->p.inverse, how == TOTAL)
         : k.op == op_divide ? chunk_div(t, c->p.scale)
                             : chunk_mul(t, c->p.scale);
     if (c->by_inverse) {
@@ -445,8 +461,9 @@ INLINE certainty quantise_columns(recipe k, const rows *r, parameters p, size_t 
     /* A sum costs nothing from memory, and little beside a division; asked for less often, the library is smaller. */
     const bool adds = p.adds || how != WHOLE || (k.from == BY_COLUMN && k.op == op_divide);
     const bool split = k.x == x_bf16 && k.y != y_i32 && may_doubt;
-    const bool by_inverse = FAST_DIVIDE && k.op == op_divide && may_doubt &&
-                            (k.from == BY_ROW || (how == STREAM ? shares_from_memory(k) : count > 1));
+    const bool by_inverse = FAST_DIVIDE && k.op == op_divide &&
+                            (may_doubt ? k.from == BY_ROW || (how == STREAM ? shares_from_memory(k) : count > 1)
+                                       : TOTAL_QUOTIENT && how == TOTAL && k.from == BY_ROW && p.plain);
 
     if (k.from == BY_COLUMN) {
         p.scale = in_order_of_x(load_parameters(r->scales + at, n, part), split);
@@ -731,7 +748,7 @@ INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead, doubt 
     const parameters p = parameters_of_row(k, &own);
     parameters without_sum = p;
     const size_t n = own.n;
-    const bool divides = FAST_DIVIDE && k.op == op_divide && k.from == BY_ROW && !chunk_is_plain(p.scale);
+    const bool divides = FAST_DIVIDE && k.op == op_divide && k.from == BY_ROW && !p.plain;
     size_t at = !AT_RUN_TIME && ahead && !divides ? stream_rows(k, r, &own, &p, 1, ahead) : 0;
 
     without_sum.adds = false;

@@ -96,6 +96,28 @@ static inline bool chunk_is_plain(vchunk s)
     return _mm512_movepi32_mask(bits) == 0;
 }
 
+/* Where the quotient is NaN, x times the inverse is right if x is infinite or NaN. A finite x overflows: then all are
+ * divided. */
+#define TOTAL_QUOTIENT 1
+static inline vchunk chunk_quotient_total(vchunk x, vchunk s, vchunk inverse)
+{
+    enum { NOT_FINITE = 0x99 };
+    __mmask16 overflow = 0;
+    vchunk q;
+    for (int i = 0; i < 4; i++) {
+        const vf t = v_quotient(x.v[i], s.v[i], inverse.v[i]);
+        const __mmask16 nan = _mm512_cmp_ps_mask(t, t, _CMP_UNORD_Q);
+        q.v[i] = _mm512_mask_mul_ps(t, nan, x.v[i], inverse.v[i]);
+        overflow |= nan ^ _mm512_mask_fpclass_ps_mask(nan, x.v[i], NOT_FINITE);
+    }
+    if (overflow) {
+        for (int i = 0; i < 4; i++) {
+            q.v[i] = v_div(x.v[i], s.v[i]);
+        }
+    }
+    return q;
+}
+
 /* ---- loads ------------------------------------------------------------------------------------------------------ */
 
 static inline vchunk chunk_load_f32(const void *p)
