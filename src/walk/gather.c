@@ -41,18 +41,19 @@ DEFINE_COPY(uint8_t, copy_1)
 DEFINE_COPY(uint16_t, copy_2)
 DEFINE_COPY(uint32_t, copy_4)
 
-/* n times the element that `from` begins with: n * size is 16 or more, and should be more, as this begins slowly. */
+/* n times, at least 64, the element that `from` begins with: 64 bytes by themselves, and then what there is already. */
 static void fill(char *to, const char *from, size_t size, size_t n)
 {
-    char elements[16];
+    const size_t bytes = n * size;
 
-    for (size_t i = 0; i < sizeof elements; i += size) {
-        memcpy(elements + i, from, size);
+    switch (size) {
+    case 1: memset(to, *from, bytes); return;
+    case 2: copy_2(to, 2, from, 0, 32); break;
+    default: copy_4(to, 4, from, 0, 16);
     }
-    for (size_t i = 0; i + sizeof elements < n * size; i += sizeof elements) {
-        memcpy(to + i, elements, sizeof elements);
+    for (size_t done = 64; done < bytes; done *= 2) {
+        memcpy(to + done, to, done < bytes - done ? done : bytes - done);
     }
-    memcpy(to + n * size - sizeof elements, elements, sizeof elements);
 }
 
 static npuq_strided turned(npuq_strided s)
