@@ -242,45 +242,60 @@ static size_t columns_at_a_time(const npuq_kernel_choice *choice, const npuq_rec
 /* Columns that rows taken as one have together. */
 enum { JOINED = 512 };
 
+/* Whether rows follow one another in memory, or will in the buffer. */
+static bool rows_follow(const npuq_rect *rect, int operand, packing s)
+{
+    return !is_contiguous(rect, operand, s) || rect->row_step[operand] == (ptrdiff_t)bytes_of(s, rect->cols);
+}
+
 /* How many rows to take as one long row, which fills vectors and whose parameters by column repeat: 1 where rows are
- * long, or do not follow one another in memory. */
+ * long, or do not follow one another. */
 static size_t rows_to_join(const npuq_kernel_choice *choice, const npuq_rect *rect)
 {
-    const packing x = x_steps[choice->x];
-    const packing y = y_steps[choice->y];
     const size_t rows = smaller(rect->rows, JOINED / rect->cols);
 
-    if (rect->cols >= NPUQ_SHORT_BY_COLUMN || rect->row_step[NPUQ_LOOP_X] != (ptrdiff_t)bytes_of(x, rect->cols) ||
-        rect->row_step[NPUQ_LOOP_Y] != (ptrdiff_t)bytes_of(y, rect->cols) || !x_is_contiguous(choice, rect) ||
-        !y_is_contiguous(choice, rect)) {
+    if (rect->cols >= NPUQ_SHORT_BY_COLUMN || !rows_follow(rect, NPUQ_LOOP_X, x_steps[choice->x]) ||
+        !rows_follow(rect, NPUQ_LOOP_Y, y_steps[choice->y])) {
         return 1;
     }
     return rows < 8 ? rows : rows - rows % 8; /* so that most lengths make whole vectors */
 }
 
+typedef struct joined_call {
+    block_fn *fn;
+    const void *call;
+    size_t join;
+} joined_call;
+
+static void joined_block(const void *argument, const npuq_block *block, size_t first_row)
+{
+    const joined_call *call = argument;
+    npuq_block rows = *block;
+    size_t join = call->join;
+
+    for (size_t row = 0; row < block->rows; row += rows.rows * join) {
+        const size_t left = block->rows - row;
+
+        join = smaller(join, left);
+        rows.x = (const char *)block->x + (ptrdiff_t)row * block->x_step;
+        rows.y = (char *)block->y + (ptrdiff_t)row * block->y_step;
+        rows.x_step = block->x_step * (ptrdiff_t)join;
+        rows.y_step = block->y_step * (ptrdiff_t)join;
+        rows.rows = left / join;
+        rows.n = block->n * join;
+        call->fn(call->call, &rows, first_row + row);
+    }
+}
+
 static void run_joined(const npuq_kernel_choice *choice, const npuq_rect *rect, size_t join, block_fn *fn,
                        const void *call)
 {
-    npuq_rect long_rows = *rect;
+    const joined_call joined = {fn, call, join};
 
     if (join == 1) {
         run_blocks(choice, rect, true, fn, call);
-        return;
-    }
-    for (size_t row = 0; row < rect->rows; row += long_rows.rows * join) {
-        const size_t left = rect->rows - row;
-
-        join = smaller(join, left);
-        long_rows.rows = left / join;
-        long_rows.cols = rect->cols * join;
-        for (int i = NPUQ_LOOP_X; i <= NPUQ_LOOP_Y; i++) {
-            const packing s = i == NPUQ_LOOP_X ? x_steps[choice->x] : y_steps[choice->y];
-
-            long_rows.data[i] = rect->data[i] + (ptrdiff_t)row * rect->row_step[i];
-            long_rows.row_step[i] = rect->row_step[i] * (ptrdiff_t)join;
-            long_rows.col_step[i] = (ptrdiff_t)s.size;
-        }
-        run_blocks(choice, &long_rows, true, fn, call);
+    } else {
+        run_blocks(choice, rect, true, joined_block, &joined);
     }
 }
 
