@@ -244,6 +244,10 @@ void npuq_copy_row(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from
         to_step = -to_step;
         from_step = -from_step;
     }
+    if (from_step == to_step && to_step == (ptrdiff_t)size) {
+        memcpy(to, from, n * size);
+        return;
+    }
     if (from_step == 0 && to_step == (ptrdiff_t)size && n >= 64) {
         fill(to, from, size, n);
         return;

@@ -97,6 +97,9 @@ typedef void block_fn(const void *call, const npuq_block *block, size_t first_ro
 
 static bool is_contiguous(const npuq_rect *rect, int operand, packing s)
 {
+    if (rect->rows > 1 && rect->cols < NPUQ_SHORT && rect->row_step[operand] != (ptrdiff_t)bytes_of(s, rect->cols)) {
+        return false; /* short rows apart are slower one by one than brought together */
+    }
     return rect->col_step[operand] == (ptrdiff_t)s.size || steps_of(s, rect->cols) == 1;
 }
 
@@ -517,8 +520,7 @@ void npuq_tile_range(const npuq_kernel_choice *choice, const npuq_rect *rect, co
 
 bool npuq_tile_are_short_rows(const npuq_kernel_choice *choice, const npuq_rect *rect)
 {
-    return rect->rows > 1 && rect->cols < NPUQ_SHORT && x_is_contiguous(choice, rect) &&
-           rect->row_step[NPUQ_LOOP_X] == (ptrdiff_t)bytes_of(x_steps[choice->x], rect->cols);
+    return rect->rows > 1 && rect->cols < NPUQ_SHORT && x_is_contiguous(choice, rect);
 }
 
 void npuq_tile_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npuq_params *smooth, float *values,
