@@ -866,6 +866,21 @@ static void dense_calls_that_cannot_be(void **state)
         refused(&c, NPUQ_ERROR_ARGUMENT, "quant_mode", "2", "0", "no such mode");
     }
     {
+        static float smooth[1025 * 16];
+        static int64_t ends[1025];
+        call c = base_call(TOKENS);
+        give(&c, SMOOTH_SCALES, NPUQ_FLOAT32, 2, 1, 16, 0);
+        c.tensors[SMOOTH_SCALES].shape[0] = 1025;
+        c.tensors[SMOOTH_SCALES].data = smooth;
+        give(&c, GROUP_INDEX, NPUQ_INT64, 1, 1, 0, 0);
+        c.tensors[GROUP_INDEX].shape[0] = 1025;
+        c.tensors[GROUP_INDEX].data = ends;
+        for (int e = 0; e < 1025; e++) {
+            ends[e] = 6;
+        }
+        refused(&c, NPUQ_ERROR_SHAPE, "smooth_scales", "1025", "1024", "more groups than there may be");
+    }
+    {
         call c = base_call(GROUPS);
         give(&c, X, NPUQ_FLOAT32, 3, 2, 3, 16);
         give(&c, Y, NPUQ_INT8, 3, 2, 3, 16);
