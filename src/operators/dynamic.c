@@ -65,6 +65,19 @@ static void start_ranges(size_t rows, float *hi, float *lo)
     }
 }
 
+/* Kernels compute the parameters of several rows in whole vectors. What these hold beyond the rows is made numbers
+ * first: where a processor is slow with what lies there by chance, as with subnormal numbers, the call would be slow.
+ */
+static void find_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form form, npuq_y_type y, size_t rows,
+                            float *hi, float *lo, float *scale, float *offset, float *back)
+{
+    for (size_t r = rows; rows > 1 && r % NPUQ_LANES != 0; r++) {
+        hi[r] = 1.0f;
+        lo[r] = 0.0f;
+    }
+    kernels->parameters(form, y, hi, lo, rows, scale, offset, back);
+}
+
 /* The range of each row of at most ROWS. */
 static void find_ranges(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth, float *hi,
                         float *lo)
@@ -112,7 +125,7 @@ static void quantise_rows(const npuq_dynamic *d, const npuq_rect *rect, const np
     } else {
         find_ranges(&choice, &from, smooth, hi, lo);
     }
-    choice.kernels->parameters(d->form, choice.y, hi, lo, rect->rows, scale, offset, back);
+    find_parameters(choice.kernels, d->form, choice.y, rect->rows, hi, lo, scale, offset, back);
     put(rect, NPUQ_DYNAMIC_SCALE, scale);
     put(rect, NPUQ_DYNAMIC_OFFSET, offset);
     npuq_tile_requantise(&choice, &from, smooth, back, offset, 1);
@@ -445,7 +458,7 @@ __attribute__((noinline)) void npuq_dynamic_quantise_dense(npuq_dynamic_form for
         }
         start_ranges(block.rows, hi, lo);
         choice.kernels->range[choice.x](&block, smooth, hi, lo);
-        choice.kernels->parameters(form, choice.y, hi, lo, block.rows, scales, offsets, back);
+        find_parameters(choice.kernels, form, choice.y, block.rows, hi, lo, scales, offsets, back);
         put_values((char *)scale->data + row * STEP, STEP, scales, block.rows);
         if (offset) {
             put_values((char *)offset->data + row * STEP, STEP, offsets, block.rows);
