@@ -561,11 +561,11 @@ NOINLINE void quantise_total(const rows *r, size_t count, size_t at, size_t n)
     const recipe k = r->k;
 
     assume(quantises(k));
-    if (k.from == BY_COLUMN) {
+    if (k.from == BY_COLUMN) { /* one loop for both would copy registers in every chunk, to load parameters or not */
         columns_total(k, r, count, at, n);
-    } else { /* one loop for both would copy registers in every chunk, to load parameters or not */
-        columns_total(k, r, count, at, n);
+        return;
     }
+    columns_total(k, r, count, at, n);
 }
 
 NOINLINE void dequantise_total(const rows *r, size_t at, size_t n)

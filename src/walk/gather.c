@@ -14,11 +14,6 @@
 #endif
 #endif
 
-/* They may alias all types, as elements of any type are copied. */
-typedef uint8_t __attribute__((may_alias)) element_1;
-typedef uint16_t __attribute__((may_alias)) element_2;
-typedef uint32_t __attribute__((may_alias)) element_4;
-
 /* Every second element has a loop of its own: of a constant step compilers make vectors. These may load what lies
  * between the elements, and drop it. */
 #define DEFINE_COPY(T, copy)                                                                                           \
@@ -27,11 +22,11 @@ typedef uint32_t __attribute__((may_alias)) element_4;
         T e[4];                                                                                                        \
                                                                                                                        \
         if (to_step == (ptrdiff_t)sizeof(T) && from_step == 2 * to_step) {                                             \
-            T *restrict p = (T *)(void *)to;                                                                           \
-            const T *restrict q = (const T *)(const void *)from;                                                       \
+            char *const restrict p = to;                                                                               \
+            const char *const restrict q = from;                                                                       \
                                                                                                                        \
             for (size_t i = 0; i < n; i++) {                                                                           \
-                p[i] = q[2 * i];                                                                                       \
+                memcpy(p + i * sizeof(T), q + 2 * i * sizeof(T), sizeof(T));                                           \
             }                                                                                                          \
             return;                                                                                                    \
         }                                                                                                              \
@@ -53,9 +48,9 @@ typedef uint32_t __attribute__((may_alias)) element_4;
         }                                                                                                              \
     }
 
-DEFINE_COPY(element_1, copy_1)
-DEFINE_COPY(element_2, copy_2)
-DEFINE_COPY(element_4, copy_4)
+DEFINE_COPY(uint8_t, copy_1)
+DEFINE_COPY(uint16_t, copy_2)
+DEFINE_COPY(uint32_t, copy_4)
 
 /* n times, at least 64, the element that `from` begins with: 64 bytes by themselves, and then what there is already. */
 static void fill(char *to, const char *from, size_t size, size_t n)

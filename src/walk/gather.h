@@ -24,8 +24,8 @@ static inline bool npuq_lies_across(ptrdiff_t row_step, ptrdiff_t col_step)
     return row_step != 0 && npuq_distance(row_step) < npuq_distance(col_step);
 }
 
-/* Elements of 1, 2 or 4 bytes, aligned to their size. What lies between them may belong to another thread: it is never
- * written, and in the terms of C never read. The two share no memory. */
+/* Elements of 1, 2 or 4 bytes. What lies between them may belong to another thread: it is never written, and in the
+ * terms of C never read. The two share no memory. */
 void npuq_copy_rect(npuq_strided to, npuq_strided from, size_t size, size_t rows, size_t cols);
 void npuq_copy_row(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step, size_t size, size_t n);
 

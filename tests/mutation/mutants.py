@@ -206,7 +206,7 @@ MUTANTS = [
     ("gather: repeated element beyond the end", GATHER, "done < bytes - done ? done : bytes - done", "done"),
     ("gather: repeated element of two bytes begins short", GATHER, "copy_2(to, 2, from, 0, 32)", "copy_2(to, 2, from, 0, 31)"),
     ("gather: contiguous elements without the last", GATHER, "memcpy(to, from, n * size);", "memcpy(to, from, (n - 1) * size);"),
-    ("gather: every second element is the next", GATHER, "p[i] = q[2 * i];", "p[i] = q[i];"),
+    ("gather: every second element is the next", GATHER, "q + 2 * i * sizeof(T)", "q + i * sizeof(T)"),
     ("gather: the part after the last but one runs on", GATHER, "i + 2 * part <= n || i + part == n ? i + part : n - part", "i + part"),
     ("gather: the last square runs on", GATHER, "k = inner - n, squares = 1", "k = squares * n, squares = 1"),
     ("gather: elements of pairs in order", GATHER, "(vector_4)v >> 16 | (vector_4)v << 16", "(vector_4)v"),
