@@ -361,6 +361,24 @@ static void test_range_orders(void **unused)
 
 /* ---- quotients by scales at the ends ---- */
 
+/* Divides float32 to int32 by every backend, by all scales and by the first for all columns, which should be the same.
+ */
+static void check_quotients(kernel_arguments *a, void *got, void *expected, size_t size)
+{
+    kernel_backend backends[MOST_BACKENDS];
+    const size_t count = kernel_backends(backends);
+    kernel_id id = {VECTOR, NPUQ_X_F32, NPUQ_Y_I32, NPUQ_DIV};
+
+    for (size_t k = 0; k < 2 * count; k++) {
+        id.kind = k % 2 ? VECTOR : UNIFORM;
+        a->block.y = expected;
+        kernel_run(&npuq_rows_ref, id, a);
+        a->block.y = got;
+        kernel_run(backends[k / 2].kernels, id, a);
+        test_same(got, expected, size, "%s, %s, scale %a", backends[k / 2].name, kernel_name(id), (double)*a->scale);
+    }
+}
+
 /* Around every half, as close as x can be, where a remainder may be too small a number to be exact. */
 static void test_extreme_scales(void **unused)
 {
@@ -370,10 +388,7 @@ static void test_extreme_scales(void **unused)
     static float offset[N];
     static int32_t got[ROWS][N];
     static int32_t expected[ROWS][N];
-    kernel_backend backends[MOST_BACKENDS];
-    const size_t count = kernel_backends(backends);
-    kernel_id id = {VECTOR, NPUQ_X_F32, NPUQ_Y_I32, NPUQ_DIV};
-    kernel_arguments a = {{x, expected, sizeof x[0], sizeof got[0], ROWS, N, 0}, scale, offset, 0, NULL, NULL, NULL};
+    kernel_arguments a = {{x, NULL, sizeof x[0], sizeof got[0], ROWS, N, 0}, scale, offset, 0, NULL, NULL, NULL};
 
     (void)unused;
     for (size_t s = 0; s < SCALES; s++) {
@@ -394,15 +409,7 @@ static void test_extreme_scales(void **unused)
                 x[row][i] = row % 2 ? near : -near;
             }
         }
-        for (size_t k = 0; k < 2 * count; k++) {
-            id.kind = k % 2 ? VECTOR : UNIFORM;
-            a.block.y = expected;
-            kernel_run(&npuq_rows_ref, id, &a);
-            a.block.y = got;
-            kernel_run(backends[k / 2].kernels, id, &a);
-            test_same(got, expected, sizeof got, "%s, %s, scale %a", backends[k / 2].name, kernel_name(id),
-                      (double)one);
-        }
+        check_quotients(&a, got, expected, sizeof got);
     }
 }
 
@@ -462,10 +469,7 @@ static void test_uncertain_quotients(void **unused)
     static float offset[N];
     static int32_t got[ROWS][N];
     static int32_t expected[ROWS][N];
-    kernel_backend backends[MOST_BACKENDS];
-    const size_t count = kernel_backends(backends);
-    kernel_id id = {VECTOR, NPUQ_X_F32, NPUQ_Y_I32, NPUQ_DIV};
-    kernel_arguments a = {{x, expected, sizeof x[0], sizeof got[0], ROWS, N, 0}, scale, offset, 0, NULL, NULL, NULL};
+    kernel_arguments a = {{x, NULL, sizeof x[0], sizeof got[0], ROWS, N, 0}, scale, offset, 0, NULL, NULL, NULL};
 
     (void)unused;
     for (size_t s = 0; s < SCALES; s++) {
@@ -482,15 +486,7 @@ static void test_uncertain_quotients(void **unused)
                 x[row][i] = row % 3 == 2 || !rare ? (float)(i % 200) * one : values[(i / 16 + s / 4) % KINDS];
             }
         }
-        for (size_t k = 0; k < 2 * count; k++) {
-            id.kind = k % 2 ? VECTOR : UNIFORM;
-            a.block.y = expected;
-            kernel_run(&npuq_rows_ref, id, &a);
-            a.block.y = got;
-            kernel_run(backends[k / 2].kernels, id, &a);
-            test_same(got, expected, sizeof got, "%s, %s, scale %a", backends[k / 2].name, kernel_name(id),
-                      (double)one);
-        }
+        check_quotients(&a, got, expected, sizeof got);
     }
 }
 

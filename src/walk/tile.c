@@ -95,7 +95,8 @@ void npuq_tile_end(const npuq_kernel_choice *choice)
 /* What is done with each block of contiguous rows; first_row counts from the rectangle's first. */
 typedef void block_fn(const void *call, const npuq_block *block, size_t first_row);
 
-static bool is_contiguous(const npuq_rect *rect, int operand, packing s)
+/* Whether kernels take rows where they are, and not by way of the buffer. */
+static bool is_in_place(const npuq_rect *rect, int operand, packing s)
 {
     if (rect->rows > 1 && rect->cols < NPUQ_SHORT && rect->row_step[operand] != (ptrdiff_t)bytes_of(s, rect->cols)) {
         return false; /* short rows apart are slower one by one than brought together */
@@ -103,14 +104,14 @@ static bool is_contiguous(const npuq_rect *rect, int operand, packing s)
     return rect->col_step[operand] == (ptrdiff_t)s.size || steps_of(s, rect->cols) == 1;
 }
 
-static bool x_is_contiguous(const npuq_kernel_choice *choice, const npuq_rect *rect)
+static bool x_is_in_place(const npuq_kernel_choice *choice, const npuq_rect *rect)
 {
-    return is_contiguous(rect, NPUQ_LOOP_X, x_steps[choice->x]);
+    return is_in_place(rect, NPUQ_LOOP_X, x_steps[choice->x]);
 }
 
-static bool y_is_contiguous(const npuq_kernel_choice *choice, const npuq_rect *rect)
+static bool y_is_in_place(const npuq_kernel_choice *choice, const npuq_rect *rect)
 {
-    return is_contiguous(rect, NPUQ_LOOP_Y, y_steps[choice->y]);
+    return is_in_place(rect, NPUQ_LOOP_Y, y_steps[choice->y]);
 }
 
 static size_t smaller(size_t a, size_t b)
@@ -130,8 +131,8 @@ static __attribute__((noinline)) void run_staged(const npuq_kernel_choice *choic
                                                  block_fn *fn, const void *call)
 {
     _Alignas(64) char buffer[NPUQ_STAGED];
-    const bool stage_x = !x_is_contiguous(choice, rect);
-    const bool stage_y = writes_y && !y_is_contiguous(choice, rect);
+    const bool stage_x = !x_is_in_place(choice, rect);
+    const bool stage_y = writes_y && !y_is_in_place(choice, rect);
     const size_t capacity = capacity_for(stage_x, stage_y);
     const size_t x_size = x_steps[choice->x].size;
     const size_t y_size = y_steps[choice->y].size;
@@ -172,7 +173,7 @@ bool npuq_tile_gather_x(const npuq_kernel_choice *choice, npuq_rect *rect, char 
     const npuq_strided x = {rect->data[NPUQ_LOOP_X], rect->row_step[NPUQ_LOOP_X], rect->col_step[NPUQ_LOOP_X]};
     const npuq_strided gathered = {buffer, (ptrdiff_t)(x_cols * x_size), (ptrdiff_t)x_size};
 
-    if (x_is_contiguous(choice, rect) || x_cols > NPUQ_STAGED / x_size / rect->rows) {
+    if (x_is_in_place(choice, rect) || x_cols > NPUQ_STAGED / x_size / rect->rows) {
         return false;
     }
     npuq_copy_rect(gathered, x, x_size, rect->rows, x_cols);
@@ -196,7 +197,7 @@ static size_t prefetch_distance(const npuq_rect *rect, size_t row_bytes, size_t 
 static void run_blocks(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y, block_fn *fn,
                        const void *call)
 {
-    if (x_is_contiguous(choice, rect) && (!writes_y || y_is_contiguous(choice, rect))) {
+    if (x_is_in_place(choice, rect) && (!writes_y || y_is_in_place(choice, rect))) {
         const npuq_block block = {rect->data[NPUQ_LOOP_X],
                                   writes_y ? rect->data[NPUQ_LOOP_Y] : NULL,
                                   rect->row_step[NPUQ_LOOP_X],
@@ -231,8 +232,8 @@ static bool lies_across(const npuq_rect *rect, int operand)
  * two cache lines, which one block of rows uses up; fewer than that where there are few rows. */
 static size_t columns_at_a_time(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y)
 {
-    const bool stage_x = !x_is_contiguous(choice, rect);
-    const bool stage_y = writes_y && !y_is_contiguous(choice, rect);
+    const bool stage_x = !x_is_in_place(choice, rect);
+    const bool stage_y = writes_y && !y_is_in_place(choice, rect);
 
     if ((stage_x && lies_across(rect, NPUQ_LOOP_X)) || (stage_y && lies_across(rect, NPUQ_LOOP_Y))) {
         return capacity_for(stage_x, stage_y) / smaller(LINES, rect->rows * 4) / 64 * 64;
@@ -248,7 +249,7 @@ enum { JOINED = 512 };
 /* Whether rows follow one another in memory, or will in the buffer. */
 static bool rows_follow(const npuq_rect *rect, int operand, packing s)
 {
-    return !is_contiguous(rect, operand, s) || rect->row_step[operand] == (ptrdiff_t)bytes_of(s, rect->cols);
+    return !is_in_place(rect, operand, s) || rect->row_step[operand] == (ptrdiff_t)bytes_of(s, rect->cols);
 }
 
 /* How many rows to take as one long row, which fills vectors and whose parameters by column repeat: 1 where rows are
@@ -520,7 +521,7 @@ void npuq_tile_range(const npuq_kernel_choice *choice, const npuq_rect *rect, co
 
 bool npuq_tile_are_short_rows(const npuq_kernel_choice *choice, const npuq_rect *rect)
 {
-    return rect->rows > 1 && rect->cols < NPUQ_SHORT && x_is_contiguous(choice, rect);
+    return rect->rows > 1 && rect->cols < NPUQ_SHORT && x_is_in_place(choice, rect);
 }
 
 void npuq_tile_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npuq_params *smooth, float *values,
