@@ -123,8 +123,13 @@ static bool make_sample(struct search *s)
     const size_t columns = s->call->columns;
     const size_t per_row = columns < 2 * SAMPLE_PER_ROW ? columns : 2 * SAMPLE_PER_ROW;
     const size_t rows = SAMPLE_ROWS > SAMPLE_ELEMENTS / per_row ? SAMPLE_ROWS : SAMPLE_ELEMENTS / per_row;
+    const size_t most_of_one = 2 * rows * (2 * SAMPLE_PER_ROW);
+    size_t room = 1;
 
-    s->sample = malloc((rows * 2 + 2) * (2 * SAMPLE_PER_ROW) * RESULTS * sizeof *s->sample);
+    for (int r = 0; r < RESULTS; r++) {
+        room += s->diagnosis->compared[r] < most_of_one ? s->diagnosis->compared[r] : most_of_one;
+    }
+    s->sample = malloc(room * sizeof *s->sample);
     if (!s->sample) {
         return false;
     }
