@@ -210,12 +210,13 @@ def random_integers(shape, dtype):
     return np.where(rng.random(shape) < 0.05, rng.choice([limits.min, limits.max], size=shape), values).astype(dtype)
 
 
-def random_words(count):
-    """Of trans_quant_param, with the bits that nobody looks at."""
+def random_words(count, dtype):
+    """Of trans_quant_param, with anything in the bits that requant to this dtype does not look at."""
     scale = random_floats(count, "f4", size=10.0 ** rng.integers(-8, 1))
     words = trans_quant_param(scale, random_floats(count, "f4", size=200.0), int(rng.integers(2)))
-    noise = rng.integers(0, 2**17, size=count, dtype=np.uint64) << 47
-    return (words | noise | rng.integers(0, 2**13, size=count, dtype=np.uint64)).astype(rng.choice(["u8", "i8"]))
+    ignored = np.uint64(0x1FFF | 0x1FFFF << 47 | (0x3FF << 37 if dtype == "float16" else 0))
+    noise = 0 if rng.random() < 0.3 else rng.integers(0, 2**64, size=count, dtype=np.uint64) & ignored
+    return (words & ~ignored | noise).astype(rng.choice(["u8", "i8"]))
 
 
 def random_ends(groups, rows):

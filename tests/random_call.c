@@ -269,6 +269,9 @@ static npuq_status call_requant(struct drawing *d)
     draw_shape(d, 1, MOST_DIMENSIONS, 1);
     add_input(d, OPERAND_X, NPUQ_INT32, d->ndim, d->shape);
     add_vector(d, OPERAND_SCALE, ONE_OF(d, words), d->shape[d->ndim - 1]);
+    if (d->options.y_dtype == NPUQ_FLOAT16) {
+        test_view_any_flags(d->operands[OPERAND_SCALE]);
+    }
     if (one_in(d, 2)) {
         add_input(d, OPERAND_BIAS, NPUQ_INT32, 1, &d->shape[d->ndim - 1]);
     }

@@ -543,6 +543,22 @@ void test_view_write(const npuq_tensor *view, const void *array)
     copy_elements(view, (unsigned char *)array, true);
 }
 
+void test_view_any_flags(const npuq_tensor *words)
+{
+    const size_t count = test_count(words->ndim, words->shape);
+    const uint64_t fields = (uint64_t)0x3FF << 37;
+    const uint64_t random = test_one_in(2) ? fields : 0; /* 0: scales alone */
+    uint64_t *elements = malloc(count * sizeof *elements + 1);
+
+    assert_non_null(elements);
+    test_view_read(words, elements);
+    for (size_t i = 0; i < count; i++) {
+        elements[i] = (elements[i] & ~fields) | (test_random() & random);
+    }
+    test_view_write(words, elements);
+    free(elements);
+}
+
 void test_view_untouched(const test_view *view)
 {
     assert_memory_equal(view->guarded.memory, view->before, view->size);

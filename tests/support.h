@@ -90,6 +90,9 @@ void test_view_free(test_view *view);
 /* Elements in row-major order, from and to a contiguous array. */
 void test_view_read(const npuq_tensor *view, void *array);
 void test_view_write(const npuq_tensor *view, const void *array);
+
+/* Makes the flags and offsets of a view of words random, which npuq_requant() to FLOAT16 does not look at. */
+void test_view_any_flags(const npuq_tensor *words);
 /* More than one element, and all of them are one in memory. */
 bool test_repeats_one_element(const npuq_tensor *view);
 size_t test_count(int ndim, const int64_t *shape);

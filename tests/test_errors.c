@@ -196,8 +196,14 @@ static void give_group_index(call *c, npuq_dtype dtype)
     }
 }
 
-/* Of a word of requant: 63..47 and 12..0. */
-#define IGNORED_BITS (~UINT64_C(0) << 47 | UINT64_C(0x1FFF))
+/* Of a word of requant: 63..47 and 12..0; to FLOAT16 also 46..37. */
+#define IGNORED_BITS    (~UINT64_C(0) << 47 | UINT64_C(0x1FFF))
+#define FLAG_AND_OFFSET (UINT64_C(0x3FF) << 37)
+
+static uint64_t ignored_bits(const call *c)
+{
+    return IGNORED_BITS | (c->tensors[Y].dtype == NPUQ_FLOAT16 ? FLAG_AND_OFFSET : 0);
+}
 
 /* Words that trans_quant_param makes of random scales and offsets; the bits that requant ignores are random. */
 static void give_words(call *c, npuq_dtype dtype, int ndim, int64_t d0, int64_t d1)
@@ -2286,10 +2292,12 @@ static void empty_tensors(void **state)
     assert_int_equal(run(&c), NPUQ_OK);
 }
 
-/* requant takes words that trans_quant_param makes. In any layout of words, and whether or not there is an x. */
+/* Bits of words that trans_quant_param never changes. In any layout of words, and whether or not there is an x. */
 static void words_that_cannot_be(void **state)
 {
     static const int bits[] = {32, 33, 34, 35, 36, 46};
+    static const char *const for_y[] = {"bits 36..32 to be 0, for any y",
+                                        "bit 46 to be 1, as in the words of trans_quant_param"};
     static const int64_t places[] = {0, 7, 15};
     static const int64_t steps[] = {1, 3, -2};
 
@@ -2300,23 +2308,57 @@ static void words_that_cannot_be(void **state)
             const int bit = bits[i % COUNT(bits)];
             const int64_t at = places[i / COUNT(bits) % COUNT(places)];
             const int64_t step = steps[i / COUNT(bits) / COUNT(places)];
+            const char *expected = for_y[bit == 46];
             uint64_t *words = (uint64_t *)(void *)buffer + 32;
             char found[32];
             char what[64];
             call c = base_call((enum base)base);
 
+            if ((UINT64_C(1) << bit & ignored_bits(&c)) != 0) {
+                continue; /* bits_of_words_not_looked_at() changes this one */
+            }
             move(&c, WORDS, words, step, step, 0);
             words[at * step] ^= UINT64_C(1) << bit;
             snprintf(found, sizeof found, "element %" PRId64 " ", at);
             snprintf(what, sizeof what, "bit %d, step %" PRId64, bit, step);
-            refused(&c, NPUQ_ERROR_ARGUMENT, "words", found, "trans_quant_param", what);
+            refused(&c, NPUQ_ERROR_ARGUMENT, "words", found, expected, what);
             empty(&c, X, 0);
             empty(&c, Y, 0);
-            refused(&c, NPUQ_ERROR_ARGUMENT, "words", found, "trans_quant_param", what);
+            refused(&c, NPUQ_ERROR_ARGUMENT, "words", found, expected, what);
             if (at == 0) {
                 c.tensors[WORDS].ndim = 1;
                 c.tensors[WORDS].shape[0] = 1;
-                refused(&c, NPUQ_ERROR_ARGUMENT, "words", found, "trans_quant_param", what);
+                refused(&c, NPUQ_ERROR_ARGUMENT, "words", found, expected, what);
+            }
+        }
+    }
+    end();
+}
+
+/* A scale's bits as int64: of a negative one the sign must not have been copied upwards. */
+static void scales_as_words(void **state)
+{
+    static const float scales[16] = {0.5f, 3.0f, 1e-30f, -0.25f, 7.0f, [15] = 1.0f};
+
+    (void)state;
+    begin();
+    for (int base = REQUANT_INT8; base <= REQUANT_ROW; base++) {
+        for (int sign_copied = 0; sign_copied < 2; sign_copied++) {
+            call c = base_call((enum base)base);
+            int64_t *words = c.tensors[WORDS].data;
+
+            for (size_t i = 0; i < COUNT(scales); i++) {
+                int32_t bits;
+
+                memcpy(&bits, &scales[i], sizeof bits);
+                words[i] = sign_copied ? bits : (int64_t)(uint32_t)bits;
+            }
+            if (c.tensors[Y].dtype == NPUQ_INT8) {
+                refused(&c, NPUQ_ERROR_ARGUMENT, "words", "element 0 is 0x3F000000", "bit 46", "no flag");
+            } else if (sign_copied) {
+                refused(&c, NPUQ_ERROR_ARGUMENT, "words", "element 3 is 0xFFFFFFFFBE800000", "by zeros", "sign");
+            } else {
+                assert_int_equal(run(&c), NPUQ_OK);
             }
         }
     }
@@ -2330,11 +2372,12 @@ static void bits_of_words_not_looked_at(void **state)
         const call c = base_call((enum base)base);
         const outcome expected = plain_outcome(&c);
         uint64_t *words = c.tensors[WORDS].data;
-        const uint64_t fills[] = {0, IGNORED_BITS};
+        const uint64_t ignored = ignored_bits(&c);
+        const uint64_t fills[] = {0, ignored, ignored & ~FLAG_AND_OFFSET, ignored & FLAG_AND_OFFSET};
 
         for (size_t fill = 0; fill < COUNT(fills); fill++) {
             for (int i = 0; i < 16; i++) {
-                words[i] = (words[i] & ~IGNORED_BITS) | fills[fill];
+                words[i] = (words[i] & ~ignored) | fills[fill];
             }
             gives(&c, &expected);
         }
@@ -2773,6 +2816,7 @@ int main(void)
         cmocka_unit_test(garbage_strides_of_extent_one),
         cmocka_unit_test(empty_tensors),
         cmocka_unit_test(words_that_cannot_be),
+        cmocka_unit_test(scales_as_words),
         cmocka_unit_test(bits_of_words_not_looked_at),
         cmocka_unit_test(optional_arguments_left_out),
         cmocka_unit_test(eight_dimensions),

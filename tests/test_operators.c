@@ -59,6 +59,19 @@ static void check_input(argument *a)
     free(a->elements);
 }
 
+/* Words for a result of that type: to FLOAT16 with any flag and offset. */
+static argument make_words(npuq_dtype y_type, int ndim, const int64_t *shape)
+{
+    argument a = make_input(test_one_in(2) ? NPUQ_INT64 : NPUQ_UINT64, ndim, shape, test_one_in(2));
+
+    if (y_type == NPUQ_FLOAT16) {
+        test_view_any_flags(&a.view.tensor);
+        test_view_read(&a.view.tensor, a.elements);
+        memcpy(a.view.before, a.view.guarded.memory, a.view.size);
+    }
+    return a;
+}
+
 /* The input that is quantised: not one element repeated. */
 static argument make_x(npuq_dtype dtype, int ndim, const int64_t *shape, bool finite)
 {
@@ -514,8 +527,7 @@ static void run_requant_on(int ndim, const int64_t *shape, npuq_dtype y_type, co
     const bool has_bias = test_one_in(2);
 
     argument x = make_x(NPUQ_INT32, ndim, shape, true);
-    argument words =
-        make_input(test_one_in(2) ? NPUQ_INT64 : NPUQ_UINT64, words_ndim, words_shape + 2 - words_ndim, test_one_in(2));
+    argument words = make_words(y_type, words_ndim, words_shape + 2 - words_ndim);
     argument bias = make_input(NPUQ_INT32, 1, &N, true);
     argument y = make_output(y_type, ndim, shape);
 

@@ -328,7 +328,7 @@ class Results(ToolTest):
             dtype = str(rng.choice(["int8", "float16"]))
             x = random_integers(random_shape(1, 4), "i4")
             columns = x.shape[-1]
-            parameters = random_words(columns if rng.random() < 0.8 else 1)
+            parameters = random_words(columns if rng.random() < 0.8 else 1, dtype)
             bias = random_integers(columns, "i4") if rng.random() < 0.5 else None
             words = self.save_inputs(x=x, words=self.perhaps_row(parameters, columns), bias=bias)
             self.run_well("requant", *words, "--dtype", dtype, "-o", "y.npy", *self.random_settings(backends))
@@ -346,7 +346,7 @@ class Results(ToolTest):
         if dtype not in ("int8", "float16") or pertoken:
             return random_floats(count, size=10.0 ** rng.integers(-9, 1)), None
         if rng.random() < 0.5:
-            return self.perhaps_row(random_words(count), columns), None
+            return self.perhaps_row(random_words(count, dtype), columns), None
         offset = random_floats(columns if rng.random() < 0.5 else 1, "f4", size=200.0)
         return random_floats(count, "f4", size=0.01), offset if dtype == "int8" and rng.random() < 0.7 else None
 
@@ -840,7 +840,7 @@ class Comparing(ToolTest):
         sums, weights = random_integers((20, 24), "i4"), random_integers((24, 24), "i1")
         save(self.path("sums.npy"), sums)
         save(self.path("w.npy"), weights)
-        save(self.path("words.npy"), random_words(24))
+        save(self.path("words.npy"), random_words(24, "int8"))
         for words, columns in (
             (("dynamic-quant", "x.npy"), 24),
             (("dynamic-quant", "x.npy", "--dtype", "quint4x2"), 3),
@@ -1064,6 +1064,7 @@ class Failures(ToolTest):
             "rows": np.ones(2, f4), "rows2d": np.ones((1, 2), f4), "number": np.ones((), f4),
             "column": np.ones((2, 1), f4), "i3": np.ones(3, "i4"), "i4": np.ones(4, "i4"),
             "words": np.full(4, 1 << 46), "word": np.full((1, 1), 1 << 46), "bad": np.array([1 << 46] * 3 + [0]),
+            "sign": f4([1, -1, 1, 1]).view("i4").astype("i8"),
         }.items():
             save(self.path(f"{name}.npy"), array)
 
@@ -1106,7 +1107,8 @@ class Failures(ToolTest):
             (scaled("s4", "--dtype", "bfloat16", "--pertoken-scale", "column"), "--pertoken-scale: has shape [2, 1]; "),
             (scaled("s4", "--dtype", "bfloat16", "--pertoken-scale", "rows2d"), "--pertoken-scale: has shape [1, 2]; "),
             (scaled("s4", "--dtype", "bfloat16", "--pertoken-scale", "number"), "--pertoken-scale: has shape []; "),
-            (scaled("bad"), "requant: words: "),
+            (scaled("bad"), "requant: words: element 3 is 0x0; expected bit 46 to be 1"),
+            (scaled("sign", "--dtype", "float16"), "requant: words: element 1 is 0xFFFFFFFFBF800000; expected bits 36"),
             (("x", "x2", "--scale", "s4"), "X1: holds f4; expected i1\n"),
             (("x1", "x", "--scale", "s4"), "X2: holds f4; expected i1\n"),
             (("vector", "x2", "--scale", "s4"), "X1: has 1 dimension; expected 2 or more\n"),

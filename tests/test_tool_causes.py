@@ -91,6 +91,10 @@ def cases():
     words, bias = trans_quant_param(positive(20) * f4(0.01), normal(20, size=30), 0), small(20).astype("i4") * 99
     yield Case("bias-left-out", "requant", {"x": x, "words": words, "bias": bias}, [],
                {"y": requant(x, words, bias, "int8")}, {"y": requant(x, words, None, "int8")})
+    scale = positive(20) * f4(0.01)
+    words = scale.view("u4").astype("i8")  # of the scales' bits alone, as for a result of float16
+    yield Case("all-scale-bits", "requant", {"x": x, "words": words}, ["--dtype", "float16"],
+               {"y": requant(x, words, None, "float16")}, {"y": round_to(x.astype(f4) * scale, "float16")})
     x1, x2, scale, bias = small(7, 30), small(30, 20), positive(20), small(20).astype("i4") * 99
     yield Case("bias-left-out", "quant-matmul", {"x1": x1, "x2": x2, "scale": scale, "bias": bias},
                ["--dtype", "float16"], {"y": quant_matmul(x1, x2, scale, None, None, bias, "float16")},

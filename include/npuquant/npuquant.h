@@ -633,9 +633,10 @@ NPUQ_API npuq_status npuq_dequant(const npuq_tensor *x, const npuq_tensor *weigh
  *     FLOAT16:  y = p rounded to float16 (nearest-even; too large becomes an infinity); o is not used
  *
  * @param x  INT32, 1..8 dimensions, [..., N], any of them empty
- * @param words  INT64 or UINT64 (the same bits); [1], [N] or [1, N]. Of every word, bits 36..32 must be 0 and bit 46
- *     must be 1, as npuq_trans_quant_param() makes them: other values select what it never makes (shifts, unsigned
- *     output). Bits 47..63 are not looked at.
+ * @param words  INT64 or UINT64 (the same bits); [1], [N] or [1, N]. Of every word, bits 36..32 must be 0, and for an
+ *     INT8 y bit 46 must be 1, as npuq_trans_quant_param() makes them: other values select what it never makes (shifts,
+ *     unsigned output). For a FLOAT16 y bits 46..37 are not looked at: there the bits of a FLOAT32 scale, extended by
+ *     zeros, are a word, too. Bits 47..63 are never looked at.
  * @param bias  nullable; INT32, [N]
  * @param y  INT8 or FLOAT16; x's shape
  * @param executor  nullable
@@ -646,7 +647,8 @@ NPUQ_API npuq_status npuq_dequant(const npuq_tensor *x, const npuq_tensor *weigh
  * @retval NPUQ_ERROR_DTYPE  a dtype not listed
  * @retval NPUQ_ERROR_SHAPE  a rank or extent not as above
  * @retval NPUQ_ERROR_LAYOUT  see @ref layouts
- * @retval NPUQ_ERROR_ARGUMENT  a word whose bits 36..32 are not 0 or whose bit 46 is not 1; the message names its index
+ * @retval NPUQ_ERROR_ARGUMENT  a word whose bits 36..32 are not 0, or for an INT8 y whose bit 46 is not 1; the message
+ *     names its index
  */
 NPUQ_API npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias,
                                   const npuq_tensor *y, const npuq_executor *executor);

@@ -443,7 +443,8 @@ def requant(
 
     Args:
         x: int32, 1 to 8 dimensions, [..., N].
-        words: int64 or uint64, [1], [N] or [1, N]: what npu_trans_quant_param() returns.
+        words: int64 or uint64, [1], [N] or [1, N]: what npu_trans_quant_param() returns. For float16 the bits of a
+            float32 scale are a word, too: scale.view(np.uint32).astype(np.int64).
         bias: None, or int32, [N].
         dtype: int8 or float16.
         out: None, or the array or tensor to write to.
@@ -495,8 +496,8 @@ def npu_quant_matmul(
         x2: the type of x1, 2 to 8 dimensions: int8, [..., K, N]; or int32, with words along N, [..., K, N / 8], or
             along K, [..., K / 8, N], as in the transpose of a weight [N, K / 8]. The batch dimensions of x1 and x2 are
             broadcast.
-        scale: [1] or [N]. For requant() float32, or the words of npu_trans_quant_param() as int64 or uint64, which may
-            also be [1, N]; otherwise float32, float16 or bfloat16.
+        scale: [1] or [N]. For requant() float32, or the words that it takes as int64 or uint64, which may also be
+            [1, N]; otherwise float32, float16 or bfloat16.
         offset: None, or float32, [1] or [N]; for int8 only. With words it is not used, as on the device: they have
             their offsets in them.
         pertoken_scale: None, or float32, [M], or [..., M] with the batch dimensions of the result: the scale of

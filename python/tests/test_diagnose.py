@@ -140,6 +140,16 @@ def test_fused():
     assert "fused" in names(found.first_place)
 
 
+def test_scales_as_words():
+    rng = np.random.default_rng(1)
+    sums, scale = rng.integers(-30000, 30000, size=(8, 64), dtype="i4"), rng.uniform(1e-3, 1e-2, size=64).astype(f4)
+    call = npuquant.requant, sums, scale.view("u4").astype("i8")
+    found = npuquant.diagnose((sums.astype(f4) * scale).astype("f2"), *call, dtype="float16")
+    assert names(found.first_place) == ["all-scale-bits"]
+    with pytest.raises(npuquant.NpuquantError, match="expected bit 46 to be 1"):
+        npuquant.explain(*call, at=(0, 0))
+
+
 def test_two_mistakes_at_once():
     scale, ends, offset = np.stack([half.repeat(60) * 7, half.repeat(60)]), np.array([5, 12]), f4([1])
     late = group_late(x, scale, ends, offset)

@@ -308,6 +308,9 @@ SQUARE = INT8[:, :2]
         ("DTYPE", "requant: words: ", lambda: npuquant.requant(SUMS, ONE)),
         ("DTYPE", "requant: bias: ", lambda: npuquant.requant(SUMS, np.full(1, 1 << 46), X[0])),
         ("ARGUMENT", "requant: words: ", lambda: npuquant.requant(SUMS, np.zeros(1, np.uint64))),
+        # A negative scale's bits, extended by the sign.
+        ("ARGUMENT", "requant: words: element 0 is 0xFFFFFFFFBF800000; expected bits 36..32 to be 0",
+         lambda: npuquant.requant(SUMS, np.array([-1], "f4").view("i4").astype("i8"), dtype="float16")),
         ("ARGUMENT", "requant: words: ", lambda: npuquant.npu_quant_matmul(SQUARE, SQUARE, np.zeros(1, np.int64))),
     ],
 )

@@ -223,9 +223,9 @@ def test_dequant(backend, threads):
         assert_same(got, expected.dequant(x, weight, activation, bias, dtype))
 
 
-def random_words(columns):
+def random_words(columns, dtype):
     """In each of the shapes in which they may be."""
-    words = expected.random_words(columns if rng.random() < 0.8 else 1)
+    words = expected.random_words(columns if rng.random() < 0.8 else 1, dtype)
     return words[None] if len(words) == columns and rng.random() < 0.3 else words
 
 
@@ -233,7 +233,7 @@ def test_requant(backend, threads):
     for _ in range(TRIALS):
         dtype = str(rng.choice(["int8", "float16"]))
         x = random_integers(random_shape(1, 4), "i4")
-        words = random_words(x.shape[-1])
+        words = random_words(x.shape[-1], dtype)
         bias = random_integers(x.shape[-1], "i4") if rng.random() < 0.6 else None
         got = npuquant.requant(in_any_layout(x), in_any_layout(words), in_any_layout(bias), dtype=as_destination(dtype))
         assert_same(got, expected.requant(x, words, bias, dtype))
@@ -277,7 +277,7 @@ def test_quant_matmul(backend, threads):
         whole = requantised or dtype == "int32"
         offset = None
         if requantised and rng.random() < 0.5:
-            scale = random_words(shape[-1])
+            scale = random_words(shape[-1], dtype)
         else:
             count = shape[-1] if shape[-1] > 0 and rng.random() < 0.7 else 1
             scale = random_floats(count, "f4" if requantised else None, size=1e-2, special=0.05)
@@ -426,6 +426,9 @@ def test_special_values_of_floating_results():
         assert got.view(f"u{got.itemsize}").tolist() == [bits] * 4
     words = npuquant.npu_trans_quant_param(weight, f4([3, -20, 100, -256]))
     assert npuquant.requant(sums, words).tolist() == [53, -30, 127, -1]
+    for kind in "i8", "u8":  # a scale's bits alone are enough for float16
+        got = npuquant.requant(sums, weight.view("u4").astype(kind), dtype="float16")
+        assert got.view("u2").tolist() == [0x5240, 0xC900, 0x7418, 0x753E]
 
 
 def test_zero_strides():

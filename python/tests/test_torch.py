@@ -171,7 +171,7 @@ def calls(rows=5):
                              ((x1, x2, s[:1]), {"offset": s[:1], "bias": sums[0].repeat(2)[:24]})],
         "npu_dequant_bias": [((sums, s, per_row, s), {"output_dtype": torch.bfloat16}), ((sums, s, None, None), {})],
         "dequant": [((sums, s, per_row, s), {"dtype": torch.float32}), ((sums, s), {})],
-        "requant": [((sums, words, sums[0]), {}), ((sums, words), {"dtype": torch.float16})],
+        "requant": [((sums, words, sums[0]), {}), ((sums, s.view(torch.int32).long()), {"dtype": torch.float16})],
     }
 
 

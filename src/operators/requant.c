@@ -21,9 +21,9 @@ static npuq_status check_shapes(const npuq_tensor *x, const npuq_tensor *words, 
     return npuq_check_output_shape(op, x, y);
 }
 
-/* Other settings of the unit, which trans_quant_param never makes, select shifts and unsigned output. */
-static const uint64_t must_be_0 = (uint64_t)0x1F << 32;
-static const uint64_t must_be_1 = (uint64_t)1 << 46;
+/* Other settings of the unit, which trans_quant_param never makes, select shifts, and integers without sign. */
+static const uint64_t shift_bits = (uint64_t)0x1F << 32;
+static const uint64_t sign_bit = (uint64_t)1 << 46;
 static const uint64_t offset_bits = (uint64_t)0x1FF << 37;
 
 /* The bits that any, and that all of the words have. */
@@ -59,18 +59,29 @@ static bits bits_of(const npuq_params *words, int64_t count)
     return b;
 }
 
-static npuq_status check_words(const npuq_params *words, int64_t count, bits b)
+/* To float16 the unit reads no more than M, so that serving code passes the bits of its scales as they are. */
+static npuq_status check_words(const npuq_params *words, int64_t count, bits b, npuq_dtype y_dtype)
 {
-    if ((b.any & must_be_0) == 0 && (b.all & must_be_1) != 0) {
+    const uint64_t must_be_1 = y_dtype == NPUQ_INT8 ? sign_bit : 0;
+
+    if ((b.any & shift_bits) == 0 && (b.all & must_be_1) == must_be_1) {
         return NPUQ_OK;
     }
     for (int64_t i = 0; i < count; i++) {
         const uint64_t word = word_at(words, i);
 
-        if ((word & must_be_0) != 0 || (word & must_be_1) == 0) {
+        if ((word & shift_bits) != 0) {
             return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "words",
                              "element %" PRId64 " is 0x%" PRIX64
-                             "; expected bits 36..32 to be 0 and bit 46 to be 1, as in the words of trans_quant_param",
+                             "; expected bits 36..32 to be 0, for any y: extend the bits of a scale by zeros, not by "
+                             "its sign",
+                             i, word);
+        }
+        if ((word & must_be_1) != must_be_1) {
+            return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "words",
+                             "element %" PRId64 " is 0x%" PRIX64
+                             "; expected bit 46 to be 1, as in the words of trans_quant_param: only a FLOAT16 y takes "
+                             "words without it",
                              i, word);
         }
     }
@@ -112,7 +123,7 @@ npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const n
     const int64_t distinct = params.step == 0 && all > 1 ? 1 : all; /* there may be very many that are one */
     const bits b = bits_of(&params, distinct);
 
-    if ((status = check_words(&params, distinct, b)) != NPUQ_OK) {
+    if ((status = check_words(&params, distinct, b, y->dtype)) != NPUQ_OK) {
         return status;
     }
     if (npuq_element_count(x) > 0) {

@@ -108,7 +108,7 @@ void npuq_ref_dequant(const int32_t *x, size_t M, size_t N, const void *weight_s
  * The output stage of the matrix unit: int32 sums to INT8 or FLOAT16, with the words of trans_quant_param.
  *
  * x      [M, N]
- * words  words_count of them: 1, or N; bits 36..32 are 0 and bit 46 is 1
+ * words  words_count of them: 1, or N; bits 36..32 are 0, and for INT8 bit 46 is 1
  * bias   null, or [N], added to x first, modulo 2^32
  * y      INT8 or FLOAT16 [M, N]
  */
