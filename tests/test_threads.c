@@ -48,29 +48,27 @@ static void run_threads(void *context, size_t count, void (*task)(void *argument
 
 /* ---- the work ---- */
 
-enum { Y_SIZE = ROWS * COLS * 2 }; /* of the widest type */
+/* All bytes are compared: there are none between the members. */
+typedef struct results {
+    uint16_t y[ROWS * COLS]; /* of the widest type */
+    float scale[ROWS];
+    float offset[ROWS];
+} results;
 
 typedef struct buffers {
     float *x;
     int32_t *sums;
     uint16_t *smooth;
     uint64_t *words;
-    uint8_t *y;
-    float *scale;
-    float *offset;
+    results *out;
 } buffers;
 
 static buffers make_buffers(void)
 {
-    buffers b = {malloc(sizeof(float) * ROWS * COLS),
-                 malloc(sizeof(int32_t) * ROWS * COLS),
-                 malloc(sizeof(uint16_t) * COLS),
-                 malloc(sizeof(uint64_t) * COLS),
-                 calloc(1, Y_SIZE),
-                 calloc(ROWS, sizeof(float)),
-                 calloc(ROWS, sizeof(float))};
+    buffers b = {malloc(sizeof(float) * ROWS * COLS), malloc(sizeof(int32_t) * ROWS * COLS),
+                 malloc(sizeof(uint16_t) * COLS), malloc(sizeof(uint64_t) * COLS), malloc(sizeof(results))};
 
-    assert_true(b.x && b.sums && b.smooth && b.words && b.y && b.scale && b.offset);
+    assert_true(b.x && b.sums && b.smooth && b.words && b.out);
     test_reseed(1);
     test_fill(b.x, NPUQ_FLOAT32, ROWS * COLS, true);
     test_fill(b.sums, NPUQ_INT32, ROWS * COLS, true);
@@ -85,11 +83,13 @@ static void free_buffers(buffers *b)
     free(b->sums);
     free(b->smooth);
     free(b->words);
-    free(b->y);
-    free(b->scale);
-    free(b->offset);
+    free(b->out);
 }
 
+/* From DYNAMIC on, the dynamic operators and their steps: first per token, then per tensor. */
+enum { DYNAMIC = 6, PER_TENSOR = 12, OPERATORS = 2 * PER_TENSOR - DYNAMIC };
+
+/* What the call does not write stays 0x55. */
 static npuq_status run_one(const buffers *b, int which, const npuq_executor *executor)
 {
     const int64_t shape[] = {ROWS, COLS};
@@ -101,36 +101,32 @@ static npuq_status run_one(const buffers *b, int which, const npuq_executor *exe
     const npuq_tensor sums = npuq_tensor_contiguous(b->sums, NPUQ_INT32, 2, shape);
     const npuq_tensor bytes = npuq_tensor_contiguous(b->sums, NPUQ_INT8, 2, shape);
     const npuq_tensor words = npuq_tensor_contiguous(b->words, NPUQ_UINT64, 1, &shape[1]);
-    const npuq_tensor of_rows = npuq_tensor_contiguous(b->x, NPUQ_FLOAT32, 1, shape);
-    const npuq_tensor y = npuq_tensor_contiguous(b->y, NPUQ_INT8, 2, shape);
-    const npuq_tensor half = npuq_tensor_contiguous(b->y, NPUQ_FLOAT16, 2, shape);
+    const npuq_tensor of_rows = npuq_tensor_contiguous(b->x, NPUQ_FLOAT32, 1, which < PER_TENSOR ? shape : &one);
+    const npuq_tensor y = npuq_tensor_contiguous(b->out->y, NPUQ_INT8, 2, shape);
+    const npuq_tensor half = npuq_tensor_contiguous(b->out->y, NPUQ_FLOAT16, 2, shape);
     const npuq_tensor smooth = npuq_tensor_contiguous(b->smooth, NPUQ_BFLOAT16, 1, &shape[1]);
     const npuq_tensor groups = npuq_tensor_contiguous((void *)ends, NPUQ_INT64, 1, &four);
-    npuq_tensor group_scale = npuq_tensor_contiguous(b->x, NPUQ_FLOAT32, 2, scale_shape);
-    npuq_tensor scale = npuq_tensor_contiguous(b->scale, NPUQ_FLOAT32, 1, shape);
-    npuq_tensor offset = npuq_tensor_contiguous(b->offset, NPUQ_FLOAT32, 1, shape);
+    const npuq_tensor group_scale = npuq_tensor_contiguous(b->x, NPUQ_FLOAT32, 2, scale_shape);
+    const npuq_tensor scale = npuq_tensor_contiguous(b->out->scale, NPUQ_FLOAT32, 1, of_rows.shape);
+    const npuq_tensor offset = npuq_tensor_contiguous(b->out->offset, NPUQ_FLOAT32, 1, of_rows.shape);
+    const npuq_quant_mode mode = which < PER_TENSOR ? NPUQ_PER_TOKEN : NPUQ_PER_TENSOR;
 
-    switch (which) {
+    memset(b->out, 0x55, sizeof *b->out);
+    switch (which < PER_TENSOR ? which : which - PER_TENSOR + DYNAMIC) {
     case 0: return npuq_quantize(&x, &smooth, NULL, 1, true, &y, executor);
     case 1: return npuq_quantize(&x, &smooth, &smooth, -1, false, &y, executor);
     case 2: return npuq_group_quant(&x, &group_scale, &groups, NULL, &y, executor);
-    case 3: return npuq_dynamic_quant_asymmetric(&x, &smooth, NULL, NPUQ_PER_TOKEN, &y, &scale, &offset, executor);
-    case 4: return npuq_dynamic_quant(&x, &smooth, NULL, NPUQ_PER_TOKEN, NPUQ_SCALE_PRODUCT, &y, &scale, executor);
-    case 5: return npuq_dynamic_quant_symmetric_apply(&x, NULL, NULL, NPUQ_PER_TOKEN, &of_rows, &of_rows, &y, executor);
-    case 6: return npuq_anti_quant(&bytes, &smooth, &smooth, &half, executor);
-    case 7: return npuq_dequant(&sums, &smooth, &of_rows, &smooth, &half, executor);
-    case 8: return npuq_requant(&sums, &words, NULL, &y, executor);
-    case 9:
-        scale.shape[0] = one;
-        return npuq_dynamic_quant(&x, NULL, NULL, NPUQ_PER_TENSOR, NPUQ_SCALE_INVERSE, &y, &scale, executor);
-    default:
-        scale.shape[0] = offset.shape[0] = one;
-        return npuq_dynamic_quant_asymmetric(&x, which == 10 ? NULL : &smooth, NULL, NPUQ_PER_TENSOR, &y, &scale,
-                                             &offset, executor);
+    case 3: return npuq_anti_quant(&bytes, &smooth, &smooth, &half, executor);
+    case 4: return npuq_dequant(&sums, &smooth, &of_rows, &smooth, &half, executor);
+    case 5: return npuq_requant(&sums, &words, NULL, &y, executor);
+    case DYNAMIC: return npuq_dynamic_quant_asymmetric(&x, NULL, NULL, mode, &y, &scale, &offset, executor);
+    case 7: return npuq_dynamic_quant_asymmetric(&x, &smooth, NULL, mode, &y, &scale, &offset, executor);
+    case 8: return npuq_dynamic_quant(&x, &smooth, NULL, mode, NPUQ_SCALE_PRODUCT, &y, &scale, executor);
+    case 9: return npuq_dynamic_quant_min_max(&x, &smooth, NULL, mode, &scale, &offset, executor);
+    case 10: return npuq_dynamic_quant_apply(&x, &smooth, NULL, mode, &of_rows, &of_rows, &y, executor);
+    default: return npuq_dynamic_quant_symmetric_apply(&x, NULL, NULL, mode, &of_rows, &of_rows, &y, executor);
     }
 }
-
-enum { OPERATORS = 12 };
 
 static void test_partitions(void **unused)
 {
@@ -141,18 +137,14 @@ static void test_partitions(void **unused)
 
     (void)unused;
     for (int which = 0; which < OPERATORS; which++) {
-        memset(expected.y, 0x55, Y_SIZE);
         assert_int_equal(run_one(&expected, which, NULL), NPUQ_OK);
         for (size_t p = 0; p < sizeof partitions / sizeof partitions[0]; p++) {
             size_t ends[THREADS + 1];
             const npuq_executor executor = {run_threads, ends};
 
             memcpy(ends, partitions[p], sizeof ends);
-            memset(got.y, 0x55, Y_SIZE);
             assert_int_equal(run_one(&got, which, &executor), NPUQ_OK);
-            test_same(got.y, expected.y, Y_SIZE, "which %d, partition %zu", which, p);
-            test_same(got.scale, expected.scale, ROWS * sizeof(float), "scale of which %d", which);
-            test_same(got.offset, expected.offset, ROWS * sizeof(float), "offset of which %d", which);
+            test_same(got.out, expected.out, sizeof *got.out, "which %d, partition %zu", which, p);
         }
     }
     free_buffers(&expected);
@@ -188,9 +180,8 @@ static void *call_all(void *argument)
     c->same = true;
     for (int again = 0; again < 3; again++) {
         for (int which = 0; which < OPERATORS; which++) {
-            memset(c->own.y, 0, Y_SIZE);
             c->same = run_one(&c->own, which, NULL) == NPUQ_OK && c->same &&
-                      memcmp(c->own.y, c->expected[which].y, Y_SIZE) == 0;
+                      memcmp(c->own.out, c->expected[which].out, sizeof *c->own.out) == 0;
         }
     }
     atomic_fetch_sub(&calling, 1);
