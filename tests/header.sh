@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Each public header compiles by itself, twice over and without a warning, as C and as C++. So does a program that needs
-# what only a compiler can see: views of arrays that are const or not initialised, and the comparison of versions.
+# what only a compiler can see: views of arrays that are const or not initialised, and the comparison of versions. Every
+# function that takes an executor is called by the tests of threads and of sizes.
 #
 # usage: header.sh include-directory
 # CC and CXX name the compilers (cc and c++). A missing one is skipped, and so is npuquant/dlpack.h where there is no
@@ -96,6 +97,18 @@ check() {
         compiles "a program" "$work/program.c"
     done
 }
+
+functions=$(tr '\n' ' ' <"$include/npuquant/npuquant.h" |
+    grep -o -E 'npuq_[a-z_]+\([^();]*npuq_executor \*executor\);' | sed 's/(.*//')
+[ -n "$functions" ] || { echo "FAILED: no function takes an executor"; failed=1; }
+for function in $functions; do
+    for test in threads sizes; do
+        grep -q "$function(" "$(dirname "$0")/test_$test.c" || {
+            echo "FAILED: $function() is not called in tests/test_$test.c"
+            failed=1
+        }
+    done
+done
 
 check "${CC:-cc}" c c99 c11 gnu17
 check "${CXX:-c++}" c++ c++11 c++17

@@ -217,7 +217,7 @@ static void test_big_sums(void **unused)
     check_big(&b, "requant");
 }
 
-/* The whole tensor as one row, per tensor and per token. */
+/* The whole tensor as one row, per tensor and per token; in the end in three steps. */
 static void test_big_dynamic(void **unused)
 {
     const int64_t shape[] = {1, elements};
@@ -227,29 +227,51 @@ static void test_big_dynamic(void **unused)
     if (skips()) {
         skip();
     }
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 7; i++) {
         const npuq_quant_mode mode = i % 3 == 0 ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
+        const bool in_steps = i >= 5;
+        const bool symmetric = in_steps ? i == 6 : i >= 3;
         const npuq_executor *executor = i == 1 ? NULL : &test_shuffled_executor;
         big b = make_big(NPUQ_FLOAT16, NPUQ_INT8);
         float scale = 0.0f;
         float offset = 0.0f;
         float expected_scale;
         float expected_offset = 0.0f;
+        float min;
+        float max;
         const npuq_tensor x = npuq_tensor_contiguous(b.x.memory, NPUQ_FLOAT16, 2, shape);
         const npuq_tensor y = npuq_tensor_contiguous(b.y.memory, NPUQ_INT8, 2, shape);
         const npuq_tensor scales = npuq_tensor_contiguous(&scale, NPUQ_FLOAT32, 1, &one);
         const npuq_tensor offsets = npuq_tensor_contiguous(&offset, NPUQ_FLOAT32, 1, &one);
+        const npuq_tensor mins = npuq_vector(&min, NPUQ_FLOAT32, 1);
+        const npuq_tensor maxs = npuq_vector(&max, NPUQ_FLOAT32, 1);
 
-        if (i < 3) {
+        if (in_steps) {
+            assert_int_equal(npuq_dynamic_quant_min_max(&x, NULL, NULL, mode, &mins, &maxs, executor), NPUQ_OK);
+        }
+        if (!symmetric) {
             npuq_ref_dynamic_quant_asymmetric(b.x.memory, NPUQ_REF_FLOAT16, 1, PERIOD, NULL, NPUQ_REF_FLOAT32, 1, NULL,
                                               false, b.expected, NPUQ_REF_INT8, &expected_scale, &expected_offset);
-            assert_int_equal(npuq_dynamic_quant_asymmetric(&x, NULL, NULL, mode, &y, &scales, &offsets, executor),
-                             NPUQ_OK);
+            if (in_steps) {
+                assert_int_equal(npuq_dynamic_quant_params(&mins, &maxs, NPUQ_INT8, &scales, &offsets), NPUQ_OK);
+                assert_int_equal(npuq_dynamic_quant_apply(&x, NULL, NULL, mode, &scales, &offsets, &y, executor),
+                                 NPUQ_OK);
+            } else {
+                assert_int_equal(npuq_dynamic_quant_asymmetric(&x, NULL, NULL, mode, &y, &scales, &offsets, executor),
+                                 NPUQ_OK);
+            }
         } else {
             npuq_ref_dynamic_quant(b.x.memory, NPUQ_REF_FLOAT16, 1, PERIOD, NULL, NPUQ_REF_FLOAT32, 1, NULL, false,
                                    false, b.expected, NPUQ_REF_INT8, &expected_scale);
-            assert_int_equal(npuq_dynamic_quant(&x, NULL, NULL, mode, NPUQ_SCALE_PRODUCT, &y, &scales, executor),
-                             NPUQ_OK);
+            if (in_steps) {
+                assert_int_equal(
+                    npuq_dynamic_quant_symmetric_params(&mins, &maxs, NPUQ_INT8, NPUQ_SCALE_PRODUCT, &scales), NPUQ_OK);
+                assert_int_equal(npuq_dynamic_quant_symmetric_apply(&x, NULL, NULL, mode, &mins, &maxs, &y, executor),
+                                 NPUQ_OK);
+            } else {
+                assert_int_equal(npuq_dynamic_quant(&x, NULL, NULL, mode, NPUQ_SCALE_PRODUCT, &y, &scales, executor),
+                                 NPUQ_OK);
+            }
         }
         test_same(&scale, &expected_scale, sizeof scale, "scale");
         test_same(&offset, &expected_offset, sizeof offset, "offset");
