@@ -27,8 +27,8 @@ except ImportError as error:
     ) from error
 from ._library import NpuquantError, __version__, available_backends, backend, set_backend, version
 from ._matmul import product
-from ._tensors import (BFLOAT16, FLOATING, PRODUCTS, QUANTISED, REQUANTISED, Out, Result, TensorLike, output,
-                       product_columns, result, result_type, tensor, to_array, words_shape)
+from ._tensors import (BFLOAT16, FLOATING, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, Result, TensorLike,
+                       described, output, product_columns, result, result_type, tensor, to_array, words_shape)
 from ._threads import get_num_threads, run, set_num_threads
 
 __all__ = [
@@ -373,8 +373,8 @@ def npu_anti_quant(
                        "float16, bfloat16 or float32")
     packed = x.dtype == np.int32
     source = "quint4x2" if packed else "int8"
-    if src_dtype is not None and result_type("src_dtype", src_dtype, QUANTISED, source) != QUANTISED[source]:
-        raise TypeError(f"src_dtype: is {src_dtype!r}; expected {source} for an x of {x.dtype}")
+    if src_dtype is not None and result_type("src_dtype", src_dtype, SOURCES, source) != SOURCES[source]:
+        raise TypeError(f"src_dtype: is {described(src_dtype)}; expected {source} for an x of {x.dtype}")
     shape = x.shape
     if packed and shape:
         shape = (*shape[:-1], 8 * shape[-1])

@@ -47,8 +47,18 @@ BFLOAT16 = "bfloat16 (or its bits as uint16)"
 # op_plugin/ops/opapi/DynamicQuantKernelNpuOpApi.cpp of Ascend/op-plugin, where int4 is that of quint4x2;
 # op_plugin/python/meta/_meta_registrations.py there lists them. AntiQuantKernelNpuOpApi.cpp and
 # QuantMatmulKernelNpuOpApi.cpp, beside the first, have dst_dtype and output_dtype.
-_NUMBERS = {0: "uint8", 1: "int8", 3: "int32", 5: "float16", 6: "float32", 12: "qint8", 13: "quint8", 14: "qint32",
-            15: "bfloat16", 16: "quint4x2"}
+_NUMBERS = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64",
+            11: "bool", 12: "qint8", 13: "quint8", 14: "qint32", 15: "bfloat16", 16: "quint4x2", 23: "float8_e5m2",
+            24: "float8_e4m3fn"}
+#: torch_npu's own types, which are numbers: aclDataType + 256, as in torch_npu/csrc/custom_dtype/Init.cpp of
+#: Ascend/pytorch.
+DEVICE_TYPES = {
+    256: "float32", 257: "float16", 258: "int8", 259: "int32", 260: "uint8", 262: "int16", 263: "uint16", 264: "uint32",
+    265: "int64", 266: "uint64", 267: "float64", 268: "bool", 269: "string", 272: "complex64", 273: "complex128",
+    283: "bfloat16", 285: "int4", 286: "uint1", 289: "complex32", 290: "hifloat8", 291: "float8_e5m2",
+    292: "float8_e4m3fn", 293: "float8_e8m0fnu", 294: "float6_e3m2", 295: "float6_e2m3", 296: "float4_e2m1fn_x2",
+    297: "float4_e1m2fn_x2",
+}
 
 
 def _results(*names: str) -> Results:
@@ -65,10 +75,26 @@ FLOATING = _results("float16", "bfloat16", "float32")
 REQUANTISED = _results("int8", "float16")
 PRODUCTS = _results("int8", "float16", "bfloat16", "float32", "int32")
 INPUTS = _results(*_NAMED)
+# What may be said of x of npu_anti_quant(). Words of int4 as a result are only called quint4x2 on the device.
+SOURCES = {**QUANTISED, "int4": _NAMED["quint4x2"]}
+
+
+def _number(dtype: Any) -> Optional[int]:
+    return int(dtype) if isinstance(dtype, (int, np.integer)) and not isinstance(dtype, bool) else None
+
+
+def described(dtype: Any) -> str:
+    """A dtype as messages have it: numbers with the name of the type that they stand for."""
+    number = _number(dtype)
+    if number is None:
+        return repr(dtype)
+    if number in DEVICE_TYPES:
+        return f"torch_npu.{DEVICE_TYPES[number]} ({number})"
+    return f"{number} ({_NUMBERS[number]})" if number in _NUMBERS else str(number)
 
 
 def result_type(argument: str, dtype: Any, results: Results, expected: str) -> Result:
-    """A dtype of NumPy or PyTorch, a name, or a number of PyTorch's, as a value of results.
+    """A dtype of NumPy or PyTorch, a name, or a number of PyTorch's or torch_npu's, as a value of results.
 
     The library knows which of them its operator has; expected is for what it cannot be asked about.
     """
@@ -79,20 +105,19 @@ def result_type(argument: str, dtype: Any, results: Results, expected: str) -> R
     name = str(dtype)
     # PyTorch need not be installed to be understood.
     name = name[len("torch."):] if name.startswith("torch.") else name
-    found = repr(dtype)
     if name not in results:
         try:
-            if isinstance(dtype, (int, np.integer)) and not isinstance(dtype, bool):
-                name = _NUMBERS[int(dtype)]
-                found = f"{dtype} ({name})"
+            number = _number(dtype)
+            if number is not None:
+                name = DEVICE_TYPES.get(number) or _NUMBERS[number]
             else:
-                described = np.dtype(dtype)
-                name = described.name if described.isnative else name
+                native = np.dtype(dtype)
+                name = native.name if native.isnative else name
         except Exception:  # NumPy says no in several of them, SyntaxError among them
             pass
     # np.dtype(None) is float64, which is not here either.
     if name not in results:
-        raise TypeError(f"{argument}: is {found}; expected {expected}")
+        raise TypeError(f"{argument}: is {described(dtype)}; expected {expected}")
     return results[name]
 
 

@@ -22,8 +22,8 @@ from torch import Tensor
 
 import npuquant
 
-from ._tensors import (FLOATING, PRODUCTS, QUANTISED, REQUANTISED, Result, Results, Unknown, product_columns,
-                       result_type, words_shape)
+from ._tensors import (FLOATING, PRODUCTS, QUANTISED, REQUANTISED, Result, Results, Unknown, described,
+                       product_columns, result_type, words_shape)
 
 __all__ = [
     "dequant",
@@ -163,8 +163,10 @@ _UNDEFINED = ("x1_dtype", "x2_dtype", "pertoken_scale_dtype", "scale_dtype", "gr
 
 def _quant_matmul(x1: np.ndarray, x2: np.ndarray, scale: np.ndarray, **others: Any) -> np.ndarray:
     for name in _UNDEFINED:
-        if others.pop(name, None) is not None:
-            raise NotImplementedError(f"{name}: is given; it selects types and groups that npuquant does not define")
+        value = others.pop(name, None)
+        if value is not None:
+            given = "given" if isinstance(value, (np.ndarray, Unknown)) else described(value)
+            raise NotImplementedError(f"{name}: is {given}; it selects types and groups that npuquant does not define")
     return npuquant.npu_quant_matmul(x1, x2, scale, **others)
 
 
@@ -181,12 +183,14 @@ def _requant(*arrays: Optional[np.ndarray], dtype: Any = None) -> np.ndarray:
 
 
 #: The schemas, as in op_plugin/config/op_plugin_functions.yaml of Ascend/op-plugin; scale_form, dequant and requant are
-#: this package's. With each its function on arrays, and the one that says the shapes and types of its results.
+#: this package's. A ScalarType there is an int here: it is the same schema for PyTorch, but of a number that is a
+#: ScalarType PyTorch passes on the low eight bits only. With each its function on arrays, and the one that says the
+#: shapes and types of its results.
 _OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
     ("npu_quantize(Tensor self, Tensor scales, Tensor? zero_points, int dtype, int axis=1, bool div_mode=True)"
      " -> Tensor",
      npuquant.npu_quantize, _quantize_shape),
-    ("npu_group_quant(Tensor x, Tensor scale, Tensor group_index, *, Tensor? offset=None, ScalarType? dst_dtype=None)"
+    ("npu_group_quant(Tensor x, Tensor scale, Tensor group_index, *, Tensor? offset=None, int? dst_dtype=None)"
      " -> Tensor",
      npuquant.npu_group_quant, _group_quant_shape),
     ("npu_trans_quant_param(Tensor scale, Tensor? offset=None, int? round_mode=0) -> Tensor",
@@ -205,12 +209,12 @@ _OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
      " int? pertoken_scale_dtype=None, int? scale_dtype=None, int[]? group_sizes=None, Tensor? y_scale=None) -> Tensor",
      _quant_matmul, _quant_matmul_shape),
     ("npu_dequant_bias(Tensor x, Tensor weight_scale, Tensor? activation_scale, Tensor? bias, *,"
-     " ScalarType? output_dtype=None) -> Tensor",
+     " int? output_dtype=None) -> Tensor",
      _dequant_bias, _dequant_bias_shape),
     ("dequant(Tensor x, Tensor weight_scale, Tensor? activation_scale=None, Tensor? bias=None, *,"
-     " ScalarType? dtype=None) -> Tensor",
+     " int? dtype=None) -> Tensor",
      _dequant, _dequant_shape),
-    ("requant(Tensor x, Tensor words, Tensor? bias=None, *, ScalarType? dtype=None) -> Tensor",
+    ("requant(Tensor x, Tensor words, Tensor? bias=None, *, int? dtype=None) -> Tensor",
      _requant, _requant_shape),
 )
 
@@ -273,16 +277,12 @@ _operators = torch.ops.npuquant
 # ---- functions -------------------------------------------------------------------------------------------------------
 
 
-def _type(argument: str, dtype: Any) -> Optional[torch.dtype]:
-    """What PyTorch takes for a ScalarType: also the numbers, names and NumPy's types that npuquant takes."""
-    if dtype is None or isinstance(dtype, torch.dtype):
+def _type(argument: str, dtype: Any) -> Union[None, int, torch.dtype]:
+    """What PyTorch takes for a type: of what npuquant takes also names and NumPy's types. A number stays as it is:
+    while a function is traced it may be a symbol."""
+    if dtype is None or isinstance(dtype, (int, torch.dtype)) and not isinstance(dtype, bool):
         return dtype
     return getattr(torch, _result(argument, dtype, {**QUANTISED, **FLOATING}).name)
-
-
-def _number(argument: str, dtype: Any) -> Union[None, int, torch.dtype]:
-    """The same for an int. A number stays as it is: while a function is traced it may be a symbol."""
-    return dtype if isinstance(dtype, int) else _type(argument, dtype)
 
 
 def npu_quantize(input: Tensor, scales: Tensor, zero_points: Optional[Tensor], dtype: Any, axis: int = 1,
@@ -293,7 +293,7 @@ def npu_quantize(input: Tensor, scales: Tensor, zero_points: Optional[Tensor], d
     >>> npu_quantize(x, scales, None, torch.qint8)
     tensor([[-3,  1,  5]], dtype=torch.int8)
     """
-    return _operators.npu_quantize(input, scales, zero_points, _number("dtype", dtype), axis, div_mode)
+    return _operators.npu_quantize(input, scales, zero_points, _type("dtype", dtype), axis, div_mode)
 
 
 def npu_group_quant(x: Tensor, scale: Tensor, group_index: Tensor, *, offset: Optional[Tensor] = None,
@@ -316,7 +316,7 @@ def npu_dynamic_quant_asymmetric(
         raise TypeError("x: expected it, or input, which is another name for it; not both")
     return _operators.npu_dynamic_quant_asymmetric(
         input if x is None else x, smooth_scales=smooth_scales, group_index=group_index,
-        dst_type=_number("dst_type", dst_type), quant_mode=quant_mode, dst_type_max=dst_type_max)
+        dst_type=_type("dst_type", dst_type), quant_mode=quant_mode, dst_type_max=dst_type_max)
 
 
 def npu_dynamic_quant(
@@ -328,15 +328,15 @@ def npu_dynamic_quant(
     A scale_form of None is what set_scale_form() has chosen, and "inverse" with group_index.
     """
     return _operators.npu_dynamic_quant(
-        input, smooth_scales=smooth_scales, group_index=group_index, dst_type=_number("dst_type", dst_type),
+        input, smooth_scales=smooth_scales, group_index=group_index, dst_type=_type("dst_type", dst_type),
         quant_mode=quant_mode, dst_type_max=dst_type_max, scale_form=scale_form)
 
 
 def npu_anti_quant(x: Tensor, scale: Tensor, *, offset: Optional[Tensor] = None, dst_dtype: Any = None,
                    src_dtype: Any = None) -> Tensor:
     """Dequantises int8 or int4 values: npuquant.npu_anti_quant() on tensors."""
-    return _operators.npu_anti_quant(x, scale, offset=offset, dst_dtype=_number("dst_dtype", dst_dtype),
-                                     src_dtype=_number("src_dtype", src_dtype))
+    return _operators.npu_anti_quant(x, scale, offset=offset, dst_dtype=_type("dst_dtype", dst_dtype),
+                                     src_dtype=_type("src_dtype", src_dtype))
 
 
 def npu_quant_matmul(
@@ -351,7 +351,7 @@ def npu_quant_matmul(
     """
     return _operators.npu_quant_matmul(
         x1, x2, scale, offset=offset, pertoken_scale=pertoken_scale, bias=bias,
-        output_dtype=_number("output_dtype", output_dtype), x1_dtype=x1_dtype, x2_dtype=x2_dtype,
+        output_dtype=_type("output_dtype", output_dtype), x1_dtype=x1_dtype, x2_dtype=x2_dtype,
         pertoken_scale_dtype=pertoken_scale_dtype, scale_dtype=scale_dtype, group_sizes=group_sizes, y_scale=y_scale)
 
 

@@ -81,13 +81,14 @@ def in_any_layout(array):
 
 
 WAYS = {
-    "int8": ["int8", np.int8, np.dtype("i1"), "qint8", npuquant.qint8, "torch.qint8", "torch.int8", 1, 12, np.int64(1)],
-    "uint8": ["uint8", np.uint8, np.dtype("u1"), "quint8", npuquant.quint8, "torch.quint8", 0, 13],
-    "int32": ["int32", np.int32, np.dtype("i4"), "qint32", npuquant.qint32, "torch.qint32", 3, 14],
+    "int8": ["int8", np.int8, np.dtype("i1"), "qint8", npuquant.qint8, "torch.qint8", "torch.int8", 1, 12, np.int64(1),
+             258],
+    "uint8": ["uint8", np.uint8, np.dtype("u1"), "quint8", npuquant.quint8, "torch.quint8", 0, 13, 260],
+    "int32": ["int32", np.int32, np.dtype("i4"), "qint32", npuquant.qint32, "torch.qint32", 3, 14, 259],
     "quint4x2": ["quint4x2", npuquant.quint4x2, "torch.quint4x2", 16],
-    "float16": ["float16", np.float16, np.dtype("f2"), "torch.float16", "half", 5],
-    "float32": ["float32", np.float32, np.dtype("f4"), "torch.float32", 6],
-    "bfloat16": ["bfloat16", "torch.bfloat16", 15],
+    "float16": ["float16", np.float16, np.dtype("f2"), "torch.float16", "half", 5, 257],
+    "float32": ["float32", np.float32, np.dtype("f4"), "torch.float32", 6, 256],
+    "bfloat16": ["bfloat16", "torch.bfloat16", 15, 283],
 }
 FLOATS = ["float16", "bfloat16", "float32"]
 
@@ -203,7 +204,7 @@ def test_anti_quant(backend, threads):
         offset = random_floats(count, scale.dtype.str, special=0.05) if rng.random() < 0.6 else None
         got = npuquant.npu_anti_quant(
             in_any_layout(x), in_any_layout(scale), offset=in_any_layout(offset), dst_dtype=as_destination(dtype),
-            src_dtype=as_destination(source) if rng.random() < 0.5 else None)
+            src_dtype=[None, as_destination(source), 285 if numbers == 8 else 258][rng.integers(3)])
         assert_same(got, expected.anti_quant(x, scale, offset, dtype))
 
 

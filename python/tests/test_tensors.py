@@ -149,6 +149,23 @@ def test_other_floating_destinations_are_refused(dtype):
             npuquant.npu_quant_matmul(INT8, INT8, ONE, output_dtype=dtype)
 
 
+@pytest.mark.parametrize("dtype, described", [
+    (2, "2 (int16)"), (24, "24 (float8_e4m3fn)"), (257, "torch_npu.float16 (257)"), (285, "torch_npu.int4 (285)"),
+    (290, "torch_npu.hifloat8 (290)"), (291, "torch_npu.float8_e5m2 (291)"),
+    (np.int64(296), "torch_npu.float4_e2m1fn_x2 (296)"), (261, "261"), (np.int64(298), "298"), (-1, "-1"),
+])
+def test_numbers_are_named(dtype, described):
+    x = np.ones((1, 8), f4)
+    for argument, wanted, call in (
+        ("dtype", "int8, uint8 or int32", lambda: quantize(x, dtype=dtype)),
+        ("dtype", "int8 or quint4x2", lambda: npuquant.npu_quantize(x, ONE, None, dtype, -1, False)),
+        ("dst_type", "int8 or quint4x2", lambda: npuquant.npu_dynamic_quant(x, dst_type=dtype)),
+        ("dst_dtype", "int8 or quint4x2", lambda: npuquant.npu_group_quant(x, x, np.array([1]), dst_dtype=dtype)),
+    ):
+        with pytest.raises(TypeError, match=rf"\A{argument}: is {re.escape(described)}; expected {wanted}\Z"):
+            call()
+
+
 def test_no_destination():
     with pytest.raises(TypeError, match=r"\Adtype: is None; expected int8, uint8 or int32\Z"):
         quantize(ONE, dtype=None)

@@ -193,12 +193,16 @@ def test_there_is_a_call_of_every_function():
 def test_pytorchs_operators_are_the_functions(name, number):
     """With numbers for types, and with PyTorch's types."""
     numbers = {torch.quint8: 13, torch.quint4x2: 16, torch.float16: 5, torch.float32: 6, torch.bfloat16: 15}
+    device_numbers = {torch.quint8: 260, torch.quint4x2: 16, torch.float16: 257, torch.float32: 256,
+                      torch.bfloat16: 283}
     arguments, keywords = calls()[name][number]
     operator, wanted = getattr(torch.ops.npuquant, name), getattr(operators, name)(*arguments, **keywords)
     assert_equal(operator(*arguments, **keywords), wanted)
-    arguments = [numbers[value] if isinstance(value, torch.dtype) else value for value in arguments]
-    keywords = {k: numbers[value] if isinstance(value, torch.dtype) else value for k, value in keywords.items()}
-    assert_equal(operator(*arguments, **keywords), wanted)
+    for of in (numbers, device_numbers):
+        said = ([of[value] if isinstance(value, torch.dtype) else value for value in arguments],
+                {name: of[value] if isinstance(value, torch.dtype) else value for name, value in keywords.items()})
+        for call in (operator, getattr(operators, name)):
+            assert_equal(call(*said[0], **said[1]), wanted)
 
 
 # ---- products of int4 matrices: their shapes, too, when traced ----
@@ -426,13 +430,15 @@ def test_refusals_name_the_argument(name, number):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("x1_dtype", 1), ("x2_dtype", 1), ("pertoken_scale_dtype", 6), ("scale_dtype", 6), ("group_sizes", [0, 0, 32]),
-     ("y_scale", torch.ones(1))],
+    ("name", "value", "given"),
+    [("x1_dtype", 1, r"1 \(int8\)"), ("x2_dtype", 296, r"torch_npu.float4_e2m1fn_x2 \(296\)"),
+     ("pertoken_scale_dtype", 6, r"6 \(float32\)"), ("scale_dtype", 293, r"torch_npu.float8_e8m0fnu \(293\)"),
+     ("group_sizes", [0, 0, 32], r"\[0, 0, 32\]"),
+     ("y_scale", torch.ones(1), "given")],
 )
-def test_what_is_not_defined_is_refused(name, value):
+def test_what_is_not_defined_is_refused(name, value, given):
     arguments, keywords = calls()["npu_quant_matmul"][0]
-    with pytest.raises(NotImplementedError, match=rf"\A{name}: is given; "):
+    with pytest.raises(NotImplementedError, match=rf"\A{name}: is {given}; "):
         operators.npu_quant_matmul(*arguments, **keywords, **{name: value})
 
 
@@ -462,7 +468,9 @@ def test_matrices_that_do_not_fit_are_refused(device, dtype, x1, x2, message):
         operators.npu_quant_matmul(x1, x2, torch.ones(4, device=device))
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.complex64, 99, -1, "rubbish", np.float64, np.dtype("i2")])
+@pytest.mark.parametrize("dtype",
+                         [torch.float64, torch.complex64, 99, -1, 290, 513, True, "rubbish", np.float64,
+                          np.dtype("i2")])
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_other_results_are_refused(dtype, device):
     """Where they are computed, and where they are traced."""
