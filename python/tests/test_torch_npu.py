@@ -56,7 +56,7 @@ class State:
 
         owners = (torch, torch.fft, torch.nested, torch.Tensor, torch.nn.Module,
                   torch.nn.parameter.UninitializedTensorMixin, torch.cuda, torch.cuda.amp, torch.autocast, torch.ops,
-                  torch.serialization, torch.device, torch.Generator)
+                  torch.serialization, torch.device, torch.Generator, torch.version, torch.distributed)
         self.values = {f"{owner.__name__}.{name}": value for owner in owners for name, value in vars(owner).items()}
         self.values.update({f"sys.modules[{name}]": module for name, module in sys.modules.items()
                             if name.startswith(("torch_npu", "torchair", "torch.npu", "torch.cuda"))})
@@ -90,8 +90,10 @@ def test_uninstall_puts_everything_back():
         stand_in.uninstall()
         assert before.changes_to(State()) == []
         for name in ("torch.zeros", "Tensor.npu", "Tensor.to", "Tensor.cpu", "Tensor.is_npu", "Module.npu", "torch.npu",
-                     "torch.device", "torch.compile", "sys.modules[torch_npu]", "sys.modules[torchair]",
-                     "sys.modules[torch.npu]"):
+                     "torch.device", "torch.compile", "torch.version.cann", "torch.distributed.is_hccl_available",
+                     "torch.ops.npu", "sys.modules[torch_npu]",
+                     "sys.modules[torchair]", "sys.modules[torchair.scope]", "sys.modules[torch_npu._C]",
+                     "sys.modules[torch_npu.npu.utils]", "sys.modules[torch.npu]"):
             assert name in changed
     assert "Tensor.to" not in before.values  # it is inherited, and is so again
     assert not hasattr(torch.Tensor, "npu") and not hasattr(torch, "npu")
@@ -179,8 +181,10 @@ def test_threads():
 def test_scale_form():
     x = torch.tensor([[0.1, 0.2, 0.37]])
     forms = {}
-    for form in ("product", "inverse"):
+    for form, version in (("product", "9.0.0"), ("inverse", "8.5.0")):
+        stand_in.install()
         stand_in.install(form)
+        assert torch.version.cann == version
         assert npuquant.torch.set_scale_form(form) == form
         import torch_npu
         forms[form] = [torch_npu.npu_dynamic_quant(x)[1].item(),
@@ -201,6 +205,51 @@ def test_imports(installed):
     assert torch.ops.npu.npu_quantize is torch.ops.npuquant.npu_quantize
     assert torch_npu.__version__ == torch.__version__.partition("+")[0]
     assert set(torch_npu.__all__) <= set(dir(torch_npu)) and set(torch.npu.__all__) <= set(dir(torch.npu))
+
+    from torch_npu._C import _NPUTaskGroupHandle
+    assert isinstance(_NPUTaskGroupHandle, type)  # in annotations
+    from torch_npu.npu import memory, streams, utils
+    assert streams.Event is torch.npu.Event and utils.get_soc_version is torch.npu.get_soc_version
+    assert memory.max_memory_allocated is torch.npu.max_memory_allocated
+
+
+# ---- types -----------------------------------------------------------------------------------------------------------
+
+ONE = torch.ones(1)
+
+
+def test_types_of_the_device(installed):
+    """By the names and numbers of torch_npu/csrc/custom_dtype there, and aclDataType of CANN."""
+    import torch_npu
+    from torch_npu import float4_e1m2fn_x2, float8_e8m0fnu
+
+    assert (float4_e1m2fn_x2, float8_e8m0fnu, torch_npu.hifloat8, torch_npu.float4_e2m1fn_x2) == (297, 293, 290, 296)
+    assert (torch_npu.int8, torch_npu.int4, torch_npu.bfloat16, torch_npu.float8_e4m3fn) == (258, 285, 283, 292)
+    assert all(isinstance(getattr(torch_npu, name), int) for name in ("bool", "float6_e2m3", "float6_e3m2", "string"))
+
+    x, words = torch.randn(2, 8), torch.ones(2, 1, dtype=torch.int32)
+    for one, other in ((torch_npu.npu_quantize(x, ONE, None, torch_npu.int8, -1, False),
+                        torch_npu.npu_quantize(x, ONE, None, torch.qint8, -1, False)),
+                       (torch_npu.npu_dynamic_quant(x, dst_type=torch_npu.int8)[0], torch_npu.npu_dynamic_quant(x)[0]),
+                       (torch_npu.npu_anti_quant(words, ONE, dst_dtype=torch_npu.bfloat16, src_dtype=torch_npu.int4),
+                        torch_npu.npu_anti_quant(words, ONE, dst_dtype=torch.bfloat16))):
+        assert one.dtype == other.dtype and torch.equal(one, other)
+
+
+# A number of a ScalarType, as dst_dtype of npu_group_quant is, may not lose what it has beyond eight bits: 257 - 256 is
+# PyTorch's int8.
+@pytest.mark.parametrize("name", ["hifloat8", "float8_e4m3fn", "float16", "int4"])
+@pytest.mark.parametrize("device", ["npu", "meta"])
+def test_types_that_are_refused(installed, name, device):
+    import torch_npu
+
+    x, rows, number = torch.ones(2, 8, device=device), torch.tensor([2], device=device), getattr(torch_npu, name)
+    for argument, call in (("dtype", lambda: torch_npu.npu_quantize(x, x[0], None, number, -1, False)),
+                           ("dst_type", lambda: torch_npu.npu_dynamic_quant(x, dst_type=number)),
+                           ("dst_type", lambda: torch.ops.npu.npu_dynamic_quant_asymmetric(x, dst_type=number)),
+                           ("dst_dtype", lambda: torch_npu.npu_group_quant(x, x[:1], rows, dst_dtype=number))):
+        with pytest.raises(TypeError, match=rf"^{argument}: is torch_npu.{name} \({number}\); expected "):
+            call()
 
 
 # ---- devices ---------------------------------------------------------------------------------------------------------
@@ -554,7 +603,8 @@ def test_pinned_memory(installed):
 def test_the_device(installed):
     assert torch.npu.is_available() and torch.npu.is_initialized() and torch.npu.init() is None
     assert torch.npu.device_count() == 1 and torch.npu.current_device() == 0
-    assert torch.npu.is_bf16_supported()
+    assert torch.npu.is_bf16_supported() and torch.npu.get_soc_version() == 220
+    assert torch.distributed.is_hccl_available() is False
     assert torch.npu.set_device(0) is None and torch.npu.set_device("npu:0") is None
     assert torch.npu.get_device_name().startswith("Ascend910B") and torch.npu.get_device_name(0).endswith("CPU)")
     for device in (0, "npu:0", torch.device("npu:0")):
@@ -609,10 +659,32 @@ def test_events(installed):
     assert end.query() and 20 <= start.elapsed_time(end) < 20000 and end.elapsed_time(start) < 0
 
 
+@pytest.mark.parametrize("name, arguments", [
+    ("NPUGraph", ()), ("graph", (None,)), ("graph_pool_handle", ()), ("graph_task_group_begin", (None,)),
+    ("graph_task_group_end", (None,)), ("graph_task_update_begin", (None, None)), ("graph_task_update_end", (None,)),
+])
+def test_graphs_are_refused(installed, name, arguments):
+    """When they are used: a script may import the names and derive classes."""
+    assert hasattr(torch.npu, name)
+    with pytest.raises(NotImplementedError, match=rf"^torch_npu\.npu\.{name}: npuquant's stand-in .* captures no graph"):
+        getattr(torch.npu, name)(*arguments)
+
+
+def test_external_events(installed):
+    event = torch.npu.ExternalEvent()
+    for call in (event.record, event.wait, event.reset):
+        assert call() is None and call(torch.npu.current_stream()) is None
+
+
 def test_memory(installed):
     for name in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_cached",
                  "max_memory_cached"):
         assert getattr(torch.npu, name)() == 0 and getattr(torch.npu, name)("npu:0") == 0
+    stats = torch.npu.memory_stats("npu:0")
+    assert set(stats.values()) == {0} and {"allocated_bytes.all.peak", "num_alloc_retries", "num_ooms",
+                                           "oversize_segments.freed", "segment.small_pool.allocated"} <= set(stats)
+    stats.clear()
+    assert torch.npu.memory.memory_stats()["reserved_bytes.all.current"] == 0
     for name in ("empty_cache", "ipc_collect", "reset_peak_memory_stats", "reset_max_memory_allocated",
                  "reset_max_memory_cached"):
         assert getattr(torch.npu, name)() is None
@@ -656,6 +728,7 @@ def test_settings(installed):
     torch.npu.conv.allow_hf32 = False
     x = torch.npu.FloatTensor([1, 2])
     assert torch_npu.npu_format_cast(x, 29) is x and torch_npu.get_npu_format(x) == 2
+    assert torch_npu.empty_with_format((2, 3), device="npu:0", acl_format=29).shape == (2, 3)
     assert x.dtype == torch.float32 and isinstance(torch.ones(1), torch.npu.FloatTensor)
 
 
@@ -665,7 +738,8 @@ def test_settings(installed):
 @pytest.mark.parametrize("module", [
     "torch_npu", "torch_npu.npu", "torch_npu.npu.amp", "torch_npu.contrib", "torch_npu.testing",
     "torch_npu.testing.common_utils", "torchair", "torchair.core.utils", "torchair.ge_concrete_graph.ge_apis",
-    "torch_npu.dynamo",
+    "torch_npu.dynamo", "torch_npu._C", "torch_npu.npu.memory", "torch_npu.npu.streams", "torch_npu.npu.utils",
+    "torch_npu.profiler", "torch_npu.utils", "torchair.scope",
 ])
 def test_absent_names(installed, module):
     found = importlib.import_module(module)
@@ -816,6 +890,12 @@ def after_waiting(x):
     return x + 1
 
 
+def in_a_scope(x):
+    scope = sys.modules["torchair.scope"]
+    with scope.npu_stream_switch("other", 3), scope.super_kernel("name", options=""), scope.limit_core_num(8, 16):
+        return scope.npu_wait_tensor(x, x) + 1
+
+
 def scales(x):
     return torch.ones(1, dtype=x.dtype, device=x.device)
 
@@ -833,7 +913,7 @@ COMPILED = {
     "to(device)": lambda x: x.to(torch.device("npu:0")) + 1, "to(x.device)": lambda x: x.to(x.device) + 1,
     "to(dtype)": lambda x: x.to(device="npu:0", dtype=torch.float16) + 1, "is_npu": lambda x: x + 1 if x.is_npu else x,
     "pin_memory": lambda x: x.pin_memory() + 1, "stream": in_a_stream, "autocast": in_autocast,
-    "synchronize": after_waiting,
+    "synchronize": after_waiting, "scope": in_a_scope,
     "npu_dynamic_quant": lambda x: sys.modules["torch_npu"].npu_dynamic_quant(x),
     "npu_dynamic_quant(int4)": lambda x: sys.modules["torch_npu"].npu_dynamic_quant(x, dst_type=torch.quint4x2),
     "npu_quantize": lambda x: stand_in.npu_quantize(x, scales(x), None, torch.qint8, -1, False),

@@ -9,17 +9,19 @@ What is not here raises a NotImplementedError with its name; docs/torch.md says 
 """
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional, Sequence
 
 from ..torch import (npu_anti_quant, npu_dequant_bias, npu_dynamic_quant, npu_dynamic_quant_asymmetric, npu_group_quant,
                      npu_quant_matmul, npu_quantize, npu_trans_quant_param)
 import torch  # after the line above, whose error says how to get it
 
+from .._tensors import DEVICE_TYPES
 from . import npu
 from ._absent import absent_from
 from ._install import install, uninstall
 
 __all__ = [
+    "empty_with_format",
     "install",
     "npu",
     "npu_anti_quant",
@@ -40,6 +42,9 @@ __all__ = [
 __version__ = torch.__version__.partition("+")[0]
 
 __getattr__ = absent_from("torch_npu")
+
+# torch_npu's own types: torch_npu.hifloat8 and others. They are not in __all__: among them is bool.
+globals().update({name: number for number, name in DEVICE_TYPES.items()})
 
 _ND = 2  # the device's number of the format in which elements lie in index order
 
@@ -64,3 +69,10 @@ def npu_convert_weight_to_int4pack(weight: torch.Tensor, inner_k_tiles: int = 0)
                          "dimensions, and a multiple of 8 in the last")
     numbers = weight << 28 >> 28  # with the sign of the four bits
     return npu_quantize(numbers.float(), weight.new_ones(1, dtype=torch.float32), None, torch.quint4x2, -1, False)
+
+
+def empty_with_format(size: Sequence[int], *, dtype: Optional[torch.dtype] = None,
+                      layout: Optional[torch.layout] = None, device: Any = None, pin_memory: Any = None,
+                      acl_format: int = _ND, base_addr_aligned_kb: Optional[int] = None) -> torch.Tensor:
+    """torch.empty(): here there is one format of memory."""
+    return torch.empty(size, dtype=dtype, layout=layout, device=device)

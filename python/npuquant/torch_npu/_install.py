@@ -302,9 +302,14 @@ def _patch_torch() -> None:
     _set(torch, "compile", _compile(getattr(torch, "compile", None)))
     _set(torch.Tensor, "is_npu", property(_is_npu))
     _set(torch.ops, "npu", torch.ops.npuquant)
+    _set(torch.distributed, "is_hccl_available", lambda: False)
 
     torch.serialization.register_package(*_LOADER)
     _undo.append(_forget_loader)
+
+
+#: The first version of the device's software that computes scales in this form, and the last one.
+_CANN = {"product": "9.0.0", "inverse": "8.5.0"}
 
 
 def install(scale_form: str = "product") -> None:
@@ -324,12 +329,14 @@ def install(scale_form: str = "product") -> None:
                                "imports it, set the environment variable TORCH_DEVICE_BACKEND_AUTOLOAD=0.")
         if _undo:
             operators.set_scale_form(scale_form)
+            _set(torch.version, "cann", _CANN[scale_form])
             return
         _undo.append(functools.partial(operators.set_scale_form, operators.set_scale_form(scale_form)))
         try:
             _undo.append(_forget_functions)
             _name_device("npu")
             _patch_torch()
+            _set(torch.version, "cann", _CANN[scale_form])
             _undo.append(_forget_submodules)
             for name, module in (("torch_npu", here), *MODULES.items()):
                 _set_module(name, module)

@@ -47,6 +47,24 @@ def use_internal_format_weight(model: torch.nn.Module) -> torch.nn.Module:
     return model
 
 
+class Scope:
+    """A part of a graph for which the compiler takes other options. Here it changes nothing."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *raised: Any) -> None:
+        pass
+
+
+def npu_wait_tensor(self: torch.Tensor, dependency: torch.Tensor) -> torch.Tensor:
+    """The tensor: work is done when a call returns."""
+    return self
+
+
 # ---- torch_npu.testing -----------------------------------------------------------------------------------------------
 
 
@@ -146,6 +164,10 @@ def run_tests() -> None:
 # ---- the modules -----------------------------------------------------------------------------------------------------
 
 
+def _of_npu(*names: str) -> Dict[str, Any]:
+    return {name: getattr(npu, name) for name in names}
+
+
 _logger = logging.getLogger("torchair")
 _torchair = (CompilerConfig, get_compiler, get_npu_backend, use_internal_format_weight)
 
@@ -157,11 +179,24 @@ MODULES: Dict[str, Any] = {one.__name__: one for one in (
     module("torchair.core.utils", logger=_logger),
     module("torchair.ge_concrete_graph"),
     module("torchair.ge_concrete_graph.ge_apis"),
+    module("torchair.scope", npu_wait_tensor, limit_core_num=Scope, npu_stream_switch=Scope, op_never_timeout=Scope,
+           super_kernel=Scope),
+    module("torch_npu._C", npu._NPUTaskGroupHandle),
     module("torch_npu.contrib", __path__=[os.path.join(os.path.dirname(__file__), "contrib")]),
     module("torch_npu.dynamo"),
+    module("torch_npu.profiler"),
     module("torch_npu.testing"),
     module("torch_npu.testing.common_utils", SupportedDevices, create_common_tensor, get_npu_device),
     module("torch_npu.testing.testcase", TestCase, run_tests),
+    module("torch_npu.utils"),
 )}
 MODULES.update({"torch_npu.dynamo.torchair": MODULES["torchair"], "torch_npu.npu": npu, "torch.npu": npu,
                 "torch_npu.npu.amp": npu.amp, "torch.npu.amp": npu.amp})
+MODULES.update((one.__name__, one) for one in (
+    module("torch_npu.npu.memory", **_of_npu("empty_cache", *(name for name in npu.__all__ if "memory" in name))),
+    module("torch_npu.npu.streams", **_of_npu("Event", "ExternalEvent", "Stream")),
+    module("torch_npu.npu.utils", **_of_npu(
+        "StreamContext", "clear_npu_overflow_flag", "current_device", "current_stream", "default_stream", "device",
+        "device_of", "get_npu_overflow_flag", "get_soc_version", "ipc_collect", "is_bf16_supported", "set_device",
+        "set_stream", "stream", "synchronize")),
+))

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 import types
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import torch
 from torch import (BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor,
@@ -21,13 +21,15 @@ from npuquant import __version__
 from ._absent import absent_from, module
 
 __all__ = [
-    "Event", "Stream", "StreamContext", "clear_npu_overflow_flag", "config", "conv", "current_device",
-    "current_stream", "default_stream", "device", "device_count", "device_of", "empty_cache", "get_device_name",
-    "get_device_properties", "get_npu_overflow_flag", "get_rng_state", "get_rng_state_all", "init", "initial_seed",
-    "ipc_collect", "is_available", "is_bf16_supported", "is_current_stream_capturing", "is_initialized",
-    "is_jit_compile_false", "manual_seed", "manual_seed_all", "matmul", "max_memory_allocated", "max_memory_cached",
-    "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved",
-    "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_memory_stats", "seed", "seed_all",
+    "Event", "ExternalEvent", "NPUGraph", "Stream", "StreamContext", "clear_npu_overflow_flag", "config", "conv",
+    "current_device", "current_stream", "default_stream", "device", "device_count", "device_of", "empty_cache",
+    "get_device_name", "get_device_properties", "get_npu_overflow_flag", "get_rng_state", "get_rng_state_all",
+    "get_soc_version", "graph", "graph_pool_handle", "graph_task_group_begin", "graph_task_group_end",
+    "graph_task_update_begin", "graph_task_update_end", "init", "initial_seed", "ipc_collect", "is_available",
+    "is_bf16_supported", "is_current_stream_capturing", "is_initialized", "is_jit_compile_false", "manual_seed",
+    "manual_seed_all", "matmul", "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info",
+    "memory_allocated", "memory_cached", "memory_reserved", "memory_stats", "reset_max_memory_allocated",
+    "reset_max_memory_cached", "reset_peak_memory_stats", "seed", "seed_all",
     "set_compile_mode", "set_device", "set_option", "set_rng_state", "set_rng_state_all", "set_stream", "stream",
     "synchronize",
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
@@ -66,6 +68,11 @@ def set_device(device: Any) -> None:
 def get_device_name(device: Any = None) -> str:
     """Begins like the name of the device whose arithmetic the operators have, so that scripts take that way."""
     return f"Ascend910B (npuquant {__version__}, CPU)"
+
+
+def get_soc_version() -> int:
+    """The number of the Ascend910B1, for the same reason."""
+    return 220
 
 
 def is_bf16_supported() -> bool:
@@ -144,6 +151,15 @@ class Event:
         return 1000 * (end_event._time - self._time)
 
 
+class ExternalEvent:
+    """An event that streams wait for. Here nothing waits: work is done when a call returns."""
+
+    def record(self, stream: Optional[Stream] = None) -> None:
+        pass
+
+    wait = reset = record
+
+
 _default_stream = Stream()
 _thread = threading.local()
 
@@ -180,8 +196,38 @@ def stream(stream: Optional[Stream]) -> StreamContext:
     return StreamContext(stream)
 
 
+# ---- graphs: nothing is captured, so nothing that replays is made ----------------------------------------------------
+
+
 def is_current_stream_capturing() -> bool:
     return False
+
+
+def _no_graph(name: str) -> Callable[..., None]:
+    def refuse(*args: Any, **options: Any) -> None:
+        raise NotImplementedError(f"torch_npu.npu.{name}: npuquant's stand-in for torch_npu captures no graph, so it "
+                                  "could not replay one; run the script without graphs of the device")
+
+    return refuse
+
+
+class NPUGraph:
+    __init__ = _no_graph("NPUGraph")
+
+
+class graph:
+    __init__ = _no_graph("graph")
+
+
+class _NPUTaskGroupHandle:
+    """What graph_task_group_end() returns on the device. Scripts have its name in annotations."""
+
+
+graph_pool_handle = _no_graph("graph_pool_handle")
+graph_task_group_begin = _no_graph("graph_task_group_begin")
+graph_task_group_end = _no_graph("graph_task_group_end")
+graph_task_update_begin = _no_graph("graph_task_update_begin")
+graph_task_update_end = _no_graph("graph_task_update_end")
 
 
 # ---- memory: the device has none of its own --------------------------------------------------------------------------
@@ -208,6 +254,17 @@ def memory_allocated(device: Any = None) -> int:
 
 
 max_memory_allocated = memory_reserved = max_memory_reserved = memory_cached = max_memory_cached = memory_allocated
+
+_POOLED = ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes",
+           "inactive_split_bytes", "requested_bytes")
+
+
+def memory_stats(device: Any = None) -> Dict[str, int]:
+    """0 for each of the names that torch.cuda.memory_stats() has: the same holds for them."""
+    stats = [f"{stat}.{pool}" for stat in _POOLED for pool in ("all", "large_pool", "small_pool")]
+    stats += ["oversize_allocations", "oversize_segments"]
+    names = [f"{stat}.{number}" for stat in stats for number in ("current", "peak", "allocated", "freed")]
+    return dict.fromkeys([*names, "num_alloc_retries", "num_ooms"], 0)
 
 
 def mem_get_info(device: Any = None) -> Tuple[int, int]:
