@@ -10,7 +10,8 @@ Tracing (torch.compile, FakeTensor, make_fx, tensors on the device "meta") knows
 """
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Sequence, Tuple, Union
+import functools
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple, TypeVar, Union, cast
 
 import numpy as np
 
@@ -250,6 +251,35 @@ def _shape_kernel(names: Sequence[str], tensors: Sequence[str], shape: Callable[
     return kernel
 
 
+def _renamed(keywords: Dict[str, Any], former: str, name: str) -> Dict[str, Any]:
+    if former in keywords and name not in keywords:
+        keywords[name] = keywords.pop(former)
+    return keywords
+
+
+class OperatorOnSelf(type(torch.ops.aten.add)):  # type: ignore[misc]
+    """An operator whose first argument is self in its schema, and input in torch_npu's documentation: it takes both.
+
+    PyTorch 1 takes neither name: there self is the operator.
+    """
+
+    def __call__(*args: Any, **keywords: Any) -> Any:
+        return args[0].op(*args[1:], **_renamed(keywords, "input", "self"))
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _takes_self(function: _Function) -> _Function:
+    """The same for a function whose first argument is input."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        return function(*args, **_renamed(keywords, "self", "input"))
+
+    return cast(_Function, call)
+
+
 def _register(library: torch.library.Library) -> None:
     for schema, function, shape in _OPERATORS:
         # In messages arguments have the names that they have in the functions.
@@ -273,6 +303,7 @@ def _register(library: torch.library.Library) -> None:
 _library = torch.library.Library("npuquant", "DEF")
 _register(_library)
 _operators = torch.ops.npuquant
+_operators.npu_quantize.__class__ = OperatorOnSelf
 
 # ---- functions -------------------------------------------------------------------------------------------------------
 
@@ -285,6 +316,7 @@ def _type(argument: str, dtype: Any) -> Union[None, int, torch.dtype]:
     return getattr(torch, _result(argument, dtype, {**QUANTISED, **FLOATING}).name)
 
 
+@_takes_self
 def npu_quantize(input: Tensor, scales: Tensor, zero_points: Optional[Tensor], dtype: Any, axis: int = 1,
                  div_mode: bool = True) -> Tensor:
     """Quantises with given scales and zero points: npuquant.npu_quantize() on tensors.

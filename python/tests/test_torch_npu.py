@@ -56,11 +56,12 @@ class State:
 
         owners = (torch, torch.fft, torch.nested, torch.Tensor, torch.nn.Module,
                   torch.nn.parameter.UninitializedTensorMixin, torch.cuda, torch.cuda.amp, torch.autocast, torch.ops,
-                  torch.serialization, torch.device, torch.Generator, torch.version, torch.distributed)
+                  torch.serialization, torch.device, torch.Generator, torch.version, torch.distributed,
+                  torch.library.Library, torch._C)
         self.values = {f"{owner.__name__}.{name}": value for owner in owners for name, value in vars(owner).items()}
         self.values.update({f"sys.modules[{name}]": module for name, module in sys.modules.items()
                             if name.startswith(("torch_npu", "torchair", "torch.npu", "torch.cuda"))})
-        self.values.update({f"TorchScript {number}": name
+        self.values.update({f"TorchScript {number}: {name}": name
                             for number, name in torch.jit._builtins._get_builtin_table().items()})
         self.values.update({f"loader {number}": loader
                             for number, loader in enumerate(torch.serialization._package_registry)})
@@ -91,7 +92,7 @@ def test_uninstall_puts_everything_back():
         assert before.changes_to(State()) == []
         for name in ("torch.zeros", "Tensor.npu", "Tensor.to", "Tensor.cpu", "Tensor.is_npu", "Module.npu", "torch.npu",
                      "torch.device", "torch.compile", "torch.version.cann", "torch.distributed.is_hccl_available",
-                     "torch.ops.npu", "sys.modules[torch_npu]",
+                     "Library.__init__", "Library.impl", "torch.ops.npu", "sys.modules[torch_npu]",
                      "sys.modules[torchair]", "sys.modules[torchair.scope]", "sys.modules[torch_npu._C]",
                      "sys.modules[torch_npu.npu.utils]", "sys.modules[torch.npu]"):
             assert name in changed
@@ -125,7 +126,8 @@ def test_failing_install_changes_nothing(monkeypatch):
 PRIVATE_NAMES = ["torch.jit._builtins._get_builtin_table",
                  "torch.nn.parameter.UninitializedTensorMixin._allowed_methods"]
 if PYTORCH_2:
-    PRIVATE_NAMES += ["torch._dynamo.trace_rules.get_torch_obj_rule_map", "torch.utils._device._device_constructors"]
+    PRIVATE_NAMES += ["torch._dynamo.trace_rules.get_torch_obj_rule_map", "torch.utils._device._device_constructors",
+                      "torch._C._dispatch_key_for_device"]
 
 
 @pytest.mark.parametrize("name", PRIVATE_NAMES)
@@ -202,7 +204,6 @@ def test_imports(installed):
     from torch_npu.npu.amp import autocast
 
     assert torch_npu is stand_in and torch_npu.npu is torch.npu and autocast is by_torch
-    assert torch.ops.npu.npu_quantize is torch.ops.npuquant.npu_quantize
     assert torch_npu.__version__ == torch.__version__.partition("+")[0]
     assert set(torch_npu.__all__) <= set(dir(torch_npu)) and set(torch.npu.__all__) <= set(dir(torch.npu))
 
@@ -213,7 +214,7 @@ def test_imports(installed):
     assert memory.max_memory_allocated is torch.npu.max_memory_allocated
 
 
-# ---- types -----------------------------------------------------------------------------------------------------------
+# ---- types and operators ---------------------------------------------------------------------------------------------
 
 ONE = torch.ones(1)
 
@@ -250,6 +251,137 @@ def test_types_that_are_refused(installed, name, device):
                            ("dst_dtype", lambda: torch_npu.npu_group_quant(x, x[:1], rows, dst_dtype=number))):
         with pytest.raises(TypeError, match=rf"^{argument}: is torch_npu.{name} \({number}\); expected "):
             call()
+
+
+OPERATORS = [name for name in stand_in.__all__ if name.startswith(("npu_", "get_npu_"))]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_are_pytorchs(installed, name):
+    operator = getattr(stand_in, name)
+    assert operator is getattr(torch.ops.npu, name) and isinstance(operator, torch._ops.OpOverloadPacket)
+    assert operator.default._schema.name == f"npuquant::{name}"
+    if PYTORCH_2:
+        assert operator._schemas[""] == operator.default._schema
+
+
+def test_names_of_the_first_argument(installed):
+    """Its name in torch_npu's schema is self; in torch_npu's documentation it is input."""
+    import torch_npu
+
+    x, others = torch.randn(3, 8), {"scales": ONE, "zero_points": None, "dtype": torch.qint8}
+    expected = torch_npu.npu_quantize(x, **others)
+    for function in (torch_npu.npu_quantize, npuquant.torch.npu_quantize):
+        for name in ("self", "input"):
+            assert torch.equal(function(**{name: x}, **others), expected)
+        for wrong in ({"self": x, "input": x}, {"x": x}, {}):
+            with pytest.raises((RuntimeError, TypeError)):
+                function(**wrong, **others)
+        with pytest.raises((RuntimeError, TypeError)):
+            function(x, self=x, **others)
+    assert torch_npu.npu_format_cast(self=x, acl_format=29) is x and torch_npu.get_npu_format(self=x) == 2
+
+
+def test_formats(installed):
+    import torch_npu
+
+    x = torch.nn.Parameter(torch.ones(2))
+    for cast in (torch_npu.npu_format_cast, torch_npu.npu_format_cast_, torch.ops.npu.npu_format_cast):
+        assert cast(x, 29) is x and cast(x, torch.zeros(2)) is x and cast(x, 29, customize_dtype=torch_npu.int8) is x
+    assert torch_npu.get_npu_format(x) == torch.ops.npu.get_npu_format(x) == 2
+    made = torch_npu.empty_with_format((2, 3), dtype=torch.int8, device="npu:0", acl_format=29)
+    assert made.shape == (2, 3) and made.dtype == torch.int8 and made.device.type == "cpu"
+
+
+def test_int4_weights(installed):
+    """The lowest four bits of each number, the first number in the lowest bits."""
+    import torch_npu
+
+    weight = torch.tensor([[0, 1, -1, 7, -8, 15, 2 ** 31 - 1, -2 ** 31]], dtype=torch.int32)
+    assert torch_npu.npu_convert_weight_to_int4pack(weight).tolist() == [[0x0ff87f10]]
+    assert torch.ops.npu.npu_convert_weight_to_int4pack(weight.to("meta").expand(4, 8), 0).shape == (4, 1)
+    for wrong in (weight[:, :7], weight[0], weight.long()):
+        with pytest.raises(ValueError, match="^weight: is torch.int"):
+            torch_npu.npu_convert_weight_to_int4pack(wrong)
+
+
+# ---- operators of scripts --------------------------------------------------------------------------------------------
+
+
+def library(kind, *key):
+    return torch.library.Library("of_a_script", kind, *key)
+
+
+def test_kernels_for_the_device(installed):
+    own, of_key = library("DEF"), library("IMPL", "PrivateUse1")
+    for name in ("given", "with_key", "decorated", "with_cpu", "with_all", "gradient"):
+        own.define(f"{name}(Tensor x) -> Tensor")
+    own.impl("given", lambda x: 2 * x, "PrivateUse1")
+    of_key.impl("with_key", lambda x: 3 * x)
+    torch.library.impl(own, "decorated", "PrivateUse1")(lambda x: 4 * x)
+    for key in ("PrivateUse1", "CPU"):
+        own.impl("with_cpu", {"CPU": lambda x: 5 * x, "PrivateUse1": lambda x: 0 * x}[key], key)
+    for key in ("CompositeExplicitAutograd", "PrivateUse1"):
+        own.impl("with_all", {"PrivateUse1": lambda x: 6 * x}.get(key, lambda x: 0 * x), key)
+
+    class Seven(torch.autograd.Function):
+        @staticmethod
+        def forward(context, x):
+            return 7 * x
+
+        @staticmethod
+        def backward(context, gradient):
+            return 70 * gradient
+
+    own.impl("gradient", lambda x: Seven.apply(x), "AutogradPrivateUse1")
+    x = torch.ones(2, device="npu", requires_grad=True)
+    called = [getattr(torch.ops.of_a_script, name)(x.detach())[0].item()
+              for name in ("given", "with_key", "decorated", "with_cpu", "with_all")]
+    assert called == [2, 3, 4, 5, 6]
+    torch.ops.of_a_script.gradient(x).sum().backward()
+    assert x.grad.tolist() == [70, 70]
+    with pytest.raises(RuntimeError):
+        own.impl("given", lambda x: x, "PrivateUse1x")
+
+    of_aten = torch.library.Library("aten", "IMPL")
+    for name in ("add.Tensor", "empty_like"):  # the second has one kernel for all devices
+        of_aten.impl(name, lambda *args, **others: 1 / 0, "PrivateUse1")
+    assert torch.equal(x + x, 2 * x) and torch.empty_like(x).shape == (2,)
+    stand_in.uninstall()
+    assert torch.ops.of_a_script.given(torch.ones(1)).item() == 2
+    own.define("without(Tensor x) -> Tensor")
+    own.impl("without", lambda x: x, "PrivateUse1")
+    with pytest.raises(NotImplementedError):
+        torch.ops.of_a_script.without(torch.ones(1))
+
+
+def test_operators_in_the_namespace_of_torch_npu(installed):
+    own = torch.library.Library("npu", "FRAGMENT" if PYTORCH_2 else "DEF")
+    own.define("of_a_script(Tensor x, float a) -> Tensor")
+    own.impl("of_a_script", lambda x, a: x + a, "PrivateUse1")
+    assert torch.ops.npu.of_a_script(torch.ones(1), 2.0).item() == 3
+    assert torch.ops.npu.of_a_script.default._schema.name == "npu::of_a_script"
+
+
+@needs_pytorch_2
+def test_custom_operators(installed, compiler):
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x
+
+    x = torch.ones(2)
+    for number, devices in enumerate(("npu", ("cpu", "npu"), ["npu", "cpu"])):
+        operator = torch.library.custom_op(f"of_a_script::custom_{number}", doubled, mutates_args=(),
+                                           device_types=devices)
+        assert operator(x).tolist() == [2, 2]
+        operator.register_fake(torch.empty_like)
+        assert compiler(lambda x: operator(x) + 1, backend="npu", fullgraph=True)(x).tolist() == [3, 3]
+    with_kernel = torch.library.custom_op("of_a_script::with_kernel", doubled, mutates_args=())
+    with_kernel.register_kernel("npu")(lambda x: 4 * x)
+    torch.library.define("of_a_script::defined", "(Tensor x) -> Tensor")
+    torch.library.impl("of_a_script::defined", "npu")(lambda x: 5 * x)
+    assert with_kernel(x).tolist() == [4, 4] and torch.ops.of_a_script.defined(x).tolist() == [5, 5]
+    with pytest.raises(RuntimeError):
+        torch.library.impl("of_a_script::defined", "npux")(lambda x: x)
 
 
 # ---- devices ---------------------------------------------------------------------------------------------------------
@@ -718,8 +850,6 @@ def test_random_numbers(installed):
 
 
 def test_settings(installed):
-    import torch_npu
-
     assert torch.npu.set_compile_mode(jit_compile=True) is None
     assert torch.npu.set_option({"NPU_FUZZY_COMPILE_BLACKLIST": "Tril"}) is None
     assert torch.npu.get_npu_overflow_flag() is False and torch.npu.clear_npu_overflow_flag() is None
@@ -727,8 +857,6 @@ def test_settings(installed):
     torch.npu.matmul.allow_hf32 = True
     torch.npu.conv.allow_hf32 = False
     x = torch.npu.FloatTensor([1, 2])
-    assert torch_npu.npu_format_cast(x, 29) is x and torch_npu.get_npu_format(x) == 2
-    assert torch_npu.empty_with_format((2, 3), device="npu:0", acl_format=29).shape == (2, 3)
     assert x.dtype == torch.float32 and isinstance(torch.ones(1), torch.npu.FloatTensor)
 
 
@@ -758,7 +886,7 @@ def test_absent_names(installed, module):
 
 def test_absent_operators(installed):
     assert not hasattr(torch.ops.npu, "npu_swiglu")
-    with pytest.raises(AttributeError, match="npu_swiglu"):
+    with pytest.raises(NotImplementedError, match=r"^torch\.ops\.npu\.npu_swiglu is not in npuquant's stand-in"):
         torch.ops.npu.npu_swiglu(torch.ones(1))
 
 
@@ -914,6 +1042,9 @@ COMPILED = {
     "to(dtype)": lambda x: x.to(device="npu:0", dtype=torch.float16) + 1, "is_npu": lambda x: x + 1 if x.is_npu else x,
     "pin_memory": lambda x: x.pin_memory() + 1, "stream": in_a_stream, "autocast": in_autocast,
     "synchronize": after_waiting, "scope": in_a_scope,
+    "npu_format_cast": lambda x: sys.modules["torch_npu"].npu_format_cast(x, 29) + 1,
+    "npu_quantize(self)": lambda x: torch.ops.npu.npu_quantize(self=x, scales=scales(x), zero_points=None, dtype=258),
+    "npu_convert_weight_to_int4pack": lambda x: stand_in.npu_convert_weight_to_int4pack(x.int()),
     "npu_dynamic_quant": lambda x: sys.modules["torch_npu"].npu_dynamic_quant(x),
     "npu_dynamic_quant(int4)": lambda x: sys.modules["torch_npu"].npu_dynamic_quant(x, dst_type=torch.quint4x2),
     "npu_quantize": lambda x: stand_in.npu_quantize(x, scales(x), None, torch.qint8, -1, False),

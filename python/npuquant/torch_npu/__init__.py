@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence
 
-from ..torch import (npu_anti_quant, npu_dequant_bias, npu_dynamic_quant, npu_dynamic_quant_asymmetric, npu_group_quant,
-                     npu_quant_matmul, npu_quantize, npu_trans_quant_param)
-import torch  # after the line above, whose error says how to get it
-
+from .. import torch as operators
 from .._tensors import DEVICE_TYPES
+import torch  # after the lines above, whose error says how to get it
+
 from . import npu
 from ._absent import absent_from
 from ._install import install, uninstall
 
 __all__ = [
     "empty_with_format",
+    "get_npu_format",
     "install",
     "npu",
     "npu_anti_quant",
@@ -30,11 +30,11 @@ __all__ = [
     "npu_dynamic_quant",
     "npu_dynamic_quant_asymmetric",
     "npu_format_cast",
+    "npu_format_cast_",
     "npu_group_quant",
     "npu_quant_matmul",
     "npu_quantize",
     "npu_trans_quant_param",
-    "get_npu_format",
     "uninstall",
 ]
 
@@ -46,20 +46,17 @@ __getattr__ = absent_from("torch_npu")
 # torch_npu's own types: torch_npu.hifloat8 and others. They are not in __all__: among them is bool.
 globals().update({name: number for number, name in DEVICE_TYPES.items()})
 
+# ---- operators: as in torch_npu the same objects as in torch.ops.npu -------------------------------------------------
+
 _ND = 2  # the device's number of the format in which elements lie in index order
 
 
-def npu_format_cast(self: torch.Tensor, acl_format: int, customize_dtype: Any = None) -> torch.Tensor:
+def _format_cast(self: torch.Tensor, *other: Any, **others: Any) -> torch.Tensor:
     """The tensor itself: formats of the device's memory change no values, and here there is one."""
     return self
 
 
-def get_npu_format(self: torch.Tensor) -> int:
-    """The number of the only format here, ND."""
-    return _ND
-
-
-def npu_convert_weight_to_int4pack(weight: torch.Tensor, inner_k_tiles: int = 0) -> torch.Tensor:
+def _int4pack(weight: torch.Tensor, inner_k_tiles: int = 0) -> torch.Tensor:
     """Packs int4 numbers, which are in an int32 each, into words of eight, of which the first has the lowest bits.
 
     Of numbers outside of -8 to 7 the lowest four bits are taken. inner_k_tiles has no effect, as on the device.
@@ -67,8 +64,42 @@ def npu_convert_weight_to_int4pack(weight: torch.Tensor, inner_k_tiles: int = 0)
     if weight.dtype != torch.int32 or weight.dim() < 2 or weight.shape[-1] % 8:
         raise ValueError(f"weight: is {weight.dtype} of the shape {tuple(weight.shape)}; expected int32, at least two "
                          "dimensions, and a multiple of 8 in the last")
-    numbers = weight << 28 >> 28  # with the sign of the four bits
+    numbers = (weight + 8) % 16 - 8  # the lowest four bits with their sign
     return npu_quantize(numbers.float(), weight.new_ones(1, dtype=torch.float32), None, torch.quint4x2, -1, False)
+
+
+# The schemas as in torch_npu/csrc/aten/npu_native_functions.yaml of Ascend/pytorch, and the last as in
+# op_plugin/config/op_plugin_functions.yaml of Ascend/op-plugin.
+for _schema, _function in (
+    ("npu_format_cast(Tensor self, int acl_format, *, int? customize_dtype=None, int? input_dtype=None) -> Tensor",
+     _format_cast),
+    ("npu_format_cast.Tensor(Tensor self, Tensor dst, *, int? customize_dtype=None, int? input_dtype=None) -> Tensor",
+     _format_cast),
+    ("npu_format_cast_(Tensor(a!) self, Tensor src, *, int? customize_dtype=None, int? input_dtype=None)"
+     " -> Tensor(a!)", _format_cast),
+    ("npu_format_cast_.acl_format(Tensor(a!) self, int acl_format, *, int? customize_dtype=None,"
+     " int? input_dtype=None) -> Tensor(a!)", _format_cast),
+    ("get_npu_format(Tensor self) -> int", lambda self: _ND),
+    ("npu_convert_weight_to_int4pack(Tensor weight, int inner_k_tiles=0) -> Tensor", _int4pack),
+):
+    operators._library.define(_schema)
+    operators._library.impl(_schema.partition("(")[0], _function, "CompositeImplicitAutograd")
+
+_operators = torch.ops.npuquant
+get_npu_format = _operators.get_npu_format
+npu_anti_quant = _operators.npu_anti_quant
+npu_convert_weight_to_int4pack = _operators.npu_convert_weight_to_int4pack
+npu_dequant_bias = _operators.npu_dequant_bias
+npu_dynamic_quant = _operators.npu_dynamic_quant
+npu_dynamic_quant_asymmetric = _operators.npu_dynamic_quant_asymmetric
+npu_format_cast = _operators.npu_format_cast
+npu_format_cast_ = _operators.npu_format_cast_
+npu_group_quant = _operators.npu_group_quant
+npu_quant_matmul = _operators.npu_quant_matmul
+npu_quantize = _operators.npu_quantize
+npu_trans_quant_param = _operators.npu_trans_quant_param
+for _packet in (get_npu_format, npu_format_cast, npu_format_cast_):
+    _packet.__class__ = operators.OperatorOnSelf
 
 
 def empty_with_format(size: Sequence[int], *, dtype: Optional[torch.dtype] = None,

@@ -2,6 +2,7 @@
 """install() and uninstall(): lets `import torch_npu` find the stand-in, and PyTorch take "npu" for the CPU."""
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
@@ -11,6 +12,7 @@ import torch
 
 from .. import torch as operators
 from . import npu
+from ._absent import absent_from
 from ._modules import MODULES, npu_backend
 
 #: Names of devices that mean the CPU.
@@ -60,6 +62,65 @@ def _forget_functions() -> None:
     table = getattr(sys.modules.get("torch._dynamo.trace_rules"), "get_torch_obj_rule_map", None)
     if hasattr(table, "cache_clear"):
         table.cache_clear()
+
+
+# ---- operators -------------------------------------------------------------------------------------------------------
+
+
+_absent_operator = absent_from("torch.ops.npu")
+
+
+class _Operators(type(torch.ops.npuquant)):  # type: ignore[misc]
+    """torch.ops.npu: the stand-in's operators, and what scripts register in this namespace."""
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(torch.ops.npuquant, name):
+            setattr(self, name, getattr(torch.ops.npuquant, name))  # not to come here again
+            return getattr(self, name)
+        with contextlib.suppress(AttributeError):
+            return super().__getattr__(name)
+        return _absent_operator(name)
+
+
+#: The device's keys, and under which ones PyTorch finds for the CPU what a script registers for them. A kernel that the
+#: script has for the CPU itself comes first.
+_KEYS = {"PrivateUse1": "CompositeExplicitAutograd", "AutogradPrivateUse1": "AutogradCPU"}
+
+
+def _library_init(real: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(real)
+    def init(self: torch.library.Library, ns: str, kind: str, dispatch_key: str = "") -> None:
+        # With a key of its own the library would take no other.
+        real(self, ns, kind, "" if dispatch_key in _KEYS else dispatch_key)
+        self.dispatch_key = dispatch_key
+
+    return init
+
+
+def _library_impl(real: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(real)
+    def impl(self: torch.library.Library, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "",
+             **options: Any) -> None:
+        key = dispatch_key or self.dispatch_key
+        try:
+            # PyTorch's own operators compute on the CPU, and what is registered for the device may call them.
+            real(self, op_name, fn, key if self.ns == "aten" else _KEYS.get(key, key), **options)
+        except RuntimeError:
+            if key != "PrivateUse1" or self.ns == "aten":
+                raise
+            real(self, op_name, fn, "CPU", **options)  # the script has a kernel for all devices, too
+
+    return impl
+
+
+def _key_of_device(real: Callable[[str], str]) -> Callable[[str], str]:
+    """By which torch.library.custom_op(device_types="npu") and the like find the key."""
+
+    @functools.wraps(real)
+    def key(device: str) -> str:
+        return "PrivateUse1" if device in _devices else real(device)
+
+    return key
 
 
 # ---- devices ---------------------------------------------------------------------------------------------------------
@@ -301,8 +362,12 @@ def _patch_torch() -> None:
     _set(torch.autocast, "__init__", _autocast(torch.autocast.__init__))
     _set(torch, "compile", _compile(getattr(torch, "compile", None)))
     _set(torch.Tensor, "is_npu", property(_is_npu))
-    _set(torch.ops, "npu", torch.ops.npuquant)
+    _set(torch.ops, "npu", _Operators("npu"))
+    _set(torch.library.Library, "__init__", _library_init(torch.library.Library.__init__))
+    _set(torch.library.Library, "impl", _library_impl(torch.library.Library.impl))
     _set(torch.distributed, "is_hccl_available", lambda: False)
+    if hasattr(torch._C, "_dispatch_key_for_device"):
+        _set(torch._C, "_dispatch_key_for_device", _key_of_device(torch._C._dispatch_key_for_device))
 
     torch.serialization.register_package(*_LOADER)
     _undo.append(_forget_loader)
