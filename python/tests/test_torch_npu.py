@@ -466,6 +466,12 @@ def test_torchscript(installed):
     assert function(torch.ones(2), torch.device("npu:0")).tolist() == [1, 1]
     module = torch.jit.script(torch.nn.Linear(2, 3)).npu()
     assert module(torch.ones(1, 2)).shape == (1, 3)
+
+    @torch.jit.script
+    def operators(x: torch.Tensor):
+        return torch.ops.npu.npu_format_cast(torch.ops.npu.npu_quantize(x, x[0], None, 258, -1, False), 29)
+
+    assert operators(torch.full((1, 8), 3.0)).tolist() == [[9] * 8]
     traced = torch.jit.trace(lambda x: x.npu() + torch.ones(2, device="npu"), torch.ones(2))
     assert traced(torch.zeros(2)).tolist() == [1, 1]
 
