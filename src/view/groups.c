@@ -10,7 +10,7 @@ static int64_t group_end(const npuq_tensor *group_index, int64_t e)
                                             : ((const int32_t *)group_index->data)[at];
 }
 
-npuq_status npuq_check_group_index(const char *op, const npuq_tensor *group_index, int64_t rows)
+static npuq_status check_ends(const char *op, const npuq_tensor *group_index, int64_t rows)
 {
     const int64_t groups = group_index->shape[0];
     int64_t previous = 0;
@@ -29,6 +29,34 @@ npuq_status npuq_check_group_index(const char *op, const npuq_tensor *group_inde
                          "the last element is %" PRId64 "; expected %" PRId64 ", the number of rows", previous, rows);
     }
     return NPUQ_OK;
+}
+
+/* Whether the elements are the numbers of rows of the groups, which other operators and libraries take. */
+static bool are_counts(const npuq_tensor *group_index, int64_t rows)
+{
+    int64_t left = rows;
+
+    for (int64_t e = 0; e < group_index->shape[0]; e++) {
+        const int64_t count = group_end(group_index, e);
+        if (count < 0 || count > left) {
+            return false;
+        }
+        left -= count;
+    }
+    return left == 0;
+}
+
+npuq_status npuq_check_group_index(const char *op, const npuq_tensor *group_index, int64_t rows)
+{
+    const npuq_status status = check_ends(op, group_index, rows);
+
+    if (status != NPUQ_OK && are_counts(group_index, rows)) {
+        return npuq_fail(status, op, "group_index",
+                         "looks like counts of rows, whose sum is %" PRId64 "; expected their cumulative sum, which is "
+                         "where each group ends",
+                         rows);
+    }
+    return status;
 }
 
 npuq_group_run npuq_group_at(const npuq_tensor *group_index, size_t row, size_t most)

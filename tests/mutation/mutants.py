@@ -260,6 +260,8 @@ MUTANTS = [
     ("group_quant: scales of the first group", GROUP, "scale.data += (ptrdiff_t)run.e * t->scale_group_step;", "scale.data += 0 * (ptrdiff_t)run.e * t->scale_group_step;"),
     ("groups: empty groups own a row", GROUPS, "(size_t)group_end(group_index, middle) > row", "(size_t)group_end(group_index, middle) >= row"),
     ("groups: decreasing ends", GROUPS, "if (end < previous) {", "if (end < 0) {"),
+    ("groups: negative counts", GROUPS, "if (count < 0 || count > left) {", "if (count > left) {"),
+    ("groups: counts of fewer rows", GROUPS, "return left == 0;", "return left >= 0;"),
     ("groups: rows after the last group", GROUPS, "if (previous != rows) {", "if (previous > rows) {"),
     ("dynamic: smooth scales of the first group", PASSES, "smooth->data += (ptrdiff_t)run.e * group_step;", "smooth->data += 0 * (ptrdiff_t)run.e * group_step;"),
     ("dynamic: parts as narrow as they are", PASSES, "columns *= 2;", "(void)0;"),
