@@ -12,11 +12,11 @@ failed=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-commands=$("$tool" --help | sed -n 's/^  \([a-z-]*\)  .*/\1/p')
+commands=$("$tool" --help | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p')
 [ -n "$commands" ] || { echo "FAILED: no commands in the help"; exit 1; }
 {
     echo "$commands"
-    "$tool" --help | grep -o -E -e '--[a-z][a-z0-9-]*'
+    "$tool" --help | grep -o -E -e '--[a-z][a-z0-9-]*' -e ' -[A-Z]\b' | tr -d ' '
     for command in $commands; do
         {
             "$tool" "$command" --help

@@ -6,6 +6,7 @@ NPUQUANT_TOOL is the path of the tool. NPUQ_TEST_SEED repeats a run. What is ski
 CI=true it fails the run, unless it wants rights that a container may lack.
 """
 import ctypes
+import json
 import math
 import os
 import pty
@@ -907,6 +908,37 @@ class Comparing(ToolTest):
                        "--div-mode", "false", says="x.npy: holds f2 [40, 24]; expected i4 [40, 3] to compare with y, "
                                                    "which is quint4x2\n")
 
+    def test_unnamed_int4(self):
+        save(self.path("packed.npy"), np.zeros((40, 3), "i4"))
+        hint = "; if the file has words of eight int4, say --dtype quint4x2"
+        for words, says in ((("dynamic-quant", "x.npy"), hint + "\n"),
+                            (("diagnose", "dynamic-quant-asymmetric", "x.npy"), hint + "\n"),
+                            (("quantize", "x.npy", "--scales", "one.npy"), hint + " --div-mode false\n")):
+            self.run_badly(*words, "--expect", "packed.npy",
+                           says=f"holds i4 [40, 3]; expected i1 [40, 24] to compare with y, which is int8{says}")
+        # Those to which the hint is no help.
+        save(self.path("sums.npy"), np.zeros((40, 24), "i4"))
+        save(self.path("words.npy"), np.full(1, 1 << 46))
+        save(self.path("square.npy"), np.zeros((3, 3), "i4"))
+        for words in (("requant", "sums.npy", "--words", "words.npy", "--expect", "packed.npy"),
+                      ("dynamic-quant", "x.npy", "--dtype", "int4", "--expect", "square.npy"),
+                      ("dynamic-quant", "x.npy", "--expect", "square.npy"),
+                      ("dynamic-quant", "x.npy", "--expect-scale", "packed.npy")):
+            self.assertRegex(self.run_badly(*words), r"expected .*, which is \w+\n\Z")
+
+    def test_int4(self):
+        """Another name of quint4x2."""
+        files = ["-o", "y.npy", "--scale-output", "s.npy"]
+        for command in ("dynamic-quant", "dynamic-quant-asymmetric"):
+            self.assertIn("y quint4x2", self.run_well(command, "x.npy", "--dtype", "int4", *files))
+            self.run_well(command, "x.npy", "--dtype=quint4x2", "--expect", "y.npy", "--expect-scale", "s.npy")
+        self.run_well("hard-inputs", "anti-quant", "--shape", "4,16", "--type", "x=int4,scale=float16", "-o", "hard")
+        self.assertIn("--type: x: there is no type 'int5'; ",
+                      self.run_badly("hard-inputs", "anti-quant", "--shape", "4,16", "--type", "x=int5", "-o", "bad"))
+        self.run_well("hard-inputs", "dynamic-quant", "--shape", "4,16", "--dtype", "int4", "-o", "made")
+        with open(self.path("made/manifest.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["arguments"]["dtype"], "quint4x2")
+
 
 class Failures(ToolTest):
     """One clear line, exit status 2, and nothing half-written."""
@@ -998,7 +1030,10 @@ class Failures(ToolTest):
             (("dynamic",), "no command dynamic; did you mean dynamic-quant?\n"),
             (("npu_quant_matmul",), "no command npu_quant_matmul; did you mean quant-matmul?\n"),
             (("inof",), "no command inof; did you mean info?\n"),
-            (("--nonsense",), "no command --nonsense; see npuquant --help\n"),
+            (("--nonsense",), "unknown option --nonsense before the command; see npuquant --help\n"),
+            (("--versio",), "unknown option --versio; did you mean --version?\n"),
+            (("--HELP",), "unknown option --HELP; did you mean --help?\n"),
+            (("-v",), "unknown option -v before the command; see npuquant --help\n"),
             (("q" * 5000,), "; see npuquant --help\n"),
             (("",), "no command ; see npuquant --help\n"),
             (("help", "quantise"), "no command quantise; did you mean quantize?\n"),
@@ -1037,9 +1072,10 @@ class Failures(ToolTest):
             ((*x, "--max-diffs", "-1"), "--max-diffs: '-1' is not"),
             ((*x, "--max-ulp", "1"), "this command has no option --max-ulp; see --help\n"),
             ((*x, "--dtype", "quint4x2"), "--dtype: quint4x2 (int4) needs --div-mode false;"),
+            ((*x, "--dtype", "int4"), "--dtype: quint4x2 (int4) needs --div-mode false;"),
             ((*x, "--dtype", "int32", "--div-mode", "false"), "--dtype: int32 needs --div-mode true;"),
             ((*x, "--dtype", "uint8", "--div-mode", "false"), "--dtype: uint8 needs --div-mode true;"),
-            ((*x, "--dtype", "int"), "--dtype: 'int' is none of int8|uint8|int32|quint4x2"),
+            ((*x, "--dtype", "int"), "--dtype: 'int' is none of int8|uint8|int32|quint4x2|int4"),
             ((*x, "--dtype", ""), "--dtype: '' is none of"),
             ((*x, "--dtype", "int8|uint8"), "--dtype: 'int8|uint8' is none of"),
             ((*x, "--div-mode", "yes"), "--div-mode: 'yes' is none of true|false"),
@@ -1165,6 +1201,13 @@ class Failures(ToolTest):
         line = re.search("^backends: (.*)$", self.run_well("info"), re.MULTILINE).group(1)
         for name in re.findall(r"(\w+) \(not available\)", line):
             self.run_badly("quantize", "x.npy", "--scales", "one.npy", "--backend", name, says=name)
+
+    def test_float64(self):
+        self.write("wide.npy", npy_bytes(header("'>f8'"), bytes(16)))
+        self.run_badly("quantize", "wide.npy", "--scales", "one.npy", says="wide.npy: elements of type '>f8'; expected "
+                       "one of f4 f2 i1 u1 i4 i8 u8 u2; float64 becomes f4 with astype(np.float32)\n")
+        self.write("wide.npy", npy_bytes(header("'<c8'"), bytes(16)))
+        self.run_badly("quantize", "wide.npy", "--scales", "one.npy", says="expected one of f4 f2 i1 u1 i4 i8 u8 u2\n")
 
     def test_unnamed_bfloat16(self):
         save(self.path("u.npy"), np.ones((2, 3), "u2"))
@@ -1612,12 +1655,25 @@ class Talking(ToolTest):
     def test_help_examples_work(self):
         for command in COMMANDS:
             self.save_example_inputs(command)
-            words = self.run_well(command, "--help").split("example:\n  npuquant ")[1].split()
+            words = self.run_well(command, "--help").split("example:\n  npuquant ")[1].replace("\\\n", "").split()
             self.run_well(*words)
+
+    def test_help_fits_a_terminal(self):
+        general = self.run_well("help")
+        commands = re.findall("^  ([a-z][a-z-]*) ", general, re.MULTILINE)
+        self.assertEqual([command for command in commands if command in COMMANDS], list(COMMANDS))
+        texts = {(): general, **{(command,): self.run_well("help", command) for command in commands}}
+        for mode in commands:
+            operators = re.findall("^  ([a-z][a-z-]*)$", texts[mode,], re.MULTILINE)
+            texts.update({(mode, operator): self.run_well("help", mode, operator) for operator in operators})
+        self.assertIn(("hard-inputs", "quantize"), texts)
+        long = [(*words, line) for words, text in texts.items() for line in text.splitlines() if len(line) > 80]
+        self.assertEqual(long, [])
 
     def test_info(self):
         text = self.run_well("info")
         self.assertEqual(self.run_well("--version").split()[1], text.split()[1].rstrip(","))
+        self.assertEqual(self.run_well("-V"), self.run_well("--version"))
         for line in ("backends: ref ", "CPU features:", "processors: ", "system: ", "compiler: "):
             self.assertIn("\n" + line, text)
         self.assertEqual(text.count("(active)"), 1)

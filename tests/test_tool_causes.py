@@ -559,7 +559,8 @@ class Help(CauseTest):
     """What the commands say about themselves."""
 
     def example_of(self, *words):
-        return shlex.split(re.search(r"\nexample:\n  npuquant (.*)\n\Z", self.run_well(*words)).group(1))
+        example = re.search(r"\nexample:\n  npuquant ((?s:.*))\n\Z", self.run_well(*words)).group(1)
+        return shlex.split(example.replace("\\\n", ""))
 
     def test_help(self):
         general = self.run_well("--help")

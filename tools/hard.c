@@ -43,11 +43,12 @@ static bool choose_type(const struct hard *hard, enum operand operand, npuq_dtyp
     }
     const int length = (int)strcspn(text, ",");
     (void)snprintf(name, sizeof name, "%.*s", length, text);
-    *dtype = tensor_named_type(name);
+    const char *usual_name = option_type_name(name);
+    *dtype = tensor_named_type(usual_name);
     *chosen = true;
-    return strcmp(name, tensor_type_name(*dtype)) == 0 ||
+    return strcmp(usual_name, tensor_type_name(*dtype)) == 0 ||
            report_error("--type: %s: there is no type '%.*s'; expected float32, float16, bfloat16, int8, uint8, int32, "
-                        "int64, uint64 or quint4x2",
+                        "int64, uint64 or quint4x2 (int4)",
                         option_name(option), length, text);
 }
 

@@ -9,6 +9,8 @@
 #include "report.h"
 #include "run.h"
 
+#include <text.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -25,21 +27,40 @@ struct mode {
 
 static const struct mode modes[] = {
     {"diagnose", FOR_DIAGNOSE, "which mistake explains what differs: diagnose OPERATOR ... --expect FILE",
-     "Compares the operator's result with FILE. Where they differ, tries which known mistake, or which\n"
-     "two, give the file's values, and shows one element step by step.\n",
+     "Compares the operator's result with FILE. Where they differ, tries which known mistake, or which "
+     "two, give the file's values, and shows one element step by step.",
      "0 nothing differs; 1 something differs, explained or not; 2 an error", " --expect y.npy", " --expect y.npy"},
     {"explain", FOR_EXPLAIN, "the steps of single elements: explain OPERATOR ... --at I,J",
-     "Shows how elements of the operator's result come about, step by step, with the bits of each value.\n"
-     "Of the dynamic operators that includes the scale and offset, and where in x the extremes are.\n",
+     "Shows how elements of the operator's result come about, step by step, with the bits of each value. "
+     "Of the dynamic operators that includes the scale and offset, and where in x the extremes are.",
      "0 done; 2 an error", " --at 0,1", " --at 1"},
     {"hard-inputs", FOR_HARD_INPUTS, "inputs on which mistakes show: hard-inputs OPERATOR --shape N,N -o DIR",
-     "Makes inputs on which as many known mistakes as possible change the operator's result, each in its\n"
-     "own way, and writes them to a folder with a manifest that names the call. With --run, has a program\n"
-     "compute the results, and diagnoses them.\n",
+     "Makes inputs on which as many known mistakes as possible change the operator's result, each in its "
+     "own way, and writes them to a folder with a manifest that names the call. With --run, has a program "
+     "compute the results, and diagnoses them.",
      "0 done, and with --run nothing differs; 1 something differs; 2 an error", " --shape 64,128 -o hard",
      " --shape 64 -o hard"},
 };
 enum { MODES = sizeof modes / sizeof modes[0] };
+
+/* Prints what stands first on a line, and from a column on words, on as many lines as they need. */
+static void print_wrapped(const char *first, size_t column, const char *words)
+{
+    struct text text = {0};
+
+    text_add(&text, "%s", first);
+    text_add_wrapped(&text, HELP_WIDTH, column, "%s", words);
+    (void)printf("%s\n", text.failed ? words : text.characters);
+    text_release(&text);
+}
+
+static void print_summary(const char *name, const char *summary)
+{
+    char first[32];
+
+    (void)snprintf(first, sizeof first, "  %s", name);
+    print_wrapped(first, 28, summary);
+}
 
 static void print_help(void)
 {
@@ -47,20 +68,48 @@ static void print_help(void)
                  "The quantisation operators of Ascend NPUs, bit for bit, on NumPy .npy files.\n\n"
                  "commands:\n");
     for (int i = 0; i < OPERATORS; i++) {
-        (void)printf("  %-26s%s\n", operators[i].name, operators[i].summary);
+        print_summary(operators[i].name, operators[i].summary);
     }
     for (int i = 0; i < MODES; i++) {
-        (void)printf("  %-26s%s\n", modes[i].name, modes[i].summary);
+        print_summary(modes[i].name, modes[i].summary);
     }
-    (void)printf("  %-26s%s\n", "hypotheses", "the known mistakes, with advice: hypotheses [OPERATOR]");
-    (void)printf("  %-26s%s\n", "info", "version, backends and CPU, for bug reports");
-    (void)printf("  %-26s%s\n\n", "help", "what a command takes");
-    (void)printf("npuquant help COMMAND, or npuquant COMMAND --help, tells more; npuquant --version prints the\n"
-                 "version.\n\n"
-                 "Files may be of version 1 to 3, in C or Fortran order and either byte order, of type f4 f2 i1 u1 i4\n"
-                 "i8 u8, or u2 where --bf16 says that it is bfloat16; - is stdin or stdout. Outputs replace a file\n"
-                 "only when the whole run has succeeded; a comparison that differs is a success in this sense.\n\n"
-                 "exit status: 0 done, and equal to what was expected; 1 something differs; 2 an error\n");
+    print_summary("hypotheses", "the known mistakes, with advice: hypotheses [OPERATOR]");
+    print_summary("info", "version, backends and CPU, for bug reports");
+    print_summary("help", "what a command takes");
+    (void)printf("\n");
+    print_wrapped("", 0,
+                  "npuquant help COMMAND, or npuquant COMMAND --help, tells more; npuquant --version, or -V, prints "
+                  "the version.");
+    (void)printf("\n");
+    print_wrapped("", 0,
+                  "Files may be of version 1 to 3, in C or Fortran order and either byte order, of type f4 f2 i1 u1 "
+                  "i4 i8 u8, or u2 where --bf16 says that it is bfloat16; - is stdin or stdout. Outputs replace a file "
+                  "only when the whole run has succeeded; a comparison that differs is a success in this sense.");
+    (void)printf("\n");
+    print_wrapped("exit status:", 0, "0 done, and equal to what was expected; 1 something differs; 2 an error");
+}
+
+/* Prints a command for the shell, continued on the next line where the next option has no room. */
+static void print_command(const char *command)
+{
+    size_t column = 2;
+
+    (void)printf("  ");
+    while (*command != '\0') {
+        const char *next = command;
+        do { /* a number may be negative */
+            next = strstr(next + 1, " -");
+        } while (next && next[2] >= '0' && next[2] <= '9');
+        const size_t length = next ? (size_t)(next - command) : strlen(command);
+        if (column + length + strlen(" \\") > HELP_WIDTH) {
+            (void)printf(" \\\n     ");
+            column = 5;
+        }
+        (void)printf("%.*s", (int)length, command);
+        column += length;
+        command += length;
+    }
+    (void)printf("\n");
 }
 
 /* The operator's example in another mode: its inputs, then what the mode takes. */
@@ -70,9 +119,12 @@ static void print_example(const struct operator_command *command, const struct m
     const char *words = command->example + sizeof program - 1;
     const size_t length =
         mode->mode == FOR_HARD_INPUTS ? strlen(command->name) : (size_t)(strstr(words, " -o ") - words);
+    struct text text = {0};
 
-    (void)printf("%s%s %.*s%s\n", program, mode->name, (int)length, words,
-                 command->op == TRANS_QUANT_PARAM ? mode->example_of_1 : mode->example);
+    text_add(&text, "%s%s %.*s%s", program, mode->name, (int)length, words,
+             command->op == TRANS_QUANT_PARAM ? mode->example_of_1 : mode->example);
+    print_command(text.failed ? "" : text.characters);
+    text_release(&text);
 }
 
 static void print_command_help(const struct operator_command *command, const struct mode *mode)
@@ -81,16 +133,24 @@ static void print_command_help(const struct operator_command *command, const str
 
     (void)printf("usage: npuquant %s%s%s", mode ? mode->name : "", mode ? " " : "", command->name);
     options_print_usage(bits);
-    (void)printf(" [OPTION]...\n\n%s%s%s\n", mode ? mode->about : "", mode ? "\n" : "", command->about);
+    (void)printf(" [OPTION]...\n\n");
+    if (mode) {
+        print_wrapped("", 0, mode->about);
+        (void)printf("\n");
+    }
+    print_wrapped("", 0, command->about);
+    (void)printf("\n");
     options_print_help(bits);
-    (void)printf("\nexit status: %s\n\nexample:\n  ",
-                 mode ? mode->status
-                      : "0 done, and equal to what was expected; 1 something differs (outputs are written all\n"
-                        "the same); 2 an error (nothing is written; npuquant(1) names the exception)");
+    (void)printf("\n");
+    print_wrapped("exit status:", 0,
+                  mode ? mode->status
+                       : "0 done, and equal to what was expected; 1 something differs (outputs are written all the "
+                         "same); 2 an error (nothing is written; npuquant(1) names the exception)");
+    (void)printf("\nexample:\n");
     if (mode) {
         print_example(command, mode);
     } else {
-        (void)printf("%s\n", command->example);
+        print_command(command->example);
     }
 }
 
@@ -102,14 +162,17 @@ static bool has_mode(const struct operator_command *command, const struct mode *
 
 static void print_mode_help(const struct mode *mode)
 {
-    (void)printf("usage: npuquant %s OPERATOR ...\n\n%s\noperators:\n", mode->name, mode->about);
+    (void)printf("usage: npuquant %s OPERATOR ...\n\n", mode->name);
+    print_wrapped("", 0, mode->about);
+    (void)printf("\noperators:\n");
     for (int i = 0; i < OPERATORS; i++) {
         if (has_mode(&operators[i], mode)) {
             (void)printf("  %s\n", operators[i].name);
         }
     }
-    (void)printf("\nnpuquant %s OPERATOR --help tells what an operator takes.\n\nexit status: %s\n\nexample:\n  ",
-                 mode->name, mode->status);
+    (void)printf("\nnpuquant %s OPERATOR --help tells what an operator takes.\n\n", mode->name);
+    print_wrapped("exit status:", 0, mode->status);
+    (void)printf("\nexample:\n");
     print_example(&operators[0], mode);
 }
 
@@ -176,11 +239,31 @@ static enum exit_status refuse_operator(const char *name)
     return refuse("operator", name, &nearest);
 }
 
+/* What stands in place of a command and is an option. */
+static enum exit_status refuse_option(const char *word)
+{
+    static const char *const names[] = {"--help", "--version"};
+    struct nearest nearest = {0};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        nearest_consider(&nearest, word, strlen(word), names[i]);
+    }
+    if (nearest.name) {
+        report_error("unknown option %s; did you mean %s?", word, nearest.name);
+    } else {
+        report_error("unknown option %s before the command; see npuquant --help", word);
+    }
+    return EXIT_ERROR;
+}
+
 static enum exit_status refuse_command(const char *name)
 {
     static const char *const others[] = {"hypotheses", "info", "help"};
     struct nearest nearest = {0};
 
+    if (*name == '-') {
+        return refuse_option(name);
+    }
     consider_operators(&nearest, name);
     for (int i = 0; i < MODES; i++) {
         nearest_consider(&nearest, name, strlen(name), modes[i].name);
@@ -218,13 +301,14 @@ static enum exit_status run_hypotheses(int argc, char **argv)
 
     for (int i = 0; i < argc; i++) {
         if (is_help(argv[i])) {
-            (void)printf(
-                "usage: npuquant hypotheses [OPERATOR] [--json]\n\n"
-                "Lists the mistakes that npuquant diagnose knows, of all operators or of one: what the kernel\n"
-                "does, advice, and the operators in which it is possible.\n\n"
-                "  --json                        print them as JSON\n"
-                "  -h, --help                    print this\n\n"
-                "example:\n  npuquant hypotheses dynamic-quant\n");
+            (void)printf("usage: npuquant hypotheses [OPERATOR] [--json]\n\n");
+            print_wrapped("", 0,
+                          "Lists the mistakes that npuquant diagnose knows, of all operators or of one: what the "
+                          "kernel does, advice, and the operators in which it is possible.");
+            (void)printf("\n"
+                         "  --json                        print them as JSON\n"
+                         "  -h, --help                    print this\n\n"
+                         "example:\n  npuquant hypotheses dynamic-quant\n");
             return EXIT_EQUAL;
         }
         if (strcmp(argv[i], "--json") == 0) {
@@ -307,7 +391,7 @@ static enum exit_status run_named(const char *name, int argc, char **argv)
     if (strcmp(name, "help") == 0) {
         return run_help(argc, argv);
     }
-    if (strcmp(name, "--version") == 0) {
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         (void)printf("npuquant %s\n", NPUQ_VERSION);
         return EXIT_EQUAL;
     }

@@ -190,7 +190,8 @@ static bool read_type(struct reader *reader, struct npy *npy)
             return true;
         }
     }
-    return fail(reader, "elements of type '%s'; expected one of f4 f2 i1 u1 i4 i8 u8 u2", descr);
+    return fail(reader, "elements of type '%s'; expected one of f4 f2 i1 u1 i4 i8 u8 u2%s", descr,
+                strcmp(type, "f8") == 0 ? "; float64 becomes f4 with astype(np.float32)" : "");
 }
 
 typedef bool read_entry(struct reader *reader, struct npy *npy);

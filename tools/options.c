@@ -101,8 +101,10 @@ static const struct row rows[] = {
      "parameters for each row, or for the whole tensor", 0, 0},
     {OPTION_SCALE_FORM, CHOICE, FOR_DYNAMIC_QUANT, "scale-form", "product|inverse", "product",
      "scales computed as largest * (1 / 127), as by CANN 9.0 and later, or as 1 / (127 / largest)", 0, 0},
-    {OPTION_DTYPE, CHOICE, FOR_QUANTIZE, "dtype", "int8|uint8|int32|quint4x2", "int8", "type of the result", 0, 0},
-    {OPTION_DTYPE, CHOICE, FOR_GROUP_QUANT | FOR_DYNAMIC, "dtype", "int8|quint4x2", "int8", "type of the result", 0, 0},
+    {OPTION_DTYPE, CHOICE, FOR_QUANTIZE, "dtype", "int8|uint8|int32|quint4x2|int4", "int8",
+     "type of the result; int4 is quint4x2", 0, 0},
+    {OPTION_DTYPE, CHOICE, FOR_GROUP_QUANT | FOR_DYNAMIC, "dtype", "int8|quint4x2|int4", "int8",
+     "type of the result; int4 is quint4x2", 0, 0},
     {OPTION_DTYPE, CHOICE, FOR_TRANS_QUANT_PARAM, "dtype", "int64|uint64", "int64", "type of the result, same bits", 0,
      0},
     {OPTION_DTYPE, CHOICE, FOR_ANTI_QUANT | FOR_DEQUANT, "dtype", "float16|bfloat16|float32", "float16",
@@ -203,6 +205,11 @@ const char *option_name(enum option option)
         i++;
     }
     return rows[i].name;
+}
+
+const char *option_type_name(const char *word)
+{
+    return strcmp(word, "int4") == 0 ? "quint4x2" : word;
 }
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
@@ -316,6 +323,9 @@ static bool take_value(const struct row *row, unsigned command, const char *valu
     arguments->text[row->option] = value;
     switch (row->kind) {
     case CHOICE:
+        if (row->option == OPTION_DTYPE) {
+            arguments->text[OPTION_DTYPE] = option_type_name(value);
+        }
         return is_one_of(value, row->value) || report_error("--%s: '%s' is none of %s", row->name, value, row->value);
     case INTEGER: return read_integer(row, value, &arguments->number[row->option]);
     case NAMES:
@@ -472,6 +482,16 @@ bool option_is_required(unsigned command, enum option option)
     return false;
 }
 
+bool option_has_choice(unsigned command, enum option option, const char *word)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        if (rows[i].option == option && is_for(&rows[i], command)) {
+            return is_one_of(word, rows[i].value);
+        }
+    }
+    return false;
+}
+
 bool options_parse(unsigned command, int argc, char **argv, struct arguments *arguments)
 {
     bool only_positional = false;
@@ -501,7 +521,7 @@ bool options_parse(unsigned command, int argc, char **argv, struct arguments *ar
 
 /* ---- help ------------------------------------------------------------------------------------------------------ */
 
-enum { HELP_COLUMN = 32, HELP_WIDTH = 80 };
+enum { HELP_COLUMN = 32 };
 
 static void print_row(const struct row *row)
 {

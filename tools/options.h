@@ -96,6 +96,8 @@ struct arguments {
  * is wrong and returns false on failure. With --help, what follows is not looked at, and nothing needs to be there. */
 bool options_parse(unsigned command, int argc, char **argv, struct arguments *arguments);
 
+enum { HELP_WIDTH = 80 }; /* of the lines of the help */
+
 /* Prints the positional arguments of a subcommand, each behind a space. */
 void options_print_usage(unsigned command);
 
@@ -104,6 +106,12 @@ void options_print_help(unsigned command);
 
 /* The name of an input as users write it: "smooth-scales". */
 const char *option_name(enum option option);
+
+/* The name of a type that users call by this word: int4 is quint4x2. */
+const char *option_type_name(const char *word);
+
+/* Whether an option of a command may have the value. */
+bool option_has_choice(unsigned command, enum option option, const char *word);
 
 /* Whether a command needs the input. */
 bool option_is_required(unsigned command, enum option option);

@@ -152,6 +152,26 @@ static bool load_inputs(struct run *run)
     return true;
 }
 
+/* What to say of a file with the words of int4 that the operator would give with another --dtype. */
+static const char *packing_hint(const struct run *run, const npuq_tensor *ours, const npuq_tensor *theirs)
+{
+    const int last = ours->ndim - 1;
+    npuq_tensor packed = *ours;
+
+    if (tensor_is_float(ours->dtype) || ours->dtype == NPUQ_QUINT4X2 || last < 0 || ours->shape[last] % 8 != 0 ||
+        !option_has_choice(run->command->command, OPTION_DTYPE, tensor_type_name(NPUQ_QUINT4X2))) {
+        return "";
+    }
+    packed.dtype = NPUQ_QUINT4X2;
+    packed.shape[last] /= 8;
+    if (!compare_possible(&packed, theirs)) {
+        return "";
+    }
+    return run->command->command == FOR_QUANTIZE
+               ? "; if the file has words of eight int4, say --dtype quint4x2 --div-mode false"
+               : "; if the file has words of eight int4, say --dtype quint4x2";
+}
+
 static bool load_expected(struct run *run, int i)
 {
     const char *path = text_of(run, OPTION_EXPECT + i);
@@ -167,10 +187,10 @@ static bool load_expected(struct run *run, int i)
     const npuq_tensor *ours = &run->operands.outputs[i];
     const npuq_tensor *theirs = &run->expected[i].tensor;
     return compare_possible(ours, theirs) ||
-           report_error("%s: holds %s %s; expected %s %s to compare with %s, which is %s", run->expected[i].path,
+           report_error("%s: holds %s %s; expected %s %s to compare with %s, which is %s%s", run->expected[i].path,
                         tensor_npy_type(theirs->dtype), tensor_format_shape(their_shape, theirs),
                         tensor_npy_type(ours->dtype), tensor_format_shape(shape, ours), output_names[i],
-                        tensor_type_name(ours->dtype));
+                        tensor_type_name(ours->dtype), packing_hint(run, ours, theirs));
 }
 
 static bool prepare(struct run *run)
