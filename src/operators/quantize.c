@@ -55,8 +55,8 @@ static npuq_status check_scales(const npuq_tensor *x, const npuq_tensor *scales,
                                  axis);
             }
             return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales",
-                             "dimension %d is %" PRId64 "; expected 1 or %" PRId64 ", dimension %d of x", d,
-                             scales->shape[d], x->shape[axis], axis);
+                             "dimension %d is %" PRId64 "; expected %s%" PRId64 ", dimension %d of x", d,
+                             scales->shape[d], x->shape[axis] == 1 ? "" : "1 or ", x->shape[axis], axis);
         }
     }
     return NPUQ_OK;
