@@ -27,8 +27,8 @@ except ImportError as error:
     ) from error
 from ._library import NpuquantError, __version__, available_backends, backend, set_backend, version
 from ._matmul import product
-from ._tensors import (BFLOAT16, FLOATING, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, Result, TensorLike,
-                       described, output, product_columns, result, result_type, tensor, to_array, words_shape)
+from ._tensors import (BFLOAT16, FLOATING, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, Result, TensorLike, described,
+                       output, product_columns, result, result_type, shown, tensor, to_array, words_shape)
 from ._threads import get_num_threads, run, set_num_threads
 
 __all__ = [
@@ -64,7 +64,7 @@ __all__ = [
 qint8 = "qint8"
 quint8 = "quint8"
 qint32 = "qint32"
-#: Eight int4 in each int32 word, the first in the lowest bits.
+#: Eight int4 in each int32 word, the first in the lowest bits; "int4" is another name of it.
 quint4x2 = "quint4x2"
 
 _QUANT_MODES = {"pertoken": 0, "pertensor": 1}
@@ -86,7 +86,7 @@ def _one_of(name: str, value: Any, other_name: str, other: Any) -> Any:
 def _number(name: str, value: Any, numbers: Dict[str, int]) -> int:
     """What the library calls one of the values that an argument may have."""
     if not isinstance(value, str) or value not in numbers:
-        raise ValueError(f"{name}: is {value!r}; expected {' or '.join(map(repr, numbers))}")
+        raise ValueError(f"{name}: is {shown(value)}; expected {' or '.join(map(repr, numbers))}")
     return numbers[value]
 
 
@@ -217,7 +217,7 @@ def npu_trans_quant_param(
 def _dynamic(x: Any, dst_type: Any, quant_mode: Any, dst_type_max: Any) -> Tuple[int, Result, Tuple[int, ...]]:
     """Of both dynamic operators: the library's quant_mode, the result, and the shape of the scales."""
     if not isinstance(dst_type_max, (int, float)) or dst_type_max != 0:
-        raise ValueError(f"dst_type_max: is {dst_type_max!r}; expected 0.0")
+        raise ValueError(f"dst_type_max: is {shown(dst_type_max)}; expected 0.0")
     mode = _number("quant_mode", quant_mode, _QUANT_MODES)
     kind = result_type("dst_type", "int8" if dst_type is None else dst_type, QUANTISED, "int8 or quint4x2")
     return mode, kind, x.shape[:-1] if quant_mode == "pertoken" else (1,)
@@ -463,6 +463,11 @@ def requant(
     return y if out is None else out
 
 
+def _either(*shapes: Tuple[int, ...]) -> str:
+    """Shapes in a message; two may be the same."""
+    return " or ".join(dict.fromkeys(map(str, shapes)))
+
+
 def _expect(name: str, value: Any, dtypes: Tuple[str, ...], *shapes: Tuple[int, ...]) -> np.ndarray:
     """An argument of npu_quant_matmul(), which the library knows by another name or not at all."""
     array = to_array(name, value)
@@ -470,7 +475,7 @@ def _expect(name: str, value: Any, dtypes: Tuple[str, ...], *shapes: Tuple[int, 
         names = ", ".join(BFLOAT16 if dtype == "uint16" else dtype for dtype in dtypes)
         raise TypeError(f"{name}: is {array.dtype}; expected {' or '.join(names.rsplit(', ', 1))}")
     if shapes and array.shape not in shapes:
-        raise ValueError(f"{name}: has the shape {array.shape}; expected {' or '.join(map(str, shapes))}")
+        raise ValueError(f"{name}: has the shape {array.shape}; expected {_either(*shapes)}")
     return array
 
 
@@ -537,8 +542,8 @@ def npu_quant_matmul(
     scale = _expect("scale", scale, ("float32", "int64", "uint64") if requantised else floats)
     words = requantised and scale.dtype != np.float32
     if scale.ndim == 2 and len(scale) > 1 and scale.shape[1] == columns:
-        raise ValueError(f"scale: has the shape {scale.shape}; expected (1,) or ({columns},): the device computes in "
-                         "another way with scales of groups of terms, which is not defined here")
+        raise ValueError(f"scale: has the shape {scale.shape}; expected {_either((1,), (columns,))}: the device "
+                         "computes in another way with scales of groups of terms, which is not defined here")
     _expect("scale", scale, (str(scale.dtype),), (1,), (columns,), *[(1, columns)] * words)
     if offset is not None:
         if kind.dtype != np.int8:

@@ -14,7 +14,7 @@ import numpy as np
 import npuquant
 
 from . import _native
-from ._tensors import BFLOAT16, INPUTS, TensorLike, result_type, to_array
+from ._tensors import BFLOAT16, INPUTS, TensorLike, result_type, shown, to_array
 from ._threads import Kept, get_num_threads, keeping
 
 #: An operator of the package, or its name.
@@ -238,7 +238,7 @@ def _function(operator: Operator) -> Callable[..., Any]:
         function = getattr(npuquant, name)
         if operator is function or (isinstance(operator, str) and operator == name):
             return function
-    raise ValueError(f"operator: is {operator!r}; expected one of {', '.join(_STEPS)}, or its name")
+    raise ValueError(f"operator: is {shown(operator)}; expected one of {', '.join(_STEPS)}, or its name")
 
 
 def _keep(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tuple[Any, Kept]:
@@ -258,7 +258,11 @@ def _keep(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
 def _take_actual(argument: str, actual: TensorLike, ours: np.ndarray) -> np.ndarray:
     array = to_array(argument, actual)
     if str(array.dtype) != str(ours.dtype):
-        raise TypeError(f"{argument}: is {array.dtype}; expected {BFLOAT16 if ours.dtype == np.uint16 else ours.dtype}")
+        expected = BFLOAT16 if ours.dtype == np.uint16 else ours.dtype
+        packed = (array.dtype == np.int32 and ours.dtype.itemsize == 1 and array.ndim > 0
+                  and (*array.shape[:-1], 8 * array.shape[-1]) == ours.shape)
+        hint = "; words of eight int4 are the result of quint4x2" if packed else ""
+        raise TypeError(f"{argument}: is {array.dtype}; expected {expected}{hint}")
     if array.shape != ours.shape:
         raise ValueError(f"{argument}: has the shape {array.shape}; expected {ours.shape}")
     return np.require(array, requirements=("C", "ALIGNED"))  # as the extension reads it
@@ -323,11 +327,11 @@ def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **
     for place in at if isinstance(at, list) else [at]:
         indices = place if isinstance(place, tuple) else (place,)
         if len(indices) != len(shape):
-            raise ValueError(f"at: is {place}; expected an index for each dimension of {shape}")
+            raise ValueError(f"at: is {shown(place)}; expected an index for each dimension of {shape}")
         try:
             element = tuple(range(extent)[i] for extent, i in zip(shape, indices))
         except TypeError:
-            raise TypeError(f"at: is {place!r}; expected a tuple of integers, or a list of such tuples") from None
+            raise TypeError(f"at: is {shown(place)}; expected a tuple of integers, or a list of such tuples") from None
         except IndexError:
             raise IndexError(f"at: is {place}; expected an index of an array of the shape {shape}") from None
         reports.append(_native.explain(kept.call, int(np.ravel_multi_index(element, shape)) if shape else 0))
@@ -406,14 +410,14 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
         raise TypeError(f"dtypes: is {type(dtypes).__name__}; expected a dictionary of types by names of arguments")
     for argument, dtype in (dtypes or {}).items():
         if argument not in optional:
-            raise ValueError(f"dtypes: has {argument!r}; expected names of {', '.join(optional)}")
+            raise ValueError(f"dtypes: has {shown(argument)}; expected names of {', '.join(optional)}")
         types[argument] = result_type("dtypes", dtype, INPUTS, _INPUT_NAMES).name
     if not isinstance(without, Iterable):
         raise TypeError(f"without: is {type(without).__name__}; expected a name of an argument, or a tuple of names")
     removable = [argument for argument, may_be_none in optional.items() if may_be_none]
     for argument in (without,) if isinstance(without, str) else without:
         if argument not in removable:
-            raise ValueError(f"without: has {argument!r}; expected names of {', '.join(removable)}")
+            raise ValueError(f"without: has {shown(argument)}; expected names of {', '.join(removable)}")
         types[argument] = None
     seed = _seed(seed)
     settings = {parameter.name: parameter.default for parameter in inspect.signature(function).parameters.values()}

@@ -13,7 +13,7 @@ from typing import Any, Iterator, Optional, Tuple
 import numpy as np
 
 from . import _native
-from ._tensors import BFLOAT16, to_array
+from ._tensors import BFLOAT16, shown, to_array
 
 __version__: str = _native.VERSION
 
@@ -153,7 +153,7 @@ def set_backend(name: str) -> None:
     """
     numbers = {known: number for number, known in _backends()}
     if not isinstance(name, str) or name not in numbers:
-        raise ValueError(f"name: {name!r}; expected one of {', '.join(numbers)}")
+        raise ValueError(f"name: {shown(name)}; expected one of {', '.join(numbers)}")
     status = library.npuq_set_backend(numbers[name])
     if status != 0:
         _refuse(library.npuq_status_name(status).decode(), library.npuq_last_error().decode())

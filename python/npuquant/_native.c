@@ -282,12 +282,9 @@ bool take_int32(const char *name, PyObject *value, int32_t *number)
     int overflow;
     PyObject *index;
 
-    if (!PyIndex_Check(value)) {
+    index = PyIndex_Check(value) ? PyNumber_Index(value) : NULL;
+    if (!index) { /* an array of several numbers fails as late as this */
         PyErr_Format(PyExc_TypeError, "%s: is %s; expected an integer", name, Py_TYPE(value)->tp_name);
-        return false;
-    }
-    index = PyNumber_Index(value);
-    if (!index) {
         return false;
     }
     wide = PyLong_AsLongAndOverflow(index, &overflow);

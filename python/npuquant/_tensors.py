@@ -62,12 +62,13 @@ DEVICE_TYPES = {
 
 
 def _results(*names: str) -> Results:
-    """Those of _NAMED by their names, by PyTorch's names for quantised types of the same bits, and by NumPy's types:
-    what is said most often is found at once."""
+    """Those of _NAMED by their names, by PyTorch's names for quantised types of the same bits, by NumPy's types, and
+    quint4x2 by int4: what is said most often is found at once."""
     named = {name: _NAMED[name] for name in names}
     quantised = {"q" + name: named[name] for name in names if name in ("int8", "uint8", "int32")}
+    int4 = {"int4": named["quint4x2"]} if "quint4x2" in names else {}
     types = {getattr(np, name): named[name] for name in names if hasattr(np, name)}
-    return {**named, **quantised, **types}
+    return {**named, **quantised, **int4, **types}
 
 
 QUANTISED = _results("int8", "uint8", "int32", "quint4x2")
@@ -75,19 +76,26 @@ FLOATING = _results("float16", "bfloat16", "float32")
 REQUANTISED = _results("int8", "float16")
 PRODUCTS = _results("int8", "float16", "bfloat16", "float32", "int32")
 INPUTS = _results(*_NAMED)
-# What may be said of x of npu_anti_quant(). Words of int4 as a result are only called quint4x2 on the device.
-SOURCES = {**QUANTISED, "int4": _NAMED["quint4x2"]}
+# What may be said of x of npu_anti_quant(). torch_npu.int4, a number, is no type of a result on the device.
+_INT4 = 285
+SOURCES = {**QUANTISED, _INT4: _NAMED["quint4x2"]}
 
 
 def _number(dtype: Any) -> Optional[int]:
     return int(dtype) if isinstance(dtype, (int, np.integer)) and not isinstance(dtype, bool) else None
 
 
+def shown(value: Any) -> str:
+    """A value in a message: its text, or where that is long its type."""
+    text = repr(value)
+    return text if len(text) <= 80 and "\n" not in text else type(value).__name__
+
+
 def described(dtype: Any) -> str:
-    """A dtype as messages have it: numbers with the name of the type that they stand for."""
+    """A dtype in a message: a number with the name of the type that the number stands for."""
     number = _number(dtype)
     if number is None:
-        return repr(dtype)
+        return shown(dtype)
     if number in DEVICE_TYPES:
         return f"torch_npu.{DEVICE_TYPES[number]} ({number})"
     return f"{number} ({_NUMBERS[number]})" if number in _NUMBERS else str(number)
@@ -108,9 +116,9 @@ def result_type(argument: str, dtype: Any, results: Results, expected: str) -> R
     if name not in results:
         try:
             number = _number(dtype)
-            if number is not None:
+            if number is not None and number != _INT4:
                 name = DEVICE_TYPES.get(number) or _NUMBERS[number]
-            else:
+            elif number is None:
                 native = np.dtype(dtype)
                 name = native.name if native.isnative else name
         except Exception:  # NumPy says no in several of them, SyntaxError among them

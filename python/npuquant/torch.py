@@ -316,6 +316,13 @@ def _type(argument: str, dtype: Any) -> Union[None, int, torch.dtype]:
     return getattr(torch, _result(argument, dtype, {**QUANTISED, **FLOATING}).name)
 
 
+def _refuse_others(**tensors: Any) -> None:
+    """What PyTorch says of an array in place of a tensor has all its values in it, twice. None is the operator's."""
+    for name, value in tensors.items():
+        if not (value is None or isinstance(value, Tensor) or hasattr(value, "__torch_function__")):
+            raise TypeError(f"{name}: is {type(value).__name__}; expected a tensor")
+
+
 @_takes_self
 def npu_quantize(input: Tensor, scales: Tensor, zero_points: Optional[Tensor], dtype: Any, axis: int = 1,
                  div_mode: bool = True) -> Tensor:
@@ -325,17 +332,20 @@ def npu_quantize(input: Tensor, scales: Tensor, zero_points: Optional[Tensor], d
     >>> npu_quantize(x, scales, None, torch.qint8)
     tensor([[-3,  1,  5]], dtype=torch.int8)
     """
+    _refuse_others(input=input, scales=scales, zero_points=zero_points)
     return _operators.npu_quantize(input, scales, zero_points, _type("dtype", dtype), axis, div_mode)
 
 
 def npu_group_quant(x: Tensor, scale: Tensor, group_index: Tensor, *, offset: Optional[Tensor] = None,
                     dst_dtype: Any = None) -> Tensor:
     """Quantises groups of rows, each group with its own scales: npuquant.npu_group_quant() on tensors."""
+    _refuse_others(x=x, scale=scale, group_index=group_index, offset=offset)
     return _operators.npu_group_quant(x, scale, group_index, offset=offset, dst_dtype=_type("dst_dtype", dst_dtype))
 
 
 def npu_trans_quant_param(scale: Tensor, offset: Optional[Tensor] = None, round_mode: Optional[int] = 0) -> Tensor:
     """Packs scales and offsets into 64-bit words: npuquant.npu_trans_quant_param() on tensors."""
+    _refuse_others(scale=scale, offset=offset)
     return _operators.npu_trans_quant_param(scale, offset, round_mode)
 
 
@@ -344,6 +354,7 @@ def npu_dynamic_quant_asymmetric(
         dst_type: Any = None, quant_mode: str = "pertoken", dst_type_max: float = 0.0,
         input: Optional[Tensor] = None) -> Tuple[Tensor, Tensor, Tensor]:
     """Quantises with scales and offsets found from the data: npuquant.npu_dynamic_quant_asymmetric() on tensors."""
+    _refuse_others(x=x, input=input, smooth_scales=smooth_scales, group_index=group_index)
     if (x is None) == (input is None):
         raise TypeError("x: expected it, or input, which is another name for it; not both")
     return _operators.npu_dynamic_quant_asymmetric(
@@ -359,6 +370,7 @@ def npu_dynamic_quant(
 
     A scale_form of None is what set_scale_form() has chosen, and "inverse" with group_index.
     """
+    _refuse_others(input=input, smooth_scales=smooth_scales, group_index=group_index)
     return _operators.npu_dynamic_quant(
         input, smooth_scales=smooth_scales, group_index=group_index, dst_type=_type("dst_type", dst_type),
         quant_mode=quant_mode, dst_type_max=dst_type_max, scale_form=scale_form)
@@ -367,6 +379,7 @@ def npu_dynamic_quant(
 def npu_anti_quant(x: Tensor, scale: Tensor, *, offset: Optional[Tensor] = None, dst_dtype: Any = None,
                    src_dtype: Any = None) -> Tensor:
     """Dequantises int8 or int4 values: npuquant.npu_anti_quant() on tensors."""
+    _refuse_others(x=x, scale=scale, offset=offset)
     return _operators.npu_anti_quant(x, scale, offset=offset, dst_dtype=_type("dst_dtype", dst_dtype),
                                      src_dtype=_type("src_dtype", src_dtype))
 
@@ -381,6 +394,7 @@ def npu_quant_matmul(
     It is npuquant.npu_quant_matmul() on tensors. What follows output_dtype must be None: it selects types and groups
     that are not defined here.
     """
+    _refuse_others(x1=x1, x2=x2, scale=scale, offset=offset, pertoken_scale=pertoken_scale, bias=bias)
     return _operators.npu_quant_matmul(
         x1, x2, scale, offset=offset, pertoken_scale=pertoken_scale, bias=bias,
         output_dtype=_type("output_dtype", output_dtype), x1_dtype=x1_dtype, x2_dtype=x2_dtype,
@@ -390,6 +404,7 @@ def npu_quant_matmul(
 def npu_dequant_bias(x: Tensor, weight_scale: Tensor, activation_scale: Optional[Tensor], bias: Optional[Tensor], *,
                      output_dtype: Any = None) -> Tensor:
     """Dequantises the int32 sums of a product of matrices: dequant() under torch_npu's name."""
+    _refuse_others(x=x, weight_scale=weight_scale, activation_scale=activation_scale, bias=bias)
     return _operators.npu_dequant_bias(x, weight_scale, activation_scale, bias,
                                        output_dtype=_type("output_dtype", output_dtype))
 
@@ -397,9 +412,11 @@ def npu_dequant_bias(x: Tensor, weight_scale: Tensor, activation_scale: Optional
 def dequant(x: Tensor, weight_scale: Tensor, activation_scale: Optional[Tensor] = None,
             bias: Optional[Tensor] = None, *, dtype: Any = None) -> Tensor:
     """Dequantises the int32 sums of a product of int8 matrices: npuquant.dequant() on tensors."""
+    _refuse_others(x=x, weight_scale=weight_scale, activation_scale=activation_scale, bias=bias)
     return _operators.dequant(x, weight_scale, activation_scale, bias, dtype=_type("dtype", dtype))
 
 
 def requant(x: Tensor, words: Tensor, bias: Optional[Tensor] = None, *, dtype: Any = None) -> Tensor:
     """Requantises the int32 sums of a product of int8 matrices: npuquant.requant() on tensors."""
+    _refuse_others(x=x, words=words, bias=bias)
     return _operators.requant(x, words, bias, dtype=_type("dtype", dtype))

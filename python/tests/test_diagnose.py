@@ -288,6 +288,9 @@ def test_what_is_not_comparable_of_several():
     ):
         with pytest.raises(error, match=rf"\Aactual{re.escape(says)}"):
             npuquant.diagnose(actual, "npu_dynamic_quant", x)
+    for columns, hint in ((8, "; words of eight int4 are the result of quint4x2"), (24, "")):
+        with pytest.raises(TypeError, match=rf"\Aactual\[0\]: is int32; expected int8{hint}\Z"):
+            npuquant.diagnose((np.zeros((4, 1), "i4"), None), "npu_dynamic_quant", np.ones((4, columns), f4))
     with pytest.raises(TypeError, match=r"\Aactual: is >u2|<u2; expected bfloat16 \(or its bits as uint16\)\Z"):
         swapped = np.dtype(np.uint16).newbyteorder()
         npuquant.diagnose(np.zeros(3, swapped), "npu_anti_quant", np.zeros(3, "i1"), half, dst_dtype="bfloat16")

@@ -257,6 +257,7 @@ def test_header():
 X = f4([[1, 2, 3], [4, 5, 6]])
 ROWS = np.array([1, 2])
 INT8, SUMS = X.astype(np.int8), X.astype(np.int32)
+MANY = np.ones((100, 100), f4)
 SQUARE = INT8[:, :2]
 
 
@@ -360,6 +361,20 @@ def test_refusals(status, says, call, threads):
          lambda: npuquant.npu_anti_quant(INT8, ONE, dst_dtype="int8")),
         (ValueError, r"name: \[\]; ", lambda: npuquant.set_backend([])),
         (TypeError, r"x: is a masked array; ", lambda: npuquant.npu_dynamic_quant_asymmetric(np.ma.masked_array(X))),
+        (TypeError, r"axis: is numpy.ndarray; expected an integer\Z",
+         lambda: npuquant.npu_quantize(X, ONE, None, "int8", MANY)),
+        (TypeError, r"dtype: is ndarray; expected int8, uint8 or int32\Z",
+         lambda: npuquant.npu_quantize(X, ONE, None, MANY)),
+        (ValueError, r"quant_mode: is ndarray; expected 'pertoken' or 'pertensor'\Z",
+         lambda: npuquant.npu_dynamic_quant(X, quant_mode=MANY)),
+        (ValueError, r"dst_type_max: is ndarray; expected 0.0\Z",
+         lambda: npuquant.npu_dynamic_quant(X, dst_type_max=MANY)),
+        (TypeError, r"src_dtype: is ndarray; expected int8\Z",
+         lambda: npuquant.npu_anti_quant(INT8, ONE, src_dtype=MANY)),
+        (TypeError, r"scales: is list; expected a NumPy array or an object with __dlpack__\Z",
+         lambda: npuquant.npu_quantize(X, [1.0] * 1000, None, "int8")),
+        (ValueError, r"operator: is ndarray; expected one of dequant, ", lambda: npuquant.diagnose(X, MANY)),
+        (ValueError, r"name: ndarray; expected one of ref, ", lambda: npuquant.set_backend(MANY)),
         (ValueError, r"name: 'sse2'; expected one of ref, ", lambda: npuquant.set_backend("sse2")),
         (ValueError, r"threads: is 0; ", lambda: npuquant.set_num_threads(0)),
         (TypeError, r"threads: is float; ", lambda: npuquant.set_num_threads(1.5)),
@@ -419,6 +434,12 @@ MATRIX = np.ones((2, 3, 4), np.int8)
          {"pertoken_scale": np.ones(3, "f2"), "output_dtype": "float16"}),
         (ValueError, "pertoken_scale: has the shape (1,); expected (3,) or (2, 3)",
          {"pertoken_scale": ONE, "output_dtype": "float16"}),
+        (ValueError, "pertoken_scale: has the shape (3, 1); expected (3,)",
+         {"x1": MATRIX[0], "pertoken_scale": np.ones((3, 1), f4), "output_dtype": "float16"}),
+        (ValueError, "scale: has the shape (4,); expected (1,)", {"x2": MATRIX[0, :1].T, "scale": np.ones(4, f4)}),
+        (ValueError, "scale: has the shape (2, 1); expected (1,): the device computes in another way with scales of "
+                     "groups of terms, which is not defined here",
+         {"x2": MATRIX[0, :1].T, "scale": np.ones((2, 1), f4)}),
         (TypeError, "bias: is float32; expected int32", {"bias": np.ones(5, f4)}),
         (TypeError, "bias: is float32; expected int32", {"bias": np.ones(5, f4), "output_dtype": "int32"}),
         (TypeError, "bias: is int64; expected int32, float32, float16 or bfloat16 (or its bits as uint16)",

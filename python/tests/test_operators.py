@@ -85,7 +85,7 @@ WAYS = {
              258],
     "uint8": ["uint8", np.uint8, np.dtype("u1"), "quint8", npuquant.quint8, "torch.quint8", 0, 13, 260],
     "int32": ["int32", np.int32, np.dtype("i4"), "qint32", npuquant.qint32, "torch.qint32", 3, 14, 259],
-    "quint4x2": ["quint4x2", npuquant.quint4x2, "torch.quint4x2", 16],
+    "quint4x2": ["quint4x2", npuquant.quint4x2, "torch.quint4x2", "int4", 16],
     "float16": ["float16", np.float16, np.dtype("f2"), "torch.float16", "half", 5, 257],
     "float32": ["float32", np.float32, np.dtype("f4"), "torch.float32", 6, 256],
     "bfloat16": ["bfloat16", "torch.bfloat16", 15, 283],

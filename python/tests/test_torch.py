@@ -205,6 +205,15 @@ def test_pytorchs_operators_are_the_functions(name, number):
             assert_equal(call(*said[0], **said[1]), wanted)
 
 
+def test_int4_is_quint4x2():
+    x, ends = torch.randn(4, 16), torch.tensor([4])
+    words, scale = operators.npu_dynamic_quant(x, dst_type="int4")
+    assert_equal((words, scale), operators.npu_dynamic_quant(x, dst_type=torch.quint4x2))
+    assert_equal(operators.npu_group_quant(x, x[:1], ends, dst_dtype="int4"),
+                 operators.npu_group_quant(x, x[:1], ends, dst_dtype=torch.quint4x2))
+    assert_equal(operators.npu_anti_quant(words, x[0, :1], src_dtype="int4"), operators.npu_anti_quant(words, x[0, :1]))
+
+
 # ---- products of int4 matrices: their shapes, too, when traced ----
 
 
@@ -423,8 +432,9 @@ def test_refusals_name_the_argument(name, number):
         if not isinstance(argument.type, torch.OptionalType):
             with pytest.raises(TypeError, match=rf"\A{shown}: (is None; expected a tensor\Z|expected it, or input)"):
                 call(None)
-        with pytest.raises((RuntimeError, TypeError), match=rf"'{argument.name}'"):  # PyTorch's message
-            call([1.5])
+        for other in ([1.5], np.ones((100, 100)), torch.int8, 1.5):
+            with pytest.raises(TypeError, match=rf"\A{shown}: is {type(other).__name__}; expected a tensor\Z"):
+                call(other)
         with pytest.raises(ValueError, match=rf"\b({shown}|x)\b"):  # the library calls input x
             call(torch.ones((2,) * 9, dtype=value.dtype))
 
@@ -536,6 +546,15 @@ def test_make_fx(name, number, mode):
     for rows in (5, 9) if mode == "symbolic" else (5,):
         tensors, with_tensors = parts(calls(rows)[name][number])
         assert_equal(graph(*tensors), with_tensors(getattr(operators, name), tensors))
+
+
+@each_call
+def test_symbolic_trace(name, number):
+    """Of what stands for a tensor and is none."""
+    tensors, with_tensors = parts(calls()[name][number])
+    function = getattr(operators, name)
+    graph = torch.fx.symbolic_trace(lambda first: with_tensors(function, [first, *tensors[1:]]))
+    assert_equal(graph(tensors[0]), with_tensors(function, tensors))
 
 
 @needs_opcheck
