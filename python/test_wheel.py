@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The wheel that `pip install ./python` builds works alone: without a network, without the source, without a library."""
+"""The wheel that `pip install ./python` builds works alone: without a network, the source, a library or a command."""
 import importlib.util
 import os
 import pathlib
@@ -33,6 +33,14 @@ assert found.first_place[0].name == "half-away", found
 print(_library.library._name)
 """
 
+SAVE = """
+import numpy as np, npuquant
+
+x = np.arange(8, dtype="f4").reshape(1, 8)
+np.save("x.npy", x)
+np.save("y.npy", npuquant.npu_dynamic_quant(x)[0] + np.eye(1, 8, dtype="i1"))
+"""
+
 SCRIPT = """
 import torch, torch_npu
 
@@ -57,19 +65,22 @@ def test_wheel(tmp_path):
     (wheel,) = tmp_path.glob("npuquant-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = [pathlib.PurePosixPath(name) for name in archive.namelist() if ".dist-info/" not in name]
-    compiled = {name for name in names if name.name.startswith(("_native.", "libnpuquant."))}
-    assert len(compiled) == 2
+    compiled = {name for name in names
+                if name.name.startswith(("_native.", "libnpuquant.")) or str(name) == "npuquant/bin/npuquant"}
+    assert len(compiled) == 3
     assert {str(name) for name in set(names) - compiled} == {
         f"npuquant/{name}"
-        for name in ("__init__.py", "_diagnosis.py", "_library.py", "_matmul.py", "_tensors.py", "_threads.py",
-                     "py.typed", "testing.py", "torch.py", "torch_npu/__init__.py", "torch_npu/__main__.py",
-                     "torch_npu/_absent.py", "torch_npu/_install.py", "torch_npu/_modules.py",
+        for name in ("__init__.py", "__main__.py", "_diagnosis.py", "_library.py", "_matmul.py", "_tensors.py",
+                     "_threads.py", "py.typed", "testing.py", "torch.py", "torch_npu/__init__.py",
+                     "torch_npu/__main__.py", "torch_npu/_absent.py", "torch_npu/_install.py", "torch_npu/_modules.py",
                      "torch_npu/contrib/__init__.py", "torch_npu/contrib/transfer_to_npu.py", "torch_npu/npu.py")
     }
 
     pip("install", "--quiet", "--target", str(target), str(wheel))
     environment = {**os.environ, "PYTHONPATH": str(target)}
     environment.pop("NPUQUANT_LIBRARY", None)
+    environment.pop("NPUQUANT_TOOL", None)
+
     def python(*arguments):
         return subprocess.run([sys.executable, *arguments], env=environment, cwd=tmp_path, capture_output=True,
                               text=True, timeout=60)
@@ -77,6 +88,22 @@ def test_wheel(tmp_path):
     done = python("-c", USE)
     assert done.returncode == 0, done.stderr
     assert pathlib.Path(done.stdout.strip()).parent == target / "npuquant"
+
+    (tmp_path / "save.py").write_text(SAVE)
+    assert python("save.py").returncode == 0
+    script = str(target / "bin" / "npuquant")
+    for command in (["-m", "npuquant"], [script]):
+        done = python(*command, "-V")
+        assert (done.returncode, done.stdout) == (0, f"npuquant {wheel.name.split('-')[1]}\n"), done.stderr
+        done = python(*command, "dynamic-quant", "x.npy", "--expect", "y.npy")
+        assert (done.returncode, done.stderr) == (1, "") and "[0, 0]: npuquant 0, file 1" in done.stdout, done.stdout
+        done = python(*command, "nonsense")
+        assert (done.returncode, done.stderr) == (2, "npuquant: there is no command nonsense; see npuquant --help\n")
+    environment["NPUQUANT_TOOL"] = "nowhere"
+    done = python(script, "-V")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("npuquant: the command cannot be run: nowhere: No such file or directory; install ")
+    assert os.access(script, os.X_OK)
 
     (tmp_path / "script.py").write_text(SCRIPT)
     done = python("-m", "npuquant.torch_npu", "script.py")
