@@ -4,8 +4,13 @@ import os
 import pathlib
 
 try:
-    from mesonpy import *
+    import mesonpy
 except ModuleNotFoundError as error:
     raise SystemExit(f"npuquant: {error.name} is missing, which builds the package (Debian: python3-mesonpy)")
+
+
+def __getattr__(name):
+    return getattr(mesonpy, name)
+
 
 os.chdir(pathlib.Path(__file__).resolve().parents[1])

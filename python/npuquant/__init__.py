@@ -27,8 +27,8 @@ except ImportError as error:
     ) from error
 from ._library import NpuquantError, __version__, available_backends, backend, set_backend, version
 from ._matmul import product
-from ._tensors import (BFLOAT16, FLOATING, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, Result, TensorLike, described,
-                       output, product_columns, result, result_type, shown, tensor, to_array, words_shape)
+from ._tensors import (BFLOAT16, FLOATING, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, Result, TensorLike, Unknown,
+                       described, output, product_columns, result, result_type, shown, tensor, to_array, words_shape)
 from ._threads import get_num_threads, run, set_num_threads
 
 __all__ = [
@@ -207,8 +207,7 @@ def npu_trans_quant_param(
     array([70369809530880, 70644658913280])
     """
     scale = tensor("scale", scale)
-    if offset is not None:
-        offset = tensor("offset", offset)
+    offset = None if offset is None else tensor("offset", offset)
     words = output(out, words_shape(scale.shape, None if offset is None else offset.shape), _INT64)
     run(_native.trans_quant_param, scale, offset, 0 if round_mode is None else round_mode, words, False)
     return words if out is None else out
@@ -471,7 +470,7 @@ def _either(*shapes: Tuple[int, ...]) -> str:
 def _expect(name: str, value: Any, dtypes: Tuple[str, ...], *shapes: Tuple[int, ...]) -> np.ndarray:
     """An argument of npu_quant_matmul(), which the library knows by another name or not at all."""
     array = to_array(name, value)
-    if str(array.dtype) not in dtypes:
+    if isinstance(array, Unknown) or str(array.dtype) not in dtypes:
         names = ", ".join(BFLOAT16 if dtype == "uint16" else dtype for dtype in dtypes)
         raise TypeError(f"{name}: is {array.dtype}; expected {' or '.join(names.rsplit(', ', 1))}")
     if shapes and array.shape not in shapes:
@@ -549,16 +548,18 @@ def npu_quant_matmul(
         if kind.dtype != np.int8:
             raise ValueError("offset: is given; expected None unless output_dtype is int8")
         offset = _expect("offset", offset, ("float32",), (1,), (columns,))
+    row_scale = None
     if pertoken_scale is not None:
         if kind.dtype.kind == "i":
             raise ValueError(f"pertoken_scale: is given; expected None with an output_dtype of {kind.dtype}")
-        pertoken_scale = _expect("pertoken_scale", pertoken_scale, ("float32",), (rows,), shape[:-1])
-        pertoken_scale = np.broadcast_to(pertoken_scale, shape[:-1])
+        row_scale = _expect("pertoken_scale", pertoken_scale, ("float32",), (rows,), shape[:-1])
+        row_scale = np.broadcast_to(row_scale, shape[:-1])
+    terms = None
     if bias is not None:
-        bias = _expect("bias", bias, ("int32",) if requantised or kind.dtype == np.int32 else ("int32", *floats),
-                       (columns,), *[(shape[0], 1, columns)] * (len(shape) == 3))
-        if bias.shape == (1, 1, columns):  # the same for all rows
-            bias = bias[0, 0]
+        terms = _expect("bias", bias, ("int32",) if requantised or kind.dtype == np.int32 else ("int32", *floats),
+                        (columns,), *[(shape[0], 1, columns)] * (len(shape) == 3))
+        if terms.shape == (1, 1, columns):  # the same for all rows
+            terms = terms[0, 0]
     y = output(out, shape, kind.dtype)
     if y.shape != shape:
         raise ValueError(f"out: has the shape {y.shape}; expected {shape}")
@@ -568,17 +569,17 @@ def npu_quant_matmul(
     sums = product(x1, x2, shape)
 
     def finish(index: Any, bias: Any, y: np.ndarray) -> None:
-        scales = (scale,) if requantised else (scale, None if pertoken_scale is None else pertoken_scale[index])
+        scales = (scale,) if requantised else (scale, None if row_scale is None else row_scale[index])
         run(_native.requant if requantised else _native.dequant, sums[index], *scales, bias, y, False)
 
     if kind.dtype == np.int32:
-        y[...] = sums if bias is None else sums + bias
-    elif bias is None or bias.ndim == 1:
-        finish(..., bias, y)
+        y[...] = sums if terms is None else sums + terms
+    elif terms is None or terms.ndim == 1:
+        finish(..., terms, y)
     else:
         parts = np.empty(shape, kind.dtype)  # what out shares with another argument must not change half-way
         for batch in range(shape[0]):
-            finish(batch, bias[batch, 0], parts[batch])
+            finish(batch, terms[batch, 0], parts[batch])
         y[...] = parts
     return y if out is None else out
 

@@ -14,7 +14,7 @@ import numpy as np
 import npuquant
 
 from . import _native
-from ._tensors import BFLOAT16, INPUTS, TensorLike, result_type, shown, to_array
+from ._tensors import BFLOAT16, INPUTS, TensorLike, Unknown, result_type, shown, to_array
 from ._threads import Kept, get_num_threads, keeping
 
 #: An operator of the package, or its name.
@@ -85,7 +85,7 @@ class Element(NamedTuple):
     """An element of a result, step by step. hypothesis and dump are None where there is nothing to compare with."""
 
     result: str
-    index: Tuple[int, ...]
+    index: Tuple[int, ...]  # type: ignore[assignment]  # in place of what tuples have, which nobody wants here
     steps: Tuple[Step, ...]
     definition: str
     hypothesis: Optional[str]
@@ -163,7 +163,7 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         said, *_ = self._text.split("\n\n", 1)  # behind it comes what is in tables here
-        headline, *lines = map(html.escape, said.splitlines())
+        headline, *lines = [html.escape(line) for line in said.splitlines()]
         parts = [f"<p><b>{headline}</b><br>{'<br>'.join(lines)}</p>"]
         if self.findings:
             counts = [(each.name, each.explained, each.unexplained, each.newly_wrong) for each in self.findings]
@@ -255,12 +255,12 @@ def _keep(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
     return result, steps[0]
 
 
-def _take_actual(argument: str, actual: TensorLike, ours: np.ndarray) -> np.ndarray:
+def _take_actual(argument: str, actual: Any, ours: np.ndarray) -> np.ndarray:
     array = to_array(argument, actual)
-    if str(array.dtype) != str(ours.dtype):
+    if isinstance(array, Unknown) or str(array.dtype) != str(ours.dtype):
         expected = BFLOAT16 if ours.dtype == np.uint16 else ours.dtype
-        packed = (array.dtype == np.int32 and ours.dtype.itemsize == 1 and array.ndim > 0
-                  and (*array.shape[:-1], 8 * array.shape[-1]) == ours.shape)
+        packed = (isinstance(array, np.ndarray) and array.dtype == np.int32 and array.ndim > 0
+                  and ours.dtype.itemsize == 1 and (*array.shape[:-1], 8 * array.shape[-1]) == ours.shape)
         hint = "; words of eight int4 are the result of quint4x2" if packed else ""
         raise TypeError(f"{argument}: is {array.dtype}; expected {expected}{hint}")
     if array.shape != ours.shape:

@@ -143,7 +143,7 @@ def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return array
 
 
-def result(x: np.ndarray, kind: Result, out: Any) -> np.ndarray:
+def result(x: Union[np.ndarray, Unknown], kind: Result, out: Any) -> np.ndarray:
     """Where the quantised x goes."""
     shape = x.shape
     if out is None and kind.words and shape:
@@ -243,6 +243,7 @@ class _Consumed:
     """The content of a capsule, given back to its producer when nothing refers to this object any more."""
 
     managed: Any = None
+    __array_interface__: Dict[str, Any]
 
     def __init__(self, argument: str, capsule: Any):
         for name, used, structure in _CAPSULES:
@@ -316,7 +317,7 @@ def _dlpack_array(argument: str, value: SupportsDLPack, write: bool) -> Union[np
         raise ValueError(f"{argument}: {error}") from error
 
 
-def to_array(argument: str, value: Union[TensorLike, Unknown], write: bool = False) -> Union[np.ndarray, Unknown]:
+def to_array(argument: str, value: Any, write: bool = False) -> Union[np.ndarray, Unknown]:
     """An input, or with write an output, as an array of the same memory."""
     if isinstance(value, Unknown):
         return value
@@ -332,6 +333,6 @@ def to_array(argument: str, value: Union[TensorLike, Unknown], write: bool = Fal
     raise TypeError(f"{argument}: is {type(value).__name__}; expected a NumPy array or an object with __dlpack__")
 
 
-def tensor(argument: str, value: TensorLike) -> Union[np.ndarray, Unknown]:
+def tensor(argument: str, value: Any) -> Union[np.ndarray, Unknown]:
     """An input of which the shape is wanted."""
     return value if type(value) is np.ndarray else to_array(argument, value)

@@ -171,15 +171,15 @@ def _quant_matmul(x1: np.ndarray, x2: np.ndarray, scale: np.ndarray, **others: A
     return npuquant.npu_quant_matmul(x1, x2, scale, **others)
 
 
-def _dequant_bias(*arrays: Optional[np.ndarray], output_dtype: Any = None) -> np.ndarray:
+def _dequant_bias(*arrays: Any, output_dtype: Any = None) -> np.ndarray:
     return npuquant.dequant(*arrays, dtype=_result("output_dtype", output_dtype, FLOATING, "float16").name)
 
 
-def _dequant(*arrays: Optional[np.ndarray], dtype: Any = None) -> np.ndarray:
+def _dequant(*arrays: Any, dtype: Any = None) -> np.ndarray:
     return npuquant.dequant(*arrays, dtype="float16" if dtype is None else dtype)
 
 
-def _requant(*arrays: Optional[np.ndarray], dtype: Any = None) -> np.ndarray:
+def _requant(*arrays: Any, dtype: Any = None) -> np.ndarray:
     return npuquant.requant(*arrays, dtype="int8" if dtype is None else dtype)
 
 

@@ -2,7 +2,6 @@
 """npuquant.torch: the results of the operators on tensors, their schemas, tracing, and what is refused."""
 import contextlib
 import inspect
-import re
 import warnings
 
 import numpy as np

@@ -936,7 +936,7 @@ def test_transfer_is_only_by_torch_npus_name():
 
 @pytest.fixture
 def transferred(installed):
-    import torch_npu.contrib.transfer_to_npu  # noqa: F401
+    importlib.import_module("torch_npu.contrib.transfer_to_npu")
 
 
 def test_seeds_after_transfer(transferred):

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import sys
 import threading
-from typing import Any, Callable, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set
 
 import torch
 
@@ -59,7 +59,7 @@ def _forget_submodules() -> None:
 
 def _forget_functions() -> None:
     """Lets the compiler of PyTorch 2 find torch's functions as they are now: it keeps a table of them."""
-    table = getattr(sys.modules.get("torch._dynamo.trace_rules"), "get_torch_obj_rule_map", None)
+    table: Any = getattr(sys.modules.get("torch._dynamo.trace_rules"), "get_torch_obj_rule_map", None)
     if hasattr(table, "cache_clear"):
         table.cache_clear()
 
@@ -230,7 +230,7 @@ def _set_factory(owner: Any, name: str) -> None:
     copying = {"as_tensor": _as_tensor, "asarray": _asarray}.get(name)
     function = _on_cpu(former) if copying is None else copying(_on_cpu(former))
     _set(owner, name, function)
-    builtins = getattr(torch.jit._builtins, "_get_builtin_table", dict)()
+    builtins: Dict[int, Any] = getattr(torch.jit._builtins, "_get_builtin_table", dict)()
     if id(former) in builtins:
         builtins[id(function)] = builtins[id(former)]
         _undo.append(functools.partial(builtins.pop, id(function)))
