@@ -43,7 +43,7 @@ static const struct mode modes[] = {
 };
 enum { MODES = sizeof modes / sizeof modes[0] };
 
-/* Prints what stands first on a line, and from a column on words, on as many lines as they need. */
+/* Prints the beginning of a line, and words from a column on, broken into as many lines as they need. */
 static void print_wrapped(const char *first, size_t column, const char *words)
 {
     struct text text = {0};

@@ -16,7 +16,7 @@ def main() -> int:
     tool = os.environ.get("NPUQUANT_TOOL") or str(BUNDLED)
     command = [tool, *sys.argv[1:]]
     try:
-        if os.name == "nt":  # where the shell would not wait for what takes a process's place
+        if os.name == "nt":  # there the shell does not wait for a program that execv() starts
             return subprocess.call(command)
         os.execv(tool, command)
     except OSError as error:

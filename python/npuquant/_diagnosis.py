@@ -85,7 +85,7 @@ class Element(NamedTuple):
     """An element of a result, step by step. hypothesis and dump are None where there is nothing to compare with."""
 
     result: str
-    index: Tuple[int, ...]  # type: ignore[assignment]  # in place of what tuples have, which nobody wants here
+    index: Tuple[int, ...]  # type: ignore[assignment]  # hides the method of tuples
     steps: Tuple[Step, ...]
     definition: str
     hypothesis: Optional[str]

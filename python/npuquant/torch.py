@@ -317,7 +317,7 @@ def _type(argument: str, dtype: Any) -> Union[None, int, torch.dtype]:
 
 
 def _refuse_others(**tensors: Any) -> None:
-    """What PyTorch says of an array in place of a tensor has all its values in it, twice. None is the operator's."""
+    """PyTorch's own error prints all of an array in place of a tensor, twice. None is the operator's affair."""
     for name, value in tensors.items():
         if not (value is None or isinstance(value, Tensor) or hasattr(value, "__torch_function__")):
             raise TypeError(f"{name}: is {type(value).__name__}; expected a tensor")
