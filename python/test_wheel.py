@@ -70,8 +70,8 @@ def test_wheel(tmp_path):
     assert len(compiled) == 3
     assert {str(name) for name in set(names) - compiled} == {
         f"npuquant/{name}"
-        for name in ("__init__.py", "__main__.py", "_diagnosis.py", "_library.py", "_matmul.py", "_native.pyi", "_tensors.py",
-                     "_threads.py", "py.typed", "testing.py", "torch.py", "torch_npu/__init__.py",
+        for name in ("__init__.py", "__main__.py", "_diagnosis.py", "_library.py", "_matmul.py", "_native.pyi",
+                     "_tensors.py", "_threads.py", "py.typed", "testing.py", "torch.py", "torch_npu/__init__.py",
                      "torch_npu/__main__.py", "torch_npu/_absent.py", "torch_npu/_install.py", "torch_npu/_modules.py",
                      "torch_npu/contrib/__init__.py", "torch_npu/contrib/transfer_to_npu.py", "torch_npu/npu.py")
     }
