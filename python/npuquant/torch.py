@@ -42,6 +42,7 @@ __all__ = [
 
 _scale_form = "product"
 _UINT16 = getattr(torch, "uint16", None)
+_INT4 = getattr(torch, "int4", None)  # no tensor has it; it is quint4x2 here
 
 
 def set_scale_form(scale_form: str) -> str:
@@ -311,7 +312,7 @@ _operators.npu_quantize.__class__ = OperatorOnSelf
 def _type(argument: str, dtype: Any) -> Union[None, int, torch.dtype]:
     """What PyTorch takes for a type: of what npuquant takes also names and NumPy's types. A number stays as it is:
     while a function is traced it may be a symbol."""
-    if dtype is None or isinstance(dtype, (int, torch.dtype)) and not isinstance(dtype, bool):
+    if dtype is None or (isinstance(dtype, (int, torch.dtype)) and not isinstance(dtype, bool) and dtype is not _INT4):
         return dtype
     return getattr(torch, _result(argument, dtype, {**QUANTISED, **FLOATING}).name)
 

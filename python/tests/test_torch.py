@@ -204,13 +204,14 @@ def test_pytorchs_operators_are_the_functions(name, number):
             assert_equal(call(*said[0], **said[1]), wanted)
 
 
-def test_int4_is_quint4x2():
+@pytest.mark.parametrize("int4", ["int4", getattr(torch, "int4", "torch.int4")], ids=["name", "type"])
+def test_int4_is_quint4x2(int4):
     x, ends = torch.randn(4, 16), torch.tensor([4])
-    words, scale = operators.npu_dynamic_quant(x, dst_type="int4")
+    words, scale = operators.npu_dynamic_quant(x, dst_type=int4)
     assert_equal((words, scale), operators.npu_dynamic_quant(x, dst_type=torch.quint4x2))
-    assert_equal(operators.npu_group_quant(x, x[:1], ends, dst_dtype="int4"),
+    assert_equal(operators.npu_group_quant(x, x[:1], ends, dst_dtype=int4),
                  operators.npu_group_quant(x, x[:1], ends, dst_dtype=torch.quint4x2))
-    assert_equal(operators.npu_anti_quant(words, x[0, :1], src_dtype="int4"), operators.npu_anti_quant(words, x[0, :1]))
+    assert_equal(operators.npu_anti_quant(words, x[0, :1], src_dtype=int4), operators.npu_anti_quant(words, x[0, :1]))
 
 
 # ---- products of int4 matrices: their shapes, too, when traced ----
