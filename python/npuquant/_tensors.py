@@ -78,7 +78,7 @@ PRODUCTS = _results("int8", "float16", "bfloat16", "float32", "int32")
 INPUTS = _results(*_NAMED)
 # What may be said of x of npu_anti_quant(). torch_npu.int4, a number, is no type of a result on the device.
 _INT4 = 285
-SOURCES = {**QUANTISED, _INT4: _NAMED["quint4x2"]}
+SOURCES: Results = {**QUANTISED, _INT4: _NAMED["quint4x2"]}
 
 
 def _number(dtype: Any) -> Optional[int]:
