@@ -685,7 +685,7 @@ NPUQ_API bool npuq_backend_available(npuq_backend backend);
  */
 NPUQ_API npuq_status npuq_set_backend(npuq_backend backend);
 
-/** Version of the library, such as "0.1.0". */
+/** Version of the library, such as "0.2.0". */
 NPUQ_API const char *npuq_version(void);
 
 /** @} */

@@ -9,11 +9,11 @@
 /** The first number of NPUQ_VERSION, for the preprocessor. */
 #define NPUQ_VERSION_MAJOR 0
 /** The second. */
-#define NPUQ_VERSION_MINOR 1
+#define NPUQ_VERSION_MINOR 2
 /** The third. */
 #define NPUQ_VERSION_PATCH 0
 /** Version of the header that the program was compiled with; npuq_version() tells that of the library. */
-#define NPUQ_VERSION "0.1.0"
+#define NPUQ_VERSION "0.2.0"
 
 /** Whether this header is of the given version or a newer one: `#if NPUQ_VERSION_AT_LEAST(0, 2, 0)`. */
 #define NPUQ_VERSION_AT_LEAST(major, minor, patch)                                                                     \

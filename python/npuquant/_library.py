@@ -128,7 +128,7 @@ def _backends() -> Iterator[Tuple[int, str]]:
 
 
 def version() -> str:
-    """The version of the library, such as "0.1.0"."""
+    """The version of the library, such as "0.2.0"."""
     return library.npuq_version().decode()
 
 
