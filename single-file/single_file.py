@@ -54,11 +54,17 @@ The whole library in one file, made by single-file/single_file.py; npuquant.h is
  * defined there is portable C only."""
 
 HEADER = """\
-The header of the one-file library, npuquant.c. Define NPUQ_API to mark its functions, for example as exported."""
+The header of the one-file library, npuquant.c. The program or library that npuquant.c is linked into exports none of
+ * its functions. Define NPUQ_API to mark them otherwise."""
 
 API = """\
+/** Marks the functions. */
 #ifndef NPUQ_API
+#if defined(__GNUC__) && !defined(_WIN32)
+#define NPUQ_API __attribute__((visibility("hidden")))
+#else
 #define NPUQ_API
+#endif
 #endif
 """
 
@@ -276,8 +282,8 @@ def header_file(library, banner):
     version = re.sub(r"\A/\*\*.*?\*/\n", "", version.lstrip(), flags=re.DOTALL)
     text, count = re.subn(r"^#include <npuquant/version.h>\n", lambda _: version.strip() + "\n", text,
                           flags=re.MULTILINE)
-    text, api = re.subn(r"^/\*\* Marks the exported functions.*?\n(?=\n#ifdef __cplusplus)",
-                        lambda _: "/** Marks the functions. */\n" + API, text, flags=re.DOTALL | re.MULTILINE)
+    text, api = re.subn(r"^/\*\* Marks the functions.*?\n(?=\n#ifdef __cplusplus)",
+                        lambda _: API, text, flags=re.DOTALL | re.MULTILINE)
     if count != 1 or api != 1:
         fail("npuquant.h: no inclusion of version.h, or no NPUQ_API")
     # The guard of the header that it stands for: npuquant/dlpack.h asks.

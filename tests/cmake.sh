@@ -133,6 +133,27 @@ if grep -r -F "$work" "$work/moved" --include='*.cmake' --include='*.pc'; then
     fail "an installed file names the folder where it was built"
 fi
 
+# The shared libraries export the same, and a library that takes in all of CMake's archive exports nothing of it.
+exports() {
+    ${NM:-nm} -D --defined-only "$1" | awk '{ print $2, $3 }' | sort
+}
+if [ -e "$work/moved/meson/lib/libnpuquant.so" ]; then
+    exports "$work/moved/meson/lib/libnpuquant.so" >"$work/meson-exports"
+    exports "$work/moved/cmake-shared/lib/libnpuquant.so" >"$work/cmake-exports"
+    if grep -q npuq_ "$work/meson-exports" && diff "$work/meson-exports" "$work/cmake-exports"; then
+        echo "ok: CMake's library (>) exports what Meson's (<) exports"
+    else
+        fail "CMake's library (>) does not export what Meson's (<) exports"
+    fi
+    $CC -shared -o "$work/plugin.so" -Wl,--whole-archive "$work/moved/cmake-static/lib/libnpuquant.a" \
+        -Wl,--no-whole-archive
+    if exports "$work/plugin.so" | grep npuq_; then
+        fail "a library that CMake's archive is linked into exports functions of npuquant"
+    else
+        echo "ok: nothing is exported of CMake's archive"
+    fi
+fi
+
 program find 'find_package(npuquant ${VERSION} REQUIRED)
 target_link_libraries(consumer PRIVATE npuquant::npuquant${LINKAGE})'
 prefix="-DCMAKE_PREFIX_PATH=$work/moved"

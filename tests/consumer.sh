@@ -101,7 +101,7 @@ check_shared_library() {
         tr '\n' ' ' <"$prefix/include/npuquant/npuquant.h" | tr ';' '\n' |
             sed -n 's/.*NPUQ_API .*[ *]\(npuq_[a-z_]*\)(.*/\1/p' | sort -u >"$work/declared"
         # shellcheck disable=SC2086
-        $nm -D --defined-only "$library" | awk '{ print $NF }' | sed 's/@.*//' | sort -u >"$work/exported"
+        $nm -D --defined-only "$library" | awk '$2 != "A" { print $NF }' | sed 's/@.*//' | sort -u >"$work/exported"
         if ! [ -s "$work/declared" ]; then
             fail "no function found in npuquant.h"
         elif diff "$work/declared" "$work/exported"; then

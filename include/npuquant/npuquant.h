@@ -46,17 +46,20 @@
 
 #include <npuquant/version.h>
 
-/** Marks the exported functions. Define NPUQ_STATIC when linking the static library on Windows. */
-#if defined(_WIN32) && !defined(NPUQ_STATIC)
-#ifdef NPUQ_BUILDING
+/** Marks the functions that the shared library exports. What is linked with the archive exports none of them. A program
+ *  for Windows that links the archive defines NPUQ_STATIC. Elsewhere a program may define NPUQ_STATIC or not. */
+#ifndef NPUQ_API
+#if defined(NPUQ_STATIC)
+#define NPUQ_API
+#elif defined(_WIN32) && defined(NPUQ_BUILDING)
 #define NPUQ_API __declspec(dllexport)
-#else
+#elif defined(_WIN32)
 #define NPUQ_API __declspec(dllimport)
-#endif
-#elif defined(__GNUC__) && !defined(_WIN32)
+#elif defined(__GNUC__)
 #define NPUQ_API __attribute__((visibility("default")))
 #else
 #define NPUQ_API
+#endif
 #endif
 
 #ifdef __cplusplus

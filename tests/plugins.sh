@@ -1,0 +1,206 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Several versions of the library in one process, each in what it was linked into: plugins with the archive and with the
+# single file, in programs that export another version's functions in every way there is. And that the shared library
+# calls nobody else's functions.
+#
+# usage: plugins.sh source-directory build-directory
+# CC and NM name the tools. Only for ELF: skipped (77) where the shared library is no libnpuquant.so.
+set -eu
+
+source=$(cd "$1" && pwd)
+build=$(cd "$2" && pwd)
+cc=${CC:-cc}
+nm=${NM:-nm}
+failed=0
+
+if [ ! -e "$build/src/libnpuquant.so" ]; then
+    echo "SKIPPED: the shared library is no libnpuquant.so here"
+    exit 77
+fi
+
+unset CFLAGS CPPFLAGS LDFLAGS LD_LIBRARY_PATH
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+cd "$work"
+
+fail() {
+    echo "FAILED: $*"
+    failed=1
+}
+
+version=$(sed -n 's/^#define NPUQ_VERSION "\(.*\)"$/\1/p' "$source/include/npuquant/version.h")
+
+# single VERSION FLAGS...: the single file that says it is of this version, as VERSION.o
+single() {
+    mkdir "$1"
+    cp "$build/single-file/npuquant.c" "$1/"
+    sed "s/^#define NPUQ_VERSION \".*\"/#define NPUQ_VERSION \"$1\"/" "$build/single-file/npuquant.h" >"$1/npuquant.h"
+    number=$1
+    shift
+    # shellcheck disable=SC2086 # a compiler may be several words
+    $cc -O0 -fPIC -DNPUQ_NO_SIMD "$@" -c "$number/npuquant.c" -o "$number.o"
+}
+single 8.8.8
+single 9.9.9 '-DNPUQ_API=__attribute__((visibility("default")))'
+
+# ---- nothing is exported of what is linked in ----
+
+cat >plugin.c <<'EOF2'
+#include <npuquant/npuquant.h>
+
+const char *plugin_version(void);
+
+const char *plugin_version(void)
+{
+    const float x[2] = {1.5f, -2.5f};
+    const float one = 1.0f;
+    int8_t y[2] = {99, 99};
+    const npuq_tensor x_view = npuq_vector(x, NPUQ_FLOAT32, 2);
+    const npuq_tensor scales = npuq_vector(&one, NPUQ_FLOAT32, 1);
+    const npuq_tensor y_view = npuq_vector(y, NPUQ_INT8, 2);
+
+    if (npuq_quantize(&x_view, &scales, NULL, -1, true, &y_view, NULL) != NPUQ_OK || y[0] != 2 || y[1] != -2) {
+        return npuq_last_error();
+    }
+    return npuq_version();
+}
+EOF2
+
+# plugin NAME FILES...: with and without NPUQ_STATIC, which changes nothing here
+plugin() {
+    name=$1
+    shift
+    # shellcheck disable=SC2086
+    $cc -fPIC -shared "-I$source/include" plugin.c "$@" -lm -o "$name.so"
+}
+archive=$build/src/libnpuquant.a
+plugin archive "$archive"
+plugin archive-static -DNPUQ_STATIC "$archive"
+plugin whole-archive -Wl,--whole-archive "$archive" -Wl,--no-whole-archive
+plugin single 8.8.8.o
+plugin exporting 9.9.9.o
+
+# exports FILE: what it exports of the library's
+exports() {
+    # shellcheck disable=SC2086
+    $nm -D --defined-only "$1" | awk '{ print $3 }' | grep npuq_
+}
+for file in archive archive-static whole-archive single; do
+    if exports $file.so; then
+        fail "the plugin $file.so exports functions of npuquant (above)"
+    else
+        echo "ok: the plugin $file.so exports nothing of npuquant"
+    fi
+done
+# shellcheck disable=SC2086
+$cc -fPIC -shared -fvisibility=hidden -DNPUQ_STATIC '-DNPUQ_API=__attribute__((visibility("default")))' \
+    "-I$source/include" "$source/src/status.c" -o status.so
+for file in exporting status; do
+    exports $file.so | grep -q -x npuq_last_error || fail "$file.so: NPUQ_API marks nothing as exported"
+done
+
+# ---- every plugin has the version that was linked into it ----
+
+cat >program.c <<'EOF2'
+#define _DEFAULT_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifdef LINKED
+const char *npuq_version(void);
+#endif
+
+/* usage: program [plugin version]...: all loaded into the names of the process, before the first is asked */
+int main(int count, char *arguments[])
+{
+    void *plugins[16];
+    int failed = 0;
+
+    for (int i = 1; i + 1 < count; i += 2) {
+        plugins[i] = dlopen(arguments[i], RTLD_NOW | RTLD_GLOBAL);
+        if (!plugins[i]) {
+            puts(dlerror());
+            return 1;
+        }
+    }
+    for (int i = 1; i + 1 < count; i += 2) {
+        const char *(*version)(void);
+        *(void **)&version = dlsym(plugins[i], "plugin_version");
+        if (strcmp(version(), arguments[i + 1]) != 0) {
+            printf("%s says %s, not %s\n", arguments[i], version(), arguments[i + 1]);
+            failed = 1;
+        }
+    }
+#ifdef LINKED
+    if (strcmp(npuq_version(), LINKED) != 0) {
+        printf("the program says %s, not " LINKED "\n", npuq_version());
+        failed = 1;
+    }
+#endif
+    return failed;
+}
+EOF2
+
+# keeps_apart WHAT FLAGS...: a program that is linked with these flags, with all plugins
+first="./exporting.so 9.9.9"
+keeps_apart() {
+    what=$1
+    shift
+    # shellcheck disable=SC2086
+    $cc program.c "$@" -o program -ldl -lm
+    # shellcheck disable=SC2086
+    if LD_LIBRARY_PATH=$work ./program $first ./archive.so "$version" ./archive-static.so "$version" \
+        ./whole-archive.so "$version" ./single.so 8.8.8; then
+        echo "ok: $what: every plugin has its own version"
+    else
+        fail "$what"
+    fi
+}
+$cc -shared 9.9.9.o -lm -o libother.so
+keeps_apart "another plugin is loaded RTLD_GLOBAL"
+keeps_apart "the program links a shared library" -DLINKED='"9.9.9"' libother.so
+keeps_apart "the program links an archive and exports it (-rdynamic)" -DLINKED='"9.9.9"' -rdynamic 9.9.9.o
+keeps_apart "the program links the archive, -rdynamic" -DLINKED="\"$version\"" -rdynamic "$archive"
+if exports program; then
+    fail "a program with the archive and -rdynamic exports functions of npuquant (above)"
+fi
+
+# ---- the shared library ----
+
+# Where the program exports a function, a plugin that exports the same one takes the program's.
+first=
+keeps_apart "the program links the shared library" -DLINKED="\"$version\"" "$build/src/libnpuquant.so" \
+    "-Wl,-rpath,$build/src"
+# A program's functions of the same names, which it exports, stay its own.
+cat >names.c <<'EOF2'
+#include <npuquant/npuquant.h>
+
+static int calls;
+
+npuq_tensor npuq_tensor_contiguous(const void *data, npuq_dtype dtype, int32_t ndim, const int64_t *shape)
+{
+    const npuq_tensor nothing = {0};
+
+    (void)data, (void)dtype, (void)ndim, (void)shape;
+    calls++;
+    return nothing;
+}
+
+int main(void)
+{
+    const float x = 1;
+
+    return npuq_vector(&x, NPUQ_FLOAT32, 1).ndim == 1 && calls == 0 ? 0 : 1;
+}
+EOF2
+$cc -rdynamic "-I$source/include" names.c "$build/src/libnpuquant.so" "-Wl,-rpath,$build/src" -o names
+if ./names; then
+    echo "ok: the shared library calls its own functions"
+else
+    fail "the shared library calls a program's function of the same name"
+fi
+
+exit $failed
