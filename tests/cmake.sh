@@ -245,7 +245,41 @@ if [ -e "$work/nothing" ]; then
 fi
 
 program fetch "$(lines 'include(FetchContent)')"
-runs fetch "FetchContent" -DNPUQUANT_SOURCE="$source"
+runs fetch "FetchContent as documented, from here" -DFETCHCONTENT_SOURCE_DIR_NPUQUANT="$source"
+if ! grep -q "GIT_TAG v$version)\$" "$work/fetch/CMakeLists.txt"; then
+    fail "docs/embedding.md fetches another version than $version"
+fi
+
+# A library of the project's own, exported from there; with what projects turn on for all of their code.
+program exporting 'add_subdirectory(npuquant)
+target_link_libraries(consumer PRIVATE npuquant::npuquant)
+add_library(mine STATIC mine.c)
+target_link_libraries(mine PUBLIC npuquant::npuquant)
+install(TARGETS mine EXPORT mine ARCHIVE DESTINATION lib)
+install(EXPORT mine DESTINATION lib/cmake/mine)
+install(FILES mine-config.cmake DESTINATION lib/cmake/mine)'
+ln -s "$source" "$work/exporting/npuquant"
+printf '#include <npuquant/npuquant.h>\nconst char *mine(void);\nconst char *mine(void) { return npuq_version(); }\n' \
+    >"$work/exporting/mine.c"
+cat >"$work/exporting/mine-config.cmake" <<'EOF'
+include(CMakeFindDependencyMacro)
+find_dependency(npuquant)
+include("${CMAKE_CURRENT_LIST_DIR}/mine.cmake")
+EOF
+runs exporting "add_subdirectory, with CMAKE_UNITY_BUILD, -Werror=cast-qual and install(EXPORT)" \
+    -DCMAKE_UNITY_BUILD=ON -DCMAKE_C_FLAGS="-O0 -Werror=cast-qual" -DCMAKE_INSTALL_PREFIX="$work/exported" \
+    -DCMAKE_INSTALL_LIBDIR=lib
+quietly exporting "$cmake" -DNPUQ_INSTALL=ON "$work/exporting-build"
+quietly exporting "$cmake" --install "$work/exporting-build"
+(cd "$work/exported" && find . ! -type d ! -name '*mine*' | sort) >"$work/exported-files"
+if (cd "$work/moved/cmake-static" && find . ! -type d | sort) | diff - "$work/exported-files"; then
+    echo "ok: with NPUQ_INSTALL a project (>) installs what npuquant (<) installs alone"
+else
+    fail "with NPUQ_INSTALL a project (>) does not install what npuquant (<) installs alone"
+fi
+program dependent 'find_package(mine REQUIRED)
+target_link_libraries(consumer PRIVATE mine)'
+runs dependent "find_package of what was exported" -DCMAKE_PREFIX_PATH="$work/exported"
 
 # Every backend that Meson builds: the kernels' tables are in the archive.
 tables() {

@@ -36,7 +36,7 @@ const char *npuq_dtype_name(npuq_dtype dtype)
 
 npuq_tensor npuq_tensor_contiguous(const void *data, npuq_dtype dtype, int32_t ndim, const int64_t *shape)
 {
-    npuq_tensor tensor = {.data = (void *)data, .dtype = dtype, .ndim = ndim};
+    npuq_tensor tensor = {.data = (void *)(uintptr_t)data, .dtype = dtype, .ndim = ndim};
     int64_t stride = 1;
 
     if (ndim < 0 || ndim > NPUQ_MAX_NDIM) {
