@@ -3,11 +3,13 @@
 """Writes the library as one source file and one header, npuquant.c and npuquant.h, to be copied into a project.
 
 usage: single_file.py source-directory output-directory [depfile]
+       single_file.py --dist     in the folder single-file of a release tarball that Meson makes
 
 The shared headers come first, then every source file, then every backend between pragmas that give its functions their
 instruction set. What the files define for themselves alone, static functions, types and constants, is renamed where two
 files chose the same name; macros end with the file.
 """
+import os
 import pathlib
 import re
 import sys
@@ -70,8 +72,8 @@ API = """\
 
 PROLOGUE = """\
 #ifdef __cplusplus
-#error "npuquant.c is C; its header serves C++, too"
-#endif
+#error "npuquant.c is C: compile it with a C compiler, and link the object file with the C++ program"
+#else
 
 #define NPUQ_SINGLE_FILE
 
@@ -273,6 +275,7 @@ def source_file(library, sources, backends, banner):
     out += library.shared
     out.append("#if defined(__GNUC__) && !defined(_WIN32)\n#pragma GCC visibility pop\n#endif\n")
     out += parts.values()
+    out.append("#endif /* C */\n")
     return in_c99("\n".join(out))
 
 
@@ -291,10 +294,13 @@ def header_file(library, banner):
 
 
 def main():
-    if len(sys.argv) not in (3, 4):
+    arguments = sys.argv[1:]
+    if arguments == ["--dist"]:
+        arguments = [os.environ["MESON_PROJECT_DIST_ROOT"], os.environ["MESON_PROJECT_DIST_ROOT"] + "/single-file"]
+    if len(arguments) not in (2, 3):
         sys.exit(__doc__)
-    library = Library(pathlib.Path(sys.argv[1]).resolve())
-    output = pathlib.Path(sys.argv[2])
+    library = Library(pathlib.Path(arguments[0]).resolve())
+    output = pathlib.Path(arguments[1])
     licence = library.file(library.source / "LICENSE")
     version = re.search(r'#define NPUQ_VERSION "(.*)"', library.file(library.source / "include/npuquant/version.h"))[1]
 
@@ -309,10 +315,10 @@ def main():
     }
     output.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        (output / name).write_text(re.sub(r"\n{3,}", "\n\n", text))
-    if len(sys.argv) == 4:
+        (output / name).write_bytes(re.sub(r"\n{3,}", "\n\n", text).encode())
+    if len(arguments) == 3:
         read = " ".join(str(path) for path in sorted(library.read | {library.source / "src/meson.build"}))
-        pathlib.Path(sys.argv[3]).write_text(f"{output / 'npuquant.c'}: {read}\n")
+        pathlib.Path(arguments[2]).write_text(f"{output / 'npuquant.c'}: {read}\n")
 
 
 main()
