@@ -66,7 +66,7 @@ apt_install() {
 # the tools may be there.
 install_packages() {
     if ! have apt-get; then
-        echo "This script installs packages on Debian and Ubuntu only. If something is missing below:"
+        echo "This script installs packages on Debian and Ubuntu only. If something is missing below (untried):"
         echo "  Fedora:  dnf install gcc meson ninja-build libcmocka-devel python3-numpy pkgconf"
         echo "  Arch:    pacman -S gcc meson ninja cmocka python-numpy pkgconf"
         echo "  Alpine:  apk add gcc musl-dev meson ninja cmocka-dev py3-numpy pkgconf"
