@@ -205,7 +205,7 @@ void test_fill(void *data, npuq_dtype dtype, size_t n, bool finite)
     unsigned char *at = data;
     const size_t size = test_dtype_size(dtype);
     const bool offsets = !test_one_in(3); /* of words */
-    /* Large data repeat themselves, at a prime distance: of no row's length. Random numbers would take the most time. */
+    /* Large data repeat, at a prime distance that is no row's length: random numbers would take most of the time. */
     const size_t distinct = n < 100003 ? n : 100003;
 
     for (size_t i = 0; i < distinct; i++, at += size) {
