@@ -6,10 +6,11 @@ started_in=$PWD
 cd "$(dirname "$0")/.." || exit 1
 
 # build_in FOLDER: where to build, seen from where the script was started; without a name, ./build of the source.
+# A script with options of its own names them in $options, for the usage.
 build_in() {
     case ${1:-} in
     -*)
-        echo "usage: $0 [FOLDER]     FOLDER: where to build; otherwise the folder build of the source tree" >&2
+        echo "usage: $0 ${options:-}[FOLDER]     FOLDER: where to build; otherwise the folder build of the source tree" >&2
         exit 2
         ;;
     "") build=$PWD/build ;;

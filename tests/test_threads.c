@@ -110,6 +110,7 @@ static npuq_status run_one(const buffers *b, int which, const npuq_executor *exe
     const npuq_tensor scale = npuq_tensor_contiguous(b->out->scale, NPUQ_FLOAT32, 1, of_rows.shape);
     const npuq_tensor offset = npuq_tensor_contiguous(b->out->offset, NPUQ_FLOAT32, 1, of_rows.shape);
     const npuq_quant_mode mode = which < PER_TENSOR ? NPUQ_PER_TOKEN : NPUQ_PER_TENSOR;
+    const npuq_scale_form form = which < PER_TENSOR ? NPUQ_SCALE_PRODUCT : NPUQ_SCALE_INVERSE;
 
     memset(b->out, 0x55, sizeof *b->out);
     switch (which < PER_TENSOR ? which : which - PER_TENSOR + DYNAMIC) {
@@ -121,7 +122,7 @@ static npuq_status run_one(const buffers *b, int which, const npuq_executor *exe
     case 5: return npuq_requant(&sums, &words, NULL, &y, executor);
     case DYNAMIC: return npuq_dynamic_quant_asymmetric(&x, NULL, NULL, mode, &y, &scale, &offset, executor);
     case 7: return npuq_dynamic_quant_asymmetric(&x, &smooth, NULL, mode, &y, &scale, &offset, executor);
-    case 8: return npuq_dynamic_quant(&x, &smooth, NULL, mode, NPUQ_SCALE_PRODUCT, &y, &scale, executor);
+    case 8: return npuq_dynamic_quant(&x, &smooth, NULL, mode, form, &y, &scale, executor);
     case 9: return npuq_dynamic_quant_min_max(&x, &smooth, NULL, mode, &scale, &offset, executor);
     case 10: return npuq_dynamic_quant_apply(&x, &smooth, NULL, mode, &of_rows, &of_rows, &y, executor);
     default: return npuq_dynamic_quant_symmetric_apply(&x, NULL, NULL, mode, &of_rows, &of_rows, &y, executor);
