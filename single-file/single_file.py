@@ -16,8 +16,8 @@ import sys
 
 # Included once, at the top: outside of the conditions that they stood in, and of any pragma.
 STANDARD_HEADERS = {
-    "fenv.h", "inttypes.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
-    "string.h",
+    "assert.h", "fenv.h", "inttypes.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h",
+    "stdlib.h", "string.h",
 }
 TARGET_HEADERS = {
     "arm_neon.h": "defined(NPUQ_WITH_NEON)",

@@ -603,17 +603,17 @@ static void test_widen(void **unused)
     static const struct {
         const char *name;
         size_t size;
-    } types[NPUQ_P_TYPES] = {[NPUQ_P_F16] = {"f16", 2},
-                             [NPUQ_P_BF16] = {"bf16", 2},
-                             [NPUQ_P_I8] = {"i8", 1},
-                             [NPUQ_P_U8] = {"u8", 1},
-                             [NPUQ_P_I32] = {"i32", 4}};
+    } types[NPUQ_P_WIDENED] = {[NPUQ_P_F16] = {"f16", 2},
+                               [NPUQ_P_BF16] = {"bf16", 2},
+                               [NPUQ_P_I8] = {"i8", 1},
+                               [NPUQ_P_U8] = {"u8", 1},
+                               [NPUQ_P_I32] = {"i32", 4}};
     kernel_backend backends[MOST_BACKENDS];
     const size_t count = kernel_backends(backends);
 
     (void)unused;
     for (size_t b = 0; b < count; b++) {
-        for (int p = 0; p < NPUQ_P_TYPES; p++) {
+        for (int p = 0; p < NPUQ_P_WIDENED; p++) {
             char name[32];
 
             (void)snprintf(name, sizeof name, "%s, %s", types[p].name, backends[b].name);

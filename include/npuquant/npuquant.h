@@ -85,6 +85,12 @@ typedef enum npuq_dtype {
     NPUQ_QUINT4X2 = 256
 } npuq_dtype;
 
+/** Bytes of the unit that shape and strides count: an element, or a word for NPUQ_QUINT4X2. 0 for any other value. */
+NPUQ_API size_t npuq_dtype_size(npuq_dtype dtype);
+
+/** "FLOAT32", "QUINT4X2" and so on; "unknown" for any other value. Never null. */
+NPUQ_API const char *npuq_dtype_name(npuq_dtype dtype);
+
 /** Largest number of dimensions of a tensor. */
 #define NPUQ_MAX_NDIM 8
 

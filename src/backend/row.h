@@ -16,28 +16,32 @@
 
 /* Types of x, of y, and of parameters that are not binary32, as the table is indexed: floating-point x is quantised to
  * integers, integer x dequantised to floating point, int32 also requantised to int8. */
-typedef enum npuq_x_type {
-    NPUQ_X_F32,
-    NPUQ_X_F16,
-    NPUQ_X_BF16,
-    NPUQ_X_FLOATS,
-    NPUQ_X_I8 = NPUQ_X_FLOATS,
-    NPUQ_X_I4,
-    NPUQ_X_I32,
-    NPUQ_X_TYPES
-} npuq_x_type;
+typedef enum npuq_x_type { NPUQ_X_F32, NPUQ_X_F16, NPUQ_X_BF16, NPUQ_X_I8, NPUQ_X_I4, NPUQ_X_I32 } npuq_x_type;
 typedef enum npuq_y_type {
     NPUQ_Y_I8,
     NPUQ_Y_U8,
     NPUQ_Y_I32,
     NPUQ_Y_I4,
-    NPUQ_Y_INTEGERS,
-    NPUQ_Y_F32 = NPUQ_Y_INTEGERS,
+    NPUQ_Y_F32,
     NPUQ_Y_F16,
-    NPUQ_Y_BF16,
-    NPUQ_Y_TYPES
+    NPUQ_Y_BF16
 } npuq_y_type;
-typedef enum npuq_p_type { NPUQ_P_F16, NPUQ_P_BF16, NPUQ_P_I8, NPUQ_P_U8, NPUQ_P_I32, NPUQ_P_TYPES } npuq_p_type;
+/* Parameters. A word of trans_quant_param is unpacked, not widened; binary32 needs neither. */
+typedef enum npuq_p_type {
+    NPUQ_P_F16,
+    NPUQ_P_BF16,
+    NPUQ_P_I8,
+    NPUQ_P_U8,
+    NPUQ_P_I32,
+    NPUQ_P_F32,
+    NPUQ_P_WORD
+} npuq_p_type;
+/* Sizes of the tables: floating-point x and integer y come first, and so do the parameters that are widened. */
+#define NPUQ_X_FLOATS NPUQ_X_I8
+#define NPUQ_X_TYPES (NPUQ_X_I32 + 1)
+#define NPUQ_Y_INTEGERS NPUQ_Y_F32
+#define NPUQ_Y_TYPES (NPUQ_Y_BF16 + 1)
+#define NPUQ_P_WIDENED NPUQ_P_F32
 typedef enum npuq_affine_op { NPUQ_MUL, NPUQ_DIV, NPUQ_AFFINE_OPS } npuq_affine_op;
 
 /* Rows of n elements, each contiguous; steps are bytes from one row to the next. For int4, n is a multiple of 8.
@@ -128,7 +132,7 @@ typedef struct npuq_row_kernels {
     npuq_dequant_fn *dequant[NPUQ_Y_TYPES][NPUQ_X_TYPES]; /* integers to floats, and int32 to int8, only */
     npuq_pack_fn *pack;
     npuq_unpack_fn *unpack;
-    npuq_widen_fn *widen[NPUQ_P_TYPES];
+    npuq_widen_fn *widen[NPUQ_P_WIDENED];
     npuq_spread_fn *spread;
     npuq_stream_end_fn *stream_end;
 } npuq_row_kernels;

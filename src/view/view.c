@@ -5,35 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct dtype_info {
-    npuq_dtype dtype;
-    const char *name;
-} dtype_info;
-
-static const dtype_info dtypes[] = {
-    {NPUQ_FLOAT32, "FLOAT32"}, {NPUQ_FLOAT16, "FLOAT16"}, {NPUQ_BFLOAT16, "BFLOAT16"},
-    {NPUQ_INT8, "INT8"},       {NPUQ_UINT8, "UINT8"},     {NPUQ_INT32, "INT32"},
-    {NPUQ_INT64, "INT64"},     {NPUQ_UINT64, "UINT64"},   {NPUQ_QUINT4X2, "QUINT4X2"},
-};
-
-enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
-
-static const dtype_info *find_dtype(npuq_dtype dtype)
-{
-    for (size_t i = 0; i < DTYPES; i++) {
-        if (dtypes[i].dtype == dtype) {
-            return &dtypes[i];
-        }
-    }
-    return NULL;
-}
-
-const char *npuq_dtype_name(npuq_dtype dtype)
-{
-    const dtype_info *info = find_dtype(dtype);
-    return info ? info->name : "unknown";
-}
-
 npuq_tensor npuq_tensor_contiguous(const void *data, npuq_dtype dtype, int32_t ndim, const int64_t *shape)
 {
     npuq_tensor tensor = {.data = (void *)(uintptr_t)data, .dtype = dtype, .ndim = ndim};
@@ -95,17 +66,17 @@ static npuq_status fail_dtype(const char *op, const npuq_argument *a)
     size_t used = 0;
     unsigned left = a->dtypes;
 
-    for (size_t i = 0; i < DTYPES; i++) {
-        const unsigned set = npuq_dtype_set(dtypes[i].dtype);
+    for (size_t i = 0; i < NPUQ_POSITIONS; i++) {
+        const npuq_dtype_info *info = &npuq_dtype_infos[i];
 
-        if (a->dtypes & set) {
-            left &= ~set;
+        if (a->dtypes & info->set) {
+            left &= ~info->set;
             const int n = snprintf(expected + used, sizeof expected - used, "%s%s",
-                                   used == 0 ? "" : (left == 0 ? " or " : ", "), dtypes[i].name);
+                                   used == 0 ? "" : (left == 0 ? " or " : ", "), info->name);
             used += (size_t)n;
         }
     }
-    if (!find_dtype(a->tensor->dtype)) {
+    if (npuq_find_dtype(a->tensor->dtype)->set == 0) {
         return npuq_fail(NPUQ_ERROR_DTYPE, op, a->name, "dtype is unknown (%d); expected %s", (int)a->tensor->dtype,
                          expected);
     }
@@ -134,7 +105,7 @@ npuq_status npuq_check_arguments(const char *op, const npuq_argument *arguments,
             }
             return npuq_fail(NPUQ_ERROR_NULL, op, a->name, "is null; expected a tensor");
         }
-        if (!(npuq_dtype_set(a->tensor->dtype) & a->dtypes)) {
+        if ((npuq_find_dtype(a->tensor->dtype)->set & a->dtypes) == 0) {
             return fail_dtype(op, a);
         }
         if (a->tensor->ndim < a->min_ndim || a->tensor->ndim > a->max_ndim) {
@@ -213,7 +184,7 @@ npuq_status npuq_check_executor(const char *op, const npuq_executor *executor)
 /* The bytes that the elements lie in. False if there are more than can be counted or addressed. */
 static bool find_span(const npuq_tensor *tensor, npuq_span *span)
 {
-    const int64_t size = (int64_t)npuq_dtype_size(tensor->dtype);
+    const int64_t size = npuq_find_dtype(tensor->dtype)->size;
     const uintptr_t base = (uintptr_t)tensor->data;
     int64_t count = 1;
     int64_t below = 0; /* bytes before base */
@@ -260,7 +231,7 @@ static bool repeats_one_element(const npuq_tensor *tensor)
 
 static npuq_status check_memory(const char *op, const npuq_argument *a, npuq_span *span)
 {
-    const size_t size = npuq_dtype_size(a->tensor->dtype); /* a power of 2 */
+    const size_t size = npuq_find_dtype(a->tensor->dtype)->size;
     const size_t beyond = (uintptr_t)a->tensor->data & (size - 1);
 
     *span = (npuq_span){0};

@@ -4,22 +4,8 @@
 #define NPUQ_VIEW_H
 
 #include "../status.h"
+#include "dtype.h"
 #include "overlap.h"
-
-/* Sets of dtypes, as an argument declares what it takes: one bit for each, the one that its value counts. */
-enum {
-    NPUQ_TAKES_FLOAT32 = 1 << NPUQ_FLOAT32,
-    NPUQ_TAKES_FLOAT16 = 1 << NPUQ_FLOAT16,
-    NPUQ_TAKES_INT8 = 1 << NPUQ_INT8,
-    NPUQ_TAKES_INT32 = 1 << NPUQ_INT32,
-    NPUQ_TAKES_UINT8 = 1 << NPUQ_UINT8,
-    NPUQ_TAKES_INT64 = 1 << NPUQ_INT64,
-    NPUQ_TAKES_UINT64 = 1 << NPUQ_UINT64,
-    NPUQ_TAKES_BFLOAT16 = 1 << NPUQ_BFLOAT16, /* the last of those below NPUQ_QUINT4X2 */
-    NPUQ_TAKES_QUINT4X2 = 1 << (NPUQ_BFLOAT16 + 1),
-    NPUQ_TAKES_FLOATS = NPUQ_TAKES_FLOAT32 | NPUQ_TAKES_FLOAT16 | NPUQ_TAKES_BFLOAT16,
-    NPUQ_TAKES_INDICES = NPUQ_TAKES_INT32 | NPUQ_TAKES_INT64
-};
 
 /* One tensor argument of an operator, and what holds for it whatever the others are. */
 typedef struct npuq_argument {
@@ -31,39 +17,10 @@ typedef struct npuq_argument {
     enum { NPUQ_X, NPUQ_INPUT, NPUQ_OPTIONAL_INPUT, NPUQ_OUTPUT } role; /* NPUQ_X: the input that is computed on */
 } npuq_argument;
 
-const char *npuq_dtype_name(npuq_dtype dtype); /* "FLOAT32" */
-
 /* For messages: 1 dimension, 2 dimensions. */
 static inline const char *npuq_plural(int64_t count)
 {
     return count == 1 ? "" : "s";
-}
-
-/* The bit of a dtype; none that anything takes for an unknown one. Every argument is looked up, so without a search. */
-static inline unsigned npuq_dtype_set(npuq_dtype dtype)
-{
-    if (dtype == NPUQ_QUINT4X2) {
-        return NPUQ_TAKES_QUINT4X2;
-    }
-    return (unsigned)dtype <= NPUQ_BFLOAT16 ? 1u << dtype : 0;
-}
-
-/* Bytes of an element; 0 for an unknown dtype. Without jumps, which cannot be foreseen where calls differ. */
-static inline size_t npuq_dtype_size(npuq_dtype dtype)
-{
-    const unsigned one = NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8;
-    const unsigned two = NPUQ_TAKES_FLOAT16 | NPUQ_TAKES_BFLOAT16;
-    const unsigned four = NPUQ_TAKES_FLOAT32 | NPUQ_TAKES_INT32 | NPUQ_TAKES_QUINT4X2;
-    const unsigned eight = NPUQ_TAKES_INT64 | NPUQ_TAKES_UINT64;
-    const unsigned set = npuq_dtype_set(dtype);
-
-    return set & one ? 1 : set & two ? 2 : set & four ? 4 : set & eight ? 8 : 0;
-}
-
-/* Elements in one: eight in a word of int4. */
-static inline size_t npuq_dtype_pack(npuq_dtype dtype)
-{
-    return dtype == NPUQ_QUINT4X2 ? 8 : 1;
 }
 
 /* No object is larger. */
@@ -74,7 +31,7 @@ static inline size_t npuq_dtype_pack(npuq_dtype dtype)
  * any other. */
 static inline bool npuq_find_dense_span(const npuq_tensor *tensor, npuq_span *span)
 {
-    const size_t size = npuq_dtype_size(tensor->dtype); /* a power of 2 */
+    const size_t size = npuq_find_dtype(tensor->dtype)->size;
     const uintptr_t first = (uintptr_t)tensor->data;
     int64_t count = 1;
 

@@ -6,7 +6,7 @@ static bool accept(npuq_dense *dense, const npuq_tensor *tensor, unsigned takes,
 {
     npuq_span span;
 
-    if ((npuq_dtype_set(tensor->dtype) & takes) == 0 || !npuq_find_dense_span(tensor, &span)) {
+    if ((npuq_find_dtype(tensor->dtype)->set & takes) == 0 || !npuq_find_dense_span(tensor, &span)) {
         return false;
     }
     for (size_t i = others; i < dense->count; i++) {
@@ -30,7 +30,7 @@ bool npuq_dense_rows(npuq_dense *dense, const npuq_tensor *x, unsigned x_dtypes,
         return false;
     }
     const int last = x->ndim - 1;
-    const int64_t cols = x->shape[last] * (int64_t)npuq_dtype_pack(x->dtype);
+    const int64_t cols = x->shape[last] * ((int64_t)1 << npuq_find_dtype(x->dtype)->log2_pack);
     int64_t rows = 1;
 
     for (int d = 0; d < last; d++) {
@@ -41,7 +41,8 @@ bool npuq_dense_rows(npuq_dense *dense, const npuq_tensor *x, unsigned x_dtypes,
     }
     dense->rows = (size_t)rows;
     dense->cols = (size_t)cols;
-    return cols == y->shape[last] * (int64_t)npuq_dtype_pack(y->dtype) && rows * cols <= NPUQ_DENSE_ELEMENTS;
+    return cols == y->shape[last] * ((int64_t)1 << npuq_find_dtype(y->dtype)->log2_pack) &&
+           rows * cols <= NPUQ_DENSE_ELEMENTS;
 }
 
 bool npuq_dense_operand(npuq_dense *dense, const npuq_tensor *tensor, unsigned takes, int ndim, const int64_t *shape,

@@ -21,8 +21,8 @@ void npuq_loop_over(npuq_loop *loop, const npuq_tensor *elements, npuq_dtype x_d
     }
     loop->size[NPUQ_LOOP_X] = npuq_dtype_size(x_dtype);
     loop->size[NPUQ_LOOP_Y] = npuq_dtype_size(y_dtype);
-    loop->pack[NPUQ_LOOP_X] = npuq_dtype_pack(x_dtype);
-    loop->pack[NPUQ_LOOP_Y] = npuq_dtype_pack(y_dtype);
+    loop->pack[NPUQ_LOOP_X] = (size_t)1 << npuq_find_dtype(x_dtype)->log2_pack;
+    loop->pack[NPUQ_LOOP_Y] = (size_t)1 << npuq_find_dtype(y_dtype)->log2_pack;
     for (int d = 0; d < loop->ndim; d++) { /* no more than that: a small call's time would go into clearing the rest */
         loop->extents[d] = d < elements->ndim ? (size_t)elements->shape[d] : 1;
         for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {

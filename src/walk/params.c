@@ -43,7 +43,7 @@ static npuq_p_type widened_type(npuq_dtype dtype)
     case NPUQ_INT8: return NPUQ_P_I8;
     case NPUQ_UINT8: return NPUQ_P_U8;
     case NPUQ_INT32: return NPUQ_P_I32;
-    default: return NPUQ_P_TYPES;
+    default: return NPUQ_P_F32;
     }
 }
 
@@ -62,7 +62,7 @@ const float *npuq_params_f32(const npuq_row_kernels *kernels, const npuq_params 
     const char *p = params->data;
     const npuq_p_type type = widened_type(params->dtype);
 
-    if (type != NPUQ_P_TYPES && params->repeat == 1 && params->step == (ptrdiff_t)npuq_dtype_size(params->dtype)) {
+    if (type < NPUQ_P_WIDENED && params->repeat == 1 && params->step == (ptrdiff_t)npuq_dtype_size(params->dtype)) {
         kernels->widen[type](p, buffer, n);
         return buffer;
     }
