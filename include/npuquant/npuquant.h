@@ -664,6 +664,137 @@ NPUQ_API npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words
 
 /** @} */
 
+/** @defgroup api_prepared Prepared calls
+ *
+ * An engine that runs one call for every token, on all of its threads, checks the call once: npuq_prepare_<operator>()
+ * takes the arguments of npuq_<operator>() but the executor, checks all of them, and stores the call. From then on
+ * npuq_call_run() does a part of the work and cannot fail:
+ *
+ *     npuq_call call;
+ *     if (npuq_prepare_quantize(&call, &x, &scales, NULL, -1, false, &y) != NPUQ_OK) ...
+ *     // for every token, on thread i of n:
+ *     size_t units = npuq_call_units(&call);
+ *     npuq_call_run(&call, units * i / n, units * (i + 1) / n);
+ *
+ * y is written when every unit has been run, by whichever threads, in whichever order; the results are those of the
+ * one call, bit for bit.
+ *
+ * A call points to the caller's data, not to the caller's npuq_tensor structures. The data that it points to may be
+ * written between runs. The values of group_index and words are checked when the call is prepared, and must stay as
+ * they are until the last run; otherwise the results are unspecified, but no memory outside the views is touched. A
+ * call keeps the backend that was active when it was prepared.
+ *
+ * A call is copied by assignment and needs no clean-up. Any number of threads may run one call at the same time.
+ *  @{ */
+
+/** A call that has been checked. Its members are the library's own. */
+typedef struct npuq_call {
+    uint64_t opaque[128]; /**< not for the caller */
+} npuq_call;
+
+/** An argument whose data npuq_call_rebind() replaces. */
+typedef enum npuq_operand {
+    NPUQ_OPERAND_X = 0,        /**< x */
+    NPUQ_OPERAND_Y = 1,        /**< y */
+    NPUQ_OPERAND_SCALE = 2,    /**< scale, scales, weight_scale; min, where a step takes or gives min and max */
+    NPUQ_OPERAND_OFFSET = 3,   /**< offset, zero_points; max, where a step takes or gives min and max */
+    NPUQ_OPERAND_SMOOTH = 4,   /**< smooth_scales */
+    NPUQ_OPERAND_BIAS = 5,     /**< bias */
+    NPUQ_OPERAND_ROW_SCALE = 6 /**< activation_scale */
+} npuq_operand;
+
+/** Prepares npuq_quantize().
+ * @retval NPUQ_ERROR_NULL  call is null
+ * @return what npuq_quantize() returns for these arguments; unless NPUQ_OK, call is not written */
+NPUQ_API npuq_status npuq_prepare_quantize(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scales,
+                                           const npuq_tensor *zero_points, int32_t axis, bool div_mode,
+                                           const npuq_tensor *y);
+
+/** Prepares npuq_group_quant(); see npuq_prepare_quantize(). */
+NPUQ_API npuq_status npuq_prepare_group_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scale,
+                                              const npuq_tensor *group_index, const npuq_tensor *offset,
+                                              const npuq_tensor *y);
+
+/** Prepares npuq_dynamic_quant(); see npuq_prepare_quantize().
+ * @retval NPUQ_ERROR_ARGUMENT  also for NPUQ_PER_TENSOR: its two passes need all threads to wait in between. Each
+ * thread then calls npuq_dynamic_quant_min_max() for rows of its own, one thread combines the ranges and calls
+ *     npuq_dynamic_quant_symmetric_params(), and npuq_prepare_dynamic_quant_symmetric_apply() has the rest. */
+NPUQ_API npuq_status npuq_prepare_dynamic_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *smooth_scales,
+                                                const npuq_tensor *group_index, npuq_quant_mode quant_mode,
+                                                npuq_scale_form scale_form, const npuq_tensor *y,
+                                                const npuq_tensor *scale);
+
+/** Prepares npuq_dynamic_quant_asymmetric(); see npuq_prepare_dynamic_quant(). */
+NPUQ_API npuq_status npuq_prepare_dynamic_quant_asymmetric(npuq_call *call, const npuq_tensor *x,
+                                                           const npuq_tensor *smooth_scales,
+                                                           const npuq_tensor *group_index, npuq_quant_mode quant_mode,
+                                                           const npuq_tensor *y, const npuq_tensor *scale,
+                                                           const npuq_tensor *offset);
+
+/** Prepares npuq_dynamic_quant_min_max(); see npuq_prepare_dynamic_quant(). Rows without elements have units, too:
+ * their min and max are written. */
+NPUQ_API npuq_status npuq_prepare_dynamic_quant_min_max(npuq_call *call, const npuq_tensor *x,
+                                                        const npuq_tensor *smooth_scales,
+                                                        const npuq_tensor *group_index, npuq_quant_mode quant_mode,
+                                                        const npuq_tensor *min, const npuq_tensor *max);
+
+/** Prepares npuq_dynamic_quant_apply(), in both modes; see npuq_prepare_quantize(). */
+NPUQ_API npuq_status npuq_prepare_dynamic_quant_apply(npuq_call *call, const npuq_tensor *x,
+                                                      const npuq_tensor *smooth_scales, const npuq_tensor *group_index,
+                                                      npuq_quant_mode quant_mode, const npuq_tensor *scale,
+                                                      const npuq_tensor *offset, const npuq_tensor *y);
+
+/** Prepares npuq_dynamic_quant_symmetric_apply(), in both modes; see npuq_prepare_quantize(). */
+NPUQ_API npuq_status npuq_prepare_dynamic_quant_symmetric_apply(npuq_call *call, const npuq_tensor *x,
+                                                                const npuq_tensor *smooth_scales,
+                                                                const npuq_tensor *group_index,
+                                                                npuq_quant_mode quant_mode, const npuq_tensor *min,
+                                                                const npuq_tensor *max, const npuq_tensor *y);
+
+/** Prepares npuq_anti_quant(); see npuq_prepare_quantize(). */
+NPUQ_API npuq_status npuq_prepare_anti_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scale,
+                                             const npuq_tensor *offset, const npuq_tensor *y);
+
+/** Prepares npuq_dequant(); see npuq_prepare_quantize(). */
+NPUQ_API npuq_status npuq_prepare_dequant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *weight_scale,
+                                          const npuq_tensor *activation_scale, const npuq_tensor *bias,
+                                          const npuq_tensor *y);
+
+/** Prepares npuq_requant(); see npuq_prepare_quantize(). */
+NPUQ_API npuq_status npuq_prepare_requant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *words,
+                                          const npuq_tensor *bias, const npuq_tensor *y);
+
+/** How many units of work a call has: 0 if there is nothing to write. A unit is at most 4,096 elements, or one row
+ * where a row is one range (npuq_dynamic_quant() and its like). */
+NPUQ_API size_t npuq_call_units(const npuq_call *call);
+
+/**
+ * Does the units from begin to end - 1, on the calling thread. Neighbouring units in one run cost less than runs of
+ * their own. The caller's floating-point state is left as it was found.
+ * @param call   prepared
+ * @param begin  first unit
+ * @param end    one beyond the last; it is cut at npuq_call_units(), so that (0, SIZE_MAX) is all
+ */
+NPUQ_API void npuq_call_run(const npuq_call *call, size_t begin, size_t end);
+
+/**
+ * Has one argument lie elsewhere, with the same dtype, shape and strides. No thread may run the call meanwhile: a
+ * thread that needs memory of its own copies the call.
+ * @param call     prepared
+ * @param operand  which argument
+ * @param data     its new data pointer, the element at index (0, 0, ...)
+ * @retval NPUQ_OK  done
+ * @retval NPUQ_ERROR_NULL  call is null, or data is and the argument has elements
+ * @retval NPUQ_ERROR_LAYOUT  data is misaligned, or its elements would lie beyond the address space, or the bytes from
+ *     the first to the last element of an output would meet those of another argument: interleaved views are prepared
+ *     anew
+ * @retval NPUQ_ERROR_ARGUMENT  the call was prepared without this argument. group_index and words cannot be replaced.
+ *     After an error the call is as it was.
+ */
+NPUQ_API npuq_status npuq_call_rebind(npuq_call *call, npuq_operand operand, const void *data);
+
+/** @} */
+
 /** @defgroup api_backends Backends and version
  *  @{ */
 

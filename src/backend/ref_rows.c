@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ref backend: the oracle's row kernels, one loop of each kind for all types. */
 #include "../ref/npuq_ref_rows.h"
+#include "ref_parameters.h"
 #include "row_table.h"
 
 /* The oracle's types and operations, by the table's names for them. */
@@ -112,14 +113,9 @@ static void short_rows(float *values, const float *smooth, size_t n, size_t rows
 static void dynamic_parameters(npuq_dynamic_form form, npuq_y_type y, const float *hi, const float *lo, size_t n,
                                float *scale, float *offset, float *back)
 {
-    const npuq_ref_dtype dtype = y == NPUQ_Y_I4 ? ref_i4 : ref_i8;
-
     for (size_t r = 0; r < n; r++) {
-        const npuq_ref_range range = {hi[r], lo[r]};
-        const npuq_ref_parameters p =
-            form == NPUQ_ASYMMETRIC
-                ? npuq_ref_range_parameters(range, dtype)
-                : npuq_ref_symmetric_parameters(npuq_ref_largest_of(range), dtype, form == NPUQ_SYMMETRIC_INVERSE);
+        const npuq_ref_parameters p = npuq_find_ref_parameters(form, y, (npuq_ref_range){hi[r], lo[r]});
+
         scale[r] = p.scale;
         offset[r] = p.offset;
         back[r] = p.back;

@@ -37,11 +37,11 @@ typedef enum npuq_p_type {
     NPUQ_P_WORD
 } npuq_p_type;
 /* Sizes of the tables: floating-point x and integer y come first, and so do the parameters that are widened. */
-#define NPUQ_X_FLOATS NPUQ_X_I8
-#define NPUQ_X_TYPES (NPUQ_X_I32 + 1)
+#define NPUQ_X_FLOATS   NPUQ_X_I8
+#define NPUQ_X_TYPES    (NPUQ_X_I32 + 1)
 #define NPUQ_Y_INTEGERS NPUQ_Y_F32
-#define NPUQ_Y_TYPES (NPUQ_Y_BF16 + 1)
-#define NPUQ_P_WIDENED NPUQ_P_F32
+#define NPUQ_Y_TYPES    (NPUQ_Y_BF16 + 1)
+#define NPUQ_P_WIDENED  NPUQ_P_F32
 typedef enum npuq_affine_op { NPUQ_MUL, NPUQ_DIV, NPUQ_AFFINE_OPS } npuq_affine_op;
 
 /* Rows of n elements, each contiguous; steps are bytes from one row to the next. For int4, n is a multiple of 8.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dynamic.h"
 
-#include "../view/groups.h"
-#include "../view/view.h"
+#include "../backend/dispatch.h"
+#include "../backend/ref_parameters.h"
 #include "../walk/fp_state.h"
 
 /* Per token: rows whose ranges are found together, as many bytes of x as stay in the first cache until they are read
@@ -26,19 +26,21 @@ enum { AHEAD_ROW_BYTES = 256 * 1024 };
  * shared out to the caller's threads like a tensor, one after the other. */
 enum { MAX_PARTS = 256, PART = 65536, LONG_ROW = 4 * PART };
 
-static float *of_row(const npuq_rect *rect, int operand, size_t r)
-{
-    return (float *)(void *)(rect->data[operand] + (ptrdiff_t)r * rect->row_step[operand]);
-}
+/* Operands of the loop beside x and y. */
+enum { LOOP_FIRST = 2, LOOP_SECOND = 3 };
 
-npuq_ref_parameters npuq_dynamic_parameters(npuq_dynamic_form form, npuq_ref_range range, npuq_ref_dtype y_dtype)
-{
-    const npuq_y_type y = y_dtype == NPUQ_REF_QUINT4X2 ? NPUQ_Y_I4 : NPUQ_Y_I8;
-    npuq_ref_parameters p;
+typedef struct dynamic_walk {
+    npuq_walk walk;
+    npuq_rect_fn *pass;
+    npuq_dynamic_form form;
+    npuq_params smooth; /* of group 0 */
+    ptrdiff_t smooth_group_step;
 
-    npuq_rows_ref.parameters(form, y, &range.hi, &range.lo, 1, &p.scale, &p.offset, &p.back);
-    return p;
-}
+    /* of what has one range */
+    npuq_ref_range *parts; /* its units' */
+    npuq_ref_range range;
+    npuq_ref_parameters parameters;
+} dynamic_walk;
 
 /* One value for each row, if there is such an operand. Not inlined: copies in all callers are kilobytes. */
 static __attribute__((noinline)) void put_values(char *to, ptrdiff_t step, const float *values, size_t rows)
@@ -51,6 +53,16 @@ static __attribute__((noinline)) void put_values(char *to, ptrdiff_t step, const
 static void put(const npuq_rect *rect, int operand, const float *values)
 {
     put_values(rect->data[operand], rect->row_step[operand], values, rect->rows);
+}
+
+static npuq_params list_smooth(const dynamic_walk *d, const npuq_rect *rect)
+{
+    npuq_params smooth = npuq_skip_params(&d->smooth, rect->col);
+
+    if (rect->group > 0) {
+        smooth.data += (ptrdiff_t)rect->group * d->smooth_group_step;
+    }
+    return smooth;
 }
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
@@ -83,23 +95,35 @@ static void find_ranges(const npuq_kernel_choice *choice, const npuq_rect *rect,
                         float *lo)
 {
     start_ranges(rect->rows, hi, lo);
-    npuq_tile_range(choice, rect, smooth, hi, lo);
+    npuq_widen_ranges(choice, rect, smooth, hi, lo);
 }
 
-static void ranges_of_rows(const npuq_dynamic *d, const npuq_rect *rect, const npuq_params *smooth, size_t i)
+static void put_ranges_of_rows(const npuq_walk *walk, const npuq_rect *rect)
+{
+    const npuq_params smooth = list_smooth((const dynamic_walk *)walk, rect);
+    float hi[ROWS];
+    float lo[ROWS];
+
+    find_ranges(&walk->choice, rect, &smooth, hi, lo);
+    put(rect, LOOP_FIRST, lo);
+    put(rect, LOOP_SECOND, hi);
+}
+
+static void put_empty_ranges(const npuq_walk *walk, const npuq_rect *rect)
 {
     float hi[ROWS];
     float lo[ROWS];
 
-    (void)i;
-    find_ranges(&d->choice, rect, smooth, hi, lo);
-    put(rect, NPUQ_DYNAMIC_MAX, hi);
-    put(rect, NPUQ_DYNAMIC_MIN, lo);
+    (void)walk;
+    start_ranges(rect->rows, hi, lo);
+    put(rect, LOOP_FIRST, lo);
+    put(rect, LOOP_SECOND, hi);
 }
 
-static void quantise_rows(const npuq_dynamic *d, const npuq_rect *rect, const npuq_params *smooth, size_t i)
+static void quantise_rows(const npuq_walk *walk, const npuq_rect *rect)
 {
-    static const npuq_params none = {.data = NULL};
+    const dynamic_walk *d = (const dynamic_walk *)walk;
+    npuq_params smooth = list_smooth(d, rect);
     float hi[ROWS];
     float lo[ROWS];
     float scale[ROWS];
@@ -112,43 +136,54 @@ static void quantise_rows(const npuq_dynamic *d, const npuq_rect *rect, const np
             float values[NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_LANES];
         } short_rows;
     } room;
-    npuq_kernel_choice choice = d->choice;
+    npuq_kernel_choice choice = walk->choice;
     npuq_rect from = *rect; /* x where it is, or what it has become */
 
-    (void)i;
-    if (npuq_tile_gather_x(&choice, &from, room.x)) {
-        choice.ahead = 0; /* what follows in the buffer is not what comes next */
+    if (npuq_gather_x(&choice, &from, room.x)) {
+        choice.from_memory = false; /* what follows in the buffer is not what comes next */
     }
-    if (npuq_tile_are_short_rows(&choice, &from)) {
-        npuq_tile_short_rows(&choice, &from, smooth, room.short_rows.values, hi, lo);
-        smooth = &none;
+    if (npuq_are_short_rows(&choice, &from)) {
+        npuq_take_short_rows(&choice, &from, &smooth, room.short_rows.values, hi, lo);
+        smooth.data = NULL;
     } else {
-        find_ranges(&choice, &from, smooth, hi, lo);
+        find_ranges(&choice, &from, &smooth, hi, lo);
     }
     find_parameters(choice.kernels, d->form, choice.y, rect->rows, hi, lo, scale, offset, back);
-    put(rect, NPUQ_DYNAMIC_SCALE, scale);
-    put(rect, NPUQ_DYNAMIC_OFFSET, offset);
-    npuq_tile_requantise(&choice, &from, smooth, back, offset, 1);
+    put(rect, LOOP_FIRST, scale);
+    put(rect, LOOP_SECOND, offset);
+    npuq_requantise_rect(&choice, &from, &smooth, back, offset, 1);
 }
 
-static void requantise_rows(const npuq_dynamic *d, const npuq_rect *rect, const npuq_params *smooth, size_t i)
+/* What y is made with, from scale and offset, or in the symmetric form from min and max, of so many rows. */
+static void read_parameters(npuq_dynamic_form form, npuq_y_type y, const char *first, ptrdiff_t first_step,
+                            const char *second, ptrdiff_t second_step, size_t rows, float *back, float *offset)
 {
-    float back[ROWS];
-    float offset[ROWS];
+    for (size_t r = 0; r < rows; r++) {
+        const float a = *(const float *)(const void *)(first + (ptrdiff_t)r * first_step);
+        const float b = *(const float *)(const void *)(second + (ptrdiff_t)r * second_step);
 
-    (void)i;
-    for (size_t r = 0; r < rect->rows; r++) {
-        if (d->form == NPUQ_ASYMMETRIC) {
-            back[r] = npuq_ref_div(1.0f, *of_row(rect, NPUQ_DYNAMIC_SCALE, r));
-            offset[r] = *of_row(rect, NPUQ_DYNAMIC_OFFSET, r);
+        if (form == NPUQ_ASYMMETRIC) {
+            back[r] = npuq_ref_div(1.0f, a);
+            offset[r] = b;
         } else {
-            const npuq_ref_range range = {*of_row(rect, NPUQ_DYNAMIC_MAX, r), *of_row(rect, NPUQ_DYNAMIC_MIN, r)};
-            const npuq_ref_parameters p = npuq_dynamic_parameters(d->form, range, d->y_dtype);
+            const npuq_ref_parameters p = npuq_find_ref_parameters(form, y, (npuq_ref_range){.hi = b, .lo = a});
+
             back[r] = p.back;
             offset[r] = p.offset;
         }
     }
-    npuq_tile_requantise(&d->choice, rect, smooth, back, offset, 1);
+}
+
+static void requantise_rows(const npuq_walk *walk, const npuq_rect *rect)
+{
+    const dynamic_walk *d = (const dynamic_walk *)walk;
+    const npuq_params smooth = list_smooth(d, rect);
+    float back[ROWS];
+    float offset[ROWS];
+
+    read_parameters(d->form, walk->choice.y, rect->data[LOOP_FIRST], rect->row_step[LOOP_FIRST],
+                    rect->data[LOOP_SECOND], rect->row_step[LOOP_SECOND], rect->rows, back, offset);
+    npuq_requantise_rect(&walk->choice, rect, &smooth, back, offset, 1);
 }
 
 static npuq_ref_range range_of_both(npuq_ref_range a, float hi, float lo)
@@ -156,82 +191,108 @@ static npuq_ref_range range_of_both(npuq_ref_range a, float hi, float lo)
     return npuq_ref_range_with(npuq_ref_range_with(a, hi), lo);
 }
 
-static void range_of_part(const npuq_dynamic *d, const npuq_rect *rect, const npuq_params *smooth, size_t i)
+static void find_range_of_part(const npuq_walk *walk, const npuq_rect *rect)
 {
+    const dynamic_walk *d = (const dynamic_walk *)walk;
+    const npuq_params smooth = list_smooth(d, rect);
+    npuq_ref_range *part = &d->parts[rect->unit];
     float hi[ROWS];
     float lo[ROWS];
 
-    find_ranges(&d->choice, rect, smooth, hi, lo);
+    find_ranges(&walk->choice, rect, &smooth, hi, lo);
     for (size_t r = 0; r < rect->rows; r++) {
-        d->parts[i] = range_of_both(d->parts[i], hi[r], lo[r]);
+        *part = range_of_both(*part, hi[r], lo[r]);
     }
 }
 
-static void requantise_part(const npuq_dynamic *d, const npuq_rect *rect, const npuq_params *smooth, size_t i)
+static void requantise_part(const npuq_walk *walk, const npuq_rect *rect)
 {
-    (void)i;
-    npuq_tile_requantise(&d->choice, rect, smooth, &d->parameters.back, &d->parameters.offset, 0);
+    const dynamic_walk *d = (const dynamic_walk *)walk;
+    const npuq_params smooth = list_smooth(d, rect);
+
+    npuq_requantise_rect(&walk->choice, rect, &smooth, &d->parameters.back, &d->parameters.offset, 0);
+}
+
+static void run_pass(const npuq_task *task, size_t begin, size_t end)
+{
+    npuq_walk_units((const npuq_walk *)task, begin, end, ((const dynamic_walk *)task)->pass);
+}
+
+/* ---- what has one range ------------------------------------------------------------------------------------------ */
+
+/* The one range of rows first_row on, to d->range; their units stay set. */
+static void find_range(dynamic_walk *d, size_t first_row, size_t rows, const npuq_executor *executor)
+{
+    npuq_ref_range parts[MAX_PARTS];
+
+    d->range = npuq_ref_range_empty();
+    d->walk.first_row = first_row;
+    d->walk.block_rows = ROWS;
+    size_t columns = npuq_limit_columns(&d->walk.loop, PART);
+    for (size_t part = PART;; part *= 2) { /* as large as it takes to have no more than MAX_PARTS */
+        npuq_cut_units(&d->walk.task.units, rows, npuq_count_columns(&d->walk.loop), part, columns);
+        columns *= 2;
+        if (d->walk.task.units.count <= MAX_PARTS) {
+            break;
+        }
+    }
+    for (size_t i = 0; i < d->walk.task.units.count; i++) {
+        parts[i] = d->range;
+    }
+    d->parts = parts;
+    d->pass = find_range_of_part;
+    npuq_run_task(&d->walk.task, executor);
+
+    const npuq_fp_state caller = npuq_fp_enter();
+    for (size_t i = 0; i < d->walk.task.units.count; i++) {
+        d->range = range_of_both(d->range, parts[i].hi, parts[i].lo);
+    }
+    npuq_fp_leave(&caller);
+}
+
+/* A tensor, or one row after the other; the executor has the units of each. */
+static void run_together(dynamic_walk *d, npuq_dynamic_step step, size_t together, const npuq_executor *executor)
+{
+    const size_t all = npuq_count_rows(&d->walk.loop);
+
+    for (size_t row = 0; row < all; row += together) {
+        npuq_rect rect;
+
+        find_range(d, row, together, executor);
+        npuq_select_rect(&d->walk.loop, row, 1, 0, 1, &rect);
+
+        const npuq_fp_state caller = npuq_fp_enter(); /* x87 may trap on a subnormal when it but copies it */
+        if (step == NPUQ_FIND_RANGES) {
+            put(&rect, LOOP_FIRST, &d->range.lo);
+            put(&rect, LOOP_SECOND, &d->range.hi);
+        } else {
+            d->parameters = npuq_find_ref_parameters(d->form, d->walk.choice.y, d->range);
+            put(&rect, LOOP_FIRST, &d->parameters.scale);
+            put(&rect, LOOP_SECOND, &d->parameters.offset);
+        }
+        npuq_fp_leave(&caller);
+        if (step != NPUQ_FIND_RANGES) {
+            d->pass = requantise_part;
+            npuq_run_task(&d->walk.task, executor);
+        }
+    }
 }
 
 /* ---- units ------------------------------------------------------------------------------------------------------- */
 
-/* How many of these rows are of the first one's group; smooth, which is of group 0, becomes that group's. */
-static size_t rows_of_group(const npuq_tensor *group_index, ptrdiff_t group_step, size_t row, size_t rows,
-                            npuq_params *smooth)
-{
-    if (!group_index) {
-        return rows;
-    }
-    const npuq_group_run run = npuq_group_at(group_index, row, rows);
-
-    smooth->data += (ptrdiff_t)run.e * group_step;
-    return run.rows;
-}
-
-static void run_units(void *argument, size_t begin, size_t end)
-{
-    const npuq_dynamic *d = argument;
-    const npuq_fp_state caller = npuq_fp_enter();
-
-    for (size_t i = begin; i < end; i++) {
-        const npuq_unit unit = npuq_unit_at(&d->units, i);
-        npuq_rect rect;
-
-        for (size_t done = 0; done < unit.rows; done += rect.rows) {
-            const size_t row = d->first_row + unit.row + done;
-            const size_t left = unit.rows - done;
-            npuq_params smooth = d->smooth;
-            const size_t rows = rows_of_group(d->group_index, d->smooth_group_step, row,
-                                              left < d->block_rows ? left : d->block_rows, &smooth);
-
-            if (unit.col > 0) {
-                smooth = npuq_params_from(&smooth, unit.col);
-            }
-            npuq_loop_rect(&d->loop, row, rows, unit.col, unit.cols, &rect);
-            d->pass(d, &rect, &smooth, i);
-        }
-    }
-    npuq_tile_end(&d->choice);
-    npuq_fp_leave(&caller);
-}
-
-static void run_pass(npuq_dynamic *d, npuq_dynamic_pass *pass, const npuq_executor *executor)
-{
-    d->pass = pass;
-    npuq_run(executor, d->units.count, run_units, d);
-}
-
 /* All rows, each in one unit, as many together as stay in the cache. */
-static void run_whole_rows(npuq_dynamic *d, npuq_dynamic_pass *pass, const npuq_executor *executor)
+static void cut_whole_rows(dynamic_walk *d, const npuq_filling *filling)
 {
-    const size_t cols = npuq_loop_cols(&d->loop);
-    const size_t x_size = d->choice.x == NPUQ_X_F32 ? 4 : 2;
-    const bool from_memory = d->choice.ahead > 0;
-    const bool converts = d->smooth.data && !npuq_params_ready(&d->smooth);
-    const size_t block_bytes = converts ? BLOCK_BYTES_CONVERTING : from_memory ? BLOCK_BYTES_FROM_MEMORY : BLOCK_BYTES;
-    const bool across = npuq_loop_lies_across(&d->loop, NPUQ_LOOP_X);
-    const bool gathers = !npuq_loop_is_contiguous(&d->loop, NPUQ_LOOP_X);
-    const size_t rows = npuq_loop_rows(&d->loop);
+    npuq_walk *walk = &d->walk;
+    const size_t cols = npuq_count_columns(&walk->loop);
+    const size_t x_size = walk->choice.x_step.size;
+    const bool converts = d->smooth.data && !npuq_params_are_ready(&d->smooth);
+    const size_t block_bytes = converts                   ? BLOCK_BYTES_CONVERTING
+                               : walk->choice.from_memory ? BLOCK_BYTES_FROM_MEMORY
+                                                          : BLOCK_BYTES;
+    const bool across = npuq_operand_lies_across(&walk->loop, NPUQ_LOOP_X);
+    const bool gathers = !npuq_operand_is_contiguous(&walk->loop, NPUQ_LOOP_X);
+    const size_t rows = npuq_count_rows(&walk->loop);
     /* Columns that are all one element may be very many. One row needs no division. */
     size_t fitting = rows == 1 ? 1 : block_bytes / x_size / cols;
     const size_t gathered = gathers ? NPUQ_STAGED / x_size / cols : 0;
@@ -242,234 +303,289 @@ static void run_whole_rows(npuq_dynamic *d, npuq_dynamic_pass *pass, const npuq_
     } else if (across) {
         least = ACROSS_BYTES / x_size;
     }
-    if (npuq_loop_lies_across(&d->loop, NPUQ_LOOP_Y)) {
+    if (npuq_operand_lies_across(&walk->loop, NPUQ_LOOP_Y)) {
         least = ROWS;
     }
-    d->first_row = 0;
-    d->block_rows = fitting < least ? least : fitting > ROWS ? ROWS : fitting;
-    npuq_units_of(&d->units, rows, cols, cols < UNIT / least ? UNIT : least * cols, cols);
-    if (from_memory && cols <= AHEAD_ROW_BYTES / x_size) {
-        d->choice.ahead = d->block_rows * cols * x_size + NPUQ_AHEAD / 4;
+    walk->block_rows = fitting < least ? least : fitting > ROWS ? ROWS : fitting;
+    if (cols <= AHEAD_ROW_BYTES / x_size) {
+        walk->choice.ahead = (uint32_t)(walk->block_rows * cols * x_size + NPUQ_AHEAD / 4);
     }
-    run_pass(d, pass, executor);
+
+    const size_t elements = cols < UNIT / least ? UNIT : least * cols;
+
+    npuq_cut_units(&walk->task.units, rows, cols, elements < filling->most ? elements : filling->most, cols);
 }
 
-/* The one range of rows first_row on, to d->range; their units stay set. */
-static void find_range(npuq_dynamic *d, size_t first_row, size_t rows, const npuq_executor *executor)
-{
-    npuq_ref_range parts[MAX_PARTS];
-
-    d->range = npuq_ref_range_empty();
-    d->first_row = first_row;
-    d->block_rows = ROWS;
-    size_t columns = npuq_loop_unit_columns(&d->loop, PART);
-    for (size_t part = PART;; part *= 2) { /* as large as it takes to have no more than MAX_PARTS */
-        npuq_units_of(&d->units, rows, npuq_loop_cols(&d->loop), part, columns);
-        columns *= 2;
-        if (d->units.count <= MAX_PARTS) {
-            break;
-        }
-    }
-    for (size_t i = 0; i < d->units.count; i++) {
-        parts[i] = d->range;
-    }
-    d->parts = parts;
-    run_pass(d, range_of_part, executor);
-
-    const npuq_fp_state caller = npuq_fp_enter();
-    for (size_t i = 0; i < d->units.count; i++) {
-        d->range = range_of_both(d->range, parts[i].hi, parts[i].lo);
-    }
-    npuq_fp_leave(&caller);
-}
-
-/* ---- a tensor, long rows shared out, or whole rows --------------------------------------------------------------- */
-
-/* What is done with d->range, which rows first_row on have together. */
-typedef void one_range_fn(npuq_dynamic *d, size_t first_row, const npuq_executor *executor);
-
-static void put_range(npuq_dynamic *d, size_t first_row, const npuq_executor *executor)
-{
-    const npuq_fp_state caller = npuq_fp_enter(); /* x87 may trap on a subnormal when it but copies it */
-    npuq_rect rect;
-
-    (void)executor;
-    npuq_loop_rect(&d->loop, first_row, 1, 0, 1, &rect);
-    put(&rect, NPUQ_DYNAMIC_MAX, &d->range.hi);
-    put(&rect, NPUQ_DYNAMIC_MIN, &d->range.lo);
-    npuq_fp_leave(&caller);
-}
-
-static void quantise_together(npuq_dynamic *d, size_t first_row, const npuq_executor *executor)
-{
-    const npuq_fp_state caller = npuq_fp_enter();
-    npuq_rect rect;
-
-    d->parameters = npuq_dynamic_parameters(d->form, d->range, d->y_dtype);
-    npuq_loop_rect(&d->loop, first_row, 1, 0, 1, &rect);
-    put(&rect, NPUQ_DYNAMIC_SCALE, &d->parameters.scale);
-    put(&rect, NPUQ_DYNAMIC_OFFSET, &d->parameters.offset);
-    npuq_fp_leave(&caller);
-    run_pass(d, requantise_part, executor);
-}
-
-/* Not inlined, for the same reason. */
-static __attribute__((noinline)) void run(npuq_dynamic *d, one_range_fn *together, npuq_dynamic_pass *by_rows,
-                                          const npuq_executor *executor)
-{
-    const size_t rows = npuq_loop_rows(&d->loop);
-
-    if (d->per_tensor || (executor && npuq_loop_cols(&d->loop) >= LONG_ROW)) {
-        const size_t with_one = d->per_tensor ? rows : 1;
-
-        for (size_t row = 0; row < rows; row += with_one) {
-            find_range(d, row, with_one, executor);
-            together(d, row, executor);
-        }
-    } else {
-        run_whole_rows(d, by_rows, executor);
-    }
-}
-
-static void normalise(npuq_dynamic *d)
-{
-    npuq_loop_normalise(&d->loop, d->per_tensor && !d->smooth.data ? NPUQ_LOOP_ANY_ORDER : NPUQ_LOOP_KEEP_COLUMNS);
-}
-
-void npuq_dynamic_ranges(npuq_dynamic *d, const npuq_executor *executor)
-{
-    normalise(d);
-    run(d, put_range, ranges_of_rows, executor);
-}
-
-void npuq_dynamic_quantise(npuq_dynamic *d, const npuq_executor *executor)
-{
-    normalise(d);
-    run(d, quantise_together, quantise_rows, executor);
-}
-
-void npuq_dynamic_requantise(npuq_dynamic *d, const npuq_executor *executor)
-{
-    normalise(d);
-    d->first_row = 0;
-    d->block_rows = ROWS;
-    npuq_units_of(&d->units, npuq_loop_rows(&d->loop), npuq_loop_cols(&d->loop), UNIT,
-                  npuq_loop_unit_columns(&d->loop, UNIT));
-    run_pass(d, requantise_rows, executor);
-}
-
-/* ---- setting up -------------------------------------------------------------------------------------------------- */
+/* ---- filling ----------------------------------------------------------------------------------------------------- */
 
 /* The smooth scales of group 0, if there are any, and the distance to the next group's. */
-static npuq_params smooth_params(const npuq_tensor *s, ptrdiff_t *group_step)
+static inline void list_smooth_scales(const npuq_arguments *arguments, npuq_params *smooth, ptrdiff_t *group_step)
 {
+    const npuq_tensor *s = arguments->tensors[NPUQ_DYNAMIC_SMOOTH];
+
+    *smooth = npuq_list_params(arguments, NPUQ_DYNAMIC_SMOOTH);
     *group_step = 0;
-    if (!s) {
-        return (npuq_params){.data = NULL};
-    }
-    const ptrdiff_t size = (ptrdiff_t)npuq_dtype_size(s->dtype);
-    const int last = s->ndim - 1;
+    if (s) {
+        const ptrdiff_t size = arguments->infos[NPUQ_DYNAMIC_SMOOTH]->step.size;
 
-    if (last == 1 && s->shape[0] > 1) {
-        *group_step = (ptrdiff_t)s->strides[0] * size;
-    }
-    return (npuq_params){.data = s->data,
-                         .dtype = s->dtype,
-                         .step = s->shape[last] > 1 ? (ptrdiff_t)s->strides[last] * size : size,
-                         .repeat = 1};
-}
-
-void npuq_dynamic_over(npuq_dynamic *d, npuq_dynamic_form form, const npuq_tensor *x, const npuq_tensor *smooth_scales,
-                       const npuq_tensor *group_index, npuq_quant_mode quant_mode, const npuq_tensor *y)
-{
-    const npuq_dtype y_dtype = y ? y->dtype : NPUQ_INT8;
-
-    npuq_choose_kernels(&d->choice, x->dtype, y_dtype, NPUQ_MUL);
-    d->form = form;
-    d->y_dtype = y_dtype == NPUQ_QUINT4X2 ? NPUQ_REF_QUINT4X2 : NPUQ_REF_INT8;
-    d->per_tensor = quant_mode == NPUQ_PER_TENSOR;
-    d->group_index = group_index;
-    d->smooth = smooth_params(smooth_scales, &d->smooth_group_step);
-    npuq_loop_over(&d->loop, x, x->dtype, y_dtype);
-    npuq_loop_operand(&d->loop, NPUQ_LOOP_X, x);
-    npuq_loop_operand(&d->loop, NPUQ_LOOP_Y, y ? y : x); /* which gives the order, if nothing else */
-    if (npuq_exceeds_caches(&d->choice, (size_t)npuq_element_count(x))) {
-        d->choice.ahead = NPUQ_AHEAD;
+        if (s->ndim == 2 && s->shape[0] > 1) {
+            *group_step = (ptrdiff_t)s->strides[0] * size;
+        }
+        if (s->shape[s->ndim - 1] == 1) { /* one column, not one scale */
+            smooth->step = size;
+        }
     }
 }
 
-void npuq_dynamic_operand(npuq_dynamic *d, int operand, const npuq_tensor *tensor)
+static void add_parameter(dynamic_walk *d, npuq_filling *filling, int operand, int argument, bool per_tensor)
 {
-    if (d->per_tensor) {
-        npuq_loop_along(&d->loop, operand, tensor, -1, 0);
+    const npuq_tensor *tensor = filling->arguments.tensors[argument];
+
+    if (!tensor) {
+        return;
+    }
+    if (per_tensor) {
+        npuq_add_operand_along(&d->walk.loop, operand, tensor, -1, 0);
     } else {
-        npuq_loop_operand(&d->loop, operand, tensor);
+        npuq_add_operand(&d->walk.loop, operand, tensor);
     }
+    filling->pointers[argument] = &d->walk.loop.data[operand];
 }
 
-/* ---- the short way ----------------------------------------------------------------------------------------------- */
-
-bool npuq_dynamic_suits_dense(const npuq_dense *dense, const npuq_tensor *smooth_scales)
+/* All but pass and units. */
+static void fill_walk(dynamic_walk *d, npuq_filling *filling, npuq_dynamic_form form, bool per_tensor)
 {
-    return (dense->rows == 1 || dense->cols >= NPUQ_SHORT) &&
-           (!smooth_scales || smooth_scales->dtype == NPUQ_FLOAT32 || dense->cols <= NPUQ_DENSE_PARAMS);
+    const npuq_tensor *const *tensors = filling->arguments.tensors;
+    const npuq_tensor *x = tensors[NPUQ_DYNAMIC_X];
+    npuq_loop *loop = &d->walk.loop;
+
+    npuq_start_walk(&d->walk, filling, NPUQ_DYNAMIC_X, tensors[NPUQ_DYNAMIC_Y] ? NPUQ_DYNAMIC_Y : NPUQ_DYNAMIC_X,
+                    NPUQ_DYNAMIC_X); /* which gives the order, if nothing else */
+    d->walk.task.run = run_pass;
+    d->walk.groups = npuq_list_groups(tensors[NPUQ_DYNAMIC_GROUP_INDEX]);
+    d->form = form;
+    list_smooth_scales(&filling->arguments, &d->smooth, &d->smooth_group_step);
+    filling->pointers[NPUQ_DYNAMIC_SMOOTH] = &d->smooth.data;
+    add_parameter(d, filling, LOOP_FIRST, NPUQ_DYNAMIC_FIRST, per_tensor);
+    add_parameter(d, filling, LOOP_SECOND, NPUQ_DYNAMIC_SECOND, per_tensor);
+    for (int32_t i = 0; npuq_count_elements(x) == 0 && i < loop->ndim; i++) {
+        if (loop->extents[i] == 0 || per_tensor) { /* nothing to look at, but a range to put */
+            loop->extents[i] = 1;
+        }
+    }
+    npuq_normalise_loop(loop, per_tensor && !d->smooth.data ? NPUQ_LOOP_ANY_ORDER : NPUQ_LOOP_KEEP_COLUMNS);
 }
 
-/* Not inlined, by the linker either: the general way would hold this buffer beside its own. */
-__attribute__((noinline)) void npuq_dynamic_quantise_dense(npuq_dynamic_form form, const npuq_dense *dense,
-                                                           const npuq_tensor *x, const npuq_tensor *smooth_scales,
-                                                           const npuq_tensor *group_index, const npuq_tensor *y,
-                                                           const npuq_tensor *scale, const npuq_tensor *offset)
+/* ---- small dense calls ------------------------------------------------------------------------------------------- */
+
+typedef struct dynamic_dense {
+    npuq_task task;
+    npuq_dense_rows rows;
+    const npuq_row_kernels *kernels;
+    npuq_x_type x;
+    npuq_y_type y;
+    npuq_dynamic_step step;
+    npuq_dynamic_form form;
+    size_t block_rows;
+    npuq_params smooth;
+    ptrdiff_t smooth_group_step;
+    npuq_groups groups;
+    char *first;
+    char *second; /* null where there is no offset */
+} dynamic_dense;
+
+static inline NPUQ_INLINED void run_unit(const dynamic_dense *d, npuq_block block, const npuq_unit *unit)
 {
     enum { STEP = sizeof(float) };
-    const size_t rows = dense->rows;
-    const size_t cols = dense->cols;
+    const npuq_row_kernels *kernels = d->kernels;
     _Alignas(64) float smooths[NPUQ_DENSE_PARAMS + NPUQ_MAX_REPEAT];
     float hi[ROWS];
     float lo[ROWS];
     float scales[ROWS];
     float offsets[ROWS];
     float back[ROWS];
-    ptrdiff_t group_step;
-    const npuq_params smooth_of_first = smooth_params(smooth_scales, &group_step);
-    const size_t row_bytes = cols * npuq_dtype_size(x->dtype);
-    const size_t most = rows == 1 || row_bytes >= BLOCK_BYTES ? 1
-                        : row_bytes <= BLOCK_BYTES / ROWS     ? ROWS
-                                                              : BLOCK_BYTES / row_bytes;
-    npuq_kernel_choice choice;
 
-    npuq_choose_kernels(&choice, x->dtype, y->dtype, NPUQ_MUL);
-    npuq_block block = {
-        .x = x->data,
-        .y = y->data,
-        .x_step = (ptrdiff_t)row_bytes,
-        .y_step = (ptrdiff_t)(y->dtype == NPUQ_QUINT4X2 ? cols / 2 : cols),
-        .n = cols,
-    };
+    for (size_t row = unit->row, left = unit->rows;;) {
+        const float *smooth = NULL;
+        npuq_params params = d->smooth;
+        size_t group;
+
+        block.rows = npuq_find_group(&d->groups, row, left < d->block_rows ? left : d->block_rows, &group);
+        if (params.data) {
+            params.data += (ptrdiff_t)group * d->smooth_group_step + (ptrdiff_t)unit->col * params.step;
+            smooth = npuq_convert_params(kernels, &params, block.n, smooths);
+        }
+        if (d->step != NPUQ_APPLY) {
+            start_ranges(block.rows, hi, lo);
+            kernels->range[d->x](&block, smooth, hi, lo);
+        }
+        switch (d->step) {
+        case NPUQ_FIND_RANGES:
+            put_values(d->first + row * STEP, STEP, lo, block.rows);
+            put_values(d->second + row * STEP, STEP, hi, block.rows);
+            break;
+        case NPUQ_QUANTISE_ALL:
+            find_parameters(kernels, d->form, d->y, block.rows, hi, lo, scales, offsets, back);
+            put_values(d->first + row * STEP, STEP, scales, block.rows);
+            if (d->second) {
+                put_values(d->second + row * STEP, STEP, offsets, block.rows);
+            }
+            break;
+        case NPUQ_APPLY:
+            read_parameters(d->form, d->y, d->first + row * STEP, STEP, d->second + row * STEP, STEP, block.rows, back,
+                            offsets);
+            break;
+        }
+        if (d->step != NPUQ_FIND_RANGES && smooth) {
+            kernels->smooth_affine[d->y][d->x](&block, smooth, back, offsets, 1);
+        } else if (d->step != NPUQ_FIND_RANGES) {
+            kernels->affine_uniform[NPUQ_MUL][d->y][d->x](&block, back, offsets, 1);
+        }
+        if (block.rows == left) {
+            break;
+        }
+        row += block.rows;
+        left -= block.rows;
+        npuq_skip_rows(&block);
+    }
+}
+
+static void run_dense(const npuq_task *task, size_t begin, size_t end)
+{
+    const dynamic_dense *d = (const dynamic_dense *)task;
+    npuq_unit unit;
+
+    for (size_t i = begin; i < end;) {
+        i += npuq_join_units(&task->units, i, end, &unit);
+        run_unit(d, npuq_select_rows(&d->rows, &unit), &unit);
+    }
+}
+
+/* Whether each row has one range, is long enough, and there is room to convert smooth scales. */
+static bool suits_dense(const npuq_arguments *arguments, bool per_tensor)
+{
+    const npuq_tensor *x = arguments->tensors[NPUQ_DYNAMIC_X];
+    const npuq_tensor *smooth = arguments->tensors[NPUQ_DYNAMIC_SMOOTH];
+
+    if (!npuq_are_small(arguments, NPUQ_DYNAMIC_X)) {
+        return false;
+    }
+    const int64_t cols = x->shape[x->ndim - 1];
+    const bool one_row = arguments->counts[NPUQ_DYNAMIC_X] == cols;
+
+    return (per_tensor && !smooth) || ((!per_tensor || one_row) && (one_row || cols >= NPUQ_SHORT) &&
+                                       (!smooth || smooth->dtype == NPUQ_FLOAT32 || cols <= NPUQ_DENSE_PARAMS));
+}
+
+static inline void list_rows(npuq_dense_rows *rows, const npuq_arguments *arguments, bool per_tensor)
+{
+    const int y = arguments->tensors[NPUQ_DYNAMIC_Y] ? NPUQ_DYNAMIC_Y : NPUQ_DYNAMIC_X; /* any, for ranges alone */
+
+    npuq_list_rows(rows, arguments, NPUQ_DYNAMIC_X, y, NPUQ_DYNAMIC_X, per_tensor);
+}
+
+/* All but the task and the rows. */
+static inline NPUQ_INLINED void fill_dense(dynamic_dense *d, const npuq_arguments *arguments,
+                                           const npuq_dense_rows *rows, npuq_dynamic_step step, npuq_dynamic_form form)
+{
+    const npuq_tensor *const *tensors = arguments->tensors;
+    const npuq_tensor *second = tensors[NPUQ_DYNAMIC_SECOND];
+    const size_t row_bytes = npuq_count_bytes(rows->x_step, rows->block.n);
+
+    d->kernels = npuq_kernels();
+    d->x = npuq_find_x_type(arguments->infos[NPUQ_DYNAMIC_X]);
+    d->y = tensors[NPUQ_DYNAMIC_Y] ? npuq_find_y_type(arguments->infos[NPUQ_DYNAMIC_Y]) : NPUQ_Y_I8;
+    d->step = step;
+    d->form = form;
+    d->block_rows = rows->block.rows == 1 || row_bytes >= BLOCK_BYTES ? 1
+                    : row_bytes <= BLOCK_BYTES / ROWS                 ? ROWS
+                                                                      : BLOCK_BYTES / row_bytes;
+    list_smooth_scales(arguments, &d->smooth, &d->smooth_group_step);
+    d->groups = npuq_list_groups(tensors[NPUQ_DYNAMIC_GROUP_INDEX]);
+    d->first = tensors[NPUQ_DYNAMIC_FIRST]->data;
+    d->second = second ? second->data : NULL;
+}
+
+static void keep_dense(npuq_filling *filling, npuq_dynamic_step step, npuq_dynamic_form form, bool per_tensor)
+{
+    dynamic_dense d;
+
+    _Static_assert(sizeof d <= NPUQ_TASK_BYTES, "a task fits a prepared call");
+    list_rows(&d.rows, &filling->arguments, per_tensor);
+    fill_dense(&d, &filling->arguments, &d.rows, step, form);
+    d.task.run = run_dense;
+    npuq_cut_units(&d.task.units, d.rows.block.rows, d.rows.block.n, filling->most,
+                   step == NPUQ_APPLY ? filling->most : SIZE_MAX);
+    filling->pointers[NPUQ_DYNAMIC_X] = &d.rows.block.x;
+    filling->pointers[NPUQ_DYNAMIC_Y] = &d.rows.block.y;
+    filling->pointers[NPUQ_DYNAMIC_SMOOTH] = &d.smooth.data;
+    filling->pointers[NPUQ_DYNAMIC_FIRST] = &d.first;
+    filling->pointers[NPUQ_DYNAMIC_SECOND] = &d.second;
+    npuq_keep_task(filling, &d.task, sizeof d);
+}
+
+/* Not inlined: the general way, which runs the caller's executor, would hold these buffers beside its own. */
+static __attribute__((noinline)) void run_dense_now(const npuq_filling *filling, npuq_dynamic_step step,
+                                                    npuq_dynamic_form form, bool per_tensor)
+{
+    dynamic_dense d;
+    npuq_dense_rows rows; /* by itself: in registers */
+
+    list_rows(&rows, &filling->arguments, per_tensor);
+    fill_dense(&d, &filling->arguments, &rows, step, form);
+
+    const npuq_unit all = {.rows = rows.block.rows, .cols = rows.block.n};
     const npuq_fp_state caller = npuq_fp_enter();
 
-    for (size_t row = 0; row < rows; row += block.rows) {
-        npuq_params params = smooth_of_first;
-        const float *smooth = NULL;
-
-        block.rows = rows_of_group(group_index, group_step, row, rows - row < most ? rows - row : most, &params);
-        if (params.data) {
-            smooth = npuq_params_f32(choice.kernels, &params, cols, smooths);
-        }
-        start_ranges(block.rows, hi, lo);
-        choice.kernels->range[choice.x](&block, smooth, hi, lo);
-        find_parameters(choice.kernels, form, choice.y, block.rows, hi, lo, scales, offsets, back);
-        put_values((char *)scale->data + row * STEP, STEP, scales, block.rows);
-        if (offset) {
-            put_values((char *)offset->data + row * STEP, STEP, offsets, block.rows);
-        }
-        if (smooth) {
-            choice.kernels->smooth_affine[choice.y][choice.x](&block, smooth, back, offsets, 1);
-        } else {
-            choice.kernels->affine_uniform[NPUQ_MUL][choice.y][choice.x](&block, back, offsets, 1);
-        }
-        block.x = (const char *)block.x + (ptrdiff_t)block.rows * block.x_step;
-        block.y = (char *)block.y + (ptrdiff_t)block.rows * block.y_step;
-    }
+    run_unit(&d, rows.block, &all);
     npuq_fp_leave(&caller);
+}
+
+/* ---- the general way --------------------------------------------------------------------------------------------- */
+
+static void take_walk(npuq_filling *filling, npuq_dynamic_step step, npuq_dynamic_form form, bool per_tensor,
+                      const npuq_executor *executor)
+{
+    const npuq_tensor *x = filling->arguments.tensors[NPUQ_DYNAMIC_X];
+    const npuq_tensor *y = filling->arguments.tensors[NPUQ_DYNAMIC_Y];
+    const size_t elements = (size_t)npuq_count_elements(x);
+    dynamic_walk t;
+
+    _Static_assert(sizeof t <= NPUQ_TASK_BYTES, "a task fits a prepared call");
+    t.walk.task.units.count = 0;
+    if (npuq_count_elements(y ? y : filling->arguments.tensors[NPUQ_DYNAMIC_FIRST]) > 0) {
+        npuq_choose_kernels(&t.walk.choice, npuq_find_dtype(x->dtype), npuq_find_dtype(y ? y->dtype : NPUQ_INT8),
+                            NPUQ_MUL, elements);
+        fill_walk(&t, filling, form, per_tensor);
+
+        const bool is_long = executor && npuq_count_columns(&t.walk.loop) >= LONG_ROW;
+
+        if (step == NPUQ_APPLY || elements == 0) {
+            t.pass = step == NPUQ_APPLY ? requantise_rows : put_empty_ranges;
+            t.walk.block_rows = ROWS;
+            npuq_cut_walk(&t.walk, filling, UNIT, UNIT);
+        } else if (per_tensor || is_long) {
+            assert(!filling->call);
+            run_together(&t, step, per_tensor ? npuq_count_rows(&t.walk.loop) : 1, executor);
+            return;
+        } else {
+            t.pass = step == NPUQ_FIND_RANGES ? put_ranges_of_rows : quantise_rows;
+            cut_whole_rows(&t, filling);
+        }
+    }
+    npuq_finish_filling(filling, &t.walk.task, sizeof t, executor);
+}
+
+void npuq_take_dynamic_step(npuq_filling *filling, npuq_dynamic_step step, npuq_dynamic_form form,
+                            npuq_quant_mode quant_mode, const npuq_executor *executor)
+{
+    const bool per_tensor = quant_mode == NPUQ_PER_TENSOR;
+
+    if (!suits_dense(&filling->arguments, per_tensor)) {
+        take_walk(filling, step, form, per_tensor, executor);
+    } else if (filling->call) {
+        keep_dense(filling, step, form, per_tensor);
+    } else {
+        run_dense_now(filling, step, form, per_tensor);
+    }
 }

@@ -1,64 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The passes of dynamic quantisation over validated arguments: ranges of rows or of a tensor, parameters from ranges,
+/* The passes of dynamic quantisation over checked arguments: ranges of rows or of a tensor, parameters from ranges,
  * quantising with them; each by itself, or all together while rows are in the cache. */
 #ifndef NPUQ_DYNAMIC_H
 #define NPUQ_DYNAMIC_H
 
-#include "../walk/dense.h"
-#include "../walk/tile.h"
+#include "../walk/task.h"
 
 #include "../ref/npuq_ref_element.h"
 
-/* Operands of the loop beside x and y: what there is one of for each row, or for the tensor. */
-enum { NPUQ_DYNAMIC_SCALE = 2, NPUQ_DYNAMIC_OFFSET = 3, NPUQ_DYNAMIC_MIN = 2, NPUQ_DYNAMIC_MAX = 3 };
-
-npuq_ref_parameters npuq_dynamic_parameters(npuq_dynamic_form form, npuq_ref_range range, npuq_ref_dtype y_dtype);
-
-typedef struct npuq_dynamic npuq_dynamic;
-
-/* What is done with at most block_rows rows of unit i. */
-typedef void npuq_dynamic_pass(const npuq_dynamic *d, const npuq_rect *rect, const npuq_params *smooth, size_t i);
-
-struct npuq_dynamic {
-    npuq_kernel_choice choice;
-    npuq_dynamic_form form;
-    npuq_ref_dtype y_dtype;
-    npuq_loop loop;
-    bool per_tensor;
-    const npuq_tensor *group_index; /* null: all rows take the smooth scales of group 0 */
-    npuq_params smooth;             /* of group 0 */
-    ptrdiff_t smooth_group_step;
-
-    /* of the pass under way */
-    npuq_dynamic_pass *pass;
-    npuq_units units;
-    size_t block_rows;
-    size_t first_row;               /* of what has one range */
-    npuq_ref_range *parts;          /* its units' */
-    npuq_ref_range range;           /* its own */
-    npuq_ref_parameters parameters; /* its own */
+/* The order of arguments in all signatures. For ranges alone y is absent, in the symmetric operator the second. */
+enum {
+    NPUQ_DYNAMIC_X,
+    NPUQ_DYNAMIC_SMOOTH,
+    NPUQ_DYNAMIC_GROUP_INDEX,
+    NPUQ_DYNAMIC_Y,
+    NPUQ_DYNAMIC_FIRST, /* scale or min: one for each row, or for the tensor */
+    NPUQ_DYNAMIC_SECOND /* offset or max */
 };
 
-/* Sets all but the operands SCALE and OFFSET, or MIN and MAX, which npuq_dynamic_operand() adds. Without y nothing is
- * quantised. x is not empty. */
-void npuq_dynamic_over(npuq_dynamic *d, npuq_dynamic_form form, const npuq_tensor *x, const npuq_tensor *smooth_scales,
-                       const npuq_tensor *group_index, npuq_quant_mode quant_mode, const npuq_tensor *y);
-void npuq_dynamic_operand(npuq_dynamic *d, int operand, const npuq_tensor *tensor);
+typedef enum npuq_dynamic_step {
+    NPUQ_FIND_RANGES,  /* gives min and max */
+    NPUQ_QUANTISE_ALL, /* gives y, scale and offset */
+    NPUQ_APPLY         /* gives y, from scale and offset, or in the symmetric form from min and max */
+} npuq_dynamic_step;
 
-/* Ranges to MIN and MAX. */
-void npuq_dynamic_ranges(npuq_dynamic *d, const npuq_executor *executor);
-
-/* Ranges, parameters to SCALE and, if there are any, OFFSET, and y. */
-void npuq_dynamic_quantise(npuq_dynamic *d, const npuq_executor *executor);
-
-/* The same at once for dense tensors, see walk/dense.h, as so many rows, if the first says that it takes them. offset
- * may be null. */
-bool npuq_dynamic_suits_dense(const npuq_dense *dense, const npuq_tensor *smooth_scales);
-void npuq_dynamic_quantise_dense(npuq_dynamic_form form, const npuq_dense *dense, const npuq_tensor *x,
-                                 const npuq_tensor *smooth_scales, const npuq_tensor *group_index, const npuq_tensor *y,
-                                 const npuq_tensor *scale, const npuq_tensor *offset);
-
-/* y, with the parameters in SCALE and OFFSET, or symmetric with the ranges in MIN and MAX. */
-void npuq_dynamic_requantise(npuq_dynamic *d, const npuq_executor *executor);
+/* Does a step, or keeps it as a prepared call, which is never one of QUANTISE_ALL or FIND_RANGES per tensor. */
+void npuq_take_dynamic_step(npuq_filling *filling, npuq_dynamic_step step, npuq_dynamic_form form,
+                            npuq_quant_mode quant_mode, const npuq_executor *executor);
 
 #endif

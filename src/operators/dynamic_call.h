@@ -1,25 +1,51 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dynamic_quant and dynamic_quant_asymmetric as calls, and their steps: one set of checks for both forms. The first
- * step, npuq_dynamic_quant_min_max(), is the same function for both. */
+/* dynamic_quant and dynamic_quant_asymmetric as calls, and their steps: one set of checks for both forms. */
 #ifndef NPUQ_DYNAMIC_CALL_H
 #define NPUQ_DYNAMIC_CALL_H
 
 #include "dynamic.h"
 
-/* offset is there in the asymmetric form only. */
-npuq_status npuq_call_dynamic(const char *op, npuq_dynamic_form form, const npuq_tensor *x,
-                              const npuq_tensor *smooth_scales, const npuq_tensor *group_index,
-                              npuq_quant_mode quant_mode, const npuq_tensor *y, const npuq_tensor *scale,
-                              const npuq_tensor *offset, const npuq_executor *executor);
+/* FIRST and SECOND are names of what there is one of for each row, or for the tensor; ROLE is that of both. */
+#define NPUQ_DYNAMIC_SIGNATURE(OP, COUNT, Y_ROLE, FIRST, SECOND, ROLE)                                                 \
+    {                                                                                                                  \
+        OP, COUNT,                                                                                                     \
+        {                                                                                                              \
+            [NPUQ_DYNAMIC_X] = {"x", NPUQ_TAKES_FLOATS, 2, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},                     \
+            [NPUQ_DYNAMIC_SMOOTH] = {"smooth_scales",     NPUQ_TAKES_FLOATS,  1, 2,                                    \
+                                     NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_SMOOTH},                                        \
+            [NPUQ_DYNAMIC_GROUP_INDEX] = {"group_index", NPUQ_TAKES_INDICES, 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED},   \
+            [NPUQ_DYNAMIC_Y] = {"y", NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2, 2, NPUQ_MAX_NDIM, Y_ROLE, NPUQ_OPERAND_Y}, \
+            [NPUQ_DYNAMIC_FIRST] = {FIRST, NPUQ_TAKES_FLOAT32, 1, NPUQ_MAX_NDIM - 1, ROLE, NPUQ_OPERAND_SCALE},        \
+            [NPUQ_DYNAMIC_SECOND] = {SECOND, NPUQ_TAKES_FLOAT32, 1, NPUQ_MAX_NDIM - 1, ROLE, NPUQ_OPERAND_OFFSET},     \
+        }                                                                                                              \
+    }
 
-npuq_status npuq_call_dynamic_params(const char *op, npuq_dynamic_form form, const npuq_tensor *min,
-                                     const npuq_tensor *max, npuq_dtype y_dtype, const npuq_tensor *scale,
-                                     const npuq_tensor *offset);
+npuq_status npuq_check_dynamic_step(npuq_arguments *arguments, const npuq_signature *signature, bool is_dense,
+                                    npuq_dynamic_step step, const npuq_tensor *const *tensors,
+                                    npuq_quant_mode quant_mode, bool prepares, const npuq_executor *executor);
 
-/* first and second: scale and offset in the asymmetric form, min and max in the symmetric ones. */
-npuq_status npuq_call_dynamic_apply(const char *op, npuq_dynamic_form form, const npuq_tensor *x,
-                                    const npuq_tensor *smooth_scales, const npuq_tensor *group_index,
-                                    npuq_quant_mode quant_mode, const npuq_tensor *first, const npuq_tensor *second,
-                                    const npuq_tensor *y, const npuq_executor *executor);
+/* tensors are in the order of the signature. Prepares call, or runs at once where call is null. */
+static inline NPUQ_INLINED npuq_status npuq_call_dynamic_step(npuq_call *call, const npuq_signature *signature,
+                                                              npuq_dynamic_step step, npuq_dynamic_form form,
+                                                              const npuq_tensor *const *tensors,
+                                                              npuq_quant_mode quant_mode, const npuq_executor *executor)
+{
+    npuq_filling filling;
+    npuq_status status;
+
+    npuq_start_filling(&filling, call);
+
+    const bool is_dense = !call && npuq_pass_dense(&filling.arguments, signature, tensors);
+
+    status = npuq_check_dynamic_step(&filling.arguments, signature, is_dense, step, tensors, quant_mode, call != NULL,
+                                     executor);
+    if (status == NPUQ_OK) {
+        npuq_take_dynamic_step(&filling, step, form, quant_mode, executor);
+    }
+    return status;
+}
+
+/* min, max, scale and offset, which is null in the symmetric form. */
+npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *const *tensors, npuq_dtype y_dtype);
 
 #endif

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "../status.h"
 #include "dynamic_call.h"
+
+static const npuq_signature signature =
+    NPUQ_DYNAMIC_SIGNATURE("dynamic_quant", 5, NPUQ_OUTPUT, "scale", "", NPUQ_OUTPUT); /* without an offset */
+static const npuq_signature signature_of_apply =
+    NPUQ_DYNAMIC_SIGNATURE("dynamic_quant_symmetric_apply", 6, NPUQ_OUTPUT, "min", "max", NPUQ_INPUT);
 
 static npuq_status check_form(const char *op, npuq_scale_form scale_form)
 {
@@ -16,26 +20,51 @@ static npuq_dynamic_form form_of(npuq_scale_form scale_form)
     return scale_form == NPUQ_SCALE_INVERSE ? NPUQ_SYMMETRIC_INVERSE : NPUQ_SYMMETRIC_PRODUCT;
 }
 
+static inline NPUQ_INLINED npuq_status call_operator(npuq_call *call, const npuq_tensor *const *tensors,
+                                                     npuq_quant_mode quant_mode, npuq_scale_form scale_form,
+                                                     const npuq_executor *executor)
+{
+    const npuq_status status = check_form(signature.op, scale_form);
+
+    return status != NPUQ_OK ? status
+                             : npuq_call_dynamic_step(call, &signature, NPUQ_QUANTISE_ALL, form_of(scale_form), tensors,
+                                                      quant_mode, executor);
+}
+
 npuq_status npuq_dynamic_quant(const npuq_tensor *x, const npuq_tensor *smooth_scales, const npuq_tensor *group_index,
                                npuq_quant_mode quant_mode, npuq_scale_form scale_form, const npuq_tensor *y,
                                const npuq_tensor *scale, const npuq_executor *executor)
 {
-    static const char op[] = "dynamic_quant";
-    const npuq_status status = check_form(op, scale_form);
+    const npuq_tensor *const tensors[] = {x, smooth_scales, group_index, y, scale, NULL};
 
-    return status != NPUQ_OK ? status
-                             : npuq_call_dynamic(op, form_of(scale_form), x, smooth_scales, group_index, quant_mode, y,
-                                                 scale, NULL, executor);
+    return call_operator(NULL, tensors, quant_mode, scale_form, executor);
+}
+
+npuq_status npuq_prepare_dynamic_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *smooth_scales,
+                                       const npuq_tensor *group_index, npuq_quant_mode quant_mode,
+                                       npuq_scale_form scale_form, const npuq_tensor *y, const npuq_tensor *scale)
+{
+    const npuq_tensor *const tensors[] = {x, smooth_scales, group_index, y, scale, NULL};
+
+    return call ? call_operator(call, tensors, quant_mode, scale_form, NULL) : npuq_fail_call(signature.op);
 }
 
 npuq_status npuq_dynamic_quant_symmetric_params(const npuq_tensor *min, const npuq_tensor *max, npuq_dtype y_dtype,
                                                 npuq_scale_form scale_form, const npuq_tensor *scale)
 {
-    static const char op[] = "dynamic_quant_symmetric_params";
-    const npuq_status status = check_form(op, scale_form);
+    const npuq_status status = check_form("dynamic_quant_symmetric_params", scale_form);
 
     return status != NPUQ_OK ? status
-                             : npuq_call_dynamic_params(op, form_of(scale_form), min, max, y_dtype, scale, NULL);
+                             : npuq_call_dynamic_params(form_of(scale_form),
+                                                        (const npuq_tensor *const[]){min, max, scale, NULL}, y_dtype);
+}
+
+/* y is the same in both forms of the scale. */
+static inline NPUQ_INLINED npuq_status call_apply(npuq_call *call, const npuq_tensor *const *tensors,
+                                                  npuq_quant_mode quant_mode, const npuq_executor *executor)
+{
+    return npuq_call_dynamic_step(call, &signature_of_apply, NPUQ_APPLY, NPUQ_SYMMETRIC_PRODUCT, tensors, quant_mode,
+                                  executor);
 }
 
 npuq_status npuq_dynamic_quant_symmetric_apply(const npuq_tensor *x, const npuq_tensor *smooth_scales,
@@ -43,7 +72,17 @@ npuq_status npuq_dynamic_quant_symmetric_apply(const npuq_tensor *x, const npuq_
                                                const npuq_tensor *min, const npuq_tensor *max, const npuq_tensor *y,
                                                const npuq_executor *executor)
 {
-    /* y is the same in both forms. */
-    return npuq_call_dynamic_apply("dynamic_quant_symmetric_apply", NPUQ_SYMMETRIC_PRODUCT, x, smooth_scales,
-                                   group_index, quant_mode, min, max, y, executor);
+    const npuq_tensor *const tensors[] = {x, smooth_scales, group_index, y, min, max};
+
+    return call_apply(NULL, tensors, quant_mode, executor);
+}
+
+npuq_status npuq_prepare_dynamic_quant_symmetric_apply(npuq_call *call, const npuq_tensor *x,
+                                                       const npuq_tensor *smooth_scales, const npuq_tensor *group_index,
+                                                       npuq_quant_mode quant_mode, const npuq_tensor *min,
+                                                       const npuq_tensor *max, const npuq_tensor *y)
+{
+    const npuq_tensor *const tensors[] = {x, smooth_scales, group_index, y, min, max};
+
+    return call ? call_apply(call, tensors, quant_mode, NULL) : npuq_fail_call(signature_of_apply.op);
 }

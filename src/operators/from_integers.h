@@ -3,26 +3,23 @@
 #ifndef NPUQ_FROM_INTEGERS_H
 #define NPUQ_FROM_INTEGERS_H
 
-#include "../status.h"
-#include "../walk/dense.h"
-#include "../walk/tile.h"
+#include "../walk/task.h"
 
-/* Validated arguments. x and y as they are; what is absent is null, or has no data. */
+/* Which argument of the operator is what, or NPUQ_ABSENT; see npuq_dequant_columns. */
 typedef struct npuq_from_integers {
-    const npuq_tensor *x;
-    const npuq_tensor *y;
-    const npuq_tensor *row_scale;
-    npuq_dequant_columns columns;
-    const npuq_dense *dense; /* x and y as rows, if the call passed as dense */
+    int x;
+    int y;
+    int scale;
+    int addend;
+    int x_bias;
+    int row_scale;
+    bool words_have_offsets;
 } npuq_from_integers;
 
-/* A tensor that has one element, or one for each column in its last dimension; null is absent. */
-npuq_params npuq_column_params(const npuq_tensor *tensor);
+/* The last dimension of argument i has one element, or as many as there are columns. */
+npuq_status npuq_check_columns(const npuq_arguments *arguments, int i, int64_t columns);
 
-/* The last dimension of a parameter has one element, or as many as x's. */
-npuq_status npuq_check_columns(const char *op, const char *name, const npuq_tensor *tensor, int64_t columns);
-
-/* y from x, which is not empty. */
-void npuq_run_from_integers(const npuq_from_integers *arguments, const npuq_executor *executor);
+/* y from x, after all checks: at once, or kept as a prepared call. */
+void npuq_take_from_integers(npuq_filling *filling, const npuq_from_integers *roles, const npuq_executor *executor);
 
 #endif

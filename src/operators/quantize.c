@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "../view/view.h"
-#include "../walk/dense.h"
-#include "../walk/fp_state.h"
-#include "../walk/tile.h"
+#include "affine_dense.h"
 
 #include <inttypes.h>
 
@@ -11,6 +8,29 @@ static const char op[] = "quantize";
 /* Elements of a unit of work; where parameters are converted by column, more and few columns, so that many rows share
  * them. */
 enum { UNIT = 32768, CONVERTING_UNIT = 65536, UNIT_COLUMNS = 4096 };
+
+enum { X, SCALES, ZERO_POINTS, Y };
+
+#define SIGNATURE(PARAMETER_NDIM, ZERO_POINTS_DTYPES, Y_DTYPES)                                                        \
+    {                                                                                                                  \
+        op, 4,                                                                                                         \
+        {                                                                                                              \
+            [X] = {"x", NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X}, [SCALES] = {"scales",            \
+                                                                                                  NPUQ_TAKES_FLOATS,   \
+                                                                                                  1,                   \
+                                                                                                  PARAMETER_NDIM,      \
+                                                                                                  NPUQ_INPUT,          \
+                                                                                                  NPUQ_OPERAND_SCALE}, \
+            [ZERO_POINTS] = {"zero_points",  ZERO_POINTS_DTYPES,  1,                                                   \
+                             PARAMETER_NDIM, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_OFFSET},                                \
+            [Y] = {"y", Y_DTYPES, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},                                      \
+        }                                                                                                              \
+    }
+static const npuq_signature signature_of_product =
+    SIGNATURE(NPUQ_MAX_NDIM, NPUQ_TAKES_FLOATS, NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2);
+static const npuq_signature signature_of_division =
+    SIGNATURE(1, NPUQ_TAKES_FLOATS | NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32,
+              NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32);
 
 /* The dimension that scales go along. */
 static npuq_status find_axis(const npuq_tensor *x, const npuq_tensor *scales, int32_t axis, bool div_mode, int *found)
@@ -62,232 +82,173 @@ static npuq_status check_scales(const npuq_tensor *x, const npuq_tensor *scales,
     return NPUQ_OK;
 }
 
-static npuq_status check_zero_points(const npuq_tensor *scales, const npuq_tensor *zero_points, bool div_mode)
+/* All checks, and the dimension that scales go along. */
+static inline NPUQ_INLINED npuq_status check(npuq_arguments *arguments, bool prepares,
+                                             const npuq_tensor *const *tensors, int32_t axis, bool div_mode,
+                                             const npuq_executor *executor, int *along)
 {
-    if (!div_mode && zero_points->dtype != scales->dtype) {
-        return npuq_fail(NPUQ_ERROR_DTYPE, op, "zero_points", "dtype is %s; expected %s, the dtype of scales",
-                         npuq_dtype_name(zero_points->dtype), npuq_dtype_name(scales->dtype));
+    const npuq_tensor *x = tensors[X];
+    const npuq_tensor *scales = tensors[SCALES];
+    npuq_status status;
+
+    const bool dense = prepares   ? false
+                       : div_mode ? npuq_pass_dense(arguments, &signature_of_division, tensors)
+                                  : npuq_pass_dense(arguments, &signature_of_product, tensors);
+
+    if ((!dense && (status = npuq_check_arguments(arguments, div_mode ? &signature_of_division : &signature_of_product,
+                                                  tensors)) != NPUQ_OK) ||
+        (status = find_axis(x, scales, axis, div_mode, along)) != NPUQ_OK ||
+        (status = check_scales(x, scales, *along)) != NPUQ_OK ||
+        (!div_mode && (status = npuq_check_same_dtype(arguments, ZERO_POINTS, SCALES)) != NPUQ_OK) ||
+        (status = npuq_check_shape(arguments, ZERO_POINTS, scales->ndim, scales->shape, "the shape of scales")) !=
+            NPUQ_OK ||
+        (status = npuq_check_output_shape(arguments, X, Y)) != NPUQ_OK ||
+        (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
+        (!dense && (status = npuq_check_layouts(arguments)) != NPUQ_OK)) {
+        return status;
     }
-    return npuq_check_shape(op, "zero_points", zero_points, scales->ndim, scales->shape, "the shape of scales");
+    return NPUQ_OK;
 }
 
-typedef struct quantize_task {
-    npuq_kernel_choice choice;
-    npuq_loop loop;
-    npuq_units units;
+typedef struct quantize_walk {
+    npuq_walk walk;
     bool by_column; /* parameters move along the columns, and along nothing else */
-    npuq_dtype scales_dtype;
-    npuq_dtype zero_points_dtype;
-} quantize_task;
+    npuq_p_type scales_type;
+    npuq_p_type zero_points_type;
+} quantize_walk;
 
-enum { SCALES = 2, ZERO_POINTS = 3 };
+enum { LOOP_SCALES = 2, LOOP_ZERO_POINTS = 3 };
 
-static npuq_params parameters(const quantize_task *t, const npuq_rect *rect, int operand, npuq_dtype dtype)
+static npuq_params list_rect_params(const quantize_walk *t, const npuq_rect *rect, int operand, npuq_p_type type)
 {
     return (npuq_params){.data = rect->data[operand],
-                         .dtype = dtype,
                          .step = t->by_column ? rect->col_step[operand] : rect->row_step[operand],
-                         .repeat = t->loop.pack[operand],
-                         .used = rect->used};
+                         .type = type,
+                         .repeat = t->walk.loop.shared_columns,
+                         .used = (uint8_t)rect->used};
 }
 
-static void quantize_units(void *argument, size_t begin, size_t end)
+static void quantise_rect(const npuq_walk *walk, const npuq_rect *rect)
 {
-    const quantize_task *t = argument;
-    const npuq_fp_state caller = npuq_fp_enter();
+    const quantize_walk *t = (const quantize_walk *)walk;
+    const npuq_params scale = list_rect_params(t, rect, LOOP_SCALES, t->scales_type);
+    const npuq_params zero_point = list_rect_params(t, rect, LOOP_ZERO_POINTS, t->zero_points_type);
 
-    for (size_t i = begin; i < end; i++) {
-        const npuq_unit unit = npuq_unit_at(&t->units, i);
-        npuq_rect rect;
-
-        for (size_t done = 0; done < unit.rows; done += rect.rows) {
-            npuq_loop_rect(&t->loop, unit.row + done, unit.rows - done, unit.col, unit.cols, &rect);
-            const npuq_params scale = parameters(t, &rect, SCALES, t->scales_dtype);
-            const npuq_params zero_point = parameters(t, &rect, ZERO_POINTS, t->zero_points_dtype);
-
-            if (t->by_column) {
-                npuq_tile_affine_by_column(&t->choice, &rect, &scale, &zero_point);
-            } else {
-                npuq_tile_affine_by_row(&t->choice, &rect, &scale, &zero_point);
-            }
-        }
+    if (t->by_column) {
+        npuq_quantise_by_column(&walk->choice, rect, &scale, &zero_point);
+    } else {
+        npuq_quantise_by_row(&walk->choice, rect, &scale, &zero_point);
     }
-    npuq_tile_end(&t->choice);
-    npuq_fp_leave(&caller);
+}
+
+static void run_walk(const npuq_task *task, size_t begin, size_t end)
+{
+    npuq_walk_units((const npuq_walk *)task, begin, end, quantise_rect);
 }
 
 /* Scales move along the axis; one scale for all does not move. */
 static void add_parameter(npuq_loop *loop, int operand, const npuq_tensor *tensor, int axis)
 {
     const int d = tensor->ndim == 1 ? 0 : axis;
-    npuq_loop_along(loop, operand, tensor, tensor->shape[d] > 1 ? axis : -1, tensor->strides[d]);
+    npuq_add_operand_along(loop, operand, tensor, tensor->shape[d] > 1 ? axis : -1, tensor->strides[d]);
 }
 
 /* Parameters go by column if they move along the columns, or if runs of columns with one parameter each are so short
  * that kernel calls for them would cost more than to spread the parameters out. */
-static void choose_direction(quantize_task *t)
+static bool go_by_column(npuq_loop *loop)
 {
-    const ptrdiff_t *along_cols = t->loop.strides[t->loop.ndim - 1];
-    const ptrdiff_t *along_rows = t->loop.ndim > 1 ? t->loop.strides[t->loop.ndim - 2] : along_cols;
+    const ptrdiff_t *along_cols = loop->strides[loop->ndim - 1];
+    const ptrdiff_t *along_rows = loop->ndim > 1 ? loop->strides[loop->ndim - 2] : along_cols;
 
-    t->by_column = along_cols[SCALES] != 0 || along_cols[ZERO_POINTS] != 0;
-    if (!t->by_column && (along_rows[SCALES] != 0 || along_rows[ZERO_POINTS] != 0)) {
-        t->by_column = npuq_loop_share_columns(&t->loop, NPUQ_MAX_REPEAT);
+    if (along_cols[LOOP_SCALES] != 0 || along_cols[LOOP_ZERO_POINTS] != 0) {
+        return true;
     }
+    return (along_rows[LOOP_SCALES] != 0 || along_rows[LOOP_ZERO_POINTS] != 0) &&
+           npuq_share_columns(loop, NPUQ_MAX_REPEAT);
 }
 
-static bool converts(const quantize_task *t, int operand, npuq_dtype dtype)
+static bool converts(const npuq_loop *loop, int operand, npuq_p_type type)
 {
-    const npuq_params params = {.data = t->loop.data[operand],
-                                .dtype = dtype,
-                                .step = t->loop.strides[t->loop.ndim - 1][operand],
-                                .repeat = t->loop.pack[operand]};
-    return params.data && params.step != 0 && !npuq_params_ready(&params);
+    const npuq_params params = {.data = loop->data[operand],
+                                .step = loop->strides[loop->ndim - 1][operand],
+                                .type = type,
+                                .repeat = loop->shared_columns};
+    return params.data && params.step != 0 && !npuq_params_are_ready(&params);
 }
 
-static void find_units(quantize_task *t)
+static void fill_walk(quantize_walk *t, npuq_filling *filling, const npuq_tensor *const *tensors, int along)
 {
-    const bool narrow =
-        t->by_column && (converts(t, SCALES, t->scales_dtype) || converts(t, ZERO_POINTS, t->zero_points_dtype));
-    npuq_units_of(&t->units, npuq_loop_rows(&t->loop), npuq_loop_cols(&t->loop), narrow ? CONVERTING_UNIT : UNIT,
-                  npuq_loop_unit_columns(&t->loop, narrow ? UNIT_COLUMNS : UNIT));
+    npuq_loop *loop = &t->walk.loop;
+
+    npuq_start_walk(&t->walk, filling, X, Y, X);
+    t->walk.task.run = run_walk;
+    t->scales_type = npuq_find_parameter_type(filling->arguments.infos[SCALES]);
+    t->zero_points_type = NPUQ_P_F32;
+    add_parameter(loop, LOOP_SCALES, tensors[SCALES], along);
+    filling->pointers[SCALES] = &loop->data[LOOP_SCALES];
+    if (tensors[ZERO_POINTS]) {
+        t->zero_points_type = npuq_find_parameter_type(filling->arguments.infos[ZERO_POINTS]);
+        add_parameter(loop, LOOP_ZERO_POINTS, tensors[ZERO_POINTS], along);
+        filling->pointers[ZERO_POINTS] = &loop->data[LOOP_ZERO_POINTS];
+    }
+    npuq_normalise_loop(loop, NPUQ_LOOP_ANY_ORDER);
+    t->by_column = go_by_column(loop);
+
+    const bool narrow = t->by_column && (converts(loop, LOOP_SCALES, t->scales_type) ||
+                                         converts(loop, LOOP_ZERO_POINTS, t->zero_points_type));
+    npuq_cut_walk(&t->walk, filling, narrow ? CONVERTING_UNIT : UNIT, narrow ? UNIT_COLUMNS : UNIT);
 }
 
-static unsigned y_dtypes(bool div_mode)
+static void take_walk(npuq_filling *filling, int along, npuq_affine_op operation, const npuq_executor *executor)
 {
-    return div_mode ? NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32 : NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2;
+    const npuq_tensor *const *tensors = filling->arguments.tensors;
+    const int64_t elements = npuq_count_elements(tensors[X]);
+    quantize_walk t;
+
+    _Static_assert(sizeof t <= NPUQ_TASK_BYTES, "a task fits a prepared call");
+    t.walk.task.units.count = 0;
+    if (elements > 0) {
+        npuq_choose_kernels(&t.walk.choice, filling->arguments.infos[X], filling->arguments.infos[Y], operation,
+                            (size_t)elements);
+        fill_walk(&t, filling, tensors, along);
+    }
+    npuq_finish_filling(filling, &t.walk.task, sizeof t, executor);
 }
 
-static unsigned zero_points_dtypes(bool div_mode)
+static inline NPUQ_INLINED npuq_status call_quantize(npuq_call *call, const npuq_tensor *const *tensors, int32_t axis,
+                                                     bool div_mode, const npuq_executor *executor)
 {
-    return NPUQ_TAKES_FLOATS | (div_mode ? NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32 : 0u);
-}
-
-/* All checks, and the dimension that scales go along. */
-static npuq_status check(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
-                         bool div_mode, const npuq_tensor *y, const npuq_executor *executor, int *along)
-{
-    const npuq_argument arguments[] = {
-        {"x", x, NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_X},
-        {"scales", scales, NPUQ_TAKES_FLOATS, 1, div_mode ? 1 : NPUQ_MAX_NDIM, NPUQ_INPUT},
-        {"zero_points", zero_points, zero_points_dtypes(div_mode), 1, div_mode ? 1 : NPUQ_MAX_NDIM,
-         NPUQ_OPTIONAL_INPUT},
-        {"y", y, y_dtypes(div_mode), 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT},
-    };
-    const size_t count = sizeof arguments / sizeof arguments[0];
+    static const npuq_affine_roles roles = {
+        .x = X, .scale = SCALES, .group_index = NPUQ_ABSENT, .offset = ZERO_POINTS, .y = Y};
+    const npuq_affine_op operation = div_mode ? NPUQ_DIV : NPUQ_MUL;
+    npuq_filling filling;
+    int along = 0;
     npuq_status status;
 
-    if ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
-        (status = find_axis(x, scales, axis, div_mode, along)) != NPUQ_OK ||
-        (status = check_scales(x, scales, *along)) != NPUQ_OK ||
-        (zero_points && (status = check_zero_points(scales, zero_points, div_mode)) != NPUQ_OK) ||
-        (status = npuq_check_output_shape(op, x, y)) != NPUQ_OK ||
-        (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
-        (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK) {
+    npuq_start_filling(&filling, call);
+    status = check(&filling.arguments, call != NULL, tensors, axis, div_mode, executor, &along);
+    if (status != NPUQ_OK) {
         return status;
     }
-    return NPUQ_OK;
-}
-
-/* Whether a call is sure to pass all checks, see walk/dense.h; then scales go along the last dimension. */
-static bool passes_dense(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
-                         bool div_mode, const npuq_tensor *y, const npuq_executor *executor, npuq_dense *dense)
-{
-    return npuq_dense_rows(dense, x, NPUQ_TAKES_FLOATS, y, y_dtypes(div_mode), executor) &&
-           (axis == -1 || axis == x->ndim - 1) && npuq_dense_columns(dense, scales, NPUQ_TAKES_FLOATS) &&
-           (!zero_points ||
-            ((div_mode || zero_points->dtype == scales->dtype) &&
-             npuq_dense_operand(dense, zero_points, zero_points_dtypes(div_mode), 1, scales->shape, false)));
-}
-
-static bool is_ready(const npuq_tensor *parameter)
-{
-    return !parameter || parameter->dtype == NPUQ_FLOAT32;
-}
-
-/* Whether such a call can go straight to the kernel: rows are long enough, and there is room to convert parameters. */
-static bool suits_dense(const npuq_dense *dense, const npuq_tensor *scales, const npuq_tensor *zero_points)
-{
-    return scales->shape[0] == 1 || ((dense->rows == 1 || dense->cols >= NPUQ_SHORT_BY_COLUMN) &&
-                                     (dense->cols <= NPUQ_DENSE_PARAMS || (is_ready(scales) && is_ready(zero_points))));
-}
-
-static const float *dense_params(const npuq_row_kernels *kernels, const npuq_tensor *parameter, float *buffer)
-{
-    if (is_ready(parameter)) { /* npuq_params_f32() finds that out too, but two calls of it take 10 ns */
-        return parameter->data;
-    }
-    const npuq_params params = {.data = parameter->data,
-                                .dtype = parameter->dtype,
-                                .step = (ptrdiff_t)npuq_dtype_size(parameter->dtype),
-                                .repeat = 1};
-    return npuq_params_f32(kernels, &params, (size_t)parameter->shape[0], buffer);
-}
-
-/* Not inlined: the general way, which runs the caller's executor, would hold these buffers beside its own. */
-static __attribute__((noinline)) void quantise_dense(const npuq_kernel_choice *choice, const npuq_dense *dense,
-                                                     const npuq_tensor *x, const npuq_tensor *scales,
-                                                     const npuq_tensor *zero_points, const npuq_tensor *y)
-{
-    static const float zero = 0.0f;
-    _Alignas(64) float converted_scales[NPUQ_DENSE_PARAMS + NPUQ_MAX_REPEAT];
-    _Alignas(64) float converted_offsets[NPUQ_DENSE_PARAMS + NPUQ_MAX_REPEAT];
-    const bool uniform = scales->shape[0] == 1;
-    const npuq_block block = {
-        .x = x->data,
-        .y = y->data,
-        .x_step = (ptrdiff_t)x->shape[x->ndim - 1] * (ptrdiff_t)npuq_dtype_size(x->dtype),
-        .y_step = (ptrdiff_t)y->shape[y->ndim - 1] * (ptrdiff_t)npuq_dtype_size(y->dtype),
-        .rows = uniform ? 1 : dense->rows,
-        .n = uniform ? dense->rows * dense->cols : dense->cols,
-    };
-    const npuq_fp_state caller = npuq_fp_enter();
-    const float *scale = dense_params(choice->kernels, scales, converted_scales);
-    const float *offset = zero_points ? dense_params(choice->kernels, zero_points, converted_offsets) : &zero;
-
-    if (uniform) {
-        choice->kernels->affine_uniform[choice->op][choice->y][choice->x](&block, scale, offset, 0);
+    if (npuq_are_small(&filling.arguments, X) &&
+        (filling.arguments.counts[SCALES] == 1 ||
+         (along == tensors[X]->ndim - 1 && npuq_suits_affine_dense(&filling.arguments, &roles)))) {
+        npuq_take_affine_dense(&filling, &roles, operation);
     } else {
-        choice->kernels->affine_vector[choice->op][choice->y][choice->x](&block, scale, offset, zero_points != NULL);
+        take_walk(&filling, along, operation, executor);
     }
-    npuq_fp_leave(&caller);
+    return NPUQ_OK;
 }
 
 npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
                           bool div_mode, const npuq_tensor *y, const npuq_executor *executor)
 {
-    npuq_dense dense;
-    quantize_task t;
-    const bool is_dense = passes_dense(x, scales, zero_points, axis, div_mode, y, executor, &dense);
-    int along = 0;
-    npuq_status status;
+    return call_quantize(NULL, (const npuq_tensor *const[]){x, scales, zero_points, y}, axis, div_mode, executor);
+}
 
-    if (is_dense) {
-        along = x->ndim - 1;
-    } else if ((status = check(x, scales, zero_points, axis, div_mode, y, executor, &along)) != NPUQ_OK ||
-               npuq_element_count(x) == 0) {
-        return status;
-    }
-    npuq_choose_kernels(&t.choice, x->dtype, y->dtype, div_mode ? NPUQ_DIV : NPUQ_MUL);
-    if (is_dense && suits_dense(&dense, scales, zero_points)) {
-        quantise_dense(&t.choice, &dense, x, scales, zero_points, y);
-        return NPUQ_OK;
-    }
-    t.scales_dtype = scales->dtype;
-    t.zero_points_dtype = zero_points ? zero_points->dtype : NPUQ_FLOAT32;
-    npuq_loop_over(&t.loop, x, x->dtype, y->dtype);
-    npuq_loop_operand(&t.loop, NPUQ_LOOP_X, x);
-    npuq_loop_operand(&t.loop, NPUQ_LOOP_Y, y);
-    add_parameter(&t.loop, SCALES, scales, along);
-    if (zero_points) {
-        add_parameter(&t.loop, ZERO_POINTS, zero_points, along);
-    }
-    npuq_loop_normalise(&t.loop, NPUQ_LOOP_ANY_ORDER);
-    choose_direction(&t);
-    if (npuq_exceeds_caches(&t.choice, (size_t)npuq_element_count(x))) {
-        t.choice.ahead = NPUQ_AHEAD;
-    }
-    find_units(&t);
-    npuq_run(executor, t.units.count, quantize_units, &t);
-    return NPUQ_OK;
+npuq_status npuq_prepare_quantize(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scales,
+                                  const npuq_tensor *zero_points, int32_t axis, bool div_mode, const npuq_tensor *y)
+{
+    return call ? call_quantize(call, (const npuq_tensor *const[]){x, scales, zero_points, y}, axis, div_mode, NULL)
+                : npuq_fail_call(op);
 }

@@ -1,24 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "../view/view.h"
 #include "from_integers.h"
 
 #include <inttypes.h>
 
 static const char op[] = "requant";
 
-static npuq_status check_shapes(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias,
-                                const npuq_tensor *y)
+enum { X, WORDS, BIAS, Y };
+
+static const npuq_signature signature = {
+    op,
+    4,
+    {
+        [X] = {"x", NPUQ_TAKES_INT32, 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
+        [WORDS] = {"words", NPUQ_TAKES_WORDS, 1, 2, NPUQ_INPUT, NPUQ_FIXED},
+        [BIAS] = {"bias", NPUQ_TAKES_INT32, 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_BIAS},
+        [Y] = {"y", NPUQ_TAKES_INT8 | NPUQ_TAKES_FLOAT16, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
+    },
+};
+
+static inline NPUQ_INLINED npuq_status check(npuq_arguments *arguments, bool prepares,
+                                             const npuq_tensor *const *tensors, const npuq_executor *executor)
 {
-    const int64_t *columns = &x->shape[x->ndim - 1];
-    const int64_t row[] = {1, *columns};
     npuq_status status;
 
-    if ((status = words->ndim == 2 ? npuq_check_shape(op, "words", words, 2, row, "[1, N]")
-                                   : npuq_check_columns(op, "words", words, *columns)) != NPUQ_OK ||
-        (bias && (status = npuq_check_shape(op, "bias", bias, 1, columns, "the last dimension of x")) != NPUQ_OK)) {
+    const bool dense = !prepares && npuq_pass_dense(arguments, &signature, tensors);
+
+    if (!dense && (status = npuq_check_arguments(arguments, &signature, tensors)) != NPUQ_OK) {
         return status;
     }
-    return npuq_check_output_shape(op, x, y);
+    const int64_t *columns = &tensors[X]->shape[tensors[X]->ndim - 1];
+    const int64_t row[] = {1, *columns};
+
+    if ((status = tensors[WORDS]->ndim == 2 ? npuq_check_shape(arguments, WORDS, 2, row, "[1, N]")
+                                            : npuq_check_columns(arguments, WORDS, *columns)) != NPUQ_OK ||
+        (status = npuq_check_shape(arguments, BIAS, 1, columns, "the last dimension of x")) != NPUQ_OK ||
+        (status = npuq_check_output_shape(arguments, X, Y)) != NPUQ_OK ||
+        (status = npuq_check_executor(op, executor)) != NPUQ_OK) {
+        return status;
+    }
+    return dense ? NPUQ_OK : npuq_check_layouts(arguments);
 }
 
 /* Other settings of the unit, which trans_quant_param never makes, select shifts, and integers without sign. */
@@ -88,52 +108,39 @@ static npuq_status check_words(const npuq_params *words, int64_t count, bits b, 
     return NPUQ_OK; /* not reached: one of the words has a wrong bit */
 }
 
-/* Whether a call is sure to pass all checks but those of the words' values, see walk/dense.h. */
-static bool passes_dense(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias, const npuq_tensor *y,
-                         const npuq_executor *executor, npuq_dense *dense)
+static inline NPUQ_INLINED npuq_status call_requant(npuq_call *call, const npuq_tensor *const *tensors,
+                                                    const npuq_executor *executor)
 {
-    return npuq_dense_rows(dense, x, NPUQ_TAKES_INT32, y, NPUQ_TAKES_INT8 | NPUQ_TAKES_FLOAT16, executor) &&
-           npuq_dense_columns(dense, words, NPUQ_TAKES_INT64 | NPUQ_TAKES_UINT64) &&
-           (!bias || npuq_dense_operand(dense, bias, NPUQ_TAKES_INT32, 1, &x->shape[x->ndim - 1], false));
+    npuq_from_integers roles = {
+        .x = X, .y = Y, .scale = WORDS, .addend = NPUQ_ABSENT, .x_bias = BIAS, .row_scale = NPUQ_ABSENT};
+    npuq_filling filling;
+    npuq_status status;
+
+    npuq_start_filling(&filling, call);
+    if ((status = check(&filling.arguments, call != NULL, tensors, executor)) != NPUQ_OK) {
+        return status;
+    }
+    const npuq_params words = npuq_list_params(&filling.arguments, WORDS);
+    const int64_t all = npuq_count_elements(tensors[WORDS]);
+    const int64_t distinct = words.step == 0 && all > 1 ? 1 : all; /* there may be very many that are one */
+    const bits b = bits_of(&words, distinct);
+
+    roles.words_have_offsets = (b.any & offset_bits) != 0;
+    status = check_words(&words, distinct, b, tensors[Y]->dtype);
+    if (status == NPUQ_OK) {
+        npuq_take_from_integers(&filling, &roles, executor);
+    }
+    return status;
 }
 
 npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias, const npuq_tensor *y,
                          const npuq_executor *executor)
 {
-    const npuq_argument arguments[] = {
-        {"x", x, NPUQ_TAKES_INT32, 1, NPUQ_MAX_NDIM, NPUQ_X},
-        {"words", words, NPUQ_TAKES_INT64 | NPUQ_TAKES_UINT64, 1, 2, NPUQ_INPUT},
-        {"bias", bias, NPUQ_TAKES_INT32, 1, 1, NPUQ_OPTIONAL_INPUT},
-        {"y", y, NPUQ_TAKES_INT8 | NPUQ_TAKES_FLOAT16, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT},
-    };
-    const size_t count = sizeof arguments / sizeof arguments[0];
-    npuq_dense dense;
-    const bool is_dense = passes_dense(x, words, bias, y, executor, &dense);
-    npuq_status status;
+    return call_requant(NULL, (const npuq_tensor *const[]){x, words, bias, y}, executor);
+}
 
-    if (!is_dense && ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK ||
-                      (status = check_shapes(x, words, bias, y)) != NPUQ_OK ||
-                      (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
-                      (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK)) {
-        return status;
-    }
-
-    const npuq_params params = npuq_column_params(words);
-    const int64_t all = npuq_element_count(words);
-    const int64_t distinct = params.step == 0 && all > 1 ? 1 : all; /* there may be very many that are one */
-    const bits b = bits_of(&params, distinct);
-
-    if ((status = check_words(&params, distinct, b, y->dtype)) != NPUQ_OK) {
-        return status;
-    }
-    if (npuq_element_count(x) > 0) {
-        const npuq_from_integers task = {.x = x,
-                                         .y = y,
-                                         .columns = {.words = params,
-                                                     .words_have_offsets = (b.any & offset_bits) != 0,
-                                                     .x_bias = npuq_column_params(bias)},
-                                         .dense = is_dense ? &dense : NULL};
-        npuq_run_from_integers(&task, executor);
-    }
-    return NPUQ_OK;
+npuq_status npuq_prepare_requant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *words,
+                                 const npuq_tensor *bias, const npuq_tensor *y)
+{
+    return call ? call_requant(call, (const npuq_tensor *const[]){x, words, bias, y}, NULL) : npuq_fail_call(op);
 }

@@ -10,6 +10,18 @@
 
 static const char op[] = "trans_quant_param";
 
+enum { SCALE, OFFSET, Y };
+
+static const npuq_signature signature = {
+    op,
+    3,
+    {
+        [SCALE] = {"scale", NPUQ_TAKES_FLOAT32, 1, 2, NPUQ_INPUT, NPUQ_FIXED},
+        [OFFSET] = {"offset", NPUQ_TAKES_FLOAT32, 1, 2, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED},
+        [Y] = {"y", NPUQ_TAKES_WORDS, 1, 2, NPUQ_OUTPUT, NPUQ_FIXED},
+    },
+};
+
 static int64_t last_extent(const npuq_tensor *tensor)
 {
     return tensor->shape[tensor->ndim - 1];
@@ -30,13 +42,15 @@ static npuq_status check_scale(const npuq_tensor *scale, const npuq_tensor *offs
 }
 
 /* Both of one row: two of 2 dimensions have one shape, others as many elements, or one. */
-static npuq_status check_offset(const npuq_tensor *scale, const npuq_tensor *offset)
+static npuq_status check_offset(const npuq_arguments *arguments)
 {
+    const npuq_tensor *scale = arguments->tensors[SCALE];
+    const npuq_tensor *offset = arguments->tensors[OFFSET];
     const int64_t n = last_extent(scale);
     const int64_t size = last_extent(offset);
 
     if (scale->ndim == 2 && offset->ndim == 2) {
-        return npuq_check_shape(op, "offset", offset, 2, scale->shape, "the shape of scale");
+        return npuq_check_shape(arguments, OFFSET, 2, scale->shape, "the shape of scale");
     }
     if (offset->ndim == 2 && offset->shape[0] != 1) {
         return npuq_fail(NPUQ_ERROR_SHAPE, op, "offset", "dimension 0 is %" PRId64 "; expected 1, a row",
@@ -49,20 +63,23 @@ static npuq_status check_offset(const npuq_tensor *scale, const npuq_tensor *off
     return NPUQ_OK;
 }
 
-static npuq_status check_y(const npuq_tensor *scale, const npuq_tensor *offset, const npuq_tensor *y)
+static npuq_status check_y(const npuq_arguments *arguments)
 {
+    const npuq_tensor *scale = arguments->tensors[SCALE];
+    const npuq_tensor *offset = arguments->tensors[OFFSET];
+    const int y_ndim = arguments->tensors[Y]->ndim;
     const bool offset_is_longer = offset && last_extent(offset) > last_extent(scale);
     const npuq_tensor *longer = offset_is_longer ? offset : scale;
     const int64_t row[] = {1, last_extent(longer)};
 
     if (offset && offset->ndim != scale->ndim) {
-        return npuq_check_shape(op, "y", y, y->ndim, row + 2 - y->ndim, "[n] or [1, n] with the larger n");
+        return npuq_check_shape(arguments, Y, y_ndim, row + 2 - y_ndim, "[n] or [1, n] with the larger n");
     }
-    return npuq_check_shape(op, "y", y, longer->ndim, longer->shape,
+    return npuq_check_shape(arguments, Y, longer->ndim, longer->shape,
                             offset_is_longer ? "the shape of offset" : "the shape of scale");
 }
 
-enum { SCALE, Y, OFFSET };
+enum { LOOP_SCALE = NPUQ_LOOP_X, LOOP_Y = NPUQ_LOOP_Y, LOOP_OFFSET };
 enum { TILE = 512 };
 
 /* One row, a tile of columns at a time; whatever is not contiguous goes by the stack. */
@@ -71,32 +88,32 @@ static void pack_row(const npuq_row_kernels *kernels, const npuq_rect *rect, npu
     uint32_t scales[TILE];
     float offsets[TILE + NPUQ_MAX_REPEAT];
     uint64_t words[TILE];
-    const bool read_through = rect->col_step[SCALE] == (ptrdiff_t)sizeof *scales;
-    const bool write_through = rect->col_step[Y] == (ptrdiff_t)sizeof *words;
-    const bool has_offsets = rect->data[OFFSET] != NULL;
-    const bool offsets_ready = !has_offsets || rect->col_step[OFFSET] == (ptrdiff_t)sizeof *offsets;
-    const bool offsets_alike = rect->col_step[OFFSET] == 0;
+    const bool read_through = rect->col_step[LOOP_SCALE] == (ptrdiff_t)sizeof *scales;
+    const bool write_through = rect->col_step[LOOP_Y] == (ptrdiff_t)sizeof *words;
+    const bool has_offsets = rect->data[LOOP_OFFSET] != NULL;
+    const bool offsets_ready = !has_offsets || rect->col_step[LOOP_OFFSET] == (ptrdiff_t)sizeof *offsets;
+    const bool offsets_alike = rect->col_step[LOOP_OFFSET] == 0;
     const size_t most = read_through && write_through && offsets_ready ? rect->cols : TILE;
     const float *offset_run = NULL;
 
     for (size_t col = 0; col < rect->cols; col += most) {
         const size_t n = rect->cols - col < most ? rect->cols - col : most;
         const npuq_params offset = {
-            .data = rect->data[OFFSET], .dtype = NPUQ_FLOAT32, .step = rect->col_step[OFFSET], .repeat = 1};
-        const npuq_params offset_here = npuq_params_from(&offset, col);
-        const char *scale = rect->data[SCALE] + (ptrdiff_t)col * rect->col_step[SCALE];
-        char *y = rect->data[Y] + (ptrdiff_t)col * rect->col_step[Y];
+            .data = rect->data[LOOP_OFFSET], .type = NPUQ_P_F32, .step = rect->col_step[LOOP_OFFSET], .repeat = 1};
+        const npuq_params offset_here = npuq_skip_params(&offset, col);
+        const char *scale = rect->data[LOOP_SCALE] + (ptrdiff_t)col * rect->col_step[LOOP_SCALE];
+        char *y = rect->data[LOOP_Y] + (ptrdiff_t)col * rect->col_step[LOOP_Y];
         uint64_t *target = write_through ? (uint64_t *)(void *)y : words;
 
         for (size_t i = 0; !read_through && i < n; i++) { /* as bits: a float copy may change a signalling NaN */
-            memcpy(&scales[i], scale + (ptrdiff_t)i * rect->col_step[SCALE], sizeof *scales);
+            memcpy(&scales[i], scale + (ptrdiff_t)i * rect->col_step[LOOP_SCALE], sizeof *scales);
         }
         if (has_offsets && (col == 0 || !offsets_alike)) {
-            offset_run = npuq_params_f32(kernels, &offset_here, n, offsets);
+            offset_run = npuq_convert_params(kernels, &offset_here, n, offsets);
         }
         kernels->pack(read_through ? (const uint32_t *)(const void *)scale : scales, offset_run, target, n, round_mode);
         for (size_t i = 0; !write_through && i < n; i++) {
-            memcpy(y + (ptrdiff_t)i * rect->col_step[Y], &words[i], sizeof *words);
+            memcpy(y + (ptrdiff_t)i * rect->col_step[LOOP_Y], &words[i], sizeof *words);
         }
     }
 }
@@ -107,53 +124,58 @@ static void add_parameter(npuq_loop *loop, int operand, const npuq_tensor *tenso
     const int last = tensor->ndim - 1;
 
     if (tensor->ndim == 2 && tensor->shape[0] > 1) {
-        npuq_loop_operand(loop, operand, tensor);
+        npuq_add_operand(loop, operand, tensor);
     } else {
-        npuq_loop_along(loop, operand, tensor, tensor->shape[last] > 1 ? y->ndim - 1 : -1, tensor->strides[last]);
+        npuq_add_operand_along(loop, operand, tensor, tensor->shape[last] > 1 ? y->ndim - 1 : -1,
+                               tensor->strides[last]);
     }
 }
 
-npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq_tensor *offset, npuq_round_mode round_mode,
-                                   const npuq_tensor *y)
+static npuq_status check(npuq_arguments *arguments, const npuq_tensor *const *tensors, npuq_round_mode round_mode)
 {
-    const npuq_argument arguments[] = {
-        {"scale", scale, NPUQ_TAKES_FLOAT32, 1, 2, NPUQ_INPUT},
-        {"offset", offset, NPUQ_TAKES_FLOAT32, 1, 2, NPUQ_OPTIONAL_INPUT},
-        {"y", y, NPUQ_TAKES_INT64 | NPUQ_TAKES_UINT64, 1, 2, NPUQ_OUTPUT},
-    };
-    const size_t count = sizeof arguments / sizeof arguments[0];
     npuq_status status;
 
-    if ((status = npuq_check_arguments(op, arguments, count)) != NPUQ_OK) {
+    if ((status = npuq_check_arguments(arguments, &signature, tensors)) != NPUQ_OK) {
         return status;
     }
     if (round_mode != NPUQ_ROUND_TRUNCATE && round_mode != NPUQ_ROUND_NEAREST) {
         return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "round_mode", "is %d; expected 0 or 1", (int)round_mode);
     }
-    if ((status = check_scale(scale, offset)) != NPUQ_OK ||
-        (offset && (status = check_offset(scale, offset)) != NPUQ_OK) ||
-        (status = check_y(scale, offset, y)) != NPUQ_OK ||
-        (status = npuq_check_layouts(op, arguments, count)) != NPUQ_OK) {
+    if ((status = check_scale(tensors[SCALE], tensors[OFFSET])) != NPUQ_OK ||
+        (tensors[OFFSET] && (status = check_offset(arguments)) != NPUQ_OK) ||
+        (status = check_y(arguments)) != NPUQ_OK) {
+        return status;
+    }
+    return npuq_check_layouts(arguments);
+}
+
+npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq_tensor *offset, npuq_round_mode round_mode,
+                                   const npuq_tensor *y)
+{
+    npuq_arguments arguments;
+    const npuq_status status = check(&arguments, (const npuq_tensor *const[]){scale, offset, y}, round_mode);
+
+    if (status != NPUQ_OK) {
         return status;
     }
 
-    /* The parameters of a whole network are small next to one activation: no executor. */
+    /* The parameters of a whole network are small next to one activation: no executor, and nothing to prepare. */
     npuq_loop loop;
 
-    npuq_loop_over(&loop, y, NPUQ_FLOAT32, y->dtype);
-    npuq_loop_operand(&loop, Y, y);
-    add_parameter(&loop, SCALE, scale, y);
+    npuq_start_loop(&loop, y, npuq_find_dtype(scale->dtype)->step, npuq_find_dtype(y->dtype)->step);
+    npuq_add_operand(&loop, LOOP_Y, y);
+    add_parameter(&loop, LOOP_SCALE, scale, y);
     if (offset) {
-        add_parameter(&loop, OFFSET, offset, y);
+        add_parameter(&loop, LOOP_OFFSET, offset, y);
     }
-    npuq_loop_normalise(&loop, NPUQ_LOOP_ANY_ORDER);
+    npuq_normalise_loop(&loop, NPUQ_LOOP_ANY_ORDER);
 
     const npuq_row_kernels *kernels = npuq_kernels();
     const npuq_fp_state caller = npuq_fp_enter();
-    for (size_t row = 0; row < npuq_loop_rows(&loop); row++) {
+    for (size_t row = 0; row < npuq_count_rows(&loop); row++) {
         npuq_rect rect;
 
-        npuq_loop_rect(&loop, row, 1, 0, npuq_loop_cols(&loop), &rect);
+        npuq_select_rect(&loop, row, 1, 0, npuq_count_columns(&loop), &rect);
         pack_row(kernels, &rect, round_mode);
     }
     npuq_fp_leave(&caller);

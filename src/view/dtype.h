@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-/* DO(NAME, size, log2_pack, x, y, parameter): bytes of the unit that shape and strides count, the logarithm of the
+/* DO(NAME, size, log2_pack, x, y, parameter): bytes of the step that shape and strides count, the logarithm of the
  * elements in one, and the index of the dtype in the kernels' tables as x, as y and as a parameter. */
 #define NPUQ_EACH_DTYPE(DO)                                                                                            \
     DO(FLOAT32, 4, 0, NPUQ_X_F32, NPUQ_Y_F32, NPUQ_P_F32)                                                              \
@@ -37,11 +37,16 @@ enum {
 };
 #undef NPUQ_TAKES
 
+/* What shape and strides count: an element, or a word of int4. */
+typedef struct npuq_step {
+    uint8_t size; /* bytes, a power of 2; 0 for an unknown dtype */
+    uint8_t log2_pack;
+} npuq_step;
+
 typedef struct npuq_dtype_info {
     const char *name; /* "FLOAT32" */
     uint32_t set;     /* NPUQ_TAKES_...; 0 for an unknown dtype */
-    uint8_t size;     /* bytes, a power of 2; 0 for an unknown dtype */
-    uint8_t log2_pack;
+    npuq_step step;
     int8_t x; /* npuq_x_type or NPUQ_NO_INDEX; and so on */
     int8_t y;
     int8_t parameter;
@@ -59,26 +64,37 @@ static inline const npuq_dtype_info *npuq_find_dtype(npuq_dtype dtype)
     return &npuq_dtype_infos[number < NPUQ_DTYPE_NUMBERS ? npuq_dtype_positions[number] : NPUQ_POSITION_UNKNOWN];
 }
 
-/* How the kernels call a dtype that an operator has checked. */
-static inline npuq_x_type npuq_find_x_type(npuq_dtype dtype)
+/* How many steps columns are, a multiple of the elements in one. */
+static inline size_t npuq_count_steps(npuq_step step, size_t columns)
 {
-    const int x = npuq_find_dtype(dtype)->x;
+    return columns >> step.log2_pack;
+}
+
+static inline size_t npuq_count_bytes(npuq_step step, size_t columns)
+{
+    return npuq_count_steps(step, columns) * step.size;
+}
+
+/* How the kernels call a dtype that an operator has checked. */
+static inline npuq_x_type npuq_find_x_type(const npuq_dtype_info *info)
+{
+    const int x = info->x;
 
     assert(x != NPUQ_NO_INDEX);
     return (npuq_x_type)x;
 }
 
-static inline npuq_y_type npuq_find_y_type(npuq_dtype dtype)
+static inline npuq_y_type npuq_find_y_type(const npuq_dtype_info *info)
 {
-    const int y = npuq_find_dtype(dtype)->y;
+    const int y = info->y;
 
     assert(y != NPUQ_NO_INDEX);
     return (npuq_y_type)y;
 }
 
-static inline npuq_p_type npuq_find_parameter_type(npuq_dtype dtype)
+static inline npuq_p_type npuq_find_parameter_type(const npuq_dtype_info *info)
 {
-    const int parameter = npuq_find_dtype(dtype)->parameter;
+    const int parameter = info->parameter;
 
     assert(parameter != NPUQ_NO_INDEX);
     return (npuq_p_type)parameter;

@@ -3,20 +3,19 @@
 
 #include <inttypes.h>
 
-static int64_t group_end(const npuq_tensor *group_index, int64_t e)
+static int64_t group_end(const npuq_groups *groups, int64_t e)
 {
-    const int64_t at = group_index->shape[0] > 1 ? e * group_index->strides[0] : 0;
-    return group_index->dtype == NPUQ_INT64 ? ((const int64_t *)group_index->data)[at]
-                                            : ((const int32_t *)group_index->data)[at];
+    const void *at = groups->ends + (ptrdiff_t)e * groups->step;
+
+    return groups->is_int64 ? *(const int64_t *)at : *(const int32_t *)at;
 }
 
-static npuq_status check_ends(const char *op, const npuq_tensor *group_index, int64_t rows)
+static npuq_status check_ends(const char *op, const npuq_groups *groups, int64_t rows)
 {
-    const int64_t groups = group_index->shape[0];
     int64_t previous = 0;
 
-    for (int64_t e = 0; e < groups; e++) {
-        const int64_t end = group_end(group_index, e);
+    for (int64_t e = 0; e < groups->count; e++) {
+        const int64_t end = group_end(groups, e);
         if (end < previous) {
             return npuq_fail(NPUQ_ERROR_GROUP_INDEX, op, "group_index",
                              "element %" PRId64 " is %" PRId64 "; expected %" PRId64 " or more (%s)", e, end, previous,
@@ -32,12 +31,12 @@ static npuq_status check_ends(const char *op, const npuq_tensor *group_index, in
 }
 
 /* Whether the elements are the numbers of rows of the groups, which other operators and libraries take. */
-static bool are_counts(const npuq_tensor *group_index, int64_t rows)
+static bool are_counts(const npuq_groups *groups, int64_t rows)
 {
     int64_t left = rows;
 
-    for (int64_t e = 0; e < group_index->shape[0]; e++) {
-        const int64_t count = group_end(group_index, e);
+    for (int64_t e = 0; e < groups->count; e++) {
+        const int64_t count = group_end(groups, e);
         if (count < 0 || count > left) {
             return false;
         }
@@ -46,11 +45,11 @@ static bool are_counts(const npuq_tensor *group_index, int64_t rows)
     return left == 0;
 }
 
-npuq_status npuq_check_group_index(const char *op, const npuq_tensor *group_index, int64_t rows)
+npuq_status npuq_check_groups(const char *op, const npuq_groups *groups, int64_t rows)
 {
-    const npuq_status status = check_ends(op, group_index, rows);
+    const npuq_status status = groups->ends ? check_ends(op, groups, rows) : NPUQ_OK;
 
-    if (status != NPUQ_OK && are_counts(group_index, rows)) {
+    if (status != NPUQ_OK && are_counts(groups, rows)) {
         return npuq_fail(status, op, "group_index",
                          "looks like counts of rows, whose sum is %" PRId64 "; expected their cumulative sum, which is "
                          "where each group ends",
@@ -59,20 +58,23 @@ npuq_status npuq_check_group_index(const char *op, const npuq_tensor *group_inde
     return status;
 }
 
-npuq_group_run npuq_group_at(const npuq_tensor *group_index, size_t row, size_t most)
+size_t npuq_search_group(const npuq_groups *groups, size_t row, size_t most, size_t *e)
 {
     /* The first group that ends beyond row: empty groups before it end at or before row. */
     int64_t low = 0;
-    int64_t high = group_index->shape[0] - 1;
+    int64_t high = groups->count - 1;
+    int64_t end;
 
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if ((size_t)group_end(group_index, middle) > row) {
+
+        if (group_end(groups, middle) > (int64_t)row) {
             high = middle;
         } else {
             low = middle + 1;
         }
     }
-    const size_t left = (size_t)group_end(group_index, low) - row;
-    return (npuq_group_run){(size_t)low, left < most ? left : most};
+    *e = (size_t)low;
+    end = group_end(groups, low);
+    return end > (int64_t)row && (uint64_t)end - row < most ? (size_t)end - row : most;
 }

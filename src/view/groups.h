@@ -5,16 +5,44 @@
 
 #include "../status.h"
 
+/* Where the elements lie. All rows are one group, the first, where there is no group_index. */
+typedef struct npuq_groups {
+    const char *ends; /* null: no group_index */
+    ptrdiff_t step;   /* bytes */
+    int64_t count;
+    bool is_int64; /* else int32 */
+} npuq_groups;
+
+/* group_index may be null. */
+static inline npuq_groups npuq_list_groups(const npuq_tensor *group_index)
+{
+    npuq_groups groups = {.ends = NULL};
+
+    if (group_index) {
+        groups.ends = group_index->data;
+        groups.count = group_index->shape[0];
+        groups.is_int64 = group_index->dtype == NPUQ_INT64;
+        if (groups.count > 1) {
+            groups.step = (ptrdiff_t)(group_index->strides[0] * (groups.is_int64 ? 8 : 4));
+        }
+    }
+    return groups;
+}
+
 /* The values: non-decreasing, the first >= 0, the last == rows. */
-npuq_status npuq_check_group_index(const char *op, const npuq_tensor *group_index, int64_t rows);
+npuq_status npuq_check_groups(const char *op, const npuq_groups *groups, int64_t rows);
 
-/* Consecutive rows of one group. */
-typedef struct npuq_group_run {
-    size_t e;
-    size_t rows;
-} npuq_group_run;
+/* Sets *e to the group that owns row; returns how many rows, 1 to most, follow in it from there. Of values that have
+ * changed since they were checked, some group. */
+size_t npuq_search_group(const npuq_groups *groups, size_t row, size_t most, size_t *e);
 
-/* The group that owns row, and how many rows, up to most, follow in it from there. */
-npuq_group_run npuq_group_at(const npuq_tensor *group_index, size_t row, size_t most);
+static inline size_t npuq_find_group(const npuq_groups *groups, size_t row, size_t most, size_t *e)
+{
+    if (groups->ends) {
+        return npuq_search_group(groups, row, most, e);
+    }
+    *e = 0;
+    return most;
+}
 
 #endif

@@ -38,7 +38,7 @@ npuq_tensor npuq_matrix(const void *data, npuq_dtype dtype, int64_t rows, int64_
     return tensor;
 }
 
-int64_t npuq_element_count(const npuq_tensor *tensor)
+int64_t npuq_count_elements(const npuq_tensor *tensor)
 {
     uint64_t count = 1; /* beside an extent of 0, others may be any */
 
@@ -60,7 +60,7 @@ static bool is_empty(const npuq_tensor *tensor)
 
 /* ---- one argument by itself ------------------------------------------------------------------------------------ */
 
-static npuq_status fail_dtype(const char *op, const npuq_argument *a)
+static npuq_status fail_dtype(const char *op, const npuq_argument *a, const npuq_dtype dtype)
 {
     char expected[96] = "";
     size_t used = 0;
@@ -76,99 +76,124 @@ static npuq_status fail_dtype(const char *op, const npuq_argument *a)
             used += (size_t)n;
         }
     }
-    if (npuq_find_dtype(a->tensor->dtype)->set == 0) {
-        return npuq_fail(NPUQ_ERROR_DTYPE, op, a->name, "dtype is unknown (%d); expected %s", (int)a->tensor->dtype,
-                         expected);
+    if (npuq_find_dtype(dtype)->set == 0) {
+        return npuq_fail(NPUQ_ERROR_DTYPE, op, a->name, "dtype is unknown (%d); expected %s", (int)dtype, expected);
     }
-    return npuq_fail(NPUQ_ERROR_DTYPE, op, a->name, "dtype is %s; expected %s", npuq_dtype_name(a->tensor->dtype),
-                     expected);
+    return npuq_fail(NPUQ_ERROR_DTYPE, op, a->name, "dtype is %s; expected %s", npuq_dtype_name(dtype), expected);
 }
 
-static npuq_status fail_rank(const char *op, const npuq_argument *a)
+static npuq_status fail_rank(const char *op, const npuq_argument *a, int32_t ndim)
 {
     if (a->min_ndim == a->max_ndim) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %" PRId32 " dimension%s; expected %d", a->tensor->ndim,
-                         npuq_plural(a->tensor->ndim), a->min_ndim);
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %" PRId32 " dimension%s; expected %d", ndim,
+                         npuq_plural(ndim), a->min_ndim);
     }
-    return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %" PRId32 " dimension%s; expected %d to %d", a->tensor->ndim,
-                     npuq_plural(a->tensor->ndim), a->min_ndim, a->max_ndim);
+    return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %" PRId32 " dimension%s; expected %d to %d", ndim,
+                     npuq_plural(ndim), a->min_ndim, a->max_ndim);
 }
 
-npuq_status npuq_check_arguments(const char *op, const npuq_argument *arguments, size_t count)
+npuq_status npuq_check_arguments(npuq_arguments *arguments, const npuq_signature *signature,
+                                 const npuq_tensor *const *tensors)
 {
-    for (size_t i = 0; i < count; i++) {
-        const npuq_argument *a = &arguments[i];
+    assert(signature->count <= NPUQ_MOST_ARGUMENTS);
+    arguments->signature = signature;
+    arguments->tensors = tensors;
+    arguments->present = 0;
+    arguments->dense = 0;
+    for (size_t i = 0; i < signature->count; i++) {
+        const npuq_argument *a = &signature->arguments[i];
+        const npuq_tensor *tensor = tensors[i];
 
-        if (!a->tensor) {
+        if (!tensor) {
             if (a->role == NPUQ_OPTIONAL_INPUT) {
                 continue;
             }
-            return npuq_fail(NPUQ_ERROR_NULL, op, a->name, "is null; expected a tensor");
+            return npuq_fail(NPUQ_ERROR_NULL, signature->op, a->name, "is null; expected a tensor");
         }
-        if ((npuq_find_dtype(a->tensor->dtype)->set & a->dtypes) == 0) {
-            return fail_dtype(op, a);
+        const npuq_dtype_info *info = npuq_find_dtype(tensor->dtype);
+
+        if ((info->set & a->dtypes) == 0) {
+            return fail_dtype(signature->op, a, tensor->dtype);
         }
-        if (a->tensor->ndim < a->min_ndim || a->tensor->ndim > a->max_ndim) {
-            return fail_rank(op, a);
+        if (tensor->ndim < a->min_ndim || tensor->ndim > a->max_ndim) {
+            return fail_rank(signature->op, a, tensor->ndim);
         }
-        for (int d = 0; d < a->tensor->ndim; d++) {
-            if (a->tensor->shape[d] < 0) {
-                return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "dimension %d is %" PRId64 "; expected 0 or more", d,
-                                 a->tensor->shape[d]);
+        arguments->present |= 1u << i;
+        arguments->infos[i] = info;
+        if (npuq_find_dense_span(tensor, info->step.size, &arguments->spans[i], &arguments->counts[i])) {
+            arguments->dense |= 1u << i;
+            continue;
+        }
+        for (int d = 0; d < tensor->ndim; d++) {
+            if (tensor->shape[d] < 0) {
+                return npuq_fail(NPUQ_ERROR_SHAPE, signature->op, a->name,
+                                 "dimension %d is %" PRId64 "; expected 0 or more", d, tensor->shape[d]);
             }
         }
     }
     return NPUQ_OK;
 }
 
-npuq_status npuq_check_shape(const char *op, const char *name, const npuq_tensor *tensor, int ndim,
-                             const int64_t *shape, const char *rule)
+npuq_status npuq_fail_shape(const npuq_arguments *arguments, int i, int ndim, const int64_t *shape, const char *rule)
 {
+    const char *op = arguments->signature->op;
+    const char *name = arguments->signature->arguments[i].name;
+    const npuq_tensor *tensor = arguments->tensors[i];
+    int d = 0;
+
     if (tensor->ndim != ndim) {
         return npuq_fail(NPUQ_ERROR_SHAPE, op, name, "has %" PRId32 " dimension%s; expected %d (%s)", tensor->ndim,
                          npuq_plural(tensor->ndim), ndim, rule);
     }
-    for (int d = 0; d < ndim; d++) {
-        if (tensor->shape[d] != shape[d]) {
-            return npuq_fail(NPUQ_ERROR_SHAPE, op, name, "dimension %d is %" PRId64 "; expected %" PRId64 " (%s)", d,
-                             tensor->shape[d], shape[d], rule);
-        }
+    while (tensor->shape[d] == shape[d]) {
+        d++;
     }
-    return NPUQ_OK;
+    return npuq_fail(NPUQ_ERROR_SHAPE, op, name, "dimension %d is %" PRId64 "; expected %" PRId64 " (%s)", d,
+                     tensor->shape[d], shape[d], rule);
 }
 
-npuq_status npuq_check_output_shape(const char *op, const npuq_tensor *x, const npuq_tensor *y)
+npuq_status npuq_fail_same_dtype(const npuq_arguments *arguments, int i, int like)
 {
-    int64_t shape[NPUQ_MAX_NDIM];
-    const int last = x->ndim - 1;
+    const npuq_argument *names = arguments->signature->arguments;
 
-    if (y->dtype != NPUQ_QUINT4X2) {
-        return npuq_check_shape(op, "y", y, x->ndim, x->shape, "the shape of x");
-    }
-    memcpy(shape, x->shape, sizeof shape);
+    return npuq_fail(NPUQ_ERROR_DTYPE, arguments->signature->op, names[i].name,
+                     "dtype is %s; expected %s, the dtype of %s", npuq_dtype_name(arguments->tensors[i]->dtype),
+                     npuq_dtype_name(arguments->tensors[like]->dtype), names[like].name);
+}
+
+static const char packed_rule[] = "the shape of x, eight elements to a word";
+
+npuq_status npuq_check_packed_shape(const npuq_arguments *arguments, int x, int y)
+{
+    const npuq_tensor *from = arguments->tensors[x];
+    int64_t shape[NPUQ_MAX_NDIM];
+    const int last = from->ndim - 1;
+
+    memcpy(shape, from->shape, sizeof shape);
     if (shape[last] % 8 != 0) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, op, "x",
+        return npuq_fail(NPUQ_ERROR_SHAPE, arguments->signature->op, "x",
                          "last dimension is %" PRId64 "; expected a multiple of 8, as y is QUINT4X2", shape[last]);
     }
     shape[last] /= 8;
-    return npuq_check_shape(op, "y", y, x->ndim, shape, "the shape of x, eight elements to a word");
+    return npuq_check_shape(arguments, y, from->ndim, shape, packed_rule);
 }
 
-npuq_status npuq_check_unpacked_shape(const char *op, const npuq_tensor *x, const npuq_tensor *y)
+npuq_status npuq_check_unpacked_shape(const npuq_arguments *arguments, int x, int y)
 {
+    const npuq_tensor *from = arguments->tensors[x];
     int64_t shape[NPUQ_MAX_NDIM];
-    const int last = x->ndim - 1;
+    const int last = from->ndim - 1;
 
-    if (x->dtype != NPUQ_QUINT4X2) {
-        return npuq_check_shape(op, "y", y, x->ndim, x->shape, "the shape of x");
+    if (from->dtype != NPUQ_QUINT4X2) {
+        return npuq_check_shape(arguments, y, from->ndim, from->shape, "the shape of x");
     }
-    memcpy(shape, x->shape, sizeof shape);
+    memcpy(shape, from->shape, sizeof shape);
     if (__builtin_mul_overflow(shape[last], 8, &shape[last])) {
-        return npuq_fail(NPUQ_ERROR_LAYOUT, op, "x",
+        return npuq_fail(NPUQ_ERROR_LAYOUT, arguments->signature->op, "x",
                          "last dimension is %" PRId64 " words; expected at most %" PRId64 ", eight elements each",
-                         x->shape[last], INT64_MAX / 8);
+                         from->shape[last], INT64_MAX / 8);
     }
-    return npuq_check_shape(op, "y", y, x->ndim, shape, "the shape of x, eight elements to a word");
+    return npuq_check_shape(arguments, y, from->ndim, shape, packed_rule);
 }
 
 npuq_status npuq_check_executor(const char *op, const npuq_executor *executor)
@@ -184,7 +209,7 @@ npuq_status npuq_check_executor(const char *op, const npuq_executor *executor)
 /* The bytes that the elements lie in. False if there are more than can be counted or addressed. */
 static bool find_span(const npuq_tensor *tensor, npuq_span *span)
 {
-    const int64_t size = npuq_find_dtype(tensor->dtype)->size;
+    const int64_t size = npuq_find_dtype(tensor->dtype)->step.size;
     const uintptr_t base = (uintptr_t)tensor->data;
     int64_t count = 1;
     int64_t below = 0; /* bytes before base */
@@ -229,13 +254,12 @@ static bool repeats_one_element(const npuq_tensor *tensor)
     return several;
 }
 
-static npuq_status check_memory(const char *op, const npuq_argument *a, npuq_span *span)
+static npuq_status check_memory(const char *op, const npuq_argument *a, const npuq_tensor *tensor, npuq_span *span)
 {
-    const size_t size = npuq_find_dtype(a->tensor->dtype)->size;
-    const size_t beyond = (uintptr_t)a->tensor->data & (size - 1);
+    const size_t size = npuq_find_dtype(tensor->dtype)->step.size;
+    const size_t beyond = (uintptr_t)tensor->data & (size - 1);
 
-    *span = (npuq_span){0};
-    if (!a->tensor->data) {
+    if (!tensor->data) {
         return npuq_fail(NPUQ_ERROR_NULL, op, a->name, "data is null; expected memory for its elements");
     }
     if (beyond != 0) {
@@ -243,18 +267,18 @@ static npuq_status check_memory(const char *op, const npuq_argument *a, npuq_spa
                          "data is misaligned: its address is %u beyond a multiple of %u; expected a multiple of %u",
                          (unsigned)beyond, (unsigned)size, (unsigned)size);
     }
-    if (!find_span(a->tensor, span)) {
+    if (!find_span(tensor, span)) {
         return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,
                          "extents and strides overflow; expected every element within the address space");
     }
     /* A parameter may be broadcast like this. An x like this has most likely been made without strides. */
-    if (a->role == NPUQ_X && repeats_one_element(a->tensor)) {
+    if (a->role == NPUQ_X && repeats_one_element(tensor)) {
         return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,
                          "repeats one element: strides are 0 in every dimension of more than one; expected the "
                          "distances between its elements, such as npuq_tensor_contiguous() sets");
     }
     if (a->role == NPUQ_OUTPUT) {
-        switch (npuq_overlaps_itself(a->tensor)) {
+        switch (npuq_overlaps_itself(tensor)) {
         case NPUQ_OVERLAP_NONE: break;
         case NPUQ_OVERLAP_FOUND:
             return npuq_fail(
@@ -269,44 +293,52 @@ static npuq_status check_memory(const char *op, const npuq_argument *a, npuq_spa
     return NPUQ_OK;
 }
 
-static npuq_status check_disjoint(const char *op, const npuq_argument *out, const npuq_span *out_span,
-                                  const npuq_argument *other, const npuq_span *other_span)
+static npuq_status check_disjoint(const npuq_arguments *arguments, size_t out, size_t other)
 {
-    switch (npuq_overlaps(out->tensor, out_span, other->tensor, other_span)) {
+    const char *op = arguments->signature->op;
+    const char *name = arguments->signature->arguments[out].name;
+    const char *other_name = arguments->signature->arguments[other].name;
+
+    switch (npuq_overlaps(arguments->tensors[out], &arguments->spans[out], arguments->tensors[other],
+                          &arguments->spans[other])) {
     case NPUQ_OVERLAP_NONE: return NPUQ_OK;
     case NPUQ_OVERLAP_FOUND:
-        return npuq_fail(NPUQ_ERROR_LAYOUT, op, out->name, "overlaps %s; expected memory of its own", other->name);
+        return npuq_fail(NPUQ_ERROR_LAYOUT, op, name, "overlaps %s; expected memory of its own", other_name);
     case NPUQ_OVERLAP_UNKNOWN: break;
     }
-    return npuq_fail(NPUQ_ERROR_LAYOUT, op, out->name,
-                     "may overlap %s: strides too irregular to tell; expected memory of its own", other->name);
+    return npuq_fail(NPUQ_ERROR_LAYOUT, op, name,
+                     "may overlap %s: strides too irregular to tell; expected memory of its own", other_name);
 }
 
-npuq_status npuq_check_layouts(const char *op, const npuq_argument *arguments, size_t count)
+npuq_status npuq_check_layouts(npuq_arguments *arguments)
 {
-    enum { MOST = 8 };
-    npuq_span spans[MOST];
-    bool used[MOST];
+    const npuq_signature *signature = arguments->signature;
+    npuq_status status;
 
-    for (size_t i = 0; i < count; i++) {
-        const bool dense = arguments[i].tensor && npuq_find_dense_span(arguments[i].tensor, &spans[i]);
+    arguments->used = arguments->dense;
+    for (size_t i = 0; !npuq_are_dense(arguments) && i < signature->count; i++) {
+        const npuq_tensor *tensor = arguments->tensors[i];
 
-        used[i] = dense || (arguments[i].tensor && !is_empty(arguments[i].tensor));
-        if (used[i] && !dense) {
-            const npuq_status status = check_memory(op, &arguments[i], &spans[i]);
-            if (status != NPUQ_OK) {
-                return status;
-            }
+        if (!tensor || (arguments->dense >> i & 1) || is_empty(tensor)) {
+            continue;
         }
+        status = check_memory(signature->op, &signature->arguments[i], tensor, &arguments->spans[i]);
+        if (status != NPUQ_OK) {
+            return status;
+        }
+        arguments->used |= 1u << i;
     }
-    for (size_t i = 0; i < count; i++) {
-        for (size_t j = 0; used[i] && arguments[i].role == NPUQ_OUTPUT && j < count; j++) {
-            const bool pair_seen = arguments[j].role == NPUQ_OUTPUT && j >= i;
-            if (used[j] && !pair_seen && npuq_spans_meet(&spans[i], &spans[j])) {
-                const npuq_status status = check_disjoint(op, &arguments[i], &spans[i], &arguments[j], &spans[j]);
-                if (status != NPUQ_OK) {
-                    return status;
-                }
+    for (size_t i = 0; i < signature->count; i++) {
+        if (signature->arguments[i].role != NPUQ_OUTPUT || !(arguments->used >> i & 1)) {
+            continue;
+        }
+        for (size_t j = 0; j < signature->count; j++) {
+            const bool pair_seen = signature->arguments[j].role == NPUQ_OUTPUT && j >= i;
+
+            if ((arguments->used >> j & 1) && !pair_seen &&
+                npuq_spans_meet(&arguments->spans[i], &arguments->spans[j]) &&
+                (status = check_disjoint(arguments, i, j)) != NPUQ_OK) {
+                return status;
             }
         }
     }

@@ -10,28 +10,39 @@
 /* One tensor argument of an operator, and what holds for it whatever the others are. */
 typedef struct npuq_argument {
     const char *name;
-    const npuq_tensor *tensor;
-    unsigned dtypes; /* NPUQ_TAKES_... */
+    uint32_t dtypes; /* NPUQ_TAKES_... */
     int min_ndim;
     int max_ndim;
     enum { NPUQ_X, NPUQ_INPUT, NPUQ_OPTIONAL_INPUT, NPUQ_OUTPUT } role; /* NPUQ_X: the input that is computed on */
+    int operand; /* npuq_operand, by which a prepared call rebinds it, or NPUQ_FIXED */
 } npuq_argument;
 
-/* For messages: 1 dimension, 2 dimensions. */
-static inline const char *npuq_plural(int64_t count)
-{
-    return count == 1 ? "" : "s";
-}
+enum { NPUQ_MOST_ARGUMENTS = 6, NPUQ_FIXED = -1, NPUQ_ABSENT = -1 };
+
+typedef struct npuq_signature {
+    const char *op;
+    size_t count;
+    npuq_argument arguments[NPUQ_MOST_ARGUMENTS];
+} npuq_signature;
+
+/* The arguments of one call, and what the checks have found. Sets of arguments have bit i for argument i. */
+typedef struct npuq_arguments {
+    const npuq_signature *signature;
+    const npuq_tensor *const *tensors; /* in the signature's order; null: absent */
+    unsigned present;
+    unsigned dense;                                    /* present, aligned, not empty, row-major without gaps */
+    unsigned used;                                     /* with elements; known after npuq_check_layouts() */
+    const npuq_dtype_info *infos[NPUQ_MOST_ARGUMENTS]; /* of those present */
+    npuq_span spans[NPUQ_MOST_ARGUMENTS];              /* of those used */
+    int64_t counts[NPUQ_MOST_ARGUMENTS];               /* of the dense ones: steps, as shape counts them */
+} npuq_arguments;
 
 /* No object is larger. */
 #define NPUQ_LARGEST_OBJECT (sizeof(void *) < 8 ? (int64_t)PTRDIFF_MAX : (int64_t)1 << 57)
 
-/* Whether a tensor of a known dtype and at most NPUQ_MAX_NDIM dimensions needs no further check of its own: present,
- * aligned, not empty, row-major without gaps. Most are, and this costs a fraction of what finds out everything about
- * any other. */
-static inline bool npuq_find_dense_span(const npuq_tensor *tensor, npuq_span *span)
+/* Whether a tensor of at most NPUQ_MAX_NDIM dimensions is dense; size is that of its step. */
+static inline bool npuq_find_dense_span(const npuq_tensor *tensor, size_t size, npuq_span *span, int64_t *elements)
 {
-    const size_t size = npuq_find_dtype(tensor->dtype)->size;
     const uintptr_t first = (uintptr_t)tensor->data;
     int64_t count = 1;
 
@@ -49,31 +60,130 @@ static inline bool npuq_find_dense_span(const npuq_tensor *tensor, npuq_span *sp
         (uintptr_t)count * size - 1 > UINTPTR_MAX - first) {
         return false;
     }
+    *elements = count;
     span->first = first;
     span->last = first + ((uintptr_t)count * size - 1);
     span->element = size;
     return true;
 }
 
-int64_t npuq_element_count(const npuq_tensor *tensor); /* of a tensor that passed npuq_check_layouts */
+/* Functions of a small call in which much is constant: the call of an operator is a few nanoseconds faster so. */
+#define NPUQ_INLINED __attribute__((always_inline))
 
-/* Each argument by itself: present, a dtype it takes, rank, no negative extent. */
-npuq_status npuq_check_arguments(const char *op, const npuq_argument *arguments, size_t count);
+/* The fast pass of npuq_check_arguments() and npuq_check_layouts(): whether every argument is dense, and each output
+ * lies apart from all others. Most calls pass, at a fraction of the cost. If not, *arguments is as good as not set.
+ * The signature is to be constant, and the call none that is prepared: these have time. */
+static inline __attribute__((always_inline)) bool
+npuq_pass_dense(npuq_arguments *arguments, const npuq_signature *signature, const npuq_tensor *const *tensors)
+{
+    unsigned present = 0;
+
+#pragma GCC unroll 6
+    for (size_t i = 0; i < signature->count; i++) {
+        const npuq_argument *a = &signature->arguments[i];
+        const npuq_tensor *tensor = tensors[i];
+
+        if (!tensor) {
+            if (a->role != NPUQ_OPTIONAL_INPUT) {
+                return false;
+            }
+            continue;
+        }
+        const npuq_dtype_info *info = npuq_find_dtype(tensor->dtype);
+
+        if ((info->set & a->dtypes) == 0 || tensor->ndim < a->min_ndim || tensor->ndim > a->max_ndim ||
+            !npuq_find_dense_span(tensor, info->step.size, &arguments->spans[i], &arguments->counts[i])) {
+            return false;
+        }
+        present |= 1u << i;
+        arguments->infos[i] = info;
+    }
+#pragma GCC unroll 6
+    for (size_t i = 0; i < signature->count; i++) {
+        if (signature->arguments[i].role != NPUQ_OUTPUT) {
+            continue;
+        }
+#pragma GCC unroll 6
+        for (size_t j = 0; j < signature->count; j++) {
+            const bool pair_seen = signature->arguments[j].role == NPUQ_OUTPUT && j >= i;
+
+            if (!pair_seen && (present >> j & 1) && npuq_spans_meet(&arguments->spans[i], &arguments->spans[j])) {
+                return false;
+            }
+        }
+    }
+    arguments->signature = signature;
+    arguments->tensors = tensors;
+    arguments->present = present;
+    arguments->dense = present;
+    arguments->used = present;
+    return true;
+}
+
+/* Each argument by itself: present, a dtype it takes, rank, no negative extent. The first check: sets *arguments. */
+npuq_status npuq_check_arguments(npuq_arguments *arguments, const npuq_signature *signature,
+                                 const npuq_tensor *const *tensors);
 
 /* The memory of all arguments, once their shapes are known good: data present and aligned, every element addressable,
- * x not one element repeated, no output overlapping itself or another argument. */
-npuq_status npuq_check_layouts(const char *op, const npuq_argument *arguments, size_t count);
+ * x not one element repeated, no output overlapping itself or another argument. The last check. */
+npuq_status npuq_check_layouts(npuq_arguments *arguments);
 
-/* tensor has exactly this shape; the message names the rule. */
-npuq_status npuq_check_shape(const char *op, const char *name, const npuq_tensor *tensor, int ndim,
-                             const int64_t *shape, const char *rule);
+npuq_status npuq_fail_shape(const npuq_arguments *arguments, int i, int ndim, const int64_t *shape, const char *rule);
+npuq_status npuq_fail_same_dtype(const npuq_arguments *arguments, int i, int like);
+
+/* Argument i, unless it is absent, has exactly this shape; the message names the rule. */
+static inline npuq_status npuq_check_shape(const npuq_arguments *arguments, int i, int ndim, const int64_t *shape,
+                                           const char *rule)
+{
+    const npuq_tensor *tensor = arguments->tensors[i];
+    bool same = !tensor || tensor->ndim == ndim;
+
+    for (int d = 0; tensor && same && d < ndim; d++) {
+        same = tensor->shape[d] == shape[d];
+    }
+    return same ? NPUQ_OK : npuq_fail_shape(arguments, i, ndim, shape, rule);
+}
+
+/* Argument i, unless it is absent, has the dtype of argument `like`. */
+static inline npuq_status npuq_check_same_dtype(const npuq_arguments *arguments, int i, int like)
+{
+    const npuq_tensor *tensor = arguments->tensors[i];
+
+    return !tensor || tensor->dtype == arguments->tensors[like]->dtype ? NPUQ_OK
+                                                                       : npuq_fail_same_dtype(arguments, i, like);
+}
+
+npuq_status npuq_check_packed_shape(const npuq_arguments *arguments, int x, int y);
 
 /* y has x's shape, with the last extent, a multiple of 8, divided by 8 if y is QUINT4X2. */
-npuq_status npuq_check_output_shape(const char *op, const npuq_tensor *x, const npuq_tensor *y);
+static inline npuq_status npuq_check_output_shape(const npuq_arguments *arguments, int x, int y)
+{
+    const npuq_tensor *from = arguments->tensors[x];
+
+    if (arguments->tensors[y]->dtype == NPUQ_QUINT4X2) {
+        return npuq_check_packed_shape(arguments, x, y);
+    }
+    return npuq_check_shape(arguments, y, from->ndim, from->shape, "the shape of x");
+}
 
 /* y has x's shape, with the last extent times 8 if x is QUINT4X2. */
-npuq_status npuq_check_unpacked_shape(const char *op, const npuq_tensor *x, const npuq_tensor *y);
+npuq_status npuq_check_unpacked_shape(const npuq_arguments *arguments, int x, int y);
 
 npuq_status npuq_check_executor(const char *op, const npuq_executor *executor);
+
+/* For messages: 1 dimension, 2 dimensions. */
+static inline const char *npuq_plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* Whether every argument is dense: most calls are such. */
+static inline bool npuq_are_dense(const npuq_arguments *arguments)
+{
+    return arguments->dense == arguments->present;
+}
+
+/* Steps, as shape counts them, of a tensor that passed npuq_check_layouts(). */
+int64_t npuq_count_elements(const npuq_tensor *tensor);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "loop.h"
 
-#include "../view/view.h"
 #include "gather.h"
 
 #include <string.h>
@@ -12,17 +11,15 @@ enum { ACROSS_COLUMNS = 256 };
 /* Contiguous columns of x that make it worth while to scatter y instead of gathering x. */
 enum { LEADING_COLUMNS = 64 };
 
-void npuq_loop_over(npuq_loop *loop, const npuq_tensor *elements, npuq_dtype x_dtype, npuq_dtype y_dtype)
+void npuq_start_loop(npuq_loop *loop, const npuq_tensor *elements, npuq_step x_step, npuq_step y_step)
 {
     loop->ndim = elements->ndim > 0 ? elements->ndim : 1;
+    loop->steps[NPUQ_LOOP_X] = x_step;
+    loop->steps[NPUQ_LOOP_Y] = y_step;
+    loop->shared_columns = 1;
     for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
         loop->data[i] = NULL;
-        loop->pack[i] = 1;
     }
-    loop->size[NPUQ_LOOP_X] = npuq_dtype_size(x_dtype);
-    loop->size[NPUQ_LOOP_Y] = npuq_dtype_size(y_dtype);
-    loop->pack[NPUQ_LOOP_X] = (size_t)1 << npuq_find_dtype(x_dtype)->log2_pack;
-    loop->pack[NPUQ_LOOP_Y] = (size_t)1 << npuq_find_dtype(y_dtype)->log2_pack;
     for (int d = 0; d < loop->ndim; d++) { /* no more than that: a small call's time would go into clearing the rest */
         loop->extents[d] = d < elements->ndim ? (size_t)elements->shape[d] : 1;
         for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
@@ -31,9 +28,9 @@ void npuq_loop_over(npuq_loop *loop, const npuq_tensor *elements, npuq_dtype x_d
     }
 }
 
-void npuq_loop_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor)
+void npuq_add_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor)
 {
-    const int64_t size = (int64_t)npuq_dtype_size(tensor->dtype);
+    const int64_t size = npuq_find_dtype(tensor->dtype)->step.size;
 
     loop->data[operand] = tensor->data;
     for (int d = 0; d < tensor->ndim; d++) {
@@ -43,11 +40,11 @@ void npuq_loop_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor)
     }
 }
 
-void npuq_loop_along(npuq_loop *loop, int operand, const npuq_tensor *tensor, int dimension, int64_t stride)
+void npuq_add_operand_along(npuq_loop *loop, int operand, const npuq_tensor *tensor, int dimension, int64_t stride)
 {
     loop->data[operand] = tensor->data;
     if (dimension >= 0) {
-        loop->strides[dimension][operand] = (ptrdiff_t)(stride * (int64_t)npuq_dtype_size(tensor->dtype));
+        loop->strides[dimension][operand] = (ptrdiff_t)(stride * npuq_find_dtype(tensor->dtype)->step.size);
     }
 }
 
@@ -73,7 +70,15 @@ static void turn_round(npuq_loop *loop, int d)
 /* Whether columns come in words, so that only the last dimension can be the columns. */
 static bool is_packed(const npuq_loop *loop)
 {
-    return loop->pack[NPUQ_LOOP_X] > 1 || loop->pack[NPUQ_LOOP_Y] > 1;
+    return loop->steps[NPUQ_LOOP_X].log2_pack > 0 || loop->steps[NPUQ_LOOP_Y].log2_pack > 0;
+}
+
+/* How many steps of an operand columns are, a multiple of the columns in one. */
+static size_t count_operand_steps(const npuq_loop *loop, int operand, size_t columns)
+{
+    return operand <= NPUQ_LOOP_Y      ? npuq_count_steps(loop->steps[operand], columns)
+           : loop->shared_columns == 1 ? columns
+                                       : columns / loop->shared_columns;
 }
 
 /* The extent of the dimension in which an operand is contiguous. 0 if there is none, or another one has smaller steps.
@@ -91,15 +96,15 @@ static size_t contiguous_extent(const npuq_loop *loop, int operand)
             extent = loop->extents[d];
         }
     }
-    return least == (ptrdiff_t)loop->size[operand] ? extent : 0;
+    return least == (ptrdiff_t)loop->steps[operand].size ? extent : 0;
 }
 
 /* The operand that gives the order: the one of larger elements, as the other will have to be gathered or scattered
  * where the two differ; but x only if its contiguous columns are not few, for each row has its cost. */
 static int leading_operand(const npuq_loop *loop)
 {
-    return loop->data[NPUQ_LOOP_X] && loop->size[NPUQ_LOOP_X] > loop->size[NPUQ_LOOP_Y] && !is_packed(loop) &&
-                   contiguous_extent(loop, NPUQ_LOOP_X) >= LEADING_COLUMNS
+    return loop->data[NPUQ_LOOP_X] && loop->steps[NPUQ_LOOP_X].size > loop->steps[NPUQ_LOOP_Y].size &&
+                   !is_packed(loop) && contiguous_extent(loop, NPUQ_LOOP_X) >= LEADING_COLUMNS
                ? NPUQ_LOOP_X
                : NPUQ_LOOP_Y;
 }
@@ -126,9 +131,11 @@ static void order_dimensions(npuq_loop *loop, int lead)
 static bool can_join(const npuq_loop *loop, int outer, int inner)
 {
     for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
-        const size_t pack = inner == loop->ndim - 1 ? loop->pack[i] : 1;
-        if (loop->data[i] &&
-            loop->strides[outer][i] != loop->strides[inner][i] * (ptrdiff_t)(loop->extents[inner] / pack)) {
+        const bool are_columns = inner == loop->ndim - 1;
+        const size_t extent = loop->extents[inner];
+        const size_t steps = are_columns ? count_operand_steps(loop, i, extent) : extent;
+
+        if (loop->data[i] && loop->strides[outer][i] != loop->strides[inner][i] * (ptrdiff_t)steps) {
             return false;
         }
     }
@@ -150,7 +157,7 @@ static void join_dimensions(npuq_loop *loop, bool into_columns)
     }
 }
 
-void npuq_loop_normalise(npuq_loop *loop, npuq_loop_freedom freedom)
+void npuq_normalise_loop(npuq_loop *loop, npuq_loop_freedom freedom)
 {
     const bool any_order = freedom == NPUQ_LOOP_ANY_ORDER;
     const bool fixed_columns = !any_order || is_packed(loop);
@@ -183,12 +190,13 @@ void npuq_loop_normalise(npuq_loop *loop, npuq_loop_freedom freedom)
     join_dimensions(loop, any_order);
 }
 
-bool npuq_loop_share_columns(npuq_loop *loop, size_t most)
+bool npuq_share_columns(npuq_loop *loop, size_t most)
 {
     const int inner = loop->ndim - 1;
     const int outer = inner - 1;
     const size_t columns = loop->extents[inner];
 
+    assert(most <= UINT8_MAX);
     if (outer < 0 || columns == 1 || columns > most || is_packed(loop)) {
         return false;
     }
@@ -200,14 +208,12 @@ bool npuq_loop_share_columns(npuq_loop *loop, size_t most)
     loop->extents[outer] *= columns;
     loop->strides[outer][NPUQ_LOOP_X] = loop->strides[inner][NPUQ_LOOP_X];
     loop->strides[outer][NPUQ_LOOP_Y] = loop->strides[inner][NPUQ_LOOP_Y];
-    for (int i = NPUQ_LOOP_Y + 1; i < NPUQ_LOOP_OPERANDS; i++) {
-        loop->pack[i] = columns;
-    }
+    loop->shared_columns = (uint8_t)columns;
     loop->ndim--;
     return true;
 }
 
-bool npuq_loop_lies_across(const npuq_loop *loop, int operand)
+bool npuq_operand_lies_across(const npuq_loop *loop, int operand)
 {
     if (loop->ndim < 2) {
         return false;
@@ -219,19 +225,19 @@ bool npuq_loop_lies_across(const npuq_loop *loop, int operand)
     return loop->data[operand] && npuq_lies_across(outer[operand], inner[operand]);
 }
 
-bool npuq_loop_is_contiguous(const npuq_loop *loop, int operand)
+bool npuq_operand_is_contiguous(const npuq_loop *loop, int operand)
 {
-    return loop->strides[loop->ndim - 1][operand] == (ptrdiff_t)loop->size[operand];
+    return loop->strides[loop->ndim - 1][operand] == (ptrdiff_t)loop->steps[operand].size;
 }
 
-size_t npuq_loop_unit_columns(const npuq_loop *loop, size_t most)
+size_t npuq_limit_columns(const npuq_loop *loop, size_t most)
 {
-    const bool narrow = npuq_loop_lies_across(loop, NPUQ_LOOP_X) || npuq_loop_lies_across(loop, NPUQ_LOOP_Y);
+    const bool narrow = npuq_operand_lies_across(loop, NPUQ_LOOP_X) || npuq_operand_lies_across(loop, NPUQ_LOOP_Y);
 
     return narrow && most > ACROSS_COLUMNS ? ACROSS_COLUMNS : most;
 }
 
-size_t npuq_loop_rows(const npuq_loop *loop)
+size_t npuq_count_rows(const npuq_loop *loop)
 {
     size_t rows = 1;
     for (int d = 0; d < loop->ndim - 1; d++) {
@@ -240,25 +246,25 @@ size_t npuq_loop_rows(const npuq_loop *loop)
     return rows;
 }
 
-size_t npuq_loop_cols(const npuq_loop *loop)
+size_t npuq_count_columns(const npuq_loop *loop)
 {
     return loop->extents[loop->ndim - 1];
 }
 
-void npuq_loop_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, size_t cols, npuq_rect *rect)
+void npuq_select_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, size_t cols, npuq_rect *rect)
 {
     const int last = loop->ndim - 1;
-    const size_t shared = loop->pack[NPUQ_LOOP_Y + 1]; /* all operands from there on have one pack */
 
     rect->rows = 1;
     rect->cols = cols;
-    rect->used = shared == 1 ? 0 : col % shared;
+    rect->col = col;
+    rect->used = loop->shared_columns == 1 ? 0 : col % loop->shared_columns;
     for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
         rect->data[i] = loop->data[i];
         rect->row_step[i] = 0;
         rect->col_step[i] = loop->strides[last][i];
         if (rect->data[i] && col > 0) {
-            rect->data[i] += (ptrdiff_t)(col / loop->pack[i]) * rect->col_step[i];
+            rect->data[i] += (ptrdiff_t)count_operand_steps(loop, i, col) * rect->col_step[i];
         }
     }
     for (int d = last - 1; d >= 0; d--) {
@@ -279,12 +285,17 @@ void npuq_loop_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, 
     }
 }
 
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 static size_t divide_up(size_t a, size_t b)
 {
     return a / b + (a % b != 0);
 }
 
-void npuq_units_of(npuq_units *units, size_t rows, size_t cols, size_t elements, size_t most_cols)
+void npuq_cut_units(npuq_units *units, size_t rows, size_t cols, size_t elements, size_t most_cols)
 {
     units->rows = rows;
     units->cols = cols;
@@ -292,6 +303,7 @@ void npuq_units_of(npuq_units *units, size_t rows, size_t cols, size_t elements,
     units->unit_cols = cols;
     units->across = 1;
     units->count = 1;
+    units->joined = 1;
     if (cols > most_cols) {
         units->unit_cols = divide_up(most_cols, 64) * 64;
         units->across = divide_up(cols, units->unit_cols);
@@ -303,22 +315,26 @@ void npuq_units_of(npuq_units *units, size_t rows, size_t cols, size_t elements,
     }
 }
 
-npuq_unit npuq_unit_at(const npuq_units *units, size_t i)
+size_t npuq_join_units(const npuq_units *units, size_t i, size_t end, npuq_unit *unit)
 {
-    const size_t down = units->across > 1 ? i / units->across : i;
-    npuq_unit unit = {.row = down * units->unit_rows, .col = (i - down * units->across) * units->unit_cols};
-
-    unit.rows = units->rows - unit.row < units->unit_rows ? units->rows - unit.row : units->unit_rows;
-    unit.cols = units->cols - unit.col < units->unit_cols ? units->cols - unit.col : units->unit_cols;
-    return unit;
-}
-
-void npuq_run(const npuq_executor *executor, size_t count, void (*task)(void *argument, size_t begin, size_t end),
-              void *argument)
-{
-    if (executor && count > 1) {
-        executor->parallel_for(executor->context, count, task, argument);
-    } else if (count > 0) {
-        task(argument, 0, count);
+    if (units->count == 1) {
+        *unit = (npuq_unit){.rows = units->rows, .cols = units->cols};
+        return 1;
     }
+    const size_t down = units->across > 1 ? i / units->across : i;
+    const size_t right = i - down * units->across;
+    size_t joined = smaller(end - i, units->joined);
+
+    assert(i < end && end <= units->count);
+    if (units->across > 1) { /* side by side */
+        joined = smaller(joined, units->across - right);
+    }
+    const size_t rows = units->across > 1 ? units->unit_rows : joined * units->unit_rows;
+    const size_t cols = units->across > 1 ? joined * units->unit_cols : units->cols;
+
+    unit->row = down * units->unit_rows;
+    unit->col = right * units->unit_cols;
+    unit->rows = smaller(units->rows - unit->row, rows);
+    unit->cols = smaller(units->cols - unit->col, cols);
+    return joined;
 }

@@ -4,7 +4,7 @@
 #ifndef NPUQ_LOOP_H
 #define NPUQ_LOOP_H
 
-#include <npuquant/npuquant.h>
+#include "../view/dtype.h"
 
 enum { NPUQ_LOOP_OPERANDS = 4 };
 
@@ -12,23 +12,23 @@ enum { NPUQ_LOOP_OPERANDS = 4 };
  * last dimension is the columns, the others the rows. */
 enum { NPUQ_LOOP_X, NPUQ_LOOP_Y };
 typedef struct npuq_loop {
-    int ndim;                        /* at least 1 */
-    size_t pack[NPUQ_LOOP_OPERANDS]; /* columns to one step: 8 for int4 words, see npuq_loop_share_columns(), else 1 */
-    size_t size[2];                  /* of a step of x and of y where they are contiguous */
+    int32_t ndim;           /* at least 1 */
+    npuq_step steps[2];     /* of x and of y */
+    uint8_t shared_columns; /* columns to one step of the other operands, see npuq_share_columns(); else 1 */
     size_t extents[NPUQ_MAX_NDIM];
     char *data[NPUQ_LOOP_OPERANDS];
     ptrdiff_t strides[NPUQ_MAX_NDIM][NPUQ_LOOP_OPERANDS];
 } npuq_loop;
 
-/* Over the dimensions of a tensor whose shape counts elements, not words, with x and y of these types, which are yet to
- * be set like all operands. A scalar is one row of one column. */
-void npuq_loop_over(npuq_loop *loop, const npuq_tensor *elements, npuq_dtype x_dtype, npuq_dtype y_dtype);
+/* Over the dimensions of a tensor whose shape counts elements, not words, with these steps of x and y, which are yet to
+ * be added like all operands. A scalar is one row of one column. */
+void npuq_start_loop(npuq_loop *loop, const npuq_tensor *elements, npuq_step x_step, npuq_step y_step);
 
 /* Sets an operand from a view with the loop's dimensions; those that it lacks at the end do not move it. */
-void npuq_loop_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor);
+void npuq_add_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor);
 
 /* Sets an operand that moves along one dimension only, or (dimension < 0) along none. */
-void npuq_loop_along(npuq_loop *loop, int operand, const npuq_tensor *tensor, int dimension, int64_t stride);
+void npuq_add_operand_along(npuq_loop *loop, int operand, const npuq_tensor *tensor, int dimension, int64_t stride);
 
 typedef enum npuq_loop_freedom {
     NPUQ_LOOP_ANY_ORDER,    /* every element stands alone: dimensions may be swapped and turned round */
@@ -36,23 +36,23 @@ typedef enum npuq_loop_freedom {
 } npuq_loop_freedom;
 
 /* Drops, orders and joins dimensions. No extent may be 0. */
-void npuq_loop_normalise(npuq_loop *loop, npuq_loop_freedom freedom);
+void npuq_normalise_loop(npuq_loop *loop, npuq_loop_freedom freedom);
 
 /* Where x and y allow, joins the last row dimension and its columns, at most `most` of them, into one row; the other
  * operands then move once in that many columns. Returns whether it did. */
-bool npuq_loop_share_columns(npuq_loop *loop, size_t most);
+bool npuq_share_columns(npuq_loop *loop, size_t most);
 
 /* Whether the elements of a column of this operand lie closer together than those of a row. */
-bool npuq_loop_lies_across(const npuq_loop *loop, int operand);
+bool npuq_operand_lies_across(const npuq_loop *loop, int operand);
 
 /* Whether the columns of x or y are contiguous. */
-bool npuq_loop_is_contiguous(const npuq_loop *loop, int operand);
+bool npuq_operand_is_contiguous(const npuq_loop *loop, int operand);
 
 /* Columns of a unit of work, where all else asks for no fewer than `most`. */
-size_t npuq_loop_unit_columns(const npuq_loop *loop, size_t most);
+size_t npuq_limit_columns(const npuq_loop *loop, size_t most);
 
-size_t npuq_loop_rows(const npuq_loop *loop);
-size_t npuq_loop_cols(const npuq_loop *loop);
+size_t npuq_count_rows(const npuq_loop *loop);
+size_t npuq_count_columns(const npuq_loop *loop);
 
 /* Rows at an even distance: for each operand a pointer, and byte steps to the next row and the next column. */
 typedef struct npuq_rect {
@@ -60,13 +60,16 @@ typedef struct npuq_rect {
     size_t cols;
     char *data[NPUQ_LOOP_OPERANDS];
     ptrdiff_t row_step[NPUQ_LOOP_OPERANDS];
-    ptrdiff_t col_step[NPUQ_LOOP_OPERANDS]; /* from one column, or one pack of columns, to the next */
-    size_t used;                            /* shared columns that lie before the rectangle in its first pack */
+    ptrdiff_t col_step[NPUQ_LOOP_OPERANDS]; /* from one column, or all columns of one step, to the next */
+    size_t used;                            /* shared columns that lie before the rectangle in its first step */
+    size_t col;                             /* the first one */
+    size_t group;                           /* see npuq_walk */
+    size_t unit;
 } npuq_rect;
 
 /* The rectangle that starts at this row and column (a multiple of x's and y's pack), at most this large; fewer rows
  * where the distance changes. */
-void npuq_loop_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, size_t cols, npuq_rect *rect);
+void npuq_select_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, size_t cols, npuq_rect *rect);
 
 /* Rows x columns cut into units of work. */
 typedef struct npuq_units {
@@ -76,6 +79,7 @@ typedef struct npuq_units {
     size_t unit_cols;
     size_t across; /* units side by side */
     size_t count;
+    size_t joined; /* neighbours that are done together at most, where a run has them */
 } npuq_units;
 
 typedef struct npuq_unit {
@@ -86,11 +90,10 @@ typedef struct npuq_unit {
 } npuq_unit;
 
 /* Units of about this many elements, no wider than most_cols; columns start at multiples of 64. None may be 0. */
-void npuq_units_of(npuq_units *units, size_t rows, size_t cols, size_t elements, size_t most_cols);
-npuq_unit npuq_unit_at(const npuq_units *units, size_t i);
+void npuq_cut_units(npuq_units *units, size_t rows, size_t cols, size_t elements, size_t most_cols);
 
-/* Runs task over all of [0, count) on the executor, or here if there is none. */
-void npuq_run(const npuq_executor *executor, size_t count, void (*task)(void *argument, size_t begin, size_t end),
-              void *argument);
+/* Sets *unit to the rectangle of unit i, and of the units that follow before `end` and are joined to it; returns how
+ * many units that are. */
+size_t npuq_join_units(const npuq_units *units, size_t i, size_t end, npuq_unit *unit);
 
 #endif

@@ -3,27 +3,59 @@
 #ifndef NPUQ_PARAMS_H
 #define NPUQ_PARAMS_H
 
-#include "../backend/row.h"
+#include "../view/view.h"
 
 /* A run of parameters, each of which may serve several columns; data null means that they are absent, and 0. */
 typedef struct npuq_params {
     const char *data;
-    npuq_dtype dtype;
     ptrdiff_t step; /* bytes from one to the next */
-    size_t repeat;  /* columns that each serves, 1..NPUQ_MAX_REPEAT */
-    size_t used;    /* columns that the first has served already */
+    npuq_p_type type;
+    uint8_t repeat; /* columns that each serves, 1..NPUQ_MAX_REPEAT */
+    uint8_t used;   /* columns that the first has served already */
 } npuq_params;
 
 enum { NPUQ_MAX_REPEAT = 64 };
 
+/* Argument i has one parameter for each column in its last dimension, or one for all: step is 0 then. Absent if the
+ * argument is. */
+static inline npuq_params npuq_list_params(const npuq_arguments *arguments, int i)
+{
+    const npuq_tensor *tensor = i == NPUQ_ABSENT ? NULL : arguments->tensors[i];
+    npuq_params params = {.repeat = 1};
+
+    if (tensor) {
+        const int last = tensor->ndim - 1;
+
+        params.data = tensor->data;
+        params.type = npuq_find_parameter_type(arguments->infos[i]);
+        if (tensor->shape[last] > 1) {
+            params.step = (ptrdiff_t)tensor->strides[last] * arguments->infos[i]->step.size;
+        }
+    }
+    return params;
+}
+
+/* The same of a dense argument, where a single parameter is one for the single column. */
+static inline npuq_params npuq_list_dense_params(const npuq_arguments *arguments, int i)
+{
+    npuq_params params = {.repeat = 1};
+
+    if (i != NPUQ_ABSENT && arguments->tensors[i]) {
+        params.data = arguments->tensors[i]->data;
+        params.type = npuq_find_parameter_type(arguments->infos[i]);
+        params.step = arguments->infos[i]->step.size;
+    }
+    return params;
+}
+
 /* The parameters from i columns further on. */
-npuq_params npuq_params_from(const npuq_params *params, size_t i);
+npuq_params npuq_skip_params(const npuq_params *params, size_t i);
 
 /* Whether the run can be read where it lies. */
-bool npuq_params_ready(const npuq_params *params);
+bool npuq_params_are_ready(const npuq_params *params);
 
 /* Those of the first n columns as contiguous binary32: where they lie, or converted into buffer, which has room for
  * n + NPUQ_MAX_REPEAT. */
-const float *npuq_params_f32(const npuq_row_kernels *kernels, const npuq_params *params, size_t n, float *buffer);
+const float *npuq_convert_params(const npuq_row_kernels *kernels, const npuq_params *params, size_t n, float *buffer);
 
 #endif

@@ -15,79 +15,17 @@ enum { LINES = 128 };
 /* Where x and y together are larger, stores around the caches were measured to win. */
 enum { CACHED_BYTES = 24 << 20 };
 
-/* x and y come in steps: of one element, or of eight (2^3) for int4. */
-typedef struct packing {
-    size_t size;
-    unsigned log2_pack;
-} packing;
-
-static const packing x_steps[NPUQ_X_TYPES] = {
-    [NPUQ_X_F32] = {4, 0}, [NPUQ_X_F16] = {2, 0}, [NPUQ_X_BF16] = {2, 0},
-    [NPUQ_X_I8] = {1, 0},  [NPUQ_X_I32] = {4, 0}, [NPUQ_X_I4] = {4, 3},
-};
-static const packing y_steps[NPUQ_Y_TYPES] = {
-    [NPUQ_Y_I8] = {1, 0},  [NPUQ_Y_U8] = {1, 0},  [NPUQ_Y_I32] = {4, 0},  [NPUQ_Y_I4] = {4, 3},
-    [NPUQ_Y_F32] = {4, 0}, [NPUQ_Y_F16] = {2, 0}, [NPUQ_Y_BF16] = {2, 0},
-};
-
-/* How many steps columns are, a multiple of the pack. */
-static size_t steps_of(packing s, size_t columns)
-{
-    return columns >> s.log2_pack;
-}
-
-static size_t bytes_of(packing s, size_t columns)
-{
-    return steps_of(s, columns) * s.size;
-}
-
-static npuq_x_type x_type(npuq_dtype x)
-{
-    switch (x) {
-    case NPUQ_FLOAT32: return NPUQ_X_F32;
-    case NPUQ_FLOAT16: return NPUQ_X_F16;
-    case NPUQ_BFLOAT16: return NPUQ_X_BF16;
-    case NPUQ_INT8: return NPUQ_X_I8;
-    case NPUQ_INT32: return NPUQ_X_I32;
-    default: return NPUQ_X_I4;
-    }
-}
-
-static npuq_y_type y_type(npuq_dtype y)
-{
-    switch (y) {
-    case NPUQ_INT8: return NPUQ_Y_I8;
-    case NPUQ_UINT8: return NPUQ_Y_U8;
-    case NPUQ_INT32: return NPUQ_Y_I32;
-    case NPUQ_FLOAT32: return NPUQ_Y_F32;
-    case NPUQ_FLOAT16: return NPUQ_Y_F16;
-    case NPUQ_BFLOAT16: return NPUQ_Y_BF16;
-    default: return NPUQ_Y_I4;
-    }
-}
-
-void npuq_choose_kernels(npuq_kernel_choice *choice, npuq_dtype x, npuq_dtype y, npuq_affine_op op)
+void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_dtype_info *x, const npuq_dtype_info *y,
+                         npuq_affine_op op, size_t elements)
 {
     choice->kernels = npuq_kernels();
     choice->op = op;
-    choice->ahead = 0;
-    choice->x = x_type(x);
-    choice->y = y_type(y);
-}
-
-bool npuq_exceeds_caches(const npuq_kernel_choice *choice, size_t elements)
-{
-    const packing x = x_steps[choice->x];
-    const packing y = y_steps[choice->y];
-
-    return elements / 8 * (bytes_of(x, 8) + bytes_of(y, 8)) > CACHED_BYTES;
-}
-
-void npuq_tile_end(const npuq_kernel_choice *choice)
-{
-    if (choice->ahead > 0) {
-        choice->kernels->stream_end();
-    }
+    choice->x = npuq_find_x_type(x);
+    choice->y = npuq_find_y_type(y);
+    choice->x_step = x->step;
+    choice->y_step = y->step;
+    choice->from_memory = elements / 8 * (npuq_count_bytes(x->step, 8) + npuq_count_bytes(y->step, 8)) > CACHED_BYTES;
+    choice->ahead = NPUQ_AHEAD;
 }
 
 /* ---- staging: strided columns to contiguous ones and back ------------------------------------------------------- */
@@ -96,22 +34,23 @@ void npuq_tile_end(const npuq_kernel_choice *choice)
 typedef void block_fn(const void *call, const npuq_block *block, size_t first_row);
 
 /* Whether kernels take rows where they are, and not by way of the buffer. */
-static bool is_in_place(const npuq_rect *rect, int operand, packing s)
+static bool is_in_place(const npuq_rect *rect, int operand, npuq_step s)
 {
-    if (rect->rows > 1 && rect->cols < NPUQ_SHORT && rect->row_step[operand] != (ptrdiff_t)bytes_of(s, rect->cols)) {
+    if (rect->rows > 1 && rect->cols < NPUQ_SHORT &&
+        rect->row_step[operand] != (ptrdiff_t)npuq_count_bytes(s, rect->cols)) {
         return false; /* short rows apart are slower one by one than brought together */
     }
-    return rect->col_step[operand] == (ptrdiff_t)s.size || steps_of(s, rect->cols) == 1;
+    return rect->col_step[operand] == (ptrdiff_t)s.size || npuq_count_steps(s, rect->cols) == 1;
 }
 
 static bool x_is_in_place(const npuq_kernel_choice *choice, const npuq_rect *rect)
 {
-    return is_in_place(rect, NPUQ_LOOP_X, x_steps[choice->x]);
+    return is_in_place(rect, NPUQ_LOOP_X, choice->x_step);
 }
 
 static bool y_is_in_place(const npuq_kernel_choice *choice, const npuq_rect *rect)
 {
-    return is_in_place(rect, NPUQ_LOOP_Y, y_steps[choice->y]);
+    return is_in_place(rect, NPUQ_LOOP_Y, choice->y_step);
 }
 
 static size_t smaller(size_t a, size_t b)
@@ -134,10 +73,10 @@ static __attribute__((noinline)) void run_staged(const npuq_kernel_choice *choic
     const bool stage_x = !x_is_in_place(choice, rect);
     const bool stage_y = writes_y && !y_is_in_place(choice, rect);
     const size_t capacity = capacity_for(stage_x, stage_y);
-    const size_t x_size = x_steps[choice->x].size;
-    const size_t y_size = y_steps[choice->y].size;
-    const size_t x_cols = steps_of(x_steps[choice->x], rect->cols);
-    const size_t y_cols = steps_of(y_steps[choice->y], rect->cols);
+    const size_t x_size = choice->x_step.size;
+    const size_t y_size = choice->y_step.size;
+    const size_t x_cols = npuq_count_steps(choice->x_step, rect->cols);
+    const size_t y_cols = npuq_count_steps(choice->y_step, rect->cols);
     const npuq_strided staged_x = {buffer, (ptrdiff_t)(x_cols * x_size), (ptrdiff_t)x_size};
     const npuq_strided staged_y = {buffer + NPUQ_STAGED - capacity, (ptrdiff_t)(y_cols * y_size), (ptrdiff_t)y_size};
     const size_t most =
@@ -166,10 +105,10 @@ static __attribute__((noinline)) void run_staged(const npuq_kernel_choice *choic
     }
 }
 
-bool npuq_tile_gather_x(const npuq_kernel_choice *choice, npuq_rect *rect, char *buffer)
+bool npuq_gather_x(const npuq_kernel_choice *choice, npuq_rect *rect, char *buffer)
 {
-    const size_t x_size = x_steps[choice->x].size;
-    const size_t x_cols = steps_of(x_steps[choice->x], rect->cols);
+    const size_t x_size = choice->x_step.size;
+    const size_t x_cols = npuq_count_steps(choice->x_step, rect->cols);
     const npuq_strided x = {rect->data[NPUQ_LOOP_X], rect->row_step[NPUQ_LOOP_X], rect->col_step[NPUQ_LOOP_X]};
     const npuq_strided gathered = {buffer, (ptrdiff_t)(x_cols * x_size), (ptrdiff_t)x_size};
 
@@ -183,10 +122,12 @@ bool npuq_tile_gather_x(const npuq_kernel_choice *choice, npuq_rect *rect, char 
     return true;
 }
 
-/* How far ahead of a pass over the rectangle to prefetch, where `ahead` bytes of x come between. */
-static size_t prefetch_distance(const npuq_rect *rect, size_t row_bytes, size_t ahead)
+/* How far ahead of a pass over the rectangle to prefetch: 0 where all stays in the caches. */
+static size_t prefetch_distance(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y)
 {
     const ptrdiff_t step = rect->row_step[NPUQ_LOOP_X];
+    const size_t row_bytes = npuq_count_bytes(choice->x_step, rect->cols);
+    const size_t ahead = !choice->from_memory ? 0 : writes_y ? choice->ahead : NPUQ_AHEAD;
 
     if (ahead == 0 || rect->rows == 1 || step <= (ptrdiff_t)row_bytes || row_bytes > 4 * ahead) {
         return ahead;
@@ -194,18 +135,24 @@ static size_t prefetch_distance(const npuq_rect *rect, size_t row_bytes, size_t 
     return (ahead > row_bytes ? ahead / row_bytes : 1) * (size_t)step; /* what follows a row is not what comes next */
 }
 
+/* A rectangle that is in place. */
+static npuq_block make_block(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y)
+{
+    return (npuq_block){rect->data[NPUQ_LOOP_X],
+                        writes_y ? rect->data[NPUQ_LOOP_Y] : NULL,
+                        rect->row_step[NPUQ_LOOP_X],
+                        writes_y ? rect->row_step[NPUQ_LOOP_Y] : 0,
+                        rect->rows,
+                        rect->cols,
+                        prefetch_distance(choice, rect, writes_y)};
+}
+
 static void run_blocks(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y, block_fn *fn,
                        const void *call)
 {
     if (x_is_in_place(choice, rect) && (!writes_y || y_is_in_place(choice, rect))) {
-        const npuq_block block = {rect->data[NPUQ_LOOP_X],
-                                  writes_y ? rect->data[NPUQ_LOOP_Y] : NULL,
-                                  rect->row_step[NPUQ_LOOP_X],
-                                  writes_y ? rect->row_step[NPUQ_LOOP_Y] : 0,
-                                  rect->rows,
-                                  rect->cols,
-                                  prefetch_distance(rect, bytes_of(x_steps[choice->x], rect->cols),
-                                                    !writes_y && choice->ahead ? NPUQ_AHEAD : choice->ahead)};
+        const npuq_block block = make_block(choice, rect, writes_y);
+
         fn(call, &block, 0);
     } else {
         run_staged(choice, rect, writes_y, fn, call);
@@ -218,8 +165,8 @@ static npuq_rect columns_of(const npuq_kernel_choice *choice, const npuq_rect *r
     npuq_rect part = *rect;
 
     part.cols = rect->cols - col < most ? rect->cols - col : most;
-    part.data[NPUQ_LOOP_X] += (ptrdiff_t)steps_of(x_steps[choice->x], col) * rect->col_step[NPUQ_LOOP_X];
-    part.data[NPUQ_LOOP_Y] += (ptrdiff_t)steps_of(y_steps[choice->y], col) * rect->col_step[NPUQ_LOOP_Y];
+    part.data[NPUQ_LOOP_X] += (ptrdiff_t)npuq_count_steps(choice->x_step, col) * rect->col_step[NPUQ_LOOP_X];
+    part.data[NPUQ_LOOP_Y] += (ptrdiff_t)npuq_count_steps(choice->y_step, col) * rect->col_step[NPUQ_LOOP_Y];
     return part;
 }
 
@@ -247,9 +194,9 @@ static size_t columns_at_a_time(const npuq_kernel_choice *choice, const npuq_rec
 enum { JOINED = 512 };
 
 /* Whether rows follow one another in memory, or will in the buffer. */
-static bool rows_follow(const npuq_rect *rect, int operand, packing s)
+static bool rows_follow(const npuq_rect *rect, int operand, npuq_step s)
 {
-    return !is_in_place(rect, operand, s) || rect->row_step[operand] == (ptrdiff_t)bytes_of(s, rect->cols);
+    return !is_in_place(rect, operand, s) || rect->row_step[operand] == (ptrdiff_t)npuq_count_bytes(s, rect->cols);
 }
 
 /* How many rows to take as one long row, which fills vectors and whose parameters by column repeat: 1 where rows are
@@ -258,8 +205,8 @@ static size_t rows_to_join(const npuq_kernel_choice *choice, const npuq_rect *re
 {
     const size_t rows = smaller(rect->rows, JOINED / rect->cols);
 
-    if (rect->cols >= NPUQ_SHORT_BY_COLUMN || !rows_follow(rect, NPUQ_LOOP_X, x_steps[choice->x]) ||
-        !rows_follow(rect, NPUQ_LOOP_Y, y_steps[choice->y])) {
+    if (rect->cols >= NPUQ_SHORT_BY_COLUMN || !rows_follow(rect, NPUQ_LOOP_X, choice->x_step) ||
+        !rows_follow(rect, NPUQ_LOOP_Y, choice->y_step)) {
         return 1;
     }
     return rows < 8 ? rows : rows - rows % 8; /* so that most lengths make whole vectors */
@@ -333,13 +280,13 @@ typedef struct affine_call {
 static void affine_uniform_block(const void *argument, const npuq_block *block, size_t first_row)
 {
     const affine_call *call = argument;
-    const packing x = x_steps[call->choice->x];
-    const packing y = y_steps[call->choice->y];
+    const npuq_step x = call->choice->x_step;
+    const npuq_step y = call->choice->y_step;
     npuq_block rows = *block;
 
     /* Staged rows follow one another like those that are contiguous: if all have one scale, they are one row. */
-    if (call->step == 0 && rows.x_step == (ptrdiff_t)bytes_of(x, rows.n) &&
-        rows.y_step == (ptrdiff_t)bytes_of(y, rows.n)) {
+    if (call->step == 0 && rows.x_step == (ptrdiff_t)npuq_count_bytes(x, rows.n) &&
+        rows.y_step == (ptrdiff_t)npuq_count_bytes(y, rows.n)) {
         rows.n *= rows.rows;
         rows.rows = 1;
     }
@@ -401,32 +348,32 @@ static void affine_uniform(const npuq_kernel_choice *choice, const npuq_rect *re
     }
 }
 
-void npuq_tile_affine_by_row(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,
-                             const npuq_params *offset)
+void npuq_quantise_by_row(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,
+                          const npuq_params *offset)
 {
     float scales[PARAMS + NPUQ_MAX_REPEAT];
     float offsets[PARAMS + NPUQ_MAX_REPEAT];
 
     if (rect->rows == 1 || (scale->step == 0 && (offset->step == 0 || !offset->data))) {
-        affine_uniform(choice, rect, npuq_params_f32(choice->kernels, scale, 1, scales),
-                       npuq_params_f32(choice->kernels, offset, 1, offsets), 0);
+        affine_uniform(choice, rect, npuq_convert_params(choice->kernels, scale, 1, scales),
+                       npuq_convert_params(choice->kernels, offset, 1, offsets), 0);
         return;
     }
     npuq_rect part = *rect;
     for (size_t row = 0; row < rect->rows; row += PARAMS) {
-        const npuq_params scale_here = npuq_params_from(scale, row);
-        const npuq_params offset_here = npuq_params_from(offset, row);
+        const npuq_params scale_here = npuq_skip_params(scale, row);
+        const npuq_params offset_here = npuq_skip_params(offset, row);
 
         part.rows = smaller(rect->rows - row, PARAMS);
-        affine_uniform(choice, &part, npuq_params_f32(choice->kernels, &scale_here, part.rows, scales),
-                       npuq_params_f32(choice->kernels, &offset_here, part.rows, offsets), 1);
+        affine_uniform(choice, &part, npuq_convert_params(choice->kernels, &scale_here, part.rows, scales),
+                       npuq_convert_params(choice->kernels, &offset_here, part.rows, offsets), 1);
         part.data[NPUQ_LOOP_X] += PARAMS * rect->row_step[NPUQ_LOOP_X];
         part.data[NPUQ_LOOP_Y] += PARAMS * rect->row_step[NPUQ_LOOP_Y];
     }
 }
 
-void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,
-                                const npuq_params *offset)
+void npuq_quantise_by_column(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,
+                             const npuq_params *offset)
 {
     _Alignas(64) float scales[PARAMS + NPUQ_MAX_REPEAT]; /* so that no vector lies in two lines */
     _Alignas(64) float offsets[PARAMS + NPUQ_MAX_REPEAT];
@@ -435,22 +382,22 @@ void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rec
     size_t most = columns_at_a_time(choice, rect, true);
 
     call.step = offset->data && offset->step != 0;
-    if (!npuq_params_ready(scale) || (call.step && !npuq_params_ready(offset))) {
+    if (!npuq_params_are_ready(scale) || (call.step && !npuq_params_are_ready(offset))) {
         most = smaller(most, PARAMS);
     }
     if (join == 1 && rect->cols <= most) { /* all at once, without copies of these structures */
-        call.scale = npuq_params_f32(choice->kernels, scale, rect->cols, scales);
-        call.offset = npuq_params_f32(choice->kernels, offset, call.step ? rect->cols : 1, offsets);
+        call.scale = npuq_convert_params(choice->kernels, scale, rect->cols, scales);
+        call.offset = npuq_convert_params(choice->kernels, offset, call.step ? rect->cols : 1, offsets);
         run_blocks(choice, rect, true, affine_vector_block, &call);
         return;
     }
     for (size_t col = 0; col < rect->cols; col += most) {
-        const npuq_params scale_here = npuq_params_from(scale, col);
-        const npuq_params offset_here = npuq_params_from(offset, col);
+        const npuq_params scale_here = npuq_skip_params(scale, col);
+        const npuq_params offset_here = npuq_skip_params(offset, col);
         const npuq_rect part = columns_of(choice, rect, col, most);
 
-        call.scale = npuq_params_f32(choice->kernels, &scale_here, part.cols, scales);
-        call.offset = npuq_params_f32(choice->kernels, &offset_here, call.step ? part.cols : 1, offsets);
+        call.scale = npuq_convert_params(choice->kernels, &scale_here, part.cols, scales);
+        call.offset = npuq_convert_params(choice->kernels, &offset_here, call.step ? part.cols : 1, offsets);
         call.scale = repeated(scales, call.scale, part.cols, join);
         if (call.step) {
             call.offset = repeated(offsets, call.offset, part.cols, join);
@@ -490,65 +437,68 @@ static void run_dynamic(const npuq_kernel_choice *choice, const npuq_rect *rect,
     float smooths[PARAMS + NPUQ_MAX_REPEAT];
     size_t most = columns_at_a_time(choice, rect, writes_y);
 
-    if (smooth->data && !npuq_params_ready(smooth)) {
+    if (smooth->data && !npuq_params_are_ready(smooth)) {
         most = smaller(most, PARAMS);
     }
     call->smooth = NULL;
     if (rect->cols <= most) { /* all at once, without copies of these structures */
         if (smooth->data) {
-            call->smooth = npuq_params_f32(choice->kernels, smooth, rect->cols, smooths);
+            call->smooth = npuq_convert_params(choice->kernels, smooth, rect->cols, smooths);
         }
         run_blocks(choice, rect, writes_y, fn, call);
         return;
     }
     for (size_t col = 0; col < rect->cols; col += most) {
-        const npuq_params smooth_here = npuq_params_from(smooth, col);
+        const npuq_params smooth_here = npuq_skip_params(smooth, col);
         const npuq_rect part = columns_of(choice, rect, col, most);
 
         if (smooth->data) {
-            call->smooth = npuq_params_f32(choice->kernels, &smooth_here, part.cols, smooths);
+            call->smooth = npuq_convert_params(choice->kernels, &smooth_here, part.cols, smooths);
         }
         run_blocks(choice, &part, writes_y, fn, call);
     }
 }
 
-void npuq_tile_range(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth, float *hi,
-                     float *lo)
+void npuq_widen_ranges(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth, float *hi,
+                       float *lo)
 {
     dynamic_call call = {.range = choice->kernels->range[choice->x], .hi = hi, .lo = lo};
     run_dynamic(choice, rect, smooth, false, range_block, &call);
 }
 
-bool npuq_tile_are_short_rows(const npuq_kernel_choice *choice, const npuq_rect *rect)
+bool npuq_are_short_rows(const npuq_kernel_choice *choice, const npuq_rect *rect)
 {
     return rect->rows > 1 && rect->cols < NPUQ_SHORT && x_is_in_place(choice, rect);
 }
 
-void npuq_tile_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npuq_params *smooth, float *values,
+void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npuq_params *smooth, float *values,
                           float *hi, float *lo)
 {
-    static const npuq_dtype x_dtypes[NPUQ_X_FLOATS] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
+    static const npuq_p_type types[NPUQ_X_FLOATS] = {
+        [NPUQ_X_F32] = NPUQ_P_F32, [NPUQ_X_F16] = NPUQ_P_F16, [NPUQ_X_BF16] = NPUQ_P_BF16};
     float smooths[NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_MAX_REPEAT];
     const size_t n = rect->cols;
-    const npuq_params x = {rect->data[NPUQ_LOOP_X], x_dtypes[choice->x], (ptrdiff_t)x_steps[choice->x].size, 1, 0};
-    const float *widened = npuq_params_f32(choice->kernels, &x, n * rect->rows, values);
+    const npuq_params x = {
+        .data = rect->data[NPUQ_LOOP_X], .type = types[choice->x], .step = choice->x_step.size, .repeat = 1};
+    const float *widened = npuq_convert_params(choice->kernels, &x, n * rect->rows, values);
     const float *all = NULL;
 
     if (widened != values) {
         memcpy(values, widened, n * rect->rows * sizeof *values);
     }
     if (smooth->data) {
-        all = repeated(smooths, npuq_params_f32(choice->kernels, smooth, n, smooths), n, rect->rows);
+        all = repeated(smooths, npuq_convert_params(choice->kernels, smooth, n, smooths), n, rect->rows);
     }
     choice->kernels->short_rows(values, all, n, rect->rows, hi, lo);
     choice->x = NPUQ_X_F32;
-    choice->ahead = 0;
+    choice->x_step = (npuq_step){sizeof *values, 0};
+    choice->from_memory = false;
     rect->data[NPUQ_LOOP_X] = (char *)values;
     rect->row_step[NPUQ_LOOP_X] = (ptrdiff_t)(n * sizeof *values);
     rect->col_step[NPUQ_LOOP_X] = (ptrdiff_t)sizeof *values;
 }
 
-void npuq_tile_requantise(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
+void npuq_requantise_rect(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
                           const float *back, const float *offset, size_t step)
 {
     if (!smooth->data) {
@@ -604,28 +554,43 @@ static void unpack_words(const npuq_row_kernels *kernels, const npuq_params *wor
     }
 }
 
-bool npuq_dequant_by_column(const npuq_dequant_columns *c)
+static bool are_words(const npuq_dequant_columns *c)
 {
-    return c->scale.step != 0 || c->offset.step != 0 || c->words.step != 0;
+    return c->scale.type == NPUQ_P_WORD;
+}
+
+static bool adds_before_product(const npuq_kernel_choice *choice)
+{
+    return choice->x != NPUQ_X_I32;
+}
+
+bool npuq_dequantises_by_column(const npuq_kernel_choice *choice, const npuq_dequant_columns *c)
+{
+    return c->scale.step != 0 || (adds_before_product(choice) && c->addend.step != 0);
 }
 
 static bool is_unready(const npuq_params *params)
 {
-    return params->data && !npuq_params_ready(params);
+    return params->data && !npuq_params_are_ready(params);
 }
 
-bool npuq_dequant_converts(const npuq_dequant_columns *c)
+bool npuq_converts_columns(const npuq_kernel_choice *choice, const npuq_dequant_columns *c)
 {
-    return (npuq_dequant_by_column(c) && (is_unready(&c->scale) || is_unready(&c->offset) || c->words.data)) ||
-           is_unready(&c->bias) || (c->x_bias.data && c->x_bias.step != (ptrdiff_t)sizeof(int32_t));
+    const bool by_column = npuq_dequantises_by_column(choice, c);
+
+    return (by_column && is_unready(&c->scale)) ||
+           ((by_column || !adds_before_product(choice)) && is_unready(&c->addend)) ||
+           (c->x_bias.data && c->x_bias.step != (ptrdiff_t)sizeof(int32_t));
 }
 
-void npuq_tile_dequant(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_dequant_columns *columns,
-                       size_t first_col, const npuq_params *row_scale)
+/* Not inlined: the direct way needs none of these buffers. */
+static __attribute__((noinline)) void dequantise_converted(const npuq_kernel_choice *choice, const npuq_rect *rect,
+                                                           const npuq_dequant_columns *columns,
+                                                           const npuq_params *row_scale)
 {
     const npuq_row_kernels *kernels = choice->kernels;
     _Alignas(64) float scales[NPUQ_DEQUANT_COLUMNS + NPUQ_MAX_REPEAT];
-    _Alignas(64) float floats[NPUQ_DEQUANT_COLUMNS + NPUQ_MAX_REPEAT]; /* offset or bias: no operator has both */
+    _Alignas(64) float addends[NPUQ_DEQUANT_COLUMNS + NPUQ_MAX_REPEAT];
     _Alignas(64) int32_t y_offsets[NPUQ_DEQUANT_COLUMNS];
     _Alignas(64) int32_t x_biases[NPUQ_DEQUANT_COLUMNS];
     float row_scales[NPUQ_DEQUANT_ROWS + NPUQ_MAX_REPEAT];
@@ -633,45 +598,84 @@ void npuq_tile_dequant(const npuq_kernel_choice *choice, const npuq_rect *rect, 
     const size_t join = row_scale->data ? 1 : rows_to_join(choice, rect);
     size_t most = columns_at_a_time(choice, rect, true);
 
-    call.params.step = npuq_dequant_by_column(columns);
+    call.params.step = npuq_dequantises_by_column(choice, columns);
     if (row_scale->data) {
-        call.params.row_scale = npuq_params_f32(kernels, row_scale, rect->rows, row_scales);
+        assert(rect->rows <= NPUQ_DEQUANT_ROWS || npuq_params_are_ready(row_scale));
+        call.params.row_scale = npuq_convert_params(kernels, row_scale, rect->rows, row_scales);
     }
-    if (npuq_dequant_converts(columns)) {
+    if (npuq_converts_columns(choice, columns)) {
         most = smaller(most, NPUQ_DEQUANT_COLUMNS);
     }
     for (size_t col = 0; col < rect->cols; col += most) {
         const npuq_rect part = columns_of(choice, rect, col, most);
-        const npuq_params scale = npuq_params_from(&columns->scale, first_col + col);
-        const npuq_params offset = npuq_params_from(&columns->offset, first_col + col);
-        const npuq_params words = npuq_params_from(&columns->words, first_col + col);
-        const npuq_params bias = npuq_params_from(&columns->bias, first_col + col);
-        const npuq_params x_bias = npuq_params_from(&columns->x_bias, first_col + col);
+        const npuq_params scale = npuq_skip_params(&columns->scale, rect->col + col);
+        const npuq_params addend = npuq_skip_params(&columns->addend, rect->col + col);
+        const npuq_params x_bias = npuq_skip_params(&columns->x_bias, rect->col + col);
         const size_t n = call.params.step ? part.cols : 1;
 
-        if (words.data) {
+        if (are_words(columns)) {
             call.params.scale = scales;
             call.params.y_offset = columns->words_have_offsets ? y_offsets : NULL;
-            unpack_words(kernels, &words, n, scales, y_offsets);
+            unpack_words(kernels, &scale, n, scales, y_offsets);
         } else {
-            call.params.scale = npuq_params_f32(kernels, &scale, n, scales);
-        }
-        if (offset.data) {
-            call.params.offset = npuq_params_f32(kernels, &offset, n, floats);
-        }
-        if (bias.data) {
-            call.params.bias = npuq_params_f32(kernels, &bias, part.cols, floats);
-        }
-        if (x_bias.data) {
-            call.params.x_bias = contiguous_ints(&x_bias, part.cols, x_biases);
+            call.params.scale = npuq_convert_params(kernels, &scale, n, scales);
         }
         if (call.params.step) {
             call.params.scale = repeated(scales, call.params.scale, n, join);
-            call.params.offset = repeated(floats, call.params.offset, n, join);
             call.params.y_offset = repeated(y_offsets, call.params.y_offset, n, join);
         }
-        call.params.bias = repeated(floats, call.params.bias, part.cols, join);
-        call.params.x_bias = repeated(x_biases, call.params.x_bias, part.cols, join);
+        if (addend.data && adds_before_product(choice)) {
+            call.params.offset = npuq_convert_params(kernels, &addend, n, addends);
+            call.params.offset = repeated(addends, call.params.offset, n, call.params.step ? join : 1);
+        } else if (addend.data) {
+            call.params.bias = npuq_convert_params(kernels, &addend, part.cols, addends);
+            call.params.bias = repeated(addends, call.params.bias, part.cols, join);
+        }
+        if (x_bias.data) {
+            call.params.x_bias = contiguous_ints(&x_bias, part.cols, x_biases);
+            call.params.x_bias = repeated(x_biases, call.params.x_bias, part.cols, join);
+        }
         run_joined(choice, &part, join, dequant_block, &call);
     }
+}
+
+/* Whether the kernels can read parameters where they lie; n: how many of them they read. */
+static bool is_direct(const npuq_params *params, npuq_p_type type, size_t n)
+{
+    return !params->data || (params->type == type && (n == 1 || params->step == (ptrdiff_t)sizeof(float)));
+}
+
+void npuq_dequantise_rect(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_dequant_columns *columns,
+                          const npuq_params *row_scale)
+{
+    const bool by_column = npuq_dequantises_by_column(choice, columns);
+    const bool has_bias = !adds_before_product(choice);
+    const size_t n = by_column ? rect->cols : 1;
+
+    if ((rect->rows > 1 && rect->cols < NPUQ_SHORT_BY_COLUMN) || !x_is_in_place(choice, rect) ||
+        !y_is_in_place(choice, rect) || !is_direct(&columns->scale, NPUQ_P_F32, n) ||
+        !is_direct(&columns->addend, NPUQ_P_F32, has_bias ? rect->cols : n) ||
+        !is_direct(&columns->x_bias, NPUQ_P_I32, rect->cols) || !is_direct(row_scale, NPUQ_P_F32, rect->rows)) {
+        dequantise_converted(choice, rect, columns, row_scale);
+        return;
+    }
+    const void *scale = columns->scale.data + (by_column ? rect->col * sizeof(float) : 0);
+    const void *addend = NULL;
+    const void *x_bias = NULL;
+
+    if (columns->addend.data) {
+        addend = columns->addend.data + (by_column || has_bias ? rect->col * sizeof(float) : 0);
+    }
+    if (columns->x_bias.data) {
+        x_bias = columns->x_bias.data + rect->col * sizeof(int32_t);
+    }
+    const npuq_dequant_params params = {.scale = scale,
+                                        .offset = has_bias ? NULL : addend,
+                                        .x_bias = x_bias,
+                                        .row_scale = (const void *)row_scale->data,
+                                        .bias = has_bias ? addend : NULL,
+                                        .step = by_column};
+    const npuq_block block = make_block(choice, rect, true);
+
+    choice->kernels->dequant[choice->y][choice->x](&block, &params);
 }

@@ -20,72 +20,68 @@ typedef struct npuq_kernel_choice {
     npuq_x_type x;
     npuq_y_type y;
     npuq_affine_op op;
-    size_t ahead; /* of the pass that writes y, see npuq_block; 0 where all stays in the caches */
+    npuq_step x_step;
+    npuq_step y_step;
+    bool from_memory; /* x and y are more than the caches keep: x is prefetched, y written around the caches */
+    uint32_t ahead;   /* then, bytes of x prefetched ahead of the pass that writes y */
 } npuq_kernel_choice;
 
-void npuq_choose_kernels(npuq_kernel_choice *choice, npuq_dtype x, npuq_dtype y, npuq_affine_op op);
-
-/* Whether x and y of this many elements together are so large that writing y around the caches pays. */
-bool npuq_exceeds_caches(const npuq_kernel_choice *choice, size_t elements);
+/* With the kernels of the active backend, for so many elements in all. */
+void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_dtype_info *x, const npuq_dtype_info *y,
+                         npuq_affine_op op, size_t elements);
 
 /* For x that is read more than once: if it is not contiguous and fits the buffer of NPUQ_STAGED bytes, which is aligned
  * to its elements at least, copies it there and has the rectangle point to the copy. Returns whether it did. */
-bool npuq_tile_gather_x(const npuq_kernel_choice *choice, npuq_rect *rect, char *buffer);
+bool npuq_gather_x(const npuq_kernel_choice *choice, npuq_rect *rect, char *buffer);
 
 /* Rows of fewer columns, with parameters by column, are taken together, as fewer and longer ones. */
 enum { NPUQ_SHORT_BY_COLUMN = 64 };
 
 /* Row r takes parameter r. */
-void npuq_tile_affine_by_row(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,
-                             const npuq_params *offset);
+void npuq_quantise_by_row(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,
+                          const npuq_params *offset);
 
 /* Column c takes parameter c. */
-void npuq_tile_affine_by_column(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,
-                                const npuq_params *offset);
+void npuq_quantise_by_column(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,
+                             const npuq_params *offset);
 
-/* What integers are dequantised with; absent ones are left out. Scale, offset and words are for each column, or where
- * all their steps are 0 one for all; the biases are for each column. */
+/* What integers are dequantised with; absent ones are left out. Scale and offset are for each column, or where their
+ * steps are 0 one for all; the biases are for each column. */
 typedef struct npuq_dequant_columns {
-    npuq_params scale;
-    npuq_params offset;
-    npuq_params words; /* of trans_quant_param, in the place of scale and offset */
-    bool words_have_offsets;
-    npuq_params x_bias; /* int32 */
-    npuq_params bias;
+    npuq_params scale;       /* or words of trans_quant_param, which have an offset each */
+    npuq_params addend;      /* to int8 and int4 the offset, before the product; to int32 the bias, after it */
+    npuq_params x_bias;      /* int32: added to int32 first */
+    bool words_have_offsets; /* one of them is not 0 */
 } npuq_dequant_columns;
 
-/* Rows of a rectangle that npuq_tile_dequant() takes at most where row_scale has to be converted, and columns whose
+/* Rows of a rectangle that npuq_dequantise_rect() takes at most where row_scale has to be converted, and columns whose
  * parameters it converts at a time: fewer than elsewhere, as there are more kinds of them on the stack. */
 enum { NPUQ_DEQUANT_ROWS = 512, NPUQ_DEQUANT_COLUMNS = 2048 };
 
-/* Whether scale, offset or words differ from column to column. */
-bool npuq_dequant_by_column(const npuq_dequant_columns *columns);
+/* Whether scale or offset differ from column to column. */
+bool npuq_dequantises_by_column(const npuq_kernel_choice *choice, const npuq_dequant_columns *columns);
 
 /* Whether parameters by column have to be converted or copied before the kernels can read them. */
-bool npuq_dequant_converts(const npuq_dequant_columns *columns);
+bool npuq_converts_columns(const npuq_kernel_choice *choice, const npuq_dequant_columns *columns);
 
-/* See npuq_dequant_fn. The rectangle begins at column first_col of columns; row_scale goes by row, unless it is absent.
- */
-void npuq_tile_dequant(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_dequant_columns *columns,
-                       size_t first_col, const npuq_params *row_scale);
+/* See npuq_dequant_fn. Columns are those of the rectangle's col 0; row_scale goes by row, unless it is absent. */
+void npuq_dequantise_rect(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_dequant_columns *columns,
+                          const npuq_params *row_scale);
 
 /* hi[r], lo[r]: widened by the values of row r, times smooth by column unless it is absent. */
-void npuq_tile_range(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth, float *hi,
-                     float *lo);
-
-/* The last that a task does: other threads may read y then. */
-void npuq_tile_end(const npuq_kernel_choice *choice);
+void npuq_widen_ranges(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth, float *hi,
+                       float *lo);
 
 /* Whether the rectangle's rows are at least two, of fewer than NPUQ_SHORT columns, and one after the other in x. */
-bool npuq_tile_are_short_rows(const npuq_kernel_choice *choice, const npuq_rect *rect);
+bool npuq_are_short_rows(const npuq_kernel_choice *choice, const npuq_rect *rect);
 
 /* At most NPUQ_SHORT_ROWS of them: values, with room for NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_LANES, becomes x times
  * smooth as binary32, hi and lo the ranges, and choice and rect describe values in the place of x. */
-void npuq_tile_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npuq_params *smooth, float *values,
+void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npuq_params *smooth, float *values,
                           float *hi, float *lo);
 
 /* y = sat(round((x * smooth) * back[r * step] + offset[r * step])), smooth by column, unless it is absent. */
-void npuq_tile_requantise(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
+void npuq_requantise_rect(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
                           const float *back, const float *offset, size_t step);
 
 #endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "task.h"
+
+#include "fp_state.h"
+
+#include <string.h>
+
+_Static_assert(sizeof(npuq_call) >= 1024 && NPUQ_TASK_BYTES <= sizeof(npuq_call), "a task fits a prepared call");
+
+/* Elements of a unit of a prepared call: engines share out small calls, too. Those of one run are joined to so many
+ * that what is done for a rectangle takes a small part of its time. */
+enum { PREPARED_UNIT = 4096, JOINED_UNITS = 32768 };
+
+void npuq_start_filling(npuq_filling *filling, npuq_call *call)
+{
+    filling->call = call;
+    filling->most = call ? PREPARED_UNIT : SIZE_MAX;
+    for (size_t i = 0; call && i < NPUQ_MOST_ARGUMENTS; i++) {
+        filling->pointers[i] = NULL;
+    }
+}
+
+static void run_units(void *argument, size_t begin, size_t end)
+{
+    const npuq_task *task = argument;
+    const npuq_fp_state caller = npuq_fp_enter();
+
+    task->run(task, begin, end);
+    npuq_fp_leave(&caller);
+}
+
+void npuq_run_task(npuq_task *task, const npuq_executor *executor)
+{
+    if (executor && task->units.count > 1) {
+        executor->parallel_for(executor->context, task->units.count, run_units, task);
+    } else if (task->units.count > 0) {
+        run_units(task, 0, task->units.count);
+    }
+}
+
+void npuq_keep_task(const npuq_filling *filling, npuq_task *task, size_t size)
+{
+    const npuq_arguments *arguments = &filling->arguments;
+
+    assert(size <= NPUQ_TASK_BYTES);
+    if (task->units.count > 1) {
+        const size_t fitting = JOINED_UNITS / task->units.unit_rows / task->units.unit_cols;
+
+        task->units.joined = fitting > 1 ? fitting : 1;
+    }
+    task->signature = arguments->signature;
+    task->present = (uint8_t)arguments->present;
+    for (size_t i = 0; i < arguments->signature->count; i++) {
+        const char *slot = filling->pointers[i];
+        const npuq_span *span = &arguments->spans[i];
+
+        task->sizes[i] = 0;
+        task->slots[i] = (uint16_t)(slot ? slot - (const char *)task : 0);
+        if (arguments->used >> i & 1) {
+            const uintptr_t data = (uintptr_t)arguments->tensors[i]->data;
+
+            task->bounds[i] = (npuq_bound){arguments->tensors[i]->data, data - span->first, span->last - data};
+            task->sizes[i] = (uint8_t)span->element;
+        }
+    }
+    memcpy(filling->call->opaque, task, size);
+}
+
+void npuq_finish_filling(const npuq_filling *filling, npuq_task *task, size_t size, const npuq_executor *executor)
+{
+    if (filling->call) {
+        npuq_keep_task(filling, task, size);
+    } else {
+        npuq_run_task(task, executor);
+    }
+}
+
+/* ---- prepared calls ---------------------------------------------------------------------------------------------- */
+
+npuq_status npuq_fail_call(const char *op)
+{
+    return npuq_fail(NPUQ_ERROR_NULL, op, "call", "is null; expected memory for the prepared call");
+}
+
+/* The caller copies calls as integers, here they are structures: no compiler that sees both may exchange the two. */
+static const npuq_task *find_task(const npuq_call *call)
+{
+    const void *task = call->opaque;
+
+    __asm__ volatile("" : "+r"(task) : : "memory");
+    return task;
+}
+
+size_t npuq_call_units(const npuq_call *call)
+{
+    return find_task(call)->units.count;
+}
+
+void npuq_call_run(const npuq_call *call, size_t begin, size_t end)
+{
+    const npuq_task *task = find_task(call);
+    const npuq_fp_state caller = npuq_fp_enter();
+    const size_t count = task->units.count;
+
+    if (begin < end && begin < count) {
+        task->run(task, begin, end < count ? end : count);
+    }
+    npuq_fp_leave(&caller);
+}
+
+/* Whether data could be where argument i lies: NPUQ_OK, or why not. */
+static npuq_status check_bound(const npuq_task *task, size_t i, const char *data)
+{
+    const npuq_argument *arguments = task->signature->arguments;
+    const char *op = task->signature->op;
+    const npuq_bound *bound = &task->bounds[i];
+    const uintptr_t address = (uintptr_t)data;
+    const npuq_span span = {address - bound->below, address + bound->above, task->sizes[i]};
+
+    if (!data) {
+        return npuq_fail(NPUQ_ERROR_NULL, op, arguments[i].name, "data is null; expected memory for its elements");
+    }
+    if ((address & (task->sizes[i] - 1u)) != 0) {
+        return npuq_fail(NPUQ_ERROR_LAYOUT, op, arguments[i].name, "data is misaligned; expected a multiple of %u",
+                         (unsigned)task->sizes[i]);
+    }
+    if (bound->below > address || bound->above > UINTPTR_MAX - address) {
+        return npuq_fail(NPUQ_ERROR_LAYOUT, op, arguments[i].name,
+                         "reaches beyond the address space; expected every element within it");
+    }
+    for (size_t j = 0; j < task->signature->count; j++) {
+        const uintptr_t other = (uintptr_t)task->bounds[j].data;
+        const npuq_span others = {other - task->bounds[j].below, other + task->bounds[j].above, task->sizes[j]};
+
+        if (j != i && task->sizes[j] > 0 && (arguments[i].role == NPUQ_OUTPUT || arguments[j].role == NPUQ_OUTPUT) &&
+            npuq_spans_meet(&span, &others)) {
+            return npuq_fail(NPUQ_ERROR_LAYOUT, op, arguments[i].name,
+                             "would meet %s, from the first byte to the last; expected memory apart, or that the call "
+                             "is prepared anew",
+                             arguments[j].name);
+        }
+    }
+    return NPUQ_OK;
+}
+
+npuq_status npuq_call_rebind(npuq_call *call, npuq_operand operand, const void *data)
+{
+    char *to = (char *)(uintptr_t)data;
+    size_t i = 0;
+    npuq_status status;
+
+    if (!call) {
+        return npuq_fail_call("call_rebind");
+    }
+    const npuq_task *task = find_task(call);
+
+    while (i < task->signature->count &&
+           (task->signature->arguments[i].operand != (int)operand || !(task->present >> i & 1))) {
+        i++;
+    }
+    if (i == task->signature->count) {
+        return npuq_fail(NPUQ_ERROR_ARGUMENT, task->signature->op, "operand",
+                         "is %d; expected an argument with which the call was prepared, and which can be replaced",
+                         (int)operand);
+    }
+    if (task->sizes[i] == 0) { /* no elements, no data */
+        return NPUQ_OK;
+    }
+    if ((status = check_bound(task, i, to)) == NPUQ_OK) {
+        char *const opaque = (char *)call->opaque;
+        const char *from = task->bounds[i].data;
+        char *here;
+
+        memcpy(opaque + offsetof(npuq_task, bounds) + i * sizeof(npuq_bound), &to, sizeof to);
+        if (task->slots[i] != 0) { /* which may point to another end of the view */
+            memcpy(&here, opaque + task->slots[i], sizeof here);
+            here = to + (here - from);
+            memcpy(opaque + task->slots[i], &here, sizeof here);
+        }
+    }
+    return status;
+}
+
+/* ---- rectangles -------------------------------------------------------------------------------------------------- */
+
+void npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int counted)
+{
+    const npuq_tensor *const *tensors = filling->arguments.tensors;
+
+    walk->groups = npuq_list_groups(NULL);
+    walk->block_rows = SIZE_MAX;
+    walk->first_row = 0;
+    npuq_start_loop(&walk->loop, tensors[counted], walk->choice.x_step, walk->choice.y_step);
+    npuq_add_operand(&walk->loop, NPUQ_LOOP_X, tensors[x]);
+    npuq_add_operand(&walk->loop, NPUQ_LOOP_Y, tensors[y]);
+    filling->pointers[x] = &walk->loop.data[NPUQ_LOOP_X];
+    filling->pointers[y] = &walk->loop.data[NPUQ_LOOP_Y];
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+void npuq_cut_walk(npuq_walk *walk, const npuq_filling *filling, size_t elements, size_t most_cols)
+{
+    npuq_cut_units(&walk->task.units, npuq_count_rows(&walk->loop), npuq_count_columns(&walk->loop),
+                   smaller(elements, filling->most),
+                   npuq_limit_columns(&walk->loop, smaller(most_cols, filling->most)));
+}
+
+void npuq_walk_units(const npuq_walk *walk, size_t begin, size_t end, npuq_rect_fn *fn)
+{
+    size_t joined;
+
+    for (size_t i = begin; i < end; i += joined) {
+        npuq_unit unit;
+        npuq_rect rect;
+
+        joined = npuq_join_units(&walk->task.units, i, end, &unit);
+        rect.unit = i;
+        for (size_t done = 0; done < unit.rows; done += rect.rows) {
+            const size_t row = walk->first_row + unit.row + done;
+            const size_t left = unit.rows - done;
+            const size_t rows =
+                npuq_find_group(&walk->groups, row, left < walk->block_rows ? left : walk->block_rows, &rect.group);
+
+            npuq_select_rect(&walk->loop, row, rows, unit.col, unit.cols, &rect);
+            fn(walk, &rect);
+        }
+    }
+    if (walk->choice.from_memory) {
+        walk->choice.kernels->stream_end();
+    }
+}
