@@ -153,8 +153,8 @@ static bool set_shape(const struct list *list, struct bench_case *c)
         return false;
     }
     memcpy(c->shape, list->shape, sizeof *list->shape * (size_t)list->ndim);
-    if (c->baseline == BENCH_ROW_KERNEL && c->shape[0] != 1) {
-        c->baseline = BENCH_NO_BASELINE;
+    if (c->shape[0] != 1) {
+        c->sets &= ~(unsigned)BENCH_PREPARED;
     }
     return true;
 }
@@ -344,7 +344,7 @@ static void add_models(struct list *list)
     }
 }
 
-enum { ALL_OF_FEW = BENCH_SWEEP | BENCH_OVERHEAD | BENCH_THREADS };
+enum { SMALL = BENCH_OVERHEAD | BENCH_PREPARED, ALL_OF_FEW = BENCH_SWEEP | SMALL | BENCH_THREADS };
 
 /* Kinds with types for the sets that take few, and which of those sets take them. */
 static const struct typed {
@@ -354,11 +354,12 @@ static const struct typed {
     unsigned sets;
 } few[] = {
     {{BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8, ALL_OF_FEW},
-    {{BENCH_QUANTIZE, BENCH_MUL, BENCH_CHANNEL}, NPUQ_FLOAT32, NPUQ_INT8, BENCH_OVERHEAD},
+    {{BENCH_QUANTIZE, BENCH_MUL, BENCH_CHANNEL}, NPUQ_FLOAT32, NPUQ_INT8, SMALL},
     {{BENCH_QUANTIZE, BENCH_MUL, BENCH_CHANNEL}, NPUQ_BFLOAT16, NPUQ_INT8, BENCH_SWEEP},
-    {{BENCH_QUANTIZE, BENCH_DIV, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8, BENCH_SWEEP | BENCH_OVERHEAD},
+    {{BENCH_QUANTIZE, BENCH_DIV, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8, BENCH_SWEEP | SMALL},
     {{BENCH_QUANTIZE, BENCH_DIV, BENCH_CHANNEL}, NPUQ_FLOAT32, NPUQ_INT8, BENCH_OVERHEAD},
     {{BENCH_QUANTIZE, BENCH_DIV, BENCH_CHANNEL}, NPUQ_BFLOAT16, NPUQ_INT8, BENCH_THREADS},
+    {{BENCH_GROUP_QUANT, BENCH_MUL, BENCH_GROUPS}, NPUQ_FLOAT32, NPUQ_INT8, BENCH_PREPARED},
     {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8, ALL_OF_FEW},
     {{BENCH_DYNAMIC, BENCH_TENSOR, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8, BENCH_SWEEP | BENCH_THREADS},
     {{BENCH_DYNAMIC_QUANT, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8, ALL_OF_FEW},
@@ -404,20 +405,15 @@ static void add_layouts(struct list *list)
     }
 }
 
-static void add_overhead(struct list *list)
+static void add_small(struct list *list)
 {
-    static const int64_t sizes[] = {128, 4096};
+    static const int64_t sizes[] = {128, 1024, 4096};
 
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         for (size_t k = 0; k < FEW; k++) {
-            if (!(few[k].sets & BENCH_OVERHEAD)) {
-                continue;
+            if (few[k].sets & SMALL) {
+                add(list, case_of(few[k].kind, few[k].x, few[k].y, 1, sizes[i], few[k].sets & SMALL));
             }
-            struct bench_case c = case_of(few[k].kind, few[k].x, few[k].y, 1, sizes[i], BENCH_OVERHEAD);
-            if (c.op == BENCH_QUANTIZE && c.mode == BENCH_MUL) {
-                c.baseline = BENCH_ROW_KERNEL;
-            }
-            add(list, c);
         }
     }
 }
@@ -510,7 +506,7 @@ struct bench_case *bench_cases(int ndim, const int64_t *shape, size_t *count)
 {
     struct list list = {.ndim = ndim, .shape = shape};
 
-    add_overhead(&list);
+    add_small(&list);
     add_models(&list);
     add_sweeps(&list);
     add_layouts(&list);

@@ -52,7 +52,6 @@ enum bench_baseline {
     BENCH_NO_BASELINE,
     BENCH_MULTIPLY,   /* the same call, multiplying where it divides */
     BENCH_CONTIGUOUS, /* the same elements with one scale */
-    BENCH_ROW_KERNEL, /* the row kernel without the call around it */
     BENCH_ASYMMETRIC, /* dynamic_quant_asymmetric where the case is dynamic_quant */
     BENCH_USUAL_DATA, /* the same call, with usual data */
     BENCH_COPY_FIRST, /* the view copied by plain loops, and the same call with the copy */
@@ -61,15 +60,16 @@ enum bench_baseline {
 
 /* Why a case is in the list; a case may have several reasons. */
 enum {
-    BENCH_MODELS = 1,   /* a shape from a model, a usual type */
-    BENCH_SWEEP = 2,    /* one of a row of sizes */
-    BENCH_LAYOUT = 4,   /* the quantised dimension in the middle */
-    BENCH_OVERHEAD = 8, /* the call against its kernel */
-    BENCH_THREADS = 16, /* several threads against one */
-    BENCH_RARE = 32,    /* only with --full */
-    BENCH_SIZES = 64,   /* from one row to a gigabyte, short rows, one long row */
-    BENCH_VIEWS = 128,  /* elements that do not follow each other */
-    BENCH_DATA = 256    /* data that saturates, NaN, subnormal numbers */
+    BENCH_MODELS = 1,    /* a shape from a model, a usual type */
+    BENCH_SWEEP = 2,     /* one of a row of sizes */
+    BENCH_LAYOUT = 4,    /* the quantised dimension in the middle */
+    BENCH_OVERHEAD = 8,  /* small calls */
+    BENCH_THREADS = 16,  /* several threads against one */
+    BENCH_RARE = 32,     /* only with --full */
+    BENCH_SIZES = 64,    /* from one row to a gigabyte, short rows, one long row */
+    BENCH_VIEWS = 128,   /* elements that do not follow each other */
+    BENCH_DATA = 256,    /* data that saturates, NaN, subnormal numbers */
+    BENCH_PREPARED = 512 /* one row: the call and its parts, prepared and not */
 };
 
 enum { BENCH_MAX_NDIM = 3 };

@@ -29,7 +29,8 @@ static const char help[] =
     "                           (a scale for each index of the middle dimension), overhead (of small calls), threads\n"
     "                           (two against one), sizes (of the usual kinds, short rows, a long row), views "
     "(strided,\n"
-    "                           reversed, transposed), data (that saturates, NaN, subnormal numbers)\n"
+    "                           reversed, transposed), data (that saturates, NaN, subnormal numbers), prepared (one\n"
+    "                           row: the kernel alone, prepared calls, calls whose tensors are made each time)\n"
     "  --full                   all cases\n"
     "  --shape N[xN[xN]]        measure the chosen operators at this shape of x instead of the listed ones: 64x4096\n"
     "                           is 64 rows of 4096 columns. One number is a shape for trans_quant_param, three are\n"
@@ -241,8 +242,9 @@ static bool name_contains_any(const char *name, const char *words)
 static const struct {
     unsigned set;
     const char *name;
-} sets[] = {{BENCH_MODELS, "models"},   {BENCH_SWEEP, "sweep"}, {BENCH_LAYOUT, "layout"}, {BENCH_OVERHEAD, "overhead"},
-            {BENCH_THREADS, "threads"}, {BENCH_SIZES, "sizes"}, {BENCH_VIEWS, "views"},   {BENCH_DATA, "data"}};
+} sets[] = {{BENCH_MODELS, "models"},     {BENCH_SWEEP, "sweep"},     {BENCH_LAYOUT, "layout"},
+            {BENCH_OVERHEAD, "overhead"}, {BENCH_THREADS, "threads"}, {BENCH_SIZES, "sizes"},
+            {BENCH_VIEWS, "views"},       {BENCH_DATA, "data"},       {BENCH_PREPARED, "prepared"}};
 
 static unsigned sets_of(const char *words)
 {
@@ -306,7 +308,8 @@ static bool check_words(const struct options *o, const struct bench_case *cases,
     rest = o->set ? o->set : "";
     while (next_word(&rest, word)) {
         if (sets_of(word) == 0) {
-            return fail_unknown("--set", word, "models, sweep, layout, overhead, threads, sizes, views or data");
+            return fail_unknown("--set", word,
+                                "models, sweep, layout, overhead, threads, sizes, views, data or prepared");
         }
     }
     return true;

@@ -4,6 +4,7 @@
 #include "limit.h"
 #include "peer.h"
 #include "pool.h"
+#include "prepared.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,11 +15,12 @@ static const double noise_threshold = 0.10;
 struct context {
     const struct operands *operands;
     enum run_kind kind;
-    npuq_backend backend; /* ours and baseline */
+    npuq_backend backend; /* npuquant's, whichever the kind */
     const npuq_executor *executor;
     int threads;
     struct bench_way way; /* streams */
     const struct peer *peer;
+    struct prepared *prepared;
 };
 
 /* ---- contestants ----------------------------------------------------------------------------------------------- */
@@ -27,7 +29,7 @@ static void prepare(const void *argument)
 {
     const struct context *context = argument;
 
-    if (context->kind == RUN_OURS || context->kind == RUN_BASELINE) {
+    if (context->kind == RUN_OURS || context->kind == RUN_BASELINE || context->prepared) {
         (void)npuq_set_backend(context->backend);
     }
 }
@@ -52,6 +54,18 @@ static void run_peer(const void *argument)
 
     context->peer->run();
 }
+
+#define DEFINE_RUN(NAME)                                                                                               \
+    static void run_##NAME(const void *argument)                                                                       \
+    {                                                                                                                  \
+        const struct context *context = argument;                                                                      \
+        prepared_run_##NAME(context->prepared);                                                                        \
+    }
+
+DEFINE_RUN(kernel)
+DEFINE_RUN(with_state)
+DEFINE_RUN(call)
+DEFINE_RUN(with_tensors)
 
 /* A share of the rows for each thread, cut where both sides are aligned: `grain` bytes of y. */
 enum { GRAIN = 4096 };
@@ -174,6 +188,7 @@ struct field {
 static void enter(struct field *field, const struct context *context, const char *who, size_t differing)
 {
     static void (*const runs[])(const void *) = {run_ours,   run_baseline,   run_peer,  run_peer,
+                                                 run_kernel, run_with_state, run_call,  run_with_tensors,
                                                  run_stream, run_two_passes, run_memcpy};
     struct measurement *m = field->m;
 
@@ -255,7 +270,6 @@ static const char *baseline_name(enum bench_baseline baseline)
     switch (baseline) {
     case BENCH_MULTIPLY: return "multiply";
     case BENCH_CONTIGUOUS: return "contiguous";
-    case BENCH_ROW_KERNEL: return "row kernel";
     case BENCH_ASYMMETRIC: return "asymmetric";
     case BENCH_USUAL_DATA: return "usual data";
     case BENCH_COPY_FIRST: return "copy first";
@@ -283,6 +297,33 @@ static void enter_all(struct field *field, const struct operands *o, const struc
         }
     }
     enter_limits(field, o, plan, threads);
+}
+
+/* Each must give the expected results once; without threads, and with the fastest backend. */
+static bool enter_prepared(struct field *field, struct operands *o, const struct plan *plan, struct prepared *prepared)
+{
+    struct measurement *m = field->m;
+    struct context context = {.operands = o, .backend = plan->backends[0], .threads = 1, .prepared = prepared};
+
+    if (!(o->c->sets & BENCH_PREPARED)) {
+        return true;
+    }
+    if (npuq_set_backend(context.backend) != NPUQ_OK || prepared_make(prepared, o) != NPUQ_OK) {
+        (void)snprintf(m->failure, sizeof m->failure, "%s", npuq_last_error());
+        return false;
+    }
+    for (context.kind = RUN_KERNEL; context.kind <= RUN_WITH_TENSORS; context.kind++) {
+        memset(o->y.data, 0x55, o->y_bytes);
+        enter(field, &context, run_kind_name(context.kind), 0);
+        field->contestants[m->count - 1].run(&context);
+        const size_t differing = operands_differing(o);
+        if (differing > 0) {
+            (void)snprintf(m->failure, sizeof m->failure, "%s: %zu elements differ from the reference",
+                           run_kind_name(context.kind), differing);
+            return false;
+        }
+    }
+    return true;
 }
 
 /* ---- correctness ----------------------------------------------------------------------------------------------- */
@@ -384,6 +425,7 @@ bool measure(const struct bench_case *c, const struct plan *plan, const struct m
 {
     struct field field = {.m = m};
     struct operands operands;
+    struct prepared prepared;
     const int threads = c->threads > 0 ? c->threads : plan->threads;
 
     memset(m, 0, sizeof *m);
@@ -399,9 +441,10 @@ bool measure(const struct bench_case *c, const struct plan *plan, const struct m
 
     field.from_afar = m->bytes_read + m->bytes_written > machine->cache[1];
 
-    const bool right = check_backends(m, &operands, plan, threads);
+    bool right = check_backends(m, &operands, plan, threads);
     if (right && plan->timed) {
         enter_all(&field, &operands, plan, threads);
+        right = enter_prepared(&field, &operands, plan, &prepared);
         if (plan->with_peers) {
             enter_peers(&field, &operands, threads);
         }
@@ -425,7 +468,8 @@ double measure_seconds(const struct bench_case *c, const struct plan *plan)
     for (int i = 0; i < count && plan->with_peers && !bench_is_view(c); i++) {
         others += !all[i]->is_product;
     }
-    const int contestants = plan->backend_count + (c->baseline != BENCH_NO_BASELINE) + streams + others;
+    const int parts = c->sets & BENCH_PREPARED ? RUN_WITH_TENSORS - RUN_KERNEL + 1 : 0;
+    const int contestants = plan->backend_count + (c->baseline != BENCH_NO_BASELINE) + parts + streams + others;
     double rounds = plan->timing.budget_ns / (contestants * sample_ns);
 
     rounds = rounds < plan->timing.min_rounds ? plan->timing.min_rounds : rounds;
@@ -436,7 +480,8 @@ double measure_seconds(const struct bench_case *c, const struct plan *plan)
 
 const char *run_kind_name(enum run_kind kind)
 {
-    static const char *const names[] = {"ours", "baseline", "peer", "product", "stream", "two-passes", "memcpy"};
+    static const char *const names[] = {"ours",     "baseline",     "peer",   "product",    "row kernel", "with state",
+                                        "prepared", "with tensors", "stream", "two-passes", "memcpy"};
 
     return names[kind];
 }

@@ -8,7 +8,19 @@
 #include "operands.h"
 #include "timing.h"
 
-enum run_kind { RUN_OURS, RUN_BASELINE, RUN_PEER, RUN_PRODUCT, RUN_STREAM, RUN_TWO_PASSES, RUN_MEMCPY };
+enum run_kind {
+    RUN_OURS,
+    RUN_BASELINE,
+    RUN_PEER,
+    RUN_PRODUCT,
+    RUN_KERNEL, /* and the next three: see prepared.h */
+    RUN_WITH_STATE,
+    RUN_PREPARED,
+    RUN_WITH_TENSORS,
+    RUN_STREAM,
+    RUN_TWO_PASSES,
+    RUN_MEMCPY
+};
 
 /* One way to do the work, and what it took. */
 struct run {

@@ -4,6 +4,7 @@
 #include "backend/dispatch.h"
 #include "limit.h"
 #include "machine.h"
+#include "view/dtype.h"
 
 #include <math.h>
 #include <string.h>
@@ -341,38 +342,45 @@ static npuq_quant_mode quant_mode(const struct bench_case *c)
     return c->mode == BENCH_TENSOR ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
 }
 
-static npuq_status call_asymmetric(const struct operands *o, const npuq_executor *executor)
+/* The operator, or with a call its preparation: the same arguments but the executor. */
+#define CALL(OPERATOR, ...) (call ? npuq_prepare_##OPERATOR(call, __VA_ARGS__) : npuq_##OPERATOR(__VA_ARGS__, executor))
+
+static npuq_status call_asymmetric(const struct operands *o, npuq_call *call, const npuq_executor *executor)
 {
-    return npuq_dynamic_quant_asymmetric(&o->x, if_present(&o->scale), if_present(&o->group_index), quant_mode(o->c),
-                                         &o->y, &o->scale_out, &o->offset_out, executor);
+    return CALL(dynamic_quant_asymmetric, &o->x, if_present(&o->scale), if_present(&o->group_index), quant_mode(o->c),
+                &o->y, &o->scale_out, &o->offset_out);
 }
 
-npuq_status operands_call(const struct operands *o, const npuq_executor *executor)
+static npuq_status call_or_prepare(const struct operands *o, npuq_call *call, const npuq_executor *executor)
 {
     const struct bench_case *c = o->c;
 
     switch (c->op) {
     case BENCH_QUANTIZE:
-        return npuq_quantize(&o->x, &o->scale, &o->offset, c->parameters == BENCH_AXIS ? 1 : -1, c->mode == BENCH_DIV,
-                             &o->y, executor);
-    case BENCH_GROUP_QUANT: return npuq_group_quant(&o->x, &o->scale, &o->group_index, &o->offset, &o->y, executor);
-    case BENCH_DYNAMIC: return call_asymmetric(o, executor);
+        return CALL(quantize, &o->x, &o->scale, &o->offset, c->parameters == BENCH_AXIS ? 1 : -1, c->mode == BENCH_DIV,
+                    &o->y);
+    case BENCH_GROUP_QUANT: return CALL(group_quant, &o->x, &o->scale, &o->group_index, &o->offset, &o->y);
+    case BENCH_DYNAMIC: return call_asymmetric(o, call, executor);
     case BENCH_DYNAMIC_QUANT:
-        return npuq_dynamic_quant(&o->x, if_present(&o->scale), if_present(&o->group_index), quant_mode(c),
-                                  NPUQ_SCALE_PRODUCT, &o->y, &o->scale_out, executor);
-    case BENCH_ANTI_QUANT: return npuq_anti_quant(&o->x, &o->scale, &o->offset, &o->y, executor);
+        return CALL(dynamic_quant, &o->x, if_present(&o->scale), if_present(&o->group_index), quant_mode(c),
+                    NPUQ_SCALE_PRODUCT, &o->y, &o->scale_out);
+    case BENCH_ANTI_QUANT: return CALL(anti_quant, &o->x, &o->scale, &o->offset, &o->y);
     case BENCH_DEQUANT:
-        return npuq_dequant(&o->x, &o->scale, if_present(&o->activation_scale), if_present(&o->offset), &o->y,
-                            executor);
-    case BENCH_REQUANT: return npuq_requant(&o->x, &o->scale, NULL, &o->y, executor);
+        return CALL(dequant, &o->x, &o->scale, if_present(&o->activation_scale), if_present(&o->offset), &o->y);
+    case BENCH_REQUANT: return CALL(requant, &o->x, &o->scale, NULL, &o->y);
     case BENCH_TRANS_QUANT_PARAM: break;
     }
     return npuq_trans_quant_param(&o->x, &o->offset, NPUQ_ROUND_NEAREST, &o->y);
 }
 
-static npuq_x_type x_type(npuq_dtype dtype)
+npuq_status operands_call(const struct operands *o, const npuq_executor *executor)
 {
-    return dtype == NPUQ_FLOAT32 ? NPUQ_X_F32 : dtype == NPUQ_FLOAT16 ? NPUQ_X_F16 : NPUQ_X_BF16;
+    return call_or_prepare(o, NULL, executor);
+}
+
+npuq_status operands_prepare(const struct operands *o, npuq_call *call)
+{
+    return call_or_prepare(o, call, NULL);
 }
 
 /* Each row's range, then its y, in blocks that stay in the first cache in between: as operators/dynamic.c does. */
@@ -409,7 +417,7 @@ static void call_token_kernels(const npuq_row_kernels *kernels, npuq_x_type x, c
 void operands_row_kernel(const struct operands *o, size_t ahead)
 {
     const npuq_row_kernels *kernels = npuq_kernels();
-    const npuq_x_type x = x_type(o->x.dtype);
+    const npuq_x_type x = (npuq_x_type)npuq_find_dtype(o->x.dtype)->x;
     const size_t rows = (size_t)o->c->shape[0];
     const npuq_block block = {.x = o->x.data,
                               .y = o->y.data,
@@ -533,8 +541,7 @@ npuq_status operands_baseline(const struct operands *o)
     switch (o->c->baseline) {
     case BENCH_MULTIPLY: return call_multiply(o);
     case BENCH_CONTIGUOUS: return call_contiguous(o);
-    case BENCH_ROW_KERNEL: operands_row_kernel(o, 0); return NPUQ_OK;
-    case BENCH_ASYMMETRIC: return call_asymmetric(o, NULL);
+    case BENCH_ASYMMETRIC: return call_asymmetric(o, NULL, NULL);
     case BENCH_USUAL_DATA: return call_with_usual_data(o);
     case BENCH_COPY_FIRST: return call_with_copy(o);
     case BENCH_NO_BASELINE:

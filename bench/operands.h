@@ -41,6 +41,9 @@ void operands_free(struct operands *o);
 /* The case itself. */
 npuq_status operands_call(const struct operands *o, const npuq_executor *executor);
 
+/* Prepares it. Only operators that can be prepared. */
+npuq_status operands_prepare(const struct operands *o, npuq_call *call);
+
 /* What the case is set against. */
 npuq_status operands_baseline(const struct operands *o);
 

@@ -135,11 +135,22 @@ class Bench(unittest.TestCase):
                      "requant/symmetric/channel/i32-i8"):
             self.assertTrue({f"{kind}/32x4096", f"{kind}/16384x4096"} <= names, kind)
         self.assertIn("dynamic_quant/token/experts64/bf16-i8/16384x4096", names)
-        for name, end in (("overhead", "1x128"), ("sweep", "1024x4096"), ("threads", "16384x4096/t2")):
+        for name, end in (("overhead", "1x128"), ("prepared", "1x1024"), ("sweep", "1024x4096"), ("threads", "16384x4096/t2")):
             if name == "threads" and (os.cpu_count() or 1) < 2:
                 continue
             found = {n.split("/")[0] for n in self.names("--set", name) if n.endswith("/" + end)}
             self.assertTrue({"quantize", "dynamic", "dynamic_quant", "anti_quant", "dequant", "requant"} <= found, name)
+
+    def test_prepared(self):
+        """Of one row, the parts of a call take turns with the call; of more rows they do not."""
+        parts = ["row kernel", "with state", "prepared", "with tensors"]
+        cases = self.results("--set", "prepared", "--no-peers")["cases"]
+        self.assertEqual({case["name"].split("/")[0] for case in cases},
+                         {"quantize", "group_quant", "dynamic", "dynamic_quant", "anti_quant", "dequant", "requant"})
+        for case in cases + self.results("--shape", "1x24", "--set", "prepared")["cases"]:
+            self.assertEqual([run["who"] for run in case["runs"] if run["kind"] in parts], parts, case["name"])
+            self.assertNotIn("failure", case)
+        self.assertEqual(bench("--shape", "2x24", "--set", "prepared").returncode, 1)
 
     def test_symmetric_beside_asymmetric(self):
         """dynamic_quant takes turns with dynamic_quant_asymmetric at the same work."""
@@ -286,7 +297,7 @@ class Bench(unittest.TestCase):
 
     def test_wrong_options(self):
         for options, text in ((("--set", "models,small"), "--set: found 'small', expected models, sweep, layout, "
-                               "overhead, threads, sizes, views or data"),
+                               "overhead, threads, sizes, views, data or prepared"),
                               (("--backend", "ref,sse"), "--backend: found 'sse', expected avx512, avx2, neon, generic, ref or"),
                               (("--backend", ""), "--backend: found '', expected avx512"),
                               (("--threads", "0"), "--threads: found '0', expected a number from 1 to "),
