@@ -28,6 +28,9 @@ static inline NPUQ_INLINED const float *read_params(const npuq_row_kernels *kern
     if (params->type == NPUQ_P_F32) {
         return (const float *)(const void *)data;
     }
+    if (n == 1) {
+        return npuq_convert_params(kernels, params, n, buffer);
+    }
     assert(params->type < NPUQ_P_WIDENED && n <= NPUQ_DENSE_PARAMS);
     kernels->widen[params->type](data, buffer, n);
     return buffer;

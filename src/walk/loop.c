@@ -315,12 +315,8 @@ void npuq_cut_units(npuq_units *units, size_t rows, size_t cols, size_t elements
     }
 }
 
-size_t npuq_join_units(const npuq_units *units, size_t i, size_t end, npuq_unit *unit)
+size_t npuq_join_several_units(const npuq_units *units, size_t i, size_t end, npuq_unit *unit)
 {
-    if (units->count == 1) {
-        *unit = (npuq_unit){.rows = units->rows, .cols = units->cols};
-        return 1;
-    }
     const size_t down = units->across > 1 ? i / units->across : i;
     const size_t right = i - down * units->across;
     size_t joined = smaller(end - i, units->joined);

@@ -94,6 +94,15 @@ void npuq_cut_units(npuq_units *units, size_t rows, size_t cols, size_t elements
 
 /* Sets *unit to the rectangle of unit i, and of the units that follow before `end` and are joined to it; returns how
  * many units that are. */
-size_t npuq_join_units(const npuq_units *units, size_t i, size_t end, npuq_unit *unit);
+size_t npuq_join_several_units(const npuq_units *units, size_t i, size_t end, npuq_unit *unit);
+
+static inline size_t npuq_join_units(const npuq_units *units, size_t i, size_t end, npuq_unit *unit)
+{
+    if (units->count == 1) { /* a small call has no time for divisions */
+        *unit = (npuq_unit){.rows = units->rows, .cols = units->cols};
+        return 1;
+    }
+    return npuq_join_several_units(units, i, end, unit);
+}
 
 #endif

@@ -3,24 +3,6 @@
 
 #include "../ref/npuq_ref_element.h"
 
-npuq_params npuq_skip_params(const npuq_params *params, size_t i)
-{
-    npuq_params from = *params;
-
-    if (from.data && i > 0) {
-        const size_t columns = from.used + i;
-        from.data += (ptrdiff_t)(columns / from.repeat) * from.step;
-        from.used = (uint8_t)(columns % from.repeat);
-    }
-    return from;
-}
-
-bool npuq_params_are_ready(const npuq_params *params)
-{
-    return params->data && params->type == NPUQ_P_F32 && params->step == (ptrdiff_t)sizeof(float) &&
-           params->repeat == 1;
-}
-
 /* Writes value for all the columns that it serves, and beyond: whole vectors cost less than counting, and what is too
  * much will be written over by the next. */
 static void spread(float *to, float value, size_t columns)
@@ -32,11 +14,8 @@ static void spread(float *to, float value, size_t columns)
     }
 }
 
-const float *npuq_convert_params(const npuq_row_kernels *kernels, const npuq_params *params, size_t n, float *buffer)
+const float *npuq_convert_unready(const npuq_row_kernels *kernels, const npuq_params *params, size_t n, float *buffer)
 {
-    if (npuq_params_are_ready(params)) {
-        return (const float *)(const void *)params->data;
-    }
     if (!params->data) {
         for (size_t i = 0; i < n; i++) {
             buffer[i] = 0.0f;
@@ -47,7 +26,7 @@ const float *npuq_convert_params(const npuq_row_kernels *kernels, const npuq_par
     const char *p = params->data;
 
 #define CONVERT(TYPE, TO_FLOAT)                                                                                        \
-    if (params->repeat == 1 && params->type < NPUQ_P_WIDENED && params->step == (ptrdiff_t)sizeof(TYPE)) {             \
+    if (params->repeat == 1 && n > 1 && params->type < NPUQ_P_WIDENED && params->step == (ptrdiff_t)sizeof(TYPE)) {    \
         kernels->widen[params->type](p, buffer, n);                                                                    \
     } else if (params->repeat == 1) {                                                                                  \
         for (size_t i = 0; i < n; i++) {                                                                               \

@@ -49,13 +49,35 @@ static inline npuq_params npuq_list_dense_params(const npuq_arguments *arguments
 }
 
 /* The parameters from i columns further on. */
-npuq_params npuq_skip_params(const npuq_params *params, size_t i);
+static inline npuq_params npuq_skip_params(const npuq_params *params, size_t i)
+{
+    npuq_params from = *params;
+
+    if (from.data && i > 0) {
+        const size_t columns = from.used + i;
+
+        from.data += (ptrdiff_t)(columns / from.repeat) * from.step;
+        from.used = (uint8_t)(columns % from.repeat);
+    }
+    return from;
+}
 
 /* Whether the run can be read where it lies. */
-bool npuq_params_are_ready(const npuq_params *params);
+static inline bool npuq_params_are_ready(const npuq_params *params)
+{
+    return params->data && params->type == NPUQ_P_F32 && params->step == (ptrdiff_t)sizeof(float) &&
+           params->repeat == 1;
+}
+
+const float *npuq_convert_unready(const npuq_row_kernels *kernels, const npuq_params *params, size_t n, float *buffer);
 
 /* Those of the first n columns as contiguous binary32: where they lie, or converted into buffer, which has room for
  * n + NPUQ_MAX_REPEAT. */
-const float *npuq_convert_params(const npuq_row_kernels *kernels, const npuq_params *params, size_t n, float *buffer);
+static inline const float *npuq_convert_params(const npuq_row_kernels *kernels, const npuq_params *params, size_t n,
+                                               float *buffer)
+{
+    return npuq_params_are_ready(params) ? (const float *)(const void *)params->data
+                                         : npuq_convert_unready(kernels, params, n, buffer);
+}
 
 #endif

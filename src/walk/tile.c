@@ -250,20 +250,22 @@ static void run_joined(const npuq_kernel_choice *choice, const npuq_rect *rect, 
     }
 }
 
-/* The n values, `times` over, in the buffer, where they may lie already; where they lie if once is enough. Not inlined:
- * copies in all callers are kilobytes. */
-static __attribute__((noinline)) const void *repeated(void *buffer, const void *values, size_t n, size_t times)
+/* Not inlined: copies in all callers are kilobytes. */
+static __attribute__((noinline)) const void *repeat(void *buffer, const void *values, size_t n, size_t times)
 {
     const size_t once = n * sizeof(float);
 
-    if (times == 1 || !values) {
-        return values;
-    }
     memmove(buffer, values, once);
     for (size_t done = once; done < once * times; done *= 2) {
         memcpy((char *)buffer + done, buffer, smaller(done, once * times - done));
     }
     return buffer;
+}
+
+/* The n values, `times` over, in the buffer, where they may lie already; where they lie if once is enough. */
+static inline const void *repeated(void *buffer, const void *values, size_t n, size_t times)
+{
+    return times == 1 ? values : repeat(buffer, values, n, times);
 }
 
 /* ---- the kernels ------------------------------------------------------------------------------------------------ */
@@ -583,99 +585,75 @@ bool npuq_converts_columns(const npuq_kernel_choice *choice, const npuq_dequant_
            (c->x_bias.data && c->x_bias.step != (ptrdiff_t)sizeof(int32_t));
 }
 
-/* Not inlined: the direct way needs none of these buffers. */
-static __attribute__((noinline)) void dequantise_converted(const npuq_kernel_choice *choice, const npuq_rect *rect,
-                                                           const npuq_dequant_columns *columns,
-                                                           const npuq_params *row_scale)
-{
-    const npuq_row_kernels *kernels = choice->kernels;
+typedef struct dequant_buffers {
     _Alignas(64) float scales[NPUQ_DEQUANT_COLUMNS + NPUQ_MAX_REPEAT];
     _Alignas(64) float addends[NPUQ_DEQUANT_COLUMNS + NPUQ_MAX_REPEAT];
     _Alignas(64) int32_t y_offsets[NPUQ_DEQUANT_COLUMNS];
     _Alignas(64) int32_t x_biases[NPUQ_DEQUANT_COLUMNS];
-    float row_scales[NPUQ_DEQUANT_ROWS + NPUQ_MAX_REPEAT];
-    dequant_call call = {.dequant = kernels->dequant[choice->y][choice->x]};
-    const size_t join = row_scale->data ? 1 : rows_to_join(choice, rect);
-    size_t most = columns_at_a_time(choice, rect, true);
+} dequant_buffers;
 
-    call.params.step = npuq_dequantises_by_column(choice, columns);
-    if (row_scale->data) {
-        assert(rect->rows <= NPUQ_DEQUANT_ROWS || npuq_params_are_ready(row_scale));
-        call.params.row_scale = npuq_convert_params(kernels, row_scale, rect->rows, row_scales);
-    }
-    if (npuq_converts_columns(choice, columns)) {
-        most = smaller(most, NPUQ_DEQUANT_COLUMNS);
-    }
-    for (size_t col = 0; col < rect->cols; col += most) {
-        const npuq_rect part = columns_of(choice, rect, col, most);
-        const npuq_params scale = npuq_skip_params(&columns->scale, rect->col + col);
-        const npuq_params addend = npuq_skip_params(&columns->addend, rect->col + col);
-        const npuq_params x_bias = npuq_skip_params(&columns->x_bias, rect->col + col);
-        const size_t n = call.params.step ? part.cols : 1;
-
-        if (are_words(columns)) {
-            call.params.scale = scales;
-            call.params.y_offset = columns->words_have_offsets ? y_offsets : NULL;
-            unpack_words(kernels, &scale, n, scales, y_offsets);
-        } else {
-            call.params.scale = npuq_convert_params(kernels, &scale, n, scales);
-        }
-        if (call.params.step) {
-            call.params.scale = repeated(scales, call.params.scale, n, join);
-            call.params.y_offset = repeated(y_offsets, call.params.y_offset, n, join);
-        }
-        if (addend.data && adds_before_product(choice)) {
-            call.params.offset = npuq_convert_params(kernels, &addend, n, addends);
-            call.params.offset = repeated(addends, call.params.offset, n, call.params.step ? join : 1);
-        } else if (addend.data) {
-            call.params.bias = npuq_convert_params(kernels, &addend, part.cols, addends);
-            call.params.bias = repeated(addends, call.params.bias, part.cols, join);
-        }
-        if (x_bias.data) {
-            call.params.x_bias = contiguous_ints(&x_bias, part.cols, x_biases);
-            call.params.x_bias = repeated(x_biases, call.params.x_bias, part.cols, join);
-        }
-        run_joined(choice, &part, join, dequant_block, &call);
-    }
-}
-
-/* Whether the kernels can read parameters where they lie; n: how many of them they read. */
-static bool is_direct(const npuq_params *params, npuq_p_type type, size_t n)
+/* Sets what goes by column in *p, where step is set, for so many columns from col on, `join` times over. */
+static void list_columns(const npuq_kernel_choice *choice, const npuq_dequant_columns *columns, size_t col, size_t cols,
+                         size_t join, dequant_buffers *buffers, npuq_dequant_params *p)
 {
-    return !params->data || (params->type == type && (n == 1 || params->step == (ptrdiff_t)sizeof(float)));
+    const npuq_params scale = npuq_skip_params(&columns->scale, col);
+    const npuq_params addend = npuq_skip_params(&columns->addend, col);
+    const npuq_params x_bias = npuq_skip_params(&columns->x_bias, col);
+    const size_t n = p->step ? cols : 1;
+    const size_t times = p->step ? join : 1;
+
+    if (are_words(columns)) {
+        unpack_words(choice->kernels, &scale, n, buffers->scales, buffers->y_offsets);
+        p->scale = repeated(buffers->scales, buffers->scales, n, times);
+        if (columns->words_have_offsets) {
+            p->y_offset = repeated(buffers->y_offsets, buffers->y_offsets, n, times);
+        }
+    } else {
+        p->scale = npuq_convert_params(choice->kernels, &scale, n, buffers->scales);
+        p->scale = repeated(buffers->scales, p->scale, n, times);
+    }
+    if (addend.data && adds_before_product(choice)) {
+        p->offset = npuq_convert_params(choice->kernels, &addend, n, buffers->addends);
+        p->offset = repeated(buffers->addends, p->offset, n, times);
+    } else if (addend.data) {
+        p->bias = npuq_convert_params(choice->kernels, &addend, cols, buffers->addends);
+        p->bias = repeated(buffers->addends, p->bias, cols, join);
+    }
+    if (x_bias.data) {
+        p->x_bias = contiguous_ints(&x_bias, cols, buffers->x_biases);
+        p->x_bias = repeated(buffers->x_biases, p->x_bias, cols, join);
+    }
 }
 
 void npuq_dequantise_rect(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_dequant_columns *columns,
                           const npuq_params *row_scale)
 {
-    const bool by_column = npuq_dequantises_by_column(choice, columns);
-    const bool has_bias = !adds_before_product(choice);
-    const size_t n = by_column ? rect->cols : 1;
+    dequant_buffers buffers;
+    float row_scales[NPUQ_DEQUANT_ROWS + NPUQ_MAX_REPEAT];
+    dequant_call call = {.dequant = choice->kernels->dequant[choice->y][choice->x]};
+    const size_t join = row_scale->data ? 1 : rows_to_join(choice, rect);
+    const bool in_place = x_is_in_place(choice, rect) && y_is_in_place(choice, rect);
+    size_t most = in_place ? rect->cols : columns_at_a_time(choice, rect, true);
 
-    if ((rect->rows > 1 && rect->cols < NPUQ_SHORT_BY_COLUMN) || !x_is_in_place(choice, rect) ||
-        !y_is_in_place(choice, rect) || !is_direct(&columns->scale, NPUQ_P_F32, n) ||
-        !is_direct(&columns->addend, NPUQ_P_F32, has_bias ? rect->cols : n) ||
-        !is_direct(&columns->x_bias, NPUQ_P_I32, rect->cols) || !is_direct(row_scale, NPUQ_P_F32, rect->rows)) {
-        dequantise_converted(choice, rect, columns, row_scale);
+    call.params.step = npuq_dequantises_by_column(choice, columns);
+    if (row_scale->data) {
+        assert(rect->rows <= NPUQ_DEQUANT_ROWS || npuq_params_are_ready(row_scale));
+        call.params.row_scale = npuq_convert_params(choice->kernels, row_scale, rect->rows, row_scales);
+    }
+    if (npuq_converts_columns(choice, columns)) {
+        most = smaller(most, NPUQ_DEQUANT_COLUMNS);
+    }
+    if (in_place && join == 1 && rect->cols <= most) { /* small calls are such */
+        const npuq_block block = make_block(choice, rect, true);
+
+        list_columns(choice, columns, rect->col, rect->cols, join, &buffers, &call.params);
+        call.dequant(&block, &call.params);
         return;
     }
-    const void *scale = columns->scale.data + (by_column ? rect->col * sizeof(float) : 0);
-    const void *addend = NULL;
-    const void *x_bias = NULL;
+    for (size_t col = 0; col < rect->cols; col += most) {
+        const npuq_rect part = columns_of(choice, rect, col, most);
 
-    if (columns->addend.data) {
-        addend = columns->addend.data + (by_column || has_bias ? rect->col * sizeof(float) : 0);
+        list_columns(choice, columns, rect->col + col, part.cols, join, &buffers, &call.params);
+        run_joined(choice, &part, join, dequant_block, &call);
     }
-    if (columns->x_bias.data) {
-        x_bias = columns->x_bias.data + rect->col * sizeof(int32_t);
-    }
-    const npuq_dequant_params params = {.scale = scale,
-                                        .offset = has_bias ? NULL : addend,
-                                        .x_bias = x_bias,
-                                        .row_scale = (const void *)row_scale->data,
-                                        .bias = has_bias ? addend : NULL,
-                                        .step = by_column};
-    const npuq_block block = make_block(choice, rect, true);
-
-    choice->kernels->dequant[choice->y][choice->x](&block, &params);
 }
