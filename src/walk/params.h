@@ -28,7 +28,7 @@ static inline npuq_params npuq_list_params(const npuq_arguments *arguments, int 
 
         params.data = tensor->data;
         params.type = npuq_find_parameter_type(arguments->infos[i]);
-        if (tensor->shape[last] > 1) {
+        if (last >= 0 && tensor->shape[last] > 1) {
             params.step = (ptrdiff_t)tensor->strides[last] * arguments->infos[i]->step.size;
         }
     }

@@ -154,8 +154,8 @@ npuq_status npuq_call_rebind(npuq_call *call, npuq_operand operand, const void *
     }
     const npuq_task *task = find_task(call);
 
-    while (i < task->signature->count &&
-           (task->signature->arguments[i].operand != (int)operand || !(task->present >> i & 1))) {
+    while (i < task->signature->count && ((int)operand == NPUQ_FIXED || !(task->present >> i & 1) ||
+                                          task->signature->arguments[i].operand != (int)operand)) {
         i++;
     }
     if (i == task->signature->count) {
@@ -193,8 +193,8 @@ void npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int c
     npuq_start_loop(&walk->loop, tensors[counted], walk->choice.x_step, walk->choice.y_step);
     npuq_add_operand(&walk->loop, NPUQ_LOOP_X, tensors[x]);
     npuq_add_operand(&walk->loop, NPUQ_LOOP_Y, tensors[y]);
-    filling->pointers[x] = &walk->loop.data[NPUQ_LOOP_X];
     filling->pointers[y] = &walk->loop.data[NPUQ_LOOP_Y];
+    filling->pointers[x] = &walk->loop.data[NPUQ_LOOP_X]; /* last, as ranges alone have x in the place of y, too */
 }
 
 static size_t smaller(size_t a, size_t b)
