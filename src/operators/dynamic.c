@@ -16,6 +16,7 @@ enum {
     BLOCK_BYTES_CONVERTING = 128 * 1024,
     ACROSS_BYTES = 128,
 };
+_Static_assert(ROWS % NPUQ_LANES == 0, "kernels write parameters in whole vectors");
 enum { UNIT = 65536 };
 
 /* Rows of at most so many bytes are still in a cache in their second pass, which brings the next rows there. Longer
@@ -259,7 +260,7 @@ static void run_together(dynamic_walk *d, npuq_dynamic_step step, size_t togethe
         npuq_rect rect;
 
         find_range(d, row, together, executor);
-        npuq_select_rect(&d->walk.loop, row, 1, 0, 1, &rect);
+        npuq_select_rect(&d->walk.loop, row, 1, 0, npuq_count_columns(&d->walk.loop), &rect);
 
         const npuq_fp_state caller = npuq_fp_enter(); /* x87 may trap on a subnormal when it but copies it */
         if (step == NPUQ_FIND_RANGES) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gather.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -265,6 +266,7 @@ void npuq_copy_row(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from
 
 void npuq_copy_rect(npuq_strided to, npuq_strided from, size_t size, size_t rows, size_t cols)
 {
+    assert((size == 1 || size == 2 || size == 4) && rows > 0 && cols > 0);
 #ifdef WITH_VECTORS
     if (transposed(to, from, size, rows, cols) || transposed(turned(to), turned(from), size, cols, rows)) {
         return;

@@ -13,6 +13,7 @@ enum { LEADING_COLUMNS = 64 };
 
 void npuq_start_loop(npuq_loop *loop, const npuq_tensor *elements, npuq_step x_step, npuq_step y_step)
 {
+    assert(elements->ndim <= NPUQ_MAX_NDIM && x_step.size > 0 && y_step.size > 0);
     loop->ndim = elements->ndim > 0 ? elements->ndim : 1;
     loop->steps[NPUQ_LOOP_X] = x_step;
     loop->steps[NPUQ_LOOP_Y] = y_step;
@@ -32,6 +33,7 @@ void npuq_add_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor)
 {
     const int64_t size = npuq_find_dtype(tensor->dtype)->step.size;
 
+    assert(operand < NPUQ_LOOP_OPERANDS && tensor->ndim <= loop->ndim);
     loop->data[operand] = tensor->data;
     for (int d = 0; d < tensor->ndim; d++) {
         /* The stride of an extent of 1 may be anything, so let it be what joins the columns to the rows. */
@@ -42,6 +44,7 @@ void npuq_add_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor)
 
 void npuq_add_operand_along(npuq_loop *loop, int operand, const npuq_tensor *tensor, int dimension, int64_t stride)
 {
+    assert(operand < NPUQ_LOOP_OPERANDS && dimension < loop->ndim);
     loop->data[operand] = tensor->data;
     if (dimension >= 0) {
         loop->strides[dimension][operand] = (ptrdiff_t)(stride * npuq_find_dtype(tensor->dtype)->step.size);
@@ -165,6 +168,7 @@ void npuq_normalise_loop(npuq_loop *loop, npuq_loop_freedom freedom)
     int kept = 0;
 
     for (int d = 0; d < loop->ndim; d++) {
+        assert(loop->extents[d] > 0);
         if (loop->extents[d] > 1 || d >= free_dims) {
             move_dimension(loop, kept++, d);
         }
@@ -255,6 +259,9 @@ void npuq_select_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col
 {
     const int last = loop->ndim - 1;
 
+    assert(rows > 0 && row < npuq_count_rows(loop) && rows <= npuq_count_rows(loop) - row);
+    assert(cols > 0 && col <= loop->extents[last] && cols <= loop->extents[last] - col);
+    assert(!is_packed(loop) || (cols % 8 == 0 && col % 8 == 0));
     rect->rows = 1;
     rect->cols = cols;
     rect->col = col;
@@ -297,6 +304,7 @@ static size_t divide_up(size_t a, size_t b)
 
 void npuq_cut_units(npuq_units *units, size_t rows, size_t cols, size_t elements, size_t most_cols)
 {
+    assert(rows > 0 && cols > 0 && elements > 0 && most_cols > 0);
     units->rows = rows;
     units->cols = cols;
     units->unit_rows = rows;

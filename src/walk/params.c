@@ -16,6 +16,7 @@ static void spread(float *to, float value, size_t columns)
 
 const float *npuq_convert_unready(const npuq_row_kernels *kernels, const npuq_params *params, size_t n, float *buffer)
 {
+    assert(params->repeat > 0 && params->repeat <= NPUQ_MAX_REPEAT && params->used < params->repeat);
     if (!params->data) {
         for (size_t i = 0; i < n; i++) {
             buffer[i] = 0.0f;

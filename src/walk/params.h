@@ -15,6 +15,7 @@ typedef struct npuq_params {
 } npuq_params;
 
 enum { NPUQ_MAX_REPEAT = 64 };
+_Static_assert(NPUQ_MAX_REPEAT <= UINT8_MAX, "repeat and used hold it");
 
 /* Argument i has one parameter for each column in its last dimension, or one for all: step is 0 then. Absent if the
  * argument is. */

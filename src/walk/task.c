@@ -56,6 +56,7 @@ void npuq_keep_task(const npuq_filling *filling, npuq_task *task, size_t size)
 
         task->sizes[i] = 0;
         task->slots[i] = (uint16_t)(slot ? slot - (const char *)task : 0);
+        assert(!slot || task->slots[i] + sizeof(char *) <= size);
         if (arguments->used >> i & 1) {
             const uintptr_t data = (uintptr_t)arguments->tensors[i]->data;
 

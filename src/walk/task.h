@@ -33,6 +33,7 @@ struct npuq_task {
     uint8_t sizes[NPUQ_MOST_ARGUMENTS];  /* of an element; 0 if there are none */
     uint8_t present;                     /* set of arguments */
 };
+_Static_assert(NPUQ_MOST_ARGUMENTS <= 8, "a set of arguments has one bit for each");
 
 /* Bytes of npuq_call that a task may use; the rest is a reserve. */
 enum { NPUQ_TASK_BYTES = 768 };

@@ -9,6 +9,8 @@
 /* Parameters are converted this many at a time: the columns of most models, for rows from memory stream best whole. */
 enum { PARAMS = 4096 };
 
+_Static_assert(PARAMS % 64 == 0 && NPUQ_DEQUANT_COLUMNS % 64 == 0, "runs of parameters begin with a word of int4");
+
 /* Bytes of two cache lines, as CPUs fetch them in pairs. */
 enum { LINES = 128 };
 
@@ -18,6 +20,7 @@ enum { CACHED_BYTES = 24 << 20 };
 void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_dtype_info *x, const npuq_dtype_info *y,
                          npuq_affine_op op, size_t elements)
 {
+    assert((x->step.size & (x->step.size - 1)) == 0 && (y->step.size & (y->step.size - 1)) == 0);
     choice->kernels = npuq_kernels();
     choice->op = op;
     choice->x = npuq_find_x_type(x);
@@ -112,6 +115,7 @@ bool npuq_gather_x(const npuq_kernel_choice *choice, npuq_rect *rect, char *buff
     const npuq_strided x = {rect->data[NPUQ_LOOP_X], rect->row_step[NPUQ_LOOP_X], rect->col_step[NPUQ_LOOP_X]};
     const npuq_strided gathered = {buffer, (ptrdiff_t)(x_cols * x_size), (ptrdiff_t)x_size};
 
+    assert((uintptr_t)buffer % x_size == 0);
     if (x_is_in_place(choice, rect) || x_cols > NPUQ_STAGED / x_size / rect->rows) {
         return false;
     }
@@ -480,6 +484,8 @@ void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npu
         [NPUQ_X_F32] = NPUQ_P_F32, [NPUQ_X_F16] = NPUQ_P_F16, [NPUQ_X_BF16] = NPUQ_P_BF16};
     float smooths[NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_MAX_REPEAT];
     const size_t n = rect->cols;
+
+    assert(npuq_are_short_rows(choice, rect) && rect->rows <= NPUQ_SHORT_ROWS);
     const npuq_params x = {
         .data = rect->data[NPUQ_LOOP_X], .type = types[choice->x], .step = choice->x_step.size, .repeat = 1};
     const float *widened = npuq_convert_params(choice->kernels, &x, n * rect->rows, values);
