@@ -79,7 +79,7 @@ static inline vf v_odd(vf a, vf b)
     return lanes_in_order(_mm256_shuffle_ps(a, b, 0xDD));
 }
 
-/* See row_kernels.h: the remainder is exact, and its share corrects the last bit. */
+/* See chunk.h: the remainder is exact, and its share corrects the last bit. */
 enum { FAST_DIVIDE = 1 };
 
 static inline vf v_quotient(vf x, vf scale, vf inverse)

@@ -76,7 +76,7 @@ static inline vf v_odd(vf a, vf b)
     return _mm512_permutex2var_ps(a, lanes, b);
 }
 
-/* See row_kernels.h: the remainder is exact, and its share corrects the last bit. */
+/* See chunk.h: the remainder is exact, and its share corrects the last bit. */
 enum { FAST_DIVIDE = 1 };
 
 static inline vf v_quotient(vf x, vf scale, vf inverse)

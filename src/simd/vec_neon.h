@@ -73,7 +73,7 @@ static inline vf v_odd(vf a, vf b)
     return vuzp2q_f32(a, b);
 }
 
-/* See row_kernels.h: the remainder is exact, and its share corrects the last bit. */
+/* See chunk.h: the remainder is exact, and its share corrects the last bit. */
 enum { FAST_DIVIDE = 1 };
 
 static inline vf v_quotient(vf x, vf scale, vf inverse)

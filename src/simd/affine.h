@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Floating point to integers, by parameters for each row or for each column. */
+#ifndef NPUQ_AFFINE_H
+#define NPUQ_AFFINE_H
+
+#include "rows.h"
+
+FOR_TYPES void quantise_by_row(recipe k, const npuq_block *b, const float *smooth, const float *scale,
+                               const float *offset, size_t step)
+{
+    doubt d = no_doubt();
+
+    assume(quantises(k) && k.from != BY_COLUMN);
+    for (size_t i = 0; i < b->rows; i++) {
+        rows r = rows_of(k, b, i);
+
+        r.scales = scale + i * step;
+        r.offsets = offset + i * step;
+        r.smooth = smooth;
+        run_rows(k, &r, 1, b->ahead, &d);
+    }
+}
+
+/* The same from memory, of rows that share their parameters by column. */
+INLINE void stream_by_column(recipe k, const rows *r, size_t count, size_t ahead)
+{
+    const rows own = *r;
+    const parameters p = parameters_of_row(k, &own);
+    const size_t end = stream_rows(k, r, &own, &p, count, ahead);
+
+    if (end < own.n) {
+        total(k, r, count, end, own.n - end);
+    }
+}
+
+INLINE bool scales_are_plain(const float *scales, size_t n)
+{
+    bool plain = true;
+    size_t at = 0;
+
+    for (; at + CHUNK <= n; at += CHUNK) {
+        plain &= chunk_is_plain(chunk_load_f32(scales + at));
+    }
+    if (at < n) { /* in a row from memory, whole chunks begin anywhere, and may take these */
+        plain &= chunk_is_plain(chunk_load_part_f32(scales + at, n - at));
+    }
+    return plain;
+}
+
+/* Parameters are loaded, and inverted to divide by, once for SHARING rows. */
+FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *scale, const float *offset,
+                                  size_t offset_step)
+{
+    assume(quantises(k) && k.from == BY_COLUMN);
+    enum { SHARING = AT_RUN_TIME ? 1 : 4 };
+    const bool from_memory = b->ahead > 0;
+    /* Scales are only looked at where an inverse is made of them: a single row in the cache divides. */
+    const bool inverts = b->rows >= SHARING || (from_memory && shares_from_memory(k));
+    const bool plain = inverts && (!FAST_DIVIDE || k.op != op_divide || scales_are_plain(scale, b->n));
+    const bool stream = shares_from_memory(k) && from_memory && plain && b->n >= 8 * CHUNK; /* enough for turns */
+    /* Streamed together if all rows begin within a line as the first one does. */
+    const bool share = plain && (stream ? b->y_step % LINE == 0 : shares_from_memory(k) || !from_memory);
+    float one_offset[CHUNK];
+    doubt d = no_doubt();
+    size_t i = 0;
+
+    if (offset_step == 0) {
+        const vchunk one = chunk_set(*offset);
+        memcpy(one_offset, &one, sizeof one);
+        offset = one_offset;
+    }
+    while (i < b->rows) {
+        const size_t count = share && i + SHARING <= b->rows ? SHARING : 1;
+        rows r = rows_of(k, b, i);
+
+        r.scales = scale;
+        r.offsets = offset;
+        r.offset_step = offset_step;
+        if (stream) {
+            stream_by_column(k, &r, count, b->ahead);
+        } else if (!AT_RUN_TIME && count == SHARING) {
+            run_rows(k, &r, SHARING, 0, &d);
+        } else {
+            run_rows(k, &r, 1, shares_from_memory(k) ? 0 : b->ahead, &d);
+        }
+        i += count;
+    }
+}
+
+#define AFFINE(NAME, Y, X, OP)                                                                                         \
+    static void uniform_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t step)              \
+    {                                                                                                                  \
+        quantise_by_row((recipe){BY_ROW, y_##Y, x_##X, op_##OP}, b, NULL, scale, offset, step);                        \
+    }                                                                                                                  \
+    static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t offset_step)        \
+    {                                                                                                                  \
+        quantise_by_column((recipe){BY_COLUMN, y_##Y, x_##X, op_##OP}, b, scale, offset, offset_step);                 \
+    }
+
+#define SMOOTH(NAME, Y, X)                                                                                             \
+    static void smooth_##NAME(const npuq_block *b, const float *smooth, const float *back, const float *offset,        \
+                              size_t step)                                                                             \
+    {                                                                                                                  \
+        quantise_by_row((recipe){BY_ROW_SMOOTH, y_##Y, x_##X, op_multiply}, b, smooth, back, offset, step);            \
+    }
+
+NPUQ_EACH_AFFINE(AFFINE)
+NPUQ_EACH_SMOOTH(SMOOTH)
+
+#endif

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One chunk: loads and stores by type, arithmetic, and how sure a store was. With all that is built upon it, it is
+ * included after a vector header: row_kernels.h says what that gives. */
+#ifndef NPUQ_CHUNK_H
+#define NPUQ_CHUNK_H
+
+#include "../backend/row_table.h"
+#include "row_range.h"
+
+#include <string.h>
+
+/* Inlined everywhere, so that constants reach it. Not without optimisation, where they do not, nor with sanitizers,
+ * whose checks multiply: there the compiler would need a minute and a gigabyte. The bits are the same. */
+#if !defined __OPTIMIZE__ || defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define INLINE static inline
+#elif defined __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) || __has_feature(thread_sanitizer) ||          \
+    __has_feature(undefined_behavior_sanitizer)
+#define INLINE static inline
+#endif
+#endif
+#ifndef INLINE
+#define INLINE static inline __attribute__((always_inline))
+#endif
+#ifndef __clang__ /* gcc makes instances by itself: as much code as all else */
+#define NOINLINE static __attribute__((noinline, noclone))
+#else
+#define NOINLINE static __attribute__((noinline))
+#endif
+
+#ifdef TYPES_AT_RUN_TIME
+#define FOR_TYPES NOINLINE
+enum { AT_RUN_TIME = 1 };
+#else
+#define FOR_TYPES INLINE
+enum { AT_RUN_TIME = 0 };
+#endif
+
+/* Types and operations, by the table's names for them. */
+enum { x_f32 = NPUQ_X_F32, x_f16 = NPUQ_X_F16, x_bf16 = NPUQ_X_BF16 };
+enum { x_i8 = NPUQ_X_I8, x_i4 = NPUQ_X_I4, x_i32 = NPUQ_X_I32 };
+enum { y_i8 = NPUQ_Y_I8, y_u8 = NPUQ_Y_U8, y_i32 = NPUQ_Y_I32, y_i4 = NPUQ_Y_I4 };
+enum { y_f32 = NPUQ_Y_F32, y_f16 = NPUQ_Y_F16, y_bf16 = NPUQ_Y_BF16 };
+enum { op_multiply = NPUQ_MUL, op_divide = NPUQ_DIV };
+
+#ifndef TOTAL_QUOTIENT
+#define TOTAL_QUOTIENT 0
+#endif
+
+/* What the compiler cannot know of types that are not constant. */
+INLINE void assume(bool condition)
+{
+    if (!condition) {
+        __builtin_unreachable();
+    }
+}
+
+/* Whether some stores have all been right; floats, a constant, if they were to floating point. Headers for which true
+ * or false is not the cheapest answer define another. */
+#ifndef CERTAINTY
+typedef bool certainty;
+
+INLINE certainty certain(void)
+{
+    return true;
+}
+
+INLINE certainty certain_if_both(certainty a, certainty b, bool floats)
+{
+    (void)floats;
+    return a && b;
+}
+
+INLINE bool is_certain(certainty c, bool floats)
+{
+    (void)floats;
+    return c;
+}
+#endif
+
+/* Joined with what was done before: whether quotients made by an inverse are numbers. */
+#ifdef CERTAINTY /* whose stores notice a NaN */
+INLINE certainty certain_if_numbers(vchunk quotients, certainty done)
+{
+    (void)quotients;
+    return done;
+}
+#else
+INLINE certainty certain_if_numbers(vchunk quotients, certainty done)
+{
+    return quotients_are_numbers(quotients) & done;
+}
+#endif
+
+/* ---- one chunk, by type ------------------------------------------------------------------------------------------ */
+
+INLINE size_t x_bytes(int x_type, size_t n)
+{
+    switch (x_type) {
+    case x_f32:
+    case x_i32: return 4 * n;
+    case x_i8: return n;
+    case x_i4: return n / 2;
+    default: return 2 * n;
+    }
+}
+
+INLINE size_t y_bytes(int y_type, size_t n)
+{
+    switch (y_type) {
+    case y_i32:
+    case y_f32: return 4 * n;
+    case y_f16:
+    case y_bf16: return 2 * n;
+    case y_i4: return n / 2;
+    default: return n;
+    }
+}
+
+/* n is CHUNK, as a constant, or a part of one. */
+INLINE vchunk load_x(int x_type, const char *x, size_t n, bool part)
+{
+    switch (x_type) {
+    case x_f32: return part ? chunk_load_part_f32(x, n) : chunk_load_f32(x);
+    case x_f16: return part ? chunk_load_part_f16(x, n) : chunk_load_f16(x);
+    case x_i8: return part ? chunk_load_part_i8(x, n) : chunk_load_i8(x);
+    case x_i4: return part ? chunk_load_part_i4(x, n) : chunk_load_i4(x);
+    default: return part ? chunk_load_part_bf16(x, n) : chunk_load_bf16(x);
+    }
+}
+
+INLINE vchunk load_parameters(const float *p, size_t n, bool part)
+{
+    return part ? chunk_load_part_f32(p, n) : chunk_load_f32(p);
+}
+
+INLINE ichunk load_integers(const void *p, size_t n, bool part)
+{
+    return part ? chunk_load_part_ints(p, n) : chunk_load_ints(p);
+}
+
+INLINE vchunk in_order_of_x(vchunk parameters, bool split)
+{
+    return split ? chunk_split(parameters) : parameters;
+}
+
+/* How n elements are stored: a PART takes any values and n, TOTAL any values of a chunk, WHOLE and STREAM a chunk of
+ * which they say whether they were certain. */
+typedef enum stores { PART, TOTAL, WHOLE, STREAM } stores;
+
+INLINE void store_part(int y_type, char *y, vchunk t, size_t n)
+{
+    switch (y_type) {
+    case y_i8: chunk_store_part_i8(y, t, n); break;
+    case y_u8: chunk_store_part_u8(y, t, n); break;
+    case y_i32: chunk_store_part_i32(y, t, n); break;
+    case y_f32: chunk_store_part_f32(y, t, n); break;
+    case y_f16: chunk_store_part_f16(y, t, n); break;
+    case y_bf16: chunk_store_part_bf16(y, t, n); break;
+    default: chunk_store_part_i4(y, t, n); break;
+    }
+}
+
+INLINE void store_total(int y_type, char *y, vchunk t)
+{
+    switch (y_type) {
+    case y_i8: chunk_store_total_i8(y, t); break;
+    case y_u8: chunk_store_total_u8(y, t); break;
+    case y_i32: chunk_store_total_i32(y, t); break;
+    case y_f32: chunk_store_total_f32(y, t); break;
+    case y_f16: chunk_store_total_f16(y, t); break;
+    case y_bf16: chunk_store_total_bf16(y, t); break;
+    default: chunk_store_total_i4(y, t); break;
+    }
+}
+
+INLINE certainty store_whole(int y_type, char *y, vchunk t, bool split)
+{
+    switch (y_type) {
+    case y_i8: return chunk_store_i8(y, t, split);
+    case y_u8: return chunk_store_u8(y, t, split);
+    case y_i32: return chunk_store_i32(y, t, split);
+    case y_f32: return chunk_store_f32(y, t, split);
+    case y_f16: return chunk_store_f16(y, t, split);
+    case y_bf16: return chunk_store_bf16(y, t, split);
+    default: return chunk_store_i4(y, t, split);
+    }
+}
+
+INLINE certainty store_stream(int y_type, char *y, vchunk t, bool split)
+{
+    switch (y_type) {
+    case y_i8: return chunk_stream_i8(y, t, split);
+    case y_u8: return chunk_stream_u8(y, t, split);
+    case y_i32: return chunk_stream_i32(y, t, split);
+    case y_f32: return chunk_stream_f32(y, t, split);
+    case y_f16: return chunk_stream_f16(y, t, split);
+    case y_bf16: return chunk_stream_bf16(y, t, split);
+    default: return chunk_stream_i4(y, t, split);
+    }
+}
+
+INLINE certainty store(int y_type, char *y, vchunk t, size_t n, bool split, stores how)
+{
+    switch (how) {
+    case PART: store_part(y_type, y, t, n); return certain();
+    case TOTAL: store_total(y_type, y, t); return certain();
+    case WHOLE: return store_whole(y_type, y, t, split);
+    default: return store_stream(y_type, y, t, split);
+    }
+}
+
+/* int8 with requant's two clamps. */
+INLINE certainty store_requant(char *y, vchunk t, ichunk offsets, size_t n, stores how)
+{
+    switch (how) {
+    case PART: chunk_store_part_requant(y, t, offsets, n); return certain();
+    case TOTAL: chunk_store_total_requant(y, t, offsets); return certain();
+    case WHOLE: return chunk_store_requant(y, t, offsets);
+    default: return chunk_stream_requant(y, t, offsets);
+    }
+}
+
+INLINE vchunk chunk_set(float value)
+{
+    const vf v = v_set(value);
+    return (vchunk){{v, v, v, v}};
+}
+
+/* Flags keep the library's compiler from fusing a product with a sum. One file among a host's own, compiled with the
+ * host's flags, keeps from it that there is a product. */
+INLINE vf product(vf a, vf b)
+{
+    vf ab = v_mul(a, b);
+#if defined(NPUQ_SINGLE_FILE) && (defined(__x86_64__) || defined(__i386__))
+    __asm__("" : "+v"(ab));
+#elif defined(NPUQ_SINGLE_FILE) && defined(__aarch64__)
+    __asm__("" : "+w"(ab));
+#elif defined(NPUQ_SINGLE_FILE) && defined(__powerpc64__)
+    __asm__("" : "+wa"(ab));
+#elif defined(NPUQ_SINGLE_FILE) && defined(__s390x__)
+    __asm__("" : "+v"(ab));
+#elif defined(NPUQ_SINGLE_FILE) && defined(__loongarch__)
+    __asm__("" : "+f"(ab));
+#elif defined(NPUQ_SINGLE_FILE) && !defined(__wasm__) /* which has nothing to fuse with */
+#error "no register for a product"
+#endif
+    return ab;
+}
+
+INLINE vchunk chunk_mul(vchunk a, vchunk b)
+{
+    return (vchunk){
+        {product(a.v[0], b.v[0]), product(a.v[1], b.v[1]), product(a.v[2], b.v[2]), product(a.v[3], b.v[3])}};
+}
+
+INLINE vchunk chunk_div(vchunk a, vchunk b)
+{
+    return (vchunk){{v_div(a.v[0], b.v[0]), v_div(a.v[1], b.v[1]), v_div(a.v[2], b.v[2]), v_div(a.v[3], b.v[3])}};
+}
+
+/* x / s rounded, from the rounded inverse r of s: q = x * r, then q + (x - q * s) * r, both sums fused. Where q is not
+ * a subnormal and neither q nor r overflows, this is the quotient that division gives; docs/design.md has the proof.
+ * - r is normal for the scales that chunk_is_plain() lets through; others are divided by.
+ * - Where q overflows or x is infinite, it is NaN, of which no store is certain, or quotients_are_numbers() tells.
+ * - Where q is below 2^-27, it may be off, but stays so small that no sum with an offset rounds to another integer.
+ * If total, it is the quotient whatever x is. */
+INLINE vchunk chunk_quotient(vchunk x, vchunk s, vchunk inverse, bool total)
+{
+#if TOTAL_QUOTIENT
+    if (total) {
+        return chunk_quotient_total(x, s, inverse);
+    }
+#else
+    (void)total; /* never true */
+#endif
+    return (vchunk){{v_quotient(x.v[0], s.v[0], inverse.v[0]), v_quotient(x.v[1], s.v[1], inverse.v[1]),
+                     v_quotient(x.v[2], s.v[2], inverse.v[2]), v_quotient(x.v[3], s.v[3], inverse.v[3])}};
+}
+
+INLINE vchunk chunk_add(vchunk a, vchunk b)
+{
+    return (vchunk){{v_add(a.v[0], b.v[0]), v_add(a.v[1], b.v[1]), v_add(a.v[2], b.v[2]), v_add(a.v[3], b.v[3])}};
+}
+
+INLINE void prefetch(const char *x, size_t bytes)
+{
+    for (size_t line = 0; line < bytes; line += 64) {
+        __builtin_prefetch(x + line);
+    }
+}
+
+#endif

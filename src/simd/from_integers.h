@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Integers to floating point, and int32 to int8. */
+#ifndef NPUQ_FROM_INTEGERS_H
+#define NPUQ_FROM_INTEGERS_H
+
+#include "rows.h"
+
+FOR_TYPES void dequantise(recipe k, const npuq_block *b, const npuq_dequant_params *p)
+{
+    doubt d = no_doubt();
+
+    assume(dequantises(k));
+    for (size_t i = 0; i < b->rows && b->n > 0; i++) {
+        rows r = rows_of(k, b, i);
+
+        r.integers = p;
+        r.first = i;
+        run_rows(k, &r, 1, b->ahead, &d);
+    }
+}
+
+#define DEQUANT(NAME, Y, X)                                                                                            \
+    static void dequant_##NAME(const npuq_block *b, const npuq_dequant_params *p)                                      \
+    {                                                                                                                  \
+        dequantise((recipe){FROM_INTEGERS, y_##Y, x_##X, op_multiply}, b, p);                                          \
+    }
+
+NPUQ_EACH_DEQUANT(DEQUANT)
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* In which order the columns of rows are done: in strips that are stored first and asked about then, or in turns around
+ * the cache. */
+#ifndef NPUQ_ROWS_H
+#define NPUQ_ROWS_H
+
+#include "columns.h"
+
+/* The order in which columns of a row are read from memory: a step in each of several pieces in turn, as more is on its
+ * way then than from one place. What is read within a page the processor foresees, so no piece is shorter. */
+typedef struct turns {
+    size_t begin;
+    size_t end;
+    size_t step;
+    size_t piece; /* from a step to the next, but back from the last piece to the first */
+    size_t back;
+    ptrdiff_t ahead; /* bytes from what is read to what is prefetched */
+} turns;
+
+enum { PAGE = 4096, MOST_PIECES = 4 };
+
+/* Does the columns before the first line of y. There are no turns if the rows are too short. Rows that share their
+ * parameters are as many places to read from; one row is read in pieces. In a long row, these places share `ahead`. In
+ * a short one a piece would soon prefetch from the next piece, which is read already: there it prefetches what follows
+ * the rows, or what `ahead` leads to beyond that. */
+NOINLINE turns take_turns(const rows *r, size_t count, size_t ahead)
+{
+    const recipe k = r->k;
+    const size_t head = (LINE - (uintptr_t)r->y % LINE) % LINE * CHUNK / y_bytes(k.y, CHUNK);
+
+    if (r->n <= head + 4 * CHUNK || (k.x == x_i4 && head % 8 != 0)) { /* columns of int4 begin with a word */
+        return (turns){0};
+    }
+    if (head > 0) {
+        total(k, r, count, 0, head);
+    }
+    const size_t step = columns_in_step(k.y);
+    const size_t size = x_bytes(k.x, r->n - head);
+    const size_t pages = size / PAGE;
+    const size_t pieces = count > 1 || pages == 0 ? 1 : pages > MOST_PIECES ? MOST_PIECES : pages;
+    const size_t piece = (r->n - head) / pieces / step * step;
+    const bool is_long = size > 4 * ahead && (count > 1 || pages > MOST_PIECES);
+    const ptrdiff_t distance = is_long     ? (ptrdiff_t)(ahead / (count > 1 ? count : pieces))
+                               : count > 1 ? (ptrdiff_t)count * r->x_step
+                                           : (ptrdiff_t)(size > ahead ? size : ahead);
+
+    return (turns){.begin = head,
+                   .end = head + pieces * piece,
+                   .step = step,
+                   .piece = pieces > 1 ? piece : step,
+                   .back = pieces > 1 ? pieces * piece - step : 0,
+                   .ahead = distance};
+}
+
+/* All columns of a row in turns, around the cache, but for the last ones; returns where these begin. */
+INLINE size_t stream_rows(recipe k, const rows *r, const rows *own, const parameters *p, size_t count, size_t ahead)
+{
+    const turns t = take_turns(r, count, ahead);
+    const size_t step = columns_in_step(k.y) > CHUNK ? t.step : CHUNK; /* constant, it would be unrolled */
+    size_t at = t.begin;
+
+    for (size_t left = t.end - t.begin; left > 0; left -= step) {
+        certainty done = certain();
+
+#pragma GCC unroll 1
+        for (size_t i = 0; i < count; i++) {
+            prefetch(own->x + (ptrdiff_t)i * own->x_step + x_bytes(k.x, at) + t.ahead,
+                     x_bytes(k.x, columns_in_step(k.y)));
+        }
+        for (size_t c = at; c < at + step; c += CHUNK) {
+            done = columns(k, own, p, count, c, CHUNK, STREAM, done);
+        }
+        if (!is_certain(done, k.y >= NPUQ_Y_INTEGERS)) {
+            total(k, r, count, at, step);
+        }
+        at += t.piece;
+        at -= at >= t.end ? t.back : 0;
+    }
+    return t.end;
+}
+
+/* Columns that are stored before it is asked whether they are right: a few chunks. */
+enum { STRIP = 256 };
+
+/* A header says of which products two chunks at a time are faster. That is where x lies in the second-level cache; it
+ * helps as well to ask so many bytes early for float32, the most lines to a chunk, and for y, if chunks fill its lines.
+ */
+#ifndef IN_PAIRS
+#define IN_PAIRS(FROM) false
+#endif
+enum { NEAR = 1024, NEAR_Y = 256 };
+
+/* Whole chunks from column `at` on, up to the first strip that is not certain; returns where it begins, or where the
+ * last part of a chunk does. Nothing is called in here: around a call, compilers keep in memory what is the same for
+ * all chunks. */
+INLINE size_t run_chunks(recipe k, const rows *r, const parameters *p, size_t count, size_t at)
+{
+    const size_t end = r->n - (r->n - at) % CHUNK;
+    const bool pairs = IN_PAIRS(k.from) && k.op == op_multiply;
+
+    while (at < end) {
+        const size_t next = end - at < STRIP ? end : at + STRIP;
+        certainty done = certain();
+        size_t c = at;
+
+        for (; pairs && c + 2 * CHUNK <= next; c += 2 * CHUNK) {
+            if (k.x == x_f32) {
+                prefetch(r->x + x_bytes(k.x, c) + NEAR, x_bytes(k.x, 2 * CHUNK));
+                if (y_bytes(k.y, CHUNK) >= LINE) {
+                    prefetch(r->y + y_bytes(k.y, c) + NEAR_Y, y_bytes(k.y, 2 * CHUNK));
+                }
+            }
+            done = columns(k, r, p, count, c, CHUNK, WHOLE, done);
+            done = columns(k, r, p, count, c + CHUNK, CHUNK, WHOLE, done);
+        }
+        for (; c < next; c += CHUNK) {
+            done = columns(k, r, p, count, c, CHUNK, WHOLE, done);
+        }
+        if (!is_certain(done, k.y >= NPUQ_Y_INTEGERS)) {
+            break;
+        }
+        at = next;
+    }
+    return at;
+}
+
+/* Where nothing is certain, it is asked ever less often, from one row to the next, too. */
+typedef struct doubt {
+    size_t strip;
+    size_t left; /* columns to be done without asking */
+} doubt;
+
+INLINE doubt no_doubt(void)
+{
+    return (doubt){STRIP, 0};
+}
+
+/* Columns of rows from `at` on, as long as it is not asked; returns where they end. */
+NOINLINE size_t run_unasked(const rows *r, size_t count, size_t at, doubt *d)
+{
+    const size_t n = r->n - at < d->left ? r->n - at : d->left;
+
+    total(r->k, r, count, at, n);
+    d->left -= n;
+    return at + n;
+}
+
+/* The same after chunks from column `from` on, of which those from `at` on are not certain, or none are left. */
+NOINLINE size_t run_uncertain(const rows *r, size_t count, size_t from, size_t at, doubt *d)
+{
+    const size_t rest = r->n - at;
+
+    d->strip = at == from && rest >= CHUNK ? 2 * d->strip : STRIP;
+    d->left = rest < CHUNK ? rest : d->strip;
+    return run_unasked(r, count, at, d);
+}
+
+/* All columns of count rows; from memory, of one. */
+INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead, doubt *d)
+{
+    const rows own = *r; /* a copy that no store can change: total() has seen the address of the other */
+    const parameters p = parameters_of_row(k, &own);
+    parameters without_sum = p;
+    const size_t n = own.n;
+    const bool divides = FAST_DIVIDE && k.op == op_divide && k.from == BY_ROW && !p.plain;
+    size_t at = !AT_RUN_TIME && ahead && !divides ? stream_rows(k, r, &own, &p, 1, ahead) : 0;
+
+    without_sum.adds = false;
+    if (divides) {
+        d->left = n;
+    }
+    if (d->left > 0) {
+        at = run_unasked(r, count, at, d);
+    }
+    while (at < n) {
+        const size_t from = at;
+
+        if (!AT_RUN_TIME && (k.from == BY_ROW || k.from == BY_ROW_SMOOTH) && !p.adds) {
+            at = run_chunks(k, &own, &without_sum, count, at);
+        } else {
+            at = run_chunks(k, &own, &p, count, at);
+        }
+        if (at == n) {
+            d->strip = STRIP;
+        } else {
+            at = run_uncertain(r, count, from, at, d);
+        }
+    }
+}
+
+INLINE rows rows_of(recipe k, const npuq_block *b, size_t first)
+{
+    return (rows){
+        .k = k,
+        .x = (const char *)b->x + (ptrdiff_t)first * b->x_step,
+        .y = (char *)b->y + (ptrdiff_t)first * b->y_step,
+        .x_step = b->x_step,
+        .y_step = b->y_step,
+        .n = b->n,
+    };
+}
+
+#endif
