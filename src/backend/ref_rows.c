@@ -4,16 +4,35 @@
 #include "ref_parameters.h"
 #include "row_table.h"
 
-/* The oracle's types and operations, by the table's names for them. */
-static const npuq_ref_dtype ref_f32 = NPUQ_REF_FLOAT32;
-static const npuq_ref_dtype ref_f16 = NPUQ_REF_FLOAT16;
-static const npuq_ref_dtype ref_bf16 = NPUQ_REF_BFLOAT16;
-static const npuq_ref_dtype ref_i8 = NPUQ_REF_INT8;
-static const npuq_ref_dtype ref_u8 = NPUQ_REF_UINT8;
-static const npuq_ref_dtype ref_i32 = NPUQ_REF_INT32;
-static const npuq_ref_dtype ref_i4 = NPUQ_REF_QUINT4X2;
-static const bool ref_multiply = false;
-static const bool ref_divide = true;
+#include <stdlib.h>
+
+/* The oracle's names for the types. */
+static npuq_ref_dtype x_dtype(npuq_x_type x)
+{
+    switch (x) {
+    case NPUQ_X_F32: return NPUQ_REF_FLOAT32;
+    case NPUQ_X_F16: return NPUQ_REF_FLOAT16;
+    case NPUQ_X_BF16: return NPUQ_REF_BFLOAT16;
+    case NPUQ_X_I8: return NPUQ_REF_INT8;
+    case NPUQ_X_I4: return NPUQ_REF_QUINT4X2;
+    case NPUQ_X_I32: return NPUQ_REF_INT32;
+    }
+    abort();
+}
+
+static npuq_ref_dtype y_dtype(npuq_y_type y)
+{
+    switch (y) {
+    case NPUQ_Y_I8: return NPUQ_REF_INT8;
+    case NPUQ_Y_U8: return NPUQ_REF_UINT8;
+    case NPUQ_Y_I32: return NPUQ_REF_INT32;
+    case NPUQ_Y_I4: return NPUQ_REF_QUINT4X2;
+    case NPUQ_Y_F32: return NPUQ_REF_FLOAT32;
+    case NPUQ_Y_F16: return NPUQ_REF_FLOAT16;
+    case NPUQ_Y_BF16: return NPUQ_REF_BFLOAT16;
+    }
+    abort();
+}
 
 static const char *x_row(const npuq_block *b, size_t r)
 {
@@ -46,11 +65,12 @@ NOINLINE void affine_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype 
 #define AFFINE(NAME, Y, X, OP)                                                                                         \
     static void uniform_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t step)              \
     {                                                                                                                  \
-        affine_rows(b, ref_##X, ref_##Y, ref_##OP, scale, offset, step, 0, 0);                                         \
+        affine_rows(b, x_dtype(NPUQ_X_##X), y_dtype(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale, offset, step, 0, 0);    \
     }                                                                                                                  \
     static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t offset_step)        \
     {                                                                                                                  \
-        affine_rows(b, ref_##X, ref_##Y, ref_##OP, scale, offset, 0, 1, offset_step);                                  \
+        affine_rows(b, x_dtype(NPUQ_X_##X), y_dtype(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale, offset, 0, 1,           \
+                    offset_step);                                                                                      \
     }
 
 NOINLINE void smooth_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const float *smooth,
@@ -65,7 +85,7 @@ NOINLINE void smooth_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype 
     static void smooth_##NAME(const npuq_block *b, const float *smooth, const float *back, const float *offset,        \
                               size_t step)                                                                             \
     {                                                                                                                  \
-        smooth_rows(b, ref_##X, ref_##Y, smooth, back, offset, step);                                                  \
+        smooth_rows(b, x_dtype(NPUQ_X_##X), y_dtype(NPUQ_Y_##Y), smooth, back, offset, step);                          \
     }
 
 NOINLINE void range_rows(const npuq_block *b, npuq_ref_dtype x, const float *smooth, float *hi, float *lo)
@@ -78,10 +98,10 @@ NOINLINE void range_rows(const npuq_block *b, npuq_ref_dtype x, const float *smo
     }
 }
 
-#define RANGE(X)                                                                                                       \
-    static void range_##X(const npuq_block *b, const float *smooth, float *hi, float *lo)                              \
+#define RANGE(NAME, X)                                                                                                 \
+    static void range_##NAME(const npuq_block *b, const float *smooth, float *hi, float *lo)                           \
     {                                                                                                                  \
-        range_rows(b, ref_##X, smooth, hi, lo);                                                                        \
+        range_rows(b, x_dtype(NPUQ_X_##X), smooth, hi, lo);                                                            \
     }
 
 NOINLINE void dequant_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const npuq_dequant_params *p)
@@ -95,7 +115,7 @@ NOINLINE void dequant_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype
 #define DEQUANT(NAME, Y, X)                                                                                            \
     static void dequant_##NAME(const npuq_block *b, const npuq_dequant_params *p)                                      \
     {                                                                                                                  \
-        dequant_rows(b, ref_##X, ref_##Y, p);                                                                          \
+        dequant_rows(b, x_dtype(NPUQ_X_##X), y_dtype(NPUQ_Y_##Y), p);                                                  \
     }
 
 static void short_rows(float *values, const float *smooth, size_t n, size_t rows, float *hi, float *lo)
@@ -104,7 +124,8 @@ static void short_rows(float *values, const float *smooth, size_t n, size_t rows
         values[i] = npuq_ref_mul(values[i], smooth[i]);
     }
     for (size_t r = 0; r < rows; r++) {
-        const npuq_ref_range range = npuq_ref_range_row(values + r * n, ref_f32, NULL, n, npuq_ref_range_empty());
+        const npuq_ref_range range =
+            npuq_ref_range_row(values + r * n, NPUQ_REF_FLOAT32, NULL, n, npuq_ref_range_empty());
         hi[r] = range.hi;
         lo[r] = range.lo;
     }

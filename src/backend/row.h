@@ -42,7 +42,8 @@ typedef enum npuq_p_type {
 #define NPUQ_Y_INTEGERS NPUQ_Y_F32
 #define NPUQ_Y_TYPES    (NPUQ_Y_BF16 + 1)
 #define NPUQ_P_WIDENED  NPUQ_P_F32
-typedef enum npuq_affine_op { NPUQ_MUL, NPUQ_DIV, NPUQ_AFFINE_OPS } npuq_affine_op;
+typedef enum npuq_affine_op { NPUQ_MUL, NPUQ_DIV } npuq_affine_op;
+#define NPUQ_AFFINE_OPS (NPUQ_DIV + 1)
 
 /* Rows of n elements, each contiguous; steps are bytes from one row to the next. For int4, n is a multiple of 8.
  * Data is aligned to its element, no more. ahead is a hint: if it is not 0, y is more than the caches keep, so it may

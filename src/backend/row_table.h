@@ -10,62 +10,49 @@
 
 /* clang-format off: a table of macros */
 
-/* DO(name, y, x, op) for every kernel that quantises without smooth scales: int4 is not divided to, uint8 and int32 are
- * nothing else */
-#define NPUQ_EACH_X(DO, Y, OP) DO(Y##_f32_##OP, Y, f32, OP) DO(Y##_f16_##OP, Y, f16, OP) DO(Y##_bf16_##OP, Y, bf16, OP)
+/* DO(name, Y, X, OP) for every kernel that quantises without smooth scales, by NPUQ_Y_<Y> and so on: int4 is not
+ * divided to, uint8 and int32 are nothing else */
+#define NPUQ_EACH_FLOAT_X(DO, y, Y, op, OP)                                                                            \
+    DO(y##_f32_##op, Y, F32, OP) DO(y##_f16_##op, Y, F16, OP) DO(y##_bf16_##op, Y, BF16, OP)
 #define NPUQ_EACH_AFFINE(DO)                                                                                           \
-    NPUQ_EACH_X(DO, i8, multiply)                                                                                      \
-    NPUQ_EACH_X(DO, i8, divide) NPUQ_EACH_X(DO, u8, divide) NPUQ_EACH_X(DO, i32, divide) NPUQ_EACH_X(DO, i4, multiply)
+    NPUQ_EACH_FLOAT_X(DO, i8, I8, multiply, MUL)                                                                       \
+    NPUQ_EACH_FLOAT_X(DO, i4, I4, multiply, MUL)                                                                       \
+    NPUQ_EACH_FLOAT_X(DO, i8, I8, divide, DIV)                                                                         \
+    NPUQ_EACH_FLOAT_X(DO, u8, U8, divide, DIV) NPUQ_EACH_FLOAT_X(DO, i32, I32, divide, DIV)
 
-/* DO(name, y, x) for the outputs of dynamic quantisation */
+/* DO(name, Y, X) for the outputs of dynamic quantisation */
 #define NPUQ_EACH_SMOOTH(DO)                                                                                           \
-    DO(i8_f32, i8, f32)                                                                                                \
-    DO(i8_f16, i8, f16) DO(i8_bf16, i8, bf16) DO(i4_f32, i4, f32) DO(i4_f16, i4, f16) DO(i4_bf16, i4, bf16)
+    DO(i8_f32, I8, F32)                                                                                                \
+    DO(i8_f16, I8, F16) DO(i8_bf16, I8, BF16) DO(i4_f32, I4, F32) DO(i4_f16, I4, F16) DO(i4_bf16, I4, BF16)
 
-/* DO(x) */
-#define NPUQ_EACH_RANGE(DO) DO(f32) DO(f16) DO(bf16)
+/* DO(name, X) */
+#define NPUQ_EACH_RANGE(DO) DO(f32, F32) DO(f16, F16) DO(bf16, BF16)
 
-/* DO(name, y, x) for what comes from integers */
-#define NPUQ_EACH_INTEGER_X(DO, Y) DO(Y##_i8, Y, i8) DO(Y##_i4, Y, i4) DO(Y##_i32, Y, i32)
+/* DO(name, Y, X) for what comes from integers */
+#define NPUQ_EACH_INTEGER_X(DO, y, Y) DO(y##_i8, Y, I8) DO(y##_i4, Y, I4) DO(y##_i32, Y, I32)
 #define NPUQ_EACH_DEQUANT(DO)                                                                                          \
-    NPUQ_EACH_INTEGER_X(DO, f32) NPUQ_EACH_INTEGER_X(DO, f16) NPUQ_EACH_INTEGER_X(DO, bf16) DO(i8_i32, i8, i32)
+    NPUQ_EACH_INTEGER_X(DO, f32, F32)                                                                                  \
+    NPUQ_EACH_INTEGER_X(DO, f16, F16) NPUQ_EACH_INTEGER_X(DO, bf16, BF16) DO(i8_i32, I8, I32)
 
-/* DO(parameter) for the types that are widened */
-#define NPUQ_EACH_PARAMETER(DO) DO(f16) DO(bf16) DO(i8) DO(u8) DO(i32)
+/* DO(name, P) for the parameters that are widened */
+#define NPUQ_EACH_PARAMETER(DO) DO(f16, F16) DO(bf16, BF16) DO(i8, I8) DO(u8, U8) DO(i32, I32)
 
-#define NPUQ_ALL_X(KIND, OP)                                                                                           \
-    {                                                                                                                  \
-        KIND##_f32_##OP, KIND##_f16_##OP, KIND##_bf16_##OP                                                             \
-    }
-#define NPUQ_ALL_Y(KIND)                                                                                               \
-    {                                                                                                                  \
-        [NPUQ_MUL] = {[NPUQ_Y_I8] = NPUQ_ALL_X(KIND##i8, multiply), [NPUQ_Y_I4] = NPUQ_ALL_X(KIND##i4, multiply)},     \
-        [NPUQ_DIV] = {[NPUQ_Y_I8] = NPUQ_ALL_X(KIND##i8, divide),                                                      \
-                      [NPUQ_Y_U8] = NPUQ_ALL_X(KIND##u8, divide),                                                      \
-                      [NPUQ_Y_I32] = NPUQ_ALL_X(KIND##i32, divide)},                                                   \
-    }
-
-#define NPUQ_INTEGER_X(Y)                                                                                              \
-    {                                                                                                                  \
-        [NPUQ_X_I8] = dequant_##Y##_i8, [NPUQ_X_I4] = dequant_##Y##_i4, [NPUQ_X_I32] = dequant_##Y##_i32               \
-    }
+#define NPUQ_AFFINE_ENTRY(name, Y, X, OP)                                                                              \
+    .affine_uniform[NPUQ_##OP][NPUQ_Y_##Y][NPUQ_X_##X] = uniform_##name,                                               \
+    .affine_vector[NPUQ_##OP][NPUQ_Y_##Y][NPUQ_X_##X] = vector_##name,
+#define NPUQ_SMOOTH_ENTRY(name, Y, X)  .smooth_affine[NPUQ_Y_##Y][NPUQ_X_##X] = smooth_##name,
+#define NPUQ_RANGE_ENTRY(name, X)      .range[NPUQ_X_##X] = range_##name,
+#define NPUQ_DEQUANT_ENTRY(name, Y, X) .dequant[NPUQ_Y_##Y][NPUQ_X_##X] = dequant_##name,
+#define NPUQ_WIDEN_ENTRY(name, P)      .widen[NPUQ_P_##P] = widen_##name,
 
 #define NPUQ_ROW_TABLE                                                                                                 \
     {                                                                                                                  \
-        .affine_uniform = NPUQ_ALL_Y(uniform_), .affine_vector = NPUQ_ALL_Y(vector_),                                  \
-        .range = {range_f32, range_f16, range_bf16}, .short_rows = short_rows, .parameters = dynamic_parameters,       \
-        .smooth_affine = {[NPUQ_Y_I8] = {smooth_i8_f32, smooth_i8_f16, smooth_i8_bf16},                                \
-                          [NPUQ_Y_I4] = {smooth_i4_f32, smooth_i4_f16, smooth_i4_bf16}},                               \
-        .dequant = {[NPUQ_Y_F32] = NPUQ_INTEGER_X(f32),                                                                \
-                    [NPUQ_Y_F16] = NPUQ_INTEGER_X(f16),                                                                \
-                    [NPUQ_Y_BF16] = NPUQ_INTEGER_X(bf16),                                                              \
-                    [NPUQ_Y_I8] = {[NPUQ_X_I32] = dequant_i8_i32}},                                                    \
-        .pack = pack, .unpack = unpack, .spread = spread, .stream_end = stream_end,                                    \
-        .widen = {[NPUQ_P_F16] = widen_f16,                                                                            \
-                  [NPUQ_P_BF16] = widen_bf16,                                                                          \
-                  [NPUQ_P_I8] = widen_i8,                                                                              \
-                  [NPUQ_P_U8] = widen_u8,                                                                              \
-                  [NPUQ_P_I32] = widen_i32},                                                                           \
+        NPUQ_EACH_AFFINE(NPUQ_AFFINE_ENTRY)                                                                            \
+        NPUQ_EACH_SMOOTH(NPUQ_SMOOTH_ENTRY)                                                                            \
+        NPUQ_EACH_RANGE(NPUQ_RANGE_ENTRY) NPUQ_EACH_DEQUANT(NPUQ_DEQUANT_ENTRY) NPUQ_EACH_PARAMETER(NPUQ_WIDEN_ENTRY)  \
+            .short_rows = short_rows,                                                                                  \
+           .parameters = dynamic_parameters, .pack = pack, .unpack = unpack, .spread = spread,                         \
+           .stream_end = stream_end                                                                                    \
     }
 
 /* clang-format on */

@@ -56,7 +56,7 @@ FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *sc
     const bool from_memory = b->ahead > 0;
     /* Scales are only looked at where an inverse is made of them: a single row in the cache divides. */
     const bool inverts = b->rows >= SHARING || (from_memory && shares_from_memory(k));
-    const bool plain = inverts && (!FAST_DIVIDE || k.op != op_divide || scales_are_plain(scale, b->n));
+    const bool plain = inverts && (!FAST_DIVIDE || k.op != NPUQ_DIV || scales_are_plain(scale, b->n));
     const bool stream = shares_from_memory(k) && from_memory && plain && b->n >= 8 * CHUNK; /* enough for turns */
     /* Streamed together if all rows begin within a line as the first one does. */
     const bool share = plain && (stream ? b->y_step % LINE == 0 : shares_from_memory(k) || !from_memory);
@@ -90,18 +90,18 @@ FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *sc
 #define AFFINE(NAME, Y, X, OP)                                                                                         \
     static void uniform_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t step)              \
     {                                                                                                                  \
-        quantise_by_row((recipe){BY_ROW, y_##Y, x_##X, op_##OP}, b, NULL, scale, offset, step);                        \
+        quantise_by_row((recipe){BY_ROW, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_##OP}, b, NULL, scale, offset, step);            \
     }                                                                                                                  \
     static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t offset_step)        \
     {                                                                                                                  \
-        quantise_by_column((recipe){BY_COLUMN, y_##Y, x_##X, op_##OP}, b, scale, offset, offset_step);                 \
+        quantise_by_column((recipe){BY_COLUMN, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_##OP}, b, scale, offset, offset_step);     \
     }
 
 #define SMOOTH(NAME, Y, X)                                                                                             \
     static void smooth_##NAME(const npuq_block *b, const float *smooth, const float *back, const float *offset,        \
                               size_t step)                                                                             \
     {                                                                                                                  \
-        quantise_by_row((recipe){BY_ROW_SMOOTH, y_##Y, x_##X, op_multiply}, b, smooth, back, offset, step);            \
+        quantise_by_row((recipe){BY_ROW_SMOOTH, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_MUL}, b, smooth, back, offset, step);     \
     }
 
 NPUQ_EACH_AFFINE(AFFINE)

@@ -6,6 +6,7 @@
 
 #include "../backend/row_table.h"
 #include "row_range.h"
+#include "y_types.h"
 
 #include <string.h>
 
@@ -35,13 +36,6 @@ enum { AT_RUN_TIME = 1 };
 #define FOR_TYPES INLINE
 enum { AT_RUN_TIME = 0 };
 #endif
-
-/* Types and operations, by the table's names for them. */
-enum { x_f32 = NPUQ_X_F32, x_f16 = NPUQ_X_F16, x_bf16 = NPUQ_X_BF16 };
-enum { x_i8 = NPUQ_X_I8, x_i4 = NPUQ_X_I4, x_i32 = NPUQ_X_I32 };
-enum { y_i8 = NPUQ_Y_I8, y_u8 = NPUQ_Y_U8, y_i32 = NPUQ_Y_I32, y_i4 = NPUQ_Y_I4 };
-enum { y_f32 = NPUQ_Y_F32, y_f16 = NPUQ_Y_F16, y_bf16 = NPUQ_Y_BF16 };
-enum { op_multiply = NPUQ_MUL, op_divide = NPUQ_DIV };
 
 #ifndef TOTAL_QUOTIENT
 #define TOTAL_QUOTIENT 0
@@ -94,39 +88,42 @@ INLINE certainty certain_if_numbers(vchunk quotients, certainty done)
 
 /* ---- one chunk, by type ------------------------------------------------------------------------------------------ */
 
-INLINE size_t x_bytes(int x_type, size_t n)
+INLINE size_t x_bytes(npuq_x_type x, size_t n)
 {
-    switch (x_type) {
-    case x_f32:
-    case x_i32: return 4 * n;
-    case x_i8: return n;
-    case x_i4: return n / 2;
-    default: return 2 * n;
+    switch (x) {
+    case NPUQ_X_F32:
+    case NPUQ_X_I32: return 4 * n;
+    case NPUQ_X_F16:
+    case NPUQ_X_BF16: return 2 * n;
+    case NPUQ_X_I8: return n;
+    case NPUQ_X_I4: return n / 2;
     }
+    __builtin_unreachable();
 }
 
-INLINE size_t y_bytes(int y_type, size_t n)
+INLINE size_t y_bytes(npuq_y_type y, size_t n)
 {
-    switch (y_type) {
-    case y_i32:
-    case y_f32: return 4 * n;
-    case y_f16:
-    case y_bf16: return 2 * n;
-    case y_i4: return n / 2;
-    default: return n;
+#define BYTES(ID, name, bits)                                                                                          \
+    case NPUQ_Y_##ID: return bits < 8 ? n / 2 : n * (bits / 8);
+    switch (y) {
+        EACH_Y(BYTES)
     }
+#undef BYTES
+    __builtin_unreachable();
 }
 
 /* n is CHUNK, as a constant, or a part of one. */
-INLINE vchunk load_x(int x_type, const char *x, size_t n, bool part)
+INLINE vchunk load_x(npuq_x_type x_type, const char *x, size_t n, bool part)
 {
     switch (x_type) {
-    case x_f32: return part ? chunk_load_part_f32(x, n) : chunk_load_f32(x);
-    case x_f16: return part ? chunk_load_part_f16(x, n) : chunk_load_f16(x);
-    case x_i8: return part ? chunk_load_part_i8(x, n) : chunk_load_i8(x);
-    case x_i4: return part ? chunk_load_part_i4(x, n) : chunk_load_i4(x);
-    default: return part ? chunk_load_part_bf16(x, n) : chunk_load_bf16(x);
+    case NPUQ_X_F32: return part ? chunk_load_part_f32(x, n) : chunk_load_f32(x);
+    case NPUQ_X_F16: return part ? chunk_load_part_f16(x, n) : chunk_load_f16(x);
+    case NPUQ_X_BF16: return part ? chunk_load_part_bf16(x, n) : chunk_load_bf16(x);
+    case NPUQ_X_I8: return part ? chunk_load_part_i8(x, n) : chunk_load_i8(x);
+    case NPUQ_X_I4: return part ? chunk_load_part_i4(x, n) : chunk_load_i4(x);
+    case NPUQ_X_I32: break; /* stays integers, to which a bias is added first */
     }
+    __builtin_unreachable();
 }
 
 INLINE vchunk load_parameters(const float *p, size_t n, bool part)
@@ -148,66 +145,23 @@ INLINE vchunk in_order_of_x(vchunk parameters, bool split)
  * which they say whether they were certain. */
 typedef enum stores { PART, TOTAL, WHOLE, STREAM } stores;
 
-INLINE void store_part(int y_type, char *y, vchunk t, size_t n)
+INLINE certainty store(npuq_y_type y_type, char *y, vchunk t, size_t n, bool split, stores how)
 {
-    switch (y_type) {
-    case y_i8: chunk_store_part_i8(y, t, n); break;
-    case y_u8: chunk_store_part_u8(y, t, n); break;
-    case y_i32: chunk_store_part_i32(y, t, n); break;
-    case y_f32: chunk_store_part_f32(y, t, n); break;
-    case y_f16: chunk_store_part_f16(y, t, n); break;
-    case y_bf16: chunk_store_part_bf16(y, t, n); break;
-    default: chunk_store_part_i4(y, t, n); break;
-    }
-}
+#define STORE(ID, name, bits)                                                                                          \
+    case NPUQ_Y_##ID:                                                                                                  \
+        switch (how) {                                                                                                 \
+        case PART: chunk_store_part_##name(y, t, n); return certain();                                                 \
+        case TOTAL: chunk_store_total_##name(y, t); return certain();                                                  \
+        case WHOLE: return chunk_store_##name(y, t, split);                                                            \
+        case STREAM: return chunk_stream_##name(y, t, split);                                                          \
+        }                                                                                                              \
+        __builtin_unreachable();
 
-INLINE void store_total(int y_type, char *y, vchunk t)
-{
     switch (y_type) {
-    case y_i8: chunk_store_total_i8(y, t); break;
-    case y_u8: chunk_store_total_u8(y, t); break;
-    case y_i32: chunk_store_total_i32(y, t); break;
-    case y_f32: chunk_store_total_f32(y, t); break;
-    case y_f16: chunk_store_total_f16(y, t); break;
-    case y_bf16: chunk_store_total_bf16(y, t); break;
-    default: chunk_store_total_i4(y, t); break;
+        EACH_Y(STORE)
     }
-}
-
-INLINE certainty store_whole(int y_type, char *y, vchunk t, bool split)
-{
-    switch (y_type) {
-    case y_i8: return chunk_store_i8(y, t, split);
-    case y_u8: return chunk_store_u8(y, t, split);
-    case y_i32: return chunk_store_i32(y, t, split);
-    case y_f32: return chunk_store_f32(y, t, split);
-    case y_f16: return chunk_store_f16(y, t, split);
-    case y_bf16: return chunk_store_bf16(y, t, split);
-    default: return chunk_store_i4(y, t, split);
-    }
-}
-
-INLINE certainty store_stream(int y_type, char *y, vchunk t, bool split)
-{
-    switch (y_type) {
-    case y_i8: return chunk_stream_i8(y, t, split);
-    case y_u8: return chunk_stream_u8(y, t, split);
-    case y_i32: return chunk_stream_i32(y, t, split);
-    case y_f32: return chunk_stream_f32(y, t, split);
-    case y_f16: return chunk_stream_f16(y, t, split);
-    case y_bf16: return chunk_stream_bf16(y, t, split);
-    default: return chunk_stream_i4(y, t, split);
-    }
-}
-
-INLINE certainty store(int y_type, char *y, vchunk t, size_t n, bool split, stores how)
-{
-    switch (how) {
-    case PART: store_part(y_type, y, t, n); return certain();
-    case TOTAL: store_total(y_type, y, t); return certain();
-    case WHOLE: return store_whole(y_type, y, t, split);
-    default: return store_stream(y_type, y, t, split);
-    }
+#undef STORE
+    __builtin_unreachable();
 }
 
 /* int8 with requant's two clamps. */
@@ -217,8 +171,9 @@ INLINE certainty store_requant(char *y, vchunk t, ichunk offsets, size_t n, stor
     case PART: chunk_store_part_requant(y, t, offsets, n); return certain();
     case TOTAL: chunk_store_total_requant(y, t, offsets); return certain();
     case WHOLE: return chunk_store_requant(y, t, offsets);
-    default: return chunk_stream_requant(y, t, offsets);
+    case STREAM: return chunk_stream_requant(y, t, offsets);
     }
+    __builtin_unreachable();
 }
 
 INLINE vchunk chunk_set(float value)

@@ -15,9 +15,9 @@ typedef enum source {
 /* What a kernel does. */
 typedef struct recipe {
     source from;
-    int y;
-    int x;
-    int op;
+    npuq_y_type y;
+    npuq_x_type x;
+    npuq_affine_op op;
 } recipe;
 
 INLINE bool quantises(recipe k)
@@ -27,7 +27,7 @@ INLINE bool quantises(recipe k)
 
 INLINE bool dequantises(recipe k)
 {
-    return k.x >= NPUQ_X_FLOATS && (k.y >= NPUQ_Y_INTEGERS || k.y == y_i8) && k.from == FROM_INTEGERS;
+    return k.x >= NPUQ_X_FLOATS && (k.y >= NPUQ_Y_INTEGERS || k.y == NPUQ_Y_I8) && k.from == FROM_INTEGERS;
 }
 
 /* One row, or a few that share their parameters. */
@@ -78,7 +78,7 @@ INLINE parameters parameters_of_row(recipe k, const rows *r)
 enum { LINE = 64 };
 
 /* Stores around the cache fill whole lines, one after the other. */
-INLINE size_t columns_in_step(int y_type)
+INLINE size_t columns_in_step(npuq_y_type y_type)
 {
     return y_bytes(y_type, CHUNK) < LINE ? LINE / y_bytes(y_type, CHUNK) * CHUNK : CHUNK;
 }
@@ -106,9 +106,9 @@ INLINE certainty quantise_columns_of_row(recipe k, const rows *r, const column_p
     if (k.from == BY_ROW_SMOOTH) { /* whose rows share nothing */
         t = chunk_mul(t, in_order_of_x(load_parameters(r->smooth + at, n, how == PART), c->split));
     }
-    t = c->by_inverse       ? chunk_quotient(t, c->p.scale, c->p.inverse, how == TOTAL)
-        : k.op == op_divide ? chunk_div(t, c->p.scale)
-                            : chunk_mul(t, c->p.scale);
+    t = c->by_inverse      ? chunk_quotient(t, c->p.scale, c->p.inverse, how == TOTAL)
+        : k.op == NPUQ_DIV ? chunk_div(t, c->p.scale)
+                           : chunk_mul(t, c->p.scale);
     if (c->by_inverse) {
         done = certain_if_numbers(t, done);
     }
@@ -126,9 +126,9 @@ INLINE certainty quantise_columns(recipe k, const rows *r, parameters p, size_t 
     const bool part = how == PART;
     const bool may_doubt = how == WHOLE || how == STREAM;
     /* A sum costs nothing from memory, and little beside a division; asked for less often, the library is smaller. */
-    const bool adds = p.adds || how != WHOLE || (k.from == BY_COLUMN && k.op == op_divide);
-    const bool split = k.x == x_bf16 && k.y != y_i32 && may_doubt;
-    const bool by_inverse = FAST_DIVIDE && k.op == op_divide &&
+    const bool adds = p.adds || how != WHOLE || (k.from == BY_COLUMN && k.op == NPUQ_DIV);
+    const bool split = k.x == NPUQ_X_BF16 && k.y != NPUQ_Y_I32 && may_doubt;
+    const bool by_inverse = FAST_DIVIDE && k.op == NPUQ_DIV &&
                             (may_doubt ? k.from == BY_ROW || (how == STREAM ? shares_from_memory(k) : count > 1)
                                        : TOTAL_QUOTIENT && how == TOTAL && k.from == BY_ROW && p.plain);
 
@@ -166,7 +166,7 @@ INLINE certainty dequantise_columns(recipe k, const rows *r, const parameters *p
     const bool part = how == PART;
     vchunk t;
 
-    if (k.x == x_i32) {
+    if (k.x == NPUQ_X_I32) {
         ichunk sums = load_integers(x, n, part);
         if (d->x_bias) {
             sums = ichunk_add(sums, load_integers(d->x_bias + at, n, part));
@@ -179,14 +179,14 @@ INLINE certainty dequantise_columns(recipe k, const rows *r, const parameters *p
         }
     }
     t = chunk_mul(t, d->step ? load_parameters(d->scale + at, n, part) : p->scale);
-    if (k.y == y_i8 && d->y_offset) {
+    if (k.y == NPUQ_Y_I8 && d->y_offset) {
         const ichunk offsets = d->step ? load_integers(d->y_offset + at, n, part) : ichunk_set(*d->y_offset);
         return store_requant(y, t, offsets, n, how);
     }
-    if (k.x == x_i32 && d->row_scale) {
+    if (k.x == NPUQ_X_I32 && d->row_scale) {
         t = chunk_mul(t, p->row_scale);
     }
-    if (k.x == x_i32 && d->bias) {
+    if (k.x == NPUQ_X_I32 && d->bias) {
         t = chunk_add(t, load_parameters(d->bias + at, n, part));
     }
     return store(k.y, y, t, n, false, how);
@@ -237,7 +237,7 @@ NOINLINE void quantise_total(const rows *r, size_t count, size_t at, size_t n)
 
 NOINLINE void dequantise_total(const rows *r, size_t at, size_t n)
 {
-    const recipe k = {FROM_INTEGERS, r->k.y, r->k.x, op_multiply};
+    const recipe k = {FROM_INTEGERS, r->k.y, r->k.x, NPUQ_MUL};
 
     assume(dequantises(k));
     columns_total(k, r, 1, at, n);

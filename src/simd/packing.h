@@ -5,21 +5,21 @@
 
 #include "chunk.h"
 
-#define WIDEN(P)                                                                                                       \
-    static void widen_##P(const void *x, float *y, size_t n)                                                           \
+#define WIDEN(NAME, P)                                                                                                 \
+    static void widen_##NAME(const void *x, float *y, size_t n)                                                        \
     {                                                                                                                  \
-        const size_t size = width_##P;                                                                                 \
-        char last[CHUNK * width_##P] = {0};                                                                            \
+        const size_t size = width_##NAME;                                                                              \
+        char last[CHUNK * width_##NAME] = {0};                                                                         \
         vchunk v;                                                                                                      \
         size_t at = 0;                                                                                                 \
                                                                                                                        \
         for (; at + CHUNK <= n; at += CHUNK) {                                                                         \
-            v = chunk_load_##P((const char *)x + at * size);                                                           \
+            v = chunk_load_##NAME((const char *)x + at * size);                                                        \
             memcpy(y + at, &v, sizeof v);                                                                              \
         }                                                                                                              \
         if (at < n) {                                                                                                  \
             memcpy(last, (const char *)x + at * size, (n - at) * size);                                                \
-            v = chunk_load_##P(last);                                                                                  \
+            v = chunk_load_##NAME(last);                                                                               \
             memcpy(y + at, &v, (n - at) * sizeof *y);                                                                  \
         }                                                                                                              \
     }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parts of a chunk for instruction sets without masked memory access: whole chunks by way of the stack. Included by a
  * vector header after its whole loads, and its stores that take everything (chunk_store_total_<y>). */
+#include "y_types.h"
+
 #include <string.h>
 
 /* n of all steps of a chunk, each of so many bytes; those that are left repeat the first. */
@@ -21,12 +23,12 @@ static inline void copy_part(void *chunk, const void *p, size_t n, size_t all, s
         return chunk_load_##TYPE(chunk);                                                                               \
     }
 
-#define STORE_PART(TYPE, BITS)                                                                                         \
-    static __attribute__((noinline)) void chunk_store_part_##TYPE(void *p, vchunk t, size_t n)                         \
+#define STORE_PART(ID, name, bits)                                                                                     \
+    static __attribute__((noinline)) void chunk_store_part_##name(void *p, vchunk t, size_t n)                         \
     {                                                                                                                  \
-        _Alignas(64) char chunk[CHUNK * (BITS) / 8];                                                                   \
-        chunk_store_total_##TYPE(chunk, t);                                                                            \
-        memcpy(p, chunk, n *(BITS) / 8);                                                                               \
+        _Alignas(64) char chunk[CHUNK * bits / 8];                                                                     \
+        chunk_store_total_##name(chunk, t);                                                                            \
+        memcpy(p, chunk, n *bits / 8);                                                                                 \
     }
 
 LOAD_PART(f32, 4, 1, vchunk)
@@ -36,13 +38,7 @@ LOAD_PART(i8, 1, 1, vchunk)
 LOAD_PART(i4, 4, 8, vchunk)
 LOAD_PART(ints, 4, 1, ichunk)
 LOAD_PART(halves, 2, 1, hchunk)
-STORE_PART(i8, 8)
-STORE_PART(u8, 8)
-STORE_PART(i32, 32)
-STORE_PART(i4, 4)
-STORE_PART(f32, 32)
-STORE_PART(f16, 16)
-STORE_PART(bf16, 16)
+EACH_Y(STORE_PART)
 
 static __attribute__((noinline)) void chunk_store_part_requant(void *p, vchunk t, ichunk offsets, size_t n)
 {

@@ -8,14 +8,15 @@
 /* Once values of both signs are in a range, two of its four extremes say all; so `both`, a constant, halves the work.
  */
 
-INLINE vchunk chunk_to_compare(int x_type, const char *x, const float *smooth, size_t at, size_t n, bool part)
+INLINE vchunk chunk_to_compare(npuq_x_type x_type, const char *x, const float *smooth, size_t at, size_t n, bool part)
 {
     const vchunk v = load_x(x_type, x + x_bytes(x_type, at), n, part);
 
     return smooth ? chunk_mul(v, load_parameters(smooth + at, n, part)) : v;
 }
 
-INLINE vrange chunk_range(int x_type, const char *x, const float *smooth, size_t at, size_t n, bool part, bool both)
+INLINE vrange chunk_range(npuq_x_type x_type, const char *x, const float *smooth, size_t at, size_t n, bool part,
+                          bool both)
 {
     const vchunk v = chunk_to_compare(x_type, x, smooth, at, n, part);
 
@@ -25,7 +26,7 @@ INLINE vrange chunk_range(int x_type, const char *x, const float *smooth, size_t
 
 /* Of values without a sign, the largest and the smallest pattern as signed integers say all. If one has a sign, the
  * smallest shows it. */
-INLINE vrange range_without_sign(int x_type, const char *x, const float *smooth, size_t n)
+INLINE vrange range_without_sign(npuq_x_type x_type, const char *x, const float *smooth, size_t n)
 {
     vf upper = chunk_to_compare(x_type, x, smooth, 0, CHUNK, false).v[0];
     vf lower = upper;
@@ -39,7 +40,7 @@ INLINE vrange range_without_sign(int x_type, const char *x, const float *smooth,
     return vrange_join(vrange_of(upper), vrange_of(lower), false);
 }
 
-INLINE row_range range_on(int x_type, const char *x, const float *smooth, size_t n, size_t ahead, vrange range,
+INLINE row_range range_on(npuq_x_type x_type, const char *x, const float *smooth, size_t n, size_t ahead, vrange range,
                           bool both)
 {
 #ifdef FLOAT_RANGES /* a header has them where they are faster */
@@ -65,7 +66,7 @@ INLINE row_range range_on(int x_type, const char *x, const float *smooth, size_t
     return vrange_reduce(range, both);
 }
 
-INLINE row_range range_of_row(int x_type, const char *x, const float *smooth, size_t n, size_t ahead)
+INLINE row_range range_of_row(npuq_x_type x_type, const char *x, const float *smooth, size_t n, size_t ahead)
 {
     const size_t tail = n % CHUNK;
     vrange range = tail > 0 ? chunk_range(x_type, x, smooth, n - tail, tail, true, false)
@@ -91,7 +92,7 @@ INLINE hrange chunk_hrange(hchunk v, bool both)
     return hrange_join(hrange_of(v.v[0]), hrange_of(v.v[1]), both);
 }
 
-INLINE row_range hrange_on(int x_type, const char *x, size_t n, size_t ahead, hrange range, bool both)
+INLINE row_range hrange_on(npuq_x_type x_type, const char *x, size_t n, size_t ahead, hrange range, bool both)
 {
     uint16_t extremes[CHUNK] = {0};
     int32_t bits[LANES];
@@ -116,7 +117,7 @@ INLINE row_range hrange_on(int x_type, const char *x, size_t n, size_t ahead, hr
     return both ? row_range_of_both(bits[0], bits[1]) : row_range_of(bits[0], bits[1], bits[2], bits[3]);
 }
 
-INLINE row_range hrange_of_row(int x_type, const char *x, size_t n, size_t ahead)
+INLINE row_range hrange_of_row(npuq_x_type x_type, const char *x, size_t n, size_t ahead)
 {
     const size_t tail = n % CHUNK;
     const hchunk first = tail > 0 ? chunk_load_part_halves(x + x_bytes(x_type, n - tail), tail) : chunk_load_halves(x);
@@ -126,24 +127,24 @@ INLINE row_range hrange_of_row(int x_type, const char *x, size_t n, size_t ahead
                               : hrange_on(x_type, x, n, ahead, range, false);
 }
 
-FOR_TYPES void range_rows(int x_type, const npuq_block *b, const float *smooth, float *hi, float *lo)
+FOR_TYPES void range_rows(npuq_x_type x_type, const npuq_block *b, const float *smooth, float *hi, float *lo)
 {
     assume(x_type < NPUQ_X_FLOATS);
     for (size_t r = 0; r < b->rows && b->n > 0; r++) {
         const char *x = (const char *)b->x + (ptrdiff_t)r * b->x_step;
-        const row_range range = x_type == x_f32 || smooth ? range_of_row(x_type, x, smooth, b->n, b->ahead)
-                                                          : hrange_of_row(x_type, x, b->n, b->ahead);
+        const row_range range = x_bytes(x_type, 1) != 2 || smooth ? range_of_row(x_type, x, smooth, b->n, b->ahead)
+                                                                  : hrange_of_row(x_type, x, b->n, b->ahead);
         row_range_widen(range, &hi[r], &lo[r]);
     }
 }
 
-#define RANGE(X)                                                                                                       \
-    static void range_##X(const npuq_block *b, const float *smooth, float *hi, float *lo)                              \
+#define RANGE(NAME, X)                                                                                                 \
+    static void range_##NAME(const npuq_block *b, const float *smooth, float *hi, float *lo)                           \
     {                                                                                                                  \
         if (smooth) {                                                                                                  \
-            range_rows(x_##X, b, smooth, hi, lo);                                                                      \
+            range_rows(NPUQ_X_##X, b, smooth, hi, lo);                                                                 \
         } else {                                                                                                       \
-            range_rows(x_##X, b, NULL, hi, lo);                                                                        \
+            range_rows(NPUQ_X_##X, b, NULL, hi, lo);                                                                   \
         }                                                                                                              \
     }
 

@@ -28,7 +28,7 @@ NOINLINE turns take_turns(const rows *r, size_t count, size_t ahead)
     const recipe k = r->k;
     const size_t head = (LINE - (uintptr_t)r->y % LINE) % LINE * CHUNK / y_bytes(k.y, CHUNK);
 
-    if (r->n <= head + 4 * CHUNK || (k.x == x_i4 && head % 8 != 0)) { /* columns of int4 begin with a word */
+    if (r->n <= head + 4 * CHUNK || (k.x == NPUQ_X_I4 && head % 8 != 0)) { /* columns of int4 begin with a word */
         return (turns){0};
     }
     if (head > 0) {
@@ -96,7 +96,7 @@ enum { NEAR = 1024, NEAR_Y = 256 };
 INLINE size_t run_chunks(recipe k, const rows *r, const parameters *p, size_t count, size_t at)
 {
     const size_t end = r->n - (r->n - at) % CHUNK;
-    const bool pairs = IN_PAIRS(k.from) && k.op == op_multiply;
+    const bool pairs = IN_PAIRS(k.from) && k.op == NPUQ_MUL;
 
     while (at < end) {
         const size_t next = end - at < STRIP ? end : at + STRIP;
@@ -104,7 +104,7 @@ INLINE size_t run_chunks(recipe k, const rows *r, const parameters *p, size_t co
         size_t c = at;
 
         for (; pairs && c + 2 * CHUNK <= next; c += 2 * CHUNK) {
-            if (k.x == x_f32) {
+            if (k.x == NPUQ_X_F32) {
                 prefetch(r->x + x_bytes(k.x, c) + NEAR, x_bytes(k.x, 2 * CHUNK));
                 if (y_bytes(k.y, CHUNK) >= LINE) {
                     prefetch(r->y + y_bytes(k.y, c) + NEAR_Y, y_bytes(k.y, 2 * CHUNK));
@@ -162,7 +162,7 @@ INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead, doubt 
     const parameters p = parameters_of_row(k, &own);
     parameters without_sum = p;
     const size_t n = own.n;
-    const bool divides = FAST_DIVIDE && k.op == op_divide && k.from == BY_ROW && !p.plain;
+    const bool divides = FAST_DIVIDE && k.op == NPUQ_DIV && k.from == BY_ROW && !p.plain;
     size_t at = !AT_RUN_TIME && ahead && !divides ? stream_rows(k, r, &own, &p, 1, ahead) : 0;
 
     without_sum.adds = false;

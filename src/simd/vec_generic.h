@@ -21,7 +21,7 @@
  */
 #define TYPES_AT_RUN_TIME 1
 
-enum { LANES = 4, CHUNK = 4 * LANES, STREAM_ALIGN = 16 };
+enum { LANES = 4, CHUNK = 4 * LANES };
 
 typedef __attribute__((__vector_size__(16))) float vf;
 typedef __attribute__((__vector_size__(16))) int32_t vi;
