@@ -65,10 +65,12 @@ NOINLINE void affine_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype 
 #define AFFINE(NAME, Y, X, OP)                                                                                         \
     static void uniform_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t step)              \
     {                                                                                                                  \
+        assert(npuq_is_valid_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, scale, offset, 0));                                     \
         affine_rows(b, x_dtype(NPUQ_X_##X), y_dtype(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale, offset, step, 0, 0);    \
     }                                                                                                                  \
     static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t offset_step)        \
     {                                                                                                                  \
+        assert(npuq_is_valid_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, scale, offset, offset_step));                           \
         affine_rows(b, x_dtype(NPUQ_X_##X), y_dtype(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale, offset, 0, 1,           \
                     offset_step);                                                                                      \
     }
@@ -85,6 +87,7 @@ NOINLINE void smooth_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype 
     static void smooth_##NAME(const npuq_block *b, const float *smooth, const float *back, const float *offset,        \
                               size_t step)                                                                             \
     {                                                                                                                  \
+        assert(npuq_is_valid_smooth_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, smooth, back, offset));                          \
         smooth_rows(b, x_dtype(NPUQ_X_##X), y_dtype(NPUQ_Y_##Y), smooth, back, offset, step);                          \
     }
 
@@ -101,6 +104,7 @@ NOINLINE void range_rows(const npuq_block *b, npuq_ref_dtype x, const float *smo
 #define RANGE(NAME, X)                                                                                                 \
     static void range_##NAME(const npuq_block *b, const float *smooth, float *hi, float *lo)                           \
     {                                                                                                                  \
+        assert(npuq_is_valid_range(b, NPUQ_X_##X, smooth, hi, lo));                                                    \
         range_rows(b, x_dtype(NPUQ_X_##X), smooth, hi, lo);                                                            \
     }
 
@@ -115,11 +119,13 @@ NOINLINE void dequant_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype
 #define DEQUANT(NAME, Y, X)                                                                                            \
     static void dequant_##NAME(const npuq_block *b, const npuq_dequant_params *p)                                      \
     {                                                                                                                  \
+        assert(npuq_is_valid_dequant(b, NPUQ_Y_##Y, NPUQ_X_##X, p));                                                   \
         dequant_rows(b, x_dtype(NPUQ_X_##X), y_dtype(NPUQ_Y_##Y), p);                                                  \
     }
 
 static void short_rows(float *values, const float *smooth, size_t n, size_t rows, float *hi, float *lo)
 {
+    assert(npuq_are_valid_short_rows(values, smooth, n, rows, hi, lo));
     for (size_t i = 0; i < rows * n && smooth; i++) {
         values[i] = npuq_ref_mul(values[i], smooth[i]);
     }
@@ -134,6 +140,7 @@ static void short_rows(float *values, const float *smooth, size_t n, size_t rows
 static void dynamic_parameters(npuq_dynamic_form form, npuq_y_type y, const float *hi, const float *lo, size_t n,
                                float *scale, float *offset, float *back)
 {
+    assert(npuq_are_valid_parameters(y, hi, lo, scale, offset, back));
     for (size_t r = 0; r < n; r++) {
         const npuq_ref_parameters p = npuq_find_ref_parameters(form, y, (npuq_ref_range){hi[r], lo[r]});
 
@@ -151,6 +158,7 @@ NPUQ_EACH_DEQUANT(DEQUANT)
 #define WIDEN(TYPE, NAME, TO_FLOAT)                                                                                    \
     static void widen_##NAME(const void *x, float *y, size_t n)                                                        \
     {                                                                                                                  \
+        assert(npuq_is_valid_widen(x, sizeof(TYPE), y));                                                               \
         const TYPE *p = x;                                                                                             \
         for (size_t i = 0; i < n; i++) {                                                                               \
             y[i] = TO_FLOAT(p[i]);                                                                                     \
@@ -174,6 +182,7 @@ WIDEN(int32_t, i32, npuq_ref_int32)
 
 static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode)
 {
+    assert(npuq_are_valid_words(y, scale, offset));
     for (size_t i = 0; i < n; i++) {
         y[i] = npuq_ref_pack(scale[i], offset ? offset[i] : 0.0f, mode == NPUQ_ROUND_NEAREST);
     }
@@ -181,6 +190,7 @@ static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t
 
 static void unpack(const uint64_t *words, float *scale, int32_t *offset, size_t n)
 {
+    assert(npuq_are_valid_words(words, scale, offset));
     for (size_t i = 0; i < n; i++) {
         scale[i] = npuq_ref_word_scale(words[i]);
         offset[i] = npuq_ref_word_offset(words[i]);

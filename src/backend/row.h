@@ -73,6 +73,7 @@ typedef void npuq_range_fn(const npuq_block *block, const float *smooth, float *
  * hi[r] and lo[r] to the range of row r, as above. 0 < n <= NPUQ_SHORT and 0 < rows <= NPUQ_SHORT_ROWS; values and
  * smooth have room for NPUQ_LANES more, hi and lo for the next multiple of it; all of it may be read and written. */
 enum { NPUQ_SHORT = 32, NPUQ_SHORT_ROWS = 64, NPUQ_LANES = 16 };
+_Static_assert(NPUQ_SHORT_ROWS % NPUQ_LANES == 0, "what has a float for each of the rows has room for whole vectors");
 typedef void npuq_short_rows_fn(float *values, const float *smooth, size_t n, size_t rows, float *hi, float *lo);
 
 /* What dynamic quantisation makes of a range: scale and offset, or a scale alone in one of its two forms. */
@@ -96,7 +97,7 @@ typedef struct npuq_dequant_params {
     const int32_t *x_bias;   /* int32: added to x first, modulo 2^32 */
     const float *row_scale;  /* int32 to floating point: a second factor, one for each row */
     const float *bias;       /* int32 to floating point: added after the products */
-    const int32_t *y_offset; /* int32 to int8: added after rounding */
+    const int32_t *y_offset; /* int32 to int8: added after rounding; elsewhere not read */
     size_t step;
 } npuq_dequant_params;
 

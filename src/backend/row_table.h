@@ -6,7 +6,7 @@
 #ifndef NPUQ_ROW_TABLE_H
 #define NPUQ_ROW_TABLE_H
 
-#include "row.h"
+#include "row_contract.h"
 
 /* clang-format off: a table of macros */
 
@@ -49,12 +49,17 @@
     {                                                                                                                  \
         NPUQ_EACH_AFFINE(NPUQ_AFFINE_ENTRY)                                                                            \
         NPUQ_EACH_SMOOTH(NPUQ_SMOOTH_ENTRY)                                                                            \
-        NPUQ_EACH_RANGE(NPUQ_RANGE_ENTRY) NPUQ_EACH_DEQUANT(NPUQ_DEQUANT_ENTRY) NPUQ_EACH_PARAMETER(NPUQ_WIDEN_ENTRY)  \
-            .short_rows = short_rows,                                                                                  \
-           .parameters = dynamic_parameters, .pack = pack, .unpack = unpack, .spread = spread,                         \
-           .stream_end = stream_end                                                                                    \
+        NPUQ_EACH_RANGE(NPUQ_RANGE_ENTRY)                                                                              \
+        NPUQ_EACH_DEQUANT(NPUQ_DEQUANT_ENTRY)                                                                          \
+        NPUQ_EACH_PARAMETER(NPUQ_WIDEN_ENTRY).short_rows = short_rows, .parameters = dynamic_parameters, .pack = pack, \
+        .unpack = unpack, .spread = spread, .stream_end = stream_end                                                   \
     }
 
 /* clang-format on */
+
+#define NPUQ_ONE(...) +1
+_Static_assert(0 NPUQ_EACH_RANGE(NPUQ_ONE) == NPUQ_X_FLOATS, "every floating-point x has a range");
+_Static_assert(0 NPUQ_EACH_PARAMETER(NPUQ_ONE) == NPUQ_P_WIDENED, "every parameter that is widened has a kernel");
+#undef NPUQ_ONE
 
 #endif

@@ -90,10 +90,12 @@ FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *sc
 #define AFFINE(NAME, Y, X, OP)                                                                                         \
     static void uniform_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t step)              \
     {                                                                                                                  \
+        assert(npuq_is_valid_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, scale, offset, 0));                                     \
         quantise_by_row((recipe){BY_ROW, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_##OP}, b, NULL, scale, offset, step);            \
     }                                                                                                                  \
     static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t offset_step)        \
     {                                                                                                                  \
+        assert(npuq_is_valid_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, scale, offset, offset_step));                           \
         quantise_by_column((recipe){BY_COLUMN, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_##OP}, b, scale, offset, offset_step);     \
     }
 
@@ -101,6 +103,7 @@ FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *sc
     static void smooth_##NAME(const npuq_block *b, const float *smooth, const float *back, const float *offset,        \
                               size_t step)                                                                             \
     {                                                                                                                  \
+        assert(npuq_is_valid_smooth_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, smooth, back, offset));                          \
         quantise_by_row((recipe){BY_ROW_SMOOTH, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_MUL}, b, smooth, back, offset, step);     \
     }
 

@@ -41,6 +41,12 @@ enum { AT_RUN_TIME = 0 };
 #define TOTAL_QUOTIENT 0
 #endif
 
+_Static_assert(sizeof(vf) == LANES * sizeof(float) && CHUNK == 4 * LANES, "a chunk is four vectors");
+_Static_assert(sizeof(vchunk) == CHUNK * sizeof(float) && sizeof(ichunk) == CHUNK * sizeof(int32_t) &&
+                   sizeof(hchunk) == CHUNK * sizeof(uint16_t),
+               "chunks are copied to and from arrays");
+_Static_assert(CHUNK % 8 == 0, "a chunk of int4 is whole words");
+
 /* What the compiler cannot know of types that are not constant. */
 INLINE void assume(bool condition)
 {

@@ -76,6 +76,9 @@ INLINE parameters parameters_of_row(recipe k, const rows *r)
 }
 
 enum { LINE = 64 };
+#define FILLS_LINES(ID, name, bits) &&(LINE % (CHUNK * bits / 8) == 0 || CHUNK * bits / 8 % LINE == 0)
+_Static_assert(true EACH_Y(FILLS_LINES), "whole chunks fill whole lines");
+#undef FILLS_LINES
 
 /* Stores around the cache fill whole lines, one after the other. */
 INLINE size_t columns_in_step(npuq_y_type y_type)

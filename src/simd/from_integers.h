@@ -22,6 +22,7 @@ FOR_TYPES void dequantise(recipe k, const npuq_block *b, const npuq_dequant_para
 #define DEQUANT(NAME, Y, X)                                                                                            \
     static void dequant_##NAME(const npuq_block *b, const npuq_dequant_params *p)                                      \
     {                                                                                                                  \
+        assert(npuq_is_valid_dequant(b, NPUQ_Y_##Y, NPUQ_X_##X, p));                                                   \
         dequantise((recipe){FROM_INTEGERS, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_MUL}, b, p);                                   \
     }
 

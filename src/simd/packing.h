@@ -13,6 +13,7 @@
         vchunk v;                                                                                                      \
         size_t at = 0;                                                                                                 \
                                                                                                                        \
+        assert(npuq_is_valid_widen(x, size, y));                                                                       \
         for (; at + CHUNK <= n; at += CHUNK) {                                                                         \
             v = chunk_load_##NAME((const char *)x + at * size);                                                        \
             memcpy(y + at, &v, sizeof v);                                                                              \
@@ -48,6 +49,7 @@ static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t
     uint64_t last[PACK];
     size_t i = 0;
 
+    assert(npuq_are_valid_words(y, scale, offset));
     for (; i + PACK <= n; i += PACK) {
         pack_store(scale + i, offset ? offset + i : NULL, y + i, nearest);
     }
@@ -68,6 +70,7 @@ static void unpack(const uint64_t *y, float *scale, int32_t *offset, size_t n)
     int32_t last_offsets[PACK];
     size_t i = 0;
 
+    assert(npuq_are_valid_words(y, scale, offset));
     for (; i + PACK <= n; i += PACK) {
         unpack_store(y + i, scale + i, offset + i);
     }

@@ -85,6 +85,8 @@ INLINE row_range range_of_row(npuq_x_type x_type, const char *x, const float *sm
                               : range_on(x_type, x, smooth, n, ahead, range, false);
 }
 
+_Static_assert(LANES >= 4, "a vector holds the four extremes");
+
 /* Halves order as their patterns do before they are widened, and twice as many fit a vector. */
 
 INLINE hrange chunk_hrange(hchunk v, bool both)
@@ -141,6 +143,7 @@ FOR_TYPES void range_rows(npuq_x_type x_type, const npuq_block *b, const float *
 #define RANGE(NAME, X)                                                                                                 \
     static void range_##NAME(const npuq_block *b, const float *smooth, float *hi, float *lo)                           \
     {                                                                                                                  \
+        assert(npuq_is_valid_range(b, NPUQ_X_##X, smooth, hi, lo));                                                    \
         if (smooth) {                                                                                                  \
             range_rows(NPUQ_X_##X, b, smooth, hi, lo);                                                                 \
         } else {                                                                                                       \

@@ -81,6 +81,7 @@ INLINE size_t stream_rows(recipe k, const rows *r, const rows *own, const parame
 
 /* Columns that are stored before it is asked whether they are right: a few chunks. */
 enum { STRIP = 256 };
+_Static_assert(STRIP % (2 * CHUNK) == 0, "a strip is pairs of chunks");
 
 /* A header says of which products two chunks at a time are faster. That is where x lies in the second-level cache; it
  * helps as well to ask so many bytes early for float32, the most lines to a chunk, and for y, if chunks fill its lines.

@@ -17,6 +17,9 @@ INLINE bool is_nan(float v)
     return v != v;
 }
 
+_Static_assert(NPUQ_LANES % LANES == 0, "arrays have room for whole vectors");
+_Static_assert((LANES & (LANES - 1)) == 0, "vectors are folded by halves");
+
 /* The extremes of ordered patterns: a vector of them, or of neighbours, takes the place of a reduction for each row. */
 typedef struct extremes {
     float upper[NPUQ_SHORT_ROWS * LANES + 2 * LANES];
@@ -62,6 +65,7 @@ static void short_rows(float *values, const float *smooth, size_t n, size_t coun
     size_t width = LANES;
     extremes e;
 
+    assert(npuq_are_valid_short_rows(values, smooth, n, count, hi, lo));
     for (size_t at = 0; at < count * n && smooth; at += LANES) {
         const vf v = product(v_load(values + at), v_load(smooth + at));
         memcpy(values + at, &v, sizeof v);
@@ -138,6 +142,7 @@ static void dynamic_parameters(npuq_dynamic_form form, npuq_y_type y, const floa
 {
     const bool int4 = y == NPUQ_Y_I4;
 
+    assert(npuq_are_valid_parameters(y, hi, lo, scale, offset, back));
     if (n == 1) {
         float one[3];
 

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The promises of row.h, one function for each kind of kernel: every backend asserts them where its kernels begin. */
+#ifndef NPUQ_ROW_CONTRACT_H
+#define NPUQ_ROW_CONTRACT_H
+
+#include "row.h"
+
+#include <assert.h>
+
+#ifdef __GNUC__ /* without assertions, nobody asks */
+#define NPUQ_CONTRACT static inline __attribute__((unused))
+#else
+#define NPUQ_CONTRACT static inline
+#endif
+
+NPUQ_CONTRACT bool npuq_is_aligned(const void *p, size_t size)
+{
+    return (uintptr_t)p % size == 0;
+}
+
+/* Binary32 or int32, and not left out. */
+NPUQ_CONTRACT bool npuq_is_array(const void *p)
+{
+    return p && npuq_is_aligned(p, 4);
+}
+
+NPUQ_CONTRACT bool npuq_are_rows(const npuq_block *b, const void *first, ptrdiff_t step, size_t size)
+{
+    return npuq_is_aligned(first, size) && (b->rows < 2 || step % (ptrdiff_t)size == 0);
+}
+
+/* int4 comes in words of eight. */
+NPUQ_CONTRACT bool npuq_is_valid_x(const npuq_block *b, npuq_x_type x)
+{
+    switch (x) {
+    case NPUQ_X_F32:
+    case NPUQ_X_I32: return npuq_are_rows(b, b->x, b->x_step, 4);
+    case NPUQ_X_F16:
+    case NPUQ_X_BF16: return npuq_are_rows(b, b->x, b->x_step, 2);
+    case NPUQ_X_I4: return npuq_are_rows(b, b->x, b->x_step, 4) && b->n % 8 == 0;
+    case NPUQ_X_I8: return true;
+    }
+    return false;
+}
+
+NPUQ_CONTRACT bool npuq_is_valid_y(const npuq_block *b, npuq_y_type y)
+{
+    switch (y) {
+    case NPUQ_Y_F32:
+    case NPUQ_Y_I32: return npuq_are_rows(b, b->y, b->y_step, 4);
+    case NPUQ_Y_F16:
+    case NPUQ_Y_BF16: return npuq_are_rows(b, b->y, b->y_step, 2);
+    case NPUQ_Y_I4: return npuq_are_rows(b, b->y, b->y_step, 4) && b->n % 8 == 0;
+    case NPUQ_Y_I8:
+    case NPUQ_Y_U8: return true;
+    }
+    return false;
+}
+
+/* offset_step is 0 of kernels that have none. */
+NPUQ_CONTRACT bool npuq_is_valid_affine(const npuq_block *b, npuq_y_type y, npuq_x_type x, const float *scale,
+                                        const float *offset, size_t offset_step)
+{
+    return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && npuq_is_array(scale) && npuq_is_array(offset) &&
+           offset_step <= 1;
+}
+
+NPUQ_CONTRACT bool npuq_is_valid_smooth_affine(const npuq_block *b, npuq_y_type y, npuq_x_type x, const float *smooth,
+                                               const float *back, const float *offset)
+{
+    return npuq_is_valid_affine(b, y, x, back, offset, 0) && npuq_is_array(smooth);
+}
+
+NPUQ_CONTRACT bool npuq_is_valid_range(const npuq_block *b, npuq_x_type x, const float *smooth, const float *hi,
+                                       const float *lo)
+{
+    return npuq_is_valid_x(b, x) && npuq_is_aligned(smooth, 4) && npuq_is_array(hi) && npuq_is_array(lo);
+}
+
+NPUQ_CONTRACT bool npuq_are_valid_short_rows(const float *values, const float *smooth, size_t n, size_t rows,
+                                             const float *hi, const float *lo)
+{
+    return 0 < n && n <= NPUQ_SHORT && 0 < rows && rows <= NPUQ_SHORT_ROWS && npuq_is_array(values) &&
+           npuq_is_aligned(smooth, 4) && npuq_is_array(hi) && npuq_is_array(lo);
+}
+
+NPUQ_CONTRACT bool npuq_are_valid_parameters(npuq_y_type y, const float *hi, const float *lo, const float *scale,
+                                             const float *offset, const float *back)
+{
+    return (y == NPUQ_Y_I8 || y == NPUQ_Y_I4) && npuq_is_array(hi) && npuq_is_array(lo) && npuq_is_array(scale) &&
+           npuq_is_array(offset) && npuq_is_array(back);
+}
+
+/* What a pair of types does not have is null; but y_offset, as words may have offsets whatever y is. */
+NPUQ_CONTRACT bool npuq_is_valid_dequant(const npuq_block *b, npuq_y_type y, npuq_x_type x,
+                                         const npuq_dequant_params *p)
+{
+    const bool from_int32 = x == NPUQ_X_I32;
+
+    return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && npuq_is_array(p->scale) && p->step <= 1 &&
+           npuq_is_aligned(p->offset, 4) && npuq_is_aligned(p->x_bias, 4) && npuq_is_aligned(p->row_scale, 4) &&
+           npuq_is_aligned(p->bias, 4) && npuq_is_aligned(p->y_offset, 4) && (from_int32 ? !p->offset : !p->x_bias) &&
+           ((from_int32 && y != NPUQ_Y_I8) || (!p->row_scale && !p->bias));
+}
+
+/* Of pack and unpack. */
+NPUQ_CONTRACT bool npuq_are_valid_words(const uint64_t *y, const void *scale, const void *offset)
+{
+    return npuq_is_aligned(y, 8) && npuq_is_aligned(scale, 4) && npuq_is_aligned(offset, 4);
+}
+
+NPUQ_CONTRACT bool npuq_is_valid_widen(const void *x, size_t size, const float *y)
+{
+    return npuq_is_aligned(x, size) && npuq_is_aligned(y, 4);
+}
+
+#endif
