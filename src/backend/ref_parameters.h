@@ -9,10 +9,26 @@
 #include "../ref/npuq_ref_element.h"
 
 #include <assert.h>
+#include <stdlib.h>
+
+/* The oracle's name for a type of y. */
+static inline npuq_ref_dtype npuq_find_ref_y(npuq_y_type y)
+{
+    switch (y) {
+    case NPUQ_Y_I8: return NPUQ_REF_INT8;
+    case NPUQ_Y_U8: return NPUQ_REF_UINT8;
+    case NPUQ_Y_I32: return NPUQ_REF_INT32;
+    case NPUQ_Y_I4: return NPUQ_REF_QUINT4X2;
+    case NPUQ_Y_F32: return NPUQ_REF_FLOAT32;
+    case NPUQ_Y_F16: return NPUQ_REF_FLOAT16;
+    case NPUQ_Y_BF16: return NPUQ_REF_BFLOAT16;
+    }
+    abort();
+}
 
 static inline npuq_ref_parameters npuq_find_ref_parameters(npuq_dynamic_form form, npuq_y_type y, npuq_ref_range range)
 {
-    const npuq_ref_dtype dtype = y == NPUQ_Y_I4 ? NPUQ_REF_QUINT4X2 : NPUQ_REF_INT8;
+    const npuq_ref_dtype dtype = npuq_find_ref_y(y);
 
     assert(y == NPUQ_Y_I4 || y == NPUQ_Y_I8);
     if (form == NPUQ_ASYMMETRIC) {

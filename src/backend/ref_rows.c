@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* The oracle's names for the types. */
-static npuq_ref_dtype x_dtype(npuq_x_type x)
+static npuq_ref_dtype find_x_dtype(npuq_x_type x)
 {
     switch (x) {
     case NPUQ_X_F32: return NPUQ_REF_FLOAT32;
@@ -20,26 +20,12 @@ static npuq_ref_dtype x_dtype(npuq_x_type x)
     abort();
 }
 
-static npuq_ref_dtype y_dtype(npuq_y_type y)
-{
-    switch (y) {
-    case NPUQ_Y_I8: return NPUQ_REF_INT8;
-    case NPUQ_Y_U8: return NPUQ_REF_UINT8;
-    case NPUQ_Y_I32: return NPUQ_REF_INT32;
-    case NPUQ_Y_I4: return NPUQ_REF_QUINT4X2;
-    case NPUQ_Y_F32: return NPUQ_REF_FLOAT32;
-    case NPUQ_Y_F16: return NPUQ_REF_FLOAT16;
-    case NPUQ_Y_BF16: return NPUQ_REF_BFLOAT16;
-    }
-    abort();
-}
-
-static const char *x_row(const npuq_block *b, size_t r)
+static const char *find_x_row(const npuq_block *b, size_t r)
 {
     return (const char *)b->x + (ptrdiff_t)r * b->x_step;
 }
 
-static char *y_row(const npuq_block *b, size_t r)
+static char *find_y_row(const npuq_block *b, size_t r)
 {
     return (char *)b->y + (ptrdiff_t)r * b->y_step;
 }
@@ -57,8 +43,8 @@ NOINLINE void affine_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype 
                           const float *offset, size_t row_step, size_t scale_step, size_t offset_step)
 {
     for (size_t r = 0; r < b->rows; r++) {
-        npuq_ref_affine_row(x_row(b, r), x, &scale[r * row_step], &offset[r * row_step], scale_step, offset_step,
-                            divide, y_row(b, r), y, b->n);
+        npuq_ref_affine_row(find_x_row(b, r), x, &scale[r * row_step], &offset[r * row_step], scale_step, offset_step,
+                            divide, find_y_row(b, r), y, b->n);
     }
 }
 
@@ -66,20 +52,22 @@ NOINLINE void affine_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype 
     static void uniform_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t step)              \
     {                                                                                                                  \
         assert(npuq_is_valid_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, scale, offset, 0));                                     \
-        affine_rows(b, x_dtype(NPUQ_X_##X), y_dtype(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale, offset, step, 0, 0);    \
+        affine_rows(b, find_x_dtype(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale, offset,    \
+                    step, 0, 0);                                                                                       \
     }                                                                                                                  \
     static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t offset_step)        \
     {                                                                                                                  \
         assert(npuq_is_valid_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, scale, offset, offset_step));                           \
-        affine_rows(b, x_dtype(NPUQ_X_##X), y_dtype(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale, offset, 0, 1,           \
-                    offset_step);                                                                                      \
+        affine_rows(b, find_x_dtype(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale, offset, 0, \
+                    1, offset_step);                                                                                   \
     }
 
 NOINLINE void smooth_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const float *smooth,
                           const float *back, const float *offset, size_t step)
 {
     for (size_t r = 0; r < b->rows; r++) {
-        npuq_ref_smooth_affine_row(x_row(b, r), x, smooth, back[r * step], offset[r * step], y_row(b, r), y, b->n);
+        npuq_ref_smooth_affine_row(find_x_row(b, r), x, smooth, back[r * step], offset[r * step], find_y_row(b, r), y,
+                                   b->n);
     }
 }
 
@@ -88,14 +76,14 @@ NOINLINE void smooth_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype 
                               size_t step)                                                                             \
     {                                                                                                                  \
         assert(npuq_is_valid_smooth_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, smooth, back, offset));                          \
-        smooth_rows(b, x_dtype(NPUQ_X_##X), y_dtype(NPUQ_Y_##Y), smooth, back, offset, step);                          \
+        smooth_rows(b, find_x_dtype(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), smooth, back, offset, step);             \
     }
 
 NOINLINE void range_rows(const npuq_block *b, npuq_ref_dtype x, const float *smooth, float *hi, float *lo)
 {
     for (size_t r = 0; r < b->rows; r++) {
         const npuq_ref_range before = {hi[r], lo[r]};
-        const npuq_ref_range wider = npuq_ref_range_row(x_row(b, r), x, smooth, b->n, before);
+        const npuq_ref_range wider = npuq_ref_range_row(find_x_row(b, r), x, smooth, b->n, before);
         hi[r] = wider.hi;
         lo[r] = wider.lo;
     }
@@ -105,14 +93,14 @@ NOINLINE void range_rows(const npuq_block *b, npuq_ref_dtype x, const float *smo
     static void range_##NAME(const npuq_block *b, const float *smooth, float *hi, float *lo)                           \
     {                                                                                                                  \
         assert(npuq_is_valid_range(b, NPUQ_X_##X, smooth, hi, lo));                                                    \
-        range_rows(b, x_dtype(NPUQ_X_##X), smooth, hi, lo);                                                            \
+        range_rows(b, find_x_dtype(NPUQ_X_##X), smooth, hi, lo);                                                       \
     }
 
 NOINLINE void dequant_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const npuq_dequant_params *p)
 {
     for (size_t r = 0; r < b->rows; r++) {
-        npuq_ref_dequant_row(x_row(b, r), x, p->scale, p->offset, p->y_offset, p->step, p->x_bias,
-                             p->row_scale ? p->row_scale + r : NULL, p->bias, y_row(b, r), y, b->n);
+        npuq_ref_dequant_row(find_x_row(b, r), x, p->scale, p->offset, p->y_offset, p->step, p->x_bias,
+                             p->row_scale ? p->row_scale + r : NULL, p->bias, find_y_row(b, r), y, b->n);
     }
 }
 
@@ -120,7 +108,7 @@ NOINLINE void dequant_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype
     static void dequant_##NAME(const npuq_block *b, const npuq_dequant_params *p)                                      \
     {                                                                                                                  \
         assert(npuq_is_valid_dequant(b, NPUQ_Y_##Y, NPUQ_X_##X, p));                                                   \
-        dequant_rows(b, x_dtype(NPUQ_X_##X), y_dtype(NPUQ_Y_##Y), p);                                                  \
+        dequant_rows(b, find_x_dtype(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), p);                                     \
     }
 
 static void short_rows(float *values, const float *smooth, size_t n, size_t rows, float *hi, float *lo)

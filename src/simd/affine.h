@@ -8,11 +8,11 @@
 FOR_TYPES void quantise_by_row(recipe k, const npuq_block *b, const float *smooth, const float *scale,
                                const float *offset, size_t step)
 {
-    doubt d = no_doubt();
+    doubt d = clear_doubt();
 
     assume(quantises(k) && k.from != BY_COLUMN);
     for (size_t i = 0; i < b->rows; i++) {
-        rows r = rows_of(k, b, i);
+        rows r = select_rows(k, b, i);
 
         r.scales = scale + i * step;
         r.offsets = offset + i * step;
@@ -25,11 +25,11 @@ FOR_TYPES void quantise_by_row(recipe k, const npuq_block *b, const float *smoot
 INLINE void stream_by_column(recipe k, const rows *r, size_t count, size_t ahead)
 {
     const rows own = *r;
-    const parameters p = parameters_of_row(k, &own);
+    const parameters p = load_row_parameters(k, &own);
     const size_t end = stream_rows(k, r, &own, &p, count, ahead);
 
     if (end < own.n) {
-        total(k, r, count, end, own.n - end);
+        call_total(k, r, count, end, own.n - end);
     }
 }
 
@@ -61,7 +61,7 @@ FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *sc
     /* Streamed together if all rows begin within a line as the first one does. */
     const bool share = plain && (stream ? b->y_step % LINE == 0 : shares_from_memory(k) || !from_memory);
     float one_offset[CHUNK];
-    doubt d = no_doubt();
+    doubt d = clear_doubt();
     size_t i = 0;
 
     if (offset_step == 0) {
@@ -71,7 +71,7 @@ FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *sc
     }
     while (i < b->rows) {
         const size_t count = share && i + SHARING <= b->rows ? SHARING : 1;
-        rows r = rows_of(k, b, i);
+        rows r = select_rows(k, b, i);
 
         r.scales = scale;
         r.offsets = offset;

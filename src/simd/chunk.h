@@ -94,7 +94,7 @@ INLINE certainty certain_if_numbers(vchunk quotients, certainty done)
 
 /* ---- one chunk, by type ------------------------------------------------------------------------------------------ */
 
-INLINE size_t x_bytes(npuq_x_type x, size_t n)
+INLINE size_t count_x_bytes(npuq_x_type x, size_t n)
 {
     switch (x) {
     case NPUQ_X_F32:
@@ -107,7 +107,7 @@ INLINE size_t x_bytes(npuq_x_type x, size_t n)
     __builtin_unreachable();
 }
 
-INLINE size_t y_bytes(npuq_y_type y, size_t n)
+INLINE size_t count_y_bytes(npuq_y_type y, size_t n)
 {
 #define BYTES(ID, name, bits)                                                                                          \
     case NPUQ_Y_##ID: return bits < 8 ? n / 2 : n * (bits / 8);
@@ -142,7 +142,7 @@ INLINE ichunk load_integers(const void *p, size_t n, bool part)
     return part ? chunk_load_part_ints(p, n) : chunk_load_ints(p);
 }
 
-INLINE vchunk in_order_of_x(vchunk parameters, bool split)
+INLINE vchunk order_like_x(vchunk parameters, bool split)
 {
     return split ? chunk_split(parameters) : parameters;
 }
@@ -151,7 +151,7 @@ INLINE vchunk in_order_of_x(vchunk parameters, bool split)
  * which they say whether they were certain. */
 typedef enum stores { PART, TOTAL, WHOLE, STREAM } stores;
 
-INLINE certainty store(npuq_y_type y_type, char *y, vchunk t, size_t n, bool split, stores how)
+INLINE certainty store_y(npuq_y_type y_type, char *y, vchunk t, size_t n, bool split, stores how)
 {
 #define STORE(ID, name, bits)                                                                                          \
     case NPUQ_Y_##ID:                                                                                                  \
@@ -190,7 +190,7 @@ INLINE vchunk chunk_set(float value)
 
 /* Flags keep the library's compiler from fusing a product with a sum. One file among a host's own, compiled with the
  * host's flags, keeps from it that there is a product. */
-INLINE vf product(vf a, vf b)
+INLINE vf multiply_unfused(vf a, vf b)
 {
     vf ab = v_mul(a, b);
 #if defined(NPUQ_SINGLE_FILE) && (defined(__x86_64__) || defined(__i386__))
@@ -211,8 +211,8 @@ INLINE vf product(vf a, vf b)
 
 INLINE vchunk chunk_mul(vchunk a, vchunk b)
 {
-    return (vchunk){
-        {product(a.v[0], b.v[0]), product(a.v[1], b.v[1]), product(a.v[2], b.v[2]), product(a.v[3], b.v[3])}};
+    return (vchunk){{multiply_unfused(a.v[0], b.v[0]), multiply_unfused(a.v[1], b.v[1]),
+                     multiply_unfused(a.v[2], b.v[2]), multiply_unfused(a.v[3], b.v[3])}};
 }
 
 INLINE vchunk chunk_div(vchunk a, vchunk b)
@@ -244,7 +244,7 @@ INLINE vchunk chunk_add(vchunk a, vchunk b)
     return (vchunk){{v_add(a.v[0], b.v[0]), v_add(a.v[1], b.v[1]), v_add(a.v[2], b.v[2]), v_add(a.v[3], b.v[3])}};
 }
 
-INLINE void prefetch(const char *x, size_t bytes)
+INLINE void prefetch_lines(const char *x, size_t bytes)
 {
     for (size_t line = 0; line < bytes; line += 64) {
         __builtin_prefetch(x + line);

@@ -57,7 +57,7 @@ typedef struct parameters {
     vchunk row_scale;
 } parameters;
 
-INLINE parameters parameters_of_row(recipe k, const rows *r)
+INLINE parameters load_row_parameters(recipe k, const rows *r)
 {
     if (k.from == FROM_INTEGERS) {
         const npuq_dequant_params *p = r->integers;
@@ -81,15 +81,15 @@ _Static_assert(true EACH_Y(FILLS_LINES), "whole chunks fill whole lines");
 #undef FILLS_LINES
 
 /* Stores around the cache fill whole lines, one after the other. */
-INLINE size_t columns_in_step(npuq_y_type y_type)
+INLINE size_t count_columns_in_step(npuq_y_type y_type)
 {
-    return y_bytes(y_type, CHUNK) < LINE ? LINE / y_bytes(y_type, CHUNK) * CHUNK : CHUNK;
+    return count_y_bytes(y_type, CHUNK) < LINE ? LINE / count_y_bytes(y_type, CHUNK) * CHUNK : CHUNK;
 }
 
 /* Whether rows share their parameters by column from memory too: with parts of lines in turns, that would be slower. */
 INLINE bool shares_from_memory(recipe k)
 {
-    return !AT_RUN_TIME && columns_in_step(k.y) == CHUNK;
+    return !AT_RUN_TIME && count_columns_in_step(k.y) == CHUNK;
 }
 
 /* What n columns of a row are quantised with. */
@@ -103,11 +103,11 @@ typedef struct column_parameters {
 INLINE certainty quantise_columns_of_row(recipe k, const rows *r, const column_parameters *c, size_t row, size_t at,
                                          size_t n, stores how, certainty done)
 {
-    const char *x = r->x + (ptrdiff_t)row * r->x_step + x_bytes(k.x, at);
+    const char *x = r->x + (ptrdiff_t)row * r->x_step + count_x_bytes(k.x, at);
     vchunk t = c->split ? chunk_load_split_bf16(x) : load_x(k.x, x, n, how == PART);
 
     if (k.from == BY_ROW_SMOOTH) { /* whose rows share nothing */
-        t = chunk_mul(t, in_order_of_x(load_parameters(r->smooth + at, n, how == PART), c->split));
+        t = chunk_mul(t, order_like_x(load_parameters(r->smooth + at, n, how == PART), c->split));
     }
     t = c->by_inverse      ? chunk_quotient(t, c->p.scale, c->p.inverse, how == TOTAL)
         : k.op == NPUQ_DIV ? chunk_div(t, c->p.scale)
@@ -118,8 +118,8 @@ INLINE certainty quantise_columns_of_row(recipe k, const rows *r, const column_p
     if (c->adds) {
         t = chunk_add(t, c->p.offset);
     }
-    return certain_if_both(store(k.y, r->y + (ptrdiff_t)row * r->y_step + y_bytes(k.y, at), t, n, c->split, how), done,
-                           false);
+    return certain_if_both(
+        store_y(k.y, r->y + (ptrdiff_t)row * r->y_step + count_y_bytes(k.y, at), t, n, c->split, how), done, false);
 }
 
 /* n elements of each of count rows from column `at` on. Joined with `done`: whether all stores were certain. */
@@ -136,9 +136,9 @@ INLINE certainty quantise_columns(recipe k, const rows *r, parameters p, size_t 
                                        : TOTAL_QUOTIENT && how == TOTAL && k.from == BY_ROW && p.plain);
 
     if (k.from == BY_COLUMN) {
-        p.scale = in_order_of_x(load_parameters(r->scales + at, n, part), split);
+        p.scale = order_like_x(load_parameters(r->scales + at, n, part), split);
         if (adds) {
-            p.offset = in_order_of_x(load_parameters(r->offsets + at * r->offset_step, n, part), split);
+            p.offset = order_like_x(load_parameters(r->offsets + at * r->offset_step, n, part), split);
         }
         if (by_inverse) {
             p.inverse = chunk_div(chunk_set(1.0f), p.scale);
@@ -164,8 +164,8 @@ INLINE certainty quantise_columns(recipe k, const rows *r, parameters p, size_t 
 INLINE certainty dequantise_columns(recipe k, const rows *r, const parameters *p, size_t at, size_t n, stores how)
 {
     const npuq_dequant_params *d = &p->integers;
-    const char *x = r->x + x_bytes(k.x, at);
-    char *y = r->y + y_bytes(k.y, at);
+    const char *x = r->x + count_x_bytes(k.x, at);
+    char *y = r->y + count_y_bytes(k.y, at);
     const bool part = how == PART;
     vchunk t;
 
@@ -192,12 +192,12 @@ INLINE certainty dequantise_columns(recipe k, const rows *r, const parameters *p
     if (k.x == NPUQ_X_I32 && d->bias) {
         t = chunk_add(t, load_parameters(d->bias + at, n, part));
     }
-    return store(k.y, y, t, n, false, how);
+    return store_y(k.y, y, t, n, false, how);
 }
 
 /* Joined with what has been done before. */
-INLINE certainty columns(recipe k, const rows *r, const parameters *p, size_t count, size_t at, size_t n, stores how,
-                         certainty done)
+INLINE certainty compute_columns(recipe k, const rows *r, const parameters *p, size_t count, size_t at, size_t n,
+                                 stores how, certainty done)
 {
     return k.from == FROM_INTEGERS
                ? certain_if_both(dequantise_columns(k, r, p, at, n, how), done, k.y >= NPUQ_Y_INTEGERS)
@@ -205,19 +205,19 @@ INLINE certainty columns(recipe k, const rows *r, const parameters *p, size_t co
 }
 
 /* n columns of each of count rows, whatever their values: whole chunks, and a part of one. */
-INLINE void columns_total(recipe k, const rows *all, size_t count, size_t first, size_t n)
+INLINE void compute_columns_total(recipe k, const rows *all, size_t count, size_t first, size_t n)
 {
     rows r = *all;
 
     for (size_t i = 0; i < count; i++) {
-        const parameters p = parameters_of_row(k, &r);
+        const parameters p = load_row_parameters(k, &r);
         size_t at = first;
 
         for (; at + CHUNK <= first + n; at += CHUNK) {
-            (void)columns(k, &r, &p, 1, at, CHUNK, TOTAL, certain());
+            (void)compute_columns(k, &r, &p, 1, at, CHUNK, TOTAL, certain());
         }
         if (at < first + n) {
-            (void)columns(k, &r, &p, 1, at, first + n - at, PART, certain());
+            (void)compute_columns(k, &r, &p, 1, at, first + n - at, PART, certain());
         }
         r.x += r.x_step;
         r.y += r.y_step;
@@ -226,32 +226,32 @@ INLINE void columns_total(recipe k, const rows *all, size_t count, size_t first,
 
 /* It is one function for all that quantise and one for all from integers, to which types and operation are not
  * constant: one in every kernel would be as much code as all else. */
-NOINLINE void quantise_total(const rows *r, size_t count, size_t at, size_t n)
+NOINLINE void quantise_columns_total(const rows *r, size_t count, size_t at, size_t n)
 {
     const recipe k = r->k;
 
     assume(quantises(k));
     if (k.from == BY_COLUMN) { /* one loop for both would copy registers in every chunk, to load parameters or not */
-        columns_total(k, r, count, at, n);
+        compute_columns_total(k, r, count, at, n);
         return;
     }
-    columns_total(k, r, count, at, n);
+    compute_columns_total(k, r, count, at, n);
 }
 
-NOINLINE void dequantise_total(const rows *r, size_t at, size_t n)
+NOINLINE void dequantise_columns_total(const rows *r, size_t at, size_t n)
 {
     const recipe k = {FROM_INTEGERS, r->k.y, r->k.x, NPUQ_MUL};
 
     assume(dequantises(k));
-    columns_total(k, r, 1, at, n);
+    compute_columns_total(k, r, 1, at, n);
 }
 
-INLINE void total(recipe k, const rows *r, size_t count, size_t at, size_t n)
+INLINE void call_total(recipe k, const rows *r, size_t count, size_t at, size_t n)
 {
     if (k.from == FROM_INTEGERS) {
-        dequantise_total(r, at, n);
+        dequantise_columns_total(r, at, n);
     } else {
-        quantise_total(r, count, at, n);
+        quantise_columns_total(r, count, at, n);
     }
 }
 

@@ -7,11 +7,11 @@
 
 FOR_TYPES void dequantise(recipe k, const npuq_block *b, const npuq_dequant_params *p)
 {
-    doubt d = no_doubt();
+    doubt d = clear_doubt();
 
     assume(dequantises(k));
     for (size_t i = 0; i < b->rows && b->n > 0; i++) {
-        rows r = rows_of(k, b, i);
+        rows r = select_rows(k, b, i);
 
         r.integers = p;
         r.first = i;

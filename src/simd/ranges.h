@@ -8,17 +8,17 @@
 /* Once values of both signs are in a range, two of its four extremes say all; so `both`, a constant, halves the work.
  */
 
-INLINE vchunk chunk_to_compare(npuq_x_type x_type, const char *x, const float *smooth, size_t at, size_t n, bool part)
+INLINE vchunk load_to_compare(npuq_x_type x_type, const char *x, const float *smooth, size_t at, size_t n, bool part)
 {
-    const vchunk v = load_x(x_type, x + x_bytes(x_type, at), n, part);
+    const vchunk v = load_x(x_type, x + count_x_bytes(x_type, at), n, part);
 
     return smooth ? chunk_mul(v, load_parameters(smooth + at, n, part)) : v;
 }
 
-INLINE vrange chunk_range(npuq_x_type x_type, const char *x, const float *smooth, size_t at, size_t n, bool part,
-                          bool both)
+INLINE vrange find_chunk_range(npuq_x_type x_type, const char *x, const float *smooth, size_t at, size_t n, bool part,
+                               bool both)
 {
-    const vchunk v = chunk_to_compare(x_type, x, smooth, at, n, part);
+    const vchunk v = load_to_compare(x_type, x, smooth, at, n, part);
 
     return vrange_join(vrange_join(vrange_of(v.v[0]), vrange_of(v.v[1]), both),
                        vrange_join(vrange_of(v.v[2]), vrange_of(v.v[3]), both), both);
@@ -26,13 +26,13 @@ INLINE vrange chunk_range(npuq_x_type x_type, const char *x, const float *smooth
 
 /* Of values without a sign, the largest and the smallest pattern as signed integers say all. If one has a sign, the
  * smallest shows it. */
-INLINE vrange range_without_sign(npuq_x_type x_type, const char *x, const float *smooth, size_t n)
+INLINE vrange find_range_without_sign(npuq_x_type x_type, const char *x, const float *smooth, size_t n)
 {
-    vf upper = chunk_to_compare(x_type, x, smooth, 0, CHUNK, false).v[0];
+    vf upper = load_to_compare(x_type, x, smooth, 0, CHUNK, false).v[0];
     vf lower = upper;
 
     for (size_t at = 0; at + CHUNK <= n; at += CHUNK) {
-        const vchunk v = chunk_to_compare(x_type, x, smooth, at, CHUNK, false);
+        const vchunk v = load_to_compare(x_type, x, smooth, at, CHUNK, false);
 
         upper = v_upper(upper, v_upper(v_upper(v.v[0], v.v[1]), v_upper(v.v[2], v.v[3])));
         lower = v_lower(lower, v_lower(v_lower(v.v[0], v.v[1]), v_lower(v.v[2], v.v[3])));
@@ -40,17 +40,17 @@ INLINE vrange range_without_sign(npuq_x_type x_type, const char *x, const float 
     return vrange_join(vrange_of(upper), vrange_of(lower), false);
 }
 
-INLINE row_range range_on(npuq_x_type x_type, const char *x, const float *smooth, size_t n, size_t ahead, vrange range,
-                          bool both)
+INLINE row_range find_range_on(npuq_x_type x_type, const char *x, const float *smooth, size_t n, size_t ahead,
+                               vrange range, bool both)
 {
 #ifdef FLOAT_RANGES /* a header has them where they are faster */
     if (both && !smooth) {
         frange floats = frange_of_both();
         for (size_t at = 0; at + CHUNK <= n; at += CHUNK) {
             if (ahead) {
-                prefetch(x + x_bytes(x_type, at) + ahead, x_bytes(x_type, CHUNK));
+                prefetch_lines(x + count_x_bytes(x_type, at) + ahead, count_x_bytes(x_type, CHUNK));
             }
-            floats = frange_with(floats, load_x(x_type, x + x_bytes(x_type, at), CHUNK, false));
+            floats = frange_with(floats, load_x(x_type, x + count_x_bytes(x_type, at), CHUNK, false));
         }
         if (frange_is_certain(floats)) {
             return vrange_reduce(vrange_join(range, vrange_of_floats(floats), both), both);
@@ -59,84 +59,86 @@ INLINE row_range range_on(npuq_x_type x_type, const char *x, const float *smooth
 #endif
     for (size_t at = 0; at + CHUNK <= n; at += CHUNK) {
         if (ahead) {
-            prefetch(x + x_bytes(x_type, at) + ahead, x_bytes(x_type, CHUNK));
+            prefetch_lines(x + count_x_bytes(x_type, at) + ahead, count_x_bytes(x_type, CHUNK));
         }
-        range = vrange_join(range, chunk_range(x_type, x, smooth, at, CHUNK, false, both), both);
+        range = vrange_join(range, find_chunk_range(x_type, x, smooth, at, CHUNK, false, both), both);
     }
     return vrange_reduce(range, both);
 }
 
-INLINE row_range range_of_row(npuq_x_type x_type, const char *x, const float *smooth, size_t n, size_t ahead)
+INLINE row_range find_range_of_row(npuq_x_type x_type, const char *x, const float *smooth, size_t n, size_t ahead)
 {
     const size_t tail = n % CHUNK;
-    vrange range = tail > 0 ? chunk_range(x_type, x, smooth, n - tail, tail, true, false)
-                            : chunk_range(x_type, x, smooth, 0, CHUNK, false, false);
+    vrange range = tail > 0 ? find_chunk_range(x_type, x, smooth, n - tail, tail, true, false)
+                            : find_chunk_range(x_type, x, smooth, 0, CHUNK, false, false);
 
     /* A row from memory is not read twice; of a few chunks, it does not pay. */
     if (!ahead && n >= 8 * CHUNK && vrange_reduce(range, false).lo >= 0) {
-        range = vrange_join(range, range_without_sign(x_type, x, smooth, n), false);
+        range = vrange_join(range, find_range_without_sign(x_type, x, smooth, n), false);
         const row_range all = vrange_reduce(range, false);
 
         if (all.lo >= 0) {
             return all;
         }
     }
-    return vrange_both(range) ? range_on(x_type, x, smooth, n, ahead, range, true)
-                              : range_on(x_type, x, smooth, n, ahead, range, false);
+    return vrange_both(range) ? find_range_on(x_type, x, smooth, n, ahead, range, true)
+                              : find_range_on(x_type, x, smooth, n, ahead, range, false);
 }
 
 _Static_assert(LANES >= 4, "a vector holds the four extremes");
 
 /* Halves order as their patterns do before they are widened, and twice as many fit a vector. */
 
-INLINE hrange chunk_hrange(hchunk v, bool both)
+INLINE hrange find_chunk_hrange(hchunk v, bool both)
 {
     return hrange_join(hrange_of(v.v[0]), hrange_of(v.v[1]), both);
 }
 
-INLINE row_range hrange_on(npuq_x_type x_type, const char *x, size_t n, size_t ahead, hrange range, bool both)
+INLINE row_range find_hrange_on(npuq_x_type x_type, const char *x, size_t n, size_t ahead, hrange range, bool both)
 {
     uint16_t extremes[CHUNK] = {0};
     int32_t bits[LANES];
     size_t at = 0;
 
     for (; at + 2 * CHUNK <= n; at += 2 * CHUNK) { /* two: each maximum waits for the one before */
-        const char *p = x + x_bytes(x_type, at);
-        const hrange a = chunk_hrange(chunk_load_halves(p), both);
-        const hrange b = chunk_hrange(chunk_load_halves(p + x_bytes(x_type, CHUNK)), both);
+        const char *p = x + count_x_bytes(x_type, at);
+        const hrange a = find_chunk_hrange(chunk_load_halves(p), both);
+        const hrange b = find_chunk_hrange(chunk_load_halves(p + count_x_bytes(x_type, CHUNK)), both);
 
         if (ahead) {
-            prefetch(p + ahead, x_bytes(x_type, 2 * CHUNK));
+            prefetch_lines(p + ahead, count_x_bytes(x_type, 2 * CHUNK));
         }
         range = hrange_join(range, hrange_join(a, b, both), both);
     }
     if (at + CHUNK <= n) {
-        range = hrange_join(range, chunk_hrange(chunk_load_halves(x + x_bytes(x_type, at)), both), both);
+        range = hrange_join(range, find_chunk_hrange(chunk_load_halves(x + count_x_bytes(x_type, at)), both), both);
     }
     hrange_reduce(range, extremes);
     const vchunk wide = load_x(x_type, (const char *)extremes, CHUNK, false);
     memcpy(bits, &wide.v[0], sizeof bits);
-    return both ? row_range_of_both(bits[0], bits[1]) : row_range_of(bits[0], bits[1], bits[2], bits[3]);
+    return both ? make_row_range_of_both(bits[0], bits[1]) : make_row_range(bits[0], bits[1], bits[2], bits[3]);
 }
 
-INLINE row_range hrange_of_row(npuq_x_type x_type, const char *x, size_t n, size_t ahead)
+INLINE row_range find_hrange_of_row(npuq_x_type x_type, const char *x, size_t n, size_t ahead)
 {
     const size_t tail = n % CHUNK;
-    const hchunk first = tail > 0 ? chunk_load_part_halves(x + x_bytes(x_type, n - tail), tail) : chunk_load_halves(x);
-    const hrange range = chunk_hrange(first, false);
+    const hchunk first =
+        tail > 0 ? chunk_load_part_halves(x + count_x_bytes(x_type, n - tail), tail) : chunk_load_halves(x);
+    const hrange range = find_chunk_hrange(first, false);
 
-    return hrange_both(range) ? hrange_on(x_type, x, n, ahead, range, true)
-                              : hrange_on(x_type, x, n, ahead, range, false);
+    return hrange_both(range) ? find_hrange_on(x_type, x, n, ahead, range, true)
+                              : find_hrange_on(x_type, x, n, ahead, range, false);
 }
 
-FOR_TYPES void range_rows(npuq_x_type x_type, const npuq_block *b, const float *smooth, float *hi, float *lo)
+FOR_TYPES void find_ranges(npuq_x_type x_type, const npuq_block *b, const float *smooth, float *hi, float *lo)
 {
     assume(x_type < NPUQ_X_FLOATS);
     for (size_t r = 0; r < b->rows && b->n > 0; r++) {
         const char *x = (const char *)b->x + (ptrdiff_t)r * b->x_step;
-        const row_range range = x_bytes(x_type, 1) != 2 || smooth ? range_of_row(x_type, x, smooth, b->n, b->ahead)
-                                                                  : hrange_of_row(x_type, x, b->n, b->ahead);
-        row_range_widen(range, &hi[r], &lo[r]);
+        const row_range range = count_x_bytes(x_type, 1) != 2 || smooth
+                                    ? find_range_of_row(x_type, x, smooth, b->n, b->ahead)
+                                    : find_hrange_of_row(x_type, x, b->n, b->ahead);
+        widen_row_range(range, &hi[r], &lo[r]);
     }
 }
 
@@ -145,9 +147,9 @@ FOR_TYPES void range_rows(npuq_x_type x_type, const npuq_block *b, const float *
     {                                                                                                                  \
         assert(npuq_is_valid_range(b, NPUQ_X_##X, smooth, hi, lo));                                                    \
         if (smooth) {                                                                                                  \
-            range_rows(NPUQ_X_##X, b, smooth, hi, lo);                                                                 \
+            find_ranges(NPUQ_X_##X, b, smooth, hi, lo);                                                                \
         } else {                                                                                                       \
-            range_rows(NPUQ_X_##X, b, NULL, hi, lo);                                                                   \
+            find_ranges(NPUQ_X_##X, b, NULL, hi, lo);                                                                  \
         }                                                                                                              \
     }
 

@@ -21,7 +21,7 @@
  * - FAST_DIVIDE, v_quotient, chunk_is_plain and quotients_are_numbers; see chunk.h. A header that defines
  *   TOTAL_QUOTIENT as 1 has chunk_quotient_total, which makes quotients of any x by the inverse, too.
  * - PACK, pack_store and unpack_store, for the words of trans_quant_param.
- * - For short rows: v_above(a, b), a > b ? a : b; v_ordered, the patterns as ordered_bits() maps them; v_upper and
+ * - For short rows: v_above(a, b), a > b ? a : b; v_ordered, the patterns as order_bits() maps them; v_upper and
  *   v_lower, the larger and the smaller of two patterns as signed integers; v_even and v_odd, every second lane of two
  *   vectors; and the compiler's operators + - * / on vf.
  *

@@ -15,21 +15,21 @@ typedef struct row_range {
 enum { ORDERED_INF = 0x7F800000 };
 
 /* Its own inverse. */
-static inline int32_t ordered_bits(int32_t bits)
+static inline int32_t order_bits(int32_t bits)
 {
     return bits ^ (int32_t)((0 - ((uint32_t)bits >> 31)) >> 1);
 }
 
-static inline int32_t ordered_float(float value)
+static inline int32_t order_float(float value)
 {
     int32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    return ordered_bits(bits);
+    return order_bits(bits);
 }
 
-static inline float float_of_ordered(int32_t ordered)
+static inline float restore_float(int32_t ordered)
 {
-    const int32_t bits = ordered_bits(ordered);
+    const int32_t bits = order_bits(ordered);
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
@@ -38,30 +38,30 @@ static inline float float_of_ordered(int32_t ordered)
 /* Positive floats order as their patterns do, negative ones against theirs. So the largest pattern as a signed integer
  * is the maximum if any value is positive, else the smallest as an unsigned one is; and the other way about for the
  * minimum. NaNs of either sign end up as hi or lo, beyond infinity. */
-static inline row_range row_range_of(int32_t smax, int32_t umax, int32_t smin, int32_t umin)
+static inline row_range make_row_range(int32_t smax, int32_t umax, int32_t smin, int32_t umin)
 {
-    return (row_range){ordered_bits(smax >= 0 ? smax : umin), ordered_bits(umax < 0 ? umax : smin)};
+    return (row_range){order_bits(smax >= 0 ? smax : umin), order_bits(umax < 0 ? umax : smin)};
 }
 
 /* The same, of values of both signs: the smallest patterns do not matter. */
-static inline row_range row_range_of_both(int32_t smax, int32_t umax)
+static inline row_range make_row_range_of_both(int32_t smax, int32_t umax)
 {
-    return (row_range){ordered_bits(smax), ordered_bits(umax)};
+    return (row_range){order_bits(smax), order_bits(umax)};
 }
 
 /* Widens *hi and *lo, which are both NaN if one is. */
-static inline void row_range_widen(row_range range, float *hi, float *lo)
+static inline void widen_row_range(row_range range, float *hi, float *lo)
 {
-    const int32_t old_hi = ordered_float(*hi);
-    const int32_t old_lo = ordered_float(*lo);
+    const int32_t old_hi = order_float(*hi);
+    const int32_t old_lo = order_float(*lo);
     const int32_t new_hi = range.hi > old_hi ? range.hi : old_hi;
     const int32_t new_lo = range.lo < old_lo ? range.lo : old_lo;
 
-    if (new_hi > ORDERED_INF || new_lo < ordered_bits((int32_t)0xFF800000u)) {
-        *hi = *lo = float_of_ordered(0x7FC00000);
+    if (new_hi > ORDERED_INF || new_lo < order_bits((int32_t)0xFF800000u)) {
+        *hi = *lo = restore_float(0x7FC00000);
     } else {
-        *hi = float_of_ordered(new_hi);
-        *lo = float_of_ordered(new_lo);
+        *hi = restore_float(new_hi);
+        *lo = restore_float(new_lo);
     }
 }
 

@@ -26,16 +26,16 @@ enum { PAGE = 4096, MOST_PIECES = 4 };
 NOINLINE turns take_turns(const rows *r, size_t count, size_t ahead)
 {
     const recipe k = r->k;
-    const size_t head = (LINE - (uintptr_t)r->y % LINE) % LINE * CHUNK / y_bytes(k.y, CHUNK);
+    const size_t head = (LINE - (uintptr_t)r->y % LINE) % LINE * CHUNK / count_y_bytes(k.y, CHUNK);
 
     if (r->n <= head + 4 * CHUNK || (k.x == NPUQ_X_I4 && head % 8 != 0)) { /* columns of int4 begin with a word */
         return (turns){0};
     }
     if (head > 0) {
-        total(k, r, count, 0, head);
+        call_total(k, r, count, 0, head);
     }
-    const size_t step = columns_in_step(k.y);
-    const size_t size = x_bytes(k.x, r->n - head);
+    const size_t step = count_columns_in_step(k.y);
+    const size_t size = count_x_bytes(k.x, r->n - head);
     const size_t pages = size / PAGE;
     const size_t pieces = count > 1 || pages == 0 ? 1 : pages > MOST_PIECES ? MOST_PIECES : pages;
     const size_t piece = (r->n - head) / pieces / step * step;
@@ -56,7 +56,7 @@ NOINLINE turns take_turns(const rows *r, size_t count, size_t ahead)
 INLINE size_t stream_rows(recipe k, const rows *r, const rows *own, const parameters *p, size_t count, size_t ahead)
 {
     const turns t = take_turns(r, count, ahead);
-    const size_t step = columns_in_step(k.y) > CHUNK ? t.step : CHUNK; /* constant, it would be unrolled */
+    const size_t step = count_columns_in_step(k.y) > CHUNK ? t.step : CHUNK; /* constant, it would be unrolled */
     size_t at = t.begin;
 
     for (size_t left = t.end - t.begin; left > 0; left -= step) {
@@ -64,14 +64,14 @@ INLINE size_t stream_rows(recipe k, const rows *r, const rows *own, const parame
 
 #pragma GCC unroll 1
         for (size_t i = 0; i < count; i++) {
-            prefetch(own->x + (ptrdiff_t)i * own->x_step + x_bytes(k.x, at) + t.ahead,
-                     x_bytes(k.x, columns_in_step(k.y)));
+            prefetch_lines(own->x + (ptrdiff_t)i * own->x_step + count_x_bytes(k.x, at) + t.ahead,
+                           count_x_bytes(k.x, count_columns_in_step(k.y)));
         }
         for (size_t c = at; c < at + step; c += CHUNK) {
-            done = columns(k, own, p, count, c, CHUNK, STREAM, done);
+            done = compute_columns(k, own, p, count, c, CHUNK, STREAM, done);
         }
         if (!is_certain(done, k.y >= NPUQ_Y_INTEGERS)) {
-            total(k, r, count, at, step);
+            call_total(k, r, count, at, step);
         }
         at += t.piece;
         at -= at >= t.end ? t.back : 0;
@@ -106,16 +106,16 @@ INLINE size_t run_chunks(recipe k, const rows *r, const parameters *p, size_t co
 
         for (; pairs && c + 2 * CHUNK <= next; c += 2 * CHUNK) {
             if (k.x == NPUQ_X_F32) {
-                prefetch(r->x + x_bytes(k.x, c) + NEAR, x_bytes(k.x, 2 * CHUNK));
-                if (y_bytes(k.y, CHUNK) >= LINE) {
-                    prefetch(r->y + y_bytes(k.y, c) + NEAR_Y, y_bytes(k.y, 2 * CHUNK));
+                prefetch_lines(r->x + count_x_bytes(k.x, c) + NEAR, count_x_bytes(k.x, 2 * CHUNK));
+                if (count_y_bytes(k.y, CHUNK) >= LINE) {
+                    prefetch_lines(r->y + count_y_bytes(k.y, c) + NEAR_Y, count_y_bytes(k.y, 2 * CHUNK));
                 }
             }
-            done = columns(k, r, p, count, c, CHUNK, WHOLE, done);
-            done = columns(k, r, p, count, c + CHUNK, CHUNK, WHOLE, done);
+            done = compute_columns(k, r, p, count, c, CHUNK, WHOLE, done);
+            done = compute_columns(k, r, p, count, c + CHUNK, CHUNK, WHOLE, done);
         }
         for (; c < next; c += CHUNK) {
-            done = columns(k, r, p, count, c, CHUNK, WHOLE, done);
+            done = compute_columns(k, r, p, count, c, CHUNK, WHOLE, done);
         }
         if (!is_certain(done, k.y >= NPUQ_Y_INTEGERS)) {
             break;
@@ -131,36 +131,36 @@ typedef struct doubt {
     size_t left; /* columns to be done without asking */
 } doubt;
 
-INLINE doubt no_doubt(void)
+INLINE doubt clear_doubt(void)
 {
     return (doubt){STRIP, 0};
 }
 
 /* Columns of rows from `at` on, as long as it is not asked; returns where they end. */
-NOINLINE size_t run_unasked(const rows *r, size_t count, size_t at, doubt *d)
+NOINLINE size_t run_columns_unasked(const rows *r, size_t count, size_t at, doubt *d)
 {
     const size_t n = r->n - at < d->left ? r->n - at : d->left;
 
-    total(r->k, r, count, at, n);
+    call_total(r->k, r, count, at, n);
     d->left -= n;
     return at + n;
 }
 
 /* The same after chunks from column `from` on, of which those from `at` on are not certain, or none are left. */
-NOINLINE size_t run_uncertain(const rows *r, size_t count, size_t from, size_t at, doubt *d)
+NOINLINE size_t run_columns_uncertain(const rows *r, size_t count, size_t from, size_t at, doubt *d)
 {
     const size_t rest = r->n - at;
 
     d->strip = at == from && rest >= CHUNK ? 2 * d->strip : STRIP;
     d->left = rest < CHUNK ? rest : d->strip;
-    return run_unasked(r, count, at, d);
+    return run_columns_unasked(r, count, at, d);
 }
 
 /* All columns of count rows; from memory, of one. */
 INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead, doubt *d)
 {
-    const rows own = *r; /* a copy that no store can change: total() has seen the address of the other */
-    const parameters p = parameters_of_row(k, &own);
+    const rows own = *r; /* a copy that no store can change: call_total() has seen the address of the other */
+    const parameters p = load_row_parameters(k, &own);
     parameters without_sum = p;
     const size_t n = own.n;
     const bool divides = FAST_DIVIDE && k.op == NPUQ_DIV && k.from == BY_ROW && !p.plain;
@@ -171,7 +171,7 @@ INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead, doubt 
         d->left = n;
     }
     if (d->left > 0) {
-        at = run_unasked(r, count, at, d);
+        at = run_columns_unasked(r, count, at, d);
     }
     while (at < n) {
         const size_t from = at;
@@ -184,12 +184,12 @@ INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead, doubt 
         if (at == n) {
             d->strip = STRIP;
         } else {
-            at = run_uncertain(r, count, from, at, d);
+            at = run_columns_uncertain(r, count, from, at, d);
         }
     }
 }
 
-INLINE rows rows_of(recipe k, const npuq_block *b, size_t first)
+INLINE rows select_rows(recipe k, const npuq_block *b, size_t first)
 {
     return (rows){
         .k = k,

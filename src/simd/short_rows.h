@@ -67,7 +67,7 @@ static void short_rows(float *values, const float *smooth, size_t n, size_t coun
 
     assert(npuq_are_valid_short_rows(values, smooth, n, count, hi, lo));
     for (size_t at = 0; at < count * n && smooth; at += LANES) {
-        const vf v = product(v_load(values + at), v_load(smooth + at));
+        const vf v = multiply_unfused(v_load(values + at), v_load(smooth + at));
         memcpy(values + at, &v, sizeof v);
     }
     while (width > n) {
@@ -88,7 +88,7 @@ static void short_rows(float *values, const float *smooth, size_t n, size_t coun
     }
     for (size_t r = 0; r < count; r++) {
         if (is_nan(hi[r]) || is_nan(lo[r])) {
-            hi[r] = lo[r] = float_of_ordered(0x7FC00000);
+            hi[r] = lo[r] = restore_float(0x7FC00000);
         }
     }
 }
@@ -134,8 +134,8 @@ INLINE float float_upper(float a, float b)
         }                                                                                                              \
     }
 
-PARAMETERS(parameters_of_float, float, , float_above, float_upper)
-PARAMETERS(parameters_of_vector, vf, v_set, v_above, v_upper)
+PARAMETERS(compute_parameters_of_float, float, , float_above, float_upper)
+PARAMETERS(compute_parameters_of_vector, vf, v_set, v_above, v_upper)
 
 static void dynamic_parameters(npuq_dynamic_form form, npuq_y_type y, const float *hi, const float *lo, size_t n,
                                float *scale, float *offset, float *back)
@@ -146,7 +146,7 @@ static void dynamic_parameters(npuq_dynamic_form form, npuq_y_type y, const floa
     if (n == 1) {
         float one[3];
 
-        parameters_of_float(form, int4, *hi, *lo, one);
+        compute_parameters_of_float(form, int4, *hi, *lo, one);
         *scale = one[0];
         *offset = one[1];
         *back = one[2];
@@ -155,7 +155,7 @@ static void dynamic_parameters(npuq_dynamic_form form, npuq_y_type y, const floa
     for (size_t r = 0; r < n; r += LANES) {
         vf several[3];
 
-        parameters_of_vector(form, int4, v_load(hi + r), v_load(lo + r), several);
+        compute_parameters_of_vector(form, int4, v_load(hi + r), v_load(lo + r), several);
         memcpy(scale + r, &several[0], sizeof several[0]);
         memcpy(offset + r, &several[1], sizeof several[1]);
         memcpy(back + r, &several[2], sizeof several[2]);

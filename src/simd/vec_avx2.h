@@ -504,7 +504,7 @@ static inline void stream_end(void)
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 
-/* The extremes of the patterns as signed and as unsigned integers; row_range_of() tells the range from them. */
+/* The extremes of the patterns as signed and as unsigned integers; make_row_range() tells the range from them. */
 typedef struct vrange {
     __m256i smax;
     __m256i umax;
@@ -518,7 +518,7 @@ static inline vrange vrange_of(vf v)
     return (vrange){bits, bits, bits, bits};
 }
 
-/* both: the smallest patterns do not matter, see row_range_of_both(). */
+/* both: the smallest patterns do not matter, see make_row_range_of_both(). */
 static inline vrange vrange_join(vrange a, vrange b, bool both)
 {
     a.smax = _mm256_max_epi32(a.smax, b.smax);
@@ -551,8 +551,8 @@ static inline row_range vrange_reduce(vrange a, bool both)
 #undef QUARTERS
 #undef LANE_PAIRS
 #define LANE_0(V) _mm256_extract_epi32(V, 0)
-    return both ? row_range_of_both(LANE_0(a.smax), LANE_0(a.umax))
-                : row_range_of(LANE_0(a.smax), LANE_0(a.umax), LANE_0(a.smin), LANE_0(a.umin));
+    return both ? make_row_range_of_both(LANE_0(a.smax), LANE_0(a.umax))
+                : make_row_range(LANE_0(a.smax), LANE_0(a.umax), LANE_0(a.smin), LANE_0(a.umin));
 #undef LANE_0
 }
 

@@ -652,7 +652,7 @@ static inline void stream_end(void)
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 
-/* The extremes of the patterns as signed and as unsigned integers; row_range_of() tells the range from them. */
+/* The extremes of the patterns as signed and as unsigned integers; make_row_range() tells the range from them. */
 typedef struct vrange {
     __m512i smax;
     __m512i umax;
@@ -666,7 +666,7 @@ static inline vrange vrange_of(vf v)
     return (vrange){bits, bits, bits, bits};
 }
 
-/* both: the smallest patterns do not matter, see row_range_of_both(). */
+/* both: the smallest patterns do not matter, see make_row_range_of_both(). */
 static inline vrange vrange_join(vrange a, vrange b, bool both)
 {
     a.smax = _mm512_max_epi32(a.smax, b.smax);
@@ -688,8 +688,8 @@ static inline row_range vrange_reduce(vrange a, bool both)
     const int32_t smax = _mm512_reduce_max_epi32(a.smax);
     const int32_t umax = (int32_t)_mm512_reduce_max_epu32(a.umax);
 
-    return both ? row_range_of_both(smax, umax)
-                : row_range_of(smax, umax, _mm512_reduce_min_epi32(a.smin), (int32_t)_mm512_reduce_min_epu32(a.umin));
+    return both ? make_row_range_of_both(smax, umax)
+                : make_row_range(smax, umax, _mm512_reduce_min_epi32(a.smin), (int32_t)_mm512_reduce_min_epu32(a.umin));
 }
 
 /* The range of floats of which both signs have been seen, by comparing floats: Intel's CPUs compare twice as many of

@@ -616,7 +616,7 @@ STORE(bf16, store_bf16)
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 
-/* Patterns as ordered_bits() has them, of which both ends are kept: signs do not matter. */
+/* Patterns as order_bits() has them, of which both ends are kept: signs do not matter. */
 typedef struct vrange {
     vi hi;
     vi lo;

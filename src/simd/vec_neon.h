@@ -372,10 +372,10 @@ static inline bool vrange_both(vrange a)
 static inline row_range vrange_reduce(vrange a, bool both)
 {
     (void)both;
-    return (row_range){ordered_float(vmaxvq_f32(a.hi)), ordered_float(vminvq_f32(a.lo))};
+    return (row_range){order_float(vmaxvq_f32(a.hi)), order_float(vminvq_f32(a.lo))};
 }
 
-/* Halves by their patterns, as signed and as unsigned integers; row_range_of() tells the range from them. */
+/* Halves by their patterns, as signed and as unsigned integers; make_row_range() tells the range from them. */
 typedef struct hchunk {
     uint16x8_t v[2];
 } hchunk;
@@ -398,7 +398,7 @@ static inline hrange hrange_of(uint16x8_t v)
     return (hrange){vreinterpretq_s16_u16(v), v, vreinterpretq_s16_u16(v), v};
 }
 
-/* both: the smallest patterns do not matter, see row_range_of_both(). */
+/* both: the smallest patterns do not matter, see make_row_range_of_both(). */
 static inline hrange hrange_join(hrange a, hrange b, bool both)
 {
     a.smax = vmaxq_s16(a.smax, b.smax);
