@@ -5,41 +5,29 @@ static const char op[] = "anti_quant";
 
 enum { X, SCALE, OFFSET, Y };
 
-/* A scalar is one element; there is no word of int4 without a dimension. */
-#define SIGNATURE(X_NDIM)                                                                                              \
-    {                                                                                                                  \
-        op, 4,                                                                                                         \
-        {                                                                                                              \
-            [X] = {"x", NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2, X_NDIM, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},         \
-            [SCALE] = {"scale", NPUQ_TAKES_FLOATS, 1, 1, NPUQ_INPUT, NPUQ_OPERAND_SCALE},                              \
-            [OFFSET] = {"offset", NPUQ_TAKES_FLOATS, 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_OFFSET},                  \
-            [Y] = {"y", NPUQ_TAKES_FLOATS, 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},                             \
-        }                                                                                                              \
-    }
-static const npuq_signature signature_of_int8 = SIGNATURE(0);
-static const npuq_signature signature_of_int4 = SIGNATURE(1);
+static const npuq_signature signature = {
+    op,
+    4,
+    {
+        [X] = {"x", NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2, 0, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
+        [SCALE] = {"scale", NPUQ_TAKES_FLOATS, 1, 1, NPUQ_INPUT, NPUQ_OPERAND_SCALE},
+        [OFFSET] = {"offset", NPUQ_TAKES_FLOATS, 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_OFFSET},
+        [Y] = {"y", NPUQ_TAKES_FLOATS, 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
+    },
+};
 
-static inline NPUQ_INLINED npuq_status check(npuq_arguments *arguments, bool prepares,
-                                             const npuq_tensor *const *tensors, const npuq_executor *executor)
+static npuq_status check_shapes(const npuq_arguments *arguments, void *options)
 {
-    const bool is_int4 = tensors[X] && tensors[X]->dtype == NPUQ_QUINT4X2;
-    const npuq_tensor *y = tensors[Y];
+    const npuq_tensor *y = arguments->tensors[Y];
     npuq_status status;
 
-    const bool dense = prepares  ? false
-                       : is_int4 ? npuq_pass_dense(arguments, &signature_of_int4, tensors)
-                                 : npuq_pass_dense(arguments, &signature_of_int8, tensors);
-
-    if ((!dense && (status = npuq_check_arguments(arguments, is_int4 ? &signature_of_int4 : &signature_of_int8,
-                                                  tensors)) != NPUQ_OK) ||
-        (status = npuq_check_same_dtype(arguments, OFFSET, SCALE)) != NPUQ_OK ||
+    (void)options;
+    if ((status = npuq_check_same_dtype(arguments, OFFSET, SCALE)) != NPUQ_OK ||
         (status = npuq_check_unpacked_shape(arguments, X, Y)) != NPUQ_OK ||
-        (status = npuq_check_columns(arguments, SCALE, y->ndim > 0 ? y->shape[y->ndim - 1] : 1)) != NPUQ_OK ||
-        (status = npuq_check_shape(arguments, OFFSET, 1, tensors[SCALE]->shape, "the shape of scale")) != NPUQ_OK ||
-        (status = npuq_check_executor(op, executor)) != NPUQ_OK) {
+        (status = npuq_check_columns(arguments, SCALE, y->ndim > 0 ? y->shape[y->ndim - 1] : 1)) != NPUQ_OK) {
         return status;
     }
-    return dense ? NPUQ_OK : npuq_check_layouts(arguments);
+    return npuq_check_shape(arguments, OFFSET, 1, arguments->tensors[SCALE]->shape, "the shape of scale");
 }
 
 static inline NPUQ_INLINED npuq_status call_anti_quant(npuq_call *call, const npuq_tensor *const *tensors,
@@ -48,10 +36,8 @@ static inline NPUQ_INLINED npuq_status call_anti_quant(npuq_call *call, const np
     static const npuq_from_integers roles = {
         .x = X, .y = Y, .scale = SCALE, .addend = OFFSET, .x_bias = NPUQ_ABSENT, .row_scale = NPUQ_ABSENT};
     npuq_filling filling;
-    npuq_status status;
+    const npuq_status status = npuq_check_call(&filling, call, &signature, tensors, check_shapes, NULL, executor);
 
-    npuq_start_filling(&filling, call);
-    status = check(&filling.arguments, call != NULL, tensors, executor);
     if (status == NPUQ_OK) {
         npuq_take_from_integers(&filling, &roles, executor);
     }

@@ -18,28 +18,20 @@ static const npuq_signature signature = {
     },
 };
 
-static inline NPUQ_INLINED npuq_status check(npuq_arguments *arguments, bool prepares,
-                                             const npuq_tensor *const *tensors, const npuq_executor *executor)
+static npuq_status check_shapes(const npuq_arguments *arguments, void *options)
 {
-    const npuq_tensor *x = tensors[X];
+    const npuq_tensor *x = arguments->tensors[X];
+    const int last = x->ndim - 1;
     npuq_status status;
 
-    const bool dense = !prepares && npuq_pass_dense(arguments, &signature, tensors);
-
-    if (!dense && (status = npuq_check_arguments(arguments, &signature, tensors)) != NPUQ_OK) {
-        return status;
-    }
-    const int last = x->ndim - 1;
-
+    (void)options;
     if ((status = npuq_check_columns(arguments, WEIGHT_SCALE, x->shape[last])) != NPUQ_OK ||
         (status = npuq_check_shape(arguments, ACTIVATION_SCALE, last, x->shape,
                                    "the shape of x without its last dimension")) != NPUQ_OK ||
-        (status = npuq_check_shape(arguments, BIAS, 1, &x->shape[last], "the last dimension of x")) != NPUQ_OK ||
-        (status = npuq_check_output_shape(arguments, X, Y)) != NPUQ_OK ||
-        (status = npuq_check_executor(op, executor)) != NPUQ_OK) {
+        (status = npuq_check_shape(arguments, BIAS, 1, &x->shape[last], "the last dimension of x")) != NPUQ_OK) {
         return status;
     }
-    return dense ? NPUQ_OK : npuq_check_layouts(arguments);
+    return npuq_check_output_shape(arguments, X, Y);
 }
 
 static inline NPUQ_INLINED npuq_status call_dequant(npuq_call *call, const npuq_tensor *const *tensors,
@@ -53,10 +45,8 @@ static inline NPUQ_INLINED npuq_status call_dequant(npuq_call *call, const npuq_
                                       .x_bias = to_sums ? BIAS : NPUQ_ABSENT,
                                       .row_scale = ACTIVATION_SCALE};
     npuq_filling filling;
-    npuq_status status;
+    const npuq_status status = npuq_check_call(&filling, call, &signature, tensors, check_shapes, NULL, executor);
 
-    npuq_start_filling(&filling, call);
-    status = check(&filling.arguments, call != NULL, tensors, executor);
     if (status == NPUQ_OK) {
         npuq_take_from_integers(&filling, &roles, executor);
     }

@@ -110,44 +110,44 @@ static int64_t row_count(const npuq_tensor *x)
     return npuq_count_elements(&rows);
 }
 
-/* No output is as large as x, which may be one element in memory: nothing else keeps it countable. */
-static npuq_status check_count(const char *op, const npuq_tensor *x)
+npuq_status npuq_check_dynamic_shapes(const npuq_arguments *arguments, void *options)
 {
-    if (npuq_count_elements(x) > PTRDIFF_MAX) {
-        return npuq_fail(NPUQ_ERROR_LAYOUT, op, "x", "has %" PRId64 " elements; expected at most %" PRId64,
-                         npuq_count_elements(x), (int64_t)PTRDIFF_MAX);
-    }
-    return NPUQ_OK;
-}
-
-npuq_status npuq_check_dynamic_step(npuq_arguments *arguments, const npuq_signature *signature, bool is_dense,
-                                    npuq_dynamic_step step, const npuq_tensor *const *tensors,
-                                    npuq_quant_mode quant_mode, bool prepares, const npuq_executor *executor)
-{
-    const char *op = signature->op;
-    const npuq_tensor *x = tensors[NPUQ_DYNAMIC_X];
+    const npuq_dynamic_options *o = options;
+    const char *op = arguments->signature->op;
     npuq_status status;
 
-    if ((!is_dense && (status = npuq_check_arguments(arguments, signature, tensors)) != NPUQ_OK) ||
-        (status = check_mode(op, quant_mode, prepares && step != NPUQ_APPLY)) != NPUQ_OK ||
-        (step == NPUQ_QUANTISE_ALL && (status = check_emptiness(op, x, quant_mode)) != NPUQ_OK) ||
-        (status = check_smooth(arguments, quant_mode)) != NPUQ_OK ||
-        (step != NPUQ_FIND_RANGES &&
+    if ((status = check_mode(op, o->quant_mode, o->prepares && o->step != NPUQ_APPLY)) != NPUQ_OK ||
+        (o->step == NPUQ_QUANTISE_ALL &&
+         (status = check_emptiness(op, arguments->tensors[NPUQ_DYNAMIC_X], o->quant_mode)) != NPUQ_OK) ||
+        (status = check_smooth(arguments, o->quant_mode)) != NPUQ_OK ||
+        (o->step != NPUQ_FIND_RANGES &&
          (status = npuq_check_output_shape(arguments, NPUQ_DYNAMIC_X, NPUQ_DYNAMIC_Y)) != NPUQ_OK) ||
-        (status = check_parameter_shape(arguments, NPUQ_DYNAMIC_FIRST, quant_mode)) != NPUQ_OK ||
-        (status = check_parameter_shape(arguments, NPUQ_DYNAMIC_SECOND, quant_mode)) != NPUQ_OK ||
-        (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
-        (!is_dense && (status = npuq_check_layouts(arguments)) != NPUQ_OK)) {
+        (status = check_parameter_shape(arguments, NPUQ_DYNAMIC_FIRST, o->quant_mode)) != NPUQ_OK) {
         return status;
     }
-    if (tensors[NPUQ_DYNAMIC_GROUP_INDEX]) {
-        const npuq_groups groups = npuq_list_groups(tensors[NPUQ_DYNAMIC_GROUP_INDEX]);
+    return check_parameter_shape(arguments, NPUQ_DYNAMIC_SECOND, o->quant_mode);
+}
+
+npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments)
+{
+    const char *op = arguments->signature->op;
+    const npuq_tensor *x = arguments->tensors[NPUQ_DYNAMIC_X];
+    const npuq_tensor *group_index = arguments->tensors[NPUQ_DYNAMIC_GROUP_INDEX];
+    npuq_status status;
+
+    if (group_index) {
+        const npuq_groups groups = npuq_list_groups(group_index);
 
         if ((status = npuq_check_groups(op, &groups, row_count(x))) != NPUQ_OK) {
             return status;
         }
     }
-    return is_dense ? NPUQ_OK : check_count(op, x);
+    /* For ranges no output is as large as x, which may be one element in memory: nothing else keeps it countable. */
+    if (!npuq_are_dense(arguments) && npuq_count_elements(x) > PTRDIFF_MAX) {
+        return npuq_fail(NPUQ_ERROR_LAYOUT, op, "x", "has %" PRId64 " elements; expected at most %" PRId64,
+                         npuq_count_elements(x), (int64_t)PTRDIFF_MAX);
+    }
+    return NPUQ_OK;
 }
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */

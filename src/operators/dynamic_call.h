@@ -20,9 +20,14 @@
         }                                                                                                              \
     }
 
-npuq_status npuq_check_dynamic_step(npuq_arguments *arguments, const npuq_signature *signature, bool is_dense,
-                                    npuq_dynamic_step step, const npuq_tensor *const *tensors,
-                                    npuq_quant_mode quant_mode, bool prepares, const npuq_executor *executor);
+typedef struct npuq_dynamic_options {
+    npuq_dynamic_step step;
+    npuq_quant_mode quant_mode;
+    bool prepares;
+} npuq_dynamic_options;
+
+npuq_check_shapes_fn npuq_check_dynamic_shapes; /* takes npuq_dynamic_options */
+npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments);
 
 /* tensors are in the order of the signature. Prepares call, or runs at once where call is null. */
 static inline NPUQ_INLINED npuq_status npuq_call_dynamic_step(npuq_call *call, const npuq_signature *signature,
@@ -30,19 +35,17 @@ static inline NPUQ_INLINED npuq_status npuq_call_dynamic_step(npuq_call *call, c
                                                               const npuq_tensor *const *tensors,
                                                               npuq_quant_mode quant_mode, const npuq_executor *executor)
 {
+    npuq_dynamic_options options = {step, quant_mode, call != NULL};
     npuq_filling filling;
     npuq_status status;
 
-    npuq_start_filling(&filling, call);
-
-    const bool is_dense = !call && npuq_pass_dense(&filling.arguments, signature, tensors);
-
-    status = npuq_check_dynamic_step(&filling.arguments, signature, is_dense, step, tensors, quant_mode, call != NULL,
-                                     executor);
-    if (status == NPUQ_OK) {
-        npuq_take_dynamic_step(&filling, step, form, quant_mode, executor);
+    if ((status = npuq_check_call(&filling, call, signature, tensors, npuq_check_dynamic_shapes, &options, executor)) !=
+            NPUQ_OK ||
+        (status = npuq_check_dynamic_values(&filling.arguments)) != NPUQ_OK) {
+        return status;
     }
-    return status;
+    npuq_take_dynamic_step(&filling, step, form, quant_mode, executor);
+    return NPUQ_OK;
 }
 
 /* min, max, scale and offset, which is null in the symmetric form. */

@@ -41,7 +41,7 @@ static void run_walk(const npuq_task *task, size_t begin, size_t end)
     npuq_walk_units((const npuq_walk *)task, begin, end, quantise_rect);
 }
 
-static npuq_status check_shapes(const npuq_arguments *arguments)
+static npuq_status check_shapes(const npuq_arguments *arguments, void *options)
 {
     const npuq_tensor *scale = arguments->tensors[SCALE];
     const npuq_tensor *offset = arguments->tensors[OFFSET];
@@ -49,6 +49,7 @@ static npuq_status check_shapes(const npuq_arguments *arguments)
     const int64_t one = 1;
     npuq_status status;
 
+    (void)options;
     if (scale->shape[0] < 1) {
         return npuq_fail(NPUQ_ERROR_SHAPE, op, "scale", "dimension 0 is 0; expected one group or more");
     }
@@ -59,23 +60,6 @@ static npuq_status check_shapes(const npuq_arguments *arguments)
         return status;
     }
     return npuq_check_output_shape(arguments, X, Y);
-}
-
-static inline NPUQ_INLINED npuq_status check(npuq_arguments *arguments, bool prepares,
-                                             const npuq_tensor *const *tensors, const npuq_executor *executor)
-{
-    npuq_status status;
-
-    const bool dense = !prepares && npuq_pass_dense(arguments, &signature, tensors);
-
-    if ((!dense && (status = npuq_check_arguments(arguments, &signature, tensors)) != NPUQ_OK) ||
-        (status = check_shapes(arguments)) != NPUQ_OK || (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
-        (!dense && (status = npuq_check_layouts(arguments)) != NPUQ_OK)) {
-        return status;
-    }
-    const npuq_groups groups = npuq_list_groups(tensors[GROUP_INDEX]);
-
-    return npuq_check_groups(op, &groups, tensors[X]->shape[0]);
 }
 
 static void fill_walk(group_quant_walk *t, npuq_filling *filling, const npuq_tensor *const *tensors)
@@ -120,11 +104,14 @@ static inline NPUQ_INLINED npuq_status call_group_quant(npuq_call *call, const n
     static const npuq_affine_roles roles = {
         .x = X, .scale = SCALE, .group_index = GROUP_INDEX, .offset = OFFSET, .y = Y};
     npuq_filling filling;
-    npuq_status status;
+    npuq_status status = npuq_check_call(&filling, call, &signature, tensors, check_shapes, NULL, executor);
 
-    npuq_start_filling(&filling, call);
-    status = check(&filling.arguments, call != NULL, tensors, executor);
     if (status != NPUQ_OK) {
+        return status;
+    }
+    const npuq_groups groups = npuq_list_groups(tensors[GROUP_INDEX]);
+
+    if ((status = npuq_check_groups(op, &groups, tensors[X]->shape[0])) != NPUQ_OK) {
         return status;
     }
     if (npuq_are_small(&filling.arguments, X) && npuq_suits_affine_dense(&filling.arguments, &roles)) {

@@ -82,32 +82,27 @@ static npuq_status check_scales(const npuq_tensor *x, const npuq_tensor *scales,
     return NPUQ_OK;
 }
 
-/* All checks, and the dimension that scales go along. */
-static inline NPUQ_INLINED npuq_status check(npuq_arguments *arguments, bool prepares,
-                                             const npuq_tensor *const *tensors, int32_t axis, bool div_mode,
-                                             const npuq_executor *executor, int *along)
+typedef struct options {
+    int32_t axis;
+    bool div_mode;
+    int along; /* found: the dimension that scales go along */
+} options;
+
+static npuq_status check_shapes(const npuq_arguments *arguments, void *of_call)
 {
-    const npuq_tensor *x = tensors[X];
-    const npuq_tensor *scales = tensors[SCALES];
+    options *o = of_call;
+    const npuq_tensor *x = arguments->tensors[X];
+    const npuq_tensor *scales = arguments->tensors[SCALES];
     npuq_status status;
 
-    const bool dense = prepares   ? false
-                       : div_mode ? npuq_pass_dense(arguments, &signature_of_division, tensors)
-                                  : npuq_pass_dense(arguments, &signature_of_product, tensors);
-
-    if ((!dense && (status = npuq_check_arguments(arguments, div_mode ? &signature_of_division : &signature_of_product,
-                                                  tensors)) != NPUQ_OK) ||
-        (status = find_axis(x, scales, axis, div_mode, along)) != NPUQ_OK ||
-        (status = check_scales(x, scales, *along)) != NPUQ_OK ||
-        (!div_mode && (status = npuq_check_same_dtype(arguments, ZERO_POINTS, SCALES)) != NPUQ_OK) ||
+    if ((status = find_axis(x, scales, o->axis, o->div_mode, &o->along)) != NPUQ_OK ||
+        (status = check_scales(x, scales, o->along)) != NPUQ_OK ||
+        (!o->div_mode && (status = npuq_check_same_dtype(arguments, ZERO_POINTS, SCALES)) != NPUQ_OK) ||
         (status = npuq_check_shape(arguments, ZERO_POINTS, scales->ndim, scales->shape, "the shape of scales")) !=
-            NPUQ_OK ||
-        (status = npuq_check_output_shape(arguments, X, Y)) != NPUQ_OK ||
-        (status = npuq_check_executor(op, executor)) != NPUQ_OK ||
-        (!dense && (status = npuq_check_layouts(arguments)) != NPUQ_OK)) {
+            NPUQ_OK) {
         return status;
     }
-    return NPUQ_OK;
+    return npuq_check_output_shape(arguments, X, Y);
 }
 
 typedef struct quantize_walk {
@@ -221,21 +216,21 @@ static inline NPUQ_INLINED npuq_status call_quantize(npuq_call *call, const npuq
     static const npuq_affine_roles roles = {
         .x = X, .scale = SCALES, .group_index = NPUQ_ABSENT, .offset = ZERO_POINTS, .y = Y};
     const npuq_affine_op operation = div_mode ? NPUQ_DIV : NPUQ_MUL;
+    options o = {axis, div_mode, 0};
     npuq_filling filling;
-    int along = 0;
-    npuq_status status;
+    const npuq_status status =
+        div_mode ? npuq_check_call(&filling, call, &signature_of_division, tensors, check_shapes, &o, executor)
+                 : npuq_check_call(&filling, call, &signature_of_product, tensors, check_shapes, &o, executor);
 
-    npuq_start_filling(&filling, call);
-    status = check(&filling.arguments, call != NULL, tensors, axis, div_mode, executor, &along);
     if (status != NPUQ_OK) {
         return status;
     }
     if (npuq_are_small(&filling.arguments, X) &&
         (filling.arguments.counts[SCALES] == 1 ||
-         (along == tensors[X]->ndim - 1 && npuq_suits_affine_dense(&filling.arguments, &roles)))) {
+         (o.along == tensors[X]->ndim - 1 && npuq_suits_affine_dense(&filling.arguments, &roles)))) {
         npuq_take_affine_dense(&filling, &roles, operation);
     } else {
-        take_walk(&filling, along, operation, executor);
+        take_walk(&filling, o.along, operation, executor);
     }
     return NPUQ_OK;
 }

@@ -18,27 +18,20 @@ static const npuq_signature signature = {
     },
 };
 
-static inline NPUQ_INLINED npuq_status check(npuq_arguments *arguments, bool prepares,
-                                             const npuq_tensor *const *tensors, const npuq_executor *executor)
+static npuq_status check_shapes(const npuq_arguments *arguments, void *options)
 {
+    const npuq_tensor *x = arguments->tensors[X];
+    const int64_t *columns = &x->shape[x->ndim - 1];
+    const int64_t row[] = {1, *columns};
     npuq_status status;
 
-    const bool dense = !prepares && npuq_pass_dense(arguments, &signature, tensors);
-
-    if (!dense && (status = npuq_check_arguments(arguments, &signature, tensors)) != NPUQ_OK) {
+    (void)options;
+    if ((status = arguments->tensors[WORDS]->ndim == 2 ? npuq_check_shape(arguments, WORDS, 2, row, "[1, N]")
+                                                       : npuq_check_columns(arguments, WORDS, *columns)) != NPUQ_OK ||
+        (status = npuq_check_shape(arguments, BIAS, 1, columns, "the last dimension of x")) != NPUQ_OK) {
         return status;
     }
-    const int64_t *columns = &tensors[X]->shape[tensors[X]->ndim - 1];
-    const int64_t row[] = {1, *columns};
-
-    if ((status = tensors[WORDS]->ndim == 2 ? npuq_check_shape(arguments, WORDS, 2, row, "[1, N]")
-                                            : npuq_check_columns(arguments, WORDS, *columns)) != NPUQ_OK ||
-        (status = npuq_check_shape(arguments, BIAS, 1, columns, "the last dimension of x")) != NPUQ_OK ||
-        (status = npuq_check_output_shape(arguments, X, Y)) != NPUQ_OK ||
-        (status = npuq_check_executor(op, executor)) != NPUQ_OK) {
-        return status;
-    }
-    return dense ? NPUQ_OK : npuq_check_layouts(arguments);
+    return npuq_check_output_shape(arguments, X, Y);
 }
 
 /* Other settings of the unit, which trans_quant_param never makes, select shifts, and integers without sign. */
@@ -114,10 +107,9 @@ static inline NPUQ_INLINED npuq_status call_requant(npuq_call *call, const npuq_
     npuq_from_integers roles = {
         .x = X, .y = Y, .scale = WORDS, .addend = NPUQ_ABSENT, .x_bias = BIAS, .row_scale = NPUQ_ABSENT};
     npuq_filling filling;
-    npuq_status status;
+    npuq_status status = npuq_check_call(&filling, call, &signature, tensors, check_shapes, NULL, executor);
 
-    npuq_start_filling(&filling, call);
-    if ((status = check(&filling.arguments, call != NULL, tensors, executor)) != NPUQ_OK) {
+    if (status != NPUQ_OK) {
         return status;
     }
     const npuq_params words = npuq_list_params(&filling.arguments, WORDS);

@@ -187,6 +187,10 @@ npuq_status npuq_check_unpacked_shape(const npuq_arguments *arguments, int x, in
     if (from->dtype != NPUQ_QUINT4X2) {
         return npuq_check_shape(arguments, y, from->ndim, from->shape, "the shape of x");
     }
+    if (from->ndim == 0) {
+        return npuq_fail(NPUQ_ERROR_SHAPE, arguments->signature->op, "x", "has 0 dimensions; expected 1 to %d",
+                         NPUQ_MAX_NDIM);
+    }
     memcpy(shape, from->shape, sizeof shape);
     if (__builtin_mul_overflow(shape[last], 8, &shape[last])) {
         return npuq_fail(NPUQ_ERROR_LAYOUT, arguments->signature->op, "x",

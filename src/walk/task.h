@@ -48,6 +48,31 @@ typedef struct npuq_filling {
 
 void npuq_start_filling(npuq_filling *filling, npuq_call *call);
 
+/* What holds for the shapes of an operator's arguments. */
+typedef npuq_status npuq_check_shapes_fn(const npuq_arguments *arguments, void *options);
+
+/* All checks of a call, in this order, but those of values; starts to fill its task. A prepared call has time for the
+ * full checks. Inlined, as the signature is constant. */
+static inline NPUQ_INLINED npuq_status npuq_check_call(npuq_filling *filling, npuq_call *call,
+                                                       const npuq_signature *signature,
+                                                       const npuq_tensor *const *tensors,
+                                                       npuq_check_shapes_fn *check_shapes, void *options,
+                                                       const npuq_executor *executor)
+{
+    npuq_arguments *arguments = &filling->arguments;
+    const bool dense = !call && npuq_pass_dense(arguments, signature, tensors);
+    npuq_status status;
+
+    npuq_start_filling(filling, call);
+    if ((!dense && (status = npuq_check_arguments(arguments, signature, tensors)) != NPUQ_OK) ||
+        (status = check_shapes(arguments, options)) != NPUQ_OK ||
+        (status = npuq_check_executor(signature->op, executor)) != NPUQ_OK ||
+        (!dense && (status = npuq_check_layouts(arguments)) != NPUQ_OK)) {
+        return status;
+    }
+    return NPUQ_OK;
+}
+
 /* Runs a filled task of `size` bytes, on the executor if there is one, or keeps it. */
 void npuq_finish_filling(const npuq_filling *filling, npuq_task *task, size_t size, const npuq_executor *executor);
 
