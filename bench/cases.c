@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cases.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,33 +10,22 @@
 static const struct {
     npuq_dtype dtype;
     const char *name;
-    size_t size;
 } types[] = {
-    {NPUQ_FLOAT32, "f32", 4}, {NPUQ_FLOAT16, "f16", 2}, {NPUQ_BFLOAT16, "bf16", 2},
-    {NPUQ_INT8, "i8", 1},     {NPUQ_UINT8, "u8", 1},    {NPUQ_INT32, "i32", 4},
-    {NPUQ_QUINT4X2, "i4", 4}, {NPUQ_INT64, "i64", 8},   {NPUQ_UINT64, "u64", 8},
+    {NPUQ_FLOAT32, "f32"}, {NPUQ_FLOAT16, "f16"}, {NPUQ_BFLOAT16, "bf16"}, {NPUQ_INT8, "i8"},    {NPUQ_UINT8, "u8"},
+    {NPUQ_INT32, "i32"},   {NPUQ_QUINT4X2, "i4"}, {NPUQ_INT64, "i64"},     {NPUQ_UINT64, "u64"},
 };
 
 enum { TYPES = sizeof types / sizeof types[0] };
 
-static size_t type_index(npuq_dtype dtype)
+const char *bench_dtype_name(npuq_dtype dtype)
 {
     size_t i = 0;
 
     while (i < TYPES - 1 && types[i].dtype != dtype) {
         i++;
     }
-    return i;
-}
-
-size_t bench_dtype_size(npuq_dtype dtype)
-{
-    return types[type_index(dtype)].size;
-}
-
-const char *bench_dtype_name(npuq_dtype dtype)
-{
-    return types[type_index(dtype)].name;
+    assert(types[i].dtype == dtype);
+    return types[i].name;
 }
 
 const char *bench_operator_name(enum bench_operator op)
@@ -91,7 +81,7 @@ size_t bench_elements(const struct bench_case *c)
 
 static size_t bytes_of(size_t elements, npuq_dtype dtype)
 {
-    return elements * bench_dtype_size(dtype) / (dtype == NPUQ_QUINT4X2 ? 8 : 1);
+    return elements * npuq_dtype_size(dtype) / (dtype == NPUQ_QUINT4X2 ? 8 : 1);
 }
 
 size_t bench_x_bytes(const struct bench_case *c)
@@ -267,8 +257,13 @@ static bool takes(struct kind kind, npuq_dtype x, npuq_dtype y)
     case NPUQ_UINT8:
     case NPUQ_INT32: return is_float(x) && kind.mode == BENCH_DIV;
     case NPUQ_QUINT4X2: return is_float(x) && kind.mode != BENCH_DIV;
-    default: return false;
+    case NPUQ_FLOAT32:
+    case NPUQ_FLOAT16:
+    case NPUQ_BFLOAT16:
+    case NPUQ_INT64:
+    case NPUQ_UINT64: break;
     }
+    return false;
 }
 
 /* float32 and bfloat16 to int8 everywhere, the other types where a model is likely to have them */

@@ -96,7 +96,6 @@ enum { BENCH_GROUP_COUNT = 64 };
  * no memory. The caller frees it. */
 struct bench_case *bench_cases(int ndim, const int64_t *shape, size_t *count);
 
-size_t bench_dtype_size(npuq_dtype dtype);      /* bytes of an element, of a word for int4 */
 const char *bench_dtype_name(npuq_dtype dtype); /* "f32" */
 const char *bench_operator_name(enum bench_operator op);
 const char *bench_mode_name(const struct bench_case *c);

@@ -21,8 +21,14 @@ static float data_of(const struct bench_case *c, enum bench_variant variant)
     case NPUQ_INT8:
     case NPUQ_QUINT4X2: return 127.9F; /* any byte is two elements of int4 */
     case NPUQ_INT32: return 4e7F;      /* as the sums of a few thousand products are */
-    default: return 6.0F;
+    case NPUQ_FLOAT32:
+    case NPUQ_FLOAT16:
+    case NPUQ_BFLOAT16:
+    case NPUQ_UINT8:
+    case NPUQ_INT64:
+    case NPUQ_UINT64: break;
     }
+    return 6.0F;
 }
 
 static float scale_of(const struct bench_case *c)
@@ -75,7 +81,12 @@ static void store(void *data, npuq_dtype dtype, size_t i, float value)
     case NPUQ_FLOAT32: ((float *)data)[i] = value; break;
     case NPUQ_INT32: ((int32_t *)data)[i] = (int32_t)value; break;
     case NPUQ_INT8: ((int8_t *)data)[i] = (int8_t)value; break;
-    default: ((uint16_t *)data)[i] = half_of(value, dtype); break;
+    case NPUQ_FLOAT16:
+    case NPUQ_BFLOAT16: ((uint16_t *)data)[i] = half_of(value, dtype); break;
+    case NPUQ_UINT8:
+    case NPUQ_INT64:
+    case NPUQ_UINT64:
+    case NPUQ_QUINT4X2: break;
     }
 }
 
@@ -84,7 +95,7 @@ static void store(void *data, npuq_dtype dtype, size_t i, float value)
 static void fill(npuq_tensor *tensor, size_t n, float centre, float spread)
 {
     const size_t period = (size_t)1 << 20;
-    const size_t size = bench_dtype_size(tensor->dtype);
+    const size_t size = npuq_dtype_size(tensor->dtype);
     uint64_t state = 0x9E3779B97F4A7C15U;
 
     for (size_t i = 0; i < n && i < period; i++) {
@@ -111,7 +122,7 @@ static void *allocate(struct operands *o, size_t size)
 
 static npuq_tensor allocate_tensor(struct operands *o, npuq_dtype dtype, int ndim, const int64_t *shape)
 {
-    size_t size = bench_dtype_size(dtype);
+    size_t size = npuq_dtype_size(dtype);
 
     for (int d = 0; d < ndim; d++) {
         size *= (size_t)shape[d];
@@ -136,7 +147,7 @@ static const npuq_tensor *if_present(const npuq_tensor *tensor)
 
 size_t operands_bytes(const npuq_tensor *tensor)
 {
-    return tensor->data ? count(tensor) * bench_dtype_size(tensor->dtype) : 0;
+    return tensor->data ? count(tensor) * npuq_dtype_size(tensor->dtype) : 0;
 }
 
 /* x or y as a view of two dimensions, and the memory that goes with a variant. */
@@ -144,7 +155,7 @@ static bool make_variant(struct operands *o)
 {
     const int64_t rows = o->c->shape[0];
     const int64_t cols = o->c->shape[1];
-    const size_t size = bench_dtype_size(o->x.dtype);
+    const size_t size = npuq_dtype_size(o->x.dtype);
 
     o->other = allocate(o, o->x_bytes > o->y_bytes ? o->x_bytes : o->y_bytes);
     switch (o->c->variant) {
@@ -191,7 +202,7 @@ static bool make_x_and_y(struct operands *o)
     }
     npuq_tensor values = o->x;
     values.dtype = c->x_dtype == NPUQ_QUINT4X2 ? NPUQ_INT8 : c->x_dtype;
-    const size_t n = o->x_bytes / bench_dtype_size(values.dtype);
+    const size_t n = o->x_bytes / npuq_dtype_size(values.dtype);
     values.data = o->x_memory;
     fill(&values, c->variant == BENCH_EVERY_SECOND ? 2 * n : n, 0.0F, data_of(c, c->variant));
     for (size_t i = 0; i < n && c->variant == BENCH_NAN; i += 16) {
@@ -504,7 +515,7 @@ DEFINE_COPY(uint32_t)
 
 static void copy(const npuq_tensor *from, const npuq_tensor *to)
 {
-    switch (bench_dtype_size(from->dtype)) {
+    switch (npuq_dtype_size(from->dtype)) {
     case 1: copy_uint8_t(from, to); break;
     case 2: copy_uint16_t(from, to); break;
     default: copy_uint32_t(from, to); break;
@@ -587,7 +598,7 @@ static size_t differing(const void *a, const void *b, size_t bytes, size_t item)
 size_t operands_differing(const struct operands *o)
 {
     const size_t scales = operands_bytes(&o->scale_out);
-    size_t found = differing(o->y.data, o->expected, o->y_bytes, bench_dtype_size(o->y.dtype));
+    size_t found = differing(o->y.data, o->expected, o->y_bytes, npuq_dtype_size(o->y.dtype));
 
     if (o->small_out_bytes > 0) {
         found += differing(o->scale_out.data, o->expected_small, scales, sizeof(float));

@@ -77,8 +77,12 @@ static dnnl_data_type_t type_of(npuq_dtype dtype)
     case NPUQ_BFLOAT16: return dnnl_bf16;
     case NPUQ_INT8: return dnnl_s8;
     case NPUQ_INT32: return dnnl_s32;
-    default: return dnnl_data_type_undef;
+    case NPUQ_UINT8:
+    case NPUQ_INT64:
+    case NPUQ_UINT64:
+    case NPUQ_QUINT4X2: break;
     }
+    return dnnl_data_type_undef;
 }
 
 static bool set_scales(const struct operands *o, dnnl_primitive_attr_t attributes)

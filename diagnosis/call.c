@@ -6,22 +6,9 @@
 
 /* ---- arrays ---------------------------------------------------------------------------------------------------- */
 
-size_t dtype_size(npuq_dtype dtype)
-{
-    switch (dtype) {
-    case NPUQ_INT8:
-    case NPUQ_UINT8: return 1;
-    case NPUQ_FLOAT16:
-    case NPUQ_BFLOAT16: return 2;
-    case NPUQ_INT64:
-    case NPUQ_UINT64: return 8;
-    default: return 4;
-    }
-}
-
 bool array_make(struct array *array, const npuq_tensor *tensor)
 {
-    const size_t size = dtype_size(tensor->dtype);
+    const size_t size = npuq_dtype_size(tensor->dtype);
     const size_t per_item = tensor->dtype == NPUQ_QUINT4X2 ? 8 : 1;
     int64_t index[NPUQ_MAX_NDIM] = {0};
     size_t items = 1;
@@ -63,8 +50,10 @@ uint64_t array_bits(const struct array *array, size_t i)
     case NPUQ_INT64:
     case NPUQ_UINT64: return ((const uint64_t *)array->data)[i];
     case NPUQ_QUINT4X2: return ((const uint32_t *)array->data)[i / 8] >> 4 * (i % 8) & 0xF;
-    default: return ((const uint32_t *)array->data)[i];
+    case NPUQ_FLOAT32:
+    case NPUQ_INT32: return ((const uint32_t *)array->data)[i];
     }
+    return 0;
 }
 
 void array_set_bits(struct array *array, size_t i, uint64_t bits)
@@ -81,7 +70,8 @@ void array_set_bits(struct array *array, size_t i, uint64_t bits)
         *word = (*word & ~(15U << 4 * (i % 8))) | (uint32_t)(bits & 15U) << 4 * (i % 8);
         break;
     }
-    default: ((uint32_t *)array->data)[i] = (uint32_t)bits; break;
+    case NPUQ_FLOAT32:
+    case NPUQ_INT32: ((uint32_t *)array->data)[i] = (uint32_t)bits; break;
     }
 }
 

@@ -87,7 +87,4 @@ void array_release(struct array *array);
 uint64_t array_bits(const struct array *array, size_t i);
 void array_set_bits(struct array *array, size_t i, uint64_t bits);
 
-/* Bytes of an element; of QUINT4X2 those of a word. */
-size_t dtype_size(npuq_dtype dtype);
-
 #endif

@@ -509,7 +509,7 @@ static bool find_remainder(struct search *s, const struct variant *variant)
 /* How far apart two elements are: of numbers in steps of their type, of a NaN very far. */
 static uint64_t distance(npuq_dtype dtype, uint64_t a, uint64_t b)
 {
-    const unsigned width = dtype == NPUQ_QUINT4X2 ? 4 : (unsigned)(8 * dtype_size(dtype));
+    const unsigned width = dtype == NPUQ_QUINT4X2 ? 4 : (unsigned)(8 * npuq_dtype_size(dtype));
     const uint64_t sign = (uint64_t)1 << (width - 1);
 
     if (dtype == NPUQ_FLOAT32 || dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16) { /* sign and magnitude */

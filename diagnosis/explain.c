@@ -77,7 +77,8 @@ static void add_bits(struct text *text, npuq_dtype dtype, uint64_t bits)
     case NPUQ_FLOAT32:
         text_add(text, "%.9g (0x%08" PRIX32 ")", (double)npuq_ref_from_bits((uint32_t)bits), (uint32_t)bits);
         break;
-    default: text_add(text, "0x%016" PRIX64, bits); break;
+    case NPUQ_INT64:
+    case NPUQ_UINT64: text_add(text, "0x%016" PRIX64, bits); break;
     }
 }
 

@@ -83,14 +83,14 @@ static void store(void *data, npuq_dtype dtype, size_t i, double value)
     case NPUQ_INT8: ((int8_t *)data)[i] = (int8_t)to_range(value, INT8_MIN, INT8_MAX); break;
     case NPUQ_UINT8: ((uint8_t *)data)[i] = (uint8_t)to_range(value, 0, UINT8_MAX); break;
     case NPUQ_INT32: ((int32_t *)data)[i] = (int32_t)to_range(value, INT32_MIN, INT32_MAX); break;
-    case NPUQ_INT64: ((int64_t *)data)[i] = (int64_t)value; break;
+    case NPUQ_INT64:
+    case NPUQ_UINT64: ((int64_t *)data)[i] = (int64_t)value; break;
     case NPUQ_QUINT4X2: {
         uint32_t *word = (uint32_t *)data + i / 8;
         const uint32_t nibble = (uint32_t)(int32_t)to_range(value, -8, 7) & 15U;
         *word = (*word & ~(15U << 4 * (i % 8))) | nibble << 4 * (i % 8);
         break;
     }
-    default: break;
     }
 }
 
@@ -783,7 +783,7 @@ static bool allocate(struct hard_inputs *inputs, const struct hard_wish *wish)
 {
     for (int i = 0; i < OPERANDS; i++) {
         npuq_tensor *tensor = &inputs->operands[i];
-        size_t size = dtype_size(wish->dtypes[i]);
+        size_t size = npuq_dtype_size(wish->dtypes[i]);
         if (!wish->present[i]) {
             continue;
         }

@@ -447,8 +447,10 @@ static unsigned y_bit(npuq_dtype dtype)
     case NPUQ_FLOAT16: return Y_FLOAT16;
     case NPUQ_BFLOAT16: return Y_BFLOAT16;
     case NPUQ_FLOAT32: return Y_FLOAT32;
-    default: return Y_WORD;
+    case NPUQ_INT64:
+    case NPUQ_UINT64: return Y_WORD;
     }
+    return 0;
 }
 
 bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *call)

@@ -498,13 +498,18 @@ struct integer_range {
 /* The range that the kernel clamps to. */
 static struct integer_range range_of(const struct arithmetic *a, npuq_dtype dtype)
 {
-    struct integer_range range;
+    struct integer_range range = {-128, 127, 8};
 
     switch (dtype) {
     case NPUQ_UINT8: range = (struct integer_range){0, 255, 8}; break;
     case NPUQ_INT32: range = (struct integer_range){INT32_MIN, INT32_MAX, 32}; break;
     case NPUQ_QUINT4X2: range = (struct integer_range){-8, 7, 4}; break;
-    default: range = (struct integer_range){-128, 127, 8}; break;
+    case NPUQ_INT8: break;
+    case NPUQ_FLOAT32: /* nothing is clamped to these */
+    case NPUQ_FLOAT16:
+    case NPUQ_BFLOAT16:
+    case NPUQ_INT64:
+    case NPUQ_UINT64: break;
     }
     switch (choice(a, STEP_SATURATION)) {
     case SATURATE_SYMMETRIC: range.low = -range.high; break;
@@ -961,8 +966,9 @@ uint64_t steps_element(const struct call *call, const struct variant *variant, c
     const struct arithmetic a = {call, variant, trace};
     const uint64_t bits = element_bits(&a, token, i);
 
-    return variant->choice[STEP_RESULT] == RESULT_BYTES_SWAPPED ? swap_bytes(bits, dtype_size(call->options.y_dtype))
-                                                                : bits;
+    return variant->choice[STEP_RESULT] == RESULT_BYTES_SWAPPED
+               ? swap_bytes(bits, npuq_dtype_size(call->options.y_dtype))
+               : bits;
 }
 
 uint64_t steps_parameter(const struct token *token, enum result result)

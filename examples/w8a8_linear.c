@@ -35,9 +35,7 @@ static void check(npuq_status status)
 
 static size_t bytes(const npuq_tensor *t)
 {
-    const size_t size = t->dtype == NPUQ_INT8 ? 1 : t->dtype == NPUQ_BFLOAT16 ? 2 : 4;
-
-    return size * (size_t)t->shape[0] * (size_t)(t->ndim > 1 ? t->shape[1] : 1);
+    return npuq_dtype_size(t->dtype) * (size_t)t->shape[0] * (size_t)(t->ndim > 1 ? t->shape[1] : 1);
 }
 
 static void *owned[16];

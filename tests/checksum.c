@@ -168,26 +168,13 @@ typedef struct operand {
     size_t first; /* where index 0 lies among them */
 } operand;
 
-static size_t dtype_size(npuq_dtype dtype)
-{
-    switch (dtype) {
-    case NPUQ_INT8:
-    case NPUQ_UINT8: return 1;
-    case NPUQ_FLOAT16:
-    case NPUQ_BFLOAT16: return 2;
-    case NPUQ_INT64:
-    case NPUQ_UINT64: return 8;
-    default: return 4;
-    }
-}
-
 static void put(operand *o, size_t i, uint64_t value)
 {
     const uint8_t value8 = (uint8_t)value;
     const uint16_t value16 = (uint16_t)value;
     const uint32_t value32 = (uint32_t)value;
 
-    switch (dtype_size(o->tensor.dtype)) {
+    switch (npuq_dtype_size(o->tensor.dtype)) {
     case 1: memcpy(o->memory + i, &value8, 1); break;
     case 2: memcpy(o->memory + 2 * i, &value16, 2); break;
     case 4: memcpy(o->memory + 4 * i, &value32, 4); break;
@@ -202,7 +189,7 @@ static uint64_t get(const operand *o, size_t i)
     uint32_t value32;
     uint64_t value;
 
-    switch (dtype_size(o->tensor.dtype)) {
+    switch (npuq_dtype_size(o->tensor.dtype)) {
     case 1: return memcpy(&value8, o->memory + i, 1), value8;
     case 2: return memcpy(&value16, o->memory + 2 * i, 2), value16;
     case 4: return memcpy(&value32, o->memory + 4 * i, 4), value32;
@@ -228,12 +215,12 @@ static operand make(npuq_dtype dtype, int ndim, const int64_t *shape, layout how
             o.first += (size_t)(step * (shape[d] - 1));
         }
     }
-    o.memory = malloc(o.count * dtype_size(dtype));
+    o.memory = malloc(o.count * npuq_dtype_size(dtype));
     if (!o.memory) {
         (void)fprintf(stderr, "checksum: out of memory\n");
         exit(1);
     }
-    o.tensor.data = o.memory + o.first * dtype_size(dtype);
+    o.tensor.data = o.memory + o.first * npuq_dtype_size(dtype);
     return o;
 }
 

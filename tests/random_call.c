@@ -73,7 +73,7 @@ static void add_input(struct drawing *d, enum operand operand, npuq_dtype dtype,
         *view = test_view_make(dtype, ndim, view->tensor.shape, TEST_CONTIGUOUS);
     }
     const size_t count = test_count(ndim, view->tensor.shape);
-    void *elements = malloc(count * test_dtype_size(dtype) + 1);
+    void *elements = malloc(count * npuq_dtype_size(dtype) + 1);
     assert_non_null(elements);
     test_fill(elements, dtype, count, !one_in(d, 3));
     test_view_write(&view->tensor, elements);

@@ -78,37 +78,6 @@ bool test_one_in(unsigned n)
 
 /* ---- elements ---- */
 
-static const struct {
-    npuq_dtype dtype;
-    size_t size;
-    const char *name;
-} dtypes[] = {
-    {NPUQ_FLOAT32, 4, "f32"}, {NPUQ_FLOAT16, 2, "f16"}, {NPUQ_BFLOAT16, 2, "bf16"},
-    {NPUQ_INT8, 1, "i8"},     {NPUQ_UINT8, 1, "u8"},    {NPUQ_INT32, 4, "i32"},
-    {NPUQ_INT64, 8, "i64"},   {NPUQ_UINT64, 8, "u64"},  {NPUQ_QUINT4X2, 4, "i4x8"},
-};
-
-static size_t dtype_index(npuq_dtype dtype)
-{
-    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
-        if (dtypes[i].dtype == dtype) {
-            return i;
-        }
-    }
-    fail_msg("no such dtype: %d", (int)dtype);
-    return 0;
-}
-
-size_t test_dtype_size(npuq_dtype dtype)
-{
-    return dtypes[dtype_index(dtype)].size;
-}
-
-const char *test_dtype_name(npuq_dtype dtype)
-{
-    return dtypes[dtype_index(dtype)].name;
-}
-
 static float from_bits(uint32_t bits)
 {
     float value;
@@ -203,7 +172,7 @@ static uint64_t random_word(bool finite, bool has_offset)
 void test_fill(void *data, npuq_dtype dtype, size_t n, bool finite)
 {
     unsigned char *at = data;
-    const size_t size = test_dtype_size(dtype);
+    const size_t size = npuq_dtype_size(dtype);
     const bool offsets = !test_one_in(3); /* of words */
     /* Large data repeat, at a prime distance that is no row's length: random numbers would take most of the time. */
     const size_t distinct = n < 100003 ? n : 100003;
@@ -463,7 +432,7 @@ static size_t lay_out(npuq_tensor *tensor, test_layout layout, size_t *first)
 
 test_view test_view_make(npuq_dtype dtype, int ndim, const int64_t *shape, test_layout layout)
 {
-    const size_t size = test_dtype_size(dtype);
+    const size_t size = npuq_dtype_size(dtype);
     test_view view = {.tensor = npuq_tensor_contiguous(NULL, dtype, ndim, shape)};
     size_t first = 0;
     size_t elements = test_count(ndim, shape);
@@ -505,7 +474,7 @@ static void copy_element(unsigned char *to, const unsigned char *from, size_t si
 /* Copies the elements from the view to a contiguous array, in row-major order, or back. */
 static void copy_elements(const npuq_tensor *view, unsigned char *array, bool to_view)
 {
-    const size_t size = test_dtype_size(view->dtype);
+    const size_t size = npuq_dtype_size(view->dtype);
     const size_t count = test_count(view->ndim, view->shape);
     const size_t columns = view->ndim > 0 ? (size_t)view->shape[view->ndim - 1] : 1;
     const ptrdiff_t step = columns > 1 ? (ptrdiff_t)view->strides[view->ndim - 1] : 1;
@@ -567,7 +536,7 @@ void test_view_untouched(const test_view *view)
 void test_view_untouched_outside(const test_view *view)
 {
     /* Put the elements back as they were; nothing else may differ. */
-    const size_t size = test_dtype_size(view->tensor.dtype);
+    const size_t size = npuq_dtype_size(view->tensor.dtype);
     const ptrdiff_t first = (unsigned char *)view->tensor.data - view->guarded.memory;
     npuq_tensor old = view->tensor;
     unsigned char *elements = malloc(test_count(old.ndim, old.shape) * size + 1);

@@ -31,9 +31,6 @@ bool test_one_in(unsigned n);
 
 /* ---- elements ---- */
 
-size_t test_dtype_size(npuq_dtype dtype);
-const char *test_dtype_name(npuq_dtype dtype);
-
 /* Fills n elements. Floats are mostly of the size of a quantised value, with exact halves, range ends, subnormals,
  * NaN, infinities and zeros of both signs among them; `finite` leaves NaN and infinities out. INT32 may be sums of
  * products. INT64 and UINT64 are words that npuq_requant() takes, sometimes all without an offset. */

@@ -46,9 +46,9 @@ static struct array copy_array(const struct array *array)
     const size_t items = array->dtype == NPUQ_QUINT4X2 ? array->count / 8 : array->count;
     struct array copy = *array;
 
-    copy.data = malloc(items * dtype_size(array->dtype) + 1);
+    copy.data = malloc(items * npuq_dtype_size(array->dtype) + 1);
     assert_non_null(copy.data);
-    memcpy(copy.data, array->data, items * dtype_size(array->dtype));
+    memcpy(copy.data, array->data, items * npuq_dtype_size(array->dtype));
     return copy;
 }
 

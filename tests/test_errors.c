@@ -587,23 +587,30 @@ static void null_parallel_for(void **state)
     end();
 }
 
-static const npuq_dtype all_dtypes[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16, NPUQ_INT8,    NPUQ_UINT8,
-                                        NPUQ_INT32,   NPUQ_INT64,   NPUQ_UINT64,   NPUQ_QUINT4X2};
+/* As the header has them. */
+static const struct {
+    npuq_dtype dtype;
+    size_t size;
+    const char *name;
+} all_dtypes[] = {
+    {NPUQ_FLOAT32, 4, "FLOAT32"}, {NPUQ_FLOAT16, 2, "FLOAT16"}, {NPUQ_BFLOAT16, 2, "BFLOAT16"},
+    {NPUQ_INT8, 1, "INT8"},       {NPUQ_UINT8, 1, "UINT8"},     {NPUQ_INT32, 4, "INT32"},
+    {NPUQ_INT64, 8, "INT64"},     {NPUQ_UINT64, 8, "UINT64"},   {NPUQ_QUINT4X2, 4, "QUINT4X2"},
+};
 
-static const char *dtype_word(npuq_dtype dtype)
+static const int unknown_dtypes[] = {-1, 5, 255, 257, 1 << 30};
+
+static void dtype_sizes_and_names(void **state)
 {
-    switch (dtype) {
-    case NPUQ_FLOAT32: return "FLOAT32";
-    case NPUQ_FLOAT16: return "FLOAT16";
-    case NPUQ_INT8: return "INT8";
-    case NPUQ_INT32: return "INT32";
-    case NPUQ_UINT8: return "UINT8";
-    case NPUQ_INT64: return "INT64";
-    case NPUQ_UINT64: return "UINT64";
-    case NPUQ_BFLOAT16: return "BFLOAT16";
-    case NPUQ_QUINT4X2: return "QUINT4X2";
+    (void)state;
+    for (size_t i = 0; i < COUNT(all_dtypes); i++) {
+        assert_int_equal(npuq_dtype_size(all_dtypes[i].dtype), all_dtypes[i].size);
+        assert_string_equal(npuq_dtype_name(all_dtypes[i].dtype), all_dtypes[i].name);
     }
-    return number((int64_t)dtype);
+    for (size_t i = 0; i < COUNT(unknown_dtypes); i++) {
+        assert_int_equal(npuq_dtype_size((npuq_dtype)unknown_dtypes[i]), 0);
+        assert_string_equal(npuq_dtype_name((npuq_dtype)unknown_dtypes[i]), "unknown");
+    }
 }
 
 /* Whether the documentation of the operator lists dtype for the argument. */
@@ -651,30 +658,27 @@ static bool takes(const call *c, enum slot slot, npuq_dtype dtype)
 
 static void dtypes(void **state)
 {
-    static const int unknown[] = {-1, 5, 255, 257, 1 << 30};
-
     (void)state;
     begin();
     FOR_EACH_ARGUMENT(base, slot)
     {
         for (size_t i = 0; i < COUNT(all_dtypes); i++) {
             call c = base_call((enum base)base);
-            const npuq_dtype dtype = all_dtypes[i];
+            const npuq_dtype dtype = all_dtypes[i].dtype;
             if (takes(&c, (enum slot)slot, dtype)) {
                 continue;
             }
             c.tensors[slot].dtype = dtype;
             for (size_t k = 0; k < COUNT(all_dtypes); k++) {
-                if (takes(&c, (enum slot)slot, all_dtypes[k])) {
-                    refused(&c, NPUQ_ERROR_DTYPE, slot_names[slot], dtype_word(dtype), dtype_word(all_dtypes[k]),
-                            "dtype");
+                if (takes(&c, (enum slot)slot, all_dtypes[k].dtype)) {
+                    refused(&c, NPUQ_ERROR_DTYPE, slot_names[slot], all_dtypes[i].name, all_dtypes[k].name, "dtype");
                 }
             }
         }
-        for (size_t i = 0; i < COUNT(unknown); i++) {
+        for (size_t i = 0; i < COUNT(unknown_dtypes); i++) {
             call c = base_call((enum base)base);
-            c.tensors[slot].dtype = (npuq_dtype)unknown[i];
-            refused(&c, NPUQ_ERROR_DTYPE, slot_names[slot], number(unknown[i]), NULL, "unknown dtype");
+            c.tensors[slot].dtype = (npuq_dtype)unknown_dtypes[i];
+            refused(&c, NPUQ_ERROR_DTYPE, slot_names[slot], number(unknown_dtypes[i]), NULL, "unknown dtype");
         }
     }
     end();
@@ -774,7 +778,7 @@ static void misaligned_data(void **state)
     begin();
     FOR_EACH_ARGUMENT(base, slot)
     {
-        const size_t size = test_dtype_size(base_call((enum base)base).tensors[slot].dtype);
+        const size_t size = npuq_dtype_size(base_call((enum base)base).tensors[slot].dtype);
         for (size_t shift = 1; shift < size; shift++) {
             char found[64];
             call c = base_call((enum base)base);
@@ -929,13 +933,13 @@ static unsigned char *first_byte(const npuq_tensor *t)
 
 static size_t byte_size(const npuq_tensor *t)
 {
-    return test_count(t->ndim, t->shape) * test_dtype_size(t->dtype);
+    return test_count(t->ndim, t->shape) * npuq_dtype_size(t->dtype);
 }
 
 /* Moves the output by bytes, to where its alignment allows, downwards. */
 static void place(npuq_tensor *t, unsigned char *at)
 {
-    t->data = at - (uintptr_t)at % test_dtype_size(t->dtype);
+    t->data = at - (uintptr_t)at % npuq_dtype_size(t->dtype);
 }
 
 static void outputs_overlapping_arguments(void **state)
@@ -959,7 +963,7 @@ static void outputs_overlapping_arguments(void **state)
                 name = NULL;
             }
             unsigned char *const places[] = {first_byte(in), first_byte(in) + byte_size(in) - 1,
-                                             first_byte(in) - byte_size(out) + test_dtype_size(out->dtype)};
+                                             first_byte(in) - byte_size(out) + npuq_dtype_size(out->dtype)};
             for (size_t i = 0; i < COUNT(places); i++) {
                 place(out, places[i]);
                 if (!both) {
@@ -1744,7 +1748,7 @@ static void exact_overlaps(void **state)
 /* Which bytes of buffer the elements of a view lie on, each address worked out. False if two elements share one. */
 static bool mark_bytes(const npuq_tensor *t, unsigned char *marks)
 {
-    const int64_t size = (int64_t)test_dtype_size(t->dtype);
+    const int64_t size = (int64_t)npuq_dtype_size(t->dtype);
     const size_t count = test_count(t->ndim, t->shape);
     bool distinct = true;
 
@@ -1807,7 +1811,7 @@ static const char *layout_of(const npuq_tensor *t)
     static char texts[2][160];
     static unsigned next;
     char *text = texts[next++ % COUNT(texts)];
-    int used = snprintf(text, sizeof texts[0], "%s at %d,", test_dtype_name(t->dtype), (int)(first_byte(t) - buffer));
+    int used = snprintf(text, sizeof texts[0], "%s at %d,", npuq_dtype_name(t->dtype), (int)(first_byte(t) - buffer));
 
     for (int d = 0; d < t->ndim; d++) {
         used +=
@@ -1917,7 +1921,7 @@ static void random_pair_overlaps(void **state)
         } while (!packs && test_repeats_one_element(x));
         (void)mark_bytes(x, in_marks);
         do { /* nested strides are among those tried: this ends */
-            const int64_t size = (int64_t)test_dtype_size(y->dtype);
+            const int64_t size = (int64_t)npuq_dtype_size(y->dtype);
             y->data = buffer + BUFFER / 2 + test_between(-96 / size, 96 / size) * size;
             random_strides(y, 120 / size);
         } while (!mark_bytes(y, out_marks));
@@ -2554,7 +2558,7 @@ static void negative_strides(void **state)
                 strides[d] = -t->strides[d];
                 offset += (size_t)((t->shape[d] - 1) * t->strides[d]);
             }
-            move(&c, (enum slot)slot, at + offset * test_dtype_size(t->dtype), strides[0], strides[1], strides[2]);
+            move(&c, (enum slot)slot, at + offset * npuq_dtype_size(t->dtype), strides[0], strides[1], strides[2]);
             at += (byte_size(t) + 63) / 64 * 64;
         }
         gives(&c, &expected);
@@ -2608,7 +2612,7 @@ static void neighbours(void **state)
             call c = base_call((enum base)base);
             npuq_tensor *out = &c.tensors[slot];
             const npuq_tensor *in = &c.tensors[other];
-            const size_t size = test_dtype_size(out->dtype);
+            const size_t size = npuq_dtype_size(out->dtype);
             if (!is_output(&c, (enum slot)slot) || !c.given[other] || other == slot) {
                 continue;
             }
@@ -2833,6 +2837,7 @@ int main(void)
         cmocka_unit_test(bases_are_valid),
         cmocka_unit_test(null_arguments),
         cmocka_unit_test(null_parallel_for),
+        cmocka_unit_test(dtype_sizes_and_names),
         cmocka_unit_test(dtypes),
         cmocka_unit_test(ranks),
         cmocka_unit_test(extents),

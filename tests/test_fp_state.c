@@ -378,9 +378,9 @@ static void expect_same(buffers *b, const buffers *expected, int which, npuq_dty
     assert_int_equal(status, NPUQ_OK);
     if (!same_state(before, after)) {
         print_states("the caller's state", before, after);
-        fail_msg("case %d, %s", which, test_dtype_name(type));
+        fail_msg("case %d, %s", which, npuq_dtype_name(type));
     }
-    test_same(&b->out, &expected->out, out_size(b), "case %d, %s, control %#llx", which, test_dtype_name(type),
+    test_same(&b->out, &expected->out, out_size(b), "case %d, %s, control %#llx", which, npuq_dtype_name(type),
               (unsigned long long)before.control);
 }
 

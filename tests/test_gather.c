@@ -9,21 +9,21 @@
 
 static npuq_strided strided(const npuq_tensor *view)
 {
-    const ptrdiff_t size = (ptrdiff_t)test_dtype_size(view->dtype);
+    const ptrdiff_t size = (ptrdiff_t)npuq_dtype_size(view->dtype);
     /* An extent of 1 leaves its stride unused, and free to be anything. */
     return (npuq_strided){view->data, (ptrdiff_t)view->strides[0] * size, (ptrdiff_t)view->strides[1] * size};
 }
 
 static void check_copy(npuq_dtype dtype, const int64_t *shape)
 {
-    const size_t bytes = test_count(2, shape) * test_dtype_size(dtype);
+    const size_t bytes = test_count(2, shape) * npuq_dtype_size(dtype);
     test_view from = test_view_make(dtype, 2, shape, test_one_in(4) ? TEST_CONTIGUOUS : TEST_BROADCAST);
     test_view to = test_view_make(dtype, 2, shape, test_one_in(4) ? TEST_CONTIGUOUS : TEST_STRIDED);
     void *expected = malloc(bytes);
     void *got = malloc(bytes);
 
     assert_true(expected && got);
-    npuq_copy_rect(strided(&to.tensor), strided(&from.tensor), test_dtype_size(dtype), (size_t)shape[0],
+    npuq_copy_rect(strided(&to.tensor), strided(&from.tensor), npuq_dtype_size(dtype), (size_t)shape[0],
                    (size_t)shape[1]);
     test_view_read(&from.tensor, expected);
     test_view_read(&to.tensor, got);

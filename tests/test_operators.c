@@ -38,7 +38,7 @@ static argument make_input(npuq_dtype dtype, int ndim, const int64_t *shape, boo
                                : test_one_in(3)                 ? TEST_BROADCAST
                                                                 : TEST_STRIDED;
     argument a = {.view = test_view_make(dtype, ndim, shape, layout), .count = test_count(ndim, shape)};
-    const size_t size = test_dtype_size(dtype);
+    const size_t size = npuq_dtype_size(dtype);
     const bool few = !finite && test_one_in(2); /* NaN and infinities in one place only */
 
     a.elements = allocate(a.count * size);
@@ -102,17 +102,17 @@ static argument make_output(npuq_dtype dtype, int ndim, const int64_t *shape)
     const test_layout layout = all_contiguous || test_one_in(3) ? TEST_CONTIGUOUS : TEST_STRIDED;
     argument a = {.view = test_view_make(dtype, ndim, shape, layout), .count = test_count(ndim, shape)};
 
-    a.elements = allocate(a.count * test_dtype_size(dtype));
+    a.elements = allocate(a.count * npuq_dtype_size(dtype));
     return a;
 }
 
 static void check_output(argument *a, const char *name)
 {
-    const size_t size = a->count * test_dtype_size(a->view.tensor.dtype);
+    const size_t size = a->count * npuq_dtype_size(a->view.tensor.dtype);
     void *got = allocate(size);
 
     test_view_read(&a->view.tensor, got);
-    test_same(got, a->elements, size, "%s, %s", name, test_dtype_name(a->view.tensor.dtype));
+    test_same(got, a->elements, size, "%s, %s", name, npuq_dtype_name(a->view.tensor.dtype));
     test_view_untouched_outside(&a->view);
     test_view_free(&a->view);
     free(got);
@@ -884,7 +884,7 @@ static npuq_tensor slice(const npuq_tensor *tensor, int d, int64_t begin, int64_
 {
     npuq_tensor part = *tensor;
 
-    part.data = (char *)part.data + begin * tensor->strides[d] * (int64_t)test_dtype_size(tensor->dtype);
+    part.data = (char *)part.data + begin * tensor->strides[d] * (int64_t)npuq_dtype_size(tensor->dtype);
     part.shape[d] = extent;
     return part;
 }

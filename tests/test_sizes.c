@@ -68,8 +68,8 @@ static size_t stored(npuq_dtype type, size_t count)
 static big make_big(npuq_dtype x_type, npuq_dtype y_type)
 {
     const size_t x_count = stored(x_type, PERIOD);
-    const size_t y_size = stored(y_type, PERIOD) * test_dtype_size(y_type);
-    big b = {make_windows(x_count * test_dtype_size(x_type), PERIODS), make_windows(y_size, PERIODS), calloc(1, y_size),
+    const size_t y_size = stored(y_type, PERIOD) * npuq_dtype_size(y_type);
+    big b = {make_windows(x_count * npuq_dtype_size(x_type), PERIODS), make_windows(y_size, PERIODS), calloc(1, y_size),
              y_size};
 
     assert_non_null(b.expected);

@@ -44,7 +44,7 @@ static struct value read_value(const char *data, npuq_dtype dtype, int part)
     uint16_t bits16;
     uint32_t bits32;
 
-    switch (tensor_item_size(dtype)) {
+    switch (npuq_dtype_size(dtype)) {
     case 1:
         memcpy(&bits8, data, sizeof bits8);
         value.bits = bits8;
@@ -144,7 +144,7 @@ static bool visit_element(struct walk *walk, const char *ours, const char *their
 static bool visit_row(struct walk *walk, int64_t row, const char *ours, const char *theirs)
 {
     const npuq_tensor *tensor = walk->pair->ours;
-    const size_t size = tensor_item_size(tensor->dtype);
+    const size_t size = npuq_dtype_size(tensor->dtype);
     const int last = tensor->ndim - 1;
     const int64_t length = last_extent(tensor);
     const int64_t stride = last >= 0 ? walk->pair->theirs->strides[last] : 1;
@@ -190,7 +190,7 @@ void compare_walk(const struct pair *pair, visit_difference *visit, void *contex
     };
     const char *ours = pair->ours->data;
     const char *theirs = pair->theirs->data;
-    const size_t size = tensor_item_size(pair->ours->dtype);
+    const size_t size = npuq_dtype_size(pair->ours->dtype);
     const size_t count = tensor_element_count(pair->ours);
     const size_t length = (size_t)last_extent(pair->ours);
     int64_t offset = 0;

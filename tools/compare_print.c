@@ -190,13 +190,21 @@ static void print_places(FILE *stream, const struct pair *pair, const struct com
 
 /* ---- which ----------------------------------------------------------------------------------------------------- */
 
+/* Of a floating-point type. */
 static double number_of(npuq_dtype dtype, uint64_t bits)
 {
     switch (dtype) {
     case NPUQ_BFLOAT16: return (double)npuq_ref_bfloat16((uint16_t)bits);
     case NPUQ_FLOAT16: return (double)npuq_ref_float16((uint16_t)bits);
-    default: return (double)npuq_ref_from_bits((uint32_t)bits);
+    case NPUQ_FLOAT32: return (double)npuq_ref_from_bits((uint32_t)bits);
+    case NPUQ_INT8:
+    case NPUQ_UINT8:
+    case NPUQ_INT32:
+    case NPUQ_INT64:
+    case NPUQ_UINT64:
+    case NPUQ_QUINT4X2: break;
     }
+    return 0;
 }
 
 static void print_value(FILE *stream, const npuq_tensor *tensor, struct value value)

@@ -24,8 +24,14 @@ static enum stage stage_of(const struct arguments *arguments)
     case NPUQ_INT32: return STAGE_NONE;
     case NPUQ_INT8: return STAGE_REQUANT;
     case NPUQ_FLOAT16: return arguments->text[OPTION_PERTOKEN_SCALE] ? STAGE_DEQUANT : STAGE_REQUANT;
-    default: return STAGE_DEQUANT;
+    case NPUQ_FLOAT32:
+    case NPUQ_BFLOAT16: return STAGE_DEQUANT;
+    case NPUQ_UINT8: /* --dtype has none of these */
+    case NPUQ_INT64:
+    case NPUQ_UINT64:
+    case NPUQ_QUINT4X2: break;
     }
+    return STAGE_NONE;
 }
 
 /* ---- what goes together ---------------------------------------------------------------------------------------- */

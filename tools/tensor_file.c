@@ -5,6 +5,7 @@
 #include "os.h"
 #include "report.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +14,10 @@ static const struct {
     npuq_dtype dtype;
     const char *npy_type;
     const char *name;
-    size_t size;
 } types[] = {
-    {NPUQ_FLOAT32, "f4", "float32", 4},   {NPUQ_FLOAT16, "f2", "float16", 2}, {NPUQ_BFLOAT16, "u2", "bfloat16", 2},
-    {NPUQ_INT8, "i1", "int8", 1},         {NPUQ_UINT8, "u1", "uint8", 1},     {NPUQ_INT32, "i4", "int32", 4},
-    {NPUQ_QUINT4X2, "i4", "quint4x2", 4}, {NPUQ_INT64, "i8", "int64", 8},     {NPUQ_UINT64, "u8", "uint64", 8},
+    {NPUQ_FLOAT32, "f4", "float32"},   {NPUQ_FLOAT16, "f2", "float16"}, {NPUQ_BFLOAT16, "u2", "bfloat16"},
+    {NPUQ_INT8, "i1", "int8"},         {NPUQ_UINT8, "u1", "uint8"},     {NPUQ_INT32, "i4", "int32"},
+    {NPUQ_QUINT4X2, "i4", "quint4x2"}, {NPUQ_INT64, "i8", "int64"},     {NPUQ_UINT64, "u8", "uint64"},
 };
 
 enum { TYPES = sizeof types / sizeof types[0], MESSAGE_SIZE = 160 };
@@ -29,6 +29,7 @@ static size_t type_index(npuq_dtype dtype)
     while (i < TYPES - 1 && types[i].dtype != dtype) {
         i++;
     }
+    assert(types[i].dtype == dtype);
     return i;
 }
 
@@ -40,11 +41,6 @@ const char *tensor_npy_type(npuq_dtype dtype)
 const char *tensor_type_name(npuq_dtype dtype)
 {
     return types[type_index(dtype)].name;
-}
-
-size_t tensor_item_size(npuq_dtype dtype)
-{
-    return types[type_index(dtype)].size;
 }
 
 npuq_dtype tensor_named_type(const char *name)
@@ -87,7 +83,7 @@ size_t tensor_element_count(const npuq_tensor *tensor)
 
 size_t tensor_byte_count(const npuq_tensor *tensor)
 {
-    return tensor_element_count(tensor) * tensor_item_size(tensor->dtype);
+    return tensor_element_count(tensor) * npuq_dtype_size(tensor->dtype);
 }
 
 bool tensor_allocate(npuq_tensor *tensor)
@@ -292,7 +288,7 @@ static bool write_tensor(FILE *stream, const npuq_tensor *tensor)
     const size_t count = tensor_element_count(tensor);
 
     return fwrite(header, 1, header_size, stream) == header_size &&
-           fwrite(tensor->data, tensor_item_size(tensor->dtype), count, stream) == count;
+           fwrite(tensor->data, npuq_dtype_size(tensor->dtype), count, stream) == count;
 }
 
 /* Closes a temporary file, null if it could not be made; the last bytes may fail as late as this. */

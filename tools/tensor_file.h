@@ -12,7 +12,6 @@ const char *tensor_npy_type(npuq_dtype dtype);
 
 /* What users call a type, and its size in bytes. */
 const char *tensor_type_name(npuq_dtype dtype);
-size_t tensor_item_size(npuq_dtype dtype);
 
 /* The type of that name; for a name that no type has, any type. */
 npuq_dtype tensor_named_type(const char *name);

@@ -253,7 +253,7 @@ static const char *dtype_name(npuq_dtype dtype)
 /* (name of the type, shape, bytes) */
 static PyObject *describe_operand(const npuq_tensor *tensor)
 {
-    size_t size = dtype_size(tensor->dtype);
+    size_t size = npuq_dtype_size(tensor->dtype);
     PyObject *shape = PyTuple_New(tensor->ndim);
 
     for (int d = 0; shape && d < tensor->ndim; d++) {

@@ -120,17 +120,6 @@ static npuq_dtype take_float_type(input *in)
     return dtypes[take_byte(in) % FLOATS];
 }
 
-/* Bytes of an element; 0 for an unknown dtype. */
-static size_t element_size(npuq_dtype dtype)
-{
-    for (size_t i = 0; i < DTYPES; i++) {
-        if (dtypes[i] == dtype) {
-            return test_dtype_size(dtype);
-        }
-    }
-    return 0;
-}
-
 /* Extents of a few hundred elements in most cases, for the sake of speed; of more than a tile in some; of MAX_ELEMENTS,
  * enough for an executor, in few. */
 static void take_shape(const call *c, input *in, int ndim, int64_t *shape, int64_t multiple)
@@ -193,7 +182,7 @@ static void lay_out(argument *a, input *in)
 /* The bytes before and behind its data that a view reaches; false if that is beyond any address space. */
 static bool find_reach(const npuq_tensor *t, int64_t *below, int64_t *above)
 {
-    const int64_t size = (int64_t)element_size(t->dtype);
+    const int64_t size = (int64_t)npuq_dtype_size(t->dtype);
 
     *below = 0;
     *above = size - 1;
@@ -216,7 +205,7 @@ static kind classify_form(const npuq_tensor *t)
 {
     bool empty = false;
 
-    if (element_size(t->dtype) == 0 || t->ndim < 0 || t->ndim > NPUQ_MAX_NDIM) {
+    if (npuq_dtype_size(t->dtype) == 0 || t->ndim < 0 || t->ndim > NPUQ_MAX_NDIM) {
         return HOPELESS;
     }
     for (int d = 0; d < t->ndim; d++) {
@@ -253,7 +242,7 @@ static kind classify(const call *c, argument *a)
     if (form != INSIDE) {
         return form;
     }
-    if (!t->data || base % element_size(t->dtype) != 0 || !find_reach(t, &below, &above) || (uint64_t)below > base ||
+    if (!t->data || base % npuq_dtype_size(t->dtype) != 0 || !find_reach(t, &below, &above) || (uint64_t)below > base ||
         (uint64_t)above > UINTPTR_MAX - base) {
         return HOPELESS;
     }
@@ -269,8 +258,8 @@ static kind classify(const call *c, argument *a)
 
 static void make_arena(arena *memory, size_t size, npuq_dtype dtype, bool finite)
 {
-    const bool known = element_size(dtype) > 0;
-    const size_t element = known ? element_size(dtype) : 1;
+    const bool known = npuq_dtype_size(dtype) > 0;
+    const size_t element = known ? npuq_dtype_size(dtype) : 1;
     const size_t count = size / element;
 
     *memory = (arena){allocate(size), allocate(size), size};
@@ -308,7 +297,7 @@ static void place(call *c, int index, input *in)
     argument *a = &c->arguments[index];
     npuq_tensor *t = &a->tensor;
     const uint8_t where = take_byte(in);
-    const size_t element = element_size(t->dtype) > 0 ? element_size(t->dtype) : 1;
+    const size_t element = npuq_dtype_size(t->dtype) > 0 ? npuq_dtype_size(t->dtype) : 1;
     int64_t below = 0;
     int64_t above = (int64_t)element - 1;
     arena *memory = &c->arenas[index];
@@ -1100,7 +1089,7 @@ static bool shares_memory(const call *c)
                 continue;
             }
             const npuq_tensor view = in_copy(c, a, marks[a->arena]);
-            const size_t size = count_elements(&view) * test_dtype_size(view.dtype);
+            const size_t size = count_elements(&view) * npuq_dtype_size(view.dtype);
             unsigned char *elements = allocate(size);
             if (pass == 0) {
                 memset(elements, 1, size);
@@ -1174,7 +1163,7 @@ static void expect_success(const call *c)
             elements[i] = allocate(0);
         } else if (a->given) {
             const npuq_tensor before = in_expected(c, a);
-            elements[i] = allocate(count_elements(&before) * test_dtype_size(before.dtype));
+            elements[i] = allocate(count_elements(&before) * npuq_dtype_size(before.dtype));
             test_view_read(&before, elements[i]);
         }
     }

@@ -144,7 +144,7 @@ static bool load_through_pipe(struct tensor_file *file, const uint8_t *data, siz
 
 static size_t size_of(const npuq_tensor *tensor)
 {
-    size_t size = tensor_item_size(tensor->dtype);
+    size_t size = npuq_dtype_size(tensor->dtype);
     for (int d = 0; d < tensor->ndim; d++) {
         size *= (size_t)tensor->shape[d];
     }
@@ -156,7 +156,7 @@ static void check_loaded(const struct tensor_file *mapped, const struct tensor_f
     const npuq_tensor *a = &mapped->tensor;
     const npuq_tensor *b = &piped->tensor;
 
-    if ((uintptr_t)a->data % tensor_item_size(a->dtype) != 0 || (uintptr_t)b->data % tensor_item_size(b->dtype) != 0) {
+    if ((uintptr_t)a->data % npuq_dtype_size(a->dtype) != 0 || (uintptr_t)b->data % npuq_dtype_size(b->dtype) != 0) {
         FINDING("misaligned elements");
     }
     if (a->dtype != b->dtype || a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof a->shape) != 0 ||
