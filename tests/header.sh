@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Each public header compiles by itself, twice over and without a warning, as C and as C++. So does a program that needs
-# what only a compiler can see: views of arrays that are const or not initialised, and the comparison of versions. Every
-# function that takes an executor is called by the tests of threads and of sizes.
+# what only a compiler can see: views of arrays that are const or not initialised, and the comparison of versions. That
+# program is refused with -fshort-enums. Every function that takes an executor is called by the tests of threads and of
+# sizes.
 #
 # usage: header.sh include-directory
 # CC and CXX name the compilers (cc and c++). A missing one is skipped, and so is npuquant/dlpack.h where there is no
@@ -67,6 +68,18 @@ compiles() {
     fi
 }
 
+# With the variables of check(): one error, which says what to do.
+refuses_short_enums() {
+    # shellcheck disable=SC2086
+    if $compiler -x "$language" "-std=$standard" $warnings -fshort-enums -c -o "$work/object" -I"$include" \
+        "$work/program.c" 2>"$work/errors" || [ "$(grep -c 'error:' "$work/errors")" != 1 ] ||
+        ! grep -q 'error: .*npuquant_needs_enums_of_4_bytes_compile_with_fno_short_enums' "$work/errors"; then
+        cat "$work/errors"
+        echo "FAILED: -fshort-enums as $standard with $compiler is not refused in one line"
+        failed=1
+    fi
+}
+
 # check compiler language standards: the compiler may be a command of several words
 check() {
     compiler=$1
@@ -95,6 +108,7 @@ check() {
             compiles "$header" "$work/$language.c"
         done
         compiles "a program" "$work/program.c"
+        refuses_short_enums
     done
 }
 
