@@ -96,6 +96,9 @@ void machine_describe(struct machine *machine)
     (void)snprintf(machine->compiler, sizeof machine->compiler, "gcc %d.%d.%d", __GNUC__, __GNUC_MINOR__,
                    __GNUC_PATCHLEVEL__);
 #endif
+#ifndef NDEBUG
+    (void)strcat(machine->compiler, " with asserts");
+#endif
     if (localtime_r(&now, &local)) {
         (void)strftime(machine->date, sizeof machine->date, "%Y-%m-%d", &local);
     }

@@ -81,12 +81,13 @@ install_packages() {
     fi
 }
 
-# configure TESTS: sets up the build, with the tests or without; what is set up already keeps its options.
+# configure TESTS: sets up the build, with the tests or without, and with asserts; what is set up already keeps its other
+# options.
 configure() {
     if ! [ -f "$build/build.ninja" ]; then
-        quietly "$build/setup.log" meson setup "$build" -Dtests="$1"
+        quietly "$build/setup.log" meson setup "$build" -Dtests="$1" -Db_ndebug=false
     elif [ "$1" = true ]; then
-        meson configure "$build" -Dtests=true
+        meson configure "$build" -Dtests=true -Db_ndebug=false
     fi
 }
 

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether this build has the asserts of the library. */
+#include <stdio.h>
+
+int main(void)
+{
+#ifdef NDEBUG
+    puts("SKIPPED: asserts are off; meson configure -Db_ndebug=false has them");
+    return 77;
+#else
+    return 0;
+#endif
+}
