@@ -170,6 +170,15 @@ class Examples(unittest.TestCase):
         for part in (f"```c\n{example_program('quickstart.md')}```\n", f"    ./program  # prints {printed}"):
             self.assertIn(part, read(SOURCE, "README.md"))
 
+    def test_recipes(self):
+        """The code of the page of threads stands in the examples, which are compiled, run and compared."""
+        names = [name for name in sorted(os.listdir(os.path.join(SOURCE, "examples"))) if name.startswith("prepared")]
+        examples = "".join(read(SOURCE, "examples", name) for name in names)
+        blocks = re.findall(r"^```c(?:pp)?\n(.*?)^```\n", read(DOCS, "threads.md"), re.DOTALL | re.MULTILINE)
+        self.assertEqual(len(blocks), len(names))
+        for block in blocks:
+            self.assertIn(block, examples)
+
 
 # ---- fields ----
 

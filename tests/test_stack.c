@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much stack a task takes on a thread of the caller's, and a whole call: what docs/threads.md promises. */
+/* How much stack a task and a run of a prepared call take on a thread of the caller's, and a whole call: what
+ * docs/threads.md promises. */
 #define _DARWIN_C_SOURCE
 
 #include "support.h"
@@ -89,7 +90,11 @@ typedef struct call {
     bool turned; /* x and y lie across */
     int which;
     const npuq_executor *executor;
+    npuq_call *prepared; /* to fill, or null: the call is made */
 } call;
+
+#define CALL(operator, ...)                                                                                            \
+    (c->prepared ? npuq_prepare_##operator(c->prepared, __VA_ARGS__) : npuq_##operator(__VA_ARGS__, c->executor))
 
 enum { OPERATORS = 14 };
 
@@ -110,7 +115,7 @@ static void *run_call(void *argument)
     const call *c = argument;
     const int64_t shape[] = {ROWS, COLS};
     const int64_t ranges = c->which >= 5 && c->which <= 7 ? 1 : ROWS;
-    int32_t ends[ROWS];
+    static int32_t ends[ROWS];
     const int64_t y_cols = c->y_dtype == NPUQ_QUINT4X2 ? COLS / 8 : COLS;
     const npuq_tensor tx = matrix(x, c->x_dtype, COLS, c->turned);
     const npuq_tensor ty = matrix(y, c->y_dtype, y_cols, c->turned);
@@ -132,41 +137,36 @@ static void *run_call(void *argument)
         ends[i] = i + 1;
     }
     switch (c->which) {
-    case 0: status = npuq_quantize(&tx, &by_column, &by_column, 1, !to_words, &ty, c->executor); break;
-    case 1: status = npuq_quantize(&tx, &by_row, &by_row, to_words ? -2 : 0, !to_words, &ty, c->executor); break;
-    case 2: status = npuq_group_quant(&tx, &by_group, &group_index, NULL, &ty, c->executor); break;
-    case 3: status = npuq_dynamic_quant_asymmetric(&tx, NULL, NULL, NPUQ_PER_TOKEN, &ty, &ts, &to, c->executor); break;
-    case 4:
-        status =
-            npuq_dynamic_quant_asymmetric(&tx, &by_group, &group_index, NPUQ_PER_TOKEN, &ty, &ts, &to, c->executor);
-        break;
-    case 5:
-        status = npuq_dynamic_quant_asymmetric(&tx, &by_column, NULL, NPUQ_PER_TENSOR, &ty, &ts, &to, c->executor);
-        break;
-    case 6: status = npuq_dynamic_quant_min_max(&tx, &by_column, NULL, NPUQ_PER_TENSOR, &ts, &to, c->executor); break;
-    case 7:
-        status = npuq_dynamic_quant(&tx, &by_column, NULL, NPUQ_PER_TENSOR, NPUQ_SCALE_PRODUCT, &ty, &ts, c->executor);
-        break;
-    case 8:
-        status = npuq_dynamic_quant_apply(&tx, &by_group, &group_index, NPUQ_PER_TOKEN, &ts, &to, &ty, c->executor);
-        break;
+    case 0: status = CALL(quantize, &tx, &by_column, &by_column, 1, !to_words, &ty); break;
+    case 1: status = CALL(quantize, &tx, &by_row, &by_row, to_words ? -2 : 0, !to_words, &ty); break;
+    case 2: status = CALL(group_quant, &tx, &by_group, &group_index, NULL, &ty); break;
+    case 3: status = CALL(dynamic_quant_asymmetric, &tx, NULL, NULL, NPUQ_PER_TOKEN, &ty, &ts, &to); break;
+    case 4: status = CALL(dynamic_quant_asymmetric, &tx, &by_group, &group_index, NPUQ_PER_TOKEN, &ty, &ts, &to); break;
+    case 5: status = CALL(dynamic_quant_asymmetric, &tx, &by_column, NULL, NPUQ_PER_TENSOR, &ty, &ts, &to); break;
+    case 6: status = CALL(dynamic_quant_min_max, &tx, &by_column, NULL, NPUQ_PER_TENSOR, &ts, &to); break;
+    case 7: status = CALL(dynamic_quant, &tx, &by_column, NULL, NPUQ_PER_TENSOR, NPUQ_SCALE_PRODUCT, &ty, &ts); break;
+    case 8: status = CALL(dynamic_quant_apply, &tx, &by_group, &group_index, NPUQ_PER_TOKEN, &ts, &to, &ty); break;
     case 9:
-        status =
-            npuq_dynamic_quant(&tx, &by_group, &group_index, NPUQ_PER_TOKEN, NPUQ_SCALE_INVERSE, &ty, &ts, c->executor);
+        status = CALL(dynamic_quant, &tx, &by_group, &group_index, NPUQ_PER_TOKEN, NPUQ_SCALE_INVERSE, &ty, &ts);
         break;
     case 10:
-        status = npuq_dynamic_quant_symmetric_apply(&tx, &by_group, &group_index, NPUQ_PER_TOKEN, &ts, &to, &ty,
-                                                    c->executor);
+        status = CALL(dynamic_quant_symmetric_apply, &tx, &by_group, &group_index, NPUQ_PER_TOKEN, &ts, &to, &ty);
         break;
     /* From what the others write to what they read. */
-    case 11: status = npuq_anti_quant(&ty, &by_column, &by_column, &tx, c->executor); break;
-    case 12: status = npuq_dequant(&sums, &by_column, &ts, to_words ? &sum_bias : &by_column, &tx, c->executor); break;
-    default: status = npuq_requant(&sums, &by_word, &sum_bias, to_words ? &f16 : &i8, c->executor); break;
+    case 11: status = CALL(anti_quant, &ty, &by_column, &by_column, &tx); break;
+    case 12: status = CALL(dequant, &sums, &by_column, &ts, to_words ? &sum_bias : &by_column, &tx); break;
+    default: status = CALL(requant, &sums, &by_word, &sum_bias, to_words ? &f16 : &i8); break;
     }
     if (status != NPUQ_OK) { /* cmocka's assertions belong to the first thread */
         printf("# %s\n", npuq_last_error());
         abort();
     }
+    return NULL;
+}
+
+static void *run_prepared(void *argument)
+{
+    npuq_call_run(argument, 0, SIZE_MAX);
     return NULL;
 }
 
@@ -176,6 +176,7 @@ static void test_stack(void **unused)
     static const npuq_dtype y_dtypes[] = {NPUQ_INT8, NPUQ_QUINT4X2};
     size_t in_tasks = 0;
     size_t in_calls = 0;
+    size_t in_runs = 0;
     size_t base;
 
     (void)unused;
@@ -187,7 +188,7 @@ static void test_stack(void **unused)
         test_fill(parameters, NPUQ_FLOAT16, ELEMENTS, true);
         test_fill(words, NPUQ_UINT64, COLS, true);
         for (int i = 0; i < OPERATORS * 2 * 2; i++) {
-            call c = {x_dtypes[xd], y_dtypes[i % 2], i / 2 % 2, i / 4, NULL};
+            call c = {x_dtypes[xd], y_dtypes[i % 2], i / 2 % 2, i / 4, NULL, NULL};
             const npuq_executor measuring = {run_measured, &in_tasks};
             size_t used;
 
@@ -195,12 +196,22 @@ static void test_stack(void **unused)
             in_calls = used > in_calls ? used : in_calls;
             c.executor = &measuring;
             (void)run_call(&c);
+            if (c.which < 5 || c.which > 7) { /* per tensor is not prepared */
+                npuq_call prepared;
+                c.prepared = &prepared;
+                (void)run_call(&c);
+                used = stack_of(run_prepared, &prepared);
+                in_runs = used > in_runs ? used : in_runs;
+            }
         }
     }
     assert_true(in_tasks > base);
-    printf("# stack: %zu bytes in a task, %zu in a call without an executor, beside %zu of the system\n",
-           in_tasks - base, in_calls - base, base);
+    printf("# stack: %zu bytes in a task, %zu in a run of a prepared call, %zu in a call without an executor, beside "
+           "%zu of "
+           "the system\n",
+           in_tasks - base, in_runs - base, in_calls - base, base);
     assert_true(in_tasks - base <= LIMIT);
+    assert_true(in_runs - base <= LIMIT);
     assert_true(in_calls - base <= LIMIT);
     (void)munmap(stack, STACK);
 }
