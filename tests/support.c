@@ -438,6 +438,9 @@ test_view test_view_make(npuq_dtype dtype, int ndim, const int64_t *shape, test_
     size_t elements = test_count(ndim, shape);
     uint64_t bytes;
 
+    for (int d = ndim; d < NPUQ_MAX_NDIM; d++) { /* as in a structure of the caller's that was never cleared */
+        view.tensor.shape[d] = view.tensor.strides[d] = INT64_MAX / 5;
+    }
     if (layout != TEST_CONTIGUOUS && elements > 0) {
         elements = lay_out(&view.tensor, layout, &first);
     }
