@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Every way to call an operator wrongly: its status, its message, and that no byte changes. And the calls that only
- * look wrong: they must work. A base call per form of an operator is valid; each case changes one thing in it.
+ * look wrong: they must work. A base call per form of an operator is valid; each case changes one thing in it. Each
+ * call is prepared as well, which must be refused in the same words, or give the same bytes.
  */
-#include "support.h"
+#include "calls.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,71 +15,7 @@
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-enum slot {
-    X,
-    SCALES,
-    ZERO_POINTS,
-    SCALE,
-    SMOOTH_SCALES,
-    GROUP_INDEX,
-    OFFSET,
-    Y,
-    MIN,
-    MAX,
-    WEIGHT_SCALE,
-    ACTIVATION_SCALE,
-    BIAS,
-    WORDS,
-    SLOTS
-};
-
-static const char *const slot_names[SLOTS] = {
-    "x", "scales", "zero_points", "scale",        "smooth_scales",    "group_index", "offset",
-    "y", "min",    "max",         "weight_scale", "activation_scale", "bias",        "words"};
-
-/* Each dynamic operator is followed by its steps. */
-enum operator_id {
-    QUANTIZE,
-    GROUP_QUANT,
-    TRANS_QUANT_PARAM,
-    DYNAMIC_QUANT_ASYMMETRIC,
-    DYNAMIC_QUANT_MIN_MAX,
-    DYNAMIC_QUANT_PARAMS,
-    DYNAMIC_QUANT_APPLY,
-    DYNAMIC_QUANT,
-    DYNAMIC_QUANT_SYMMETRIC_PARAMS,
-    DYNAMIC_QUANT_SYMMETRIC_APPLY,
-    ANTI_QUANT,
-    DEQUANT,
-    REQUANT
-};
-
-static const char *const operator_names[] = {"quantize",
-                                             "group_quant",
-                                             "trans_quant_param",
-                                             "dynamic_quant_asymmetric",
-                                             "dynamic_quant_min_max",
-                                             "dynamic_quant_params",
-                                             "dynamic_quant_apply",
-                                             "dynamic_quant",
-                                             "dynamic_quant_symmetric_params",
-                                             "dynamic_quant_symmetric_apply",
-                                             "anti_quant",
-                                             "dequant",
-                                             "requant"};
-
-typedef struct call {
-    enum operator_id op;
-    bool given[SLOTS];
-    npuq_tensor tensors[SLOTS];
-    int32_t axis;
-    bool div_mode;
-    npuq_quant_mode quant_mode;
-    npuq_scale_form scale_form;
-    npuq_round_mode round_mode;
-    npuq_dtype y_dtype;
-    const npuq_executor *executor;
-} call;
+typedef test_call call;
 
 /* All memory of a call, so that one comparison shows whether anything was written. */
 enum { REGION = 2048, BEFORE = 256 };
@@ -88,77 +25,70 @@ static unsigned char arena_before[ARENA];
 static unsigned char *buffer; /* more memory, for views that share it */
 static unsigned char buffer_before[BUFFER];
 
-static const npuq_tensor *argument(const call *c, enum slot slot)
+static bool is_output(const call *c, enum slot slot)
 {
-    return c->given[slot] ? &c->tensors[slot] : NULL;
+    return test_is_output(c->op, slot);
+}
+
+static void spoil_outputs(const call *c)
+{
+    static unsigned char spoilt[BUFFER];
+
+    memset(spoilt, 0xA5, sizeof spoilt);
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (c->given[slot] && is_output(c, (enum slot)slot)) {
+            test_view_write(&c->tensors[slot], spoilt);
+        }
+    }
+}
+
+/* Whether a prepared call was refused as the one call is, whose message is the last. What finds ranges cannot be
+ * prepared per tensor: if more is wrong, the message may name either mistake. */
+static bool refused_alike(const call *c, npuq_status prepared_status, const char *prepared_message, npuq_status status)
+{
+    char prefix[64];
+
+    if (test_finds_ranges(c->op) && c->quant_mode == NPUQ_PER_TENSOR) {
+        snprintf(prefix, sizeof prefix, "%s: quant_mode: ", operator_names[c->op]);
+        if (prepared_status == NPUQ_ERROR_ARGUMENT && strncmp(prepared_message, prefix, strlen(prefix)) == 0) {
+            return true;
+        }
+    }
+    return prepared_status == status && strcmp(prepared_message, npuq_last_error()) == 0;
 }
 
 static npuq_status run(const call *c)
 {
-    switch (c->op) {
-    case QUANTIZE:
-        return npuq_quantize(argument(c, X), argument(c, SCALES), argument(c, ZERO_POINTS), c->axis, c->div_mode,
-                             argument(c, Y), c->executor);
-    case GROUP_QUANT:
-        return npuq_group_quant(argument(c, X), argument(c, SCALE), argument(c, GROUP_INDEX), argument(c, OFFSET),
-                                argument(c, Y), c->executor);
-    case TRANS_QUANT_PARAM:
-        return npuq_trans_quant_param(argument(c, SCALE), argument(c, OFFSET), c->round_mode, argument(c, Y));
-    case DYNAMIC_QUANT_ASYMMETRIC:
-        return npuq_dynamic_quant_asymmetric(argument(c, X), argument(c, SMOOTH_SCALES), argument(c, GROUP_INDEX),
-                                             c->quant_mode, argument(c, Y), argument(c, SCALE), argument(c, OFFSET),
-                                             c->executor);
-    case DYNAMIC_QUANT_MIN_MAX:
-        return npuq_dynamic_quant_min_max(argument(c, X), argument(c, SMOOTH_SCALES), argument(c, GROUP_INDEX),
-                                          c->quant_mode, argument(c, MIN), argument(c, MAX), c->executor);
-    case DYNAMIC_QUANT_PARAMS:
-        return npuq_dynamic_quant_params(argument(c, MIN), argument(c, MAX), c->y_dtype, argument(c, SCALE),
-                                         argument(c, OFFSET));
-    case DYNAMIC_QUANT_APPLY:
-        return npuq_dynamic_quant_apply(argument(c, X), argument(c, SMOOTH_SCALES), argument(c, GROUP_INDEX),
-                                        c->quant_mode, argument(c, SCALE), argument(c, OFFSET), argument(c, Y),
-                                        c->executor);
-    case DYNAMIC_QUANT:
-        return npuq_dynamic_quant(argument(c, X), argument(c, SMOOTH_SCALES), argument(c, GROUP_INDEX), c->quant_mode,
-                                  c->scale_form, argument(c, Y), argument(c, SCALE), c->executor);
-    case DYNAMIC_QUANT_SYMMETRIC_PARAMS:
-        return npuq_dynamic_quant_symmetric_params(argument(c, MIN), argument(c, MAX), c->y_dtype, c->scale_form,
-                                                   argument(c, SCALE));
-    case DYNAMIC_QUANT_SYMMETRIC_APPLY:
-        return npuq_dynamic_quant_symmetric_apply(argument(c, X), argument(c, SMOOTH_SCALES), argument(c, GROUP_INDEX),
-                                                  c->quant_mode, argument(c, MIN), argument(c, MAX), argument(c, Y),
-                                                  c->executor);
-    case ANTI_QUANT:
-        return npuq_anti_quant(argument(c, X), argument(c, SCALE), argument(c, OFFSET), argument(c, Y), c->executor);
-    case DEQUANT:
-        return npuq_dequant(argument(c, X), argument(c, WEIGHT_SCALE), argument(c, ACTIVATION_SCALE), argument(c, BIAS),
-                            argument(c, Y), c->executor);
-    case REQUANT:
-        return npuq_requant(argument(c, X), argument(c, WORDS), argument(c, BIAS), argument(c, Y), c->executor);
+    static unsigned char arena_after[ARENA];
+    static unsigned char buffer_after[BUFFER];
+    npuq_call prepared;
+    npuq_call before;
+    char message[256];
+
+    if (!test_takes_executor(c->op) || c->executor) {
+        return test_call_run(c);
     }
-    return NPUQ_OK;
-}
-
-/* What takes x with smooth scales and groups. */
-static bool is_dynamic(enum operator_id op)
-{
-    return op == DYNAMIC_QUANT_ASYMMETRIC || op == DYNAMIC_QUANT_MIN_MAX || op == DYNAMIC_QUANT_APPLY ||
-           op == DYNAMIC_QUANT || op == DYNAMIC_QUANT_SYMMETRIC_APPLY;
-}
-
-/* What makes parameters of ranges: of any shape, as that of min. */
-static bool takes_ranges_only(enum operator_id op)
-{
-    return op == DYNAMIC_QUANT_PARAMS || op == DYNAMIC_QUANT_SYMMETRIC_PARAMS;
-}
-
-static bool is_output(const call *c, enum slot slot)
-{
-    const bool makes_parameters =
-        c->op == DYNAMIC_QUANT_ASYMMETRIC || c->op == DYNAMIC_QUANT || takes_ranges_only(c->op);
-
-    return slot == Y || (makes_parameters && (slot == SCALE || slot == OFFSET)) ||
-           (c->op == DYNAMIC_QUANT_MIN_MAX && (slot == MIN || slot == MAX));
+    memset(&prepared, 0x5A, sizeof prepared);
+    before = prepared;
+    const npuq_status prepared_status = test_call_prepare(&prepared, c);
+    snprintf(message, sizeof message, "%s", npuq_last_error());
+    const npuq_status status = test_call_run(c);
+    if (prepared_status != NPUQ_OK) {
+        assert_memory_equal(&prepared, &before, sizeof prepared);
+        if (!refused_alike(c, prepared_status, message, status)) {
+            fail_msg("prepared: %s, \"%s\"; run at once: %s, \"%s\"", npuq_status_name(prepared_status), message,
+                     npuq_status_name(status), npuq_last_error());
+        }
+        return status;
+    }
+    assert_int_equal(prepared_status, status);
+    memcpy(arena_after, arena, ARENA);
+    memcpy(buffer_after, buffer, BUFFER);
+    spoil_outputs(c);
+    npuq_call_run(&prepared, 0, SIZE_MAX);
+    assert_memory_equal(arena, arena_after, ARENA);
+    assert_memory_equal(buffer, buffer_after, BUFFER);
+    return status;
 }
 
 /* Gives the call a contiguous tensor in the slot's own memory; an input gets values. */
@@ -257,7 +187,7 @@ enum base {
 
 static call base_call(enum base base)
 {
-    call c = {.op = QUANTIZE};
+    call c = {.op = TEST_QUANTIZE};
 
     memset(arena, 0xA5, ARENA);
     test_reseed(base);
@@ -293,7 +223,7 @@ static call base_call(enum base base)
         break;
     case GROUPS:
     case GROUPS_INT4:
-        c.op = GROUP_QUANT;
+        c.op = TEST_GROUP_QUANT;
         give(&c, X, NPUQ_FLOAT16, 2, 6, 16, 0);
         give(&c, SCALE, NPUQ_FLOAT32, 2, 4, 16, 0);
         give(&c, OFFSET, NPUQ_FLOAT32, 1, 1, 0, 0);
@@ -305,13 +235,13 @@ static call base_call(enum base base)
         }
         break;
     case PACK:
-        c.op = TRANS_QUANT_PARAM;
+        c.op = TEST_TRANS_QUANT_PARAM;
         give(&c, SCALE, NPUQ_FLOAT32, 1, 16, 0, 0);
         give(&c, OFFSET, NPUQ_FLOAT32, 1, 16, 0, 0);
         give(&c, Y, NPUQ_INT64, 1, 16, 0, 0);
         break;
     case PACK_ROW:
-        c.op = TRANS_QUANT_PARAM;
+        c.op = TEST_TRANS_QUANT_PARAM;
         c.round_mode = NPUQ_ROUND_NEAREST;
         give(&c, SCALE, NPUQ_FLOAT32, 2, 1, 16, 0);
         give(&c, OFFSET, NPUQ_FLOAT32, 2, 1, 16, 0);
@@ -319,7 +249,7 @@ static call base_call(enum base base)
         break;
     case TOKENS:
     case SYMMETRIC_TOKENS:
-        c.op = base == TOKENS ? DYNAMIC_QUANT_ASYMMETRIC : DYNAMIC_QUANT;
+        c.op = base == TOKENS ? TEST_ASYMMETRIC : TEST_DYNAMIC_QUANT;
         give(&c, X, NPUQ_FLOAT16, 3, 2, 3, 16);
         give(&c, SMOOTH_SCALES, NPUQ_FLOAT32, 2, 4, 16, 0);
         give_group_index(&c, NPUQ_INT64);
@@ -331,7 +261,7 @@ static call base_call(enum base base)
         break;
     case TENSOR:
     case SYMMETRIC_TENSOR:
-        c.op = base == TENSOR ? DYNAMIC_QUANT_ASYMMETRIC : DYNAMIC_QUANT;
+        c.op = base == TENSOR ? TEST_ASYMMETRIC : TEST_DYNAMIC_QUANT;
         c.quant_mode = NPUQ_PER_TENSOR;
         c.scale_form = NPUQ_SCALE_INVERSE;
         give(&c, X, NPUQ_BFLOAT16, 3, 2, 3, 16);
@@ -343,7 +273,7 @@ static call base_call(enum base base)
         }
         break;
     case TOKEN_RANGES:
-        c.op = DYNAMIC_QUANT_MIN_MAX;
+        c.op = TEST_MIN_MAX;
         give(&c, X, NPUQ_FLOAT16, 3, 2, 3, 16);
         give(&c, SMOOTH_SCALES, NPUQ_FLOAT32, 2, 4, 16, 0);
         give_group_index(&c, NPUQ_INT64);
@@ -351,7 +281,7 @@ static call base_call(enum base base)
         give(&c, MAX, NPUQ_FLOAT32, 2, 2, 3, 0);
         break;
     case TENSOR_RANGE:
-        c.op = DYNAMIC_QUANT_MIN_MAX;
+        c.op = TEST_MIN_MAX;
         c.quant_mode = NPUQ_PER_TENSOR;
         give(&c, X, NPUQ_BFLOAT16, 3, 2, 3, 16);
         give(&c, SMOOTH_SCALES, NPUQ_FLOAT16, 1, 16, 0, 0);
@@ -360,7 +290,7 @@ static call base_call(enum base base)
         break;
     case PARAMS:
     case SYMMETRIC_PARAMS:
-        c.op = base == PARAMS ? DYNAMIC_QUANT_PARAMS : DYNAMIC_QUANT_SYMMETRIC_PARAMS;
+        c.op = base == PARAMS ? TEST_PARAMS : TEST_SYMMETRIC_PARAMS;
         c.y_dtype = NPUQ_INT8;
         give(&c, MIN, NPUQ_FLOAT32, 2, 2, 3, 0);
         give(&c, MAX, NPUQ_FLOAT32, 2, 2, 3, 0);
@@ -371,7 +301,7 @@ static call base_call(enum base base)
         break;
     case TOKENS_APPLY:
     case SYMMETRIC_TOKENS_APPLY:
-        c.op = base == TOKENS_APPLY ? DYNAMIC_QUANT_APPLY : DYNAMIC_QUANT_SYMMETRIC_APPLY;
+        c.op = base == TOKENS_APPLY ? TEST_APPLY : TEST_SYMMETRIC_APPLY;
         give(&c, X, NPUQ_FLOAT16, 3, 2, 3, 16);
         give(&c, SMOOTH_SCALES, NPUQ_FLOAT32, 2, 4, 16, 0);
         give_group_index(&c, NPUQ_INT64);
@@ -381,7 +311,7 @@ static call base_call(enum base base)
         break;
     case TENSOR_APPLY:
     case SYMMETRIC_TENSOR_APPLY:
-        c.op = base == TENSOR_APPLY ? DYNAMIC_QUANT_APPLY : DYNAMIC_QUANT_SYMMETRIC_APPLY;
+        c.op = base == TENSOR_APPLY ? TEST_APPLY : TEST_SYMMETRIC_APPLY;
         c.quant_mode = NPUQ_PER_TENSOR;
         give(&c, X, NPUQ_BFLOAT16, 3, 2, 3, 16);
         give(&c, SMOOTH_SCALES, NPUQ_FLOAT16, 1, 16, 0, 0);
@@ -390,21 +320,21 @@ static call base_call(enum base base)
         give(&c, base == TENSOR_APPLY ? OFFSET : MAX, NPUQ_FLOAT32, 1, 1, 0, 0);
         break;
     case ANTI:
-        c.op = ANTI_QUANT;
+        c.op = TEST_ANTI_QUANT;
         give(&c, X, NPUQ_INT8, 3, 2, 3, 16);
         give(&c, SCALE, NPUQ_FLOAT32, 1, 16, 0, 0);
         give(&c, OFFSET, NPUQ_FLOAT32, 1, 16, 0, 0);
         give(&c, Y, NPUQ_FLOAT16, 3, 2, 3, 16);
         break;
     case ANTI_INT4:
-        c.op = ANTI_QUANT;
+        c.op = TEST_ANTI_QUANT;
         give(&c, X, NPUQ_QUINT4X2, 2, 3, 2, 0);
         give(&c, SCALE, NPUQ_BFLOAT16, 1, 16, 0, 0);
         give(&c, OFFSET, NPUQ_BFLOAT16, 1, 16, 0, 0);
         give(&c, Y, NPUQ_FLOAT32, 2, 3, 16, 0);
         break;
     case SUMS:
-        c.op = DEQUANT;
+        c.op = TEST_DEQUANT;
         give(&c, X, NPUQ_INT32, 3, 2, 3, 16);
         give(&c, WEIGHT_SCALE, NPUQ_BFLOAT16, 1, 16, 0, 0);
         give(&c, ACTIVATION_SCALE, NPUQ_FLOAT32, 2, 2, 3, 0);
@@ -412,14 +342,14 @@ static call base_call(enum base base)
         give(&c, Y, NPUQ_BFLOAT16, 3, 2, 3, 16);
         break;
     case REQUANT_INT8:
-        c.op = REQUANT;
+        c.op = TEST_REQUANT;
         give(&c, X, NPUQ_INT32, 3, 2, 3, 16);
         give_words(&c, NPUQ_UINT64, 1, 16, 0);
         give(&c, BIAS, NPUQ_INT32, 1, 16, 0, 0);
         give(&c, Y, NPUQ_INT8, 3, 2, 3, 16);
         break;
     case REQUANT_ROW:
-        c.op = REQUANT;
+        c.op = TEST_REQUANT;
         give(&c, X, NPUQ_INT32, 2, 6, 16, 0);
         give_words(&c, NPUQ_INT64, 2, 1, 16);
         give(&c, BIAS, NPUQ_INT32, 1, 16, 0, 0);
@@ -545,13 +475,6 @@ static void bases_are_valid(void **state)
 /* ---- rules that hold for every argument ----------------------------------------------------------------------------
  */
 
-static bool is_optional(enum operator_id op, enum slot slot)
-{
-    return slot == ZERO_POINTS || slot == SMOOTH_SCALES || slot == ACTIVATION_SCALE || slot == BIAS ||
-           (slot == GROUP_INDEX && is_dynamic(op)) ||
-           (slot == OFFSET && (op == GROUP_QUANT || op == TRANS_QUANT_PARAM || op == ANTI_QUANT));
-}
-
 static void null_arguments(void **state)
 {
     (void)state;
@@ -564,7 +487,7 @@ static void null_arguments(void **state)
 
         c = base_call((enum base)base);
         c.given[slot] = false;
-        if (!is_optional(c.op, (enum slot)slot)) {
+        if (!test_is_optional(c.op, (enum slot)slot)) {
             refused(&c, NPUQ_ERROR_NULL, slot_names[slot], "null", NULL, "null");
         }
     }
@@ -580,7 +503,7 @@ static void null_parallel_for(void **state)
     for (int base = 0; base < BASES; base++) {
         call c = base_call((enum base)base);
         c.executor = &executor;
-        if (c.op != TRANS_QUANT_PARAM && !takes_ranges_only(c.op)) {
+        if (test_takes_executor(c.op)) {
             refused(&c, NPUQ_ERROR_NULL, "executor", "parallel_for", NULL, "null function");
         }
     }
@@ -620,34 +543,34 @@ static bool takes(const call *c, enum slot slot, npuq_dtype dtype)
 
     switch (slot) {
     case X:
-        if (c->op == DEQUANT || c->op == REQUANT) {
+        if (c->op == TEST_DEQUANT || c->op == TEST_REQUANT) {
             return dtype == NPUQ_INT32;
         }
-        return c->op == ANTI_QUANT ? dtype == NPUQ_INT8 || dtype == NPUQ_QUINT4X2 : is_float;
+        return c->op == TEST_ANTI_QUANT ? dtype == NPUQ_INT8 || dtype == NPUQ_QUINT4X2 : is_float;
     case SCALES:
     case SMOOTH_SCALES:
     case WEIGHT_SCALE: return is_float;
     case ZERO_POINTS:
         return is_float || (c->div_mode && (dtype == NPUQ_INT8 || dtype == NPUQ_UINT8 || dtype == NPUQ_INT32));
     case SCALE:
-    case OFFSET: return dtype == NPUQ_FLOAT32 || (is_float && (c->op == GROUP_QUANT || c->op == ANTI_QUANT));
+    case OFFSET: return dtype == NPUQ_FLOAT32 || (is_float && (c->op == TEST_GROUP_QUANT || c->op == TEST_ANTI_QUANT));
     case MIN:
     case MAX:
     case ACTIVATION_SCALE: return dtype == NPUQ_FLOAT32;
-    case BIAS: return dtype == NPUQ_INT32 || (is_float && c->op == DEQUANT);
+    case BIAS: return dtype == NPUQ_INT32 || (is_float && c->op == TEST_DEQUANT);
     case WORDS: return dtype == NPUQ_INT64 || dtype == NPUQ_UINT64;
     case GROUP_INDEX: return dtype == NPUQ_INT32 || dtype == NPUQ_INT64;
     case Y:
-        if (c->op == TRANS_QUANT_PARAM) {
+        if (c->op == TEST_TRANS_QUANT_PARAM) {
             return dtype == NPUQ_INT64 || dtype == NPUQ_UINT64;
         }
-        if (c->op == ANTI_QUANT || c->op == DEQUANT) {
+        if (c->op == TEST_ANTI_QUANT || c->op == TEST_DEQUANT) {
             return is_float;
         }
-        if (c->op == REQUANT) {
+        if (c->op == TEST_REQUANT) {
             return dtype == NPUQ_INT8 || dtype == NPUQ_FLOAT16;
         }
-        if (c->op == QUANTIZE && c->div_mode) {
+        if (c->op == TEST_QUANTIZE && c->div_mode) {
             return dtype == NPUQ_INT8 || dtype == NPUQ_UINT8 || dtype == NPUQ_INT32;
         }
         return dtype == NPUQ_INT8 || dtype == NPUQ_QUINT4X2;
@@ -687,7 +610,7 @@ static void dtypes(void **state)
 /* What the others are measured by. */
 static bool measures(const call *c, enum slot slot)
 {
-    return slot == X || (takes_ranges_only(c->op) && slot == MIN);
+    return slot == X || (test_takes_ranges_only(c->op) && slot == MIN);
 }
 
 static void ranks(void **state)
@@ -704,8 +627,8 @@ static void ranks(void **state)
             refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(wrong[i]), NULL, "rank");
         }
         const call valid = base_call((enum base)base);
-        if (!(slot == OFFSET && valid.op == GROUP_QUANT) && !(slot == X && base == ANTI) &&
-            !takes_ranges_only(valid.op)) { /* in the table */
+        if (!(slot == OFFSET && valid.op == TEST_GROUP_QUANT) && !(slot == X && base == ANTI) &&
+            !test_takes_ranges_only(valid.op)) { /* in the table */
             call c = base_call((enum base)base);
             c.tensors[slot].ndim = 0;
             refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], "0 dimensions", NULL, "0-D");
@@ -718,13 +641,13 @@ static void ranks(void **state)
             t->strides[t->ndim] = t->strides[t->ndim - 1];
             t->shape[t->ndim - 1] = 1;
             t->ndim++;
-            if (c.op == TRANS_QUANT_PARAM && slot != Y && t->ndim == 2) {
+            if (c.op == TEST_TRANS_QUANT_PARAM && slot != Y && t->ndim == 2) {
                 continue; /* valid as (1, n) beside a 1-D one */
             }
-            if (is_dynamic(c.op) && slot == SMOOTH_SCALES && t->ndim == 2) {
+            if (test_is_dynamic(c.op) && slot == SMOOTH_SCALES && t->ndim == 2) {
                 continue; /* wants a group_index: in the table */
             }
-            if (c.op == QUANTIZE && !c.div_mode && slot == SCALES && t->ndim == 2) {
+            if (c.op == TEST_QUANTIZE && !c.div_mode && slot == SCALES && t->ndim == 2) {
                 continue; /* (1, n) is valid, but zero_points differs: in the table */
             }
             if (slot == WORDS && t->ndim == 2) {
@@ -752,14 +675,14 @@ static void extents(void **state)
                 refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(negative[i]), NULL, "negative extent");
             }
             /* One less and one more, where the argument is measured by another. */
-            if (measures(&c, (enum slot)slot) || (slot == SCALE && c.op == GROUP_QUANT && d == 0) ||
-                (slot == SCALE && c.op == TRANS_QUANT_PARAM && d == c.tensors[slot].ndim - 1) ||
+            if (measures(&c, (enum slot)slot) || (slot == SCALE && c.op == TEST_GROUP_QUANT && d == 0) ||
+                (slot == SCALE && c.op == TEST_TRANS_QUANT_PARAM && d == c.tensors[slot].ndim - 1) ||
                 (slot == SMOOTH_SCALES && c.tensors[slot].ndim == 2 && d == 0)) {
                 continue; /* in the table */
             }
             for (int64_t change = -1; change <= 1; change += 2) {
                 c.tensors[slot].shape[d] = extent + change;
-                if (slot == SCALE && c.op == TRANS_QUANT_PARAM && change == -1) {
+                if (slot == SCALE && c.op == TEST_TRANS_QUANT_PARAM && change == -1) {
                     refused(&c, NPUQ_ERROR_SHAPE, "scale", "0", NULL, "empty");
                 } else if (slot == SCALES && extent == 1 && change == -1) {
                     refused(&c, NPUQ_ERROR_SHAPE, "scales", "0", "1", "empty");
@@ -2032,14 +1955,7 @@ static void move(call *c, enum slot slot, void *data, int64_t s0, int64_t s1, in
 
 static void gives(const call *c, const outcome *expected)
 {
-    unsigned char spoilt[sizeof expected->bytes[0]];
-
-    memset(spoilt, 0xA5, sizeof spoilt);
-    for (int slot = 0; slot < SLOTS; slot++) {
-        if (c->given[slot] && is_output(c, (enum slot)slot)) {
-            test_view_write(&c->tensors[slot], spoilt);
-        }
-    }
+    spoil_outputs(c);
     if (run(c) != NPUQ_OK) {
         fail_msg("%s", npuq_last_error());
     }
@@ -2430,7 +2346,7 @@ static void optional_arguments_left_out(void **state)
     for (int base = 0; base < BASES; base++) {
         call c = base_call((enum base)base);
         for (int slot = 0; slot < SLOTS; slot++) {
-            if (is_optional(c.op, (enum slot)slot)) {
+            if (test_is_optional(c.op, (enum slot)slot)) {
                 c.given[slot] = false;
             }
         }
@@ -2460,8 +2376,8 @@ static void eight_dimensions(void **state)
     (void)state;
     for (int base = 0; base < BASES; base++) {
         call c = base_call((enum base)base);
-        const int row_ndim = takes_ranges_only(c.op) ? NPUQ_MAX_NDIM : NPUQ_MAX_NDIM - 1;
-        if (base == MULTIPLY || c.op == GROUP_QUANT || c.op == TRANS_QUANT_PARAM) {
+        const int row_ndim = test_takes_ranges_only(c.op) ? NPUQ_MAX_NDIM : NPUQ_MAX_NDIM - 1;
+        if (base == MULTIPLY || c.op == TEST_GROUP_QUANT || c.op == TEST_TRANS_QUANT_PARAM) {
             continue; /* not of any rank */
         }
         c.axis = -1;
@@ -2469,7 +2385,7 @@ static void eight_dimensions(void **state)
         prepend(&c.tensors[X], NPUQ_MAX_NDIM);
         prepend(&c.tensors[Y], NPUQ_MAX_NDIM);
         for (size_t i = 0; i < COUNT(by_row); i++) {
-            if (c.op != ANTI_QUANT && c.quant_mode == NPUQ_PER_TOKEN) {
+            if (c.op != TEST_ANTI_QUANT && c.quant_mode == NPUQ_PER_TOKEN) {
                 prepend(&c.tensors[by_row[i]], row_ndim);
             }
         }

@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const slot_names[SLOTS] = {"x",      "scales", "zero_points", "scale", "smooth_scales", "group_index",
+                                       "offset", "y",      "min",         "max",   "weight_scale",  "activation_scale",
+                                       "bias",   "words"};
+
+const char *const operator_names[TEST_OPERATORS] = {"quantize",
+                                                    "group_quant",
+                                                    "trans_quant_param",
+                                                    "dynamic_quant_asymmetric",
+                                                    "dynamic_quant_min_max",
+                                                    "dynamic_quant_params",
+                                                    "dynamic_quant_apply",
+                                                    "dynamic_quant",
+                                                    "dynamic_quant_symmetric_params",
+                                                    "dynamic_quant_symmetric_apply",
+                                                    "anti_quant",
+                                                    "dequant",
+                                                    "requant"};
+
+static const npuq_tensor *get(const test_call *c, enum slot slot)
+{
+    return c->given[slot] ? &c->tensors[slot] : NULL;
+}
+
+npuq_status test_call_run(const test_call *c)
+{
+    switch (c->op) {
+    case TEST_QUANTIZE:
+        return npuq_quantize(get(c, X), get(c, SCALES), get(c, ZERO_POINTS), c->axis, c->div_mode, get(c, Y),
+                             c->executor);
+    case TEST_GROUP_QUANT:
+        return npuq_group_quant(get(c, X), get(c, SCALE), get(c, GROUP_INDEX), get(c, OFFSET), get(c, Y), c->executor);
+    case TEST_TRANS_QUANT_PARAM: return npuq_trans_quant_param(get(c, SCALE), get(c, OFFSET), c->round_mode, get(c, Y));
+    case TEST_ASYMMETRIC:
+        return npuq_dynamic_quant_asymmetric(get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX), c->quant_mode,
+                                             get(c, Y), get(c, SCALE), get(c, OFFSET), c->executor);
+    case TEST_MIN_MAX:
+        return npuq_dynamic_quant_min_max(get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX), c->quant_mode,
+                                          get(c, MIN), get(c, MAX), c->executor);
+    case TEST_PARAMS:
+        return npuq_dynamic_quant_params(get(c, MIN), get(c, MAX), c->y_dtype, get(c, SCALE), get(c, OFFSET));
+    case TEST_APPLY:
+        return npuq_dynamic_quant_apply(get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX), c->quant_mode,
+                                        get(c, SCALE), get(c, OFFSET), get(c, Y), c->executor);
+    case TEST_DYNAMIC_QUANT:
+        return npuq_dynamic_quant(get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX), c->quant_mode, c->scale_form,
+                                  get(c, Y), get(c, SCALE), c->executor);
+    case TEST_SYMMETRIC_PARAMS:
+        return npuq_dynamic_quant_symmetric_params(get(c, MIN), get(c, MAX), c->y_dtype, c->scale_form, get(c, SCALE));
+    case TEST_SYMMETRIC_APPLY:
+        return npuq_dynamic_quant_symmetric_apply(get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX), c->quant_mode,
+                                                  get(c, MIN), get(c, MAX), get(c, Y), c->executor);
+    case TEST_ANTI_QUANT: return npuq_anti_quant(get(c, X), get(c, SCALE), get(c, OFFSET), get(c, Y), c->executor);
+    case TEST_DEQUANT:
+        return npuq_dequant(get(c, X), get(c, WEIGHT_SCALE), get(c, ACTIVATION_SCALE), get(c, BIAS), get(c, Y),
+                            c->executor);
+    case TEST_REQUANT: return npuq_requant(get(c, X), get(c, WORDS), get(c, BIAS), get(c, Y), c->executor);
+    case TEST_OPERATORS: break;
+    }
+    abort();
+}
+
+npuq_status test_call_prepare(npuq_call *prepared, const test_call *c)
+{
+    switch (c->op) {
+    case TEST_QUANTIZE:
+        return npuq_prepare_quantize(prepared, get(c, X), get(c, SCALES), get(c, ZERO_POINTS), c->axis, c->div_mode,
+                                     get(c, Y));
+    case TEST_GROUP_QUANT:
+        return npuq_prepare_group_quant(prepared, get(c, X), get(c, SCALE), get(c, GROUP_INDEX), get(c, OFFSET),
+                                        get(c, Y));
+    case TEST_ASYMMETRIC:
+        return npuq_prepare_dynamic_quant_asymmetric(prepared, get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX),
+                                                     c->quant_mode, get(c, Y), get(c, SCALE), get(c, OFFSET));
+    case TEST_MIN_MAX:
+        return npuq_prepare_dynamic_quant_min_max(prepared, get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX),
+                                                  c->quant_mode, get(c, MIN), get(c, MAX));
+    case TEST_APPLY:
+        return npuq_prepare_dynamic_quant_apply(prepared, get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX),
+                                                c->quant_mode, get(c, SCALE), get(c, OFFSET), get(c, Y));
+    case TEST_DYNAMIC_QUANT:
+        return npuq_prepare_dynamic_quant(prepared, get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX),
+                                          c->quant_mode, c->scale_form, get(c, Y), get(c, SCALE));
+    case TEST_SYMMETRIC_APPLY:
+        return npuq_prepare_dynamic_quant_symmetric_apply(prepared, get(c, X), get(c, SMOOTH_SCALES),
+                                                          get(c, GROUP_INDEX), c->quant_mode, get(c, MIN), get(c, MAX),
+                                                          get(c, Y));
+    case TEST_ANTI_QUANT: return npuq_prepare_anti_quant(prepared, get(c, X), get(c, SCALE), get(c, OFFSET), get(c, Y));
+    case TEST_DEQUANT:
+        return npuq_prepare_dequant(prepared, get(c, X), get(c, WEIGHT_SCALE), get(c, ACTIVATION_SCALE), get(c, BIAS),
+                                    get(c, Y));
+    case TEST_REQUANT: return npuq_prepare_requant(prepared, get(c, X), get(c, WORDS), get(c, BIAS), get(c, Y));
+    case TEST_TRANS_QUANT_PARAM:
+    case TEST_PARAMS:
+    case TEST_SYMMETRIC_PARAMS:
+    case TEST_OPERATORS: break;
+    }
+    abort();
+}
+
+bool test_is_dynamic(enum test_operator op)
+{
+    return test_finds_ranges(op) || op == TEST_APPLY || op == TEST_SYMMETRIC_APPLY;
+}
+
+bool test_takes_ranges_only(enum test_operator op)
+{
+    return op == TEST_PARAMS || op == TEST_SYMMETRIC_PARAMS;
+}
+
+bool test_takes_executor(enum test_operator op)
+{
+    return op != TEST_TRANS_QUANT_PARAM && !test_takes_ranges_only(op);
+}
+
+bool test_finds_ranges(enum test_operator op)
+{
+    return op == TEST_ASYMMETRIC || op == TEST_DYNAMIC_QUANT || op == TEST_MIN_MAX;
+}
+
+bool test_is_output(enum test_operator op, enum slot slot)
+{
+    const bool makes_parameters = op == TEST_ASYMMETRIC || op == TEST_DYNAMIC_QUANT || test_takes_ranges_only(op);
+
+    return slot == Y || (makes_parameters && (slot == SCALE || slot == OFFSET)) ||
+           (op == TEST_MIN_MAX && (slot == MIN || slot == MAX));
+}
+
+bool test_is_optional(enum test_operator op, enum slot slot)
+{
+    return slot == ZERO_POINTS || slot == SMOOTH_SCALES || slot == ACTIVATION_SCALE || slot == BIAS ||
+           (slot == GROUP_INDEX && test_is_dynamic(op)) ||
+           (slot == OFFSET && (op == TEST_GROUP_QUANT || op == TEST_TRANS_QUANT_PARAM || op == TEST_ANTI_QUANT));
+}
+
+int test_operand_of(enum slot slot)
+{
+    switch (slot) {
+    case X: return NPUQ_OPERAND_X;
+    case Y: return NPUQ_OPERAND_Y;
+    case SCALES:
+    case SCALE:
+    case WEIGHT_SCALE:
+    case MIN: return NPUQ_OPERAND_SCALE;
+    case ZERO_POINTS:
+    case OFFSET:
+    case MAX: return NPUQ_OPERAND_OFFSET;
+    case SMOOTH_SCALES: return NPUQ_OPERAND_SMOOTH;
+    case BIAS: return NPUQ_OPERAND_BIAS;
+    case ACTIVATION_SCALE: return NPUQ_OPERAND_ROW_SCALE;
+    case GROUP_INDEX:
+    case WORDS:
+    case SLOTS: break;
+    }
+    return -1;
+}
+
+/* ---- random calls ----------------------------------------------------------------------------------------------- */
+
+#define COUNT(ARRAY)    (sizeof(ARRAY) / sizeof(ARRAY)[0])
+#define ONE_OF(d, LIST) ((LIST)[(d)->choose(COUNT(LIST))])
+
+enum { MOST_DIMENSIONS = 5, MOST_GROUPS = 6, LARGE = 30000 };
+
+static const npuq_dtype floats[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
+static const npuq_dtype integers[] = {NPUQ_INT8, NPUQ_UINT8, NPUQ_INT32};
+static const npuq_dtype narrow[] = {NPUQ_INT8, NPUQ_QUINT4X2};
+static const npuq_dtype offsets[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16, NPUQ_INT8, NPUQ_UINT8, NPUQ_INT32};
+static const npuq_dtype biases[] = {NPUQ_INT32, NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
+static const npuq_dtype words[] = {NPUQ_INT64, NPUQ_UINT64};
+static const npuq_dtype indices[] = {NPUQ_INT32, NPUQ_INT64};
+
+static bool one_in(const test_drawing *d, size_t n)
+{
+    return d->choose(n) == n - 1;
+}
+
+/* Few elements, mostly; now and then none. */
+static void draw_shape(test_drawing *d, int least_ndim, int most_ndim, npuq_dtype dtype)
+{
+    const int64_t multiple = dtype == NPUQ_QUINT4X2 ? 8 : 1;
+
+    d->ndim = least_ndim + (int)d->choose((size_t)(most_ndim - least_ndim + 1));
+    const size_t most = d->ndim <= 2 ? 24 : d->ndim == 3 ? 8 : 4;
+    for (int i = 0; i < d->ndim; i++) {
+        d->shape[i] = one_in(d, 60) ? 0 : 1 + (int64_t)d->choose(most);
+    }
+    if (d->ndim == 0) {
+        return;
+    }
+    if (d->large || d->empty) {
+        int64_t *extent = &d->shape[d->choose((size_t)d->ndim)];
+        const size_t elements = one_in(d, 8) ? 5 * LARGE : LARGE; /* more than the units of one run that are joined */
+
+        *extent = 1;
+        *extent = d->empty ? 0 : 1 + (int64_t)d->choose(1 + elements / (test_count(d->ndim, d->shape) + 1));
+        if (one_in(d, 4) && *extent > 2048) { /* a last unit of one column */
+            *extent = *extent / 2048 * 2048 + 1;
+        }
+    }
+    d->shape[d->ndim - 1] = (d->shape[d->ndim - 1] + multiple - 1) / multiple * multiple;
+}
+
+static test_view make_view(const test_drawing *d, npuq_dtype dtype, int ndim, const int64_t *shape, bool is_input)
+{
+    const test_layout layout = d->all_contiguous          ? TEST_CONTIGUOUS
+                               : one_in(d, 3)             ? TEST_STRIDED
+                               : is_input && one_in(d, 6) ? TEST_BROADCAST
+                                                          : TEST_CONTIGUOUS;
+    int64_t stored[NPUQ_MAX_NDIM];
+
+    memcpy(stored, shape, (size_t)ndim * sizeof *stored);
+    if (dtype == NPUQ_QUINT4X2) {
+        stored[ndim - 1] /= 8;
+    }
+    return test_view_make(dtype, ndim, stored, layout);
+}
+
+static void give(test_drawing *d, enum slot slot, test_view view)
+{
+    d->views[slot] = view;
+    d->call.given[slot] = true;
+    d->call.tensors[slot] = view.tensor;
+}
+
+static void add_output(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape)
+{
+    give(d, slot, make_view(d, dtype, ndim, shape, false));
+}
+
+static void write_input(test_drawing *d, enum slot slot, const void *elements)
+{
+    test_view *view = &d->views[slot];
+
+    test_view_write(&view->tensor, elements);
+    memcpy(view->before, view->guarded.memory, view->size);
+}
+
+/* An input with values; x must not be one element repeated. */
+static void add_input(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape)
+{
+    test_view view = make_view(d, dtype, ndim, shape, true);
+
+    if (slot == X && test_repeats_one_element(&view.tensor)) {
+        test_view_free(&view);
+        view = test_view_make(dtype, ndim, view.tensor.shape, TEST_CONTIGUOUS);
+    }
+    const size_t count = test_count(ndim, view.tensor.shape);
+    void *elements = malloc(count * npuq_dtype_size(dtype) + 1);
+    assert_non_null(elements);
+    test_fill(elements, dtype, count, !one_in(d, 3));
+    give(d, slot, view);
+    write_input(d, slot, elements);
+    free(elements);
+}
+
+/* One parameter for all, or one for each of so many. */
+static void add_vector(test_drawing *d, enum slot slot, npuq_dtype dtype, int64_t count)
+{
+    const int64_t extent = one_in(d, 4) ? 1 : count;
+
+    add_input(d, slot, dtype, 1, &extent);
+}
+
+static int compare_ends(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a;
+    const int64_t y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Ends of groups of rows, of which some may be empty. */
+static void add_groups(test_drawing *d, int64_t rows, int64_t groups)
+{
+    const npuq_dtype dtype = ONE_OF(d, indices);
+    int64_t ends[MOST_GROUPS];
+    int32_t short_ends[MOST_GROUPS];
+
+    for (int64_t e = 0; e < groups; e++) {
+        ends[e] = e == groups - 1 ? rows : (int64_t)d->choose((size_t)rows + 1);
+    }
+    qsort(ends, (size_t)groups, sizeof *ends, compare_ends);
+    for (int64_t e = 0; e < groups; e++) {
+        short_ends[e] = (int32_t)ends[e];
+    }
+    give(d, GROUP_INDEX, test_view_make(dtype, 1, &groups, one_in(d, 2) ? TEST_STRIDED : TEST_CONTIGUOUS));
+    write_input(d, GROUP_INDEX, dtype == NPUQ_INT64 ? (const void *)ends : (const void *)short_ends);
+}
+
+static void draw_quantize(test_drawing *d)
+{
+    test_call *c = &d->call;
+
+    c->div_mode = one_in(d, 2);
+    const npuq_dtype y = c->div_mode ? ONE_OF(d, integers) : ONE_OF(d, narrow);
+    draw_shape(d, 1, MOST_DIMENSIONS, y);
+    const int lowest = c->div_mode || d->ndim == 1 ? -d->ndim : -2;
+    c->axis = lowest + (int)d->choose((size_t)(d->ndim - lowest + (c->div_mode ? 0 : 2)));
+    const int along = c->div_mode ? (c->axis + d->ndim) % d->ndim : c->axis == -2 ? d->ndim - 2 : d->ndim - 1;
+    const bool broadcast = !c->div_mode && one_in(d, 2);
+    const bool single = one_in(d, 4);
+    int64_t shape[NPUQ_MAX_NDIM] = {1, 1, 1, 1, 1, 1, 1, 1};
+    shape[broadcast ? along : 0] = single ? 1 : d->shape[along];
+    const npuq_dtype scales = ONE_OF(d, floats);
+    add_input(d, X, ONE_OF(d, floats), d->ndim, d->shape);
+    add_input(d, SCALES, scales, broadcast ? d->ndim : 1, shape);
+    if (!one_in(d, 3)) {
+        add_input(d, ZERO_POINTS, c->div_mode ? ONE_OF(d, offsets) : scales, broadcast ? d->ndim : 1, shape);
+    }
+    add_output(d, Y, y, d->ndim, d->shape);
+}
+
+static void draw_group_quant(test_drawing *d)
+{
+    const npuq_dtype scale = ONE_OF(d, floats);
+    const int64_t groups = 1 + (int64_t)d->choose(MOST_GROUPS);
+    const npuq_dtype y = ONE_OF(d, narrow);
+    const int64_t one = 1;
+
+    draw_shape(d, 2, 2, y);
+    const int64_t scale_shape[] = {groups, d->shape[1]};
+    add_input(d, X, ONE_OF(d, floats), 2, d->shape);
+    add_input(d, SCALE, scale, 2, scale_shape);
+    add_groups(d, d->shape[0], groups);
+    if (!one_in(d, 3)) {
+        add_input(d, OFFSET, scale, one_in(d, 2) ? 0 : 1, &one);
+    }
+    add_output(d, Y, y, 2, d->shape);
+}
+
+static void draw_trans_quant_param(test_drawing *d)
+{
+    const int64_t n = 1 + (int64_t)d->choose(40);
+    const int64_t many[] = {1, n};
+    const int64_t one[] = {1, 1};
+    const bool single_scale = one_in(d, 4);
+    const int ndim = one_in(d, 2) ? 2 : 1;
+
+    d->call.round_mode = one_in(d, 2) ? NPUQ_ROUND_NEAREST : NPUQ_ROUND_TRUNCATE;
+    const npuq_dtype y = ONE_OF(d, words);
+    add_input(d, SCALE, NPUQ_FLOAT32, ndim, (single_scale ? one : many) + 2 - ndim);
+    if (single_scale || !one_in(d, 3)) {
+        add_input(d, OFFSET, NPUQ_FLOAT32, ndim, (one_in(d, 4) && !single_scale ? one : many) + 2 - ndim);
+    }
+    add_output(d, Y, y, ndim, many + 2 - ndim);
+}
+
+/* What there is one of for each row, or for the tensor: an output, or an input. */
+static void add_of_rows(test_drawing *d, enum slot slot)
+{
+    const int64_t one = 1;
+    const bool per_tensor = d->call.quant_mode == NPUQ_PER_TENSOR;
+    const int ndim = per_tensor ? 1 : d->ndim - 1;
+    const int64_t *shape = per_tensor ? &one : d->shape;
+
+    if (test_is_output(d->call.op, slot)) {
+        add_output(d, slot, NPUQ_FLOAT32, ndim, shape);
+    } else {
+        add_input(d, slot, NPUQ_FLOAT32, ndim, shape);
+    }
+}
+
+static void draw_dynamic(test_drawing *d)
+{
+    const enum test_operator op = d->call.op;
+    const bool ranges = op == TEST_MIN_MAX || op == TEST_SYMMETRIC_APPLY;
+    const bool grouped = one_in(d, 3);
+    const int64_t groups = 1 + (int64_t)d->choose(MOST_GROUPS);
+    const npuq_dtype y = ONE_OF(d, narrow);
+
+    d->call.quant_mode = !grouped && one_in(d, 3) ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
+    d->call.scale_form = op == TEST_DYNAMIC_QUANT && one_in(d, 2) ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
+    draw_shape(d, 2, MOST_DIMENSIONS, y);
+    const int64_t smooth_shape[] = {groups, d->shape[d->ndim - 1]};
+    add_input(d, X, ONE_OF(d, floats), d->ndim, d->shape);
+    if (grouped || one_in(d, 2)) {
+        add_input(d, SMOOTH_SCALES, ONE_OF(d, floats), grouped ? 2 : 1, smooth_shape + !grouped);
+    }
+    if (grouped) {
+        add_groups(d, (int64_t)test_count(d->ndim - 1, d->shape), groups);
+    }
+    if (op != TEST_MIN_MAX) {
+        add_output(d, Y, y, d->ndim, d->shape);
+    }
+    add_of_rows(d, ranges ? MIN : SCALE);
+    if (op != TEST_DYNAMIC_QUANT) {
+        add_of_rows(d, ranges ? MAX : OFFSET);
+    }
+}
+
+static void draw_params(test_drawing *d)
+{
+    d->call.y_dtype = ONE_OF(d, narrow);
+    d->call.scale_form = one_in(d, 2) ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
+    draw_shape(d, 0, MOST_DIMENSIONS, NPUQ_FLOAT32);
+    add_input(d, MIN, NPUQ_FLOAT32, d->ndim, d->shape);
+    add_input(d, MAX, NPUQ_FLOAT32, d->ndim, d->shape);
+    add_output(d, SCALE, NPUQ_FLOAT32, d->ndim, d->shape);
+    if (d->call.op == TEST_PARAMS) {
+        add_output(d, OFFSET, NPUQ_FLOAT32, d->ndim, d->shape);
+    }
+}
+
+static void draw_anti_quant(test_drawing *d)
+{
+    const npuq_dtype x = ONE_OF(d, narrow);
+    const npuq_dtype scale = ONE_OF(d, floats);
+    const npuq_dtype y = ONE_OF(d, floats);
+
+    draw_shape(d, x == NPUQ_INT8 ? 0 : 1, MOST_DIMENSIONS, x);
+    const int64_t extent = d->ndim > 0 && !one_in(d, 4) ? d->shape[d->ndim - 1] : 1;
+    add_input(d, X, x, d->ndim, d->shape);
+    add_input(d, SCALE, scale, 1, &extent);
+    if (!one_in(d, 3)) {
+        add_input(d, OFFSET, scale, 1, &extent);
+    }
+    add_output(d, Y, y, d->ndim, d->shape);
+}
+
+static void draw_dequant(test_drawing *d)
+{
+    const npuq_dtype y = ONE_OF(d, floats);
+
+    draw_shape(d, 1, MOST_DIMENSIONS, NPUQ_INT32);
+    add_input(d, X, NPUQ_INT32, d->ndim, d->shape);
+    add_vector(d, WEIGHT_SCALE, ONE_OF(d, floats), d->shape[d->ndim - 1]);
+    if (!one_in(d, 3)) {
+        add_input(d, ACTIVATION_SCALE, NPUQ_FLOAT32, d->ndim - 1, d->shape);
+    }
+    if (!one_in(d, 4)) {
+        add_input(d, BIAS, ONE_OF(d, biases), 1, &d->shape[d->ndim - 1]);
+    }
+    add_output(d, Y, y, d->ndim, d->shape);
+}
+
+static void draw_requant(test_drawing *d)
+{
+    const npuq_dtype y = one_in(d, 2) ? NPUQ_FLOAT16 : NPUQ_INT8;
+
+    draw_shape(d, 1, MOST_DIMENSIONS, NPUQ_INT32);
+    add_input(d, X, NPUQ_INT32, d->ndim, d->shape);
+    add_vector(d, WORDS, ONE_OF(d, words), d->shape[d->ndim - 1]);
+    if (y == NPUQ_FLOAT16) {
+        test_view_any_flags(&d->views[WORDS].tensor);
+        memcpy(d->views[WORDS].before, d->views[WORDS].guarded.memory, d->views[WORDS].size);
+    }
+    if (one_in(d, 2)) {
+        add_input(d, BIAS, NPUQ_INT32, 1, &d->shape[d->ndim - 1]);
+    }
+    add_output(d, Y, y, d->ndim, d->shape);
+}
+
+void test_draw_call(test_drawing *d)
+{
+    switch (d->call.op) {
+    case TEST_QUANTIZE: draw_quantize(d); break;
+    case TEST_GROUP_QUANT: draw_group_quant(d); break;
+    case TEST_TRANS_QUANT_PARAM: draw_trans_quant_param(d); break;
+    case TEST_PARAMS:
+    case TEST_SYMMETRIC_PARAMS: draw_params(d); break;
+    case TEST_ANTI_QUANT: draw_anti_quant(d); break;
+    case TEST_DEQUANT: draw_dequant(d); break;
+    case TEST_REQUANT: draw_requant(d); break;
+    default: draw_dynamic(d); break;
+    }
+}
+
+void test_free_drawing(test_drawing *d)
+{
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (d->call.given[slot]) {
+            test_view_free(&d->views[slot]);
+        }
+    }
+}
+
+npuq_call test_draw_prepared(test_drawing *d)
+{
+    const test_drawing undrawn = *d;
+    npuq_call prepared;
+
+    for (;;) {
+        test_draw_call(d);
+        if (test_call_prepare(&prepared, &d->call) == NPUQ_OK) {
+            return prepared;
+        }
+        /* None of a whole tensor's range is prepared, and some calls without elements are refused. */
+        if (test_count(d->ndim, d->shape) > 0 &&
+            !(test_finds_ranges(d->call.op) && d->call.quant_mode == NPUQ_PER_TENSOR)) {
+            fail_msg("not prepared: %s", npuq_last_error());
+        }
+        test_free_drawing(d);
+        *d = undrawn;
+    }
+}
+
+/* ---- what they write -------------------------------------------------------------------------------------------- */
+
+static bool is_given_output(const test_drawing *d, int slot)
+{
+    return d->call.given[slot] && test_is_output(d->call.op, (enum slot)slot);
+}
+
+void test_restore_outputs(const test_drawing *d)
+{
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (is_given_output(d, slot)) {
+            memcpy(d->views[slot].guarded.memory, d->views[slot].before, d->views[slot].size);
+        }
+    }
+}
+
+test_outcome test_expect_outcome(const test_drawing *d)
+{
+    test_outcome outcome = {{NULL}};
+
+    if (test_call_run(&d->call) != NPUQ_OK) {
+        fail_msg("%s", npuq_last_error());
+    }
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (is_given_output(d, slot)) {
+            outcome.bytes[slot] = malloc(d->views[slot].size + 1);
+            assert_non_null(outcome.bytes[slot]);
+            memcpy(outcome.bytes[slot], d->views[slot].guarded.memory, d->views[slot].size);
+        }
+    }
+    test_restore_outputs(d);
+    return outcome;
+}
+
+void test_free_outcome(test_outcome *outcome)
+{
+    for (int slot = 0; slot < SLOTS; slot++) {
+        free(outcome->bytes[slot]);
+    }
+}
+
+void test_check_outcome(const test_drawing *d, const test_outcome *expected, const char *name, const char *how)
+{
+    for (int slot = 0; slot < SLOTS; slot++) {
+        const test_view *view = &d->views[slot];
+
+        if (d->call.given[slot]) {
+            test_same(view->guarded.memory, expected && is_given_output(d, slot) ? expected->bytes[slot] : view->before,
+                      view->size, "%s, %s: %s", name, slot_names[slot], how);
+        }
+    }
+    test_restore_outputs(d);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Any call of any operator as a value: it is run at once, or prepared. Random ones are drawn. */
+#ifndef NPUQ_TESTS_CALLS_H
+#define NPUQ_TESTS_CALLS_H
+
+#include "support.h"
+
+enum slot {
+    X,
+    SCALES,
+    ZERO_POINTS,
+    SCALE,
+    SMOOTH_SCALES,
+    GROUP_INDEX,
+    OFFSET,
+    Y,
+    MIN,
+    MAX,
+    WEIGHT_SCALE,
+    ACTIVATION_SCALE,
+    BIAS,
+    WORDS,
+    SLOTS
+};
+
+extern const char *const slot_names[SLOTS];
+
+/* Each dynamic operator is followed by its steps. */
+enum test_operator {
+    TEST_QUANTIZE,
+    TEST_GROUP_QUANT,
+    TEST_TRANS_QUANT_PARAM,
+    TEST_ASYMMETRIC,
+    TEST_MIN_MAX,
+    TEST_PARAMS,
+    TEST_APPLY,
+    TEST_DYNAMIC_QUANT,
+    TEST_SYMMETRIC_PARAMS,
+    TEST_SYMMETRIC_APPLY,
+    TEST_ANTI_QUANT,
+    TEST_DEQUANT,
+    TEST_REQUANT,
+    TEST_OPERATORS
+};
+
+extern const char *const operator_names[TEST_OPERATORS];
+
+typedef struct test_call {
+    enum test_operator op;
+    bool given[SLOTS];
+    npuq_tensor tensors[SLOTS];
+    int32_t axis;
+    bool div_mode;
+    npuq_quant_mode quant_mode;
+    npuq_scale_form scale_form;
+    npuq_round_mode round_mode;
+    npuq_dtype y_dtype; /* of the steps that make parameters */
+    const npuq_executor *executor;
+} test_call;
+
+npuq_status test_call_run(const test_call *c);
+
+/* Without the executor, and not for what takes none. */
+npuq_status test_call_prepare(npuq_call *prepared, const test_call *c);
+
+/* What takes x with smooth scales and groups. */
+bool test_is_dynamic(enum test_operator op);
+/* What makes parameters of ranges: of any shape, as that of min. */
+bool test_takes_ranges_only(enum test_operator op);
+/* What takes an executor can be prepared. */
+bool test_takes_executor(enum test_operator op);
+/* What finds the range of each row: rows are not divided, and there is no prepared call for a whole tensor. */
+bool test_finds_ranges(enum test_operator op);
+bool test_is_output(enum test_operator op, enum slot slot);
+bool test_is_optional(enum test_operator op, enum slot slot);
+/* The operand of npuq_call_rebind(), or -1: this argument cannot be replaced. */
+int test_operand_of(enum slot slot);
+
+/* A call drawn at random. */
+typedef struct test_drawing {
+    size_t (*choose)(size_t end); /* gives 0 to end - 1 */
+    bool all_contiguous;
+    bool large; /* several units of a prepared call */
+    bool empty; /* some extent of x is 0 */
+    int ndim;
+    int64_t shape[NPUQ_MAX_NDIM]; /* of x or y, in values */
+    test_call call;
+    test_view views[SLOTS]; /* of the tensors that are given */
+} test_drawing;
+
+/* Draws types, shape, options and layouts for the operator of d->call with d->choose(), as the flags before these say;
+ * values are those of test_fill(). A call without elements may be one that the library refuses. */
+void test_draw_call(test_drawing *d);
+void test_free_drawing(test_drawing *d);
+/* The same until the call can be prepared. */
+npuq_call test_draw_prepared(test_drawing *d);
+
+/* All bytes of a drawing's outputs, what lies between their elements included. */
+typedef struct test_outcome {
+    unsigned char *bytes[SLOTS];
+} test_outcome;
+
+/* What the one call writes. Afterwards the outputs are as they were before. */
+test_outcome test_expect_outcome(const test_drawing *d);
+void test_free_outcome(test_outcome *outcome);
+void test_restore_outputs(const test_drawing *d);
+/* Fails if the outputs are not so, or any input is not as it was; null: no output is to have changed, either. Restores
+ * the outputs. */
+void test_check_outcome(const test_drawing *d, const test_outcome *expected, const char *name, const char *how);
+
+#endif
