@@ -3,7 +3,7 @@
 # Each public header compiles by itself, twice over and without a warning, as C and as C++. So does a program that needs
 # what only a compiler can see: views of arrays that are const or not initialised, and the comparison of versions. That
 # program is refused with -fshort-enums. Every function that takes an executor is called by the tests of threads and of
-# sizes.
+# sizes, and can be prepared, which the tests' list of calls has.
 #
 # usage: header.sh include-directory
 # CC and CXX name the compilers (cc and c++). A missing one is skipped, and so is npuquant/dlpack.h where there is no
@@ -119,6 +119,13 @@ for function in $functions; do
     for test in threads sizes; do
         grep -q "$function(" "$(dirname "$0")/test_$test.c" || {
             echo "FAILED: $function() is not called in tests/test_$test.c"
+            failed=1
+        }
+    done
+    prepare=npuq_prepare_${function#npuq_}
+    for file in "$include/npuquant/npuquant.h" "$(dirname "$0")/calls.c"; do
+        grep -q "$prepare(" "$file" || {
+            echo "FAILED: there is no $prepare() in $file"
             failed=1
         }
     done

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every operator under every floating-point state that a host may have set: the same bytes, and the state afterwards as
  * it was, sticky flags included. NPUQ_BACKEND names the backend. */
-#include "support.h"
+#include "calls.h"
 
 #include <fenv.h>
 #include <pthread.h>
@@ -475,11 +475,57 @@ static void test_states_of_threads(void **unused)
     free(b);
 }
 
+/* Prepared calls are prepared in one state and run in another. */
+static void test_states_of_prepared(void **unused)
+{
+    const fp_state usual = get_state();
+
+    (void)unused;
+    for (size_t number = 0; number < (size_t)TEST_OPERATORS * 2 * STATES; number++) {
+        test_drawing d = {.choose = test_below, .call.op = (enum test_operator)(number % TEST_OPERATORS)};
+        npuq_call prepared;
+        fp_state states[2];
+        fp_state before[2];
+        fp_state after[2];
+
+        if (!test_takes_executor(d.call.op)) {
+            continue;
+        }
+        test_reseed(number);
+        states[0] = state_of(number / TEST_OPERATORS, number);
+        states[1] = state_of(test_below(STATES), number + 1);
+        d.all_contiguous = test_one_in(2);
+        (void)test_draw_prepared(&d);
+        test_outcome expected = test_expect_outcome(&d);
+        for (int i = 0; i < 2; i++) {
+            set_state(states[i]);
+            before[i] = get_state();
+            if (i == 0) {
+                (void)test_call_prepare(&prepared, &d.call);
+            } else {
+                npuq_call_run(&prepared, 0, SIZE_MAX);
+            }
+            after[i] = get_state();
+            set_state(usual);
+        }
+        for (int i = 0; i < 2; i++) {
+            if (!same_state(before[i], after[i])) {
+                print_states(i == 0 ? "prepared" : "run", before[i], after[i]);
+                fail_msg("%s, call %zu", operator_names[d.call.op], number);
+            }
+        }
+        test_check_outcome(&d, &expected, operator_names[d.call.op], "in another state");
+        test_free_outcome(&expected);
+        test_free_drawing(&d);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_states_of_threads),
+        cmocka_unit_test(test_states_of_prepared),
     };
 
     test_seed();

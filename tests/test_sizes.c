@@ -146,7 +146,14 @@ static void test_big_group_quant(void **unused)
     npuq_ref_group_quant(b.x.memory, NPUQ_REF_FLOAT16, ROWS_OF_PERIOD, H, scale, NPUQ_REF_BFLOAT16, 1, &period_end,
                          NULL, b.expected, NPUQ_REF_INT8);
     assert_int_equal(npuq_group_quant(&x, &scales, &group_index, NULL, &y, &test_shuffled_executor), NPUQ_OK);
-    check_big(&b, "group_quant");
+    test_same(b.y.memory, b.expected, b.y_size, "group_quant");
+
+    npuq_call prepared;
+    memset(b.y.memory, 0x55, b.y_size);
+    assert_int_equal(npuq_prepare_group_quant(&prepared, &x, &scales, &group_index, NULL, &y), NPUQ_OK);
+    assert_true(npuq_call_units(&prepared) >= (size_t)elements / 4096);
+    npuq_call_run(&prepared, 0, SIZE_MAX);
+    check_big(&b, "group_quant, prepared");
     free(scale);
 }
 

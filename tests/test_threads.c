@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Executors with threads of their own: any partition gives the bits of one thread, calls run side by side, and each
  * thread has its own error line; any of them may choose the backend. NPUQ_BACKEND names it at first. */
-#include "support.h"
+#include "calls.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -224,6 +224,95 @@ static void test_concurrent_calls(void **unused)
     call_side_by_side(NULL);
 }
 
+/* ---- prepared calls ---- */
+
+enum { RUNNERS = 8 };
+
+typedef struct runner {
+    pthread_t thread;
+    size_t index;
+    const test_drawing *drawing;
+    const test_outcome *expected;
+    const npuq_call *call;
+    bool every_eighth; /* of the units, else an eighth of them side by side */
+    bool same;
+} runner;
+
+/* All threads run one call; then each of them runs a copy that writes to memory of its own. */
+static void *run_prepared(void *argument)
+{
+    runner *r = argument;
+    const size_t units = npuq_call_units(r->call);
+    npuq_call own = *r->call;
+    unsigned char *memory[SLOTS] = {NULL};
+
+    await_others();
+    if (r->every_eighth) {
+        for (size_t unit = r->index; unit < units; unit += RUNNERS) {
+            npuq_call_run(r->call, unit, unit + 1);
+        }
+    } else {
+        npuq_call_run(r->call, units * r->index / RUNNERS, units * (r->index + 1) / RUNNERS);
+    }
+
+    r->same = true;
+    for (int slot = 0; slot < SLOTS; slot++) {
+        const test_view *view = &r->drawing->views[slot];
+
+        if (r->expected->bytes[slot]) {
+            memory[slot] = malloc(view->size + 1);
+            if (!memory[slot]) {
+                abort();
+            }
+            memcpy(memory[slot], view->before, view->size);
+            r->same = npuq_call_rebind(&own, (npuq_operand)test_operand_of((enum slot)slot),
+                                       memory[slot] + ((unsigned char *)view->tensor.data - view->guarded.memory)) ==
+                          NPUQ_OK &&
+                      r->same;
+        }
+    }
+    npuq_call_run(&own, 0, SIZE_MAX);
+    for (int slot = 0; slot < SLOTS; slot++) {
+        r->same =
+            (!memory[slot] || memcmp(memory[slot], r->expected->bytes[slot], r->drawing->views[slot].size) == 0) &&
+            r->same;
+        free(memory[slot]);
+    }
+    return NULL;
+}
+
+static void test_prepared_on_threads(void **unused)
+{
+    (void)unused;
+    for (int number = 0; number < TEST_OPERATORS * 12; number++) {
+        test_drawing d = {
+            .choose = test_below, .call.op = (enum test_operator)(number % TEST_OPERATORS), .large = true};
+        runner runners[RUNNERS];
+
+        if (!test_takes_executor(d.call.op)) {
+            continue;
+        }
+        test_reseed((uint64_t)number);
+        const npuq_call call = test_draw_prepared(&d);
+        test_outcome expected = test_expect_outcome(&d);
+        atomic_store(&waiting, RUNNERS);
+        for (size_t i = 0; i < RUNNERS; i++) {
+            runners[i] = (runner){.index = i, .drawing = &d, .expected = &expected, .call = &call};
+            runners[i].every_eighth = number / TEST_OPERATORS % 2;
+            assert_int_equal(pthread_create(&runners[i].thread, NULL, run_prepared, &runners[i]), 0);
+        }
+        for (size_t i = 0; i < RUNNERS; i++) {
+            assert_int_equal(pthread_join(runners[i].thread, NULL), 0);
+            if (!runners[i].same) {
+                fail_msg("%s, call %d: thread %zu, of its own", operator_names[d.call.op], number, i);
+            }
+        }
+        test_check_outcome(&d, &expected, operator_names[d.call.op], "of all threads");
+        test_free_outcome(&expected);
+        test_free_drawing(&d);
+    }
+}
+
 /* ---- the choice of a backend ---- */
 
 static void choose_each(void)
@@ -326,11 +415,9 @@ static void test_last_error_is_per_thread(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_calls),
-        cmocka_unit_test(test_last_error_is_per_thread),
-        cmocka_unit_test(test_partitions),
-        cmocka_unit_test(test_concurrent_calls),
-        cmocka_unit_test(test_backend_changes_beside_calls),
+        cmocka_unit_test(test_first_calls),         cmocka_unit_test(test_last_error_is_per_thread),
+        cmocka_unit_test(test_partitions),          cmocka_unit_test(test_concurrent_calls),
+        cmocka_unit_test(test_prepared_on_threads), cmocka_unit_test(test_backend_changes_beside_calls),
     };
 
     call_first_from_all_threads();
