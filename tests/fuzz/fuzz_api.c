@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The operators on arbitrary arguments. A call returns a status; a failure writes nothing and says why in one line; a
- * success writes what the oracle does and not a byte more. The input chooses the backend too, unless NPUQ_BACKEND does.
+ * success writes what the oracle does and not a byte more. A prepared call has to do the same, wherever it was
+ * prepared. The input chooses the backend too, unless NPUQ_BACKEND does.
  *
  * Bytes become a call that is right, then edits break it: an input of zeros is a right call, and mutations stay close
  * to one. Every argument has an arena, allocated to the byte so that AddressSanitizer sees its ends; some are put into
@@ -18,14 +19,14 @@
  */
 #include "input.h"
 
-#include "../support.h"
+#include "../calls.h"
 #include "ref/npuq_ref.h"
 #include "ref/npuq_ref_element.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ARGUMENTS = 6, MAX_ELEMENTS = 1 << 18, MAX_GROUPS = 8 };
+enum { MAX_ELEMENTS = 1 << 18, MAX_GROUPS = 8 };
 enum { MAX_SPAN = 1 << 21 }; /* bytes of the largest arena, about */
 enum { PERIOD = 251 };       /* elements that are different; prime, so that they do not repeat with rows or tiles */
 
@@ -48,14 +49,13 @@ typedef struct argument {
 } argument;
 
 typedef struct call {
-    const struct operator_under_test *op;
-    argument arguments[MAX_ARGUMENTS];
-    arena arenas[MAX_ARGUMENTS];
+    enum test_operator op;
+    argument arguments[SLOTS]; /* what is not the operator's has no arena */
+    arena arenas[SLOTS];
+    enum slot order[SLOTS];
     int count;
-    int group_index; /* which argument it is; -1: none */
     int64_t group_ends[MAX_GROUPS];
     int groups;
-    int words; /* which argument these are; -1: none */
     int changed_word;
     int changed_bit; /* of that word; -1: none */
     bool flag;       /* div_mode */
@@ -65,16 +65,15 @@ typedef struct call {
     int32_t axis;
     npuq_executor executor;
     bool has_executor;
+    bool is_prepared;
+    bool is_rebound; /* prepared elsewhere */
     bool may_be_large;
 } call;
 
-typedef struct operator_under_test {
-    const char *name;
-    void (*plan)(call *c, input *in);
-    npuq_status (*run)(const call *c);
-    void (*oracle)(const call *c, void *const *elements); /* elements in row-major order */
-    bool parameters_only;                                 /* there is no x and no executor */
-} operator_under_test;
+/* Of the arguments of the operator. */
+#define FOR_EACH_ARGUMENT(c, i)                                                                                        \
+    for (int i = 0; i < SLOTS; i++)                                                                                    \
+        if ((c)->arenas[i].memory)
 
 static void *allocate(size_t size)
 {
@@ -246,7 +245,7 @@ static kind classify(const call *c, argument *a)
         (uint64_t)above > UINTPTR_MAX - base) {
         return HOPELESS;
     }
-    for (a->arena = 0; a->arena < c->count; a->arena++) {
+    for (a->arena = 0; a->arena < SLOTS; a->arena++) {
         const uintptr_t first = (uintptr_t)c->arenas[a->arena].memory;
         const size_t size = c->arenas[a->arena].size;
         if (base - (uintptr_t)below >= first && base - first < size && (uint64_t)above < size - (base - first)) {
@@ -272,7 +271,7 @@ static void make_arena(arena *memory, size_t size, npuq_dtype dtype, bool finite
 /* Where another argument begins, or about where it ends. */
 static void *beside(const call *c, int index, input *in)
 {
-    const npuq_tensor *t = &c->arguments[index].tensor;
+    const npuq_tensor *t = &c->arguments[c->order[index]].tensor;
     const uint8_t where = take_byte(in);
     int64_t below;
     int64_t above;
@@ -294,13 +293,13 @@ static int64_t max_span(const npuq_tensor *t)
 /* Finds a place for the elements: in an arena made to measure or, if there is room, in that of an earlier argument. */
 static void place(call *c, int index, input *in)
 {
-    argument *a = &c->arguments[index];
+    argument *a = &c->arguments[c->order[index]];
     npuq_tensor *t = &a->tensor;
     const uint8_t where = take_byte(in);
     const size_t element = npuq_dtype_size(t->dtype) > 0 ? npuq_dtype_size(t->dtype) : 1;
     int64_t below = 0;
     int64_t above = (int64_t)element - 1;
-    arena *memory = &c->arenas[index];
+    arena *memory = &c->arenas[c->order[index]];
     size_t gap = where % 16 * element;
     uint8_t edit;
 
@@ -312,7 +311,7 @@ static void place(call *c, int index, input *in)
     make_arena(memory, span + (where & 0x10 ? gap : 0), t->dtype, where & 0x20);
     gap = where & 0x10 ? gap : 0;
     if (where >= 0xC0 && index > 0) {
-        arena *other = &c->arenas[where % index];
+        arena *other = &c->arenas[c->order[where % index]];
         if (other->size >= span) {
             memory = other;
             gap = (size_t)take_bytes(in, 2) % (other->size - span + 1) / element * element;
@@ -332,37 +331,29 @@ static void place(call *c, int index, input *in)
 }
 
 /* The next argument, with the dtype and the shape that it should have. */
-static void add(call *c, input *in, role part, npuq_dtype dtype, int ndim, const int64_t *shape)
+static void add(call *c, input *in, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape)
 {
-    argument *a = &c->arguments[c->count++];
+    argument *a = &c->arguments[slot];
 
-    *a = (argument){.tensor = npuq_tensor_contiguous(NULL, dtype, ndim, shape), .role = part, .given = true};
-    if (part == OPTIONAL_INPUT) {
+    *a = (argument){.tensor = npuq_tensor_contiguous(NULL, dtype, ndim, shape), .given = true};
+    a->role = test_is_output(c->op, slot) ? OUTPUT : test_is_optional(c->op, slot) ? OPTIONAL_INPUT : INPUT;
+    if (a->role == OPTIONAL_INPUT) {
         a->given = take_byte(in) % 4 != 3;
     }
     edit_type_and_shape(a, in);
     lay_out(a, in);
+    c->order[c->count++] = slot;
     place(c, c->count - 1, in);
 }
 
-static const npuq_tensor *tensor(const call *c, int index)
+static npuq_ref_dtype ref_type(const call *c, enum slot slot)
 {
-    return c->arguments[index].given ? &c->arguments[index].tensor : NULL;
+    return (npuq_ref_dtype)c->arguments[slot].tensor.dtype;
 }
 
-static const npuq_executor *executor(const call *c)
+static size_t extent(const call *c, enum slot slot, int d)
 {
-    return c->has_executor ? &c->executor : NULL;
-}
-
-static npuq_ref_dtype ref_type(const call *c, int index)
-{
-    return (npuq_ref_dtype)c->arguments[index].tensor.dtype;
-}
-
-static size_t extent(const call *c, int index, int d)
-{
-    return (size_t)c->arguments[index].tensor.shape[d];
+    return (size_t)c->arguments[slot].tensor.shape[d];
 }
 
 /* The shape of a tensor of so many elements, which of QUINT4X2 counts words. */
@@ -375,8 +366,6 @@ static void shape_of(npuq_dtype dtype, int ndim, const int64_t *shape, int64_t *
 }
 
 /* ---- quantize --------------------------------------------------------------------------------------------------- */
-
-enum { X, SCALES, ZERO_POINTS, QUANTIZE_Y };
 
 static void plan_quantize(call *c, input *in)
 {
@@ -406,16 +395,10 @@ static void plan_quantize(call *c, input *in)
     const npuq_dtype scales = take_float_type(in);
     const npuq_dtype zero_points = c->flag ? dtypes[take_byte(in) % ZERO_POINT_TYPES] : scales;
 
-    add(c, in, INPUT, take_float_type(in), ndim, shape);
-    add(c, in, INPUT, scales, as_x ? ndim : 1, scales_shape);
-    add(c, in, OPTIONAL_INPUT, zero_points, as_x ? ndim : 1, scales_shape);
-    add(c, in, OUTPUT, y, ndim, y_shape);
-}
-
-static npuq_status run_quantize(const call *c)
-{
-    return npuq_quantize(tensor(c, X), tensor(c, SCALES), tensor(c, ZERO_POINTS), c->axis, c->flag,
-                         tensor(c, QUANTIZE_Y), executor(c));
+    add(c, in, X, take_float_type(in), ndim, shape);
+    add(c, in, SCALES, scales, as_x ? ndim : 1, scales_shape);
+    add(c, in, ZERO_POINTS, zero_points, as_x ? ndim : 1, scales_shape);
+    add(c, in, Y, y, ndim, y_shape);
 }
 
 static void oracle_quantize(const call *c, void *const *elements)
@@ -428,7 +411,7 @@ static void oracle_quantize(const call *c, void *const *elements)
     }
     npuq_ref_quantize(elements[X], ref_type(c, X), shape, ndim, elements[SCALES], ref_type(c, SCALES),
                       count_elements(&c->arguments[SCALES].tensor), elements[ZERO_POINTS], ref_type(c, ZERO_POINTS),
-                      c->axis, c->flag, elements[QUANTIZE_Y], ref_type(c, QUANTIZE_Y));
+                      c->axis, c->flag, elements[Y], ref_type(c, Y));
 }
 
 /* ---- group_index ------------------------------------------------------------------------------------------------ */
@@ -451,7 +434,7 @@ static void plan_groups(call *c, input *in, int64_t rows)
 /* Puts the ends of the groups where group_index says, whatever view an edit made of it. */
 static void write_groups(call *c)
 {
-    const argument *a = &c->arguments[c->group_index];
+    const argument *a = &c->arguments[GROUP_INDEX];
 
     if (!a->given || a->kind != INSIDE || (a->tensor.dtype != NPUQ_INT32 && a->tensor.dtype != NPUQ_INT64)) {
         return;
@@ -470,7 +453,7 @@ static void write_groups(call *c)
 
 static int64_t *read_groups(const call *c, const void *elements)
 {
-    const npuq_tensor *t = &c->arguments[c->group_index].tensor;
+    const npuq_tensor *t = &c->arguments[GROUP_INDEX].tensor;
     const size_t count = count_elements(t);
     int64_t *ends = allocate(count * sizeof *ends);
 
@@ -481,8 +464,6 @@ static int64_t *read_groups(const call *c, const void *elements)
 }
 
 /* ---- group_quant ------------------------------------------------------------------------------------------------ */
-
-enum { GROUP_SCALE = 1, GROUP_INDEX, GROUP_OFFSET, GROUP_Y };
 
 static void plan_group_quant(call *c, input *in)
 {
@@ -498,33 +479,23 @@ static void plan_group_quant(call *c, input *in)
     plan_groups(c, in, shape[0]);
     const int64_t scale_shape[] = {c->groups, shape[1]};
 
-    c->group_index = GROUP_INDEX;
-    add(c, in, INPUT, take_float_type(in), 2, shape);
-    add(c, in, INPUT, scale, 2, scale_shape);
-    add(c, in, INPUT, form & 2 ? NPUQ_INT32 : NPUQ_INT64, 1, scale_shape);
-    add(c, in, OPTIONAL_INPUT, scale, form & 4 ? 1 : 0, &one);
-    add(c, in, OUTPUT, y, 2, y_shape);
-}
-
-static npuq_status run_group_quant(const call *c)
-{
-    return npuq_group_quant(tensor(c, X), tensor(c, GROUP_SCALE), tensor(c, GROUP_INDEX), tensor(c, GROUP_OFFSET),
-                            tensor(c, GROUP_Y), executor(c));
+    add(c, in, X, take_float_type(in), 2, shape);
+    add(c, in, SCALE, scale, 2, scale_shape);
+    add(c, in, GROUP_INDEX, form & 2 ? NPUQ_INT32 : NPUQ_INT64, 1, scale_shape);
+    add(c, in, OFFSET, scale, form & 4 ? 1 : 0, &one);
+    add(c, in, Y, y, 2, y_shape);
 }
 
 static void oracle_group_quant(const call *c, void *const *elements)
 {
     int64_t *ends = read_groups(c, elements[GROUP_INDEX]);
 
-    npuq_ref_group_quant(elements[X], ref_type(c, X), extent(c, X, 0), extent(c, X, 1), elements[GROUP_SCALE],
-                         ref_type(c, GROUP_SCALE), extent(c, GROUP_SCALE, 0), ends, elements[GROUP_OFFSET],
-                         elements[GROUP_Y], ref_type(c, GROUP_Y));
+    npuq_ref_group_quant(elements[X], ref_type(c, X), extent(c, X, 0), extent(c, X, 1), elements[SCALE],
+                         ref_type(c, SCALE), extent(c, SCALE, 0), ends, elements[OFFSET], elements[Y], ref_type(c, Y));
     free(ends);
 }
 
 /* ---- trans_quant_param ------------------------------------------------------------------------------------------ */
-
-enum { TRANS_SCALE, TRANS_OFFSET, TRANS_Y };
 
 static void plan_trans_quant_param(call *c, input *in)
 {
@@ -542,37 +513,36 @@ static void plan_trans_quant_param(call *c, input *in)
     const int scale_ndim = form % 8 < 5 && form & 16 ? 3 - ndim : ndim;
     const int offset_ndim = form % 8 < 5 && form & 32 ? 3 - ndim : ndim;
     const int y_ndim = form % 8 < 5 && form & 64 ? 3 - ndim : ndim;
-    add(c, in, INPUT, NPUQ_FLOAT32, scale_ndim, (form % 8 == 2 ? one : shape) + 2 - scale_ndim);
-    add(c, in, OPTIONAL_INPUT, NPUQ_FLOAT32, offset_ndim, (form % 8 == 1 ? one : shape) + 2 - offset_ndim);
-    add(c, in, OUTPUT, form & 8 ? NPUQ_UINT64 : NPUQ_INT64, y_ndim, shape + 2 - y_ndim);
-}
-
-static npuq_status run_trans_quant_param(const call *c)
-{
-    return npuq_trans_quant_param(tensor(c, TRANS_SCALE), tensor(c, TRANS_OFFSET), (npuq_round_mode)c->mode,
-                                  tensor(c, TRANS_Y));
+    add(c, in, SCALE, NPUQ_FLOAT32, scale_ndim, (form % 8 == 2 ? one : shape) + 2 - scale_ndim);
+    add(c, in, OFFSET, NPUQ_FLOAT32, offset_ndim, (form % 8 == 1 ? one : shape) + 2 - offset_ndim);
+    add(c, in, Y, form & 8 ? NPUQ_UINT64 : NPUQ_INT64, y_ndim, shape + 2 - y_ndim);
 }
 
 static void oracle_trans_quant_param(const call *c, void *const *elements)
 {
-    npuq_ref_trans_quant_param(elements[TRANS_SCALE], count_elements(&c->arguments[TRANS_SCALE].tensor),
-                               elements[TRANS_OFFSET],
-                               elements[TRANS_OFFSET] ? count_elements(&c->arguments[TRANS_OFFSET].tensor) : 0,
-                               c->mode == NPUQ_ROUND_NEAREST, elements[TRANS_Y]);
+    npuq_ref_trans_quant_param(elements[SCALE], count_elements(&c->arguments[SCALE].tensor), elements[OFFSET],
+                               elements[OFFSET] ? count_elements(&c->arguments[OFFSET].tensor) : 0,
+                               c->mode == NPUQ_ROUND_NEAREST, elements[Y]);
 }
 
 /* ---- dynamic_quant_asymmetric, dynamic_quant -------------------------------------------------------------------- */
 
-enum { SMOOTH = 1, DYNAMIC_Y = 3, DYNAMIC_SCALE, DYNAMIC_OFFSET };
-
-/* With so many outputs, or inputs, of one binary32 for each range; with y, or without. */
-static void plan_dynamic(call *c, input *in, role parameters, int count, bool with_y)
+/* One binary32 for each range. */
+static void add_of_ranges(call *c, input *in, enum slot slot, int x_ndim, const int64_t *x_shape)
 {
+    const bool per_tensor = c->mode == NPUQ_PER_TENSOR;
+    const int64_t one = 1;
+
+    add(c, in, slot, NPUQ_FLOAT32, per_tensor ? 1 : x_ndim - 1, per_tensor ? &one : x_shape);
+}
+
+static void plan_dynamic(call *c, input *in)
+{
+    const bool takes_ranges = c->op == TEST_MIN_MAX || c->op == TEST_SYMMETRIC_APPLY;
     const int ndim = 2 + take_byte(in) % (NPUQ_MAX_NDIM - 1);
     const uint8_t form = take_byte(in);
     const npuq_dtype y = form & 1 ? NPUQ_QUINT4X2 : NPUQ_INT8;
     const bool per_tensor = c->mode == NPUQ_PER_TENSOR;
-    const int64_t one = 1;
     int64_t shape[NPUQ_MAX_NDIM];
     int64_t y_shape[NPUQ_MAX_NDIM];
 
@@ -583,43 +553,19 @@ static void plan_dynamic(call *c, input *in, role parameters, int count, bool wi
     const bool grouped = (form & 2) && !per_tensor;
 
     c->scale_form = form < 0xE0 ? form >> 4 & 1 : (int)take_bytes(in, 4);
-    c->group_index = GROUP_INDEX;
-    add(c, in, INPUT, take_float_type(in), ndim, shape);
-    add(c, in, OPTIONAL_INPUT, take_float_type(in), grouped ? 2 : 1, grouped ? smooth_shape : &smooth_shape[1]);
-    add(c, in, OPTIONAL_INPUT, form & 4 ? NPUQ_INT32 : NPUQ_INT64, 1, smooth_shape);
+    add(c, in, X, take_float_type(in), ndim, shape);
+    add(c, in, SMOOTH_SCALES, take_float_type(in), grouped ? 2 : 1, grouped ? smooth_shape : &smooth_shape[1]);
+    add(c, in, GROUP_INDEX, form & 4 ? NPUQ_INT32 : NPUQ_INT64, 1, smooth_shape);
     if (!grouped && !(form & 8)) {
         c->arguments[GROUP_INDEX].given = false;
     }
-    if (with_y) {
-        add(c, in, OUTPUT, y, ndim, y_shape);
+    if (c->op != TEST_MIN_MAX) {
+        add(c, in, Y, y, ndim, y_shape);
     }
-    for (int i = 0; i < count; i++) {
-        add(c, in, parameters, NPUQ_FLOAT32, per_tensor ? 1 : ndim - 1, per_tensor ? &one : shape);
+    add_of_ranges(c, in, takes_ranges ? MIN : SCALE, ndim, shape);
+    if (c->op != TEST_DYNAMIC_QUANT) {
+        add_of_ranges(c, in, takes_ranges ? MAX : OFFSET, ndim, shape);
     }
-}
-
-static void plan_asymmetric(call *c, input *in)
-{
-    plan_dynamic(c, in, OUTPUT, 2, true);
-}
-
-static npuq_status run_asymmetric(const call *c)
-{
-    return npuq_dynamic_quant_asymmetric(tensor(c, X), tensor(c, SMOOTH), tensor(c, GROUP_INDEX),
-                                         (npuq_quant_mode)c->mode, tensor(c, DYNAMIC_Y), tensor(c, DYNAMIC_SCALE),
-                                         tensor(c, DYNAMIC_OFFSET), executor(c));
-}
-
-static void plan_symmetric(call *c, input *in)
-{
-    plan_dynamic(c, in, OUTPUT, 1, true);
-}
-
-static npuq_status run_symmetric(const call *c)
-{
-    return npuq_dynamic_quant(tensor(c, X), tensor(c, SMOOTH), tensor(c, GROUP_INDEX), (npuq_quant_mode)c->mode,
-                              (npuq_scale_form)c->scale_form, tensor(c, DYNAMIC_Y), tensor(c, DYNAMIC_SCALE),
-                              executor(c));
 }
 
 static void oracle_of_both(const call *c, void *const *elements, bool symmetric)
@@ -628,18 +574,18 @@ static void oracle_of_both(const call *c, void *const *elements, bool symmetric)
     const size_t S = test_count(x->ndim - 1, x->shape);
     const size_t H = extent(c, X, x->ndim - 1);
     const bool grouped = elements[GROUP_INDEX];
-    const size_t E = grouped ? extent(c, SMOOTH, 0) : 1;
+    const size_t E = grouped ? extent(c, SMOOTH_SCALES, 0) : 1;
     const bool per_tensor = c->mode == NPUQ_PER_TENSOR;
     int64_t *ends = grouped ? read_groups(c, elements[GROUP_INDEX]) : NULL;
 
     if (symmetric) {
-        npuq_ref_dynamic_quant(elements[X], ref_type(c, X), S, H, elements[SMOOTH], ref_type(c, SMOOTH), E, ends,
-                               per_tensor, c->scale_form == NPUQ_SCALE_INVERSE, elements[DYNAMIC_Y],
-                               ref_type(c, DYNAMIC_Y), elements[DYNAMIC_SCALE]);
+        npuq_ref_dynamic_quant(elements[X], ref_type(c, X), S, H, elements[SMOOTH_SCALES], ref_type(c, SMOOTH_SCALES),
+                               E, ends, per_tensor, c->scale_form == NPUQ_SCALE_INVERSE, elements[Y], ref_type(c, Y),
+                               elements[SCALE]);
     } else {
-        npuq_ref_dynamic_quant_asymmetric(elements[X], ref_type(c, X), S, H, elements[SMOOTH], ref_type(c, SMOOTH), E,
-                                          ends, per_tensor, elements[DYNAMIC_Y], ref_type(c, DYNAMIC_Y),
-                                          elements[DYNAMIC_SCALE], elements[DYNAMIC_OFFSET]);
+        npuq_ref_dynamic_quant_asymmetric(elements[X], ref_type(c, X), S, H, elements[SMOOTH_SCALES],
+                                          ref_type(c, SMOOTH_SCALES), E, ends, per_tensor, elements[Y], ref_type(c, Y),
+                                          elements[SCALE], elements[OFFSET]);
     }
     free(ends);
 }
@@ -656,10 +602,6 @@ static void oracle_symmetric(const call *c, void *const *elements)
 
 /* ---- their steps ------------------------------------------------------------------------------------------------ */
 
-enum { RANGE_MIN = 3, RANGE_MAX };
-enum { PARAMS_MIN, PARAMS_MAX, PARAMS_SCALE, PARAMS_OFFSET };
-enum { APPLY_MIN = 4, APPLY_MAX };
-
 /* Element i of row r, times the smooth scale of its group and column. */
 static float smoothed(const call *c, void *const *elements, const int64_t *ends, size_t r, size_t i)
 {
@@ -670,18 +612,9 @@ static float smoothed(const call *c, void *const *elements, const int64_t *ends,
     while (ends && (size_t)ends[e] <= r) {
         e++;
     }
-    return elements[SMOOTH] ? npuq_ref_mul(v, npuq_ref_load(elements[SMOOTH], ref_type(c, SMOOTH), e * H + i)) : v;
-}
-
-static void plan_min_max(call *c, input *in)
-{
-    plan_dynamic(c, in, OUTPUT, 2, false);
-}
-
-static npuq_status run_min_max(const call *c)
-{
-    return npuq_dynamic_quant_min_max(tensor(c, X), tensor(c, SMOOTH), tensor(c, GROUP_INDEX), (npuq_quant_mode)c->mode,
-                                      tensor(c, RANGE_MIN), tensor(c, RANGE_MAX), executor(c));
+    return elements[SMOOTH_SCALES]
+               ? npuq_ref_mul(v, npuq_ref_load(elements[SMOOTH_SCALES], ref_type(c, SMOOTH_SCALES), e * H + i))
+               : v;
 }
 
 static void oracle_min_max(const call *c, void *const *elements)
@@ -697,13 +630,13 @@ static void oracle_min_max(const call *c, void *const *elements)
         for (size_t i = 0; r < rows && i < extent(c, X, x->ndim - 1); i++) {
             range = npuq_ref_range_with(range, smoothed(c, elements, ends, r, i));
         }
-        memcpy((float *)elements[RANGE_MIN] + (per_tensor ? 0 : r), &range.lo, sizeof range.lo);
-        memcpy((float *)elements[RANGE_MAX] + (per_tensor ? 0 : r), &range.hi, sizeof range.hi);
+        memcpy((float *)elements[MIN] + (per_tensor ? 0 : r), &range.lo, sizeof range.lo);
+        memcpy((float *)elements[MAX] + (per_tensor ? 0 : r), &range.hi, sizeof range.hi);
     }
     free(ends);
 }
 
-static void plan_params_with(call *c, input *in, int outputs)
+static void plan_params(call *c, input *in)
 {
     const int ndim = take_byte(in) % (NPUQ_MAX_NDIM + 1);
     const uint8_t form = take_byte(in);
@@ -712,33 +645,12 @@ static void plan_params_with(call *c, input *in, int outputs)
     take_shape(c, in, ndim, shape, 1);
     c->y_dtype = form < 0xC0 ? (form & 1 ? NPUQ_QUINT4X2 : NPUQ_INT8) : (npuq_dtype)take_bytes(in, 4);
     c->scale_form = form < 0xE0 ? form >> 1 & 1 : (int)take_bytes(in, 4);
-    add(c, in, INPUT, NPUQ_FLOAT32, ndim, shape);
-    add(c, in, INPUT, NPUQ_FLOAT32, ndim, shape);
-    for (int i = 0; i < outputs; i++) {
-        add(c, in, OUTPUT, NPUQ_FLOAT32, ndim, shape);
+    add(c, in, MIN, NPUQ_FLOAT32, ndim, shape);
+    add(c, in, MAX, NPUQ_FLOAT32, ndim, shape);
+    add(c, in, SCALE, NPUQ_FLOAT32, ndim, shape);
+    if (c->op == TEST_PARAMS) {
+        add(c, in, OFFSET, NPUQ_FLOAT32, ndim, shape);
     }
-}
-
-static void plan_params(call *c, input *in)
-{
-    plan_params_with(c, in, 2);
-}
-
-static npuq_status run_params(const call *c)
-{
-    return npuq_dynamic_quant_params(tensor(c, PARAMS_MIN), tensor(c, PARAMS_MAX), c->y_dtype, tensor(c, PARAMS_SCALE),
-                                     tensor(c, PARAMS_OFFSET));
-}
-
-static void plan_symmetric_params(call *c, input *in)
-{
-    plan_params_with(c, in, 1);
-}
-
-static npuq_status run_symmetric_params(const call *c)
-{
-    return npuq_dynamic_quant_symmetric_params(tensor(c, PARAMS_MIN), tensor(c, PARAMS_MAX), c->y_dtype,
-                                               (npuq_scale_form)c->scale_form, tensor(c, PARAMS_SCALE));
 }
 
 /* What element i of two arrays of binary32, a least and a greatest value, makes. */
@@ -754,13 +666,13 @@ static npuq_ref_parameters parameters_of(const call *c, const void *min, const v
 
 static void oracle_params_of_both(const call *c, void *const *elements, bool symmetric)
 {
-    for (size_t i = 0; i < count_elements(&c->arguments[PARAMS_MIN].tensor); i++) {
+    for (size_t i = 0; i < count_elements(&c->arguments[MIN].tensor); i++) {
         const npuq_ref_parameters p =
-            parameters_of(c, elements[PARAMS_MIN], elements[PARAMS_MAX], i, (npuq_ref_dtype)c->y_dtype, symmetric);
+            parameters_of(c, elements[MIN], elements[MAX], i, (npuq_ref_dtype)c->y_dtype, symmetric);
 
-        memcpy((float *)elements[PARAMS_SCALE] + i, &p.scale, sizeof p.scale);
+        memcpy((float *)elements[SCALE] + i, &p.scale, sizeof p.scale);
         if (!symmetric) {
-            memcpy((float *)elements[PARAMS_OFFSET] + i, &p.offset, sizeof p.offset);
+            memcpy((float *)elements[OFFSET] + i, &p.offset, sizeof p.offset);
         }
     }
 }
@@ -775,30 +687,11 @@ static void oracle_symmetric_params(const call *c, void *const *elements)
     oracle_params_of_both(c, elements, true);
 }
 
-static void plan_apply(call *c, input *in)
-{
-    plan_dynamic(c, in, INPUT, 2, true);
-}
-
-static npuq_status run_apply(const call *c)
-{
-    return npuq_dynamic_quant_apply(tensor(c, X), tensor(c, SMOOTH), tensor(c, GROUP_INDEX), (npuq_quant_mode)c->mode,
-                                    tensor(c, DYNAMIC_SCALE), tensor(c, DYNAMIC_OFFSET), tensor(c, DYNAMIC_Y),
-                                    executor(c));
-}
-
-static npuq_status run_symmetric_apply(const call *c)
-{
-    return npuq_dynamic_quant_symmetric_apply(tensor(c, X), tensor(c, SMOOTH), tensor(c, GROUP_INDEX),
-                                              (npuq_quant_mode)c->mode, tensor(c, APPLY_MIN), tensor(c, APPLY_MAX),
-                                              tensor(c, DYNAMIC_Y), executor(c));
-}
-
 static void oracle_apply_of_both(const call *c, void *const *elements, bool symmetric)
 {
     const npuq_tensor *x = &c->arguments[X].tensor;
     const size_t H = extent(c, X, x->ndim - 1);
-    const npuq_ref_dtype y_dtype = ref_type(c, DYNAMIC_Y);
+    const npuq_ref_dtype y_dtype = ref_type(c, Y);
     int64_t *ends = elements[GROUP_INDEX] ? read_groups(c, elements[GROUP_INDEX]) : NULL;
 
     for (size_t i = 0; i < count_elements(x); i++) {
@@ -806,12 +699,12 @@ static void oracle_apply_of_both(const call *c, void *const *elements, bool symm
         npuq_ref_parameters p = {0};
 
         if (symmetric) {
-            p = parameters_of(c, elements[APPLY_MIN], elements[APPLY_MAX], row, y_dtype, true);
+            p = parameters_of(c, elements[MIN], elements[MAX], row, y_dtype, true);
         } else {
-            p.back = npuq_ref_div(1.0f, npuq_ref_load(elements[DYNAMIC_SCALE], NPUQ_REF_FLOAT32, row));
-            p.offset = npuq_ref_load(elements[DYNAMIC_OFFSET], NPUQ_REF_FLOAT32, row);
+            p.back = npuq_ref_div(1.0f, npuq_ref_load(elements[SCALE], NPUQ_REF_FLOAT32, row));
+            p.offset = npuq_ref_load(elements[OFFSET], NPUQ_REF_FLOAT32, row);
         }
-        npuq_ref_store(elements[DYNAMIC_Y], y_dtype, i,
+        npuq_ref_store(elements[Y], y_dtype, i,
                        npuq_ref_affine(smoothed(c, elements, ends, i / H, i % H), p.back, p.offset, false));
     }
     free(ends);
@@ -829,8 +722,6 @@ static void oracle_symmetric_apply(const call *c, void *const *elements)
 
 /* ---- anti_quant -------------------------------------------------------------------------------------------------- */
 
-enum { ANTI_SCALE = 1, ANTI_OFFSET, ANTI_Y };
-
 static void plan_anti_quant(call *c, input *in)
 {
     const uint8_t form = take_byte(in);
@@ -844,29 +735,22 @@ static void plan_anti_quant(call *c, input *in)
     shape_of(x, ndim, shape, x_shape);
     const int64_t columns = ndim == 0 || form & 2 ? 1 : shape[ndim - 1];
 
-    add(c, in, INPUT, x, ndim, x_shape);
-    add(c, in, INPUT, scale, 1, &columns);
-    add(c, in, OPTIONAL_INPUT, scale, 1, &columns);
-    add(c, in, OUTPUT, take_float_type(in), ndim, shape);
-}
-
-static npuq_status run_anti_quant(const call *c)
-{
-    return npuq_anti_quant(tensor(c, X), tensor(c, ANTI_SCALE), tensor(c, ANTI_OFFSET), tensor(c, ANTI_Y), executor(c));
+    add(c, in, X, x, ndim, x_shape);
+    add(c, in, SCALE, scale, 1, &columns);
+    add(c, in, OFFSET, scale, 1, &columns);
+    add(c, in, Y, take_float_type(in), ndim, shape);
 }
 
 static void oracle_anti_quant(const call *c, void *const *elements)
 {
-    const npuq_tensor *y = &c->arguments[ANTI_Y].tensor;
+    const npuq_tensor *y = &c->arguments[Y].tensor;
 
     npuq_ref_anti_quant(elements[X], ref_type(c, X), test_count(y->ndim - 1, y->shape),
-                        y->ndim > 0 ? extent(c, ANTI_Y, y->ndim - 1) : 1, elements[ANTI_SCALE], ref_type(c, ANTI_SCALE),
-                        extent(c, ANTI_SCALE, 0), elements[ANTI_OFFSET], elements[ANTI_Y], ref_type(c, ANTI_Y));
+                        y->ndim > 0 ? extent(c, Y, y->ndim - 1) : 1, elements[SCALE], ref_type(c, SCALE),
+                        extent(c, SCALE, 0), elements[OFFSET], elements[Y], ref_type(c, Y));
 }
 
 /* ---- dequant ----------------------------------------------------------------------------------------------------- */
-
-enum { WEIGHT_SCALE = 1, ACTIVATION_SCALE, DEQUANT_BIAS, DEQUANT_Y };
 
 static void plan_dequant(call *c, input *in)
 {
@@ -877,17 +761,11 @@ static void plan_dequant(call *c, input *in)
     int64_t shape[NPUQ_MAX_NDIM];
 
     take_shape(c, in, ndim, shape, 1);
-    add(c, in, INPUT, NPUQ_INT32, ndim, shape);
-    add(c, in, INPUT, take_float_type(in), 1, form & 4 ? &one : &shape[ndim - 1]);
-    add(c, in, OPTIONAL_INPUT, NPUQ_FLOAT32, ndim - 1, shape);
-    add(c, in, OPTIONAL_INPUT, bias_types[form % 4], 1, &shape[ndim - 1]);
-    add(c, in, OUTPUT, take_float_type(in), ndim, shape);
-}
-
-static npuq_status run_dequant(const call *c)
-{
-    return npuq_dequant(tensor(c, X), tensor(c, WEIGHT_SCALE), tensor(c, ACTIVATION_SCALE), tensor(c, DEQUANT_BIAS),
-                        tensor(c, DEQUANT_Y), executor(c));
+    add(c, in, X, NPUQ_INT32, ndim, shape);
+    add(c, in, WEIGHT_SCALE, take_float_type(in), 1, form & 4 ? &one : &shape[ndim - 1]);
+    add(c, in, ACTIVATION_SCALE, NPUQ_FLOAT32, ndim - 1, shape);
+    add(c, in, BIAS, bias_types[form % 4], 1, &shape[ndim - 1]);
+    add(c, in, Y, take_float_type(in), ndim, shape);
 }
 
 static void oracle_dequant(const call *c, void *const *elements)
@@ -895,20 +773,18 @@ static void oracle_dequant(const call *c, void *const *elements)
     const npuq_tensor *x = &c->arguments[X].tensor;
 
     npuq_ref_dequant(elements[X], test_count(x->ndim - 1, x->shape), extent(c, X, x->ndim - 1), elements[WEIGHT_SCALE],
-                     ref_type(c, WEIGHT_SCALE), extent(c, WEIGHT_SCALE, 0), elements[ACTIVATION_SCALE],
-                     elements[DEQUANT_BIAS], ref_type(c, DEQUANT_BIAS), elements[DEQUANT_Y], ref_type(c, DEQUANT_Y));
+                     ref_type(c, WEIGHT_SCALE), extent(c, WEIGHT_SCALE, 0), elements[ACTIVATION_SCALE], elements[BIAS],
+                     ref_type(c, BIAS), elements[Y], ref_type(c, Y));
 }
 
 /* ---- requant ----------------------------------------------------------------------------------------------------- */
-
-enum { WORDS = 1, REQUANT_BIAS, REQUANT_Y };
 
 #define WORD_ZEROS ((uint64_t)0x1F << 32)
 
 /* What must be 1 of a word: nothing to FLOAT16. */
 static uint64_t word_ones(const call *c)
 {
-    return c->arguments[REQUANT_Y].tensor.dtype == NPUQ_FLOAT16 ? 0 : (uint64_t)1 << 46;
+    return c->arguments[Y].tensor.dtype == NPUQ_FLOAT16 ? 0 : (uint64_t)1 << 46;
 }
 
 static void plan_requant(call *c, input *in)
@@ -925,22 +801,16 @@ static void plan_requant(call *c, input *in)
     const bool row = form & 8;
     const int64_t words[2] = {1, form & 4 && !row ? 1 : shape[ndim - 1]};
 
-    c->words = WORDS;
-    add(c, in, INPUT, NPUQ_INT32, ndim, shape);
-    add(c, in, INPUT, form & 1 ? NPUQ_UINT64 : NPUQ_INT64, row ? 2 : 1, row ? words : &words[1]);
-    add(c, in, OPTIONAL_INPUT, NPUQ_INT32, 1, &shape[ndim - 1]);
-    add(c, in, OUTPUT, form & 2 ? NPUQ_FLOAT16 : NPUQ_INT8, ndim, shape);
-}
-
-static npuq_status run_requant(const call *c)
-{
-    return npuq_requant(tensor(c, X), tensor(c, WORDS), tensor(c, REQUANT_BIAS), tensor(c, REQUANT_Y), executor(c));
+    add(c, in, X, NPUQ_INT32, ndim, shape);
+    add(c, in, WORDS, form & 1 ? NPUQ_UINT64 : NPUQ_INT64, row ? 2 : 1, row ? words : &words[1]);
+    add(c, in, BIAS, NPUQ_INT32, 1, &shape[ndim - 1]);
+    add(c, in, Y, form & 2 ? NPUQ_FLOAT16 : NPUQ_INT8, ndim, shape);
 }
 
 /* Makes of anything words that are allowed, but for the bit that is to be changed. */
 static void write_words(call *c)
 {
-    const argument *a = &c->arguments[c->words];
+    const argument *a = &c->arguments[WORDS];
 
     if (!a->given || a->kind != INSIDE || (a->tensor.dtype != NPUQ_INT64 && a->tensor.dtype != NPUQ_UINT64)) {
         return;
@@ -980,29 +850,31 @@ static void oracle_requant(const call *c, void *const *elements)
     const npuq_tensor *x = &c->arguments[X].tensor;
 
     if (has_wrong_word(c)) {
-        FINDING("%s: success with a word that the unit reads in another way", c->op->name);
+        FINDING("%s: success with a word that the unit reads in another way", operator_names[c->op]);
     }
     npuq_ref_requant(elements[X], test_count(x->ndim - 1, x->shape), extent(c, X, x->ndim - 1), elements[WORDS],
-                     count_elements(&c->arguments[WORDS].tensor), elements[REQUANT_BIAS], elements[REQUANT_Y],
-                     ref_type(c, REQUANT_Y));
+                     count_elements(&c->arguments[WORDS].tensor), elements[BIAS], elements[Y], ref_type(c, Y));
 }
 
 /* ---- a call ----------------------------------------------------------------------------------------------------- */
 
-static const operator_under_test operators[] = {
-    {"quantize", plan_quantize, run_quantize, oracle_quantize, false},
-    {"group_quant", plan_group_quant, run_group_quant, oracle_group_quant, false},
-    {"trans_quant_param", plan_trans_quant_param, run_trans_quant_param, oracle_trans_quant_param, true},
-    {"dynamic_quant_asymmetric", plan_asymmetric, run_asymmetric, oracle_asymmetric, false},
-    {"dynamic_quant_min_max", plan_min_max, run_min_max, oracle_min_max, false},
-    {"dynamic_quant_params", plan_params, run_params, oracle_params, true},
-    {"dynamic_quant_apply", plan_apply, run_apply, oracle_apply, false},
-    {"dynamic_quant", plan_symmetric, run_symmetric, oracle_symmetric, false},
-    {"dynamic_quant_symmetric_params", plan_symmetric_params, run_symmetric_params, oracle_symmetric_params, true},
-    {"dynamic_quant_symmetric_apply", plan_apply, run_symmetric_apply, oracle_symmetric_apply, false},
-    {"anti_quant", plan_anti_quant, run_anti_quant, oracle_anti_quant, false},
-    {"dequant", plan_dequant, run_dequant, oracle_dequant, false},
-    {"requant", plan_requant, run_requant, oracle_requant, false},
+static const struct {
+    void (*plan)(call *c, input *in);
+    void (*oracle)(const call *c, void *const *elements); /* elements in row-major order */
+} operators[TEST_OPERATORS] = {
+    [TEST_QUANTIZE] = {plan_quantize, oracle_quantize},
+    [TEST_GROUP_QUANT] = {plan_group_quant, oracle_group_quant},
+    [TEST_TRANS_QUANT_PARAM] = {plan_trans_quant_param, oracle_trans_quant_param},
+    [TEST_ASYMMETRIC] = {plan_dynamic, oracle_asymmetric},
+    [TEST_MIN_MAX] = {plan_dynamic, oracle_min_max},
+    [TEST_PARAMS] = {plan_params, oracle_params},
+    [TEST_APPLY] = {plan_dynamic, oracle_apply},
+    [TEST_DYNAMIC_QUANT] = {plan_dynamic, oracle_symmetric},
+    [TEST_SYMMETRIC_PARAMS] = {plan_params, oracle_symmetric_params},
+    [TEST_SYMMETRIC_APPLY] = {plan_dynamic, oracle_symmetric_apply},
+    [TEST_ANTI_QUANT] = {plan_anti_quant, oracle_anti_quant},
+    [TEST_DEQUANT] = {plan_dequant, oracle_dequant},
+    [TEST_REQUANT] = {plan_requant, oracle_requant},
 };
 
 static bool has_elements(const argument *a)
@@ -1013,7 +885,7 @@ static bool has_elements(const argument *a)
 /* Of x this is refused; parameters may be so. */
 static bool repeats_one_element(const call *c, const argument *a)
 {
-    const bool is_x = !c->op->parameters_only && a == &c->arguments[X];
+    const bool is_x = a == &c->arguments[X];
 
     return is_x && has_elements(a) && test_repeats_one_element(&a->tensor);
 }
@@ -1036,9 +908,11 @@ static bool is_hopeless(const call *c, const argument *a)
         return true;
     }
     /* An output whose first element is another's first too, or that repeats elements. */
-    for (int i = 0; a->role == OUTPUT && has_elements(a) && i < c->count; i++) {
+    FOR_EACH_ARGUMENT(c, i)
+    {
         const argument *other = &c->arguments[i];
-        if (other != a && has_elements(other) && other->tensor.data == a->tensor.data) {
+        if (a->role == OUTPUT && has_elements(a) && other != a && has_elements(other) &&
+            other->tensor.data == a->tensor.data) {
             return true;
         }
     }
@@ -1052,12 +926,16 @@ static bool is_hopeless(const call *c, const argument *a)
 
 static bool must_fail(const call *c)
 {
-    for (int i = 0; i < c->count; i++) {
+    FOR_EACH_ARGUMENT(c, i)
+    {
         if (is_hopeless(c, &c->arguments[i])) {
             return true;
         }
     }
-    return c->has_executor && !c->executor.parallel_for && !c->op->parameters_only;
+    if (c->is_prepared && test_finds_ranges(c->op) && c->mode == NPUQ_PER_TENSOR) {
+        return true;
+    }
+    return c->has_executor && !c->executor.parallel_for && test_takes_executor(c->op);
 }
 
 /* The view of another copy of the arena. */
@@ -1072,13 +950,14 @@ static npuq_tensor in_copy(const call *c, const argument *a, unsigned char *copy
  * or EMPTY. */
 static bool shares_memory(const call *c)
 {
-    unsigned char *marks[MAX_ARGUMENTS] = {NULL};
+    unsigned char *marks[SLOTS] = {NULL};
     size_t bytes = 0;
     size_t marked = 0;
     bool shares = false;
 
     for (int pass = 0; pass < 2; pass++) { /* outputs, then the others */
-        for (int i = 0; i < c->count; i++) {
+        FOR_EACH_ARGUMENT(c, i)
+        {
             const argument *a = &c->arguments[i];
             if (!a->given || a->kind != INSIDE || (a->role == OUTPUT) != (pass == 0)) {
                 continue;
@@ -1102,7 +981,8 @@ static bool shares_memory(const call *c)
             free(elements);
         }
     }
-    for (int i = 0; i < c->count; i++) {
+    FOR_EACH_ARGUMENT(c, i)
+    {
         for (size_t k = 0; marks[i] && k < c->arenas[i].size; k++) {
             marked += marks[i][k];
         }
@@ -1116,21 +996,124 @@ static npuq_tensor in_expected(const call *c, const argument *a)
     return in_copy(c, a, c->arenas[a->arena].expected);
 }
 
+static test_call value_of(const call *c, const argument *arguments)
+{
+    test_call value = {.op = c->op,
+                       .axis = c->axis,
+                       .div_mode = c->flag,
+                       .quant_mode = (npuq_quant_mode)c->mode,
+                       .scale_form = (npuq_scale_form)c->scale_form,
+                       .round_mode = (npuq_round_mode)c->mode,
+                       .y_dtype = c->y_dtype,
+                       .executor = c->has_executor ? &c->executor : NULL};
+
+    for (int i = 0; i < SLOTS; i++) {
+        value.given[i] = arguments[i].given;
+        value.tensors[i] = arguments[i].tensor;
+    }
+    return value;
+}
+
+static npuq_status run(const call *c)
+{
+    const test_call value = value_of(c, c->arguments);
+
+    return test_call_run(&value);
+}
+
+/* The call in the copies of the arenas. */
+static call in_copies(const call *c)
+{
+    call moved = *c;
+
+    FOR_EACH_ARGUMENT(c, i)
+    {
+        if (has_elements(&c->arguments[i])) {
+            moved.arguments[i].tensor = in_expected(c, &c->arguments[i]);
+        }
+    }
+    return moved;
+}
+
+/* Whether an output has another argument in its arena: their spans may meet without sharing a byte. */
+static bool may_meet(const call *c)
+{
+    FOR_EACH_ARGUMENT(c, i)
+    {
+        FOR_EACH_ARGUMENT(c, j)
+        {
+            const argument *a = &c->arguments[i];
+            const argument *b = &c->arguments[j];
+            if (i != j && a->role == OUTPUT && has_elements(a) && has_elements(b) && a->arena == b->arena) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Has a call that was prepared in the copies of the arenas lie where it belongs, as far as its operands can be moved:
+ * the copies hold the same. */
+static bool rebind(const call *c, npuq_call *prepared)
+{
+    FOR_EACH_ARGUMENT(c, i)
+    {
+        const argument *a = &c->arguments[i];
+        const int operand = test_operand_of((enum slot)i);
+        if (a->given && operand >= 0) {
+            const npuq_status status = npuq_call_rebind(prepared, (npuq_operand)operand, a->tensor.data);
+            if (status == NPUQ_ERROR_LAYOUT && may_meet(c)) {
+                return false;
+            }
+            if (status != NPUQ_OK) {
+                FINDING("%s: argument %d: not moved: %s", operator_names[c->op], i, npuq_last_error());
+            }
+        }
+    }
+    return true;
+}
+
+static void run_units(void *prepared, size_t begin, size_t end)
+{
+    npuq_call_run(prepared, begin, end);
+}
+
+static npuq_status prepare_and_run(const call *c)
+{
+    const test_call value = value_of(c, c->arguments);
+    npuq_call prepared;
+    const npuq_status status = test_call_prepare(&prepared, &value);
+
+    if (status != NPUQ_OK) {
+        return status;
+    }
+    if (c->is_rebound) {
+        const call moved = in_copies(c);
+        const test_call moved_value = value_of(c, moved.arguments);
+        npuq_call other;
+        if (test_call_prepare(&other, &moved_value) != NPUQ_OK) {
+            FINDING("%s: success, or %s elsewhere", operator_names[c->op], npuq_last_error());
+        }
+        if (rebind(c, &other)) {
+            prepared = other;
+        }
+    }
+    const size_t units = npuq_call_units(&prepared);
+    if (units > 0) {
+        test_shuffled_executor.parallel_for(NULL, units, run_units, &prepared);
+    }
+    return NPUQ_OK;
+}
+
 /* What the portable backend makes of it, where the oracle would take too long. */
 static void expect_as_portable(const call *c)
 {
     const npuq_backend backend = npuq_active_backend();
-    call moved = *c;
+    const call moved = in_copies(c);
 
-    for (int i = 0; i < c->count; i++) {
-        argument *a = &moved.arguments[i];
-        if (a->given && a->kind != EMPTY) {
-            a->tensor = in_expected(c, a);
-        }
-    }
     (void)npuq_set_backend(NPUQ_BACKEND_REF);
-    if (c->op->run(&moved) != NPUQ_OK) {
-        FINDING("%s: success, or %s with backend ref", c->op->name, npuq_last_error());
+    if (run(&moved) != NPUQ_OK) {
+        FINDING("%s: success, or %s with backend ref", operator_names[c->op], npuq_last_error());
     }
     (void)npuq_set_backend(backend);
 }
@@ -1138,26 +1121,29 @@ static void expect_as_portable(const call *c)
 /* All bytes as they shall be after a success; until then they are as they were before it. */
 static void expect_success(const call *c)
 {
-    void *elements[MAX_ARGUMENTS] = {NULL};
+    void *elements[SLOTS] = {NULL};
 
-    if (c->arguments[0].kind == EMPTY && c->op->run != run_min_max) { /* which says so of an empty part */
-        for (int i = 0; i < c->count; i++) {
+    if (c->arguments[c->order[0]].kind == EMPTY && c->op != TEST_MIN_MAX) { /* which says so of an empty part */
+        FOR_EACH_ARGUMENT(c, i)
+        {
             if (c->arguments[i].role == OUTPUT && has_elements(&c->arguments[i])) {
-                FINDING("%s: success with an empty input and an output that is not", c->op->name);
+                FINDING("%s: success with an empty input and an output that is not", operator_names[c->op]);
             }
         }
         return;
     }
-    for (int i = 0; i < c->count; i++) {
+    FOR_EACH_ARGUMENT(c, i)
+    {
         if (c->arguments[i].given && c->arguments[i].kind == BROADCAST) {
             expect_as_portable(c);
             return;
         }
     }
-    for (int i = 0; i < c->count; i++) {
+    FOR_EACH_ARGUMENT(c, i)
+    {
         const argument *a = &c->arguments[i];
         if (a->given && a->kind != INSIDE && a->kind != EMPTY) {
-            FINDING("%s: success with argument %d of kind %d", c->op->name, i, (int)a->kind);
+            FINDING("%s: success with argument %d of kind %d", operator_names[c->op], i, (int)a->kind);
         }
         if (a->given && a->kind == EMPTY) {
             elements[i] = allocate(0);
@@ -1167,8 +1153,9 @@ static void expect_success(const call *c)
             test_view_read(&before, elements[i]);
         }
     }
-    c->op->oracle(c, elements);
-    for (int i = 0; i < c->count; i++) {
+    operators[c->op].oracle(c, elements);
+    FOR_EACH_ARGUMENT(c, i)
+    {
         const argument *a = &c->arguments[i];
         if (a->role == OUTPUT && a->kind == INSIDE) {
             const npuq_tensor after = in_expected(c, a);
@@ -1180,15 +1167,16 @@ static void expect_success(const call *c)
 
 static void check_memory(const call *c, const char *what)
 {
-    for (int i = 0; i < c->count; i++) {
+    FOR_EACH_ARGUMENT(c, i)
+    {
         if (memcmp(c->arenas[i].memory, c->arenas[i].expected, c->arenas[i].size) == 0) {
             continue;
         }
         for (size_t k = 0; k < c->arenas[i].size; k++) {
             if (c->arenas[i].memory[k] != c->arenas[i].expected[k]) {
-                FINDING("%s, %s: %s: byte %zu of the memory of argument %d is %02x; expected %02x", c->op->name,
-                        npuq_backend_name(npuq_active_backend()), what, k, i, c->arenas[i].memory[k],
-                        c->arenas[i].expected[k]);
+                FINDING("%s, %s: %s: byte %zu of the memory of argument %d is %02x; expected %02x",
+                        operator_names[c->op], npuq_backend_name(npuq_active_backend()), what, k, i,
+                        c->arenas[i].memory[k], c->arenas[i].expected[k]);
             }
         }
     }
@@ -1197,25 +1185,25 @@ static void check_memory(const call *c, const char *what)
 static void check_failure(const call *c, npuq_status status, bool may_be_layout)
 {
     const char *message = npuq_last_error();
-    const size_t length = strlen(c->op->name);
+    const size_t length = strlen(operator_names[c->op]);
 
     check_memory(c, "failed");
     if (strcmp(npuq_status_name(status), "unknown status") == 0) {
-        FINDING("%s: status %d", c->op->name, (int)status);
+        FINDING("%s: status %d", operator_names[c->op], (int)status);
     }
-    if (strncmp(message, c->op->name, length) != 0 || strncmp(message + length, ": ", 2) != 0) {
-        FINDING("%s: message '%s'", c->op->name, message);
+    if (strncmp(message, operator_names[c->op], length) != 0 || strncmp(message + length, ": ", 2) != 0) {
+        FINDING("%s: message '%s'", operator_names[c->op], message);
     }
     for (const char *at = message; *at != '\0'; at++) {
         if (*at < ' ' || *at > '~') {
-            FINDING("%s: a message that is not one line of text: '%s'", c->op->name, message);
+            FINDING("%s: a message that is not one line of text: '%s'", operator_names[c->op], message);
         }
     }
     if (status == NPUQ_ERROR_LAYOUT && !may_be_layout && !strstr(message, "too irregular")) {
-        FINDING("%s: nothing is wrong with the layout: %s", c->op->name, message);
+        FINDING("%s: nothing is wrong with the layout: %s", operator_names[c->op], message);
     }
-    if (status == NPUQ_ERROR_ARGUMENT && c->words >= 0 && !has_wrong_word(c)) {
-        FINDING("%s: nothing is wrong with the words: %s", c->op->name, message);
+    if (status == NPUQ_ERROR_ARGUMENT && c->op == TEST_REQUANT && !has_wrong_word(c)) {
+        FINDING("%s: nothing is wrong with the words: %s", operator_names[c->op], message);
     }
 }
 
@@ -1224,7 +1212,8 @@ static void check_call(call *c)
     bool refusal = must_fail(c);
     bool all_inside = true;
 
-    for (int i = 0; i < c->count; i++) {
+    FOR_EACH_ARGUMENT(c, i)
+    {
         argument *a = &c->arguments[i];
         if (!refusal && a->given && a->kind == WILD) {
             a->tensor.data = NULL;
@@ -1233,19 +1222,20 @@ static void check_call(call *c)
         }
         all_inside = all_inside && (!a->given || a->kind == INSIDE || a->kind == EMPTY);
     }
-    for (int i = 0; i < c->count; i++) {
+    FOR_EACH_ARGUMENT(c, i)
+    {
         memcpy(c->arenas[i].expected, c->arenas[i].memory, c->arenas[i].size);
     }
 
     const bool shares = all_inside && shares_memory(c);
-    const npuq_status status = c->op->run(c);
+    const npuq_status status = c->is_prepared ? prepare_and_run(c) : run(c);
     if (status != NPUQ_OK) {
-        const argument *x = &c->arguments[X];
+        const argument *x = &c->arguments[c->order[0]];
         check_failure(c, status, !all_inside || shares || repeats_one_element(c, x) || has_too_many_words(x));
         return;
     }
     if (refusal || shares) {
-        FINDING("%s: success with arguments that %s", c->op->name, shares ? "share memory" : "break a rule");
+        FINDING("%s: success with arguments that %s", operator_names[c->op], shares ? "share memory" : "break a rule");
     }
     expect_success(c);
     check_memory(c, "done");
@@ -1289,47 +1279,49 @@ static unsigned sum_of_bytes(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     input in = {data, size};
-    call c = {.group_index = -1, .words = -1, .changed_bit = -1};
+    call c = {.changed_bit = -1};
     const uint8_t form = take_byte(&in);
 
-    c.op = &operators[take_byte(&in) % (sizeof operators / sizeof operators[0])];
+    c.op = (enum test_operator)(take_byte(&in) % TEST_OPERATORS);
     choose_backend(form % 4);
     c.flag = form & 4;
     c.mode = form & 8 ? 1 : 0;
     c.may_be_large = sum_of_bytes(data, size) % 8 == 0;
     c.has_executor = form & 16;
     c.executor = test_shuffled_executor;
+    c.is_prepared = form < 0xE0 && form & 32 && test_takes_executor(c.op);
+    c.is_rebound = form & 64;
     if (form >= 0xE0) {
         c.executor.parallel_for = form & 32 && form & 8 ? NULL : c.executor.parallel_for;
         c.mode = (int)take_bytes(&in, 4);
     }
     test_reseed(take_bytes(&in, 2)); /* of the elements */
-    c.op->plan(&c, &in);
+    operators[c.op].plan(&c, &in);
 
     /* The bytes that are left are elements, instead of those that test_fill() has made. */
     for (int i = 0; i < c.count; i++) {
-        for (size_t k = 0; k < c.arenas[i].size && in.left > 0; k++) {
-            c.arenas[i].memory[k] = take_byte(&in);
+        const arena *memory = &c.arenas[c.order[i]];
+        for (size_t k = 0; k < memory->size && in.left > 0; k++) {
+            memory->memory[k] = take_byte(&in);
         }
     }
-    for (int i = 0; i < c.count; i++) {
+    FOR_EACH_ARGUMENT(&c, i)
+    {
         c.arguments[i].kind = classify(&c, &c.arguments[i]);
     }
-    for (int i = 0; i < c.count; i++) {
+    FOR_EACH_ARGUMENT(&c, i)
+    {
         argument *a = &c.arguments[i];
         /* where no output says how large it can be, it would be read for as long as its shape says */
-        if (a->kind == BROADCAST && (i == c.group_index || (i == X && c.op->run == run_min_max))) {
+        if (a->kind == BROADCAST && (i == GROUP_INDEX || (i == X && c.op == TEST_MIN_MAX))) {
             a->kind = WILD;
         }
     }
-    if (c.group_index >= 0) {
-        write_groups(&c);
-    }
-    if (c.words >= 0) {
-        write_words(&c);
-    }
+    write_groups(&c);
+    write_words(&c);
     check_call(&c);
-    for (int i = 0; i < c.count; i++) {
+    FOR_EACH_ARGUMENT(&c, i)
+    {
         free(c.arenas[i].memory);
         free(c.arenas[i].expected);
     }
