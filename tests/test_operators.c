@@ -149,8 +149,8 @@ static void random_shape(int ndim, int64_t *shape, int64_t multiple)
     if (ndim == 0) {
         return;
     }
-    if (test_one_in(12)) {
-        shape[ndim - 1] = test_between(1000, 5000);
+    if (test_one_in(12)) { /* or a last unit of one column */
+        shape[ndim - 1] = test_one_in(2) ? test_between(1000, 5000) : 2048 * test_between(1, 2) + 1;
     } else if (ndim == 2 && test_one_in(8)) {
         shape[0] = test_between(60, 300);
         shape[1] = test_between(60, 600);
