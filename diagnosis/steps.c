@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "steps.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -574,11 +575,23 @@ static uint64_t swap_bytes(uint64_t bits, size_t size)
 
 /* ---- from t to a floating-point type ---------------------------------------------------------------------------- */
 
+/* Of float16 or bfloat16. */
+static uint32_t half_bits(float t, npuq_dtype dtype)
+{
+    assert(dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16);
+    return dtype == NPUQ_FLOAT16 ? npuq_ref_to_float16(t) : npuq_ref_to_bfloat16(t);
+}
+
+static float half_value(uint32_t bits, npuq_dtype dtype)
+{
+    return dtype == NPUQ_FLOAT16 ? npuq_ref_float16((uint16_t)bits) : npuq_ref_bfloat16((uint16_t)bits);
+}
+
 /* The value of a type next to t towards zero. */
 static uint32_t truncated(float t, npuq_dtype dtype)
 {
-    uint32_t bits = dtype == NPUQ_FLOAT16 ? npuq_ref_to_float16(t) : npuq_ref_to_bfloat16(t);
-    const float value = dtype == NPUQ_FLOAT16 ? npuq_ref_float16((uint16_t)bits) : npuq_ref_bfloat16((uint16_t)bits);
+    const uint32_t bits = half_bits(t, dtype);
+    const float value = half_value(bits, dtype);
 
     return fabsf(value) > fabsf(t) ? bits - 1 : bits;
 }
@@ -587,14 +600,11 @@ static uint32_t truncated(float t, npuq_dtype dtype)
 static uint32_t half_away(float t, npuq_dtype dtype)
 {
     const uint32_t below = truncated(t, dtype);
-    const float low = dtype == NPUQ_FLOAT16 ? npuq_ref_float16((uint16_t)below) : npuq_ref_bfloat16((uint16_t)below);
-    const float next =
-        dtype == NPUQ_FLOAT16 ? npuq_ref_float16((uint16_t)(below + 1)) : npuq_ref_bfloat16((uint16_t)(below + 1));
+    const float low = half_value(below, dtype);
+    const float next = half_value(below + 1, dtype);
     const double middle = ((double)low + (double)next) / 2;
 
-    return isfinite(next) && fabs((double)t) == fabs(middle)
-               ? below + 1
-               : (dtype == NPUQ_FLOAT16 ? npuq_ref_to_float16(t) : npuq_ref_to_bfloat16(t));
+    return isfinite(next) && fabs((double)t) == fabs(middle) ? below + 1 : half_bits(t, dtype);
 }
 
 /* To float32 so that rounding the result once more, to fewer bits, is as good as rounding t once. */
@@ -628,8 +638,7 @@ static uint64_t float_bits(const struct arithmetic *a, double t, npuq_dtype dtyp
     }
     bits = how == RESULT_TRUNCATED   ? truncated(value, dtype)
            : how == RESULT_HALF_AWAY ? half_away(value, dtype)
-           : dtype == NPUQ_FLOAT16   ? npuq_ref_to_float16(value)
-                                     : npuq_ref_to_bfloat16(value);
+                                     : half_bits(value, dtype);
     const uint32_t infinity = dtype == NPUQ_FLOAT16 ? 0x7C00 : 0x7F80;
     if (how == RESULT_FINITE && (bits & 0x7FFF) == infinity) {
         bits -= 1;
