@@ -217,10 +217,10 @@ npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *
     for (size_t row = 0; row < npuq_count_rows(&loop); row++) {
         npuq_select_rect(&loop, row, 1, 0, npuq_count_columns(&loop), &rect);
         for (size_t i = 0; i < rect.cols; i++) {
-            char *at[NPUQ_LOOP_OPERANDS];
+            char *at[NPUQ_LOOP_OPERANDS] = {NULL};
             npuq_ref_range range;
 
-            for (int k = 0; k < NPUQ_LOOP_OPERANDS; k++) {
+            for (int k = 0; k < NPUQ_LOOP_OPERANDS && tensors[k]; k++) {
                 at[k] = rect.data[operands[k]] + (ptrdiff_t)i * rect.col_step[operands[k]];
             }
             memcpy(&range.hi, at[MAX], sizeof range.hi);
