@@ -1136,6 +1136,33 @@ static void test_broadcast_rows(void **unused)
     }
 }
 
+/* Few columns to each scale, which a tile may begin with the second of: x is not contiguous, and wider than a unit. */
+static void test_scales_of_few_columns(void **unused)
+{
+    enum { ROWS = 3000, COLS = 3 };
+    const size_t extents[] = {ROWS, COLS};
+    static float apart[ROWS * COLS * 2];
+    static float x[ROWS * COLS];
+    static float scales[ROWS];
+    static int8_t y[ROWS * COLS];
+    static int8_t expected[ROWS * COLS];
+    npuq_tensor x_view = npuq_matrix(apart, NPUQ_FLOAT32, ROWS, COLS, 2 * COLS);
+    const npuq_tensor scales_view = npuq_vector(scales, NPUQ_FLOAT32, ROWS);
+    const npuq_tensor y_view = npuq_matrix(y, NPUQ_INT8, ROWS, COLS, 0);
+
+    (void)unused;
+    x_view.strides[1] = 2;
+    test_fill(apart, NPUQ_FLOAT32, COUNT(apart), true);
+    test_fill(scales, NPUQ_FLOAT32, ROWS, true);
+    for (size_t i = 0; i < COUNT(x); i++) {
+        x[i] = apart[2 * i];
+    }
+    npuq_ref_quantize(x, NPUQ_REF_FLOAT32, extents, 2, scales, NPUQ_REF_FLOAT32, ROWS, NULL, NPUQ_REF_FLOAT32, 0, true,
+                      expected, NPUQ_REF_INT8);
+    check_ok(npuq_quantize(&x_view, &scales_view, NULL, 0, true, &y_view, NULL));
+    test_same(y, expected, sizeof y, "quantize, few columns to a scale");
+}
+
 /* Parameters of one range that has no dimensions. */
 static void test_scalar_parameters(void **unused)
 {
@@ -1283,6 +1310,7 @@ int main(void)
         cmocka_unit_test(test_empty_parts),
         cmocka_unit_test(test_empty_and_huge),
         cmocka_unit_test(test_broadcast_rows),
+        cmocka_unit_test(test_scales_of_few_columns),
         cmocka_unit_test(test_scalar_parameters),
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_short_rows),
