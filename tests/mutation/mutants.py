@@ -21,7 +21,7 @@ TILE = "src/walk/tile.c"
 GATHER = "src/walk/gather.c"
 PARAMS = "src/walk/params.c"
 PARAMS_H = "src/walk/params.h"
-AFFINE = "src/operators/affine_dense.c"
+AFFINE_DENSE = "src/operators/affine_dense.c"
 QUANTIZE = "src/operators/quantize.c"
 GROUP = "src/operators/group_quant.c"
 DYNAMIC = "src/operators/dynamic_call.c"
@@ -274,7 +274,7 @@ MUTANTS = [
     ("quantize: any negative axis", QUANTIZE, "if (axis < -2) {", "if (axis < -x->ndim) {"),
     ("quantize: dividing, an axis of ndim", QUANTIZE, "axis >= x->ndim) {", "axis > x->ndim) {"),
     ("quantize: scales of any length", QUANTIZE, "!(along && scales->shape[d] == x->shape[axis])", "!along"),
-    ("quantize: zero points of another dtype", QUANTIZE, "(!div_mode && (status = npuq_check_same_dtype(", "(div_mode && false && (status = npuq_check_same_dtype("),
+    ("quantize: zero points of another dtype", QUANTIZE, "(!o->div_mode && (status = npuq_check_same_dtype(", "(o->div_mode && false && (status = npuq_check_same_dtype("),
     ("quantize: dividing, scales of several dimensions", QUANTIZE, "SIGNATURE(1, NPUQ_TAKES_FLOATS | ", "SIGNATURE(NPUQ_MAX_NDIM, NPUQ_TAKES_FLOATS | "),
     ("group_quant: scales of the first group", GROUP, "scale.data += (ptrdiff_t)rect->group * t->scale_group_step;", "scale.data += 0 * (ptrdiff_t)rect->group * t->scale_group_step;"),
     ("group_quant: offset of another dtype", GROUP, "(status = npuq_check_same_dtype(arguments, OFFSET, SCALE)) != NPUQ_OK ||\n", "(status = NPUQ_OK) != NPUQ_OK ||\n"),
@@ -303,7 +303,7 @@ MUTANTS = [
     ("dynamic_quant: any scale form", SYMMETRIC, "scale_form != NPUQ_SCALE_PRODUCT && scale_form != NPUQ_SCALE_INVERSE", "scale_form != NPUQ_SCALE_PRODUCT && false"),
     ("dynamic_quant steps: the greatest value alone", PASSES, "{.hi = b, .lo = a}", "{.hi = b, .lo = b}"),
     ("anti_quant: offset of another dtype", ANTI, "(status = npuq_check_same_dtype(arguments, OFFSET, SCALE)) != NPUQ_OK ||\n", "(status = NPUQ_OK) != NPUQ_OK ||\n"),
-    ("anti_quant: scalar words", ANTI, "tensors[X] && tensors[X]->dtype == NPUQ_QUINT4X2;", "tensors[X] && tensors[X]->ndim < 0;"),
+    ("anti_quant: scalar words", VIEW, "    if (from->ndim == 0) {", "    if (from->ndim < 0) {"),
     ("anti_quant: scales of any length", FROM, "tensor->shape[last] == 1 || tensor->shape[last] == columns", "tensor->shape[last] <= columns"),
     ("from integers: more scales than columns", FROM, "tensor->shape[last] == 1 || tensor->shape[last] == columns", "tensor->shape[last] == 1 || tensor->shape[last] >= columns"),
     ("dequant: int32 bias as floating point", DEQUANT, "tensors[BIAS] && tensors[BIAS]->dtype == NPUQ_INT32;", "tensors[BIAS] && tensors[BIAS]->dtype == NPUQ_INT8;"),
@@ -377,11 +377,11 @@ MUTANTS = [
     ("dense: an input left out", VIEW_H, "if (a->role != NPUQ_OPTIONAL_INPUT) {", "if (a->role == NPUQ_OUTPUT) {"),
     ("dense: outputs may lie on outputs", VIEW_H, "arguments[j].role == NPUQ_OUTPUT && j >= i;", "arguments[j].role == NPUQ_OUTPUT;"),
     ("dense: outputs may lie on inputs", VIEW_H, "arguments[j].role == NPUQ_OUTPUT && j >= i;", "arguments[j].role != NPUQ_OUTPUT || j >= i;"),
-    ("dense: any axis", QUANTIZE, "(along == tensors[X]->ndim - 1 && npuq_suits_affine_dense(", "(npuq_suits_affine_dense("),
-    ("dense: more parameters than there is room for", AFFINE, "(cols <= NPUQ_DENSE_PARAMS ||", "(cols > 0 ||"),
-    ("dense: parameters as they lie", AFFINE, "    if (params->type == NPUQ_P_F32) {", "    if (params->repeat == 1) {"),
-    ("dense: one offset is one for each column", AFFINE, "arguments->counts[roles->offset] > 1;", "arguments->counts[roles->offset] > 0;"),
-    ("dense: scales of the first group", AFFINE, "(ptrdiff_t)group * d->group_step", "0 * (ptrdiff_t)group * d->group_step"),
+    ("dense: any axis", QUANTIZE, "(o.along == tensors[X]->ndim - 1 && npuq_suits_affine_dense(", "(npuq_suits_affine_dense("),
+    ("dense: more parameters than there is room for", AFFINE_DENSE, "(cols <= NPUQ_DENSE_PARAMS ||", "(cols > 0 ||"),
+    ("dense: parameters as they lie", AFFINE_DENSE, "    if (params->type == NPUQ_P_F32) {", "    if (params->repeat == 1) {"),
+    ("dense: one offset is one for each column", AFFINE_DENSE, "arguments->counts[roles->offset] > 1;", "arguments->counts[roles->offset] > 0;"),
+    ("dense: scales of the first group", AFFINE_DENSE, "(ptrdiff_t)group * d->group_step", "0 * (ptrdiff_t)group * d->group_step"),
     ("dense: any layout", TASK_H, "return npuq_are_dense(arguments) && ", "return "),
     ("dense: integers without parameters by column or row", FROM, "are_alike(&d->choice, &d->columns, d->row_scale.data != NULL));", "true);"),
     ("dense: integers without scales by row", FROM, "d->row_scale = npuq_list_dense_params(arguments, roles->row_scale);", "d->row_scale = npuq_list_dense_params(arguments, NPUQ_ABSENT);"),
@@ -425,10 +425,10 @@ MUTANTS = [
     ("join: columns of the first unit", LOOP, "joined * units->unit_cols", "units->unit_cols"),
     ("join: rows beyond the last", LOOP, "smaller(units->rows - unit->row, rows)", "rows"),
     ("join: columns beyond the last", LOOP, "smaller(units->cols - unit->col, cols)", "cols"),
-    ("dense: scales of the first unit", AFFINE, "read_params(d->kernels, &scale, unit->col, ", "read_params(d->kernels, &scale, 0, "),
-    ("dense: offsets of the first unit", AFFINE, "read_params(d->kernels, &d->offset, unit->col, ", "read_params(d->kernels, &d->offset, 0, "),
-    ("dense: one offset for the first unit", AFFINE, "read_params(d->kernels, &d->offset, 0, 1, offsets)", "read_params(d->kernels, &d->offset, unit->col, 1, offsets)"),
-    ("dense: groups of the first unit", AFFINE, "npuq_find_group(&d->groups, row, left, &group)", "npuq_find_group(&d->groups, row - unit->row, left, &group)"),
+    ("dense: scales of the first unit", AFFINE_DENSE, "read_params(d->kernels, &scale, unit->col, ", "read_params(d->kernels, &scale, 0, "),
+    ("dense: offsets of the first unit", AFFINE_DENSE, "read_params(d->kernels, &d->offset, unit->col, ", "read_params(d->kernels, &d->offset, 0, "),
+    ("dense: one offset for the first unit", AFFINE_DENSE, "read_params(d->kernels, &d->offset, 0, 1, offsets)", "read_params(d->kernels, &d->offset, unit->col, 1, offsets)"),
+    ("dense: groups of the first unit", AFFINE_DENSE, "npuq_find_group(&d->groups, row, left, &group)", "npuq_find_group(&d->groups, row - unit->row, left, &group)"),
     ("dense: ranges of the first unit", PASSES, "for (size_t row = unit->row, left", "for (size_t row = 0, left"),
     ("dense: smooth scales of the first unit", PASSES, "d->smooth_group_step + (ptrdiff_t)unit->col * params.step;", "d->smooth_group_step;"),
     ("dense: parts of rows have ranges", PASSES, "step == NPUQ_APPLY ? filling->most : SIZE_MAX);", "filling->most);"),
@@ -457,9 +457,9 @@ MUTANTS = [
     ("rebind: spans as they were", TASK, "data - span->first, span->last - data}", "0, span->last - data}"),
     ("rebind: x moves y", TASK, "filling->pointers[x] = &walk->loop.data[NPUQ_LOOP_X];", "filling->pointers[x] = &walk->loop.data[NPUQ_LOOP_Y];"),
     ("rebind: quantize's zero points stay", QUANTIZE, "        filling->pointers[ZERO_POINTS] = &loop->data[LOOP_ZERO_POINTS];\n", ""),
-    ("rebind: dense scales stay", AFFINE, "    filling->pointers[roles->scale] = &d.scale.data;\n", ""),
+    ("rebind: dense scales stay", AFFINE_DENSE, "    filling->pointers[roles->scale] = &d.scale.data;\n", ""),
     ("rebind: group_quant's offset stays", GROUP, "    filling->pointers[OFFSET] = &t->offset.data;\n", ""),
-    ("rebind: dense zero points stay", AFFINE, "    filling->pointers[roles->offset] = &d.offset.data;\n", ""),
+    ("rebind: dense zero points stay", AFFINE_DENSE, "    filling->pointers[roles->offset] = &d.offset.data;\n", ""),
     ("rebind: int32 bias stays", FROM, "    note_pointer(filling, roles->x_bias, &columns->x_bias.data);\n", ""),
     ("rebind: scales by row stay", FROM, "            note_pointer(filling, roles->row_scale, &walk->loop.data[LOOP_ROW_SCALE]);\n", ""),
     ("rebind: dense scales by row stay", FROM, "    note_pointer(filling, roles->row_scale, &d.row_scale.data);\n", ""),
