@@ -9,7 +9,6 @@
 #include "../ref/npuq_ref_element.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 /* The oracle's name for a type of y. */
 static inline npuq_ref_dtype npuq_find_ref_y(npuq_y_type y)
@@ -23,7 +22,7 @@ static inline npuq_ref_dtype npuq_find_ref_y(npuq_y_type y)
     case NPUQ_Y_F16: return NPUQ_REF_FLOAT16;
     case NPUQ_Y_BF16: return NPUQ_REF_BFLOAT16;
     }
-    abort();
+    __builtin_unreachable();
 }
 
 static inline npuq_ref_parameters npuq_find_ref_parameters(npuq_dynamic_form form, npuq_y_type y, npuq_ref_range range)

@@ -4,8 +4,6 @@
 #include "ref_parameters.h"
 #include "row_table.h"
 
-#include <stdlib.h>
-
 /* The oracle's names for the types. */
 static npuq_ref_dtype find_x_dtype(npuq_x_type x)
 {
@@ -17,7 +15,7 @@ static npuq_ref_dtype find_x_dtype(npuq_x_type x)
     case NPUQ_X_I4: return NPUQ_REF_QUINT4X2;
     case NPUQ_X_I32: return NPUQ_REF_INT32;
     }
-    abort();
+    __builtin_unreachable();
 }
 
 static const char *find_x_row(const npuq_block *b, size_t r)

@@ -67,13 +67,14 @@ static npuq_status check_y(const npuq_arguments *arguments)
 {
     const npuq_tensor *scale = arguments->tensors[SCALE];
     const npuq_tensor *offset = arguments->tensors[OFFSET];
-    const int y_ndim = arguments->tensors[Y]->ndim;
+    static const char rule[] = "[n] or [1, n] with the larger n";
     const bool offset_is_longer = offset && last_extent(offset) > last_extent(scale);
     const npuq_tensor *longer = offset_is_longer ? offset : scale;
     const int64_t row[] = {1, last_extent(longer)};
 
     if (offset && offset->ndim != scale->ndim) {
-        return npuq_check_shape(arguments, Y, y_ndim, row + 2 - y_ndim, "[n] or [1, n] with the larger n");
+        return arguments->tensors[Y]->ndim == 1 ? npuq_check_shape(arguments, Y, 1, row + 1, rule)
+                                                : npuq_check_shape(arguments, Y, 2, row, rule);
     }
     return npuq_check_shape(arguments, Y, longer->ndim, longer->shape,
                             offset_is_longer ? "the shape of offset" : "the shape of scale");
