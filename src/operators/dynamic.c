@@ -498,9 +498,9 @@ static inline NPUQ_INLINED void fill_dense(dynamic_dense *d, const npuq_argument
     d->y = tensors[NPUQ_DYNAMIC_Y] ? npuq_find_y_type(arguments->infos[NPUQ_DYNAMIC_Y]) : NPUQ_Y_I8;
     d->step = step;
     d->form = form;
-    d->block_rows = rows->block.rows == 1 || row_bytes >= BLOCK_BYTES ? 1
-                    : row_bytes <= BLOCK_BYTES / ROWS                 ? ROWS
-                                                                      : BLOCK_BYTES / row_bytes;
+    d->block_rows = step == NPUQ_APPLY || row_bytes <= BLOCK_BYTES / ROWS ? ROWS
+                    : row_bytes >= BLOCK_BYTES                            ? 1
+                                                                          : BLOCK_BYTES / row_bytes;
     list_smooth_scales(arguments, &d->smooth, &d->smooth_group_step);
     d->groups = npuq_list_groups(tensors[NPUQ_DYNAMIC_GROUP_INDEX]);
     d->first = tensors[NPUQ_DYNAMIC_FIRST]->data;
