@@ -705,6 +705,10 @@ static void test_long_rows(void **unused)
                            &test_shuffled_executor);
         }
     }
+    for (int again = 0; again < 4; again++) { /* finite products: only these differ from group to group */
+        run_dynamic_on(2, shape, NPUQ_FLOAT16, NPUQ_FLOAT16, NPUQ_INT8, GROUPED_SMOOTH, NPUQ_PER_TOKEN, true,
+                       &test_shuffled_executor);
+    }
 }
 
 static void test_dynamic(void **unused)
