@@ -185,6 +185,55 @@ static void test_units(void **unused)
     }
 }
 
+/* Rows of more columns than a unit may have, and than units are joined to. */
+static void test_long_rows(void **unused)
+{
+    enum { ROWS = 3, MOST = 40000 };
+    static const int64_t widths[] = {6000, MOST};
+    static float x[ROWS * MOST];
+    static float smooth[MOST];
+    static int8_t y[ROWS * MOST];
+    static int8_t expected[ROWS * MOST];
+    float parameters[2 * ROWS];
+    float expected_parameters[2 * ROWS];
+    const npuq_tensor scale = npuq_vector(parameters, NPUQ_FLOAT32, ROWS);
+    const npuq_tensor offset = npuq_vector(parameters + ROWS, NPUQ_FLOAT32, ROWS);
+
+    (void)unused;
+    op = TEST_ASYMMETRIC;
+    for (int i = 0; i < ROWS * MOST; i++) { /* no infinite product: y would be 0 */
+        x[i] = (float)(i * 31 % 255 - 127);
+        smooth[i % MOST] = (float)(i % MOST % 13 + 1);
+    }
+    for (number = 0; number < 2; number++) {
+        const int64_t width = widths[number];
+        const npuq_tensor x_view = npuq_matrix(x, NPUQ_FLOAT32, ROWS, width, 0);
+        const npuq_tensor smooth_view = npuq_vector(smooth, NPUQ_FLOAT32, width);
+        const npuq_tensor y_view = npuq_matrix(y, NPUQ_INT8, ROWS, width, 0);
+        npuq_call prepared;
+
+        CHECK(npuq_dynamic_quant_asymmetric(&x_view, &smooth_view, NULL, NPUQ_PER_TOKEN, &y_view, &scale, &offset,
+                                            NULL) == NPUQ_OK);
+        memcpy(expected, y, sizeof y);
+        memcpy(expected_parameters, parameters, sizeof parameters);
+        memset(y, 0x55, (size_t)(ROWS * width));
+        memset(parameters, 0x55, sizeof parameters);
+        CHECK(npuq_prepare_dynamic_quant_asymmetric(&prepared, &x_view, &smooth_view, NULL, NPUQ_PER_TOKEN, &y_view,
+                                                    &scale, &offset) == NPUQ_OK);
+        CHECK(npuq_call_units(&prepared) == ROWS);
+        npuq_call_run(&prepared, 0, SIZE_MAX);
+        test_same(parameters, expected_parameters, sizeof parameters, "scale and offset of long rows");
+        test_same(y, expected, sizeof y, "long rows");
+        memset(y, 0x55, (size_t)(ROWS * width));
+        CHECK(npuq_prepare_dynamic_quant_apply(&prepared, &x_view, &smooth_view, NULL, NPUQ_PER_TOKEN, &scale, &offset,
+                                               &y_view) == NPUQ_OK);
+        for (size_t unit = 0; unit < npuq_call_units(&prepared); unit++) {
+            npuq_call_run(&prepared, unit, unit + 1);
+        }
+        test_same(y, expected, sizeof y, "long rows, applied");
+    }
+}
+
 /* ---- copies ----------------------------------------------------------------------------------------------------- */
 
 static void test_copies(void **unused)
@@ -587,9 +636,10 @@ static void test_backend_changes(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_units),       cmocka_unit_test(test_sizes_0),      cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_rebinds),     cmocka_unit_test(test_refusals),     cmocka_unit_test(test_null_calls),
-        cmocka_unit_test(test_interleaved), cmocka_unit_test(test_late_changes), cmocka_unit_test(test_backend_changes),
+        cmocka_unit_test(test_long_rows),       cmocka_unit_test(test_units),       cmocka_unit_test(test_sizes_0),
+        cmocka_unit_test(test_copies),          cmocka_unit_test(test_rebinds),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_null_calls),      cmocka_unit_test(test_interleaved), cmocka_unit_test(test_late_changes),
+        cmocka_unit_test(test_backend_changes),
     };
 
     test_seed();
