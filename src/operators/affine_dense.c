@@ -29,7 +29,7 @@ static inline NPUQ_INLINED const float *read_params(const npuq_row_kernels *kern
         return (const float *)(const void *)data;
     }
     if (n == 1) {
-        return npuq_convert_params(kernels, params, n, buffer);
+        return npuq_convert_params(kernels, &(npuq_params){data, params->step, params->type, 1, 0}, n, buffer);
     }
     assert(params->type < NPUQ_P_WIDENED && n <= NPUQ_DENSE_PARAMS);
     kernels->widen[params->type](data, buffer, n);
