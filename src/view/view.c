@@ -245,17 +245,15 @@ static bool find_span(const npuq_tensor *tensor, npuq_span *span)
     return true;
 }
 
+/* Of a tensor that is not dense: it has several elements. */
 static bool repeats_one_element(const npuq_tensor *tensor)
 {
-    bool several = false;
-
     for (int d = 0; d < tensor->ndim; d++) {
         if (tensor->shape[d] > 1 && tensor->strides[d] != 0) {
             return false;
         }
-        several = several || tensor->shape[d] > 1;
     }
-    return several;
+    return true;
 }
 
 static npuq_status check_memory(const char *op, const npuq_argument *a, const npuq_tensor *tensor, npuq_span *span)
