@@ -222,7 +222,7 @@ def undefined(text):
 
 def in_c99(text):
     """C99 has no word for these; compilers have, as extensions."""
-    return re.sub(r"\b((?:static )?(?:_Atomic\(|_Thread_local |_Alignas\())", r"__extension__ \1", text)
+    return re.sub(r"\b((?:static )?(?:_Atomic\(|_Thread_local |_Alignas\()|_Static_assert\()", r"__extension__ \1", text)
 
 
 def backend(name, target, text):
@@ -270,6 +270,8 @@ def source_file(library, sources, backends, banner):
     out.append("".join(f"#include <{header}>\n" for header in sorted(library.headers & STANDARD_HEADERS)))
     out += [f"#if {condition}\n#include <{header}>\n#endif\n"
             for header, condition in sorted(TARGET_HEADERS.items()) if header in library.headers]
+    # In C99 glibc's headers define a macro of that name, which declares a function: not twice for clang's targets.
+    out.append("#undef _Static_assert\n")
     # Between files only: nobody else's business.
     out.append("#if defined(__GNUC__) && !defined(_WIN32)\n#pragma GCC visibility push(hidden)\n#endif\n")
     out += library.shared
