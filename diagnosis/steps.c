@@ -505,7 +505,7 @@ static struct integer_range range_of(const struct arithmetic *a, npuq_dtype dtyp
     case NPUQ_UINT8: range = (struct integer_range){0, 255, 8}; break;
     case NPUQ_INT32: range = (struct integer_range){INT32_MIN, INT32_MAX, 32}; break;
     case NPUQ_QUINT4X2: range = (struct integer_range){-8, 7, 4}; break;
-    case NPUQ_INT8: break;
+    case NPUQ_INT8:
     case NPUQ_FLOAT32: /* nothing is clamped to these */
     case NPUQ_FLOAT16:
     case NPUQ_BFLOAT16:

@@ -57,9 +57,10 @@
 
 /* clang-format on */
 
-#define NPUQ_ONE(...) +1
-_Static_assert(0 NPUQ_EACH_RANGE(NPUQ_ONE) == NPUQ_X_FLOATS, "every floating-point x has a range");
-_Static_assert(0 NPUQ_EACH_PARAMETER(NPUQ_ONE) == NPUQ_P_WIDENED, "every parameter that is widened has a kernel");
-#undef NPUQ_ONE
+#define NPUQ_ZERO(...) 0,
+_Static_assert(sizeof((char[]){NPUQ_EACH_RANGE(NPUQ_ZERO)}) == NPUQ_X_FLOATS, "every floating-point x has a range");
+_Static_assert(sizeof((char[]){NPUQ_EACH_PARAMETER(NPUQ_ZERO)}) == NPUQ_P_WIDENED,
+               "every parameter that is widened has a kernel");
+#undef NPUQ_ZERO
 
 #endif

@@ -120,10 +120,10 @@ static void keep_dense(npuq_filling *filling, const npuq_affine_roles *roles, np
     list_rows(&d.rows, &filling->arguments, roles);
     d.task.run = run_dense;
     npuq_cut_units(&d.task.units, d.rows.block.rows, d.rows.block.n, filling->most, filling->most);
-    filling->pointers[roles->x] = &d.rows.block.x;
-    filling->pointers[roles->scale] = &d.scale.data;
-    filling->pointers[roles->offset] = &d.offset.data;
-    filling->pointers[roles->y] = &d.rows.block.y;
+    filling->pointers[roles->x] = (void *)&d.rows.block.x;
+    filling->pointers[roles->scale] = (void *)&d.scale.data;
+    filling->pointers[roles->offset] = (void *)&d.offset.data;
+    filling->pointers[roles->y] = (void *)&d.rows.block.y;
     npuq_keep_task(filling, &d.task, sizeof d);
 }
 

@@ -350,7 +350,7 @@ static void add_parameter(dynamic_walk *d, npuq_filling *filling, int operand, i
     } else {
         npuq_add_operand(&d->walk.loop, operand, tensor);
     }
-    filling->pointers[argument] = &d->walk.loop.data[operand];
+    filling->pointers[argument] = (void *)&d->walk.loop.data[operand];
 }
 
 /* All but pass and units. */
@@ -366,7 +366,7 @@ static void fill_walk(dynamic_walk *d, npuq_filling *filling, npuq_dynamic_form 
     d->walk.groups = npuq_list_groups(tensors[NPUQ_DYNAMIC_GROUP_INDEX]);
     d->form = form;
     list_smooth_scales(&filling->arguments, &d->smooth, &d->smooth_group_step);
-    filling->pointers[NPUQ_DYNAMIC_SMOOTH] = &d->smooth.data;
+    filling->pointers[NPUQ_DYNAMIC_SMOOTH] = (void *)&d->smooth.data;
     add_parameter(d, filling, LOOP_FIRST, NPUQ_DYNAMIC_FIRST, per_tensor);
     add_parameter(d, filling, LOOP_SECOND, NPUQ_DYNAMIC_SECOND, per_tensor);
     for (int32_t i = 0; npuq_count_elements(x) == 0 && i < loop->ndim; i++) {
@@ -517,11 +517,11 @@ static void keep_dense(npuq_filling *filling, npuq_dynamic_step step, npuq_dynam
     d.task.run = run_dense;
     npuq_cut_units(&d.task.units, d.rows.block.rows, d.rows.block.n, filling->most,
                    step == NPUQ_APPLY ? filling->most : SIZE_MAX);
-    filling->pointers[NPUQ_DYNAMIC_X] = &d.rows.block.x;
-    filling->pointers[NPUQ_DYNAMIC_Y] = &d.rows.block.y;
-    filling->pointers[NPUQ_DYNAMIC_SMOOTH] = &d.smooth.data;
-    filling->pointers[NPUQ_DYNAMIC_FIRST] = &d.first;
-    filling->pointers[NPUQ_DYNAMIC_SECOND] = &d.second;
+    filling->pointers[NPUQ_DYNAMIC_X] = (void *)&d.rows.block.x;
+    filling->pointers[NPUQ_DYNAMIC_Y] = (void *)&d.rows.block.y;
+    filling->pointers[NPUQ_DYNAMIC_SMOOTH] = (void *)&d.smooth.data;
+    filling->pointers[NPUQ_DYNAMIC_FIRST] = (void *)&d.first;
+    filling->pointers[NPUQ_DYNAMIC_SECOND] = (void *)&d.second;
     npuq_keep_task(filling, &d.task, sizeof d);
 }
 

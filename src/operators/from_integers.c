@@ -98,9 +98,9 @@ static void list_columns(npuq_dequant_columns *columns, npuq_filling *filling, c
     columns->addend = npuq_list_params(&filling->arguments, roles->addend);
     columns->x_bias = npuq_list_params(&filling->arguments, roles->x_bias);
     columns->words_have_offsets = roles->words_have_offsets;
-    note_pointer(filling, roles->scale, &columns->scale.data);
-    note_pointer(filling, roles->addend, &columns->addend.data);
-    note_pointer(filling, roles->x_bias, &columns->x_bias.data);
+    note_pointer(filling, roles->scale, (void *)&columns->scale.data);
+    note_pointer(filling, roles->addend, (void *)&columns->addend.data);
+    note_pointer(filling, roles->x_bias, (void *)&columns->x_bias.data);
 }
 
 /* Whether every element is dequantised with the same parameters. */
@@ -131,9 +131,9 @@ static void keep_dense(npuq_filling *filling, const npuq_from_integers *roles)
     fill_dense(&d, filling, roles);
     d.task.run = run_dense;
     npuq_cut_units(&d.task.units, d.rows.block.rows, d.rows.block.n, filling->most, filling->most);
-    note_pointer(filling, roles->x, &d.rows.block.x);
-    note_pointer(filling, roles->y, &d.rows.block.y);
-    note_pointer(filling, roles->row_scale, &d.row_scale.data);
+    note_pointer(filling, roles->x, (void *)&d.rows.block.x);
+    note_pointer(filling, roles->y, (void *)&d.rows.block.y);
+    note_pointer(filling, roles->row_scale, (void *)&d.row_scale.data);
     npuq_keep_task(filling, &d.task, sizeof d);
 }
 
@@ -168,7 +168,7 @@ static void take_walk(npuq_filling *filling, const npuq_from_integers *roles, co
         list_columns(&t.columns, filling, roles);
         if (row_scale) {
             npuq_add_operand(&walk->loop, LOOP_ROW_SCALE, row_scale);
-            note_pointer(filling, roles->row_scale, &walk->loop.data[LOOP_ROW_SCALE]);
+            note_pointer(filling, roles->row_scale, (void *)&walk->loop.data[LOOP_ROW_SCALE]);
         }
         npuq_normalise_loop(&walk->loop, are_alike(&walk->choice, &t.columns, row_scale != NULL)
                                              ? NPUQ_LOOP_ANY_ORDER

@@ -76,8 +76,8 @@ static void fill_walk(group_quant_walk *t, npuq_filling *filling, const npuq_ten
     }
     t->scale_group_step = scale->shape[0] > 1 ? (ptrdiff_t)scale->strides[0] * step.size : 0;
     t->offset = npuq_list_params(&filling->arguments, OFFSET);
-    filling->pointers[SCALE] = &t->scale.data;
-    filling->pointers[OFFSET] = &t->offset.data;
+    filling->pointers[SCALE] = (void *)&t->scale.data;
+    filling->pointers[OFFSET] = (void *)&t->offset.data;
     npuq_normalise_loop(&t->walk.loop, NPUQ_LOOP_KEEP_COLUMNS);
     npuq_cut_walk(&t->walk, filling, UNIT, npuq_params_are_ready(&t->scale) ? UNIT : UNIT_COLUMNS);
 }

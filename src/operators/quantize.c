@@ -180,11 +180,11 @@ static void fill_walk(quantize_walk *t, npuq_filling *filling, const npuq_tensor
     t->scales_type = npuq_find_parameter_type(filling->arguments.infos[SCALES]);
     t->zero_points_type = NPUQ_P_F32;
     add_parameter(loop, LOOP_SCALES, tensors[SCALES], along);
-    filling->pointers[SCALES] = &loop->data[LOOP_SCALES];
+    filling->pointers[SCALES] = (void *)&loop->data[LOOP_SCALES];
     if (tensors[ZERO_POINTS]) {
         t->zero_points_type = npuq_find_parameter_type(filling->arguments.infos[ZERO_POINTS]);
         add_parameter(loop, LOOP_ZERO_POINTS, tensors[ZERO_POINTS], along);
-        filling->pointers[ZERO_POINTS] = &loop->data[LOOP_ZERO_POINTS];
+        filling->pointers[ZERO_POINTS] = (void *)&loop->data[LOOP_ZERO_POINTS];
     }
     npuq_normalise_loop(loop, NPUQ_LOOP_ANY_ORDER);
     t->by_column = go_by_column(loop);

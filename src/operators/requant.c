@@ -114,7 +114,7 @@ static inline NPUQ_INLINED npuq_status call_requant(npuq_call *call, const npuq_
     }
     const npuq_params words = npuq_list_params(&filling.arguments, WORDS);
     const int64_t all = npuq_count_elements(tensors[WORDS]);
-    const int64_t distinct = words.step == 0 && all > 1 ? 1 : all; /* there may be very many that are one */
+    const int64_t distinct = !words.data ? 0 : words.step == 0 && all > 1 ? 1 : all; /* very many may be one */
     const bits b = bits_of(&words, distinct);
 
     roles.words_have_offsets = (b.any & offset_bits) != 0;

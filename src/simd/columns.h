@@ -76,7 +76,7 @@ INLINE parameters load_row_parameters(recipe k, const rows *r)
 }
 
 enum { LINE = 64 };
-#define FILLS_LINES(ID, name, bits) &&(LINE % (CHUNK * bits / 8) == 0 || CHUNK * bits / 8 % LINE == 0)
+#define FILLS_LINES(ID, name, bits) &&(LINE % (CHUNK * (bits) / 8) == 0 || CHUNK * (bits) / 8 % LINE == 0)
 _Static_assert(true EACH_Y(FILLS_LINES), "whole chunks fill whole lines");
 #undef FILLS_LINES
 

@@ -26,9 +26,9 @@ static inline void copy_part(void *chunk, const void *p, size_t n, size_t all, s
 #define STORE_PART(ID, name, bits)                                                                                     \
     static __attribute__((noinline)) void chunk_store_part_##name(void *p, vchunk t, size_t n)                         \
     {                                                                                                                  \
-        _Alignas(64) char chunk[CHUNK * bits / 8];                                                                     \
+        _Alignas(64) char chunk[CHUNK * (bits) / 8];                                                                   \
         chunk_store_total_##name(chunk, t);                                                                            \
-        memcpy(p, chunk, n *bits / 8);                                                                                 \
+        memcpy(p, chunk, n *(bits) / 8);                                                                               \
     }
 
 LOAD_PART(f32, 4, 1, vchunk)

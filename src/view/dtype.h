@@ -47,9 +47,9 @@ typedef struct npuq_dtype_info {
     const char *name; /* "FLOAT32" */
     uint32_t set;     /* NPUQ_TAKES_...; 0 for an unknown dtype */
     npuq_step step;
-    int8_t x; /* npuq_x_type or NPUQ_NO_INDEX; and so on */
-    int8_t y;
-    int8_t parameter;
+    int16_t x; /* npuq_x_type or NPUQ_NO_INDEX; and so on */
+    int16_t y;
+    int16_t parameter;
 } npuq_dtype_info;
 
 enum { NPUQ_DTYPE_NUMBERS = NPUQ_QUINT4X2 + 1 }; /* the largest number, and one */

@@ -172,11 +172,11 @@ npuq_status npuq_call_rebind(npuq_call *call, npuq_operand operand, const void *
         const char *from = task->bounds[i].data;
         char *here;
 
-        memcpy(opaque + offsetof(npuq_task, bounds) + i * sizeof(npuq_bound), &to, sizeof to);
+        memcpy(opaque + offsetof(npuq_task, bounds) + i * sizeof(npuq_bound), (const void *)&to, sizeof to);
         if (task->slots[i] != 0) { /* which may point to another end of the view */
-            memcpy(&here, opaque + task->slots[i], sizeof here);
+            memcpy((void *)&here, opaque + task->slots[i], sizeof here);
             here = to + (here - from);
-            memcpy(opaque + task->slots[i], &here, sizeof here);
+            memcpy(opaque + task->slots[i], (const void *)&here, sizeof here);
         }
     }
     return status;
@@ -194,8 +194,9 @@ void npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int c
     npuq_start_loop(&walk->loop, tensors[counted], walk->choice.x_step, walk->choice.y_step);
     npuq_add_operand(&walk->loop, NPUQ_LOOP_X, tensors[x]);
     npuq_add_operand(&walk->loop, NPUQ_LOOP_Y, tensors[y]);
-    filling->pointers[y] = &walk->loop.data[NPUQ_LOOP_Y];
-    filling->pointers[x] = &walk->loop.data[NPUQ_LOOP_X]; /* last, as ranges alone have x in the place of y, too */
+    filling->pointers[y] = (void *)&walk->loop.data[NPUQ_LOOP_Y];
+    /* Last, as ranges alone have x in the place of y, too. */
+    filling->pointers[x] = (void *)&walk->loop.data[NPUQ_LOOP_X];
 }
 
 static size_t smaller(size_t a, size_t b)
