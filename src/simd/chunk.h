@@ -8,8 +8,6 @@
 #include "row_range.h"
 #include "y_types.h"
 
-#include <string.h>
-
 /* Inlined everywhere, so that constants reach it. Not without optimisation, where they do not, nor with sanitizers,
  * whose checks multiply: there the compiler would need a minute and a gigabyte. The bits are the same. */
 #if !defined __OPTIMIZE__ || defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -41,10 +39,7 @@ enum { AT_RUN_TIME = 0 };
 #define TOTAL_QUOTIENT 0
 #endif
 
-_Static_assert(sizeof(vf) == LANES * sizeof(float) && CHUNK == 4 * LANES, "a chunk is four vectors");
-_Static_assert(sizeof(vchunk) == CHUNK * sizeof(float) && sizeof(ichunk) == CHUNK * sizeof(int32_t) &&
-                   sizeof(hchunk) == CHUNK * sizeof(uint16_t),
-               "chunks are copied to and from arrays");
+_Static_assert(sizeof(vchunk) == CHUNK * sizeof(float), "chunks are copied to and from arrays");
 _Static_assert(CHUNK % 8 == 0, "a chunk of int4 is whole words");
 
 /* What the compiler cannot know of types that are not constant. */
@@ -161,8 +156,8 @@ INLINE certainty store_y(npuq_y_type y_type, char *y, vchunk t, size_t n, bool s
         switch (how) {                                                                                                 \
         case PART: chunk_store_part_##name(y, t, n); return certain();                                                 \
         case TOTAL: chunk_store_total_##name(y, t); return certain();                                                  \
-        case WHOLE: return chunk_store_##name(y, t, split);                                                            \
-        case STREAM: return chunk_stream_##name(y, t, split);                                                          \
+        case WHOLE:                                                                                                    \
+        case STREAM: return chunk_store_##name(y, t, split, how == STREAM);                                            \
         }                                                                                                              \
         __builtin_unreachable();
 
@@ -179,8 +174,8 @@ INLINE certainty store_requant(char *y, vchunk t, ichunk offsets, size_t n, stor
     switch (how) {
     case PART: chunk_store_part_requant(y, t, offsets, n); return certain();
     case TOTAL: chunk_store_total_requant(y, t, offsets); return certain();
-    case WHOLE: return chunk_store_requant(y, t, offsets);
-    case STREAM: return chunk_stream_requant(y, t, offsets);
+    case WHOLE:
+    case STREAM: return chunk_store_requant(y, t, offsets, how == STREAM);
     }
     __builtin_unreachable();
 }
@@ -195,7 +190,7 @@ INLINE vchunk chunk_set(float value)
  * host's flags, keeps from it that there is a product. */
 INLINE vf multiply_unfused(vf a, vf b)
 {
-    vf ab = v_mul(a, b);
+    vf ab = a * b;
 #if defined(NPUQ_SINGLE_FILE) && (defined(__x86_64__) || defined(__i386__))
     __asm__("" : "+v"(ab));
 #elif defined(NPUQ_SINGLE_FILE) && defined(__aarch64__)
@@ -220,7 +215,7 @@ INLINE vchunk chunk_mul(vchunk a, vchunk b)
 
 INLINE vchunk chunk_div(vchunk a, vchunk b)
 {
-    return (vchunk){{v_div(a.v[0], b.v[0]), v_div(a.v[1], b.v[1]), v_div(a.v[2], b.v[2]), v_div(a.v[3], b.v[3])}};
+    return (vchunk){{a.v[0] / b.v[0], a.v[1] / b.v[1], a.v[2] / b.v[2], a.v[3] / b.v[3]}};
 }
 
 /* x / s rounded, from the rounded inverse r of s: q = x * r, then q + (x - q * s) * r, both sums fused. Where q is not
@@ -244,7 +239,7 @@ INLINE vchunk chunk_quotient(vchunk x, vchunk s, vchunk inverse, bool total)
 
 INLINE vchunk chunk_add(vchunk a, vchunk b)
 {
-    return (vchunk){{v_add(a.v[0], b.v[0]), v_add(a.v[1], b.v[1]), v_add(a.v[2], b.v[2]), v_add(a.v[3], b.v[3])}};
+    return (vchunk){{a.v[0] + b.v[0], a.v[1] + b.v[1], a.v[2] + b.v[2], a.v[3] + b.v[3]}};
 }
 
 INLINE void prefetch_lines(const char *x, size_t bytes)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parameters: widened, spread, packed to words, and unpacked. */
-#ifndef NPUQ_PACKING_H
-#define NPUQ_PACKING_H
+#ifndef NPUQ_LANESING_H
+#define NPUQ_LANESING_H
 
 #include "chunk.h"
 
@@ -41,42 +41,69 @@ static void spread(const float *values, size_t count, size_t n, float *to)
     }
 }
 
-static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode)
+INLINE void pack_vector(const uint32_t *scale, const float *offset, uint64_t *y, bool nearest)
 {
-    const bool nearest = mode == NPUQ_ROUND_NEAREST;
-    uint32_t last_scales[PACK] = {0};
-    float last_offsets[PACK] = {0};
-    uint64_t last[PACK];
+    const vi offsets = offset ? round_offset(v_load(offset)) : (vi){0};
+    const vu bits = vector_at(scale, 0);
+
+    put_words(y, (nearest ? round_scales(bits) : bits) & ~0x1FFFu, ((vu)offsets & 0x1FF) << 5 | 1u << 14);
+}
+
+INLINE void unpack_vector(const uint64_t *y, float *scale, int32_t *offset)
+{
+    const vf a = (vf)vector_at(y, 0);
+    const vf b = (vf)vector_at(y, 1);
+    const vu low = (vu)(LOW_FIRST ? v_even(a, b) : v_odd(a, b));
+    const vu high = (vu)(LOW_FIRST ? v_odd(a, b) : v_even(a, b));
+
+    put_vector(scale, 0, low & ~0x1FFFu);
+    put_vector(offset, 0, (vu)((vi)(high << 18) >> 23));
+}
+
+INLINE void pack_words(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, bool nearest)
+{
+    uint32_t last_scales[LANES] = {0};
+    float last_offsets[LANES] = {0};
+    uint64_t last[LANES];
     size_t i = 0;
 
-    assert(npuq_are_valid_words(y, scale, offset));
-    for (; i + PACK <= n; i += PACK) {
-        pack_store(scale + i, offset ? offset + i : NULL, y + i, nearest);
+    for (; i + LANES <= n; i += LANES) {
+        pack_vector(scale + i, offset ? offset + i : NULL, y + i, nearest);
     }
     if (i < n) {
         memcpy(last_scales, scale + i, (n - i) * sizeof *scale);
         if (offset) {
             memcpy(last_offsets, offset + i, (n - i) * sizeof *offset);
         }
-        pack_store(last_scales, last_offsets, last, nearest);
+        pack_vector(last_scales, last_offsets, last, nearest);
         memcpy(y + i, last, (n - i) * sizeof *y);
+    }
+}
+
+static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode)
+{
+    assert(npuq_are_valid_words(y, scale, offset));
+    if (mode == NPUQ_ROUND_NEAREST) {
+        offset ? pack_words(scale, offset, y, n, true) : pack_words(scale, NULL, y, n, true);
+    } else {
+        offset ? pack_words(scale, offset, y, n, false) : pack_words(scale, NULL, y, n, false);
     }
 }
 
 static void unpack(const uint64_t *y, float *scale, int32_t *offset, size_t n)
 {
-    uint64_t last[PACK] = {0};
-    float last_scales[PACK];
-    int32_t last_offsets[PACK];
+    uint64_t last[LANES] = {0};
+    float last_scales[LANES];
+    int32_t last_offsets[LANES];
     size_t i = 0;
 
     assert(npuq_are_valid_words(y, scale, offset));
-    for (; i + PACK <= n; i += PACK) {
-        unpack_store(y + i, scale + i, offset + i);
+    for (; i + LANES <= n; i += LANES) {
+        unpack_vector(y + i, scale + i, offset + i);
     }
     if (i < n) {
         memcpy(last, y + i, (n - i) * sizeof *y);
-        unpack_store(last, last_scales, last_offsets);
+        unpack_vector(last, last_scales, last_offsets);
         memcpy(scale + i, last_scales, (n - i) * sizeof *scale);
         memcpy(offset + i, last_offsets, (n - i) * sizeof *offset);
     }

@@ -5,13 +5,6 @@
 
 #include "chunk.h"
 
-INLINE vf v_load(const float *p)
-{
-    vf v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
 INLINE bool is_nan(float v)
 {
     return v != v;

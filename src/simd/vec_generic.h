@@ -12,27 +12,16 @@
 
 #include "row_range.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+typedef __attribute__((__vector_size__(16))) float vf;
+#include "vec.h"
 
 /* Kernels of every pair of types would be more code than these targets' users want: types are asked for once a chunk.
  */
 #define TYPES_AT_RUN_TIME 1
 
-enum { LANES = 4, CHUNK = 4 * LANES };
-
-typedef __attribute__((__vector_size__(16))) float vf;
-typedef __attribute__((__vector_size__(16))) int32_t vi;
-typedef __attribute__((__vector_size__(16))) uint32_t vu;
 typedef __attribute__((__vector_size__(16))) int16_t vs;
-typedef __attribute__((__vector_size__(16))) uint16_t vh;
 typedef __attribute__((__vector_size__(16))) uint8_t vb;
 typedef __attribute__((__vector_size__(16))) uint64_t vl;
-typedef struct vchunk {
-    vf v[4];
-} vchunk;
 
 static inline vf v_set(float value)
 {
@@ -42,21 +31,6 @@ static inline vf v_set(float value)
 static inline vu u_set(uint32_t value)
 {
     return (vu){value, value, value, value};
-}
-
-static inline vf v_add(vf a, vf b)
-{
-    return a + b;
-}
-
-static inline vf v_mul(vf a, vf b)
-{
-    return a * b;
-}
-
-static inline vf v_div(vf a, vf b)
-{
-    return a / b;
 }
 
 enum { FAST_DIVIDE = 0 };
@@ -102,11 +76,6 @@ static inline vf v_above(vf a, vf b)
     return v_select(a > b, a, b);
 }
 
-static inline vf v_ordered(vf v)
-{
-    return (vf)((vi)v ^ (vi)((vu)((vi)v >> 31) >> 1));
-}
-
 static inline vf v_upper(vf a, vf b)
 {
     return v_select((vi)a > (vi)b, a, b);
@@ -136,10 +105,8 @@ static inline vf v_clamp(vf t, float low, float high)
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define LOW_THEN_HIGH(low, high) (low), (high)
-enum { LOW_FIRST = 1 };
 #else
 #define LOW_THEN_HIGH(low, high) (high), (low)
-enum { LOW_FIRST = 0 };
 #endif
 enum { LOW = 1 - LOW_FIRST, HIGH = LOW_FIRST }; /* where the parts of a lane are, in parts */
 
@@ -196,33 +163,6 @@ static inline vb words_to_bytes(vb words)
 
 /* ---- loads ------------------------------------------------------------------------------------------------------ */
 
-/* One vector at a time: of a copy of several, gcc keeps another one on the stack. */
-static inline vu vector_at(const void *p, size_t i)
-{
-    vu v;
-    memcpy(&v, (const char *)p + i * sizeof v, sizeof v);
-    return v;
-}
-
-static inline void put_vector(void *p, size_t i, vu v)
-{
-    memcpy((char *)p + i * sizeof v, &v, sizeof v);
-}
-
-static inline vchunk chunk_load_f32(const void *p)
-{
-    return (vchunk){{(vf)vector_at(p, 0), (vf)vector_at(p, 1), (vf)vector_at(p, 2), (vf)vector_at(p, 3)}};
-}
-
-typedef struct hchunk {
-    vh v[2];
-} hchunk;
-
-static inline hchunk chunk_load_halves(const void *p)
-{
-    return (hchunk){{(vh)vector_at(p, 0), (vh)vector_at(p, 1)}};
-}
-
 /* With the exponent's bias corrected, infinities and NaNs want it corrected once more, and a subnormal f * 2^-24 has
  * become 2^-15 + f * 2^-25: as much as that is above 2^-14, which is negative, is to be added. */
 static inline vf widened_f16(vu half)
@@ -277,16 +217,6 @@ static inline vchunk chunk_load_bf16(const void *p)
                      (vf)join_last_h(zero, t.v[1])}};
 }
 
-static inline vchunk chunk_load_split_bf16(const void *p)
-{
-    return chunk_load_bf16(p);
-}
-
-static inline vchunk chunk_split(vchunk t)
-{
-    return t;
-}
-
 /* Below the exponent of 2^23, an integer is a float's last bits. zero is what stands for 0. */
 static inline vchunk floats_of_bytes(vb bytes, float zero)
 {
@@ -317,40 +247,6 @@ static inline vchunk chunk_load_i4(const void *p)
     const vb odd = (vb)((vh)bytes >> 4) & 15;
     const vb nibbles = __builtin_shufflevector(bytes & 15, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
     return floats_of_bytes(nibbles ^ 8, 8.0f);
-}
-
-typedef struct ichunk {
-    vi v[4];
-} ichunk;
-
-static inline ichunk chunk_load_ints(const void *p)
-{
-    return (ichunk){{(vi)vector_at(p, 0), (vi)vector_at(p, 1), (vi)vector_at(p, 2), (vi)vector_at(p, 3)}};
-}
-
-static inline ichunk ichunk_set(int32_t value)
-{
-    const vi v = {value, value, value, value};
-    return (ichunk){{v, v, v, v}};
-}
-
-static inline ichunk ichunk_add(ichunk a, ichunk b)
-{
-    for (int i = 0; i < 4; i++) {
-        a.v[i] = (vi)((vu)a.v[i] + (vu)b.v[i]);
-    }
-    return a;
-}
-
-static inline vchunk chunk_of_ints(ichunk a)
-{
-    return (vchunk){{__builtin_convertvector(a.v[0], vf), __builtin_convertvector(a.v[1], vf),
-                     __builtin_convertvector(a.v[2], vf), __builtin_convertvector(a.v[3], vf)}};
-}
-
-static inline vchunk chunk_load_i32(const void *p)
-{
-    return chunk_of_ints(chunk_load_ints(p));
 }
 
 /* ---- round, saturate, store ------------------------------------------------------------------------------------- */
@@ -596,9 +492,9 @@ static inline void store_f32(void *p, vchunk t)
 
 /* No store gives up. */
 #define STORE(Y, HOW)                                                                                                  \
-    static inline bool chunk_store_##Y(void *p, vchunk t, bool split)                                                  \
+    static inline bool chunk_store_##Y(void *p, vchunk t, bool split, bool around)                                     \
     {                                                                                                                  \
-        (void)split;                                                                                                   \
+        (void)split, (void)around;                                                                                     \
         HOW(p, t);                                                                                                     \
         return true;                                                                                                   \
     }
@@ -611,8 +507,6 @@ STORE(f32, store_f32)
 STORE(f16, store_f16)
 STORE(bf16, store_bf16)
 #undef STORE
-
-#include "plain_stores.h"
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 
@@ -632,12 +526,6 @@ static inline vrange vrange_join(vrange a, vrange b, bool both)
 {
     (void)both;
     return (vrange){b.hi ^ ((a.hi ^ b.hi) & (a.hi > b.hi)), a.lo ^ ((a.lo ^ b.lo) & (a.lo > b.lo))};
-}
-
-static inline bool vrange_both(vrange a)
-{
-    (void)a;
-    return true;
 }
 
 static inline row_range vrange_reduce(vrange a, bool both)
@@ -695,45 +583,20 @@ static inline void hrange_reduce(hrange a, uint16_t *extremes)
     extremes[1] = (uint16_t)ordered_halves(a.lo)[0];
 }
 
-#include "parts_by_copy.h"
+#include "plain.h"
+#include "without_masks.h"
 
 /* ---- trans_quant_param ------------------------------------------------------------------------------------------ */
 
-enum { PACK = CHUNK };
-
-static inline void pack_store(const uint32_t *scale, const float *offset, uint64_t *y, bool nearest)
+static inline vi round_offset(vf t)
 {
-    const vchunk none = {{{0}}};
-    const ichunk offsets = rounded_to(offset ? chunk_load_f32(offset) : none, -256, 255);
-
-#pragma GCC unroll 4
-    for (size_t i = 0; i < 4; i++) {
-        vu s = vector_at(scale, i);
-
-        if (nearest) {
-            const vu exponent = s & 0x7F800000;
-            const vu half = (s >> 13 & 1) + 0xFFF;
-            s += half & ~(vu)(exponent == 0x7F800000);
-            s &= ~((vu)(exponent == 0) & 0x7FFFFFFF);
-        }
-        const vu low = s & ~0x1FFFu;
-        const vu high = ((vu)offsets.v[i] & 0x1FF) << 5 | 1u << 14;
-        put_vector(y, 2 * i, __builtin_shufflevector(LOW_THEN_HIGH(low, high), 0, 4, 1, 5));
-        put_vector(y, 2 * i + 1, __builtin_shufflevector(LOW_THEN_HIGH(low, high), 2, 6, 3, 7));
-    }
+    return (vi)rounded_bits(v_clamp(nan_to_zero(t), -256.0f, 255.0f));
 }
 
-static inline void unpack_store(const uint64_t *y, float *scale, int32_t *offset)
+static inline void put_words(uint64_t *y, vu low, vu high)
 {
-#pragma GCC unroll 4
-    for (size_t i = 0; i < 4; i++) {
-        const vu a = vector_at(y, 2 * i);
-        const vu b = vector_at(y, 2 * i + 1);
-        const vu high = __builtin_shufflevector(a, b, HIGH, HIGH + 2, HIGH + 4, HIGH + 6);
-
-        put_vector(scale, i, __builtin_shufflevector(a, b, LOW, LOW + 2, LOW + 4, LOW + 6) & ~0x1FFFu);
-        put_vector(offset, i, (vu)((vi)(high << 18) >> 23));
-    }
+    put_vector(y, 0, __builtin_shufflevector(LOW_THEN_HIGH(low, high), 0, 4, 1, 5));
+    put_vector(y, 1, __builtin_shufflevector(LOW_THEN_HIGH(low, high), 2, 6, 3, 7));
 }
 
 #endif

@@ -10,47 +10,18 @@
 #include "row_range.h"
 
 #include <arm_neon.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-enum { LANES = 4, CHUNK = 4 * LANES };
 
 typedef float32x4_t vf;
-typedef struct vchunk {
-    vf v[4];
-} vchunk;
+#include "vec.h"
 
 static inline vf v_set(float value)
 {
     return vdupq_n_f32(value);
 }
 
-static inline vf v_add(vf a, vf b)
-{
-    return vaddq_f32(a, b);
-}
-
-static inline vf v_mul(vf a, vf b)
-{
-    return vmulq_f32(a, b);
-}
-
-static inline vf v_div(vf a, vf b)
-{
-    return vdivq_f32(a, b);
-}
-
 static inline vf v_above(vf a, vf b)
 {
     return vbslq_f32(vcgtq_f32(a, b), a, b);
-}
-
-static inline vf v_ordered(vf v)
-{
-    const int32x4_t bits = vreinterpretq_s32_f32(v);
-    const uint32x4_t signs = vshrq_n_u32(vreinterpretq_u32_s32(vshrq_n_s32(bits, 31)), 1);
-    return vreinterpretq_f32_s32(veorq_s32(bits, vreinterpretq_s32_u32(signs)));
 }
 
 static inline vf v_upper(vf a, vf b)
@@ -108,12 +79,6 @@ static inline bool quotients_are_numbers(vchunk q)
 
 /* ---- loads ------------------------------------------------------------------------------------------------------ */
 
-static inline vchunk chunk_load_f32(const void *p)
-{
-    const float *x = p;
-    return (vchunk){{vld1q_f32(x), vld1q_f32(x + 4), vld1q_f32(x + 8), vld1q_f32(x + 12)}};
-}
-
 static inline vchunk chunk_load_f16(const void *p)
 {
     const uint16_t *x = p;
@@ -131,17 +96,6 @@ static inline vchunk chunk_load_bf16(const void *p)
     return (vchunk){
         {vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(a), 16)), vreinterpretq_f32_u32(vshll_high_n_u16(a, 16)),
          vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(b), 16)), vreinterpretq_f32_u32(vshll_high_n_u16(b, 16))}};
-}
-
-/* There is no cheaper way that leaves another order. */
-static inline vchunk chunk_load_split_bf16(const void *p)
-{
-    return chunk_load_bf16(p);
-}
-
-static inline vchunk chunk_split(vchunk t)
-{
-    return t;
 }
 
 static inline vchunk floats_of_i16(int16x8_t a, int16x8_t b)
@@ -173,38 +127,6 @@ static inline vchunk chunk_load_u8(const void *p)
 {
     const uint8x16_t x = vld1q_u8(p);
     return floats_of_i16(vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(x))), vreinterpretq_s16_u16(vmovl_high_u8(x)));
-}
-
-typedef struct ichunk {
-    int32x4_t v[4];
-} ichunk;
-
-static inline ichunk chunk_load_ints(const void *p)
-{
-    const int32_t *x = p;
-    return (ichunk){{vld1q_s32(x), vld1q_s32(x + 4), vld1q_s32(x + 8), vld1q_s32(x + 12)}};
-}
-
-static inline ichunk ichunk_set(int32_t value)
-{
-    const int32x4_t v = vdupq_n_s32(value);
-    return (ichunk){{v, v, v, v}};
-}
-
-static inline ichunk ichunk_add(ichunk a, ichunk b)
-{
-    return (ichunk){
-        {vaddq_s32(a.v[0], b.v[0]), vaddq_s32(a.v[1], b.v[1]), vaddq_s32(a.v[2], b.v[2]), vaddq_s32(a.v[3], b.v[3])}};
-}
-
-static inline vchunk chunk_of_ints(ichunk a)
-{
-    return (vchunk){{vcvtq_f32_s32(a.v[0]), vcvtq_f32_s32(a.v[1]), vcvtq_f32_s32(a.v[2]), vcvtq_f32_s32(a.v[3])}};
-}
-
-static inline vchunk chunk_load_i32(const void *p)
-{
-    return chunk_of_ints(chunk_load_ints(p));
 }
 
 /* ---- round, saturate, store ------------------------------------------------------------------------------------- */
@@ -323,9 +245,9 @@ STORE_TOTAL(chunk_store_total_bf16, put_bf16)
 
 /* What may be NaN gives up. */
 #define STORE(Y, PUT, GIVES_UP)                                                                                        \
-    static inline bool chunk_store_##Y(void *p, vchunk t, bool split)                                                  \
+    static inline bool chunk_store_##Y(void *p, vchunk t, bool split, bool around)                                     \
     {                                                                                                                  \
-        (void)split;                                                                                                   \
+        (void)split, (void)around;                                                                                     \
         if (GIVES_UP) {                                                                                                \
             return false;                                                                                              \
         }                                                                                                              \
@@ -341,8 +263,6 @@ STORE(f32, put_f32, has_nan(t))
 STORE(f16, put_f16, has_nan(t))
 STORE(bf16, put_bf16, has_nan(t))
 #undef STORE
-
-#include "plain_stores.h"
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 
@@ -363,12 +283,6 @@ static inline vrange vrange_join(vrange a, vrange b, bool both)
     return (vrange){vmaxq_f32(a.hi, b.hi), vminq_f32(a.lo, b.lo)};
 }
 
-static inline bool vrange_both(vrange a)
-{
-    (void)a;
-    return true;
-}
-
 static inline row_range vrange_reduce(vrange a, bool both)
 {
     (void)both;
@@ -376,22 +290,12 @@ static inline row_range vrange_reduce(vrange a, bool both)
 }
 
 /* Halves by their patterns, as signed and as unsigned integers; make_row_range() tells the range from them. */
-typedef struct hchunk {
-    uint16x8_t v[2];
-} hchunk;
-
 typedef struct hrange {
     int16x8_t smax;
     uint16x8_t umax;
     int16x8_t smin;
     uint16x8_t umin;
 } hrange;
-
-static inline hchunk chunk_load_halves(const void *p)
-{
-    const uint16_t *x = p;
-    return (hchunk){{vld1q_u16(x), vld1q_u16(x + 8)}};
-}
 
 static inline hrange hrange_of(uint16x8_t v)
 {
@@ -424,41 +328,20 @@ static inline void hrange_reduce(hrange a, uint16_t *extremes)
     extremes[3] = vminvq_u16(a.umin);
 }
 
-#include "parts_by_copy.h"
+#include "plain.h"
+#include "without_masks.h"
 
 /* ---- trans_quant_param ------------------------------------------------------------------------------------------ */
 
-enum { PACK = 4 };
-
-static inline void pack_store(const uint32_t *scale, const float *offset, uint64_t *y, bool nearest)
+static inline vi round_offset(vf t)
 {
-    const uint32x4_t exponents = vdupq_n_u32(0x7F800000u);
-    const int32x4_t integers = offset ? vcvtnq_s32_f32(vld1q_f32(offset)) : vdupq_n_s32(0);
-    const int32x4_t clamped = vmaxq_s32(vminq_s32(integers, vdupq_n_s32(255)), vdupq_n_s32(-256));
-    uint32x4x2_t words;
-    uint32x4_t s = vld1q_u32(scale);
-
-    if (nearest) {
-        const uint32x4_t exponent = vandq_u32(s, exponents);
-        const uint32x4_t special = vceqq_u32(exponent, exponents);
-        const uint32x4_t subnormal = vceqzq_u32(exponent);
-        const uint32x4_t odd = vandq_u32(vshrq_n_u32(s, 13), vdupq_n_u32(1));
-        const uint32x4_t half = vaddq_u32(odd, vdupq_n_u32(0xFFF));
-        const uint32x4_t sign = vandq_u32(s, vdupq_n_u32(0x80000000u));
-        s = vbslq_u32(subnormal, sign, vaddq_u32(s, vbicq_u32(half, special)));
-    }
-    words.val[0] = vandq_u32(s, vdupq_n_u32(~0x1FFFu));
-    words.val[1] =
-        vorrq_u32(vshlq_n_u32(vandq_u32(vreinterpretq_u32_s32(clamped), vdupq_n_u32(0x1FF)), 5), vdupq_n_u32(1u << 14));
-    vst2q_u32((uint32_t *)(void *)y, words);
+    return vmaxq_s32(vminq_s32(vcvtnq_s32_f32(t), vdupq_n_s32(255)), vdupq_n_s32(-256));
 }
 
-static inline void unpack_store(const uint64_t *y, float *scale, int32_t *offset)
+static inline void put_words(uint64_t *y, vu low, vu high)
 {
-    const uint32x4x2_t halves = vld2q_u32((const uint32_t *)(const void *)y);
-    const int32x4_t high = vreinterpretq_s32_u32(halves.val[1]);
-    vst1q_f32(scale, vreinterpretq_f32_u32(vandq_u32(halves.val[0], vdupq_n_u32(~0x1FFFu))));
-    vst1q_s32(offset, vshrq_n_s32(vshlq_n_s32(high, 18), 23));
+    put_vector(y, 0, vzip1q_u32(low, high));
+    put_vector(y, 1, vzip2q_u32(low, high));
 }
 
 #endif

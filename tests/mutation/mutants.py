@@ -4,6 +4,7 @@
 ELEMENT = "src/ref/npuq_ref_element.h"
 ROWS = "src/ref/npuq_ref_rows.h"
 AFFINE = "src/simd/affine.h"
+CHUNK = "src/simd/chunk.h"
 COLUMNS = "src/simd/columns.h"
 FROM_INTEGERS = "src/simd/from_integers.h"
 PACKING = "src/simd/packing.h"
@@ -14,6 +15,9 @@ RANGE = "src/simd/row_range.h"
 AVX512 = "src/simd/vec_avx512.h"
 AVX2 = "src/simd/vec_avx2.h"
 GENERIC = "src/simd/vec_generic.h"
+VEC = "src/simd/vec.h"
+WITHOUT_MASKS = "src/simd/without_masks.h"
+X86 = "src/simd/vec_x86.h"
 TASK = "src/walk/task.c"
 TASK_H = "src/walk/task.h"
 LOOP = "src/walk/loop.c"
@@ -98,31 +102,31 @@ MUTANTS = [
     ("ref: smooth after the range", ROWS, "smooth ? npuq_ref_mul(v, smooth[i]) : v", "v"),
 
     # vector kernels
-    ("kernels: fused product and sum", AVX512, "return _mm512_add_ps(a, b);", "return _mm512_fmadd_ps(a, _mm512_set1_ps(0x1.000002p0f), b);"),
+    ("kernels: fused product and sum", CHUNK, "{{a.v[0] + b.v[0],", "{{a.v[0] * v_set(0x1.000002p0f) + b.v[0],"),
     ("kernels: no second look at uncertain chunks", AVX512, "_mm512_set1_epi16(INT16_MIN)) == 0;", "_mm512_set1_epi16(INT16_MIN)) != 1 << 31;"),
-    ("kernels: half of a chunk looked at", AVX512, "_mm512_min_epi16(w.ab, w.cd)", "w.ab"),
+    ("kernels: half of a chunk looked at", X86, "certainty_of_least(MM(min_epi16)(w.ab, w.cd))", "certainty_of_least(w.ab)"),
     ("kernels: NaN clamped", AVX512, "_mm512_maskz_min_ps(_mm512_cmp_ps_mask(t, t, _CMP_ORD_Q), t, _mm512_set1_ps(INT16_MAX))", "_mm512_min_ps(t, _mm512_set1_ps(INT16_MAX))"),
     ("kernels: clamp at 100", AVX512, "_mm512_set1_ps(INT16_MAX)", "_mm512_set1_ps(100)"),
-    ("kernels: int4 from -7", AVX512, "_mm512_set1_epi8(-8)", "_mm512_set1_epi8(-7)"),
-    ("kernels: nibbles swapped", AVX512, "_mm512_set1_epi16(0x1001)", "_mm512_set1_epi16(0x0110)"),
+    ("kernels: int4 from -7", X86, "MM(set1_epi8)(-8)", "MM(set1_epi8)(-7)"),
+    ("kernels: nibbles swapped", X86, "MM(set1_epi16)(0x1001)", "MM(set1_epi16)(0x0110)"),
     ("kernels: packed bytes out of order", AVX512, "_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7)", "_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7)"),
     ("kernels: split parameters unsplit", AVX512, "_mm512_shuffle_f32x4(t.v[2], t.v[3], 0xDD)", "t.v[3]"),
     ("kernels: int32 above 2^31", AVX512, "_CMP_GE_OQ", "_CMP_GT_OQ"),
     ("kernels: NaN of two vectors not seen", AVX512, "_kor_mask16(_mm512_cmp_ps_mask(t.v[0], t.v[1], _CMP_UNORD_Q)", "_kor_mask16(_mm512_cmp_ps_mask(t.v[1], t.v[1], _CMP_UNORD_Q)"),
-    ("kernels: half of the int32 looked at", AVX512, "_mm512_srai_epi32(_mm512_min_epi32(ab, cd), 16)", "_mm512_srai_epi32(ab, 16)"),
-    ("kernels: quotient not corrected", AVX512, "return _mm512_fmadd_ps(_mm512_fnmadd_ps(q, scale, x), inverse, q);", "(void)scale;\n    return q;"),
-    ("kernels: quotient corrected unfused", AVX512, "_mm512_fnmadd_ps(q, scale, x)", "_mm512_sub_ps(x, _mm512_mul_ps(q, scale))"),
+    ("kernels: half of the int32 looked at", X86, "MM(min_epi32)(MM(min_epi32)(a, b), MM(min_epi32)(c, d))", "MM(min_epi32)(a, b)"),
+    ("kernels: quotient not corrected", X86, "return MM(fmadd_ps)(MM(fnmadd_ps)(q, scale, x), inverse, q);", "(void)scale;\n    return q;"),
+    ("kernels: quotient corrected unfused", X86, "MM(fnmadd_ps)(q, scale, x)", "(x - q * scale)"),
     ("kernels: NaN in half of the vectors not in a range", AVX512, "_mm512_fmadd_ps(c.v[2], c.v[3], a.sums[1])", "a.sums[1]"),
     ("kernels: the last scales of a row are plain", AFFINE, "    if (at < n) { /* in a row from memory", "    if (at > n) { /* in a row from memory"),
-    ("kernels: any scale is plain", AVX512, "return _mm512_movepi32_mask(bits) == 0;", "return _mm512_movepi32_mask(bits) >= 0;"),
-    ("kernels: one sign is both", AVX512, "_mm512_movepi32_mask(a.smax) != 0xFFFF && _mm512_movepi32_mask(a.umax) != 0", "_mm512_movepi32_mask(a.smax) != 0xFFFF || _mm512_movepi32_mask(a.umax) != 0"),
-    ("kernels: one sign of halves is both", AVX512, "_mm512_movepi16_mask(a.smax) != 0xFFFFFFFF && ", ""),
-    ("kernels: unsigned maximum signed", AVX512, "_mm512_max_epu16(a.umax, b.umax)", "_mm512_max_epi16(a.umax, b.umax)"),
+    ("kernels: any scale is plain", X86, "return signs((vq)beyond) == 0;", "return signs((vq)beyond) >= 0;"),
+    ("kernels: one sign is both", X86, "signs(a.smax) != ALL_SIGNS && signs(a.umax) != 0", "signs(a.smax) != ALL_SIGNS || signs(a.umax) != 0"),
+    ("kernels: one sign of halves is both", X86, "half_signs(a.smax) != ALL_HALF_SIGNS && ", ""),
+    ("kernels: unsigned maximum signed", X86, "MM(max_epu##BITS)(a.umax, b.umax)", "MM(max_epi##BITS)(a.umax, b.umax)"),
     ("kernels: part of a lane too many", AVX512, "~(uint64_t)0 >> (CHUNK - n)", "~(uint64_t)0 >> (CHUNK - n - (n < CHUNK))"),
-    ("kernels: packed scale not even", AVX512, "_mm512_add_epi32(odd, _mm512_set1_epi32(0xFFF))", "_mm512_set1_epi32(0x1000)"),
+    ("kernels: packed scale not even", AVX512, "(vq)((s >> 13 & 1) + 0xFFF)", "(vq)(0 * s + 0x1000)"),
     ("kernels, AVX2: no second look", AVX2, "_mm256_cmpeq_epi16(c, _mm256_set1_epi16(INT16_MIN))) == 0;", "_mm256_cmpeq_epi16(c, _mm256_set1_epi16(INT16_MIN))) >= INT32_MIN;"),
     ("kernels, AVX2: NaN not masked", AVX2, "_mm256_and_ps(t, _mm256_cmp_ps(t, t, _CMP_ORD_Q))", "t"),
-    ("kernels, AVX2: sign bits of other bytes", AVX2, "(~(uint32_t)_mm256_movemask_epi8(a.smax) & 0xAAAAAAAAu)", "(~(uint32_t)_mm256_movemask_epi8(a.smax) & 0x55555555u)"),
+    ("kernels, AVX2: sign bits of other bytes", AVX2, "#define ALL_HALF_SIGNS 0xAAAAAAAAu", "#define ALL_HALF_SIGNS 0x55555555u"),
     ("kernels: offset before the product", COLUMNS, "        t = chunk_mul(t, order_like_x(load_parameters(r->smooth + at, n, how == PART), c->split));", "        t = chunk_add(chunk_mul(t, order_like_x(load_parameters(r->smooth + at, n, how == PART), c->split)), c->p.offset);"),
     ("kernels: tail forgotten", KERNEL_ROWS, "    while (at < n) {", "    while (at + 1 < n) {"),
     ("kernels: one row of four", COLUMNS, "const char *x = r->x + (ptrdiff_t)row * r->x_step", "const char *x = r->x + (ptrdiff_t)(row / 3) * r->x_step"),
@@ -154,22 +158,21 @@ MUTANTS = [
     ("kernels: uncertain columns of streamed rows in the first row alone", KERNEL_ROWS, "call_total(k, r, count, at, step);", "call_total(k, r, 1, at, step);"),
     ("kernels: scales that are not plain streamed", AFFINE, "from_memory && plain && b->n", "from_memory && b->n"),
     ("kernels: int4 of x from the middle of a word", KERNEL_ROWS, "(k.x == NPUQ_X_I4 && head % 8 != 0)", "(k.x == NPUQ_X_I4 && head % 1 != 0)"),
-    ("kernels: nibbles of x swapped", AVX512, "_mm256_unpacklo_epi8(even, odd)", "_mm256_unpacklo_epi8(odd, even)"),
-    ("kernels: nibbles of x without their sign", AVX512, "_mm256_sub_epi8(_mm256_xor_si256(_mm256_unpackhi_epi8(even, odd), sign), sign)", "_mm256_unpackhi_epi8(even, odd)"),
-    ("kernels: words of x out of order", AVX512, "floats_of_i8(_mm256_castsi256_si128(b)),\n                     floats_of_i8(_mm256_extracti128_si256(a, 1))", "floats_of_i8(_mm256_extracti128_si256(a, 1)),\n                     floats_of_i8(_mm256_castsi256_si128(b))"),
+    ("kernels: nibbles of x swapped", X86, "HM(unpacklo_epi8)(even, odd)", "HM(unpacklo_epi8)(odd, even)"),
+    ("kernels: nibbles of x without their sign", X86, "HM(sub_epi8)(HM(unpackhi_epi8)(even, odd) ^ sign, sign)", "HM(unpackhi_epi8)(even, odd)"),
+    ("kernels: words of x out of order", AVX512, "quarter % 2 == 0 ? a : b", "quarter < 2 ? a : b"),
     ("kernels: words of x beyond the last", AVX512, "first_lanes(n / 8)", "first_lanes(CHUNK - 8 + n / 8)"),
-    ("kernels: one clamp for two", AVX512, "_mm512_max_epi16(_mm512_min_epi16(w.ab, high), low)", "w.ab"),
-    ("kernels: requant's offsets of other columns", AVX512, "_mm512_packs_epi32(offsets.v[2], offsets.v[3])", "_mm512_packs_epi32(offsets.v[0], offsets.v[1])"),
+    ("kernels: one clamp for two", X86, "MM(max_epi16)(MM(min_epi16)(w.ab, high), low)", "w.ab"),
+    ("kernels: requant's offsets of other columns", X86, "MM(packs_epi32)((vq)offsets.v[2], (vq)offsets.v[3])", "MM(packs_epi32)((vq)offsets.v[0], (vq)offsets.v[1])"),
     ("kernels: bfloat16 halves away from zero", AVX512, "_mm512_cmpgt_epu16_mask(sticky,", "_mm512_cmpge_epu16_mask(sticky,"),
     ("kernels: float16 truncated", AVX512, "_mm512_maskz_cvtps_ph(0xFFFF, t, _MM_FROUND_TO_NEAREST_INT)", "_mm512_maskz_cvtps_ph(0xFFFF, t, _MM_FROUND_TO_ZERO)"),
-    ("kernels: float16 NaN as it comes", AVX512, "pair_f16(canonical(t.v[0]), canonical(t.v[1]))", "pair_f16(canonical(t.v[0]), t.v[1])"),
-    ("kernels: bfloat16 NaN as it comes", AVX512, "pair_bf16(canonical(t.v[2]), canonical(t.v[3]))", "pair_bf16(t.v[2], canonical(t.v[3]))"),
+    ("kernels: float16 NaN as it comes", AVX512, "t = with_one_nan(t);\n    put_part_halves(p, pair_f16", "put_part_halves(p, pair_f16"),
+    ("kernels: bfloat16 NaN as it comes", AVX512, "t = with_one_nan(t);\n    put_part_halves(p, pair_bf16", "put_part_halves(p, pair_bf16"),
     ("kernels: float32 NaN with its sign", AVX512, "return _mm512_mask_mov_ps(t, nan, _mm512_castsi512_ps(_mm512_set1_epi32(0x7FC00000)));", "return _mm512_mask_or_ps(t, nan, t, _mm512_castsi512_ps(_mm512_set1_epi32(0x7FC00000)));"),
-    ("kernels, AVX2: nibbles of x swapped", AVX2, "_mm_unpackhi_epi8(even, odd)", "_mm_unpackhi_epi8(odd, even)"),
-    ("kernels, AVX2: nibbles of x without their sign", AVX2, "_mm_sub_epi8(_mm_xor_si128(_mm_unpacklo_epi8(even, odd), sign), sign)", "_mm_unpacklo_epi8(even, odd)"),
-    ("kernels, AVX2: one clamp for two", AVX2, "_mm256_max_epi16(_mm256_min_epi16(w.cd, high), low)", "w.cd"),
-    ("kernels, AVX2: bfloat16 halves out of order", AVX2, "return _mm256_permute4x64_epi64(packed, 0xD8);", "return packed;"),
-    ("kernels, AVX2: NaN as it comes", AVX2, "_mm256_blendv_ps(t.v[i], nan, _mm256_cmp_ps(t.v[i], t.v[i], _CMP_UNORD_Q))", "_mm256_blendv_ps(t.v[i], nan, _mm256_setzero_ps())"),
+    ("kernels, AVX2: words of x out of order", AVX2, "quarter % 2 == 0 ? half : _mm_srli_si128(half, 8)", "half"),
+    ("kernels, AVX2: nibbles out of order", AVX2, "split ? _mm_unpacklo_epi32(a, b) :", "(void)split, "),
+    ("kernels, AVX2: bfloat16 halves out of order", AVX2, "_mm256_permute4x64_epi64(_mm256_packus_epi32(round_bf16(a), round_bf16(b)), 0xD8)", "_mm256_packus_epi32(round_bf16(a), round_bf16(b))"),
+    ("kernels, AVX2: NaN as it comes", AVX2, "return _mm256_blendv_ps(t, (vf)_mm256_set1_epi32(0x7FC00000), _mm256_cmp_ps(t, t, _CMP_UNORD_Q));", "return t;"),
     ("kernels, generic: NaN not masked", GENERIC, "(vf)((vi)t & (t == t))", "t"),
     ("kernels, generic: what fits is too much", GENERIC, "~(count - 1)", "~(2 * count - 1)"),
     ("kernels, generic: one end not clamped", GENERIC, "v_select(at_least < v_set(high), at_least, v_set(high))", "at_least"),
@@ -189,10 +192,10 @@ MUTANTS = [
     ("kernels, generic: infinite float16 taken for normal", GENERIC, "(vs)(magnitude + (0x7FFF - 0x477E))", "(vs)(magnitude + (0x7FFF - 0x47FE))"),
     ("kernels, generic: float16 zero not taken for one", GENERIC, "((y - (vh)(rest > 0)) & ~(vh)zero)", "(y - (vh)(rest > 0))"),
     ("kernels, generic: float16 never stored again", GENERIC, "if (!all_set((vl)right))", "if (all_set((vl)right))"),
-    ("kernels, generic: words of subnormal scales", GENERIC, "(vu)(exponent == 0) & 0x7FFFFFFF", "(vu)(exponent == 0) & 0xFFFF"),
-    ("kernels, generic: words of infinite scales rounded", GENERIC, "half & ~(vu)(exponent == 0x7F800000)", "half"),
-    ("kernels, generic: offsets of words not clamped", GENERIC, "rounded_to(offset ? chunk_load_f32(offset) : none, -256, 255)", "rounded(offset ? chunk_load_f32(offset) : none)"),
-    ("kernels, generic: negative patterns not turned round", GENERIC, "(vi)((vu)((vi)v >> 31) >> 1)", "(vi)((vu)((vi)v >> 31) >> 31)"),
+    ("kernels, without masks: words of subnormal scales", WITHOUT_MASKS, "(vu)(exponent == 0) & 0x7FFFFFFF", "(vu)(exponent == 0) & 0xFFFF"),
+    ("kernels, without masks: words of infinite scales rounded", WITHOUT_MASKS, "(half & ~(vu)(exponent == 0x7F800000))", "half"),
+    ("kernels, generic: offsets of words not clamped", GENERIC, "rounded_bits(v_clamp(nan_to_zero(t), -256.0f, 255.0f))", "rounded_bits(nan_to_zero(t))"),
+    ("kernels: negative patterns not turned round", VEC, "(vi)((vu)((vi)v >> 31) >> 1)", "(vi)((vu)((vi)v >> 31) >> 31)"),
     ("kernels, generic: halves not turned round", GENERIC, "(vs)((vh)(v >> 15) >> 1)", "(vs)((vh)(v >> 15) >> 15)"),
     ("kernels, generic: nibbles without their sign", GENERIC, "floats_of_bytes(nibbles ^ 8, 8.0f)", "floats_of_bytes(nibbles, 0.0f)"),
     ("kernels, generic: requant's second clamp left out", GENERIC, "(vi)v_clamp((vf)sums.v[i], 0x1.8p23f - 128.0f, 0x1.8p23f + 127.0f)", "sums.v[i]"),
@@ -403,8 +406,8 @@ MUTANTS = [
     ("dynamic: groups without smooth scales", DYNAMIC, "if (group_index && !smooth_scales) {", "if (group_index && !smooth_scales && false) {"),
     ("trans_quant_param: offsets of the first tile for all", PACK, "(col == 0 || !offsets_alike)", "(col == 0)"),
     ("trans_quant_param: as if without offsets", PACK, "if (has_offsets && (col == 0", "if (!has_offsets && (col == 0"),
-    ("kernels: words without offsets, AVX-512", AVX512, "offset ? clamp(_mm512_loadu_ps(offset), -256.0f, 255.0f) : _mm512_setzero_si512()", "offset ? clamp(_mm512_loadu_ps(offset), -256.0f, 255.0f) : _mm512_set1_epi32(1)"),
-    ("kernels: words without offsets, AVX2", AVX2, "offset ? clamp(_mm256_loadu_ps(offset), -256.0f, 255.0f) : _mm256_setzero_si256()", "offset ? clamp(_mm256_loadu_ps(offset), -256.0f, 255.0f) : _mm256_set1_epi32(1)"),
+    ("kernels: words without offsets", PACKING, "offset ? round_offset(v_load(offset)) : (vi){0}", "offset ? round_offset(v_load(offset)) : 1 + (vi){0}"),
+    ("kernels: offsets of words above 255", X86, "MM(min_ps)(v_set(255.0f), t)", "t"),
     ("trans_quant_param: one tile of strided scales", PACK, "read_through && write_through && offsets_ready", "write_through && offsets_ready"),
 
     # prepared calls

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parts of a chunk for instruction sets without masked memory access: whole chunks by way of the stack. Included by a
- * vector header after its whole loads, and its stores that take everything (chunk_store_total_<y>). */
+/* What instruction sets without masks do otherwise. Parts of a chunk are whole chunks by way of the stack. Included by
+ * a vector header after its whole loads, and its stores that take everything (chunk_store_total_<y>). */
 #include "y_types.h"
-
-#include <string.h>
 
 /* n of all steps of a chunk, each of so many bytes; those that are left repeat the first. */
 static inline void copy_part(void *chunk, const void *p, size_t n, size_t all, size_t size)
@@ -49,3 +47,11 @@ static __attribute__((noinline)) void chunk_store_part_requant(void *p, vchunk t
 
 #undef LOAD_PART
 #undef STORE_PART
+
+/* Half to even at bit 13; subnormal ones become zero, infinities and NaNs stay. */
+static inline vu round_scales(vu s)
+{
+    const vu exponent = s & 0x7F800000;
+    const vu half = (s >> 13 & 1) + 0xFFF;
+    return (s + (half & ~(vu)(exponent == 0x7F800000))) & ~((vu)(exponent == 0) & 0x7FFFFFFF);
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What AVX2 and AVX-512 have alike. Each includes this after the names of its vectors (vf of floats, vq of integers,
+ * vhalf of half as many bytes) and of its instructions (MM(name), and HM(name) for vhalf; SI(name) and HI(name) for the
+ * whole of them), and after the functions in which the two differ. */
+#ifndef NPUQ_VEC_X86_H
+#define NPUQ_VEC_X86_H
+
+#include "row_range.h"
+#include "vec.h"
+
+static inline vf v_set(float value)
+{
+    return MM(set1_ps)(value);
+}
+
+static inline vf v_above(vf a, vf b)
+{
+    return MM(max_ps)(a, b); /* the second where one is NaN */
+}
+
+static inline vf v_upper(vf a, vf b)
+{
+    return (vf)MM(max_epi32)((vq)a, (vq)b);
+}
+
+static inline vf v_lower(vf a, vf b)
+{
+    return (vf)MM(min_epi32)((vq)a, (vq)b);
+}
+
+/* See chunk.h: the remainder is exact, and its share corrects the last bit. */
+enum { FAST_DIVIDE = 1 };
+
+static inline vf v_quotient(vf x, vf scale, vf inverse)
+{
+    const vf q = x * inverse;
+    return MM(fmadd_ps)(MM(fnmadd_ps)(q, scale, x), inverse, q);
+}
+
+/* The top bit of each pattern, doubled, less 2^-64's: whether it is outside of [2^-64, 2^64). */
+static inline bool chunk_is_plain(vchunk s)
+{
+    vu beyond = {0};
+    for (int i = 0; i < 4; i++) {
+        beyond |= ((vu)s.v[i] << 1) - (63u << 24);
+    }
+    return signs((vq)beyond) == 0;
+}
+
+/* ---- loads ------------------------------------------------------------------------------------------------------ */
+
+static inline vhalf load_half(const void *p)
+{
+    return HI(loadu)(p);
+}
+
+static inline vf floats_of_f16(vhalf halves)
+{
+    return MM(cvtph_ps)(halves);
+}
+
+static inline vf floats_of_bf16(vhalf halves)
+{
+    return (vf)MM(slli_epi32)(MM(cvtepu16_epi32)(halves), 16);
+}
+
+static inline vf floats_of_i8(__m128i bytes)
+{
+    return MM(cvtepi32_ps)(MM(cvtepi8_epi32)(bytes));
+}
+
+static inline vf floats_of_u8(__m128i bytes)
+{
+    return MM(cvtepi32_ps)(MM(cvtepu8_epi32)(bytes));
+}
+
+#define LOAD(X, LOAD_VECTOR, BYTES)                                                                                    \
+    static inline vchunk chunk_load_##X(const void *p)                                                                 \
+    {                                                                                                                  \
+        enum { STEP = LANES * (BYTES) };                                                                               \
+        const char *x = p;                                                                                             \
+        return (vchunk){{floats_of_##X(LOAD_VECTOR(x)), floats_of_##X(LOAD_VECTOR(x + STEP)),                          \
+                         floats_of_##X(LOAD_VECTOR(x + 2 * STEP)), floats_of_##X(LOAD_VECTOR(x + 3 * STEP))}};         \
+    }
+
+LOAD(f16, load_half, 2)
+LOAD(bf16, load_half, 2)
+LOAD(i8, load_quarter, 1)
+LOAD(u8, load_quarter, 1)
+#undef LOAD
+
+/* A chunk of nibbles, the even element low. */
+static inline vchunk floats_of_i4(vhalf bytes)
+{
+    const vhalf low_half = HM(set1_epi8)(0x0F);
+    const vhalf sign = HM(set1_epi8)(8);
+    const vhalf even = bytes & low_half;
+    const vhalf odd = HM(srli_epi16)(bytes, 4) & low_half;
+    const vhalf a = HM(sub_epi8)(HM(unpacklo_epi8)(even, odd) ^ sign, sign);
+    const vhalf b = HM(sub_epi8)(HM(unpackhi_epi8)(even, odd) ^ sign, sign);
+    return (vchunk){{floats_of_i8(quarter_of(a, b, 0)), floats_of_i8(quarter_of(a, b, 1)),
+                     floats_of_i8(quarter_of(a, b, 2)), floats_of_i8(quarter_of(a, b, 3))}};
+}
+
+static inline vchunk chunk_load_i4(const void *p)
+{
+    return floats_of_i4(load_half(p));
+}
+
+/* Widening by unpacking takes one operation a vector where the above takes two, and leaves the halves of each 128 bits
+ * in two vectors: split order. Packing puts them together again. */
+static inline vchunk chunk_load_split_bf16(const void *p)
+{
+    const vq a = (vq)vector_at(p, 0);
+    const vq b = (vq)vector_at(p, 1);
+    const vq zero = {0};
+    return (vchunk){{(vf)MM(unpacklo_epi16)(zero, a), (vf)MM(unpackhi_epi16)(zero, a), (vf)MM(unpacklo_epi16)(zero, b),
+                     (vf)MM(unpackhi_epi16)(zero, b)}};
+}
+
+/* ---- round, saturate, store ------------------------------------------------------------------------------------- */
+
+/* A chunk as saturated 16-bit integers, in the order that packing leaves them in. */
+typedef struct words {
+    vq ab;
+    vq cd;
+} words;
+
+/* Whatever 32-bit integers do not hold, NaN too, converts to INT32_MIN, which is right only for what is far below. */
+static inline words to_words(vchunk t)
+{
+    return (words){MM(packs_epi32)(MM(cvtps_epi32)(t.v[0]), MM(cvtps_epi32)(t.v[1])),
+                   MM(packs_epi32)(MM(cvtps_epi32)(t.v[2]), MM(cvtps_epi32)(t.v[3]))};
+}
+
+static inline words to_words_total(vchunk t)
+{
+    return (words){MM(packs_epi32)(clamp_total(t.v[0]), clamp_total(t.v[1])),
+                   MM(packs_epi32)(clamp_total(t.v[2]), clamp_total(t.v[3]))};
+}
+
+static inline certainty certainty_of_words(words w)
+{
+    return certainty_of_least(MM(min_epi16)(w.ab, w.cd));
+}
+
+/* Upper halves of the least integers; INT32_MIN may stand for what is far above, too. */
+static inline certainty certainty_of_ints(vq a, vq b, vq c, vq d)
+{
+    return certainty_of_least(MM(srai_epi32)(MM(min_epi32)(MM(min_epi32)(a, b), MM(min_epi32)(c, d)), 16));
+}
+
+static inline vq bytes_i8(words w, bool split)
+{
+    return in_order(MM(packs_epi16)(w.ab, w.cd), split);
+}
+
+static inline vq bytes_u8(words w, bool split)
+{
+    return in_order(MM(packus_epi16)(w.ab, w.cd), split);
+}
+
+/* Bytes as pairs of nibbles in 16 bits, the even element low. */
+static inline vq pair_nibbles(vq bytes)
+{
+    const vq clamped = MM(max_epi8)(MM(min_epi8)(bytes, MM(set1_epi8)(7)), MM(set1_epi8)(-8));
+    return MM(maddubs_epi16)(clamped & MM(set1_epi8)(0x0F), MM(set1_epi16)(0x1001));
+}
+
+static inline vhalf bytes_i4(words w, bool split)
+{
+    const vq pairs = pair_nibbles(MM(packs_epi16)(w.ab, w.cd));
+    return nibbles_in_order(MM(packus_epi16)(pairs, pairs), split);
+}
+
+/* int8 after requant's first clamp, and its offsets. */
+static inline vq bytes_requant(words w, ichunk offsets)
+{
+    const vq low = MM(set1_epi16)(-256);
+    const vq high = MM(set1_epi16)(255);
+    const vq ab = MM(max_epi16)(MM(min_epi16)(w.ab, high), low);
+    const vq cd = MM(max_epi16)(MM(min_epi16)(w.cd, high), low);
+    const words sums = {MM(add_epi16)(ab, MM(packs_epi32)((vq)offsets.v[0], (vq)offsets.v[1])),
+                        MM(add_epi16)(cd, MM(packs_epi32)((vq)offsets.v[2], (vq)offsets.v[3]))};
+    return bytes_i8(sums, false);
+}
+
+static inline void put(void *p, vq v, bool around)
+{
+    if (around) {
+        SI(stream)(p, v);
+    } else {
+        SI(storeu)(p, v);
+    }
+}
+
+static inline void put_half(void *p, vhalf v, bool around)
+{
+    if (around) {
+        HI(stream)(p, v);
+    } else {
+        HI(storeu)(p, v);
+    }
+}
+
+#define STORE(Y, PUT)                                                                                                  \
+    static inline certainty chunk_store_##Y(void *p, vchunk t, bool split, bool around)                                \
+    {                                                                                                                  \
+        const words w = to_words(t);                                                                                   \
+        PUT(p, bytes_##Y(w, split), around);                                                                           \
+        return certainty_of_words(w);                                                                                  \
+    }                                                                                                                  \
+    static inline void chunk_store_total_##Y(void *p, vchunk t)                                                        \
+    {                                                                                                                  \
+        PUT(p, bytes_##Y(to_words_total(t), false), false);                                                            \
+    }
+
+STORE(i8, put)
+STORE(u8, put)
+STORE(i4, put_half)
+#undef STORE
+
+static inline certainty chunk_store_requant(void *p, vchunk t, ichunk offsets, bool around)
+{
+    const words w = to_words(t);
+    put(p, bytes_requant(w, offsets), around);
+    return certainty_of_words(w);
+}
+
+static inline void chunk_store_total_requant(void *p, vchunk t, ichunk offsets)
+{
+    put(p, bytes_requant(to_words_total(t), offsets), false);
+}
+
+static inline void put_four(void *p, vq a, vq b, vq c, vq d, bool around)
+{
+    vq *y = p;
+    put(y, a, around);
+    put(y + 1, b, around);
+    put(y + 2, c, around);
+    put(y + 3, d, around);
+}
+
+static inline certainty chunk_store_i32(void *p, vchunk t, bool split, bool around)
+{
+    const vq a = MM(cvtps_epi32)(t.v[0]);
+    const vq b = MM(cvtps_epi32)(t.v[1]);
+    const vq c = MM(cvtps_epi32)(t.v[2]);
+    const vq d = MM(cvtps_epi32)(t.v[3]);
+    (void)split; /* never true: nothing is packed */
+    put_four(p, a, b, c, d, around);
+    return certainty_of_ints(a, b, c, d);
+}
+
+static inline void chunk_store_total_i32(void *p, vchunk t)
+{
+    put_four(p, to_i32(t.v[0]), to_i32(t.v[1]), to_i32(t.v[2]), to_i32(t.v[3]), false);
+}
+
+/* ---- store as floating point ------------------------------------------------------------------------------------- */
+
+static inline void put_f32(void *p, vchunk t, bool around)
+{
+    put_four(p, (vq)t.v[0], (vq)t.v[1], (vq)t.v[2], (vq)t.v[3], around);
+}
+
+static inline void put_f16(void *p, vchunk t, bool around)
+{
+    put(p, pair_f16(t.v[0], t.v[1]), around);
+    put((vq *)p + 1, pair_f16(t.v[2], t.v[3]), around);
+}
+
+static inline void put_bf16(void *p, vchunk t, bool around)
+{
+    put(p, pair_bf16(t.v[0], t.v[1]), around);
+    put((vq *)p + 1, pair_bf16(t.v[2], t.v[3]), around);
+}
+
+static inline vchunk with_one_nan(vchunk t)
+{
+    return (vchunk){{canonical(t.v[0]), canonical(t.v[1]), canonical(t.v[2]), canonical(t.v[3])}};
+}
+
+/* Certain where there is no NaN. */
+#define STORE(Y)                                                                                                       \
+    static inline certainty chunk_store_##Y(void *p, vchunk t, bool split, bool around)                                \
+    {                                                                                                                  \
+        (void)split; /* never true: no x is bfloat16 */                                                                \
+        put_##Y(p, t, around);                                                                                         \
+        return certainty_of_floats(t);                                                                                 \
+    }                                                                                                                  \
+    static inline void chunk_store_total_##Y(void *p, vchunk t)                                                        \
+    {                                                                                                                  \
+        put_##Y(p, with_one_nan(t), false);                                                                            \
+    }
+
+STORE(f32)
+STORE(f16)
+STORE(bf16)
+#undef STORE
+
+static inline void stream_end(void)
+{
+    _mm_sfence();
+}
+
+/* ---- range ------------------------------------------------------------------------------------------------------ */
+
+/* The extremes of the patterns as signed and as unsigned integers; make_row_range() tells the range from them. */
+typedef struct vrange {
+    vq smax;
+    vq umax;
+    vq smin;
+    vq umin;
+} vrange;
+
+static inline vrange vrange_of(vf v)
+{
+    return (vrange){(vq)v, (vq)v, (vq)v, (vq)v};
+}
+
+/* both: the smallest patterns do not matter, see make_row_range_of_both(). */
+#define JOIN(NAME, BITS)                                                                                               \
+    static inline vrange NAME(vrange a, vrange b, bool both)                                                           \
+    {                                                                                                                  \
+        a.smax = MM(max_epi##BITS)(a.smax, b.smax);                                                                    \
+        a.umax = MM(max_epu##BITS)(a.umax, b.umax);                                                                    \
+        if (!both) {                                                                                                   \
+            a.smin = MM(min_epi##BITS)(a.smin, b.smin);                                                                \
+            a.umin = MM(min_epu##BITS)(a.umin, b.umin);                                                                \
+        }                                                                                                              \
+        return a;                                                                                                      \
+    }
+
+JOIN(vrange_join, 32)
+JOIN(hrange_join, 16)
+#undef JOIN
+
+static inline bool vrange_both(vrange a)
+{
+    return signs(a.smax) != ALL_SIGNS && signs(a.umax) != 0;
+}
+
+/* The same for 16-bit patterns. */
+typedef vrange hrange;
+
+static inline hrange hrange_of(vh v)
+{
+    return (hrange){(vq)v, (vq)v, (vq)v, (vq)v};
+}
+
+static inline bool hrange_both(hrange a)
+{
+    return half_signs(a.smax) != ALL_HALF_SIGNS && half_signs(a.umax) != 0;
+}
+
+static inline uint16_t reduce_flipped(vq v, uint16_t flip)
+{
+    return (uint16_t)(reduce_min_epu16(SI(xor)(v, MM(set1_epi16)((short)flip))) ^ flip);
+}
+
+/* smax, umax, smin, umin */
+static inline void hrange_reduce(hrange a, uint16_t *extremes)
+{
+    extremes[0] = reduce_flipped(a.smax, 0x7FFF);
+    extremes[1] = reduce_flipped(a.umax, 0xFFFF);
+    extremes[2] = reduce_flipped(a.smin, 0x8000);
+    extremes[3] = reduce_min_epu16(a.umin);
+}
+
+/* ---- trans_quant_param ------------------------------------------------------------------------------------------ */
+
+/* The limits come first in min and max, so that NaN passes: converted, its last bits are 0. */
+static inline vi round_offset(vf t)
+{
+    return (vi)MM(cvtps_epi32)(MM(max_ps)(v_set(-256.0f), MM(min_ps)(v_set(255.0f), t)));
+}
+
+#endif
