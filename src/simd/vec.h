@@ -53,7 +53,7 @@ static inline vf v_load(const float *p)
 /* Patterns as order_bits() maps them. */
 static inline vf v_ordered(vf v)
 {
-    return (vf)((vi)v ^ (vi)((vu)((vi)v >> 31) >> 1));
+    return (vf)((vu)v ^ (0 - ((vu)v >> 31)) >> 1);
 }
 
 static inline vchunk chunk_load_f32(const void *p)

@@ -195,7 +195,7 @@ MUTANTS = [
     ("kernels, without masks: words of subnormal scales", WITHOUT_MASKS, "(vu)(exponent == 0) & 0x7FFFFFFF", "(vu)(exponent == 0) & 0xFFFF"),
     ("kernels, without masks: words of infinite scales rounded", WITHOUT_MASKS, "(half & ~(vu)(exponent == 0x7F800000))", "half"),
     ("kernels, generic: offsets of words not clamped", GENERIC, "rounded_bits(v_clamp(nan_to_zero(t), -256.0f, 255.0f))", "rounded_bits(nan_to_zero(t))"),
-    ("kernels: negative patterns not turned round", VEC, "(vi)((vu)((vi)v >> 31) >> 1)", "(vi)((vu)((vi)v >> 31) >> 31)"),
+    ("kernels: negative patterns not turned round", VEC, "(0 - ((vu)v >> 31)) >> 1", "(0 - ((vu)v >> 31)) >> 31"),
     ("kernels, generic: halves not turned round", GENERIC, "(vs)((vh)(v >> 15) >> 1)", "(vs)((vh)(v >> 15) >> 15)"),
     ("kernels, generic: nibbles without their sign", GENERIC, "floats_of_bytes(nibbles ^ 8, 8.0f)", "floats_of_bytes(nibbles, 0.0f)"),
     ("kernels, generic: requant's second clamp left out", GENERIC, "(vi)v_clamp((vf)sums.v[i], 0x1.8p23f - 128.0f, 0x1.8p23f + 127.0f)", "sums.v[i]"),
