@@ -34,7 +34,7 @@ static inline NPUQ_INLINED npuq_status call_anti_quant(npuq_call *call, const np
                                                        const npuq_executor *executor)
 {
     static const npuq_from_integers roles = {
-        .x = X, .y = Y, .scale = SCALE, .addend = OFFSET, .x_bias = NPUQ_ABSENT, .row_scale = NPUQ_ABSENT};
+        .x = X, .y = Y, .scale = SCALE, .addend = OFFSET, .row_scale = NPUQ_ABSENT};
     npuq_filling filling;
     const npuq_status status = npuq_check_call(&filling, call, &signature, tensors, check_shapes, NULL, executor);
 

@@ -37,13 +37,8 @@ static npuq_status check_shapes(const npuq_arguments *arguments, void *options)
 static inline NPUQ_INLINED npuq_status call_dequant(npuq_call *call, const npuq_tensor *const *tensors,
                                                     const npuq_executor *executor)
 {
-    const bool to_sums = tensors[BIAS] && tensors[BIAS]->dtype == NPUQ_INT32;
-    const npuq_from_integers roles = {.x = X,
-                                      .y = Y,
-                                      .scale = WEIGHT_SCALE,
-                                      .addend = to_sums ? NPUQ_ABSENT : BIAS,
-                                      .x_bias = to_sums ? BIAS : NPUQ_ABSENT,
-                                      .row_scale = ACTIVATION_SCALE};
+    static const npuq_from_integers roles = {
+        .x = X, .y = Y, .scale = WEIGHT_SCALE, .addend = BIAS, .row_scale = ACTIVATION_SCALE};
     npuq_filling filling;
     const npuq_status status = npuq_check_call(&filling, call, &signature, tensors, check_shapes, NULL, executor);
 

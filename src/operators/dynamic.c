@@ -32,16 +32,24 @@ enum { LOOP_FIRST = 2, LOOP_SECOND = 3 };
 
 typedef struct dynamic_walk {
     npuq_walk walk;
-    npuq_rect_fn *pass;
     npuq_dynamic_form form;
-    npuq_params smooth; /* of group 0 */
-    ptrdiff_t smooth_group_step;
+    bool is_empty; /* x, of which ranges are put even so */
+    npuq_group_params smooth;
 
     /* of what has one range */
     npuq_ref_range *parts; /* its units' */
     npuq_ref_range range;
     npuq_ref_parameters parameters;
 } dynamic_walk;
+
+/* Of each row of a rectangle or block. */
+typedef struct row_values {
+    float hi[ROWS];
+    float lo[ROWS];
+    float scale[ROWS];
+    float offset[ROWS];
+    float back[ROWS];
+} row_values;
 
 /* One value for each row, if there is such an operand. Not inlined: copies in all callers are kilobytes. */
 static __attribute__((noinline)) void put_values(char *to, ptrdiff_t step, const float *values, size_t rows)
@@ -51,30 +59,26 @@ static __attribute__((noinline)) void put_values(char *to, ptrdiff_t step, const
     }
 }
 
-static void put(const npuq_rect *rect, int operand, const float *values)
+static void put(const npuq_rect *rect, const float *first, const float *second)
 {
-    put_values(rect->data[operand], rect->row_step[operand], values, rect->rows);
+    put_values(rect->data[LOOP_FIRST], rect->row_step[LOOP_FIRST], first, rect->rows);
+    put_values(rect->data[LOOP_SECOND], rect->row_step[LOOP_SECOND], second, rect->rows);
 }
 
-static npuq_params list_smooth(const dynamic_walk *d, const npuq_rect *rect)
+static npuq_params select_smooth(const npuq_walk *walk, const npuq_rect *rect)
 {
-    npuq_params smooth = npuq_skip_params(&d->smooth, rect->col);
-
-    if (rect->group > 0) {
-        smooth.data += (ptrdiff_t)rect->group * d->smooth_group_step;
-    }
-    return smooth;
+    return npuq_select_params(&((const dynamic_walk *)walk)->smooth, rect->group, rect->col);
 }
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
-static void start_ranges(size_t rows, float *hi, float *lo)
+static void start_ranges(size_t rows, row_values *v)
 {
     const npuq_ref_range empty = npuq_ref_range_empty();
 
     for (size_t r = 0; r < rows; r++) {
-        hi[r] = empty.hi;
-        lo[r] = empty.lo;
+        v->hi[r] = empty.hi;
+        v->lo[r] = empty.lo;
     }
 }
 
@@ -82,54 +86,39 @@ static void start_ranges(size_t rows, float *hi, float *lo)
  * first: where a processor is slow with what lies there by chance, as with subnormal numbers, the call would be slow.
  */
 static void find_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form form, npuq_y_type y, size_t rows,
-                            float *hi, float *lo, float *scale, float *offset, float *back)
+                            row_values *v)
 {
     for (size_t r = rows; rows > 1 && r % NPUQ_LANES != 0; r++) {
-        hi[r] = 1.0f;
-        lo[r] = 0.0f;
+        v->hi[r] = 1.0f;
+        v->lo[r] = 0.0f;
     }
-    kernels->parameters(form, y, hi, lo, rows, scale, offset, back);
+    kernels->parameters(form, y, v->hi, v->lo, rows, v->scale, v->offset, v->back);
 }
 
-/* The range of each row of at most ROWS. */
-static void find_ranges(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth, float *hi,
-                        float *lo)
+static void find_ranges(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
+                        row_values *v)
 {
-    start_ranges(rect->rows, hi, lo);
-    npuq_widen_ranges(choice, rect, smooth, hi, lo);
+    start_ranges(rect->rows, v);
+    npuq_widen_ranges(choice, rect, smooth, v->hi, v->lo);
 }
 
 static void put_ranges_of_rows(const npuq_walk *walk, const npuq_rect *rect)
 {
-    const npuq_params smooth = list_smooth((const dynamic_walk *)walk, rect);
-    float hi[ROWS];
-    float lo[ROWS];
+    const npuq_params smooth = select_smooth(walk, rect);
+    row_values v;
 
-    find_ranges(&walk->choice, rect, &smooth, hi, lo);
-    put(rect, LOOP_FIRST, lo);
-    put(rect, LOOP_SECOND, hi);
-}
-
-static void put_empty_ranges(const npuq_walk *walk, const npuq_rect *rect)
-{
-    float hi[ROWS];
-    float lo[ROWS];
-
-    (void)walk;
-    start_ranges(rect->rows, hi, lo);
-    put(rect, LOOP_FIRST, lo);
-    put(rect, LOOP_SECOND, hi);
+    start_ranges(rect->rows, &v);
+    if (!((const dynamic_walk *)walk)->is_empty) {
+        npuq_widen_ranges(&walk->choice, rect, &smooth, v.hi, v.lo);
+    }
+    put(rect, v.lo, v.hi);
 }
 
 static void quantise_rows(const npuq_walk *walk, const npuq_rect *rect)
 {
     const dynamic_walk *d = (const dynamic_walk *)walk;
-    npuq_params smooth = list_smooth(d, rect);
-    float hi[ROWS];
-    float lo[ROWS];
-    float scale[ROWS];
-    float offset[ROWS];
-    float back[ROWS];
+    npuq_params smooth = select_smooth(walk, rect);
+    row_values v;
     union {
         _Alignas(64) char x[NPUQ_STAGED]; /* gathered */
         struct {
@@ -144,33 +133,32 @@ static void quantise_rows(const npuq_walk *walk, const npuq_rect *rect)
         choice.from_memory = false; /* what follows in the buffer is not what comes next */
     }
     if (npuq_are_short_rows(&choice, &from)) {
-        npuq_take_short_rows(&choice, &from, &smooth, room.short_rows.values, hi, lo);
+        npuq_take_short_rows(&choice, &from, &smooth, room.short_rows.values, v.hi, v.lo);
         smooth.data = NULL;
     } else {
-        find_ranges(&choice, &from, &smooth, hi, lo);
+        find_ranges(&choice, &from, &smooth, &v);
     }
-    find_parameters(choice.kernels, d->form, choice.y, rect->rows, hi, lo, scale, offset, back);
-    put(rect, LOOP_FIRST, scale);
-    put(rect, LOOP_SECOND, offset);
-    npuq_requantise_rect(&choice, &from, &smooth, back, offset, 1);
+    find_parameters(choice.kernels, d->form, choice.y, rect->rows, &v);
+    put(rect, v.scale, v.offset);
+    npuq_requantise_rect(&choice, &from, &smooth, v.back, v.offset, 1);
 }
 
 /* What y is made with, from scale and offset, or in the symmetric form from min and max, of so many rows. */
 static void read_parameters(npuq_dynamic_form form, npuq_y_type y, const char *first, ptrdiff_t first_step,
-                            const char *second, ptrdiff_t second_step, size_t rows, float *back, float *offset)
+                            const char *second, ptrdiff_t second_step, size_t rows, row_values *v)
 {
     for (size_t r = 0; r < rows; r++) {
         const float a = *(const float *)(const void *)(first + (ptrdiff_t)r * first_step);
         const float b = *(const float *)(const void *)(second + (ptrdiff_t)r * second_step);
 
         if (form == NPUQ_ASYMMETRIC) {
-            back[r] = npuq_ref_div(1.0f, a);
-            offset[r] = b;
+            v->back[r] = npuq_ref_div(1.0f, a);
+            v->offset[r] = b;
         } else {
             const npuq_ref_parameters p = npuq_find_ref_parameters(form, y, (npuq_ref_range){.hi = b, .lo = a});
 
-            back[r] = p.back;
-            offset[r] = p.offset;
+            v->back[r] = p.back;
+            v->offset[r] = p.offset;
         }
     }
 }
@@ -178,13 +166,12 @@ static void read_parameters(npuq_dynamic_form form, npuq_y_type y, const char *f
 static void requantise_rows(const npuq_walk *walk, const npuq_rect *rect)
 {
     const dynamic_walk *d = (const dynamic_walk *)walk;
-    const npuq_params smooth = list_smooth(d, rect);
-    float back[ROWS];
-    float offset[ROWS];
+    const npuq_params smooth = select_smooth(walk, rect);
+    row_values v;
 
     read_parameters(d->form, walk->choice.y, rect->data[LOOP_FIRST], rect->row_step[LOOP_FIRST],
-                    rect->data[LOOP_SECOND], rect->row_step[LOOP_SECOND], rect->rows, back, offset);
-    npuq_requantise_rect(&walk->choice, rect, &smooth, back, offset, 1);
+                    rect->data[LOOP_SECOND], rect->row_step[LOOP_SECOND], rect->rows, &v);
+    npuq_requantise_rect(&walk->choice, rect, &smooth, v.back, v.offset, 1);
 }
 
 static npuq_ref_range range_of_both(npuq_ref_range a, float hi, float lo)
@@ -195,28 +182,22 @@ static npuq_ref_range range_of_both(npuq_ref_range a, float hi, float lo)
 static void find_range_of_part(const npuq_walk *walk, const npuq_rect *rect)
 {
     const dynamic_walk *d = (const dynamic_walk *)walk;
-    const npuq_params smooth = list_smooth(d, rect);
+    const npuq_params smooth = select_smooth(walk, rect);
     npuq_ref_range *part = &d->parts[rect->unit];
-    float hi[ROWS];
-    float lo[ROWS];
+    row_values v;
 
-    find_ranges(&walk->choice, rect, &smooth, hi, lo);
+    find_ranges(&walk->choice, rect, &smooth, &v);
     for (size_t r = 0; r < rect->rows; r++) {
-        *part = range_of_both(*part, hi[r], lo[r]);
+        *part = range_of_both(*part, v.hi[r], v.lo[r]);
     }
 }
 
 static void requantise_part(const npuq_walk *walk, const npuq_rect *rect)
 {
     const dynamic_walk *d = (const dynamic_walk *)walk;
-    const npuq_params smooth = list_smooth(d, rect);
+    const npuq_params smooth = select_smooth(walk, rect);
 
     npuq_requantise_rect(&walk->choice, rect, &smooth, &d->parameters.back, &d->parameters.offset, 0);
-}
-
-static void run_pass(const npuq_task *task, size_t begin, size_t end)
-{
-    npuq_walk_units((const npuq_walk *)task, begin, end, ((const dynamic_walk *)task)->pass);
 }
 
 /* ---- what has one range ------------------------------------------------------------------------------------------ */
@@ -241,7 +222,7 @@ static void find_range(dynamic_walk *d, size_t first_row, size_t rows, const npu
         parts[i] = d->range;
     }
     d->parts = parts;
-    d->pass = find_range_of_part;
+    d->walk.fn = find_range_of_part;
     npuq_run_task(&d->walk.task, executor);
 
     const npuq_fp_state caller = npuq_fp_enter();
@@ -264,16 +245,14 @@ static void run_together(dynamic_walk *d, npuq_dynamic_step step, size_t togethe
 
         const npuq_fp_state caller = npuq_fp_enter(); /* x87 may trap on a subnormal when it but copies it */
         if (step == NPUQ_FIND_RANGES) {
-            put(&rect, LOOP_FIRST, &d->range.lo);
-            put(&rect, LOOP_SECOND, &d->range.hi);
+            put(&rect, &d->range.lo, &d->range.hi);
         } else {
             d->parameters = npuq_find_ref_parameters(d->form, d->walk.choice.y, d->range);
-            put(&rect, LOOP_FIRST, &d->parameters.scale);
-            put(&rect, LOOP_SECOND, &d->parameters.offset);
+            put(&rect, &d->parameters.scale, &d->parameters.offset);
         }
         npuq_fp_leave(&caller);
         if (step != NPUQ_FIND_RANGES) {
-            d->pass = requantise_part;
+            d->walk.fn = requantise_part;
             npuq_run_task(&d->walk.task, executor);
         }
     }
@@ -287,7 +266,7 @@ static void cut_whole_rows(dynamic_walk *d, const npuq_filling *filling)
     npuq_walk *walk = &d->walk;
     const size_t cols = npuq_count_columns(&walk->loop);
     const size_t x_size = walk->choice.x_step.size;
-    const bool converts = d->smooth.data && !npuq_params_are_ready(&d->smooth);
+    const bool converts = d->smooth.first.data && !npuq_params_are_ready(&d->smooth.first);
     const size_t block_bytes = converts                   ? BLOCK_BYTES_CONVERTING
                                : walk->choice.from_memory ? BLOCK_BYTES_FROM_MEMORY
                                                           : BLOCK_BYTES;
@@ -319,25 +298,6 @@ static void cut_whole_rows(dynamic_walk *d, const npuq_filling *filling)
 
 /* ---- filling ----------------------------------------------------------------------------------------------------- */
 
-/* The smooth scales of group 0, if there are any, and the distance to the next group's. */
-static inline void list_smooth_scales(const npuq_arguments *arguments, npuq_params *smooth, ptrdiff_t *group_step)
-{
-    const npuq_tensor *s = arguments->tensors[NPUQ_DYNAMIC_SMOOTH];
-
-    *smooth = npuq_list_params(arguments, NPUQ_DYNAMIC_SMOOTH);
-    *group_step = 0;
-    if (s) {
-        const ptrdiff_t size = arguments->infos[NPUQ_DYNAMIC_SMOOTH]->step.size;
-
-        if (s->ndim == 2 && s->shape[0] > 1) {
-            *group_step = (ptrdiff_t)s->strides[0] * size;
-        }
-        if (s->shape[s->ndim - 1] == 1) { /* one column, not one scale */
-            smooth->step = size;
-        }
-    }
-}
-
 static void add_parameter(dynamic_walk *d, npuq_filling *filling, int operand, int argument, bool per_tensor)
 {
     const npuq_tensor *tensor = filling->arguments.tensors[argument];
@@ -353,113 +313,63 @@ static void add_parameter(dynamic_walk *d, npuq_filling *filling, int operand, i
     filling->pointers[argument] = (void *)&d->walk.loop.data[operand];
 }
 
-/* All but pass and units. */
-static void fill_walk(dynamic_walk *d, npuq_filling *filling, npuq_dynamic_form form, bool per_tensor)
-{
-    const npuq_tensor *const *tensors = filling->arguments.tensors;
-    const npuq_tensor *x = tensors[NPUQ_DYNAMIC_X];
-    npuq_loop *loop = &d->walk.loop;
-
-    npuq_start_walk(&d->walk, filling, NPUQ_DYNAMIC_X, tensors[NPUQ_DYNAMIC_Y] ? NPUQ_DYNAMIC_Y : NPUQ_DYNAMIC_X,
-                    NPUQ_DYNAMIC_X); /* which gives the order, if nothing else */
-    d->walk.task.run = run_pass;
-    d->walk.groups = npuq_list_groups(tensors[NPUQ_DYNAMIC_GROUP_INDEX]);
-    d->form = form;
-    list_smooth_scales(&filling->arguments, &d->smooth, &d->smooth_group_step);
-    filling->pointers[NPUQ_DYNAMIC_SMOOTH] = (void *)&d->smooth.data;
-    add_parameter(d, filling, LOOP_FIRST, NPUQ_DYNAMIC_FIRST, per_tensor);
-    add_parameter(d, filling, LOOP_SECOND, NPUQ_DYNAMIC_SECOND, per_tensor);
-    for (int32_t i = 0; npuq_count_elements(x) == 0 && i < loop->ndim; i++) {
-        if (loop->extents[i] == 0 || per_tensor) { /* nothing to look at, but a range to put */
-            loop->extents[i] = 1;
-        }
-    }
-    npuq_normalise_loop(loop, per_tensor && !d->smooth.data ? NPUQ_LOOP_ANY_ORDER : NPUQ_LOOP_KEEP_COLUMNS);
-}
-
 /* ---- small dense calls ------------------------------------------------------------------------------------------- */
 
 typedef struct dynamic_dense {
-    npuq_task task;
-    npuq_dense_rows rows;
+    npuq_dense dense;
     const npuq_row_kernels *kernels;
     npuq_x_type x;
     npuq_y_type y;
     npuq_dynamic_step step;
     npuq_dynamic_form form;
-    size_t block_rows;
-    npuq_params smooth;
-    ptrdiff_t smooth_group_step;
-    npuq_groups groups;
+    npuq_group_params smooth;
     char *first;
     char *second; /* null where there is no offset */
 } dynamic_dense;
 
-static inline NPUQ_INLINED void run_unit(const dynamic_dense *d, npuq_block block, const npuq_unit *unit)
+static inline NPUQ_INLINED void run_block(const npuq_dense *dense, const npuq_block *block, size_t row, size_t col,
+                                          size_t group)
 {
     enum { STEP = sizeof(float) };
+    const dynamic_dense *d = (const dynamic_dense *)dense;
     const npuq_row_kernels *kernels = d->kernels;
+    char *const first = d->first + row * STEP;
+    char *const second = d->second ? d->second + row * STEP : NULL;
     _Alignas(64) float smooths[NPUQ_DENSE_PARAMS + NPUQ_MAX_REPEAT];
-    float hi[ROWS];
-    float lo[ROWS];
-    float scales[ROWS];
-    float offsets[ROWS];
-    float back[ROWS];
+    const float *smooth = NULL;
+    row_values v;
 
-    for (size_t row = unit->row, left = unit->rows;;) {
-        const float *smooth = NULL;
-        npuq_params params = d->smooth;
-        size_t group;
+    if (d->smooth.first.data) {
+        const npuq_params params = npuq_select_params(&d->smooth, group, col);
 
-        block.rows = npuq_find_group(&d->groups, row, left < d->block_rows ? left : d->block_rows, &group);
-        if (params.data) {
-            params.data += (ptrdiff_t)group * d->smooth_group_step + (ptrdiff_t)unit->col * params.step;
-            smooth = npuq_convert_params(kernels, &params, block.n, smooths);
-        }
-        if (d->step != NPUQ_APPLY) {
-            start_ranges(block.rows, hi, lo);
-            kernels->range[d->x](&block, smooth, hi, lo);
-        }
-        switch (d->step) {
-        case NPUQ_FIND_RANGES:
-            put_values(d->first + row * STEP, STEP, lo, block.rows);
-            put_values(d->second + row * STEP, STEP, hi, block.rows);
-            break;
-        case NPUQ_QUANTISE_ALL:
-            find_parameters(kernels, d->form, d->y, block.rows, hi, lo, scales, offsets, back);
-            put_values(d->first + row * STEP, STEP, scales, block.rows);
-            if (d->second) {
-                put_values(d->second + row * STEP, STEP, offsets, block.rows);
-            }
-            break;
-        case NPUQ_APPLY:
-            read_parameters(d->form, d->y, d->first + row * STEP, STEP, d->second + row * STEP, STEP, block.rows, back,
-                            offsets);
-            break;
-        }
-        if (d->step != NPUQ_FIND_RANGES && smooth) {
-            kernels->smooth_affine[d->y][d->x](&block, smooth, back, offsets, 1);
-        } else if (d->step != NPUQ_FIND_RANGES) {
-            kernels->affine_uniform[NPUQ_MUL][d->y][d->x](&block, back, offsets, 1);
-        }
-        if (block.rows == left) {
-            break;
-        }
-        row += block.rows;
-        left -= block.rows;
-        npuq_skip_rows(&block);
+        smooth = npuq_convert_params(kernels, &params, block->n, smooths);
+    }
+    if (d->step == NPUQ_APPLY) {
+        read_parameters(d->form, d->y, first, STEP, second, STEP, block->rows, &v);
+    } else {
+        start_ranges(block->rows, &v);
+        kernels->range[d->x](block, smooth, v.hi, v.lo);
+    }
+    if (d->step == NPUQ_FIND_RANGES) {
+        put_values(first, STEP, v.lo, block->rows);
+        put_values(second, STEP, v.hi, block->rows);
+        return;
+    }
+    if (d->step == NPUQ_QUANTISE_ALL) {
+        find_parameters(kernels, d->form, d->y, block->rows, &v);
+        put_values(first, STEP, v.scale, block->rows);
+        put_values(second, STEP, v.offset, block->rows);
+    }
+    if (smooth) {
+        kernels->smooth_affine[d->y][d->x](block, smooth, v.back, v.offset, 1);
+    } else {
+        kernels->affine_uniform[NPUQ_MUL][d->y][d->x](block, v.back, v.offset, 1);
     }
 }
 
 static void run_dense(const npuq_task *task, size_t begin, size_t end)
 {
-    const dynamic_dense *d = (const dynamic_dense *)task;
-    npuq_unit unit;
-
-    for (size_t i = begin; i < end;) {
-        i += npuq_join_units(&task->units, i, end, &unit);
-        run_unit(d, npuq_select_rows(&d->rows, &unit), &unit);
-    }
+    npuq_run_dense_units(task, begin, end, run_block);
 }
 
 /* Whether each row has one range, is long enough, and there is room to convert smooth scales. */
@@ -478,31 +388,26 @@ static bool suits_dense(const npuq_arguments *arguments, bool per_tensor)
                                        (!smooth || smooth->dtype == NPUQ_FLOAT32 || cols <= NPUQ_DENSE_PARAMS));
 }
 
-static inline void list_rows(npuq_dense_rows *rows, const npuq_arguments *arguments, bool per_tensor)
-{
-    const int y = arguments->tensors[NPUQ_DYNAMIC_Y] ? NPUQ_DYNAMIC_Y : NPUQ_DYNAMIC_X; /* any, for ranges alone */
-
-    npuq_list_rows(rows, arguments, NPUQ_DYNAMIC_X, y, NPUQ_DYNAMIC_X, per_tensor);
-}
-
-/* All but the task and the rows. */
-static inline NPUQ_INLINED void fill_dense(dynamic_dense *d, const npuq_arguments *arguments,
-                                           const npuq_dense_rows *rows, npuq_dynamic_step step, npuq_dynamic_form form)
+/* All but the task. */
+static inline NPUQ_INLINED void fill_dense(dynamic_dense *d, const npuq_arguments *arguments, npuq_dynamic_step step,
+                                           npuq_dynamic_form form, bool per_tensor)
 {
     const npuq_tensor *const *tensors = arguments->tensors;
     const npuq_tensor *second = tensors[NPUQ_DYNAMIC_SECOND];
-    const size_t row_bytes = npuq_count_bytes(rows->x_step, rows->block.n);
 
+    npuq_list_rows(&d->dense, arguments, NPUQ_DYNAMIC_X, NPUQ_DYNAMIC_Y, NPUQ_DYNAMIC_X, per_tensor);
+    const size_t row_bytes = (size_t)d->dense.block.x_step;
+
+    d->dense.groups = npuq_list_groups(tensors[NPUQ_DYNAMIC_GROUP_INDEX]);
+    d->dense.block_rows = step == NPUQ_APPLY || row_bytes <= BLOCK_BYTES / ROWS ? ROWS
+                          : row_bytes >= BLOCK_BYTES                            ? 1
+                                                                                : BLOCK_BYTES / row_bytes;
     d->kernels = npuq_kernels();
     d->x = npuq_find_x_type(arguments->infos[NPUQ_DYNAMIC_X]);
-    d->y = tensors[NPUQ_DYNAMIC_Y] ? npuq_find_y_type(arguments->infos[NPUQ_DYNAMIC_Y]) : NPUQ_Y_I8;
+    d->y = npuq_find_y_type(arguments->infos[NPUQ_DYNAMIC_Y]);
     d->step = step;
     d->form = form;
-    d->block_rows = step == NPUQ_APPLY || row_bytes <= BLOCK_BYTES / ROWS ? ROWS
-                    : row_bytes >= BLOCK_BYTES                            ? 1
-                                                                          : BLOCK_BYTES / row_bytes;
-    list_smooth_scales(arguments, &d->smooth, &d->smooth_group_step);
-    d->groups = npuq_list_groups(tensors[NPUQ_DYNAMIC_GROUP_INDEX]);
+    d->smooth = npuq_list_group_params(arguments, NPUQ_DYNAMIC_SMOOTH);
     d->first = tensors[NPUQ_DYNAMIC_FIRST]->data;
     d->second = second ? second->data : NULL;
 }
@@ -512,17 +417,11 @@ static void keep_dense(npuq_filling *filling, npuq_dynamic_step step, npuq_dynam
     dynamic_dense d;
 
     _Static_assert(sizeof d <= NPUQ_TASK_BYTES, "a task fits a prepared call");
-    list_rows(&d.rows, &filling->arguments, per_tensor);
-    fill_dense(&d, &filling->arguments, &d.rows, step, form);
-    d.task.run = run_dense;
-    npuq_cut_units(&d.task.units, d.rows.block.rows, d.rows.block.n, filling->most,
-                   step == NPUQ_APPLY ? filling->most : SIZE_MAX);
-    filling->pointers[NPUQ_DYNAMIC_X] = (void *)&d.rows.block.x;
-    filling->pointers[NPUQ_DYNAMIC_Y] = (void *)&d.rows.block.y;
-    filling->pointers[NPUQ_DYNAMIC_SMOOTH] = (void *)&d.smooth.data;
+    fill_dense(&d, &filling->arguments, step, form, per_tensor);
+    filling->pointers[NPUQ_DYNAMIC_SMOOTH] = (void *)&d.smooth.first.data;
     filling->pointers[NPUQ_DYNAMIC_FIRST] = (void *)&d.first;
     filling->pointers[NPUQ_DYNAMIC_SECOND] = (void *)&d.second;
-    npuq_keep_task(filling, &d.task, sizeof d);
+    npuq_keep_dense(filling, &d.dense, sizeof d, run_dense, NPUQ_DYNAMIC_X, NPUQ_DYNAMIC_Y, step != NPUQ_APPLY);
 }
 
 /* Not inlined: the general way, which runs the caller's executor, would hold these buffers beside its own. */
@@ -530,16 +429,9 @@ static __attribute__((noinline)) void run_dense_now(const npuq_filling *filling,
                                                     npuq_dynamic_form form, bool per_tensor)
 {
     dynamic_dense d;
-    npuq_dense_rows rows; /* by itself: in registers */
 
-    list_rows(&rows, &filling->arguments, per_tensor);
-    fill_dense(&d, &filling->arguments, &rows, step, form);
-
-    const npuq_unit all = {.rows = rows.block.rows, .cols = rows.block.n};
-    const npuq_fp_state caller = npuq_fp_enter();
-
-    run_unit(&d, rows.block, &all);
-    npuq_fp_leave(&caller);
+    fill_dense(&d, &filling->arguments, step, form, per_tensor);
+    npuq_run_dense_now(&d.dense, run_block);
 }
 
 /* ---- the general way --------------------------------------------------------------------------------------------- */
@@ -547,30 +439,38 @@ static __attribute__((noinline)) void run_dense_now(const npuq_filling *filling,
 static void take_walk(npuq_filling *filling, npuq_dynamic_step step, npuq_dynamic_form form, bool per_tensor,
                       const npuq_executor *executor)
 {
-    const npuq_tensor *x = filling->arguments.tensors[NPUQ_DYNAMIC_X];
-    const npuq_tensor *y = filling->arguments.tensors[NPUQ_DYNAMIC_Y];
-    const size_t elements = (size_t)npuq_count_elements(x);
+    const npuq_arguments *arguments = &filling->arguments;
     dynamic_walk t;
+    npuq_loop *loop = &t.walk.loop;
+    const bool is_empty = !npuq_start_walk(&t.walk, filling, NPUQ_DYNAMIC_X, NPUQ_DYNAMIC_Y, NPUQ_DYNAMIC_X, NPUQ_MUL,
+                                           step == NPUQ_APPLY         ? requantise_rows
+                                           : step == NPUQ_FIND_RANGES ? put_ranges_of_rows
+                                                                      : quantise_rows);
 
     _Static_assert(sizeof t <= NPUQ_TASK_BYTES, "a task fits a prepared call");
-    t.walk.task.units.count = 0;
-    if (npuq_count_elements(y ? y : filling->arguments.tensors[NPUQ_DYNAMIC_FIRST]) > 0) {
-        npuq_choose_kernels(&t.walk.choice, npuq_find_dtype(x->dtype), npuq_find_dtype(y ? y->dtype : NPUQ_INT8),
-                            NPUQ_MUL, elements);
-        fill_walk(&t, filling, form, per_tensor);
+    if (!is_empty || (step == NPUQ_FIND_RANGES && npuq_count_elements(arguments->tensors[NPUQ_DYNAMIC_FIRST]) > 0)) {
+        t.walk.groups = npuq_list_groups(arguments->tensors[NPUQ_DYNAMIC_GROUP_INDEX]);
+        t.is_empty = is_empty;
+        t.form = form;
+        t.smooth = npuq_list_group_params(arguments, NPUQ_DYNAMIC_SMOOTH);
+        filling->pointers[NPUQ_DYNAMIC_SMOOTH] = (void *)&t.smooth.first.data;
+        add_parameter(&t, filling, LOOP_FIRST, NPUQ_DYNAMIC_FIRST, per_tensor);
+        add_parameter(&t, filling, LOOP_SECOND, NPUQ_DYNAMIC_SECOND, per_tensor);
+        for (int32_t i = 0; is_empty && i < loop->ndim; i++) {
+            if (loop->extents[i] == 0 || per_tensor) { /* nothing to look at, but a range to put */
+                loop->extents[i] = 1;
+            }
+        }
+        npuq_normalise_loop(loop, per_tensor && !t.smooth.first.data ? NPUQ_LOOP_ANY_ORDER : NPUQ_LOOP_KEEP_COLUMNS);
 
-        const bool is_long = executor && npuq_count_columns(&t.walk.loop) >= LONG_ROW;
-
-        if (step == NPUQ_APPLY || elements == 0) {
-            t.pass = step == NPUQ_APPLY ? requantise_rows : put_empty_ranges;
+        if (step == NPUQ_APPLY || is_empty) {
             t.walk.block_rows = ROWS;
             npuq_cut_walk(&t.walk, filling, UNIT, UNIT);
-        } else if (per_tensor || is_long) {
+        } else if (per_tensor || (executor && npuq_count_columns(loop) >= LONG_ROW)) {
             assert(!filling->call);
-            run_together(&t, step, per_tensor ? npuq_count_rows(&t.walk.loop) : 1, executor);
+            run_together(&t, step, per_tensor ? npuq_count_rows(loop) : 1, executor);
             return;
         } else {
-            t.pass = step == NPUQ_FIND_RANGES ? put_ranges_of_rows : quantise_rows;
             cut_whole_rows(&t, filling);
         }
     }
@@ -582,6 +482,9 @@ void npuq_take_dynamic_step(npuq_filling *filling, npuq_dynamic_step step, npuq_
 {
     const bool per_tensor = quant_mode == NPUQ_PER_TENSOR;
 
+    if (step == NPUQ_FIND_RANGES) { /* any type of y will do */
+        filling->arguments.infos[NPUQ_DYNAMIC_Y] = npuq_find_dtype(NPUQ_INT8);
+    }
     if (!suits_dense(&filling->arguments, per_tensor)) {
         take_walk(filling, step, form, per_tensor, executor);
     } else if (filling->call) {

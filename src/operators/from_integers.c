@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "from_integers.h"
 
-#include "../walk/fp_state.h"
-
 #include <inttypes.h>
 
 /* Elements of a unit of work. Where parameters are converted, it has few columns, so that many rows share them. */
@@ -11,9 +9,8 @@ enum { UNIT = 32768 };
 enum { LOOP_ROW_SCALE = 2 };
 
 typedef struct integers_dense {
-    npuq_task task;
+    npuq_dense dense;
     npuq_kernel_choice choice;
-    npuq_dense_rows rows;
     npuq_dequant_columns columns;
     npuq_params row_scale;
 } integers_dense;
@@ -51,38 +48,25 @@ static void dequantise_rect(const npuq_walk *walk, const npuq_rect *rect)
     npuq_dequantise_rect(&walk->choice, rect, &t->columns, &row_scale);
 }
 
-static void run_walk(const npuq_task *task, size_t begin, size_t end)
+static inline NPUQ_INLINED void dequantise_block(const npuq_dense *dense, const npuq_block *block, size_t row,
+                                                 size_t col, size_t group)
 {
-    npuq_walk_units((const npuq_walk *)task, begin, end, dequantise_rect);
-}
+    const integers_dense *d = (const integers_dense *)dense;
+    const npuq_params row_scale = npuq_skip_params(&d->row_scale, row);
+    const npuq_rect rect = {.rows = block->rows,
+                            .cols = block->n,
+                            .col = col,
+                            .data = {(char *)(uintptr_t)block->x, block->y},
+                            .row_step = {block->x_step, block->y_step},
+                            .col_step = {dense->x_step.size, dense->y_step.size}};
 
-static inline NPUQ_INLINED void run_unit(const integers_dense *d, const npuq_unit *unit)
-{
-    const npuq_block block = npuq_select_rows(&d->rows, unit);
-    const npuq_params row_scale = npuq_skip_params(&d->row_scale, unit->row);
-    const npuq_rect rect = {.rows = unit->rows,
-                            .cols = unit->cols,
-                            .col = unit->col,
-                            .data = {(char *)(uintptr_t)block.x, block.y},
-                            .row_step = {block.x_step, block.y_step},
-                            .col_step = {d->rows.x_step.size, d->rows.y_step.size}};
-
+    (void)group;
     npuq_dequantise_rect(&d->choice, &rect, &d->columns, &row_scale);
 }
 
 static void run_dense(const npuq_task *task, size_t begin, size_t end)
 {
-    npuq_unit unit;
-
-    for (size_t i = begin; i < end;) {
-        i += npuq_join_units(&task->units, i, end, &unit);
-        run_unit((const integers_dense *)task, &unit);
-    }
-}
-
-static const npuq_tensor *find_tensor(const npuq_filling *filling, int i)
-{
-    return i == NPUQ_ABSENT ? NULL : filling->arguments.tensors[i];
+    npuq_run_dense_units(task, begin, end, dequantise_block);
 }
 
 static void note_pointer(npuq_filling *filling, int i, void *pointer)
@@ -96,79 +80,52 @@ static void list_columns(npuq_dequant_columns *columns, npuq_filling *filling, c
 {
     columns->scale = npuq_list_params(&filling->arguments, roles->scale);
     columns->addend = npuq_list_params(&filling->arguments, roles->addend);
-    columns->x_bias = npuq_list_params(&filling->arguments, roles->x_bias);
     columns->words_have_offsets = roles->words_have_offsets;
     note_pointer(filling, roles->scale, (void *)&columns->scale.data);
     note_pointer(filling, roles->addend, (void *)&columns->addend.data);
-    note_pointer(filling, roles->x_bias, (void *)&columns->x_bias.data);
 }
 
 /* Whether every element is dequantised with the same parameters. */
 static bool are_alike(const npuq_kernel_choice *choice, const npuq_dequant_columns *columns, bool has_row_scale)
 {
-    const bool has_bias = columns->x_bias.data || (choice->x == NPUQ_X_I32 && columns->addend.data);
+    const bool has_bias = choice->x == NPUQ_X_I32 && columns->addend.data;
 
     return !has_row_scale && !has_bias && !npuq_dequantises_by_column(choice, columns);
 }
 
-/* All but the task. */
-static inline NPUQ_INLINED void fill_dense(integers_dense *d, npuq_filling *filling, const npuq_from_integers *roles)
+static void take_dense(npuq_filling *filling, const npuq_from_integers *roles)
 {
     const npuq_arguments *arguments = &filling->arguments;
-
-    npuq_choose_kernels(&d->choice, arguments->infos[roles->x], arguments->infos[roles->y], NPUQ_MUL, 0);
-    list_columns(&d->columns, filling, roles);
-    d->row_scale = npuq_list_dense_params(arguments, roles->row_scale);
-    npuq_list_rows(&d->rows, arguments, roles->x, roles->y, roles->y,
-                   are_alike(&d->choice, &d->columns, d->row_scale.data != NULL));
-}
-
-static void keep_dense(npuq_filling *filling, const npuq_from_integers *roles)
-{
     integers_dense d;
 
     _Static_assert(sizeof d <= NPUQ_TASK_BYTES, "a task fits a prepared call");
-    fill_dense(&d, filling, roles);
-    d.task.run = run_dense;
-    npuq_cut_units(&d.task.units, d.rows.block.rows, d.rows.block.n, filling->most, filling->most);
-    note_pointer(filling, roles->x, (void *)&d.rows.block.x);
-    note_pointer(filling, roles->y, (void *)&d.rows.block.y);
+    npuq_choose_kernels(&d.choice, arguments->infos[roles->x], arguments->infos[roles->y], NPUQ_MUL, 0);
+    list_columns(&d.columns, filling, roles);
+    d.row_scale = npuq_list_dense_params(arguments, roles->row_scale);
     note_pointer(filling, roles->row_scale, (void *)&d.row_scale.data);
-    npuq_keep_task(filling, &d.task, sizeof d);
-}
-
-static void run_dense_now(npuq_filling *filling, const npuq_from_integers *roles)
-{
-    integers_dense d;
-
-    fill_dense(&d, filling, roles);
-
-    const npuq_unit all = {.rows = d.rows.block.rows, .cols = d.rows.block.n};
-    const npuq_fp_state caller = npuq_fp_enter();
-
-    run_unit(&d, &all);
-    npuq_fp_leave(&caller);
+    npuq_list_rows(&d.dense, arguments, roles->x, roles->y, roles->y,
+                   are_alike(&d.choice, &d.columns, d.row_scale.data != NULL));
+    if (filling->call) {
+        npuq_keep_dense(filling, &d.dense, sizeof d, run_dense, roles->x, roles->y, false);
+    } else {
+        npuq_run_dense_now(&d.dense, dequantise_block);
+    }
 }
 
 static void take_walk(npuq_filling *filling, const npuq_from_integers *roles, const npuq_executor *executor)
 {
-    const npuq_tensor *y = find_tensor(filling, roles->y);
-    const npuq_tensor *row_scale = find_tensor(filling, roles->row_scale);
+    const npuq_tensor *row_scale =
+        roles->row_scale == NPUQ_ABSENT ? NULL : filling->arguments.tensors[roles->row_scale];
     integers_walk t;
     npuq_walk *walk = &t.walk;
 
     _Static_assert(sizeof t <= NPUQ_TASK_BYTES, "a task fits a prepared call");
-    walk->task.units.count = 0;
-    if (npuq_count_elements(y) > 0) {
-        npuq_choose_kernels(&walk->choice, filling->arguments.infos[roles->x], filling->arguments.infos[roles->y],
-                            NPUQ_MUL, (size_t)npuq_count_elements(y));
-        npuq_start_walk(walk, filling, roles->x, roles->y, roles->y);
-        walk->task.run = run_walk;
+    if (npuq_start_walk(walk, filling, roles->x, roles->y, roles->y, NPUQ_MUL, dequantise_rect)) {
         walk->block_rows = NPUQ_DEQUANT_ROWS;
         list_columns(&t.columns, filling, roles);
         if (row_scale) {
             npuq_add_operand(&walk->loop, LOOP_ROW_SCALE, row_scale);
-            note_pointer(filling, roles->row_scale, (void *)&walk->loop.data[LOOP_ROW_SCALE]);
+            filling->pointers[roles->row_scale] = (void *)&walk->loop.data[LOOP_ROW_SCALE];
         }
         npuq_normalise_loop(&walk->loop, are_alike(&walk->choice, &t.columns, row_scale != NULL)
                                              ? NPUQ_LOOP_ANY_ORDER
@@ -181,11 +138,9 @@ static void take_walk(npuq_filling *filling, const npuq_from_integers *roles, co
 
 void npuq_take_from_integers(npuq_filling *filling, const npuq_from_integers *roles, const npuq_executor *executor)
 {
-    if (!npuq_are_small(&filling->arguments, roles->y)) {
-        take_walk(filling, roles, executor);
-    } else if (filling->call) {
-        keep_dense(filling, roles);
+    if (npuq_are_small(&filling->arguments, roles->y)) {
+        take_dense(filling, roles);
     } else {
-        run_dense_now(filling, roles);
+        take_walk(filling, roles, executor);
     }
 }

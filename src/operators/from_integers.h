@@ -11,7 +11,6 @@ typedef struct npuq_from_integers {
     int y;
     int scale;
     int addend;
-    int x_bias;
     int row_scale;
     bool words_have_offsets;
 } npuq_from_integers;

@@ -22,23 +22,16 @@ static const npuq_signature signature = {
 
 typedef struct group_quant_walk {
     npuq_walk walk;
-    npuq_params scale; /* of group 0 */
-    ptrdiff_t scale_group_step;
+    npuq_group_params scale;
     npuq_params offset;
 } group_quant_walk;
 
 static void quantise_rect(const npuq_walk *walk, const npuq_rect *rect)
 {
     const group_quant_walk *t = (const group_quant_walk *)walk;
-    npuq_params scale = npuq_skip_params(&t->scale, rect->col);
+    const npuq_params scale = npuq_select_params(&t->scale, rect->group, rect->col);
 
-    scale.data += (ptrdiff_t)rect->group * t->scale_group_step;
     npuq_quantise_by_column(&walk->choice, rect, &scale, &t->offset);
-}
-
-static void run_walk(const npuq_task *task, size_t begin, size_t end)
-{
-    npuq_walk_units((const npuq_walk *)task, begin, end, quantise_rect);
 }
 
 static npuq_status check_shapes(const npuq_arguments *arguments, void *options)
@@ -62,38 +55,19 @@ static npuq_status check_shapes(const npuq_arguments *arguments, void *options)
     return npuq_check_output_shape(arguments, X, Y);
 }
 
-static void fill_walk(group_quant_walk *t, npuq_filling *filling, const npuq_tensor *const *tensors)
-{
-    const npuq_tensor *scale = tensors[SCALE];
-    const npuq_step step = filling->arguments.infos[SCALE]->step;
-
-    npuq_start_walk(&t->walk, filling, X, Y, X);
-    t->walk.task.run = run_walk;
-    t->walk.groups = npuq_list_groups(tensors[GROUP_INDEX]);
-    t->scale = npuq_list_params(&filling->arguments, SCALE);
-    if (scale->shape[1] == 1) { /* one column, not one scale */
-        t->scale.step = step.size;
-    }
-    t->scale_group_step = scale->shape[0] > 1 ? (ptrdiff_t)scale->strides[0] * step.size : 0;
-    t->offset = npuq_list_params(&filling->arguments, OFFSET);
-    filling->pointers[SCALE] = (void *)&t->scale.data;
-    filling->pointers[OFFSET] = (void *)&t->offset.data;
-    npuq_normalise_loop(&t->walk.loop, NPUQ_LOOP_KEEP_COLUMNS);
-    npuq_cut_walk(&t->walk, filling, UNIT, npuq_params_are_ready(&t->scale) ? UNIT : UNIT_COLUMNS);
-}
-
 static void take_walk(npuq_filling *filling, const npuq_executor *executor)
 {
-    const npuq_tensor *const *tensors = filling->arguments.tensors;
-    const int64_t elements = npuq_count_elements(tensors[X]);
     group_quant_walk t;
 
     _Static_assert(sizeof t <= NPUQ_TASK_BYTES, "a task fits a prepared call");
-    t.walk.task.units.count = 0;
-    if (elements > 0) {
-        npuq_choose_kernels(&t.walk.choice, filling->arguments.infos[X], filling->arguments.infos[Y], NPUQ_MUL,
-                            (size_t)elements);
-        fill_walk(&t, filling, tensors);
+    if (npuq_start_walk(&t.walk, filling, X, Y, X, NPUQ_MUL, quantise_rect)) {
+        t.walk.groups = npuq_list_groups(filling->arguments.tensors[GROUP_INDEX]);
+        t.scale = npuq_list_group_params(&filling->arguments, SCALE);
+        t.offset = npuq_list_params(&filling->arguments, OFFSET);
+        filling->pointers[SCALE] = (void *)&t.scale.first.data;
+        filling->pointers[OFFSET] = (void *)&t.offset.data;
+        npuq_normalise_loop(&t.walk.loop, NPUQ_LOOP_KEEP_COLUMNS);
+        npuq_cut_walk(&t.walk, filling, UNIT, npuq_params_are_ready(&t.scale.first) ? UNIT : UNIT_COLUMNS);
     }
     npuq_finish_filling(filling, &t.walk.task, sizeof t, executor);
 }

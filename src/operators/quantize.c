@@ -136,11 +136,6 @@ static void quantise_rect(const npuq_walk *walk, const npuq_rect *rect)
     }
 }
 
-static void run_walk(const npuq_task *task, size_t begin, size_t end)
-{
-    npuq_walk_units((const npuq_walk *)task, begin, end, quantise_rect);
-}
-
 /* Scales move along the axis; one scale for all does not move. */
 static void add_parameter(npuq_loop *loop, int operand, const npuq_tensor *tensor, int axis)
 {
@@ -171,41 +166,29 @@ static bool converts(const npuq_loop *loop, int operand, npuq_p_type type)
     return params.data && params.step != 0 && !npuq_params_are_ready(&params);
 }
 
-static void fill_walk(quantize_walk *t, npuq_filling *filling, const npuq_tensor *const *tensors, int along)
-{
-    npuq_loop *loop = &t->walk.loop;
-
-    npuq_start_walk(&t->walk, filling, X, Y, X);
-    t->walk.task.run = run_walk;
-    t->scales_type = npuq_find_parameter_type(filling->arguments.infos[SCALES]);
-    t->zero_points_type = NPUQ_P_F32;
-    add_parameter(loop, LOOP_SCALES, tensors[SCALES], along);
-    filling->pointers[SCALES] = (void *)&loop->data[LOOP_SCALES];
-    if (tensors[ZERO_POINTS]) {
-        t->zero_points_type = npuq_find_parameter_type(filling->arguments.infos[ZERO_POINTS]);
-        add_parameter(loop, LOOP_ZERO_POINTS, tensors[ZERO_POINTS], along);
-        filling->pointers[ZERO_POINTS] = (void *)&loop->data[LOOP_ZERO_POINTS];
-    }
-    npuq_normalise_loop(loop, NPUQ_LOOP_ANY_ORDER);
-    t->by_column = go_by_column(loop);
-
-    const bool narrow = t->by_column && (converts(loop, LOOP_SCALES, t->scales_type) ||
-                                         converts(loop, LOOP_ZERO_POINTS, t->zero_points_type));
-    npuq_cut_walk(&t->walk, filling, narrow ? CONVERTING_UNIT : UNIT, narrow ? UNIT_COLUMNS : UNIT);
-}
-
 static void take_walk(npuq_filling *filling, int along, npuq_affine_op operation, const npuq_executor *executor)
 {
     const npuq_tensor *const *tensors = filling->arguments.tensors;
-    const int64_t elements = npuq_count_elements(tensors[X]);
     quantize_walk t;
+    npuq_loop *loop = &t.walk.loop;
 
     _Static_assert(sizeof t <= NPUQ_TASK_BYTES, "a task fits a prepared call");
-    t.walk.task.units.count = 0;
-    if (elements > 0) {
-        npuq_choose_kernels(&t.walk.choice, filling->arguments.infos[X], filling->arguments.infos[Y], operation,
-                            (size_t)elements);
-        fill_walk(&t, filling, tensors, along);
+    if (npuq_start_walk(&t.walk, filling, X, Y, X, operation, quantise_rect)) {
+        t.scales_type = npuq_find_parameter_type(filling->arguments.infos[SCALES]);
+        t.zero_points_type = NPUQ_P_F32;
+        add_parameter(loop, LOOP_SCALES, tensors[SCALES], along);
+        filling->pointers[SCALES] = (void *)&loop->data[LOOP_SCALES];
+        if (tensors[ZERO_POINTS]) {
+            t.zero_points_type = npuq_find_parameter_type(filling->arguments.infos[ZERO_POINTS]);
+            add_parameter(loop, LOOP_ZERO_POINTS, tensors[ZERO_POINTS], along);
+            filling->pointers[ZERO_POINTS] = (void *)&loop->data[LOOP_ZERO_POINTS];
+        }
+        npuq_normalise_loop(loop, NPUQ_LOOP_ANY_ORDER);
+        t.by_column = go_by_column(loop);
+
+        const bool narrow = t.by_column && (converts(loop, LOOP_SCALES, t.scales_type) ||
+                                            converts(loop, LOOP_ZERO_POINTS, t.zero_points_type));
+        npuq_cut_walk(&t.walk, filling, narrow ? CONVERTING_UNIT : UNIT, narrow ? UNIT_COLUMNS : UNIT);
     }
     npuq_finish_filling(filling, &t.walk.task, sizeof t, executor);
 }

@@ -104,8 +104,7 @@ static npuq_status check_words(const npuq_params *words, int64_t count, bits b, 
 static inline NPUQ_INLINED npuq_status call_requant(npuq_call *call, const npuq_tensor *const *tensors,
                                                     const npuq_executor *executor)
 {
-    npuq_from_integers roles = {
-        .x = X, .y = Y, .scale = WORDS, .addend = NPUQ_ABSENT, .x_bias = BIAS, .row_scale = NPUQ_ABSENT};
+    npuq_from_integers roles = {.x = X, .y = Y, .scale = WORDS, .addend = BIAS, .row_scale = NPUQ_ABSENT};
     npuq_filling filling;
     npuq_status status = npuq_check_call(&filling, call, &signature, tensors, check_shapes, NULL, executor);
 

@@ -63,6 +63,42 @@ static inline npuq_params npuq_skip_params(const npuq_params *params, size_t i)
     return from;
 }
 
+/* Parameters by column, a run for each group. */
+typedef struct npuq_group_params {
+    npuq_params first; /* of group 0 */
+    ptrdiff_t step;    /* bytes from a group's to those of the next */
+} npuq_group_params;
+
+/* Argument i is [H], or [E, H]; absent if the argument is. */
+static inline npuq_group_params npuq_list_group_params(const npuq_arguments *arguments, int i)
+{
+    const npuq_tensor *tensor = arguments->tensors[i];
+    npuq_group_params params = {npuq_list_params(arguments, i), 0};
+
+    if (tensor) {
+        const ptrdiff_t size = arguments->infos[i]->step.size;
+
+        if (tensor->ndim == 2 && tensor->shape[0] > 1) {
+            params.step = (ptrdiff_t)tensor->strides[0] * size;
+        }
+        if (tensor->shape[tensor->ndim - 1] == 1) { /* one column, not one parameter for all */
+            params.first.step = size;
+        }
+    }
+    return params;
+}
+
+/* Those of a group, from column col on. */
+static inline npuq_params npuq_select_params(const npuq_group_params *params, size_t group, size_t col)
+{
+    npuq_params from = npuq_skip_params(&params->first, col);
+
+    if (group > 0) {
+        from.data += (ptrdiff_t)group * params->step;
+    }
+    return from;
+}
+
 /* Whether the run can be read where it lies. */
 static inline bool npuq_params_are_ready(const npuq_params *params)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "task.h"
 
-#include "fp_state.h"
-
 #include <string.h>
 
 _Static_assert(sizeof(npuq_call) >= 1024 && NPUQ_TASK_BYTES <= sizeof(npuq_call), "a task fits a prepared call");
@@ -74,6 +72,17 @@ void npuq_finish_filling(const npuq_filling *filling, npuq_task *task, size_t si
     } else {
         npuq_run_task(task, executor);
     }
+}
+
+void npuq_keep_dense(npuq_filling *filling, npuq_dense *dense, size_t size, npuq_run_fn *run, int x, int y,
+                     bool whole_rows)
+{
+    dense->task.run = run;
+    npuq_cut_units(&dense->task.units, dense->block.rows, dense->block.n, filling->most,
+                   whole_rows ? SIZE_MAX : filling->most);
+    filling->pointers[x] = (void *)&dense->block.x;
+    filling->pointers[y] = (void *)&dense->block.y;
+    npuq_keep_task(filling, &dense->task, size);
 }
 
 /* ---- prepared calls ---------------------------------------------------------------------------------------------- */
@@ -184,19 +193,52 @@ npuq_status npuq_call_rebind(npuq_call *call, npuq_operand operand, const void *
 
 /* ---- rectangles -------------------------------------------------------------------------------------------------- */
 
-void npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int counted)
+static void walk_units(const npuq_task *task, size_t begin, size_t end)
+{
+    const npuq_walk *walk = (const npuq_walk *)task;
+    size_t joined;
+
+    for (size_t i = begin; i < end; i += joined) {
+        npuq_unit unit;
+        npuq_rect rect;
+
+        joined = npuq_join_units(&task->units, i, end, &unit);
+        rect.unit = i;
+        for (size_t done = 0; done < unit.rows; done += rect.rows) {
+            const size_t row = walk->first_row + unit.row + done;
+            const size_t left = unit.rows - done;
+            const size_t rows =
+                npuq_find_group(&walk->groups, row, left < walk->block_rows ? left : walk->block_rows, &rect.group);
+
+            npuq_select_rect(&walk->loop, row, rows, unit.col, unit.cols, &rect);
+            walk->fn(walk, &rect);
+        }
+    }
+    if (walk->choice.from_memory) {
+        walk->choice.kernels->stream_end();
+    }
+}
+
+bool npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int counted, npuq_affine_op op,
+                     npuq_rect_fn *fn)
 {
     const npuq_tensor *const *tensors = filling->arguments.tensors;
+    const npuq_dtype_info *const *infos = filling->arguments.infos;
+    const size_t elements = (size_t)npuq_count_elements(tensors[counted]);
 
+    walk->task.run = walk_units;
+    walk->task.units.count = 0;
+    walk->fn = fn;
+    npuq_choose_kernels(&walk->choice, infos[x], infos[y], op, elements);
     walk->groups = npuq_list_groups(NULL);
     walk->block_rows = SIZE_MAX;
     walk->first_row = 0;
     npuq_start_loop(&walk->loop, tensors[counted], walk->choice.x_step, walk->choice.y_step);
     npuq_add_operand(&walk->loop, NPUQ_LOOP_X, tensors[x]);
-    npuq_add_operand(&walk->loop, NPUQ_LOOP_Y, tensors[y]);
-    filling->pointers[y] = (void *)&walk->loop.data[NPUQ_LOOP_Y];
-    /* Last, as ranges alone have x in the place of y, too. */
+    npuq_add_operand(&walk->loop, NPUQ_LOOP_Y, tensors[tensors[y] ? y : x]);
     filling->pointers[x] = (void *)&walk->loop.data[NPUQ_LOOP_X];
+    filling->pointers[y] = (void *)&walk->loop.data[NPUQ_LOOP_Y];
+    return elements > 0;
 }
 
 static size_t smaller(size_t a, size_t b)
@@ -209,29 +251,4 @@ void npuq_cut_walk(npuq_walk *walk, const npuq_filling *filling, size_t elements
     npuq_cut_units(&walk->task.units, npuq_count_rows(&walk->loop), npuq_count_columns(&walk->loop),
                    smaller(elements, filling->most),
                    npuq_limit_columns(&walk->loop, smaller(most_cols, filling->most)));
-}
-
-void npuq_walk_units(const npuq_walk *walk, size_t begin, size_t end, npuq_rect_fn *fn)
-{
-    size_t joined;
-
-    for (size_t i = begin; i < end; i += joined) {
-        npuq_unit unit;
-        npuq_rect rect;
-
-        joined = npuq_join_units(&walk->task.units, i, end, &unit);
-        rect.unit = i;
-        for (size_t done = 0; done < unit.rows; done += rect.rows) {
-            const size_t row = walk->first_row + unit.row + done;
-            const size_t left = unit.rows - done;
-            const size_t rows =
-                npuq_find_group(&walk->groups, row, left < walk->block_rows ? left : walk->block_rows, &rect.group);
-
-            npuq_select_rect(&walk->loop, row, rows, unit.col, unit.cols, &rect);
-            fn(walk, &rect);
-        }
-    }
-    if (walk->choice.from_memory) {
-        walk->choice.kernels->stream_end();
-    }
 }

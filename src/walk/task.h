@@ -6,6 +6,7 @@
 
 #include "../view/groups.h"
 #include "../view/view.h"
+#include "fp_state.h"
 #include "loop.h"
 #include "tile.h"
 
@@ -96,23 +97,29 @@ static inline bool npuq_are_small(const npuq_arguments *arguments, int elements)
 /* Parameters by column that are converted at once, as many as there is room for on the stack. */
 enum { NPUQ_DENSE_PARAMS = 4096 };
 
-/* Rows of dense x and y, for kernels that are called directly. */
-typedef struct npuq_dense_rows {
-    npuq_block block;
+/* A small dense call: kernels are called directly, on rows of dense x and y. */
+typedef struct npuq_dense {
+    npuq_task task;
+    npuq_block block; /* all rows */
     npuq_step x_step;
     npuq_step y_step;
-} npuq_dense_rows;
+    npuq_groups groups; /* blocks have rows of one group */
+    size_t block_rows;  /* of a block at most */
+} npuq_dense;
 
 /* The rows of arguments x and y, of which `counted` is the one whose shape counts elements; one row of all elements if
- * these are alike. */
-static inline void npuq_list_rows(npuq_dense_rows *rows, const npuq_arguments *arguments, int x, int y, int counted,
+ * these are alike. Where y is absent, it is as if x were in its place, but for its dtype. */
+static inline void npuq_list_rows(npuq_dense *dense, const npuq_arguments *arguments, int x, int y, int counted,
                                   bool alike)
 {
     const npuq_tensor *elements = arguments->tensors[counted];
-    npuq_block *block = &rows->block;
+    const npuq_tensor *to = arguments->tensors[arguments->tensors[y] ? y : x];
+    npuq_block *block = &dense->block;
 
-    rows->x_step = arguments->infos[x]->step;
-    rows->y_step = arguments->infos[y]->step;
+    dense->x_step = arguments->infos[x]->step;
+    dense->y_step = arguments->infos[y]->step;
+    dense->groups = npuq_list_groups(NULL);
+    dense->block_rows = SIZE_MAX;
     block->rows = 1;
     block->n = elements->ndim > 0 ? (size_t)elements->shape[elements->ndim - 1] : 1;
     for (int d = 0; d < elements->ndim - 1; d++) {
@@ -123,53 +130,92 @@ static inline void npuq_list_rows(npuq_dense_rows *rows, const npuq_arguments *a
         block->rows = 1;
     }
     block->x = arguments->tensors[x]->data;
-    block->y = arguments->tensors[y]->data;
-    block->x_step = (ptrdiff_t)npuq_count_bytes(rows->x_step, block->n);
-    block->y_step = (ptrdiff_t)npuq_count_bytes(rows->y_step, block->n);
+    block->y = to->data;
+    block->x_step = (ptrdiff_t)npuq_count_bytes(dense->x_step, block->n);
+    block->y_step = (ptrdiff_t)npuq_count_bytes(dense->y_step, block->n);
     block->ahead = 0;
 }
 
-/* Those of a unit. */
-static inline npuq_block npuq_select_rows(const npuq_dense_rows *rows, const npuq_unit *unit)
-{
-    npuq_block block = rows->block;
+/* What an operator does with a block of rows, which begins at this row and column of x and y. */
+typedef void npuq_block_fn(const npuq_dense *dense, const npuq_block *block, size_t row, size_t col, size_t group);
 
-    block.x = (const char *)block.x + (ptrdiff_t)unit->row * block.x_step +
-              (ptrdiff_t)npuq_count_bytes(rows->x_step, unit->col);
-    block.y =
-        (char *)block.y + (ptrdiff_t)unit->row * block.y_step + (ptrdiff_t)npuq_count_bytes(rows->y_step, unit->col);
-    block.rows = unit->rows;
-    block.n = unit->cols;
-    return block;
+static inline NPUQ_INLINED void npuq_run_dense_unit(const npuq_dense *dense, npuq_block block, const npuq_unit *unit,
+                                                    npuq_block_fn *fn)
+{
+    const npuq_groups groups = dense->groups; /* which is looked for in memory; the rest may stay in registers */
+
+    for (size_t row = unit->row, left = unit->rows;;) {
+        size_t group;
+
+        block.rows = npuq_find_group(&groups, row, left < dense->block_rows ? left : dense->block_rows, &group);
+        fn(dense, &block, row, unit->col, group);
+        if (__builtin_expect(block.rows == left, true)) {
+            break;
+        }
+        row += block.rows;
+        left -= block.rows;
+        block.x = (const char *)block.x + (ptrdiff_t)block.rows * block.x_step;
+        block.y = (char *)block.y + (ptrdiff_t)block.rows * block.y_step;
+    }
 }
 
-/* On to what follows the block. */
-static inline void npuq_skip_rows(npuq_block *block)
+/* Inlined into the npuq_run_fn of an operator, with its function. */
+static inline NPUQ_INLINED void npuq_run_dense_units(const npuq_task *task, size_t begin, size_t end, npuq_block_fn *fn)
 {
-    block->x = (const char *)block->x + (ptrdiff_t)block->rows * block->x_step;
-    block->y = (char *)block->y + (ptrdiff_t)block->rows * block->y_step;
+    const npuq_dense *dense = (const npuq_dense *)task;
+    npuq_unit unit;
+
+    for (size_t i = begin; i < end;) {
+        i += npuq_join_units(&task->units, i, end, &unit);
+
+        npuq_block block = dense->block;
+
+        block.x = (const char *)block.x + (ptrdiff_t)unit.row * block.x_step +
+                  (ptrdiff_t)npuq_count_bytes(dense->x_step, unit.col);
+        block.y =
+            (char *)block.y + (ptrdiff_t)unit.row * block.y_step + (ptrdiff_t)npuq_count_bytes(dense->y_step, unit.col);
+        block.n = unit.cols;
+        npuq_run_dense_unit(dense, block, &unit, fn);
+    }
 }
+
+/* All rows at once. *dense needs no task, and stays in registers if nothing else takes its address. */
+static inline NPUQ_INLINED void npuq_run_dense_now(const npuq_dense *dense, npuq_block_fn *fn)
+{
+    const npuq_unit all = {.rows = dense->block.rows, .cols = dense->block.n};
+    const npuq_block block = dense->block;
+    const npuq_fp_state caller = npuq_fp_enter();
+
+    npuq_run_dense_unit(dense, block, &all, fn);
+    npuq_fp_leave(&caller);
+}
+
+/* Keeps a structure of `size` bytes that begins with *dense; whole_rows: a unit has all columns. */
+void npuq_keep_dense(npuq_filling *filling, npuq_dense *dense, size_t size, npuq_run_fn *run, int x, int y,
+                     bool whole_rows);
+
+typedef struct npuq_walk npuq_walk;
+
+/* What an operator does with a rectangle. */
+typedef void npuq_rect_fn(const npuq_walk *walk, const npuq_rect *rect);
 
 /* An index space that is walked by rectangles. */
-typedef struct npuq_walk {
+struct npuq_walk {
     npuq_task task;
+    npuq_rect_fn *fn;
     npuq_kernel_choice choice;
     npuq_loop loop;
     npuq_groups groups; /* a rectangle has rows of one group */
     size_t block_rows;  /* of a rectangle at most */
     size_t first_row;   /* of unit 0 */
-} npuq_walk;
+};
 
-/* Over all rows and columns of arguments x and y, but units are yet to be cut. The choice is there already; `counted`
- * as above. */
-void npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int counted);
+/* Over all rows and columns of arguments x and y, which are as above, but units are yet to be cut: there are none as
+ * yet. Returns whether there are elements. */
+bool npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int counted, npuq_affine_op op,
+                     npuq_rect_fn *fn);
 
 /* Units of about this many elements, or fewer, and at most so many columns. */
 void npuq_cut_walk(npuq_walk *walk, const npuq_filling *filling, size_t elements, size_t most_cols);
-
-/* What an operator does with a rectangle. */
-typedef void npuq_rect_fn(const npuq_walk *walk, const npuq_rect *rect);
-
-void npuq_walk_units(const npuq_walk *walk, size_t begin, size_t end, npuq_rect_fn *fn);
 
 #endif

@@ -567,6 +567,11 @@ static bool are_words(const npuq_dequant_columns *c)
     return c->scale.type == NPUQ_P_WORD;
 }
 
+static bool is_x_bias(const npuq_params *addend)
+{
+    return addend->data && addend->type == NPUQ_P_I32;
+}
+
 static bool adds_before_product(const npuq_kernel_choice *choice)
 {
     return choice->x != NPUQ_X_I32;
@@ -587,8 +592,8 @@ bool npuq_converts_columns(const npuq_kernel_choice *choice, const npuq_dequant_
     const bool by_column = npuq_dequantises_by_column(choice, c);
 
     return (by_column && is_unready(&c->scale)) ||
-           ((by_column || !adds_before_product(choice)) && is_unready(&c->addend)) ||
-           (c->x_bias.data && c->x_bias.step != (ptrdiff_t)sizeof(int32_t));
+           (is_x_bias(&c->addend) ? c->addend.step != (ptrdiff_t)sizeof(int32_t)
+                                  : (by_column || !adds_before_product(choice)) && is_unready(&c->addend));
 }
 
 typedef struct dequant_buffers {
@@ -604,7 +609,6 @@ static void list_columns(const npuq_kernel_choice *choice, const npuq_dequant_co
 {
     const npuq_params scale = npuq_skip_params(&columns->scale, col);
     const npuq_params addend = npuq_skip_params(&columns->addend, col);
-    const npuq_params x_bias = npuq_skip_params(&columns->x_bias, col);
     const size_t n = p->step ? cols : 1;
     const size_t times = p->step ? join : 1;
 
@@ -618,16 +622,15 @@ static void list_columns(const npuq_kernel_choice *choice, const npuq_dequant_co
         p->scale = npuq_convert_params(choice->kernels, &scale, n, buffers->scales);
         p->scale = repeated(buffers->scales, p->scale, n, times);
     }
-    if (addend.data && adds_before_product(choice)) {
+    if (is_x_bias(&addend)) {
+        p->x_bias = contiguous_ints(&addend, cols, buffers->x_biases);
+        p->x_bias = repeated(buffers->x_biases, p->x_bias, cols, join);
+    } else if (addend.data && adds_before_product(choice)) {
         p->offset = npuq_convert_params(choice->kernels, &addend, n, buffers->addends);
         p->offset = repeated(buffers->addends, p->offset, n, times);
     } else if (addend.data) {
         p->bias = npuq_convert_params(choice->kernels, &addend, cols, buffers->addends);
         p->bias = repeated(buffers->addends, p->bias, cols, join);
-    }
-    if (x_bias.data) {
-        p->x_bias = contiguous_ints(&x_bias, cols, buffers->x_biases);
-        p->x_bias = repeated(buffers->x_biases, p->x_bias, cols, join);
     }
 }
 

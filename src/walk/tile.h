@@ -46,11 +46,11 @@ void npuq_quantise_by_column(const npuq_kernel_choice *choice, const npuq_rect *
                              const npuq_params *offset);
 
 /* What integers are dequantised with; absent ones are left out. Scale and offset are for each column, or where their
- * steps are 0 one for all; the biases are for each column. */
+ * steps are 0 one for all; a bias is for each column. */
 typedef struct npuq_dequant_columns {
     npuq_params scale;       /* or words of trans_quant_param, which have an offset each */
-    npuq_params addend;      /* to int8 and int4 the offset, before the product; to int32 the bias, after it */
-    npuq_params x_bias;      /* int32: added to int32 first */
+    npuq_params addend;      /* to int8 and int4 the offset, before the product; to int32 the bias: one of int32 is
+                                added first, others after the product */
     bool words_have_offsets; /* one of them is not 0 */
 } npuq_dequant_columns;
 
