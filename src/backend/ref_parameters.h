@@ -10,20 +10,22 @@
 
 #include <assert.h>
 
-/* The oracle's name for a type of y. */
+/* The oracle's names for the types. */
+#define NPUQ_REF_DTYPE(NAME, size, DTYPE) NPUQ_REF_##DTYPE,
+static inline npuq_ref_dtype npuq_find_ref_x(npuq_x_type x)
+{
+    static const npuq_ref_dtype dtypes[] = {NPUQ_EACH_X_TYPE(NPUQ_REF_DTYPE)};
+
+    return dtypes[x];
+}
+
 static inline npuq_ref_dtype npuq_find_ref_y(npuq_y_type y)
 {
-    switch (y) {
-    case NPUQ_Y_I8: return NPUQ_REF_INT8;
-    case NPUQ_Y_U8: return NPUQ_REF_UINT8;
-    case NPUQ_Y_I32: return NPUQ_REF_INT32;
-    case NPUQ_Y_I4: return NPUQ_REF_QUINT4X2;
-    case NPUQ_Y_F32: return NPUQ_REF_FLOAT32;
-    case NPUQ_Y_F16: return NPUQ_REF_FLOAT16;
-    case NPUQ_Y_BF16: return NPUQ_REF_BFLOAT16;
-    }
-    __builtin_unreachable();
+    static const npuq_ref_dtype dtypes[] = {NPUQ_EACH_Y_TYPE(NPUQ_REF_DTYPE)};
+
+    return dtypes[y];
 }
+#undef NPUQ_REF_DTYPE
 
 static inline npuq_ref_parameters npuq_find_ref_parameters(npuq_dynamic_form form, npuq_y_type y, npuq_ref_range range)
 {

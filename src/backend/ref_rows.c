@@ -4,20 +4,6 @@
 #include "ref_parameters.h"
 #include "row_table.h"
 
-/* The oracle's names for the types. */
-static npuq_ref_dtype find_x_dtype(npuq_x_type x)
-{
-    switch (x) {
-    case NPUQ_X_F32: return NPUQ_REF_FLOAT32;
-    case NPUQ_X_F16: return NPUQ_REF_FLOAT16;
-    case NPUQ_X_BF16: return NPUQ_REF_BFLOAT16;
-    case NPUQ_X_I8: return NPUQ_REF_INT8;
-    case NPUQ_X_I4: return NPUQ_REF_QUINT4X2;
-    case NPUQ_X_I32: return NPUQ_REF_INT32;
-    }
-    __builtin_unreachable();
-}
-
 static const char *find_x_row(const npuq_block *b, size_t r)
 {
     return (const char *)b->x + (ptrdiff_t)r * b->x_step;
@@ -50,14 +36,14 @@ NOINLINE void affine_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype 
     static void uniform_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t step)              \
     {                                                                                                                  \
         assert(npuq_is_valid_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, scale, offset, 0));                                     \
-        affine_rows(b, find_x_dtype(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale, offset,    \
+        affine_rows(b, npuq_find_ref_x(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale, offset, \
                     step, 0, 0);                                                                                       \
     }                                                                                                                  \
     static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t offset_step)        \
     {                                                                                                                  \
         assert(npuq_is_valid_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, scale, offset, offset_step));                           \
-        affine_rows(b, find_x_dtype(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale, offset, 0, \
-                    1, offset_step);                                                                                   \
+        affine_rows(b, npuq_find_ref_x(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale, offset, \
+                    0, 1, offset_step);                                                                                \
     }
 
 NOINLINE void smooth_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const float *smooth,
@@ -74,7 +60,7 @@ NOINLINE void smooth_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype 
                               size_t step)                                                                             \
     {                                                                                                                  \
         assert(npuq_is_valid_smooth_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, smooth, back, offset));                          \
-        smooth_rows(b, find_x_dtype(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), smooth, back, offset, step);             \
+        smooth_rows(b, npuq_find_ref_x(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), smooth, back, offset, step);          \
     }
 
 NOINLINE void range_rows(const npuq_block *b, npuq_ref_dtype x, const float *smooth, float *hi, float *lo)
@@ -91,7 +77,7 @@ NOINLINE void range_rows(const npuq_block *b, npuq_ref_dtype x, const float *smo
     static void range_##NAME(const npuq_block *b, const float *smooth, float *hi, float *lo)                           \
     {                                                                                                                  \
         assert(npuq_is_valid_range(b, NPUQ_X_##X, smooth, hi, lo));                                                    \
-        range_rows(b, find_x_dtype(NPUQ_X_##X), smooth, hi, lo);                                                       \
+        range_rows(b, npuq_find_ref_x(NPUQ_X_##X), smooth, hi, lo);                                                    \
     }
 
 NOINLINE void dequant_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const npuq_dequant_params *p)
@@ -106,7 +92,7 @@ NOINLINE void dequant_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype
     static void dequant_##NAME(const npuq_block *b, const npuq_dequant_params *p)                                      \
     {                                                                                                                  \
         assert(npuq_is_valid_dequant(b, NPUQ_Y_##Y, NPUQ_X_##X, p));                                                   \
-        dequant_rows(b, find_x_dtype(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), p);                                     \
+        dequant_rows(b, npuq_find_ref_x(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), p);                                  \
     }
 
 static void short_rows(float *values, const float *smooth, size_t n, size_t rows, float *hi, float *lo)

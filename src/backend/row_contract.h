@@ -30,32 +30,21 @@ NPUQ_CONTRACT bool npuq_are_rows(const npuq_block *b, const void *first, ptrdiff
 }
 
 /* int4 comes in words of eight. */
+#define NPUQ_SIZE(NAME, size, DTYPE) size,
 NPUQ_CONTRACT bool npuq_is_valid_x(const npuq_block *b, npuq_x_type x)
 {
-    switch (x) {
-    case NPUQ_X_F32:
-    case NPUQ_X_I32: return npuq_are_rows(b, b->x, b->x_step, 4);
-    case NPUQ_X_F16:
-    case NPUQ_X_BF16: return npuq_are_rows(b, b->x, b->x_step, 2);
-    case NPUQ_X_I4: return npuq_are_rows(b, b->x, b->x_step, 4) && b->n % 8 == 0;
-    case NPUQ_X_I8: return true;
-    }
-    return false;
+    static const size_t sizes[] = {NPUQ_EACH_X_TYPE(NPUQ_SIZE)};
+
+    return npuq_are_rows(b, b->x, b->x_step, sizes[x]) && (x != NPUQ_X_I4 || b->n % 8 == 0);
 }
 
 NPUQ_CONTRACT bool npuq_is_valid_y(const npuq_block *b, npuq_y_type y)
 {
-    switch (y) {
-    case NPUQ_Y_F32:
-    case NPUQ_Y_I32: return npuq_are_rows(b, b->y, b->y_step, 4);
-    case NPUQ_Y_F16:
-    case NPUQ_Y_BF16: return npuq_are_rows(b, b->y, b->y_step, 2);
-    case NPUQ_Y_I4: return npuq_are_rows(b, b->y, b->y_step, 4) && b->n % 8 == 0;
-    case NPUQ_Y_I8:
-    case NPUQ_Y_U8: return true;
-    }
-    return false;
+    static const size_t sizes[] = {NPUQ_EACH_Y_TYPE(NPUQ_SIZE)};
+
+    return npuq_are_rows(b, b->y, b->y_step, sizes[y]) && (y != NPUQ_Y_I4 || b->n % 8 == 0);
 }
+#undef NPUQ_SIZE
 
 /* offset_step is 0 of kernels that have none. */
 NPUQ_CONTRACT bool npuq_is_valid_affine(const npuq_block *b, npuq_y_type y, npuq_x_type x, const float *scale,

@@ -2,7 +2,6 @@
 #include "dynamic_call.h"
 
 #include "../backend/ref_parameters.h"
-#include "../walk/fp_state.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -165,27 +164,22 @@ enum { MIN, MAX, SCALE, OFFSET };
         }                                                                                                              \
     }
 
-static npuq_status check_params(npuq_arguments *arguments, const npuq_signature *signature,
-                                const npuq_tensor *const *tensors, npuq_dtype y_dtype)
+static npuq_status check_params(const npuq_arguments *arguments, void *options)
 {
     static const char rule[] = "the shape of min";
+    const npuq_dtype y_dtype = *(const npuq_dtype *)options;
+    const npuq_tensor *min = arguments->tensors[MIN];
     npuq_status status;
 
-    if ((status = npuq_check_arguments(arguments, signature, tensors)) != NPUQ_OK) {
-        return status;
-    }
-    const npuq_tensor *min = tensors[MIN];
-
     if (y_dtype != NPUQ_INT8 && y_dtype != NPUQ_QUINT4X2) {
-        return npuq_fail(NPUQ_ERROR_DTYPE, signature->op, "y_dtype", "is %s (%d); expected INT8 or QUINT4X2",
+        return npuq_fail(NPUQ_ERROR_DTYPE, arguments->signature->op, "y_dtype", "is %s (%d); expected INT8 or QUINT4X2",
                          npuq_dtype_name(y_dtype), (int)y_dtype);
     }
     if ((status = npuq_check_shape(arguments, MAX, min->ndim, min->shape, rule)) != NPUQ_OK ||
-        (status = npuq_check_shape(arguments, SCALE, min->ndim, min->shape, rule)) != NPUQ_OK ||
-        (status = npuq_check_shape(arguments, OFFSET, min->ndim, min->shape, rule)) != NPUQ_OK) {
+        (status = npuq_check_shape(arguments, SCALE, min->ndim, min->shape, rule)) != NPUQ_OK) {
         return status;
     }
-    return npuq_check_layouts(arguments);
+    return npuq_check_shape(arguments, OFFSET, min->ndim, min->shape, rule);
 }
 
 npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *const *tensors, npuq_dtype y_dtype)
@@ -195,11 +189,11 @@ npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *
     static const int operands[NPUQ_LOOP_OPERANDS] = {
         [MIN] = NPUQ_LOOP_X, [SCALE] = NPUQ_LOOP_Y, [MAX] = 2, [OFFSET] = 3};
     const npuq_step step = npuq_find_dtype(NPUQ_FLOAT32)->step;
-    npuq_arguments arguments;
+    npuq_filling filling;
     npuq_loop loop;
     npuq_rect rect;
-    const npuq_status status =
-        check_params(&arguments, form == NPUQ_ASYMMETRIC ? &asymmetric : &symmetric, tensors, y_dtype);
+    const npuq_status status = npuq_check_call(&filling, NULL, form == NPUQ_ASYMMETRIC ? &asymmetric : &symmetric,
+                                               tensors, check_params, &y_dtype, NULL);
 
     if (status != NPUQ_OK || npuq_count_elements(tensors[MIN]) == 0) {
         return status;

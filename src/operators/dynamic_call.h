@@ -20,6 +20,12 @@
         }                                                                                                              \
     }
 
+/* One of the operators, or of their steps. */
+typedef struct npuq_dynamic_operator {
+    npuq_signature signature;
+    npuq_dynamic_step step;
+} npuq_dynamic_operator;
+
 typedef struct npuq_dynamic_options {
     npuq_dynamic_step step;
     npuq_quant_mode quant_mode;
@@ -30,22 +36,28 @@ npuq_check_shapes_fn npuq_check_dynamic_shapes; /* takes npuq_dynamic_options */
 npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments);
 
 /* tensors are in the order of the signature. Prepares call, or runs at once where call is null. */
-static inline NPUQ_INLINED npuq_status npuq_call_dynamic_step(npuq_call *call, const npuq_signature *signature,
-                                                              npuq_dynamic_step step, npuq_dynamic_form form,
-                                                              const npuq_tensor *const *tensors,
-                                                              npuq_quant_mode quant_mode, const npuq_executor *executor)
+static inline NPUQ_INLINED npuq_status npuq_call_dynamic(npuq_call *call, const npuq_dynamic_operator *which,
+                                                         npuq_dynamic_form form, const npuq_tensor *const *tensors,
+                                                         npuq_quant_mode quant_mode, const npuq_executor *executor)
 {
-    npuq_dynamic_options options = {step, quant_mode, call != NULL};
+    npuq_dynamic_options options = {which->step, quant_mode, call != NULL};
     npuq_filling filling;
     npuq_status status;
 
-    if ((status = npuq_check_call(&filling, call, signature, tensors, npuq_check_dynamic_shapes, &options, executor)) !=
-            NPUQ_OK ||
+    if ((status = npuq_check_call(&filling, call, &which->signature, tensors, npuq_check_dynamic_shapes, &options,
+                                  executor)) != NPUQ_OK ||
         (status = npuq_check_dynamic_values(&filling.arguments)) != NPUQ_OK) {
         return status;
     }
-    npuq_take_dynamic_step(&filling, step, form, quant_mode, executor);
+    npuq_take_dynamic_step(&filling, which->step, form, quant_mode, executor);
     return NPUQ_OK;
+}
+
+static inline NPUQ_INLINED npuq_status npuq_prepare_dynamic(npuq_call *call, const npuq_dynamic_operator *which,
+                                                            npuq_dynamic_form form, const npuq_tensor *const *tensors,
+                                                            npuq_quant_mode quant_mode)
+{
+    return call ? npuq_call_dynamic(call, which, form, tensors, quant_mode, NULL) : npuq_fail_call(which->signature.op);
 }
 
 /* min, max, scale and offset, which is null in the symmetric form. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dynamic_call.h"
 
-static const npuq_signature signature =
-    NPUQ_DYNAMIC_SIGNATURE("dynamic_quant", 5, NPUQ_OUTPUT, "scale", "", NPUQ_OUTPUT); /* without an offset */
-static const npuq_signature signature_of_apply =
-    NPUQ_DYNAMIC_SIGNATURE("dynamic_quant_symmetric_apply", 6, NPUQ_OUTPUT, "min", "max", NPUQ_INPUT);
+static const npuq_dynamic_operator all_steps = {
+    NPUQ_DYNAMIC_SIGNATURE("dynamic_quant", 5, NPUQ_OUTPUT, "scale", "", NPUQ_OUTPUT), /* without an offset */
+    NPUQ_QUANTISE_ALL};
+static const npuq_dynamic_operator apply_step = {
+    NPUQ_DYNAMIC_SIGNATURE("dynamic_quant_symmetric_apply", 6, NPUQ_OUTPUT, "min", "max", NPUQ_INPUT), NPUQ_APPLY};
 
 static npuq_status check_form(const char *op, npuq_scale_form scale_form)
 {
@@ -24,11 +25,10 @@ static inline NPUQ_INLINED npuq_status call_operator(npuq_call *call, const npuq
                                                      npuq_quant_mode quant_mode, npuq_scale_form scale_form,
                                                      const npuq_executor *executor)
 {
-    const npuq_status status = check_form(signature.op, scale_form);
+    const npuq_status status = check_form(all_steps.signature.op, scale_form);
 
     return status != NPUQ_OK ? status
-                             : npuq_call_dynamic_step(call, &signature, NPUQ_QUANTISE_ALL, form_of(scale_form), tensors,
-                                                      quant_mode, executor);
+                             : npuq_call_dynamic(call, &all_steps, form_of(scale_form), tensors, quant_mode, executor);
 }
 
 npuq_status npuq_dynamic_quant(const npuq_tensor *x, const npuq_tensor *smooth_scales, const npuq_tensor *group_index,
@@ -46,7 +46,7 @@ npuq_status npuq_prepare_dynamic_quant(npuq_call *call, const npuq_tensor *x, co
 {
     const npuq_tensor *const tensors[] = {x, smooth_scales, group_index, y, scale, NULL};
 
-    return call ? call_operator(call, tensors, quant_mode, scale_form, NULL) : npuq_fail_call(signature.op);
+    return call ? call_operator(call, tensors, quant_mode, scale_form, NULL) : npuq_fail_call(all_steps.signature.op);
 }
 
 npuq_status npuq_dynamic_quant_symmetric_params(const npuq_tensor *min, const npuq_tensor *max, npuq_dtype y_dtype,
@@ -60,13 +60,6 @@ npuq_status npuq_dynamic_quant_symmetric_params(const npuq_tensor *min, const np
 }
 
 /* y is the same in both forms of the scale. */
-static inline NPUQ_INLINED npuq_status call_apply(npuq_call *call, const npuq_tensor *const *tensors,
-                                                  npuq_quant_mode quant_mode, const npuq_executor *executor)
-{
-    return npuq_call_dynamic_step(call, &signature_of_apply, NPUQ_APPLY, NPUQ_SYMMETRIC_PRODUCT, tensors, quant_mode,
-                                  executor);
-}
-
 npuq_status npuq_dynamic_quant_symmetric_apply(const npuq_tensor *x, const npuq_tensor *smooth_scales,
                                                const npuq_tensor *group_index, npuq_quant_mode quant_mode,
                                                const npuq_tensor *min, const npuq_tensor *max, const npuq_tensor *y,
@@ -74,7 +67,7 @@ npuq_status npuq_dynamic_quant_symmetric_apply(const npuq_tensor *x, const npuq_
 {
     const npuq_tensor *const tensors[] = {x, smooth_scales, group_index, y, min, max};
 
-    return call_apply(NULL, tensors, quant_mode, executor);
+    return npuq_call_dynamic(NULL, &apply_step, NPUQ_SYMMETRIC_PRODUCT, tensors, quant_mode, executor);
 }
 
 npuq_status npuq_prepare_dynamic_quant_symmetric_apply(npuq_call *call, const npuq_tensor *x,
@@ -84,5 +77,5 @@ npuq_status npuq_prepare_dynamic_quant_symmetric_apply(npuq_call *call, const np
 {
     const npuq_tensor *const tensors[] = {x, smooth_scales, group_index, y, min, max};
 
-    return call ? call_apply(call, tensors, quant_mode, NULL) : npuq_fail_call(signature_of_apply.op);
+    return npuq_prepare_dynamic(call, &apply_step, NPUQ_SYMMETRIC_PRODUCT, tensors, quant_mode);
 }

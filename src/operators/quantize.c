@@ -11,21 +11,18 @@ enum { UNIT = 32768, CONVERTING_UNIT = 65536, UNIT_COLUMNS = 4096 };
 
 enum { X, SCALES, ZERO_POINTS, Y };
 
-#define SIGNATURE(PARAMETER_NDIM, ZERO_POINTS_DTYPES, Y_DTYPES)                                                        \
+/* clang-format off */
+#define SIGNATURE(NDIM, ZERO_POINTS_DTYPES, Y_DTYPES)                                                                  \
     {                                                                                                                  \
         op, 4,                                                                                                         \
         {                                                                                                              \
-            [X] = {"x", NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X}, [SCALES] = {"scales",            \
-                                                                                                  NPUQ_TAKES_FLOATS,   \
-                                                                                                  1,                   \
-                                                                                                  PARAMETER_NDIM,      \
-                                                                                                  NPUQ_INPUT,          \
-                                                                                                  NPUQ_OPERAND_SCALE}, \
-            [ZERO_POINTS] = {"zero_points",  ZERO_POINTS_DTYPES,  1,                                                   \
-                             PARAMETER_NDIM, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_OFFSET},                                \
+            [X] = {"x", NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},                                  \
+            [SCALES] = {"scales", NPUQ_TAKES_FLOATS, 1, NDIM, NPUQ_INPUT, NPUQ_OPERAND_SCALE},                         \
+            [ZERO_POINTS] = {"zero_points", ZERO_POINTS_DTYPES, 1, NDIM, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_OFFSET},    \
             [Y] = {"y", Y_DTYPES, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},                                      \
         }                                                                                                              \
     }
+/* clang-format on */
 static const npuq_signature signature_of_product =
     SIGNATURE(NPUQ_MAX_NDIM, NPUQ_TAKES_FLOATS, NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2);
 static const npuq_signature signature_of_division =

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../backend/dispatch.h"
-#include "../view/view.h"
-#include "../walk/fp_state.h"
-#include "../walk/loop.h"
-#include "../walk/params.h"
+#include "../walk/task.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -132,29 +129,28 @@ static void add_parameter(npuq_loop *loop, int operand, const npuq_tensor *tenso
     }
 }
 
-static npuq_status check(npuq_arguments *arguments, const npuq_tensor *const *tensors, npuq_round_mode round_mode)
+static npuq_status check_shapes(const npuq_arguments *arguments, void *of_call)
 {
+    const npuq_round_mode round_mode = *(const npuq_round_mode *)of_call;
+    const npuq_tensor *const *tensors = arguments->tensors;
     npuq_status status;
 
-    if ((status = npuq_check_arguments(arguments, &signature, tensors)) != NPUQ_OK) {
-        return status;
-    }
     if (round_mode != NPUQ_ROUND_TRUNCATE && round_mode != NPUQ_ROUND_NEAREST) {
         return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "round_mode", "is %d; expected 0 or 1", (int)round_mode);
     }
     if ((status = check_scale(tensors[SCALE], tensors[OFFSET])) != NPUQ_OK ||
-        (tensors[OFFSET] && (status = check_offset(arguments)) != NPUQ_OK) ||
-        (status = check_y(arguments)) != NPUQ_OK) {
+        (tensors[OFFSET] && (status = check_offset(arguments)) != NPUQ_OK)) {
         return status;
     }
-    return npuq_check_layouts(arguments);
+    return check_y(arguments);
 }
 
 npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq_tensor *offset, npuq_round_mode round_mode,
                                    const npuq_tensor *y)
 {
-    npuq_arguments arguments;
-    const npuq_status status = check(&arguments, (const npuq_tensor *const[]){scale, offset, y}, round_mode);
+    npuq_filling filling;
+    const npuq_status status = npuq_check_call(
+        &filling, NULL, &signature, (const npuq_tensor *const[]){scale, offset, y}, check_shapes, &round_mode, NULL);
 
     if (status != NPUQ_OK) {
         return status;

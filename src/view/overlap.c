@@ -94,28 +94,8 @@ static void add_dimensions(equation *e, const npuq_tensor *tensor, int first, ui
     }
 }
 
-/* Whether each dimension's stride is longer than all later dimensions together reach, as in a slice of a row-major
- * tensor: then all elements are apart. */
-static bool strides_nest(const npuq_tensor *tensor)
-{
-    uint64_t reach = 0;
-
-    for (int d = tensor->ndim - 1; d >= 0; d--) {
-        if (tensor->shape[d] > 1) {
-            if (magnitude(tensor->strides[d]) <= reach) {
-                return false;
-            }
-            reach += magnitude(tensor->strides[d]) * (uint64_t)(tensor->shape[d] - 1);
-        }
-    }
-    return true;
-}
-
 npuq_overlap npuq_overlaps_itself(const npuq_tensor *tensor)
 {
-    if (strides_nest(tensor)) {
-        return NPUQ_OVERLAP_NONE;
-    }
     /* Two indices that first differ in dimension d, by 1..extent-1, and in later ones by anything within the extents:
      * sum(stride * difference) = 0. Differences are shifted to start at 0. */
     for (int d = 0; d < tensor->ndim; d++) {
@@ -134,7 +114,7 @@ npuq_overlap npuq_overlaps_itself(const npuq_tensor *tensor)
                 target += magnitude(tensor->strides[i]) * (uint64_t)(tensor->shape[i] - 1);
             }
         }
-        if (target < magnitude(tensor->strides[d])) {
+        if (target < magnitude(tensor->strides[d])) { /* as in every slice of a row-major tensor */
             continue;
         }
         e.count = 0;

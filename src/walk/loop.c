@@ -292,11 +292,6 @@ void npuq_select_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col
     }
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static size_t divide_up(size_t a, size_t b)
 {
     return a / b + (a % b != 0);
@@ -327,18 +322,18 @@ size_t npuq_join_several_units(const npuq_units *units, size_t i, size_t end, np
 {
     const size_t down = units->across > 1 ? i / units->across : i;
     const size_t right = i - down * units->across;
-    size_t joined = smaller(end - i, units->joined);
+    size_t joined = npuq_smaller(end - i, units->joined);
 
     assert(i < end && end <= units->count);
     if (units->across > 1) { /* side by side */
-        joined = smaller(joined, units->across - right);
+        joined = npuq_smaller(joined, units->across - right);
     }
     const size_t rows = units->across > 1 ? units->unit_rows : joined * units->unit_rows;
     const size_t cols = units->across > 1 ? joined * units->unit_cols : units->cols;
 
     unit->row = down * units->unit_rows;
     unit->col = right * units->unit_cols;
-    unit->rows = smaller(units->rows - unit->row, rows);
-    unit->cols = smaller(units->cols - unit->col, cols);
+    unit->rows = npuq_smaller(units->rows - unit->row, rows);
+    unit->cols = npuq_smaller(units->cols - unit->col, cols);
     return joined;
 }

@@ -8,6 +8,11 @@
 
 enum { NPUQ_LOOP_OPERANDS = 4 };
 
+static inline size_t npuq_smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 /* A pointer and a byte stride per dimension for each of up to four operands. Operand NPUQ_LOOP_Y is the output. The
  * last dimension is the columns, the others the rows. */
 enum { NPUQ_LOOP_X, NPUQ_LOOP_Y };

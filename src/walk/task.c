@@ -241,14 +241,9 @@ bool npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int c
     return elements > 0;
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 void npuq_cut_walk(npuq_walk *walk, const npuq_filling *filling, size_t elements, size_t most_cols)
 {
     npuq_cut_units(&walk->task.units, npuq_count_rows(&walk->loop), npuq_count_columns(&walk->loop),
-                   smaller(elements, filling->most),
-                   npuq_limit_columns(&walk->loop, smaller(most_cols, filling->most)));
+                   npuq_smaller(elements, filling->most),
+                   npuq_limit_columns(&walk->loop, npuq_smaller(most_cols, filling->most)));
 }

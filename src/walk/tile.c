@@ -56,11 +56,6 @@ static bool y_is_in_place(const npuq_kernel_choice *choice, const npuq_rect *rec
     return is_in_place(rect, NPUQ_LOOP_Y, choice->y_step);
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Bytes of the buffer for each of x and y. */
 static size_t capacity_for(bool stage_x, bool stage_y)
 {
@@ -82,8 +77,8 @@ static __attribute__((noinline)) void run_staged(const npuq_kernel_choice *choic
     const size_t y_cols = npuq_count_steps(choice->y_step, rect->cols);
     const npuq_strided staged_x = {buffer, (ptrdiff_t)(x_cols * x_size), (ptrdiff_t)x_size};
     const npuq_strided staged_y = {buffer + NPUQ_STAGED - capacity, (ptrdiff_t)(y_cols * y_size), (ptrdiff_t)y_size};
-    const size_t most =
-        smaller(stage_x ? capacity / (x_cols * x_size) : SIZE_MAX, stage_y ? capacity / (y_cols * y_size) : SIZE_MAX);
+    const size_t most = npuq_smaller(stage_x ? capacity / (x_cols * x_size) : SIZE_MAX,
+                                     stage_y ? capacity / (y_cols * y_size) : SIZE_MAX);
 
     for (size_t row = 0; row < rect->rows; row += most) {
         const size_t rows = rect->rows - row < most ? rect->rows - row : most;
@@ -187,7 +182,7 @@ static size_t columns_at_a_time(const npuq_kernel_choice *choice, const npuq_rec
     const bool stage_y = writes_y && !y_is_in_place(choice, rect);
 
     if ((stage_x && lies_across(rect, NPUQ_LOOP_X)) || (stage_y && lies_across(rect, NPUQ_LOOP_Y))) {
-        return capacity_for(stage_x, stage_y) / smaller(LINES, rect->rows * 4) / 64 * 64;
+        return capacity_for(stage_x, stage_y) / npuq_smaller(LINES, rect->rows * 4) / 64 * 64;
     }
     return stage_x || stage_y ? NPUQ_STAGED / 2 / sizeof(float) : rect->cols;
 }
@@ -207,7 +202,7 @@ static bool rows_follow(const npuq_rect *rect, int operand, npuq_step s)
  * long, or do not follow one another. */
 static size_t rows_to_join(const npuq_kernel_choice *choice, const npuq_rect *rect)
 {
-    const size_t rows = smaller(rect->rows, JOINED / rect->cols);
+    const size_t rows = npuq_smaller(rect->rows, JOINED / rect->cols);
 
     if (rect->cols >= NPUQ_SHORT_BY_COLUMN || !rows_follow(rect, NPUQ_LOOP_X, choice->x_step) ||
         !rows_follow(rect, NPUQ_LOOP_Y, choice->y_step)) {
@@ -231,7 +226,7 @@ static void joined_block(const void *argument, const npuq_block *block, size_t f
     for (size_t row = 0; row < block->rows; row += rows.rows * join) {
         const size_t left = block->rows - row;
 
-        join = smaller(join, left);
+        join = npuq_smaller(join, left);
         rows.x = (const char *)block->x + (ptrdiff_t)row * block->x_step;
         rows.y = (char *)block->y + (ptrdiff_t)row * block->y_step;
         rows.x_step = block->x_step * (ptrdiff_t)join;
@@ -261,7 +256,7 @@ static __attribute__((noinline)) const void *repeat(void *buffer, const void *va
 
     memmove(buffer, values, once);
     for (size_t done = once; done < once * times; done *= 2) {
-        memcpy((char *)buffer + done, buffer, smaller(done, once * times - done));
+        memcpy((char *)buffer + done, buffer, npuq_smaller(done, once * times - done));
     }
     return buffer;
 }
@@ -319,7 +314,7 @@ static void affine_spread(const npuq_kernel_choice *choice, const npuq_rect *rec
     npuq_rect part = *rect;
 
     for (size_t row = 0; row < rect->rows; row += part.rows) {
-        part.rows = smaller(join, rect->rows - row);
+        part.rows = npuq_smaller(join, rect->rows - row);
         part.data[NPUQ_LOOP_X] = rect->data[NPUQ_LOOP_X] + (ptrdiff_t)row * rect->row_step[NPUQ_LOOP_X];
         part.data[NPUQ_LOOP_Y] = rect->data[NPUQ_LOOP_Y] + (ptrdiff_t)row * rect->row_step[NPUQ_LOOP_Y];
         choice->kernels->spread(scale + row, part.rows, rect->cols, scales);
@@ -370,7 +365,7 @@ void npuq_quantise_by_row(const npuq_kernel_choice *choice, const npuq_rect *rec
         const npuq_params scale_here = npuq_skip_params(scale, row);
         const npuq_params offset_here = npuq_skip_params(offset, row);
 
-        part.rows = smaller(rect->rows - row, PARAMS);
+        part.rows = npuq_smaller(rect->rows - row, PARAMS);
         affine_uniform(choice, &part, npuq_convert_params(choice->kernels, &scale_here, part.rows, scales),
                        npuq_convert_params(choice->kernels, &offset_here, part.rows, offsets), 1);
         part.data[NPUQ_LOOP_X] += PARAMS * rect->row_step[NPUQ_LOOP_X];
@@ -389,7 +384,7 @@ void npuq_quantise_by_column(const npuq_kernel_choice *choice, const npuq_rect *
 
     call.step = offset->data && offset->step != 0;
     if (!npuq_params_are_ready(scale) || (call.step && !npuq_params_are_ready(offset))) {
-        most = smaller(most, PARAMS);
+        most = npuq_smaller(most, PARAMS);
     }
     if (join == 1 && rect->cols <= most) { /* all at once, without copies of these structures */
         call.scale = npuq_convert_params(choice->kernels, scale, rect->cols, scales);
@@ -444,7 +439,7 @@ static void run_dynamic(const npuq_kernel_choice *choice, const npuq_rect *rect,
     size_t most = columns_at_a_time(choice, rect, writes_y);
 
     if (smooth->data && !npuq_params_are_ready(smooth)) {
-        most = smaller(most, PARAMS);
+        most = npuq_smaller(most, PARAMS);
     }
     call->smooth = NULL;
     if (rect->cols <= most) { /* all at once, without copies of these structures */
@@ -650,7 +645,7 @@ void npuq_dequantise_rect(const npuq_kernel_choice *choice, const npuq_rect *rec
         call.params.row_scale = npuq_convert_params(choice->kernels, row_scale, rect->rows, row_scales);
     }
     if (npuq_converts_columns(choice, columns)) {
-        most = smaller(most, NPUQ_DEQUANT_COLUMNS);
+        most = npuq_smaller(most, NPUQ_DEQUANT_COLUMNS);
     }
     if (in_place && join == 1 && rect->cols <= most) { /* small calls are such */
         const npuq_block block = make_block(choice, rect, true);
