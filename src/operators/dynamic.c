@@ -265,11 +265,10 @@ static void cut_whole_rows(dynamic_walk *d, const npuq_filling *filling)
 {
     npuq_walk *walk = &d->walk;
     const size_t cols = npuq_count_columns(&walk->loop);
-    const size_t x_size = walk->choice.x_step.size;
-    const bool converts = d->smooth.first.data && !npuq_params_are_ready(&d->smooth.first);
-    const size_t block_bytes = converts                   ? BLOCK_BYTES_CONVERTING
-                               : walk->choice.from_memory ? BLOCK_BYTES_FROM_MEMORY
-                                                          : BLOCK_BYTES;
+    const size_t x_size = walk->choice.steps[NPUQ_LOOP_X].size;
+    const size_t block_bytes = npuq_is_unready(&d->smooth.first) ? BLOCK_BYTES_CONVERTING
+                               : walk->choice.from_memory        ? BLOCK_BYTES_FROM_MEMORY
+                                                                 : BLOCK_BYTES;
     const bool across = npuq_operand_lies_across(&walk->loop, NPUQ_LOOP_X);
     const bool gathers = !npuq_operand_is_contiguous(&walk->loop, NPUQ_LOOP_X);
     const size_t rows = npuq_count_rows(&walk->loop);

@@ -160,7 +160,7 @@ static bool converts(const npuq_loop *loop, int operand, npuq_p_type type)
                                 .step = loop->strides[loop->ndim - 1][operand],
                                 .type = type,
                                 .repeat = loop->shared_columns};
-    return params.data && params.step != 0 && !npuq_params_are_ready(&params);
+    return params.step != 0 && npuq_is_unready(&params);
 }
 
 static void take_walk(npuq_filling *filling, int along, npuq_affine_op operation, const npuq_executor *executor)

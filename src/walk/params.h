@@ -106,6 +106,12 @@ static inline bool npuq_params_are_ready(const npuq_params *params)
            params->repeat == 1;
 }
 
+/* Whether there is one that has to be converted. */
+static inline bool npuq_is_unready(const npuq_params *params)
+{
+    return params->data && !npuq_params_are_ready(params);
+}
+
 const float *npuq_convert_unready(const npuq_row_kernels *kernels, const npuq_params *params, size_t n, float *buffer);
 
 /* Those of the first n columns as contiguous binary32: where they lie, or converted into buffer, which has room for

@@ -233,7 +233,7 @@ bool npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int c
     walk->groups = npuq_list_groups(NULL);
     walk->block_rows = SIZE_MAX;
     walk->first_row = 0;
-    npuq_start_loop(&walk->loop, tensors[counted], walk->choice.x_step, walk->choice.y_step);
+    npuq_start_loop(&walk->loop, tensors[counted], walk->choice.steps[NPUQ_LOOP_X], walk->choice.steps[NPUQ_LOOP_Y]);
     npuq_add_operand(&walk->loop, NPUQ_LOOP_X, tensors[x]);
     npuq_add_operand(&walk->loop, NPUQ_LOOP_Y, tensors[tensors[y] ? y : x]);
     filling->pointers[x] = (void *)&walk->loop.data[NPUQ_LOOP_X];

@@ -25,8 +25,8 @@ void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_dtype_info *x, c
     choice->op = op;
     choice->x = npuq_find_x_type(x);
     choice->y = npuq_find_y_type(y);
-    choice->x_step = x->step;
-    choice->y_step = y->step;
+    choice->steps[NPUQ_LOOP_X] = x->step;
+    choice->steps[NPUQ_LOOP_Y] = y->step;
     choice->from_memory = elements / 8 * (npuq_count_bytes(x->step, 8) + npuq_count_bytes(y->step, 8)) > CACHED_BYTES;
     choice->ahead = NPUQ_AHEAD;
 }
@@ -37,23 +37,15 @@ void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_dtype_info *x, c
 typedef void block_fn(const void *call, const npuq_block *block, size_t first_row);
 
 /* Whether kernels take rows where they are, and not by way of the buffer. */
-static bool is_in_place(const npuq_rect *rect, int operand, npuq_step s)
+static bool is_in_place(const npuq_kernel_choice *choice, const npuq_rect *rect, int operand)
 {
+    const npuq_step s = choice->steps[operand];
+
     if (rect->rows > 1 && rect->cols < NPUQ_SHORT &&
         rect->row_step[operand] != (ptrdiff_t)npuq_count_bytes(s, rect->cols)) {
         return false; /* short rows apart are slower one by one than brought together */
     }
     return rect->col_step[operand] == (ptrdiff_t)s.size || npuq_count_steps(s, rect->cols) == 1;
-}
-
-static bool x_is_in_place(const npuq_kernel_choice *choice, const npuq_rect *rect)
-{
-    return is_in_place(rect, NPUQ_LOOP_X, choice->x_step);
-}
-
-static bool y_is_in_place(const npuq_kernel_choice *choice, const npuq_rect *rect)
-{
-    return is_in_place(rect, NPUQ_LOOP_Y, choice->y_step);
 }
 
 /* Bytes of the buffer for each of x and y. */
@@ -62,62 +54,74 @@ static size_t capacity_for(bool stage_x, bool stage_y)
     return stage_x && stage_y ? NPUQ_STAGED / 2 : NPUQ_STAGED;
 }
 
+static npuq_strided find_rows(const npuq_rect *rect, int operand, size_t row)
+{
+    return (npuq_strided){rect->data[operand] + (ptrdiff_t)row * rect->row_step[operand], rect->row_step[operand],
+                          rect->col_step[operand]};
+}
+
+/* Rows of so many steps one after the other in a buffer. */
+static npuq_strided list_staged(char *buffer, npuq_step step, size_t steps)
+{
+    return (npuq_strided){buffer, (ptrdiff_t)(steps * step.size), step.size};
+}
+
 /* A rectangle of no more columns than columns_at_a_time(), as many rows at a time as the buffers hold. writes_y: the
  * block function has results to scatter. Not inlined: a caller's frame would hold this buffer beside its own. */
 static __attribute__((noinline)) void run_staged(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y,
                                                  block_fn *fn, const void *call)
 {
     _Alignas(64) char buffer[NPUQ_STAGED];
-    const bool stage_x = !x_is_in_place(choice, rect);
-    const bool stage_y = writes_y && !y_is_in_place(choice, rect);
+    const npuq_step x_step = choice->steps[NPUQ_LOOP_X];
+    const npuq_step y_step = choice->steps[NPUQ_LOOP_Y];
+    const bool stage_x = !is_in_place(choice, rect, NPUQ_LOOP_X);
+    const bool stage_y = writes_y && !is_in_place(choice, rect, NPUQ_LOOP_Y);
     const size_t capacity = capacity_for(stage_x, stage_y);
-    const size_t x_size = choice->x_step.size;
-    const size_t y_size = choice->y_step.size;
-    const size_t x_cols = npuq_count_steps(choice->x_step, rect->cols);
-    const size_t y_cols = npuq_count_steps(choice->y_step, rect->cols);
-    const npuq_strided staged_x = {buffer, (ptrdiff_t)(x_cols * x_size), (ptrdiff_t)x_size};
-    const npuq_strided staged_y = {buffer + NPUQ_STAGED - capacity, (ptrdiff_t)(y_cols * y_size), (ptrdiff_t)y_size};
-    const size_t most = npuq_smaller(stage_x ? capacity / (x_cols * x_size) : SIZE_MAX,
-                                     stage_y ? capacity / (y_cols * y_size) : SIZE_MAX);
+    const size_t x_cols = npuq_count_steps(x_step, rect->cols);
+    const size_t y_cols = npuq_count_steps(y_step, rect->cols);
+    const npuq_strided staged_x = list_staged(buffer, x_step, x_cols);
+    const npuq_strided staged_y = list_staged(buffer + NPUQ_STAGED - capacity, y_step, y_cols);
+    const size_t most = npuq_smaller(stage_x ? capacity / (x_cols * x_step.size) : SIZE_MAX,
+                                     stage_y ? capacity / (y_cols * y_step.size) : SIZE_MAX);
 
     for (size_t row = 0; row < rect->rows; row += most) {
-        const size_t rows = rect->rows - row < most ? rect->rows - row : most;
-        npuq_strided x = {rect->data[NPUQ_LOOP_X] + (ptrdiff_t)row * rect->row_step[NPUQ_LOOP_X],
-                          rect->row_step[NPUQ_LOOP_X], rect->col_step[NPUQ_LOOP_X]};
-        npuq_strided y = {NULL, 0, 0};
+        const size_t rows = npuq_smaller(rect->rows - row, most);
+        const npuq_strided y = find_rows(rect, NPUQ_LOOP_Y, row);
+        const npuq_strided target = stage_y ? staged_y : y;
+        npuq_strided x = find_rows(rect, NPUQ_LOOP_X, row);
 
-        if (writes_y) {
-            y = (npuq_strided){rect->data[NPUQ_LOOP_Y] + (ptrdiff_t)row * rect->row_step[NPUQ_LOOP_Y],
-                               rect->row_step[NPUQ_LOOP_Y], rect->col_step[NPUQ_LOOP_Y]};
-        }
         if (stage_x) {
-            npuq_copy_rect(staged_x, x, x_size, rows, x_cols);
+            npuq_copy_rect(staged_x, x, x_step.size, rows, x_cols);
             x = staged_x;
         }
-        const npuq_strided target = stage_y ? staged_y : y;
         const npuq_block block = {x.data, target.data, x.row_step, target.row_step, rows, rect->cols, 0};
+
         fn(call, &block, row);
         if (stage_y) {
-            npuq_copy_rect(y, staged_y, y_size, rows, y_cols);
+            npuq_copy_rect(y, staged_y, y_step.size, rows, y_cols);
         }
     }
 }
 
+static void replace_x(npuq_rect *rect, npuq_strided x)
+{
+    rect->data[NPUQ_LOOP_X] = x.data;
+    rect->row_step[NPUQ_LOOP_X] = x.row_step;
+    rect->col_step[NPUQ_LOOP_X] = x.col_step;
+}
+
 bool npuq_gather_x(const npuq_kernel_choice *choice, npuq_rect *rect, char *buffer)
 {
-    const size_t x_size = choice->x_step.size;
-    const size_t x_cols = npuq_count_steps(choice->x_step, rect->cols);
-    const npuq_strided x = {rect->data[NPUQ_LOOP_X], rect->row_step[NPUQ_LOOP_X], rect->col_step[NPUQ_LOOP_X]};
-    const npuq_strided gathered = {buffer, (ptrdiff_t)(x_cols * x_size), (ptrdiff_t)x_size};
+    const npuq_step step = choice->steps[NPUQ_LOOP_X];
+    const size_t x_cols = npuq_count_steps(step, rect->cols);
+    const npuq_strided gathered = list_staged(buffer, step, x_cols);
 
-    assert((uintptr_t)buffer % x_size == 0);
-    if (x_is_in_place(choice, rect) || x_cols > NPUQ_STAGED / x_size / rect->rows) {
+    assert((uintptr_t)buffer % step.size == 0);
+    if (is_in_place(choice, rect, NPUQ_LOOP_X) || x_cols > NPUQ_STAGED / step.size / rect->rows) {
         return false;
     }
-    npuq_copy_rect(gathered, x, x_size, rect->rows, x_cols);
-    rect->data[NPUQ_LOOP_X] = gathered.data;
-    rect->row_step[NPUQ_LOOP_X] = gathered.row_step;
-    rect->col_step[NPUQ_LOOP_X] = gathered.col_step;
+    npuq_copy_rect(gathered, find_rows(rect, NPUQ_LOOP_X, 0), step.size, rect->rows, x_cols);
+    replace_x(rect, gathered);
     return true;
 }
 
@@ -125,7 +129,7 @@ bool npuq_gather_x(const npuq_kernel_choice *choice, npuq_rect *rect, char *buff
 static size_t prefetch_distance(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y)
 {
     const ptrdiff_t step = rect->row_step[NPUQ_LOOP_X];
-    const size_t row_bytes = npuq_count_bytes(choice->x_step, rect->cols);
+    const size_t row_bytes = npuq_count_bytes(choice->steps[NPUQ_LOOP_X], rect->cols);
     const size_t ahead = !choice->from_memory ? 0 : writes_y ? choice->ahead : NPUQ_AHEAD;
 
     if (ahead == 0 || rect->rows == 1 || step <= (ptrdiff_t)row_bytes || row_bytes > 4 * ahead) {
@@ -138,9 +142,9 @@ static size_t prefetch_distance(const npuq_kernel_choice *choice, const npuq_rec
 static npuq_block make_block(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y)
 {
     return (npuq_block){rect->data[NPUQ_LOOP_X],
-                        writes_y ? rect->data[NPUQ_LOOP_Y] : NULL,
+                        rect->data[NPUQ_LOOP_Y],
                         rect->row_step[NPUQ_LOOP_X],
-                        writes_y ? rect->row_step[NPUQ_LOOP_Y] : 0,
+                        rect->row_step[NPUQ_LOOP_Y],
                         rect->rows,
                         rect->cols,
                         prefetch_distance(choice, rect, writes_y)};
@@ -149,7 +153,7 @@ static npuq_block make_block(const npuq_kernel_choice *choice, const npuq_rect *
 static void run_blocks(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y, block_fn *fn,
                        const void *call)
 {
-    if (x_is_in_place(choice, rect) && (!writes_y || y_is_in_place(choice, rect))) {
+    if (is_in_place(choice, rect, NPUQ_LOOP_X) && (!writes_y || is_in_place(choice, rect, NPUQ_LOOP_Y))) {
         const npuq_block block = make_block(choice, rect, writes_y);
 
         fn(call, &block, 0);
@@ -158,14 +162,19 @@ static void run_blocks(const npuq_kernel_choice *choice, const npuq_rect *rect, 
     }
 }
 
-/* The part of a rectangle from column col on, at most `most` columns; both multiples of 8. */
-static npuq_rect columns_of(const npuq_kernel_choice *choice, const npuq_rect *rect, size_t col, size_t most)
+/* The part of a rectangle from column col on, at most `most` columns; both multiples of 8. It is made in *part, unless
+ * it is the whole rectangle: most are, and need no copy. */
+static const npuq_rect *select_columns(const npuq_kernel_choice *choice, const npuq_rect *rect, size_t col, size_t most,
+                                       npuq_rect *part)
 {
-    npuq_rect part = *rect;
-
-    part.cols = rect->cols - col < most ? rect->cols - col : most;
-    part.data[NPUQ_LOOP_X] += (ptrdiff_t)npuq_count_steps(choice->x_step, col) * rect->col_step[NPUQ_LOOP_X];
-    part.data[NPUQ_LOOP_Y] += (ptrdiff_t)npuq_count_steps(choice->y_step, col) * rect->col_step[NPUQ_LOOP_Y];
+    if (rect->cols <= most) {
+        return rect;
+    }
+    *part = *rect;
+    part->cols = npuq_smaller(rect->cols - col, most);
+    for (int i = NPUQ_LOOP_X; i <= NPUQ_LOOP_Y; i++) {
+        part->data[i] += (ptrdiff_t)npuq_count_steps(choice->steps[i], col) * rect->col_step[i];
+    }
     return part;
 }
 
@@ -178,8 +187,8 @@ static bool lies_across(const npuq_rect *rect, int operand)
  * two cache lines, which one block of rows uses up; fewer than that where there are few rows. */
 static size_t columns_at_a_time(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y)
 {
-    const bool stage_x = !x_is_in_place(choice, rect);
-    const bool stage_y = writes_y && !y_is_in_place(choice, rect);
+    const bool stage_x = !is_in_place(choice, rect, NPUQ_LOOP_X);
+    const bool stage_y = writes_y && !is_in_place(choice, rect, NPUQ_LOOP_Y);
 
     if ((stage_x && lies_across(rect, NPUQ_LOOP_X)) || (stage_y && lies_across(rect, NPUQ_LOOP_Y))) {
         return capacity_for(stage_x, stage_y) / npuq_smaller(LINES, rect->rows * 4) / 64 * 64;
@@ -193,9 +202,10 @@ static size_t columns_at_a_time(const npuq_kernel_choice *choice, const npuq_rec
 enum { JOINED = 512 };
 
 /* Whether rows follow one another in memory, or will in the buffer. */
-static bool rows_follow(const npuq_rect *rect, int operand, npuq_step s)
+static bool rows_follow(const npuq_kernel_choice *choice, const npuq_rect *rect, int operand)
 {
-    return !is_in_place(rect, operand, s) || rect->row_step[operand] == (ptrdiff_t)npuq_count_bytes(s, rect->cols);
+    return !is_in_place(choice, rect, operand) ||
+           rect->row_step[operand] == (ptrdiff_t)npuq_count_bytes(choice->steps[operand], rect->cols);
 }
 
 /* How many rows to take as one long row, which fills vectors and whose parameters by column repeat: 1 where rows are
@@ -204,8 +214,8 @@ static size_t rows_to_join(const npuq_kernel_choice *choice, const npuq_rect *re
 {
     const size_t rows = npuq_smaller(rect->rows, JOINED / rect->cols);
 
-    if (rect->cols >= NPUQ_SHORT_BY_COLUMN || !rows_follow(rect, NPUQ_LOOP_X, choice->x_step) ||
-        !rows_follow(rect, NPUQ_LOOP_Y, choice->y_step)) {
+    if (rect->cols >= NPUQ_SHORT_BY_COLUMN || !rows_follow(choice, rect, NPUQ_LOOP_X) ||
+        !rows_follow(choice, rect, NPUQ_LOOP_Y)) {
         return 1;
     }
     return rows < 8 ? rows : rows - rows % 8; /* so that most lengths make whole vectors */
@@ -281,13 +291,12 @@ typedef struct affine_call {
 static void affine_uniform_block(const void *argument, const npuq_block *block, size_t first_row)
 {
     const affine_call *call = argument;
-    const npuq_step x = call->choice->x_step;
-    const npuq_step y = call->choice->y_step;
+    const npuq_step *steps = call->choice->steps;
     npuq_block rows = *block;
 
     /* Staged rows follow one another like those that are contiguous: if all have one scale, they are one row. */
-    if (call->step == 0 && rows.x_step == (ptrdiff_t)npuq_count_bytes(x, rows.n) &&
-        rows.y_step == (ptrdiff_t)npuq_count_bytes(y, rows.n)) {
+    if (call->step == 0 && rows.x_step == (ptrdiff_t)npuq_count_bytes(steps[NPUQ_LOOP_X], rows.n) &&
+        rows.y_step == (ptrdiff_t)npuq_count_bytes(steps[NPUQ_LOOP_Y], rows.n)) {
         rows.n *= rows.rows;
         rows.rows = 1;
     }
@@ -338,14 +347,10 @@ static void affine_uniform(const npuq_kernel_choice *choice, const npuq_rect *re
                               .offset = offset,
                               .step = step};
     const size_t most = columns_at_a_time(choice, rect, true);
+    npuq_rect part;
 
-    if (rect->cols <= most) {
-        run_blocks(choice, rect, true, affine_uniform_block, &call);
-        return;
-    }
     for (size_t col = 0; col < rect->cols; col += most) {
-        const npuq_rect part = columns_of(choice, rect, col, most);
-        run_blocks(choice, &part, true, affine_uniform_block, &call);
+        run_blocks(choice, select_columns(choice, rect, col, most, &part), true, affine_uniform_block, &call);
     }
 }
 
@@ -381,29 +386,24 @@ void npuq_quantise_by_column(const npuq_kernel_choice *choice, const npuq_rect *
     affine_call call = {.vector = choice->kernels->affine_vector[choice->op][choice->y][choice->x]};
     const size_t join = rows_to_join(choice, rect);
     size_t most = columns_at_a_time(choice, rect, true);
+    npuq_rect part;
 
     call.step = offset->data && offset->step != 0;
     if (!npuq_params_are_ready(scale) || (call.step && !npuq_params_are_ready(offset))) {
         most = npuq_smaller(most, PARAMS);
     }
-    if (join == 1 && rect->cols <= most) { /* all at once, without copies of these structures */
-        call.scale = npuq_convert_params(choice->kernels, scale, rect->cols, scales);
-        call.offset = npuq_convert_params(choice->kernels, offset, call.step ? rect->cols : 1, offsets);
-        run_blocks(choice, rect, true, affine_vector_block, &call);
-        return;
-    }
     for (size_t col = 0; col < rect->cols; col += most) {
+        const npuq_rect *here = select_columns(choice, rect, col, most, &part);
         const npuq_params scale_here = npuq_skip_params(scale, col);
         const npuq_params offset_here = npuq_skip_params(offset, col);
-        const npuq_rect part = columns_of(choice, rect, col, most);
 
-        call.scale = npuq_convert_params(choice->kernels, &scale_here, part.cols, scales);
-        call.offset = npuq_convert_params(choice->kernels, &offset_here, call.step ? part.cols : 1, offsets);
-        call.scale = repeated(scales, call.scale, part.cols, join);
+        call.scale = npuq_convert_params(choice->kernels, &scale_here, here->cols, scales);
+        call.offset = npuq_convert_params(choice->kernels, &offset_here, call.step ? here->cols : 1, offsets);
+        call.scale = repeated(scales, call.scale, here->cols, join);
         if (call.step) {
-            call.offset = repeated(offsets, call.offset, part.cols, join);
+            call.offset = repeated(offsets, call.offset, here->cols, join);
         }
-        run_joined(choice, &part, join, affine_vector_block, &call);
+        run_joined(choice, here, join, affine_vector_block, &call);
     }
 }
 
@@ -435,28 +435,19 @@ static void smooth_affine_block(const void *argument, const npuq_block *block, s
 static void run_dynamic(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
                         bool writes_y, block_fn *fn, dynamic_call *call)
 {
-    float smooths[PARAMS + NPUQ_MAX_REPEAT];
+    _Alignas(64) float smooths[PARAMS + NPUQ_MAX_REPEAT];
     size_t most = columns_at_a_time(choice, rect, writes_y);
+    npuq_rect part;
 
-    if (smooth->data && !npuq_params_are_ready(smooth)) {
+    if (npuq_is_unready(smooth)) {
         most = npuq_smaller(most, PARAMS);
     }
-    call->smooth = NULL;
-    if (rect->cols <= most) { /* all at once, without copies of these structures */
-        if (smooth->data) {
-            call->smooth = npuq_convert_params(choice->kernels, smooth, rect->cols, smooths);
-        }
-        run_blocks(choice, rect, writes_y, fn, call);
-        return;
-    }
     for (size_t col = 0; col < rect->cols; col += most) {
+        const npuq_rect *here = select_columns(choice, rect, col, most, &part);
         const npuq_params smooth_here = npuq_skip_params(smooth, col);
-        const npuq_rect part = columns_of(choice, rect, col, most);
 
-        if (smooth->data) {
-            call->smooth = npuq_convert_params(choice->kernels, &smooth_here, part.cols, smooths);
-        }
-        run_blocks(choice, &part, writes_y, fn, call);
+        call->smooth = smooth->data ? npuq_convert_params(choice->kernels, &smooth_here, here->cols, smooths) : NULL;
+        run_blocks(choice, here, writes_y, fn, call);
     }
 }
 
@@ -469,7 +460,7 @@ void npuq_widen_ranges(const npuq_kernel_choice *choice, const npuq_rect *rect, 
 
 bool npuq_are_short_rows(const npuq_kernel_choice *choice, const npuq_rect *rect)
 {
-    return rect->rows > 1 && rect->cols < NPUQ_SHORT && x_is_in_place(choice, rect);
+    return rect->rows > 1 && rect->cols < NPUQ_SHORT && is_in_place(choice, rect, NPUQ_LOOP_X);
 }
 
 void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npuq_params *smooth, float *values,
@@ -481,8 +472,10 @@ void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npu
     const size_t n = rect->cols;
 
     assert(npuq_are_short_rows(choice, rect) && rect->rows <= NPUQ_SHORT_ROWS);
-    const npuq_params x = {
-        .data = rect->data[NPUQ_LOOP_X], .type = types[choice->x], .step = choice->x_step.size, .repeat = 1};
+    const npuq_params x = {.data = rect->data[NPUQ_LOOP_X],
+                           .type = types[choice->x],
+                           .step = choice->steps[NPUQ_LOOP_X].size,
+                           .repeat = 1};
     const float *widened = npuq_convert_params(choice->kernels, &x, n * rect->rows, values);
     const float *all = NULL;
 
@@ -494,11 +487,9 @@ void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npu
     }
     choice->kernels->short_rows(values, all, n, rect->rows, hi, lo);
     choice->x = NPUQ_X_F32;
-    choice->x_step = (npuq_step){sizeof *values, 0};
+    choice->steps[NPUQ_LOOP_X] = (npuq_step){sizeof *values, 0};
     choice->from_memory = false;
-    rect->data[NPUQ_LOOP_X] = (char *)values;
-    rect->row_step[NPUQ_LOOP_X] = (ptrdiff_t)(n * sizeof *values);
-    rect->col_step[NPUQ_LOOP_X] = (ptrdiff_t)sizeof *values;
+    replace_x(rect, list_staged((char *)values, choice->steps[NPUQ_LOOP_X], n));
 }
 
 void npuq_requantise_rect(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
@@ -577,18 +568,13 @@ bool npuq_dequantises_by_column(const npuq_kernel_choice *choice, const npuq_deq
     return c->scale.step != 0 || (adds_before_product(choice) && c->addend.step != 0);
 }
 
-static bool is_unready(const npuq_params *params)
-{
-    return params->data && !npuq_params_are_ready(params);
-}
-
 bool npuq_converts_columns(const npuq_kernel_choice *choice, const npuq_dequant_columns *c)
 {
     const bool by_column = npuq_dequantises_by_column(choice, c);
 
-    return (by_column && is_unready(&c->scale)) ||
+    return (by_column && npuq_is_unready(&c->scale)) ||
            (is_x_bias(&c->addend) ? c->addend.step != (ptrdiff_t)sizeof(int32_t)
-                                  : (by_column || !adds_before_product(choice)) && is_unready(&c->addend));
+                                  : (by_column || !adds_before_product(choice)) && npuq_is_unready(&c->addend));
 }
 
 typedef struct dequant_buffers {
@@ -636,8 +622,9 @@ void npuq_dequantise_rect(const npuq_kernel_choice *choice, const npuq_rect *rec
     float row_scales[NPUQ_DEQUANT_ROWS + NPUQ_MAX_REPEAT];
     dequant_call call = {.dequant = choice->kernels->dequant[choice->y][choice->x]};
     const size_t join = row_scale->data ? 1 : rows_to_join(choice, rect);
-    const bool in_place = x_is_in_place(choice, rect) && y_is_in_place(choice, rect);
+    const bool in_place = is_in_place(choice, rect, NPUQ_LOOP_X) && is_in_place(choice, rect, NPUQ_LOOP_Y);
     size_t most = in_place ? rect->cols : columns_at_a_time(choice, rect, true);
+    npuq_rect part;
 
     call.params.step = npuq_dequantises_by_column(choice, columns);
     if (row_scale->data) {
@@ -655,9 +642,9 @@ void npuq_dequantise_rect(const npuq_kernel_choice *choice, const npuq_rect *rec
         return;
     }
     for (size_t col = 0; col < rect->cols; col += most) {
-        const npuq_rect part = columns_of(choice, rect, col, most);
+        const npuq_rect *here = select_columns(choice, rect, col, most, &part);
 
-        list_columns(choice, columns, rect->col + col, part.cols, join, &buffers, &call.params);
-        run_joined(choice, &part, join, dequant_block, &call);
+        list_columns(choice, columns, rect->col + col, here->cols, join, &buffers, &call.params);
+        run_joined(choice, here, join, dequant_block, &call);
     }
 }

@@ -20,10 +20,9 @@ typedef struct npuq_kernel_choice {
     npuq_x_type x;
     npuq_y_type y;
     npuq_affine_op op;
-    npuq_step x_step;
-    npuq_step y_step;
-    bool from_memory; /* x and y are more than the caches keep: x is prefetched, y written around the caches */
-    uint32_t ahead;   /* then, bytes of x prefetched ahead of the pass that writes y */
+    npuq_step steps[2]; /* of x and of y */
+    bool from_memory;   /* x and y are more than the caches keep: x is prefetched, y written around the caches */
+    uint32_t ahead;     /* then, bytes of x prefetched ahead of the pass that writes y */
 } npuq_kernel_choice;
 
 /* With the kernels of the active backend, for so many elements in all. */
