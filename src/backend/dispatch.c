@@ -37,17 +37,17 @@ enum { BACKENDS = sizeof backends / sizeof backends[0] };
 /* The choice, made at the first call: null until then. */
 static _Atomic(const backend *) active;
 
-/* Built in, and runs on this CPU. */
+/* Listed, built in, and runs on this CPU. */
 static bool is_available(const backend *b)
 {
-    return b->kernels != &not_built_in && npuq_cpu_runs(b->id);
+    return b && b->kernels != &not_built_in && npuq_cpu_runs(b->id);
 }
 
-/* Null if there is none, or if it is not available. */
+/* Null if there is none. */
 static const backend *find(npuq_backend id)
 {
     for (size_t i = 0; i < BACKENDS; i++) {
-        if (backends[i].id == id && is_available(&backends[i])) {
+        if (backends[i].id == id) {
             return &backends[i];
         }
     }
@@ -58,7 +58,7 @@ static const backend *find_named(const char *name)
 {
     for (size_t i = 0; i < BACKENDS; i++) {
         if (strcmp(backends[i].name, name) == 0) {
-            return is_available(&backends[i]) ? &backends[i] : NULL;
+            return &backends[i];
         }
     }
     return NULL;
@@ -78,7 +78,7 @@ static const backend *first_choice(void)
     const char *name = getenv("NPUQ_BACKEND");
     const backend *first = name && *name ? find_named(name) : NULL;
 
-    if (!first) {
+    if (!is_available(first)) {
         first = fastest();
         if (name && *name) {
             (void)fprintf(stderr, "npuquant: NPUQ_BACKEND=%s is unknown or not available; using %s\n", name,
@@ -114,14 +114,14 @@ npuq_backend npuq_active_backend(void)
 
 bool npuq_backend_available(npuq_backend id)
 {
-    return find(id) != NULL;
+    return is_available(find(id));
 }
 
 npuq_status npuq_set_backend(npuq_backend id)
 {
     const backend *found = find(id);
 
-    if (!found) {
+    if (!is_available(found)) {
         return npuq_fail(NPUQ_ERROR_BACKEND, "set_backend", "backend",
                          "%s (%d) is not built in or not on this CPU; expected an available one", npuq_backend_name(id),
                          (int)id);
@@ -132,10 +132,7 @@ npuq_status npuq_set_backend(npuq_backend id)
 
 const char *npuq_backend_name(npuq_backend id)
 {
-    for (size_t i = 0; i < BACKENDS; i++) {
-        if (backends[i].id == id) {
-            return backends[i].name;
-        }
-    }
-    return "unknown";
+    const backend *found = find(id);
+
+    return found ? found->name : "unknown";
 }

@@ -16,11 +16,7 @@ static char *find_y_row(const npuq_block *b, size_t r)
 
 /* One loop for all types and operations: beside its volatile arithmetic, asking for them in it costs little, and copies
  * of it, which compilers would make by themselves, are 36 KB of code. */
-#ifdef __GNUC__
 #define NOINLINE static __attribute__((noinline))
-#else
-#define NOINLINE static
-#endif
 
 /* Row r takes its parameters from scale[r * row_step] and offset[r * row_step] on. */
 NOINLINE void affine_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, bool divide, const float *scale,

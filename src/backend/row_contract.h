@@ -7,11 +7,8 @@
 
 #include <assert.h>
 
-#ifdef __GNUC__ /* without assertions, nobody asks */
+/* Without assertions, nobody asks. */
 #define NPUQ_CONTRACT static inline __attribute__((unused))
-#else
-#define NPUQ_CONTRACT static inline
-#endif
 
 NPUQ_CONTRACT bool npuq_is_aligned(const void *p, size_t size)
 {

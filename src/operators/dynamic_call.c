@@ -4,7 +4,6 @@
 #include "../backend/ref_parameters.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 
@@ -182,12 +181,16 @@ static npuq_status check_params(const npuq_arguments *arguments, void *options)
     return npuq_check_shape(arguments, OFFSET, min->ndim, min->shape, rule);
 }
 
+static float *find_value(const npuq_rect *rect, int operand, size_t i)
+{
+    return (float *)(void *)(rect->data[operand] + (ptrdiff_t)i * rect->col_step[operand]);
+}
+
 npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *const *tensors, npuq_dtype y_dtype)
 {
+    enum { LOOP_MIN = NPUQ_LOOP_X, LOOP_SCALE = NPUQ_LOOP_Y, LOOP_MAX, LOOP_OFFSET };
     static const npuq_signature asymmetric = PARAMS_SIGNATURE("dynamic_quant_params", 4);
     static const npuq_signature symmetric = PARAMS_SIGNATURE("dynamic_quant_symmetric_params", 3);
-    static const int operands[NPUQ_LOOP_OPERANDS] = {
-        [MIN] = NPUQ_LOOP_X, [SCALE] = NPUQ_LOOP_Y, [MAX] = 2, [OFFSET] = 3};
     const npuq_step step = npuq_find_dtype(NPUQ_FLOAT32)->step;
     npuq_filling filling;
     npuq_loop loop;
@@ -199,10 +202,11 @@ npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *
         return status;
     }
     npuq_start_loop(&loop, tensors[MIN], step, step);
-    for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
-        if (tensors[i]) {
-            npuq_add_operand(&loop, operands[i], tensors[i]);
-        }
+    npuq_add_operand(&loop, LOOP_MIN, tensors[MIN]);
+    npuq_add_operand(&loop, LOOP_MAX, tensors[MAX]);
+    npuq_add_operand(&loop, LOOP_SCALE, tensors[SCALE]);
+    if (tensors[OFFSET]) {
+        npuq_add_operand(&loop, LOOP_OFFSET, tensors[OFFSET]);
     }
     npuq_normalise_loop(&loop, NPUQ_LOOP_ANY_ORDER);
 
@@ -211,20 +215,12 @@ npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *
     for (size_t row = 0; row < npuq_count_rows(&loop); row++) {
         npuq_select_rect(&loop, row, 1, 0, npuq_count_columns(&loop), &rect);
         for (size_t i = 0; i < rect.cols; i++) {
-            char *at[NPUQ_LOOP_OPERANDS] = {NULL};
-            npuq_ref_range range;
-
-            for (int k = 0; k < NPUQ_LOOP_OPERANDS && tensors[k]; k++) {
-                at[k] = rect.data[operands[k]] + (ptrdiff_t)i * rect.col_step[operands[k]];
-            }
-            memcpy(&range.hi, at[MAX], sizeof range.hi);
-            memcpy(&range.lo, at[MIN], sizeof range.lo);
-
+            const npuq_ref_range range = {.hi = *find_value(&rect, LOOP_MAX, i), .lo = *find_value(&rect, LOOP_MIN, i)};
             const npuq_ref_parameters p = npuq_find_ref_parameters(form, y, range);
 
-            memcpy(at[SCALE], &p.scale, sizeof p.scale);
+            *find_value(&rect, LOOP_SCALE, i) = p.scale;
             if (tensors[OFFSET]) {
-                memcpy(at[OFFSET], &p.offset, sizeof p.offset);
+                *find_value(&rect, LOOP_OFFSET, i) = p.offset;
             }
         }
     }

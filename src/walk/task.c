@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "task.h"
 
-#include <string.h>
-
 _Static_assert(sizeof(npuq_call) >= 1024 && NPUQ_TASK_BYTES <= sizeof(npuq_call), "a task fits a prepared call");
 
-/* Elements of a unit of a prepared call: engines share out small calls, too. Those of one run are joined to so many
- * that what is done for a rectangle takes a small part of its time. */
-enum { PREPARED_UNIT = 4096, JOINED_UNITS = 32768 };
-
-void npuq_start_filling(npuq_filling *filling, npuq_call *call)
-{
-    filling->call = call;
-    filling->most = call ? PREPARED_UNIT : SIZE_MAX;
-    for (size_t i = 0; call && i < NPUQ_MOST_ARGUMENTS; i++) {
-        filling->pointers[i] = NULL;
-    }
-}
+/* Units of one run of a prepared call are joined to so many elements that what is done for a rectangle takes a small
+ * part of its time. */
+enum { JOINED_UNITS = 32768 };
 
 static void run_units(void *argument, size_t begin, size_t end)
 {
@@ -36,7 +25,7 @@ void npuq_run_task(npuq_task *task, const npuq_executor *executor)
     }
 }
 
-void npuq_keep_task(const npuq_filling *filling, npuq_task *task, size_t size)
+static void keep_task(const npuq_filling *filling, npuq_task *task, size_t size)
 {
     const npuq_arguments *arguments = &filling->arguments;
 
@@ -68,7 +57,7 @@ void npuq_keep_task(const npuq_filling *filling, npuq_task *task, size_t size)
 void npuq_finish_filling(const npuq_filling *filling, npuq_task *task, size_t size, const npuq_executor *executor)
 {
     if (filling->call) {
-        npuq_keep_task(filling, task, size);
+        keep_task(filling, task, size);
     } else {
         npuq_run_task(task, executor);
     }
@@ -82,7 +71,7 @@ void npuq_keep_dense(npuq_filling *filling, npuq_dense *dense, size_t size, npuq
                    whole_rows ? SIZE_MAX : filling->most);
     filling->pointers[x] = (void *)&dense->block.x;
     filling->pointers[y] = (void *)&dense->block.y;
-    npuq_keep_task(filling, &dense->task, size);
+    keep_task(filling, &dense->task, size);
 }
 
 /* ---- prepared calls ---------------------------------------------------------------------------------------------- */

@@ -10,6 +10,8 @@
 #include "loop.h"
 #include "tile.h"
 
+#include <string.h>
+
 typedef struct npuq_task npuq_task;
 
 /* Does units begin to end - 1, in the floating-point state that the arithmetic needs. */
@@ -47,7 +49,8 @@ typedef struct npuq_filling {
     void *pointers[NPUQ_MOST_ARGUMENTS]; /* where the task has the pointer to each argument's data */
 } npuq_filling;
 
-void npuq_start_filling(npuq_filling *filling, npuq_call *call);
+/* Elements of a unit of a prepared call: engines share out small calls, too. */
+enum { NPUQ_PREPARED_UNIT = 4096 };
 
 /* What holds for the shapes of an operator's arguments. */
 typedef npuq_status npuq_check_shapes_fn(const npuq_arguments *arguments, void *options);
@@ -64,7 +67,11 @@ static inline NPUQ_INLINED npuq_status npuq_check_call(npuq_filling *filling, np
     const bool dense = !call && npuq_pass_dense(arguments, signature, tensors);
     npuq_status status;
 
-    npuq_start_filling(filling, call);
+    filling->call = call;
+    filling->most = call ? NPUQ_PREPARED_UNIT : SIZE_MAX;
+    if (call) {
+        memset((void *)filling->pointers, 0, sizeof filling->pointers);
+    }
     if ((!dense && (status = npuq_check_arguments(arguments, signature, tensors)) != NPUQ_OK) ||
         (status = check_shapes(arguments, options)) != NPUQ_OK ||
         (status = npuq_check_executor(signature->op, executor)) != NPUQ_OK ||
@@ -76,9 +83,6 @@ static inline NPUQ_INLINED npuq_status npuq_check_call(npuq_filling *filling, np
 
 /* Runs a filled task of `size` bytes, on the executor if there is one, or keeps it. */
 void npuq_finish_filling(const npuq_filling *filling, npuq_task *task, size_t size, const npuq_executor *executor);
-
-/* Keeps it. */
-void npuq_keep_task(const npuq_filling *filling, npuq_task *task, size_t size);
 
 /* Runs all units of a task. */
 void npuq_run_task(npuq_task *task, const npuq_executor *executor);
@@ -139,15 +143,13 @@ static inline void npuq_list_rows(npuq_dense *dense, const npuq_arguments *argum
 /* What an operator does with a block of rows, which begins at this row and column of x and y. */
 typedef void npuq_block_fn(const npuq_dense *dense, const npuq_block *block, size_t row, size_t col, size_t group);
 
-static inline NPUQ_INLINED void npuq_run_dense_unit(const npuq_dense *dense, npuq_block block, const npuq_unit *unit,
-                                                    npuq_block_fn *fn)
+static inline NPUQ_INLINED void npuq_run_dense_unit(const npuq_dense *dense, npuq_block block, npuq_groups groups,
+                                                    size_t block_rows, const npuq_unit *unit, npuq_block_fn *fn)
 {
-    const npuq_groups groups = dense->groups; /* which is looked for in memory; the rest may stay in registers */
-
     for (size_t row = unit->row, left = unit->rows;;) {
         size_t group;
 
-        block.rows = npuq_find_group(&groups, row, left < dense->block_rows ? left : dense->block_rows, &group);
+        block.rows = npuq_find_group(&groups, row, npuq_smaller(left, block_rows), &group);
         fn(dense, &block, row, unit->col, group);
         if (__builtin_expect(block.rows == left, true)) {
             break;
@@ -175,18 +177,21 @@ static inline NPUQ_INLINED void npuq_run_dense_units(const npuq_task *task, size
         block.y =
             (char *)block.y + (ptrdiff_t)unit.row * block.y_step + (ptrdiff_t)npuq_count_bytes(dense->y_step, unit.col);
         block.n = unit.cols;
-        npuq_run_dense_unit(dense, block, &unit, fn);
+        npuq_run_dense_unit(dense, block, dense->groups, dense->block_rows, &unit, fn);
     }
 }
 
-/* All rows at once. *dense needs no task, and stays in registers if nothing else takes its address. */
+/* All rows at once. *dense needs no task, and stays in registers if nothing else takes its address: what the loop has
+ * of it is read before the floating-point state is entered, which is a barrier. */
 static inline NPUQ_INLINED void npuq_run_dense_now(const npuq_dense *dense, npuq_block_fn *fn)
 {
     const npuq_unit all = {.rows = dense->block.rows, .cols = dense->block.n};
     const npuq_block block = dense->block;
+    const npuq_groups groups = dense->groups;
+    const size_t block_rows = dense->block_rows;
     const npuq_fp_state caller = npuq_fp_enter();
 
-    npuq_run_dense_unit(dense, block, &all, fn);
+    npuq_run_dense_unit(dense, block, groups, block_rows, &all, fn);
     npuq_fp_leave(&caller);
 }
 
