@@ -93,6 +93,7 @@ static inline NPUQ_INLINED void fill_dense(affine_dense *d, const npuq_arguments
     }
 }
 
+/* By itself: its structure has an address, the other one stays in registers. */
 static void keep_dense(npuq_filling *filling, const npuq_affine_roles *roles, npuq_affine_op op)
 {
     affine_dense d;

@@ -100,14 +100,6 @@ static npuq_status check_emptiness(const char *op, const npuq_tensor *x, npuq_qu
     return NPUQ_OK;
 }
 
-static int64_t row_count(const npuq_tensor *x)
-{
-    npuq_tensor rows = *x;
-
-    rows.ndim--;
-    return npuq_count_elements(&rows);
-}
-
 npuq_status npuq_check_dynamic_shapes(const npuq_arguments *arguments, void *options)
 {
     const npuq_dynamic_options *o = options;
@@ -131,14 +123,11 @@ npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments)
     const char *op = arguments->signature->op;
     const npuq_tensor *x = arguments->tensors[NPUQ_DYNAMIC_X];
     const npuq_tensor *group_index = arguments->tensors[NPUQ_DYNAMIC_GROUP_INDEX];
+    const npuq_tensor *of_rows = arguments->tensors[NPUQ_DYNAMIC_FIRST]; /* per token, as all calls with groups are */
     npuq_status status;
 
-    if (group_index) {
-        const npuq_groups groups = npuq_list_groups(group_index);
-
-        if ((status = npuq_check_groups(op, &groups, row_count(x))) != NPUQ_OK) {
-            return status;
-        }
+    if (group_index && (status = npuq_check_groups(op, group_index, npuq_count_elements(of_rows))) != NPUQ_OK) {
+        return status;
     }
     /* For ranges no output is as large as x, which may be one element in memory: nothing else keeps it countable. */
     if (!npuq_are_dense(arguments) && npuq_count_elements(x) > PTRDIFF_MAX) {

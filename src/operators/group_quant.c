@@ -78,14 +78,10 @@ static inline NPUQ_INLINED npuq_status call_group_quant(npuq_call *call, const n
     static const npuq_affine_roles roles = {
         .x = X, .scale = SCALE, .group_index = GROUP_INDEX, .offset = OFFSET, .y = Y};
     npuq_filling filling;
-    npuq_status status = npuq_check_call(&filling, call, &signature, tensors, check_shapes, NULL, executor);
+    npuq_status status;
 
-    if (status != NPUQ_OK) {
-        return status;
-    }
-    const npuq_groups groups = npuq_list_groups(tensors[GROUP_INDEX]);
-
-    if ((status = npuq_check_groups(op, &groups, tensors[X]->shape[0])) != NPUQ_OK) {
+    if ((status = npuq_check_call(&filling, call, &signature, tensors, check_shapes, NULL, executor)) != NPUQ_OK ||
+        (status = npuq_check_groups(op, tensors[GROUP_INDEX], tensors[X]->shape[0])) != NPUQ_OK) {
         return status;
     }
     if (npuq_are_small(&filling.arguments, X) && npuq_suits_affine_dense(&filling.arguments, &roles)) {

@@ -45,11 +45,12 @@ static bool are_counts(const npuq_groups *groups, int64_t rows)
     return left == 0;
 }
 
-npuq_status npuq_check_groups(const char *op, const npuq_groups *groups, int64_t rows)
+npuq_status npuq_check_groups(const char *op, const npuq_tensor *group_index, int64_t rows)
 {
-    const npuq_status status = groups->ends ? check_ends(op, groups, rows) : NPUQ_OK;
+    const npuq_groups groups = npuq_list_groups(group_index);
+    const npuq_status status = check_ends(op, &groups, rows);
 
-    if (status != NPUQ_OK && are_counts(groups, rows)) {
+    if (status != NPUQ_OK && are_counts(&groups, rows)) {
         return npuq_fail(status, op, "group_index",
                          "looks like counts of rows, whose sum is %" PRId64 "; expected their cumulative sum, which is "
                          "where each group ends",

@@ -29,8 +29,8 @@ static inline npuq_groups npuq_list_groups(const npuq_tensor *group_index)
     return groups;
 }
 
-/* The values: non-decreasing, the first >= 0, the last == rows. */
-npuq_status npuq_check_groups(const char *op, const npuq_groups *groups, int64_t rows);
+/* The values of a group_index, not null: non-decreasing, the first >= 0, the last == rows. */
+npuq_status npuq_check_groups(const char *op, const npuq_tensor *group_index, int64_t rows);
 
 /* Sets *e to the group that owns row; returns how many rows, 1 to most, follow in it from there. Of values that have
  * changed since they were checked, some group. */

@@ -277,6 +277,13 @@ static inline const void *repeated(void *buffer, const void *values, size_t n, s
     return times == 1 ? values : repeat(buffer, values, n, times);
 }
 
+/* Those of the first n columns as kernels read them, `times` over. */
+static inline const float *convert_repeated(const npuq_kernel_choice *choice, const npuq_params *params, size_t n,
+                                            size_t times, float *buffer)
+{
+    return repeated(buffer, npuq_convert_params(choice->kernels, params, n, buffer), n, times);
+}
+
 /* ---- the kernels ------------------------------------------------------------------------------------------------ */
 
 typedef struct affine_call {
@@ -397,12 +404,9 @@ void npuq_quantise_by_column(const npuq_kernel_choice *choice, const npuq_rect *
         const npuq_params scale_here = npuq_skip_params(scale, col);
         const npuq_params offset_here = npuq_skip_params(offset, col);
 
-        call.scale = npuq_convert_params(choice->kernels, &scale_here, here->cols, scales);
-        call.offset = npuq_convert_params(choice->kernels, &offset_here, call.step ? here->cols : 1, offsets);
-        call.scale = repeated(scales, call.scale, here->cols, join);
-        if (call.step) {
-            call.offset = repeated(offsets, call.offset, here->cols, join);
-        }
+        call.scale = convert_repeated(choice, &scale_here, here->cols, join, scales);
+        call.offset = call.step ? convert_repeated(choice, &offset_here, here->cols, join, offsets)
+                                : npuq_convert_params(choice->kernels, offset, 1, offsets);
         run_joined(choice, here, join, affine_vector_block, &call);
     }
 }
@@ -483,7 +487,7 @@ void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npu
         memcpy(values, widened, n * rect->rows * sizeof *values);
     }
     if (smooth->data) {
-        all = repeated(smooths, npuq_convert_params(choice->kernels, smooth, n, smooths), n, rect->rows);
+        all = convert_repeated(choice, smooth, n, rect->rows, smooths);
     }
     choice->kernels->short_rows(values, all, n, rect->rows, hi, lo);
     choice->x = NPUQ_X_F32;
@@ -600,18 +604,15 @@ static void list_columns(const npuq_kernel_choice *choice, const npuq_dequant_co
             p->y_offset = repeated(buffers->y_offsets, buffers->y_offsets, n, times);
         }
     } else {
-        p->scale = npuq_convert_params(choice->kernels, &scale, n, buffers->scales);
-        p->scale = repeated(buffers->scales, p->scale, n, times);
+        p->scale = convert_repeated(choice, &scale, n, times, buffers->scales);
     }
     if (is_x_bias(&addend)) {
         p->x_bias = contiguous_ints(&addend, cols, buffers->x_biases);
         p->x_bias = repeated(buffers->x_biases, p->x_bias, cols, join);
     } else if (addend.data && adds_before_product(choice)) {
-        p->offset = npuq_convert_params(choice->kernels, &addend, n, buffers->addends);
-        p->offset = repeated(buffers->addends, p->offset, n, times);
+        p->offset = convert_repeated(choice, &addend, n, times, buffers->addends);
     } else if (addend.data) {
-        p->bias = npuq_convert_params(choice->kernels, &addend, cols, buffers->addends);
-        p->bias = repeated(buffers->addends, p->bias, cols, join);
+        p->bias = convert_repeated(choice, &addend, cols, join, buffers->addends);
     }
 }
 

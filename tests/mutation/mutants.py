@@ -257,7 +257,7 @@ MUTANTS = [
     ("tile: rows with factors of their own joined", TILE, "row_scale->data ? 1 : rows_to_join(choice, rect)", "rows_to_join(choice, rect)"),
     ("tile: parameters of the first rows spread", TILE, "spread(scale + row, part.rows, rect->cols, scales);", "spread(scale, part.rows, rect->cols, scales);"),
     ("tile: offsets of the first rows spread", TILE, "spread(offset + row, part.rows, rect->cols, offsets);", "spread(offset, part.rows, rect->cols, offsets);"),
-    ("tile: smooth scales of short rows for the first alone", TILE, "n, smooths), n, rect->rows);", "n, smooths), n, 1);"),
+    ("tile: smooth scales of short rows for the first alone", TILE, "convert_repeated(choice, smooth, n, rect->rows, smooths);", "convert_repeated(choice, smooth, n, 1, smooths);"),
     ("dynamic: smooth scales of short rows taken twice", PASSES, "        smooth.data = NULL;\n", ""),
     ("kernels: short rows without their last columns", SHORT_ROWS, "at + width <= n ? at : n - width", "at + width <= n ? at : n - width - 1"),
     ("kernels: minimum of odd neighbours", SHORT_ROWS, "v_lower(v_even(c, d), v_odd(c, d))", "v_lower(v_odd(c, d), v_odd(c, d))"),
