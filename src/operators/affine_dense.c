@@ -56,7 +56,7 @@ static inline NPUQ_INLINED void quantise_block(const npuq_dense *dense, const np
 
 static void run_dense(const npuq_task *task, size_t begin, size_t end)
 {
-    npuq_run_dense_units(task, begin, end, quantise_block);
+    npuq_run_dense_units(task, begin, end, false, quantise_block);
 }
 
 bool npuq_suits_affine_dense(const npuq_arguments *arguments, const npuq_affine_roles *roles)

@@ -368,7 +368,7 @@ static inline NPUQ_INLINED void run_block(const npuq_dense *dense, const npuq_bl
 
 static void run_dense(const npuq_task *task, size_t begin, size_t end)
 {
-    npuq_run_dense_units(task, begin, end, run_block);
+    npuq_run_dense_units(task, begin, end, false, run_block);
 }
 
 /* Whether each row has one range, is long enough, and there is room to convert smooth scales. */

@@ -161,8 +161,10 @@ static inline NPUQ_INLINED void npuq_run_dense_unit(const npuq_dense *dense, npu
     }
 }
 
-/* Inlined into the npuq_run_fn of an operator, with its function. */
-static inline NPUQ_INLINED void npuq_run_dense_units(const npuq_task *task, size_t begin, size_t end, npuq_block_fn *fn)
+/* Inlined into the npuq_run_fn of an operator, with its function. undivided: each unit is one block, whatever the
+ * limits are; a loop that finds this out takes a fifth of a small call for integers. */
+static inline NPUQ_INLINED void npuq_run_dense_units(const npuq_task *task, size_t begin, size_t end, bool undivided,
+                                                     npuq_block_fn *fn)
 {
     const npuq_dense *dense = (const npuq_dense *)task;
     npuq_unit unit;
@@ -177,7 +179,8 @@ static inline NPUQ_INLINED void npuq_run_dense_units(const npuq_task *task, size
         block.y =
             (char *)block.y + (ptrdiff_t)unit.row * block.y_step + (ptrdiff_t)npuq_count_bytes(dense->y_step, unit.col);
         block.n = unit.cols;
-        npuq_run_dense_unit(dense, block, dense->groups, dense->block_rows, &unit, fn);
+        npuq_run_dense_unit(dense, block, undivided ? npuq_list_groups(NULL) : dense->groups,
+                            undivided ? SIZE_MAX : dense->block_rows, &unit, fn);
     }
 }
 

@@ -431,7 +431,7 @@ MUTANTS = [
     ("dense: smooth scales of the first unit", PASSES, "npuq_select_params(&d->smooth, group, col);", "npuq_select_params(&d->smooth, group, 0 * col);"),
     ("dense: parts of rows have ranges", PASSES, "NPUQ_DYNAMIC_Y, step != NPUQ_APPLY);", "NPUQ_DYNAMIC_Y, false);"),
     ("dense: rows applied to whole", PASSES, "NPUQ_DYNAMIC_Y, step != NPUQ_APPLY);", "NPUQ_DYNAMIC_Y, true);"),
-    ("dense: integers with parameters of the first unit", FROM, ".col = col,", ".col = 0 * col,"),
+    ("dense: integers with parameters of the first unit", FROM, "rect.col = col;", "rect.col = 0 * col;"),
     ("dense: integers with the first unit's scales by row", FROM, "npuq_skip_params(&d->row_scale, row)", "npuq_skip_params(&d->row_scale, 0 * row)"),
     ("dynamic: units of any number of rows", PASSES, "elements < filling->most ? elements : filling->most", "elements"),
     ("dynamic: ranges of a tensor prepared", DYNAMIC, "only_per_token && quant_mode == NPUQ_PER_TENSOR", "only_per_token && quant_mode != quant_mode"),
