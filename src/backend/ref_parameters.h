@@ -11,7 +11,7 @@
 #include <assert.h>
 
 /* The oracle's names for the types. */
-#define NPUQ_REF_DTYPE(NAME, size, DTYPE) NPUQ_REF_##DTYPE,
+#define NPUQ_REF_DTYPE(NAME, name, bits, DTYPE) NPUQ_REF_##DTYPE,
 static inline npuq_ref_dtype npuq_find_ref_x(npuq_x_type x)
 {
     static const npuq_ref_dtype dtypes[] = {NPUQ_EACH_X_TYPE(NPUQ_REF_DTYPE)};

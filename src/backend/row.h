@@ -6,6 +6,8 @@
 #ifndef NPUQ_ROW_H
 #define NPUQ_ROW_H
 
+#include "row_types.h"
+
 #include <npuquant/npuquant.h>
 
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
@@ -14,22 +16,7 @@
 #error "npuquant defines every bit of its results: build it without -ffast-math, and without the parts of it"
 #endif
 
-/* Types of x, of y, and of parameters that are not binary32, as the table is indexed: floating-point x is quantised to
- * integers, integer x dequantised to floating point, int32 also requantised to int8. */
-/* DO(NAME, size, DTYPE): bytes of an element, or of a word of eight int4. */
-/* clang-format off */
-#define NPUQ_EACH_X_TYPE(DO)                                                                                           \
-    DO(F32, 4, FLOAT32) DO(F16, 2, FLOAT16) DO(BF16, 2, BFLOAT16)                                                      \
-    DO(I8, 1, INT8) DO(I4, 4, QUINT4X2) DO(I32, 4, INT32)
-#define NPUQ_EACH_Y_TYPE(DO)                                                                                           \
-    DO(I8, 1, INT8) DO(U8, 1, UINT8) DO(I32, 4, INT32) DO(I4, 4, QUINT4X2)                                             \
-    DO(F32, 4, FLOAT32) DO(F16, 2, FLOAT16) DO(BF16, 2, BFLOAT16)
-/* clang-format on */
-#define NPUQ_X_TYPE(NAME, ...) NPUQ_X_##NAME,
-#define NPUQ_Y_TYPE(NAME, ...) NPUQ_Y_##NAME,
-typedef enum npuq_x_type { NPUQ_EACH_X_TYPE(NPUQ_X_TYPE) } npuq_x_type;
-typedef enum npuq_y_type { NPUQ_EACH_Y_TYPE(NPUQ_Y_TYPE) } npuq_y_type;
-/* Parameters. A word of trans_quant_param is unpacked, not widened; binary32 needs neither. */
+/* Types of parameters. A word of trans_quant_param is unpacked, not widened; binary32 needs neither. */
 typedef enum npuq_p_type {
     NPUQ_P_F16,
     NPUQ_P_BF16,

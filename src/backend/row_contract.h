@@ -27,7 +27,7 @@ NPUQ_CONTRACT bool npuq_are_rows(const npuq_block *b, const void *first, ptrdiff
 }
 
 /* int4 comes in words of eight. */
-#define NPUQ_SIZE(NAME, size, DTYPE) size,
+#define NPUQ_SIZE(NAME, name, bits, DTYPE) (bits) < 8 ? 4 : (bits) / 8,
 NPUQ_CONTRACT bool npuq_is_valid_x(const npuq_block *b, npuq_x_type x)
 {
     static const size_t sizes[] = {NPUQ_EACH_X_TYPE(NPUQ_SIZE)};

@@ -6,7 +6,6 @@
 
 #include "../backend/row_table.h"
 #include "row_range.h"
-#include "y_types.h"
 
 /* Inlined everywhere, so that constants reach it. Not without optimisation, where they do not, nor with sanitizers,
  * whose checks multiply: there the compiler would need a minute and a gigabyte. The bits are the same. */
@@ -151,7 +150,7 @@ typedef enum stores { PART, TOTAL, WHOLE, STREAM } stores;
 
 INLINE certainty store_y(npuq_y_type y_type, char *y, vchunk t, size_t n, bool split, stores how)
 {
-#define STORE(ID, name, bits)                                                                                          \
+#define STORE(ID, name, bits, dtype)                                                                                   \
     case NPUQ_Y_##ID:                                                                                                  \
         switch (how) {                                                                                                 \
         case PART: chunk_store_part_##name(y, t, n); return certain();                                                 \
@@ -162,7 +161,7 @@ INLINE certainty store_y(npuq_y_type y_type, char *y, vchunk t, size_t n, bool s
         __builtin_unreachable();
 
     switch (y_type) {
-        EACH_Y(STORE)
+        NPUQ_EACH_Y_TYPE(STORE)
     }
 #undef STORE
     __builtin_unreachable();

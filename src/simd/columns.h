@@ -76,8 +76,8 @@ INLINE parameters load_row_parameters(recipe k, const rows *r)
 }
 
 enum { LINE = 64 };
-#define FILLS_LINES(ID, name, bits) &&(LINE % (CHUNK * (bits) / 8) == 0 || CHUNK * (bits) / 8 % LINE == 0)
-_Static_assert(true EACH_Y(FILLS_LINES), "whole chunks fill whole lines");
+#define FILLS_LINES(ID, name, bits, dtype) &&(LINE % (CHUNK * (bits) / 8) == 0 || CHUNK * (bits) / 8 % LINE == 0)
+_Static_assert(true NPUQ_EACH_Y_TYPE(FILLS_LINES), "whole chunks fill whole lines");
 #undef FILLS_LINES
 
 /* Stores around the cache fill whole lines, one after the other. */

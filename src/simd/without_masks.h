@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What instruction sets without masks do otherwise. Parts of a chunk are whole chunks by way of the stack. Included by
  * a vector header after its whole loads, and its stores that take everything (chunk_store_total_<y>). */
-#include "y_types.h"
+#include "../backend/row_types.h"
 
 /* n of all steps of a chunk, each of so many bytes; those that are left repeat the first. */
 static inline void copy_part(void *chunk, const void *p, size_t n, size_t all, size_t size)
@@ -21,7 +21,7 @@ static inline void copy_part(void *chunk, const void *p, size_t n, size_t all, s
         return chunk_load_##TYPE(chunk);                                                                               \
     }
 
-#define STORE_PART(ID, name, bits)                                                                                     \
+#define STORE_PART(ID, name, bits, dtype)                                                                              \
     static __attribute__((noinline)) void chunk_store_part_##name(void *p, vchunk t, size_t n)                         \
     {                                                                                                                  \
         _Alignas(64) char chunk[CHUNK * (bits) / 8];                                                                   \
@@ -36,7 +36,7 @@ LOAD_PART(i8, 1, 1, vchunk)
 LOAD_PART(i4, 4, 8, vchunk)
 LOAD_PART(ints, 4, 1, ichunk)
 LOAD_PART(halves, 2, 1, hchunk)
-EACH_Y(STORE_PART)
+NPUQ_EACH_Y_TYPE(STORE_PART)
 
 static __attribute__((noinline)) void chunk_store_part_requant(void *p, vchunk t, ichunk offsets, size_t n)
 {
