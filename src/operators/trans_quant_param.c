@@ -103,6 +103,7 @@ static void pack_row(const npuq_row_kernels *kernels, const npuq_rect *rect, npu
         char *y = rect->data[LOOP_Y] + (ptrdiff_t)col * rect->col_step[LOOP_Y];
         uint64_t *target = write_through ? (uint64_t *)(void *)y : words;
 
+        assert(n <= TILE || (offsets_ready && read_through && write_through));
         for (size_t i = 0; !read_through && i < n; i++) { /* as bits: a float copy may change a signalling NaN */
             memcpy(&scales[i], scale + (ptrdiff_t)i * rect->col_step[LOOP_SCALE], sizeof *scales);
         }
