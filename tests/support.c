@@ -444,6 +444,9 @@ test_view test_view_make(npuq_dtype dtype, int ndim, const int64_t *shape, test_
     if (layout != TEST_CONTIGUOUS && elements > 0) {
         elements = lay_out(&view.tensor, layout, &first);
     }
+    for (int d = 0; d < ndim && layout != TEST_CONTIGUOUS && elements == 0; d++) {
+        view.tensor.strides[d] = INT64_MAX; /* between no elements */
+    }
     view.size = elements * size;
     view.guarded = test_guarded_make(view.size, test_one_in(2), test_below(16) * size);
     view.tensor.data = view.guarded.memory + first * size;

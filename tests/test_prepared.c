@@ -325,16 +325,16 @@ static void test_rebinds(void **unused)
 /* The bytes of a view from the first to the last, if it were at data. False if there are none. */
 static bool find_span(const npuq_tensor *t, uintptr_t data, uintptr_t *first, uintptr_t *last)
 {
-    const int64_t size = (int64_t)npuq_dtype_size(t->dtype);
+    const uintptr_t size = npuq_dtype_size(t->dtype);
 
     *first = data;
-    *last = data + (uintptr_t)size - 1;
+    *last = data + size - 1;
     for (int i = 0; i < t->ndim; i++) {
         if (t->shape[i] == 0) {
             return false;
         }
         if (t->shape[i] > 1) {
-            *(t->strides[i] < 0 ? first : last) += (uintptr_t)((t->shape[i] - 1) * t->strides[i] * size);
+            *(t->strides[i] < 0 ? first : last) += (uintptr_t)(t->shape[i] - 1) * (uintptr_t)t->strides[i] * size;
         }
     }
     return true;

@@ -31,12 +31,13 @@ void npuq_start_loop(npuq_loop *loop, const npuq_tensor *elements, npuq_step x_s
 
 void npuq_add_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor)
 {
-    const int64_t size = npuq_find_dtype(tensor->dtype)->step.size;
+    /* Strides between no elements may be anything. */
+    const int64_t size = npuq_count_elements(tensor) > 0 ? npuq_find_dtype(tensor->dtype)->step.size : 0;
 
     assert(operand < NPUQ_LOOP_OPERANDS && tensor->ndim <= loop->ndim);
     loop->data[operand] = tensor->data;
     for (int d = 0; d < tensor->ndim; d++) {
-        /* The stride of an extent of 1 may be anything, so let it be what joins the columns to the rows. */
+        /* So may the stride of an extent of 1: let it be what joins the columns to the rows. */
         const int64_t stride = tensor->shape[d] > 1 ? tensor->strides[d] : d == loop->ndim - 1;
         loop->strides[d][operand] = (ptrdiff_t)(stride * size);
     }

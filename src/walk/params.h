@@ -78,7 +78,7 @@ static inline npuq_group_params npuq_list_group_params(const npuq_arguments *arg
     if (tensor) {
         const ptrdiff_t size = arguments->infos[i]->step.size;
 
-        if (tensor->ndim == 2 && tensor->shape[0] > 1) {
+        if (tensor->ndim == 2 && tensor->shape[0] > 1 && tensor->shape[1] > 0) {
             params.step = (ptrdiff_t)tensor->strides[0] * size;
         }
         if (tensor->shape[tensor->ndim - 1] == 1) { /* one column, not one parameter for all */
