@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "loop.h"
 
+#include "../view/view.h"
 #include "gather.h"
 
 #include <string.h>
