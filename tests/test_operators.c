@@ -1167,6 +1167,33 @@ static void test_scales_of_few_columns(void **unused)
     test_same(y, expected, sizeof y, "quantize, few columns to a scale");
 }
 
+/* Rows of NaN, of which no store is certain, beside rows with scales that have no inverse: what kernels remember from
+ * one row to the next stays bounded. */
+static void test_uncertain_rows(void **unused)
+{
+    enum { ROWS = 300, COLS = 75 };
+    const size_t extents[] = {ROWS, COLS};
+    static float x[ROWS * COLS];
+    static float scales[ROWS];
+    static int8_t y[ROWS * COLS];
+    static int8_t expected[ROWS * COLS];
+    const npuq_tensor x_view = npuq_matrix(x, NPUQ_FLOAT32, ROWS, COLS, 0);
+    const npuq_tensor scales_view = npuq_vector(scales, NPUQ_FLOAT32, ROWS);
+    const npuq_tensor y_view = npuq_matrix(y, NPUQ_INT8, ROWS, COLS, 0);
+
+    (void)unused;
+    for (size_t i = 0; i < COUNT(x); i++) {
+        x[i] = i / COLS % 2 == 0 ? NAN : (float)(i % 7);
+    }
+    for (size_t r = 0; r < ROWS; r++) {
+        scales[r] = r % 2 == 0 ? 1.0f : 0x1p-140f;
+    }
+    npuq_ref_quantize(x, NPUQ_REF_FLOAT32, extents, 2, scales, NPUQ_REF_FLOAT32, ROWS, NULL, NPUQ_REF_FLOAT32, 0, true,
+                      expected, NPUQ_REF_INT8);
+    check_ok(npuq_quantize(&x_view, &scales_view, NULL, 0, true, &y_view, NULL));
+    test_same(y, expected, sizeof y, "quantize, rows that are not certain");
+}
+
 /* Parameters of one range that has no dimensions. */
 static void test_scalar_parameters(void **unused)
 {
@@ -1315,6 +1342,7 @@ int main(void)
         cmocka_unit_test(test_empty_and_huge),
         cmocka_unit_test(test_broadcast_rows),
         cmocka_unit_test(test_scales_of_few_columns),
+        cmocka_unit_test(test_uncertain_rows),
         cmocka_unit_test(test_scalar_parameters),
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_short_rows),

@@ -103,6 +103,7 @@ MUTANTS = [
 
     # vector kernels
     ("kernels: fused product and sum", CHUNK, "{{a.v[0] + b.v[0],", "{{a.v[0] * v_set(0x1.000002p0f) + b.v[0],"),
+    ("kernels: strips doubled for ever", KERNEL_ROWS, "if (divides && d->left < n) {", "if (divides) {"),
     ("kernels: no second look at uncertain chunks", AVX512, "_mm512_set1_epi16(INT16_MIN)) == 0;", "_mm512_set1_epi16(INT16_MIN)) != 1 << 31;"),
     ("kernels: half of a chunk looked at", X86, "certainty_of_least(MM(min_epi16)(w.ab, w.cd))", "certainty_of_least(w.ab)"),
     ("kernels: NaN clamped", AVX512, "_mm512_maskz_min_ps(_mm512_cmp_ps_mask(t, t, _CMP_ORD_Q), t, _mm512_set1_ps(INT16_MAX))", "_mm512_min_ps(t, _mm512_set1_ps(INT16_MAX))"),
