@@ -7,7 +7,7 @@
  * ichunk and hchunk (four vectors of floats, four of int32, two of float16's or bfloat16's patterns: v[i]); and what
  * the compiler's operators say alike for all. All arithmetic is one binary32 operation a step: nothing may fuse, but
  * within v_quotient. A vector header has:
- * - v_set; chunk_load_<x> and chunk_load_<parameter>, in so far as vec.h has none.
+ * - v_set; chunk_load_<x> and chunk_load_<parameter>, but for those that vec.h has.
  * - chunk_store_<y>, with `around` (a constant) to an address that is a multiple of 64, or of the bytes of a chunk of y
  *   where these are fewer, around the cache; stream_end(), as row.h says; chunk_store_total_<y>. Stores named requant
  *   are of int8 with requant's two clamps, with offsets between them.

@@ -167,7 +167,7 @@ INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead, doubt 
     size_t at = !AT_RUN_TIME && ahead && !divides ? stream_rows(k, r, &own, &p, 1, ahead) : 0;
 
     without_sum.adds = false;
-    if (divides && d->left < n) { /* what is left of a strip is not forgotten: else strips would grow for ever */
+    if (divides && d->left < n) { /* else each such row would double the next strip */
         d->left = n;
     }
     if (d->left > 0) {

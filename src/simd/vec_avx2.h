@@ -7,8 +7,6 @@
 #error "this file is compiled with -mavx2 -mfma -mf16c"
 #endif
 
-#include "row_range.h"
-
 #include <immintrin.h>
 
 typedef __m256 vf;

@@ -7,8 +7,6 @@
 #error "this file is compiled with -mavx512f -mavx512bw -mavx512vl -mavx512dq"
 #endif
 
-#include "row_range.h"
-
 #include <immintrin.h>
 
 typedef __m512 vf;

@@ -32,13 +32,13 @@ void npuq_start_loop(npuq_loop *loop, const npuq_tensor *elements, npuq_step x_s
 
 void npuq_add_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor)
 {
-    /* Strides between no elements may be anything. */
+    /* A tensor without elements may have any strides: none of them is used. */
     const int64_t size = npuq_count_elements(tensor) > 0 ? npuq_find_dtype(tensor->dtype)->step.size : 0;
 
     assert(operand < NPUQ_LOOP_OPERANDS && tensor->ndim <= loop->ndim);
     loop->data[operand] = tensor->data;
     for (int d = 0; d < tensor->ndim; d++) {
-        /* So may the stride of an extent of 1: let it be what joins the columns to the rows. */
+        /* So may an extent of 1: this stride joins the columns to the rows. */
         const int64_t stride = tensor->shape[d] > 1 ? tensor->strides[d] : d == loop->ndim - 1;
         loop->strides[d][operand] = (ptrdiff_t)(stride * size);
     }
