@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "distances.h"
 
+#include "backend/tuning.h"
 #include "operands.h"
-#include "walk/tile.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The library's own is among them. 0: neither prefetched nor written around the caches. */
-static const size_t distances[] = {0,          NPUQ_AHEAD / 4,     NPUQ_AHEAD / 2, NPUQ_AHEAD * 3 / 4,
-                                   NPUQ_AHEAD, NPUQ_AHEAD * 3 / 2, NPUQ_AHEAD * 2, NPUQ_AHEAD * 4};
+/* 0: neither prefetched nor written around the caches. */
+static const size_t distances[] = {0, 768, 1536, 3072, 4096, 8192, 12288, 16384};
 enum { COUNT = sizeof distances / sizeof distances[0] };
 
 /* More than the last cache of most machines keeps. */
@@ -79,7 +78,7 @@ static bool measure(const char *name, struct operands *o, const struct timing *t
     for (size_t i = 0; i < COUNT; i++) {
         ns[i] = statistics_of(contestants[i].samples, rounds).median;
         best = ns[i] < ns[best] ? i : best;
-        own = distances[i] == NPUQ_AHEAD ? i : own;
+        own = distances[i] == npuq_find_tuning()->ahead ? i : own;
         (void)printf(" %6.2f", (double)(o->x_bytes + o->y_bytes) / ns[i]);
     }
     (void)printf(" %6zu %6.2f\n", distances[best], ns[own] / ns[best]);
@@ -94,7 +93,7 @@ bool distances_report(const struct machine *machine, const struct timing *timing
         "0 neither prefetches nor writes around the caches. npuquant takes %d; a kernel that is `gain` times as\n"
         "fast with the best distance as with that one shows whether another would be worth it here.\n"
         "\n%-18s",
-        npuq_backend_name(npuq_active_backend()), NPUQ_AHEAD, "kernel");
+        npuq_backend_name(npuq_active_backend()), npuq_find_tuning()->ahead, "kernel");
     for (size_t i = 0; i < COUNT; i++) {
         (void)printf(" %6zu", distances[i]);
     }

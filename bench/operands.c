@@ -2,6 +2,7 @@
 #include "operands.h"
 
 #include "backend/dispatch.h"
+#include "backend/tuning.h"
 #include "limit.h"
 #include "machine.h"
 #include "view/dtype.h"
@@ -413,14 +414,14 @@ static void call_token_kernels(const npuq_row_kernels *kernels, npuq_x_type x, c
         block.x = (const char *)all->x + (ptrdiff_t)row * all->x_step;
         block.y = (char *)all->y + (ptrdiff_t)row * all->y_step;
         block.rows = all->rows - row < most ? all->rows - row : most;
-        block.ahead = all->ahead;
+        block.hints.ahead = all->hints.ahead;
         for (size_t r = 0; r < block.rows; r++) {
             hi[r] = -INFINITY;
             lo[r] = INFINITY;
         }
         kernels->range[x](&block, NULL, hi, lo);
         kernels->parameters(NPUQ_ASYMMETRIC, NPUQ_Y_I8, hi, lo, block.rows, scale, offset, back);
-        block.ahead = all->ahead > 0 ? block.rows * row_bytes + all->ahead / 4 : 0;
+        block.hints.ahead = all->hints.ahead > 0 ? (uint32_t)(block.rows * row_bytes) + all->hints.ahead / 4 : 0;
         kernels->affine_uniform[NPUQ_MUL][NPUQ_Y_I8][x](&block, back, offset, 1);
     }
 }
@@ -430,13 +431,14 @@ void operands_row_kernel(const struct operands *o, size_t ahead)
     const npuq_row_kernels *kernels = npuq_kernels();
     const npuq_x_type x = (npuq_x_type)npuq_find_dtype(o->x.dtype)->x;
     const size_t rows = (size_t)o->c->shape[0];
-    const npuq_block block = {.x = o->x.data,
-                              .y = o->y.data,
-                              .x_step = (ptrdiff_t)(o->x_bytes / rows),
-                              .y_step = (ptrdiff_t)(o->y_bytes / rows),
-                              .rows = rows,
-                              .n = o->y_bytes / rows,
-                              .ahead = ahead};
+    const npuq_block block = {
+        .x = o->x.data,
+        .y = o->y.data,
+        .x_step = (ptrdiff_t)(o->x_bytes / rows),
+        .y_step = (ptrdiff_t)(o->y_bytes / rows),
+        .rows = rows,
+        .n = o->y_bytes / rows,
+        .hints = {.ahead = (uint32_t)ahead, .from_memory = ahead > 0, .places = npuq_find_tuning()->places}};
 
     if (bench_is_dynamic(o->c)) {
         call_token_kernels(kernels, x, &block);

@@ -2,6 +2,7 @@
 #include "kernels.h"
 
 #include "backend/dispatch.h"
+#include "support.h"
 
 #include <stdio.h>
 
@@ -72,6 +73,14 @@ void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_argu
     case SMOOTH_RANGE: kernels->range[id.x](&a->block, a->smooth, a->hi, a->lo); break;
     case SMOOTH_AFFINE: kernels->smooth_affine[id.y][id.x](&a->block, a->smooth, a->scale, a->offset, a->step); break;
     }
+}
+
+void kernel_choose_hints(npuq_block *block)
+{
+    block->hints = (npuq_hints){.ahead = test_one_in(2) ? 0 : (uint32_t)(64 * test_below(100)),
+                                .to_l2 = test_one_in(2),
+                                .from_memory = test_one_in(2),
+                                .places = (uint8_t)(1 + test_below(5))};
 }
 
 size_t kernel_backends(kernel_backend backends[MOST_BACKENDS])

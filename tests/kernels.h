@@ -40,6 +40,9 @@ typedef struct kernel_arguments {
 
 void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_arguments *arguments);
 
+/* Chooses the hints of a block, which change no result, at random. */
+void kernel_choose_hints(npuq_block *block);
+
 /* The backends other than ref that run here. Makes each active in turn to get at its table. */
 typedef struct kernel_backend {
     const char *name;

@@ -81,7 +81,8 @@ static void check_block(const void *argument, uint32_t block, void *memory, bloc
     for (uint32_t i = 0; i < BLOCK; i++) {
         b->x[i] = block << 16 | i;
     }
-    kernel_arguments a = {{b->x, b->expected, 0, 0, 1, BLOCK, 0}, b->scale, b->offset, 0, b->scale, &hi, &lo};
+    kernel_arguments a = {
+        {b->x, b->expected, 0, 0, 1, BLOCK, {.ahead = 0}}, b->scale, b->offset, 0, b->scale, &hi, &lo};
     kernel_run(&npuq_rows_ref, p->id, &a);
     for (size_t k = 0; k < backend_count; k++) {
         kernel_id id = p->id;
@@ -163,8 +164,13 @@ static void check_quotients(buffers *b, float scale, uint32_t exponent_of_x, boo
 {
     enum { ROWS = 4, COLUMNS = BLOCK / ROWS };
     const kernel_id id = {by_column ? VECTOR : UNIFORM, NPUQ_X_F32, NPUQ_Y_I32, NPUQ_DIV};
-    kernel_arguments a = {
-        {b->x, b->expected, COLUMNS * 4, COLUMNS * 4, ROWS, COLUMNS, 0}, b->scale, b->offset, 0, NULL, NULL, NULL};
+    kernel_arguments a = {{b->x, b->expected, COLUMNS * 4, COLUMNS * 4, ROWS, COLUMNS, {.ahead = 0}},
+                          b->scale,
+                          b->offset,
+                          0,
+                          NULL,
+                          NULL,
+                          NULL};
 
     for (size_t i = 0; i < BLOCK; i++) {
         b->scale[i] = scale;

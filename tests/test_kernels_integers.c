@@ -142,13 +142,9 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
 
     memset(y.memory, CANARY, y_span + 2 * PAD);
     memset(expected, CANARY, y_span + 2 * PAD);
-    npuq_block block = {x.memory,
-                        expected + PAD,
-                        (ptrdiff_t)x_step,
-                        (ptrdiff_t)y_step,
-                        rows,
-                        n,
-                        test_one_in(2) ? 0 : 64 * test_below(100)};
+    npuq_block block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, {.ahead = 0}};
+
+    kernel_choose_hints(&block);
     npuq_rows_ref.dequant[k.y][k.x](&block, &p);
     /* between canaries, or with its end against the guard page when there is no gap */
     unsigned char *target = y.memory + PAD + (test_one_in(2) ? PAD : 0);
@@ -246,7 +242,7 @@ static void check_scales(const kernel_backend *backend, integer_kernel k)
         memset(x, k.x == NPUQ_X_I8 ? (int)value : (int)(value * 0x11), sizeof x);
         for (int with_offset = 0; with_offset < 2; with_offset++) {
             const npuq_dequant_params p = {.scale = scale, .offset = with_offset ? offset : NULL, .step = 1};
-            npuq_block block = {x, expected, 0, 0, 1, SCALES, 0};
+            npuq_block block = {.x = x, .y = expected, .rows = 1, .n = SCALES};
 
             npuq_rows_ref.dequant[k.y][k.x](&block, &p);
             block.y = got;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "info.h"
 
+#include "backend/tuning.h"
 #include "cpu_features.h"
 #include "os.h"
 
@@ -32,6 +33,19 @@ static void print_backends(void)
     (void)printf("\n");
 }
 
+static void print_tuning(void)
+{
+    const npuq_tuning *t = npuq_find_tuning();
+
+    (void)printf("tuning: values of %s; from memory (above %zu MiB) prefetch %u bytes, %d at once%s; ", t->name,
+                 t->cached_bytes >> 20, (unsigned)t->ahead, t->places, t->rows_to_l2 ? ", rows to L2" : "");
+    if (t->near > 0) {
+        (void)printf("from the cache (above %zu MiB) %u bytes\n", t->near_bytes >> 20, (unsigned)t->near);
+    } else {
+        (void)printf("from the cache nothing\n");
+    }
+}
+
 static const char *byte_order(void)
 {
     const unsigned one = 1;
@@ -48,6 +62,7 @@ void print_info(void)
     os_describe(system, sizeof system);
     (void)printf("npuquant %s, library %s\n", NPUQ_VERSION, npuq_version());
     print_backends();
+    print_tuning();
     print_cpu_features();
     (void)printf("processors: %d\n", os_processors());
     (void)printf("system: %s, %s, %zu-bit\n", system, byte_order(), 8 * sizeof(void *));

@@ -55,6 +55,28 @@ bool npuq_cpu_runs(npuq_backend backend)
     }
 }
 
+npuq_cpu npuq_identify_cpu(void)
+{
+    npuq_cpu cpu = {NPUQ_CPU_UNKNOWN, 0, 0};
+    uint32_t eax;
+    uint32_t ebx;
+    uint32_t ecx;
+    uint32_t edx;
+
+    if (__get_cpuid(0, &eax, &ebx, &ecx, &edx)) {
+        cpu.vendor = ecx == signature_AMD_ecx     ? NPUQ_CPU_AMD
+                     : ecx == signature_INTEL_ecx ? NPUQ_CPU_INTEL
+                                                  : NPUQ_CPU_UNKNOWN;
+    }
+    if (__get_cpuid(1, &eax, &ebx, &ecx, &edx)) {
+        const uint32_t family = eax >> 8 & 0xF;
+
+        cpu.family = family == 0xF ? family + (eax >> 20 & 0xFF) : family;
+        cpu.model = (eax >> 4 & 0xF) | (family == 0x6 || family == 0xF ? eax >> 12 & 0xF0 : 0);
+    }
+    return cpu;
+}
+
 #elif defined(__s390x__) && defined(__linux__)
 
 #include <sys/auxv.h>
@@ -77,6 +99,15 @@ bool npuq_cpu_runs(npuq_backend backend)
 #else
     return backend == NPUQ_BACKEND_REF || backend == NPUQ_BACKEND_GENERIC; /* as far as it is built */
 #endif
+}
+
+#endif
+
+#if !defined(__x86_64__) && !defined(__i386__)
+
+npuq_cpu npuq_identify_cpu(void)
+{
+    return (npuq_cpu){NPUQ_CPU_UNKNOWN, 0, 0};
 }
 
 #endif

@@ -8,4 +8,13 @@
 /* Whether the instructions that a backend is compiled for can be executed here. */
 bool npuq_cpu_runs(npuq_backend backend);
 
+/* Who made the CPU, and its number among theirs; all 0 where that is not known. */
+typedef enum npuq_cpu_vendor { NPUQ_CPU_UNKNOWN, NPUQ_CPU_AMD, NPUQ_CPU_INTEL } npuq_cpu_vendor;
+typedef struct npuq_cpu {
+    npuq_cpu_vendor vendor;
+    unsigned family;
+    unsigned model;
+} npuq_cpu;
+npuq_cpu npuq_identify_cpu(void);
+
 #endif

@@ -35,9 +35,16 @@ typedef enum npuq_p_type {
 typedef enum npuq_affine_op { NPUQ_MUL, NPUQ_DIV } npuq_affine_op;
 #define NPUQ_AFFINE_OPS (NPUQ_DIV + 1)
 
+/* Where rows lie; no bit of y depends on it. All 0: in the caches. */
+typedef struct npuq_hints {
+    uint32_t ahead;   /* bytes from what is read to what is prefetched, about; 0: nothing is */
+    bool to_l2;       /* prefetched into the second-level cache only */
+    bool from_memory; /* y is more than the caches keep: it may be written around them */
+    uint8_t places;   /* then, of a row that are read at once, at most */
+} npuq_hints;
+
 /* Rows of n elements, each contiguous; steps are bytes from one row to the next. For int4, n is a multiple of 8.
- * Data is aligned to its element, no more. ahead is a hint: if it is not 0, y is more than the caches keep, so it may
- * be written around them, and about that many bytes of x may be prefetched ahead of what is read. */
+ * Data is aligned to its element, no more. */
 typedef struct npuq_block {
     const void *x;
     void *y;
@@ -45,7 +52,7 @@ typedef struct npuq_block {
     ptrdiff_t y_step;
     size_t rows;
     size_t n;
-    size_t ahead;
+    npuq_hints hints;
 } npuq_block;
 
 /* y = sat(round(x * scale + offset)), or x / scale + offset; row r takes scale[r * step] and offset[r * step]. */
@@ -109,7 +116,7 @@ typedef void npuq_widen_fn(const void *x, float *y, size_t n);
 /* to[r * n + i] = values[r]: for the n columns of each row its value. to has room for NPUQ_LANES more. */
 typedef void npuq_spread_fn(const float *values, size_t rows, size_t n, float *to);
 
-/* After rows with `ahead`, before another thread may read y: stores around the caches are not ordered with those that
+/* After rows from memory, before another thread may read y: stores around the caches are not ordered with those that
  * hand the result over. It waits for all of them, so it comes once for many rows. */
 typedef void npuq_stream_end_fn(void);
 

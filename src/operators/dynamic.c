@@ -3,6 +3,7 @@
 
 #include "../backend/dispatch.h"
 #include "../backend/ref_parameters.h"
+#include "../backend/tuning.h"
 #include "../walk/fp_state.h"
 
 /* Per token: rows whose ranges are found together, as many bytes of x as stay in the first cache until they are read
@@ -130,7 +131,7 @@ static void quantise_rows(const npuq_walk *walk, const npuq_rect *rect)
     npuq_rect from = *rect; /* x where it is, or what it has become */
 
     if (npuq_gather_x(&choice, &from, room.x)) {
-        choice.from_memory = false; /* what follows in the buffer is not what comes next */
+        choice.hints = (npuq_hints){0}; /* what follows in the buffer is not what comes next */
     }
     if (npuq_are_short_rows(&choice, &from)) {
         npuq_take_short_rows(&choice, &from, &smooth, room.short_rows.values, v.hi, v.lo);
@@ -227,7 +228,9 @@ static void find_range(dynamic_walk *d, size_t first_row, size_t rows, const npu
 
     const npuq_fp_state caller = npuq_fp_enter();
     for (size_t i = 0; i < d->walk.task.units.count; i++) {
-        d->range = range_of_both(d->range, parts[i].hi, parts[i].lo);
+        if (!(parts[i].hi < parts[i].lo)) { /* else its unit was done with one before */
+            d->range = range_of_both(d->range, parts[i].hi, parts[i].lo);
+        }
     }
     npuq_fp_leave(&caller);
 }
@@ -267,7 +270,7 @@ static void cut_whole_rows(dynamic_walk *d, const npuq_filling *filling)
     const size_t cols = npuq_count_columns(&walk->loop);
     const size_t x_size = walk->choice.steps[NPUQ_LOOP_X].size;
     const size_t block_bytes = npuq_is_unready(&d->smooth.first) ? BLOCK_BYTES_CONVERTING
-                               : walk->choice.from_memory        ? BLOCK_BYTES_FROM_MEMORY
+                               : walk->choice.hints.from_memory  ? BLOCK_BYTES_FROM_MEMORY
                                                                  : BLOCK_BYTES;
     const bool across = npuq_operand_lies_across(&walk->loop, NPUQ_LOOP_X);
     const bool gathers = !npuq_operand_is_contiguous(&walk->loop, NPUQ_LOOP_X);
@@ -286,8 +289,13 @@ static void cut_whole_rows(dynamic_walk *d, const npuq_filling *filling)
         least = ROWS;
     }
     walk->block_rows = fitting < least ? least : fitting > ROWS ? ROWS : fitting;
-    if (cols <= AHEAD_ROW_BYTES / x_size) {
-        walk->choice.ahead = (uint32_t)(walk->block_rows * cols * x_size + NPUQ_AHEAD / 4);
+    if (walk->choice.hints.from_memory) {
+        walk->choice.hints.to_l2 = npuq_find_tuning()->rows_to_l2;
+        if (cols <= AHEAD_ROW_BYTES / x_size) {
+            walk->choice.ahead_of_y = (uint32_t)(walk->block_rows * cols * x_size + walk->choice.hints.ahead / 4);
+        }
+    } else {
+        walk->choice.ahead_of_y = 0; /* a block is in the first-level cache then */
     }
 
     const size_t elements = cols < UNIT / least ? UNIT : least * cols;

@@ -103,7 +103,7 @@ static void take_dense(npuq_filling *filling, const npuq_from_integers *roles)
     integers_dense d;
 
     _Static_assert(sizeof d <= NPUQ_TASK_BYTES, "a task fits a prepared call");
-    npuq_choose_kernels(&d.choice, arguments->infos[roles->x], arguments->infos[roles->y], NPUQ_MUL, 0);
+    npuq_choose_kernels(&d.choice, arguments->infos[roles->x], arguments->infos[roles->y], NPUQ_MUL);
     list_columns(&d.columns, filling, roles);
     d.row_scale = npuq_list_dense_params(arguments, roles->row_scale);
     note_pointer(filling, roles->row_scale, (void *)&d.row_scale.data);

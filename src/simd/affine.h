@@ -17,16 +17,16 @@ FOR_TYPES void quantise_by_row(recipe k, const npuq_block *b, const float *smoot
         r.scales = scale + i * step;
         r.offsets = offset + i * step;
         r.smooth = smooth;
-        run_rows(k, &r, 1, b->ahead, &d);
+        run_rows(k, &r, 1, b->hints.from_memory, &d);
     }
 }
 
 /* The same from memory, of rows that share their parameters by column. */
-INLINE void stream_by_column(recipe k, const rows *r, size_t count, size_t ahead)
+INLINE void stream_by_column(recipe k, const rows *r, size_t count)
 {
     const rows own = *r;
     const parameters p = load_row_parameters(k, &own);
-    const size_t end = stream_rows(k, r, &own, &p, count, ahead);
+    const size_t end = stream_rows(k, r, &own, &p, count);
 
     if (end < own.n) {
         call_total(k, r, count, end, own.n - end);
@@ -53,13 +53,13 @@ FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *sc
 {
     assume(quantises(k) && k.from == BY_COLUMN);
     enum { SHARING = AT_RUN_TIME ? 1 : 4 };
-    const bool from_memory = b->ahead > 0;
     /* Scales are only looked at where an inverse is made of them: a single row in the cache divides. */
-    const bool inverts = b->rows >= SHARING || (from_memory && shares_from_memory(k));
+    const bool inverts = b->rows >= SHARING || (b->hints.from_memory && shares_from_memory(k));
     const bool plain = inverts && (!FAST_DIVIDE || k.op != NPUQ_DIV || scales_are_plain(scale, b->n));
-    const bool stream = shares_from_memory(k) && from_memory && plain && b->n >= 8 * CHUNK; /* enough for turns */
+    const bool stream =
+        shares_from_memory(k) && b->hints.from_memory && plain && b->n >= 8 * CHUNK; /* enough for turns */
     /* Streamed together if all rows begin within a line as the first one does. */
-    const bool share = plain && (stream ? b->y_step % LINE == 0 : shares_from_memory(k) || !from_memory);
+    const bool share = plain && (stream ? b->y_step % LINE == 0 : shares_from_memory(k) || !b->hints.from_memory);
     float one_offset[CHUNK];
     doubt d = clear_doubt();
     size_t i = 0;
@@ -77,11 +77,11 @@ FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *sc
         r.offsets = offset;
         r.offset_step = offset_step;
         if (stream) {
-            stream_by_column(k, &r, count, b->ahead);
+            stream_by_column(k, &r, count);
         } else if (!AT_RUN_TIME && count == SHARING) {
-            run_rows(k, &r, SHARING, 0, &d);
+            run_rows(k, &r, SHARING, false, &d);
         } else {
-            run_rows(k, &r, 1, shares_from_memory(k) ? 0 : b->ahead, &d);
+            run_rows(k, &r, 1, !shares_from_memory(k) && b->hints.from_memory, &d);
         }
         i += count;
     }

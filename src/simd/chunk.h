@@ -129,6 +129,11 @@ INLINE vchunk load_x(npuq_x_type x_type, const char *x, size_t n, bool part)
     __builtin_unreachable();
 }
 
+enum { LINE = 64 };
+#define FILLS_LINES(ID, name, bits, dtype) &&(LINE % (CHUNK * (bits) / 8) == 0 || CHUNK * (bits) / 8 % LINE == 0)
+_Static_assert(true NPUQ_EACH_Y_TYPE(FILLS_LINES), "whole chunks fill whole lines");
+#undef FILLS_LINES
+
 INLINE vchunk load_parameters(const float *p, size_t n, bool part)
 {
     return part ? chunk_load_part_f32(p, n) : chunk_load_f32(p);
@@ -241,10 +246,14 @@ INLINE vchunk chunk_add(vchunk a, vchunk b)
     return (vchunk){{a.v[0] + b.v[0], a.v[1] + b.v[1], a.v[2] + b.v[2], a.v[3] + b.v[3]}};
 }
 
-INLINE void prefetch_lines(const char *x, size_t bytes)
+INLINE void prefetch_lines(const char *x, size_t bytes, bool to_l2)
 {
-    for (size_t line = 0; line < bytes; line += 64) {
-        __builtin_prefetch(x + line);
+    for (size_t line = 0; line < bytes; line += LINE) {
+        if (to_l2) {
+            __builtin_prefetch(x + line, 0, 2);
+        } else {
+            __builtin_prefetch(x + line);
+        }
     }
 }
 

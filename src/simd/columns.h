@@ -38,7 +38,8 @@ typedef struct rows {
     ptrdiff_t x_step;
     ptrdiff_t y_step;
     size_t n;
-    const float *scales; /* one, or one for each column */
+    const npuq_block *block; /* for its hints */
+    const float *scales;     /* one, or one for each column */
     const float *offsets;
     size_t offset_step; /* by column: 0 where the CHUNK offsets from *offsets on serve all columns */
     const float *smooth;
@@ -74,11 +75,6 @@ INLINE parameters load_row_parameters(recipe k, const rows *r)
                         .plain = FAST_DIVIDE && chunk_is_plain(scale),
                         .adds = r->offset_step != 0 || *r->offsets != 0.0f};
 }
-
-enum { LINE = 64 };
-#define FILLS_LINES(ID, name, bits, dtype) &&(LINE % (CHUNK * (bits) / 8) == 0 || CHUNK * (bits) / 8 % LINE == 0)
-_Static_assert(true NPUQ_EACH_Y_TYPE(FILLS_LINES), "whole chunks fill whole lines");
-#undef FILLS_LINES
 
 /* Stores around the cache fill whole lines, one after the other. */
 INLINE size_t count_columns_in_step(npuq_y_type y_type)

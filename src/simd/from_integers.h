@@ -15,7 +15,7 @@ FOR_TYPES void dequantise(recipe k, const npuq_block *b, const npuq_dequant_para
 
         r.integers = p;
         r.first = i;
-        run_rows(k, &r, 1, b->ahead, &d);
+        run_rows(k, &r, 1, b->hints.from_memory, &d);
     }
 }
 

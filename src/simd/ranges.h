@@ -40,15 +40,15 @@ INLINE vrange find_range_without_sign(npuq_x_type x_type, const char *x, const f
     return vrange_join(vrange_of(upper), vrange_of(lower), false);
 }
 
-INLINE row_range find_range_on(npuq_x_type x_type, const char *x, const float *smooth, size_t n, size_t ahead,
+INLINE row_range find_range_on(npuq_x_type x_type, const char *x, const float *smooth, size_t n, npuq_hints hints,
                                vrange range, bool both)
 {
 #ifdef FLOAT_RANGES /* a header has them where they are faster */
     if (both && !smooth) {
         frange floats = frange_of_both();
         for (size_t at = 0; at + CHUNK <= n; at += CHUNK) {
-            if (ahead) {
-                prefetch_lines(x + count_x_bytes(x_type, at) + ahead, count_x_bytes(x_type, CHUNK));
+            if (hints.ahead) {
+                prefetch_lines(x + count_x_bytes(x_type, at) + hints.ahead, count_x_bytes(x_type, CHUNK), hints.to_l2);
             }
             floats = frange_with(floats, load_x(x_type, x + count_x_bytes(x_type, at), CHUNK, false));
         }
@@ -58,22 +58,22 @@ INLINE row_range find_range_on(npuq_x_type x_type, const char *x, const float *s
     }
 #endif
     for (size_t at = 0; at + CHUNK <= n; at += CHUNK) {
-        if (ahead) {
-            prefetch_lines(x + count_x_bytes(x_type, at) + ahead, count_x_bytes(x_type, CHUNK));
+        if (hints.ahead) {
+            prefetch_lines(x + count_x_bytes(x_type, at) + hints.ahead, count_x_bytes(x_type, CHUNK), hints.to_l2);
         }
         range = vrange_join(range, find_chunk_range(x_type, x, smooth, at, CHUNK, false, both), both);
     }
     return vrange_reduce(range, both);
 }
 
-INLINE row_range find_range_of_row(npuq_x_type x_type, const char *x, const float *smooth, size_t n, size_t ahead)
+INLINE row_range find_range_of_row(npuq_x_type x_type, const char *x, const float *smooth, size_t n, npuq_hints hints)
 {
     const size_t tail = n % CHUNK;
     vrange range = tail > 0 ? find_chunk_range(x_type, x, smooth, n - tail, tail, true, false)
                             : find_chunk_range(x_type, x, smooth, 0, CHUNK, false, false);
 
     /* A row from memory is not read twice; of a few chunks, it does not pay. */
-    if (!ahead && n >= 8 * CHUNK && vrange_reduce(range, false).lo >= 0) {
+    if (!hints.from_memory && n >= 8 * CHUNK && vrange_reduce(range, false).lo >= 0) {
         range = vrange_join(range, find_range_without_sign(x_type, x, smooth, n), false);
         const row_range all = vrange_reduce(range, false);
 
@@ -81,8 +81,8 @@ INLINE row_range find_range_of_row(npuq_x_type x_type, const char *x, const floa
             return all;
         }
     }
-    return vrange_both(range) ? find_range_on(x_type, x, smooth, n, ahead, range, true)
-                              : find_range_on(x_type, x, smooth, n, ahead, range, false);
+    return vrange_both(range) ? find_range_on(x_type, x, smooth, n, hints, range, true)
+                              : find_range_on(x_type, x, smooth, n, hints, range, false);
 }
 
 _Static_assert(LANES >= 4, "a vector holds the four extremes");
@@ -94,7 +94,7 @@ INLINE hrange find_chunk_hrange(hchunk v, bool both)
     return hrange_join(hrange_of(v.v[0]), hrange_of(v.v[1]), both);
 }
 
-INLINE row_range find_hrange_on(npuq_x_type x_type, const char *x, size_t n, size_t ahead, hrange range, bool both)
+INLINE row_range find_hrange_on(npuq_x_type x_type, const char *x, size_t n, npuq_hints hints, hrange range, bool both)
 {
     uint16_t extremes[CHUNK] = {0};
     int32_t bits[LANES];
@@ -105,8 +105,8 @@ INLINE row_range find_hrange_on(npuq_x_type x_type, const char *x, size_t n, siz
         const hrange a = find_chunk_hrange(chunk_load_halves(p), both);
         const hrange b = find_chunk_hrange(chunk_load_halves(p + count_x_bytes(x_type, CHUNK)), both);
 
-        if (ahead) {
-            prefetch_lines(p + ahead, count_x_bytes(x_type, 2 * CHUNK));
+        if (hints.ahead) {
+            prefetch_lines(p + hints.ahead, count_x_bytes(x_type, 2 * CHUNK), hints.to_l2);
         }
         range = hrange_join(range, hrange_join(a, b, both), both);
     }
@@ -119,15 +119,15 @@ INLINE row_range find_hrange_on(npuq_x_type x_type, const char *x, size_t n, siz
     return both ? make_row_range_of_both(bits[0], bits[1]) : make_row_range(bits[0], bits[1], bits[2], bits[3]);
 }
 
-INLINE row_range find_hrange_of_row(npuq_x_type x_type, const char *x, size_t n, size_t ahead)
+INLINE row_range find_hrange_of_row(npuq_x_type x_type, const char *x, size_t n, npuq_hints hints)
 {
     const size_t tail = n % CHUNK;
     const hchunk first =
         tail > 0 ? chunk_load_part_halves(x + count_x_bytes(x_type, n - tail), tail) : chunk_load_halves(x);
     const hrange range = find_chunk_hrange(first, false);
 
-    return hrange_both(range) ? find_hrange_on(x_type, x, n, ahead, range, true)
-                              : find_hrange_on(x_type, x, n, ahead, range, false);
+    return hrange_both(range) ? find_hrange_on(x_type, x, n, hints, range, true)
+                              : find_hrange_on(x_type, x, n, hints, range, false);
 }
 
 FOR_TYPES void find_ranges(npuq_x_type x_type, const npuq_block *b, const float *smooth, float *hi, float *lo)
@@ -136,8 +136,8 @@ FOR_TYPES void find_ranges(npuq_x_type x_type, const npuq_block *b, const float 
     for (size_t r = 0; r < b->rows && b->n > 0; r++) {
         const char *x = (const char *)b->x + (ptrdiff_t)r * b->x_step;
         const row_range range = count_x_bytes(x_type, 1) != 2 || smooth
-                                    ? find_range_of_row(x_type, x, smooth, b->n, b->ahead)
-                                    : find_hrange_of_row(x_type, x, b->n, b->ahead);
+                                    ? find_range_of_row(x_type, x, smooth, b->n, b->hints)
+                                    : find_hrange_of_row(x_type, x, b->n, b->hints);
         widen_row_range(range, &hi[r], &lo[r]);
     }
 }

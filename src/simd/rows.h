@@ -6,8 +6,8 @@
 
 #include "columns.h"
 
-/* The order in which columns of a row are read from memory: a step in each of several pieces in turn, as more is on its
- * way then than from one place. What is read within a page the processor foresees, so no piece is shorter. */
+/* The order in which columns of a row are read from memory: a step in each of several pieces in turn, where more is on
+ * its way then than from one place. What is read within a page the processor foresees, so no piece is shorter. */
 typedef struct turns {
     size_t begin;
     size_t end;
@@ -17,15 +17,16 @@ typedef struct turns {
     ptrdiff_t ahead; /* bytes from what is read to what is prefetched */
 } turns;
 
-enum { PAGE = 4096, MOST_PIECES = 4 };
+enum { PAGE = 4096 };
 
 /* Does the columns before the first line of y. There are no turns if the rows are too short. Rows that share their
  * parameters are as many places to read from; one row is read in pieces. In a long row, these places share `ahead`. In
  * a short one a piece would soon prefetch from the next piece, which is read already: there it prefetches what follows
  * the rows, or what `ahead` leads to beyond that. */
-NOINLINE turns take_turns(const rows *r, size_t count, size_t ahead)
+NOINLINE turns take_turns(const rows *r, size_t count)
 {
     const recipe k = r->k;
+    const size_t ahead = r->block->hints.ahead;
     const size_t head = (LINE - (uintptr_t)r->y % LINE) % LINE * CHUNK / count_y_bytes(k.y, CHUNK);
 
     if (r->n <= head + 4 * CHUNK || (k.x == NPUQ_X_I4 && head % 8 != 0)) { /* columns of int4 begin with a word */
@@ -37,9 +38,10 @@ NOINLINE turns take_turns(const rows *r, size_t count, size_t ahead)
     const size_t step = count_columns_in_step(k.y);
     const size_t size = count_x_bytes(k.x, r->n - head);
     const size_t pages = size / PAGE;
-    const size_t pieces = count > 1 || pages == 0 ? 1 : pages > MOST_PIECES ? MOST_PIECES : pages;
+    const size_t most = r->block->hints.places;
+    const size_t pieces = count > 1 || pages == 0 ? 1 : pages > most ? most : pages;
     const size_t piece = (r->n - head) / pieces / step * step;
-    const bool is_long = size > 4 * ahead && (count > 1 || pages > MOST_PIECES);
+    const bool is_long = size > 4 * ahead && (count > 1 || pages > most);
     const ptrdiff_t distance = is_long     ? (ptrdiff_t)(ahead / (count > 1 ? count : pieces))
                                : count > 1 ? (ptrdiff_t)count * r->x_step
                                            : (ptrdiff_t)(size > ahead ? size : ahead);
@@ -53,9 +55,9 @@ NOINLINE turns take_turns(const rows *r, size_t count, size_t ahead)
 }
 
 /* All columns of a row in turns, around the cache, but for the last ones; returns where these begin. */
-INLINE size_t stream_rows(recipe k, const rows *r, const rows *own, const parameters *p, size_t count, size_t ahead)
+INLINE size_t stream_rows(recipe k, const rows *r, const rows *own, const parameters *p, size_t count)
 {
-    const turns t = take_turns(r, count, ahead);
+    const turns t = take_turns(r, count);
     const size_t step = count_columns_in_step(k.y) > CHUNK ? t.step : CHUNK; /* constant, it would be unrolled */
     size_t at = t.begin;
 
@@ -65,7 +67,7 @@ INLINE size_t stream_rows(recipe k, const rows *r, const rows *own, const parame
 #pragma GCC unroll 1
         for (size_t i = 0; i < count; i++) {
             prefetch_lines(own->x + (ptrdiff_t)i * own->x_step + count_x_bytes(k.x, at) + t.ahead,
-                           count_x_bytes(k.x, count_columns_in_step(k.y)));
+                           count_x_bytes(k.x, count_columns_in_step(k.y)), own->block->hints.to_l2);
         }
         for (size_t c = at; c < at + step; c += CHUNK) {
             done = compute_columns(k, own, p, count, c, CHUNK, STREAM, done);
@@ -83,13 +85,10 @@ INLINE size_t stream_rows(recipe k, const rows *r, const rows *own, const parame
 enum { STRIP = 256 };
 _Static_assert(STRIP % (2 * CHUNK) == 0, "a strip is pairs of chunks");
 
-/* A header says of which products two chunks at a time are faster. That is where x lies in the second-level cache; it
- * helps as well to ask so many bytes early for float32, the most lines to a chunk, and for y, if chunks fill its lines.
- */
+/* A header says of which products two chunks at a time are faster. That is where x lies in the second-level cache. */
 #ifndef IN_PAIRS
 #define IN_PAIRS(FROM) false
 #endif
-enum { NEAR = 1024, NEAR_Y = 256 };
 
 /* Whole chunks from column `at` on, up to the first strip that is not certain; returns where it begins, or where the
  * last part of a chunk does. Nothing is called in here: around a call, compilers keep in memory what is the same for
@@ -104,13 +103,11 @@ INLINE size_t run_chunks(recipe k, const rows *r, const parameters *p, size_t co
         certainty done = certain();
         size_t c = at;
 
+        /* Of other rows, no prefetching was measured to gain anything. */
+        if (k.x == NPUQ_X_F32 && k.from == BY_ROW && k.op == NPUQ_MUL && r->block->hints.ahead > 0) {
+            prefetch_lines(r->x + count_x_bytes(k.x, at) + r->block->hints.ahead, count_x_bytes(k.x, STRIP), false);
+        }
         for (; pairs && c + 2 * CHUNK <= next; c += 2 * CHUNK) {
-            if (k.x == NPUQ_X_F32) {
-                prefetch_lines(r->x + count_x_bytes(k.x, c) + NEAR, count_x_bytes(k.x, 2 * CHUNK));
-                if (count_y_bytes(k.y, CHUNK) >= LINE) {
-                    prefetch_lines(r->y + count_y_bytes(k.y, c) + NEAR_Y, count_y_bytes(k.y, 2 * CHUNK));
-                }
-            }
             done = compute_columns(k, r, p, count, c, CHUNK, WHOLE, done);
             done = compute_columns(k, r, p, count, c + CHUNK, CHUNK, WHOLE, done);
         }
@@ -157,14 +154,14 @@ NOINLINE size_t run_columns_uncertain(const rows *r, size_t count, size_t from, 
 }
 
 /* All columns of count rows; from memory, of one. */
-INLINE void run_rows(recipe k, const rows *r, size_t count, size_t ahead, doubt *d)
+INLINE void run_rows(recipe k, const rows *r, size_t count, bool from_memory, doubt *d)
 {
     const rows own = *r; /* a copy that no store can change: call_total() has seen the address of the other */
     const parameters p = load_row_parameters(k, &own);
     parameters without_sum = p;
     const size_t n = own.n;
     const bool divides = FAST_DIVIDE && k.op == NPUQ_DIV && k.from == BY_ROW && !p.plain;
-    size_t at = !AT_RUN_TIME && ahead && !divides ? stream_rows(k, r, &own, &p, 1, ahead) : 0;
+    size_t at = !AT_RUN_TIME && from_memory && !divides ? stream_rows(k, r, &own, &p, 1) : 0;
 
     without_sum.adds = false;
     if (divides && d->left < n) { /* else each such row would double the next strip */
@@ -198,6 +195,7 @@ INLINE rows select_rows(recipe k, const npuq_block *b, size_t first)
         .x_step = b->x_step,
         .y_step = b->y_step,
         .n = b->n,
+        .block = b,
     };
 }
 

@@ -308,7 +308,6 @@ void npuq_cut_units(npuq_units *units, size_t rows, size_t cols, size_t elements
     units->unit_cols = cols;
     units->across = 1;
     units->count = 1;
-    units->joined = 1;
     if (cols > most_cols) {
         units->unit_cols = divide_up(most_cols, 64) * 64;
         units->across = divide_up(cols, units->unit_cols);
@@ -324,7 +323,7 @@ size_t npuq_join_several_units(const npuq_units *units, size_t i, size_t end, np
 {
     const size_t down = units->across > 1 ? i / units->across : i;
     const size_t right = i - down * units->across;
-    size_t joined = npuq_smaller(end - i, units->joined);
+    size_t joined = end - i;
 
     assert(i < end && end <= units->count);
     if (units->across > 1) { /* side by side */

@@ -84,7 +84,6 @@ typedef struct npuq_units {
     size_t unit_cols;
     size_t across; /* units side by side */
     size_t count;
-    size_t joined; /* neighbours that are done together at most, where a run has them */
 } npuq_units;
 
 typedef struct npuq_unit {
@@ -97,8 +96,8 @@ typedef struct npuq_unit {
 /* Units of about this many elements, no wider than most_cols; columns start at multiples of 64. None may be 0. */
 void npuq_cut_units(npuq_units *units, size_t rows, size_t cols, size_t elements, size_t most_cols);
 
-/* Sets *unit to the rectangle of unit i, and of the units that follow before `end` and are joined to it; returns how
- * many units that are. */
+/* Sets *unit to the rectangle of unit i and of those that follow before `end`, as far as they make one; returns how
+ * many units that are. Many at once take less time than one by one: what follows a unit is on its way already. */
 size_t npuq_join_several_units(const npuq_units *units, size_t i, size_t end, npuq_unit *unit);
 
 static inline size_t npuq_join_units(const npuq_units *units, size_t i, size_t end, npuq_unit *unit)

@@ -3,10 +3,6 @@
 
 _Static_assert(sizeof(npuq_call) >= 1024 && NPUQ_TASK_BYTES <= sizeof(npuq_call), "a task fits a prepared call");
 
-/* Units of one run of a prepared call are joined to so many elements that what is done for a rectangle takes a small
- * part of its time. */
-enum { JOINED_UNITS = 32768 };
-
 static void run_units(void *argument, size_t begin, size_t end)
 {
     const npuq_task *task = argument;
@@ -30,11 +26,6 @@ static void keep_task(const npuq_filling *filling, npuq_task *task, size_t size)
     const npuq_arguments *arguments = &filling->arguments;
 
     assert(size <= NPUQ_TASK_BYTES);
-    if (task->units.count > 1) {
-        const size_t fitting = JOINED_UNITS / task->units.unit_rows / task->units.unit_cols;
-
-        task->units.joined = fitting > 1 ? fitting : 1;
-    }
     task->signature = arguments->signature;
     task->present = (uint8_t)arguments->present;
     for (size_t i = 0; i < arguments->signature->count; i++) {
@@ -185,13 +176,15 @@ npuq_status npuq_call_rebind(npuq_call *call, npuq_operand operand, const void *
 static void walk_units(const npuq_task *task, size_t begin, size_t end)
 {
     const npuq_walk *walk = (const npuq_walk *)task;
+    /* The places of a row that are read from memory at once are to lie in few pages. */
+    const bool apart = walk->choice.hints.from_memory && walk->choice.hints.places > 1;
     size_t joined;
 
     for (size_t i = begin; i < end; i += joined) {
         npuq_unit unit;
         npuq_rect rect;
 
-        joined = npuq_join_units(&task->units, i, end, &unit);
+        joined = npuq_join_units(&task->units, i, apart ? i + 1 : end, &unit);
         rect.unit = i;
         for (size_t done = 0; done < unit.rows; done += rect.rows) {
             const size_t row = walk->first_row + unit.row + done;
@@ -203,7 +196,7 @@ static void walk_units(const npuq_task *task, size_t begin, size_t end)
             walk->fn(walk, &rect);
         }
     }
-    if (walk->choice.from_memory) {
+    if (walk->choice.hints.from_memory) {
         walk->choice.kernels->stream_end();
     }
 }
@@ -218,7 +211,8 @@ bool npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int c
     walk->task.run = walk_units;
     walk->task.units.count = 0;
     walk->fn = fn;
-    npuq_choose_kernels(&walk->choice, infos[x], infos[y], op, elements);
+    npuq_choose_kernels(&walk->choice, infos[x], infos[y], op);
+    npuq_choose_prefetching(&walk->choice, elements);
     walk->groups = npuq_list_groups(NULL);
     walk->block_rows = SIZE_MAX;
     walk->first_row = 0;

@@ -137,7 +137,7 @@ static inline void npuq_list_rows(npuq_dense *dense, const npuq_arguments *argum
     block->y = to->data;
     block->x_step = (ptrdiff_t)npuq_count_bytes(dense->x_step, block->n);
     block->y_step = (ptrdiff_t)npuq_count_bytes(dense->y_step, block->n);
-    block->ahead = 0;
+    block->hints = (npuq_hints){0};
 }
 
 /* What an operator does with a block of rows, which begins at this row and column of x and y. */

@@ -2,6 +2,7 @@
 #include "tile.h"
 
 #include "../backend/dispatch.h"
+#include "../backend/tuning.h"
 #include "gather.h"
 
 #include "../ref/npuq_ref_element.h"
@@ -14,11 +15,8 @@ _Static_assert(PARAMS % 64 == 0 && NPUQ_DEQUANT_COLUMNS % 64 == 0, "runs of para
 /* Bytes of two cache lines, as CPUs fetch them in pairs. */
 enum { LINES = 128 };
 
-/* Where x and y together are larger, stores around the caches were measured to win. */
-enum { CACHED_BYTES = 24 << 20 };
-
 void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_dtype_info *x, const npuq_dtype_info *y,
-                         npuq_affine_op op, size_t elements)
+                         npuq_affine_op op)
 {
     assert((x->step.size & (x->step.size - 1)) == 0 && (y->step.size & (y->step.size - 1)) == 0);
     choice->kernels = npuq_kernels();
@@ -27,8 +25,23 @@ void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_dtype_info *x, c
     choice->y = npuq_find_y_type(y);
     choice->steps[NPUQ_LOOP_X] = x->step;
     choice->steps[NPUQ_LOOP_Y] = y->step;
-    choice->from_memory = elements / 8 * (npuq_count_bytes(x->step, 8) + npuq_count_bytes(y->step, 8)) > CACHED_BYTES;
-    choice->ahead = NPUQ_AHEAD;
+    choice->hints = (npuq_hints){0};
+    choice->ahead_of_y = 0;
+}
+
+void npuq_choose_prefetching(npuq_kernel_choice *choice, size_t elements)
+{
+    const npuq_tuning *tuning = npuq_find_tuning();
+    const size_t bytes =
+        elements / 8 *
+        (npuq_count_bytes(choice->steps[NPUQ_LOOP_X], 8) + npuq_count_bytes(choice->steps[NPUQ_LOOP_Y], 8));
+
+    if (bytes > tuning->cached_bytes) {
+        choice->hints = (npuq_hints){.ahead = tuning->ahead, .from_memory = true, .places = tuning->places};
+        choice->ahead_of_y = tuning->ahead;
+    } else if (bytes > tuning->near_bytes) {
+        choice->ahead_of_y = tuning->near; /* a pass that only reads was measured to gain nothing */
+    }
 }
 
 /* ---- staging: strided columns to contiguous ones and back ------------------------------------------------------- */
@@ -94,7 +107,7 @@ static __attribute__((noinline)) void run_staged(const npuq_kernel_choice *choic
             npuq_copy_rect(staged_x, x, x_step.size, rows, x_cols);
             x = staged_x;
         }
-        const npuq_block block = {x.data, target.data, x.row_step, target.row_step, rows, rect->cols, 0};
+        const npuq_block block = {x.data, target.data, x.row_step, target.row_step, rows, rect->cols, {.ahead = 0}};
 
         fn(call, &block, row);
         if (stage_y) {
@@ -125,29 +138,32 @@ bool npuq_gather_x(const npuq_kernel_choice *choice, npuq_rect *rect, char *buff
     return true;
 }
 
-/* How far ahead of a pass over the rectangle to prefetch: 0 where all stays in the caches. */
-static size_t prefetch_distance(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y)
+/* How far ahead of a pass over the rectangle to prefetch. */
+static uint32_t prefetch_distance(const npuq_rect *rect, size_t row_bytes, uint32_t ahead)
 {
     const ptrdiff_t step = rect->row_step[NPUQ_LOOP_X];
-    const size_t row_bytes = npuq_count_bytes(choice->steps[NPUQ_LOOP_X], rect->cols);
-    const size_t ahead = !choice->from_memory ? 0 : writes_y ? choice->ahead : NPUQ_AHEAD;
 
     if (ahead == 0 || rect->rows == 1 || step <= (ptrdiff_t)row_bytes || row_bytes > 4 * ahead) {
         return ahead;
     }
-    return (ahead > row_bytes ? ahead / row_bytes : 1) * (size_t)step; /* what follows a row is not what comes next */
+    return (uint32_t)((ahead > row_bytes ? ahead / row_bytes : 1) *
+                      (size_t)step); /* what follows a row is not what comes next */
 }
 
 /* A rectangle that is in place. */
 static npuq_block make_block(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y)
 {
-    return (npuq_block){rect->data[NPUQ_LOOP_X],
+    npuq_block block = {rect->data[NPUQ_LOOP_X],
                         rect->data[NPUQ_LOOP_Y],
                         rect->row_step[NPUQ_LOOP_X],
                         rect->row_step[NPUQ_LOOP_Y],
                         rect->rows,
                         rect->cols,
-                        prefetch_distance(choice, rect, writes_y)};
+                        choice->hints};
+
+    block.hints.ahead = prefetch_distance(rect, npuq_count_bytes(choice->steps[NPUQ_LOOP_X], rect->cols),
+                                          writes_y ? choice->ahead_of_y : choice->hints.ahead);
+    return block;
 }
 
 static void run_blocks(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y, block_fn *fn,
@@ -492,7 +508,8 @@ void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npu
     choice->kernels->short_rows(values, all, n, rect->rows, hi, lo);
     choice->x = NPUQ_X_F32;
     choice->steps[NPUQ_LOOP_X] = (npuq_step){sizeof *values, 0};
-    choice->from_memory = false;
+    choice->hints = (npuq_hints){0};
+    choice->ahead_of_y = 0;
     replace_x(rect, list_staged((char *)values, choice->steps[NPUQ_LOOP_X], n));
 }
 

@@ -8,9 +8,6 @@
 #include "loop.h"
 #include "params.h"
 
-/* Bytes of x prefetched ahead of a pass that reads it from memory. */
-enum { NPUQ_AHEAD = 3072 };
-
 /* Bytes of a buffer through which columns go that are not contiguous. */
 enum { NPUQ_STAGED = 16384 };
 
@@ -21,13 +18,16 @@ typedef struct npuq_kernel_choice {
     npuq_y_type y;
     npuq_affine_op op;
     npuq_step steps[2]; /* of x and of y */
-    bool from_memory;   /* x and y are more than the caches keep: x is prefetched, y written around the caches */
-    uint32_t ahead;     /* then, bytes of x prefetched ahead of the pass that writes y */
+    npuq_hints hints;
+    uint32_t ahead_of_y; /* in the place of hints.ahead where y is written */
 } npuq_kernel_choice;
 
-/* With the kernels of the active backend, for so many elements in all. */
+/* With the kernels of the active backend, for what is in the caches. */
 void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_dtype_info *x, const npuq_dtype_info *y,
-                         npuq_affine_op op, size_t elements);
+                         npuq_affine_op op);
+
+/* For so many elements in all, wherever they are then. */
+void npuq_choose_prefetching(npuq_kernel_choice *choice, size_t elements);
 
 /* For x that is read more than once: if it is not contiguous and fits the buffer of NPUQ_STAGED bytes, which is aligned
  * to its elements at least, copies it there and has the rectangle point to the copy. Returns whether it did. */

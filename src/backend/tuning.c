@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tuning.h"
+
+#include <stdatomic.h>
+
+enum { MIB = 1 << 20 };
+
+/* The first row that fits is taken. The last one fits all: it leaves to the CPU what was measured to cost as much on
+ * one as it brings on another. `npuquant-bench --distances` measures what a new row needs. */
+static const npuq_tuning tunings[] = {
+    /* Reads fastest from one place; of float32, the third-level cache is too slow without prefetching. */
+    {"AMD Zen 5", {NPUQ_CPU_AMD, 26, 0}, 24 * MIB, 8192, 1, false, 1 * MIB, 1024},
+    /* A row of 4096 float32 values and the next one would fill the first-level cache of 32 KiB. */
+    {"AMD Zen 4", {NPUQ_CPU_AMD, 25, 0}, 24 * MIB, 3072, 4, true, 0, 0},
+    /* Have more on their way when they read from several pages at once. */
+    {"Intel Sapphire Rapids", {NPUQ_CPU_INTEL, 6, 143}, 24 * MIB, 3072, 4, false, 0, 1024},
+    {"Intel Emerald Rapids", {NPUQ_CPU_INTEL, 6, 207}, 24 * MIB, 3072, 4, false, 0, 1024},
+    {"no CPU like this one", {NPUQ_CPU_UNKNOWN, 0, 0}, 24 * MIB, 3072, 4, false, 0, 0},
+};
+
+/* Found at the first call: null until then. */
+static _Atomic(const npuq_tuning *) found;
+
+static bool fits(const npuq_cpu *row, const npuq_cpu *cpu)
+{
+    return (!row->vendor || row->vendor == cpu->vendor) && (!row->family || row->family == cpu->family) &&
+           (!row->model || row->model == cpu->model);
+}
+
+const npuq_tuning *npuq_find_tuning(void)
+{
+    const npuq_tuning *tuning = atomic_load_explicit(&found, memory_order_relaxed);
+
+    if (!tuning) {
+        const npuq_cpu cpu = npuq_identify_cpu();
+
+        for (tuning = tunings; !fits(&tuning->cpu, &cpu); tuning++) {
+        }
+        atomic_store_explicit(&found, tuning, memory_order_relaxed); /* all threads find the same one */
+    }
+    return tuning;
+}
