@@ -380,12 +380,12 @@ static void run_dense(const npuq_task *task, size_t begin, size_t end)
 }
 
 /* Whether each row has one range, is long enough, and there is room to convert smooth scales. */
-static bool suits_dense(const npuq_arguments *arguments, bool per_tensor)
+static bool suits_dense(const npuq_arguments *arguments, bool per_tensor, const npuq_executor *executor)
 {
     const npuq_tensor *x = arguments->tensors[NPUQ_DYNAMIC_X];
     const npuq_tensor *smooth = arguments->tensors[NPUQ_DYNAMIC_SMOOTH];
 
-    if (!npuq_are_small(arguments, NPUQ_DYNAMIC_X)) {
+    if (!npuq_are_small(arguments, NPUQ_DYNAMIC_X, executor)) {
         return false;
     }
     const int64_t cols = x->shape[x->ndim - 1];
@@ -492,7 +492,7 @@ void npuq_take_dynamic_step(npuq_filling *filling, npuq_dynamic_step step, npuq_
     if (step == NPUQ_FIND_RANGES) { /* any type of y will do */
         filling->arguments.infos[NPUQ_DYNAMIC_Y] = npuq_find_dtype(NPUQ_INT8);
     }
-    if (!suits_dense(&filling->arguments, per_tensor)) {
+    if (!suits_dense(&filling->arguments, per_tensor, executor)) {
         take_walk(filling, step, form, per_tensor, executor);
     } else if (filling->call) {
         keep_dense(filling, step, form, per_tensor);

@@ -142,7 +142,7 @@ static void take_walk(npuq_filling *filling, const npuq_from_integers *roles, co
 
 void npuq_take_from_integers(npuq_filling *filling, const npuq_from_integers *roles, const npuq_executor *executor)
 {
-    if (npuq_are_small(&filling->arguments, roles->y)) {
+    if (npuq_are_small(&filling->arguments, roles->y, executor)) {
         take_dense(filling, roles);
     } else {
         take_walk(filling, roles, executor);

@@ -84,7 +84,7 @@ static inline NPUQ_INLINED npuq_status call_group_quant(npuq_call *call, const n
         (status = npuq_check_groups(op, tensors[GROUP_INDEX], tensors[X]->shape[0])) != NPUQ_OK) {
         return status;
     }
-    if (npuq_are_small(&filling.arguments, X) && npuq_suits_affine_dense(&filling.arguments, &roles)) {
+    if (npuq_are_small(&filling.arguments, X, executor) && npuq_suits_affine_dense(&filling.arguments, &roles)) {
         npuq_take_affine_dense(&filling, &roles, NPUQ_MUL);
     } else {
         take_walk(&filling, executor);

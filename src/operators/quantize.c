@@ -205,7 +205,7 @@ static inline NPUQ_INLINED npuq_status call_quantize(npuq_call *call, const npuq
     if (status != NPUQ_OK) {
         return status;
     }
-    if (npuq_are_small(&filling.arguments, X) &&
+    if (npuq_are_small(&filling.arguments, X, executor) &&
         (filling.arguments.counts[SCALES] == 1 ||
          (o.along == tensors[X]->ndim - 1 && npuq_suits_affine_dense(&filling.arguments, &roles)))) {
         npuq_take_affine_dense(&filling, &roles, operation);

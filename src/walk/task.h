@@ -90,12 +90,13 @@ void npuq_run_task(npuq_task *task, const npuq_executor *executor);
 /* npuq_prepare_...() without memory for the call. */
 npuq_status npuq_fail_call(const char *op);
 
-/* Whether all arguments are dense, and so few elements that no operator would make several units of work of them. For
- * larger calls the overhead of the general way is negligible. */
-enum { NPUQ_SMALL = 32768 };
-static inline bool npuq_are_small(const npuq_arguments *arguments, int elements)
+/* Whether all arguments are dense, and so few elements that an executor would get one unit of work. Without an executor
+ * it may be more, as long as the second-level cache holds them: for larger calls the general path's overhead is
+ * negligible. */
+enum { NPUQ_SMALL = 32768, NPUQ_SMALL_ALONE = 131072 };
+static inline bool npuq_are_small(const npuq_arguments *arguments, int elements, const npuq_executor *executor)
 {
-    return npuq_are_dense(arguments) && arguments->counts[elements] <= NPUQ_SMALL;
+    return npuq_are_dense(arguments) && arguments->counts[elements] <= (executor ? NPUQ_SMALL : NPUQ_SMALL_ALONE);
 }
 
 /* Parameters by column that are converted at once, as many as there is room for on the stack. */

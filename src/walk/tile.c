@@ -36,8 +36,10 @@ void npuq_choose_prefetching(npuq_kernel_choice *choice, size_t elements)
         elements / 8 *
         (npuq_count_bytes(choice->steps[NPUQ_LOOP_X], 8) + npuq_count_bytes(choice->steps[NPUQ_LOOP_Y], 8));
 
+    choice->hints.places = tuning->places;
     if (bytes > tuning->cached_bytes) {
-        choice->hints = (npuq_hints){.ahead = tuning->ahead, .from_memory = true, .places = tuning->places};
+        choice->hints.ahead = tuning->ahead;
+        choice->hints.from_memory = true;
         choice->ahead_of_y = tuning->ahead;
     } else if (bytes > tuning->near_bytes) {
         choice->ahead_of_y = tuning->near; /* a pass that only reads was measured to gain nothing */
