@@ -69,6 +69,11 @@ bool bench_is_dynamic(const struct bench_case *c)
     return c->op == BENCH_DYNAMIC || c->op == BENCH_DYNAMIC_QUANT;
 }
 
+bool bench_is_small(const struct bench_case *c)
+{
+    return (c->ndim == 1 || c->shape[0] == 1) && bench_elements(c) <= 4096 && c->threads == 0 && !bench_is_view(c);
+}
+
 size_t bench_elements(const struct bench_case *c)
 {
     size_t elements = 1;
@@ -143,9 +148,6 @@ static bool set_shape(const struct list *list, struct bench_case *c)
         return false;
     }
     memcpy(c->shape, list->shape, sizeof *list->shape * (size_t)list->ndim);
-    if (c->shape[0] != 1) {
-        c->sets &= ~(unsigned)BENCH_PREPARED;
-    }
     return true;
 }
 
@@ -211,14 +213,6 @@ static const struct kind kinds[] = {
     {BENCH_REQUANT, BENCH_SYMMETRIC, BENCH_CHANNEL},
 };
 
-static enum bench_baseline baseline_of(struct kind kind, npuq_dtype y)
-{
-    if (kind.op == BENCH_DYNAMIC_QUANT) {
-        return BENCH_ASYMMETRIC;
-    }
-    return kind.mode == BENCH_DIV && y == NPUQ_INT8 ? BENCH_MULTIPLY : BENCH_NO_BASELINE;
-}
-
 static struct bench_case case_of(struct kind kind, npuq_dtype x, npuq_dtype y, int64_t rows, int64_t cols,
                                  unsigned sets)
 {
@@ -226,7 +220,6 @@ static struct bench_case case_of(struct kind kind, npuq_dtype x, npuq_dtype y, i
         .op = kind.op,
         .mode = kind.mode,
         .parameters = kind.parameters,
-        .baseline = baseline_of(kind, y),
         .x_dtype = x,
         .y_dtype = y,
         .ndim = 2,
@@ -270,10 +263,9 @@ static bool takes(struct kind kind, npuq_dtype x, npuq_dtype y)
 static bool is_usual(struct kind kind, npuq_dtype x, npuq_dtype y)
 {
     switch (kind.op) {
-    case BENCH_ANTI_QUANT: return y == NPUQ_BFLOAT16 || (x == NPUQ_INT8 && kind.parameters == BENCH_CHANNEL);
+    case BENCH_ANTI_QUANT: return y == NPUQ_BFLOAT16 || x == NPUQ_INT8 || kind.parameters == BENCH_CHANNEL;
     case BENCH_DEQUANT:
-        return y == NPUQ_BFLOAT16 ||
-               (kind.parameters == BENCH_CHANNEL && (kind.mode == BENCH_TOKEN || kind.mode == BENCH_WEIGHT));
+        return y == NPUQ_BFLOAT16 || (kind.parameters == BENCH_CHANNEL && kind.mode != BENCH_TOKEN_BIAS_I32);
     case BENCH_REQUANT: return true;
     default: break;
     }
@@ -286,26 +278,28 @@ static bool is_usual(struct kind kind, npuq_dtype x, npuq_dtype y)
     return y == NPUQ_QUINT4X2 && x == NPUQ_BFLOAT16 && kind.parameters != BENCH_SMOOTH && kind.mode != BENCH_TENSOR;
 }
 
-/* decode; a batch that the second-level cache holds; prefill, the second size beyond most last caches; weights */
+/* decode; small batches, which the second-level cache holds; prefill; beyond the last caches; weights */
 static const struct {
     int64_t shape[2];
     unsigned sets; /* of usual types */
-} model_shapes[] = {{{1, 128}, BENCH_OVERHEAD},    {{1, 4096}, BENCH_MODELS},     {{1, 11008}, BENCH_RARE},
-                    {{32, 4096}, BENCH_MODELS},    {{512, 4096}, BENCH_MODELS},   {{4096, 4096}, BENCH_RARE},
-                    {{16384, 4096}, BENCH_MODELS}, {{16384, 16384}, BENCH_MODELS}};
+} model_shapes[] = {
+    {{1, 128}, BENCH_OVERHEAD},    {{1, 1024}, BENCH_OVERHEAD}, {{1, 4096}, BENCH_MODELS | BENCH_OVERHEAD},
+    {{8, 4096}, BENCH_MODELS},     {{64, 1024}, BENCH_MODELS},  {{512, 4096}, BENCH_MODELS},
+    {{16384, 4096}, BENCH_MODELS}, {{4096, 4096}, BENCH_RARE},  {{11008, 4096}, BENCH_RARE}};
+
+/* A row for each group, but for group_quant, which is called for a row, too. */
+static bool has_rows(struct kind kind, int64_t rows)
+{
+    return kind.parameters != BENCH_GROUPS || kind.op == BENCH_GROUP_QUANT || rows >= BENCH_GROUP_COUNT;
+}
 
 static void add_model_shapes(struct list *list, struct kind kind, npuq_dtype x, npuq_dtype y)
 {
-    const bool is_usual_weight = kind.op == BENCH_QUANTIZE && kind.parameters == BENCH_UNIFORM && x == NPUQ_BFLOAT16 &&
-                                 kind.mode == BENCH_MUL && y == NPUQ_INT8;
-
     for (size_t s = 0; s < sizeof model_shapes / sizeof model_shapes[0]; s++) {
         const int64_t *shape = model_shapes[s].shape;
-        const bool has_rows = kind.parameters != BENCH_GROUPS || shape[0] >= 512;
-        const bool is_weight = shape[1] == 16384;
-        const bool usual = is_usual(kind, x, y) && (!is_weight || is_usual_weight);
-        if (has_rows) {
-            add(list, case_of(kind, x, y, shape[0], shape[1], usual ? model_shapes[s].sets : BENCH_RARE));
+        if (has_rows(kind, shape[0])) {
+            add(list,
+                case_of(kind, x, y, shape[0], shape[1], is_usual(kind, x, y) ? model_shapes[s].sets : BENCH_RARE));
         }
     }
 }
@@ -325,7 +319,7 @@ static void add_models(struct list *list)
             }
         }
     }
-    static const int64_t lengths[] = {4096, 11008, 16384, 1000000};
+    static const int64_t lengths[] = {128, 1024, 4096, 16384, 1000000};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         struct bench_case c = {.op = BENCH_TRANS_QUANT_PARAM,
                                .mode = BENCH_NEAREST,
@@ -334,45 +328,56 @@ static void add_models(struct list *list)
                                .y_dtype = NPUQ_INT64,
                                .ndim = 1,
                                .shape = {lengths[i]},
-                               .sets = lengths[i] <= 16384 ? BENCH_MODELS : BENCH_SIZES};
+                               .sets = lengths[i] < 4096 ? BENCH_OVERHEAD : BENCH_MODELS};
         add(list, c);
     }
 }
 
-enum { SMALL = BENCH_OVERHEAD | BENCH_PREPARED, ALL_OF_FEW = BENCH_SWEEP | SMALL | BENCH_THREADS };
-
 /* Kinds with types for the sets that take few, and which of those sets take them. */
-static const struct typed {
+static const struct {
     struct kind kind;
     npuq_dtype x;
     npuq_dtype y;
     unsigned sets;
 } few[] = {
-    {{BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8, ALL_OF_FEW},
-    {{BENCH_QUANTIZE, BENCH_MUL, BENCH_CHANNEL}, NPUQ_FLOAT32, NPUQ_INT8, SMALL},
+    {{BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8, BENCH_SWEEP | BENCH_THREADS | BENCH_SIZES},
+    {{BENCH_QUANTIZE, BENCH_MUL, BENCH_CHANNEL}, NPUQ_FLOAT32, NPUQ_INT8, BENCH_SIZES},
     {{BENCH_QUANTIZE, BENCH_MUL, BENCH_CHANNEL}, NPUQ_BFLOAT16, NPUQ_INT8, BENCH_SWEEP},
-    {{BENCH_QUANTIZE, BENCH_DIV, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8, BENCH_SWEEP | SMALL},
-    {{BENCH_QUANTIZE, BENCH_DIV, BENCH_CHANNEL}, NPUQ_FLOAT32, NPUQ_INT8, BENCH_OVERHEAD},
+    {{BENCH_QUANTIZE, BENCH_DIV, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8, BENCH_SWEEP},
     {{BENCH_QUANTIZE, BENCH_DIV, BENCH_CHANNEL}, NPUQ_BFLOAT16, NPUQ_INT8, BENCH_THREADS},
-    {{BENCH_GROUP_QUANT, BENCH_MUL, BENCH_GROUPS}, NPUQ_FLOAT32, NPUQ_INT8, BENCH_PREPARED},
-    {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8, ALL_OF_FEW},
+    {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_FLOAT32, NPUQ_INT8, BENCH_SIZES},
+    {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8, BENCH_SWEEP | BENCH_THREADS},
+    {{BENCH_DYNAMIC, BENCH_TENSOR, BENCH_PLAIN}, NPUQ_FLOAT32, NPUQ_INT8, BENCH_SIZES},
     {{BENCH_DYNAMIC, BENCH_TENSOR, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8, BENCH_SWEEP | BENCH_THREADS},
-    {{BENCH_DYNAMIC_QUANT, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8, ALL_OF_FEW},
-    {{BENCH_ANTI_QUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT8, NPUQ_BFLOAT16, ALL_OF_FEW},
-    {{BENCH_DEQUANT, BENCH_TOKEN, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_BFLOAT16, ALL_OF_FEW},
-    {{BENCH_REQUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_INT8, ALL_OF_FEW},
+    {{BENCH_DYNAMIC_QUANT, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8, BENCH_SWEEP | BENCH_THREADS},
+    {{BENCH_ANTI_QUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT8, NPUQ_BFLOAT16, BENCH_SWEEP | BENCH_THREADS | BENCH_SIZES},
+    {{BENCH_DEQUANT, BENCH_TOKEN, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_BFLOAT16, BENCH_SWEEP | BENCH_THREADS | BENCH_SIZES},
+    {{BENCH_REQUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_INT8, BENCH_SWEEP | BENCH_THREADS | BENCH_SIZES},
 };
 
-enum { FEW = sizeof few / sizeof few[0] };
+/* At which shapes, and on how many threads; 0: as many as for all. */
+static const struct {
+    unsigned set;
+    int64_t shape[2];
+    int threads;
+} few_shapes[] = {
+    {BENCH_SWEEP, {1, 4096}, 0},     {BENCH_SWEEP, {8, 4096}, 0},       {BENCH_SWEEP, {64, 4096}, 0},
+    {BENCH_SWEEP, {512, 4096}, 0},   {BENCH_SWEEP, {4096, 4096}, 0},    {BENCH_SWEEP, {16384, 4096}, 0},
+    {BENCH_THREADS, {512, 4096}, 2}, {BENCH_THREADS, {16384, 4096}, 2}, {BENCH_SIZES, {1000000, 8}, 0},
+    {BENCH_SIZES, {1, 10000000}, 0},
+};
 
-static void add_sweeps(struct list *list)
+static void add_few(struct list *list)
 {
-    for (size_t k = 0; k < FEW; k++) {
-        if (!(few[k].sets & BENCH_SWEEP)) {
-            continue;
-        }
-        for (int64_t rows = 1; rows <= 16384; rows *= 4) {
-            add(list, case_of(few[k].kind, few[k].x, few[k].y, rows, 4096, BENCH_SWEEP));
+    for (size_t i = 0; i < sizeof few_shapes / sizeof few_shapes[0]; i++) {
+        for (size_t k = 0; k < sizeof few / sizeof few[0]; k++) {
+            if (few[k].sets & few_shapes[i].set) {
+                struct bench_case c = case_of(few[k].kind, few[k].x, few[k].y, few_shapes[i].shape[0],
+                                              few_shapes[i].shape[1], few_shapes[i].set);
+                c.threads = few_shapes[i].threads;
+                c.baseline = c.threads > 0 ? BENCH_ONE_THREAD : BENCH_NO_BASELINE;
+                add(list, c);
+            }
         }
     }
 }
@@ -389,80 +394,12 @@ static void add_layouts(struct list *list)
             struct bench_case c = {.op = BENCH_QUANTIZE,
                                    .mode = BENCH_DIV,
                                    .parameters = BENCH_AXIS,
-                                   .baseline = BENCH_CONTIGUOUS,
                                    .x_dtype = NPUQ_FLOAT32,
                                    .y_dtype = NPUQ_INT8,
                                    .ndim = 3,
                                    .shape = {image < 1 << 21 ? (1 << 21) / image : 1, channels[i], inner[j]},
                                    .sets = BENCH_LAYOUT};
             add(list, c);
-        }
-    }
-}
-
-static void add_small(struct list *list)
-{
-    static const int64_t sizes[] = {128, 1024, 4096};
-
-    for (size_t i = 0; i < 3; i++) {
-        for (size_t k = 0; k < FEW; k++) {
-            if (few[k].sets & SMALL) {
-                add(list, case_of(few[k].kind, few[k].x, few[k].y, 1, sizes[i], few[k].sets & SMALL));
-            }
-        }
-    }
-}
-
-static void add_threads(struct list *list)
-{
-    static const int64_t rows[] = {512, 4096, 16384};
-
-    for (size_t i = 0; i < 3; i++) {
-        for (size_t k = 0; k < FEW; k++) {
-            if (!(few[k].sets & BENCH_THREADS)) {
-                continue;
-            }
-            struct bench_case c = case_of(few[k].kind, few[k].x, few[k].y, rows[i], 4096, BENCH_THREADS);
-            c.threads = 2;
-            c.baseline = BENCH_ONE_THREAD;
-            add(list, c);
-        }
-    }
-}
-
-/* From one row to beyond the caches; short rows, and a long one. */
-static void add_sizes(struct list *list)
-{
-    static const struct {
-        struct kind kind;
-        npuq_dtype x;
-        npuq_dtype y;
-        bool odd; /* at the last shapes, too */
-    } sized[] = {
-        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8, true},
-        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM}, NPUQ_FLOAT16, NPUQ_INT8, false},
-        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_UNIFORM}, NPUQ_BFLOAT16, NPUQ_INT8, false},
-        {{BENCH_QUANTIZE, BENCH_MUL, BENCH_CHANNEL}, NPUQ_FLOAT32, NPUQ_INT8, true},
-        {{BENCH_QUANTIZE, BENCH_DIV, BENCH_UNIFORM}, NPUQ_FLOAT32, NPUQ_INT8, false},
-        {{BENCH_QUANTIZE, BENCH_DIV, BENCH_CHANNEL}, NPUQ_FLOAT32, NPUQ_INT8, false},
-        {{BENCH_GROUP_QUANT, BENCH_MUL, BENCH_GROUPS}, NPUQ_FLOAT32, NPUQ_INT8, false},
-        {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_FLOAT32, NPUQ_INT8, true},
-        {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_FLOAT16, NPUQ_INT8, false},
-        {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8, false},
-        {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_FLOAT32, NPUQ_QUINT4X2, false},
-        {{BENCH_DYNAMIC, BENCH_TOKEN, BENCH_SMOOTH}, NPUQ_BFLOAT16, NPUQ_INT8, false},
-        {{BENCH_DYNAMIC, BENCH_TENSOR, BENCH_PLAIN}, NPUQ_FLOAT32, NPUQ_INT8, true},
-    };
-    static const int64_t shapes[][2] = {{1, 128},      {1, 4096},    {64, 1024},   {4096, 4096},
-                                        {11008, 4096}, {1000000, 8}, {1, 10000000}};
-    enum { FIRST_ODD = 5 };
-
-    for (size_t k = 0; k < sizeof sized / sizeof sized[0]; k++) {
-        for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
-            const bool has_rows = sized[k].kind.parameters != BENCH_GROUPS || shapes[s][0] >= BENCH_GROUP_COUNT;
-            if (has_rows && (sized[k].odd || s < FIRST_ODD)) {
-                add(list, case_of(sized[k].kind, sized[k].x, sized[k].y, shapes[s][0], shapes[s][1], BENCH_SIZES));
-            }
         }
     }
 }
@@ -501,12 +438,9 @@ struct bench_case *bench_cases(int ndim, const int64_t *shape, size_t *count)
 {
     struct list list = {.ndim = ndim, .shape = shape};
 
-    add_small(&list);
     add_models(&list);
-    add_sweeps(&list);
+    add_few(&list);
     add_layouts(&list);
-    add_threads(&list);
-    add_sizes(&list);
     add_variants(&list);
     if (list.failed) {
         free(list.cases);

@@ -50,9 +50,6 @@ enum bench_variant {
 /* What a case is set against, besides the limit. */
 enum bench_baseline {
     BENCH_NO_BASELINE,
-    BENCH_MULTIPLY,   /* the same call, multiplying where it divides */
-    BENCH_CONTIGUOUS, /* the same elements with one scale */
-    BENCH_ASYMMETRIC, /* dynamic_quant_asymmetric where the case is dynamic_quant */
     BENCH_USUAL_DATA, /* the same call, with usual data */
     BENCH_COPY_FIRST, /* the view copied by plain loops, and the same call with the copy */
     BENCH_ONE_THREAD  /* the same call on one thread */
@@ -60,16 +57,15 @@ enum bench_baseline {
 
 /* Why a case is in the list; a case may have several reasons. */
 enum {
-    BENCH_MODELS = 1,    /* a shape from a model, a usual type */
-    BENCH_SWEEP = 2,     /* one of a row of sizes */
-    BENCH_LAYOUT = 4,    /* the quantised dimension in the middle */
-    BENCH_OVERHEAD = 8,  /* small calls */
-    BENCH_THREADS = 16,  /* several threads against one */
-    BENCH_RARE = 32,     /* only with --full */
-    BENCH_SIZES = 64,    /* from one row to a gigabyte, short rows, one long row */
-    BENCH_VIEWS = 128,   /* elements that do not follow each other */
-    BENCH_DATA = 256,    /* data that saturates, NaN, subnormal numbers */
-    BENCH_PREPARED = 512 /* one row: the call and its parts, prepared and not */
+    BENCH_MODELS = 1,   /* a usual shape and type */
+    BENCH_SWEEP = 2,    /* one of a row of sizes */
+    BENCH_LAYOUT = 4,   /* the quantised dimension in the middle */
+    BENCH_OVERHEAD = 8, /* small calls */
+    BENCH_THREADS = 16, /* several threads against one */
+    BENCH_RARE = 32,    /* only with --full */
+    BENCH_SIZES = 64,   /* short rows, a long row, a large tensor */
+    BENCH_VIEWS = 128,  /* elements that do not follow each other */
+    BENCH_DATA = 256    /* data that saturates, NaN, subnormal numbers */
 };
 
 enum { BENCH_MAX_NDIM = 3 };
@@ -103,6 +99,8 @@ const char *bench_parameters_name(const struct bench_case *c);
 
 bool bench_is_view(const struct bench_case *c);
 bool bench_is_dynamic(const struct bench_case *c); /* finds its scales itself, symmetric or not */
+bool bench_is_small(
+    const struct bench_case *c); /* a row of few elements on one thread: what surrounds the work counts */
 
 size_t bench_elements(const struct bench_case *c);
 size_t bench_x_bytes(const struct bench_case *c);

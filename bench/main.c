@@ -27,10 +27,8 @@ static const char help[] =
     "                           ^ stands for the beginning of a name and $ for its end\n"
     "  --set NAME[,NAME...]     only cases of these sets: models (usual shapes and types), sweep (of sizes), layout\n"
     "                           (a scale for each index of the middle dimension), overhead (of small calls), threads\n"
-    "                           (two against one), sizes (of the usual kinds, short rows, a long row), views "
-    "(strided,\n"
-    "                           reversed, transposed), data (that saturates, NaN, subnormal numbers), prepared (one\n"
-    "                           row: the kernel alone, prepared calls, calls whose tensors are made each time)\n"
+    "                           (two against one), sizes (short rows, a long row), views (strided, reversed,\n"
+    "                           transposed), data (that saturates, NaN, subnormal numbers)\n"
     "  --full                   all cases\n"
     "  --shape N[xN[xN]]        measure the chosen operators at this shape of x instead of the listed ones: 64x4096\n"
     "                           is 64 rows of 4096 columns. One number is a shape for trans_quant_param, three are\n"
@@ -242,9 +240,8 @@ static bool name_contains_any(const char *name, const char *words)
 static const struct {
     unsigned set;
     const char *name;
-} sets[] = {{BENCH_MODELS, "models"},     {BENCH_SWEEP, "sweep"},     {BENCH_LAYOUT, "layout"},
-            {BENCH_OVERHEAD, "overhead"}, {BENCH_THREADS, "threads"}, {BENCH_SIZES, "sizes"},
-            {BENCH_VIEWS, "views"},       {BENCH_DATA, "data"},       {BENCH_PREPARED, "prepared"}};
+} sets[] = {{BENCH_MODELS, "models"},   {BENCH_SWEEP, "sweep"}, {BENCH_LAYOUT, "layout"}, {BENCH_OVERHEAD, "overhead"},
+            {BENCH_THREADS, "threads"}, {BENCH_SIZES, "sizes"}, {BENCH_VIEWS, "views"},   {BENCH_DATA, "data"}};
 
 static unsigned sets_of(const char *words)
 {
@@ -308,8 +305,7 @@ static bool check_words(const struct options *o, const struct bench_case *cases,
     rest = o->set ? o->set : "";
     while (next_word(&rest, word)) {
         if (sets_of(word) == 0) {
-            return fail_unknown("--set", word,
-                                "models, sweep, layout, overhead, threads, sizes, views, data or prepared");
+            return fail_unknown("--set", word, "models, sweep, layout, overhead, threads, sizes, views or data");
         }
     }
     return true;
@@ -461,6 +457,9 @@ static bool prepare(struct session *s)
         s->heading.seconds += measure_seconds(&s->cases[i], plan);
     }
     s->heading.state = state_cost(&plan->timing);
+    plan->call_ns = s->heading.state.call_ns;
+    plan->ports = ports_measure(&plan->timing);
+    s->heading.ports = &plan->ports;
     if (pool_start(threads, o->pin) < threads) {
         return fail("--threads", "the system has no more threads");
     }

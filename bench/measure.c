@@ -4,7 +4,6 @@
 #include "limit.h"
 #include "peer.h"
 #include "pool.h"
-#include "prepared.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +19,8 @@ struct context {
     int threads;
     struct bench_way way; /* streams */
     const struct peer *peer;
-    struct prepared *prepared;
+    struct operands *tensors; /* small calls: to be made anew */
+    const npuq_call *call;    /* or prepared */
 };
 
 /* ---- contestants ----------------------------------------------------------------------------------------------- */
@@ -29,7 +29,7 @@ static void prepare(const void *argument)
 {
     const struct context *context = argument;
 
-    if (context->kind == RUN_OURS || context->kind == RUN_BASELINE || context->prepared) {
+    if (context->kind == RUN_OURS || context->kind == RUN_BASELINE || context->tensors) {
         (void)npuq_set_backend(context->backend);
     }
 }
@@ -55,17 +55,19 @@ static void run_peer(const void *argument)
     context->peer->run();
 }
 
-#define DEFINE_RUN(NAME)                                                                                               \
-    static void run_##NAME(const void *argument)                                                                       \
-    {                                                                                                                  \
-        const struct context *context = argument;                                                                      \
-        prepared_run_##NAME(context->prepared);                                                                        \
-    }
+static void run_prepared(const void *argument)
+{
+    const struct context *context = argument;
 
-DEFINE_RUN(kernel)
-DEFINE_RUN(with_state)
-DEFINE_RUN(call)
-DEFINE_RUN(with_tensors)
+    npuq_call_run(context->call, 0, SIZE_MAX);
+}
+
+static void run_with_tensors(const void *argument)
+{
+    const struct context *context = argument;
+
+    (void)operands_call_with_tensors(context->tensors);
+}
 
 /* A share of the rows for each thread, cut where both sides are aligned: `grain` bytes of y. */
 enum { GRAIN = 4096 };
@@ -94,8 +96,9 @@ static void read_parameters(const struct operands *o)
     const npuq_tensor *const parameters[] = {&o->scale, &o->offset, &o->activation_scale};
 
     for (size_t i = 0; i < sizeof parameters / sizeof parameters[0]; i++) {
-        if (operands_bytes(parameters[i]) >= 64) {
-            bench_read(parameters[i]->data, operands_bytes(parameters[i]));
+        const size_t bytes = operands_parameter_bytes(o, parameters[i]);
+        if (bytes >= 64) {
+            bench_read(parameters[i]->data, bytes);
         }
     }
 }
@@ -182,14 +185,15 @@ struct field {
     struct measurement *m;
     struct context contexts[MEASURE_MAX_RUNS];
     struct contestant contestants[MEASURE_MAX_RUNS];
-    bool from_afar; /* the case does not fit into the second cache */
+    bool from_afar;   /* the case does not fit into the second cache */
+    bool reads_twice; /* and nothing keeps x between the passes of dynamic quantisation */
 };
+
+static void (*const runs[])(const void *) = {run_ours,         run_baseline, run_peer,       run_peer,  run_prepared,
+                                             run_with_tensors, run_stream,   run_two_passes, run_memcpy};
 
 static void enter(struct field *field, const struct context *context, const char *who, size_t differing)
 {
-    static void (*const runs[])(const void *) = {run_ours,   run_baseline,   run_peer,  run_peer,
-                                                 run_kernel, run_with_state, run_call,  run_with_tensors,
-                                                 run_stream, run_two_passes, run_memcpy};
     struct measurement *m = field->m;
 
     if (m->count == MEASURE_MAX_RUNS) {
@@ -227,7 +231,7 @@ static struct bench_way fastest_way(const struct context *stream, size_t prefetc
                                          .four_rows = (i & 2) != 0,
                                          .prefetch = prefetch > 0 ? prefetch : distances[i / 4 / TURNS]};
         const double start = machine_nanoseconds();
-        run_stream(&context);
+        runs[context.kind](&context);
         const double spent = machine_nanoseconds() - start;
         if (lowest <= 0 || spent < lowest) {
             lowest = spent;
@@ -237,40 +241,32 @@ static struct bench_way fastest_way(const struct context *stream, size_t prefetc
     return best;
 }
 
-static void enter_limits(struct field *field, const struct operands *o, const struct plan *plan, int threads)
+/* Copying does not read twice. */
+static void enter_streams(struct field *field, const struct operands *o, const struct plan *plan, int threads)
 {
-    const struct bench_case *c = o->c;
+    static const char *const names[2][3] = {{"stream", "stream-nt", "stream-best"},
+                                            {"two-pass", "two-pass-nt", "two-pass-best"}};
+    const char *const *name = names[field->reads_twice];
+    struct context context = {
+        .operands = o, .kind = field->reads_twice ? RUN_TWO_PASSES : RUN_STREAM, .threads = threads};
 
-    for (int kind = RUN_STREAM; kind <= RUN_TWO_PASSES; kind++) {
-        for (int non_temporal = 0; non_temporal <= bench_has_non_temporal(); non_temporal++) {
-            const struct context context = {.operands = o,
-                                            .kind = (enum run_kind)kind,
-                                            .threads = threads,
-                                            .way = {.non_temporal = non_temporal != 0}};
-            if (kind == RUN_TWO_PASSES && !bench_is_dynamic(c)) {
-                continue;
-            }
-            enter(field, &context,
-                  kind == RUN_STREAM ? (non_temporal ? "stream-nt" : "stream")
-                                     : (non_temporal ? "two-pass-nt" : "two-pass"),
-                  0);
-        }
+    for (int non_temporal = 0; non_temporal <= bench_has_non_temporal(); non_temporal++) {
+        context.way.non_temporal = non_temporal != 0;
+        enter(field, &context, name[non_temporal], 0);
     }
     if (field->from_afar) {
-        struct context best = {.operands = o, .kind = RUN_STREAM, .threads = threads};
-        best.way = fastest_way(&best, plan->prefetch);
-        enter(field, &best, "stream-best", 0);
+        context.way = fastest_way(&context, plan->prefetch);
+        enter(field, &context, name[2], 0);
     }
-    const struct context copy = {.operands = o, .kind = RUN_MEMCPY, .threads = threads};
-    enter(field, &copy, "memcpy", 0);
+    if (!field->reads_twice) {
+        const struct context copy = {.operands = o, .kind = RUN_MEMCPY, .threads = threads};
+        enter(field, &copy, "memcpy", 0);
+    }
 }
 
 static const char *baseline_name(enum bench_baseline baseline)
 {
     switch (baseline) {
-    case BENCH_MULTIPLY: return "multiply";
-    case BENCH_CONTIGUOUS: return "contiguous";
-    case BENCH_ASYMMETRIC: return "asymmetric";
     case BENCH_USUAL_DATA: return "usual data";
     case BENCH_COPY_FIRST: return "copy first";
     case BENCH_ONE_THREAD: return "one thread";
@@ -296,23 +292,25 @@ static void enter_all(struct field *field, const struct operands *o, const struc
             enter(field, &context, baseline_name(c->baseline), 0);
         }
     }
-    enter_limits(field, o, plan, threads);
+    enter_streams(field, o, plan, threads);
 }
 
-/* Each must give the expected results once; without threads, and with the fastest backend. */
-static bool enter_prepared(struct field *field, struct operands *o, const struct plan *plan, struct prepared *prepared)
+/* Each must give the expected results once; with the fastest backend. */
+static bool enter_small(struct field *field, struct operands *o, const struct plan *plan, npuq_call *call)
 {
     struct measurement *m = field->m;
-    struct context context = {.operands = o, .backend = plan->backends[0], .threads = 1, .prepared = prepared};
+    struct context context = {.operands = o, .backend = plan->backends[0], .threads = 1, .tensors = o, .call = call};
+    const bool can_prepare = operands_can_prepare(o->c);
 
-    if (!(o->c->sets & BENCH_PREPARED)) {
+    if (!bench_is_small(o->c)) {
         return true;
     }
-    if (npuq_set_backend(context.backend) != NPUQ_OK || prepared_make(prepared, o) != NPUQ_OK) {
+    if (npuq_set_backend(context.backend) != NPUQ_OK || (can_prepare && operands_prepare(o, call) != NPUQ_OK)) {
         (void)snprintf(m->failure, sizeof m->failure, "%s", npuq_last_error());
         return false;
     }
-    for (context.kind = RUN_KERNEL; context.kind <= RUN_WITH_TENSORS; context.kind++) {
+    for (context.kind = can_prepare ? RUN_PREPARED : RUN_WITH_TENSORS; context.kind <= RUN_WITH_TENSORS;
+         context.kind++) {
         memset(o->y.data, 0x55, o->y_bytes);
         enter(field, &context, run_kind_name(context.kind), 0);
         field->contestants[m->count - 1].run(&context);
@@ -379,30 +377,38 @@ static void finish_peers(const struct field *field)
 
 /* ---- results --------------------------------------------------------------------------------------------------- */
 
-/* The fastest of the runs of a kind; -1 if there is none. */
-static int fastest(const struct measurement *m, enum run_kind kind)
+/* Of all that move the bytes, the fastest: streams, and whoever does the work as well. Where y is larger than x,
+ * memcpy() writes less than the case does. */
+static int fastest_mover(const struct measurement *m)
 {
-    int best = -1;
+    const bool grows = bench_y_bytes(m->c) > bench_x_bytes(m->c);
+    int best = 0;
 
-    for (int i = 0; i < m->count; i++) {
-        if (m->runs[i].kind == kind && (best < 0 || m->runs[i].ns.median < m->runs[best].ns.median)) {
+    for (int i = 1; i < m->count; i++) {
+        const enum run_kind kind = m->runs[i].kind;
+        const bool moves = kind != RUN_BASELINE && kind != RUN_PRODUCT && (kind != RUN_MEMCPY || !grows);
+        if (moves && m->runs[i].ns.median < m->runs[best].ns.median) {
             best = i;
         }
     }
     return best;
 }
 
-/* Where y is larger than x, memcpy() writes less than the case does: no limit. */
-static int fastest_mover(const struct measurement *m)
+/* The instructions come after the floating-point state is set, and end before what it was is put back: their times add
+ * up. A stream goes on beside them, and has been timed with a call of its own. */
+static struct limits limits_of(const struct measurement *m, const struct plan *plan, double stream_ns, int threads)
 {
-    const int stream = fastest(m, RUN_STREAM);
-    const int copy = fastest(m, RUN_MEMCPY);
+    struct limits limits = {
+        .stream_ns = stream_ns, .ports_ns = ports_ns(&plan->ports, m->c, threads), .latency_ns = plan->call_ns};
+    const double own_ns = limits.latency_ns + limits.ports_ns;
 
-    return bench_y_bytes(m->c) <= bench_x_bytes(m->c) && m->runs[copy].ns.median < m->runs[stream].ns.median ? copy
-                                                                                                             : stream;
+    limits.ns = stream_ns > own_ns ? stream_ns : own_ns;
+    limits.bound = stream_ns > own_ns ? "stream" : limits.ports_ns > limits.latency_ns ? "ports" : "latency";
+    limits.reached = m->runs[0].ns.median > 0 ? limits.ns / m->runs[0].ns.median : 0;
+    return limits;
 }
 
-static void set_results(struct field *field, int rounds)
+static void set_results(struct field *field, const struct plan *plan, int threads, int rounds)
 {
     struct measurement *m = field->m;
 
@@ -411,21 +417,21 @@ static void set_results(struct field *field, int rounds)
         m->runs[i].ns = statistics_of(field->contestants[i].samples, rounds);
         m->runs[i].noisy = statistics_spread(&m->runs[i].ns) > noise_threshold;
     }
-    const int limit = fastest_mover(m);
-    const int two_passes = fastest(m, RUN_TWO_PASSES);
+    const int mover = fastest_mover(m);
     for (int i = 0; i < m->count; i++) {
         struct run *run = &m->runs[i];
-        run->is_limit = i == limit;
-        run->noisy = run->noisy && (run->kind < RUN_STREAM || i == limit || i == two_passes); /* others do not matter */
+        run->is_mover = i == mover;
+        run->noisy = run->noisy && (run->kind < RUN_STREAM || i == mover); /* the others do not matter */
         run->times_as_fast = median_ratio(field->contestants[i].samples, field->contestants[0].samples, rounds);
     }
+    m->limits = limits_of(m, plan, m->runs[mover].ns.median, threads);
 }
 
 bool measure(const struct bench_case *c, const struct plan *plan, const struct machine *machine, struct measurement *m)
 {
     struct field field = {.m = m};
     struct operands operands;
-    struct prepared prepared;
+    npuq_call call;
     const int threads = c->threads > 0 ? c->threads : plan->threads;
 
     memset(m, 0, sizeof *m);
@@ -440,15 +446,17 @@ bool measure(const struct bench_case *c, const struct plan *plan, const struct m
     m->level = machine_level(machine, m->bytes_read + m->bytes_written);
 
     field.from_afar = m->bytes_read + m->bytes_written > machine->cache[1];
+    field.reads_twice =
+        bench_is_dynamic(c) && (c->mode == BENCH_TENSOR || operands.x_bytes / (size_t)c->shape[0] > machine->cache[1]);
 
     bool right = check_backends(m, &operands, plan, threads);
     if (right && plan->timed) {
         enter_all(&field, &operands, plan, threads);
-        right = enter_prepared(&field, &operands, plan, &prepared);
+        right = enter_small(&field, &operands, plan, &call);
         if (plan->with_peers) {
             enter_peers(&field, &operands, threads);
         }
-        set_results(&field, timing_run(&plan->timing, field.contestants, m->count));
+        set_results(&field, plan, threads, timing_run(&plan->timing, field.contestants, m->count));
         finish_peers(&field);
     }
     operands_free(&operands);
@@ -460,7 +468,7 @@ double measure_seconds(const struct bench_case *c, const struct plan *plan)
     const double bytes = (double)(bench_x_bytes(c) + bench_y_bytes(c));
     const double call_ns = bytes / 15;
     const double sample_ns = call_ns > plan->timing.sample_ns ? call_ns : plan->timing.sample_ns;
-    const int streams = (bench_is_dynamic(c) ? 2 : 1) * (bench_has_non_temporal() ? 2 : 1) + 2;
+    const int streams = (bench_has_non_temporal() ? 2 : 1) + 2;
     int count;
     const struct peer *const *all = peers(&count);
     int others = 0;
@@ -468,7 +476,7 @@ double measure_seconds(const struct bench_case *c, const struct plan *plan)
     for (int i = 0; i < count && plan->with_peers && !bench_is_view(c); i++) {
         others += !all[i]->is_product;
     }
-    const int parts = c->sets & BENCH_PREPARED ? RUN_WITH_TENSORS - RUN_KERNEL + 1 : 0;
+    const int parts = bench_is_small(c) ? 2 : 0;
     const int contestants = plan->backend_count + (c->baseline != BENCH_NO_BASELINE) + parts + streams + others;
     double rounds = plan->timing.budget_ns / (contestants * sample_ns);
 
@@ -480,8 +488,8 @@ double measure_seconds(const struct bench_case *c, const struct plan *plan)
 
 const char *run_kind_name(enum run_kind kind)
 {
-    static const char *const names[] = {"ours",     "baseline",     "peer",   "product",    "row kernel", "with state",
-                                        "prepared", "with tensors", "stream", "two-passes", "memcpy"};
+    static const char *const names[] = {"ours",         "baseline", "peer",       "product", "prepared",
+                                        "with tensors", "stream",   "two-passes", "memcpy"};
 
     return names[kind];
 }

@@ -6,6 +6,7 @@
 #include "limit.h"
 #include "machine.h"
 #include "operands.h"
+#include "ports.h"
 #include "timing.h"
 
 enum run_kind {
@@ -13,8 +14,6 @@ enum run_kind {
     RUN_BASELINE,
     RUN_PEER,
     RUN_PRODUCT,
-    RUN_KERNEL, /* and the next three: see prepared.h */
-    RUN_WITH_STATE,
     RUN_PREPARED,
     RUN_WITH_TENSORS,
     RUN_STREAM,
@@ -31,10 +30,20 @@ struct run {
     struct statistics ns; /* of one call */
     double times_as_fast; /* the first run, which is npuquant's, is so many times as fast as this one */
     struct bench_way way; /* of a stream */
-    bool is_limit;        /* nothing moves the bytes of the case faster than this */
+    bool is_mover;        /* nothing moves the bytes of the case faster than this */
     bool compared;        /* its results, with npuquant's: */
     size_t differing;     /* so many elements are unlike */
     bool noisy;           /* the spread is above 10 % */
+};
+
+/* What no code can be faster than, on this machine. */
+struct limits {
+    double stream_ns;  /* to move the bytes, as the fastest run does */
+    double ports_ns;   /* to execute the instructions; 0: not known */
+    double latency_ns; /* the call and the floating-point state */
+    double ns;         /* all in all */
+    const char *bound; /* "stream", or the larger part of the others: "ports", "latency" */
+    double reached;    /* ns divided by npuquant's time */
 };
 
 enum { MEASURE_MAX_RUNS = TIMING_MAX_CONTESTANTS, MEASURE_MAX_BACKENDS = 4 };
@@ -48,7 +57,8 @@ struct measurement {
     int rounds;
     struct run runs[MEASURE_MAX_RUNS];
     int count;
-    char failure[160]; /* "" if all is well */
+    struct limits limits; /* where there are runs */
+    char failure[160];    /* "" if all is well */
 };
 
 struct plan {
@@ -59,6 +69,8 @@ struct plan {
     bool with_peers;
     size_t prefetch; /* by the fastest stream, so many bytes ahead; 0: it tries several distances */
     struct timing timing;
+    struct ports ports;
+    double call_ns; /* of struct state_cost */
 };
 
 /* False if the outputs are wrong or the case cannot be run: m->failure says why. */

@@ -146,9 +146,17 @@ static const npuq_tensor *if_present(const npuq_tensor *tensor)
     return tensor->data ? tensor : NULL;
 }
 
-size_t operands_bytes(const npuq_tensor *tensor)
+static size_t bytes_of(const npuq_tensor *tensor)
 {
     return tensor->data ? count(tensor) * npuq_dtype_size(tensor->dtype) : 0;
+}
+
+size_t operands_parameter_bytes(const struct operands *o, const npuq_tensor *parameter)
+{
+    const int64_t rows = o->c->shape[0];
+    const size_t bytes = bytes_of(parameter);
+
+    return parameter->ndim == 2 && rows < o->c->groups ? bytes / (size_t)o->c->groups * (size_t)rows : bytes;
 }
 
 /* x or y as a view of two dimensions, and the memory that goes with a variant. */
@@ -322,7 +330,8 @@ static bool make_parameters(struct operands *o)
         (c->groups > 0 && !make_groups(o))) {
         return false;
     }
-    o->parameter_bytes = operands_bytes(&o->scale) + operands_bytes(&o->offset) + operands_bytes(&o->activation_scale);
+    o->parameter_bytes = operands_parameter_bytes(o, &o->scale) + operands_parameter_bytes(o, &o->offset) +
+                         operands_parameter_bytes(o, &o->activation_scale);
     return true;
 }
 
@@ -357,12 +366,6 @@ static npuq_quant_mode quant_mode(const struct bench_case *c)
 /* The operator, or with a call its preparation: the same arguments but the executor. */
 #define CALL(OPERATOR, ...) (call ? npuq_prepare_##OPERATOR(call, __VA_ARGS__) : npuq_##OPERATOR(__VA_ARGS__, executor))
 
-static npuq_status call_asymmetric(const struct operands *o, npuq_call *call, const npuq_executor *executor)
-{
-    return CALL(dynamic_quant_asymmetric, &o->x, if_present(&o->scale), if_present(&o->group_index), quant_mode(o->c),
-                &o->y, &o->scale_out, &o->offset_out);
-}
-
 static npuq_status call_or_prepare(const struct operands *o, npuq_call *call, const npuq_executor *executor)
 {
     const struct bench_case *c = o->c;
@@ -372,7 +375,9 @@ static npuq_status call_or_prepare(const struct operands *o, npuq_call *call, co
         return CALL(quantize, &o->x, &o->scale, &o->offset, c->parameters == BENCH_AXIS ? 1 : -1, c->mode == BENCH_DIV,
                     &o->y);
     case BENCH_GROUP_QUANT: return CALL(group_quant, &o->x, &o->scale, &o->group_index, &o->offset, &o->y);
-    case BENCH_DYNAMIC: return call_asymmetric(o, call, executor);
+    case BENCH_DYNAMIC:
+        return CALL(dynamic_quant_asymmetric, &o->x, if_present(&o->scale), if_present(&o->group_index), quant_mode(c),
+                    &o->y, &o->scale_out, &o->offset_out);
     case BENCH_DYNAMIC_QUANT:
         return CALL(dynamic_quant, &o->x, if_present(&o->scale), if_present(&o->group_index), quant_mode(c),
                     NPUQ_SCALE_PRODUCT, &o->y, &o->scale_out);
@@ -388,6 +393,25 @@ static npuq_status call_or_prepare(const struct operands *o, npuq_call *call, co
 npuq_status operands_call(const struct operands *o, const npuq_executor *executor)
 {
     return call_or_prepare(o, NULL, executor);
+}
+
+npuq_status operands_call_with_tensors(struct operands *o)
+{
+    npuq_tensor *const tensors[] = {&o->x,           &o->y,         &o->scale,     &o->offset, &o->activation_scale,
+                                    &o->group_index, &o->scale_out, &o->offset_out};
+
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+        if (tensors[i]->data) {
+            *tensors[i] =
+                npuq_tensor_contiguous(tensors[i]->data, tensors[i]->dtype, tensors[i]->ndim, tensors[i]->shape);
+        }
+    }
+    return operands_call(o, NULL);
+}
+
+bool operands_can_prepare(const struct bench_case *c)
+{
+    return c->op != BENCH_TRANS_QUANT_PARAM && c->mode != BENCH_TENSOR;
 }
 
 npuq_status operands_prepare(const struct operands *o, npuq_call *call)
@@ -450,29 +474,6 @@ void operands_row_kernel(const struct operands *o, size_t ahead)
     if (ahead > 0) {
         kernels->stream_end();
     }
-}
-
-/* The first scale for all elements. */
-static npuq_status call_contiguous(const struct operands *o)
-{
-    const int64_t n = (int64_t)bench_elements(o->c);
-    const int64_t one = 1;
-    const npuq_tensor x = npuq_tensor_contiguous(o->x.data, o->x.dtype, 1, &n);
-    const npuq_tensor y = npuq_tensor_contiguous(o->y.data, o->y.dtype, 1, &n);
-    const npuq_tensor scale = npuq_tensor_contiguous(o->scale.data, o->scale.dtype, 1, &one);
-    const npuq_tensor offset = npuq_tensor_contiguous(o->offset.data, o->offset.dtype, 1, &one);
-
-    return npuq_quantize(&x, &scale, &offset, -1, o->c->mode == BENCH_DIV, &y, NULL);
-}
-
-/* A multiplication takes zero points of the scales' dtype: the scales serve as both. */
-static npuq_status call_multiply(const struct operands *o)
-{
-    npuq_tensor offset = o->offset;
-
-    offset.dtype = NPUQ_FLOAT32;
-    offset.data = o->scale.data;
-    return npuq_quantize(&o->x, &o->scale, &offset, -1, false, &o->y, NULL);
 }
 
 /* In blocks of 32 x 32, so that of both sides all of a cache line is used before it leaves the cache. The steps that
@@ -552,9 +553,6 @@ static npuq_status call_with_usual_data(const struct operands *o)
 npuq_status operands_baseline(const struct operands *o)
 {
     switch (o->c->baseline) {
-    case BENCH_MULTIPLY: return call_multiply(o);
-    case BENCH_CONTIGUOUS: return call_contiguous(o);
-    case BENCH_ASYMMETRIC: return call_asymmetric(o, NULL, NULL);
     case BENCH_USUAL_DATA: return call_with_usual_data(o);
     case BENCH_COPY_FIRST: return call_with_copy(o);
     case BENCH_NO_BASELINE:
@@ -569,7 +567,7 @@ bool operands_expect(struct operands *o)
 {
     const npuq_backend active = npuq_active_backend();
     const npuq_tensor y = o->y;
-    const size_t scales = operands_bytes(&o->scale_out); /* offsets, if there are any, follow */
+    const size_t scales = bytes_of(&o->scale_out); /* offsets, if there are any, follow */
 
     o->y.data = o->expected;
     bool done = npuq_set_backend(NPUQ_BACKEND_REF) == NPUQ_OK && operands_call(o, NULL) == NPUQ_OK;
@@ -599,7 +597,7 @@ static size_t differing(const void *a, const void *b, size_t bytes, size_t item)
 
 size_t operands_differing(const struct operands *o)
 {
-    const size_t scales = operands_bytes(&o->scale_out);
+    const size_t scales = bytes_of(&o->scale_out);
     size_t found = differing(o->y.data, o->expected, o->y_bytes, npuq_dtype_size(o->y.dtype));
 
     if (o->small_out_bytes > 0) {

@@ -16,7 +16,7 @@ struct operands {
     npuq_tensor activation_scale; /* dequant */
     npuq_tensor group_index;
     npuq_tensor scale_out;  /* dynamic */
-    npuq_tensor offset_out; /* dynamic_quant_asymmetric, the case itself or what it is set against */
+    npuq_tensor offset_out; /* dynamic_quant_asymmetric */
     void *x_memory;         /* where x's bytes begin; x.data may be at another element */
     void *other;            /* usual data, or room for a contiguous copy of a view: what the baseline takes */
     size_t x_bytes;
@@ -31,8 +31,8 @@ struct operands {
     int memory_count;
 };
 
-/* Bytes of an argument; 0 for one that is not given. */
-size_t operands_bytes(const npuq_tensor *tensor);
+/* Bytes of a parameter that are read, which is not all of it where groups have no row; 0 if it is not given. */
+size_t operands_parameter_bytes(const struct operands *o, const npuq_tensor *parameter);
 
 /* False if there is not enough memory. */
 bool operands_make(struct operands *o, const struct bench_case *c);
@@ -41,7 +41,11 @@ void operands_free(struct operands *o);
 /* The case itself. */
 npuq_status operands_call(const struct operands *o, const npuq_executor *executor);
 
-/* Prepares it. Only operators that can be prepared. */
+/* The same, after making each tensor what it was. */
+npuq_status operands_call_with_tensors(struct operands *o);
+
+/* Prepares it. Not trans_quant_param, nor one scale that is found for a whole tensor. */
+bool operands_can_prepare(const struct bench_case *c);
 npuq_status operands_prepare(const struct operands *o, npuq_call *call);
 
 /* What the case is set against. */

@@ -15,6 +15,11 @@ static double gigabytes_per_second(const struct run *run)
     return run->ns.median > 0 ? (double)run->bytes / run->ns.median : 0;
 }
 
+static double reached(const struct measurement *m, const struct run *run)
+{
+    return run->ns.median > 0 ? m->limits.ns / run->ns.median : 0;
+}
+
 /* ---- table ----------------------------------------------------------------------------------------------------- */
 
 static const char legend[] =
@@ -29,34 +34,52 @@ static const char legend[] =
     "beyond\n"
     "                           the second cache only. How it goes is at the end of the line\n"
     "  memcpy                   memcpy() that reads and writes as many bytes as the case in all\n"
-    "  two-pass, two-pass-nt    a stream that reads x twice, as dynamic quantisation has to: its own limit\n"
-    "  multiply                 the same call, multiplying where the case divides\n"
-    "  contiguous               the same elements, with one scale for all\n"
-    "  row kernel               the innermost loops of npuquant without the call and its checks\n"
-    "  with state               the same, putting the floating-point state aside and back, as every call does\n"
-    "  prepared                 npuq_call_run() of the whole call, prepared before\n"
-    "  with tensors             the same call, making its tensors first\n"
+    "  two-pass, two-pass-nt,   the same that reads x twice, where dynamic quantisation has to: for one scale of a\n"
+    "  two-pass-best            tensor, and in rows that the second cache does not hold\n"
+    "  prepared                 npuq_call_run() of the whole call, prepared before; of one short row only\n"
+    "  with tensors             the same call, making its tensors first; of one short row only\n"
     "  usual data               the same call with usual data, where the case has saturating data, NaN or subnormals\n"
     "  copy first               plain loops that copy the view to contiguous memory (or from there), and the same "
     "call\n"
     "  one thread               the same call on one thread\n"
-    "  asymmetric               dynamic_quant_asymmetric, where the case is dynamic_quant\n"
-    "  naive loop, clang loop   a plain loop in C, compiled with -O3 -ffast-math for the machine that built it, by "
-    "the\n"
+    "  naive loop, clang loop   a plain loop in C, compiled with -Ofast for the machine that built it, by the\n"
     "                           compiler of this program, and by Clang if it was there\n"
     "  onednn, xnnpack          other libraries, where they do the same work on one thread\n"
     "  product, product to y    oneDNN's product of matrices of int8, 64 deep, on one thread: to int32, and with the\n"
     "                           scales and the type of y of the case, which is dequant. The second less the first is\n"
     "                           what oneDNN's own way from sums to y takes; it may be below 0, as y may be smaller\n"
-    "The limit is the fastest of the streams and memcpy: no code that moves these bytes can be much faster.\n"
-    "memcpy does not count where y is larger than x, since it writes as much as it reads.\n"
+    "The last line of a case says what it is limited by:\n"
+    "  stream                   the time of the fastest line, which is marked: a stream, memcpy, or someone who does\n"
+    "                           the work and is faster still. Not memcpy where y is larger than x, since it writes as\n"
+    "                           much as it reads; nor a product, or the same call in another way\n"
+    "  ports                    the time of the vector instructions that the case needs at least, at the rates that\n"
+    "                           were measured first\n"
+    "  latency                  the time of a call that only puts the floating-point state aside and back\n"
+    "The limit is the longer of two times: that of the stream, and that of ports and latency together. A stream goes "
+    "on\n"
+    "while others compute, and its time includes a call.\n"
     "\n"
     "threads        how many work on one call\n"
     "time           of one call: the median; all lines of a case have the same unit\n"
     "spread         of the times, in % of the median: the middle half of them lies in it; NOISY above 10 %\n"
     "GB/s           10^9 bytes in a second, those read and those written, each byte counted once\n"
-    "times as fast  how many times as fast npuquant is as this line: above 1 npuquant is faster, 0.5 is half as fast.\n"
-    "               On the line of the limit this is the share of the limit that npuquant reaches.\n";
+    "times as fast  how many times as fast npuquant is as this line: above 1 npuquant is faster, 0.5 is half as fast\n"
+    "of the limit   the limit divided by the time: 1 is at the limit, 0.5 takes twice as long\n";
+
+static void print_ports(const struct heading *heading)
+{
+    const struct ports *ports = heading->ports;
+
+    if (ports->lanes == 0) {
+        (void)printf("How many instructions this machine executes is not known: limits leave ports out.\n");
+        return;
+    }
+    (void)printf("Vectors of %zu float32 in a nanosecond (%s):", ports->lanes, ports->vectors);
+    for (int p = 0; p < PORTS; p++) {
+        (void)printf("%s %s %.1f", p > 0 ? "," : "", port_name((enum port)p), ports->per_ns[p]);
+    }
+    (void)printf(".\n");
+}
 
 static void print_caches(const struct machine *machine)
 {
@@ -88,13 +111,17 @@ void report_table_begin(const struct heading *heading)
         (void)printf("; %.0f ns if the caller flushes subnormals, as the call sets this state and puts it back",
                      heading->state.flushing_ns);
     }
-    (void)printf(".\nChosen: %zu of %zu cases", heading->chosen, heading->all);
+    (void)printf(".\nA call that only puts the floating-point state aside and back takes %.1f ns.\n",
+                 heading->state.call_ns);
+    print_ports(heading);
+    (void)printf("Chosen: %zu of %zu cases", heading->chosen, heading->all);
     if (heading->rare > 0) {
         (void)printf(", of them %zu rare ones, which only --filter and --full choose", heading->rare);
     }
     (void)printf(". This will take about %.0f s if nothing else is running%s.\n\n%s\n", heading->seconds + 1,
                  heading->seconds < 120 ? "" : "; --budget and --max-elements make it shorter", legend);
-    (void)printf("%-12s %7s %12s %8s %8s %14s\n", "", "threads", "time", "spread", "GB/s", "times as fast");
+    (void)printf("%-12s %7s %12s %8s %8s %14s %13s\n", "", "threads", "time", "spread", "GB/s", "times as fast",
+                 "of the limit");
     (void)fflush(stdout);
 }
 
@@ -125,7 +152,7 @@ static void print_notes(const struct run *run)
         (void)printf("  %s stores, %s, prefetching %zu bytes ahead;", run->way.non_temporal ? "non-temporal" : "plain",
                      run->way.four_rows ? "four rows at a time" : "in order", run->way.prefetch);
     }
-    (void)printf("%s%s", run->is_limit ? "  the limit" : "", run->noisy ? "  NOISY" : "");
+    (void)printf("%s%s", run->is_mover ? "  the stream" : "", run->noisy ? "  NOISY" : "");
     if (run->compared) {
         (void)printf("  %zu results differ", run->differing);
     }
@@ -147,7 +174,16 @@ void report_table_case(const struct measurement *m)
         } else {
             (void)printf(" %14s", "");
         }
+        (void)printf(" %13.2f", reached(m, run));
         print_notes(run);
+    }
+    if (m->count > 0) {
+        (void)printf("  bound by %s: stream %.2f %s, ", m->limits.bound, m->limits.stream_ns / unit.ns, unit.name);
+        if (m->limits.ports_ns > 0) {
+            (void)printf("ports %.2f %s, ", m->limits.ports_ns / unit.ns, unit.name);
+        }
+        (void)printf("latency %.1f ns; the limit is %.2f %s\n", m->limits.latency_ns, m->limits.ns / unit.ns,
+                     unit.name);
     }
     (void)fflush(stdout);
 }
@@ -181,11 +217,24 @@ static void write_field(FILE *file, const char *key, const char *text)
     (void)fputs(", ", file);
 }
 
+static void write_constants(FILE *file, const struct heading *heading)
+{
+    const struct ports *ports = heading->ports;
+
+    if (ports->lanes > 0) {
+        write_field(file, "vectors", ports->vectors);
+        for (int p = 0; p < PORTS; p++) {
+            (void)fprintf(file, "\"%s_per_ns\": %.4f, ", port_name((enum port)p), ports->per_ns[p]);
+        }
+    }
+    (void)fprintf(file, "\"vector_bits\": %zu, \"call_ns\": %.2f", 32 * ports->lanes, heading->state.call_ns);
+}
+
 void report_json_begin(FILE *file, const struct heading *heading)
 {
     const struct machine *machine = heading->machine;
 
-    (void)fputs("{\"schema\": \"npuquant-bench-3\",\n ", file);
+    (void)fputs("{\"schema\": \"npuquant-bench-4\",\n ", file);
     write_field(file, "version", npuq_version());
     write_field(file, "date", machine->date);
     write_field(file, "cpu", machine->cpu);
@@ -193,9 +242,11 @@ void report_json_begin(FILE *file, const struct heading *heading)
     write_field(file, "stream_vectors", heading->vectors);
     (void)fprintf(file,
                   "\"processors\": %d, \"page_bytes\": %zu, \"pinned\": %s, \"caches\": [%zu, %zu, %zu],\n "
-                  "\"small_call_ns\": %.2f, \"small_call_flushing_ns\": %.2f,\n \"cases\": [",
+                  "\"small_call_ns\": %.2f, \"small_call_flushing_ns\": %.2f,\n \"constants\": {",
                   machine->processors, heading->page, heading->pinned ? "true" : "false", machine->cache[0],
                   machine->cache[1], machine->cache[2], heading->state.usual_ns, heading->state.flushing_ns);
+    write_constants(file, heading);
+    (void)fputs("},\n \"cases\": [", file);
 }
 
 static void write_run(FILE *file, const struct run *run)
@@ -207,8 +258,7 @@ static void write_run(FILE *file, const struct run *run)
                   "\"threads\": %d, \"median_ns\": %.2f, \"q1_ns\": %.2f, \"q3_ns\": %.2f, \"min_ns\": %.2f, "
                   "\"bytes\": %zu",
                   run->threads, run->ns.median, run->ns.q1, run->ns.q3, run->ns.lowest, run->bytes);
-    (void)fprintf(file, ", \"npuquant_times_as_fast\": %.4f, \"limit\": %s", run->times_as_fast,
-                  run->is_limit ? "true" : "false");
+    (void)fprintf(file, ", \"npuquant_times_as_fast\": %.4f", run->times_as_fast);
     if (run->way.prefetch > 0) {
         (void)fprintf(file, ", \"non_temporal\": %s, \"four_rows\": %s, \"prefetch\": %zu",
                       run->way.non_temporal ? "true" : "false", run->way.four_rows ? "true" : "false",
@@ -218,6 +268,20 @@ static void write_run(FILE *file, const struct run *run)
         (void)fprintf(file, ", \"differing\": %zu", run->differing);
     }
     (void)fprintf(file, ", \"noisy\": %s}", run->noisy ? "true" : "false");
+}
+
+/* Null: not known. */
+static void write_limits(FILE *file, const struct limits *limits)
+{
+    (void)fprintf(file, "\"limits\": {\"stream_ns\": %.2f, ", limits->stream_ns);
+    if (limits->ports_ns > 0) {
+        (void)fprintf(file, "\"ports_ns\": %.2f, ", limits->ports_ns);
+    } else {
+        (void)fputs("\"ports_ns\": null, ", file);
+    }
+    (void)fprintf(file, "\"latency_ns\": %.2f, \"limit_ns\": %.2f, ", limits->latency_ns, limits->ns);
+    write_field(file, "bound", limits->bound);
+    (void)fprintf(file, "\"of_limit\": %.4f}, ", limits->reached);
 }
 
 void report_json_case(FILE *file, const struct measurement *m, bool first)
@@ -239,6 +303,9 @@ void report_json_case(FILE *file, const struct measurement *m, bool first)
     write_field(file, "level", m->level);
     if (m->failure[0] != '\0') {
         write_field(file, "failure", m->failure);
+    }
+    if (m->count > 0) {
+        write_limits(file, &m->limits);
     }
     (void)fprintf(file,
                   "\"elements\": %zu, \"bytes_read\": %zu, \"bytes_written\": %zu, \"rounds\": %d,\n   \"runs\": [",
@@ -269,7 +336,7 @@ static void write_cell(FILE *file, const char *text)
 void report_csv_begin(FILE *file)
 {
     (void)fputs("cpu,date,case,level,elements,bytes,kind,line,threads,rounds,median_ns,q1_ns,q3_ns,min_ns,gb_per_s,"
-                "npuquant_times_as_fast,is_limit,is_noisy,differing_elements\n",
+                "npuquant_times_as_fast,of_limit,is_noisy,differing_elements\n",
                 file);
 }
 
@@ -278,10 +345,10 @@ void report_csv_case(FILE *file, const struct heading *heading, const struct mea
     for (int i = 0; i < m->count; i++) {
         const struct run *run = &m->runs[i];
         write_cell(file, heading->machine->cpu);
-        (void)fprintf(file, "%s,%s,%s,%zu,%zu,%s,%s,%d,%d,%.2f,%.2f,%.2f,%.2f,%.3f,%.4f,%d,%d,%zu\n",
+        (void)fprintf(file, "%s,%s,%s,%zu,%zu,%s,%s,%d,%d,%.2f,%.2f,%.2f,%.2f,%.3f,%.4f,%.4f,%d,%zu\n",
                       heading->machine->date, m->c->name, m->level, m->elements, run->bytes, run_kind_name(run->kind),
                       run->who, run->threads, m->rounds, run->ns.median, run->ns.q1, run->ns.q3, run->ns.lowest,
-                      gigabytes_per_second(run), run->times_as_fast, run->is_limit, run->noisy, run->differing);
+                      gigabytes_per_second(run), run->times_as_fast, reached(m, run), run->noisy, run->differing);
     }
 }
 

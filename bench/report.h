@@ -14,6 +14,7 @@ struct heading {
     size_t page;         /* bytes of a page of the buffers; 0: not known */
     bool pinned;
     struct state_cost state;
+    const struct ports *ports;
     size_t all; /* cases */
     size_t chosen;
     size_t rare;    /* of the chosen, those that no set has */

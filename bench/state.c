@@ -3,6 +3,8 @@
 
 #include <npuquant/npuquant.h>
 
+#include "walk/fp_state.h"
+
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 enum { HAS_FLUSHING = true };
@@ -50,6 +52,14 @@ static void run(const void *context)
     (void)npuq_quantize(&call->x, &call->scale, &call->offset, -1, false, &call->y, NULL);
 }
 
+static void run_state(const void *context)
+{
+    const npuq_fp_state caller = npuq_fp_enter();
+
+    (void)context;
+    npuq_fp_leave(&caller);
+}
+
 struct state_cost state_cost(const struct timing *timing)
 {
     static float x[128];
@@ -61,8 +71,8 @@ struct state_cost state_cost(const struct timing *timing)
                              .scale = npuq_tensor_contiguous(&parameter, NPUQ_FLOAT32, 1, &one),
                              .offset = npuq_tensor_contiguous(&parameter, NPUQ_FLOAT32, 1, &one),
                              .y = npuq_tensor_contiguous(y, NPUQ_INT8, 1, &n)}};
-    struct contestant contestants[2];
-    struct state_cost cost = {0, 0};
+    struct contestant contestants[3];
+    struct state_cost cost = {0};
 
     for (int i = 0; i < 128; i++) {
         x[i] = (float)i / 7.0F;
@@ -72,11 +82,11 @@ struct state_cost state_cost(const struct timing *timing)
     for (int i = 0; i < 2; i++) {
         contestants[i] = (struct contestant){.prepare = prepare, .run = run, .context = &calls[i]};
     }
-    const int rounds = timing_run(timing, contestants, HAS_FLUSHING ? 2 : 1);
+    contestants[2] = (struct contestant){.prepare = prepare, .run = run_state, .context = &calls[0]};
+    const int rounds = timing_run(timing, contestants, 3);
     cost.usual_ns = statistics_of(contestants[0].samples, rounds).median;
-    if (HAS_FLUSHING) {
-        cost.flushing_ns = statistics_of(contestants[1].samples, rounds).median;
-    }
+    cost.flushing_ns = HAS_FLUSHING ? statistics_of(contestants[1].samples, rounds).median : 0;
+    cost.call_ns = statistics_of(contestants[2].samples, rounds).median;
     set_flushing(false);
     return cost;
 }

@@ -18,7 +18,9 @@ import unittest
 BENCH = os.path.abspath(os.environ["NPUQUANT_BENCH"])
 SOURCE = os.path.abspath(os.environ["NPUQ_SOURCE"])
 CASE = re.compile(r"^(\w+(?:/[\w-]+){4,6})  \((\d+) bytes, in (L1|L2|L3|L3\+|memory); (\d+) rounds\)$")
-LINE = re.compile(r"^  (\S.*?) +(\d+) +([\d.]+) (ns|us|ms) +([\d.]+) % +([\d.]+)(?: +([\d.]+))?(  .*)?$")
+LINE = re.compile(r"^  (\S.*?) +(\d+) +([\d.]+) (ns|us|ms) +([\d.]+) % +([\d.]+)(?: +([\d.]+))? +([\d.]+)(  .*)?$")
+BOUND = re.compile(r"^  bound by (stream|ports|latency): stream [\d.]+ (ns|us|ms), (ports [\d.]+ \2, )?latency [\d.]+ ns; "
+                   r"the limit is [\d.]+ \2$")
 
 
 def bench(*options):
@@ -64,11 +66,14 @@ class Bench(unittest.TestCase):
         before = "\n".join(lines[:first])
         self.assertRegex(before, r"Machine: .+, \d+ processors?, L1 \d+ KiB, L2 \d+ KiB, L3 \d+ KiB")
         self.assertRegex(before, r"Chosen: 2 of \d+ cases\. This will take about \d+ s if nothing else is running\.")
-        for column in lines[first - 1].replace("times as fast", "times_as_fast").split():
+        for column in lines[first - 1].replace("times as fast", "times_as_fast").replace(
+                "of the limit", "of_the_limit").split():
             self.assertRegex(before, rf"(?m)^{column.replace('_', ' ')}  +\S")
-        self.assertIn("\nThe limit is the fastest of ", before)
+        self.assertIn("\nThe limit is the longer of two times: ", before)
+        self.assertRegex(before, r"Vectors of \d+ float32 in a nanosecond|not known: limits leave ports out")
         for line in lines[first:]:
-            self.assertTrue(CASE.match(line) or LINE.match(line) or line.startswith("WARNING: "), line)
+            self.assertTrue(CASE.match(line) or LINE.match(line) or BOUND.match(line) or line.startswith("WARNING: "),
+                            line)
             if LINE.match(line):
                 self.assertIn(f" {LINE.match(line)[1]}", before)
 
@@ -82,6 +87,8 @@ class Bench(unittest.TestCase):
             elif match := LINE.match(line):
                 units[-1].add(match[4])
                 self.assertTrue(float(match[3]) >= 1 or match[4] == "ns", line)
+            elif match := BOUND.match(line):
+                units[-1].add(match[2])
         self.assertGreater(len(units), 3)
         for found in units:
             self.assertEqual(len(found), 1)
@@ -101,71 +108,116 @@ class Bench(unittest.TestCase):
     # ---- ratios ----
 
     def test_ratios(self):
-        """One direction: the time of a line over that of npuquant's first line. The limit is the fastest that moves the
-        bytes, memcpy too, which moves as many, unless y is larger than x: then memcpy writes less."""
-        types = "f32-i8,bf16-i8,f16-i32,i8-f32,i32-i8,i32-f32"
-        for case in self.results("--filter", types, "--max-elements", "200000")["cases"]:
+        """One direction: the time of a line over that of npuquant's first line."""
+        for case in self.results("--filter", "f32-i8,bf16-i8,f16-i32,i8-f32", "--max-elements", "200000")["cases"]:
             runs = case["runs"]
             self.assertEqual(runs[0]["kind"], "ours")
             for run in runs:
                 ratio = run["median_ns"] / runs[0]["median_ns"]
                 self.assertAlmostEqual(run["npuquant_times_as_fast"], ratio, delta=0.001 + 0.01 * ratio)
                 self.assertEqual(run["bytes"], case["bytes_read"] + case["bytes_written"])
+
+    def test_limits(self):
+        """The stream is the fastest that moves the bytes: memcpy too, unless y is larger than x, as it writes less
+        then. Instructions follow each other and the call; x is read twice for one scale of a tensor."""
+        data = self.results("--filter", "f32-i8,bf16-i8,i8-f32,i32-i8,i32-f32", "--max-elements", "200000")
+        constants = data["constants"]
+        for case in data["cases"]:
+            runs, limits = case["runs"], case["limits"]
             x, y = (int(bits) for bits in re.findall(r"[a-z](\d+)", case["name"].split("/")[3]))
-            grows = y > x
-            movers = [run for run in runs if run["kind"] == "stream" or (run["kind"] == "memcpy" and not grows)]
-            limits = [run for run in runs if run["limit"]]
-            self.assertEqual(len(limits), 1, case["name"])
-            self.assertEqual(limits[0]["median_ns"], min(run["median_ns"] for run in movers))
+            others = ("baseline", "product", *(["memcpy"] if y > x else []))
+            self.assertEqual(limits["stream_ns"], min(run["median_ns"] for run in runs if run["kind"] not in others))
+            self.assertEqual(limits["latency_ns"], constants["call_ns"])
+            own = limits["latency_ns"] + (limits["ports_ns"] or 0)
+            self.assertAlmostEqual(limits["limit_ns"], max(limits["stream_ns"], own), delta=0.02)
+            self.assertAlmostEqual(limits["of_limit"], limits["limit_ns"] / runs[0]["median_ns"], delta=0.002)
+            parts = {"latency": limits["latency_ns"], "ports": limits["ports_ns"] or 0}
+            self.assertGreaterEqual(parts.get(limits["bound"], limits["stream_ns"]) + 0.02,
+                                    max(parts.values()) if limits["bound"] in parts else own)
+            kinds = {run["kind"] for run in runs}
+            twice = "/tensor/" in case["name"]
+            self.assertEqual(("two-passes" in kinds, "stream" in kinds, "memcpy" in kinds), (twice, not twice, not twice))
+
+    def test_ports(self):
+        """Where the machine's rates are known, what needs more instructions has a longer limit, and threads share it."""
+        data = self.results("--shape", "64x1024", "--no-peers")
+        ports = {case["name"].replace("/64x1024", ""): case["limits"]["ports_ns"] for case in data["cases"]}
+        rates = {name: rate for name, rate in data["constants"].items() if name.endswith("_per_ns")}
+        if data["constants"]["vector_bits"] == 0:
+            self.assertEqual((set(ports.values()), rates), ({None}, {}))
+            return
+        self.assertGreater(min(rates.values()), 0)
+        self.assertGreaterEqual(rates["any_per_ns"], max(rates["additions_per_ns"], rates["integers_per_ns"]))
+        self.assertGreater(min(ports.values()), 0)
+        for less, more in (("quantize/mul/uniform/f32-i8", "quantize/div/uniform/f32-i8"),
+                           ("quantize/mul/uniform/f32-i8", "dynamic/token/plain/f32-i8"),
+                           ("dynamic/token/plain/bf16-i8", "dynamic/token/smooth/bf16-i8"),
+                           ("dequant/weight/channel/i32-f32", "requant/mul/channel/i32-i8")):
+            self.assertLess(ports[less], ports[more])
+        for name, ns in ports.items():
+            if name.endswith("/t2"):
+                self.assertAlmostEqual(ns, ports[name.removesuffix("/t2")] / 2, delta=0.02)
 
     # ---- operators ----
 
     def test_operators(self):
         """Every operator has usual cases at the shapes that the targets look at, by threads, and small calls."""
         names = set(self.names())
+        shapes = ("1x128", "1x1024", "1x4096", "8x4096", "64x1024", "512x4096", "16384x4096")
         for kind in ("quantize/mul/uniform/f32-i8", "dynamic/token/plain/bf16-i8", "dynamic_quant/token/plain/bf16-i8",
                      "dynamic_quant/token/smooth/bf16-i8", "dynamic_quant/tensor/plain/bf16-i8",
                      "dynamic_quant/token/plain/bf16-i4", "anti_quant/mul/channel/i8-bf16",
-                     "anti_quant/mul/channel/i8-f16", "anti_quant/mul/channel/i8-f32", "anti_quant/mul/channel/i4-bf16",
+                     "anti_quant/mul/channel/i8-f16", "anti_quant/mul/uniform/i8-f32", "anti_quant/mul/channel/i4-f32",
                      "anti_quant/mul/uniform/i8-bf16", "dequant/weight/uniform/i32-bf16",
                      "dequant/weight/channel/i32-f32", "dequant/token/channel/i32-bf16",
                      "dequant/token/channel/i32-f16", "dequant/token/channel/i32-f32",
-                     "dequant/token-bias-i32/channel/i32-bf16", "dequant/token-bias-f32/channel/i32-bf16",
+                     "dequant/token-bias-i32/channel/i32-bf16", "dequant/token-bias-f32/channel/i32-f32",
                      "requant/mul/uniform/i32-i8", "requant/mul/channel/i32-i8", "requant/mul/channel/i32-f16",
-                     "requant/symmetric/channel/i32-i8"):
-            self.assertTrue({f"{kind}/32x4096", f"{kind}/16384x4096"} <= names, kind)
+                     "requant/symmetric/channel/i32-i8", "group_quant/mul/experts64/f32-i8"):
+            self.assertTrue({f"{kind}/{shape}" for shape in shapes} <= names, kind)
         self.assertIn("dynamic_quant/token/experts64/bf16-i8/16384x4096", names)
-        for name, end in (("overhead", "1x128"), ("prepared", "1x1024"), ("sweep", "1024x4096"), ("threads", "16384x4096/t2")):
+        for name, end in (("overhead", "1x128"), ("sweep", "4096x4096"), ("threads", "16384x4096/t2")):
             if name == "threads" and (os.cpu_count() or 1) < 2:
                 continue
             found = {n.split("/")[0] for n in self.names("--set", name) if n.endswith("/" + end)}
             self.assertTrue({"quantize", "dynamic", "dynamic_quant", "anti_quant", "dequant", "requant"} <= found, name)
 
-    def test_prepared(self):
-        """Of one row, the parts of a call take turns with the call; of more rows they do not."""
-        parts = ["row kernel", "with state", "prepared", "with tensors"]
-        cases = self.results("--set", "prepared", "--no-peers")["cases"]
-        self.assertEqual({case["name"].split("/")[0] for case in cases},
-                         {"quantize", "group_quant", "dynamic", "dynamic_quant", "anti_quant", "dequant", "requant"})
-        for case in cases + self.results("--shape", "1x24", "--set", "prepared")["cases"]:
-            self.assertEqual([run["who"] for run in case["runs"] if run["kind"] in parts], parts, case["name"])
+    def test_small_calls(self):
+        """Of one short row, the prepared call and the call that makes its tensors take turns with the call, of every
+        operator; of more rows they do not. Two operators cannot be prepared."""
+        cases = self.results("--set", "overhead", "--no-peers")["cases"]
+        self.assertEqual(len({case["name"].split("/")[0] for case in cases}), 8)
+        for case in cases + self.results("--shape", "1x24", "--set", "overhead,data", "--no-peers")["cases"]:
             self.assertNotIn("failure", case)
-        self.assertEqual(bench("--shape", "2x24", "--set", "prepared").returncode, 1)
+            parts = [run["who"] for run in case["runs"] if run["kind"] in ("prepared", "with tensors")]
+            prepared = [] if "/tensor/" in case["name"] or case["name"].startswith("trans_quant_param") else ["prepared"]
+            surrounded = case["name"].count("/") == 4 or case["name"].endswith(("/nan", "/saturated", "/subnormal"))
+            self.assertEqual(parts, prepared + ["with tensors"] if surrounded else [], case["name"])
+        for case in self.results("--shape", "2x24", "--no-peers")["cases"]:
+            self.assertFalse([run for run in case["runs"] if run["kind"] in ("prepared", "with tensors")])
 
-    def test_symmetric_beside_asymmetric(self):
-        """dynamic_quant takes turns with dynamic_quant_asymmetric at the same work."""
-        for case in self.results("--filter", "^dynamic_quant/", "--max-elements", "10000")["cases"]:
-            self.assertEqual([run["who"] for run in case["runs"] if run["kind"] == "baseline"], ["asymmetric"])
-            self.assertEqual(case["bytes_written"] % 8, 4)  # one scale, no offset
+    def test_bytes(self):
+        """What is read and written besides x and y: a scale for each row and perhaps an offset; of the groups, those
+        that have rows."""
+        cases = {case["name"]: case for case in self.results("--filter", "^dynamic,^group", "--max-elements", "100000",
+                                                             "--no-peers")["cases"]}
+        for name, written in (("dynamic", 8), ("dynamic_quant", 4)):
+            self.assertEqual(cases[f"{name}/token/plain/f32-i8/1x128"]["bytes_written"], 128 + written)
+        for shape, groups in (("1x1024", 1), ("8x4096", 8), ("64x1024", 64)):
+            rows, columns = map(int, shape.split("x"))
+            self.assertEqual(cases[f"group_quant/mul/experts64/f32-i8/{shape}"]["bytes_read"],
+                             4 * (rows * columns + groups * columns + 1))
 
     def test_others_do_the_same(self):
-        """What other libraries make of the integers is compared, and next to nothing differs; a product to int32 is
-        not compared."""
-        for case in self.results("--filter", "^anti_quant/,^dequant/weight/,^requant/", "--max-elements", "10000",
+        """What other libraries and loops make of the integers is compared, and next to nothing differs, but for the
+        last bit of float32 where loops take factors in another order; a product to int32 is not compared."""
+        for case in self.results("--filter", "^anti_quant/,^dequant/,^requant/", "--max-elements", "10000",
                                  "--full")["cases"]:
+            reordered = "/token" in case["name"] and case["y"] == "f32"
             for run in case["runs"]:
                 self.assertEqual("differing" in run, run["kind"] == "peer" or run["who"] == "product to y")
-                self.assertLess(run.get("differing", 0), case["elements"] / 100, (case["name"], run["who"]))
+                self.assertLess(run.get("differing", 0), case["elements"] / (2 if reordered else 100) + 1,
+                                (case["name"], run["who"]))
 
     # ---- plain loops, data, views, pages ----
 
@@ -173,7 +225,12 @@ class Bench(unittest.TestCase):
         """Plain loops do the same work at every kind that they know; only NaN makes them differ much."""
         kinds = ["quantize/mul/uniform/f32-i8", "quantize/mul/channel/bf16-i8", "quantize/div/uniform/bf16-i8",
                  "quantize/div/channel/f32-i8", "dynamic/token/plain/f32-i8", "dynamic/tensor/plain/bf16-i8",
-                 "group_quant/mul/experts64/f32-i8", "group_quant/mul/experts64/bf16-i8"]
+                 "dynamic_quant/token/plain/bf16-i8", "dynamic_quant/tensor/plain/f32-i8",
+                 "group_quant/mul/experts64/f32-i8", "group_quant/mul/experts64/bf16-i8",
+                 *(f"anti_quant/mul/{parameters}/{x}-{y}" for parameters in ("uniform", "channel") for x in ("i8", "i4")
+                   for y in ("f32", "bf16")), "dequant/weight/uniform/i32-f32",
+                 *(f"dequant/{mode}/channel/i32-bf16" for mode in ("weight", "token", "token-bias-i32", "token-bias-f32")),
+                 "requant/mul/uniform/i32-i8", "requant/mul/channel/i32-i8", "requant/symmetric/channel/i32-i8"]
         data = self.results("--filter", ",".join(f"^{kind}/" for kind in kinds), "--shape", "67x104", "--full")
         words = self.results("--filter", "trans_quant_param", "--shape", "1001")
         found = set()
@@ -239,13 +296,12 @@ class Bench(unittest.TestCase):
             self.assertGreater(data["small_call_ns"], 0)
 
     def test_sizes(self):
-        """What callers have: one row to a gigabyte, short rows, a long row."""
+        """Short rows, and a long one."""
         names = set(self.names("--set", "sizes"))
-        for kind in ("quantize/mul/uniform/f32-i8", "quantize/mul/channel/f32-i8", "dynamic/token/plain/f32-i8"):
-            for shape in ("1x128", "1x4096", "64x1024", "4096x4096", "11008x4096", "1000000x8", "1x10000000"):
-                self.assertIn(f"{kind}/{shape}", names)
-        self.assertIn("dynamic/token/plain/f32-i4/4096x4096", names)
-        self.assertIn("trans_quant_param/nearest/channel/f32-i64/1000000", names)
+        for kind in ("quantize/mul/uniform/f32-i8", "quantize/mul/channel/f32-i8", "dynamic/token/plain/f32-i8",
+                     "dynamic/tensor/plain/f32-i8", "anti_quant/mul/channel/i8-bf16", "requant/mul/channel/i32-i8"):
+            self.assertTrue({f"{kind}/1000000x8", f"{kind}/1x10000000"} <= names)
+        self.assertIn("trans_quant_param/nearest/channel/f32-i64/1000000", self.names())
 
     # ---- shapes ----
 
@@ -297,7 +353,7 @@ class Bench(unittest.TestCase):
 
     def test_wrong_options(self):
         for options, text in ((("--set", "models,small"), "--set: found 'small', expected models, sweep, layout, "
-                               "overhead, threads, sizes, views, data or prepared"),
+                               "overhead, threads, sizes, views or data"),
                               (("--backend", "ref,sse"), "--backend: found 'sse', expected avx512, avx2, neon, generic, ref or"),
                               (("--backend", ""), "--backend: found '', expected avx512"),
                               (("--threads", "0"), "--threads: found '0', expected a number from 1 to "),
@@ -331,7 +387,7 @@ class Bench(unittest.TestCase):
                 self.assertEqual(float(row[name]), run[name], name)
             rate = run["bytes"] / run["median_ns"]
             self.assertAlmostEqual(float(row["gb_per_s"]), rate, delta=0.001 + 0.001 * rate)  # three decimals
-            self.assertEqual(row["is_limit"] == "1", run["limit"])
+            self.assertAlmostEqual(float(row["of_limit"]), case["limits"]["limit_ns"] / run["median_ns"], delta=0.002)
 
     # ---- bench/run and bench/plot ----
 

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ports.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#define PORT_NAME(ID, name) #name,
+
+const char *port_name(enum port port)
+{
+    static const char *const names[] = {BENCH_EACH_PORT(PORT_NAME)};
+
+    return names[port];
+}
+
+/* ---- the machine ----------------------------------------------------------------------------------------------- */
+
+typedef void loop(const void *unused);
+
+/* A loop for each port; without one for bfloat16 the machine has no such instruction. */
+struct loops {
+    const char *vectors;
+    size_t lanes;
+    loop *run[PORTS];
+};
+
+#if defined(__x86_64__) || defined(__aarch64__)
+
+/* So many chains, each of which waits for itself only, hide how long an instruction takes. AVX2 has registers for no
+ * more. */
+enum { CHAINS = 12, TURNS = 256 };
+
+static _Alignas(64) char memory[CHAINS * 64];
+
+#if defined(__x86_64__)
+#define REGISTER "+x"
+#else
+#define REGISTER "+w"
+#endif
+
+/* The compiler takes the value for an unknown one, and leaves every instruction in. */
+#define KEEP(v) __asm__ volatile("" : REGISTER(v))
+
+#define STEP_LOAD(ISA, k)     v##k = ((const vf_##ISA *)(const void *)memory)[k];
+#define STEP_STORE(ISA, k)    ((vf_##ISA *)(void *)memory)[k] = v##k;
+#define STEP_ADD(ISA, k)      v##k = v##k + one;
+#define STEP_MULTIPLY(ISA, k) v##k = v##k * one;
+#define STEP_INTEGER(ISA, k)  v##k = (vf_##ISA)((vi_##ISA)v##k + (vi_##ISA)one);
+#define STEP_CONVERT(ISA, k)  v##k = __builtin_convertvector((vi_##ISA)v##k, vf_##ISA);
+#define STEP_SHUFFLE(ISA, k)  v##k = SHUFFLE_##ISA(v##k);
+#define STEP_HALF(ISA, k)     v##k = HALF_##ISA(v##k);
+#define STEP_BFLOAT16(ISA, k) v##k = BFLOAT16_##ISA(v##k);
+#define STEP_ANY(ISA, k)                                                                                               \
+    if ((k) % 4 == 0) {                                                                                                \
+        STEP_ADD(ISA, k)                                                                                               \
+    } else if ((k) % 4 == 1) {                                                                                         \
+        STEP_MULTIPLY(ISA, k)                                                                                          \
+    } else if ((k) % 4 == 2) {                                                                                         \
+        STEP_INTEGER(ISA, k)                                                                                           \
+    } else {                                                                                                           \
+        STEP_SHUFFLE(ISA, k)                                                                                           \
+    }
+
+#define CHAIN(ISA, ID, k)                                                                                              \
+    STEP_##ID(ISA, k);                                                                                                 \
+    KEEP(v##k);
+
+#define DEFINE_LOOP(ISA, ID)                                                                                           \
+    TARGET_##ISA static void ISA##_##ID(const void *unused)                                                            \
+    {                                                                                                                  \
+        vf_##ISA one = {0};                                                                                            \
+        (void)unused;                                                                                                  \
+        KEEP(one);                                                                                                     \
+        vf_##ISA v0 = one, v1 = one, v2 = one, v3 = one, v4 = one, v5 = one, v6 = one, v7 = one, v8 = one, v9 = one,   \
+                 v10 = one, v11 = one;                                                                                 \
+        for (int turn = 0; turn < TURNS; turn++) {                                                                     \
+            CHAIN(ISA, ID, 0)                                                                                          \
+            CHAIN(ISA, ID, 1)                                                                                          \
+            CHAIN(ISA, ID, 2)                                                                                          \
+            CHAIN(ISA, ID, 3)                                                                                          \
+            CHAIN(ISA, ID, 4)                                                                                          \
+            CHAIN(ISA, ID, 5)                                                                                          \
+            CHAIN(ISA, ID, 6)                                                                                          \
+            CHAIN(ISA, ID, 7)                                                                                          \
+            CHAIN(ISA, ID, 8)                                                                                          \
+            CHAIN(ISA, ID, 9)                                                                                          \
+            CHAIN(ISA, ID, 10)                                                                                         \
+            CHAIN(ISA, ID, 11)                                                                                         \
+            __asm__ volatile("" : : : "memory");                                                                       \
+        }                                                                                                              \
+    }
+
+#define DEFINE_ISA(ISA, LANES)                                                                                         \
+    typedef float vf_##ISA __attribute__((vector_size(4 * (LANES)), may_alias));                                       \
+    typedef int32_t vi_##ISA __attribute__((vector_size(4 * (LANES)), may_alias));                                     \
+    DEFINE_LOOP(ISA, LOAD)                                                                                             \
+    DEFINE_LOOP(ISA, STORE)                                                                                            \
+    DEFINE_LOOP(ISA, ADD)                                                                                              \
+    DEFINE_LOOP(ISA, MULTIPLY)                                                                                         \
+    DEFINE_LOOP(ISA, INTEGER)                                                                                          \
+    DEFINE_LOOP(ISA, CONVERT)                                                                                          \
+    DEFINE_LOOP(ISA, SHUFFLE)                                                                                          \
+    DEFINE_LOOP(ISA, HALF)                                                                                             \
+    DEFINE_LOOP(ISA, ANY)                                                                                              \
+    static const struct loops loops_##ISA = {#ISA,                                                                     \
+                                             LANES,                                                                    \
+                                             {ISA##_LOAD, ISA##_STORE, ISA##_ADD, ISA##_MULTIPLY, ISA##_INTEGER,       \
+                                              ISA##_CONVERT, ISA##_SHUFFLE, ISA##_HALF, ISA##_ANY}};
+
+#if defined(__x86_64__)
+
+#define TARGET_avx2     __attribute__((target("avx2,f16c")))
+#define SHUFFLE_avx2(v) (vf_avx2) _mm256_packs_epi32((__m256i)v, (__m256i)v)
+#define HALF_avx2(v)    (vf_avx2) _mm256_cvtph_ps(_mm256_castsi256_si128((__m256i)v))
+DEFINE_ISA(avx2, 8)
+
+#define TARGET_avx512     __attribute__((target("avx512f,avx512bw")))
+#define SHUFFLE_avx512(v) (vf_avx512) _mm512_packs_epi32((__m512i)v, (__m512i)v)
+#define HALF_avx512(v)    (vf_avx512) _mm512_cvtph_ps(_mm512_castsi512_si256((__m512i)v))
+DEFINE_ISA(avx512, 16)
+
+#define TARGET_bf16      __attribute__((target("avx512f,avx512bw,avx512bf16")))
+#define BFLOAT16_bf16(v) (vf_bf16) _mm512_cvtne2ps_pbh((__m512)v, (__m512)v)
+typedef vf_avx512 vf_bf16;
+DEFINE_LOOP(bf16, BFLOAT16)
+
+static struct loops choose(void)
+{
+    struct loops chosen = {0};
+
+    if (__builtin_cpu_supports("avx512bw")) {
+        chosen = loops_avx512;
+        chosen.run[PORT_BFLOAT16] = __builtin_cpu_supports("avx512bf16") ? bf16_BFLOAT16 : NULL;
+    } else if (__builtin_cpu_supports("avx2")) {
+        chosen = loops_avx2;
+    }
+    return chosen;
+}
+
+#else
+
+#define TARGET_neon
+#define SHUFFLE_neon(v) (vf_neon) vuzp1q_s8((int8x16_t)v, (int8x16_t)v)
+#define HALF_neon(v)    (vf_neon) vcvt_f32_f16(vget_low_f16((float16x8_t)v))
+DEFINE_ISA(neon, 4)
+
+static struct loops choose(void)
+{
+    return loops_neon;
+}
+
+#endif
+#else
+
+enum { CHAINS = 1, TURNS = 1 };
+
+static struct loops choose(void)
+{
+    return (struct loops){0};
+}
+
+#endif
+
+static void prepare(const void *unused)
+{
+    (void)unused;
+}
+
+struct ports ports_measure(const struct timing *timing)
+{
+    static struct contestant contestants[PORTS];
+    const struct loops loops = choose();
+    struct ports ports = {.vectors = loops.vectors, .lanes = loops.lanes};
+    int count = 0;
+
+    for (int p = 0; p < PORTS; p++) {
+        if (loops.run[p]) {
+            contestants[count++] = (struct contestant){.prepare = prepare, .run = loops.run[p]};
+        }
+    }
+    const int rounds = timing_run(timing, contestants, count);
+    for (int p = 0; p < count; p++) {
+        ports.per_ns[p] = CHAINS * TURNS / statistics_of(contestants[p].samples, rounds).lowest;
+    }
+    for (int p = PORT_ADD; p < PORT_ANY; p++) { /* whatever one class reaches, all together can */
+        ports.per_ns[PORT_ANY] = ports.per_ns[p] > ports.per_ns[PORT_ANY] ? ports.per_ns[p] : ports.per_ns[PORT_ANY];
+    }
+    /* The instruction makes one vector of two. Without it: shift, and with one, add twice. */
+    ports.per_ns[PORT_BFLOAT16] = count == PORTS ? 2 * ports.per_ns[PORT_BFLOAT16] : ports.per_ns[PORT_INTEGER] / 4;
+    return ports;
+}
+
+/* ---- a case ---------------------------------------------------------------------------------------------------- */
+
+/* Instructions of each class for a vector of float32. Parts of one are shares of an instruction that does its work for
+ * several such vectors. The counts are those of the best loops known for AVX-512, and of the operations that the bits
+ * of the results need: no product is fused with a sum. A loop that needs fewer would beat the limit: then the table is
+ * wrong. */
+struct work {
+    double n[PORTS];
+};
+
+static void add(struct work *work, double times, struct work more)
+{
+    for (int p = 0; p < PORTS; p++) {
+        work->n[p] += times * more.n[p];
+    }
+}
+
+#define WORK(...) ((struct work){{__VA_ARGS__}})
+
+/* To float32. Of bfloat16, a vector holds two: one is shifted, one is masked. */
+static struct work work_to_load(npuq_dtype x)
+{
+    switch (x) {
+    case NPUQ_FLOAT16: return WORK([PORT_LOAD] = 1, [PORT_HALF] = 1);
+    case NPUQ_BFLOAT16: return WORK([PORT_LOAD] = 0.5, [PORT_INTEGER] = 1);
+    case NPUQ_INT8: return WORK([PORT_LOAD] = 1, [PORT_SHUFFLE] = 1, [PORT_CONVERT] = 1);
+    case NPUQ_QUINT4X2: return WORK([PORT_LOAD] = 0.5, [PORT_SHUFFLE] = 1, [PORT_INTEGER] = 1, [PORT_CONVERT] = 1);
+    case NPUQ_INT32: return WORK([PORT_LOAD] = 1, [PORT_CONVERT] = 1);
+    default: return WORK([PORT_LOAD] = 1);
+    }
+}
+
+/* From float32. Four vectors are packed to one of bytes: two, one and a permutation. int4 takes a clamp of the bytes
+ * and one more packing. */
+static struct work work_to_store(npuq_dtype y)
+{
+    switch (y) {
+    case NPUQ_INT8:
+    case NPUQ_UINT8: return WORK([PORT_CONVERT] = 1, [PORT_SHUFFLE] = 1, [PORT_STORE] = 0.25);
+    case NPUQ_QUINT4X2:
+        return WORK([PORT_CONVERT] = 1, [PORT_SHUFFLE] = 1, [PORT_INTEGER] = 0.75, [PORT_STORE] = 0.125);
+    case NPUQ_INT32: return WORK([PORT_CONVERT] = 1, [PORT_STORE] = 1);
+    case NPUQ_FLOAT16: return WORK([PORT_HALF] = 1, [PORT_STORE] = 0.5);
+    case NPUQ_BFLOAT16: return WORK([PORT_BFLOAT16] = 1, [PORT_STORE] = 0.5);
+    default: return WORK([PORT_STORE] = 1);
+    }
+}
+
+/* The range of a row. 16 bits are compared as integers, twice as many at once. */
+static struct work work_to_find_range(const struct bench_case *c)
+{
+    const bool symmetric = c->op == BENCH_DYNAMIC_QUANT;
+    struct work work;
+
+    if (c->parameters != BENCH_PLAIN) {
+        work = work_to_load(c->x_dtype);
+        add(&work, 1, WORK([PORT_MULTIPLY] = 1, [PORT_ADD] = symmetric ? 1 : 2));
+    } else if (c->x_dtype == NPUQ_FLOAT32) {
+        work = WORK([PORT_LOAD] = 1, [PORT_ADD] = symmetric ? 1 : 2);
+    } else {
+        work = WORK([PORT_LOAD] = 0.5, [PORT_INTEGER] = 1);
+    }
+    return work;
+}
+
+/* What the operator itself does between load and store. A correctly rounded quotient takes three steps from the
+ * inverse of the divisor. */
+static struct work work_to_compute(const struct bench_case *c)
+{
+    switch (c->op) {
+    case BENCH_QUANTIZE: return WORK([PORT_MULTIPLY] = c->mode == BENCH_DIV ? 3 : 1, [PORT_ADD] = 1);
+    case BENCH_GROUP_QUANT:
+    case BENCH_ANTI_QUANT: return WORK([PORT_MULTIPLY] = 1, [PORT_ADD] = 1);
+    case BENCH_DYNAMIC:
+    case BENCH_DYNAMIC_QUANT:
+        return WORK([PORT_MULTIPLY] = c->parameters == BENCH_PLAIN ? 1 : 2, [PORT_ADD] = c->op == BENCH_DYNAMIC);
+    case BENCH_DEQUANT:
+        return WORK([PORT_MULTIPLY] = c->mode == BENCH_WEIGHT ? 1 : 2, [PORT_INTEGER] = c->mode == BENCH_TOKEN_BIAS_I32,
+                    [PORT_ADD] = c->mode == BENCH_TOKEN_BIAS_F32);
+    case BENCH_REQUANT: /* of words of 16 bits: two clamps, and the offset */
+        return WORK([PORT_MULTIPLY] = 1, [PORT_INTEGER] = c->y_dtype == NPUQ_INT8 ? 1.5 : 0);
+    case BENCH_TRANS_QUANT_PARAM: /* a scale is rounded at bit 13; an offset is clamped and put beside it */
+        return WORK([PORT_LOAD] = 1, [PORT_INTEGER] = 8, [PORT_ADD] = 2, [PORT_CONVERT] = 1, [PORT_SHUFFLE] = 2,
+                    [PORT_STORE] = 1);
+    }
+    return WORK(0);
+}
+
+/* Parameters by column. A word has two halves of 32 bits. */
+static struct work work_to_load_parameters(const struct bench_case *c)
+{
+    if (c->parameters == BENCH_UNIFORM || c->parameters == BENCH_PLAIN || c->parameters == BENCH_AXIS) {
+        return WORK(0);
+    }
+    switch (c->op) {
+    case BENCH_QUANTIZE:
+    case BENCH_ANTI_QUANT: return WORK([PORT_LOAD] = 2);
+    case BENCH_DYNAMIC:
+    case BENCH_DYNAMIC_QUANT: return work_to_load(c->x_dtype);
+    case BENCH_DEQUANT: return WORK([PORT_LOAD] = c->mode == BENCH_WEIGHT || c->mode == BENCH_TOKEN ? 1 : 2);
+    case BENCH_REQUANT: return WORK([PORT_LOAD] = 2, [PORT_SHUFFLE] = 2, [PORT_INTEGER] = 2);
+    case BENCH_GROUP_QUANT: return WORK([PORT_LOAD] = 1);
+    case BENCH_TRANS_QUANT_PARAM: break;
+    }
+    return WORK(0);
+}
+
+double ports_ns(const struct ports *ports, const struct bench_case *c, int threads)
+{
+    enum { SHARING = 4 }; /* rows that there are registers for take what is loaded for a column */
+    const double sharing = c->shape[0] < SHARING || c->ndim == 1 ? 1 : SHARING;
+    struct work work = work_to_load(c->x_dtype);
+    double longest = 0;
+
+    if (ports->lanes == 0) {
+        return 0;
+    }
+    add(&work, 1, work_to_compute(c));
+    add(&work, 1, work_to_store(c->y_dtype));
+    add(&work, (bench_is_dynamic(c) ? 2 : 1) / sharing, work_to_load_parameters(c));
+    if (bench_is_dynamic(c)) {
+        add(&work, 1, work_to_find_range(c));
+    }
+    for (int p = PORT_ADD; p < PORT_ANY; p++) {
+        work.n[PORT_ANY] += work.n[p];
+    }
+    for (int p = 0; p < PORTS; p++) {
+        const double ns = work.n[p] / ports->per_ns[p];
+        longest = ns > longest ? ns : longest;
+    }
+    return longest * (double)bench_elements(c) / (double)ports->lanes / threads;
+}
