@@ -10,11 +10,11 @@
 #include <arm_neon.h>
 #endif
 
-#define PORT_NAME(ID, name) #name,
+#define PORT_NAME(A, ID, name) #name,
 
 const char *port_name(enum port port)
 {
-    static const char *const names[] = {BENCH_EACH_PORT(PORT_NAME)};
+    static const char *const names[] = {BENCH_EACH_PORT(PORT_NAME, ) "bfloat16s"};
 
     return names[port];
 }
@@ -71,7 +71,7 @@ static _Alignas(64) char memory[CHAINS * 64];
     STEP_##ID(ISA, k);                                                                                                 \
     KEEP(v##k);
 
-#define DEFINE_LOOP(ISA, ID)                                                                                           \
+#define DEFINE_LOOP(ISA, ID, name)                                                                                     \
     TARGET_##ISA static void ISA##_##ID(const void *unused)                                                            \
     {                                                                                                                  \
         vf_##ISA one = {0};                                                                                            \
@@ -96,22 +96,12 @@ static _Alignas(64) char memory[CHAINS * 64];
         }                                                                                                              \
     }
 
+#define LOOP_OF(ISA, ID, name) ISA##_##ID,
 #define DEFINE_ISA(ISA, LANES)                                                                                         \
     typedef float vf_##ISA __attribute__((vector_size(4 * (LANES)), may_alias));                                       \
     typedef int32_t vi_##ISA __attribute__((vector_size(4 * (LANES)), may_alias));                                     \
-    DEFINE_LOOP(ISA, LOAD)                                                                                             \
-    DEFINE_LOOP(ISA, STORE)                                                                                            \
-    DEFINE_LOOP(ISA, ADD)                                                                                              \
-    DEFINE_LOOP(ISA, MULTIPLY)                                                                                         \
-    DEFINE_LOOP(ISA, INTEGER)                                                                                          \
-    DEFINE_LOOP(ISA, CONVERT)                                                                                          \
-    DEFINE_LOOP(ISA, SHUFFLE)                                                                                          \
-    DEFINE_LOOP(ISA, HALF)                                                                                             \
-    DEFINE_LOOP(ISA, ANY)                                                                                              \
-    static const struct loops loops_##ISA = {#ISA,                                                                     \
-                                             LANES,                                                                    \
-                                             {ISA##_LOAD, ISA##_STORE, ISA##_ADD, ISA##_MULTIPLY, ISA##_INTEGER,       \
-                                              ISA##_CONVERT, ISA##_SHUFFLE, ISA##_HALF, ISA##_ANY}};
+    BENCH_EACH_PORT(DEFINE_LOOP, ISA)                                                                                  \
+    static const struct loops loops_##ISA = {#ISA, LANES, {BENCH_EACH_PORT(LOOP_OF, ISA)}};
 
 #if defined(__x86_64__)
 
@@ -128,7 +118,7 @@ DEFINE_ISA(avx512, 16)
 #define TARGET_bf16      __attribute__((target("avx512f,avx512bw,avx512bf16")))
 #define BFLOAT16_bf16(v) (vf_bf16) _mm512_cvtne2ps_pbh((__m512)v, (__m512)v)
 typedef vf_avx512 vf_bf16;
-DEFINE_LOOP(bf16, BFLOAT16)
+DEFINE_LOOP(bf16, BFLOAT16, bfloat16s)
 
 static struct loops choose(void)
 {
