@@ -110,7 +110,8 @@ static inline int32_t nine_bits_of(float t)
 __extension__ typedef _Float16 held_f16;
 #define QUANTISE_F16(DO) QUANTISE(DO, f16)
 #define RANGE_F16(DO)    DO(f16)
-#define TO_F16(DO)       ANTI(DO, i8, f16) ANTI(DO, i4, f16) DEQUANT(DO, f16) DO(words_one, i32, f16) DO(words, i32, f16)
+#define WORDS_F16(DO)    DO(words_one, i32, f16) DO(words, i32, f16)
+#define TO_F16(DO)       ANTI(DO, i8, f16) ANTI(DO, i4, f16) DEQUANT(DO, f16) WORDS_F16(DO)
 #else
 #define QUANTISE_F16(DO)
 #define RANGE_F16(DO)

@@ -19,8 +19,8 @@ BENCH = os.path.abspath(os.environ["NPUQUANT_BENCH"])
 SOURCE = os.path.abspath(os.environ["NPUQ_SOURCE"])
 CASE = re.compile(r"^(\w+(?:/[\w-]+){4,6})  \((\d+) bytes, in (L1|L2|L3|L3\+|memory); (\d+) rounds\)$")
 LINE = re.compile(r"^  (\S.*?) +(\d+) +([\d.]+) (ns|us|ms) +([\d.]+) % +([\d.]+)(?: +([\d.]+))? +([\d.]+)(  .*)?$")
-BOUND = re.compile(r"^  bound by (stream|ports|latency): stream [\d.]+ (ns|us|ms), (ports [\d.]+ \2, )?latency [\d.]+ ns; "
-                   r"the limit is [\d.]+ \2$")
+BOUND = re.compile(r"^  bound by (stream|ports|latency): stream [\d.]+ (ns|us|ms), (ports [\d.]+ \2, )?latency "
+                   r"[\d.]+ ns; the limit is [\d.]+ \2$")
 
 
 def bench(*options):
@@ -136,10 +136,11 @@ class Bench(unittest.TestCase):
                                     max(parts.values()) if limits["bound"] in parts else own)
             kinds = {run["kind"] for run in runs}
             twice = "/tensor/" in case["name"]
-            self.assertEqual(("two-passes" in kinds, "stream" in kinds, "memcpy" in kinds), (twice, not twice, not twice))
+            self.assertEqual([kind in kinds for kind in ("two-passes", "stream", "memcpy")],
+                             [twice, not twice, not twice])
 
     def test_ports(self):
-        """Where the machine's rates are known, what needs more instructions has a longer limit, and threads share it."""
+        """Where the machine's rates are known, what needs more instructions has a longer limit; threads share it."""
         data = self.results("--shape", "64x1024", "--no-peers")
         ports = {case["name"].replace("/64x1024", ""): case["limits"]["ports_ns"] for case in data["cases"]}
         rates = {name: rate for name, rate in data["constants"].items() if name.endswith("_per_ns")}
@@ -190,7 +191,7 @@ class Bench(unittest.TestCase):
         for case in cases + self.results("--shape", "1x24", "--set", "overhead,data", "--no-peers")["cases"]:
             self.assertNotIn("failure", case)
             parts = [run["who"] for run in case["runs"] if run["kind"] in ("prepared", "with tensors")]
-            prepared = [] if "/tensor/" in case["name"] or case["name"].startswith("trans_quant_param") else ["prepared"]
+            prepared = [] if re.search("/tensor/|trans_quant_param", case["name"]) else ["prepared"]
             surrounded = case["name"].count("/") == 4 or case["name"].endswith(("/nan", "/saturated", "/subnormal"))
             self.assertEqual(parts, prepared + ["with tensors"] if surrounded else [], case["name"])
         for case in self.results("--shape", "2x24", "--no-peers")["cases"]:
@@ -229,7 +230,8 @@ class Bench(unittest.TestCase):
                  "group_quant/mul/experts64/f32-i8", "group_quant/mul/experts64/bf16-i8",
                  *(f"anti_quant/mul/{parameters}/{x}-{y}" for parameters in ("uniform", "channel") for x in ("i8", "i4")
                    for y in ("f32", "bf16")), "dequant/weight/uniform/i32-f32",
-                 *(f"dequant/{mode}/channel/i32-bf16" for mode in ("weight", "token", "token-bias-i32", "token-bias-f32")),
+                 *(f"dequant/{mode}/channel/i32-bf16" for mode in ("weight", "token", "token-bias-i32",
+                                                                   "token-bias-f32")),
                  "requant/mul/uniform/i32-i8", "requant/mul/channel/i32-i8", "requant/symmetric/channel/i32-i8"]
         data = self.results("--filter", ",".join(f"^{kind}/" for kind in kinds), "--shape", "67x104", "--full")
         words = self.results("--filter", "trans_quant_param", "--shape", "1001")
