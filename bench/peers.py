@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The same work in NumPy and PyTorch, as one writes it there today: timed in turns with the library; how many times as
-fast the library is, and how many elements differ. It takes about two minutes.
+"""The operators as one calls them from Python: npuquant's functions on NumPy arrays beside NumPy's own operations, and
+npuquant.torch's on tensors beside PyTorch's own. They take turns, on one thread. The output says how many times as
+fast npuquant is, and how many elements differ. It takes about four minutes.
 
-usage: bench/peers.py build/src/libnpuquant.so [--json FILE] [--rounds N]
+usage: bench/peers.py [--json FILE] [--filter REGEX] [--rounds N]
+
+The package npuquant is what Python finds: for that of a build, PYTHONPATH=build/python and
+NPUQUANT_LIBRARY=build/src/libnpuquant.so. Without PyTorch, its half is left out.
 """
 import argparse
-import ctypes
 import json
 import os
+import random
+import re
 import statistics
 import time
 
@@ -16,202 +21,146 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
+import npuquant
+
 try:
     import torch
+
+    import npuquant.torch
 
     torch.set_num_threads(1)
 except ImportError:
     torch = None
 
-DTYPES = {"float32": 0, "float16": 1, "int8": 2, "int32": 3, "int64": 9}
-PER_TOKEN, SCALE_PRODUCT, ROUND_NEAREST = 0, 0, 1
+SHAPES = ((1, 128), (1, 4096), (512, 4096), (4096, 4096))
 
 
-class Tensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("dtype", ctypes.c_int), ("ndim", ctypes.c_int32),
-                ("shape", ctypes.c_int64 * 8), ("strides", ctypes.c_int64 * 8)]
+# What one writes in NumPy for each operator. The arguments are those of npuquant's function, but for the words of
+# requant, of which the caller has scales and offsets.
 
 
-def view(array):
-    tensor = Tensor(array.ctypes.data, DTYPES[array.dtype.name], array.ndim)
-    for d in range(array.ndim):
-        tensor.shape[d] = array.shape[d]
-        tensor.strides[d] = array.strides[d] // array.itemsize
-    return tensor
+def numpy_multiplied(x, scale, zero):
+    return np.clip(np.rint(x * scale + zero), -128, 127).astype(np.int8)
 
 
-def check(status):
-    if status != 0:
-        raise SystemExit(f"npuquant: status {status}")
+def numpy_divided(x, scale, zero):
+    return np.clip(np.rint(x / scale + zero), -128, 127).astype(np.int8)
 
 
-def bind(library, name, *arguments):
-    """Views of the arrays among the arguments, and the call. The caller keeps the arrays themselves alive."""
-    views = [view(a) if isinstance(a, np.ndarray) else a for a in arguments]
-    passed = [ctypes.byref(v) if isinstance(v, Tensor) else v for v in views]
-    function = getattr(library, name)
-    return views, lambda: check(function(*passed))
-
-
-def numpy_mul(x, scale, zero):
-    return lambda: np.clip(np.rint(x * scale + zero), -128, 127).astype(np.int8)
-
-
-def numpy_dynamic(x):
-    def run():
-        v = x.astype(np.float32)
-        hi = v.max(axis=1, keepdims=True)
-        lo = v.min(axis=1, keepdims=True)
-        scale = np.maximum((hi - lo) / np.float32(255), np.float32(1e-12))
-        offset = np.float32(127) - hi / scale
-        return np.clip(np.rint(v * (np.float32(1) / scale) + offset), -128, 127).astype(np.int8)
-
-    return run
+def numpy_asymmetric(x):
+    v = x.astype(np.float32)
+    hi = v.max(axis=1, keepdims=True)
+    lo = v.min(axis=1, keepdims=True)
+    scale = np.maximum((hi - lo) / np.float32(255), np.float32(1e-12))
+    offset = np.float32(127) - hi / scale
+    return np.clip(np.rint(v * (np.float32(1) / scale) + offset), -128, 127).astype(np.int8)
 
 
 def numpy_symmetric(x):
-    def run():
-        v = x.astype(np.float32)
-        m = np.abs(v).max(axis=1, keepdims=True)
-        return np.clip(np.rint(v * (np.float32(127) / m)), -128, 127).astype(np.int8)
-
-    return run
+    v = x.astype(np.float32)
+    r = np.float32(127) / np.abs(v).max(axis=1, keepdims=True)
+    return np.clip(np.rint(v * r), -128, 127).astype(np.int8)
 
 
 def numpy_anti_quant(x, scale, offset):
-    return lambda: (x.astype(np.float32) + offset) * scale
+    return (x.astype(np.float32) + offset) * scale
 
 
 def numpy_dequant(x, weight_scale, activation_scale):
-    return lambda: (x.astype(np.float32) * weight_scale * activation_scale[:, None]).astype(np.float16)
+    return (x.astype(np.float32) * weight_scale * activation_scale[:, None]).astype(np.float16)
 
 
 def numpy_requant(x, scale, offset):
-    def run():
-        q = np.clip(np.rint(x.astype(np.float32) * scale), -256, 255)
-        return np.clip(q + offset, -128, 127).astype(np.int8)
-
-    return run
+    q = np.clip(np.rint(x.astype(np.float32) * scale), -256, 255)
+    return np.clip(q + offset, -128, 127).astype(np.int8)
 
 
-def torch_quantize(x, scale, zero):
-    t, s, z = torch.from_numpy(x), float(scale[0]), int(zero[0])
-    return lambda: torch.quantize_per_tensor(t, s, z, torch.qint8).int_repr().numpy()
+# The same in PyTorch.
 
 
-def torch_mul(x, scale, zero):
-    t, s, z = torch.from_numpy(x), torch.from_numpy(scale), torch.from_numpy(zero)
-    return lambda: torch.clamp(torch.round(t * s + z), -128, 127).to(torch.int8).numpy()
+def torch_multiplied(x, scale, zero):
+    return torch.clamp(torch.round(x * scale + zero), -128, 127).to(torch.int8)
 
 
-def torch_dynamic(x):
-    t = torch.from_numpy(x)
+def torch_divided(x, scale, zero):
+    return torch.quantize_per_tensor(x, float(scale), int(zero), torch.qint8).int_repr()
 
-    def run():
-        v = t.to(torch.float32)
-        hi = v.amax(1, keepdim=True)
-        lo = v.amin(1, keepdim=True)
-        scale = torch.clamp((hi - lo) / 255, min=1e-12)
-        offset = 127 - hi / scale
-        return torch.clamp(torch.round(v * (1 / scale) + offset), -128, 127).to(torch.int8).numpy()
 
-    return run
+def torch_asymmetric(x):
+    v = x.to(torch.float32)
+    hi = v.amax(1, keepdim=True)
+    lo = v.amin(1, keepdim=True)
+    scale = torch.clamp((hi - lo) / 255, min=1e-12)
+    offset = 127 - hi / scale
+    return torch.clamp(torch.round(v * (1 / scale) + offset), -128, 127).to(torch.int8)
 
 
 def torch_symmetric(x):
-    t = torch.from_numpy(x)
-
-    def run():
-        v = t.to(torch.float32)
-        m = v.abs().amax(1, keepdim=True)
-        return torch.clamp(torch.round(v * (127 / m)), -128, 127).to(torch.int8).numpy()
-
-    return run
+    v = x.to(torch.float32)
+    return torch.clamp(torch.round(v * (127 / v.abs().amax(1, keepdim=True))), -128, 127).to(torch.int8)
 
 
-def torch_dequantize(x, scale, offset):
-    """Of a tensor that is quantised by channel; our offset is added, its zero point is taken off."""
-    scales, zeros = torch.from_numpy(scale.astype(np.float64)), torch.from_numpy(-offset.astype(np.int64))
-    t = torch._make_per_channel_quantized_tensor(torch.from_numpy(x), scales, zeros, 1)
-    return lambda: t.dequantize().numpy()
+def torch_anti_quant(x, scale, offset):
+    return (x.to(torch.float32) + offset) * scale
 
 
 def torch_dequant(x, weight_scale, activation_scale):
-    t, w, a = (torch.from_numpy(array) for array in (x, weight_scale, activation_scale[:, None]))
-    return lambda: (t.to(torch.float32) * w * a).to(torch.float16).numpy()
+    return (x.to(torch.float32) * weight_scale * activation_scale[:, None]).to(torch.float16)
 
 
 def torch_requant(x, scale, offset):
-    t, s, o = (torch.from_numpy(array) for array in (x, scale, offset))
-
-    def run():
-        q = torch.clamp(torch.round(t.to(torch.float32) * s), -256, 255)
-        return torch.clamp(q + o, -128, 127).to(torch.int8).numpy()
-
-    return run
+    q = torch.clamp(torch.round(x.to(torch.float32) * scale), -256, 255)
+    return torch.clamp(q + offset, -128, 127).to(torch.int8)
 
 
-def others(numpy_run, torch_name, torch_run):
-    """Who does the same; torch_run makes the function, as it needs torch."""
-    runs = {"NumPy": numpy_run} if numpy_run else {}
-    if torch:
-        runs[f"PyTorch, {torch_name}"] = torch_run()
-    return runs
-
-
-def quantising_cases(library, random, rows):
-    x = random.uniform(-6, 6, (rows, 4096)).astype(np.float32)
-    y = np.empty(x.shape, np.int8)
-    zero = np.full(1, 3, np.float32)
-    scale = np.full(1, 20.3, np.float32)
-    yield (f"quantize/mul/uniform/f32-i8/{rows}x4096",
-           bind(library, "npuq_quantize", x, scale, zero, -1, ctypes.c_bool(False), y, None), y,
-           others(numpy_mul(x, scale, zero), "operations", lambda: torch_mul(x, scale, zero)))
-    small, whole = np.full(1, 0.0493, np.float32), np.full(1, 3, np.int32)
-    yield (f"quantize/div/uniform/f32-i8/{rows}x4096",
-           bind(library, "npuq_quantize", x, small, whole, -1, ctypes.c_bool(True), y, None), y,
-           others(None, "quantize_per_tensor", lambda: torch_quantize(x, small, whole)))
+def cases(generator, rows, columns):
+    """Of each operator: the name of the bench's case; npuquant's function with its arguments, of which the package
+    and its PyTorch layer have the same; NumPy's and PyTorch's functions with theirs."""
+    x = generator.uniform(-6, 6, (rows, columns)).astype(np.float32)
     half = x.astype(np.float16)
-    scales, offsets = np.empty(rows, np.float32), np.empty(rows, np.float32)
-    yield (f"dynamic/token/plain/f16-i8/{rows}x4096",
-           bind(library, "npuq_dynamic_quant_asymmetric", half, None, None, PER_TOKEN, y, scales, offsets, None), y,
-           others(numpy_dynamic(half), "operations", lambda: torch_dynamic(half)))
-    yield (f"dynamic_quant/token/plain/f16-i8/{rows}x4096",
-           bind(library, "npuq_dynamic_quant", half, None, None, PER_TOKEN, SCALE_PRODUCT, y, scales, None), y,
-           others(numpy_symmetric(half), "operations", lambda: torch_symmetric(half)))
+    zero = np.full(1, 3, np.float32)
+    scale, divisor = np.full(1, 20.3, np.float32), np.full(1, 0.0493, np.float32)
+    yield ("quantize/mul/uniform/f32-i8", "npu_quantize", (x, scale, zero, "int8", -1, False), {},
+           numpy_multiplied, torch_multiplied, (x, scale, zero))
+    yield ("quantize/div/uniform/f32-i8", "npu_quantize", (x, divisor, zero.astype(np.int32), "int8"), {},
+           numpy_divided, torch_divided, (x, divisor, zero.astype(np.int32)))
+    yield ("dynamic/token/plain/f16-i8", "npu_dynamic_quant_asymmetric", (half,), {},
+           numpy_asymmetric, torch_asymmetric, (half,))
+    yield "dynamic_quant/token/plain/f16-i8", "npu_dynamic_quant", (half,), {}, numpy_symmetric, torch_symmetric, (half,)
 
+    weights = generator.integers(-128, 128, (rows, columns), np.int8)
+    offset = np.full(columns, 3, np.float32)
+    scale = generator.uniform(0.04, 0.06, columns).astype(np.float32)
+    yield ("anti_quant/mul/channel/i8-f32", "npu_anti_quant", (weights, scale),
+           {"offset": offset, "dst_dtype": "float32"}, numpy_anti_quant, torch_anti_quant, (weights, scale, offset))
 
-def dequantising_cases(library, random, rows):
-    weights = random.integers(-128, 128, (rows, 4096), np.int8)
-    offset = np.full(4096, 3, np.float32)
-    scale = random.uniform(0.04, 0.06, 4096).astype(np.float32)
-    y = np.empty(weights.shape, np.float32)
-    yield (f"anti_quant/mul/channel/i8-f32/{rows}x4096",
-           bind(library, "npuq_anti_quant", weights, scale, offset, y, None), y,
-           others(numpy_anti_quant(weights, scale, offset), "dequantize by channel",
-                  lambda: torch_dequantize(weights, scale, offset)))
-    sums = random.integers(-40_000_000, 40_000_000, (rows, 4096), np.int32)
-    weight_scale = random.uniform(8e-5, 1.2e-4, 4096).astype(np.float32)
-    activation_scale = random.uniform(0.005, 0.015, rows).astype(np.float32)
-    half = np.empty(sums.shape, np.float16)
-    yield (f"dequant/token/channel/i32-f16/{rows}x4096",
-           bind(library, "npuq_dequant", sums, weight_scale, activation_scale, None, half, None), half,
-           others(numpy_dequant(sums, weight_scale, activation_scale), "operations",
-                  lambda: torch_dequant(sums, weight_scale, activation_scale)))
-    words, back = np.empty(4096, np.int64), np.empty(sums.shape, np.int8)
-    small = weight_scale / 25
-    bind(library, "npuq_trans_quant_param", small, offset, ROUND_NEAREST, words)[1]()
+    sums = generator.integers(-40_000_000, 40_000_000, (rows, columns), np.int32)
+    scale = generator.uniform(8e-5, 1.2e-4, columns).astype(np.float32)
+    row_scale = generator.uniform(0.005, 0.015, rows).astype(np.float32)
+    yield ("dequant/token/channel/i32-f16", "dequant", (sums, scale, row_scale), {}, numpy_dequant, torch_dequant,
+           (sums, scale, row_scale))
+    words = npuquant.npu_trans_quant_param(scale / 25, offset, 1)
     short = words.astype(np.uint32).view(np.float32)
-    yield (f"requant/mul/channel/i32-i8/{rows}x4096",
-           bind(library, "npuq_requant", sums, words, None, back, None), back,
-           others(numpy_requant(sums, short, offset), "operations", lambda: torch_requant(sums, short, offset)))
+    yield ("requant/mul/channel/i32-i8", "requant", (sums, words), {}, numpy_requant, torch_requant,
+           (sums, short, offset))
 
 
-def cases(library):
-    random = np.random.default_rng(1)
-    for rows in (1, 512, 4096):
-        yield from quantising_cases(library, random, rows)
-        yield from dequantising_cases(library, random, rows)
+def pairs(generator, rows, columns):
+    """Of each case and way: npuquant's call and the other's."""
+
+    def tensor(value):
+        return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+
+    for name, function, given, keywords, in_numpy, in_torch, others in cases(generator, rows, columns):
+        def ours(module, given, keywords, function=function):
+            return lambda: getattr(module, function)(*given, **keywords)
+
+        yield name, "NumPy", ours(npuquant, given, keywords), lambda f=in_numpy, a=others: f(*a)
+        if torch:
+            tensors = [tensor(value) for value in others]
+            keywords = {key: tensor(value) for key, value in keywords.items()}
+            yield (name, "PyTorch", ours(npuquant.torch, [tensor(value) for value in given], keywords),
+                   lambda f=in_torch, a=tensors: f(*a))
 
 
 def sample(run):
@@ -219,6 +168,8 @@ def sample(run):
     start = time.perf_counter_ns()
     run()
     once = time.perf_counter_ns() - start
+    if once > 20e6:
+        return once
     repeats = max(1, int(2e6 / max(once, 1)))
     start = time.perf_counter_ns()
     for _ in range(repeats):
@@ -226,36 +177,42 @@ def sample(run):
     return (time.perf_counter_ns() - start) / repeats
 
 
+def first(result):
+    return np.asarray(result[0] if isinstance(result, tuple) else result)
+
+
 def main():
-    parser = argparse.ArgumentParser(description="Times npuquant in turns with NumPy and, if it is there, PyTorch.")
-    parser.add_argument("library", help="the shared library: build/src/libnpuquant.so")
+    parser = argparse.ArgumentParser(description="Times npuquant's Python functions beside NumPy and PyTorch.")
     parser.add_argument("--json", metavar="FILE", help="write the results to FILE, too")
+    parser.add_argument("--filter", metavar="REGEX", default="", help="only the cases whose name it is found in")
     parser.add_argument("--rounds", type=int, default=9, help="how many times each takes its turn (default 9)")
     arguments = parser.parse_args()
-    library = ctypes.CDLL(os.path.abspath(arguments.library))
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
+    generator, shuffle = np.random.default_rng(1), random.Random(1).shuffle
     rows = []
-    for name, (_views, ours), y, runs in cases(library):
-        ours()
-        expected = y.copy()
-        times = {"": []}
-        for _ in range(arguments.rounds):
-            times[""].append(sample(ours))
-            for who, run in runs.items():
-                times.setdefault(who, []).append(sample(run))
-        for who, run in runs.items():
-            row = {"case": name, "who": who, "ours_ns": statistics.median(times[""]),
-                   "ns": statistics.median(times[who]), "elements": y.size,
-                   "differing": int(np.count_nonzero(run().reshape(y.shape) != expected))}
-            rows.append(row)
-            print(f"{name:42} {row['ours_ns'] / 1e3:10.1f} us  {who:30} {row['ns'] / 1e3:10.1f} us  "
-                  f"npuquant is {row['ns'] / row['ours_ns']:6.1f} times as fast  {row['differing']} differ")
+    for shape in SHAPES:
+        for kind, who, ours, other in pairs(generator, *shape):
+            name = f"{kind}/{shape[0]}x{shape[1]}"
+            if not re.search(arguments.filter, name):
+                continue
+            y, theirs = first(ours()), first(other())
+            turns, times = [ours, other], {ours: [], other: []}
+            for _ in range(arguments.rounds):
+                shuffle(turns)
+                for run in turns:
+                    times[run].append(sample(run))
+            ratio = statistics.median(b / a for a, b in zip(times[ours], times[other]))
+            rows.append({"case": name, "who": who, "ours_ns": statistics.median(times[ours]), "ratio": ratio,
+                         "elements": y.size, "differing": int(np.count_nonzero(theirs != y))})
+            print(f"{name:42} {rows[-1]['ours_ns'] / 1e3:10.2f} us  beside {who:7}  npuquant is {ratio:6.2f} times as "
+                  f"fast  {rows[-1]['differing']} differ", flush=True)
     if arguments.json:
+        versions = {"NumPy": np.__version__, **({"PyTorch": torch.__version__} if torch else {})}
         with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump({"numpy": np.__version__, "torch": torch.__version__ if torch else None, "rows": rows}, file,
-                      indent=1)
+            json.dump({"schema": "npuquant-peers-1", "date": time.strftime("%Y-%m-%d"), "versions": versions,
+                       "rows": rows}, file, indent=1)
 
 
 if __name__ == "__main__":
