@@ -6,7 +6,6 @@ the numbers in it belong together.
 NPUQUANT_BENCH is the path of npuquant-bench, NPUQ_SOURCE that of the source.
 """
 import csv
-import importlib.util
 import json
 import os
 import re
@@ -391,15 +390,16 @@ class Bench(unittest.TestCase):
             self.assertAlmostEqual(float(row["gb_per_s"]), rate, delta=0.001 + 0.001 * rate)  # three decimals
             self.assertAlmostEqual(float(row["of_limit"]), case["limits"]["limit_ns"] / run["median_ns"], delta=0.002)
 
-    # ---- bench/run and bench/plot ----
+    # ---- bench/run ----
 
-    def run_script(self, *options, adopt=True, status=0):
-        """bench/run in a copy of what it needs, where everything is built, and where the first machine of the page is
-        this one (or none is)."""
+    options = ("--quick", "--filter", "quantize/mul/uniform/f32-i8/1x4096$")
+
+    def run_script(self, *options):
+        """What bench/run prints in a copy of what it needs, where everything is built, and the files that it changes
+        there."""
         build, tree = self.path("build"), self.path("tree")
         for name in ("bench", "docs"):
             shutil.copytree(os.path.join(SOURCE, name), os.path.join(tree, name), dirs_exist_ok=True)
-        self.adopt(os.path.join(tree, "docs", "performance.md"), adopt)
         os.makedirs(os.path.join(build, "bench"), exist_ok=True)
         os.makedirs(self.path("bin"), exist_ok=True)
         shutil.copy(BENCH, os.path.join(build, "bench", "npuquant-bench"))
@@ -409,98 +409,45 @@ class Bench(unittest.TestCase):
         environment = dict(os.environ, BUILD=build, PATH=self.path("bin") + ":" + os.environ["PATH"])
         done = subprocess.run([os.path.join(tree, "bench", "run"), *options], env=environment, capture_output=True,
                               text=True, timeout=300)
-        self.assertEqual(done.returncode, status, done.stderr)
-        return done.stderr if status else done.stdout, self.changed(tree)
-
-    def adopt(self, page, adopt):
-        """The processors on the page become this one and another, or two others."""
-        cpu = self.results(*self.options[1:])["cpu"]
-        found = re.search(r"\((family \d+, model \d+)\)", cpu)
-        keys = [found[1] if found else cpu, "another"] if adopt else ["one", "another"]
-        text = re.sub(r"(?<=<!-- machine: )(\w+): .* (?=-->)", lambda m: f"{m[1]}: {keys.pop(0)} ",
-                      self.read(page).decode())
-        with open(page, "w", encoding="utf-8") as file:
-            file.write(text)
-        self.before = text
-
-    def changed(self, tree):
-        page = self.read(os.path.join(tree, "docs/performance.md")).decode()
-        images = os.path.join(tree, "docs/images")
-        return ["performance.md"] * (page != self.before) + [
-            name for name in sorted(os.listdir(images))
-            if self.read(os.path.join(images, name)) != self.read(os.path.join(SOURCE, "docs/images", name))]
-
-    def parts(self, text):
-        """What stands after each mark of the page."""
-        return dict(re.findall(r"<!-- ([^\n]*?) -->\n(.*?)<!-- end -->", text, re.DOTALL))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        changed = [os.path.relpath(os.path.join(folder, name), tree)
+                   for top in ("bench", "docs") for folder, _, names in os.walk(os.path.join(tree, top)) for name in names]
+        return done.stdout, {name for name in changed if self.read(os.path.join(tree, name)) !=
+                             self.read(os.path.join(SOURCE, name)) and "__pycache__" not in name}
 
     def read(self, path):
+        if not os.path.exists(path):
+            return None
         with open(path, "rb") as file:
             return file.read()
 
-    options = ("--quick", "--filter", "quantize/mul/uniform/f32-i8/1x4096$")
-
     def test_run_measures_only(self):
         text, changed = self.run_script(*self.options)
-        self.assertEqual(changed, [])
+        self.assertEqual(changed, set())
         self.assertIn("npuquant-bench --help", self.run_script("--help")[0])
         self.assertIn("\nquantize/mul/uniform/f32-i8/1x4096  (", text)
-        self.assertIn("| 1 x 4096 uniform, whole call: as its row kernel | at least 0.87 |", text)
+        self.assertIn("\n| quantize, float32 to int8, one scale |", text)
         for name in ("bench.json", "bench.csv"):
             self.assertTrue(os.path.exists(self.path("build/" + name)))
-        self.assertEqual(self.run_script(*self.options, "--list"), (self.options[-1].replace("$", "\n"), []))
+        self.assertEqual(self.run_script(*self.options, "--list"), (self.options[-1].replace("$", "\n"), set()))
         self.assertFalse(os.path.exists(self.path("build/bench.json")))
 
-    @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "no matplotlib")
-    def test_run_updates_page(self):
-        """Of the tables and pictures, those of this machine, and its columns of the first table; no others."""
-        _, changed = self.run_script("--update-page", *self.options)
-        self.assertEqual(changed, ["performance.md", "performance-roofline-intel.png", "performance-sweep-intel.png"])
-        page = self.read(self.path("tree/docs/performance.md")).decode()
-        before, after = self.parts(self.before), self.parts(page)
-        self.assertEqual(re.sub("<!--.*?<!-- end -->", "", page, flags=re.DOTALL),
-                         re.sub("<!--.*?<!-- end -->", "", self.before, flags=re.DOTALL))
-        for mark, text in after.items():
-            if "AMD" in mark or mark in ("peers: Intel", "newer: Intel"):
-                self.assertEqual(text, before[mark], mark)
-        self.assertEqual(re.findall(r"(?m)^\| `(.*?)`", after["cases: Intel"]), ["quantize/mul/uniform/f32-i8/1x4096"])
+    def test_run_records(self):
+        """The file of this machine and the pages that have its tables, and what was measured outside."""
+        with open(self.path("outside.csv"), "w", encoding="utf-8") as file:
+            file.write("cell,shape,contestant,version,ns,ratio\nquantize/mul/uniform/f32-i8,1x4096,Other,abc,1000,1.5\n")
+        _, changed = self.run_script("--record", "--outside", self.path("outside.csv"), *self.options)
+        changed.discard("docs/performance-method.md")
+        self.assertEqual(len(changed), 2)
+        self.assertIn("docs/performance.md", changed)
+        recorded = json.loads(self.read(self.path(f"tree/{(changed - {'docs/performance.md'}).pop()}")))
         with open(self.path("build/bench.json"), encoding="utf-8") as file:
-            runs = json.load(file)["cases"][0]["runs"]
-        naive = min(run["npuquant_times_as_fast"] for run in runs if run["who"].endswith(" loop"))
-        shown = f"{naive:.{2 if naive < 2 else 1}f}"
-        rows = list(zip(before["summary"].splitlines(), after["summary"].splitlines()))
-        self.assertLessEqual(sum(old != new for old, new in rows), 2)  # the plain loop, and oneDNN if it is there
-        for old, new in rows:
-            self.assertEqual([cell.strip() for cell in old.split("|")[4:]],
-                             [cell.strip() for cell in new.split("|")[4:]])
-            if new.startswith("| a plain loop in C | float32 to int8, one scale "):
-                self.assertEqual(new.split("|")[3].strip(), shown)
-
-    @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "no matplotlib")
-    def test_unknown_processor(self):
-        """A machine that the page has no section for changes nothing."""
-        message, changed = self.run_script("--update-page", *self.options, adopt=False, status=1)
-        self.assertEqual(changed, [])
-        self.assertIn("docs/performance.md: no section for this processor (", message)
-
-    def test_page_is_of_this_version(self):
-        """The tables of the page have the columns that bench/plot writes."""
-        self.results(*self.options[1:])
-        shutil.copy(os.path.join(SOURCE, "docs", "performance.md"), self.path("page.md"))
-        self.adopt(self.path("page.md"), True)
-        with open(self.path("peers.json"), "w", encoding="utf-8") as file:
-            json.dump({"numpy": "1", "rows": []}, file)
-        subprocess.run([os.path.join(SOURCE, "bench", "plot"), self.path("r.json"), "--page", self.path("page.md"),
-                        "--peers", self.path("peers.json")], check=True, capture_output=True)
-
-        def headers(text):
-            return {mark: re.findall(r"(?m)^(\|.*\|)\n\|---", part) for mark, part in self.parts(text).items()
-                    if not mark.startswith("lost: ")}  # a table only if something is lost
-
-        self.assertEqual(headers(self.read(self.path("page.md")).decode()), headers(self.before))
-        names = {"lost", "sizes", "variants", "targets", "cases", "peers", "newer"}
-        self.assertEqual({mark for mark in self.parts(self.before) if mark.endswith(": Intel")},
-                         {f"{name}: Intel" for name in names})
+            case = json.load(file)["cases"][0]
+        cell, = recorded["cells"]
+        self.assertEqual((cell["case"], cell["ratios"]["Other"]), ("quantize/mul/uniform/f32-i8/1x4096", 1.5))
+        self.assertAlmostEqual(cell["us"], case["runs"][0]["median_ns"] / 1e3, delta=0.01 * cell["us"])
+        loops = [run["npuquant_times_as_fast"] for run in case["runs"] if " loop" in run["who"]]
+        self.assertAlmostEqual(cell["ratios"]["plain loop"], min(loops), delta=0.01 * min(loops))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The performance pages have the tables that bench/page makes of bench/results, and bench/page makes a result file of
+measurements. NPUQ_SOURCE is the folder of the source; otherwise the folder above."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = os.path.abspath(os.environ.get("NPUQ_SOURCE") or os.path.join(os.path.dirname(__file__), os.pardir))
+PAGES = ("docs/performance.md", "docs/performance-method.md")
+CPU = "A Vendor(R) 3000 (family 1, model 2)"
+FILE = "bench/results/a-vendor-3000-family-1-model-2.json"
+
+
+def run(kind, who, ns, ratio):
+    return {"kind": kind, "who": who, "median_ns": ns, "npuquant_times_as_fast": ratio}
+
+
+def case(name, level, us, of_limit, bound, *runs):
+    return {"name": name, "level": level, "limits": {"of_limit": of_limit, "bound": bound},
+            "runs": [run("ours", "avx512", 1e3 * us, 1), *runs]}
+
+
+BENCH = {"schema": "npuquant-bench-4", "version": "9.8.7", "date": "2030-01-02", "cpu": CPU, "compiler": "cc 1",
+         "processors": 2, "caches": [32768, 1048576, 33554432], "cases": [
+             case("quantize/mul/uniform/f32-i8/1x128", "L1", 0.05, 0.3, "latency", run("ours", "avx2", 60, 1.2),
+                  run("prepared", "prepared", 20, 0.4), run("with tensors", "with tensors", 70, 1.4),
+                  run("peer", "clang loop", 10, 0.2), run("peer", "naive loop", 20, 0.4)),
+             case("quantize/mul/uniform/f32-i8/64x1024", "L2", 3, 0.912345, "stream", run("peer", "naive loop", 6000, 2),
+                  run("stream", "stream", 2700, 0.9)),
+             case("quantize/mul/uniform/f32-i8/64x1024/nan", "L2", 4, 0.7, "ports", run("baseline", "usual data", 3e3, 0.75)),
+             {"name": "requant/mul/uniform/i32-i8/1x128", "failure": "differs", "level": "L1", "runs": []}]}
+PEERS = {"schema": "npuquant-peers-1", "date": "2030-01-03", "versions": {"NumPy": "3.1"}, "rows": [
+    {"case": "quantize/mul/uniform/f32-i8/64x1024", "who": "NumPy", "ours_ns": 4000, "ratio": 11.5}]}
+OUTSIDE = ("cell,shape,contestant,version,ns,ratio\n"
+           "quantize/mul/uniform/f32-i8,64x1024,Other,abc,2700,0.9\n"
+           "quantize/mul/uniform/f32-i8,64x1024,Other,abc,3600,1.2\n"
+           "quantize/mul/uniform/f16-i8,64x1024,Other,abc,6000,1.5\n")
+
+
+class Performance(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.tree = folder.name
+        os.makedirs(self.path("docs"))
+        shutil.copytree(os.path.join(SOURCE, "bench", "results"), self.path("bench/results"))
+        for name in ("bench/page", *PAGES):
+            shutil.copy(os.path.join(SOURCE, name), self.path(name))
+        for name, data in (("bench.json", BENCH), ("peers.json", PEERS)):
+            self.write(name, json.dumps(data))
+        self.write("outside.csv", OUTSIDE)
+
+    def path(self, name):
+        return os.path.join(self.tree, name)
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def page(self, *options, status=0):
+        done = subprocess.run([sys.executable, self.path("bench/page"), *options], cwd=self.tree, encoding="utf-8",
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stderr if status else done.stdout
+
+    def test_pages_are_made(self):
+        """The pages in the source are what bench/page writes."""
+        self.page("--check")
+        before = [self.read(name) for name in PAGES]
+        self.page()
+        self.assertEqual([self.read(name) for name in PAGES], before)
+
+    def test_other_tables_are_noticed(self):
+        text = self.read(PAGES[0])
+        self.write(PAGES[0], re.sub(r"(?m)^(\| .*)[0-9](.*\|)$", r"\1\2", text, count=1))
+        message = self.page("--check", status=1)
+        self.assertRegex(message, r"^docs/performance\.md: its tables are not those of bench/results")
+        self.assertEqual(message.count("\n"), 1)
+        self.page()
+        self.assertEqual(self.read(PAGES[0]), text)
+
+    def test_record(self):
+        """A line for each case, of all measurements; a failed case has none; and the machine is on the page."""
+        self.page("--record", "bench.json", "peers.json", "outside.csv")
+        text = self.read(FILE)
+        data = json.loads(text)
+        cells = {(cell["case"], cell.get("through")): cell for cell in data["cells"]}
+        self.assertEqual(len(cells), 5)
+        for cell in data["cells"]:
+            self.assertIn("\n" + json.dumps(cell), text)
+        uniform = "quantize/mul/uniform/f32-i8"
+        self.assertEqual(cells[f"{uniform}/1x128", None], {
+            "case": f"{uniform}/1x128", "level": "L1", "us": 0.05, "of_limit": 0.3, "bound": "latency",
+            "beside": {"avx2": 1.2, "prepared": 0.4, "with tensors": 1.4}, "ratios": {"plain loop": 0.2}})
+        self.assertEqual(cells[f"{uniform}/64x1024", None]["ratios"], {"plain loop": 2, "Other": 0.9})
+        self.assertEqual(cells[f"{uniform}/64x1024", None]["of_limit"], 0.912)
+        self.assertEqual(cells[f"{uniform}/64x1024", "NumPy"]["ratios"], {"NumPy": 11.5})
+        self.assertEqual(cells["quantize/mul/uniform/f16-i8/64x1024", None]["us"], 4)
+        self.assertEqual(data["contestants"]["NumPy"], {"version": "3.1", "date": "2030-01-03"})
+        self.assertEqual(data["contestants"]["Other"]["version"], "abc")
+        page = self.read(PAGES[0])
+        self.assertIn(f"### {CPU}\n", page)
+        self.assertIn(f"| {CPU}, 2030-01-02 | Other |  |  | 1.20 (0.90 to 1.50) |  | 1 of 2 |\n", page)
+        self.assertIn("| quantize, float32 to int8, one scale | 50 ns; **0.20** plain loop |  | 3 us; **0.90** Other |", page)
+        self.assertIn("| quantize | 0.30, latency |  | 0.91, stream |  |\n", page)
+        self.assertIn("| quantize | 20 | 50 | 70 |\n", page)
+        self.assertIn(f"| not found | 2 | 0.20 | `{uniform}/1x128` | plain loop |\n", page)
+        self.page("--check")
+
+    def test_words_of_a_file_are_kept(self):
+        """What is written by hand of a machine, but for notes about its figures."""
+        self.page("--record", "bench.json")
+        data = json.loads(self.read(FILE))
+        data.update(name="The Machine", notes=["of then"], causes=[{"cases": "/1x128$", "who": ".* loop", "cause": "why"}])
+        self.write(FILE, json.dumps(data))
+        self.page("--record", "bench.json", "outside.csv")
+        data = json.loads(self.read(FILE))
+        self.assertEqual((data["name"], data["notes"], len(data["causes"])), ("The Machine", [], 1))
+        page = self.read(PAGES[0])
+        self.assertIn("### The Machine\n", page)
+        self.assertIn("| why | 1 | 0.20 |", page)
+        self.assertIn("| not found | 1 | 0.90 |", page)
+
+    def test_show(self):
+        """What a recording would write, and nothing is written."""
+        shown = self.page("--show", "bench.json")
+        self.assertIn("| 50 ns; **0.20** plain loop |", shown)
+        self.assertFalse(os.path.exists(self.path(FILE)))
+
+    def test_wrong_files(self):
+        self.assertIn("no results of npuquant-bench", self.page("--record", "peers.json", status=1))
+        self.write("old.json", json.dumps({**BENCH, "schema": "npuquant-bench-3"}))
+        self.assertIn("old.json: found the schema 'npuquant-bench-3', expected ", self.page("--show", "old.json", status=1))
+        self.write("other.json", json.dumps({**BENCH, "cpu": "B"}))
+        self.assertIn("measurements of two machines", self.page("--record", "bench.json", "other.json", status=1))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
