@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The operators as one calls them from Python: npuquant's functions on NumPy arrays beside NumPy's own operations, and
 npuquant.torch's on tensors beside PyTorch's own. They take turns, on one thread. The output says how many times as
-fast npuquant is, and how many elements differ. It takes about four minutes.
+fast npuquant is, and how many elements differ. It takes about two minutes.
 
 usage: bench/peers.py [--json FILE] [--filter REGEX] [--rounds N]
 
