@@ -370,10 +370,11 @@ def npu_anti_quant(
     x = tensor("x", x)
     kind = result_type("dst_dtype", "float16" if dst_dtype is None else dst_dtype, FLOATING,
                        "float16, bfloat16 or float32")
-    packed = x.dtype == np.int32
+    packed = x.dtype == np.int32 or _native.torch_type(x) == "int32"
     source = "quint4x2" if packed else "int8"
     if src_dtype is not None and result_type("src_dtype", src_dtype, SOURCES, source) != SOURCES[source]:
-        raise TypeError(f"src_dtype: is {described(src_dtype)}; expected {source} for an x of {x.dtype}")
+        raise TypeError(f"src_dtype: is {described(src_dtype)}; expected {source} for an x of "
+                        + str(x.dtype).replace("torch.", ""))
     shape = x.shape
     if packed and shape:
         shape = (*shape[:-1], 8 * shape[-1])
@@ -560,7 +561,7 @@ def npu_quant_matmul(
                         (columns,), *[(shape[0], 1, columns)] * (len(shape) == 3))
         if terms.shape == (1, 1, columns):  # the same for all rows
             terms = terms[0, 0]
-    y = output(out, shape, kind.dtype)
+    y = to_array("out", output(out, shape, kind.dtype), write=True)
     if y.shape != shape:
         raise ValueError(f"out: has the shape {y.shape}; expected {shape}")
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls of the operators: views of NumPy arrays through Python's buffer protocol, so that one build serves every NumPy.
+ * Calls of the operators: views of NumPy arrays through Python's buffer protocol, so that one build serves every NumPy,
+ * and of PyTorch's tensors through their attributes, so that one build serves every PyTorch.
  *
  * The module is not linked with the library. Python finds the library that is to be used, the one in the package or
  * another one, and hands its functions to bind().
@@ -39,7 +40,7 @@ _Static_assert(sizeof library == FUNCTION_COUNT * sizeof(void *), "a structure o
 
 /* What bind() is given besides. */
 static PyObject *array_type; /* numpy.ndarray */
-static PyObject *to_array;   /* to_array(argument, value): an array of whatever else is a tensor */
+static PyObject *to_array;   /* to_array(argument, value, write): an array of whatever else is a tensor */
 static PyObject *refuse;     /* refuse(status, message, argument, array): raises what the library says */
 
 /* ---- the operators --------------------------------------------------------------------------------------------- */
@@ -196,15 +197,15 @@ static int dtype_of(const Py_buffer *buffer)
 }
 
 /* Several elements, and all of them at one address. */
-static bool is_one_element(const Py_buffer *buffer)
+static bool is_one_element(const npuq_tensor *tensor)
 {
     bool several = false;
 
-    for (int d = 0; d < buffer->ndim; d++) {
-        if (buffer->shape[d] == 0 || (buffer->shape[d] > 1 && buffer->strides[d] != 0)) {
+    for (int d = 0; d < tensor->ndim && d < NPUQ_MAX_NDIM; d++) {
+        if (tensor->shape[d] == 0 || (tensor->shape[d] > 1 && tensor->strides[d] != 0)) {
             return false;
         }
-        several = several || buffer->shape[d] > 1;
+        several = several || tensor->shape[d] > 1;
     }
     return several;
 }
@@ -230,39 +231,10 @@ static bool hold(holding *held, PyObject *array, int flags)
     return true;
 }
 
-/* A view of a value. If its type is none of the library's, it becomes UNKNOWN_DTYPE, and *unknown is set to the
- * argument and the array: the library then says which types the argument takes. */
-static bool view(const char *name, argument_kind kind, PyObject *value, holding *held, npuq_tensor *tensor,
-                 PyObject **unknown)
+/* The tensor that a buffer is; its type is the caller's affair. */
+static bool take_buffer(const char *name, const Py_buffer *buffer, npuq_tensor *tensor)
 {
-    const int flags = kind == OUTPUT ? PyBUF_RECORDS : PyBUF_RECORDS_RO;
-    Py_buffer *buffer = &held->buffer;
-    int dtype;
-
-    if (kind == OUTPUT || (PyObject *)Py_TYPE(value) == array_type) {
-        Py_INCREF(value);
-        (void)hold(held, value, flags);
-    }
-    /* No array, or one of a type that Python has not; to_array() knows one of these. */
-    if (!buffer->obj && !hold(held, PyObject_CallFunction(to_array, "sO", name, value), flags)) {
-        return false;
-    }
-    dtype = buffer->obj ? dtype_of(buffer) : UNKNOWN_DTYPE;
-    if (dtype == UNKNOWN_DTYPE) {
-        *tensor = (npuq_tensor){.dtype = (npuq_dtype)dtype};
-        if (!*unknown) {
-            *unknown = Py_BuildValue("sO", name, held->array);
-        }
-        return *unknown != NULL;
-    }
-    /* The library takes an x whose strides are all 0 for a mistake. */
-    if ((kind == DATA || kind == PACKED) && is_one_element(buffer) &&
-        !hold(held, PyObject_CallMethod(held->array, "copy", NULL), flags)) {
-        return false;
-    }
-
     tensor->data = buffer->buf;
-    tensor->dtype = kind == PACKED && dtype == NPUQ_INT32 ? NPUQ_QUINT4X2 : (npuq_dtype)dtype;
     tensor->ndim = buffer->ndim;
     for (int d = 0; d < buffer->ndim && d < NPUQ_MAX_NDIM; d++) { /* the library refuses more */
         tensor->shape[d] = buffer->shape[d];
@@ -273,6 +245,210 @@ static bool view(const char *name, argument_kind kind, PyObject *value, holding 
             return false;
         }
     }
+    return true;
+}
+
+/* ---- PyTorch's tensors ----------------------------------------------------------------------------------------- */
+
+/* PyTorch's types that are the library's. */
+static const struct {
+    const char *name;
+    npuq_dtype dtype;
+} torch_types[] = {
+    {"float32", NPUQ_FLOAT32}, {"float16", NPUQ_FLOAT16}, {"bfloat16", NPUQ_BFLOAT16}, {"int8", NPUQ_INT8},
+    {"uint8", NPUQ_UINT8},     {"int32", NPUQ_INT32},     {"int64", NPUQ_INT64},
+};
+
+enum { TORCH_TYPES = sizeof torch_types / sizeof torch_types[0] };
+enum { IS_CPU, DTYPE, IS_NEG, SHAPE, STRIDE, DATA_PTR, ATTRIBUTES };
+
+/* What bind_torch() has found: null until then. */
+static struct {
+    PyObject *tensor; /* torch.Tensor */
+    PyObject *types[TORCH_TYPES];
+    PyObject *attributes[ATTRIBUTES]; /* their names */
+} torch;
+
+static PyObject *attribute(PyObject *value, int name)
+{
+    return PyObject_GetAttr(value, torch.attributes[name]);
+}
+
+static PyObject *method(PyObject *value, int name)
+{
+    return PyObject_CallMethodObjArgs(value, torch.attributes[name], NULL);
+}
+
+/* Whether what a call has returned is this object. */
+static bool is(PyObject *returned, const PyObject *wanted)
+{
+    Py_XDECREF(returned);
+    return returned == wanted;
+}
+
+/* The index in torch_types of a tensor in the CPU's memory; -1 for anything else. Subclasses are left to PyTorch, as
+ * nobody knows what their attributes say. Leaves an exception where an attribute is one. */
+static int torch_type_of(PyObject *value)
+{
+    PyObject *dtype;
+    int type = TORCH_TYPES;
+
+    if ((PyObject *)Py_TYPE(value) != torch.tensor || !is(attribute(value, IS_CPU), Py_True)) {
+        return -1;
+    }
+    dtype = attribute(value, DTYPE);
+    while (--type >= 0 && dtype != torch.types[type]) {
+    }
+    Py_XDECREF(dtype);
+    return type;
+}
+
+static bool take_extents(const PyObject *tuple, int ndim, int64_t *extents)
+{
+    if (!tuple || !PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != ndim) {
+        return false;
+    }
+    for (int d = 0; d < ndim; d++) {
+        extents[d] = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, d));
+    }
+    return true;
+}
+
+/* The tensor of the library that one of PyTorch's is. False, without an exception, for what to_array() has to look at:
+ * what is no tensor, or has other values than its memory, or no elements, or no memory of its own, as sparse ones. */
+static bool take_torch_tensor(PyObject *value, npuq_tensor *tensor)
+{
+    const int type = torch_type_of(value);
+    bool fine = false;
+
+    if (type >= 0 && is(method(value, IS_NEG), Py_False)) {
+        PyObject *shape = attribute(value, SHAPE);
+        PyObject *strides = method(value, STRIDE);
+        PyObject *data = method(value, DATA_PTR);
+        const Py_ssize_t ndim = shape && PyTuple_Check(shape) ? PyTuple_GET_SIZE(shape) : NPUQ_MAX_NDIM + 1;
+
+        tensor->dtype = torch_types[type].dtype;
+        tensor->ndim = (int)ndim;
+        tensor->data = data ? PyLong_AsVoidPtr(data) : NULL;
+        fine = tensor->data && ndim <= NPUQ_MAX_NDIM && take_extents(shape, tensor->ndim, tensor->shape) &&
+               take_extents(strides, tensor->ndim, tensor->strides) && !PyErr_Occurred();
+        Py_XDECREF(shape);
+        Py_XDECREF(strides);
+        Py_XDECREF(data);
+    }
+    PyErr_Clear();
+    return fine;
+}
+
+/* torch_type(value): the name of the type of a tensor in the CPU's memory; None for anything else. */
+static PyObject *torch_type(PyObject *module, PyObject *value)
+{
+    const int type = torch_type_of(value);
+
+    (void)module;
+    PyErr_Clear();
+    return Py_BuildValue("z", type < 0 ? NULL : torch_types[type].name);
+}
+
+/* Whether it is a tensor in the CPU's memory of a type of the library's, or of a type that tensors are not hidden in.
+ */
+static bool is_plain(PyObject *value)
+{
+    const PyTypeObject *type = Py_TYPE(value);
+
+    return value == Py_None || type == &PyBool_Type || type == &PyLong_Type || type == &PyFloat_Type ||
+           type == &PyUnicode_Type || type == Py_TYPE(torch.types[0]) || torch_type_of(value) >= 0;
+}
+
+/* reads(values, keywords, tensors): whether an operator may be called with these values as they are. The first ones,
+ * tensors in number, are none that may be None. */
+static PyObject *reads(PyObject *module, PyObject *const *given, Py_ssize_t count)
+{
+    PyObject *name;
+    PyObject *value;
+    Py_ssize_t next = 0;
+    Py_ssize_t tensors;
+    bool fine;
+
+    (void)module;
+    if (count != 3 || !torch.tensor || !PyTuple_Check(given[0]) || !PyDict_Check(given[1])) {
+        Py_RETURN_FALSE;
+    }
+    tensors = PyLong_AsSsize_t(given[2]);
+    fine = PyTuple_GET_SIZE(given[0]) >= tensors;
+    for (Py_ssize_t i = 0; fine && i < PyTuple_GET_SIZE(given[0]); i++) {
+        value = PyTuple_GET_ITEM(given[0], i);
+        fine = is_plain(value) && !(value == Py_None && i < tensors);
+    }
+    while (fine && PyDict_Next(given[1], &next, &name, &value)) {
+        fine = is_plain(value);
+    }
+    PyErr_Clear();
+    return PyBool_FromLong(fine);
+}
+
+/* bind_torch(torch): has the operators read the tensors of this module. */
+static PyObject *bind_torch(PyObject *module, PyObject *from)
+{
+    static const char *const names[] = {"is_cpu", "dtype", "is_neg", "shape", "stride", "data_ptr"};
+
+    (void)module;
+    for (int n = 0; n < ATTRIBUTES; n++) {
+        Py_XSETREF(torch.attributes[n], PyUnicode_InternFromString(names[n]));
+    }
+    for (int type = 0; type < TORCH_TYPES; type++) {
+        Py_XSETREF(torch.types[type], PyObject_GetAttrString(from, torch_types[type].name));
+    }
+    Py_XSETREF(torch.tensor, PyObject_GetAttrString(from, "Tensor"));
+    if (PyErr_Occurred()) {
+        Py_CLEAR(torch.tensor);
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* ---- arguments ------------------------------------------------------------------------------------------------- */
+
+/* A view of a value. If its type is none of the library's, it becomes UNKNOWN_DTYPE, and *unknown is set to the
+ * argument and the array: the library then says which types the argument takes. */
+static bool view(const char *name, argument_kind kind, PyObject *value, holding *held, npuq_tensor *tensor,
+                 PyObject **unknown)
+{
+    const int flags = kind == OUTPUT ? PyBUF_RECORDS : PyBUF_RECORDS_RO;
+    const bool is_x = kind == DATA || kind == PACKED;
+    Py_buffer *buffer = &held->buffer;
+    int dtype;
+
+    /* The library takes an x whose strides are all 0 for a mistake: then what is read is a copy. */
+    if (take_torch_tensor(value, tensor) && !(is_x && is_one_element(tensor))) {
+        Py_INCREF(value);
+        held->array = value;
+        dtype = (int)tensor->dtype;
+    } else {
+        if ((PyObject *)Py_TYPE(value) == array_type) {
+            Py_INCREF(value);
+            (void)hold(held, value, flags);
+        }
+        /* No array, or one of a type that Python has not; to_array() knows one of these. */
+        if (!buffer->obj && !hold(held, PyObject_CallFunction(to_array, "sOi", name, value, kind == OUTPUT), flags)) {
+            return false;
+        }
+        dtype = buffer->obj ? dtype_of(buffer) : UNKNOWN_DTYPE;
+        if (dtype == UNKNOWN_DTYPE) {
+            *tensor = (npuq_tensor){.dtype = (npuq_dtype)dtype};
+            if (!*unknown) {
+                *unknown = Py_BuildValue("sO", name, held->array);
+            }
+            return *unknown != NULL;
+        }
+        if (!take_buffer(name, buffer, tensor) ||
+            (is_x && is_one_element(tensor) &&
+             !(hold(held, PyObject_CallMethod(held->array, "copy", NULL), flags) &&
+               take_buffer(name, buffer, tensor)))) {
+            return false;
+        }
+    }
+    tensor->dtype = kind == PACKED && dtype == NPUQ_INT32 ? NPUQ_QUINT4X2 : (npuq_dtype)dtype;
     return true;
 }
 
@@ -426,7 +602,11 @@ PyMODINIT_FUNC PyInit__native(void);
 
 PyMODINIT_FUNC PyInit__native(void)
 {
-    static PyMethodDef methods[] = {{"bind", bind, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+    static PyMethodDef methods[] = {{"bind", bind, METH_VARARGS, NULL},
+                                    {"bind_torch", bind_torch, METH_O, NULL},
+                                    {"torch_type", torch_type, METH_O, NULL},
+                                    {"reads", (PyCFunction)(void (*)(void))reads, METH_FASTCALL, NULL},
+                                    {NULL, NULL, 0, NULL}};
     static PyMethodDef operator_methods[OPERATOR_COUNT];
     static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "_native", .m_size = -1,
                                             .m_methods = methods};

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any, Dict, NamedTuple, Optional, Protocol, Tuple, TypeVar, Union
 
 import numpy as np
+
+from . import _native
 
 
 class SupportsDLPack(Protocol):
@@ -41,6 +44,7 @@ _NAMED: Results = {
     "bfloat16": Result(np.dtype(np.uint16)),  # its bits
     "quint4x2": Result(np.dtype(np.int32), True),
 }
+_NAMES = {result.dtype: name for name, result in _NAMED.items() if not result.words}
 # How messages name a type that NumPy does not have.
 BFLOAT16 = "bfloat16 (or its bits as uint16)"
 # The numbers of PyTorch's scalar types, which torch_npu takes too: dst_type of npu_dynamic_quant_asymmetric() is one in
@@ -78,7 +82,7 @@ PRODUCTS = _results("int8", "float16", "bfloat16", "float32", "int32")
 INPUTS = _results(*_NAMED)
 # What may be said of x of npu_anti_quant(). torch_npu.int4, a number, is no type of a result on the device.
 _INT4 = 285
-SOURCES: Results = {**QUANTISED, _INT4: _NAMED["quint4x2"]}
+SOURCES: Results = {**QUANTISED, (int, _INT4): _NAMED["quint4x2"]}
 
 
 def _number(dtype: Any) -> Optional[int]:
@@ -106,8 +110,9 @@ def result_type(argument: str, dtype: Any, results: Results, expected: str) -> R
 
     The library knows which of them its operator has; expected is for what it cannot be asked about.
     """
+    key = (int, dtype) if type(dtype) is int else dtype  # True is equal to 1, and is no number of a type
     try:
-        return results[dtype]
+        return results[key]
     except (KeyError, TypeError):  # TypeError: has no hash
         pass
     name = str(dtype)
@@ -126,15 +131,20 @@ def result_type(argument: str, dtype: Any, results: Results, expected: str) -> R
     # np.dtype(None) is float64, which is not here either.
     if name not in results:
         raise TypeError(f"{argument}: is {described(dtype)}; expected {expected}")
+    if type(dtype) is int or type(dtype).__module__ == "torch":
+        results[key] = results[name]  # from now on it is found at once
     return results[name]
 
 
-def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """The array that a result goes to: a new one, or out. Whether its shape is right is for the library to say."""
+def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> Any:
+    """What a result goes to: a new array, or out, as an array or as a tensor of PyTorch's that the extension takes.
+    Whether its shape is right is for the library to say."""
     if out is None:
         return np.empty(shape, dtype)
     array = out
     if type(out) is not np.ndarray or out.dtype != dtype:
+        if _native.torch_type(out) == _NAMES[dtype] and not out.requires_grad:
+            return out
         array = to_array("out", out, write=True)
         if str(array.dtype) != dtype.name:
             raise TypeError(f"out: is {array.dtype}; expected {BFLOAT16 if dtype == np.uint16 else dtype}")
@@ -143,7 +153,7 @@ def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return array
 
 
-def result(x: Union[np.ndarray, Unknown], kind: Result, out: Any) -> np.ndarray:
+def result(x: Any, kind: Result, out: Any) -> Any:
     """Where the quantised x goes."""
     shape = x.shape
     if out is None and kind.words and shape:
@@ -327,12 +337,19 @@ def to_array(argument: str, value: Any, write: bool = False) -> Union[np.ndarray
         array = np.asarray(value)
         return array.view(np.uint16) if array.dtype.name == "bfloat16" else array  # of the package ml_dtypes
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+        if type(value) is getattr(sys.modules.get("torch"), "Tensor", None):
+            _native.bind_torch(sys.modules["torch"])  # from now on the extension reads such tensors itself
+        # PyTorch exports the memory of a negated view, which has the numbers before they are negated.
+        if getattr(value, "is_neg", bool)():
+            if write:
+                raise ValueError(f"{argument}: is a negated view; expected a tensor whose memory has its values")
+            value = value.resolve_neg()
         # A parameter of a PyTorch module is read like any tensor: what it is to its gradient does not matter then.
         parameter = getattr(value, "requires_grad", False) and not write
         return _dlpack_array(argument, value.detach() if parameter else value, write)
     raise TypeError(f"{argument}: is {type(value).__name__}; expected a NumPy array or an object with __dlpack__")
 
 
-def tensor(argument: str, value: Any) -> Union[np.ndarray, Unknown]:
-    """An input of which the shape is wanted."""
-    return value if type(value) is np.ndarray else to_array(argument, value)
+def tensor(argument: str, value: Any) -> Any:
+    """An input of which the shape is wanted: an array, or a tensor of PyTorch's that the extension takes."""
+    return value if type(value) is np.ndarray or _native.torch_type(value) else to_array(argument, value)

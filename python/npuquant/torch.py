@@ -23,6 +23,7 @@ from torch import Tensor
 
 import npuquant
 
+from . import _native
 from ._tensors import (FLOATING, PRODUCTS, QUANTISED, REQUANTISED, Result, Results, Unknown, described,
                        product_columns, result_type, words_shape)
 
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 _scale_form = "product"
+_BITS = FLOATING["bfloat16"].dtype
 _UINT16 = getattr(torch, "uint16", None)
 _INT4 = getattr(torch, "int4", None)  # no tensor has it; it is quint4x2 here
 
@@ -64,7 +66,10 @@ def set_scale_form(scale_form: str) -> str:
 
 
 def _array(value: Any) -> Any:
-    """The memory of a tensor as an array, that of bfloat16 as uint16, which NumPy has; other values as they are."""
+    """The memory of a tensor as an array, that of bfloat16 as uint16, which NumPy has; other values as they are.
+
+    Of a tensor that the extension does not read itself.
+    """
     if not isinstance(value, Tensor):
         return value
     tensor = value.detach() if value.requires_grad else value
@@ -80,7 +85,7 @@ def _array(value: Any) -> Any:
 
 def _tensor(array: np.ndarray) -> Tensor:
     """A result of the package as a tensor of the same memory."""
-    if array.dtype == np.uint16:
+    if array.dtype is _BITS:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
 
@@ -167,9 +172,11 @@ def _quant_matmul(x1: np.ndarray, x2: np.ndarray, scale: np.ndarray, **others: A
     for name in _UNDEFINED:
         value = others.pop(name, None)
         if value is not None:
-            given = "given" if isinstance(value, (np.ndarray, Unknown)) else described(value)
+            given = "given" if isinstance(value, (Tensor, np.ndarray, Unknown)) else described(value)
             raise NotImplementedError(f"{name}: is {given}; it selects types and groups that npuquant does not define")
-    return npuquant.npu_quant_matmul(x1, x2, scale, **others)
+    # NumPy multiplies.
+    arrays = {name: _array(value) for name, value in others.items()}
+    return npuquant.npu_quant_matmul(_array(x1), _array(x2), _array(scale), **arrays)
 
 
 def _dequant_bias(*arrays: Any, output_dtype: Any = None) -> np.ndarray:
@@ -232,9 +239,11 @@ def _kernel(tensors: Sequence[str], function: Callable[..., Any]) -> Callable[..
     """A function on arrays as a kernel of PyTorch's; tensors are the names of those that may not be None."""
 
     def kernel(*values: Any, **keywords: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
-        _refuse_none(tensors, values)
-        results = function(*map(_array, values), **{name: _array(value) for name, value in keywords.items()})
-        return tuple(map(_tensor, results)) if isinstance(results, tuple) else _tensor(results)
+        if not _native.reads(values, keywords, len(tensors)):
+            _refuse_none(tensors, values)
+            values, keywords = tuple(map(_array, values)), {name: _array(value) for name, value in keywords.items()}
+        results = function(*values, **keywords)
+        return tuple(map(_tensor, results)) if type(results) is tuple else _tensor(results)
 
     return kernel
 
@@ -301,6 +310,7 @@ def _register(library: torch.library.Library) -> None:
             library.impl(name, shape_kernel, "AutogradMeta")
 
 
+_native.bind_torch(torch)
 _library = torch.library.Library("npuquant", "DEF")
 _register(_library)
 _operators = torch.ops.npuquant
