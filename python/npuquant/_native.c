@@ -266,17 +266,19 @@ enum { IS_CPU, DTYPE, IS_NEG, SHAPE, STRIDE, DATA_PTR, ATTRIBUTES };
 static struct {
     PyObject *tensor; /* torch.Tensor */
     PyObject *types[TORCH_TYPES];
-    PyObject *attributes[ATTRIBUTES]; /* their names */
+    PyObject *attributes[ATTRIBUTES]; /* its descriptors */
 } torch;
 
 static PyObject *attribute(PyObject *value, int name)
 {
-    return PyObject_GetAttr(value, torch.attributes[name]);
+    PyObject *descriptor = torch.attributes[name];
+
+    return Py_TYPE(descriptor)->tp_descr_get(descriptor, value, torch.tensor);
 }
 
 static PyObject *method(PyObject *value, int name)
 {
-    return PyObject_CallMethodObjArgs(value, torch.attributes[name], NULL);
+    return PyObject_CallFunctionObjArgs(torch.attributes[name], value, NULL);
 }
 
 /* Whether what a call has returned is this object. */
@@ -393,13 +395,13 @@ static PyObject *bind_torch(PyObject *module, PyObject *from)
     static const char *const names[] = {"is_cpu", "dtype", "is_neg", "shape", "stride", "data_ptr"};
 
     (void)module;
-    for (int n = 0; n < ATTRIBUTES; n++) {
-        Py_XSETREF(torch.attributes[n], PyUnicode_InternFromString(names[n]));
+    Py_XSETREF(torch.tensor, PyObject_GetAttrString(from, "Tensor"));
+    for (int n = 0; n < ATTRIBUTES && !PyErr_Occurred(); n++) {
+        Py_XSETREF(torch.attributes[n], PyObject_GetAttrString(torch.tensor, names[n]));
     }
-    for (int type = 0; type < TORCH_TYPES; type++) {
+    for (int type = 0; type < TORCH_TYPES && !PyErr_Occurred(); type++) {
         Py_XSETREF(torch.types[type], PyObject_GetAttrString(from, torch_types[type].name));
     }
-    Py_XSETREF(torch.tensor, PyObject_GetAttrString(from, "Tensor"));
     if (PyErr_Occurred()) {
         Py_CLEAR(torch.tensor);
         return NULL;

@@ -11,6 +11,7 @@ Tracing (torch.compile, FakeTensor, make_fx, tensors on the device "meta") knows
 from __future__ import annotations
 
 import functools
+from types import SimpleNamespace
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple, TypeVar, Union, cast
 
 import numpy as np
@@ -44,6 +45,8 @@ __all__ = [
 _scale_form = "product"
 _BITS = FLOATING["bfloat16"].dtype
 _UINT16 = getattr(torch, "uint16", None)
+_TYPES = (int, torch.dtype)
+_TYPE_ARGUMENTS = ("dtype", "dst_dtype", "dst_type", "src_dtype", "output_dtype")
 _INT4 = getattr(torch, "int4", None)  # no tensor has it; it is quint4x2 here
 
 
@@ -235,15 +238,19 @@ def _refuse_none(tensors: Sequence[str], values: Sequence[Any]) -> None:
             raise TypeError(f"{name}: is None; expected a tensor")
 
 
+def _tensors(results: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
+    return tuple(map(_tensor, results)) if type(results) is tuple else _tensor(results)
+
+
 def _kernel(tensors: Sequence[str], function: Callable[..., Any]) -> Callable[..., Any]:
     """A function on arrays as a kernel of PyTorch's; tensors are the names of those that may not be None."""
+    required = len(tensors)
 
     def kernel(*values: Any, **keywords: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
-        if not _native.reads(values, keywords, len(tensors)):
+        if not _native.reads(values, keywords, required):
             _refuse_none(tensors, values)
             values, keywords = tuple(map(_array, values)), {name: _array(value) for name, value in keywords.items()}
-        results = function(*values, **keywords)
-        return tuple(map(_tensor, results)) if type(results) is tuple else _tensor(results)
+        return _tensors(function(*values, **keywords))
 
     return kernel
 
@@ -259,6 +266,53 @@ def _shape_kernel(names: Sequence[str], tensors: Sequence[str], shape: Callable[
         return shape(*values, **keywords)
 
     return kernel
+
+
+def _type(argument: str, dtype: Any) -> Union[None, int, torch.dtype]:
+    """What PyTorch takes for a type: of what npuquant takes also names and NumPy's types. A number stays as it is:
+    while a function is traced it may be a symbol."""
+    if dtype is None or (isinstance(dtype, _TYPES) and dtype is not _INT4 and not isinstance(dtype, bool)):
+        return dtype
+    return getattr(torch, _result(argument, dtype, {**QUANTISED, **FLOATING}).name)
+
+
+def _for_pytorch(name: str, kind: str, value: Any) -> Any:
+    """An argument as PyTorch takes one. Its own error prints all of an array in place of a tensor, twice; None is the
+    operator's affair."""
+    if name in _TYPE_ARGUMENTS:
+        return _type(name, value)
+    if kind[:6] == "Tensor" and not (value is None or isinstance(value, Tensor)
+                                     or hasattr(value, "__torch_function__")):
+        raise TypeError(f"{name}: is {type(value).__name__}; expected a tensor")
+    return value
+
+
+# Who wants to see calls of operators: modes, tracers, profilers. PyTorch's dispatcher tells them of a call; while there is
+# none of them, and the tensors are the CPU's own, the dispatcher would do nothing but call the kernel.
+_is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None if hasattr(torch, "compile") else bool)
+_watchers = [_is_compiling, *[getattr(torch._C, name, None) for name in (
+    "_len_torch_dispatch_stack", "_is_torch_function_mode_enabled", "_get_tracing_state")],
+    getattr(torch.autograd, "_profiler_enabled", None)]
+
+
+def _function(operator: Callable[..., Any], names: Sequence[str], types: Sequence[str],
+              on_arrays: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator as a function that calls PyTorch's dispatcher only where it has something to do."""
+    compiling, modes, function_modes, tracing, profiling = (
+        _watchers if None not in _watchers else [lambda: True] * len(_watchers))
+    required, reads, kinds = types.count("Tensor"), _native.reads, dict(zip(names, types))
+
+    def call(*values: Any, **keywords: Any) -> Any:
+        if not (compiling() or modes() or function_modes() or tracing() or profiling()) and (
+                reads(values, keywords, required)):
+            try:
+                return _tensors(on_arrays(*values, **keywords))
+            except Exception:  # the operator says what is wrong
+                pass
+        return operator(*map(_for_pytorch, names, types, values),
+                        **{name: _for_pytorch(name, kinds[name], value) for name, value in keywords.items()})
+
+    return call
 
 
 def _renamed(keywords: Dict[str, Any], former: str, name: str) -> Dict[str, Any]:
@@ -285,12 +339,14 @@ def _takes_self(function: _Function) -> _Function:
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        return function(*args, **_renamed(keywords, "self", "input"))
+        return function(*args, **_renamed(keywords, "self", "input")) if keywords else function(*args)
 
     return cast(_Function, call)
 
 
-def _register(library: torch.library.Library) -> None:
+def _register(library: torch.library.Library) -> Dict[str, Callable[..., Any]]:
+    """Registers the operators, and returns them as functions."""
+    functions = {}
     for schema, function, shape in _OPERATORS:
         # In messages arguments have the names that they have in the functions.
         name, _, arguments = schema.replace(" self,", " input,").partition("(")
@@ -308,30 +364,16 @@ def _register(library: torch.library.Library) -> None:
             library.impl(name, torch.library.fallthrough_kernel, "Autograd")
         else:
             library.impl(name, shape_kernel, "AutogradMeta")
+        functions[name] = _function(getattr(torch.ops.npuquant, name), names, types, function)
+    return functions
 
 
 _native.bind_torch(torch)
 _library = torch.library.Library("npuquant", "DEF")
-_register(_library)
-_operators = torch.ops.npuquant
-_operators.npu_quantize.__class__ = OperatorOnSelf
+_operators = SimpleNamespace(**_register(_library))
+torch.ops.npuquant.npu_quantize.__class__ = OperatorOnSelf
 
 # ---- functions -------------------------------------------------------------------------------------------------------
-
-
-def _type(argument: str, dtype: Any) -> Union[None, int, torch.dtype]:
-    """What PyTorch takes for a type: of what npuquant takes also names and NumPy's types. A number stays as it is:
-    while a function is traced it may be a symbol."""
-    if dtype is None or (isinstance(dtype, (int, torch.dtype)) and not isinstance(dtype, bool) and dtype is not _INT4):
-        return dtype
-    return getattr(torch, _result(argument, dtype, {**QUANTISED, **FLOATING}).name)
-
-
-def _refuse_others(**tensors: Any) -> None:
-    """PyTorch's own error prints all of an array in place of a tensor, twice. None is the operator's affair."""
-    for name, value in tensors.items():
-        if not (value is None or isinstance(value, Tensor) or hasattr(value, "__torch_function__")):
-            raise TypeError(f"{name}: is {type(value).__name__}; expected a tensor")
 
 
 @_takes_self
@@ -343,20 +385,17 @@ def npu_quantize(input: Tensor, scales: Tensor, zero_points: Optional[Tensor], d
     >>> npu_quantize(x, scales, None, torch.qint8)
     tensor([[-3,  1,  5]], dtype=torch.int8)
     """
-    _refuse_others(input=input, scales=scales, zero_points=zero_points)
-    return _operators.npu_quantize(input, scales, zero_points, _type("dtype", dtype), axis, div_mode)
+    return _operators.npu_quantize(input, scales, zero_points, dtype, axis, div_mode)
 
 
 def npu_group_quant(x: Tensor, scale: Tensor, group_index: Tensor, *, offset: Optional[Tensor] = None,
                     dst_dtype: Any = None) -> Tensor:
     """Quantises groups of rows, each group with its own scales: npuquant.npu_group_quant() on tensors."""
-    _refuse_others(x=x, scale=scale, group_index=group_index, offset=offset)
-    return _operators.npu_group_quant(x, scale, group_index, offset=offset, dst_dtype=_type("dst_dtype", dst_dtype))
+    return _operators.npu_group_quant(x, scale, group_index, offset=offset, dst_dtype=dst_dtype)
 
 
 def npu_trans_quant_param(scale: Tensor, offset: Optional[Tensor] = None, round_mode: Optional[int] = 0) -> Tensor:
     """Packs scales and offsets into 64-bit words: npuquant.npu_trans_quant_param() on tensors."""
-    _refuse_others(scale=scale, offset=offset)
     return _operators.npu_trans_quant_param(scale, offset, round_mode)
 
 
@@ -365,12 +404,13 @@ def npu_dynamic_quant_asymmetric(
         dst_type: Any = None, quant_mode: str = "pertoken", dst_type_max: float = 0.0,
         input: Optional[Tensor] = None) -> Tuple[Tensor, Tensor, Tensor]:
     """Quantises with scales and offsets found from the data: npuquant.npu_dynamic_quant_asymmetric() on tensors."""
-    _refuse_others(x=x, input=input, smooth_scales=smooth_scales, group_index=group_index)
+    for name, value in (("x", x), ("input", input)):
+        _for_pytorch(name, "Tensor", value)
     if (x is None) == (input is None):
         raise TypeError("x: expected it, or input, which is another name for it; not both")
     return _operators.npu_dynamic_quant_asymmetric(
         input if x is None else x, smooth_scales=smooth_scales, group_index=group_index,
-        dst_type=_type("dst_type", dst_type), quant_mode=quant_mode, dst_type_max=dst_type_max)
+        dst_type=dst_type, quant_mode=quant_mode, dst_type_max=dst_type_max)
 
 
 def npu_dynamic_quant(
@@ -381,18 +421,16 @@ def npu_dynamic_quant(
 
     A scale_form of None is what set_scale_form() has chosen, and "inverse" with group_index.
     """
-    _refuse_others(input=input, smooth_scales=smooth_scales, group_index=group_index)
     return _operators.npu_dynamic_quant(
-        input, smooth_scales=smooth_scales, group_index=group_index, dst_type=_type("dst_type", dst_type),
+        input, smooth_scales=smooth_scales, group_index=group_index, dst_type=dst_type,
         quant_mode=quant_mode, dst_type_max=dst_type_max, scale_form=scale_form)
 
 
 def npu_anti_quant(x: Tensor, scale: Tensor, *, offset: Optional[Tensor] = None, dst_dtype: Any = None,
                    src_dtype: Any = None) -> Tensor:
     """Dequantises int8 or int4 values: npuquant.npu_anti_quant() on tensors."""
-    _refuse_others(x=x, scale=scale, offset=offset)
-    return _operators.npu_anti_quant(x, scale, offset=offset, dst_dtype=_type("dst_dtype", dst_dtype),
-                                     src_dtype=_type("src_dtype", src_dtype))
+    return _operators.npu_anti_quant(x, scale, offset=offset, dst_dtype=dst_dtype,
+                                     src_dtype=src_dtype)
 
 
 def npu_quant_matmul(
@@ -405,29 +443,25 @@ def npu_quant_matmul(
     It is npuquant.npu_quant_matmul() on tensors. What follows output_dtype must be None: it selects types and groups
     that are not defined here.
     """
-    _refuse_others(x1=x1, x2=x2, scale=scale, offset=offset, pertoken_scale=pertoken_scale, bias=bias)
     return _operators.npu_quant_matmul(
         x1, x2, scale, offset=offset, pertoken_scale=pertoken_scale, bias=bias,
-        output_dtype=_type("output_dtype", output_dtype), x1_dtype=x1_dtype, x2_dtype=x2_dtype,
+        output_dtype=output_dtype, x1_dtype=x1_dtype, x2_dtype=x2_dtype,
         pertoken_scale_dtype=pertoken_scale_dtype, scale_dtype=scale_dtype, group_sizes=group_sizes, y_scale=y_scale)
 
 
 def npu_dequant_bias(x: Tensor, weight_scale: Tensor, activation_scale: Optional[Tensor], bias: Optional[Tensor], *,
                      output_dtype: Any = None) -> Tensor:
     """Dequantises the int32 sums of a product of matrices: dequant() under torch_npu's name."""
-    _refuse_others(x=x, weight_scale=weight_scale, activation_scale=activation_scale, bias=bias)
     return _operators.npu_dequant_bias(x, weight_scale, activation_scale, bias,
-                                       output_dtype=_type("output_dtype", output_dtype))
+                                       output_dtype=output_dtype)
 
 
 def dequant(x: Tensor, weight_scale: Tensor, activation_scale: Optional[Tensor] = None,
             bias: Optional[Tensor] = None, *, dtype: Any = None) -> Tensor:
     """Dequantises the int32 sums of a product of int8 matrices: npuquant.dequant() on tensors."""
-    _refuse_others(x=x, weight_scale=weight_scale, activation_scale=activation_scale, bias=bias)
-    return _operators.dequant(x, weight_scale, activation_scale, bias, dtype=_type("dtype", dtype))
+    return _operators.dequant(x, weight_scale, activation_scale, bias, dtype=dtype)
 
 
 def requant(x: Tensor, words: Tensor, bias: Optional[Tensor] = None, *, dtype: Any = None) -> Tensor:
     """Requantises the int32 sums of a product of int8 matrices: npuquant.requant() on tensors."""
-    _refuse_others(x=x, words=words, bias=bias)
-    return _operators.requant(x, words, bias, dtype=_type("dtype", dtype))
+    return _operators.requant(x, words, bias, dtype=dtype)
