@@ -264,7 +264,8 @@ enum { IS_CPU, DTYPE, IS_NEG, SHAPE, STRIDE, DATA_PTR, ATTRIBUTES };
 
 /* What bind_torch() has found: null until then. */
 static struct {
-    PyObject *tensor; /* torch.Tensor */
+    PyObject *tensor;    /* torch.Tensor */
+    PyObject *parameter; /* torch.nn.Parameter, which is the same in a module */
     PyObject *types[TORCH_TYPES];
     PyObject *attributes[ATTRIBUTES]; /* its descriptors */
 } torch;
@@ -288,14 +289,15 @@ static bool is(PyObject *returned, const PyObject *wanted)
     return returned == wanted;
 }
 
-/* The index in torch_types of a tensor in the CPU's memory; -1 for anything else. Subclasses are left to PyTorch, as
- * nobody knows what their attributes say. Leaves an exception where an attribute is one. */
+/* The index in torch_types of a tensor in the CPU's memory; -1 for anything else. Other subclasses are left to PyTorch,
+ * as nobody knows what their attributes say. Leaves an exception where an attribute is one. */
 static int torch_type_of(PyObject *value)
 {
+    const PyObject *class = (PyObject *)Py_TYPE(value);
     PyObject *dtype;
     int type = TORCH_TYPES;
 
-    if ((PyObject *)Py_TYPE(value) != torch.tensor || !is(attribute(value, IS_CPU), Py_True)) {
+    if ((class != torch.tensor && class != torch.parameter) || !is(attribute(value, IS_CPU), Py_True)) {
         return -1;
     }
     dtype = attribute(value, DTYPE);
@@ -393,8 +395,11 @@ static PyObject *reads(PyObject *module, PyObject *const *given, Py_ssize_t coun
 static PyObject *bind_torch(PyObject *module, PyObject *from)
 {
     static const char *const names[] = {"is_cpu", "dtype", "is_neg", "shape", "stride", "data_ptr"};
+    PyObject *nn = PyObject_GetAttrString(from, "nn");
 
     (void)module;
+    Py_XSETREF(torch.parameter, nn ? PyObject_GetAttrString(nn, "Parameter") : NULL);
+    Py_XDECREF(nn);
     Py_XSETREF(torch.tensor, PyObject_GetAttrString(from, "Tensor"));
     for (int n = 0; n < ATTRIBUTES && !PyErr_Occurred(); n++) {
         Py_XSETREF(torch.attributes[n], PyObject_GetAttrString(torch.tensor, names[n]));

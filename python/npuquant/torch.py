@@ -244,13 +244,16 @@ def _tensors(results: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
 
 def _kernel(tensors: Sequence[str], function: Callable[..., Any]) -> Callable[..., Any]:
     """A function on arrays as a kernel of PyTorch's; tensors are the names of those that may not be None."""
-    required = len(tensors)
+    reads, required = _native.reads, len(tensors)
 
     def kernel(*values: Any, **keywords: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
-        if not _native.reads(values, keywords, required):
-            _refuse_none(tensors, values)
-            values, keywords = tuple(map(_array, values)), {name: _array(value) for name, value in keywords.items()}
-        return _tensors(function(*values, **keywords))
+        if reads(values, keywords, required):
+            try:
+                return _tensors(function(*values, **keywords))
+            except Exception:  # what is wrong is said of the arrays that NumPy makes of the tensors
+                pass
+        _refuse_none(tensors, values)
+        return _tensors(function(*map(_array, values), **{name: _array(value) for name, value in keywords.items()}))
 
     return kernel
 

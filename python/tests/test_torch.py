@@ -315,13 +315,20 @@ def test_signatures_are_the_documented_ones(name, signature):
 # ---- memory, gradients, contexts ----
 
 
+def as_memory(value):
+    """The address and the strides in bytes."""
+    if isinstance(value, np.ndarray):
+        return value.ctypes.data, value.strides
+    return value.data_ptr(), tuple(stride * value.element_size() for stride in value.stride())
+
+
 def test_inputs_and_results_are_not_copied(monkeypatch):
     """The library reads and writes the tensors' own memory, in its strides, of bfloat16 too."""
     seen = []
     real = npuquant.run
 
     def recording(function, *arguments):
-        seen.extend(value for value in arguments if isinstance(value, np.ndarray))
+        seen.extend(as_memory(value) for value in arguments if isinstance(value, (np.ndarray, torch.Tensor)))
         return real(function, *arguments)
 
     monkeypatch.setattr(npuquant, "run", recording)
@@ -330,10 +337,7 @@ def test_inputs_and_results_are_not_copied(monkeypatch):
     y = operators.npu_quantize(x, scale, None, torch.qint8)
     sums = torch.ones(3, 13, dtype=torch.int32)
     floats = operators.dequant(sums, scale, dtype=torch.bfloat16)
-    tensors = [x, scale, y, sums, scale, floats]
-    assert [array.ctypes.data for array in seen] == [tensor.data_ptr() for tensor in tensors]
-    assert [array.strides for array in seen] == [
-        tuple(stride * tensor.element_size() for stride in tensor.stride()) for tensor in tensors]
+    assert seen == [as_memory(tensor) for tensor in (x, scale, y, sums, scale, floats)]
 
 
 def test_results_have_no_gradient():
@@ -349,6 +353,100 @@ def test_conjugated_and_negated_views():
     x = torch.randn(3, 8, dtype=torch.complex64).conj().imag
     assert x.is_neg()
     assert_equal(operators.npu_dynamic_quant(x), operators.npu_dynamic_quant(x.clone()))
+
+
+def outcome(call):
+    """What a call returns, or its error."""
+    try:
+        results = call()
+    except Exception as error:
+        return type(error), str(error)
+    results = results if isinstance(results, tuple) else (results,)
+    return [(layout(one), None if one.is_meta else one.view(-1).tolist()) for one in results]
+
+
+def assert_both_ways_are_equal(call):
+    """Without and with what watches PyTorch's dispatcher, which is called only then."""
+    found = outcome(call)
+    with torch.autograd.profiler.profile() as profile:
+        watched = outcome(call)
+    assert found == watched
+    assert isinstance(watched, tuple) or any("npuquant::" in event.name for event in profile.function_events)
+
+
+LAYOUTS = {
+    "contiguous": lambda x: x.contiguous(),
+    "strided": lambda x: torch.stack([x, x + 1], -1)[..., 0],
+    "with an offset": lambda x: torch.cat([x[:1], x])[1:],
+    "columns first": lambda x: x.t().contiguous().t() if x.dim() == 2 else x,
+    "one element": lambda x: x.flatten()[0].expand(x.shape) if x.numel() else x,
+    "empty": lambda x: x[:0],
+    "no dimensions": lambda x: x.flatten()[0],
+    "nine dimensions": lambda x: x.reshape((1,) * (9 - x.dim()) + x.shape),
+    "parameter": lambda x: torch.nn.Parameter(x, requires_grad=x.is_floating_point()),
+    "wants a gradient": lambda x: x.clone().requires_grad_(x.is_floating_point()),
+    "negated": lambda x: torch._neg_view(x) if x.is_floating_point() else x,
+    "another type": lambda x: x.double(),
+    "another layout": lambda x: x.to_sparse(),
+    "meta": lambda x: x.to("meta"),
+    "none": lambda x: None,
+    "array": lambda x: x.detach().float().numpy(),
+    **({"uint16": lambda x: x.to(torch.uint16)} if hasattr(torch, "uint16") else {}),
+}
+
+
+@each_call
+def test_with_and_without_the_dispatcher(name, number):
+    """The same results and the same errors, of every tensor in every layout."""
+    arguments, keywords = calls()[name][number]
+    for changed in [*range(len(arguments)), *keywords]:
+        value = keywords[changed] if isinstance(changed, str) else arguments[changed]
+        others = LAYOUTS.values() if isinstance(value, torch.Tensor) else [
+            lambda value: None, lambda value: 1, lambda value: True, lambda value: "int8", lambda value: 99,
+            lambda value: np.int8, lambda value: np.int64(1), lambda value: 1.5, lambda value: torch.tensor(1)]
+        for other in others:
+            given = list(arguments), dict(keywords)
+            given[isinstance(changed, str)][changed] = other(value)
+            assert_both_ways_are_equal(lambda: getattr(operators, name)(*given[0], **given[1]))
+
+
+def test_nothing_that_watches_is_missing():
+    """Without one of these names of PyTorch every call goes through the dispatcher."""
+    assert None not in operators._watchers
+
+
+def test_those_who_watch_see_calls():
+    x, seen = torch.randn(3, 8), []
+
+    class Functions(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, arguments=(), keywords=None):
+            seen.append(str(function))
+            return function(*arguments, **(keywords or {}))
+
+    class Dispatched(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+            seen.append(str(function))
+            return function(*arguments, **(keywords or {}))
+
+    class Subclass(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, arguments=(), keywords=None):
+            seen.append(str(function))
+            return super().__torch_function__(function, types, arguments, keywords)
+
+    with Dispatched():
+        operators.npu_dynamic_quant(x)
+    assert any("npuquant" in call for call in seen)
+    seen.clear()
+    operators.npu_dynamic_quant(x.as_subclass(Subclass))
+    assert any("npuquant" in call for call in seen)
+    seen.clear()
+    with Functions():
+        torch.ops.npuquant.npu_dynamic_quant(x)
+        wanted = list(seen)  # PyTorch 1 tells nothing
+        operators.npu_dynamic_quant(x)
+    assert seen == 2 * wanted
+    assert "npuquant::npu_dynamic_quant" in str(torch.jit.trace(operators.npu_dynamic_quant, x).graph)
 
 
 func = getattr(torch, "func", None) or pytest.importorskip("functorch")  # PyTorch 1.13 has it apart
