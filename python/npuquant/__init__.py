@@ -85,9 +85,10 @@ def _one_of(name: str, value: Any, other_name: str, other: Any) -> Any:
 
 def _number(name: str, value: Any, numbers: Dict[str, int]) -> int:
     """What the library calls one of the values that an argument may have."""
-    if not isinstance(value, str) or value not in numbers:
+    number = numbers.get(value) if isinstance(value, str) else None
+    if number is None:
         raise ValueError(f"{name}: is {shown(value)}; expected {' or '.join(map(repr, numbers))}")
-    return numbers[value]
+    return number
 
 
 def npu_quantize(
@@ -128,7 +129,7 @@ def npu_quantize(
     array([[   0,    1,    1],
            [ 101, -128,    0]], dtype=int8)
     """
-    if not isinstance(div_mode, (bool, np.bool_)):
+    if div_mode is not True and div_mode is not False and not isinstance(div_mode, np.bool_):
         raise TypeError(f"div_mode: is {type(div_mode).__name__}; expected a bool")
     x = tensor("input", input)
     kind = result_type("dtype", dtype, QUANTISED, "int8, uint8 or int32" if div_mode else "int8 or quint4x2")
@@ -224,8 +225,6 @@ def _dynamic(x: Any, dst_type: Any, quant_mode: Any, dst_type_max: Any) -> Tuple
 
 def _outs(out: Any, count: int, arrays: str) -> Tuple[Any, ...]:
     """The elements of an out that is a tuple."""
-    if out is None:
-        return (None,) * count
     if not isinstance(out, tuple) or len(out) != count or type(None) in map(type, out):
         raise TypeError(f"out: is {type(out).__name__}; expected a tuple of {arrays}")
     return out
@@ -278,7 +277,7 @@ def npu_dynamic_quant_asymmetric(
     """
     x = tensor("x", _one_of("x", x, "input", input))
     mode, kind, shape = _dynamic(x, dst_type, quant_mode, dst_type_max)
-    outs = _outs(out, 3, "three arrays, y, scale and offset")
+    outs = (None,) * 3 if out is None else _outs(out, 3, "three arrays, y, scale and offset")
     y, scale, offset = result(x, kind, outs[0]), output(outs[1], shape, _FLOAT32), output(outs[2], shape, _FLOAT32)
     run(_native.dynamic_quant_asymmetric, x, smooth_scales, group_index, mode, y, scale, offset, kind.words)
     return (y, scale, offset) if out is None else out
@@ -330,7 +329,7 @@ def npu_dynamic_quant(
     form = _number("scale_form", scale_form, _SCALE_FORMS)
     x = tensor("input", input)
     mode, kind, shape = _dynamic(x, dst_type, quant_mode, dst_type_max)
-    outs = _outs(out, 2, "two arrays, y and scale")
+    outs = (None,) * 2 if out is None else _outs(out, 2, "two arrays, y and scale")
     y, scale = result(x, kind, outs[0]), output(outs[1], shape, _FLOAT32)
     run(_native.dynamic_quant, x, smooth_scales, group_index, mode, form, y, scale, kind.words)
     return (y, scale) if out is None else out
@@ -370,7 +369,7 @@ def npu_anti_quant(
     x = tensor("x", x)
     kind = result_type("dst_dtype", "float16" if dst_dtype is None else dst_dtype, FLOATING,
                        "float16, bfloat16 or float32")
-    packed = x.dtype == np.int32 or _native.torch_type(x) == "int32"
+    packed = x.dtype == np.int32 if type(x) is np.ndarray else _native.torch_type(x) == "int32"
     source = "quint4x2" if packed else "int8"
     if src_dtype is not None and result_type("src_dtype", src_dtype, SOURCES, source) != SOURCES[source]:
         raise TypeError(f"src_dtype: is {described(src_dtype)}; expected {source} for an x of "
@@ -561,7 +560,7 @@ def npu_quant_matmul(
                         (columns,), *[(shape[0], 1, columns)] * (len(shape) == 3))
         if terms.shape == (1, 1, columns):  # the same for all rows
             terms = terms[0, 0]
-    y = to_array("out", output(out, shape, kind.dtype), write=True)
+    y: Any = to_array("out", output(out, shape, kind.dtype), write=True)
     if y.shape != shape:
         raise ValueError(f"out: has the shape {y.shape}; expected {shape}")
 

@@ -289,18 +289,21 @@ static bool is(PyObject *returned, const PyObject *wanted)
     return returned == wanted;
 }
 
-/* The index in torch_types of a tensor in the CPU's memory; -1 for anything else. Other subclasses are left to PyTorch,
- * as nobody knows what their attributes say. Leaves an exception where an attribute is one. */
+/* The index in torch_types of a tensor's type; -1 for other types and for what is no tensor. Other subclasses are left
+ * to PyTorch, as nobody knows what their attributes say. */
 static int torch_type_of(PyObject *value)
 {
     const PyObject *class = (PyObject *)Py_TYPE(value);
     PyObject *dtype;
     int type = TORCH_TYPES;
 
-    if ((class != torch.tensor && class != torch.parameter) || !is(attribute(value, IS_CPU), Py_True)) {
+    if (class != torch.tensor && class != torch.parameter) {
         return -1;
     }
     dtype = attribute(value, DTYPE);
+    if (!dtype) {
+        PyErr_Clear();
+    }
     while (--type >= 0 && dtype != torch.types[type]) {
     }
     Py_XDECREF(dtype);
@@ -325,7 +328,10 @@ static bool take_torch_tensor(PyObject *value, npuq_tensor *tensor)
     const int type = torch_type_of(value);
     bool fine = false;
 
-    if (type >= 0 && is(method(value, IS_NEG), Py_False)) {
+    if (type < 0) {
+        return false;
+    }
+    if (is(attribute(value, IS_CPU), Py_True) && is(method(value, IS_NEG), Py_False)) {
         PyObject *shape = attribute(value, SHAPE);
         PyObject *strides = method(value, STRIDE);
         PyObject *data = method(value, DATA_PTR);
@@ -344,18 +350,16 @@ static bool take_torch_tensor(PyObject *value, npuq_tensor *tensor)
     return fine;
 }
 
-/* torch_type(value): the name of the type of a tensor in the CPU's memory; None for anything else. */
+/* torch_type(value): the name of a tensor's type if the library has it; None for anything else. */
 static PyObject *torch_type(PyObject *module, PyObject *value)
 {
     const int type = torch_type_of(value);
 
     (void)module;
-    PyErr_Clear();
     return Py_BuildValue("z", type < 0 ? NULL : torch_types[type].name);
 }
 
-/* Whether it is a tensor in the CPU's memory of a type of the library's, or of a type that tensors are not hidden in.
- */
+/* Whether it is a tensor of a type of the library's, or no tensor and nothing that stands for one. */
 static bool is_plain(PyObject *value)
 {
     const PyTypeObject *type = Py_TYPE(value);
@@ -387,7 +391,6 @@ static PyObject *reads(PyObject *module, PyObject *const *given, Py_ssize_t coun
     while (fine && PyDict_Next(given[1], &next, &name, &value)) {
         fine = is_plain(value);
     }
-    PyErr_Clear();
     return PyBool_FromLong(fine);
 }
 

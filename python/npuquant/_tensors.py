@@ -140,7 +140,8 @@ def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> Any:
     """What a result goes to: a new array, or out, as an array or as a tensor of PyTorch's that the extension takes.
     Whether its shape is right is for the library to say."""
     if out is None:
-        return np.empty(tuple(shape), dtype)  # NumPy is slow with PyTorch's shapes
+        # NumPy is slow with PyTorch's shapes.
+        return np.empty(shape if type(shape) is tuple else tuple(shape), dtype)
     array = out
     if type(out) is not np.ndarray or out.dtype != dtype:
         if _native.torch_type(out) == _NAMES[dtype] and not out.requires_grad:

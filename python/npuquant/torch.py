@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from types import SimpleNamespace
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple, TypeVar, Union, cast
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar, Union, cast
 
 import numpy as np
 
@@ -161,11 +161,10 @@ def _requant_shape(x: Tensor, *other: Optional[Tensor], dtype: Any = None) -> Te
 # ---- PyTorch's operators ---------------------------------------------------------------------------------------------
 
 
-def _dynamic_quant(input: np.ndarray, *, group_index: Optional[np.ndarray] = None, scale_form: Optional[str] = None,
-                   **others: Any) -> Any:
+def _dynamic_quant(input: Any, *, scale_form: Optional[str] = None, **others: Any) -> Any:
     if scale_form is None:  # with groups all versions of the device's software compute the inverse
-        scale_form = _scale_form if group_index is None else "inverse"
-    return npuquant.npu_dynamic_quant(input, group_index=group_index, scale_form=scale_form, **others)
+        scale_form = _scale_form if others.get("group_index") is None else "inverse"
+    return npuquant.npu_dynamic_quant(input, scale_form=scale_form, **others)
 
 
 _UNDEFINED = ("x1_dtype", "x2_dtype", "pertoken_scale_dtype", "scale_dtype", "group_sizes", "y_scale")
@@ -290,19 +289,25 @@ def _for_pytorch(name: str, kind: str, value: Any) -> Any:
     return value
 
 
-# Who wants to see calls of operators: modes, tracers, profilers. PyTorch's dispatcher tells them of a call; while there is
-# none of them, and the tensors are the CPU's own, the dispatcher would do nothing but call the kernel.
-_is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None if hasattr(torch, "compile") else bool)
-_watchers = [_is_compiling, *[getattr(torch._C, name, None) for name in (
-    "_len_torch_dispatch_stack", "_is_torch_function_mode_enabled", "_get_tracing_state")],
-    getattr(torch.autograd, "_profiler_enabled", None)]
+# What tells whether somebody watches calls of operators: a compiler, a mode, a tracer, a profiler. PyTorch's dispatcher
+# lets them know of a call. Without them it would do nothing for the CPU's tensors but call the kernel.
+_watchers: List[Any] = [
+    getattr(getattr(torch, "compiler", None), "is_compiling", None if hasattr(torch, "compile") else bool),
+    getattr(torch._C, "_len_torch_dispatch_stack", None),
+    getattr(torch._C, "_is_torch_function_mode_enabled", None),
+    getattr(torch._C, "_is_tracing", None),
+    getattr(torch.autograd, "_profiler_enabled", None),
+]
 
 
 def _function(operator: Callable[..., Any], names: Sequence[str], types: Sequence[str],
               on_arrays: Callable[..., Any]) -> Callable[..., Any]:
-    """An operator as a function that calls PyTorch's dispatcher only where it has something to do."""
-    compiling, modes, function_modes, tracing, profiling = (
-        _watchers if None not in _watchers else [lambda: True] * len(_watchers))
+    """An operator as a function that calls PyTorch's dispatcher only where it has something to do, or where this
+    PyTorch cannot say whether it has."""
+    if None in _watchers:
+        compiling = modes = function_modes = tracing = profiling = functools.partial(bool, True)
+    else:
+        compiling, modes, function_modes, tracing, profiling = _watchers
     required, reads, kinds = types.count("Tensor"), _native.reads, dict(zip(names, types))
 
     def call(*values: Any, **keywords: Any) -> Any:
@@ -432,8 +437,7 @@ def npu_dynamic_quant(
 def npu_anti_quant(x: Tensor, scale: Tensor, *, offset: Optional[Tensor] = None, dst_dtype: Any = None,
                    src_dtype: Any = None) -> Tensor:
     """Dequantises int8 or int4 values: npuquant.npu_anti_quant() on tensors."""
-    return _operators.npu_anti_quant(x, scale, offset=offset, dst_dtype=dst_dtype,
-                                     src_dtype=src_dtype)
+    return _operators.npu_anti_quant(x, scale, offset=offset, dst_dtype=dst_dtype, src_dtype=src_dtype)
 
 
 def npu_quant_matmul(
@@ -455,8 +459,7 @@ def npu_quant_matmul(
 def npu_dequant_bias(x: Tensor, weight_scale: Tensor, activation_scale: Optional[Tensor], bias: Optional[Tensor], *,
                      output_dtype: Any = None) -> Tensor:
     """Dequantises the int32 sums of a product of matrices: dequant() under torch_npu's name."""
-    return _operators.npu_dequant_bias(x, weight_scale, activation_scale, bias,
-                                       output_dtype=output_dtype)
+    return _operators.npu_dequant_bias(x, weight_scale, activation_scale, bias, output_dtype=output_dtype)
 
 
 def dequant(x: Tensor, weight_scale: Tensor, activation_scale: Optional[Tensor] = None,

@@ -532,6 +532,29 @@ class TestTorch:
         words = torch.from_numpy(npuquant.npu_trans_quant_param(torch.tensor([1.421875])))
         assert words.dtype == torch.int64 and words.tolist() == [70369813069824]
 
+    def test_negated_views(self):
+        """Their memory has other numbers than they have."""
+        torch = self.torch
+        x = torch.tensor([[1 + 2j, 3 - 4j]]).conj().imag
+        assert x.is_neg() and quantize(x).tolist() == [[-2, 4]]
+        with pytest.raises(ValueError, match=r"\Aout: is a negated view; expected a tensor whose memory has its values\Z"):
+            npuquant.dequant(torch.ones(1, 2, dtype=torch.int32), ONE, dtype="float32", out=x)
+
+    def test_out(self):
+        """Of whatever layout and type: what the extension reads itself, and what it does not."""
+        torch = self.torch
+        x, scales = torch.arange(-24, 24).reshape(6, 8).float(), torch.ones(1)
+        for out in (torch.empty(6, 8, dtype=torch.int8), torch.empty(8, 6, dtype=torch.int8).t(),
+                    torch.nn.Parameter(torch.empty(6, 8, dtype=torch.int8), requires_grad=False)):
+            assert npuquant.npu_quantize(x, scales, None, "int8", -1, out=out) is out
+            assert out.tolist() == x.tolist()
+        y, scale = torch.empty(0, 8, dtype=torch.int8), torch.empty(0)
+        assert npuquant.npu_dynamic_quant(x[:0], out=(y, scale))[0] is y
+        with pytest.raises(TypeError, match=r"\Aout: is uint8; expected int8\Z"):
+            npuquant.npu_quantize(x, scales, None, "int8", -1, out=y.byte())
+        with pytest.raises(npuquant.NpuquantError, match="shape"):
+            npuquant.npu_quantize(x, scales, None, "int8", -1, out=y)
+
     def test_refusals(self):
         torch = self.torch
         for tensor, error in (
