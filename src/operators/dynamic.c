@@ -14,7 +14,7 @@ enum {
     ROWS = NPUQ_SHORT_ROWS,
     BLOCK_BYTES = 32 * 1024,
     BLOCK_BYTES_FROM_MEMORY = 16 * 1024,
-    BLOCK_BYTES_CONVERTING = 128 * 1024,
+    BLOCK_BYTES_IN_L2 = 128 * 1024,
     ACROSS_BYTES = 128,
 };
 _Static_assert(ROWS % NPUQ_LANES == 0, "kernels write parameters in whole vectors");
@@ -263,15 +263,22 @@ static void run_together(dynamic_walk *d, npuq_dynamic_step step, size_t togethe
 
 /* ---- units ------------------------------------------------------------------------------------------------------- */
 
+/* Of x that is in a cache already. Halves are quantised slowly enough that they may come from the second-level cache
+ * again: then more rows share what is computed once for a block. */
+static size_t count_block_bytes(size_t x_size)
+{
+    return x_size < sizeof(float) ? BLOCK_BYTES_IN_L2 : BLOCK_BYTES;
+}
+
 /* All rows, each in one unit, as many together as stay in the cache. */
 static void cut_whole_rows(dynamic_walk *d, const npuq_filling *filling)
 {
     npuq_walk *walk = &d->walk;
     const size_t cols = npuq_count_columns(&walk->loop);
     const size_t x_size = walk->choice.steps[NPUQ_LOOP_X].size;
-    const size_t block_bytes = npuq_is_unready(&d->smooth.first) ? BLOCK_BYTES_CONVERTING
+    const size_t block_bytes = npuq_is_unready(&d->smooth.first) ? BLOCK_BYTES_IN_L2
                                : walk->choice.hints.from_memory  ? BLOCK_BYTES_FROM_MEMORY
-                                                                 : BLOCK_BYTES;
+                                                                 : count_block_bytes(x_size);
     const bool across = npuq_operand_lies_across(&walk->loop, NPUQ_LOOP_X);
     const bool gathers = !npuq_operand_is_contiguous(&walk->loop, NPUQ_LOOP_X);
     const size_t rows = npuq_count_rows(&walk->loop);
@@ -404,11 +411,12 @@ static inline NPUQ_INLINED void fill_dense(dynamic_dense *d, const npuq_argument
 
     npuq_list_rows(&d->dense, arguments, NPUQ_DYNAMIC_X, NPUQ_DYNAMIC_Y, NPUQ_DYNAMIC_X, per_tensor);
     const size_t row_bytes = (size_t)d->dense.block.x_step;
+    const size_t block_bytes = count_block_bytes(d->dense.x_step.size);
 
     d->dense.groups = npuq_list_groups(tensors[NPUQ_DYNAMIC_GROUP_INDEX]);
-    d->dense.block_rows = step == NPUQ_APPLY || row_bytes <= BLOCK_BYTES / ROWS ? ROWS
-                          : row_bytes >= BLOCK_BYTES                            ? 1
-                                                                                : BLOCK_BYTES / row_bytes;
+    d->dense.block_rows = step == NPUQ_APPLY || row_bytes <= block_bytes / ROWS ? ROWS
+                          : row_bytes >= block_bytes                            ? 1
+                                                                                : block_bytes / row_bytes;
     d->kernels = npuq_kernels();
     d->x = npuq_find_x_type(arguments->infos[NPUQ_DYNAMIC_X]);
     d->y = npuq_find_y_type(arguments->infos[NPUQ_DYNAMIC_Y]);
