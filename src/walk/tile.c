@@ -498,8 +498,14 @@ void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npu
                            .type = types[choice->x],
                            .step = choice->steps[NPUQ_LOOP_X].size,
                            .repeat = 1};
-    const float *widened = npuq_convert_params(choice->kernels, &x, n * rect->rows, values);
+    const size_t bytes = npuq_count_bytes(choice->steps[NPUQ_LOOP_X], n * rect->rows);
     const float *all = NULL;
+
+    /* The processor does not foresee these few lines, with so much to do between them and the next ones. */
+    for (size_t line = 0; choice->hints.from_memory && line < bytes; line += LINES / 2) {
+        __builtin_prefetch(x.data + 2 * bytes + line);
+    }
+    const float *widened = npuq_convert_params(choice->kernels, &x, n * rect->rows, values);
 
     if (widened != values) {
         memcpy(values, widened, n * rect->rows * sizeof *values);
