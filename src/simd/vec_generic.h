@@ -61,19 +61,28 @@ static inline vf v_select(vi mask, vf a, vf b)
     return (vf)(((vi)a & mask) | ((vi)b & ~mask));
 }
 
-static inline vu u_select(vi mask, vu a, vu b)
-{
-    return (a & (vu)mask) | (b & ~(vu)mask);
-}
-
 static inline bool all_set(vl mask)
 {
     return (mask[0] & mask[1]) == UINT64_MAX;
 }
 
+/* gcc makes four instructions of a selection, where SSE has one. */
 static inline vf v_above(vf a, vf b)
 {
+#ifdef __SSE2__
+    return __builtin_ia32_maxps(a, b);
+#else
     return v_select(a > b, a, b);
+#endif
+}
+
+static inline vf v_below(vf a, vf b)
+{
+#ifdef __SSE2__
+    return __builtin_ia32_minps(a, b);
+#else
+    return v_select(a < b, a, b);
+#endif
 }
 
 static inline vf v_upper(vf a, vf b)
@@ -99,8 +108,7 @@ static inline vf v_odd(vf a, vf b)
 /* No NaN. */
 static inline vf v_clamp(vf t, float low, float high)
 {
-    const vf at_least = v_select(t > v_set(low), t, v_set(low));
-    return v_select(at_least < v_set(high), at_least, v_set(high));
+    return v_below(v_above(t, v_set(low)), v_set(high));
 }
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -133,16 +141,25 @@ static inline vh join_last_b(vb low, vb high)
                                        15, 31);
 }
 
-/* The low halves of all lanes. */
-static inline vh low_halves(vu a, vu b)
-{
-    return __builtin_shufflevector((vh)a, (vh)b, LOW, LOW + 2, LOW + 4, LOW + 6, LOW + 8, LOW + 10, LOW + 12, LOW + 14);
-}
-
+/* The high halves of all lanes; and the low ones, in which the uppermost bit means nothing. Of a shuffle gcc makes
+ * eight instructions of SSE2, which has one that narrows lanes of small numbers. */
 static inline vh high_halves(vu a, vu b)
 {
+#ifdef __SSE2__
+    return (vh)__builtin_ia32_packssdw128((vi)a >> 16, (vi)b >> 16);
+#else
     return __builtin_shufflevector((vh)a, (vh)b, HIGH, HIGH + 2, HIGH + 4, HIGH + 6, HIGH + 8, HIGH + 10, HIGH + 12,
                                    HIGH + 14);
+#endif
+}
+
+static inline vh low_halves(vu a, vu b)
+{
+#ifdef __SSE2__
+    return (vh)__builtin_ia32_packssdw128((vi)a & 0x7FFF, (vi)b & 0x7FFF);
+#else
+    return __builtin_shufflevector((vh)a, (vh)b, LOW, LOW + 2, LOW + 4, LOW + 6, LOW + 8, LOW + 10, LOW + 12, LOW + 14);
+#endif
 }
 
 static inline vb low_bytes_h(vh a, vh b)
@@ -407,13 +424,15 @@ static __attribute__((noinline)) void chunk_store_total_f32(void *p, vchunk t)
     put_f32(p, with_one_nan(t));
 }
 
-/* Half to even: the upper halves, plus one where the lower half is more than 0x8000, or 0x8000 and the upper one odd.
- */
+/* Half to even at bit 16. */
+static inline vu rounded_bf16(vf t)
+{
+    return (vu)t + 0x7FFF + ((vu)t >> 16 & 1);
+}
+
 static inline vh halves_of_bf16(vf a, vf b)
 {
-    const vh upper = high_halves((vu)a, (vu)b);
-    const vs rest = (vs)(low_halves((vu)a, (vu)b) ^ 0x8000);
-    return upper - (vh)(rest > -(vs)(upper & 1));
+    return high_halves(rounded_bf16(a), rounded_bf16(b));
 }
 
 static inline void put_bf16(void *p, vchunk t)
@@ -427,49 +446,50 @@ static __attribute__((noinline)) void chunk_store_total_bf16(void *p, vchunk t)
     put_bf16(p, with_one_nan(t));
 }
 
-/* The same, if all results are normal numbers below the largest ones, or zeros; else `right` does not stay all ones.
- * The last three bits of a float16 come from the lower half. Where the upper half is 0, the float is too small for
- * anything but zero. */
-static inline vh halves_of_f16(vf a, vf b, vs *right)
+/* A magnitude up to 2^16 as float16, in the low halves. Its power of two, at least that of the least normal float16,
+ * times 2^13 is added: that rounds as float16 does, and the sum ends with an integer in units of the result's last
+ * place. To this integer the sum's exponent is added, which is too large by 126: 0x800 is -126 * 2^10 modulo 2^16. */
+static inline vu narrowed_f16(vf magnitude)
 {
-    const vh upper = high_halves((vu)a, (vu)b);
-    const vh lower = low_halves((vu)a, (vu)b);
-    const vh magnitude = upper & 0x7FFF;
-    const vs zero = magnitude == 0;
-    const vh y = (magnitude - (112 << 7)) << 3 | lower >> 13;
-    const vs rest = (vs)((lower << 3 ^ 0x8000) | (y & 1));
-
-    *right &= ((vs)(magnitude + (0x7FFF - 0x477E)) > 0x3880 + (0x7FFF - 0x477E) - 1) | zero;
-    return ((y - (vh)(rest > 0)) & ~(vh)zero) | (upper ^ magnitude);
+    const vf power = v_above((vf)((vu)magnitude & 0x7F800000), v_set(0x1p-14f));
+    const vu sum = (vu)(magnitude + (vf)((vu)power + ((13 << 23) + 0x800)));
+    return sum + (sum >> 13);
 }
 
-/* What is added rounds half to even at bit 13; the carry may reach the exponent. Of a subnormal result, the sum with
- * 0.5 has the units of 2^-24 in its last bits, rounded. */
-static inline vu narrowed_f16(vf t)
+static inline vf magnitude_of(vf t)
 {
-    const vu magnitude = (vu)t & 0x7FFFFFFF;
-    const vu rebiased = magnitude - (112u << 23);
-    const vu normal = (rebiased + 0xFFF + (rebiased >> 13 & 1)) >> 13;
-    const vu subnormal = (vu)((vf)magnitude + v_set(0.5f)) - 0x3F000000;
-    const vu finite = u_select((vi)magnitude < 0x38800000, subnormal, normal);
-    const vu number = u_select((vi)magnitude < 0x477FF000, finite, u_set(0x7C00)) | ((vu)t >> 16 & 0x8000);
-    return u_select(t == t, number, u_set(0x7E00));
+    return (vf)((vu)t & 0x7FFFFFFF);
 }
 
+static inline vh halves_of_f16(vf a, vf b)
+{
+    const vh magnitudes = low_halves(narrowed_f16(magnitude_of(a)), narrowed_f16(magnitude_of(b)));
+    return magnitudes | (high_halves((vu)a, (vu)b) & 0x8000);
+}
+
+static inline void put_f16(void *p, vchunk t)
+{
+    put_vector(p, 0, (vu)halves_of_f16(t.v[0], t.v[1]));
+    put_vector(p, 1, (vu)halves_of_f16(t.v[2], t.v[3]));
+}
+
+/* 2^16 becomes infinity, and so 1.5 * 2^16 the NaN. */
 static __attribute__((noinline)) void chunk_store_total_f16(void *p, vchunk t)
 {
-    put_vector(p, 0, (vu)low_halves(narrowed_f16(t.v[0]), narrowed_f16(t.v[1])));
-    put_vector(p, 1, (vu)low_halves(narrowed_f16(t.v[2]), narrowed_f16(t.v[3])));
+    for (int i = 0; i < 4; i++) {
+        const vf bounded = v_clamp(t.v[i], -0x1p16f, 0x1p16f);
+        t.v[i] = v_select(t.v[i] == t.v[i], bounded, v_set(0x1.8p16f));
+    }
+    put_f16(p, t);
 }
 
 /* These store first what is nearly always right, and again where it was not. */
 static inline void store_f16(void *p, vchunk t)
 {
-    vs right = {-1, -1, -1, -1, -1, -1, -1, -1};
+    const vf sum = (magnitude_of(t.v[0]) + magnitude_of(t.v[1])) + (magnitude_of(t.v[2]) + magnitude_of(t.v[3]));
 
-    put_vector(p, 0, (vu)halves_of_f16(t.v[0], t.v[1], &right));
-    put_vector(p, 1, (vu)halves_of_f16(t.v[2], t.v[3], &right));
-    if (!all_set((vl)right)) {
+    put_f16(p, t);
+    if (!all_set((vl)(sum < v_set(0x1p16f)))) {
         chunk_store_total_f16(p, t);
     }
 }
