@@ -23,7 +23,7 @@ TARGET_HEADERS = {
     "arm_neon.h": "defined(NPUQ_WITH_NEON)",
     "cpuid.h": "defined(__x86_64__) || defined(__i386__)",
     "immintrin.h": "defined(NPUQ_WITH_AVX2) || defined(NPUQ_WITH_AVX512)",
-    "sys/auxv.h": "defined(__s390x__) && defined(__linux__)",
+    "sys/auxv.h": "(defined(__s390x__) || defined(__riscv)) && defined(__linux__)",
 }
 
 FAMILIES = {

@@ -90,6 +90,38 @@ bool npuq_cpu_runs(npuq_backend backend)
            (backend == NPUQ_BACKEND_GENERIC && (getauxval(AT_HWCAP) & vector_enhancements) != 0);
 }
 
+#elif defined(__riscv) && defined(__linux__)
+
+#include <sys/auxv.h>
+
+/* The version of the extension V. Linux has a system call for this since 6.5, which is also since when it has V; old
+ * kernels of vendors have the draft 0.7.1, and the same bit in AT_HWCAP for it. Neither the call's name nor its numbers
+ * are in every C library's headers. */
+static bool has_v_1_0(void)
+{
+    struct {
+        int64_t key;
+        uint64_t value;
+    } pair = {.key = 4}; /* RISCV_HWPROBE_KEY_IMA_EXT_0 */
+    register void *pairs __asm__("a0") = &pair;
+    register long count __asm__("a1") = 1;
+    register long cpu_count __asm__("a2") = 0; /* all */
+    register void *cpus __asm__("a3") = 0;
+    register long flags __asm__("a4") = 0;
+    register long call __asm__("a7") = 258; /* riscv_hwprobe */
+
+    __asm__ volatile("ecall" : "+r"(pairs) : "r"(count), "r"(cpu_count), "r"(cpus), "r"(flags), "r"(call) : "memory");
+    return pairs == 0 && (pair.value & 1 << 2) != 0; /* RISCV_HWPROBE_IMA_V */
+}
+
+bool npuq_cpu_runs(npuq_backend backend)
+{
+    const unsigned long v = 1ul << ('V' - 'A'); /* this process may use it */
+
+    return backend == NPUQ_BACKEND_REF ||
+           (backend == NPUQ_BACKEND_GENERIC && (getauxval(AT_HWCAP) & v) != 0 && has_v_1_0());
+}
+
 #else
 
 bool npuq_cpu_runs(npuq_backend backend)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The vocabulary of row_kernels.h in the compiler's own vector types, for whatever unit of 16 bytes the target has: 4
- * lanes. There is no conversion, minimum or narrowing that saturates in these types, so everything is made of sums,
- * comparisons and selections. */
+ * lanes. There is no conversion, minimum or narrowing that saturates in these types, so nearly everything is made of
+ * sums, comparisons and selections. */
 #ifndef NPUQ_VEC_GENERIC_H
 #define NPUQ_VEC_GENERIC_H
 
 #if !(defined(__SSE2_MATH__) || defined(__VSX__) || defined(__loongarch_sx) || defined(__wasm_simd128__) ||            \
+      (defined(__riscv_v) && __riscv_v_intrinsic >= 12000) ||                                                          \
       (defined(__s390x__) && defined(__linux__) && !defined(__clang__)))
 #error "this file is for targets with vectors of 16 bytes in which arithmetic is IEEE's"
 #endif
