@@ -5,7 +5,9 @@
 
 #include "rows.h"
 
-FOR_TYPES void dequantise(recipe k, const npuq_block *b, const npuq_dequant_params *p)
+/* One for each pair of types, which are few, with TYPES_AT_RUN_TIME as well: asked for in each chunk, types would take
+ * up to a third of the time. */
+INLINE void dequantise(recipe k, const npuq_block *b, const npuq_dequant_params *p)
 {
     doubt d = clear_doubt();
 

@@ -33,8 +33,8 @@
  * becomes 0 in integers and the one NaN 0x7FC00000, 0x7E00 or 0x7FC0 in floating point.
  *
  * What a kernel is for (types, operation, where parameters come from) reaches the inline functions as constants. A
- * header that defines TYPES_AT_RUN_TIME gets one kernel of each kind for all types instead: it asks for them in each
- * chunk, never stores around the cache, and takes rows one at a time.
+ * header that defines TYPES_AT_RUN_TIME gets one kernel of each kind, but those from integers, for all types instead:
+ * it asks for them in each chunk, never stores around the cache, and takes rows one at a time.
  */
 #ifndef NPUQ_ROW_KERNELS_H
 #define NPUQ_ROW_KERNELS_H

@@ -16,8 +16,8 @@
 typedef __attribute__((__vector_size__(16))) float vf;
 #include "vec.h"
 
-/* Kernels of every pair of types would be more code than these targets' users want: types are asked for once a chunk.
- */
+/* Kernels that quantise by every pair of types would be more code than these targets' users want: types are asked for
+ * once a chunk. */
 #define TYPES_AT_RUN_TIME 1
 
 typedef __attribute__((__vector_size__(16))) int16_t vs;
