@@ -12,12 +12,21 @@ typedef enum source {
     FROM_INTEGERS  /* x is of integers: npuq_dequant_params say */
 } source;
 
+/* Which of npuq_dequant_params a call has: a set. */
+enum {
+    SCALES = 1, /* step: a scale, and what else may have one, for each column */
+    SECOND = 2, /* what comes after the scale most often: offset, row_scale or y_offset */
+    X_BIAS = 4,
+    BIAS = 8
+};
+
 /* What a kernel does. */
 typedef struct recipe {
     source from;
     npuq_y_type y;
     npuq_x_type x;
     npuq_affine_op op;
+    unsigned form; /* from integers; not everywhere a constant */
 } recipe;
 
 INLINE bool quantises(recipe k)
@@ -155,37 +164,37 @@ INLINE certainty quantise_columns(recipe k, const rows *r, parameters p, size_t 
     return done;
 }
 
-/* The same from integers, of one row. What is left out is asked for in every chunk: a kernel for each combination would
- * not be faster. */
+/* The same from integers, of one row. */
 INLINE certainty dequantise_columns(recipe k, const rows *r, const parameters *p, size_t at, size_t n, stores how)
 {
     const npuq_dequant_params *d = &p->integers;
     const char *x = r->x + count_x_bytes(k.x, at);
     char *y = r->y + count_y_bytes(k.y, at);
     const bool part = how == PART;
+    const bool by_column = k.form & SCALES;
     vchunk t;
 
     if (k.x == NPUQ_X_I32) {
         ichunk sums = load_integers(x, n, part);
-        if (d->x_bias) {
+        if (k.form & X_BIAS) {
             sums = ichunk_add(sums, load_integers(d->x_bias + at, n, part));
         }
         t = chunk_of_ints(sums);
     } else {
         t = load_x(k.x, x, n, part);
-        if (d->offset) {
-            t = chunk_add(t, d->step ? load_parameters(d->offset + at, n, part) : p->offset);
+        if (k.form & SECOND) {
+            t = chunk_add(t, by_column ? load_parameters(d->offset + at, n, part) : p->offset);
         }
     }
-    t = chunk_mul(t, d->step ? load_parameters(d->scale + at, n, part) : p->scale);
-    if (k.y == NPUQ_Y_I8 && d->y_offset) {
-        const ichunk offsets = d->step ? load_integers(d->y_offset + at, n, part) : ichunk_set(*d->y_offset);
+    t = chunk_mul(t, by_column ? load_parameters(d->scale + at, n, part) : p->scale);
+    if (k.y == NPUQ_Y_I8 && k.form & SECOND) {
+        const ichunk offsets = by_column ? load_integers(d->y_offset + at, n, part) : ichunk_set(*d->y_offset);
         return store_requant(y, t, offsets, n, how);
     }
-    if (k.x == NPUQ_X_I32 && d->row_scale) {
+    if (k.x == NPUQ_X_I32 && k.form & SECOND) {
         t = chunk_mul(t, p->row_scale);
     }
-    if (k.x == NPUQ_X_I32 && d->bias) {
+    if (k.form & BIAS) {
         t = chunk_add(t, load_parameters(d->bias + at, n, part));
     }
     return store_y(k.y, y, t, n, false, how);
@@ -236,7 +245,7 @@ NOINLINE void quantise_columns_total(const rows *r, size_t count, size_t at, siz
 
 NOINLINE void dequantise_columns_total(const rows *r, size_t at, size_t n)
 {
-    const recipe k = {FROM_INTEGERS, r->k.y, r->k.x, NPUQ_MUL};
+    const recipe k = {FROM_INTEGERS, r->k.y, r->k.x, NPUQ_MUL, r->k.form};
 
     assume(dequantises(k));
     compute_columns_total(k, r, 1, at, n);
