@@ -96,5 +96,10 @@ size_t kernel_backends(kernel_backend backends[MOST_BACKENDS])
         }
     }
     (void)npuq_set_backend(before);
+#ifdef NPUQ_WITH_AVX512
+    if (npuq_backend_available(NPUQ_BACKEND_AVX512)) { /* which may have another table here */
+        backends[count++] = (kernel_backend){"avx512 without AVX512_BF16", &npuq_rows_avx512};
+    }
+#endif
     return count;
 }

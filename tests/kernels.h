@@ -43,13 +43,14 @@ void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_argu
 /* Chooses the hints of a block, which change no result, at random. */
 void kernel_choose_hints(npuq_block *block);
 
-/* The backends other than ref that run here. Makes each active in turn to get at its table. */
+/* The backends other than ref that run here, avx512 with both of its tables. Makes each active in turn to get at its
+ * table. */
 typedef struct kernel_backend {
     const char *name;
     const npuq_row_kernels *kernels;
 } kernel_backend;
 #define COUNT_BACKEND(ID, name) +1
-enum { MOST_BACKENDS = 0 NPUQ_EACH_BACKEND(COUNT_BACKEND) };
+enum { MOST_BACKENDS = 1 NPUQ_EACH_BACKEND(COUNT_BACKEND) };
 size_t kernel_backends(kernel_backend backends[MOST_BACKENDS]);
 
 #endif

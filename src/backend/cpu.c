@@ -24,6 +24,7 @@ enum {
     LEAF7_EBX_AVX512F = 1 << 16,
     LEAF7_EBX_AVX512DQ = 1 << 17,
     LEAF7_EBX_AVX512BW = 1 << 30,
+    LEAF7_1_EAX_AVX512_BF16 = 1 << 5,
     STATE_SSE_AVX = 0x06,
     STATE_AVX512 = 0xE6,
 };
@@ -53,6 +54,16 @@ bool npuq_cpu_runs(npuq_backend backend)
     case NPUQ_BACKEND_AVX512: return (state & STATE_AVX512) == STATE_AVX512 && (ebx & avx512) == avx512;
     default: return false;
     }
+}
+
+bool npuq_cpu_converts_bf16(void)
+{
+    uint32_t eax;
+    uint32_t ebx;
+    uint32_t ecx;
+    uint32_t edx;
+
+    return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & LEAF7_1_EAX_AVX512_BF16);
 }
 
 npuq_cpu npuq_identify_cpu(void)

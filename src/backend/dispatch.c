@@ -34,6 +34,21 @@ static const backend backends[] = {NPUQ_EACH_BACKEND(NAME_AND_KERNELS)};
 
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
+#ifdef NPUQ_WITH_AVX512
+static const backend avx512_bf16 = {NPUQ_BACKEND_AVX512, "avx512", &npuq_rows_avx512_bf16};
+#endif
+
+/* With the better kernels, of those that it has for this CPU. */
+static const backend *with_best_kernels(const backend *b)
+{
+#ifdef NPUQ_WITH_AVX512
+    if (b->id == NPUQ_BACKEND_AVX512 && npuq_cpu_converts_bf16()) {
+        return &avx512_bf16;
+    }
+#endif
+    return b;
+}
+
 /* The choice, made at the first call: null until then. */
 static _Atomic(const backend *) active;
 
@@ -93,7 +108,7 @@ static const backend *choice(void)
     const backend *chosen = atomic_load_explicit(&active, memory_order_acquire);
 
     if (!chosen) {
-        const backend *first = first_choice();
+        const backend *first = with_best_kernels(first_choice());
         /* Another thread may have chosen meanwhile: its choice stands. */
         if (atomic_compare_exchange_strong(&active, &chosen, first)) {
             chosen = first;
@@ -126,7 +141,7 @@ npuq_status npuq_set_backend(npuq_backend id)
                          "%s (%d) is not built in or not on this CPU; expected an available one", npuq_backend_name(id),
                          (int)id);
     }
-    atomic_store_explicit(&active, found, memory_order_release);
+    atomic_store_explicit(&active, with_best_kernels(found), memory_order_release);
     return NPUQ_OK;
 }
 

@@ -142,6 +142,7 @@ typedef struct npuq_row_kernels {
 
 #define NPUQ_DECLARE_ROWS(ID, name) extern const npuq_row_kernels npuq_rows_##name;
 NPUQ_EACH_BACKEND(NPUQ_DECLARE_ROWS)
+NPUQ_DECLARE_ROWS(AVX512, avx512_bf16) /* of the backend avx512, where the CPU has AVX512_BF16 */
 #undef NPUQ_DECLARE_ROWS
 
 #endif

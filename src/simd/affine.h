@@ -96,12 +96,13 @@ FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *sc
     static void uniform_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t step)              \
     {                                                                                                                  \
         assert(npuq_is_valid_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, scale, offset, 0));                                     \
-        quantise_by_row((recipe){BY_ROW, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_##OP, 0}, b, NULL, scale, offset, step);            \
+        quantise_by_row((recipe){BY_ROW, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_##OP, false, 0}, b, NULL, scale, offset, step);  \
     }                                                                                                                  \
     static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t offset_step)        \
     {                                                                                                                  \
         assert(npuq_is_valid_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, scale, offset, offset_step));                           \
-        quantise_by_column((recipe){BY_COLUMN, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_##OP, 0}, b, scale, offset, offset_step);     \
+        quantise_by_column((recipe){BY_COLUMN, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_##OP, false, 0}, b, scale, offset,         \
+                           offset_step);                                                                               \
     }
 
 #define SMOOTH(NAME, Y, X)                                                                                             \
@@ -109,7 +110,8 @@ FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *sc
                               size_t step)                                                                             \
     {                                                                                                                  \
         assert(npuq_is_valid_smooth_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, smooth, back, offset));                          \
-        quantise_by_row((recipe){BY_ROW_SMOOTH, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_MUL, 0}, b, smooth, back, offset, step);     \
+        quantise_by_row((recipe){BY_ROW_SMOOTH, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_MUL, false, 0}, b, smooth, back, offset,  \
+                        step);                                                                                         \
     }
 
 NPUQ_EACH_AFFINE(AFFINE)

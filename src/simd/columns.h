@@ -26,6 +26,7 @@ typedef struct recipe {
     npuq_y_type y;
     npuq_x_type x;
     npuq_affine_op op;
+    bool converts; /* from integers to bfloat16: by an instruction that not every CPU has */
     unsigned form; /* from integers; not everywhere a constant */
 } recipe;
 
@@ -197,6 +198,11 @@ INLINE certainty dequantise_columns(recipe k, const rows *r, const parameters *p
     if (k.form & BIAS) {
         t = chunk_add(t, load_parameters(d->bias + at, n, part));
     }
+#ifdef CONVERTS_BF16
+    if (k.converts && (how == WHOLE || how == STREAM)) {
+        return chunk_store_converted_bf16(y, t, how == STREAM);
+    }
+#endif
     return store_y(k.y, y, t, n, false, how);
 }
 
@@ -245,7 +251,7 @@ NOINLINE void quantise_columns_total(const rows *r, size_t count, size_t at, siz
 
 NOINLINE void dequantise_columns_total(const rows *r, size_t at, size_t n)
 {
-    const recipe k = {FROM_INTEGERS, r->k.y, r->k.x, NPUQ_MUL, r->k.form};
+    const recipe k = {FROM_INTEGERS, r->k.y, r->k.x, NPUQ_MUL, false, r->k.form};
 
     assume(dequantises(k));
     compute_columns_total(k, r, 1, at, n);

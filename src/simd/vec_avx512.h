@@ -71,7 +71,8 @@ static inline __m256i nibbles_in_order(vq bytes, bool split)
                                         : _mm512_permutexvar_epi16(whole, bytes));
 }
 
-/* Of integers the least words: there may be such lanes if one is INT16_MIN. Of floating point where NaN is. */
+/* Of integers the least words: there may be such lanes if one is INT16_MIN. Of floating point where NaN is, or
+ * another number that is not certain. */
 #define CERTAINTY
 typedef struct certainty {
     vq least;
@@ -160,6 +161,28 @@ static inline vq pair_f16(vf a, vf b)
 }
 
 #include "vec_x86.h"
+
+/* Stores to bfloat16 by the instruction of AVX512_BF16, which this file is not compiled for: npuq_rows_avx512_bf16 has
+ * it. It takes subnormal numbers as zeros, and keeps the payload of a NaN: it is not certain where there are such. */
+#define CONVERTS_BF16
+static inline vq convert_bf16(vf a, vf b)
+{
+    vq halves;
+    __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves) : "v"(a), "v"(b));
+    return halves;
+}
+
+static inline certainty chunk_store_converted_bf16(void *p, vchunk t, bool around)
+{
+    enum { NAN_OR_SUBNORMAL = 0xA1 };
+    certainty c = certain();
+    put(p, convert_bf16(t.v[0], t.v[1]), around);
+    put((vq *)p + 1, convert_bf16(t.v[2], t.v[3]), around);
+    for (int i = 0; i < 4; i++) {
+        c.nan |= _mm512_fpclass_ps_mask(t.v[i], NAN_OR_SUBNORMAL);
+    }
+    return c;
+}
 
 static inline vf v_even(vf a, vf b)
 {
