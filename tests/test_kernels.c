@@ -542,6 +542,9 @@ static void test_unpack(void **unused)
 
             for (size_t i = 0; i < n; i++) {
                 random[i] = test_random();
+                if (n % 2 == 0) { /* bits that all have, or none */
+                    random[i] = (random[i] | (uint64_t)1 << 46) & ~((uint64_t)0x1F << 32);
+                }
             }
             memcpy(y.memory, random, n * sizeof *random);
             npuq_rows_ref.unpack(random, expected_scale, expected_offset, n);
@@ -549,6 +552,15 @@ static void test_unpack(void **unused)
                                         (int32_t *)(void *)offset.memory, n);
             test_same(scale.memory, expected_scale, scale.size, "unpack, %s, n = %zu", backends[b].name, n);
             test_same(offset.memory, expected_offset, offset.size, "unpack, %s, n = %zu", backends[b].name, n);
+            memset(scale.memory, 0, scale.size);
+            backends[b].kernels->unpack((const uint64_t *)(void *)y.memory, (float *)(void *)scale.memory, NULL, n);
+            test_same(scale.memory, expected_scale, scale.size, "unpack scales, %s, n = %zu", backends[b].name, n);
+
+            const npuq_word_bits expected = npuq_rows_ref.word_bits(random, n);
+            const npuq_word_bits got = backends[b].kernels->word_bits((const uint64_t *)(void *)y.memory, n);
+
+            assert_int_equal(got.any, expected.any);
+            assert_int_equal(got.all, expected.all);
             test_guarded_free(&y);
             test_guarded_free(&scale);
             test_guarded_free(&offset);

@@ -161,8 +161,22 @@ static void unpack(const uint64_t *words, float *scale, int32_t *offset, size_t 
     assert(npuq_are_valid_words(words, scale, offset));
     for (size_t i = 0; i < n; i++) {
         scale[i] = npuq_ref_word_scale(words[i]);
-        offset[i] = npuq_ref_word_offset(words[i]);
+        if (offset) {
+            offset[i] = npuq_ref_word_offset(words[i]);
+        }
     }
+}
+
+static npuq_word_bits word_bits(const uint64_t *words, size_t n)
+{
+    npuq_word_bits bits = {0, UINT64_MAX};
+
+    assert(npuq_are_valid_words(words, NULL, NULL));
+    for (size_t i = 0; i < n; i++) {
+        bits.any |= words[i];
+        bits.all &= words[i];
+    }
+    return bits;
 }
 
 static void stream_end(void)

@@ -107,8 +107,15 @@ typedef void npuq_dequant_fn(const npuq_block *block, const npuq_dequant_params 
 /* The words of trans_quant_param; scale is given as its bits, offset may be null. */
 typedef void npuq_pack_fn(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode);
 
-/* The other way: the scale and the offset, -256..255, of each word. */
+/* The other way: the scale and the offset, -256..255, of each word; offset may be null. */
 typedef void npuq_unpack_fn(const uint64_t *words, float *scale, int32_t *offset, size_t n);
+
+/* The bits that any, and that all of the words have. */
+typedef struct npuq_word_bits {
+    uint64_t any;
+    uint64_t all;
+} npuq_word_bits;
+typedef npuq_word_bits npuq_word_bits_fn(const uint64_t *words, size_t n);
 
 /* y[i] = x[i] as binary32, rounded to nearest-even; of whatever payload where it is NaN. */
 typedef void npuq_widen_fn(const void *x, float *y, size_t n);
@@ -131,6 +138,7 @@ typedef struct npuq_row_kernels {
     npuq_dequant_fn *dequant[NPUQ_Y_TYPES][NPUQ_X_TYPES]; /* integers to floats, and int32 to int8, only */
     npuq_pack_fn *pack;
     npuq_unpack_fn *unpack;
+    npuq_word_bits_fn *word_bits;
     npuq_widen_fn *widen[NPUQ_P_WIDENED];
     npuq_spread_fn *spread;
     npuq_stream_end_fn *stream_end;

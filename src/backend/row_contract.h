@@ -89,7 +89,7 @@ NPUQ_CONTRACT bool npuq_is_valid_dequant(const npuq_block *b, npuq_y_type y, npu
            ((from_int32 && y != NPUQ_Y_I8) || (!p->row_scale && !p->bias));
 }
 
-/* Of pack and unpack. */
+/* Of pack, unpack and word_bits. */
 NPUQ_CONTRACT bool npuq_are_valid_words(const uint64_t *y, const void *scale, const void *offset)
 {
     return npuq_is_aligned(y, 8) && npuq_is_aligned(scale, 4) && npuq_is_aligned(offset, 4);

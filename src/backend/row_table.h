@@ -52,7 +52,7 @@
         NPUQ_EACH_RANGE(NPUQ_RANGE_ENTRY)                                                                              \
         NPUQ_EACH_DEQUANT(NPUQ_DEQUANT_ENTRY)                                                                          \
         NPUQ_EACH_PARAMETER(NPUQ_WIDEN_ENTRY).short_rows = short_rows, .parameters = dynamic_parameters, .pack = pack, \
-        .unpack = unpack, .spread = spread, .stream_end = stream_end                                                   \
+        .unpack = unpack, .word_bits = word_bits, .spread = spread, .stream_end = stream_end                           \
     }
 
 /* clang-format on */

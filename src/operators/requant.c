@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "../backend/dispatch.h"
 #include "from_integers.h"
 
 #include <inttypes.h>
@@ -39,41 +40,27 @@ static const uint64_t shift_bits = (uint64_t)0x1F << 32;
 static const uint64_t sign_bit = (uint64_t)1 << 46;
 static const uint64_t offset_bits = (uint64_t)0x1FF << 37;
 
-/* The bits that any, and that all of the words have. */
-typedef struct bits {
-    uint64_t any;
-    uint64_t all;
-} bits;
-
-static bits with_word(bits b, uint64_t word)
-{
-    return (bits){b.any | word, b.all & word};
-}
-
 static uint64_t word_at(const npuq_params *words, int64_t i)
 {
     return *(const uint64_t *)(const void *)(words->data + (ptrdiff_t)i * words->step);
 }
 
-static bits bits_of(const npuq_params *words, int64_t count)
+static npuq_word_bits bits_of(const npuq_params *words, int64_t count)
 {
-    const uint64_t *p = (const uint64_t *)(const void *)words->data;
-    bits b = {0, UINT64_MAX};
+    npuq_word_bits b = {0, UINT64_MAX};
 
-    if (words->step == (ptrdiff_t)sizeof *p) { /* by itself, for compilers to make vectors of */
-        for (int64_t i = 0; i < count; i++) {
-            b = with_word(b, p[i]);
-        }
-        return b;
+    if (words->step == (ptrdiff_t)sizeof(uint64_t)) {
+        return npuq_kernels()->word_bits((const uint64_t *)(const void *)words->data, (size_t)count);
     }
     for (int64_t i = 0; i < count; i++) {
-        b = with_word(b, word_at(words, i));
+        b.any |= word_at(words, i);
+        b.all &= word_at(words, i);
     }
     return b;
 }
 
 /* To float16 the unit reads no more than M, so that serving code passes the bits of its scales as they are. */
-static npuq_status check_words(const npuq_params *words, int64_t count, bits b, npuq_dtype y_dtype)
+static npuq_status check_words(const npuq_params *words, int64_t count, npuq_word_bits b, npuq_dtype y_dtype)
 {
     const uint64_t must_be_1 = y_dtype == NPUQ_INT8 ? sign_bit : 0;
 
@@ -114,7 +101,7 @@ static inline NPUQ_INLINED npuq_status call_requant(npuq_call *call, const npuq_
     const npuq_params words = npuq_list_params(&filling.arguments, WORDS);
     const int64_t all = npuq_count_elements(tensors[WORDS]);
     const int64_t distinct = !words.data ? 0 : words.step == 0 && all > 1 ? 1 : all; /* very many may be one */
-    const bits b = bits_of(&words, distinct);
+    const npuq_word_bits b = bits_of(&words, distinct);
 
     roles.words_have_offsets = (b.any & offset_bits) != 0;
     status = check_words(&words, distinct, b, tensors[Y]->dtype);

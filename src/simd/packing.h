@@ -54,10 +54,12 @@ INLINE void unpack_vector(const uint64_t *y, float *scale, int32_t *offset)
     const vf a = (vf)vector_at(y, 0);
     const vf b = (vf)vector_at(y, 1);
     const vu low = (vu)(LOW_FIRST ? v_even(a, b) : v_odd(a, b));
-    const vu high = (vu)(LOW_FIRST ? v_odd(a, b) : v_even(a, b));
 
     put_vector(scale, 0, low & ~0x1FFFu);
-    put_vector(offset, 0, (vu)((vi)(high << 18) >> 23));
+    if (offset) {
+        const vu high = (vu)(LOW_FIRST ? v_odd(a, b) : v_even(a, b));
+        put_vector(offset, 0, (vu)((vi)(high << 18) >> 23));
+    }
 }
 
 INLINE void pack_words(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, bool nearest)
@@ -90,23 +92,60 @@ static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t
     }
 }
 
-static void unpack(const uint64_t *y, float *scale, int32_t *offset, size_t n)
+INLINE void unpack_words(const uint64_t *y, float *scale, int32_t *offset, size_t n)
 {
     uint64_t last[LANES] = {0};
     float last_scales[LANES];
     int32_t last_offsets[LANES];
     size_t i = 0;
 
-    assert(npuq_are_valid_words(y, scale, offset));
     for (; i + LANES <= n; i += LANES) {
-        unpack_vector(y + i, scale + i, offset + i);
+        unpack_vector(y + i, scale + i, offset ? offset + i : NULL);
     }
     if (i < n) {
         memcpy(last, y + i, (n - i) * sizeof *y);
         unpack_vector(last, last_scales, last_offsets);
         memcpy(scale + i, last_scales, (n - i) * sizeof *scale);
-        memcpy(offset + i, last_offsets, (n - i) * sizeof *offset);
+        if (offset) {
+            memcpy(offset + i, last_offsets, (n - i) * sizeof *offset);
+        }
     }
+}
+
+static void unpack(const uint64_t *y, float *scale, int32_t *offset, size_t n)
+{
+    assert(npuq_are_valid_words(y, scale, offset));
+    offset ? unpack_words(y, scale, offset, n) : unpack_words(y, scale, NULL, n);
+}
+
+static npuq_word_bits word_bits(const uint64_t *y, size_t n)
+{
+    npuq_word_bits bits = {0, UINT64_MAX};
+    uint64_t any[LANES / 2];
+    uint64_t all[LANES / 2];
+    vu some = {0};
+    vu common = ~some;
+    size_t i = 0;
+
+    assert(npuq_are_valid_words(y, NULL, NULL));
+    for (; i + LANES <= n; i += LANES) {
+        const vu a = vector_at(y + i, 0);
+        const vu b = vector_at(y + i, 1);
+
+        some |= a | b;
+        common &= a & b;
+    }
+    put_vector(any, 0, some);
+    put_vector(all, 0, common);
+    for (size_t k = 0; k < LANES / 2; k++) {
+        bits.any |= any[k];
+        bits.all &= all[k];
+    }
+    for (; i < n; i++) {
+        bits.any |= y[i];
+        bits.all &= y[i];
+    }
+    return bits;
 }
 
 #endif

@@ -562,6 +562,7 @@ static const int32_t *contiguous_ints(const npuq_params *params, size_t n, int32
     return buffer;
 }
 
+/* offsets may be null. */
 static void unpack_words(const npuq_row_kernels *kernels, const npuq_params *words, size_t n, float *scales,
                          int32_t *offsets)
 {
@@ -573,7 +574,9 @@ static void unpack_words(const npuq_row_kernels *kernels, const npuq_params *wor
         const uint64_t word = *(const uint64_t *)(const void *)(words->data + (ptrdiff_t)i * words->step);
 
         scales[i] = npuq_ref_word_scale(word);
-        offsets[i] = npuq_ref_word_offset(word);
+        if (offsets) {
+            offsets[i] = npuq_ref_word_offset(word);
+        }
     }
 }
 
@@ -623,10 +626,12 @@ static void list_columns(const npuq_kernel_choice *choice, const npuq_dequant_co
     const size_t times = p->step ? join : 1;
 
     if (are_words(columns)) {
-        unpack_words(choice->kernels, &scale, n, buffers->scales, buffers->y_offsets);
+        int32_t *y_offsets = columns->words_have_offsets ? buffers->y_offsets : NULL;
+
+        unpack_words(choice->kernels, &scale, n, buffers->scales, y_offsets);
         p->scale = repeated(buffers->scales, buffers->scales, n, times);
-        if (columns->words_have_offsets) {
-            p->y_offset = repeated(buffers->y_offsets, buffers->y_offsets, n, times);
+        if (y_offsets) {
+            p->y_offset = repeated(y_offsets, y_offsets, n, times);
         }
     } else {
         p->scale = convert_repeated(choice, &scale, n, times, buffers->scales);
