@@ -66,6 +66,7 @@ typedef struct parameters {
     bool adds;      /* false where every offset is a zero: a sum with it is the same integer */
     npuq_dequant_params integers;
     vchunk row_scale;
+    bool numbers; /* from integers: whether it is known that no result is NaN */
 } parameters;
 
 INLINE parameters load_row_parameters(recipe k, const rows *r)
@@ -210,9 +211,11 @@ INLINE certainty dequantise_columns(recipe k, const rows *r, const parameters *p
 INLINE certainty compute_columns(recipe k, const rows *r, const parameters *p, size_t count, size_t at, size_t n,
                                  stores how, certainty done)
 {
-    return k.from == FROM_INTEGERS
-               ? certain_if_both(dequantise_columns(k, r, p, at, n, how), done, k.y >= NPUQ_Y_INTEGERS)
-               : quantise_columns(k, r, *p, count, at, n, how, done);
+    if (k.from == FROM_INTEGERS) {
+        const certainty here = dequantise_columns(k, r, p, at, n, how);
+        return p->numbers ? done : certain_if_both(here, done, k.y >= NPUQ_Y_INTEGERS);
+    }
+    return quantise_columns(k, r, *p, count, at, n, how, done);
 }
 
 /* n columns of each of count rows, whatever their values: whole chunks, and a part of one. */

@@ -119,10 +119,14 @@ static inline vf canonical(vf t)
     return _mm256_blendv_ps(t, (vf)_mm256_set1_epi32(0x7FC00000), _mm256_cmp_ps(t, t, _CMP_UNORD_Q));
 }
 
+static inline __m128i halves_f16(vf t)
+{
+    return _mm256_cvtps_ph(t, _MM_FROUND_TO_NEAREST_INT);
+}
+
 static inline vq pair_f16(vf a, vf b)
 {
-    return _mm256_set_m128i(_mm256_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT),
-                            _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
+    return _mm256_set_m128i(halves_f16(b), halves_f16(a));
 }
 
 /* Rounded half to even at bit 16; the carry may reach the exponent. */

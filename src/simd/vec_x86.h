@@ -266,8 +266,14 @@ static inline void put_f32(void *p, vchunk t, bool around)
 
 static inline void put_f16(void *p, vchunk t, bool around)
 {
-    put(p, pair_f16(t.v[0], t.v[1]), around);
-    put((vq *)p + 1, pair_f16(t.v[2], t.v[3]), around);
+    if (around) { /* by whole lines */
+        put(p, pair_f16(t.v[0], t.v[1]), around);
+        put((vq *)p + 1, pair_f16(t.v[2], t.v[3]), around);
+        return;
+    }
+    for (int i = 0; i < 4; i++) {
+        put_half((vhalf *)p + i, halves_f16(t.v[i]), around);
+    }
 }
 
 static inline void put_bf16(void *p, vchunk t, bool around)
