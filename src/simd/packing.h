@@ -5,23 +5,30 @@
 
 #include "chunk.h"
 
+INLINE void put_chunk(float *y, vchunk t)
+{
+    for (size_t i = 0; i < 4; i++) {
+        put_vector(y, i, (vu)t.v[i]);
+    }
+}
+
 #define WIDEN(NAME, P)                                                                                                 \
     static void widen_##NAME(const void *x, float *y, size_t n)                                                        \
     {                                                                                                                  \
         const size_t size = width_##NAME;                                                                              \
-        char last[CHUNK * width_##NAME] = {0};                                                                         \
-        vchunk v;                                                                                                      \
         size_t at = 0;                                                                                                 \
                                                                                                                        \
         assert(npuq_is_valid_widen(x, size, y));                                                                       \
         for (; at + CHUNK <= n; at += CHUNK) {                                                                         \
-            v = chunk_load_##NAME((const char *)x + at * size);                                                        \
-            memcpy(y + at, &v, sizeof v);                                                                              \
+            put_chunk(y + at, chunk_load_##NAME((const char *)x + at * size));                                         \
         }                                                                                                              \
         if (at < n) {                                                                                                  \
+            char last[CHUNK * width_##NAME] = {0};                                                                     \
+            float widened[CHUNK];                                                                                      \
+                                                                                                                       \
             memcpy(last, (const char *)x + at * size, (n - at) * size);                                                \
-            v = chunk_load_##NAME(last);                                                                               \
-            memcpy(y + at, &v, (n - at) * sizeof *y);                                                                  \
+            put_chunk(widened, chunk_load_##NAME(last));                                                               \
+            memcpy(y + at, widened, (n - at) * sizeof *y);                                                             \
         }                                                                                                              \
     }
 
@@ -94,15 +101,16 @@ static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t
 
 INLINE void unpack_words(const uint64_t *y, float *scale, int32_t *offset, size_t n)
 {
-    uint64_t last[LANES] = {0};
-    float last_scales[LANES];
-    int32_t last_offsets[LANES];
     size_t i = 0;
 
     for (; i + LANES <= n; i += LANES) {
         unpack_vector(y + i, scale + i, offset ? offset + i : NULL);
     }
     if (i < n) {
+        uint64_t last[LANES] = {0};
+        float last_scales[LANES];
+        int32_t last_offsets[LANES];
+
         memcpy(last, y + i, (n - i) * sizeof *y);
         unpack_vector(last, last_scales, last_offsets);
         memcpy(scale + i, last_scales, (n - i) * sizeof *scale);
