@@ -199,6 +199,7 @@ def definitions(text):
     for body in re.findall(r"^(?:typedef )?enum[^;{]*{(.*?)}", code, re.DOTALL | re.MULTILINE):
         names |= set(re.findall(r"(?:^|,)\s*(\w+)", body))
     names |= {stem for stem in used if any(name.startswith(stem) for name in names)}
+    names -= {"_Atomic"}  # which looks like a function's name where a variable is declared with it
     return {n for n in names if not n.lower().startswith("npuq_")}, stems
 
 
