@@ -96,18 +96,23 @@ INLINE void dequantise(recipe k, const npuq_block *b, const npuq_dequant_params 
     }
 }
 
-#define DEQUANT_BY(NAME, Y, X, CONVERTS)                                                                               \
-    static void NAME(const npuq_block *b, const npuq_dequant_params *p)                                                \
+#define DEQUANT(NAME, Y, X)                                                                                            \
+    static void dequant_##NAME(const npuq_block *b, const npuq_dequant_params *p)                                      \
     {                                                                                                                  \
         assert(npuq_is_valid_dequant(b, NPUQ_Y_##Y, NPUQ_X_##X, p));                                                   \
-        dequantise((recipe){FROM_INTEGERS, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_MUL, CONVERTS, 0}, b, p);                      \
+        dequantise((recipe){FROM_INTEGERS, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_MUL, false, 0}, b, p);                         \
     }
-#define DEQUANT(NAME, Y, X) DEQUANT_BY(dequant_##NAME, Y, X, false)
 
 NPUQ_EACH_DEQUANT(DEQUANT)
 
 #ifdef CONVERTS_BF16
-#define CONVERT(NAME, Y, X) DEQUANT_BY(convert_##NAME, Y, X, true)
+#define CONVERT(NAME, Y, X)                                                                                            \
+    static void convert_##NAME(const npuq_block *b, const npuq_dequant_params *p)                                      \
+    {                                                                                                                  \
+        assert(npuq_is_valid_dequant(b, NPUQ_Y_##Y, NPUQ_X_##X, p));                                                   \
+        dequantise((recipe){FROM_INTEGERS, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_MUL, true, 0}, b, p);                          \
+    }
+
 NPUQ_EACH_INTEGER_X(CONVERT, bf16, BF16)
 #endif
 
