@@ -52,11 +52,12 @@ FOR_TYPES void quantise_by_column(recipe k, const npuq_block *b, const float *sc
                                   size_t offset_step)
 {
     assume(quantises(k) && k.from == BY_COLUMN);
-    enum { SHARING = AT_RUN_TIME ? 1 : 4, APART_BYTES = 16 * 1024 };
-    /* Where a CPU reads fastest from one place, and parameters stay in the first-level cache, rows of float32 share no
-     * loads. Halves do: theirs are put in another order. */
+    enum { SHARING = AT_RUN_TIME ? 1 : 4, MOST_APART = 16 * 1024, LEAST_APART = 32 * 1024 };
+    /* Where a CPU reads fastest from one place, rows of float32 share no loads of parameters that stay in the
+     * first-level cache, unless x is there, too. Halves do: their parameters are put in another order. */
     const bool apart = k.op == NPUQ_MUL && k.x == NPUQ_X_F32 && b->hints.places == 1 &&
-                       b->n * sizeof *scale * (1 + offset_step) <= APART_BYTES;
+                       b->n * sizeof *scale * (1 + offset_step) <= MOST_APART &&
+                       b->rows * b->n * sizeof(float) > LEAST_APART;
     /* Scales are only looked at where an inverse is made of them: a single row in the cache divides. */
     const bool inverts = b->rows >= SHARING || (b->hints.from_memory && shares_from_memory(k));
     const bool plain = inverts && (!FAST_DIVIDE || k.op != NPUQ_DIV || scales_are_plain(scale, b->n));
