@@ -9,13 +9,13 @@ enum { MIB = 1 << 20 };
  * one as it brings on another. `npuquant-bench --distances` measures what a new row needs. */
 static const npuq_tuning tunings[] = {
     /* Reads fastest from one place; of float32, the third-level cache is too slow without prefetching. */
-    {"AMD Zen 5", {NPUQ_CPU_AMD, 26, 0}, 24 * MIB, 8192, 1, false, 1 * MIB, 1024},
+    {"AMD Zen 5", {NPUQ_CPU_AMD, 26, 0}, 8192, 1, false, 24 * MIB, 1 * MIB, 1024},
     /* A row of 4096 float32 values and the next one would fill the first-level cache of 32 KiB. */
-    {"AMD Zen 4", {NPUQ_CPU_AMD, 25, 0}, 24 * MIB, 3072, 4, true, 0, 0},
+    {"AMD Zen 4", {NPUQ_CPU_AMD, 25, 0}, 3072, 4, true, 24 * MIB, 0, 0},
     /* Have more on their way when they read from several pages at once. */
-    {"Intel Sapphire Rapids", {NPUQ_CPU_INTEL, 6, 143}, 24 * MIB, 3072, 4, false, 0, 1024},
-    {"Intel Emerald Rapids", {NPUQ_CPU_INTEL, 6, 207}, 24 * MIB, 3072, 4, false, 0, 1024},
-    {"no CPU like this one", {NPUQ_CPU_UNKNOWN, 0, 0}, 24 * MIB, 3072, 4, false, 0, 0},
+    {"Intel Sapphire Rapids", {NPUQ_CPU_INTEL, 6, 143}, 3072, 4, false, 24 * MIB, 0, 1024},
+    {"Intel Emerald Rapids", {NPUQ_CPU_INTEL, 6, 207}, 3072, 4, false, 24 * MIB, 0, 1024},
+    {"no CPU like this one", {NPUQ_CPU_UNKNOWN, 0, 0}, 3072, 4, false, 24 * MIB, 0, 0},
 };
 
 /* Found at the first call: null until then. */

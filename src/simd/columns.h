@@ -62,10 +62,10 @@ typedef struct parameters {
     vchunk scale;
     vchunk offset;
     vchunk inverse; /* 1 / scale, where divisions are made by it */
-    bool plain;     /* whether the row's scale lets divisions be made by the inverse */
-    bool adds;      /* false where every offset is a zero: a sum with it is the same integer */
-    npuq_dequant_params integers;
     vchunk row_scale;
+    npuq_dequant_params integers;
+    bool plain;   /* whether the row's scale lets divisions be made by the inverse */
+    bool adds;    /* false where every offset is a zero: a sum with it is the same integer */
     bool numbers; /* from integers: whether it is known that no result is NaN */
 } parameters;
 

@@ -44,6 +44,7 @@ INLINE size_t run_form(recipe k, const rows *r, const parameters *p, size_t at)
             FORM(SCALES)
             FORM(SECOND)
             FORM(SCALES | SECOND)
+        default: break;
         }
     }
 #undef FORM
@@ -56,9 +57,9 @@ NOINLINE size_t run_what_is_left(const rows *r, size_t from, size_t at, doubt *d
     return d->left > 0 ? run_columns_unasked(r, 1, at, d) : run_columns_uncertain(r, 1, from, at, d);
 }
 
-/* Rows are often short beside what run_rows() does for each: so what rows have alike is made once. There is one for each
- * pair of types, which are few, with TYPES_AT_RUN_TIME as well: asked for in each chunk, types would take up to a third
- * of the time. */
+/* Rows are often short beside what run_rows() does for each: so what rows have alike is made once. There is one for
+ * each pair of types, which are few, with TYPES_AT_RUN_TIME as well: asked for in each chunk, types would take up to a
+ * third of the time. */
 INLINE void dequantise(recipe k, const npuq_block *b, const npuq_dequant_params *p)
 {
     const npuq_dequant_params integers = *p; /* copies that no store can change, as in run_rows() */

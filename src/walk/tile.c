@@ -98,7 +98,11 @@ static __attribute__((noinline)) void run_staged(const npuq_kernel_choice *choic
     const npuq_strided staged_y = list_staged(buffer + NPUQ_STAGED - capacity, y_step, y_cols);
     const size_t most = npuq_smaller(stage_x ? capacity / (x_cols * x_step.size) : SIZE_MAX,
                                      stage_y ? capacity / (y_cols * y_step.size) : SIZE_MAX);
+    npuq_hints hints = {.ahead = 0};
 
+    if (!stage_x && !choice->hints.from_memory) {
+        hints.ahead = choice->ahead_of_y;
+    }
     for (size_t row = 0; row < rect->rows; row += most) {
         const size_t rows = npuq_smaller(rect->rows - row, most);
         const npuq_strided y = find_rows(rect, NPUQ_LOOP_Y, row);
@@ -109,7 +113,7 @@ static __attribute__((noinline)) void run_staged(const npuq_kernel_choice *choic
             npuq_copy_rect(staged_x, x, x_step.size, rows, x_cols);
             x = staged_x;
         }
-        const npuq_block block = {x.data, target.data, x.row_step, target.row_step, rows, rect->cols, {.ahead = 0}};
+        const npuq_block block = {x.data, target.data, x.row_step, target.row_step, rows, rect->cols, hints};
 
         fn(call, &block, row);
         if (stage_y) {
@@ -270,7 +274,7 @@ static void run_joined(const npuq_kernel_choice *choice, const npuq_rect *rect, 
 {
     const joined_call joined = {fn, call, join};
 
-    if (join == 1) {
+    if (join < 2) {
         run_blocks(choice, rect, true, fn, call);
     } else {
         run_blocks(choice, rect, true, joined_block, &joined);
