@@ -80,7 +80,7 @@ void kernel_choose_hints(npuq_block *block)
     block->hints = (npuq_hints){.ahead = test_one_in(2) ? 0 : (uint32_t)(64 * test_below(100)),
                                 .to_l2 = test_one_in(2),
                                 .from_memory = test_one_in(2),
-                                .places = (uint8_t)(1 + test_below(5))};
+                                .places = (uint8_t)(test_one_in(2) ? 1 : 2 + test_below(4))};
 }
 
 size_t kernel_backends(kernel_backend backends[MOST_BACKENDS])
