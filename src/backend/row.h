@@ -40,7 +40,7 @@ typedef struct npuq_hints {
     uint32_t ahead;   /* bytes from what is read to what is prefetched, about; 0: nothing is */
     bool to_l2;       /* prefetched into the second-level cache only */
     bool from_memory; /* y is more than the caches keep: it may be written around them */
-    uint8_t places;   /* of x that the CPU likes to read at once, at most; 0: any */
+    uint8_t places;   /* of x that the CPU likes to read at once, at most; 0: any, but not from memory */
 } npuq_hints;
 
 /* Rows of n elements, each contiguous; steps are bytes from one row to the next. For int4, n is a multiple of 8.
