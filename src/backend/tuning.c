@@ -19,7 +19,7 @@ static const npuq_tuning tunings[] = {
 };
 
 /* Found at the first call: null until then. */
-static const npuq_tuning *_Atomic found;
+static _Atomic(const npuq_tuning *) found;
 
 static bool fits(const npuq_cpu *row, const npuq_cpu *cpu)
 {
