@@ -37,12 +37,13 @@ static void print_tuning(void)
 {
     const npuq_tuning *t = npuq_find_tuning();
 
-    (void)printf("tuning: values of %s; from memory (above %zu MiB) prefetch %u bytes, %d at once%s; ", t->name,
-                 t->cached_bytes >> 20, (unsigned)t->ahead, t->places, t->rows_to_l2 ? ", rows to L2" : "");
+    (void)printf("tuning: values for %s\n", t->name);
+    (void)printf("  from memory (more than %zu MiB): prefetch %u bytes ahead, read from %d place%s at once%s\n",
+                 t->cached_bytes >> 20, (unsigned)t->ahead, t->places, t->places == 1 ? "" : "s",
+                 t->rows_to_l2 ? ", rows read twice into the second-level cache" : "");
     if (t->near > 0) {
-        (void)printf("from the cache (above %zu MiB) %u bytes\n", t->near_bytes >> 20, (unsigned)t->near);
-    } else {
-        (void)printf("from the cache nothing\n");
+        (void)printf("  from the caches (more than %zu MiB): prefetch float32 %u bytes ahead\n", t->near_bytes >> 20,
+                     (unsigned)t->near);
     }
 }
 

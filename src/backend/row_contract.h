@@ -26,13 +26,14 @@ NPUQ_CONTRACT bool npuq_are_rows(const npuq_block *b, const void *first, ptrdiff
     return npuq_is_aligned(first, size) && (b->rows < 2 || step % (ptrdiff_t)size == 0);
 }
 
-/* int4 comes in words of eight. */
+/* A row from memory is cut by the number of places. int4 comes in words of eight. */
 #define NPUQ_SIZE(NAME, name, bits, DTYPE) (bits) < 8 ? 4 : (bits) / 8,
 NPUQ_CONTRACT bool npuq_is_valid_x(const npuq_block *b, npuq_x_type x)
 {
     static const size_t sizes[] = {NPUQ_EACH_X_TYPE(NPUQ_SIZE)};
 
-    return npuq_are_rows(b, b->x, b->x_step, sizes[x]) && (x != NPUQ_X_I4 || b->n % 8 == 0);
+    return npuq_are_rows(b, b->x, b->x_step, sizes[x]) && (x != NPUQ_X_I4 || b->n % 8 == 0) &&
+           (!b->hints.from_memory || b->hints.places > 0);
 }
 
 NPUQ_CONTRACT bool npuq_is_valid_y(const npuq_block *b, npuq_y_type y)

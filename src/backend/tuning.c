@@ -15,7 +15,7 @@ static const npuq_tuning tunings[] = {
     /* Have more on their way when they read from several pages at once. */
     {"Intel Sapphire Rapids", {NPUQ_CPU_INTEL, 6, 143}, 3072, 4, false, 24 * MIB, 0, 1024},
     {"Intel Emerald Rapids", {NPUQ_CPU_INTEL, 6, 207}, 3072, 4, false, 24 * MIB, 0, 1024},
-    {"no CPU like this one", {NPUQ_CPU_UNKNOWN, 0, 0}, 3072, 4, false, 24 * MIB, 0, 0},
+    {"any CPU", {NPUQ_CPU_UNKNOWN, 0, 0}, 3072, 4, false, 24 * MIB, 0, 0},
 };
 
 /* Found at the first call: null until then. */

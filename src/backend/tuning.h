@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 typedef struct npuq_tuning {
-    const char *name;    /* of the CPU on which the values were measured */
+    const char *name;    /* of the CPU */
     npuq_cpu cpu;        /* which it fits; what is 0 there fits any */
     uint16_t ahead;      /* bytes prefetched ahead of what is read from memory */
     uint8_t places;      /* of a row from memory that are read at once */

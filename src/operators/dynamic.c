@@ -6,10 +6,10 @@
 #include "../backend/tuning.h"
 #include "../walk/fp_state.h"
 
-/* Per token: rows whose ranges are found together, as many bytes of x as stay in the first cache until they are read
- * again; from memory fewer, so that the next block is on its way while one is quantised; where smooth scales are
- * converted more, so that each run of them is converted once for all. Where x or y lies across, no fewer rows than use
- * up the cache lines of its columns, or two lines of x, as CPUs fetch them in pairs. */
+/* Per token: rows whose ranges are found together, as many bytes of x as stay in a cache until they are read again;
+ * from memory fewer, so that the next block is on its way while one is quantised; where smooth scales are converted
+ * more, so that each run of them is converted once for all. Where x or y lies across, no fewer rows than use up the
+ * cache lines of its columns, or two lines of x, as CPUs fetch them in pairs. */
 enum {
     ROWS = NPUQ_SHORT_ROWS,
     BLOCK_BYTES = 32 * 1024,
@@ -131,7 +131,7 @@ static void quantise_rows(const npuq_walk *walk, const npuq_rect *rect)
     npuq_rect from = *rect; /* x where it is, or what it has become */
 
     if (npuq_gather_x(&choice, &from, room.x)) {
-        choice.hints = (npuq_hints){0}; /* what follows in the buffer is not what comes next */
+        npuq_expect_cached(&choice);
     }
     if (npuq_are_short_rows(&choice, &from)) {
         npuq_take_short_rows(&choice, &from, &smooth, room.short_rows.values, v.hi, v.lo);
@@ -302,7 +302,7 @@ static void cut_whole_rows(dynamic_walk *d, const npuq_filling *filling)
             walk->choice.ahead_of_y = (uint32_t)(walk->block_rows * cols * x_size + walk->choice.hints.ahead / 4);
         }
     } else {
-        walk->choice.ahead_of_y = 0; /* a block is in the first-level cache then */
+        walk->choice.ahead_of_y = 0; /* the first pass has brought the block near */
     }
 
     const size_t elements = cols < UNIT / least ? UNIT : least * cols;

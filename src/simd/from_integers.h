@@ -72,11 +72,13 @@ INLINE void dequantise(recipe k, const npuq_block *b, const npuq_dequant_params 
     r.integers = p;
     rows own = r;
     own.integers = &integers;
-    for (const size_t count = own.n > 0 ? b->rows : 0; own.first < count;) {
+    const size_t count = own.n > 0 ? b->rows : 0;
+    const bool may_be_nan = count > 0 && may_know_numbers(k) && !are_finite(p);
+    while (own.first < count) {
         const parameters q = load_row_parameters(k, &own);
         size_t at = from_memory ? stream_rows(k, &r, &own, &q, 1) : 0;
 
-        if (may_know_numbers(k) && !are_finite(p) && d.left < own.n) {
+        if (may_be_nan && d.left < own.n) {
             d.left = own.n;
         }
         while (at < own.n) {

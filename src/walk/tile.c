@@ -25,8 +25,7 @@ void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_dtype_info *x, c
     choice->y = npuq_find_y_type(y);
     choice->steps[NPUQ_LOOP_X] = x->step;
     choice->steps[NPUQ_LOOP_Y] = y->step;
-    choice->hints = (npuq_hints){0};
-    choice->ahead_of_y = 0;
+    npuq_expect_cached(choice);
 }
 
 void npuq_choose_prefetching(npuq_kernel_choice *choice, size_t elements)
@@ -520,8 +519,7 @@ void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npu
     choice->kernels->short_rows(values, all, n, rect->rows, hi, lo);
     choice->x = NPUQ_X_F32;
     choice->steps[NPUQ_LOOP_X] = (npuq_step){sizeof *values, 0};
-    choice->hints = (npuq_hints){0};
-    choice->ahead_of_y = 0;
+    npuq_expect_cached(choice);
     replace_x(rect, list_staged((char *)values, choice->steps[NPUQ_LOOP_X], n));
 }
 

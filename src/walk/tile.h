@@ -26,8 +26,15 @@ typedef struct npuq_kernel_choice {
 void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_dtype_info *x, const npuq_dtype_info *y,
                          npuq_affine_op op);
 
-/* For so many elements in all, wherever they are then. */
+/* By the number of elements in all, which tells whether they come from memory. */
 void npuq_choose_prefetching(npuq_kernel_choice *choice, size_t elements);
+
+/* For x in a buffer of the library's: what follows there is not what is read next. */
+static inline void npuq_expect_cached(npuq_kernel_choice *choice)
+{
+    choice->hints = (npuq_hints){0};
+    choice->ahead_of_y = 0;
+}
 
 /* For x that is read more than once: if it is not contiguous and fits the buffer of NPUQ_STAGED bytes, which is aligned
  * to its elements at least, copies it there and has the rectangle point to the copy. Returns whether it did. */

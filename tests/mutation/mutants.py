@@ -162,7 +162,7 @@ MUTANTS = [
     ("kernels: any scale of integers is finite", FROM_INTEGERS, "*p->scale * 0.0f + (", "0.0f + ("),
     ("kernels: any offset of integers is finite", FROM_INTEGERS, "(p->offset ? *p->offset * 0.0f : 0.0f)", "0.0f"),
     ("kernels: infinite scales of integers are finite", FROM_INTEGERS, "*p->scale * 0.0f +", "(*p->scale == *p->scale ? 0.0f : *p->scale) +"),
-    ("kernels: parameters of integers that are not finite not asked for", FROM_INTEGERS, "&& !are_finite(p) &&", "&& false && !are_finite(p) &&"),
+    ("kernels: parameters of integers that are not finite not asked for", FROM_INTEGERS, "may_know_numbers(k) && !are_finite(p)", "may_know_numbers(k) && false && !are_finite(p)"),
     ("kernels: bias before the activation scale", COLUMNS, "    if (k.x == NPUQ_X_I32 && k.form & SECOND) {\n        t = chunk_mul(t, p->row_scale);\n    }\n    if (k.form & BIAS) {\n        t = chunk_add(t, load_parameters(d->bias + at, n, part));\n    }\n", "    if (k.form & BIAS) {\n        t = chunk_add(t, load_parameters(d->bias + at, n, part));\n    }\n    if (k.x == NPUQ_X_I32 && k.form & SECOND) {\n        t = chunk_mul(t, p->row_scale);\n    }\n"),
     ("kernels: bias of the first columns", COLUMNS, "load_parameters(d->bias + at, n, part)", "load_parameters(d->bias, n, part)"),
     ("kernels: requant's offsets of the first columns", COLUMNS, "load_integers(d->y_offset + at, n, part)", "load_integers(d->y_offset, n, part)"),
