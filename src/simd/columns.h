@@ -137,7 +137,9 @@ INLINE certainty quantise_columns(recipe k, const rows *r, parameters p, size_t 
     const bool may_doubt = how == WHOLE || how == STREAM;
     /* A sum costs nothing from memory, and little beside a division; asked for less often, the library is smaller. */
     const bool adds = p.adds || how != WHOLE || (k.from == BY_COLUMN && k.op == NPUQ_DIV);
-    const bool split = k.x == NPUQ_X_BF16 && k.y != NPUQ_Y_I32 && may_doubt;
+    /* Splitting x also reorders the parameters by column: in the cache, that only pays where rows share them. */
+    const bool split =
+        k.x == NPUQ_X_BF16 && k.y != NPUQ_Y_I32 && may_doubt && (k.from != BY_COLUMN || how == STREAM || count > 1);
     const bool by_inverse = FAST_DIVIDE && k.op == NPUQ_DIV &&
                             (may_doubt ? k.from == BY_ROW || (how == STREAM ? shares_from_memory(k) : count > 1)
                                        : TOTAL_QUOTIENT && how == TOTAL && k.from == BY_ROW && p.plain);
