@@ -172,12 +172,12 @@ static inline vq convert_bf16(vf a, vf b)
     return halves;
 }
 
-static inline certainty chunk_store_converted_bf16(void *p, vchunk t)
+static inline certainty chunk_store_converted_bf16(void *p, vchunk t, bool around)
 {
     enum { NAN_OR_SUBNORMAL = 0xA1 };
     certainty c = certain();
-    put(p, convert_bf16(t.v[0], t.v[1]), false);
-    put((vq *)p + 1, convert_bf16(t.v[2], t.v[3]), false);
+    put(p, convert_bf16(t.v[0], t.v[1]), around);
+    put((vq *)p + 1, convert_bf16(t.v[2], t.v[3]), around);
     for (int i = 0; i < 4; i++) {
         c.nan |= _mm512_fpclass_ps_mask(t.v[i], NAN_OR_SUBNORMAL);
     }
