@@ -188,6 +188,7 @@ MUTANTS = [
     ("kernels: NaN converted to bfloat16", AVX512, "NAN_OR_SUBNORMAL = 0xA1", "NAN_OR_SUBNORMAL = 0xA0"),
     ("kernels: only the last vector of converted ones looked at", AVX512, "c.nan |= _mm512_fpclass_ps_mask", "c.nan = _mm512_fpclass_ps_mask"),
     ("kernels: converted vectors exchanged", AVX512, "\"vcvtne2ps2bf16 %1, %2, %0\"", "\"vcvtne2ps2bf16 %2, %1, %0\""),
+    ("kernels: converted around the cache as if all was certain", COLUMNS, "return chunk_store_converted_bf16(y, t, how == STREAM);", "const certainty c = chunk_store_converted_bf16(y, t, how == STREAM);\n        return how == STREAM ? certain() : c;"),
     ("kernels: converted twice", AVX512, "put((vq *)p + 1, convert_bf16(t.v[2], t.v[3])", "put((vq *)p + 1, convert_bf16(t.v[0], t.v[1])"),
     ("kernels: float16 truncated", AVX512, "_mm512_maskz_cvtps_ph(0xFFFF, t, _MM_FROUND_TO_NEAREST_INT)", "_mm512_maskz_cvtps_ph(0xFFFF, t, _MM_FROUND_TO_ZERO)"),
     ("kernels: float16 NaN as it comes", AVX512, "t = with_one_nan(t);\n    put_part_halves(p, pair_f16", "put_part_halves(p, pair_f16"),
