@@ -58,8 +58,8 @@ NOINLINE size_t run_what_is_left(const rows *r, size_t from, size_t at, doubt *d
 }
 
 /* Rows are often short beside what run_rows() does for each: so what rows have alike is made once. There is one for
- * each pair of types, which are few, with TYPES_AT_RUN_TIME as well: asked for in each chunk, types would take up to a
- * third of the time. */
+ * each pair of types, which are few. That holds with TYPES_AT_RUN_TIME as well: asked for in each chunk, types would
+ * take up to a third of the time. */
 INLINE void dequantise(recipe k, const npuq_block *b, const npuq_dequant_params *p)
 {
     const npuq_dequant_params integers = *p; /* copies that no store can change, as in run_rows() */

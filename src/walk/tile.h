@@ -29,7 +29,8 @@ void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_dtype_info *x, c
 /* By the number of elements in all, which tells whether they come from memory. */
 void npuq_choose_prefetching(npuq_kernel_choice *choice, size_t elements);
 
-/* For x in a buffer of the library's: what follows there is not what is read next. */
+/* Prefetches nothing: until it is known where x lies, and for x in a buffer of the library's, as what follows there is
+ * not what is read next. */
 static inline void npuq_expect_cached(npuq_kernel_choice *choice)
 {
     choice->hints = (npuq_hints){0};
