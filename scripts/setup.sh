@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sourced by the other scripts: goes to the top of the source tree, and has functions to choose the build folder, to
 # install what is missing and to set up the build.
-# shellcheck shell=sh disable=SC2034
+# shellcheck shell=sh disable=SC2034,SC2154
 started_in=$PWD
 cd "$(dirname "$0")/.." || exit 1
 
 # build_in FOLDER: where to build, seen from where the script was started; without a name, ./build of the source.
-# A script with options of its own names them in $options, for the usage.
 build_in() {
     case ${1:-} in
     -*)
-        echo "usage: $0 ${options:-}[FOLDER]     FOLDER: where to build; otherwise the folder build of the source tree" >&2
+        echo "usage: $0 [FOLDER]     FOLDER: where to build; otherwise the folder build of the source tree" >&2
         exit 2
         ;;
     "") build=$PWD/build ;;
@@ -99,4 +98,29 @@ compile() {
     printf 'building %s in %s ... ' "$what" "$build"
     quietly "$build/compile.log" ninja -C "$build" "$@"
     echo "$(($(date +%s) - started)) s"
+}
+
+# Builds beside the one in $build are in $work, a folder that the script chooses.
+
+# set_up NAME COMPILER [MESON OPTIONS]: configures $work/NAME, with asserts if no option says otherwise
+set_up() {
+    name=$1
+    compiler=$2
+    shift 2
+    quietly "$work/$name.log" env CC="$compiler" meson setup "$work/$name" . -Db_ndebug=false "$@"
+}
+
+# run_tests_of NAME [MESON OPTIONS OR TESTS]: compiles what they need, and runs them
+run_tests_of() {
+    name=$1
+    shift
+    quietly "$work/$name.test" meson test -C "$work/$name" --print-errorlogs "$@"
+    grep -E '^(Ok|Fail|Skipped):' "$work/$name.test" | tr -s ' ' | paste -sd ' ' -
+}
+
+# nothing_left_out FOLDER: fails if a test of that build was not built because something is missing, or for want of asserts
+nothing_left_out() {
+    if grep -E "^SKIPPED: (not built|asserts are off)|^SKIPPED .*no (pip|mesonpy)" "$1/meson-logs/testlog.txt"; then
+        exit 1
+    fi
 }
