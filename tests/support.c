@@ -22,6 +22,9 @@
 static uint64_t seed;
 static _Thread_local uint64_t state;
 
+static npuq_backend backends[8]; /* to try */
+static size_t backend_count;
+
 void test_seed(void)
 {
     const char *given = getenv("NPUQ_TEST_SEED");
@@ -29,14 +32,34 @@ void test_seed(void)
     seed = given ? strtoull(given, NULL, 0) : 20261120u;
     state = seed;
     printf("# NPUQ_TEST_SEED=%" PRIu64 "\n", seed);
-    (void)fflush(stdout);
 
-    /* A test that is run for one backend must not pass with another. */
-    const char *backend = getenv("NPUQ_BACKEND");
-    if (backend && strcmp(backend, npuq_backend_name(npuq_active_backend())) != 0) {
-        printf("SKIPPED: no %s here\n", backend);
+    const char *given_backend = getenv("NPUQ_BACKEND");
+    printf("# backends:");
+    for (npuq_backend b = NPUQ_BACKEND_REF; strcmp(npuq_backend_name(b), "unknown") != 0; b++) {
+        if (npuq_backend_available(b) && (!given_backend || strcmp(npuq_backend_name(b), given_backend) == 0)) {
+            assert_true(backend_count < sizeof backends / sizeof backends[0]);
+            backends[backend_count++] = b;
+            printf(" %s", npuq_backend_name(b));
+        }
+    }
+    printf("\n");
+    (void)fflush(stdout);
+    if (backend_count == 0) { /* it must not pass with another */
+        printf("SKIPPED: no %s here\n", given_backend);
         exit(77);
     }
+}
+
+bool test_choose_backend(size_t i)
+{
+    static uint64_t before;
+
+    before = i == 0 ? state : before;
+    state = i < backend_count ? before ^ 0x5851F42D4C957F2Du : before;
+    if (i < backend_count) {
+        assert_int_equal(npuq_set_backend(backends[i]), NPUQ_OK);
+    }
+    return i < backend_count;
 }
 
 int test_rounds(int all)
@@ -592,7 +615,8 @@ void test_same_at(const void *got, const void *expected, size_t size, const char
             va_list arguments;
 
             va_start(arguments, format);
-            print_error("%s:%d: byte %zu of %zu: got %02x, expected %02x: ", file, line, i, size, a[i], b[i]);
+            print_error("%s:%d: backend %s: byte %zu of %zu: got %02x, expected %02x: ", file, line,
+                        npuq_backend_name(npuq_active_backend()), i, size, a[i], b[i]);
             vprint_error(format, arguments);
             print_error("\n");
             va_end(arguments);

@@ -18,7 +18,8 @@
 
 /* ---- random ---- */
 
-/* Seeds the source from NPUQ_TEST_SEED, or with a number of its own choice, and prints it. */
+/* Seeds the source from NPUQ_TEST_SEED, or with a number of its own choice, and prints it, and the backends to try. The
+ * test is skipped if NPUQ_BACKEND names one that is not here. */
 void test_seed(void);
 /* Starts the source again from the seed and a number: so that one case can be run by itself. */
 void test_reseed(uint64_t number);
@@ -28,6 +29,13 @@ uint64_t test_random(void);
 size_t test_below(size_t end);                     /* 0..end-1 */
 int64_t test_between(int64_t first, int64_t last); /* first..last */
 bool test_one_in(unsigned n);
+
+/* ---- backends ---- */
+
+/* Chooses backend number i, from 0 on, of those that this CPU has, or of the one that NPUQ_BACKEND names. False behind
+ * the last: then the random source goes on as if none had been tried, and with each of them it is in the same state. */
+bool test_choose_backend(size_t i);
+#define FOR_EACH_BACKEND() for (size_t backend_index = 0; test_choose_backend(backend_index); backend_index++)
 
 /* ---- elements ---- */
 
@@ -94,7 +102,7 @@ void test_view_any_flags(const npuq_tensor *words);
 bool test_repeats_one_element(const npuq_tensor *view);
 size_t test_count(int ndim, const int64_t *shape);
 
-/* Fails if a byte outside the view's elements has changed since test_view_make(). */
+/* Fails if a byte outside the view's elements has changed since test_view_make(). The elements are then as at first. */
 void test_view_untouched_outside(const test_view *view);
 /* Fails if any byte has changed. */
 void test_view_untouched(const test_view *view);
@@ -104,7 +112,7 @@ void test_view_untouched(const test_view *view);
 /* Runs random ranges in random order on the calling thread. */
 extern const npuq_executor test_shuffled_executor;
 
-/* Compares two arrays and names the first difference. */
+/* Compares two arrays and names the first difference, and the backend. */
 #define test_same(got, expected, size, ...) test_same_at(got, expected, size, __FILE__, __LINE__, __VA_ARGS__)
 void test_same_at(const void *got, const void *expected, size_t size, const char *file, int line, const char *format,
                   ...);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every operator under every floating-point state that a host may have set: the same bytes, and the state afterwards as
- * it was, sticky flags included. NPUQ_BACKEND names the backend. */
+ * it was, sticky flags included. */
 #include "calls.h"
 
 #include <fenv.h>
@@ -378,7 +378,7 @@ static void expect_same(buffers *b, const buffers *expected, int which, npuq_dty
     assert_int_equal(status, NPUQ_OK);
     if (!same_state(before, after)) {
         print_states("the caller's state", before, after);
-        fail_msg("case %d, %s", which, npuq_dtype_name(type));
+        fail_msg("backend %s, case %d, %s", npuq_backend_name(npuq_active_backend()), which, npuq_dtype_name(type));
     }
     test_same(&b->out, &expected->out, out_size(b), "case %d, %s, control %#llx", which, npuq_dtype_name(type),
               (unsigned long long)before.control);
@@ -397,8 +397,11 @@ static void test_states(void **unused)
         for (int which = 0; which < CASES; which++) {
             memset(&expected->out, 0x55, out_size(expected));
             assert_int_equal(run(expected, which, type, NULL), NPUQ_OK);
-            for (size_t i = 0; i < STATES * FLAG_SETS; i++) {
-                expect_same(b, expected, which, type, state_of(i / FLAG_SETS, i % FLAG_SETS), NULL);
+            FOR_EACH_BACKEND()
+            {
+                for (size_t i = 0; i < STATES * FLAG_SETS; i++) {
+                    expect_same(b, expected, which, type, state_of(i / FLAG_SETS, i % FLAG_SETS), NULL);
+                }
             }
         }
     }
@@ -463,11 +466,14 @@ static void test_states_of_threads(void **unused)
             memset(&expected->out, 0x55, out_size(expected));
             assert_int_equal(run(expected, which, NPUQ_FLOAT32, NULL), NPUQ_OK);
             const bool takes_no_executor = which == PACK_CASE || which == PARAMS_CASE || which == SYMMETRIC_PARAMS_CASE;
-            for (size_t i = 0; i < STATES; i++) {
-                another a = {state_of(i, i), 0};
-                const npuq_executor executor = {run_on_another, &a};
-                expect_same(b, expected, which, NPUQ_FLOAT32, state_of(i + 5, i + 1), &executor);
-                assert_true(a.calls > 0 || takes_no_executor);
+            FOR_EACH_BACKEND()
+            {
+                for (size_t i = 0; i < STATES; i++) {
+                    another a = {state_of(i, i), 0};
+                    const npuq_executor executor = {run_on_another, &a};
+                    expect_same(b, expected, which, NPUQ_FLOAT32, state_of(i + 5, i + 1), &executor);
+                    assert_true(a.calls > 0 || takes_no_executor);
+                }
             }
         }
     }
@@ -497,24 +503,27 @@ static void test_states_of_prepared(void **unused)
         d.all_contiguous = test_one_in(2);
         (void)test_draw_prepared(&d);
         test_outcome expected = test_expect_outcome(&d);
-        for (int i = 0; i < 2; i++) {
-            set_state(states[i]);
-            before[i] = get_state();
-            if (i == 0) {
-                (void)test_call_prepare(&prepared, &d.call);
-            } else {
-                npuq_call_run(&prepared, 0, SIZE_MAX);
+        FOR_EACH_BACKEND()
+        {
+            for (int i = 0; i < 2; i++) {
+                set_state(states[i]);
+                before[i] = get_state();
+                if (i == 0) {
+                    (void)test_call_prepare(&prepared, &d.call);
+                } else {
+                    npuq_call_run(&prepared, 0, SIZE_MAX);
+                }
+                after[i] = get_state();
+                set_state(usual);
             }
-            after[i] = get_state();
-            set_state(usual);
-        }
-        for (int i = 0; i < 2; i++) {
-            if (!same_state(before[i], after[i])) {
-                print_states(i == 0 ? "prepared" : "run", before[i], after[i]);
-                fail_msg("%s, call %zu", operator_names[d.call.op], number);
+            for (int i = 0; i < 2; i++) {
+                if (!same_state(before[i], after[i])) {
+                    print_states(i == 0 ? "prepared" : "run", before[i], after[i]);
+                    fail_msg("%s, call %zu", operator_names[d.call.op], number);
+                }
             }
+            test_check_outcome(&d, &expected, operator_names[d.call.op], "in another state");
         }
-        test_check_outcome(&d, &expected, operator_names[d.call.op], "in another state");
         test_free_outcome(&expected);
         test_free_drawing(&d);
     }

@@ -21,18 +21,35 @@ static void *allocate(size_t size)
     return memory;
 }
 
-/* An argument: a view, and its elements in row-major order. */
+/* An argument: a view, and its elements in row-major order; those of an output are the oracle's. */
 typedef struct argument {
     test_view view;
     void *elements;
     size_t count;
+    const char *output; /* its name, or null: an input */
 } argument;
+
+/* The arguments of the case, until end_case(). */
+static argument arguments[16];
+static size_t argument_count;
+
+static argument keep(argument a)
+{
+    assert_true(argument_count < COUNT(arguments));
+    return arguments[argument_count++] = a;
+}
+
+static void drop(argument *a)
+{
+    test_view_free(&a->view);
+    free(a->elements);
+}
 
 /* Whether all tensors of the case are contiguous: such calls have a short way. The same cases with other layouts, and
  * the oracle's results for both, compare it with the general way. */
 static bool all_contiguous;
 
-static argument make_input(npuq_dtype dtype, int ndim, const int64_t *shape, bool finite)
+static argument draw_input(npuq_dtype dtype, int ndim, const int64_t *shape, bool finite)
 {
     const test_layout layout = all_contiguous || test_one_in(3) ? TEST_CONTIGUOUS
                                : test_one_in(3)                 ? TEST_BROADCAST
@@ -52,11 +69,9 @@ static argument make_input(npuq_dtype dtype, int ndim, const int64_t *shape, boo
     return a;
 }
 
-static void check_input(argument *a)
+static argument make_input(npuq_dtype dtype, int ndim, const int64_t *shape, bool finite)
 {
-    test_view_untouched(&a->view);
-    test_view_free(&a->view);
-    free(a->elements);
+    return keep(draw_input(dtype, ndim, shape, finite));
 }
 
 /* Words for a result of that type: to FLOAT16 with any flag and offset. */
@@ -75,54 +90,89 @@ static argument make_words(npuq_dtype y_type, int ndim, const int64_t *shape)
 /* The input that is quantised: not one element repeated. */
 static argument make_x(npuq_dtype dtype, int ndim, const int64_t *shape, bool finite)
 {
-    argument a = make_input(dtype, ndim, shape, finite);
+    argument a = draw_input(dtype, ndim, shape, finite);
 
     while (test_repeats_one_element(&a.view.tensor)) {
-        check_input(&a);
-        a = make_input(dtype, ndim, shape, finite);
+        drop(&a);
+        a = draw_input(dtype, ndim, shape, finite);
     }
-    return a;
+    return keep(a);
 }
 
 /* The same of each of its parts along a dimension, which may have an extent of 1 there. */
 static argument make_x_of_parts(npuq_dtype dtype, const int64_t *shape, int along, bool finite)
 {
-    argument a = make_input(dtype, 2, shape, finite);
+    argument a = draw_input(dtype, 2, shape, finite);
 
     while (a.view.tensor.strides[1] == 0 && (along == 0 || a.view.tensor.strides[0] == 0)) {
-        check_input(&a);
-        a = make_input(dtype, 2, shape, finite);
+        drop(&a);
+        a = draw_input(dtype, 2, shape, finite);
     }
-    return a;
+    return keep(a);
 }
 
 /* An output; elements are for the oracle to fill. */
-static argument make_output(npuq_dtype dtype, int ndim, const int64_t *shape)
+static argument make_output(const char *name, npuq_dtype dtype, int ndim, const int64_t *shape)
 {
     const test_layout layout = all_contiguous || test_one_in(3) ? TEST_CONTIGUOUS : TEST_STRIDED;
-    argument a = {.view = test_view_make(dtype, ndim, shape, layout), .count = test_count(ndim, shape)};
+    argument a = {.view = test_view_make(dtype, ndim, shape, layout), .count = test_count(ndim, shape), .output = name};
 
     a.elements = allocate(a.count * npuq_dtype_size(dtype));
-    return a;
-}
-
-static void check_output(argument *a, const char *name)
-{
-    const size_t size = a->count * npuq_dtype_size(a->view.tensor.dtype);
-    void *got = allocate(size);
-
-    test_view_read(&a->view.tensor, got);
-    test_same(got, a->elements, size, "%s, %s", name, npuq_dtype_name(a->view.tensor.dtype));
-    test_view_untouched_outside(&a->view);
-    test_view_free(&a->view);
-    free(got);
-    free(a->elements);
+    return keep(a);
 }
 
 static void check_ok(npuq_status status)
 {
     if (status != NPUQ_OK) {
-        fail_msg("%s: %s", npuq_status_name(status), npuq_last_error());
+        fail_msg("backend %s: %s: %s", npuq_backend_name(npuq_active_backend()), npuq_status_name(status),
+                 npuq_last_error());
+    }
+}
+
+/* The outputs are the oracle's, and nothing else has changed. Afterwards they are as they were before the call. */
+static void check_outputs(const char *name)
+{
+    for (size_t i = 0; i < argument_count; i++) {
+        argument *a = &arguments[i];
+
+        if (a->output) {
+            const npuq_dtype dtype = a->view.tensor.dtype;
+            const size_t size = a->count * npuq_dtype_size(dtype);
+            void *got = allocate(size);
+
+            test_view_read(&a->view.tensor, got);
+            test_same(got, a->elements, size, "%s: %s, %s", name, a->output, npuq_dtype_name(dtype));
+            test_view_untouched_outside(&a->view);
+            free(got);
+        } else {
+            test_view_untouched(&a->view);
+        }
+    }
+}
+
+/* The outputs of a call are the last arguments: the inputs remain for another call. */
+static void drop_outputs(void)
+{
+    while (argument_count > 0 && arguments[argument_count - 1].output) {
+        drop(&arguments[--argument_count]);
+    }
+}
+
+/* Makes the call with every backend. */
+#define CHECK_CALL(NAME, ...)                                                                                          \
+    do {                                                                                                               \
+        FOR_EACH_BACKEND()                                                                                             \
+        {                                                                                                              \
+            check_ok(__VA_ARGS__);                                                                                     \
+            check_outputs(NAME);                                                                                       \
+        }                                                                                                              \
+        drop_outputs();                                                                                                \
+    } while (0)
+
+static void end_case(void)
+{
+    while (argument_count > 0) {
+        drop(&arguments[--argument_count]);
     }
 }
 
@@ -202,17 +252,15 @@ static void run_quantize_on(const int64_t *shape, const quantize_case *c)
     argument x = make_x(c->x, c->ndim, shape, false);
     argument scales = make_input(c->scales, scales_ndim, scales_shape, false);
     argument zero_points = make_input(c->zero_points, scales_ndim, scales_shape, test_one_in(2));
-    argument y = make_output(c->y, c->ndim, y_shape);
+    argument y = make_output("y", c->y, c->ndim, y_shape);
 
     npuq_ref_quantize(x.elements, ref_type(c->x), extents, c->ndim, scales.elements, ref_type(c->scales), scales_count,
                       c->has_zero_points ? zero_points.elements : NULL, ref_type(c->zero_points), c->axis, c->div_mode,
                       y.elements, ref_type(c->y));
-    check_ok(npuq_quantize(&x.view.tensor, &scales.view.tensor, c->has_zero_points ? &zero_points.view.tensor : NULL,
-                           c->axis, c->div_mode, &y.view.tensor, any_executor()));
-    check_output(&y, c->div_mode ? "quantize, divide" : "quantize, multiply");
-    check_input(&x);
-    check_input(&scales);
-    check_input(&zero_points);
+    CHECK_CALL(c->div_mode ? "quantize, divide" : "quantize, multiply",
+               npuq_quantize(&x.view.tensor, &scales.view.tensor, c->has_zero_points ? &zero_points.view.tensor : NULL,
+                             c->axis, c->div_mode, &y.view.tensor, any_executor()));
+    end_case();
 }
 
 static void run_quantize(const quantize_case *c)
@@ -311,7 +359,7 @@ static argument make_group_index(npuq_dtype dtype, const int64_t *ends, size_t g
     }
     test_view_write(&a.view.tensor, a.elements);
     memcpy(a.view.before, a.view.guarded.memory, a.view.size);
-    return a;
+    return keep(a);
 }
 
 /* ---- group_quant ---- */
@@ -333,18 +381,15 @@ static void run_group_quant(npuq_dtype x_type, npuq_dtype scale_type, npuq_dtype
     argument scale = make_input(scale_type, 2, scale_shape, false);
     argument group_index = make_group_index(test_one_in(2) ? NPUQ_INT32 : NPUQ_INT64, ends, E);
     argument offset = make_input(scale_type, test_one_in(2), &one, false);
-    argument y = make_output(y_type, 2, y_shape);
+    argument y = make_output("y", y_type, 2, y_shape);
 
     npuq_ref_group_quant(x.elements, ref_type(x_type), (size_t)shape[0], (size_t)shape[1], scale.elements,
                          ref_type(scale_type), E, ends, has_offset ? offset.elements : NULL, y.elements,
                          ref_type(y_type));
-    check_ok(npuq_group_quant(&x.view.tensor, &scale.view.tensor, &group_index.view.tensor,
-                              has_offset ? &offset.view.tensor : NULL, &y.view.tensor, any_executor()));
-    check_output(&y, "group_quant");
-    check_input(&x);
-    check_input(&scale);
-    check_input(&group_index);
-    check_input(&offset);
+    CHECK_CALL("group_quant",
+               npuq_group_quant(&x.view.tensor, &scale.view.tensor, &group_index.view.tensor,
+                                has_offset ? &offset.view.tensor : NULL, &y.view.tensor, any_executor()));
+    end_case();
 }
 
 static void test_group_quant(void **unused)
@@ -381,15 +426,14 @@ static void run_trans_quant_param(const trans_quant_param_form *form, npuq_round
     argument scale =
         make_input(NPUQ_FLOAT32, form->scale_ndim, (form->one_scale ? one : rows) + 2 - form->scale_ndim, false);
     argument offset = make_input(NPUQ_FLOAT32, offset_ndim, (form->one_offset ? one : rows) + 2 - offset_ndim, false);
-    argument y = make_output(y_type, form->y_ndim, rows + 2 - form->y_ndim);
+    argument y = make_output("y", y_type, form->y_ndim, rows + 2 - form->y_ndim);
 
     npuq_ref_trans_quant_param(scale.elements, scale.count, form->offset_ndim > 0 ? offset.elements : NULL,
                                offset.count, round_mode == NPUQ_ROUND_NEAREST, y.elements);
-    check_ok(npuq_trans_quant_param(&scale.view.tensor, form->offset_ndim > 0 ? &offset.view.tensor : NULL, round_mode,
-                                    &y.view.tensor));
-    check_output(&y, "trans_quant_param");
-    check_input(&scale);
-    check_input(&offset);
+    CHECK_CALL("trans_quant_param",
+               npuq_trans_quant_param(&scale.view.tensor, form->offset_ndim > 0 ? &offset.view.tensor : NULL,
+                                      round_mode, &y.view.tensor));
+    end_case();
 }
 
 static void test_trans_quant_param(void **unused)
@@ -442,17 +486,15 @@ static void run_anti_quant_on(int ndim, const int64_t *shape, npuq_dtype x_type,
     argument x = make_x(x_type, ndim, x_shape, true);
     argument scale = make_input(scale_type, 1, &parameters, false);
     argument offset = make_input(scale_type, 1, &parameters, test_one_in(2));
-    argument y = make_output(y_type, ndim, shape);
+    argument y = make_output("y", y_type, ndim, shape);
 
     npuq_ref_anti_quant(x.elements, ref_type(x_type), y.count / (size_t)H, (size_t)H, scale.elements,
                         ref_type(scale_type), scale.count, has_offset ? offset.elements : NULL, y.elements,
                         ref_type(y_type));
-    check_ok(npuq_anti_quant(&x.view.tensor, &scale.view.tensor, has_offset ? &offset.view.tensor : NULL,
-                             &y.view.tensor, executor));
-    check_output(&y, x_type == NPUQ_INT8 ? "anti_quant" : "anti_quant of words");
-    check_input(&x);
-    check_input(&scale);
-    check_input(&offset);
+    CHECK_CALL(x_type == NPUQ_INT8 ? "anti_quant" : "anti_quant of words",
+               npuq_anti_quant(&x.view.tensor, &scale.view.tensor, has_offset ? &offset.view.tensor : NULL,
+                               &y.view.tensor, executor));
+    end_case();
 }
 
 static void test_anti_quant(void **unused)
@@ -486,19 +528,15 @@ static void run_dequant_on(int ndim, const int64_t *shape, npuq_dtype scale_type
     argument weight_scale = make_input(scale_type, 1, &scales, test_one_in(2));
     argument activation_scale = make_input(NPUQ_FLOAT32, ndim - 1, shape, test_one_in(2));
     argument bias = make_input(bias_type, 1, &N, test_one_in(2));
-    argument y = make_output(y_type, ndim, shape);
+    argument y = make_output("y", y_type, ndim, shape);
 
     npuq_ref_dequant(x.elements, y.count / (size_t)N, (size_t)N, weight_scale.elements, ref_type(scale_type),
                      weight_scale.count, has_activation_scale ? activation_scale.elements : NULL,
                      has_bias ? bias.elements : NULL, ref_type(bias_type), y.elements, ref_type(y_type));
-    check_ok(npuq_dequant(&x.view.tensor, &weight_scale.view.tensor,
-                          has_activation_scale ? &activation_scale.view.tensor : NULL,
-                          has_bias ? &bias.view.tensor : NULL, &y.view.tensor, executor));
-    check_output(&y, "dequant");
-    check_input(&x);
-    check_input(&weight_scale);
-    check_input(&activation_scale);
-    check_input(&bias);
+    CHECK_CALL("dequant", npuq_dequant(&x.view.tensor, &weight_scale.view.tensor,
+                                       has_activation_scale ? &activation_scale.view.tensor : NULL,
+                                       has_bias ? &bias.view.tensor : NULL, &y.view.tensor, executor));
+    end_case();
 }
 
 static void test_dequant(void **unused)
@@ -529,16 +567,13 @@ static void run_requant_on(int ndim, const int64_t *shape, npuq_dtype y_type, co
     argument x = make_x(NPUQ_INT32, ndim, shape, true);
     argument words = make_words(y_type, words_ndim, words_shape + 2 - words_ndim);
     argument bias = make_input(NPUQ_INT32, 1, &N, true);
-    argument y = make_output(y_type, ndim, shape);
+    argument y = make_output("y", y_type, ndim, shape);
 
     npuq_ref_requant(x.elements, y.count / (size_t)N, (size_t)N, words.elements, words.count,
                      has_bias ? bias.elements : NULL, y.elements, ref_type(y_type));
-    check_ok(npuq_requant(&x.view.tensor, &words.view.tensor, has_bias ? &bias.view.tensor : NULL, &y.view.tensor,
-                          executor));
-    check_output(&y, "requant");
-    check_input(&x);
-    check_input(&words);
-    check_input(&bias);
+    CHECK_CALL("requant", npuq_requant(&x.view.tensor, &words.view.tensor, has_bias ? &bias.view.tensor : NULL,
+                                       &y.view.tensor, executor));
+    end_case();
 }
 
 static void test_requant(void **unused)
@@ -584,31 +619,25 @@ static void run_dynamic_on(int ndim, const int64_t *shape, npuq_dtype x_type, np
     const void *smooth_elements = kind == NO_SMOOTH ? NULL : smooth.elements;
     const npuq_tensor *smooth_view = kind == NO_SMOOTH ? NULL : &smooth.view.tensor;
     const npuq_tensor *groups_view = grouped ? &group_index.view.tensor : NULL;
-    argument y = make_output(y_type, ndim, y_shape);
-    argument scale = make_output(NPUQ_FLOAT32, p_ndim, p_shape);
-    argument offset = make_output(NPUQ_FLOAT32, p_ndim, p_shape);
+    argument y = make_output("y", y_type, ndim, y_shape);
+    argument scale = make_output("scale", NPUQ_FLOAT32, p_ndim, p_shape);
+    argument offset = make_output("offset", NPUQ_FLOAT32, p_ndim, p_shape);
 
     npuq_ref_dynamic_quant_asymmetric(x.elements, ref_type(x_type), S, H, smooth_elements, ref_type(smooth_type), E,
                                       grouped ? ends : NULL, per_tensor, y.elements, ref_type(y_type), scale.elements,
                                       offset.elements);
-    check_ok(npuq_dynamic_quant_asymmetric(&x.view.tensor, smooth_view, groups_view, mode, &y.view.tensor,
-                                           &scale.view.tensor, &offset.view.tensor, executor));
-    check_output(&scale, "dynamic_quant_asymmetric: scale");
-    check_output(&offset, "dynamic_quant_asymmetric: offset");
-    check_output(&y, "dynamic_quant_asymmetric: y");
+    CHECK_CALL("dynamic_quant_asymmetric",
+               npuq_dynamic_quant_asymmetric(&x.view.tensor, smooth_view, groups_view, mode, &y.view.tensor,
+                                             &scale.view.tensor, &offset.view.tensor, executor));
 
-    y = make_output(y_type, ndim, y_shape);
-    scale = make_output(NPUQ_FLOAT32, p_ndim, p_shape);
+    y = make_output("y", y_type, ndim, y_shape);
+    scale = make_output("scale", NPUQ_FLOAT32, p_ndim, p_shape);
     npuq_ref_dynamic_quant(x.elements, ref_type(x_type), S, H, smooth_elements, ref_type(smooth_type), E,
                            grouped ? ends : NULL, per_tensor, form == NPUQ_SCALE_INVERSE, y.elements, ref_type(y_type),
                            scale.elements);
-    check_ok(npuq_dynamic_quant(&x.view.tensor, smooth_view, groups_view, mode, form, &y.view.tensor,
-                                &scale.view.tensor, executor));
-    check_output(&scale, "dynamic_quant: scale");
-    check_output(&y, "dynamic_quant: y");
-    check_input(&x);
-    check_input(&smooth);
-    check_input(&group_index);
+    CHECK_CALL("dynamic_quant", npuq_dynamic_quant(&x.view.tensor, smooth_view, groups_view, mode, form, &y.view.tensor,
+                                                   &scale.view.tensor, executor));
+    end_case();
 }
 
 static void run_dynamic(npuq_dtype x_type, npuq_dtype smooth_type, npuq_dtype y_type, smoothing kind,
@@ -778,8 +807,8 @@ static void run_steps_on(int ndim, const int64_t *shape, npuq_dtype x_type, npuq
     const npuq_tensor *smooth_view = kind == NO_SMOOTH ? NULL : &smooth.view.tensor;
     const npuq_tensor *groups_view = grouped ? &group_index.view.tensor : NULL;
 
-    argument min = make_output(NPUQ_FLOAT32, p_ndim, p_shape);
-    argument max = make_output(NPUQ_FLOAT32, p_ndim, p_shape);
+    argument min = make_output("min", NPUQ_FLOAT32, p_ndim, p_shape);
+    argument max = make_output("max", NPUQ_FLOAT32, p_ndim, p_shape);
     for (size_t r = 0; r < S; r++) {
         npuq_ref_range range = npuq_ref_range_empty();
         const size_t p = per_tensor ? 0 : r;
@@ -794,14 +823,12 @@ static void run_steps_on(int ndim, const int64_t *shape, npuq_dtype x_type, npuq
         memcpy((float *)min.elements + p, &range.lo, sizeof range.lo);
         memcpy((float *)max.elements + p, &range.hi, sizeof range.hi);
     }
-    check_ok(npuq_dynamic_quant_min_max(&x.view.tensor, smooth_view, groups_view, mode, &min.view.tensor,
-                                        &max.view.tensor, executor));
-    check_output(&min, "dynamic_quant_min_max: min");
-    check_output(&max, "dynamic_quant_min_max: max");
+    CHECK_CALL("dynamic_quant_min_max", npuq_dynamic_quant_min_max(&x.view.tensor, smooth_view, groups_view, mode,
+                                                                   &min.view.tensor, &max.view.tensor, executor));
 
     argument scale = make_input(NPUQ_FLOAT32, p_ndim, p_shape, finite);
     argument offset = make_input(NPUQ_FLOAT32, p_ndim, p_shape, finite);
-    argument y = make_output(y_type, ndim, y_shape);
+    argument y = make_output("y", y_type, ndim, y_shape);
     for (size_t r = 0; r < S; r++) {
         const size_t p = per_tensor ? 0 : r;
         const float back = npuq_ref_div(1.0f, npuq_ref_load(scale.elements, NPUQ_REF_FLOAT32, p));
@@ -812,12 +839,12 @@ static void run_steps_on(int ndim, const int64_t *shape, npuq_dtype x_type, npuq
             npuq_ref_store(y.elements, ref_type(y_type), r * H + i, npuq_ref_affine(v, back, add, false));
         }
     }
-    check_ok(npuq_dynamic_quant_apply(&x.view.tensor, smooth_view, groups_view, mode, &scale.view.tensor,
-                                      &offset.view.tensor, &y.view.tensor, executor));
-    check_output(&y, "dynamic_quant_apply");
+    CHECK_CALL("dynamic_quant_apply",
+               npuq_dynamic_quant_apply(&x.view.tensor, smooth_view, groups_view, mode, &scale.view.tensor,
+                                        &offset.view.tensor, &y.view.tensor, executor));
 
-    argument out_scale = make_output(NPUQ_FLOAT32, p_ndim, p_shape);
-    argument out_offset = make_output(NPUQ_FLOAT32, p_ndim, p_shape);
+    argument out_scale = make_output("scale", NPUQ_FLOAT32, p_ndim, p_shape);
+    argument out_offset = make_output("offset", NPUQ_FLOAT32, p_ndim, p_shape);
     for (size_t i = 0; i < out_scale.count; i++) {
         const npuq_ref_range range = {npuq_ref_load(offset.elements, NPUQ_REF_FLOAT32, i),
                                       npuq_ref_load(scale.elements, NPUQ_REF_FLOAT32, i)};
@@ -826,14 +853,12 @@ static void run_steps_on(int ndim, const int64_t *shape, npuq_dtype x_type, npuq
         memcpy((float *)out_scale.elements + i, &p.scale, sizeof p.scale);
         memcpy((float *)out_offset.elements + i, &p.offset, sizeof p.offset);
     }
-    check_ok(npuq_dynamic_quant_params(&scale.view.tensor, &offset.view.tensor, y_type, &out_scale.view.tensor,
-                                       &out_offset.view.tensor));
-    check_output(&out_scale, "dynamic_quant_params: scale");
-    check_output(&out_offset, "dynamic_quant_params: offset");
+    CHECK_CALL("dynamic_quant_params", npuq_dynamic_quant_params(&scale.view.tensor, &offset.view.tensor, y_type,
+                                                                 &out_scale.view.tensor, &out_offset.view.tensor));
 
     const npuq_scale_form form = test_one_in(2) ? NPUQ_SCALE_PRODUCT : NPUQ_SCALE_INVERSE;
-    y = make_output(y_type, ndim, y_shape);
-    out_scale = make_output(NPUQ_FLOAT32, p_ndim, p_shape);
+    y = make_output("y", y_type, ndim, y_shape);
+    out_scale = make_output("scale", NPUQ_FLOAT32, p_ndim, p_shape);
     for (size_t r = 0; r < S; r++) {
         const size_t p = per_tensor ? 0 : r;
         const npuq_ref_parameters parameters =
@@ -845,18 +870,15 @@ static void run_steps_on(int ndim, const int64_t *shape, npuq_dtype x_type, npuq
             npuq_ref_store(y.elements, ref_type(y_type), r * H + i, npuq_ref_mul(v, parameters.back));
         }
     }
-    check_ok(npuq_dynamic_quant_symmetric_params(&scale.view.tensor, &offset.view.tensor, y_type, form,
-                                                 &out_scale.view.tensor));
-    check_output(&out_scale, "dynamic_quant_symmetric_params");
-    check_ok(npuq_dynamic_quant_symmetric_apply(&x.view.tensor, smooth_view, groups_view, mode, &scale.view.tensor,
-                                                &offset.view.tensor, &y.view.tensor, executor));
-    check_output(&y, "dynamic_quant_symmetric_apply");
-
-    check_input(&x);
-    check_input(&smooth);
-    check_input(&group_index);
-    check_input(&scale);
-    check_input(&offset);
+    FOR_EACH_BACKEND()
+    {
+        check_ok(npuq_dynamic_quant_symmetric_params(&scale.view.tensor, &offset.view.tensor, y_type, form,
+                                                     &out_scale.view.tensor));
+        check_ok(npuq_dynamic_quant_symmetric_apply(&x.view.tensor, smooth_view, groups_view, mode, &scale.view.tensor,
+                                                    &offset.view.tensor, &y.view.tensor, executor));
+        check_outputs("dynamic_quant_symmetric_params and _apply");
+    }
+    end_case();
 }
 
 static void test_steps(void **unused)
@@ -913,11 +935,11 @@ static void run_sharded(npuq_dtype x_type, npuq_dtype y_type, npuq_quant_mode mo
 
     stored_shape(y_type, 2, shape, y_shape);
     argument x = make_x_of_parts(x_type, shape, along, !test_one_in(3));
-    argument y = make_output(y_type, 2, y_shape);
-    argument scale = make_output(NPUQ_FLOAT32, 1, &count);
-    argument offset = make_output(NPUQ_FLOAT32, 1, &count);
-    argument symmetric_y = make_output(y_type, 2, y_shape);
-    argument symmetric_scale = make_output(NPUQ_FLOAT32, 1, &count);
+    argument y = make_output("y", y_type, 2, y_shape);
+    argument scale = make_output("scale", NPUQ_FLOAT32, 1, &count);
+    argument offset = make_output("offset", NPUQ_FLOAT32, 1, &count);
+    argument symmetric_y = make_output("symmetric y", y_type, 2, y_shape);
+    argument symmetric_scale = make_output("symmetric scale", NPUQ_FLOAT32, 1, &count);
     const npuq_scale_form form = test_one_in(2) ? NPUQ_SCALE_PRODUCT : NPUQ_SCALE_INVERSE;
     int64_t ends[SHARDS];
     npuq_ref_range ranges[16];
@@ -931,58 +953,60 @@ static void run_sharded(npuq_dtype x_type, npuq_dtype y_type, npuq_quant_mode mo
                            NULL, mode == NPUQ_PER_TENSOR, form == NPUQ_SCALE_INVERSE, symmetric_y.elements,
                            ref_type(y_type), symmetric_scale.elements);
     random_groups(ends, SHARDS, along == 0 ? shape[0] : shape[1] / 8); /* some are empty */
-    for (size_t i = 0; i < (size_t)count; i++) {
-        ranges[i] = npuq_ref_range_empty();
-    }
-    for (int pass = 0; pass < 2; pass++) {
-        for (int s = 0; s < SHARDS; s++) {
-            const int64_t unit = along == 0 ? 1 : 8;
-            const int64_t begin = s > 0 ? ends[s - 1] : 0;
-            const npuq_tensor part = slice(&x.view.tensor, along, begin * unit, (ends[s] - begin) * unit);
-            /* Per token, a shard by rows has rows of its own. */
-            const bool own = mode == NPUQ_PER_TOKEN && along == 0;
-            const int64_t first = own ? begin : 0;
-            const int64_t mine = own ? ends[s] - begin : mode == NPUQ_PER_TENSOR ? one : count;
-            const npuq_tensor part_min = npuq_tensor_contiguous(min + first, NPUQ_FLOAT32, 1, &mine);
-            const npuq_tensor part_max = npuq_tensor_contiguous(max + first, NPUQ_FLOAT32, 1, &mine);
+    FOR_EACH_BACKEND()
+    {
+        for (size_t i = 0; i < (size_t)count; i++) {
+            ranges[i] = npuq_ref_range_empty();
+        }
+        for (int pass = 0; pass < 2; pass++) {
+            for (int s = 0; s < SHARDS; s++) {
+                const int64_t unit = along == 0 ? 1 : 8;
+                const int64_t begin = s > 0 ? ends[s - 1] : 0;
+                const npuq_tensor part = slice(&x.view.tensor, along, begin * unit, (ends[s] - begin) * unit);
+                /* Per token, a shard by rows has rows of its own. */
+                const bool own = mode == NPUQ_PER_TOKEN && along == 0;
+                const int64_t first = own ? begin : 0;
+                const int64_t mine = own ? ends[s] - begin : mode == NPUQ_PER_TENSOR ? one : count;
+                const npuq_tensor part_min = npuq_tensor_contiguous(min + first, NPUQ_FLOAT32, 1, &mine);
+                const npuq_tensor part_max = npuq_tensor_contiguous(max + first, NPUQ_FLOAT32, 1, &mine);
 
-            if (pass == 0) {
-                check_ok(npuq_dynamic_quant_min_max(&part, NULL, NULL, mode, &part_min, &part_max, NULL));
-                for (int64_t i = first; i < first + mine; i++) {
-                    ranges[i] = combined(ranges[i], min[i], max[i]);
+                if (pass == 0) {
+                    check_ok(npuq_dynamic_quant_min_max(&part, NULL, NULL, mode, &part_min, &part_max, NULL));
+                    for (int64_t i = first; i < first + mine; i++) {
+                        ranges[i] = combined(ranges[i], min[i], max[i]);
+                    }
+                } else {
+                    const npuq_tensor part_scale = slice(&scale.view.tensor, 0, first, mine);
+                    const npuq_tensor part_offset = slice(&offset.view.tensor, 0, first, mine);
+                    const int64_t y_unit = along == 0 || y_type == NPUQ_QUINT4X2 ? 1 : 8;
+                    const int64_t y_extent = (ends[s] - begin) * y_unit;
+                    const npuq_tensor part_y = slice(&y.view.tensor, along, begin * y_unit, y_extent);
+                    const npuq_tensor part_symmetric_y =
+                        slice(&symmetric_y.view.tensor, along, begin * y_unit, y_extent);
+
+                    check_ok(
+                        npuq_dynamic_quant_apply(&part, NULL, NULL, mode, &part_scale, &part_offset, &part_y, NULL));
+                    check_ok(npuq_dynamic_quant_symmetric_apply(&part, NULL, NULL, mode, &part_min, &part_max,
+                                                                &part_symmetric_y, NULL));
                 }
-            } else {
-                const npuq_tensor part_scale = slice(&scale.view.tensor, 0, first, mine);
-                const npuq_tensor part_offset = slice(&offset.view.tensor, 0, first, mine);
-                const int64_t y_unit = along == 0 || y_type == NPUQ_QUINT4X2 ? 1 : 8;
-                const int64_t y_extent = (ends[s] - begin) * y_unit;
-                const npuq_tensor part_y = slice(&y.view.tensor, along, begin * y_unit, y_extent);
-                const npuq_tensor part_symmetric_y = slice(&symmetric_y.view.tensor, along, begin * y_unit, y_extent);
+            }
+            if (pass == 0) {
+                const npuq_tensor all_min = npuq_tensor_contiguous(min, NPUQ_FLOAT32, 1, &count);
+                const npuq_tensor all_max = npuq_tensor_contiguous(max, NPUQ_FLOAT32, 1, &count);
 
-                check_ok(npuq_dynamic_quant_apply(&part, NULL, NULL, mode, &part_scale, &part_offset, &part_y, NULL));
-                check_ok(npuq_dynamic_quant_symmetric_apply(&part, NULL, NULL, mode, &part_min, &part_max,
-                                                            &part_symmetric_y, NULL));
+                for (size_t i = 0; i < (size_t)count; i++) {
+                    min[i] = ranges[i].lo;
+                    max[i] = ranges[i].hi;
+                }
+                check_ok(
+                    npuq_dynamic_quant_params(&all_min, &all_max, y_type, &scale.view.tensor, &offset.view.tensor));
+                check_ok(npuq_dynamic_quant_symmetric_params(&all_min, &all_max, y_type, form,
+                                                             &symmetric_scale.view.tensor));
             }
         }
-        if (pass == 0) {
-            const npuq_tensor all_min = npuq_tensor_contiguous(min, NPUQ_FLOAT32, 1, &count);
-            const npuq_tensor all_max = npuq_tensor_contiguous(max, NPUQ_FLOAT32, 1, &count);
-
-            for (size_t i = 0; i < (size_t)count; i++) {
-                min[i] = ranges[i].lo;
-                max[i] = ranges[i].hi;
-            }
-            check_ok(npuq_dynamic_quant_params(&all_min, &all_max, y_type, &scale.view.tensor, &offset.view.tensor));
-            check_ok(
-                npuq_dynamic_quant_symmetric_params(&all_min, &all_max, y_type, form, &symmetric_scale.view.tensor));
-        }
+        check_outputs("sharded");
     }
-    check_output(&y, "sharded");
-    check_output(&scale, "sharded: scale");
-    check_output(&offset, "sharded: offset");
-    check_output(&symmetric_y, "sharded, symmetric");
-    check_output(&symmetric_scale, "sharded, symmetric: scale");
-    check_input(&x);
+    end_case();
 }
 
 /* Shards by rows of the operators with groups, by docs/sharding.md. */
@@ -1001,12 +1025,12 @@ static void run_sharded_groups(npuq_dtype x_type, npuq_dtype y_type)
     random_groups(shards, SHARDS, shape[0]); /* some are empty */
     argument x = make_x_of_parts(x_type, shape, 0, !test_one_in(3));
     argument factors = make_input(x_type, 2, factors_shape, true);
-    argument grouped = make_output(y_type, 2, y_shape);
-    argument y = make_output(y_type, 2, y_shape);
-    argument scale = make_output(NPUQ_FLOAT32, 1, shape);
-    argument offset = make_output(NPUQ_FLOAT32, 1, shape);
-    argument symmetric_y = make_output(y_type, 2, y_shape);
-    argument symmetric_scale = make_output(NPUQ_FLOAT32, 1, shape);
+    argument grouped = make_output("group_quant's y", y_type, 2, y_shape);
+    argument y = make_output("y", y_type, 2, y_shape);
+    argument scale = make_output("scale", NPUQ_FLOAT32, 1, shape);
+    argument offset = make_output("offset", NPUQ_FLOAT32, 1, shape);
+    argument symmetric_y = make_output("symmetric y", y_type, 2, y_shape);
+    argument symmetric_scale = make_output("symmetric scale", NPUQ_FLOAT32, 1, shape);
 
     npuq_ref_group_quant(x.elements, type, (size_t)shape[0], (size_t)shape[1], factors.elements, type, E, group_index,
                          NULL, grouped.elements, ref_type(y_type));
@@ -1015,38 +1039,35 @@ static void run_sharded_groups(npuq_dtype x_type, npuq_dtype y_type)
                                       offset.elements);
     npuq_ref_dynamic_quant(x.elements, type, (size_t)shape[0], (size_t)shape[1], factors.elements, type, E, group_index,
                            false, true, symmetric_y.elements, ref_type(y_type), symmetric_scale.elements);
-    for (int s = 0; s < SHARDS; s++) {
-        const int64_t first = s > 0 ? shards[s - 1] : 0;
-        const int64_t rows = shards[s] - first;
-        int64_t part_index[E];
+    FOR_EACH_BACKEND()
+    {
+        for (int s = 0; s < SHARDS; s++) {
+            const int64_t first = s > 0 ? shards[s - 1] : 0;
+            const int64_t rows = shards[s] - first;
+            int64_t part_index[E];
 
-        for (int64_t e = 0; e < E; e++) {
-            int64_t end = group_index[e] - first;
-            part_index[e] = end < 0 ? 0 : end > rows ? rows : end;
+            for (int64_t e = 0; e < E; e++) {
+                int64_t end = group_index[e] - first;
+                part_index[e] = end < 0 ? 0 : end > rows ? rows : end;
+            }
+            const npuq_tensor index = npuq_tensor_contiguous(part_index, NPUQ_INT64, 1, &factors_shape[0]);
+            const npuq_tensor part = slice(&x.view.tensor, 0, first, rows);
+            const npuq_tensor part_grouped = slice(&grouped.view.tensor, 0, first, rows);
+            const npuq_tensor part_y = slice(&y.view.tensor, 0, first, rows);
+            const npuq_tensor part_scale = slice(&scale.view.tensor, 0, first, rows);
+            const npuq_tensor part_offset = slice(&offset.view.tensor, 0, first, rows);
+            const npuq_tensor part_symmetric_y = slice(&symmetric_y.view.tensor, 0, first, rows);
+            const npuq_tensor part_symmetric_scale = slice(&symmetric_scale.view.tensor, 0, first, rows);
+
+            check_ok(npuq_group_quant(&part, &factors.view.tensor, &index, NULL, &part_grouped, any_executor()));
+            check_ok(npuq_dynamic_quant_asymmetric(&part, &factors.view.tensor, &index, NPUQ_PER_TOKEN, &part_y,
+                                                   &part_scale, &part_offset, any_executor()));
+            check_ok(npuq_dynamic_quant(&part, &factors.view.tensor, &index, NPUQ_PER_TOKEN, NPUQ_SCALE_INVERSE,
+                                        &part_symmetric_y, &part_symmetric_scale, any_executor()));
         }
-        const npuq_tensor index = npuq_tensor_contiguous(part_index, NPUQ_INT64, 1, &factors_shape[0]);
-        const npuq_tensor part = slice(&x.view.tensor, 0, first, rows);
-        const npuq_tensor part_grouped = slice(&grouped.view.tensor, 0, first, rows);
-        const npuq_tensor part_y = slice(&y.view.tensor, 0, first, rows);
-        const npuq_tensor part_scale = slice(&scale.view.tensor, 0, first, rows);
-        const npuq_tensor part_offset = slice(&offset.view.tensor, 0, first, rows);
-        const npuq_tensor part_symmetric_y = slice(&symmetric_y.view.tensor, 0, first, rows);
-        const npuq_tensor part_symmetric_scale = slice(&symmetric_scale.view.tensor, 0, first, rows);
-
-        check_ok(npuq_group_quant(&part, &factors.view.tensor, &index, NULL, &part_grouped, any_executor()));
-        check_ok(npuq_dynamic_quant_asymmetric(&part, &factors.view.tensor, &index, NPUQ_PER_TOKEN, &part_y,
-                                               &part_scale, &part_offset, any_executor()));
-        check_ok(npuq_dynamic_quant(&part, &factors.view.tensor, &index, NPUQ_PER_TOKEN, NPUQ_SCALE_INVERSE,
-                                    &part_symmetric_y, &part_symmetric_scale, any_executor()));
+        check_outputs("sharded with groups");
     }
-    check_output(&grouped, "sharded group_quant");
-    check_output(&y, "sharded with groups");
-    check_output(&scale, "sharded with groups: scale");
-    check_output(&offset, "sharded with groups: offset");
-    check_output(&symmetric_y, "sharded with groups, symmetric");
-    check_output(&symmetric_scale, "sharded with groups, symmetric: scale");
-    check_input(&x);
-    check_input(&factors);
+    end_case();
 }
 
 static void test_shards(void **unused)
@@ -1060,7 +1081,7 @@ static void test_shards(void **unused)
 }
 
 /* A part without elements has the range that changes no other. */
-static void test_empty_parts(void **unused)
+static void check_empty_parts(void)
 {
     const int64_t no_rows[] = {0, 5};
     const int64_t no_columns[] = {3, 0};
@@ -1069,7 +1090,6 @@ static void test_empty_parts(void **unused)
     const npuq_tensor x[] = {npuq_tensor_contiguous(NULL, NPUQ_FLOAT32, 2, no_rows),
                              npuq_tensor_contiguous(NULL, NPUQ_FLOAT32, 2, no_columns)};
 
-    (void)unused;
     for (int i = 0; i < 3; i++) {
         float min[3] = {1, 1, 1};
         float max[3] = {1, 1, 1};
@@ -1085,7 +1105,7 @@ static void test_empty_parts(void **unused)
 }
 
 /* Extents beside one of 0 may be any, their product beyond everything. */
-static void test_empty_and_huge(void **unused)
+static void check_empty_and_huge(void)
 {
     const int64_t shape[] = {INT64_C(1) << 62, 8, 0, 4};
     const int64_t one_by_four[] = {1, 4};
@@ -1102,7 +1122,6 @@ static void test_empty_and_huge(void **unused)
     const npuq_tensor smooth = npuq_tensor_contiguous(values, NPUQ_FLOAT32, 2, one_by_four);
     const npuq_tensor group_index = npuq_tensor_contiguous(&end, NPUQ_INT32, 1, &one);
 
-    (void)unused;
     check_ok(npuq_dynamic_quant_asymmetric(&x, &smooth, &group_index, NPUQ_PER_TOKEN, &y, &rows, &rows, NULL));
     check_ok(npuq_dynamic_quant_min_max(&x, &smooth, &group_index, NPUQ_PER_TOKEN, &rows, &rows, NULL));
     check_ok(npuq_dynamic_quant_params(&rows, &rows, NPUQ_INT8, &rows, &rows));
@@ -1116,7 +1135,7 @@ static void test_empty_and_huge(void **unused)
 }
 
 /* Rows that are one element each in memory; and more elements than a size_t counts, where it has 32 bits. */
-static void test_broadcast_rows(void **unused)
+static void check_broadcast_rows(void)
 {
     const int64_t shape[] = {2, 1 << 22};
     float values[1024] = {5, 7}; /* none of what x may span is another tensor */
@@ -1126,7 +1145,6 @@ static void test_broadcast_rows(void **unused)
     npuq_tensor min_view = npuq_vector(min, NPUQ_FLOAT32, 2);
     npuq_tensor max_view = npuq_vector(max, NPUQ_FLOAT32, 2);
 
-    (void)unused;
     x.strides[0] = 1;
     x.strides[1] = 0;
     check_ok(npuq_dynamic_quant_min_max(&x, NULL, NULL, NPUQ_PER_TOKEN, &min_view, &max_view, NULL));
@@ -1141,7 +1159,7 @@ static void test_broadcast_rows(void **unused)
 }
 
 /* Few columns to each scale, which a tile may begin with the second of: x is not contiguous, and wider than a unit. */
-static void test_scales_of_few_columns(void **unused)
+static void check_scales_of_few_columns(void)
 {
     enum { ROWS = 3000, COLS = 3 };
     const size_t extents[] = {ROWS, COLS};
@@ -1154,7 +1172,6 @@ static void test_scales_of_few_columns(void **unused)
     const npuq_tensor scales_view = npuq_vector(scales, NPUQ_FLOAT32, ROWS);
     const npuq_tensor y_view = npuq_matrix(y, NPUQ_INT8, ROWS, COLS, 0);
 
-    (void)unused;
     x_view.strides[1] = 2;
     test_fill(apart, NPUQ_FLOAT32, COUNT(apart), true);
     test_fill(scales, NPUQ_FLOAT32, ROWS, true);
@@ -1169,7 +1186,7 @@ static void test_scales_of_few_columns(void **unused)
 
 /* Rows of NaN, of which no store is certain, beside rows with scales that have no inverse: what kernels remember from
  * one row to the next stays bounded. */
-static void test_uncertain_rows(void **unused)
+static void check_uncertain_rows(void)
 {
     enum { ROWS = 300, COLS = 75 };
     const size_t extents[] = {ROWS, COLS};
@@ -1181,7 +1198,6 @@ static void test_uncertain_rows(void **unused)
     const npuq_tensor scales_view = npuq_vector(scales, NPUQ_FLOAT32, ROWS);
     const npuq_tensor y_view = npuq_matrix(y, NPUQ_INT8, ROWS, COLS, 0);
 
-    (void)unused;
     for (size_t i = 0; i < COUNT(x); i++) {
         x[i] = i / COLS % 2 == 0 ? NAN : (float)(i % 7);
     }
@@ -1195,12 +1211,11 @@ static void test_uncertain_rows(void **unused)
 }
 
 /* Parameters of one range that has no dimensions. */
-static void test_scalar_parameters(void **unused)
+static void check_scalar_parameters(void)
 {
     float values[] = {-1.5f, 24.0f, 0, 0};
     npuq_tensor views[4];
 
-    (void)unused;
     for (int i = 0; i < 4; i++) {
         views[i] = npuq_tensor_contiguous(&values[i], NPUQ_FLOAT32, 0, NULL);
     }
@@ -1231,16 +1246,13 @@ static void test_large(void **unused)
         argument x = make_x(floats[i], 2, shape, true);
         argument scales = make_input(NPUQ_FLOAT16, 1, &row, true);
         argument zero_points = make_input(NPUQ_FLOAT16, 1, &row, true);
-        argument y = make_output(NPUQ_QUINT4X2, 2, words);
+        argument y = make_output("y", NPUQ_QUINT4X2, 2, words);
 
         npuq_ref_quantize(x.elements, ref_type(floats[i]), extents, 2, scales.elements, NPUQ_REF_FLOAT16, 4104,
                           zero_points.elements, NPUQ_REF_FLOAT16, -1, false, y.elements, NPUQ_REF_QUINT4X2);
-        check_ok(npuq_quantize(&x.view.tensor, &scales.view.tensor, &zero_points.view.tensor, -1, false, &y.view.tensor,
-                               executor));
-        check_output(&y, "quantize, large");
-        check_input(&x);
-        check_input(&scales);
-        check_input(&zero_points);
+        CHECK_CALL("quantize, large", npuq_quantize(&x.view.tensor, &scales.view.tensor, &zero_points.view.tensor, -1,
+                                                    false, &y.view.tensor, executor));
+        end_case();
 
         run_dynamic_on(2, shape, floats[i], NPUQ_FLOAT16, NPUQ_INT8, SMOOTH, NPUQ_PER_TOKEN, true, executor);
         run_dynamic_on(2, shape, floats[i], NPUQ_FLOAT16, NPUQ_INT8, NO_SMOOTH, NPUQ_PER_TENSOR, true, executor);
@@ -1265,16 +1277,14 @@ static void test_wide(void **unused)
             const size_t extents[] = {3, (size_t)widths[i]};
             argument x = make_x(floats[i % COUNT(floats)], 2, shape, true);
             argument scales = make_input(floats[s], 1, &widths[i], true);
-            argument y = make_output(NPUQ_INT8, 2, shape);
+            argument y = make_output("y", NPUQ_INT8, 2, shape);
 
             npuq_ref_quantize(x.elements, ref_type(floats[i % COUNT(floats)]), extents, 2, scales.elements,
                               ref_type(floats[s]), (size_t)widths[i], NULL, NPUQ_REF_FLOAT32, 1, true, y.elements,
                               NPUQ_REF_INT8);
-            check_ok(npuq_quantize(&x.view.tensor, &scales.view.tensor, NULL, 1, true, &y.view.tensor,
-                                   &test_shuffled_executor));
-            check_output(&y, "quantize, wide");
-            check_input(&x);
-            check_input(&scales);
+            CHECK_CALL("quantize, wide", npuq_quantize(&x.view.tensor, &scales.view.tensor, NULL, 1, true,
+                                                       &y.view.tensor, &test_shuffled_executor));
+            end_case();
 
             run_anti_quant_on(2, shape, s > 0 ? NPUQ_INT8 : NPUQ_QUINT4X2, floats[s], floats[i % COUNT(floats)],
                               &test_shuffled_executor);
@@ -1286,7 +1296,7 @@ static void test_wide(void **unused)
 }
 
 /* Rows of words as far apart as their elements are in the other tensor: what joins its rows must not join them. */
-static void test_words_far_apart(void **unused)
+static void check_words_far_apart(void)
 {
     enum { COLS = 16, WORDS = COLS / 8, FAR = COLS };
     const int64_t shape[] = {3, COLS};
@@ -1301,7 +1311,6 @@ static void test_words_far_apart(void **unused)
     const npuq_tensor scale_view = npuq_tensor_contiguous(&scale, NPUQ_FLOAT32, 1, &one);
     npuq_tensor y_view = npuq_tensor_contiguous(y, NPUQ_QUINT4X2, 2, words);
 
-    (void)unused;
     y_view.strides[0] = FAR;
     test_fill(x, NPUQ_FLOAT32, 3 * COLS, false);
     memset(y, 0x55, sizeof y);
@@ -1325,6 +1334,22 @@ static void test_words_far_apart(void **unused)
     test_same(back, expected_back, sizeof back, "elements of words");
 }
 
+static void test_constructed(void **unused)
+{
+    (void)unused;
+    FOR_EACH_BACKEND()
+    {
+        print_message("# %s\n", npuq_backend_name(npuq_active_backend()));
+        check_empty_parts();
+        check_empty_and_huge();
+        check_broadcast_rows();
+        check_scales_of_few_columns();
+        check_uncertain_rows();
+        check_scalar_parameters();
+        check_words_far_apart();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1338,18 +1363,12 @@ int main(void)
         cmocka_unit_test(test_dynamic),
         cmocka_unit_test(test_steps),
         cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_empty_parts),
-        cmocka_unit_test(test_empty_and_huge),
-        cmocka_unit_test(test_broadcast_rows),
-        cmocka_unit_test(test_scales_of_few_columns),
-        cmocka_unit_test(test_uncertain_rows),
-        cmocka_unit_test(test_scalar_parameters),
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_short_rows),
         cmocka_unit_test(test_dense_rows),
         cmocka_unit_test(test_long_rows),
         cmocka_unit_test(test_wide),
-        cmocka_unit_test(test_words_far_apart),
+        cmocka_unit_test(test_constructed),
     };
     test_seed();
     return cmocka_run_group_tests_name("operators", tests, NULL, NULL);

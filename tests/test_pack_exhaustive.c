@@ -86,16 +86,20 @@ static void run_sweep(sweep what)
     part parts[THREADS];
     pthread_t threads[THREADS];
 
-    for (uint32_t i = 0; i < THREADS; i++) {
-        parts[i] = (part){what, i * (65536 / THREADS), (i + 1) * (65536 / THREADS) - 1, 0, 0};
-        assert_int_equal(pthread_create(&threads[i], NULL, run_part, &parts[i]), 0);
-    }
-    for (uint32_t i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-    }
-    for (uint32_t i = 0; i < THREADS; i++) {
-        if (parts[i].wrong) {
-            fail_msg("%u blocks of 65,536 differ, the first from %08x on", parts[i].wrong, parts[i].first_wrong << 16);
+    FOR_EACH_BACKEND()
+    {
+        for (uint32_t i = 0; i < THREADS; i++) {
+            parts[i] = (part){what, i * (65536 / THREADS), (i + 1) * (65536 / THREADS) - 1, 0, 0};
+            assert_int_equal(pthread_create(&threads[i], NULL, run_part, &parts[i]), 0);
+        }
+        for (uint32_t i = 0; i < THREADS; i++) {
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+        }
+        for (uint32_t i = 0; i < THREADS; i++) {
+            if (parts[i].wrong) {
+                fail_msg("backend %s: %u blocks of 65,536 differ, the first from %08x on",
+                         npuq_backend_name(npuq_active_backend()), parts[i].wrong, parts[i].first_wrong << 16);
+            }
         }
     }
 }
@@ -125,6 +129,6 @@ int main(void)
         cmocka_unit_test(test_all_scales_rounded),
         cmocka_unit_test(test_all_offsets),
     };
-    test_seed(); /* for its look at NPUQ_BACKEND */
+    test_seed(); /* which finds the backends */
     return cmocka_run_group_tests_name("pack_exhaustive", tests, NULL, NULL);
 }

@@ -56,12 +56,21 @@ static test_drawing undrawn(void)
         .choose = test_below, .call.op = op, .all_contiguous = test_one_in(3), .large = test_one_in(4)};
 }
 
-static test_drawing draw_prepared(npuq_call *prepared)
+static test_drawing draw_prepared(void)
 {
     test_drawing d = undrawn();
 
-    *prepared = test_draw_prepared(&d);
+    (void)test_draw_prepared(&d);
     return d;
+}
+
+/* By the chosen backend. */
+static npuq_call prepare(const test_drawing *d)
+{
+    npuq_call prepared;
+
+    CHECK(test_call_prepare(&prepared, &d->call) == NPUQ_OK);
+    return prepared;
 }
 
 #define FOR_EACH_GIVEN(d, SLOT)                                                                                        \
@@ -162,31 +171,35 @@ static void test_units(void **unused)
     (void)unused;
     FOR_EACH_CASE(UNITS, 200)
     {
-        npuq_call prepared;
-        test_drawing d = draw_prepared(&prepared);
+        test_drawing d = draw_prepared();
         test_outcome expected = test_expect_outcome(&d);
         const size_t elements = test_count(d.ndim, d.shape);
         const size_t row = test_finds_ranges(op) && elements > 0 ? (size_t)d.shape[d.ndim - 1] : 1;
         const size_t most = row > 4096 ? row : 4096; /* elements of a unit */
 
-        CHECK(npuq_call_units(&prepared) >= (elements + most - 1) / most);
-        run_nothing(&prepared);
-        check_done(&d, NULL, "no units");
-        run_all(&d, &prepared, &expected, "all units");
-        run_one_by_one(&d, &prepared, most);
-        check_done(&d, &expected, "one unit after the other");
-        run_in_chunks(&prepared);
-        check_done(&d, &expected, "several units at once");
-        npuq_call_run(&prepared, 0, SIZE_MAX);
-        npuq_call_run(&prepared, npuq_call_units(&prepared) / 2, SIZE_MAX);
-        check_done(&d, &expected, "half of the units again");
+        FOR_EACH_BACKEND()
+        {
+            npuq_call prepared = prepare(&d);
+
+            CHECK(npuq_call_units(&prepared) >= (elements + most - 1) / most);
+            run_nothing(&prepared);
+            check_done(&d, NULL, "no units");
+            run_all(&d, &prepared, &expected, "all units");
+            run_one_by_one(&d, &prepared, most);
+            check_done(&d, &expected, "one unit after the other");
+            run_in_chunks(&prepared);
+            check_done(&d, &expected, "several units at once");
+            npuq_call_run(&prepared, 0, SIZE_MAX);
+            npuq_call_run(&prepared, npuq_call_units(&prepared) / 2, SIZE_MAX);
+            check_done(&d, &expected, "half of the units again");
+        }
         test_free_outcome(&expected);
         test_free_drawing(&d);
     }
 }
 
 /* Rows of more columns than a unit may have, and than units are joined to. */
-static void test_long_rows(void **unused)
+static void check_long_rows(void)
 {
     enum { ROWS = 3, MOST = 40000 };
     static const int64_t widths[] = {6000, MOST};
@@ -199,7 +212,6 @@ static void test_long_rows(void **unused)
     const npuq_tensor scale = npuq_vector(parameters, NPUQ_FLOAT32, ROWS);
     const npuq_tensor offset = npuq_vector(parameters + ROWS, NPUQ_FLOAT32, ROWS);
 
-    (void)unused;
     op = TEST_ASYMMETRIC;
     for (int i = 0; i < ROWS * MOST; i++) { /* no infinite product: y would be 0 */
         x[i] = (float)(i * 31 % 255 - 127);
@@ -241,20 +253,26 @@ static void test_copies(void **unused)
     (void)unused;
     FOR_EACH_CASE(COPIES, 30)
     {
-        npuq_call prepared;
-        test_drawing d = draw_prepared(&prepared);
+        test_drawing d = draw_prepared();
         test_outcome expected = test_expect_outcome(&d);
-        npuq_call *copy = malloc(sizeof *copy);
+        const test_call call = d.call;
 
-        assert_non_null(copy);
-        memset(&d.call.tensors, 0xA5, sizeof d.call.tensors);
-        *copy = prepared;
-        memset(&prepared, test_one_in(2) ? 0xA5 : 0, sizeof prepared);
-        run_all(&d, copy, &expected, "a copy");
-        prepared = *copy;
-        memset(copy, 0x5A, sizeof *copy);
-        free(copy);
-        run_all(&d, &prepared, &expected, "a copy of the copy");
+        FOR_EACH_BACKEND()
+        {
+            npuq_call prepared = prepare(&d);
+            npuq_call *copy = malloc(sizeof *copy);
+
+            assert_non_null(copy);
+            memset(&d.call.tensors, 0xA5, sizeof d.call.tensors);
+            *copy = prepared;
+            memset(&prepared, test_one_in(2) ? 0xA5 : 0, sizeof prepared);
+            run_all(&d, copy, &expected, "a copy");
+            prepared = *copy;
+            memset(copy, 0x5A, sizeof *copy);
+            free(copy);
+            run_all(&d, &prepared, &expected, "a copy of the copy");
+            d.call = call;
+        }
         test_free_outcome(&expected);
         test_free_drawing(&d);
     }
@@ -299,23 +317,27 @@ static void test_rebinds(void **unused)
     (void)unused;
     FOR_EACH_CASE(REBINDS, 30)
     {
-        npuq_call prepared;
-        test_drawing d = draw_prepared(&prepared);
+        test_drawing d = draw_prepared();
 
-        FOR_EACH_GIVEN(&d, slot)
+        FOR_EACH_BACKEND()
         {
-            const int operand = test_operand_of(slot);
+            npuq_call prepared = prepare(&d);
 
-            for (int moves = 0; operand >= 0 && moves < 3; moves++) {
-                refill(&d, slot);
-                if (moves) {
-                    move(&d, slot);
-                    CHECK(npuq_call_rebind(&prepared, (npuq_operand)operand, d.call.tensors[slot].data) == NPUQ_OK);
+            FOR_EACH_GIVEN(&d, slot)
+            {
+                const int operand = test_operand_of(slot);
+
+                for (int moves = 0; operand >= 0 && moves < 3; moves++) {
+                    refill(&d, slot);
+                    if (moves) {
+                        move(&d, slot);
+                        CHECK(npuq_call_rebind(&prepared, (npuq_operand)operand, d.call.tensors[slot].data) == NPUQ_OK);
+                    }
+                    test_outcome expected = test_expect_outcome(&d);
+                    run_in_chunks(&prepared);
+                    check_done(&d, &expected, slot_names[slot]);
+                    test_free_outcome(&expected);
                 }
-                test_outcome expected = test_expect_outcome(&d);
-                run_in_chunks(&prepared);
-                check_done(&d, &expected, slot_names[slot]);
-                test_free_outcome(&expected);
             }
         }
         test_free_drawing(&d);
@@ -429,26 +451,31 @@ static void test_refusals(void **unused)
     (void)unused;
     FOR_EACH_CASE(REFUSALS, 40)
     {
-        npuq_call prepared;
-        test_drawing d = draw_prepared(&prepared);
+        test_drawing d = draw_prepared();
         test_outcome expected = test_expect_outcome(&d);
-        bool given[NPUQ_OPERAND_ROW_SCALE + 1] = {false};
 
-        FOR_EACH_GIVEN(&d, slot)
+        FOR_EACH_BACKEND()
         {
-            if (test_operand_of(slot) >= 0) {
-                given[test_operand_of(slot)] = true;
-                try_places(&d, &prepared, slot);
+            npuq_call prepared = prepare(&d);
+            bool given[NPUQ_OPERAND_ROW_SCALE + 1] = {false};
+
+            FOR_EACH_GIVEN(&d, slot)
+            {
+                if (test_operand_of(slot) >= 0) {
+                    given[test_operand_of(slot)] = true;
+                    try_places(&d, &prepared, slot);
+                }
             }
+            for (int i = 0; i <= NPUQ_OPERAND_ROW_SCALE; i++) {
+                CHECK(given[i] ||
+                      npuq_call_rebind(&prepared, (npuq_operand)i, d.call.tensors[X].data) == NPUQ_ERROR_ARGUMENT);
+            }
+            for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
+                CHECK(npuq_call_rebind(&prepared, (npuq_operand)unknown[i], d.call.tensors[X].data) ==
+                      NPUQ_ERROR_ARGUMENT);
+            }
+            run_all(&d, &prepared, &expected, "after refusals");
         }
-        for (int i = 0; i <= NPUQ_OPERAND_ROW_SCALE; i++) {
-            CHECK(given[i] ||
-                  npuq_call_rebind(&prepared, (npuq_operand)i, d.call.tensors[X].data) == NPUQ_ERROR_ARGUMENT);
-        }
-        for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
-            CHECK(npuq_call_rebind(&prepared, (npuq_operand)unknown[i], d.call.tensors[X].data) == NPUQ_ERROR_ARGUMENT);
-        }
-        run_all(&d, &prepared, &expected, "after refusals");
         test_free_outcome(&expected);
         test_free_drawing(&d);
     }
@@ -460,47 +487,49 @@ static void test_sizes_0(void **unused)
     (void)unused;
     FOR_EACH_CASE(SIZES_0, 100)
     {
-        npuq_call prepared;
-        size_t outputs = 0;
         test_drawing d = undrawn();
 
         d.empty = true;
         test_draw_call(&d);
-        const npuq_status status = test_call_run(&d.call);
-        test_restore_outputs(&d);
-        if (test_finds_ranges(op) && d.call.quant_mode == NPUQ_PER_TENSOR) {
-            CHECK(test_call_prepare(&prepared, &d.call) != NPUQ_OK);
-        } else {
-            CHECK(test_call_prepare(&prepared, &d.call) == status);
-        }
-        if (test_call_prepare(&prepared, &d.call) == NPUQ_OK) {
-            test_outcome expected = test_expect_outcome(&d);
+        FOR_EACH_BACKEND()
+        {
+            npuq_call prepared;
+            size_t outputs = 0;
+            const npuq_status status = test_call_run(&d.call);
+            test_restore_outputs(&d);
+            if (test_finds_ranges(op) && d.call.quant_mode == NPUQ_PER_TENSOR) {
+                CHECK(test_call_prepare(&prepared, &d.call) != NPUQ_OK);
+            } else {
+                CHECK(test_call_prepare(&prepared, &d.call) == status);
+            }
+            if (test_call_prepare(&prepared, &d.call) == NPUQ_OK) {
+                test_outcome expected = test_expect_outcome(&d);
 
-            FOR_EACH_GIVEN(&d, slot)
-            {
-                const npuq_tensor *t = &d.call.tensors[slot];
-                outputs += test_is_output(op, slot) ? test_count(t->ndim, t->shape) : 0;
-            }
-            CHECK((npuq_call_units(&prepared) > 0) == (outputs > 0));
-            FOR_EACH_GIVEN(&d, slot)
-            {
-                if (test_operand_of(slot) >= 0) {
-                    try_places(&d, &prepared, slot);
+                FOR_EACH_GIVEN(&d, slot)
+                {
+                    const npuq_tensor *t = &d.call.tensors[slot];
+                    outputs += test_is_output(op, slot) ? test_count(t->ndim, t->shape) : 0;
                 }
+                CHECK((npuq_call_units(&prepared) > 0) == (outputs > 0));
+                FOR_EACH_GIVEN(&d, slot)
+                {
+                    if (test_operand_of(slot) >= 0) {
+                        try_places(&d, &prepared, slot);
+                    }
+                }
+                run_one_by_one(&d, &prepared, 0);
+                check_done(&d, &expected, "no elements");
+                test_free_outcome(&expected);
             }
-            run_one_by_one(&d, &prepared, 0);
-            check_done(&d, &expected, "no elements");
-            test_free_outcome(&expected);
         }
         test_free_drawing(&d);
     }
 }
 
-static void test_null_calls(void **unused)
+static void check_null_calls(void)
 {
     float x = 0;
 
-    (void)unused;
     assert_int_equal(npuq_call_rebind(NULL, NPUQ_OPERAND_X, &x), NPUQ_ERROR_NULL);
     for (op = 0; op < TEST_OPERATORS; op++) {
         test_drawing d = undrawn();
@@ -515,7 +544,7 @@ static void test_null_calls(void **unused)
 }
 
 /* The rows of x, y and scale lie one in the other: such a y cannot be moved, but what lies apart from it can. */
-static void test_interleaved(void **unused)
+static void check_interleaved(void)
 {
     enum { ROWS = 3, COLS = 8, ROW = 13 }; /* COLS FLOAT16 are 4 words of 4 bytes, INT8 are 2; 1 for scale; 6 apart */
     const int64_t rows = ROWS;
@@ -528,7 +557,6 @@ static void test_interleaved(void **unused)
     npuq_tensor y = npuq_matrix(memory + 4, NPUQ_INT8, ROWS, COLS, 4 * ROW);
     npuq_tensor scale = npuq_tensor_contiguous(memory + 6, NPUQ_FLOAT32, 1, &rows);
 
-    (void)unused;
     op = TEST_DYNAMIC_QUANT;
     number = 0;
     scale.strides[0] = ROW;
@@ -578,31 +606,52 @@ static void spoil(test_drawing *d, enum slot slot)
     free(elements);
 }
 
+/* Gives an input the bytes that it had. */
+static void repair(test_drawing *d, enum slot slot, const unsigned char *bytes)
+{
+    test_view *view = &d->views[slot];
+
+    memcpy(view->before, bytes, view->size);
+    memcpy(view->guarded.memory, bytes, view->size);
+}
+
 static void test_late_changes(void **unused)
 {
     (void)unused;
     FOR_EACH_CASE(CHANGES, 120)
     {
-        npuq_call prepared;
-        test_drawing d = draw_prepared(&prepared);
+        test_drawing d = draw_prepared();
         const enum slot slot = op == TEST_REQUANT ? WORDS : GROUP_INDEX;
 
-        for (int again = 0; d.call.given[slot] && again < 4; again++) {
-            spoil(&d, slot);
-            if (again % 2) {
-                run_in_chunks(&prepared);
-            } else {
-                run_one_by_one(&d, &prepared, 0);
-            }
-            FOR_EACH_GIVEN(&d, other)
+        if (d.call.given[slot]) {
+            unsigned char *bytes = malloc(d.views[slot].size + 1);
+
+            assert_non_null(bytes);
+            memcpy(bytes, d.views[slot].before, d.views[slot].size);
+            FOR_EACH_BACKEND()
             {
-                if (test_is_output(op, other)) {
-                    test_view_untouched_outside(&d.views[other]);
-                } else {
-                    test_view_untouched(&d.views[other]);
+                npuq_call prepared = prepare(&d);
+
+                for (int again = 0; again < 4; again++) {
+                    spoil(&d, slot);
+                    if (again % 2) {
+                        run_in_chunks(&prepared);
+                    } else {
+                        run_one_by_one(&d, &prepared, 0);
+                    }
+                    FOR_EACH_GIVEN(&d, other)
+                    {
+                        if (test_is_output(op, other)) {
+                            test_view_untouched_outside(&d.views[other]);
+                        } else {
+                            test_view_untouched(&d.views[other]);
+                        }
+                    }
+                    test_restore_outputs(&d);
                 }
+                repair(&d, slot, bytes);
             }
-            test_restore_outputs(&d);
+            free(bytes);
         }
         test_free_drawing(&d);
     }
@@ -612,34 +661,45 @@ static void test_late_changes(void **unused)
  * first, results cannot show: they are those of every backend. */
 static void test_backend_changes(void **unused)
 {
-    const npuq_backend first = npuq_active_backend();
-
     (void)unused;
     FOR_EACH_CASE(BACKENDS, 30)
     {
-        npuq_call prepared;
-        test_drawing d = draw_prepared(&prepared);
+        test_drawing d = draw_prepared();
         test_outcome expected = test_expect_outcome(&d);
 
-        for (npuq_backend b = NPUQ_BACKEND_REF; strcmp(npuq_backend_name(b), "unknown") != 0; b++) {
-            if (npuq_set_backend(b) == NPUQ_OK) {
-                run_all(&d, &prepared, &expected, "another backend");
-                CHECK(npuq_active_backend() == b);
+        FOR_EACH_BACKEND()
+        {
+            npuq_call prepared = prepare(&d);
+
+            for (npuq_backend b = NPUQ_BACKEND_REF; strcmp(npuq_backend_name(b), "unknown") != 0; b++) {
+                if (npuq_set_backend(b) == NPUQ_OK) {
+                    run_all(&d, &prepared, &expected, "another backend");
+                    CHECK(npuq_active_backend() == b);
+                }
             }
         }
-        assert_int_equal(npuq_set_backend(first), NPUQ_OK);
         test_free_outcome(&expected);
         test_free_drawing(&d);
+    }
+}
+
+static void test_constructed(void **unused)
+{
+    (void)unused;
+    FOR_EACH_BACKEND()
+    {
+        check_long_rows();
+        check_null_calls();
+        check_interleaved();
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_long_rows),       cmocka_unit_test(test_units),       cmocka_unit_test(test_sizes_0),
-        cmocka_unit_test(test_copies),          cmocka_unit_test(test_rebinds),     cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_null_calls),      cmocka_unit_test(test_interleaved), cmocka_unit_test(test_late_changes),
-        cmocka_unit_test(test_backend_changes),
+        cmocka_unit_test(test_units),       cmocka_unit_test(test_sizes_0),         cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_rebinds),     cmocka_unit_test(test_refusals),        cmocka_unit_test(test_late_changes),
+        cmocka_unit_test(test_constructed), cmocka_unit_test(test_backend_changes),
     };
 
     test_seed();

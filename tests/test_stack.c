@@ -187,21 +187,24 @@ static void test_stack(void **unused)
         test_fill(x, x_dtypes[xd], ELEMENTS, true);
         test_fill(parameters, NPUQ_FLOAT16, ELEMENTS, true);
         test_fill(words, NPUQ_UINT64, COLS, true);
-        for (int i = 0; i < OPERATORS * 2 * 2; i++) {
-            call c = {x_dtypes[xd], y_dtypes[i % 2], i / 2 % 2, i / 4, NULL, NULL};
-            const npuq_executor measuring = {run_measured, &in_tasks};
-            size_t used;
+        FOR_EACH_BACKEND()
+        {
+            for (int i = 0; i < OPERATORS * 2 * 2; i++) {
+                call c = {x_dtypes[xd], y_dtypes[i % 2], i / 2 % 2, i / 4, NULL, NULL};
+                const npuq_executor measuring = {run_measured, &in_tasks};
+                size_t used;
 
-            used = stack_of(run_call, &c);
-            in_calls = used > in_calls ? used : in_calls;
-            c.executor = &measuring;
-            (void)run_call(&c);
-            if (c.which < 5 || c.which > 7) { /* per tensor is not prepared */
-                npuq_call prepared;
-                c.prepared = &prepared;
+                used = stack_of(run_call, &c);
+                in_calls = used > in_calls ? used : in_calls;
+                c.executor = &measuring;
                 (void)run_call(&c);
-                used = stack_of(run_prepared, &prepared);
-                in_runs = used > in_runs ? used : in_runs;
+                if (c.which < 5 || c.which > 7) { /* per tensor is not prepared */
+                    npuq_call prepared;
+                    c.prepared = &prepared;
+                    (void)run_call(&c);
+                    used = stack_of(run_prepared, &prepared);
+                    in_runs = used > in_runs ? used : in_runs;
+                }
             }
         }
     }
