@@ -87,6 +87,10 @@ exports() {
     # shellcheck disable=SC2086
     $nm -D --defined-only "$1" | awk '{ print $3 }' | grep npuq_
 }
+# shellcheck disable=SC2086
+if $nm -g --defined-only "$archive" | awk 'NF == 3 && $3 !~ /^npuq_/ { print $3; found = 1 } END { exit !found }'; then
+    fail "the archive's global names (above) should begin with npuq_"
+fi
 for file in archive archive-static whole-archive single; do
     if exports $file.so; then
         fail "the plugin $file.so exports functions of npuquant (above)"
