@@ -194,3 +194,14 @@ npuq_dtype call_result_dtype(const struct call *call, enum result result)
 {
     return result == RESULT_Y ? call->options.y_dtype : NPUQ_FLOAT32;
 }
+
+bool result_is_same(enum result result, uint64_t a, uint64_t b)
+{
+    const float x = npuq_ref_from_bits((uint32_t)a);
+    const float y = npuq_ref_from_bits((uint32_t)b);
+
+    if (result == RESULT_Y || a == b) {
+        return a == b;
+    }
+    return x == y || (npuq_ref_is_nan(x) && npuq_ref_is_nan(y));
+}

@@ -79,6 +79,10 @@ size_t call_result_count(const struct call *call, enum result result);
 
 npuq_dtype call_result_dtype(const struct call *call, enum result result);
 
+/* Whether two elements count as equal. Scales and offsets are compared as values, of which NaN equals NaN and -0 equals
+ * 0. */
+bool result_is_same(enum result result, uint64_t a, uint64_t b);
+
 /* Copies a tensor to a contiguous array. False if there is not the memory. */
 bool array_make(struct array *array, const npuq_tensor *tensor);
 void array_release(struct array *array);

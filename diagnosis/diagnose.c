@@ -23,19 +23,17 @@ enum { CONFIRMED = 8, CONFIRMED_PARTLY = 3 };
 /* Pairs that change the extremes of long rows take their time: after so many values, no new ones are begun. */
 enum { MOST_VISITS = 1 << 28 };
 
-struct site {
-    struct element element;
-    bool differs;
-};
-
 struct search {
     const struct call *call;
     const struct array *ours;
     const struct array *theirs;
+    size_t to_explain; /* how many elements differ, without those that are excused */
+    const struct array
+        *repaired; /* theirs without what is admissible, when a mistake need not explain that; else null */
     const npuq_executor *executor;
     struct diagnosis *diagnosis;
     struct extremes_cache *cache;
-    struct site *sample;
+    struct element *sample;
     size_t sample_count;
     bool layout_fits[LAYOUTS];
     struct layout layouts[LAYOUTS];
@@ -45,21 +43,23 @@ struct search {
 
 /* ---- comparing -------------------------------------------------------------------------------------------------- */
 
-/* Scales and offsets are compared as values, of which NaN equals NaN and -0 equals 0. */
-static bool is_same(enum result result, uint64_t a, uint64_t b)
-{
-    const float x = npuq_ref_from_bits((uint32_t)a);
-    const float y = npuq_ref_from_bits((uint32_t)b);
-
-    if (result == RESULT_Y || a == b) {
-        return a == b;
-    }
-    return x == y || (npuq_ref_is_nan(x) && npuq_ref_is_nan(y));
-}
-
 static bool differs(const struct search *s, enum result result, size_t i)
 {
-    return !is_same(result, array_bits(&s->ours[result], i), array_bits(&s->theirs[result], i));
+    return !result_is_same(result, array_bits(&s->ours[result], i), array_bits(&s->theirs[result], i));
+}
+
+/* Whether it differs, and a mistake need not explain it. */
+static bool is_excused(const struct search *s, enum result result, size_t i)
+{
+    return s->repaired && differs(s, result, i) &&
+           result_is_same(result, array_bits(&s->ours[result], i), array_bits(&s->repaired[result], i));
+}
+
+/* Whether a kernel that gives these bits may have made the dump. */
+static bool is_given(const struct search *s, enum result result, size_t i, uint64_t bits)
+{
+    return result_is_same(result, bits, array_bits(&s->theirs[result], i)) ||
+           (is_excused(s, result, i) && result_is_same(result, bits, array_bits(&s->ours[result], i)));
 }
 
 static void count_differences(struct search *s)
@@ -79,11 +79,6 @@ static void count_differences(struct search *s)
 
 /* ---- the sample ------------------------------------------------------------------------------------------------- */
 
-static void take(struct search *s, enum result result, size_t i, bool is_different)
-{
-    s->sample[s->sample_count++] = (struct site){{result, i}, is_different};
-}
-
 /* Whether one more is taken, to have so many of all, evenly: if the number of those to be taken so far grows with it.
  */
 static bool is_taken(size_t seen, size_t taken, size_t all)
@@ -102,7 +97,7 @@ static void sample_row(struct search *s, enum result result, size_t begin, size_
         const bool d = differs(s, result, i);
         const size_t taken = total[d] < SAMPLE_PER_ROW ? total[d] : SAMPLE_PER_ROW;
         if (is_taken(seen[d], taken, total[d])) {
-            take(s, result, i, d);
+            s->sample[s->sample_count++] = (struct element){result, i};
         }
         seen[d]++;
     }
@@ -163,11 +158,17 @@ static bool make_sample(struct search *s)
 
 /* ---- trying ----------------------------------------------------------------------------------------------------- */
 
-static void count(struct finding *finding, bool was_different, bool is_same_now)
+/* Counts what a finding makes of an element. */
+static void count(const struct search *s, struct finding *finding, enum result result, size_t i, uint64_t bits)
 {
-    finding->explained += was_different && is_same_now;
-    finding->unexplained += was_different && !is_same_now;
-    finding->newly_wrong += !was_different && !is_same_now;
+    const bool was_different = differs(s, result, i);
+
+    if (!is_given(s, result, i, bits)) {
+        finding->unexplained += was_different;
+        finding->newly_wrong += !was_different;
+    } else if (result_is_same(result, bits, array_bits(&s->theirs[result], i))) {
+        finding->explained += was_different;
+    }
 }
 
 static size_t mismatches(const struct finding *finding)
@@ -184,11 +185,10 @@ static bool try_on_sample(struct search *s, struct finding *finding, size_t most
     bool changes = false;
 
     for (size_t i = 0; i + step <= s->sample_count && mismatches(finding) <= worst; i += step) {
-        const struct site *site = &s->sample[i + ((uint32_t)i * 2654435761U >> 16) % step];
-        const enum result result = site->element.result;
-        const uint64_t now = predict(&p, result, site->element.index, NULL);
-        count(finding, site->differs, is_same(result, now, array_bits(&s->theirs[result], site->element.index)));
-        changes = changes || !is_same(result, now, array_bits(&s->ours[result], site->element.index));
+        const struct element *at = &s->sample[i + ((uint32_t)i * 2654435761U >> 16) % step];
+        const uint64_t now = predict(&p, at->result, at->index, NULL);
+        count(s, finding, at->result, at->index, now);
+        changes = changes || !result_is_same(at->result, now, array_bits(&s->ours[at->result], at->index));
     }
     return changes;
 }
@@ -227,8 +227,7 @@ static void confirm_chunks(void *argument, size_t begin, size_t end)
         struct finding *part = &c->parts[chunk];
         const size_t last = (chunk + 1) * total / CHUNKS;
         for (size_t i = chunk * total / CHUNKS; i < last; i++) {
-            const uint64_t now = predict(&p, c->result, i, NULL);
-            count(part, differs(s, c->result, i), is_same(c->result, now, array_bits(&s->theirs[c->result], i)));
+            count(s, part, c->result, i, predict(&p, c->result, i, NULL));
         }
     }
     leave_state(&caller);
@@ -279,13 +278,18 @@ static bool confirm(struct search *s, struct finding *finding)
 
 /* ---- ranking ---------------------------------------------------------------------------------------------------- */
 
-/* The fewest mismatches first; of equal ones the one that was tried first. */
+static bool is_better(const struct finding *a, const struct finding *b)
+{
+    return mismatches(a) != mismatches(b) ? mismatches(a) < mismatches(b) : a->explained > b->explained;
+}
+
+/* The fewest mismatches first, then the most explained; of equal ones the one that was tried first. */
 static void sort(struct finding *findings, int count_of)
 {
     for (int i = 1; i < count_of; i++) {
         const struct finding finding = findings[i];
         int j = i;
-        for (; j > 0 && mismatches(&findings[j - 1]) > mismatches(&finding); j--) {
+        for (; j > 0 && is_better(&finding, &findings[j - 1]); j--) {
             findings[j] = findings[j - 1];
         }
         findings[j] = finding;
@@ -372,7 +376,8 @@ static void rank(struct diagnosis *d)
 {
     sort(d->findings, d->count);
     d->first_place = 0;
-    while (d->first_place < d->count && mismatches(&d->findings[d->first_place]) == 0) {
+    while (d->first_place < d->count && mismatches(&d->findings[d->first_place]) == 0 &&
+           d->findings[d->first_place].explained == d->findings[0].explained) {
         d->first_place++;
     }
 }
@@ -402,7 +407,7 @@ static bool changes_y_only(struct search *s, const struct variant *variant)
 
     for (int r = RESULT_SCALE; r < RESULTS; r++) {
         for (size_t i = 0; i < s->diagnosis->compared[r]; i++) {
-            if (!is_same((enum result)r, predict(&p, (enum result)r, i, NULL), array_bits(&s->ours[r], i))) {
+            if (!result_is_same((enum result)r, predict(&p, (enum result)r, i, NULL), array_bits(&s->ours[r], i))) {
                 return false;
             }
         }
@@ -414,6 +419,7 @@ static bool changes_y_only(struct search *s, const struct variant *variant)
 static bool try_parts(struct search *s)
 {
     struct diagnosis *d = s->diagnosis;
+    const struct array *theirs = s->repaired ? s->repaired : s->theirs;
     int most = CONFIRMED;
 
     if (d->differing[RESULT_Y] < d->all_differing) {
@@ -426,11 +432,11 @@ static bool try_parts(struct search *s)
             continue;
         }
         most--;
-        if (!part_find(s->call, &finding.variant, s->cache, &s->ours[RESULT_Y], &s->theirs[RESULT_Y], &finding.part)) {
+        if (!part_find(s->call, &finding.variant, s->cache, &s->ours[RESULT_Y], &theirs[RESULT_Y], &finding.part)) {
             return false;
         }
         if (finding.part.kind != PART_ALL) {
-            finding.explained = d->all_differing;
+            finding.explained = s->to_explain;
             finding.newly_wrong = 0;
             d->findings[d->count++] = finding;
         }
@@ -450,6 +456,9 @@ static enum verdict judge(const struct diagnosis *d)
     }
     if (d->first_place > 0) {
         return VERDICT_EXPLAINED;
+    }
+    if (admission_is_within(&d->admission)) {
+        return VERDICT_ADMISSIBLE;
     }
     /* Noise agrees with many hypotheses here and there. */
     return d->count > 0 && best->explained > best->unexplained + 2 * best->newly_wrong ? VERDICT_PARTLY : VERDICT_NONE;
@@ -484,8 +493,8 @@ static bool find_remainder(struct search *s, const struct variant *variant)
         struct predictor p = {.call = s->call, .variant = variant, .cache = s->cache};
         const enum result result = (enum result)r;
         for (size_t i = 0; i < s->diagnosis->compared[r]; i++) {
-            if (variant ? is_same(result, predict(&p, result, i, NULL), array_bits(&s->theirs[r], i))
-                        : !differs(s, result, i)) {
+            if (variant ? is_given(s, result, i, predict(&p, result, i, NULL))
+                        : is_excused(s, result, i) || !differs(s, result, i)) {
                 continue;
             }
             remainder->elements[r]++;
@@ -536,7 +545,7 @@ static bool find_element(const struct search *s, const struct variant *variant, 
         const enum result result = (enum result)r;
         for (size_t i = 0; i < s->diagnosis->compared[r] && seen < LOOKED_AT && least > 1; i++) {
             const uint64_t theirs = array_bits(&s->theirs[r], i);
-            if (differs(s, result, i) && (!variant || is_same(result, predict(&p, result, i, NULL), theirs))) {
+            if (differs(s, result, i) && (!variant || result_is_same(result, predict(&p, result, i, NULL), theirs))) {
                 const uint64_t apart = distance(s->ours[r].dtype, array_bits(&s->ours[r], i), theirs);
                 seen++;
                 if (apart < least) {
@@ -549,29 +558,49 @@ static bool find_element(const struct search *s, const struct variant *variant, 
     return seen > 0;
 }
 
-static bool search(struct search *s)
+/* Tries each mistake on all of the dump, then on a part of y. */
+static bool search_singles(struct search *s)
+{
+    s->single_count = 0;
+    s->diagnosis->count = 0;
+    try_singles(s);
+    return keep_best(s, s->singles, s->single_count) && (s->diagnosis->first_place > 0 || try_parts(s));
+}
+
+/* Leaves to be explained what no quotient beside the right one gives. */
+static void excuse(struct search *s, const struct array repaired[RESULTS])
+{
+    s->repaired = repaired;
+    s->to_explain = 0;
+    for (int r = 0; r < RESULTS; r++) {
+        for (size_t i = 0; i < s->diagnosis->compared[r]; i++) {
+            s->to_explain += differs(s, (enum result)r, i) && !is_excused(s, (enum result)r, i);
+        }
+    }
+}
+
+/* First a mistake that gives every bit, then the device's division, then mistakes for what that does not give. */
+static bool search(struct search *s, const struct array repaired[RESULTS])
 {
     struct diagnosis *d = s->diagnosis;
-    struct finding *singles = calloc((size_t)hypothesis_count, sizeof *singles);
     struct finding *pairs = NULL;
     int pair_count = 0;
 
     s->cache = extremes_cache_make();
+    s->singles = calloc((size_t)hypothesis_count, sizeof *s->singles);
     d->row_of = malloc((s->call->rows + 1) * sizeof *d->row_of);
-    bool ok = singles && s->cache && d->row_of && make_sample(s) && fit_layouts(s);
-    if (ok) {
-        s->singles = singles;
-        try_singles(s);
-        ok = keep_best(s, singles, s->single_count);
-    }
-    if (ok && d->first_place == 0) {
-        ok = try_parts(s);
-    }
-    if (ok && d->first_place == 0) {
-        ok = try_pairs(s, &pairs, &pair_count) && keep_best(s, pairs, pair_count);
+    bool ok = s->singles && s->cache && d->row_of && make_sample(s) && fit_layouts(s) && search_singles(s);
+    if (ok && d->first_place == 0 && !admission_is_within(&d->admission)) {
+        if (d->admission.wrong > 0 && d->admission.wrong < d->admission.differing) {
+            excuse(s, repaired);
+            ok = search_singles(s);
+        }
+        if (ok && d->first_place == 0) {
+            ok = try_pairs(s, &pairs, &pair_count) && keep_best(s, pairs, pair_count);
+        }
     }
     free(pairs);
-    free(singles);
+    free(s->singles);
     return ok;
 }
 
@@ -579,19 +608,33 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
               const npuq_executor *executor, struct diagnosis *diagnosis)
 {
     struct search s = {.call = call, .ours = ours, .theirs = theirs, .executor = executor, .diagnosis = diagnosis};
+    struct array repaired[RESULTS] = {{0}};
     const struct state caller = enter_state();
     bool ok = true;
 
-    *diagnosis = (struct diagnosis){0};
+    *diagnosis = (struct diagnosis){.admission.divides = admission_divides(call->op, &call->options)};
     count_differences(&s);
+    s.to_explain = diagnosis->all_differing;
     if (diagnosis->all_differing > 0) {
-        ok = search(&s);
+        ok = admission_find(call, ours, theirs, repaired, executor, &diagnosis->admission) && search(&s, repaired);
         diagnosis->verdict = judge(diagnosis);
-        const struct variant *best = diagnosis->verdict == VERDICT_NONE ? NULL : &diagnosis->findings[0].variant;
-        if (!best || !find_element(&s, best, &diagnosis->shown)) {
+        const bool is_named = diagnosis->verdict == VERDICT_EXPLAINED || diagnosis->verdict == VERDICT_PARTLY;
+        const struct variant *best = is_named ? &diagnosis->findings[0].variant : NULL;
+        const struct variant *shown = best;
+        if (diagnosis->verdict == VERDICT_ADMISSIBLE) {
+            shown = &diagnosis->moved;
+            diagnosis->moved.choice[STEP_QUOTIENT] = QUOTIENT_BELOW;
+            if (!find_element(&s, shown, &diagnosis->shown)) {
+                diagnosis->moved.choice[STEP_QUOTIENT] = QUOTIENT_ABOVE;
+            }
+        }
+        if (!shown || !find_element(&s, shown, &diagnosis->shown)) {
             (void)find_element(&s, NULL, &diagnosis->shown);
         }
         ok = ok && (diagnosis->verdict == VERDICT_EXPLAINED || find_remainder(&s, best));
+    }
+    for (int r = 0; r < RESULTS; r++) {
+        array_release(&repaired[r]);
     }
     free(s.sample);
     extremes_cache_release(s.cache);

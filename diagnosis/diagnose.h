@@ -3,6 +3,7 @@
 #ifndef NPUQUANT_DIAGNOSE_H
 #define NPUQUANT_DIAGNOSE_H
 
+#include "admissible.h"
 #include "explain.h"
 #include "parts.h"
 #include "variant.h"
@@ -12,15 +13,17 @@ struct finding {
     const struct hypothesis *hypotheses[2]; /* the second is null for one alone */
     struct variant variant;
     struct part part;   /* where alone it is made */
-    size_t explained;   /* differing elements that it gives as they are in the dump */
-    size_t unexplained; /* the other differing elements */
+    size_t explained;   /* differing elements that it gives as they are in the dump. The others: */
+    size_t unexplained; /* it does not, and if some of the dump is wrong, nor are they admissible */
     size_t newly_wrong; /* elements that are equal, and that it would make different */
 };
 
 enum verdict {
-    VERDICT_EQUAL,     /* nothing differs */
-    VERDICT_EXPLAINED, /* the first finding gives every element of the dump */
-    VERDICT_PARTLY,    /* the first finding explains most of the differences */
+    VERDICT_EQUAL,      /* nothing differs */
+    VERDICT_EXPLAINED,  /* the first finding gives every element of the dump; or, if its counts say so, all that are not
+                         * admissible for the device's division */
+    VERDICT_ADMISSIBLE, /* within the device's division */
+    VERDICT_PARTLY,     /* the first finding explains most of the differences */
     VERDICT_NONE,
 };
 
@@ -44,6 +47,7 @@ struct remainder {
 
 struct diagnosis {
     enum verdict verdict;
+    struct admission admission;
     size_t compared[RESULTS];
     size_t differing[RESULTS];
     size_t all_differing;
@@ -53,6 +57,7 @@ struct diagnosis {
     int untried;                /* how many pairs were not tried, as that would have taken too long */
     struct remainder remainder; /* none if the verdict is VERDICT_EXPLAINED */
     struct element shown;       /* a differing element, one that the first finding explains if there is such */
+    struct variant moved;       /* with VERDICT_ADMISSIBLE: the quotient that gives the element shown */
     size_t *row_of;             /* what layouts point to; owned */
 };
 

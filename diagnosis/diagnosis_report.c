@@ -7,7 +7,7 @@
 
 static const char *const result_names[RESULTS] = {"y", "scale", "offset"};
 static const char *const part_units[] = {"", "row", "column"};
-static const char *const verdict_names[] = {"equal", "explained", "partly", "none"};
+static const char *const verdict_names[] = {"equal", "explained", "admissible", "partly", "none"};
 
 /* "columns 64 to 71" */
 static void add_part(struct text *text, const struct part *part)
@@ -120,6 +120,7 @@ static void add_conclusion(struct text *text, const struct diagnosis *d)
     switch (d->verdict) {
     case VERDICT_EQUAL: text_add(text, "diagnosis: nothing differs\n"); return;
     case VERDICT_NONE: text_add(text, "diagnosis: none of the hypotheses explains this\n"); return;
+    case VERDICT_ADMISSIBLE: text_add(text, "diagnosis: within the device's division\n"); return;
     default: break;
     }
     text_add(text, "diagnosis:");
@@ -131,6 +132,39 @@ static void add_conclusion(struct text *text, const struct diagnosis *d)
         text_add(&line, "but would change %zu that are equal", best->newly_wrong);
     }
     add_line(text, &line);
+}
+
+/* What is judged at once. */
+static const char *admission_unit(const struct call *call)
+{
+    return call->tokens == 0 ? "element" : call->options.per_tensor ? "tensor" : "row";
+}
+
+void diagnosis_report_admission(struct text *text, const struct call *call, const struct admission *a)
+{
+    struct text line = {0};
+
+    if (a->wrong == a->differing) { /* of what has no such division, both are 0 */
+        return;
+    }
+    text_add(&line, "Admissible for the device's vector division: %zu of %zu differing %s%s%s.",
+             a->differing - a->wrong, a->differing, admission_unit(call), a->differing == 1 ? "" : "s",
+             a->wrong > 0 ? "; the rest is wrong" : "");
+    add_line(text, &line);
+    if (a->wrong == 0) {
+        text_add(&line, "Of %zu rounded quotients that show a unit %zu are off, of %zu exact ones %zu",
+                 a->moves.possible, a->moves.made, a->exact.possible, a->exact.made);
+        text_add(&line, a->too_many ? ": too many, as a device moves some 6 %% of its quotients."
+                                    : "; a device moves some 6 %% of its quotients.");
+        add_line(text, &line);
+        text_add(text, "  docs/device.md says what is known of the device's division.\n");
+    }
+}
+
+void diagnosis_report_verdict(struct text *text, const struct call *call, const struct diagnosis *d)
+{
+    add_conclusion(text, d);
+    diagnosis_report_admission(text, call, &d->admission);
 }
 
 /* "rows 3 to 7 of 512" */
@@ -159,6 +193,11 @@ static void add_lines(struct text *text, const char *unit, const struct lines *l
     }
 }
 
+static bool is_named(const struct diagnosis *d)
+{
+    return d->verdict == VERDICT_EXPLAINED || d->verdict == VERDICT_PARTLY;
+}
+
 /* Where the elements are that nothing explains. */
 static void add_remainder(struct text *text, const struct diagnosis *d)
 {
@@ -166,7 +205,7 @@ static void add_remainder(struct text *text, const struct diagnosis *d)
     const char *separator = "";
     struct text line = {0};
 
-    text_add(&line, d->verdict == VERDICT_NONE ? "What differs: " : "What remains: ");
+    text_add(&line, is_named(d) ? "What remains: " : "What differs: ");
     for (int r = 0; r < RESULTS; r++) {
         const size_t count = remainder->elements[r];
         if (count == 0) {
@@ -199,11 +238,6 @@ static void add_table(struct text *text, const struct diagnosis *d)
     }
 }
 
-static bool is_named(const struct diagnosis *d)
-{
-    return d->verdict == VERDICT_EXPLAINED || d->verdict == VERDICT_PARTLY;
-}
-
 /* What the steps of the definition are shown with: the dump, and the steps of the best finding under all of its names,
  * if it is named. */
 static struct beside make_beside(const struct array theirs[RESULTS], const struct diagnosis *d, struct text *names)
@@ -211,6 +245,11 @@ static struct beside make_beside(const struct array theirs[RESULTS], const struc
     const struct finding *best = &d->findings[0];
     struct beside beside = {.theirs = &theirs[d->shown.result]};
 
+    if (d->verdict == VERDICT_ADMISSIBLE) {
+        beside.name =
+            d->moved.choice[STEP_QUOTIENT] == QUOTIENT_BELOW ? "quotient one unit lower" : "quotient one unit higher";
+        beside.variant = &d->moved;
+    }
     if (is_named(d)) {
         add_names(names, best);
         beside.name = names->failed ? best->hypotheses[0]->name : names->characters;
@@ -238,6 +277,7 @@ void diagnosis_report_text(struct text *text, const struct call *call, const str
     if (d->verdict != VERDICT_EXPLAINED) {
         add_remainder(text, d);
     }
+    diagnosis_report_admission(text, call, &d->admission);
     if (d->first_place > 1) {
         struct text line = {0};
         text_add(&line, "On these inputs the same bits come from");
@@ -318,6 +358,27 @@ static void add_json_finding(struct text *text, const struct call *call, const s
     text_add(text, "}");
 }
 
+static void add_json_admission(struct text *text, const struct call *call, const struct admission *a)
+{
+    if (!a->divides) {
+        text_add(text, "null");
+        return;
+    }
+    text_add(text, "{\"verdict\": \"%s\", \"unit\": \"%s\"",
+             a->wrong > 0       ? "wrong"
+             : a->differing > 0 ? "admissible"
+                                : "equal",
+             admission_unit(call));
+    if (a->differing > 0) {
+        text_add(text,
+                 ", \"units\": %zu, \"differing\": %zu, \"wrong\": %zu, \"possible\": %zu, \"made\": %zu, "
+                 "\"exact_possible\": %zu, \"exact_made\": %zu, \"too_many\": %s",
+                 a->units, a->differing, a->wrong, a->moves.possible, a->moves.made, a->exact.possible, a->exact.made,
+                 a->too_many ? "true" : "false");
+    }
+    text_add(text, "}");
+}
+
 void diagnosis_report_json(struct text *text, const struct call *call, const struct array theirs[RESULTS],
                            const struct diagnosis *d)
 {
@@ -332,7 +393,9 @@ void diagnosis_report_json(struct text *text, const struct call *call, const str
             separator = ", ";
         }
     }
-    text_add(text, "], \"first_place\": %d, \"untried_pairs\": %d, \"findings\": [", d->first_place, d->untried);
+    text_add(text, "], \"admissible\": ");
+    add_json_admission(text, call, &d->admission);
+    text_add(text, ", \"first_place\": %d, \"untried_pairs\": %d, \"findings\": [", d->first_place, d->untried);
     for (int i = 0; i < d->count; i++) {
         text_add(text, "%s", i > 0 ? ", " : "");
         add_json_finding(text, call, &d->findings[i]);

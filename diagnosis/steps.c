@@ -91,6 +91,21 @@ static double divide(const struct arithmetic *a, double x, double y, int type)
     return type == TYPE_FLOAT64 ? x / y : finish(a, npuq_ref_div((float)x, (float)y), type);
 }
 
+/* The division that the device does on its vector unit. What is no finite number other than 0 stays what it is. */
+static double divide_on_vector_unit(const struct arithmetic *a, double x, double y, int type)
+{
+    const double quotient = divide(a, x, y, type);
+    const int how = choice(a, STEP_QUOTIENT);
+
+    if (a->trace) {
+        a->trace->division = (struct division){x, y, quotient};
+    }
+    if (how == AS_DEFINED || quotient == 0 || !is_finite(quotient)) {
+        return quotient;
+    }
+    return (double)nextafterf((float)quotient, how == QUOTIENT_BELOW ? -INFINITY : INFINITY);
+}
+
 static double add(const struct arithmetic *a, double x, double y, int type)
 {
     x = flush_input(a, x);
@@ -430,7 +445,7 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
     const double least_m = is_of_largest(least) ? to_type(least_scale(least), wide_type(a)) : -INFINITY;
     const double m = note(a->trace, "m = max |v|", e->hi < least_m ? least_m : e->hi); /* NaN stays */
     note_place(a, "m is at", e->hi_at);
-    const double r = divide(a, dmax, m, wide);
+    const double r = divide_on_vector_unit(a, dmax, m, wide);
     const bool inverse = a->call->options.inverse_form != (choice(a, STEP_FORM) == FORM_OTHER);
     struct token token = {.back = r};
     double scale;
@@ -704,7 +719,7 @@ static uint64_t affine(const struct arithmetic *a, double x, double s, bool divi
     case SCALING_OPPOSITE: divides = !divides; /* fall through */
     default:
         if (divides) {
-            t = note(a->trace, "x / scale", divide(a, x, s, product));
+            t = note(a->trace, "x / scale", divide_on_vector_unit(a, x, s, product));
         } else {
             t = multiply(a, x, s, product);
             note_product(a, "x * scale", t, x, s, adds_first(a, has_offset));

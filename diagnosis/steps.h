@@ -15,9 +15,16 @@ struct trace_line {
 
 enum { TRACE_LINES = 32 };
 
+struct division {
+    double dividend;
+    double divisor;
+    double quotient;
+};
+
 struct trace {
     int count;
     struct trace_line lines[TRACE_LINES];
+    struct division division; /* that of the device's vector unit, if there is one */
 };
 
 /* The extremes of what shares a scale. Of dynamic_quant hi is the largest |v|. */

@@ -23,6 +23,7 @@ enum step {
     STEP_FORM,         /* enum form_choice: the scale that dynamic_quant returns */
     STEP_TOKEN_TYPE,   /* enum type_choice: of the row's parameters */
     STEP_SCALING,      /* enum scaling_choice */
+    STEP_QUOTIENT,     /* enum quotient_choice: of the device's vector unit; the choice of no hypothesis */
     STEP_PRODUCT,      /* enum type_choice: of x times or by the scale */
     STEP_SUM,          /* enum sum_choice */
     STEP_ORDER,        /* enum order_choice */
@@ -92,6 +93,7 @@ enum scaling_choice {
     SCALING_ROW_FIRST,      /* the activation scale before the weight scale */
     SCALING_NO_ROW,         /* leaves the activation scale out */
 };
+enum quotient_choice { QUOTIENT_BELOW = 1, QUOTIENT_ABOVE }; /* the float32 beside the IEEE quotient */
 enum sum_choice { SUM_FLOAT16 = TYPE_FLOAT16, SUM_BFLOAT16, SUM_FLOAT64, SUM_FUSED };
 enum order_choice {
     ORDER_ROUND_FIRST = 1, /* rounds, then adds the offset */

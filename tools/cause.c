@@ -51,26 +51,60 @@ static bool load_results(const struct cause *cause, struct array ours[RESULTS], 
     return true;
 }
 
-static enum exit_status diagnose_call(const struct cause *cause, const struct call *call,
-                                      const struct array ours[RESULTS], const struct array theirs[RESULTS])
+/* What a diagnosis says of the results, which are loaded for it. */
+typedef enum exit_status judge_results(const struct cause *cause, const struct call *call,
+                                       const struct array ours[RESULTS], const struct array theirs[RESULTS],
+                                       const npuq_executor *executor, struct text *text);
+
+static enum exit_status judge(const struct cause *cause, judge_results *results)
 {
     struct executor executor = {.threads = cause->threads};
     const npuq_executor view = executor_view(&executor);
-    struct diagnosis diagnosis;
+    struct call call = {0};
+    struct array ours[RESULTS] = {{0}};
+    struct array theirs[RESULTS] = {{0}};
     struct text text = {0};
     enum exit_status status = EXIT_ERROR;
 
-    if (!diagnose(call, ours, theirs, &view, &diagnosis)) {
-        report_error("out of memory");
-    } else {
+    if (make_call(cause, &call) && load_results(cause, ours, theirs)) {
+        status = results(cause, &call, ours, theirs, &view, &text);
+        if (status == EXIT_ERROR) {
+            report_error("out of memory");
+        } else if (!print(cause, &text)) {
+            status = EXIT_ERROR;
+        }
+    }
+    for (int r = 0; r < RESULTS; r++) {
+        array_release(&ours[r]);
+        array_release(&theirs[r]);
+    }
+    call_release(&call);
+    text_release(&text);
+    return status;
+}
+
+static enum exit_status status_of(const struct cause *cause, const struct diagnosis *diagnosis)
+{
+    const bool is_enough = diagnosis->verdict == VERDICT_EQUAL ||
+                           (diagnosis->verdict == VERDICT_ADMISSIBLE && is_given(cause, OPTION_ADMISSIBLE));
+
+    return is_enough ? EXIT_EQUAL : EXIT_DIFFERENT;
+}
+
+static enum exit_status diagnose_call(const struct cause *cause, const struct call *call,
+                                      const struct array ours[RESULTS], const struct array theirs[RESULTS],
+                                      const npuq_executor *executor, struct text *text)
+{
+    struct diagnosis diagnosis;
+    enum exit_status status = EXIT_ERROR;
+
+    if (diagnose(call, ours, theirs, executor, &diagnosis)) {
         if (is_given(cause, OPTION_JSON)) {
-            diagnosis_report_json(&text, call, theirs, &diagnosis);
+            diagnosis_report_json(text, call, theirs, &diagnosis);
         } else if (diagnosis.verdict != VERDICT_EQUAL || !is_given(cause, OPTION_QUIET)) {
-            diagnosis_report_text(&text, call, theirs, &diagnosis);
+            diagnosis_report_text(text, call, theirs, &diagnosis);
         }
-        if (print(cause, &text)) {
-            status = diagnosis.verdict == VERDICT_EQUAL ? EXIT_EQUAL : EXIT_DIFFERENT;
-        }
+        status = status_of(cause, &diagnosis);
     }
     diagnosis_release(&diagnosis);
     return status;
@@ -78,20 +112,39 @@ static enum exit_status diagnose_call(const struct cause *cause, const struct ca
 
 enum exit_status cause_diagnose(const struct cause *cause)
 {
-    struct call call = {0};
-    struct array ours[RESULTS] = {{0}};
-    struct array theirs[RESULTS] = {{0}};
+    return judge(cause, diagnose_call);
+}
+
+/* ---- admissible ------------------------------------------------------------------------------------------------ */
+
+static enum exit_status find_admission(const struct cause *cause, const struct call *call,
+                                       const struct array ours[RESULTS], const struct array theirs[RESULTS],
+                                       const npuq_executor *executor, struct text *text)
+{
+    struct array repaired[RESULTS] = {{0}};
+    struct admission admission;
+    struct diagnosis diagnosis = {.verdict = VERDICT_NONE};
     enum exit_status status = EXIT_ERROR;
 
-    if (make_call(cause, &call) && load_results(cause, ours, theirs)) {
-        status = diagnose_call(cause, &call, ours, theirs);
+    if (is_given(cause, OPTION_ADMISSIBLE)) {
+        if (diagnose(call, ours, theirs, executor, &diagnosis)) {
+            diagnosis_report_verdict(text, call, &diagnosis);
+            status = status_of(cause, &diagnosis);
+        }
+        diagnosis_release(&diagnosis);
+    } else if (admission_find(call, ours, theirs, repaired, executor, &admission)) {
+        diagnosis_report_admission(text, call, &admission);
+        status = EXIT_DIFFERENT;
     }
     for (int r = 0; r < RESULTS; r++) {
-        array_release(&ours[r]);
-        array_release(&theirs[r]);
+        array_release(&repaired[r]);
     }
-    call_release(&call);
     return status;
+}
+
+enum exit_status cause_admission(const struct cause *cause)
+{
+    return judge(cause, find_admission);
 }
 
 /* ---- explain --------------------------------------------------------------------------------------------------- */

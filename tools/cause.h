@@ -20,6 +20,10 @@ struct cause {
  * printed if there are none. */
 enum exit_status cause_diagnose(const struct cause *cause);
 
+/* Of outputs that differ from what is expected: says how much of that the device's division may make. With --admissible
+ * the status is that of a dump within the device's division, or not. */
+enum exit_status cause_admission(const struct cause *cause);
+
 /* Shows the steps of the elements that --at names. */
 enum exit_status cause_explain(const struct cause *cause);
 

@@ -149,6 +149,10 @@ static const struct row rows[] = {
      "how many steps of its type an element of a floating-point result may be off", 0, INT32_MAX},
     {OPTION_MAX_DIFFS, INTEGER, FOR_ALL, "max-diffs", "N", "10",
      "how many single differences of each comparison are shown; all are counted", 0, INT64_MAX},
+    {OPTION_ADMISSIBLE, FLAG, FOR_ALL, "admissible", NULL, NULL,
+     "exit with 0 also if all differences are those of the device's vector division, which quantize with --div-mode "
+     "true and dynamic-quant have",
+     0, 0},
     {OPTION_BACKEND, TEXT, FOR_ALL, "backend", "NAME", NULL,
      "the kernels to use, see npuquant info (default: the fastest); the result is the same", 0, 0},
     {OPTION_THREADS, INTEGER, FOR_ALL, "threads", "N", "0", "at most so many threads; 0 is one for each processor", 0,
@@ -185,6 +189,7 @@ static bool is_for(const struct row *row, unsigned command)
     case OPTION_MAX_ULP:
     case OPTION_MAX_DIFFS:
     case OPTION_REPEAT: return !(command & FOR_CAUSES);
+    case OPTION_ADMISSIBLE:
     case OPTION_EXPECT:
     case OPTION_EXPECT_SCALE:
     case OPTION_EXPECT_OFFSET: return !(command & FOR_EXPLAIN);

@@ -193,12 +193,37 @@ static bool load_expected(struct run *run, int i)
                         tensor_type_name(ours->dtype), packing_hint(run, ours, theirs));
 }
 
+/* As admission_divides() says of the call. */
+static bool divides_on_vector_unit(const struct run *run)
+{
+    return run->command->command == FOR_DYNAMIC_QUANT ||
+           (run->command->command == FOR_QUANTIZE && strcmp(text_of(run, OPTION_DIV_MODE), "true") == 0);
+}
+
+static bool check_admissible(const struct run *run)
+{
+    const int64_t *number = run->arguments->number;
+
+    if (!text_of(run, OPTION_ADMISSIBLE)) {
+        return true;
+    }
+    if (!divides_on_vector_unit(run)) {
+        return report_error("--admissible: %s%s has no division on the device's vector unit: every bit is to be equal",
+                            run->command->name, run->command->command == FOR_QUANTIZE ? " --div-mode false" : "");
+    }
+    if (!text_of(run, OPTION_EXPECT) && !text_of(run, OPTION_EXPECT_SCALE)) {
+        return report_error("--admissible: nothing is compared; expected --expect FILE");
+    }
+    return (number[OPTION_MAX_DIFF] == 0 && number[OPTION_MAX_ULP] == 0) ||
+           report_error("--admissible: given with --max-diff or --max-ulp; expected one of them");
+}
+
 static bool prepare(struct run *run)
 {
     const char *backend = text_of(run, OPTION_BACKEND);
 
     if ((backend && !choose_backend(backend)) || (run->command->check && !run->command->check(run->arguments)) ||
-        !check_output_paths(run) || !check_stdin(run) || !load_inputs(run)) {
+        !check_admissible(run) || !check_output_paths(run) || !check_stdin(run) || !load_inputs(run)) {
         return false;
     }
     if (run->command->check_inputs && !run->command->check_inputs(&run->operands)) {
@@ -371,8 +396,11 @@ static enum exit_status judge_outputs(const struct run *run)
     switch (run->mode) {
     case FOR_DIAGNOSE: return cause_diagnose(&cause);
     case FOR_EXPLAIN: return cause_explain(&cause);
-    default: return compare_outputs(run);
+    default: break;
     }
+    const enum exit_status compared = compare_outputs(run);
+
+    return compared == EXIT_DIFFERENT && divides_on_vector_unit(run) ? cause_admission(&cause) : compared;
 }
 
 enum exit_status run_operator(const struct operator_command *command, const struct arguments *arguments, unsigned mode)

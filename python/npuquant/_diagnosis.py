@@ -65,6 +65,21 @@ class Finding(NamedTuple):
         return f"{names} in {unit} {begin}" if begin == last else f"{names} in {unit}s {begin} to {last}"
 
 
+class Admissible(NamedTuple):
+    """What of the differences the device's vector division may make, counted in units that have one quotient each."""
+
+    verdict: str  # "equal", "admissible" or "wrong"
+    unit: str  # "element"; of npu_dynamic_quant "row" or "tensor"
+    units: Optional[int]  # how many there are; None, as what follows, if nothing differs
+    differing: Optional[int]
+    wrong: Optional[int]  # those that no quotient of the device gives
+    possible: Optional[int]  # rounded quotients that show a unit
+    made: Optional[int]  # those that are off
+    exact_possible: Optional[int]  # the same of exact quotients
+    exact_made: Optional[int]
+    too_many: Optional[bool]  # more are off than a device is thought to make
+
+
 class Comparison(NamedTuple):
     """How many elements of a result differ."""
 
@@ -131,8 +146,10 @@ class Diagnosis:
     """What diagnose() has found. Its text is that of the command npuquant diagnose.
 
     Attributes:
-        verdict: "equal": nothing differs. "explained": the first finding gives every element of actual. "partly": it
-            explains most of the differences. "none": no hypothesis, and no two at once, explain this.
+        verdict: "equal": nothing differs. "explained": the first finding gives every element of actual, or every one
+            that is not admissible. "admissible": all differences are within the device's division. "partly": the first
+            finding explains most of the differences. "none": no hypothesis, and no two at once, explain this.
+        admissible: what the device's division has to do with it; None for an operator that has no such division.
         results: for each result that was compared, how many elements differ.
         findings: the best, the best first.
         first_place: those that explain everything; if there are several, they give the same bits for these inputs, and
@@ -144,6 +161,7 @@ class Diagnosis:
         self._text, self._report = text.rstrip("\n"), report
         said = self.to_dict()
         self.verdict: str = said["verdict"]
+        self.admissible: Optional[Admissible] = said["admissible"] and _read(Admissible, said["admissible"])
         self.results: Tuple[Comparison, ...] = tuple(_read(Comparison, result) for result in said["results"])
         self.findings: Tuple[Finding, ...] = tuple(
             _read(Finding, finding, hypotheses=tuple(_read(Hypothesis, each) for each in finding["hypotheses"]))

@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any, Optional, Sequence, Union
 
 from ._diagnosis import Operator, diagnose
-from ._tensors import TensorLike
+from ._tensors import TensorLike, shown
 
 __all__ = ["assert_equal"]
 
 
 def assert_equal(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator: Operator, /, *args: Any,
-                 **kwargs: Any) -> None:
+                 admissible: bool = False, **kwargs: Any) -> None:
     """Raises AssertionError if what a kernel returned is not what an operator returns; its text is the diagnosis.
 
     Args:
         actual, operator, args, kwargs: as for diagnose().
+        admissible: whether what is within the device's division passes, too; for npu_quantize() that divides, and
+            npu_dynamic_quant().
 
     >>> import numpy as np
     >>> x, scales = np.array([[0.25, 2.5]], np.float32), np.array([0.5], np.float32)
@@ -23,8 +25,11 @@ def assert_equal(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], oper
     """
     __tracebackhide__ = True  # pytest shows the line that calls this
     diagnosis = diagnose(actual, operator, *args, **kwargs)
-    if diagnosis.verdict != "equal":
-        name = operator if isinstance(operator, str) else operator.__name__
+    name = operator if isinstance(operator, str) else operator.__name__
+    if admissible and diagnosis.admissible is None:
+        raise ValueError(f"admissible: is {shown(admissible)}; expected False, as {name} has no division on the device's "
+                         "vector unit here: every bit is to be equal")
+    if diagnosis.verdict != "equal" and not (admissible and diagnosis.verdict == "admissible"):
         counts = ", ".join(f"{result.differing} of {result.elements} elements of {result.name} differ"
                            for result in diagnosis.results if result.differing > 0)
         raise AssertionError(f"{name}: {counts}\n{diagnosis}")

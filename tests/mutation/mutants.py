@@ -529,7 +529,7 @@ MUTANTS = [
     # the diagnosis: the search, layouts, what is said
     ("diagnosis: half of a pair left out", DIAGNOSE, "s->single_count += try_on_sample(s, finding, SIZE_MAX, SIZE_MAX);", "s->single_count += try_on_sample(s, finding, SIZE_MAX, SIZE_MAX) && finding->explained + finding->newly_wrong > 0;"),
     ("diagnosis: pairs behind singles", DIAGNOSE, "    sort(d->findings, d->count);\n", ""),
-    ("diagnosis: NaN is another scale", DIAGNOSE, "return x == y || (npuq_ref_is_nan(x) && npuq_ref_is_nan(y));", "return x == y;"),
+    ("diagnosis: NaN is another scale", CALL, "return x == y || (npuq_ref_is_nan(x) && npuq_ref_is_nan(y));", "return x == y;"),
     ("diagnosis: what is newly wrong not confirmed", DIAGNOSE, "finding->newly_wrong += parts[i].newly_wrong;", "(void)parts;"),
     ("diagnosis: a row that remains counted for each element", DIAGNOSE, "remainder->rows.count == 0 || remainder->rows.last != i / columns", "true"),
     ("diagnosis: untouched elements hold the first", LAYOUTS, "layout->fill = array_bits(theirs, call->count - 1);", "layout->fill = array_bits(theirs, 0);"),

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "admissible.h"
+
+#include "state.h"
+#include "steps.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Measured: 244 of 4,096 quotients. */
+static const double moved_share = 0.06;
+
+/* What the device does less often than in one of a thousand dumps, it is not believed to have done. */
+static const double least_chance = 0.001;
+
+bool admission_divides(unsigned op, const struct call_options *options)
+{
+    return (op == QUANTIZE && options->divides) || op == DYNAMIC_QUANT;
+}
+
+bool admission_is_within(const struct admission *admission)
+{
+    return admission->divides && admission->differing > 0 && admission->wrong == 0 && !admission->too_many;
+}
+
+/* Whether so many moves are likelier made otherwise: the chance that at least k of n are made by the device. */
+static bool are_too_many(const struct moves *moves)
+{
+    const double n = (double)moves->possible;
+    const double k = (double)moves->made;
+    const double p = moved_share;
+    double sum = 0;
+
+    if (k <= n * p) { /* the chance is about a half, or more */
+        return false;
+    }
+    double term = exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + k * log(p) + (n - k) * log1p(-p));
+    for (double i = k; i <= n && term > sum * 1e-9; i++) { /* terms fall from the mean on */
+        sum += term;
+        term *= (n - i) / (i + 1) * (p / (1 - p));
+    }
+    return sum < least_chance;
+}
+
+/* The quotient, and those beside it. */
+enum { IEEE, BELOW, ABOVE, QUOTIENTS };
+
+enum { CHUNKS = 64 };
+
+struct judging {
+    const struct call *call;
+    const struct array *ours;
+    const struct array *theirs;
+    struct array *repaired;
+    size_t units;
+    struct variant variants[QUOTIENTS];
+    struct admission parts[CHUNKS];
+};
+
+/* What is found of a unit. */
+struct unit {
+    bool differs;
+    bool is_given[QUOTIENTS]; /* what is in the dump, by this quotient */
+    bool is_open;             /* another quotient gives another result */
+    struct division division;
+};
+
+static void look_at(const struct judging *j, struct unit *unit, enum result result, size_t i,
+                    const uint64_t bits[QUOTIENTS])
+{
+    const uint64_t ours = array_bits(&j->ours[result], i);
+    const uint64_t theirs = array_bits(&j->theirs[result], i);
+
+    unit->differs |= !result_is_same(result, theirs, ours);
+    for (int q = 0; q < QUOTIENTS; q++) {
+        unit->is_given[q] &= result_is_same(result, theirs, bits[q]);
+        unit->is_open |= !result_is_same(result, ours, bits[q]);
+    }
+}
+
+static void repair(const struct judging *j, enum result result, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++) {
+        array_set_bits(&j->repaired[result], i, array_bits(&j->ours[result], i));
+    }
+}
+
+/* An element of quantize. */
+static struct unit judge_element(const struct judging *j, size_t i)
+{
+    struct unit unit = {.is_given = {true, true, true}};
+    struct trace trace = {0};
+    uint64_t bits[QUOTIENTS];
+
+    for (int q = 0; q < QUOTIENTS; q++) {
+        bits[q] = steps_element(j->call, &j->variants[q], NULL, i, q == IEEE ? &trace : NULL);
+    }
+    look_at(j, &unit, RESULT_Y, i, bits);
+    unit.division = trace.division;
+    return unit;
+}
+
+/* A row of dynamic_quant, or its tensor. */
+static struct unit judge_token(const struct judging *j, size_t token)
+{
+    const struct call *call = j->call;
+    const struct extremes extremes = steps_extremes(call, &j->variants[IEEE], token);
+    struct unit unit = {.is_given = {true, true, true}};
+    struct trace trace = {0};
+    struct token tokens[QUOTIENTS];
+    uint64_t bits[QUOTIENTS];
+
+    for (int q = 0; q < QUOTIENTS; q++) {
+        tokens[q] = steps_token(call, &j->variants[q], &extremes, q == IEEE ? &trace : NULL);
+        bits[q] = steps_parameter(&tokens[q], RESULT_SCALE);
+    }
+    unit.division = trace.division;
+    if (j->theirs[RESULT_SCALE].data) {
+        look_at(j, &unit, RESULT_SCALE, token, bits);
+    }
+    for (size_t i = token * call->token_length; j->theirs[RESULT_Y].data && i < (token + 1) * call->token_length; i++) {
+        for (int q = 0; q < QUOTIENTS; q++) {
+            bits[q] = steps_element(call, &j->variants[q], &tokens[q], i, NULL);
+        }
+        look_at(j, &unit, RESULT_Y, i, bits);
+    }
+    return unit;
+}
+
+static void judge(const struct judging *j, size_t at, struct admission *part)
+{
+    const bool dynamic = j->call->tokens > 0;
+    const struct unit unit = dynamic ? judge_token(j, at) : judge_element(j, at);
+    const bool is_admissible = unit.is_given[IEEE] || unit.is_given[BELOW] || unit.is_given[ABOVE];
+    /* The product of two float32 is exact as a double. */
+    const bool is_exact = unit.division.quotient * unit.division.divisor == unit.division.dividend;
+    struct moves *moves = is_exact ? &part->exact : &part->moves;
+
+    part->differing += unit.differs;
+    part->wrong += unit.differs && !is_admissible;
+    moves->possible += unit.is_open;
+    moves->made += unit.differs && is_admissible;
+    if (unit.differs && is_admissible) {
+        const size_t length = dynamic ? j->call->token_length : 1;
+        repair(j, RESULT_Y, at * length, j->theirs[RESULT_Y].data ? (at + 1) * length : 0);
+        repair(j, RESULT_SCALE, at, j->theirs[RESULT_SCALE].data ? at + 1 : 0);
+    }
+}
+
+static void judge_chunks(void *argument, size_t begin, size_t end)
+{
+    struct judging *j = argument;
+    const struct state caller = enter_state();
+
+    for (size_t chunk = begin; chunk < end; chunk++) {
+        for (size_t at = chunk * j->units / CHUNKS; at < (chunk + 1) * j->units / CHUNKS; at++) {
+            judge(j, at, &j->parts[chunk]);
+        }
+    }
+    leave_state(&caller);
+}
+
+static bool copy(struct array *to, const struct array *from)
+{
+    const size_t elements = from->dtype == NPUQ_QUINT4X2 ? from->count / 8 : from->count;
+    const size_t bytes = elements * npuq_dtype_size(from->dtype);
+
+    *to = *from;
+    to->data = malloc(bytes + 1);
+    if (to->data) {
+        memcpy(to->data, from->data, bytes);
+    }
+    return to->data != NULL;
+}
+
+bool admission_find(const struct call *call, const struct array ours[RESULTS], const struct array theirs[RESULTS],
+                    struct array repaired[RESULTS], const npuq_executor *executor, struct admission *admission)
+{
+    struct judging j = {.call = call, .ours = ours, .theirs = theirs, .repaired = repaired};
+
+    *admission = (struct admission){.divides = admission_divides(call->op, &call->options)};
+    if (!admission->divides) {
+        return true;
+    }
+    for (int r = 0; r < RESULTS; r++) {
+        if (theirs[r].data && !copy(&repaired[r], &theirs[r])) {
+            return false;
+        }
+    }
+    j.units = admission->units = call->tokens > 0 ? call->tokens : call->count;
+    j.variants[BELOW].choice[STEP_QUOTIENT] = QUOTIENT_BELOW;
+    j.variants[ABOVE].choice[STEP_QUOTIENT] = QUOTIENT_ABOVE;
+    if (executor) {
+        executor->parallel_for(executor->context, CHUNKS, judge_chunks, &j);
+    } else {
+        judge_chunks(&j, 0, CHUNKS);
+    }
+    for (int i = 0; i < CHUNKS; i++) {
+        admission->differing += j.parts[i].differing;
+        admission->wrong += j.parts[i].wrong;
+        admission->moves.possible += j.parts[i].moves.possible;
+        admission->moves.made += j.parts[i].moves.made;
+        admission->exact.possible += j.parts[i].exact.possible;
+        admission->exact.made += j.parts[i].exact.made;
+    }
+    admission->too_many = are_too_many(&admission->moves);
+    return true;
+}

@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Dumps of a device whose divisions are one unit off now and then: what is admissible of them, what is wrong, and which
+ * mistakes are named nevertheless. What a quotient gives is computed here, by the oracle's functions. */
+#include "random_call.h"
+#include "support.h"
+
+#include <diagnose.h>
+#include <hypotheses.h>
+#include <npuq_ref_element.h>
+#include <predict.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const npuq_dtype floats[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
+
+enum { ROWS = 48, COLS = 64, COUNT = ROWS * COLS };
+
+/* A call, and what a device returned. */
+struct sample {
+    struct call call;
+    struct array ours[RESULTS];
+    struct array theirs[RESULTS];
+};
+
+static void *allocate(size_t size)
+{
+    void *memory = calloc(size + 1, 1);
+
+    assert_non_null(memory);
+    return memory;
+}
+
+static struct array make_array(npuq_dtype dtype, size_t count)
+{
+    return (struct array){allocate(count * 8), dtype, count};
+}
+
+static void put(const struct array *array, size_t i, float value)
+{
+    npuq_ref_store(array->data, (npuq_ref_dtype)array->dtype, i, value);
+    npuq_ref_store_float(array->data, (npuq_ref_dtype)array->dtype, i, value);
+}
+
+static float get(const struct array *array, size_t i)
+{
+    return npuq_ref_load(array->data, (npuq_ref_dtype)array->dtype, i);
+}
+
+static void start_dump(struct sample *s)
+{
+    for (int r = 0; r < RESULTS && s->ours[r].data; r++) {
+        s->theirs[r] = make_array(s->ours[r].dtype, s->ours[r].count);
+        for (size_t i = 0; i < s->ours[r].count; i++) {
+            array_set_bits(&s->theirs[r], i, array_bits(&s->ours[r], i));
+        }
+    }
+}
+
+static void release_sample(struct sample *s)
+{
+    for (int r = 0; r < RESULTS; r++) {
+        array_release(&s->ours[r]);
+        array_release(&s->theirs[r]);
+    }
+    call_release(&s->call);
+}
+
+static struct diagnosis diagnosis_of(const struct sample *s)
+{
+    struct diagnosis diagnosis;
+
+    assert_true(diagnose(&s->call, s->ours, s->theirs, test_one_in(2) ? &test_shuffled_executor : NULL, &diagnosis));
+    return diagnosis;
+}
+
+/* Any signed number of halves that fits y, with the noise of a significand. */
+static float near_tie(npuq_dtype y)
+{
+    const int most = y == NPUQ_QUINT4X2 ? 15 : 253;
+
+    return (float)test_between(y == NPUQ_UINT8 ? 0 : -most, most) * 0.5f;
+}
+
+/* ---- quantize ---------------------------------------------------------------------------------------------------- */
+
+struct quantize_types {
+    npuq_dtype x;
+    npuq_dtype scales;
+    npuq_dtype zero_points; /* INT64: none */
+    npuq_dtype y;
+    bool one_scale;
+    bool strided;
+};
+
+/* x lies near ties of its quotients; an int32 y is large. */
+static struct sample make_quantize(const struct quantize_types *t)
+{
+    const size_t channels = t->one_scale ? 1 : COLS;
+    const struct array x = make_array(t->x, 2 * COUNT);
+    const struct array scales = make_array(t->scales, channels);
+    const struct array zeros = make_array(t->zero_points, channels);
+    const bool has_zeros = t->zero_points != NPUQ_INT64;
+    struct sample s = {.ours = {make_array(t->y, COUNT)}};
+    npuq_tensor x_view = npuq_matrix(x.data, t->x, ROWS, COLS, t->strided ? 2 * COLS : 0);
+    const npuq_tensor s_view = npuq_vector(scales.data, t->scales, (int64_t)channels);
+    const npuq_tensor z_view = npuq_vector(zeros.data, t->zero_points, (int64_t)channels);
+    const npuq_tensor y_view = npuq_matrix(s.ours[RESULT_Y].data, t->y, ROWS, COLS, 0);
+    const npuq_tensor *const operands[OPERANDS] = {&x_view, &s_view, has_zeros ? &z_view : NULL};
+    const struct call_options options = {.axis = 1, .divides = true, .y_dtype = t->y};
+
+    for (size_t i = 0; i < channels; i++) {
+        put(&scales, i, (float)test_between(0x400000, 0x7FFFFF) / (float)(1 << 27));
+        put(&zeros, i, (float)test_between(0, 9));
+    }
+    for (size_t i = 0; i < 2 * COUNT; i++) {
+        const float tie = t->y == NPUQ_INT32 ? (float)test_between(-0x7FFFFF, 0x7FFFFF) * 8 : near_tie(t->y);
+        put(&x, i, tie * get(&scales, t->one_scale ? 0 : i % COLS));
+    }
+    assert_int_equal(npuq_quantize(&x_view, &s_view, operands[OPERAND_OFFSET], 1, true, &y_view, NULL), NPUQ_OK);
+    assert_true(call_make(&s.call, QUANTIZE, operands, &options));
+    free(x.data);
+    free(scales.data);
+    free(zeros.data);
+    start_dump(&s);
+    return s;
+}
+
+/* The IEEE quotient moved by so many units. */
+static float moved(float quotient, int units)
+{
+    return quotient == 0 || !isfinite(quotient) || units == 0 ? quotient
+                                                              : nextafterf(quotient, units < 0 ? -INFINITY : INFINITY);
+}
+
+static size_t channel_of(const struct sample *s, size_t i)
+{
+    return s->call.operands[OPERAND_SCALE].count == 1 ? 0 : i % COLS;
+}
+
+static float quotient_of(const struct sample *s, size_t i)
+{
+    return npuq_ref_div(get(&s->call.operands[OPERAND_X], i), get(&s->call.operands[OPERAND_SCALE], channel_of(s, i)));
+}
+
+/* What an element of quantize is with a quotient moved. */
+static uint64_t element_with(const struct sample *s, size_t i, int units)
+{
+    const struct array *zeros = &s->call.operands[OPERAND_OFFSET];
+    const float q = moved(quotient_of(s, i), units);
+    const float t = zeros->data ? npuq_ref_add(q, get(zeros, channel_of(s, i))) : q;
+    uint64_t storage = 0;
+    struct array one = {&storage, s->ours[RESULT_Y].dtype, 1};
+
+    npuq_ref_store(one.data, (npuq_ref_dtype)one.dtype, 0, t);
+    return array_bits(&one, 0);
+}
+
+static bool is_exact(const struct sample *s, size_t i)
+{
+    return (double)quotient_of(s, i) * (double)get(&s->call.operands[OPERAND_SCALE], channel_of(s, i)) ==
+           (double)get(&s->call.operands[OPERAND_X], i);
+}
+
+/* As the device: some 6 % of all quotients are moved. Returns what is to be found. */
+static struct admission move_elements(struct sample *s)
+{
+    struct admission expected = {.divides = true, .units = COUNT};
+
+    for (size_t i = 0; i < COUNT; i++) {
+        const uint64_t ours = array_bits(&s->ours[RESULT_Y], i);
+        const uint64_t now = element_with(s, i, test_below(100) < 6 ? test_one_in(2) ? -1 : 1 : 0);
+        struct moves *moves = is_exact(s, i) ? &expected.exact : &expected.moves;
+
+        assert_int_equal(element_with(s, i, 0), ours);
+        moves->possible += element_with(s, i, -1) != ours || element_with(s, i, 1) != ours;
+        moves->made += now != ours;
+        expected.differing += now != ours;
+        array_set_bits(&s->theirs[RESULT_Y], i, now);
+    }
+    return expected;
+}
+
+static void check_admission(const struct admission *found, const struct admission *expected)
+{
+    assert_int_equal(found->divides, expected->divides);
+    assert_int_equal(found->units, expected->units);
+    assert_int_equal(found->differing, expected->differing);
+    assert_int_equal(found->wrong, expected->wrong);
+    assert_int_equal(found->moves.possible, expected->moves.possible);
+    assert_int_equal(found->moves.made, expected->moves.made);
+    assert_int_equal(found->exact.possible, expected->exact.possible);
+    assert_int_equal(found->exact.made, expected->exact.made);
+}
+
+static struct quantize_types random_types(void)
+{
+    static const npuq_dtype zeros[] = {NPUQ_INT64, NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16,
+                                       NPUQ_INT8,  NPUQ_UINT8,   NPUQ_INT32};
+    static const npuq_dtype outputs[] = {NPUQ_INT8, NPUQ_UINT8, NPUQ_INT32};
+
+    return (struct quantize_types){floats[test_below(3)],  floats[test_below(3)], zeros[test_below(7)],
+                                   outputs[test_below(3)], test_one_in(3),        test_one_in(3)};
+}
+
+/* ---- dynamic_quant ----------------------------------------------------------------------------------------------- */
+
+struct dynamic_types {
+    npuq_dtype x;
+    npuq_dtype y;
+    bool inverse;
+    bool per_tensor;
+    int smooth; /* 0: none, 1: one row, 2: groups of rows */
+};
+
+/* v lies near ties of its products with 127 / m. */
+static struct sample make_dynamic(const struct dynamic_types *t)
+{
+    static const int64_t ends[] = {7, 7, ROWS};
+    const int64_t tokens = t->per_tensor ? 1 : ROWS;
+    const size_t factors = t->smooth == 2 ? 3 * COLS : COLS;
+    const struct array x = make_array(t->x, COUNT);
+    const struct array smooth = make_array(NPUQ_FLOAT32, factors);
+    const size_t words = t->y == NPUQ_QUINT4X2 ? COLS / 8 : COLS;
+    struct sample s = {.ours = {make_array(t->y, COUNT), make_array(NPUQ_FLOAT32, (size_t)tokens)}};
+    const npuq_tensor x_view = npuq_matrix(x.data, t->x, ROWS, COLS, 0);
+    const npuq_tensor smooth_view = t->smooth == 2 ? npuq_matrix(smooth.data, NPUQ_FLOAT32, 3, COLS, 0)
+                                                   : npuq_vector(smooth.data, NPUQ_FLOAT32, COLS);
+    const npuq_tensor groups_view = npuq_vector(ends, NPUQ_INT64, 3);
+    const npuq_tensor y_view = npuq_matrix(s.ours[RESULT_Y].data, t->y, ROWS, (int64_t)words, 0);
+    const npuq_tensor scale_view = npuq_vector(s.ours[RESULT_SCALE].data, NPUQ_FLOAT32, tokens);
+    const npuq_tensor *const operands[OPERANDS] = {[OPERAND_X] = &x_view,
+                                                   [OPERAND_SMOOTH] = t->smooth ? &smooth_view : NULL,
+                                                   [OPERAND_GROUPS] = t->smooth == 2 ? &groups_view : NULL};
+    const struct call_options options = {
+        .y_dtype = t->y, .per_tensor = t->per_tensor, .inverse_form = t->inverse, .axis = -1};
+    const float dmax = t->y == NPUQ_QUINT4X2 ? 7 : 127;
+    float m = 0;
+
+    for (size_t i = 0; i < factors; i++) {
+        put(&smooth, i, t->smooth ? (float)test_between(1, 8) : 1);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        if (i % COLS == 0 && (i == 0 || !t->per_tensor)) {
+            m = (float)test_between(0x400000, 0x7FFFFF) / (float)(1 << 20);
+        }
+        put(&x, i, i % COLS == 5 ? m : near_tie(t->y) * (m / dmax));
+    }
+    assert_int_equal(npuq_dynamic_quant(&x_view, operands[OPERAND_SMOOTH], operands[OPERAND_GROUPS],
+                                        t->per_tensor ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN,
+                                        t->inverse ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT, &y_view, &scale_view,
+                                        NULL),
+                     NPUQ_OK);
+    assert_true(call_make(&s.call, DYNAMIC_QUANT, operands, &options));
+    free(x.data);
+    free(smooth.data);
+    start_dump(&s);
+    return s;
+}
+
+static float value_of(const struct sample *s, size_t i)
+{
+    const struct array *smooth = &s->call.operands[OPERAND_SMOOTH];
+    const size_t group = s->call.row_group ? s->call.row_group[i / COLS] : 0;
+    const float x = get(&s->call.operands[OPERAND_X], i);
+
+    return smooth->data ? npuq_ref_mul(x, get(smooth, group * COLS + i % COLS)) : x;
+}
+
+/* The results of a row, or of the tensor, with its quotient moved; says whether they differ from ours. */
+static bool write_row(struct sample *s, size_t token, int units)
+{
+    const size_t length = s->call.token_length;
+    const float dmax = s->call.options.y_dtype == NPUQ_QUINT4X2 ? 7 : 127;
+    bool differs = false;
+    float m = 0;
+
+    for (size_t i = token * length; i < (token + 1) * length; i++) {
+        m = fmaxf(m, fabsf(value_of(s, i)));
+    }
+    const float r = moved(npuq_ref_div(dmax, m), units);
+    const float scale = s->call.options.inverse_form ? npuq_ref_div(1, r) : npuq_ref_mul(m, npuq_ref_div(1, dmax));
+
+    put(&s->theirs[RESULT_SCALE], token, scale);
+    differs = scale != get(&s->ours[RESULT_SCALE], token);
+    for (size_t i = token * length; i < (token + 1) * length; i++) {
+        npuq_ref_store(s->theirs[RESULT_Y].data, (npuq_ref_dtype)s->theirs[RESULT_Y].dtype, i,
+                       npuq_ref_mul(value_of(s, i), r));
+    }
+    for (size_t i = token * length; i < (token + 1) * length; i++) {
+        differs = differs || array_bits(&s->theirs[RESULT_Y], i) != array_bits(&s->ours[RESULT_Y], i);
+    }
+    return differs;
+}
+
+static size_t move_rows(struct sample *s)
+{
+    size_t differing = 0;
+
+    for (size_t token = 0; token < s->call.tokens; token++) {
+        differing += write_row(s, token, test_below(100) < 6 ? test_one_in(2) ? -1 : 1 : 0);
+    }
+    return differing;
+}
+
+static struct dynamic_types random_dynamic(void)
+{
+    return (struct dynamic_types){floats[test_below(3)], test_one_in(2) ? NPUQ_INT8 : NPUQ_QUINT4X2, test_one_in(2),
+                                  test_one_in(4), 0};
+}
+
+/* ---- the tests --------------------------------------------------------------------------------------------------- */
+
+/* Of a dump of a device: nothing is wrong, and it is within the device's division. A few elements that differ may all
+ * be what an exact mistake gives, and one dump of a thousand differs too much. */
+static void check_within(const struct sample *s, size_t *dumps, size_t *others)
+{
+    struct diagnosis d = diagnosis_of(s);
+
+    assert_int_equal(d.admission.wrong, 0);
+    if (d.all_differing == 0) {
+        assert_int_equal(d.verdict, VERDICT_EQUAL);
+    } else {
+        *dumps += 1;
+        *others += d.verdict != VERDICT_ADMISSIBLE;
+        assert_true(d.verdict == VERDICT_ADMISSIBLE || d.verdict == VERDICT_EXPLAINED || d.admission.too_many);
+    }
+    diagnosis_release(&d);
+}
+
+static void test_devices_are_within(void **unused)
+{
+    size_t dumps = 0;
+    size_t others = 0;
+
+    (void)unused;
+    for (int again = 0; again < test_rounds(200); again++) {
+        const struct quantize_types types = random_types();
+        struct sample s = make_quantize(&types);
+        const struct admission expected = move_elements(&s);
+
+        if (expected.differing > 0) {
+            struct diagnosis d = diagnosis_of(&s);
+            check_admission(&d.admission, &expected);
+            diagnosis_release(&d);
+        }
+        check_within(&s, &dumps, &others);
+        release_sample(&s);
+    }
+    for (int again = 0; again < test_rounds(200); again++) {
+        struct dynamic_types types = random_dynamic();
+        types.smooth = types.per_tensor ? (int)test_below(2) : (int)test_below(3);
+        struct sample s = make_dynamic(&types);
+        const size_t differing = move_rows(&s);
+        struct diagnosis d = diagnosis_of(&s);
+
+        assert_int_equal(d.admission.differing, differing);
+        diagnosis_release(&d);
+        check_within(&s, &dumps, &others);
+        release_sample(&s);
+    }
+    print_message("# %zu dumps, %zu of them not within the device's division\n", dumps, others);
+    assert_true(dumps >= (size_t)test_rounds(100) && others * 25 <= dumps);
+}
+
+/* An element that none of the three quotients gives is wrong, however near it is. */
+static void test_elements_outside_are_wrong(void **unused)
+{
+    (void)unused;
+    for (int again = 0; again < test_rounds(60); again++) {
+        const struct quantize_types types = random_types();
+        struct sample s = make_quantize(&types);
+        struct admission expected = move_elements(&s);
+
+        for (int n = 0; n < 3; n++) {
+            const size_t i = test_below(COUNT);
+            uint64_t outside = array_bits(&s.ours[RESULT_Y], i);
+            const uint64_t mask = types.y == NPUQ_INT32 ? UINT32_MAX : 0xFF;
+            const bool differed = array_bits(&s.theirs[RESULT_Y], i) != outside;
+
+            while (outside == element_with(&s, i, 0) || outside == element_with(&s, i, -1) ||
+                   outside == element_with(&s, i, 1)) {
+                outside = (outside + 1) & mask;
+            }
+            if (array_bits(&s.theirs[RESULT_Y], i) == outside) { /* taken before */
+                continue;
+            }
+            if (differed) {
+                (is_exact(&s, i) ? &expected.exact : &expected.moves)->made--;
+            }
+            expected.differing += !differed;
+            expected.wrong++;
+            array_set_bits(&s.theirs[RESULT_Y], i, outside);
+        }
+        struct diagnosis d = diagnosis_of(&s);
+        check_admission(&d.admission, &expected);
+        assert_int_not_equal(d.verdict, VERDICT_ADMISSIBLE);
+        diagnosis_release(&d);
+        release_sample(&s);
+    }
+}
+
+/* Rows of which one element needs the quotient below and another the one above. */
+static void test_rows_of_two_quotients_are_wrong(void **unused)
+{
+    size_t rows = 0;
+
+    (void)unused;
+    for (int again = 0; again < test_rounds(60); again++) {
+        struct dynamic_types types = random_dynamic();
+        types.per_tensor = false;
+        types.inverse = false; /* the scale would tell */
+        struct sample s = make_dynamic(&types);
+        struct sample other = make_dynamic(&types);
+        size_t mixed = 0;
+
+        array_release(&other.theirs[RESULT_Y]);
+        other.theirs[RESULT_Y] = make_array(types.y, COUNT);
+        for (size_t token = 0; token < ROWS; token++) {
+            bool below = false;
+            bool above = false;
+            (void)write_row(&s, token, 1);
+            for (size_t i = token * COLS; i < (token + 1) * COLS; i++) {
+                array_set_bits(&other.theirs[RESULT_Y], i, array_bits(&s.theirs[RESULT_Y], i));
+            }
+            (void)write_row(&s, token, -1);
+            for (size_t i = token * COLS; i < (token + 1) * COLS; i++) {
+                const uint64_t ours = array_bits(&s.ours[RESULT_Y], i);
+                const uint64_t high = array_bits(&other.theirs[RESULT_Y], i);
+                const uint64_t low = array_bits(&s.theirs[RESULT_Y], i);
+                /* Each element takes the quotient that moves it; together there is none. */
+                array_set_bits(&s.theirs[RESULT_Y], i, low != ours ? low : high);
+                below = below || (low != ours && high != low);
+                above = above || (high != ours && low == ours);
+            }
+            mixed += below && above;
+        }
+        struct diagnosis d = diagnosis_of(&s);
+        assert_int_equal(d.admission.wrong, mixed);
+        assert_true(mixed == 0 || d.verdict != VERDICT_ADMISSIBLE);
+        rows += mixed;
+        diagnosis_release(&d);
+        release_sample(&s);
+        release_sample(&other);
+    }
+    assert_true(rows >= (size_t)test_rounds(20));
+}
+
+/* Nearly all that such kernels make different is admissible: they are named, and not excused. */
+static void test_exact_mistakes_are_named(void **unused)
+{
+    static const char *const names[] = {"half-away", "half-up", "half-added-up", "reciprocal"};
+
+    (void)unused;
+    for (int again = 0; again < test_rounds(60); again++) {
+        const struct quantize_types types = random_types();
+        const struct dynamic_types dynamic = random_dynamic();
+        struct sample s = again % 2 ? make_quantize(&types) : make_dynamic(&dynamic);
+
+        for (int h = 0; h < hypothesis_count; h++) {
+            struct variant variant = {.choice = {0}};
+            bool is_meant = false;
+            bool is_named = false;
+
+            for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+                is_meant = is_meant || strcmp(hypotheses[h].name, names[n]) == 0;
+            }
+            if (!is_meant || !hypothesis_applies(&hypotheses[h], &s.call)) {
+                continue;
+            }
+            assert_true(hypothesis_add(&hypotheses[h], &variant));
+            for (int r = 0; r < call_results(&s.call); r++) {
+                struct predictor p = {.call = &s.call, .variant = &variant};
+                for (size_t i = 0; i < s.ours[r].count; i++) {
+                    array_set_bits(&s.theirs[r], i, predict(&p, (enum result)r, i, NULL));
+                }
+            }
+            struct diagnosis d = diagnosis_of(&s);
+            for (int i = 0; i < d.first_place; i++) {
+                is_named = is_named || d.findings[i].hypotheses[0] == &hypotheses[h];
+            }
+            assert_int_equal(d.verdict, d.all_differing > 0 ? VERDICT_EXPLAINED : VERDICT_EQUAL);
+            assert_true(is_named || d.all_differing == 0);
+            diagnosis_release(&d);
+        }
+        release_sample(&s);
+    }
+}
+
+/* A device with a mistake: what its division explains need not be explained by the mistake. */
+static void test_mistakes_of_devices(void **unused)
+{
+    size_t named = 0;
+    size_t dumps = 0;
+
+    (void)unused;
+    for (int again = 0; again < test_rounds(40); again++) {
+        struct quantize_types types = random_types();
+        types.x = NPUQ_FLOAT32;
+        struct sample s = make_quantize(&types);
+        const struct admission moves = move_elements(&s);
+
+        for (size_t row = 0; row < ROWS; row++) {
+            for (size_t i = row * COLS + 50; i < (row + 1) * COLS; i++) {
+                array_set_bits(&s.theirs[RESULT_Y], i, 0x55);
+            }
+        }
+        struct diagnosis d = diagnosis_of(&s);
+        if (moves.differing > 0 && d.all_differing > d.admission.wrong) {
+            dumps++;
+            named += d.verdict == VERDICT_EXPLAINED && d.findings[0].explained < d.all_differing &&
+                     strcmp(d.findings[0].hypotheses[0]->name, "tail-untouched") == 0;
+        }
+        diagnosis_release(&d);
+        release_sample(&s);
+    }
+    print_message("# %zu of %zu\n", named, dumps);
+    assert_true(dumps > 0 && named == dumps);
+}
+
+/* All quotients moved the same way are too many. */
+static void test_too_many(void **unused)
+{
+    (void)unused;
+    for (int again = 0; again < test_rounds(20); again++) {
+        struct quantize_types types = random_types();
+        types.x = NPUQ_FLOAT32;
+        types.y = NPUQ_INT32;
+        struct sample s = make_quantize(&types);
+
+        for (size_t i = 0; i < COUNT; i++) {
+            array_set_bits(&s.theirs[RESULT_Y], i, element_with(&s, i, -1));
+        }
+        struct diagnosis d = diagnosis_of(&s);
+        assert_int_equal(d.admission.wrong, 0);
+        assert_true(d.admission.too_many && d.verdict != VERDICT_ADMISSIBLE);
+        diagnosis_release(&d);
+        release_sample(&s);
+    }
+}
+
+/* Without a vector division, nothing is admissible. */
+static void test_other_operators(void **unused)
+{
+    (void)unused;
+    for (int o = 0; o < OPERATORS_OF_CALLS; o++) {
+        for (int again = 0; again < test_rounds(40); again++) {
+            struct random_call random;
+            struct array dump[RESULTS] = {{0}};
+
+            if (!random_call_make(&random, 1U << o, test_below) || random.call.count == 0) {
+                random_call_release(&random);
+                continue;
+            }
+            for (int r = 0; r < call_results(&random.call); r++) {
+                dump[r] = make_array(random.results[r].dtype, random.results[r].count);
+                for (size_t i = 0; i < random.results[r].count; i++) {
+                    array_set_bits(&dump[r], i, array_bits(&random.results[r], i) ^ (r == 0 && i == 0));
+                }
+            }
+            struct diagnosis d;
+            const bool divides = 1U << o == DYNAMIC_QUANT || (1U << o == QUANTIZE && random.call.options.divides);
+            assert_true(diagnose(&random.call, random.results, dump, NULL, &d));
+            assert_int_equal(d.admission.divides, divides);
+            assert_true(divides || d.verdict != VERDICT_ADMISSIBLE);
+            diagnosis_release(&d);
+            for (int r = 0; r < RESULTS; r++) {
+                array_release(&dump[r]);
+            }
+            random_call_release(&random);
+        }
+    }
+}
+
+/* ---- worked examples --------------------------------------------------------------------------------------------- */
+
+static const uint16_t x_of_quantize[] = {0x4100, 0x2210, 0x288C, 0x3C00, 0};
+static const float x_of_dynamic[] = {.26586914f, -.75683594f, -.2454834f, 1.2402344f};
+
+static void check_example(struct sample *s, const int8_t *y, uint32_t scale, bool is_right)
+{
+    struct diagnosis d;
+
+    for (size_t i = 0; i < s->ours[RESULT_Y].count; i++) {
+        array_set_bits(&s->theirs[RESULT_Y], i, (uint8_t)y[i]);
+    }
+    if (s->theirs[RESULT_SCALE].data) {
+        array_set_bits(&s->theirs[RESULT_SCALE], 0, scale);
+    }
+    d = diagnosis_of(s);
+    assert_true(d.all_differing > 0);
+    assert_int_equal(d.admission.wrong == 0, is_right);
+    diagnosis_release(&d);
+}
+
+static void test_quantize_example(void **unused)
+{
+    static const int8_t admissible[][5] = {{3, 0, 2, 0, 0}, {2, 1, 2, 0, 0}, {2, 0, 1, 0, 0}, {3, 1, 1, 0, 0}};
+    static const int8_t wrong[][5] = {{1, 0, 2, 0, 0}, {2, -1, 2, 0, 0}, {2, 0, 3, 0, 0}, {2, 0, 2, 1, 0}};
+    const uint16_t scales[] = {0x3F80, 0x3CC2, 0x3CC2, 0x4040, 0x40A0};
+    struct sample s = {.ours = {make_array(NPUQ_INT8, 5)}};
+    const npuq_tensor x = npuq_vector(x_of_quantize, NPUQ_FLOAT16, 5);
+    const npuq_tensor scale = npuq_vector(scales, NPUQ_BFLOAT16, 5);
+    const npuq_tensor y = npuq_vector(s.ours[RESULT_Y].data, NPUQ_INT8, 5);
+    const npuq_tensor *const operands[OPERANDS] = {&x, &scale};
+    const struct call_options options = {.axis = 0, .divides = true, .y_dtype = NPUQ_INT8};
+
+    (void)unused;
+    assert_int_equal(npuq_quantize(&x, &scale, NULL, 0, true, &y, NULL), NPUQ_OK);
+    assert_true(call_make(&s.call, QUANTIZE, operands, &options));
+    start_dump(&s);
+    assert_memory_equal(s.ours[RESULT_Y].data, ((const int8_t[]){2, 0, 2, 0, 0}), 5);
+    for (size_t i = 0; i < 4; i++) {
+        check_example(&s, admissible[i], 0, true);
+        check_example(&s, wrong[i], 0, false);
+    }
+    release_sample(&s);
+}
+
+static void test_dynamic_example(void **unused)
+{
+    static const int8_t lower[] = {27, -77, -25, 127};
+    static const int8_t same[] = {27, -78, -25, 127};
+
+    (void)unused;
+    for (int inverse = 0; inverse < 2; inverse++) {
+        const struct call_options options = {.y_dtype = NPUQ_INT8, .inverse_form = inverse};
+        struct sample s = {.ours = {make_array(NPUQ_INT8, 4), make_array(NPUQ_FLOAT32, 1)}};
+        const npuq_tensor x = npuq_matrix(x_of_dynamic, NPUQ_FLOAT32, 1, 4, 0);
+        const npuq_tensor y = npuq_matrix(s.ours[RESULT_Y].data, NPUQ_INT8, 1, 4, 0);
+        const npuq_tensor scale = npuq_vector(s.ours[RESULT_SCALE].data, NPUQ_FLOAT32, 1);
+        const npuq_tensor *const operands[OPERANDS] = {&x};
+
+        assert_int_equal(npuq_dynamic_quant(&x, NULL, NULL, NPUQ_PER_TOKEN, (npuq_scale_form)inverse, &y, &scale, NULL),
+                         NPUQ_OK);
+        assert_true(call_make(&s.call, DYNAMIC_QUANT, operands, &options));
+        start_dump(&s);
+        assert_memory_equal(s.ours[RESULT_Y].data, same, 4);
+        check_example(&s, lower, 0x3C200000, !inverse);
+        if (inverse) {
+            check_example(&s, lower, 0x3C200001, true);
+            check_example(&s, same, 0x3C1FFFFF, true);
+            check_example(&s, same, 0x3C200001, false);
+        }
+        release_sample(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_devices_are_within),
+        cmocka_unit_test(test_elements_outside_are_wrong),
+        cmocka_unit_test(test_rows_of_two_quotients_are_wrong),
+        cmocka_unit_test(test_exact_mistakes_are_named),
+        cmocka_unit_test(test_mistakes_of_devices),
+        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_other_operators),
+        cmocka_unit_test(test_quantize_example),
+        cmocka_unit_test(test_dynamic_example),
+    };
+
+    test_seed();
+    return cmocka_run_group_tests_name("admissible", tests, NULL, NULL);
+}
