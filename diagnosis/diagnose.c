@@ -493,8 +493,7 @@ static bool find_remainder(struct search *s, const struct variant *variant)
         struct predictor p = {.call = s->call, .variant = variant, .cache = s->cache};
         const enum result result = (enum result)r;
         for (size_t i = 0; i < s->diagnosis->compared[r]; i++) {
-            if (variant ? is_given(s, result, i, predict(&p, result, i, NULL))
-                        : is_excused(s, result, i) || !differs(s, result, i)) {
+            if (variant ? is_given(s, result, i, predict(&p, result, i, NULL)) : !differs(s, result, i)) {
                 continue;
             }
             remainder->elements[r]++;

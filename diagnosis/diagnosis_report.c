@@ -152,10 +152,9 @@ void diagnosis_report_admission(struct text *text, const struct call *call, cons
              a->wrong > 0 ? "; the rest is wrong" : "");
     add_line(text, &line);
     if (a->wrong == 0) {
-        text_add(&line, "Of %zu rounded quotients that show a unit %zu are off, of %zu exact ones %zu",
-                 a->moves.possible, a->moves.made, a->exact.possible, a->exact.made);
-        text_add(&line, a->too_many ? ": too many, as a device moves some 6 %% of its quotients."
-                                    : "; a device moves some 6 %% of its quotients.");
+        text_add(&line, "Quotients one unit off: %zu of %zu rounded ones that can show it, %zu of %zu exact ones; ",
+                 a->moves.made, a->moves.possible, a->exact.made, a->exact.possible);
+        text_add(&line, a->too_many ? "too many: a device moves some 6 %%." : "a device moves some 6 %%.");
         add_line(text, &line);
         text_add(text, "  docs/device.md says what is known of the device's division.\n");
     }

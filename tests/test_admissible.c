@@ -83,6 +83,45 @@ static float near_tie(npuq_dtype y)
     return (float)test_between(y == NPUQ_UINT8 ? 0 : -most, most) * 0.5f;
 }
 
+/* ---- what the page of the reference has for users ---------------------------------------------------------------- */
+
+/* Whether the device may give y for x / s + z. */
+static bool may_be_quantized(float x, float s, float z, int8_t y)
+{
+    const float quotients[] = {npuq_ref_div(x, s), npuq_ref_div_below(x, s), npuq_ref_div_above(x, s)};
+
+    for (int i = 0; i < 3; i++) {
+        int8_t possible;
+        npuq_ref_store(&possible, NPUQ_REF_INT8, 0, npuq_ref_add(quotients[i], z));
+        if (possible == y) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the device may give y and the scale for a row of dynamic_quant, of which m is the largest |v|: one r gives
+ * all of them. */
+static bool may_be_row(const float *v, size_t n, float m, bool inverse_form, const int8_t *y, float scale)
+{
+    const float r[] = {npuq_ref_div(127.0f, m), npuq_ref_div_below(127.0f, m), npuq_ref_div_above(127.0f, m)};
+
+    for (int i = 0; i < 3; i++) {
+        const float factor = npuq_ref_div(1.0f, inverse_form ? r[i] : 127.0f);
+        bool same = scale == (inverse_form ? factor : npuq_ref_mul(m, factor));
+
+        for (size_t k = 0; same && k < n; k++) {
+            int8_t possible;
+            npuq_ref_store(&possible, NPUQ_REF_INT8, 0, npuq_ref_mul(v[k], r[i]));
+            same = possible == y[k];
+        }
+        if (same) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- quantize ---------------------------------------------------------------------------------------------------- */
 
 struct quantize_types {
@@ -128,10 +167,9 @@ static struct sample make_quantize(const struct quantize_types *t)
 }
 
 /* The IEEE quotient moved by so many units. */
-static float moved(float quotient, int units)
+static float divide(float a, float b, int units)
 {
-    return quotient == 0 || !isfinite(quotient) || units == 0 ? quotient
-                                                              : nextafterf(quotient, units < 0 ? -INFINITY : INFINITY);
+    return units == 0 ? npuq_ref_div(a, b) : units < 0 ? npuq_ref_div_below(a, b) : npuq_ref_div_above(a, b);
 }
 
 static size_t channel_of(const struct sample *s, size_t i)
@@ -139,16 +177,16 @@ static size_t channel_of(const struct sample *s, size_t i)
     return s->call.operands[OPERAND_SCALE].count == 1 ? 0 : i % COLS;
 }
 
-static float quotient_of(const struct sample *s, size_t i)
+static float quotient_of(const struct sample *s, size_t i, int units)
 {
-    return npuq_ref_div(get(&s->call.operands[OPERAND_X], i), get(&s->call.operands[OPERAND_SCALE], channel_of(s, i)));
+    return divide(get(&s->call.operands[OPERAND_X], i), get(&s->call.operands[OPERAND_SCALE], channel_of(s, i)), units);
 }
 
 /* What an element of quantize is with a quotient moved. */
 static uint64_t element_with(const struct sample *s, size_t i, int units)
 {
     const struct array *zeros = &s->call.operands[OPERAND_OFFSET];
-    const float q = moved(quotient_of(s, i), units);
+    const float q = quotient_of(s, i, units);
     const float t = zeros->data ? npuq_ref_add(q, get(zeros, channel_of(s, i))) : q;
     uint64_t storage = 0;
     struct array one = {&storage, s->ours[RESULT_Y].dtype, 1};
@@ -159,7 +197,7 @@ static uint64_t element_with(const struct sample *s, size_t i, int units)
 
 static bool is_exact(const struct sample *s, size_t i)
 {
-    return (double)quotient_of(s, i) * (double)get(&s->call.operands[OPERAND_SCALE], channel_of(s, i)) ==
+    return (double)quotient_of(s, i, 0) * (double)get(&s->call.operands[OPERAND_SCALE], channel_of(s, i)) ==
            (double)get(&s->call.operands[OPERAND_X], i);
 }
 
@@ -279,7 +317,7 @@ static bool write_row(struct sample *s, size_t token, int units)
     for (size_t i = token * length; i < (token + 1) * length; i++) {
         m = fmaxf(m, fabsf(value_of(s, i)));
     }
-    const float r = moved(npuq_ref_div(dmax, m), units);
+    const float r = divide(dmax, m, units);
     const float scale = s->call.options.inverse_form ? npuq_ref_div(1, r) : npuq_ref_mul(m, npuq_ref_div(1, dmax));
 
     put(&s->theirs[RESULT_SCALE], token, scale);
@@ -573,6 +611,25 @@ static void test_other_operators(void **unused)
     }
 }
 
+/* The quotients beside a quotient, by the C library. */
+static void test_quotients_beside(void **unused)
+{
+    (void)unused;
+    for (int again = 0; again < 100000; again++) {
+        const float a = test_float(false);
+        const float b = test_float(false);
+        const float q = npuq_ref_div(a, b);
+        const bool alone = q == 0 || !isfinite(q);
+        const float below = alone ? q : nextafterf(q, -INFINITY);
+        const float above = alone ? q : nextafterf(q, INFINITY);
+
+        if (!isnan(q)) {
+            assert_int_equal(npuq_ref_to_bits(npuq_ref_div_below(a, b)), npuq_ref_to_bits(below));
+            assert_int_equal(npuq_ref_to_bits(npuq_ref_div_above(a, b)), npuq_ref_to_bits(above));
+        }
+    }
+}
+
 /* ---- worked examples --------------------------------------------------------------------------------------------- */
 
 static const uint16_t x_of_quantize[] = {0x4100, 0x2210, 0x288C, 0x3C00, 0};
@@ -592,6 +649,18 @@ static void check_example(struct sample *s, const int8_t *y, uint32_t scale, boo
     assert_true(d.all_differing > 0);
     assert_int_equal(d.admission.wrong == 0, is_right);
     diagnosis_release(&d);
+    if (s->call.op == DYNAMIC_QUANT) {
+        assert_int_equal(
+            may_be_row(x_of_dynamic, 4, x_of_dynamic[3], s->call.options.inverse_form, y, npuq_ref_from_bits(scale)),
+            is_right);
+    } else {
+        bool may_be = true;
+        for (size_t i = 0; i < s->call.count; i++) {
+            may_be = may_be && may_be_quantized(get(&s->call.operands[OPERAND_X], i),
+                                                get(&s->call.operands[OPERAND_SCALE], i), 0.0f, y[i]);
+        }
+        assert_int_equal(may_be, is_right);
+    }
 }
 
 static void test_quantize_example(void **unused)
@@ -657,6 +726,7 @@ int main(void)
         cmocka_unit_test(test_mistakes_of_devices),
         cmocka_unit_test(test_too_many),
         cmocka_unit_test(test_other_operators),
+        cmocka_unit_test(test_quotients_beside),
         cmocka_unit_test(test_quantize_example),
         cmocka_unit_test(test_dynamic_example),
     };

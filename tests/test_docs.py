@@ -170,6 +170,11 @@ class Examples(unittest.TestCase):
         for part in (f"```c\n{example_program('quickstart.md')}```\n", f"    ./program  # prints {printed}"):
             self.assertIn(part, read(SOURCE, "README.md"))
 
+    def test_reference(self):
+        """The loops of the page of the reference are in a test."""
+        block, = re.findall(r"^```c\n(.*?)^```\n", read(DOCS, "reference.md"), re.DOTALL | re.MULTILINE)
+        self.assertIn(block, read(SOURCE, "tests", "test_admissible.c"))
+
     def test_recipes(self):
         """The code of the page of threads stands in the examples, which are compiled, run and compared."""
         names = [name for name in sorted(os.listdir(os.path.join(SOURCE, "examples"))) if name.startswith("prepared")]

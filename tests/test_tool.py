@@ -610,7 +610,11 @@ class Comparing(ToolTest):
         self.assertEqual(lines[: len(shown)], [f"  [{row}, {column}]: npuquant {ours[row, column]}, "
                                                f"file {theirs[row, column]}" for row, column in shown])
         more = [f"  ... and {differ - len(shown)} more (see --max-diffs)"] if differ > len(shown) > 0 else []
-        self.assertEqual(lines[len(shown) :], more)
+        rest = lines[len(shown) :]
+        if not tolerance and len(rest) > len(more):  # what it says, test_tool_causes.py checks
+            self.assertRegex(rest[len(more)], r"^  Admissible for the device's vector division: [1-9]")
+            del rest[len(more) :]
+        self.assertEqual(rest, more)
 
     def test_different(self):
         for count in (1, 2, 13, 200, 959, 960):

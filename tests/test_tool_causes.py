@@ -416,6 +416,91 @@ class Diagnose(CauseTest):
         self.assertFalse(os.path.exists(self.path("y.npy")))
 
 
+class Admissible(CauseTest):
+    """Dumps of a device, whose vector unit divides one unit off now and then."""
+
+    def save_device(self, share=0.06):
+        """x near ties of its quotients, and results of a device that moves so many of these. Returns words and y."""
+        random = np.random.default_rng(9)
+        scales = (random.random(64) + 0.5).astype(f4)
+        x = (random.integers(-200, 200, (48, 64)) * f4(0.5) * scales).astype(f4)
+        quotients = x / scales
+        beside = np.nextafter(quotients, np.where(random.random(x.shape) < 0.5, f4(-np.inf), f4(np.inf)))
+        moved = np.where((random.random(x.shape) < share) & (quotients != 0), beside, quotients)
+        words = ["quantize", *self.save_inputs(1, x=x, scales=scales), "--axis", "-1"]
+        return words, np.rint(moved).astype("i1"), np.rint(quotients).astype("i1")
+
+    def check(self, words, status, first, verdict, said):
+        """Of --expect and diagnose, with --admissible: the status, the first line and the JSON."""
+        for command in ([], ["diagnose"]):
+            self.assertIn("diagnosis: " + first, self.run_well(*command, *words, "--admissible", status=status))
+            self.run_well(*command, *words, status=1)
+        report = json.loads(self.run_well("diagnose", *words, "--json", status=1))
+        self.assertEqual((report["verdict"], report["admissible"]["verdict"]), (verdict, said))
+        return report["admissible"]
+
+    def test_within(self):
+        words, device, right = self.save_device()
+        words += self.save_results({"y": device})
+        counted = self.check(words, 0, "within the device's division", "admissible", "admissible")
+        differing = int((device != right).sum())
+        self.assertGreater(differing, 30)
+        self.assertEqual((counted["unit"], counted["units"], counted["differing"], counted["wrong"]),
+                         ("element", device.size, differing, 0))
+        self.assertEqual(counted["made"] + counted["exact_made"], differing)
+        self.assertFalse(counted["too_many"])
+        text = self.run_well(*words, status=1)
+        self.assertIn(f"\n  Admissible for the device's vector division: {differing} of {differing} differing elements.\n",
+                      text)
+
+    def test_not_within(self):
+        words, device, right = self.save_device()
+        wrong = device.copy()
+        wrong[3, 5] = right[3, 5] + 7
+        counted = self.check(words + self.save_results({"y": wrong}), 1, "none of the hypotheses", "none", "wrong")
+        self.assertEqual(counted["wrong"], 1)
+        words, device, _ = self.save_device(share=1)
+        counted = self.check(words + self.save_results({"y": device}), 1, "none of the hypotheses", "none", "admissible")
+        self.assertTrue(counted["too_many"])
+
+    def test_a_mistake_is_named(self):
+        words, _, right = self.save_device()
+        x, scales = (np.load(self.path(name)) for name in ("x.npy", "scales.npy"))
+        quotients = x / scales
+        away = (np.sign(quotients) * np.floor(np.abs(quotients) + f4(0.5))).astype("i1")
+        self.assertGreater((away != right).sum(), 50)
+        self.check(words + self.save_results({"y": away}), 1, "half-away", "explained", "admissible")
+
+    def test_rows(self):
+        x = f4([[.26586914, -.75683594, -.2454834, 1.2402344]])
+        words = ["dynamic-quant", *self.save_inputs(1, x=x), "--scale-form", "inverse"]
+        lower, same = np.array([[27, -77, -25, 127]], "i1"), np.array([[27, -78, -25, 127]], "i1")
+        for y, scale, status in ((lower, 0x3C200001, 0), (same, 0x3C1FFFFF, 0), (lower, 0x3C200000, 1)):
+            results = {"y": y, "scale": np.array([scale], "u4").view(f4)}
+            self.run_well(*words, *self.save_results(results), "--admissible", status=status)
+
+    def test_right(self):
+        words, _, right = self.save_device()
+        words += self.save_results({"y": right})
+        self.run_well(*words, "--admissible")
+        said = json.loads(self.run_well("diagnose", *words, "--json"))
+        self.assertEqual(said["admissible"], {"verdict": "equal", "unit": "element"})
+
+    def test_refused(self):
+        words, device, _ = self.save_device()
+        words += ["--admissible"]
+        self.run_badly(*words, says="--admissible: nothing is compared; expected --expect FILE")
+        expect = self.save_results({"y": device})
+        self.run_badly(*words, *expect, "--max-diff", "1", says="--admissible: given with --max-diff or --max-ulp")
+        for command in ([], ["diagnose"]):
+            self.run_badly(*command, *words, *expect, "--div-mode", "false",
+                           says="--admissible: quantize --div-mode false has no division on the device's vector unit")
+        for case in cases():
+            if case.operator not in ("quantize", "dynamic-quant"):
+                self.run_badly(*self.save_case(case), *self.save_results(case.right), "--admissible",
+                               says=f"--admissible: {case.operator} has no division on the device's vector unit")
+
+
 class Explain(CauseTest):
     """The steps of single elements."""
 

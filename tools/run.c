@@ -400,7 +400,10 @@ static enum exit_status judge_outputs(const struct run *run)
     }
     const enum exit_status compared = compare_outputs(run);
 
-    return compared == EXIT_DIFFERENT && divides_on_vector_unit(run) ? cause_admission(&cause) : compared;
+    const bool is_tolerant = run->arguments->number[OPTION_MAX_DIFF] > 0 || run->arguments->number[OPTION_MAX_ULP] > 0;
+
+    return compared == EXIT_DIFFERENT && divides_on_vector_unit(run) && !is_tolerant ? cause_admission(&cause)
+                                                                                     : compared;
 }
 
 enum exit_status run_operator(const struct operator_command *command, const struct arguments *arguments, unsigned mode)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * libnpuquant: the Ascend NPU quantisation operators on CPUs, with the device's bits.
+ * libnpuquant: the Ascend NPU quantisation operators on CPUs, with the device's arithmetic and one result everywhere.
+ * It is the device's, but for the device's vector division, which is up to one unit in the last place off.
  *
  * The operators are named and argued as in Ascend's PyTorch adapter (torch_npu). To quantise: npuq_quantize(),
  * npuq_group_quant(), npuq_dynamic_quant() and npuq_dynamic_quant_asymmetric(). For the int32 sums of a quantised
@@ -235,6 +236,7 @@ typedef enum npuq_round_mode {
  *     t = t + z                     (if zero_points is given; z as float32, an int32 rounded half to even)
  *     y = sat(round(t))
  *
+ * The device's quotient may be one unit in the last place off: see docs/device.md.
  * To dequantise: where nothing was saturated, x is about (y - z) * s with div_mode, and (y - z) / s without it.
  *
  * @param x  FLOAT32, FLOAT16 or BFLOAT16; 1..8 dimensions, any of them empty.
@@ -472,6 +474,7 @@ NPUQ_API npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_t
  *     scale = m * C                 NPUQ_SCALE_PRODUCT; C is 1 / DMAX rounded to float32: 0x3C010204, or 0x3E124925
  *     scale = 1 / r                 NPUQ_SCALE_INVERSE
  *
+ * The device's r may be one unit in the last place off: see docs/device.md.
  * The two forms differ for about three of ten scales of INT8, and for more than half of those of QUINT4X2, by one unit
  * in the last place, rarely by two.
  *

@@ -486,6 +486,39 @@ def test_hypotheses():
 # ---- testing ----
 
 
+def test_admissible():
+    """A device's quotient one unit off: 5.5 is 5.49999952."""
+    x, scales = np.float32([[5.5, 7.25, 11, 22]]), np.ones(1, np.float32)
+    right = npuquant.npu_quantize(x, scales, None, np.int8)
+    call = "npu_quantize", x, scales, None, np.int8
+    assert npuquant.diagnose(right, *call).admissible[:3] == ("equal", "element", None)
+    testing.assert_equal(right, *call, admissible=True)
+    device = right - np.int8([1, 0, 0, 0])
+    found = npuquant.diagnose(device, *call)
+    assert found.admissible == ("admissible", "element", 4, 1, 0, 0, 0, 1, 1, False)
+    wrong = npuquant.diagnose(right + np.int8([0, 1, 0, 0]), *call)
+    assert (wrong.admissible.verdict, wrong.admissible.wrong) == ("wrong", 1)
+    assert npuquant.diagnose(right, *call, div_mode=False).admissible is None
+    with pytest.raises(ValueError, match="admissible: is True; expected False, as npu_quantize has no division"):
+        testing.assert_equal(right, *call, div_mode=False, admissible=True)
+    with pytest.raises(AssertionError, match="1 of 4 elements"):
+        testing.assert_equal(right + np.int8([0, 1, 0, 0]), *call, admissible=True)
+
+
+def test_assert_equal_within_the_devices_division():
+    random = np.random.default_rng(3)
+    scales = (random.random(64) + 0.5).astype(np.float32)
+    x = (random.integers(-200, 200, (48, 64)) * np.float32(0.5) * scales).astype(np.float32)
+    quotients = x / scales
+    below = np.nextafter(quotients, np.float32(-np.inf))
+    device = np.rint(np.where((random.random(x.shape) < 0.06) & (quotients != 0), below, quotients)).astype(np.int8)
+    call = "npu_quantize", x, scales, None, np.int8
+    assert npuquant.diagnose(device, *call).verdict == "admissible"
+    testing.assert_equal(device, *call, admissible=True)
+    with pytest.raises(AssertionError, match="within the device's division"):
+        testing.assert_equal(device, *call)
+
+
 def test_assert_equal():
     right = npuquant.npu_quantize(*QUANTIZE[1:])
     testing.assert_equal(right, *QUANTIZE)

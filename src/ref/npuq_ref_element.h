@@ -76,6 +76,27 @@ static inline float npuq_ref_div(float a, float b)
     return quotient;
 }
 
+/* The number below a quotient, and the one above: a unit that does not round correctly may return them. Of a quotient
+ * that is 0, infinite or NaN, itself. */
+static inline float npuq_ref_beside(float t, bool above)
+{
+    const uint32_t bits = npuq_ref_to_bits(t);
+    const uint32_t magnitude = bits & 0x7FFFFFFFu;
+    const bool outwards = (bits == magnitude) == above;
+
+    return magnitude == 0 || magnitude >= 0x7F800000u ? t : npuq_ref_from_bits(outwards ? bits + 1 : bits - 1);
+}
+
+static inline float npuq_ref_div_below(float a, float b)
+{
+    return npuq_ref_beside(npuq_ref_div(a, b), false);
+}
+
+static inline float npuq_ref_div_above(float a, float b)
+{
+    return npuq_ref_beside(npuq_ref_div(a, b), true);
+}
+
 /* ---- to binary32 ----------------------------------------------------------------------------------------------- */
 
 /* A bfloat16 is the upper half of a binary32. */
