@@ -44,6 +44,7 @@ VIEW_H = "src/view/view.h"
 DTYPE_H = "src/view/dtype.h"
 OVERLAP = "src/view/overlap.c"
 DLPACK = "include/npuquant/dlpack.h"
+ADMISSIBLE = "diagnosis/admissible.c"
 CALL = "diagnosis/call.c"
 DIAGNOSE = "diagnosis/diagnose.c"
 EXPLAIN = "diagnosis/explain.c"
@@ -530,6 +531,13 @@ MUTANTS = [
     ("diagnosis: half of a pair left out", DIAGNOSE, "s->single_count += try_on_sample(s, finding, SIZE_MAX, SIZE_MAX);", "s->single_count += try_on_sample(s, finding, SIZE_MAX, SIZE_MAX) && finding->explained + finding->newly_wrong > 0;"),
     ("diagnosis: pairs behind singles", DIAGNOSE, "    sort(d->findings, d->count);\n", ""),
     ("diagnosis: NaN is another scale", CALL, "return x == y || (npuq_ref_is_nan(x) && npuq_ref_is_nan(y));", "return x == y;"),
+    ("diagnosis: the quotient 0 moves", STEPS, "how == AS_DEFINED || quotient == 0 || !is_finite(quotient)", "how == AS_DEFINED || !is_finite(quotient)"),
+    ("diagnosis: the device multiplies otherwise", STEPS, 't = note(a->trace, "x / scale", divide_on_vector_unit(a, x, s, product));', 't = note(a->trace, "x / scale", divide(a, x, s, product));'),
+    ("diagnosis: a row with two quotients", ADMISSIBLE, "unit->is_given[q] &= result_is_same(result, theirs, bits[q]);", "unit->is_given[q] |= result_is_same(result, theirs, bits[q]);"),
+    ("diagnosis: exact quotients counted with the others", ADMISSIBLE, "= is_exact ? &part->exact : &part->moves;", "= is_exact ? &part->moves : &part->moves;"),
+    ("diagnosis: never too many", ADMISSIBLE, "return sum < least_chance;", "return sum < 0;"),
+    ("diagnosis: all admissible is left to explain", ADMISSIBLE, "    if (unit.differs && is_admissible) {\n", "    if (unit.differs && is_admissible && at == 0) {\n"),
+    ("diagnosis: the device's division before mistakes", DIAGNOSE, "fit_layouts(s) && search_singles(s);", "fit_layouts(s) && (admission_is_within(&d->admission) || search_singles(s));"),
     ("diagnosis: what is newly wrong not confirmed", DIAGNOSE, "finding->newly_wrong += parts[i].newly_wrong;", "(void)parts;"),
     ("diagnosis: a row that remains counted for each element", DIAGNOSE, "remainder->rows.count == 0 || remainder->rows.last != i / columns", "true"),
     ("diagnosis: untouched elements hold the first", LAYOUTS, "layout->fill = array_bits(theirs, call->count - 1);", "layout->fill = array_bits(theirs, 0);"),
