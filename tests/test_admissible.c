@@ -85,41 +85,40 @@ static float near_tie(npuq_dtype y)
 
 /* ---- what the page of the reference has for users ---------------------------------------------------------------- */
 
-/* Whether the device may give y for x / s + z. */
-static bool may_be_quantized(float x, float s, float z, int8_t y)
+/* Whether the device may give y for x / s + z, with z 0 if there is no zero point. low and high are the ends of y's
+ * type: -128 and 127 for int8. */
+static bool may_be_element(float x, float s, float z, int32_t low, int32_t high, int32_t y)
 {
     const float quotients[] = {npuq_ref_div(x, s), npuq_ref_div_below(x, s), npuq_ref_div_above(x, s)};
+    bool may_be = false;
 
     for (int i = 0; i < 3; i++) {
-        int8_t possible;
-        npuq_ref_store(&possible, NPUQ_REF_INT8, 0, npuq_ref_add(quotients[i], z));
-        if (possible == y) {
-            return true;
-        }
+        may_be |= npuq_ref_saturate(npuq_ref_add(quotients[i], z), low, high) == y;
     }
-    return false;
+    return may_be;
 }
 
-/* Whether the device may give y and the scale for a row of dynamic_quant, of which m is the largest |v|: one r gives
- * all of them. */
-static bool may_be_row(const float *v, size_t n, float m, bool inverse_form, const int8_t *y, float scale)
+/* Whether the device may give y and scale for a row v (x, or x times its smooth scales): one r gives all of them. */
+static bool may_be_row(const float *v, size_t n, bool inverse_form, const int8_t *y, float scale)
 {
-    const float r[] = {npuq_ref_div(127.0f, m), npuq_ref_div_below(127.0f, m), npuq_ref_div_above(127.0f, m)};
+    float m = 0.0f;
 
-    for (int i = 0; i < 3; i++) {
-        const float factor = npuq_ref_div(1.0f, inverse_form ? r[i] : 127.0f);
-        bool same = scale == (inverse_form ? factor : npuq_ref_mul(m, factor));
-
-        for (size_t k = 0; same && k < n; k++) {
-            int8_t possible;
-            npuq_ref_store(&possible, NPUQ_REF_INT8, 0, npuq_ref_mul(v[k], r[i]));
-            same = possible == y[k];
-        }
-        if (same) {
-            return true;
-        }
+    for (size_t k = 0; k < n; k++) {
+        m = npuq_ref_largest_with(m, v[k]);
     }
-    return false;
+    const float factors[] = {npuq_ref_div(127.0f, m), npuq_ref_div_below(127.0f, m), npuq_ref_div_above(127.0f, m)};
+    bool may_be = false;
+    for (int i = 0; i < 3; i++) {
+        const float r = factors[i];
+        const float s = inverse_form ? npuq_ref_div(1.0f, r) : npuq_ref_mul(m, npuq_ref_div(1.0f, 127.0f));
+        bool all = scale == s || (npuq_ref_is_nan(scale) && npuq_ref_is_nan(s));
+
+        for (size_t k = 0; k < n; k++) {
+            all &= npuq_ref_saturate(npuq_ref_mul(v[k], r), -128, 127) == y[k];
+        }
+        may_be |= all;
+    }
+    return may_be;
 }
 
 /* ---- quantize ---------------------------------------------------------------------------------------------------- */
@@ -611,25 +610,6 @@ static void test_other_operators(void **unused)
     }
 }
 
-/* The quotients beside a quotient, by the C library. */
-static void test_quotients_beside(void **unused)
-{
-    (void)unused;
-    for (int again = 0; again < 100000; again++) {
-        const float a = test_float(false);
-        const float b = test_float(false);
-        const float q = npuq_ref_div(a, b);
-        const bool alone = q == 0 || !isfinite(q);
-        const float below = alone ? q : nextafterf(q, -INFINITY);
-        const float above = alone ? q : nextafterf(q, INFINITY);
-
-        if (!isnan(q)) {
-            assert_int_equal(npuq_ref_to_bits(npuq_ref_div_below(a, b)), npuq_ref_to_bits(below));
-            assert_int_equal(npuq_ref_to_bits(npuq_ref_div_above(a, b)), npuq_ref_to_bits(above));
-        }
-    }
-}
-
 /* ---- worked examples --------------------------------------------------------------------------------------------- */
 
 static const uint16_t x_of_quantize[] = {0x4100, 0x2210, 0x288C, 0x3C00, 0};
@@ -650,17 +630,16 @@ static void check_example(struct sample *s, const int8_t *y, uint32_t scale, boo
     assert_int_equal(d.admission.wrong == 0, is_right);
     diagnosis_release(&d);
     if (s->call.op == DYNAMIC_QUANT) {
-        assert_int_equal(
-            may_be_row(x_of_dynamic, 4, x_of_dynamic[3], s->call.options.inverse_form, y, npuq_ref_from_bits(scale)),
-            is_right);
-    } else {
-        bool may_be = true;
-        for (size_t i = 0; i < s->call.count; i++) {
-            may_be = may_be && may_be_quantized(get(&s->call.operands[OPERAND_X], i),
-                                                get(&s->call.operands[OPERAND_SCALE], i), 0.0f, y[i]);
-        }
-        assert_int_equal(may_be, is_right);
+        assert_int_equal(may_be_row(x_of_dynamic, 4, s->call.options.inverse_form, y, npuq_ref_from_bits(scale)),
+                         is_right);
+        return;
     }
+    bool may_be = true;
+    for (size_t i = 0; i < s->call.count; i++) {
+        may_be &= may_be_element(get(&s->call.operands[OPERAND_X], i), get(&s->call.operands[OPERAND_SCALE], i), 0.0f,
+                                 -128, 127, y[i]);
+    }
+    assert_int_equal(may_be, is_right);
 }
 
 static void test_quantize_example(void **unused)
@@ -685,6 +664,25 @@ static void test_quantize_example(void **unused)
         check_example(&s, wrong[i], 0, false);
     }
     release_sample(&s);
+}
+
+/* With a zero point the sums of the three quotients may be one; special rows have one factor. */
+static void test_page_example(void **unused)
+{
+    static const int8_t zeros[2] = {0};
+    const float special[][2] = {{0.0f, 0.0f}, {-INFINITY, 1.0f}, {NAN, 1.0f}};
+    const float scales[] = {0.0f, INFINITY, NAN};
+
+    (void)unused;
+    for (int y = 0; y < 10; y++) {
+        assert_int_equal(may_be_element(2.5f, 1.0f, 3.0f, -128, 127, y), y == 6);
+        assert_int_equal(may_be_element(.0355224609f, npuq_ref_bfloat16(0x3CC2), 1.0f, -128, 127, y), y == 2);
+    }
+    for (int i = 0; i < 3; i++) {
+        for (int j = 0; j < 3; j++) {
+            assert_int_equal(may_be_row(special[i], 2, i == 1, zeros, scales[j]), i == j);
+        }
+    }
 }
 
 static void test_dynamic_example(void **unused)
@@ -726,8 +724,8 @@ int main(void)
         cmocka_unit_test(test_mistakes_of_devices),
         cmocka_unit_test(test_too_many),
         cmocka_unit_test(test_other_operators),
-        cmocka_unit_test(test_quotients_beside),
         cmocka_unit_test(test_quantize_example),
+        cmocka_unit_test(test_page_example),
         cmocka_unit_test(test_dynamic_example),
     };
 

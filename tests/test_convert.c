@@ -88,12 +88,34 @@ static void test_saturate(void **unused)
     }
 }
 
+/* The values next to a quotient, by the C library. */
+static void test_quotients(void **unused)
+{
+    (void)unused;
+    for (int again = 0; again < 100000; again++) {
+        const float a = test_float(false);
+        const float b = test_float(false);
+        const float q = npuq_ref_div(a, b);
+        const bool alone = q == 0 || !isfinite(q);
+
+        if (isnan(q)) {
+            assert_true(isnan(npuq_ref_div_below(a, b)) && isnan(npuq_ref_div_above(a, b)));
+        } else {
+            assert_int_equal(npuq_ref_to_bits(npuq_ref_div_below(a, b)),
+                             npuq_ref_to_bits(alone ? q : nextafterf(q, -INFINITY)));
+            assert_int_equal(npuq_ref_to_bits(npuq_ref_div_above(a, b)),
+                             npuq_ref_to_bits(alone ? q : nextafterf(q, INFINITY)));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_float16),
         cmocka_unit_test(test_bfloat16),
         cmocka_unit_test(test_saturate),
+        cmocka_unit_test(test_quotients),
     };
     test_seed();
     return cmocka_run_group_tests_name("convert", tests, NULL, NULL);

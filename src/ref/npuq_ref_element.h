@@ -76,15 +76,15 @@ static inline float npuq_ref_div(float a, float b)
     return quotient;
 }
 
-/* The number below a quotient, and the one above: a unit that does not round correctly may return them. Of a quotient
- * that is 0, infinite or NaN, itself. */
-static inline float npuq_ref_beside(float t, bool above)
+/* The value next below or next above a quotient, which the device's vector unit may return in its place. A quotient
+ * that is 0, infinite or NaN stays what it is. */
+static inline float npuq_ref_beside(float quotient, bool above)
 {
-    const uint32_t bits = npuq_ref_to_bits(t);
+    const uint32_t bits = npuq_ref_to_bits(quotient);
     const uint32_t magnitude = bits & 0x7FFFFFFFu;
-    const bool outwards = (bits == magnitude) == above;
+    const bool grows = (bits == magnitude) == above; /* of a negative value the one below is the larger magnitude */
 
-    return magnitude == 0 || magnitude >= 0x7F800000u ? t : npuq_ref_from_bits(outwards ? bits + 1 : bits - 1);
+    return magnitude == 0 || magnitude >= 0x7F800000u ? quotient : npuq_ref_from_bits(grows ? bits + 1 : bits - 1);
 }
 
 static inline float npuq_ref_div_below(float a, float b)
