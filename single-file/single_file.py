@@ -41,7 +41,7 @@ TOKEN = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])+\'|(?:\.|->)?
 
 BANNER = """\
 /*
- * npuquant {version}: the Ascend NPU quantisation operators on CPUs, with the device's bits.
+ * npuquant {version}: the Ascend NPU quantisation operators on CPUs, with the device's arithmetic.
  *
  * {what}
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * libnpuquant: the Ascend NPU quantisation operators on CPUs, with the device's arithmetic and one result everywhere.
- * It is the device's, but for the device's vector division, which is up to one unit in the last place off.
+ * libnpuquant: the Ascend NPU quantisation operators on CPUs, with the device's arithmetic and the same bits
+ * everywhere. The device's vector division is known to one unit in the last place only: see docs/device.md.
  *
  * The operators are named and argued as in Ascend's PyTorch adapter (torch_npu). To quantise: npuq_quantize(),
  * npuq_group_quant(), npuq_dynamic_quant() and npuq_dynamic_quant_asymmetric(). For the int32 sums of a quantised
@@ -237,6 +237,7 @@ typedef enum npuq_round_mode {
  *     y = sat(round(t))
  *
  * The device's quotient may be one unit in the last place off: see docs/device.md.
+ *
  * To dequantise: where nothing was saturated, x is about (y - z) * s with div_mode, and (y - z) / s without it.
  *
  * @param x  FLOAT32, FLOAT16 or BFLOAT16; 1..8 dimensions, any of them empty.
@@ -475,6 +476,7 @@ NPUQ_API npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_t
  *     scale = 1 / r                 NPUQ_SCALE_INVERSE
  *
  * The device's r may be one unit in the last place off: see docs/device.md.
+ *
  * The two forms differ for about three of ten scales of INT8, and for more than half of those of QUINT4X2, by one unit
  * in the last place, rarely by two.
  *

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The quantisation operators of Ascend NPUs on CPUs, with the device's bits.
+"""The quantisation operators of Ascend NPUs on CPUs, with the device's arithmetic.
 
 The functions whose names begin with npu_ have the names and arguments that they have in torch_npu; dequant() and
 requant() are the two output stages of npu_quant_matmul(). Inputs are NumPy arrays or anything with __dlpack__ (a

@@ -26,7 +26,7 @@ def main() -> None:
         prog="python -m npuquant.torch_npu", usage="%(prog)s [OPTION...] SCRIPT [ARGUMENT...]\n"
         "       %(prog)s [OPTION...] -m MODULE [ARGUMENT...]",
         description="Runs a script that was written for torch_npu on the CPU: torch_npu's quantisation operators with "
-        "the device's bits, and the CPU in the place of the device.")
+        "the device's arithmetic, and the CPU in the place of the device.")
     parser.add_argument("--scale-form", choices=tuple(npuquant._SCALE_FORMS), default="product",
                         help="how npu_dynamic_quant computes scales: product, as CANN 9.0 and later (default), or "
                         "inverse, as CANN 8.5 and earlier")
