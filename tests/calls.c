@@ -8,58 +8,27 @@ const char *const slot_names[SLOTS] = {"x",      "scales", "zero_points", "scale
                                        "offset", "y",      "min",         "max",   "weight_scale",  "activation_scale",
                                        "bias",   "words"};
 
-const char *const operator_names[TEST_OPERATORS] = {"quantize",
-                                                    "group_quant",
-                                                    "trans_quant_param",
-                                                    "dynamic_quant_asymmetric",
-                                                    "dynamic_quant_min_max",
-                                                    "dynamic_quant_params",
-                                                    "dynamic_quant_apply",
-                                                    "dynamic_quant",
-                                                    "dynamic_quant_symmetric_params",
-                                                    "dynamic_quant_symmetric_apply",
-                                                    "anti_quant",
-                                                    "dequant",
-                                                    "requant"};
+#define STRING(name, NAME, EXECUTOR) [TEST_##NAME] = #name,
+const char *const operator_names[TEST_OPERATORS] = {EACH_OPERATOR(STRING) EACH_STEP(STRING)};
 
 static const npuq_tensor *get(const test_call *c, enum slot slot)
 {
     return c->given[slot] ? &c->tensors[slot] : NULL;
 }
 
+#define TENSOR(name, NAME, role) get(c, NAME)
+#define CHOICE(name, NAME, type) c->name
+#define GIVEN(name)              ARGUMENTS_##name(TENSOR, TENSOR, TENSOR, TENSOR, CHOICE)
+
 npuq_status test_call_run(const test_call *c)
 {
+#define RUN_WITH(name)    npuq_##name(GIVEN(name), c->executor)
+#define RUN_WITHOUT(name) npuq_##name(GIVEN(name))
+#define RUN(name, NAME, EXECUTOR)                                                                                      \
+    case TEST_##NAME: return RUN_##EXECUTOR(name);
     switch (c->op) {
-    case TEST_QUANTIZE:
-        return npuq_quantize(get(c, X), get(c, SCALES), get(c, ZERO_POINTS), c->axis, c->div_mode, get(c, Y),
-                             c->executor);
-    case TEST_GROUP_QUANT:
-        return npuq_group_quant(get(c, X), get(c, SCALE), get(c, GROUP_INDEX), get(c, OFFSET), get(c, Y), c->executor);
-    case TEST_TRANS_QUANT_PARAM: return npuq_trans_quant_param(get(c, SCALE), get(c, OFFSET), c->round_mode, get(c, Y));
-    case TEST_ASYMMETRIC:
-        return npuq_dynamic_quant_asymmetric(get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX), c->quant_mode,
-                                             get(c, Y), get(c, SCALE), get(c, OFFSET), c->executor);
-    case TEST_MIN_MAX:
-        return npuq_dynamic_quant_min_max(get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX), c->quant_mode,
-                                          get(c, MIN), get(c, MAX), c->executor);
-    case TEST_PARAMS:
-        return npuq_dynamic_quant_params(get(c, MIN), get(c, MAX), c->y_dtype, get(c, SCALE), get(c, OFFSET));
-    case TEST_APPLY:
-        return npuq_dynamic_quant_apply(get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX), c->quant_mode,
-                                        get(c, SCALE), get(c, OFFSET), get(c, Y), c->executor);
-    case TEST_DYNAMIC_QUANT:
-        return npuq_dynamic_quant(get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX), c->quant_mode, c->scale_form,
-                                  get(c, Y), get(c, SCALE), c->executor);
-    case TEST_SYMMETRIC_PARAMS:
-        return npuq_dynamic_quant_symmetric_params(get(c, MIN), get(c, MAX), c->y_dtype, c->scale_form, get(c, SCALE));
-    case TEST_SYMMETRIC_APPLY:
-        return npuq_dynamic_quant_symmetric_apply(get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX), c->quant_mode,
-                                                  get(c, MIN), get(c, MAX), get(c, Y), c->executor);
-    case TEST_ANTI_QUANT: return npuq_anti_quant(get(c, X), get(c, SCALE), get(c, OFFSET), get(c, Y), c->executor);
-    case TEST_DEQUANT:
-        return npuq_dequant(get(c, X), get(c, WEIGHT_SCALE), get(c, ACTIVATION_SCALE), get(c, BIAS), get(c, Y),
-                            c->executor);
-    case TEST_REQUANT: return npuq_requant(get(c, X), get(c, WORDS), get(c, BIAS), get(c, Y), c->executor);
+        EACH_OPERATOR(RUN)
+        EACH_STEP(RUN)
     case TEST_OPERATORS: break;
     }
     abort();
@@ -67,75 +36,60 @@ npuq_status test_call_run(const test_call *c)
 
 npuq_status test_call_prepare(npuq_call *prepared, const test_call *c)
 {
+#define PREPARE_WITH(name)    return npuq_prepare_##name(prepared, GIVEN(name))
+#define PREPARE_WITHOUT(name) break
+#define PREPARE(name, NAME, EXECUTOR)                                                                                  \
+    case TEST_##NAME: PREPARE_##EXECUTOR(name);
     switch (c->op) {
-    case TEST_QUANTIZE:
-        return npuq_prepare_quantize(prepared, get(c, X), get(c, SCALES), get(c, ZERO_POINTS), c->axis, c->div_mode,
-                                     get(c, Y));
-    case TEST_GROUP_QUANT:
-        return npuq_prepare_group_quant(prepared, get(c, X), get(c, SCALE), get(c, GROUP_INDEX), get(c, OFFSET),
-                                        get(c, Y));
-    case TEST_ASYMMETRIC:
-        return npuq_prepare_dynamic_quant_asymmetric(prepared, get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX),
-                                                     c->quant_mode, get(c, Y), get(c, SCALE), get(c, OFFSET));
-    case TEST_MIN_MAX:
-        return npuq_prepare_dynamic_quant_min_max(prepared, get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX),
-                                                  c->quant_mode, get(c, MIN), get(c, MAX));
-    case TEST_APPLY:
-        return npuq_prepare_dynamic_quant_apply(prepared, get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX),
-                                                c->quant_mode, get(c, SCALE), get(c, OFFSET), get(c, Y));
-    case TEST_DYNAMIC_QUANT:
-        return npuq_prepare_dynamic_quant(prepared, get(c, X), get(c, SMOOTH_SCALES), get(c, GROUP_INDEX),
-                                          c->quant_mode, c->scale_form, get(c, Y), get(c, SCALE));
-    case TEST_SYMMETRIC_APPLY:
-        return npuq_prepare_dynamic_quant_symmetric_apply(prepared, get(c, X), get(c, SMOOTH_SCALES),
-                                                          get(c, GROUP_INDEX), c->quant_mode, get(c, MIN), get(c, MAX),
-                                                          get(c, Y));
-    case TEST_ANTI_QUANT: return npuq_prepare_anti_quant(prepared, get(c, X), get(c, SCALE), get(c, OFFSET), get(c, Y));
-    case TEST_DEQUANT:
-        return npuq_prepare_dequant(prepared, get(c, X), get(c, WEIGHT_SCALE), get(c, ACTIVATION_SCALE), get(c, BIAS),
-                                    get(c, Y));
-    case TEST_REQUANT: return npuq_prepare_requant(prepared, get(c, X), get(c, WORDS), get(c, BIAS), get(c, Y));
-    case TEST_TRANS_QUANT_PARAM:
-    case TEST_PARAMS:
-    case TEST_SYMMETRIC_PARAMS:
+        EACH_OPERATOR(PREPARE)
+        EACH_STEP(PREPARE)
     case TEST_OPERATORS: break;
     }
     abort();
 }
 
+/* How each function has each slot. */
+enum presence { ABSENT, REQUIRED, MAY_BE_NULL, WRITTEN };
+#define IS_IN(name, NAME, role)       [NAME] = REQUIRED
+#define IS_OPTIONAL(name, NAME, role) [NAME] = MAY_BE_NULL
+#define IS_OUT(name, NAME, role)      [NAME] = WRITTEN
+#define IS_NONE(name, NAME, type)     [SLOTS + OPTION_##NAME] = ABSENT
+#define ROW(name, NAME, EXECUTOR)     [TEST_##NAME] = {ARGUMENTS_##name(IS_IN, IS_IN, IS_OPTIONAL, IS_OUT, IS_NONE)},
+static const unsigned char presence_of[TEST_OPERATORS][SLOTS + OPTIONS] = {EACH_OPERATOR(ROW) EACH_STEP(ROW)};
+
 bool test_is_dynamic(enum test_operator op)
 {
-    return test_finds_ranges(op) || op == TEST_APPLY || op == TEST_SYMMETRIC_APPLY;
+    return test_finds_ranges(op) || op == TEST_DYNAMIC_QUANT_APPLY || op == TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY;
 }
 
 bool test_takes_ranges_only(enum test_operator op)
 {
-    return op == TEST_PARAMS || op == TEST_SYMMETRIC_PARAMS;
+    return op == TEST_DYNAMIC_QUANT_PARAMS || op == TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS;
 }
 
 bool test_takes_executor(enum test_operator op)
 {
-    return op != TEST_TRANS_QUANT_PARAM && !test_takes_ranges_only(op);
+#define IS_WITH                     true
+#define IS_WITHOUT                  false
+#define TAKES(name, NAME, EXECUTOR) [TEST_##NAME] = IS_##EXECUTOR,
+    static const bool takes[TEST_OPERATORS] = {EACH_OPERATOR(TAKES) EACH_STEP(TAKES)};
+
+    return takes[op];
 }
 
 bool test_finds_ranges(enum test_operator op)
 {
-    return op == TEST_ASYMMETRIC || op == TEST_DYNAMIC_QUANT || op == TEST_MIN_MAX;
+    return op == TEST_DYNAMIC_QUANT_ASYMMETRIC || op == TEST_DYNAMIC_QUANT || op == TEST_DYNAMIC_QUANT_MIN_MAX;
 }
 
 bool test_is_output(enum test_operator op, enum slot slot)
 {
-    const bool makes_parameters = op == TEST_ASYMMETRIC || op == TEST_DYNAMIC_QUANT || test_takes_ranges_only(op);
-
-    return slot == Y || (makes_parameters && (slot == SCALE || slot == OFFSET)) ||
-           (op == TEST_MIN_MAX && (slot == MIN || slot == MAX));
+    return presence_of[op][slot] == WRITTEN;
 }
 
 bool test_is_optional(enum test_operator op, enum slot slot)
 {
-    return slot == ZERO_POINTS || slot == SMOOTH_SCALES || slot == ACTIVATION_SCALE || slot == BIAS ||
-           (slot == GROUP_INDEX && test_is_dynamic(op)) ||
-           (slot == OFFSET && (op == TEST_GROUP_QUANT || op == TEST_TRANS_QUANT_PARAM || op == TEST_ANTI_QUANT));
+    return presence_of[op][slot] == MAY_BE_NULL;
 }
 
 int test_operand_of(enum slot slot)
@@ -369,7 +323,7 @@ static void add_of_rows(test_drawing *d, enum slot slot)
 static void draw_dynamic(test_drawing *d)
 {
     const enum test_operator op = d->call.op;
-    const bool ranges = op == TEST_MIN_MAX || op == TEST_SYMMETRIC_APPLY;
+    const bool ranges = op == TEST_DYNAMIC_QUANT_MIN_MAX || op == TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY;
     const bool grouped = one_in(d, 3);
     const int64_t groups = 1 + (int64_t)d->choose(MOST_GROUPS);
     const npuq_dtype y = ONE_OF(d, narrow);
@@ -385,7 +339,7 @@ static void draw_dynamic(test_drawing *d)
     if (grouped) {
         add_groups(d, (int64_t)test_count(d->ndim - 1, d->shape), groups);
     }
-    if (op != TEST_MIN_MAX) {
+    if (op != TEST_DYNAMIC_QUANT_MIN_MAX) {
         add_output(d, Y, y, d->ndim, d->shape);
     }
     add_of_rows(d, ranges ? MIN : SCALE);
@@ -402,7 +356,7 @@ static void draw_params(test_drawing *d)
     add_input(d, MIN, NPUQ_FLOAT32, d->ndim, d->shape);
     add_input(d, MAX, NPUQ_FLOAT32, d->ndim, d->shape);
     add_output(d, SCALE, NPUQ_FLOAT32, d->ndim, d->shape);
-    if (d->call.op == TEST_PARAMS) {
+    if (d->call.op == TEST_DYNAMIC_QUANT_PARAMS) {
         add_output(d, OFFSET, NPUQ_FLOAT32, d->ndim, d->shape);
     }
 }
@@ -462,8 +416,8 @@ void test_draw_call(test_drawing *d)
     case TEST_QUANTIZE: draw_quantize(d); break;
     case TEST_GROUP_QUANT: draw_group_quant(d); break;
     case TEST_TRANS_QUANT_PARAM: draw_trans_quant_param(d); break;
-    case TEST_PARAMS:
-    case TEST_SYMMETRIC_PARAMS: draw_params(d); break;
+    case TEST_DYNAMIC_QUANT_PARAMS:
+    case TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS: draw_params(d); break;
     case TEST_ANTI_QUANT: draw_anti_quant(d); break;
     case TEST_DEQUANT: draw_dequant(d); break;
     case TEST_REQUANT: draw_requant(d); break;

@@ -3,6 +3,7 @@
 #ifndef NPUQ_TESTS_CALLS_H
 #define NPUQ_TESTS_CALLS_H
 
+#include "../diagnosis/operators.def"
 #include "support.h"
 
 enum slot {
@@ -25,23 +26,14 @@ enum slot {
 
 extern const char *const slot_names[SLOTS];
 
-/* Each dynamic operator is followed by its steps. */
-enum test_operator {
-    TEST_QUANTIZE,
-    TEST_GROUP_QUANT,
-    TEST_TRANS_QUANT_PARAM,
-    TEST_ASYMMETRIC,
-    TEST_MIN_MAX,
-    TEST_PARAMS,
-    TEST_APPLY,
-    TEST_DYNAMIC_QUANT,
-    TEST_SYMMETRIC_PARAMS,
-    TEST_SYMMETRIC_APPLY,
-    TEST_ANTI_QUANT,
-    TEST_DEQUANT,
-    TEST_REQUANT,
-    TEST_OPERATORS
-};
+#define NUMBER(name, NAME, EXECUTOR) TEST_##NAME,
+/* The operators have the numbers of their bits in a diagnosis; behind them come the steps. */
+enum test_operator { EACH_OPERATOR(NUMBER) EACH_STEP(NUMBER) TEST_OPERATORS };
+#undef NUMBER
+
+#define NUMBER(name, NAME) OPTION_##NAME,
+enum test_option { EACH_OPTION(NUMBER) OPTIONS };
+#undef NUMBER
 
 extern const char *const operator_names[TEST_OPERATORS];
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Each public header compiles by itself, twice over and without a warning, as C and as C++. So does a program that needs
 # what only a compiler can see: views of arrays that are const or not initialised, and the comparison of versions. That
-# program is refused with -fshort-enums. Every function that takes an executor is called by the tests of threads and of
-# sizes, and can be prepared, which the tests' list of calls has.
+# program is refused with -fshort-enums. Every function that computes is in the list that calls by name are made of. Those
+# that take an executor can be prepared, and are called by the tests that do not go by the list.
 #
 # usage: header.sh include-directory
 # CC and CXX name the compilers (cc and c++). A missing one is skipped, and so is npuquant/dlpack.h where there is no
@@ -112,24 +112,35 @@ check() {
     done
 }
 
-functions=$(tr '\n' ' ' <"$include/npuquant/npuquant.h" |
-    grep -o -E 'npuq_[a-z_]+\([^();]*npuq_executor \*executor\);' | sed 's/(.*//')
-[ -n "$functions" ] || { echo "FAILED: no function takes an executor"; failed=1; }
-for function in $functions; do
-    for test in threads sizes; do
-        grep -q "$function(" "$(dirname "$0")/test_$test.c" || {
-            echo "FAILED: $function() is not called in tests/test_$test.c"
-            failed=1
-        }
-    done
-    prepare=npuq_prepare_${function#npuq_}
-    for file in "$include/npuquant/npuquant.h" "$(dirname "$0")/calls.c"; do
-        grep -q "$prepare(" "$file" || {
-            echo "FAILED: there is no $prepare() in $file"
-            failed=1
-        }
-    done
+# names REGEX: the functions of the header whose declarations match
+names() {
+    tr '\n' ' ' <"$include/npuquant/npuquant.h" | grep -o -E "$1" | sed 's/(.*//; s/.*npuq_//' | sort
+}
+
+# The list of functions is the header's: of those that take an executor, and of the others that compute.
+names 'npuq_[a-z_]+\([^();]*npuq_executor \*executor\);' >"$work/WITH"
+names 'npuq_status npuq_[a-z_]+\(const npuq_tensor[^();]*\);' | comm -23 - "$work/WITH" >"$work/WITHOUT"
+for executor in WITH WITHOUT; do
+    sed -n "s/^    DO(\([a-z_]*\), [A-Z_]*, $executor).*/\1/p" "$(dirname "$0")/../diagnosis/operators.def" |
+        sort >"$work/listed"
+    if ! [ -s "$work/listed" ] || ! diff "$work/$executor" "$work/listed"; then
+        echo "FAILED: diagnosis/operators.def (>) has not the functions of the header $executor an executor (<)"
+        failed=1
+    fi
 done
+# Tests that do not go by the list.
+while read -r function; do
+    for test in test_threads test_sizes test_fp_state test_stack checksum; do
+        grep -q -E "(npuq_|CALL\()${function}[(,]" "$(dirname "$0")/$test.c" || {
+            echo "FAILED: npuq_$function() is not called in tests/$test.c"
+            failed=1
+        }
+    done
+    grep -q "npuq_prepare_$function(" "$include/npuquant/npuquant.h" || {
+        echo "FAILED: there is no npuq_prepare_$function()"
+        failed=1
+    }
+done <"$work/WITH"
 
 check "${CC:-cc}" c c99 c11 gnu17
 check "${CXX:-c++}" c++ c++11 c++17

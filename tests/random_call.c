@@ -3,33 +3,12 @@
 
 #include "calls.h"
 
-/* The diagnosis has the operators as bits, in this order. */
-static const enum test_operator operators[OPERATORS_OF_CALLS] = {
-    TEST_QUANTIZE,      TEST_GROUP_QUANT, TEST_TRANS_QUANT_PARAM, TEST_ASYMMETRIC,
-    TEST_DYNAMIC_QUANT, TEST_ANTI_QUANT,  TEST_DEQUANT,           TEST_REQUANT};
-
-static enum operand operand_of(enum test_operator op, enum slot slot)
-{
-    switch (slot) {
-    case X: return OPERAND_X;
-    case SCALES:
-    case SCALE:
-    case WEIGHT_SCALE:
-    case WORDS: return op == TEST_TRANS_QUANT_PARAM ? OPERAND_X : OPERAND_SCALE;
-    case ZERO_POINTS:
-    case OFFSET: return OPERAND_OFFSET;
-    case SMOOTH_SCALES: return OPERAND_SMOOTH;
-    case GROUP_INDEX: return OPERAND_GROUPS;
-    case ACTIVATION_SCALE: return OPERAND_ROW_SCALE;
-    case BIAS: return OPERAND_BIAS;
-    default: return OPERANDS;
-    }
-}
-
-static enum result result_of(enum slot slot)
-{
-    return slot == Y ? RESULT_Y : slot == SCALE ? RESULT_SCALE : RESULT_OFFSET;
-}
+/* Which operand or result of a diagnosis a slot is. */
+#define OPERAND(name, NAME, role) [NAME] = OPERAND_##role
+#define RESULT(name, NAME, role)  [NAME] = RESULT_##role
+#define NEITHER(name, NAME, type) [SLOTS + OPTION_##NAME] = 0
+#define ROW(name, NAME, EXECUTOR) [TEST_##NAME] = {ARGUMENTS_##name(OPERAND, OPERAND, OPERAND, RESULT, NEITHER)},
+static const unsigned char roles[OPERATORS_OF_CALLS][SLOTS + OPTIONS] = {EACH_OPERATOR(ROW)};
 
 bool random_call_make(struct random_call *random, unsigned op, size_t (*choose)(size_t end))
 {
@@ -40,15 +19,14 @@ bool random_call_make(struct random_call *random, unsigned op, size_t (*choose)(
     while (op >> (d.call.op + 1) != 0) {
         d.call.op++;
     }
-    d.call.op = operators[d.call.op];
     test_draw_call(&d);
     const bool accepted = test_call_run(c) == NPUQ_OK;
     *random = (struct random_call){.results = {{0}}};
     for (int slot = 0; accepted && slot < SLOTS; slot++) {
         if (c->given[slot] && test_is_output(c->op, (enum slot)slot)) {
-            assert_true(array_make(&random->results[result_of((enum slot)slot)], &c->tensors[slot]));
+            assert_true(array_make(&random->results[roles[c->op][slot]], &c->tensors[slot]));
         } else if (c->given[slot]) {
-            operands[operand_of(c->op, (enum slot)slot)] = &c->tensors[slot];
+            operands[roles[c->op][slot]] = &c->tensors[slot];
         }
     }
     const struct call_options options = {.axis = c->axis,

@@ -249,7 +249,7 @@ static call base_call(enum base base)
         break;
     case TOKENS:
     case SYMMETRIC_TOKENS:
-        c.op = base == TOKENS ? TEST_ASYMMETRIC : TEST_DYNAMIC_QUANT;
+        c.op = base == TOKENS ? TEST_DYNAMIC_QUANT_ASYMMETRIC : TEST_DYNAMIC_QUANT;
         give(&c, X, NPUQ_FLOAT16, 3, 2, 3, 16);
         give(&c, SMOOTH_SCALES, NPUQ_FLOAT32, 2, 4, 16, 0);
         give_group_index(&c, NPUQ_INT64);
@@ -261,7 +261,7 @@ static call base_call(enum base base)
         break;
     case TENSOR:
     case SYMMETRIC_TENSOR:
-        c.op = base == TENSOR ? TEST_ASYMMETRIC : TEST_DYNAMIC_QUANT;
+        c.op = base == TENSOR ? TEST_DYNAMIC_QUANT_ASYMMETRIC : TEST_DYNAMIC_QUANT;
         c.quant_mode = NPUQ_PER_TENSOR;
         c.scale_form = NPUQ_SCALE_INVERSE;
         give(&c, X, NPUQ_BFLOAT16, 3, 2, 3, 16);
@@ -273,7 +273,7 @@ static call base_call(enum base base)
         }
         break;
     case TOKEN_RANGES:
-        c.op = TEST_MIN_MAX;
+        c.op = TEST_DYNAMIC_QUANT_MIN_MAX;
         give(&c, X, NPUQ_FLOAT16, 3, 2, 3, 16);
         give(&c, SMOOTH_SCALES, NPUQ_FLOAT32, 2, 4, 16, 0);
         give_group_index(&c, NPUQ_INT64);
@@ -281,7 +281,7 @@ static call base_call(enum base base)
         give(&c, MAX, NPUQ_FLOAT32, 2, 2, 3, 0);
         break;
     case TENSOR_RANGE:
-        c.op = TEST_MIN_MAX;
+        c.op = TEST_DYNAMIC_QUANT_MIN_MAX;
         c.quant_mode = NPUQ_PER_TENSOR;
         give(&c, X, NPUQ_BFLOAT16, 3, 2, 3, 16);
         give(&c, SMOOTH_SCALES, NPUQ_FLOAT16, 1, 16, 0, 0);
@@ -290,7 +290,7 @@ static call base_call(enum base base)
         break;
     case PARAMS:
     case SYMMETRIC_PARAMS:
-        c.op = base == PARAMS ? TEST_PARAMS : TEST_SYMMETRIC_PARAMS;
+        c.op = base == PARAMS ? TEST_DYNAMIC_QUANT_PARAMS : TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS;
         c.y_dtype = NPUQ_INT8;
         give(&c, MIN, NPUQ_FLOAT32, 2, 2, 3, 0);
         give(&c, MAX, NPUQ_FLOAT32, 2, 2, 3, 0);
@@ -301,7 +301,7 @@ static call base_call(enum base base)
         break;
     case TOKENS_APPLY:
     case SYMMETRIC_TOKENS_APPLY:
-        c.op = base == TOKENS_APPLY ? TEST_APPLY : TEST_SYMMETRIC_APPLY;
+        c.op = base == TOKENS_APPLY ? TEST_DYNAMIC_QUANT_APPLY : TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY;
         give(&c, X, NPUQ_FLOAT16, 3, 2, 3, 16);
         give(&c, SMOOTH_SCALES, NPUQ_FLOAT32, 2, 4, 16, 0);
         give_group_index(&c, NPUQ_INT64);
@@ -311,7 +311,7 @@ static call base_call(enum base base)
         break;
     case TENSOR_APPLY:
     case SYMMETRIC_TENSOR_APPLY:
-        c.op = base == TENSOR_APPLY ? TEST_APPLY : TEST_SYMMETRIC_APPLY;
+        c.op = base == TENSOR_APPLY ? TEST_DYNAMIC_QUANT_APPLY : TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY;
         c.quant_mode = NPUQ_PER_TENSOR;
         give(&c, X, NPUQ_BFLOAT16, 3, 2, 3, 16);
         give(&c, SMOOTH_SCALES, NPUQ_FLOAT16, 1, 16, 0, 0);

@@ -212,7 +212,7 @@ static void check_long_rows(void)
     const npuq_tensor scale = npuq_vector(parameters, NPUQ_FLOAT32, ROWS);
     const npuq_tensor offset = npuq_vector(parameters + ROWS, NPUQ_FLOAT32, ROWS);
 
-    op = TEST_ASYMMETRIC;
+    op = TEST_DYNAMIC_QUANT_ASYMMETRIC;
     for (int i = 0; i < ROWS * MOST; i++) { /* no infinite product: y would be 0 */
         x[i] = (float)(i * 31 % 255 - 127);
         smooth[i % MOST] = (float)(i % MOST % 13 + 1);

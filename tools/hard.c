@@ -34,7 +34,7 @@ static bool is_empty(enum option option)
 /* The type that --type names, if it does. */
 static bool choose_type(const struct hard *hard, enum operand operand, npuq_dtype *dtype, bool *chosen)
 {
-    const enum option option = hard->command->roles[operand];
+    const enum option option = hard->command->option_of(operand);
     const char *text = hard->arguments->type[option];
     char name[16]; /* what does not fit is no type either */
 
@@ -57,7 +57,8 @@ static bool choose_types(const struct hard *hard, struct hard_wish *wish)
     bool chosen[OPERANDS] = {false};
 
     for (int i = 0; i < OPERANDS; i++) {
-        if (!is_empty(hard->command->roles[i]) && !choose_type(hard, (enum operand)i, &wish->dtypes[i], &chosen[i])) {
+        if (!is_empty(hard->command->option_of((enum operand)i)) &&
+            !choose_type(hard, (enum operand)i, &wish->dtypes[i], &chosen[i])) {
             return false;
         }
     }
@@ -95,7 +96,7 @@ static bool make_wish(struct hard *hard, struct hard_wish *wish)
 
     *wish = (struct hard_wish){.op = command->op, .seed = (uint64_t)arguments->number[OPTION_SEED]};
     for (int i = 0; i < OPERANDS; i++) {
-        const enum option option = command->roles[i];
+        const enum option option = command->option_of((enum operand)i);
         wish->present[i] = !is_empty(option) && !arguments->is_left_out[option];
         if (!is_empty(option) && !wish->present[i] && option_is_required(command->command, option)) {
             return report_error("--without: %s is required", option_name(option));
@@ -146,7 +147,7 @@ static bool make_inputs(struct hard *hard)
     }
     for (int i = 0; i < OPERANDS; i++) {
         if (wish.present[i]) {
-            hard->operands.inputs[hard->command->roles[i]] = &hard->inputs.operands[i];
+            hard->operands.inputs[hard->command->option_of((enum operand)i)] = &hard->inputs.operands[i];
         }
     }
     return check_call(hard) && (hard_inputs_fill(&hard->inputs) || report_error("out of memory"));

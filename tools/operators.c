@@ -5,6 +5,8 @@
 #include "report.h"
 #include "tensor_file.h"
 
+#include <operators.def>
+
 #include <string.h>
 
 /* ---- options --------------------------------------------------------------------------------------------------- */
@@ -84,9 +86,9 @@ static void shape_as_words(struct operands *operands)
     operands->outputs[0] = shape_of_words(operands, wanted_dtype(operands->arguments));
 }
 
-static bool is_per_tensor(const struct arguments *arguments)
+static bool is_chosen(const struct arguments *arguments, enum option option, const char *value)
 {
-    return strcmp(arguments->text[OPTION_QUANT_MODE], "pertensor") == 0;
+    return arguments->text[option] && strcmp(arguments->text[option], value) == 0;
 }
 
 static void shape_with_parameters(struct operands *operands)
@@ -95,7 +97,7 @@ static void shape_with_parameters(struct operands *operands)
     npuq_tensor parameters = shaped_like(x, NPUQ_FLOAT32);
 
     shape_as_x(operands);
-    if (is_per_tensor(operands->arguments)) {
+    if (is_chosen(operands->arguments, OPTION_QUANT_MODE, "pertensor")) {
         parameters.ndim = 1;
         parameters.shape[0] = 1;
     } else if (parameters.ndim > 0) {
@@ -120,76 +122,51 @@ static int32_t axis_of(const struct operands *operands)
     return arguments->text[OPTION_AXIS] ? (int32_t)arguments->number[OPTION_AXIS] : usual;
 }
 
-static npuq_status call_quantize(const struct operands *operands, const npuq_executor *executor)
+static bool div_mode_of(const struct operands *operands)
 {
-    return npuq_quantize(operands->inputs[OPTION_X], operands->inputs[OPTION_SCALES],
-                         operands->inputs[OPTION_ZERO_POINTS], axis_of(operands), is_dividing(operands->arguments),
-                         &operands->outputs[0], executor);
+    return is_dividing(operands->arguments);
 }
 
-static npuq_status call_group_quant(const struct operands *operands, const npuq_executor *executor)
+static npuq_round_mode round_mode_of(const struct operands *operands)
 {
-    return npuq_group_quant(operands->inputs[OPTION_X], operands->inputs[OPTION_SCALE],
-                            operands->inputs[OPTION_GROUP_INDEX], operands->inputs[OPTION_OFFSET],
-                            &operands->outputs[0], executor);
+    return is_chosen(operands->arguments, OPTION_ROUND_MODE, "1") ? NPUQ_ROUND_NEAREST : NPUQ_ROUND_TRUNCATE;
 }
 
-static npuq_status call_trans_quant_param(const struct operands *operands, const npuq_executor *executor)
+static npuq_quant_mode quant_mode_of(const struct operands *operands)
 {
-    const bool nearest = strcmp(operands->arguments->text[OPTION_ROUND_MODE], "1") == 0;
-
-    (void)executor;
-    return npuq_trans_quant_param(operands->inputs[OPTION_SCALE], operands->inputs[OPTION_OFFSET],
-                                  nearest ? NPUQ_ROUND_NEAREST : NPUQ_ROUND_TRUNCATE, &operands->outputs[0]);
+    return is_chosen(operands->arguments, OPTION_QUANT_MODE, "pertensor") ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
 }
 
-static npuq_quant_mode quant_mode_of(const struct arguments *arguments)
+static npuq_scale_form scale_form_of(const struct operands *operands)
 {
-    return is_per_tensor(arguments) ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
+    return is_chosen(operands->arguments, OPTION_SCALE_FORM, "inverse") ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
 }
 
-static npuq_status call_dynamic_quant(const struct operands *operands, const npuq_executor *executor)
-{
-    const bool inverse = strcmp(operands->arguments->text[OPTION_SCALE_FORM], "inverse") == 0;
-
-    return npuq_dynamic_quant(operands->inputs[OPTION_X], operands->inputs[OPTION_SMOOTH_SCALES],
-                              operands->inputs[OPTION_GROUP_INDEX], quant_mode_of(operands->arguments),
-                              inverse ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT, &operands->outputs[0],
-                              &operands->outputs[1], executor);
-}
-
-static npuq_status call_dynamic_quant_asymmetric(const struct operands *operands, const npuq_executor *executor)
-{
-    return npuq_dynamic_quant_asymmetric(operands->inputs[OPTION_X], operands->inputs[OPTION_SMOOTH_SCALES],
-                                         operands->inputs[OPTION_GROUP_INDEX], quant_mode_of(operands->arguments),
-                                         &operands->outputs[0], &operands->outputs[1], &operands->outputs[2], executor);
-}
-
-static npuq_status call_anti_quant(const struct operands *operands, const npuq_executor *executor)
-{
-    return npuq_anti_quant(operands->inputs[OPTION_X], operands->inputs[OPTION_SCALE], operands->inputs[OPTION_OFFSET],
-                           &operands->outputs[0], executor);
-}
-
-static npuq_status call_dequant(const struct operands *operands, const npuq_executor *executor)
-{
-    return npuq_dequant(operands->inputs[OPTION_X], operands->inputs[OPTION_WEIGHT_SCALE],
-                        operands->inputs[OPTION_ACTIVATION_SCALE], operands->inputs[OPTION_BIAS], &operands->outputs[0],
-                        executor);
-}
-
-static npuq_status call_requant(const struct operands *operands, const npuq_executor *executor)
-{
-    return npuq_requant(operands->inputs[OPTION_X], operands->inputs[OPTION_WORDS], operands->inputs[OPTION_BIAS],
-                        &operands->outputs[0], executor);
-}
+#define TENSOR(name, NAME, role) operands->inputs[OPTION_##NAME]
+#define OUTPUT(name, NAME, role) &operands->outputs[RESULT_##role]
+#define OPTION(name, NAME, type) name##_of(operands)
+#define GIVEN(name)              ARGUMENTS_##name(TENSOR, TENSOR, TENSOR, OUTPUT, OPTION)
+#define CALL_WITH(name)          npuq_##name(GIVEN(name), executor)
+#define CALL_WITHOUT(name)       ((void)executor, npuq_##name(GIVEN(name)))
+#define CALL(name, NAME, EXECUTOR)                                                                                     \
+    static npuq_status call_##name(const struct operands *operands, const npuq_executor *executor)                     \
+    {                                                                                                                  \
+        return CALL_##EXECUTOR(name);                                                                                  \
+    }
+EACH_OPERATOR(CALL)
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
-static bool is_chosen(const struct arguments *arguments, enum option option, const char *value)
-{
-    return arguments->text[option] && strcmp(arguments->text[option], value) == 0;
-}
+#define CHOOSE(name, NAME, role)  (operand == OPERAND_##role ? (void)(option = OPTION_##NAME) : (void)0)
+#define IGNORE(name, NAME, other) (void)0
+#define OPTION_OF(name, NAME, EXECUTOR)                                                                                \
+    static enum option option_of_##name(enum operand operand)                                                          \
+    {                                                                                                                  \
+        enum option option = INPUTS;                                                                                   \
+        ARGUMENTS_##name(CHOOSE, CHOOSE, CHOOSE, IGNORE, IGNORE);                                                      \
+        return option;                                                                                                 \
+    }
+EACH_OPERATOR(OPTION_OF)
 
 bool describe_call(const struct operator_command *command, const struct operands *operands, struct request *request)
 {
@@ -200,21 +177,19 @@ bool describe_call(const struct operator_command *command, const struct operands
     }
     request->op = command->op;
     for (int i = 0; i < OPERANDS; i++) {
-        request->operands[i] = command->roles[i] == INPUTS ? NULL : operands->inputs[command->roles[i]];
+        const enum option option = command->option_of((enum operand)i);
+        request->operands[i] = option == INPUTS ? NULL : operands->inputs[option];
     }
     request->options = (struct call_options){
         .axis = command->op == QUANTIZE ? axis_of(operands) : -1,
         .divides = command->op == QUANTIZE && is_dividing(arguments),
-        .per_tensor = is_chosen(arguments, OPTION_QUANT_MODE, "pertensor"),
-        .inverse_form = is_chosen(arguments, OPTION_SCALE_FORM, "inverse"),
-        .rounds_to_nearest = is_chosen(arguments, OPTION_ROUND_MODE, "1"),
+        .per_tensor = quant_mode_of(operands) == NPUQ_PER_TENSOR,
+        .inverse_form = scale_form_of(operands) == NPUQ_SCALE_INVERSE,
+        .rounds_to_nearest = round_mode_of(operands) == NPUQ_ROUND_NEAREST,
         .y_dtype = operands->outputs[0].dtype,
     };
     return true;
 }
-
-/* No such operand. */
-#define NONE INPUTS
 
 const struct operator_command operators[OPERATORS] = {
     {
@@ -231,7 +206,7 @@ const struct operator_command operators[OPERATORS] = {
         .shape_outputs = shape_as_x,
         .call = call_quantize,
         .op = QUANTIZE,
-        .roles = {OPTION_X, OPTION_SCALES, OPTION_ZERO_POINTS, NONE, NONE, NONE, NONE},
+        .option_of = option_of_quantize,
     },
     {
         .name = "group-quant",
@@ -245,7 +220,7 @@ const struct operator_command operators[OPERATORS] = {
         .shape_outputs = shape_as_x,
         .call = call_group_quant,
         .op = GROUP_QUANT,
-        .roles = {OPTION_X, OPTION_SCALE, OPTION_OFFSET, NONE, OPTION_GROUP_INDEX, NONE, NONE},
+        .option_of = option_of_group_quant,
     },
     {
         .name = "trans-quant-param",
@@ -258,7 +233,7 @@ const struct operator_command operators[OPERATORS] = {
         .shape_outputs = shape_as_words,
         .call = call_trans_quant_param,
         .op = TRANS_QUANT_PARAM,
-        .roles = {OPTION_SCALE, NONE, OPTION_OFFSET, NONE, NONE, NONE, NONE},
+        .option_of = option_of_trans_quant_param,
     },
     {
         .name = "dynamic-quant",
@@ -273,7 +248,7 @@ const struct operator_command operators[OPERATORS] = {
         .shape_outputs = shape_with_parameters,
         .call = call_dynamic_quant,
         .op = DYNAMIC_QUANT,
-        .roles = {OPTION_X, NONE, NONE, OPTION_SMOOTH_SCALES, OPTION_GROUP_INDEX, NONE, NONE},
+        .option_of = option_of_dynamic_quant,
     },
     {
         .name = "dynamic-quant-asymmetric",
@@ -289,7 +264,7 @@ const struct operator_command operators[OPERATORS] = {
         .shape_outputs = shape_with_parameters,
         .call = call_dynamic_quant_asymmetric,
         .op = DYNAMIC_QUANT_ASYMMETRIC,
-        .roles = {OPTION_X, NONE, NONE, OPTION_SMOOTH_SCALES, OPTION_GROUP_INDEX, NONE, NONE},
+        .option_of = option_of_dynamic_quant_asymmetric,
     },
     {
         .name = "anti-quant",
@@ -304,7 +279,7 @@ const struct operator_command operators[OPERATORS] = {
         .shape_outputs = shape_as_x,
         .call = call_anti_quant,
         .op = ANTI_QUANT,
-        .roles = {OPTION_X, OPTION_SCALE, OPTION_OFFSET, NONE, NONE, NONE, NONE},
+        .option_of = option_of_anti_quant,
     },
     {
         .name = "dequant",
@@ -319,7 +294,7 @@ const struct operator_command operators[OPERATORS] = {
         .shape_outputs = shape_as_x,
         .call = call_dequant,
         .op = DEQUANT,
-        .roles = {OPTION_X, OPTION_WEIGHT_SCALE, NONE, NONE, NONE, OPTION_ACTIVATION_SCALE, OPTION_BIAS},
+        .option_of = option_of_dequant,
     },
     {
         .name = "requant",
@@ -336,7 +311,7 @@ const struct operator_command operators[OPERATORS] = {
         .shape_outputs = shape_as_x,
         .call = call_requant,
         .op = REQUANT,
-        .roles = {OPTION_X, OPTION_WORDS, NONE, NONE, NONE, NONE, OPTION_BIAS},
+        .option_of = option_of_requant,
     },
     {
         .name = "quant-matmul",

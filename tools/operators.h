@@ -46,8 +46,8 @@ struct operator_command {
      * fit. */
     void (*shape_outputs)(struct operands *operands);
     npuq_status (*call)(const struct operands *operands, const npuq_executor *executor);
-    unsigned op;                 /* what its steps are those of; of quant-matmul one of two, as the call may be */
-    enum option roles[OPERANDS]; /* the input that is each of the steps' operands; INPUTS where there is none */
+    unsigned op; /* what its steps are those of; of quant-matmul one of two, as the call may be */
+    enum option (*option_of)(enum operand operand); /* the input that is an operand of its steps; INPUTS if none is */
 };
 
 enum { OPERATORS = 9 };

@@ -15,25 +15,20 @@
 #include <string.h>
 
 /* Every function of the library that is called here. */
-#define FUNCTIONS(X)                                                                                                   \
-    X(npuq_quantize)                                                                                                   \
-    X(npuq_group_quant)                                                                                                \
-    X(npuq_trans_quant_param)                                                                                          \
-    X(npuq_dynamic_quant_asymmetric)                                                                                   \
-    X(npuq_dynamic_quant)                                                                                              \
-    X(npuq_anti_quant)                                                                                                 \
-    X(npuq_dequant)                                                                                                    \
-    X(npuq_requant)                                                                                                    \
+#define FUNCTION(name, NAME, EXECUTOR) X(npuq_##name)
+#define FUNCTIONS                                                                                                      \
+    EACH_OPERATOR(FUNCTION)                                                                                            \
     X(npuq_status_name)                                                                                                \
     X(npuq_last_error)
 
-#define NAME(function)    #function,
-#define ADDRESS(function) __typeof__(function) *function;
-
-static const char *const function_names[] = {FUNCTIONS(NAME)};
+#define X(function) #function,
+static const char *const function_names[] = {FUNCTIONS};
+#undef X
+#define X(function) __typeof__(function) *function;
 static struct {
-    FUNCTIONS(ADDRESS)
+    FUNCTIONS
 } library;
+#undef X
 
 enum { FUNCTION_COUNT = sizeof function_names / sizeof function_names[0] };
 _Static_assert(sizeof library == FUNCTION_COUNT * sizeof(void *), "a structure of addresses");
@@ -45,118 +40,40 @@ static PyObject *refuse;     /* refuse(status, message, argument, array): raises
 
 /* ---- the operators --------------------------------------------------------------------------------------------- */
 
-static npuq_status quantize(const arguments *a)
-{
-    return library.npuq_quantize(a->tensor[0], a->tensor[1], a->tensor[2], a->number[3], a->number[4], a->tensor[5],
-                                 a->executor);
-}
+/* An operator with the arguments at their positions. */
+#define AT(name, NAME, other)       at_##name
+#define TENSOR(name, NAME, role)    a->tensor[at_##name]
+#define NUMBER_OF(name, NAME, type) (type) a->number[at_##name]
+#define GIVEN(name)                 ARGUMENTS_##name(TENSOR, TENSOR, TENSOR, TENSOR, NUMBER_OF)
+#define RUN_WITH(name)              library.npuq_##name(GIVEN(name), a->executor)
+#define RUN_WITHOUT(name)           library.npuq_##name(GIVEN(name))
+#define RUN(name, NAME, EXECUTOR)                                                                                      \
+    static npuq_status run_##name(const arguments *a)                                                                  \
+    {                                                                                                                  \
+        enum { ARGUMENTS_##name(AT, AT, AT, AT, AT) };                                                                 \
+        return RUN_##EXECUTOR(name);                                                                                   \
+    }
+EACH_OPERATOR(RUN)
 
-static npuq_status group_quant(const arguments *a)
-{
-    return library.npuq_group_quant(a->tensor[0], a->tensor[1], a->tensor[2], a->tensor[3], a->tensor[4], a->executor);
-}
+/* clang-format off */
+#define ARGUMENT(name, kind, role) {name, kind, role}
+/* clang-format on */
+/* What torch_npu calls the data. */
+#define DATA_quantize(name, NAME, role)                 ARGUMENT("input", DATA, OPERAND_X)
+#define DATA_group_quant(name, NAME, role)              ARGUMENT("x", DATA, OPERAND_X)
+#define DATA_dynamic_quant_asymmetric(name, NAME, role) ARGUMENT("x", DATA, OPERAND_X)
+#define DATA_dynamic_quant(name, NAME, role)            ARGUMENT("input", DATA, OPERAND_X)
+#define DATA_anti_quant(name, NAME, role)               ARGUMENT("x", PACKED, OPERAND_X)
+#define DATA_dequant(name, NAME, role)                  ARGUMENT("x", DATA, OPERAND_X)
+#define DATA_requant(name, NAME, role)                  ARGUMENT("x", DATA, OPERAND_X)
 
-static npuq_status trans_quant_param(const arguments *a)
-{
-    return library.npuq_trans_quant_param(a->tensor[0], a->tensor[1], (npuq_round_mode)a->number[2], a->tensor[3]);
-}
-
-static npuq_status dynamic_quant_asymmetric(const arguments *a)
-{
-    return library.npuq_dynamic_quant_asymmetric(a->tensor[0], a->tensor[1], a->tensor[2],
-                                                 (npuq_quant_mode)a->number[3], a->tensor[4], a->tensor[5],
-                                                 a->tensor[6], a->executor);
-}
-
-static npuq_status dynamic_quant(const arguments *a)
-{
-    return library.npuq_dynamic_quant(a->tensor[0], a->tensor[1], a->tensor[2], (npuq_quant_mode)a->number[3],
-                                      (npuq_scale_form)a->number[4], a->tensor[5], a->tensor[6], a->executor);
-}
-
-static npuq_status anti_quant(const arguments *a)
-{
-    return library.npuq_anti_quant(a->tensor[0], a->tensor[1], a->tensor[2], a->tensor[3], a->executor);
-}
-
-static npuq_status dequant(const arguments *a)
-{
-    return library.npuq_dequant(a->tensor[0], a->tensor[1], a->tensor[2], a->tensor[3], a->tensor[4], a->executor);
-}
-
-static npuq_status requant(const arguments *a)
-{
-    return library.npuq_requant(a->tensor[0], a->tensor[1], a->tensor[2], a->tensor[3], a->executor);
-}
-
-static const operation operations[] = {
-    {"quantize",
-     quantize,
-     QUANTIZE,
-     {{"input", DATA, OPERAND_X},
-      {"scales", INPUT, OPERAND_SCALE},
-      {"zero_points", OPTIONAL, OPERAND_OFFSET},
-      {"axis", NUMBER, AXIS},
-      {"div_mode", NUMBER, DIV_MODE},
-      {"out", OUTPUT, RESULT_Y}}},
-    {"group_quant",
-     group_quant,
-     GROUP_QUANT,
-     {{"x", DATA, OPERAND_X},
-      {"scale", INPUT, OPERAND_SCALE},
-      {"group_index", INPUT, OPERAND_GROUPS},
-      {"offset", OPTIONAL, OPERAND_OFFSET},
-      {"out", OUTPUT, RESULT_Y}}},
-    {"trans_quant_param",
-     trans_quant_param,
-     TRANS_QUANT_PARAM,
-     {{"scale", INPUT, OPERAND_X},
-      {"offset", OPTIONAL, OPERAND_OFFSET},
-      {"round_mode", NUMBER, ROUND_MODE},
-      {"out", OUTPUT, RESULT_Y}}},
-    {"dynamic_quant_asymmetric",
-     dynamic_quant_asymmetric,
-     DYNAMIC_QUANT_ASYMMETRIC,
-     {{"x", DATA, OPERAND_X},
-      {"smooth_scales", OPTIONAL, OPERAND_SMOOTH},
-      {"group_index", OPTIONAL, OPERAND_GROUPS},
-      {"quant_mode", NUMBER, QUANT_MODE},
-      {"out", OUTPUT, RESULT_Y},
-      {"out", OUTPUT, RESULT_SCALE},
-      {"out", OUTPUT, RESULT_OFFSET}}},
-    {"dynamic_quant",
-     dynamic_quant,
-     DYNAMIC_QUANT,
-     {{"input", DATA, OPERAND_X},
-      {"smooth_scales", OPTIONAL, OPERAND_SMOOTH},
-      {"group_index", OPTIONAL, OPERAND_GROUPS},
-      {"quant_mode", NUMBER, QUANT_MODE},
-      {"scale_form", NUMBER, SCALE_FORM},
-      {"out", OUTPUT, RESULT_Y},
-      {"out", OUTPUT, RESULT_SCALE}}},
-    {"anti_quant",
-     anti_quant,
-     ANTI_QUANT,
-     {{"x", PACKED, OPERAND_X},
-      {"scale", INPUT, OPERAND_SCALE},
-      {"offset", OPTIONAL, OPERAND_OFFSET},
-      {"out", OUTPUT, RESULT_Y}}},
-    {"dequant",
-     dequant,
-     DEQUANT,
-     {{"x", DATA, OPERAND_X},
-      {"weight_scale", INPUT, OPERAND_SCALE},
-      {"activation_scale", OPTIONAL, OPERAND_ROW_SCALE},
-      {"bias", OPTIONAL, OPERAND_BIAS},
-      {"out", OUTPUT, RESULT_Y}}},
-    {"requant",
-     requant,
-     REQUANT,
-     {{"x", DATA, OPERAND_X},
-      {"words", INPUT, OPERAND_SCALE},
-      {"bias", OPTIONAL, OPERAND_BIAS},
-      {"out", OUTPUT, RESULT_Y}}},
-};
+#define TAKES(name, NAME, role)    ARGUMENT(#name, INPUT, OPERAND_##role)
+#define MAY_TAKE(name, NAME, role) ARGUMENT(#name, OPTIONAL, OPERAND_##role)
+#define GIVES(name, NAME, role)    ARGUMENT("out", OUTPUT, RESULT_##role)
+#define NUMBERED(name, NAME, type) ARGUMENT(#name, NUMBER, NAME)
+#define ROW(name, NAME, EXECUTOR)                                                                                      \
+    {#name, run_##name, NAME, {ARGUMENTS_##name(DATA_##name, TAKES, MAY_TAKE, GIVES, NUMBERED)}},
+static const operation operations[] = {EACH_OPERATOR(ROW)};
 
 enum { OPERATOR_COUNT = sizeof operations / sizeof operations[0] };
 

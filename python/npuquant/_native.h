@@ -5,6 +5,7 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <npuquant/npuquant.h>
+#include <operators.def>
 #include <Python.h>
 #include <stdbool.h>
 
@@ -19,7 +20,9 @@ typedef enum argument_kind {
 } argument_kind;
 
 /* What the numbers are. */
-typedef enum number_role { AXIS, DIV_MODE, QUANT_MODE, SCALE_FORM, ROUND_MODE } number_role;
+#define ROLE(name, NAME) NAME,
+typedef enum number_role { EACH_OPTION(ROLE) } number_role;
+#undef ROLE
 
 enum { MOST_ARGUMENTS = 8 };
 

@@ -538,7 +538,7 @@ static void add_of_ranges(call *c, input *in, enum slot slot, int x_ndim, const 
 
 static void plan_dynamic(call *c, input *in)
 {
-    const bool takes_ranges = c->op == TEST_MIN_MAX || c->op == TEST_SYMMETRIC_APPLY;
+    const bool takes_ranges = c->op == TEST_DYNAMIC_QUANT_MIN_MAX || c->op == TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY;
     const int ndim = 2 + take_byte(in) % (NPUQ_MAX_NDIM - 1);
     const uint8_t form = take_byte(in);
     const npuq_dtype y = form & 1 ? NPUQ_QUINT4X2 : NPUQ_INT8;
@@ -559,7 +559,7 @@ static void plan_dynamic(call *c, input *in)
     if (!grouped && !(form & 8)) {
         c->arguments[GROUP_INDEX].given = false;
     }
-    if (c->op != TEST_MIN_MAX) {
+    if (c->op != TEST_DYNAMIC_QUANT_MIN_MAX) {
         add(c, in, Y, y, ndim, y_shape);
     }
     add_of_ranges(c, in, takes_ranges ? MIN : SCALE, ndim, shape);
@@ -648,7 +648,7 @@ static void plan_params(call *c, input *in)
     add(c, in, MIN, NPUQ_FLOAT32, ndim, shape);
     add(c, in, MAX, NPUQ_FLOAT32, ndim, shape);
     add(c, in, SCALE, NPUQ_FLOAT32, ndim, shape);
-    if (c->op == TEST_PARAMS) {
+    if (c->op == TEST_DYNAMIC_QUANT_PARAMS) {
         add(c, in, OFFSET, NPUQ_FLOAT32, ndim, shape);
     }
 }
@@ -865,13 +865,13 @@ static const struct {
     [TEST_QUANTIZE] = {plan_quantize, oracle_quantize},
     [TEST_GROUP_QUANT] = {plan_group_quant, oracle_group_quant},
     [TEST_TRANS_QUANT_PARAM] = {plan_trans_quant_param, oracle_trans_quant_param},
-    [TEST_ASYMMETRIC] = {plan_dynamic, oracle_asymmetric},
-    [TEST_MIN_MAX] = {plan_dynamic, oracle_min_max},
-    [TEST_PARAMS] = {plan_params, oracle_params},
-    [TEST_APPLY] = {plan_dynamic, oracle_apply},
+    [TEST_DYNAMIC_QUANT_ASYMMETRIC] = {plan_dynamic, oracle_asymmetric},
+    [TEST_DYNAMIC_QUANT_MIN_MAX] = {plan_dynamic, oracle_min_max},
+    [TEST_DYNAMIC_QUANT_PARAMS] = {plan_params, oracle_params},
+    [TEST_DYNAMIC_QUANT_APPLY] = {plan_dynamic, oracle_apply},
     [TEST_DYNAMIC_QUANT] = {plan_dynamic, oracle_symmetric},
-    [TEST_SYMMETRIC_PARAMS] = {plan_params, oracle_symmetric_params},
-    [TEST_SYMMETRIC_APPLY] = {plan_dynamic, oracle_symmetric_apply},
+    [TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS] = {plan_params, oracle_symmetric_params},
+    [TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY] = {plan_dynamic, oracle_symmetric_apply},
     [TEST_ANTI_QUANT] = {plan_anti_quant, oracle_anti_quant},
     [TEST_DEQUANT] = {plan_dequant, oracle_dequant},
     [TEST_REQUANT] = {plan_requant, oracle_requant},
@@ -1123,7 +1123,8 @@ static void expect_success(const call *c)
 {
     void *elements[SLOTS] = {NULL};
 
-    if (c->arguments[c->order[0]].kind == EMPTY && c->op != TEST_MIN_MAX) { /* which says so of an empty part */
+    if (c->arguments[c->order[0]].kind == EMPTY &&
+        c->op != TEST_DYNAMIC_QUANT_MIN_MAX) { /* which says so of an empty part */
         FOR_EACH_ARGUMENT(c, i)
         {
             if (c->arguments[i].role == OUTPUT && has_elements(&c->arguments[i])) {
@@ -1313,7 +1314,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     {
         argument *a = &c.arguments[i];
         /* where no output says how large it can be, it would be read for as long as its shape says */
-        if (a->kind == BROADCAST && (i == GROUP_INDEX || (i == X && c.op == TEST_MIN_MAX))) {
+        if (a->kind == BROADCAST && (i == GROUP_INDEX || (i == X && c.op == TEST_DYNAMIC_QUANT_MIN_MAX))) {
             a->kind = WILD;
         }
     }
