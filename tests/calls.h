@@ -55,6 +55,9 @@ npuq_status test_call_run(const test_call *c);
 /* Without the executor, and not for what takes none. */
 npuq_status test_call_prepare(npuq_call *prepared, const test_call *c);
 
+/* What the oracle makes of it: elements are those of each tensor that is given, in row-major order; null otherwise. */
+void test_call_oracle(const test_call *c, void *const elements[SLOTS]);
+
 /* What takes x with smooth scales and groups. */
 bool test_is_dynamic(enum test_operator op);
 /* What makes parameters of ranges: of any shape, as that of min. */

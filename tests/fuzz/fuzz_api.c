@@ -20,8 +20,6 @@
 #include "input.h"
 
 #include "../calls.h"
-#include "ref/npuq_ref.h"
-#include "ref/npuq_ref_element.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -346,16 +344,6 @@ static void add(call *c, input *in, enum slot slot, npuq_dtype dtype, int ndim, 
     place(c, c->count - 1, in);
 }
 
-static npuq_ref_dtype ref_type(const call *c, enum slot slot)
-{
-    return (npuq_ref_dtype)c->arguments[slot].tensor.dtype;
-}
-
-static size_t extent(const call *c, enum slot slot, int d)
-{
-    return (size_t)c->arguments[slot].tensor.shape[d];
-}
-
 /* The shape of a tensor of so many elements, which of QUINT4X2 counts words. */
 static void shape_of(npuq_dtype dtype, int ndim, const int64_t *shape, int64_t *out)
 {
@@ -401,19 +389,6 @@ static void plan_quantize(call *c, input *in)
     add(c, in, Y, y, ndim, y_shape);
 }
 
-static void oracle_quantize(const call *c, void *const *elements)
-{
-    const int ndim = c->arguments[X].tensor.ndim;
-    size_t shape[NPUQ_MAX_NDIM];
-
-    for (int d = 0; d < ndim; d++) {
-        shape[d] = extent(c, X, d);
-    }
-    npuq_ref_quantize(elements[X], ref_type(c, X), shape, ndim, elements[SCALES], ref_type(c, SCALES),
-                      count_elements(&c->arguments[SCALES].tensor), elements[ZERO_POINTS], ref_type(c, ZERO_POINTS),
-                      c->axis, c->flag, elements[Y], ref_type(c, Y));
-}
-
 /* ---- group_index ------------------------------------------------------------------------------------------------ */
 
 static void plan_groups(call *c, input *in, int64_t rows)
@@ -451,18 +426,6 @@ static void write_groups(call *c)
     free(narrow);
 }
 
-static int64_t *read_groups(const call *c, const void *elements)
-{
-    const npuq_tensor *t = &c->arguments[GROUP_INDEX].tensor;
-    const size_t count = count_elements(t);
-    int64_t *ends = allocate(count * sizeof *ends);
-
-    for (size_t e = 0; e < count; e++) {
-        ends[e] = t->dtype == NPUQ_INT64 ? ((const int64_t *)elements)[e] : ((const int32_t *)elements)[e];
-    }
-    return ends;
-}
-
 /* ---- group_quant ------------------------------------------------------------------------------------------------ */
 
 static void plan_group_quant(call *c, input *in)
@@ -486,15 +449,6 @@ static void plan_group_quant(call *c, input *in)
     add(c, in, Y, y, 2, y_shape);
 }
 
-static void oracle_group_quant(const call *c, void *const *elements)
-{
-    int64_t *ends = read_groups(c, elements[GROUP_INDEX]);
-
-    npuq_ref_group_quant(elements[X], ref_type(c, X), extent(c, X, 0), extent(c, X, 1), elements[SCALE],
-                         ref_type(c, SCALE), extent(c, SCALE, 0), ends, elements[OFFSET], elements[Y], ref_type(c, Y));
-    free(ends);
-}
-
 /* ---- trans_quant_param ------------------------------------------------------------------------------------------ */
 
 static void plan_trans_quant_param(call *c, input *in)
@@ -516,13 +470,6 @@ static void plan_trans_quant_param(call *c, input *in)
     add(c, in, SCALE, NPUQ_FLOAT32, scale_ndim, (form % 8 == 2 ? one : shape) + 2 - scale_ndim);
     add(c, in, OFFSET, NPUQ_FLOAT32, offset_ndim, (form % 8 == 1 ? one : shape) + 2 - offset_ndim);
     add(c, in, Y, form & 8 ? NPUQ_UINT64 : NPUQ_INT64, y_ndim, shape + 2 - y_ndim);
-}
-
-static void oracle_trans_quant_param(const call *c, void *const *elements)
-{
-    npuq_ref_trans_quant_param(elements[SCALE], count_elements(&c->arguments[SCALE].tensor), elements[OFFSET],
-                               elements[OFFSET] ? count_elements(&c->arguments[OFFSET].tensor) : 0,
-                               c->mode == NPUQ_ROUND_NEAREST, elements[Y]);
 }
 
 /* ---- dynamic_quant_asymmetric, dynamic_quant -------------------------------------------------------------------- */
@@ -568,73 +515,7 @@ static void plan_dynamic(call *c, input *in)
     }
 }
 
-static void oracle_of_both(const call *c, void *const *elements, bool symmetric)
-{
-    const npuq_tensor *x = &c->arguments[X].tensor;
-    const size_t S = test_count(x->ndim - 1, x->shape);
-    const size_t H = extent(c, X, x->ndim - 1);
-    const bool grouped = elements[GROUP_INDEX];
-    const size_t E = grouped ? extent(c, SMOOTH_SCALES, 0) : 1;
-    const bool per_tensor = c->mode == NPUQ_PER_TENSOR;
-    int64_t *ends = grouped ? read_groups(c, elements[GROUP_INDEX]) : NULL;
-
-    if (symmetric) {
-        npuq_ref_dynamic_quant(elements[X], ref_type(c, X), S, H, elements[SMOOTH_SCALES], ref_type(c, SMOOTH_SCALES),
-                               E, ends, per_tensor, c->scale_form == NPUQ_SCALE_INVERSE, elements[Y], ref_type(c, Y),
-                               elements[SCALE]);
-    } else {
-        npuq_ref_dynamic_quant_asymmetric(elements[X], ref_type(c, X), S, H, elements[SMOOTH_SCALES],
-                                          ref_type(c, SMOOTH_SCALES), E, ends, per_tensor, elements[Y], ref_type(c, Y),
-                                          elements[SCALE], elements[OFFSET]);
-    }
-    free(ends);
-}
-
-static void oracle_asymmetric(const call *c, void *const *elements)
-{
-    oracle_of_both(c, elements, false);
-}
-
-static void oracle_symmetric(const call *c, void *const *elements)
-{
-    oracle_of_both(c, elements, true);
-}
-
 /* ---- their steps ------------------------------------------------------------------------------------------------ */
-
-/* Element i of row r, times the smooth scale of its group and column. */
-static float smoothed(const call *c, void *const *elements, const int64_t *ends, size_t r, size_t i)
-{
-    const size_t H = extent(c, X, c->arguments[X].tensor.ndim - 1);
-    const float v = npuq_ref_load(elements[X], ref_type(c, X), r * H + i);
-    size_t e = 0;
-
-    while (ends && (size_t)ends[e] <= r) {
-        e++;
-    }
-    return elements[SMOOTH_SCALES]
-               ? npuq_ref_mul(v, npuq_ref_load(elements[SMOOTH_SCALES], ref_type(c, SMOOTH_SCALES), e * H + i))
-               : v;
-}
-
-static void oracle_min_max(const call *c, void *const *elements)
-{
-    const npuq_tensor *x = &c->arguments[X].tensor;
-    const size_t rows = test_count(x->ndim - 1, x->shape);
-    const bool per_tensor = c->mode == NPUQ_PER_TENSOR;
-    int64_t *ends = elements[GROUP_INDEX] ? read_groups(c, elements[GROUP_INDEX]) : NULL;
-    npuq_ref_range range = npuq_ref_range_empty();
-
-    for (size_t r = 0; r < rows || (per_tensor && r == 0); r++) {
-        range = per_tensor ? range : npuq_ref_range_empty();
-        for (size_t i = 0; r < rows && i < extent(c, X, x->ndim - 1); i++) {
-            range = npuq_ref_range_with(range, smoothed(c, elements, ends, r, i));
-        }
-        memcpy((float *)elements[MIN] + (per_tensor ? 0 : r), &range.lo, sizeof range.lo);
-        memcpy((float *)elements[MAX] + (per_tensor ? 0 : r), &range.hi, sizeof range.hi);
-    }
-    free(ends);
-}
 
 static void plan_params(call *c, input *in)
 {
@@ -651,73 +532,6 @@ static void plan_params(call *c, input *in)
     if (c->op == TEST_DYNAMIC_QUANT_PARAMS) {
         add(c, in, OFFSET, NPUQ_FLOAT32, ndim, shape);
     }
-}
-
-/* What element i of two arrays of binary32, a least and a greatest value, makes. */
-static npuq_ref_parameters parameters_of(const call *c, const void *min, const void *max, size_t i,
-                                         npuq_ref_dtype y_dtype, bool symmetric)
-{
-    const npuq_ref_range range = {npuq_ref_load(max, NPUQ_REF_FLOAT32, i), npuq_ref_load(min, NPUQ_REF_FLOAT32, i)};
-
-    return symmetric
-               ? npuq_ref_symmetric_parameters(npuq_ref_largest_of(range), y_dtype, c->scale_form == NPUQ_SCALE_INVERSE)
-               : npuq_ref_range_parameters(range, y_dtype);
-}
-
-static void oracle_params_of_both(const call *c, void *const *elements, bool symmetric)
-{
-    for (size_t i = 0; i < count_elements(&c->arguments[MIN].tensor); i++) {
-        const npuq_ref_parameters p =
-            parameters_of(c, elements[MIN], elements[MAX], i, (npuq_ref_dtype)c->y_dtype, symmetric);
-
-        memcpy((float *)elements[SCALE] + i, &p.scale, sizeof p.scale);
-        if (!symmetric) {
-            memcpy((float *)elements[OFFSET] + i, &p.offset, sizeof p.offset);
-        }
-    }
-}
-
-static void oracle_params(const call *c, void *const *elements)
-{
-    oracle_params_of_both(c, elements, false);
-}
-
-static void oracle_symmetric_params(const call *c, void *const *elements)
-{
-    oracle_params_of_both(c, elements, true);
-}
-
-static void oracle_apply_of_both(const call *c, void *const *elements, bool symmetric)
-{
-    const npuq_tensor *x = &c->arguments[X].tensor;
-    const size_t H = extent(c, X, x->ndim - 1);
-    const npuq_ref_dtype y_dtype = ref_type(c, Y);
-    int64_t *ends = elements[GROUP_INDEX] ? read_groups(c, elements[GROUP_INDEX]) : NULL;
-
-    for (size_t i = 0; i < count_elements(x); i++) {
-        const size_t row = c->mode == NPUQ_PER_TENSOR ? 0 : i / H;
-        npuq_ref_parameters p = {0};
-
-        if (symmetric) {
-            p = parameters_of(c, elements[MIN], elements[MAX], row, y_dtype, true);
-        } else {
-            p.back = npuq_ref_div(1.0f, npuq_ref_load(elements[SCALE], NPUQ_REF_FLOAT32, row));
-            p.offset = npuq_ref_load(elements[OFFSET], NPUQ_REF_FLOAT32, row);
-        }
-        npuq_ref_store(elements[Y], y_dtype, i,
-                       npuq_ref_affine(smoothed(c, elements, ends, i / H, i % H), p.back, p.offset, false));
-    }
-    free(ends);
-}
-
-static void oracle_apply(const call *c, void *const *elements)
-{
-    oracle_apply_of_both(c, elements, false);
-}
-
-static void oracle_symmetric_apply(const call *c, void *const *elements)
-{
-    oracle_apply_of_both(c, elements, true);
 }
 
 /* ---- anti_quant -------------------------------------------------------------------------------------------------- */
@@ -741,15 +555,6 @@ static void plan_anti_quant(call *c, input *in)
     add(c, in, Y, take_float_type(in), ndim, shape);
 }
 
-static void oracle_anti_quant(const call *c, void *const *elements)
-{
-    const npuq_tensor *y = &c->arguments[Y].tensor;
-
-    npuq_ref_anti_quant(elements[X], ref_type(c, X), test_count(y->ndim - 1, y->shape),
-                        y->ndim > 0 ? extent(c, Y, y->ndim - 1) : 1, elements[SCALE], ref_type(c, SCALE),
-                        extent(c, SCALE, 0), elements[OFFSET], elements[Y], ref_type(c, Y));
-}
-
 /* ---- dequant ----------------------------------------------------------------------------------------------------- */
 
 static void plan_dequant(call *c, input *in)
@@ -766,15 +571,6 @@ static void plan_dequant(call *c, input *in)
     add(c, in, ACTIVATION_SCALE, NPUQ_FLOAT32, ndim - 1, shape);
     add(c, in, BIAS, bias_types[form % 4], 1, &shape[ndim - 1]);
     add(c, in, Y, take_float_type(in), ndim, shape);
-}
-
-static void oracle_dequant(const call *c, void *const *elements)
-{
-    const npuq_tensor *x = &c->arguments[X].tensor;
-
-    npuq_ref_dequant(elements[X], test_count(x->ndim - 1, x->shape), extent(c, X, x->ndim - 1), elements[WEIGHT_SCALE],
-                     ref_type(c, WEIGHT_SCALE), extent(c, WEIGHT_SCALE, 0), elements[ACTIVATION_SCALE], elements[BIAS],
-                     ref_type(c, BIAS), elements[Y], ref_type(c, Y));
 }
 
 /* ---- requant ----------------------------------------------------------------------------------------------------- */
@@ -845,36 +641,23 @@ static bool has_wrong_word(const call *c)
     return wrong != 0;
 }
 
-static void oracle_requant(const call *c, void *const *elements)
-{
-    const npuq_tensor *x = &c->arguments[X].tensor;
-
-    if (has_wrong_word(c)) {
-        FINDING("%s: success with a word that the unit reads in another way", operator_names[c->op]);
-    }
-    npuq_ref_requant(elements[X], test_count(x->ndim - 1, x->shape), extent(c, X, x->ndim - 1), elements[WORDS],
-                     count_elements(&c->arguments[WORDS].tensor), elements[BIAS], elements[Y], ref_type(c, Y));
-}
-
 /* ---- a call ----------------------------------------------------------------------------------------------------- */
 
-static const struct {
-    void (*plan)(call *c, input *in);
-    void (*oracle)(const call *c, void *const *elements); /* elements in row-major order */
-} operators[TEST_OPERATORS] = {
-    [TEST_QUANTIZE] = {plan_quantize, oracle_quantize},
-    [TEST_GROUP_QUANT] = {plan_group_quant, oracle_group_quant},
-    [TEST_TRANS_QUANT_PARAM] = {plan_trans_quant_param, oracle_trans_quant_param},
-    [TEST_DYNAMIC_QUANT_ASYMMETRIC] = {plan_dynamic, oracle_asymmetric},
-    [TEST_DYNAMIC_QUANT_MIN_MAX] = {plan_dynamic, oracle_min_max},
-    [TEST_DYNAMIC_QUANT_PARAMS] = {plan_params, oracle_params},
-    [TEST_DYNAMIC_QUANT_APPLY] = {plan_dynamic, oracle_apply},
-    [TEST_DYNAMIC_QUANT] = {plan_dynamic, oracle_symmetric},
-    [TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS] = {plan_params, oracle_symmetric_params},
-    [TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY] = {plan_dynamic, oracle_symmetric_apply},
-    [TEST_ANTI_QUANT] = {plan_anti_quant, oracle_anti_quant},
-    [TEST_DEQUANT] = {plan_dequant, oracle_dequant},
-    [TEST_REQUANT] = {plan_requant, oracle_requant},
+/* Draws the arguments. */
+static void (*const plans[TEST_OPERATORS])(call *c, input *in) = {
+    [TEST_QUANTIZE] = plan_quantize,
+    [TEST_GROUP_QUANT] = plan_group_quant,
+    [TEST_TRANS_QUANT_PARAM] = plan_trans_quant_param,
+    [TEST_DYNAMIC_QUANT_ASYMMETRIC] = plan_dynamic,
+    [TEST_DYNAMIC_QUANT_MIN_MAX] = plan_dynamic,
+    [TEST_DYNAMIC_QUANT_PARAMS] = plan_params,
+    [TEST_DYNAMIC_QUANT_APPLY] = plan_dynamic,
+    [TEST_DYNAMIC_QUANT] = plan_dynamic,
+    [TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS] = plan_params,
+    [TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY] = plan_dynamic,
+    [TEST_ANTI_QUANT] = plan_anti_quant,
+    [TEST_DEQUANT] = plan_dequant,
+    [TEST_REQUANT] = plan_requant,
 };
 
 static bool has_elements(const argument *a)
@@ -1154,7 +937,11 @@ static void expect_success(const call *c)
             test_view_read(&before, elements[i]);
         }
     }
-    operators[c->op].oracle(c, elements);
+    if (c->op == TEST_REQUANT && has_wrong_word(c)) {
+        FINDING("%s: success with a word that the unit reads in another way", operator_names[c->op]);
+    }
+    const test_call value = value_of(c, c->arguments);
+    test_call_oracle(&value, elements);
     FOR_EACH_ARGUMENT(c, i)
     {
         const argument *a = &c->arguments[i];
@@ -1297,7 +1084,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         c.mode = (int)take_bytes(&in, 4);
     }
     test_reseed(take_bytes(&in, 2)); /* of the elements */
-    operators[c.op].plan(&c, &in);
+    plans[c.op](&c, &in);
 
     /* The bytes that are left are elements, instead of those that test_fill() has made. */
     for (int i = 0; i < c.count; i++) {

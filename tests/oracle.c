@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the oracle makes of a call. */
+#include "calls.h"
+
+#include "ref/npuq_ref.h"
+#include "ref/npuq_ref_element.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Elements of each tensor that is given, in row-major order. */
+typedef void *const elements_of[SLOTS];
+
+static npuq_ref_dtype type(const test_call *c, enum slot slot)
+{
+    return (npuq_ref_dtype)c->tensors[slot].dtype;
+}
+
+static size_t count(const test_call *c, enum slot slot)
+{
+    return test_count(c->tensors[slot].ndim, c->tensors[slot].shape);
+}
+
+/* The last extent, and the product of the others. Without dimensions there is one element. */
+static size_t columns(const test_call *c, enum slot slot)
+{
+    const npuq_tensor *t = &c->tensors[slot];
+
+    return t->ndim > 0 ? (size_t)t->shape[t->ndim - 1] : 1;
+}
+
+static size_t rows(const test_call *c, enum slot slot)
+{
+    return test_count(c->tensors[slot].ndim - 1, c->tensors[slot].shape);
+}
+
+/* The ends of the groups of rows; null if there are none. Released by the caller. */
+static int64_t *read_ends(const test_call *c, elements_of elements)
+{
+    const void *index = elements[GROUP_INDEX];
+    int64_t *ends = index ? malloc(count(c, GROUP_INDEX) * sizeof *ends + 1) : NULL;
+
+    for (size_t e = 0; ends && e < count(c, GROUP_INDEX); e++) {
+        ends[e] = type(c, GROUP_INDEX) == NPUQ_REF_INT32 ? ((const int32_t *)index)[e] : ((const int64_t *)index)[e];
+    }
+    if (index && !ends) {
+        abort();
+    }
+    return ends;
+}
+
+static void quantize(const test_call *c, elements_of elements)
+{
+    size_t shape[NPUQ_MAX_NDIM];
+
+    for (int d = 0; d < c->tensors[X].ndim; d++) {
+        shape[d] = (size_t)c->tensors[X].shape[d];
+    }
+    npuq_ref_quantize(elements[X], type(c, X), shape, c->tensors[X].ndim, elements[SCALES], type(c, SCALES),
+                      count(c, SCALES), elements[ZERO_POINTS], type(c, ZERO_POINTS), c->axis, c->div_mode, elements[Y],
+                      type(c, Y));
+}
+
+/* ---- dynamic operators ------------------------------------------------------------------------------------------ */
+
+/* Element i of row r, times the smooth scale of its group and column. */
+static float smoothed(const test_call *c, elements_of elements, const int64_t *ends, size_t r, size_t i)
+{
+    const float v = npuq_ref_load(elements[X], type(c, X), r * columns(c, X) + i);
+    const void *smooth = elements[SMOOTH_SCALES];
+    size_t e = 0;
+
+    while (ends && (size_t)ends[e] <= r) {
+        e++;
+    }
+    return smooth ? npuq_ref_mul(v, npuq_ref_load(smooth, type(c, SMOOTH_SCALES), e * columns(c, X) + i)) : v;
+}
+
+static void min_max(const test_call *c, elements_of elements, const int64_t *ends)
+{
+    const bool per_tensor = c->quant_mode == NPUQ_PER_TENSOR;
+    npuq_ref_range range = npuq_ref_range_empty();
+
+    for (size_t r = 0; r < rows(c, X) || (per_tensor && r == 0); r++) {
+        range = per_tensor ? range : npuq_ref_range_empty();
+        for (size_t i = 0; r < rows(c, X) && i < columns(c, X); i++) {
+            range = npuq_ref_range_with(range, smoothed(c, elements, ends, r, i));
+        }
+        memcpy((float *)elements[MIN] + (per_tensor ? 0 : r), &range.lo, sizeof range.lo);
+        memcpy((float *)elements[MAX] + (per_tensor ? 0 : r), &range.hi, sizeof range.hi);
+    }
+}
+
+/* What a least and a greatest value make: element i of min and max. */
+static npuq_ref_parameters parameters_of(const test_call *c, elements_of elements, size_t i, bool symmetric)
+{
+    const npuq_ref_dtype y = c->given[Y] ? type(c, Y) : (npuq_ref_dtype)c->y_dtype;
+    const npuq_ref_range range = {npuq_ref_load(elements[MAX], NPUQ_REF_FLOAT32, i),
+                                  npuq_ref_load(elements[MIN], NPUQ_REF_FLOAT32, i)};
+
+    return symmetric ? npuq_ref_symmetric_parameters(npuq_ref_largest_of(range), y, c->scale_form == NPUQ_SCALE_INVERSE)
+                     : npuq_ref_range_parameters(range, y);
+}
+
+static void params(const test_call *c, elements_of elements, bool symmetric)
+{
+    for (size_t i = 0; i < count(c, MIN); i++) {
+        const npuq_ref_parameters p = parameters_of(c, elements, i, symmetric);
+
+        memcpy((float *)elements[SCALE] + i, &p.scale, sizeof p.scale);
+        if (!symmetric) {
+            memcpy((float *)elements[OFFSET] + i, &p.offset, sizeof p.offset);
+        }
+    }
+}
+
+static void apply(const test_call *c, elements_of elements, const int64_t *ends, bool symmetric)
+{
+    for (size_t i = 0; i < count(c, X); i++) {
+        const size_t r = i / columns(c, X);
+        const size_t of = c->quant_mode == NPUQ_PER_TENSOR ? 0 : r;
+        npuq_ref_parameters p = {0};
+
+        if (symmetric) {
+            p = parameters_of(c, elements, of, true);
+        } else {
+            p.back = npuq_ref_div(1.0f, npuq_ref_load(elements[SCALE], NPUQ_REF_FLOAT32, of));
+            p.offset = npuq_ref_load(elements[OFFSET], NPUQ_REF_FLOAT32, of);
+        }
+        npuq_ref_store(elements[Y], type(c, Y), i,
+                       npuq_ref_affine(smoothed(c, elements, ends, r, i % columns(c, X)), p.back, p.offset, false));
+    }
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------ */
+
+void test_call_oracle(const test_call *c, void *const elements[SLOTS])
+{
+    int64_t *ends = read_ends(c, elements);
+    const bool per_tensor = c->quant_mode == NPUQ_PER_TENSOR;
+    const size_t groups = ends ? count(c, GROUP_INDEX) : 1;
+
+    switch (c->op) {
+    case TEST_QUANTIZE: quantize(c, elements); break;
+    case TEST_GROUP_QUANT:
+        npuq_ref_group_quant(elements[X], type(c, X), rows(c, X), columns(c, X), elements[SCALE], type(c, SCALE),
+                             groups, ends, elements[OFFSET], elements[Y], type(c, Y));
+        break;
+    case TEST_TRANS_QUANT_PARAM:
+        npuq_ref_trans_quant_param(elements[SCALE], count(c, SCALE), elements[OFFSET],
+                                   elements[OFFSET] ? count(c, OFFSET) : 0, c->round_mode == NPUQ_ROUND_NEAREST,
+                                   elements[Y]);
+        break;
+    case TEST_DYNAMIC_QUANT_ASYMMETRIC:
+        npuq_ref_dynamic_quant_asymmetric(elements[X], type(c, X), rows(c, X), columns(c, X), elements[SMOOTH_SCALES],
+                                          type(c, SMOOTH_SCALES), groups, ends, per_tensor, elements[Y], type(c, Y),
+                                          elements[SCALE], elements[OFFSET]);
+        break;
+    case TEST_DYNAMIC_QUANT:
+        npuq_ref_dynamic_quant(elements[X], type(c, X), rows(c, X), columns(c, X), elements[SMOOTH_SCALES],
+                               type(c, SMOOTH_SCALES), groups, ends, per_tensor, c->scale_form == NPUQ_SCALE_INVERSE,
+                               elements[Y], type(c, Y), elements[SCALE]);
+        break;
+    case TEST_ANTI_QUANT:
+        npuq_ref_anti_quant(elements[X], type(c, X), rows(c, Y), columns(c, Y), elements[SCALE], type(c, SCALE),
+                            count(c, SCALE), elements[OFFSET], elements[Y], type(c, Y));
+        break;
+    case TEST_DEQUANT:
+        npuq_ref_dequant(elements[X], rows(c, X), columns(c, X), elements[WEIGHT_SCALE], type(c, WEIGHT_SCALE),
+                         count(c, WEIGHT_SCALE), elements[ACTIVATION_SCALE], elements[BIAS], type(c, BIAS), elements[Y],
+                         type(c, Y));
+        break;
+    case TEST_REQUANT:
+        npuq_ref_requant(elements[X], rows(c, X), columns(c, X), elements[WORDS], count(c, WORDS), elements[BIAS],
+                         elements[Y], type(c, Y));
+        break;
+    case TEST_DYNAMIC_QUANT_MIN_MAX: min_max(c, elements, ends); break;
+    case TEST_DYNAMIC_QUANT_PARAMS: params(c, elements, false); break;
+    case TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS: params(c, elements, true); break;
+    case TEST_DYNAMIC_QUANT_APPLY: apply(c, elements, ends, false); break;
+    case TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY: apply(c, elements, ends, true); break;
+    case TEST_OPERATORS: abort();
+    }
+    free(ends);
+}
