@@ -119,7 +119,7 @@ int test_operand_of(enum slot slot)
 #define COUNT(ARRAY)    (sizeof(ARRAY) / sizeof(ARRAY)[0])
 #define ONE_OF(d, LIST) ((LIST)[(d)->choose(COUNT(LIST))])
 
-enum { MOST_DIMENSIONS = 5, MOST_GROUPS = 6, LARGE = 30000 };
+enum { MOST_DIMENSIONS = NPUQ_MAX_NDIM, MOST_GROUPS = 6, LARGE = 30000 };
 
 static const npuq_dtype floats[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
 static const npuq_dtype integers[] = {NPUQ_INT8, NPUQ_UINT8, NPUQ_INT32};
@@ -134,13 +134,24 @@ static bool one_in(const test_drawing *d, size_t n)
     return d->choose(n) == n - 1;
 }
 
+static npuq_dtype float_of(const test_drawing *d)
+{
+    return d->half_floats ? NPUQ_FLOAT16 : ONE_OF(d, floats);
+}
+
 /* Few elements, mostly; now and then none. */
 static void draw_shape(test_drawing *d, int least_ndim, int most_ndim, npuq_dtype dtype)
 {
     const int64_t multiple = dtype == NPUQ_QUINT4X2 ? 8 : 1;
 
+    if (d->has_shape && least_ndim <= d->ndim && d->ndim <= most_ndim) {
+        if (d->ndim > 0) {
+            d->shape[d->ndim - 1] = (d->shape[d->ndim - 1] + multiple - 1) / multiple * multiple;
+        }
+        return;
+    }
     d->ndim = least_ndim + (int)d->choose((size_t)(most_ndim - least_ndim + 1));
-    const size_t most = d->ndim <= 2 ? 24 : d->ndim == 3 ? 8 : 4;
+    const size_t most = d->ndim <= 2 ? 24 : d->ndim == 3 ? 8 : d->ndim <= 5 ? 4 : 2;
     for (int i = 0; i < d->ndim; i++) {
         d->shape[i] = one_in(d, 60) ? 0 : 1 + (int64_t)d->choose(most);
     }
@@ -207,7 +218,12 @@ static void add_input(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndi
     const size_t count = test_count(ndim, view.tensor.shape);
     void *elements = malloc(count * npuq_dtype_size(dtype) + 1);
     assert_non_null(elements);
-    test_fill(elements, dtype, count, !one_in(d, 3));
+    const bool finite = !one_in(d, 3);
+    const bool few = !finite && one_in(d, 2) && count > 16; /* NaN and infinities in one place only */
+    test_fill(elements, dtype, count, finite || few);
+    if (few) {
+        test_fill((char *)elements + d->choose(count - 16) * npuq_dtype_size(dtype), dtype, 16, false);
+    }
     give(d, slot, view);
     write_input(d, slot, elements);
     free(elements);
@@ -261,8 +277,8 @@ static void draw_quantize(test_drawing *d)
     const bool single = one_in(d, 4);
     int64_t shape[NPUQ_MAX_NDIM] = {1, 1, 1, 1, 1, 1, 1, 1};
     shape[broadcast ? along : 0] = single ? 1 : d->shape[along];
-    const npuq_dtype scales = ONE_OF(d, floats);
-    add_input(d, X, ONE_OF(d, floats), d->ndim, d->shape);
+    const npuq_dtype scales = float_of(d);
+    add_input(d, X, float_of(d), d->ndim, d->shape);
     add_input(d, SCALES, scales, broadcast ? d->ndim : 1, shape);
     if (!one_in(d, 3)) {
         add_input(d, ZERO_POINTS, c->div_mode ? ONE_OF(d, offsets) : scales, broadcast ? d->ndim : 1, shape);
@@ -272,14 +288,14 @@ static void draw_quantize(test_drawing *d)
 
 static void draw_group_quant(test_drawing *d)
 {
-    const npuq_dtype scale = ONE_OF(d, floats);
+    const npuq_dtype scale = float_of(d);
     const int64_t groups = 1 + (int64_t)d->choose(MOST_GROUPS);
     const npuq_dtype y = ONE_OF(d, narrow);
     const int64_t one = 1;
 
     draw_shape(d, 2, 2, y);
     const int64_t scale_shape[] = {groups, d->shape[1]};
-    add_input(d, X, ONE_OF(d, floats), 2, d->shape);
+    add_input(d, X, float_of(d), 2, d->shape);
     add_input(d, SCALE, scale, 2, scale_shape);
     add_groups(d, d->shape[0], groups);
     if (!one_in(d, 3)) {
@@ -290,19 +306,23 @@ static void draw_group_quant(test_drawing *d)
 
 static void draw_trans_quant_param(test_drawing *d)
 {
-    const int64_t n = 1 + (int64_t)d->choose(40);
-    const int64_t many[] = {1, n};
-    const int64_t one[] = {1, 1};
-    const bool single_scale = one_in(d, 4);
+    const bool has_offset = !one_in(d, 3);
+    const bool mixed = has_offset && one_in(d, 2); /* one of both [n], the other (1, n), and y either */
     const int ndim = one_in(d, 2) ? 2 : 1;
+    const int offset_ndim = mixed ? 3 - ndim : ndim;
+    const int y_ndim = mixed && one_in(d, 2) ? offset_ndim : ndim;
+    /* As many of both, one scale, or one offset. */
+    const size_t single = has_offset && (mixed || ndim == 1) ? d->choose(3) : 0;
+    const int64_t n = 1 + (int64_t)d->choose(one_in(d, 4) ? 2000 : 40);
+    const int64_t many[] = {has_offset ? 1 : 1 + (int64_t)d->choose(5), n};
+    const int64_t one[] = {1, 1};
 
     d->call.round_mode = one_in(d, 2) ? NPUQ_ROUND_NEAREST : NPUQ_ROUND_TRUNCATE;
-    const npuq_dtype y = ONE_OF(d, words);
-    add_input(d, SCALE, NPUQ_FLOAT32, ndim, (single_scale ? one : many) + 2 - ndim);
-    if (single_scale || !one_in(d, 3)) {
-        add_input(d, OFFSET, NPUQ_FLOAT32, ndim, (one_in(d, 4) && !single_scale ? one : many) + 2 - ndim);
+    add_input(d, SCALE, NPUQ_FLOAT32, ndim, (single == 1 ? one : many) + 2 - ndim);
+    if (has_offset) {
+        add_input(d, OFFSET, NPUQ_FLOAT32, offset_ndim, (single == 2 ? one : many) + 2 - offset_ndim);
     }
-    add_output(d, Y, y, ndim, many + 2 - ndim);
+    add_output(d, Y, ONE_OF(d, words), y_ndim, many + 2 - y_ndim);
 }
 
 /* What there is one of for each row, or for the tensor: an output, or an input. */
@@ -332,9 +352,9 @@ static void draw_dynamic(test_drawing *d)
     d->call.scale_form = op == TEST_DYNAMIC_QUANT && one_in(d, 2) ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
     draw_shape(d, 2, MOST_DIMENSIONS, y);
     const int64_t smooth_shape[] = {groups, d->shape[d->ndim - 1]};
-    add_input(d, X, ONE_OF(d, floats), d->ndim, d->shape);
+    add_input(d, X, float_of(d), d->ndim, d->shape);
     if (grouped || one_in(d, 2)) {
-        add_input(d, SMOOTH_SCALES, ONE_OF(d, floats), grouped ? 2 : 1, smooth_shape + !grouped);
+        add_input(d, SMOOTH_SCALES, float_of(d), grouped ? 2 : 1, smooth_shape + !grouped);
     }
     if (grouped) {
         add_groups(d, (int64_t)test_count(d->ndim - 1, d->shape), groups);
@@ -364,8 +384,8 @@ static void draw_params(test_drawing *d)
 static void draw_anti_quant(test_drawing *d)
 {
     const npuq_dtype x = ONE_OF(d, narrow);
-    const npuq_dtype scale = ONE_OF(d, floats);
-    const npuq_dtype y = ONE_OF(d, floats);
+    const npuq_dtype scale = float_of(d);
+    const npuq_dtype y = float_of(d);
 
     draw_shape(d, x == NPUQ_INT8 ? 0 : 1, MOST_DIMENSIONS, x);
     const int64_t extent = d->ndim > 0 && !one_in(d, 4) ? d->shape[d->ndim - 1] : 1;
@@ -379,11 +399,11 @@ static void draw_anti_quant(test_drawing *d)
 
 static void draw_dequant(test_drawing *d)
 {
-    const npuq_dtype y = ONE_OF(d, floats);
+    const npuq_dtype y = float_of(d);
 
     draw_shape(d, 1, MOST_DIMENSIONS, NPUQ_INT32);
     add_input(d, X, NPUQ_INT32, d->ndim, d->shape);
-    add_vector(d, WEIGHT_SCALE, ONE_OF(d, floats), d->shape[d->ndim - 1]);
+    add_vector(d, WEIGHT_SCALE, float_of(d), d->shape[d->ndim - 1]);
     if (!one_in(d, 3)) {
         add_input(d, ACTIVATION_SCALE, NPUQ_FLOAT32, d->ndim - 1, d->shape);
     }
@@ -399,7 +419,12 @@ static void draw_requant(test_drawing *d)
 
     draw_shape(d, 1, MOST_DIMENSIONS, NPUQ_INT32);
     add_input(d, X, NPUQ_INT32, d->ndim, d->shape);
-    add_vector(d, WORDS, ONE_OF(d, words), d->shape[d->ndim - 1]);
+    const int64_t row[] = {1, d->shape[d->ndim - 1]};
+    if (one_in(d, 3)) {
+        add_input(d, WORDS, ONE_OF(d, words), 2, row);
+    } else {
+        add_vector(d, WORDS, ONE_OF(d, words), row[1]);
+    }
     if (y == NPUQ_FLOAT16) {
         test_view_any_flags(&d->views[WORDS].tensor);
         memcpy(d->views[WORDS].before, d->views[WORDS].guarded.memory, d->views[WORDS].size);

@@ -75,8 +75,10 @@ int test_operand_of(enum slot slot);
 typedef struct test_drawing {
     size_t (*choose)(size_t end); /* gives 0 to end - 1 */
     bool all_contiguous;
-    bool large; /* several units of a prepared call */
-    bool empty; /* some extent of x is 0 */
+    bool large;       /* several units of a prepared call */
+    bool empty;       /* some extent of x is 0 */
+    bool half_floats; /* of the floating-point types FLOAT16 only */
+    bool has_shape;   /* ndim and shape below are given, and taken if the operator takes so many dimensions */
     int ndim;
     int64_t shape[NPUQ_MAX_NDIM]; /* of x or y, in values */
     test_call call;
