@@ -8,40 +8,41 @@
 
 #include <stdbool.h>
 
-/* What a call must have for a mistake to be possible in it, as bits. */
-enum {
-    NEEDS_OFFSET = 1 << 0,       /* zero points or offsets */
-    NEEDS_OFFSETS = 1 << 1,      /* two or more along a dimension */
-    NEEDS_FLOAT_OFFSET = 1 << 2, /* of a floating-point type */
-    NEEDS_SUM = 1 << 3,          /* an offset or a bias is added in float32 */
-    NEEDS_PRODUCT = 1 << 4,      /* x is multiplied by its scale */
-    NEEDS_DIVISION = 1 << 5,     /* x is divided by its scale */
-    NEEDS_LATER_STEPS = 1 << 6,  /* the first product is not the last step */
-    NEEDS_SCALES = 1 << 7,       /* two scales or more along a dimension */
-    NEEDS_SCALE_NOT_FLOAT16 = 1 << 8,
-    NEEDS_ROWS = 1 << 9,        /* two rows or more */
-    NEEDS_ROW_SCALE = 1 << 10,  /* an activation scale */
-    NEEDS_ROW_SCALES = 1 << 11, /* two rows or more that have their own scales */
-    NEEDS_GROUPS = 1 << 12,     /* two groups of rows or more */
-    NEEDS_SMOOTH = 1 << 13,     /* smooth scales */
-    NEEDS_ANY_BIAS = 1 << 14,
-    NEEDS_INTEGER_BIAS = 1 << 15,
-    NEEDS_FLOAT_BIAS = 1 << 16,
-    NEEDS_X_NOT_FLOAT16 = 1 << 17,
-    NEEDS_HALF_X = 1 << 18, /* x is float16 or bfloat16 */
-    NEEDS_WIDE_X = 1 << 19, /* x or the smooth scales are float32 or bfloat16: they can be subnormal as float32 */
-    NEEDS_INT4_X = 1 << 20,
-    NEEDS_FINE_OFFSET = 1 << 21,    /* offsets of a type that has more bits than bfloat16 */
-    NEEDS_FINER_OFFSET = 1 << 22,   /* and more than float16 */
-    NEEDS_ROUNDED = 1 << 23,        /* something is rounded to an integer */
-    NEEDS_EXCESS = 1 << 24,         /* float64 keeps bits that float32 does not, and they can be seen */
-    NEEDS_SUBNORMALS = 1 << 25,     /* subnormal operands can be seen in the result */
-    NEEDS_NEW_SUBNORMALS = 1 << 26, /* the last step can make a subnormal number of others */
-    NEEDS_LONG_PRODUCT = 1 << 27,   /* x times its scale can have more bits than float32 */
-    NEEDS_X_NOT_BFLOAT16 = 1 << 28,
-    NEEDS_SCALE_NOT_BFLOAT16 = 1 << 29,
-    NEEDS_ROUNDED_HALF = 1 << 30, /* values occur to which a half cannot be added without rounding */
+/* What a call must have for a mistake to be possible in it. */
+enum need {
+    NEED_OFFSET,       /* zero points or offsets */
+    NEED_OFFSETS,      /* two or more along a dimension */
+    NEED_FLOAT_OFFSET, /* of a floating-point type */
+    NEED_SUM,          /* an offset or a bias is added in float32 */
+    NEED_PRODUCT,      /* x is multiplied by its scale */
+    NEED_DIVISION,     /* x is divided by its scale */
+    NEED_LATER_STEPS,  /* the first product is not the last step */
+    NEED_SCALES,       /* two scales or more along a dimension */
+    NEED_SCALE_NOT_FLOAT16,
+    NEED_ROWS,       /* two rows or more */
+    NEED_ROW_SCALE,  /* an activation scale */
+    NEED_ROW_SCALES, /* two rows or more that have their own scales */
+    NEED_GROUPS,     /* two groups of rows or more */
+    NEED_SMOOTH,     /* smooth scales */
+    NEED_ANY_BIAS,
+    NEED_INTEGER_BIAS,
+    NEED_FLOAT_BIAS,
+    NEED_X_NOT_FLOAT16,
+    NEED_HALF_X, /* x is float16 or bfloat16 */
+    NEED_WIDE_X, /* x or the smooth scales are float32 or bfloat16: they can be subnormal as float32 */
+    NEED_INT4_X,
+    NEED_FINE_OFFSET,    /* offsets of a type that has more bits than bfloat16 */
+    NEED_FINER_OFFSET,   /* and more than float16 */
+    NEED_ROUNDED,        /* something is rounded to an integer */
+    NEED_EXCESS,         /* float64 keeps bits that float32 does not, and they can be seen */
+    NEED_SUBNORMALS,     /* subnormal operands can be seen in the result */
+    NEED_NEW_SUBNORMALS, /* the last step can make a subnormal number of others */
+    NEED_LONG_PRODUCT,   /* x times its scale can have more bits than float32 */
+    NEED_X_NOT_BFLOAT16,
+    NEED_SCALE_NOT_BFLOAT16,
+    NEED_ROUNDED_HALF, /* values occur to which a half cannot be added without rounding */
 };
+#define NEEDS(NAME) (UINT64_C(1) << NEED_##NAME)
 
 /* Types of y, as bits. */
 enum {
@@ -69,7 +70,7 @@ struct hypothesis {
     const char *name;
     unsigned operators;
     unsigned y_types;
-    unsigned needs;
+    uint64_t needs;     /* a bit for each, NEEDS() */
     uint64_t settings;  /* 16 bits for each choice: the step and what is done there */
     const char *what;   /* what the kernel does: "rounds halves away from zero" */
     const char *advice; /* one sentence */

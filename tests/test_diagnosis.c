@@ -312,6 +312,38 @@ static void test_mistakes_are_found(void **unused)
     free(met);
 }
 
+static bool same_number(double a, double b)
+{
+    return a == b || (is_nan(a) && is_nan(b));
+}
+
+/* Extremes are kept from one variant to another if both make the same choices in the steps before them: none of these
+ * is forgotten. */
+static void test_steps_of_extremes(void **unused)
+{
+    (void)unused;
+    for (int again = 0; again < test_rounds(200); again++) {
+        struct random_call random = make_call_of_elements(again % 2 ? DYNAMIC_QUANT : DYNAMIC_QUANT_ASYMMETRIC);
+
+        for (int h = 0; h < hypothesis_count; h++) {
+            struct variant variant = {.choice = {0}};
+
+            if (!hypothesis_applies(&hypotheses[h], &random.call) || !hypothesis_add(&hypotheses[h], &variant) ||
+                !steps_same_extremes(&variant, &definition)) {
+                continue;
+            }
+            for (size_t token = 0; token < random.call.tokens; token++) {
+                const struct extremes a = steps_extremes(&random.call, &variant, token);
+                const struct extremes b = steps_extremes(&random.call, &definition, token);
+                if (!same_number(a.hi, b.hi) || !same_number(a.lo, b.lo)) {
+                    fail_msg("%s changes the extremes", hypotheses[h].name);
+                }
+            }
+        }
+        random_call_release(&random);
+    }
+}
+
 static void test_right_results_are_equal(void **unused)
 {
     (void)unused;
@@ -972,6 +1004,7 @@ int main(void)
         cmocka_unit_test(test_steps_are_the_operators),
         cmocka_unit_test(test_hypotheses),
         cmocka_unit_test(test_mistakes_are_found),
+        cmocka_unit_test(test_steps_of_extremes),
         cmocka_unit_test(test_right_results_are_equal),
         cmocka_unit_test(test_equal_scales),
         cmocka_unit_test(test_threads_change_nothing),
