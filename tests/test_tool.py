@@ -7,7 +7,6 @@ CI=true it fails the run, unless it wants rights that a container may lack.
 """
 import ctypes
 import json
-import math
 import os
 import pty
 import re
@@ -21,31 +20,15 @@ import unittest
 import warnings
 
 import numpy as np
-from numpy_operators import (
-    SEED,
-    anti_quant,
-    dequant,
-    dynamic,
-    dynamic_quant,
-    f4,
-    group_quant,
-    quant_matmul,
-    quantize,
-    random_ends,
-    random_floats,
-    random_integers,
-    random_shape,
-    random_words,
-    requant,
-    rng,
-    round_to,
-    trans_quant_param,
-)
+from numpy_operators import (SEED, anti_quant, dequant, dynamic, dynamic_quant, f4, quant_matmul, quantize,
+                             random_floats, random_integers, random_words, requant, rng, round_to, trans_quant_param)
+from random_calls import RANDOM_CALLS, choose, random_words_of
 
 TOOL = os.path.abspath(os.environ["NPUQUANT_TOOL"])
 COMMANDS = ("quantize", "group-quant", "trans-quant-param", "dynamic-quant", "dynamic-quant-asymmetric", "anti-quant",
             "dequant", "requant", "quant-matmul")
 TRIALS = 200
+DEFAULTS = {"quant_mode": "pertoken", "round_mode": "0", "scale_form": "product"}
 NO_RIGHTS = "no rights here: "  # how the reasons begin that are nobody's fault
 
 
@@ -192,152 +175,31 @@ class ToolTest(unittest.TestCase):
 class Results(ToolTest):
     """Random data through every operator."""
 
-    def test_quantize(self):
+    def check(self, operator):
         backends = self.available_backends()
         for _ in range(TRIALS):
-            div_mode = bool(rng.random() < 0.5)
-            dtype = str(rng.choice(["int8", "uint8", "int32"] if div_mode else ["int8", "quint4x2"]))
-            x = random_floats(random_shape(1, 4, 8 if dtype == "quint4x2" else 1))
-            axis = int(rng.integers(-x.ndim if div_mode else -min(2, x.ndim), x.ndim))
-            if div_mode:
-                extent = x.shape[axis]
-            else:
-                extent = x.shape[-2 if axis == -2 else -1]
-            count = extent if rng.random() < 0.8 else 1
-            scales = random_floats(count, size=2.0, special=0.05)
-            zero_points = None
-            if rng.random() < 0.7:
-                if div_mode and rng.random() < 0.5:
-                    zero_points = rng.integers(0, 100, size=count).astype(rng.choice(["i1", "u1", "i4"]))
-                else:
-                    zero_points = random_floats(count, scales.dtype.str if not div_mode else None, special=0)
-            words = self.save_inputs(x=x, scales=scales, zero_points=zero_points)
-            self.run_well("quantize", *words, "--axis", axis, "--div-mode", str(div_mode).lower(), "--dtype", dtype,
-                          "-o", "y.npy", *self.random_settings(backends))
-            self.assert_output("y.npy", quantize(x, scales, zero_points, axis, div_mode, dtype))
-
-    def test_group_quant(self):
-        backends = self.available_backends()
-        for _ in range(TRIALS):
-            dtype = str(rng.choice(["int8", "quint4x2"]))
-            x = random_floats(random_shape(2, 2, 8))
-            groups = int(rng.integers(1, 6))
-            scale = random_floats((groups, x.shape[1]), size=3.0)
-            ends = random_ends(groups, len(x))
-            offset = random_floats(() if rng.random() < 0.5 else 1, scale.dtype.str) if rng.random() < 0.5 else None
-            words = self.save_inputs(x=x, scale=scale, group_index=ends, offset=offset)
-            self.run_well("group-quant", *words, f"--dtype={dtype}", "-oy.npy", *self.random_settings(backends))
-            self.assert_output("y.npy", group_quant(x, scale, ends, offset, dtype))
-
-    def test_trans_quant_param(self):
-        backends = self.available_backends()
-        for _ in range(TRIALS):
-            count = int(rng.integers(1, 50))
-            bits = rng.integers(0, 2**32, size=count, dtype=np.uint32)
-            ties = rng.random(count) < 0.5 # between two scales that round_mode 1 may round to
-            scale = np.where(ties, bits & 0xFFFFE000 | 0x1000, bits).astype(np.uint32).view(f4)
-            offset = random_floats(count, "f4", size=200.0)
-            kind = rng.integers(9)
-            shape = None
-            if kind == 0:
-                offset = None
-            elif kind == 1:
-                scale = scale[:1]
-            elif kind == 2:
-                offset = offset[:1]
-            elif kind == 3:
-                scale, offset = scale.reshape(1, -1), offset.reshape(1, -1)
-            elif kind == 4:
-                scale, shape = scale.reshape(1, -1), (1, -1)
-            elif kind == 5:
-                scale, shape = scale[:1].reshape(1, 1), (1, -1)
-            elif kind == 6 and count > 1:
-                offset, shape = offset.reshape(1, -1), (-1,)
-            elif kind == 7:
-                scale, offset, shape = scale[:1], offset.reshape(1, -1), (1, -1)
-            dtype, mode = str(rng.choice(["int64", "uint64"])), int(rng.integers(2))
-            words = self.save_inputs(scale=scale, offset=offset)
-            self.run_well("trans-quant-param", *words, "--round-mode", mode, "--dtype", dtype, "--output=y.npy",
-                          "--backend", rng.choice(backends))
-            expected = trans_quant_param(scale, offset, mode).astype(dtype)
-            self.assert_output("y.npy", expected if shape is None else expected.reshape(shape))
-
-    def check_dynamic(self, command, outputs, compute):
-        """compute takes what the two dynamic operators have in common, and returns more words for the command."""
-        backends = self.available_backends()
-        for _ in range(TRIALS):
-            dtype = str(rng.choice(["int8", "quint4x2"]))
-            x = random_floats(random_shape(2, 4, 8), special=rng.choice([0, 0.02]))
-            rows = math.prod(x.shape[:-1])
-            kind = rng.integers(4)
-            smooth = ends = None
-            if kind == 1:
-                smooth = random_floats(x.shape[-1], size=2.0, special=0.01)
-            elif kind == 2:
-                groups = int(rng.integers(1, 5))
-                smooth = random_floats((groups, x.shape[-1]), size=2.0, special=0.01)
-                ends = random_ends(groups, rows)
-            words = self.save_inputs(x=x, smooth_scales=smooth, group_index=ends)
-            more, expected = compute(x, smooth, ends, kind == 3, dtype)
-            for name in outputs[1:]:
-                more += [f"--{name}-output", f"{name}.npy"]
-            self.run_well(command, *words, "--quant-mode", "pertensor" if kind == 3 else "pertoken", "--dtype", dtype,
-                          "-o", "y.npy", *more, *self.random_settings(backends))
-            for name, array in zip(outputs, expected):
+            call = RANDOM_CALLS[operator]()
+            settings = self.random_settings(backends)
+            if operator == "trans_quant_param":  # it has no threads, and a type that is the command's alone
+                settings, dtype = settings[:2], choose("int64", "uint64")
+                call = call._replace(options={**call.options, "dtype": dtype},
+                                     results={"y": call.results["y"].astype(dtype)})
+            words = self.save_inputs(**call.inputs)
+            for name, value in call.options.items():
+                option, value = "--" + name.replace("_", "-"), str(value).lower()
+                if DEFAULTS.get(name) != value or rng.random() < 0.5:
+                    words += choose([option, value], [f"{option}={value}"])
+            words += choose(["-o", "y.npy"], ["-oy.npy"], ["--output=y.npy"])
+            for name in list(call.results)[1:]:
+                words += [f"--{name}-output", f"{name}.npy"]
+            self.run_well(operator.replace("_", "-"), *words, *settings)
+            for name, array in call.results.items():
                 self.assert_output(f"{name}.npy", array)
 
-    def test_dynamic_quant_asymmetric(self):
-        self.check_dynamic("dynamic-quant-asymmetric", ("y", "scale", "offset"), lambda *x: ([], dynamic(*x)))
-
-    def test_dynamic_quant(self):
-        def compute(*arguments):
-            form = str(rng.choice(["product", "inverse"]))
-            default = form == "product" and rng.random() < 0.5
-            return [] if default else ["--scale-form", form], dynamic_quant(*arguments[:4], form, arguments[4])
-
-        self.check_dynamic("dynamic-quant", ("y", "scale"), compute)
-
-    def test_anti_quant(self):
-        backends = self.available_backends()
-        for _ in range(TRIALS):
-            dtype = str(rng.choice(["float16", "bfloat16", "float32"]))
-            x = random_integers(random_shape(1, 4), rng.choice(["i1", "i4"]))  # i4: words of int4
-            columns = x.shape[-1] * (8 if x.dtype == np.int32 else 1)
-            count = columns if rng.random() < 0.8 else 1
-            scale = random_floats(count, size=10.0 ** rng.integers(-6, 4))
-            offset = random_floats(count, scale.dtype.str) if rng.random() < 0.7 else None
-            words = self.save_inputs(x=x, scale=scale, offset=offset)
-            self.run_well("anti-quant", *words, "--dtype", dtype, "-o", "y.npy", *self.random_settings(backends))
-            self.assert_output("y.npy", anti_quant(x, scale, offset, dtype))
-
-    def test_dequant(self):
-        backends = self.available_backends()
-        for _ in range(TRIALS):
-            dtype = str(rng.choice(["float16", "bfloat16", "float32"]))
-            x = random_integers(random_shape(1, 4), "i4")
-            columns = x.shape[-1]
-            scale = random_floats(columns if rng.random() < 0.8 else 1, size=10.0 ** rng.integers(-9, 1))
-            rows = random_floats(x.shape[:-1], "f4", size=2.0) if rng.random() < 0.5 else None
-            bias = [None, random_integers(columns, "i4"), random_floats(columns)][rng.integers(3)]
-            words = self.save_inputs(x=x, weight_scale=scale, activation_scale=rows, bias=bias)
-            self.run_well("dequant", *words, "--dtype", dtype, "-o", "y.npy", *self.random_settings(backends))
-            self.assert_output("y.npy", dequant(x, scale, rows, bias, dtype))
-
-    def test_requant(self):
-        backends = self.available_backends()
-        for _ in range(TRIALS):
-            dtype = str(rng.choice(["int8", "float16"]))
-            x = random_integers(random_shape(1, 4), "i4")
-            columns = x.shape[-1]
-            parameters = random_words(columns if rng.random() < 0.8 else 1, dtype)
-            bias = random_integers(columns, "i4") if rng.random() < 0.5 else None
-            words = self.save_inputs(x=x, words=self.perhaps_row(parameters, columns), bias=bias)
-            self.run_well("requant", *words, "--dtype", dtype, "-o", "y.npy", *self.random_settings(backends))
-            self.assert_output("y.npy", requant(x, parameters, bias, dtype))
-
-    def perhaps_row(self, words, columns):
-        """One for each column may also be [1, N]."""
-        return words.reshape(1, -1) if words.size == columns and rng.random() < 0.3 else words
+    def test_random_calls(self):
+        for operator in RANDOM_CALLS:
+            with self.subTest(operator):
+                self.check(operator)
 
     def random_scale(self, dtype, pertoken, columns):
         """Of the kinds that the result takes, with an offset if one goes with it."""
@@ -347,7 +209,7 @@ class Results(ToolTest):
         if dtype not in ("int8", "float16") or pertoken:
             return random_floats(count, size=10.0 ** rng.integers(-9, 1)), None
         if rng.random() < 0.5:
-            return self.perhaps_row(random_words(count, dtype), columns), None
+            return random_words_of(columns, dtype), None
         offset = random_floats(columns if rng.random() < 0.5 else 1, "f4", size=200.0)
         return random_floats(count, "f4", size=0.01), offset if dtype == "int8" and rng.random() < 0.7 else None
 

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results, bit for bit those of the operators in NumPy, on every backend, on one thread and several."""
 import inspect
-import math
 import tracemalloc
 
 import numpy as np
 import npuquant
 import numpy_operators as expected
 import pytest
-from numpy_operators import f4, random_ends, random_floats, random_integers, random_shape, rng
+from numpy_operators import f4, random_floats, random_integers, rng
+from random_calls import RANDOM_CALLS, choose, random_words_of
 
+PACKAGE = npuquant  # test_torch.py has its own functions called in place of the package's
 TRIALS = 150
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -59,6 +60,12 @@ def assert_same(got, wanted):
     assert (got.dtype.str, got.shape, got.tobytes()) == bits(wanted)
 
 
+def assert_all_same(got, wanted):
+    assert len(got) == len(wanted)
+    for one, other in zip(got, wanted):
+        assert_same(one, other)
+
+
 def in_any_layout(array):
     """The same values, somewhere else, in other strides."""
     if array is None:
@@ -90,154 +97,40 @@ WAYS = {
     "float32": ["float32", np.float32, np.dtype("f4"), "torch.float32", 6, 256],
     "bfloat16": ["bfloat16", "torch.bfloat16", 15, 283],
 }
-FLOATS = ["float16", "bfloat16", "float32"]
-
-
 def as_destination(dtype):
     """One of the ways to say it."""
-    ways = WAYS[dtype]
-    return ways[rng.integers(len(ways))]
+    return choose(*WAYS[dtype])
 
 
-def test_quantize(backend, threads):
+def call_package(name, inputs, options):
+    """Calls a function of the package, with inputs in any layout and the type of the result in any of its spellings."""
+    parameters = inspect.signature(getattr(PACKAGE, name)).parameters
+    first, *others = inputs
+    arguments = {next(iter(parameters)): inputs[first], **{other: inputs[other] for other in others}}
+    arguments = {argument: in_any_layout(array) for argument, array in arguments.items()}
+    for option, value in options.items():
+        if option == "dtype":
+            option = next(each for each in ("dtype", "dst_dtype", "dst_type", "output_dtype") if each in parameters)
+            value = None if value == "int8" and parameters[option].default is None else as_destination(value)
+        arguments[option] = value
+    bound = inspect.signature(getattr(PACKAGE, name)).bind(**arguments)
+    return getattr(npuquant, name)(*bound.args, **bound.kwargs)
+
+
+def check_random_calls(operator):
+    name = next(each for each in (f"npu_{operator}", operator) if hasattr(PACKAGE, each))
     for _ in range(TRIALS):
-        div_mode = bool(rng.random() < 0.5)
-        dtype = str(rng.choice(["int8", "uint8", "int32"] if div_mode else ["int8", "quint4x2"]))
-        x = random_floats(random_shape(1, 8 if rng.random() < 0.1 else 4, 8 if dtype == "quint4x2" else 1))
-        axis = int(rng.integers(-x.ndim if div_mode else -min(2, x.ndim), x.ndim))
-        dimension = axis % x.ndim if div_mode else x.ndim - (2 if axis == -2 else 1)
-        count = x.shape[dimension] if rng.random() < 0.8 else 1
-        shape = [count]
-        if not div_mode and rng.random() < 0.3:
-            shape = [count if d == dimension else 1 for d in range(x.ndim)]
-        scales = random_floats(shape, size=2.0, special=0.05)
-        zero_points = None
-        if rng.random() < 0.7:
-            if div_mode and rng.random() < 0.5:
-                zero_points = rng.integers(0, 100, size=shape).astype(rng.choice(["i1", "u1", "i4"]))
-            else:
-                zero_points = random_floats(shape, scales.dtype.str if not div_mode else None, special=0)
-        got = npuquant.npu_quantize(in_any_layout(x), in_any_layout(scales), in_any_layout(zero_points),
-                                    as_destination(dtype), axis, div_mode)
-        assert_same(got, expected.quantize(x, scales, zero_points, axis, div_mode, dtype))
+        inputs, options, results = RANDOM_CALLS[operator]()
+        if operator == "anti_quant":
+            dtype, number = ("quint4x2", 285) if inputs["x"].dtype == np.int32 else ("int8", 258)
+            options = {**options, "src_dtype": choose(None, as_destination(dtype), number)}
+        got = call_package(name, inputs, options)
+        assert_all_same(got if isinstance(got, tuple) else (got,), results.values())
 
 
-def test_group_quant(backend, threads):
-    for _ in range(TRIALS):
-        dtype = str(rng.choice(["int8", "quint4x2"]))
-        x = random_floats(random_shape(2, 2, 8))
-        groups = int(rng.integers(1, 6))
-        scale = random_floats((groups, x.shape[1]), size=3.0)
-        ends = random_ends(groups, len(x))
-        offset = random_floats(() if rng.random() < 0.5 else 1, scale.dtype.str) if rng.random() < 0.5 else None
-        got = npuquant.npu_group_quant(in_any_layout(x), in_any_layout(scale), in_any_layout(ends), offset=offset,
-                                       dst_dtype=as_destination(dtype))
-        assert_same(got, expected.group_quant(x, scale, ends, offset, dtype))
-
-
-def test_trans_quant_param(backend):
-    for _ in range(TRIALS):
-        count = int(rng.integers(1, 50))
-        scale = rng.integers(0, 2**32, size=count, dtype=np.uint32).view(f4)
-        offset = random_floats(count, "f4", size=200.0)
-        kind = rng.integers(6)
-        if kind == 0:
-            offset = None
-        elif kind == 1:
-            scale = scale[:1]
-        elif kind == 2:
-            offset = offset[:1]
-        elif kind == 3:
-            scale, offset = scale.reshape(1, -1), offset.reshape(1, -1)
-        elif kind == 4:
-            scale, offset = scale.reshape(-1, 1), None
-        mode = int(rng.integers(2))
-        got = npuquant.npu_trans_quant_param(in_any_layout(scale), in_any_layout(offset), mode)
-        assert_same(got, expected.trans_quant_param(scale, offset, mode).astype("i8"))
-
-
-def random_dynamic():
-    """Arguments of the dynamic operators: x, smooth_scales, group_index, whether per tensor, and the result's type."""
-    x = random_floats(random_shape(2, 4, 8), special=rng.choice([0, 0.02]))
-    smooth = ends = None
-    kind = rng.integers(4)
-    if kind == 1:
-        smooth = random_floats(x.shape[-1], size=2.0, special=0.01)
-    elif kind == 2:
-        groups = int(rng.integers(1, 5))
-        smooth = random_floats((groups, x.shape[-1]), size=2.0, special=0.01)
-        ends = random_ends(groups, math.prod(x.shape[:-1]))
-    return x, smooth, ends, kind == 3, str(rng.choice(["int8", "quint4x2"]))
-
-
-def call_dynamic(function, x, smooth, ends, per_tensor, dtype, **keywords):
-    return function(in_any_layout(x), smooth_scales=in_any_layout(smooth), group_index=in_any_layout(ends),
-                    dst_type=as_destination(dtype), quant_mode="pertensor" if per_tensor else "pertoken", **keywords)
-
-
-def test_dynamic_quant_asymmetric(backend, threads):
-    for _ in range(TRIALS):
-        arguments = random_dynamic()
-        got = call_dynamic(npuquant.npu_dynamic_quant_asymmetric, *arguments)
-        for one, wanted in zip(got, expected.dynamic(*arguments)):
-            assert_same(one, wanted)
-
-
-def test_dynamic_quant(backend, threads):
-    for _ in range(TRIALS):
-        *arguments, dtype = random_dynamic()
-        form = str(rng.choice(["product", "inverse"]))
-        got = call_dynamic(npuquant.npu_dynamic_quant, *arguments, dtype, scale_form=form)
-        for one, wanted in zip(got, expected.dynamic_quant(*arguments, form, dtype)):
-            assert_same(one, wanted)
-
-
-def test_anti_quant(backend, threads):
-    for _ in range(TRIALS):
-        dtype = str(rng.choice(FLOATS))
-        if rng.random() < 0.5:
-            x, source, numbers = random_integers(random_shape(1, 4), "i4"), "quint4x2", 8
-        else:
-            x, source, numbers = random_integers(random_shape(1, 4), "i1"), "int8", 1
-        count = x.shape[-1] * numbers if rng.random() < 0.8 else 1
-        scale = random_floats(count, size=rng.choice([2.0, 1e3]), special=0.05)
-        offset = random_floats(count, scale.dtype.str, special=0.05) if rng.random() < 0.6 else None
-        got = npuquant.npu_anti_quant(
-            in_any_layout(x), in_any_layout(scale), offset=in_any_layout(offset), dst_dtype=as_destination(dtype),
-            src_dtype=[None, as_destination(source), 285 if numbers == 8 else 258][rng.integers(3)])
-        assert_same(got, expected.anti_quant(x, scale, offset, dtype))
-
-
-def random_bias(columns):
-    return random_integers(columns, "i4") if rng.random() < 0.5 else random_floats(columns, special=0.05)
-
-
-def test_dequant(backend, threads):
-    for _ in range(TRIALS):
-        dtype = str(rng.choice(FLOATS))
-        x = random_integers(random_shape(1, 4), "i4")
-        weight = random_floats(x.shape[-1] if rng.random() < 0.8 else 1, size=1e-3, special=0.05)
-        activation = random_floats(x.shape[:-1], "f4", special=0.05) if rng.random() < 0.6 else None
-        bias = random_bias(x.shape[-1]) if rng.random() < 0.6 else None
-        got = npuquant.dequant(in_any_layout(x), in_any_layout(weight), in_any_layout(activation), in_any_layout(bias),
-                               dtype=as_destination(dtype))
-        assert_same(got, expected.dequant(x, weight, activation, bias, dtype))
-
-
-def random_words(columns, dtype):
-    """In each of the shapes in which they may be."""
-    words = expected.random_words(columns if rng.random() < 0.8 else 1, dtype)
-    return words[None] if len(words) == columns and rng.random() < 0.3 else words
-
-
-def test_requant(backend, threads):
-    for _ in range(TRIALS):
-        dtype = str(rng.choice(["int8", "float16"]))
-        x = random_integers(random_shape(1, 4), "i4")
-        words = random_words(x.shape[-1], dtype)
-        bias = random_integers(x.shape[-1], "i4") if rng.random() < 0.6 else None
-        got = npuquant.requant(in_any_layout(x), in_any_layout(words), in_any_layout(bias), dtype=as_destination(dtype))
-        assert_same(got, expected.requant(x, words, bias, dtype))
+@pytest.mark.parametrize("operator", RANDOM_CALLS)
+def test_random_calls(operator, backend, threads):
+    check_random_calls(operator)
 
 
 # ---- products ----
@@ -278,7 +171,7 @@ def test_quant_matmul(backend, threads):
         whole = requantised or dtype == "int32"
         offset = None
         if requantised and rng.random() < 0.5:
-            scale = random_words(shape[-1], dtype)
+            scale = random_words_of(shape[-1], dtype)
         else:
             count = shape[-1] if shape[-1] > 0 and rng.random() < 0.7 else 1
             scale = random_floats(count, "f4" if requantised else None, size=1e-2, special=0.05)
@@ -287,7 +180,8 @@ def test_quant_matmul(backend, threads):
             offset = random_floats(count, "f4", special=0.05)
         bias = None
         if rng.random() < 0.6:
-            bias = random_integers(shape[-1], "i4") if whole else random_bias(shape[-1])
+            bias = random_integers(shape[-1], "i4")
+            bias = bias if whole else choose(bias, random_floats(shape[-1], special=0.05))
             if len(shape) == 3 and rng.random() < 0.5:
                 bias = np.stack([bias[None]] + [np.roll(bias[None], n + 1) for n in range(shape[0] - 1)])
         got = npuquant.npu_quant_matmul(

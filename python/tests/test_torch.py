@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """npuquant.torch: the results of the operators on tensors, their schemas, tracing, and what is refused."""
 import contextlib
+import functools
 import inspect
 import warnings
 
@@ -101,10 +102,9 @@ def run(monkeypatch, test, trials=40, context=contextlib.nullcontext, fake=False
     test(**dict.fromkeys(inspect.signature(test).parameters))  # which are fixtures that this module has too
 
 
-RANDOM = [test_operators.test_quantize, test_operators.test_group_quant, test_operators.test_trans_quant_param,
-          test_operators.test_dynamic_quant_asymmetric, test_operators.test_dynamic_quant,
-          test_operators.test_anti_quant, test_operators.test_dequant, test_operators.test_requant,
-          test_operators.test_quant_matmul]
+RANDOM = {operator: functools.partial(test_operators.check_random_calls, operator)
+          for operator in test_operators.RANDOM_CALLS}
+RANDOM["quant_matmul"] = test_operators.test_quant_matmul
 OTHERS = [test_operators.test_halves_saturation_and_special_values, test_operators.test_the_other_name_of_x,
           test_operators.test_values_that_the_documentation_shows, test_operators.test_round_mode_none_is_0,
           test_operators.test_special_values_of_floating_results, test_operators.test_zero_strides,
@@ -118,7 +118,10 @@ def name(test):
     return test.__name__[len("test_"):]
 
 
-@pytest.mark.parametrize("test", RANDOM, ids=name)
+each_random = pytest.mark.parametrize("test", RANDOM.values(), ids=RANDOM)
+
+
+@each_random
 def test_random_calls(monkeypatch, test, backend, threads):
     run(monkeypatch, test)
 
@@ -133,12 +136,12 @@ def test_large_tensors(monkeypatch, backend, threads):
 
 
 @pytest.mark.parametrize("context", CONTEXTS.values(), ids=CONTEXTS.keys())
-@pytest.mark.parametrize("test", RANDOM, ids=name)
+@each_random
 def test_random_calls_in_a_context(monkeypatch, test, context):
     run(monkeypatch, test, context=context)
 
 
-@pytest.mark.parametrize("test", RANDOM, ids=name)
+@each_random
 def test_random_calls_with_fake_tensors(monkeypatch, test):
     run(monkeypatch, test, fake=True)
 

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random calls of each operator, with the results that NumPy computes, for the tests of the tool and of the package."""
+import math
+from typing import Any, Callable, Dict, NamedTuple
+
+import numpy as np
+from numpy_operators import (anti_quant, dequant, dynamic, dynamic_quant, f4, group_quant, quantize, random_ends,
+                             random_floats, random_integers, random_shape, random_words, requant, rng,
+                             trans_quant_param)
+
+FLOATS = ("float16", "bfloat16", "float32")
+
+
+class RandomCall(NamedTuple):
+    """Inputs by the names of the tool and the package; None is an optional input that is left out."""
+
+    inputs: Dict[str, Any]
+    options: Dict[str, Any]
+    results: Dict[str, np.ndarray]
+
+
+def choose(*values):
+    return values[rng.integers(len(values))]
+
+
+def of_columns(columns):
+    """The number of elements of a parameter: one for each column, or one for all."""
+    return columns if rng.random() < 0.8 else 1
+
+
+def random_quantize():
+    div_mode = choose(False, True)
+    dtype = choose("int8", "uint8", "int32") if div_mode else choose("int8", "quint4x2")
+    x = random_floats(random_shape(1, 8 if rng.random() < 0.1 else 4, 8 if dtype == "quint4x2" else 1))
+    axis = int(rng.integers(-x.ndim if div_mode else -min(2, x.ndim), x.ndim))
+    dimension = axis % x.ndim if div_mode else x.ndim - (2 if axis == -2 else 1)
+    shape = [of_columns(x.shape[dimension])]
+    if not div_mode and rng.random() < 0.3:
+        shape = [shape[0] if d == dimension else 1 for d in range(x.ndim)]
+    scales = random_floats(shape, size=2.0, special=0.05)
+    zero_points = None
+    if rng.random() < 0.7:
+        if div_mode and rng.random() < 0.5:
+            zero_points = rng.integers(0, 100, size=shape).astype(choose("i1", "u1", "i4"))
+        else:
+            zero_points = random_floats(shape, scales.dtype.str if not div_mode else None, special=0)
+    return RandomCall({"x": x, "scales": scales, "zero_points": zero_points},
+                      {"axis": axis, "div_mode": div_mode, "dtype": dtype},
+                      {"y": quantize(x, scales, zero_points, axis, div_mode, dtype)})
+
+
+def random_group_quant():
+    dtype = choose("int8", "quint4x2")
+    x = random_floats(random_shape(2, 2, 8))
+    groups = int(rng.integers(1, 6))
+    scale = random_floats((groups, x.shape[1]), size=3.0)
+    ends = random_ends(groups, len(x))
+    offset = random_floats(choose((), 1), scale.dtype.str) if rng.random() < 0.5 else None
+    return RandomCall({"x": x, "scale": scale, "group_index": ends, "offset": offset}, {"dtype": dtype},
+                      {"y": group_quant(x, scale, ends, offset, dtype)})
+
+
+def random_trans_quant_param():
+    """y is int64."""
+    count = int(rng.integers(1, 50))
+    bits = rng.integers(0, 2**32, size=count, dtype=np.uint32)
+    ties = rng.random(count) < 0.5  # between two scales that round_mode 1 may round to
+    scale = np.where(ties, bits & 0xFFFFE000 | 0x1000, bits).astype(np.uint32).view(f4)
+    offset = random_floats(count, "f4", size=200.0)
+    row = (1, -1)
+    scale, offset, shape = choose(
+        (scale, offset, (-1,)), (scale, None, (-1,)), (scale[:1], offset, (-1,)), (scale, offset[:1], (-1,)),
+        (scale.reshape(row), offset.reshape(row), row), (scale.reshape(row), offset, row),
+        (scale[:1].reshape(row), offset, row), (scale[:1], offset.reshape(row), row),
+        (scale, offset.reshape(row), row if count == 1 else (-1,)), (scale.reshape(-1, 1), None, (-1, 1)))
+    mode = int(rng.integers(2))
+    return RandomCall({"scale": scale, "offset": offset}, {"round_mode": mode},
+                      {"y": trans_quant_param(scale, offset, mode).astype("i8").reshape(shape)})
+
+
+def random_dynamic():
+    """x, smooth_scales, group_index, whether the call is per tensor, and the type of y."""
+    x = random_floats(random_shape(2, 4, 8), special=choose(0, 0.02))
+    smooth = ends = None
+    kind = choose("plain", "smooth", "groups", "per tensor")
+    if kind == "smooth":
+        smooth = random_floats(x.shape[-1], size=2.0, special=0.01)
+    elif kind == "groups":
+        groups = int(rng.integers(1, 5))
+        smooth = random_floats((groups, x.shape[-1]), size=2.0, special=0.01)
+        ends = random_ends(groups, math.prod(x.shape[:-1]))
+    return x, smooth, ends, kind == "per tensor", choose("int8", "quint4x2")
+
+
+def dynamic_call(x, smooth, ends, per_tensor, dtype, results, **options):
+    return RandomCall({"x": x, "smooth_scales": smooth, "group_index": ends},
+                      {"quant_mode": "pertensor" if per_tensor else "pertoken", "dtype": dtype, **options},
+                      dict(zip(("y", "scale", "offset"), results)))
+
+
+def random_dynamic_quant():
+    *arguments, dtype = random_dynamic()
+    form = choose("product", "inverse")
+    return dynamic_call(*arguments, dtype, dynamic_quant(*arguments, form, dtype), scale_form=form)
+
+
+def random_dynamic_quant_asymmetric():
+    arguments = random_dynamic()
+    return dynamic_call(*arguments, dynamic(*arguments))
+
+
+def random_anti_quant():
+    dtype = choose(*FLOATS)
+    x = random_integers(random_shape(1, 4), choose("i1", "i4"))  # int32: words of int4
+    count = of_columns(x.shape[-1] * (8 if x.dtype == np.int32 else 1))
+    scale = random_floats(count, size=10.0 ** rng.integers(-6, 4))
+    offset = random_floats(count, scale.dtype.str) if rng.random() < 0.7 else None
+    return RandomCall({"x": x, "scale": scale, "offset": offset}, {"dtype": dtype},
+                      {"y": anti_quant(x, scale, offset, dtype)})
+
+
+def random_dequant():
+    dtype = choose(*FLOATS)
+    x = random_integers(random_shape(1, 4), "i4")
+    columns = x.shape[-1]
+    scale = random_floats(of_columns(columns), size=10.0 ** rng.integers(-9, 1))
+    rows = random_floats(x.shape[:-1], "f4", size=2.0) if rng.random() < 0.5 else None
+    bias = choose(None, random_integers(columns, "i4"), random_floats(columns))
+    return RandomCall({"x": x, "weight_scale": scale, "activation_scale": rows, "bias": bias}, {"dtype": dtype},
+                      {"y": dequant(x, scale, rows, bias, dtype)})
+
+
+def random_words_of(columns, dtype):
+    """In each of the shapes in which words may be."""
+    words = random_words(of_columns(columns), dtype)
+    return words[None] if len(words) == columns and rng.random() < 0.3 else words
+
+
+def random_requant():
+    dtype = choose("int8", "float16")
+    x = random_integers(random_shape(1, 4), "i4")
+    words = random_words_of(x.shape[-1], dtype)
+    bias = random_integers(x.shape[-1], "i4") if rng.random() < 0.5 else None
+    return RandomCall({"x": x, "words": words, "bias": bias}, {"dtype": dtype}, {"y": requant(x, words, bias, dtype)})
+
+
+#: By the operator's name in the library.
+RANDOM_CALLS: Dict[str, Callable[[], RandomCall]] = {
+    "quantize": random_quantize,
+    "group_quant": random_group_quant,
+    "trans_quant_param": random_trans_quant_param,
+    "dynamic_quant": random_dynamic_quant,
+    "dynamic_quant_asymmetric": random_dynamic_quant_asymmetric,
+    "anti_quant": random_anti_quant,
+    "dequant": random_dequant,
+    "requant": random_requant,
+}
