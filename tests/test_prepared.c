@@ -586,7 +586,7 @@ static void spoil(test_drawing *d, enum slot slot)
 {
     test_view *view = &d->views[slot];
     const size_t size = npuq_dtype_size(view->tensor.dtype);
-    const size_t count = test_count(1, view->tensor.shape);
+    const size_t count = test_count(view->tensor.ndim, view->tensor.shape);
     const unsigned kind = (unsigned)test_below(4);
     unsigned char *elements = malloc(count * size + 1);
 

@@ -164,7 +164,7 @@ npuq_status npuq_call_rebind(npuq_call *call, npuq_operand operand, const void *
         memcpy(opaque + offsetof(npuq_task, bounds) + i * sizeof(npuq_bound), (const void *)&to, sizeof to);
         if (task->slots[i] != 0) { /* which may point to another end of the view */
             memcpy((void *)&here, opaque + task->slots[i], sizeof here);
-            here = to + (here - from);
+            here = (char *)((uintptr_t)to + (uintptr_t)(here - from)); /* of addresses: one of them may be 0 */
             memcpy(opaque + task->slots[i], (const void *)&here, sizeof here);
         }
     }

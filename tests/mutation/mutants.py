@@ -501,7 +501,7 @@ MUTANTS = [
     ("rebind: what is fixed", TASK, "(int)operand == NPUQ_FIXED || ", ""),
     ("rebind: no elements want memory", TASK, "if (task->sizes[i] == 0) {", "if (task->sizes[i] > 8) {"),
     ("rebind: where it lies not noted", TASK, "        memcpy(opaque + offsetof(npuq_task, bounds) + i * sizeof(npuq_bound), (const void *)&to, sizeof to);\n", ""),
-    ("rebind: a view turned round from its other end", TASK, "here = to + (here - from);", "here = to;"),
+    ("rebind: a view turned round from its other end", TASK, "here = (char *)((uintptr_t)to + (uintptr_t)(here - from));", "here = to;"),
     ("rebind: spans as they were", TASK, "data - span->first, span->last - data}", "0, span->last - data}"),
     ("rebind: x moves y", TASK, "filling->pointers[x] = (void *)&walk->loop.data[NPUQ_LOOP_X];", "filling->pointers[x] = (void *)&walk->loop.data[NPUQ_LOOP_Y];"),
     ("rebind: quantize's zero points stay", QUANTIZE, "        filling->pointers[ZERO_POINTS] = (void *)&loop->data[LOOP_ZERO_POINTS];\n", ""),
