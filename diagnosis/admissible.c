@@ -54,13 +54,13 @@ struct judging {
     const struct array *theirs;
     struct array *repaired;
     size_t units;
+    bool equal_ones; /* whether the units are looked at that are equal, or those that differ */
     struct variant variants[QUOTIENTS];
     struct admission parts[CHUNKS];
 };
 
 /* What is found of a unit. */
 struct unit {
-    bool differs;
     bool is_given[QUOTIENTS]; /* what is in the dump, by this quotient */
     bool is_open;             /* another quotient gives another result */
     struct division division;
@@ -72,7 +72,6 @@ static void look_at(const struct judging *j, struct unit *unit, enum result resu
     const uint64_t ours = array_bits(&j->ours[result], i);
     const uint64_t theirs = array_bits(&j->theirs[result], i);
 
-    unit->differs |= !result_is_same(result, theirs, ours);
     for (int q = 0; q < QUOTIENTS; q++) {
         unit->is_given[q] &= result_is_same(result, theirs, bits[q]);
         unit->is_open |= !result_is_same(result, ours, bits[q]);
@@ -128,21 +127,37 @@ static struct unit judge_token(const struct judging *j, size_t token)
     return unit;
 }
 
+static bool range_differs(const struct judging *j, enum result result, size_t begin, size_t end)
+{
+    for (size_t i = begin; j->theirs[result].data && i < end; i++) {
+        if (!result_is_same(result, array_bits(&j->ours[result], i), array_bits(&j->theirs[result], i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void judge(const struct judging *j, size_t at, struct admission *part)
 {
     const bool dynamic = j->call->tokens > 0;
+    const size_t length = dynamic ? j->call->token_length : 1;
+    const bool differs =
+        range_differs(j, RESULT_Y, at * length, (at + 1) * length) || range_differs(j, RESULT_SCALE, at, at + 1);
+
+    if (differs == j->equal_ones) {
+        return;
+    }
     const struct unit unit = dynamic ? judge_token(j, at) : judge_element(j, at);
     const bool is_admissible = unit.is_given[IEEE] || unit.is_given[BELOW] || unit.is_given[ABOVE];
     /* The product of two float32 is exact as a double. */
     const bool is_exact = unit.division.quotient * unit.division.divisor == unit.division.dividend;
     struct moves *moves = is_exact ? &part->exact : &part->moves;
 
-    part->differing += unit.differs;
-    part->wrong += unit.differs && !is_admissible;
+    part->differing += differs;
+    part->wrong += differs && !is_admissible;
     moves->possible += unit.is_open;
-    moves->made += unit.differs && is_admissible;
-    if (unit.differs && is_admissible) {
-        const size_t length = dynamic ? j->call->token_length : 1;
+    moves->made += differs && is_admissible;
+    if (differs && is_admissible) {
         repair(j, RESULT_Y, at * length, j->theirs[RESULT_Y].data ? (at + 1) * length : 0);
         repair(j, RESULT_SCALE, at, j->theirs[RESULT_SCALE].data ? at + 1 : 0);
     }
@@ -159,6 +174,25 @@ static void judge_chunks(void *argument, size_t begin, size_t end)
         }
     }
     leave_state(&caller);
+}
+
+/* Adds what the chunks have found. */
+static void judge_all(struct judging *j, const npuq_executor *executor, struct admission *admission)
+{
+    memset(j->parts, 0, sizeof j->parts);
+    if (executor) {
+        executor->parallel_for(executor->context, CHUNKS, judge_chunks, j);
+    } else {
+        judge_chunks(j, 0, CHUNKS);
+    }
+    for (int i = 0; i < CHUNKS; i++) {
+        admission->differing += j->parts[i].differing;
+        admission->wrong += j->parts[i].wrong;
+        admission->moves.possible += j->parts[i].moves.possible;
+        admission->moves.made += j->parts[i].moves.made;
+        admission->exact.possible += j->parts[i].exact.possible;
+        admission->exact.made += j->parts[i].exact.made;
+    }
 }
 
 static bool copy(struct array *to, const struct array *from)
@@ -191,19 +225,11 @@ bool admission_find(const struct call *call, const struct array ours[RESULTS], c
     j.units = admission->units = call->tokens > 0 ? call->tokens : call->count;
     j.variants[BELOW].choice[STEP_QUOTIENT] = QUOTIENT_BELOW;
     j.variants[ABOVE].choice[STEP_QUOTIENT] = QUOTIENT_ABOVE;
-    if (executor) {
-        executor->parallel_for(executor->context, CHUNKS, judge_chunks, &j);
-    } else {
-        judge_chunks(&j, 0, CHUNKS);
+    judge_all(&j, executor, admission);
+    if (admission->wrong == 0) { /* otherwise it does not matter how many there might be */
+        j.equal_ones = true;
+        judge_all(&j, executor, admission);
+        admission->too_many = are_too_many(&admission->moves);
     }
-    for (int i = 0; i < CHUNKS; i++) {
-        admission->differing += j.parts[i].differing;
-        admission->wrong += j.parts[i].wrong;
-        admission->moves.possible += j.parts[i].moves.possible;
-        admission->moves.made += j.parts[i].moves.made;
-        admission->exact.possible += j.parts[i].exact.possible;
-        admission->exact.made += j.parts[i].exact.made;
-    }
-    admission->too_many = are_too_many(&admission->moves);
     return true;
 }

@@ -17,8 +17,8 @@ struct admission {
     bool divides; /* the call has such a division; otherwise nothing else is set */
     size_t units;
     size_t differing;
-    size_t wrong; /* of the differing ones: no quotient gives what is in the dump */
-    struct moves moves;
+    size_t wrong;       /* of the differing ones: no quotient gives what is in the dump */
+    struct moves moves; /* this and what follows if nothing is wrong */
     struct moves exact; /* of quotients that are no rounded numbers, counted apart */
     bool too_many;      /* moves are made, for a device that moves 6 % of its quotients */
 };

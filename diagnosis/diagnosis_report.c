@@ -369,11 +369,12 @@ static void add_json_admission(struct text *text, const struct call *call, const
                                 : "equal",
              admission_unit(call));
     if (a->differing > 0) {
+        text_add(text, ", \"units\": %zu, \"differing\": %zu, \"wrong\": %zu", a->units, a->differing, a->wrong);
+    }
+    if (a->differing > 0 && a->wrong == 0) {
         text_add(text,
-                 ", \"units\": %zu, \"differing\": %zu, \"wrong\": %zu, \"possible\": %zu, \"made\": %zu, "
-                 "\"exact_possible\": %zu, \"exact_made\": %zu, \"too_many\": %s",
-                 a->units, a->differing, a->wrong, a->moves.possible, a->moves.made, a->exact.possible, a->exact.made,
-                 a->too_many ? "true" : "false");
+                 ", \"possible\": %zu, \"made\": %zu, \"exact_possible\": %zu, \"exact_made\": %zu, \"too_many\": %s",
+                 a->moves.possible, a->moves.made, a->exact.possible, a->exact.made, a->too_many ? "true" : "false");
     }
     text_add(text, "}");
 }

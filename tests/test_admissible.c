@@ -225,10 +225,12 @@ static void check_admission(const struct admission *found, const struct admissio
     assert_int_equal(found->units, expected->units);
     assert_int_equal(found->differing, expected->differing);
     assert_int_equal(found->wrong, expected->wrong);
-    assert_int_equal(found->moves.possible, expected->moves.possible);
-    assert_int_equal(found->moves.made, expected->moves.made);
-    assert_int_equal(found->exact.possible, expected->exact.possible);
-    assert_int_equal(found->exact.made, expected->exact.made);
+    if (expected->wrong == 0) {
+        assert_int_equal(found->moves.possible, expected->moves.possible);
+        assert_int_equal(found->moves.made, expected->moves.made);
+        assert_int_equal(found->exact.possible, expected->exact.possible);
+        assert_int_equal(found->exact.made, expected->exact.made);
+    }
 }
 
 static struct quantize_types random_types(void)
@@ -670,6 +672,8 @@ static void test_quantize_example(void **unused)
 static void test_page_example(void **unused)
 {
     static const int8_t zeros[2] = {0};
+    static const float row[] = {26, 44.75f, -10.625f, 22.375f};
+    const float scale = npuq_ref_mul(row[1], npuq_ref_div(1.0f, 127.0f));
     const float special[][2] = {{0.0f, 0.0f}, {-INFINITY, 1.0f}, {NAN, 1.0f}};
     const float scales[] = {0.0f, INFINITY, NAN};
 
@@ -677,6 +681,10 @@ static void test_page_example(void **unused)
     for (int y = 0; y < 10; y++) {
         assert_int_equal(may_be_element(2.5f, 1.0f, 3.0f, -128, 127, y), y == 6);
         assert_int_equal(may_be_element(.0355224609f, npuq_ref_bfloat16(0x3CC2), 1.0f, -128, 127, y), y == 2);
+    }
+    for (int last = 60; last < 70; last++) { /* 64 by the IEEE quotient, 63 by the one below it */
+        const int8_t y[] = {74, 127, -30, (int8_t)last};
+        assert_int_equal(may_be_row(row, 4, false, y, scale), last == 63 || last == 64);
     }
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < 3; j++) {
@@ -714,6 +722,33 @@ static void test_dynamic_example(void **unused)
     }
 }
 
+/* Of a quotient that is 0, infinite or NaN there is no other: what saturates by the number beside 0 is wrong. */
+static void test_special_rows(void **unused)
+{
+    static const float x[4][2] = {{0, 0}, {INFINITY, 1}, {(float)NAN, 1}, {1, 2}};
+    const npuq_tensor x_view = npuq_matrix(x, NPUQ_FLOAT32, 4, 2, 0);
+    struct sample s = {.ours = {make_array(NPUQ_INT8, 8), make_array(NPUQ_FLOAT32, 4)}};
+    const npuq_tensor y = npuq_matrix(s.ours[RESULT_Y].data, NPUQ_INT8, 4, 2, 0);
+    const npuq_tensor scale = npuq_vector(s.ours[RESULT_SCALE].data, NPUQ_FLOAT32, 4);
+    const npuq_tensor *const operands[OPERANDS] = {&x_view};
+    const struct call_options options = {.y_dtype = NPUQ_INT8};
+
+    (void)unused;
+    assert_int_equal(npuq_dynamic_quant(&x_view, NULL, NULL, NPUQ_PER_TOKEN, NPUQ_SCALE_PRODUCT, &y, &scale, NULL),
+                     NPUQ_OK);
+    assert_true(call_make(&s.call, DYNAMIC_QUANT, operands, &options));
+    start_dump(&s);
+    for (size_t row = 0; row < 3; row++) {
+        assert_int_equal(array_bits(&s.ours[RESULT_Y], 2 * row), 0);
+        array_set_bits(&s.theirs[RESULT_Y], 2 * row, 127);
+    }
+    struct diagnosis d = diagnosis_of(&s);
+    assert_int_equal(d.admission.differing, 3);
+    assert_int_equal(d.admission.wrong, 3);
+    diagnosis_release(&d);
+    release_sample(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -727,6 +762,7 @@ int main(void)
         cmocka_unit_test(test_quantize_example),
         cmocka_unit_test(test_page_example),
         cmocka_unit_test(test_dynamic_example),
+        cmocka_unit_test(test_special_rows),
     };
 
     test_seed();

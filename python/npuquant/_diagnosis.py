@@ -73,7 +73,7 @@ class Admissible(NamedTuple):
     units: Optional[int]  # how many there are; None, as what follows, if nothing differs
     differing: Optional[int]
     wrong: Optional[int]  # those that no quotient of the device gives
-    possible: Optional[int]  # rounded quotients that show a unit
+    possible: Optional[int]  # rounded quotients that show a unit; None, as what follows, if something is wrong
     made: Optional[int]  # those that are off
     exact_possible: Optional[int]  # the same of exact quotients
     exact_made: Optional[int]

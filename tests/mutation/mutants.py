@@ -539,7 +539,7 @@ MUTANTS = [
     ("diagnosis: a row with two quotients", ADMISSIBLE, "unit->is_given[q] &= result_is_same(result, theirs, bits[q]);", "unit->is_given[q] |= result_is_same(result, theirs, bits[q]);"),
     ("diagnosis: exact quotients counted with the others", ADMISSIBLE, "= is_exact ? &part->exact : &part->moves;", "= is_exact ? &part->moves : &part->moves;"),
     ("diagnosis: never too many", ADMISSIBLE, "return sum < least_chance;", "return sum < 0;"),
-    ("diagnosis: all admissible is left to explain", ADMISSIBLE, "    if (unit.differs && is_admissible) {\n", "    if (unit.differs && is_admissible && at == 0) {\n"),
+    ("diagnosis: all admissible is left to explain", ADMISSIBLE, "    if (differs && is_admissible) {\n", "    if (differs && is_admissible && at == 0) {\n"),
     ("diagnosis: the device's division before mistakes", DIAGNOSE, "fit_layouts(s) && search_singles(s);", "fit_layouts(s) && (admission_is_within(&d->admission) || search_singles(s));"),
     ("diagnosis: what is newly wrong not confirmed", DIAGNOSE, "finding->newly_wrong += parts[i].newly_wrong;", "(void)parts;"),
     ("diagnosis: a row that remains counted for each element", DIAGNOSE, "remainder->rows.count == 0 || remainder->rows.last != i / columns", "true"),
