@@ -27,9 +27,8 @@ struct search {
     const struct call *call;
     const struct array *ours;
     const struct array *theirs;
-    size_t to_explain; /* how many elements differ, without those that are excused */
-    const struct array
-        *repaired; /* theirs without what is admissible, when a mistake need not explain that; else null */
+    const struct array *repaired; /* theirs without what a mistake need not explain; null: it must explain all */
+    size_t to_explain;            /* how many elements differ, without those that are excused */
     const npuq_executor *executor;
     struct diagnosis *diagnosis;
     struct extremes_cache *cache;
