@@ -150,7 +150,8 @@ static void draw_shape(test_drawing *d, int least_ndim, int most_ndim, npuq_dtyp
         }
         return;
     }
-    d->ndim = least_ndim + (int)d->choose((size_t)(most_ndim - least_ndim + 1));
+    const int many = least_ndim + 2 < most_ndim && !one_in(d, 3) ? least_ndim + 2 : most_ndim; /* few, mostly */
+    d->ndim = least_ndim + (int)d->choose((size_t)(many - least_ndim + 1));
     const size_t most = d->ndim <= 2 ? 24 : d->ndim == 3 ? 8 : d->ndim <= 5 ? 4 : 2;
     for (int i = 0; i < d->ndim; i++) {
         d->shape[i] = one_in(d, 60) ? 0 : 1 + (int64_t)d->choose(most);
@@ -159,7 +160,7 @@ static void draw_shape(test_drawing *d, int least_ndim, int most_ndim, npuq_dtyp
         return;
     }
     if (d->large || d->empty) {
-        int64_t *extent = &d->shape[d->choose((size_t)d->ndim)];
+        int64_t *extent = &d->shape[one_in(d, 2) ? 0 : one_in(d, 2) ? d->ndim - 1 : (int)d->choose((size_t)d->ndim)];
         const size_t elements = one_in(d, 8) ? 5 * LARGE : LARGE; /* more than the units of one run that are joined */
 
         *extent = 1;
@@ -173,10 +174,9 @@ static void draw_shape(test_drawing *d, int least_ndim, int most_ndim, npuq_dtyp
 
 static test_view make_view(const test_drawing *d, npuq_dtype dtype, int ndim, const int64_t *shape, bool is_input)
 {
-    const test_layout layout = d->all_contiguous          ? TEST_CONTIGUOUS
-                               : one_in(d, 3)             ? TEST_STRIDED
-                               : is_input && one_in(d, 6) ? TEST_BROADCAST
-                                                          : TEST_CONTIGUOUS;
+    const test_layout layout = d->all_contiguous || one_in(d, 3) ? TEST_CONTIGUOUS
+                               : is_input && one_in(d, 3)        ? TEST_BROADCAST
+                                                                 : TEST_STRIDED;
     int64_t stored[NPUQ_MAX_NDIM];
 
     memcpy(stored, shape, (size_t)ndim * sizeof *stored);

@@ -162,6 +162,8 @@ static void random_shape(int ndim, int64_t *shape, int64_t multiple)
     }
     if (test_one_in(12)) { /* or a last unit of one column */
         shape[ndim - 1] = test_one_in(2) ? test_between(1000, 5000) : 2048 * test_between(1, 2) + 1;
+    } else if (ndim == 2 && test_one_in(8)) { /* more rows than parameters are converted at a time */
+        shape[0] = test_between(300, 3000);
     } else if (ndim == 2 && test_one_in(8)) {
         shape[0] = test_between(60, 300);
         shape[1] = test_between(60, 600);
@@ -291,7 +293,7 @@ static void test_dense_rows(void **unused)
 
     (void)unused;
     for (size_t s = 0; s < COUNT(shapes); s++) {
-        for (size_t i = 0; i < COUNT(wholes) * 12; i++) {
+        for (size_t i = 0; i < COUNT(wholes) * 24; i++) {
             test_drawing d = drawing_of(wholes[i % COUNT(wholes)], shapes[s][0], shapes[s][1]);
             check_call(&d, NULL);
         }
@@ -624,29 +626,33 @@ static void check_broadcast_rows(void)
     }
 }
 
-/* Few columns to each scale, which a tile may begin with the second of: x is not contiguous, and wider than a unit. */
+/* Few columns to each scale, which a tile may begin with the second of, and more rows than parameters are converted at
+ * a time: x is not contiguous, and wider than a unit. */
 static void check_scales_of_few_columns(void)
 {
-    enum { ROWS = 3000, COLS = 3 };
+    enum { ROWS = 9000, COLS = 3 };
     const size_t extents[] = {ROWS, COLS};
     static float apart[ROWS * COLS * 2];
     static float x[ROWS * COLS];
     static float scales[ROWS];
+    static float zero_points[ROWS];
     static int8_t y[ROWS * COLS];
     static int8_t expected[ROWS * COLS];
     npuq_tensor x_view = npuq_matrix(apart, NPUQ_FLOAT32, ROWS, COLS, 2 * COLS);
     const npuq_tensor scales_view = npuq_vector(scales, NPUQ_FLOAT32, ROWS);
+    const npuq_tensor zero_points_view = npuq_vector(zero_points, NPUQ_FLOAT32, ROWS);
     const npuq_tensor y_view = npuq_matrix(y, NPUQ_INT8, ROWS, COLS, 0);
 
     x_view.strides[1] = 2;
     test_fill(apart, NPUQ_FLOAT32, COUNT(apart), true);
     test_fill(scales, NPUQ_FLOAT32, ROWS, true);
+    test_fill(zero_points, NPUQ_FLOAT32, ROWS, true);
     for (size_t i = 0; i < COUNT(x); i++) {
         x[i] = apart[2 * i];
     }
-    npuq_ref_quantize(x, NPUQ_REF_FLOAT32, extents, 2, scales, NPUQ_REF_FLOAT32, ROWS, NULL, NPUQ_REF_FLOAT32, 0, true,
-                      expected, NPUQ_REF_INT8);
-    check_ok(npuq_quantize(&x_view, &scales_view, NULL, 0, true, &y_view, NULL));
+    npuq_ref_quantize(x, NPUQ_REF_FLOAT32, extents, 2, scales, NPUQ_REF_FLOAT32, ROWS, zero_points, NPUQ_REF_FLOAT32, 0,
+                      true, expected, NPUQ_REF_INT8);
+    check_ok(npuq_quantize(&x_view, &scales_view, &zero_points_view, 0, true, &y_view, NULL));
     test_same(y, expected, sizeof y, "quantize, few columns to a scale");
 }
 

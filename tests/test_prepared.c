@@ -169,7 +169,7 @@ static void run_nothing(const npuq_call *prepared)
 static void test_units(void **unused)
 {
     (void)unused;
-    FOR_EACH_CASE(UNITS, 200)
+    FOR_EACH_CASE(UNITS, 300)
     {
         test_drawing d = draw_prepared();
         test_outcome expected = test_expect_outcome(&d);
