@@ -9,6 +9,8 @@
 #include "report.h"
 #include "tensor_file.h"
 
+#include <admissible.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,11 +195,13 @@ static bool load_expected(struct run *run, int i)
                         tensor_type_name(ours->dtype), packing_hint(run, ours, theirs));
 }
 
-/* As admission_divides() says of the call. */
+/* Known before the inputs are read. */
 static bool divides_on_vector_unit(const struct run *run)
 {
-    return run->command->command == FOR_DYNAMIC_QUANT ||
-           (run->command->command == FOR_QUANTIZE && strcmp(text_of(run, OPTION_DIV_MODE), "true") == 0);
+    const char *div_mode = text_of(run, OPTION_DIV_MODE);
+    const struct call_options options = {.divides = div_mode && strcmp(div_mode, "true") == 0};
+
+    return admission_divides(run->command->op, &options);
 }
 
 static bool check_admissible(const struct run *run)
