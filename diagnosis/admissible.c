@@ -5,7 +5,6 @@
 #include "steps.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Measured: 244 of 4,096 quotients. */
@@ -195,19 +194,6 @@ static void judge_all(struct judging *j, const npuq_executor *executor, struct a
     }
 }
 
-static bool copy(struct array *to, const struct array *from)
-{
-    const size_t elements = from->dtype == NPUQ_QUINT4X2 ? from->count / 8 : from->count;
-    const size_t bytes = elements * npuq_dtype_size(from->dtype);
-
-    *to = *from;
-    to->data = malloc(bytes + 1);
-    if (to->data) {
-        memcpy(to->data, from->data, bytes);
-    }
-    return to->data != NULL;
-}
-
 bool admission_find(const struct call *call, const struct array ours[RESULTS], const struct array theirs[RESULTS],
                     struct array repaired[RESULTS], const npuq_executor *executor, struct admission *admission)
 {
@@ -218,7 +204,7 @@ bool admission_find(const struct call *call, const struct array ours[RESULTS], c
         return true;
     }
     for (int r = 0; r < RESULTS; r++) {
-        if (theirs[r].data && !copy(&repaired[r], &theirs[r])) {
+        if (theirs[r].data && !array_copy(&repaired[r], &theirs[r])) {
             return false;
         }
     }

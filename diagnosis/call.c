@@ -34,6 +34,19 @@ bool array_make(struct array *array, const npuq_tensor *tensor)
     return true;
 }
 
+bool array_copy(struct array *to, const struct array *from)
+{
+    const size_t elements = from->dtype == NPUQ_QUINT4X2 ? from->count / 8 : from->count;
+    const size_t bytes = elements * npuq_dtype_size(from->dtype);
+
+    *to = *from;
+    to->data = malloc(bytes + 1);
+    if (to->data) {
+        memcpy(to->data, from->data, bytes);
+    }
+    return to->data != NULL;
+}
+
 void array_release(struct array *array)
 {
     free(array->data);

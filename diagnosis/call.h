@@ -83,8 +83,9 @@ npuq_dtype call_result_dtype(const struct call *call, enum result result);
  * 0. */
 bool result_is_same(enum result result, uint64_t a, uint64_t b);
 
-/* Copies a tensor to a contiguous array. False if there is not the memory. */
+/* Copies a tensor to a contiguous array, or an array. False if there is not the memory. */
 bool array_make(struct array *array, const npuq_tensor *tensor);
+bool array_copy(struct array *to, const struct array *from);
 void array_release(struct array *array);
 
 /* The bits of a value, of a QUINT4X2 array the four of one int4. */

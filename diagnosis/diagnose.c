@@ -616,8 +616,7 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
     if (diagnosis->all_differing > 0) {
         ok = admission_find(call, ours, theirs, repaired, executor, &diagnosis->admission) && search(&s, repaired);
         diagnosis->verdict = judge(diagnosis);
-        const bool is_named = diagnosis->verdict == VERDICT_EXPLAINED || diagnosis->verdict == VERDICT_PARTLY;
-        const struct variant *best = is_named ? &diagnosis->findings[0].variant : NULL;
+        const struct variant *best = diagnosis_is_named(diagnosis) ? &diagnosis->findings[0].variant : NULL;
         const struct variant *shown = best;
         if (diagnosis->verdict == VERDICT_ADMISSIBLE) {
             shown = &diagnosis->moved;
@@ -638,6 +637,11 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
     extremes_cache_release(s.cache);
     leave_state(&caller);
     return ok;
+}
+
+bool diagnosis_is_named(const struct diagnosis *diagnosis)
+{
+    return diagnosis->verdict == VERDICT_EXPLAINED || diagnosis->verdict == VERDICT_PARTLY;
 }
 
 void diagnosis_release(struct diagnosis *diagnosis)

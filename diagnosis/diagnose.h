@@ -67,4 +67,7 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
               const npuq_executor *executor, struct diagnosis *diagnosis);
 void diagnosis_release(struct diagnosis *diagnosis);
 
+/* Whether the first finding is named as the mistake. */
+bool diagnosis_is_named(const struct diagnosis *diagnosis);
+
 #endif

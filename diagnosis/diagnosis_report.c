@@ -192,11 +192,6 @@ static void add_lines(struct text *text, const char *unit, const struct lines *l
     }
 }
 
-static bool is_named(const struct diagnosis *d)
-{
-    return d->verdict == VERDICT_EXPLAINED || d->verdict == VERDICT_PARTLY;
-}
-
 /* Where the elements are that nothing explains. */
 static void add_remainder(struct text *text, const struct diagnosis *d)
 {
@@ -204,7 +199,7 @@ static void add_remainder(struct text *text, const struct diagnosis *d)
     const char *separator = "";
     struct text line = {0};
 
-    text_add(&line, is_named(d) ? "What remains: " : "What differs: ");
+    text_add(&line, diagnosis_is_named(d) ? "What remains: " : "What differs: ");
     for (int r = 0; r < RESULTS; r++) {
         const size_t count = remainder->elements[r];
         if (count == 0) {
@@ -249,7 +244,7 @@ static struct beside make_beside(const struct array theirs[RESULTS], const struc
             d->moved.choice[STEP_QUOTIENT] == QUOTIENT_BELOW ? "quotient one unit lower" : "quotient one unit higher";
         beside.variant = &d->moved;
     }
-    if (is_named(d)) {
+    if (diagnosis_is_named(d)) {
         add_names(names, best);
         beside.name = names->failed ? best->hypotheses[0]->name : names->characters;
         beside.variant = &best->variant;
@@ -270,7 +265,7 @@ void diagnosis_report_text(struct text *text, const struct call *call, const str
     if (d->verdict == VERDICT_EQUAL) {
         return;
     }
-    if (is_named(d)) {
+    if (diagnosis_is_named(d)) {
         add_advice(text, call, &d->findings[0]);
     }
     if (d->verdict != VERDICT_EXPLAINED) {

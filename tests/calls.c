@@ -53,9 +53,9 @@ enum presence { ABSENT, REQUIRED, MAY_BE_NULL, WRITTEN };
 #define IS_IN(name, NAME, role)       [NAME] = REQUIRED
 #define IS_OPTIONAL(name, NAME, role) [NAME] = MAY_BE_NULL
 #define IS_OUT(name, NAME, role)      [NAME] = WRITTEN
-#define IS_NONE(name, NAME, type)     [SLOTS + OPTION_##NAME] = ABSENT
+#define IS_NONE(name, NAME, type)     [(int)SLOTS + (int)OPTION_##NAME] = ABSENT
 #define ROW(name, NAME, EXECUTOR)     [TEST_##NAME] = {ARGUMENTS_##name(IS_IN, IS_IN, IS_OPTIONAL, IS_OUT, IS_NONE)},
-static const unsigned char presence_of[TEST_OPERATORS][SLOTS + OPTIONS] = {EACH_OPERATOR(ROW) EACH_STEP(ROW)};
+static const unsigned char presence_of[TEST_OPERATORS][(int)SLOTS + (int)OPTIONS] = {EACH_OPERATOR(ROW) EACH_STEP(ROW)};
 
 bool test_is_dynamic(enum test_operator op)
 {

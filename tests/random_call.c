@@ -6,9 +6,9 @@
 /* Which operand or result of a diagnosis a slot is. */
 #define OPERAND(name, NAME, role) [NAME] = OPERAND_##role
 #define RESULT(name, NAME, role)  [NAME] = RESULT_##role
-#define NEITHER(name, NAME, type) [SLOTS + OPTION_##NAME] = 0
+#define NEITHER(name, NAME, type) [(int)SLOTS + (int)OPTION_##NAME] = 0
 #define ROW(name, NAME, EXECUTOR) [TEST_##NAME] = {ARGUMENTS_##name(OPERAND, OPERAND, OPERAND, RESULT, NEITHER)},
-static const unsigned char roles[OPERATORS_OF_CALLS][SLOTS + OPTIONS] = {EACH_OPERATOR(ROW)};
+static const unsigned char roles[OPERATORS_OF_CALLS][(int)SLOTS + (int)OPTIONS] = {EACH_OPERATOR(ROW)};
 
 bool random_call_make(struct random_call *random, unsigned op, size_t (*choose)(size_t end))
 {

@@ -43,12 +43,9 @@ static struct random_call make_call_of_elements(unsigned op)
 
 static struct array copy_array(const struct array *array)
 {
-    const size_t items = array->dtype == NPUQ_QUINT4X2 ? array->count / 8 : array->count;
-    struct array copy = *array;
+    struct array copy;
 
-    copy.data = malloc(items * npuq_dtype_size(array->dtype) + 1);
-    assert_non_null(copy.data);
-    memcpy(copy.data, array->data, items * npuq_dtype_size(array->dtype));
+    assert_true(array_copy(&copy, array));
     return copy;
 }
 
