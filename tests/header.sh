@@ -131,7 +131,7 @@ done
 # Tests that do not go by the list.
 while read -r function; do
     for test in test_threads test_sizes test_fp_state test_stack checksum; do
-        grep -q -E "(npuq_|CALL\()${function}[(,]" "$(dirname "$0")/$test.c" || {
+        grep -q -E "(npuq_|CALL\(|RUN\()${function}[(,]" "$(dirname "$0")/$test.c" || {
             echo "FAILED: npuq_$function() is not called in tests/$test.c"
             failed=1
         }
