@@ -220,9 +220,13 @@ static void add_input(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndi
     assert_non_null(elements);
     const bool finite = !one_in(d, 3);
     const bool few = !finite && one_in(d, 2) && count > 16; /* NaN and infinities in one place only */
-    test_fill(elements, dtype, count, finite || few);
-    if (few) {
-        test_fill((char *)elements + d->choose(count - 16) * npuq_dtype_size(dtype), dtype, 16, false);
+    if (d->fill) {
+        d->fill(&d->call, slot, elements, dtype, count);
+    } else {
+        test_fill(elements, dtype, count, finite || few);
+        if (few) {
+            test_fill((char *)elements + d->choose(count - 16) * npuq_dtype_size(dtype), dtype, 16, false);
+        }
     }
     give(d, slot, view);
     write_input(d, slot, elements);
@@ -459,6 +463,16 @@ void test_free_drawing(test_drawing *d)
     }
 }
 
+void test_draw_elements(test_drawing *d)
+{
+    const test_drawing undrawn = *d;
+
+    for (test_draw_call(d); test_count(d->ndim, d->shape) == 0; test_draw_call(d)) {
+        test_free_drawing(d);
+        *d = undrawn;
+    }
+}
+
 npuq_call test_draw_prepared(test_drawing *d)
 {
     const test_drawing undrawn = *d;
@@ -518,6 +532,42 @@ void test_free_outcome(test_outcome *outcome)
     for (int slot = 0; slot < SLOTS; slot++) {
         free(outcome->bytes[slot]);
     }
+}
+
+test_copy test_copy_call(const test_drawing *d)
+{
+    test_copy copy = {.call = d->call};
+
+    for (int slot = 0; slot < SLOTS; slot++) {
+        const test_view *view = &d->views[slot];
+
+        if (is_given_output(d, slot)) {
+            copy.outputs.bytes[slot] = malloc(view->size + 1);
+            if (!copy.outputs.bytes[slot]) {
+                abort();
+            }
+            memcpy(copy.outputs.bytes[slot], view->before, view->size);
+            copy.call.tensors[slot].data =
+                copy.outputs.bytes[slot] + ((unsigned char *)view->tensor.data - view->guarded.memory);
+        }
+    }
+    return copy;
+}
+
+void test_free_copy(test_copy *copy)
+{
+    test_free_outcome(&copy->outputs);
+}
+
+bool test_copy_is(const test_copy *copy, const test_drawing *d, const test_outcome *expected)
+{
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (expected->bytes[slot] &&
+            memcmp(copy->outputs.bytes[slot], expected->bytes[slot], d->views[slot].size) != 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void test_check_outcome(const test_drawing *d, const test_outcome *expected, const char *name, const char *how)

@@ -74,6 +74,8 @@ int test_operand_of(enum slot slot);
 /* A call drawn at random. */
 typedef struct test_drawing {
     size_t (*choose)(size_t end); /* gives 0 to end - 1 */
+    /* Fills the elements of an input; null: with those of test_fill(). */
+    void (*fill)(const test_call *call, enum slot slot, void *elements, npuq_dtype dtype, size_t count);
     bool all_contiguous;
     bool large;       /* several units of a prepared call */
     bool empty;       /* some extent of x is 0 */
@@ -85,10 +87,12 @@ typedef struct test_drawing {
     test_view views[SLOTS]; /* of the tensors that are given */
 } test_drawing;
 
-/* Draws types, shape, options and layouts for the operator of d->call with d->choose(), as the flags before these say;
- * values are those of test_fill(). A call without elements may be one that the library refuses. */
+/* Draws types, shape, options, layouts and values for the operator of d->call with d->choose(), as the members before
+ * these say. A call without elements may be one that the library refuses. */
 void test_draw_call(test_drawing *d);
 void test_free_drawing(test_drawing *d);
+/* The same until the call has elements. */
+void test_draw_elements(test_drawing *d);
 /* The same until the call can be prepared. */
 npuq_call test_draw_prepared(test_drawing *d);
 
@@ -101,6 +105,15 @@ typedef struct test_outcome {
 test_outcome test_expect_outcome(const test_drawing *d);
 void test_free_outcome(test_outcome *outcome);
 void test_restore_outputs(const test_drawing *d);
+/* The call with memory of its own for the outputs, which is as theirs was before. */
+typedef struct test_copy {
+    test_call call;
+    test_outcome outputs;
+} test_copy;
+test_copy test_copy_call(const test_drawing *d);
+void test_free_copy(test_copy *copy);
+/* Whether the copy's outputs are so. Asserts nothing: it may be called on any thread. */
+bool test_copy_is(const test_copy *copy, const test_drawing *d, const test_outcome *expected);
 /* Fails if the outputs are not so, or any input is not as it was; null: no output is to have changed, either. Restores
  * the outputs. */
 void test_check_outcome(const test_drawing *d, const test_outcome *expected, const char *name, const char *how);

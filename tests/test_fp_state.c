@@ -143,32 +143,7 @@ static void set_state(fp_state state)
 
 enum { STATES = sizeof controls / sizeof controls[0] };
 
-/* ---- operators ---- */
-
-/* With MAX_ROWS there is work for an executor in all cases that take one. */
-enum { FEW_ROWS = 16, MAX_ROWS = 80, COLS = 1040, MAX_ELEMENTS = MAX_ROWS * COLS, CASES = 28 };
-enum { PACK_CASE = 6, PARAMS_CASE = 14, SYMMETRIC_PARAMS_CASE = 19 }; /* which take no executor */
-
-typedef struct buffers {
-    size_t rows;
-    uint32_t x[MAX_ELEMENTS];   /* of any type, as the next three */
-    uint32_t factors[2 * COLS]; /* two groups */
-    uint32_t divisors[COLS];
-    uint32_t offsets[COLS];
-    float small[COLS]; /* times plain x, as integers: of the size of a quantised value */
-    uint64_t words[COLS];
-    struct {
-        float scale[MAX_ROWS];
-        float offset[MAX_ROWS];
-        uint64_t y[MAX_ELEMENTS / 2]; /* of four bytes an element at most */
-    } out;
-} buffers;
-
-/* That part of b->out that its rows need. */
-static size_t out_size(const buffers *b)
-{
-    return offsetof(buffers, out.y) - offsetof(buffers, out) + b->rows * COLS * 4;
-}
+/* ---- values ---- */
 
 /* Each kind of data shows what another cannot: one NaN or infinity, and a tensor's range is lost. */
 typedef enum data_kind {
@@ -177,17 +152,6 @@ typedef enum data_kind {
     WILD,  /* NaN, infinities, overflow, underflow, division by zero: exceptions show */
     KINDS
 } data_kind;
-
-static void put(uint32_t *array, npuq_dtype type, size_t i, float value)
-{
-    const uint16_t half = test_to_half(value, type);
-
-    if (type == NPUQ_FLOAT32) {
-        memcpy(&array[i], &value, sizeof value);
-    } else {
-        memcpy((unsigned char *)array + i * sizeof half, &half, sizeof half);
-    }
-}
 
 /* Of the size of a quantised value; many halves, many with a full significand. */
 static float plain(void)
@@ -201,137 +165,52 @@ static float factor(void)
     return test_one_in(4) ? 1.0f : (float)test_between(0x7FFFFF, 0x17FFFFF) / 0x1000000;
 }
 
-static void fill(buffers *b, npuq_dtype type, data_kind kind)
+/* What x is divided by, or what makes subnormal results of integers. */
+static bool is_divisor(const test_call *call, enum slot slot)
+{
+    return (slot == SCALES && call->div_mode) || slot == WEIGHT_SCALE || slot == MAX ||
+           (slot == SCALE && call->op != TEST_GROUP_QUANT);
+}
+
+static void fill_with(data_kind kind, const test_call *call, enum slot slot, void *elements, npuq_dtype dtype,
+                      size_t count)
 {
     const bool tiny = kind == TINY;
-    const size_t elements = b->rows * COLS;
-    uint32_t bits;
+    const bool is_float = dtype == NPUQ_FLOAT32 || dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16;
 
-    test_reseed(7);
-    if (kind == WILD) {
-        test_fill(b->x, type, elements, false);
-        test_fill(b->factors, type, 2 * COLS, false);
-        test_fill(b->divisors, type, COLS, false);
-        test_fill(b->offsets, type, COLS, false);
-        test_fill(b->small, NPUQ_FLOAT32, COLS, false);
-        test_fill(b->words, NPUQ_UINT64, COLS, false);
-        return;
-    }
-    for (size_t i = 0; i < elements; i++) {
-        put(b->x, type, i, plain() * (tiny ? 4e-41f : 1));
-    }
-    for (size_t i = 0; i < 2 * COLS; i++) {
-        put(b->factors, type, i, factor() * (tiny ? 2e38f : 1));
-    }
-    for (size_t i = 0; i < COLS; i++) {
-        put(b->divisors, type, i, factor() * (tiny ? 1e-40f : 1));
-        put(b->offsets, type, i, tiny ? 0 : plain() / 8);
-        b->small[i] = factor() / 0x1000000;
-        b->words[i] = (uint64_t)1 << 46 | (uint64_t)test_below(512) << 37;
-        memcpy(&bits, &b->small[i], sizeof bits);
-        b->words[i] |= bits;
+    test_fill(elements, dtype, count, kind != WILD);
+    for (size_t i = 0; kind != WILD && is_float && i < count; i++) {
+        const bool is_offset = slot == ZERO_POINTS || slot == OFFSET || slot == BIAS;
+        const float value = slot == X                ? plain() * (tiny ? 4e-41f : 1)
+                            : is_offset              ? plain() / 8 * (tiny ? 0 : 1)
+                            : is_divisor(call, slot) ? factor() * (tiny ? 1e-40f : 1)
+                                                     : factor() * (tiny ? 2e38f : 1);
+        const uint16_t half = test_to_half(value, dtype);
+
+        memcpy((unsigned char *)elements + i * npuq_dtype_size(dtype),
+               dtype == NPUQ_FLOAT32 ? (const void *)&value : &half, npuq_dtype_size(dtype));
     }
 }
 
-static npuq_status run(buffers *b, int which, npuq_dtype type, const npuq_executor *executor)
+static void fill_plain(const test_call *call, enum slot slot, void *elements, npuq_dtype dtype, size_t count)
 {
-    const int64_t rows = (int64_t)b->rows;
-    const int64_t shape[] = {rows, COLS};
-    const int64_t words[] = {rows, COLS / 8};
-    const int64_t factor_shape[] = {2, COLS};
-    const int64_t cols = COLS;
-    const int64_t two = 2;
-    const int64_t one = 1;
-    int32_t ends[] = {5, (int32_t)rows};
-    const npuq_tensor x = npuq_tensor_contiguous(b->x, type, 2, shape);
-    const npuq_tensor x_i8 = npuq_tensor_contiguous(b->x, NPUQ_INT8, 2, shape);
-    const npuq_tensor x_i4 = npuq_tensor_contiguous(b->x, NPUQ_QUINT4X2, 2, words);
-    const npuq_tensor sums = npuq_tensor_contiguous(b->x, NPUQ_INT32, 2, shape);
-    const npuq_tensor i8 = npuq_tensor_contiguous(b->out.y, NPUQ_INT8, 2, shape);
-    const npuq_tensor u8 = npuq_tensor_contiguous(b->out.y, NPUQ_UINT8, 2, shape);
-    const npuq_tensor i32 = npuq_tensor_contiguous(b->out.y, NPUQ_INT32, 2, shape);
-    const npuq_tensor i4 = npuq_tensor_contiguous(b->out.y, NPUQ_QUINT4X2, 2, words);
-    const npuq_tensor f32 = npuq_tensor_contiguous(b->out.y, NPUQ_FLOAT32, 2, shape);
-    const npuq_tensor f16 = npuq_tensor_contiguous(b->out.y, NPUQ_FLOAT16, 2, shape);
-    const npuq_tensor bf16 = npuq_tensor_contiguous(b->out.y, NPUQ_BFLOAT16, 2, shape);
-    const npuq_tensor u64 = npuq_tensor_contiguous(b->out.y, NPUQ_UINT64, 1, &cols);
-    const npuq_tensor factors = npuq_tensor_contiguous(b->factors, type, 1, &cols);
-    const npuq_tensor one_factor = npuq_tensor_contiguous(b->factors, type, 1, &one);
-    const npuq_tensor group_factors = npuq_tensor_contiguous(b->factors, type, 2, factor_shape);
-    const npuq_tensor divisors = npuq_tensor_contiguous(b->divisors, type, 1, &cols);
-    const npuq_tensor one_divisor = npuq_tensor_contiguous(b->divisors, type, 1, &one);
-    const npuq_tensor offsets = npuq_tensor_contiguous(b->offsets, type, 1, &cols);
-    const npuq_tensor one_offset = npuq_tensor_contiguous(b->offsets, type, 1, &one);
-    const npuq_tensor groups = npuq_tensor_contiguous(ends, NPUQ_INT32, 1, &two);
-    const npuq_tensor row_scales = npuq_tensor_contiguous(b->out.scale, NPUQ_FLOAT32, 1, shape);
-    const npuq_tensor row_offsets = npuq_tensor_contiguous(b->out.offset, NPUQ_FLOAT32, 1, shape);
-    const npuq_tensor the_scale = npuq_tensor_contiguous(b->out.scale, NPUQ_FLOAT32, 1, &one);
-    const npuq_tensor the_offset = npuq_tensor_contiguous(b->out.offset, NPUQ_FLOAT32, 1, &one);
-    const npuq_tensor packed_scales = npuq_tensor_contiguous(b->factors, NPUQ_FLOAT32, 1, &cols);
-    const npuq_tensor first_divisors = npuq_tensor_contiguous(b->divisors, NPUQ_FLOAT32, 1, shape);
-    const npuq_tensor first_factors = npuq_tensor_contiguous(b->factors, NPUQ_FLOAT32, 1, shape);
-    const npuq_tensor made_scales = npuq_tensor_contiguous(b->out.y, NPUQ_FLOAT32, 1, &cols);
-    const npuq_tensor made_offsets = npuq_tensor_contiguous(b->out.y + COLS, NPUQ_FLOAT32, 1, &cols);
-    const npuq_tensor packed_offsets = npuq_tensor_contiguous(b->offsets, NPUQ_FLOAT32, 1, &cols);
-    const npuq_tensor row_factors = npuq_tensor_contiguous(b->small, NPUQ_FLOAT32, 1, shape);
-    const npuq_tensor small = npuq_tensor_contiguous(b->small, NPUQ_FLOAT32, 1, &cols);
-    const npuq_tensor integers = npuq_tensor_contiguous(b->offsets, NPUQ_INT32, 1, &cols);
-    const npuq_tensor parameters = npuq_tensor_contiguous(b->words, NPUQ_UINT64, 1, &cols);
-
-    switch (which) {
-    case 0: return npuq_quantize(&x, &divisors, &offsets, 1, true, &i8, executor);
-    case 1: return npuq_quantize(&x, &one_divisor, &one_offset, 1, true, &i32, executor);
-    case 2: return npuq_quantize(&x, &divisors, &offsets, 1, true, &u8, executor);
-    case 3: return npuq_quantize(&x, &factors, &offsets, 1, false, &i8, executor);
-    case 4: return npuq_quantize(&x, &one_factor, &one_offset, 1, false, &i4, executor);
-    case 5: return npuq_group_quant(&x, &group_factors, &groups, &one_offset, &i8, executor);
-    case PACK_CASE: return npuq_trans_quant_param(&packed_scales, &packed_offsets, NPUQ_ROUND_NEAREST, &u64);
-    case 7:
-        return npuq_dynamic_quant_asymmetric(&x, NULL, NULL, NPUQ_PER_TOKEN, &i8, &row_scales, &row_offsets, executor);
-    case 8:
-        return npuq_dynamic_quant_asymmetric(&x, &factors, NULL, NPUQ_PER_TOKEN, &i8, &row_scales, &row_offsets,
-                                             executor);
-    case 9:
-        return npuq_dynamic_quant_asymmetric(&x, &group_factors, &groups, NPUQ_PER_TOKEN, &i4, &row_scales,
-                                             &row_offsets, executor);
-    case 10:
-        return npuq_dynamic_quant_asymmetric(&x, NULL, NULL, NPUQ_PER_TENSOR, &i8, &the_scale, &the_offset, executor);
-    case 11:
-        return npuq_dynamic_quant_asymmetric(&x, &factors, NULL, NPUQ_PER_TENSOR, &i8, &the_scale, &the_offset,
-                                             executor);
-    case 12: return npuq_dynamic_quant_min_max(&x, &factors, NULL, NPUQ_PER_TOKEN, &row_scales, &row_offsets, executor);
-    case 13: return npuq_dynamic_quant_min_max(&x, &factors, NULL, NPUQ_PER_TENSOR, &the_scale, &the_offset, executor);
-    case PARAMS_CASE:
-        return npuq_dynamic_quant_params(&packed_offsets, &packed_scales, NPUQ_INT8, &made_scales, &made_offsets);
-    case 15:
-        return npuq_dynamic_quant_apply(&x, &factors, NULL, NPUQ_PER_TOKEN, &first_divisors, &first_factors, &i8,
-                                        executor);
-    case 16: return npuq_dynamic_quant(&x, NULL, NULL, NPUQ_PER_TOKEN, NPUQ_SCALE_PRODUCT, &i8, &row_scales, executor);
-    case 17:
-        return npuq_dynamic_quant(&x, &group_factors, &groups, NPUQ_PER_TOKEN, NPUQ_SCALE_INVERSE, &i4, &row_scales,
-                                  executor);
-    case 18:
-        return npuq_dynamic_quant(&x, &factors, NULL, NPUQ_PER_TENSOR, NPUQ_SCALE_INVERSE, &i8, &the_scale, executor);
-    case SYMMETRIC_PARAMS_CASE:
-        return npuq_dynamic_quant_symmetric_params(&packed_offsets, &packed_scales, NPUQ_INT8, NPUQ_SCALE_INVERSE,
-                                                   &made_scales);
-    case 20:
-        return npuq_dynamic_quant_symmetric_apply(&x, &factors, NULL, NPUQ_PER_TOKEN, &first_divisors, &first_factors,
-                                                  &i8, executor);
-    case 21: return npuq_anti_quant(&x_i8, &divisors, &offsets, &f32, executor);
-    case 22: return npuq_anti_quant(&x_i8, &factors, &offsets, &bf16, executor);
-    case 23: return npuq_anti_quant(&x_i4, &one_factor, NULL, &f16, executor);
-    case 24: return npuq_dequant(&sums, &factors, &row_factors, &offsets, &f16, executor);
-    case 25: return npuq_dequant(&sums, &small, NULL, &integers, &f32, executor);
-    case 26: return npuq_requant(&sums, &parameters, &integers, &i8, executor);
-    default: return npuq_requant(&sums, &parameters, NULL, &f16, executor);
-    }
+    fill_with(PLAIN, call, slot, elements, dtype, count);
 }
+
+static void fill_tiny(const test_call *call, enum slot slot, void *elements, npuq_dtype dtype, size_t count)
+{
+    fill_with(TINY, call, slot, elements, dtype, count);
+}
+
+static void fill_wild(const test_call *call, enum slot slot, void *elements, npuq_dtype dtype, size_t count)
+{
+    fill_with(WILD, call, slot, elements, dtype, count);
+}
+
+static void (*const fills[KINDS])(const test_call *call, enum slot slot, void *elements, npuq_dtype dtype,
+                                  size_t count) = {fill_plain, fill_tiny, fill_wild};
 
 /* ---- the tests ---- */
-
-static const npuq_dtype types[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
-enum { TYPES = sizeof types / sizeof types[0] };
 
 /* None may appear, none vanish. */
 static const uint64_t flag_sets[] = {0, ~(uint64_t)0, 0x1500000015};
@@ -354,59 +233,56 @@ static void print_states(const char *what, fp_state before, fp_state after)
                 (unsigned long long)before.flags, (unsigned long long)after.control, (unsigned long long)after.flags);
 }
 
-static buffers *new_buffers(size_t rows)
+/* Call number of those that the tests draw; with so many rows of 1040, or, of 0, of any shape. */
+static test_drawing draw(size_t number, int64_t rows)
 {
-    buffers *b = calloc(1, sizeof *b);
-    assert_non_null(b);
-    b->rows = rows;
-    return b;
+    test_drawing d = {.choose = test_below,
+                      .fill = fills[number / TEST_OPERATORS % KINDS],
+                      .has_shape = rows > 0,
+                      .ndim = rows > 0 ? 2 : 0,
+                      .shape = {rows, 1040},
+                      .call.op = (enum test_operator)(number % TEST_OPERATORS)};
+
+    test_reseed(number);
+    test_draw_elements(&d);
+    return d;
 }
 
-/* Runs a case with the thread in some state, and expects the bytes of the usual one and the state to be kept. */
-static void expect_same(buffers *b, const buffers *expected, int which, npuq_dtype type, fp_state state,
-                        const npuq_executor *executor)
+/* Runs the call with the thread in some state, and expects the bytes of the usual one and the state to be kept. */
+static void expect_same(const test_drawing *d, const test_outcome *expected, fp_state state)
 {
     const fp_state usual = get_state();
 
-    memset(&b->out, 0x55, out_size(b));
     set_state(state);
     const fp_state before = get_state();
-    const npuq_status status = run(b, which, type, executor);
+    const npuq_status status = test_call_run(&d->call);
     const fp_state after = get_state();
     set_state(usual);
 
     assert_int_equal(status, NPUQ_OK);
     if (!same_state(before, after)) {
         print_states("the caller's state", before, after);
-        fail_msg("backend %s, case %d, %s", npuq_backend_name(npuq_active_backend()), which, npuq_dtype_name(type));
+        fail_msg("backend %s, %s", npuq_backend_name(npuq_active_backend()), operator_names[d->call.op]);
     }
-    test_same(&b->out, &expected->out, out_size(b), "case %d, %s, control %#llx", which, npuq_dtype_name(type),
-              (unsigned long long)before.control);
+    test_check_outcome(d, expected, operator_names[d->call.op], "in another state");
 }
 
 static void test_states(void **unused)
 {
-    buffers *expected = new_buffers(FEW_ROWS);
-    buffers *b = new_buffers(FEW_ROWS);
-
     (void)unused;
-    for (size_t t = 0; t < TYPES * KINDS; t++) {
-        const npuq_dtype type = types[t / KINDS];
-        fill(expected, type, (data_kind)(t % KINDS));
-        fill(b, type, (data_kind)(t % KINDS));
-        for (int which = 0; which < CASES; which++) {
-            memset(&expected->out, 0x55, out_size(expected));
-            assert_int_equal(run(expected, which, type, NULL), NPUQ_OK);
-            FOR_EACH_BACKEND()
-            {
-                for (size_t i = 0; i < STATES * FLAG_SETS; i++) {
-                    expect_same(b, expected, which, type, state_of(i / FLAG_SETS, i % FLAG_SETS), NULL);
-                }
+    for (size_t number = 0; number < (size_t)TEST_OPERATORS * KINDS * 8; number++) {
+        test_drawing d = draw(number, number % 4 == 0 ? 12 : 0);
+        test_outcome expected = test_expect_outcome(&d);
+
+        FOR_EACH_BACKEND()
+        {
+            for (size_t i = 0; i < STATES * FLAG_SETS; i++) {
+                expect_same(&d, &expected, state_of(i / FLAG_SETS, i % FLAG_SETS));
             }
         }
+        test_free_outcome(&expected);
+        test_free_drawing(&d);
     }
-    free(expected);
-    free(b);
 }
 
 /* A thread of the executor's with a state of its own. */
@@ -455,30 +331,32 @@ static void run_on_another(void *context, size_t count, void (*task)(void *argum
 /* The caller is in one state, the thread that does the work in another. */
 static void test_states_of_threads(void **unused)
 {
-    buffers *expected = new_buffers(MAX_ROWS);
-    buffers *b = new_buffers(MAX_ROWS);
+    size_t calls[TEST_OPERATORS] = {0}; /* of the executor */
 
     (void)unused;
-    for (int kind = 0; kind < KINDS; kind++) {
-        fill(expected, NPUQ_FLOAT32, (data_kind)kind);
-        fill(b, NPUQ_FLOAT32, (data_kind)kind);
-        for (int which = 0; which < CASES; which++) {
-            memset(&expected->out, 0x55, out_size(expected));
-            assert_int_equal(run(expected, which, NPUQ_FLOAT32, NULL), NPUQ_OK);
-            const bool takes_no_executor = which == PACK_CASE || which == PARAMS_CASE || which == SYMMETRIC_PARAMS_CASE;
-            FOR_EACH_BACKEND()
-            {
-                for (size_t i = 0; i < STATES; i++) {
-                    another a = {state_of(i, i), 0};
-                    const npuq_executor executor = {run_on_another, &a};
-                    expect_same(b, expected, which, NPUQ_FLOAT32, state_of(i + 5, i + 1), &executor);
-                    assert_true(a.calls > 0 || takes_no_executor);
-                }
+    for (size_t number = 0; number < (size_t)TEST_OPERATORS * KINDS * 2; number++) {
+        test_drawing d = draw(number, 80);
+        test_outcome expected = test_expect_outcome(&d);
+
+        FOR_EACH_BACKEND()
+        {
+            for (size_t i = 0; i < STATES; i++) {
+                another a = {state_of(i, i), 0};
+                const npuq_executor executor = {run_on_another, &a};
+
+                d.call.executor = &executor;
+                expect_same(&d, &expected, state_of(i + 5, i + 1));
+                calls[d.call.op] += a.calls;
             }
         }
+        test_free_outcome(&expected);
+        test_free_drawing(&d);
     }
-    free(expected);
-    free(b);
+    for (int op = 0; op < TEST_OPERATORS; op++) {
+        if (calls[op] == 0 && test_takes_executor((enum test_operator)op)) {
+            fail_msg("%s: the executor had no work", operator_names[op]);
+        }
+    }
 }
 
 /* Prepared calls are prepared in one state and run in another. */

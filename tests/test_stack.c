@@ -3,7 +3,7 @@
  * docs/threads.md promises. */
 #define _DARWIN_C_SOURCE
 
-#include "support.h"
+#include "calls.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -73,91 +73,13 @@ static void run_measured(void *context, size_t count, void (*task)(void *argumen
     *most = used > *most ? used : *most;
 }
 
-/* ---- the operators, on contiguous and on turned tensors ---- */
+/* ---- the operators ---- */
 
-enum { ROWS = 64, COLS = 8192, ELEMENTS = ROWS * COLS };
-
-static float x[ELEMENTS];
-static uint16_t parameters[ROWS * COLS];
-static int32_t y[ELEMENTS];
-static float scale[ROWS];
-static float offset[ROWS];
-static uint64_t words[COLS];
-
-typedef struct call {
-    npuq_dtype x_dtype;
-    npuq_dtype y_dtype;
-    bool turned; /* x and y lie across */
-    int which;
-    const npuq_executor *executor;
-    npuq_call *prepared; /* to fill, or null: the call is made */
-} call;
-
-#define CALL(operator, ...)                                                                                            \
-    (c->prepared ? npuq_prepare_##operator(c->prepared, __VA_ARGS__) : npuq_##operator(__VA_ARGS__, c->executor))
-
-enum { OPERATORS = 14 };
-
-static npuq_tensor matrix(void *data, npuq_dtype dtype, int64_t cols, bool turned)
-{
-    const int64_t shape[] = {ROWS, cols};
-    npuq_tensor tensor = npuq_tensor_contiguous(data, dtype, 2, shape);
-
-    if (turned) {
-        tensor.strides[0] = 1;
-        tensor.strides[1] = ROWS;
-    }
-    return tensor;
-}
+enum { CALLS = 24 * TEST_OPERATORS };
 
 static void *run_call(void *argument)
 {
-    const call *c = argument;
-    const int64_t shape[] = {ROWS, COLS};
-    const int64_t ranges = c->which >= 5 && c->which <= 7 ? 1 : ROWS;
-    static int32_t ends[ROWS];
-    const int64_t y_cols = c->y_dtype == NPUQ_QUINT4X2 ? COLS / 8 : COLS;
-    const npuq_tensor tx = matrix(x, c->x_dtype, COLS, c->turned);
-    const npuq_tensor ty = matrix(y, c->y_dtype, y_cols, c->turned);
-    const npuq_tensor by_row = npuq_tensor_contiguous(parameters, NPUQ_BFLOAT16, 1, shape);
-    const npuq_tensor by_column = npuq_tensor_contiguous(parameters, NPUQ_FLOAT16, 1, &shape[1]);
-    const npuq_tensor by_group = npuq_tensor_contiguous(parameters, NPUQ_BFLOAT16, 2, shape);
-    const npuq_tensor group_index = npuq_tensor_contiguous(ends, NPUQ_INT32, 1, shape);
-    const npuq_tensor ts = npuq_tensor_contiguous(scale, NPUQ_FLOAT32, 1, &ranges);
-    const npuq_tensor to = npuq_tensor_contiguous(offset, NPUQ_FLOAT32, 1, &ranges);
-    const npuq_tensor by_word = npuq_tensor_contiguous(words, NPUQ_UINT64, 1, &shape[1]);
-    const npuq_tensor sum_bias = npuq_tensor_contiguous(y, NPUQ_INT32, 1, &shape[1]);
-    const npuq_tensor sums = matrix(y, NPUQ_INT32, COLS, c->turned);
-    const npuq_tensor i8 = matrix(x, NPUQ_INT8, COLS, c->turned);
-    const npuq_tensor f16 = matrix(x, NPUQ_FLOAT16, COLS, c->turned);
-    const bool to_words = c->y_dtype == NPUQ_QUINT4X2;
-    npuq_status status = NPUQ_OK;
-
-    for (int i = 0; i < ROWS; i++) {
-        ends[i] = i + 1;
-    }
-    switch (c->which) {
-    case 0: status = CALL(quantize, &tx, &by_column, &by_column, 1, !to_words, &ty); break;
-    case 1: status = CALL(quantize, &tx, &by_row, &by_row, to_words ? -2 : 0, !to_words, &ty); break;
-    case 2: status = CALL(group_quant, &tx, &by_group, &group_index, NULL, &ty); break;
-    case 3: status = CALL(dynamic_quant_asymmetric, &tx, NULL, NULL, NPUQ_PER_TOKEN, &ty, &ts, &to); break;
-    case 4: status = CALL(dynamic_quant_asymmetric, &tx, &by_group, &group_index, NPUQ_PER_TOKEN, &ty, &ts, &to); break;
-    case 5: status = CALL(dynamic_quant_asymmetric, &tx, &by_column, NULL, NPUQ_PER_TENSOR, &ty, &ts, &to); break;
-    case 6: status = CALL(dynamic_quant_min_max, &tx, &by_column, NULL, NPUQ_PER_TENSOR, &ts, &to); break;
-    case 7: status = CALL(dynamic_quant, &tx, &by_column, NULL, NPUQ_PER_TENSOR, NPUQ_SCALE_PRODUCT, &ty, &ts); break;
-    case 8: status = CALL(dynamic_quant_apply, &tx, &by_group, &group_index, NPUQ_PER_TOKEN, &ts, &to, &ty); break;
-    case 9:
-        status = CALL(dynamic_quant, &tx, &by_group, &group_index, NPUQ_PER_TOKEN, NPUQ_SCALE_INVERSE, &ty, &ts);
-        break;
-    case 10:
-        status = CALL(dynamic_quant_symmetric_apply, &tx, &by_group, &group_index, NPUQ_PER_TOKEN, &ts, &to, &ty);
-        break;
-    /* From what the others write to what they read. */
-    case 11: status = CALL(anti_quant, &ty, &by_column, &by_column, &tx); break;
-    case 12: status = CALL(dequant, &sums, &by_column, &ts, to_words ? &sum_bias : &by_column, &tx); break;
-    default: status = CALL(requant, &sums, &by_word, &sum_bias, to_words ? &f16 : &i8); break;
-    }
-    if (status != NPUQ_OK) { /* cmocka's assertions belong to the first thread */
+    if (test_call_run(argument) != NPUQ_OK) { /* cmocka's assertions belong to the first thread */
         printf("# %s\n", npuq_last_error());
         abort();
     }
@@ -170,10 +92,13 @@ static void *run_prepared(void *argument)
     return NULL;
 }
 
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 static void test_stack(void **unused)
 {
-    static const npuq_dtype x_dtypes[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
-    static const npuq_dtype y_dtypes[] = {NPUQ_INT8, NPUQ_QUINT4X2};
     size_t in_tasks = 0;
     size_t in_calls = 0;
     size_t in_runs = 0;
@@ -183,30 +108,25 @@ static void test_stack(void **unused)
     stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(stack != MAP_FAILED);
     base = stack_of(do_nothing, NULL); /* what the system keeps there */
-    for (size_t xd = 0; xd < 3; xd++) {
-        test_fill(x, x_dtypes[xd], ELEMENTS, true);
-        test_fill(parameters, NPUQ_FLOAT16, ELEMENTS, true);
-        test_fill(words, NPUQ_UINT64, COLS, true);
+    for (size_t number = 0; number < CALLS; number++) {
+        test_drawing d = {
+            .choose = test_below, .call.op = (enum test_operator)(number % TEST_OPERATORS), .large = true};
+        const npuq_executor measuring = {run_measured, &in_tasks};
+        npuq_call prepared;
+
+        test_reseed(number);
+        test_draw_elements(&d);
         FOR_EACH_BACKEND()
         {
-            for (int i = 0; i < OPERATORS * 2 * 2; i++) {
-                call c = {x_dtypes[xd], y_dtypes[i % 2], i / 2 % 2, i / 4, NULL, NULL};
-                const npuq_executor measuring = {run_measured, &in_tasks};
-                size_t used;
-
-                used = stack_of(run_call, &c);
-                in_calls = used > in_calls ? used : in_calls;
-                c.executor = &measuring;
-                (void)run_call(&c);
-                if (c.which < 5 || c.which > 7) { /* per tensor is not prepared */
-                    npuq_call prepared;
-                    c.prepared = &prepared;
-                    (void)run_call(&c);
-                    used = stack_of(run_prepared, &prepared);
-                    in_runs = used > in_runs ? used : in_runs;
-                }
+            d.call.executor = NULL;
+            in_calls = larger(in_calls, stack_of(run_call, &d.call));
+            d.call.executor = &measuring;
+            (void)run_call(&d.call);
+            if (test_takes_executor(d.call.op) && test_call_prepare(&prepared, &d.call) == NPUQ_OK) {
+                in_runs = larger(in_runs, stack_of(run_prepared, &prepared));
             }
         }
+        test_free_drawing(&d);
     }
     assert_true(in_tasks > base);
     printf("# stack: %zu bytes in a task, %zu in a run of a prepared call, %zu in a call without an executor, beside "

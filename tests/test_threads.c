@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 4, ROWS = 300, COLS = 1608 };
+enum { THREADS = 4 };
 
 /* ---- an executor over threads ---- */
 
@@ -49,97 +49,43 @@ static void run_threads(void *context, size_t count, void (*task)(void *argument
 
 /* ---- the work ---- */
 
-/* All bytes are compared: there are none between the members. */
-typedef struct results {
-    uint16_t y[ROWS * COLS]; /* of the widest type */
-    float scale[ROWS];
-    float offset[ROWS];
-} results;
+enum { CALLS = 8 * TEST_OPERATORS };
 
-typedef struct buffers {
-    float *x;
-    int32_t *sums;
-    uint16_t *smooth;
-    uint64_t *words;
-    results *out;
-} buffers;
+typedef struct work {
+    test_drawing drawing;
+    test_outcome expected;
+} work;
 
-static buffers make_buffers(void)
+static work draw_work(size_t number)
 {
-    buffers b = {malloc(sizeof(float) * ROWS * COLS), malloc(sizeof(int32_t) * ROWS * COLS),
-                 malloc(sizeof(uint16_t) * COLS), malloc(sizeof(uint64_t) * COLS), malloc(sizeof(results))};
+    work w = {.drawing = {.choose = test_below,
+                          .large = true,
+                          .has_shape = number < CALLS / 2,
+                          .ndim = 2,
+                          .shape = {150, 1608},
+                          .call.op = (enum test_operator)(number % TEST_OPERATORS)}};
 
-    assert_true(b.x && b.sums && b.smooth && b.words && b.out);
-    test_reseed(1);
-    test_fill(b.x, NPUQ_FLOAT32, ROWS * COLS, true);
-    test_fill(b.sums, NPUQ_INT32, ROWS * COLS, true);
-    test_fill(b.smooth, NPUQ_BFLOAT16, COLS, true);
-    test_fill(b.words, NPUQ_UINT64, COLS, true);
-    return b;
+    test_reseed(number);
+    test_draw_elements(&w.drawing);
+    w.expected = test_expect_outcome(&w.drawing);
+    return w;
 }
 
-static void free_buffers(buffers *b)
+static void free_work(work *w)
 {
-    free(b->x);
-    free(b->sums);
-    free(b->smooth);
-    free(b->words);
-    free(b->out);
-}
-
-/* From DYNAMIC on, the dynamic operators and their steps: first per token, then per tensor. */
-enum { DYNAMIC = 6, PER_TENSOR = 12, OPERATORS = 2 * PER_TENSOR - DYNAMIC };
-
-/* What the call does not write stays 0x55. */
-static npuq_status run_one(const buffers *b, int which, const npuq_executor *executor)
-{
-    const int64_t shape[] = {ROWS, COLS};
-    const int64_t ends[] = {7, 7, 200, ROWS};
-    const int64_t four = 4;
-    const int64_t scale_shape[] = {4, COLS};
-    const int64_t one = 1;
-    const npuq_tensor x = npuq_tensor_contiguous(b->x, NPUQ_FLOAT32, 2, shape);
-    const npuq_tensor sums = npuq_tensor_contiguous(b->sums, NPUQ_INT32, 2, shape);
-    const npuq_tensor bytes = npuq_tensor_contiguous(b->sums, NPUQ_INT8, 2, shape);
-    const npuq_tensor words = npuq_tensor_contiguous(b->words, NPUQ_UINT64, 1, &shape[1]);
-    const npuq_tensor of_rows = npuq_tensor_contiguous(b->x, NPUQ_FLOAT32, 1, which < PER_TENSOR ? shape : &one);
-    const npuq_tensor y = npuq_tensor_contiguous(b->out->y, NPUQ_INT8, 2, shape);
-    const npuq_tensor half = npuq_tensor_contiguous(b->out->y, NPUQ_FLOAT16, 2, shape);
-    const npuq_tensor smooth = npuq_tensor_contiguous(b->smooth, NPUQ_BFLOAT16, 1, &shape[1]);
-    const npuq_tensor groups = npuq_tensor_contiguous((void *)ends, NPUQ_INT64, 1, &four);
-    const npuq_tensor group_scale = npuq_tensor_contiguous(b->x, NPUQ_FLOAT32, 2, scale_shape);
-    const npuq_tensor scale = npuq_tensor_contiguous(b->out->scale, NPUQ_FLOAT32, 1, of_rows.shape);
-    const npuq_tensor offset = npuq_tensor_contiguous(b->out->offset, NPUQ_FLOAT32, 1, of_rows.shape);
-    const npuq_quant_mode mode = which < PER_TENSOR ? NPUQ_PER_TOKEN : NPUQ_PER_TENSOR;
-    const npuq_scale_form form = which < PER_TENSOR ? NPUQ_SCALE_PRODUCT : NPUQ_SCALE_INVERSE;
-
-    memset(b->out, 0x55, sizeof *b->out);
-    switch (which < PER_TENSOR ? which : which - PER_TENSOR + DYNAMIC) {
-    case 0: return npuq_quantize(&x, &smooth, NULL, 1, true, &y, executor);
-    case 1: return npuq_quantize(&x, &smooth, &smooth, -1, false, &y, executor);
-    case 2: return npuq_group_quant(&x, &group_scale, &groups, NULL, &y, executor);
-    case 3: return npuq_anti_quant(&bytes, &smooth, &smooth, &half, executor);
-    case 4: return npuq_dequant(&sums, &smooth, &of_rows, &smooth, &half, executor);
-    case 5: return npuq_requant(&sums, &words, NULL, &y, executor);
-    case DYNAMIC: return npuq_dynamic_quant_asymmetric(&x, NULL, NULL, mode, &y, &scale, &offset, executor);
-    case 7: return npuq_dynamic_quant_asymmetric(&x, &smooth, NULL, mode, &y, &scale, &offset, executor);
-    case 8: return npuq_dynamic_quant(&x, &smooth, NULL, mode, form, &y, &scale, executor);
-    case 9: return npuq_dynamic_quant_min_max(&x, &smooth, NULL, mode, &scale, &offset, executor);
-    case 10: return npuq_dynamic_quant_apply(&x, &smooth, NULL, mode, &of_rows, &of_rows, &y, executor);
-    default: return npuq_dynamic_quant_symmetric_apply(&x, NULL, NULL, mode, &of_rows, &of_rows, &y, executor);
-    }
+    test_free_outcome(&w->expected);
+    test_free_drawing(&w->drawing);
 }
 
 static void test_partitions(void **unused)
 {
     static const size_t partitions[][THREADS + 1] = {
         {0, 250, 500, 750, 1000}, {0, 0, 1, 999, 1000}, {0, 1000, 1000, 1000, 1000}, {0, 333, 333, 900, 1000}};
-    buffers expected = make_buffers();
-    buffers got = make_buffers();
 
     (void)unused;
-    for (int which = 0; which < OPERATORS; which++) {
-        assert_int_equal(run_one(&expected, which, NULL), NPUQ_OK);
+    for (size_t number = 0; number < CALLS; number++) {
+        work w = draw_work(number);
+
         FOR_EACH_BACKEND()
         {
             for (size_t p = 0; p < sizeof partitions / sizeof partitions[0]; p++) {
@@ -147,13 +93,13 @@ static void test_partitions(void **unused)
                 const npuq_executor executor = {run_threads, ends};
 
                 memcpy(ends, partitions[p], sizeof ends);
-                assert_int_equal(run_one(&got, which, &executor), NPUQ_OK);
-                test_same(got.out, expected.out, sizeof *got.out, "which %d, partition %zu", which, p);
+                w.drawing.call.executor = &executor;
+                assert_int_equal(test_call_run(&w.drawing.call), NPUQ_OK);
+                test_check_outcome(&w.drawing, &w.expected, operator_names[w.drawing.call.op], "on threads");
             }
         }
+        free_work(&w);
     }
-    free_buffers(&expected);
-    free_buffers(&got);
 }
 
 /* ---- calls side by side ---- */
@@ -170,8 +116,7 @@ static void await_others(void)
 
 typedef struct caller {
     pthread_t thread;
-    buffers own;             /* but for the inputs, which are everybody's */
-    const results *expected; /* [OPERATORS] */
+    const work *works; /* [CALLS], whose inputs are everybody's */
     bool same;
 } caller;
 
@@ -183,11 +128,12 @@ static void *call_all(void *argument)
     caller *c = argument;
 
     c->same = true;
-    for (int again = 0; again < 3; again++) {
-        for (int which = 0; which < OPERATORS; which++) {
-            c->same = run_one(&c->own, which, NULL) == NPUQ_OK && c->same &&
-                      memcmp(c->own.out, &c->expected[which], sizeof *c->own.out) == 0;
-        }
+    for (size_t number = 0; number < 3 * CALLS; number++) {
+        const work *w = &c->works[number % CALLS];
+        test_copy own = test_copy_call(&w->drawing);
+
+        c->same = test_call_run(&own.call) == NPUQ_OK && test_copy_is(&own, &w->drawing, &w->expected) && c->same;
+        test_free_copy(&own);
     }
     atomic_fetch_sub(&calling, 1);
     return NULL;
@@ -196,24 +142,18 @@ static void *call_all(void *argument)
 /* Several threads call all operators; until they are done, the test's own calls meanwhile() again and again. */
 static void call_side_by_side(void (*meanwhile)(void))
 {
-    buffers b = make_buffers();
-    results *expected = malloc(sizeof *expected * OPERATORS);
+    work *works = malloc(sizeof *works * CALLS);
     caller callers[THREADS];
 
-    assert_non_null(expected);
-    for (int which = 0; which < OPERATORS; which++) {
-        assert_int_equal(run_one(&b, which, NULL), NPUQ_OK);
-        expected[which] = *b.out;
-    }
-    for (size_t i = 0; i < THREADS; i++) {
-        callers[i] = (caller){.own = b, .expected = expected};
-        callers[i].own.out = malloc(sizeof *b.out);
-        assert_non_null(callers[i].own.out);
+    assert_non_null(works);
+    for (size_t number = 0; number < CALLS; number++) {
+        works[number] = draw_work(number);
     }
     FOR_EACH_BACKEND()
     {
         atomic_store(&calling, THREADS);
         for (size_t i = 0; i < THREADS; i++) {
+            callers[i] = (caller){.works = works};
             assert_int_equal(pthread_create(&callers[i].thread, NULL, call_all, &callers[i]), 0);
         }
         while (meanwhile && atomic_load(&calling) > 0) {
@@ -224,11 +164,10 @@ static void call_side_by_side(void (*meanwhile)(void))
             assert_true(callers[i].same);
         }
     }
-    for (size_t i = 0; i < THREADS; i++) {
-        free(callers[i].own.out);
+    for (size_t number = 0; number < CALLS; number++) {
+        free_work(&works[number]);
     }
-    free(expected);
-    free_buffers(&b);
+    free(works);
 }
 
 static void test_concurrent_calls(void **unused)
@@ -257,7 +196,7 @@ static void *run_prepared(void *argument)
     runner *r = argument;
     const size_t units = npuq_call_units(r->call);
     npuq_call own = *r->call;
-    unsigned char *memory[SLOTS] = {NULL};
+    test_copy copy = test_copy_call(r->drawing);
 
     await_others();
     if (r->every_eighth) {
@@ -270,27 +209,15 @@ static void *run_prepared(void *argument)
 
     r->same = true;
     for (int slot = 0; slot < SLOTS; slot++) {
-        const test_view *view = &r->drawing->views[slot];
-
-        if (r->expected->bytes[slot]) {
-            memory[slot] = malloc(view->size + 1);
-            if (!memory[slot]) {
-                abort();
-            }
-            memcpy(memory[slot], view->before, view->size);
+        if (copy.outputs.bytes[slot]) {
             r->same = npuq_call_rebind(&own, (npuq_operand)test_operand_of((enum slot)slot),
-                                       memory[slot] + ((unsigned char *)view->tensor.data - view->guarded.memory)) ==
-                          NPUQ_OK &&
+                                       copy.call.tensors[slot].data) == NPUQ_OK &&
                       r->same;
         }
     }
     npuq_call_run(&own, 0, SIZE_MAX);
-    for (int slot = 0; slot < SLOTS; slot++) {
-        r->same =
-            (!memory[slot] || memcmp(memory[slot], r->expected->bytes[slot], r->drawing->views[slot].size) == 0) &&
-            r->same;
-        free(memory[slot]);
-    }
+    r->same = test_copy_is(&copy, r->drawing, r->expected) && r->same;
+    test_free_copy(&copy);
     return NULL;
 }
 
