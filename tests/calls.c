@@ -119,7 +119,7 @@ int test_operand_of(enum slot slot)
 #define COUNT(ARRAY)    (sizeof(ARRAY) / sizeof(ARRAY)[0])
 #define ONE_OF(d, LIST) ((LIST)[(d)->choose(COUNT(LIST))])
 
-enum { MOST_DIMENSIONS = NPUQ_MAX_NDIM, MOST_GROUPS = 6, LARGE = 30000 };
+enum { MOST_DIMENSIONS = NPUQ_MAX_NDIM, LARGE = 30000 };
 
 static const npuq_dtype floats[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
 static const npuq_dtype integers[] = {NPUQ_INT8, NPUQ_UINT8, NPUQ_INT32};
@@ -152,6 +152,10 @@ static void draw_shape(test_drawing *d, int least_ndim, int most_ndim, npuq_dtyp
     }
     const int many = least_ndim + 2 < most_ndim && !one_in(d, 3) ? least_ndim + 2 : most_ndim; /* few, mostly */
     d->ndim = least_ndim + (int)d->choose((size_t)(many - least_ndim + 1));
+    if (d->draw_shape) {
+        d->draw_shape(d, multiple);
+        return;
+    }
     const size_t most = d->ndim <= 2 ? 24 : d->ndim == 3 ? 8 : d->ndim <= 5 ? 4 : 2;
     for (int i = 0; i < d->ndim; i++) {
         d->shape[i] = one_in(d, 60) ? 0 : 1 + (int64_t)d->choose(most);
@@ -195,6 +199,10 @@ static void give(test_drawing *d, enum slot slot, test_view view)
 
 static void add_output(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape)
 {
+    if (d->add) {
+        d->add(d, slot, dtype, ndim, shape);
+        return;
+    }
     give(d, slot, make_view(d, dtype, ndim, shape, false));
 }
 
@@ -209,6 +217,10 @@ static void write_input(test_drawing *d, enum slot slot, const void *elements)
 /* An input with values; x must not be one element repeated. */
 static void add_input(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape)
 {
+    if (d->add) {
+        d->add(d, slot, dtype, ndim, shape);
+        return;
+    }
     test_view view = make_view(d, dtype, ndim, shape, true);
 
     if (slot == X && test_repeats_one_element(&view.tensor)) {
@@ -253,18 +265,22 @@ static int compare_ends(const void *a, const void *b)
 static void add_groups(test_drawing *d, int64_t rows, int64_t groups)
 {
     const npuq_dtype dtype = ONE_OF(d, indices);
-    int64_t ends[MOST_GROUPS];
-    int32_t short_ends[MOST_GROUPS];
+    int32_t short_ends[TEST_GROUPS];
 
+    d->groups = groups;
     for (int64_t e = 0; e < groups; e++) {
-        ends[e] = e == groups - 1 ? rows : (int64_t)d->choose((size_t)rows + 1);
+        d->ends[e] = e == groups - 1 ? rows : (int64_t)d->choose((size_t)rows + 1);
     }
-    qsort(ends, (size_t)groups, sizeof *ends, compare_ends);
+    qsort(d->ends, (size_t)groups, sizeof *d->ends, compare_ends);
     for (int64_t e = 0; e < groups; e++) {
-        short_ends[e] = (int32_t)ends[e];
+        short_ends[e] = (int32_t)d->ends[e];
+    }
+    if (d->add) {
+        d->add(d, GROUP_INDEX, dtype, 1, &groups);
+        return;
     }
     give(d, GROUP_INDEX, test_view_make(dtype, 1, &groups, one_in(d, 2) ? TEST_STRIDED : TEST_CONTIGUOUS));
-    write_input(d, GROUP_INDEX, dtype == NPUQ_INT64 ? (const void *)ends : (const void *)short_ends);
+    write_input(d, GROUP_INDEX, dtype == NPUQ_INT64 ? (const void *)d->ends : (const void *)short_ends);
 }
 
 static void draw_quantize(test_drawing *d)
@@ -293,7 +309,7 @@ static void draw_quantize(test_drawing *d)
 static void draw_group_quant(test_drawing *d)
 {
     const npuq_dtype scale = float_of(d);
-    const int64_t groups = 1 + (int64_t)d->choose(MOST_GROUPS);
+    const int64_t groups = 1 + (int64_t)d->choose(TEST_GROUPS);
     const npuq_dtype y = ONE_OF(d, narrow);
     const int64_t one = 1;
 
@@ -349,7 +365,7 @@ static void draw_dynamic(test_drawing *d)
     const enum test_operator op = d->call.op;
     const bool ranges = op == TEST_DYNAMIC_QUANT_MIN_MAX || op == TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY;
     const bool grouped = one_in(d, 3);
-    const int64_t groups = 1 + (int64_t)d->choose(MOST_GROUPS);
+    const int64_t groups = 1 + (int64_t)d->choose(TEST_GROUPS);
     const npuq_dtype y = ONE_OF(d, narrow);
 
     d->call.quant_mode = !grouped && one_in(d, 3) ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
@@ -429,7 +445,7 @@ static void draw_requant(test_drawing *d)
     } else {
         add_vector(d, WORDS, ONE_OF(d, words), row[1]);
     }
-    if (y == NPUQ_FLOAT16) {
+    if (y == NPUQ_FLOAT16 && !d->add) {
         test_view_any_flags(&d->views[WORDS].tensor);
         memcpy(d->views[WORDS].before, d->views[WORDS].guarded.memory, d->views[WORDS].size);
     }

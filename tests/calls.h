@@ -71,11 +71,18 @@ bool test_is_optional(enum test_operator op, enum slot slot);
 /* The operand of npuq_call_rebind(), or -1: this argument cannot be replaced. */
 int test_operand_of(enum slot slot);
 
+enum { TEST_GROUPS = 6 }; /* at most */
+
 /* A call drawn at random. */
-typedef struct test_drawing {
+typedef struct test_drawing test_drawing;
+struct test_drawing {
     size_t (*choose)(size_t end); /* gives 0 to end - 1 */
     /* Fills the elements of an input; null: with those of test_fill(). */
     void (*fill)(const test_call *call, enum slot slot, void *elements, npuq_dtype dtype, size_t count);
+    /* Takes an argument of so many values in place of a view; with it there are no views and no values. */
+    void (*add)(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape);
+    /* Fills d->shape for d->ndim; the last extent has to be a multiple of so many. */
+    void (*draw_shape)(test_drawing *d, int64_t multiple);
     bool all_contiguous;
     bool large;       /* several units of a prepared call */
     bool empty;       /* some extent of x is 0 */
@@ -84,8 +91,10 @@ typedef struct test_drawing {
     int ndim;
     int64_t shape[NPUQ_MAX_NDIM]; /* of x or y, in values */
     test_call call;
-    test_view views[SLOTS]; /* of the tensors that are given */
-} test_drawing;
+    test_view views[SLOTS];    /* of the tensors that are given */
+    int64_t ends[TEST_GROUPS]; /* of the groups of rows */
+    int64_t groups;
+};
 
 /* Draws types, shape, options, layouts and values for the operator of d->call with d->choose(), as the members before
  * these say. A call without elements may be one that the library refuses. */

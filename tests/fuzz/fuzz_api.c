@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ELEMENTS = 1 << 18, MAX_GROUPS = 8 };
+enum { MAX_ELEMENTS = 1 << 18 };
 enum { MAX_SPAN = 1 << 21 }; /* bytes of the largest arena, about */
 enum { PERIOD = 251 };       /* elements that are different; prime, so that they do not repeat with rows or tiles */
 
@@ -47,22 +47,14 @@ typedef struct argument {
 } argument;
 
 typedef struct call {
-    enum test_operator op;
+    test_drawing drawing;      /* the operator, its options and the ends of groups */
     argument arguments[SLOTS]; /* what is not the operator's has no arena */
     arena arenas[SLOTS];
     enum slot order[SLOTS];
     int count;
-    int64_t group_ends[MAX_GROUPS];
-    int groups;
     int changed_word;
     int changed_bit; /* of that word; -1: none */
-    bool flag;       /* div_mode */
-    int mode;        /* quant_mode or round_mode */
-    int scale_form;
-    npuq_dtype y_dtype;
-    int32_t axis;
     npuq_executor executor;
-    bool has_executor;
     bool is_prepared;
     bool is_rebound; /* prepared elsewhere */
     bool may_be_large;
@@ -110,12 +102,7 @@ static int64_t take_any(input *in)
 
 static const npuq_dtype dtypes[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16, NPUQ_INT8,    NPUQ_UINT8,
                                     NPUQ_INT32,   NPUQ_INT64,   NPUQ_UINT64,   NPUQ_QUINT4X2};
-enum { FLOATS = 3, ZERO_POINT_TYPES = 6, DTYPES = sizeof dtypes / sizeof dtypes[0] };
-
-static npuq_dtype take_float_type(input *in)
-{
-    return dtypes[take_byte(in) % FLOATS];
-}
+enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
 
 /* Extents of a few hundred elements in most cases, for the sake of speed; of more than a tile in some; of MAX_ELEMENTS,
  * enough for an executor, in few. */
@@ -334,7 +321,9 @@ static void add(call *c, input *in, enum slot slot, npuq_dtype dtype, int ndim, 
     argument *a = &c->arguments[slot];
 
     *a = (argument){.tensor = npuq_tensor_contiguous(NULL, dtype, ndim, shape), .given = true};
-    a->role = test_is_output(c->op, slot) ? OUTPUT : test_is_optional(c->op, slot) ? OPTIONAL_INPUT : INPUT;
+    a->role = test_is_output(c->drawing.call.op, slot)     ? OUTPUT
+              : test_is_optional(c->drawing.call.op, slot) ? OPTIONAL_INPUT
+                                                           : INPUT;
     if (a->role == OPTIONAL_INPUT) {
         a->given = take_byte(in) % 4 != 3;
     }
@@ -344,67 +333,65 @@ static void add(call *c, input *in, enum slot slot, npuq_dtype dtype, int ndim, 
     place(c, c->count - 1, in);
 }
 
-/* The shape of a tensor of so many elements, which of QUINT4X2 counts words. */
-static void shape_of(npuq_dtype dtype, int ndim, const int64_t *shape, int64_t *out)
+/* ---- a call as it should be ------------------------------------------------------------------------------------- */
+
+/* What the functions of the drawing take their bytes from, and add to. */
+static input *source;
+static call *target;
+
+static size_t choose(size_t end)
 {
-    memcpy(out, shape, (size_t)ndim * sizeof *shape);
+    return (size_t)(take_bytes(source, end <= 1 << 8 ? 1 : end <= 1 << 16 ? 2 : 4) % end);
+}
+
+static void draw_shape(test_drawing *d, int64_t multiple)
+{
+    take_shape(target, source, d->ndim, d->shape, multiple);
+}
+
+static void add_drawn(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape)
+{
+    int64_t stored[NPUQ_MAX_NDIM];
+
+    (void)d;
+    memcpy(stored, shape, (size_t)ndim * sizeof *shape);
     if (dtype == NPUQ_QUINT4X2) {
-        out[ndim - 1] /= 8;
+        stored[ndim - 1] /= 8;
     }
+    add(target, source, slot, dtype, ndim, stored);
 }
 
-/* ---- quantize --------------------------------------------------------------------------------------------------- */
-
-static void plan_quantize(call *c, input *in)
+/* Draws the arguments and options, and breaks some of the options. */
+static void draw(call *c, input *in)
 {
-    const int ndim = 1 + take_byte(in) % NPUQ_MAX_NDIM;
-    const uint8_t form = take_byte(in);
-    const uint8_t where = take_byte(in);
-    const npuq_dtype y = c->flag ? dtypes[FLOATS + form % 3] : form & 1 ? NPUQ_QUINT4X2 : NPUQ_INT8;
-    const bool one = form & 8;
-    const bool as_x = (form & 16) && !c->flag;
-    int64_t shape[NPUQ_MAX_NDIM];
-    int64_t y_shape[NPUQ_MAX_NDIM];
-    int64_t scales_shape[NPUQ_MAX_NDIM] = {1, 1, 1, 1, 1, 1, 1, 1};
-
-    take_shape(c, in, ndim, shape, y == NPUQ_QUINT4X2 ? 8 : 1);
-    shape_of(y, ndim, shape, y_shape);
-    if (where >= 0xC0) {
-        c->axis = (int32_t)take_any(in);
-    } else {
-        c->axis = c->flag ? where % (2 * ndim) - ndim : where % (ndim + 4) - 2;
-    }
-    const int along = !c->flag                             ? (c->axis == -2 && ndim > 1 ? ndim - 2 : ndim - 1)
-                      : c->axis >= -ndim && c->axis < ndim ? (c->axis + ndim) % ndim
-                                                           : 0;
-    if (!one) {
-        scales_shape[as_x ? along : 0] = shape[along];
-    }
-    const npuq_dtype scales = take_float_type(in);
-    const npuq_dtype zero_points = c->flag ? dtypes[take_byte(in) % ZERO_POINT_TYPES] : scales;
-
-    add(c, in, X, take_float_type(in), ndim, shape);
-    add(c, in, SCALES, scales, as_x ? ndim : 1, scales_shape);
-    add(c, in, ZERO_POINTS, zero_points, as_x ? ndim : 1, scales_shape);
-    add(c, in, Y, y, ndim, y_shape);
-}
-
-/* ---- group_index ------------------------------------------------------------------------------------------------ */
-
-static void plan_groups(call *c, input *in, int64_t rows)
-{
-    int64_t end = 0;
+    test_drawing *d = &c->drawing;
+    test_call *value = &d->call;
     uint8_t edit;
 
-    c->groups = 1 + take_byte(in) % MAX_GROUPS;
-    for (int e = 0; e < c->groups; e++) {
-        end += take_byte(in) % (rows - end + 1);
-        c->group_ends[e] = e == c->groups - 1 ? rows : end;
-    }
+    source = in;
+    target = c;
+    d->choose = choose;
+    d->draw_shape = draw_shape;
+    d->add = add_drawn;
+    test_draw_call(d);
     while (take_edit(in, &edit)) {
-        c->group_ends[edit % c->groups] = take_any(in);
+        switch (edit % 8) {
+        case 0: value->axis = (int32_t)take_any(in); break;
+        case 1: value->quant_mode = (npuq_quant_mode)take_any(in); break;
+        case 2: value->scale_form = (npuq_scale_form)take_any(in); break;
+        case 3: value->round_mode = (npuq_round_mode)take_any(in); break;
+        case 4: value->y_dtype = edit & 8 ? (npuq_dtype)take_any(in) : dtypes[take_byte(in) % DTYPES]; break;
+        case 5: d->ends[edit / 8 % TEST_GROUPS] = take_any(in); break;
+        case 6:
+            c->changed_word = take_byte(in);
+            c->changed_bit = take_byte(in) % 64;
+            break;
+        default: value->quant_mode = NPUQ_PER_TENSOR; break;
+        }
     }
 }
+
+/* ---- group_index and words -------------------------------------------------------------------------------------- */
 
 /* Puts the ends of the groups where group_index says, whatever view an edit made of it. */
 static void write_groups(call *c)
@@ -418,7 +405,7 @@ static void write_groups(call *c)
     int64_t *wide = allocate(count * sizeof *wide);
     int32_t *narrow = allocate(count * sizeof *narrow);
     for (size_t e = 0; e < count; e++) {
-        wide[e] = c->group_ends[e < (size_t)c->groups ? (int)e : c->groups - 1];
+        wide[e] = c->drawing.ends[e < (size_t)c->drawing.groups ? (int64_t)e : c->drawing.groups - 1];
         narrow[e] = (int32_t)wide[e];
     }
     test_view_write(&a->tensor, a->tensor.dtype == NPUQ_INT64 ? (const void *)wide : narrow);
@@ -426,181 +413,12 @@ static void write_groups(call *c)
     free(narrow);
 }
 
-/* ---- group_quant ------------------------------------------------------------------------------------------------ */
-
-static void plan_group_quant(call *c, input *in)
-{
-    const uint8_t form = take_byte(in);
-    const npuq_dtype y = form & 1 ? NPUQ_QUINT4X2 : NPUQ_INT8;
-    const npuq_dtype scale = take_float_type(in);
-    const int64_t one = 1;
-    int64_t shape[2];
-    int64_t y_shape[2];
-
-    take_shape(c, in, 2, shape, y == NPUQ_QUINT4X2 ? 8 : 1);
-    shape_of(y, 2, shape, y_shape);
-    plan_groups(c, in, shape[0]);
-    const int64_t scale_shape[] = {c->groups, shape[1]};
-
-    add(c, in, X, take_float_type(in), 2, shape);
-    add(c, in, SCALE, scale, 2, scale_shape);
-    add(c, in, GROUP_INDEX, form & 2 ? NPUQ_INT32 : NPUQ_INT64, 1, scale_shape);
-    add(c, in, OFFSET, scale, form & 4 ? 1 : 0, &one);
-    add(c, in, Y, y, 2, y_shape);
-}
-
-/* ---- trans_quant_param ------------------------------------------------------------------------------------------ */
-
-static void plan_trans_quant_param(call *c, input *in)
-{
-    /* as many offsets as scales; one offset; one scale; two dimensions; those without offsets */
-    const uint8_t form = take_byte(in);
-    const int ndim = form % 8 < 3 ? 1 : 2;
-    const int64_t one[2] = {1, 1};
-    int64_t shape[2] = {1, 1};
-
-    take_shape(c, in, ndim, shape + 2 - ndim, 1);
-    if (form % 8 < 5) {
-        shape[0] = 1;
-    }
-    /* of one row, each also in the other rank */
-    const int scale_ndim = form % 8 < 5 && form & 16 ? 3 - ndim : ndim;
-    const int offset_ndim = form % 8 < 5 && form & 32 ? 3 - ndim : ndim;
-    const int y_ndim = form % 8 < 5 && form & 64 ? 3 - ndim : ndim;
-    add(c, in, SCALE, NPUQ_FLOAT32, scale_ndim, (form % 8 == 2 ? one : shape) + 2 - scale_ndim);
-    add(c, in, OFFSET, NPUQ_FLOAT32, offset_ndim, (form % 8 == 1 ? one : shape) + 2 - offset_ndim);
-    add(c, in, Y, form & 8 ? NPUQ_UINT64 : NPUQ_INT64, y_ndim, shape + 2 - y_ndim);
-}
-
-/* ---- dynamic_quant_asymmetric, dynamic_quant -------------------------------------------------------------------- */
-
-/* One binary32 for each range. */
-static void add_of_ranges(call *c, input *in, enum slot slot, int x_ndim, const int64_t *x_shape)
-{
-    const bool per_tensor = c->mode == NPUQ_PER_TENSOR;
-    const int64_t one = 1;
-
-    add(c, in, slot, NPUQ_FLOAT32, per_tensor ? 1 : x_ndim - 1, per_tensor ? &one : x_shape);
-}
-
-static void plan_dynamic(call *c, input *in)
-{
-    const bool takes_ranges = c->op == TEST_DYNAMIC_QUANT_MIN_MAX || c->op == TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY;
-    const int ndim = 2 + take_byte(in) % (NPUQ_MAX_NDIM - 1);
-    const uint8_t form = take_byte(in);
-    const npuq_dtype y = form & 1 ? NPUQ_QUINT4X2 : NPUQ_INT8;
-    const bool per_tensor = c->mode == NPUQ_PER_TENSOR;
-    int64_t shape[NPUQ_MAX_NDIM];
-    int64_t y_shape[NPUQ_MAX_NDIM];
-
-    take_shape(c, in, ndim, shape, y == NPUQ_QUINT4X2 ? 8 : 1);
-    shape_of(y, ndim, shape, y_shape);
-    plan_groups(c, in, (int64_t)test_count(ndim - 1, shape));
-    const int64_t smooth_shape[] = {c->groups, shape[ndim - 1]};
-    const bool grouped = (form & 2) && !per_tensor;
-
-    c->scale_form = form < 0xE0 ? form >> 4 & 1 : (int)take_bytes(in, 4);
-    add(c, in, X, take_float_type(in), ndim, shape);
-    add(c, in, SMOOTH_SCALES, take_float_type(in), grouped ? 2 : 1, grouped ? smooth_shape : &smooth_shape[1]);
-    add(c, in, GROUP_INDEX, form & 4 ? NPUQ_INT32 : NPUQ_INT64, 1, smooth_shape);
-    if (!grouped && !(form & 8)) {
-        c->arguments[GROUP_INDEX].given = false;
-    }
-    if (c->op != TEST_DYNAMIC_QUANT_MIN_MAX) {
-        add(c, in, Y, y, ndim, y_shape);
-    }
-    add_of_ranges(c, in, takes_ranges ? MIN : SCALE, ndim, shape);
-    if (c->op != TEST_DYNAMIC_QUANT) {
-        add_of_ranges(c, in, takes_ranges ? MAX : OFFSET, ndim, shape);
-    }
-}
-
-/* ---- their steps ------------------------------------------------------------------------------------------------ */
-
-static void plan_params(call *c, input *in)
-{
-    const int ndim = take_byte(in) % (NPUQ_MAX_NDIM + 1);
-    const uint8_t form = take_byte(in);
-    int64_t shape[NPUQ_MAX_NDIM];
-
-    take_shape(c, in, ndim, shape, 1);
-    c->y_dtype = form < 0xC0 ? (form & 1 ? NPUQ_QUINT4X2 : NPUQ_INT8) : (npuq_dtype)take_bytes(in, 4);
-    c->scale_form = form < 0xE0 ? form >> 1 & 1 : (int)take_bytes(in, 4);
-    add(c, in, MIN, NPUQ_FLOAT32, ndim, shape);
-    add(c, in, MAX, NPUQ_FLOAT32, ndim, shape);
-    add(c, in, SCALE, NPUQ_FLOAT32, ndim, shape);
-    if (c->op == TEST_DYNAMIC_QUANT_PARAMS) {
-        add(c, in, OFFSET, NPUQ_FLOAT32, ndim, shape);
-    }
-}
-
-/* ---- anti_quant -------------------------------------------------------------------------------------------------- */
-
-static void plan_anti_quant(call *c, input *in)
-{
-    const uint8_t form = take_byte(in);
-    const npuq_dtype x = form & 1 ? NPUQ_QUINT4X2 : NPUQ_INT8;
-    const int ndim = form & 1 ? 1 + take_byte(in) % NPUQ_MAX_NDIM : take_byte(in) % (NPUQ_MAX_NDIM + 1);
-    const npuq_dtype scale = take_float_type(in);
-    int64_t shape[NPUQ_MAX_NDIM];
-    int64_t x_shape[NPUQ_MAX_NDIM];
-
-    take_shape(c, in, ndim, shape, x == NPUQ_QUINT4X2 ? 8 : 1);
-    shape_of(x, ndim, shape, x_shape);
-    const int64_t columns = ndim == 0 || form & 2 ? 1 : shape[ndim - 1];
-
-    add(c, in, X, x, ndim, x_shape);
-    add(c, in, SCALE, scale, 1, &columns);
-    add(c, in, OFFSET, scale, 1, &columns);
-    add(c, in, Y, take_float_type(in), ndim, shape);
-}
-
-/* ---- dequant ----------------------------------------------------------------------------------------------------- */
-
-static void plan_dequant(call *c, input *in)
-{
-    static const npuq_dtype bias_types[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16, NPUQ_INT32};
-    const int ndim = 1 + take_byte(in) % NPUQ_MAX_NDIM;
-    const uint8_t form = take_byte(in);
-    const int64_t one = 1;
-    int64_t shape[NPUQ_MAX_NDIM];
-
-    take_shape(c, in, ndim, shape, 1);
-    add(c, in, X, NPUQ_INT32, ndim, shape);
-    add(c, in, WEIGHT_SCALE, take_float_type(in), 1, form & 4 ? &one : &shape[ndim - 1]);
-    add(c, in, ACTIVATION_SCALE, NPUQ_FLOAT32, ndim - 1, shape);
-    add(c, in, BIAS, bias_types[form % 4], 1, &shape[ndim - 1]);
-    add(c, in, Y, take_float_type(in), ndim, shape);
-}
-
-/* ---- requant ----------------------------------------------------------------------------------------------------- */
-
 #define WORD_ZEROS ((uint64_t)0x1F << 32)
 
 /* What must be 1 of a word: nothing to FLOAT16. */
 static uint64_t word_ones(const call *c)
 {
     return c->arguments[Y].tensor.dtype == NPUQ_FLOAT16 ? 0 : (uint64_t)1 << 46;
-}
-
-static void plan_requant(call *c, input *in)
-{
-    const int ndim = 1 + take_byte(in) % NPUQ_MAX_NDIM;
-    const uint8_t form = take_byte(in);
-    int64_t shape[NPUQ_MAX_NDIM];
-
-    if (form & 16) {
-        c->changed_word = take_byte(in);
-        c->changed_bit = take_byte(in) % 64;
-    }
-    take_shape(c, in, ndim, shape, 1);
-    const bool row = form & 8;
-    const int64_t words[2] = {1, form & 4 && !row ? 1 : shape[ndim - 1]};
-
-    add(c, in, X, NPUQ_INT32, ndim, shape);
-    add(c, in, WORDS, form & 1 ? NPUQ_UINT64 : NPUQ_INT64, row ? 2 : 1, row ? words : &words[1]);
-    add(c, in, BIAS, NPUQ_INT32, 1, &shape[ndim - 1]);
-    add(c, in, Y, form & 2 ? NPUQ_FLOAT16 : NPUQ_INT8, ndim, shape);
 }
 
 /* Makes of anything words that are allowed, but for the bit that is to be changed. */
@@ -642,23 +460,6 @@ static bool has_wrong_word(const call *c)
 }
 
 /* ---- a call ----------------------------------------------------------------------------------------------------- */
-
-/* Draws the arguments. */
-static void (*const plans[TEST_OPERATORS])(call *c, input *in) = {
-    [TEST_QUANTIZE] = plan_quantize,
-    [TEST_GROUP_QUANT] = plan_group_quant,
-    [TEST_TRANS_QUANT_PARAM] = plan_trans_quant_param,
-    [TEST_DYNAMIC_QUANT_ASYMMETRIC] = plan_dynamic,
-    [TEST_DYNAMIC_QUANT_MIN_MAX] = plan_dynamic,
-    [TEST_DYNAMIC_QUANT_PARAMS] = plan_params,
-    [TEST_DYNAMIC_QUANT_APPLY] = plan_dynamic,
-    [TEST_DYNAMIC_QUANT] = plan_dynamic,
-    [TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS] = plan_params,
-    [TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY] = plan_dynamic,
-    [TEST_ANTI_QUANT] = plan_anti_quant,
-    [TEST_DEQUANT] = plan_dequant,
-    [TEST_REQUANT] = plan_requant,
-};
 
 static bool has_elements(const argument *a)
 {
@@ -715,10 +516,10 @@ static bool must_fail(const call *c)
             return true;
         }
     }
-    if (c->is_prepared && test_finds_ranges(c->op) && c->mode == NPUQ_PER_TENSOR) {
+    if (c->is_prepared && test_finds_ranges(c->drawing.call.op) && c->drawing.call.quant_mode == NPUQ_PER_TENSOR) {
         return true;
     }
-    return c->has_executor && !c->executor.parallel_for && test_takes_executor(c->op);
+    return c->drawing.call.executor && !c->executor.parallel_for && test_takes_executor(c->drawing.call.op);
 }
 
 /* The view of another copy of the arena. */
@@ -781,14 +582,7 @@ static npuq_tensor in_expected(const call *c, const argument *a)
 
 static test_call value_of(const call *c, const argument *arguments)
 {
-    test_call value = {.op = c->op,
-                       .axis = c->axis,
-                       .div_mode = c->flag,
-                       .quant_mode = (npuq_quant_mode)c->mode,
-                       .scale_form = (npuq_scale_form)c->scale_form,
-                       .round_mode = (npuq_round_mode)c->mode,
-                       .y_dtype = c->y_dtype,
-                       .executor = c->has_executor ? &c->executor : NULL};
+    test_call value = c->drawing.call;
 
     for (int i = 0; i < SLOTS; i++) {
         value.given[i] = arguments[i].given;
@@ -849,7 +643,7 @@ static bool rebind(const call *c, npuq_call *prepared)
                 return false;
             }
             if (status != NPUQ_OK) {
-                FINDING("%s: argument %d: not moved: %s", operator_names[c->op], i, npuq_last_error());
+                FINDING("%s: argument %d: not moved: %s", operator_names[c->drawing.call.op], i, npuq_last_error());
             }
         }
     }
@@ -875,7 +669,7 @@ static npuq_status prepare_and_run(const call *c)
         const test_call moved_value = value_of(c, moved.arguments);
         npuq_call other;
         if (test_call_prepare(&other, &moved_value) != NPUQ_OK) {
-            FINDING("%s: success, or %s elsewhere", operator_names[c->op], npuq_last_error());
+            FINDING("%s: success, or %s elsewhere", operator_names[c->drawing.call.op], npuq_last_error());
         }
         if (rebind(c, &other)) {
             prepared = other;
@@ -896,7 +690,7 @@ static void expect_as_portable(const call *c)
 
     (void)npuq_set_backend(NPUQ_BACKEND_REF);
     if (run(&moved) != NPUQ_OK) {
-        FINDING("%s: success, or %s with backend ref", operator_names[c->op], npuq_last_error());
+        FINDING("%s: success, or %s with backend ref", operator_names[c->drawing.call.op], npuq_last_error());
     }
     (void)npuq_set_backend(backend);
 }
@@ -907,11 +701,12 @@ static void expect_success(const call *c)
     void *elements[SLOTS] = {NULL};
 
     if (c->arguments[c->order[0]].kind == EMPTY &&
-        c->op != TEST_DYNAMIC_QUANT_MIN_MAX) { /* which says so of an empty part */
+        c->drawing.call.op != TEST_DYNAMIC_QUANT_MIN_MAX) { /* which says so of an empty part */
         FOR_EACH_ARGUMENT(c, i)
         {
             if (c->arguments[i].role == OUTPUT && has_elements(&c->arguments[i])) {
-                FINDING("%s: success with an empty input and an output that is not", operator_names[c->op]);
+                FINDING("%s: success with an empty input and an output that is not",
+                        operator_names[c->drawing.call.op]);
             }
         }
         return;
@@ -927,7 +722,7 @@ static void expect_success(const call *c)
     {
         const argument *a = &c->arguments[i];
         if (a->given && a->kind != INSIDE && a->kind != EMPTY) {
-            FINDING("%s: success with argument %d of kind %d", operator_names[c->op], i, (int)a->kind);
+            FINDING("%s: success with argument %d of kind %d", operator_names[c->drawing.call.op], i, (int)a->kind);
         }
         if (a->given && a->kind == EMPTY) {
             elements[i] = allocate(0);
@@ -937,8 +732,8 @@ static void expect_success(const call *c)
             test_view_read(&before, elements[i]);
         }
     }
-    if (c->op == TEST_REQUANT && has_wrong_word(c)) {
-        FINDING("%s: success with a word that the unit reads in another way", operator_names[c->op]);
+    if (c->drawing.call.op == TEST_REQUANT && has_wrong_word(c)) {
+        FINDING("%s: success with a word that the unit reads in another way", operator_names[c->drawing.call.op]);
     }
     const test_call value = value_of(c, c->arguments);
     test_call_oracle(&value, elements);
@@ -963,7 +758,7 @@ static void check_memory(const call *c, const char *what)
         for (size_t k = 0; k < c->arenas[i].size; k++) {
             if (c->arenas[i].memory[k] != c->arenas[i].expected[k]) {
                 FINDING("%s, %s: %s: byte %zu of the memory of argument %d is %02x; expected %02x",
-                        operator_names[c->op], npuq_backend_name(npuq_active_backend()), what, k, i,
+                        operator_names[c->drawing.call.op], npuq_backend_name(npuq_active_backend()), what, k, i,
                         c->arenas[i].memory[k], c->arenas[i].expected[k]);
             }
         }
@@ -973,25 +768,25 @@ static void check_memory(const call *c, const char *what)
 static void check_failure(const call *c, npuq_status status, bool may_be_layout)
 {
     const char *message = npuq_last_error();
-    const size_t length = strlen(operator_names[c->op]);
+    const size_t length = strlen(operator_names[c->drawing.call.op]);
 
     check_memory(c, "failed");
     if (strcmp(npuq_status_name(status), "unknown status") == 0) {
-        FINDING("%s: status %d", operator_names[c->op], (int)status);
+        FINDING("%s: status %d", operator_names[c->drawing.call.op], (int)status);
     }
-    if (strncmp(message, operator_names[c->op], length) != 0 || strncmp(message + length, ": ", 2) != 0) {
-        FINDING("%s: message '%s'", operator_names[c->op], message);
+    if (strncmp(message, operator_names[c->drawing.call.op], length) != 0 || strncmp(message + length, ": ", 2) != 0) {
+        FINDING("%s: message '%s'", operator_names[c->drawing.call.op], message);
     }
     for (const char *at = message; *at != '\0'; at++) {
         if (*at < ' ' || *at > '~') {
-            FINDING("%s: a message that is not one line of text: '%s'", operator_names[c->op], message);
+            FINDING("%s: a message that is not one line of text: '%s'", operator_names[c->drawing.call.op], message);
         }
     }
     if (status == NPUQ_ERROR_LAYOUT && !may_be_layout && !strstr(message, "too irregular")) {
-        FINDING("%s: nothing is wrong with the layout: %s", operator_names[c->op], message);
+        FINDING("%s: nothing is wrong with the layout: %s", operator_names[c->drawing.call.op], message);
     }
-    if (status == NPUQ_ERROR_ARGUMENT && c->op == TEST_REQUANT && !has_wrong_word(c)) {
-        FINDING("%s: nothing is wrong with the words: %s", operator_names[c->op], message);
+    if (status == NPUQ_ERROR_ARGUMENT && c->drawing.call.op == TEST_REQUANT && !has_wrong_word(c)) {
+        FINDING("%s: nothing is wrong with the words: %s", operator_names[c->drawing.call.op], message);
     }
 }
 
@@ -1023,7 +818,8 @@ static void check_call(call *c)
         return;
     }
     if (refusal || shares) {
-        FINDING("%s: success with arguments that %s", operator_names[c->op], shares ? "share memory" : "break a rule");
+        FINDING("%s: success with arguments that %s", operator_names[c->drawing.call.op],
+                shares ? "share memory" : "break a rule");
     }
     expect_success(c);
     check_memory(c, "done");
@@ -1070,21 +866,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     call c = {.changed_bit = -1};
     const uint8_t form = take_byte(&in);
 
-    c.op = (enum test_operator)(take_byte(&in) % TEST_OPERATORS);
+    c.drawing.call.op = (enum test_operator)(take_byte(&in) % TEST_OPERATORS);
     choose_backend(form % 4);
-    c.flag = form & 4;
-    c.mode = form & 8 ? 1 : 0;
     c.may_be_large = sum_of_bytes(data, size) % 8 == 0;
-    c.has_executor = form & 16;
+    c.drawing.call.executor = form & 16 ? &c.executor : NULL;
     c.executor = test_shuffled_executor;
-    c.is_prepared = form < 0xE0 && form & 32 && test_takes_executor(c.op);
+    c.executor.parallel_for = form >= 0xF0 && !(form & 8) ? NULL : c.executor.parallel_for;
+    c.is_prepared = form & 32 && c.executor.parallel_for && test_takes_executor(c.drawing.call.op);
     c.is_rebound = form & 64;
-    if (form >= 0xE0) {
-        c.executor.parallel_for = form & 32 && form & 8 ? NULL : c.executor.parallel_for;
-        c.mode = (int)take_bytes(&in, 4);
-    }
     test_reseed(take_bytes(&in, 2)); /* of the elements */
-    plans[c.op](&c, &in);
+    draw(&c, &in);
 
     /* The bytes that are left are elements, instead of those that test_fill() has made. */
     for (int i = 0; i < c.count; i++) {
@@ -1101,7 +892,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     {
         argument *a = &c.arguments[i];
         /* where no output says how large it can be, it would be read for as long as its shape says */
-        if (a->kind == BROADCAST && (i == GROUP_INDEX || (i == X && c.op == TEST_DYNAMIC_QUANT_MIN_MAX))) {
+        if (a->kind == BROADCAST && (i == GROUP_INDEX || (i == X && c.drawing.call.op == TEST_DYNAMIC_QUANT_MIN_MAX))) {
             a->kind = WILD;
         }
     }
