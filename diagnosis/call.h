@@ -6,17 +6,15 @@
 #include <npuq_ref_element.h>
 #include <npuquant/npuquant.h>
 
-/* The operators, as bits: a hypothesis belongs to several. */
-enum {
-    QUANTIZE = 1,
-    GROUP_QUANT = 2,
-    TRANS_QUANT_PARAM = 4,
-    DYNAMIC_QUANT_ASYMMETRIC = 8,
-    DYNAMIC_QUANT = 16,
-    ANTI_QUANT = 32,
-    DEQUANT = 64,
-    REQUANT = 128,
-};
+#include "operators.def"
+
+/* The operators, as numbers, and as bits: a hypothesis belongs to several. */
+#define NUMBER(name, NAME, EXECUTOR) NUMBER_OF_##NAME,
+enum { EACH_OPERATOR(NUMBER) NUMBER_OF_OPERATORS };
+#undef NUMBER
+#define BIT(name, NAME, EXECUTOR) NAME = 1 << NUMBER_OF_##NAME,
+enum { EACH_OPERATOR(BIT) };
+#undef BIT
 
 /* What an operator takes, under one name for what plays the same part. */
 enum operand {

@@ -266,9 +266,11 @@ static void test_drawn(void **unused)
     }
 }
 
-static const enum test_operator wholes[] = {TEST_QUANTIZE,      TEST_GROUP_QUANT, TEST_DYNAMIC_QUANT_ASYMMETRIC,
-                                            TEST_DYNAMIC_QUANT, TEST_ANTI_QUANT,  TEST_DEQUANT,
-                                            TEST_REQUANT};
+/* The operators on rows of x. */
+#define WHOLE_WITH(NAME) TEST_##NAME,
+#define WHOLE_WITHOUT(NAME)
+#define WHOLE(name, NAME, EXECUTOR) WHOLE_##EXECUTOR(NAME)
+static const enum test_operator wholes[] = {EACH_OPERATOR(WHOLE)};
 
 /* Short rows one after the other, which are taken together, and some that are too long or too few. */
 static void test_short_rows(void **unused)

@@ -4,26 +4,24 @@
 #ifndef NPUQUANT_OPTIONS_H
 #define NPUQUANT_OPTIONS_H
 
+#include <operators.def>
+
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The subcommands, as bits: a row of the table serves several. */
+/* The subcommands, as numbers, and as bits: a row of the table serves several. */
+#define NUMBER(name, NAME, EXECUTOR) COMMAND_##NAME,
+enum { EACH_OPERATOR(NUMBER) COMMAND_QUANT_MATMUL, COMMANDS };
+#undef NUMBER
+#define BIT(name, NAME, EXECUTOR) FOR_##NAME = 1 << COMMAND_##NAME,
 enum {
-    FOR_QUANTIZE = 1,
-    FOR_GROUP_QUANT = 2,
-    FOR_TRANS_QUANT_PARAM = 4,
-    FOR_DYNAMIC_QUANT_ASYMMETRIC = 8,
-    FOR_DYNAMIC_QUANT = 16,
-    FOR_ANTI_QUANT = 32,
-    FOR_DEQUANT = 64,
-    FOR_REQUANT = 128,
-    FOR_QUANT_MATMUL = 256,
+    EACH_OPERATOR(BIT) FOR_QUANT_MATMUL = 1 << COMMAND_QUANT_MATMUL,
     /* What becomes of an operator's result, beside the operator's bit; none of them: it is written, and compared. */
-    FOR_DIAGNOSE = 512,
-    FOR_EXPLAIN = 1024,
-    FOR_HARD_INPUTS = 2048, /* there are no inputs: they are made */
+    FOR_DIAGNOSE = 2 << COMMAND_QUANT_MATMUL,
+    FOR_EXPLAIN = 4 << COMMAND_QUANT_MATMUL,
+    FOR_HARD_INPUTS = 8 << COMMAND_QUANT_MATMUL, /* there are no inputs: they are made */
 };
-enum { COMMANDS = 9 };
+#undef BIT
 
 /* Elements that --at names. */
 enum { MOST_ELEMENTS = 64, MOST_INDICES = 8 };

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A kernel with one mistake, run on hard inputs, is diagnosed: every mistake that is possible, operator and type.
 
-The kernels are NumPy's, and share no line with the tool. NPUQUANT_TOOL is the path of the tool. Arguments, names
-of operators, limit the run to them.
+The kernels are NumPy's, and share no line with the tool. NPUQUANT_TOOL is the path of the tool.
+usage: test_hard.py [OPERATOR...]
+       test_hard.py K/N             every Nth call of each operator, from call K on
 """
 import itertools
 import pathlib
@@ -111,13 +112,13 @@ def requant_forms():
         yield ["--shape", shape, "--type", "words=int64", "--dtype", y]
 
 
-def prove(self, operator):
+def prove(self, operator, first, step):
     """Of each form: the kernel without a mistake is right, and with one it is named, alone and without a doubt.
 
     A tensor of one scale has no room for rows of all kinds. There the manifest says which mistakes change nothing,
     so that the results are right, and which cannot be told apart, so that they are named together.
     """
-    for options in forms(operator):
+    for options in forms(operator)[first::step]:
         with tempfile.TemporaryDirectory() as folder:
             call = hard_inputs(pathlib.Path(folder), operator, *options)
             with self.subTest(operator=operator, options=options, mistake="none"):
@@ -145,7 +146,9 @@ class HardInputs(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    for operator in sys.argv[1:] or KERNELS:
+    share = [int(number) for number in "".join(sys.argv[1:2]).split("/") if number.isdigit()]
+    first, step = (share[0] - 1, share[1]) if share else (0, 1)
+    for operator in KERNELS if share else sys.argv[1:] or KERNELS:
         name = "test_" + operator.replace("-", "_")
-        setattr(HardInputs, name, lambda self, operator=operator: prove(self, operator))
+        setattr(HardInputs, name, lambda self, operator=operator: prove(self, operator, first, step))
     unittest.main(argv=sys.argv[:1], verbosity=2)
