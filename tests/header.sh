@@ -128,19 +128,35 @@ for executor in WITH WITHOUT; do
         failed=1
     fi
 done
-# Tests that do not go by the list.
-while read -r function; do
-    for test in test_sizes checksum; do
-        grep -q -E "(npuq_|RUN\()${function}[(,]" "$(dirname "$0")/$test.c" || {
-            echo "FAILED: npuq_$function() is not called in tests/$test.c"
-            failed=1
-        }
-    done
-    grep -q "npuq_prepare_$function(" "$include/npuquant/npuquant.h" || {
-        echo "FAILED: there is no npuq_prepare_$function()"
+
+# named FILE PATTERN: the file has a place for the function
+named() {
+    grep -q -E "$2" "$(dirname "$0")/../$1" || {
+        echo "FAILED: npuq_$function() is not in $1: there is no $2"
         failed=1
     }
+}
+
+# What does not go by the list: first for every function, then for those that are an operator.
+sed -n '/^#define EACH_OPERATOR/,/[^\\]$/s/^    DO(\([a-z_]*\), .*/\1/p' "$(dirname "$0")/../diagnosis/operators.def" \
+    >"$work/operators"
+while read -r function; do
+    named include/npuquant/npuquant.h "npuq_prepare_$function\("
+    named tests/test_sizes.c "npuq_$function\("
 done <"$work/WITH"
+cat "$work/WITH" "$work/WITHOUT" >"$work/all"
+while read -r function; do
+    upper=$(echo "$function" | tr '[:lower:]' '[:upper:]')
+    named tests/checksum.c "RUN(_WITHOUT_EXECUTOR)?\($function,"
+    named tests/oracle.c "case TEST_$upper:"
+    named tests/test_errors.c "\bop = [^;]*TEST_$upper\b"
+done <"$work/all"
+while read -r function; do
+    named bench/operands.c "(CALL\(|npuq_)${function}(,|\()"
+    named tests/random_calls.py "^    \"$function\": "
+    named tests/data/make_examples.py "\"$(echo "$function" | tr _ -)\""
+    named "docs/operators/$function.md" "npuq_$function"
+done <"$work/operators"
 
 check "${CC:-cc}" c c99 c11 gnu17
 check "${CXX:-c++}" c++ c++11 c++17
