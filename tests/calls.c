@@ -466,7 +466,12 @@ void test_draw_call(test_drawing *d)
     case TEST_ANTI_QUANT: draw_anti_quant(d); break;
     case TEST_DEQUANT: draw_dequant(d); break;
     case TEST_REQUANT: draw_requant(d); break;
-    default: draw_dynamic(d); break;
+    case TEST_DYNAMIC_QUANT_ASYMMETRIC:
+    case TEST_DYNAMIC_QUANT:
+    case TEST_DYNAMIC_QUANT_MIN_MAX:
+    case TEST_DYNAMIC_QUANT_APPLY:
+    case TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY: draw_dynamic(d); break;
+    case TEST_OPERATORS: break;
     }
 }
 

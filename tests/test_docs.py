@@ -294,6 +294,30 @@ class Errors(unittest.TestCase):
             self.assertEqual({row for row in table if row[1].split(": ")[0] not in names}, set(), page)
 
 
+class AddingAnOperator(unittest.TestCase):
+    """The page lists the files that name all operators; in which most have a place."""
+
+    FOLDERS = ("bench", "debian", "diagnosis", "examples", "include", "python", "scripts", "src", "tests", "tools")
+    WRITTEN_BY_A_COMMAND = {"tests/npuquant.abi", "tests/data/examples.txt"}
+
+    def names(self, path):
+        text = read(SOURCE, path)
+        spellings = ((name, name.upper(), name.replace("_", "-")) for name in OPERATORS)
+        return sum(any(re.search(rf"(?<![a-zA-Z]){each}(?![a-zA-Z])", text) for each in names) for names in spellings)
+
+    def test_files(self):
+        listed = re.findall(r"^\| `([^`]+)` \|", read(DOCS, "adding-an-operator.md"), re.MULTILINE)
+        for path in listed:
+            self.assertGreater(self.names(path), len(OPERATORS) / 2, path)
+        for folder in self.FOLDERS:
+            for at, folders, files in os.walk(os.path.join(SOURCE, folder)):
+                folders[:] = [name for name in folders if name not in ("corpus", "mutation", "results", "__pycache__")]
+                for file in files:
+                    path = os.path.relpath(os.path.join(at, file), SOURCE)
+                    if not path.endswith((".npy", ".md", ".pyc")) and path not in self.WRITTEN_BY_A_COMMAND | {*listed}:
+                        self.assertLess(self.names(path), len(OPERATORS), path)
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["--record"]:
         if missing := [name for name in ("npuquant", "torch") if importlib.util.find_spec(name) is None]:
