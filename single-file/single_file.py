@@ -98,20 +98,18 @@ def without_guard(text):
     return re.sub(r"^#ifndef (NPUQ\w*_H)\n#define \1\n(.*)^#endif\n\Z", r"\2", text, flags=re.DOTALL | re.MULTILINE)
 
 
-def meson_lists(source):
-    """The sources, and the instruction sets as (name, family, target), of src/meson.build."""
-    text = (source / "src/meson.build").read_text()
-    sources = re.search(r"^sources = files\((.*?)\)", text, re.DOTALL | re.MULTILINE)
-    isas = re.search(r"^isas = {\n(.*?)^}", text, re.DOTALL | re.MULTILINE)
+def lists(library):
+    """The sources, and the instruction sets as (name, family, target), of src/lists.txt."""
+    text = library.file(library.source / "src/lists.txt")
+    sources, isas = (re.findall(f"^{kind}: (.*)", text, re.MULTILINE) for kind in ("source", "isa"))
     if not sources or not isas:
-        fail("src/meson.build: no list of sources, or of isas")
+        fail("src/lists.txt: no source, or no isa")
     backends = []
-    for line in isas[1].splitlines():
-        name, family, *flags = re.findall(r"'([^']*)'", line)
+    for name, family, *flags in map(str.split, isas):
         if family not in FAMILIES:
-            fail(f"src/meson.build: {name}: when is a compiler's target {family}? See FAMILIES")
+            fail(f"src/lists.txt: {name}: when is a compiler's target {family}? See FAMILIES")
         backends.append((name, family, ",".join(flag.removeprefix("-m") for flag in flags)))
-    return re.findall(r"'([^']*)'", sources[1]), backends
+    return sources, backends
 
 
 class Library:
@@ -311,7 +309,7 @@ def main():
         lines = "\n".join(f" * {line}".rstrip() for line in licence.strip().splitlines())
         return BANNER.format(version=version, what=what, licence=lines)
 
-    sources, backends = meson_lists(library.source)
+    sources, backends = lists(library)
     files = {
         "npuquant.c": source_file(library, sources, backends, banner(SOURCE)),
         "npuquant.h": header_file(library, banner(HEADER)),
@@ -320,7 +318,7 @@ def main():
     for name, text in files.items():
         (output / name).write_bytes(re.sub(r"\n{3,}", "\n\n", text).encode())
     if len(arguments) == 3:
-        read = " ".join(str(path) for path in sorted(library.read | {library.source / "src/meson.build"}))
+        read = " ".join(str(path) for path in sorted(library.read))
         pathlib.Path(arguments[2]).write_text(f"{output / 'npuquant.c'}: {read}\n")
 
 
