@@ -599,7 +599,6 @@ static const shape short_rows[] = {
     {3, {4, 5, 8}, 0},     {3, {2, 37, 16}, 1},  {3, {4, 3, 67}, -1},
     {4, {2, 3, 2, 72}, 2}, {4, {2, 3, 5, 1}, 1}, {8, {2, 1, 2, 1, 2, 1, 2, 8}, -2},
 };
-static const shape long_rows[] = {{2, {3, 2056}, 1}, {2, {2, 4200}, -1}, {3, {2, 1, 9000}, 2}};
 
 /* Those of the part that runs. */
 static const shape *shapes = short_rows;
@@ -1021,6 +1020,8 @@ static void dynamic_steps(void)
 
 static void long_ones(void)
 {
+    static const shape long_rows[] = {{2, {3, 2056}, 1}, {2, {2, 4200}, -1}, {3, {2, 1, 9000}, 2}};
+
     shapes = long_rows;
     shape_count = COUNT(long_rows);
     quantize();
