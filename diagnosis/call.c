@@ -9,7 +9,6 @@
 bool array_make(struct array *array, const npuq_tensor *tensor)
 {
     const size_t size = npuq_dtype_size(tensor->dtype);
-    const size_t per_item = tensor->dtype == NPUQ_QUINT4X2 ? 8 : 1;
     int64_t index[NPUQ_MAX_NDIM] = {0};
     size_t items = 1;
 
@@ -17,7 +16,7 @@ bool array_make(struct array *array, const npuq_tensor *tensor)
         items *= (size_t)tensor->shape[d];
     }
     char *to = malloc(items > 0 ? items * size : 1);
-    *array = (struct array){to, tensor->dtype, items * per_item};
+    *array = (struct array){to, tensor->dtype, items << dtype_of(tensor->dtype)->log2_values};
     if (!to) {
         return false;
     }
@@ -36,8 +35,7 @@ bool array_make(struct array *array, const npuq_tensor *tensor)
 
 bool array_copy(struct array *to, const struct array *from)
 {
-    const size_t elements = from->dtype == NPUQ_QUINT4X2 ? from->count / 8 : from->count;
-    const size_t bytes = elements * npuq_dtype_size(from->dtype);
+    const size_t bytes = (from->count >> dtype_of(from->dtype)->log2_values) * npuq_dtype_size(from->dtype);
 
     *to = *from;
     to->data = malloc(bytes + 1);
@@ -55,37 +53,12 @@ void array_release(struct array *array)
 
 uint64_t array_bits(const struct array *array, size_t i)
 {
-    switch (array->dtype) {
-    case NPUQ_INT8:
-    case NPUQ_UINT8: return ((const uint8_t *)array->data)[i];
-    case NPUQ_FLOAT16:
-    case NPUQ_BFLOAT16: return ((const uint16_t *)array->data)[i];
-    case NPUQ_INT64:
-    case NPUQ_UINT64: return ((const uint64_t *)array->data)[i];
-    case NPUQ_QUINT4X2: return ((const uint32_t *)array->data)[i / 8] >> 4 * (i % 8) & 0xF;
-    case NPUQ_FLOAT32:
-    case NPUQ_INT32: return ((const uint32_t *)array->data)[i];
-    }
-    return 0;
+    return dtype_load(array->dtype, array->data, i);
 }
 
 void array_set_bits(struct array *array, size_t i, uint64_t bits)
 {
-    switch (array->dtype) {
-    case NPUQ_INT8:
-    case NPUQ_UINT8: ((uint8_t *)array->data)[i] = (uint8_t)bits; break;
-    case NPUQ_FLOAT16:
-    case NPUQ_BFLOAT16: ((uint16_t *)array->data)[i] = (uint16_t)bits; break;
-    case NPUQ_INT64:
-    case NPUQ_UINT64: ((uint64_t *)array->data)[i] = bits; break;
-    case NPUQ_QUINT4X2: {
-        uint32_t *word = (uint32_t *)array->data + i / 8;
-        *word = (*word & ~(15U << 4 * (i % 8))) | (uint32_t)(bits & 15U) << 4 * (i % 8);
-        break;
-    }
-    case NPUQ_FLOAT32:
-    case NPUQ_INT32: ((uint32_t *)array->data)[i] = (uint32_t)bits; break;
-    }
+    dtype_store(array->dtype, array->data, i, bits);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
@@ -96,7 +69,7 @@ static void set_shape(struct call *call, const npuq_tensor *x)
     call->rows = 1;
     call->columns = 1;
     for (int d = 0; d < x->ndim; d++) {
-        call->shape[d] = (size_t)x->shape[d] * (d == x->ndim - 1 && x->dtype == NPUQ_QUINT4X2 ? 8 : 1);
+        call->shape[d] = (size_t)x->shape[d] << (d == x->ndim - 1 ? dtype_of(x->dtype)->log2_values : 0);
         call->rows *= d < x->ndim - 1 ? call->shape[d] : 1;
         call->columns = call->shape[d];
     }

@@ -3,6 +3,8 @@
 #ifndef NPUQUANT_CALL_H
 #define NPUQUANT_CALL_H
 
+#include "dtypes.h"
+
 #include <npuq_ref_element.h>
 #include <npuquant/npuquant.h>
 

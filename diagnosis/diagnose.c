@@ -516,17 +516,10 @@ static bool find_remainder(struct search *s, const struct variant *variant)
 /* How far apart two elements are: of numbers in steps of their type, of a NaN very far. */
 static uint64_t distance(npuq_dtype dtype, uint64_t a, uint64_t b)
 {
-    const unsigned width = dtype == NPUQ_QUINT4X2 ? 4 : (unsigned)(8 * npuq_dtype_size(dtype));
-    const uint64_t sign = (uint64_t)1 << (width - 1);
+    const int64_t first = dtype_order(dtype, a);
+    const int64_t second = dtype_order(dtype, b);
 
-    if (dtype == NPUQ_FLOAT32 || dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16) { /* sign and magnitude */
-        a = a & sign ? sign - (a & (sign - 1)) : a + sign;
-        b = b & sign ? sign - (b & (sign - 1)) : b + sign;
-    } else if (dtype != NPUQ_UINT8) { /* two's complement */
-        a ^= sign;
-        b ^= sign;
-    }
-    return a > b ? a - b : b - a;
+    return first > second ? (uint64_t)first - (uint64_t)second : (uint64_t)second - (uint64_t)first;
 }
 
 enum { LOOKED_AT = 1024 };

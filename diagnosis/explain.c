@@ -65,20 +65,14 @@ static void add_line(struct text *text, const struct call *call, const struct tr
 /* An element of a result. */
 static void add_bits(struct text *text, npuq_dtype dtype, uint64_t bits)
 {
-    switch (dtype) {
-    case NPUQ_INT8: text_add(text, "%d", (int)(int8_t)bits); break;
-    case NPUQ_UINT8: text_add(text, "%d", (int)bits); break;
-    case NPUQ_INT32: text_add(text, "%" PRId32, (int32_t)(uint32_t)bits); break;
-    case NPUQ_QUINT4X2: text_add(text, "%d", (int)(bits ^ 8) - 8); break;
-    case NPUQ_FLOAT16: text_add(text, "%.5g (0x%04X)", (double)npuq_ref_float16((uint16_t)bits), (unsigned)bits); break;
-    case NPUQ_BFLOAT16:
-        text_add(text, "%.4g (0x%04X)", (double)npuq_ref_bfloat16((uint16_t)bits), (unsigned)bits);
+    const struct dtype *type = dtype_of(dtype);
+
+    switch (type->kind) {
+    case KIND_FLOAT:
+        text_add(text, "%.*g (0x%0*" PRIX64 ")", type->digits, (double)dtype_float(dtype, bits), type->bits / 4, bits);
         break;
-    case NPUQ_FLOAT32:
-        text_add(text, "%.9g (0x%08" PRIX32 ")", (double)npuq_ref_from_bits((uint32_t)bits), (uint32_t)bits);
-        break;
-    case NPUQ_INT64:
-    case NPUQ_UINT64: text_add(text, "0x%016" PRIX64, bits); break;
+    case KIND_WORDS: text_add(text, "0x%016" PRIX64, bits); break;
+    default: text_add(text, "%" PRId64, dtype_order(dtype, bits)); break;
     }
 }
 

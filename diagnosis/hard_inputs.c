@@ -76,22 +76,12 @@ static double to_range(double value, double low, double high)
 /* Stores a value in its type, saturated. Of QUINT4X2, the int4 at i. There is one NaN: machines make others. */
 static void store(void *data, npuq_dtype dtype, size_t i, double value)
 {
-    switch (dtype) {
-    case NPUQ_FLOAT32: ((float *)data)[i] = npuq_ref_canonical((float)value); break;
-    case NPUQ_FLOAT16: ((uint16_t *)data)[i] = npuq_ref_to_float16((float)value); break;
-    case NPUQ_BFLOAT16: ((uint16_t *)data)[i] = npuq_ref_to_bfloat16((float)value); break;
-    case NPUQ_INT8: ((int8_t *)data)[i] = (int8_t)to_range(value, INT8_MIN, INT8_MAX); break;
-    case NPUQ_UINT8: ((uint8_t *)data)[i] = (uint8_t)to_range(value, 0, UINT8_MAX); break;
-    case NPUQ_INT32: ((int32_t *)data)[i] = (int32_t)to_range(value, INT32_MIN, INT32_MAX); break;
-    case NPUQ_INT64:
-    case NPUQ_UINT64: ((int64_t *)data)[i] = (int64_t)value; break;
-    case NPUQ_QUINT4X2: {
-        uint32_t *word = (uint32_t *)data + i / 8;
-        const uint32_t nibble = (uint32_t)(int32_t)to_range(value, -8, 7) & 15U;
-        *word = (*word & ~(15U << 4 * (i % 8))) | nibble << 4 * (i % 8);
-        break;
-    }
-    }
+    const struct dtype *type = dtype_of(dtype);
+
+    dtype_store(dtype, data, i,
+                type->kind == KIND_FLOAT   ? dtype_float_bits(dtype, (float)value)
+                : type->kind == KIND_WORDS ? (uint64_t)(int64_t)value
+                                           : (uint64_t)(int64_t)to_range(value, type->low, type->high));
 }
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
@@ -340,7 +330,7 @@ static double draw_target(struct maker *m)
     const npuq_dtype y = m->wish->options.y_dtype;
     const double end = y == NPUQ_QUINT4X2 ? 9 : y == NPUQ_UINT8 ? 270 : y == NPUQ_INT32 ? 1e5 : 140;
 
-    if (y == NPUQ_FLOAT32 || y == NPUQ_FLOAT16 || y == NPUQ_BFLOAT16) {
+    if (dtype_is_float(y)) {
         return draw_tie(m);
     }
     /* To these a half cannot be added without rounding. Where x is no integer, they come from halves. */
@@ -424,7 +414,7 @@ static void draw_row(struct maker *m, size_t token, size_t kind)
     /* With an offset of a quarter BELOW_HALF can be come by, if x has 24 bits. */
     const bool takes_quarter = call->op == DYNAMIC_QUANT_ASYMMETRIC && m->wish->dtypes[OPERAND_X] == NPUQ_FLOAT32;
     const double shift_of_ends = takes_quarter && draw_below(m, 2) ? -0.75 : 0;
-    const double top = (m->wish->options.y_dtype == NPUQ_QUINT4X2 ? 7 : 127) + (call->op == DYNAMIC_QUANT ? 0 : 0.5);
+    const double top = dtype_of(m->wish->options.y_dtype)->high + (call->op == DYNAMIC_QUANT ? 0 : 0.5);
     int exponent;
     const double least_smooth =
         call->operands[OPERAND_SMOOTH].data ? frexp(smooth_of(call, begin), &exponent) : 1; /* as drawn */
@@ -752,7 +742,7 @@ static npuq_tensor shape_of(const struct hard_wish *wish, enum operand operand)
     memcpy(shape, wish->shape, sizeof shape);
     switch (operand) {
     case OPERAND_X:
-        shape[wish->ndim - 1] /= wish->dtypes[OPERAND_X] == NPUQ_QUINT4X2 ? 8 : 1;
+        shape[wish->ndim - 1] >>= dtype_of(wish->dtypes[OPERAND_X])->log2_values;
         return contiguous(wish->dtypes[OPERAND_X], wish->ndim, shape);
     case OPERAND_GROUPS: return contiguous(wish->dtypes[operand], 1, (const int64_t[]){groups});
     case OPERAND_ROW_SCALE: return contiguous(NPUQ_FLOAT32, wish->ndim - 1, shape);

@@ -366,15 +366,12 @@ const struct hypothesis hypotheses[] = {
 
 const int hypothesis_count = sizeof hypotheses / sizeof hypotheses[0];
 
-static bool is_float(npuq_dtype dtype)
-{
-    return dtype == NPUQ_FLOAT32 || dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16;
-}
-
 /* Has subnormals of float32. */
 static bool is_wide(npuq_dtype dtype)
 {
-    return dtype == NPUQ_FLOAT32 || dtype == NPUQ_BFLOAT16;
+    const struct dtype *type = dtype_of(dtype);
+
+    return type->kind == KIND_FLOAT && type->bits - type->fraction == 9; /* the sign, and an exponent of 8 bits */
 }
 
 static uint64_t when(bool condition, uint64_t need)
@@ -400,7 +397,7 @@ static uint64_t traits_of(const struct call *call)
     const bool wide = is_wide(x) || (operands[OPERAND_SMOOTH].data && operands[OPERAND_SMOOTH].dtype != NPUQ_FLOAT16);
     const bool int8_of_words = words && y == NPUQ_INT8;
     const bool anti_quant = call->op == ANTI_QUANT;
-    const bool float_offset = offset->data && is_float(offset->dtype);
+    const bool float_offset = offset->data && dtype_is_float(offset->dtype);
     const bool finer_offset = offset->data && (offset->dtype == NPUQ_FLOAT32 || offset->dtype == NPUQ_INT32);
     const bool float_bias = bias->data && bias->dtype != NPUQ_INT32;
     const bool sum =
@@ -424,7 +421,7 @@ static uint64_t traits_of(const struct call *call)
 
     return when(offset->data || int8_of_words, NEEDS(OFFSET)) | when(offsets, NEEDS(OFFSETS)) |
            when(float_offset, NEEDS(FLOAT_OFFSET)) | when(sum, NEEDS(SUM)) | when(!divides, NEEDS(PRODUCT)) |
-           when(divides, NEEDS(DIVISION)) | when(!is_float(y) || sum || row_scale, NEEDS(LATER_STEPS)) |
+           when(divides, NEEDS(DIVISION)) | when(!dtype_is_float(y) || sum || row_scale, NEEDS(LATER_STEPS)) |
            when(scales, NEEDS(SCALES)) | when(scale->dtype != NPUQ_FLOAT16, NEEDS(SCALE_NOT_FLOAT16)) |
            when(scale->dtype != NPUQ_BFLOAT16, NEEDS(SCALE_NOT_BFLOAT16)) | when(call->rows > 1, NEEDS(ROWS)) |
            when(row_scale, NEEDS(ROW_SCALE)) |
@@ -442,26 +439,9 @@ static uint64_t traits_of(const struct call *call)
            when(long_product, NEEDS(LONG_PRODUCT)) | when(rounded_half, NEEDS(ROUNDED_HALF));
 }
 
-/* The bit of the result's type. */
-static unsigned y_bit(npuq_dtype dtype)
-{
-    switch (dtype) {
-    case NPUQ_INT8: return Y_INT8;
-    case NPUQ_UINT8: return Y_UINT8;
-    case NPUQ_INT32: return Y_INT32;
-    case NPUQ_QUINT4X2: return Y_INT4;
-    case NPUQ_FLOAT16: return Y_FLOAT16;
-    case NPUQ_BFLOAT16: return Y_BFLOAT16;
-    case NPUQ_FLOAT32: return Y_FLOAT32;
-    case NPUQ_INT64:
-    case NPUQ_UINT64: return Y_WORD;
-    }
-    return 0;
-}
-
 bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *call)
 {
-    return (hypothesis->operators & call->op) && (hypothesis->y_types & y_bit(call->options.y_dtype)) &&
+    return (hypothesis->operators & call->op) && (hypothesis->y_types & dtype_of(call->options.y_dtype)->bit) &&
            (hypothesis->needs & ~traits_of(call)) == 0;
 }
 

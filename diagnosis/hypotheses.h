@@ -46,14 +46,14 @@ enum need {
 
 /* Types of y, as bits. */
 enum {
-    Y_INT8 = 1,
-    Y_UINT8 = 2,
-    Y_INT32 = 4,
-    Y_INT4 = 8,
-    Y_FLOAT16 = 16,
-    Y_BFLOAT16 = 32,
-    Y_FLOAT32 = 64,
-    Y_WORD = 128,
+    Y_INT8 = 1 << DTYPE_INT8,
+    Y_UINT8 = 1 << DTYPE_UINT8,
+    Y_INT32 = 1 << DTYPE_INT32,
+    Y_INT4 = 1 << DTYPE_QUINT4X2,
+    Y_FLOAT16 = 1 << DTYPE_FLOAT16,
+    Y_BFLOAT16 = 1 << DTYPE_BFLOAT16,
+    Y_FLOAT32 = 1 << DTYPE_FLOAT32,
+    Y_WORD = 1 << DTYPE_INT64 | 1 << DTYPE_UINT64,
     Y_SIGNED = Y_INT8 | Y_INT4,
     Y_SIGNED_INTEGER = Y_SIGNED | Y_INT32,
     Y_SIGNED_OR_WORD = Y_SIGNED_INTEGER | Y_WORD,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "steps.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -236,13 +235,12 @@ static double load_offset(const struct arithmetic *a, size_t i, const char *name
 static double load_x(const struct arithmetic *a, size_t i)
 {
     const struct array *x = &a->call->operands[OPERAND_X];
-    const uint16_t *halves = x->data;
 
     switch (choice(a, STEP_INPUT)) {
     case INPUT_FLOAT16: return to_type(load(x, i), TYPE_FLOAT16);
     case INPUT_BFLOAT16: return to_type(load(x, i), TYPE_BFLOAT16);
     case INPUT_OTHER_HALF:
-        return (double)(x->dtype == NPUQ_FLOAT16 ? npuq_ref_bfloat16(halves[i]) : npuq_ref_float16(halves[i]));
+        return (double)dtype_float(x->dtype == NPUQ_FLOAT16 ? NPUQ_BFLOAT16 : NPUQ_FLOAT16, array_bits(x, i));
     case INPUT_UNSIGNED_INT4: return (double)array_bits(x, i);
     case INPUT_NIBBLES_SWAPPED: return load(x, i ^ 1);
     case INPUT_WORD_REVERSED: return load(x, i ^ 7);
@@ -404,12 +402,12 @@ static void note_place(const struct arithmetic *a, const char *step, size_t i)
 
 static struct token asymmetric_token(const struct arithmetic *a, const struct extremes *e)
 {
-    const bool int4 = a->call->options.y_dtype == NPUQ_QUINT4X2;
-    const double dmax = int4 ? 7 : 127;
+    const struct dtype *y = dtype_of(a->call->options.y_dtype);
+    const double dmax = y->high;
     const int type = choice(a, STEP_TOKEN_TYPE);
     const int wide = wide_type(a);
     const int unit = choice(a, STEP_UNIT);
-    const double steps = (int4 ? 15 : 255) + (unit == UNIT_ONE_MORE ? 1 : unit == UNIT_ONE_LESS ? -1 : 0);
+    const double steps = y->high - y->low + (unit == UNIT_ONE_MORE ? 1 : unit == UNIT_ONE_LESS ? -1 : 0);
     struct token token;
 
     note(a->trace, "hi", e->hi);
@@ -437,10 +435,9 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
 
 static struct token symmetric_token(const struct arithmetic *a, const struct extremes *e)
 {
-    const bool int4 = a->call->options.y_dtype == NPUQ_QUINT4X2;
     const int type = choice(a, STEP_TOKEN_TYPE);
     const int wide = wide_type(a);
-    const double dmax = (int4 ? 7 : 127) + (choice(a, STEP_UNIT) == UNIT_ONE_MORE ? 1 : 0);
+    const double dmax = dtype_of(a->call->options.y_dtype)->high + (choice(a, STEP_UNIT) == UNIT_ONE_MORE ? 1 : 0);
     const int least = choice(a, STEP_LEAST);
     const double least_m = is_of_largest(least) ? to_type(least_scale(least), wide_type(a)) : -INFINITY;
     const double m = note(a->trace, "m = max |v|", e->hi < least_m ? least_m : e->hi); /* NaN stays */
@@ -514,19 +511,9 @@ struct integer_range {
 /* The range that the kernel clamps to. */
 static struct integer_range range_of(const struct arithmetic *a, npuq_dtype dtype)
 {
-    struct integer_range range = {-128, 127, 8};
+    const struct dtype *type = dtype_of(dtype);
+    struct integer_range range = {type->low, type->high, type->bits};
 
-    switch (dtype) {
-    case NPUQ_UINT8: range = (struct integer_range){0, 255, 8}; break;
-    case NPUQ_INT32: range = (struct integer_range){INT32_MIN, INT32_MAX, 32}; break;
-    case NPUQ_QUINT4X2: range = (struct integer_range){-8, 7, 4}; break;
-    case NPUQ_INT8:
-    case NPUQ_FLOAT32: /* nothing is clamped to these */
-    case NPUQ_FLOAT16:
-    case NPUQ_BFLOAT16:
-    case NPUQ_INT64:
-    case NPUQ_UINT64: break;
-    }
     switch (choice(a, STEP_SATURATION)) {
     case SATURATE_SYMMETRIC: range.low = -range.high; break;
     case SATURATE_UNSIGNED_INT4: range = (struct integer_range){0, 15, 4}; break;
@@ -590,23 +577,11 @@ static uint64_t swap_bytes(uint64_t bits, size_t size)
 
 /* ---- from t to a floating-point type ---------------------------------------------------------------------------- */
 
-/* Of float16 or bfloat16. */
-static uint32_t half_bits(float t, npuq_dtype dtype)
-{
-    assert(dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16);
-    return dtype == NPUQ_FLOAT16 ? npuq_ref_to_float16(t) : npuq_ref_to_bfloat16(t);
-}
-
-static float half_value(uint32_t bits, npuq_dtype dtype)
-{
-    return dtype == NPUQ_FLOAT16 ? npuq_ref_float16((uint16_t)bits) : npuq_ref_bfloat16((uint16_t)bits);
-}
-
 /* The value of a type next to t towards zero. */
 static uint32_t truncated(float t, npuq_dtype dtype)
 {
-    const uint32_t bits = half_bits(t, dtype);
-    const float value = half_value(bits, dtype);
+    const uint32_t bits = dtype_float_bits(dtype, t);
+    const float value = dtype_float(dtype, bits);
 
     return fabsf(value) > fabsf(t) ? bits - 1 : bits;
 }
@@ -615,11 +590,11 @@ static uint32_t truncated(float t, npuq_dtype dtype)
 static uint32_t half_away(float t, npuq_dtype dtype)
 {
     const uint32_t below = truncated(t, dtype);
-    const float low = half_value(below, dtype);
-    const float next = half_value(below + 1, dtype);
+    const float low = dtype_float(dtype, below);
+    const float next = dtype_float(dtype, below + 1);
     const double middle = ((double)low + (double)next) / 2;
 
-    return isfinite(next) && fabs((double)t) == fabs(middle) ? below + 1 : half_bits(t, dtype);
+    return isfinite(next) && fabs((double)t) == fabs(middle) ? below + 1 : dtype_float_bits(dtype, t);
 }
 
 /* To float32 so that rounding the result once more, to fewer bits, is as good as rounding t once. */
@@ -635,6 +610,8 @@ static float to_odd(double t)
 
 static uint64_t float_bits(const struct arithmetic *a, double t, npuq_dtype dtype)
 {
+    const struct dtype *type = dtype_of(dtype);
+    const uint32_t sign = 1U << (type->bits - 1);
     const int how = choice(a, STEP_RESULT);
     uint32_t bits;
 
@@ -643,23 +620,16 @@ static uint64_t float_bits(const struct arithmetic *a, double t, npuq_dtype dtyp
     }
     const float value = dtype == NPUQ_FLOAT32 ? (float)t : to_odd(t);
     if (is_nan(t)) {
-        const bool negative = choice(a, STEP_NAN) == NAN_NEGATIVE;
-        const uint64_t sign = dtype == NPUQ_FLOAT32 ? 0x80000000U : 0x8000U;
-        const uint64_t quiet = dtype == NPUQ_FLOAT32 ? 0x7FC00000U : dtype == NPUQ_FLOAT16 ? 0x7E00U : 0x7FC0U;
-        return quiet | (negative ? sign : 0);
-    }
-    if (dtype == NPUQ_FLOAT32) {
-        return npuq_ref_to_bits(value);
+        return dtype_float_bits(dtype, value) | (choice(a, STEP_NAN) == NAN_NEGATIVE ? sign : 0);
     }
     bits = how == RESULT_TRUNCATED   ? truncated(value, dtype)
            : how == RESULT_HALF_AWAY ? half_away(value, dtype)
-                                     : half_bits(value, dtype);
-    const uint32_t infinity = dtype == NPUQ_FLOAT16 ? 0x7C00 : 0x7F80;
-    if (how == RESULT_FINITE && (bits & 0x7FFF) == infinity) {
+                                     : dtype_float_bits(dtype, value);
+    if (how == RESULT_FINITE && !is_finite((double)dtype_float(dtype, bits))) {
         bits -= 1;
     }
-    if (how == RESULT_FLUSHED && (bits & infinity) == 0) {
-        bits &= 0x8000;
+    if (how == RESULT_FLUSHED && (bits & (sign - 1)) >> type->fraction == 0) {
+        bits &= sign;
     }
     return bits;
 }

@@ -3,13 +3,16 @@
 
 #include "tensor_file.h"
 
+#include <dtypes.h>
+#include <math.h>
+#include <npuq_ref_element.h>
 #include <stdlib.h>
 #include <string.h>
 
 bool compare_possible(const npuq_tensor *ours, const npuq_tensor *theirs)
 {
-    const bool same_type = strcmp(tensor_npy_type(ours->dtype), tensor_npy_type(theirs->dtype)) == 0;
-    const bool same_words = tensor_is_words(ours->dtype) && tensor_is_words(theirs->dtype);
+    const bool same_type = strcmp(dtype_of(ours->dtype)->npy, dtype_of(theirs->dtype)->npy) == 0;
+    const bool same_words = dtype_is_words(ours->dtype) && dtype_is_words(theirs->dtype);
 
     if ((!same_type && !same_words) || ours->ndim != theirs->ndim) {
         return false;
@@ -24,80 +27,19 @@ bool compare_possible(const npuq_tensor *ours, const npuq_tensor *theirs)
 
 /* ---- one element ----------------------------------------------------------------------------------------------- */
 
-const struct float_format *compare_float_format(npuq_dtype dtype)
-{
-    static const struct float_format formats[] = {
-        {NPUQ_FLOAT32, 32, 0x7F800000, 9}, {NPUQ_FLOAT16, 16, 0x7C00, 5}, {NPUQ_BFLOAT16, 16, 0x7F80, 4}};
-
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
-        if (formats[i].dtype == dtype) {
-            return &formats[i];
-        }
-    }
-    return NULL;
-}
-
-static struct value read_value(const char *data, npuq_dtype dtype, int part)
-{
-    struct value value = {0, 0};
-    uint8_t bits8;
-    uint16_t bits16;
-    uint32_t bits32;
-
-    switch (npuq_dtype_size(dtype)) {
-    case 1:
-        memcpy(&bits8, data, sizeof bits8);
-        value.bits = bits8;
-        value.number = dtype == NPUQ_INT8 && bits8 > INT8_MAX ? (int64_t)bits8 - 256 : bits8;
-        break;
-    case 2:
-        memcpy(&bits16, data, sizeof bits16);
-        value.bits = bits16;
-        break;
-    case 4:
-        memcpy(&bits32, data, sizeof bits32);
-        value.bits = dtype == NPUQ_QUINT4X2 ? bits32 >> 4 * part & 0xF : bits32;
-        value.number = (int64_t)value.bits;
-        if (dtype == NPUQ_QUINT4X2 && value.bits > 7) {
-            value.number -= 16;
-        } else if (dtype == NPUQ_INT32 && bits32 > INT32_MAX) {
-            value.number -= (int64_t)1 << 32;
-        }
-        break;
-    default: memcpy(&value.bits, data, sizeof value.bits); break;
-    }
-    return value;
-}
-
-/* Counts the floats from 0, so that neighbours differ by 1. */
-static int64_t float_position(const struct float_format *format, uint64_t bits)
-{
-    const uint64_t sign = (uint64_t)1 << (format->width - 1);
-
-    return bits & sign ? -(int64_t)(bits - sign) : (int64_t)bits;
-}
-
 /* Fills in how far two elements of which the bits differ are apart; false if they count as equal. */
 static bool measure(const struct pair *pair, struct difference *difference)
 {
-    const struct float_format *format = compare_float_format(pair->ours->dtype);
+    const npuq_dtype dtype = pair->ours->dtype;
+    const bool is_float = dtype_is_float(dtype);
+    const float ours = is_float ? dtype_float(dtype, difference->ours) : 0;
+    const float theirs = is_float ? dtype_float(dtype, difference->theirs) : 0;
 
-    difference->infinite = false;
-    difference->zeros = false;
-    if (!format) {
-        difference->steps = difference->theirs.number - difference->ours.number;
-        return true;
-    }
-    const int64_t infinity = (int64_t)format->infinity;
-    const int64_t ours = float_position(format, difference->ours.bits);
-    const int64_t theirs = float_position(format, difference->theirs.bits);
-    const int64_t magnitude = ours < 0 ? -ours : ours;
-    const int64_t their_magnitude = theirs < 0 ? -theirs : theirs;
-    const bool both_nan = magnitude > infinity && their_magnitude > infinity;
-    difference->infinite = magnitude >= infinity || their_magnitude >= infinity;
-    difference->steps = theirs - ours;
-    difference->zeros = difference->steps == 0;
-    return !pair->is_parameter || !(difference->zeros || both_nan);
+    difference->steps =
+        dtype_is_words(dtype) ? 0 : dtype_order(dtype, difference->theirs) - dtype_order(dtype, difference->ours);
+    difference->infinite = !(fabsf(ours) < INFINITY && fabsf(theirs) < INFINITY);
+    difference->zeros = is_float && difference->steps == 0;
+    return !pair->is_parameter || !(difference->zeros || (npuq_ref_is_nan(ours) && npuq_ref_is_nan(theirs)));
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------------------- */
@@ -124,9 +66,9 @@ static bool visit_element(struct walk *walk, const char *ours, const char *their
     struct difference *difference = &walk->difference;
 
     for (int part = 0; part < walk->parts; part++) {
-        difference->ours = read_value(ours, dtype, part);
-        difference->theirs = read_value(theirs, dtype, part);
-        if (difference->ours.bits == difference->theirs.bits || !measure(walk->pair, difference)) {
+        difference->ours = dtype_load(dtype, ours, (size_t)part);
+        difference->theirs = dtype_load(dtype, theirs, (size_t)part);
+        if (difference->ours == difference->theirs || !measure(walk->pair, difference)) {
             continue;
         }
         memcpy(difference->index, walk->index, sizeof walk->index);
@@ -186,7 +128,7 @@ void compare_walk(const struct pair *pair, visit_difference *visit, void *contex
         .pair = pair,
         .visit = visit,
         .context = context,
-        .parts = tensor_values_per_element(pair->ours->dtype),
+        .parts = 1 << dtype_of(pair->ours->dtype)->log2_values,
     };
     const char *ours = pair->ours->data;
     const char *theirs = pair->theirs->data;
@@ -278,10 +220,9 @@ static bool sum_difference(void *context, const struct difference *difference)
         return true;
     }
     comparison->differ++;
-    if (tensor_is_words(pair->ours->dtype)) {
+    if (dtype_is_words(pair->ours->dtype)) {
         for (int field = 0; field < FIELDS; field++) {
-            comparison->fields[field] +=
-                field_differs((enum field)field, difference->ours.bits, difference->theirs.bits);
+            comparison->fields[field] += field_differs((enum field)field, difference->ours, difference->theirs);
         }
     } else if (difference->infinite) {
         comparison->infinite++;
@@ -311,10 +252,10 @@ bool compare_tensors(const struct pair *pair, struct comparison *comparison)
     if (count == 0) { /* and extents may be anything */
         return true;
     }
-    comparison->elements = count * (size_t)tensor_values_per_element(ours->dtype);
+    comparison->elements = count << dtype_of(ours->dtype)->log2_values;
     comparison->dimensions = row_dimensions > 1 ? row_dimensions : 0;
     if (!start_hits(&comparison->rows, (int64_t)count / length) ||
-        !start_hits(&comparison->columns, length * tensor_values_per_element(ours->dtype))) {
+        !start_hits(&comparison->columns, length << dtype_of(ours->dtype)->log2_values)) {
         return false;
     }
     for (int d = 0; d < comparison->dimensions; d++) {

@@ -16,34 +16,17 @@ struct pair {
                                 * as values, -0 equal to 0 and NaN to NaN */
 };
 
-/* How the bits of a floating-point type are read. */
-struct float_format {
-    npuq_dtype dtype;
-    int width;         /* of the type, in bits */
-    uint64_t infinity; /* the bits of the positive one */
-    int digits;        /* decimal ones that tell all values apart */
-};
-
-/* Null if the type is none. */
-const struct float_format *compare_float_format(npuq_dtype dtype);
-
 /* Whether the two can be compared: same shape and type. Where only the bits matter types may differ: int64 goes with
  * uint64, and int32 is how quint4x2 words are stored. */
 bool compare_possible(const npuq_tensor *ours, const npuq_tensor *theirs);
 
 /* ---- single differences ---------------------------------------------------------------------------------------- */
 
-/* An element of any type: its bits, and what they mean if it is a small integer. */
-struct value {
-    uint64_t bits;
-    int64_t number;
-};
-
 struct difference {
     int64_t index[NPUQ_MAX_NDIM]; /* of quint4x2: of the int4 value, not the word */
     int64_t row;                  /* all dimensions but the last as one; of parameters all of them */
-    struct value ours;
-    struct value theirs;
+    uint64_t ours;                /* the bits */
+    uint64_t theirs;
     int64_t steps; /* theirs - ours: in ulps for floats, 0 for words of 64 bits */
     bool infinite; /* one of them is NaN or an infinity, and steps says nothing */
     bool zeros;    /* both are zeros, of different signs */

@@ -4,13 +4,14 @@
 
 #include "tensor_file.h"
 
+#include <dtypes.h>
 #include <inttypes.h>
 #include <npuq_ref_element.h>
 #include <string.h>
 
 static const char *unit(const npuq_tensor *tensor)
 {
-    return tensor_is_float(tensor->dtype) ? " ulp" : "";
+    return dtype_is_float(tensor->dtype) ? " ulp" : "";
 }
 
 /* ---- how far --------------------------------------------------------------------------------------------------- */
@@ -190,35 +191,20 @@ static void print_places(FILE *stream, const struct pair *pair, const struct com
 
 /* ---- which ----------------------------------------------------------------------------------------------------- */
 
-/* Of a floating-point type. */
-static double number_of(npuq_dtype dtype, uint64_t bits)
+static void print_value(FILE *stream, npuq_dtype dtype, uint64_t bits)
 {
-    switch (dtype) {
-    case NPUQ_BFLOAT16: return (double)npuq_ref_bfloat16((uint16_t)bits);
-    case NPUQ_FLOAT16: return (double)npuq_ref_float16((uint16_t)bits);
-    case NPUQ_FLOAT32: return (double)npuq_ref_from_bits((uint32_t)bits);
-    case NPUQ_INT8:
-    case NPUQ_UINT8:
-    case NPUQ_INT32:
-    case NPUQ_INT64:
-    case NPUQ_UINT64:
-    case NPUQ_QUINT4X2: break;
-    }
-    return 0;
-}
+    const struct dtype *type = dtype_of(dtype);
 
-static void print_value(FILE *stream, const npuq_tensor *tensor, struct value value)
-{
-    const struct float_format *format = compare_float_format(tensor->dtype);
-
-    if (format) {
-        (void)fprintf(stream, "%.*g (0x%0*" PRIX64 ")", format->digits, number_of(tensor->dtype, value.bits),
-                      format->width / 4, value.bits);
-    } else if (tensor_is_words(tensor->dtype)) {
-        (void)fprintf(stream, "0x%016" PRIX64 " (scale %.9g, offset %" PRId32 ")", value.bits,
-                      number_of(NPUQ_FLOAT32, value.bits), npuq_ref_word_offset(value.bits));
-    } else {
-        (void)fprintf(stream, "%" PRId64, value.number);
+    switch (type->kind) {
+    case KIND_FLOAT:
+        (void)fprintf(stream, "%.*g (0x%0*" PRIX64 ")", type->digits, (double)dtype_float(dtype, bits), type->bits / 4,
+                      bits);
+        break;
+    case KIND_WORDS:
+        (void)fprintf(stream, "0x%016" PRIX64 " (scale %.9g, offset %" PRId32 ")", bits,
+                      (double)dtype_float(NPUQ_FLOAT32, bits), npuq_ref_word_offset(bits));
+        break;
+    default: (void)fprintf(stream, "%" PRId64, dtype_order(dtype, bits)); break;
     }
 }
 
@@ -242,10 +228,10 @@ static bool print_difference(void *context, const struct difference *difference)
         (void)fprintf(stream, "%s%" PRId64, d > 0 ? ", " : "", difference->index[d]);
     }
     (void)fprintf(stream, "]: npuquant ");
-    print_value(stream, tensor, difference->ours);
+    print_value(stream, tensor->dtype, difference->ours);
     (void)fprintf(stream, ", file ");
-    print_value(stream, tensor, difference->theirs);
-    if (tensor_is_float(tensor->dtype) && !difference->infinite && !difference->zeros) {
+    print_value(stream, tensor->dtype, difference->theirs);
+    if (dtype_is_float(tensor->dtype) && !difference->infinite && !difference->zeros) {
         (void)fprintf(stream, ", %+" PRId64 " ulp", difference->steps);
     }
     (void)fputc('\n', stream);
@@ -305,7 +291,7 @@ static void print_conclusion(FILE *stream, const struct pair *pair, const struct
         (void)fprintf(stream, " by more than %" PRId64 "%s", pair->tolerance, unit(pair->ours));
     }
     print_percent(stream, comparison->differ, comparison->elements);
-    if (tensor_is_words(pair->ours->dtype)) {
+    if (dtype_is_words(pair->ours->dtype)) {
         (void)fprintf(stream, ": ");
         print_fields(stream, comparison);
     } else if (steps.count > 0) {

@@ -43,11 +43,13 @@ static bool choose_type(const struct hard *hard, enum operand operand, npuq_dtyp
     }
     const int length = (int)strcspn(text, ",");
     (void)snprintf(name, sizeof name, "%.*s", length, text);
-    const char *usual_name = option_type_name(name);
-    *dtype = tensor_named_type(usual_name);
-    *chosen = true;
-    return strcmp(usual_name, tensor_type_name(*dtype)) == 0 ||
-           report_error("--type: %s: there is no type '%.*s'; expected float32, float16, bfloat16, int8, uint8, int32, "
+    const struct dtype *named = dtype_named(option_type_name(name));
+    *chosen = named != NULL;
+    if (named) {
+        *dtype = named->dtype;
+        return true;
+    }
+    return report_error("--type: %s: there is no type '%.*s'; expected float32, float16, bfloat16, int8, uint8, int32, "
                         "int64, uint64 or quint4x2 (int4)",
                         option_name(option), length, text);
 }
@@ -108,7 +110,7 @@ static bool make_wish(struct hard *hard, struct hard_wish *wish)
     /* The options are those of a call of an x with as many dimensions. */
     const npuq_tensor x = {.ndim = arguments->places[0].count};
     hard->operands.inputs[command->positional] = &x;
-    hard->operands.outputs[0].dtype = tensor_named_type(arguments->text[OPTION_DTYPE]);
+    hard->operands.outputs[0].dtype = wanted_dtype(arguments);
     const bool known = describe_call(command, &hard->operands, &request);
     hard->operands.inputs[command->positional] = NULL;
     wish->options = request.options;
@@ -169,7 +171,7 @@ static void add_tensor(struct text *text, const char *name, const npuq_tensor *t
     add_name(text, name);
     text_add(text, "\": {\"file\": \"");
     add_name(text, name);
-    text_add(text, ".npy\", \"dtype\": \"%s\", \"shape\": [", tensor_type_name(tensor->dtype));
+    text_add(text, ".npy\", \"dtype\": \"%s\", \"shape\": [", dtype_of(tensor->dtype)->name);
     for (int d = 0; d < tensor->ndim; d++) {
         text_add(text, "%s%" PRId64, d > 0 ? ", " : "", tensor->shape[d]);
     }

@@ -33,12 +33,12 @@ static bool check_quantize(const struct arguments *arguments)
 
 npuq_dtype wanted_dtype(const struct arguments *arguments)
 {
-    return tensor_named_type(arguments->text[OPTION_DTYPE]);
+    return dtype_named(arguments->text[OPTION_DTYPE])->dtype;
 }
 
 bool check_tolerance(const struct arguments *arguments)
 {
-    const bool floats = tensor_is_float(wanted_dtype(arguments));
+    const bool floats = dtype_is_float(wanted_dtype(arguments));
     const enum option wrong = floats ? OPTION_MAX_DIFF : OPTION_MAX_ULP;
 
     return arguments->number[wrong] == 0 ||
@@ -55,9 +55,8 @@ static npuq_tensor shaped_like(const npuq_tensor *input, npuq_dtype dtype)
     memcpy(output.shape, input->shape, sizeof output.shape);
     if (output.ndim > 0) {
         /* Unsigned, as the extents of an empty tensor may be anything. */
-        const uint64_t last =
-            (uint64_t)output.shape[output.ndim - 1] * (uint64_t)tensor_values_per_element(input->dtype);
-        output.shape[output.ndim - 1] = (int64_t)(last / (uint64_t)tensor_values_per_element(dtype));
+        const uint64_t last = (uint64_t)output.shape[output.ndim - 1] << dtype_of(input->dtype)->log2_values;
+        output.shape[output.ndim - 1] = (int64_t)(last >> dtype_of(dtype)->log2_values);
     }
     return output;
 }

@@ -139,7 +139,7 @@ static bool is_countable(const npuq_tensor *tensor)
 static bool check_factor(const npuq_tensor *tensor, const char *name)
 {
     if (tensor->dtype != NPUQ_INT8) {
-        return report_error("%s: holds %s; expected i1", name, tensor_npy_type(tensor->dtype));
+        return report_error("%s: holds %s; expected i1", name, dtype_of(tensor->dtype)->npy);
     }
     return tensor->ndim >= 2 ||
            report_error("%s: has %d dimension%s; expected 2 or more", name, tensor->ndim, tensor->ndim == 1 ? "" : "s");
@@ -181,7 +181,7 @@ static bool check_columns(const struct operands *operands, enum option option, i
         return true;
     }
     const bool is_one = one && tensor->ndim == 1 && tensor->shape[0] == 1;
-    const bool is_row = tensor_is_words(tensor->dtype) && tensor->ndim == 2 && tensor->shape[0] == 1;
+    const bool is_row = dtype_is_words(tensor->dtype) && tensor->ndim == 2 && tensor->shape[0] == 1;
     if (is_one || ((tensor->ndim == 1 || is_row) && tensor->shape[tensor->ndim - 1] == columns)) {
         return true;
     }
@@ -196,8 +196,7 @@ static bool check_type(const struct operands *operands, enum option option, npuq
 
     return !tensor || tensor->dtype == dtype ||
            report_error("--%s: holds %s; expected %s with --dtype %s", option_name(option),
-                        tensor_npy_type(tensor->dtype), tensor_npy_type(dtype),
-                        operands->arguments->text[OPTION_DTYPE]);
+                        dtype_of(tensor->dtype)->npy, dtype_of(dtype)->npy, operands->arguments->text[OPTION_DTYPE]);
 }
 
 static bool check_types(const struct operands *operands, enum stage stage)
@@ -205,16 +204,16 @@ static bool check_types(const struct operands *operands, enum stage stage)
     const npuq_tensor *scale = operands->inputs[OPTION_SCALE];
     const char *dtype = operands->arguments->text[OPTION_DTYPE];
 
-    if (stage == STAGE_REQUANT && !tensor_is_words(scale->dtype) && scale->dtype != NPUQ_FLOAT32) {
-        return report_error("--scale: holds %s; expected f4, i8 or u8 with --dtype %s", tensor_npy_type(scale->dtype),
+    if (stage == STAGE_REQUANT && !dtype_is_words(scale->dtype) && scale->dtype != NPUQ_FLOAT32) {
+        return report_error("--scale: holds %s; expected f4, i8 or u8 with --dtype %s", dtype_of(scale->dtype)->npy,
                             dtype);
     }
-    if (stage == STAGE_DEQUANT && !tensor_is_float(scale->dtype)) {
+    if (stage == STAGE_DEQUANT && !dtype_is_float(scale->dtype)) {
         return report_error("--scale: holds %s; expected f4, f2 or u2 (bfloat16) with --dtype %s%s",
-                            tensor_npy_type(scale->dtype), dtype,
+                            dtype_of(scale->dtype)->npy, dtype,
                             operands->inputs[OPTION_PERTOKEN_SCALE] ? " and --pertoken-scale" : "");
     }
-    if (operands->inputs[OPTION_OFFSET] && tensor_is_words(scale->dtype)) {
+    if (operands->inputs[OPTION_OFFSET] && dtype_is_words(scale->dtype)) {
         return report_error("--offset: is in the words already; expected none, or --scale to be f4");
     }
     return check_type(operands, OPTION_OFFSET, NPUQ_FLOAT32) &&

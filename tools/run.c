@@ -83,7 +83,7 @@ static bool check_bfloat16(const npuq_tensor *tensor, const char *path, const ch
         return report_error("%s: holds u2 (unsigned 16-bit integers); if they are bfloat16, say --bf16 %s", path, name);
     }
     if (tensor->dtype != NPUQ_BFLOAT16 && is_bfloat16) {
-        return report_error("%s: holds %s, not u2 as --bf16 %s says", path, tensor_npy_type(tensor->dtype), name);
+        return report_error("%s: holds %s, not u2 as --bf16 %s says", path, dtype_of(tensor->dtype)->npy, name);
     }
     return true;
 }
@@ -160,8 +160,8 @@ static const char *packing_hint(const struct run *run, const npuq_tensor *ours, 
     const int last = ours->ndim - 1;
     npuq_tensor packed = *ours;
 
-    if (tensor_is_float(ours->dtype) || ours->dtype == NPUQ_QUINT4X2 || last < 0 || ours->shape[last] % 8 != 0 ||
-        !option_has_choice(run->command->command, OPTION_DTYPE, tensor_type_name(NPUQ_QUINT4X2))) {
+    if (dtype_is_float(ours->dtype) || ours->dtype == NPUQ_QUINT4X2 || last < 0 || ours->shape[last] % 8 != 0 ||
+        !option_has_choice(run->command->command, OPTION_DTYPE, dtype_of(NPUQ_QUINT4X2)->name)) {
         return "";
     }
     packed.dtype = NPUQ_QUINT4X2;
@@ -190,9 +190,9 @@ static bool load_expected(struct run *run, int i)
     const npuq_tensor *theirs = &run->expected[i].tensor;
     return compare_possible(ours, theirs) ||
            report_error("%s: holds %s %s; expected %s %s to compare with %s, which is %s%s", run->expected[i].path,
-                        tensor_npy_type(theirs->dtype), tensor_format_shape(their_shape, theirs),
-                        tensor_npy_type(ours->dtype), tensor_format_shape(shape, ours), output_names[i],
-                        tensor_type_name(ours->dtype), packing_hint(run, ours, theirs));
+                        dtype_of(theirs->dtype)->npy, tensor_format_shape(their_shape, theirs),
+                        dtype_of(ours->dtype)->npy, tensor_format_shape(shape, ours), output_names[i],
+                        dtype_of(ours->dtype)->name, packing_hint(run, ours, theirs));
 }
 
 /* Known before the inputs are read. */
@@ -307,7 +307,7 @@ static enum exit_status compare_outputs(const struct run *run)
         if (!text_of(run, OPTION_EXPECT + i)) {
             continue;
         }
-        const bool is_float = tensor_is_float(run->operands.outputs[i].dtype);
+        const bool is_float = dtype_is_float(run->operands.outputs[i].dtype);
         const struct pair pair = {
             .ours = &run->operands.outputs[i],
             .theirs = &run->expected[i].tensor,
@@ -366,8 +366,8 @@ static void print_summary(const struct run *run)
     char shape[TENSOR_SHAPE_SIZE];
 
     (void)fprintf(run->report, "%s: %s %s %s, y %s, backend %s, %d thread%s, %.6f s", run->command->name,
-                  option_name(first), tensor_type_name(x->dtype), tensor_format_shape(shape, x),
-                  tensor_type_name(run->operands.outputs[0].dtype), npuq_backend_name(npuq_active_backend()),
+                  option_name(first), dtype_of(x->dtype)->name, tensor_format_shape(shape, x),
+                  dtype_of(run->operands.outputs[0].dtype)->name, npuq_backend_name(npuq_active_backend()),
                   run->threads, run->threads == 1 ? "" : "s", run->seconds);
     if (run->seconds > 0) {
         (void)fprintf(run->report, ", %.2f GB/s", bytes_moved(run) / run->seconds * 1e-9);

@@ -5,68 +5,12 @@
 #include "os.h"
 #include "report.h"
 
-#include <assert.h>
+#include <dtypes.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    npuq_dtype dtype;
-    const char *npy_type;
-    const char *name;
-} types[] = {
-    {NPUQ_FLOAT32, "f4", "float32"},   {NPUQ_FLOAT16, "f2", "float16"}, {NPUQ_BFLOAT16, "u2", "bfloat16"},
-    {NPUQ_INT8, "i1", "int8"},         {NPUQ_UINT8, "u1", "uint8"},     {NPUQ_INT32, "i4", "int32"},
-    {NPUQ_QUINT4X2, "i4", "quint4x2"}, {NPUQ_INT64, "i8", "int64"},     {NPUQ_UINT64, "u8", "uint64"},
-};
-
-enum { TYPES = sizeof types / sizeof types[0], MESSAGE_SIZE = 160 };
-
-static size_t type_index(npuq_dtype dtype)
-{
-    size_t i = 0;
-
-    while (i < TYPES - 1 && types[i].dtype != dtype) {
-        i++;
-    }
-    assert(types[i].dtype == dtype);
-    return i;
-}
-
-const char *tensor_npy_type(npuq_dtype dtype)
-{
-    return types[type_index(dtype)].npy_type;
-}
-
-const char *tensor_type_name(npuq_dtype dtype)
-{
-    return types[type_index(dtype)].name;
-}
-
-npuq_dtype tensor_named_type(const char *name)
-{
-    size_t i = 0;
-
-    while (i < TYPES - 1 && strcmp(types[i].name, name) != 0) {
-        i++;
-    }
-    return types[i].dtype;
-}
-
-int tensor_values_per_element(npuq_dtype dtype)
-{
-    return dtype == NPUQ_QUINT4X2 ? 8 : 1;
-}
-
-bool tensor_is_float(npuq_dtype dtype)
-{
-    return dtype == NPUQ_FLOAT32 || dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16;
-}
-
-bool tensor_is_words(npuq_dtype dtype)
-{
-    return dtype == NPUQ_INT64 || dtype == NPUQ_UINT64;
-}
+enum { MESSAGE_SIZE = 160 };
 
 size_t tensor_element_count(const npuq_tensor *tensor)
 {
@@ -116,19 +60,19 @@ const char *tensor_format_shape(char text[TENSOR_SHAPE_SIZE], const npuq_tensor 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
 /* The first row with the type is the one: int32 for i4, and bfloat16 for u2. */
-static npuq_dtype dtype_of(const struct npy *npy)
+static npuq_dtype type_of(const struct npy *npy)
 {
-    size_t i = 0;
+    int i = 0;
 
-    while (i < TYPES - 1 && strcmp(types[i].npy_type, npy->type) != 0) {
+    while (i < DTYPES - 1 && strcmp(dtypes[i].npy, npy->type) != 0) {
         i++;
     }
-    return types[i].dtype;
+    return dtypes[i].dtype;
 }
 
 static npuq_tensor view_of(const struct npy *npy, const void *data)
 {
-    npuq_tensor tensor = {.data = (void *)(uintptr_t)data, .dtype = dtype_of(npy), .ndim = npy->ndim};
+    npuq_tensor tensor = {.data = (void *)(uintptr_t)data, .dtype = type_of(npy), .ndim = npy->ndim};
     int64_t stride = 1;
 
     memcpy(tensor.shape, npy->shape, sizeof npy->shape);
@@ -284,7 +228,7 @@ void tensor_file_release(struct tensor_file *file)
 static bool write_tensor(FILE *stream, const npuq_tensor *tensor)
 {
     char header[NPY_HEADER_SIZE];
-    const size_t header_size = npy_format_header(header, tensor_npy_type(tensor->dtype), tensor->ndim, tensor->shape);
+    const size_t header_size = npy_format_header(header, dtype_of(tensor->dtype)->npy, tensor->ndim, tensor->shape);
     const size_t count = tensor_element_count(tensor);
 
     return fwrite(header, 1, header_size, stream) == header_size &&

@@ -7,23 +7,6 @@
 
 #include <npuquant/npuquant.h>
 
-/* NumPy's name of a type as results are stored: a quint4x2 word is an i4, a bfloat16 a u2. */
-const char *tensor_npy_type(npuq_dtype dtype);
-
-/* What users call a type, and its size in bytes. */
-const char *tensor_type_name(npuq_dtype dtype);
-
-/* The type of that name; for a name that no type has, any type. */
-npuq_dtype tensor_named_type(const char *name);
-
-/* How many values an element holds: 8 of a quint4x2 word, else 1. */
-int tensor_values_per_element(npuq_dtype dtype);
-
-bool tensor_is_float(npuq_dtype dtype);
-
-/* Whether elements are words of trans_quant_param. */
-bool tensor_is_words(npuq_dtype dtype);
-
 size_t tensor_element_count(const npuq_tensor *tensor);
 size_t tensor_byte_count(const npuq_tensor *tensor);
 

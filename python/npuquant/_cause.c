@@ -217,39 +217,6 @@ static PyObject *explain_kept(PyObject *module, PyObject *given)
 
 /* ---- hard inputs ------------------------------------------------------------------------------------------------ */
 
-static const struct {
-    const char *name;
-    npuq_dtype dtype;
-} dtypes[] = {
-    {"float32", NPUQ_FLOAT32}, {"float16", NPUQ_FLOAT16}, {"bfloat16", NPUQ_BFLOAT16},
-    {"int8", NPUQ_INT8},       {"uint8", NPUQ_UINT8},     {"int32", NPUQ_INT32},
-    {"int64", NPUQ_INT64},     {"uint64", NPUQ_UINT64},   {"quint4x2", NPUQ_QUINT4X2},
-};
-
-enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
-
-static bool find_dtype(const char *name, npuq_dtype *dtype)
-{
-    for (int i = 0; i < DTYPES; i++) {
-        if (strcmp(dtypes[i].name, name) == 0) {
-            *dtype = dtypes[i].dtype;
-            return true;
-        }
-    }
-    PyErr_Format(PyExc_ValueError, "dtypes: there is no type '%s'", name);
-    return false;
-}
-
-static const char *dtype_name(npuq_dtype dtype)
-{
-    int i = 0;
-
-    while (dtypes[i].dtype != dtype) {
-        i++;
-    }
-    return dtypes[i].name;
-}
-
 /* (name of the type, shape, bytes) */
 static PyObject *describe_operand(const npuq_tensor *tensor)
 {
@@ -263,7 +230,7 @@ static PyObject *describe_operand(const npuq_tensor *tensor)
     if (!shape) {
         return NULL;
     }
-    return Py_BuildValue("sNN", dtype_name(tensor->dtype), shape,
+    return Py_BuildValue("sNN", dtype_of(tensor->dtype)->name, shape,
                          PyByteArray_FromStringAndSize(tensor->data, (Py_ssize_t)size));
 }
 
@@ -332,8 +299,13 @@ static bool take_types(const operation *op, PyObject *types, struct hard_wish *w
         }
         wish->present[role] = true;
         chosen[role] = name[0] != '\0';
-        if (chosen[role] && !find_dtype(name, &wish->dtypes[role])) {
-            return false;
+        if (chosen[role]) {
+            const struct dtype *named = dtype_named(name);
+            if (!named) {
+                PyErr_Format(PyExc_ValueError, "dtypes: there is no type '%s'", name);
+                return false;
+            }
+            wish->dtypes[role] = named->dtype;
         }
     }
     hard_inputs_choose_types(wish, chosen);

@@ -90,7 +90,7 @@ const operation *operation_of(PyObject *capsule)
 enum { UNKNOWN_DTYPE = -1 };
 
 /* The type of a buffer's elements. NumPy has no bfloat16: uint16 stands for its bits. */
-static int dtype_of(const Py_buffer *buffer)
+static int dtype_of_buffer(const Py_buffer *buffer)
 {
     const char *format = buffer->format;
 
@@ -360,7 +360,7 @@ static bool view(const char *name, argument_kind kind, PyObject *value, holding 
         if (!buffer->obj && !hold(held, PyObject_CallFunction(to_array, "sOi", name, value, kind == OUTPUT), flags)) {
             return false;
         }
-        dtype = buffer->obj ? dtype_of(buffer) : UNKNOWN_DTYPE;
+        dtype = buffer->obj ? dtype_of_buffer(buffer) : UNKNOWN_DTYPE;
         if (dtype == UNKNOWN_DTYPE) {
             *tensor = (npuq_tensor){.dtype = (npuq_dtype)dtype};
             if (!*unknown) {

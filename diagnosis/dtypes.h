@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a diagnosis, the command and the Python module ask of a dtype: one row of a table for each. */
+#ifndef NPUQUANT_DTYPES_H
+#define NPUQUANT_DTYPES_H
+
+#include <npuquant/npuquant.h>
+
+/* DO(NAME, and the members of struct dtype from name on). */
+#define EACH_DTYPE(DO)                                                                                                 \
+    DO(FLOAT32, "float32", "f4", KIND_FLOAT, 32, 0, 23, 9, 0, 0)                                                       \
+    DO(FLOAT16, "float16", "f2", KIND_FLOAT, 16, 0, 10, 5, 0, 0)                                                       \
+    DO(BFLOAT16, "bfloat16", "u2", KIND_FLOAT, 16, 0, 7, 4, 0, 0)                                                      \
+    DO(INT8, "int8", "i1", KIND_SIGNED, 8, 0, 0, 0, INT8_MIN, INT8_MAX)                                                \
+    DO(UINT8, "uint8", "u1", KIND_UNSIGNED, 8, 0, 0, 0, 0, UINT8_MAX)                                                  \
+    DO(INT32, "int32", "i4", KIND_SIGNED, 32, 0, 0, 0, INT32_MIN, INT32_MAX)                                           \
+    DO(QUINT4X2, "quint4x2", "i4", KIND_SIGNED, 4, 3, 0, 0, -8, 7)                                                     \
+    DO(INT64, "int64", "i8", KIND_WORDS, 64, 0, 0, 0, 0, 0)                                                            \
+    DO(UINT64, "uint64", "u8", KIND_WORDS, 64, 0, 0, 0, 0, 0)
+
+#define POSITION(NAME, ...) DTYPE_##NAME,
+enum { EACH_DTYPE(POSITION) DTYPES };
+#undef POSITION
+
+/* Words are those of trans_quant_param, or indices: they are not compared as numbers. */
+enum dtype_kind { KIND_FLOAT, KIND_SIGNED, KIND_UNSIGNED, KIND_WORDS };
+
+struct dtype {
+    npuq_dtype dtype;
+    unsigned bit;     /* its own, in sets of dtypes: of 1 << DTYPE_... */
+    const char *name; /* what users call it */
+    const char *npy;  /* NumPy's name of it as results are stored: a quint4x2 word is an i4, a bfloat16 a u2 */
+    enum dtype_kind kind;
+    int bits;        /* of a value */
+    int log2_values; /* of how many values an element holds: eight in a quint4x2 word */
+    int fraction;    /* of a floating-point type: bits of the significand that are stored */
+    int digits;      /* of a floating-point type: decimal ones that tell its values apart */
+    double low;      /* of an integer: the range */
+    double high;
+};
+
+extern const struct dtype dtypes[DTYPES];
+
+const struct dtype *dtype_of(npuq_dtype dtype);
+
+/* The one that users call so; null if there is none. */
+const struct dtype *dtype_named(const char *name);
+
+bool dtype_is_float(npuq_dtype dtype);
+bool dtype_is_words(npuq_dtype dtype);
+
+/* The bits of value i of contiguous data, aligned or not. */
+uint64_t dtype_load(npuq_dtype dtype, const void *data, size_t i);
+void dtype_store(npuq_dtype dtype, void *data, size_t i, uint64_t bits);
+
+/* Numbers the values in their order, so that neighbours differ by 1 and both zeros are 0: an integer is itself. */
+int64_t dtype_order(npuq_dtype dtype, uint64_t bits);
+
+/* Of a floating-point type: what its bits mean, and the bits of the nearest value. */
+float dtype_float(npuq_dtype dtype, uint64_t bits);
+uint32_t dtype_float_bits(npuq_dtype dtype, float value);
+
+#endif
