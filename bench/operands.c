@@ -5,6 +5,7 @@
 #include "backend/tuning.h"
 #include "limit.h"
 #include "machine.h"
+#include "ref/npuq_ref_element.h"
 #include "view/dtype.h"
 
 #include <math.h>
@@ -53,37 +54,14 @@ static uint64_t next_random(uint64_t *state)
     return *state * 0x2545F4914F6CDD1DU;
 }
 
-static uint32_t bits_of(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-/* Towards zero; what float16 has no normal number for becomes 0. */
-static uint16_t half_of(float value, npuq_dtype dtype)
-{
-    const uint32_t bits = bits_of(value);
-    const int32_t exponent = (int32_t)(bits >> 23 & 0xFF) - 127;
-
-    if (dtype == NPUQ_BFLOAT16) {
-        return (uint16_t)(bits >> 16);
-    }
-    if (exponent < -14) {
-        return (uint16_t)(bits >> 16 & 0x8000);
-    }
-    return (uint16_t)((bits >> 16 & 0x8000) | (uint32_t)(exponent + 15) << 10 | (bits >> 13 & 0x3FF));
-}
-
 static void store(void *data, npuq_dtype dtype, size_t i, float value)
 {
     switch (dtype) {
-    case NPUQ_FLOAT32: ((float *)data)[i] = value; break;
+    case NPUQ_FLOAT32:
+    case NPUQ_FLOAT16:
+    case NPUQ_BFLOAT16: npuq_ref_store_float(data, (npuq_ref_dtype)dtype, i, value); break;
     case NPUQ_INT32: ((int32_t *)data)[i] = (int32_t)value; break;
     case NPUQ_INT8: ((int8_t *)data)[i] = (int8_t)value; break;
-    case NPUQ_FLOAT16:
-    case NPUQ_BFLOAT16: ((uint16_t *)data)[i] = half_of(value, dtype); break;
     case NPUQ_UINT8:
     case NPUQ_INT64:
     case NPUQ_UINT64:
