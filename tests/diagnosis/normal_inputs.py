@@ -14,7 +14,7 @@ def normal_call(folder, rows, columns, seed, operator, *options):
     lengths = {ROWS: rows, COLUMNS: columns, COLUMNS // 8: columns // 8}
     shapes = {name: [lengths.get(length, length) for length in array.shape] for name, array in call.inputs.items()}
     for output in call.outputs.values():
-        output["shape"] = [lengths[length] for length in output["shape"]]
+        output["shape"] = [lengths.get(length, length) for length in output["shape"]]
     if not words:
         shapes["x"] = [rows, columns]  # of int4, too, of which the file has words
     values = MAKERS[operator](call, shapes, np.random.default_rng(seed))

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""How far a diagnosis can be trusted: faulty kernels of all operators and types, on hard and on normal inputs, in more
+than one order of rows. Each kernel makes one mistake that the tool knows, two, or one that it does not know.
+
+A pair shows if its results are those of neither mistake alone. A mistake is named if the tool says "explained" and names
+it, or others that give the same results. What is explained without that is explained otherwise: by two mistakes that
+the tool puts together in another way, or by a part of y.
+
+NPUQUANT_TOOL is the path of the tool.
+usage: test_trust.py [-v] [K/N [F]]   one of N kernels, of every Fth form; prints the outcome, with -v what was not named
+"""
+import concurrent.futures
+import itertools
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+import zlib
+
+import numpy as np
+from calls import first_place, hard_inputs, names
+from kernels import KERNELS, digest, run
+from normal_inputs import normal_call
+from test_hard import forms
+from unknown_mistakes import MISTAKES
+
+# The shares that must be named, and those that may be named falsely, in hundredths.
+LEAST_NAMED = {"singles": 97, "pairs": 90}
+MOST_PARTLY = 1
+
+
+def permuted(call, rng):
+    """The same call with its rows in another order."""
+    order = rng.permutation(call.inputs["x"].shape[0])
+    for name in "x", "activation_scale":
+        if name in call.inputs:
+            call.inputs[name] = np.ascontiguousarray(call.inputs[name][order])
+            np.save(call.folder / f"{name}.npy", call.inputs[name])
+    return call
+
+
+def calls(operator, form, folder):
+    """The calls of a form by their kinds."""
+    yield "hard", hard_inputs(folder / "hard", operator, *form)
+    shape = form[form.index("--shape") + 1].split(",")
+    if operator == "trans-quant-param":
+        yield "normal", normal_call(folder / "normal", 1, 512, 1, operator, *without_shape(form))
+    elif len(shape) == 2:
+        yield "permuted", permuted(hard_inputs(folder / "permuted", operator, *form), np.random.default_rng(1))
+        yield "normal", normal_call(folder / "normal", 48, 512, 1, operator, *without_shape(form))
+
+
+def without_shape(form):
+    at = form.index("--shape")
+    return form[:at] + form[at + 2:]
+
+
+class Tally:
+    """Of the kernels tried how many there were and how many were named, and those that speak against the tool."""
+
+    def __init__(self):
+        self.count, self.named, self.partly, self.otherwise = 0, 0, 0, 0
+        self.notes = []
+
+    def add(self, other):
+        for member, value in vars(other).items():
+            setattr(self, member, getattr(self, member) + value)
+
+    def line(self):
+        return f"{self.count} tried, {self.named} named, {self.partly} partly, {self.otherwise} explained otherwise"
+
+
+def judge(call, results, mistakes, tally, note):
+    said = call.diagnose(results)
+    verdict, named = said["verdict"], [set(each) for each in first_place(said)]
+    is_named = set(mistakes) in named or any(explains(call, each, digest(results)) for each in named)
+    tally.count += 1
+    tally.named += is_named
+    tally.partly += verdict == "partly"
+    tally.otherwise += verdict == "explained" and not is_named
+    if not is_named:
+        tally.notes.append(f"{verdict}: {note}: {[names(finding) for finding in said['findings'][:1]]}")
+
+
+def explains(call, mistakes, wanted):
+    try:
+        return digest(run(call, mistakes)) == wanted
+    except ValueError:  # the kernel here cannot make both
+        return False
+
+
+def kernels(call):
+    """The kernels of a call: their kind, and the mistakes that they make."""
+    for name in call.mistakes:
+        yield "singles", (name,)
+    for pair in itertools.combinations(call.mistakes, 2):
+        yield "pairs", pair
+    for name in MISTAKES:
+        yield "unknown", (name,)
+
+
+def faulty(call, kind, mistakes):
+    """The results of a kernel; None if they show nothing, or it cannot be made."""
+    if kind == "unknown":
+        results = MISTAKES[mistakes[0]](call, np.random.default_rng(1))
+    else:
+        try:
+            results = run(call, set(mistakes))
+        except ValueError:  # both mistakes are made at one step, which the kernel makes once
+            return None
+    less = [set(), *({mistake} for mistake in mistakes if kind == "pairs")]
+    shows = results is not None and all(digest(results) != digest(run(call, each)) for each in less)
+    return results if shows else None
+
+
+def prove(operator, form, first, step):
+    """A tally for each kind of kernel."""
+    tallies = {kind: Tally() for kind in ("singles", "pairs", "unknown")}
+    np.seterr(all="ignore")
+    with tempfile.TemporaryDirectory() as folder:
+        for inputs, call in calls(operator, list(form), pathlib.Path(folder)):
+            for kind, mistakes in kernels(call):
+                note = f"{operator} {' '.join(form)}, {inputs}: {', '.join(mistakes)}"
+                if zlib.crc32(note.encode()) % step == first:
+                    results = faulty(call, kind, mistakes)
+                    if results is not None:
+                        judge(call, results, mistakes, tallies[kind], note)
+    return tallies
+
+
+class Trust(unittest.TestCase):
+    def test_trust(self):
+        first, step = (int(number) for number in (WORDS or ["1/1"])[0].split("/"))
+        every = int((WORDS[1:] or [1])[0])
+        total = {kind: Tally() for kind in ("singles", "pairs", "unknown")}
+        tasks = [(operator, form) for operator in KERNELS for form in forms(operator)[::every]]
+        with concurrent.futures.ProcessPoolExecutor(os.cpu_count()) as pool:
+            for tallies in pool.map(prove, *zip(*tasks), itertools.repeat(first - 1), itertools.repeat(step)):
+                for kind, tally in tallies.items():
+                    total[kind].add(tally)
+        for kind, tally in total.items():
+            print(f"# {kind}: {tally.line()}")
+            for note in tally.notes if "-v" in sys.argv else ():
+                print(f"#   {note}")
+        for kind, least in LEAST_NAMED.items():
+            with self.subTest(kind):
+                self.assertGreaterEqual(100 * total[kind].named, least * total[kind].count)
+        with self.subTest("unknown"):
+            self.assertEqual(total["unknown"].otherwise, 0)
+            self.assertLessEqual(100 * total["unknown"].partly, MOST_PARTLY * total["unknown"].count)
+
+
+if __name__ == "__main__":
+    WORDS = [word for word in sys.argv[1:] if word != "-v"]
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Mistakes that the tool has no name for: what it says of them must not be a name.
+
+The list does not change, and none of it becomes a hypothesis. Each is a function of a call and a random generator that
+returns results, or None where it cannot be made. They change an input, a parameter or the result.
+"""
+import numpy as np
+from kernels import run
+from numpy_operators import RANGES, floats, pack, round_to, unpack
+
+
+class Changed:
+    """A call with other inputs."""
+
+    def __init__(self, call, **inputs):
+        self.operator, self.arguments, self.outputs, self.types = call.operator, call.arguments, call.outputs, call.types
+        self.inputs = {**call.inputs, **inputs}
+
+
+def with_input(call, name, change):
+    """The right results for an input that is another, in the type that it had."""
+    array = call.inputs.get(name)
+    if array is None:
+        return None
+    dtype = call.types[name]
+    if dtype == "quint4x2":
+        values = np.clip(np.rint(change(unpack(array).astype(np.float64))), -8, 7).astype(np.int64)
+        return run(Changed(call, **{name: pack(values)}), set())
+    if dtype in ("int8", "uint8", "int32"):
+        values = np.clip(np.rint(change(array.astype(np.float64))), *RANGES[dtype]).astype(array.dtype)
+    elif dtype in ("int64", "uint64"):
+        return None  # words, in which scale and offset are
+    else:
+        values = round_to(change(floats(array)).astype(np.float32), dtype)
+    return run(Changed(call, **{name: values}), set())
+
+
+def with_y(call, change):
+    """The right results but for y, changed as integers: those of a type, or the bits of a float."""
+    results = run(call, set())
+    y = results["y"]
+    packed = call.arguments.get("dtype") == "quint4x2"
+    if packed:
+        low, high, values = -8, 7, unpack(y).astype(np.int64)
+    elif y.dtype.kind == "f" or call.arguments.get("dtype") == "bfloat16":
+        bits = y.view(f"i{y.itemsize}")
+        low, high, values = np.iinfo(bits.dtype).min, np.iinfo(bits.dtype).max, bits.astype(np.int64)
+    elif y.dtype.itemsize == 8:
+        low, high, values = np.iinfo(np.int64).min, np.iinfo(np.int64).max, y.view(np.int64)
+    else:
+        low, high, values = np.iinfo(y.dtype).min, np.iinfo(y.dtype).max, y.astype(np.int64)
+    if values.ndim < 1:
+        return None
+    changed = np.clip(change(values.copy()), low, high)
+    if packed:
+        results["y"] = pack(changed)
+    elif y.dtype.kind == "f" or call.arguments.get("dtype") == "bfloat16":
+        results["y"] = changed.astype(f"i{y.itemsize}").view(y.dtype)
+    else:
+        results["y"] = changed.astype(np.int64).view(y.dtype) if y.dtype.itemsize == 8 else changed.astype(y.dtype)
+    return results
+
+
+def significand(values, bits):
+    """Rounded to so many significant bits."""
+    fraction, exponent = np.frexp(values)
+    return np.ldexp(np.rint(fraction * 2**bits) / 2**bits, exponent)
+
+
+def rows_of(values):
+    return values.reshape(-1, values.shape[-1])
+
+
+# ---- x ----
+
+
+def of_x(change):
+    return lambda call, rng: None if call.operator == "trans-quant-param" else with_input(
+        call, "x", lambda x: change(x, rng))
+
+
+def only(where, change):
+    """The change made to a part alone."""
+    def changed(values, rng):
+        values = values.copy()
+        values[where] = change(values, rng)[where]
+        return values
+    return changed
+
+
+def clipped(x, rng):
+    finite = np.abs(x[np.isfinite(x)])
+    most = np.quantile(finite, 0.8) if finite.size else 1
+    return np.clip(x, -most, most)
+
+
+def beside(distance):
+    return lambda values, rng: np.roll(values, distance, axis=-1)
+
+
+def noisy(x, rng):
+    return x * (1 + rng.normal(size=x.shape) / 256)
+
+
+OF_X = {
+    "x clipped": clipped,
+    "x without sign": lambda x, rng: np.abs(x),
+    "x negated": lambda x, rng: -x,
+    "x doubled": lambda x, rng: x * 2,
+    "x one percent larger": lambda x, rng: x * 1.01,
+    "x of the column two before": beside(2),
+    "x of the column 16 further": beside(-16),
+    "x reversed in a row": lambda x, rng: x[..., ::-1],
+    "x with noise": noisy,
+    "x of six bits": lambda x, rng: significand(x, 6),
+    "x of three bits": lambda x, rng: significand(x, 3),
+    "x plus a hundredth of its deviation": lambda x, rng: x + np.nanstd(np.where(np.isfinite(x), x, 0)) / 100,
+    "x averaged with its neighbour": lambda x, rng: x / 2 + np.roll(x, 1, axis=-1) / 2,
+    "x doubled in odd rows": only(np.s_[1::2], lambda x, rng: x * 2),
+    "x zero in every eighth column": only(np.s_[..., ::8], lambda x, rng: x * 0),
+    "x negated in the last columns": only(np.s_[..., -5:], lambda x, rng: -x),
+    "x of another row in a tile": only(np.s_[..., 16:32], lambda x, rng: x[::-1]),
+    "x sorted in a row": lambda x, rng: np.sort(x, axis=-1),
+    "x without its mean": lambda x, rng: x - np.mean(np.where(np.isfinite(x), x, 0), axis=-1, keepdims=True),
+    "x through SiLU": lambda x, rng: x / (1 + np.exp(-np.clip(x, -80, 80))),
+}
+
+# ---- parameters ----
+
+SCALES = "scales", "scale", "weight_scale"
+OFFSETS = "zero_points", "offset", "bias"
+
+
+def of_parameter(names, change):
+    def results(call, rng):
+        for name in names:
+            if name in call.inputs:
+                return with_input(call, name, lambda values: change(values, rng))
+        return None
+    return results
+
+
+def halves_exchanged(values, rng):
+    return np.roll(values, values.shape[-1] // 2, axis=-1)
+
+
+OF_SCALES = {
+    "scale one percent larger": lambda s, rng: s * 1.01,
+    "scale doubled": lambda s, rng: s * 2,
+    "scale squared": lambda s, rng: s * np.abs(s),
+    "scale a power of two": lambda s, rng: significand(s, 1),
+    "scale of four bits": lambda s, rng: significand(s, 4),
+    "scale of the column four further": beside(-4),
+    "scale of every second column": lambda s, rng: np.repeat(s[..., ::2], 2, axis=-1)[..., : s.shape[-1]],
+    "scale of the other half": halves_exchanged,
+    "scale reversed": lambda s, rng: s[..., ::-1],
+    "scale averaged": lambda s, rng: np.full_like(s, np.mean(np.where(np.isfinite(s), s, 0))),
+    "scale wrong in one column": only(np.s_[..., 3:4], lambda s, rng: s * 3),
+}
+OF_OFFSETS = {
+    "offset doubled": lambda z, rng: z * 2,
+    "offset halved": lambda z, rng: z / 2,
+    "offset plus one": lambda z, rng: z + 1,
+    "offset reversed": lambda z, rng: z[..., ::-1],
+    "offset of the column two before": beside(2),
+    "offset of the other half": halves_exchanged,
+    "offset averaged": lambda z, rng: np.full_like(z, np.mean(np.where(np.isfinite(z), z, 0))),
+}
+OF_SMOOTH = {
+    "smooth scale twice": lambda s, rng: s * s,
+    "smooth scale's root": lambda s, rng: np.sqrt(np.abs(s)),
+    "smooth scale of the column eight further": beside(-8),
+}
+
+# ---- y ----
+
+
+def some(y, count, rng, change):
+    flat = y.reshape(-1)
+    hit = rng.choice(flat.size, min(count, flat.size), replace=False)
+    flat[hit] = change(flat[hit])
+    return y
+
+
+def tile(y, change):
+    rows = rows_of(y)
+    rows[8:24, 16:32] = change(rows[8:24, 16:32])
+    return y
+
+
+OF_Y = {
+    "y plus one": lambda y, rng: y + 1,
+    "y minus one": lambda y, rng: y - 1,
+    "y even": lambda y, rng: y & ~1,
+    "y odd": lambda y, rng: y | 1,
+    "y negated": lambda y, rng: -y,
+    "y halved": lambda y, rng: y >> 1,
+    "y as Gray code": lambda y, rng: y ^ y >> 1,
+    "y with bits 0 and 2 flipped": lambda y, rng: y ^ 5,
+    "y one more in one of three": lambda y, rng: y + (rng.random(y.shape) < 1 / 3),
+    "y one more or less at random": lambda y, rng: y + rng.integers(-1, 2, y.shape),
+    "y one less where positive": lambda y, rng: y - (y > 0),
+    "y clamped to two thirds": lambda y, rng: np.clip(y, -np.abs(y).max() * 2 // 3, np.abs(y).max() * 2 // 3),
+    "y one element late": lambda y, rng: np.roll(y.reshape(-1), 1).reshape(y.shape),
+    "y 16 columns late": lambda y, rng: np.roll(y, 16, axis=-1),
+    "y of even columns first": lambda y, rng: np.concatenate([y[..., ::2], y[..., 1::2]], axis=-1),
+    "y in groups of three reversed": lambda y, rng: np.concatenate(
+        [y[..., : y.shape[-1] // 3 * 3].reshape(*y.shape[:-1], -1, 3)[..., ::-1].reshape(*y.shape[:-1], -1),
+         y[..., y.shape[-1] // 3 * 3:]], axis=-1),
+    "y zero in one of seven": lambda y, rng: np.where(np.arange(y.size).reshape(y.shape) % 7 == 3, 0, y),
+    "y wrong in three elements": lambda y, rng: some(y, 3, rng, lambda part: part ^ 3),
+    "y wrong in one of fifty": lambda y, rng: some(y, y.size // 50 + 1, rng, lambda part: part - 2),
+    "y zero in a column": only(np.s_[..., 5], lambda y, rng: y * 0),
+    "y zero in a tile": lambda y, rng: tile(y, lambda part: part * 0),
+    "y shuffled in a tile": lambda y, rng: tile(y, lambda part: rng.permuted(part, axis=1)),
+    "y of another row in every fourth": only(np.s_[::4], lambda y, rng: np.roll(y, 1, axis=0)),
+    "y of random bits in a row": only(np.s_[1:2], lambda y, rng: y ^ rng.integers(0, 8, y.shape)),
+}
+
+
+def of_y(change):
+    return lambda call, rng: with_y(call, lambda y: change(y, rng))
+
+
+MISTAKES = {
+    **{name: of_x(change) for name, change in OF_X.items()},
+    **{name: of_parameter(SCALES, change) for name, change in OF_SCALES.items()},
+    **{name: of_parameter(OFFSETS, change) for name, change in OF_OFFSETS.items()},
+    **{name: of_parameter(["smooth_scales"], change) for name, change in OF_SMOOTH.items()},
+    **{name: of_y(change) for name, change in OF_Y.items()},
+}
