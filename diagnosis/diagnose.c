@@ -16,9 +16,15 @@ enum { SAMPLE_ELEMENTS = 6144, SAMPLE_ROWS = 48, SAMPLE_PER_ROW = 64 };
 /* Pairs are tried on fewer, as there are thousands. */
 enum { PAIR_ELEMENTS = 1024 };
 
-/* How many are tried on all elements: of those that explain the whole sample, and of the best of the others, which are
- * shown with how far they come. */
+/* Orders of rows that are kept for pairs. */
+enum { MOST_PERMUTED = 3 };
+
+/* How many are named of those that explain everything, and how many of the others are shown with how far they come. */
 enum { CONFIRMED = 8, CONFIRMED_PARTLY = 3 };
+
+/* One that explains the whole sample, but not the dump, shows elements that the sample lacks: so many of them are tried
+ * on the others. So often, before the others are left untried. */
+enum { EXAMPLES = 64, MOST_REFUTED = 12 };
 
 /* Pairs that change the extremes of long rows take their time: after so many values, no new ones are begun. */
 enum { MOST_VISITS = 1 << 28 };
@@ -32,10 +38,11 @@ struct search {
     const npuq_executor *executor;
     struct diagnosis *diagnosis;
     struct extremes_cache *cache;
-    struct element *sample;
+    struct element *sample; /* with room for EXAMPLES more */
     size_t sample_count;
     bool layout_fits[LAYOUTS];
     struct layout layouts[LAYOUTS];
+    size_t permuted;         /* how many pairs have an order of rows of their own */
     struct finding *singles; /* a hypothesis each, the best first */
     int single_count;
 };
@@ -123,7 +130,7 @@ static bool make_sample(struct search *s)
     for (int r = 0; r < RESULTS; r++) {
         room += s->diagnosis->compared[r] < most_of_one ? s->diagnosis->compared[r] : most_of_one;
     }
-    s->sample = malloc(room * sizeof *s->sample);
+    s->sample = malloc((room + EXAMPLES) * sizeof *s->sample);
     if (!s->sample) {
         return false;
     }
@@ -176,20 +183,16 @@ static size_t mismatches(const struct finding *finding)
 }
 
 /* Counts on about so many elements of the sample, from all of it, but at no regular distance, as rows are alike; stops
- * when it has become worse than worst. False if the finding changes nothing there. */
-static bool try_on_sample(struct search *s, struct finding *finding, size_t most, size_t worst)
+ * when it has become worse than worst. */
+static void try_on_sample(struct search *s, struct finding *finding, size_t most, size_t worst)
 {
     struct predictor p = {.call = s->call, .variant = &finding->variant, .cache = s->cache};
     const size_t step = s->sample_count > most ? s->sample_count / most : 1;
-    bool changes = false;
 
     for (size_t i = 0; i + step <= s->sample_count && mismatches(finding) <= worst; i += step) {
         const struct element *at = &s->sample[i + ((uint32_t)i * 2654435761U >> 16) % step];
-        const uint64_t now = predict(&p, at->result, at->index, NULL);
-        count(s, finding, at->result, at->index, now);
-        changes = changes || !result_is_same(at->result, now, array_bits(&s->ours[at->result], at->index));
+        count(s, finding, at->result, at->index, predict(&p, at->result, at->index, NULL));
     }
-    return changes;
 }
 
 struct confirmation {
@@ -306,8 +309,28 @@ static bool fit_layouts(struct search *s)
     return ok;
 }
 
+/* Whether the dump has the rows of what the other mistake of a pair makes, in another order. */
+static bool permute_rows(struct search *s, struct finding *finding)
+{
+    struct variant unmoved = finding->variant;
+    struct predictor p = {.call = s->call, .variant = &unmoved, .cache = s->cache};
+    size_t *row_of = s->diagnosis->row_of + (s->permuted + 1) * s->call->rows;
+    bool fits = false;
+
+    unmoved.choice[STEP_LAYOUT] = AS_DEFINED;
+    if (!s->theirs[RESULT_Y].data) {
+        return false;
+    }
+    if (s->permuted == MOST_PERMUTED || !layout_fit_rows(s->call, NULL, &p, &s->theirs[RESULT_Y], row_of, &fits)) {
+        s->diagnosis->untried++;
+    }
+    finding->variant.layout.row_of = row_of;
+    s->permuted += fits;
+    return fits;
+}
+
 /* Makes a finding of hypotheses; false if they do not go together, or the dump does not look like their layout. */
-static bool make_finding(const struct search *s, const struct hypothesis *first, const struct hypothesis *second,
+static bool make_finding(struct search *s, const struct hypothesis *first, const struct hypothesis *second,
                          struct finding *finding)
 {
     *finding = (struct finding){.hypotheses = {first, second}};
@@ -315,6 +338,9 @@ static bool make_finding(const struct search *s, const struct hypothesis *first,
         return false;
     }
     const int layout = finding->variant.choice[STEP_LAYOUT];
+    if (second && layout == LAYOUT_ROWS_PERMUTED) {
+        return permute_rows(s, finding);
+    }
     finding->variant.layout = s->layouts[layout];
     return layout == AS_DEFINED || s->layout_fits[layout];
 }
@@ -323,9 +349,16 @@ static void try_singles(struct search *s)
 {
     for (int i = 0; i < hypothesis_count; i++) {
         struct finding *finding = &s->singles[s->single_count];
-        if (hypothesis_applies(&hypotheses[i], s->call) && make_finding(s, &hypotheses[i], NULL, finding)) {
-            /* One that only changes what differs anyway may be half of a pair. */
-            s->single_count += try_on_sample(s, finding, SIZE_MAX, SIZE_MAX);
+        if (!hypothesis_applies(&hypotheses[i], s->call)) {
+            continue;
+        }
+        /* One that explains nothing alone, or changes nothing, may be half of a pair. */
+        if (make_finding(s, &hypotheses[i], NULL, finding)) {
+            try_on_sample(s, finding, SIZE_MAX, SIZE_MAX);
+            s->single_count++;
+        } else if (finding->variant.choice[STEP_LAYOUT] == LAYOUT_ROWS_PERMUTED && s->theirs[RESULT_Y].data) {
+            finding->unexplained = s->to_explain;
+            s->single_count++;
         }
     }
     sort(s->singles, s->single_count);
@@ -344,11 +377,18 @@ static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
     const size_t most = (size_t)s->single_count * (size_t)s->single_count / 2 + 1;
     /* Of the differing elements, all of which a pair must explain. */
     const size_t worst = s->sample_count / 4;
+    size_t *alone = malloc((size_t)s->single_count * sizeof *alone + 1); /* mismatches of each on the same elements */
 
     *pair_count = 0;
     *pairs = calloc(most, sizeof **pairs);
-    if (!*pairs) {
+    if (!alone || !*pairs) {
+        free(alone);
         return false;
+    }
+    for (int i = 0; i < s->single_count; i++) {
+        struct finding single = {.variant = s->singles[i].variant};
+        try_on_sample(s, &single, PAIR_ELEMENTS, SIZE_MAX);
+        alone[i] = mismatches(&single);
     }
     for (int i = 0; i < s->single_count; i++) {
         for (int j = i + 1; j < s->single_count; j++) {
@@ -362,11 +402,14 @@ static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
                 finds_new_extremes(finding, &s->singles[i], &s->singles[j])) {
                 s->diagnosis->untried++;
             } else {
-                (void)try_on_sample(s, finding, PAIR_ELEMENTS, worst);
-                *pair_count += finding->explained > 0;
+                const size_t least = alone[i] < alone[j] ? alone[i] : alone[j];
+                try_on_sample(s, finding, PAIR_ELEMENTS, worst);
+                /* One that gains nothing by the other is no pair. */
+                *pair_count += finding->explained > 0 && (mismatches(finding) == 0 || mismatches(finding) < least);
             }
         }
     }
+    free(alone);
     sort(*pairs, *pair_count);
     return true;
 }
@@ -381,19 +424,78 @@ static void rank(struct diagnosis *d)
     }
 }
 
-/* Adds the best of those that were tried to the diagnosis, confirmed on all elements. */
-static bool keep_best(struct search *s, const struct finding *tried, int tried_count)
+/* Elements that a finding does not give, from all of the dump, behind the sample; returns how many. */
+static size_t find_examples(struct search *s, const struct finding *finding)
 {
-    struct diagnosis *d = s->diagnosis;
-    int most[2] = {CONFIRMED, CONFIRMED_PARTLY};
+    struct predictor p = {.call = s->call, .variant = &finding->variant, .cache = s->cache};
+    size_t found = 0;
 
-    for (int i = 0; i < tried_count && d->count < MOST_FINDINGS; i++) {
-        if (tried[i].explained > 0 && most[mismatches(&tried[i]) > 0]-- > 0) {
-            d->findings[d->count] = tried[i];
-            if (!confirm(s, &d->findings[d->count++])) {
-                return false;
+    for (int r = 0; r < RESULTS; r++) {
+        const enum result result = (enum result)r;
+        const size_t most = found + EXAMPLES / 2; /* of each result */
+        size_t size = 1;
+
+        while (size < s->diagnosis->compared[r]) {
+            size *= 2;
+        }
+        for (size_t k = 0; k < size && found < most && found < EXAMPLES; k++) {
+            const size_t i = k * 0x9E3779B1U & (size - 1); /* each once */
+            if (i < s->diagnosis->compared[r] && !is_given(s, result, i, predict(&p, result, i, NULL))) {
+                s->sample[s->sample_count + found++] = (struct element){result, i};
             }
         }
+    }
+    return found;
+}
+
+/* Tries those that explain the whole sample on the elements behind it. */
+static void refute(struct search *s, struct finding *tried, int tried_count, size_t examples)
+{
+    for (int i = 0; i < tried_count; i++) {
+        struct predictor p = {.call = s->call, .variant = &tried[i].variant, .cache = s->cache};
+        for (size_t k = 0; k < examples && mismatches(&tried[i]) == 0; k++) {
+            const struct element *at = &s->sample[s->sample_count + k];
+            count(s, &tried[i], at->result, at->index, predict(&p, at->result, at->index, NULL));
+        }
+    }
+}
+
+/* Adds the best of those that were tried to the diagnosis, confirmed on all elements: first those that explain the
+ * whole sample. */
+static bool keep_best(struct search *s, struct finding *tried, int tried_count)
+{
+    struct diagnosis *d = s->diagnosis;
+    int partly = CONFIRMED_PARTLY;
+    int refuted = 0;
+    int exact = 0;
+
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < tried_count && d->count < MOST_FINDINGS; i++) {
+            if (tried[i].explained == 0 || (mismatches(&tried[i]) > 0) != (pass > 0)) {
+                continue;
+            }
+            if (pass == 0 && (exact == CONFIRMED || refuted == MOST_REFUTED)) {
+                s->diagnosis->untried += exact < CONFIRMED;
+                continue;
+            }
+            if (pass > 0 && partly-- == 0) {
+                break;
+            }
+            struct finding *finding = &d->findings[d->count];
+            *finding = tried[i];
+            if (!confirm(s, finding)) {
+                return false;
+            }
+            if (pass == 0 && mismatches(finding) > 0) {
+                refuted++;
+                refute(s, tried + i + 1, tried_count - i - 1, find_examples(s, finding));
+                tried[i] = *finding; /* it is one of the others */
+            } else {
+                exact += pass == 0;
+                d->count++;
+            }
+        }
+        sort(tried, tried_count);
     }
     rank(d);
     return true;
@@ -446,9 +548,40 @@ static bool try_parts(struct search *s)
 
 /* ---- the conclusion ---------------------------------------------------------------------------------------------- */
 
-static enum verdict judge(const struct diagnosis *d)
+/* Fewer differing elements agree with some mistake by chance. */
+enum { LEAST_FOR_PARTLY = 16 };
+
+/* Whether a finding gives an element that differs of every result that has one. */
+static bool explains_each_result(struct search *s, const struct finding *finding)
 {
-    const struct finding *best = &d->findings[0];
+    for (int r = 0; r < RESULTS; r++) {
+        struct predictor p = {.call = s->call, .variant = &finding->variant, .cache = s->cache};
+        bool explained = s->diagnosis->differing[r] == 0;
+        for (size_t i = 0; i < s->diagnosis->compared[r] && !explained; i++) {
+            explained =
+                differs(s, (enum result)r, i) && is_given(s, (enum result)r, i, predict(&p, (enum result)r, i, NULL));
+        }
+        if (!explained) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Where results are one off, half of them agree with a mistake that rounds in that direction, and some more with two
+ * mistakes: three quarters do not. */
+static bool explains_most(struct search *s, const struct finding *finding)
+{
+    const size_t differing = finding->explained + finding->unexplained;
+    const size_t most = differing - differing / 4;
+
+    return differing >= LEAST_FOR_PARTLY && finding->explained >= most &&
+           finding->explained - most >= finding->newly_wrong && explains_each_result(s, finding);
+}
+
+static enum verdict judge(struct search *s)
+{
+    const struct diagnosis *d = s->diagnosis;
 
     if (d->all_differing == 0) {
         return VERDICT_EQUAL;
@@ -459,8 +592,7 @@ static enum verdict judge(const struct diagnosis *d)
     if (admission_is_within(&d->admission)) {
         return VERDICT_ADMISSIBLE;
     }
-    /* Noise agrees with many hypotheses here and there. */
-    return d->count > 0 && best->explained > best->unexplained + 2 * best->newly_wrong ? VERDICT_PARTLY : VERDICT_NONE;
+    return d->count > 0 && explains_most(s, &d->findings[0]) ? VERDICT_PARTLY : VERDICT_NONE;
 }
 
 static void add_line(struct lines *lines, size_t at)
@@ -579,7 +711,7 @@ static bool search(struct search *s, const struct array repaired[RESULTS])
 
     s->cache = extremes_cache_make();
     s->singles = calloc((size_t)hypothesis_count, sizeof *s->singles);
-    d->row_of = malloc((s->call->rows + 1) * sizeof *d->row_of);
+    d->row_of = malloc((MOST_PERMUTED + 1) * (s->call->rows + 1) * sizeof *d->row_of);
     bool ok = s->singles && s->cache && d->row_of && make_sample(s) && fit_layouts(s) && search_singles(s);
     if (ok && d->first_place == 0 && !admission_is_within(&d->admission)) {
         if (d->admission.wrong > 0 && d->admission.wrong < d->admission.differing) {
@@ -608,7 +740,7 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
     s.to_explain = diagnosis->all_differing;
     if (diagnosis->all_differing > 0) {
         ok = admission_find(call, ours, theirs, repaired, executor, &diagnosis->admission) && search(&s, repaired);
-        diagnosis->verdict = judge(diagnosis);
+        diagnosis->verdict = judge(&s);
         const struct variant *best = diagnosis_is_named(diagnosis) ? &diagnosis->findings[0].variant : NULL;
         const struct variant *shown = best;
         if (diagnosis->verdict == VERDICT_ADMISSIBLE) {

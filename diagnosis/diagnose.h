@@ -23,7 +23,7 @@ enum verdict {
     VERDICT_EXPLAINED,  /* the first finding gives every element of the dump; or, if its counts say so, all that are not
                          * admissible for the device's division */
     VERDICT_ADMISSIBLE, /* within the device's division */
-    VERDICT_PARTLY,     /* the first finding explains most of the differences */
+    VERDICT_PARTLY,     /* the first finding explains three quarters of the differences or more */
     VERDICT_NONE,
 };
 

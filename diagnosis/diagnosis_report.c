@@ -259,8 +259,7 @@ void diagnosis_report_text(struct text *text, const struct call *call, const str
 
     add_conclusion(text, d);
     if (d->untried > 0) {
-        text_add(text, "  %d pairs of hypotheses were not tried: with rows of this length that would take too long.\n",
-                 d->untried);
+        text_add(text, "  %d pairs of hypotheses were not tried: that would take too long.\n", d->untried);
     }
     if (d->verdict == VERDICT_EQUAL) {
         return;

@@ -25,12 +25,17 @@ static bool row_holds(const struct call *call, const struct array *theirs, size_
     return true;
 }
 
-static uint64_t hash_row(const struct call *call, const struct array *array, size_t row)
+enum { HASHED_COLUMNS = 128 };
+
+/* Of an array, or if that is null of what a kernel returns; of long rows some columns alone. */
+static uint64_t hash_row(const struct call *call, const struct array *array, struct predictor *p, size_t row)
 {
+    const size_t step = 1 + call->columns / HASHED_COLUMNS;
     uint64_t hash = 0xCBF29CE484222325U;
 
-    for (size_t column = 0; column < call->columns; column++) {
-        hash = (hash ^ array_bits(array, row * call->columns + column)) * 0x100000001B3U;
+    for (size_t column = 0; column < call->columns; column += step) {
+        const size_t i = row * call->columns + column;
+        hash = (hash ^ (array ? array_bits(array, i) : predict(p, RESULT_Y, i, NULL))) * 0x100000001B3U;
         hash ^= hash >> 29;
     }
     return hash;
@@ -52,10 +57,8 @@ static int compare_hashes(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* Most rows of the dump are rows of the result, each of them one of its own, and some are elsewhere. Equal rows stay
- * where they are. False if there is not the memory. */
-static bool fit_rows(const struct call *call, const struct array *ours, const struct array *theirs, size_t *row_of,
-                     bool *fits)
+bool layout_fit_rows(const struct call *call, const struct array *ours, struct predictor *p, const struct array *theirs,
+                     size_t *row_of, bool *fits)
 {
     struct hashed_row *there = malloc(2 * call->rows * sizeof *there);
     size_t left = 0;
@@ -67,8 +70,8 @@ static bool fit_rows(const struct call *call, const struct array *ours, const st
     struct hashed_row *here = there + call->rows;
     for (size_t row = 0; row < call->rows; row++) {
         row_of[row] = row;
-        here[left] = (struct hashed_row){hash_row(call, ours, row), row};
-        there[left] = (struct hashed_row){hash_row(call, theirs, row), row};
+        here[left] = (struct hashed_row){hash_row(call, ours, p, row), row};
+        there[left] = (struct hashed_row){hash_row(call, theirs, NULL, row), row};
         left += here[left].hash != there[left].hash;
     }
     qsort(here, left, sizeof *here, compare_hashes);
@@ -125,7 +128,7 @@ bool layout_fit(enum layout_choice choice, const struct call *call, const struct
         layout->from = from;
         *fits = (call->rows - from) * call->columns > 1 && (from > 0 || may_be_all);
         return true;
-    case LAYOUT_ROWS_PERMUTED: layout->row_of = row_of; return fit_rows(call, ours, theirs, row_of, fits);
+    case LAYOUT_ROWS_PERMUTED: layout->row_of = row_of; return layout_fit_rows(call, ours, NULL, theirs, row_of, fits);
     default: *fits = true; return true;
     }
 }

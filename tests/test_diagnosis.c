@@ -130,7 +130,7 @@ static struct text report_on(const struct random_call *random, const struct dump
 static void test_steps_are_the_operators(void **unused)
 {
     (void)unused;
-    for (int o = 0; o < OPERATORS_OF_CALLS; o++) {
+    for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
         for (int again = 0; again < test_rounds(300); again++) {
             struct random_call random = make_call(1U << o);
             for (int r = 0; r < call_results(&random.call); r++) {
@@ -291,7 +291,7 @@ static void test_mistakes_are_found(void **unused)
 
     (void)unused;
     assert_non_null(met);
-    for (int o = 0; o < OPERATORS_OF_CALLS; o++) {
+    for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
         for (int again = 0; again < test_rounds(16); again++) {
             struct random_call random = make_call_of_elements(1U << o);
             for (int h = 0; h < hypothesis_count; h++) {
@@ -344,7 +344,7 @@ static void test_steps_of_extremes(void **unused)
 static void test_right_results_are_equal(void **unused)
 {
     (void)unused;
-    for (int o = 0; o < OPERATORS_OF_CALLS; o++) {
+    for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
         for (int again = 0; again < test_rounds(20); again++) {
             struct random_call random = make_call(1U << o);
             struct dump dump = predict_dump(&random, &definition);
@@ -394,10 +394,12 @@ static struct dump make_dump(const struct random_call *random)
     size_t *row_of = malloc((random->call.rows + 1) * sizeof *row_of);
     struct dump dump;
     int h;
+    int tries = 0;
 
     assert_non_null(row_of);
     do {
         h = (int)test_below((size_t)hypothesis_count);
+        assert_true(tries++ < 100000); /* else no hypothesis belongs to the operator */
     } while (!hypothesis_applies(&hypotheses[h], &random->call));
     const struct variant variant = example_of(&hypotheses[h], &random->call, row_of);
     dump = predict_dump(random, &variant);
@@ -416,7 +418,7 @@ static void test_threads_change_nothing(void **unused)
     const npuq_executor *const executors[] = {&view, &test_shuffled_executor};
 
     (void)unused;
-    for (int o = 0; o < OPERATORS_OF_CALLS; o++) {
+    for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
         for (int again = 0; again < test_rounds(8); again++) {
             struct random_call random = make_call_of_elements(1U << o);
             struct dump dump = make_dump(&random);
@@ -462,7 +464,7 @@ static void test_float64_is_rounded_once(void **unused)
 static void test_state_changes_nothing(void **unused)
 {
     (void)unused;
-    for (int o = 0; o < OPERATORS_OF_CALLS; o++) {
+    for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
         for (int again = 0; again < test_rounds(12); again++) {
             struct random_call random = make_call_of_elements(1U << o);
             struct dump dump = make_dump(&random);
@@ -514,7 +516,7 @@ static void test_text(void **unused)
 static void test_explanations(void **unused)
 {
     (void)unused;
-    for (int o = 0; o < OPERATORS_OF_CALLS; o++) {
+    for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
         for (int again = 0; again < test_rounds(20); again++) {
             struct random_call random = make_call_of_elements(1U << o);
             for (int r = 0; r < call_results(&random.call); r++) {
@@ -552,26 +554,33 @@ static void test_explanations(void **unused)
  */
 enum { ROWS = 8, COLUMNS = 24 };
 
-static struct random_call make_eighths(float scale, float offset)
+static struct random_call make_quantize(float *x, int64_t rows, int64_t columns, float scale, float offset)
 {
-    float x[ROWS * COLUMNS];
-    const npuq_tensor tx = npuq_matrix(x, NPUQ_FLOAT32, ROWS, COLUMNS, 0);
+    const npuq_tensor tx = npuq_matrix(x, NPUQ_FLOAT32, rows, columns, 0);
     const npuq_tensor ts = npuq_vector(&scale, NPUQ_FLOAT32, 1);
     const npuq_tensor to = npuq_vector(&offset, NPUQ_FLOAT32, 1);
     const npuq_tensor *const operands[OPERANDS] = {[OPERAND_X] = &tx, [OPERAND_SCALE] = &ts, [OPERAND_OFFSET] = &to};
     const struct call_options options = {.axis = -1, .y_dtype = NPUQ_INT8};
     struct random_call random = {.results = {{0}}};
+    const size_t count = (size_t)(rows * columns);
 
-    for (int i = 0; i < ROWS * COLUMNS; i++) {
-        x[i] = (float)(i - 96) / 8;
-    }
     assert_true(call_make(&random.call, QUANTIZE, operands, &options));
-    random.results[RESULT_Y] = (struct array){calloc(ROWS * COLUMNS, 1), NPUQ_INT8, ROWS * COLUMNS};
+    random.results[RESULT_Y] = (struct array){calloc(count, 1), NPUQ_INT8, count};
     assert_non_null(random.results[RESULT_Y].data);
     struct dump dump = predict_dump(&random, &definition);
     array_release(&random.results[RESULT_Y]);
     random.results[RESULT_Y] = dump.results[RESULT_Y];
     return random;
+}
+
+static struct random_call make_eighths(float scale, float offset)
+{
+    float x[ROWS * COLUMNS];
+
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        x[i] = (float)(i - 96) / 8;
+    }
+    return make_quantize(x, ROWS, COLUMNS, scale, offset);
 }
 
 static void change(struct dump *dump, size_t row, size_t column)
@@ -780,6 +789,80 @@ static void test_pairs_are_named(void **unused)
     check_says(&random, &dump, false,
                "  step                            definition                  half-away and offset-negated\n");
     check_says(&random, &dump, true, "\"name\": \"half-away and offset-negated\"");
+    release_dump(&dump);
+    random_call_release(&random);
+}
+
+/* One of the two changes nothing alone, and one element in company. */
+static void test_weak_half_is_named(void **unused)
+{
+    static const struct variant both = {
+        .choice = {[STEP_ROUNDING] = ROUND_FLOOR, [STEP_SATURATION] = SATURATE_SYMMETRIC}};
+    static float x[64 * 1024];
+
+    (void)unused;
+    for (int i = 0; i < 64 * 1024; i++) {
+        x[i] = (float)(i % 160 - 80) / 8;
+    }
+    x[12345] = -12; /* times the scale -127.3, which floor() makes -128 */
+    struct random_call random = make_quantize(x, 64, 1024, 10.608F, 0);
+    struct dump dump = predict_dump(&random, &both);
+    check_says(&random, &dump, false, "diagnosis: floor and symmetric-range: explains ");
+    release_dump(&dump);
+    random_call_release(&random);
+}
+
+/* The rows of another mistake's result are elsewhere, all of them. */
+static void test_rows_permuted_with_another(void **unused)
+{
+    size_t row_of[ROWS] = {7, 6, 5, 4, 3, 2, 1, 0};
+    const struct variant both = {.choice = {[STEP_ROUNDING] = ROUND_FLOOR, [STEP_LAYOUT] = LAYOUT_ROWS_PERMUTED},
+                                 .layout = {.row_of = row_of}};
+    struct random_call random = make_eighths(1, 0);
+    struct dump dump = predict_dump(&random, &both);
+
+    (void)unused;
+    check_says(&random, &dump, false, "diagnosis: floor and rows-permuted: explains ");
+    check_says(&random, &dump, false, "  8 of 8 rows are elsewhere; row 0 holds what belongs to row 7.\n");
+    release_dump(&dump);
+    random_call_release(&random);
+}
+
+/* Half of what is one off agrees with a mistake, and few elements with some mistake: neither is named. */
+static void test_chance_is_not_named(void **unused)
+{
+    struct random_call random = make_eighths(1, 0);
+    struct dump dump = predict_dump(&random, &definition);
+    int8_t *y = dump.results[RESULT_Y].data;
+
+    (void)unused;
+    for (size_t i = 0; i < ROWS * COLUMNS; i++) {
+        y[i]++;
+    }
+    check_says(&random, &dump, true, "{\"verdict\": \"none\"");
+    release_dump(&dump);
+    dump = predict_dump(&random, &definition);
+    y = dump.results[RESULT_Y].data;
+    for (size_t i = 3; i < 15; i += 8) { /* -11.625 and -10.625 rounded towards zero, and one that is right */
+        y[i]++;
+    }
+    y[8] += 5;
+    check_says(&random, &dump, true, "{\"verdict\": \"none\"");
+    release_dump(&dump);
+    random_call_release(&random);
+
+    /* -128 is -127 in some 45 elements, and others are wrong: first few enough, then too many. */
+    static const struct variant symmetric = {.choice = {[STEP_SATURATION] = SATURATE_SYMMETRIC}};
+    random = make_eighths(20, 0);
+    dump = predict_dump(&random, &symmetric);
+    y = dump.results[RESULT_Y].data;
+    for (size_t i = 100; i < 125; i++) {
+        y[i] = (int8_t)(y[i] ^ 5);
+        if (i == 105) {
+            check_says(&random, &dump, true, "{\"verdict\": \"partly\"");
+        }
+    }
+    check_says(&random, &dump, true, "{\"verdict\": \"none\"");
     release_dump(&dump);
     random_call_release(&random);
 }
@@ -1016,6 +1099,9 @@ int main(void)
         cmocka_unit_test(test_layouts_are_told),
         cmocka_unit_test(test_one_element_is_no_tail),
         cmocka_unit_test(test_pairs_are_named),
+        cmocka_unit_test(test_weak_half_is_named),
+        cmocka_unit_test(test_rows_permuted_with_another),
+        cmocka_unit_test(test_chance_is_not_named),
         cmocka_unit_test(test_ties_are_named),
         cmocka_unit_test(test_flag_is_shown),
         cmocka_unit_test(test_exact_products),

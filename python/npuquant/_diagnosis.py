@@ -148,7 +148,7 @@ class Diagnosis:
     Attributes:
         verdict: "equal": nothing differs. "explained": the first finding gives every element of actual, or every one
             that is not admissible. "admissible": all differences are within the device's division. "partly": the first
-            finding explains most of the differences. "none": no hypothesis, and no two at once, explain this.
+            finding explains three quarters of the differences or more. "none": no hypothesis, and no two at once, explain this.
         admissible: what the device's division has to do with it; None for an operator that has no such division.
         results: for each result that was compared, how many elements differ.
         findings: the best, the best first.

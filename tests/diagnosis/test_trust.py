@@ -12,15 +12,17 @@ usage: test_trust.py [-v] [K/N [F]]   one of N kernels, of every Fth form; print
 """
 import concurrent.futures
 import itertools
+import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
 import zlib
 
 import numpy as np
-from calls import first_place, hard_inputs, names
+from calls import TOOL, first_place, hard_inputs, names
 from kernels import KERNELS, digest, run
 from normal_inputs import normal_call
 from test_hard import forms
@@ -131,6 +133,18 @@ def prove(operator, form, first, step):
 
 
 class Trust(unittest.TestCase):
+    def test_every_operator(self):
+        """Every operator that has hypotheses has faulty kernels."""
+        listed = json.loads(subprocess.run([TOOL, "hypotheses", "--json"], capture_output=True, check=True).stdout)
+        operators = {operator for each in listed for operator in each["operators"]}
+        self.assertEqual(operators - {"quant-matmul"}, set(KERNELS))  # it has the steps of others
+
+    def test_page(self):
+        """docs/oracle.md says what is asserted here."""
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "oracle.md").read_text()
+        said = f"at least {LEAST_NAMED['singles']} %", f"at least {LEAST_NAMED['pairs']} %", f"at most {MOST_PARTLY} %"
+        self.assertEqual([words for words in said if words not in page], [])
+
     def test_trust(self):
         first, step = (int(number) for number in (WORDS or ["1/1"])[0].split("/"))
         every = int((WORDS[1:] or [1])[0])
@@ -149,7 +163,8 @@ class Trust(unittest.TestCase):
                 self.assertGreaterEqual(100 * total[kind].named, least * total[kind].count)
         with self.subTest("unknown"):
             self.assertEqual(total["unknown"].otherwise, 0)
-            self.assertLessEqual(100 * total["unknown"].partly, MOST_PARTLY * total["unknown"].count)
+            few = 1 if step > 100 else 0  # of a small share one is no share
+            self.assertLessEqual(100 * (total["unknown"].partly - few), MOST_PARTLY * total["unknown"].count)
 
 
 if __name__ == "__main__":

@@ -531,7 +531,10 @@ MUTANTS = [
     ("dlpack: view half written", DLPACK, "        empty = empty ||", "        view->ndim = source->ndim;\n        empty = empty ||"),
     ("dlpack: message without its 0", DLPACK, "(void)vsnprintf(message, size, format, arguments);", "(void)vsnprintf(message, size + 1, format, arguments);"),
     # the diagnosis: the search, layouts, what is said
-    ("diagnosis: half of a pair left out", DIAGNOSE, "s->single_count += try_on_sample(s, finding, SIZE_MAX, SIZE_MAX);", "s->single_count += try_on_sample(s, finding, SIZE_MAX, SIZE_MAX) && finding->explained + finding->newly_wrong > 0;"),
+    ("diagnosis: half of a pair left out", DIAGNOSE, "            s->single_count++;\n        } else if", "            s->single_count += finding->explained + finding->newly_wrong > 0;\n        } else if"),
+    ("diagnosis: pairs not refuted", DIAGNOSE, "refute(s, tried + i + 1, tried_count - i - 1, find_examples(s, finding));", "(void)refute, (void)find_examples;"),
+    ("diagnosis: rows permuted alone", DIAGNOSE, "if (second && layout == LAYOUT_ROWS_PERMUTED) {", "if (second && layout == LAYOUT_ROWS_PERMUTED && s->single_count < 0) {"),
+    ("diagnosis: half of the differences is most", DIAGNOSE, "differing - differing / 4", "differing / 2"),
     ("diagnosis: pairs behind singles", DIAGNOSE, "    sort(d->findings, d->count);\n", ""),
     ("diagnosis: NaN is another scale", CALL, "return x == y || (npuq_ref_is_nan(x) && npuq_ref_is_nan(y));", "return x == y;"),
     ("diagnosis: the quotient 0 moves", STEPS, "how == AS_DEFINED || quotient == 0 || !is_finite(quotient)", "how == AS_DEFINED || !is_finite(quotient)"),
