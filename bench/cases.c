@@ -32,6 +32,7 @@ const char *bench_operator_name(enum bench_operator op)
 {
     static const char *const names[] = {"quantize",          "group_quant", "dynamic", "dynamic_quant",
                                         "trans_quant_param", "anti_quant",  "dequant", "requant"};
+    _Static_assert(sizeof names / sizeof names[0] == BENCH_REQUANT + 1, "a name for each");
 
     return names[op];
 }

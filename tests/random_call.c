@@ -8,7 +8,7 @@
 #define RESULT(name, NAME, role)  [NAME] = RESULT_##role
 #define NEITHER(name, NAME, type) [(int)SLOTS + (int)OPTION_##NAME] = 0
 #define ROW(name, NAME, EXECUTOR) [TEST_##NAME] = {ARGUMENTS_##name(OPERAND, OPERAND, OPERAND, RESULT, NEITHER)},
-static const unsigned char roles[OPERATORS_OF_CALLS][(int)SLOTS + (int)OPTIONS] = {EACH_OPERATOR(ROW)};
+static const unsigned char roles[NUMBER_OF_OPERATORS][(int)SLOTS + (int)OPTIONS] = {EACH_OPERATOR(ROW)};
 
 bool random_call_make(struct random_call *random, unsigned op, size_t (*choose)(size_t end))
 {

@@ -5,8 +5,6 @@
 
 #include <call.h>
 
-enum { OPERATORS_OF_CALLS = 8 }; /* their bits are 1 << 0 to 1 << 7 */
-
 struct random_call {
     struct call call;
     struct array results[RESULTS]; /* data is null where the operator has no such result */

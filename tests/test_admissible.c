@@ -583,7 +583,7 @@ static void test_too_many(void **unused)
 static void test_other_operators(void **unused)
 {
     (void)unused;
-    for (int o = 0; o < OPERATORS_OF_CALLS; o++) {
+    for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
         for (int again = 0; again < test_rounds(40); again++) {
             struct random_call random;
             struct array dump[RESULTS] = {{0}};

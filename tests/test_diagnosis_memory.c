@@ -74,7 +74,7 @@ static bool diagnose_and_report(const struct random_call *random, const struct a
 static void test_diagnose(void **unused)
 {
     (void)unused;
-    for (int o = 0; o < OPERATORS_OF_CALLS; o++) {
+    for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
         struct random_call random;
         struct random_call theirs = {.results = {{0}}};
         struct text expected;

@@ -41,7 +41,7 @@ static void add_text(struct text *text, const struct hypothesis *hypothesis, uns
     text_add(text, "\n");
     text_add_wrapped(text, TEXT_WIDTH, 2, "%s", hypothesis->advice);
     text_add(text, "\n  operators:");
-    for (int i = 0; i < OPERATORS; i++) {
+    for (int i = 0; i < COMMANDS; i++) {
         if (operators[i].op & joined) {
             text_add(text, "%s", separator);
             text_add_wrapped(text, TEXT_WIDTH, OPERATORS_COLUMN, "%s", operators[i].name);
@@ -58,7 +58,7 @@ static void add_json(struct text *text, const struct hypothesis *hypothesis, uns
     text_add(text, "{\"name\": ");
     text_add_json(text, hypothesis->name);
     text_add(text, ", \"operators\": [");
-    for (int i = 0; i < OPERATORS; i++) {
+    for (int i = 0; i < COMMANDS; i++) {
         if (operators[i].op & joined) {
             text_add(text, "%s\"%s\"", separator, operators[i].name);
             separator = ", ";

@@ -67,7 +67,7 @@ static void print_help(void)
     (void)printf("usage: npuquant COMMAND ...\n\n"
                  "The quantisation operators of Ascend NPUs, bit for bit, on NumPy .npy files.\n\n"
                  "commands:\n");
-    for (int i = 0; i < OPERATORS; i++) {
+    for (int i = 0; i < COMMANDS; i++) {
         print_summary(operators[i].name, operators[i].summary);
     }
     for (int i = 0; i < MODES; i++) {
@@ -165,7 +165,7 @@ static void print_mode_help(const struct mode *mode)
     (void)printf("usage: npuquant %s OPERATOR ...\n\n", mode->name);
     print_wrapped("", 0, mode->about);
     (void)printf("\noperators:\n");
-    for (int i = 0; i < OPERATORS; i++) {
+    for (int i = 0; i < COMMANDS; i++) {
         if (has_mode(&operators[i], mode)) {
             (void)printf("  %s\n", operators[i].name);
         }
@@ -226,7 +226,7 @@ static void consider_operators(struct nearest *nearest, const char *name)
 {
     const size_t prefix = strncmp(name, "npu_", 4) == 0 ? 4 : 0; /* torch_npu's */
 
-    for (int i = 0; i < OPERATORS; i++) {
+    for (int i = 0; i < COMMANDS; i++) {
         nearest_consider(nearest, name + prefix, strlen(name + prefix), operators[i].name);
     }
 }
@@ -276,7 +276,7 @@ static enum exit_status refuse_command(const char *name)
 
 static const struct operator_command *find_operator(const char *name)
 {
-    for (int i = 0; i < OPERATORS; i++) {
+    for (int i = 0; i < COMMANDS; i++) {
         if (strcmp(name, operators[i].name) == 0) {
             return &operators[i];
         }

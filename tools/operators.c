@@ -190,7 +190,7 @@ bool describe_call(const struct operator_command *command, const struct operands
     return true;
 }
 
-const struct operator_command operators[OPERATORS] = {
+const struct operator_command operators[COMMANDS] = {
     {
         .name = "quantize",
         .command = FOR_QUANTIZE,

@@ -50,8 +50,7 @@ struct operator_command {
     enum option (*option_of)(enum operand operand); /* the input that is an operand of its steps; INPUTS if none is */
 };
 
-enum { OPERATORS = 9 };
-extern const struct operator_command operators[OPERATORS];
+extern const struct operator_command operators[COMMANDS];
 
 /* What the steps of a call that has been made are. Reports it, and returns false, if that is not known. */
 bool describe_call(const struct operator_command *command, const struct operands *operands, struct request *request);

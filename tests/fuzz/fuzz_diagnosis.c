@@ -168,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct random_call random;
 
     source = &in;
-    const unsigned op = 1U << take_byte(&in) % OPERATORS_OF_CALLS;
+    const unsigned op = 1U << take_byte(&in) % NUMBER_OF_OPERATORS;
     test_reseed(take_bytes(&in, 2)); /* of the elements */
     if (random_call_make(&random, op, choose)) {
         make_dump(&random, theirs);
