@@ -25,12 +25,13 @@ static bool row_holds(const struct call *call, const struct array *theirs, size_
     return true;
 }
 
-enum { HASHED_COLUMNS = 128 };
+/* What a kernel returns is computed for so many columns of a row, at most. */
+enum { PREDICTED_COLUMNS = 1024 };
 
-/* Of an array, or if that is null of what a kernel returns; of long rows some columns alone. */
-static uint64_t hash_row(const struct call *call, const struct array *array, struct predictor *p, size_t row)
+/* Of every so manyth column of an array or, if that is null, of what a kernel returns. */
+static uint64_t hash_row(const struct call *call, const struct array *array, struct predictor *p, size_t row,
+                         size_t step)
 {
-    const size_t step = 1 + call->columns / HASHED_COLUMNS;
     uint64_t hash = 0xCBF29CE484222325U;
 
     for (size_t column = 0; column < call->columns; column += step) {
@@ -61,6 +62,7 @@ bool layout_fit_rows(const struct call *call, const struct array *ours, struct p
                      size_t *row_of, bool *fits)
 {
     struct hashed_row *there = malloc(2 * call->rows * sizeof *there);
+    const size_t step = ours || call->columns == 0 ? 1 : 1 + (call->columns - 1) / PREDICTED_COLUMNS;
     size_t left = 0;
     size_t found = 0;
 
@@ -70,8 +72,8 @@ bool layout_fit_rows(const struct call *call, const struct array *ours, struct p
     struct hashed_row *here = there + call->rows;
     for (size_t row = 0; row < call->rows; row++) {
         row_of[row] = row;
-        here[left] = (struct hashed_row){hash_row(call, ours, p, row), row};
-        there[left] = (struct hashed_row){hash_row(call, theirs, NULL, row), row};
+        here[left] = (struct hashed_row){hash_row(call, ours, p, row, step), row};
+        there[left] = (struct hashed_row){hash_row(call, theirs, NULL, row, step), row};
         left += here[left].hash != there[left].hash;
     }
     qsort(here, left, sizeof *here, compare_hashes);

@@ -241,11 +241,11 @@ static double load_x(const struct arithmetic *a, size_t i)
     case INPUT_BFLOAT16: return to_type(load(x, i), TYPE_BFLOAT16);
     case INPUT_OTHER_HALF:
         return (double)dtype_float(x->dtype == NPUQ_FLOAT16 ? NPUQ_BFLOAT16 : NPUQ_FLOAT16, array_bits(x, i));
-    case INPUT_UNSIGNED_INT4: return (double)array_bits(x, i);
-    case INPUT_NIBBLES_SWAPPED: return load(x, i ^ 1);
-    case INPUT_WORD_REVERSED: return load(x, i ^ 7);
-    default: return load(x, i);
+    case INPUT_NIBBLES_SWAPPED: i ^= 1; break;
+    case INPUT_WORD_REVERSED: i ^= 7; break;
+    default: break;
     }
+    return choice(a, STEP_INPUT_SIGN) == INPUT_UNSIGNED_INT4 ? (double)array_bits(x, i) : load(x, i);
 }
 
 /* ---- dynamic operators: a row's parameters --------------------------------------------------------------------- */
@@ -429,7 +429,7 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
     token.offset = note(a->trace, "offset", to_type(offset, type));
     token.back = note(a->trace, "back = 1 / scale", divide(a, 1, token.scale, wide));
     token.returned_scale = token.scale;
-    token.returned_offset = choice(a, STEP_TOKEN_OFFSET) == TOKEN_OFFSET_NEGATED ? -token.offset : token.offset;
+    token.returned_offset = choice(a, STEP_OFFSET_SIGN) == OFFSET_NEGATED ? -token.offset : token.offset;
     return token;
 }
 

@@ -9,6 +9,7 @@
 /* The steps, in the order in which a value meets them. */
 enum step {
     STEP_INPUT,        /* enum input_choice */
+    STEP_INPUT_SIGN,   /* enum input_sign_choice */
     STEP_SCALE_PLACE,  /* enum place_choice: the scale that an element gets */
     STEP_OFFSET_PLACE, /* enum place_choice */
     STEP_GROUP,        /* enum group_choice */
@@ -20,6 +21,7 @@ enum step {
     STEP_UNIT,         /* enum unit_choice: the range divided by the number of steps */
     STEP_LEAST,        /* enum least_choice: the lower bound of a scale */
     STEP_TOKEN_OFFSET, /* enum token_offset_choice */
+    STEP_OFFSET_SIGN,  /* enum offset_sign_choice: of the offset that is returned */
     STEP_FORM,         /* enum form_choice: the scale that dynamic_quant returns */
     STEP_TOKEN_TYPE,   /* enum type_choice: of the row's parameters */
     STEP_SCALING,      /* enum scaling_choice */
@@ -45,11 +47,11 @@ enum input_choice {
     INPUT_FLOAT16 = 1,
     INPUT_BFLOAT16,
     INPUT_OTHER_HALF, /* float16 read as bfloat16, and the reverse */
-    INPUT_UNSIGNED_INT4,
     INPUT_NIBBLES_SWAPPED,
     INPUT_WORD_REVERSED,
     INPUT_TRUNCATED, /* int32 to float32, towards zero */
 };
+enum input_sign_choice { INPUT_UNSIGNED_INT4 = 1 };
 enum place_choice { PLACE_NEXT = 1, PLACE_PREVIOUS, PLACE_FIRST, PLACE_OTHER_AXIS };
 enum group_choice { GROUP_LATE = 1, GROUP_EARLY, GROUP_FIRST, GROUP_LAST, GROUP_COUNTS };
 enum parameter_choice {
@@ -82,7 +84,8 @@ enum least_choice {
     LEAST_M_1E_10, /* of the largest |v|, not of the scale */
     LEAST_M_1E_5,
 };
-enum token_offset_choice { TOKEN_OFFSET_INTEGER = 1, TOKEN_OFFSET_NEGATED, TOKEN_OFFSET_FROM_LOW };
+enum token_offset_choice { TOKEN_OFFSET_INTEGER = 1, TOKEN_OFFSET_FROM_LOW };
+enum offset_sign_choice { OFFSET_NEGATED = 1 };
 enum form_choice { FORM_OTHER = 1, FORM_DIVIDED };
 enum type_choice { TYPE_FLOAT16 = 1, TYPE_BFLOAT16, TYPE_FLOAT64 };
 enum scaling_choice {

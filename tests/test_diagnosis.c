@@ -156,6 +156,7 @@ static void test_hypotheses(void **unused)
 {
     static const unsigned char last[STEPS] = {
         [STEP_INPUT] = INPUT_TRUNCATED,
+        [STEP_INPUT_SIGN] = INPUT_UNSIGNED_INT4,
         [STEP_SCALE_PLACE] = PLACE_OTHER_AXIS,
         [STEP_OFFSET_PLACE] = PLACE_OTHER_AXIS,
         [STEP_GROUP] = GROUP_COUNTS,
@@ -167,6 +168,7 @@ static void test_hypotheses(void **unused)
         [STEP_UNIT] = UNIT_ONE_MORE,
         [STEP_LEAST] = LEAST_M_1E_5,
         [STEP_TOKEN_OFFSET] = TOKEN_OFFSET_FROM_LOW,
+        [STEP_OFFSET_SIGN] = OFFSET_NEGATED,
         [STEP_FORM] = FORM_DIVIDED,
         [STEP_TOKEN_TYPE] = TYPE_FLOAT64,
         [STEP_SCALING] = SCALING_NO_ROW,
