@@ -31,6 +31,8 @@ from ._tensors import (BFLOAT16, FLOATING, PRODUCTS, QUANTISED, REQUANTISED, SOU
                        described, output, product_columns, result, result_type, shown, tensor, to_array, words_shape)
 from ._threads import get_num_threads, run, set_num_threads
 
+__tracebackhide__ = True  # pytest shows the line that calls the package
+
 __all__ = [
     "NpuquantError",
     "__version__",

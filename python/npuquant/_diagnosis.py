@@ -17,6 +17,8 @@ from . import _native
 from ._tensors import BFLOAT16, INPUTS, TensorLike, Unknown, result_type, shown, to_array
 from ._threads import Kept, get_num_threads, keeping
 
+__tracebackhide__ = True  # pytest shows the line that calls the package
+
 #: An operator of the package, or its name.
 Operator = Union[str, Callable[..., Any]]
 #: Where an element of y is; one index for a y of one dimension.

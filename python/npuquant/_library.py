@@ -15,6 +15,8 @@ import numpy as np
 from . import _native
 from ._tensors import BFLOAT16, shown, to_array
 
+__tracebackhide__ = True  # pytest shows the line that calls the package
+
 __version__: str = _native.VERSION
 
 # The library that a wheel has beside this file, and the names that the system's loader knows the library by; Windows

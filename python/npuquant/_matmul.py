@@ -7,6 +7,8 @@ from typing import Tuple
 
 import numpy as np
 
+__tracebackhide__ = True  # pytest shows the line that calls the package
+
 # Matrices are converted to float32 in blocks of 1024 by 1024. A product of two int8 is at most 2^14, so the sum of 1024
 # of them is at most 2^24, and float32 has every integer up to that: within a block nothing is rounded, in whatever
 # order the BLAS adds. Blocks also bound the memory that float32 takes.

@@ -10,6 +10,8 @@ import numpy as np
 
 from . import _native
 
+__tracebackhide__ = True  # pytest shows the line that calls the package
+
 
 class SupportsDLPack(Protocol):
     """An object of the DLPack protocol: a torch.Tensor, for instance."""

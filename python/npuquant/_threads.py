@@ -9,6 +9,8 @@ from typing import Any, Iterator, List, NamedTuple, Optional
 
 from . import _native
 
+__tracebackhide__ = True  # pytest shows the line that calls the package
+
 _threads = 1
 
 

@@ -7,6 +7,8 @@ from typing import Any, Optional, Sequence, Union
 from ._diagnosis import Operator, diagnose
 from ._tensors import TensorLike, shown
 
+__tracebackhide__ = True  # pytest shows the line that calls the package
+
 __all__ = ["assert_equal"]
 
 
@@ -23,7 +25,6 @@ def assert_equal(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], oper
     >>> x, scales = np.array([[0.25, 2.5]], np.float32), np.array([0.5], np.float32)
     >>> assert_equal(np.array([[0, 5]], np.int8), "npu_quantize", x, scales, None, np.int8)
     """
-    __tracebackhide__ = True  # pytest shows the line that calls this
     diagnosis = diagnose(actual, operator, *args, **kwargs)
     name = operator if isinstance(operator, str) else operator.__name__
     if admissible and diagnosis.admissible is None:

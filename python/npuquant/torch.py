@@ -28,6 +28,8 @@ from . import _native
 from ._tensors import (FLOATING, PRODUCTS, QUANTISED, REQUANTISED, Result, Results, Unknown, described,
                        product_columns, result_type, words_shape)
 
+__tracebackhide__ = True  # pytest shows the line that calls the package
+
 __all__ = [
     "dequant",
     "npu_anti_quant",

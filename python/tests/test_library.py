@@ -667,3 +667,28 @@ print("done")
 def test_interrupts():
     done = python(INTERRUPTED)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+IN_A_TEST = """
+import numpy as np, npuquant
+from npuquant.testing import assert_equal
+
+ONE = np.ones(1, np.float32)
+
+def test_an_error():
+    npuquant.npu_anti_quant(ONE, ONE)
+
+def test_a_name():
+    npuquant.diagnose(ONE, "nope", ONE)
+
+def test_a_difference():
+    assert_equal(np.int8([5]), "npu_quantize", ONE, ONE, None, np.int8)
+"""
+
+
+def test_pytest_shows_the_line_that_calls(tmp_path):
+    """And none of the package."""
+    (tmp_path / "test_it.py").write_text(IN_A_TEST)
+    done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_it.py"], cwd=tmp_path,
+                          capture_output=True, text=True)
+    assert re.findall(r"(?m)^(\S+\.py):\d+: ", done.stdout) == ["test_it.py"] * 3, done.stdout
