@@ -191,3 +191,13 @@ bool result_is_same(enum result result, uint64_t a, uint64_t b)
     }
     return x == y || (npuq_ref_is_nan(x) && npuq_ref_is_nan(y));
 }
+
+bool array_holds_one_value(const struct array *array)
+{
+    size_t same = 0;
+
+    while (same < array->count && array_bits(array, same) == array_bits(array, 0)) {
+        same++;
+    }
+    return same == array->count;
+}

@@ -92,4 +92,7 @@ void array_release(struct array *array);
 uint64_t array_bits(const struct array *array, size_t i);
 void array_set_bits(struct array *array, size_t i, uint64_t bits);
 
+/* Whether all values are the same. */
+bool array_holds_one_value(const struct array *array);
+
 #endif

@@ -264,6 +264,9 @@ void diagnosis_report_text(struct text *text, const struct call *call, const str
     if (d->verdict == VERDICT_EQUAL) {
         return;
     }
+    if (d->differing[RESULT_Y] > 1 && array_holds_one_value(&theirs[RESULT_Y])) {
+        text_add(text, "  Every element of y is the same, as of memory that was never written.\n");
+    }
     if (diagnosis_is_named(d)) {
         add_advice(text, call, &d->findings[0]);
     }

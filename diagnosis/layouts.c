@@ -93,16 +93,6 @@ bool layout_fit_rows(const struct call *call, const struct array *ours, struct p
     return true;
 }
 
-static bool holds_one_value(const struct array *array, size_t count)
-{
-    size_t same = 0;
-
-    while (same < count && array_bits(array, same) == array_bits(array, 0)) {
-        same++;
-    }
-    return same == count;
-}
-
 bool layout_fit(enum layout_choice choice, const struct call *call, const struct array *ours,
                 const struct array *theirs, size_t *row_of, struct layout *layout, bool *fits)
 {
@@ -116,7 +106,7 @@ bool layout_fit(enum layout_choice choice, const struct call *call, const struct
     layout->fill = array_bits(theirs, call->count - 1);
     /* It takes two elements of one value to look untouched. A dump of one value was not written at all, if the result
      * has several: it is untouched from its first row on. */
-    const bool may_be_all = !holds_one_value(ours, call->count);
+    const bool may_be_all = !array_holds_one_value(ours);
     switch (choice) {
     case LAYOUT_TAIL_UNTOUCHED:
         for (from = call->columns; from > 0 && column_holds(call, theirs, from - 1, layout->fill); from--) {

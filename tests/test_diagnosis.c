@@ -842,6 +842,8 @@ static void test_chance_is_not_named(void **unused)
         y[i]++;
     }
     check_says(&random, &dump, true, "{\"verdict\": \"none\"");
+    memset(y, 7, ROWS * COLUMNS);
+    check_says(&random, &dump, false, "  Every element of y is the same, as of memory that was never written.\n");
     release_dump(&dump);
     dump = predict_dump(&random, &definition);
     y = dump.results[RESULT_Y].data;
