@@ -17,7 +17,7 @@ enum { SAMPLE_ELEMENTS = 6144, SAMPLE_ROWS = 48, SAMPLE_PER_ROW = 64 };
 enum { PAIR_ELEMENTS = 1024 };
 
 /* Orders of rows that are kept for pairs. */
-enum { MOST_PERMUTED = 3 };
+enum { MOST_PERMUTED = 8 };
 
 /* How many are named of those that explain everything, and how many of the others are shown with how far they come. */
 enum { CONFIRMED = 8, CONFIRMED_PARTLY = 3 };
@@ -312,20 +312,29 @@ static bool fit_layouts(struct search *s)
 /* Whether the dump has the rows of what the other mistake of a pair makes, in another order. */
 static bool permute_rows(struct search *s, struct finding *finding)
 {
+    const size_t rows = s->call->rows;
     struct variant unmoved = finding->variant;
     struct predictor p = {.call = s->call, .variant = &unmoved, .cache = s->cache};
-    size_t *row_of = s->diagnosis->row_of + (s->permuted + 1) * s->call->rows;
+    size_t *found = s->diagnosis->row_of + (s->permuted + 1) * rows;
+    size_t *row_of = s->diagnosis->row_of + rows; /* the first order that is the same */
     bool fits = false;
 
     unmoved.choice[STEP_LAYOUT] = AS_DEFINED;
     if (!s->theirs[RESULT_Y].data) {
         return false;
     }
-    if (s->permuted == MOST_PERMUTED || !layout_fit_rows(s->call, NULL, &p, &s->theirs[RESULT_Y], row_of, &fits)) {
+    if (!layout_fit_rows(s->call, NULL, &p, &s->theirs[RESULT_Y], found, &fits)) {
         s->diagnosis->untried++;
     }
+    while (fits && row_of < found && memcmp(row_of, found, rows * sizeof *found) != 0) {
+        row_of += rows;
+    }
+    if (fits && row_of == found && s->permuted == MOST_PERMUTED) {
+        s->diagnosis->untried++;
+        return false;
+    }
+    s->permuted += fits && row_of == found;
     finding->variant.layout.row_of = row_of;
-    s->permuted += fits;
     return fits;
 }
 
@@ -475,7 +484,7 @@ static bool keep_best(struct search *s, struct finding *tried, int tried_count)
                 continue;
             }
             if (pass == 0 && (exact == CONFIRMED || refuted == MOST_REFUTED)) {
-                s->diagnosis->untried += exact < CONFIRMED;
+                s->diagnosis->untried += exact < CONFIRMED && tried[i].hypotheses[1];
                 continue;
             }
             if (pass > 0 && partly-- == 0) {
@@ -711,7 +720,7 @@ static bool search(struct search *s, const struct array repaired[RESULTS])
 
     s->cache = extremes_cache_make();
     s->singles = calloc((size_t)hypothesis_count, sizeof *s->singles);
-    d->row_of = malloc((MOST_PERMUTED + 1) * (s->call->rows + 1) * sizeof *d->row_of);
+    d->row_of = malloc((MOST_PERMUTED + 2) * (s->call->rows + 1) * sizeof *d->row_of);
     bool ok = s->singles && s->cache && d->row_of && make_sample(s) && fit_layouts(s) && search_singles(s);
     if (ok && d->first_place == 0 && !admission_is_within(&d->admission)) {
         if (d->admission.wrong > 0 && d->admission.wrong < d->admission.differing) {
