@@ -469,44 +469,75 @@ static void refute(struct search *s, struct finding *tried, int tried_count, siz
     }
 }
 
-/* Adds the best of those that were tried to the diagnosis, confirmed on all elements: first those that explain the
- * whole sample. */
-static bool keep_best(struct search *s, struct finding *tried, int tried_count)
+/* Confirms one that was tried, behind the findings of the diagnosis; null if there is not the memory. */
+static struct finding *confirm_next(struct search *s, const struct finding *tried)
+{
+    struct finding *finding = &s->diagnosis->findings[s->diagnosis->count];
+
+    *finding = *tried;
+    return confirm(s, finding) ? finding : NULL;
+}
+
+/* Keeps those that explain the whole sample and the dump, too. The others are then known to explain less. */
+static bool keep_exact(struct search *s, struct finding *tried, int tried_count)
 {
     struct diagnosis *d = s->diagnosis;
-    int partly = CONFIRMED_PARTLY;
     int refuted = 0;
     int exact = 0;
 
-    for (int pass = 0; pass < 2; pass++) {
-        for (int i = 0; i < tried_count && d->count < MOST_FINDINGS; i++) {
-            if (tried[i].explained == 0 || (mismatches(&tried[i]) > 0) != (pass > 0)) {
-                continue;
-            }
-            if (pass == 0 && (exact == CONFIRMED || refuted == MOST_REFUTED)) {
-                s->diagnosis->untried += exact < CONFIRMED && tried[i].hypotheses[1];
-                continue;
-            }
-            if (pass > 0 && partly-- == 0) {
-                break;
-            }
-            struct finding *finding = &d->findings[d->count];
-            *finding = tried[i];
-            if (!confirm(s, finding)) {
+    for (int i = 0; i < tried_count && d->count < MOST_FINDINGS; i++) {
+        if (tried[i].explained == 0 || mismatches(&tried[i]) > 0) {
+            continue;
+        }
+        if (exact == CONFIRMED || refuted == MOST_REFUTED) {
+            d->untried += exact < CONFIRMED && tried[i].hypotheses[1];
+            continue;
+        }
+        const struct finding *finding = confirm_next(s, &tried[i]);
+        if (!finding) {
+            return false;
+        }
+        if (mismatches(finding) == 0) {
+            exact++;
+            d->count++;
+        } else {
+            refuted++;
+            tried[i] = *finding;
+            refute(s, tried + i + 1, tried_count - i - 1, find_examples(s, finding));
+        }
+    }
+    return true;
+}
+
+/* Keeps the best of those that do not explain the whole sample. */
+static bool keep_others(struct search *s, const struct finding *tried, int tried_count)
+{
+    struct diagnosis *d = s->diagnosis;
+    int kept = 0;
+
+    for (int i = 0; i < tried_count && kept < CONFIRMED_PARTLY && d->count < MOST_FINDINGS; i++) {
+        if (tried[i].explained > 0 && mismatches(&tried[i]) > 0) {
+            if (!confirm_next(s, &tried[i])) {
                 return false;
             }
-            if (pass == 0 && mismatches(finding) > 0) {
-                refuted++;
-                refute(s, tried + i + 1, tried_count - i - 1, find_examples(s, finding));
-                tried[i] = *finding; /* it is one of the others */
-            } else {
-                exact += pass == 0;
-                d->count++;
-            }
+            kept++;
+            d->count++;
         }
-        sort(tried, tried_count);
     }
-    rank(d);
+    return true;
+}
+
+/* Adds the best of those that were tried to the diagnosis, confirmed on all elements. */
+static bool keep_best(struct search *s, struct finding *tried, int tried_count)
+{
+    if (!keep_exact(s, tried, tried_count)) {
+        return false;
+    }
+    sort(tried, tried_count);
+    if (!keep_others(s, tried, tried_count)) {
+        return false;
+    }
+    rank(s->diagnosis);
     return true;
 }
 

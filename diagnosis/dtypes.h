@@ -55,6 +55,10 @@ void dtype_store(npuq_dtype dtype, void *data, size_t i, uint64_t bits);
 /* Numbers the values in their order, so that neighbours differ by 1 and both zeros are 0: an integer is itself. */
 int64_t dtype_order(npuq_dtype dtype, uint64_t bits);
 
+/* The value as users read it: an integer; a float and its bits; the bits of a word. */
+enum { DTYPE_TEXT_SIZE = 64 };
+const char *dtype_format(char text[DTYPE_TEXT_SIZE], npuq_dtype dtype, uint64_t bits);
+
 /* Of a floating-point type: what its bits mean, and the bits of the nearest value. */
 float dtype_float(npuq_dtype dtype, uint64_t bits);
 uint32_t dtype_float_bits(npuq_dtype dtype, float value);

@@ -65,15 +65,9 @@ static void add_line(struct text *text, const struct call *call, const struct tr
 /* An element of a result. */
 static void add_bits(struct text *text, npuq_dtype dtype, uint64_t bits)
 {
-    const struct dtype *type = dtype_of(dtype);
+    char value[DTYPE_TEXT_SIZE];
 
-    switch (type->kind) {
-    case KIND_FLOAT:
-        text_add(text, "%.*g (0x%0*" PRIX64 ")", type->digits, (double)dtype_float(dtype, bits), type->bits / 4, bits);
-        break;
-    case KIND_WORDS: text_add(text, "0x%016" PRIX64, bits); break;
-    default: text_add(text, "%" PRId64, dtype_order(dtype, bits)); break;
-    }
+    text_add(text, "%s", dtype_format(value, dtype, bits));
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------ */

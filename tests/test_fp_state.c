@@ -153,6 +153,8 @@ typedef enum data_kind {
     KINDS
 } data_kind;
 
+static data_kind kind; /* what fill() makes */
+
 /* Of the size of a quantised value; many halves, many with a full significand. */
 static float plain(void)
 {
@@ -172,8 +174,7 @@ static bool is_divisor(const test_call *call, enum slot slot)
            (slot == SCALE && call->op != TEST_GROUP_QUANT);
 }
 
-static void fill_with(data_kind kind, const test_call *call, enum slot slot, void *elements, npuq_dtype dtype,
-                      size_t count)
+static void fill(const test_call *call, enum slot slot, void *elements, npuq_dtype dtype, size_t count)
 {
     const bool tiny = kind == TINY;
     const bool is_float = dtype == NPUQ_FLOAT32 || dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16;
@@ -191,24 +192,6 @@ static void fill_with(data_kind kind, const test_call *call, enum slot slot, voi
                dtype == NPUQ_FLOAT32 ? (const void *)&value : &half, npuq_dtype_size(dtype));
     }
 }
-
-static void fill_plain(const test_call *call, enum slot slot, void *elements, npuq_dtype dtype, size_t count)
-{
-    fill_with(PLAIN, call, slot, elements, dtype, count);
-}
-
-static void fill_tiny(const test_call *call, enum slot slot, void *elements, npuq_dtype dtype, size_t count)
-{
-    fill_with(TINY, call, slot, elements, dtype, count);
-}
-
-static void fill_wild(const test_call *call, enum slot slot, void *elements, npuq_dtype dtype, size_t count)
-{
-    fill_with(WILD, call, slot, elements, dtype, count);
-}
-
-static void (*const fills[KINDS])(const test_call *call, enum slot slot, void *elements, npuq_dtype dtype,
-                                  size_t count) = {fill_plain, fill_tiny, fill_wild};
 
 /* ---- the tests ---- */
 
@@ -237,12 +220,13 @@ static void print_states(const char *what, fp_state before, fp_state after)
 static test_drawing draw(size_t number, int64_t rows)
 {
     test_drawing d = {.choose = test_below,
-                      .fill = fills[number / TEST_OPERATORS % KINDS],
+                      .fill = fill,
                       .has_shape = rows > 0,
                       .ndim = rows > 0 ? 2 : 0,
                       .shape = {rows, 1040},
                       .call.op = (enum test_operator)(number % TEST_OPERATORS)};
 
+    kind = (data_kind)(number / TEST_OPERATORS % KINDS);
     test_reseed(number);
     test_draw_elements(&d);
     return d;

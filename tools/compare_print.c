@@ -193,18 +193,12 @@ static void print_places(FILE *stream, const struct pair *pair, const struct com
 
 static void print_value(FILE *stream, npuq_dtype dtype, uint64_t bits)
 {
-    const struct dtype *type = dtype_of(dtype);
+    char value[DTYPE_TEXT_SIZE];
 
-    switch (type->kind) {
-    case KIND_FLOAT:
-        (void)fprintf(stream, "%.*g (0x%0*" PRIX64 ")", type->digits, (double)dtype_float(dtype, bits), type->bits / 4,
-                      bits);
-        break;
-    case KIND_WORDS:
-        (void)fprintf(stream, "0x%016" PRIX64 " (scale %.9g, offset %" PRId32 ")", bits,
-                      (double)dtype_float(NPUQ_FLOAT32, bits), npuq_ref_word_offset(bits));
-        break;
-    default: (void)fprintf(stream, "%" PRId64, dtype_order(dtype, bits)); break;
+    (void)fprintf(stream, "%s", dtype_format(value, dtype, bits));
+    if (dtype_is_words(dtype)) {
+        (void)fprintf(stream, " (scale %.9g, offset %" PRId32 ")", (double)dtype_float(NPUQ_FLOAT32, bits),
+                      npuq_ref_word_offset(bits));
     }
 }
 

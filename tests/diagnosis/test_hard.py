@@ -146,9 +146,11 @@ class HardInputs(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    share = [int(number) for number in "".join(sys.argv[1:2]).split("/") if number.isdigit()]
-    first, step = (share[0] - 1, share[1]) if share else (0, 1)
-    for operator in KERNELS if share else sys.argv[1:] or KERNELS:
+    operators, first, step = sys.argv[1:] or KERNELS, 0, 1
+    if "/" in "".join(sys.argv[1:]):
+        operators, (first, step) = KERNELS, (int(number) for number in sys.argv[1].split("/"))
+        first -= 1
+    for operator in operators:
         name = "test_" + operator.replace("-", "_")
         setattr(HardInputs, name, lambda self, operator=operator: prove(self, operator, first, step))
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -39,25 +39,15 @@ def with_y(call, change):
     """The right results but for y, changed as integers: those of a type, or the bits of a float."""
     results = run(call, set())
     y = results["y"]
-    packed = call.arguments.get("dtype") == "quint4x2"
-    if packed:
-        low, high, values = -8, 7, unpack(y).astype(np.int64)
-    elif y.dtype.kind == "f" or call.arguments.get("dtype") == "bfloat16":
-        bits = y.view(f"i{y.itemsize}")
-        low, high, values = np.iinfo(bits.dtype).min, np.iinfo(bits.dtype).max, bits.astype(np.int64)
-    elif y.dtype.itemsize == 8:
-        low, high, values = np.iinfo(np.int64).min, np.iinfo(np.int64).max, y.view(np.int64)
-    else:
-        low, high, values = np.iinfo(y.dtype).min, np.iinfo(y.dtype).max, y.astype(np.int64)
-    if values.ndim < 1:
+    if y.ndim < 1:
         return None
-    changed = np.clip(change(values.copy()), low, high)
-    if packed:
-        results["y"] = pack(changed)
-    elif y.dtype.kind == "f" or call.arguments.get("dtype") == "bfloat16":
-        results["y"] = changed.astype(f"i{y.itemsize}").view(y.dtype)
-    else:
-        results["y"] = changed.astype(np.int64).view(y.dtype) if y.dtype.itemsize == 8 else changed.astype(y.dtype)
+    if call.arguments.get("dtype") == "quint4x2":
+        results["y"] = pack(np.clip(change(unpack(y).astype(np.int64)), -8, 7))
+        return results
+    is_integer = y.dtype in (np.int8, np.uint8, np.int32)
+    stored = y if is_integer else y.view(f"i{y.itemsize}")
+    limits = np.iinfo(stored.dtype)
+    results["y"] = np.clip(change(stored.astype(np.int64)), limits.min, limits.max).astype(stored.dtype).view(y.dtype)
     return results
 
 
