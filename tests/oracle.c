@@ -79,11 +79,12 @@ static float smoothed(const test_call *c, elements_of elements, const int64_t *e
 static void min_max(const test_call *c, elements_of elements, const int64_t *ends)
 {
     const bool per_tensor = c->quant_mode == NPUQ_PER_TENSOR;
+    const size_t read = per_tensor && columns(c, X) == 0 ? 0 : rows(c, X); /* very many rows may have no element */
     npuq_ref_range range = npuq_ref_range_empty();
 
-    for (size_t r = 0; r < rows(c, X) || (per_tensor && r == 0); r++) {
+    for (size_t r = 0; r < read || (per_tensor && r == 0); r++) {
         range = per_tensor ? range : npuq_ref_range_empty();
-        for (size_t i = 0; r < rows(c, X) && i < columns(c, X); i++) {
+        for (size_t i = 0; r < read && i < columns(c, X); i++) {
             range = npuq_ref_range_with(range, smoothed(c, elements, ends, r, i));
         }
         memcpy((float *)elements[MIN] + (per_tensor ? 0 : r), &range.lo, sizeof range.lo);
