@@ -5,18 +5,12 @@
 #ifndef NPUQ_BENCH_CASES_H
 #define NPUQ_BENCH_CASES_H
 
+#include "../diagnosis/operators.def"
+
 #include <npuquant/npuquant.h>
 
-enum bench_operator {
-    BENCH_QUANTIZE,
-    BENCH_GROUP_QUANT,
-    BENCH_DYNAMIC, /* dynamic_quant_asymmetric */
-    BENCH_DYNAMIC_QUANT,
-    BENCH_TRANS_QUANT_PARAM,
-    BENCH_ANTI_QUANT,
-    BENCH_DEQUANT,
-    BENCH_REQUANT
-};
+#define BENCH_NUMBER(name, NAME, EXECUTOR) BENCH_##NAME,
+enum bench_operator { EACH_OPERATOR(BENCH_NUMBER) };
 
 enum bench_mode {
     BENCH_MUL,

@@ -21,7 +21,11 @@ static const struct bench_case works[] = {
     {.name = "uniform", .op = BENCH_QUANTIZE, .parameters = BENCH_UNIFORM, .shape = {0, LONG_ROW}},
     {.name = "column", .op = BENCH_QUANTIZE, .parameters = BENCH_CHANNEL, .shape = {0, USUAL_ROW}},
     {.name = "column", .op = BENCH_QUANTIZE, .parameters = BENCH_CHANNEL, .shape = {0, LONG_ROW}},
-    {.name = "token", .op = BENCH_DYNAMIC, .mode = BENCH_TOKEN, .parameters = BENCH_PLAIN, .shape = {0, USUAL_ROW}},
+    {.name = "token",
+     .op = BENCH_DYNAMIC_QUANT_ASYMMETRIC,
+     .mode = BENCH_TOKEN,
+     .parameters = BENCH_PLAIN,
+     .shape = {0, USUAL_ROW}},
 };
 static const npuq_dtype types[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
 

@@ -223,7 +223,7 @@ static const char *form_of(const struct bench_case *c)
                : c->mode == BENCH_DIV           ? "divide"
                                                 : "columns";
     case BENCH_GROUP_QUANT: return "group";
-    case BENCH_DYNAMIC:
+    case BENCH_DYNAMIC_QUANT_ASYMMETRIC:
     case BENCH_DYNAMIC_QUANT: return c->parameters == BENCH_PLAIN ? "uniform" : NULL;
     case BENCH_ANTI_QUANT: return uniform ? "anti_uniform" : "anti_columns";
     case BENCH_DEQUANT:
@@ -330,7 +330,7 @@ static bool prepare(const struct operands *operands)
     }
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0] && bench_is_dynamic(c); i++) {
         if (ranges[i].x == c->x_dtype) {
-            chosen_range = c->op == BENCH_DYNAMIC ? ranges[i].range : ranges[i].magnitude;
+            chosen_range = c->op == BENCH_DYNAMIC_QUANT_ASYMMETRIC ? ranges[i].range : ranges[i].magnitude;
         }
     }
     return chosen_loop || c->op == BENCH_TRANS_QUANT_PARAM;

@@ -36,7 +36,7 @@ static float data_of(const struct bench_case *c, enum bench_variant variant)
 static float scale_of(const struct bench_case *c)
 {
     switch (c->op) {
-    case BENCH_DYNAMIC:
+    case BENCH_DYNAMIC_QUANT_ASYMMETRIC:
     case BENCH_DYNAMIC_QUANT: return 1.0F;
     case BENCH_ANTI_QUANT: return 0.0493F;
     case BENCH_DEQUANT: return c->mode == BENCH_WEIGHT ? 1e-6F : 1e-4F;
@@ -288,7 +288,7 @@ static bool make_small_outputs(struct operands *o)
 
     o->scale_out = allocate_tensor(o, NPUQ_FLOAT32, 1, &rows);
     o->offset_out = allocate_tensor(o, NPUQ_FLOAT32, 1, &rows);
-    o->small_out_bytes = (o->c->op == BENCH_DYNAMIC ? 2 : 1) * sizeof(float) * (size_t)rows;
+    o->small_out_bytes = (o->c->op == BENCH_DYNAMIC_QUANT_ASYMMETRIC ? 2 : 1) * sizeof(float) * (size_t)rows;
     o->expected_small = allocate(o, o->small_out_bytes);
     return o->scale_out.data && o->offset_out.data && o->expected_small;
 }
@@ -336,36 +336,41 @@ void operands_free(struct operands *o)
 
 /* ---- calls ----------------------------------------------------------------------------------------------------- */
 
-static npuq_quant_mode quant_mode(const struct bench_case *c)
-{
-    return c->mode == BENCH_TENSOR ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
-}
+/* What there is for each role; a word of requant holds its offset, and so there is no bias. */
+#define FROM_X         &o->x
+#define FROM_SCALE     &o->scale
+#define FROM_OFFSET    &o->offset
+#define FROM_SMOOTH    if_present(&o->scale)
+#define FROM_GROUPS    if_present(&o->group_index)
+#define FROM_ROW_SCALE if_present(&o->activation_scale)
+#define FROM_BIAS      c->op == BENCH_REQUANT ? NULL : if_present(&o->offset)
+#define TO_Y           &o->y
+#define TO_SCALE       &o->scale_out
+#define TO_OFFSET      &o->offset_out
+#define THE_AXIS       c->parameters == BENCH_AXIS ? 1 : -1
+#define THE_DIV_MODE   c->mode == BENCH_DIV
+#define THE_ROUND_MODE NPUQ_ROUND_NEAREST
+#define THE_QUANT_MODE c->mode == BENCH_TENSOR ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN
+#define THE_SCALE_FORM NPUQ_SCALE_PRODUCT
+
+#define INPUT(name, NAME, role)  FROM_##role
+#define OUTPUT(name, NAME, role) TO_##role
+#define OPTION(name, NAME, type) THE_##NAME
+#define ARGUMENTS(name)          ARGUMENTS_##name(INPUT, INPUT, INPUT, OUTPUT, OPTION)
+#define CALL_WITH(name)          call ? npuq_prepare_##name(call, ARGUMENTS(name)) : npuq_##name(ARGUMENTS(name), executor)
+#define CALL_WITHOUT(name)       npuq_##name(ARGUMENTS(name))
+#define CALL(name, NAME, EXECUTOR)                                                                                     \
+    case BENCH_##NAME: return CALL_##EXECUTOR(name);
 
 /* The operator, or with a call its preparation: the same arguments but the executor. */
-#define CALL(OPERATOR, ...) (call ? npuq_prepare_##OPERATOR(call, __VA_ARGS__) : npuq_##OPERATOR(__VA_ARGS__, executor))
-
 static npuq_status call_or_prepare(const struct operands *o, npuq_call *call, const npuq_executor *executor)
 {
     const struct bench_case *c = o->c;
 
     switch (c->op) {
-    case BENCH_QUANTIZE:
-        return CALL(quantize, &o->x, &o->scale, &o->offset, c->parameters == BENCH_AXIS ? 1 : -1, c->mode == BENCH_DIV,
-                    &o->y);
-    case BENCH_GROUP_QUANT: return CALL(group_quant, &o->x, &o->scale, &o->group_index, &o->offset, &o->y);
-    case BENCH_DYNAMIC:
-        return CALL(dynamic_quant_asymmetric, &o->x, if_present(&o->scale), if_present(&o->group_index), quant_mode(c),
-                    &o->y, &o->scale_out, &o->offset_out);
-    case BENCH_DYNAMIC_QUANT:
-        return CALL(dynamic_quant, &o->x, if_present(&o->scale), if_present(&o->group_index), quant_mode(c),
-                    NPUQ_SCALE_PRODUCT, &o->y, &o->scale_out);
-    case BENCH_ANTI_QUANT: return CALL(anti_quant, &o->x, &o->scale, &o->offset, &o->y);
-    case BENCH_DEQUANT:
-        return CALL(dequant, &o->x, &o->scale, if_present(&o->activation_scale), if_present(&o->offset), &o->y);
-    case BENCH_REQUANT: return CALL(requant, &o->x, &o->scale, NULL, &o->y);
-    case BENCH_TRANS_QUANT_PARAM: break;
+        EACH_OPERATOR(CALL)
     }
-    return npuq_trans_quant_param(&o->x, &o->offset, NPUQ_ROUND_NEAREST, &o->y);
+    return NPUQ_ERROR_ARGUMENT;
 }
 
 npuq_status operands_call(const struct operands *o, const npuq_executor *executor)

@@ -124,7 +124,7 @@ def cases(generator, rows, columns):
            numpy_multiplied, torch_multiplied, (x, scale, zero))
     yield ("quantize/div/uniform/f32-i8", "npu_quantize", (x, divisor, zero.astype(np.int32), "int8"), {},
            numpy_divided, torch_divided, (x, divisor, zero))
-    yield ("dynamic/token/plain/f16-i8", "npu_dynamic_quant_asymmetric", (half,), {},
+    yield ("dynamic_quant_asymmetric/token/plain/f16-i8", "npu_dynamic_quant_asymmetric", (half,), {},
            numpy_asymmetric, torch_asymmetric, (half,))
     yield "dynamic_quant/token/plain/f16-i8", "npu_dynamic_quant", (half,), {}, numpy_symmetric, torch_symmetric, (half,)
 

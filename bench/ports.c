@@ -259,9 +259,9 @@ static struct work work_to_compute(const struct bench_case *c)
     case BENCH_QUANTIZE: return WORK([PORT_MULTIPLY] = c->mode == BENCH_DIV ? 3 : 1, [PORT_ADD] = 1);
     case BENCH_GROUP_QUANT:
     case BENCH_ANTI_QUANT: return WORK([PORT_MULTIPLY] = 1, [PORT_ADD] = 1);
-    case BENCH_DYNAMIC:
+    case BENCH_DYNAMIC_QUANT_ASYMMETRIC:
     case BENCH_DYNAMIC_QUANT:
-        return WORK([PORT_MULTIPLY] = c->parameters == BENCH_PLAIN ? 1 : 2, [PORT_ADD] = c->op == BENCH_DYNAMIC);
+        return WORK([PORT_MULTIPLY] = c->parameters == BENCH_PLAIN ? 1 : 2, [PORT_ADD] = c->op != BENCH_DYNAMIC_QUANT);
     case BENCH_DEQUANT:
         return WORK([PORT_MULTIPLY] = c->mode == BENCH_WEIGHT ? 1 : 2, [PORT_INTEGER] = c->mode == BENCH_TOKEN_BIAS_I32,
                     [PORT_ADD] = c->mode == BENCH_TOKEN_BIAS_F32);
@@ -283,7 +283,7 @@ static struct work work_to_load_parameters(const struct bench_case *c)
     switch (c->op) {
     case BENCH_QUANTIZE:
     case BENCH_ANTI_QUANT: return WORK([PORT_LOAD] = 2);
-    case BENCH_DYNAMIC:
+    case BENCH_DYNAMIC_QUANT_ASYMMETRIC:
     case BENCH_DYNAMIC_QUANT: return work_to_load(c->x_dtype);
     case BENCH_DEQUANT: return WORK([PORT_LOAD] = c->mode == BENCH_WEIGHT || c->mode == BENCH_TOKEN ? 1 : 2);
     case BENCH_REQUANT: return WORK([PORT_LOAD] = 2, [PORT_SHUFFLE] = 2, [PORT_INTEGER] = 2);
