@@ -190,10 +190,13 @@ bool describe_call(const struct operator_command *command, const struct operands
     return true;
 }
 
+/* What the list says of the subcommand of an operator. */
+#define OF_OPERATOR(name, NAME) .command = FOR_##NAME, .op = NAME, .call = call_##name, .option_of = option_of_##name
+
 const struct operator_command operators[COMMANDS] = {
     {
         .name = "quantize",
-        .command = FOR_QUANTIZE,
+        OF_OPERATOR(quantize, QUANTIZE),
         .positional = OPTION_X,
         .outputs = 1,
         .threaded = true,
@@ -203,13 +206,10 @@ const struct operator_command operators[COMMANDS] = {
         .example = "npuquant quantize x.npy --scales s.npy --zero-points z.npy --axis -1 --dtype uint8 -o y.npy",
         .check = check_quantize,
         .shape_outputs = shape_as_x,
-        .call = call_quantize,
-        .op = QUANTIZE,
-        .option_of = option_of_quantize,
     },
     {
         .name = "group-quant",
-        .command = FOR_GROUP_QUANT,
+        OF_OPERATOR(group_quant, GROUP_QUANT),
         .positional = OPTION_X,
         .outputs = 1,
         .threaded = true,
@@ -217,26 +217,20 @@ const struct operator_command operators[COMMANDS] = {
         .about = "y = round(x * scale of the row's group + offset), clamped to the result's type.",
         .example = "npuquant group-quant x.npy --bf16 x --scale s.npy --group-index ends.npy --dtype quint4x2 -o y.npy",
         .shape_outputs = shape_as_x,
-        .call = call_group_quant,
-        .op = GROUP_QUANT,
-        .option_of = option_of_group_quant,
     },
     {
         .name = "trans-quant-param",
-        .command = FOR_TRANS_QUANT_PARAM,
+        OF_OPERATOR(trans_quant_param, TRANS_QUANT_PARAM),
         .positional = OPTION_SCALE,
         .outputs = 1,
         .summary = "scales and offsets packed for the matrix unit (npu_trans_quant_param)",
         .about = "Packs scales, shortened to 19 bits, and offsets into the 64-bit words of the matrix unit.",
         .example = "npuquant trans-quant-param scale.npy --offset offset.npy --round-mode 1 -o words.npy",
         .shape_outputs = shape_as_words,
-        .call = call_trans_quant_param,
-        .op = TRANS_QUANT_PARAM,
-        .option_of = option_of_trans_quant_param,
     },
     {
         .name = "dynamic-quant",
-        .command = FOR_DYNAMIC_QUANT,
+        OF_OPERATOR(dynamic_quant, DYNAMIC_QUANT),
         .positional = OPTION_X,
         .outputs = 2,
         .threaded = true,
@@ -245,13 +239,10 @@ const struct operator_command operators[COMMANDS] = {
                  "y = round(x * (127 / largest)), clamped to the result's type; 7 in place of 127 for quint4x2.",
         .example = "npuquant dynamic-quant x.npy --smooth-scales smooth.npy -o y.npy --scale-output rows.npy",
         .shape_outputs = shape_with_parameters,
-        .call = call_dynamic_quant,
-        .op = DYNAMIC_QUANT,
-        .option_of = option_of_dynamic_quant,
     },
     {
         .name = "dynamic-quant-asymmetric",
-        .command = FOR_DYNAMIC_QUANT_ASYMMETRIC,
+        OF_OPERATOR(dynamic_quant_asymmetric, DYNAMIC_QUANT_ASYMMETRIC),
         .positional = OPTION_X,
         .outputs = 3,
         .threaded = true,
@@ -261,13 +252,10 @@ const struct operator_command operators[COMMANDS] = {
         .example =
             "npuquant dynamic-quant-asymmetric x.npy -o y.npy --scale-output scale.npy --offset-output offset.npy",
         .shape_outputs = shape_with_parameters,
-        .call = call_dynamic_quant_asymmetric,
-        .op = DYNAMIC_QUANT_ASYMMETRIC,
-        .option_of = option_of_dynamic_quant_asymmetric,
     },
     {
         .name = "anti-quant",
-        .command = FOR_ANTI_QUANT,
+        OF_OPERATOR(anti_quant, ANTI_QUANT),
         .positional = OPTION_X,
         .outputs = 1,
         .threaded = true,
@@ -276,13 +264,10 @@ const struct operator_command operators[COMMANDS] = {
         .about = "y = (x + offset) * scale, rounded to the result's type.",
         .example = "npuquant anti-quant weight.npy --scale scale.npy --offset offset.npy --dtype bfloat16 -o y.npy",
         .shape_outputs = shape_as_x,
-        .call = call_anti_quant,
-        .op = ANTI_QUANT,
-        .option_of = option_of_anti_quant,
     },
     {
         .name = "dequant",
-        .command = FOR_DEQUANT,
+        OF_OPERATOR(dequant, DEQUANT),
         .positional = OPTION_X,
         .outputs = 1,
         .threaded = true,
@@ -291,13 +276,10 @@ const struct operator_command operators[COMMANDS] = {
                  "added to x first.",
         .example = "npuquant dequant sums.npy --weight-scale scale.npy --activation-scale rows.npy -o y.npy",
         .shape_outputs = shape_as_x,
-        .call = call_dequant,
-        .op = DEQUANT,
-        .option_of = option_of_dequant,
     },
     {
         .name = "requant",
-        .command = FOR_REQUANT,
+        OF_OPERATOR(requant, REQUANT),
         .positional = OPTION_X,
         .outputs = 1,
         .threaded = true,
@@ -308,9 +290,6 @@ const struct operator_command operators[COMMANDS] = {
         .example = "npuquant requant sums.npy --words words.npy --dtype float16 -o y.npy",
         .check = check_tolerance,
         .shape_outputs = shape_as_x,
-        .call = call_requant,
-        .op = REQUANT,
-        .option_of = option_of_requant,
     },
     {
         .name = "quant-matmul",

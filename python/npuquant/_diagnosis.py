@@ -2,6 +2,7 @@
 """From a result that differs to the mistake that explains it."""
 from __future__ import annotations
 
+import functools
 import html
 import inspect
 import json
@@ -23,19 +24,6 @@ __tracebackhide__ = True  # pytest shows the line that calls the package
 Operator = Union[str, Callable[..., Any]]
 #: Where an element of y is; one index for a y of one dimension.
 Place = Union[int, Tuple[int, ...]]
-
-# The operators of _native whose steps are those of one of the package.
-_STEPS = {
-    "dequant": ("dequant",),
-    "npu_anti_quant": ("anti_quant",),
-    "npu_dynamic_quant": ("dynamic_quant",),
-    "npu_dynamic_quant_asymmetric": ("dynamic_quant_asymmetric",),
-    "npu_group_quant": ("group_quant",),
-    "npu_quant_matmul": ("dequant", "requant"),
-    "npu_quantize": ("quantize",),
-    "npu_trans_quant_param": ("trans_quant_param",),
-    "requant": ("requant",),
-}
 
 _INPUT_NAMES = ", ".join(dict.fromkeys(kind.name for kind in INPUTS.values()))
 
@@ -253,12 +241,20 @@ class HardInputs:
                 + _table(["mistake", "elements", "same as"], self.mistakes))
 
 
+@functools.lru_cache(maxsize=None)
+def _steps() -> Dict[str, Tuple[str, ...]]:
+    """The functions of the package, with the operators of _native whose steps they have."""
+    operators = [name for name in (function[len("npuq_"):] for function in _native.FUNCTIONS) if hasattr(_native, name)]
+    steps = {next(each for each in (f"npu_{name}", name) if hasattr(npuquant, each)): (name,) for name in operators}
+    return {**steps, "npu_quant_matmul": ("dequant", "requant")}
+
+
 def _function(operator: Operator) -> Callable[..., Any]:
-    for name in _STEPS:
+    for name in _steps():
         function = getattr(npuquant, name)
         if operator is function or (isinstance(operator, str) and operator == name):
             return function
-    raise ValueError(f"operator: is {shown(operator)}; expected one of {', '.join(_STEPS)}, or its name")
+    raise ValueError(f"operator: is {shown(operator)}; expected one of {', '.join(sorted(_steps()))}, or its name")
 
 
 def _keep(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tuple[Any, Kept]:
@@ -267,7 +263,7 @@ def _keep(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
         raise TypeError("out: is given; expected None, as the results are looked at only")
     with keeping() as kept:
         result = function(*args, **kwargs)
-    steps = [call for call in kept if call.name in _STEPS[function.__name__]]
+    steps = [call for call in kept if call.name in _steps()[function.__name__]]
     if len(steps) != 1:  # both are calls of npu_quant_matmul()
         if result.dtype == np.int32:
             raise ValueError("output_dtype: is int32, whose sums have no steps behind them; expected another type")
@@ -366,7 +362,7 @@ def hypotheses(operator: Operator) -> Tuple[Hypothesis, ...]:
     >>> hypotheses("npu_quantize")[0].what
     'rounds halves away from zero'
     """
-    steps = _STEPS[_function(operator).__name__]
+    steps = _steps()[_function(operator).__name__]
     return tuple(dict.fromkeys(
         Hypothesis(*each) for name in steps for each in _native.hypotheses(getattr(_native, name).__self__)))
 
@@ -418,9 +414,9 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
     """
     function = _function(operator)
     name = function.__name__
-    if len(_STEPS[name]) > 1:
-        raise ValueError(f"operator: is {name}; expected what follows its sums: {' or '.join(_STEPS[name])}")
-    operation = getattr(_native, _STEPS[name][0]).__self__
+    if len(_steps()[name]) > 1:
+        raise ValueError(f"operator: is {name}; expected what follows its sums: {' or '.join(_steps()[name])}")
+    operation = getattr(_native, _steps()[name][0]).__self__
     optional: Dict[str, bool] = _native.operands(operation)
     for given in kwargs:
         if given in optional or given == "out":

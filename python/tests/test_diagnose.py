@@ -57,6 +57,11 @@ QUANTIZE = ("npu_quantize", x, half, None, "int8")
 # ---- diagnose ----
 
 
+def test_there_is_a_call_of_every_operator():
+    """Of npu_quant_matmul() no inputs are made."""
+    assert {name for name, _, _ in CALLS} | {"npu_quant_matmul"} == set(OPERATORS)
+
+
 @pytest.mark.parametrize(("name", "shape", "arguments"), CALLS)
 def test_a_right_kernel_is_not_blamed(name, shape, arguments):
     hard = npuquant.hard_inputs(name, shape, **arguments)

@@ -323,6 +323,12 @@ def test_refusals(status, says, call, threads):
     assert isinstance(caught.value, ValueError)
 
 
+def test_there_is_a_refusal_of_every_operator():
+    names = {says.split(":")[0] for _, says, _ in test_refusals.pytestmark[0].args[1]}
+    assert names == {name for name in (function[len("npuq_"):] for function in _native.FUNCTIONS)
+                     if hasattr(_native, name)}
+
+
 @pytest.mark.parametrize(
     ("error", "says", "call"),
     [

@@ -48,6 +48,11 @@ def test_signatures_are_those_of_torch_npu_and_out(function, parameters):
     assert got == [*parameters, ("out", KEYWORD, None)]
 
 
+def test_there_is_a_signature_of_every_operator_of_torch_npu():
+    names = [name for name, _ in test_signatures_are_those_of_torch_npu_and_out.pytestmark[0].args[1]]
+    assert sorted(names) == [name for name in npuquant.__all__ if name.startswith("npu_")]
+
+
 def bits(array):
     """A NaN in a result is always the same one."""
     if array.dtype == f4:

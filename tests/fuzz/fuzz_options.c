@@ -58,6 +58,13 @@ static void check_needed(const struct arguments *arguments, bool needed, enum op
     }
 }
 
+#define NEEDED(name, NAME, role)      check_needed(arguments, true, OPTION_##NAME)
+#define NOT_NEEDED(name, NAME, other) (void)0
+#define CHECK_INPUTS(name, NAME, EXECUTOR)                                                                             \
+    if (command == FOR_##NAME) {                                                                                       \
+        ARGUMENTS_##name(NEEDED, NEEDED, NOT_NEEDED, NOT_NEEDED, NOT_NEEDED);                                          \
+    }
+
 static void check_accepted(unsigned command, const struct arguments *arguments)
 {
     static const char *const booleans[] = {"true", "false", NULL};
@@ -66,17 +73,10 @@ static void check_accepted(unsigned command, const struct arguments *arguments)
     static const char *const forms[] = {"product", "inverse", NULL};
     static const char *const types[] = {"int8",   "uint8",   "int32",    "quint4x2", "int64",
                                         "uint64", "float16", "bfloat16", "float32",  NULL};
-    const bool needs_scale =
-        command == FOR_TRANS_QUANT_PARAM || command == FOR_GROUP_QUANT || command == FOR_ANTI_QUANT;
 
-    check_needed(arguments, command != FOR_TRANS_QUANT_PARAM && command != FOR_QUANT_MATMUL, OPTION_X);
+    EACH_OPERATOR(CHECK_INPUTS)
     check_needed(arguments, command == FOR_QUANT_MATMUL, OPTION_X1);
     check_needed(arguments, command == FOR_QUANT_MATMUL, OPTION_X2);
-    check_needed(arguments, needs_scale, OPTION_SCALE);
-    check_needed(arguments, command == FOR_QUANTIZE, OPTION_SCALES);
-    check_needed(arguments, command == FOR_DEQUANT, OPTION_WEIGHT_SCALE);
-    check_needed(arguments, command == FOR_REQUANT, OPTION_WORDS);
-    check_needed(arguments, command == FOR_GROUP_QUANT, OPTION_GROUP_INDEX);
     check_needed(arguments, true, OPTION_DTYPE);
     check_choice(arguments, OPTION_DIV_MODE, booleans);
     check_choice(arguments, OPTION_ROUND_MODE, bits);
