@@ -75,7 +75,7 @@ static void run_measured(void *context, size_t count, void (*task)(void *argumen
 
 /* ---- the operators ---- */
 
-enum { CALLS = 24 * TEST_OPERATORS };
+enum { CALLS = 48 * TEST_OPERATORS };
 
 static void *run_call(void *argument)
 {
