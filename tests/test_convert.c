@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Element arithmetic of the oracle against other ways to compute it, over all inputs where there are few. */
+/* Element arithmetic of the oracle against other ways to compute it, and against that of the library, over all inputs
+ * where there are few. */
 #include "support.h"
+
+#include "element.h"
 
 #include "ref/npuq_ref_element.h"
 
@@ -109,13 +112,68 @@ static void test_quotients(void **unused)
     }
 }
 
+/* ---- what the library computes of single elements --------------------------------------------------------------- */
+
+static void assert_same_bits(float got, float expected)
+{
+    assert_int_equal(npuq_ref_to_bits(got), npuq_ref_to_bits(expected));
+}
+
+static void test_halves(void **unused)
+{
+    (void)unused;
+    for (uint32_t bits = 0; bits <= 0xFFFF; bits++) {
+        assert_same_bits(npuq_widen_float16((uint16_t)bits), npuq_ref_float16((uint16_t)bits));
+        assert_same_bits(npuq_widen_bfloat16((uint16_t)bits), npuq_ref_bfloat16((uint16_t)bits));
+    }
+}
+
+static void test_words(void **unused)
+{
+    (void)unused;
+    for (uint64_t i = 0; i < 512 * 512; i++) {
+        const uint64_t word = test_random() ^ i << 37;
+
+        assert_same_bits(npuq_scale_of_word(word), npuq_ref_word_scale(word));
+        assert_int_equal(npuq_offset_of_word(word), npuq_ref_word_offset(word));
+    }
+}
+
+/* Of all pairs of values, the last of which are random, and of the range that there was before. */
+static void test_ranges(void **unused)
+{
+    static const uint32_t chosen[] = {0x00000000u, 0x80000000u, 0x00000001u, 0x80000001u, 0x3F800000u, 0xBF800000u,
+                                      0x7F7FFFFFu, 0xFF7FFFFFu, 0x7F800000u, 0xFF800000u, 0x7FC00000u, 0xFFC00001u};
+    enum { CHOSEN = sizeof chosen / sizeof chosen[0], VALUES = 200 };
+
+    (void)unused;
+    for (size_t i = 0; i < (size_t)VALUES * VALUES; i++) {
+        const size_t at[] = {i / VALUES, i % VALUES};
+        npuq_range range = npuq_empty_range();
+        npuq_ref_range expected = npuq_ref_range_empty();
+
+        assert_same_bits(range.hi, expected.hi);
+        assert_same_bits(range.lo, expected.lo);
+        for (size_t k = 0; k < 2; k++) {
+            const float v = at[k] < CHOSEN ? npuq_ref_from_bits(chosen[at[k]]) : test_float(false);
+            const npuq_ref_range one = npuq_ref_range_with(npuq_ref_range_empty(), v);
+
+            range = npuq_join_ranges(range, (npuq_range){one.hi, one.lo});
+            expected = npuq_ref_range_with(expected, v);
+            assert_same_bits(range.hi, expected.hi);
+            assert_same_bits(range.lo, expected.lo);
+        }
+        assert_same_bits(npuq_canonical(range.hi), npuq_ref_canonical(range.hi));
+    }
+    assert_same_bits(npuq_canonical(npuq_ref_from_bits(0xFF800001u)), npuq_ref_from_bits(0x7FC00000u));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_float16),
-        cmocka_unit_test(test_bfloat16),
-        cmocka_unit_test(test_saturate),
-        cmocka_unit_test(test_quotients),
+        cmocka_unit_test(test_float16),   cmocka_unit_test(test_bfloat16), cmocka_unit_test(test_saturate),
+        cmocka_unit_test(test_quotients), cmocka_unit_test(test_halves),   cmocka_unit_test(test_words),
+        cmocka_unit_test(test_ranges),
     };
     test_seed();
     return cmocka_run_group_tests_name("convert", tests, NULL, NULL);

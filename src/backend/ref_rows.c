@@ -1,8 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ref backend: the oracle's row kernels, one loop of each kind for all types. */
 #include "../ref/npuq_ref_rows.h"
-#include "ref_parameters.h"
 #include "row_table.h"
+
+/* The oracle's names for the types. */
+#define NPUQ_REF_DTYPE(NAME, name, bits, DTYPE) NPUQ_REF_##DTYPE,
+static npuq_ref_dtype npuq_find_ref_x(npuq_x_type x)
+{
+    static const npuq_ref_dtype dtypes[] = {NPUQ_EACH_X_TYPE(NPUQ_REF_DTYPE)};
+
+    return dtypes[x];
+}
+
+static npuq_ref_dtype npuq_find_ref_y(npuq_y_type y)
+{
+    static const npuq_ref_dtype dtypes[] = {NPUQ_EACH_Y_TYPE(NPUQ_REF_DTYPE)};
+
+    return dtypes[y];
+}
+#undef NPUQ_REF_DTYPE
+
+static npuq_ref_parameters npuq_find_ref_parameters(npuq_dynamic_form form, npuq_y_type y, npuq_ref_range range)
+{
+    const npuq_ref_dtype dtype = npuq_find_ref_y(y);
+
+    assert(y == NPUQ_Y_I4 || y == NPUQ_Y_I8);
+    if (form == NPUQ_ASYMMETRIC) {
+        return npuq_ref_range_parameters(range, dtype);
+    }
+    return npuq_ref_symmetric_parameters(npuq_ref_largest_of(range), dtype, form == NPUQ_SYMMETRIC_INVERSE);
+}
 
 static const char *find_x_row(const npuq_block *b, size_t r)
 {

@@ -76,7 +76,7 @@ typedef void npuq_short_rows_fn(float *values, const float *smooth, size_t n, si
 /* What dynamic quantisation makes of a range: scale and offset, or a scale alone in one of its two forms. */
 typedef enum npuq_dynamic_form { NPUQ_ASYMMETRIC, NPUQ_SYMMETRIC_PRODUCT, NPUQ_SYMMETRIC_INVERSE } npuq_dynamic_form;
 
-/* The parameters of n rows, whose ranges are as an npuq_range_fn leaves them; y is int8 or int4. NaN is of whatever
+/* The parameters of n rows, of whatever hi and lo; y is int8 or int4. NaN is of whatever
  * payload. All arrays have room for the next multiple of NPUQ_LANES; the rest may be read, whatever it holds, and
  * written. */
 typedef void npuq_parameters_fn(npuq_dynamic_form form, npuq_y_type y, const float *hi, const float *lo, size_t n,

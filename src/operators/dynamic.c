@@ -2,8 +2,8 @@
 #include "dynamic.h"
 
 #include "../backend/dispatch.h"
-#include "../backend/ref_parameters.h"
 #include "../backend/tuning.h"
+#include "../element.h"
 #include "../walk/fp_state.h"
 
 /* Per token: rows whose ranges are found together, as many bytes of x as stay in a cache until they are read again;
@@ -38,9 +38,11 @@ typedef struct dynamic_walk {
     npuq_group_params smooth;
 
     /* of what has one range */
-    npuq_ref_range *parts; /* its units' */
-    npuq_ref_range range;
-    npuq_ref_parameters parameters;
+    npuq_range *parts; /* its units' */
+    npuq_range range;
+    float scale;
+    float offset;
+    float back;
 } dynamic_walk;
 
 /* Of each row of a rectangle or block. */
@@ -56,7 +58,14 @@ typedef struct row_values {
 static __attribute__((noinline)) void put_values(char *to, ptrdiff_t step, const float *values, size_t rows)
 {
     for (size_t r = 0; r < rows && to; r++) {
-        *(float *)(void *)(to + (ptrdiff_t)r * step) = npuq_ref_canonical(values[r]);
+        *(float *)(void *)(to + (ptrdiff_t)r * step) = npuq_canonical(values[r]);
+    }
+}
+
+static void get_values(const char *from, ptrdiff_t step, float *values, size_t rows)
+{
+    for (size_t r = 0; r < rows; r++) {
+        values[r] = *(const float *)(const void *)(from + (ptrdiff_t)r * step);
     }
 }
 
@@ -75,7 +84,7 @@ static npuq_params select_smooth(const npuq_walk *walk, const npuq_rect *rect)
 
 static void start_ranges(size_t rows, row_values *v)
 {
-    const npuq_ref_range empty = npuq_ref_range_empty();
+    const npuq_range empty = npuq_empty_range();
 
     for (size_t r = 0; r < rows; r++) {
         v->hi[r] = empty.hi;
@@ -145,22 +154,19 @@ static void quantise_rows(const npuq_walk *walk, const npuq_rect *rect)
 }
 
 /* What y is made with, from scale and offset, or in the symmetric form from min and max, of so many rows. */
-static void read_parameters(npuq_dynamic_form form, npuq_y_type y, const char *first, ptrdiff_t first_step,
-                            const char *second, ptrdiff_t second_step, size_t rows, row_values *v)
+static void read_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form form, npuq_y_type y, const char *first,
+                            ptrdiff_t first_step, const char *second, ptrdiff_t second_step, size_t rows, row_values *v)
 {
-    for (size_t r = 0; r < rows; r++) {
-        const float a = *(const float *)(const void *)(first + (ptrdiff_t)r * first_step);
-        const float b = *(const float *)(const void *)(second + (ptrdiff_t)r * second_step);
-
-        if (form == NPUQ_ASYMMETRIC) {
-            v->back[r] = npuq_ref_div(1.0f, a);
-            v->offset[r] = b;
-        } else {
-            const npuq_ref_parameters p = npuq_find_ref_parameters(form, y, (npuq_ref_range){.hi = b, .lo = a});
-
-            v->back[r] = p.back;
-            v->offset[r] = p.offset;
+    if (form == NPUQ_ASYMMETRIC) {
+        get_values(first, first_step, v->scale, rows);
+        get_values(second, second_step, v->offset, rows);
+        for (size_t r = 0; r < rows; r++) {
+            v->back[r] = 1.0f / v->scale[r];
         }
+    } else {
+        get_values(first, first_step, v->lo, rows);
+        get_values(second, second_step, v->hi, rows);
+        find_parameters(kernels, form, y, rows, v);
     }
 }
 
@@ -170,26 +176,21 @@ static void requantise_rows(const npuq_walk *walk, const npuq_rect *rect)
     const npuq_params smooth = select_smooth(walk, rect);
     row_values v;
 
-    read_parameters(d->form, walk->choice.y, rect->data[LOOP_FIRST], rect->row_step[LOOP_FIRST],
+    read_parameters(walk->choice.kernels, d->form, walk->choice.y, rect->data[LOOP_FIRST], rect->row_step[LOOP_FIRST],
                     rect->data[LOOP_SECOND], rect->row_step[LOOP_SECOND], rect->rows, &v);
     npuq_requantise_rect(&walk->choice, rect, &smooth, v.back, v.offset, 1);
-}
-
-static npuq_ref_range range_of_both(npuq_ref_range a, float hi, float lo)
-{
-    return npuq_ref_range_with(npuq_ref_range_with(a, hi), lo);
 }
 
 static void find_range_of_part(const npuq_walk *walk, const npuq_rect *rect)
 {
     const dynamic_walk *d = (const dynamic_walk *)walk;
     const npuq_params smooth = select_smooth(walk, rect);
-    npuq_ref_range *part = &d->parts[rect->unit];
+    npuq_range *part = &d->parts[rect->unit];
     row_values v;
 
     find_ranges(&walk->choice, rect, &smooth, &v);
     for (size_t r = 0; r < rect->rows; r++) {
-        *part = range_of_both(*part, v.hi[r], v.lo[r]);
+        *part = npuq_join_ranges(*part, (npuq_range){v.hi[r], v.lo[r]});
     }
 }
 
@@ -198,7 +199,7 @@ static void requantise_part(const npuq_walk *walk, const npuq_rect *rect)
     const dynamic_walk *d = (const dynamic_walk *)walk;
     const npuq_params smooth = select_smooth(walk, rect);
 
-    npuq_requantise_rect(&walk->choice, rect, &smooth, &d->parameters.back, &d->parameters.offset, 0);
+    npuq_requantise_rect(&walk->choice, rect, &smooth, &d->back, &d->offset, 0);
 }
 
 /* ---- what has one range ------------------------------------------------------------------------------------------ */
@@ -206,9 +207,9 @@ static void requantise_part(const npuq_walk *walk, const npuq_rect *rect)
 /* The one range of rows first_row on, to d->range; their units stay set. */
 static void find_range(dynamic_walk *d, size_t first_row, size_t rows, const npuq_executor *executor)
 {
-    npuq_ref_range parts[MAX_PARTS];
+    npuq_range parts[MAX_PARTS];
 
-    d->range = npuq_ref_range_empty();
+    d->range = npuq_empty_range();
     d->walk.first_row = first_row;
     d->walk.block_rows = ROWS;
     size_t columns = npuq_limit_columns(&d->walk.loop, PART);
@@ -228,11 +229,22 @@ static void find_range(dynamic_walk *d, size_t first_row, size_t rows, const npu
 
     const npuq_fp_state caller = npuq_fp_enter();
     for (size_t i = 0; i < d->walk.task.units.count; i++) {
-        if (!(parts[i].hi < parts[i].lo)) { /* else its unit was done with one before */
-            d->range = range_of_both(d->range, parts[i].hi, parts[i].lo);
-        }
+        d->range = npuq_join_ranges(d->range, parts[i]); /* empty where its unit was done with one before */
     }
     npuq_fp_leave(&caller);
+}
+
+/* Not inlined: what runs the executor would hold these values beside its own. */
+static __attribute__((noinline)) void find_parameters_of_range(dynamic_walk *d)
+{
+    row_values v;
+
+    v.hi[0] = d->range.hi;
+    v.lo[0] = d->range.lo;
+    find_parameters(d->walk.choice.kernels, d->form, d->walk.choice.y, 1, &v);
+    d->scale = v.scale[0];
+    d->offset = v.offset[0];
+    d->back = v.back[0];
 }
 
 /* A tensor, or one row after the other; the executor has the units of each. */
@@ -250,8 +262,8 @@ static void run_together(dynamic_walk *d, npuq_dynamic_step step, size_t togethe
         if (step == NPUQ_FIND_RANGES) {
             put(&rect, &d->range.lo, &d->range.hi);
         } else {
-            d->parameters = npuq_find_ref_parameters(d->form, d->walk.choice.y, d->range);
-            put(&rect, &d->parameters.scale, &d->parameters.offset);
+            find_parameters_of_range(d);
+            put(&rect, &d->scale, &d->offset);
         }
         npuq_fp_leave(&caller);
         if (step != NPUQ_FIND_RANGES) {
@@ -359,7 +371,7 @@ static inline NPUQ_INLINED void run_block(const npuq_dense *dense, const npuq_bl
         smooth = npuq_convert_params(kernels, &params, block->n, smooths);
     }
     if (d->step == NPUQ_APPLY) {
-        read_parameters(d->form, d->y, first, STEP, second, STEP, block->rows, &v);
+        read_parameters(kernels, d->form, d->y, first, STEP, second, STEP, block->rows, &v);
     } else {
         start_ranges(block->rows, &v);
         kernels->range[d->x](block, smooth, v.hi, v.lo);
@@ -507,4 +519,27 @@ void npuq_take_dynamic_step(npuq_filling *filling, npuq_dynamic_step step, npuq_
     } else {
         run_dense_now(filling, step, form, per_tensor);
     }
+}
+
+/* ---- parameters alone -------------------------------------------------------------------------------------------- */
+
+void npuq_find_params_of_ranges(npuq_dynamic_form form, npuq_y_type y, const npuq_loop *loop)
+{
+    const npuq_fp_state caller = npuq_fp_enter();
+
+    for (size_t row = 0; row < npuq_count_rows(loop); row++) {
+        for (size_t col = 0; col < npuq_count_columns(loop); col += ROWS) {
+            const size_t left = npuq_count_columns(loop) - col;
+            npuq_rect rect;
+            row_values v;
+
+            npuq_select_rect(loop, row, 1, col, left < ROWS ? left : ROWS, &rect);
+            get_values(rect.data[NPUQ_PARAMS_MIN], rect.col_step[NPUQ_PARAMS_MIN], v.lo, rect.cols);
+            get_values(rect.data[NPUQ_PARAMS_MAX], rect.col_step[NPUQ_PARAMS_MAX], v.hi, rect.cols);
+            find_parameters(npuq_kernels(), form, y, rect.cols, &v);
+            put_values(rect.data[NPUQ_PARAMS_SCALE], rect.col_step[NPUQ_PARAMS_SCALE], v.scale, rect.cols);
+            put_values(rect.data[NPUQ_PARAMS_OFFSET], rect.col_step[NPUQ_PARAMS_OFFSET], v.offset, rect.cols);
+        }
+    }
+    npuq_fp_leave(&caller);
 }

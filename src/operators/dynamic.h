@@ -6,8 +6,6 @@
 
 #include "../walk/task.h"
 
-#include "../ref/npuq_ref_element.h"
-
 /* The order of arguments in all signatures. For ranges alone y is absent, in the symmetric operator the second. */
 enum {
     NPUQ_DYNAMIC_X,
@@ -27,5 +25,10 @@ typedef enum npuq_dynamic_step {
 /* Does a step, or keeps it as a prepared call, which is never one of QUANTISE_ALL or FIND_RANGES per tensor. */
 void npuq_take_dynamic_step(npuq_filling *filling, npuq_dynamic_step step, npuq_dynamic_form form,
                             npuq_quant_mode quant_mode, const npuq_executor *executor);
+
+/* Operands of a loop over ranges and what is made of them; it need not have the last. */
+enum { NPUQ_PARAMS_MIN = NPUQ_LOOP_X, NPUQ_PARAMS_SCALE = NPUQ_LOOP_Y, NPUQ_PARAMS_MAX, NPUQ_PARAMS_OFFSET };
+
+void npuq_find_params_of_ranges(npuq_dynamic_form form, npuq_y_type y, const npuq_loop *loop);
 
 #endif

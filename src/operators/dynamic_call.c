@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dynamic_call.h"
 
-#include "../backend/ref_parameters.h"
-
 #include <inttypes.h>
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
@@ -170,20 +168,13 @@ static npuq_status check_params(const npuq_arguments *arguments, void *options)
     return npuq_check_shape(arguments, OFFSET, min->ndim, min->shape, rule);
 }
 
-static float *find_value(const npuq_rect *rect, int operand, size_t i)
-{
-    return (float *)(void *)(rect->data[operand] + (ptrdiff_t)i * rect->col_step[operand]);
-}
-
 npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *const *tensors, npuq_dtype y_dtype)
 {
-    enum { LOOP_MIN = NPUQ_LOOP_X, LOOP_SCALE = NPUQ_LOOP_Y, LOOP_MAX, LOOP_OFFSET };
     static const npuq_signature asymmetric = PARAMS_SIGNATURE("dynamic_quant_params", 4);
     static const npuq_signature symmetric = PARAMS_SIGNATURE("dynamic_quant_symmetric_params", 3);
     const npuq_step step = npuq_find_dtype(NPUQ_FLOAT32)->step;
     npuq_filling filling;
     npuq_loop loop;
-    npuq_rect rect;
     const npuq_status status = npuq_check_call(&filling, NULL, form == NPUQ_ASYMMETRIC ? &asymmetric : &symmetric,
                                                tensors, check_params, &y_dtype, NULL);
 
@@ -191,28 +182,13 @@ npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *
         return status;
     }
     npuq_start_loop(&loop, tensors[MIN], step, step);
-    npuq_add_operand(&loop, LOOP_MIN, tensors[MIN]);
-    npuq_add_operand(&loop, LOOP_MAX, tensors[MAX]);
-    npuq_add_operand(&loop, LOOP_SCALE, tensors[SCALE]);
+    npuq_add_operand(&loop, NPUQ_PARAMS_MIN, tensors[MIN]);
+    npuq_add_operand(&loop, NPUQ_PARAMS_MAX, tensors[MAX]);
+    npuq_add_operand(&loop, NPUQ_PARAMS_SCALE, tensors[SCALE]);
     if (tensors[OFFSET]) {
-        npuq_add_operand(&loop, LOOP_OFFSET, tensors[OFFSET]);
+        npuq_add_operand(&loop, NPUQ_PARAMS_OFFSET, tensors[OFFSET]);
     }
     npuq_normalise_loop(&loop, NPUQ_LOOP_ANY_ORDER);
-
-    const npuq_y_type y = npuq_find_y_type(npuq_find_dtype(y_dtype));
-    const npuq_fp_state caller = npuq_fp_enter();
-    for (size_t row = 0; row < npuq_count_rows(&loop); row++) {
-        npuq_select_rect(&loop, row, 1, 0, npuq_count_columns(&loop), &rect);
-        for (size_t i = 0; i < rect.cols; i++) {
-            const npuq_ref_range range = {.hi = *find_value(&rect, LOOP_MAX, i), .lo = *find_value(&rect, LOOP_MIN, i)};
-            const npuq_ref_parameters p = npuq_find_ref_parameters(form, y, range);
-
-            *find_value(&rect, LOOP_SCALE, i) = p.scale;
-            if (tensors[OFFSET]) {
-                *find_value(&rect, LOOP_OFFSET, i) = p.offset;
-            }
-        }
-    }
-    npuq_fp_leave(&caller);
+    npuq_find_params_of_ranges(form, npuq_find_y_type(npuq_find_dtype(y_dtype)), &loop);
     return NPUQ_OK;
 }

@@ -101,12 +101,27 @@ INLINE float float_upper(float a, float b)
     return a_bits > b_bits ? a : b;
 }
 
+INLINE float float_magnitude(float a)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &a, sizeof bits);
+    bits &= 0x7FFFFFFFu;
+    memcpy(&a, &bits, sizeof a);
+    return a;
+}
+
+INLINE vf v_magnitude(vf a)
+{
+    return (vf)((vu)a & 0x7FFFFFFFu);
+}
+
 /* As npuq_ref_range_parameters() and npuq_ref_symmetric_parameters() have it, for a float or a vector of them: the one
- * row of a small call would wait longer for vectors. Of hi and -lo, the larger pattern is the largest magnitude, or
- * NaN. to[0] is the scale, to[1] the offset, to[2] what x is multiplied by. Every step goes to an object, because C
- * lets an expression be wider than float, as it is on s390x.
+ * row of a small call would wait longer for vectors. Of two magnitudes, the larger pattern is the largest, or NaN.
+ * to[0] is the scale, to[1] the offset, to[2] what x is multiplied by. Every step goes to an object, because C lets an
+ * expression be wider than float, as it is on s390x.
  */
-#define PARAMETERS(NAME, TYPE, SET, ABOVE, UPPER)                                                                      \
+#define PARAMETERS(NAME, TYPE, SET, ABOVE, UPPER, MAGNITUDE)                                                           \
     INLINE void NAME(npuq_dynamic_form form, bool int4, TYPE hi, TYPE lo, TYPE to[3])                                  \
     {                                                                                                                  \
         const TYPE dmax = SET(int4 ? 7.0f : 127.0f);                                                                   \
@@ -119,7 +134,7 @@ INLINE float float_upper(float a, float b)
             to[1] = dmax - steps;                                                                                      \
             to[2] = SET(1.0f) / to[0];                                                                                 \
         } else {                                                                                                       \
-            const TYPE largest = UPPER(hi, -lo);                                                                       \
+            const TYPE largest = UPPER(MAGNITUDE(hi), MAGNITUDE(lo));                                                  \
             to[2] = dmax / largest;                                                                                    \
             to[1] = SET(0.0f);                                                                                         \
             to[0] = form == NPUQ_SYMMETRIC_INVERSE ? SET(1.0f) / to[2]                                                 \
@@ -127,8 +142,8 @@ INLINE float float_upper(float a, float b)
         }                                                                                                              \
     }
 
-PARAMETERS(compute_parameters_of_float, float, , float_above, float_upper)
-PARAMETERS(compute_parameters_of_vector, vf, v_set, v_above, v_upper)
+PARAMETERS(compute_parameters_of_float, float, , float_above, float_upper, float_magnitude)
+PARAMETERS(compute_parameters_of_vector, vf, v_set, v_above, v_upper, v_magnitude)
 
 static void dynamic_parameters(npuq_dynamic_form form, npuq_y_type y, const float *hi, const float *lo, size_t n,
                                float *scale, float *offset, float *back)

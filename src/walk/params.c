@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "params.h"
 
-#include "../ref/npuq_ref_element.h"
+#include "../element.h"
 
 /* Writes value for all the columns that it serves, and beyond: whole vectors cost less than counting, and what is too
  * much will be written over by the next. */
@@ -45,11 +45,11 @@ const float *npuq_convert_unready(const npuq_row_kernels *kernels, const npuq_pa
 
     switch (params->type) {
     case NPUQ_P_F32: CONVERT(float, );
-    case NPUQ_P_F16: CONVERT(uint16_t, npuq_ref_float16);
-    case NPUQ_P_BF16: CONVERT(uint16_t, npuq_ref_bfloat16);
+    case NPUQ_P_F16: CONVERT(uint16_t, npuq_widen_float16);
+    case NPUQ_P_BF16: CONVERT(uint16_t, npuq_widen_bfloat16);
     case NPUQ_P_I8: CONVERT(int8_t, );
     case NPUQ_P_U8: CONVERT(uint8_t, );
-    case NPUQ_P_I32: CONVERT(int32_t, npuq_ref_int32);
+    case NPUQ_P_I32: CONVERT(int32_t, (float));
     case NPUQ_P_WORD: break; /* words are unpacked */
     }
 #undef CONVERT

@@ -5,7 +5,7 @@
 #include "../backend/tuning.h"
 #include "gather.h"
 
-#include "../ref/npuq_ref_element.h"
+#include "../element.h"
 
 /* Parameters are converted this many at a time: the columns of most models, for rows from memory stream best whole. */
 enum { PARAMS = 4096 };
@@ -575,9 +575,9 @@ static void unpack_words(const npuq_row_kernels *kernels, const npuq_params *wor
     for (size_t i = 0; i < n; i++) {
         const uint64_t word = *(const uint64_t *)(const void *)(words->data + (ptrdiff_t)i * words->step);
 
-        scales[i] = npuq_ref_word_scale(word);
+        scales[i] = npuq_scale_of_word(word);
         if (offsets) {
-            offsets[i] = npuq_ref_word_offset(word);
+            offsets[i] = npuq_offset_of_word(word);
         }
     }
 }

@@ -2,6 +2,7 @@
 """Mutants: name, file, original text (found there exactly once), changed text."""
 
 ELEMENT = "src/ref/npuq_ref_element.h"
+OWN_ELEMENT = "src/element.h"
 ROWS = "src/ref/npuq_ref_rows.h"
 AFFINE = "src/simd/affine.h"
 CHUNK = "src/simd/chunk.h"
@@ -321,23 +322,25 @@ MUTANTS = [
     ("groups: of changed values, a group beyond the last", GROUPS, "int64_t high = groups->count - 1;", "int64_t high = groups->count;"),
     ("groups: of changed values, no rows", GROUPS, "return end > (int64_t)row && ", "return end >= (int64_t)row && "),
     ("groups: more rows than asked for", GROUPS, "(uint64_t)end - row < most ? (size_t)end - row : most;", "true ? (size_t)end - row : most;"),
-    ("dynamic: parts as narrow as they are", PASSES, "columns *= 2;", "(void)0;"),
-    ("dynamic: one part's range lost", PASSES, "for (size_t i = 0; i < d->walk.task.units.count; i++) {\n        if (", "for (size_t i = d->walk.task.units.count > 1; i < d->walk.task.units.count; i++) {\n        if ("),
-    ("dynamic: parts without values have a range", PASSES, "if (!(parts[i].hi < parts[i].lo)) {", "if (true) {"),
-    ("dynamic: parts of NaN have no range", PASSES, "if (!(parts[i].hi < parts[i].lo)) {", "if (parts[i].hi >= parts[i].lo) {"),
-    ("dynamic: parts of one value have no range", PASSES, "if (!(parts[i].hi < parts[i].lo)) {", "if (!(parts[i].hi <= parts[i].lo)) {"),
+    ("dynamic: one part's range lost", PASSES, "for (size_t i = 0; i < d->walk.task.units.count; i++) {\n        d->range", "for (size_t i = d->walk.task.units.count > 1; i < d->walk.task.units.count; i++) {\n        d->range"),
+    ("element: a NaN of the second range is lost", OWN_ELEMENT, "if (a.hi != a.hi || b.hi != b.hi) {", "if (a.hi != a.hi) {"),
+    ("element: zeros of a range have no sign", OWN_ELEMENT, "npuq_order_of_float(a.hi) > npuq_order_of_float(b.hi)", "a.hi >= b.hi"),
+    ("element: an empty range has the greatest number", OWN_ELEMENT, ".lo = npuq_float_of_bits(0x7F800000u)", ".lo = npuq_float_of_bits(0x7F7FFFFFu)"),
+    ("element: offsets of words have no sign", OWN_ELEMENT, "(nine_bits ^ 0x100) - 0x100", "nine_bits"),
+    ("element: subnormal float16 are twice as large", OWN_ELEMENT, "0x1p-24f", "0x1p-23f"),
     ("dynamic: 1025 groups", DYNAMIC, "E > MAX_GROUPS", "E > MAX_GROUPS + 1"),
     ("dynamic: empty rows", DYNAMIC, "if (x->shape[d] == 0 && last) {", "if (x->shape[d] < 0 && last) {"),
     ("dynamic: long rows take the first row's smooth scales", TASK, "npuq_find_group(&walk->groups, row, left", "npuq_find_group(&walk->groups, row - walk->first_row, left"),
     ("groups: parameters of a part begin at column 0", PARAMS_H, "npuq_skip_params(&params->first, col)", "npuq_skip_params(&params->first, 0 * col)"),
     ("dynamic steps: extremes swapped", PASSES, "put(rect, v.lo, v.hi);", "put(rect, v.hi, v.lo);"),
     ("dynamic steps: extremes of a tensor swapped", PASSES, "put(&rect, &d->range.lo, &d->range.hi);", "put(&rect, &d->range.hi, &d->range.lo);"),
-    ("dynamic steps: the scale itself", PASSES, "back[r] = npuq_ref_div(1.0f, a);", "back[r] = a;"),
+    ("dynamic steps: the scale itself", PASSES, "v->back[r] = 1.0f / v->scale[r];", "v->back[r] = v->scale[r];"),
     ("dynamic steps: nothing ranges from 0 to 0", PASSES, "    put(rect, v.lo, v.hi);", "    v.lo[0] = ((const dynamic_walk *)walk)->is_empty ? 0.0f : v.lo[0];\n    put(rect, v.lo, v.hi);"),
     ("dynamic steps: parameters of int8 for int4", DYNAMIC, "npuq_find_y_type(npuq_find_dtype(y_dtype))", "NPUQ_Y_I8"),
     ("dynamic_quant: scale forms swapped", SYMMETRIC, "scale_form == NPUQ_SCALE_INVERSE ? NPUQ_SYMMETRIC_INVERSE : NPUQ_SYMMETRIC_PRODUCT", "scale_form == NPUQ_SCALE_INVERSE ? NPUQ_SYMMETRIC_PRODUCT : NPUQ_SYMMETRIC_INVERSE"),
     ("dynamic_quant: any scale form", SYMMETRIC, "scale_form != NPUQ_SCALE_PRODUCT && scale_form != NPUQ_SCALE_INVERSE", "scale_form != NPUQ_SCALE_PRODUCT && false"),
-    ("dynamic_quant steps: the greatest value alone", PASSES, "{.hi = b, .lo = a}", "{.hi = b, .lo = b}"),
+    ("dynamic_quant steps: the greatest value alone", PASSES, "get_values(first, first_step, v->lo, rows);", "get_values(second, second_step, v->lo, rows);"),
+    ("kernels: the sign of a least value counts", SHORT_ROWS, "UPPER(MAGNITUDE(hi), MAGNITUDE(lo))", "UPPER(MAGNITUDE(hi), -lo)"),
     ("anti_quant: offset of another dtype", ANTI, "(status = npuq_check_same_dtype(arguments, OFFSET, SCALE)) != NPUQ_OK ||\n", "(status = NPUQ_OK) != NPUQ_OK ||\n"),
     ("anti_quant: scalar words", VIEW, "    if (from->ndim == 0) {", "    if (from->ndim < 0) {"),
     ("anti_quant: scales of any length", FROM, "tensor->shape[last] == 1 || tensor->shape[last] == columns", "tensor->shape[last] <= columns"),
