@@ -82,7 +82,7 @@ static bool measure(const char *name, struct operands *o, const struct timing *t
     for (size_t i = 0; i < COUNT; i++) {
         ns[i] = statistics_of(contestants[i].samples, rounds).median;
         best = ns[i] < ns[best] ? i : best;
-        own = distances[i] == npuq_find_tuning()->ahead ? i : own;
+        own = distances[i] == npuq_find_tuning()->prefetch_bytes ? i : own;
         (void)printf(" %6.2f", (double)(o->x_bytes + o->y_bytes) / ns[i]);
     }
     (void)printf(" %6zu %6.2f\n", distances[best], ns[own] / ns[best]);
@@ -97,7 +97,7 @@ bool distances_report(const struct machine *machine, const struct timing *timing
         "0 neither prefetches nor writes around the caches. npuquant takes %d; a kernel that is `gain` times as\n"
         "fast with the best distance as with that one shows whether another would be worth it here.\n"
         "\n%-18s",
-        npuq_backend_name(npuq_active_backend()), npuq_find_tuning()->ahead, "kernel");
+        npuq_backend_name(npuq_active_backend()), npuq_find_tuning()->prefetch_bytes, "kernel");
     for (size_t i = 0; i < COUNT; i++) {
         (void)printf(" %6zu", distances[i]);
     }

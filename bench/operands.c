@@ -406,7 +406,7 @@ npuq_status operands_prepare(const struct operands *o, npuq_call *call)
 static void call_token_kernels(const npuq_row_kernels *kernels, npuq_x_type x, const npuq_block *all)
 {
     enum { BLOCK_BYTES = 16 * 1024 };
-    const size_t row_bytes = (size_t)all->x_step;
+    const size_t row_bytes = (size_t)all->x_stride;
     const size_t fitting = BLOCK_BYTES / row_bytes > 0 ? BLOCK_BYTES / row_bytes : 1;
     const size_t most = fitting < NPUQ_SHORT_ROWS ? fitting : NPUQ_SHORT_ROWS;
     npuq_block block = *all;
@@ -416,20 +416,21 @@ static void call_token_kernels(const npuq_row_kernels *kernels, npuq_x_type x, c
         float lo[NPUQ_SHORT_ROWS];
         float scale[NPUQ_SHORT_ROWS];
         float offset[NPUQ_SHORT_ROWS];
-        float back[NPUQ_SHORT_ROWS];
+        float inverse_scale[NPUQ_SHORT_ROWS];
 
-        block.x = (const char *)all->x + (ptrdiff_t)row * all->x_step;
-        block.y = (char *)all->y + (ptrdiff_t)row * all->y_step;
+        block.x = (const char *)all->x + (ptrdiff_t)row * all->x_stride;
+        block.y = (char *)all->y + (ptrdiff_t)row * all->y_stride;
         block.rows = all->rows - row < most ? all->rows - row : most;
-        block.hints.ahead = all->hints.ahead;
+        block.hints.prefetch_bytes = all->hints.prefetch_bytes;
         for (size_t r = 0; r < block.rows; r++) {
             hi[r] = -INFINITY;
             lo[r] = INFINITY;
         }
         kernels->range[x](&block, NULL, hi, lo);
-        kernels->parameters(NPUQ_ASYMMETRIC, NPUQ_Y_I8, hi, lo, block.rows, scale, offset, back);
-        block.hints.ahead = all->hints.ahead > 0 ? (uint32_t)(block.rows * row_bytes) + all->hints.ahead / 4 : 0;
-        kernels->affine_uniform[NPUQ_MUL][NPUQ_Y_I8][x](&block, back, offset, 1);
+        kernels->parameters(NPUQ_ASYMMETRIC, NPUQ_Y_I8, hi, lo, block.rows, scale, offset, inverse_scale);
+        block.hints.prefetch_bytes =
+            all->hints.prefetch_bytes > 0 ? (uint32_t)(block.rows * row_bytes) + all->hints.prefetch_bytes / 4 : 0;
+        kernels->affine_uniform[NPUQ_MUL][NPUQ_Y_I8][x](&block, inverse_scale, offset, 1);
     }
 }
 
@@ -438,14 +439,15 @@ void operands_row_kernel(const struct operands *o, size_t ahead)
     const npuq_row_kernels *kernels = npuq_kernels();
     const npuq_x_type x = (npuq_x_type)npuq_find_dtype(o->x.dtype)->x;
     const size_t rows = (size_t)o->c->shape[0];
-    const npuq_block block = {
-        .x = o->x.data,
-        .y = o->y.data,
-        .x_step = (ptrdiff_t)(o->x_bytes / rows),
-        .y_step = (ptrdiff_t)(o->y_bytes / rows),
-        .rows = rows,
-        .n = o->y_bytes / rows,
-        .hints = {.ahead = (uint32_t)ahead, .from_memory = ahead > 0, .places = npuq_find_tuning()->places}};
+    const npuq_block block = {.x = o->x.data,
+                              .y = o->y.data,
+                              .x_stride = (ptrdiff_t)(o->x_bytes / rows),
+                              .y_stride = (ptrdiff_t)(o->y_bytes / rows),
+                              .rows = rows,
+                              .n = o->y_bytes / rows,
+                              .hints = {.prefetch_bytes = (uint32_t)ahead,
+                                        .from_memory = ahead > 0,
+                                        .read_streams = npuq_find_tuning()->read_streams}};
 
     if (bench_is_dynamic(o->c)) {
         call_token_kernels(kernels, x, &block);
@@ -455,7 +457,7 @@ void operands_row_kernel(const struct operands *o, size_t ahead)
         kernels->affine_vector[NPUQ_MUL][NPUQ_Y_I8][x](&block, o->scale.data, o->offset.data, 1);
     }
     if (ahead > 0) {
-        kernels->stream_end();
+        kernels->fence_stores();
     }
 }
 

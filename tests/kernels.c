@@ -77,10 +77,10 @@ void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_argu
 
 void kernel_choose_hints(npuq_block *block)
 {
-    block->hints = (npuq_hints){.ahead = test_one_in(2) ? 0 : (uint32_t)(64 * test_below(100)),
+    block->hints = (npuq_hints){.prefetch_bytes = test_one_in(2) ? 0 : (uint32_t)(64 * test_below(100)),
                                 .to_l2 = test_one_in(2),
                                 .from_memory = test_one_in(2),
-                                .places = (uint8_t)(test_one_in(2) ? 1 : 2 + test_below(4))};
+                                .read_streams = (uint8_t)(test_one_in(2) ? 1 : 2 + test_below(4))};
 }
 
 size_t kernel_backends(kernel_backend backends[MOST_BACKENDS])

@@ -74,7 +74,7 @@ static void check_block(const void *argument, uint32_t number, void *memory, blo
     if (s->patterns_are_scales) {
         block.x = b->ones;
         params.scale = (const float *)(const void *)b->patterns;
-        params.step = 1;
+        params.increment = 1;
     } else if (s->y_offset != 0) {
         params.y_offset = &s->y_offset;
     }

@@ -169,7 +169,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     }
 
     kernel_arguments arguments = {
-        .block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, {.ahead = 0}},
+        .block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, {.prefetch_bytes = 0}},
         .scale = (const float *)(void *)scale.memory,
         .offset = (const float *)(void *)offset.memory,
         .step = step,
@@ -282,7 +282,8 @@ static void check_halves(void *context, kernel_id id)
             scale[i] = scales[p];
             offset[i] = offsets[p];
         }
-        kernel_arguments a = {{x, expected, 0, 0, 1, ALL, {.ahead = 0}}, scale, offset, 0, scale, &hi[0], &lo[0]};
+        kernel_arguments a = {
+            {x, expected, 0, 0, 1, ALL, {.prefetch_bytes = 0}}, scale, offset, 0, scale, &hi[0], &lo[0]};
         kernel_run(&npuq_rows_ref, id, &a);
         a.block.y = got;
         a.hi = &hi[1];
@@ -297,7 +298,8 @@ static void check_halves(void *context, kernel_id id)
         for (size_t i = 0; i < ALL; i++) {
             float hi[2] = {-INFINITY, -INFINITY};
             float lo[2] = {INFINITY, INFINITY};
-            kernel_arguments a = {{&x[i], NULL, 0, 0, 1, 1, {.ahead = 0}}, NULL, NULL, 0, scale, &hi[0], &lo[0]};
+            kernel_arguments a = {
+                {&x[i], NULL, 0, 0, 1, 1, {.prefetch_bytes = 0}}, NULL, NULL, 0, scale, &hi[0], &lo[0]};
 
             kernel_run(&npuq_rows_ref, id, &a);
             a.hi = &hi[1];
@@ -342,7 +344,7 @@ static void check_range_orders(void *context, kernel_id id)
             }
             x[test_below(n)] = from_bits(bad[i / count % count]);
             x[test_below(n)] = from_bits(bad[i / count / count]);
-            kernel_arguments a = {{x, NULL, 0, 0, 1, n, {.ahead = 0}}, NULL, NULL, 0, NULL, &hi[0], &lo[0]};
+            kernel_arguments a = {{x, NULL, 0, 0, 1, n, {.prefetch_bytes = 0}}, NULL, NULL, 0, NULL, &hi[0], &lo[0]};
             kernel_run(&npuq_rows_ref, id, &a);
             a.hi = &hi[1];
             a.lo = &lo[1];
@@ -389,7 +391,7 @@ static void test_extreme_scales(void **unused)
     static int32_t got[ROWS][N];
     static int32_t expected[ROWS][N];
     kernel_arguments a = {
-        {x, NULL, sizeof x[0], sizeof got[0], ROWS, N, {.ahead = 0}}, scale, offset, 0, NULL, NULL, NULL};
+        {x, NULL, sizeof x[0], sizeof got[0], ROWS, N, {.prefetch_bytes = 0}}, scale, offset, 0, NULL, NULL, NULL};
 
     (void)unused;
     for (size_t s = 0; s < SCALES; s++) {
@@ -425,7 +427,8 @@ static void check_last_scale(const kernel_backend *backend)
     static _Alignas(LINE) int8_t y[ROWS][N + 2 * LINE - N % LINE];
     static int8_t expected[ROWS][N + 2 * LINE - N % LINE];
     const kernel_id id = {VECTOR, NPUQ_X_F32, NPUQ_Y_I8, NPUQ_DIV};
-    kernel_arguments a = {{x, NULL, sizeof x[0], sizeof y[0], 0, 0, {.places = 4}}, scale, offset, 0, NULL, NULL, NULL};
+    kernel_arguments a = {
+        {x, NULL, sizeof x[0], sizeof y[0], 0, 0, {.read_streams = 4}}, scale, offset, 0, NULL, NULL, NULL};
 
     for (size_t i = 0; i < N; i++) {
         scale[i] = 1.0f;
@@ -439,7 +442,7 @@ static void check_last_scale(const kernel_backend *backend)
             a.block.rows = 1 + k / 2;
             a.block.n = N;
             a.block.hints.from_memory = k % 2;
-            a.block.hints.ahead = k % 2 * 4096;
+            a.block.hints.prefetch_bytes = k % 2 * 4096;
             a.block.y = &expected[0][gap];
             kernel_run(&npuq_rows_ref, id, &a);
             a.block.y = &y[0][gap];
@@ -472,7 +475,7 @@ static void test_uncertain_quotients(void **unused)
     static int32_t got[ROWS][N];
     static int32_t expected[ROWS][N];
     kernel_arguments a = {
-        {x, NULL, sizeof x[0], sizeof got[0], ROWS, N, {.ahead = 0}}, scale, offset, 0, NULL, NULL, NULL};
+        {x, NULL, sizeof x[0], sizeof got[0], ROWS, N, {.prefetch_bytes = 0}}, scale, offset, 0, NULL, NULL, NULL};
 
     (void)unused;
     for (size_t s = 0; s < SCALES; s++) {

@@ -137,12 +137,12 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
         .row_scale = from_int32 && !to_int8 && test_one_in(2) ? (const float *)(void *)row_scale.memory : NULL,
         .bias = from_int32 && !to_int8 && test_one_in(2) ? (const float *)(void *)bias.memory : NULL,
         .y_offset = to_int8 && test_one_in(2) ? (const int32_t *)(void *)y_offset.memory : NULL,
-        .step = step,
+        .increment = step,
     };
 
     memset(y.memory, CANARY, y_span + 2 * PAD);
     memset(expected, CANARY, y_span + 2 * PAD);
-    npuq_block block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, {.ahead = 0}};
+    npuq_block block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, {.prefetch_bytes = 0}};
 
     kernel_choose_hints(&block);
     npuq_rows_ref.dequant[k.y][k.x](&block, &p);
@@ -241,7 +241,7 @@ static void check_scales(const kernel_backend *backend, integer_kernel k)
     for (uint32_t value = 0; value < values; value++) {
         memset(x, k.x == NPUQ_X_I8 ? (int)value : (int)(value * 0x11), sizeof x);
         for (int with_offset = 0; with_offset < 2; with_offset++) {
-            const npuq_dequant_params p = {.scale = scale, .offset = with_offset ? offset : NULL, .step = 1};
+            const npuq_dequant_params p = {.scale = scale, .offset = with_offset ? offset : NULL, .increment = 1};
             npuq_block block = {.x = x, .y = expected, .rows = 1, .n = SCALES};
 
             npuq_rows_ref.dequant[k.y][k.x](&block, &p);

@@ -39,11 +39,11 @@ static void print_tuning(void)
 
     (void)printf("tuning: values for %s\n", t->name);
     (void)printf("  from memory (more than %zu MiB): prefetch %u bytes ahead, read from %d place%s at once%s\n",
-                 t->cached_bytes >> 20, (unsigned)t->ahead, t->places, t->places == 1 ? "" : "s",
+                 t->cached_bytes >> 20, (unsigned)t->prefetch_bytes, t->read_streams, t->read_streams == 1 ? "" : "s",
                  t->rows_to_l2 ? ", rows read twice into the second-level cache" : "");
-    if (t->near > 0) {
+    if (t->near_prefetch_bytes > 0) {
         (void)printf("  from the caches (more than %zu MiB): prefetch float32 %u bytes ahead\n", t->near_bytes >> 20,
-                     (unsigned)t->near);
+                     (unsigned)t->near_prefetch_bytes);
     }
 }
 

@@ -38,7 +38,6 @@ enum { BACKENDS = sizeof backends / sizeof backends[0] };
 static const backend avx512_bf16 = {NPUQ_BACKEND_AVX512, "avx512", &npuq_rows_avx512_bf16};
 #endif
 
-/* With the better kernels, of those that it has for this CPU. */
 static const backend *with_best_kernels(const backend *b)
 {
 #ifdef NPUQ_WITH_AVX512
@@ -52,7 +51,6 @@ static const backend *with_best_kernels(const backend *b)
 /* The choice, made at the first call: null until then. */
 static _Atomic(const backend *) active;
 
-/* Listed, built in, and runs on this CPU. */
 static bool is_available(const backend *b)
 {
     return b && b->kernels != &not_built_in && npuq_cpu_runs(b->id);

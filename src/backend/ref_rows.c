@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ref backend: the oracle's row kernels, one loop of each kind for all types. */
+#define NPUQ_KERNEL(VERB, NAME) VERB##_##NAME##_ref
 #include "../ref/npuq_ref_rows.h"
 #include "row_table.h"
 
@@ -33,60 +34,62 @@ static npuq_ref_parameters npuq_find_ref_parameters(npuq_dynamic_form form, npuq
 
 static const char *find_x_row(const npuq_block *b, size_t r)
 {
-    return (const char *)b->x + (ptrdiff_t)r * b->x_step;
+    return (const char *)b->x + (ptrdiff_t)r * b->x_stride;
 }
 
 static char *find_y_row(const npuq_block *b, size_t r)
 {
-    return (char *)b->y + (ptrdiff_t)r * b->y_step;
+    return (char *)b->y + (ptrdiff_t)r * b->y_stride;
 }
 
 /* One loop for all types and operations: beside its volatile arithmetic, asking for them in it costs little, and copies
  * of it, which compilers would make by themselves, are 36 KB of code. */
 #define NOINLINE static __attribute__((noinline))
 
-/* Row r takes its parameters from scale[r * row_step] and offset[r * row_step] on. */
-NOINLINE void affine_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, bool divide, const float *scale,
-                          const float *offset, size_t row_step, size_t scale_step, size_t offset_step)
+NOINLINE void quantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, bool divide, const float *scale,
+                           const float *offset, size_t row_increment, size_t scale_increment, size_t offset_increment)
 {
     for (size_t r = 0; r < b->rows; r++) {
-        npuq_ref_affine_row(find_x_row(b, r), x, &scale[r * row_step], &offset[r * row_step], scale_step, offset_step,
-                            divide, find_y_row(b, r), y, b->n);
+        npuq_ref_affine_row(find_x_row(b, r), x, &scale[r * row_increment], &offset[r * row_increment], scale_increment,
+                            offset_increment, divide, find_y_row(b, r), y, b->n);
     }
 }
 
 #define AFFINE(NAME, Y, X, OP)                                                                                         \
-    static void uniform_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t step)              \
+    static void NPUQ_KERNEL(quantise, NAME##_by_row)(const npuq_block *b, const float *scale, const float *offset,     \
+                                                     size_t increment)                                                 \
     {                                                                                                                  \
         assert(npuq_is_valid_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, scale, offset, 0));                                     \
-        affine_rows(b, npuq_find_ref_x(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale, offset, \
-                    step, 0, 0);                                                                                       \
+        quantise_ref(b, npuq_find_ref_x(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale,        \
+                     offset, increment, 0, 0);                                                                         \
     }                                                                                                                  \
-    static void vector_##NAME(const npuq_block *b, const float *scale, const float *offset, size_t offset_step)        \
+    static void NPUQ_KERNEL(quantise, NAME##_by_column)(const npuq_block *b, const float *scale, const float *offset,  \
+                                                        size_t increment)                                              \
     {                                                                                                                  \
-        assert(npuq_is_valid_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, scale, offset, offset_step));                           \
-        affine_rows(b, npuq_find_ref_x(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale, offset, \
-                    0, 1, offset_step);                                                                                \
+        assert(npuq_is_valid_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, scale, offset, increment));                             \
+        quantise_ref(b, npuq_find_ref_x(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale,        \
+                     offset, 0, 1, increment);                                                                         \
     }
 
-NOINLINE void smooth_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const float *smooth,
-                          const float *back, const float *offset, size_t step)
+NOINLINE void quantise_smooth_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const float *smooth,
+                                  const float *inverse_scale, const float *offset, size_t increment)
 {
     for (size_t r = 0; r < b->rows; r++) {
-        npuq_ref_smooth_affine_row(find_x_row(b, r), x, smooth, back[r * step], offset[r * step], find_y_row(b, r), y,
-                                   b->n);
+        npuq_ref_smooth_affine_row(find_x_row(b, r), x, smooth, inverse_scale[r * increment], offset[r * increment],
+                                   find_y_row(b, r), y, b->n);
     }
 }
 
 #define SMOOTH(NAME, Y, X)                                                                                             \
-    static void smooth_##NAME(const npuq_block *b, const float *smooth, const float *back, const float *offset,        \
-                              size_t step)                                                                             \
+    static void NPUQ_KERNEL(quantise, NAME##_smooth)(                                                                  \
+        const npuq_block *b, const float *smooth, const float *inverse_scale, const float *offset, size_t increment)   \
     {                                                                                                                  \
-        assert(npuq_is_valid_smooth_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, smooth, back, offset));                          \
-        smooth_rows(b, npuq_find_ref_x(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), smooth, back, offset, step);          \
+        assert(npuq_is_valid_smooth_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, smooth, inverse_scale, offset));                 \
+        quantise_smooth_ref(b, npuq_find_ref_x(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), smooth, inverse_scale,        \
+                            offset, increment);                                                                        \
     }
 
-NOINLINE void range_rows(const npuq_block *b, npuq_ref_dtype x, const float *smooth, float *hi, float *lo)
+NOINLINE void find_ranges_ref(const npuq_block *b, npuq_ref_dtype x, const float *smooth, float *hi, float *lo)
 {
     for (size_t r = 0; r < b->rows; r++) {
         const npuq_ref_range before = {hi[r], lo[r]};
@@ -97,28 +100,29 @@ NOINLINE void range_rows(const npuq_block *b, npuq_ref_dtype x, const float *smo
 }
 
 #define RANGE(NAME, X)                                                                                                 \
-    static void range_##NAME(const npuq_block *b, const float *smooth, float *hi, float *lo)                           \
+    static void NPUQ_KERNEL(find, range_from_##NAME)(const npuq_block *b, const float *smooth, float *hi, float *lo)   \
     {                                                                                                                  \
         assert(npuq_is_valid_range(b, NPUQ_X_##X, smooth, hi, lo));                                                    \
-        range_rows(b, npuq_find_ref_x(NPUQ_X_##X), smooth, hi, lo);                                                    \
+        find_ranges_ref(b, npuq_find_ref_x(NPUQ_X_##X), smooth, hi, lo);                                               \
     }
 
-NOINLINE void dequant_rows(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const npuq_dequant_params *p)
+NOINLINE void dequantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const npuq_dequant_params *p)
 {
     for (size_t r = 0; r < b->rows; r++) {
-        npuq_ref_dequant_row(find_x_row(b, r), x, p->scale, p->offset, p->y_offset, p->step, p->x_bias,
+        npuq_ref_dequant_row(find_x_row(b, r), x, p->scale, p->offset, p->y_offset, p->increment, p->x_bias,
                              p->row_scale ? p->row_scale + r : NULL, p->bias, find_y_row(b, r), y, b->n);
     }
 }
 
 #define DEQUANT(NAME, Y, X)                                                                                            \
-    static void dequant_##NAME(const npuq_block *b, const npuq_dequant_params *p)                                      \
+    static void NPUQ_KERNEL(dequantise, NAME)(const npuq_block *b, const npuq_dequant_params *p)                       \
     {                                                                                                                  \
         assert(npuq_is_valid_dequant(b, NPUQ_Y_##Y, NPUQ_X_##X, p));                                                   \
-        dequant_rows(b, npuq_find_ref_x(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), p);                                  \
+        dequantise_ref(b, npuq_find_ref_x(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), p);                                \
     }
 
-static void short_rows(float *values, const float *smooth, size_t n, size_t rows, float *hi, float *lo)
+static void NPUQ_KERNEL(find, short_ranges)(float *values, const float *smooth, size_t n, size_t rows, float *hi,
+                                            float *lo)
 {
     assert(npuq_are_valid_short_rows(values, smooth, n, rows, hi, lo));
     for (size_t i = 0; i < rows * n && smooth; i++) {
@@ -132,16 +136,16 @@ static void short_rows(float *values, const float *smooth, size_t n, size_t rows
     }
 }
 
-static void dynamic_parameters(npuq_dynamic_form form, npuq_y_type y, const float *hi, const float *lo, size_t n,
-                               float *scale, float *offset, float *back)
+static void NPUQ_KERNEL(compute, scales)(npuq_dynamic_form form, npuq_y_type y, const float *hi, const float *lo,
+                                         size_t n, float *scale, float *offset, float *inverse_scale)
 {
-    assert(npuq_are_valid_parameters(y, hi, lo, scale, offset, back));
+    assert(npuq_are_valid_parameters(y, hi, lo, scale, offset, inverse_scale));
     for (size_t r = 0; r < n; r++) {
         const npuq_ref_parameters p = npuq_find_ref_parameters(form, y, (npuq_ref_range){hi[r], lo[r]});
 
         scale[r] = p.scale;
         offset[r] = p.offset;
-        back[r] = p.back;
+        inverse_scale[r] = p.back;
     }
 }
 
@@ -151,7 +155,7 @@ NPUQ_EACH_RANGE(RANGE)
 NPUQ_EACH_DEQUANT(DEQUANT)
 
 #define WIDEN(TYPE, NAME, TO_FLOAT)                                                                                    \
-    static void widen_##NAME(const void *x, float *y, size_t n)                                                        \
+    static void NPUQ_KERNEL(widen, f32_from_##NAME)(const void *x, float *y, size_t n)                                 \
     {                                                                                                                  \
         assert(npuq_is_valid_widen(x, sizeof(TYPE), y));                                                               \
         const TYPE *p = x;                                                                                             \
@@ -160,7 +164,7 @@ NPUQ_EACH_DEQUANT(DEQUANT)
         }                                                                                                              \
     }
 
-static void spread(const float *values, size_t rows, size_t n, float *to)
+static void NPUQ_KERNEL(spread, values)(const float *values, size_t rows, size_t n, float *to)
 {
     for (size_t r = 0; r < rows; r++) {
         for (size_t i = 0; i < n; i++) {
@@ -175,7 +179,8 @@ WIDEN(int8_t, i8, )
 WIDEN(uint8_t, u8, )
 WIDEN(int32_t, i32, npuq_ref_int32)
 
-static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode)
+static void NPUQ_KERNEL(pack, quant_params)(const uint32_t *scale, const float *offset, uint64_t *y, size_t n,
+                                            npuq_round_mode mode)
 {
     assert(npuq_are_valid_words(y, scale, offset));
     for (size_t i = 0; i < n; i++) {
@@ -183,7 +188,7 @@ static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t
     }
 }
 
-static void unpack(const uint64_t *words, float *scale, int32_t *offset, size_t n)
+static void NPUQ_KERNEL(unpack, quant_params)(const uint64_t *words, float *scale, int32_t *offset, size_t n)
 {
     assert(npuq_are_valid_words(words, scale, offset));
     for (size_t i = 0; i < n; i++) {
@@ -194,7 +199,7 @@ static void unpack(const uint64_t *words, float *scale, int32_t *offset, size_t 
     }
 }
 
-static npuq_word_bits word_bits(const uint64_t *words, size_t n)
+static npuq_word_bits NPUQ_KERNEL(find, word_bits)(const uint64_t *words, size_t n)
 {
     npuq_word_bits bits = {0, UINT64_MAX};
 
@@ -206,7 +211,7 @@ static npuq_word_bits word_bits(const uint64_t *words, size_t n)
     return bits;
 }
 
-static void stream_end(void)
+static void fence_stores(void)
 {
 }
 

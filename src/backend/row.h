@@ -37,30 +37,30 @@ typedef enum npuq_affine_op { NPUQ_MUL, NPUQ_DIV } npuq_affine_op;
 
 /* Where rows lie; no bit of y depends on it. All 0: in the caches. */
 typedef struct npuq_hints {
-    uint32_t ahead;   /* bytes from what is read to what is prefetched, about; 0: nothing is */
-    bool to_l2;       /* prefetched into the second-level cache only */
-    bool from_memory; /* y is more than the caches keep: it may be written around them */
-    uint8_t places;   /* of x that the CPU likes to read at once, at most; 0: any, but not from memory */
+    uint32_t prefetch_bytes; /* about the distance from what is read to what is prefetched; 0: nothing is */
+    bool to_l2;              /* prefetched into the second-level cache only */
+    bool from_memory;        /* y is more than the caches keep: its stores may be non-temporal */
+    uint8_t read_streams;    /* of x, at most, that the CPU likes to read at once; 0: any, but not from memory */
 } npuq_hints;
 
-/* Rows of n elements, each contiguous; steps are bytes from one row to the next. For int4, n is a multiple of 8.
+/* Rows of n elements, each contiguous; strides are bytes from one row to the next. For int4, n is a multiple of 8.
  * Data is aligned to its element, no more. */
 typedef struct npuq_block {
     const void *x;
     void *y;
-    ptrdiff_t x_step;
-    ptrdiff_t y_step;
+    ptrdiff_t x_stride;
+    ptrdiff_t y_stride;
     size_t rows;
     size_t n;
     npuq_hints hints;
 } npuq_block;
 
-/* y = sat(round(x * scale + offset)), or x / scale + offset; row r takes scale[r * step] and offset[r * step]. */
-typedef void npuq_affine_uniform_fn(const npuq_block *block, const float *scale, const float *offset, size_t step);
+/* y = sat(round(x * scale + offset)), or x / scale + offset; row r takes element r * increment of both. */
+typedef void npuq_affine_uniform_fn(const npuq_block *block, const float *scale, const float *offset, size_t increment);
 
-/* The same; element i of every row takes scale[i] and offset[i * offset_step], where offset_step is 0 or 1. */
+/* Does the same; element i of every row takes scale[i] and offset[i * offset_increment], an increment of 0 or 1. */
 typedef void npuq_affine_vector_fn(const npuq_block *block, const float *scale, const float *offset,
-                                   size_t offset_step);
+                                   size_t offset_increment);
 
 /* Widens hi[r] and lo[r] by the elements of row r, each times smooth[i] if smooth is not null. They start as -Inf and
  * +Inf; a NaN makes both the NaN 0x7FC00000 for good; +0 is above -0. */
@@ -80,14 +80,14 @@ typedef enum npuq_dynamic_form { NPUQ_ASYMMETRIC, NPUQ_SYMMETRIC_PRODUCT, NPUQ_S
  * payload. All arrays have room for the next multiple of NPUQ_LANES; the rest may be read, whatever it holds, and
  * written. */
 typedef void npuq_parameters_fn(npuq_dynamic_form form, npuq_y_type y, const float *hi, const float *lo, size_t n,
-                                float *scale, float *offset, float *back);
+                                float *scale, float *offset, float *inverse_scale);
 
-/* y = sat(round((x * smooth[i]) * back + offset)); row r takes back[r * step] and offset[r * step]. */
-typedef void npuq_smooth_affine_fn(const npuq_block *block, const float *smooth, const float *back, const float *offset,
-                                   size_t step);
+/* y = sat(round((x * smooth[i]) * inverse_scale + offset)), whose parameters go from row to row as above. */
+typedef void npuq_smooth_affine_fn(const npuq_block *block, const float *smooth, const float *inverse_scale,
+                                   const float *offset, size_t increment);
 
-/* What integers are dequantised with, by column unless it says otherwise; step is 0 where one scale, offset or
- * y_offset serves all columns, else 1. What is null is left out. */
+/* What integers are dequantised with, by column unless it says otherwise; increment is 0 where one scale, offset
+ * or y_offset serves all columns, else 1. What is null is left out. */
 typedef struct npuq_dequant_params {
     const float *scale;
     const float *offset;     /* int8 and int4: added before the product */
@@ -95,7 +95,7 @@ typedef struct npuq_dequant_params {
     const float *row_scale;  /* int32 to floating point: a second factor, one for each row */
     const float *bias;       /* int32 to floating point: added after the products */
     const int32_t *y_offset; /* int32 to int8: added after rounding; elsewhere not read */
-    size_t step;
+    size_t increment;
 } npuq_dequant_params;
 
 /* To floating point, int8 and int4: y = (x + offset[i]) * scale[i]; int32: y = (x + x_bias[i]) * scale[i] *
@@ -123,9 +123,9 @@ typedef void npuq_widen_fn(const void *x, float *y, size_t n);
 /* to[r * n + i] = values[r]: for the n columns of each row its value. to has room for NPUQ_LANES more. */
 typedef void npuq_spread_fn(const float *values, size_t rows, size_t n, float *to);
 
-/* After rows from memory, before another thread may read y: stores around the caches are not ordered with those that
- * hand the result over. It waits for all of them, so it comes once for many rows. */
-typedef void npuq_stream_end_fn(void);
+/* After rows from memory, before another thread may read y: non-temporal stores are not ordered with those that hand
+ * the result over. It waits for all of them, so it comes once for many rows. */
+typedef void npuq_fence_stores_fn(void);
 
 typedef struct npuq_row_kernels {
     /* null where no operator asks for it, see row_table.h */
@@ -141,7 +141,7 @@ typedef struct npuq_row_kernels {
     npuq_word_bits_fn *word_bits;
     npuq_widen_fn *widen[NPUQ_P_WIDENED];
     npuq_spread_fn *spread;
-    npuq_stream_end_fn *stream_end;
+    npuq_fence_stores_fn *fence_stores;
 } npuq_row_kernels;
 
 /* The one list of backends, the fastest first: DO(ID, name) for NPUQ_BACKEND_<ID>, named name, whose table is

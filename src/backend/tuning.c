@@ -8,7 +8,7 @@ enum { MIB = 1 << 20 };
 /* The first row that fits is taken. The last one fits all: it leaves to the CPU what was measured to cost as much on
  * one as it brings on another. `npuquant-bench --distances` measures what a new row needs. */
 static const npuq_tuning tunings[] = {
-    /* Reads fastest from one place; of float32, the third-level cache is too slow without prefetching. */
+    /* Reads fastest from one stream; of float32, the third-level cache is too slow without prefetching. */
     {"AMD Zen 5", {NPUQ_CPU_AMD, 26, 0}, 8192, 1, false, 24 * MIB, 1 * MIB, 1024},
     /* A row of 4096 float32 values and the next one would fill the first-level cache of 32 KiB. */
     {"AMD Zen 4", {NPUQ_CPU_AMD, 25, 0}, 3072, 4, true, 24 * MIB, 0, 0},

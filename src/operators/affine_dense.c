@@ -90,7 +90,7 @@ static inline NPUQ_INLINED void fill_dense(affine_dense *d, const npuq_arguments
     d->offset_by_column = !uniform && offset && arguments->counts[roles->offset] > 1;
     npuq_list_rows(&d->dense, arguments, roles->x, roles->y, roles->x, uniform);
     if (d->dense.block.rows > 1) {
-        d->dense.block.hints.places = npuq_find_tuning()->places;
+        d->dense.block.hints.read_streams = npuq_find_tuning()->read_streams;
     }
     if (roles->group_index != NPUQ_ABSENT) {
         d->dense.groups = npuq_list_groups(arguments->tensors[roles->group_index]);

@@ -42,7 +42,7 @@ typedef struct dynamic_walk {
     npuq_range range;
     float scale;
     float offset;
-    float back;
+    float inverse_scale;
 } dynamic_walk;
 
 /* Of each row of a rectangle or block. */
@@ -51,7 +51,7 @@ typedef struct row_values {
     float lo[ROWS];
     float scale[ROWS];
     float offset[ROWS];
-    float back[ROWS];
+    float inverse_scale[ROWS];
 } row_values;
 
 /* One value for each row, if there is such an operand. Not inlined: copies in all callers are kilobytes. */
@@ -102,7 +102,7 @@ static void find_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form f
         v->hi[r] = 1.0f;
         v->lo[r] = 0.0f;
     }
-    kernels->parameters(form, y, v->hi, v->lo, rows, v->scale, v->offset, v->back);
+    kernels->parameters(form, y, v->hi, v->lo, rows, v->scale, v->offset, v->inverse_scale);
 }
 
 static void find_ranges(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
@@ -150,7 +150,7 @@ static void quantise_rows(const npuq_walk *walk, const npuq_rect *rect)
     }
     find_parameters(choice.kernels, d->form, choice.y, rect->rows, &v);
     put(rect, v.scale, v.offset);
-    npuq_requantise_rect(&choice, &from, &smooth, v.back, v.offset, 1);
+    npuq_requantise_rect(&choice, &from, &smooth, v.inverse_scale, v.offset, 1);
 }
 
 /* What y is made with, from scale and offset, or in the symmetric form from min and max, of so many rows. */
@@ -161,7 +161,7 @@ static void read_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form f
         get_values(first, first_step, v->scale, rows);
         get_values(second, second_step, v->offset, rows);
         for (size_t r = 0; r < rows; r++) {
-            v->back[r] = 1.0f / v->scale[r];
+            v->inverse_scale[r] = 1.0f / v->scale[r];
         }
     } else {
         get_values(first, first_step, v->lo, rows);
@@ -178,7 +178,7 @@ static void requantise_rows(const npuq_walk *walk, const npuq_rect *rect)
 
     read_parameters(walk->choice.kernels, d->form, walk->choice.y, rect->data[LOOP_FIRST], rect->row_step[LOOP_FIRST],
                     rect->data[LOOP_SECOND], rect->row_step[LOOP_SECOND], rect->rows, &v);
-    npuq_requantise_rect(&walk->choice, rect, &smooth, v.back, v.offset, 1);
+    npuq_requantise_rect(&walk->choice, rect, &smooth, v.inverse_scale, v.offset, 1);
 }
 
 static void find_range_of_part(const npuq_walk *walk, const npuq_rect *rect)
@@ -199,7 +199,7 @@ static void requantise_part(const npuq_walk *walk, const npuq_rect *rect)
     const dynamic_walk *d = (const dynamic_walk *)walk;
     const npuq_params smooth = select_smooth(walk, rect);
 
-    npuq_requantise_rect(&walk->choice, rect, &smooth, &d->back, &d->offset, 0);
+    npuq_requantise_rect(&walk->choice, rect, &smooth, &d->inverse_scale, &d->offset, 0);
 }
 
 /* ---- what has one range ------------------------------------------------------------------------------------------ */
@@ -244,7 +244,7 @@ static __attribute__((noinline)) void find_parameters_of_range(dynamic_walk *d)
     find_parameters(d->walk.choice.kernels, d->form, d->walk.choice.y, 1, &v);
     d->scale = v.scale[0];
     d->offset = v.offset[0];
-    d->back = v.back[0];
+    d->inverse_scale = v.inverse_scale[0];
 }
 
 /* A tensor, or one row after the other; the executor has the units of each. */
@@ -311,7 +311,8 @@ static void cut_whole_rows(dynamic_walk *d, const npuq_filling *filling)
     if (walk->choice.hints.from_memory) {
         walk->choice.hints.to_l2 = npuq_find_tuning()->rows_to_l2;
         if (cols <= AHEAD_ROW_BYTES / x_size) {
-            walk->choice.ahead_of_y = (uint32_t)(walk->block_rows * cols * x_size + walk->choice.hints.ahead / 4);
+            walk->choice.ahead_of_y =
+                (uint32_t)(walk->block_rows * cols * x_size + walk->choice.hints.prefetch_bytes / 4);
         }
     } else {
         walk->choice.ahead_of_y = 0; /* the first pass has brought the block near */
@@ -387,9 +388,9 @@ static inline NPUQ_INLINED void run_block(const npuq_dense *dense, const npuq_bl
         put_values(second, STEP, v.offset, block->rows);
     }
     if (smooth) {
-        kernels->smooth_affine[d->y][d->x](block, smooth, v.back, v.offset, 1);
+        kernels->smooth_affine[d->y][d->x](block, smooth, v.inverse_scale, v.offset, 1);
     } else {
-        kernels->affine_uniform[NPUQ_MUL][d->y][d->x](block, v.back, v.offset, 1);
+        kernels->affine_uniform[NPUQ_MUL][d->y][d->x](block, v.inverse_scale, v.offset, 1);
     }
 }
 
@@ -422,7 +423,7 @@ static inline NPUQ_INLINED void fill_dense(dynamic_dense *d, const npuq_argument
     const npuq_tensor *second = tensors[NPUQ_DYNAMIC_SECOND];
 
     npuq_list_rows(&d->dense, arguments, NPUQ_DYNAMIC_X, NPUQ_DYNAMIC_Y, NPUQ_DYNAMIC_X, per_tensor);
-    const size_t row_bytes = (size_t)d->dense.block.x_step;
+    const size_t row_bytes = (size_t)d->dense.block.x_stride;
     const size_t block_bytes = count_block_bytes(d->dense.x_step.size);
 
     d->dense.groups = npuq_list_groups(tensors[NPUQ_DYNAMIC_GROUP_INDEX]);

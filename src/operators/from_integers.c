@@ -60,8 +60,8 @@ static inline NPUQ_INLINED void dequantise_block(const npuq_dense *dense, const 
     rect.col = col;
     rect.data[NPUQ_LOOP_X] = (char *)(uintptr_t)block->x;
     rect.data[NPUQ_LOOP_Y] = block->y;
-    rect.row_step[NPUQ_LOOP_X] = block->x_step;
-    rect.row_step[NPUQ_LOOP_Y] = block->y_step;
+    rect.row_step[NPUQ_LOOP_X] = block->x_stride;
+    rect.row_step[NPUQ_LOOP_Y] = block->y_stride;
     rect.col_step[NPUQ_LOOP_X] = dense->x_step.size;
     rect.col_step[NPUQ_LOOP_Y] = dense->y_step.size;
     (void)group;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "vec_avx512.h"
-
+#define NPUQ_KERNEL(VERB, NAME) VERB##_##NAME##_avx512
 #include "row_kernels.h"
 
 const npuq_row_kernels npuq_rows_avx512 = NPUQ_ROW_TABLE;
 
 /* The same but for what goes to bfloat16. */
-#define dequant_bf16_i8  convert_bf16_i8
-#define dequant_bf16_i4  convert_bf16_i4
-#define dequant_bf16_i32 convert_bf16_i32
+#define dequantise_bf16_from_i8_avx512  convert_bf16_from_i8_avx512
+#define dequantise_bf16_from_i4_avx512  convert_bf16_from_i4_avx512
+#define dequantise_bf16_from_i32_avx512 convert_bf16_from_i32_avx512
 const npuq_row_kernels npuq_rows_avx512_bf16 = NPUQ_ROW_TABLE;

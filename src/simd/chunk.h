@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One chunk: loads and stores by type, arithmetic, and how sure a store was. With all that is built upon it, it is
+/* One chunk: loads and stores by type, arithmetic, and checks of stores. With all that is built upon it, it is
  * included after a vector header: row_kernels.h says what that gives. */
 #ifndef NPUQ_CHUNK_H
 #define NPUQ_CHUNK_H
@@ -34,8 +34,8 @@ enum { AT_RUN_TIME = 1 };
 enum { AT_RUN_TIME = 0 };
 #endif
 
-#ifndef TOTAL_QUOTIENT
-#define TOTAL_QUOTIENT 0
+#ifndef EXACT_QUOTIENT
+#define EXACT_QUOTIENT 0
 #endif
 
 _Static_assert(sizeof(vchunk) == CHUNK * sizeof(float), "chunks are copied to and from arrays");
@@ -49,40 +49,38 @@ INLINE void assume(bool condition)
     }
 }
 
-/* Whether some stores have all been right; floats, a constant, if they were to floating point. Headers for which true
- * or false is not the cheapest answer define another. */
-#ifndef CERTAINTY
-typedef bool certainty;
+/* Whether all stores so far were right: the fast path is ok. The constant `floats` tells of stores to floating point.
+ * A header for which a bool is not the cheapest answer defines another. */
+#ifndef STORE_CHECK
+typedef bool store_check;
 
-INLINE certainty certain(void)
+INLINE store_check start_check(void)
 {
     return true;
 }
 
-INLINE certainty certain_if_both(certainty a, certainty b, bool floats)
+INLINE store_check join_checks(store_check a, store_check b, bool floats)
 {
     (void)floats;
     return a && b;
 }
 
-INLINE bool is_certain(certainty c, bool floats)
+INLINE bool is_fast_path_ok(store_check c, bool floats)
 {
     (void)floats;
     return c;
 }
-#endif
 
-/* Joined with what was done before: whether quotients made by an inverse are numbers. */
-#ifdef CERTAINTY /* whose stores notice a NaN */
-INLINE certainty certain_if_numbers(vchunk quotients, certainty done)
+/* Adds to the check whether quotients made by an inverse are exact. */
+INLINE store_check check_quotients(vchunk quotients, store_check done)
+{
+    return are_quotients_exact(quotients) & done;
+}
+#else /* stores notice a NaN */
+INLINE store_check check_quotients(vchunk quotients, store_check done)
 {
     (void)quotients;
     return done;
-}
-#else
-INLINE certainty certain_if_numbers(vchunk quotients, certainty done)
-{
-    return quotients_are_numbers(quotients) & done;
 }
 #endif
 
@@ -115,15 +113,15 @@ INLINE size_t count_y_bytes(npuq_y_type y, size_t n)
     return n;
 }
 
-/* n is CHUNK, as a constant, or a part of one. */
-INLINE vchunk load_x(npuq_x_type x_type, const char *x, size_t n, bool part)
+/* n is the constant CHUNK, or the fewer elements of a tail. */
+INLINE vchunk load_x(npuq_x_type x_type, const char *x, size_t n, bool tail)
 {
     switch (x_type) {
-    case NPUQ_X_F32: return part ? chunk_load_part_f32(x, n) : chunk_load_f32(x);
-    case NPUQ_X_F16: return part ? chunk_load_part_f16(x, n) : chunk_load_f16(x);
-    case NPUQ_X_BF16: return part ? chunk_load_part_bf16(x, n) : chunk_load_bf16(x);
-    case NPUQ_X_I8: return part ? chunk_load_part_i8(x, n) : chunk_load_i8(x);
-    case NPUQ_X_I4: return part ? chunk_load_part_i4(x, n) : chunk_load_i4(x);
+    case NPUQ_X_F32: return tail ? chunk_load_tail_f32(x, n) : chunk_load_f32(x);
+    case NPUQ_X_F16: return tail ? chunk_load_tail_f16(x, n) : chunk_load_f16(x);
+    case NPUQ_X_BF16: return tail ? chunk_load_tail_bf16(x, n) : chunk_load_bf16(x);
+    case NPUQ_X_I8: return tail ? chunk_load_tail_i8(x, n) : chunk_load_i8(x);
+    case NPUQ_X_I4: return tail ? chunk_load_tail_i4(x, n) : chunk_load_i4(x);
     case NPUQ_X_I32: break; /* stays integers, to which a bias is added first */
     }
     __builtin_unreachable();
@@ -134,34 +132,34 @@ enum { LINE = 64 };
 _Static_assert(true NPUQ_EACH_Y_TYPE(FILLS_LINES), "whole chunks fill whole lines");
 #undef FILLS_LINES
 
-INLINE vchunk load_parameters(const float *p, size_t n, bool part)
+INLINE vchunk load_parameters(const float *p, size_t n, bool tail)
 {
-    return part ? chunk_load_part_f32(p, n) : chunk_load_f32(p);
+    return tail ? chunk_load_tail_f32(p, n) : chunk_load_f32(p);
 }
 
-INLINE ichunk load_integers(const void *p, size_t n, bool part)
+INLINE ichunk load_integers(const void *p, size_t n, bool tail)
 {
-    return part ? chunk_load_part_ints(p, n) : chunk_load_ints(p);
+    return tail ? chunk_load_tail_ints(p, n) : chunk_load_ints(p);
 }
 
-INLINE vchunk order_like_x(vchunk parameters, bool split)
+INLINE vchunk order_like_x(vchunk parameters, bool unpack_order)
 {
-    return split ? chunk_split(parameters) : parameters;
+    return unpack_order ? chunk_to_unpack_order(parameters) : parameters;
 }
 
-/* How n elements are stored: a PART takes any values and n, TOTAL any values of a chunk, WHOLE and STREAM a chunk of
- * which they say whether they were certain. */
-typedef enum stores { PART, TOTAL, WHOLE, STREAM } stores;
+/* How n elements are stored. TAIL and EXACT take any values: TAIL of fewer than a chunk, EXACT of a chunk. FULL and
+ * STREAM store a chunk on the fast path, and return a check of it. */
+typedef enum stores { TAIL, EXACT, FULL, STREAM } stores;
 
-INLINE certainty store_y(npuq_y_type y_type, char *y, vchunk t, size_t n, bool split, stores how)
+INLINE store_check store_y(npuq_y_type y_type, char *y, vchunk t, size_t n, bool unpack_order, stores how)
 {
 #define STORE(ID, name, bits, dtype)                                                                                   \
     case NPUQ_Y_##ID:                                                                                                  \
         switch (how) {                                                                                                 \
-        case PART: chunk_store_part_##name(y, t, n); return certain();                                                 \
-        case TOTAL: chunk_store_total_##name(y, t); return certain();                                                  \
-        case WHOLE:                                                                                                    \
-        case STREAM: return chunk_store_##name(y, t, split, how == STREAM);                                            \
+        case TAIL: chunk_store_tail_##name(y, t, n); return start_check();                                             \
+        case EXACT: chunk_store_exact_##name(y, t); return start_check();                                              \
+        case FULL:                                                                                                     \
+        case STREAM: return chunk_store_##name(y, t, unpack_order, how == STREAM);                                     \
         }                                                                                                              \
         __builtin_unreachable();
 
@@ -173,12 +171,12 @@ INLINE certainty store_y(npuq_y_type y_type, char *y, vchunk t, size_t n, bool s
 }
 
 /* int8 with requant's two clamps. */
-INLINE certainty store_requant(char *y, vchunk t, ichunk offsets, size_t n, stores how)
+INLINE store_check store_requant(char *y, vchunk t, ichunk offsets, size_t n, stores how)
 {
     switch (how) {
-    case PART: chunk_store_part_requant(y, t, offsets, n); return certain();
-    case TOTAL: chunk_store_total_requant(y, t, offsets); return certain();
-    case WHOLE:
+    case TAIL: chunk_store_tail_requant(y, t, offsets, n); return start_check();
+    case EXACT: chunk_store_exact_requant(y, t, offsets); return start_check();
+    case FULL:
     case STREAM: return chunk_store_requant(y, t, offsets, how == STREAM);
     }
     __builtin_unreachable();
@@ -224,18 +222,18 @@ INLINE vchunk chunk_div(vchunk a, vchunk b)
 
 /* x / s rounded, from the rounded inverse r of s: q = x * r, then q + (x - q * s) * r, both sums fused. Where q is not
  * a subnormal and neither q nor r overflows, this is the quotient that division gives; docs/design.md has the proof.
- * - r is normal for the scales that chunk_is_plain() lets through; others are divided by.
- * - Where q overflows or x is infinite, it is NaN, of which no store is certain, or quotients_are_numbers() tells.
+ * - r is normal for the scales that chunk_is_invertible() lets through; others are divided by.
+ * - Where q overflows or x is infinite, it is NaN, which the check of a store or are_quotients_exact() finds.
  * - Where q is below 2^-27, it may be off, but stays so small that no sum with an offset rounds to another integer.
- * If total, it is the quotient whatever x is. */
-INLINE vchunk chunk_quotient(vchunk x, vchunk s, vchunk inverse, bool total)
+ * If `exact`, it is the quotient whatever x is. */
+INLINE vchunk chunk_quotient(vchunk x, vchunk s, vchunk inverse, bool exact)
 {
-#if TOTAL_QUOTIENT
-    if (total) {
-        return chunk_quotient_total(x, s, inverse);
+#if EXACT_QUOTIENT
+    if (exact) {
+        return chunk_quotient_exact(x, s, inverse);
     }
 #else
-    (void)total; /* never true */
+    (void)exact; /* never true */
 #endif
     return (vchunk){{v_quotient(x.v[0], s.v[0], inverse.v[0]), v_quotient(x.v[1], s.v[1], inverse.v[1]),
                      v_quotient(x.v[2], s.v[2], inverse.v[2]), v_quotient(x.v[3], s.v[3], inverse.v[3])}};

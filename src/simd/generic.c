@@ -6,7 +6,7 @@
 #endif
 
 #include "vec_generic.h"
-
+#define NPUQ_KERNEL(VERB, NAME) VERB##_##NAME##_generic
 #include "row_kernels.h"
 
 #if defined(__s390x__) && !defined(__clang__)

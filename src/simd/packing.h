@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parameters: widened, spread, packed to words, and unpacked. */
-#ifndef NPUQ_LANESING_H
-#define NPUQ_LANESING_H
+#ifndef NPUQ_PACKING_H
+#define NPUQ_PACKING_H
 
 #include "chunk.h"
 
@@ -13,7 +13,7 @@ INLINE void put_chunk(float *y, vchunk t)
 }
 
 #define WIDEN(NAME, P)                                                                                                 \
-    static void widen_##NAME(const void *x, float *y, size_t n)                                                        \
+    static void NPUQ_KERNEL(widen, f32_from_##NAME)(const void *x, float *y, size_t n)                                 \
     {                                                                                                                  \
         const size_t size = width_##NAME;                                                                              \
         size_t at = 0;                                                                                                 \
@@ -37,7 +37,7 @@ enum { width_f16 = 2, width_bf16 = 2, width_i8 = 1, width_u8 = 1, width_i32 = 4 
 NPUQ_EACH_PARAMETER(WIDEN)
 
 /* Whole vectors cost less than counting: the next row's go over what is too much. */
-static void spread(const float *values, size_t count, size_t n, float *to)
+static void NPUQ_KERNEL(spread, values)(const float *values, size_t count, size_t n, float *to)
 {
     for (size_t r = 0; r < count; r++) {
         const vf v = v_set(values[r]);
@@ -69,7 +69,7 @@ INLINE void unpack_vector(const uint64_t *y, float *scale, int32_t *offset)
     }
 }
 
-INLINE void pack_words(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, bool nearest)
+INLINE void pack_vectors(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, bool nearest)
 {
     uint32_t last_scales[LANES] = {0};
     float last_offsets[LANES] = {0};
@@ -89,17 +89,18 @@ INLINE void pack_words(const uint32_t *scale, const float *offset, uint64_t *y, 
     }
 }
 
-static void pack(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode)
+static void NPUQ_KERNEL(pack, quant_params)(const uint32_t *scale, const float *offset, uint64_t *y, size_t n,
+                                            npuq_round_mode mode)
 {
     assert(npuq_are_valid_words(y, scale, offset));
     if (mode == NPUQ_ROUND_NEAREST) {
-        offset ? pack_words(scale, offset, y, n, true) : pack_words(scale, NULL, y, n, true);
+        offset ? pack_vectors(scale, offset, y, n, true) : pack_vectors(scale, NULL, y, n, true);
     } else {
-        offset ? pack_words(scale, offset, y, n, false) : pack_words(scale, NULL, y, n, false);
+        offset ? pack_vectors(scale, offset, y, n, false) : pack_vectors(scale, NULL, y, n, false);
     }
 }
 
-INLINE void unpack_words(const uint64_t *y, float *scale, int32_t *offset, size_t n)
+INLINE void unpack_vectors(const uint64_t *y, float *scale, int32_t *offset, size_t n)
 {
     size_t i = 0;
 
@@ -120,13 +121,13 @@ INLINE void unpack_words(const uint64_t *y, float *scale, int32_t *offset, size_
     }
 }
 
-static void unpack(const uint64_t *y, float *scale, int32_t *offset, size_t n)
+static void NPUQ_KERNEL(unpack, quant_params)(const uint64_t *y, float *scale, int32_t *offset, size_t n)
 {
     assert(npuq_are_valid_words(y, scale, offset));
-    offset ? unpack_words(y, scale, offset, n) : unpack_words(y, scale, NULL, n);
+    offset ? unpack_vectors(y, scale, offset, n) : unpack_vectors(y, scale, NULL, n);
 }
 
-static npuq_word_bits word_bits(const uint64_t *y, size_t n)
+static npuq_word_bits NPUQ_KERNEL(find, word_bits)(const uint64_t *y, size_t n)
 {
     npuq_word_bits bits = {0, UINT64_MAX};
     uint64_t any[LANES / 2];

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The plain way for instruction sets that have no stores around the cache to speak of, no cheaper order of lanes than
- * that of memory, and no ranges that depend on signs. Included by a vector header after its vrange and hrange, and
- * chunk_store_total_requant(), which never gives up. */
-static inline bool chunk_store_requant(void *p, vchunk t, ichunk offsets, bool around)
+/* Plain functions for instruction sets without non-temporal stores, a cheaper order of lanes than that of memory, or
+ * ranges that depend on signs. A vector header includes this after its vrange, hrange and chunk_store_exact_requant().
+ */
+static inline bool chunk_store_requant(void *p, vchunk t, ichunk offsets, bool non_temporal)
 {
-    (void)around;
-    chunk_store_total_requant(p, t, offsets);
+    (void)non_temporal;
+    chunk_store_exact_requant(p, t, offsets);
     return true;
 }
 
-static inline void stream_end(void)
+static inline void fence_stores(void)
 {
 }
 
-static inline vchunk chunk_load_split_bf16(const void *p)
+static inline vchunk chunk_load_unpacked_bf16(const void *p)
 {
     return chunk_load_bf16(p);
 }
 
-static inline vchunk chunk_split(vchunk t)
+static inline vchunk chunk_to_unpack_order(vchunk t)
 {
     return t;
 }
 
-static inline bool vrange_both(vrange a)
+static inline bool vrange_has_mixed_signs(vrange a)
 {
     (void)a;
     return true;

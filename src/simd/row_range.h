@@ -14,7 +14,7 @@ typedef struct row_range {
 
 enum { ORDERED_INF = 0x7F800000 };
 
-/* Its own inverse. */
+/* This is its own inverse. */
 static inline int32_t order_bits(int32_t bits)
 {
     return bits ^ (int32_t)((0 - ((uint32_t)bits >> 31)) >> 1);
@@ -43,8 +43,8 @@ static inline row_range make_row_range(int32_t smax, int32_t umax, int32_t smin,
     return (row_range){order_bits(smax >= 0 ? smax : umin), order_bits(umax < 0 ? umax : smin)};
 }
 
-/* The same, of values of both signs: the smallest patterns do not matter. */
-static inline row_range make_row_range_of_both(int32_t smax, int32_t umax)
+/* Of values of both signs, the smallest patterns do not matter. */
+static inline row_range make_mixed_row_range(int32_t smax, int32_t umax)
 {
     return (row_range){order_bits(smax), order_bits(umax)};
 }

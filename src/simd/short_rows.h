@@ -53,7 +53,8 @@ INLINE void fold_neighbours(extremes *e, size_t count)
     }
 }
 
-static void short_rows(float *values, const float *smooth, size_t n, size_t count, float *hi, float *lo)
+static void NPUQ_KERNEL(find, short_ranges)(float *values, const float *smooth, size_t n, size_t count, float *hi,
+                                            float *lo)
 {
     size_t width = LANES;
     extremes e;
@@ -118,9 +119,8 @@ INLINE vf v_magnitude(vf a)
 
 /* As npuq_ref_range_parameters() and npuq_ref_symmetric_parameters() have it, for a float or a vector of them: the one
  * row of a small call would wait longer for vectors. Of two magnitudes, the larger pattern is the largest, or NaN.
- * to[0] is the scale, to[1] the offset, to[2] what x is multiplied by. Every step goes to an object, because C lets an
- * expression be wider than float, as it is on s390x.
- */
+ * to[0] is the scale, to[1] the offset, to[2] what x is multiplied by. Every result goes to an object, because C lets
+ * an expression be wider than float, as it is on s390x. */
 #define PARAMETERS(NAME, TYPE, SET, ABOVE, UPPER, MAGNITUDE)                                                           \
     INLINE void NAME(npuq_dynamic_form form, bool int4, TYPE hi, TYPE lo, TYPE to[3])                                  \
     {                                                                                                                  \
@@ -128,10 +128,10 @@ INLINE vf v_magnitude(vf a)
                                                                                                                        \
         if (form == NPUQ_ASYMMETRIC) {                                                                                 \
             const TYPE distance = hi - lo;                                                                             \
-            const TYPE step = distance / SET(int4 ? 15.0f : 255.0f);                                                   \
-            to[0] = ABOVE(step, SET(0x1.197998p-40f));                                                                 \
-            const TYPE steps = hi / to[0];                                                                             \
-            to[1] = dmax - steps;                                                                                      \
+            const TYPE scale = distance / SET(int4 ? 15.0f : 255.0f);                                                  \
+            to[0] = ABOVE(scale, SET(0x1.197998p-40f));                                                                \
+            const TYPE highest = hi / to[0];                                                                           \
+            to[1] = dmax - highest;                                                                                    \
             to[2] = SET(1.0f) / to[0];                                                                                 \
         } else {                                                                                                       \
             const TYPE largest = UPPER(MAGNITUDE(hi), MAGNITUDE(lo));                                                  \
@@ -145,19 +145,19 @@ INLINE vf v_magnitude(vf a)
 PARAMETERS(compute_parameters_of_float, float, , float_above, float_upper, float_magnitude)
 PARAMETERS(compute_parameters_of_vector, vf, v_set, v_above, v_upper, v_magnitude)
 
-static void dynamic_parameters(npuq_dynamic_form form, npuq_y_type y, const float *hi, const float *lo, size_t n,
-                               float *scale, float *offset, float *back)
+static void NPUQ_KERNEL(compute, scales)(npuq_dynamic_form form, npuq_y_type y, const float *hi, const float *lo,
+                                         size_t n, float *scale, float *offset, float *inverse_scale)
 {
     const bool int4 = y == NPUQ_Y_I4;
 
-    assert(npuq_are_valid_parameters(y, hi, lo, scale, offset, back));
+    assert(npuq_are_valid_parameters(y, hi, lo, scale, offset, inverse_scale));
     if (n == 1) {
         float one[3];
 
         compute_parameters_of_float(form, int4, *hi, *lo, one);
         *scale = one[0];
         *offset = one[1];
-        *back = one[2];
+        *inverse_scale = one[2];
         return;
     }
     for (size_t r = 0; r < n; r += LANES) {
@@ -166,7 +166,7 @@ static void dynamic_parameters(npuq_dynamic_form form, npuq_y_type y, const floa
         compute_parameters_of_vector(form, int4, v_load(hi + r), v_load(lo + r), several);
         memcpy(scale + r, &several[0], sizeof several[0]);
         memcpy(offset + r, &several[1], sizeof several[1]);
-        memcpy(back + r, &several[2], sizeof several[2]);
+        memcpy(inverse_scale + r, &several[2], sizeof several[2]);
     }
 }
 

@@ -53,45 +53,45 @@ static inline uint16_t reduce_min_epu16(vq v)
     return (uint16_t)_mm_cvtsi128_si32(_mm_minpos_epu16(a));
 }
 
-static inline vq in_order(vq bytes, bool split)
+static inline vq in_order(vq bytes, bool unpack_order)
 {
-    return split ? _mm256_permute4x64_epi64(bytes, 0xD8)
-                 : _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    return unpack_order ? _mm256_permute4x64_epi64(bytes, 0xD8)
+                        : _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
 /* Of bytes that hold two elements, in the lower half of each 128 bits. */
-static inline __m128i nibbles_in_order(vq bytes, bool split)
+static inline __m128i nibbles_in_order(vq bytes, bool unpack_order)
 {
     const __m128i a = _mm256_castsi256_si128(bytes);
     const __m128i b = _mm256_extracti128_si256(bytes, 1);
-    return split ? _mm_unpacklo_epi32(a, b) : _mm_unpacklo_epi16(a, b);
+    return unpack_order ? _mm_unpacklo_epi32(a, b) : _mm_unpacklo_epi16(a, b);
 }
 
-/* Of integers the least words: there may be such lanes if one is INT16_MIN. Of floating point all ones where NaN is. */
-#define CERTAINTY
-typedef vq certainty;
+/* The least words of integers: a lane may be wrong if one is INT16_MIN. For floating point, all ones where NaN is. */
+#define STORE_CHECK
+typedef vq store_check;
 
-static inline certainty certain(void)
+static inline store_check start_check(void)
 {
     return _mm256_setzero_si256();
 }
 
-static inline certainty certain_if_both(certainty a, certainty b, bool floats)
+static inline store_check join_checks(store_check a, store_check b, bool floats)
 {
     return floats ? _mm256_or_si256(a, b) : _mm256_min_epi16(a, b);
 }
 
-static inline bool is_certain(certainty c, bool floats)
+static inline bool is_fast_path_ok(store_check c, bool floats)
 {
     return _mm256_movemask_epi8(floats ? c : _mm256_cmpeq_epi16(c, _mm256_set1_epi16(INT16_MIN))) == 0;
 }
 
-static inline certainty certainty_of_least(vq least)
+static inline store_check check_of_least(vq least)
 {
     return least;
 }
 
-static inline certainty certainty_of_floats(vchunk t)
+static inline store_check check_of_floats(vchunk t)
 {
     const vf ab = _mm256_cmp_ps(t.v[0], t.v[1], _CMP_UNORD_Q);
     const vf cd = _mm256_cmp_ps(t.v[2], t.v[3], _CMP_UNORD_Q);
@@ -99,7 +99,7 @@ static inline certainty certainty_of_floats(vchunk t)
 }
 
 /* NaN as 0, and nothing too far above; what is far below may convert to INT32_MIN. */
-static inline vq clamp_total(vf t)
+static inline vq clamp_exact(vf t)
 {
     const vf ordered = _mm256_and_ps(t, _mm256_cmp_ps(t, t, _CMP_ORD_Q));
     return _mm256_cvtps_epi32(_mm256_min_ps(ordered, _mm256_set1_ps(INT16_MAX)));
@@ -157,17 +157,16 @@ static inline vf v_odd(vf a, vf b)
     return lanes_in_order(_mm256_shuffle_ps(a, b, 0xDD));
 }
 
-/* A chunk brought into split order. */
-static inline vchunk chunk_split(vchunk t)
+static inline vchunk chunk_to_unpack_order(vchunk t)
 {
     return (vchunk){{_mm256_permute2f128_ps(t.v[0], t.v[1], 0x20), _mm256_permute2f128_ps(t.v[0], t.v[1], 0x31),
                      _mm256_permute2f128_ps(t.v[2], t.v[3], 0x20), _mm256_permute2f128_ps(t.v[2], t.v[3], 0x31)}};
 }
 
 /* Lane 0 of each joined with all others. */
-static inline row_range vrange_reduce(vrange a, bool both)
+static inline row_range vrange_reduce(vrange a, bool mixed_signs)
 {
-#define JOIN(HOW)     a = vrange_join(a, (vrange){HOW(a.smax), HOW(a.umax), HOW(a.smin), HOW(a.umin)}, both)
+#define JOIN(HOW)     a = vrange_join(a, (vrange){HOW(a.smax), HOW(a.umax), HOW(a.smin), HOW(a.umin)}, mixed_signs)
 #define HALVES(V)     _mm256_permute4x64_epi64(V, 0x4E)
 #define QUARTERS(V)   _mm256_shuffle_epi32(V, 0x4E)
 #define LANE_PAIRS(V) _mm256_shuffle_epi32(V, 0xB1)
@@ -179,8 +178,8 @@ static inline row_range vrange_reduce(vrange a, bool both)
 #undef QUARTERS
 #undef LANE_PAIRS
 #define LANE_0(V) _mm256_extract_epi32(V, 0)
-    return both ? make_row_range_of_both(LANE_0(a.smax), LANE_0(a.umax))
-                : make_row_range(LANE_0(a.smax), LANE_0(a.umax), LANE_0(a.smin), LANE_0(a.umin));
+    return mixed_signs ? make_mixed_row_range(LANE_0(a.smax), LANE_0(a.umax))
+                       : make_row_range(LANE_0(a.smax), LANE_0(a.umax), LANE_0(a.smin), LANE_0(a.umin));
 #undef LANE_0
 }
 

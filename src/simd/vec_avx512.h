@@ -39,7 +39,6 @@ static inline uint32_t signs(vq v)
     return _mm512_movepi32_mask(v);
 }
 
-/* The same of 16 bits. */
 #define ALL_HALF_SIGNS 0xFFFFFFFFu
 static inline uint32_t half_signs(vq v)
 {
@@ -54,37 +53,37 @@ static inline uint16_t reduce_min_epu16(vq v)
     return (uint16_t)_mm_cvtsi128_si32(_mm_minpos_epu16(b));
 }
 
-static inline vq in_order(vq bytes, bool split)
+static inline vq in_order(vq bytes, bool unpack_order)
 {
-    return split ? _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), bytes)
-                 : _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
-                                            bytes);
+    return unpack_order ? _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), bytes)
+                        : _mm512_permutexvar_epi32(
+                              _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes);
 }
 
 /* Of bytes that hold two elements, in the lower half of each 128 bits. */
-static inline __m256i nibbles_in_order(vq bytes, bool split)
+static inline __m256i nibbles_in_order(vq bytes, bool unpack_order)
 {
     const __m512i whole =
         _mm512_castsi256_si512(_mm256_setr_epi16(0, 8, 16, 24, 1, 9, 17, 25, 2, 10, 18, 26, 3, 11, 19, 27));
     const __m512i halves = _mm512_castsi256_si512(_mm256_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13));
-    return _mm512_castsi512_si256(split ? _mm512_permutexvar_epi32(halves, bytes)
-                                        : _mm512_permutexvar_epi16(whole, bytes));
+    return _mm512_castsi512_si256(unpack_order ? _mm512_permutexvar_epi32(halves, bytes)
+                                               : _mm512_permutexvar_epi16(whole, bytes));
 }
 
-/* Of integers the least words: there may be such lanes if one is INT16_MIN. Of floating point where NaN is, or
- * another number that is not certain. */
-#define CERTAINTY
-typedef struct certainty {
+/* The least words of integers: a lane may be wrong if one is INT16_MIN. For floating point, a bit for each NaN, or for
+ * another value that may be wrong. */
+#define STORE_CHECK
+typedef struct store_check {
     vq least;
     __mmask16 nan;
-} certainty;
+} store_check;
 
-static inline certainty certain(void)
+static inline store_check start_check(void)
 {
-    return (certainty){_mm512_setzero_si512(), 0};
+    return (store_check){_mm512_setzero_si512(), 0};
 }
 
-static inline certainty certain_if_both(certainty a, certainty b, bool floats)
+static inline store_check join_checks(store_check a, store_check b, bool floats)
 {
     if (floats) {
         a.nan |= b.nan;
@@ -94,24 +93,24 @@ static inline certainty certain_if_both(certainty a, certainty b, bool floats)
     return a;
 }
 
-static inline bool is_certain(certainty c, bool floats)
+static inline bool is_fast_path_ok(store_check c, bool floats)
 {
     return floats ? c.nan == 0 : _mm512_cmpeq_epi16_mask(c.least, _mm512_set1_epi16(INT16_MIN)) == 0;
 }
 
-static inline certainty certainty_of_least(vq least)
+static inline store_check check_of_least(vq least)
 {
-    return (certainty){.least = least};
+    return (store_check){.least = least};
 }
 
-static inline certainty certainty_of_floats(vchunk t)
+static inline store_check check_of_floats(vchunk t)
 {
-    return (certainty){.nan = _kor_mask16(_mm512_cmp_ps_mask(t.v[0], t.v[1], _CMP_UNORD_Q),
-                                          _mm512_cmp_ps_mask(t.v[2], t.v[3], _CMP_UNORD_Q))};
+    return (store_check){.nan = _kor_mask16(_mm512_cmp_ps_mask(t.v[0], t.v[1], _CMP_UNORD_Q),
+                                            _mm512_cmp_ps_mask(t.v[2], t.v[3], _CMP_UNORD_Q))};
 }
 
 /* NaN as 0, and nothing too far above; what is far below may convert to INT32_MIN. */
-static inline vq clamp_total(vf t)
+static inline vq clamp_exact(vf t)
 {
     return _mm512_cvtps_epi32(_mm512_maskz_min_ps(_mm512_cmp_ps_mask(t, t, _CMP_ORD_Q), t, _mm512_set1_ps(INT16_MAX)));
 }
@@ -163,7 +162,7 @@ static inline vq pair_f16(vf a, vf b)
 #include "vec_x86.h"
 
 /* Stores to bfloat16 by the instruction of AVX512_BF16, which this file is not compiled for: npuq_rows_avx512_bf16 has
- * it. It takes subnormal numbers as zeros, and keeps the payload of a NaN: it is not certain where there are such. */
+ * it. It takes subnormal numbers as zeros, and keeps the payload of a NaN: the check fails where there are such. */
 #define CONVERTS_BF16
 static inline vq convert_bf16(vf a, vf b)
 {
@@ -172,12 +171,12 @@ static inline vq convert_bf16(vf a, vf b)
     return halves;
 }
 
-static inline certainty chunk_store_converted_bf16(void *p, vchunk t, bool around)
+static inline store_check chunk_store_converted_bf16(void *p, vchunk t, bool non_temporal)
 {
     enum { NAN_OR_SUBNORMAL = 0xA1 };
-    certainty c = certain();
-    put(p, convert_bf16(t.v[0], t.v[1]), around);
-    put((vq *)p + 1, convert_bf16(t.v[2], t.v[3]), around);
+    store_check c = start_check();
+    put(p, convert_bf16(t.v[0], t.v[1]), non_temporal);
+    put((vq *)p + 1, convert_bf16(t.v[2], t.v[3]), non_temporal);
     for (int i = 0; i < 4; i++) {
         c.nan |= _mm512_fpclass_ps_mask(t.v[i], NAN_OR_SUBNORMAL);
     }
@@ -198,8 +197,8 @@ static inline vf v_odd(vf a, vf b)
 
 /* Where the quotient is NaN, x times the inverse is right if x is infinite or NaN. A finite x overflows: then all are
  * divided. */
-#define TOTAL_QUOTIENT 1
-static inline vchunk chunk_quotient_total(vchunk x, vchunk s, vchunk inverse)
+#define EXACT_QUOTIENT 1
+static inline vchunk chunk_quotient_exact(vchunk x, vchunk s, vchunk inverse)
 {
     enum { NOT_FINITE = 0x99 };
     __mmask16 overflow = 0;
@@ -218,14 +217,13 @@ static inline vchunk chunk_quotient_total(vchunk x, vchunk s, vchunk inverse)
     return q;
 }
 
-/* A chunk brought into split order. */
-static inline vchunk chunk_split(vchunk t)
+static inline vchunk chunk_to_unpack_order(vchunk t)
 {
     return (vchunk){{_mm512_shuffle_f32x4(t.v[0], t.v[1], 0x88), _mm512_shuffle_f32x4(t.v[0], t.v[1], 0xDD),
                      _mm512_shuffle_f32x4(t.v[2], t.v[3], 0x88), _mm512_shuffle_f32x4(t.v[2], t.v[3], 0xDD)}};
 }
 
-/* ---- parts ------------------------------------------------------------------------------------------------------ */
+/* ---- tails ------------------------------------------------------------------------------------------------------ */
 
 /* The first n lanes of a chunk, 0 < n <= CHUNK; those of a vector. */
 static inline uint64_t first_lanes(size_t n)
@@ -238,45 +236,45 @@ static inline __mmask16 lanes_of(size_t n, int vector)
     return (__mmask16)(first_lanes(n) >> (LANES * vector));
 }
 
-static inline __m512i load_part_ints(const char *x, size_t n, int vector)
+static inline __m512i load_tail_ints(const char *x, size_t n, int vector)
 {
     int32_t first; /* or the bits of a float */
     memcpy(&first, x, sizeof first);
     return _mm512_mask_loadu_epi32(_mm512_set1_epi32(first), lanes_of(n, vector), x + 64 * vector);
 }
 
-static inline __m256i load_part_halves(const uint16_t *x, size_t n, int vector)
+static inline __m256i load_tail_halves(const uint16_t *x, size_t n, int vector)
 {
     return _mm256_mask_loadu_epi16(_mm256_set1_epi16((short)*x), lanes_of(n, vector), x + LANES * vector);
 }
 
-static inline __m128i load_part_bytes(const int8_t *x, size_t n, int vector)
+static inline __m128i load_tail_bytes(const int8_t *x, size_t n, int vector)
 {
     return _mm_mask_loadu_epi8(_mm_set1_epi8(*x), lanes_of(n, vector), x + LANES * vector);
 }
 
-#define LOAD_PART(X, CHUNK_TYPE, FROM, LOAD_VECTOR)                                                                    \
-    static inline CHUNK_TYPE chunk_load_part_##X(const void *p, size_t n)                                              \
+#define LOAD_TAIL(X, CHUNK_TYPE, FROM, LOAD_VECTOR)                                                                    \
+    static inline CHUNK_TYPE chunk_load_tail_##X(const void *p, size_t n)                                              \
     {                                                                                                                  \
         return (CHUNK_TYPE){{FROM(LOAD_VECTOR(p, n, 0)), FROM(LOAD_VECTOR(p, n, 1)), FROM(LOAD_VECTOR(p, n, 2)),       \
                              FROM(LOAD_VECTOR(p, n, 3))}};                                                             \
     }
 
-LOAD_PART(f32, vchunk, (vf), load_part_ints)
-LOAD_PART(f16, vchunk, floats_of_f16, load_part_halves)
-LOAD_PART(bf16, vchunk, floats_of_bf16, load_part_halves)
-LOAD_PART(i8, vchunk, floats_of_i8, load_part_bytes)
-LOAD_PART(ints, ichunk, (vi), load_part_ints)
-#undef LOAD_PART
+LOAD_TAIL(f32, vchunk, (vf), load_tail_ints)
+LOAD_TAIL(f16, vchunk, floats_of_f16, load_tail_halves)
+LOAD_TAIL(bf16, vchunk, floats_of_bf16, load_tail_halves)
+LOAD_TAIL(i8, vchunk, floats_of_i8, load_tail_bytes)
+LOAD_TAIL(ints, ichunk, (vi), load_tail_ints)
+#undef LOAD_TAIL
 
 /* n is a multiple of 8, a word. */
-static inline vchunk chunk_load_part_i4(const void *p, size_t n)
+static inline vchunk chunk_load_tail_i4(const void *p, size_t n)
 {
     const int32_t *x = p;
     return floats_of_i4(_mm256_mask_loadu_epi32(_mm256_set1_epi32(*x), (__mmask8)first_lanes(n / 8), x));
 }
 
-static inline hchunk chunk_load_part_halves(const void *p, size_t n)
+static inline hchunk chunk_load_tail_halves(const void *p, size_t n)
 {
     const uint16_t *x = p;
     const __m512i first = _mm512_set1_epi16((short)*x);
@@ -284,18 +282,18 @@ static inline hchunk chunk_load_part_halves(const void *p, size_t n)
                      (vh)_mm512_mask_loadu_epi16(first, (__mmask32)(first_lanes(n) >> 32), x + 32)}};
 }
 
-static inline void put_part(void *p, vq bytes, size_t n)
+static inline void put_tail(void *p, vq bytes, size_t n)
 {
     _mm512_mask_storeu_epi8(p, first_lanes(n), bytes);
 }
 
-static inline void put_part_halves(void *p, vq a, vq b, size_t n)
+static inline void put_tail_halves(void *p, vq a, vq b, size_t n)
 {
     _mm512_mask_storeu_epi16(p, (__mmask32)first_lanes(n), a);
     _mm512_mask_storeu_epi16((vq *)p + 1, (__mmask32)(first_lanes(n) >> 32), b);
 }
 
-static inline void put_part_ints(void *p, vq a, vq b, vq c, vq d, size_t n)
+static inline void put_tail_ints(void *p, vq a, vq b, vq c, vq d, size_t n)
 {
     int32_t *y = p;
     _mm512_mask_storeu_epi32(y, lanes_of(n, 0), a);
@@ -304,58 +302,59 @@ static inline void put_part_ints(void *p, vq a, vq b, vq c, vq d, size_t n)
     _mm512_mask_storeu_epi32(y + 48, lanes_of(n, 3), d);
 }
 
-static inline void chunk_store_part_i8(void *p, vchunk t, size_t n)
+static inline void chunk_store_tail_i8(void *p, vchunk t, size_t n)
 {
-    put_part(p, bytes_i8(to_words_total(t), false), n);
+    put_tail(p, bytes_i8(to_words_exact(t), false), n);
 }
 
-static inline void chunk_store_part_u8(void *p, vchunk t, size_t n)
+static inline void chunk_store_tail_u8(void *p, vchunk t, size_t n)
 {
-    put_part(p, bytes_u8(to_words_total(t), false), n);
+    put_tail(p, bytes_u8(to_words_exact(t), false), n);
 }
 
-static inline void chunk_store_part_i4(void *p, vchunk t, size_t n)
+static inline void chunk_store_tail_i4(void *p, vchunk t, size_t n)
 {
-    _mm256_mask_storeu_epi8(p, (__mmask32)first_lanes(n / 2), bytes_i4(to_words_total(t), false));
+    _mm256_mask_storeu_epi8(p, (__mmask32)first_lanes(n / 2), bytes_i4(to_words_exact(t), false));
 }
 
-static inline void chunk_store_part_requant(void *p, vchunk t, ichunk offsets, size_t n)
+static inline void chunk_store_tail_requant(void *p, vchunk t, ichunk offsets, size_t n)
 {
-    put_part(p, bytes_requant(to_words_total(t), offsets), n);
+    put_tail(p, bytes_requant(to_words_exact(t), offsets), n);
 }
 
-static inline void chunk_store_part_i32(void *p, vchunk t, size_t n)
+static inline void chunk_store_tail_i32(void *p, vchunk t, size_t n)
 {
-    put_part_ints(p, to_i32(t.v[0]), to_i32(t.v[1]), to_i32(t.v[2]), to_i32(t.v[3]), n);
+    put_tail_ints(p, to_i32(t.v[0]), to_i32(t.v[1]), to_i32(t.v[2]), to_i32(t.v[3]), n);
 }
 
-static inline void chunk_store_part_f32(void *p, vchunk t, size_t n)
+static inline void chunk_store_tail_f32(void *p, vchunk t, size_t n)
 {
     t = with_one_nan(t);
-    put_part_ints(p, (vq)t.v[0], (vq)t.v[1], (vq)t.v[2], (vq)t.v[3], n);
+    put_tail_ints(p, (vq)t.v[0], (vq)t.v[1], (vq)t.v[2], (vq)t.v[3], n);
 }
 
-static inline void chunk_store_part_f16(void *p, vchunk t, size_t n)
+static inline void chunk_store_tail_f16(void *p, vchunk t, size_t n)
 {
     t = with_one_nan(t);
-    put_part_halves(p, pair_f16(t.v[0], t.v[1]), pair_f16(t.v[2], t.v[3]), n);
+    put_tail_halves(p, pair_f16(t.v[0], t.v[1]), pair_f16(t.v[2], t.v[3]), n);
 }
 
-static inline void chunk_store_part_bf16(void *p, vchunk t, size_t n)
+static inline void chunk_store_tail_bf16(void *p, vchunk t, size_t n)
 {
     t = with_one_nan(t);
-    put_part_halves(p, pair_bf16(t.v[0], t.v[1]), pair_bf16(t.v[2], t.v[3]), n);
+    put_tail_halves(p, pair_bf16(t.v[0], t.v[1]), pair_bf16(t.v[2], t.v[3]), n);
 }
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 
-static inline row_range vrange_reduce(vrange a, bool both)
+static inline row_range vrange_reduce(vrange a, bool mixed_signs)
 {
     const int32_t smax = _mm512_reduce_max_epi32(a.smax);
     const int32_t umax = (int32_t)_mm512_reduce_max_epu32(a.umax);
 
-    return both ? make_row_range_of_both(smax, umax)
-                : make_row_range(smax, umax, _mm512_reduce_min_epi32(a.smin), (int32_t)_mm512_reduce_min_epu32(a.umin));
+    return mixed_signs
+               ? make_mixed_row_range(smax, umax)
+               : make_row_range(smax, umax, _mm512_reduce_min_epi32(a.smin), (int32_t)_mm512_reduce_min_epu32(a.umin));
 }
 
 /* The range of floats of which both signs have been seen, by comparing floats: Intel's CPUs compare twice as many of
@@ -368,7 +367,7 @@ typedef struct frange {
     vf sums[2];
 } frange;
 
-static inline frange frange_of_both(void)
+static inline frange frange_of_mixed_signs(void)
 {
     return (frange){v_set(0.0f), v_set(0.0f), {v_set(1.0f), v_set(1.0f)}};
 }
@@ -385,7 +384,7 @@ static inline frange frange_with(frange a, vchunk c)
                     {_mm512_fmadd_ps(c.v[0], c.v[1], a.sums[0]), _mm512_fmadd_ps(c.v[2], c.v[3], a.sums[1])}};
 }
 
-static inline bool frange_is_certain(frange a)
+static inline bool frange_is_exact(frange a)
 {
     return _mm512_cmp_ps_mask(a.sums[0], a.sums[1], _CMP_UNORD_Q) == 0;
 }

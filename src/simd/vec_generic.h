@@ -42,13 +42,13 @@ static inline vf v_quotient(vf x, vf scale, vf inverse)
     return x / scale;
 }
 
-static inline bool chunk_is_plain(vchunk s)
+static inline bool chunk_is_invertible(vchunk s)
 {
     (void)s;
     return true;
 }
 
-static inline bool quotients_are_numbers(vchunk q)
+static inline bool are_quotients_exact(vchunk q)
 {
     (void)q;
     return true;
@@ -288,7 +288,7 @@ static inline ichunk rounded(vchunk t)
         {(vi)rounded_bits(t.v[0]), (vi)rounded_bits(t.v[1]), (vi)rounded_bits(t.v[2]), (vi)rounded_bits(t.v[3])}};
 }
 
-/* With the clamps that can mostly be left out: see chunk_store_total_i32(). */
+/* With the clamps that can mostly be left out: see chunk_store_exact_i32(). */
 static inline ichunk saturated(vchunk t, float low, float high)
 {
     for (int i = 0; i < 4; i++) {
@@ -352,7 +352,7 @@ static __attribute__((noinline)) void put_saturated_i32(void *p, vchunk t)
 
 /* Stores that clamp where an integer is beyond the type, or, for int32, beyond what the sums hold: clamps are half of
  * the work where there is no instruction for them. */
-static inline void chunk_store_total_i32(void *p, vchunk t)
+static inline void chunk_store_exact_i32(void *p, vchunk t)
 {
     const ichunk sums = rounded(t);
 
@@ -369,23 +369,23 @@ static inline ichunk rounded_to(vchunk t, int low, int high)
     return chunk_fits(sums, (uint32_t)low, (uint32_t)(high - low + 1)) ? sums : saturated(t, (float)low, (float)high);
 }
 
-static inline void chunk_store_total_i8(void *p, vchunk t)
+static inline void chunk_store_exact_i8(void *p, vchunk t)
 {
     put_i8(p, rounded_to(t, -128, 127));
 }
 
-static inline void chunk_store_total_u8(void *p, vchunk t)
+static inline void chunk_store_exact_u8(void *p, vchunk t)
 {
     put_i8(p, rounded_to(t, 0, 255));
 }
 
-static inline void chunk_store_total_i4(void *p, vchunk t)
+static inline void chunk_store_exact_i4(void *p, vchunk t)
 {
     put_i4(p, rounded_to(t, -8, 7));
 }
 
 /* int8 with requant's two clamps and, between them, its offsets, which are added to the integers in the last bits. */
-static inline void chunk_store_total_requant(void *p, vchunk t, ichunk offsets)
+static inline void chunk_store_exact_requant(void *p, vchunk t, ichunk offsets)
 {
     ichunk sums = ichunk_add(saturated(t, -256.0f, 255.0f), offsets);
 
@@ -397,7 +397,7 @@ static inline void chunk_store_total_requant(void *p, vchunk t, ichunk offsets)
 
 /* ---- store as floating point ------------------------------------------------------------------------------------- */
 
-/* A sum with a NaN is NaN. So may be one with infinities or very large numbers, which then take the slow way for
+/* A sum with a NaN is NaN. So may be one with infinities or very large numbers, which then take the exact path for
  * nothing. */
 static inline bool has_no_nan(vchunk t)
 {
@@ -420,7 +420,7 @@ static inline void put_f32(void *p, vchunk t)
     }
 }
 
-static __attribute__((noinline)) void chunk_store_total_f32(void *p, vchunk t)
+static __attribute__((noinline)) void chunk_store_exact_f32(void *p, vchunk t)
 {
     put_f32(p, with_one_nan(t));
 }
@@ -442,7 +442,7 @@ static inline void put_bf16(void *p, vchunk t)
     put_vector(p, 1, (vu)halves_of_bf16(t.v[2], t.v[3]));
 }
 
-static __attribute__((noinline)) void chunk_store_total_bf16(void *p, vchunk t)
+static __attribute__((noinline)) void chunk_store_exact_bf16(void *p, vchunk t)
 {
     put_bf16(p, with_one_nan(t));
 }
@@ -475,7 +475,7 @@ static inline void put_f16(void *p, vchunk t)
 }
 
 /* 2^16 becomes infinity, and so 1.5 * 2^16 the NaN. */
-static __attribute__((noinline)) void chunk_store_total_f16(void *p, vchunk t)
+static __attribute__((noinline)) void chunk_store_exact_f16(void *p, vchunk t)
 {
     for (int i = 0; i < 4; i++) {
         const vf bounded = v_clamp(t.v[i], -0x1p16f, 0x1p16f);
@@ -491,7 +491,7 @@ static inline void store_f16(void *p, vchunk t)
 
     put_f16(p, t);
     if (!all_set((vl)(sum < v_set(0x1p16f)))) {
-        chunk_store_total_f16(p, t);
+        chunk_store_exact_f16(p, t);
     }
 }
 
@@ -499,7 +499,7 @@ static inline void store_bf16(void *p, vchunk t)
 {
     put_bf16(p, t);
     if (!has_no_nan(t)) {
-        chunk_store_total_bf16(p, t);
+        chunk_store_exact_bf16(p, t);
     }
 }
 
@@ -507,23 +507,23 @@ static inline void store_f32(void *p, vchunk t)
 {
     put_f32(p, t);
     if (!has_no_nan(t)) {
-        chunk_store_total_f32(p, t);
+        chunk_store_exact_f32(p, t);
     }
 }
 
 /* No store gives up. */
 #define STORE(Y, HOW)                                                                                                  \
-    static inline bool chunk_store_##Y(void *p, vchunk t, bool split, bool around)                                     \
+    static inline bool chunk_store_##Y(void *p, vchunk t, bool unpack_order, bool non_temporal)                        \
     {                                                                                                                  \
-        (void)split, (void)around;                                                                                     \
+        (void)unpack_order, (void)non_temporal;                                                                        \
         HOW(p, t);                                                                                                     \
         return true;                                                                                                   \
     }
 
-STORE(i8, chunk_store_total_i8)
-STORE(u8, chunk_store_total_u8)
-STORE(i32, chunk_store_total_i32)
-STORE(i4, chunk_store_total_i4)
+STORE(i8, chunk_store_exact_i8)
+STORE(u8, chunk_store_exact_u8)
+STORE(i32, chunk_store_exact_i32)
+STORE(i4, chunk_store_exact_i4)
 STORE(f32, store_f32)
 STORE(f16, store_f16)
 STORE(bf16, store_bf16)
@@ -543,17 +543,17 @@ static inline vrange vrange_of(vf v)
     return (vrange){ordered, ordered};
 }
 
-static inline vrange vrange_join(vrange a, vrange b, bool both)
+static inline vrange vrange_join(vrange a, vrange b, bool mixed_signs)
 {
-    (void)both;
+    (void)mixed_signs;
     return (vrange){b.hi ^ ((a.hi ^ b.hi) & (a.hi > b.hi)), a.lo ^ ((a.lo ^ b.lo) & (a.lo > b.lo))};
 }
 
-static inline row_range vrange_reduce(vrange a, bool both)
+static inline row_range vrange_reduce(vrange a, bool mixed_signs)
 {
     row_range range = {a.hi[0], a.lo[0]};
 
-    (void)both;
+    (void)mixed_signs;
     for (int i = 1; i < LANES; i++) {
         range.hi = a.hi[i] > range.hi ? a.hi[i] : range.hi;
         range.lo = a.lo[i] < range.lo ? a.lo[i] : range.lo;
@@ -561,7 +561,6 @@ static inline row_range vrange_reduce(vrange a, bool both)
     return range;
 }
 
-/* The same of halves. */
 typedef struct hrange {
     vs hi;
     vs lo;
@@ -578,16 +577,16 @@ static inline hrange hrange_of(vh v)
     return (hrange){ordered, ordered};
 }
 
-static inline hrange hrange_join(hrange a, hrange b, bool both)
+static inline hrange hrange_join(hrange a, hrange b, bool mixed_signs)
 {
     const vs hi = a.hi > b.hi;
     const vs lo = a.lo < b.lo;
 
-    (void)both;
+    (void)mixed_signs;
     return (hrange){(a.hi & hi) | (b.hi & ~hi), (a.lo & lo) | (b.lo & ~lo)};
 }
 
-static inline bool hrange_both(hrange a)
+static inline bool hrange_has_mixed_signs(hrange a)
 {
     (void)a;
     return true;

@@ -54,7 +54,7 @@ static inline vf v_quotient(vf x, vf scale, vf inverse)
 }
 
 /* The top bit of each pattern, doubled, less 2^-64's: whether it is outside of [2^-64, 2^64). */
-static inline bool chunk_is_plain(vchunk s)
+static inline bool chunk_is_invertible(vchunk s)
 {
     uint32x4_t bits = vdupq_n_u32(0);
     for (int i = 0; i < 4; i++) {
@@ -72,7 +72,7 @@ static inline bool has_nan(vchunk t)
 }
 
 /* Stores to integers never give up, so it is the quotients that are looked at. */
-static inline bool quotients_are_numbers(vchunk q)
+static inline bool are_quotients_exact(vchunk q)
 {
     return !has_nan(q);
 }
@@ -143,25 +143,25 @@ static inline int8x16_t to_i8(vchunk t)
     return vqmovn_high_s16(vqmovn_s16(to_i16(t.v[0], t.v[1])), to_i16(t.v[2], t.v[3]));
 }
 
-static inline void chunk_store_total_i8(void *p, vchunk t)
+static inline void chunk_store_exact_i8(void *p, vchunk t)
 {
     vst1q_s8(p, to_i8(t));
 }
 
-static inline void chunk_store_total_u8(void *p, vchunk t)
+static inline void chunk_store_exact_u8(void *p, vchunk t)
 {
     vst1q_u8(p, vqmovun_high_s16(vqmovun_s16(to_i16(t.v[0], t.v[1])), to_i16(t.v[2], t.v[3])));
 }
 
 /* 16 nibbles in 8 bytes, the even element low. */
-static inline void chunk_store_total_i4(void *p, vchunk t)
+static inline void chunk_store_exact_i4(void *p, vchunk t)
 {
     const uint8x16_t high = vreinterpretq_u8_s8(vqshlq_n_s8(to_i8(t), 4)); /* saturated at 4 bits, in the upper ones */
     const uint16x8_t swapped = vreinterpretq_u16_u8(vrev16q_u8(high));
     vst1_u8(p, vshrn_n_u16(vsriq_n_u16(vreinterpretq_u16_u8(high), swapped, 4), 8));
 }
 
-static inline void chunk_store_total_i32(void *p, vchunk t)
+static inline void chunk_store_exact_i32(void *p, vchunk t)
 {
     int32_t *y = p;
     for (int i = 0; i < 4; i++) {
@@ -176,7 +176,7 @@ static inline int16x8_t to_i16_requant(vf low, vf high, int32x4_t low_offsets, i
     return vaddq_s16(clamped, vmovn_high_s32(vmovn_s32(low_offsets), high_offsets));
 }
 
-static inline void chunk_store_total_requant(void *p, vchunk t, ichunk offsets)
+static inline void chunk_store_exact_requant(void *p, vchunk t, ichunk offsets)
 {
     const int16x8_t a = to_i16_requant(t.v[0], t.v[1], offsets.v[0], offsets.v[1]);
     const int16x8_t b = to_i16_requant(t.v[2], t.v[3], offsets.v[2], offsets.v[3]);
@@ -232,22 +232,22 @@ static inline void put_bf16(void *p, vchunk t)
     vst1q_u16(y + 8, halves_bf16(t.v[2], t.v[3]));
 }
 
-#define STORE_TOTAL(NAME, PUT)                                                                                         \
+#define STORE_EXACT(NAME, PUT)                                                                                         \
     static inline void NAME(void *p, vchunk t)                                                                         \
     {                                                                                                                  \
         PUT(p, canonical(t));                                                                                          \
     }
 
-STORE_TOTAL(chunk_store_total_f32, put_f32)
-STORE_TOTAL(chunk_store_total_f16, put_f16)
-STORE_TOTAL(chunk_store_total_bf16, put_bf16)
-#undef STORE_TOTAL
+STORE_EXACT(chunk_store_exact_f32, put_f32)
+STORE_EXACT(chunk_store_exact_f16, put_f16)
+STORE_EXACT(chunk_store_exact_bf16, put_bf16)
+#undef STORE_EXACT
 
 /* What may be NaN gives up. */
 #define STORE(Y, PUT, GIVES_UP)                                                                                        \
-    static inline bool chunk_store_##Y(void *p, vchunk t, bool split, bool around)                                     \
+    static inline bool chunk_store_##Y(void *p, vchunk t, bool unpack_order, bool non_temporal)                        \
     {                                                                                                                  \
-        (void)split, (void)around;                                                                                     \
+        (void)unpack_order, (void)non_temporal;                                                                        \
         if (GIVES_UP) {                                                                                                \
             return false;                                                                                              \
         }                                                                                                              \
@@ -255,10 +255,10 @@ STORE_TOTAL(chunk_store_total_bf16, put_bf16)
         return true;                                                                                                   \
     }
 
-STORE(i8, chunk_store_total_i8, false)
-STORE(u8, chunk_store_total_u8, false)
-STORE(i32, chunk_store_total_i32, false)
-STORE(i4, chunk_store_total_i4, false)
+STORE(i8, chunk_store_exact_i8, false)
+STORE(u8, chunk_store_exact_u8, false)
+STORE(i32, chunk_store_exact_i32, false)
+STORE(i4, chunk_store_exact_i4, false)
 STORE(f32, put_f32, has_nan(t))
 STORE(f16, put_f16, has_nan(t))
 STORE(bf16, put_bf16, has_nan(t))
@@ -277,15 +277,15 @@ static inline vrange vrange_of(vf v)
     return (vrange){v, v};
 }
 
-static inline vrange vrange_join(vrange a, vrange b, bool both)
+static inline vrange vrange_join(vrange a, vrange b, bool mixed_signs)
 {
-    (void)both;
+    (void)mixed_signs;
     return (vrange){vmaxq_f32(a.hi, b.hi), vminq_f32(a.lo, b.lo)};
 }
 
-static inline row_range vrange_reduce(vrange a, bool both)
+static inline row_range vrange_reduce(vrange a, bool mixed_signs)
 {
-    (void)both;
+    (void)mixed_signs;
     return (row_range){order_float(vmaxvq_f32(a.hi)), order_float(vminvq_f32(a.lo))};
 }
 
@@ -302,19 +302,18 @@ static inline hrange hrange_of(uint16x8_t v)
     return (hrange){vreinterpretq_s16_u16(v), v, vreinterpretq_s16_u16(v), v};
 }
 
-/* both: the smallest patterns do not matter, see make_row_range_of_both(). */
-static inline hrange hrange_join(hrange a, hrange b, bool both)
+static inline hrange hrange_join(hrange a, hrange b, bool mixed_signs)
 {
     a.smax = vmaxq_s16(a.smax, b.smax);
     a.umax = vmaxq_u16(a.umax, b.umax);
-    if (!both) {
+    if (!mixed_signs) {
         a.smin = vminq_s16(a.smin, b.smin);
         a.umin = vminq_u16(a.umin, b.umin);
     }
     return a;
 }
 
-static inline bool hrange_both(hrange a)
+static inline bool hrange_has_mixed_signs(hrange a)
 {
     return vmaxvq_s16(a.smax) >= 0 && vmaxvq_u16(a.umax) >= 0x8000;
 }

@@ -38,7 +38,7 @@ static inline vf v_quotient(vf x, vf scale, vf inverse)
 }
 
 /* The top bit of each pattern, doubled, less 2^-64's: whether it is outside of [2^-64, 2^64). */
-static inline bool chunk_is_plain(vchunk s)
+static inline bool chunk_is_invertible(vchunk s)
 {
     vu beyond = {0};
     for (int i = 0; i < 4; i++) {
@@ -77,10 +77,10 @@ static inline vf floats_of_u8(__m128i bytes)
 #define LOAD(X, LOAD_VECTOR, BYTES)                                                                                    \
     static inline vchunk chunk_load_##X(const void *p)                                                                 \
     {                                                                                                                  \
-        enum { STEP = LANES * (BYTES) };                                                                               \
+        enum { SIZE = LANES * (BYTES) };                                                                               \
         const char *x = p;                                                                                             \
-        return (vchunk){{floats_of_##X(LOAD_VECTOR(x)), floats_of_##X(LOAD_VECTOR(x + STEP)),                          \
-                         floats_of_##X(LOAD_VECTOR(x + 2 * STEP)), floats_of_##X(LOAD_VECTOR(x + 3 * STEP))}};         \
+        return (vchunk){{floats_of_##X(LOAD_VECTOR(x)), floats_of_##X(LOAD_VECTOR(x + SIZE)),                          \
+                         floats_of_##X(LOAD_VECTOR(x + 2 * SIZE)), floats_of_##X(LOAD_VECTOR(x + 3 * SIZE))}};         \
     }
 
 LOAD(f16, load_half, 2)
@@ -108,8 +108,8 @@ static inline vchunk chunk_load_i4(const void *p)
 }
 
 /* Widening by unpacking takes one operation a vector where the above takes two, and leaves the halves of each 128 bits
- * in two vectors: split order. Packing puts them together again. */
-static inline vchunk chunk_load_split_bf16(const void *p)
+ * in two vectors: unpack order. Packing puts them together again. */
+static inline vchunk chunk_load_unpacked_bf16(const void *p)
 {
     const vq a = (vq)vector_at(p, 0);
     const vq b = (vq)vector_at(p, 1);
@@ -133,31 +133,31 @@ static inline words to_words(vchunk t)
                    MM(packs_epi32)(MM(cvtps_epi32)(t.v[2]), MM(cvtps_epi32)(t.v[3]))};
 }
 
-static inline words to_words_total(vchunk t)
+static inline words to_words_exact(vchunk t)
 {
-    return (words){MM(packs_epi32)(clamp_total(t.v[0]), clamp_total(t.v[1])),
-                   MM(packs_epi32)(clamp_total(t.v[2]), clamp_total(t.v[3]))};
+    return (words){MM(packs_epi32)(clamp_exact(t.v[0]), clamp_exact(t.v[1])),
+                   MM(packs_epi32)(clamp_exact(t.v[2]), clamp_exact(t.v[3]))};
 }
 
-static inline certainty certainty_of_words(words w)
+static inline store_check check_of_words(words w)
 {
-    return certainty_of_least(MM(min_epi16)(w.ab, w.cd));
+    return check_of_least(MM(min_epi16)(w.ab, w.cd));
 }
 
 /* Upper halves of the least integers; INT32_MIN may stand for what is far above, too. */
-static inline certainty certainty_of_ints(vq a, vq b, vq c, vq d)
+static inline store_check check_of_ints(vq a, vq b, vq c, vq d)
 {
-    return certainty_of_least(MM(srai_epi32)(MM(min_epi32)(MM(min_epi32)(a, b), MM(min_epi32)(c, d)), 16));
+    return check_of_least(MM(srai_epi32)(MM(min_epi32)(MM(min_epi32)(a, b), MM(min_epi32)(c, d)), 16));
 }
 
-static inline vq bytes_i8(words w, bool split)
+static inline vq bytes_i8(words w, bool unpack_order)
 {
-    return in_order(MM(packs_epi16)(w.ab, w.cd), split);
+    return in_order(MM(packs_epi16)(w.ab, w.cd), unpack_order);
 }
 
-static inline vq bytes_u8(words w, bool split)
+static inline vq bytes_u8(words w, bool unpack_order)
 {
-    return in_order(MM(packus_epi16)(w.ab, w.cd), split);
+    return in_order(MM(packus_epi16)(w.ab, w.cd), unpack_order);
 }
 
 /* Bytes as pairs of nibbles in 16 bits, the even element low. */
@@ -167,10 +167,10 @@ static inline vq pair_nibbles(vq bytes)
     return MM(maddubs_epi16)(clamped & MM(set1_epi8)(0x0F), MM(set1_epi16)(0x1001));
 }
 
-static inline vhalf bytes_i4(words w, bool split)
+static inline vhalf bytes_i4(words w, bool unpack_order)
 {
     const vq pairs = pair_nibbles(MM(packs_epi16)(w.ab, w.cd));
-    return nibbles_in_order(MM(packus_epi16)(pairs, pairs), split);
+    return nibbles_in_order(MM(packus_epi16)(pairs, pairs), unpack_order);
 }
 
 /* int8 after requant's first clamp, and its offsets. */
@@ -185,18 +185,18 @@ static inline vq bytes_requant(words w, ichunk offsets)
     return bytes_i8(sums, false);
 }
 
-static inline void put(void *p, vq v, bool around)
+static inline void put(void *p, vq v, bool non_temporal)
 {
-    if (around) {
+    if (non_temporal) {
         SI(stream)(p, v);
     } else {
         SI(storeu)(p, v);
     }
 }
 
-static inline void put_half(void *p, vhalf v, bool around)
+static inline void put_half(void *p, vhalf v, bool non_temporal)
 {
-    if (around) {
+    if (non_temporal) {
         HI(stream)(p, v);
     } else {
         HI(storeu)(p, v);
@@ -204,15 +204,15 @@ static inline void put_half(void *p, vhalf v, bool around)
 }
 
 #define STORE(Y, PUT)                                                                                                  \
-    static inline certainty chunk_store_##Y(void *p, vchunk t, bool split, bool around)                                \
+    static inline store_check chunk_store_##Y(void *p, vchunk t, bool unpack_order, bool non_temporal)                 \
     {                                                                                                                  \
         const words w = to_words(t);                                                                                   \
-        PUT(p, bytes_##Y(w, split), around);                                                                           \
-        return certainty_of_words(w);                                                                                  \
+        PUT(p, bytes_##Y(w, unpack_order), non_temporal);                                                              \
+        return check_of_words(w);                                                                                      \
     }                                                                                                                  \
-    static inline void chunk_store_total_##Y(void *p, vchunk t)                                                        \
+    static inline void chunk_store_exact_##Y(void *p, vchunk t)                                                        \
     {                                                                                                                  \
-        PUT(p, bytes_##Y(to_words_total(t), false), false);                                                            \
+        PUT(p, bytes_##Y(to_words_exact(t), false), false);                                                            \
     }
 
 STORE(i8, put)
@@ -220,66 +220,66 @@ STORE(u8, put)
 STORE(i4, put_half)
 #undef STORE
 
-static inline certainty chunk_store_requant(void *p, vchunk t, ichunk offsets, bool around)
+static inline store_check chunk_store_requant(void *p, vchunk t, ichunk offsets, bool non_temporal)
 {
     const words w = to_words(t);
-    put(p, bytes_requant(w, offsets), around);
-    return certainty_of_words(w);
+    put(p, bytes_requant(w, offsets), non_temporal);
+    return check_of_words(w);
 }
 
-static inline void chunk_store_total_requant(void *p, vchunk t, ichunk offsets)
+static inline void chunk_store_exact_requant(void *p, vchunk t, ichunk offsets)
 {
-    put(p, bytes_requant(to_words_total(t), offsets), false);
+    put(p, bytes_requant(to_words_exact(t), offsets), false);
 }
 
-static inline void put_four(void *p, vq a, vq b, vq c, vq d, bool around)
+static inline void put_four(void *p, vq a, vq b, vq c, vq d, bool non_temporal)
 {
     vq *y = p;
-    put(y, a, around);
-    put(y + 1, b, around);
-    put(y + 2, c, around);
-    put(y + 3, d, around);
+    put(y, a, non_temporal);
+    put(y + 1, b, non_temporal);
+    put(y + 2, c, non_temporal);
+    put(y + 3, d, non_temporal);
 }
 
-static inline certainty chunk_store_i32(void *p, vchunk t, bool split, bool around)
+static inline store_check chunk_store_i32(void *p, vchunk t, bool unpack_order, bool non_temporal)
 {
     const vq a = MM(cvtps_epi32)(t.v[0]);
     const vq b = MM(cvtps_epi32)(t.v[1]);
     const vq c = MM(cvtps_epi32)(t.v[2]);
     const vq d = MM(cvtps_epi32)(t.v[3]);
-    (void)split; /* never true: nothing is packed */
-    put_four(p, a, b, c, d, around);
-    return certainty_of_ints(a, b, c, d);
+    (void)unpack_order; /* never true: nothing is packed */
+    put_four(p, a, b, c, d, non_temporal);
+    return check_of_ints(a, b, c, d);
 }
 
-static inline void chunk_store_total_i32(void *p, vchunk t)
+static inline void chunk_store_exact_i32(void *p, vchunk t)
 {
     put_four(p, to_i32(t.v[0]), to_i32(t.v[1]), to_i32(t.v[2]), to_i32(t.v[3]), false);
 }
 
 /* ---- store as floating point ------------------------------------------------------------------------------------- */
 
-static inline void put_f32(void *p, vchunk t, bool around)
+static inline void put_f32(void *p, vchunk t, bool non_temporal)
 {
-    put_four(p, (vq)t.v[0], (vq)t.v[1], (vq)t.v[2], (vq)t.v[3], around);
+    put_four(p, (vq)t.v[0], (vq)t.v[1], (vq)t.v[2], (vq)t.v[3], non_temporal);
 }
 
-static inline void put_f16(void *p, vchunk t, bool around)
+static inline void put_f16(void *p, vchunk t, bool non_temporal)
 {
-    if (around) { /* by whole lines */
-        put(p, pair_f16(t.v[0], t.v[1]), around);
-        put((vq *)p + 1, pair_f16(t.v[2], t.v[3]), around);
+    if (non_temporal) { /* by whole lines */
+        put(p, pair_f16(t.v[0], t.v[1]), non_temporal);
+        put((vq *)p + 1, pair_f16(t.v[2], t.v[3]), non_temporal);
         return;
     }
     for (int i = 0; i < 4; i++) {
-        put_half((vhalf *)p + i, halves_f16(t.v[i]), around);
+        put_half((vhalf *)p + i, halves_f16(t.v[i]), non_temporal);
     }
 }
 
-static inline void put_bf16(void *p, vchunk t, bool around)
+static inline void put_bf16(void *p, vchunk t, bool non_temporal)
 {
-    put(p, pair_bf16(t.v[0], t.v[1]), around);
-    put((vq *)p + 1, pair_bf16(t.v[2], t.v[3]), around);
+    put(p, pair_bf16(t.v[0], t.v[1]), non_temporal);
+    put((vq *)p + 1, pair_bf16(t.v[2], t.v[3]), non_temporal);
 }
 
 static inline vchunk with_one_nan(vchunk t)
@@ -287,15 +287,15 @@ static inline vchunk with_one_nan(vchunk t)
     return (vchunk){{canonical(t.v[0]), canonical(t.v[1]), canonical(t.v[2]), canonical(t.v[3])}};
 }
 
-/* Certain where there is no NaN. */
+/* The check fails where there is a NaN. */
 #define STORE(Y)                                                                                                       \
-    static inline certainty chunk_store_##Y(void *p, vchunk t, bool split, bool around)                                \
+    static inline store_check chunk_store_##Y(void *p, vchunk t, bool unpack_order, bool non_temporal)                 \
     {                                                                                                                  \
-        (void)split; /* never true: no x is bfloat16 */                                                                \
-        put_##Y(p, t, around);                                                                                         \
-        return certainty_of_floats(t);                                                                                 \
+        (void)unpack_order; /* never true: no x is bfloat16 */                                                         \
+        put_##Y(p, t, non_temporal);                                                                                   \
+        return check_of_floats(t);                                                                                     \
     }                                                                                                                  \
-    static inline void chunk_store_total_##Y(void *p, vchunk t)                                                        \
+    static inline void chunk_store_exact_##Y(void *p, vchunk t)                                                        \
     {                                                                                                                  \
         put_##Y(p, with_one_nan(t), false);                                                                            \
     }
@@ -305,7 +305,7 @@ STORE(f16)
 STORE(bf16)
 #undef STORE
 
-static inline void stream_end(void)
+static inline void fence_stores(void)
 {
     _mm_sfence();
 }
@@ -325,13 +325,12 @@ static inline vrange vrange_of(vf v)
     return (vrange){(vq)v, (vq)v, (vq)v, (vq)v};
 }
 
-/* both: the smallest patterns do not matter, see make_row_range_of_both(). */
 #define JOIN(NAME, BITS)                                                                                               \
-    static inline vrange NAME(vrange a, vrange b, bool both)                                                           \
+    static inline vrange NAME(vrange a, vrange b, bool mixed_signs)                                                    \
     {                                                                                                                  \
         a.smax = MM(max_epi##BITS)(a.smax, b.smax);                                                                    \
         a.umax = MM(max_epu##BITS)(a.umax, b.umax);                                                                    \
-        if (!both) {                                                                                                   \
+        if (!mixed_signs) {                                                                                            \
             a.smin = MM(min_epi##BITS)(a.smin, b.smin);                                                                \
             a.umin = MM(min_epu##BITS)(a.umin, b.umin);                                                                \
         }                                                                                                              \
@@ -342,12 +341,12 @@ JOIN(vrange_join, 32)
 JOIN(hrange_join, 16)
 #undef JOIN
 
-static inline bool vrange_both(vrange a)
+static inline bool vrange_has_mixed_signs(vrange a)
 {
     return signs(a.smax) != ALL_SIGNS && signs(a.umax) != 0;
 }
 
-/* The same for 16-bit patterns. */
+/* Halves have the extremes of their 16-bit patterns. */
 typedef vrange hrange;
 
 static inline hrange hrange_of(vh v)
@@ -355,7 +354,7 @@ static inline hrange hrange_of(vh v)
     return (hrange){(vq)v, (vq)v, (vq)v, (vq)v};
 }
 
-static inline bool hrange_both(hrange a)
+static inline bool hrange_has_mixed_signs(hrange a)
 {
     return half_signs(a.smax) != ALL_HALF_SIGNS && half_signs(a.umax) != 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What instruction sets without masks do otherwise. Parts of a chunk are whole chunks by way of the stack. Included by
- * a vector header after its whole loads, and its stores that take everything (chunk_store_total_<y>). */
+/* What instruction sets without masks do otherwise: tails are full chunks by way of the stack. A vector header includes
+ * this after its loads of full chunks, and its stores that take everything (chunk_store_exact_<y>). */
 #include "../backend/row_types.h"
 
-/* n of all steps of a chunk, each of so many bytes; those that are left repeat the first. */
-static inline void copy_part(void *chunk, const void *p, size_t n, size_t all, size_t size)
+/* Copies n storage words of `size` bytes to a chunk of `all` of them; those that are left repeat the first. */
+static inline void copy_tail(void *chunk, const void *p, size_t n, size_t all, size_t size)
 {
     memcpy(chunk, p, n * size);
     for (size_t i = n; i < all; i++) {
@@ -13,40 +13,40 @@ static inline void copy_part(void *chunk, const void *p, size_t n, size_t all, s
 }
 
 /* SIZE bytes hold PACK elements. */
-#define LOAD_PART(TYPE, SIZE, PACK, CHUNK_TYPE)                                                                        \
-    static __attribute__((noinline)) CHUNK_TYPE chunk_load_part_##TYPE(const void *p, size_t n)                        \
+#define LOAD_TAIL(TYPE, SIZE, PACK, CHUNK_TYPE)                                                                        \
+    static __attribute__((noinline)) CHUNK_TYPE chunk_load_tail_##TYPE(const void *p, size_t n)                        \
     {                                                                                                                  \
         _Alignas(64) char chunk[CHUNK / (PACK) * (SIZE)];                                                              \
-        copy_part(chunk, p, n / (PACK), CHUNK / (PACK), SIZE);                                                         \
+        copy_tail(chunk, p, n / (PACK), CHUNK / (PACK), SIZE);                                                         \
         return chunk_load_##TYPE(chunk);                                                                               \
     }
 
-#define STORE_PART(ID, name, bits, dtype)                                                                              \
-    static __attribute__((noinline)) void chunk_store_part_##name(void *p, vchunk t, size_t n)                         \
+#define STORE_TAIL(ID, name, bits, dtype)                                                                              \
+    static __attribute__((noinline)) void chunk_store_tail_##name(void *p, vchunk t, size_t n)                         \
     {                                                                                                                  \
         _Alignas(64) char chunk[CHUNK * (bits) / 8];                                                                   \
-        chunk_store_total_##name(chunk, t);                                                                            \
+        chunk_store_exact_##name(chunk, t);                                                                            \
         memcpy(p, chunk, n *(bits) / 8);                                                                               \
     }
 
-LOAD_PART(f32, 4, 1, vchunk)
-LOAD_PART(f16, 2, 1, vchunk)
-LOAD_PART(bf16, 2, 1, vchunk)
-LOAD_PART(i8, 1, 1, vchunk)
-LOAD_PART(i4, 4, 8, vchunk)
-LOAD_PART(ints, 4, 1, ichunk)
-LOAD_PART(halves, 2, 1, hchunk)
-NPUQ_EACH_Y_TYPE(STORE_PART)
+LOAD_TAIL(f32, 4, 1, vchunk)
+LOAD_TAIL(f16, 2, 1, vchunk)
+LOAD_TAIL(bf16, 2, 1, vchunk)
+LOAD_TAIL(i8, 1, 1, vchunk)
+LOAD_TAIL(i4, 4, 8, vchunk)
+LOAD_TAIL(ints, 4, 1, ichunk)
+LOAD_TAIL(halves, 2, 1, hchunk)
+NPUQ_EACH_Y_TYPE(STORE_TAIL)
 
-static __attribute__((noinline)) void chunk_store_part_requant(void *p, vchunk t, ichunk offsets, size_t n)
+static __attribute__((noinline)) void chunk_store_tail_requant(void *p, vchunk t, ichunk offsets, size_t n)
 {
     _Alignas(64) char chunk[CHUNK];
-    chunk_store_total_requant(chunk, t, offsets);
+    chunk_store_exact_requant(chunk, t, offsets);
     memcpy(p, chunk, n);
 }
 
-#undef LOAD_PART
-#undef STORE_PART
+#undef LOAD_TAIL
+#undef STORE_TAIL
 
 /* Half to even at bit 13; subnormal ones become zero, infinities and NaNs stay. */
 static inline vu round_scales(vu s)

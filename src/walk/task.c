@@ -178,7 +178,7 @@ static void walk_units(const npuq_task *task, size_t begin, size_t end)
     const npuq_walk *walk = (const npuq_walk *)task;
     /* The places of a row that are read from memory at once are to lie in few pages. Columns that are not contiguous
      * are gathered a few at a time from all rows of a unit: of many rows, the next columns' lines would not stay. */
-    const bool apart = (walk->choice.hints.from_memory && walk->choice.hints.places > 1) ||
+    const bool apart = (walk->choice.hints.from_memory && walk->choice.hints.read_streams > 1) ||
                        !npuq_operand_is_contiguous(&walk->loop, NPUQ_LOOP_X) ||
                        !npuq_operand_is_contiguous(&walk->loop, NPUQ_LOOP_Y);
     size_t joined;
@@ -200,7 +200,7 @@ static void walk_units(const npuq_task *task, size_t begin, size_t end)
         }
     }
     if (walk->choice.hints.from_memory) {
-        walk->choice.kernels->stream_end();
+        walk->choice.kernels->fence_stores();
     }
 }
 

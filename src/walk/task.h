@@ -136,8 +136,8 @@ static inline void npuq_list_rows(npuq_dense *dense, const npuq_arguments *argum
     }
     block->x = arguments->tensors[x]->data;
     block->y = to->data;
-    block->x_step = (ptrdiff_t)npuq_count_bytes(dense->x_step, block->n);
-    block->y_step = (ptrdiff_t)npuq_count_bytes(dense->y_step, block->n);
+    block->x_stride = (ptrdiff_t)npuq_count_bytes(dense->x_step, block->n);
+    block->y_stride = (ptrdiff_t)npuq_count_bytes(dense->y_step, block->n);
     block->hints = (npuq_hints){0};
 }
 
@@ -157,8 +157,8 @@ static inline NPUQ_INLINED void npuq_run_dense_unit(const npuq_dense *dense, npu
         }
         row += block.rows;
         left -= block.rows;
-        block.x = (const char *)block.x + (ptrdiff_t)block.rows * block.x_step;
-        block.y = (char *)block.y + (ptrdiff_t)block.rows * block.y_step;
+        block.x = (const char *)block.x + (ptrdiff_t)block.rows * block.x_stride;
+        block.y = (char *)block.y + (ptrdiff_t)block.rows * block.y_stride;
     }
 }
 
@@ -175,10 +175,10 @@ static inline NPUQ_INLINED void npuq_run_dense_units(const npuq_task *task, size
 
         npuq_block block = dense->block;
 
-        block.x = (const char *)block.x + (ptrdiff_t)unit.row * block.x_step +
+        block.x = (const char *)block.x + (ptrdiff_t)unit.row * block.x_stride +
                   (ptrdiff_t)npuq_count_bytes(dense->x_step, unit.col);
-        block.y =
-            (char *)block.y + (ptrdiff_t)unit.row * block.y_step + (ptrdiff_t)npuq_count_bytes(dense->y_step, unit.col);
+        block.y = (char *)block.y + (ptrdiff_t)unit.row * block.y_stride +
+                  (ptrdiff_t)npuq_count_bytes(dense->y_step, unit.col);
         block.n = unit.cols;
         npuq_run_dense_unit(dense, block, undivided ? npuq_list_groups(NULL) : dense->groups,
                             undivided ? SIZE_MAX : dense->block_rows, &unit, fn);

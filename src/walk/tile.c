@@ -35,13 +35,13 @@ void npuq_choose_prefetching(npuq_kernel_choice *choice, size_t elements)
         elements / 8 *
         (npuq_count_bytes(choice->steps[NPUQ_LOOP_X], 8) + npuq_count_bytes(choice->steps[NPUQ_LOOP_Y], 8));
 
-    choice->hints.places = tuning->places;
+    choice->hints.read_streams = tuning->read_streams;
     if (bytes > tuning->cached_bytes) {
-        choice->hints.ahead = tuning->ahead;
+        choice->hints.prefetch_bytes = tuning->prefetch_bytes;
         choice->hints.from_memory = true;
-        choice->ahead_of_y = tuning->ahead;
+        choice->ahead_of_y = tuning->prefetch_bytes;
     } else if (bytes > tuning->near_bytes) {
-        choice->ahead_of_y = tuning->near; /* a pass that only reads was measured to gain nothing */
+        choice->ahead_of_y = tuning->near_prefetch_bytes; /* a pass that only reads was measured to gain nothing */
     }
 }
 
@@ -97,10 +97,10 @@ static __attribute__((noinline)) void run_staged(const npuq_kernel_choice *choic
     const npuq_strided staged_y = list_staged(buffer + NPUQ_STAGED - capacity, y_step, y_cols);
     const size_t most = npuq_smaller(stage_x ? capacity / (x_cols * x_step.size) : SIZE_MAX,
                                      stage_y ? capacity / (y_cols * y_step.size) : SIZE_MAX);
-    npuq_hints hints = {.ahead = 0};
+    npuq_hints hints = {.prefetch_bytes = 0};
 
     if (!stage_x && !choice->hints.from_memory) {
-        hints.ahead = choice->ahead_of_y;
+        hints.prefetch_bytes = choice->ahead_of_y;
     }
     for (size_t row = 0; row < rect->rows; row += most) {
         const size_t rows = npuq_smaller(rect->rows - row, most);
@@ -166,8 +166,8 @@ static npuq_block make_block(const npuq_kernel_choice *choice, const npuq_rect *
                         rect->cols,
                         choice->hints};
 
-    block.hints.ahead = prefetch_distance(rect, npuq_count_bytes(choice->steps[NPUQ_LOOP_X], rect->cols),
-                                          writes_y ? choice->ahead_of_y : choice->hints.ahead);
+    block.hints.prefetch_bytes = prefetch_distance(rect, npuq_count_bytes(choice->steps[NPUQ_LOOP_X], rect->cols),
+                                                   writes_y ? choice->ahead_of_y : choice->hints.prefetch_bytes);
     return block;
 }
 
@@ -258,10 +258,10 @@ static void joined_block(const void *argument, const npuq_block *block, size_t f
         const size_t left = block->rows - row;
 
         join = npuq_smaller(join, left);
-        rows.x = (const char *)block->x + (ptrdiff_t)row * block->x_step;
-        rows.y = (char *)block->y + (ptrdiff_t)row * block->y_step;
-        rows.x_step = block->x_step * (ptrdiff_t)join;
-        rows.y_step = block->y_step * (ptrdiff_t)join;
+        rows.x = (const char *)block->x + (ptrdiff_t)row * block->x_stride;
+        rows.y = (char *)block->y + (ptrdiff_t)row * block->y_stride;
+        rows.x_stride = block->x_stride * (ptrdiff_t)join;
+        rows.y_stride = block->y_stride * (ptrdiff_t)join;
         rows.rows = left / join;
         rows.n = block->n * join;
         call->fn(call->call, &rows, first_row + row);
@@ -323,8 +323,8 @@ static void affine_uniform_block(const void *argument, const npuq_block *block, 
     npuq_block rows = *block;
 
     /* Staged rows follow one another like those that are contiguous: if all have one scale, they are one row. */
-    if (call->step == 0 && rows.x_step == (ptrdiff_t)npuq_count_bytes(steps[NPUQ_LOOP_X], rows.n) &&
-        rows.y_step == (ptrdiff_t)npuq_count_bytes(steps[NPUQ_LOOP_Y], rows.n)) {
+    if (call->step == 0 && rows.x_stride == (ptrdiff_t)npuq_count_bytes(steps[NPUQ_LOOP_X], rows.n) &&
+        rows.y_stride == (ptrdiff_t)npuq_count_bytes(steps[NPUQ_LOOP_Y], rows.n)) {
         rows.n *= rows.rows;
         rows.rows = 1;
     }
@@ -438,7 +438,7 @@ typedef struct dynamic_call {
     const float *smooth;
     float *hi;
     float *lo;
-    const float *back;
+    const float *inverse_scale;
     const float *offset;
     size_t step;
 } dynamic_call;
@@ -452,8 +452,8 @@ static void range_block(const void *argument, const npuq_block *block, size_t fi
 static void smooth_affine_block(const void *argument, const npuq_block *block, size_t first_row)
 {
     const dynamic_call *call = argument;
-    call->smooth_affine(block, call->smooth, call->back + first_row * call->step, call->offset + first_row * call->step,
-                        call->step);
+    call->smooth_affine(block, call->smooth, call->inverse_scale + first_row * call->step,
+                        call->offset + first_row * call->step, call->step);
 }
 
 /* Column by column of parameters; smooth may be absent for the range. */
@@ -524,14 +524,14 @@ void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npu
 }
 
 void npuq_requantise_rect(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
-                          const float *back, const float *offset, size_t step)
+                          const float *inverse_scale, const float *offset, size_t step)
 {
     if (!smooth->data) {
-        affine_uniform(choice, rect, back, offset, step);
+        affine_uniform(choice, rect, inverse_scale, offset, step);
         return;
     }
     dynamic_call call = {.smooth_affine = choice->kernels->smooth_affine[choice->y][choice->x],
-                         .back = back,
+                         .inverse_scale = inverse_scale,
                          .offset = offset,
                          .step = step};
     run_dynamic(choice, rect, smooth, true, smooth_affine_block, &call);
@@ -624,8 +624,8 @@ static void list_columns(const npuq_kernel_choice *choice, const npuq_dequant_co
 {
     const npuq_params scale = npuq_skip_params(&columns->scale, col);
     const npuq_params addend = npuq_skip_params(&columns->addend, col);
-    const size_t n = p->step ? cols : 1;
-    const size_t times = p->step ? join : 1;
+    const size_t n = p->increment ? cols : 1;
+    const size_t times = p->increment ? join : 1;
 
     if (are_words(columns)) {
         int32_t *y_offsets = columns->words_have_offsets ? buffers->y_offsets : NULL;
@@ -659,7 +659,7 @@ void npuq_dequantise_rect(const npuq_kernel_choice *choice, const npuq_rect *rec
     size_t most = in_place ? rect->cols : columns_at_a_time(choice, rect, true);
     npuq_rect part;
 
-    call.params.step = npuq_dequantises_by_column(choice, columns);
+    call.params.increment = npuq_dequantises_by_column(choice, columns);
     if (row_scale->data) {
         assert(rect->rows <= NPUQ_DEQUANT_ROWS || npuq_params_are_ready(row_scale));
         call.params.row_scale = npuq_convert_params(choice->kernels, row_scale, rect->rows, row_scales);

@@ -19,7 +19,7 @@ typedef struct npuq_kernel_choice {
     npuq_affine_op op;
     npuq_step steps[2]; /* of x and of y */
     npuq_hints hints;
-    uint32_t ahead_of_y; /* in the place of hints.ahead where y is written */
+    uint32_t ahead_of_y; /* in the place of hints.prefetch_bytes where y is written */
 } npuq_kernel_choice;
 
 /* With the kernels of the active backend, for what is in the caches. */
@@ -87,8 +87,8 @@ bool npuq_are_short_rows(const npuq_kernel_choice *choice, const npuq_rect *rect
 void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npuq_params *smooth, float *values,
                           float *hi, float *lo);
 
-/* y = sat(round((x * smooth) * back[r * step] + offset[r * step])), smooth by column, unless it is absent. */
+/* y = sat(round((x * smooth) * inverse_scale[r * step] + offset[r * step])), smooth by column, unless it is absent. */
 void npuq_requantise_rect(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
-                          const float *back, const float *offset, size_t step);
+                          const float *inverse_scale, const float *offset, size_t step);
 
 #endif
