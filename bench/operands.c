@@ -6,7 +6,7 @@
 #include "limit.h"
 #include "machine.h"
 #include "ref/npuq_ref_element.h"
-#include "view/dtype.h"
+#include "type.h"
 
 #include <math.h>
 #include <string.h>
@@ -403,7 +403,7 @@ npuq_status operands_prepare(const struct operands *o, npuq_call *call)
 }
 
 /* Each row's range, then its y, in blocks that stay in the first cache in between: as operators/dynamic.c does. */
-static void call_token_kernels(const npuq_row_kernels *kernels, npuq_x_type x, const npuq_block *all)
+static void call_token_kernels(const npuq_row_kernels *kernels, npuq_type x, const npuq_block *all)
 {
     enum { BLOCK_BYTES = 16 * 1024 };
     const size_t row_bytes = (size_t)all->x_stride;
@@ -427,17 +427,17 @@ static void call_token_kernels(const npuq_row_kernels *kernels, npuq_x_type x, c
             lo[r] = INFINITY;
         }
         kernels->range[x](&block, NULL, hi, lo);
-        kernels->parameters(NPUQ_ASYMMETRIC, NPUQ_Y_I8, hi, lo, block.rows, scale, offset, inverse_scale);
+        kernels->parameters(NPUQ_ASYMMETRIC, NPUQ_TYPE_INT8, hi, lo, block.rows, scale, offset, inverse_scale);
         block.hints.prefetch_bytes =
             all->hints.prefetch_bytes > 0 ? (uint32_t)(block.rows * row_bytes) + all->hints.prefetch_bytes / 4 : 0;
-        kernels->affine_uniform[NPUQ_MUL][NPUQ_Y_I8][x](&block, inverse_scale, offset, 1);
+        kernels->affine_uniform[NPUQ_MUL][NPUQ_TYPE_INT8][x](&block, inverse_scale, offset, 1);
     }
 }
 
 void operands_row_kernel(const struct operands *o, size_t ahead)
 {
     const npuq_row_kernels *kernels = npuq_kernels();
-    const npuq_x_type x = (npuq_x_type)npuq_find_dtype(o->x.dtype)->x;
+    const npuq_type x = npuq_find_type(o->x.dtype)->type;
     const size_t rows = (size_t)o->c->shape[0];
     const npuq_block block = {.x = o->x.data,
                               .y = o->y.data,
@@ -452,9 +452,9 @@ void operands_row_kernel(const struct operands *o, size_t ahead)
     if (bench_is_dynamic(o->c)) {
         call_token_kernels(kernels, x, &block);
     } else if (o->c->parameters == BENCH_UNIFORM) {
-        kernels->affine_uniform[NPUQ_MUL][NPUQ_Y_I8][x](&block, o->scale.data, o->offset.data, 0);
+        kernels->affine_uniform[NPUQ_MUL][NPUQ_TYPE_INT8][x](&block, o->scale.data, o->offset.data, 0);
     } else {
-        kernels->affine_vector[NPUQ_MUL][NPUQ_Y_I8][x](&block, o->scale.data, o->offset.data, 1);
+        kernels->affine_vector[NPUQ_MUL][NPUQ_TYPE_INT8][x](&block, o->scale.data, o->offset.data, 1);
     }
     if (ahead > 0) {
         kernels->fence_stores();

@@ -8,10 +8,12 @@
 
 void kernel_each(void (*visit)(void *context, kernel_id id), void *context)
 {
-    for (npuq_x_type x = 0; x < NPUQ_X_FLOATS; x++) {
-        visit(context, (kernel_id){RANGE, x, NPUQ_Y_I8, NPUQ_MUL});
-        visit(context, (kernel_id){SMOOTH_RANGE, x, NPUQ_Y_I8, NPUQ_MUL});
-        for (npuq_y_type y = 0; y < NPUQ_Y_INTEGERS; y++) {
+    for (npuq_type x = 0; x < NPUQ_ROW_TYPES; x++) {
+        if (npuq_rows_ref.range[x]) {
+            visit(context, (kernel_id){RANGE, x, NPUQ_TYPE_INT8, NPUQ_MUL});
+            visit(context, (kernel_id){SMOOTH_RANGE, x, NPUQ_TYPE_INT8, NPUQ_MUL});
+        }
+        for (npuq_type y = 0; y < NPUQ_ROW_TYPES; y++) {
             for (npuq_affine_op op = 0; op < NPUQ_AFFINE_OPS; op++) {
                 if (npuq_rows_ref.affine_uniform[op][y][x]) {
                     visit(context, (kernel_id){UNIFORM, x, y, op});
@@ -29,13 +31,13 @@ const char *kernel_name(kernel_id id)
 {
     static _Thread_local char name[64];
     static const char *const kinds[] = {"uniform", "vector", "range", "smooth range", "smooth affine"};
-    static const char *const xs[] = {"f32", "f16", "bf16"};
-    static const char *const ys[] = {"i8", "u8", "i32", "i4"};
+#define NAME_OF(NAME, name, ...) #name,
+    static const char *const names[] = {NPUQ_EACH_ROW_TYPE(NAME_OF)};
 
     if (id.kind == RANGE || id.kind == SMOOTH_RANGE) {
-        (void)snprintf(name, sizeof name, "%s %s", kinds[id.kind], xs[id.x]);
+        (void)snprintf(name, sizeof name, "%s %s", kinds[id.kind], names[id.x]);
     } else {
-        (void)snprintf(name, sizeof name, "%s %s to %s, %s", kinds[id.kind], xs[id.x], ys[id.y],
+        (void)snprintf(name, sizeof name, "%s %s to %s, %s", kinds[id.kind], names[id.x], names[id.y],
                        id.op == NPUQ_DIV ? "div" : "mul");
     }
     return name;
@@ -43,12 +45,15 @@ const char *kernel_name(kernel_id id)
 
 size_t kernel_x_size(kernel_id id)
 {
-    return id.x == NPUQ_X_F32 ? 4 : 2;
+    return npuq_word_of(id.x).size;
 }
 
 npuq_dtype kernel_x_dtype(kernel_id id)
 {
-    return id.x == NPUQ_X_F32 ? NPUQ_FLOAT32 : id.x == NPUQ_X_F16 ? NPUQ_FLOAT16 : NPUQ_BFLOAT16;
+#define DTYPE_OF(NAME, ...) NPUQ_##NAME,
+    static const npuq_dtype dtypes[] = {NPUQ_EACH_ROW_TYPE(DTYPE_OF)};
+
+    return dtypes[id.x];
 }
 
 size_t kernel_y_bytes(kernel_id id, size_t n)
@@ -56,12 +61,12 @@ size_t kernel_y_bytes(kernel_id id, size_t n)
     if (id.kind == RANGE || id.kind == SMOOTH_RANGE) {
         return 0;
     }
-    return id.y == NPUQ_Y_I32 ? 4 * n : id.y == NPUQ_Y_I4 ? n / 2 : n;
+    return npuq_count_bytes(npuq_word_of(id.y), n);
 }
 
 size_t kernel_multiple(kernel_id id)
 {
-    return id.y == NPUQ_Y_I4 ? 8 : 1;
+    return npuq_count_elements_in(npuq_word_of(id.y));
 }
 
 void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_arguments *a)

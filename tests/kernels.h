@@ -10,8 +10,8 @@ typedef enum kernel_kind { UNIFORM, VECTOR, RANGE, SMOOTH_RANGE, SMOOTH_AFFINE }
 /* A kernel of the table; y and op where they mean something. */
 typedef struct kernel_id {
     kernel_kind kind;
-    npuq_x_type x;
-    npuq_y_type y;
+    npuq_type x;
+    npuq_type y;
     npuq_affine_op op;
 } kernel_id;
 

@@ -11,7 +11,7 @@
 /* A pass over all patterns: each is an int32 x, or the float32 scale of an x that is 1. */
 typedef struct pass {
     const char *name;
-    npuq_y_type y;
+    npuq_type y;
     bool patterns_are_scales;
     float scale;
     float row_scale;  /* 0: none */
@@ -22,16 +22,16 @@ typedef struct pass {
 
 /* Scales so that products fall on and beside ties, round twice, overflow, vanish, and are subnormal. */
 static const pass passes[] = {
-    {"every float32, stored as float32", NPUQ_Y_F32, true, 0, 0, 0, 0, 0},
-    {"every float32, stored as float16", NPUQ_Y_F16, true, 0, 0, 0, 0, 0},
-    {"every float32, stored as bfloat16", NPUQ_Y_BF16, true, 0, 0, 0, 0, 0},
-    {"every int32, dequantised by 1", NPUQ_Y_BF16, false, 1.0f, 0, 0, 0, 0},
-    {"every int32, dequantised by .1, -.003, + 7.7", NPUQ_Y_F32, false, 0.1f, -0.003f, 7.7f, 0, 0},
-    {"every int32 + 123456789, dequantised by 1e-5, 3", NPUQ_Y_F16, false, 1e-5f, 3.0f, 0, 123456789, 0},
-    {"every int32, requantised by 2^-8, - 3", NPUQ_Y_I8, false, 0.00390625f, 0, 0, 0, -3},
-    {"every int32 - 1000000007, requantised by 6e-8, + 200", NPUQ_Y_I8, false, 6e-8f, 0, 0, -1000000007, 200},
-    {"every int32, requantised by -1, - 256", NPUQ_Y_I8, false, -1.0f, 0, 0, 0, -256},
-    {"every int32, requantised by 1e-4", NPUQ_Y_I8, false, 1e-4f, 0, 0, 0, 0},
+    {"every float32, stored as float32", NPUQ_TYPE_FLOAT32, true, 0, 0, 0, 0, 0},
+    {"every float32, stored as float16", NPUQ_TYPE_FLOAT16, true, 0, 0, 0, 0, 0},
+    {"every float32, stored as bfloat16", NPUQ_TYPE_BFLOAT16, true, 0, 0, 0, 0, 0},
+    {"every int32, dequantised by 1", NPUQ_TYPE_BFLOAT16, false, 1.0f, 0, 0, 0, 0},
+    {"every int32, dequantised by .1, -.003, + 7.7", NPUQ_TYPE_FLOAT32, false, 0.1f, -0.003f, 7.7f, 0, 0},
+    {"every int32 + 123456789, dequantised by 1e-5, 3", NPUQ_TYPE_FLOAT16, false, 1e-5f, 3.0f, 0, 123456789, 0},
+    {"every int32, requantised by 2^-8, - 3", NPUQ_TYPE_INT8, false, 0.00390625f, 0, 0, 0, -3},
+    {"every int32 - 1000000007, requantised by 6e-8, + 200", NPUQ_TYPE_INT8, false, 6e-8f, 0, 0, -1000000007, 200},
+    {"every int32, requantised by -1, - 256", NPUQ_TYPE_INT8, false, -1.0f, 0, 0, 0, -256},
+    {"every int32, requantised by 1e-4", NPUQ_TYPE_INT8, false, 1e-4f, 0, 0, 0, 0},
 };
 
 typedef struct buffers {
@@ -43,9 +43,9 @@ typedef struct buffers {
     uint32_t got[BLOCK];
 } buffers;
 
-static size_t y_bytes(npuq_y_type y)
+static size_t y_bytes(npuq_type y)
 {
-    return BLOCK * (y == NPUQ_Y_F32 ? sizeof(float) : y == NPUQ_Y_I8 ? 1 : 2);
+    return BLOCK * (y == NPUQ_TYPE_FLOAT32 ? sizeof(float) : y == NPUQ_TYPE_INT8 ? 1 : 2);
 }
 
 static void prepare(const void *argument, void *memory)
@@ -81,10 +81,10 @@ static void check_block(const void *argument, uint32_t number, void *memory, blo
     params.row_scale = s->row_scale != 0 ? &row_scale : NULL;
     params.bias = s->bias != 0 ? b->bias : NULL;
     params.x_bias = s->x_bias != 0 ? b->x_bias : NULL;
-    npuq_rows_ref.dequant[s->y][NPUQ_X_I32](&block, &params);
+    npuq_rows_ref.dequant[s->y][NPUQ_TYPE_INT32](&block, &params);
     for (size_t k = 0; k < backend_count; k++) {
         block.y = b->got;
-        backends[k].kernels->dequant[s->y][NPUQ_X_I32](&block, &params);
+        backends[k].kernels->dequant[s->y][NPUQ_TYPE_INT32](&block, &params);
         if (memcmp(b->got, b->expected, y_bytes(s->y)) != 0) {
             (void)snprintf(difference->text, sizeof difference->text, "%s, %s, patterns %08x..%08x", backends[k].name,
                            s->name, b->patterns[0], b->patterns[BLOCK - 1]);

@@ -104,7 +104,7 @@ static void fill_rows(rig *r, kernel_id id, unsigned char *x, size_t x_step, siz
         test_fill(r->values, NPUQ_FLOAT32, n, finite);
         aim_at_ties(r->values, n, by_column ? r->scale : r->scale + row * step,
                     by_column ? r->offset : r->offset + row * step, by_column, by_column * step, id.op == NPUQ_DIV);
-        if (id.x == NPUQ_X_F32) {
+        if (id.x == NPUQ_TYPE_FLOAT32) {
             memcpy(at, r->values, n * sizeof *r->values);
         } else {
             for (size_t i = 0; i < n; i++) {
@@ -122,7 +122,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     const size_t step = test_below(2);
     const size_t x_size = kernel_x_size(id);
     const size_t y_bytes = kernel_y_bytes(id, n);
-    const size_t y_align = id.y == NPUQ_Y_I32 || id.y == NPUQ_Y_I4 ? 4 : 1;
+    const size_t y_align = id.y == NPUQ_TYPE_INT32 || id.y == NPUQ_TYPE_QUINT4X2 ? 4 : 1;
     const size_t x_step = n * x_size + test_below(3) * x_size;
     const size_t y_gap = test_one_in(2) ? (64 - y_bytes % 64) % 64 : test_below(3) * y_align; /* all rows as aligned */
     const size_t y_step = y_bytes + (y_bytes ? y_gap : 0);
@@ -268,7 +268,7 @@ static void check_halves(void *context, kernel_id id)
     static uint32_t got[ALL];
     const sweep *s = context;
 
-    if (id.x == NPUQ_X_F32) {
+    if (id.x == NPUQ_TYPE_FLOAT32) {
         return;
     }
     for (size_t i = 0; i < ALL; i++) {
@@ -329,7 +329,7 @@ static void check_range_orders(void *context, kernel_id id)
     const size_t count = sizeof bad / sizeof bad[0];
     const sweep *s = context;
 
-    if (id.kind != RANGE || id.x != NPUQ_X_F32) {
+    if (id.kind != RANGE || id.x != NPUQ_TYPE_FLOAT32) {
         return;
     }
     for (size_t i = 0; i < count * count * count; i++) {
@@ -369,7 +369,7 @@ static void check_quotients(kernel_arguments *a, void *got, void *expected, size
 {
     kernel_backend backends[MOST_BACKENDS];
     const size_t count = kernel_backends(backends);
-    kernel_id id = {VECTOR, NPUQ_X_F32, NPUQ_Y_I32, NPUQ_DIV};
+    kernel_id id = {VECTOR, NPUQ_TYPE_FLOAT32, NPUQ_TYPE_INT32, NPUQ_DIV};
 
     for (size_t k = 0; k < 2 * count; k++) {
         id.kind = k % 2 ? VECTOR : UNIFORM;
@@ -426,7 +426,7 @@ static void check_last_scale(const kernel_backend *backend)
     static const float offset[1];
     static _Alignas(LINE) int8_t y[ROWS][N + 2 * LINE - N % LINE];
     static int8_t expected[ROWS][N + 2 * LINE - N % LINE];
-    const kernel_id id = {VECTOR, NPUQ_X_F32, NPUQ_Y_I8, NPUQ_DIV};
+    const kernel_id id = {VECTOR, NPUQ_TYPE_FLOAT32, NPUQ_TYPE_INT8, NPUQ_DIV};
     kernel_arguments a = {
         {x, NULL, sizeof x[0], sizeof y[0], 0, 0, {.read_streams = 4}}, scale, offset, 0, NULL, NULL, NULL};
 
@@ -621,19 +621,23 @@ static void test_widen(void **unused)
     static const struct {
         const char *name;
         size_t size;
-    } types[NPUQ_P_WIDENED] = {[NPUQ_P_F16] = {"f16", 2},
-                               [NPUQ_P_BF16] = {"bf16", 2},
-                               [NPUQ_P_I8] = {"i8", 1},
-                               [NPUQ_P_U8] = {"u8", 1},
-                               [NPUQ_P_I32] = {"i32", 4}};
+    } types[NPUQ_ROW_TYPES] = {[NPUQ_TYPE_FLOAT16] = {"f16", 2},
+                               [NPUQ_TYPE_BFLOAT16] = {"bf16", 2},
+                               [NPUQ_TYPE_INT8] = {"i8", 1},
+                               [NPUQ_TYPE_UINT8] = {"u8", 1},
+                               [NPUQ_TYPE_INT32] = {"i32", 4}};
     kernel_backend backends[MOST_BACKENDS];
     const size_t count = kernel_backends(backends);
 
     (void)unused;
     for (size_t b = 0; b < count; b++) {
-        for (int p = 0; p < NPUQ_P_WIDENED; p++) {
+        for (int p = 0; p < NPUQ_ROW_TYPES; p++) {
             char name[32];
 
+            assert_int_equal(!types[p].name, !backends[b].kernels->widen[p]);
+            if (!types[p].name) {
+                continue;
+            }
             (void)snprintf(name, sizeof name, "%s, %s", types[p].name, backends[b].name);
             check_widen(backends[b].kernels->widen[p], npuq_rows_ref.widen[p], types[p].size, name);
         }
@@ -761,7 +765,7 @@ static void check_parameters(const float *hi, const float *lo, size_t n)
     for (size_t b = 0; b < count; b++) {
         for (int form = NPUQ_ASYMMETRIC; form <= NPUQ_SYMMETRIC_INVERSE; form++) {
             for (int i4 = 0; i4 < 2; i4++) {
-                const npuq_y_type y = i4 ? NPUQ_Y_I4 : NPUQ_Y_I8;
+                const npuq_type y = i4 ? NPUQ_TYPE_QUINT4X2 : NPUQ_TYPE_INT8;
                 float expected[3][RANGES];
                 float got[3][RANGES];
 

@@ -109,18 +109,18 @@ static size_t parameters_for(kernel_id id)
     switch (id.kind) {
     case RANGE: return 1;
     case SMOOTH_RANGE: return PARAMETERS;
-    case SMOOTH_AFFINE: return id.y == NPUQ_Y_I8 ? PARAMETERS - 1 : 2; /* has no int32 */
+    case SMOOTH_AFFINE: return id.y == NPUQ_TYPE_INT8 ? PARAMETERS - 1 : 2; /* has no int32 */
     case UNIFORM:
     case VECTOR: break;
     }
-    return id.op == NPUQ_DIV ? (id.y == NPUQ_Y_I32 ? PARAMETERS : 2) : id.y == NPUQ_Y_I8 ? PARAMETERS - 1 : 2;
+    return id.op == NPUQ_DIV ? (id.y == NPUQ_TYPE_INT32 ? PARAMETERS : 2) : id.y == NPUQ_TYPE_INT8 ? PARAMETERS - 1 : 2;
 }
 
 static void check_kernel(void *context, kernel_id id)
 {
     const size_t blocks = *(const size_t *)context;
 
-    if (id.x != NPUQ_X_F32 || id.kind == VECTOR) { /* VECTOR goes with UNIFORM */
+    if (id.x != NPUQ_TYPE_FLOAT32 || id.kind == VECTOR) { /* VECTOR goes with UNIFORM */
         return;
     }
     for (size_t which = 0; which < parameters_for(id); which++) {
@@ -163,7 +163,7 @@ static uint32_t pick_significand(size_t i)
 static void check_quotients(buffers *b, float scale, uint32_t exponent_of_x, bool by_column)
 {
     enum { ROWS = 4, COLUMNS = BLOCK / ROWS };
-    const kernel_id id = {by_column ? VECTOR : UNIFORM, NPUQ_X_F32, NPUQ_Y_I32, NPUQ_DIV};
+    const kernel_id id = {by_column ? VECTOR : UNIFORM, NPUQ_TYPE_FLOAT32, NPUQ_TYPE_INT32, NPUQ_DIV};
     kernel_arguments a = {{b->x, b->expected, COLUMNS * 4, COLUMNS * 4, ROWS, COLUMNS, {.prefetch_bytes = 0}},
                           b->scale,
                           b->offset,

@@ -15,21 +15,21 @@
 enum { MAX_ROWS = 5, CANARY = 0xA5, PAD = 64 };
 
 typedef struct integer_kernel {
-    npuq_x_type x;
-    npuq_y_type y;
+    npuq_type x;
+    npuq_type y;
 } integer_kernel;
 
 static const struct {
     const char *name;
     npuq_dtype dtype;
     size_t bytes_of_eight;
-} xs[NPUQ_X_TYPES] = {[NPUQ_X_I8] = {"i8", NPUQ_INT8, 8},
-                      [NPUQ_X_I4] = {"i4", NPUQ_QUINT4X2, 4},
-                      [NPUQ_X_I32] = {"i32", NPUQ_INT32, 32}},
-  ys[NPUQ_Y_TYPES] = {[NPUQ_Y_I8] = {"i8", NPUQ_INT8, 8},
-                      [NPUQ_Y_F32] = {"f32", NPUQ_FLOAT32, 32},
-                      [NPUQ_Y_F16] = {"f16", NPUQ_FLOAT16, 16},
-                      [NPUQ_Y_BF16] = {"bf16", NPUQ_BFLOAT16, 16}};
+} xs[NPUQ_ROW_TYPES] = {[NPUQ_TYPE_INT8] = {"i8", NPUQ_INT8, 8},
+                        [NPUQ_TYPE_QUINT4X2] = {"i4", NPUQ_QUINT4X2, 4},
+                        [NPUQ_TYPE_INT32] = {"i32", NPUQ_INT32, 32}},
+  ys[NPUQ_ROW_TYPES] = {[NPUQ_TYPE_INT8] = {"i8", NPUQ_INT8, 8},
+                        [NPUQ_TYPE_FLOAT32] = {"f32", NPUQ_FLOAT32, 32},
+                        [NPUQ_TYPE_FLOAT16] = {"f16", NPUQ_FLOAT16, 16},
+                        [NPUQ_TYPE_BFLOAT16] = {"bf16", NPUQ_BFLOAT16, 16}};
 
 /* What is running, for a fault. */
 static struct {
@@ -95,13 +95,13 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
     const size_t step = test_below(2);
     const size_t x_row = xs[k.x].bytes_of_eight * n / 8;
     const size_t y_row = ys[k.y].bytes_of_eight * n / 8;
-    const size_t x_align = k.x == NPUQ_X_I8 ? 1 : 4;
+    const size_t x_align = k.x == NPUQ_TYPE_INT8 ? 1 : 4;
     const size_t y_align = ys[k.y].bytes_of_eight / 8;
     const size_t x_step = x_row + test_below(3) * x_align;
     const size_t y_step = y_row + test_below(3) * y_align;
     const size_t x_span = (rows - 1) * x_step + x_row;
     const size_t y_span = (rows - 1) * y_step + y_row;
-    const bool from_int32 = k.x == NPUQ_X_I32;
+    const bool from_int32 = k.x == NPUQ_TYPE_INT32;
     const size_t params = step ? n : 1;
     unsigned char *expected = malloc(y_span + 2 * PAD);
     char line[192];
@@ -129,7 +129,7 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
             }
         }
     }
-    const bool to_int8 = k.y == NPUQ_Y_I8;
+    const bool to_int8 = k.y == NPUQ_TYPE_INT8;
     const npuq_dequant_params p = {
         .scale = (const float *)(void *)scale.memory,
         .offset = !from_int32 && test_one_in(2) ? (const float *)(void *)offset.memory : NULL,
@@ -177,8 +177,8 @@ static void for_each_kernel(void (*visit)(const kernel_backend *backend, integer
     const size_t count = kernel_backends(backends);
 
     for (size_t b = 0; b < count; b++) {
-        for (npuq_x_type x = 0; x < NPUQ_X_TYPES; x++) {
-            for (npuq_y_type y = 0; y < NPUQ_Y_TYPES; y++) {
+        for (npuq_type x = 0; x < NPUQ_ROW_TYPES; x++) {
+            for (npuq_type y = 0; y < NPUQ_ROW_TYPES; y++) {
                 assert_int_equal(!npuq_rows_ref.dequant[y][x], !backends[b].kernels->dequant[y][x]);
                 if (npuq_rows_ref.dequant[y][x]) {
                     visit(&backends[b], (integer_kernel){x, y});
@@ -196,7 +196,7 @@ static void for_each_kernel(void (*visit)(const kernel_backend *backend, integer
 static void check_lengths(const kernel_backend *backend, integer_kernel k)
 {
     static const size_t longer[] = {504, 1000, 1024, 2049, 4096, 4999, 8999, 33000};
-    const size_t multiple = k.x == NPUQ_X_I4 ? 8 : 1;
+    const size_t multiple = k.x == NPUQ_TYPE_QUINT4X2 ? 8 : 1;
 
     for (size_t n = 0; n <= 257; n++) {
         check(backend, k, n - n % multiple, 1 + test_below(MAX_ROWS), test_below(64));
@@ -227,10 +227,10 @@ static void check_scales(const kernel_backend *backend, integer_kernel k)
     static uint32_t x[SCALES / 4];
     static uint32_t expected[SCALES];
     static uint32_t got[SCALES];
-    const uint32_t values = k.x == NPUQ_X_I8 ? 256 : 16;
+    const uint32_t values = k.x == NPUQ_TYPE_INT8 ? 256 : 16;
     const size_t bytes = ys[k.y].bytes_of_eight * SCALES / 8;
 
-    if (k.x == NPUQ_X_I32) {
+    if (k.x == NPUQ_TYPE_INT32) {
         return;
     }
     for (uint32_t i = 0; i < SCALES; i++) {
@@ -239,7 +239,7 @@ static void check_scales(const kernel_backend *backend, integer_kernel k)
         offset[i] = (float)test_between(-300, 300) / 4.0f;
     }
     for (uint32_t value = 0; value < values; value++) {
-        memset(x, k.x == NPUQ_X_I8 ? (int)value : (int)(value * 0x11), sizeof x);
+        memset(x, k.x == NPUQ_TYPE_INT8 ? (int)value : (int)(value * 0x11), sizeof x);
         for (int with_offset = 0; with_offset < 2; with_offset++) {
             const npuq_dequant_params p = {.scale = scale, .offset = with_offset ? offset : NULL, .increment = 1};
             npuq_block block = {.x = x, .y = expected, .rows = 1, .n = SCALES};

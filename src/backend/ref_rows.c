@@ -4,28 +4,20 @@
 #include "../ref/npuq_ref_rows.h"
 #include "row_table.h"
 
-/* The oracle's names for the types. */
-#define NPUQ_REF_DTYPE(NAME, name, bits, DTYPE) NPUQ_REF_##DTYPE,
-static npuq_ref_dtype npuq_find_ref_x(npuq_x_type x)
+/* The oracle's name for a type. */
+static npuq_ref_dtype find_ref_dtype(npuq_type type)
 {
-    static const npuq_ref_dtype dtypes[] = {NPUQ_EACH_X_TYPE(NPUQ_REF_DTYPE)};
+#define REF_DTYPE(NAME, ...) NPUQ_REF_##NAME,
+    static const npuq_ref_dtype dtypes[] = {NPUQ_EACH_ROW_TYPE(REF_DTYPE)};
 
-    return dtypes[x];
+    return dtypes[type];
 }
 
-static npuq_ref_dtype npuq_find_ref_y(npuq_y_type y)
+static npuq_ref_parameters find_parameters(npuq_dynamic_form form, npuq_type y, npuq_ref_range range)
 {
-    static const npuq_ref_dtype dtypes[] = {NPUQ_EACH_Y_TYPE(NPUQ_REF_DTYPE)};
+    const npuq_ref_dtype dtype = find_ref_dtype(y);
 
-    return dtypes[y];
-}
-#undef NPUQ_REF_DTYPE
-
-static npuq_ref_parameters npuq_find_ref_parameters(npuq_dynamic_form form, npuq_y_type y, npuq_ref_range range)
-{
-    const npuq_ref_dtype dtype = npuq_find_ref_y(y);
-
-    assert(y == NPUQ_Y_I4 || y == NPUQ_Y_I8);
+    assert(y == NPUQ_TYPE_QUINT4X2 || y == NPUQ_TYPE_INT8);
     if (form == NPUQ_ASYMMETRIC) {
         return npuq_ref_range_parameters(range, dtype);
     }
@@ -59,15 +51,15 @@ NOINLINE void quantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype
     static void NPUQ_KERNEL(quantise, NAME##_by_row)(const npuq_block *b, const float *scale, const float *offset,     \
                                                      size_t increment)                                                 \
     {                                                                                                                  \
-        assert(npuq_is_valid_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, scale, offset, 0));                                     \
-        quantise_ref(b, npuq_find_ref_x(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale,        \
+        assert(npuq_is_valid_affine(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, scale, offset, 0));                               \
+        quantise_ref(b, find_ref_dtype(NPUQ_TYPE_##X), find_ref_dtype(NPUQ_TYPE_##Y), NPUQ_##OP == NPUQ_DIV, scale,    \
                      offset, increment, 0, 0);                                                                         \
     }                                                                                                                  \
     static void NPUQ_KERNEL(quantise, NAME##_by_column)(const npuq_block *b, const float *scale, const float *offset,  \
                                                         size_t increment)                                              \
     {                                                                                                                  \
-        assert(npuq_is_valid_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, scale, offset, increment));                             \
-        quantise_ref(b, npuq_find_ref_x(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), NPUQ_##OP == NPUQ_DIV, scale,        \
+        assert(npuq_is_valid_affine(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, scale, offset, increment));                       \
+        quantise_ref(b, find_ref_dtype(NPUQ_TYPE_##X), find_ref_dtype(NPUQ_TYPE_##Y), NPUQ_##OP == NPUQ_DIV, scale,    \
                      offset, 0, 1, increment);                                                                         \
     }
 
@@ -84,8 +76,8 @@ NOINLINE void quantise_smooth_ref(const npuq_block *b, npuq_ref_dtype x, npuq_re
     static void NPUQ_KERNEL(quantise, NAME##_smooth)(                                                                  \
         const npuq_block *b, const float *smooth, const float *inverse_scale, const float *offset, size_t increment)   \
     {                                                                                                                  \
-        assert(npuq_is_valid_smooth_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, smooth, inverse_scale, offset));                 \
-        quantise_smooth_ref(b, npuq_find_ref_x(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), smooth, inverse_scale,        \
+        assert(npuq_is_valid_smooth_affine(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, smooth, inverse_scale, offset));           \
+        quantise_smooth_ref(b, find_ref_dtype(NPUQ_TYPE_##X), find_ref_dtype(NPUQ_TYPE_##Y), smooth, inverse_scale,    \
                             offset, increment);                                                                        \
     }
 
@@ -102,8 +94,8 @@ NOINLINE void find_ranges_ref(const npuq_block *b, npuq_ref_dtype x, const float
 #define RANGE(NAME, X)                                                                                                 \
     static void NPUQ_KERNEL(find, range_from_##NAME)(const npuq_block *b, const float *smooth, float *hi, float *lo)   \
     {                                                                                                                  \
-        assert(npuq_is_valid_range(b, NPUQ_X_##X, smooth, hi, lo));                                                    \
-        find_ranges_ref(b, npuq_find_ref_x(NPUQ_X_##X), smooth, hi, lo);                                               \
+        assert(npuq_is_valid_range(b, NPUQ_TYPE_##X, smooth, hi, lo));                                                 \
+        find_ranges_ref(b, find_ref_dtype(NPUQ_TYPE_##X), smooth, hi, lo);                                             \
     }
 
 NOINLINE void dequantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const npuq_dequant_params *p)
@@ -117,8 +109,8 @@ NOINLINE void dequantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dty
 #define DEQUANT(NAME, Y, X)                                                                                            \
     static void NPUQ_KERNEL(dequantise, NAME)(const npuq_block *b, const npuq_dequant_params *p)                       \
     {                                                                                                                  \
-        assert(npuq_is_valid_dequant(b, NPUQ_Y_##Y, NPUQ_X_##X, p));                                                   \
-        dequantise_ref(b, npuq_find_ref_x(NPUQ_X_##X), npuq_find_ref_y(NPUQ_Y_##Y), p);                                \
+        assert(npuq_is_valid_dequant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, p));                                             \
+        dequantise_ref(b, find_ref_dtype(NPUQ_TYPE_##X), find_ref_dtype(NPUQ_TYPE_##Y), p);                            \
     }
 
 static void NPUQ_KERNEL(find, short_ranges)(float *values, const float *smooth, size_t n, size_t rows, float *hi,
@@ -136,12 +128,12 @@ static void NPUQ_KERNEL(find, short_ranges)(float *values, const float *smooth, 
     }
 }
 
-static void NPUQ_KERNEL(compute, scales)(npuq_dynamic_form form, npuq_y_type y, const float *hi, const float *lo,
+static void NPUQ_KERNEL(compute, scales)(npuq_dynamic_form form, npuq_type y, const float *hi, const float *lo,
                                          size_t n, float *scale, float *offset, float *inverse_scale)
 {
     assert(npuq_are_valid_parameters(y, hi, lo, scale, offset, inverse_scale));
     for (size_t r = 0; r < n; r++) {
-        const npuq_ref_parameters p = npuq_find_ref_parameters(form, y, (npuq_ref_range){hi[r], lo[r]});
+        const npuq_ref_parameters p = find_parameters(form, y, (npuq_ref_range){hi[r], lo[r]});
 
         scale[r] = p.scale;
         offset[r] = p.offset;

@@ -6,9 +6,7 @@
 #ifndef NPUQ_ROW_H
 #define NPUQ_ROW_H
 
-#include "row_types.h"
-
-#include <npuquant/npuquant.h>
+#include "../type.h"
 
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "npuquant defines every bit of its results, NaN and infinities included: build it without -ffast-math"
@@ -16,22 +14,6 @@
 #error "npuquant defines every bit of its results: build it without -ffast-math, and without the parts of it"
 #endif
 
-/* Types of parameters. A word of trans_quant_param is unpacked, not widened; binary32 needs neither. */
-typedef enum npuq_p_type {
-    NPUQ_P_F16,
-    NPUQ_P_BF16,
-    NPUQ_P_I8,
-    NPUQ_P_U8,
-    NPUQ_P_I32,
-    NPUQ_P_F32,
-    NPUQ_P_WORD
-} npuq_p_type;
-/* Sizes of the tables: floating-point x and integer y come first, and so do the parameters that are widened. */
-#define NPUQ_X_FLOATS   NPUQ_X_I8
-#define NPUQ_X_TYPES    (NPUQ_X_I32 + 1)
-#define NPUQ_Y_INTEGERS NPUQ_Y_F32
-#define NPUQ_Y_TYPES    (NPUQ_Y_BF16 + 1)
-#define NPUQ_P_WIDENED  NPUQ_P_F32
 typedef enum npuq_affine_op { NPUQ_MUL, NPUQ_DIV } npuq_affine_op;
 #define NPUQ_AFFINE_OPS (NPUQ_DIV + 1)
 
@@ -79,7 +61,7 @@ typedef enum npuq_dynamic_form { NPUQ_ASYMMETRIC, NPUQ_SYMMETRIC_PRODUCT, NPUQ_S
 /* The parameters of n rows, of whatever hi and lo; y is int8 or int4. NaN is of whatever
  * payload. All arrays have room for the next multiple of NPUQ_LANES; the rest may be read, whatever it holds, and
  * written. */
-typedef void npuq_parameters_fn(npuq_dynamic_form form, npuq_y_type y, const float *hi, const float *lo, size_t n,
+typedef void npuq_parameters_fn(npuq_dynamic_form form, npuq_type y, const float *hi, const float *lo, size_t n,
                                 float *scale, float *offset, float *inverse_scale);
 
 /* y = sat(round((x * smooth[i]) * inverse_scale + offset)), whose parameters go from row to row as above. */
@@ -129,17 +111,17 @@ typedef void npuq_fence_stores_fn(void);
 
 typedef struct npuq_row_kernels {
     /* null where no operator asks for it, see row_table.h */
-    npuq_affine_uniform_fn *affine_uniform[NPUQ_AFFINE_OPS][NPUQ_Y_INTEGERS][NPUQ_X_FLOATS];
-    npuq_affine_vector_fn *affine_vector[NPUQ_AFFINE_OPS][NPUQ_Y_INTEGERS][NPUQ_X_FLOATS];
-    npuq_range_fn *range[NPUQ_X_FLOATS];
+    npuq_affine_uniform_fn *affine_uniform[NPUQ_AFFINE_OPS][NPUQ_ROW_TYPES][NPUQ_ROW_TYPES]; /* y, x */
+    npuq_affine_vector_fn *affine_vector[NPUQ_AFFINE_OPS][NPUQ_ROW_TYPES][NPUQ_ROW_TYPES];
+    npuq_range_fn *range[NPUQ_ROW_TYPES];
     npuq_short_rows_fn *short_rows;
     npuq_parameters_fn *parameters;
-    npuq_smooth_affine_fn *smooth_affine[NPUQ_Y_INTEGERS][NPUQ_X_FLOATS]; /* int8 and int4 only */
-    npuq_dequant_fn *dequant[NPUQ_Y_TYPES][NPUQ_X_TYPES]; /* integers to floats, and int32 to int8, only */
+    npuq_smooth_affine_fn *smooth_affine[NPUQ_ROW_TYPES][NPUQ_ROW_TYPES];
+    npuq_dequant_fn *dequant[NPUQ_ROW_TYPES][NPUQ_ROW_TYPES];
     npuq_pack_fn *pack;
     npuq_unpack_fn *unpack;
     npuq_word_bits_fn *word_bits;
-    npuq_widen_fn *widen[NPUQ_P_WIDENED];
+    npuq_widen_fn *widen[NPUQ_ROW_TYPES];
     npuq_spread_fn *spread;
     npuq_fence_stores_fn *fence_stores;
 } npuq_row_kernels;

@@ -26,39 +26,40 @@ NPUQ_CONTRACT bool npuq_are_rows(const npuq_block *b, const void *first, ptrdiff
     return npuq_is_aligned(first, size) && (b->rows < 2 || stride % (ptrdiff_t)size == 0);
 }
 
-/* A row from memory is divided by read_streams. int4 comes in words of eight. */
-#define NPUQ_SIZE(NAME, name, bits, DTYPE) (bits) < 8 ? 4 : (bits) / 8,
-NPUQ_CONTRACT bool npuq_is_valid_x(const npuq_block *b, npuq_x_type x)
+/* Rows of whole storage words. */
+NPUQ_CONTRACT bool npuq_are_rows_of(const npuq_block *b, const void *first, ptrdiff_t stride, npuq_type type)
 {
-    static const size_t sizes[] = {NPUQ_EACH_X_TYPE(NPUQ_SIZE)};
+    const npuq_storage_word word = npuq_word_of(type);
 
-    return npuq_are_rows(b, b->x, b->x_stride, sizes[x]) && (x != NPUQ_X_I4 || b->n % 8 == 0) &&
-           (!b->hints.from_memory || b->hints.read_streams > 0);
+    return npuq_are_rows(b, first, stride, word.size) && b->n % npuq_count_elements_in(word) == 0;
 }
 
-NPUQ_CONTRACT bool npuq_is_valid_y(const npuq_block *b, npuq_y_type y)
+/* A row from memory is divided by read_streams. */
+NPUQ_CONTRACT bool npuq_is_valid_x(const npuq_block *b, npuq_type x)
 {
-    static const size_t sizes[] = {NPUQ_EACH_Y_TYPE(NPUQ_SIZE)};
-
-    return npuq_are_rows(b, b->y, b->y_stride, sizes[y]) && (y != NPUQ_Y_I4 || b->n % 8 == 0);
+    return npuq_are_rows_of(b, b->x, b->x_stride, x) && (!b->hints.from_memory || b->hints.read_streams > 0);
 }
-#undef NPUQ_SIZE
+
+NPUQ_CONTRACT bool npuq_is_valid_y(const npuq_block *b, npuq_type y)
+{
+    return npuq_are_rows_of(b, b->y, b->y_stride, y);
+}
 
 /* offset_increment is 0 for kernels that have none. */
-NPUQ_CONTRACT bool npuq_is_valid_affine(const npuq_block *b, npuq_y_type y, npuq_x_type x, const float *scale,
+NPUQ_CONTRACT bool npuq_is_valid_affine(const npuq_block *b, npuq_type y, npuq_type x, const float *scale,
                                         const float *offset, size_t offset_increment)
 {
     return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && npuq_is_array(scale) && npuq_is_array(offset) &&
            offset_increment <= 1;
 }
 
-NPUQ_CONTRACT bool npuq_is_valid_smooth_affine(const npuq_block *b, npuq_y_type y, npuq_x_type x, const float *smooth,
+NPUQ_CONTRACT bool npuq_is_valid_smooth_affine(const npuq_block *b, npuq_type y, npuq_type x, const float *smooth,
                                                const float *inverse_scale, const float *offset)
 {
     return npuq_is_valid_affine(b, y, x, inverse_scale, offset, 0) && npuq_is_array(smooth);
 }
 
-NPUQ_CONTRACT bool npuq_is_valid_range(const npuq_block *b, npuq_x_type x, const float *smooth, const float *hi,
+NPUQ_CONTRACT bool npuq_is_valid_range(const npuq_block *b, npuq_type x, const float *smooth, const float *hi,
                                        const float *lo)
 {
     return npuq_is_valid_x(b, x) && npuq_is_aligned(smooth, 4) && npuq_is_array(hi) && npuq_is_array(lo);
@@ -71,23 +72,22 @@ NPUQ_CONTRACT bool npuq_are_valid_short_rows(const float *values, const float *s
            npuq_is_aligned(smooth, 4) && npuq_is_array(hi) && npuq_is_array(lo);
 }
 
-NPUQ_CONTRACT bool npuq_are_valid_parameters(npuq_y_type y, const float *hi, const float *lo, const float *scale,
+NPUQ_CONTRACT bool npuq_are_valid_parameters(npuq_type y, const float *hi, const float *lo, const float *scale,
                                              const float *offset, const float *inverse_scale)
 {
-    return (y == NPUQ_Y_I8 || y == NPUQ_Y_I4) && npuq_is_array(hi) && npuq_is_array(lo) && npuq_is_array(scale) &&
-           npuq_is_array(offset) && npuq_is_array(inverse_scale);
+    return (y == NPUQ_TYPE_INT8 || y == NPUQ_TYPE_QUINT4X2) && npuq_is_array(hi) && npuq_is_array(lo) &&
+           npuq_is_array(scale) && npuq_is_array(offset) && npuq_is_array(inverse_scale);
 }
 
 /* What a pair of types does not have is null; but y_offset, as words may have offsets whatever y is. */
-NPUQ_CONTRACT bool npuq_is_valid_dequant(const npuq_block *b, npuq_y_type y, npuq_x_type x,
-                                         const npuq_dequant_params *p)
+NPUQ_CONTRACT bool npuq_is_valid_dequant(const npuq_block *b, npuq_type y, npuq_type x, const npuq_dequant_params *p)
 {
-    const bool from_int32 = x == NPUQ_X_I32;
+    const bool from_int32 = x == NPUQ_TYPE_INT32;
 
     return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && npuq_is_array(p->scale) && p->increment <= 1 &&
            npuq_is_aligned(p->offset, 4) && npuq_is_aligned(p->x_bias, 4) && npuq_is_aligned(p->row_scale, 4) &&
            npuq_is_aligned(p->bias, 4) && npuq_is_aligned(p->y_offset, 4) && (from_int32 ? !p->offset : !p->x_bias) &&
-           ((from_int32 && y != NPUQ_Y_I8) || (!p->row_scale && !p->bias));
+           ((from_int32 && y != NPUQ_TYPE_INT8) || (!p->row_scale && !p->bias));
 }
 
 /* The words that pack, unpack and word_bits take. */

@@ -10,41 +10,43 @@
 
 /* clang-format off: a table of macros */
 
-/* DO(name, Y, X, OP) for every kernel that quantises without smooth scales, by NPUQ_Y_<Y> and so on: int4 is not
+/* DO(name, Y, X, OP) for every kernel that quantises without smooth scales, by NPUQ_TYPE_<Y> and so on: int4 is not
  * divided to, uint8 and int32 are nothing else */
 #define NPUQ_EACH_FLOAT_X(DO, y, Y, op, OP)                                                                            \
-    DO(y##_from_f32_##op, Y, F32, OP) DO(y##_from_f16_##op, Y, F16, OP) DO(y##_from_bf16_##op, Y, BF16, OP)
+    DO(y##_from_f32_##op, Y, FLOAT32, OP) DO(y##_from_f16_##op, Y, FLOAT16, OP) DO(y##_from_bf16_##op, Y, BFLOAT16, OP)
 #define NPUQ_EACH_AFFINE(DO)                                                                                           \
-    NPUQ_EACH_FLOAT_X(DO, i8, I8, multiply, MUL)                                                                       \
-    NPUQ_EACH_FLOAT_X(DO, i4, I4, multiply, MUL)                                                                       \
-    NPUQ_EACH_FLOAT_X(DO, i8, I8, divide, DIV)                                                                         \
-    NPUQ_EACH_FLOAT_X(DO, u8, U8, divide, DIV) NPUQ_EACH_FLOAT_X(DO, i32, I32, divide, DIV)
+    NPUQ_EACH_FLOAT_X(DO, i8, INT8, multiply, MUL)                                                                     \
+    NPUQ_EACH_FLOAT_X(DO, i4, QUINT4X2, multiply, MUL)                                                                 \
+    NPUQ_EACH_FLOAT_X(DO, i8, INT8, divide, DIV)                                                                       \
+    NPUQ_EACH_FLOAT_X(DO, u8, UINT8, divide, DIV) NPUQ_EACH_FLOAT_X(DO, i32, INT32, divide, DIV)
 
 /* DO(name, Y, X) for the outputs of dynamic quantisation */
 #define NPUQ_EACH_SMOOTH(DO)                                                                                           \
-    DO(i8_from_f32, I8, F32)                                                                                           \
-    DO(i8_from_f16, I8, F16)                                                                                           \
-    DO(i8_from_bf16, I8, BF16) DO(i4_from_f32, I4, F32) DO(i4_from_f16, I4, F16) DO(i4_from_bf16, I4, BF16)
+    DO(i8_from_f32, INT8, FLOAT32)                                                                                     \
+    DO(i8_from_f16, INT8, FLOAT16)                                                                                     \
+    DO(i8_from_bf16, INT8, BFLOAT16)                                                                                   \
+    DO(i4_from_f32, QUINT4X2, FLOAT32) DO(i4_from_f16, QUINT4X2, FLOAT16) DO(i4_from_bf16, QUINT4X2, BFLOAT16)
 
 /* DO(name, X) */
-#define NPUQ_EACH_RANGE(DO) DO(f32, F32) DO(f16, F16) DO(bf16, BF16)
+#define NPUQ_EACH_RANGE(DO) DO(f32, FLOAT32) DO(f16, FLOAT16) DO(bf16, BFLOAT16)
 
 /* DO(name, Y, X) for what comes from integers */
-#define NPUQ_EACH_INTEGER_X(DO, y, Y) DO(y##_from_i8, Y, I8) DO(y##_from_i4, Y, I4) DO(y##_from_i32, Y, I32)
+#define NPUQ_EACH_INTEGER_X(DO, y, Y) DO(y##_from_i8, Y, INT8) DO(y##_from_i4, Y, QUINT4X2) DO(y##_from_i32, Y, INT32)
 #define NPUQ_EACH_DEQUANT(DO)                                                                                          \
-    NPUQ_EACH_INTEGER_X(DO, f32, F32)                                                                                  \
-    NPUQ_EACH_INTEGER_X(DO, f16, F16) NPUQ_EACH_INTEGER_X(DO, bf16, BF16) DO(i8_from_i32, I8, I32)
+    NPUQ_EACH_INTEGER_X(DO, f32, FLOAT32)                                                                              \
+    NPUQ_EACH_INTEGER_X(DO, f16, FLOAT16) NPUQ_EACH_INTEGER_X(DO, bf16, BFLOAT16) DO(i8_from_i32, INT8, INT32)
 
 /* DO(name, P) for the parameters that are widened */
-#define NPUQ_EACH_PARAMETER(DO) DO(f16, F16) DO(bf16, BF16) DO(i8, I8) DO(u8, U8) DO(i32, I32)
+#define NPUQ_EACH_PARAMETER(DO) DO(f16, FLOAT16) DO(bf16, BFLOAT16) DO(i8, INT8) DO(u8, UINT8) DO(i32, INT32)
 
 #define NPUQ_AFFINE_ENTRY(name, Y, X, OP)                                                                              \
-    .affine_uniform[NPUQ_##OP][NPUQ_Y_##Y][NPUQ_X_##X] = NPUQ_KERNEL(quantise, name##_by_row),                         \
-    .affine_vector[NPUQ_##OP][NPUQ_Y_##Y][NPUQ_X_##X] = NPUQ_KERNEL(quantise, name##_by_column),
-#define NPUQ_SMOOTH_ENTRY(name, Y, X)  .smooth_affine[NPUQ_Y_##Y][NPUQ_X_##X] = NPUQ_KERNEL(quantise, name##_smooth),
-#define NPUQ_RANGE_ENTRY(name, X)      .range[NPUQ_X_##X] = NPUQ_KERNEL(find, range_from_##name),
-#define NPUQ_DEQUANT_ENTRY(name, Y, X) .dequant[NPUQ_Y_##Y][NPUQ_X_##X] = NPUQ_KERNEL(dequantise, name),
-#define NPUQ_WIDEN_ENTRY(name, P)      .widen[NPUQ_P_##P] = NPUQ_KERNEL(widen, f32_from_##name),
+    .affine_uniform[NPUQ_##OP][NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(quantise, name##_by_row),                   \
+    .affine_vector[NPUQ_##OP][NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(quantise, name##_by_column),
+#define NPUQ_SMOOTH_ENTRY(name, Y, X)                                                                                  \
+    .smooth_affine[NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(quantise, name##_smooth),
+#define NPUQ_RANGE_ENTRY(name, X)      .range[NPUQ_TYPE_##X] = NPUQ_KERNEL(find, range_from_##name),
+#define NPUQ_DEQUANT_ENTRY(name, Y, X) .dequant[NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(dequantise, name),
+#define NPUQ_WIDEN_ENTRY(name, P)      .widen[NPUQ_TYPE_##P] = NPUQ_KERNEL(widen, f32_from_##name),
 
 #define NPUQ_ROW_TABLE                                                                                                 \
     {                                                                                                                  \
@@ -59,11 +61,5 @@
     }
 
 /* clang-format on */
-
-#define NPUQ_ZERO(...) 0,
-_Static_assert(sizeof((char[]){NPUQ_EACH_RANGE(NPUQ_ZERO)}) == NPUQ_X_FLOATS, "every floating-point x has a range");
-_Static_assert(sizeof((char[]){NPUQ_EACH_PARAMETER(NPUQ_ZERO)}) == NPUQ_P_WIDENED,
-               "every parameter that is widened has a kernel");
-#undef NPUQ_ZERO
 
 #endif

@@ -23,13 +23,13 @@ static inline NPUQ_INLINED const float *read_params(const npuq_row_kernels *kern
 {
     const char *data = params->data + skipped * (size_t)params->step;
 
-    if (params->type == NPUQ_P_F32) {
+    if (params->type == NPUQ_TYPE_FLOAT32) {
         return (const float *)(const void *)data;
     }
     if (n == 1) {
         return npuq_convert_params(kernels, &(npuq_params){data, params->step, params->type, 1, 0}, n, buffer);
     }
-    assert(params->type < NPUQ_P_WIDENED && n <= NPUQ_DENSE_PARAMS);
+    assert(kernels->widen[params->type] && n <= NPUQ_DENSE_PARAMS);
     kernels->widen[params->type](data, buffer, n);
     return buffer;
 }
@@ -77,8 +77,8 @@ static inline NPUQ_INLINED void fill_dense(affine_dense *d, const npuq_arguments
 {
     const npuq_tensor *x = arguments->tensors[roles->x];
     const npuq_tensor *offset = arguments->tensors[roles->offset];
-    const npuq_x_type x_type = npuq_find_x_type(arguments->infos[roles->x]);
-    const npuq_y_type y_type = npuq_find_y_type(arguments->infos[roles->y]);
+    const npuq_type x_type = arguments->infos[roles->x]->type;
+    const npuq_type y_type = arguments->infos[roles->y]->type;
     const bool uniform = arguments->counts[roles->scale] == 1;
 
     d->kernels = npuq_kernels();

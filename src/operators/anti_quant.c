@@ -9,7 +9,7 @@ static const npuq_signature signature = {
     op,
     4,
     {
-        [X] = {"x", NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2, 0, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
+        [X] = {"x", NPUQ_TAKES(INT8) | NPUQ_TAKES(QUINT4X2), 0, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
         [SCALE] = {"scale", NPUQ_TAKES_FLOATS, 1, 1, NPUQ_INPUT, NPUQ_OPERAND_SCALE},
         [OFFSET] = {"offset", NPUQ_TAKES_FLOATS, 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_OFFSET},
         [Y] = {"y", NPUQ_TAKES_FLOATS, 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},

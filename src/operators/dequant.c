@@ -9,11 +9,11 @@ static const npuq_signature signature = {
     op,
     5,
     {
-        [X] = {"x", NPUQ_TAKES_INT32, 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
+        [X] = {"x", NPUQ_TAKES(INT32), 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
         [WEIGHT_SCALE] = {"weight_scale", NPUQ_TAKES_FLOATS, 1, 1, NPUQ_INPUT, NPUQ_OPERAND_SCALE},
-        [ACTIVATION_SCALE] = {"activation_scale", NPUQ_TAKES_FLOAT32, 0, NPUQ_MAX_NDIM - 1, NPUQ_OPTIONAL_INPUT,
+        [ACTIVATION_SCALE] = {"activation_scale", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM - 1, NPUQ_OPTIONAL_INPUT,
                               NPUQ_OPERAND_ROW_SCALE},
-        [BIAS] = {"bias", NPUQ_TAKES_FLOATS | NPUQ_TAKES_INT32, 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_BIAS},
+        [BIAS] = {"bias", NPUQ_TAKES_FLOATS | NPUQ_TAKES(INT32), 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_BIAS},
         [Y] = {"y", NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
     },
 };

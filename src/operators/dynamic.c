@@ -95,7 +95,7 @@ static void start_ranges(size_t rows, row_values *v)
 /* Kernels compute the parameters of several rows in whole vectors. What these hold beyond the rows is made numbers
  * first: where a processor is slow with what lies there by chance, as with subnormal numbers, the call would be slow.
  */
-static void find_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form form, npuq_y_type y, size_t rows,
+static void find_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form form, npuq_type y, size_t rows,
                             row_values *v)
 {
     for (size_t r = rows; rows > 1 && r % NPUQ_LANES != 0; r++) {
@@ -154,7 +154,7 @@ static void quantise_rows(const npuq_walk *walk, const npuq_rect *rect)
 }
 
 /* What y is made with, from scale and offset, or in the symmetric form from min and max, of so many rows. */
-static void read_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form form, npuq_y_type y, const char *first,
+static void read_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form form, npuq_type y, const char *first,
                             ptrdiff_t first_step, const char *second, ptrdiff_t second_step, size_t rows, row_values *v)
 {
     if (form == NPUQ_ASYMMETRIC) {
@@ -287,7 +287,7 @@ static void cut_whole_rows(dynamic_walk *d, const npuq_filling *filling)
 {
     npuq_walk *walk = &d->walk;
     const size_t cols = npuq_count_columns(&walk->loop);
-    const size_t x_size = walk->choice.steps[NPUQ_LOOP_X].size;
+    const size_t x_size = walk->choice.words[NPUQ_LOOP_X].size;
     const size_t block_bytes = npuq_is_unready(&d->smooth.first) ? BLOCK_BYTES_IN_L2
                                : walk->choice.hints.from_memory  ? BLOCK_BYTES_FROM_MEMORY
                                                                  : count_block_bytes(x_size);
@@ -345,8 +345,8 @@ static void add_parameter(dynamic_walk *d, npuq_filling *filling, int operand, i
 typedef struct dynamic_dense {
     npuq_dense dense;
     const npuq_row_kernels *kernels;
-    npuq_x_type x;
-    npuq_y_type y;
+    npuq_type x;
+    npuq_type y;
     npuq_dynamic_step step;
     npuq_dynamic_form form;
     npuq_group_params smooth;
@@ -424,15 +424,15 @@ static inline NPUQ_INLINED void fill_dense(dynamic_dense *d, const npuq_argument
 
     npuq_list_rows(&d->dense, arguments, NPUQ_DYNAMIC_X, NPUQ_DYNAMIC_Y, NPUQ_DYNAMIC_X, per_tensor);
     const size_t row_bytes = (size_t)d->dense.block.x_stride;
-    const size_t block_bytes = count_block_bytes(d->dense.x_step.size);
+    const size_t block_bytes = count_block_bytes(d->dense.x_word.size);
 
     d->dense.groups = npuq_list_groups(tensors[NPUQ_DYNAMIC_GROUP_INDEX]);
     d->dense.block_rows = step == NPUQ_APPLY || row_bytes <= block_bytes / ROWS ? ROWS
                           : row_bytes >= block_bytes                            ? 1
                                                                                 : block_bytes / row_bytes;
     d->kernels = npuq_kernels();
-    d->x = npuq_find_x_type(arguments->infos[NPUQ_DYNAMIC_X]);
-    d->y = npuq_find_y_type(arguments->infos[NPUQ_DYNAMIC_Y]);
+    d->x = arguments->infos[NPUQ_DYNAMIC_X]->type;
+    d->y = arguments->infos[NPUQ_DYNAMIC_Y]->type;
     d->step = step;
     d->form = form;
     d->smooth = npuq_list_group_params(arguments, NPUQ_DYNAMIC_SMOOTH);
@@ -511,7 +511,7 @@ void npuq_take_dynamic_step(npuq_filling *filling, npuq_dynamic_step step, npuq_
     const bool per_tensor = quant_mode == NPUQ_PER_TENSOR;
 
     if (step == NPUQ_FIND_RANGES) { /* any type of y will do */
-        filling->arguments.infos[NPUQ_DYNAMIC_Y] = npuq_find_dtype(NPUQ_INT8);
+        filling->arguments.infos[NPUQ_DYNAMIC_Y] = npuq_find_type(NPUQ_INT8);
     }
     if (!suits_dense(&filling->arguments, per_tensor, executor)) {
         take_walk(filling, step, form, per_tensor, executor);
@@ -524,7 +524,7 @@ void npuq_take_dynamic_step(npuq_filling *filling, npuq_dynamic_step step, npuq_
 
 /* ---- parameters alone -------------------------------------------------------------------------------------------- */
 
-void npuq_find_params_of_ranges(npuq_dynamic_form form, npuq_y_type y, const npuq_loop *loop)
+void npuq_find_params_of_ranges(npuq_dynamic_form form, npuq_type y, const npuq_loop *loop)
 {
     const npuq_fp_state caller = npuq_fp_enter();
 

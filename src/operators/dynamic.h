@@ -29,6 +29,6 @@ void npuq_take_dynamic_step(npuq_filling *filling, npuq_dynamic_step step, npuq_
 /* Operands of a loop over ranges and what is made of them; it need not have the last. */
 enum { NPUQ_PARAMS_MIN = NPUQ_LOOP_X, NPUQ_PARAMS_SCALE = NPUQ_LOOP_Y, NPUQ_PARAMS_MAX, NPUQ_PARAMS_OFFSET };
 
-void npuq_find_params_of_ranges(npuq_dynamic_form form, npuq_y_type y, const npuq_loop *loop);
+void npuq_find_params_of_ranges(npuq_dynamic_form form, npuq_type y, const npuq_loop *loop);
 
 #endif

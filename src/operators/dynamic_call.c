@@ -143,10 +143,10 @@ enum { MIN, MAX, SCALE, OFFSET };
     {                                                                                                                  \
         OP, COUNT,                                                                                                     \
         {                                                                                                              \
-            [MIN] = {"min", NPUQ_TAKES_FLOAT32, 0, NPUQ_MAX_NDIM, NPUQ_INPUT, NPUQ_FIXED},                             \
-            [MAX] = {"max", NPUQ_TAKES_FLOAT32, 0, NPUQ_MAX_NDIM, NPUQ_INPUT, NPUQ_FIXED},                             \
-            [SCALE] = {"scale", NPUQ_TAKES_FLOAT32, 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_FIXED},                        \
-            [OFFSET] = {"offset", NPUQ_TAKES_FLOAT32, 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_FIXED},                      \
+            [MIN] = {"min", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_INPUT, NPUQ_FIXED},                            \
+            [MAX] = {"max", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_INPUT, NPUQ_FIXED},                            \
+            [SCALE] = {"scale", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_FIXED},                       \
+            [OFFSET] = {"offset", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_FIXED},                     \
         }                                                                                                              \
     }
 
@@ -172,7 +172,7 @@ npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *
 {
     static const npuq_signature asymmetric = PARAMS_SIGNATURE("dynamic_quant_params", 4);
     static const npuq_signature symmetric = PARAMS_SIGNATURE("dynamic_quant_symmetric_params", 3);
-    const npuq_step step = npuq_find_dtype(NPUQ_FLOAT32)->step;
+    const npuq_storage_word word = npuq_word_of(NPUQ_TYPE_FLOAT32);
     npuq_filling filling;
     npuq_loop loop;
     const npuq_status status = npuq_check_call(&filling, NULL, form == NPUQ_ASYMMETRIC ? &asymmetric : &symmetric,
@@ -181,7 +181,7 @@ npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *
     if (status != NPUQ_OK || npuq_count_elements(tensors[MIN]) == 0) {
         return status;
     }
-    npuq_start_loop(&loop, tensors[MIN], step, step);
+    npuq_start_loop(&loop, tensors[MIN], word, word);
     npuq_add_operand(&loop, NPUQ_PARAMS_MIN, tensors[MIN]);
     npuq_add_operand(&loop, NPUQ_PARAMS_MAX, tensors[MAX]);
     npuq_add_operand(&loop, NPUQ_PARAMS_SCALE, tensors[SCALE]);
@@ -189,6 +189,6 @@ npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *
         npuq_add_operand(&loop, NPUQ_PARAMS_OFFSET, tensors[OFFSET]);
     }
     npuq_normalise_loop(&loop, NPUQ_LOOP_ANY_ORDER);
-    npuq_find_params_of_ranges(form, npuq_find_y_type(npuq_find_dtype(y_dtype)), &loop);
+    npuq_find_params_of_ranges(form, npuq_find_type(y_dtype)->type, &loop);
     return NPUQ_OK;
 }

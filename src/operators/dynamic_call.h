@@ -14,9 +14,10 @@
             [NPUQ_DYNAMIC_SMOOTH] = {"smooth_scales",     NPUQ_TAKES_FLOATS,  1, 2,                                    \
                                      NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_SMOOTH},                                        \
             [NPUQ_DYNAMIC_GROUP_INDEX] = {"group_index", NPUQ_TAKES_INDICES, 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED},   \
-            [NPUQ_DYNAMIC_Y] = {"y", NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2, 2, NPUQ_MAX_NDIM, Y_ROLE, NPUQ_OPERAND_Y}, \
-            [NPUQ_DYNAMIC_FIRST] = {FIRST, NPUQ_TAKES_FLOAT32, 1, NPUQ_MAX_NDIM - 1, ROLE, NPUQ_OPERAND_SCALE},        \
-            [NPUQ_DYNAMIC_SECOND] = {SECOND, NPUQ_TAKES_FLOAT32, 1, NPUQ_MAX_NDIM - 1, ROLE, NPUQ_OPERAND_OFFSET},     \
+            [NPUQ_DYNAMIC_Y] =                                                                                         \
+                {"y", NPUQ_TAKES(INT8) | NPUQ_TAKES(QUINT4X2), 2, NPUQ_MAX_NDIM, Y_ROLE, NPUQ_OPERAND_Y},              \
+            [NPUQ_DYNAMIC_FIRST] = {FIRST, NPUQ_TAKES(FLOAT32), 1, NPUQ_MAX_NDIM - 1, ROLE, NPUQ_OPERAND_SCALE},       \
+            [NPUQ_DYNAMIC_SECOND] = {SECOND, NPUQ_TAKES(FLOAT32), 1, NPUQ_MAX_NDIM - 1, ROLE, NPUQ_OPERAND_OFFSET},    \
         }                                                                                                              \
     }
 

@@ -42,8 +42,10 @@ npuq_status npuq_check_columns(const npuq_arguments *arguments, int i, int64_t c
 static void dequantise_rect(const npuq_walk *walk, const npuq_rect *rect)
 {
     const integers_walk *t = (const integers_walk *)walk;
-    const npuq_params row_scale = {
-        .data = rect->data[LOOP_ROW_SCALE], .step = rect->row_step[LOOP_ROW_SCALE], .type = NPUQ_P_F32, .repeat = 1};
+    const npuq_params row_scale = {.data = rect->data[LOOP_ROW_SCALE],
+                                   .step = rect->row_step[LOOP_ROW_SCALE],
+                                   .type = NPUQ_TYPE_FLOAT32,
+                                   .repeat = 1};
 
     npuq_dequantise_rect(&walk->choice, rect, &t->columns, &row_scale);
 }
@@ -62,8 +64,8 @@ static inline NPUQ_INLINED void dequantise_block(const npuq_dense *dense, const 
     rect.data[NPUQ_LOOP_Y] = block->y;
     rect.row_step[NPUQ_LOOP_X] = block->x_stride;
     rect.row_step[NPUQ_LOOP_Y] = block->y_stride;
-    rect.col_step[NPUQ_LOOP_X] = dense->x_step.size;
-    rect.col_step[NPUQ_LOOP_Y] = dense->y_step.size;
+    rect.col_step[NPUQ_LOOP_X] = dense->x_word.size;
+    rect.col_step[NPUQ_LOOP_Y] = dense->y_word.size;
     (void)group;
     npuq_dequantise_rect(&d->choice, &rect, &d->columns, &row_scale);
 }
@@ -92,7 +94,7 @@ static void list_columns(npuq_dequant_columns *columns, npuq_filling *filling, c
 /* Whether every element is dequantised with the same parameters. */
 static bool are_alike(const npuq_kernel_choice *choice, const npuq_dequant_columns *columns, bool has_row_scale)
 {
-    const bool has_bias = choice->x == NPUQ_X_I32 && columns->addend.data;
+    const bool has_bias = choice->x == NPUQ_TYPE_INT32 && columns->addend.data;
 
     return !has_row_scale && !has_bias && !npuq_dequantises_by_column(choice, columns);
 }

@@ -16,7 +16,7 @@ static const npuq_signature signature = {
         [SCALE] = {"scale", NPUQ_TAKES_FLOATS, 2, 2, NPUQ_INPUT, NPUQ_OPERAND_SCALE},
         [GROUP_INDEX] = {"group_index", NPUQ_TAKES_INDICES, 1, 1, NPUQ_INPUT, NPUQ_FIXED},
         [OFFSET] = {"offset", NPUQ_TAKES_FLOATS, 0, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_OFFSET},
-        [Y] = {"y", NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2, 2, 2, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
+        [Y] = {"y", NPUQ_TAKES(INT8) | NPUQ_TAKES(QUINT4X2), 2, 2, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
     },
 };
 

@@ -24,10 +24,10 @@ enum { X, SCALES, ZERO_POINTS, Y };
     }
 /* clang-format on */
 static const npuq_signature signature_of_product =
-    SIGNATURE(NPUQ_MAX_NDIM, NPUQ_TAKES_FLOATS, NPUQ_TAKES_INT8 | NPUQ_TAKES_QUINT4X2);
+    SIGNATURE(NPUQ_MAX_NDIM, NPUQ_TAKES_FLOATS, NPUQ_TAKES(INT8) | NPUQ_TAKES(QUINT4X2));
 static const npuq_signature signature_of_division =
-    SIGNATURE(1, NPUQ_TAKES_FLOATS | NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32,
-              NPUQ_TAKES_INT8 | NPUQ_TAKES_UINT8 | NPUQ_TAKES_INT32);
+    SIGNATURE(1, NPUQ_TAKES_FLOATS | NPUQ_TAKES(INT8) | NPUQ_TAKES(UINT8) | NPUQ_TAKES(INT32),
+              NPUQ_TAKES(INT8) | NPUQ_TAKES(UINT8) | NPUQ_TAKES(INT32));
 
 /* The dimension that scales go along. */
 static npuq_status find_axis(const npuq_tensor *x, const npuq_tensor *scales, int32_t axis, bool div_mode, int *found)
@@ -105,13 +105,13 @@ static npuq_status check_shapes(const npuq_arguments *arguments, void *of_call)
 typedef struct quantize_walk {
     npuq_walk walk;
     bool by_column; /* parameters move along the columns, and along nothing else */
-    npuq_p_type scales_type;
-    npuq_p_type zero_points_type;
+    npuq_type scales_type;
+    npuq_type zero_points_type;
 } quantize_walk;
 
 enum { LOOP_SCALES = 2, LOOP_ZERO_POINTS = 3 };
 
-static npuq_params list_rect_params(const quantize_walk *t, const npuq_rect *rect, int operand, npuq_p_type type)
+static npuq_params list_rect_params(const quantize_walk *t, const npuq_rect *rect, int operand, npuq_type type)
 {
     return (npuq_params){.data = rect->data[operand],
                          .step = t->by_column ? rect->col_step[operand] : rect->row_step[operand],
@@ -154,7 +154,7 @@ static bool go_by_column(npuq_loop *loop)
            npuq_share_columns(loop, NPUQ_MAX_REPEAT);
 }
 
-static bool converts(const npuq_loop *loop, int operand, npuq_p_type type)
+static bool converts(const npuq_loop *loop, int operand, npuq_type type)
 {
     const npuq_params params = {.data = loop->data[operand],
                                 .step = loop->strides[loop->ndim - 1][operand],
@@ -171,12 +171,12 @@ static void take_walk(npuq_filling *filling, int along, npuq_affine_op operation
 
     _Static_assert(sizeof t <= NPUQ_TASK_BYTES, "a task fits a prepared call");
     if (npuq_start_walk(&t.walk, filling, X, Y, X, operation, quantise_rect)) {
-        t.scales_type = npuq_find_parameter_type(filling->arguments.infos[SCALES]);
-        t.zero_points_type = NPUQ_P_F32;
+        t.scales_type = filling->arguments.infos[SCALES]->type;
+        t.zero_points_type = NPUQ_TYPE_FLOAT32;
         add_parameter(loop, LOOP_SCALES, tensors[SCALES], along);
         filling->pointers[SCALES] = (void *)&loop->data[LOOP_SCALES];
         if (tensors[ZERO_POINTS]) {
-            t.zero_points_type = npuq_find_parameter_type(filling->arguments.infos[ZERO_POINTS]);
+            t.zero_points_type = filling->arguments.infos[ZERO_POINTS]->type;
             add_parameter(loop, LOOP_ZERO_POINTS, tensors[ZERO_POINTS], along);
             filling->pointers[ZERO_POINTS] = (void *)&loop->data[LOOP_ZERO_POINTS];
         }

@@ -12,10 +12,10 @@ static const npuq_signature signature = {
     op,
     4,
     {
-        [X] = {"x", NPUQ_TAKES_INT32, 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
+        [X] = {"x", NPUQ_TAKES(INT32), 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
         [WORDS] = {"words", NPUQ_TAKES_WORDS, 1, 2, NPUQ_INPUT, NPUQ_FIXED},
-        [BIAS] = {"bias", NPUQ_TAKES_INT32, 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_BIAS},
-        [Y] = {"y", NPUQ_TAKES_INT8 | NPUQ_TAKES_FLOAT16, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
+        [BIAS] = {"bias", NPUQ_TAKES(INT32), 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_BIAS},
+        [Y] = {"y", NPUQ_TAKES(INT8) | NPUQ_TAKES(FLOAT16), 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
     },
 };
 

@@ -13,8 +13,8 @@ static const npuq_signature signature = {
     op,
     3,
     {
-        [SCALE] = {"scale", NPUQ_TAKES_FLOAT32, 1, 2, NPUQ_INPUT, NPUQ_FIXED},
-        [OFFSET] = {"offset", NPUQ_TAKES_FLOAT32, 1, 2, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED},
+        [SCALE] = {"scale", NPUQ_TAKES(FLOAT32), 1, 2, NPUQ_INPUT, NPUQ_FIXED},
+        [OFFSET] = {"offset", NPUQ_TAKES(FLOAT32), 1, 2, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED},
         [Y] = {"y", NPUQ_TAKES_WORDS, 1, 2, NPUQ_OUTPUT, NPUQ_FIXED},
     },
 };
@@ -96,8 +96,10 @@ static void pack_row(const npuq_row_kernels *kernels, const npuq_rect *rect, npu
 
     for (size_t col = 0; col < rect->cols; col += most) {
         const size_t n = rect->cols - col < most ? rect->cols - col : most;
-        const npuq_params offset = {
-            .data = rect->data[LOOP_OFFSET], .type = NPUQ_P_F32, .step = rect->col_step[LOOP_OFFSET], .repeat = 1};
+        const npuq_params offset = {.data = rect->data[LOOP_OFFSET],
+                                    .type = NPUQ_TYPE_FLOAT32,
+                                    .step = rect->col_step[LOOP_OFFSET],
+                                    .repeat = 1};
         const npuq_params offset_here = npuq_skip_params(&offset, col);
         const char *scale = rect->data[LOOP_SCALE] + (ptrdiff_t)col * rect->col_step[LOOP_SCALE];
         char *y = rect->data[LOOP_Y] + (ptrdiff_t)col * rect->col_step[LOOP_Y];
@@ -160,7 +162,7 @@ npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq_tensor *
     /* The parameters of a whole network are small next to one activation: no executor, and nothing to prepare. */
     npuq_loop loop;
 
-    npuq_start_loop(&loop, y, npuq_find_dtype(scale->dtype)->step, npuq_find_dtype(y->dtype)->step);
+    npuq_start_loop(&loop, y, npuq_find_type(scale->dtype)->word, npuq_find_type(y->dtype)->word);
     npuq_add_operand(&loop, LOOP_Y, y);
     add_parameter(&loop, LOOP_SCALE, scale, y);
     if (offset) {

@@ -54,7 +54,7 @@ FOR_TYPES void quantise_by_column(kernel_spec k, const npuq_block *b, const floa
     enum { SHARING = AT_RUN_TIME ? 1 : 4, MOST_PARAMETER_BYTES = 16 * 1024, LEAST_X_BYTES = 32 * 1024 };
     /* Where a CPU reads fastest from one stream, rows of float32 share no loads of parameters that stay in the
      * first-level cache, unless x is there, too. Rows of halves do: their parameters are put in another order. */
-    const bool no_sharing = k.op == NPUQ_MUL && k.x == NPUQ_X_F32 && b->hints.read_streams == 1 &&
+    const bool no_sharing = k.op == NPUQ_MUL && k.x == NPUQ_TYPE_FLOAT32 && b->hints.read_streams == 1 &&
                             b->n * sizeof *scale * (1 + offset_increment) <= MOST_PARAMETER_BYTES &&
                             b->rows * b->n * sizeof(float) > LEAST_X_BYTES;
     /* Scales are only checked where their inverses are used: a single row in the cache divides. */
@@ -96,24 +96,24 @@ FOR_TYPES void quantise_by_column(kernel_spec k, const npuq_block *b, const floa
     static void NPUQ_KERNEL(quantise, NAME##_by_row)(const npuq_block *b, const float *scale, const float *offset,     \
                                                      size_t increment)                                                 \
     {                                                                                                                  \
-        assert(npuq_is_valid_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, scale, offset, 0));                                     \
-        quantise_by_row((kernel_spec){BY_ROW, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_##OP, false, 0}, b, NULL, scale, offset,    \
-                        increment);                                                                                    \
+        assert(npuq_is_valid_affine(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, scale, offset, 0));                               \
+        quantise_by_row((kernel_spec){BY_ROW, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP, false, 0}, b, NULL, scale,      \
+                        offset, increment);                                                                            \
     }                                                                                                                  \
     static void NPUQ_KERNEL(quantise, NAME##_by_column)(const npuq_block *b, const float *scale, const float *offset,  \
                                                         size_t increment)                                              \
     {                                                                                                                  \
-        assert(npuq_is_valid_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, scale, offset, increment));                             \
-        quantise_by_column((kernel_spec){BY_COLUMN, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_##OP, false, 0}, b, scale, offset,    \
-                           increment);                                                                                 \
+        assert(npuq_is_valid_affine(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, scale, offset, increment));                       \
+        quantise_by_column((kernel_spec){BY_COLUMN, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP, false, 0}, b, scale,      \
+                           offset, increment);                                                                         \
     }
 
 #define SMOOTH(NAME, Y, X)                                                                                             \
     static void NPUQ_KERNEL(quantise, NAME##_smooth)(                                                                  \
         const npuq_block *b, const float *smooth, const float *inverse_scale, const float *offset, size_t increment)   \
     {                                                                                                                  \
-        assert(npuq_is_valid_smooth_affine(b, NPUQ_Y_##Y, NPUQ_X_##X, smooth, inverse_scale, offset));                 \
-        quantise_by_row((kernel_spec){BY_ROW_SMOOTH, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_MUL, false, 0}, b, smooth,           \
+        assert(npuq_is_valid_smooth_affine(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, smooth, inverse_scale, offset));           \
+        quantise_by_row((kernel_spec){BY_ROW_SMOOTH, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_MUL, false, 0}, b, smooth,     \
                         inverse_scale, offset, increment);                                                             \
     }
 

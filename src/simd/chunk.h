@@ -86,50 +86,42 @@ INLINE store_check check_quotients(vchunk quotients, store_check done)
 
 /* ---- one chunk, by type ------------------------------------------------------------------------------------------ */
 
-INLINE size_t count_x_bytes(npuq_x_type x, size_t n)
+/* n elements are whole bytes. */
+INLINE size_t count_bytes(npuq_type type, size_t n)
 {
-    switch (x) {
-    case NPUQ_X_F32:
-    case NPUQ_X_I32: return 4 * n;
-    case NPUQ_X_I8: return n;
-    case NPUQ_X_I4: return n / 2;
-    case NPUQ_X_F16:
-    case NPUQ_X_BF16: break;
-    }
-    return 2 * n;
-}
+#define BYTES(NAME, name, KIND, size, log2)                                                                            \
+    case NPUQ_TYPE_##NAME: return (size) >> (log2) > 0 ? n * ((size) >> (log2)) : n / ((1u << (log2)) / (size));
 
-INLINE size_t count_y_bytes(npuq_y_type y, size_t n)
-{
-    switch (y) {
-    case NPUQ_Y_I32:
-    case NPUQ_Y_F32: return 4 * n;
-    case NPUQ_Y_F16:
-    case NPUQ_Y_BF16: return 2 * n;
-    case NPUQ_Y_I4: return n / 2;
-    case NPUQ_Y_I8:
-    case NPUQ_Y_U8: break;
+    switch (type) {
+        NPUQ_EACH_ROW_TYPE(BYTES)
+    case NPUQ_TYPE_INT64:
+    case NPUQ_TYPE_UINT64: break;
     }
-    return n;
+#undef BYTES
+    __builtin_unreachable();
 }
 
 /* n is the constant CHUNK, or the fewer elements of a tail. */
-INLINE vchunk load_x(npuq_x_type x_type, const char *x, size_t n, bool tail)
+INLINE vchunk load_x(npuq_type x_type, const char *x, size_t n, bool tail)
 {
     switch (x_type) {
-    case NPUQ_X_F32: return tail ? chunk_load_tail_f32(x, n) : chunk_load_f32(x);
-    case NPUQ_X_F16: return tail ? chunk_load_tail_f16(x, n) : chunk_load_f16(x);
-    case NPUQ_X_BF16: return tail ? chunk_load_tail_bf16(x, n) : chunk_load_bf16(x);
-    case NPUQ_X_I8: return tail ? chunk_load_tail_i8(x, n) : chunk_load_i8(x);
-    case NPUQ_X_I4: return tail ? chunk_load_tail_i4(x, n) : chunk_load_i4(x);
-    case NPUQ_X_I32: break; /* stays integers, to which a bias is added first */
+    case NPUQ_TYPE_FLOAT32: return tail ? chunk_load_tail_f32(x, n) : chunk_load_f32(x);
+    case NPUQ_TYPE_FLOAT16: return tail ? chunk_load_tail_f16(x, n) : chunk_load_f16(x);
+    case NPUQ_TYPE_BFLOAT16: return tail ? chunk_load_tail_bf16(x, n) : chunk_load_bf16(x);
+    case NPUQ_TYPE_INT8: return tail ? chunk_load_tail_i8(x, n) : chunk_load_i8(x);
+    case NPUQ_TYPE_QUINT4X2: return tail ? chunk_load_tail_i4(x, n) : chunk_load_i4(x);
+    case NPUQ_TYPE_INT32: /* stays integers, to which a bias is added first */
+    case NPUQ_TYPE_UINT8:
+    case NPUQ_TYPE_INT64:
+    case NPUQ_TYPE_UINT64: break;
     }
     __builtin_unreachable();
 }
 
 enum { LINE = 64 };
-#define FILLS_LINES(ID, name, bits, dtype) &&(LINE % (CHUNK * (bits) / 8) == 0 || CHUNK * (bits) / 8 % LINE == 0)
-_Static_assert(true NPUQ_EACH_Y_TYPE(FILLS_LINES), "whole chunks fill whole lines");
+#define FILLS_LINES(NAME, name, KIND, size, log2)                                                                      \
+    &&(LINE % ((size)*CHUNK >> (log2)) == 0 || ((size)*CHUNK >> (log2)) % LINE == 0)
+_Static_assert(true NPUQ_EACH_ROW_TYPE(FILLS_LINES), "whole chunks fill whole lines");
 #undef FILLS_LINES
 
 INLINE vchunk load_parameters(const float *p, size_t n, bool tail)
@@ -151,10 +143,10 @@ INLINE vchunk order_like_x(vchunk parameters, bool unpack_order)
  * STREAM store a chunk on the fast path, and return a check of it. */
 typedef enum stores { TAIL, EXACT, FULL, STREAM } stores;
 
-INLINE store_check store_y(npuq_y_type y_type, char *y, vchunk t, size_t n, bool unpack_order, stores how)
+INLINE store_check store_y(npuq_type y_type, char *y, vchunk t, size_t n, bool unpack_order, stores how)
 {
-#define STORE(ID, name, bits, dtype)                                                                                   \
-    case NPUQ_Y_##ID:                                                                                                  \
+#define STORE(NAME, name, ...)                                                                                         \
+    case NPUQ_TYPE_##NAME:                                                                                             \
         switch (how) {                                                                                                 \
         case TAIL: chunk_store_tail_##name(y, t, n); return start_check();                                             \
         case EXACT: chunk_store_exact_##name(y, t); return start_check();                                              \
@@ -164,7 +156,9 @@ INLINE store_check store_y(npuq_y_type y_type, char *y, vchunk t, size_t n, bool
         __builtin_unreachable();
 
     switch (y_type) {
-        NPUQ_EACH_Y_TYPE(STORE)
+        NPUQ_EACH_ROW_TYPE(STORE)
+    case NPUQ_TYPE_INT64:
+    case NPUQ_TYPE_UINT64: break;
     }
 #undef STORE
     __builtin_unreachable();

@@ -22,8 +22,8 @@ enum {
 
 typedef struct kernel_spec {
     source from;
-    npuq_y_type y;
-    npuq_x_type x;
+    npuq_type y;
+    npuq_type x;
     npuq_affine_op op;
     bool converts; /* from integers to bfloat16: by an instruction that not every CPU has */
     unsigned form; /* from integers; not everywhere a constant */
@@ -31,12 +31,12 @@ typedef struct kernel_spec {
 
 INLINE bool is_quantising(kernel_spec k)
 {
-    return k.x < NPUQ_X_FLOATS && k.y < NPUQ_Y_INTEGERS && k.from != FROM_INTEGERS;
+    return npuq_is_float(k.x) && npuq_is_integer(k.y) && k.from != FROM_INTEGERS;
 }
 
 INLINE bool is_dequantising(kernel_spec k)
 {
-    return k.x >= NPUQ_X_FLOATS && (k.y >= NPUQ_Y_INTEGERS || k.y == NPUQ_Y_I8) && k.from == FROM_INTEGERS;
+    return npuq_is_integer(k.x) && (npuq_is_float(k.y) || k.y == NPUQ_TYPE_INT8) && k.from == FROM_INTEGERS;
 }
 
 /* One row, or a few rows that share their parameters. */
@@ -86,9 +86,9 @@ INLINE parameters load_row_parameters(kernel_spec k, const rows *r)
 }
 
 /* Non-temporal stores fill whole lines, one after the other. */
-INLINE size_t count_line_columns(npuq_y_type y_type)
+INLINE size_t count_line_columns(npuq_type y_type)
 {
-    return count_y_bytes(y_type, CHUNK) < LINE ? LINE / count_y_bytes(y_type, CHUNK) * CHUNK : CHUNK;
+    return count_bytes(y_type, CHUNK) < LINE ? LINE / count_bytes(y_type, CHUNK) * CHUNK : CHUNK;
 }
 
 /* Whether rows share parameters by column from memory, too: it would be slower where a chunk is part of a line. */
@@ -107,7 +107,7 @@ typedef struct column_parameters {
 INLINE store_check quantise_columns_of_row(kernel_spec k, const rows *r, const column_parameters *c, size_t row,
                                            size_t at, size_t n, stores how, store_check done)
 {
-    const char *x = r->x + (ptrdiff_t)row * r->x_stride + count_x_bytes(k.x, at);
+    const char *x = r->x + (ptrdiff_t)row * r->x_stride + count_bytes(k.x, at);
     vchunk t = c->unpack_order ? chunk_load_unpacked_bf16(x) : load_x(k.x, x, n, how == TAIL);
 
     if (k.from == BY_ROW_SMOOTH) { /* whose rows share nothing */
@@ -123,7 +123,7 @@ INLINE store_check quantise_columns_of_row(kernel_spec k, const rows *r, const c
         t = chunk_add(t, c->p.offset);
     }
     return join_checks(
-        store_y(k.y, r->y + (ptrdiff_t)row * r->y_stride + count_y_bytes(k.y, at), t, n, c->unpack_order, how), done,
+        store_y(k.y, r->y + (ptrdiff_t)row * r->y_stride + count_bytes(k.y, at), t, n, c->unpack_order, how), done,
         false);
 }
 
@@ -136,8 +136,8 @@ INLINE store_check quantise_columns(kernel_spec k, const rows *r, parameters p, 
     /* A sum costs nothing from memory, and little beside a division: the library is smaller with fewer cases. */
     const bool adds = p.adds || how != FULL || (k.from == BY_COLUMN && k.op == NPUQ_DIV);
     /* Unpack order is wanted of the parameters by column, too: in the cache, it only pays where rows share them. */
-    const bool unpack_order =
-        k.x == NPUQ_X_BF16 && k.y != NPUQ_Y_I32 && is_fast_store && (k.from != BY_COLUMN || how == STREAM || count > 1);
+    const bool unpack_order = k.x == NPUQ_TYPE_BFLOAT16 && k.y != NPUQ_TYPE_INT32 && is_fast_store &&
+                              (k.from != BY_COLUMN || how == STREAM || count > 1);
     const bool by_inverse = FAST_DIVIDE && k.op == NPUQ_DIV &&
                             (is_fast_store ? k.from == BY_ROW || (how == STREAM ? may_share_streams(k) : count > 1)
                                            : EXACT_QUOTIENT && how == EXACT && k.from == BY_ROW && p.invertible_scale);
@@ -170,13 +170,13 @@ INLINE store_check dequantise_columns(kernel_spec k, const rows *r, const parame
                                       stores how)
 {
     const npuq_dequant_params *d = &p->integers;
-    const char *x = r->x + count_x_bytes(k.x, at);
-    char *y = r->y + count_y_bytes(k.y, at);
+    const char *x = r->x + count_bytes(k.x, at);
+    char *y = r->y + count_bytes(k.y, at);
     const bool tail = how == TAIL;
     const bool by_column = k.form & SCALES;
     vchunk t;
 
-    if (k.x == NPUQ_X_I32) {
+    if (k.x == NPUQ_TYPE_INT32) {
         ichunk sums = load_integers(x, n, tail);
         if (k.form & X_BIAS) {
             sums = ichunk_add(sums, load_integers(d->x_bias + at, n, tail));
@@ -189,11 +189,11 @@ INLINE store_check dequantise_columns(kernel_spec k, const rows *r, const parame
         }
     }
     t = chunk_mul(t, by_column ? load_parameters(d->scale + at, n, tail) : p->scale);
-    if (k.y == NPUQ_Y_I8 && k.form & ROW_SCALE_OR_OFFSET) {
+    if (k.y == NPUQ_TYPE_INT8 && k.form & ROW_SCALE_OR_OFFSET) {
         const ichunk offsets = by_column ? load_integers(d->y_offset + at, n, tail) : ichunk_set(*d->y_offset);
         return store_requant(y, t, offsets, n, how);
     }
-    if (k.x == NPUQ_X_I32 && k.form & ROW_SCALE_OR_OFFSET) {
+    if (k.x == NPUQ_TYPE_INT32 && k.form & ROW_SCALE_OR_OFFSET) {
         t = chunk_mul(t, p->row_scale);
     }
     if (k.form & BIAS) {
@@ -201,7 +201,7 @@ INLINE store_check dequantise_columns(kernel_spec k, const rows *r, const parame
     }
 #ifdef CONVERTS_BF16
     /* With non-temporal stores, rounding by integers was up to a fifth faster, but not where int4 is unpacked. */
-    if (k.converts && (how == FULL || (how == STREAM && k.x == NPUQ_X_I4))) {
+    if (k.converts && (how == FULL || (how == STREAM && k.x == NPUQ_TYPE_QUINT4X2))) {
         return chunk_store_converted_bf16(y, t, how == STREAM);
     }
 #endif
@@ -213,7 +213,7 @@ INLINE store_check compute_columns(kernel_spec k, const rows *r, const parameter
 {
     if (k.from == FROM_INTEGERS) {
         const store_check here = dequantise_columns(k, r, p, at, n, how);
-        return p->never_nan ? done : join_checks(here, done, k.y >= NPUQ_Y_INTEGERS);
+        return p->never_nan ? done : join_checks(here, done, npuq_is_float(k.y));
     }
     return quantise_columns(k, r, *p, count, at, n, how, done);
 }

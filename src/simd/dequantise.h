@@ -7,19 +7,19 @@
 
 INLINE unsigned find_form(kernel_spec k, const npuq_dequant_params *p)
 {
-    const void *second = k.x != NPUQ_X_I32  ? (const void *)p->offset
-                         : k.y == NPUQ_Y_I8 ? (const void *)p->y_offset
-                                            : p->row_scale;
+    const void *second = k.x != NPUQ_TYPE_INT32  ? (const void *)p->offset
+                         : k.y == NPUQ_TYPE_INT8 ? (const void *)p->y_offset
+                                                 : p->row_scale;
 
     return (p->increment ? SCALES : 0u) | (second ? ROW_SCALE_OR_OFFSET : 0u) |
-           (k.x == NPUQ_X_I32 && p->x_bias ? X_BIAS : 0u) | (k.x == NPUQ_X_I32 && p->bias ? BIAS : 0u);
+           (k.x == NPUQ_TYPE_INT32 && p->x_bias ? X_BIAS : 0u) | (k.x == NPUQ_TYPE_INT32 && p->bias ? BIAS : 0u);
 }
 
 /* Whether finite parameters rule out a NaN: none goes by column then. They would for int32, too, but with less to do
  * for each line, rows in the second-level cache were slower. */
 INLINE bool may_rule_out_nan(kernel_spec k)
 {
-    return !AT_RUN_TIME && !(k.form & SCALES) && k.x != NPUQ_X_I32 && !k.converts;
+    return !AT_RUN_TIME && !(k.form & SCALES) && k.x != NPUQ_TYPE_INT32 && !k.converts;
 }
 
 INLINE bool are_finite(const npuq_dequant_params *p)
@@ -101,8 +101,8 @@ INLINE void dequantise_rows(kernel_spec k, const npuq_block *b, const npuq_dequa
 #define DEQUANT(NAME, Y, X)                                                                                            \
     static void NPUQ_KERNEL(dequantise, NAME)(const npuq_block *b, const npuq_dequant_params *p)                       \
     {                                                                                                                  \
-        assert(npuq_is_valid_dequant(b, NPUQ_Y_##Y, NPUQ_X_##X, p));                                                   \
-        dequantise_rows((kernel_spec){FROM_INTEGERS, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_MUL, false, 0}, b, p);               \
+        assert(npuq_is_valid_dequant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, p));                                             \
+        dequantise_rows((kernel_spec){FROM_INTEGERS, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_MUL, false, 0}, b, p);         \
     }
 
 NPUQ_EACH_DEQUANT(DEQUANT)
@@ -111,11 +111,11 @@ NPUQ_EACH_DEQUANT(DEQUANT)
 #define CONVERT(NAME, Y, X)                                                                                            \
     static void NPUQ_KERNEL(convert, NAME)(const npuq_block *b, const npuq_dequant_params *p)                          \
     {                                                                                                                  \
-        assert(npuq_is_valid_dequant(b, NPUQ_Y_##Y, NPUQ_X_##X, p));                                                   \
-        dequantise_rows((kernel_spec){FROM_INTEGERS, NPUQ_Y_##Y, NPUQ_X_##X, NPUQ_MUL, true, 0}, b, p);                \
+        assert(npuq_is_valid_dequant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, p));                                             \
+        dequantise_rows((kernel_spec){FROM_INTEGERS, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_MUL, true, 0}, b, p);          \
     }
 
-NPUQ_EACH_INTEGER_X(CONVERT, bf16, BF16)
+NPUQ_EACH_INTEGER_X(CONVERT, bf16, BFLOAT16)
 #endif
 
 #endif

@@ -26,16 +26,16 @@ NOINLINE stream_schedule start_stream(const rows *r, size_t count)
 {
     const kernel_spec k = r->k;
     const size_t prefetch_bytes = r->block->hints.prefetch_bytes;
-    const size_t head = (LINE - (uintptr_t)r->y % LINE) % LINE * CHUNK / count_y_bytes(k.y, CHUNK);
+    const size_t head = (LINE - (uintptr_t)r->y % LINE) % LINE * CHUNK / count_bytes(k.y, CHUNK);
 
-    if (r->n <= head + 4 * CHUNK || (k.x == NPUQ_X_I4 && head % 8 != 0)) { /* columns of int4 begin with a word */
+    if (r->n <= head + 4 * CHUNK || head % npuq_count_elements_in(npuq_word_of(k.x)) != 0) {
         return (stream_schedule){0};
     }
     if (head > 0) {
         run_exact(k, r, count, 0, head);
     }
     const size_t line_columns = count_line_columns(k.y);
-    const size_t size = count_x_bytes(k.x, r->n - head);
+    const size_t size = count_bytes(k.x, r->n - head);
     const size_t pages = size / PAGE;
     const size_t most = r->block->hints.read_streams;
     const size_t pieces = count > 1 || pages == 0 ? 1 : pages > most ? most : pages;
@@ -65,14 +65,13 @@ INLINE size_t stream_rows(kernel_spec k, const rows *r, const rows *local_row, c
 
 #pragma GCC unroll 1
         for (size_t i = 0; i < count; i++) {
-            prefetch_lines(local_row->x + (ptrdiff_t)i * local_row->x_stride + count_x_bytes(k.x, at) +
-                               t.prefetch_bytes,
-                           count_x_bytes(k.x, count_line_columns(k.y)), local_row->block->hints.to_l2);
+            prefetch_lines(local_row->x + (ptrdiff_t)i * local_row->x_stride + count_bytes(k.x, at) + t.prefetch_bytes,
+                           count_bytes(k.x, count_line_columns(k.y)), local_row->block->hints.to_l2);
         }
         for (size_t c = at; c < at + line_columns; c += CHUNK) {
             done = compute_columns(k, local_row, p, count, c, CHUNK, STREAM, done);
         }
-        if (!is_fast_path_ok(done, k.y >= NPUQ_Y_INTEGERS)) {
+        if (!is_fast_path_ok(done, npuq_is_float(k.y))) {
             run_exact(k, r, count, at, line_columns);
         }
         at += t.piece;
@@ -103,8 +102,8 @@ INLINE size_t run_chunks(kernel_spec k, const rows *r, const parameters *p, size
         size_t c = at;
 
         /* Of other rows, no prefetching was measured to gain anything. */
-        if (k.x == NPUQ_X_F32 && k.from == BY_ROW && k.op == NPUQ_MUL && r->block->hints.prefetch_bytes > 0) {
-            prefetch_lines(r->x + count_x_bytes(k.x, at) + r->block->hints.prefetch_bytes, count_x_bytes(k.x, STRIP),
+        if (k.x == NPUQ_TYPE_FLOAT32 && k.from == BY_ROW && k.op == NPUQ_MUL && r->block->hints.prefetch_bytes > 0) {
+            prefetch_lines(r->x + count_bytes(k.x, at) + r->block->hints.prefetch_bytes, count_bytes(k.x, STRIP),
                            false);
         }
         for (; pairs && c + 2 * CHUNK <= next; c += 2 * CHUNK) {
@@ -114,7 +113,7 @@ INLINE size_t run_chunks(kernel_spec k, const rows *r, const parameters *p, size
         for (; c < next; c += CHUNK) {
             done = compute_columns(k, r, p, count, c, CHUNK, FULL, done);
         }
-        if (!is_fast_path_ok(done, k.y >= NPUQ_Y_INTEGERS)) {
+        if (!is_fast_path_ok(done, npuq_is_float(k.y))) {
             break;
         }
         at = next;

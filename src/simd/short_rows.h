@@ -145,10 +145,10 @@ INLINE vf v_magnitude(vf a)
 PARAMETERS(compute_parameters_of_float, float, , float_above, float_upper, float_magnitude)
 PARAMETERS(compute_parameters_of_vector, vf, v_set, v_above, v_upper, v_magnitude)
 
-static void NPUQ_KERNEL(compute, scales)(npuq_dynamic_form form, npuq_y_type y, const float *hi, const float *lo,
+static void NPUQ_KERNEL(compute, scales)(npuq_dynamic_form form, npuq_type y, const float *hi, const float *lo,
                                          size_t n, float *scale, float *offset, float *inverse_scale)
 {
-    const bool int4 = y == NPUQ_Y_I4;
+    const bool int4 = y == NPUQ_TYPE_QUINT4X2;
 
     assert(npuq_are_valid_parameters(y, hi, lo, scale, offset, inverse_scale));
     if (n == 1) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What instruction sets without masks do otherwise: tails are full chunks by way of the stack. A vector header includes
  * this after its loads of full chunks, and its stores that take everything (chunk_store_exact_<y>). */
-#include "../backend/row_types.h"
+#include "../type.h"
 
 /* Copies n storage words of `size` bytes to a chunk of `all` of them; those that are left repeat the first. */
 static inline void copy_tail(void *chunk, const void *p, size_t n, size_t all, size_t size)
@@ -21,12 +21,12 @@ static inline void copy_tail(void *chunk, const void *p, size_t n, size_t all, s
         return chunk_load_##TYPE(chunk);                                                                               \
     }
 
-#define STORE_TAIL(ID, name, bits, dtype)                                                                              \
+#define STORE_TAIL(NAME, name, KIND, size, log2)                                                                       \
     static __attribute__((noinline)) void chunk_store_tail_##name(void *p, vchunk t, size_t n)                         \
     {                                                                                                                  \
-        _Alignas(64) char chunk[CHUNK * (bits) / 8];                                                                   \
+        _Alignas(64) char chunk[(size)*CHUNK >> (log2)];                                                               \
         chunk_store_exact_##name(chunk, t);                                                                            \
-        memcpy(p, chunk, n *(bits) / 8);                                                                               \
+        memcpy(p, chunk, (size)*n >> (log2));                                                                          \
     }
 
 LOAD_TAIL(f32, 4, 1, vchunk)
@@ -36,7 +36,7 @@ LOAD_TAIL(i8, 1, 1, vchunk)
 LOAD_TAIL(i4, 4, 8, vchunk)
 LOAD_TAIL(ints, 4, 1, ichunk)
 LOAD_TAIL(halves, 2, 1, hchunk)
-NPUQ_EACH_Y_TYPE(STORE_TAIL)
+NPUQ_EACH_ROW_TYPE(STORE_TAIL)
 
 static __attribute__((noinline)) void chunk_store_tail_requant(void *p, vchunk t, ichunk offsets, size_t n)
 {

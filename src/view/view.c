@@ -66,8 +66,8 @@ static npuq_status fail_dtype(const char *op, const npuq_argument *a, const npuq
     size_t used = 0;
     unsigned left = a->dtypes;
 
-    for (size_t i = 0; i < NPUQ_POSITIONS; i++) {
-        const npuq_dtype_info *info = &npuq_dtype_infos[i];
+    for (size_t i = 0; i <= NPUQ_TYPES; i++) {
+        const npuq_type_info *info = &npuq_type_infos[i];
 
         if (a->dtypes & info->set) {
             left &= ~info->set;
@@ -76,7 +76,7 @@ static npuq_status fail_dtype(const char *op, const npuq_argument *a, const npuq
             used += (size_t)n;
         }
     }
-    if (npuq_find_dtype(dtype)->set == 0) {
+    if (npuq_find_type(dtype)->set == 0) {
         return npuq_fail(NPUQ_ERROR_DTYPE, op, a->name, "dtype is unknown (%d); expected %s", (int)dtype, expected);
     }
     return npuq_fail(NPUQ_ERROR_DTYPE, op, a->name, "dtype is %s; expected %s", npuq_dtype_name(dtype), expected);
@@ -110,7 +110,7 @@ npuq_status npuq_check_arguments(npuq_arguments *arguments, const npuq_signature
             }
             return npuq_fail(NPUQ_ERROR_NULL, signature->op, a->name, "is null; expected a tensor");
         }
-        const npuq_dtype_info *info = npuq_find_dtype(tensor->dtype);
+        const npuq_type_info *info = npuq_find_type(tensor->dtype);
 
         if ((info->set & a->dtypes) == 0) {
             return fail_dtype(signature->op, a, tensor->dtype);
@@ -120,7 +120,7 @@ npuq_status npuq_check_arguments(npuq_arguments *arguments, const npuq_signature
         }
         arguments->present |= 1u << i;
         arguments->infos[i] = info;
-        if (npuq_find_dense_span(tensor, info->step.size, &arguments->spans[i], &arguments->counts[i])) {
+        if (npuq_find_dense_span(tensor, info->word.size, &arguments->spans[i], &arguments->counts[i])) {
             arguments->dense |= 1u << i;
             continue;
         }
@@ -161,30 +161,34 @@ npuq_status npuq_fail_same_dtype(const npuq_arguments *arguments, int i, int lik
                      npuq_dtype_name(arguments->tensors[like]->dtype), names[like].name);
 }
 
-static const char packed_rule[] = "the shape of x, eight elements to a word";
+static const char packed_rule[] = "the shape of x, in elements or their words";
 
 npuq_status npuq_check_packed_shape(const npuq_arguments *arguments, int x, int y)
 {
     const npuq_tensor *from = arguments->tensors[x];
+    const npuq_type_info *to = arguments->infos[y];
+    const int64_t elements = (int64_t)npuq_count_elements_in(to->word);
     int64_t shape[NPUQ_MAX_NDIM];
     const int last = from->ndim - 1;
 
     memcpy(shape, from->shape, sizeof shape);
-    if (shape[last] % 8 != 0) {
+    if (shape[last] % elements != 0) {
         return npuq_fail(NPUQ_ERROR_SHAPE, arguments->signature->op, "x",
-                         "last dimension is %" PRId64 "; expected a multiple of 8, as y is QUINT4X2", shape[last]);
+                         "last dimension is %" PRId64 "; expected a multiple of %" PRId64 ", as y is %s", shape[last],
+                         elements, to->name);
     }
-    shape[last] /= 8;
+    shape[last] /= elements;
     return npuq_check_shape(arguments, y, from->ndim, shape, packed_rule);
 }
 
 npuq_status npuq_check_unpacked_shape(const npuq_arguments *arguments, int x, int y)
 {
     const npuq_tensor *from = arguments->tensors[x];
+    const int64_t elements = (int64_t)npuq_count_elements_in(arguments->infos[x]->word);
     int64_t shape[NPUQ_MAX_NDIM];
     const int last = from->ndim - 1;
 
-    if (from->dtype != NPUQ_QUINT4X2) {
+    if (elements == 1) {
         return npuq_check_shape(arguments, y, from->ndim, from->shape, "the shape of x");
     }
     if (from->ndim == 0) {
@@ -192,10 +196,10 @@ npuq_status npuq_check_unpacked_shape(const npuq_arguments *arguments, int x, in
                          NPUQ_MAX_NDIM);
     }
     memcpy(shape, from->shape, sizeof shape);
-    if (__builtin_mul_overflow(shape[last], 8, &shape[last])) {
+    if (__builtin_mul_overflow(shape[last], elements, &shape[last])) {
         return npuq_fail(NPUQ_ERROR_LAYOUT, arguments->signature->op, "x",
-                         "last dimension is %" PRId64 " words; expected at most %" PRId64 ", eight elements each",
-                         from->shape[last], INT64_MAX / 8);
+                         "last dimension is %" PRId64 " words; expected at most %" PRId64 ", %" PRId64 " elements each",
+                         from->shape[last], INT64_MAX / elements, elements);
     }
     return npuq_check_shape(arguments, y, from->ndim, shape, packed_rule);
 }
@@ -213,7 +217,7 @@ npuq_status npuq_check_executor(const char *op, const npuq_executor *executor)
 /* The bytes that the elements lie in. False if there are more than can be counted or addressed. */
 static bool find_span(const npuq_tensor *tensor, npuq_span *span)
 {
-    const int64_t size = npuq_find_dtype(tensor->dtype)->step.size;
+    const int64_t size = npuq_find_type(tensor->dtype)->word.size;
     const uintptr_t base = (uintptr_t)tensor->data;
     int64_t count = 1;
     int64_t below = 0; /* bytes before base */
@@ -258,7 +262,7 @@ static bool repeats_one_element(const npuq_tensor *tensor)
 
 static npuq_status check_memory(const char *op, const npuq_argument *a, const npuq_tensor *tensor, npuq_span *span)
 {
-    const size_t size = npuq_find_dtype(tensor->dtype)->step.size;
+    const size_t size = npuq_find_type(tensor->dtype)->word.size;
     const size_t beyond = (uintptr_t)tensor->data & (size - 1);
 
     if (!tensor->data) {

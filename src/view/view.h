@@ -4,7 +4,7 @@
 #define NPUQ_VIEW_H
 
 #include "../status.h"
-#include "dtype.h"
+#include "../type.h"
 #include "overlap.h"
 
 /* One tensor argument of an operator, and what holds for it whatever the others are. */
@@ -30,11 +30,11 @@ typedef struct npuq_arguments {
     const npuq_signature *signature;
     const npuq_tensor *const *tensors; /* in the signature's order; null: absent */
     unsigned present;
-    unsigned dense;                                    /* present, aligned, not empty, row-major without gaps */
-    unsigned used;                                     /* with elements; known after npuq_check_layouts() */
-    const npuq_dtype_info *infos[NPUQ_MOST_ARGUMENTS]; /* of those present */
-    npuq_span spans[NPUQ_MOST_ARGUMENTS];              /* of those used */
-    int64_t counts[NPUQ_MOST_ARGUMENTS];               /* of the dense ones: steps, as shape counts them */
+    unsigned dense;                                   /* present, aligned, not empty, row-major without gaps */
+    unsigned used;                                    /* with elements; known after npuq_check_layouts() */
+    const npuq_type_info *infos[NPUQ_MOST_ARGUMENTS]; /* of those present */
+    npuq_span spans[NPUQ_MOST_ARGUMENTS];             /* of those used */
+    int64_t counts[NPUQ_MOST_ARGUMENTS];              /* of the dense ones: steps, as shape counts them */
 } npuq_arguments;
 
 /* No object is larger. */
@@ -89,10 +89,10 @@ static inline NPUQ_INLINED bool npuq_pass_dense(npuq_arguments *arguments, const
             }
             continue;
         }
-        const npuq_dtype_info *info = npuq_find_dtype(tensor->dtype);
+        const npuq_type_info *info = npuq_find_type(tensor->dtype);
 
         if ((info->set & a->dtypes) == 0 || tensor->ndim < a->min_ndim || tensor->ndim > a->max_ndim ||
-            !npuq_find_dense_span(tensor, info->step.size, &arguments->spans[i], &arguments->counts[i])) {
+            !npuq_find_dense_span(tensor, info->word.size, &arguments->spans[i], &arguments->counts[i])) {
             return false;
         }
         present |= 1u << i;
@@ -155,18 +155,18 @@ static inline npuq_status npuq_check_same_dtype(const npuq_arguments *arguments,
 
 npuq_status npuq_check_packed_shape(const npuq_arguments *arguments, int x, int y);
 
-/* y has x's shape, with the last extent, a multiple of 8, divided by 8 if y is QUINT4X2. */
+/* y has x's shape, but where y's type has several elements in a word, the last extent counts words. */
 static inline npuq_status npuq_check_output_shape(const npuq_arguments *arguments, int x, int y)
 {
     const npuq_tensor *from = arguments->tensors[x];
 
-    if (arguments->tensors[y]->dtype == NPUQ_QUINT4X2) {
+    if (arguments->infos[y]->word.log2_elements > 0) {
         return npuq_check_packed_shape(arguments, x, y);
     }
     return npuq_check_shape(arguments, y, from->ndim, from->shape, "the shape of x");
 }
 
-/* y has x's shape, with the last extent times 8 if x is QUINT4X2. */
+/* y has x's shape, but where x's type has several elements in a word, the last extent counts elements. */
 npuq_status npuq_check_unpacked_shape(const npuq_arguments *arguments, int x, int y);
 
 npuq_status npuq_check_executor(const char *op, const npuq_executor *executor);

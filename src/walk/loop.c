@@ -12,12 +12,12 @@ enum { ACROSS_COLUMNS = 256 };
 /* Contiguous columns of x that make it worth while to scatter y instead of gathering x. */
 enum { LEADING_COLUMNS = 64 };
 
-void npuq_start_loop(npuq_loop *loop, const npuq_tensor *elements, npuq_step x_step, npuq_step y_step)
+void npuq_start_loop(npuq_loop *loop, const npuq_tensor *elements, npuq_storage_word x_word, npuq_storage_word y_word)
 {
-    assert(elements->ndim <= NPUQ_MAX_NDIM && x_step.size > 0 && y_step.size > 0);
+    assert(elements->ndim <= NPUQ_MAX_NDIM && x_word.size > 0 && y_word.size > 0);
     loop->ndim = elements->ndim > 0 ? elements->ndim : 1;
-    loop->steps[NPUQ_LOOP_X] = x_step;
-    loop->steps[NPUQ_LOOP_Y] = y_step;
+    loop->words[NPUQ_LOOP_X] = x_word;
+    loop->words[NPUQ_LOOP_Y] = y_word;
     loop->shared_columns = 1;
     for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
         loop->data[i] = NULL;
@@ -33,7 +33,7 @@ void npuq_start_loop(npuq_loop *loop, const npuq_tensor *elements, npuq_step x_s
 void npuq_add_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor)
 {
     /* A tensor without elements may have any strides: none of them is used. */
-    const int64_t size = npuq_count_elements(tensor) > 0 ? npuq_find_dtype(tensor->dtype)->step.size : 0;
+    const int64_t size = npuq_count_elements(tensor) > 0 ? npuq_find_type(tensor->dtype)->word.size : 0;
 
     assert(operand < NPUQ_LOOP_OPERANDS && tensor->ndim <= loop->ndim);
     loop->data[operand] = tensor->data;
@@ -49,7 +49,7 @@ void npuq_add_operand_along(npuq_loop *loop, int operand, const npuq_tensor *ten
     assert(operand < NPUQ_LOOP_OPERANDS && dimension < loop->ndim);
     loop->data[operand] = tensor->data;
     if (dimension >= 0) {
-        loop->strides[dimension][operand] = (ptrdiff_t)(stride * npuq_find_dtype(tensor->dtype)->step.size);
+        loop->strides[dimension][operand] = (ptrdiff_t)(stride * npuq_find_type(tensor->dtype)->word.size);
     }
 }
 
@@ -72,16 +72,24 @@ static void turn_round(npuq_loop *loop, int d)
     }
 }
 
-/* Whether columns come in words, so that only the last dimension can be the columns. */
-static bool is_packed(const npuq_loop *loop)
+/* Columns come in so many at a time: where it is more than one, only the last dimension can be the columns. */
+static size_t count_elements_in_words(const npuq_loop *loop)
 {
-    return loop->steps[NPUQ_LOOP_X].log2_pack > 0 || loop->steps[NPUQ_LOOP_Y].log2_pack > 0;
+    const size_t x = npuq_count_elements_in(loop->words[NPUQ_LOOP_X]);
+    const size_t y = npuq_count_elements_in(loop->words[NPUQ_LOOP_Y]);
+
+    return x > y ? x : y;
 }
 
-/* How many steps of an operand columns are, a multiple of the columns in one. */
-static size_t count_operand_steps(const npuq_loop *loop, int operand, size_t columns)
+static bool is_packed(const npuq_loop *loop)
 {
-    return operand <= NPUQ_LOOP_Y      ? npuq_count_steps(loop->steps[operand], columns)
+    return count_elements_in_words(loop) > 1;
+}
+
+/* How many words of an operand columns are, a multiple of the columns in one. */
+static size_t count_operand_words(const npuq_loop *loop, int operand, size_t columns)
+{
+    return operand <= NPUQ_LOOP_Y      ? npuq_count_words(loop->words[operand], columns)
            : loop->shared_columns == 1 ? columns
                                        : columns / loop->shared_columns;
 }
@@ -101,14 +109,14 @@ static size_t contiguous_extent(const npuq_loop *loop, int operand)
             extent = loop->extents[d];
         }
     }
-    return least == (ptrdiff_t)loop->steps[operand].size ? extent : 0;
+    return least == (ptrdiff_t)loop->words[operand].size ? extent : 0;
 }
 
 /* The operand that gives the order: the one of larger elements, as the other will have to be gathered or scattered
  * where the two differ; but x only if its contiguous columns are not few, for each row has its cost. */
 static int leading_operand(const npuq_loop *loop)
 {
-    return loop->data[NPUQ_LOOP_X] && loop->steps[NPUQ_LOOP_X].size > loop->steps[NPUQ_LOOP_Y].size &&
+    return loop->data[NPUQ_LOOP_X] && loop->words[NPUQ_LOOP_X].size > loop->words[NPUQ_LOOP_Y].size &&
                    !is_packed(loop) && contiguous_extent(loop, NPUQ_LOOP_X) >= LEADING_COLUMNS
                ? NPUQ_LOOP_X
                : NPUQ_LOOP_Y;
@@ -138,7 +146,7 @@ static bool can_join(const npuq_loop *loop, int outer, int inner)
     for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
         const bool are_columns = inner == loop->ndim - 1;
         const size_t extent = loop->extents[inner];
-        const size_t steps = are_columns ? count_operand_steps(loop, i, extent) : extent;
+        const size_t steps = are_columns ? count_operand_words(loop, i, extent) : extent;
 
         if (loop->data[i] && loop->strides[outer][i] != loop->strides[inner][i] * (ptrdiff_t)steps) {
             return false;
@@ -233,7 +241,7 @@ bool npuq_operand_lies_across(const npuq_loop *loop, int operand)
 
 bool npuq_operand_is_contiguous(const npuq_loop *loop, int operand)
 {
-    return loop->strides[loop->ndim - 1][operand] == (ptrdiff_t)loop->steps[operand].size;
+    return loop->strides[loop->ndim - 1][operand] == (ptrdiff_t)loop->words[operand].size;
 }
 
 size_t npuq_limit_columns(const npuq_loop *loop, size_t most)
@@ -263,7 +271,7 @@ void npuq_select_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col
 
     assert(rows > 0 && row < npuq_count_rows(loop) && rows <= npuq_count_rows(loop) - row);
     assert(cols > 0 && col <= loop->extents[last] && cols <= loop->extents[last] - col);
-    assert(!is_packed(loop) || (cols % 8 == 0 && col % 8 == 0));
+    assert(cols % count_elements_in_words(loop) == 0 && col % count_elements_in_words(loop) == 0);
     rect->rows = 1;
     rect->cols = cols;
     rect->col = col;
@@ -273,7 +281,7 @@ void npuq_select_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col
         rect->row_step[i] = 0;
         rect->col_step[i] = loop->strides[last][i];
         if (rect->data[i] && col > 0) {
-            rect->data[i] += (ptrdiff_t)count_operand_steps(loop, i, col) * rect->col_step[i];
+            rect->data[i] += (ptrdiff_t)count_operand_words(loop, i, col) * rect->col_step[i];
         }
     }
     for (int d = last - 1; d >= 0; d--) {

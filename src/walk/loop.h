@@ -4,7 +4,7 @@
 #ifndef NPUQ_LOOP_H
 #define NPUQ_LOOP_H
 
-#include "../view/dtype.h"
+#include "../type.h"
 
 enum { NPUQ_LOOP_OPERANDS = 4 };
 
@@ -17,17 +17,17 @@ static inline size_t npuq_smaller(size_t a, size_t b)
  * last dimension is the columns, the others the rows. */
 enum { NPUQ_LOOP_X, NPUQ_LOOP_Y };
 typedef struct npuq_loop {
-    int32_t ndim;           /* at least 1 */
-    npuq_step steps[2];     /* of x and of y */
-    uint8_t shared_columns; /* columns to one step of the other operands, see npuq_share_columns(); else 1 */
+    int32_t ndim;               /* at least 1 */
+    npuq_storage_word words[2]; /* of x and of y */
+    uint8_t shared_columns;     /* columns to one step of the other operands, see npuq_share_columns(); else 1 */
     size_t extents[NPUQ_MAX_NDIM];
     char *data[NPUQ_LOOP_OPERANDS];
     ptrdiff_t strides[NPUQ_MAX_NDIM][NPUQ_LOOP_OPERANDS];
 } npuq_loop;
 
-/* Over the dimensions of a tensor whose shape counts elements, not words, with these steps of x and y, which are yet to
+/* Over the dimensions of a tensor whose shape counts elements, not words, with these words of x and y, which are yet to
  * be added like all operands. A scalar is one row of one column. */
-void npuq_start_loop(npuq_loop *loop, const npuq_tensor *elements, npuq_step x_step, npuq_step y_step);
+void npuq_start_loop(npuq_loop *loop, const npuq_tensor *elements, npuq_storage_word x_word, npuq_storage_word y_word);
 
 /* Sets an operand from a view with the loop's dimensions; those that it lacks at the end do not move it. */
 void npuq_add_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor);

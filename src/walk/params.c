@@ -27,7 +27,8 @@ const float *npuq_convert_unready(const npuq_row_kernels *kernels, const npuq_pa
     const char *p = params->data;
 
 #define CONVERT(TYPE, TO_FLOAT)                                                                                        \
-    if (params->repeat == 1 && n > 1 && params->type < NPUQ_P_WIDENED && params->step == (ptrdiff_t)sizeof(TYPE)) {    \
+    if (params->repeat == 1 && n > 1 && params->type != NPUQ_TYPE_FLOAT32 &&                                           \
+        params->step == (ptrdiff_t)sizeof(TYPE)) {                                                                     \
         kernels->widen[params->type](p, buffer, n);                                                                    \
     } else if (params->repeat == 1) {                                                                                  \
         for (size_t i = 0; i < n; i++) {                                                                               \
@@ -44,13 +45,15 @@ const float *npuq_convert_unready(const npuq_row_kernels *kernels, const npuq_pa
     break
 
     switch (params->type) {
-    case NPUQ_P_F32: CONVERT(float, );
-    case NPUQ_P_F16: CONVERT(uint16_t, npuq_widen_float16);
-    case NPUQ_P_BF16: CONVERT(uint16_t, npuq_widen_bfloat16);
-    case NPUQ_P_I8: CONVERT(int8_t, );
-    case NPUQ_P_U8: CONVERT(uint8_t, );
-    case NPUQ_P_I32: CONVERT(int32_t, (float));
-    case NPUQ_P_WORD: break; /* words are unpacked */
+    case NPUQ_TYPE_FLOAT32: CONVERT(float, );
+    case NPUQ_TYPE_FLOAT16: CONVERT(uint16_t, npuq_widen_float16);
+    case NPUQ_TYPE_BFLOAT16: CONVERT(uint16_t, npuq_widen_bfloat16);
+    case NPUQ_TYPE_INT8: CONVERT(int8_t, );
+    case NPUQ_TYPE_UINT8: CONVERT(uint8_t, );
+    case NPUQ_TYPE_INT32: CONVERT(int32_t, (float));
+    case NPUQ_TYPE_INT64:
+    case NPUQ_TYPE_UINT64: /* words are unpacked */
+    case NPUQ_TYPE_QUINT4X2: break;
     }
 #undef CONVERT
     return buffer;

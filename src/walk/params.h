@@ -3,13 +3,14 @@
 #ifndef NPUQ_PARAMS_H
 #define NPUQ_PARAMS_H
 
+#include "../backend/row.h"
 #include "../view/view.h"
 
 /* A run of parameters, each of which may serve several columns; data null means that they are absent, and 0. */
 typedef struct npuq_params {
     const char *data;
     ptrdiff_t step; /* bytes from one to the next */
-    npuq_p_type type;
+    npuq_type type;
     uint8_t repeat; /* columns that each serves, 1..NPUQ_MAX_REPEAT */
     uint8_t used;   /* columns that the first has served already */
 } npuq_params;
@@ -28,9 +29,9 @@ static inline npuq_params npuq_list_params(const npuq_arguments *arguments, int 
         const int last = tensor->ndim - 1;
 
         params.data = tensor->data;
-        params.type = npuq_find_parameter_type(arguments->infos[i]);
+        params.type = arguments->infos[i]->type;
         if (last >= 0 && tensor->shape[last] > 1) {
-            params.step = (ptrdiff_t)tensor->strides[last] * arguments->infos[i]->step.size;
+            params.step = (ptrdiff_t)tensor->strides[last] * arguments->infos[i]->word.size;
         }
     }
     return params;
@@ -43,8 +44,8 @@ static inline npuq_params npuq_list_dense_params(const npuq_arguments *arguments
 
     if (i != NPUQ_ABSENT && arguments->tensors[i]) {
         params.data = arguments->tensors[i]->data;
-        params.type = npuq_find_parameter_type(arguments->infos[i]);
-        params.step = arguments->infos[i]->step.size;
+        params.type = arguments->infos[i]->type;
+        params.step = arguments->infos[i]->word.size;
     }
     return params;
 }
@@ -76,7 +77,7 @@ static inline npuq_group_params npuq_list_group_params(const npuq_arguments *arg
     npuq_group_params params = {npuq_list_params(arguments, i), 0};
 
     if (tensor) {
-        const ptrdiff_t size = arguments->infos[i]->step.size;
+        const ptrdiff_t size = arguments->infos[i]->word.size;
 
         if (tensor->ndim == 2 && tensor->shape[0] > 1 && tensor->shape[1] > 0) {
             params.step = (ptrdiff_t)tensor->strides[0] * size;
@@ -102,7 +103,7 @@ static inline npuq_params npuq_select_params(const npuq_group_params *params, si
 /* Whether the run can be read where it lies. */
 static inline bool npuq_params_are_ready(const npuq_params *params)
 {
-    return params->data && params->type == NPUQ_P_F32 && params->step == (ptrdiff_t)sizeof(float) &&
+    return params->data && params->type == NPUQ_TYPE_FLOAT32 && params->step == (ptrdiff_t)sizeof(float) &&
            params->repeat == 1;
 }
 

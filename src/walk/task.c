@@ -208,7 +208,7 @@ bool npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int c
                      npuq_rect_fn *fn)
 {
     const npuq_tensor *const *tensors = filling->arguments.tensors;
-    const npuq_dtype_info *const *infos = filling->arguments.infos;
+    const npuq_type_info *const *infos = filling->arguments.infos;
     const size_t elements = (size_t)npuq_count_elements(tensors[counted]);
 
     walk->task.run = walk_units;
@@ -219,7 +219,7 @@ bool npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int c
     walk->groups = npuq_list_groups(NULL);
     walk->block_rows = SIZE_MAX;
     walk->first_row = 0;
-    npuq_start_loop(&walk->loop, tensors[counted], walk->choice.steps[NPUQ_LOOP_X], walk->choice.steps[NPUQ_LOOP_Y]);
+    npuq_start_loop(&walk->loop, tensors[counted], walk->choice.words[NPUQ_LOOP_X], walk->choice.words[NPUQ_LOOP_Y]);
     npuq_add_operand(&walk->loop, NPUQ_LOOP_X, tensors[x]);
     npuq_add_operand(&walk->loop, NPUQ_LOOP_Y, tensors[tensors[y] ? y : x]);
     filling->pointers[x] = (void *)&walk->loop.data[NPUQ_LOOP_X];

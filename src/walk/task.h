@@ -106,8 +106,8 @@ enum { NPUQ_DENSE_PARAMS = 4096 };
 typedef struct npuq_dense {
     npuq_task task;
     npuq_block block; /* all rows */
-    npuq_step x_step;
-    npuq_step y_step;
+    npuq_storage_word x_word;
+    npuq_storage_word y_word;
     npuq_groups groups; /* blocks have rows of one group */
     size_t block_rows;  /* of a block at most */
 } npuq_dense;
@@ -121,8 +121,8 @@ static inline void npuq_list_rows(npuq_dense *dense, const npuq_arguments *argum
     const npuq_tensor *to = arguments->tensors[arguments->tensors[y] ? y : x];
     npuq_block *block = &dense->block;
 
-    dense->x_step = arguments->infos[x]->step;
-    dense->y_step = arguments->infos[y]->step;
+    dense->x_word = arguments->infos[x]->word;
+    dense->y_word = arguments->infos[y]->word;
     dense->groups = npuq_list_groups(NULL);
     dense->block_rows = SIZE_MAX;
     block->rows = 1;
@@ -136,8 +136,8 @@ static inline void npuq_list_rows(npuq_dense *dense, const npuq_arguments *argum
     }
     block->x = arguments->tensors[x]->data;
     block->y = to->data;
-    block->x_stride = (ptrdiff_t)npuq_count_bytes(dense->x_step, block->n);
-    block->y_stride = (ptrdiff_t)npuq_count_bytes(dense->y_step, block->n);
+    block->x_stride = (ptrdiff_t)npuq_count_bytes(dense->x_word, block->n);
+    block->y_stride = (ptrdiff_t)npuq_count_bytes(dense->y_word, block->n);
     block->hints = (npuq_hints){0};
 }
 
@@ -176,9 +176,9 @@ static inline NPUQ_INLINED void npuq_run_dense_units(const npuq_task *task, size
         npuq_block block = dense->block;
 
         block.x = (const char *)block.x + (ptrdiff_t)unit.row * block.x_stride +
-                  (ptrdiff_t)npuq_count_bytes(dense->x_step, unit.col);
+                  (ptrdiff_t)npuq_count_bytes(dense->x_word, unit.col);
         block.y = (char *)block.y + (ptrdiff_t)unit.row * block.y_stride +
-                  (ptrdiff_t)npuq_count_bytes(dense->y_step, unit.col);
+                  (ptrdiff_t)npuq_count_bytes(dense->y_word, unit.col);
         block.n = unit.cols;
         npuq_run_dense_unit(dense, block, undivided ? npuq_list_groups(NULL) : dense->groups,
                             undivided ? SIZE_MAX : dense->block_rows, &unit, fn);

@@ -15,16 +15,16 @@ _Static_assert(PARAMS % 64 == 0 && NPUQ_DEQUANT_COLUMNS % 64 == 0, "runs of para
 /* Bytes of two cache lines, as CPUs fetch them in pairs. */
 enum { LINES = 128 };
 
-void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_dtype_info *x, const npuq_dtype_info *y,
+void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_type_info *x, const npuq_type_info *y,
                          npuq_affine_op op)
 {
-    assert((x->step.size & (x->step.size - 1)) == 0 && (y->step.size & (y->step.size - 1)) == 0);
+    assert((x->word.size & (x->word.size - 1)) == 0 && (y->word.size & (y->word.size - 1)) == 0);
     choice->kernels = npuq_kernels();
     choice->op = op;
-    choice->x = npuq_find_x_type(x);
-    choice->y = npuq_find_y_type(y);
-    choice->steps[NPUQ_LOOP_X] = x->step;
-    choice->steps[NPUQ_LOOP_Y] = y->step;
+    choice->x = x->type;
+    choice->y = y->type;
+    choice->words[NPUQ_LOOP_X] = x->word;
+    choice->words[NPUQ_LOOP_Y] = y->word;
     npuq_expect_cached(choice);
 }
 
@@ -33,7 +33,7 @@ void npuq_choose_prefetching(npuq_kernel_choice *choice, size_t elements)
     const npuq_tuning *tuning = npuq_find_tuning();
     const size_t bytes =
         elements / 8 *
-        (npuq_count_bytes(choice->steps[NPUQ_LOOP_X], 8) + npuq_count_bytes(choice->steps[NPUQ_LOOP_Y], 8));
+        (npuq_count_bytes(choice->words[NPUQ_LOOP_X], 8) + npuq_count_bytes(choice->words[NPUQ_LOOP_Y], 8));
 
     choice->hints.read_streams = tuning->read_streams;
     if (bytes > tuning->cached_bytes) {
@@ -53,13 +53,13 @@ typedef void block_fn(const void *call, const npuq_block *block, size_t first_ro
 /* Whether kernels take rows where they are, and not by way of the buffer. */
 static bool is_in_place(const npuq_kernel_choice *choice, const npuq_rect *rect, int operand)
 {
-    const npuq_step s = choice->steps[operand];
+    const npuq_storage_word s = choice->words[operand];
 
     if (rect->rows > 1 && rect->cols < NPUQ_SHORT &&
         rect->row_step[operand] != (ptrdiff_t)npuq_count_bytes(s, rect->cols)) {
         return false; /* short rows apart are slower one by one than brought together */
     }
-    return rect->col_step[operand] == (ptrdiff_t)s.size || npuq_count_steps(s, rect->cols) == 1;
+    return rect->col_step[operand] == (ptrdiff_t)s.size || npuq_count_words(s, rect->cols) == 1;
 }
 
 /* Bytes of the buffer for each of x and y. */
@@ -74,10 +74,10 @@ static npuq_strided find_rows(const npuq_rect *rect, int operand, size_t row)
                           rect->col_step[operand]};
 }
 
-/* Rows of so many steps one after the other in a buffer. */
-static npuq_strided list_staged(char *buffer, npuq_step step, size_t steps)
+/* Rows of so many words one after the other in a buffer. */
+static npuq_strided list_staged(char *buffer, npuq_storage_word word, size_t words)
 {
-    return (npuq_strided){buffer, (ptrdiff_t)(steps * step.size), step.size};
+    return (npuq_strided){buffer, (ptrdiff_t)(words * word.size), word.size};
 }
 
 /* A rectangle of no more columns than columns_at_a_time(), as many rows at a time as the buffers hold. writes_y: the
@@ -86,17 +86,17 @@ static __attribute__((noinline)) void run_staged(const npuq_kernel_choice *choic
                                                  block_fn *fn, const void *call)
 {
     _Alignas(64) char buffer[NPUQ_STAGED];
-    const npuq_step x_step = choice->steps[NPUQ_LOOP_X];
-    const npuq_step y_step = choice->steps[NPUQ_LOOP_Y];
+    const npuq_storage_word x_word = choice->words[NPUQ_LOOP_X];
+    const npuq_storage_word y_word = choice->words[NPUQ_LOOP_Y];
     const bool stage_x = !is_in_place(choice, rect, NPUQ_LOOP_X);
     const bool stage_y = writes_y && !is_in_place(choice, rect, NPUQ_LOOP_Y);
     const size_t capacity = capacity_for(stage_x, stage_y);
-    const size_t x_cols = npuq_count_steps(x_step, rect->cols);
-    const size_t y_cols = npuq_count_steps(y_step, rect->cols);
-    const npuq_strided staged_x = list_staged(buffer, x_step, x_cols);
-    const npuq_strided staged_y = list_staged(buffer + NPUQ_STAGED - capacity, y_step, y_cols);
-    const size_t most = npuq_smaller(stage_x ? capacity / (x_cols * x_step.size) : SIZE_MAX,
-                                     stage_y ? capacity / (y_cols * y_step.size) : SIZE_MAX);
+    const size_t x_cols = npuq_count_words(x_word, rect->cols);
+    const size_t y_cols = npuq_count_words(y_word, rect->cols);
+    const npuq_strided staged_x = list_staged(buffer, x_word, x_cols);
+    const npuq_strided staged_y = list_staged(buffer + NPUQ_STAGED - capacity, y_word, y_cols);
+    const size_t most = npuq_smaller(stage_x ? capacity / (x_cols * x_word.size) : SIZE_MAX,
+                                     stage_y ? capacity / (y_cols * y_word.size) : SIZE_MAX);
     npuq_hints hints = {.prefetch_bytes = 0};
 
     if (!stage_x && !choice->hints.from_memory) {
@@ -109,14 +109,14 @@ static __attribute__((noinline)) void run_staged(const npuq_kernel_choice *choic
         npuq_strided x = find_rows(rect, NPUQ_LOOP_X, row);
 
         if (stage_x) {
-            npuq_copy_rect(staged_x, x, x_step.size, rows, x_cols);
+            npuq_copy_rect(staged_x, x, x_word.size, rows, x_cols);
             x = staged_x;
         }
         const npuq_block block = {x.data, target.data, x.row_step, target.row_step, rows, rect->cols, hints};
 
         fn(call, &block, row);
         if (stage_y) {
-            npuq_copy_rect(y, staged_y, y_step.size, rows, y_cols);
+            npuq_copy_rect(y, staged_y, y_word.size, rows, y_cols);
         }
     }
 }
@@ -130,15 +130,15 @@ static void replace_x(npuq_rect *rect, npuq_strided x)
 
 bool npuq_gather_x(const npuq_kernel_choice *choice, npuq_rect *rect, char *buffer)
 {
-    const npuq_step step = choice->steps[NPUQ_LOOP_X];
-    const size_t x_cols = npuq_count_steps(step, rect->cols);
-    const npuq_strided gathered = list_staged(buffer, step, x_cols);
+    const npuq_storage_word word = choice->words[NPUQ_LOOP_X];
+    const size_t x_cols = npuq_count_words(word, rect->cols);
+    const npuq_strided gathered = list_staged(buffer, word, x_cols);
 
-    assert((uintptr_t)buffer % step.size == 0);
-    if (is_in_place(choice, rect, NPUQ_LOOP_X) || x_cols > NPUQ_STAGED / step.size / rect->rows) {
+    assert((uintptr_t)buffer % word.size == 0);
+    if (is_in_place(choice, rect, NPUQ_LOOP_X) || x_cols > NPUQ_STAGED / word.size / rect->rows) {
         return false;
     }
-    npuq_copy_rect(gathered, find_rows(rect, NPUQ_LOOP_X, 0), step.size, rect->rows, x_cols);
+    npuq_copy_rect(gathered, find_rows(rect, NPUQ_LOOP_X, 0), word.size, rect->rows, x_cols);
     replace_x(rect, gathered);
     return true;
 }
@@ -166,7 +166,7 @@ static npuq_block make_block(const npuq_kernel_choice *choice, const npuq_rect *
                         rect->cols,
                         choice->hints};
 
-    block.hints.prefetch_bytes = prefetch_distance(rect, npuq_count_bytes(choice->steps[NPUQ_LOOP_X], rect->cols),
+    block.hints.prefetch_bytes = prefetch_distance(rect, npuq_count_bytes(choice->words[NPUQ_LOOP_X], rect->cols),
                                                    writes_y ? choice->ahead_of_y : choice->hints.prefetch_bytes);
     return block;
 }
@@ -194,7 +194,7 @@ static const npuq_rect *select_columns(const npuq_kernel_choice *choice, const n
     *part = *rect;
     part->cols = npuq_smaller(rect->cols - col, most);
     for (int i = NPUQ_LOOP_X; i <= NPUQ_LOOP_Y; i++) {
-        part->data[i] += (ptrdiff_t)npuq_count_steps(choice->steps[i], col) * rect->col_step[i];
+        part->data[i] += (ptrdiff_t)npuq_count_words(choice->words[i], col) * rect->col_step[i];
     }
     return part;
 }
@@ -226,7 +226,7 @@ enum { JOINED = 512 };
 static bool rows_follow(const npuq_kernel_choice *choice, const npuq_rect *rect, int operand)
 {
     return !is_in_place(choice, rect, operand) ||
-           rect->row_step[operand] == (ptrdiff_t)npuq_count_bytes(choice->steps[operand], rect->cols);
+           rect->row_step[operand] == (ptrdiff_t)npuq_count_bytes(choice->words[operand], rect->cols);
 }
 
 /* How many rows to take as one long row, which fills vectors and whose parameters by column repeat: 1 where rows are
@@ -319,12 +319,12 @@ typedef struct affine_call {
 static void affine_uniform_block(const void *argument, const npuq_block *block, size_t first_row)
 {
     const affine_call *call = argument;
-    const npuq_step *steps = call->choice->steps;
+    const npuq_storage_word *words = call->choice->words;
     npuq_block rows = *block;
 
     /* Staged rows follow one another like those that are contiguous: if all have one scale, they are one row. */
-    if (call->step == 0 && rows.x_stride == (ptrdiff_t)npuq_count_bytes(steps[NPUQ_LOOP_X], rows.n) &&
-        rows.y_stride == (ptrdiff_t)npuq_count_bytes(steps[NPUQ_LOOP_Y], rows.n)) {
+    if (call->step == 0 && rows.x_stride == (ptrdiff_t)npuq_count_bytes(words[NPUQ_LOOP_X], rows.n) &&
+        rows.y_stride == (ptrdiff_t)npuq_count_bytes(words[NPUQ_LOOP_Y], rows.n)) {
         rows.n *= rows.rows;
         rows.rows = 1;
     }
@@ -491,17 +491,13 @@ bool npuq_are_short_rows(const npuq_kernel_choice *choice, const npuq_rect *rect
 void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npuq_params *smooth, float *values,
                           float *hi, float *lo)
 {
-    static const npuq_p_type types[NPUQ_X_FLOATS] = {
-        [NPUQ_X_F32] = NPUQ_P_F32, [NPUQ_X_F16] = NPUQ_P_F16, [NPUQ_X_BF16] = NPUQ_P_BF16};
     float smooths[NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_MAX_REPEAT];
     const size_t n = rect->cols;
 
     assert(npuq_are_short_rows(choice, rect) && rect->rows <= NPUQ_SHORT_ROWS);
-    const npuq_params x = {.data = rect->data[NPUQ_LOOP_X],
-                           .type = types[choice->x],
-                           .step = choice->steps[NPUQ_LOOP_X].size,
-                           .repeat = 1};
-    const size_t bytes = npuq_count_bytes(choice->steps[NPUQ_LOOP_X], n * rect->rows);
+    const npuq_params x = {
+        .data = rect->data[NPUQ_LOOP_X], .type = choice->x, .step = choice->words[NPUQ_LOOP_X].size, .repeat = 1};
+    const size_t bytes = npuq_count_bytes(choice->words[NPUQ_LOOP_X], n * rect->rows);
     const float *all = NULL;
 
     /* The processor does not foresee these few lines, with so much to do between them and the next ones. */
@@ -517,10 +513,10 @@ void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npu
         all = convert_repeated(choice, smooth, n, rect->rows, smooths);
     }
     choice->kernels->short_rows(values, all, n, rect->rows, hi, lo);
-    choice->x = NPUQ_X_F32;
-    choice->steps[NPUQ_LOOP_X] = (npuq_step){sizeof *values, 0};
+    choice->x = NPUQ_TYPE_FLOAT32;
+    choice->words[NPUQ_LOOP_X] = (npuq_storage_word){sizeof *values, 0};
     npuq_expect_cached(choice);
-    replace_x(rect, list_staged((char *)values, choice->steps[NPUQ_LOOP_X], n));
+    replace_x(rect, list_staged((char *)values, choice->words[NPUQ_LOOP_X], n));
 }
 
 void npuq_requantise_rect(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
@@ -584,17 +580,17 @@ static void unpack_words(const npuq_row_kernels *kernels, const npuq_params *wor
 
 static bool are_words(const npuq_dequant_columns *c)
 {
-    return c->scale.type == NPUQ_P_WORD;
+    return (NPUQ_TAKES_WORDS >> c->scale.type & 1) != 0;
 }
 
 static bool is_x_bias(const npuq_params *addend)
 {
-    return addend->data && addend->type == NPUQ_P_I32;
+    return addend->data && addend->type == NPUQ_TYPE_INT32;
 }
 
 static bool adds_before_product(const npuq_kernel_choice *choice)
 {
-    return choice->x != NPUQ_X_I32;
+    return choice->x != NPUQ_TYPE_INT32;
 }
 
 bool npuq_dequantises_by_column(const npuq_kernel_choice *choice, const npuq_dequant_columns *c)

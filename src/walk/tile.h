@@ -14,16 +14,16 @@ enum { NPUQ_STAGED = 16384 };
 /* What a call quantises from and to, and with which kernels. */
 typedef struct npuq_kernel_choice {
     const npuq_row_kernels *kernels;
-    npuq_x_type x;
-    npuq_y_type y;
+    npuq_type x;
+    npuq_type y;
     npuq_affine_op op;
-    npuq_step steps[2]; /* of x and of y */
+    npuq_storage_word words[2]; /* of x and of y */
     npuq_hints hints;
     uint32_t ahead_of_y; /* in the place of hints.prefetch_bytes where y is written */
 } npuq_kernel_choice;
 
 /* With the kernels of the active backend, for what is in the caches. */
-void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_dtype_info *x, const npuq_dtype_info *y,
+void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_type_info *x, const npuq_type_info *y,
                          npuq_affine_op op);
 
 /* By the number of elements in all, which tells whether they come from memory. */
