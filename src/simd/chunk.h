@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One chunk: loads and stores by type, arithmetic, and checks of stores. With all that is built upon it, it is
- * included after a vector header: row_kernels.h says what that gives. */
+ * included after a vector header: vec_required.h says what that gives. */
 #ifndef NPUQ_CHUNK_H
 #define NPUQ_CHUNK_H
 
@@ -83,6 +83,8 @@ INLINE store_check check_quotients(vchunk quotients, store_check done)
     return done;
 }
 #endif
+
+#include "vec_required.h"
 
 /* ---- one chunk, by type ------------------------------------------------------------------------------------------ */
 

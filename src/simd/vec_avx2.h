@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The vocabulary of row_kernels.h in AVX2 with F16C: 8 lanes. */
+/* The words of vec_required.h in AVX2 with F16C: 8 lanes. */
 #ifndef NPUQ_VEC_AVX2_H
 #define NPUQ_VEC_AVX2_H
 

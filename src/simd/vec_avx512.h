@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The vocabulary of row_kernels.h in AVX-512 (F, BW, VL, DQ): 16 lanes, tails by mask. */
+/* The words of vec_required.h in AVX-512 (F, BW, VL, DQ): 16 lanes, tails by mask. */
 #ifndef NPUQ_VEC_AVX512_H
 #define NPUQ_VEC_AVX512_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The vocabulary of row_kernels.h in the compiler's own vector types, for whatever unit of 16 bytes the target has: 4
+/* The words of vec_required.h in the compiler's own vector types, for whatever unit of 16 bytes the target has: 4
  * lanes. There is no conversion, minimum or narrowing that saturates in these types, so nearly everything is made of
  * sums, comparisons and selections. */
 #ifndef NPUQ_VEC_GENERIC_H

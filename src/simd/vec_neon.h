@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The vocabulary of row_kernels.h in AArch64's baseline vector instructions: 4 lanes. */
+/* The words of vec_required.h in AArch64's baseline vector instructions: 4 lanes. */
 #ifndef NPUQ_VEC_NEON_H
 #define NPUQ_VEC_NEON_H
 
@@ -297,7 +297,7 @@ typedef struct hrange {
     uint16x8_t umin;
 } hrange;
 
-static inline hrange hrange_of(uint16x8_t v)
+static inline hrange hrange_of(vh v)
 {
     return (hrange){vreinterpretq_s16_u16(v), v, vreinterpretq_s16_u16(v), v};
 }

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The vocabulary: each word that a vector header must give to the kernels, and what the word does. chunk.h includes
+ * this after a vector header: the compiler then names a word that is missing, or whose types differ. A file may define
+ * WORD(type, name, parameters) before it includes this, to read the list: tests/test_vocabulary.c tries every word.
+ *
+ * A vector header defines vf, a vector of floats, and then includes vec.h. That has vi, vu and vh, vectors of as many
+ * bytes, of integers. It has LANES, CHUNK and LOW_FIRST. It has vchunk and ichunk, four vectors of floats and of int32,
+ * and hchunk, two vectors of patterns of float16 or bfloat16. The operators + - * / on vf must be single IEEE
+ * operations. Every operation rounds to binary32, and none may be fused, but in v_quotient. Memory is aligned to its
+ * element only, unless it says otherwise here.
+ *
+ * A vector header may also define these macros:
+ * - STORE_CHECK, FLOAT_RANGES, CONVERTS_BF16, and EXACT_QUOTIENT as 1: it then has the words that stand behind them.
+ * - TYPES_AT_RUN_TIME: there is one kernel of each kind for all types, but for kernels from integers. It tests types in
+ *   each chunk, has no non-temporal stores, and takes rows one at a time: enough for a fallback, in less code.
+ * - IN_PAIRS(FROM): for which products two chunks at a time are faster.
+ */
+#include "../type.h"
+
+/* Declared again, functions would be in another order in the machine code of clang. */
+#ifndef WORD
+#define WORD(type, name, parameters)                                                                                   \
+    typedef type required_##name parameters;                                                                           \
+    _Static_assert(_Generic(&(name), required_##name * : 1, default : 0), "must be: " #type " " #name #parameters);
+#endif
+
+/* ---- vectors ---------------------------------------------------------------------------------------------------- */
+
+/* In vec.h: the vector at i vectors from p, and how it gets there. */
+WORD(vu, vector_at, (const void *p, size_t i))
+WORD(void, put_vector, (void *p, size_t i, vu v))
+WORD(vf, v_load, (const float *p))
+/* In vec.h: patterns as order_bits() maps them. */
+WORD(vf, v_ordered, (vf v))
+WORD(vf, v_set, (float value))
+/* a > b ? a : b */
+WORD(vf, v_above, (vf a, vf b))
+/* The larger and the smaller of two patterns as signed integers. */
+WORD(vf, v_upper, (vf a, vf b))
+WORD(vf, v_lower, (vf a, vf b))
+/* Every second lane of a, then of b: from the first or from the second lane on. */
+WORD(vf, v_even, (vf a, vf b))
+WORD(vf, v_odd, (vf a, vf b))
+
+/* ---- loads ------------------------------------------------------------------------------------------------------ */
+
+/* A chunk of x or of parameters, widened exactly; NaN is of whatever payload. vec.h has those of 32 bits. */
+WORD(vchunk, chunk_load_f32, (const void *p))
+WORD(vchunk, chunk_load_f16, (const void *p))
+WORD(vchunk, chunk_load_bf16, (const void *p))
+WORD(vchunk, chunk_load_i8, (const void *p))
+WORD(vchunk, chunk_load_u8, (const void *p))
+WORD(vchunk, chunk_load_i4, (const void *p))
+WORD(vchunk, chunk_load_i32, (const void *p))
+/* In vec.h: patterns of float16 or bfloat16, and int32, as they are. */
+WORD(hchunk, chunk_load_halves, (const void *p))
+WORD(ichunk, chunk_load_ints, (const void *p))
+
+/* 0 < n <= CHUNK elements, of int4 a multiple of 8, in the first lanes. The other lanes repeat the first one, or of
+ * int4 the first eight. Nothing else is read. without_masks.h makes them of the above. */
+WORD(vchunk, chunk_load_tail_f32, (const void *p, size_t n))
+WORD(vchunk, chunk_load_tail_f16, (const void *p, size_t n))
+WORD(vchunk, chunk_load_tail_bf16, (const void *p, size_t n))
+WORD(vchunk, chunk_load_tail_i8, (const void *p, size_t n))
+WORD(vchunk, chunk_load_tail_i4, (const void *p, size_t n))
+WORD(hchunk, chunk_load_tail_halves, (const void *p, size_t n))
+WORD(ichunk, chunk_load_tail_ints, (const void *p, size_t n))
+
+/* Unpack order is the order of lanes in which the header unpacks bfloat16 fastest; in plain.h, that of memory. The
+ * second word brings other chunks into it. Stores that are told of it put it right. */
+WORD(vchunk, chunk_load_unpacked_bf16, (const void *p))
+WORD(vchunk, chunk_to_unpack_order, (vchunk t))
+
+/* In vec.h: sums are modulo 2^32; a conversion rounds half to even. */
+WORD(ichunk, ichunk_set, (int32_t value))
+WORD(ichunk, ichunk_add, (ichunk a, ichunk b))
+WORD(vchunk, chunk_of_ints, (ichunk a))
+
+/* ---- quotients -------------------------------------------------------------------------------------------------- */
+
+/* FAST_DIVIDE is a constant. If it is 0, v_quotient divides, and both of the predicates are true.
+ * If it is 1, chunk_is_invertible says whether all magnitudes are in [2^-64, 2^64). For such a scale, v_quotient makes
+ * x / scale of the rounded inverse; chunk.h has the formula. Where x * inverse is not finite, it is NaN. Where it is
+ * below 2^-27, it may be off, but stays below. */
+WORD(vf, v_quotient, (vf x, vf scale, vf inverse))
+WORD(bool, chunk_is_invertible, (vchunk scales))
+#if EXACT_QUOTIENT
+/* As v_quotient, but NaN only where the quotient is NaN. */
+WORD(vchunk, chunk_quotient_exact, (vchunk x, vchunk scales, vchunk inverses))
+#endif
+#ifndef STORE_CHECK
+/* Whether no quotient is NaN. With STORE_CHECK, stores to integers must notice a NaN instead. */
+WORD(bool, are_quotients_exact, (vchunk quotients))
+#endif
+
+/* ---- checks of stores ------------------------------------------------------------------------------------------- */
+
+/* Fast stores return a check, which says whether what they stored is right. It must fail if a lane is stored wrong,
+ * which one may be that is NaN or too large to convert. Where it fails, the kernel stores again by exact stores. It
+ * must not fail where lanes are zeros and normal numbers below 32767. From start_check() on, join_checks() joins the
+ * checks of several stores, and is_fast_path_ok() tests them once. The constant `floats` tells whether the stores were
+ * to floating point. A check is a bool, with words in chunk.h; a header that has a cheaper one defines STORE_CHECK, the
+ * type store_check, and these words. */
+WORD(store_check, start_check, (void))
+WORD(store_check, join_checks, (store_check a, store_check b, bool floats))
+WORD(bool, is_fast_path_ok, (store_check c, bool floats))
+
+/* ---- stores ----------------------------------------------------------------------------------------------------- */
+
+/* Each stores a chunk as its type of y. To an integer they round half to even and saturate, and NaN becomes 0. To
+ * floating point they round half to even and keep subnormal results; NaN becomes the one NaN 0x7FC00000, 0x7E00 or
+ * 0x7FC0.
+ * - chunk_store_<y>: as fast as the CPU can; `unpack_order`, only of int8, uint8 and int4, is the order of t's lanes.
+ *   If `non_temporal`, p is a multiple of 64, or of the bytes that are stored where they are fewer.
+ * - chunk_store_exact_<y>: right for all values.
+ * - chunk_store_tail_<y>: the first n elements as above, 0 < n <= CHUNK, of int4 a multiple of 8; right for all values.
+ *   without_masks.h makes them of exact stores. */
+#define STORES(NAME, name, ...)                                                                                        \
+    WORD(store_check, chunk_store_##name, (void *p, vchunk t, bool unpack_order, bool non_temporal))                   \
+    WORD(void, chunk_store_exact_##name, (void *p, vchunk t))                                                          \
+    WORD(void, chunk_store_tail_##name, (void *p, vchunk t, size_t n))
+NPUQ_EACH_ROW_TYPE(STORES)
+#undef STORES
+
+/* int8 with requant's two clamps: to -256..255, then, with an offset of -256..255 added, to int8. */
+WORD(store_check, chunk_store_requant, (void *p, vchunk t, ichunk offsets, bool non_temporal))
+WORD(void, chunk_store_exact_requant, (void *p, vchunk t, ichunk offsets))
+WORD(void, chunk_store_tail_requant, (void *p, vchunk t, ichunk offsets, size_t n))
+#ifdef CONVERTS_BF16
+/* To bfloat16, for CPUs that convert to it. The check may fail where a lane is subnormal, too. */
+WORD(store_check, chunk_store_converted_bf16, (void *p, vchunk t, bool non_temporal))
+#endif
+
+/* After non-temporal stores: see npuq_fence_stores_fn. */
+WORD(void, fence_stores, (void))
+
+/* ---- ranges ----------------------------------------------------------------------------------------------------- */
+
+/* The header has the types vrange and hrange: extremes of vectors of floats and of halves. has_mixed_signs tells
+ * whether both signs have been seen; a header whose extremes do not depend on signs always says so. From then on, the
+ * constant mixed_signs may be true, which saves work. vrange_reduce makes the range of all lanes, with a NaN of either
+ * sign at one of its ends. */
+WORD(vrange, vrange_of, (vf v))
+WORD(vrange, vrange_join, (vrange a, vrange b, bool mixed_signs))
+WORD(bool, vrange_has_mixed_signs, (vrange a))
+WORD(row_range, vrange_reduce, (vrange a, bool mixed_signs))
+/* hrange_reduce stores patterns: the largest and the smallest value if signs are mixed. Else it stores the maxima as
+ * signed and as unsigned integers, then the two minima, as make_row_range() wants them. */
+WORD(hrange, hrange_of, (vh v))
+WORD(hrange, hrange_join, (hrange a, hrange b, bool mixed_signs))
+WORD(bool, hrange_has_mixed_signs, (hrange a))
+WORD(void, hrange_reduce, (hrange a, uint16_t *extremes))
+#ifdef FLOAT_RANGES
+/* Ranges by comparing floats, to be joined to a vrange of mixed signs. If frange_is_exact says so, they are right. It
+ * must not say so where a lane is NaN. It must where lanes are zeros and normal numbers below 32767. */
+WORD(frange, frange_of_mixed_signs, (void))
+WORD(frange, frange_with, (frange a, vchunk c))
+WORD(bool, frange_is_exact, (frange a))
+WORD(vrange, vrange_of_floats, (frange a))
+#endif
+
+/* ---- the words of trans_quant_param ----------------------------------------------------------------------------- */
+
+/* The integer in its last nine bits, rounded half to even and clamped to -256..255; NaN is 0. The other bits may be
+ * anything. */
+WORD(vi, round_offset, (vf t))
+/* Patterns of scales, rounded half to even at bit 13, of which the bits below may be anything. Subnormal numbers become
+ * zeros; infinities and NaNs stay what they are. */
+WORD(vu, round_scales, (vu s))
+/* LANES words, each of a low and a high half. */
+WORD(void, put_words, (uint64_t y[LANES], vu low, vu high))
+
+#undef WORD
