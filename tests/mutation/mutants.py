@@ -454,6 +454,11 @@ MUTANTS = [
     ("kernels: scales of words unpacked as they are", PACKING, "put_vector(scale, 0, low & ~0x1FFFu);", "put_vector(scale, 0, low);"),
     ("kernels: offsets of the last words not unpacked", PACKING, "        if (offset) {\n            memcpy(offset + i, last_offsets, (n - i) * sizeof *offset);", "        if (offset && n < LANES) {\n            memcpy(offset + i, last_offsets, (n - i) * sizeof *offset);"),
     ("kernels: offsets of words without their sign", PACKING, "(vu)((vi)(high << 18) >> 23)", "(high << 18) >> 23"),
+    ("words: a part of a tail by other lanes", AVX512, "_mm512_mask_storeu_epi32(y + 48, lanes_of(n, 3), d)", "_mm512_mask_storeu_epi32(y + 48, lanes_of(n, 2), d)"),
+    ("words, AVX2: range of half of the lanes", AVX2, "#define QUARTERS(V)   _mm256_shuffle_epi32(V, 0x4E)", "#define QUARTERS(V)   (V)"),
+    ("words, AVX2: later checks forgotten", AVX2, ": _mm256_min_epi16(a, b)", ": (a)"),
+    ("words, without masks: the first lane beyond a tail left over", WITHOUT_MASKS, "for (size_t i = n; i < all; i++)", "for (size_t i = n + 1; i < all; i++)"),
+    ("words, without masks: a tail stores one more", WITHOUT_MASKS, "memcpy(p, chunk, (size)*n >> (log2));", "memcpy(p, chunk, ((size) * n >> (log2)) + 1);"),
     ("kernels: offsets of words above 255", X86, "MM(min_ps)(v_set(255.0f), t)", "t"),
     ("trans_quant_param: one tile of strided scales", PACK, "read_through && write_through && offsets_ready", "write_through && offsets_ready"),
 

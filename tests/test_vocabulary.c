@@ -1,0 +1,810 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every word of every vocabulary against plain C: on all patterns of float16 and bfloat16, on all bytes, and on special
+ * floats in every lane. This file is compiled once for each instruction set with its flags, VECTOR_HEADER and
+ * TRY_WORDS, and once for the program, with VOCABULARIES, the list of all.
+ */
+#include "backend/cpu.h"
+#include "backend/dispatch.h"
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+extern const char *vocabulary_word; /* that is tried */
+
+#ifdef VECTOR_HEADER
+#include VECTOR_HEADER
+
+#include "ref/npuq_ref_element.h"
+#include "simd/chunk.h"
+
+void TRY_WORDS(void);
+
+/* ---- values ----------------------------------------------------------------------------------------------------- */
+
+/* Each is tried with both signs and with the patterns beside it. */
+static const float special[] = {
+    0.0f,       0x1p-126f, 0x1p-133f, 0x1.8p-133f, 0x1p-64f, 0x1p-27f,    0x1p-25f,   0x1p-24f,  0x1.8p-24f,
+    0x1p-14f,   0.5f,      1.0f,      1.5f,        2.5f,     6.5f,        7.5f,       8.5f,      126.5f,
+    127.5f,     128.5f,    129.5f,    254.5f,      255.5f,   256.5f,      0x1.01p0f,  0x1.03p0f, 0x1.002p0f,
+    0x1.006p0f, 32766.5f,  32767.5f,  32768.5f,    65504.0f, 65520.0f,    65536.0f,   0x1p22f,   0x1p23f,
+    0x1p24f,    0x1p31f,   0x1p63f,   0x1p64f,     0x1p127f, 0x1.fep127f, 0x1.ffp127f};
+static const uint32_t not_finite[] = {0x7F800000u, 0x7FC00000u, 0x7FFFFFFEu, 0x7F800002u};
+
+enum {
+    SPECIALS = sizeof special / sizeof special[0],
+    PATTERNS = 6 * (SPECIALS + sizeof not_finite / sizeof not_finite[0]),
+    HALVES = 65536 / CHUNK,
+    FIRST_SPECIAL = 2 * HALVES,
+    FIRST_RANDOM = FIRST_SPECIAL + PATTERNS * CHUNK / 4,
+    ROUNDS = FIRST_RANDOM + 2000,
+};
+
+static uint32_t pattern(size_t i)
+{
+    const uint32_t bits = i / 6 < SPECIALS ? npuq_ref_to_bits(special[i / 6]) : not_finite[i / 6 - SPECIALS];
+
+    return (bits + (uint32_t)(i % 3) - 1) ^ (i / 3 % 2 ? 0x80000000u : 0);
+}
+
+/* The floats of a round: all of float16, all of bfloat16, each special one in every fourth lane among ordinary ones,
+ * random ones. As patterns: a function's result would not keep that of every NaN on each target. */
+static void fill(size_t round, uint32_t t[CHUNK])
+{
+    for (size_t i = 0; i < CHUNK; i++) {
+        const uint32_t half = (uint32_t)(round % HALVES * CHUNK + i);
+
+        if (round < HALVES) {
+            t[i] = npuq_ref_to_bits(npuq_ref_float16((uint16_t)half));
+        } else if (round < FIRST_SPECIAL) {
+            t[i] = half << 16;
+        } else if (round < FIRST_RANDOM) {
+            t[i] = npuq_ref_to_bits((float)test_between(-0x7FFFFF, 0x7FFFFF) / (float)(1u << test_between(8, 26)));
+        } else if (round % 2) {
+            t[i] = test_one_in(4) ? pattern(test_below(PATTERNS)) : (uint32_t)test_random();
+        } else {
+            t[i] = npuq_ref_to_bits(test_float(false));
+        }
+    }
+    if (round >= FIRST_SPECIAL && round < FIRST_RANDOM) {
+        const size_t i = (round - FIRST_SPECIAL) / (CHUNK / 4);
+        t[(i + 4 * round) % CHUNK] = pattern(i);
+    }
+}
+
+static uint32_t magnitude(float value)
+{
+    return npuq_ref_to_bits(value) & 0x7FFFFFFFu;
+}
+
+/* Whether all magnitudes of a chunk have such patterns, or, if zero is true, are 0. */
+static bool are_all_in(const float *t, uint32_t first, uint32_t end, bool zero)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < CHUNK; i++) {
+        all &= (magnitude(t[i]) >= first && magnitude(t[i]) < end) || (zero && magnitude(t[i]) == 0);
+    }
+    return all;
+}
+
+/* What no check may fail for: zeros, and normal numbers below 32767. */
+static bool are_ordinary(const float *t)
+{
+    return are_all_in(t, 0x00800000, 0x46FFFE00, true);
+}
+
+static bool are_numbers(const float *t)
+{
+    return are_all_in(t, 0, 0x7F800001, false);
+}
+
+#define SAME(GOT, EXPECTED, SIZE, ROUND)                                                                               \
+    test_same(GOT, EXPECTED, SIZE, "%s, round %zu", vocabulary_word, (size_t)(ROUND))
+
+#define TRY(NAME, CALL)                                                                                                \
+    static void try_##NAME(void)                                                                                       \
+    {                                                                                                                  \
+        CALL;                                                                                                          \
+    }
+
+/* ---- vectors ---------------------------------------------------------------------------------------------------- */
+
+static void try_put_vector(void)
+{
+    uint32_t bits[CHUNK];
+    unsigned char copy[sizeof bits + 1];
+
+    fill(FIRST_RANDOM, bits);
+    for (size_t i = 0; i < 4; i++) {
+        put_vector(copy + 1, i, i % 2 ? (vu)v_load((const float *)bits + i * LANES) : vector_at(bits, i));
+    }
+    SAME(copy + 1, bits, sizeof bits, 0);
+}
+
+#define try_vector_at try_put_vector
+#define try_v_load    try_put_vector
+
+/* Words of two vectors at most: the result, and its lane i from all lanes of both. */
+static void try_lanes(vf (*word)(vf a, vf b), uint32_t (*lane)(const uint32_t *a, const uint32_t *b, size_t i))
+{
+    uint32_t bits[CHUNK];
+    uint32_t expected[LANES];
+    vf v[4];
+
+    for (size_t round = 0; round < ROUNDS; round++) {
+        fill(round, bits);
+        for (size_t i = 0; i < LANES; i++) {
+            bits[i] = test_one_in(2) ? bits[i + LANES] : pattern(test_below(PATTERNS));
+        }
+        memcpy(v, bits, sizeof v);
+        for (size_t k = 0; k < 4; k++) {
+            for (size_t i = 0; i < LANES; i++) {
+                expected[i] = lane(bits + k * LANES, bits + (k + 1) % 4 * LANES, i);
+            }
+            const vf got = word(v[k], v[(k + 1) % 4]);
+            SAME(&got, expected, sizeof got, round);
+        }
+    }
+}
+
+#define TRY_LANES(NAME, RESULT, LANE)                                                                                  \
+    static vf run_##NAME(vf a, vf b)                                                                                   \
+    {                                                                                                                  \
+        (void)b;                                                                                                       \
+        return RESULT;                                                                                                 \
+    }                                                                                                                  \
+    static uint32_t lane_##NAME(const uint32_t *a, const uint32_t *b, size_t i)                                        \
+    {                                                                                                                  \
+        (void)b, (void)i;                                                                                              \
+        return LANE;                                                                                                   \
+    }                                                                                                                  \
+    TRY(NAME, try_lanes(run_##NAME, lane_##NAME))
+
+TRY_LANES(v_set, v_set(a[0]), a[0])
+TRY_LANES(v_ordered, v_ordered(a), a[i] >> 31 ? a[i] ^ 0x7FFFFFFFu : a[i])
+TRY_LANES(v_above, v_above(a, b), npuq_ref_from_bits(a[i]) > npuq_ref_from_bits(b[i]) ? a[i] : b[i])
+TRY_LANES(v_upper, v_upper(a, b), (int32_t)a[i] > (int32_t)b[i] ? a[i] : b[i])
+TRY_LANES(v_lower, v_lower(a, b), (int32_t)a[i] < (int32_t)b[i] ? a[i] : b[i])
+TRY_LANES(v_even, v_even(a, b), 2 * i < LANES ? a[2 * i] : b[2 * i - LANES])
+TRY_LANES(v_odd, v_odd(a, b), 2 * i < LANES ? a[2 * i + 1] : b[2 * i + 1 - LANES])
+
+/* ---- loads ------------------------------------------------------------------------------------------------------ */
+
+/* The elements of a round: all halves, each byte in each lane, the floats of above or integers, random ones. */
+static void fill_x(void *x, npuq_ref_dtype dtype, size_t bytes, size_t round)
+{
+    uint32_t bits[CHUNK];
+    unsigned char all[sizeof bits];
+
+    fill(round, bits);
+    for (size_t i = 0; i < CHUNK; i++) {
+        if (dtype == NPUQ_REF_FLOAT16 || dtype == NPUQ_REF_BFLOAT16) {
+            const uint16_t half = (uint16_t)(round < HALVES ? round * CHUNK + i : test_random());
+            memcpy(all + 2 * i, &half, sizeof half);
+        } else if (dtype == NPUQ_REF_FLOAT32 || dtype == NPUQ_REF_INT32) {
+            const uint32_t integer = (uint32_t)((int64_t)test_random() >> test_between(32, 63));
+            memcpy(all + 4 * i, dtype == NPUQ_REF_FLOAT32 ? &bits[i] : &integer, sizeof integer);
+        } else {
+            all[i] = (unsigned char)(round < 256 ? round + i : test_random());
+        }
+    }
+    memcpy(x, all, bytes);
+}
+
+/* A load of n elements that copies its lanes. Those of `raw` are not widened. */
+typedef void load(void *lanes, const void *p, size_t n);
+
+static void try_load(load *word, npuq_ref_dtype dtype, size_t bits, bool raw, bool tail)
+{
+    const size_t multiple = dtype == NPUQ_REF_QUINT4X2 ? 8 : 1;
+    test_guarded at_end = test_guarded_make(CHUNK * 4, true, 0);
+    test_guarded at_begin = test_guarded_make(CHUNK * 4, false, 0);
+
+    for (size_t round = 0; round < ROUNDS; round++) {
+        const size_t n = tail && round >= HALVES ? multiple * (1 + round % (CHUNK / multiple)) : CHUNK;
+        const size_t bytes = n * bits / 8;
+        _Alignas(64) unsigned char x[CHUNK * 4];
+        float got[CHUNK];
+        float expected[CHUNK];
+
+        fill_x(x, dtype, bytes, round);
+        for (size_t i = 0; i < CHUNK; i++) {
+            const size_t from = i < n ? i : i % multiple;
+            if (raw) {
+                memcpy((unsigned char *)expected + i * bits / 8, x + from * bits / 8, bits / 8);
+            } else {
+                expected[i] = npuq_ref_canonical(npuq_ref_load(x, dtype, from));
+            }
+        }
+        for (int k = 0; k < 2; k++) {
+            unsigned char *p = k ? at_end.memory + sizeof x - bytes : at_begin.memory;
+            memcpy(p, x, bytes);
+            word(got, p, n);
+            for (size_t i = 0; i < CHUNK && !raw; i++) {
+                got[i] = npuq_ref_canonical(got[i]);
+            }
+            SAME(got, expected, raw ? CHUNK * bits / 8 : sizeof expected, round);
+        }
+    }
+    test_guarded_free(&at_end);
+    test_guarded_free(&at_begin);
+}
+
+#define TRY_LOAD(NAME, CHUNK_TYPE, DTYPE, BITS, RAW, TAILS, ...)                                                       \
+    static void run_##NAME(void *lanes, const void *p, size_t n)                                                       \
+    {                                                                                                                  \
+        const CHUNK_TYPE v = NAME(__VA_ARGS__);                                                                        \
+        (void)n;                                                                                                       \
+        memcpy(lanes, &v, sizeof v);                                                                                   \
+    }                                                                                                                  \
+    TRY(NAME, try_load(run_##NAME, NPUQ_REF_##DTYPE, BITS, RAW, TAILS))
+
+TRY_LOAD(chunk_load_f32, vchunk, FLOAT32, 32, true, false, p)
+TRY_LOAD(chunk_load_f16, vchunk, FLOAT16, 16, false, false, p)
+TRY_LOAD(chunk_load_bf16, vchunk, BFLOAT16, 16, false, false, p)
+TRY_LOAD(chunk_load_i8, vchunk, INT8, 8, false, false, p)
+TRY_LOAD(chunk_load_u8, vchunk, UINT8, 8, false, false, p)
+TRY_LOAD(chunk_load_i4, vchunk, QUINT4X2, 4, false, false, p)
+TRY_LOAD(chunk_load_i32, vchunk, INT32, 32, false, false, p)
+TRY_LOAD(chunk_of_ints, vchunk, INT32, 32, false, false, chunk_load_ints(p))
+TRY_LOAD(chunk_load_halves, hchunk, FLOAT16, 16, true, false, p)
+TRY_LOAD(chunk_load_ints, ichunk, INT32, 32, true, false, p)
+TRY_LOAD(chunk_load_tail_f32, vchunk, FLOAT32, 32, true, true, p, n)
+TRY_LOAD(chunk_load_tail_f16, vchunk, FLOAT16, 16, false, true, p, n)
+TRY_LOAD(chunk_load_tail_bf16, vchunk, BFLOAT16, 16, false, true, p, n)
+TRY_LOAD(chunk_load_tail_i8, vchunk, INT8, 8, false, true, p, n)
+TRY_LOAD(chunk_load_tail_i4, vchunk, QUINT4X2, 4, false, true, p, n)
+TRY_LOAD(chunk_load_tail_halves, hchunk, FLOAT16, 16, true, true, p, n)
+TRY_LOAD(chunk_load_tail_ints, ichunk, INT32, 32, true, true, p, n)
+
+/* That no lane is lost is shown by stores of this order. */
+static void try_chunk_to_unpack_order(void)
+{
+    uint16_t halves[CHUNK];
+
+    for (size_t round = 0; round < 2 * HALVES; round++) {
+        fill_x(halves, NPUQ_REF_BFLOAT16, sizeof halves, round);
+        const vchunk unpacked = chunk_load_unpacked_bf16(halves);
+        const vchunk ordered = chunk_to_unpack_order(chunk_load_bf16(halves));
+        SAME(&unpacked, &ordered, sizeof unpacked, round);
+    }
+}
+
+#define try_chunk_load_unpacked_bf16 try_chunk_to_unpack_order
+
+static void try_ichunk_add(void)
+{
+    int32_t a[CHUNK];
+    int32_t b[CHUNK];
+
+    for (size_t round = 0; round < 1000; round++) {
+        fill_x(a, NPUQ_REF_INT32, sizeof a, round);
+        fill_x(b, NPUQ_REF_INT32, sizeof b, round);
+        const ichunk sums = ichunk_add(chunk_load_ints(a), round % 2 ? ichunk_set(b[0]) : chunk_load_ints(b));
+        for (size_t i = 0; i < CHUNK; i++) {
+            a[i] = npuq_ref_wrapping_add(a[i], b[round % 2 ? 0 : i]);
+        }
+        SAME(&sums, a, sizeof a, round);
+    }
+}
+
+#define try_ichunk_set try_ichunk_add
+
+/* ---- quotients -------------------------------------------------------------------------------------------------- */
+
+static vchunk divide(vchunk x, vchunk scales)
+{
+    const vchunk inverses = chunk_div(chunk_set(1.0f), scales);
+    vchunk q;
+
+    for (int i = 0; i < 4; i++) {
+        q.v[i] = v_quotient(x.v[i], scales.v[i], inverses.v[i]);
+    }
+    return q;
+}
+
+#if EXACT_QUOTIENT
+static vchunk divide_exact(vchunk x, vchunk scales)
+{
+    return chunk_quotient_exact(x, scales, chunk_div(chunk_set(1.0f), scales));
+}
+#endif
+
+static void try_quotients(vchunk (*word)(vchunk x, vchunk scales), bool never_nan)
+{
+    float x[CHUNK];
+    float scales[CHUNK];
+    float q[CHUNK];
+
+    for (size_t round = 0; round < ROUNDS; round++) {
+        fill_x(x, NPUQ_REF_FLOAT32, sizeof x, round);
+        for (size_t i = 0; i < CHUNK; i++) {
+            const uint32_t fraction = (uint32_t)test_random() & (test_one_in(4) ? 0x80000000u : 0x807FFFFFu);
+            scales[i] = npuq_ref_from_bits(fraction | (uint32_t)test_between(63, 190) << 23);
+            if (test_one_in(16)) { /* a product with the inverse may overflow, where the quotient does not */
+                x[i] = npuq_ref_mul(scales[i], 0x1.fffffep127f);
+            }
+        }
+        vchunk t;
+        vchunk s;
+        memcpy(&t, x, sizeof t);
+        memcpy(&s, scales, sizeof s);
+        t = word(t, s);
+        memcpy(q, &t, sizeof q);
+        for (size_t i = 0; i < CHUNK; i++) {
+            const float expected = npuq_ref_canonical(npuq_ref_div(x[i], scales[i]));
+            const float product = npuq_ref_mul(x[i], npuq_ref_div(1.0f, scales[i]));
+            const bool tiny = magnitude(expected) < 100u << 23; /* 2^-27 */
+            const bool finite = magnitude(product) < 0x7F800000u;
+
+            q[i] = npuq_ref_canonical(q[i]);
+            if (!FAST_DIVIDE ||
+                !(tiny ? magnitude(q[i]) <= 100u << 23 : npuq_ref_is_nan(q[i]) && !finite && !never_nan)) {
+                SAME(&q[i], &expected, sizeof expected, round);
+            }
+        }
+    }
+}
+
+TRY(v_quotient, try_quotients(divide, false))
+
+#if EXACT_QUOTIENT
+TRY(chunk_quotient_exact, try_quotients(divide_exact, true))
+#endif
+
+static bool are_invertible(const float *t)
+{
+    return are_all_in(t, 63u << 23, 191u << 23, false);
+}
+
+/* Words that say something of a chunk, where there are inverses. */
+static void try_predicate(bool (*word)(vchunk t), bool (*expected)(const float *t))
+{
+    float x[CHUNK];
+
+    for (size_t round = 0; round < ROUNDS; round++) {
+        fill_x(x, NPUQ_REF_FLOAT32, sizeof x, round);
+        const bool says = word(chunk_load_f32(x));
+        const bool is = !FAST_DIVIDE || expected(x);
+        SAME(&says, &is, sizeof is, round);
+    }
+}
+
+TRY(chunk_is_invertible, try_predicate(chunk_is_invertible, are_invertible))
+#ifndef STORE_CHECK
+TRY(are_quotients_exact, try_predicate(are_quotients_exact, are_numbers))
+#endif
+
+/* ---- stores ----------------------------------------------------------------------------------------------------- */
+
+enum { REQUANT = NPUQ_ROW_TYPES, MOST_BYTES = 4 * CHUNK, MEMORY = 2 * MOST_BYTES, UNTOUCHED = 0xA5 };
+
+static int32_t requant_offsets[CHUNK];
+static test_guarded memory; /* MEMORY bytes before a page that faults */
+
+static ichunk offsets(void)
+{
+    return chunk_load_ints(requant_offsets);
+}
+
+#define Y_DTYPE(NAME, ...)                   NPUQ_REF_##NAME,
+#define Y_BITS(NAME, name, KIND, size, log2) (size) * 8 >> (log2),
+static const npuq_ref_dtype y_dtypes[] = {NPUQ_EACH_ROW_TYPE(Y_DTYPE) NPUQ_REF_INT8};
+static const size_t y_bits[] = {NPUQ_EACH_ROW_TYPE(Y_BITS) 8};
+
+static bool is_float_y(int y)
+{
+    return y != REQUANT && npuq_is_float((npuq_type)y);
+}
+
+/* The chunk of a round, and what it is stored as. */
+static vchunk fill_y(int y, size_t round, float *t, void *expected)
+{
+    vchunk chunk;
+
+    fill_x(t, NPUQ_REF_FLOAT32, CHUNK * sizeof *t, round);
+    for (size_t i = 0; i < CHUNK; i++) {
+        requant_offsets[i] = (int32_t)(test_one_in(4) ? (test_one_in(2) ? -256 : 255) : test_between(-256, 255));
+        if (y == REQUANT) {
+            ((int8_t *)expected)[i] = npuq_ref_two_clamps(t[i], requant_offsets[i]);
+        } else if (is_float_y(y)) {
+            npuq_ref_store_float(expected, y_dtypes[y], i, t[i]);
+        } else {
+            npuq_ref_store(expected, y_dtypes[y], i, t[i]);
+        }
+    }
+    memcpy(&chunk, t, sizeof chunk);
+    return chunk;
+}
+
+/* Memory in which only these bytes may be others, in whose place the expected ones are. */
+static unsigned char *clear_memory(size_t bytes, size_t from_end)
+{
+    memset(memory.memory, UNTOUCHED, MEMORY);
+    return memory.memory + MEMORY - from_end - bytes;
+}
+
+static void see_memory(const unsigned char *p, const void *expected, size_t bytes, size_t round)
+{
+    unsigned char all[MEMORY];
+
+    memset(all, UNTOUCHED, sizeof all);
+    memcpy(all + (p - memory.memory), expected, bytes);
+    SAME(memory.memory, all, sizeof all, round);
+}
+
+typedef store_check fast_store(void *p, vchunk t, bool unpack_order, bool non_temporal);
+typedef void other_store(void *p, vchunk t, size_t n);
+
+#ifdef STORE_CHECK
+enum { NOTICES_NAN = FAST_DIVIDE };
+#else
+enum { NOTICES_NAN = 0 };
+#endif
+
+/* What makes the check fail is stored anyhow, but nowhere else. */
+static void try_fast(fast_store *word, int y)
+{
+    const bool floats = is_float_y(y);
+    const size_t bytes = CHUNK * y_bits[y] / 8;
+    const size_t element = y_bits[y] < 8 ? 4 : y_bits[y] / 8;
+
+    for (size_t round = 0; round < ROUNDS; round++) {
+        float t[CHUNK];
+        _Alignas(64) unsigned char expected[MOST_BYTES];
+        const vchunk chunk = fill_y(y, round, t, expected);
+
+        for (int how = 0; how < 4; how++) {
+            const bool unpack_order = how >= 2;
+            const bool non_temporal = how % 2;
+
+            if (unpack_order && y != NPUQ_TYPE_INT8 && y != NPUQ_TYPE_UINT8 && y != NPUQ_TYPE_QUINT4X2) {
+                continue;
+            }
+            unsigned char *p = clear_memory(bytes, non_temporal ? 0 : element * test_below(17));
+            const store_check c =
+                word(p, unpack_order ? chunk_to_unpack_order(chunk) : chunk, unpack_order, non_temporal);
+            fence_stores();
+            const bool ok = is_fast_path_ok(c, floats);
+            see_memory(p, ok ? expected : p, bytes, round);
+            if (ok ? NOTICES_NAN && !floats && y != REQUANT && !are_numbers(t) : are_ordinary(t)) {
+                fail_msg("%s, round %zu: the check %s", vocabulary_word, round, ok ? "misses a NaN" : "fails");
+            }
+        }
+    }
+}
+
+static void try_other(other_store *word, int y, bool tails)
+{
+    const size_t multiple = y == NPUQ_TYPE_QUINT4X2 ? 8 : 1;
+
+    for (size_t round = 0; round < ROUNDS; round++) {
+        float t[CHUNK];
+        _Alignas(64) unsigned char expected[MOST_BYTES];
+        const size_t n = tails && round >= FIRST_SPECIAL ? multiple * (1 + round % (CHUNK / multiple)) : CHUNK;
+        const vchunk chunk = fill_y(y, round, t, expected);
+        unsigned char *p = clear_memory(n * y_bits[y] / 8, 0);
+
+        word(p, chunk, n);
+        see_memory(p, expected, n * y_bits[y] / 8, round);
+    }
+}
+
+#define TRY_EXACT(ID, name, CALL)                                                                                      \
+    static void store_exact_##name(void *p, vchunk t, size_t n)                                                        \
+    {                                                                                                                  \
+        (void)n;                                                                                                       \
+        CALL;                                                                                                          \
+    }                                                                                                                  \
+    TRY(chunk_store_exact_##name, try_other(store_exact_##name, ID, false))
+#define TRY_STORES(NAME, name, ...)                                                                                    \
+    TRY(chunk_store_##name, try_fast(chunk_store_##name, NPUQ_TYPE_##NAME))                                            \
+    TRY_EXACT(NPUQ_TYPE_##NAME, name, chunk_store_exact_##name(p, t))                                                  \
+    TRY(chunk_store_tail_##name, try_other(chunk_store_tail_##name, NPUQ_TYPE_##NAME, true))
+
+NPUQ_EACH_ROW_TYPE(TRY_STORES)
+TRY_EXACT(REQUANT, requant, chunk_store_exact_requant(p, t, offsets()))
+
+static store_check store_requant_of(void *p, vchunk t, bool unpack_order, bool non_temporal)
+{
+    (void)unpack_order; /* never true */
+    return chunk_store_requant(p, t, offsets(), non_temporal);
+}
+
+TRY(chunk_store_requant, try_fast(store_requant_of, REQUANT))
+
+static void store_tail_requant(void *p, vchunk t, size_t n)
+{
+    chunk_store_tail_requant(p, t, offsets(), n);
+}
+
+TRY(chunk_store_tail_requant, try_other(store_tail_requant, REQUANT, true))
+
+#ifdef CONVERTS_BF16
+static store_check store_converted(void *p, vchunk t, bool unpack_order, bool non_temporal)
+{
+    (void)unpack_order; /* never true */
+    return chunk_store_converted_bf16(p, t, non_temporal);
+}
+
+static void try_chunk_store_converted_bf16(void)
+{
+    if (npuq_cpu_converts_bf16()) {
+        try_fast(store_converted, NPUQ_TYPE_BFLOAT16);
+    } else {
+        print_message("LEFT OUT: %s, which this CPU has not\n", vocabulary_word);
+    }
+}
+#endif
+
+TRY(fence_stores, fence_stores()) /* a thread sees its own stores without it, too */
+
+/* Of one wrong store among right ones, in every lane and place. */
+static void try_join_checks(void)
+{
+    float good[CHUNK] = {1.0f};
+    _Alignas(64) unsigned char y[MOST_BYTES];
+    _Alignas(64) unsigned char expected[MOST_BYTES];
+
+    for (size_t round = 0; round < 4 * CHUNK; round++) {
+        const bool floats = round % 2;
+        const size_t bytes = floats ? sizeof good : CHUNK;
+        float bad[CHUNK] = {0};
+
+        bad[round / 4] = npuq_ref_from_bits(round % 4 < 2 ? 0xFFFFFFFFu : 0x7F800000u);
+        for (size_t i = 0; i < CHUNK; i++) {
+            if (floats) {
+                npuq_ref_store_float(expected, NPUQ_REF_FLOAT32, i, bad[i]);
+            } else {
+                npuq_ref_store(expected, NPUQ_REF_INT8, i, bad[i]);
+            }
+        }
+        store_check all = start_check();
+        bool right = is_fast_path_ok(all, floats);
+        assert_true(right);
+        for (size_t k = 0; k < 3; k++) {
+            const vchunk t = chunk_load_f32(k == round % 3 ? bad : good);
+            const store_check c = floats ? chunk_store_f32(y, t, false, false) : chunk_store_i8(y, t, false, false);
+            all = round % 5 < 2 ? join_checks(all, c, floats) : join_checks(c, all, floats);
+            right &= k != round % 3 || memcmp(y, expected, bytes) == 0;
+            assert_true(right || !is_fast_path_ok(all, floats));
+        }
+    }
+}
+
+#define try_start_check     try_join_checks
+#define try_is_fast_path_ok try_join_checks
+
+/* ---- ranges ----------------------------------------------------------------------------------------------------- */
+
+/* All as they are, without signs, with signs, and with another sign in one place. */
+enum { SIGNS = 4 };
+
+static uint32_t with_sign(uint32_t bits, uint32_t sign_bit, size_t signs, bool other)
+{
+    return signs == 0 ? bits : ((signs == 1) != (signs == 3 && other)) ? bits & ~sign_bit : bits | sign_bit;
+}
+
+static void see_range(row_range range, npuq_ref_range expected, size_t round)
+{
+    npuq_ref_range got = npuq_ref_range_empty();
+
+    widen_row_range(range, &got.hi, &got.lo);
+    SAME(&got, &expected, sizeof got, round);
+}
+
+static void try_vrange_join(void)
+{
+    uint32_t bits[CHUNK];
+    vf v[4];
+
+    for (size_t round = 0; round < SIGNS * ROUNDS; round++) {
+        npuq_ref_range expected = npuq_ref_range_empty();
+        const size_t one = test_below(CHUNK);
+        bool any[2] = {false, false};
+
+        fill(round / SIGNS, bits);
+        for (size_t i = 0; i < CHUNK; i++) {
+            bits[i] = with_sign(bits[i], 0x80000000u, round % SIGNS, i == one);
+            any[bits[i] >> 31] = true;
+            expected = npuq_ref_range_with(expected, npuq_ref_from_bits(bits[i]));
+        }
+        memcpy(v, bits, sizeof v);
+        vrange range = vrange_of(v[0]);
+        bool mixed = false;
+        for (size_t i = 1; i < 4; i++) {
+            mixed = vrange_has_mixed_signs(range);
+            range = vrange_join(range, vrange_of(v[i]), mixed);
+        }
+        see_range(vrange_reduce(range, mixed), expected, round);
+        assert_true(vrange_has_mixed_signs(range) || !any[0] || !any[1]);
+    }
+}
+
+#define try_vrange_of              try_vrange_join
+#define try_vrange_has_mixed_signs try_vrange_join
+#define try_vrange_reduce          try_vrange_join
+
+static void try_hranges(npuq_ref_dtype dtype)
+{
+    uint16_t halves[4 * CHUNK];
+    int32_t bits[4];
+
+    for (size_t round = 0; round < SIGNS * 2 * HALVES; round++) {
+        npuq_ref_range expected = npuq_ref_range_empty();
+        uint16_t extremes[4] = {0};
+        const size_t one = test_below(4 * CHUNK);
+        bool any[2] = {false, false};
+
+        for (size_t i = 0; i < 4; i++) { /* neighbours and, less often, random ones */
+            fill_x(halves + i * CHUNK, dtype, CHUNK * sizeof *halves, test_one_in(4) ? HALVES : round / SIGNS);
+        }
+        for (size_t i = 0; i < 4 * CHUNK; i++) {
+            halves[i] = (uint16_t)with_sign(halves[i], 0x8000, round % SIGNS, i == one);
+            any[halves[i] >> 15] = true;
+            expected = npuq_ref_range_with(expected, npuq_ref_load(halves, dtype, i));
+        }
+        hrange range = hrange_of(chunk_load_halves(halves).v[0]);
+        bool mixed = false;
+        for (size_t i = 1; i < 8; i++) {
+            mixed = hrange_has_mixed_signs(range);
+            range = hrange_join(range, hrange_of(chunk_load_halves(halves + i / 2 * CHUNK).v[i % 2]), mixed);
+        }
+        hrange_reduce(range, extremes);
+        for (size_t i = 0; i < 4; i++) {
+            const float widened = npuq_ref_load(extremes, dtype, i);
+            memcpy(&bits[i], &widened, sizeof widened);
+        }
+        see_range(mixed ? make_mixed_row_range(bits[0], bits[1]) : make_row_range(bits[0], bits[1], bits[2], bits[3]),
+                  expected, round);
+        assert_true(hrange_has_mixed_signs(range) || !any[0] || !any[1]);
+    }
+}
+
+static void try_hrange_join(void)
+{
+    try_hranges(NPUQ_REF_FLOAT16);
+    try_hranges(NPUQ_REF_BFLOAT16);
+}
+
+#define try_hrange_of              try_hrange_join
+#define try_hrange_has_mixed_signs try_hrange_join
+#define try_hrange_reduce          try_hrange_join
+
+#ifdef FLOAT_RANGES
+static void try_frange_with(void)
+{
+    float t[2 * CHUNK];
+
+    for (size_t round = 0; round < SIGNS * ROUNDS; round++) {
+        npuq_ref_range expected = npuq_ref_range_with(npuq_ref_range_with(npuq_ref_range_empty(), 0.0f), -0.0f);
+        frange floats = frange_of_mixed_signs();
+        vrange range = vrange_join(vrange_of(v_set(0.0f)), vrange_of(v_set(-0.0f)), false);
+
+        assert_true(vrange_has_mixed_signs(range));
+        for (size_t k = 0; k < 2; k++) {
+            fill_x(t + k * CHUNK, NPUQ_REF_FLOAT32, CHUNK * sizeof *t, round / SIGNS + k);
+            for (size_t i = k * CHUNK; i < (k + 1) * CHUNK; i++) {
+                t[i] = npuq_ref_from_bits(with_sign(npuq_ref_to_bits(t[i]), 0x80000000u, round % SIGNS, i % 7 == 0));
+                expected = npuq_ref_range_with(expected, t[i]);
+            }
+            floats = frange_with(floats, chunk_load_f32(t + k * CHUNK));
+        }
+        if (frange_is_exact(floats)) {
+            see_range(vrange_reduce(vrange_join(range, vrange_of_floats(floats), true), true), expected, round);
+        } else {
+            assert_false(are_ordinary(t) && are_ordinary(t + CHUNK));
+        }
+    }
+}
+
+#define try_frange_of_mixed_signs try_frange_with
+#define try_frange_is_exact       try_frange_with
+#define try_vrange_of_floats      try_frange_with
+#endif
+
+/* ---- the words of trans_quant_param ----------------------------------------------------------------------------- */
+
+static void try_words(bool offset)
+{
+    uint32_t bits[CHUNK];
+    uint32_t expected[LANES];
+
+    for (size_t round = 0; round < ROUNDS; round++) {
+        fill(round, bits);
+        for (size_t at = 0; at < CHUNK; at += LANES) {
+            for (size_t i = 0; i < LANES; i++) {
+                const uint64_t word = npuq_ref_pack(bits[at + i], npuq_ref_from_bits(bits[at + i]), true);
+                expected[i] = offset ? (uint32_t)(word >> 37 & 0x1FF) : (uint32_t)word;
+            }
+            const vu got = offset ? (vu)round_offset((vf)vector_at(bits + at, 0)) & 0x1FF
+                                  : round_scales(vector_at(bits + at, 0)) & ~0x1FFFu;
+            SAME(&got, expected, sizeof got, round);
+        }
+    }
+}
+
+TRY(round_offset, try_words(true))
+
+TRY(round_scales, try_words(false))
+
+static void try_put_words(void)
+{
+    uint32_t bits[CHUNK];
+    uint64_t got[LANES];
+    uint64_t expected[LANES];
+
+    for (size_t round = 0; round < 100; round++) {
+        fill(FIRST_RANDOM + round, bits);
+        for (size_t i = 0; i < LANES; i++) {
+            expected[i] = (uint64_t)bits[LANES + i] << 32 | bits[i];
+        }
+        put_words(got, vector_at(bits, 0), vector_at(bits, 1));
+        SAME(got, expected, sizeof got, round);
+    }
+}
+
+/* A word of the list that is not tried here is an error, and so is one that is no longer in it. */
+void TRY_WORDS(void)
+{
+#define WORD(type, name, parameters) {#name, try_##name},
+    static const struct {
+        const char *name;
+        void (*try)(void);
+    } all[] = {
+#include "simd/vec_required.h"
+    };
+
+    memory = test_guarded_make(MEMORY, true, 0);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        vocabulary_word = all[i].name;
+        test_reseed(i);
+        all[i].try();
+    }
+    test_guarded_free(&memory);
+}
+
+#else /* the program */
+
+const char *vocabulary_word = "no word";
+
+#define DO(ID, name) void try_words_##name(void);
+VOCABULARIES
+#undef DO
+
+static void describe(char *line, size_t size, const char *what)
+{
+    (void)snprintf(line, size, "%s: %s, %s", npuq_backend_name(npuq_active_backend()), vocabulary_word, what);
+}
+
+static void test_words(void **state)
+{
+#define DO(ID, name) {NPUQ_BACKEND_##ID, try_words_##name},
+    static const struct {
+        npuq_backend backend;
+        void (*try_words)(void);
+    } vocabularies[] = {VOCABULARIES};
+
+    (void)state;
+    test_describe_faults(describe);
+    FOR_EACH_BACKEND()
+    {
+        for (size_t i = 0; i < sizeof vocabularies / sizeof vocabularies[0]; i++) {
+            if (vocabularies[i].backend == npuq_active_backend()) {
+                vocabularies[i].try_words();
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_words)};
+
+    test_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif
