@@ -18,7 +18,7 @@ import numpy as np
 import npuquant
 import numpy_operators as expected
 import pytest
-from npuquant import _library, _native
+from npuquant import _diagnosis, _library, _native
 from numpy_operators import f4
 
 PACKAGE = pathlib.Path(npuquant.__file__).parent
@@ -325,8 +325,7 @@ def test_refusals(status, says, call, threads):
 
 def test_there_is_a_refusal_of_every_operator():
     names = {says.split(":")[0] for _, says, _ in test_refusals.pytestmark[0].args[1]}
-    assert names == {name for name in (function[len("npuq_"):] for function in _native.FUNCTIONS)
-                     if hasattr(_native, name)}
+    assert names == {operator for operators in _diagnosis._steps().values() for operator in operators}
 
 
 @pytest.mark.parametrize(

@@ -21,17 +21,13 @@ NPUQ_CONTRACT bool npuq_is_array(const void *p)
     return p && npuq_is_aligned(p, 4);
 }
 
-NPUQ_CONTRACT bool npuq_are_rows(const npuq_block *b, const void *first, ptrdiff_t stride, size_t size)
-{
-    return npuq_is_aligned(first, size) && (b->rows < 2 || stride % (ptrdiff_t)size == 0);
-}
-
 /* Rows of whole storage words. */
 NPUQ_CONTRACT bool npuq_are_rows_of(const npuq_block *b, const void *first, ptrdiff_t stride, npuq_type type)
 {
     const npuq_storage_word word = npuq_word_of(type);
 
-    return npuq_are_rows(b, first, stride, word.size) && b->n % npuq_count_elements_in(word) == 0;
+    return npuq_is_aligned(first, word.size) && (b->rows < 2 || stride % word.size == 0) &&
+           b->n % npuq_count_elements_in(word) == 0;
 }
 
 /* A row from memory is divided by read_streams. */

@@ -57,8 +57,9 @@ NOINLINE size_t run_rest(const rows *r, size_t from, size_t at, retry_state *d)
     return d->left > 0 ? run_exact_only(r, 1, at, d) : retry_exact(r, 1, from, at, d);
 }
 
-/* Rows are often short beside what run_rows() does for each: what they have alike is made once. Each pair of types has
- * its own kernel, with TYPES_AT_RUN_TIME as well: tests of types in each chunk took up to a third of the time. */
+/* Rows are often short, and run_rows() would load for each what is the same for all: here it is loaded once. Each pair
+ * of types has its own kernel, with TYPES_AT_RUN_TIME as well: tests of types in each chunk took up to a third of the
+ * time. */
 INLINE void dequantise_rows(kernel_spec k, const npuq_block *b, const npuq_dequant_params *p)
 {
     const npuq_dequant_params integers = *p; /* copies that no store can change, as in run_rows() */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order in which columns of rows are computed: in strips that are stored and then checked, or in streams. */
+/* The order of the columns of rows: in strips that are stored and then checked, or in streams. */
 #ifndef NPUQ_ROWS_H
 #define NPUQ_ROWS_H
 
@@ -84,7 +84,7 @@ INLINE size_t stream_rows(kernel_spec k, const rows *r, const rows *local_row, c
 enum { STRIP = 256 };
 _Static_assert(STRIP % (2 * CHUNK) == 0, "a strip is pairs of chunks");
 
-/* A header says of which products two chunks at a time are faster. That is where x lies in the second-level cache. */
+/* A header names the products that are faster by two chunks at a time: with x in the second-level cache. */
 #ifndef IN_PAIRS
 #define IN_PAIRS(FROM) false
 #endif
@@ -132,7 +132,7 @@ INLINE retry_state make_retry_state(void)
     return (retry_state){STRIP, 0};
 }
 
-/* Computes columns from `at` on for which the fast path is not tried, and returns where they end. */
+/* Computes at most d->left columns from `at` on by the exact path alone, and returns where they end. */
 NOINLINE size_t run_exact_only(const rows *r, size_t count, size_t at, retry_state *d)
 {
     const size_t n = r->n - at < d->left ? r->n - at : d->left;
@@ -142,7 +142,7 @@ NOINLINE size_t run_exact_only(const rows *r, size_t count, size_t at, retry_sta
     return at + n;
 }
 
-/* Does so after chunks from column `from` on, whose check failed at column `at`, or of which none are left. */
+/* Does so after chunks from column `from` on: their check failed at column `at`, or no chunk is left there. */
 NOINLINE size_t retry_exact(const rows *r, size_t count, size_t from, size_t at, retry_state *d)
 {
     const size_t rest = r->n - at;

@@ -102,16 +102,6 @@ INLINE float float_upper(float a, float b)
     return a_bits > b_bits ? a : b;
 }
 
-INLINE float float_magnitude(float a)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &a, sizeof bits);
-    bits &= 0x7FFFFFFFu;
-    memcpy(&a, &bits, sizeof a);
-    return a;
-}
-
 INLINE vf v_magnitude(vf a)
 {
     return (vf)((vu)a & 0x7FFFFFFFu);
@@ -119,8 +109,8 @@ INLINE vf v_magnitude(vf a)
 
 /* As npuq_ref_range_parameters() and npuq_ref_symmetric_parameters() have it, for a float or a vector of them: the one
  * row of a small call would wait longer for vectors. Of two magnitudes, the larger pattern is the largest, or NaN.
- * to[0] is the scale, to[1] the offset, to[2] what x is multiplied by. Every result goes to an object, because C lets
- * an expression be wider than float, as it is on s390x. */
+ * to[0] is the scale, to[1] the offset, to[2] what x is multiplied by. Every result goes to an object: C allows
+ * an expression to be wider than float, and on s390x it is. */
 #define PARAMETERS(NAME, TYPE, SET, ABOVE, UPPER, MAGNITUDE)                                                           \
     INLINE void NAME(npuq_dynamic_form form, bool int4, TYPE hi, TYPE lo, TYPE to[3])                                  \
     {                                                                                                                  \
@@ -142,7 +132,7 @@ INLINE vf v_magnitude(vf a)
         }                                                                                                              \
     }
 
-PARAMETERS(compute_parameters_of_float, float, , float_above, float_upper, float_magnitude)
+PARAMETERS(compute_parameters_of_float, float, , float_above, float_upper, __builtin_fabsf)
 PARAMETERS(compute_parameters_of_vector, vf, v_set, v_above, v_upper, v_magnitude)
 
 static void NPUQ_KERNEL(compute, scales)(npuq_dynamic_form form, npuq_type y, const float *hi, const float *lo,
