@@ -92,6 +92,10 @@ def without_comments(text):
     return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
 
 
+def has_guard(text):
+    return "_H\n#define NPUQ" in text
+
+
 def without_guard(text):
     """The text of a header without its include guard and licence line."""
     text = re.sub(r"\A/\* SPDX-[^\n]*\n", "", text)
@@ -132,7 +136,7 @@ class Library:
         return path.parent.name == "simd" or path.name == "row_table.h"
 
     def expand(self, path, included, mark=True):
-        """The text of a file: templates in their place, once; other headers go to what is shared."""
+        """The text of a file: templates in their place, guarded ones once; other headers go to what is shared."""
         name = path.relative_to(self.source)
         out = [f"/* ==== {name} ==== */\n"] if mark else []
         for line in without_guard(self.file(path)).splitlines(keepends=True):
@@ -148,7 +152,7 @@ class Library:
                     header = self.source / "src" / include[2]
                 if not self.is_template(header):
                     self.share(header)
-                elif header not in included:
+                elif header not in included or not has_guard(self.file(header)):
                     included.add(header)
                     out += [self.expand(header, included), f"\n/* ==== {name} ==== */\n"]
         return "".join(out)

@@ -5,7 +5,54 @@
 
 #include "rows.h"
 
-INLINE unsigned find_form(kernel_spec k, const npuq_dequant_params *p)
+/* Which of npuq_dequant_params a call has: a set. */
+enum {
+    SCALES = 1,              /* increment is 1: a scale, and any offset, for each column */
+    ROW_SCALE_OR_OFFSET = 2, /* offset, row_scale or y_offset */
+    X_BIAS = 4,
+    BIAS = 8
+};
+
+typedef struct dequantise_spec {
+    npuq_type y;
+    npuq_type x;
+    bool converts; /* to bfloat16: by an instruction that not every CPU has */
+    unsigned form; /* not everywhere a constant */
+} dequantise_spec;
+
+/* A kernel, and the parameters of all rows. */
+typedef struct dequantise_call {
+    dequantise_spec k;
+    npuq_dequant_params all;
+} dequantise_call;
+
+typedef struct dequantise_parameters {
+    dequantise_call call;
+    vchunk scale;
+    vchunk offset;
+    vchunk row_scale;
+    bool never_nan; /* whether it is known that no result is NaN */
+} dequantise_parameters;
+
+/* Takes a copy: clang forgets what is assumed of memory. */
+INLINE void assume_dequantising(dequantise_spec k)
+{
+    assume(npuq_is_integer(k.x) && (npuq_is_float(k.y) || k.y == NPUQ_TYPE_INT8));
+}
+
+INLINE dequantise_parameters load_dequantise_parameters(const dequantise_call *c, size_t row)
+{
+    return (dequantise_parameters){.call = *c,
+                                   .scale = chunk_set(*c->all.scale),
+                                   .offset = chunk_set(c->all.offset ? *c->all.offset : 0.0f),
+                                   .row_scale = chunk_set(c->all.row_scale ? c->all.row_scale[row] : 1.0f)};
+}
+
+#define NPUQ_STEP(NAME) NPUQ_KERNEL(dequantise, NAME)
+#define NPUQ_PARAMETERS dequantise_parameters
+#include "driver.h"
+
+INLINE unsigned find_form(dequantise_spec k, const npuq_dequant_params *p)
 {
     const void *second = k.x != NPUQ_TYPE_INT32  ? (const void *)p->offset
                          : k.y == NPUQ_TYPE_INT8 ? (const void *)p->y_offset
@@ -15,9 +62,77 @@ INLINE unsigned find_form(kernel_spec k, const npuq_dequant_params *p)
            (k.x == NPUQ_TYPE_INT32 && p->x_bias ? X_BIAS : 0u) | (k.x == NPUQ_TYPE_INT32 && p->bias ? BIAS : 0u);
 }
 
+INLINE store_check dequantise_and_store(const dequantise_parameters *p, const char *x, char *y, size_t at, size_t n,
+                                        stores how)
+{
+    const npuq_dequant_params *d = &p->call.all;
+    const dequantise_spec k = p->call.k;
+    const bool tail = how == TAIL;
+    const bool by_column = k.form & SCALES;
+    vchunk t;
+
+    if (k.x == NPUQ_TYPE_INT32) {
+        ichunk sums = load_integers(x, n, tail);
+        if (k.form & X_BIAS) {
+            sums = ichunk_add(sums, load_integers(d->x_bias + at, n, tail));
+        }
+        t = chunk_of_ints(sums);
+    } else {
+        t = load_x(k.x, x, n, tail);
+        if (k.form & ROW_SCALE_OR_OFFSET) {
+            t = chunk_add(t, by_column ? load_parameters(d->offset + at, n, tail) : p->offset);
+        }
+    }
+    t = chunk_mul(t, by_column ? load_parameters(d->scale + at, n, tail) : p->scale);
+    if (k.y == NPUQ_TYPE_INT8 && k.form & ROW_SCALE_OR_OFFSET) {
+        const ichunk offsets = by_column ? load_integers(d->y_offset + at, n, tail) : ichunk_set(*d->y_offset);
+        return store_requant(y, t, offsets, n, how);
+    }
+    if (k.x == NPUQ_TYPE_INT32 && k.form & ROW_SCALE_OR_OFFSET) {
+        t = chunk_mul(t, p->row_scale);
+    }
+    if (k.form & BIAS) {
+        t = chunk_add(t, load_parameters(d->bias + at, n, tail));
+    }
+#ifdef CONVERTS_BF16
+    /* With non-temporal stores, rounding by integers was up to a fifth faster, but not where int4 is unpacked. */
+    if (k.converts && (how == FULL || (how == STREAM && k.x == NPUQ_TYPE_QUINT4X2))) {
+        return chunk_store_converted_bf16(y, t, how == STREAM);
+    }
+#endif
+    return store_y(k.y, y, t, n, false, how);
+}
+
+/* Rows share no parameters: count is 1. */
+INLINE store_check NPUQ_STEP(columns)(const dequantise_parameters *p, const rows *r, size_t count, size_t at, size_t n,
+                                      stores how, store_check done)
+{
+    const dequantise_spec k = p->call.k;
+    const store_check here =
+        dequantise_and_store(p, r->x + count_bytes(k.x, at), r->y + count_bytes(k.y, at), at, n, how);
+
+    (void)count;
+    return p->never_nan ? done : join_checks(here, done, npuq_is_float(k.y));
+}
+
+NOINLINE void NPUQ_STEP(columns_exact)(const rows *r, size_t count, size_t at, size_t n)
+{
+    const dequantise_call *c = r->call;
+
+    (void)count;
+    assume_dequantising(c->k);
+    const dequantise_parameters p = load_dequantise_parameters(c, r->first);
+    NPUQ_STEP(run_exact)(&p, r, 1, at, n);
+}
+
+INLINE step NPUQ_STEP(describe)(const dequantise_parameters *p)
+{
+    return (step){npuq_word_of(p->call.k.x), npuq_word_of(p->call.k.y), npuq_is_float(p->call.k.y), false, false};
+}
+
 /* Whether finite parameters rule out a NaN: none goes by column then. They would for int32, too, but with less to do
  * for each line, rows in the second-level cache were slower. */
-INLINE bool may_rule_out_nan(kernel_spec k)
+INLINE bool may_rule_out_nan(dequantise_spec k)
 {
     return !AT_RUN_TIME && !(k.form & SCALES) && k.x != NPUQ_TYPE_INT32 && !k.converts;
 }
@@ -27,19 +142,19 @@ INLINE bool are_finite(const npuq_dequant_params *p)
     return *p->scale * 0.0f + (p->offset ? *p->offset * 0.0f : 0.0f) == 0.0f;
 }
 
-/* Calls run_chunks() with a loop for each of the forms that are met most. Other forms are tested in every chunk, which
- * was measured to take up to a tenth longer. */
-INLINE size_t run_form(kernel_spec k, const rows *r, const parameters *p, size_t at)
+/* Has a loop for each of the forms that are met most. Other forms are tested in every chunk, which was measured to take
+ * up to a tenth longer. */
+INLINE size_t NPUQ_STEP(run)(const dequantise_parameters *p, const rows *r, size_t count, size_t at)
 {
-    parameters known = *p;
+    dequantise_parameters known = *p;
 
 #define FORM(SET)                                                                                                      \
     case SET:                                                                                                          \
-        k.form = (SET);                                                                                                \
-        known.never_nan = may_rule_out_nan(k);                                                                         \
-        return run_chunks(k, r, &known, 1, at);
+        known.call.k.form = (SET);                                                                                     \
+        known.never_nan = may_rule_out_nan(known.call.k);                                                              \
+        return NPUQ_STEP(run_chunks)(&known, r, count, at);
     if (!AT_RUN_TIME) {
-        switch (k.form) {
+        switch (p->call.k.form) {
             FORM(0)
             FORM(SCALES)
             FORM(ROW_SCALE_OR_OFFSET)
@@ -48,54 +163,23 @@ INLINE size_t run_form(kernel_spec k, const rows *r, const parameters *p, size_t
         }
     }
 #undef FORM
-    return run_chunks(k, r, p, 1, at);
+    return NPUQ_STEP(run_chunks)(p, r, count, at);
 }
 
-/* Computes columns from `at` on that chunks from `from` on have left over, and returns where they end. */
-NOINLINE size_t run_rest(const rows *r, size_t from, size_t at, retry_state *d)
+/* Each pair of types has its own kernel, with TYPES_AT_RUN_TIME as well: tests of types in each chunk took up to a
+ * third of the time. */
+INLINE void dequantise_rows(const npuq_block *b, dequantise_call call)
 {
-    return d->left > 0 ? run_exact_only(r, 1, at, d) : retry_exact(r, 1, from, at, d);
-}
+    const size_t count = b->n > 0 ? b->rows : 0;
+    retry_state d = {STRIP, 0};
 
-/* Rows are often short, and run_rows() would load for each what is the same for all: here it is loaded once. Each pair
- * of types has its own kernel, with TYPES_AT_RUN_TIME as well: tests of types in each chunk took up to a third of the
- * time. */
-INLINE void dequantise_rows(kernel_spec k, const npuq_block *b, const npuq_dequant_params *p)
-{
-    const npuq_dequant_params integers = *p; /* copies that no store can change, as in run_rows() */
-    const bool from_memory = !AT_RUN_TIME && b->hints.from_memory;
-    retry_state d = make_retry_state();
+    call.k.form = find_form(call.k, &call.all);
+    const dequantise_call for_exact = call; /* the compiler knows that no store changes the other */
+    const bool fails = count > 0 && may_rule_out_nan(call.k) && !are_finite(&call.all);
+    for (size_t i = 0; i < count; i++) {
+        const dequantise_parameters p = load_dequantise_parameters(&call, i);
 
-    assume(is_dequantising(k));
-    k.form = find_form(k, p);
-    rows r = select_rows(k, b, 0);
-    r.integers = p;
-    rows local_row = r;
-    local_row.integers = &integers;
-    const size_t count = local_row.n > 0 ? b->rows : 0;
-    const bool may_be_nan = count > 0 && may_rule_out_nan(k) && !are_finite(p);
-    while (local_row.first < count) {
-        const parameters q = load_row_parameters(k, &local_row);
-        size_t at = from_memory ? stream_rows(k, &r, &local_row, &q, 1) : 0;
-
-        if (may_be_nan && d.left < local_row.n) {
-            d.left = local_row.n;
-        }
-        while (at < local_row.n) {
-            const size_t from = at;
-
-            if (d.left == 0) {
-                at = run_form(k, &local_row, &q, at);
-            }
-            if (at == local_row.n) {
-                d.strip = STRIP;
-            } else {
-                at = run_rest(&r, from, at, &d);
-            }
-        }
-        r.x = local_row.x += local_row.x_stride;
-        r.y = local_row.y += local_row.y_stride;
-        r.first = ++local_row.first;
+        NPUQ_STEP(run_rows)(&p, select_rows(b, i, &for_exact), 1, b->hints.from_memory, fails, &d);
     }
 }
 
@@ -103,7 +187,7 @@ INLINE void dequantise_rows(kernel_spec k, const npuq_block *b, const npuq_dequa
     static void NPUQ_KERNEL(dequantise, NAME)(const npuq_block *b, const npuq_dequant_params *p)                       \
     {                                                                                                                  \
         assert(npuq_is_valid_dequant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, p));                                             \
-        dequantise_rows((kernel_spec){FROM_INTEGERS, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_MUL, false, 0}, b, p);         \
+        dequantise_rows(b, (dequantise_call){{NPUQ_TYPE_##Y, NPUQ_TYPE_##X, false, 0}, *p});                           \
     }
 
 NPUQ_EACH_DEQUANT(DEQUANT)
@@ -113,10 +197,13 @@ NPUQ_EACH_DEQUANT(DEQUANT)
     static void NPUQ_KERNEL(convert, NAME)(const npuq_block *b, const npuq_dequant_params *p)                          \
     {                                                                                                                  \
         assert(npuq_is_valid_dequant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, p));                                             \
-        dequantise_rows((kernel_spec){FROM_INTEGERS, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_MUL, true, 0}, b, p);          \
+        dequantise_rows(b, (dequantise_call){{NPUQ_TYPE_##Y, NPUQ_TYPE_##X, true, 0}, *p});                            \
     }
 
 NPUQ_EACH_INTEGER_X(CONVERT, bf16, BFLOAT16)
 #endif
+
+#undef NPUQ_STEP
+#undef NPUQ_PARAMETERS
 
 #endif

@@ -5,9 +5,9 @@
 #ifndef NPUQ_ROW_KERNELS_H
 #define NPUQ_ROW_KERNELS_H
 
-#include "affine.h"
 #include "dequantise.h"
 #include "packing.h"
+#include "quantise.h"
 #include "ranges.h"
 #include "short_rows.h"
 

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The order in which a step computes columns of rows: in strips that are stored and then checked, or in streams. Knows
+ * no type and no arithmetic. A step defines NPUQ_STEP, which names its functions, and NPUQ_PARAMETERS, the type of what
+ * it loads for rows; includes this, which has no guard; and defines the functions that are declared first. As constant
+ * pointers, gcc would inline these too late: kernels took a third longer. */
+#include "rows.h"
+
+/* What is constant in a kernel. */
+INLINE step NPUQ_STEP(describe)(const NPUQ_PARAMETERS *p);
+
+/* Computes n columns of each of count rows from column `at` on. The result joins `done` and the new checks. */
+INLINE store_check NPUQ_STEP(columns)(const NPUQ_PARAMETERS *p, const rows *r, size_t count, size_t at, size_t n,
+                                      stores how, store_check done);
+
+/* Does so for any values: loads parameters, and calls run_exact(). All kernels share it, to which types and operation
+ * are not constant: a copy in every kernel would be as much code as all else. */
+NOINLINE void NPUQ_STEP(columns_exact)(const rows *r, size_t count, size_t at, size_t n);
+
+/* Calls run_chunks(), with a loop for each of the usual cases. */
+INLINE size_t NPUQ_STEP(run)(const NPUQ_PARAMETERS *p, const rows *r, size_t count, size_t at);
+
+/* Computes chunks from column `at` on, up to the first strip whose check fails, or up to the tail; returns where that
+ * begins. Nothing is called in here: around a call, compilers keep in memory what is the same for all chunks. */
+INLINE size_t NPUQ_STEP(run_chunks)(const NPUQ_PARAMETERS *p, const rows *r, size_t count, size_t at)
+{
+    const step s = NPUQ_STEP(describe)(p);
+    const size_t end = r->n - (r->n - at) % CHUNK;
+
+    while (at < end) {
+        const size_t next = end - at < STRIP ? end : at + STRIP;
+        store_check done = start_check();
+        size_t c = at;
+
+        if (s.prefetches && r->hints->prefetch_bytes > 0) {
+            prefetch_lines(r->x + npuq_count_bytes(s.x, at) + r->hints->prefetch_bytes, npuq_count_bytes(s.x, STRIP),
+                           false);
+        }
+        for (; s.pairs && c + 2 * CHUNK <= next; c += 2 * CHUNK) {
+            done = NPUQ_STEP(columns)(p, r, count, c, CHUNK, FULL, done);
+            done = NPUQ_STEP(columns)(p, r, count, c + CHUNK, CHUNK, FULL, done);
+        }
+        for (; c < next; c += CHUNK) {
+            done = NPUQ_STEP(columns)(p, r, count, c, CHUNK, FULL, done);
+        }
+        if (!is_fast_path_ok(done, s.floats)) {
+            break;
+        }
+        at = next;
+    }
+    return at;
+}
+
+/* Computes the columns before the first line of y. In each kernel, this call would make the library 2 % larger. */
+NOINLINE stream_schedule NPUQ_STEP(start_stream)(const rows *r, size_t count, npuq_storage_word x, npuq_storage_word y)
+{
+    const stream_schedule t = plan_stream(r, count, x, y);
+
+    if (t.begin > 0) {
+        NPUQ_STEP(columns_exact)(r, count, 0, t.begin);
+    }
+    return t;
+}
+
+/* Streams all columns but the last ones with non-temporal stores, and returns where the last ones begin. */
+INLINE size_t NPUQ_STEP(stream_rows)(const NPUQ_PARAMETERS *p, const rows *r, const rows *local_row, size_t count)
+{
+    const step s = NPUQ_STEP(describe)(p);
+    const stream_schedule t = NPUQ_STEP(start_stream)(r, count, s.x, s.y);
+    const size_t line_columns = count_line_columns(s.y) > CHUNK ? t.line_columns : CHUNK; /* a constant is unrolled */
+    size_t at = t.begin;
+
+    for (size_t left = t.end - t.begin; left > 0; left -= line_columns) {
+        store_check done = start_check();
+
+#pragma GCC unroll 1
+        for (size_t i = 0; i < count; i++) {
+            prefetch_lines(local_row->x + (ptrdiff_t)i * local_row->x_stride + npuq_count_bytes(s.x, at) +
+                               t.prefetch_bytes,
+                           npuq_count_bytes(s.x, count_line_columns(s.y)), local_row->hints->to_l2);
+        }
+        for (size_t c = at; c < at + line_columns; c += CHUNK) {
+            done = NPUQ_STEP(columns)(p, local_row, count, c, CHUNK, STREAM, done);
+        }
+        if (!is_fast_path_ok(done, s.floats)) {
+            NPUQ_STEP(columns_exact)(r, count, at, line_columns);
+        }
+        at += t.piece;
+        at -= at >= t.end ? t.rewind : 0;
+    }
+    return t.end;
+}
+
+/* Computes columns from `at` on for which the fast path is not tried, and returns where they end. If none are left,
+ * these follow chunks from column `from` on, whose check failed at column `at`, or of which none are left. */
+NOINLINE size_t NPUQ_STEP(run_rest)(const rows *r, size_t count, size_t from, size_t at, retry_state *d)
+{
+    const size_t rest = r->n - at;
+
+    if (d->left == 0) {
+        d->strip = at == from && rest >= CHUNK ? 2 * d->strip : STRIP;
+        d->left = rest < CHUNK ? rest : d->strip;
+    }
+    const size_t n = rest < d->left ? rest : d->left;
+    NPUQ_STEP(columns_exact)(r, count, at, n);
+    d->left -= n;
+    return at + n;
+}
+
+/* Computes all columns of count rows. If the fast path `fails`, it is not tried: each such row would double the next
+ * strip. No store can change the copy `local_row`: the exact path has seen the address of the other. */
+INLINE void NPUQ_STEP(run_rows)(const NPUQ_PARAMETERS *p, rows local_row, size_t count, bool from_memory, bool fails,
+                                retry_state *d)
+{
+    const rows r = local_row;
+    const size_t n = local_row.n;
+    size_t at = !AT_RUN_TIME && from_memory && !fails ? NPUQ_STEP(stream_rows)(p, &r, &local_row, count) : 0;
+
+    if (fails && d->left < n) {
+        d->left = n;
+    }
+    while (at < n) {
+        const size_t from = at;
+
+        if (d->left == 0) {
+            at = NPUQ_STEP(run)(p, &local_row, count, at);
+        }
+        if (at == n) {
+            d->strip = STRIP;
+        } else {
+            at = NPUQ_STEP(run_rest)(&r, count, from, at, d);
+        }
+    }
+}
+
+INLINE void NPUQ_STEP(run_exact)(const NPUQ_PARAMETERS *p, const rows *all, size_t count, size_t first, size_t n)
+{
+    rows r = *all;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t at = first;
+
+        for (; at + CHUNK <= first + n; at += CHUNK) {
+            (void)NPUQ_STEP(columns)(p, &r, 1, at, CHUNK, EXACT, start_check());
+        }
+        if (at < first + n) {
+            (void)NPUQ_STEP(columns)(p, &r, 1, at, first + n - at, TAIL, start_check());
+        }
+        r.x += r.x_stride;
+        r.y += r.y_stride;
+    }
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Floating point to integers, by parameters for each row or for each column. */
+#ifndef NPUQ_QUANTISE_H
+#define NPUQ_QUANTISE_H
+
+#include "rows.h"
+
+typedef enum source {
+    BY_ROW,       /* scale and offset are one for the row */
+    BY_COLUMN,    /* scale for each column, offset for each or one */
+    BY_ROW_SMOOTH /* as BY_ROW, after a product with smooth for each column */
+} source;
+
+/* A header says of which products two chunks at a time are faster. That is where x lies in the second-level cache. */
+#ifndef IN_PAIRS
+#define IN_PAIRS(FROM) false
+#endif
+
+typedef struct quantise_spec {
+    source from;
+    npuq_type y;
+    npuq_type x;
+    npuq_affine_op op;
+} quantise_spec;
+
+/* A kernel, and the parameters of all rows. */
+typedef struct quantise_call {
+    quantise_spec k;
+    const float *smooth;
+    const float *scales;
+    const float *offsets;
+    size_t increment; /* to the next row's; by column: 0 where the CHUNK offsets from *offsets on serve all columns */
+} quantise_call;
+
+typedef struct quantise_parameters {
+    quantise_call call;
+    vchunk scale;
+    vchunk offset;
+    vchunk inverse;        /* 1 / scale, where divisions are made by it */
+    bool invertible_scale; /* whether the row's scale lets divisions be made by the inverse */
+    bool adds;             /* false where every offset is a zero: a sum with it is the same integer */
+} quantise_parameters;
+
+/* Takes a copy: clang forgets what is assumed of memory. */
+INLINE void assume_quantising(quantise_spec k)
+{
+    assume(npuq_is_float(k.x) && npuq_is_integer(k.y));
+}
+
+INLINE quantise_parameters load_quantise_parameters(const quantise_call *c, size_t row)
+{
+    const bool by_row = c->k.from != BY_COLUMN;
+    const float row_scale = by_row ? c->scales[row * c->increment] : 0.0f;
+    const float row_offset = by_row ? c->offsets[row * c->increment] : 0.0f;
+    const vchunk scale = chunk_set(row_scale);
+
+    return (quantise_parameters){.call = *c,
+                                 .scale = scale,
+                                 .offset = chunk_set(row_offset),
+                                 .inverse = chunk_set(by_row ? 1.0f / row_scale : 0.0f),
+                                 .invertible_scale = FAST_DIVIDE && chunk_is_invertible(scale),
+                                 .adds = by_row ? row_offset != 0.0f : c->increment != 0 || *c->offsets != 0.0f};
+}
+
+#define NPUQ_STEP(NAME) NPUQ_KERNEL(quantise, NAME)
+#define NPUQ_PARAMETERS quantise_parameters
+#include "driver.h"
+
+/* Whether rows share parameters by column from memory, too: it would be slower where a chunk is part of a line. */
+INLINE bool may_share_streams(quantise_spec k)
+{
+    return !AT_RUN_TIME && count_line_columns(npuq_word_of(k.y)) == CHUNK;
+}
+
+INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const rows *r, size_t row, size_t at, size_t n,
+                                           stores how, bool unpack_order, bool by_inverse, store_check done)
+{
+    const quantise_spec k = p->call.k;
+    const char *x = r->x + (ptrdiff_t)row * r->x_stride + count_bytes(k.x, at);
+    vchunk t = unpack_order ? chunk_load_unpacked_bf16(x) : load_x(k.x, x, n, how == TAIL);
+
+    if (k.from == BY_ROW_SMOOTH) { /* whose rows share nothing */
+        t = chunk_mul(t, order_like_x(load_parameters(p->call.smooth + at, n, how == TAIL), unpack_order));
+    }
+    t = by_inverse         ? chunk_quotient(t, p->scale, p->inverse, how == EXACT)
+        : k.op == NPUQ_DIV ? chunk_div(t, p->scale)
+                           : chunk_mul(t, p->scale);
+    if (by_inverse) {
+        done = check_quotients(t, done);
+    }
+    if (p->adds) {
+        t = chunk_add(t, p->offset);
+    }
+    return join_checks(
+        store_y(k.y, r->y + (ptrdiff_t)row * r->y_stride + count_bytes(k.y, at), t, n, unpack_order, how), done, false);
+}
+
+INLINE store_check NPUQ_STEP(columns)(const quantise_parameters *all, const rows *r, size_t count, size_t at, size_t n,
+                                      stores how, store_check done)
+{
+    quantise_parameters p = *all;
+    const quantise_call *c = &p.call;
+    const quantise_spec k = c->k;
+    const bool tail = how == TAIL;
+    const bool is_fast_store = how == FULL || how == STREAM;
+    /* Whether parameters serve several chunks: in the cache, only these pay for an inverse or another order. */
+    const bool is_shared = k.from != BY_COLUMN || count > 1;
+    const bool unpack_order =
+        is_fast_store && k.x == NPUQ_TYPE_BFLOAT16 && k.y != NPUQ_TYPE_INT32 && (is_shared || how == STREAM);
+    const bool inverts = is_fast_store ? is_shared || (how == STREAM && may_share_streams(k))
+                                       : EXACT_QUOTIENT && how == EXACT && k.from == BY_ROW && p.invertible_scale;
+    const bool by_inverse = FAST_DIVIDE && k.op == NPUQ_DIV && inverts;
+
+    /* A sum costs nothing from memory, and little beside a division: the library is smaller with fewer cases. */
+    p.adds = p.adds || how != FULL || (k.from == BY_COLUMN && k.op == NPUQ_DIV);
+    if (k.from == BY_COLUMN) {
+        p.scale = order_like_x(load_parameters(c->scales + at, n, tail), unpack_order);
+        if (p.adds) {
+            p.offset = order_like_x(load_parameters(c->offsets + at * c->increment, n, tail), unpack_order);
+        }
+        if (by_inverse) {
+            p.inverse = chunk_div(chunk_set(1.0f), p.scale);
+        }
+    }
+    if (how == STREAM) { /* rows that share parameters are few or four, in one loop for both */
+#pragma GCC unroll 1
+        for (size_t i = 0; i < count; i++) {
+            done = quantise_columns_of_row(&p, r, i, at, n, how, unpack_order, by_inverse, done);
+        }
+    } else {
+#pragma GCC unroll 4
+        for (size_t i = 0; i < count; i++) {
+            done = quantise_columns_of_row(&p, r, i, at, n, how, unpack_order, by_inverse, done);
+        }
+    }
+    return done;
+}
+
+NOINLINE void NPUQ_STEP(columns_exact)(const rows *r, size_t count, size_t at, size_t n)
+{
+    const quantise_call *c = r->call;
+
+    assume_quantising(c->k);
+    const quantise_parameters p = load_quantise_parameters(c, r->first);
+    NPUQ_STEP(run_exact)(&p, r, count, at, n);
+}
+
+INLINE step NPUQ_STEP(describe)(const quantise_parameters *p)
+{
+    const quantise_spec k = p->call.k;
+    /* Of other rows, no prefetching was measured to gain anything. */
+    const bool prefetches = k.x == NPUQ_TYPE_FLOAT32 && k.from == BY_ROW && k.op == NPUQ_MUL;
+
+    return (step){npuq_word_of(k.x), npuq_word_of(k.y), false, IN_PAIRS(k.from) && k.op == NPUQ_MUL, prefetches};
+}
+
+INLINE size_t NPUQ_STEP(run)(const quantise_parameters *p, const rows *r, size_t count, size_t at)
+{
+    quantise_parameters without_sum = *p;
+
+    without_sum.adds = false;
+    return !AT_RUN_TIME && p->call.k.from != BY_COLUMN && !p->adds ? NPUQ_STEP(run_chunks)(&without_sum, r, count, at)
+                                                                   : NPUQ_STEP(run_chunks)(p, r, count, at);
+}
+
+FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const float *smooth, const float *scales,
+                               const float *offsets, size_t increment)
+{
+    const quantise_call call = {k, smooth, scales, offsets, increment};
+    const quantise_call for_exact = call; /* the compiler knows that no store changes the other */
+    retry_state d = {STRIP, 0};
+
+    assume_quantising(k);
+    assume(k.from != BY_COLUMN);
+    for (size_t i = 0; i < b->rows; i++) {
+        const quantise_parameters p = load_quantise_parameters(&call, i);
+        const bool fails = FAST_DIVIDE && k.op == NPUQ_DIV && !p.invertible_scale;
+
+        NPUQ_STEP(run_rows)(&p, select_rows(b, i, &for_exact), 1, b->hints.from_memory, fails, &d);
+    }
+}
+
+INLINE bool are_scales_invertible(const float *scales, size_t n)
+{
+    bool invertible = true;
+    size_t at = 0;
+
+    for (; at + CHUNK <= n; at += CHUNK) {
+        invertible &= chunk_is_invertible(chunk_load_f32(scales + at));
+    }
+    if (at < n) { /* a stream's chunks begin anywhere, and may take these */
+        invertible &= chunk_is_invertible(chunk_load_tail_f32(scales + at, n - at));
+    }
+    return invertible;
+}
+
+/* Parameters are loaded, and inverted to divide by, once for SHARING rows. */
+FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const float *scales, const float *offsets,
+                                  size_t increment)
+{
+    enum { SHARING = AT_RUN_TIME ? 1 : 4, MOST_PARAMETER_BYTES = 16 * 1024, LEAST_X_BYTES = 32 * 1024 };
+
+    assume_quantising(k);
+    assume(k.from == BY_COLUMN);
+    /* Where a CPU reads fastest from one stream, rows of float32 share no loads of parameters that stay in the
+     * first-level cache, unless x is there, too. Rows of halves do: their parameters are put in another order. */
+    const bool no_sharing = k.op == NPUQ_MUL && k.x == NPUQ_TYPE_FLOAT32 && b->hints.read_streams == 1 &&
+                            b->n * sizeof *scales * (1 + increment) <= MOST_PARAMETER_BYTES &&
+                            b->rows * b->n * sizeof(float) > LEAST_X_BYTES;
+    /* Scales are only checked where their inverses are used: a single row in the cache divides. */
+    const bool inverts = b->rows >= SHARING || (b->hints.from_memory && may_share_streams(k));
+    const bool invertible = inverts && (!FAST_DIVIDE || k.op != NPUQ_DIV || are_scales_invertible(scales, b->n));
+    const bool stream =
+        may_share_streams(k) && b->hints.from_memory && invertible && b->n >= 8 * CHUNK; /* enough for a stream */
+    /* Streamed together if all rows begin within a line as the first one does. */
+    const bool share =
+        !no_sharing && invertible && (stream ? b->y_stride % LINE == 0 : may_share_streams(k) || !b->hints.from_memory);
+    float one_offset[CHUNK];
+    retry_state d = {STRIP, 0};
+    size_t i = 0;
+
+    if (increment == 0) {
+        const vchunk one = chunk_set(*offsets);
+        memcpy(one_offset, &one, sizeof one);
+        offsets = one_offset;
+    }
+    const quantise_call call = {k, NULL, scales, offsets, increment};
+    const quantise_call for_exact = call;
+    while (i < b->rows) {
+        const size_t count = share && i + SHARING <= b->rows ? SHARING : 1;
+        const rows r = select_rows(b, i, &for_exact);
+        const quantise_parameters p = load_quantise_parameters(&call, i);
+
+        if (stream) {
+            const rows local_row = r;
+            const size_t end = NPUQ_STEP(stream_rows)(&p, &r, &local_row, count);
+            if (end < b->n) {
+                NPUQ_STEP(columns_exact)(&r, count, end, b->n - end);
+            }
+        } else if (!AT_RUN_TIME && count == SHARING) {
+            NPUQ_STEP(run_rows)(&p, r, SHARING, false, false, &d);
+        } else {
+            NPUQ_STEP(run_rows)(&p, r, 1, !may_share_streams(k) && b->hints.from_memory, false, &d);
+        }
+        i += count;
+    }
+}
+
+#define AFFINE(NAME, Y, X, OP)                                                                                         \
+    static void NPUQ_KERNEL(quantise, NAME##_by_row)(const npuq_block *b, const float *scale, const float *offset,     \
+                                                     size_t increment)                                                 \
+    {                                                                                                                  \
+        assert(npuq_is_valid_affine(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, scale, offset, 0));                               \
+        quantise_by_row(b, (quantise_spec){BY_ROW, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP}, NULL, scale, offset,      \
+                        increment);                                                                                    \
+    }                                                                                                                  \
+    static void NPUQ_KERNEL(quantise, NAME##_by_column)(const npuq_block *b, const float *scale, const float *offset,  \
+                                                        size_t increment)                                              \
+    {                                                                                                                  \
+        assert(npuq_is_valid_affine(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, scale, offset, increment));                       \
+        quantise_by_column(b, (quantise_spec){BY_COLUMN, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP}, scale, offset,      \
+                           increment);                                                                                 \
+    }
+
+#define SMOOTH(NAME, Y, X)                                                                                             \
+    static void NPUQ_KERNEL(quantise, NAME##_smooth)(                                                                  \
+        const npuq_block *b, const float *smooth, const float *inverse_scale, const float *offset, size_t increment)   \
+    {                                                                                                                  \
+        assert(npuq_is_valid_smooth_affine(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, smooth, inverse_scale, offset));           \
+        quantise_by_row(b, (quantise_spec){BY_ROW_SMOOTH, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_MUL}, smooth,             \
+                        inverse_scale, offset, increment);                                                             \
+    }
+
+NPUQ_EACH_AFFINE(AFFINE)
+NPUQ_EACH_SMOOTH(SMOOTH)
+
+#undef NPUQ_STEP
+#undef NPUQ_PARAMETERS
+
+#endif
