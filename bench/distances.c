@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "distances.h"
 
-#include "backend/tuning.h"
+#include "kernels/tuning.h"
 #include "operands.h"
 
 #include <stdio.h>

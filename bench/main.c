@@ -7,7 +7,7 @@
 #include "pool.h"
 #include "report.h"
 
-#include "backend/row.h"
+#include "kernels/row.h"
 
 #include <errno.h>
 #include <stdio.h>

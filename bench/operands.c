@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "operands.h"
 
-#include "backend/dispatch.h"
-#include "backend/tuning.h"
+#include "kernels/dispatch.h"
+#include "kernels/tuning.h"
 #include "limit.h"
 #include "machine.h"
 #include "ref/npuq_ref_element.h"

@@ -3,7 +3,7 @@
 
 #include <npuquant/npuquant.h>
 
-#include "walk/fp_state.h"
+#include "plan/fp_state.h"
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>

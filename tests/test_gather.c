@@ -3,7 +3,7 @@
  * that are transposed at once, between guard pages. */
 #include "support.h"
 
-#include "walk/gather.h"
+#include "tile/gather.h"
 
 #include <stdlib.h>
 

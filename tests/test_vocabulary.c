@@ -4,8 +4,8 @@
  * floats in every lane. This file is compiled once for each instruction set with its flags, VECTOR_HEADER and
  * TRY_WORDS, and once for the program, with VOCABULARIES, the list of all.
  */
-#include "backend/cpu.h"
-#include "backend/dispatch.h"
+#include "kernels/cpu.h"
+#include "kernels/dispatch.h"
 #include "support.h"
 
 #include <stdio.h>

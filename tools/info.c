@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "info.h"
 
-#include "backend/tuning.h"
 #include "cpu_features.h"
+#include "kernels/tuning.h"
 #include "os.h"
 
 #include <npuquant/npuquant.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "affine_dense.h"
 
-#include "../backend/dispatch.h"
-#include "../backend/tuning.h"
+#include "../kernels/dispatch.h"
+#include "../kernels/tuning.h"
 
 typedef struct affine_dense {
     npuq_dense dense;

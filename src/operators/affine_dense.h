@@ -3,7 +3,7 @@
 #ifndef NPUQ_AFFINE_DENSE_H
 #define NPUQ_AFFINE_DENSE_H
 
-#include "../walk/task.h"
+#include "../plan/plan.h"
 
 /* Which argument of the operator is what, or NPUQ_ABSENT. */
 typedef struct npuq_affine_roles {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dynamic.h"
 
-#include "../backend/dispatch.h"
-#include "../backend/tuning.h"
 #include "../element.h"
-#include "../walk/fp_state.h"
+#include "../kernels/dispatch.h"
+#include "../kernels/tuning.h"
+#include "../plan/fp_state.h"
 
 /* Per token: rows whose ranges are found together, as many bytes of x as stay in a cache until they are read again;
  * from memory fewer, so that the next block is on its way while one is quantised; where smooth scales are converted

@@ -4,7 +4,7 @@
 #ifndef NPUQ_DYNAMIC_H
 #define NPUQ_DYNAMIC_H
 
-#include "../walk/task.h"
+#include "../plan/plan.h"
 
 /* The order of arguments in all signatures. For ranges alone y is absent, in the symmetric operator the second. */
 enum {

@@ -3,7 +3,7 @@
 #ifndef NPUQ_FROM_INTEGERS_H
 #define NPUQ_FROM_INTEGERS_H
 
-#include "../walk/task.h"
+#include "../plan/plan.h"
 
 /* Which argument of the operator is what, or NPUQ_ABSENT; see npuq_dequant_columns. */
 typedef struct npuq_from_integers {

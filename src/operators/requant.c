@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "../backend/dispatch.h"
+#include "../kernels/dispatch.h"
 #include "from_integers.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "../backend/dispatch.h"
-#include "../walk/task.h"
+#include "../kernels/dispatch.h"
+#include "../plan/plan.h"
 
 #include <inttypes.h>
 #include <string.h>

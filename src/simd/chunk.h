@@ -4,7 +4,7 @@
 #ifndef NPUQ_CHUNK_H
 #define NPUQ_CHUNK_H
 
-#include "../backend/row_table.h"
+#include "../kernels/row_table.h"
 #include "row_range.h"
 
 /* Inlined everywhere, so that constants reach it. Not without optimisation, where they do not, nor with sanitizers,

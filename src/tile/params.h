@@ -3,8 +3,8 @@
 #ifndef NPUQ_PARAMS_H
 #define NPUQ_PARAMS_H
 
-#include "../backend/row.h"
-#include "../view/view.h"
+#include "../check/view.h"
+#include "../kernels/row.h"
 
 /* A run of parameters, each of which may serve several columns; data null means that they are absent, and 0. */
 typedef struct npuq_params {

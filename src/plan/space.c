@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "loop.h"
+#include "space.h"
 
-#include "../view/view.h"
-#include "gather.h"
+#include "../check/view.h"
+#include "../tile/gather.h"
 
 #include <string.h>
 

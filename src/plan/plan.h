@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A checked call: what is left to do, in units that any threads may do in any order. An operator fills a structure of
  * its own that begins with npuq_task, and has it run at once or kept as a prepared call. */
-#ifndef NPUQ_TASK_H
-#define NPUQ_TASK_H
+#ifndef NPUQ_PLAN_H
+#define NPUQ_PLAN_H
 
-#include "../view/groups.h"
-#include "../view/view.h"
+#include "../check/groups.h"
+#include "../check/view.h"
+#include "../tile/tile.h"
 #include "fp_state.h"
-#include "loop.h"
-#include "tile.h"
+#include "space.h"
 
 #include <string.h>
 

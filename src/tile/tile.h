@@ -4,8 +4,8 @@
 #ifndef NPUQ_TILE_H
 #define NPUQ_TILE_H
 
-#include "../backend/row.h"
-#include "loop.h"
+#include "../kernels/row.h"
+#include "../plan/space.h"
 #include "params.h"
 
 /* Bytes of a buffer through which columns go that are not contiguous. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "task.h"
+#include "plan.h"
 
 _Static_assert(sizeof(npuq_call) >= 1024 && NPUQ_TASK_BYTES <= sizeof(npuq_call), "a task fits a prepared call");
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The index space of an operator: its dimensions brought into a good order and joined where memory allows, walked as
  * rectangles of rows and columns, split into units for the caller's threads. */
-#ifndef NPUQ_LOOP_H
-#define NPUQ_LOOP_H
+#ifndef NPUQ_SPACE_H
+#define NPUQ_SPACE_H
 
 #include "../type.h"
 

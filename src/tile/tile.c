@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tile.h"
 
-#include "../backend/dispatch.h"
-#include "../backend/tuning.h"
+#include "../kernels/dispatch.h"
+#include "../kernels/tuning.h"
 #include "gather.h"
 
 #include "../element.h"
