@@ -217,7 +217,7 @@ INLINE vchunk chunk_div(vchunk a, vchunk b)
 }
 
 /* x / s rounded, from the rounded inverse r of s: q = x * r, then q + (x - q * s) * r, both sums fused. Where q is not
- * a subnormal and neither q nor r overflows, this is the quotient that division gives; docs/design.md has the proof.
+ * a subnormal and neither q nor r overflows, this is the quotient that division gives; docs/kernels.md has the proof.
  * - r is normal for the scales that chunk_is_invertible() lets through; others are divided by.
  * - Where q overflows or x is infinite, it is NaN, which the check of a store or are_quotients_exact() finds.
  * - Where q is below 2^-27, it may be off, but stays so small that no sum with an offset rounds to another integer.
