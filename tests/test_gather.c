@@ -7,11 +7,11 @@
 
 #include <stdlib.h>
 
-static npuq_strided strided(const npuq_tensor *view)
+static npuq_place strided(const npuq_tensor *view)
 {
     const ptrdiff_t size = (ptrdiff_t)npuq_dtype_size(view->dtype);
     /* An extent of 1 leaves its stride unused, and free to be anything. */
-    return (npuq_strided){view->data, (ptrdiff_t)view->strides[0] * size, (ptrdiff_t)view->strides[1] * size};
+    return (npuq_place){view->data, (ptrdiff_t)view->strides[0] * size, (ptrdiff_t)view->strides[1] * size};
 }
 
 static void check_copy(npuq_dtype dtype, const int64_t *shape)
@@ -23,7 +23,7 @@ static void check_copy(npuq_dtype dtype, const int64_t *shape)
     void *got = malloc(bytes);
 
     assert_true(expected && got);
-    npuq_copy_rect(strided(&to.tensor), strided(&from.tensor), npuq_dtype_size(dtype), (size_t)shape[0],
+    npuq_copy_tile(strided(&to.tensor), strided(&from.tensor), npuq_dtype_size(dtype), (size_t)shape[0],
                    (size_t)shape[1]);
     test_view_read(&from.tensor, expected);
     test_view_read(&to.tensor, got);

@@ -28,7 +28,7 @@ enum { AHEAD_ROW_BYTES = 256 * 1024 };
  * shared out to the caller's threads like a tensor, one after the other. */
 enum { MAX_PARTS = 256, PART = 65536, LONG_ROW = 4 * PART };
 
-/* Operands of the loop beside x and y. */
+/* Operands beside x and y. */
 enum { LOOP_FIRST = 2, LOOP_SECOND = 3 };
 
 typedef struct dynamic_walk {
@@ -36,16 +36,19 @@ typedef struct dynamic_walk {
     npuq_dynamic_form form;
     bool is_empty; /* x, of which ranges are put even so */
     npuq_group_params smooth;
+} dynamic_walk;
 
-    /* of what has one range */
+/* What has one range. No prepared call does. */
+typedef struct one_range {
+    dynamic_walk dynamic;
     npuq_range *parts; /* its units' */
     npuq_range range;
     float scale;
     float offset;
     float inverse_scale;
-} dynamic_walk;
+} one_range;
 
-/* Of each row of a rectangle or block. */
+/* Of each row of a tile or block. */
 typedef struct row_values {
     float hi[ROWS];
     float lo[ROWS];
@@ -69,15 +72,15 @@ static void get_values(const char *from, ptrdiff_t step, float *values, size_t r
     }
 }
 
-static void put(const npuq_rect *rect, const float *first, const float *second)
+static void put(const npuq_tile *tile, const float *first, const float *second)
 {
-    put_values(rect->data[LOOP_FIRST], rect->row_step[LOOP_FIRST], first, rect->rows);
-    put_values(rect->data[LOOP_SECOND], rect->row_step[LOOP_SECOND], second, rect->rows);
+    put_values(tile->places[LOOP_FIRST].data, tile->places[LOOP_FIRST].row_stride, first, tile->rows);
+    put_values(tile->places[LOOP_SECOND].data, tile->places[LOOP_SECOND].row_stride, second, tile->rows);
 }
 
-static npuq_params select_smooth(const npuq_walk *walk, const npuq_rect *rect)
+static npuq_params select_smooth(const npuq_walk *walk, const npuq_tile *tile)
 {
-    return npuq_select_params(&((const dynamic_walk *)walk)->smooth, rect->group, rect->col);
+    return npuq_select_params(&((const dynamic_walk *)walk)->smooth, tile->group, tile->col);
 }
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
@@ -105,29 +108,29 @@ static void find_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form f
     kernels->parameters(form, y, v->hi, v->lo, rows, v->scale, v->offset, v->inverse_scale);
 }
 
-static void find_ranges(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
+static void find_ranges(const npuq_kernel_choice *choice, const npuq_tile *tile, const npuq_params *smooth,
                         row_values *v)
 {
-    start_ranges(rect->rows, v);
-    npuq_widen_ranges(choice, rect, smooth, v->hi, v->lo);
+    start_ranges(tile->rows, v);
+    npuq_widen_ranges(choice, tile, smooth, v->hi, v->lo);
 }
 
-static void put_ranges_of_rows(const npuq_walk *walk, const npuq_rect *rect)
+static void put_ranges_of_rows(const npuq_walk *walk, const npuq_tile *tile)
 {
-    const npuq_params smooth = select_smooth(walk, rect);
+    const npuq_params smooth = select_smooth(walk, tile);
     row_values v;
 
-    start_ranges(rect->rows, &v);
+    start_ranges(tile->rows, &v);
     if (!((const dynamic_walk *)walk)->is_empty) {
-        npuq_widen_ranges(&walk->choice, rect, &smooth, v.hi, v.lo);
+        npuq_widen_ranges(&walk->choice, tile, &smooth, v.hi, v.lo);
     }
-    put(rect, v.lo, v.hi);
+    put(tile, v.lo, v.hi);
 }
 
-static void quantise_rows(const npuq_walk *walk, const npuq_rect *rect)
+static void quantise_rows(const npuq_walk *walk, const npuq_tile *tile)
 {
     const dynamic_walk *d = (const dynamic_walk *)walk;
-    npuq_params smooth = select_smooth(walk, rect);
+    npuq_params smooth = select_smooth(walk, tile);
     row_values v;
     union {
         _Alignas(64) char x[NPUQ_STAGED]; /* gathered */
@@ -137,7 +140,7 @@ static void quantise_rows(const npuq_walk *walk, const npuq_rect *rect)
         } short_rows;
     } room;
     npuq_kernel_choice choice = walk->choice;
-    npuq_rect from = *rect; /* x where it is, or what it has become */
+    npuq_tile from = *tile; /* x where it is, or what it has become */
 
     if (npuq_gather_x(&choice, &from, room.x)) {
         npuq_expect_cached(&choice);
@@ -148,9 +151,9 @@ static void quantise_rows(const npuq_walk *walk, const npuq_rect *rect)
     } else {
         find_ranges(&choice, &from, &smooth, &v);
     }
-    find_parameters(choice.kernels, d->form, choice.y, rect->rows, &v);
-    put(rect, v.scale, v.offset);
-    npuq_requantise_rect(&choice, &from, &smooth, v.inverse_scale, v.offset, 1);
+    find_parameters(choice.kernels, d->form, choice.y, tile->rows, &v);
+    put(tile, v.scale, v.offset);
+    npuq_requantise_tile(&choice, &from, &smooth, v.inverse_scale, v.offset, 1);
 }
 
 /* What y is made with, from scale and offset, or in the symmetric form from min and max, of so many rows. */
@@ -170,105 +173,109 @@ static void read_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form f
     }
 }
 
-static void requantise_rows(const npuq_walk *walk, const npuq_rect *rect)
+static void requantise_rows(const npuq_walk *walk, const npuq_tile *tile)
 {
     const dynamic_walk *d = (const dynamic_walk *)walk;
-    const npuq_params smooth = select_smooth(walk, rect);
+    const npuq_params smooth = select_smooth(walk, tile);
     row_values v;
 
-    read_parameters(walk->choice.kernels, d->form, walk->choice.y, rect->data[LOOP_FIRST], rect->row_step[LOOP_FIRST],
-                    rect->data[LOOP_SECOND], rect->row_step[LOOP_SECOND], rect->rows, &v);
-    npuq_requantise_rect(&walk->choice, rect, &smooth, v.inverse_scale, v.offset, 1);
+    read_parameters(walk->choice.kernels, d->form, walk->choice.y, tile->places[LOOP_FIRST].data,
+                    tile->places[LOOP_FIRST].row_stride, tile->places[LOOP_SECOND].data,
+                    tile->places[LOOP_SECOND].row_stride, tile->rows, &v);
+    npuq_requantise_tile(&walk->choice, tile, &smooth, v.inverse_scale, v.offset, 1);
 }
 
-static void find_range_of_part(const npuq_walk *walk, const npuq_rect *rect)
+static void find_range_of_part(const npuq_walk *walk, const npuq_tile *tile)
 {
-    const dynamic_walk *d = (const dynamic_walk *)walk;
-    const npuq_params smooth = select_smooth(walk, rect);
-    npuq_range *part = &d->parts[rect->unit];
+    const one_range *o = (const one_range *)walk;
+    const npuq_params smooth = select_smooth(walk, tile);
+    npuq_range *part = &o->parts[tile->unit];
     row_values v;
 
-    find_ranges(&walk->choice, rect, &smooth, &v);
-    for (size_t r = 0; r < rect->rows; r++) {
+    find_ranges(&walk->choice, tile, &smooth, &v);
+    for (size_t r = 0; r < tile->rows; r++) {
         *part = npuq_join_ranges(*part, (npuq_range){v.hi[r], v.lo[r]});
     }
 }
 
-static void requantise_part(const npuq_walk *walk, const npuq_rect *rect)
+static void requantise_part(const npuq_walk *walk, const npuq_tile *tile)
 {
-    const dynamic_walk *d = (const dynamic_walk *)walk;
-    const npuq_params smooth = select_smooth(walk, rect);
+    const one_range *o = (const one_range *)walk;
+    const npuq_params smooth = select_smooth(walk, tile);
 
-    npuq_requantise_rect(&walk->choice, rect, &smooth, &d->inverse_scale, &d->offset, 0);
+    npuq_requantise_tile(&walk->choice, tile, &smooth, &o->inverse_scale, &o->offset, 0);
 }
 
 /* ---- what has one range ------------------------------------------------------------------------------------------ */
 
-/* The one range of rows first_row on, to d->range; their units stay set. */
-static void find_range(dynamic_walk *d, size_t first_row, size_t rows, const npuq_executor *executor)
+/* The one range of rows first_row on, to o->range; their units stay set. */
+static void find_range(one_range *o, size_t first_row, size_t rows, const npuq_executor *executor)
 {
+    npuq_walk *walk = &o->dynamic.walk;
     npuq_range parts[MAX_PARTS];
 
-    d->range = npuq_empty_range();
-    d->walk.first_row = first_row;
-    d->walk.block_rows = ROWS;
-    size_t columns = npuq_limit_columns(&d->walk.loop, PART);
+    o->range = npuq_empty_range();
+    walk->first_row = first_row;
+    walk->block_rows = ROWS;
+    size_t columns = npuq_limit_columns(&walk->space, PART);
     for (size_t part = PART;; part *= 2) { /* as large as it takes to have no more than MAX_PARTS */
-        npuq_cut_units(&d->walk.task.units, rows, npuq_count_columns(&d->walk.loop), part, columns);
+        npuq_cut_units(&walk->task.units, rows, npuq_count_columns(&walk->space), part, columns);
         columns *= 2;
-        if (d->walk.task.units.count <= MAX_PARTS) {
+        if (walk->task.units.count <= MAX_PARTS) {
             break;
         }
     }
-    for (size_t i = 0; i < d->walk.task.units.count; i++) {
-        parts[i] = d->range;
+    for (size_t i = 0; i < walk->task.units.count; i++) {
+        parts[i] = o->range;
     }
-    d->parts = parts;
-    d->walk.fn = find_range_of_part;
-    npuq_run_task(&d->walk.task, executor);
+    o->parts = parts;
+    walk->fn = find_range_of_part;
+    npuq_run_task(&walk->task, executor);
 
     const npuq_fp_state caller = npuq_fp_enter();
-    for (size_t i = 0; i < d->walk.task.units.count; i++) {
-        d->range = npuq_join_ranges(d->range, parts[i]); /* empty where its unit was done with one before */
+    for (size_t i = 0; i < walk->task.units.count; i++) {
+        o->range = npuq_join_ranges(o->range, parts[i]); /* empty where its unit was done with one before */
     }
     npuq_fp_leave(&caller);
 }
 
 /* Not inlined: what runs the executor would hold these values beside its own. */
-static __attribute__((noinline)) void find_parameters_of_range(dynamic_walk *d)
+static __attribute__((noinline)) void find_parameters_of_range(one_range *o)
 {
+    const npuq_walk *walk = &o->dynamic.walk;
     row_values v;
 
-    v.hi[0] = d->range.hi;
-    v.lo[0] = d->range.lo;
-    find_parameters(d->walk.choice.kernels, d->form, d->walk.choice.y, 1, &v);
-    d->scale = v.scale[0];
-    d->offset = v.offset[0];
-    d->inverse_scale = v.inverse_scale[0];
+    v.hi[0] = o->range.hi;
+    v.lo[0] = o->range.lo;
+    find_parameters(walk->choice.kernels, o->dynamic.form, walk->choice.y, 1, &v);
+    o->scale = v.scale[0];
+    o->offset = v.offset[0];
+    o->inverse_scale = v.inverse_scale[0];
 }
 
 /* A tensor, or one row after the other; the executor has the units of each. */
-static void run_together(dynamic_walk *d, npuq_dynamic_step step, size_t together, const npuq_executor *executor)
+static void run_together(one_range *o, npuq_dynamic_step step, size_t together, const npuq_executor *executor)
 {
-    const size_t all = npuq_count_rows(&d->walk.loop);
+    npuq_walk *walk = &o->dynamic.walk;
+    const size_t all = npuq_count_rows(&walk->space);
 
     for (size_t row = 0; row < all; row += together) {
-        npuq_rect rect;
+        npuq_tile tile;
 
-        find_range(d, row, together, executor);
-        npuq_select_rect(&d->walk.loop, row, 1, 0, npuq_count_columns(&d->walk.loop), &rect);
+        find_range(o, row, together, executor);
+        npuq_select_tile(&walk->space, row, 1, 0, npuq_count_columns(&walk->space), &tile);
 
         const npuq_fp_state caller = npuq_fp_enter(); /* x87 may trap on a subnormal when it but copies it */
         if (step == NPUQ_FIND_RANGES) {
-            put(&rect, &d->range.lo, &d->range.hi);
+            put(&tile, &o->range.lo, &o->range.hi);
         } else {
-            find_parameters_of_range(d);
-            put(&rect, &d->scale, &d->offset);
+            find_parameters_of_range(o);
+            put(&tile, &o->scale, &o->offset);
         }
         npuq_fp_leave(&caller);
         if (step != NPUQ_FIND_RANGES) {
-            d->walk.fn = requantise_part;
-            npuq_run_task(&d->walk.task, executor);
+            walk->fn = requantise_part;
+            npuq_run_task(&walk->task, executor);
         }
     }
 }
@@ -286,14 +293,14 @@ static size_t count_block_bytes(size_t x_size)
 static void cut_whole_rows(dynamic_walk *d, const npuq_filling *filling)
 {
     npuq_walk *walk = &d->walk;
-    const size_t cols = npuq_count_columns(&walk->loop);
-    const size_t x_size = walk->choice.words[NPUQ_LOOP_X].size;
+    const size_t cols = npuq_count_columns(&walk->space);
+    const size_t x_size = walk->choice.words[NPUQ_AT_X].size;
     const size_t block_bytes = npuq_is_unready(&d->smooth.first) ? BLOCK_BYTES_IN_L2
                                : walk->choice.hints.from_memory  ? BLOCK_BYTES_FROM_MEMORY
                                                                  : count_block_bytes(x_size);
-    const bool across = npuq_operand_lies_across(&walk->loop, NPUQ_LOOP_X);
-    const bool gathers = !npuq_operand_is_contiguous(&walk->loop, NPUQ_LOOP_X);
-    const size_t rows = npuq_count_rows(&walk->loop);
+    const bool across = npuq_operand_lies_across(&walk->space, NPUQ_AT_X);
+    const bool gathers = !npuq_operand_is_contiguous(&walk->space, NPUQ_AT_X);
+    const size_t rows = npuq_count_rows(&walk->space);
     /* Columns that are all one element may be very many. One row needs no division. */
     size_t fitting = rows == 1 ? 1 : block_bytes / x_size / cols;
     const size_t gathered = gathers ? NPUQ_STAGED / x_size / cols : 0;
@@ -304,7 +311,7 @@ static void cut_whole_rows(dynamic_walk *d, const npuq_filling *filling)
     } else if (across) {
         least = ACROSS_BYTES / x_size;
     }
-    if (npuq_operand_lies_across(&walk->loop, NPUQ_LOOP_Y)) {
+    if (npuq_operand_lies_across(&walk->space, NPUQ_AT_Y)) {
         least = ROWS;
     }
     walk->block_rows = fitting < least ? least : fitting > ROWS ? ROWS : fitting;
@@ -333,11 +340,11 @@ static void add_parameter(dynamic_walk *d, npuq_filling *filling, int operand, i
         return;
     }
     if (per_tensor) {
-        npuq_add_operand_along(&d->walk.loop, operand, tensor, -1, 0);
+        npuq_add_operand_along(&d->walk.space, operand, tensor, -1, 0);
     } else {
-        npuq_add_operand(&d->walk.loop, operand, tensor);
+        npuq_add_operand(&d->walk.space, operand, tensor);
     }
-    filling->pointers[argument] = (void *)&d->walk.loop.data[operand];
+    filling->pointers[argument] = (void *)&d->walk.space.data[operand];
 }
 
 /* ---- small dense calls ------------------------------------------------------------------------------------------- */
@@ -469,11 +476,12 @@ static void take_walk(npuq_filling *filling, npuq_dynamic_step step, npuq_dynami
 {
     const npuq_arguments *arguments = &filling->arguments;
     dynamic_walk t;
-    npuq_loop *loop = &t.walk.loop;
-    const bool is_empty = !npuq_start_walk(&t.walk, filling, NPUQ_DYNAMIC_X, NPUQ_DYNAMIC_Y, NPUQ_DYNAMIC_X, NPUQ_MUL,
-                                           step == NPUQ_APPLY         ? requantise_rows
-                                           : step == NPUQ_FIND_RANGES ? put_ranges_of_rows
-                                                                      : quantise_rows);
+    npuq_space *space = &t.walk.space;
+    const bool is_empty =
+        !npuq_start_walk(&t.walk, filling, NPUQ_DYNAMIC_X, NPUQ_DYNAMIC_Y, NPUQ_DYNAMIC_X, 4, NPUQ_MUL,
+                         step == NPUQ_APPLY         ? requantise_rows
+                         : step == NPUQ_FIND_RANGES ? put_ranges_of_rows
+                                                    : quantise_rows);
 
     _Static_assert(sizeof t <= NPUQ_TASK_BYTES, "a task fits a prepared call");
     if (!is_empty || (step == NPUQ_FIND_RANGES && npuq_count_elements(arguments->tensors[NPUQ_DYNAMIC_FIRST]) > 0)) {
@@ -484,19 +492,21 @@ static void take_walk(npuq_filling *filling, npuq_dynamic_step step, npuq_dynami
         filling->pointers[NPUQ_DYNAMIC_SMOOTH] = (void *)&t.smooth.first.data;
         add_parameter(&t, filling, LOOP_FIRST, NPUQ_DYNAMIC_FIRST, per_tensor);
         add_parameter(&t, filling, LOOP_SECOND, NPUQ_DYNAMIC_SECOND, per_tensor);
-        for (int32_t i = 0; is_empty && i < loop->ndim; i++) {
-            if (loop->extents[i] == 0 || per_tensor) { /* nothing to look at, but a range to put */
-                loop->extents[i] = 1;
+        for (int32_t i = 0; is_empty && i < space->ndim; i++) {
+            if (space->extents[i] == 0 || per_tensor) { /* nothing to look at, but a range to put */
+                space->extents[i] = 1;
             }
         }
-        npuq_normalise_loop(loop, per_tensor && !t.smooth.first.data ? NPUQ_LOOP_ANY_ORDER : NPUQ_LOOP_KEEP_COLUMNS);
+        npuq_normalise_space(space, per_tensor && !t.smooth.first.data ? NPUQ_ANY_ORDER : NPUQ_KEEP_COLUMNS);
 
         if (step == NPUQ_APPLY || is_empty) {
             t.walk.block_rows = ROWS;
             npuq_cut_walk(&t.walk, filling, UNIT, UNIT);
-        } else if (per_tensor || (executor && npuq_count_columns(loop) >= LONG_ROW)) {
+        } else if (per_tensor || (executor && npuq_count_columns(space) >= LONG_ROW)) {
             assert(!filling->call);
-            run_together(&t, step, per_tensor ? npuq_count_rows(loop) : 1, executor);
+            one_range o = {.dynamic = t};
+
+            run_together(&o, step, per_tensor ? npuq_count_rows(space) : 1, executor);
             return;
         } else {
             cut_whole_rows(&t, filling);
@@ -524,22 +534,24 @@ void npuq_take_dynamic_step(npuq_filling *filling, npuq_dynamic_step step, npuq_
 
 /* ---- parameters alone -------------------------------------------------------------------------------------------- */
 
-void npuq_find_params_of_ranges(npuq_dynamic_form form, npuq_type y, const npuq_loop *loop)
+void npuq_find_params_of_ranges(npuq_dynamic_form form, npuq_type y, const npuq_space *space)
 {
     const npuq_fp_state caller = npuq_fp_enter();
 
-    for (size_t row = 0; row < npuq_count_rows(loop); row++) {
-        for (size_t col = 0; col < npuq_count_columns(loop); col += ROWS) {
-            const size_t left = npuq_count_columns(loop) - col;
-            npuq_rect rect;
+    for (size_t row = 0; row < npuq_count_rows(space); row++) {
+        for (size_t col = 0; col < npuq_count_columns(space); col += ROWS) {
+            const size_t left = npuq_count_columns(space) - col;
+            npuq_tile tile;
             row_values v;
 
-            npuq_select_rect(loop, row, 1, col, left < ROWS ? left : ROWS, &rect);
-            get_values(rect.data[NPUQ_PARAMS_MIN], rect.col_step[NPUQ_PARAMS_MIN], v.lo, rect.cols);
-            get_values(rect.data[NPUQ_PARAMS_MAX], rect.col_step[NPUQ_PARAMS_MAX], v.hi, rect.cols);
-            find_parameters(npuq_kernels(), form, y, rect.cols, &v);
-            put_values(rect.data[NPUQ_PARAMS_SCALE], rect.col_step[NPUQ_PARAMS_SCALE], v.scale, rect.cols);
-            put_values(rect.data[NPUQ_PARAMS_OFFSET], rect.col_step[NPUQ_PARAMS_OFFSET], v.offset, rect.cols);
+            npuq_select_tile(space, row, 1, col, left < ROWS ? left : ROWS, &tile);
+            get_values(tile.places[NPUQ_PARAMS_MIN].data, tile.places[NPUQ_PARAMS_MIN].col_stride, v.lo, tile.cols);
+            get_values(tile.places[NPUQ_PARAMS_MAX].data, tile.places[NPUQ_PARAMS_MAX].col_stride, v.hi, tile.cols);
+            find_parameters(npuq_kernels(), form, y, tile.cols, &v);
+            put_values(tile.places[NPUQ_PARAMS_SCALE].data, tile.places[NPUQ_PARAMS_SCALE].col_stride, v.scale,
+                       tile.cols);
+            put_values(tile.places[NPUQ_PARAMS_OFFSET].data, tile.places[NPUQ_PARAMS_OFFSET].col_stride, v.offset,
+                       tile.cols);
         }
     }
     npuq_fp_leave(&caller);

@@ -27,8 +27,8 @@ void npuq_take_dynamic_step(npuq_filling *filling, npuq_dynamic_step step, npuq_
                             npuq_quant_mode quant_mode, const npuq_executor *executor);
 
 /* Operands of a loop over ranges and what is made of them; it need not have the last. */
-enum { NPUQ_PARAMS_MIN = NPUQ_LOOP_X, NPUQ_PARAMS_SCALE = NPUQ_LOOP_Y, NPUQ_PARAMS_MAX, NPUQ_PARAMS_OFFSET };
+enum { NPUQ_PARAMS_MIN = NPUQ_AT_X, NPUQ_PARAMS_SCALE = NPUQ_AT_Y, NPUQ_PARAMS_MAX, NPUQ_PARAMS_OFFSET };
 
-void npuq_find_params_of_ranges(npuq_dynamic_form form, npuq_type y, const npuq_loop *loop);
+void npuq_find_params_of_ranges(npuq_dynamic_form form, npuq_type y, const npuq_space *space);
 
 #endif

@@ -174,21 +174,21 @@ npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *
     static const npuq_signature symmetric = PARAMS_SIGNATURE("dynamic_quant_symmetric_params", 3);
     const npuq_storage_word word = npuq_word_of(NPUQ_TYPE_FLOAT32);
     npuq_filling filling;
-    npuq_loop loop;
+    npuq_space space;
     const npuq_status status = npuq_check_call(&filling, NULL, form == NPUQ_ASYMMETRIC ? &asymmetric : &symmetric,
                                                tensors, check_params, &y_dtype, NULL);
 
     if (status != NPUQ_OK || npuq_count_elements(tensors[MIN]) == 0) {
         return status;
     }
-    npuq_start_loop(&loop, tensors[MIN], word, word);
-    npuq_add_operand(&loop, NPUQ_PARAMS_MIN, tensors[MIN]);
-    npuq_add_operand(&loop, NPUQ_PARAMS_MAX, tensors[MAX]);
-    npuq_add_operand(&loop, NPUQ_PARAMS_SCALE, tensors[SCALE]);
+    npuq_start_space(&space, 4, tensors[MIN], word, word);
+    npuq_add_operand(&space, NPUQ_PARAMS_MIN, tensors[MIN]);
+    npuq_add_operand(&space, NPUQ_PARAMS_MAX, tensors[MAX]);
+    npuq_add_operand(&space, NPUQ_PARAMS_SCALE, tensors[SCALE]);
     if (tensors[OFFSET]) {
-        npuq_add_operand(&loop, NPUQ_PARAMS_OFFSET, tensors[OFFSET]);
+        npuq_add_operand(&space, NPUQ_PARAMS_OFFSET, tensors[OFFSET]);
     }
-    npuq_normalise_loop(&loop, NPUQ_LOOP_ANY_ORDER);
-    npuq_find_params_of_ranges(form, npuq_find_type(y_dtype)->type, &loop);
+    npuq_normalise_space(&space, NPUQ_ANY_ORDER);
+    npuq_find_params_of_ranges(form, npuq_find_type(y_dtype)->type, &space);
     return NPUQ_OK;
 }

@@ -39,15 +39,15 @@ npuq_status npuq_check_columns(const npuq_arguments *arguments, int i, int64_t c
                      tensor->shape[last], columns);
 }
 
-static void dequantise_rect(const npuq_walk *walk, const npuq_rect *rect)
+static void dequantise_tile(const npuq_walk *walk, const npuq_tile *tile)
 {
     const integers_walk *t = (const integers_walk *)walk;
-    const npuq_params row_scale = {.data = rect->data[LOOP_ROW_SCALE],
-                                   .step = rect->row_step[LOOP_ROW_SCALE],
+    const npuq_params row_scale = {.data = tile->places[LOOP_ROW_SCALE].data,
+                                   .step = tile->places[LOOP_ROW_SCALE].row_stride,
                                    .type = NPUQ_TYPE_FLOAT32,
                                    .repeat = 1};
 
-    npuq_dequantise_rect(&walk->choice, rect, &t->columns, &row_scale);
+    npuq_dequantise_tile(&walk->choice, tile, &t->columns, &row_scale);
 }
 
 static inline NPUQ_INLINED void dequantise_block(const npuq_dense *dense, const npuq_block *block, size_t row,
@@ -55,19 +55,19 @@ static inline NPUQ_INLINED void dequantise_block(const npuq_dense *dense, const 
 {
     const integers_dense *d = (const integers_dense *)dense;
     const npuq_params row_scale = npuq_skip_params(&d->row_scale, row);
-    npuq_rect rect; /* of x and y alone: the rest is not read, and clearing it took a twentieth of a small call */
+    npuq_tile tile; /* of x and y alone: the rest is not read, and clearing it took a twentieth of a small call */
 
-    rect.rows = block->rows;
-    rect.cols = block->n;
-    rect.col = col;
-    rect.data[NPUQ_LOOP_X] = (char *)(uintptr_t)block->x;
-    rect.data[NPUQ_LOOP_Y] = block->y;
-    rect.row_step[NPUQ_LOOP_X] = block->x_stride;
-    rect.row_step[NPUQ_LOOP_Y] = block->y_stride;
-    rect.col_step[NPUQ_LOOP_X] = dense->x_word.size;
-    rect.col_step[NPUQ_LOOP_Y] = dense->y_word.size;
+    tile.rows = block->rows;
+    tile.cols = block->n;
+    tile.col = col;
+    tile.places[NPUQ_AT_X].data = (char *)(uintptr_t)block->x;
+    tile.places[NPUQ_AT_Y].data = block->y;
+    tile.places[NPUQ_AT_X].row_stride = block->x_stride;
+    tile.places[NPUQ_AT_Y].row_stride = block->y_stride;
+    tile.places[NPUQ_AT_X].col_stride = dense->x_word.size;
+    tile.places[NPUQ_AT_Y].col_stride = dense->y_word.size;
     (void)group;
-    npuq_dequantise_rect(&d->choice, &rect, &d->columns, &row_scale);
+    npuq_dequantise_tile(&d->choice, &tile, &d->columns, &row_scale);
 }
 
 static void run_dense(const npuq_task *task, size_t begin, size_t end)
@@ -126,16 +126,15 @@ static void take_walk(npuq_filling *filling, const npuq_from_integers *roles, co
     npuq_walk *walk = &t.walk;
 
     _Static_assert(sizeof t <= NPUQ_TASK_BYTES, "a task fits a prepared call");
-    if (npuq_start_walk(walk, filling, roles->x, roles->y, roles->y, NPUQ_MUL, dequantise_rect)) {
+    if (npuq_start_walk(walk, filling, roles->x, roles->y, roles->y, 3, NPUQ_MUL, dequantise_tile)) {
         walk->block_rows = NPUQ_DEQUANT_ROWS;
         list_columns(&t.columns, filling, roles);
         if (row_scale) {
-            npuq_add_operand(&walk->loop, LOOP_ROW_SCALE, row_scale);
-            filling->pointers[roles->row_scale] = (void *)&walk->loop.data[LOOP_ROW_SCALE];
+            npuq_add_operand(&walk->space, LOOP_ROW_SCALE, row_scale);
+            filling->pointers[roles->row_scale] = (void *)&walk->space.data[LOOP_ROW_SCALE];
         }
-        npuq_normalise_loop(&walk->loop, are_alike(&walk->choice, &t.columns, row_scale != NULL)
-                                             ? NPUQ_LOOP_ANY_ORDER
-                                             : NPUQ_LOOP_KEEP_COLUMNS);
+        npuq_normalise_space(&walk->space, are_alike(&walk->choice, &t.columns, row_scale != NULL) ? NPUQ_ANY_ORDER
+                                                                                                   : NPUQ_KEEP_COLUMNS);
         npuq_cut_walk(walk, filling, UNIT,
                       npuq_converts_columns(&walk->choice, &t.columns) ? NPUQ_DEQUANT_COLUMNS : UNIT);
     }

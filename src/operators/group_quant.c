@@ -26,12 +26,12 @@ typedef struct group_quant_walk {
     npuq_params offset;
 } group_quant_walk;
 
-static void quantise_rect(const npuq_walk *walk, const npuq_rect *rect)
+static void quantise_tile(const npuq_walk *walk, const npuq_tile *tile)
 {
     const group_quant_walk *t = (const group_quant_walk *)walk;
-    const npuq_params scale = npuq_select_params(&t->scale, rect->group, rect->col);
+    const npuq_params scale = npuq_select_params(&t->scale, tile->group, tile->col);
 
-    npuq_quantise_by_column(&walk->choice, rect, &scale, &t->offset);
+    npuq_quantise_by_column(&walk->choice, tile, &scale, &t->offset);
 }
 
 static npuq_status check_shapes(const npuq_arguments *arguments, void *options)
@@ -60,13 +60,13 @@ static void take_walk(npuq_filling *filling, const npuq_executor *executor)
     group_quant_walk t;
 
     _Static_assert(sizeof t <= NPUQ_TASK_BYTES, "a task fits a prepared call");
-    if (npuq_start_walk(&t.walk, filling, X, Y, X, NPUQ_MUL, quantise_rect)) {
+    if (npuq_start_walk(&t.walk, filling, X, Y, X, 2, NPUQ_MUL, quantise_tile)) {
         t.walk.groups = npuq_list_groups(filling->arguments.tensors[GROUP_INDEX]);
         t.scale = npuq_list_group_params(&filling->arguments, SCALE);
         t.offset = npuq_list_params(&filling->arguments, OFFSET);
         filling->pointers[SCALE] = (void *)&t.scale.first.data;
         filling->pointers[OFFSET] = (void *)&t.offset.data;
-        npuq_normalise_loop(&t.walk.loop, NPUQ_LOOP_KEEP_COLUMNS);
+        npuq_normalise_space(&t.walk.space, NPUQ_KEEP_COLUMNS);
         npuq_cut_walk(&t.walk, filling, UNIT, npuq_params_are_ready(&t.scale.first) ? UNIT : UNIT_COLUMNS);
     }
     npuq_finish_filling(filling, &t.walk.task, sizeof t, executor);

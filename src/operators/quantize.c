@@ -111,55 +111,55 @@ typedef struct quantize_walk {
 
 enum { LOOP_SCALES = 2, LOOP_ZERO_POINTS = 3 };
 
-static npuq_params list_rect_params(const quantize_walk *t, const npuq_rect *rect, int operand, npuq_type type)
+static npuq_params list_tile_params(const quantize_walk *t, const npuq_tile *tile, int operand, npuq_type type)
 {
-    return (npuq_params){.data = rect->data[operand],
-                         .step = t->by_column ? rect->col_step[operand] : rect->row_step[operand],
+    return (npuq_params){.data = tile->places[operand].data,
+                         .step = t->by_column ? tile->places[operand].col_stride : tile->places[operand].row_stride,
                          .type = type,
-                         .repeat = t->walk.loop.shared_columns,
-                         .used = (uint8_t)rect->used};
+                         .repeat = t->walk.space.shared_columns,
+                         .used = (uint8_t)tile->used};
 }
 
-static void quantise_rect(const npuq_walk *walk, const npuq_rect *rect)
+static void quantise_tile(const npuq_walk *walk, const npuq_tile *tile)
 {
     const quantize_walk *t = (const quantize_walk *)walk;
-    const npuq_params scale = list_rect_params(t, rect, LOOP_SCALES, t->scales_type);
-    const npuq_params zero_point = list_rect_params(t, rect, LOOP_ZERO_POINTS, t->zero_points_type);
+    const npuq_params scale = list_tile_params(t, tile, LOOP_SCALES, t->scales_type);
+    const npuq_params zero_point = list_tile_params(t, tile, LOOP_ZERO_POINTS, t->zero_points_type);
 
     if (t->by_column) {
-        npuq_quantise_by_column(&walk->choice, rect, &scale, &zero_point);
+        npuq_quantise_by_column(&walk->choice, tile, &scale, &zero_point);
     } else {
-        npuq_quantise_by_row(&walk->choice, rect, &scale, &zero_point);
+        npuq_quantise_by_row(&walk->choice, tile, &scale, &zero_point);
     }
 }
 
 /* Scales move along the axis; one scale for all does not move. */
-static void add_parameter(npuq_loop *loop, int operand, const npuq_tensor *tensor, int axis)
+static void add_parameter(npuq_space *space, int operand, const npuq_tensor *tensor, int axis)
 {
     const int d = tensor->ndim == 1 ? 0 : axis;
-    npuq_add_operand_along(loop, operand, tensor, tensor->shape[d] > 1 ? axis : -1, tensor->strides[d]);
+    npuq_add_operand_along(space, operand, tensor, tensor->shape[d] > 1 ? axis : -1, tensor->strides[d]);
 }
 
 /* Parameters go by column if they move along the columns, or if runs of columns with one parameter each are so short
  * that kernel calls for them would cost more than to spread the parameters out. */
-static bool go_by_column(npuq_loop *loop)
+static bool go_by_column(npuq_space *space)
 {
-    const ptrdiff_t *along_cols = loop->strides[loop->ndim - 1];
-    const ptrdiff_t *along_rows = loop->ndim > 1 ? loop->strides[loop->ndim - 2] : along_cols;
+    const ptrdiff_t *along_cols = space->strides[space->ndim - 1];
+    const ptrdiff_t *along_rows = space->ndim > 1 ? space->strides[space->ndim - 2] : along_cols;
 
     if (along_cols[LOOP_SCALES] != 0 || along_cols[LOOP_ZERO_POINTS] != 0) {
         return true;
     }
     return (along_rows[LOOP_SCALES] != 0 || along_rows[LOOP_ZERO_POINTS] != 0) &&
-           npuq_share_columns(loop, NPUQ_MAX_REPEAT);
+           npuq_share_columns(space, NPUQ_MAX_REPEAT);
 }
 
-static bool converts(const npuq_loop *loop, int operand, npuq_type type)
+static bool converts(const npuq_space *space, int operand, npuq_type type)
 {
-    const npuq_params params = {.data = loop->data[operand],
-                                .step = loop->strides[loop->ndim - 1][operand],
+    const npuq_params params = {.data = space->data[operand],
+                                .step = space->strides[space->ndim - 1][operand],
                                 .type = type,
-                                .repeat = loop->shared_columns};
+                                .repeat = space->shared_columns};
     return params.step != 0 && npuq_is_unready(&params);
 }
 
@@ -167,24 +167,24 @@ static void take_walk(npuq_filling *filling, int along, npuq_affine_op operation
 {
     const npuq_tensor *const *tensors = filling->arguments.tensors;
     quantize_walk t;
-    npuq_loop *loop = &t.walk.loop;
+    npuq_space *space = &t.walk.space;
 
     _Static_assert(sizeof t <= NPUQ_TASK_BYTES, "a task fits a prepared call");
-    if (npuq_start_walk(&t.walk, filling, X, Y, X, operation, quantise_rect)) {
+    if (npuq_start_walk(&t.walk, filling, X, Y, X, 4, operation, quantise_tile)) {
         t.scales_type = filling->arguments.infos[SCALES]->type;
         t.zero_points_type = NPUQ_TYPE_FLOAT32;
-        add_parameter(loop, LOOP_SCALES, tensors[SCALES], along);
-        filling->pointers[SCALES] = (void *)&loop->data[LOOP_SCALES];
+        add_parameter(space, LOOP_SCALES, tensors[SCALES], along);
+        filling->pointers[SCALES] = (void *)&space->data[LOOP_SCALES];
         if (tensors[ZERO_POINTS]) {
             t.zero_points_type = filling->arguments.infos[ZERO_POINTS]->type;
-            add_parameter(loop, LOOP_ZERO_POINTS, tensors[ZERO_POINTS], along);
-            filling->pointers[ZERO_POINTS] = (void *)&loop->data[LOOP_ZERO_POINTS];
+            add_parameter(space, LOOP_ZERO_POINTS, tensors[ZERO_POINTS], along);
+            filling->pointers[ZERO_POINTS] = (void *)&space->data[LOOP_ZERO_POINTS];
         }
-        npuq_normalise_loop(loop, NPUQ_LOOP_ANY_ORDER);
-        t.by_column = go_by_column(loop);
+        npuq_normalise_space(space, NPUQ_ANY_ORDER);
+        t.by_column = go_by_column(space);
 
-        const bool narrow = t.by_column && (converts(loop, LOOP_SCALES, t.scales_type) ||
-                                            converts(loop, LOOP_ZERO_POINTS, t.zero_points_type));
+        const bool narrow = t.by_column && (converts(space, LOOP_SCALES, t.scales_type) ||
+                                            converts(space, LOOP_ZERO_POINTS, t.zero_points_type));
         npuq_cut_walk(&t.walk, filling, narrow ? CONVERTING_UNIT : UNIT, narrow ? UNIT_COLUMNS : UNIT);
     }
     npuq_finish_filling(filling, &t.walk.task, sizeof t, executor);

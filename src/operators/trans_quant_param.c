@@ -77,57 +77,57 @@ static npuq_status check_y(const npuq_arguments *arguments)
                             offset_is_longer ? "the shape of offset" : "the shape of scale");
 }
 
-enum { LOOP_SCALE = NPUQ_LOOP_X, LOOP_Y = NPUQ_LOOP_Y, LOOP_OFFSET };
+enum { LOOP_SCALE = NPUQ_AT_X, LOOP_Y = NPUQ_AT_Y, LOOP_OFFSET };
 enum { TILE = 512 };
 
 /* One row, a tile of columns at a time; whatever is not contiguous goes by the stack. */
-static void pack_row(const npuq_row_kernels *kernels, const npuq_rect *rect, npuq_round_mode round_mode)
+static void pack_row(const npuq_row_kernels *kernels, const npuq_tile *tile, npuq_round_mode round_mode)
 {
     uint32_t scales[TILE];
     float offsets[TILE + NPUQ_MAX_REPEAT];
     uint64_t words[TILE];
-    const bool read_through = rect->col_step[LOOP_SCALE] == (ptrdiff_t)sizeof *scales;
-    const bool write_through = rect->col_step[LOOP_Y] == (ptrdiff_t)sizeof *words;
-    const bool has_offsets = rect->data[LOOP_OFFSET] != NULL;
-    const bool offsets_ready = !has_offsets || rect->col_step[LOOP_OFFSET] == (ptrdiff_t)sizeof *offsets;
-    const bool offsets_alike = rect->col_step[LOOP_OFFSET] == 0;
-    const size_t most = read_through && write_through && offsets_ready ? rect->cols : TILE;
+    const bool read_through = tile->places[LOOP_SCALE].col_stride == (ptrdiff_t)sizeof *scales;
+    const bool write_through = tile->places[LOOP_Y].col_stride == (ptrdiff_t)sizeof *words;
+    const bool has_offsets = tile->places[LOOP_OFFSET].data != NULL;
+    const bool offsets_ready = !has_offsets || tile->places[LOOP_OFFSET].col_stride == (ptrdiff_t)sizeof *offsets;
+    const bool offsets_alike = tile->places[LOOP_OFFSET].col_stride == 0;
+    const size_t most = read_through && write_through && offsets_ready ? tile->cols : TILE;
     const float *offset_run = NULL;
 
-    for (size_t col = 0; col < rect->cols; col += most) {
-        const size_t n = rect->cols - col < most ? rect->cols - col : most;
-        const npuq_params offset = {.data = rect->data[LOOP_OFFSET],
+    for (size_t col = 0; col < tile->cols; col += most) {
+        const size_t n = tile->cols - col < most ? tile->cols - col : most;
+        const npuq_params offset = {.data = tile->places[LOOP_OFFSET].data,
                                     .type = NPUQ_TYPE_FLOAT32,
-                                    .step = rect->col_step[LOOP_OFFSET],
+                                    .step = tile->places[LOOP_OFFSET].col_stride,
                                     .repeat = 1};
         const npuq_params offset_here = npuq_skip_params(&offset, col);
-        const char *scale = rect->data[LOOP_SCALE] + (ptrdiff_t)col * rect->col_step[LOOP_SCALE];
-        char *y = rect->data[LOOP_Y] + (ptrdiff_t)col * rect->col_step[LOOP_Y];
+        const char *scale = tile->places[LOOP_SCALE].data + (ptrdiff_t)col * tile->places[LOOP_SCALE].col_stride;
+        char *y = tile->places[LOOP_Y].data + (ptrdiff_t)col * tile->places[LOOP_Y].col_stride;
         uint64_t *target = write_through ? (uint64_t *)(void *)y : words;
 
         assert(n <= TILE || (offsets_ready && read_through && write_through));
         for (size_t i = 0; !read_through && i < n; i++) { /* as bits: a float copy may change a signalling NaN */
-            memcpy(&scales[i], scale + (ptrdiff_t)i * rect->col_step[LOOP_SCALE], sizeof *scales);
+            memcpy(&scales[i], scale + (ptrdiff_t)i * tile->places[LOOP_SCALE].col_stride, sizeof *scales);
         }
         if (has_offsets && (col == 0 || !offsets_alike)) {
             offset_run = npuq_convert_params(kernels, &offset_here, n, offsets);
         }
         kernels->pack(read_through ? (const uint32_t *)(const void *)scale : scales, offset_run, target, n, round_mode);
         for (size_t i = 0; !write_through && i < n; i++) {
-            memcpy(y + (ptrdiff_t)i * rect->col_step[LOOP_Y], &words[i], sizeof *words);
+            memcpy(y + (ptrdiff_t)i * tile->places[LOOP_Y].col_stride, &words[i], sizeof *words);
         }
     }
 }
 
 /* A row goes along y's last dimension, whatever its own rank; one element serves all of y. */
-static void add_parameter(npuq_loop *loop, int operand, const npuq_tensor *tensor, const npuq_tensor *y)
+static void add_parameter(npuq_space *space, int operand, const npuq_tensor *tensor, const npuq_tensor *y)
 {
     const int last = tensor->ndim - 1;
 
     if (tensor->ndim == 2 && tensor->shape[0] > 1) {
-        npuq_add_operand(loop, operand, tensor);
+        npuq_add_operand(space, operand, tensor);
     } else {
-        npuq_add_operand_along(loop, operand, tensor, tensor->shape[last] > 1 ? y->ndim - 1 : -1,
+        npuq_add_operand_along(space, operand, tensor, tensor->shape[last] > 1 ? y->ndim - 1 : -1,
                                tensor->strides[last]);
     }
 }
@@ -160,23 +160,23 @@ npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq_tensor *
     }
 
     /* The parameters of a whole network are small next to one activation: no executor, and nothing to prepare. */
-    npuq_loop loop;
+    npuq_space space;
 
-    npuq_start_loop(&loop, y, npuq_find_type(scale->dtype)->word, npuq_find_type(y->dtype)->word);
-    npuq_add_operand(&loop, LOOP_Y, y);
-    add_parameter(&loop, LOOP_SCALE, scale, y);
+    npuq_start_space(&space, 3, y, npuq_find_type(scale->dtype)->word, npuq_find_type(y->dtype)->word);
+    npuq_add_operand(&space, LOOP_Y, y);
+    add_parameter(&space, LOOP_SCALE, scale, y);
     if (offset) {
-        add_parameter(&loop, LOOP_OFFSET, offset, y);
+        add_parameter(&space, LOOP_OFFSET, offset, y);
     }
-    npuq_normalise_loop(&loop, NPUQ_LOOP_ANY_ORDER);
+    npuq_normalise_space(&space, NPUQ_ANY_ORDER);
 
     const npuq_row_kernels *kernels = npuq_kernels();
     const npuq_fp_state caller = npuq_fp_enter();
-    for (size_t row = 0; row < npuq_count_rows(&loop); row++) {
-        npuq_rect rect;
+    for (size_t row = 0; row < npuq_count_rows(&space); row++) {
+        npuq_tile tile;
 
-        npuq_select_rect(&loop, row, 1, 0, npuq_count_columns(&loop), &rect);
-        pack_row(kernels, &rect, round_mode);
+        npuq_select_tile(&space, row, 1, 0, npuq_count_columns(&space), &tile);
+        pack_row(kernels, &tile, round_mode);
     }
     npuq_fp_leave(&caller);
     return NPUQ_OK;

@@ -171,7 +171,7 @@ npuq_status npuq_call_rebind(npuq_call *call, npuq_operand operand, const void *
     return status;
 }
 
-/* ---- rectangles -------------------------------------------------------------------------------------------------- */
+/* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
 static void walk_units(const npuq_task *task, size_t begin, size_t end)
 {
@@ -179,24 +179,24 @@ static void walk_units(const npuq_task *task, size_t begin, size_t end)
     /* The places of a row that are read from memory at once are to lie in few pages. Columns that are not contiguous
      * are gathered a few at a time from all rows of a unit: of many rows, the next columns' lines would not stay. */
     const bool apart = (walk->choice.hints.from_memory && walk->choice.hints.read_streams > 1) ||
-                       !npuq_operand_is_contiguous(&walk->loop, NPUQ_LOOP_X) ||
-                       !npuq_operand_is_contiguous(&walk->loop, NPUQ_LOOP_Y);
+                       !npuq_operand_is_contiguous(&walk->space, NPUQ_AT_X) ||
+                       !npuq_operand_is_contiguous(&walk->space, NPUQ_AT_Y);
     size_t joined;
 
     for (size_t i = begin; i < end; i += joined) {
         npuq_unit unit;
-        npuq_rect rect;
+        npuq_tile tile;
 
         joined = npuq_join_units(&task->units, i, apart ? i + 1 : end, &unit);
-        rect.unit = i;
-        for (size_t done = 0; done < unit.rows; done += rect.rows) {
+        tile.unit = i;
+        for (size_t done = 0; done < unit.rows; done += tile.rows) {
             const size_t row = walk->first_row + unit.row + done;
             const size_t left = unit.rows - done;
             const size_t rows =
-                npuq_find_group(&walk->groups, row, left < walk->block_rows ? left : walk->block_rows, &rect.group);
+                npuq_find_group(&walk->groups, row, left < walk->block_rows ? left : walk->block_rows, &tile.group);
 
-            npuq_select_rect(&walk->loop, row, rows, unit.col, unit.cols, &rect);
-            walk->fn(walk, &rect);
+            npuq_select_tile(&walk->space, row, rows, unit.col, unit.cols, &tile);
+            walk->fn(walk, &tile);
         }
     }
     if (walk->choice.hints.from_memory) {
@@ -204,8 +204,8 @@ static void walk_units(const npuq_task *task, size_t begin, size_t end)
     }
 }
 
-bool npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int counted, npuq_affine_op op,
-                     npuq_rect_fn *fn)
+bool npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int counted, int operands, npuq_affine_op op,
+                     npuq_tile_fn *fn)
 {
     const npuq_tensor *const *tensors = filling->arguments.tensors;
     const npuq_type_info *const *infos = filling->arguments.infos;
@@ -219,17 +219,18 @@ bool npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int c
     walk->groups = npuq_list_groups(NULL);
     walk->block_rows = SIZE_MAX;
     walk->first_row = 0;
-    npuq_start_loop(&walk->loop, tensors[counted], walk->choice.words[NPUQ_LOOP_X], walk->choice.words[NPUQ_LOOP_Y]);
-    npuq_add_operand(&walk->loop, NPUQ_LOOP_X, tensors[x]);
-    npuq_add_operand(&walk->loop, NPUQ_LOOP_Y, tensors[tensors[y] ? y : x]);
-    filling->pointers[x] = (void *)&walk->loop.data[NPUQ_LOOP_X];
-    filling->pointers[y] = (void *)&walk->loop.data[NPUQ_LOOP_Y];
+    npuq_start_space(&walk->space, operands, tensors[counted], walk->choice.words[NPUQ_AT_X],
+                     walk->choice.words[NPUQ_AT_Y]);
+    npuq_add_operand(&walk->space, NPUQ_AT_X, tensors[x]);
+    npuq_add_operand(&walk->space, NPUQ_AT_Y, tensors[tensors[y] ? y : x]);
+    filling->pointers[x] = (void *)&walk->space.data[NPUQ_AT_X];
+    filling->pointers[y] = (void *)&walk->space.data[NPUQ_AT_Y];
     return elements > 0;
 }
 
 void npuq_cut_walk(npuq_walk *walk, const npuq_filling *filling, size_t elements, size_t most_cols)
 {
-    npuq_cut_units(&walk->task.units, npuq_count_rows(&walk->loop), npuq_count_columns(&walk->loop),
+    npuq_cut_units(&walk->task.units, npuq_count_rows(&walk->space), npuq_count_columns(&walk->space),
                    npuq_smaller(elements, filling->most),
-                   npuq_limit_columns(&walk->loop, npuq_smaller(most_cols, filling->most)));
+                   npuq_limit_columns(&walk->space, npuq_smaller(most_cols, filling->most)));
 }

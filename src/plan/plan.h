@@ -39,7 +39,7 @@ struct npuq_task {
 _Static_assert(NPUQ_MOST_ARGUMENTS <= 8, "a set of arguments has one bit for each");
 
 /* Bytes of npuq_call that a task may use; the rest is a reserve. */
-enum { NPUQ_TASK_BYTES = 768 };
+enum { NPUQ_TASK_BYTES = 960 };
 
 /* What is known while a task is filled. */
 typedef struct npuq_filling {
@@ -205,24 +205,24 @@ void npuq_keep_dense(npuq_filling *filling, npuq_dense *dense, size_t size, npuq
 
 typedef struct npuq_walk npuq_walk;
 
-/* What an operator does with a rectangle. */
-typedef void npuq_rect_fn(const npuq_walk *walk, const npuq_rect *rect);
+/* What an operator does with a tile. */
+typedef void npuq_tile_fn(const npuq_walk *walk, const npuq_tile *tile);
 
-/* An index space that is walked by rectangles. */
+/* An index space that is walked by tiles. */
 struct npuq_walk {
     npuq_task task;
-    npuq_rect_fn *fn;
+    npuq_tile_fn *fn;
     npuq_kernel_choice choice;
-    npuq_loop loop;
-    npuq_groups groups; /* a rectangle has rows of one group */
-    size_t block_rows;  /* of a rectangle at most */
+    npuq_space space;
+    npuq_groups groups; /* a tile has rows of one group */
+    size_t block_rows;  /* of a tile at most */
     size_t first_row;   /* of unit 0 */
 };
 
 /* Over all rows and columns of arguments x and y, which are as above, but units are yet to be cut: there are none as
  * yet. Returns whether there are elements. */
-bool npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int counted, npuq_affine_op op,
-                     npuq_rect_fn *fn);
+bool npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int counted, int operands, npuq_affine_op op,
+                     npuq_tile_fn *fn);
 
 /* Units of about this many elements, or fewer, and at most so many columns. */
 void npuq_cut_walk(npuq_walk *walk, const npuq_filling *filling, size_t elements, size_t most_cols);

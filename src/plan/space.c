@@ -12,292 +12,293 @@ enum { ACROSS_COLUMNS = 256 };
 /* Contiguous columns of x that make it worth while to scatter y instead of gathering x. */
 enum { LEADING_COLUMNS = 64 };
 
-void npuq_start_loop(npuq_loop *loop, const npuq_tensor *elements, npuq_storage_word x_word, npuq_storage_word y_word)
+void npuq_start_space(npuq_space *space, int operands, const npuq_tensor *elements, npuq_storage_word x_word,
+                      npuq_storage_word y_word)
 {
-    assert(elements->ndim <= NPUQ_MAX_NDIM && x_word.size > 0 && y_word.size > 0);
-    loop->ndim = elements->ndim > 0 ? elements->ndim : 1;
-    loop->words[NPUQ_LOOP_X] = x_word;
-    loop->words[NPUQ_LOOP_Y] = y_word;
-    loop->shared_columns = 1;
-    for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
-        loop->data[i] = NULL;
+    assert(operands > NPUQ_AT_Y && operands <= NPUQ_MOST_OPERANDS && elements->ndim <= NPUQ_MAX_NDIM &&
+           x_word.size > 0 && y_word.size > 0);
+    space->ndim = (uint8_t)(elements->ndim > 0 ? elements->ndim : 1);
+    space->operands = (uint8_t)operands;
+    space->words[NPUQ_AT_X] = x_word;
+    space->words[NPUQ_AT_Y] = y_word;
+    space->shared_columns = 1;
+    for (int i = 0; i < space->operands; i++) {
+        space->data[i] = NULL;
     }
-    for (int d = 0; d < loop->ndim; d++) { /* no more than that: a small call's time would go into clearing the rest */
-        loop->extents[d] = d < elements->ndim ? (size_t)elements->shape[d] : 1;
-        for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
-            loop->strides[d][i] = 0;
+    for (int d = 0; d < space->ndim; d++) { /* no more than that: a small call's time would go into clearing the rest */
+        space->extents[d] = d < elements->ndim ? (size_t)elements->shape[d] : 1;
+        for (int i = 0; i < space->operands; i++) {
+            space->strides[d][i] = 0;
         }
     }
 }
 
-void npuq_add_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor)
+void npuq_add_operand(npuq_space *space, int operand, const npuq_tensor *tensor)
 {
     /* A tensor without elements may have any strides: none of them is used. */
     const int64_t size = npuq_count_elements(tensor) > 0 ? npuq_find_type(tensor->dtype)->word.size : 0;
 
-    assert(operand < NPUQ_LOOP_OPERANDS && tensor->ndim <= loop->ndim);
-    loop->data[operand] = tensor->data;
+    assert(operand < space->operands && tensor->ndim <= space->ndim);
+    space->data[operand] = tensor->data;
     for (int d = 0; d < tensor->ndim; d++) {
         /* So may an extent of 1: this stride joins the columns to the rows. */
-        const int64_t stride = tensor->shape[d] > 1 ? tensor->strides[d] : d == loop->ndim - 1;
-        loop->strides[d][operand] = (ptrdiff_t)(stride * size);
+        const int64_t stride = tensor->shape[d] > 1 ? tensor->strides[d] : d == space->ndim - 1;
+        space->strides[d][operand] = (ptrdiff_t)(stride * size);
     }
 }
 
-void npuq_add_operand_along(npuq_loop *loop, int operand, const npuq_tensor *tensor, int dimension, int64_t stride)
+void npuq_add_operand_along(npuq_space *space, int operand, const npuq_tensor *tensor, int dimension, int64_t stride)
 {
-    assert(operand < NPUQ_LOOP_OPERANDS && dimension < loop->ndim);
-    loop->data[operand] = tensor->data;
+    assert(operand < space->operands && dimension < space->ndim);
+    space->data[operand] = tensor->data;
     if (dimension >= 0) {
-        loop->strides[dimension][operand] = (ptrdiff_t)(stride * npuq_find_type(tensor->dtype)->word.size);
+        space->strides[dimension][operand] = (ptrdiff_t)(stride * npuq_find_type(tensor->dtype)->word.size);
     }
 }
 
-static void move_dimension(npuq_loop *loop, int to, int from)
+static void move_dimension(npuq_space *space, int to, int from)
 {
     if (to != from) {
-        loop->extents[to] = loop->extents[from];
-        memcpy(loop->strides[to], loop->strides[from], sizeof loop->strides[to]);
+        space->extents[to] = space->extents[from];
+        memcpy(space->strides[to], space->strides[from], sizeof space->strides[to]);
     }
 }
 
 /* Walks a dimension from its other end. */
-static void turn_round(npuq_loop *loop, int d)
+static void turn_round(npuq_space *space, int d)
 {
-    for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
-        if (loop->data[i]) {
-            loop->data[i] += (ptrdiff_t)(loop->extents[d] - 1) * loop->strides[d][i];
+    for (int i = 0; i < space->operands; i++) {
+        if (space->data[i]) {
+            space->data[i] += (ptrdiff_t)(space->extents[d] - 1) * space->strides[d][i];
         }
-        loop->strides[d][i] = -loop->strides[d][i];
+        space->strides[d][i] = -space->strides[d][i];
     }
 }
 
 /* Columns come in so many at a time: where it is more than one, only the last dimension can be the columns. */
-static size_t count_elements_in_words(const npuq_loop *loop)
+static size_t count_elements_in_words(const npuq_space *space)
 {
-    const size_t x = npuq_count_elements_in(loop->words[NPUQ_LOOP_X]);
-    const size_t y = npuq_count_elements_in(loop->words[NPUQ_LOOP_Y]);
+    const size_t x = npuq_count_elements_in(space->words[NPUQ_AT_X]);
+    const size_t y = npuq_count_elements_in(space->words[NPUQ_AT_Y]);
 
     return x > y ? x : y;
 }
 
-static bool is_packed(const npuq_loop *loop)
+static bool is_packed(const npuq_space *space)
 {
-    return count_elements_in_words(loop) > 1;
+    return count_elements_in_words(space) > 1;
 }
 
 /* How many words of an operand columns are, a multiple of the columns in one. */
-static size_t count_operand_words(const npuq_loop *loop, int operand, size_t columns)
+static size_t count_operand_words(const npuq_space *space, int operand, size_t columns)
 {
-    return operand <= NPUQ_LOOP_Y      ? npuq_count_words(loop->words[operand], columns)
-           : loop->shared_columns == 1 ? columns
-                                       : columns / loop->shared_columns;
+    return operand <= NPUQ_AT_Y         ? npuq_count_words(space->words[operand], columns)
+           : space->shared_columns == 1 ? columns
+                                        : columns / space->shared_columns;
 }
 
 /* The extent of the dimension in which an operand is contiguous. 0 if there is none, or another one has smaller steps.
  */
-static size_t contiguous_extent(const npuq_loop *loop, int operand)
+static size_t contiguous_extent(const npuq_space *space, int operand)
 {
     ptrdiff_t least = PTRDIFF_MAX;
     size_t extent = 0;
 
-    for (int d = 0; d < loop->ndim; d++) {
-        const ptrdiff_t step = npuq_distance(loop->strides[d][operand]);
+    for (int d = 0; d < space->ndim; d++) {
+        const ptrdiff_t step = npuq_distance(space->strides[d][operand]);
 
         if (step < least) {
             least = step;
-            extent = loop->extents[d];
+            extent = space->extents[d];
         }
     }
-    return least == (ptrdiff_t)loop->words[operand].size ? extent : 0;
+    return least == (ptrdiff_t)space->words[operand].size ? extent : 0;
 }
 
 /* The operand that gives the order: the one of larger elements, as the other will have to be gathered or scattered
  * where the two differ; but x only if its contiguous columns are not few, for each row has its cost. */
-static int leading_operand(const npuq_loop *loop)
+static int leading_operand(const npuq_space *space)
 {
-    return loop->data[NPUQ_LOOP_X] && loop->words[NPUQ_LOOP_X].size > loop->words[NPUQ_LOOP_Y].size &&
-                   !is_packed(loop) && contiguous_extent(loop, NPUQ_LOOP_X) >= LEADING_COLUMNS
-               ? NPUQ_LOOP_X
-               : NPUQ_LOOP_Y;
+    return space->data[NPUQ_AT_X] && space->words[NPUQ_AT_X].size > space->words[NPUQ_AT_Y].size && !is_packed(space) &&
+                   contiguous_extent(space, NPUQ_AT_X) >= LEADING_COLUMNS
+               ? NPUQ_AT_X
+               : NPUQ_AT_Y;
 }
 
 /* Largest steps of the leading operand first, so that the columns lie close together. */
-static void order_dimensions(npuq_loop *loop, int lead)
+static void order_dimensions(npuq_space *space, int lead)
 {
-    for (int i = 1; i < loop->ndim; i++) {
-        const size_t extent = loop->extents[i];
-        ptrdiff_t strides[NPUQ_LOOP_OPERANDS];
+    for (int i = 1; i < space->ndim; i++) {
+        const size_t extent = space->extents[i];
+        ptrdiff_t strides[NPUQ_MOST_OPERANDS];
         int at = i;
 
-        memcpy(strides, loop->strides[i], sizeof strides);
-        while (at > 0 && npuq_distance(loop->strides[at - 1][lead]) < npuq_distance(strides[lead])) {
-            move_dimension(loop, at, at - 1);
+        memcpy(strides, space->strides[i], sizeof strides);
+        while (at > 0 && npuq_distance(space->strides[at - 1][lead]) < npuq_distance(strides[lead])) {
+            move_dimension(space, at, at - 1);
             at--;
         }
-        loop->extents[at] = extent;
-        memcpy(loop->strides[at], strides, sizeof strides);
+        space->extents[at] = extent;
+        memcpy(space->strides[at], strides, sizeof strides);
     }
 }
 
 /* Whether one step of dimension outer is as far as all of dimension inner, for every operand. */
-static bool can_join(const npuq_loop *loop, int outer, int inner)
+static bool can_join(const npuq_space *space, int outer, int inner)
 {
-    for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
-        const bool are_columns = inner == loop->ndim - 1;
-        const size_t extent = loop->extents[inner];
-        const size_t steps = are_columns ? count_operand_words(loop, i, extent) : extent;
+    for (int i = 0; i < space->operands; i++) {
+        const bool are_columns = inner == space->ndim - 1;
+        const size_t extent = space->extents[inner];
+        const size_t steps = are_columns ? count_operand_words(space, i, extent) : extent;
 
-        if (loop->data[i] && loop->strides[outer][i] != loop->strides[inner][i] * (ptrdiff_t)steps) {
+        if (space->data[i] && space->strides[outer][i] != space->strides[inner][i] * (ptrdiff_t)steps) {
             return false;
         }
     }
     return true;
 }
 
-static void join_dimensions(npuq_loop *loop, bool into_columns)
+static void join_dimensions(npuq_space *space, bool into_columns)
 {
-    for (int outer = loop->ndim - 2; outer >= 0; outer--) {
+    for (int outer = space->ndim - 2; outer >= 0; outer--) {
         const int inner = outer + 1;
-        if ((inner == loop->ndim - 1 && !into_columns) || !can_join(loop, outer, inner)) {
+        if ((inner == space->ndim - 1 && !into_columns) || !can_join(space, outer, inner)) {
             continue;
         }
-        loop->extents[inner] *= loop->extents[outer];
-        for (int d = outer; d < loop->ndim - 1; d++) {
-            move_dimension(loop, d, d + 1);
+        space->extents[inner] *= space->extents[outer];
+        for (int d = outer; d < space->ndim - 1; d++) {
+            move_dimension(space, d, d + 1);
         }
-        loop->ndim--;
+        space->ndim--;
     }
 }
 
-void npuq_normalise_loop(npuq_loop *loop, npuq_loop_freedom freedom)
+void npuq_normalise_space(npuq_space *space, npuq_freedom freedom)
 {
-    const bool any_order = freedom == NPUQ_LOOP_ANY_ORDER;
-    const bool fixed_columns = !any_order || is_packed(loop);
-    const int free_dims = fixed_columns ? loop->ndim - 1 : loop->ndim;
+    const bool any_order = freedom == NPUQ_ANY_ORDER;
+    const bool fixed_columns = !any_order || is_packed(space);
+    const int free_dims = fixed_columns ? space->ndim - 1 : space->ndim;
     int kept = 0;
 
-    for (int d = 0; d < loop->ndim; d++) {
-        assert(loop->extents[d] > 0);
-        if (loop->extents[d] > 1 || d >= free_dims) {
-            move_dimension(loop, kept++, d);
+    for (int d = 0; d < space->ndim; d++) {
+        assert(space->extents[d] > 0);
+        if (space->extents[d] > 1 || d >= free_dims) {
+            move_dimension(space, kept++, d);
         }
     }
     if (kept == 0) { /* a single element: any dimension will do */
         kept = 1;
     }
-    loop->ndim = kept;
+    space->ndim = (uint8_t)kept;
 
     if (any_order) {
         const int columns = fixed_columns ? 1 : 0;
-        const int lead = leading_operand(loop);
+        const int lead = leading_operand(space);
 
-        for (int d = 0; d < loop->ndim - columns; d++) {
-            if (loop->strides[d][lead] < 0) {
-                turn_round(loop, d);
+        for (int d = 0; d < space->ndim - columns; d++) {
+            if (space->strides[d][lead] < 0) {
+                turn_round(space, d);
             }
         }
-        loop->ndim -= columns;
-        order_dimensions(loop, lead);
-        loop->ndim += columns;
+        space->ndim = (uint8_t)(space->ndim - columns);
+        order_dimensions(space, lead);
+        space->ndim = (uint8_t)(space->ndim + columns);
     }
-    join_dimensions(loop, any_order);
+    join_dimensions(space, any_order);
 }
 
-bool npuq_share_columns(npuq_loop *loop, size_t most)
+bool npuq_share_columns(npuq_space *space, size_t most)
 {
-    const int inner = loop->ndim - 1;
+    const int inner = space->ndim - 1;
     const int outer = inner - 1;
-    const size_t columns = loop->extents[inner];
+    const size_t columns = space->extents[inner];
 
     assert(most <= UINT8_MAX);
-    if (outer < 0 || columns == 1 || columns > most || is_packed(loop)) {
+    if (outer < 0 || columns == 1 || columns > most || is_packed(space)) {
         return false;
     }
-    for (int i = NPUQ_LOOP_X; i <= NPUQ_LOOP_Y; i++) {
-        if (loop->strides[outer][i] != loop->strides[inner][i] * (ptrdiff_t)columns) {
+    for (int i = NPUQ_AT_X; i <= NPUQ_AT_Y; i++) {
+        if (space->strides[outer][i] != space->strides[inner][i] * (ptrdiff_t)columns) {
             return false;
         }
     }
-    loop->extents[outer] *= columns;
-    loop->strides[outer][NPUQ_LOOP_X] = loop->strides[inner][NPUQ_LOOP_X];
-    loop->strides[outer][NPUQ_LOOP_Y] = loop->strides[inner][NPUQ_LOOP_Y];
-    loop->shared_columns = (uint8_t)columns;
-    loop->ndim--;
+    space->extents[outer] *= columns;
+    space->strides[outer][NPUQ_AT_X] = space->strides[inner][NPUQ_AT_X];
+    space->strides[outer][NPUQ_AT_Y] = space->strides[inner][NPUQ_AT_Y];
+    space->shared_columns = (uint8_t)columns;
+    space->ndim--;
     return true;
 }
 
-bool npuq_operand_lies_across(const npuq_loop *loop, int operand)
+bool npuq_operand_lies_across(const npuq_space *space, int operand)
 {
-    if (loop->ndim < 2) {
+    if (space->ndim < 2) {
         return false;
     }
 
-    const ptrdiff_t *outer = loop->strides[loop->ndim - 2];
-    const ptrdiff_t *inner = loop->strides[loop->ndim - 1];
+    const ptrdiff_t *outer = space->strides[space->ndim - 2];
+    const ptrdiff_t *inner = space->strides[space->ndim - 1];
 
-    return loop->data[operand] && npuq_lies_across(outer[operand], inner[operand]);
+    return space->data[operand] && npuq_lies_across(outer[operand], inner[operand]);
 }
 
-bool npuq_operand_is_contiguous(const npuq_loop *loop, int operand)
+bool npuq_operand_is_contiguous(const npuq_space *space, int operand)
 {
-    return loop->strides[loop->ndim - 1][operand] == (ptrdiff_t)loop->words[operand].size;
+    return space->strides[space->ndim - 1][operand] == (ptrdiff_t)space->words[operand].size;
 }
 
-size_t npuq_limit_columns(const npuq_loop *loop, size_t most)
+size_t npuq_limit_columns(const npuq_space *space, size_t most)
 {
-    const bool narrow = npuq_operand_lies_across(loop, NPUQ_LOOP_X) || npuq_operand_lies_across(loop, NPUQ_LOOP_Y);
+    const bool narrow = npuq_operand_lies_across(space, NPUQ_AT_X) || npuq_operand_lies_across(space, NPUQ_AT_Y);
 
     return narrow && most > ACROSS_COLUMNS ? ACROSS_COLUMNS : most;
 }
 
-size_t npuq_count_rows(const npuq_loop *loop)
+size_t npuq_count_rows(const npuq_space *space)
 {
     size_t rows = 1;
-    for (int d = 0; d < loop->ndim - 1; d++) {
-        rows *= loop->extents[d];
+    for (int d = 0; d < space->ndim - 1; d++) {
+        rows *= space->extents[d];
     }
     return rows;
 }
 
-size_t npuq_count_columns(const npuq_loop *loop)
+size_t npuq_count_columns(const npuq_space *space)
 {
-    return loop->extents[loop->ndim - 1];
+    return space->extents[space->ndim - 1];
 }
 
-void npuq_select_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, size_t cols, npuq_rect *rect)
+void npuq_select_tile(const npuq_space *space, size_t row, size_t rows, size_t col, size_t cols, npuq_tile *tile)
 {
-    const int last = loop->ndim - 1;
+    const int last = space->ndim - 1;
 
-    assert(rows > 0 && row < npuq_count_rows(loop) && rows <= npuq_count_rows(loop) - row);
-    assert(cols > 0 && col <= loop->extents[last] && cols <= loop->extents[last] - col);
-    assert(cols % count_elements_in_words(loop) == 0 && col % count_elements_in_words(loop) == 0);
-    rect->rows = 1;
-    rect->cols = cols;
-    rect->col = col;
-    rect->used = loop->shared_columns == 1 ? 0 : col % loop->shared_columns;
-    for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
-        rect->data[i] = loop->data[i];
-        rect->row_step[i] = 0;
-        rect->col_step[i] = loop->strides[last][i];
-        if (rect->data[i] && col > 0) {
-            rect->data[i] += (ptrdiff_t)count_operand_words(loop, i, col) * rect->col_step[i];
+    assert(rows > 0 && row < npuq_count_rows(space) && rows <= npuq_count_rows(space) - row);
+    assert(cols > 0 && col <= space->extents[last] && cols <= space->extents[last] - col);
+    assert(cols % count_elements_in_words(space) == 0 && col % count_elements_in_words(space) == 0);
+    tile->rows = 1;
+    tile->cols = cols;
+    tile->col = col;
+    tile->used = space->shared_columns == 1 ? 0 : col % space->shared_columns;
+    for (int i = 0; i < space->operands; i++) {
+        tile->places[i] = (npuq_place){space->data[i], 0, space->strides[last][i]};
+        if (tile->places[i].data && col > 0) {
+            tile->places[i].data += (ptrdiff_t)count_operand_words(space, i, col) * tile->places[i].col_stride;
         }
     }
     for (int d = last - 1; d >= 0; d--) {
-        const size_t index = d > 0 ? row % loop->extents[d] : row;
+        const size_t index = d > 0 ? row % space->extents[d] : row;
 
-        row = d > 0 ? row / loop->extents[d] : 0;
-        for (int i = 0; i < NPUQ_LOOP_OPERANDS; i++) {
-            if (rect->data[i]) {
-                rect->data[i] += (ptrdiff_t)index * loop->strides[d][i];
+        row = d > 0 ? row / space->extents[d] : 0;
+        for (int i = 0; i < space->operands; i++) {
+            if (tile->places[i].data) {
+                tile->places[i].data += (ptrdiff_t)index * space->strides[d][i];
+            }
+            if (d == last - 1) {
+                tile->places[i].row_stride = space->strides[d][i];
             }
         }
         if (d == last - 1) {
-            const size_t left = loop->extents[d] - index;
-
-            rect->rows = rows < left ? rows : left;
-            memcpy(rect->row_step, loop->strides[d], sizeof rect->row_step);
+            tile->rows = npuq_smaller(rows, space->extents[d] - index);
         }
     }
 }

@@ -1,80 +1,82 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The index space of an operator: its dimensions brought into a good order and joined where memory allows, walked as
- * rectangles of rows and columns, split into units for the caller's threads. */
+ * tiles of rows and columns, split into units for the caller's threads. */
 #ifndef NPUQ_SPACE_H
 #define NPUQ_SPACE_H
 
+#include "../tile/gather.h"
 #include "../type.h"
 
-enum { NPUQ_LOOP_OPERANDS = 4 };
+enum { NPUQ_MOST_OPERANDS = 7 };
 
 static inline size_t npuq_smaller(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-/* A pointer and a byte stride per dimension for each of up to four operands. Operand NPUQ_LOOP_Y is the output. The
- * last dimension is the columns, the others the rows. */
-enum { NPUQ_LOOP_X, NPUQ_LOOP_Y };
-typedef struct npuq_loop {
-    int32_t ndim;               /* at least 1 */
+/* A pointer and a byte stride per dimension for each operand. Operand NPUQ_AT_Y is the output. The last dimension is
+ * the columns, the others the rows. */
+enum { NPUQ_AT_X, NPUQ_AT_Y };
+typedef struct npuq_space {
+    uint8_t ndim;               /* at least 1 */
+    uint8_t operands;           /* in use: those from here on are absent, and not set */
     npuq_storage_word words[2]; /* of x and of y */
     uint8_t shared_columns;     /* columns to one step of the other operands, see npuq_share_columns(); else 1 */
     size_t extents[NPUQ_MAX_NDIM];
-    char *data[NPUQ_LOOP_OPERANDS];
-    ptrdiff_t strides[NPUQ_MAX_NDIM][NPUQ_LOOP_OPERANDS];
-} npuq_loop;
+    char *data[NPUQ_MOST_OPERANDS];
+    ptrdiff_t strides[NPUQ_MAX_NDIM][NPUQ_MOST_OPERANDS];
+} npuq_space;
 
 /* Over the dimensions of a tensor whose shape counts elements, not words, with these words of x and y, which are yet to
  * be added like all operands. A scalar is one row of one column. */
-void npuq_start_loop(npuq_loop *loop, const npuq_tensor *elements, npuq_storage_word x_word, npuq_storage_word y_word);
+void npuq_start_space(npuq_space *space, int operands, const npuq_tensor *elements, npuq_storage_word x_word,
+                      npuq_storage_word y_word);
 
-/* Sets an operand from a view with the loop's dimensions; those that it lacks at the end do not move it. */
-void npuq_add_operand(npuq_loop *loop, int operand, const npuq_tensor *tensor);
+/* Sets an operand from a view with the dimensions of the space; those that it lacks at the end do not move it. */
+void npuq_add_operand(npuq_space *space, int operand, const npuq_tensor *tensor);
 
 /* Sets an operand that moves along one dimension only, or (dimension < 0) along none. */
-void npuq_add_operand_along(npuq_loop *loop, int operand, const npuq_tensor *tensor, int dimension, int64_t stride);
+void npuq_add_operand_along(npuq_space *space, int operand, const npuq_tensor *tensor, int dimension, int64_t stride);
 
-typedef enum npuq_loop_freedom {
-    NPUQ_LOOP_ANY_ORDER,    /* every element stands alone: dimensions may be swapped and turned round */
-    NPUQ_LOOP_KEEP_COLUMNS, /* the last dimension stays what it is; rows keep their order */
-} npuq_loop_freedom;
+typedef enum npuq_freedom {
+    NPUQ_ANY_ORDER,    /* every element stands alone: dimensions may be swapped and turned round */
+    NPUQ_KEEP_COLUMNS, /* the last dimension stays what it is; rows keep their order */
+} npuq_freedom;
 
 /* Drops, orders and joins dimensions. No extent may be 0. */
-void npuq_normalise_loop(npuq_loop *loop, npuq_loop_freedom freedom);
+void npuq_normalise_space(npuq_space *space, npuq_freedom freedom);
 
 /* Where x and y allow, joins the last row dimension and its columns, at most `most` of them, into one row; the other
  * operands then move once in that many columns. Returns whether it did. */
-bool npuq_share_columns(npuq_loop *loop, size_t most);
+bool npuq_share_columns(npuq_space *space, size_t most);
 
 /* Whether the elements of a column of this operand lie closer together than those of a row. */
-bool npuq_operand_lies_across(const npuq_loop *loop, int operand);
+bool npuq_operand_lies_across(const npuq_space *space, int operand);
 
 /* Whether the columns of x or y are contiguous. */
-bool npuq_operand_is_contiguous(const npuq_loop *loop, int operand);
+bool npuq_operand_is_contiguous(const npuq_space *space, int operand);
 
 /* Columns of a unit of work, where all else asks for no fewer than `most`. */
-size_t npuq_limit_columns(const npuq_loop *loop, size_t most);
+size_t npuq_limit_columns(const npuq_space *space, size_t most);
 
-size_t npuq_count_rows(const npuq_loop *loop);
-size_t npuq_count_columns(const npuq_loop *loop);
+size_t npuq_count_rows(const npuq_space *space);
+size_t npuq_count_columns(const npuq_space *space);
 
-/* Rows at an even distance: for each operand a pointer, and byte steps to the next row and the next column. */
-typedef struct npuq_rect {
+/* Rows at an even distance, and where they lie in each operand. A column stride goes from one column, or from all
+ * columns of one step, to the next. */
+typedef struct npuq_tile {
     size_t rows;
     size_t cols;
-    char *data[NPUQ_LOOP_OPERANDS];
-    ptrdiff_t row_step[NPUQ_LOOP_OPERANDS];
-    ptrdiff_t col_step[NPUQ_LOOP_OPERANDS]; /* from one column, or all columns of one step, to the next */
-    size_t used;                            /* shared columns that lie before the rectangle in its first step */
-    size_t col;                             /* the first one */
-    size_t group;                           /* see npuq_walk */
+    size_t used;  /* shared columns that lie before the tile in its first step */
+    size_t col;   /* the first one */
+    size_t group; /* see npuq_walk */
     size_t unit;
-} npuq_rect;
+    npuq_place places[NPUQ_MOST_OPERANDS];
+} npuq_tile;
 
-/* The rectangle that starts at this row and column (a multiple of x's and y's pack), at most this large; fewer rows
+/* The tile that starts at this row and column (a multiple of x's and y's pack), at most this large; fewer rows
  * where the distance changes. */
-void npuq_select_rect(const npuq_loop *loop, size_t row, size_t rows, size_t col, size_t cols, npuq_rect *rect);
+void npuq_select_tile(const npuq_space *space, size_t row, size_t rows, size_t col, size_t cols, npuq_tile *tile);
 
 /* Rows x columns cut into units of work. */
 typedef struct npuq_units {
@@ -96,7 +98,7 @@ typedef struct npuq_unit {
 /* Units of about this many elements, no wider than most_cols; columns start at multiples of 64. None may be 0. */
 void npuq_cut_units(npuq_units *units, size_t rows, size_t cols, size_t elements, size_t most_cols);
 
-/* Sets *unit to the rectangle of unit i and of those that follow before `end`, as far as they make one; returns how
+/* Sets *unit to the tile of unit i and of those that follow before `end`, as far as they make one; returns how
  * many units that are. Many at once take less time than one by one: what follows a unit is on its way already. */
 size_t npuq_join_several_units(const npuq_units *units, size_t i, size_t end, npuq_unit *unit);
 

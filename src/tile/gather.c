@@ -68,9 +68,9 @@ static void fill(char *to, const char *from, size_t size, size_t n)
     }
 }
 
-static npuq_strided turned(npuq_strided s)
+static npuq_place turned(npuq_place s)
 {
-    return (npuq_strided){s.data, s.col_step, s.row_step};
+    return (npuq_place){s.data, s.col_stride, s.row_stride};
 }
 
 #ifdef WITH_VECTORS
@@ -177,50 +177,50 @@ DEFINE_VECTOR_COPIES(1, interleave_1, transpose_1, reverse_1)
 DEFINE_VECTOR_COPIES(2, interleave_2, transpose_2, reverse_2)
 DEFINE_VECTOR_COPIES(4, interleave_4, transpose_4, reverse_4)
 
-static npuq_strided first_row_last(npuq_strided s, size_t rows)
+static npuq_place first_row_last(npuq_place s, size_t rows)
 {
-    return (npuq_strided){s.data + (ptrdiff_t)(rows - 1) * s.row_step, -s.row_step, s.col_step};
+    return (npuq_place){s.data + (ptrdiff_t)(rows - 1) * s.row_stride, -s.row_stride, s.col_stride};
 }
 
 /* Where `from` runs along its rows and `to` along its columns, in either direction. False if they do not, or are
  * smaller than what is transposed at once, or a row is one element, which need not be. The inner loop uses up the lines
  * of whichever has the larger steps: that is memory, the other one a buffer. */
-static bool transposed(npuq_strided to, npuq_strided from, size_t size, size_t rows, size_t cols)
+static bool transposed(npuq_place to, npuq_place from, size_t size, size_t rows, size_t cols)
 {
     const size_t n = VECTOR / size;
 
-    if (npuq_distance(from.row_step) != (ptrdiff_t)size || npuq_distance(to.col_step) != (ptrdiff_t)size || rows < n ||
-        cols < n || from.col_step == 0) {
+    if (npuq_distance(from.row_stride) != (ptrdiff_t)size || npuq_distance(to.col_stride) != (ptrdiff_t)size ||
+        rows < n || cols < n || from.col_stride == 0) {
         return false;
     }
-    if (from.row_step < 0) {
+    if (from.row_stride < 0) {
         from = first_row_last(from, rows);
         to = first_row_last(to, rows);
     }
-    if (to.col_step < 0) {
+    if (to.col_stride < 0) {
         from = turned(first_row_last(turned(from), cols));
         to = turned(first_row_last(turned(to), cols));
     }
 
-    const bool down = npuq_distance(from.col_step) > npuq_distance(to.row_step);
+    const bool down = npuq_distance(from.col_stride) > npuq_distance(to.row_stride);
     const size_t outer = down ? cols : rows;
     const size_t inner = down ? rows : cols;
-    const ptrdiff_t to_next = down ? (ptrdiff_t)n * to.row_step : VECTOR;
-    const ptrdiff_t from_next = down ? VECTOR : (ptrdiff_t)n * from.col_step;
+    const ptrdiff_t to_next = down ? (ptrdiff_t)n * to.row_stride : VECTOR;
+    const ptrdiff_t from_next = down ? VECTOR : (ptrdiff_t)n * from.col_stride;
 
     for (size_t i = 0; i < outer; i = next(i, n, outer)) {
         size_t squares = inner * size / VECTOR; /* inner / n */
 
-        for (size_t k = 0;; k = inner - n, squares = 1) { /* the last square ends with the rectangle */
+        for (size_t k = 0;; k = inner - n, squares = 1) { /* the last square ends with the tile */
             const size_t row = down ? k : i;
             const size_t col = down ? i : k;
-            char *target = to.data + (ptrdiff_t)row * to.row_step + (ptrdiff_t)(col * size);
-            const char *source = from.data + (ptrdiff_t)(row * size) + (ptrdiff_t)col * from.col_step;
+            char *target = to.data + (ptrdiff_t)row * to.row_stride + (ptrdiff_t)(col * size);
+            const char *source = from.data + (ptrdiff_t)(row * size) + (ptrdiff_t)col * from.col_stride;
 
             switch (size) {
-            case 1: transpose_1(target, to.row_step, to_next, source, from.col_step, from_next, squares); break;
-            case 2: transpose_2(target, to.row_step, to_next, source, from.col_step, from_next, squares); break;
-            default: transpose_4(target, to.row_step, to_next, source, from.col_step, from_next, squares);
+            case 1: transpose_1(target, to.row_stride, to_next, source, from.col_stride, from_next, squares); break;
+            case 2: transpose_2(target, to.row_stride, to_next, source, from.col_stride, from_next, squares); break;
+            default: transpose_4(target, to.row_stride, to_next, source, from.col_stride, from_next, squares);
             }
             if (k + squares * n == inner) {
                 break;
@@ -264,7 +264,7 @@ void npuq_copy_row(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from
     }
 }
 
-void npuq_copy_rect(npuq_strided to, npuq_strided from, size_t size, size_t rows, size_t cols)
+void npuq_copy_tile(npuq_place to, npuq_place from, size_t size, size_t rows, size_t cols)
 {
     assert((size == 1 || size == 2 || size == 4) && rows > 0 && cols > 0);
 #ifdef WITH_VECTORS
@@ -272,8 +272,8 @@ void npuq_copy_rect(npuq_strided to, npuq_strided from, size_t size, size_t rows
         return;
     }
 #endif
-    if (rows >= 4 && (npuq_lies_across(to.row_step, to.col_step) || npuq_lies_across(from.row_step, from.col_step) ||
-                      (cols < 16 && rows > cols))) {
+    if (rows >= 4 && (npuq_lies_across(to.row_stride, to.col_stride) ||
+                      npuq_lies_across(from.row_stride, from.col_stride) || (cols < 16 && rows > cols))) {
         const size_t swap = rows;
 
         rows = cols;
@@ -282,7 +282,7 @@ void npuq_copy_rect(npuq_strided to, npuq_strided from, size_t size, size_t rows
         from = turned(from);
     }
     for (size_t r = 0; r < rows; r++) {
-        npuq_copy_row(to.data + (ptrdiff_t)r * to.row_step, to.col_step, from.data + (ptrdiff_t)r * from.row_step,
-                      from.col_step, size, cols);
+        npuq_copy_row(to.data + (ptrdiff_t)r * to.row_stride, to.col_stride, from.data + (ptrdiff_t)r * from.row_stride,
+                      from.col_stride, size, cols);
     }
 }

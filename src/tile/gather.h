@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies of strided rectangles: what is gathered for a kernel, and what is scattered after it. */
+/* Copies of strided tiles: what is gathered for a kernel, and what is scattered after it. */
 #ifndef NPUQ_GATHER_H
 #define NPUQ_GATHER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Element (row, column) is at data + row * row_step + column * col_step; steps are bytes. */
-typedef struct npuq_strided {
+/* Element (row, column) is at data + row * row_stride + column * col_stride; steps are bytes. */
+typedef struct npuq_place {
     char *data;
-    ptrdiff_t row_step;
-    ptrdiff_t col_step;
-} npuq_strided;
+    ptrdiff_t row_stride;
+    ptrdiff_t col_stride;
+} npuq_place;
 
 static inline ptrdiff_t npuq_distance(ptrdiff_t step)
 {
@@ -19,14 +19,14 @@ static inline ptrdiff_t npuq_distance(ptrdiff_t step)
 }
 
 /* Whether the elements of a column lie closer together than those of a row. */
-static inline bool npuq_lies_across(ptrdiff_t row_step, ptrdiff_t col_step)
+static inline bool npuq_lies_across(ptrdiff_t row_stride, ptrdiff_t col_stride)
 {
-    return row_step != 0 && npuq_distance(row_step) < npuq_distance(col_step);
+    return row_stride != 0 && npuq_distance(row_stride) < npuq_distance(col_stride);
 }
 
 /* Elements of 1, 2 or 4 bytes. What lies between them may belong to another thread: it is never written, and in the
  * terms of C never read. The two share no memory. */
-void npuq_copy_rect(npuq_strided to, npuq_strided from, size_t size, size_t rows, size_t cols);
+void npuq_copy_tile(npuq_place to, npuq_place from, size_t size, size_t rows, size_t cols);
 void npuq_copy_row(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step, size_t size, size_t n);
 
 #endif

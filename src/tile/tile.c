@@ -23,8 +23,8 @@ void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_type_info *x, co
     choice->op = op;
     choice->x = x->type;
     choice->y = y->type;
-    choice->words[NPUQ_LOOP_X] = x->word;
-    choice->words[NPUQ_LOOP_Y] = y->word;
+    choice->words[NPUQ_AT_X] = x->word;
+    choice->words[NPUQ_AT_Y] = y->word;
     npuq_expect_cached(choice);
 }
 
@@ -32,8 +32,7 @@ void npuq_choose_prefetching(npuq_kernel_choice *choice, size_t elements)
 {
     const npuq_tuning *tuning = npuq_find_tuning();
     const size_t bytes =
-        elements / 8 *
-        (npuq_count_bytes(choice->words[NPUQ_LOOP_X], 8) + npuq_count_bytes(choice->words[NPUQ_LOOP_Y], 8));
+        elements / 8 * (npuq_count_bytes(choice->words[NPUQ_AT_X], 8) + npuq_count_bytes(choice->words[NPUQ_AT_Y], 8));
 
     choice->hints.read_streams = tuning->read_streams;
     if (bytes > tuning->cached_bytes) {
@@ -47,19 +46,19 @@ void npuq_choose_prefetching(npuq_kernel_choice *choice, size_t elements)
 
 /* ---- staging: strided columns to contiguous ones and back ------------------------------------------------------- */
 
-/* What is done with each block of contiguous rows; first_row counts from the rectangle's first. */
+/* What is done with each block of contiguous rows; first_row counts from the tile's first. */
 typedef void block_fn(const void *call, const npuq_block *block, size_t first_row);
 
 /* Whether kernels take rows where they are, and not by way of the buffer. */
-static bool is_in_place(const npuq_kernel_choice *choice, const npuq_rect *rect, int operand)
+static bool is_in_place(const npuq_kernel_choice *choice, const npuq_tile *tile, int operand)
 {
     const npuq_storage_word s = choice->words[operand];
 
-    if (rect->rows > 1 && rect->cols < NPUQ_SHORT &&
-        rect->row_step[operand] != (ptrdiff_t)npuq_count_bytes(s, rect->cols)) {
+    if (tile->rows > 1 && tile->cols < NPUQ_SHORT &&
+        tile->places[operand].row_stride != (ptrdiff_t)npuq_count_bytes(s, tile->cols)) {
         return false; /* short rows apart are slower one by one than brought together */
     }
-    return rect->col_step[operand] == (ptrdiff_t)s.size || npuq_count_words(s, rect->cols) == 1;
+    return tile->places[operand].col_stride == (ptrdiff_t)s.size || npuq_count_words(s, tile->cols) == 1;
 }
 
 /* Bytes of the buffer for each of x and y. */
@@ -68,33 +67,33 @@ static size_t capacity_for(bool stage_x, bool stage_y)
     return stage_x && stage_y ? NPUQ_STAGED / 2 : NPUQ_STAGED;
 }
 
-static npuq_strided find_rows(const npuq_rect *rect, int operand, size_t row)
+static npuq_place find_rows(const npuq_tile *tile, int operand, size_t row)
 {
-    return (npuq_strided){rect->data[operand] + (ptrdiff_t)row * rect->row_step[operand], rect->row_step[operand],
-                          rect->col_step[operand]};
+    return (npuq_place){tile->places[operand].data + (ptrdiff_t)row * tile->places[operand].row_stride,
+                        tile->places[operand].row_stride, tile->places[operand].col_stride};
 }
 
 /* Rows of so many words one after the other in a buffer. */
-static npuq_strided list_staged(char *buffer, npuq_storage_word word, size_t words)
+static npuq_place list_staged(char *buffer, npuq_storage_word word, size_t words)
 {
-    return (npuq_strided){buffer, (ptrdiff_t)(words * word.size), word.size};
+    return (npuq_place){buffer, (ptrdiff_t)(words * word.size), word.size};
 }
 
-/* A rectangle of no more columns than columns_at_a_time(), as many rows at a time as the buffers hold. writes_y: the
+/* A tile of no more columns than columns_at_a_time(), as many rows at a time as the buffers hold. writes_y: the
  * block function has results to scatter. Not inlined: a caller's frame would hold this buffer beside its own. */
-static __attribute__((noinline)) void run_staged(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y,
+static __attribute__((noinline)) void run_staged(const npuq_kernel_choice *choice, const npuq_tile *tile, bool writes_y,
                                                  block_fn *fn, const void *call)
 {
     _Alignas(64) char buffer[NPUQ_STAGED];
-    const npuq_storage_word x_word = choice->words[NPUQ_LOOP_X];
-    const npuq_storage_word y_word = choice->words[NPUQ_LOOP_Y];
-    const bool stage_x = !is_in_place(choice, rect, NPUQ_LOOP_X);
-    const bool stage_y = writes_y && !is_in_place(choice, rect, NPUQ_LOOP_Y);
+    const npuq_storage_word x_word = choice->words[NPUQ_AT_X];
+    const npuq_storage_word y_word = choice->words[NPUQ_AT_Y];
+    const bool stage_x = !is_in_place(choice, tile, NPUQ_AT_X);
+    const bool stage_y = writes_y && !is_in_place(choice, tile, NPUQ_AT_Y);
     const size_t capacity = capacity_for(stage_x, stage_y);
-    const size_t x_cols = npuq_count_words(x_word, rect->cols);
-    const size_t y_cols = npuq_count_words(y_word, rect->cols);
-    const npuq_strided staged_x = list_staged(buffer, x_word, x_cols);
-    const npuq_strided staged_y = list_staged(buffer + NPUQ_STAGED - capacity, y_word, y_cols);
+    const size_t x_cols = npuq_count_words(x_word, tile->cols);
+    const size_t y_cols = npuq_count_words(y_word, tile->cols);
+    const npuq_place staged_x = list_staged(buffer, x_word, x_cols);
+    const npuq_place staged_y = list_staged(buffer + NPUQ_STAGED - capacity, y_word, y_cols);
     const size_t most = npuq_smaller(stage_x ? capacity / (x_cols * x_word.size) : SIZE_MAX,
                                      stage_y ? capacity / (y_cols * y_word.size) : SIZE_MAX);
     npuq_hints hints = {.prefetch_bytes = 0};
@@ -102,119 +101,119 @@ static __attribute__((noinline)) void run_staged(const npuq_kernel_choice *choic
     if (!stage_x && !choice->hints.from_memory) {
         hints.prefetch_bytes = choice->ahead_of_y;
     }
-    for (size_t row = 0; row < rect->rows; row += most) {
-        const size_t rows = npuq_smaller(rect->rows - row, most);
-        const npuq_strided y = find_rows(rect, NPUQ_LOOP_Y, row);
-        const npuq_strided target = stage_y ? staged_y : y;
-        npuq_strided x = find_rows(rect, NPUQ_LOOP_X, row);
+    for (size_t row = 0; row < tile->rows; row += most) {
+        const size_t rows = npuq_smaller(tile->rows - row, most);
+        const npuq_place y = find_rows(tile, NPUQ_AT_Y, row);
+        const npuq_place target = stage_y ? staged_y : y;
+        npuq_place x = find_rows(tile, NPUQ_AT_X, row);
 
         if (stage_x) {
-            npuq_copy_rect(staged_x, x, x_word.size, rows, x_cols);
+            npuq_copy_tile(staged_x, x, x_word.size, rows, x_cols);
             x = staged_x;
         }
-        const npuq_block block = {x.data, target.data, x.row_step, target.row_step, rows, rect->cols, hints};
+        const npuq_block block = {x.data, target.data, x.row_stride, target.row_stride, rows, tile->cols, hints};
 
         fn(call, &block, row);
         if (stage_y) {
-            npuq_copy_rect(y, staged_y, y_word.size, rows, y_cols);
+            npuq_copy_tile(y, staged_y, y_word.size, rows, y_cols);
         }
     }
 }
 
-static void replace_x(npuq_rect *rect, npuq_strided x)
+static void replace_x(npuq_tile *tile, npuq_place x)
 {
-    rect->data[NPUQ_LOOP_X] = x.data;
-    rect->row_step[NPUQ_LOOP_X] = x.row_step;
-    rect->col_step[NPUQ_LOOP_X] = x.col_step;
+    tile->places[NPUQ_AT_X].data = x.data;
+    tile->places[NPUQ_AT_X].row_stride = x.row_stride;
+    tile->places[NPUQ_AT_X].col_stride = x.col_stride;
 }
 
-bool npuq_gather_x(const npuq_kernel_choice *choice, npuq_rect *rect, char *buffer)
+bool npuq_gather_x(const npuq_kernel_choice *choice, npuq_tile *tile, char *buffer)
 {
-    const npuq_storage_word word = choice->words[NPUQ_LOOP_X];
-    const size_t x_cols = npuq_count_words(word, rect->cols);
-    const npuq_strided gathered = list_staged(buffer, word, x_cols);
+    const npuq_storage_word word = choice->words[NPUQ_AT_X];
+    const size_t x_cols = npuq_count_words(word, tile->cols);
+    const npuq_place gathered = list_staged(buffer, word, x_cols);
 
     assert((uintptr_t)buffer % word.size == 0);
-    if (is_in_place(choice, rect, NPUQ_LOOP_X) || x_cols > NPUQ_STAGED / word.size / rect->rows) {
+    if (is_in_place(choice, tile, NPUQ_AT_X) || x_cols > NPUQ_STAGED / word.size / tile->rows) {
         return false;
     }
-    npuq_copy_rect(gathered, find_rows(rect, NPUQ_LOOP_X, 0), word.size, rect->rows, x_cols);
-    replace_x(rect, gathered);
+    npuq_copy_tile(gathered, find_rows(tile, NPUQ_AT_X, 0), word.size, tile->rows, x_cols);
+    replace_x(tile, gathered);
     return true;
 }
 
-/* How far ahead of a pass over the rectangle to prefetch. */
-static uint32_t prefetch_distance(const npuq_rect *rect, size_t row_bytes, uint32_t ahead)
+/* How far ahead of a pass over the tile to prefetch. */
+static uint32_t prefetch_distance(const npuq_tile *tile, size_t row_bytes, uint32_t ahead)
 {
-    const ptrdiff_t step = rect->row_step[NPUQ_LOOP_X];
+    const ptrdiff_t step = tile->places[NPUQ_AT_X].row_stride;
 
-    if (ahead == 0 || rect->rows == 1 || step <= (ptrdiff_t)row_bytes || row_bytes > 4 * ahead) {
+    if (ahead == 0 || tile->rows == 1 || step <= (ptrdiff_t)row_bytes || row_bytes > 4 * ahead) {
         return ahead;
     }
     return (uint32_t)((ahead > row_bytes ? ahead / row_bytes : 1) *
                       (size_t)step); /* what follows a row is not what comes next */
 }
 
-/* A rectangle that is in place. */
-static npuq_block make_block(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y)
+/* A tile that is in place. */
+static npuq_block make_block(const npuq_kernel_choice *choice, const npuq_tile *tile, bool writes_y)
 {
-    npuq_block block = {rect->data[NPUQ_LOOP_X],
-                        rect->data[NPUQ_LOOP_Y],
-                        rect->row_step[NPUQ_LOOP_X],
-                        rect->row_step[NPUQ_LOOP_Y],
-                        rect->rows,
-                        rect->cols,
+    npuq_block block = {tile->places[NPUQ_AT_X].data,
+                        tile->places[NPUQ_AT_Y].data,
+                        tile->places[NPUQ_AT_X].row_stride,
+                        tile->places[NPUQ_AT_Y].row_stride,
+                        tile->rows,
+                        tile->cols,
                         choice->hints};
 
-    block.hints.prefetch_bytes = prefetch_distance(rect, npuq_count_bytes(choice->words[NPUQ_LOOP_X], rect->cols),
+    block.hints.prefetch_bytes = prefetch_distance(tile, npuq_count_bytes(choice->words[NPUQ_AT_X], tile->cols),
                                                    writes_y ? choice->ahead_of_y : choice->hints.prefetch_bytes);
     return block;
 }
 
-static void run_blocks(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y, block_fn *fn,
+static void run_blocks(const npuq_kernel_choice *choice, const npuq_tile *tile, bool writes_y, block_fn *fn,
                        const void *call)
 {
-    if (is_in_place(choice, rect, NPUQ_LOOP_X) && (!writes_y || is_in_place(choice, rect, NPUQ_LOOP_Y))) {
-        const npuq_block block = make_block(choice, rect, writes_y);
+    if (is_in_place(choice, tile, NPUQ_AT_X) && (!writes_y || is_in_place(choice, tile, NPUQ_AT_Y))) {
+        const npuq_block block = make_block(choice, tile, writes_y);
 
         fn(call, &block, 0);
     } else {
-        run_staged(choice, rect, writes_y, fn, call);
+        run_staged(choice, tile, writes_y, fn, call);
     }
 }
 
-/* The part of a rectangle from column col on, at most `most` columns; both multiples of 8. It is made in *part, unless
- * it is the whole rectangle: most are, and need no copy. */
-static const npuq_rect *select_columns(const npuq_kernel_choice *choice, const npuq_rect *rect, size_t col, size_t most,
-                                       npuq_rect *part)
+/* The part of a tile from column col on, at most `most` columns; both multiples of 8. It is made in *part, unless
+ * it is the whole tile: most are, and need no copy. */
+static const npuq_tile *select_columns(const npuq_kernel_choice *choice, const npuq_tile *tile, size_t col, size_t most,
+                                       npuq_tile *part)
 {
-    if (rect->cols <= most) {
-        return rect;
+    if (tile->cols <= most) {
+        return tile;
     }
-    *part = *rect;
-    part->cols = npuq_smaller(rect->cols - col, most);
-    for (int i = NPUQ_LOOP_X; i <= NPUQ_LOOP_Y; i++) {
-        part->data[i] += (ptrdiff_t)npuq_count_words(choice->words[i], col) * rect->col_step[i];
+    *part = *tile;
+    part->cols = npuq_smaller(tile->cols - col, most);
+    for (int i = NPUQ_AT_X; i <= NPUQ_AT_Y; i++) {
+        part->places[i].data += (ptrdiff_t)npuq_count_words(choice->words[i], col) * tile->places[i].col_stride;
     }
     return part;
 }
 
-static bool lies_across(const npuq_rect *rect, int operand)
+static bool lies_across(const npuq_tile *tile, int operand)
 {
-    return rect->rows > 1 && npuq_lies_across(rect->row_step[operand], rect->col_step[operand]);
+    return tile->rows > 1 && npuq_lies_across(tile->places[operand].row_stride, tile->places[operand].col_stride);
 }
 
 /* How many columns to take at a time when nothing else limits them. Where x or y lies across, each of them brings
  * two cache lines, which one block of rows uses up; fewer than that where there are few rows. */
-static size_t columns_at_a_time(const npuq_kernel_choice *choice, const npuq_rect *rect, bool writes_y)
+static size_t columns_at_a_time(const npuq_kernel_choice *choice, const npuq_tile *tile, bool writes_y)
 {
-    const bool stage_x = !is_in_place(choice, rect, NPUQ_LOOP_X);
-    const bool stage_y = writes_y && !is_in_place(choice, rect, NPUQ_LOOP_Y);
+    const bool stage_x = !is_in_place(choice, tile, NPUQ_AT_X);
+    const bool stage_y = writes_y && !is_in_place(choice, tile, NPUQ_AT_Y);
 
-    if ((stage_x && lies_across(rect, NPUQ_LOOP_X)) || (stage_y && lies_across(rect, NPUQ_LOOP_Y))) {
-        return capacity_for(stage_x, stage_y) / npuq_smaller(LINES, rect->rows * 4) / 64 * 64;
+    if ((stage_x && lies_across(tile, NPUQ_AT_X)) || (stage_y && lies_across(tile, NPUQ_AT_Y))) {
+        return capacity_for(stage_x, stage_y) / npuq_smaller(LINES, tile->rows * 4) / 64 * 64;
     }
-    return stage_x || stage_y ? NPUQ_STAGED / 2 / sizeof(float) : rect->cols;
+    return stage_x || stage_y ? NPUQ_STAGED / 2 / sizeof(float) : tile->cols;
 }
 
 /* ---- short rows: several taken as one ---------------------------------------------------------------------------- */
@@ -223,20 +222,20 @@ static size_t columns_at_a_time(const npuq_kernel_choice *choice, const npuq_rec
 enum { JOINED = 512 };
 
 /* Whether rows follow one another in memory, or will in the buffer. */
-static bool rows_follow(const npuq_kernel_choice *choice, const npuq_rect *rect, int operand)
+static bool rows_follow(const npuq_kernel_choice *choice, const npuq_tile *tile, int operand)
 {
-    return !is_in_place(choice, rect, operand) ||
-           rect->row_step[operand] == (ptrdiff_t)npuq_count_bytes(choice->words[operand], rect->cols);
+    return !is_in_place(choice, tile, operand) ||
+           tile->places[operand].row_stride == (ptrdiff_t)npuq_count_bytes(choice->words[operand], tile->cols);
 }
 
 /* How many rows to take as one long row, which fills vectors and whose parameters by column repeat: 1 where rows are
  * long, or do not follow one another. */
-static size_t rows_to_join(const npuq_kernel_choice *choice, const npuq_rect *rect)
+static size_t rows_to_join(const npuq_kernel_choice *choice, const npuq_tile *tile)
 {
-    const size_t rows = npuq_smaller(rect->rows, JOINED / rect->cols);
+    const size_t rows = npuq_smaller(tile->rows, JOINED / tile->cols);
 
-    if (rect->cols >= NPUQ_SHORT_BY_COLUMN || !rows_follow(choice, rect, NPUQ_LOOP_X) ||
-        !rows_follow(choice, rect, NPUQ_LOOP_Y)) {
+    if (tile->cols >= NPUQ_SHORT_BY_COLUMN || !rows_follow(choice, tile, NPUQ_AT_X) ||
+        !rows_follow(choice, tile, NPUQ_AT_Y)) {
         return 1;
     }
     return rows < 8 ? rows : rows - rows % 8; /* so that most lengths make whole vectors */
@@ -268,15 +267,15 @@ static void joined_block(const void *argument, const npuq_block *block, size_t f
     }
 }
 
-static void run_joined(const npuq_kernel_choice *choice, const npuq_rect *rect, size_t join, block_fn *fn,
+static void run_joined(const npuq_kernel_choice *choice, const npuq_tile *tile, size_t join, block_fn *fn,
                        const void *call)
 {
     const joined_call joined = {fn, call, join};
 
     if (join < 2) {
-        run_blocks(choice, rect, true, fn, call);
+        run_blocks(choice, tile, true, fn, call);
     } else {
-        run_blocks(choice, rect, true, joined_block, &joined);
+        run_blocks(choice, tile, true, joined_block, &joined);
     }
 }
 
@@ -323,8 +322,8 @@ static void affine_uniform_block(const void *argument, const npuq_block *block, 
     npuq_block rows = *block;
 
     /* Staged rows follow one another like those that are contiguous: if all have one scale, they are one row. */
-    if (call->step == 0 && rows.x_stride == (ptrdiff_t)npuq_count_bytes(words[NPUQ_LOOP_X], rows.n) &&
-        rows.y_stride == (ptrdiff_t)npuq_count_bytes(words[NPUQ_LOOP_Y], rows.n)) {
+    if (call->step == 0 && rows.x_stride == (ptrdiff_t)npuq_count_bytes(words[NPUQ_AT_X], rows.n) &&
+        rows.y_stride == (ptrdiff_t)npuq_count_bytes(words[NPUQ_AT_Y], rows.n)) {
         rows.n *= rows.rows;
         rows.rows = 1;
     }
@@ -339,7 +338,7 @@ static void affine_vector_block(const void *argument, const npuq_block *block, s
 }
 
 /* Short rows as one with parameters by column. */
-static void affine_spread(const npuq_kernel_choice *choice, const npuq_rect *rect, size_t join, const float *scale,
+static void affine_spread(const npuq_kernel_choice *choice, const npuq_tile *tile, size_t join, const float *scale,
                           const float *offset)
 {
     _Alignas(64) float scales[JOINED + NPUQ_LANES];
@@ -348,25 +347,27 @@ static void affine_spread(const npuq_kernel_choice *choice, const npuq_rect *rec
                               .scale = scales,
                               .offset = offsets,
                               .step = 1};
-    npuq_rect part = *rect;
+    npuq_tile part = *tile;
 
-    for (size_t row = 0; row < rect->rows; row += part.rows) {
-        part.rows = npuq_smaller(join, rect->rows - row);
-        part.data[NPUQ_LOOP_X] = rect->data[NPUQ_LOOP_X] + (ptrdiff_t)row * rect->row_step[NPUQ_LOOP_X];
-        part.data[NPUQ_LOOP_Y] = rect->data[NPUQ_LOOP_Y] + (ptrdiff_t)row * rect->row_step[NPUQ_LOOP_Y];
-        choice->kernels->spread(scale + row, part.rows, rect->cols, scales);
-        choice->kernels->spread(offset + row, part.rows, rect->cols, offsets);
+    for (size_t row = 0; row < tile->rows; row += part.rows) {
+        part.rows = npuq_smaller(join, tile->rows - row);
+        part.places[NPUQ_AT_X].data =
+            tile->places[NPUQ_AT_X].data + (ptrdiff_t)row * tile->places[NPUQ_AT_X].row_stride;
+        part.places[NPUQ_AT_Y].data =
+            tile->places[NPUQ_AT_Y].data + (ptrdiff_t)row * tile->places[NPUQ_AT_Y].row_stride;
+        choice->kernels->spread(scale + row, part.rows, tile->cols, scales);
+        choice->kernels->spread(offset + row, part.rows, tile->cols, offsets);
         run_joined(choice, &part, part.rows, affine_vector_block, &call);
     }
 }
 
-static void affine_uniform(const npuq_kernel_choice *choice, const npuq_rect *rect, const float *scale,
+static void affine_uniform(const npuq_kernel_choice *choice, const npuq_tile *tile, const float *scale,
                            const float *offset, size_t step)
 {
-    const size_t join = step && rect->cols < NPUQ_SHORT ? rows_to_join(choice, rect) : 1;
+    const size_t join = step && tile->cols < NPUQ_SHORT ? rows_to_join(choice, tile) : 1;
 
     if (join > 1) {
-        affine_spread(choice, rect, join, scale, offset);
+        affine_spread(choice, tile, join, scale, offset);
         return;
     }
     const affine_call call = {.choice = choice,
@@ -374,54 +375,54 @@ static void affine_uniform(const npuq_kernel_choice *choice, const npuq_rect *re
                               .scale = scale,
                               .offset = offset,
                               .step = step};
-    const size_t most = columns_at_a_time(choice, rect, true);
-    npuq_rect part;
+    const size_t most = columns_at_a_time(choice, tile, true);
+    npuq_tile part;
 
-    for (size_t col = 0; col < rect->cols; col += most) {
-        run_blocks(choice, select_columns(choice, rect, col, most, &part), true, affine_uniform_block, &call);
+    for (size_t col = 0; col < tile->cols; col += most) {
+        run_blocks(choice, select_columns(choice, tile, col, most, &part), true, affine_uniform_block, &call);
     }
 }
 
-void npuq_quantise_by_row(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,
+void npuq_quantise_by_row(const npuq_kernel_choice *choice, const npuq_tile *tile, const npuq_params *scale,
                           const npuq_params *offset)
 {
     float scales[PARAMS + NPUQ_MAX_REPEAT];
     float offsets[PARAMS + NPUQ_MAX_REPEAT];
 
-    if (rect->rows == 1 || (scale->step == 0 && (offset->step == 0 || !offset->data))) {
-        affine_uniform(choice, rect, npuq_convert_params(choice->kernels, scale, 1, scales),
+    if (tile->rows == 1 || (scale->step == 0 && (offset->step == 0 || !offset->data))) {
+        affine_uniform(choice, tile, npuq_convert_params(choice->kernels, scale, 1, scales),
                        npuq_convert_params(choice->kernels, offset, 1, offsets), 0);
         return;
     }
-    npuq_rect part = *rect;
-    for (size_t row = 0; row < rect->rows; row += PARAMS) {
+    npuq_tile part = *tile;
+    for (size_t row = 0; row < tile->rows; row += PARAMS) {
         const npuq_params scale_here = npuq_skip_params(scale, row);
         const npuq_params offset_here = npuq_skip_params(offset, row);
 
-        part.rows = npuq_smaller(rect->rows - row, PARAMS);
+        part.rows = npuq_smaller(tile->rows - row, PARAMS);
         affine_uniform(choice, &part, npuq_convert_params(choice->kernels, &scale_here, part.rows, scales),
                        npuq_convert_params(choice->kernels, &offset_here, part.rows, offsets), 1);
-        part.data[NPUQ_LOOP_X] += PARAMS * rect->row_step[NPUQ_LOOP_X];
-        part.data[NPUQ_LOOP_Y] += PARAMS * rect->row_step[NPUQ_LOOP_Y];
+        part.places[NPUQ_AT_X].data += PARAMS * tile->places[NPUQ_AT_X].row_stride;
+        part.places[NPUQ_AT_Y].data += PARAMS * tile->places[NPUQ_AT_Y].row_stride;
     }
 }
 
-void npuq_quantise_by_column(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *scale,
+void npuq_quantise_by_column(const npuq_kernel_choice *choice, const npuq_tile *tile, const npuq_params *scale,
                              const npuq_params *offset)
 {
     _Alignas(64) float scales[PARAMS + NPUQ_MAX_REPEAT]; /* so that no vector lies in two lines */
     _Alignas(64) float offsets[PARAMS + NPUQ_MAX_REPEAT];
     affine_call call = {.vector = choice->kernels->affine_vector[choice->op][choice->y][choice->x]};
-    const size_t join = rows_to_join(choice, rect);
-    size_t most = columns_at_a_time(choice, rect, true);
-    npuq_rect part;
+    const size_t join = rows_to_join(choice, tile);
+    size_t most = columns_at_a_time(choice, tile, true);
+    npuq_tile part;
 
     call.step = offset->data && offset->step != 0;
     if (!npuq_params_are_ready(scale) || (call.step && !npuq_params_are_ready(offset))) {
         most = npuq_smaller(most, PARAMS);
     }
-    for (size_t col = 0; col < rect->cols; col += most) {
-        const npuq_rect *here = select_columns(choice, rect, col, most, &part);
+    for (size_t col = 0; col < tile->cols; col += most) {
+        const npuq_tile *here = select_columns(choice, tile, col, most, &part);
         const npuq_params scale_here = npuq_skip_params(scale, col);
         const npuq_params offset_here = npuq_skip_params(offset, col);
 
@@ -457,18 +458,18 @@ static void smooth_affine_block(const void *argument, const npuq_block *block, s
 }
 
 /* Column by column of parameters; smooth may be absent for the range. */
-static void run_dynamic(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
+static void run_dynamic(const npuq_kernel_choice *choice, const npuq_tile *tile, const npuq_params *smooth,
                         bool writes_y, block_fn *fn, dynamic_call *call)
 {
     _Alignas(64) float smooths[PARAMS + NPUQ_MAX_REPEAT];
-    size_t most = columns_at_a_time(choice, rect, writes_y);
-    npuq_rect part;
+    size_t most = columns_at_a_time(choice, tile, writes_y);
+    npuq_tile part;
 
     if (npuq_is_unready(smooth)) {
         most = npuq_smaller(most, PARAMS);
     }
-    for (size_t col = 0; col < rect->cols; col += most) {
-        const npuq_rect *here = select_columns(choice, rect, col, most, &part);
+    for (size_t col = 0; col < tile->cols; col += most) {
+        const npuq_tile *here = select_columns(choice, tile, col, most, &part);
         const npuq_params smooth_here = npuq_skip_params(smooth, col);
 
         call->smooth = smooth->data ? npuq_convert_params(choice->kernels, &smooth_here, here->cols, smooths) : NULL;
@@ -476,61 +477,61 @@ static void run_dynamic(const npuq_kernel_choice *choice, const npuq_rect *rect,
     }
 }
 
-void npuq_widen_ranges(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth, float *hi,
+void npuq_widen_ranges(const npuq_kernel_choice *choice, const npuq_tile *tile, const npuq_params *smooth, float *hi,
                        float *lo)
 {
     dynamic_call call = {.range = choice->kernels->range[choice->x], .hi = hi, .lo = lo};
-    run_dynamic(choice, rect, smooth, false, range_block, &call);
+    run_dynamic(choice, tile, smooth, false, range_block, &call);
 }
 
-bool npuq_are_short_rows(const npuq_kernel_choice *choice, const npuq_rect *rect)
+bool npuq_are_short_rows(const npuq_kernel_choice *choice, const npuq_tile *tile)
 {
-    return rect->rows > 1 && rect->cols < NPUQ_SHORT && is_in_place(choice, rect, NPUQ_LOOP_X);
+    return tile->rows > 1 && tile->cols < NPUQ_SHORT && is_in_place(choice, tile, NPUQ_AT_X);
 }
 
-void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_rect *rect, const npuq_params *smooth, float *values,
+void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_tile *tile, const npuq_params *smooth, float *values,
                           float *hi, float *lo)
 {
     float smooths[NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_MAX_REPEAT];
-    const size_t n = rect->cols;
+    const size_t n = tile->cols;
 
-    assert(npuq_are_short_rows(choice, rect) && rect->rows <= NPUQ_SHORT_ROWS);
+    assert(npuq_are_short_rows(choice, tile) && tile->rows <= NPUQ_SHORT_ROWS);
     const npuq_params x = {
-        .data = rect->data[NPUQ_LOOP_X], .type = choice->x, .step = choice->words[NPUQ_LOOP_X].size, .repeat = 1};
-    const size_t bytes = npuq_count_bytes(choice->words[NPUQ_LOOP_X], n * rect->rows);
+        .data = tile->places[NPUQ_AT_X].data, .type = choice->x, .step = choice->words[NPUQ_AT_X].size, .repeat = 1};
+    const size_t bytes = npuq_count_bytes(choice->words[NPUQ_AT_X], n * tile->rows);
     const float *all = NULL;
 
     /* The processor does not foresee these few lines, with so much to do between them and the next ones. */
     for (size_t line = 0; choice->hints.from_memory && line < bytes; line += LINES / 2) {
         __builtin_prefetch(x.data + 2 * bytes + line);
     }
-    const float *widened = npuq_convert_params(choice->kernels, &x, n * rect->rows, values);
+    const float *widened = npuq_convert_params(choice->kernels, &x, n * tile->rows, values);
 
     if (widened != values) {
-        memcpy(values, widened, n * rect->rows * sizeof *values);
+        memcpy(values, widened, n * tile->rows * sizeof *values);
     }
     if (smooth->data) {
-        all = convert_repeated(choice, smooth, n, rect->rows, smooths);
+        all = convert_repeated(choice, smooth, n, tile->rows, smooths);
     }
-    choice->kernels->short_rows(values, all, n, rect->rows, hi, lo);
+    choice->kernels->short_rows(values, all, n, tile->rows, hi, lo);
     choice->x = NPUQ_TYPE_FLOAT32;
-    choice->words[NPUQ_LOOP_X] = (npuq_storage_word){sizeof *values, 0};
+    choice->words[NPUQ_AT_X] = (npuq_storage_word){sizeof *values, 0};
     npuq_expect_cached(choice);
-    replace_x(rect, list_staged((char *)values, choice->words[NPUQ_LOOP_X], n));
+    replace_x(tile, list_staged((char *)values, choice->words[NPUQ_AT_X], n));
 }
 
-void npuq_requantise_rect(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_params *smooth,
+void npuq_requantise_tile(const npuq_kernel_choice *choice, const npuq_tile *tile, const npuq_params *smooth,
                           const float *inverse_scale, const float *offset, size_t step)
 {
     if (!smooth->data) {
-        affine_uniform(choice, rect, inverse_scale, offset, step);
+        affine_uniform(choice, tile, inverse_scale, offset, step);
         return;
     }
     dynamic_call call = {.smooth_affine = choice->kernels->smooth_affine[choice->y][choice->x],
                          .inverse_scale = inverse_scale,
                          .offset = offset,
                          .step = step};
-    run_dynamic(choice, rect, smooth, true, smooth_affine_block, &call);
+    run_dynamic(choice, tile, smooth, true, smooth_affine_block, &call);
 }
 
 /* ---- from integers ---------------------------------------------------------------------------------------------- */
@@ -644,36 +645,36 @@ static void list_columns(const npuq_kernel_choice *choice, const npuq_dequant_co
     }
 }
 
-void npuq_dequantise_rect(const npuq_kernel_choice *choice, const npuq_rect *rect, const npuq_dequant_columns *columns,
+void npuq_dequantise_tile(const npuq_kernel_choice *choice, const npuq_tile *tile, const npuq_dequant_columns *columns,
                           const npuq_params *row_scale)
 {
     dequant_buffers buffers;
     float row_scales[NPUQ_DEQUANT_ROWS + NPUQ_MAX_REPEAT];
     dequant_call call = {.dequant = choice->kernels->dequant[choice->y][choice->x]};
-    const size_t join = row_scale->data ? 1 : rows_to_join(choice, rect);
-    const bool in_place = is_in_place(choice, rect, NPUQ_LOOP_X) && is_in_place(choice, rect, NPUQ_LOOP_Y);
-    size_t most = in_place ? rect->cols : columns_at_a_time(choice, rect, true);
-    npuq_rect part;
+    const size_t join = row_scale->data ? 1 : rows_to_join(choice, tile);
+    const bool in_place = is_in_place(choice, tile, NPUQ_AT_X) && is_in_place(choice, tile, NPUQ_AT_Y);
+    size_t most = in_place ? tile->cols : columns_at_a_time(choice, tile, true);
+    npuq_tile part;
 
     call.params.increment = npuq_dequantises_by_column(choice, columns);
     if (row_scale->data) {
-        assert(rect->rows <= NPUQ_DEQUANT_ROWS || npuq_params_are_ready(row_scale));
-        call.params.row_scale = npuq_convert_params(choice->kernels, row_scale, rect->rows, row_scales);
+        assert(tile->rows <= NPUQ_DEQUANT_ROWS || npuq_params_are_ready(row_scale));
+        call.params.row_scale = npuq_convert_params(choice->kernels, row_scale, tile->rows, row_scales);
     }
     if (npuq_converts_columns(choice, columns)) {
         most = npuq_smaller(most, NPUQ_DEQUANT_COLUMNS);
     }
-    if (in_place && join == 1 && rect->cols <= most) { /* small calls are such */
-        const npuq_block block = make_block(choice, rect, true);
+    if (in_place && join == 1 && tile->cols <= most) { /* small calls are such */
+        const npuq_block block = make_block(choice, tile, true);
 
-        list_columns(choice, columns, rect->col, rect->cols, join, &buffers, &call.params);
+        list_columns(choice, columns, tile->col, tile->cols, join, &buffers, &call.params);
         call.dequant(&block, &call.params);
         return;
     }
-    for (size_t col = 0; col < rect->cols; col += most) {
-        const npuq_rect *here = select_columns(choice, rect, col, most, &part);
+    for (size_t col = 0; col < tile->cols; col += most) {
+        const npuq_tile *here = select_columns(choice, tile, col, most, &part);
 
-        list_columns(choice, columns, rect->col + col, here->cols, join, &buffers, &call.params);
+        list_columns(choice, columns, tile->col + col, here->cols, join, &buffers, &call.params);
         run_joined(choice, here, join, dequant_block, &call);
     }
 }
