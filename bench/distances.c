@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "distances.h"
 
-#include "kernels/tuning.h"
 #include "operands.h"
+#include "plan/memory_plan.h"
 
 #include <stdio.h>
 #include <string.h>

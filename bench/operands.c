@@ -2,9 +2,9 @@
 #include "operands.h"
 
 #include "kernels/dispatch.h"
-#include "kernels/tuning.h"
 #include "limit.h"
 #include "machine.h"
+#include "plan/memory_plan.h"
 #include "ref/npuq_ref_element.h"
 #include "type.h"
 

@@ -2,8 +2,8 @@
 #include "info.h"
 
 #include "cpu_features.h"
-#include "kernels/tuning.h"
 #include "os.h"
+#include "plan/memory_plan.h"
 
 #include <npuquant/npuquant.h>
 

@@ -2,7 +2,6 @@
 #include "affine_dense.h"
 
 #include "../kernels/dispatch.h"
-#include "../kernels/tuning.h"
 
 typedef struct affine_dense {
     npuq_dense dense;
@@ -89,9 +88,7 @@ static inline NPUQ_INLINED void fill_dense(affine_dense *d, const npuq_arguments
     d->offset = npuq_list_dense_params(arguments, roles->offset);
     d->offset_by_column = !uniform && offset && arguments->counts[roles->offset] > 1;
     npuq_list_rows(&d->dense, arguments, roles->x, roles->y, roles->x, uniform);
-    if (d->dense.block.rows > 1) {
-        d->dense.block.hints.read_streams = npuq_find_tuning()->read_streams;
-    }
+    d->dense.block.hints = npuq_hint_small_rows(d->dense.block.rows);
     if (roles->group_index != NPUQ_ABSENT) {
         d->dense.groups = npuq_list_groups(arguments->tensors[roles->group_index]);
     }

@@ -3,7 +3,6 @@
 
 #include "../element.h"
 #include "../kernels/dispatch.h"
-#include "../kernels/tuning.h"
 #include "../plan/fp_state.h"
 
 /* Per token: rows whose ranges are found together, as many bytes of x as stay in a cache until they are read again;
@@ -19,10 +18,6 @@ enum {
 };
 _Static_assert(ROWS % NPUQ_LANES == 0, "kernels write parameters in whole vectors");
 enum { UNIT = 65536 };
-
-/* Rows of at most so many bytes are still in a cache in their second pass, which brings the next rows there. Longer
- * ones come from memory in both passes. */
-enum { AHEAD_ROW_BYTES = 256 * 1024 };
 
 /* What has one range: the units whose ranges are kept on the stack until all are known. Rows of LONG_ROW columns are
  * shared out to the caller's threads like a tensor, one after the other. */
@@ -143,7 +138,7 @@ static void quantise_rows(const npuq_walk *walk, const npuq_tile *tile)
     npuq_tile from = *tile; /* x where it is, or what it has become */
 
     if (npuq_gather_x(&choice, &from, room.x)) {
-        npuq_expect_cached(&choice);
+        choice.memory = (npuq_memory_plan){0};
     }
     if (npuq_are_short_rows(&choice, &from)) {
         npuq_take_short_rows(&choice, &from, &smooth, room.short_rows.values, v.hi, v.lo);
@@ -295,9 +290,9 @@ static void cut_whole_rows(dynamic_walk *d, const npuq_filling *filling)
     npuq_walk *walk = &d->walk;
     const size_t cols = npuq_count_columns(&walk->space);
     const size_t x_size = walk->choice.words[NPUQ_AT_X].size;
-    const size_t block_bytes = npuq_is_unready(&d->smooth.first) ? BLOCK_BYTES_IN_L2
-                               : walk->choice.hints.from_memory  ? BLOCK_BYTES_FROM_MEMORY
-                                                                 : count_block_bytes(x_size);
+    const size_t block_bytes = npuq_is_unready(&d->smooth.first)       ? BLOCK_BYTES_IN_L2
+                               : walk->choice.memory.reads.from_memory ? BLOCK_BYTES_FROM_MEMORY
+                                                                       : count_block_bytes(x_size);
     const bool across = npuq_operand_lies_across(&walk->space, NPUQ_AT_X);
     const bool gathers = !npuq_operand_is_contiguous(&walk->space, NPUQ_AT_X);
     const size_t rows = npuq_count_rows(&walk->space);
@@ -315,15 +310,7 @@ static void cut_whole_rows(dynamic_walk *d, const npuq_filling *filling)
         least = ROWS;
     }
     walk->block_rows = fitting < least ? least : fitting > ROWS ? ROWS : fitting;
-    if (walk->choice.hints.from_memory) {
-        walk->choice.hints.to_l2 = npuq_find_tuning()->rows_to_l2;
-        if (cols <= AHEAD_ROW_BYTES / x_size) {
-            walk->choice.ahead_of_y =
-                (uint32_t)(walk->block_rows * cols * x_size + walk->choice.hints.prefetch_bytes / 4);
-        }
-    } else {
-        walk->choice.ahead_of_y = 0; /* the first pass has brought the block near */
-    }
+    npuq_plan_second_pass(&walk->choice.memory, walk->block_rows, cols, x_size);
 
     const size_t elements = cols < UNIT / least ? UNIT : least * cols;
 

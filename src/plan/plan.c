@@ -176,9 +176,9 @@ npuq_status npuq_call_rebind(npuq_call *call, npuq_operand operand, const void *
 static void walk_units(const npuq_task *task, size_t begin, size_t end)
 {
     const npuq_walk *walk = (const npuq_walk *)task;
-    /* The places of a row that are read from memory at once are to lie in few pages. Columns that are not contiguous
-     * are gathered a few at a time from all rows of a unit: of many rows, the next columns' lines would not stay. */
-    const bool apart = (walk->choice.hints.from_memory && walk->choice.hints.read_streams > 1) ||
+    /* Columns that are not contiguous are gathered a few at a time from all rows of a unit: of many rows, the next
+     * columns' lines would not stay. */
+    const bool apart = npuq_keeps_units_apart(&walk->choice.memory) ||
                        !npuq_operand_is_contiguous(&walk->space, NPUQ_AT_X) ||
                        !npuq_operand_is_contiguous(&walk->space, NPUQ_AT_Y);
     size_t joined;
@@ -199,7 +199,7 @@ static void walk_units(const npuq_task *task, size_t begin, size_t end)
             walk->fn(walk, &tile);
         }
     }
-    if (walk->choice.hints.from_memory) {
+    if (walk->choice.memory.writes.from_memory) {
         walk->choice.kernels->fence_stores();
     }
 }
@@ -215,7 +215,8 @@ bool npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int c
     walk->task.units.count = 0;
     walk->fn = fn;
     npuq_choose_kernels(&walk->choice, infos[x], infos[y], op);
-    npuq_choose_prefetching(&walk->choice, elements);
+    walk->choice.memory =
+        npuq_plan_memory(elements / 8 * (npuq_count_bytes(infos[x]->word, 8) + npuq_count_bytes(infos[y]->word, 8)));
     walk->groups = npuq_list_groups(NULL);
     walk->block_rows = SIZE_MAX;
     walk->first_row = 0;

@@ -2,7 +2,6 @@
 #include "tile.h"
 
 #include "../kernels/dispatch.h"
-#include "../kernels/tuning.h"
 #include "gather.h"
 
 #include "../element.h"
@@ -25,23 +24,7 @@ void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_type_info *x, co
     choice->y = y->type;
     choice->words[NPUQ_AT_X] = x->word;
     choice->words[NPUQ_AT_Y] = y->word;
-    npuq_expect_cached(choice);
-}
-
-void npuq_choose_prefetching(npuq_kernel_choice *choice, size_t elements)
-{
-    const npuq_tuning *tuning = npuq_find_tuning();
-    const size_t bytes =
-        elements / 8 * (npuq_count_bytes(choice->words[NPUQ_AT_X], 8) + npuq_count_bytes(choice->words[NPUQ_AT_Y], 8));
-
-    choice->hints.read_streams = tuning->read_streams;
-    if (bytes > tuning->cached_bytes) {
-        choice->hints.prefetch_bytes = tuning->prefetch_bytes;
-        choice->hints.from_memory = true;
-        choice->ahead_of_y = tuning->prefetch_bytes;
-    } else if (bytes > tuning->near_bytes) {
-        choice->ahead_of_y = tuning->near_prefetch_bytes; /* a pass that only reads was measured to gain nothing */
-    }
+    choice->memory = (npuq_memory_plan){0};
 }
 
 /* ---- staging: strided columns to contiguous ones and back ------------------------------------------------------- */
@@ -96,11 +79,8 @@ static __attribute__((noinline)) void run_staged(const npuq_kernel_choice *choic
     const npuq_place staged_y = list_staged(buffer + NPUQ_STAGED - capacity, y_word, y_cols);
     const size_t most = npuq_smaller(stage_x ? capacity / (x_cols * x_word.size) : SIZE_MAX,
                                      stage_y ? capacity / (y_cols * y_word.size) : SIZE_MAX);
-    npuq_hints hints = {.prefetch_bytes = 0};
+    const npuq_hints hints = npuq_hint_staged(&choice->memory, stage_x);
 
-    if (!stage_x && !choice->hints.from_memory) {
-        hints.prefetch_bytes = choice->ahead_of_y;
-    }
     for (size_t row = 0; row < tile->rows; row += most) {
         const size_t rows = npuq_smaller(tile->rows - row, most);
         const npuq_place y = find_rows(tile, NPUQ_AT_Y, row);
@@ -142,32 +122,16 @@ bool npuq_gather_x(const npuq_kernel_choice *choice, npuq_tile *tile, char *buff
     return true;
 }
 
-/* How far ahead of a pass over the tile to prefetch. */
-static uint32_t prefetch_distance(const npuq_tile *tile, size_t row_bytes, uint32_t ahead)
-{
-    const ptrdiff_t step = tile->places[NPUQ_AT_X].row_stride;
-
-    if (ahead == 0 || tile->rows == 1 || step <= (ptrdiff_t)row_bytes || row_bytes > 4 * ahead) {
-        return ahead;
-    }
-    return (uint32_t)((ahead > row_bytes ? ahead / row_bytes : 1) *
-                      (size_t)step); /* what follows a row is not what comes next */
-}
-
 /* A tile that is in place. */
 static npuq_block make_block(const npuq_kernel_choice *choice, const npuq_tile *tile, bool writes_y)
 {
-    npuq_block block = {tile->places[NPUQ_AT_X].data,
-                        tile->places[NPUQ_AT_Y].data,
-                        tile->places[NPUQ_AT_X].row_stride,
-                        tile->places[NPUQ_AT_Y].row_stride,
-                        tile->rows,
-                        tile->cols,
-                        choice->hints};
+    const npuq_place x = find_rows(tile, NPUQ_AT_X, 0);
+    const npuq_place y = find_rows(tile, NPUQ_AT_Y, 0);
+    const size_t row_bytes = npuq_count_bytes(choice->words[NPUQ_AT_X], tile->cols);
+    const npuq_hints hints =
+        npuq_hint_rows(writes_y ? choice->memory.writes : choice->memory.reads, tile->rows, row_bytes, x.row_stride);
 
-    block.hints.prefetch_bytes = prefetch_distance(tile, npuq_count_bytes(choice->words[NPUQ_AT_X], tile->cols),
-                                                   writes_y ? choice->ahead_of_y : choice->hints.prefetch_bytes);
-    return block;
+    return (npuq_block){x.data, y.data, x.row_stride, y.row_stride, tile->rows, tile->cols, hints};
 }
 
 static void run_blocks(const npuq_kernel_choice *choice, const npuq_tile *tile, bool writes_y, block_fn *fn,
@@ -502,7 +466,7 @@ void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_tile *tile, const npu
     const float *all = NULL;
 
     /* The processor does not foresee these few lines, with so much to do between them and the next ones. */
-    for (size_t line = 0; choice->hints.from_memory && line < bytes; line += LINES / 2) {
+    for (size_t line = 0; choice->memory.reads.from_memory && line < bytes; line += LINES / 2) {
         __builtin_prefetch(x.data + 2 * bytes + line);
     }
     const float *widened = npuq_convert_params(choice->kernels, &x, n * tile->rows, values);
@@ -516,7 +480,7 @@ void npuq_take_short_rows(npuq_kernel_choice *choice, npuq_tile *tile, const npu
     choice->kernels->short_rows(values, all, n, tile->rows, hi, lo);
     choice->x = NPUQ_TYPE_FLOAT32;
     choice->words[NPUQ_AT_X] = (npuq_storage_word){sizeof *values, 0};
-    npuq_expect_cached(choice);
+    choice->memory = (npuq_memory_plan){0};
     replace_x(tile, list_staged((char *)values, choice->words[NPUQ_AT_X], n));
 }
 

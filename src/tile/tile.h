@@ -4,7 +4,7 @@
 #ifndef NPUQ_TILE_H
 #define NPUQ_TILE_H
 
-#include "../kernels/row.h"
+#include "../plan/memory_plan.h"
 #include "../plan/space.h"
 #include "params.h"
 
@@ -18,24 +18,12 @@ typedef struct npuq_kernel_choice {
     npuq_type y;
     npuq_affine_op op;
     npuq_storage_word words[2]; /* of x and of y */
-    npuq_hints hints;
-    uint32_t ahead_of_y; /* in the place of hints.prefetch_bytes where y is written */
+    npuq_memory_plan memory;
 } npuq_kernel_choice;
 
 /* With the kernels of the active backend, for what is in the caches. */
 void npuq_choose_kernels(npuq_kernel_choice *choice, const npuq_type_info *x, const npuq_type_info *y,
                          npuq_affine_op op);
-
-/* By the number of elements in all, which tells whether they come from memory. */
-void npuq_choose_prefetching(npuq_kernel_choice *choice, size_t elements);
-
-/* Prefetches nothing: until it is known where x lies, and for x in a buffer of the library's, as what follows there is
- * not what is read next. */
-static inline void npuq_expect_cached(npuq_kernel_choice *choice)
-{
-    choice->hints = (npuq_hints){0};
-    choice->ahead_of_y = 0;
-}
 
 /* For x that is read more than once: if it is not contiguous and fits the buffer of NPUQ_STAGED bytes, which is aligned
  * to its elements at least, copies it there and has the tile point to the copy. Returns whether it did. */

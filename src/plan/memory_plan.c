@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tuning.h"
+#include "memory_plan.h"
 
 #include <stdatomic.h>
 
-enum { MIB = 1 << 20 };
+enum { MIB = 1 << 20, CACHED_ROW_BYTES = 256 * 1024 }; /* longer rows come from memory in both passes */
 
 /* The first row that fits is taken. The last one fits all: it leaves to the CPU what was measured to cost as much on
  * one as it brings on another. `npuquant-bench --distances` measures what a new row needs. */
@@ -39,4 +39,27 @@ const npuq_tuning *npuq_find_tuning(void)
         atomic_store_explicit(&found, tuning, memory_order_relaxed); /* all threads find the same one */
     }
     return tuning;
+}
+
+npuq_memory_plan npuq_plan_memory(size_t bytes)
+{
+    const npuq_tuning *tuning = npuq_find_tuning();
+    const bool from_memory = bytes > tuning->cached_bytes;
+    const npuq_hints hints = {from_memory ? tuning->prefetch_bytes : 0, false, from_memory, tuning->read_streams};
+    npuq_memory_plan plan = {hints, hints};
+
+    if (!from_memory && bytes > tuning->near_bytes) { /* a pass that only reads was measured to gain nothing */
+        plan.writes.prefetch_bytes = tuning->near_prefetch_bytes;
+    }
+    return plan;
+}
+
+void npuq_plan_second_pass(npuq_memory_plan *plan, size_t block_rows, size_t cols, size_t x_size)
+{
+    plan->reads.to_l2 = plan->writes.to_l2 = plan->reads.from_memory && npuq_find_tuning()->rows_to_l2;
+    if (!plan->reads.from_memory) { /* the first pass has brought the block near */
+        plan->writes.prefetch_bytes = 0;
+    } else if (cols <= CACHED_ROW_BYTES / x_size) { /* from a cache, it brings the next block there */
+        plan->writes.prefetch_bytes = (uint32_t)(block_rows * cols * x_size + plan->reads.prefetch_bytes / 4);
+    }
 }

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What comes from memory, and all that is decided by it: how far ahead to prefetch, how many streams to read at once,
+ * whether to write around the caches. No bit of a result depends on it. */
+#ifndef NPUQ_MEMORY_PLAN_H
+#define NPUQ_MEMORY_PLAN_H
+
+#include "../kernels/cpu.h"
+#include "../kernels/row.h"
+
+/* What is fast on one CPU and slow on another, though both run the same kernels. */
+typedef struct npuq_tuning {
+    const char *name;        /* of the CPU */
+    npuq_cpu cpu;            /* which it fits; what is 0 there fits any */
+    uint16_t prefetch_bytes; /* from what is read from memory to what is prefetched */
+    uint8_t read_streams;    /* of a row from memory that are read at once */
+    bool rows_to_l2;         /* rows from memory that are read twice are prefetched into the second-level cache only */
+    size_t cached_bytes;     /* where x and y together are larger, x comes from memory */
+    size_t near_bytes;       /* where they are larger than this, and not from memory, float32 is prefetched, too */
+    uint16_t near_prefetch_bytes; /* the distance in that case; 0: nothing is prefetched there */
+} npuq_tuning;
+
+/* The row of the table that fits this CPU. */
+const npuq_tuning *npuq_find_tuning(void);
+
+/* What passes over x are told. All 0: x is in the caches, or in a buffer, where what follows is not read next. */
+typedef struct npuq_memory_plan {
+    npuq_hints reads;  /* of a pass that finds ranges */
+    npuq_hints writes; /* of a pass that writes y */
+} npuq_memory_plan;
+
+/* Of a call whose x and y have so many bytes together. */
+npuq_memory_plan npuq_plan_memory(size_t bytes);
+
+/* Has both passes take one block of rows after the other: each row has cols elements of x_size bytes. */
+void npuq_plan_second_pass(npuq_memory_plan *plan, size_t block_rows, size_t cols, size_t x_size);
+
+/* The hints of a small call: kernels that share parameters among rows ask how many streams the CPU likes. */
+static inline npuq_hints npuq_hint_small_rows(size_t rows)
+{
+    return (npuq_hints){.read_streams = rows > 1 ? npuq_find_tuning()->read_streams : 0};
+}
+
+/* The hints of a pass, for rows that may lie apart by a step: what follows such a row is not what comes next. */
+static inline npuq_hints npuq_hint_rows(npuq_hints hints, size_t rows, size_t row_bytes, ptrdiff_t step)
+{
+    const uint32_t ahead = hints.prefetch_bytes;
+
+    if (ahead > 0 && rows > 1 && step > (ptrdiff_t)row_bytes && row_bytes <= 4 * ahead) {
+        hints.prefetch_bytes = (uint32_t)((ahead > row_bytes ? ahead / row_bytes : 1) * (size_t)step);
+    }
+    return hints;
+}
+
+/* The hints where x or y goes by way of a buffer, which stays in the cache. */
+static inline npuq_hints npuq_hint_staged(const npuq_memory_plan *plan, bool stages_x)
+{
+    return (npuq_hints){.prefetch_bytes = stages_x || plan->writes.from_memory ? 0 : plan->writes.prefetch_bytes};
+}
+
+/* Whether units are taken one at a time: the places that are read from memory at once are to lie in few pages. */
+static inline bool npuq_keeps_units_apart(const npuq_memory_plan *plan)
+{
+    return plan->writes.from_memory && plan->writes.read_streams > 1;
+}
+
+#endif
