@@ -216,9 +216,9 @@ static void test_lengths(void **unused)
     for_each_kernel(check_lengths);
 }
 
-/* ---- every int8 and int4, with every bfloat16 scale ---- */
+/* ---- every int8 and int4, with every bfloat16 scale, and with a scale of each magnitude for all columns ---- */
 
-enum { SCALES = 65536 };
+enum { SCALES = 65536, COLUMNS = 512 };
 
 static void check_scales(const kernel_backend *backend, integer_kernel k)
 {
@@ -250,6 +250,20 @@ static void check_scales(const kernel_backend *backend, integer_kernel k)
             test_same(got, expected, bytes, "%s, %s to %s, x = %u", backend->name, xs[k.x].name, ys[k.y].name,
                       (unsigned)value);
         }
+    }
+    for (unsigned i = 0; i < COLUMNS; i++) {
+        ((uint8_t *)x)[i] = (uint8_t)i;
+    }
+    for (int exponent = -149; exponent < 128; exponent++) {
+        const float one = ldexpf(exponent < 0 ? -1.0f : 1.0f, exponent);
+        const npuq_dequant_params p = {.scale = &one};
+        npuq_block block = {.x = x, .y = expected, .rows = 1, .n = COLUMNS};
+
+        npuq_rows_ref.dequant[k.y][k.x](&block, &p);
+        block.y = got;
+        backend->kernels->dequant[k.y][k.x](&block, &p);
+        test_same(got, expected, ys[k.y].bytes_of_eight * COLUMNS / 8, "%s, %s to %s, scale = %a", backend->name,
+                  xs[k.x].name, ys[k.y].name, (double)one);
     }
 }
 

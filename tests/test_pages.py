@@ -27,6 +27,19 @@ class Links(unittest.TestCase):
         operators = {f"docs/operators/{name}" for name in os.listdir(os.path.join(SOURCE, "docs", "operators"))}
         self.assertEqual(operators - links, set())
 
+    def test_design(self):
+        """The files that the design names exist, and so do the functions that a call goes through, where it says."""
+        design = forge.read(os.path.join(SOURCE, "docs", "design.md"))
+        for path in re.findall(r"^\| `(src/[^`<]*)`", design, re.MULTILINE):
+            found = [os.path.exists(os.path.join(SOURCE, path + end)) for end in ("", ".c", ".h")]
+            self.assertTrue(any(found), path)
+        steps = re.findall(r"^\| `(src/[^`]*)` \| (`\w+.*`) \|", design, re.MULTILINE)
+        self.assertGreater(len(steps), 10)
+        for path, functions in steps:
+            for function in re.findall(r"`(\w+)", functions):
+                found = re.search(rf"\b{function}\)?\(", forge.read(os.path.join(SOURCE, path)))
+                self.assertTrue(found, f"{path} has no {function}()")
+
     def test_no_labels(self):
         """A forge shows {#label} as text; the site makes its own."""
         for path in forge.pages(SOURCE):

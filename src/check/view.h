@@ -17,11 +17,15 @@ typedef struct npuq_argument {
     int operand; /* npuq_operand, by which a prepared call rebinds it, or NPUQ_FIXED */
 } npuq_argument;
 
-enum { NPUQ_MOST_ARGUMENTS = 6, NPUQ_FIXED = -1, NPUQ_ABSENT = -1 };
+enum { NPUQ_MOST_ARGUMENTS = 8, NPUQ_FIXED = -1 };
 
+/* The order of arguments here is the order of tensors, and of a plan's operands: x and y come first, a group_index,
+ * which is no operand, last. */
+enum { NPUQ_AT_X, NPUQ_AT_Y };
 typedef struct npuq_signature {
     const char *op;
     size_t count;
+    bool has_groups;
     npuq_argument arguments[NPUQ_MOST_ARGUMENTS];
 } npuq_signature;
 
@@ -35,6 +39,8 @@ typedef struct npuq_arguments {
     const npuq_type_info *infos[NPUQ_MOST_ARGUMENTS]; /* of those present */
     npuq_span spans[NPUQ_MOST_ARGUMENTS];             /* of those used */
     int64_t counts[NPUQ_MOST_ARGUMENTS];              /* of the dense ones: steps, as shape counts them */
+    bool is_prepared;
+    bool has_executor;
 } npuq_arguments;
 
 /* No object is larger. */
@@ -78,7 +84,7 @@ static inline NPUQ_INLINED bool npuq_pass_dense(npuq_arguments *arguments, const
 {
     unsigned present = 0;
 
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (size_t i = 0; i < signature->count; i++) {
         const npuq_argument *a = &signature->arguments[i];
         const npuq_tensor *tensor = tensors[i];
@@ -98,12 +104,12 @@ static inline NPUQ_INLINED bool npuq_pass_dense(npuq_arguments *arguments, const
         present |= 1u << i;
         arguments->infos[i] = info;
     }
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (size_t i = 0; i < signature->count; i++) {
         if (signature->arguments[i].role != NPUQ_OUTPUT) {
             continue;
         }
-#pragma GCC unroll 6
+#pragma GCC unroll 8
         for (size_t j = 0; j < signature->count; j++) {
             const bool pair_seen = signature->arguments[j].role == NPUQ_OUTPUT && j >= i;
 

@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "from_integers.h"
 
-static const char op[] = "dequant";
-
-enum { X, WEIGHT_SCALE, ACTIVATION_SCALE, BIAS, Y };
-
-static const npuq_signature signature = {
-    op,
-    5,
-    {
-        [X] = {"x", NPUQ_TAKES(INT32), 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
-        [WEIGHT_SCALE] = {"weight_scale", NPUQ_TAKES_FLOATS, 1, 1, NPUQ_INPUT, NPUQ_OPERAND_SCALE},
-        [ACTIVATION_SCALE] = {"activation_scale", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM - 1, NPUQ_OPTIONAL_INPUT,
-                              NPUQ_OPERAND_ROW_SCALE},
-        [BIAS] = {"bias", NPUQ_TAKES_FLOATS | NPUQ_TAKES(INT32), 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_BIAS},
-        [Y] = {"y", NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
-    },
+enum {
+    X = NPUQ_INTEGERS_X,
+    Y = NPUQ_INTEGERS_Y,
+    WEIGHT_SCALE = NPUQ_INTEGERS_SCALE,
+    BIAS = NPUQ_INTEGERS_ADDEND,
+    ACTIVATION_SCALE = NPUQ_INTEGERS_ROW_SCALE
 };
 
-static npuq_status check_shapes(const npuq_arguments *arguments, void *options)
+static inline NPUQ_INLINED npuq_status check(const npuq_arguments *arguments, const void *options)
 {
     const npuq_tensor *x = arguments->tensors[X];
     const int last = x->ndim - 1;
@@ -34,29 +25,41 @@ static npuq_status check_shapes(const npuq_arguments *arguments, void *options)
     return npuq_check_output_shape(arguments, X, Y);
 }
 
-static inline NPUQ_INLINED npuq_status call_dequant(npuq_call *call, const npuq_tensor *const *tensors,
-                                                    const npuq_executor *executor)
+static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
 {
-    static const npuq_from_integers roles = {
-        .x = X, .y = Y, .scale = WEIGHT_SCALE, .addend = BIAS, .row_scale = ACTIVATION_SCALE};
-    npuq_filling filling;
-    const npuq_status status = npuq_check_call(&filling, call, &signature, tensors, check_shapes, NULL, executor);
-
-    if (status == NPUQ_OK) {
-        npuq_take_from_integers(&filling, &roles, executor);
-    }
-    return status;
+    (void)options;
+    return npuq_plan_from_integers(plan, arguments, false);
 }
+
+static const npuq_operator dequant = {
+    {"dequant",
+     5,
+     false,
+     {
+         [X] = {"x", NPUQ_TAKES(INT32), 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
+         [Y] = {"y", NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
+         [WEIGHT_SCALE] = {"weight_scale", NPUQ_TAKES_FLOATS, 1, 1, NPUQ_INPUT, NPUQ_OPERAND_SCALE},
+         [BIAS] = {"bias", NPUQ_TAKES_FLOATS | NPUQ_TAKES(INT32), 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_BIAS},
+         [ACTIVATION_SCALE] = {"activation_scale", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM - 1, NPUQ_OPTIONAL_INPUT,
+                               NPUQ_OPERAND_ROW_SCALE},
+     }},
+    check,
+    make_plan,
+    npuq_dequantise_tile,
+    NULL};
 
 npuq_status npuq_dequant(const npuq_tensor *x, const npuq_tensor *weight_scale, const npuq_tensor *activation_scale,
                          const npuq_tensor *bias, const npuq_tensor *y, const npuq_executor *executor)
 {
-    return call_dequant(NULL, (const npuq_tensor *const[]){x, weight_scale, activation_scale, bias, y}, executor);
+    const npuq_tensor *const tensors[] = {x, y, weight_scale, bias, activation_scale};
+
+    return npuq_call_operator(&dequant, tensors, NULL, executor);
 }
 
 npuq_status npuq_prepare_dequant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *weight_scale,
                                  const npuq_tensor *activation_scale, const npuq_tensor *bias, const npuq_tensor *y)
 {
-    return call ? call_dequant(call, (const npuq_tensor *const[]){x, weight_scale, activation_scale, bias, y}, NULL)
-                : npuq_fail_call(op);
+    const npuq_tensor *const tensors[] = {x, y, weight_scale, bias, activation_scale};
+
+    return npuq_prepare_operator(call, &dequant, tensors, NULL);
 }

@@ -2,8 +2,7 @@
 #include "dynamic.h"
 
 #include "../element.h"
-#include "../kernels/dispatch.h"
-#include "../plan/fp_state.h"
+#include "affine.h"
 
 /* Per token: rows whose ranges are found together, as many bytes of x as stay in a cache until they are read again;
  * from memory fewer, so that the next block is on its way while one is quantised; where smooth scales are converted
@@ -23,19 +22,20 @@ enum { UNIT = 65536 };
  * shared out to the caller's threads like a tensor, one after the other. */
 enum { MAX_PARTS = 256, PART = 65536, LONG_ROW = 4 * PART };
 
-/* Operands beside x and y. */
-enum { LOOP_FIRST = 2, LOOP_SECOND = 3 };
+enum {
+    X = NPUQ_DYNAMIC_X,
+    Y = NPUQ_DYNAMIC_Y,
+    SMOOTH = NPUQ_DYNAMIC_SMOOTH,
+    SCALE_OR_MIN = NPUQ_DYNAMIC_SCALE_OR_MIN,
+    OFFSET_OR_MAX = NPUQ_DYNAMIC_OFFSET_OR_MAX
+};
 
-typedef struct dynamic_walk {
-    npuq_walk walk;
-    npuq_dynamic_form form;
-    bool is_empty; /* x, of which ranges are put even so */
-    npuq_group_params smooth;
-} dynamic_walk;
+/* Columns whose smooth scales are converted at a time. */
+enum { PARAMS = 4096 };
 
 /* What has one range. No prepared call does. */
 typedef struct one_range {
-    dynamic_walk dynamic;
+    npuq_plan plan;
     npuq_range *parts; /* its units' */
     npuq_range range;
     float scale;
@@ -69,16 +69,60 @@ static void get_values(const char *from, ptrdiff_t step, float *values, size_t r
 
 static void put(const npuq_tile *tile, const float *first, const float *second)
 {
-    put_values(tile->places[LOOP_FIRST].data, tile->places[LOOP_FIRST].row_stride, first, tile->rows);
-    put_values(tile->places[LOOP_SECOND].data, tile->places[LOOP_SECOND].row_stride, second, tile->rows);
-}
+    const npuq_place *to = tile->places;
 
-static npuq_params select_smooth(const npuq_walk *walk, const npuq_tile *tile)
-{
-    return npuq_select_params(&((const dynamic_walk *)walk)->smooth, tile->group, tile->col);
+    put_values(to[SCALE_OR_MIN].data, to[SCALE_OR_MIN].row_stride, first, tile->rows);
+    put_values(to[OFFSET_OR_MAX].data, to[OFFSET_OR_MAX].row_stride, second, tile->rows);
 }
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
+
+typedef struct dynamic_job {
+    npuq_range_fn *range;
+    npuq_smooth_affine_fn *smooth_affine;
+    const float *smooth;
+    float *hi;
+    float *lo;
+    const float *inverse_scale;
+    const float *offset;
+    size_t step;
+} dynamic_job;
+
+static void widen_ranges_of_block(const void *argument, const npuq_block *block, size_t first_row)
+{
+    const dynamic_job *job = argument;
+
+    job->range(block, job->smooth, job->hi + first_row, job->lo + first_row);
+}
+
+static void requantise_block(const void *argument, const npuq_block *block, size_t first_row)
+{
+    const dynamic_job *job = argument;
+
+    job->smooth_affine(block, job->smooth, job->inverse_scale + first_row * job->step,
+                       job->offset + first_row * job->step, job->step);
+}
+
+/* Runs of columns, as smooth scales are converted; these may be absent for the range. Takes copies: what has no address
+ * stays in registers. */
+static void for_each_run(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_params smooth, bool writes_y,
+                         npuq_block_fn *step, dynamic_job job)
+{
+    _Alignas(64) float smooths[PARAMS + NPUQ_MAX_REPEAT];
+    size_t most = npuq_limit_staged_columns(setup, tile, writes_y);
+    npuq_tile part;
+
+    if (npuq_needs_conversion(&smooth)) {
+        most = npuq_smaller(most, PARAMS);
+    }
+    for (size_t col = 0; col < tile->cols; col += most) {
+        const npuq_tile *here = npuq_select_columns(setup, tile, col, most, &part);
+        const npuq_params smooth_here = npuq_skip_params(&smooth, col);
+
+        job.smooth = smooth.data ? npuq_convert_params(setup->kernels, &smooth_here, here->cols, smooths) : NULL;
+        npuq_for_each_block(setup, here, writes_y, step, &job);
+    }
+}
 
 static void start_ranges(size_t rows, row_values *v)
 {
@@ -103,132 +147,222 @@ static void find_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form f
     kernels->parameters(form, y, v->hi, v->lo, rows, v->scale, v->offset, v->inverse_scale);
 }
 
-static void find_ranges(const npuq_kernel_choice *choice, const npuq_tile *tile, const npuq_params *smooth,
-                        row_values *v)
+static inline NPUQ_INLINED void find_ranges(const npuq_kernel_setup *setup, const npuq_tile *tile,
+                                            const npuq_params *smooth, row_values *v)
 {
+    npuq_range_fn *range = setup->kernels->range[setup->types[X]];
+
     start_ranges(tile->rows, v);
-    npuq_widen_ranges(choice, tile, smooth, v->hi, v->lo);
+    if (npuq_is_in_place(setup, tile, X) && !npuq_needs_conversion(smooth)) {
+        const npuq_block block = npuq_make_block(setup, tile, false);
+
+        range(&block, (const float *)(const void *)smooth->data, v->hi, v->lo);
+    } else {
+        for_each_run(setup, tile, *smooth, false, widen_ranges_of_block,
+                     (dynamic_job){.range = range, .hi = v->hi, .lo = v->lo});
+    }
 }
 
-static void put_ranges_of_rows(const npuq_walk *walk, const npuq_tile *tile)
+/* y = sat(round((x * smooth) * inverse_scale[r * step] + offset[r * step])), smooth by column, unless it is absent. */
+static inline NPUQ_INLINED void requantise(const npuq_kernel_setup *setup, const npuq_tile *tile,
+                                           const npuq_params *smooth, const float *inverse_scale, const float *offset,
+                                           size_t step)
 {
-    const npuq_params smooth = select_smooth(walk, tile);
+    npuq_smooth_affine_fn *smooth_affine = setup->kernels->smooth_affine[setup->types[Y]][setup->types[X]];
+
+    if (!smooth->data) {
+        npuq_quantise_rows(setup, tile, inverse_scale, offset, step);
+    } else if (npuq_is_block(setup, tile) && npuq_params_are_ready(smooth)) {
+        const npuq_block block = npuq_make_block(setup, tile, true);
+
+        smooth_affine(&block, (const float *)(const void *)smooth->data, inverse_scale, offset, step);
+    } else {
+        for_each_run(
+            setup, tile, *smooth, true, requantise_block,
+            (dynamic_job){
+                .smooth_affine = smooth_affine, .inverse_scale = inverse_scale, .offset = offset, .step = step});
+    }
+}
+
+void npuq_put_ranges(const npuq_plan *plan, const npuq_tile *tile)
+{
+    const npuq_params smooth = npuq_list_params(plan, tile, SMOOTH);
     row_values v;
 
-    start_ranges(tile->rows, &v);
-    if (!((const dynamic_walk *)walk)->is_empty) {
-        npuq_widen_ranges(&walk->choice, tile, &smooth, v.hi, v.lo);
+    if (plan->dynamic.is_empty) {
+        start_ranges(tile->rows, &v);
+    } else {
+        find_ranges(&plan->setup, tile, &smooth, &v);
     }
     put(tile, v.lo, v.hi);
 }
 
-static void quantise_rows(const npuq_walk *walk, const npuq_tile *tile)
+/* ---- all steps together ------------------------------------------------------------------------------------------ */
+
+static bool are_short_rows(const npuq_tile *tile)
 {
-    const dynamic_walk *d = (const dynamic_walk *)walk;
-    npuq_params smooth = select_smooth(walk, tile);
-    row_values v;
+    return tile->rows > 1 && tile->cols < NPUQ_SHORT;
+}
+
+/* Not inlined: what comes later would have its buffer, too. Short rows in place: values, with room for NPUQ_SHORT *
+ * NPUQ_SHORT_ROWS + NPUQ_LANES, becomes x times smooth as binary32, hi and lo the ranges. Setup and tile then describe
+ * values in the place of x. */
+static __attribute__((noinline)) void take_short_rows(npuq_kernel_setup *setup, npuq_tile *tile,
+                                                      const npuq_params *smooth, float *values, float *hi, float *lo)
+{
+    enum { LINE = 64 };
+    float smooths[NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_MAX_REPEAT];
+    const size_t n = tile->cols;
+    const npuq_params x = {tile->places[X].data, setup->words[X].size, setup->types[X], 1, 0};
+    const size_t bytes = npuq_count_bytes(setup->words[X], n * tile->rows);
+    const float *all = NULL;
+
+    assert(tile->rows <= NPUQ_SHORT_ROWS);
+    /* The processor does not foresee these few lines, with so much to do between them and the next ones. */
+    for (size_t line = 0; setup->memory.reads.from_memory && line < bytes; line += LINE) {
+        __builtin_prefetch(x.data + 2 * bytes + line);
+    }
+    const float *widened = npuq_convert_params(setup->kernels, &x, n * tile->rows, values);
+
+    if (widened != values) {
+        memcpy(values, widened, n * tile->rows * sizeof *values);
+    }
+    if (smooth->data) {
+        all = npuq_convert_repeated(setup->kernels, smooth, n, tile->rows, smooths);
+    }
+    setup->kernels->short_rows(values, all, n, tile->rows, hi, lo);
+    setup->types[X] = NPUQ_TYPE_FLOAT32;
+    setup->words[X] = npuq_word_of(NPUQ_TYPE_FLOAT32);
+    setup->memory = (npuq_memory_plan){0};
+    tile->places[X] = npuq_list_staged((char *)values, setup->words[X], n);
+}
+
+static inline NPUQ_INLINED void finish_rows(const npuq_kernel_setup *setup, const npuq_plan *plan,
+                                            const npuq_tile *tile, const npuq_params *smooth, row_values *v)
+{
+    find_parameters(setup->kernels, plan->dynamic.form, setup->types[Y], tile->rows, v);
+    put(tile, v->scale, v->offset);
+    requantise(setup, tile, smooth, v->inverse_scale, v->offset, 1);
+}
+
+/* Not inlined: other rows have no use for these buffers. */
+static __attribute__((noinline)) void quantise_gathered_rows(const npuq_plan *plan, const npuq_tile *tile)
+{
     union {
         _Alignas(64) char x[NPUQ_STAGED]; /* gathered */
         struct {
             float x[NPUQ_SHORT * NPUQ_SHORT_ROWS]; /* gathered, of any type */
             float values[NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_LANES];
         } short_rows;
-    } room;
-    npuq_kernel_choice choice = walk->choice;
+    } scratch;
+    npuq_params smooth = npuq_list_params(plan, tile, SMOOTH);
+    npuq_kernel_setup setup = plan->setup;
     npuq_tile from = *tile; /* x where it is, or what it has become */
+    row_values v;
 
-    if (npuq_gather_x(&choice, &from, room.x)) {
-        choice.memory = (npuq_memory_plan){0};
+    if (npuq_gather_x(&setup, &from, scratch.x)) {
+        setup.memory = (npuq_memory_plan){0};
     }
-    if (npuq_are_short_rows(&choice, &from)) {
-        npuq_take_short_rows(&choice, &from, &smooth, room.short_rows.values, v.hi, v.lo);
+    if (are_short_rows(tile)) {
+        take_short_rows(&setup, &from, &smooth, scratch.short_rows.values, v.hi, v.lo);
         smooth.data = NULL;
     } else {
-        find_ranges(&choice, &from, &smooth, &v);
+        find_ranges(&setup, &from, &smooth, &v);
     }
-    find_parameters(choice.kernels, d->form, choice.y, tile->rows, &v);
-    put(tile, v.scale, v.offset);
-    npuq_requantise_tile(&choice, &from, &smooth, v.inverse_scale, v.offset, 1);
+    finish_rows(&setup, plan, &from, &smooth, &v);
 }
 
-/* What y is made with, from scale and offset, or in the symmetric form from min and max, of so many rows. */
-static void read_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form form, npuq_type y, const char *first,
-                            ptrdiff_t first_step, const char *second, ptrdiff_t second_step, size_t rows, row_values *v)
+void npuq_quantise_by_ranges(const npuq_plan *plan, const npuq_tile *tile)
 {
-    if (form == NPUQ_ASYMMETRIC) {
-        get_values(first, first_step, v->scale, rows);
-        get_values(second, second_step, v->offset, rows);
-        for (size_t r = 0; r < rows; r++) {
+    if (are_short_rows(tile) || !npuq_is_in_place(&plan->setup, tile, X)) {
+        quantise_gathered_rows(plan, tile);
+        return;
+    }
+    const npuq_params smooth = npuq_list_params(plan, tile, SMOOTH);
+    row_values v;
+
+    find_ranges(&plan->setup, tile, &smooth, &v);
+    finish_rows(&plan->setup, plan, tile, &smooth, &v);
+}
+
+/* ---- the last step ----------------------------------------------------------------------------------------------- */
+
+/* What y is made with, from scale and offset, or in the symmetric form from min and max. */
+static void read_parameters(const npuq_plan *plan, const npuq_tile *tile, row_values *v)
+{
+    const npuq_place *first = &tile->places[SCALE_OR_MIN];
+    const npuq_place *second = &tile->places[OFFSET_OR_MAX];
+
+    if (plan->dynamic.form == NPUQ_ASYMMETRIC) {
+        get_values(first->data, first->row_stride, v->scale, tile->rows);
+        get_values(second->data, second->row_stride, v->offset, tile->rows);
+        for (size_t r = 0; r < tile->rows; r++) {
             v->inverse_scale[r] = 1.0f / v->scale[r];
         }
     } else {
-        get_values(first, first_step, v->lo, rows);
-        get_values(second, second_step, v->hi, rows);
-        find_parameters(kernels, form, y, rows, v);
+        get_values(first->data, first->row_stride, v->lo, tile->rows);
+        get_values(second->data, second->row_stride, v->hi, tile->rows);
+        find_parameters(plan->setup.kernels, plan->dynamic.form, plan->setup.types[Y], tile->rows, v);
     }
 }
 
-static void requantise_rows(const npuq_walk *walk, const npuq_tile *tile)
+void npuq_quantise_by_parameters(const npuq_plan *plan, const npuq_tile *tile)
 {
-    const dynamic_walk *d = (const dynamic_walk *)walk;
-    const npuq_params smooth = select_smooth(walk, tile);
+    const npuq_params smooth = npuq_list_params(plan, tile, SMOOTH);
     row_values v;
 
-    read_parameters(walk->choice.kernels, d->form, walk->choice.y, tile->places[LOOP_FIRST].data,
-                    tile->places[LOOP_FIRST].row_stride, tile->places[LOOP_SECOND].data,
-                    tile->places[LOOP_SECOND].row_stride, tile->rows, &v);
-    npuq_requantise_tile(&walk->choice, tile, &smooth, v.inverse_scale, v.offset, 1);
+    read_parameters(plan, tile, &v);
+    requantise(&plan->setup, tile, &smooth, v.inverse_scale, v.offset, 1);
 }
 
-static void find_range_of_part(const npuq_walk *walk, const npuq_tile *tile)
+/* ---- what has one range ------------------------------------------------------------------------------------------ */
+
+static void find_range_of_part(const npuq_plan *plan, const npuq_tile *tile)
 {
-    const one_range *o = (const one_range *)walk;
-    const npuq_params smooth = select_smooth(walk, tile);
-    npuq_range *part = &o->parts[tile->unit];
+    const npuq_params smooth = npuq_list_params(plan, tile, SMOOTH);
+    npuq_range *part = &((const one_range *)plan)->parts[tile->unit];
     row_values v;
 
-    find_ranges(&walk->choice, tile, &smooth, &v);
+    find_ranges(&plan->setup, tile, &smooth, &v);
     for (size_t r = 0; r < tile->rows; r++) {
         *part = npuq_join_ranges(*part, (npuq_range){v.hi[r], v.lo[r]});
     }
 }
 
-static void requantise_part(const npuq_walk *walk, const npuq_tile *tile)
+static void requantise_part(const npuq_plan *plan, const npuq_tile *tile)
 {
-    const one_range *o = (const one_range *)walk;
-    const npuq_params smooth = select_smooth(walk, tile);
+    const one_range *o = (const one_range *)plan;
+    const npuq_params smooth = npuq_list_params(plan, tile, SMOOTH);
 
-    npuq_requantise_tile(&walk->choice, tile, &smooth, &o->inverse_scale, &o->offset, 0);
+    requantise(&plan->setup, tile, &smooth, &o->inverse_scale, &o->offset, 0);
 }
 
-/* ---- what has one range ------------------------------------------------------------------------------------------ */
-
-/* The one range of rows first_row on, to o->range; their units stay set. */
+/* The one range of so many rows, to o->range; their units stay set. */
 static void find_range(one_range *o, size_t first_row, size_t rows, const npuq_executor *executor)
 {
-    npuq_walk *walk = &o->dynamic.walk;
+    npuq_plan *plan = &o->plan;
     npuq_range parts[MAX_PARTS];
+    size_t columns = plan->is_flat ? PART : npuq_limit_columns(&plan->space, PART);
 
     o->range = npuq_empty_range();
-    walk->first_row = first_row;
-    walk->block_rows = ROWS;
-    size_t columns = npuq_limit_columns(&walk->space, PART);
+    plan->first_row = first_row;
+    plan->block_rows = ROWS;
     for (size_t part = PART;; part *= 2) { /* as large as it takes to have no more than MAX_PARTS */
-        npuq_cut_units(&walk->task.units, rows, npuq_count_columns(&walk->space), part, columns);
+        npuq_cut_units(&plan->units, rows, npuq_count_plan_columns(plan), part, columns);
         columns *= 2;
-        if (walk->task.units.count <= MAX_PARTS) {
+        if (plan->units.count <= MAX_PARTS) {
             break;
         }
     }
-    for (size_t i = 0; i < walk->task.units.count; i++) {
+    for (size_t i = 0; i < plan->units.count; i++) {
         parts[i] = o->range;
     }
     o->parts = parts;
-    walk->fn = find_range_of_part;
-    npuq_run_task(&walk->task, executor);
+    plan->compute = find_range_of_part;
+    npuq_run_plan(plan, executor);
 
     const npuq_fp_state caller = npuq_fp_enter();
-    for (size_t i = 0; i < walk->task.units.count; i++) {
+    for (size_t i = 0; i < plan->units.count; i++) {
         o->range = npuq_join_ranges(o->range, parts[i]); /* empty where its unit was done with one before */
     }
     npuq_fp_leave(&caller);
@@ -237,68 +371,79 @@ static void find_range(one_range *o, size_t first_row, size_t rows, const npuq_e
 /* Not inlined: what runs the executor would hold these values beside its own. */
 static __attribute__((noinline)) void find_parameters_of_range(one_range *o)
 {
-    const npuq_walk *walk = &o->dynamic.walk;
     row_values v;
 
     v.hi[0] = o->range.hi;
     v.lo[0] = o->range.lo;
-    find_parameters(walk->choice.kernels, o->dynamic.form, walk->choice.y, 1, &v);
+    find_parameters(o->plan.setup.kernels, o->plan.dynamic.form, o->plan.setup.types[Y], 1, &v);
     o->scale = v.scale[0];
     o->offset = v.offset[0];
     o->inverse_scale = v.inverse_scale[0];
 }
 
 /* A tensor, or one row after the other; the executor has the units of each. */
-static void run_together(one_range *o, npuq_dynamic_step step, size_t together, const npuq_executor *executor)
+static __attribute__((noinline)) void run_one_range(const npuq_plan *of_call, const npuq_executor *executor)
 {
-    npuq_walk *walk = &o->dynamic.walk;
-    const size_t all = npuq_count_rows(&walk->space);
+    one_range o = {.plan = *of_call};
+    npuq_plan *plan = &o.plan;
+    const bool only_ranges = plan->compute == npuq_put_ranges;
+    const size_t all = npuq_count_plan_rows(plan);
+    const size_t together = plan->dynamic.is_per_tensor ? all : 1;
 
     for (size_t row = 0; row < all; row += together) {
         npuq_tile tile;
 
-        find_range(o, row, together, executor);
-        npuq_select_tile(&walk->space, row, 1, 0, npuq_count_columns(&walk->space), &tile);
+        find_range(&o, row, together, executor);
+        npuq_select_plan_tile(plan, row, 1, 0, npuq_count_plan_columns(plan), &tile);
 
         const npuq_fp_state caller = npuq_fp_enter(); /* x87 may trap on a subnormal when it but copies it */
-        if (step == NPUQ_FIND_RANGES) {
-            put(&tile, &o->range.lo, &o->range.hi);
+        if (only_ranges) {
+            put(&tile, &o.range.lo, &o.range.hi);
         } else {
-            find_parameters_of_range(o);
-            put(&tile, &o->scale, &o->offset);
+            find_parameters_of_range(&o);
+            put(&tile, &o.scale, &o.offset);
         }
         npuq_fp_leave(&caller);
-        if (step != NPUQ_FIND_RANGES) {
-            walk->fn = requantise_part;
-            npuq_run_task(&walk->task, executor);
+        if (!only_ranges) {
+            plan->compute = requantise_part;
+            npuq_run_plan(plan, executor);
         }
     }
 }
 
-/* ---- units ------------------------------------------------------------------------------------------------------- */
-
-/* Of x that is in a cache already. Halves are quantised slowly enough that they may come from the second-level cache
- * again: then more rows share what is computed once for a block. */
-static size_t count_block_bytes(size_t x_size)
+void npuq_run_dynamic(npuq_plan *plan, const npuq_executor *executor)
 {
-    return x_size < sizeof(float) ? BLOCK_BYTES_IN_L2 : BLOCK_BYTES;
+    if (plan->dynamic.has_one_range) {
+        run_one_range(plan, executor);
+    } else {
+        npuq_run_plan(plan, executor);
+    }
+}
+
+/* ---- plans ------------------------------------------------------------------------------------------------------- */
+
+/* Elements of x in a block. Halves that are in a cache already are quantised slowly enough that they may come from the
+ * second-level cache again: then more rows share what is computed once for a block. */
+static size_t count_block_elements(const npuq_plan *plan)
+{
+    const npuq_params smooth = npuq_find_column_params(plan, SMOOTH);
+    const bool is_half = plan->setup.words[X].size < sizeof(float);
+    const size_t bytes = npuq_needs_conversion(&smooth)         ? BLOCK_BYTES_IN_L2
+                         : plan->setup.memory.reads.from_memory ? BLOCK_BYTES_FROM_MEMORY
+                         : is_half                              ? BLOCK_BYTES_IN_L2
+                                                                : BLOCK_BYTES;
+
+    return is_half ? bytes / sizeof(uint16_t) : bytes / sizeof(float);
 }
 
 /* All rows, each in one unit, as many together as stay in the cache. */
-static void cut_whole_rows(dynamic_walk *d, const npuq_filling *filling)
+static void cut_whole_rows(npuq_plan *plan, const npuq_arguments *arguments, size_t cols)
 {
-    npuq_walk *walk = &d->walk;
-    const size_t cols = npuq_count_columns(&walk->space);
-    const size_t x_size = walk->choice.words[NPUQ_AT_X].size;
-    const size_t block_bytes = npuq_is_unready(&d->smooth.first)       ? BLOCK_BYTES_IN_L2
-                               : walk->choice.memory.reads.from_memory ? BLOCK_BYTES_FROM_MEMORY
-                                                                       : count_block_bytes(x_size);
-    const bool across = npuq_operand_lies_across(&walk->space, NPUQ_AT_X);
-    const bool gathers = !npuq_operand_is_contiguous(&walk->space, NPUQ_AT_X);
-    const size_t rows = npuq_count_rows(&walk->space);
-    /* Columns that are all one element may be very many. One row needs no division. */
-    size_t fitting = rows == 1 ? 1 : block_bytes / x_size / cols;
-    const size_t gathered = gathers ? NPUQ_STAGED / x_size / cols : 0;
+    const size_t x_size = plan->setup.words[X].size;
+    const bool across = npuq_lies_across_rows(plan, X);
+    const size_t block_elements = count_block_elements(plan);
+    size_t fitting = cols <= block_elements / ROWS ? ROWS : block_elements / cols; /* small calls are not divided */
+    const size_t gathered = npuq_is_strided(plan, X) ? NPUQ_STAGED / x_size / cols : 0;
     size_t least = 1;
 
     if (gathered >= (across ? ACROSS_BYTES / 2 / x_size : 1)) { /* read once from where it is */
@@ -306,217 +451,71 @@ static void cut_whole_rows(dynamic_walk *d, const npuq_filling *filling)
     } else if (across) {
         least = ACROSS_BYTES / x_size;
     }
-    if (npuq_operand_lies_across(&walk->space, NPUQ_AT_Y)) {
+    if (npuq_lies_across_rows(plan, arguments->tensors[Y] ? Y : X)) {
         least = ROWS;
     }
-    walk->block_rows = fitting < least ? least : fitting > ROWS ? ROWS : fitting;
-    npuq_plan_second_pass(&walk->choice.memory, walk->block_rows, cols, x_size);
-
-    const size_t elements = cols < UNIT / least ? UNIT : least * cols;
-
-    npuq_cut_units(&walk->task.units, rows, cols, elements < filling->most ? elements : filling->most, cols);
-}
-
-/* ---- filling ----------------------------------------------------------------------------------------------------- */
-
-static void add_parameter(dynamic_walk *d, npuq_filling *filling, int operand, int argument, bool per_tensor)
-{
-    const npuq_tensor *tensor = filling->arguments.tensors[argument];
-
-    if (!tensor) {
-        return;
-    }
-    if (per_tensor) {
-        npuq_add_operand_along(&d->walk.space, operand, tensor, -1, 0);
-    } else {
-        npuq_add_operand(&d->walk.space, operand, tensor);
-    }
-    filling->pointers[argument] = (void *)&d->walk.space.data[operand];
-}
-
-/* ---- small dense calls ------------------------------------------------------------------------------------------- */
-
-typedef struct dynamic_dense {
-    npuq_dense dense;
-    const npuq_row_kernels *kernels;
-    npuq_type x;
-    npuq_type y;
-    npuq_dynamic_step step;
-    npuq_dynamic_form form;
-    npuq_group_params smooth;
-    char *first;
-    char *second; /* null where there is no offset */
-} dynamic_dense;
-
-static inline NPUQ_INLINED void run_block(const npuq_dense *dense, const npuq_block *block, size_t row, size_t col,
-                                          size_t group)
-{
-    enum { STEP = sizeof(float) };
-    const dynamic_dense *d = (const dynamic_dense *)dense;
-    const npuq_row_kernels *kernels = d->kernels;
-    char *const first = d->first + row * STEP;
-    char *const second = d->second ? d->second + row * STEP : NULL;
-    _Alignas(64) float smooths[NPUQ_DENSE_PARAMS + NPUQ_MAX_REPEAT];
-    const float *smooth = NULL;
-    row_values v;
-
-    if (d->smooth.first.data) {
-        const npuq_params params = npuq_select_params(&d->smooth, group, col);
-
-        smooth = npuq_convert_params(kernels, &params, block->n, smooths);
-    }
-    if (d->step == NPUQ_APPLY) {
-        read_parameters(kernels, d->form, d->y, first, STEP, second, STEP, block->rows, &v);
-    } else {
-        start_ranges(block->rows, &v);
-        kernels->range[d->x](block, smooth, v.hi, v.lo);
-    }
-    if (d->step == NPUQ_FIND_RANGES) {
-        put_values(first, STEP, v.lo, block->rows);
-        put_values(second, STEP, v.hi, block->rows);
-        return;
-    }
-    if (d->step == NPUQ_QUANTISE_ALL) {
-        find_parameters(kernels, d->form, d->y, block->rows, &v);
-        put_values(first, STEP, v.scale, block->rows);
-        put_values(second, STEP, v.offset, block->rows);
-    }
-    if (smooth) {
-        kernels->smooth_affine[d->y][d->x](block, smooth, v.inverse_scale, v.offset, 1);
-    } else {
-        kernels->affine_uniform[NPUQ_MUL][d->y][d->x](block, v.inverse_scale, v.offset, 1);
+    plan->block_rows = fitting < least ? least : fitting > ROWS ? ROWS : fitting;
+    if (!plan->is_small) {
+        npuq_plan_second_pass(&plan->setup.memory, plan->block_rows, cols, x_size);
+        npuq_cut_plan(plan, arguments, cols < UNIT / least ? UNIT : least * cols, NPUQ_WHOLE_ROWS);
     }
 }
 
-static void run_dense(const npuq_task *task, size_t begin, size_t end)
+npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
 {
-    npuq_run_dense_units(task, begin, end, false, run_block);
-}
-
-/* Whether each row has one range, is long enough, and there is room to convert smooth scales. */
-static bool suits_dense(const npuq_arguments *arguments, bool per_tensor, const npuq_executor *executor)
-{
-    const npuq_tensor *x = arguments->tensors[NPUQ_DYNAMIC_X];
-    const npuq_tensor *smooth = arguments->tensors[NPUQ_DYNAMIC_SMOOTH];
-
-    if (!npuq_are_small(arguments, NPUQ_DYNAMIC_X, executor)) {
-        return false;
-    }
-    const int64_t cols = x->shape[x->ndim - 1];
-    const bool one_row = arguments->counts[NPUQ_DYNAMIC_X] == cols;
-
-    return (per_tensor && !smooth) || ((!per_tensor || one_row) && (one_row || cols >= NPUQ_SHORT) &&
-                                       (!smooth || smooth->dtype == NPUQ_FLOAT32 || cols <= NPUQ_DENSE_PARAMS));
-}
-
-/* All but the task. */
-static inline NPUQ_INLINED void fill_dense(dynamic_dense *d, const npuq_arguments *arguments, npuq_dynamic_step step,
-                                           npuq_dynamic_form form, bool per_tensor)
-{
+    const npuq_dynamic_options *o = options;
     const npuq_tensor *const *tensors = arguments->tensors;
-    const npuq_tensor *second = tensors[NPUQ_DYNAMIC_SECOND];
+    const npuq_tensor *group_index = tensors[NPUQ_DYNAMIC_GROUP_INDEX];
+    const bool per_tensor = o->quant_mode == NPUQ_PER_TENSOR;
+    const bool is_uniform = per_tensor && !tensors[SMOOTH];
+    npuq_status status;
 
-    npuq_list_rows(&d->dense, arguments, NPUQ_DYNAMIC_X, NPUQ_DYNAMIC_Y, NPUQ_DYNAMIC_X, per_tensor);
-    const size_t row_bytes = (size_t)d->dense.block.x_stride;
-    const size_t block_bytes = count_block_bytes(d->dense.x_word.size);
+    if ((group_index || !npuq_are_dense(arguments)) && (status = npuq_check_dynamic_values(arguments)) != NPUQ_OK) {
+        return status;
+    }
+    const bool is_empty = !npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUP_INDEX, NPUQ_MUL, true, is_uniform);
 
-    d->dense.groups = npuq_list_groups(tensors[NPUQ_DYNAMIC_GROUP_INDEX]);
-    d->dense.block_rows = step == NPUQ_APPLY || row_bytes <= block_bytes / ROWS ? ROWS
-                          : row_bytes >= block_bytes                            ? 1
-                                                                                : block_bytes / row_bytes;
-    d->kernels = npuq_kernels();
-    d->x = arguments->infos[NPUQ_DYNAMIC_X]->type;
-    d->y = arguments->infos[NPUQ_DYNAMIC_Y]->type;
-    d->step = step;
-    d->form = form;
-    d->smooth = npuq_list_group_params(arguments, NPUQ_DYNAMIC_SMOOTH);
-    d->first = tensors[NPUQ_DYNAMIC_FIRST]->data;
-    d->second = second ? second->data : NULL;
-}
-
-static void keep_dense(npuq_filling *filling, npuq_dynamic_step step, npuq_dynamic_form form, bool per_tensor)
-{
-    dynamic_dense d;
-
-    _Static_assert(sizeof d <= NPUQ_TASK_BYTES, "a task fits a prepared call");
-    fill_dense(&d, &filling->arguments, step, form, per_tensor);
-    filling->pointers[NPUQ_DYNAMIC_SMOOTH] = (void *)&d.smooth.first.data;
-    filling->pointers[NPUQ_DYNAMIC_FIRST] = (void *)&d.first;
-    filling->pointers[NPUQ_DYNAMIC_SECOND] = (void *)&d.second;
-    npuq_keep_dense(filling, &d.dense, sizeof d, run_dense, NPUQ_DYNAMIC_X, NPUQ_DYNAMIC_Y, step != NPUQ_APPLY);
-}
-
-/* Not inlined: the general way, which runs the caller's executor, would hold these buffers beside its own. */
-static __attribute__((noinline)) void run_dense_now(const npuq_filling *filling, npuq_dynamic_step step,
-                                                    npuq_dynamic_form form, bool per_tensor)
-{
-    dynamic_dense d;
-
-    fill_dense(&d, &filling->arguments, step, form, per_tensor);
-    npuq_run_dense_now(&d.dense, run_block);
-}
-
-/* ---- the general way --------------------------------------------------------------------------------------------- */
-
-static void take_walk(npuq_filling *filling, npuq_dynamic_step step, npuq_dynamic_form form, bool per_tensor,
-                      const npuq_executor *executor)
-{
-    const npuq_arguments *arguments = &filling->arguments;
-    dynamic_walk t;
-    npuq_space *space = &t.walk.space;
-    const bool is_empty =
-        !npuq_start_walk(&t.walk, filling, NPUQ_DYNAMIC_X, NPUQ_DYNAMIC_Y, NPUQ_DYNAMIC_X, 4, NPUQ_MUL,
-                         step == NPUQ_APPLY         ? requantise_rows
-                         : step == NPUQ_FIND_RANGES ? put_ranges_of_rows
-                                                    : quantise_rows);
-
-    _Static_assert(sizeof t <= NPUQ_TASK_BYTES, "a task fits a prepared call");
-    if (!is_empty || (step == NPUQ_FIND_RANGES && npuq_count_elements(arguments->tensors[NPUQ_DYNAMIC_FIRST]) > 0)) {
-        t.walk.groups = npuq_list_groups(arguments->tensors[NPUQ_DYNAMIC_GROUP_INDEX]);
-        t.is_empty = is_empty;
-        t.form = form;
-        t.smooth = npuq_list_group_params(arguments, NPUQ_DYNAMIC_SMOOTH);
-        filling->pointers[NPUQ_DYNAMIC_SMOOTH] = (void *)&t.smooth.first.data;
-        add_parameter(&t, filling, LOOP_FIRST, NPUQ_DYNAMIC_FIRST, per_tensor);
-        add_parameter(&t, filling, LOOP_SECOND, NPUQ_DYNAMIC_SECOND, per_tensor);
-        for (int32_t i = 0; is_empty && i < space->ndim; i++) {
-            if (space->extents[i] == 0 || per_tensor) { /* nothing to look at, but a range to put */
-                space->extents[i] = 1;
-            }
-        }
-        npuq_normalise_space(space, per_tensor && !t.smooth.first.data ? NPUQ_ANY_ORDER : NPUQ_KEEP_COLUMNS);
-
-        if (step == NPUQ_APPLY || is_empty) {
-            t.walk.block_rows = ROWS;
-            npuq_cut_walk(&t.walk, filling, UNIT, UNIT);
-        } else if (per_tensor || (executor && npuq_count_columns(space) >= LONG_ROW)) {
-            assert(!filling->call);
-            one_range o = {.dynamic = t};
-
-            run_together(&o, step, per_tensor ? npuq_count_rows(space) : 1, executor);
-            return;
+    plan->dynamic.form = (uint8_t)o->form;
+    plan->dynamic.is_per_tensor = per_tensor;
+    plan->dynamic.is_empty = is_empty;
+    plan->dynamic.has_one_range = false;
+    if (is_empty && (o->step != NPUQ_FIND_RANGES || npuq_count_elements(tensors[SCALE_OR_MIN]) == 0)) {
+        return NPUQ_OK;
+    }
+    if (group_index) {
+        plan->groups = npuq_list_groups(group_index);
+    }
+    npuq_add_by_column(plan, arguments, SMOOTH);
+    for (int i = SCALE_OR_MIN; i <= OFFSET_OR_MAX; i++) {
+        if (per_tensor) {
+            npuq_add_by_column(plan, arguments, i);
         } else {
-            cut_whole_rows(&t, filling);
+            npuq_add_by_row(plan, arguments, i);
         }
     }
-    npuq_finish_filling(filling, &t.walk.task, sizeof t, executor);
-}
-
-void npuq_take_dynamic_step(npuq_filling *filling, npuq_dynamic_step step, npuq_dynamic_form form,
-                            npuq_quant_mode quant_mode, const npuq_executor *executor)
-{
-    const bool per_tensor = quant_mode == NPUQ_PER_TENSOR;
-
-    if (step == NPUQ_FIND_RANGES) { /* any type of y will do */
-        filling->arguments.infos[NPUQ_DYNAMIC_Y] = npuq_find_type(NPUQ_INT8);
+    for (int32_t i = 0; is_empty && i < plan->space.ndim; i++) {
+        if (plan->space.extents[i] == 0 || per_tensor) { /* nothing to look at, but a range to put */
+            plan->space.extents[i] = 1;
+        }
     }
-    if (!suits_dense(&filling->arguments, per_tensor, executor)) {
-        take_walk(filling, step, form, per_tensor, executor);
-    } else if (filling->call) {
-        keep_dense(filling, step, form, per_tensor);
-    } else {
-        run_dense_now(filling, step, form, per_tensor);
+    npuq_finish_operands(plan, is_uniform ? NPUQ_ANY_ORDER : NPUQ_KEEP_COLUMNS);
+
+    const size_t rows = npuq_count_plan_rows(plan);
+    const size_t cols = npuq_count_plan_columns(plan);
+
+    if (o->step == NPUQ_APPLY || is_empty) {
+        plan->block_rows = ROWS;
+        if (!plan->is_small) {
+            npuq_cut_plan(plan, arguments, UNIT, UNIT);
+        }
+    } else if (per_tensor ? rows > 1 || (int64_t)cols > npuq_find_small(arguments)
+                          : arguments->has_executor && cols >= LONG_ROW) {
+        plan->dynamic.has_one_range = true;
+        plan->is_small = false;
+    } else if (!plan->is_small || rows > 1) {
+        cut_whole_rows(plan, arguments, cols);
     }
+    return NPUQ_OK;
 }
 
 /* ---- parameters alone -------------------------------------------------------------------------------------------- */

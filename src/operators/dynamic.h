@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The passes of dynamic quantisation over checked arguments: ranges of rows or of a tensor, parameters from ranges,
- * quantising with them; each by itself, or all together while rows are in the cache. */
+/* Dynamic quantisation: ranges of rows or of a tensor, parameters from ranges, quantising with them; each step by
+ * itself, or all together while rows are in the cache. */
 #ifndef NPUQ_DYNAMIC_H
 #define NPUQ_DYNAMIC_H
 
 #include "../plan/plan.h"
 
-/* The order of arguments in all signatures. For ranges alone y is absent, in the symmetric operator the second. */
+/* The arguments in all signatures. For ranges alone y is absent, in dynamic_quant the offset. */
 enum {
-    NPUQ_DYNAMIC_X,
-    NPUQ_DYNAMIC_SMOOTH,
-    NPUQ_DYNAMIC_GROUP_INDEX,
-    NPUQ_DYNAMIC_Y,
-    NPUQ_DYNAMIC_FIRST, /* scale or min: one for each row, or for the tensor */
-    NPUQ_DYNAMIC_SECOND /* offset or max */
+    NPUQ_DYNAMIC_X = NPUQ_AT_X,
+    NPUQ_DYNAMIC_Y = NPUQ_AT_Y,
+    NPUQ_DYNAMIC_SMOOTH = NPUQ_AT_GROUPED,
+    NPUQ_DYNAMIC_SCALE_OR_MIN, /* one for each row, or for the tensor */
+    NPUQ_DYNAMIC_OFFSET_OR_MAX,
+    NPUQ_DYNAMIC_GROUP_INDEX
 };
 
 typedef enum npuq_dynamic_step {
@@ -22,13 +22,46 @@ typedef enum npuq_dynamic_step {
     NPUQ_APPLY         /* gives y, from scale and offset, or in the symmetric form from min and max */
 } npuq_dynamic_step;
 
-/* Does a step, or keeps it as a prepared call, which is never one of QUANTISE_ALL or FIND_RANGES per tensor. */
-void npuq_take_dynamic_step(npuq_filling *filling, npuq_dynamic_step step, npuq_dynamic_form form,
-                            npuq_quant_mode quant_mode, const npuq_executor *executor);
+typedef struct npuq_dynamic_options {
+    npuq_dynamic_step step;
+    npuq_dynamic_form form;
+    npuq_quant_mode quant_mode;
+} npuq_dynamic_options;
 
-/* Operands of a loop over ranges and what is made of them; it need not have the last. */
+/* An operator, or a step of it: COMPUTE is one of the functions below. FIRST and SECOND name what there is one of for
+ * each row, or for the tensor; ROLE is that of both. */
+#define NPUQ_DYNAMIC_OPERATOR(OP, COMPUTE, Y_ROLE, FIRST, SECOND, ROLE, SECOND_ROLE)                                   \
+    {                                                                                                                  \
+        {OP,                                                                                                           \
+         6,                                                                                                            \
+         true,                                                                                                         \
+         {                                                                                                             \
+             [NPUQ_DYNAMIC_X] = {"x", NPUQ_TAKES_FLOATS, 2, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},                    \
+             [NPUQ_DYNAMIC_Y] = {"y", NPUQ_TAKES(INT8) | NPUQ_TAKES(QUINT4X2), 2, NPUQ_MAX_NDIM, Y_ROLE,               \
+                                 NPUQ_OPERAND_Y},                                                                      \
+             [NPUQ_DYNAMIC_SMOOTH] = {"smooth_scales", NPUQ_TAKES_FLOATS, 1, 2, NPUQ_OPTIONAL_INPUT,                   \
+                                      NPUQ_OPERAND_SMOOTH},                                                            \
+             [NPUQ_DYNAMIC_SCALE_OR_MIN] = {FIRST, NPUQ_TAKES(FLOAT32), 1, NPUQ_MAX_NDIM - 1, ROLE,                    \
+                                            NPUQ_OPERAND_SCALE},                                                       \
+             [NPUQ_DYNAMIC_OFFSET_OR_MAX] = {SECOND, NPUQ_TAKES(FLOAT32), 1, NPUQ_MAX_NDIM - 1, SECOND_ROLE,           \
+                                             NPUQ_OPERAND_OFFSET},                                                     \
+             [NPUQ_DYNAMIC_GROUP_INDEX] = {"group_index", NPUQ_TAKES_INDICES, 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED},  \
+         }},                                                                                                           \
+            npuq_check_dynamic, npuq_plan_dynamic, COMPUTE, npuq_run_dynamic                                           \
+    }
+
+npuq_check_fn npuq_check_dynamic; /* options are npuq_dynamic_options, here and below */
+npuq_plan_fn npuq_plan_dynamic;
+npuq_run_fn npuq_run_dynamic;
+npuq_tile_fn npuq_put_ranges;
+npuq_tile_fn npuq_quantise_by_ranges;
+npuq_tile_fn npuq_quantise_by_parameters;
+
+npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments);
+
+/* Tensors are min, scale, max and offset, which is null in the symmetric form. */
 enum { NPUQ_PARAMS_MIN = NPUQ_AT_X, NPUQ_PARAMS_SCALE = NPUQ_AT_Y, NPUQ_PARAMS_MAX, NPUQ_PARAMS_OFFSET };
-
+npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *const *tensors, npuq_dtype y_dtype);
 void npuq_find_params_of_ranges(npuq_dynamic_form form, npuq_type y, const npuq_space *space);
 
 #endif

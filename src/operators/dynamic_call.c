@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dynamic_call.h"
+#include "dynamic.h"
+
+#include "../plan/space.h"
 
 #include <inttypes.h>
 
@@ -98,22 +100,22 @@ static npuq_status check_emptiness(const char *op, const npuq_tensor *x, npuq_qu
     return NPUQ_OK;
 }
 
-npuq_status npuq_check_dynamic_shapes(const npuq_arguments *arguments, void *options)
+npuq_status npuq_check_dynamic(const npuq_arguments *arguments, const void *options)
 {
     const npuq_dynamic_options *o = options;
     const char *op = arguments->signature->op;
     npuq_status status;
 
-    if ((status = check_mode(op, o->quant_mode, o->prepares && o->step != NPUQ_APPLY)) != NPUQ_OK ||
+    if ((status = check_mode(op, o->quant_mode, arguments->is_prepared && o->step != NPUQ_APPLY)) != NPUQ_OK ||
         (o->step == NPUQ_QUANTISE_ALL &&
          (status = check_emptiness(op, arguments->tensors[NPUQ_DYNAMIC_X], o->quant_mode)) != NPUQ_OK) ||
         (status = check_smooth(arguments, o->quant_mode)) != NPUQ_OK ||
         (o->step != NPUQ_FIND_RANGES &&
          (status = npuq_check_output_shape(arguments, NPUQ_DYNAMIC_X, NPUQ_DYNAMIC_Y)) != NPUQ_OK) ||
-        (status = check_parameter_shape(arguments, NPUQ_DYNAMIC_FIRST, o->quant_mode)) != NPUQ_OK) {
+        (status = check_parameter_shape(arguments, NPUQ_DYNAMIC_SCALE_OR_MIN, o->quant_mode)) != NPUQ_OK) {
         return status;
     }
-    return check_parameter_shape(arguments, NPUQ_DYNAMIC_SECOND, o->quant_mode);
+    return check_parameter_shape(arguments, NPUQ_DYNAMIC_OFFSET_OR_MAX, o->quant_mode);
 }
 
 npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments)
@@ -121,14 +123,15 @@ npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments)
     const char *op = arguments->signature->op;
     const npuq_tensor *x = arguments->tensors[NPUQ_DYNAMIC_X];
     const npuq_tensor *group_index = arguments->tensors[NPUQ_DYNAMIC_GROUP_INDEX];
-    const npuq_tensor *of_rows = arguments->tensors[NPUQ_DYNAMIC_FIRST]; /* per token, as all calls with groups are */
+    const npuq_tensor *of_rows =
+        arguments->tensors[NPUQ_DYNAMIC_SCALE_OR_MIN]; /* per token, as all calls with groups are */
     npuq_status status;
 
     if (group_index && (status = npuq_check_groups(op, group_index, npuq_count_elements(of_rows))) != NPUQ_OK) {
         return status;
     }
     /* For ranges no output is as large as x, which may be one element in memory: nothing else keeps it countable. */
-    if (!npuq_are_dense(arguments) && npuq_count_elements(x) > PTRDIFF_MAX) {
+    if (npuq_count_elements(x) > PTRDIFF_MAX) {
         return npuq_fail(NPUQ_ERROR_LAYOUT, op, "x", "has %" PRId64 " elements; expected at most %" PRId64,
                          npuq_count_elements(x), (int64_t)PTRDIFF_MAX);
     }
@@ -137,11 +140,11 @@ npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments)
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 
-enum { MIN, MAX, SCALE, OFFSET };
+enum { MIN = NPUQ_PARAMS_MIN, MAX = NPUQ_PARAMS_MAX, SCALE = NPUQ_PARAMS_SCALE, OFFSET = NPUQ_PARAMS_OFFSET };
 
 #define PARAMS_SIGNATURE(OP, COUNT)                                                                                    \
     {                                                                                                                  \
-        OP, COUNT,                                                                                                     \
+        OP, COUNT, false,                                                                                              \
         {                                                                                                              \
             [MIN] = {"min", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_INPUT, NPUQ_FIXED},                            \
             [MAX] = {"max", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_INPUT, NPUQ_FIXED},                            \
@@ -150,7 +153,7 @@ enum { MIN, MAX, SCALE, OFFSET };
         }                                                                                                              \
     }
 
-static npuq_status check_params(const npuq_arguments *arguments, void *options)
+static npuq_status check_params(const npuq_arguments *arguments, const void *options)
 {
     static const char rule[] = "the shape of min";
     const npuq_dtype y_dtype = *(const npuq_dtype *)options;
@@ -173,20 +176,19 @@ npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *
     static const npuq_signature asymmetric = PARAMS_SIGNATURE("dynamic_quant_params", 4);
     static const npuq_signature symmetric = PARAMS_SIGNATURE("dynamic_quant_symmetric_params", 3);
     const npuq_storage_word word = npuq_word_of(NPUQ_TYPE_FLOAT32);
-    npuq_filling filling;
+    npuq_arguments arguments;
     npuq_space space;
-    const npuq_status status = npuq_check_call(&filling, NULL, form == NPUQ_ASYMMETRIC ? &asymmetric : &symmetric,
-                                               tensors, check_params, &y_dtype, NULL);
+    const npuq_status status = npuq_check_call(&arguments, form == NPUQ_ASYMMETRIC ? &asymmetric : &symmetric, tensors,
+                                               check_params, &y_dtype, NULL);
 
     if (status != NPUQ_OK || npuq_count_elements(tensors[MIN]) == 0) {
         return status;
     }
     npuq_start_space(&space, 4, tensors[MIN], word, word);
-    npuq_add_operand(&space, NPUQ_PARAMS_MIN, tensors[MIN]);
-    npuq_add_operand(&space, NPUQ_PARAMS_MAX, tensors[MAX]);
-    npuq_add_operand(&space, NPUQ_PARAMS_SCALE, tensors[SCALE]);
-    if (tensors[OFFSET]) {
-        npuq_add_operand(&space, NPUQ_PARAMS_OFFSET, tensors[OFFSET]);
+    for (int i = 0; i < 4; i++) {
+        if (tensors[i]) {
+            npuq_add_operand(&space, i, tensors[i]);
+        }
     }
     npuq_normalise_space(&space, NPUQ_ANY_ORDER);
     npuq_find_params_of_ranges(form, npuq_find_type(y_dtype)->type, &space);

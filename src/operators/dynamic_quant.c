@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dynamic_call.h"
+#include "dynamic.h"
 
-static const npuq_dynamic_operator all_steps = {
-    NPUQ_DYNAMIC_SIGNATURE("dynamic_quant", 5, NPUQ_OUTPUT, "scale", "", NPUQ_OUTPUT), /* without an offset */
-    NPUQ_QUANTISE_ALL};
-static const npuq_dynamic_operator apply_step = {
-    NPUQ_DYNAMIC_SIGNATURE("dynamic_quant_symmetric_apply", 6, NPUQ_OUTPUT, "min", "max", NPUQ_INPUT), NPUQ_APPLY};
+static const npuq_operator all_steps =
+    NPUQ_DYNAMIC_OPERATOR("dynamic_quant", npuq_quantise_by_ranges, NPUQ_OUTPUT, "scale", "", NPUQ_OUTPUT,
+                          NPUQ_OPTIONAL_INPUT); /* without an offset */
+static const npuq_operator apply_step = NPUQ_DYNAMIC_OPERATOR(
+    "dynamic_quant_symmetric_apply", npuq_quantise_by_parameters, NPUQ_OUTPUT, "min", "max", NPUQ_INPUT, NPUQ_INPUT);
 
 static npuq_status check_form(const char *op, npuq_scale_form scale_form)
 {
@@ -21,32 +21,26 @@ static npuq_dynamic_form form_of(npuq_scale_form scale_form)
     return scale_form == NPUQ_SCALE_INVERSE ? NPUQ_SYMMETRIC_INVERSE : NPUQ_SYMMETRIC_PRODUCT;
 }
 
-static inline NPUQ_INLINED npuq_status call_operator(npuq_call *call, const npuq_tensor *const *tensors,
-                                                     npuq_quant_mode quant_mode, npuq_scale_form scale_form,
-                                                     const npuq_executor *executor)
-{
-    const npuq_status status = check_form(all_steps.signature.op, scale_form);
-
-    return status != NPUQ_OK ? status
-                             : npuq_call_dynamic(call, &all_steps, form_of(scale_form), tensors, quant_mode, executor);
-}
-
 npuq_status npuq_dynamic_quant(const npuq_tensor *x, const npuq_tensor *smooth_scales, const npuq_tensor *group_index,
                                npuq_quant_mode quant_mode, npuq_scale_form scale_form, const npuq_tensor *y,
                                const npuq_tensor *scale, const npuq_executor *executor)
 {
-    const npuq_tensor *const tensors[] = {x, smooth_scales, group_index, y, scale, NULL};
+    const npuq_tensor *const tensors[] = {x, y, smooth_scales, scale, NULL, group_index};
+    const npuq_dynamic_options options = {NPUQ_QUANTISE_ALL, form_of(scale_form), quant_mode};
+    const npuq_status status = check_form(all_steps.signature.op, scale_form);
 
-    return call_operator(NULL, tensors, quant_mode, scale_form, executor);
+    return status != NPUQ_OK ? status : npuq_call_operator(&all_steps, tensors, &options, executor);
 }
 
 npuq_status npuq_prepare_dynamic_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *smooth_scales,
                                        const npuq_tensor *group_index, npuq_quant_mode quant_mode,
                                        npuq_scale_form scale_form, const npuq_tensor *y, const npuq_tensor *scale)
 {
-    const npuq_tensor *const tensors[] = {x, smooth_scales, group_index, y, scale, NULL};
+    const npuq_tensor *const tensors[] = {x, y, smooth_scales, scale, NULL, group_index};
+    const npuq_dynamic_options options = {NPUQ_QUANTISE_ALL, form_of(scale_form), quant_mode};
+    const npuq_status status = check_form(all_steps.signature.op, scale_form);
 
-    return call ? call_operator(call, tensors, quant_mode, scale_form, NULL) : npuq_fail_call(all_steps.signature.op);
+    return status != NPUQ_OK && call ? status : npuq_prepare_operator(call, &all_steps, tensors, &options);
 }
 
 npuq_status npuq_dynamic_quant_symmetric_params(const npuq_tensor *min, const npuq_tensor *max, npuq_dtype y_dtype,
@@ -56,7 +50,7 @@ npuq_status npuq_dynamic_quant_symmetric_params(const npuq_tensor *min, const np
 
     return status != NPUQ_OK ? status
                              : npuq_call_dynamic_params(form_of(scale_form),
-                                                        (const npuq_tensor *const[]){min, max, scale, NULL}, y_dtype);
+                                                        (const npuq_tensor *const[]){min, scale, max, NULL}, y_dtype);
 }
 
 /* y is the same in both forms of the scale. */
@@ -65,9 +59,10 @@ npuq_status npuq_dynamic_quant_symmetric_apply(const npuq_tensor *x, const npuq_
                                                const npuq_tensor *min, const npuq_tensor *max, const npuq_tensor *y,
                                                const npuq_executor *executor)
 {
-    const npuq_tensor *const tensors[] = {x, smooth_scales, group_index, y, min, max};
+    const npuq_tensor *const tensors[] = {x, y, smooth_scales, min, max, group_index};
+    const npuq_dynamic_options options = {NPUQ_APPLY, NPUQ_SYMMETRIC_PRODUCT, quant_mode};
 
-    return npuq_call_dynamic(NULL, &apply_step, NPUQ_SYMMETRIC_PRODUCT, tensors, quant_mode, executor);
+    return npuq_call_operator(&apply_step, tensors, &options, executor);
 }
 
 npuq_status npuq_prepare_dynamic_quant_symmetric_apply(npuq_call *call, const npuq_tensor *x,
@@ -75,7 +70,8 @@ npuq_status npuq_prepare_dynamic_quant_symmetric_apply(npuq_call *call, const np
                                                        npuq_quant_mode quant_mode, const npuq_tensor *min,
                                                        const npuq_tensor *max, const npuq_tensor *y)
 {
-    const npuq_tensor *const tensors[] = {x, smooth_scales, group_index, y, min, max};
+    const npuq_tensor *const tensors[] = {x, y, smooth_scales, min, max, group_index};
+    const npuq_dynamic_options options = {NPUQ_APPLY, NPUQ_SYMMETRIC_PRODUCT, quant_mode};
 
-    return npuq_prepare_dynamic(call, &apply_step, NPUQ_SYMMETRIC_PRODUCT, tensors, quant_mode);
+    return npuq_prepare_operator(call, &apply_step, tensors, &options);
 }

@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "from_integers.h"
 
+#include "../element.h"
+
 #include <inttypes.h>
 
-/* Elements of a unit of work. Where parameters are converted, it has few columns, so that many rows share them. */
+/* Elements of a unit of work. */
 enum { UNIT = 32768 };
 
-enum { LOOP_ROW_SCALE = 2 };
-
-typedef struct integers_dense {
-    npuq_dense dense;
-    npuq_kernel_choice choice;
-    npuq_dequant_columns columns;
-    npuq_params row_scale;
-} integers_dense;
-
-typedef struct integers_walk {
-    npuq_walk walk;
-    npuq_dequant_columns columns;
-} integers_walk;
+/* Rows of a tile at most where row scales may have to be converted, and columns whose parameters are converted at a
+ * time: fewer than elsewhere, as there are more kinds of them on the stack. */
+enum { ROWS = 512, COLUMNS = 2048 };
+_Static_assert(COLUMNS % 64 == 0, "runs of parameters begin with a word of int4");
 
 npuq_status npuq_check_columns(const npuq_arguments *arguments, int i, int64_t columns)
 {
@@ -39,113 +32,187 @@ npuq_status npuq_check_columns(const npuq_arguments *arguments, int i, int64_t c
                      tensor->shape[last], columns);
 }
 
-static void dequantise_tile(const npuq_walk *walk, const npuq_tile *tile)
+typedef struct dequant_job {
+    npuq_dequant_fn *dequant;
+    npuq_dequant_params params;
+} dequant_job;
+
+static void dequantise_block(const void *argument, const npuq_block *block, size_t first_row)
 {
-    const integers_walk *t = (const integers_walk *)walk;
-    const npuq_params row_scale = {.data = tile->places[LOOP_ROW_SCALE].data,
-                                   .step = tile->places[LOOP_ROW_SCALE].row_stride,
-                                   .type = NPUQ_TYPE_FLOAT32,
-                                   .repeat = 1};
+    const dequant_job *job = argument;
 
-    npuq_dequantise_tile(&walk->choice, tile, &t->columns, &row_scale);
-}
+    if (first_row > 0 && job->params.row_scale) {
+        npuq_dequant_params params = job->params;
 
-static inline NPUQ_INLINED void dequantise_block(const npuq_dense *dense, const npuq_block *block, size_t row,
-                                                 size_t col, size_t group)
-{
-    const integers_dense *d = (const integers_dense *)dense;
-    const npuq_params row_scale = npuq_skip_params(&d->row_scale, row);
-    npuq_tile tile; /* of x and y alone: the rest is not read, and clearing it took a twentieth of a small call */
-
-    tile.rows = block->rows;
-    tile.cols = block->n;
-    tile.col = col;
-    tile.places[NPUQ_AT_X].data = (char *)(uintptr_t)block->x;
-    tile.places[NPUQ_AT_Y].data = block->y;
-    tile.places[NPUQ_AT_X].row_stride = block->x_stride;
-    tile.places[NPUQ_AT_Y].row_stride = block->y_stride;
-    tile.places[NPUQ_AT_X].col_stride = dense->x_word.size;
-    tile.places[NPUQ_AT_Y].col_stride = dense->y_word.size;
-    (void)group;
-    npuq_dequantise_tile(&d->choice, &tile, &d->columns, &row_scale);
-}
-
-static void run_dense(const npuq_task *task, size_t begin, size_t end)
-{
-    npuq_run_dense_units(task, begin, end, true, dequantise_block);
-}
-
-static void note_pointer(npuq_filling *filling, int i, void *pointer)
-{
-    if (i != NPUQ_ABSENT) {
-        filling->pointers[i] = pointer;
+        params.row_scale += first_row;
+        job->dequant(block, &params);
+    } else { /* a copy of what was just written would wait for it */
+        job->dequant(block, &job->params);
     }
 }
 
-static void list_columns(npuq_dequant_columns *columns, npuq_filling *filling, const npuq_from_integers *roles)
+static const int32_t *contiguous_ints(const npuq_params *params, size_t n, int32_t *buffer)
 {
-    columns->scale = npuq_list_params(&filling->arguments, roles->scale);
-    columns->addend = npuq_list_params(&filling->arguments, roles->addend);
-    columns->words_have_offsets = roles->words_have_offsets;
-    note_pointer(filling, roles->scale, (void *)&columns->scale.data);
-    note_pointer(filling, roles->addend, (void *)&columns->addend.data);
-}
-
-/* Whether every element is dequantised with the same parameters. */
-static bool are_alike(const npuq_kernel_choice *choice, const npuq_dequant_columns *columns, bool has_row_scale)
-{
-    const bool has_bias = choice->x == NPUQ_TYPE_INT32 && columns->addend.data;
-
-    return !has_row_scale && !has_bias && !npuq_dequantises_by_column(choice, columns);
-}
-
-static void take_dense(npuq_filling *filling, const npuq_from_integers *roles)
-{
-    const npuq_arguments *arguments = &filling->arguments;
-    integers_dense d;
-
-    _Static_assert(sizeof d <= NPUQ_TASK_BYTES, "a task fits a prepared call");
-    npuq_choose_kernels(&d.choice, arguments->infos[roles->x], arguments->infos[roles->y], NPUQ_MUL);
-    list_columns(&d.columns, filling, roles);
-    d.row_scale = npuq_list_dense_params(arguments, roles->row_scale);
-    note_pointer(filling, roles->row_scale, (void *)&d.row_scale.data);
-    npuq_list_rows(&d.dense, arguments, roles->x, roles->y, roles->y,
-                   are_alike(&d.choice, &d.columns, d.row_scale.data != NULL));
-    if (filling->call) {
-        npuq_keep_dense(filling, &d.dense, sizeof d, run_dense, roles->x, roles->y, false);
-    } else {
-        npuq_run_dense_now(&d.dense, dequantise_block);
+    if (params->step == (ptrdiff_t)sizeof *buffer) {
+        return (const int32_t *)(const void *)params->data;
     }
+    npuq_copy_row((char *)buffer, sizeof *buffer, params->data, params->step, sizeof *buffer, n);
+    return buffer;
 }
 
-static void take_walk(npuq_filling *filling, const npuq_from_integers *roles, const npuq_executor *executor)
+/* offsets may be null. */
+static void unpack_words(const npuq_row_kernels *kernels, const npuq_params *words, size_t n, float *scales,
+                         int32_t *offsets)
 {
-    const npuq_tensor *row_scale =
-        roles->row_scale == NPUQ_ABSENT ? NULL : filling->arguments.tensors[roles->row_scale];
-    integers_walk t;
-    npuq_walk *walk = &t.walk;
+    if (words->step == (ptrdiff_t)sizeof(uint64_t)) {
+        kernels->unpack((const uint64_t *)(const void *)words->data, scales, offsets, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t word = *(const uint64_t *)(const void *)(words->data + (ptrdiff_t)i * words->step);
 
-    _Static_assert(sizeof t <= NPUQ_TASK_BYTES, "a task fits a prepared call");
-    if (npuq_start_walk(walk, filling, roles->x, roles->y, roles->y, 3, NPUQ_MUL, dequantise_tile)) {
-        walk->block_rows = NPUQ_DEQUANT_ROWS;
-        list_columns(&t.columns, filling, roles);
-        if (row_scale) {
-            npuq_add_operand(&walk->space, LOOP_ROW_SCALE, row_scale);
-            filling->pointers[roles->row_scale] = (void *)&walk->space.data[LOOP_ROW_SCALE];
+        scales[i] = npuq_scale_of_word(word);
+        if (offsets) {
+            offsets[i] = npuq_offset_of_word(word);
         }
-        npuq_normalise_space(&walk->space, are_alike(&walk->choice, &t.columns, row_scale != NULL) ? NPUQ_ANY_ORDER
-                                                                                                   : NPUQ_KEEP_COLUMNS);
-        npuq_cut_walk(walk, filling, UNIT,
-                      npuq_converts_columns(&walk->choice, &t.columns) ? NPUQ_DEQUANT_COLUMNS : UNIT);
     }
-    npuq_finish_filling(filling, &walk->task, sizeof t, executor);
 }
 
-void npuq_take_from_integers(npuq_filling *filling, const npuq_from_integers *roles, const npuq_executor *executor)
+static bool adds_before_product(const npuq_kernel_setup *setup)
 {
-    if (npuq_are_small(&filling->arguments, roles->y, executor)) {
-        take_dense(filling, roles);
+    return setup->types[NPUQ_INTEGERS_X] != NPUQ_TYPE_INT32;
+}
+
+/* What goes by column in a tile. */
+typedef struct dequant_columns {
+    npuq_params scale;
+    npuq_params addend;
+    bool are_words;
+    bool words_have_offsets; /* one of them is not 0 */
+    bool is_x_bias;          /* the addend is of int32 */
+} dequant_columns;
+
+/* Whether there is a scale or offset for each column. */
+static inline bool go_by_column(const npuq_kernel_setup *setup, const dequant_columns *c)
+{
+    return c->scale.step != 0 || (adds_before_product(setup) && c->addend.step != 0);
+}
+
+/* Whether parameters by column have to be converted or copied before the kernels can read them. */
+static inline NPUQ_INLINED bool converts_columns(const npuq_kernel_setup *setup, const dequant_columns *c)
+{
+    const bool by_column = go_by_column(setup, c);
+
+    return (by_column && npuq_needs_conversion(&c->scale)) ||
+           (c->is_x_bias ? c->addend.step != (ptrdiff_t)sizeof(int32_t)
+                         : (by_column || !adds_before_product(setup)) && npuq_needs_conversion(&c->addend));
+}
+
+typedef struct dequant_buffers {
+    _Alignas(64) float scales[COLUMNS + NPUQ_MAX_REPEAT];
+    _Alignas(64) float addends[COLUMNS + NPUQ_MAX_REPEAT];
+    _Alignas(64) int32_t y_offsets[COLUMNS];
+    _Alignas(64) int32_t x_biases[COLUMNS];
+} dequant_buffers;
+
+/* Sets what goes by column in *p, where increment is set, for so many columns from col on, `join` times over. */
+static void list_columns(const npuq_kernel_setup *setup, const dequant_columns *columns, size_t col, size_t cols,
+                         size_t join, dequant_buffers *buffers, npuq_dequant_params *p)
+{
+    const npuq_row_kernels *kernels = setup->kernels;
+    const npuq_params scale = npuq_skip_params(&columns->scale, col);
+    const npuq_params addend = npuq_skip_params(&columns->addend, col);
+    const size_t n = p->increment ? cols : 1;
+    const size_t times = p->increment ? join : 1;
+
+    if (columns->are_words) {
+        int32_t *y_offsets = columns->words_have_offsets ? buffers->y_offsets : NULL;
+
+        unpack_words(kernels, &scale, n, buffers->scales, y_offsets);
+        p->scale = npuq_repeated(buffers->scales, buffers->scales, n, times);
+        if (y_offsets) {
+            p->y_offset = npuq_repeated(y_offsets, y_offsets, n, times);
+        }
     } else {
-        take_walk(filling, roles, executor);
+        p->scale = npuq_convert_repeated(kernels, &scale, n, times, buffers->scales);
     }
+    if (columns->is_x_bias) {
+        p->x_bias = contiguous_ints(&addend, cols, buffers->x_biases);
+        p->x_bias = npuq_repeated(buffers->x_biases, p->x_bias, cols, join);
+    } else if (addend.data && adds_before_product(setup)) {
+        p->offset = npuq_convert_repeated(kernels, &addend, n, times, buffers->addends);
+    } else if (addend.data) {
+        p->bias = npuq_convert_repeated(kernels, &addend, cols, join, buffers->addends);
+    }
+}
+
+static dequant_columns find_columns(const npuq_plan *plan, npuq_params scale, npuq_params addend)
+{
+    return (dequant_columns){scale, addend, (NPUQ_TAKES_WORDS >> scale.type & 1) != 0, plan->words_have_offsets,
+                             addend.data && addend.type == NPUQ_TYPE_INT32};
+}
+
+void npuq_dequantise_tile(const npuq_plan *plan, const npuq_tile *tile)
+{
+    const npuq_kernel_setup *setup = &plan->setup;
+    const dequant_columns columns = find_columns(plan, npuq_list_params(plan, tile, NPUQ_INTEGERS_SCALE),
+                                                 npuq_list_params(plan, tile, NPUQ_INTEGERS_ADDEND));
+    const bool has_row_scale = tile->places[NPUQ_INTEGERS_ROW_SCALE].data != NULL;
+    const size_t join = has_row_scale ? 1 : npuq_count_rows_to_join(setup, tile);
+    dequant_buffers buffers;
+    float row_scales[ROWS + NPUQ_MAX_REPEAT];
+    dequant_job job = {.dequant =
+                           setup->kernels->dequant[setup->types[NPUQ_INTEGERS_Y]][setup->types[NPUQ_INTEGERS_X]]};
+    size_t most = npuq_limit_staged_columns(setup, tile, true);
+    npuq_tile part;
+
+    job.params.increment = go_by_column(setup, &columns);
+    if (has_row_scale) {
+        const npuq_params row_scale = npuq_list_row_params(plan, tile, NPUQ_INTEGERS_ROW_SCALE);
+
+        assert(tile->rows <= ROWS || npuq_params_are_ready(&row_scale));
+        job.params.row_scale = npuq_convert_params(setup->kernels, &row_scale, tile->rows, row_scales);
+    }
+    if (converts_columns(setup, &columns)) {
+        most = npuq_smaller(most, COLUMNS);
+    }
+    for (size_t col = 0; col < tile->cols; col += most) {
+        const npuq_tile *here = npuq_select_columns(setup, tile, col, most, &part);
+
+        list_columns(setup, &columns, col, here->cols, join, &buffers, &job.params);
+        npuq_for_each_joined_block(setup, here, join, dequantise_block, &job);
+    }
+}
+
+static bool is_single(const npuq_tensor *tensor)
+{
+    return !tensor || tensor->shape[tensor->ndim - 1] == 1;
+}
+
+npuq_status npuq_plan_from_integers(npuq_plan *plan, const npuq_arguments *arguments, bool words_have_offsets)
+{
+    const npuq_tensor *const *tensors = arguments->tensors;
+    const bool has_row_scale = tensors[NPUQ_INTEGERS_ROW_SCALE] != NULL;
+    const bool is_uniform =
+        !has_row_scale && is_single(tensors[NPUQ_INTEGERS_SCALE]) && is_single(tensors[NPUQ_INTEGERS_ADDEND]);
+
+    plan->words_have_offsets = words_have_offsets;
+    if (!npuq_start_plan(plan, arguments, NPUQ_INTEGERS_ROW_SCALE + 1, NPUQ_MUL, true, is_uniform)) {
+        return NPUQ_OK;
+    }
+    npuq_add_by_column(plan, arguments, NPUQ_INTEGERS_SCALE);
+    npuq_add_by_column(plan, arguments, NPUQ_INTEGERS_ADDEND);
+    if (has_row_scale) {
+        npuq_add_by_row(plan, arguments, NPUQ_INTEGERS_ROW_SCALE);
+        plan->block_rows = plan->is_flat ? SIZE_MAX : ROWS;
+    }
+    if (plan->is_small) {
+        return NPUQ_OK;
+    }
+    npuq_finish_operands(plan, is_uniform ? NPUQ_ANY_ORDER : NPUQ_KEEP_COLUMNS);
+
+    const dequant_columns columns = find_columns(plan, npuq_find_column_params(plan, NPUQ_INTEGERS_SCALE),
+                                                 npuq_find_column_params(plan, NPUQ_INTEGERS_ADDEND));
+    npuq_cut_plan(plan, arguments, UNIT, converts_columns(&plan->setup, &columns) ? COLUMNS : UNIT);
+    return NPUQ_OK;
 }

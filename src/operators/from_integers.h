@@ -5,20 +5,20 @@
 
 #include "../plan/plan.h"
 
-/* Which argument of the operator is what, or NPUQ_ABSENT; see npuq_dequant_columns. */
-typedef struct npuq_from_integers {
-    int x;
-    int y;
-    int scale;
-    int addend;
-    int row_scale;
-    bool words_have_offsets;
-} npuq_from_integers;
+/* Their arguments, of which not all have each. */
+enum {
+    NPUQ_INTEGERS_X = NPUQ_AT_X,
+    NPUQ_INTEGERS_Y = NPUQ_AT_Y,
+    NPUQ_INTEGERS_SCALE,    /* or words of trans_quant_param, which have an offset each */
+    NPUQ_INTEGERS_ADDEND,   /* to int8 and int4 the offset, before the product; to int32 the bias: one of int32 is added
+                               first, others after the product */
+    NPUQ_INTEGERS_ROW_SCALE /* one for each row */
+};
 
 /* The last dimension of argument i has one element, or as many as there are columns. */
 npuq_status npuq_check_columns(const npuq_arguments *arguments, int i, int64_t columns);
 
-/* y from x, after all checks: at once, or kept as a prepared call. */
-void npuq_take_from_integers(npuq_filling *filling, const npuq_from_integers *roles, const npuq_executor *executor);
+npuq_status npuq_plan_from_integers(npuq_plan *plan, const npuq_arguments *arguments, bool words_have_offsets);
+npuq_tile_fn npuq_dequantise_tile;
 
 #endif

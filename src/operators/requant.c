@@ -4,22 +4,9 @@
 
 #include <inttypes.h>
 
-static const char op[] = "requant";
+enum { X = NPUQ_INTEGERS_X, Y = NPUQ_INTEGERS_Y, WORDS = NPUQ_INTEGERS_SCALE, BIAS = NPUQ_INTEGERS_ADDEND };
 
-enum { X, WORDS, BIAS, Y };
-
-static const npuq_signature signature = {
-    op,
-    4,
-    {
-        [X] = {"x", NPUQ_TAKES(INT32), 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
-        [WORDS] = {"words", NPUQ_TAKES_WORDS, 1, 2, NPUQ_INPUT, NPUQ_FIXED},
-        [BIAS] = {"bias", NPUQ_TAKES(INT32), 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_BIAS},
-        [Y] = {"y", NPUQ_TAKES(INT8) | NPUQ_TAKES(FLOAT16), 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
-    },
-};
-
-static npuq_status check_shapes(const npuq_arguments *arguments, void *options)
+static inline NPUQ_INLINED npuq_status check(const npuq_arguments *arguments, const void *options)
 {
     const npuq_tensor *x = arguments->tensors[X];
     const int64_t *columns = &x->shape[x->ndim - 1];
@@ -71,14 +58,14 @@ static npuq_status check_words(const npuq_params *words, int64_t count, npuq_wor
         const uint64_t word = word_at(words, i);
 
         if ((word & shift_bits) != 0) {
-            return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "words",
+            return npuq_fail(NPUQ_ERROR_ARGUMENT, "requant", "words",
                              "element %" PRId64 " is 0x%" PRIX64
                              "; expected bits 36..32 to be 0, for any y: extend the bits of a scale by zeros, not by "
                              "its sign",
                              i, word);
         }
         if ((word & must_be_1) != must_be_1) {
-            return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "words",
+            return npuq_fail(NPUQ_ERROR_ARGUMENT, "requant", "words",
                              "element %" PRId64 " is 0x%" PRIX64
                              "; expected bit 46 to be 1, as in the words of trans_quant_param: only a FLOAT16 y takes "
                              "words without it",
@@ -88,37 +75,45 @@ static npuq_status check_words(const npuq_params *words, int64_t count, npuq_wor
     return NPUQ_OK; /* not reached: one of the words has a wrong bit */
 }
 
-static inline NPUQ_INLINED npuq_status call_requant(npuq_call *call, const npuq_tensor *const *tensors,
-                                                    const npuq_executor *executor)
+static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
 {
-    npuq_from_integers roles = {.x = X, .y = Y, .scale = WORDS, .addend = BIAS, .row_scale = NPUQ_ABSENT};
-    npuq_filling filling;
-    npuq_status status = npuq_check_call(&filling, call, &signature, tensors, check_shapes, NULL, executor);
-
-    if (status != NPUQ_OK) {
-        return status;
-    }
-    const npuq_params words = npuq_list_params(&filling.arguments, WORDS);
-    const int64_t all = npuq_count_elements(tensors[WORDS]);
+    const npuq_tensor *tensor = arguments->tensors[WORDS];
+    const int last = tensor->ndim - 1;
+    const int64_t all = npuq_count_elements(tensor);
+    const npuq_params words = {.data = tensor->data,
+                               .step = tensor->shape[last] > 1 ? (ptrdiff_t)tensor->strides[last] * 8 : 0};
     const int64_t distinct = !words.data ? 0 : words.step == 0 && all > 1 ? 1 : all; /* very many may be one */
     const npuq_word_bits b = bits_of(&words, distinct);
+    const npuq_status status = check_words(&words, distinct, b, arguments->tensors[Y]->dtype);
 
-    roles.words_have_offsets = (b.any & offset_bits) != 0;
-    status = check_words(&words, distinct, b, tensors[Y]->dtype);
-    if (status == NPUQ_OK) {
-        npuq_take_from_integers(&filling, &roles, executor);
-    }
-    return status;
+    (void)options;
+    return status != NPUQ_OK ? status : npuq_plan_from_integers(plan, arguments, (b.any & offset_bits) != 0);
 }
+
+static const npuq_operator requant = {
+    {"requant",
+     5,
+     false,
+     {
+         [X] = {"x", NPUQ_TAKES(INT32), 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
+         [Y] = {"y", NPUQ_TAKES(INT8) | NPUQ_TAKES(FLOAT16), 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
+         [WORDS] = {"words", NPUQ_TAKES_WORDS, 1, 2, NPUQ_INPUT, NPUQ_FIXED},
+         [BIAS] = {"bias", NPUQ_TAKES(INT32), 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_BIAS},
+         [NPUQ_INTEGERS_ROW_SCALE] = {.role = NPUQ_OPTIONAL_INPUT},
+     }},
+    check,
+    make_plan,
+    npuq_dequantise_tile,
+    NULL};
 
 npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias, const npuq_tensor *y,
                          const npuq_executor *executor)
 {
-    return call_requant(NULL, (const npuq_tensor *const[]){x, words, bias, y}, executor);
+    return npuq_call_operator(&requant, (const npuq_tensor *const[]){x, y, words, bias, NULL}, NULL, executor);
 }
 
 npuq_status npuq_prepare_requant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *words,
                                  const npuq_tensor *bias, const npuq_tensor *y)
 {
-    return call ? call_requant(call, (const npuq_tensor *const[]){x, words, bias, y}, NULL) : npuq_fail_call(op);
+    return npuq_prepare_operator(call, &requant, (const npuq_tensor *const[]){x, y, words, bias, NULL}, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../kernels/dispatch.h"
+#include "../plan/fp_state.h"
 #include "../plan/plan.h"
 
 #include <inttypes.h>
@@ -7,11 +8,12 @@
 
 static const char op[] = "trans_quant_param";
 
-enum { SCALE, OFFSET, Y };
+enum { SCALE = NPUQ_AT_X, Y = NPUQ_AT_Y, OFFSET };
 
 static const npuq_signature signature = {
     op,
     3,
+    false,
     {
         [SCALE] = {"scale", NPUQ_TAKES(FLOAT32), 1, 2, NPUQ_INPUT, NPUQ_FIXED},
         [OFFSET] = {"offset", NPUQ_TAKES(FLOAT32), 1, 2, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED},
@@ -77,7 +79,6 @@ static npuq_status check_y(const npuq_arguments *arguments)
                             offset_is_longer ? "the shape of offset" : "the shape of scale");
 }
 
-enum { LOOP_SCALE = NPUQ_AT_X, LOOP_Y = NPUQ_AT_Y, LOOP_OFFSET };
 enum { TILE = 512 };
 
 /* One row, a tile of columns at a time; whatever is not contiguous goes by the stack. */
@@ -86,35 +87,35 @@ static void pack_row(const npuq_row_kernels *kernels, const npuq_tile *tile, npu
     uint32_t scales[TILE];
     float offsets[TILE + NPUQ_MAX_REPEAT];
     uint64_t words[TILE];
-    const bool read_through = tile->places[LOOP_SCALE].col_stride == (ptrdiff_t)sizeof *scales;
-    const bool write_through = tile->places[LOOP_Y].col_stride == (ptrdiff_t)sizeof *words;
-    const bool has_offsets = tile->places[LOOP_OFFSET].data != NULL;
-    const bool offsets_ready = !has_offsets || tile->places[LOOP_OFFSET].col_stride == (ptrdiff_t)sizeof *offsets;
-    const bool offsets_alike = tile->places[LOOP_OFFSET].col_stride == 0;
+    const bool read_through = tile->places[SCALE].col_stride == (ptrdiff_t)sizeof *scales;
+    const bool write_through = tile->places[Y].col_stride == (ptrdiff_t)sizeof *words;
+    const bool has_offsets = tile->places[OFFSET].data != NULL;
+    const bool offsets_ready = !has_offsets || tile->places[OFFSET].col_stride == (ptrdiff_t)sizeof *offsets;
+    const bool offsets_alike = tile->places[OFFSET].col_stride == 0;
     const size_t most = read_through && write_through && offsets_ready ? tile->cols : TILE;
     const float *offset_run = NULL;
 
     for (size_t col = 0; col < tile->cols; col += most) {
         const size_t n = tile->cols - col < most ? tile->cols - col : most;
-        const npuq_params offset = {.data = tile->places[LOOP_OFFSET].data,
+        const npuq_params offset = {.data = tile->places[OFFSET].data,
                                     .type = NPUQ_TYPE_FLOAT32,
-                                    .step = tile->places[LOOP_OFFSET].col_stride,
+                                    .step = tile->places[OFFSET].col_stride,
                                     .repeat = 1};
         const npuq_params offset_here = npuq_skip_params(&offset, col);
-        const char *scale = tile->places[LOOP_SCALE].data + (ptrdiff_t)col * tile->places[LOOP_SCALE].col_stride;
-        char *y = tile->places[LOOP_Y].data + (ptrdiff_t)col * tile->places[LOOP_Y].col_stride;
+        const char *scale = tile->places[SCALE].data + (ptrdiff_t)col * tile->places[SCALE].col_stride;
+        char *y = tile->places[Y].data + (ptrdiff_t)col * tile->places[Y].col_stride;
         uint64_t *target = write_through ? (uint64_t *)(void *)y : words;
 
         assert(n <= TILE || (offsets_ready && read_through && write_through));
         for (size_t i = 0; !read_through && i < n; i++) { /* as bits: a float copy may change a signalling NaN */
-            memcpy(&scales[i], scale + (ptrdiff_t)i * tile->places[LOOP_SCALE].col_stride, sizeof *scales);
+            memcpy(&scales[i], scale + (ptrdiff_t)i * tile->places[SCALE].col_stride, sizeof *scales);
         }
         if (has_offsets && (col == 0 || !offsets_alike)) {
             offset_run = npuq_convert_params(kernels, &offset_here, n, offsets);
         }
         kernels->pack(read_through ? (const uint32_t *)(const void *)scale : scales, offset_run, target, n, round_mode);
         for (size_t i = 0; !write_through && i < n; i++) {
-            memcpy(y + (ptrdiff_t)i * tile->places[LOOP_Y].col_stride, &words[i], sizeof *words);
+            memcpy(y + (ptrdiff_t)i * tile->places[Y].col_stride, &words[i], sizeof *words);
         }
     }
 }
@@ -132,7 +133,7 @@ static void add_parameter(npuq_space *space, int operand, const npuq_tensor *ten
     }
 }
 
-static npuq_status check_shapes(const npuq_arguments *arguments, void *of_call)
+static npuq_status check(const npuq_arguments *arguments, const void *of_call)
 {
     const npuq_round_mode round_mode = *(const npuq_round_mode *)of_call;
     const npuq_tensor *const *tensors = arguments->tensors;
@@ -151,9 +152,9 @@ static npuq_status check_shapes(const npuq_arguments *arguments, void *of_call)
 npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq_tensor *offset, npuq_round_mode round_mode,
                                    const npuq_tensor *y)
 {
-    npuq_filling filling;
-    const npuq_status status = npuq_check_call(
-        &filling, NULL, &signature, (const npuq_tensor *const[]){scale, offset, y}, check_shapes, &round_mode, NULL);
+    npuq_arguments arguments;
+    const npuq_status status = npuq_check_call(&arguments, &signature, (const npuq_tensor *const[]){scale, y, offset},
+                                               check, &round_mode, NULL);
 
     if (status != NPUQ_OK) {
         return status;
@@ -163,10 +164,10 @@ npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq_tensor *
     npuq_space space;
 
     npuq_start_space(&space, 3, y, npuq_find_type(scale->dtype)->word, npuq_find_type(y->dtype)->word);
-    npuq_add_operand(&space, LOOP_Y, y);
-    add_parameter(&space, LOOP_SCALE, scale, y);
+    npuq_add_operand(&space, Y, y);
+    add_parameter(&space, SCALE, scale, y);
     if (offset) {
-        add_parameter(&space, LOOP_OFFSET, offset, y);
+        add_parameter(&space, OFFSET, offset, y);
     }
     npuq_normalise_space(&space, NPUQ_ANY_ORDER);
 

@@ -34,10 +34,12 @@ npuq_memory_plan npuq_plan_memory(size_t bytes);
 /* Has both passes take one block of rows after the other: each row has cols elements of x_size bytes. */
 void npuq_plan_second_pass(npuq_memory_plan *plan, size_t block_rows, size_t cols, size_t x_size);
 
-/* The hints of a small call: kernels that share parameters among rows ask how many streams the CPU likes. */
-static inline npuq_hints npuq_hint_small_rows(size_t rows)
+/* Of a small call: kernels that share parameters among rows ask how many streams the CPU likes. */
+static inline npuq_memory_plan npuq_plan_cached_memory(void)
 {
-    return (npuq_hints){.read_streams = rows > 1 ? npuq_find_tuning()->read_streams : 0};
+    const npuq_hints hints = {.read_streams = npuq_find_tuning()->read_streams};
+
+    return (npuq_memory_plan){hints, hints};
 }
 
 /* The hints of a pass, for rows that may lie apart by a step: what follows such a row is not what comes next. */

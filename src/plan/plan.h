@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A checked call: what is left to do, in units that any threads may do in any order. An operator fills a structure of
- * its own that begins with npuq_task, and has it run at once or kept as a prepared call. */
+/* A call on its way to the kernels: checked, planned, and run at once or kept as a prepared call. An operator says what
+ * its arguments may be, where its operands lie, and what it computes of a tile. */
 #ifndef NPUQ_PLAN_H
 #define NPUQ_PLAN_H
 
 #include "../check/groups.h"
 #include "../check/view.h"
-#include "../tile/tile.h"
+#include "../kernels/dispatch.h"
+#include "../tile/params.h"
+#include "../tile/stage.h"
 #include "fp_state.h"
 #include "space.h"
 
-#include <string.h>
+typedef struct npuq_plan npuq_plan;
 
-typedef struct npuq_task npuq_task;
-
-/* Does units begin to end - 1, in the floating-point state that the arithmetic needs. */
-typedef void npuq_run_fn(const npuq_task *task, size_t begin, size_t end);
+/* Computes a tile, in the floating-point state that the arithmetic needs. */
+typedef void npuq_tile_fn(const npuq_plan *plan, const npuq_tile *tile);
 
 /* Where an argument's data lies, so that npuq_call_rebind() can tell whether other data may take its place. */
 typedef struct npuq_bound {
@@ -24,56 +24,275 @@ typedef struct npuq_bound {
     size_t above; /* bytes from data to the last one */
 } npuq_bound;
 
-/* A task may be copied: it has no pointer into itself or to the caller's structures. */
-struct npuq_task {
-    npuq_run_fn *run;
+/* In a tensor of groups, this operand has other data for each. */
+enum { NPUQ_AT_GROUPED = NPUQ_AT_Y + 1 };
+
+/* What is left to do of a checked call, in units that any threads may do in any order. A plan may be copied: it has no
+ * pointer into itself or to the caller's structures. Operands have the numbers of their arguments. */
+struct npuq_plan {
+    npuq_tile_fn *compute;
     npuq_units units; /* of count 0 if there is nothing to do */
+    npuq_kernel_setup setup;
+    npuq_groups groups;     /* a tile has rows of one group */
+    ptrdiff_t group_stride; /* bytes from the data of a group to those of the next */
+    size_t block_rows;      /* of a tile at most */
+    size_t first_row;       /* of unit 0 */
+    uint8_t operands;
+    bool is_flat;  /* rows are at an even distance in every operand: one tile is all of them */
+    bool is_small; /* flat, and one unit: there is nothing to cut */
+    union {        /* an operator's own */
+        bool by_column;
+        bool words_have_offsets;
+        struct {
+            uint8_t form; /* npuq_dynamic_form */
+            bool is_per_tensor;
+            bool is_empty; /* x, of which ranges are put even so */
+            bool has_one_range;
+        } dynamic;
+    };
+    union {
+        npuq_tile all;
+        npuq_space space;
+    };
 
     /* of a prepared call, by argument */
+    uint8_t present;                    /* a set */
+    uint8_t sizes[NPUQ_MOST_ARGUMENTS]; /* of an element; 0 if there are none */
     const npuq_signature *signature;
     npuq_bound bounds[NPUQ_MOST_ARGUMENTS];
-    uint16_t slots[NPUQ_MOST_ARGUMENTS]; /* where the task has the pointer to the data, in bytes; 0: nowhere */
-    uint8_t sizes[NPUQ_MOST_ARGUMENTS];  /* of an element; 0 if there are none */
-    uint8_t present;                     /* set of arguments */
 };
 _Static_assert(NPUQ_MOST_ARGUMENTS <= 8, "a set of arguments has one bit for each");
 
-/* Bytes of npuq_call that a task may use; the rest is a reserve. */
-enum { NPUQ_TASK_BYTES = 960 };
+/* Bytes of npuq_call that a plan may use; the rest is a reserve. */
+enum { NPUQ_PLAN_BYTES = 960 };
+_Static_assert(sizeof(npuq_plan) <= NPUQ_PLAN_BYTES && NPUQ_PLAN_BYTES <= sizeof(npuq_call),
+               "a prepared call is a plan");
 
-/* What is known while a task is filled. */
-typedef struct npuq_filling {
-    npuq_call *call; /* to keep the task as, or null: it runs at once */
-    size_t most;     /* elements of a unit at most, where it can be divided */
-    npuq_arguments arguments;
-    void *pointers[NPUQ_MOST_ARGUMENTS]; /* where the task has the pointer to each argument's data */
-} npuq_filling;
+/* What holds for the shapes of an operator's arguments, and for its options. */
+typedef npuq_status npuq_check_fn(const npuq_arguments *arguments, const void *options);
 
-/* Elements of a unit of a prepared call: engines share out small calls, too. */
-enum { NPUQ_PREPARED_UNIT = 4096 };
+/* Fills a plan after all other checks. Checks the values that it reads of arguments. */
+typedef npuq_status npuq_plan_fn(npuq_plan *plan, const npuq_arguments *arguments, const void *options);
 
-/* What holds for the shapes of an operator's arguments. */
-typedef npuq_status npuq_check_shapes_fn(const npuq_arguments *arguments, void *options);
+/* Runs a plan at once. */
+typedef void npuq_run_fn(npuq_plan *plan, const npuq_executor *executor);
 
-/* All checks of a call, in this order, but those of values; starts to fill its task. A prepared call has time for the
- * full checks. Inlined, as the signature is constant. */
-static inline NPUQ_INLINED npuq_status npuq_check_call(npuq_filling *filling, npuq_call *call,
-                                                       const npuq_signature *signature,
-                                                       const npuq_tensor *const *tensors,
-                                                       npuq_check_shapes_fn *check_shapes, void *options,
-                                                       const npuq_executor *executor)
+typedef struct npuq_operator {
+    npuq_signature signature;
+    npuq_check_fn *check;
+    npuq_plan_fn *plan;
+    npuq_tile_fn *compute;
+    npuq_run_fn *run; /* null: npuq_run_plan() */
+} npuq_operator;
+
+/* ---- what a plan consists of ----------------------------------------------------------------------------------- */
+
+/* Elements of a call that is one unit: so few that an executor would get one. Without an executor it may be more, as
+ * long as the second-level cache holds them. A prepared call is shared out by engines though it be small. */
+static inline int64_t npuq_find_small(const npuq_arguments *arguments)
 {
-    npuq_arguments *arguments = &filling->arguments;
-    const bool dense = !call && npuq_pass_dense(arguments, signature, tensors);
+    enum { SMALL = 32768, SMALL_ALONE = 131072 };
+
+    return arguments->is_prepared ? 0 : arguments->has_executor ? SMALL : SMALL_ALONE;
+}
+
+bool npuq_start_plan_space(npuq_plan *plan, const npuq_arguments *arguments, const npuq_tensor *elements);
+void npuq_choose_memory(npuq_plan *plan, size_t elements);
+
+/* Sets all of a plan but its units, with x and y alone; other operands are absent until they are added. Returns whether
+ * there are elements: if not, there is nothing to add. may_be_flat: parameters go by row, by column, or are one for
+ * all; is_uniform: they are one for all. Inlined, as a small call's time would go into calls and loops; operands is
+ * constant. */
+static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_arguments *arguments, int operands,
+                                                npuq_affine_op op, bool may_be_flat, bool is_uniform)
+{
+    const npuq_tensor *const *tensors = arguments->tensors;
+    const npuq_storage_word x_word = arguments->infos[NPUQ_AT_X]->word;
+    const npuq_storage_word y_word = tensors[NPUQ_AT_Y] ? arguments->infos[NPUQ_AT_Y]->word : (npuq_storage_word){0, 0};
+    const npuq_tensor *elements = tensors[x_word.log2_elements > 0 ? NPUQ_AT_Y : NPUQ_AT_X];
+    npuq_kernel_setup *setup = &plan->setup;
+
+    plan->units.count = 0;
+    plan->operands = (uint8_t)operands;
+    plan->groups.ends = NULL;
+    plan->block_rows = SIZE_MAX;
+    plan->first_row = 0;
+    plan->is_flat = may_be_flat && npuq_are_dense(arguments);
+    setup->kernels = npuq_kernels();
+    setup->op = (uint8_t)op;
+    setup->words[NPUQ_AT_X] = x_word;
+    setup->words[NPUQ_AT_Y] = y_word;
+    setup->types[NPUQ_AT_X] = (uint8_t)arguments->infos[NPUQ_AT_X]->type;
+    setup->types[NPUQ_AT_Y] = (uint8_t)(tensors[NPUQ_AT_Y] ? arguments->infos[NPUQ_AT_Y]->type : 0);
+    plan->is_small = false;
+    if (!plan->is_flat) {
+        return npuq_start_plan_space(plan, arguments, elements);
+    }
+    npuq_tile *all = &plan->all;
+    const size_t count = (size_t)arguments->counts[elements == tensors[NPUQ_AT_X] ? NPUQ_AT_X : NPUQ_AT_Y];
+    size_t rows = 1;
+
+    for (int d = 0; d < elements->ndim - 1 && !is_uniform; d++) {
+        rows *= (size_t)elements->shape[d];
+    }
+    /* Written twice here: a copy of what was just written would wait for it. */
+    plan->units.cols = all->cols = is_uniform           ? count
+                                   : elements->ndim > 0 ? (size_t)elements->shape[elements->ndim - 1]
+                                                        : 1;
+    plan->units.rows = all->rows = rows;
+    all->unit = 0;
+    all->repeat = 1;
+    all->used = 0;
+#pragma GCC unroll 7
+    for (int i = 0; i < operands; i++) {
+        all->places[i].data = NULL;
+    }
+    for (int i = NPUQ_AT_X; i <= NPUQ_AT_Y; i++) {
+        if (tensors[i]) {
+            const npuq_storage_word word = i == NPUQ_AT_X ? x_word : y_word;
+
+            all->places[i].data = tensors[i]->data;
+            all->places[i].row_stride = (ptrdiff_t)npuq_count_bytes(word, all->cols);
+            all->places[i].col_stride = word.size;
+        }
+    }
+    plan->is_small = (int64_t)count <= npuq_find_small(arguments);
+    if (plan->is_small) {
+        plan->units.count = 1;
+        setup->memory = npuq_plan_cached_memory();
+    } else {
+        npuq_choose_memory(plan, count);
+    }
+    return true;
+}
+
+/* Adds an argument, unless it is absent, which has an element for each row. */
+static inline void npuq_add_by_row(npuq_plan *plan, const npuq_arguments *arguments, int i)
+{
+    const npuq_tensor *tensor = arguments->tensors[i];
+
+    if (!tensor) {
+        return;
+    }
+    plan->setup.types[i] = (uint8_t)arguments->infos[i]->type;
+    if (plan->is_flat) {
+        plan->all.places[i].data = tensor->data;
+        plan->all.places[i].row_stride = arguments->infos[i]->word.size;
+        plan->all.places[i].col_stride = 0;
+    } else {
+        npuq_add_operand(&plan->space, i, tensor);
+    }
+}
+
+/* Adds an argument, unless it is absent, whose last dimension has an element for each column, or one for all. Of two
+ * dimensions, the first one is groups. */
+static inline void npuq_add_by_column(npuq_plan *plan, const npuq_arguments *arguments, int i)
+{
+    const npuq_tensor *tensor = arguments->tensors[i];
+
+    if (!tensor) {
+        return;
+    }
+    const int last = tensor->ndim - 1;
+    const ptrdiff_t size = arguments->infos[i]->word.size;
+    const bool is_one = last < 0 || tensor->shape[last] <= 1; /* without elements, strides may be any */
+
+    plan->setup.types[i] = (uint8_t)arguments->infos[i]->type;
+    if (plan->is_flat) {
+        plan->all.places[i].data = tensor->data;
+        plan->all.places[i].row_stride = 0;
+        plan->all.places[i].col_stride = is_one ? 0 : size;
+    } else {
+        npuq_add_operand_along(&plan->space, i, tensor, is_one ? -1 : plan->space.ndim - 1,
+                               is_one ? 0 : tensor->strides[last]);
+    }
+    if (i == NPUQ_AT_GROUPED) {
+        plan->group_stride = tensor->ndim == 2 && tensor->shape[0] > 1 && tensor->shape[last] > 0
+                                 ? (ptrdiff_t)tensor->strides[0] * size
+                                 : 0;
+    }
+}
+
+/* Brings the index space into its normal form, if there is one. */
+static inline void npuq_finish_operands(npuq_plan *plan, npuq_freedom freedom)
+{
+    if (!plan->is_flat) {
+        npuq_normalise_space(&plan->space, freedom);
+    }
+}
+
+/* The parameters of all columns. */
+static inline npuq_params npuq_find_column_params(const npuq_plan *plan, int operand)
+{
+    const npuq_place *flat = &plan->all.places[operand];
+    const npuq_space *space = &plan->space;
+    const uint8_t type = plan->setup.types[operand];
+
+    return plan->is_flat ? (npuq_params){flat->data, flat->col_stride, type, 1, 0}
+                         : (npuq_params){space->data[operand], space->strides[space->ndim - 1][operand], type,
+                                         space->shared_columns, 0};
+}
+
+/* Whether the operand's columns are not contiguous, and whether those of a row lie further apart than its rows. */
+static inline bool npuq_is_strided(const npuq_plan *plan, int operand)
+{
+    return !plan->is_flat && !npuq_operand_is_contiguous(&plan->space, operand);
+}
+
+static inline bool npuq_lies_across_rows(const npuq_plan *plan, int operand)
+{
+    return !plan->is_flat && npuq_operand_lies_across(&plan->space, operand);
+}
+
+static inline size_t npuq_count_plan_rows(const npuq_plan *plan)
+{
+    return plan->is_flat ? plan->all.rows : npuq_count_rows(&plan->space);
+}
+
+static inline size_t npuq_count_plan_columns(const npuq_plan *plan)
+{
+    return plan->is_flat ? plan->all.cols : npuq_count_columns(&plan->space);
+}
+
+/* Cuts a plan that is not small into units of about this many elements, and at most so many columns. */
+#define NPUQ_WHOLE_ROWS SIZE_MAX
+void npuq_cut_plan(npuq_plan *plan, const npuq_arguments *arguments, size_t elements, size_t most_cols);
+
+/* ---- tiles ------------------------------------------------------------------------------------------------------ */
+
+/* The tile of all columns of so many rows, fewer where the distance changes or a group ends. */
+void npuq_select_plan_tile(const npuq_plan *plan, size_t row, size_t rows, size_t col, size_t cols, npuq_tile *tile);
+
+/* The parameters of a tile's columns, and of its rows. */
+static inline npuq_params npuq_list_params(const npuq_plan *plan, const npuq_tile *tile, int operand)
+{
+    const npuq_place *place = &tile->places[operand];
+
+    return (npuq_params){place->data, place->col_stride, plan->setup.types[operand], tile->repeat, tile->used};
+}
+
+static inline npuq_params npuq_list_row_params(const npuq_plan *plan, const npuq_tile *tile, int operand)
+{
+    const npuq_place *place = &tile->places[operand];
+
+    return (npuq_params){place->data, place->row_stride, plan->setup.types[operand], 1, 0};
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------ */
+
+/* All checks of a call, in this order, but those of values. A prepared call has time for the full checks. Inlined, as
+ * the signature is constant. */
+static inline NPUQ_INLINED npuq_status npuq_check_call(npuq_arguments *arguments, const npuq_signature *signature,
+                                                       const npuq_tensor *const *tensors, npuq_check_fn *check,
+                                                       const void *options, const npuq_executor *executor)
+{
+    const bool dense = npuq_pass_dense(arguments, signature, tensors);
     npuq_status status;
 
-    filling->call = call;
-    filling->most = call ? NPUQ_PREPARED_UNIT : SIZE_MAX;
-    if (call) {
-        memset((void *)filling->pointers, 0, sizeof filling->pointers);
-    }
+    arguments->is_prepared = false;
+    arguments->has_executor = executor != NULL;
     if ((!dense && (status = npuq_check_arguments(arguments, signature, tensors)) != NPUQ_OK) ||
-        (status = check_shapes(arguments, options)) != NPUQ_OK ||
+        (status = check(arguments, options)) != NPUQ_OK ||
         (status = npuq_check_executor(signature->op, executor)) != NPUQ_OK ||
         (!dense && (status = npuq_check_layouts(arguments)) != NPUQ_OK)) {
         return status;
@@ -81,150 +300,38 @@ static inline NPUQ_INLINED npuq_status npuq_check_call(npuq_filling *filling, np
     return NPUQ_OK;
 }
 
-/* Runs a filled task of `size` bytes, on the executor if there is one, or keeps it. */
-void npuq_finish_filling(const npuq_filling *filling, npuq_task *task, size_t size, const npuq_executor *executor);
+void npuq_run_units(const npuq_plan *plan, size_t begin, size_t end);
 
-/* Runs all units of a task. */
-void npuq_run_task(npuq_task *task, const npuq_executor *executor);
+/* Runs all units of a plan, on the executor if there is one. */
+void npuq_run_plan(npuq_plan *plan, const npuq_executor *executor);
 
-/* npuq_prepare_...() without memory for the call. */
-npuq_status npuq_fail_call(const char *op);
-
-/* Whether all arguments are dense, and so few elements that an executor would get one unit of work. Without an executor
- * it may be more, as long as the second-level cache holds them: for larger calls the general path's overhead is
- * negligible. */
-enum { NPUQ_SMALL = 32768, NPUQ_SMALL_ALONE = 131072 };
-static inline bool npuq_are_small(const npuq_arguments *arguments, int elements, const npuq_executor *executor)
+/* Tensors are in the order of the signature. */
+static inline NPUQ_INLINED npuq_status npuq_call_operator(const npuq_operator *op, const npuq_tensor *const *tensors,
+                                                          const void *options, const npuq_executor *executor)
 {
-    return npuq_are_dense(arguments) && arguments->counts[elements] <= (executor ? NPUQ_SMALL : NPUQ_SMALL_ALONE);
-}
+    npuq_arguments arguments;
+    npuq_plan plan;
+    npuq_status status;
 
-/* Parameters by column that are converted at once, as many as there is room for on the stack. */
-enum { NPUQ_DENSE_PARAMS = 4096 };
-
-/* A small dense call: kernels are called directly, on rows of dense x and y. */
-typedef struct npuq_dense {
-    npuq_task task;
-    npuq_block block; /* all rows */
-    npuq_storage_word x_word;
-    npuq_storage_word y_word;
-    npuq_groups groups; /* blocks have rows of one group */
-    size_t block_rows;  /* of a block at most */
-} npuq_dense;
-
-/* The rows of arguments x and y, of which `counted` is the one whose shape counts elements; one row of all elements if
- * these are alike. Where y is absent, it is as if x were in its place, but for its dtype. */
-static inline void npuq_list_rows(npuq_dense *dense, const npuq_arguments *arguments, int x, int y, int counted,
-                                  bool alike)
-{
-    const npuq_tensor *elements = arguments->tensors[counted];
-    const npuq_tensor *to = arguments->tensors[arguments->tensors[y] ? y : x];
-    npuq_block *block = &dense->block;
-
-    dense->x_word = arguments->infos[x]->word;
-    dense->y_word = arguments->infos[y]->word;
-    dense->groups = npuq_list_groups(NULL);
-    dense->block_rows = SIZE_MAX;
-    block->rows = 1;
-    block->n = elements->ndim > 0 ? (size_t)elements->shape[elements->ndim - 1] : 1;
-    for (int d = 0; d < elements->ndim - 1; d++) {
-        block->rows *= (size_t)elements->shape[d];
+    plan.compute = op->compute;
+    if ((status = npuq_check_call(&arguments, &op->signature, tensors, op->check, options, executor)) != NPUQ_OK ||
+        (status = op->plan(&plan, &arguments, options)) != NPUQ_OK) {
+        return status;
     }
-    if (alike) {
-        block->n *= block->rows;
-        block->rows = 1;
+    if (plan.is_small && plan.units.count == 1 && plan.block_rows >= plan.all.rows && !plan.groups.ends) {
+        const npuq_fp_state caller = npuq_fp_enter();
+
+        op->compute(&plan, &plan.all);
+        npuq_fp_leave(&caller);
+    } else if (op->run) {
+        op->run(&plan, executor);
+    } else {
+        npuq_run_plan(&plan, executor);
     }
-    block->x = arguments->tensors[x]->data;
-    block->y = to->data;
-    block->x_stride = (ptrdiff_t)npuq_count_bytes(dense->x_word, block->n);
-    block->y_stride = (ptrdiff_t)npuq_count_bytes(dense->y_word, block->n);
-    block->hints = (npuq_hints){0};
+    return NPUQ_OK;
 }
 
-/* What an operator does with a block of rows, which begins at this row and column of x and y. */
-typedef void npuq_block_fn(const npuq_dense *dense, const npuq_block *block, size_t row, size_t col, size_t group);
-
-static inline NPUQ_INLINED void npuq_run_dense_unit(const npuq_dense *dense, npuq_block block, npuq_groups groups,
-                                                    size_t block_rows, const npuq_unit *unit, npuq_block_fn *fn)
-{
-    for (size_t row = unit->row, left = unit->rows;;) {
-        size_t group;
-
-        block.rows = npuq_find_group(&groups, row, npuq_smaller(left, block_rows), &group);
-        fn(dense, &block, row, unit->col, group);
-        if (__builtin_expect(block.rows == left, true)) {
-            break;
-        }
-        row += block.rows;
-        left -= block.rows;
-        block.x = (const char *)block.x + (ptrdiff_t)block.rows * block.x_stride;
-        block.y = (char *)block.y + (ptrdiff_t)block.rows * block.y_stride;
-    }
-}
-
-/* Inlined into the npuq_run_fn of an operator, with its function. undivided, a constant: each unit is one block, and
- * the limits are not read. Reading them took a fifth of the time of a small call for integers. */
-static inline NPUQ_INLINED void npuq_run_dense_units(const npuq_task *task, size_t begin, size_t end, bool undivided,
-                                                     npuq_block_fn *fn)
-{
-    const npuq_dense *dense = (const npuq_dense *)task;
-    npuq_unit unit;
-
-    for (size_t i = begin; i < end;) {
-        i += npuq_join_units(&task->units, i, end, &unit);
-
-        npuq_block block = dense->block;
-
-        block.x = (const char *)block.x + (ptrdiff_t)unit.row * block.x_stride +
-                  (ptrdiff_t)npuq_count_bytes(dense->x_word, unit.col);
-        block.y = (char *)block.y + (ptrdiff_t)unit.row * block.y_stride +
-                  (ptrdiff_t)npuq_count_bytes(dense->y_word, unit.col);
-        block.n = unit.cols;
-        npuq_run_dense_unit(dense, block, undivided ? npuq_list_groups(NULL) : dense->groups,
-                            undivided ? SIZE_MAX : dense->block_rows, &unit, fn);
-    }
-}
-
-/* All rows at once. *dense needs no task, and stays in registers if nothing else takes its address. Entering the
- * floating-point state is a barrier for the compiler: so the fields of *dense are read before. */
-static inline NPUQ_INLINED void npuq_run_dense_now(const npuq_dense *dense, npuq_block_fn *fn)
-{
-    const npuq_unit all = {.rows = dense->block.rows, .cols = dense->block.n};
-    const npuq_block block = dense->block;
-    const npuq_groups groups = dense->groups;
-    const size_t block_rows = dense->block_rows;
-    const npuq_fp_state caller = npuq_fp_enter();
-
-    npuq_run_dense_unit(dense, block, groups, block_rows, &all, fn);
-    npuq_fp_leave(&caller);
-}
-
-/* Keeps a structure of `size` bytes that begins with *dense; whole_rows: a unit has all columns. */
-void npuq_keep_dense(npuq_filling *filling, npuq_dense *dense, size_t size, npuq_run_fn *run, int x, int y,
-                     bool whole_rows);
-
-typedef struct npuq_walk npuq_walk;
-
-/* What an operator does with a tile. */
-typedef void npuq_tile_fn(const npuq_walk *walk, const npuq_tile *tile);
-
-/* An index space that is walked by tiles. */
-struct npuq_walk {
-    npuq_task task;
-    npuq_tile_fn *fn;
-    npuq_kernel_choice choice;
-    npuq_space space;
-    npuq_groups groups; /* a tile has rows of one group */
-    size_t block_rows;  /* of a tile at most */
-    size_t first_row;   /* of unit 0 */
-};
-
-/* Over all rows and columns of arguments x and y, which are as above, but units are yet to be cut: there are none as
- * yet. Returns whether there are elements. */
-bool npuq_start_walk(npuq_walk *walk, npuq_filling *filling, int x, int y, int counted, int operands, npuq_affine_op op,
-                     npuq_tile_fn *fn);
-
-/* Units of about this many elements, or fewer, and at most so many columns. */
-void npuq_cut_walk(npuq_walk *walk, const npuq_filling *filling, size_t elements, size_t most_cols);
+npuq_status npuq_prepare_operator(npuq_call *call, const npuq_operator *op, const npuq_tensor *const *tensors,
+                                  const void *options);
 
 #endif

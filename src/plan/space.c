@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "space.h"
 
-#include "../check/view.h"
 #include "../tile/gather.h"
 
 #include <string.h>
@@ -15,8 +14,7 @@ enum { LEADING_COLUMNS = 64 };
 void npuq_start_space(npuq_space *space, int operands, const npuq_tensor *elements, npuq_storage_word x_word,
                       npuq_storage_word y_word)
 {
-    assert(operands > NPUQ_AT_Y && operands <= NPUQ_MOST_OPERANDS && elements->ndim <= NPUQ_MAX_NDIM &&
-           x_word.size > 0 && y_word.size > 0);
+    assert(operands > NPUQ_AT_Y && operands <= NPUQ_MOST_OPERANDS && elements->ndim <= NPUQ_MAX_NDIM);
     space->ndim = (uint8_t)(elements->ndim > 0 ? elements->ndim : 1);
     space->operands = (uint8_t)operands;
     space->words[NPUQ_AT_X] = x_word;
@@ -119,6 +117,9 @@ static size_t contiguous_extent(const npuq_space *space, int operand)
  * where the two differ; but x only if its contiguous columns are not few, for each row has its cost. */
 static int leading_operand(const npuq_space *space)
 {
+    if (!space->data[NPUQ_AT_Y]) {
+        return NPUQ_AT_X;
+    }
     return space->data[NPUQ_AT_X] && space->words[NPUQ_AT_X].size > space->words[NPUQ_AT_Y].size && !is_packed(space) &&
                    contiguous_extent(space, NPUQ_AT_X) >= LEADING_COLUMNS
                ? NPUQ_AT_X
@@ -244,7 +245,7 @@ bool npuq_operand_lies_across(const npuq_space *space, int operand)
 
 bool npuq_operand_is_contiguous(const npuq_space *space, int operand)
 {
-    return space->strides[space->ndim - 1][operand] == (ptrdiff_t)space->words[operand].size;
+    return !space->data[operand] || space->strides[space->ndim - 1][operand] == (ptrdiff_t)space->words[operand].size;
 }
 
 size_t npuq_limit_columns(const npuq_space *space, size_t most)
@@ -277,8 +278,8 @@ void npuq_select_tile(const npuq_space *space, size_t row, size_t rows, size_t c
     assert(cols % count_elements_in_words(space) == 0 && col % count_elements_in_words(space) == 0);
     tile->rows = 1;
     tile->cols = cols;
-    tile->col = col;
-    tile->used = space->shared_columns == 1 ? 0 : col % space->shared_columns;
+    tile->repeat = space->shared_columns;
+    tile->used = (uint8_t)(space->shared_columns == 1 ? 0 : col % space->shared_columns);
     for (int i = 0; i < space->operands; i++) {
         tile->places[i] = (npuq_place){space->data[i], 0, space->strides[last][i]};
         if (tile->places[i].data && col > 0) {

@@ -4,19 +4,18 @@
 #ifndef NPUQ_SPACE_H
 #define NPUQ_SPACE_H
 
+#include "../check/view.h"
 #include "../tile/gather.h"
-#include "../type.h"
 
-enum { NPUQ_MOST_OPERANDS = 7 };
+enum { NPUQ_MOST_OPERANDS = NPUQ_MOST_ARGUMENTS - 1 };
 
 static inline size_t npuq_smaller(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-/* A pointer and a byte stride per dimension for each operand. Operand NPUQ_AT_Y is the output. The last dimension is
- * the columns, the others the rows. */
-enum { NPUQ_AT_X, NPUQ_AT_Y };
+/* A pointer and a byte stride per dimension for each operand: x, y, which may be absent, and others. The last dimension
+ * is the columns, the others the rows. */
 typedef struct npuq_space {
     uint8_t ndim;               /* at least 1 */
     uint8_t operands;           /* in use: those from here on are absent, and not set */
@@ -67,10 +66,9 @@ size_t npuq_count_columns(const npuq_space *space);
 typedef struct npuq_tile {
     size_t rows;
     size_t cols;
-    size_t used;  /* shared columns that lie before the tile in its first step */
-    size_t col;   /* the first one */
-    size_t group; /* see npuq_walk */
     size_t unit;
+    uint8_t repeat; /* shared columns */
+    uint8_t used;   /* those of them that lie before the tile in its first step */
     npuq_place places[NPUQ_MOST_OPERANDS];
 } npuq_tile;
 

@@ -14,37 +14,36 @@ static void spread(float *to, float value, size_t columns)
     }
 }
 
-const float *npuq_convert_unready(const npuq_row_kernels *kernels, const npuq_params *params, size_t n, float *buffer)
+const float *npuq_convert_any_params(const npuq_row_kernels *kernels, npuq_params params, size_t n, float *buffer)
 {
-    assert(params->repeat > 0 && params->repeat <= NPUQ_MAX_REPEAT && params->used < params->repeat);
-    if (!params->data) {
+    assert(params.repeat > 0 && params.repeat <= NPUQ_MAX_REPEAT && params.used < params.repeat);
+    if (!params.data) {
         for (size_t i = 0; i < n; i++) {
             buffer[i] = 0.0f;
         }
         return buffer;
     }
 
-    const char *p = params->data;
+    const char *p = params.data;
 
 #define CONVERT(TYPE, TO_FLOAT)                                                                                        \
-    if (params->repeat == 1 && n > 1 && params->type != NPUQ_TYPE_FLOAT32 &&                                           \
-        params->step == (ptrdiff_t)sizeof(TYPE)) {                                                                     \
-        kernels->widen[params->type](p, buffer, n);                                                                    \
-    } else if (params->repeat == 1) {                                                                                  \
+    if (params.repeat == 1 && n > 1 && params.type != NPUQ_TYPE_FLOAT32 && params.step == (ptrdiff_t)sizeof(TYPE)) {   \
+        kernels->widen[params.type](p, buffer, n);                                                                     \
+    } else if (params.repeat == 1) {                                                                                   \
         for (size_t i = 0; i < n; i++) {                                                                               \
-            buffer[i] = TO_FLOAT(*(const TYPE *)(const void *)(p + (ptrdiff_t)i * params->step));                      \
+            buffer[i] = TO_FLOAT(*(const TYPE *)(const void *)(p + (ptrdiff_t)i * params.step));                       \
         }                                                                                                              \
     } else {                                                                                                           \
         size_t i = 0;                                                                                                  \
-        for (size_t columns = params->repeat - params->used; i < n; columns = params->repeat) {                        \
+        for (size_t columns = params.repeat - params.used; i < n; columns = params.repeat) {                           \
             spread(buffer + i, TO_FLOAT(*(const TYPE *)(const void *)p), columns);                                     \
             i += columns;                                                                                              \
-            p += params->step;                                                                                         \
+            p += params.step;                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
     break
 
-    switch (params->type) {
+    switch ((npuq_type)params.type) {
     case NPUQ_TYPE_FLOAT32: CONVERT(float, );
     case NPUQ_TYPE_FLOAT16: CONVERT(uint16_t, npuq_widen_float16);
     case NPUQ_TYPE_BFLOAT16: CONVERT(uint16_t, npuq_widen_bfloat16);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "stage.h"
+
+#include <string.h>
+
+/* Bytes of two cache lines, as CPUs fetch them in pairs. */
+enum { LINES = 128 };
+
+/* Bytes of the buffer for each of x and y. */
+static size_t capacity_for(bool stage_x, bool stage_y)
+{
+    return stage_x && stage_y ? NPUQ_STAGED / 2 : NPUQ_STAGED;
+}
+
+static npuq_place find_rows(const npuq_tile *tile, int operand, size_t row)
+{
+    npuq_place place = tile->places[operand];
+
+    place.data += (ptrdiff_t)row * place.row_stride;
+    return place;
+}
+
+npuq_place npuq_list_staged(char *buffer, npuq_storage_word word, size_t words)
+{
+    return (npuq_place){buffer, (ptrdiff_t)(words * word.size), word.size};
+}
+
+/* As many rows at a time as the buffers hold. */
+void npuq_for_each_staged_block(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y,
+                                npuq_block_fn *step, const void *job)
+{
+    _Alignas(64) char buffer[NPUQ_STAGED];
+    const npuq_storage_word x_word = setup->words[NPUQ_AT_X];
+    const npuq_storage_word y_word = setup->words[NPUQ_AT_Y];
+    const bool stage_x = !npuq_is_in_place(setup, tile, NPUQ_AT_X);
+    const bool stage_y = writes_y && !npuq_is_in_place(setup, tile, NPUQ_AT_Y);
+    const size_t capacity = capacity_for(stage_x, stage_y);
+    const size_t x_cols = npuq_count_words(x_word, tile->cols);
+    const size_t y_cols = npuq_count_words(y_word, tile->cols);
+    const npuq_place staged_x = npuq_list_staged(buffer, x_word, x_cols);
+    const npuq_place staged_y = npuq_list_staged(buffer + NPUQ_STAGED - capacity, y_word, y_cols);
+    const size_t most = npuq_smaller(stage_x ? capacity / (x_cols * x_word.size) : SIZE_MAX,
+                                     stage_y ? capacity / (y_cols * y_word.size) : SIZE_MAX);
+    const npuq_hints hints = npuq_hint_staged(&setup->memory, stage_x);
+
+    for (size_t row = 0; row < tile->rows; row += most) {
+        const size_t rows = npuq_smaller(tile->rows - row, most);
+        const npuq_place y = writes_y ? find_rows(tile, NPUQ_AT_Y, row) : (npuq_place){NULL, 0, 0};
+        const npuq_place target = stage_y ? staged_y : y;
+        npuq_place x = find_rows(tile, NPUQ_AT_X, row);
+
+        if (stage_x) {
+            npuq_copy_tile(staged_x, x, x_word.size, rows, x_cols);
+            x = staged_x;
+        }
+        const npuq_block block = {x.data, target.data, x.row_stride, target.row_stride, rows, tile->cols, hints};
+
+        step(job, &block, row);
+        if (stage_y) {
+            npuq_copy_tile(y, staged_y, y_word.size, rows, y_cols);
+        }
+    }
+}
+
+bool npuq_gather_x(const npuq_kernel_setup *setup, npuq_tile *tile, char *buffer)
+{
+    const npuq_storage_word word = setup->words[NPUQ_AT_X];
+    const size_t x_cols = npuq_count_words(word, tile->cols);
+    const npuq_place gathered = npuq_list_staged(buffer, word, x_cols);
+
+    assert((uintptr_t)buffer % word.size == 0);
+    if (npuq_is_in_place(setup, tile, NPUQ_AT_X) || x_cols > NPUQ_STAGED / word.size / tile->rows) {
+        return false;
+    }
+    npuq_copy_tile(gathered, find_rows(tile, NPUQ_AT_X, 0), word.size, tile->rows, x_cols);
+    tile->places[NPUQ_AT_X] = gathered;
+    return true;
+}
+
+static bool lies_across(const npuq_tile *tile, int operand)
+{
+    return tile->rows > 1 && npuq_lies_across(tile->places[operand].row_stride, tile->places[operand].col_stride);
+}
+
+/* Where x or y lies across, each column brings two cache lines, which one block of rows uses up; fewer than that where
+ * there are few rows. */
+size_t npuq_limit_strided_columns(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y)
+{
+    const bool stage_x = !npuq_is_in_place(setup, tile, NPUQ_AT_X);
+    const bool stage_y = writes_y && !npuq_is_in_place(setup, tile, NPUQ_AT_Y);
+
+    if ((stage_x && lies_across(tile, NPUQ_AT_X)) || (stage_y && lies_across(tile, NPUQ_AT_Y))) {
+        return capacity_for(stage_x, stage_y) / npuq_smaller(LINES, tile->rows * 4) / 64 * 64;
+    }
+    return NPUQ_STAGED / 2 / sizeof(float);
+}
+
+/* ---- short rows: several taken as one ---------------------------------------------------------------------------- */
+
+/* Whether rows follow one another in memory, or will in the buffer. */
+static bool rows_follow(const npuq_kernel_setup *setup, const npuq_tile *tile, int operand)
+{
+    return !npuq_is_in_place(setup, tile, operand) ||
+           tile->places[operand].row_stride == (ptrdiff_t)npuq_count_bytes(setup->words[operand], tile->cols);
+}
+
+size_t npuq_count_joinable(const npuq_kernel_setup *setup, const npuq_tile *tile)
+{
+    const size_t rows = npuq_smaller(tile->rows, NPUQ_JOINED / tile->cols);
+
+    if (!rows_follow(setup, tile, NPUQ_AT_X) || !rows_follow(setup, tile, NPUQ_AT_Y)) {
+        return 1;
+    }
+    return rows < 8 ? rows : rows - rows % 8; /* so that most lengths make whole vectors */
+}
+
+typedef struct joined_call {
+    npuq_block_fn *step;
+    const void *job;
+    size_t join;
+} joined_call;
+
+static void joined_block(const void *argument, const npuq_block *block, size_t first_row)
+{
+    const joined_call *call = argument;
+    npuq_block rows = *block;
+    size_t join = call->join;
+
+    for (size_t row = 0; row < block->rows; row += rows.rows * join) {
+        const size_t left = block->rows - row;
+
+        join = npuq_smaller(join, left);
+        rows.x = (const char *)block->x + (ptrdiff_t)row * block->x_stride;
+        rows.y = (char *)block->y + (ptrdiff_t)row * block->y_stride;
+        rows.x_stride = block->x_stride * (ptrdiff_t)join;
+        rows.y_stride = block->y_stride * (ptrdiff_t)join;
+        rows.rows = left / join;
+        rows.n = block->n * join;
+        call->step(call->job, &rows, first_row + row);
+    }
+}
+
+void npuq_for_each_joined(const npuq_kernel_setup *setup, const npuq_tile *tile, size_t join, npuq_block_fn *step,
+                          const void *job)
+{
+    const joined_call joined = {step, job, join};
+
+    npuq_for_each_block(setup, tile, true, joined_block, &joined);
+}
+
+const void *npuq_repeat(void *buffer, const void *values, size_t n, size_t times)
+{
+    const size_t once = n * sizeof(float);
+
+    memmove(buffer, values, once);
+    for (size_t done = once; done < once * times; done *= 2) {
+        memcpy((char *)buffer + done, buffer, npuq_smaller(done, once * times - done));
+    }
+    return buffer;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Blocks of contiguous rows, as kernels take them, of the strided rows of a tile: where they are, by way of a small
+ * buffer on the stack, or several short ones as one. */
+#ifndef NPUQ_STAGE_H
+#define NPUQ_STAGE_H
+
+#include "../plan/memory_plan.h"
+#include "../plan/space.h"
+#include "params.h"
+
+/* Bytes of a buffer through which columns go that are not contiguous. */
+enum { NPUQ_STAGED = 16384 };
+
+/* Rows of fewer columns, with parameters by column, are taken together, as fewer and longer ones. */
+enum { NPUQ_SHORT_BY_COLUMN = 64 };
+
+/* With which kernels a call computes, from and to what. */
+typedef struct npuq_kernel_setup {
+    const npuq_row_kernels *kernels;
+    uint8_t types[NPUQ_MOST_OPERANDS]; /* npuq_type */
+    uint8_t op;                        /* npuq_affine_op */
+    npuq_storage_word words[2];        /* of x and of y */
+    npuq_memory_plan memory;
+} npuq_kernel_setup;
+
+/* What is done with each block; first_row counts from the tile's first. */
+typedef void npuq_block_fn(const void *job, const npuq_block *block, size_t first_row);
+
+/* Whether kernels take an operand's rows where they are. */
+static inline bool npuq_is_in_place(const npuq_kernel_setup *setup, const npuq_tile *tile, int operand)
+{
+    const npuq_storage_word word = setup->words[operand];
+    const npuq_place *place = &tile->places[operand];
+
+    if (tile->rows > 1 && tile->cols < NPUQ_SHORT &&
+        place->row_stride != (ptrdiff_t)npuq_count_bytes(word, tile->cols)) {
+        return false; /* short rows apart are slower one by one than brought together */
+    }
+    return place->col_stride == (ptrdiff_t)word.size || npuq_count_words(word, tile->cols) == 1;
+}
+
+static inline bool npuq_are_in_place(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y)
+{
+    return npuq_is_in_place(setup, tile, NPUQ_AT_X) && (!writes_y || npuq_is_in_place(setup, tile, NPUQ_AT_Y));
+}
+
+/* The rows of a tile that is in place. */
+static inline npuq_block npuq_make_block(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y)
+{
+    const npuq_place *x = &tile->places[NPUQ_AT_X];
+    const npuq_place *y = &tile->places[NPUQ_AT_Y];
+    const size_t row_bytes = npuq_count_bytes(setup->words[NPUQ_AT_X], tile->cols);
+    const npuq_hints hints = writes_y ? setup->memory.writes : setup->memory.reads;
+
+    return (npuq_block){x->data,
+                        y->data,
+                        x->row_stride,
+                        y->row_stride,
+                        tile->rows,
+                        tile->cols,
+                        npuq_hint_rows(hints, tile->rows, row_bytes, x->row_stride)};
+}
+
+void npuq_for_each_staged_block(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y,
+                                npuq_block_fn *step, const void *job);
+
+/* Takes a tile of no more columns than npuq_limit_staged_columns(). writes_y: the step has results to scatter. */
+static inline NPUQ_INLINED void npuq_for_each_block(const npuq_kernel_setup *setup, const npuq_tile *tile,
+                                                    bool writes_y, npuq_block_fn *step, const void *job)
+{
+    if (npuq_are_in_place(setup, tile, writes_y)) {
+        const npuq_block block = npuq_make_block(setup, tile, writes_y);
+
+        step(job, &block, 0);
+    } else {
+        npuq_for_each_staged_block(setup, tile, writes_y, step, job);
+    }
+}
+
+/* Whether a tile is one block, whose rows nothing makes longer: most tiles are. */
+static inline bool npuq_is_block(const npuq_kernel_setup *setup, const npuq_tile *tile)
+{
+    return (tile->rows == 1 || tile->cols >= NPUQ_SHORT_BY_COLUMN) &&
+           tile->places[NPUQ_AT_X].col_stride == (ptrdiff_t)setup->words[NPUQ_AT_X].size &&
+           tile->places[NPUQ_AT_Y].col_stride == (ptrdiff_t)setup->words[NPUQ_AT_Y].size;
+}
+
+/* How many columns to take at a time when nothing else limits them. */
+size_t npuq_limit_strided_columns(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y);
+
+static inline size_t npuq_limit_staged_columns(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y)
+{
+    return npuq_are_in_place(setup, tile, writes_y) ? tile->cols : npuq_limit_strided_columns(setup, tile, writes_y);
+}
+
+/* The part of a tile from column col on, at most `most` columns; both multiples of 8. It is made in *part, unless it is
+ * the whole tile: most are, and need no copy. Only x and y are set in it. */
+static inline const npuq_tile *npuq_select_columns(const npuq_kernel_setup *setup, const npuq_tile *tile, size_t col,
+                                                   size_t most, npuq_tile *part)
+{
+    if (tile->cols <= most) {
+        return tile;
+    }
+    part->rows = tile->rows;
+    part->cols = npuq_smaller(tile->cols - col, most);
+    for (int i = NPUQ_AT_X; i <= NPUQ_AT_Y; i++) {
+        part->places[i] = tile->places[i];
+        if (part->places[i].data) {
+            part->places[i].data += (ptrdiff_t)npuq_count_words(setup->words[i], col) * tile->places[i].col_stride;
+        }
+    }
+    return part;
+}
+
+/* The same of rows. */
+static inline const npuq_tile *npuq_select_rows(const npuq_tile *tile, size_t row, size_t most, npuq_tile *part)
+{
+    if (tile->rows <= most) {
+        return tile;
+    }
+    part->rows = npuq_smaller(tile->rows - row, most);
+    part->cols = tile->cols;
+    for (int i = NPUQ_AT_X; i <= NPUQ_AT_Y; i++) {
+        part->places[i] = tile->places[i];
+        part->places[i].data += (ptrdiff_t)row * tile->places[i].row_stride;
+    }
+    return part;
+}
+
+/* Rows of so many words one after the other in a buffer. */
+npuq_place npuq_list_staged(char *buffer, npuq_storage_word word, size_t words);
+
+/* For x that is read more than once: if it is not contiguous and fits the buffer of NPUQ_STAGED bytes, which is aligned
+ * to its elements at least, copies it there and has the tile point to the copy. Returns whether it did. */
+bool npuq_gather_x(const npuq_kernel_setup *setup, npuq_tile *tile, char *buffer);
+
+/* ---- short rows: several taken as one ---------------------------------------------------------------------------- */
+
+/* Columns that rows taken as one have together. */
+enum { NPUQ_JOINED = 512 };
+
+size_t npuq_count_joinable(const npuq_kernel_setup *setup, const npuq_tile *tile);
+
+/* How many rows to take as one long row, which fills vectors and whose parameters by column repeat: 1 where rows are
+ * long, or do not follow one another. */
+static inline size_t npuq_count_rows_to_join(const npuq_kernel_setup *setup, const npuq_tile *tile)
+{
+    return tile->cols >= NPUQ_SHORT_BY_COLUMN || tile->rows == 1 ? 1 : npuq_count_joinable(setup, tile);
+}
+
+void npuq_for_each_joined(const npuq_kernel_setup *setup, const npuq_tile *tile, size_t join, npuq_block_fn *step,
+                          const void *job);
+
+static inline NPUQ_INLINED void npuq_for_each_joined_block(const npuq_kernel_setup *setup, const npuq_tile *tile,
+                                                           size_t join, npuq_block_fn *step, const void *job)
+{
+    if (join < 2) {
+        npuq_for_each_block(setup, tile, true, step, job);
+    } else {
+        npuq_for_each_joined(setup, tile, join, step, job);
+    }
+}
+
+const void *npuq_repeat(void *buffer, const void *values, size_t n, size_t times);
+
+/* The n values, `times` over, in the buffer, where they may lie already; where they lie if once is enough. */
+static inline const void *npuq_repeated(void *buffer, const void *values, size_t n, size_t times)
+{
+    return times == 1 ? values : npuq_repeat(buffer, values, n, times);
+}
+
+/* Parameters of the first n columns as kernels read them, `times` over. */
+static inline const float *npuq_convert_repeated(const npuq_row_kernels *kernels, const npuq_params *params, size_t n,
+                                                 size_t times, float *buffer)
+{
+    return npuq_repeated(buffer, npuq_convert_params(kernels, params, n, buffer), n, times);
+}
+
+#endif
