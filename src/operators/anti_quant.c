@@ -17,12 +17,6 @@ static inline NPUQ_INLINED npuq_status check(const npuq_arguments *arguments, co
     return npuq_check_shape(arguments, OFFSET, 1, arguments->tensors[SCALE]->shape, "the shape of scale");
 }
 
-static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
-{
-    (void)options;
-    return npuq_plan_from_integers(plan, arguments, false);
-}
-
 static const npuq_operator anti_quant = {
     {"anti_quant",
      5,
@@ -35,7 +29,7 @@ static const npuq_operator anti_quant = {
          [NPUQ_INTEGERS_ROW_SCALE] = {.role = NPUQ_OPTIONAL_INPUT},
      }},
     check,
-    make_plan,
+    npuq_plan_from_integers,
     npuq_dequantise_tile,
     NULL};
 

@@ -25,12 +25,6 @@ static inline NPUQ_INLINED npuq_status check(const npuq_arguments *arguments, co
     return npuq_check_output_shape(arguments, X, Y);
 }
 
-static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
-{
-    (void)options;
-    return npuq_plan_from_integers(plan, arguments, false);
-}
-
 static const npuq_operator dequant = {
     {"dequant",
      5,
@@ -44,7 +38,7 @@ static const npuq_operator dequant = {
                                NPUQ_OPERAND_ROW_SCALE},
      }},
     check,
-    make_plan,
+    npuq_plan_from_integers,
     npuq_dequantise_tile,
     NULL};
 

@@ -189,14 +189,15 @@ static bool is_single(const npuq_tensor *tensor)
     return !tensor || tensor->shape[tensor->ndim - 1] == 1;
 }
 
-npuq_status npuq_plan_from_integers(npuq_plan *plan, const npuq_arguments *arguments, bool words_have_offsets)
+npuq_status npuq_plan_from_integers(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
 {
     const npuq_tensor *const *tensors = arguments->tensors;
     const bool has_row_scale = tensors[NPUQ_INTEGERS_ROW_SCALE] != NULL;
     const bool is_uniform =
         !has_row_scale && is_single(tensors[NPUQ_INTEGERS_SCALE]) && is_single(tensors[NPUQ_INTEGERS_ADDEND]);
 
-    plan->words_have_offsets = words_have_offsets;
+    (void)options;
+    plan->words_have_offsets = false;
     if (!npuq_start_plan(plan, arguments, NPUQ_INTEGERS_ROW_SCALE + 1, NPUQ_MUL, true, is_uniform)) {
         return NPUQ_OK;
     }

@@ -18,7 +18,7 @@ enum {
 /* The last dimension of argument i has one element, or as many as there are columns. */
 npuq_status npuq_check_columns(const npuq_arguments *arguments, int i, int64_t columns);
 
-npuq_status npuq_plan_from_integers(npuq_plan *plan, const npuq_arguments *arguments, bool words_have_offsets);
+npuq_plan_fn npuq_plan_from_integers; /* without options; no word has an offset */
 npuq_tile_fn npuq_dequantise_tile;
 
 #endif

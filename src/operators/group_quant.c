@@ -12,7 +12,7 @@ enum {
     GROUP_INDEX = NPUQ_AFFINE_GROUP_INDEX
 };
 
-static inline NPUQ_INLINED npuq_status check(const npuq_arguments *arguments, const void *options)
+static npuq_status check(const npuq_arguments *arguments, const void *options)
 {
     const npuq_tensor *scale = arguments->tensors[SCALE];
     const npuq_tensor *offset = arguments->tensors[OFFSET];
@@ -34,7 +34,7 @@ static inline NPUQ_INLINED npuq_status check(const npuq_arguments *arguments, co
     return npuq_check_output_shape(arguments, X, Y);
 }
 
-static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
+static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
 {
     const npuq_tensor *group_index = arguments->tensors[GROUP_INDEX];
     const npuq_status status =

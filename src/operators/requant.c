@@ -6,7 +6,7 @@
 
 enum { X = NPUQ_INTEGERS_X, Y = NPUQ_INTEGERS_Y, WORDS = NPUQ_INTEGERS_SCALE, BIAS = NPUQ_INTEGERS_ADDEND };
 
-static inline NPUQ_INLINED npuq_status check(const npuq_arguments *arguments, const void *options)
+static npuq_status check(const npuq_arguments *arguments, const void *options)
 {
     const npuq_tensor *x = arguments->tensors[X];
     const int64_t *columns = &x->shape[x->ndim - 1];
@@ -75,7 +75,7 @@ static npuq_status check_words(const npuq_params *words, int64_t count, npuq_wor
     return NPUQ_OK; /* not reached: one of the words has a wrong bit */
 }
 
-static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
+static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
 {
     const npuq_tensor *tensor = arguments->tensors[WORDS];
     const int last = tensor->ndim - 1;
@@ -84,10 +84,13 @@ static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arg
                                .step = tensor->shape[last] > 1 ? (ptrdiff_t)tensor->strides[last] * 8 : 0};
     const int64_t distinct = !words.data ? 0 : words.step == 0 && all > 1 ? 1 : all; /* very many may be one */
     const npuq_word_bits b = bits_of(&words, distinct);
-    const npuq_status status = check_words(&words, distinct, b, arguments->tensors[Y]->dtype);
+    npuq_status status;
 
-    (void)options;
-    return status != NPUQ_OK ? status : npuq_plan_from_integers(plan, arguments, (b.any & offset_bits) != 0);
+    if ((status = check_words(&words, distinct, b, arguments->tensors[Y]->dtype)) == NPUQ_OK &&
+        (status = npuq_plan_from_integers(plan, arguments, options)) == NPUQ_OK) {
+        plan->words_have_offsets = (b.any & offset_bits) != 0;
+    }
+    return status;
 }
 
 static const npuq_operator requant = {

@@ -26,17 +26,24 @@ typedef struct npuq_kernel_setup {
 /* What is done with each block; first_row counts from the tile's first. */
 typedef void npuq_block_fn(const void *job, const npuq_block *block, size_t first_row);
 
+static inline bool npuq_is_contiguous(const npuq_kernel_setup *setup, const npuq_tile *tile, int operand)
+{
+    const npuq_storage_word word = setup->words[operand];
+
+    return tile->places[operand].col_stride == (ptrdiff_t)word.size || npuq_count_words(word, tile->cols) == 1;
+}
+
+/* Short rows that do not follow one another are slower one by one than brought together. */
+static inline bool npuq_is_better_staged(const npuq_kernel_setup *setup, const npuq_tile *tile, int operand)
+{
+    return tile->rows > 1 && tile->cols < NPUQ_SHORT &&
+           tile->places[operand].row_stride != (ptrdiff_t)npuq_count_bytes(setup->words[operand], tile->cols);
+}
+
 /* Whether kernels take an operand's rows where they are. */
 static inline bool npuq_is_in_place(const npuq_kernel_setup *setup, const npuq_tile *tile, int operand)
 {
-    const npuq_storage_word word = setup->words[operand];
-    const npuq_place *place = &tile->places[operand];
-
-    if (tile->rows > 1 && tile->cols < NPUQ_SHORT &&
-        place->row_stride != (ptrdiff_t)npuq_count_bytes(word, tile->cols)) {
-        return false; /* short rows apart are slower one by one than brought together */
-    }
-    return place->col_stride == (ptrdiff_t)word.size || npuq_count_words(word, tile->cols) == 1;
+    return !npuq_is_better_staged(setup, tile, operand) && npuq_is_contiguous(setup, tile, operand);
 }
 
 static inline bool npuq_are_in_place(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y)

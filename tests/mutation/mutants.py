@@ -418,7 +418,7 @@ MUTANTS = [
     ("dense: any axis", QUANTIZE, "is_uniform || axis == x->ndim - 1,", "true,"),
     ("dense: more parameters than there is room for", AFFINE, "    if (!npuq_params_are_ready(&scale) || (job.step && !npuq_params_are_ready(&offset))) {", "    if (job.step && !npuq_params_are_ready(&offset)) {"),
     ("dense: parameters as they lie", AFFINE_H, "npuq_is_block(setup, tile) && npuq_params_are_ready(&scale) &&", "npuq_is_block(setup, tile) && (npuq_params_are_ready(&scale) || scale.step == 2) &&"),
-    ("dense: one offset is one for each column", AFFINE_H, "const bool is_one = !offset.data || offset.step == 0;", "const bool is_one = !offset.data;"),
+    ("dense: one offset is one for each column", AFFINE_H, "            !is_one);", "            true);"),
     ("dense: scales of the first group", PLAN_H, "? (ptrdiff_t)tensor->strides[0] * size", "? size"),
     ("dense: any layout", PLAN_H, "plan->is_flat = may_be_flat && npuq_are_dense(arguments);", "plan->is_flat = may_be_flat && arguments->dense > 0;"),
     ("dense: integers without parameters by column or row", FROM, "is_single(tensors[NPUQ_INTEGERS_SCALE]) && ", ""),
