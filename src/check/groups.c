@@ -5,7 +5,7 @@
 
 static int64_t group_end(const npuq_groups *groups, int64_t e)
 {
-    const void *at = groups->ends + (ptrdiff_t)e * groups->step;
+    const void *at = groups->ends + (ptrdiff_t)e * groups->stride;
 
     return groups->is_int64 ? *(const int64_t *)at : *(const int32_t *)at;
 }
@@ -47,7 +47,7 @@ static bool are_counts(const npuq_groups *groups, int64_t rows)
 
 npuq_status npuq_check_groups(const char *op, const npuq_tensor *group_index, int64_t rows)
 {
-    const npuq_groups groups = npuq_list_groups(group_index);
+    const npuq_groups groups = npuq_find_groups(group_index);
     const npuq_status status = check_ends(op, &groups, rows);
 
     if (status != NPUQ_OK && are_counts(&groups, rows)) {

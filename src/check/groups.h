@@ -8,13 +8,13 @@
 /* Where the elements lie. All rows are one group, the first, where there is no group_index. */
 typedef struct npuq_groups {
     const char *ends; /* null: no group_index */
-    ptrdiff_t step;   /* bytes */
+    ptrdiff_t stride; /* bytes */
     int64_t count;
     bool is_int64; /* else int32 */
 } npuq_groups;
 
 /* group_index may be null. */
-static inline npuq_groups npuq_list_groups(const npuq_tensor *group_index)
+static inline npuq_groups npuq_find_groups(const npuq_tensor *group_index)
 {
     npuq_groups groups = {.ends = NULL};
 
@@ -23,7 +23,7 @@ static inline npuq_groups npuq_list_groups(const npuq_tensor *group_index)
         groups.count = group_index->shape[0];
         groups.is_int64 = group_index->dtype == NPUQ_INT64;
         if (groups.count > 1) {
-            groups.step = (ptrdiff_t)(group_index->strides[0] * (groups.is_int64 ? 8 : 4));
+            groups.stride = (ptrdiff_t)(group_index->strides[0] * (groups.is_int64 ? 8 : 4));
         }
     }
     return groups;

@@ -79,8 +79,8 @@ static inline bool npuq_find_dense_span(const npuq_tensor *tensor, size_t size, 
 /* The fast pass of npuq_check_arguments() and npuq_check_layouts(): whether every argument is dense, and each output
  * lies apart from all others. Most calls pass, at a fraction of the cost. If not, *arguments is as good as not set.
  */
-static inline NPUQ_INLINED bool npuq_pass_dense(npuq_arguments *arguments, const npuq_signature *signature,
-                                                const npuq_tensor *const *tensors)
+static inline NPUQ_INLINED bool npuq_check_dense_fast(npuq_arguments *arguments, const npuq_signature *signature,
+                                                      const npuq_tensor *const *tensors)
 {
     unsigned present = 0;
 

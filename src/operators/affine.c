@@ -11,7 +11,7 @@ typedef struct affine_job {
     npuq_affine_vector_fn *vector;
     const float *scale;
     const float *offset;
-    size_t step;
+    size_t increment;
 } affine_job;
 
 static affine_job start_job(const npuq_kernel_setup *setup)
@@ -30,12 +30,13 @@ static void quantise_block_by_row(const void *argument, const npuq_block *block,
     npuq_block rows = *block;
 
     /* Staged rows follow one another like those that are contiguous: if all have one scale, they are one row. */
-    if (job->step == 0 && rows.x_stride == (ptrdiff_t)npuq_count_bytes(job->words[NPUQ_AT_X], rows.n) &&
+    if (job->increment == 0 && rows.x_stride == (ptrdiff_t)npuq_count_bytes(job->words[NPUQ_AT_X], rows.n) &&
         rows.y_stride == (ptrdiff_t)npuq_count_bytes(job->words[NPUQ_AT_Y], rows.n)) {
         rows.n *= rows.rows;
         rows.rows = 1;
     }
-    job->uniform(&rows, job->scale + first_row * job->step, job->offset + first_row * job->step, job->step);
+    job->uniform(&rows, job->scale + first_row * job->increment, job->offset + first_row * job->increment,
+                 job->increment);
 }
 
 static void quantise_block_by_column(const void *argument, const npuq_block *block, size_t first_row)
@@ -43,7 +44,7 @@ static void quantise_block_by_column(const void *argument, const npuq_block *blo
     const affine_job *job = argument;
 
     (void)first_row;
-    job->vector(block, job->scale, job->offset, job->step);
+    job->vector(block, job->scale, job->offset, job->increment);
 }
 
 /* Short rows as one with parameters by column. Not inlined: other rows would have its buffers, too. */
@@ -57,7 +58,7 @@ static __attribute__((noinline)) void quantise_joined(const npuq_kernel_setup *s
 
     job.scale = scales;
     job.offset = offsets;
-    job.step = 1;
+    job.increment = 1;
     for (size_t row = 0; row < tile->rows; row += join) {
         const npuq_tile *here = npuq_select_rows(tile, row, join, &part);
 
@@ -68,9 +69,9 @@ static __attribute__((noinline)) void quantise_joined(const npuq_kernel_setup *s
 }
 
 void npuq_quantise_strided_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, const float *scale,
-                                const float *offset, size_t step)
+                                const float *offset, size_t increment)
 {
-    const size_t join = step && tile->cols < NPUQ_SHORT ? npuq_count_rows_to_join(setup, tile) : 1;
+    const size_t join = increment && tile->cols < NPUQ_SHORT ? npuq_count_rows_to_join(setup, tile) : 1;
     const size_t most = npuq_limit_staged_columns(setup, tile, true);
     affine_job job = start_job(setup);
     npuq_tile part;
@@ -81,7 +82,7 @@ void npuq_quantise_strided_rows(const npuq_kernel_setup *setup, const npuq_tile 
     }
     job.scale = scale;
     job.offset = offset;
-    job.step = step;
+    job.increment = increment;
     for (size_t col = 0; col < tile->cols; col += most) {
         npuq_for_each_block(setup, npuq_select_columns(setup, tile, col, most, &part), true, quantise_block_by_row,
                             &job);
@@ -114,8 +115,8 @@ void npuq_quantise_runs(const npuq_kernel_setup *setup, const npuq_tile *tile, n
     size_t most = npuq_limit_staged_columns(setup, tile, true);
     npuq_tile part;
 
-    job.step = offset.data && offset.step != 0;
-    if (!npuq_params_are_ready(&scale) || (job.step && !npuq_params_are_ready(&offset))) {
+    job.increment = offset.data && offset.stride != 0;
+    if (!npuq_params_are_ready(&scale) || (job.increment && !npuq_params_are_ready(&offset))) {
         most = npuq_smaller(most, PARAMS);
     }
     for (size_t col = 0; col < tile->cols; col += most) {
@@ -124,8 +125,8 @@ void npuq_quantise_runs(const npuq_kernel_setup *setup, const npuq_tile *tile, n
         const npuq_params offset_here = npuq_skip_params(&offset, col);
 
         job.scale = npuq_convert_repeated(setup->kernels, &scale_here, here->cols, join, scales);
-        job.offset = job.step ? npuq_convert_repeated(setup->kernels, &offset_here, here->cols, join, offsets)
-                              : npuq_convert_param(setup->kernels, &offset, offsets);
+        job.offset = job.increment ? npuq_convert_repeated(setup->kernels, &offset_here, here->cols, join, offsets)
+                                   : npuq_convert_param(setup->kernels, &offset, offsets);
         npuq_for_each_joined_block(setup, here, join, quantise_block_by_column, &job);
     }
 }

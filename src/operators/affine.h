@@ -10,22 +10,22 @@ enum { NPUQ_AFFINE_SCALE = NPUQ_AT_GROUPED, NPUQ_AFFINE_OFFSET, NPUQ_AFFINE_GROU
 
 /* Of tiles that are not one block, or parameters that kernels cannot read where they are. */
 void npuq_quantise_strided_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, const float *scale,
-                                const float *offset, size_t step);
+                                const float *offset, size_t increment);
 void npuq_quantise_different_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_params scale,
                                   npuq_params offset);
 void npuq_quantise_runs(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_params scale, npuq_params offset);
 
-/* Row r takes elements r * step. */
+/* Row r takes elements r * increment. */
 static inline void npuq_quantise_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, const float *scale,
-                                      const float *offset, size_t step)
+                                      const float *offset, size_t increment)
 {
     if (npuq_is_block(setup, tile)) {
         const npuq_block block = npuq_make_block(setup, tile, true);
 
         setup->kernels->affine_uniform[setup->op][setup->types[NPUQ_AT_Y]][setup->types[NPUQ_AT_X]](&block, scale,
-                                                                                                    offset, step);
+                                                                                                    offset, increment);
     } else {
-        npuq_quantise_strided_rows(setup, tile, scale, offset, step);
+        npuq_quantise_strided_rows(setup, tile, scale, offset, increment);
     }
 }
 
@@ -33,11 +33,11 @@ static inline void npuq_quantise_rows(const npuq_kernel_setup *setup, const npuq
 static inline NPUQ_INLINED void npuq_quantise_by_row(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_kernel_setup *setup = &plan->setup;
-    const npuq_params scale = npuq_list_row_params(plan, tile, NPUQ_AFFINE_SCALE);
-    const npuq_params offset = npuq_list_row_params(plan, tile, NPUQ_AFFINE_OFFSET);
+    const npuq_params scale = npuq_make_row_params(plan, tile, NPUQ_AFFINE_SCALE);
+    const npuq_params offset = npuq_make_row_params(plan, tile, NPUQ_AFFINE_OFFSET);
     float converted[2];
 
-    if (tile->rows == 1 || (scale.step == 0 && (offset.step == 0 || !offset.data))) {
+    if (tile->rows == 1 || (scale.stride == 0 && (offset.stride == 0 || !offset.data))) {
         npuq_quantise_rows(setup, tile, npuq_convert_param(setup->kernels, &scale, &converted[0]),
                            npuq_convert_param(setup->kernels, &offset, &converted[1]), 0);
     } else {
@@ -49,9 +49,9 @@ static inline NPUQ_INLINED void npuq_quantise_by_row(const npuq_plan *plan, cons
 static inline NPUQ_INLINED void npuq_quantise_by_column(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_kernel_setup *setup = &plan->setup;
-    const npuq_params scale = npuq_list_params(plan, tile, NPUQ_AFFINE_SCALE);
-    const npuq_params offset = npuq_list_params(plan, tile, NPUQ_AFFINE_OFFSET);
-    const bool is_one = !offset.data || offset.step == 0;
+    const npuq_params scale = npuq_make_params(plan, tile, NPUQ_AFFINE_SCALE);
+    const npuq_params offset = npuq_make_params(plan, tile, NPUQ_AFFINE_OFFSET);
+    const bool is_one = !offset.data || offset.stride == 0;
     float converted;
 
     if (npuq_is_block(setup, tile) && npuq_params_are_ready(&scale) && (is_one || npuq_params_are_ready(&offset))) {

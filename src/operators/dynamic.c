@@ -53,17 +53,17 @@ typedef struct row_values {
 } row_values;
 
 /* One value for each row, if there is such an operand. Not inlined: copies in all callers are kilobytes. */
-static __attribute__((noinline)) void put_values(char *to, ptrdiff_t step, const float *values, size_t rows)
+static __attribute__((noinline)) void put_values(char *to, ptrdiff_t stride, const float *values, size_t rows)
 {
     for (size_t r = 0; r < rows && to; r++) {
-        *(float *)(void *)(to + (ptrdiff_t)r * step) = npuq_canonical(values[r]);
+        *(float *)(void *)(to + (ptrdiff_t)r * stride) = npuq_canonical(values[r]);
     }
 }
 
-static void get_values(const char *from, ptrdiff_t step, float *values, size_t rows)
+static void get_values(const char *from, ptrdiff_t stride, float *values, size_t rows)
 {
     for (size_t r = 0; r < rows; r++) {
-        values[r] = *(const float *)(const void *)(from + (ptrdiff_t)r * step);
+        values[r] = *(const float *)(const void *)(from + (ptrdiff_t)r * stride);
     }
 }
 
@@ -85,7 +85,7 @@ typedef struct dynamic_job {
     float *lo;
     const float *inverse_scale;
     const float *offset;
-    size_t step;
+    size_t increment;
 } dynamic_job;
 
 static void widen_ranges_of_block(const void *argument, const npuq_block *block, size_t first_row)
@@ -99,8 +99,8 @@ static void requantise_block(const void *argument, const npuq_block *block, size
 {
     const dynamic_job *job = argument;
 
-    job->smooth_affine(block, job->smooth, job->inverse_scale + first_row * job->step,
-                       job->offset + first_row * job->step, job->step);
+    job->smooth_affine(block, job->smooth, job->inverse_scale + first_row * job->increment,
+                       job->offset + first_row * job->increment, job->increment);
 }
 
 /* Runs of columns, as smooth scales are converted; these may be absent for the range. Takes copies: what has no address
@@ -163,30 +163,32 @@ static inline NPUQ_INLINED void find_ranges(const npuq_kernel_setup *setup, cons
     }
 }
 
-/* y = sat(round((x * smooth) * inverse_scale[r * step] + offset[r * step])), smooth by column, unless it is absent. */
+/* y = sat(round((x * smooth) * inverse_scale[r * increment] + offset[r * increment])), smooth by column, unless it is
+ * absent. */
 static inline NPUQ_INLINED void requantise(const npuq_kernel_setup *setup, const npuq_tile *tile,
                                            const npuq_params *smooth, const float *inverse_scale, const float *offset,
-                                           size_t step)
+                                           size_t increment)
 {
     npuq_smooth_affine_fn *smooth_affine = setup->kernels->smooth_affine[setup->types[Y]][setup->types[X]];
 
     if (!smooth->data) {
-        npuq_quantise_rows(setup, tile, inverse_scale, offset, step);
+        npuq_quantise_rows(setup, tile, inverse_scale, offset, increment);
     } else if (npuq_is_block(setup, tile) && npuq_params_are_ready(smooth)) {
         const npuq_block block = npuq_make_block(setup, tile, true);
 
-        smooth_affine(&block, (const float *)(const void *)smooth->data, inverse_scale, offset, step);
+        smooth_affine(&block, (const float *)(const void *)smooth->data, inverse_scale, offset, increment);
     } else {
-        for_each_run(
-            setup, tile, *smooth, true, requantise_block,
-            (dynamic_job){
-                .smooth_affine = smooth_affine, .inverse_scale = inverse_scale, .offset = offset, .step = step});
+        for_each_run(setup, tile, *smooth, true, requantise_block,
+                     (dynamic_job){.smooth_affine = smooth_affine,
+                                   .inverse_scale = inverse_scale,
+                                   .offset = offset,
+                                   .increment = increment});
     }
 }
 
 void npuq_put_ranges(const npuq_plan *plan, const npuq_tile *tile)
 {
-    const npuq_params smooth = npuq_list_params(plan, tile, SMOOTH);
+    const npuq_params smooth = npuq_make_params(plan, tile, SMOOTH);
     row_values v;
 
     if (plan->dynamic.is_empty) {
@@ -234,7 +236,7 @@ static __attribute__((noinline)) void take_short_rows(npuq_kernel_setup *setup, 
     setup->types[X] = NPUQ_TYPE_FLOAT32;
     setup->words[X] = npuq_word_of(NPUQ_TYPE_FLOAT32);
     setup->memory = (npuq_memory_plan){0};
-    tile->places[X] = npuq_list_staged((char *)values, setup->words[X], n);
+    tile->places[X] = npuq_describe_staged((char *)values, setup->words[X], n);
 }
 
 static inline NPUQ_INLINED void finish_rows(const npuq_kernel_setup *setup, const npuq_plan *plan,
@@ -255,7 +257,7 @@ static __attribute__((noinline)) void quantise_gathered_rows(const npuq_plan *pl
             float values[NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_LANES];
         } short_rows;
     } scratch;
-    npuq_params smooth = npuq_list_params(plan, tile, SMOOTH);
+    npuq_params smooth = npuq_make_params(plan, tile, SMOOTH);
     npuq_kernel_setup setup = plan->setup;
     npuq_tile from = *tile; /* x where it is, or what it has become */
     row_values v;
@@ -278,7 +280,7 @@ void npuq_quantise_by_ranges(const npuq_plan *plan, const npuq_tile *tile)
         quantise_gathered_rows(plan, tile);
         return;
     }
-    const npuq_params smooth = npuq_list_params(plan, tile, SMOOTH);
+    const npuq_params smooth = npuq_make_params(plan, tile, SMOOTH);
     row_values v;
 
     find_ranges(&plan->setup, tile, &smooth, &v);
@@ -308,7 +310,7 @@ static void read_parameters(const npuq_plan *plan, const npuq_tile *tile, row_va
 
 void npuq_quantise_by_parameters(const npuq_plan *plan, const npuq_tile *tile)
 {
-    const npuq_params smooth = npuq_list_params(plan, tile, SMOOTH);
+    const npuq_params smooth = npuq_make_params(plan, tile, SMOOTH);
     row_values v;
 
     read_parameters(plan, tile, &v);
@@ -319,7 +321,7 @@ void npuq_quantise_by_parameters(const npuq_plan *plan, const npuq_tile *tile)
 
 static void find_range_of_part(const npuq_plan *plan, const npuq_tile *tile)
 {
-    const npuq_params smooth = npuq_list_params(plan, tile, SMOOTH);
+    const npuq_params smooth = npuq_make_params(plan, tile, SMOOTH);
     npuq_range *part = &((const one_range *)plan)->parts[tile->unit];
     row_values v;
 
@@ -332,7 +334,7 @@ static void find_range_of_part(const npuq_plan *plan, const npuq_tile *tile)
 static void requantise_part(const npuq_plan *plan, const npuq_tile *tile)
 {
     const one_range *o = (const one_range *)plan;
-    const npuq_params smooth = npuq_list_params(plan, tile, SMOOTH);
+    const npuq_params smooth = npuq_make_params(plan, tile, SMOOTH);
 
     requantise(&plan->setup, tile, &smooth, &o->inverse_scale, &o->offset, 0);
 }
@@ -440,7 +442,7 @@ static size_t count_block_elements(const npuq_plan *plan)
 static void cut_whole_rows(npuq_plan *plan, const npuq_arguments *arguments, size_t cols)
 {
     const size_t x_size = plan->setup.words[X].size;
-    const bool across = npuq_lies_across_rows(plan, X);
+    const bool across = npuq_is_column_major(plan, X);
     const size_t block_elements = count_block_elements(plan);
     size_t fitting = cols <= block_elements / ROWS ? ROWS : block_elements / cols; /* small calls are not divided */
     const size_t gathered = npuq_is_strided(plan, X) ? NPUQ_STAGED / x_size / cols : 0;
@@ -451,7 +453,7 @@ static void cut_whole_rows(npuq_plan *plan, const npuq_arguments *arguments, siz
     } else if (across) {
         least = ACROSS_BYTES / x_size;
     }
-    if (npuq_lies_across_rows(plan, arguments->tensors[Y] ? Y : X)) {
+    if (npuq_is_column_major(plan, arguments->tensors[Y] ? Y : X)) {
         least = ROWS;
     }
     plan->block_rows = fitting < least ? least : fitting > ROWS ? ROWS : fitting;
@@ -483,7 +485,7 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
         return NPUQ_OK;
     }
     if (group_index) {
-        plan->groups = npuq_list_groups(group_index);
+        plan->groups = npuq_find_groups(group_index);
     }
     npuq_add_by_column(plan, arguments, SMOOTH);
     for (int i = SCALE_OR_MIN; i <= OFFSET_OR_MAX; i++) {

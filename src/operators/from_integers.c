@@ -53,10 +53,10 @@ static void dequantise_block(const void *argument, const npuq_block *block, size
 
 static const int32_t *contiguous_ints(const npuq_params *params, size_t n, int32_t *buffer)
 {
-    if (params->step == (ptrdiff_t)sizeof *buffer) {
+    if (params->stride == (ptrdiff_t)sizeof *buffer) {
         return (const int32_t *)(const void *)params->data;
     }
-    npuq_copy_row((char *)buffer, sizeof *buffer, params->data, params->step, sizeof *buffer, n);
+    npuq_copy_row((char *)buffer, sizeof *buffer, params->data, params->stride, sizeof *buffer, n);
     return buffer;
 }
 
@@ -64,12 +64,12 @@ static const int32_t *contiguous_ints(const npuq_params *params, size_t n, int32
 static void unpack_words(const npuq_row_kernels *kernels, const npuq_params *words, size_t n, float *scales,
                          int32_t *offsets)
 {
-    if (words->step == (ptrdiff_t)sizeof(uint64_t)) {
+    if (words->stride == (ptrdiff_t)sizeof(uint64_t)) {
         kernels->unpack((const uint64_t *)(const void *)words->data, scales, offsets, n);
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        const uint64_t word = *(const uint64_t *)(const void *)(words->data + (ptrdiff_t)i * words->step);
+        const uint64_t word = *(const uint64_t *)(const void *)(words->data + (ptrdiff_t)i * words->stride);
 
         scales[i] = npuq_scale_of_word(word);
         if (offsets) {
@@ -95,7 +95,7 @@ typedef struct dequant_columns {
 /* Whether there is a scale or offset for each column. */
 static inline bool go_by_column(const npuq_kernel_setup *setup, const dequant_columns *c)
 {
-    return c->scale.step != 0 || (adds_before_product(setup) && c->addend.step != 0);
+    return c->scale.stride != 0 || (adds_before_product(setup) && c->addend.stride != 0);
 }
 
 /* Whether parameters by column have to be converted or copied before the kernels can read them. */
@@ -104,7 +104,7 @@ static inline NPUQ_INLINED bool converts_columns(const npuq_kernel_setup *setup,
     const bool by_column = go_by_column(setup, c);
 
     return (by_column && npuq_needs_conversion(&c->scale)) ||
-           (c->is_x_bias ? c->addend.step != (ptrdiff_t)sizeof(int32_t)
+           (c->is_x_bias ? c->addend.stride != (ptrdiff_t)sizeof(int32_t)
                          : (by_column || !adds_before_product(setup)) && npuq_needs_conversion(&c->addend));
 }
 
@@ -116,8 +116,8 @@ typedef struct dequant_buffers {
 } dequant_buffers;
 
 /* Sets what goes by column in *p, where increment is set, for so many columns from col on, `join` times over. */
-static void list_columns(const npuq_kernel_setup *setup, const dequant_columns *columns, size_t col, size_t cols,
-                         size_t join, dequant_buffers *buffers, npuq_dequant_params *p)
+static void make_column_params(const npuq_kernel_setup *setup, const dequant_columns *columns, size_t col, size_t cols,
+                               size_t join, dequant_buffers *buffers, npuq_dequant_params *p)
 {
     const npuq_row_kernels *kernels = setup->kernels;
     const npuq_params scale = npuq_skip_params(&columns->scale, col);
@@ -155,8 +155,8 @@ static dequant_columns find_columns(const npuq_plan *plan, npuq_params scale, np
 void npuq_dequantise_tile(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_kernel_setup *setup = &plan->setup;
-    const dequant_columns columns = find_columns(plan, npuq_list_params(plan, tile, NPUQ_INTEGERS_SCALE),
-                                                 npuq_list_params(plan, tile, NPUQ_INTEGERS_ADDEND));
+    const dequant_columns columns = find_columns(plan, npuq_make_params(plan, tile, NPUQ_INTEGERS_SCALE),
+                                                 npuq_make_params(plan, tile, NPUQ_INTEGERS_ADDEND));
     const bool has_row_scale = tile->places[NPUQ_INTEGERS_ROW_SCALE].data != NULL;
     const size_t join = has_row_scale ? 1 : npuq_count_rows_to_join(setup, tile);
     dequant_buffers buffers;
@@ -168,7 +168,7 @@ void npuq_dequantise_tile(const npuq_plan *plan, const npuq_tile *tile)
 
     job.params.increment = go_by_column(setup, &columns);
     if (has_row_scale) {
-        const npuq_params row_scale = npuq_list_row_params(plan, tile, NPUQ_INTEGERS_ROW_SCALE);
+        const npuq_params row_scale = npuq_make_row_params(plan, tile, NPUQ_INTEGERS_ROW_SCALE);
 
         assert(tile->rows <= ROWS || npuq_params_are_ready(&row_scale));
         job.params.row_scale = npuq_convert_params(setup->kernels, &row_scale, tile->rows, row_scales);
@@ -179,7 +179,7 @@ void npuq_dequantise_tile(const npuq_plan *plan, const npuq_tile *tile)
     for (size_t col = 0; col < tile->cols; col += most) {
         const npuq_tile *here = npuq_select_columns(setup, tile, col, most, &part);
 
-        list_columns(setup, &columns, col, here->cols, join, &buffers, &job.params);
+        make_column_params(setup, &columns, col, here->cols, join, &buffers, &job.params);
         npuq_for_each_joined_block(setup, here, join, dequantise_block, &job);
     }
 }

@@ -44,7 +44,7 @@ static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, c
     if (status != NPUQ_OK || !npuq_start_plan(plan, arguments, 4, NPUQ_MUL, true, false)) {
         return status;
     }
-    plan->groups = npuq_list_groups(group_index);
+    plan->groups = npuq_find_groups(group_index);
     npuq_add_by_column(plan, arguments, SCALE);
     npuq_add_by_column(plan, arguments, OFFSET);
     if (plan->is_small) {

@@ -108,7 +108,7 @@ static void spread_short_runs(npuq_space *space)
 {
     if (space->ndim > 1 && !has_stride(space->strides[space->ndim - 1]) &&
         has_stride(space->strides[space->ndim - 2])) {
-        npuq_share_columns(space, NPUQ_MAX_REPEAT);
+        npuq_merge_short_runs(space, NPUQ_MAX_REPEAT);
     }
 }
 
@@ -139,13 +139,13 @@ static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arg
         add_along(plan, arguments, ZERO_POINTS, axis);
         npuq_normalise_space(space, NPUQ_ANY_ORDER);
         spread_short_runs(space);
-        plan->by_column = space->shared_columns > 1 || has_stride(space->strides[space->ndim - 1]);
+        plan->by_column = space->run_columns > 1 || has_stride(space->strides[space->ndim - 1]);
     }
 
     const npuq_params scale = npuq_find_column_params(plan, SCALES);
     const npuq_params zero_point = npuq_find_column_params(plan, ZERO_POINTS);
-    const bool converts = plan->by_column && ((scale.step != 0 && npuq_needs_conversion(&scale)) ||
-                                              (zero_point.step != 0 && npuq_needs_conversion(&zero_point)));
+    const bool converts = plan->by_column && ((scale.stride != 0 && npuq_needs_conversion(&scale)) ||
+                                              (zero_point.stride != 0 && npuq_needs_conversion(&zero_point)));
     npuq_cut_plan(plan, arguments, converts ? CONVERTING_UNIT : UNIT, converts ? UNIT_COLUMNS : UNIT);
     return NPUQ_OK;
 }

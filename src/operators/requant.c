@@ -29,14 +29,14 @@ static const uint64_t offset_bits = (uint64_t)0x1FF << 37;
 
 static uint64_t word_at(const npuq_params *words, int64_t i)
 {
-    return *(const uint64_t *)(const void *)(words->data + (ptrdiff_t)i * words->step);
+    return *(const uint64_t *)(const void *)(words->data + (ptrdiff_t)i * words->stride);
 }
 
 static npuq_word_bits bits_of(const npuq_params *words, int64_t count)
 {
     npuq_word_bits b = {0, UINT64_MAX};
 
-    if (words->step == (ptrdiff_t)sizeof(uint64_t)) {
+    if (words->stride == (ptrdiff_t)sizeof(uint64_t)) {
         return npuq_kernels()->word_bits((const uint64_t *)(const void *)words->data, (size_t)count);
     }
     for (int64_t i = 0; i < count; i++) {
@@ -81,8 +81,8 @@ static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, c
     const int last = tensor->ndim - 1;
     const int64_t all = npuq_count_elements(tensor);
     const npuq_params words = {.data = tensor->data,
-                               .step = tensor->shape[last] > 1 ? (ptrdiff_t)tensor->strides[last] * 8 : 0};
-    const int64_t distinct = !words.data ? 0 : words.step == 0 && all > 1 ? 1 : all; /* very many may be one */
+                               .stride = tensor->shape[last] > 1 ? (ptrdiff_t)tensor->strides[last] * 8 : 0};
+    const int64_t distinct = !words.data ? 0 : words.stride == 0 && all > 1 ? 1 : all; /* very many may be one */
     const npuq_word_bits b = bits_of(&words, distinct);
     npuq_status status;
 

@@ -99,7 +99,7 @@ static void pack_row(const npuq_row_kernels *kernels, const npuq_tile *tile, npu
         const size_t n = tile->cols - col < most ? tile->cols - col : most;
         const npuq_params offset = {.data = tile->places[OFFSET].data,
                                     .type = NPUQ_TYPE_FLOAT32,
-                                    .step = tile->places[OFFSET].col_stride,
+                                    .stride = tile->places[OFFSET].col_stride,
                                     .repeat = 1};
         const npuq_params offset_here = npuq_skip_params(&offset, col);
         const char *scale = tile->places[SCALE].data + (ptrdiff_t)col * tile->places[SCALE].col_stride;

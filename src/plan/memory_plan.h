@@ -42,13 +42,13 @@ static inline npuq_memory_plan npuq_plan_cached_memory(void)
     return (npuq_memory_plan){hints, hints};
 }
 
-/* The hints of a pass, for rows that may lie apart by a step: what follows such a row is not what comes next. */
-static inline npuq_hints npuq_hint_rows(npuq_hints hints, size_t rows, size_t row_bytes, ptrdiff_t step)
+/* The hints of a pass, for rows that may lie apart by a stride: what follows such a row is not what comes next. */
+static inline npuq_hints npuq_hint_rows(npuq_hints hints, size_t rows, size_t row_bytes, ptrdiff_t stride)
 {
     const uint32_t ahead = hints.prefetch_bytes;
 
-    if (ahead > 0 && rows > 1 && step > (ptrdiff_t)row_bytes && row_bytes <= 4 * ahead) {
-        hints.prefetch_bytes = (uint32_t)((ahead > row_bytes ? ahead / row_bytes : 1) * (size_t)step);
+    if (ahead > 0 && rows > 1 && stride > (ptrdiff_t)row_bytes && row_bytes <= 4 * ahead) {
+        hints.prefetch_bytes = (uint32_t)((ahead > row_bytes ? ahead / row_bytes : 1) * (size_t)stride);
     }
     return hints;
 }

@@ -53,15 +53,15 @@ void npuq_select_plan_tile(const npuq_plan *plan, size_t row, size_t rows, size_
     tile->rows = rows;
     tile->cols = cols;
     tile->repeat = 1;
-    tile->used = 0;
+    tile->phase_in_run = 0;
     for (int i = 0; i < plan->operands; i++) {
         const npuq_place all = plan->all.places[i];
 
         tile->places[i].data = NULL;
         if (all.data) {
-            const size_t step = i <= NPUQ_AT_Y ? npuq_count_words(plan->setup.words[i], col) : col;
+            const size_t words = i <= NPUQ_AT_Y ? npuq_count_words(plan->setup.words[i], col) : col;
 
-            tile->places[i].data = all.data + (ptrdiff_t)row * all.row_stride + (ptrdiff_t)step * all.col_stride;
+            tile->places[i].data = all.data + (ptrdiff_t)row * all.row_stride + (ptrdiff_t)words * all.col_stride;
             tile->places[i].row_stride = all.row_stride;
             tile->places[i].col_stride = all.col_stride;
         }

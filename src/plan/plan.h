@@ -142,7 +142,7 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
     plan->units.rows = all->rows = rows;
     all->unit = 0;
     all->repeat = 1;
-    all->used = 0;
+    all->phase_in_run = 0;
 #pragma GCC unroll 7
     for (int i = 0; i < operands; i++) {
         all->places[i].data = NULL;
@@ -230,7 +230,7 @@ static inline npuq_params npuq_find_column_params(const npuq_plan *plan, int ope
 
     return plan->is_flat ? (npuq_params){flat->data, flat->col_stride, type, 1, 0}
                          : (npuq_params){space->data[operand], space->strides[space->ndim - 1][operand], type,
-                                         space->shared_columns, 0};
+                                         space->run_columns, 0};
 }
 
 /* Whether the operand's columns are not contiguous, and whether those of a row lie further apart than its rows. */
@@ -239,9 +239,9 @@ static inline bool npuq_is_strided(const npuq_plan *plan, int operand)
     return !plan->is_flat && !npuq_operand_is_contiguous(&plan->space, operand);
 }
 
-static inline bool npuq_lies_across_rows(const npuq_plan *plan, int operand)
+static inline bool npuq_is_column_major(const npuq_plan *plan, int operand)
 {
-    return !plan->is_flat && npuq_operand_lies_across(&plan->space, operand);
+    return !plan->is_flat && npuq_operand_is_column_major(&plan->space, operand);
 }
 
 static inline size_t npuq_count_plan_rows(const npuq_plan *plan)
@@ -264,14 +264,14 @@ void npuq_cut_plan(npuq_plan *plan, const npuq_arguments *arguments, size_t elem
 void npuq_select_plan_tile(const npuq_plan *plan, size_t row, size_t rows, size_t col, size_t cols, npuq_tile *tile);
 
 /* The parameters of a tile's columns, and of its rows. */
-static inline npuq_params npuq_list_params(const npuq_plan *plan, const npuq_tile *tile, int operand)
+static inline npuq_params npuq_make_params(const npuq_plan *plan, const npuq_tile *tile, int operand)
 {
     const npuq_place *place = &tile->places[operand];
 
-    return (npuq_params){place->data, place->col_stride, plan->setup.types[operand], tile->repeat, tile->used};
+    return (npuq_params){place->data, place->col_stride, plan->setup.types[operand], tile->repeat, tile->phase_in_run};
 }
 
-static inline npuq_params npuq_list_row_params(const npuq_plan *plan, const npuq_tile *tile, int operand)
+static inline npuq_params npuq_make_row_params(const npuq_plan *plan, const npuq_tile *tile, int operand)
 {
     const npuq_place *place = &tile->places[operand];
 
@@ -286,7 +286,7 @@ static inline NPUQ_INLINED npuq_status npuq_check_call(npuq_arguments *arguments
                                                        const npuq_tensor *const *tensors, npuq_check_fn *check,
                                                        const void *options, const npuq_executor *executor)
 {
-    const bool dense = npuq_pass_dense(arguments, signature, tensors);
+    const bool dense = npuq_check_dense_fast(arguments, signature, tensors);
     npuq_status status;
 
     arguments->is_prepared = false;

@@ -19,7 +19,7 @@ void npuq_start_space(npuq_space *space, int operands, const npuq_tensor *elemen
     space->operands = (uint8_t)operands;
     space->words[NPUQ_AT_X] = x_word;
     space->words[NPUQ_AT_Y] = y_word;
-    space->shared_columns = 1;
+    space->run_columns = 1;
     for (int i = 0; i < space->operands; i++) {
         space->data[i] = NULL;
     }
@@ -90,9 +90,9 @@ static bool is_packed(const npuq_space *space)
 /* How many words of an operand columns are, a multiple of the columns in one. */
 static size_t count_operand_words(const npuq_space *space, int operand, size_t columns)
 {
-    return operand <= NPUQ_AT_Y         ? npuq_count_words(space->words[operand], columns)
-           : space->shared_columns == 1 ? columns
-                                        : columns / space->shared_columns;
+    return operand <= NPUQ_AT_Y      ? npuq_count_words(space->words[operand], columns)
+           : space->run_columns == 1 ? columns
+                                     : columns / space->run_columns;
 }
 
 /* The extent of the dimension in which an operand is contiguous. 0 if there is none, or another one has smaller steps.
@@ -208,7 +208,7 @@ void npuq_normalise_space(npuq_space *space, npuq_freedom freedom)
     join_dimensions(space, any_order);
 }
 
-bool npuq_share_columns(npuq_space *space, size_t most)
+bool npuq_merge_short_runs(npuq_space *space, size_t most)
 {
     const int inner = space->ndim - 1;
     const int outer = inner - 1;
@@ -226,12 +226,12 @@ bool npuq_share_columns(npuq_space *space, size_t most)
     space->extents[outer] *= columns;
     space->strides[outer][NPUQ_AT_X] = space->strides[inner][NPUQ_AT_X];
     space->strides[outer][NPUQ_AT_Y] = space->strides[inner][NPUQ_AT_Y];
-    space->shared_columns = (uint8_t)columns;
+    space->run_columns = (uint8_t)columns;
     space->ndim--;
     return true;
 }
 
-bool npuq_operand_lies_across(const npuq_space *space, int operand)
+bool npuq_operand_is_column_major(const npuq_space *space, int operand)
 {
     if (space->ndim < 2) {
         return false;
@@ -240,7 +240,7 @@ bool npuq_operand_lies_across(const npuq_space *space, int operand)
     const ptrdiff_t *outer = space->strides[space->ndim - 2];
     const ptrdiff_t *inner = space->strides[space->ndim - 1];
 
-    return space->data[operand] && npuq_lies_across(outer[operand], inner[operand]);
+    return space->data[operand] && npuq_are_column_major(outer[operand], inner[operand]);
 }
 
 bool npuq_operand_is_contiguous(const npuq_space *space, int operand)
@@ -250,7 +250,8 @@ bool npuq_operand_is_contiguous(const npuq_space *space, int operand)
 
 size_t npuq_limit_columns(const npuq_space *space, size_t most)
 {
-    const bool narrow = npuq_operand_lies_across(space, NPUQ_AT_X) || npuq_operand_lies_across(space, NPUQ_AT_Y);
+    const bool narrow =
+        npuq_operand_is_column_major(space, NPUQ_AT_X) || npuq_operand_is_column_major(space, NPUQ_AT_Y);
 
     return narrow && most > ACROSS_COLUMNS ? ACROSS_COLUMNS : most;
 }
@@ -278,8 +279,8 @@ void npuq_select_tile(const npuq_space *space, size_t row, size_t rows, size_t c
     assert(cols % count_elements_in_words(space) == 0 && col % count_elements_in_words(space) == 0);
     tile->rows = 1;
     tile->cols = cols;
-    tile->repeat = space->shared_columns;
-    tile->used = (uint8_t)(space->shared_columns == 1 ? 0 : col % space->shared_columns);
+    tile->repeat = space->run_columns;
+    tile->phase_in_run = (uint8_t)(space->run_columns == 1 ? 0 : col % space->run_columns);
     for (int i = 0; i < space->operands; i++) {
         tile->places[i] = (npuq_place){space->data[i], 0, space->strides[last][i]};
         if (tile->places[i].data && col > 0) {

@@ -20,7 +20,7 @@ typedef struct npuq_space {
     uint8_t ndim;               /* at least 1 */
     uint8_t operands;           /* in use: those from here on are absent, and not set */
     npuq_storage_word words[2]; /* of x and of y */
-    uint8_t shared_columns;     /* columns to one step of the other operands, see npuq_share_columns(); else 1 */
+    uint8_t run_columns;        /* columns to one element of the other operands, see npuq_merge_short_runs(); else 1 */
     size_t extents[NPUQ_MAX_NDIM];
     char *data[NPUQ_MOST_OPERANDS];
     ptrdiff_t strides[NPUQ_MAX_NDIM][NPUQ_MOST_OPERANDS];
@@ -47,10 +47,10 @@ void npuq_normalise_space(npuq_space *space, npuq_freedom freedom);
 
 /* Where x and y allow, joins the last row dimension and its columns, at most `most` of them, into one row; the other
  * operands then move once in that many columns. Returns whether it did. */
-bool npuq_share_columns(npuq_space *space, size_t most);
+bool npuq_merge_short_runs(npuq_space *space, size_t most);
 
 /* Whether the elements of a column of this operand lie closer together than those of a row. */
-bool npuq_operand_lies_across(const npuq_space *space, int operand);
+bool npuq_operand_is_column_major(const npuq_space *space, int operand);
 
 /* Whether the columns of x or y are contiguous. */
 bool npuq_operand_is_contiguous(const npuq_space *space, int operand);
@@ -61,14 +61,14 @@ size_t npuq_limit_columns(const npuq_space *space, size_t most);
 size_t npuq_count_rows(const npuq_space *space);
 size_t npuq_count_columns(const npuq_space *space);
 
-/* Rows at an even distance, and where they lie in each operand. A column stride goes from one column, or from all
- * columns of one step, to the next. */
+/* Rows at an even distance, and where they lie in each operand. A column stride goes from one column, or from one run
+ * of columns, to the next. */
 typedef struct npuq_tile {
     size_t rows;
     size_t cols;
     size_t unit;
-    uint8_t repeat; /* shared columns */
-    uint8_t used;   /* those of them that lie before the tile in its first step */
+    uint8_t repeat;       /* columns of a run */
+    uint8_t phase_in_run; /* those of the first run that lie before the tile */
     npuq_place places[NPUQ_MOST_OPERANDS];
 } npuq_tile;
 

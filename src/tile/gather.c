@@ -272,8 +272,8 @@ void npuq_copy_tile(npuq_place to, npuq_place from, size_t size, size_t rows, si
         return;
     }
 #endif
-    if (rows >= 4 && (npuq_lies_across(to.row_stride, to.col_stride) ||
-                      npuq_lies_across(from.row_stride, from.col_stride) || (cols < 16 && rows > cols))) {
+    if (rows >= 4 && (npuq_are_column_major(to.row_stride, to.col_stride) ||
+                      npuq_are_column_major(from.row_stride, from.col_stride) || (cols < 16 && rows > cols))) {
         const size_t swap = rows;
 
         rows = cols;

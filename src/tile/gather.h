@@ -19,7 +19,7 @@ static inline ptrdiff_t npuq_distance(ptrdiff_t step)
 }
 
 /* Whether the elements of a column lie closer together than those of a row. */
-static inline bool npuq_lies_across(ptrdiff_t row_stride, ptrdiff_t col_stride)
+static inline bool npuq_are_column_major(ptrdiff_t row_stride, ptrdiff_t col_stride)
 {
     return row_stride != 0 && npuq_distance(row_stride) < npuq_distance(col_stride);
 }

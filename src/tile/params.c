@@ -16,7 +16,7 @@ static void spread(float *to, float value, size_t columns)
 
 const float *npuq_convert_any_params(const npuq_row_kernels *kernels, npuq_params params, size_t n, float *buffer)
 {
-    assert(params.repeat > 0 && params.repeat <= NPUQ_MAX_REPEAT && params.used < params.repeat);
+    assert(params.repeat > 0 && params.repeat <= NPUQ_MAX_REPEAT && params.phase_in_run < params.repeat);
     if (!params.data) {
         for (size_t i = 0; i < n; i++) {
             buffer[i] = 0.0f;
@@ -27,18 +27,18 @@ const float *npuq_convert_any_params(const npuq_row_kernels *kernels, npuq_param
     const char *p = params.data;
 
 #define CONVERT(TYPE, TO_FLOAT)                                                                                        \
-    if (params.repeat == 1 && n > 1 && params.type != NPUQ_TYPE_FLOAT32 && params.step == (ptrdiff_t)sizeof(TYPE)) {   \
+    if (params.repeat == 1 && n > 1 && params.type != NPUQ_TYPE_FLOAT32 && params.stride == (ptrdiff_t)sizeof(TYPE)) { \
         kernels->widen[params.type](p, buffer, n);                                                                     \
     } else if (params.repeat == 1) {                                                                                   \
         for (size_t i = 0; i < n; i++) {                                                                               \
-            buffer[i] = TO_FLOAT(*(const TYPE *)(const void *)(p + (ptrdiff_t)i * params.step));                       \
+            buffer[i] = TO_FLOAT(*(const TYPE *)(const void *)(p + (ptrdiff_t)i * params.stride));                     \
         }                                                                                                              \
     } else {                                                                                                           \
         size_t i = 0;                                                                                                  \
-        for (size_t columns = params.repeat - params.used; i < n; columns = params.repeat) {                           \
+        for (size_t columns = params.repeat - params.phase_in_run; i < n; columns = params.repeat) {                   \
             spread(buffer + i, TO_FLOAT(*(const TYPE *)(const void *)p), columns);                                     \
             i += columns;                                                                                              \
-            p += params.step;                                                                                          \
+            p += params.stride;                                                                                        \
         }                                                                                                              \
     }                                                                                                                  \
     break

@@ -8,14 +8,14 @@
 /* A run of parameters, each of which may serve several columns; data null means that they are absent, and 0. */
 typedef struct npuq_params {
     const char *data;
-    ptrdiff_t step; /* bytes from one to the next */
-    uint8_t type;   /* npuq_type */
-    uint8_t repeat; /* columns that each serves, 1..NPUQ_MAX_REPEAT */
-    uint8_t used;   /* columns that the first has served already */
+    ptrdiff_t stride;     /* bytes from one to the next */
+    uint8_t type;         /* npuq_type */
+    uint8_t repeat;       /* columns that each serves, 1..NPUQ_MAX_REPEAT */
+    uint8_t phase_in_run; /* columns that the first has served already */
 } npuq_params;
 
 enum { NPUQ_MAX_REPEAT = 64 };
-_Static_assert(NPUQ_MAX_REPEAT <= UINT8_MAX, "repeat and used hold it");
+_Static_assert(NPUQ_MAX_REPEAT <= UINT8_MAX, "repeat and phase_in_run hold it");
 
 /* The parameters from i columns further on. */
 static inline npuq_params npuq_skip_params(const npuq_params *params, size_t i)
@@ -23,10 +23,10 @@ static inline npuq_params npuq_skip_params(const npuq_params *params, size_t i)
     npuq_params from = *params;
 
     if (from.data && i > 0) {
-        const size_t columns = from.used + i;
+        const size_t columns = from.phase_in_run + i;
 
-        from.data += (ptrdiff_t)(columns / from.repeat) * from.step;
-        from.used = (uint8_t)(columns % from.repeat);
+        from.data += (ptrdiff_t)(columns / from.repeat) * from.stride;
+        from.phase_in_run = (uint8_t)(columns % from.repeat);
     }
     return from;
 }
@@ -34,7 +34,7 @@ static inline npuq_params npuq_skip_params(const npuq_params *params, size_t i)
 /* Whether the run can be read where it lies. */
 static inline bool npuq_params_are_ready(const npuq_params *params)
 {
-    return params->data && params->type == NPUQ_TYPE_FLOAT32 && params->step == (ptrdiff_t)sizeof(float) &&
+    return params->data && params->type == NPUQ_TYPE_FLOAT32 && params->stride == (ptrdiff_t)sizeof(float) &&
            params->repeat == 1;
 }
 

@@ -20,7 +20,7 @@ static npuq_place find_rows(const npuq_tile *tile, int operand, size_t row)
     return place;
 }
 
-npuq_place npuq_list_staged(char *buffer, npuq_storage_word word, size_t words)
+npuq_place npuq_describe_staged(char *buffer, npuq_storage_word word, size_t words)
 {
     return (npuq_place){buffer, (ptrdiff_t)(words * word.size), word.size};
 }
@@ -37,8 +37,8 @@ void npuq_for_each_staged_block(const npuq_kernel_setup *setup, const npuq_tile 
     const size_t capacity = capacity_for(stage_x, stage_y);
     const size_t x_cols = npuq_count_words(x_word, tile->cols);
     const size_t y_cols = npuq_count_words(y_word, tile->cols);
-    const npuq_place staged_x = npuq_list_staged(buffer, x_word, x_cols);
-    const npuq_place staged_y = npuq_list_staged(buffer + NPUQ_STAGED - capacity, y_word, y_cols);
+    const npuq_place staged_x = npuq_describe_staged(buffer, x_word, x_cols);
+    const npuq_place staged_y = npuq_describe_staged(buffer + NPUQ_STAGED - capacity, y_word, y_cols);
     const size_t most = npuq_smaller(stage_x ? capacity / (x_cols * x_word.size) : SIZE_MAX,
                                      stage_y ? capacity / (y_cols * y_word.size) : SIZE_MAX);
     const npuq_hints hints = npuq_hint_staged(&setup->memory, stage_x);
@@ -66,7 +66,7 @@ bool npuq_gather_x(const npuq_kernel_setup *setup, npuq_tile *tile, char *buffer
 {
     const npuq_storage_word word = setup->words[NPUQ_AT_X];
     const size_t x_cols = npuq_count_words(word, tile->cols);
-    const npuq_place gathered = npuq_list_staged(buffer, word, x_cols);
+    const npuq_place gathered = npuq_describe_staged(buffer, word, x_cols);
 
     assert((uintptr_t)buffer % word.size == 0);
     if (npuq_is_in_place(setup, tile, NPUQ_AT_X) || x_cols > NPUQ_STAGED / word.size / tile->rows) {
@@ -77,9 +77,9 @@ bool npuq_gather_x(const npuq_kernel_setup *setup, npuq_tile *tile, char *buffer
     return true;
 }
 
-static bool lies_across(const npuq_tile *tile, int operand)
+static bool is_column_major(const npuq_tile *tile, int operand)
 {
-    return tile->rows > 1 && npuq_lies_across(tile->places[operand].row_stride, tile->places[operand].col_stride);
+    return tile->rows > 1 && npuq_are_column_major(tile->places[operand].row_stride, tile->places[operand].col_stride);
 }
 
 /* Where x or y lies across, each column brings two cache lines, which one block of rows uses up; fewer than that where
@@ -89,7 +89,7 @@ size_t npuq_limit_strided_columns(const npuq_kernel_setup *setup, const npuq_til
     const bool stage_x = !npuq_is_in_place(setup, tile, NPUQ_AT_X);
     const bool stage_y = writes_y && !npuq_is_in_place(setup, tile, NPUQ_AT_Y);
 
-    if ((stage_x && lies_across(tile, NPUQ_AT_X)) || (stage_y && lies_across(tile, NPUQ_AT_Y))) {
+    if ((stage_x && is_column_major(tile, NPUQ_AT_X)) || (stage_y && is_column_major(tile, NPUQ_AT_Y))) {
         return capacity_for(stage_x, stage_y) / npuq_smaller(LINES, tile->rows * 4) / 64 * 64;
     }
     return NPUQ_STAGED / 2 / sizeof(float);

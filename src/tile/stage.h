@@ -135,7 +135,7 @@ static inline const npuq_tile *npuq_select_rows(const npuq_tile *tile, size_t ro
 }
 
 /* Rows of so many words one after the other in a buffer. */
-npuq_place npuq_list_staged(char *buffer, npuq_storage_word word, size_t words);
+npuq_place npuq_describe_staged(char *buffer, npuq_storage_word word, size_t words);
 
 /* For x that is read more than once: if it is not contiguous and fits the buffer of NPUQ_STAGED bytes, which is aligned
  * to its elements at least, copies it there and has the tile point to the copy. Returns whether it did. */
