@@ -104,9 +104,10 @@ static void requantise_block(const void *argument, const npuq_block *block, size
 }
 
 /* Runs of columns, as smooth scales are converted; these may be absent for the range. Takes copies: what has no address
- * stays in registers. */
-static void for_each_run(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_params smooth, bool writes_y,
-                         npuq_block_fn *step, dynamic_job job)
+ * stays in registers. Not inlined: what comes after it would have its buffer, too. */
+static __attribute__((noinline)) void for_each_run(const npuq_kernel_setup *setup, const npuq_tile *tile,
+                                                   npuq_params smooth, bool writes_y, npuq_block_fn *step,
+                                                   dynamic_job job)
 {
     _Alignas(64) float smooths[PARAMS + NPUQ_MAX_REPEAT];
     size_t most = npuq_limit_staged_columns(setup, tile, writes_y);
@@ -191,7 +192,7 @@ void npuq_put_ranges(const npuq_plan *plan, const npuq_tile *tile)
     const npuq_params smooth = npuq_make_params(plan, tile, SMOOTH);
     row_values v;
 
-    if (plan->dynamic.is_empty) {
+    if (plan->own.dynamic.is_empty) {
         start_ranges(tile->rows, &v);
     } else {
         find_ranges(&plan->setup, tile, &smooth, &v);
@@ -242,7 +243,7 @@ static __attribute__((noinline)) void take_short_rows(npuq_kernel_setup *setup, 
 static inline NPUQ_INLINED void finish_rows(const npuq_kernel_setup *setup, const npuq_plan *plan,
                                             const npuq_tile *tile, const npuq_params *smooth, row_values *v)
 {
-    find_parameters(setup->kernels, plan->dynamic.form, setup->types[Y], tile->rows, v);
+    find_parameters(setup->kernels, plan->own.dynamic.form, setup->types[Y], tile->rows, v);
     put(tile, v->scale, v->offset);
     requantise(setup, tile, smooth, v->inverse_scale, v->offset, 1);
 }
@@ -295,7 +296,7 @@ static void read_parameters(const npuq_plan *plan, const npuq_tile *tile, row_va
     const npuq_place *first = &tile->places[SCALE_OR_MIN];
     const npuq_place *second = &tile->places[OFFSET_OR_MAX];
 
-    if (plan->dynamic.form == NPUQ_ASYMMETRIC) {
+    if (plan->own.dynamic.form == NPUQ_ASYMMETRIC) {
         get_values(first->data, first->row_stride, v->scale, tile->rows);
         get_values(second->data, second->row_stride, v->offset, tile->rows);
         for (size_t r = 0; r < tile->rows; r++) {
@@ -304,7 +305,7 @@ static void read_parameters(const npuq_plan *plan, const npuq_tile *tile, row_va
     } else {
         get_values(first->data, first->row_stride, v->lo, tile->rows);
         get_values(second->data, second->row_stride, v->hi, tile->rows);
-        find_parameters(plan->setup.kernels, plan->dynamic.form, plan->setup.types[Y], tile->rows, v);
+        find_parameters(plan->setup.kernels, plan->own.dynamic.form, plan->setup.types[Y], tile->rows, v);
     }
 }
 
@@ -344,7 +345,7 @@ static void find_range(one_range *o, size_t first_row, size_t rows, const npuq_e
 {
     npuq_plan *plan = &o->plan;
     npuq_range parts[MAX_PARTS];
-    size_t columns = plan->is_flat ? PART : npuq_limit_columns(&plan->space, PART);
+    size_t columns = plan->is_flat ? PART : npuq_limit_columns(&plan->area.space, PART);
 
     o->range = npuq_empty_range();
     plan->first_row = first_row;
@@ -377,7 +378,7 @@ static __attribute__((noinline)) void find_parameters_of_range(one_range *o)
 
     v.hi[0] = o->range.hi;
     v.lo[0] = o->range.lo;
-    find_parameters(o->plan.setup.kernels, o->plan.dynamic.form, o->plan.setup.types[Y], 1, &v);
+    find_parameters(o->plan.setup.kernels, o->plan.own.dynamic.form, o->plan.setup.types[Y], 1, &v);
     o->scale = v.scale[0];
     o->offset = v.offset[0];
     o->inverse_scale = v.inverse_scale[0];
@@ -390,7 +391,7 @@ static __attribute__((noinline)) void run_one_range(const npuq_plan *of_call, co
     npuq_plan *plan = &o.plan;
     const bool only_ranges = plan->compute == npuq_put_ranges;
     const size_t all = npuq_count_plan_rows(plan);
-    const size_t together = plan->dynamic.is_per_tensor ? all : 1;
+    const size_t together = plan->own.dynamic.is_per_tensor ? all : 1;
 
     for (size_t row = 0; row < all; row += together) {
         npuq_tile tile;
@@ -415,7 +416,7 @@ static __attribute__((noinline)) void run_one_range(const npuq_plan *of_call, co
 
 void npuq_run_dynamic(npuq_plan *plan, const npuq_executor *executor)
 {
-    if (plan->dynamic.has_one_range) {
+    if (plan->own.dynamic.has_one_range) {
         run_one_range(plan, executor);
     } else {
         npuq_run_plan(plan, executor);
@@ -477,10 +478,10 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
     }
     const bool is_empty = !npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUP_INDEX, NPUQ_MUL, true, is_uniform);
 
-    plan->dynamic.form = (uint8_t)o->form;
-    plan->dynamic.is_per_tensor = per_tensor;
-    plan->dynamic.is_empty = is_empty;
-    plan->dynamic.has_one_range = false;
+    plan->own.dynamic.form = (uint8_t)o->form;
+    plan->own.dynamic.is_per_tensor = per_tensor;
+    plan->own.dynamic.is_empty = is_empty;
+    plan->own.dynamic.has_one_range = false;
     if (is_empty && (o->step != NPUQ_FIND_RANGES || npuq_count_elements(tensors[SCALE_OR_MIN]) == 0)) {
         return NPUQ_OK;
     }
@@ -495,9 +496,9 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
             npuq_add_by_row(plan, arguments, i);
         }
     }
-    for (int32_t i = 0; is_empty && i < plan->space.ndim; i++) {
-        if (plan->space.extents[i] == 0 || per_tensor) { /* nothing to look at, but a range to put */
-            plan->space.extents[i] = 1;
+    for (int32_t i = 0; is_empty && i < plan->area.space.ndim; i++) {
+        if (plan->area.space.extents[i] == 0 || per_tensor) { /* nothing to look at, but a range to put */
+            plan->area.space.extents[i] = 1;
         }
     }
     npuq_finish_operands(plan, is_uniform ? NPUQ_ANY_ORDER : NPUQ_KEEP_COLUMNS);
@@ -512,7 +513,7 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
         }
     } else if (per_tensor ? rows > 1 || (int64_t)cols > npuq_find_small(arguments)
                           : arguments->has_executor && cols >= LONG_ROW) {
-        plan->dynamic.has_one_range = true;
+        plan->own.dynamic.has_one_range = true;
         plan->is_small = false;
     } else if (!plan->is_small || rows > 1) {
         cut_whole_rows(plan, arguments, cols);

@@ -148,7 +148,7 @@ static void make_column_params(const npuq_kernel_setup *setup, const dequant_col
 
 static dequant_columns find_columns(const npuq_plan *plan, npuq_params scale, npuq_params addend)
 {
-    return (dequant_columns){scale, addend, (NPUQ_TAKES_WORDS >> scale.type & 1) != 0, plan->words_have_offsets,
+    return (dequant_columns){scale, addend, (NPUQ_TAKES_WORDS >> scale.type & 1) != 0, plan->own.words_have_offsets,
                              addend.data && addend.type == NPUQ_TYPE_INT32};
 }
 
@@ -197,7 +197,7 @@ npuq_status npuq_plan_from_integers(npuq_plan *plan, const npuq_arguments *argum
         !has_row_scale && is_single(tensors[NPUQ_INTEGERS_SCALE]) && is_single(tensors[NPUQ_INTEGERS_ADDEND]);
 
     (void)options;
-    plan->words_have_offsets = false;
+    plan->own.words_have_offsets = false;
     if (!npuq_start_plan(plan, arguments, NPUQ_INTEGERS_ROW_SCALE + 1, NPUQ_MUL, true, is_uniform)) {
         return NPUQ_OK;
     }

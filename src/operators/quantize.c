@@ -93,7 +93,7 @@ static void add_along(npuq_plan *plan, const npuq_arguments *arguments, int i, i
         const int d = tensor->ndim == 1 ? 0 : axis;
 
         plan->setup.types[i] = (uint8_t)arguments->infos[i]->type;
-        npuq_add_operand_along(&plan->space, i, tensor, tensor->shape[d] > 1 ? axis : -1, tensor->strides[d]);
+        npuq_add_operand_along(&plan->area.space, i, tensor, tensor->shape[d] > 1 ? axis : -1, tensor->strides[d]);
     }
 }
 
@@ -120,7 +120,7 @@ static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arg
     const int axis = find_axis(x, scales, o);
     const bool is_uniform = scales->shape[scales->ndim == 1 ? 0 : axis] == 1;
 
-    plan->by_column = false;
+    plan->own.by_column = false;
     if (!npuq_start_plan(plan, arguments, 4, o->div_mode ? NPUQ_DIV : NPUQ_MUL, is_uniform || axis == x->ndim - 1,
                          is_uniform)) {
         return NPUQ_OK;
@@ -128,31 +128,31 @@ static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arg
     if (plan->is_flat) {
         npuq_add_by_column(plan, arguments, SCALES);
         npuq_add_by_column(plan, arguments, ZERO_POINTS);
-        plan->by_column = !is_uniform;
+        plan->own.by_column = !is_uniform;
         if (plan->is_small) {
             return NPUQ_OK;
         }
     } else {
-        npuq_space *space = &plan->space;
+        npuq_space *space = &plan->area.space;
 
         add_along(plan, arguments, SCALES, axis);
         add_along(plan, arguments, ZERO_POINTS, axis);
         npuq_normalise_space(space, NPUQ_ANY_ORDER);
         spread_short_runs(space);
-        plan->by_column = space->run_columns > 1 || has_stride(space->strides[space->ndim - 1]);
+        plan->own.by_column = space->run_columns > 1 || has_stride(space->strides[space->ndim - 1]);
     }
 
     const npuq_params scale = npuq_find_column_params(plan, SCALES);
     const npuq_params zero_point = npuq_find_column_params(plan, ZERO_POINTS);
-    const bool converts = plan->by_column && ((scale.stride != 0 && npuq_needs_conversion(&scale)) ||
-                                              (zero_point.stride != 0 && npuq_needs_conversion(&zero_point)));
+    const bool converts = plan->own.by_column && ((scale.stride != 0 && npuq_needs_conversion(&scale)) ||
+                                                  (zero_point.stride != 0 && npuq_needs_conversion(&zero_point)));
     npuq_cut_plan(plan, arguments, converts ? CONVERTING_UNIT : UNIT, converts ? UNIT_COLUMNS : UNIT);
     return NPUQ_OK;
 }
 
 static inline NPUQ_INLINED void quantise_tile(const npuq_plan *plan, const npuq_tile *tile)
 {
-    if (plan->by_column) {
+    if (plan->own.by_column) {
         npuq_quantise_by_column(plan, tile);
     } else {
         npuq_quantise_by_row(plan, tile);

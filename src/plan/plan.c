@@ -19,10 +19,10 @@ bool npuq_start_plan_space(npuq_plan *plan, const npuq_arguments *arguments, con
     const npuq_storage_word *words = plan->setup.words;
     const size_t count = (size_t)npuq_count_elements(elements);
 
-    npuq_start_space(&plan->space, plan->operands, elements, words[NPUQ_AT_X], words[NPUQ_AT_Y]);
+    npuq_start_space(&plan->area.space, plan->operands, elements, words[NPUQ_AT_X], words[NPUQ_AT_Y]);
     for (int i = NPUQ_AT_X; i <= NPUQ_AT_Y; i++) {
         if (arguments->tensors[i]) {
-            npuq_add_operand(&plan->space, i, arguments->tensors[i]);
+            npuq_add_operand(&plan->area.space, i, arguments->tensors[i]);
         }
     }
     npuq_choose_memory(plan, count);
@@ -39,7 +39,7 @@ void npuq_cut_plan(npuq_plan *plan, const npuq_arguments *arguments, size_t elem
     }
     npuq_cut_units(&plan->units, npuq_count_plan_rows(plan), npuq_count_plan_columns(plan), elements,
                    plan->is_flat || most_cols == NPUQ_WHOLE_ROWS ? most_cols
-                                                                 : npuq_limit_columns(&plan->space, most_cols));
+                                                                 : npuq_limit_columns(&plan->area.space, most_cols));
 }
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
@@ -47,7 +47,7 @@ void npuq_cut_plan(npuq_plan *plan, const npuq_arguments *arguments, size_t elem
 void npuq_select_plan_tile(const npuq_plan *plan, size_t row, size_t rows, size_t col, size_t cols, npuq_tile *tile)
 {
     if (!plan->is_flat) {
-        npuq_select_tile(&plan->space, row, rows, col, cols, tile);
+        npuq_select_tile(&plan->area.space, row, rows, col, cols, tile);
         return;
     }
     tile->rows = rows;
@@ -55,7 +55,7 @@ void npuq_select_plan_tile(const npuq_plan *plan, size_t row, size_t rows, size_
     tile->repeat = 1;
     tile->phase_in_run = 0;
     for (int i = 0; i < plan->operands; i++) {
-        const npuq_place all = plan->all.places[i];
+        const npuq_place all = plan->area.all.places[i];
 
         tile->places[i].data = NULL;
         if (all.data) {
@@ -103,8 +103,8 @@ void npuq_run_units(const npuq_plan *plan, size_t begin, size_t end)
 {
     const npuq_fp_state caller = npuq_fp_enter();
 
-    if (plan->is_flat && plan->units.count == 1 && plan->block_rows >= plan->all.rows && !plan->groups.ends) {
-        plan->compute(plan, &plan->all);
+    if (plan->is_flat && plan->units.count == 1 && plan->block_rows >= plan->area.all.rows && !plan->groups.ends) {
+        plan->compute(plan, &plan->area.all);
     } else {
         compute_units(plan, begin, end);
     }

@@ -49,11 +49,11 @@ struct npuq_plan {
             bool is_empty; /* x, of which ranges are put even so */
             bool has_one_range;
         } dynamic;
-    };
+    } own;
     union {
-        npuq_tile all;
-        npuq_space space;
-    };
+        npuq_tile all;    /* if it is flat */
+        npuq_space space; /* if not */
+    } area;
 
     /* of a prepared call, by argument */
     uint8_t present;                    /* a set */
@@ -128,7 +128,7 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
     if (!plan->is_flat) {
         return npuq_start_plan_space(plan, arguments, elements);
     }
-    npuq_tile *all = &plan->all;
+    npuq_tile *all = &plan->area.all;
     const size_t count = (size_t)arguments->counts[elements == tensors[NPUQ_AT_X] ? NPUQ_AT_X : NPUQ_AT_Y];
     size_t rows = 1;
 
@@ -176,11 +176,11 @@ static inline void npuq_add_by_row(npuq_plan *plan, const npuq_arguments *argume
     }
     plan->setup.types[i] = (uint8_t)arguments->infos[i]->type;
     if (plan->is_flat) {
-        plan->all.places[i].data = tensor->data;
-        plan->all.places[i].row_stride = arguments->infos[i]->word.size;
-        plan->all.places[i].col_stride = 0;
+        plan->area.all.places[i].data = tensor->data;
+        plan->area.all.places[i].row_stride = arguments->infos[i]->word.size;
+        plan->area.all.places[i].col_stride = 0;
     } else {
-        npuq_add_operand(&plan->space, i, tensor);
+        npuq_add_operand(&plan->area.space, i, tensor);
     }
 }
 
@@ -199,11 +199,11 @@ static inline void npuq_add_by_column(npuq_plan *plan, const npuq_arguments *arg
 
     plan->setup.types[i] = (uint8_t)arguments->infos[i]->type;
     if (plan->is_flat) {
-        plan->all.places[i].data = tensor->data;
-        plan->all.places[i].row_stride = 0;
-        plan->all.places[i].col_stride = is_one ? 0 : size;
+        plan->area.all.places[i].data = tensor->data;
+        plan->area.all.places[i].row_stride = 0;
+        plan->area.all.places[i].col_stride = is_one ? 0 : size;
     } else {
-        npuq_add_operand_along(&plan->space, i, tensor, is_one ? -1 : plan->space.ndim - 1,
+        npuq_add_operand_along(&plan->area.space, i, tensor, is_one ? -1 : plan->area.space.ndim - 1,
                                is_one ? 0 : tensor->strides[last]);
     }
     if (i == NPUQ_AT_GROUPED) {
@@ -217,15 +217,15 @@ static inline void npuq_add_by_column(npuq_plan *plan, const npuq_arguments *arg
 static inline void npuq_finish_operands(npuq_plan *plan, npuq_freedom freedom)
 {
     if (!plan->is_flat) {
-        npuq_normalise_space(&plan->space, freedom);
+        npuq_normalise_space(&plan->area.space, freedom);
     }
 }
 
 /* The parameters of all columns. */
 static inline npuq_params npuq_find_column_params(const npuq_plan *plan, int operand)
 {
-    const npuq_place *flat = &plan->all.places[operand];
-    const npuq_space *space = &plan->space;
+    const npuq_place *flat = &plan->area.all.places[operand];
+    const npuq_space *space = &plan->area.space;
     const uint8_t type = plan->setup.types[operand];
 
     return plan->is_flat ? (npuq_params){flat->data, flat->col_stride, type, 1, 0}
@@ -236,22 +236,22 @@ static inline npuq_params npuq_find_column_params(const npuq_plan *plan, int ope
 /* Whether the operand's columns are not contiguous, and whether those of a row lie further apart than its rows. */
 static inline bool npuq_is_strided(const npuq_plan *plan, int operand)
 {
-    return !plan->is_flat && !npuq_operand_is_contiguous(&plan->space, operand);
+    return !plan->is_flat && !npuq_operand_is_contiguous(&plan->area.space, operand);
 }
 
 static inline bool npuq_is_column_major(const npuq_plan *plan, int operand)
 {
-    return !plan->is_flat && npuq_operand_is_column_major(&plan->space, operand);
+    return !plan->is_flat && npuq_operand_is_column_major(&plan->area.space, operand);
 }
 
 static inline size_t npuq_count_plan_rows(const npuq_plan *plan)
 {
-    return plan->is_flat ? plan->all.rows : npuq_count_rows(&plan->space);
+    return plan->is_flat ? plan->area.all.rows : npuq_count_rows(&plan->area.space);
 }
 
 static inline size_t npuq_count_plan_columns(const npuq_plan *plan)
 {
-    return plan->is_flat ? plan->all.cols : npuq_count_columns(&plan->space);
+    return plan->is_flat ? plan->area.all.cols : npuq_count_columns(&plan->area.space);
 }
 
 /* Cuts a plan that is not small into units of about this many elements, and at most so many columns. */
@@ -318,10 +318,10 @@ static inline NPUQ_INLINED npuq_status npuq_call_operator(const npuq_operator *o
         (status = op->plan(&plan, &arguments, options)) != NPUQ_OK) {
         return status;
     }
-    if (plan.is_small && plan.units.count == 1 && plan.block_rows >= plan.all.rows && !plan.groups.ends) {
+    if (plan.is_small && plan.units.count == 1 && plan.block_rows >= plan.area.all.rows && !plan.groups.ends) {
         const npuq_fp_state caller = npuq_fp_enter();
 
-        op->compute(&plan, &plan.all);
+        op->compute(&plan, &plan.area.all);
         npuq_fp_leave(&caller);
     } else if (op->run) {
         op->run(&plan, executor);
