@@ -523,7 +523,38 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
 
 /* ---- parameters alone -------------------------------------------------------------------------------------------- */
 
-void npuq_find_params_of_ranges(npuq_dynamic_form form, npuq_type y, const npuq_space *space)
+enum { MIN = NPUQ_AT_X, SCALE = NPUQ_AT_Y, MAX, OFFSET };
+
+#define PARAMS_SIGNATURE(OP, COUNT)                                                                                    \
+    {                                                                                                                  \
+        OP, COUNT, false,                                                                                              \
+        {                                                                                                              \
+            [MIN] = {"min", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_INPUT, NPUQ_FIXED},                            \
+            [MAX] = {"max", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_INPUT, NPUQ_FIXED},                            \
+            [SCALE] = {"scale", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_FIXED},                       \
+            [OFFSET] = {"offset", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_FIXED},                     \
+        }                                                                                                              \
+    }
+
+static npuq_status check_params(const npuq_arguments *arguments, const void *options)
+{
+    static const char rule[] = "the shape of min";
+    const npuq_dtype y_dtype = *(const npuq_dtype *)options;
+    const npuq_tensor *min = arguments->tensors[MIN];
+    npuq_status status;
+
+    if (y_dtype != NPUQ_INT8 && y_dtype != NPUQ_QUINT4X2) {
+        return npuq_fail(NPUQ_ERROR_DTYPE, arguments->signature->op, "y_dtype", "is %s (%d); expected INT8 or QUINT4X2",
+                         npuq_dtype_name(y_dtype), (int)y_dtype);
+    }
+    if ((status = npuq_check_shape(arguments, MAX, min->ndim, min->shape, rule)) != NPUQ_OK ||
+        (status = npuq_check_shape(arguments, SCALE, min->ndim, min->shape, rule)) != NPUQ_OK) {
+        return status;
+    }
+    return npuq_check_shape(arguments, OFFSET, min->ndim, min->shape, rule);
+}
+
+static void find_params_of_ranges(npuq_dynamic_form form, npuq_type y, const npuq_space *space)
 {
     const npuq_fp_state caller = npuq_fp_enter();
 
@@ -534,14 +565,36 @@ void npuq_find_params_of_ranges(npuq_dynamic_form form, npuq_type y, const npuq_
             row_values v;
 
             npuq_select_tile(space, row, 1, col, left < ROWS ? left : ROWS, &tile);
-            get_values(tile.places[NPUQ_PARAMS_MIN].data, tile.places[NPUQ_PARAMS_MIN].col_stride, v.lo, tile.cols);
-            get_values(tile.places[NPUQ_PARAMS_MAX].data, tile.places[NPUQ_PARAMS_MAX].col_stride, v.hi, tile.cols);
+            get_values(tile.places[MIN].data, tile.places[MIN].col_stride, v.lo, tile.cols);
+            get_values(tile.places[MAX].data, tile.places[MAX].col_stride, v.hi, tile.cols);
             find_parameters(npuq_kernels(), form, y, tile.cols, &v);
-            put_values(tile.places[NPUQ_PARAMS_SCALE].data, tile.places[NPUQ_PARAMS_SCALE].col_stride, v.scale,
-                       tile.cols);
-            put_values(tile.places[NPUQ_PARAMS_OFFSET].data, tile.places[NPUQ_PARAMS_OFFSET].col_stride, v.offset,
-                       tile.cols);
+            put_values(tile.places[SCALE].data, tile.places[SCALE].col_stride, v.scale, tile.cols);
+            put_values(tile.places[OFFSET].data, tile.places[OFFSET].col_stride, v.offset, tile.cols);
         }
     }
     npuq_fp_leave(&caller);
+}
+
+npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *const *tensors, npuq_dtype y_dtype)
+{
+    static const npuq_signature asymmetric = PARAMS_SIGNATURE("dynamic_quant_params", 4);
+    static const npuq_signature symmetric = PARAMS_SIGNATURE("dynamic_quant_symmetric_params", 3);
+    const npuq_storage_word word = npuq_word_of(NPUQ_TYPE_FLOAT32);
+    npuq_arguments arguments;
+    npuq_space space;
+    const npuq_status status = npuq_check_call(&arguments, form == NPUQ_ASYMMETRIC ? &asymmetric : &symmetric, tensors,
+                                               check_params, &y_dtype, NULL);
+
+    if (status != NPUQ_OK || npuq_count_elements(tensors[MIN]) == 0) {
+        return status;
+    }
+    npuq_start_space(&space, 4, tensors[MIN], word, word);
+    for (int i = 0; i < 4; i++) {
+        if (tensors[i]) {
+            npuq_add_operand(&space, i, tensors[i]);
+        }
+    }
+    npuq_normalise_space(&space, NPUQ_ANY_ORDER);
+    find_params_of_ranges(form, npuq_find_type(y_dtype)->type, &space);
+    return NPUQ_OK;
 }

@@ -60,8 +60,6 @@ npuq_tile_fn npuq_quantise_by_parameters;
 npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments);
 
 /* Tensors are min, scale, max and offset, which is null in the symmetric form. */
-enum { NPUQ_PARAMS_MIN = NPUQ_AT_X, NPUQ_PARAMS_SCALE = NPUQ_AT_Y, NPUQ_PARAMS_MAX, NPUQ_PARAMS_OFFSET };
 npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *const *tensors, npuq_dtype y_dtype);
-void npuq_find_params_of_ranges(npuq_dynamic_form form, npuq_type y, const npuq_space *space);
 
 #endif

@@ -31,7 +31,7 @@ AFFINE = "src/operators/affine.c"
 AFFINE_H = "src/operators/affine.h"
 QUANTIZE = "src/operators/quantize.c"
 GROUP = "src/operators/group_quant.c"
-DYNAMIC = "src/operators/dynamic_call.c"
+DYNAMIC = "src/operators/dynamic_check.c"
 DYNAMIC_H = "src/operators/dynamic.h"
 SYMMETRIC = "src/operators/dynamic_quant.c"
 PASSES = "src/operators/dynamic.c"
@@ -336,7 +336,7 @@ MUTANTS = [
     ("dynamic steps: extremes of a tensor swapped", PASSES, "put(&tile, &o.range.lo, &o.range.hi);", "put(&tile, &o.range.hi, &o.range.lo);"),
     ("dynamic steps: the scale itself", PASSES, "v->inverse_scale[r] = 1.0f / v->scale[r];", "v->inverse_scale[r] = v->scale[r];"),
     ("dynamic steps: nothing ranges from 0 to 0", PASSES, "    put(tile, v.lo, v.hi);", "    v.lo[0] = plan->own.dynamic.is_empty ? 0.0f : v.lo[0];\n    put(tile, v.lo, v.hi);"),
-    ("dynamic steps: parameters of int8 for int4", DYNAMIC, "npuq_find_type(y_dtype)->type", "NPUQ_TYPE_INT8"),
+    ("dynamic steps: parameters of int8 for int4", PASSES, "npuq_find_type(y_dtype)->type", "NPUQ_TYPE_INT8"),
     ("dynamic_quant: scale forms swapped", SYMMETRIC, "scale_form == NPUQ_SCALE_INVERSE ? NPUQ_SYMMETRIC_INVERSE : NPUQ_SYMMETRIC_PRODUCT", "scale_form == NPUQ_SCALE_INVERSE ? NPUQ_SYMMETRIC_PRODUCT : NPUQ_SYMMETRIC_INVERSE"),
     ("dynamic_quant: any scale form", SYMMETRIC, "scale_form != NPUQ_SCALE_PRODUCT && scale_form != NPUQ_SCALE_INVERSE", "scale_form != NPUQ_SCALE_PRODUCT && false"),
     ("dynamic_quant steps: the greatest value alone", PASSES, "get_values(first->data, first->row_stride, v->lo, tile->rows);", "get_values(second->data, second->row_stride, v->lo, tile->rows);"),

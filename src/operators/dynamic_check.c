@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dynamic.h"
 
-#include "../plan/space.h"
-
 #include <inttypes.h>
-
-/* ---- checks ------------------------------------------------------------------------------------------------------ */
 
 enum { MAX_GROUPS = 1024 };
 
@@ -135,62 +131,5 @@ npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments)
         return npuq_fail(NPUQ_ERROR_LAYOUT, op, "x", "has %" PRId64 " elements; expected at most %" PRId64,
                          npuq_count_elements(x), (int64_t)PTRDIFF_MAX);
     }
-    return NPUQ_OK;
-}
-
-/* ---- parameters -------------------------------------------------------------------------------------------------- */
-
-enum { MIN = NPUQ_PARAMS_MIN, MAX = NPUQ_PARAMS_MAX, SCALE = NPUQ_PARAMS_SCALE, OFFSET = NPUQ_PARAMS_OFFSET };
-
-#define PARAMS_SIGNATURE(OP, COUNT)                                                                                    \
-    {                                                                                                                  \
-        OP, COUNT, false,                                                                                              \
-        {                                                                                                              \
-            [MIN] = {"min", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_INPUT, NPUQ_FIXED},                            \
-            [MAX] = {"max", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_INPUT, NPUQ_FIXED},                            \
-            [SCALE] = {"scale", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_FIXED},                       \
-            [OFFSET] = {"offset", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_FIXED},                     \
-        }                                                                                                              \
-    }
-
-static npuq_status check_params(const npuq_arguments *arguments, const void *options)
-{
-    static const char rule[] = "the shape of min";
-    const npuq_dtype y_dtype = *(const npuq_dtype *)options;
-    const npuq_tensor *min = arguments->tensors[MIN];
-    npuq_status status;
-
-    if (y_dtype != NPUQ_INT8 && y_dtype != NPUQ_QUINT4X2) {
-        return npuq_fail(NPUQ_ERROR_DTYPE, arguments->signature->op, "y_dtype", "is %s (%d); expected INT8 or QUINT4X2",
-                         npuq_dtype_name(y_dtype), (int)y_dtype);
-    }
-    if ((status = npuq_check_shape(arguments, MAX, min->ndim, min->shape, rule)) != NPUQ_OK ||
-        (status = npuq_check_shape(arguments, SCALE, min->ndim, min->shape, rule)) != NPUQ_OK) {
-        return status;
-    }
-    return npuq_check_shape(arguments, OFFSET, min->ndim, min->shape, rule);
-}
-
-npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *const *tensors, npuq_dtype y_dtype)
-{
-    static const npuq_signature asymmetric = PARAMS_SIGNATURE("dynamic_quant_params", 4);
-    static const npuq_signature symmetric = PARAMS_SIGNATURE("dynamic_quant_symmetric_params", 3);
-    const npuq_storage_word word = npuq_word_of(NPUQ_TYPE_FLOAT32);
-    npuq_arguments arguments;
-    npuq_space space;
-    const npuq_status status = npuq_check_call(&arguments, form == NPUQ_ASYMMETRIC ? &asymmetric : &symmetric, tensors,
-                                               check_params, &y_dtype, NULL);
-
-    if (status != NPUQ_OK || npuq_count_elements(tensors[MIN]) == 0) {
-        return status;
-    }
-    npuq_start_space(&space, 4, tensors[MIN], word, word);
-    for (int i = 0; i < 4; i++) {
-        if (tensors[i]) {
-            npuq_add_operand(&space, i, tensors[i]);
-        }
-    }
-    npuq_normalise_space(&space, NPUQ_ANY_ORDER);
-    npuq_find_params_of_ranges(form, npuq_find_type(y_dtype)->type, &space);
     return NPUQ_OK;
 }
