@@ -76,6 +76,9 @@ static inline bool npuq_find_dense_span(const npuq_tensor *tensor, size_t size, 
 /* Functions of a small call in which much is constant: the call of an operator is a few nanoseconds faster so. */
 #define NPUQ_INLINED __attribute__((always_inline))
 
+/* Functions with a large frame: inlined, as in a single file, a caller would hold it beside what it calls. */
+#define NPUQ_NOT_INLINED __attribute__((noinline))
+
 /* The fast pass of npuq_check_arguments() and npuq_check_layouts(): whether every argument is dense, and each output
  * lies apart from all others. Most calls pass, at a fraction of the cost. If not, *arguments is as good as not set.
  */

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "affine.h"
 
-/* Parameters are converted this many at a time: the columns of most models, for rows from memory stream best whole. */
-enum { PARAMS = 4096 };
-_Static_assert(PARAMS % 64 == 0, "runs of parameters begin with a word of int4");
-
 typedef struct affine_job {
     const npuq_storage_word *words;
     npuq_affine_uniform_fn *uniform;
@@ -48,8 +44,8 @@ static void quantise_block_by_column(const void *argument, const npuq_block *blo
 }
 
 /* Short rows as one with parameters by column. Not inlined: other rows would have its buffers, too. */
-static __attribute__((noinline)) void quantise_joined(const npuq_kernel_setup *setup, const npuq_tile *tile,
-                                                      size_t join, const float *scale, const float *offset)
+static NPUQ_NOT_INLINED void quantise_joined(const npuq_kernel_setup *setup, const npuq_tile *tile, size_t join,
+                                             const float *scale, const float *offset)
 {
     _Alignas(64) float scales[NPUQ_JOINED + NPUQ_LANES];
     _Alignas(64) float offsets[NPUQ_JOINED + NPUQ_LANES];
@@ -92,12 +88,12 @@ void npuq_quantise_strided_rows(const npuq_kernel_setup *setup, const npuq_tile 
 void npuq_quantise_different_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_params scale,
                                   npuq_params offset)
 {
-    float scales[PARAMS + NPUQ_MAX_REPEAT];
-    float offsets[PARAMS + NPUQ_MAX_REPEAT];
+    float scales[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
+    float offsets[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
     npuq_tile part;
 
-    for (size_t row = 0; row < tile->rows; row += PARAMS) {
-        const npuq_tile *here = npuq_select_rows(tile, row, PARAMS, &part);
+    for (size_t row = 0; row < tile->rows; row += NPUQ_CONVERTED) {
+        const npuq_tile *here = npuq_select_rows(tile, row, NPUQ_CONVERTED, &part);
         const npuq_params scale_here = npuq_skip_params(&scale, row);
         const npuq_params offset_here = npuq_skip_params(&offset, row);
 
@@ -108,8 +104,8 @@ void npuq_quantise_different_rows(const npuq_kernel_setup *setup, const npuq_til
 
 void npuq_quantise_runs(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_params scale, npuq_params offset)
 {
-    _Alignas(64) float scales[PARAMS + NPUQ_MAX_REPEAT]; /* so that no vector lies in two lines */
-    _Alignas(64) float offsets[PARAMS + NPUQ_MAX_REPEAT];
+    _Alignas(64) float scales[NPUQ_CONVERTED + NPUQ_MAX_REPEAT]; /* so that no vector lies in two lines */
+    _Alignas(64) float offsets[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
     const size_t join = npuq_count_rows_to_join(setup, tile);
     affine_job job = start_job(setup);
     size_t most = npuq_limit_staged_columns(setup, tile, true);
@@ -117,7 +113,7 @@ void npuq_quantise_runs(const npuq_kernel_setup *setup, const npuq_tile *tile, n
 
     job.increment = offset.data && offset.stride != 0;
     if (!npuq_params_are_ready(&scale) || (job.increment && !npuq_params_are_ready(&offset))) {
-        most = npuq_smaller(most, PARAMS);
+        most = npuq_smaller(most, NPUQ_CONVERTED);
     }
     for (size_t col = 0; col < tile->cols; col += most) {
         const npuq_tile *here = npuq_select_columns(setup, tile, col, most, &part);

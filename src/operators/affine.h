@@ -11,9 +11,10 @@ enum { NPUQ_AFFINE_SCALE = NPUQ_AT_GROUPED, NPUQ_AFFINE_OFFSET, NPUQ_AFFINE_GROU
 /* Of tiles that are not one block, or parameters that kernels cannot read where they are. */
 void npuq_quantise_strided_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, const float *scale,
                                 const float *offset, size_t increment);
-void npuq_quantise_different_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_params scale,
-                                  npuq_params offset);
-void npuq_quantise_runs(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_params scale, npuq_params offset);
+NPUQ_NOT_INLINED void npuq_quantise_different_rows(const npuq_kernel_setup *setup, const npuq_tile *tile,
+                                                   npuq_params scale, npuq_params offset);
+NPUQ_NOT_INLINED void npuq_quantise_runs(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_params scale,
+                                         npuq_params offset);
 
 /* Row r takes elements r * increment. */
 static inline void npuq_quantise_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, const float *scale,

@@ -30,9 +30,6 @@ enum {
     OFFSET_OR_MAX = NPUQ_DYNAMIC_OFFSET_OR_MAX
 };
 
-/* Columns whose smooth scales are converted at a time. */
-enum { PARAMS = 4096 };
-
 /* What has one range. No prepared call does. */
 typedef struct one_range {
     npuq_plan plan;
@@ -53,7 +50,7 @@ typedef struct row_values {
 } row_values;
 
 /* One value for each row, if there is such an operand. Not inlined: copies in all callers are kilobytes. */
-static __attribute__((noinline)) void put_values(char *to, ptrdiff_t stride, const float *values, size_t rows)
+static NPUQ_NOT_INLINED void put_values(char *to, ptrdiff_t stride, const float *values, size_t rows)
 {
     for (size_t r = 0; r < rows && to; r++) {
         *(float *)(void *)(to + (ptrdiff_t)r * stride) = npuq_canonical(values[r]);
@@ -105,16 +102,15 @@ static void requantise_block(const void *argument, const npuq_block *block, size
 
 /* Runs of columns, as smooth scales are converted; these may be absent for the range. Takes copies: what has no address
  * stays in registers. Not inlined: what comes after it would have its buffer, too. */
-static __attribute__((noinline)) void for_each_run(const npuq_kernel_setup *setup, const npuq_tile *tile,
-                                                   npuq_params smooth, bool writes_y, npuq_block_fn *step,
-                                                   dynamic_job job)
+static NPUQ_NOT_INLINED void for_each_run(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_params smooth,
+                                          bool writes_y, npuq_block_fn *step, dynamic_job job)
 {
-    _Alignas(64) float smooths[PARAMS + NPUQ_MAX_REPEAT];
+    _Alignas(64) float smooths[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
     size_t most = npuq_limit_staged_columns(setup, tile, writes_y);
     npuq_tile part;
 
     if (npuq_needs_conversion(&smooth)) {
-        most = npuq_smaller(most, PARAMS);
+        most = npuq_smaller(most, NPUQ_CONVERTED);
     }
     for (size_t col = 0; col < tile->cols; col += most) {
         const npuq_tile *here = npuq_select_columns(setup, tile, col, most, &part);
@@ -210,8 +206,8 @@ static bool are_short_rows(const npuq_tile *tile)
 /* Not inlined: what comes later would have its buffer, too. Short rows in place: values, with room for NPUQ_SHORT *
  * NPUQ_SHORT_ROWS + NPUQ_LANES, becomes x times smooth as binary32, hi and lo the ranges. Setup and tile then describe
  * values in the place of x. */
-static __attribute__((noinline)) void take_short_rows(npuq_kernel_setup *setup, npuq_tile *tile,
-                                                      const npuq_params *smooth, float *values, float *hi, float *lo)
+static NPUQ_NOT_INLINED void take_short_rows(npuq_kernel_setup *setup, npuq_tile *tile, const npuq_params *smooth,
+                                             float *values, float *hi, float *lo)
 {
     enum { LINE = 64 };
     float smooths[NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_MAX_REPEAT];
@@ -249,7 +245,7 @@ static inline NPUQ_INLINED void finish_rows(const npuq_kernel_setup *setup, cons
 }
 
 /* Not inlined: other rows have no use for these buffers. */
-static __attribute__((noinline)) void quantise_gathered_rows(const npuq_plan *plan, const npuq_tile *tile)
+static NPUQ_NOT_INLINED void quantise_gathered_rows(const npuq_plan *plan, const npuq_tile *tile)
 {
     union {
         _Alignas(64) char x[NPUQ_STAGED]; /* gathered */
@@ -372,7 +368,7 @@ static void find_range(one_range *o, size_t first_row, size_t rows, const npuq_e
 }
 
 /* Not inlined: what runs the executor would hold these values beside its own. */
-static __attribute__((noinline)) void find_parameters_of_range(one_range *o)
+static NPUQ_NOT_INLINED void find_parameters_of_range(one_range *o)
 {
     row_values v;
 
@@ -385,7 +381,7 @@ static __attribute__((noinline)) void find_parameters_of_range(one_range *o)
 }
 
 /* A tensor, or one row after the other; the executor has the units of each. */
-static __attribute__((noinline)) void run_one_range(const npuq_plan *of_call, const npuq_executor *executor)
+static NPUQ_NOT_INLINED void run_one_range(const npuq_plan *of_call, const npuq_executor *executor)
 {
     one_range o = {.plan = *of_call};
     npuq_plan *plan = &o.plan;
@@ -588,8 +584,8 @@ npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *
     if (status != NPUQ_OK || npuq_count_elements(tensors[MIN]) == 0) {
         return status;
     }
-    npuq_start_space(&space, 4, tensors[MIN], word, word);
-    for (int i = 0; i < 4; i++) {
+    npuq_start_space(&space, OFFSET + 1, tensors[MIN], word, word);
+    for (int i = 0; i <= OFFSET; i++) {
         if (tensors[i]) {
             npuq_add_operand(&space, i, tensors[i]);
         }

@@ -19,6 +19,6 @@ enum {
 npuq_status npuq_check_columns(const npuq_arguments *arguments, int i, int64_t columns);
 
 npuq_plan_fn npuq_plan_from_integers; /* without options; no word has an offset */
-npuq_tile_fn npuq_dequantise_tile;
+NPUQ_NOT_INLINED npuq_tile_fn npuq_dequantise_tile;
 
 #endif

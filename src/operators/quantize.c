@@ -121,8 +121,8 @@ static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arg
     const bool is_uniform = scales->shape[scales->ndim == 1 ? 0 : axis] == 1;
 
     plan->own.by_column = false;
-    if (!npuq_start_plan(plan, arguments, 4, o->div_mode ? NPUQ_DIV : NPUQ_MUL, is_uniform || axis == x->ndim - 1,
-                         is_uniform)) {
+    if (!npuq_start_plan(plan, arguments, ZERO_POINTS + 1, o->div_mode ? NPUQ_DIV : NPUQ_MUL,
+                         is_uniform || axis == x->ndim - 1, is_uniform)) {
         return NPUQ_OK;
     }
     if (plan->is_flat) {

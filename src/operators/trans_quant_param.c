@@ -163,7 +163,7 @@ npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq_tensor *
     /* The parameters of a whole network are small next to one activation: no executor, and nothing to prepare. */
     npuq_space space;
 
-    npuq_start_space(&space, 3, y, npuq_find_type(scale->dtype)->word, npuq_find_type(y->dtype)->word);
+    npuq_start_space(&space, OFFSET + 1, y, npuq_find_type(scale->dtype)->word, npuq_find_type(y->dtype)->word);
     npuq_add_operand(&space, Y, y);
     add_parameter(&space, SCALE, scale, y);
     if (offset) {

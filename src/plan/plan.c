@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan.h"
 
-#include "fp_state.h"
-
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
 /* By the number of elements in all, which tells whether they come from memory. */
@@ -19,6 +17,7 @@ bool npuq_start_plan_space(npuq_plan *plan, const npuq_arguments *arguments, con
     const npuq_storage_word *words = plan->setup.words;
     const size_t count = (size_t)npuq_count_elements(elements);
 
+    assert(plan->operands == arguments->signature->count - arguments->signature->has_groups);
     npuq_start_space(&plan->area.space, plan->operands, elements, words[NPUQ_AT_X], words[NPUQ_AT_Y]);
     for (int i = NPUQ_AT_X; i <= NPUQ_AT_Y; i++) {
         if (arguments->tensors[i]) {
@@ -103,7 +102,7 @@ void npuq_run_units(const npuq_plan *plan, size_t begin, size_t end)
 {
     const npuq_fp_state caller = npuq_fp_enter();
 
-    if (plan->is_flat && plan->units.count == 1 && plan->block_rows >= plan->area.all.rows && !plan->groups.ends) {
+    if (npuq_is_one_tile(plan)) {
         plan->compute(plan, &plan->area.all);
     } else {
         compute_units(plan, begin, end);

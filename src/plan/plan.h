@@ -221,16 +221,22 @@ static inline void npuq_finish_operands(npuq_plan *plan, npuq_freedom freedom)
     }
 }
 
+/* The parameters of a tile's columns. */
+static inline npuq_params npuq_make_params(const npuq_plan *plan, const npuq_tile *tile, int operand)
+{
+    const npuq_place *place = &tile->places[operand];
+
+    return (npuq_params){place->data, place->col_stride, plan->setup.types[operand], tile->repeat, tile->phase_in_run};
+}
+
 /* The parameters of all columns. */
 static inline npuq_params npuq_find_column_params(const npuq_plan *plan, int operand)
 {
-    const npuq_place *flat = &plan->area.all.places[operand];
     const npuq_space *space = &plan->area.space;
-    const uint8_t type = plan->setup.types[operand];
 
-    return plan->is_flat ? (npuq_params){flat->data, flat->col_stride, type, 1, 0}
-                         : (npuq_params){space->data[operand], space->strides[space->ndim - 1][operand], type,
-                                         space->run_columns, 0};
+    return plan->is_flat ? npuq_make_params(plan, &plan->area.all, operand)
+                         : (npuq_params){space->data[operand], space->strides[space->ndim - 1][operand],
+                                         plan->setup.types[operand], space->run_columns, 0};
 }
 
 /* Whether the operand's columns are not contiguous, and whether those of a row lie further apart than its rows. */
@@ -263,14 +269,7 @@ void npuq_cut_plan(npuq_plan *plan, const npuq_arguments *arguments, size_t elem
 /* The tile of all columns of so many rows, fewer where the distance changes or a group ends. */
 void npuq_select_plan_tile(const npuq_plan *plan, size_t row, size_t rows, size_t col, size_t cols, npuq_tile *tile);
 
-/* The parameters of a tile's columns, and of its rows. */
-static inline npuq_params npuq_make_params(const npuq_plan *plan, const npuq_tile *tile, int operand)
-{
-    const npuq_place *place = &tile->places[operand];
-
-    return (npuq_params){place->data, place->col_stride, plan->setup.types[operand], tile->repeat, tile->phase_in_run};
-}
-
+/* The parameters of a tile's rows. */
 static inline npuq_params npuq_make_row_params(const npuq_plan *plan, const npuq_tile *tile, int operand)
 {
     const npuq_place *place = &tile->places[operand];
@@ -300,6 +299,12 @@ static inline NPUQ_INLINED npuq_status npuq_check_call(npuq_arguments *arguments
     return NPUQ_OK;
 }
 
+/* Whether the whole is computed as one tile. */
+static inline bool npuq_is_one_tile(const npuq_plan *plan)
+{
+    return plan->is_flat && plan->units.count == 1 && plan->block_rows >= plan->area.all.rows && !plan->groups.ends;
+}
+
 void npuq_run_units(const npuq_plan *plan, size_t begin, size_t end);
 
 /* Runs all units of a plan, on the executor if there is one. */
@@ -318,7 +323,7 @@ static inline NPUQ_INLINED npuq_status npuq_call_operator(const npuq_operator *o
         (status = op->plan(&plan, &arguments, options)) != NPUQ_OK) {
         return status;
     }
-    if (plan.is_small && plan.units.count == 1 && plan.block_rows >= plan.area.all.rows && !plan.groups.ends) {
+    if (plan.is_small && npuq_is_one_tile(&plan)) {
         const npuq_fp_state caller = npuq_fp_enter();
 
         op->compute(&plan, &plan.area.all);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "space.h"
 
-#include "../tile/gather.h"
-
 #include <string.h>
 
 /* Columns of a unit where x or y lies across, so that it has rows enough to use up the lines of many columns. */

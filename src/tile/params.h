@@ -5,7 +5,7 @@
 
 #include "../kernels/row.h"
 
-/* A run of parameters, each of which may serve several columns; data null means that they are absent, and 0. */
+/* A run of parameters. Each may serve several columns. Where data is null they are absent, and count as 0. */
 typedef struct npuq_params {
     const char *data;
     ptrdiff_t stride;     /* bytes from one to the next */
@@ -15,6 +15,9 @@ typedef struct npuq_params {
 } npuq_params;
 
 enum { NPUQ_MAX_REPEAT = 64 };
+/* Parameters are converted this many at a time: the columns of most models, for rows from memory stream best whole. */
+enum { NPUQ_CONVERTED = 4096 };
+_Static_assert(NPUQ_CONVERTED % 64 == 0, "runs of parameters begin with a word of int4");
 _Static_assert(NPUQ_MAX_REPEAT <= UINT8_MAX, "repeat and phase_in_run hold it");
 
 /* The parameters from i columns further on. */

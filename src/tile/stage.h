@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Blocks of contiguous rows, as kernels take them, of the strided rows of a tile: where they are, by way of a small
- * buffer on the stack, or several short ones as one. */
+/* Makes blocks of contiguous rows, as kernels take them, of a tile's strided rows. They are taken where they are, or by
+ * way of a small buffer on the stack, or several short ones as one. */
 #ifndef NPUQ_STAGE_H
 #define NPUQ_STAGE_H
 
@@ -68,8 +68,8 @@ static inline npuq_block npuq_make_block(const npuq_kernel_setup *setup, const n
                         npuq_hint_rows(hints, tile->rows, row_bytes, x->row_stride)};
 }
 
-void npuq_for_each_staged_block(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y,
-                                npuq_block_fn *step, const void *job);
+NPUQ_NOT_INLINED void npuq_for_each_staged_block(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y,
+                                                 npuq_block_fn *step, const void *job);
 
 /* Takes a tile of no more columns than npuq_limit_staged_columns(). writes_y: the step has results to scatter. */
 static inline NPUQ_INLINED void npuq_for_each_block(const npuq_kernel_setup *setup, const npuq_tile *tile,
@@ -119,7 +119,7 @@ static inline const npuq_tile *npuq_select_columns(const npuq_kernel_setup *setu
     return part;
 }
 
-/* The same of rows. */
+/* The part of a tile from a row on, at most `most` rows; else as above. */
 static inline const npuq_tile *npuq_select_rows(const npuq_tile *tile, size_t row, size_t most, npuq_tile *part)
 {
     if (tile->rows <= most) {
@@ -134,11 +134,11 @@ static inline const npuq_tile *npuq_select_rows(const npuq_tile *tile, size_t ro
     return part;
 }
 
-/* Rows of so many words one after the other in a buffer. */
+/* Where rows lie that follow one another in a buffer: each has this number of words. */
 npuq_place npuq_describe_staged(char *buffer, npuq_storage_word word, size_t words);
 
-/* For x that is read more than once: if it is not contiguous and fits the buffer of NPUQ_STAGED bytes, which is aligned
- * to its elements at least, copies it there and has the tile point to the copy. Returns whether it did. */
+/* For x that is read more than once. If it is not in place and fits the buffer, copies it there, has the tile point to
+ * the copy, and returns true. The buffer has NPUQ_STAGED bytes and is aligned to x's elements. */
 bool npuq_gather_x(const npuq_kernel_setup *setup, npuq_tile *tile, char *buffer);
 
 /* ---- short rows: several taken as one ---------------------------------------------------------------------------- */
