@@ -728,6 +728,71 @@ static void test_short_rows(void **unused)
     }
 }
 
+/* The one row of runs ends where its memory does. */
+static void check_runs(const kernel_backend *backend, npuq_dtype x_dtype, npuq_dtype y_dtype, unsigned log2,
+                       size_t runs)
+{
+    enum { MOST = 4096, MOST_RUNS = MOST >> NPUQ_LEAST_RUN };
+    const npuq_type x = npuq_find_type(x_dtype)->type;
+    const npuq_type y = npuq_find_type(y_dtype)->type;
+    const size_t n = runs << log2;
+    const size_t x_bytes = n * npuq_dtype_size(x_dtype);
+    const size_t y_bytes = y == NPUQ_TYPE_QUINT4X2 ? n / 2 : n;
+    float largest[MOST_RUNS];
+    float scales[MOST_RUNS];
+    test_guarded memory[3];
+    test_guarded to = test_guarded_make(y_bytes, true, 0);
+    unsigned char expected[MOST];
+
+    assert_true(n <= MOST);
+    memory[0] = test_guarded_make(x_bytes, true, 0);
+    test_fill(memory[0].memory, x_dtype, n, test_one_in(2));
+    if (test_one_in(4)) {
+        test_fill((char *)memory[0].memory + x_bytes / n * test_below(n), x_dtype, 1, false);
+    }
+    test_fill(scales, NPUQ_FLOAT32, runs, test_one_in(2));
+    float *got_largest = guarded_floats(&memory[1], NULL, 0, whole_lanes(runs));
+    const float *by = guarded_floats(&memory[2], scales, runs, whole_lanes(runs));
+    npuq_block block = {.x = memory[0].memory, .y = expected, .rows = 1, .n = n};
+
+    npuq_rows_ref.run_magnitudes[x](&block, log2, largest);
+    npuq_rows_ref.scale_runs[y][x](&block, log2, scales);
+    kernel_choose_hints(&block);
+    block.y = to.memory;
+    backend->kernels->run_magnitudes[x](&block, log2, got_largest);
+    backend->kernels->scale_runs[y][x](&block, log2, by);
+    backend->kernels->fence_stores();
+    canonical(largest, runs);
+    canonical(got_largest, runs);
+    test_same(got_largest, largest, runs * sizeof *largest, "magnitudes, %s, %s, %zu runs of %d", backend->name,
+              npuq_dtype_name(x_dtype), runs, 1 << log2);
+    test_same(to.memory, expected, y_bytes, "scaled runs, %s, %s to %s, %zu of %d", backend->name,
+              npuq_dtype_name(x_dtype), npuq_dtype_name(y_dtype), runs, 1 << log2);
+    for (size_t i = 0; i < 3; i++) {
+        test_guarded_free(&memory[i]);
+    }
+    test_guarded_free(&to);
+}
+
+static void test_runs(void **unused)
+{
+    static const npuq_dtype x[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
+    static const npuq_dtype y[] = {NPUQ_INT8, NPUQ_QUINT4X2};
+    kernel_backend backends[MOST_BACKENDS];
+    const size_t count = kernel_backends(backends);
+
+    (void)unused;
+    for (size_t b = 0; b < count; b++) {
+        for (unsigned log2 = NPUQ_LEAST_RUN; log2 <= NPUQ_LONGEST_RUN; log2++) {
+            for (size_t i = 0; i < 6 * 60; i++) {
+                const size_t runs = i < 6 * 40 && i / 6 < 4096u >> log2 ? i / 6 + 1 : test_below(4096u >> log2) + 1;
+
+                check_runs(&backends[b], x[i % 3], y[i / 3 % 2], log2, runs);
+            }
+        }
+    }
+}
+
 static void test_spread(void **unused)
 {
     enum { ROWS = 7, COLUMNS = 80 };
@@ -818,17 +883,12 @@ static void test_parameters(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_range_orders),
-        cmocka_unit_test(test_extreme_scales),
-        cmocka_unit_test(test_pack),
-        cmocka_unit_test(test_unpack),
-        cmocka_unit_test(test_widen),
-        cmocka_unit_test(test_short_rows),
-        cmocka_unit_test(test_spread),
-        cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_uncertain_quotients),
+        cmocka_unit_test(test_lengths),      cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_range_orders), cmocka_unit_test(test_extreme_scales),
+        cmocka_unit_test(test_pack),         cmocka_unit_test(test_unpack),
+        cmocka_unit_test(test_widen),        cmocka_unit_test(test_short_rows),
+        cmocka_unit_test(test_runs),         cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_parameters),   cmocka_unit_test(test_uncertain_quotients),
         cmocka_unit_test(test_last_scale),
     };
 

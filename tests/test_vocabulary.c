@@ -167,6 +167,14 @@ TRY_LANES(v_ordered, v_ordered(a), a[i] >> 31 ? a[i] ^ 0x7FFFFFFFu : a[i])
 TRY_LANES(v_above, v_above(a, b), npuq_ref_from_bits(a[i]) > npuq_ref_from_bits(b[i]) ? a[i] : b[i])
 TRY_LANES(v_upper, v_upper(a, b), (int32_t)a[i] > (int32_t)b[i] ? a[i] : b[i])
 TRY_LANES(v_lower, v_lower(a, b), (int32_t)a[i] < (int32_t)b[i] ? a[i] : b[i])
+
+static uint32_t upper_half(uint32_t a, uint32_t b)
+{
+    return (a & 0x7FFF) > (b & 0x7FFF) ? a & 0x7FFF : b & 0x7FFF;
+}
+
+TRY_LANES(h_upper, (vf)h_upper((vh)(vu)a & 0x7FFF, (vh)(vu)b & 0x7FFF),
+          upper_half(a[i], b[i]) | upper_half(a[i] >> 16, b[i] >> 16) << 16)
 TRY_LANES(v_even, v_even(a, b), 2 * i < LANES ? a[2 * i] : b[2 * i - LANES])
 TRY_LANES(v_odd, v_odd(a, b), 2 * i < LANES ? a[2 * i + 1] : b[2 * i + 1 - LANES])
 
@@ -259,10 +267,16 @@ TRY_LOAD(chunk_load_tail_i4, vchunk, QUINT4X2, 4, false, true, p, n)
 TRY_LOAD(chunk_load_tail_halves, hchunk, FLOAT16, 16, true, true, p, n)
 TRY_LOAD(chunk_load_tail_ints, ichunk, INT32, 32, true, true, p, n)
 
-/* That no lane is lost is shown by stores of this order. */
+/* That no lane is lost is shown by stores of this order; each half of a chunk keeps its own. */
 static void try_chunk_to_unpack_order(void)
 {
     uint16_t halves[CHUNK];
+    const vf first = v_set(1.0f);
+    const vf last = v_set(2.0f);
+    const vchunk by_half = {{first, first, last, last}};
+    const vchunk kept = chunk_to_unpack_order(by_half);
+
+    SAME(&kept, &by_half, sizeof kept, 0);
 
     for (size_t round = 0; round < 2 * HALVES; round++) {
         fill_x(halves, NPUQ_REF_BFLOAT16, sizeof halves, round);

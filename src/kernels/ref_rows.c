@@ -98,6 +98,27 @@ NOINLINE void find_ranges_ref(const npuq_block *b, npuq_ref_dtype x, const float
         find_ranges_ref(b, find_ref_dtype(NPUQ_TYPE_##X), smooth, hi, lo);                                             \
     }
 
+#define RUN_MAGNITUDES(NAME, X)                                                                                        \
+    static void NPUQ_KERNEL(find, run_magnitudes_of_##NAME)(const npuq_block *b, unsigned log2, float *largest)        \
+    {                                                                                                                  \
+        assert(npuq_are_valid_runs(b, NPUQ_TYPE_##X, log2, largest));                                                  \
+        for (size_t i = 0; i < b->n; i++) {                                                                            \
+            float *const of_run = &largest[i >> log2];                                                                 \
+            const float before = i % ((size_t)1 << log2) == 0 ? 0.0f : *of_run;                                        \
+            *of_run = npuq_ref_largest_with(before, npuq_ref_load(b->x, find_ref_dtype(NPUQ_TYPE_##X), i));            \
+        }                                                                                                              \
+    }
+
+#define SCALE_RUNS(NAME, Y, X)                                                                                         \
+    static void NPUQ_KERNEL(quantise, NAME##_by_run)(const npuq_block *b, unsigned log2, const float *scale)           \
+    {                                                                                                                  \
+        assert(npuq_are_valid_runs(b, NPUQ_TYPE_##X, log2, scale) && npuq_is_valid_y(b, NPUQ_TYPE_##Y));               \
+        for (size_t i = 0; i < b->n; i++) {                                                                            \
+            const float x = npuq_ref_load(b->x, find_ref_dtype(NPUQ_TYPE_##X), i);                                     \
+            npuq_ref_store(b->y, find_ref_dtype(NPUQ_TYPE_##Y), i, npuq_ref_mul(x, scale[i >> log2]));                 \
+        }                                                                                                              \
+    }
+
 NOINLINE void dequantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const npuq_dequant_params *p)
 {
     for (size_t r = 0; r < b->rows; r++) {
@@ -144,6 +165,8 @@ static void NPUQ_KERNEL(compute, scales)(npuq_dynamic_form form, npuq_type y, co
 NPUQ_EACH_AFFINE(AFFINE)
 NPUQ_EACH_SMOOTH(SMOOTH)
 NPUQ_EACH_RANGE(RANGE)
+NPUQ_EACH_RANGE(RUN_MAGNITUDES)
+NPUQ_EACH_SMOOTH(SCALE_RUNS)
 NPUQ_EACH_DEQUANT(DEQUANT)
 
 #define WIDEN(TYPE, NAME, TO_FLOAT)                                                                                    \

@@ -55,6 +55,17 @@ enum { NPUQ_SHORT = 32, NPUQ_SHORT_ROWS = 64, NPUQ_LANES = 16 };
 _Static_assert(NPUQ_SHORT_ROWS % NPUQ_LANES == 0, "what has a float for each of the rows has room for whole vectors");
 typedef void npuq_short_rows_fn(float *values, const float *smooth, size_t n, size_t rows, float *hi, float *lo);
 
+/* Runs of columns, each with parameters of its own: the one row of a block holds whole runs of 1 << log2 columns, one
+ * after the other. */
+enum { NPUQ_LEAST_RUN = 4, NPUQ_LONGEST_RUN = 8 }; /* of log2 */
+
+/* The largest magnitude of each run, NaN of whatever payload if one is. largest has room for the next multiple of
+ * NPUQ_LANES. */
+typedef void npuq_run_magnitudes_fn(const npuq_block *block, unsigned log2, float *largest);
+
+/* y = sat(round(x * scale[i])) for run i; scale can be read up to the next multiple of NPUQ_LANES. */
+typedef void npuq_scale_runs_fn(const npuq_block *block, unsigned log2, const float *scale);
+
 /* What dynamic quantisation makes of a range: scale and offset, or a scale alone in one of its two forms. */
 typedef enum npuq_dynamic_form { NPUQ_ASYMMETRIC, NPUQ_SYMMETRIC_PRODUCT, NPUQ_SYMMETRIC_INVERSE } npuq_dynamic_form;
 
@@ -115,6 +126,8 @@ typedef struct npuq_row_kernels {
     npuq_affine_vector_fn *affine_vector[NPUQ_AFFINE_OPS][NPUQ_ROW_TYPES][NPUQ_ROW_TYPES];
     npuq_range_fn *range[NPUQ_ROW_TYPES];
     npuq_short_rows_fn *short_rows;
+    npuq_run_magnitudes_fn *run_magnitudes[NPUQ_ROW_TYPES];
+    npuq_scale_runs_fn *scale_runs[NPUQ_ROW_TYPES][NPUQ_ROW_TYPES];
     npuq_parameters_fn *parameters;
     npuq_smooth_affine_fn *smooth_affine[NPUQ_ROW_TYPES][NPUQ_ROW_TYPES];
     npuq_dequant_fn *dequant[NPUQ_ROW_TYPES][NPUQ_ROW_TYPES];

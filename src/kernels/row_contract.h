@@ -61,6 +61,12 @@ NPUQ_CONTRACT bool npuq_is_valid_range(const npuq_block *b, npuq_type x, const f
     return npuq_is_valid_x(b, x) && npuq_is_aligned(smooth, 4) && npuq_is_array(hi) && npuq_is_array(lo);
 }
 
+NPUQ_CONTRACT bool npuq_are_valid_runs(const npuq_block *b, npuq_type x, unsigned log2, const float *values)
+{
+    return npuq_is_valid_x(b, x) && b->rows == 1 && log2 >= NPUQ_LEAST_RUN && log2 <= NPUQ_LONGEST_RUN && b->n > 0 &&
+           b->n % ((size_t)1 << log2) == 0 && npuq_is_array(values);
+}
+
 NPUQ_CONTRACT bool npuq_are_valid_short_rows(const float *values, const float *smooth, size_t n, size_t rows,
                                              const float *hi, const float *lo)
 {

@@ -48,11 +48,17 @@
 #define NPUQ_DEQUANT_ENTRY(name, Y, X) .dequant[NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(dequantise, name),
 #define NPUQ_WIDEN_ENTRY(name, P)      .widen[NPUQ_TYPE_##P] = NPUQ_KERNEL(widen, f32_from_##name),
 
+#define NPUQ_RUN_MAGNITUDES_ENTRY(name, X) .run_magnitudes[NPUQ_TYPE_##X] = NPUQ_KERNEL(find, run_magnitudes_of_##name),
+#define NPUQ_SCALE_RUNS_ENTRY(name, Y, X)                                                                              \
+    .scale_runs[NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(quantise, name##_by_run),
+
 #define NPUQ_ROW_TABLE                                                                                                 \
     {                                                                                                                  \
         NPUQ_EACH_AFFINE(NPUQ_AFFINE_ENTRY)                                                                            \
         NPUQ_EACH_SMOOTH(NPUQ_SMOOTH_ENTRY)                                                                            \
         NPUQ_EACH_RANGE(NPUQ_RANGE_ENTRY)                                                                              \
+        NPUQ_EACH_RANGE(NPUQ_RUN_MAGNITUDES_ENTRY)                                                                     \
+        NPUQ_EACH_SMOOTH(NPUQ_SCALE_RUNS_ENTRY)                                                                        \
         NPUQ_EACH_DEQUANT(NPUQ_DEQUANT_ENTRY)                                                                          \
         NPUQ_EACH_PARAMETER(NPUQ_WIDEN_ENTRY).short_rows = NPUQ_KERNEL(find, short_ranges),                            \
         .parameters = NPUQ_KERNEL(compute, scales), .pack = NPUQ_KERNEL(pack, quant_params),                           \

@@ -52,7 +52,16 @@ typedef struct row_values {
 /* One value for each row, if there is such an operand. Not inlined: copies in all callers are kilobytes. */
 static NPUQ_NOT_INLINED void put_values(char *to, ptrdiff_t stride, const float *values, size_t rows)
 {
-    for (size_t r = 0; r < rows && to; r++) {
+    if (!to) {
+        return;
+    }
+    if (stride == (ptrdiff_t)sizeof(float)) { /* compilers make vectors of this loop */
+        for (size_t r = 0; r < rows; r++) {
+            ((float *)(void *)to)[r] = npuq_canonical(values[r]);
+        }
+        return;
+    }
+    for (size_t r = 0; r < rows; r++) {
         *(float *)(void *)(to + (ptrdiff_t)r * stride) = npuq_canonical(values[r]);
     }
 }
@@ -236,11 +245,18 @@ static NPUQ_NOT_INLINED void take_short_rows(npuq_kernel_setup *setup, npuq_tile
     tile->places[X] = npuq_describe_staged((char *)values, setup->words[X], n);
 }
 
-static inline NPUQ_INLINED void finish_rows(const npuq_kernel_setup *setup, const npuq_plan *plan,
-                                            const npuq_tile *tile, const npuq_params *smooth, row_values *v)
+/* The parameters that ranges make, which are put where they belong. */
+static inline NPUQ_INLINED void set_parameters(const npuq_kernel_setup *setup, const npuq_plan *plan,
+                                               const npuq_tile *tile, row_values *v)
 {
     find_parameters(setup->kernels, plan->own.dynamic.form, setup->types[Y], tile->rows, v);
     put(tile, v->scale, v->offset);
+}
+
+static inline NPUQ_INLINED void finish_rows(const npuq_kernel_setup *setup, const npuq_plan *plan,
+                                            const npuq_tile *tile, const npuq_params *smooth, row_values *v)
+{
+    set_parameters(setup, plan, tile, v);
     requantise(setup, tile, smooth, v->inverse_scale, v->offset, 1);
 }
 
@@ -271,8 +287,43 @@ static NPUQ_NOT_INLINED void quantise_gathered_rows(const npuq_plan *plan, const
     finish_rows(&setup, plan, &from, &smooth, &v);
 }
 
+/* Whether rows are runs of one row, with a range for each in its largest magnitude. Of few columns, and many such rows,
+ * kernels for one row after the other take three times as long. */
+static bool are_runs(const npuq_plan *plan, const npuq_tile *tile)
+{
+    const npuq_kernel_setup *setup = &plan->setup;
+    const npuq_place *places = tile->places;
+    const size_t n = tile->cols;
+
+    return tile->rows > 1 && n >= (size_t)1 << NPUQ_LEAST_RUN && n <= (size_t)1 << NPUQ_LONGEST_RUN &&
+           (n & (n - 1)) == 0 && plan->own.dynamic.form != NPUQ_ASYMMETRIC && !places[SMOOTH].data &&
+           places[X].col_stride == (ptrdiff_t)setup->words[X].size &&
+           places[X].row_stride == (ptrdiff_t)npuq_count_bytes(setup->words[X], n) &&
+           places[Y].col_stride == (ptrdiff_t)setup->words[Y].size &&
+           places[Y].row_stride == (ptrdiff_t)npuq_count_bytes(setup->words[Y], n);
+}
+
+static NPUQ_NOT_INLINED void quantise_runs(const npuq_plan *plan, const npuq_tile *tile)
+{
+    const npuq_kernel_setup *setup = &plan->setup;
+    const unsigned log2 = (unsigned)__builtin_ctzl(tile->cols);
+    npuq_block all = {tile->places[X].data,    tile->places[Y].data, 0, 0, 1,
+                      tile->rows * tile->cols, setup->memory.reads};
+    row_values v;
+
+    setup->kernels->run_magnitudes[setup->types[X]](&all, log2, v.hi);
+    memcpy(v.lo, v.hi, sizeof v.lo);
+    set_parameters(setup, plan, tile, &v);
+    all.hints = setup->memory.writes;
+    setup->kernels->scale_runs[setup->types[Y]][setup->types[X]](&all, log2, v.inverse_scale);
+}
+
 void npuq_quantise_by_ranges(const npuq_plan *plan, const npuq_tile *tile)
 {
+    if (are_runs(plan, tile)) {
+        quantise_runs(plan, tile);
+        return;
+    }
     if (are_short_rows(tile) || !npuq_is_in_place(&plan->setup, tile, X)) {
         quantise_gathered_rows(plan, tile);
         return;

@@ -178,6 +178,11 @@ INLINE store_check store_requant(char *y, vchunk t, ichunk offsets, size_t n, st
     __builtin_unreachable();
 }
 
+INLINE vf v_magnitude(vf a)
+{
+    return (vf)((vu)a & 0x7FFFFFFFu);
+}
+
 INLINE vchunk chunk_set(float value)
 {
     const vf v = v_set(value);

@@ -8,6 +8,7 @@
 typedef enum source {
     BY_ROW,       /* scale and offset are one for the row */
     BY_COLUMN,    /* scale for each column, offset for each or one */
+    BY_RUN,       /* scale for each run of columns, no offset */
     BY_ROW_SMOOTH /* as BY_ROW, after a product with smooth for each column */
 } source;
 
@@ -30,6 +31,7 @@ typedef struct quantise_call {
     const float *scales;
     const float *offsets;
     size_t increment; /* to the next row's; by column: 0 where the CHUNK offsets from *offsets on serve all columns */
+    unsigned log2;    /* of the columns of a run */
 } quantise_call;
 
 typedef struct quantise_parameters {
@@ -49,7 +51,7 @@ INLINE void assume_quantising(quantise_spec k)
 
 INLINE quantise_parameters load_quantise_parameters(const quantise_call *c, size_t row)
 {
-    const bool by_row = c->k.from != BY_COLUMN;
+    const bool by_row = c->k.from == BY_ROW || c->k.from == BY_ROW_SMOOTH;
     const float row_scale = by_row ? c->scales[row * c->increment] : 0.0f;
     const float row_offset = by_row ? c->offsets[row * c->increment] : 0.0f;
     const vchunk scale = chunk_set(row_scale);
@@ -59,7 +61,26 @@ INLINE quantise_parameters load_quantise_parameters(const quantise_call *c, size
                                  .offset = chunk_set(row_offset),
                                  .inverse = chunk_set(by_row ? 1.0f / row_scale : 0.0f),
                                  .invertible_scale = FAST_DIVIDE && chunk_is_invertible(scale),
-                                 .adds = by_row ? row_offset != 0.0f : c->increment != 0 || *c->offsets != 0.0f};
+                                 .adds = by_row ? row_offset != 0.0f
+                                                : c->k.from == BY_COLUMN && (c->increment != 0 || *c->offsets != 0.0f)};
+}
+
+/* The scales of a chunk: all of one run, each half of one, or each vector. */
+INLINE vchunk load_run_scales(const float *scales, unsigned log2, size_t at, bool unpack_order)
+{
+    const float *first = scales + (at >> log2);
+    vchunk of_vectors;
+
+    if (CHUNK >> log2 <= 1) {
+        return chunk_set(*first);
+    }
+    if (CHUNK >> log2 == 2) { /* in any order of lanes */
+        return (vchunk){{v_set(first[0]), v_set(first[0]), v_set(first[1]), v_set(first[1])}};
+    }
+    for (size_t i = 0; i < 4; i++) {
+        of_vectors.v[i] = v_set(scales[(at + i * LANES) >> log2]);
+    }
+    return order_like_x(of_vectors, unpack_order);
 }
 
 #define NPUQ_STEP(NAME) NPUQ_KERNEL(quantise, NAME)
@@ -113,6 +134,9 @@ INLINE store_check NPUQ_STEP(columns)(const quantise_parameters *all, const rows
 
     /* A sum costs nothing from memory, and little beside a division: the library is smaller with fewer cases. */
     p.adds = p.adds || how != FULL || (k.from == BY_COLUMN && k.op == NPUQ_DIV);
+    if (k.from == BY_RUN) {
+        p.scale = load_run_scales(c->scales, c->log2, at, unpack_order);
+    }
     if (k.from == BY_COLUMN) {
         p.scale = order_like_x(load_parameters(c->scales + at, n, tail), unpack_order);
         if (p.adds) {
@@ -149,7 +173,7 @@ INLINE step NPUQ_STEP(describe)(const quantise_parameters *p)
 {
     const quantise_spec k = p->call.k;
     /* Of other rows, no prefetching was measured to gain anything. */
-    const bool prefetches = k.x == NPUQ_TYPE_FLOAT32 && k.from == BY_ROW && k.op == NPUQ_MUL;
+    const bool prefetches = k.x == NPUQ_TYPE_FLOAT32 && (k.from == BY_ROW || k.from == BY_RUN) && k.op == NPUQ_MUL;
 
     return (step){npuq_word_of(k.x), npuq_word_of(k.y), false, IN_PAIRS(k.from) && k.op == NPUQ_MUL, prefetches};
 }
@@ -166,7 +190,7 @@ INLINE size_t NPUQ_STEP(run)(const quantise_parameters *p, const rows *r, size_t
 FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const float *smooth, const float *scales,
                                const float *offsets, size_t increment)
 {
-    const quantise_call call = {k, smooth, scales, offsets, increment};
+    const quantise_call call = {k, smooth, scales, offsets, increment, 0};
     const quantise_call for_exact = call; /* the compiler knows that no store changes the other */
     retry_state d = {STRIP, 0};
 
@@ -178,6 +202,21 @@ FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const float
 
         NPUQ_STEP(run_rows)(&p, select_rows(b, i, &for_exact), 1, b->hints.from_memory, fails, &d);
     }
+}
+
+FOR_TYPES void quantise_by_run(const npuq_block *b, quantise_spec k, unsigned log2, const float *scales)
+{
+    const quantise_call call = {.k = k, .scales = scales, .log2 = log2};
+    const quantise_call for_exact = call;
+    /* A stream begins where a line of y does: there, a vector might be of two runs. */
+    const bool stream = b->hints.from_memory && (uintptr_t)b->y % LINE == 0;
+    retry_state d = {STRIP, 0};
+
+    assume_quantising(k);
+    assume(k.from == BY_RUN);
+    const quantise_parameters p = load_quantise_parameters(&call, 0);
+
+    NPUQ_STEP(run_rows)(&p, select_rows(b, 0, &for_exact), 1, stream, false, &d);
 }
 
 INLINE bool are_scales_invertible(const float *scales, size_t n)
@@ -224,7 +263,7 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const fl
         memcpy(one_offset, &one, sizeof one);
         offsets = one_offset;
     }
-    const quantise_call call = {k, NULL, scales, offsets, increment};
+    const quantise_call call = {k, NULL, scales, offsets, increment, 0};
     const quantise_call for_exact = call;
     while (i < b->rows) {
         const size_t count = share && i + SHARING <= b->rows ? SHARING : 1;
@@ -271,8 +310,16 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const fl
                         inverse_scale, offset, increment);                                                             \
     }
 
+#define SCALE_RUNS(NAME, Y, X)                                                                                         \
+    static void NPUQ_KERNEL(quantise, NAME##_by_run)(const npuq_block *b, unsigned log2, const float *scale)           \
+    {                                                                                                                  \
+        assert(npuq_are_valid_runs(b, NPUQ_TYPE_##X, log2, scale) && npuq_is_valid_y(b, NPUQ_TYPE_##Y));               \
+        quantise_by_run(b, (quantise_spec){BY_RUN, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_MUL}, log2, scale);              \
+    }
+
 NPUQ_EACH_AFFINE(AFFINE)
 NPUQ_EACH_SMOOTH(SMOOTH)
+NPUQ_EACH_SMOOTH(SCALE_RUNS)
 
 #undef NPUQ_STEP
 #undef NPUQ_PARAMETERS

@@ -151,6 +151,149 @@ FOR_TYPES void find_ranges(npuq_type type, const npuq_block *b, const float *smo
         }                                                                                                              \
     }
 
+/* The vectors of a run of whole chunks as one. */
+INLINE vf find_magnitudes_of_floats(npuq_type type, const char *x, size_t n)
+{
+    vf upper[4] = {v_set(0.0f), v_set(0.0f), v_set(0.0f), v_set(0.0f)};
+
+    for (size_t at = 0; at < n; at += CHUNK) {
+        const vchunk v = load_x(type, x + count_bytes(type, at), CHUNK, false);
+
+        upper[0] = v_upper(upper[0], v_magnitude(v.v[0]));
+        upper[1] = v_upper(upper[1], v_magnitude(v.v[1]));
+        upper[2] = v_upper(upper[2], v_magnitude(v.v[2]));
+        upper[3] = v_upper(upper[3], v_magnitude(v.v[3]));
+    }
+    return v_upper(v_upper(upper[0], upper[1]), v_upper(upper[2], upper[3]));
+}
+
+/* The vectors of a run of halves as one, of patterns, which order as they do. */
+INLINE vh find_magnitudes_of_halves(const char *x, size_t vectors)
+{
+    vh upper = (vh)vector_at(x, 0) & 0x7FFF;
+
+    for (size_t i = 1; i < vectors; i++) {
+        upper = h_upper(upper, (vh)vector_at(x, i) & 0x7FFF);
+    }
+    return upper;
+}
+
+/* Two runs as one vector: in each lane one half of either, the first one first in memory. */
+INLINE vf join_two_runs(vh first, vh second)
+{
+    const vh low = LOW_FIRST ? first : second;
+    const vh high = LOW_FIRST ? second : first;
+
+    return (vf)(((vu)h_upper(low, (vh)((vu)low >> 16)) & 0xFFFF) |
+                ((vu)h_upper(high, (vh)((vu)high << 16)) & 0xFFFF0000));
+}
+
+/* Each run of a chunk, or of the n columns of a tail, as one vector. */
+INLINE void find_magnitudes_of_chunk(npuq_type type, const char *x, size_t n, bool of_two_vectors, vf *of_runs)
+{
+    const vchunk v = load_x(type, x, n < CHUNK ? n : CHUNK, n < CHUNK);
+    const vf upper[4] = {v_magnitude(v.v[0]), v_magnitude(v.v[1]), v_magnitude(v.v[2]), v_magnitude(v.v[3])};
+
+    if (of_two_vectors) {
+        of_runs[0] = v_upper(upper[0], upper[1]);
+        of_runs[1] = v_upper(upper[2], upper[3]);
+    } else {
+        memcpy(of_runs, upper, sizeof upper);
+    }
+}
+
+/* Makes one vector of LANES: folds neighbours until each is a lane, or two of halves. */
+INLINE vf fold_vectors(vf *of_runs, bool of_halves)
+{
+#pragma GCC unroll 4
+    for (size_t width = LANES / 2; width > 0; width /= 2) {
+#pragma GCC unroll 8
+        for (size_t i = 0; i < width; i++) {
+            const vf even = v_even(of_runs[2 * i], of_runs[2 * i + 1]);
+            const vf odd = v_odd(of_runs[2 * i], of_runs[2 * i + 1]);
+
+            of_runs[i] = of_halves ? (vf)h_upper((vh)even, (vh)odd) : v_upper(even, odd);
+        }
+    }
+    return of_runs[0];
+}
+
+/* As many runs of halves as make a vector. */
+INLINE void find_run_magnitudes_of_halves(npuq_type type, const char *x, size_t n, size_t runs, float *largest)
+{
+    const size_t vectors = n / (2 * LANES);
+    vf of_runs[2 * LANES];
+
+    for (size_t i = 0; i < LANES; i++) {
+        const char *first = x + count_bytes(type, 2 * i * n);
+        const vh zero = {0};
+
+        of_runs[i] = 2 * i + 1 < runs ? join_two_runs(find_magnitudes_of_halves(first, vectors),
+                                                      find_magnitudes_of_halves(first + count_bytes(type, n), vectors))
+                     : 2 * i < runs   ? join_two_runs(find_magnitudes_of_halves(first, vectors), zero)
+                                      : (vf)zero;
+    }
+    of_runs[1] = of_runs[0] = fold_vectors(of_runs, true);
+    const vchunk v = load_x(type, (const char *)of_runs, CHUNK, false);
+    memcpy(largest, &v.v[0], sizeof v.v[0]);
+    if (runs > LANES) {
+        memcpy(largest + LANES, &v.v[1], sizeof v.v[1]);
+    }
+}
+
+INLINE void find_run_magnitudes_of_floats(npuq_type type, const char *x, size_t n, size_t runs, float *largest)
+{
+    const size_t taken = n < CHUNK ? CHUNK : n;
+    vf of_runs[LANES + 4]; /* room for a chunk of short runs */
+    vf *to = of_runs;
+
+    for (size_t at = 0; at < runs * n; at += taken) {
+        if (n >= CHUNK) {
+            *to++ = find_magnitudes_of_floats(type, x + count_bytes(type, at), n);
+        } else {
+            find_magnitudes_of_chunk(type, x + count_bytes(type, at), runs * n - at, n == 2 * LANES, to);
+            to += CHUNK / n;
+        }
+    }
+    while (to < of_runs + LANES) {
+        *to++ = v_set(0.0f);
+    }
+    const vf upper = fold_vectors(of_runs, false);
+    memcpy(largest, &upper, sizeof upper);
+}
+
+FOR_TYPES void find_run_magnitudes(npuq_type type, const npuq_block *b, unsigned log2, float *largest)
+{
+    const size_t n = (size_t)1 << log2;
+    const bool of_halves = count_bytes(type, 1) == 2 && n >= 2 * LANES;
+    const size_t most = of_halves ? 2 * LANES : LANES;
+    const size_t all = b->n >> log2;
+    const npuq_hints hints = b->hints;
+
+    assume(npuq_is_float(type));
+    for (size_t i = 0; i < all; i += most) {
+        const char *x = (const char *)b->x + count_bytes(type, i << log2);
+        const size_t runs = all - i < most ? all - i : most;
+
+        if (hints.prefetch_bytes) {
+            prefetch_lines(x + hints.prefetch_bytes, count_bytes(type, runs << log2), hints.to_l2);
+        }
+        if (of_halves) {
+            find_run_magnitudes_of_halves(type, x, n, runs, largest + i);
+        } else {
+            find_run_magnitudes_of_floats(type, x, n, runs, largest + i);
+        }
+    }
+}
+
+#define RUN_MAGNITUDES(NAME, X)                                                                                        \
+    static void NPUQ_KERNEL(find, run_magnitudes_of_##NAME)(const npuq_block *b, unsigned log2, float *largest)        \
+    {                                                                                                                  \
+        assert(npuq_are_valid_runs(b, NPUQ_TYPE_##X, log2, largest));                                                  \
+        find_run_magnitudes(NPUQ_TYPE_##X, b, log2, largest);                                                          \
+    }
+
 NPUQ_EACH_RANGE(RANGE)
+NPUQ_EACH_RANGE(RUN_MAGNITUDES)
 
 #endif

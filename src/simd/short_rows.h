@@ -102,12 +102,7 @@ INLINE float float_upper(float a, float b)
     return a_bits > b_bits ? a : b;
 }
 
-INLINE vf v_magnitude(vf a)
-{
-    return (vf)((vu)a & 0x7FFFFFFFu);
-}
-
-/* As npuq_ref_range_parameters() and npuq_ref_symmetric_parameters() have it, for a float or a vector of them: the one
+/* As npuq_ref_range_parameters() and its like have it, for a float or a vector of them: the one
  * row of a small call would wait longer for vectors. Of two magnitudes, the larger pattern is the largest, or NaN.
  * to[0] is the scale, to[1] the offset, to[2] what x is multiplied by. Every result goes to an object: C allows
  * an expression to be wider than float, and on s390x it is. */

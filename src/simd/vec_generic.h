@@ -96,6 +96,12 @@ static inline vf v_lower(vf a, vf b)
     return v_select((vi)a < (vi)b, a, b);
 }
 
+static inline vh h_upper(vh a, vh b)
+{
+    const vh greater = (vh)((vs)a > (vs)b);
+    return (a & greater) | (b & ~greater);
+}
+
 static inline vf v_even(vf a, vf b)
 {
     return __builtin_shufflevector(a, b, 0, 2, 4, 6);

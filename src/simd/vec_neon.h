@@ -34,6 +34,11 @@ static inline vf v_lower(vf a, vf b)
     return vreinterpretq_f32_s32(vminq_s32(vreinterpretq_s32_f32(a), vreinterpretq_s32_f32(b)));
 }
 
+static inline vh h_upper(vh a, vh b)
+{
+    return vmaxq_u16(a, b);
+}
+
 static inline vf v_even(vf a, vf b)
 {
     return vuzp1q_f32(a, b);

@@ -39,6 +39,8 @@ WORD(vf, v_above, (vf a, vf b))
 /* The larger and the smaller of two patterns as signed integers. */
 WORD(vf, v_upper, (vf a, vf b))
 WORD(vf, v_lower, (vf a, vf b))
+/* The larger of two patterns of 16 bits without sign. */
+WORD(vh, h_upper, (vh a, vh b))
 /* Every second lane of a, then of b: from the first or from the second lane on. */
 WORD(vf, v_even, (vf a, vf b))
 WORD(vf, v_odd, (vf a, vf b))
@@ -67,8 +69,9 @@ WORD(vchunk, chunk_load_tail_i4, (const void *p, size_t n))
 WORD(hchunk, chunk_load_tail_halves, (const void *p, size_t n))
 WORD(ichunk, chunk_load_tail_ints, (const void *p, size_t n))
 
-/* Unpack order is the order of lanes in which the header unpacks bfloat16 fastest; in plain.h, that of memory. The
- * second word brings other chunks into it. Stores that are told of it put it right. */
+/* Unpack order is the order of lanes in which the header unpacks bfloat16 fastest; in plain.h, that of memory. It
+ * moves lanes within either half of a chunk. The second word brings other chunks into it. Stores that are told of it
+ * put it right. */
 WORD(vchunk, chunk_load_unpacked_bf16, (const void *p))
 WORD(vchunk, chunk_to_unpack_order, (vchunk t))
 

@@ -28,6 +28,11 @@ static inline vf v_lower(vf a, vf b)
     return (vf)MM(min_epi32)((vq)a, (vq)b);
 }
 
+static inline vh h_upper(vh a, vh b)
+{
+    return (vh)MM(max_epi16)((vq)a, (vq)b);
+}
+
 /* See chunk.h: the remainder is exact, and its share corrects the last bit. */
 enum { FAST_DIVIDE = 1 };
 
