@@ -38,8 +38,9 @@ const char *bench_operator_name(enum bench_operator op)
 
 const char *bench_mode_name(const struct bench_case *c)
 {
-    static const char *const names[] = {
-        "mul", "div", "nearest", "token", "tensor", "weight", "token-bias-i32", "token-bias-f32", "symmetric"};
+    static const char *const names[] = {"mul",       "div",     "nearest",        "token",
+                                        "tensor",    "weight",  "token-bias-i32", "token-bias-f32",
+                                        "symmetric", "block32", "block128"};
 
     return names[c->mode];
 }
@@ -66,7 +67,13 @@ bool bench_is_view(const struct bench_case *c)
 
 bool bench_is_dynamic(const struct bench_case *c)
 {
-    return c->op == BENCH_DYNAMIC_QUANT_ASYMMETRIC || c->op == BENCH_DYNAMIC_QUANT;
+    return c->op == BENCH_DYNAMIC_QUANT_ASYMMETRIC || c->op == BENCH_DYNAMIC_QUANT ||
+           c->op == BENCH_DYNAMIC_BLOCK_QUANT;
+}
+
+int64_t bench_block(const struct bench_case *c)
+{
+    return c->mode == BENCH_BLOCK_32 ? 32 : c->mode == BENCH_BLOCK_128 ? 128 : 0;
 }
 
 bool bench_is_small(const struct bench_case *c)
@@ -201,6 +208,8 @@ static const struct kind kinds[] = {
     {BENCH_DYNAMIC_QUANT, BENCH_TOKEN, BENCH_GROUPS},
     {BENCH_DYNAMIC_QUANT, BENCH_TENSOR, BENCH_PLAIN},
     {BENCH_DYNAMIC_QUANT, BENCH_TENSOR, BENCH_SMOOTH},
+    {BENCH_DYNAMIC_BLOCK_QUANT, BENCH_BLOCK_32, BENCH_PLAIN},
+    {BENCH_DYNAMIC_BLOCK_QUANT, BENCH_BLOCK_128, BENCH_PLAIN},
     {BENCH_ANTI_QUANT, BENCH_MUL, BENCH_UNIFORM},
     {BENCH_ANTI_QUANT, BENCH_MUL, BENCH_CHANNEL},
     {BENCH_DEQUANT, BENCH_WEIGHT, BENCH_UNIFORM},
@@ -273,9 +282,11 @@ static bool is_usual(struct kind kind, npuq_dtype x, npuq_dtype y)
         return false;
     }
     if (y == NPUQ_INT8) {
-        return x != NPUQ_FLOAT16 || (kind.parameters == BENCH_UNIFORM && kind.mode != BENCH_DIV);
+        return x != NPUQ_FLOAT16 || kind.op == BENCH_DYNAMIC_BLOCK_QUANT ||
+               (kind.parameters == BENCH_UNIFORM && kind.mode != BENCH_DIV);
     }
-    return y == NPUQ_QUINT4X2 && x == NPUQ_BFLOAT16 && kind.parameters != BENCH_SMOOTH && kind.mode != BENCH_TENSOR;
+    return y == NPUQ_QUINT4X2 && x == NPUQ_BFLOAT16 && kind.parameters != BENCH_SMOOTH && kind.mode != BENCH_TENSOR &&
+           kind.mode != BENCH_BLOCK_32;
 }
 
 /* decode; small batches, which the second-level cache holds; prefill; beyond the last caches; weights */
@@ -353,6 +364,7 @@ static const struct {
      NPUQ_INT8,
      BENCH_SWEEP | BENCH_THREADS},
     {{BENCH_DYNAMIC_QUANT, BENCH_TOKEN, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8, BENCH_SWEEP | BENCH_THREADS},
+    {{BENCH_DYNAMIC_BLOCK_QUANT, BENCH_BLOCK_128, BENCH_PLAIN}, NPUQ_BFLOAT16, NPUQ_INT8, BENCH_SWEEP | BENCH_THREADS},
     {{BENCH_ANTI_QUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT8, NPUQ_BFLOAT16, BENCH_SWEEP | BENCH_THREADS | BENCH_SIZES},
     {{BENCH_DEQUANT, BENCH_TOKEN, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_BFLOAT16, BENCH_SWEEP | BENCH_THREADS | BENCH_SIZES},
     {{BENCH_REQUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_INT8, BENCH_SWEEP | BENCH_THREADS | BENCH_SIZES},

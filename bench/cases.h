@@ -21,7 +21,9 @@ enum bench_mode {
     BENCH_WEIGHT,         /* dequant: weight_scale alone */
     BENCH_TOKEN_BIAS_I32, /* dequant: activation_scale and a bias of int32 */
     BENCH_TOKEN_BIAS_F32,
-    BENCH_SYMMETRIC /* requant: words without offsets */
+    BENCH_SYMMETRIC, /* requant: words without offsets */
+    BENCH_BLOCK_32,  /* dynamic: a scale for each 32 columns of a row */
+    BENCH_BLOCK_128
 };
 
 /* One scale, one for each column, or one for each index of the middle dimension; dynamic: no smooth scales, smooth
@@ -93,6 +95,7 @@ const char *bench_parameters_name(const struct bench_case *c);
 
 bool bench_is_view(const struct bench_case *c);
 bool bench_is_dynamic(const struct bench_case *c); /* finds its scales itself, symmetric or not */
+int64_t bench_block(const struct bench_case *c);   /* columns that share a scale; 0: whole rows, or more */
 bool bench_is_small(
     const struct bench_case *c); /* a row of few elements on one thread: what surrounds the work counts */
 

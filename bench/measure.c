@@ -446,8 +446,8 @@ bool measure(const struct bench_case *c, const struct plan *plan, const struct m
     m->level = machine_level(machine, m->bytes_read + m->bytes_written);
 
     field.from_afar = m->bytes_read + m->bytes_written > machine->cache[1];
-    field.reads_twice =
-        bench_is_dynamic(c) && (c->mode == BENCH_TENSOR || operands.x_bytes / (size_t)c->shape[0] > machine->cache[1]);
+    field.reads_twice = bench_is_dynamic(c) && bench_block(c) == 0 &&
+                        (c->mode == BENCH_TENSOR || operands.x_bytes / (size_t)c->shape[0] > machine->cache[1]);
 
     bool right = check_backends(m, &operands, plan, threads);
     if (right && plan->timed) {

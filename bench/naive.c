@@ -224,7 +224,8 @@ static const char *form_of(const struct bench_case *c)
                                                 : "columns";
     case BENCH_GROUP_QUANT: return "group";
     case BENCH_DYNAMIC_QUANT_ASYMMETRIC:
-    case BENCH_DYNAMIC_QUANT: return c->parameters == BENCH_PLAIN ? "uniform" : NULL;
+    case BENCH_DYNAMIC_QUANT:
+    case BENCH_DYNAMIC_BLOCK_QUANT: return c->parameters == BENCH_PLAIN ? "uniform" : NULL;
     case BENCH_ANTI_QUANT: return uniform ? "anti_uniform" : "anti_columns";
     case BENCH_DEQUANT:
         switch (c->mode) {
@@ -254,10 +255,10 @@ static void run_words(void)
     }
 }
 
-/* Sets what row r, or the tensor, is quantised with. */
+/* Sets what row r, block r, or the tensor is quantised with. */
 static void find_parameters(const void *x, size_t n, size_t r, float *scale, float *offset)
 {
-    const bool symmetric = o->c->op == BENCH_DYNAMIC_QUANT;
+    const bool symmetric = o->c->op != BENCH_DYNAMIC_QUANT_ASYMMETRIC;
     float lo;
     float hi;
 
@@ -306,10 +307,30 @@ static void run_rows(void)
     }
 }
 
+static void run_blocks(void)
+{
+    const size_t block = (size_t)bench_block(o->c);
+    const size_t cols = (size_t)o->c->shape[1];
+    const size_t size = npuq_dtype_size(o->c->x_dtype);
+    const char *x = o->x.data;
+    int8_t *y = o->y.data;
+    size_t count = 0;
+    float scale;
+    float offset;
+
+    for (size_t i = 0, n; i < bench_elements(o->c); i += n) {
+        n = block < cols - i % cols ? block : cols - i % cols;
+        find_parameters(x + i * size, n, count++, &scale, &offset);
+        chosen_loop(x + i * size, y + i, n, &scale, &offset, 1.0F);
+    }
+}
+
 static void run(void)
 {
     if (o->c->op == BENCH_TRANS_QUANT_PARAM) {
         run_words();
+    } else if (bench_block(o->c) > 0) {
+        run_blocks();
     } else {
         run_rows();
     }

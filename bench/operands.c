@@ -284,11 +284,14 @@ static bool make_offsets(struct operands *o, const int64_t *shape)
 
 static bool make_small_outputs(struct operands *o)
 {
-    const int64_t rows = o->c->mode == BENCH_TENSOR ? 1 : o->c->shape[0];
+    const int64_t block = bench_block(o->c);
+    const int64_t shape[2] = {o->c->mode == BENCH_TENSOR ? 1 : o->c->shape[0],
+                              block > 0 ? (o->c->shape[1] + block - 1) / block : 1};
+    const int ndim = block > 0 ? 2 : 1;
 
-    o->scale_out = allocate_tensor(o, NPUQ_FLOAT32, 1, &rows);
-    o->offset_out = allocate_tensor(o, NPUQ_FLOAT32, 1, &rows);
-    o->small_out_bytes = (o->c->op == BENCH_DYNAMIC_QUANT_ASYMMETRIC ? 2 : 1) * sizeof(float) * (size_t)rows;
+    o->scale_out = allocate_tensor(o, NPUQ_FLOAT32, ndim, shape);
+    o->offset_out = allocate_tensor(o, NPUQ_FLOAT32, ndim, shape);
+    o->small_out_bytes = (o->c->op == BENCH_DYNAMIC_QUANT_ASYMMETRIC ? 2 : 1) * bytes_of(&o->scale_out);
     o->expected_small = allocate(o, o->small_out_bytes);
     return o->scale_out.data && o->offset_out.data && o->expected_small;
 }
@@ -352,6 +355,8 @@ void operands_free(struct operands *o)
 #define THE_ROUND_MODE NPUQ_ROUND_NEAREST
 #define THE_QUANT_MODE c->mode == BENCH_TENSOR ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN
 #define THE_SCALE_FORM NPUQ_SCALE_PRODUCT
+#define THE_BLOCK      bench_block(c)
+#define THE_MIN_SCALE  0.0F
 
 #define INPUT(name, NAME, role)  FROM_##role
 #define OUTPUT(name, NAME, role) TO_##role

@@ -62,6 +62,10 @@ def numpy_symmetric(x):
     return np.clip(np.rint(v * r), -128, 127).astype(np.int8)
 
 
+def numpy_blocks(x):
+    return numpy_symmetric(x.reshape(-1, 128)).reshape(x.shape)
+
+
 def numpy_anti_quant(x, scale, offset):
     return (x.astype(np.float32) + offset) * scale
 
@@ -100,6 +104,10 @@ def torch_symmetric(x):
     return torch.clamp(torch.round(v * (127 / v.abs().amax(1, keepdim=True))), -128, 127).to(torch.int8)
 
 
+def torch_blocks(x):
+    return torch_symmetric(x.reshape(-1, 128)).reshape(x.shape)
+
+
 def torch_anti_quant(x, scale, offset):
     return (x.to(torch.float32) + offset) * scale
 
@@ -127,6 +135,9 @@ def cases(generator, rows, columns):
     yield ("dynamic_quant_asymmetric/token/plain/f16-i8", "npu_dynamic_quant_asymmetric", (half,), {},
            numpy_asymmetric, torch_asymmetric, (half,))
     yield "dynamic_quant/token/plain/f16-i8", "npu_dynamic_quant", (half,), {}, numpy_symmetric, torch_symmetric, (half,)
+
+    yield ("dynamic_block_quant/block128/plain/f16-i8", "npu_dynamic_block_quant", (half,), {}, numpy_blocks,
+           torch_blocks, (half,))
 
     weights = generator.integers(-128, 128, (rows, columns), np.int8)
     offset = np.full(columns, 3, np.float32)

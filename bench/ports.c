@@ -237,7 +237,7 @@ static struct work work_to_store(npuq_dtype y)
 /* The range of a row. 16 bits are compared as integers, twice as many at once. */
 static struct work work_to_find_range(const struct bench_case *c)
 {
-    const bool symmetric = c->op == BENCH_DYNAMIC_QUANT;
+    const bool symmetric = c->op != BENCH_DYNAMIC_QUANT_ASYMMETRIC;
     struct work work;
 
     if (c->parameters != BENCH_PLAIN) {
@@ -261,7 +261,10 @@ static struct work work_to_compute(const struct bench_case *c)
     case BENCH_ANTI_QUANT: return WORK([PORT_MULTIPLY] = 1, [PORT_ADD] = 1);
     case BENCH_DYNAMIC_QUANT_ASYMMETRIC:
     case BENCH_DYNAMIC_QUANT:
-        return WORK([PORT_MULTIPLY] = c->parameters == BENCH_PLAIN ? 1 : 2, [PORT_ADD] = c->op != BENCH_DYNAMIC_QUANT);
+    case BENCH_DYNAMIC_BLOCK_QUANT:
+        return WORK([PORT_MULTIPLY] = c->parameters == BENCH_PLAIN ? 1 : 2, [PORT_ADD] =
+                                                                                c->op ==
+                                                                                BENCH_DYNAMIC_QUANT_ASYMMETRIC);
     case BENCH_DEQUANT:
         return WORK([PORT_MULTIPLY] = c->mode == BENCH_WEIGHT ? 1 : 2, [PORT_INTEGER] = c->mode == BENCH_TOKEN_BIAS_I32,
                     [PORT_ADD] = c->mode == BENCH_TOKEN_BIAS_F32);
@@ -284,7 +287,8 @@ static struct work work_to_load_parameters(const struct bench_case *c)
     case BENCH_QUANTIZE:
     case BENCH_ANTI_QUANT: return WORK([PORT_LOAD] = 2);
     case BENCH_DYNAMIC_QUANT_ASYMMETRIC:
-    case BENCH_DYNAMIC_QUANT: return work_to_load(c->x_dtype);
+    case BENCH_DYNAMIC_QUANT:
+    case BENCH_DYNAMIC_BLOCK_QUANT: return work_to_load(c->x_dtype);
     case BENCH_DEQUANT: return WORK([PORT_LOAD] = c->mode == BENCH_WEIGHT || c->mode == BENCH_TOKEN ? 1 : 2);
     case BENCH_REQUANT: return WORK([PORT_LOAD] = 2, [PORT_SHUFFLE] = 2, [PORT_INTEGER] = 2);
     case BENCH_GROUP_QUANT: return WORK([PORT_LOAD] = 1);

@@ -15,7 +15,7 @@ static const double least_chance = 0.001;
 
 bool admission_divides(unsigned op, const struct call_options *options)
 {
-    return (op == QUANTIZE && options->divides) || op == DYNAMIC_QUANT;
+    return (op == QUANTIZE && options->divides) || (op & (DYNAMIC_QUANT | DYNAMIC_BLOCK_QUANT));
 }
 
 bool admission_is_within(const struct admission *admission)
@@ -99,8 +99,8 @@ static struct unit judge_element(const struct judging *j, size_t i)
     return unit;
 }
 
-/* A row of dynamic_quant, or its tensor. */
-static struct unit judge_token(const struct judging *j, size_t token)
+/* A row of dynamic_quant, or its tensor; a block of dynamic_block_quant. */
+static struct unit judge_token(const struct judging *j, size_t token, struct span span)
 {
     const struct call *call = j->call;
     const struct extremes extremes = steps_extremes(call, &j->variants[IEEE], token);
@@ -117,7 +117,7 @@ static struct unit judge_token(const struct judging *j, size_t token)
     if (j->theirs[RESULT_SCALE].data) {
         look_at(j, &unit, RESULT_SCALE, token, bits);
     }
-    for (size_t i = token * call->token_length; j->theirs[RESULT_Y].data && i < (token + 1) * call->token_length; i++) {
+    for (size_t i = span.begin; j->theirs[RESULT_Y].data && i < span.end; i++) {
         for (int q = 0; q < QUOTIENTS; q++) {
             bits[q] = steps_element(call, &j->variants[q], &tokens[q], i, NULL);
         }
@@ -139,14 +139,13 @@ static bool range_differs(const struct judging *j, enum result result, size_t be
 static void judge(const struct judging *j, size_t at, struct admission *part)
 {
     const bool dynamic = j->call->tokens > 0;
-    const size_t length = dynamic ? j->call->token_length : 1;
-    const bool differs =
-        range_differs(j, RESULT_Y, at * length, (at + 1) * length) || range_differs(j, RESULT_SCALE, at, at + 1);
+    const struct span span = dynamic ? steps_token_span(j->call, &j->variants[IEEE], at) : (struct span){at, at + 1};
+    const bool differs = range_differs(j, RESULT_Y, span.begin, span.end) || range_differs(j, RESULT_SCALE, at, at + 1);
 
     if (differs == j->equal_ones) {
         return;
     }
-    const struct unit unit = dynamic ? judge_token(j, at) : judge_element(j, at);
+    const struct unit unit = dynamic ? judge_token(j, at, span) : judge_element(j, at);
     const bool is_admissible = unit.is_given[IEEE] || unit.is_given[BELOW] || unit.is_given[ABOVE];
     /* The product of two float32 is exact as a double. */
     const bool is_exact = unit.division.quotient * unit.division.divisor == unit.division.dividend;
@@ -157,7 +156,7 @@ static void judge(const struct judging *j, size_t at, struct admission *part)
     moves->possible += unit.is_open;
     moves->made += differs && is_admissible;
     if (differs && is_admissible) {
-        repair(j, RESULT_Y, at * length, j->theirs[RESULT_Y].data ? (at + 1) * length : 0);
+        repair(j, RESULT_Y, span.begin, j->theirs[RESULT_Y].data ? span.end : 0);
         repair(j, RESULT_SCALE, at, j->theirs[RESULT_SCALE].data ? at + 1 : 0);
     }
 }

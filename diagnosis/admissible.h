@@ -12,7 +12,8 @@ struct moves {
     size_t made;
 };
 
-/* What is judged at once, a unit, has one quotient: an element of quantize, a row of dynamic_quant or its tensor. */
+/* What is judged at once, a unit, has one quotient: an element of quantize, a row of dynamic_quant or
+ * its tensor, a block of dynamic_block_quant. */
 struct admission {
     bool divides; /* the call has such a division; otherwise nothing else is set */
     size_t units;

@@ -154,6 +154,10 @@ bool call_make(struct call *call, unsigned op, const npuq_tensor *const operands
         call->tokens = options->per_tensor ? 1 : call->rows;
         call->token_length = options->per_tensor ? call->count : call->columns;
     }
+    if (op == DYNAMIC_BLOCK_QUANT && call->columns > 0) {
+        call->token_length = (uint64_t)options->block < call->columns ? (size_t)options->block : call->columns;
+        call->tokens = call->rows * ((call->columns - 1) / call->token_length + 1);
+    }
     return set_groups(call);
 }
 
@@ -168,7 +172,7 @@ void call_release(struct call *call)
 
 int call_results(const struct call *call)
 {
-    return call->op == DYNAMIC_QUANT_ASYMMETRIC ? 3 : call->op == DYNAMIC_QUANT ? 2 : 1;
+    return call->op == DYNAMIC_QUANT_ASYMMETRIC ? 3 : call->op & (DYNAMIC_QUANT | DYNAMIC_BLOCK_QUANT) ? 2 : 1;
 }
 
 size_t call_result_count(const struct call *call, enum result result)

@@ -45,6 +45,8 @@ struct call_options {
     bool per_tensor;
     bool inverse_form;
     bool rounds_to_nearest;
+    int64_t block;
+    float min_scale;
     npuq_dtype y_dtype;
 };
 
@@ -57,11 +59,11 @@ struct call {
     size_t rows; /* all dimensions but the last as one */
     size_t columns;
     size_t count;
-    size_t channels; /* extent of the dimension that the scales belong to; 1 for one scale */
-    size_t inner;    /* elements from one channel to the next */
-    size_t tokens;   /* what shares a scale in the dynamic operators: rows, or the tensor */
-    size_t token_length;
-    size_t *row_group; /* the group of each row; null without group_index */
+    size_t channels;     /* extent of the dimension that the scales belong to; 1 for one scale */
+    size_t inner;        /* elements from one channel to the next */
+    size_t tokens;       /* what shares a scale in the dynamic operators: rows, the tensor, or blocks of rows */
+    size_t token_length; /* of blocks the last one of a row may be shorter */
+    size_t *row_group;   /* the group of each row; null without group_index */
     size_t groups;
 };
 

@@ -208,7 +208,7 @@ enum { CHUNKS = 64 };
 static void find_tokens(void *argument, size_t begin, size_t end)
 {
     const struct confirmation *c = argument;
-    const size_t total = c->search->call->tokens;
+    const size_t total = steps_tokens(c->search->call, c->predictor.variant);
     const struct state caller = enter_state();
 
     for (size_t token = begin * total / CHUNKS; token < end * total / CHUNKS; token++) {
@@ -253,7 +253,7 @@ static bool confirm(struct search *s, struct finding *finding)
 
     finding->explained = finding->unexplained = finding->newly_wrong = 0;
     if (s->call->tokens > 0) {
-        c.tokens = malloc(s->call->tokens * sizeof *c.tokens);
+        c.tokens = malloc(steps_tokens(s->call, &finding->variant) * sizeof *c.tokens);
         if (!c.tokens) {
             return false;
         }

@@ -137,7 +137,10 @@ static void add_conclusion(struct text *text, const struct diagnosis *d)
 /* What is judged at once. */
 static const char *admission_unit(const struct call *call)
 {
-    return call->tokens == 0 ? "element" : call->options.per_tensor ? "tensor" : "row";
+    return call->op == DYNAMIC_BLOCK_QUANT ? "block"
+           : call->tokens == 0             ? "element"
+           : call->options.per_tensor      ? "tensor"
+                                           : "row";
 }
 
 void diagnosis_report_admission(struct text *text, const struct call *call, const struct admission *a)

@@ -15,11 +15,15 @@ static const char *const result_names[RESULTS] = {"y", "scale", "offset"};
 static void add_index(struct text *text, const struct call *call, enum result result, size_t index)
 {
     size_t extent[NPUQ_MAX_NDIM] = {0};
-    const int ndim = result == RESULT_Y ? call->ndim : call->options.per_tensor ? 1 : call->ndim - 1;
+    const bool blocks = call->op == DYNAMIC_BLOCK_QUANT && result != RESULT_Y;
+    const int ndim = result == RESULT_Y || blocks ? call->ndim : call->options.per_tensor ? 1 : call->ndim - 1;
     size_t below = 1;
 
     for (int d = 0; d < ndim; d++) {
         extent[d] = call->options.per_tensor && result != RESULT_Y ? 1 : call->shape[d];
+    }
+    if (blocks) {
+        extent[ndim - 1] = call->tokens / call->rows;
     }
     for (int d = ndim - 1; d > 0; d--) {
         below *= extent[d];

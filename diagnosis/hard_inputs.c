@@ -398,13 +398,25 @@ static double smooth_of(const struct call *call, size_t i)
                         : 1;
 }
 
-/* New values for a row, or of the tensor as one. */
+static const struct variant definition;
+
+/* With a min_scale, half of the blocks have a size at which it begins to limit them. */
+static double usual_size(struct maker *m)
+{
+    const double min_scale = (double)m->wish->options.min_scale;
+
+    return min_scale > 0 && draw_below(m, 2) ? dtype_of(m->wish->options.y_dtype)->high / min_scale / 2 : 1;
+}
+
+/* New values for a row or a block, or of the tensor as one. */
 static void draw_row(struct maker *m, size_t token, size_t kind)
 {
     const struct call *call = &m->inputs->call;
-    const size_t begin = token * call->token_length;
-    const size_t end = begin + call->token_length;
-    const double size = draw_magnitude(m, -7, 7);
+    const struct span span = steps_token_span(call, &definition, token);
+    const size_t begin = span.begin;
+    const size_t end = span.end;
+    const double usual = usual_size(m);
+    const double size = draw_magnitude(m, -7, 7) * usual;
     const double shift = kind == 3 ? 5 * size : kind == 4 ? -5 * size : 0;
     static const double tiny[] = {1e-3, 1e-5, 1e-6, 1e-7, 1e-9, 1e-11, 1e-13, 1e-30, 1e-36, 1e-39};
     const double factor = kind == 5 || kind == 6 ? tiny[draw_below(m, sizeof tiny / sizeof tiny[0])] : 1;
@@ -414,7 +426,7 @@ static void draw_row(struct maker *m, size_t token, size_t kind)
     /* With an offset of a quarter BELOW_HALF can be come by, if x has 24 bits. */
     const bool takes_quarter = call->op == DYNAMIC_QUANT_ASYMMETRIC && m->wish->dtypes[OPERAND_X] == NPUQ_FLOAT32;
     const double shift_of_ends = takes_quarter && draw_below(m, 2) ? -0.75 : 0;
-    const double top = dtype_of(m->wish->options.y_dtype)->high + (call->op == DYNAMIC_QUANT ? 0 : 0.5);
+    const double top = dtype_of(m->wish->options.y_dtype)->high + (call->op == DYNAMIC_QUANT_ASYMMETRIC ? 0.5 : 0);
     int exponent;
     const double least_smooth =
         call->operands[OPERAND_SMOOTH].data ? frexp(smooth_of(call, begin), &exponent) : 1; /* as drawn */
@@ -451,7 +463,7 @@ static void draw_row(struct maker *m, size_t token, size_t kind)
 /* ---- looking for differences ------------------------------------------------------------------------------------ */
 
 /* All bits that a variant gives, in one number. */
-static uint64_t signature(const struct call *call, const struct variant *variant, uint64_t *const definition[RESULTS],
+static uint64_t signature(const struct call *call, const struct variant *variant, uint64_t *const defined[RESULTS],
                           size_t *changed)
 {
     uint64_t hash = 0xCBF29CE484222325U;
@@ -464,7 +476,7 @@ static uint64_t signature(const struct call *call, const struct variant *variant
             const uint64_t bits = predict(&p, (enum result)r, i, NULL);
             hash = (hash ^ bits) * 0x100000001B3U;
             hash ^= hash >> 29;
-            *changed += definition[r] && bits != definition[r][i];
+            *changed += defined[r] && bits != defined[r][i];
         }
     }
     return hash;
@@ -482,7 +494,7 @@ static size_t tell_apart(struct predictor *p, struct predictor *q, size_t begin,
         }
     }
     for (int r = RESULT_SCALE; r < RESULTS && r < call_results(call); r++) {
-        const size_t token = begin / call->token_length;
+        const size_t token = steps_token_of(call, &definition, begin);
         if (predict(p, (enum result)r, token, NULL) != predict(q, (enum result)r, token, NULL)) {
             return end;
         }
@@ -567,7 +579,7 @@ static bool separate_elements(struct maker *m, const struct variant *a, const st
 /* Within the range of a row that stays as it is, a value whose t is near a half. */
 static bool draw_within(struct maker *m, size_t i, const struct extremes *e, const struct token *token)
 {
-    const double low = m->wish->op == DYNAMIC_QUANT ? -e->hi : e->lo;
+    const double low = m->wish->op == DYNAMIC_QUANT_ASYMMETRIC ? e->lo : -e->hi;
     const double v = (draw_target(m) - token->offset) / token->back;
 
     if (!(v > low && v < e->hi)) {
@@ -590,10 +602,8 @@ static bool is_frozen(const struct maker *m, size_t begin, size_t end)
 /* Draws rows, or elements of rows, anew until two variants differ there. */
 static bool separate_rows(struct maker *m, const struct variant *a, const struct variant *b)
 {
-    static const struct variant definition;
     const struct call *call = &m->inputs->call;
     const struct array *x = &call->operands[OPERAND_X];
-    const size_t length = call->token_length;
     size_t kind = 0;
     size_t visits = 0;
 
@@ -601,16 +611,19 @@ static bool separate_rows(struct maker *m, const struct variant *a, const struct
         struct predictor p = {.call = call, .variant = a};
         struct predictor q = {.call = call, .variant = b};
         const size_t token = draw_below(m, call->tokens);
-        const size_t begin = token * length;
-        const bool frozen = is_frozen(m, begin, begin + length);
+        const struct span span = steps_token_span(call, &definition, token);
+        const size_t begin = span.begin;
+        const size_t end = span.end;
+        const size_t length = end - begin;
+        const bool frozen = is_frozen(m, begin, end);
         if (!frozen) {
             draw_row(m, token, kind++ % ROW_KINDS);
         }
         const struct extremes e = steps_extremes(call, &definition, token);
         const struct token parameters = steps_token(call, &definition, &e, NULL);
-        size_t found = frozen ? begin + length + 1 : tell_apart(&p, &q, begin, begin + length);
+        size_t found = frozen ? end + 1 : tell_apart(&p, &q, begin, end);
         visits += 4 * length;
-        for (size_t n = 0; n < length && n < ELEMENTS_OF_A_ROW && found > begin + length; n++) {
+        for (size_t n = 0; n < length && n < ELEMENTS_OF_A_ROW && found > end; n++) {
             const size_t i = begin + (length <= ELEMENTS_OF_A_ROW ? n : draw_below(m, length));
             const uint64_t kept = array_bits(x, i);
             if (m->reserved[i] || i == e.hi_at || i == e.lo_at || !draw_within(m, i, &e, &parameters)) {
@@ -622,13 +635,13 @@ static bool separate_rows(struct maker *m, const struct variant *a, const struct
                 found = is_told_apart(call, a, b, i) ? i : found;
                 visits += 2 * length;
             }
-            if (frozen && found > begin + length) {
+            if (frozen && found > end) {
                 set_bits(m, OPERAND_X, i, kept);
             }
         }
-        if (found <= begin + length) {
+        if (found <= end) {
             m->reserved[e.hi_at] = m->reserved[e.lo_at] = true;
-            if (found < begin + length) {
+            if (found < end) {
                 m->reserved[found] = true;
             }
             return true;
@@ -669,7 +682,6 @@ struct comparison_of_all {
 
 static void compare_all(struct maker *m, struct comparison_of_all *all)
 {
-    static const struct variant definition;
     const struct call *call = &m->inputs->call;
 
     for (int r = 0; r < call_results(call); r++) {
@@ -698,7 +710,6 @@ static void compare_all(struct maker *m, struct comparison_of_all *all)
 /* Whether something was found for every hypothesis that changes nothing yet, or the same as another. */
 static void separate(struct maker *m, struct comparison_of_all *all)
 {
-    static const struct variant definition;
     const struct hard_inputs *inputs = m->inputs;
     const bool dynamic = inputs->call.tokens > 0;
 
@@ -800,7 +811,8 @@ static void fill(struct maker *m)
             draw_row(m, token, token % ROW_KINDS);
         }
         /* Where there are rows enough, one of each kind stays. */
-        for (size_t i = 0; call->tokens >= 2 * ROW_KINDS && i < ROW_KINDS * call->token_length; i++) {
+        const size_t kept = call->tokens < 2 * ROW_KINDS ? 0 : steps_token_span(call, &definition, ROW_KINDS).begin;
+        for (size_t i = 0; i < kept; i++) {
             m->reserved[i] = true;
         }
     } else {

@@ -40,7 +40,12 @@ enum need {
     NEED_LONG_PRODUCT,   /* x times its scale can have more bits than float32 */
     NEED_X_NOT_BFLOAT16,
     NEED_SCALE_NOT_BFLOAT16,
-    NEED_ROUNDED_HALF, /* values occur to which a half cannot be added without rounding */
+    NEED_BEYOND, /* what a symmetric operator scales by its own data can be beyond the range of y, or infinite */
+    NEED_MIN_SCALE,
+    NEED_BLOCKS,        /* two blocks or more */
+    NEED_BLOCKS_OF_ROW, /* in one row */
+    NEED_HALVES,        /* half a block is less than a row, and than the block */
+    NEED_ROUNDED_HALF,  /* values occur to which a half cannot be added without rounding */
 };
 #define NEEDS(NAME) (UINT64_C(1) << NEED_##NAME)
 

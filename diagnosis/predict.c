@@ -44,7 +44,8 @@ static struct extremes find_extremes(const struct predictor *p, size_t token)
     struct slot *slot = &p->cache->slots[(token * 31 + steps_extremes_key(p->variant)) % CACHE_SLOTS];
     if (!slot->used || slot->token != token || !steps_same_extremes(&slot->variant, p->variant)) {
         *slot = (struct slot){true, token, *p->variant, steps_extremes(p->call, p->variant, token)};
-        p->cache->visits += p->call->token_length;
+        const struct span span = steps_token_span(p->call, p->variant, token);
+        p->cache->visits += span.end - span.begin;
     }
     return slot->extremes;
 }
@@ -81,15 +82,12 @@ struct token predict_token(const struct predictor *p, size_t token, struct trace
 
 uint64_t predict(struct predictor *p, enum result result, size_t i, struct trace *trace)
 {
-    size_t token = i;
-
     if (result == RESULT_Y && !find_source(p->call, p->variant, &i)) {
         return p->variant->layout.fill;
     }
     if (p->call->tokens > 0) {
-        if (result == RESULT_Y) {
-            token = steps_token_of(p->call, p->variant, i);
-        }
+        const size_t token = result == RESULT_Y ? steps_token_of(p->call, p->variant, i)
+                                                : steps_token_of_parameter(p->call, p->variant, i);
         if (!p->has_token || p->token_index != token || trace) {
             p->token = p->tokens ? p->tokens[token] : predict_token(p, token, trace);
             p->token_index = token;

@@ -25,7 +25,7 @@ struct predictor {
     bool has_token;
 };
 
-/* What the elements of a token share; the call has tokens. */
+/* What the elements of a token of the kernel share; the call has tokens. */
 struct token predict_token(const struct predictor *predictor, size_t token, struct trace *trace);
 
 uint64_t predict(struct predictor *predictor, enum result result, size_t i, struct trace *trace);

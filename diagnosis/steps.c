@@ -248,6 +248,73 @@ static double load_x(const struct arithmetic *a, size_t i)
     return choice(a, STEP_INPUT_SIGN) == INPUT_UNSIGNED_INT4 ? (double)array_bits(x, i) : load(x, i);
 }
 
+/* ---- dynamic operators: tokens ---------------------------------------------------------------------------------- */
+
+/* What tokens are parts of: a row, or the tensor. */
+static size_t length_of_whole(const struct call *call)
+{
+    return call->options.per_tensor ? call->count : call->columns;
+}
+
+static size_t length_of_token(const struct call *call, const struct variant *variant)
+{
+    const uint64_t half = ((uint64_t)call->options.block + 1) / 2;
+
+    switch (variant->choice[STEP_BLOCK]) {
+    case BLOCK_HALF: return half < call->columns ? (size_t)half : call->columns;
+    case BLOCK_ROW: return call->columns;
+    default: return call->token_length;
+    }
+}
+
+static size_t tokens_of_whole(const struct call *call, const struct variant *variant)
+{
+    const size_t length = length_of_token(call, variant);
+    const size_t whole = length_of_whole(call);
+
+    return whole > length ? (whole - 1) / length + 1 : 1;
+}
+
+size_t steps_tokens(const struct call *call, const struct variant *variant)
+{
+    return call->tokens == 0 ? 0 : call->options.per_tensor ? 1 : call->rows * tokens_of_whole(call, variant);
+}
+
+struct span steps_token_span(const struct call *call, const struct variant *variant, size_t token)
+{
+    const size_t tokens = tokens_of_whole(call, variant);
+    const size_t length = length_of_token(call, variant);
+    const size_t whole = length_of_whole(call);
+    const size_t begin = token % tokens * length;
+    const size_t end = length < whole - begin ? begin + length : whole;
+
+    return (struct span){token / tokens * whole + begin, token / tokens * whole + end};
+}
+
+/* The token that element i is part of. */
+static size_t token_with(const struct call *call, const struct variant *variant, size_t i)
+{
+    const size_t whole = length_of_whole(call);
+
+    return i / whole * tokens_of_whole(call, variant) + i % whole / length_of_token(call, variant);
+}
+
+size_t steps_token_of(const struct call *call, const struct variant *variant, size_t i)
+{
+    return call->tokens == 0
+               ? 0
+               : turned(token_with(call, variant, i), variant->choice[STEP_TOKEN], steps_tokens(call, variant));
+}
+
+size_t steps_token_of_parameter(const struct call *call, const struct variant *variant, size_t i)
+{
+    static const struct variant definition;
+
+    return variant->choice[STEP_BLOCK] == AS_DEFINED
+               ? i
+               : token_with(call, variant, steps_token_span(call, &definition, i).begin);
+}
+
 /* ---- dynamic operators: a row's parameters --------------------------------------------------------------------- */
 
 /* The type that v and a row's parameters are computed in. */
@@ -284,8 +351,8 @@ static double smoothed(const struct arithmetic *a, size_t i, bool in_range)
 }
 
 /* The steps that come before the extremes are found. */
-static const enum step steps_of_extremes[] = {STEP_INPUT,  STEP_SCALE_PLACE, STEP_GROUP,      STEP_SCALE,
-                                              STEP_SMOOTH, STEP_RANGE,       STEP_TOKEN_TYPE, STEP_SUBNORMALS};
+static const enum step steps_of_extremes[] = {STEP_INPUT, STEP_SCALE_PLACE, STEP_GROUP,      STEP_SCALE, STEP_SMOOTH,
+                                              STEP_RANGE, STEP_TOKEN_TYPE,  STEP_SUBNORMALS, STEP_BLOCK};
 enum { STEPS_OF_EXTREMES = sizeof steps_of_extremes / sizeof steps_of_extremes[0] };
 
 /* The choice at a step, as far as it changes extremes: only of float64 the products are of that type, too. */
@@ -320,15 +387,15 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
 {
     const struct arithmetic a = {call, variant, NULL};
     const int range = choice(&a, STEP_RANGE);
-    const bool symmetric = call->op == DYNAMIC_QUANT;
+    const bool symmetric = call->op != DYNAMIC_QUANT_ASYMMETRIC;
     const bool plain = !call->operands[OPERAND_SMOOTH].data;
-    const size_t begin = token * call->token_length;
-    struct extremes e = {-INFINITY, INFINITY, begin, begin};
+    const struct span span = steps_token_span(call, variant, token);
+    struct extremes e = {-INFINITY, INFINITY, span.begin, span.begin};
 
     if (symmetric && range != RANGE_WITHOUT_SIGN) {
         e.hi = 0;
     }
-    for (size_t i = begin; i < begin + call->token_length; i++) {
+    for (size_t i = span.begin; i < span.end; i++) {
         const double v = plain ? flush_input(&a, load_x(&a, i)) : smoothed(&a, i, true);
         const double upper = symmetric && range != RANGE_WITHOUT_SIGN ? fabs(v) : v;
 
@@ -360,10 +427,11 @@ static bool is_of_largest(int least)
     return least == LEAST_M_1E_10 || least == LEAST_M_1E_5;
 }
 
-/* The bound as it is written in a program. */
-static double least_scale(int least)
+/* The bound as it is written in a program, or as it is given. */
+static double least_scale(const struct arithmetic *a, int least)
 {
     switch (least) {
+    case LEAST_MIN_SCALE: return (double)a->call->options.min_scale;
     case LEAST_1E_10:
     case LEAST_M_1E_10: return 1e-10;
     case LEAST_1E_8: return 1e-8;
@@ -379,7 +447,7 @@ static double least_scale(int least)
 static double bounded(const struct arithmetic *a, double scale, bool has_bound)
 {
     const int how = is_of_largest(choice(a, STEP_LEAST)) ? AS_DEFINED : choice(a, STEP_LEAST);
-    const double least = to_type(least_scale(how), wide_type(a));
+    const double least = to_type(least_scale(a, how), wide_type(a));
 
     if (how == LEAST_NONE || (how == AS_DEFINED && !has_bound)) {
         return scale;
@@ -433,21 +501,46 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
     return token;
 }
 
+/* What x is multiplied by. dynamic_block_quant rounds 1 / m before the product with DMAX. */
+static double symmetric_factor(const struct arithmetic *a, double dmax, double m)
+{
+    const int wide = wide_type(a);
+
+    if (a->call->op == DYNAMIC_QUANT) {
+        return note(a->trace, "r = DMAX / m", divide_on_vector_unit(a, dmax, m, wide));
+    }
+    if (choice(a, STEP_UNIT) == UNIT_ONE_DIVISION) {
+        return note(a->trace, "q = DMAX / m", divide_on_vector_unit(a, dmax, m, wide));
+    }
+    const double inverse = note(a->trace, "1 / m", divide_on_vector_unit(a, 1, m, wide));
+    return note(a->trace, "q = (1 / m) * DMAX", multiply(a, inverse, dmax, wide));
+}
+
+/* What min_scale makes of the parameters of a block. NaN stays. */
+static void limit_by_min_scale(const struct arithmetic *a, double *q, double *scale)
+{
+    const double min_scale = (double)a->call->options.min_scale;
+    const double most = divide(a, 1, min_scale, wide_type(a));
+
+    *q = note(a->trace, "q, at least min_scale", *q < min_scale ? min_scale : *q);
+    *scale = *scale > most ? most : *scale;
+}
+
 static struct token symmetric_token(const struct arithmetic *a, const struct extremes *e)
 {
     const int type = choice(a, STEP_TOKEN_TYPE);
     const int wide = wide_type(a);
     const double dmax = dtype_of(a->call->options.y_dtype)->high + (choice(a, STEP_UNIT) == UNIT_ONE_MORE ? 1 : 0);
     const int least = choice(a, STEP_LEAST);
-    const double least_m = is_of_largest(least) ? to_type(least_scale(least), wide_type(a)) : -INFINITY;
-    const double m = note(a->trace, "m = max |v|", e->hi < least_m ? least_m : e->hi); /* NaN stays */
+    const double least_m = is_of_largest(least) ? to_type(least_scale(a, least), wide_type(a)) : -INFINITY;
+    const double m = note(a->trace, a->call->op == DYNAMIC_QUANT ? "m = max |v|" : "m = max |x|",
+                          e->hi < least_m ? least_m : e->hi); /* NaN stays */
     note_place(a, "m is at", e->hi_at);
-    const double r = divide_on_vector_unit(a, dmax, m, wide);
+    const double r = symmetric_factor(a, dmax, m);
     const bool inverse = a->call->options.inverse_form != (choice(a, STEP_FORM) == FORM_OTHER);
     struct token token = {.back = r};
     double scale;
 
-    note(a->trace, "r = DMAX / m", r);
     if (choice(a, STEP_FORM) == FORM_DIVIDED) {
         scale = divide(a, m, dmax, wide);
     } else if (inverse) {
@@ -455,12 +548,14 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
     } else {
         scale = multiply(a, m, divide(a, 1, dmax, wide), wide);
     }
-    const double enough = bounded(a, scale, false);
-    token.scale = to_type(enough, type);
-    if (!(enough == scale) && !is_nan(enough)) {
-        token.back = divide(a, 1, token.scale, wide);
+    token.scale = bounded(a, scale, false);
+    if (!(token.scale == scale) && !is_nan(token.scale)) {
+        token.back = divide(a, 1, to_type(token.scale, type), wide);
     }
-    note(a->trace, "scale", token.scale);
+    if (a->call->options.min_scale > 0 && least != LEAST_NONE && least != LEAST_MIN_SCALE) {
+        limit_by_min_scale(a, &token.back, &token.scale);
+    }
+    token.scale = note(a->trace, "scale", to_type(token.scale, type));
     token.returned_scale = token.scale;
     return token;
 }
@@ -470,12 +565,7 @@ struct token steps_token(const struct call *call, const struct variant *variant,
 {
     const struct arithmetic a = {call, variant, trace};
 
-    return call->op == DYNAMIC_QUANT ? symmetric_token(&a, extremes) : asymmetric_token(&a, extremes);
-}
-
-size_t steps_token_of(const struct call *call, const struct variant *variant, size_t i)
-{
-    return call->tokens == 0 ? 0 : turned(i / call->token_length, variant->choice[STEP_TOKEN], call->tokens);
+    return call->op == DYNAMIC_QUANT_ASYMMETRIC ? asymmetric_token(&a, extremes) : symmetric_token(&a, extremes);
 }
 
 /* ---- from t to an integer -------------------------------------------------------------------------------------- */
@@ -723,7 +813,11 @@ static uint64_t dynamic_element(const struct arithmetic *a, const struct token *
     case SCALING_DIVISION: t = note(a->trace, "v / scale", divide(a, v, token->scale, product)); break;
     default:
         t = multiply(a, v, token->back, product);
-        note_product(a, has_offset ? "v * back" : "v * r", t, v, token->back, adds_first(a, has_offset));
+        note_product(a,
+                     has_offset                     ? "v * back"
+                     : a->call->op == DYNAMIC_QUANT ? "v * r"
+                                                    : "x * q",
+                     t, v, token->back, adds_first(a, has_offset));
         break;
     }
     return with_offset(a, t, v, token->back, has_offset, token->offset);

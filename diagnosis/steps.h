@@ -27,7 +27,7 @@ struct trace {
     struct division division; /* that of the device's vector unit, if there is one */
 };
 
-/* The extremes of what shares a scale. Of dynamic_quant hi is the largest |v|. */
+/* The extremes of what shares a scale. Of the symmetric operators hi is the largest |v|. */
 struct extremes {
     double hi;
     double lo;
@@ -50,6 +50,17 @@ static inline bool is_nan(double value)
     return value != value;
 }
 
+/* How many tokens a kernel has: one for each scale, unless its blocks are of another length. */
+size_t steps_tokens(const struct call *call, const struct variant *variant);
+
+/* The elements of x from begin to end. */
+struct span {
+    size_t begin;
+    size_t end; /* not included */
+};
+
+struct span steps_token_span(const struct call *call, const struct variant *variant, size_t token);
+
 /* Whether two variants find the same extremes. */
 bool steps_same_extremes(const struct variant *a, const struct variant *b);
 
@@ -63,6 +74,9 @@ struct token steps_token(const struct call *call, const struct variant *variant,
 
 /* The token whose parameters element i of y takes; 0 if the operator is not dynamic. */
 size_t steps_token_of(const struct call *call, const struct variant *variant, size_t i);
+
+/* The token whose parameters are returned at index i of scale and offset: that of the first element they are for. */
+size_t steps_token_of_parameter(const struct call *call, const struct variant *variant, size_t i);
 
 /* The bits of element i of y, before the layout. token is looked at by dynamic operators only, trace may be null. */
 uint64_t steps_element(const struct call *call, const struct variant *variant, const struct token *token, size_t i,

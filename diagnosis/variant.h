@@ -13,7 +13,8 @@ enum step {
     STEP_SCALE_PLACE,  /* enum place_choice: the scale that an element gets */
     STEP_OFFSET_PLACE, /* enum place_choice */
     STEP_GROUP,        /* enum group_choice */
-    STEP_TOKEN,        /* enum place_choice: the row's parameters */
+    STEP_BLOCK,        /* enum block_choice */
+    STEP_TOKEN,        /* enum place_choice: the row's parameters, or the block's */
     STEP_SCALE,        /* enum parameter_choice */
     STEP_OFFSET,       /* enum parameter_choice */
     STEP_SMOOTH,       /* enum smooth_choice */
@@ -54,6 +55,7 @@ enum input_choice {
 enum input_sign_choice { INPUT_UNSIGNED_INT4 = 1 };
 enum place_choice { PLACE_NEXT = 1, PLACE_PREVIOUS, PLACE_FIRST, PLACE_OTHER_AXIS };
 enum group_choice { GROUP_LATE = 1, GROUP_EARLY, GROUP_FIRST, GROUP_LAST, GROUP_COUNTS };
+enum block_choice { BLOCK_HALF = 1, BLOCK_ROW }; /* the length */
 enum parameter_choice {
     PARAMETER_FLOAT16 = 1,
     PARAMETER_BFLOAT16,
@@ -71,7 +73,7 @@ enum smooth_choice {
     SMOOTH_IN_RANGE_ONLY,
 };
 enum range_choice { RANGE_SYMMETRIC = 1, RANGE_WITH_ZERO, RANGE_IGNORES_NAN, RANGE_WITHOUT_SIGN };
-enum unit_choice { UNIT_RECIPROCAL = 1, UNIT_ONE_LESS, UNIT_ONE_MORE };
+enum unit_choice { UNIT_RECIPROCAL = 1, UNIT_ONE_LESS, UNIT_ONE_MORE, UNIT_ONE_DIVISION };
 enum least_choice {
     LEAST_NONE = 1,
     LEAST_1E_12,
@@ -83,6 +85,7 @@ enum least_choice {
     LEAST_ONE_FOR_ZERO,
     LEAST_M_1E_10, /* of the largest |v|, not of the scale */
     LEAST_M_1E_5,
+    LEAST_MIN_SCALE,
 };
 enum token_offset_choice { TOKEN_OFFSET_INTEGER = 1, TOKEN_OFFSET_FROM_LOW };
 enum offset_sign_choice { OFFSET_NEGATED = 1 };

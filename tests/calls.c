@@ -388,6 +388,27 @@ static void draw_dynamic(test_drawing *d)
     }
 }
 
+static void draw_dynamic_block_quant(test_drawing *d)
+{
+    static const float min_scales[] = {0.0f, 0.0f, 0x1p-10f, 1.0f, 50.0f, 0x1p-140f};
+    static const int64_t blocks[] = {1, 5, 8, 16, 32, 64, 128, 128, 256};
+    const npuq_dtype y = ONE_OF(d, narrow);
+    int64_t shape[NPUQ_MAX_NDIM];
+
+    draw_shape(d, 1, MOST_DIMENSIONS, y);
+    const int64_t columns = d->shape[d->ndim - 1];
+    const int64_t any = 1 + (int64_t)d->choose((size_t)columns + 9);
+    const int64_t drawn = one_in(d, 2) ? ONE_OF(d, blocks) : any;
+    const int64_t block = y == NPUQ_QUINT4X2 && drawn < columns ? (drawn + 7) / 8 * 8 : drawn;
+    d->call.block = block;
+    d->call.min_scale = ONE_OF(d, min_scales);
+    memcpy(shape, d->shape, sizeof shape);
+    shape[d->ndim - 1] = (columns + block - 1) / block;
+    add_input(d, X, float_of(d), d->ndim, d->shape);
+    add_output(d, Y, y, d->ndim, d->shape);
+    add_output(d, SCALE, NPUQ_FLOAT32, d->ndim, shape);
+}
+
 static void draw_params(test_drawing *d)
 {
     d->call.y_dtype = ONE_OF(d, narrow);
@@ -461,6 +482,7 @@ void test_draw_call(test_drawing *d)
     case TEST_QUANTIZE: draw_quantize(d); break;
     case TEST_GROUP_QUANT: draw_group_quant(d); break;
     case TEST_TRANS_QUANT_PARAM: draw_trans_quant_param(d); break;
+    case TEST_DYNAMIC_BLOCK_QUANT: draw_dynamic_block_quant(d); break;
     case TEST_DYNAMIC_QUANT_PARAMS:
     case TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS: draw_params(d); break;
     case TEST_ANTI_QUANT: draw_anti_quant(d); break;

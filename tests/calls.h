@@ -46,6 +46,8 @@ typedef struct test_call {
     npuq_quant_mode quant_mode;
     npuq_scale_form scale_form;
     npuq_round_mode round_mode;
+    int64_t block;
+    float min_scale;
     npuq_dtype y_dtype; /* of the steps that make parameters */
     const npuq_executor *executor;
 } test_call;

@@ -496,6 +496,13 @@ static void oracle_dynamic_quant(const npuq_tensor *x, const npuq_tensor *smooth
                            form == NPUQ_SCALE_INVERSE, elements(y), type(y), (float *)elements(scale));
 }
 
+static void oracle_dynamic_block_quant(const npuq_tensor *x, int64_t block, float min_scale, const npuq_tensor *y,
+                                       const npuq_tensor *scale)
+{
+    npuq_ref_dynamic_block_quant(elements(x), type(x), rows(x), columns(x), (size_t)block, min_scale, elements(y),
+                                 type(y), (float *)elements(scale));
+}
+
 static void oracle_anti_quant(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *offset,
                               const npuq_tensor *y)
 {
@@ -895,6 +902,43 @@ static void group_quant_traps(void)
     }
 }
 
+static void dynamic_block_quant(const shape *c, npuq_dtype x_dtype, npuq_dtype y_dtype, int64_t block, float min_scale)
+{
+    int64_t extents[NPUQ_MAX_NDIM];
+
+    memcpy(extents, c->extents, sizeof extents);
+    extents[c->ndim - 1] = (last(c) + block - 1) / block;
+    const npuq_tensor *x = &make_x(x_dtype, c->ndim, c->extents)->tensor;
+    const npuq_tensor *y = make_output(y_dtype, c->ndim, c->extents);
+    const npuq_tensor *scale = make_output(NPUQ_FLOAT32, c->ndim, extents);
+
+    RUN(dynamic_block_quant, x, block, min_scale, y, scale);
+    finish();
+}
+
+/* With a min_scale between those of many blocks, and one whose inverse is too large. */
+static void blocks_of(const shape *c)
+{
+    static const int64_t blocks[] = {8, 16, 32, 64, 128, 40, 1, 5};
+    static const float min_scales[] = {0.0f, 0x1p-3f, 0x1p-130f};
+
+    for (size_t i = 0; i < COUNT(blocks) * 18; i++) {
+        const int64_t block = blocks[i / 18];
+        const npuq_dtype y_dtype = narrows[i / 3 % 2];
+
+        if (y_dtype != NPUQ_QUINT4X2 || (last(c) % 8 == 0 && (block % 8 == 0 || block >= last(c)))) {
+            dynamic_block_quant(c, floats[i % 3], y_dtype, block, min_scales[i / 6 % 3]);
+        }
+    }
+}
+
+static void block_operators(void)
+{
+    for (size_t i = 0; i < COUNT(short_rows); i++) {
+        blocks_of(&short_rows[i]);
+    }
+}
+
 /* A range of 255 makes the scale 1 and the offset -128; the others are m + 0.5, or a little more, which is lost when
  * the offset is added. */
 static void dynamic_traps(void)
@@ -1018,10 +1062,17 @@ static void dynamic_steps(void)
     dynamic_combinations(dynamic_steps_of);
 }
 
+static const shape long_rows[] = {{2, {3, 2056}, 1}, {2, {2, 4200}, -1}, {3, {2, 1, 9000}, 2}};
+
+static void long_blocks(void)
+{
+    for (size_t i = 0; i < COUNT(long_rows); i++) {
+        blocks_of(&long_rows[i]);
+    }
+}
+
 static void long_ones(void)
 {
-    static const shape long_rows[] = {{2, {3, 2056}, 1}, {2, {2, 4200}, -1}, {3, {2, 1, 9000}, 2}};
-
     shapes = long_rows;
     shape_count = COUNT(long_rows);
     quantize();
@@ -1089,10 +1140,31 @@ static void refusals(void)
     finish();
 }
 
+static void refused_blocks(void)
+{
+    static const int64_t extents[] = {4, 16};
+    const npuq_tensor *x = &make_x(NPUQ_FLOAT32, 2, extents)->tensor;
+    const npuq_tensor *y = make_output(NPUQ_INT8, 2, extents);
+    const npuq_tensor *scale = make_output(NPUQ_FLOAT32, 2, extents);
+
+    add(npuq_dynamic_block_quant(x, 0, 0.0f, y, scale, NULL));
+    add(npuq_dynamic_block_quant(x, 1, -1.0f, y, scale, NULL));
+    add(npuq_dynamic_block_quant(x, 2, 0.0f, y, scale, NULL));
+    add(npuq_dynamic_block_quant(x, 1, 0.0f, y, x, NULL));
+    finish();
+}
+
 #endif
 
 /* ---- */
 
+#ifdef CHECKSUM_ORACLE
+#define ALONE(part) NULL
+#else
+#define ALONE(part) part
+#endif
+
+/* In the order in which they came: a part's place is its seed. */
 static const struct {
     const char *name;
     void (*run)(void);
@@ -1110,20 +1182,30 @@ static const struct {
     {"requant", requant},
     {"requant, traps", requant_traps},
     {"quant_matmul", quant_matmul},
-#ifndef CHECKSUM_ORACLE
-    {"steps of dynamic_quant, library alone", dynamic_steps},
-    {"long rows, library alone", long_ones},
-    {"large, library alone", large},
-    {"refusals, library alone", refusals},
-#endif
+    {"steps of dynamic_quant, library alone", ALONE(dynamic_steps)},
+    {"long rows, library alone", ALONE(long_ones)},
+    {"large, library alone", ALONE(large)},
+    {"refusals, library alone", ALONE(refusals)},
+    {"dynamic_block_quant", block_operators},
+    {"dynamic_block_quant, long rows, library alone", ALONE(long_blocks)},
+    {"dynamic_block_quant, refusals, library alone", ALONE(refused_blocks)},
 };
 
+/* Parts, from the first one on, whose checksum never changes: what comes later is added behind them. */
+enum { OLDER_PARTS = 17 };
+
 /* The checksum of the parts' checksums, each of which is of that part alone. */
-static uint64_t run(bool verbose)
+static uint64_t run(bool verbose, uint64_t *of_older_parts)
 {
     uint64_t of_parts = 0;
 
     for (size_t i = 0; i < COUNT(parts); i++) {
+        if (i == OLDER_PARTS) {
+            *of_older_parts = of_parts;
+        }
+        if (!parts[i].run) {
+            continue;
+        }
         random_state = i;
         checksum = 0;
         parts[i].run();
@@ -1142,13 +1224,16 @@ static uint64_t run(bool verbose)
 
 int main(void)
 {
-    (void)run(true);
+    uint64_t of_older_parts = 0;
+
+    (void)run(true, &of_older_parts);
     return 0;
 }
 
 #else
 
-static const uint64_t expected = UINT64_C(0x2F593F264BA05C45);
+static const uint64_t expected_of_older_parts = UINT64_C(0x2F593F264BA05C45);
+static const uint64_t expected = UINT64_C(0x15084A64D9300D2D);
 
 int main(int argc, char **argv)
 {
@@ -1159,11 +1244,15 @@ int main(int argc, char **argv)
         if (npuq_set_backend((npuq_backend)i) != NPUQ_OK) {
             continue; /* not on this machine */
         }
-        const uint64_t got = run(verbose);
+        uint64_t of_older_parts = 0;
+        const uint64_t got = run(verbose, &of_older_parts);
         (void)printf("%s %016" PRIX64 "\n", npuq_backend_name((npuq_backend)i), got);
         (void)fflush(stdout);
-        if (got != expected) {
-            (void)fprintf(stderr, "checksum: expected %016" PRIX64 "\n", expected);
+        if (got != expected || of_older_parts != expected_of_older_parts) {
+            (void)fprintf(stderr,
+                          "checksum: expected %016" PRIX64 ", and of the first parts %016" PRIX64 ", not %016" PRIX64
+                          "\n",
+                          expected, expected_of_older_parts, of_older_parts);
             differ = 1;
         }
     }

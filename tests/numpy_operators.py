@@ -116,6 +116,20 @@ def dynamic_quant(x, smooth, group_index, per_tensor, scale_form, dtype):
     return y, round_to(scale, "float32").reshape((1,) if per_tensor else x.shape[:-1])
 
 
+def dynamic_block_quant(x, block, min_scale, dtype):
+    greatest, inverse = (f4(7), 0x3E124925) if dtype == "quint4x2" else (f4(127), 0x3C010204)
+    values = floats(x)
+    starts = np.arange(0, x.shape[-1], block)
+    largest = np.maximum.reduceat(np.abs(values), starts, axis=-1)
+    back = (one / largest) * greatest
+    scale = largest * np.uint32(inverse).view(f4)
+    if min_scale > 0:
+        back = np.maximum(back, f4(min_scale))
+        scale = np.minimum(scale, one / f4(min_scale))
+    lengths = np.diff(np.append(starts, x.shape[-1]))
+    return saturate(values * np.repeat(back, lengths, axis=-1), dtype), round_to(scale, "float32")
+
+
 def round_to(t, dtype):
     """To a floating-point type, in which there is one NaN; bfloat16 as its bits."""
     assert t.dtype == f4

@@ -162,6 +162,10 @@ void test_call_oracle(const test_call *c, void *const elements[SLOTS])
                                type(c, SMOOTH_SCALES), groups, ends, per_tensor, c->scale_form == NPUQ_SCALE_INVERSE,
                                elements[Y], type(c, Y), elements[SCALE]);
         break;
+    case TEST_DYNAMIC_BLOCK_QUANT:
+        npuq_ref_dynamic_block_quant(elements[X], type(c, X), rows(c, X), columns(c, X), (size_t)c->block, c->min_scale,
+                                     elements[Y], type(c, Y), elements[SCALE]);
+        break;
     case TEST_ANTI_QUANT:
         npuq_ref_anti_quant(elements[X], type(c, X), rows(c, Y), columns(c, Y), elements[SCALE], type(c, SCALE),
                             count(c, SCALE), elements[OFFSET], elements[Y], type(c, Y));

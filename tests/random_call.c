@@ -34,6 +34,8 @@ bool random_call_make(struct random_call *random, unsigned op, size_t (*choose)(
                                          .per_tensor = c->quant_mode == NPUQ_PER_TENSOR,
                                          .inverse_form = c->scale_form == NPUQ_SCALE_INVERSE,
                                          .rounds_to_nearest = c->round_mode == NPUQ_ROUND_NEAREST,
+                                         .block = c->block,
+                                         .min_scale = c->min_scale,
                                          .y_dtype = c->tensors[Y].dtype};
     assert_true(!accepted || call_make(&random->call, op, operands, &options));
     test_free_drawing(&d);

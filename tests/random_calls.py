@@ -4,9 +4,9 @@ import math
 from typing import Any, Callable, Dict, NamedTuple
 
 import numpy as np
-from numpy_operators import (anti_quant, dequant, dynamic, dynamic_quant, f4, group_quant, quantize, random_ends,
-                             random_floats, random_integers, random_shape, random_words, requant, rng,
-                             trans_quant_param)
+from numpy_operators import (anti_quant, dequant, dynamic, dynamic_block_quant, dynamic_quant, f4, group_quant,
+                             quantize, random_ends, random_floats, random_integers, random_shape, random_words,
+                             requant, rng, trans_quant_param)
 
 FLOATS = ("float16", "bfloat16", "float32")
 
@@ -109,6 +109,15 @@ def random_dynamic_quant_asymmetric():
     return dynamic_call(*arguments, dynamic(*arguments))
 
 
+def random_dynamic_block_quant():
+    dtype = choose("int8", "quint4x2")
+    x = random_floats(random_shape(1, 4, 8), special=choose(0, 0.02))
+    block = choose(8, 16, 32, 64, 128) if dtype == "quint4x2" else int(rng.integers(1, x.shape[-1] + 9))
+    min_scale = float(choose(0, f4(2.0) ** rng.integers(-12, 8), 50))
+    y, scale = dynamic_block_quant(x, block, min_scale, dtype)
+    return RandomCall({"x": x}, {"block": block, "min_scale": min_scale, "dtype": dtype}, {"y": y, "scale": scale})
+
+
 def random_anti_quant():
     dtype = choose(*FLOATS)
     x = random_integers(random_shape(1, 4), choose("i1", "i4"))  # int32: words of int4
@@ -151,6 +160,7 @@ RANDOM_CALLS: Dict[str, Callable[[], RandomCall]] = {
     "trans_quant_param": random_trans_quant_param,
     "dynamic_quant": random_dynamic_quant,
     "dynamic_quant_asymmetric": random_dynamic_quant_asymmetric,
+    "dynamic_block_quant": random_dynamic_block_quant,
     "anti_quant": random_anti_quant,
     "dequant": random_dequant,
     "requant": random_requant,

@@ -243,21 +243,31 @@ static struct quantize_types random_types(void)
                                    outputs[test_below(3)], test_one_in(3),        test_one_in(3)};
 }
 
-/* ---- dynamic_quant ----------------------------------------------------------------------------------------------- */
+/* ---- dynamic_quant and dynamic_block_quant
+ * ----------------------------------------------------------------------------------------------- */
 
 struct dynamic_types {
     npuq_dtype x;
     npuq_dtype y;
     bool inverse;
     bool per_tensor;
-    int smooth; /* 0: none, 1: one row, 2: groups of rows */
+    int smooth;    /* 0: none, 1: one row, 2: groups of rows */
+    int64_t block; /* of dynamic_block_quant; 0: the operator is dynamic_quant */
+    bool limited;  /* by min_scale, some of the blocks */
 };
+
+static float dmax_of(npuq_dtype y)
+{
+    return y == NPUQ_QUINT4X2 ? 7 : 127;
+}
 
 /* v lies near ties of its products with 127 / m. */
 static struct sample make_dynamic(const struct dynamic_types *t)
 {
     static const int64_t ends[] = {7, 7, ROWS};
-    const int64_t tokens = t->per_tensor ? 1 : ROWS;
+    const int64_t blocks = t->block > 0 ? (COLS + t->block - 1) / t->block : 1;
+    const int64_t tokens = t->per_tensor ? 1 : ROWS * blocks;
+    const size_t length = t->per_tensor ? COUNT : t->block > 0 ? (size_t)t->block : COLS;
     const size_t factors = t->smooth == 2 ? 3 * COLS : COLS;
     const struct array x = make_array(t->x, COUNT);
     const struct array smooth = make_array(NPUQ_FLOAT32, factors);
@@ -268,30 +278,37 @@ static struct sample make_dynamic(const struct dynamic_types *t)
                                                    : npuq_vector(smooth.data, NPUQ_FLOAT32, COLS);
     const npuq_tensor groups_view = npuq_vector(ends, NPUQ_INT64, 3);
     const npuq_tensor y_view = npuq_matrix(s.ours[RESULT_Y].data, t->y, ROWS, (int64_t)words, 0);
-    const npuq_tensor scale_view = npuq_vector(s.ours[RESULT_SCALE].data, NPUQ_FLOAT32, tokens);
+    const npuq_tensor scale_view = t->block > 0 ? npuq_matrix(s.ours[RESULT_SCALE].data, NPUQ_FLOAT32, ROWS, blocks, 0)
+                                                : npuq_vector(s.ours[RESULT_SCALE].data, NPUQ_FLOAT32, tokens);
     const npuq_tensor *const operands[OPERANDS] = {[OPERAND_X] = &x_view,
                                                    [OPERAND_SMOOTH] = t->smooth ? &smooth_view : NULL,
                                                    [OPERAND_GROUPS] = t->smooth == 2 ? &groups_view : NULL};
-    const struct call_options options = {
-        .y_dtype = t->y, .per_tensor = t->per_tensor, .inverse_form = t->inverse, .axis = -1};
-    const float dmax = t->y == NPUQ_QUINT4X2 ? 7 : 127;
+    const float dmax = dmax_of(t->y);
+    const struct call_options options = {.y_dtype = t->y,
+                                         .per_tensor = t->per_tensor,
+                                         .inverse_form = t->inverse,
+                                         .axis = -1,
+                                         .block = t->block,
+                                         .min_scale = t->limited ? dmax / 6 : 0};
     float m = 0;
 
     for (size_t i = 0; i < factors; i++) {
         put(&smooth, i, t->smooth ? (float)test_between(1, 8) : 1);
     }
     for (size_t i = 0; i < COUNT; i++) {
-        if (i % COLS == 0 && (i == 0 || !t->per_tensor)) {
+        if ((t->per_tensor ? i : i % COLS % length) == 0) {
             m = (float)test_between(0x400000, 0x7FFFFF) / (float)(1 << 20);
         }
-        put(&x, i, i % COLS == 5 ? m : near_tie(t->y) * (m / dmax));
+        put(&x, i, i % COLS % length == 5 ? m : near_tie(t->y) * (m / dmax));
     }
-    assert_int_equal(npuq_dynamic_quant(&x_view, operands[OPERAND_SMOOTH], operands[OPERAND_GROUPS],
-                                        t->per_tensor ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN,
-                                        t->inverse ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT, &y_view, &scale_view,
-                                        NULL),
+    assert_int_equal(t->block > 0
+                         ? npuq_dynamic_block_quant(&x_view, t->block, options.min_scale, &y_view, &scale_view, NULL)
+                         : npuq_dynamic_quant(&x_view, operands[OPERAND_SMOOTH], operands[OPERAND_GROUPS],
+                                              t->per_tensor ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN,
+                                              t->inverse ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT, &y_view,
+                                              &scale_view, NULL),
                      NPUQ_OK);
-    assert_true(call_make(&s.call, DYNAMIC_QUANT, operands, &options));
+    assert_true(call_make(&s.call, t->block > 0 ? DYNAMIC_BLOCK_QUANT : DYNAMIC_QUANT, operands, &options));
     free(x.data);
     free(smooth.data);
     start_dump(&s);
@@ -307,27 +324,42 @@ static float value_of(const struct sample *s, size_t i)
     return smooth->data ? npuq_ref_mul(x, get(smooth, group * COLS + i % COLS)) : x;
 }
 
-/* The results of a row, or of the tensor, with its quotient moved; says whether they differ from ours. */
+static struct span span_of(const struct sample *s, size_t token)
+{
+    static const struct variant definition;
+
+    return steps_token_span(&s->call, &definition, token);
+}
+
+/* The results of a row, of a block or of the tensor, with its quotient moved; says whether they differ from ours. */
 static bool write_row(struct sample *s, size_t token, int units)
 {
-    const size_t length = s->call.token_length;
-    const float dmax = s->call.options.y_dtype == NPUQ_QUINT4X2 ? 7 : 127;
+    const struct call_options *options = &s->call.options;
+    const struct span span = span_of(s, token);
+    const float dmax = dmax_of(options->y_dtype);
     bool differs = false;
     float m = 0;
 
-    for (size_t i = token * length; i < (token + 1) * length; i++) {
+    for (size_t i = span.begin; i < span.end; i++) {
         m = fmaxf(m, fabsf(value_of(s, i)));
     }
-    const float r = divide(dmax, m, units);
-    const float scale = s->call.options.inverse_form ? npuq_ref_div(1, r) : npuq_ref_mul(m, npuq_ref_div(1, dmax));
+    float r = divide(dmax, m, units);
+    float scale = options->inverse_form ? npuq_ref_div(1, r) : npuq_ref_mul(m, npuq_ref_div(1, dmax));
+    if (s->call.op == DYNAMIC_BLOCK_QUANT) {
+        r = npuq_ref_mul(divide(1, m, units), dmax);
+    }
+    if (options->min_scale > 0) {
+        r = fmaxf(r, options->min_scale);
+        scale = fminf(scale, npuq_ref_div(1, options->min_scale));
+    }
 
     put(&s->theirs[RESULT_SCALE], token, scale);
     differs = scale != get(&s->ours[RESULT_SCALE], token);
-    for (size_t i = token * length; i < (token + 1) * length; i++) {
+    for (size_t i = span.begin; i < span.end; i++) {
         npuq_ref_store(s->theirs[RESULT_Y].data, (npuq_ref_dtype)s->theirs[RESULT_Y].dtype, i,
                        npuq_ref_mul(value_of(s, i), r));
     }
-    for (size_t i = token * length; i < (token + 1) * length; i++) {
+    for (size_t i = span.begin; i < span.end; i++) {
         differs = differs || array_bits(&s->theirs[RESULT_Y], i) != array_bits(&s->ours[RESULT_Y], i);
     }
     return differs;
@@ -345,8 +377,11 @@ static size_t move_rows(struct sample *s)
 
 static struct dynamic_types random_dynamic(void)
 {
-    return (struct dynamic_types){floats[test_below(3)], test_one_in(2) ? NPUQ_INT8 : NPUQ_QUINT4X2, test_one_in(2),
-                                  test_one_in(4), 0};
+    const npuq_dtype x = floats[test_below(3)];
+    const npuq_dtype y = test_one_in(2) ? NPUQ_INT8 : NPUQ_QUINT4X2;
+
+    return test_one_in(2) ? (struct dynamic_types){x, y, .block = 24, .limited = test_one_in(2)}
+                          : (struct dynamic_types){x, y, .inverse = test_one_in(2), .per_tensor = test_one_in(4)};
 }
 
 /* ---- the tests --------------------------------------------------------------------------------------------------- */
@@ -389,7 +424,7 @@ static void test_devices_are_within(void **unused)
     }
     for (int again = 0; again < test_rounds(200); again++) {
         struct dynamic_types types = random_dynamic();
-        types.smooth = types.per_tensor ? (int)test_below(2) : (int)test_below(3);
+        types.smooth = types.block > 0 ? 0 : types.per_tensor ? (int)test_below(2) : (int)test_below(3);
         struct sample s = make_dynamic(&types);
         const size_t differing = move_rows(&s);
         struct diagnosis d = diagnosis_of(&s);
@@ -440,7 +475,7 @@ static void test_elements_outside_are_wrong(void **unused)
     }
 }
 
-/* Rows of which one element needs the quotient below and another the one above. */
+/* Rows, or blocks, of which one element needs the quotient below and another the one above. */
 static void test_rows_of_two_quotients_are_wrong(void **unused)
 {
     size_t rows = 0;
@@ -456,15 +491,16 @@ static void test_rows_of_two_quotients_are_wrong(void **unused)
 
         array_release(&other.theirs[RESULT_Y]);
         other.theirs[RESULT_Y] = make_array(types.y, COUNT);
-        for (size_t token = 0; token < ROWS; token++) {
+        for (size_t token = 0; token < s.call.tokens; token++) {
+            const struct span span = span_of(&s, token);
             bool below = false;
             bool above = false;
             (void)write_row(&s, token, 1);
-            for (size_t i = token * COLS; i < (token + 1) * COLS; i++) {
+            for (size_t i = span.begin; i < span.end; i++) {
                 array_set_bits(&other.theirs[RESULT_Y], i, array_bits(&s.theirs[RESULT_Y], i));
             }
             (void)write_row(&s, token, -1);
-            for (size_t i = token * COLS; i < (token + 1) * COLS; i++) {
+            for (size_t i = span.begin; i < span.end; i++) {
                 const uint64_t ours = array_bits(&s.ours[RESULT_Y], i);
                 const uint64_t high = array_bits(&other.theirs[RESULT_Y], i);
                 const uint64_t low = array_bits(&s.theirs[RESULT_Y], i);
@@ -489,7 +525,7 @@ static void test_rows_of_two_quotients_are_wrong(void **unused)
 /* Nearly all that such kernels make different is admissible: they are named, and not excused. */
 static void test_exact_mistakes_are_named(void **unused)
 {
-    static const char *const names[] = {"half-away", "half-up", "half-added-up", "reciprocal"};
+    static const char *const names[] = {"half-away", "half-up", "half-added-up", "reciprocal", "one-division"};
 
     (void)unused;
     for (int again = 0; again < test_rounds(60); again++) {
@@ -599,7 +635,8 @@ static void test_other_operators(void **unused)
                 }
             }
             struct diagnosis d;
-            const bool divides = 1U << o == DYNAMIC_QUANT || (1U << o == QUANTIZE && random.call.options.divides);
+            const bool divides = 1U << o == DYNAMIC_QUANT || 1U << o == DYNAMIC_BLOCK_QUANT ||
+                                 (1U << o == QUANTIZE && random.call.options.divides);
             assert_true(diagnose(&random.call, random.results, dump, NULL, &d));
             assert_int_equal(d.admission.divides, divides);
             assert_true(divides || d.verdict != VERDICT_ADMISSIBLE);
@@ -722,6 +759,47 @@ static void test_dynamic_example(void **unused)
     }
 }
 
+/* Two blocks, of which the second is shorter: each has a quotient of its own, and one alone. */
+static void test_block_example(void **unused)
+{
+    static const struct {
+        int8_t y[6];
+        size_t differing;
+        size_t wrong;
+    } dumps[] = {
+        {{127, 71, 91, 0, 127, 64}, 1, 0}, /* by the quotient below */
+        {{127, 72, 92, 0, 127, 64}, 1, 0}, /* by the one above */
+        {{127, 71, 92, 0, 127, 64}, 1, 1}, /* by both */
+        {{127, 71, 91, 0, 127, 65}, 2, 1}, {{126, 72, 91, 0, 127, 64}, 1, 1},
+    };
+    static const float x[] = {5.45703125f, 3.072265625f, 3.931640625f, 0, 1, .5f};
+    struct sample s = {.ours = {make_array(NPUQ_INT8, 6), make_array(NPUQ_FLOAT32, 2)}};
+    const npuq_tensor x_view = npuq_matrix(x, NPUQ_FLOAT32, 1, 6, 0);
+    const npuq_tensor y = npuq_matrix(s.ours[RESULT_Y].data, NPUQ_INT8, 1, 6, 0);
+    const npuq_tensor scale = npuq_matrix(s.ours[RESULT_SCALE].data, NPUQ_FLOAT32, 1, 2, 0);
+    const npuq_tensor *const operands[OPERANDS] = {&x_view};
+    const struct call_options options = {.y_dtype = NPUQ_INT8, .block = 4};
+
+    (void)unused;
+    assert_int_equal(npuq_dynamic_block_quant(&x_view, 4, 0, &y, &scale, NULL), NPUQ_OK);
+    assert_true(call_make(&s.call, DYNAMIC_BLOCK_QUANT, operands, &options));
+    start_dump(&s);
+    assert_memory_equal(s.ours[RESULT_Y].data, ((const int8_t[]){127, 72, 91, 0, 127, 64}), 6);
+    for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++) {
+        memcpy(s.theirs[RESULT_Y].data, dumps[i].y, 6);
+        struct diagnosis d = diagnosis_of(&s);
+        assert_int_equal(d.admission.units, 2);
+        assert_int_equal(d.admission.differing, dumps[i].differing);
+        assert_int_equal(d.admission.wrong, dumps[i].wrong);
+        diagnosis_release(&d);
+    }
+    put(&s.theirs[RESULT_SCALE], 0, nextafterf(get(&s.ours[RESULT_SCALE], 0), 1)); /* which no quotient moves */
+    struct diagnosis d = diagnosis_of(&s);
+    assert_int_equal(d.admission.wrong, 1);
+    diagnosis_release(&d);
+    release_sample(&s);
+}
+
 /* Of a quotient that is 0, infinite or NaN there is no other: what saturates by the number beside 0 is wrong. */
 static void test_special_rows(void **unused)
 {
@@ -762,6 +840,7 @@ int main(void)
         cmocka_unit_test(test_quantize_example),
         cmocka_unit_test(test_page_example),
         cmocka_unit_test(test_dynamic_example),
+        cmocka_unit_test(test_block_example),
         cmocka_unit_test(test_special_rows),
     };
 

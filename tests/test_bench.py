@@ -170,6 +170,8 @@ class Bench(unittest.TestCase):
                      "dynamic_quant/token/plain/bf16-i8",
                      "dynamic_quant/token/smooth/bf16-i8", "dynamic_quant/tensor/plain/bf16-i8",
                      "dynamic_quant/token/plain/bf16-i4", "anti_quant/mul/channel/i8-bf16",
+                     *(f"dynamic_block_quant/block{block}/plain/{x}-i8" for block in (32, 128)
+                       for x in ("f32", "f16", "bf16")), "dynamic_block_quant/block128/plain/bf16-i4",
                      "anti_quant/mul/channel/i8-f16", "anti_quant/mul/uniform/i8-f32", "anti_quant/mul/channel/i4-f32",
                      "anti_quant/mul/uniform/i8-bf16", "dequant/weight/uniform/i32-bf16",
                      "dequant/weight/channel/i32-f32", "dequant/token/channel/i32-bf16",
@@ -190,7 +192,7 @@ class Bench(unittest.TestCase):
         """Of one short row, the prepared call and the call that makes its tensors take turns with the call, of every
         operator; of more rows they do not. Two operators cannot be prepared."""
         cases = self.results("--set", "overhead", "--no-peers")["cases"]
-        self.assertEqual(len({case["name"].split("/")[0] for case in cases}), 8)
+        self.assertEqual(len({case["name"].split("/")[0] for case in cases}), 9)
         for case in cases + self.results("--shape", "1x24", "--set", "overhead,data", "--no-peers")["cases"]:
             self.assertNotIn("failure", case)
             parts = [run["who"] for run in case["runs"] if run["kind"] in ("prepared", "with tensors")]
@@ -201,12 +203,13 @@ class Bench(unittest.TestCase):
             self.assertFalse([run for run in case["runs"] if run["kind"] in ("prepared", "with tensors")])
 
     def test_bytes(self):
-        """What is read and written besides x and y: a scale for each row and perhaps an offset; of the groups, those
-        that have rows."""
+        """What is read and written besides x and y: a scale for each row or block and perhaps an offset; of the groups,
+        those that have rows."""
         cases = {case["name"]: case for case in self.results("--filter", "^dynamic,^group", "--max-elements", "100000",
                                                              "--no-peers")["cases"]}
-        for name, written in (("dynamic_quant_asymmetric", 8), ("dynamic_quant", 4)):
-            self.assertEqual(cases[f"{name}/token/plain/f32-i8/1x128"]["bytes_written"], 128 + written)
+        for name, written in (("dynamic_quant_asymmetric/token", 8), ("dynamic_quant/token", 4),
+                              ("dynamic_block_quant/block128", 4), ("dynamic_block_quant/block32", 16)):
+            self.assertEqual(cases[f"{name}/plain/f32-i8/1x128"]["bytes_written"], 128 + written)
         for shape, groups in (("1x1024", 1), ("8x4096", 8), ("64x1024", 64)):
             rows, columns = map(int, shape.split("x"))
             self.assertEqual(cases[f"group_quant/mul/experts64/f32-i8/{shape}"]["bytes_read"],
@@ -231,6 +234,7 @@ class Bench(unittest.TestCase):
                  "quantize/div/channel/f32-i8", "dynamic_quant_asymmetric/token/plain/f32-i8",
                  "dynamic_quant_asymmetric/tensor/plain/bf16-i8",
                  "dynamic_quant/token/plain/bf16-i8", "dynamic_quant/tensor/plain/f32-i8",
+                 "dynamic_block_quant/block32/plain/f32-i8", "dynamic_block_quant/block128/plain/bf16-i8",
                  "group_quant/mul/experts64/f32-i8", "group_quant/mul/experts64/bf16-i8",
                  *(f"anti_quant/mul/{parameters}/{x}-{y}" for parameters in ("uniform", "channel") for x in ("i8", "i4")
                    for y in ("f32", "bf16")), "dequant/weight/uniform/i32-f32",

@@ -160,13 +160,14 @@ static void test_hypotheses(void **unused)
         [STEP_SCALE_PLACE] = PLACE_OTHER_AXIS,
         [STEP_OFFSET_PLACE] = PLACE_OTHER_AXIS,
         [STEP_GROUP] = GROUP_COUNTS,
+        [STEP_BLOCK] = BLOCK_ROW,
         [STEP_TOKEN] = PLACE_FIRST,
         [STEP_SCALE] = PARAMETER_LEFT_OUT,
         [STEP_OFFSET] = PARAMETER_UNSIGNED,
         [STEP_SMOOTH] = SMOOTH_IN_RANGE_ONLY,
         [STEP_RANGE] = RANGE_WITHOUT_SIGN,
-        [STEP_UNIT] = UNIT_ONE_MORE,
-        [STEP_LEAST] = LEAST_M_1E_5,
+        [STEP_UNIT] = UNIT_ONE_DIVISION,
+        [STEP_LEAST] = LEAST_MIN_SCALE,
         [STEP_TOKEN_OFFSET] = TOKEN_OFFSET_FROM_LOW,
         [STEP_OFFSET_SIGN] = OFFSET_NEGATED,
         [STEP_FORM] = FORM_DIVIDED,
@@ -322,7 +323,8 @@ static void test_steps_of_extremes(void **unused)
 {
     (void)unused;
     for (int again = 0; again < test_rounds(200); again++) {
-        struct random_call random = make_call_of_elements(again % 2 ? DYNAMIC_QUANT : DYNAMIC_QUANT_ASYMMETRIC);
+        static const unsigned dynamic[] = {DYNAMIC_QUANT, DYNAMIC_QUANT_ASYMMETRIC, DYNAMIC_BLOCK_QUANT};
+        struct random_call random = make_call_of_elements(dynamic[again % 3]);
 
         for (int h = 0; h < hypothesis_count; h++) {
             struct variant variant = {.choice = {0}};
@@ -982,6 +984,13 @@ static const struct hard_wish wishes[] = {
      .dtypes = {[OPERAND_X] = NPUQ_INT32, [OPERAND_SCALE] = NPUQ_UINT64, [OPERAND_BIAS] = NPUQ_INT32},
      .present = {[OPERAND_X] = true, [OPERAND_SCALE] = true, [OPERAND_BIAS] = true},
      .seed = 1},
+    {.op = DYNAMIC_BLOCK_QUANT,
+     .options = {.y_dtype = NPUQ_INT8, .block = 10, .min_scale = 50},
+     .ndim = 2,
+     .shape = {40, 24},
+     .dtypes = {[OPERAND_X] = NPUQ_BFLOAT16},
+     .present = {[OPERAND_X] = true},
+     .seed = 1},
 };
 
 static struct hard_inputs make_hard_inputs(const struct hard_wish *wish)
@@ -1040,8 +1049,8 @@ static uint64_t hash(uint64_t sum, uint64_t bits)
 /* Inputs and what every mistake makes of them are the same on every machine, with every compiler. */
 static void test_checksum(void **unused)
 {
-    static const uint64_t expected[] = {0x41A722B8DA5960DE, 0x521B65D780CF91E1, 0xBE14199A807FAE22, 0x70F9B186684A6E85,
-                                        0xF08855AA018B37FA};
+    static const uint64_t expected[] = {0x41A722B8DA5960DE, 0x521B65D780CF91E1, 0xBE14199A807FAE22,
+                                        0x70F9B186684A6E85, 0xF08855AA018B37FA, 0x3ECB1EA6C7EFCA21};
     int wrong = 0;
 
     (void)unused;

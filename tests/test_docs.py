@@ -254,7 +254,8 @@ def shape(row):
     rule = message.split(": ", 2)[2]
     rule = re.sub(rf"{DTYPE}(?:(?:, | or ){DTYPE})*", "DTYPE", rule)
     rule = re.sub(rf"overlap(s?) {ARGUMENT}\b", r"overlap\1 ARGUMENT", rule)
-    return status, re.sub(r"-?\d+", "N", rule).replace("N dimensions", "N dimension")
+    number = r"-?\d+(?:\.\d+e-\d+)?|\b(?:inf|nan)\b"
+    return status, re.sub(number, "N", rule).replace("N dimensions", "N dimension")
 
 
 class Errors(unittest.TestCase):

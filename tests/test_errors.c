@@ -176,6 +176,8 @@ enum base {
     SYMMETRIC_PARAMS,
     SYMMETRIC_TOKENS_APPLY,
     SYMMETRIC_TENSOR_APPLY,
+    BLOCKS,
+    BLOCKS_INT4,
     ANTI,
     ANTI_INT4,
     SUMS,
@@ -318,6 +320,21 @@ static call base_call(enum base base)
         give(&c, Y, NPUQ_QUINT4X2, 3, 2, 3, 2);
         give(&c, base == TENSOR_APPLY ? SCALE : MIN, NPUQ_FLOAT32, 1, 1, 0, 0);
         give(&c, base == TENSOR_APPLY ? OFFSET : MAX, NPUQ_FLOAT32, 1, 1, 0, 0);
+        break;
+    case BLOCKS:
+        c.op = TEST_DYNAMIC_BLOCK_QUANT;
+        c.block = 7;
+        give(&c, X, NPUQ_FLOAT16, 3, 2, 3, 16);
+        give(&c, Y, NPUQ_INT8, 3, 2, 3, 16);
+        give(&c, SCALE, NPUQ_FLOAT32, 3, 2, 3, 3);
+        break;
+    case BLOCKS_INT4:
+        c.op = TEST_DYNAMIC_BLOCK_QUANT;
+        c.block = 8;
+        c.min_scale = 0.5f;
+        give(&c, X, NPUQ_FLOAT32, 2, 3, 16, 0);
+        give(&c, Y, NPUQ_QUINT4X2, 2, 3, 2, 0);
+        give(&c, SCALE, NPUQ_FLOAT32, 2, 3, 2, 0);
         break;
     case ANTI:
         c.op = TEST_ANTI_QUANT;
@@ -928,6 +945,8 @@ enum change_kind {
     SCALE_FORM,  /* value */
     ROUND_MODE,  /* value */
     Y_DTYPE,     /* value */
+    BLOCK,       /* value */
+    MIN_SCALE,   /* the bits in value */
     GROUP_END,   /* element at of group_index becomes value */
     GIVE_GROUPS, /* a group_index of dtype value */
 };
@@ -970,6 +989,12 @@ static void apply(call *c, const change *how)
     case SCALE_FORM: c->scale_form = (npuq_scale_form)how->value; break;
     case ROUND_MODE: c->round_mode = (npuq_round_mode)how->value; break;
     case Y_DTYPE: c->y_dtype = (npuq_dtype)how->value; break;
+    case BLOCK: c->block = how->value; break;
+    case MIN_SCALE: {
+        const uint32_t bits = (uint32_t)how->value;
+        memcpy(&c->min_scale, &bits, sizeof bits);
+        break;
+    }
     case GROUP_END: set_group_end(c, how->at, how->value); break;
     case GIVE_GROUPS: give_group_index(c, (npuq_dtype)how->value); break;
     }
@@ -1389,6 +1414,22 @@ static const table_row table[] = {
     {SYMMETRIC_TENSOR_APPLY, {{SHAPE_2, MIN, 2, 3}, {SHAPE_2, MAX, 2, 3}}, NPUQ_ERROR_SHAPE, "min", "2 dim", "1"},
 
     /* anti_quant */
+    {BLOCKS, {{STILL, X, 0, 0}}, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances"},
+    {BLOCKS, {{BLOCK, X, 0, 0}}, NPUQ_ERROR_ARGUMENT, "block", "0", "1 or more"},
+    {BLOCKS, {{BLOCK, X, 0, -1}}, NPUQ_ERROR_ARGUMENT, "block", "-1", "1 or more"},
+    {BLOCKS, {{BLOCK, X, 0, INT64_MIN}}, NPUQ_ERROR_ARGUMENT, "block", "-9223372036854775808", "1 or more"},
+    {BLOCKS, {{BLOCK, X, 0, 8}}, NPUQ_ERROR_SHAPE, "scale", "3", "2"},
+    {BLOCKS, {{BLOCK, X, 0, INT64_MAX}}, NPUQ_ERROR_SHAPE, "scale", "3", "1"},
+    {BLOCKS, {{SHAPE_2, SCALE, 6, 3}}, NPUQ_ERROR_SHAPE, "scale", "2 dim", "3"},
+    {BLOCKS, {{SHAPE_2, Y, 6, 16}}, NPUQ_ERROR_SHAPE, "y", "2 dim", "3"},
+    {BLOCKS, {{MIN_SCALE, X, 0, 0xBF800000}}, NPUQ_ERROR_ARGUMENT, "min_scale", "-1", "finite"},
+    {BLOCKS, {{MIN_SCALE, X, 0, 0x80000001}}, NPUQ_ERROR_ARGUMENT, "min_scale", "-1.4", "0 or more"},
+    {BLOCKS, {{MIN_SCALE, X, 0, 0x7F800000}}, NPUQ_ERROR_ARGUMENT, "min_scale", "inf", "finite"},
+    {BLOCKS, {{MIN_SCALE, X, 0, 0x7FC00000}}, NPUQ_ERROR_ARGUMENT, "min_scale", "nan", "finite"},
+    {BLOCKS_INT4, {{BLOCK, X, 0, 4}}, NPUQ_ERROR_ARGUMENT, "block", "4", "a multiple of 8"},
+    {BLOCKS_INT4, {{BLOCK, X, 0, 15}}, NPUQ_ERROR_ARGUMENT, "block", "15", "at least 16"},
+    {BLOCKS_INT4, {{BLOCK, X, 0, 17}}, NPUQ_ERROR_SHAPE, "scale", "2", "1"},
+    {BLOCKS_INT4, {{SHAPE_2, X, 3, 12}}, NPUQ_ERROR_SHAPE, "x", "12", "multiple of 8"},
     {ANTI, {{STILL, X, 0, 0}}, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances"},
     {ANTI, {{SHAPE_1, SCALE, 2, 0}, {SHAPE_1, OFFSET, 2, 0}}, NPUQ_ERROR_SHAPE, "scale", "2", "1 or 16"},
     {ANTI, {{SHAPE_1, SCALE, 0, 0}, {SHAPE_1, OFFSET, 0, 0}}, NPUQ_ERROR_SHAPE, "scale", "0", "1 or 16"},
@@ -2212,6 +2253,13 @@ static void empty_tensors(void **state)
             does_nothing(&c);
         }
     }
+    for (int d = 0; d < 3; d++) {
+        c = base_call(BLOCKS);
+        empty(&c, X, d);
+        empty(&c, Y, d);
+        empty(&c, SCALE, d);
+        does_nothing(&c);
+    }
     for (int base = ANTI; base <= REQUANT_ROW; base++) {
         static const enum slot by_column[] = {SCALE, OFFSET, WEIGHT_SCALE, BIAS, WORDS};
         const int last = base_call((enum base)base).tensors[X].ndim - 1;
@@ -2376,7 +2424,8 @@ static void eight_dimensions(void **state)
     (void)state;
     for (int base = 0; base < BASES; base++) {
         call c = base_call((enum base)base);
-        const int row_ndim = test_takes_ranges_only(c.op) ? NPUQ_MAX_NDIM : NPUQ_MAX_NDIM - 1;
+        const bool as_x = test_takes_ranges_only(c.op) || c.op == TEST_DYNAMIC_BLOCK_QUANT;
+        const int row_ndim = as_x ? NPUQ_MAX_NDIM : NPUQ_MAX_NDIM - 1;
         if (base == MULTIPLY || c.op == TEST_GROUP_QUANT || c.op == TEST_TRANS_QUANT_PARAM) {
             continue; /* not of any rank */
         }

@@ -828,7 +828,7 @@ static void check_parameters(const float *hi, const float *lo, size_t n)
     const float *at_lo = guarded_floats(&memory[1], lo, n, whole_lanes(n));
 
     for (size_t b = 0; b < count; b++) {
-        for (int form = NPUQ_ASYMMETRIC; form <= NPUQ_SYMMETRIC_INVERSE; form++) {
+        for (int form = NPUQ_ASYMMETRIC; form <= NPUQ_SYMMETRIC_BLOCK; form++) {
             for (int i4 = 0; i4 < 2; i4++) {
                 const npuq_type y = i4 ? NPUQ_TYPE_QUINT4X2 : NPUQ_TYPE_INT8;
                 float expected[3][RANGES];

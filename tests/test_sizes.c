@@ -286,6 +286,34 @@ static void test_big_dynamic(void **unused)
     }
 }
 
+/* Blocks of one row, all with one scale, and one block that is the whole. */
+static void test_big_blocks(void **unused)
+{
+    const int64_t many[] = {PERIODS};
+    const int64_t one = 1;
+    static float scales[PERIODS];
+
+    (void)unused;
+    if (skips()) {
+        skip();
+    }
+    for (int i = 0; i < 2; i++) {
+        big b = make_big(NPUQ_FLOAT16, NPUQ_INT8);
+        const npuq_tensor x = npuq_tensor_contiguous(b.x.memory, NPUQ_FLOAT16, 1, &elements);
+        const npuq_tensor y = npuq_tensor_contiguous(b.y.memory, NPUQ_INT8, 1, &elements);
+        const npuq_tensor scale = npuq_tensor_contiguous(scales, NPUQ_FLOAT32, 1, i == 0 ? many : &one);
+        float expected_scale;
+
+        npuq_ref_dynamic_block_quant(b.x.memory, NPUQ_REF_FLOAT16, 1, PERIOD, PERIOD, 0.0f, b.expected, NPUQ_REF_INT8,
+                                     &expected_scale);
+        assert_int_equal(npuq_dynamic_block_quant(&x, i == 0 ? PERIOD : elements, 0.0f, &y, &scale, NULL), NPUQ_OK);
+        for (int64_t k = 0; k < scale.shape[0]; k++) {
+            test_same(&scales[k], &expected_scale, sizeof expected_scale, "scale %d", (int)k);
+        }
+        check_big(&b, i == 0 ? "blocks" : "one block");
+    }
+}
+
 /* A column far beyond 2^32 elements away, read and written by strides alone. */
 static void test_big_strides(void **unused)
 {
@@ -493,11 +521,17 @@ static void test_eight_dimensions_of_one(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_big_quantize),        cmocka_unit_test(test_big_group_quant),
-        cmocka_unit_test(test_big_anti_quant),      cmocka_unit_test(test_big_sums),
-        cmocka_unit_test(test_big_dynamic),         cmocka_unit_test(test_big_strides),
-        cmocka_unit_test(test_beyond_everything),   cmocka_unit_test(test_broadcast_rows),
-        cmocka_unit_test(test_million_rows_of_one), cmocka_unit_test(test_eight_dimensions_of_one),
+        cmocka_unit_test(test_big_quantize),
+        cmocka_unit_test(test_big_group_quant),
+        cmocka_unit_test(test_big_anti_quant),
+        cmocka_unit_test(test_big_sums),
+        cmocka_unit_test(test_big_dynamic),
+        cmocka_unit_test(test_big_blocks),
+        cmocka_unit_test(test_big_strides),
+        cmocka_unit_test(test_beyond_everything),
+        cmocka_unit_test(test_broadcast_rows),
+        cmocka_unit_test(test_million_rows_of_one),
+        cmocka_unit_test(test_eight_dimensions_of_one),
     };
     test_seed();
     return cmocka_run_group_tests_name("sizes", tests, NULL, NULL);

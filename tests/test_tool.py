@@ -20,14 +20,15 @@ import unittest
 import warnings
 
 import numpy as np
-from numpy_operators import (SEED, anti_quant, dequant, dynamic, dynamic_quant, f4, quant_matmul, quantize,
-                             random_floats, random_integers, random_words, requant, rng, round_to, trans_quant_param)
+from numpy_operators import (SEED, anti_quant, dequant, dynamic, dynamic_block_quant, dynamic_quant, f4, quant_matmul,
+                             quantize, random_floats, random_integers, random_words, requant, rng, round_to,
+                             trans_quant_param)
 from random_calls import RANDOM_CALLS, choose, random_words_of
 
 TOOL = os.path.abspath(os.environ["NPUQUANT_TOOL"])
 COMMANDS = [operator.replace("_", "-") for operator in RANDOM_CALLS] + ["quant-matmul"]
 TRIALS = 200
-DEFAULTS = {"quant_mode": "pertoken", "round_mode": "0", "scale_form": "product"}
+DEFAULTS = {"quant_mode": "pertoken", "round_mode": "0", "scale_form": "product", "block": "128", "min_scale": "0.0"}
 NO_RIGHTS = "no rights here: "  # how the reasons begin that are nobody's fault
 
 
@@ -710,6 +711,7 @@ class Comparing(ToolTest):
         for words, columns in (
             (("dynamic-quant", "x.npy"), 24),
             (("dynamic-quant", "x.npy", "--dtype", "quint4x2"), 3),
+            (("dynamic-block-quant", "x.npy", "--block", "10", "--min-scale", "0.5"), 24),
             (("anti-quant", "w.npy", "--scale", "one.npy"), 24),
             (("anti-quant", "sums.npy", "--scale", "one.npy", "--dtype", "bfloat16"), 192),
             (("dequant", "sums.npy", "--weight-scale", "one.npy", "--dtype", "float32"), 24),
@@ -740,6 +742,21 @@ class Comparing(ToolTest):
         self.run_well(*words, "--max-ulp", 2)
         lines = self.run_well(*words, status=1).splitlines()
         self.assertEqual(lines[0], "scale: 1 of 40 elements differs (2.5 %), by +2 ulp (file - npuquant)")
+
+    def test_blocks(self):
+        """The last block of a row is shorter; without options they are the device's; a row of nothing has none."""
+        wide = random_floats((3, 304), "f2")
+        save(self.path("wide.npy"), wide)
+        for words, block, least in (([], 128, 0), (["--block=8", "--min-scale", "2.5e0"], 8, 2.5),
+                                    (["--block", 2**62], 304, 0)):
+            y, scale = dynamic_block_quant(wide, block, least, "int8")
+            self.run_well("dynamic-block-quant", "wide.npy", "-o", "y.npy", "--scale-output", "s.npy", *words)
+            np.testing.assert_array_equal(np.load(self.path("y.npy")), y)
+            np.testing.assert_array_equal(np.load(self.path("s.npy")), scale)
+        self.run_badly("dynamic-block-quant", "wide.npy", "--dtype=int4", "--block=4", says="block_quant: block: is 4; ")
+        save(self.path("none.npy"), np.zeros((3, 0), f4))
+        self.run_well("dynamic-block-quant", "none.npy", "-o", "y.npy", "--scale-output", "s.npy")
+        self.assertEqual(np.load(self.path("s.npy")).shape, (3, 0))
 
     def test_words(self):
         scale = np.array([1, 2, 3], f4)
@@ -794,7 +811,7 @@ class Comparing(ToolTest):
     def test_int4(self):
         """Another name of quint4x2."""
         files = ["-o", "y.npy", "--scale-output", "s.npy"]
-        for command in ("dynamic-quant", "dynamic-quant-asymmetric"):
+        for command in ("dynamic-quant", "dynamic-quant-asymmetric", "dynamic-block-quant"):
             self.assertIn("y quint4x2", self.run_well(command, "x.npy", "--dtype", "int4", *files))
             self.run_well(command, "x.npy", "--dtype=quint4x2", "--expect", "y.npy", "--expect-scale", "s.npy")
         self.run_well("hard-inputs", "anti-quant", "--shape", "4,16", "--type", "x=int4,scale=float16", "-o", "hard")
@@ -1046,6 +1063,11 @@ class Failures(ToolTest):
             (("requant", "sums.npy"), "no --words given; see --help\n"),
             (("dynamic-quant", "x.npy", "--offset-output", "o.npy"), "this command has no option --offset-output"),
             (("dynamic-quant", "x.npy", "--scale-form", "sum"), "--scale-form: 'sum' is none of product|inverse\n"),
+            (("dynamic-block-quant", "x.npy", "--block", "0"), "--block: '0' is not a number from 1 to "),
+            (("dynamic-block-quant", "x.npy", "--min-scale", "1e"), "--min-scale: '1e' is not a number\n"),
+            (("dynamic-block-quant", "x.npy", "--min-scale", ""), "--min-scale: '' is not a number\n"),
+            (("dynamic-block-quant", "x.npy", "--min-scale", "-1"), "dynamic_block_quant: min_scale: is -1; expected "),
+            (("dynamic-block-quant", "x.npy", "--quant-mode", "pertensor"), "this command has no option --quant-mode"),
             (("anti-quant", "sums.npy", "--scale", "one.npy", "--dtype", "int8"), "--dtype: 'int8' is none of "
                                                                                "float16|bfloat16|float32\n"),
             (("dequant", "sums.npy", "--weight-scale", "one.npy", "--max-diff", "1"), "has no option --max-diff"),

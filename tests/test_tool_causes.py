@@ -18,6 +18,7 @@ from numpy_operators import (
     as_dtype,
     dequant,
     dynamic,
+    dynamic_block_quant,
     dynamic_quant,
     f4,
     group_of_rows,
@@ -77,6 +78,13 @@ def cases():
     y, scale = dynamic_quant(x, None, None, False, "product", "int8")
     yield Case("other-form", "dynamic-quant", {"x": x}, [], {"y": y, "scale": scale},
                {"scale": dynamic_quant(x, None, None, False, "inverse", "int8")[1]})
+    right = dict(zip(EXPECT, dynamic_block_quant(x, 3, 20, "int8")))
+    yield Case("min-scale-ignored", "dynamic-block-quant", {"x": x}, ["--block", "3", "--min-scale", "20"], right,
+               dict(zip(EXPECT, dynamic_block_quant(x, 3, 0, "int8"))))
+    right = dict(zip(EXPECT, dynamic_block_quant(x, 4, 0, "int8")))
+    y, scale = dynamic_block_quant(x, 2, 0, "int8")
+    yield Case("half-block", "dynamic-block-quant", {"x": x}, ["--block", "4"], right,
+               {"y": y, "scale": scale[..., ::2]})
     right = dict(zip(EXPECT, dynamic(x, None, None, True, "int8")))
     yield Case("offset-sign", "dynamic-quant-asymmetric", {"x": x}, ["--quant-mode", "pertensor"], right,
                {**right, "offset": -right["offset"]})
@@ -169,7 +177,7 @@ class Hypotheses(ToolTest):
     def test_entries_with_the_same_words_are_one(self):
         wraps = next(entry for entry in self.listed() if entry["name"] == "wrap")
         self.assertEqual(wraps["operators"][:4], ["quantize", "group-quant", "dynamic-quant", "dynamic-quant-asymmetric"])
-        self.assertEqual(len({entry["what"] for entry in self.listed() if entry["name"] == "reciprocal"}), 3)
+        self.assertEqual(len({entry["what"] for entry in self.listed() if entry["name"] == "reciprocal"}), 4)
 
     def test_of_one_operator(self):
         entries = self.listed()
@@ -496,7 +504,7 @@ class Admissible(CauseTest):
             self.run_badly(*command, *words, *expect, "--div-mode", "false",
                            says="--admissible: quantize --div-mode false has no division on the device's vector unit")
         for case in cases():
-            if case.operator not in ("quantize", "dynamic-quant"):
+            if case.operator not in ("quantize", "dynamic-quant", "dynamic-block-quant"):
                 self.run_badly(*self.save_case(case), *self.save_results(case.right), "--admissible",
                                says=f"--admissible: {case.operator} has no division on the device's vector unit")
 
@@ -577,6 +585,19 @@ class Explain(CauseTest):
         steps = self.steps_at((0, 1), "dynamic-quant", "x.npy")
         self.assertEqual((steps["m = max |v|"], steps["m is at"], steps["NaN to an integer"]), ("NaN", "[0, 0]", "0"))
         self.assertEqual(self.steps_at((1, 0), "dynamic-quant", "x.npy")["r = DMAX / m"], "inf (0x7F800000)")
+
+    def test_blocks(self):
+        save(self.path("x.npy"), f4([[1, 2, 8, -4, 3, 5, 2.5]]))
+        steps = self.steps_at((0, 6), "dynamic-block-quant", "x.npy", "--block", "4", "--min-scale", "50")
+        self.assertEqual(steps, {
+            "m = max |x|": "5 (0x40A00000)", "m is at": "[0, 5]", "1 / m": "0.200000003 (0x3E4CCCCD)",
+            "q = (1 / m) * DMAX": "25.3999996 (0x41CB3333)", "q, at least min_scale": "50 (0x42480000)",
+            "scale": "0.0199999996 (0x3CA3D70A)", "x": "2.5 (0x40200000)", "x * q": "125 (0x42FA0000)", "round": "125",
+            "saturate": "125"})
+        save(self.path("scale.npy"), f4([[8 / 127, 1]]))
+        said = self.run_well("diagnose", "dynamic-block-quant", "x.npy", "--block", "4", "--expect-scale", "scale.npy",
+                             status=1)
+        self.assertIn("\nscale[0, 1], step by step:\n", said)
 
     def test_layouts(self):
         """int4 count singly; byte order and Fortran order change nothing; 1-D and 8-D."""
@@ -730,6 +751,7 @@ class HardInputs(CauseTest):
         ("dequant", "--shape", "16,40", "--type", "weight-scale=bfloat16", "--type", "bias=float16"),
         ("requant", "--shape", "16,40", "--dtype", "float16", "--type", "words=int64"),
         ("requant", "--shape", "1,1"),
+        ("dynamic-block-quant", "--shape", "5,4,24", "--block", "010", "--min-scale", "0x1p-3", "--type", "x=float16"),
     )
 
     def make(self, folder, *words, **options):

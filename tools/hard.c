@@ -178,25 +178,43 @@ static void add_tensor(struct text *text, const char *name, const npuq_tensor *t
     text_add(text, "]}");
 }
 
+static const enum option options[] = {OPTION_AXIS,       OPTION_DIV_MODE, OPTION_ROUND_MODE, OPTION_QUANT_MODE,
+                                      OPTION_SCALE_FORM, OPTION_BLOCK,    OPTION_MIN_SCALE,  OPTION_DTYPE};
+enum { COUNT_OF_OPTIONS = sizeof options / sizeof options[0] };
+
+static bool has_option(const struct hard *hard, enum option option)
+{
+    return option == OPTION_AXIS ? hard->command->op == QUANTIZE : hard->arguments->text[option] != NULL;
+}
+
+/* Numbers not as they were given: JSON has fewer ways to write them. */
+static void add_value(struct text *text, const struct hard *hard, enum option option)
+{
+    const struct call_options *values = &hard->inputs.wish.options;
+
+    switch (option) {
+    case OPTION_AXIS: text_add(text, "%" PRId32, values->axis); break;
+    case OPTION_BLOCK: text_add(text, "%" PRId64, values->block); break;
+    case OPTION_MIN_SCALE: text_add(text, "%.9g", (double)values->min_scale); break;
+    default: text_add(text, "%s", hard->arguments->text[option]); break;
+    }
+}
+
 static void add_arguments(struct text *text, const struct hard *hard)
 {
-    static const enum option options[] = {OPTION_AXIS,       OPTION_DIV_MODE,   OPTION_ROUND_MODE,
-                                          OPTION_QUANT_MODE, OPTION_SCALE_FORM, OPTION_DTYPE};
     const char *separator = "";
 
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        const char *value = hard->arguments->text[options[i]];
-        const bool is_bare = options[i] == OPTION_DIV_MODE || options[i] == OPTION_ROUND_MODE;
-        if (options[i] == OPTION_AXIS && hard->command->op == QUANTIZE) {
-            text_add(text, "%s\"axis\": %" PRId32, separator, hard->inputs.wish.options.axis);
-        } else if (options[i] == OPTION_AXIS || !value) {
-            continue;
-        } else {
+    for (size_t i = 0; i < COUNT_OF_OPTIONS; i++) {
+        const enum option option = options[i];
+        const bool is_word = option == OPTION_QUANT_MODE || option == OPTION_SCALE_FORM || option == OPTION_DTYPE;
+        if (has_option(hard, option)) {
             text_add(text, "%s\"", separator);
-            add_name(text, option_name(options[i]));
-            text_add(text, is_bare ? "\": %s" : "\": \"%s\"", value);
+            add_name(text, option_name(option));
+            text_add(text, is_word ? "\": \"" : "\": ");
+            add_value(text, hard, option);
+            text_add(text, is_word ? "\"" : "");
+            separator = ", ";
         }
-        separator = ", ";
     }
 }
 
@@ -204,9 +222,6 @@ static void add_arguments(struct text *text, const struct hard *hard)
 static void add_command(struct text *text, const struct hard *hard)
 {
     const struct operator_command *command = hard->command;
-    const struct arguments *arguments = hard->arguments;
-    static const enum option options[] = {OPTION_DIV_MODE, OPTION_ROUND_MODE, OPTION_QUANT_MODE, OPTION_SCALE_FORM,
-                                          OPTION_DTYPE};
     static const char *const expects[MAX_OUTPUTS] = {" --expect y.npy", " --expect-scale scale.npy",
                                                      " --expect-offset offset.npy"};
     const char *separator = " --bf16 ";
@@ -228,12 +243,10 @@ static void add_command(struct text *text, const struct hard *hard)
             separator = ",";
         }
     }
-    if (command->op == QUANTIZE) {
-        text_add(text, " --axis %" PRId32, hard->inputs.wish.options.axis);
-    }
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        if (arguments->text[options[i]]) {
-            text_add(text, " --%s %s", option_name(options[i]), arguments->text[options[i]]);
+    for (size_t i = 0; i < COUNT_OF_OPTIONS; i++) {
+        if (has_option(hard, options[i])) {
+            text_add(text, " --%s ", option_name(options[i]));
+            add_value(text, hard, options[i]);
         }
     }
     for (int i = 0; i < command->outputs; i++) {

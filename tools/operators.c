@@ -110,6 +110,24 @@ static void shape_with_parameters(struct operands *operands)
     operands->outputs[2] = parameters;
 }
 
+static int64_t block_of(const struct operands *operands)
+{
+    return operands->arguments->number[OPTION_BLOCK];
+}
+
+static void shape_with_blocks(struct operands *operands)
+{
+    npuq_tensor *scale = &operands->outputs[1];
+
+    shape_as_x(operands);
+    *scale = shaped_like(operands->inputs[OPTION_X], NPUQ_FLOAT32);
+    if (scale->ndim > 0) {
+        const int64_t block = block_of(operands);
+        int64_t *last = &scale->shape[scale->ndim - 1];
+        *last = *last / block + (*last % block != 0);
+    }
+}
+
 /* ---- calls ----------------------------------------------------------------------------------------------------- */
 
 /* torch_npu's default is 1. Multiplying, that is the last dimension of a 1-D x; dividing, there is none. */
@@ -139,6 +157,11 @@ static npuq_quant_mode quant_mode_of(const struct operands *operands)
 static npuq_scale_form scale_form_of(const struct operands *operands)
 {
     return is_chosen(operands->arguments, OPTION_SCALE_FORM, "inverse") ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
+}
+
+static float min_scale_of(const struct operands *operands)
+{
+    return operands->arguments->min_scale;
 }
 
 #define TENSOR(name, NAME, role) operands->inputs[OPTION_##NAME]
@@ -185,6 +208,8 @@ bool describe_call(const struct operator_command *command, const struct operands
         .per_tensor = quant_mode_of(operands) == NPUQ_PER_TENSOR,
         .inverse_form = scale_form_of(operands) == NPUQ_SCALE_INVERSE,
         .rounds_to_nearest = round_mode_of(operands) == NPUQ_ROUND_NEAREST,
+        .block = block_of(operands),
+        .min_scale = min_scale_of(operands),
         .y_dtype = operands->outputs[0].dtype,
     };
     return true;
@@ -252,6 +277,18 @@ const struct operator_command operators[COMMANDS] = {
         .example =
             "npuquant dynamic-quant-asymmetric x.npy -o y.npy --scale-output scale.npy --offset-output offset.npy",
         .shape_outputs = shape_with_parameters,
+    },
+    {
+        .name = "dynamic-block-quant",
+        OF_OPERATOR(dynamic_block_quant, DYNAMIC_BLOCK_QUANT),
+        .positional = OPTION_X,
+        .outputs = 2,
+        .threaded = true,
+        .summary = "with a scale for each block of columns (npu_dynamic_block_quant)",
+        .about = "Finds the scale of each block of columns of a row from its largest magnitude; "
+                 "y = round(x * ((1 / largest) * 127)), clamped to the result's type; 7 in place of 127 for quint4x2.",
+        .example = "npuquant dynamic-block-quant x.npy --block 64 -o y.npy --scale-output blocks.npy",
+        .shape_outputs = shape_with_blocks,
     },
     {
         .name = "anti-quant",

@@ -13,7 +13,8 @@
 
 enum {
     FOR_DYNAMIC = FOR_DYNAMIC_QUANT | FOR_DYNAMIC_QUANT_ASYMMETRIC,
-    FOR_FLOATS = FOR_QUANTIZE | FOR_GROUP_QUANT | FOR_DYNAMIC, /* those that quantise a tensor x */
+    FOR_SCALES = FOR_DYNAMIC | FOR_DYNAMIC_BLOCK_QUANT,       /* those that return scales */
+    FOR_FLOATS = FOR_QUANTIZE | FOR_GROUP_QUANT | FOR_SCALES, /* those that quantise a tensor x */
     FOR_SUMS = FOR_DEQUANT | FOR_REQUANT,
     FOR_INTEGER_RESULTS = FOR_FLOATS | FOR_REQUANT | FOR_QUANT_MATMUL,
     FOR_FLOAT_RESULTS = FOR_ANTI_QUANT | FOR_SUMS | FOR_QUANT_MATMUL,
@@ -29,6 +30,7 @@ enum kind {
     TEXT,   /* a file or name that others check */
     CHOICE, /* one of the words in value, which are separated by | */
     INTEGER,
+    FRACTION,
     NAMES, /* inputs, separated by commas; may be given more than once */
     TYPES, /* inputs and their types, separated by commas: x=float16; may be given more than once */
     INDEX, /* indices of an element, separated by commas; may be given more than once */
@@ -101,9 +103,12 @@ static const struct row rows[] = {
      "parameters for each row, or for the whole tensor", 0, 0},
     {OPTION_SCALE_FORM, CHOICE, FOR_DYNAMIC_QUANT, "scale-form", "product|inverse", "product",
      "scales computed as largest * (1 / 127), as by CANN 9.0 and later, or as 1 / (127 / largest)", 0, 0},
+    {OPTION_BLOCK, INTEGER, FOR_DYNAMIC_BLOCK_QUANT, "block", "N", "128", "columns of a block", 1, INT64_MAX},
+    {OPTION_MIN_SCALE, FRACTION, FOR_DYNAMIC_BLOCK_QUANT, "min-scale", "NUMBER", "0",
+     "the least that x is multiplied by; 1 / NUMBER is the largest scale then. 0 limits nothing", 0, 0},
     {OPTION_DTYPE, CHOICE, FOR_QUANTIZE, "dtype", "int8|uint8|int32|quint4x2|int4", "int8",
      "type of the result; int4 is quint4x2", 0, 0},
-    {OPTION_DTYPE, CHOICE, FOR_GROUP_QUANT | FOR_DYNAMIC, "dtype", "int8|quint4x2|int4", "int8",
+    {OPTION_DTYPE, CHOICE, FOR_GROUP_QUANT | FOR_SCALES, "dtype", "int8|quint4x2|int4", "int8",
      "type of the result; int4 is quint4x2", 0, 0},
     {OPTION_DTYPE, CHOICE, FOR_TRANS_QUANT_PARAM, "dtype", "int64|uint64", "int64", "type of the result, same bits", 0,
      0},
@@ -133,17 +138,17 @@ static const struct row rows[] = {
     {OPTION_JSON, FLAG, FOR_CAUSES, "json", NULL, NULL, "print JSON", 0, 0},
     {OPTION_OUTPUT, TEXT, FOR_ALL, "output", "FILE", NULL, "where the result goes (quint4x2 as i4, bfloat16 as u2)", 0,
      0},
-    {OPTION_SCALE_OUTPUT, TEXT, FOR_DYNAMIC, "scale-output", "FILE", NULL, "where the scales go, f4", 0, 0},
+    {OPTION_SCALE_OUTPUT, TEXT, FOR_SCALES, "scale-output", "FILE", NULL, "where the scales go, f4", 0, 0},
     {OPTION_OFFSET_OUTPUT, TEXT, FOR_DYNAMIC_QUANT_ASYMMETRIC, "offset-output", "FILE", NULL,
      "where the offsets go, f4", 0, 0},
     {OPTION_EXPECT, TEXT, FOR_ALL, "expect", "FILE", NULL,
      "compare the result with FILE; differences go to stdout, and the exit status is 1 if there are any", 0, 0},
-    {OPTION_EXPECT_SCALE, TEXT, FOR_DYNAMIC, "expect-scale", "FILE", NULL, "the same for the scales", 0, 0},
+    {OPTION_EXPECT_SCALE, TEXT, FOR_SCALES, "expect-scale", "FILE", NULL, "the same for the scales", 0, 0},
     {OPTION_EXPECT_OFFSET, TEXT, FOR_DYNAMIC_QUANT_ASYMMETRIC, "expect-offset", "FILE", NULL,
      "the same for the offsets", 0, 0},
     {OPTION_MAX_DIFF, INTEGER, FOR_INTEGER_RESULTS, "max-diff", "N", "0",
      "how far an element of an integer result may be off", 0, INT32_MAX},
-    {OPTION_MAX_ULP, INTEGER, FOR_DYNAMIC, "max-ulp", "N", "0",
+    {OPTION_MAX_ULP, INTEGER, FOR_SCALES, "max-ulp", "N", "0",
      "how many float32 steps a scale or an offset may be off; NaN equals NaN", 0, INT32_MAX},
     {OPTION_MAX_ULP, INTEGER, FOR_FLOAT_RESULTS, "max-ulp", "N", "0",
      "how many steps of its type an element of a floating-point result may be off", 0, INT32_MAX},
@@ -151,7 +156,7 @@ static const struct row rows[] = {
      "how many single differences of each comparison are shown; all are counted", 0, INT64_MAX},
     {OPTION_ADMISSIBLE, FLAG, FOR_ALL, "admissible", NULL, NULL,
      "exit with 0 also if all differences are those of the device's vector division, which quantize with --div-mode "
-     "true and dynamic-quant have",
+     "true, dynamic-quant and dynamic-block-quant have",
      0, 0},
     {OPTION_BACKEND, TEXT, FOR_ALL, "backend", "NAME", NULL,
      "the kernels to use, see npuquant info (default: the fastest); the result is the same", 0, 0},
@@ -182,7 +187,8 @@ static bool is_for(const struct row *row, unsigned command)
         return false;
     }
     if (command & FOR_HARD_INPUTS) {
-        return (row->commands & FOR_HARD_INPUTS) || row->kind == CHOICE || row->option == OPTION_AXIS;
+        return (row->commands & FOR_HARD_INPUTS) || row->kind == CHOICE || row->kind == FRACTION ||
+               row->option == OPTION_AXIS || row->option == OPTION_BLOCK;
     }
     switch (row->option) {
     case OPTION_MAX_DIFF:
@@ -244,6 +250,14 @@ static bool read_integer(const struct row *row, const char *text, int64_t *numbe
     }
     *number = value;
     return true;
+}
+
+static bool read_fraction(const struct row *row, const char *text, float *number)
+{
+    char *end;
+
+    *number = strtof(text, &end);
+    return (end != text && *end == '\0') || report_error("--%s: '%s' is not a number", row->name, text);
 }
 
 /* Whether a word of a list is an input's name; torch_npu's spelling with underscores will do as well. */
@@ -333,6 +347,7 @@ static bool take_value(const struct row *row, unsigned command, const char *valu
         }
         return is_one_of(value, row->value) || report_error("--%s: '%s' is none of %s", row->name, value, row->value);
     case INTEGER: return read_integer(row, value, &arguments->number[row->option]);
+    case FRACTION: return read_fraction(row, value, &arguments->min_scale);
     case NAMES:
     case TYPES: return read_names(row, command, value, arguments);
     case INDEX: return read_index(row, value, arguments);

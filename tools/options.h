@@ -64,6 +64,8 @@ enum option {
     OPTION_ROUND_MODE,
     OPTION_QUANT_MODE,
     OPTION_SCALE_FORM,
+    OPTION_BLOCK,
+    OPTION_MIN_SCALE,
     OPTION_DTYPE,
     OPTION_BF16,
     OPTION_AT,
@@ -83,10 +85,11 @@ enum option {
 
 struct arguments {
     const char *text[OPTIONS]; /* what was given, else the default, else null */
-    int64_t number[OPTIONS];   /* the same, of those that take a number */
-    bool is_bfloat16[INPUTS];  /* named by --bf16 */
-    const char *type[INPUTS];  /* named by --type; null for those that are not */
-    bool is_left_out[INPUTS];  /* named by --without */
+    int64_t number[OPTIONS];   /* the same, of those that take a whole number */
+    float min_scale;
+    bool is_bfloat16[INPUTS]; /* named by --bf16 */
+    const char *type[INPUTS]; /* named by --type; null for those that are not */
+    bool is_left_out[INPUTS]; /* named by --without */
     int place_count;
     struct place places[MOST_ELEMENTS]; /* named by --at, or the one of --shape */
 };

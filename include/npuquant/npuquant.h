@@ -5,11 +5,11 @@
  * everywhere. The device's vector division is known to one unit in the last place only: see docs/device.md.
  *
  * The operators are named and argued as in Ascend's PyTorch adapter (torch_npu). To quantise: npuq_quantize(),
- * npuq_group_quant(), npuq_dynamic_quant() and npuq_dynamic_quant_asymmetric(). For the int32 sums of a quantised
- * matrix product, back to floating point or to int8: npuq_dequant(), npuq_requant() and, for its parameters,
- * npuq_trans_quant_param(). For quantised weights, back to floating point: npuq_anti_quant(). Tensors are views of the
- * caller's memory: the library allocates nothing, starts no threads, keeps no state between calls (the choice of
- * backend and the thread's last error message aside) and needs nothing but the C library.
+ * npuq_group_quant(), npuq_dynamic_quant(), npuq_dynamic_quant_asymmetric() and npuq_dynamic_block_quant(). For the
+ * int32 sums of a quantised matrix product, back to floating point or to int8: npuq_dequant(), npuq_requant() and, for
+ * its parameters, npuq_trans_quant_param(). For quantised weights, back to floating point: npuq_anti_quant(). Tensors
+ * are views of the caller's memory: the library allocates nothing, starts no threads, keeps no state between calls (the
+ * choice of backend and the thread's last error message aside) and needs nothing but the C library.
  *
  * @section arithmetic Arithmetic common to all operators
  * float16 (IEEE binary16) and bfloat16 values are converted to float32 exactly. Each later step is one IEEE-754
@@ -566,6 +566,48 @@ NPUQ_API npuq_status npuq_dynamic_quant_symmetric_apply(const npuq_tensor *x, co
 
 /** @} */
 
+/** @defgroup api_dynamic_block_quant dynamic_block_quant
+ *  @{ */
+
+/**
+ * Quantises with a scale for each block of columns, found from the block itself: no offsets.
+ *
+ * Source: torch_npu `npu_dynamic_block_quant(x, *, min_scale=0.0, round_mode="rint", dst_type=1, row_block_size=1,
+ * col_block_size=128, dst_type_max=0.0)`; the arithmetic is that of the Atlas A2 kernel, which makes int8 of blocks of
+ * 1 x 128. A block is `block` columns of one row, and the last block of a row may be shorter. With DMAX = 127 for INT8
+ * and 7 for QUINT4X2, each step one binary32 operation:
+ *
+ *     m = max(|x|)                    over the block; NaN if any x is NaN
+ *     q = (1 / m) * DMAX
+ *     scale = m * (1 / DMAX)          (1 / DMAX rounded to binary32: 0x3C010204, or 0x3E124925 for QUINT4X2)
+ *     q = q < min_scale ? min_scale : q                            (if min_scale > 0)
+ *     scale = scale > 1 / min_scale ? 1 / min_scale : scale        (if min_scale > 0)
+ *     y = sat(round(x * q))
+ *
+ * A block of zeros has scale 0 and y 0. One with an infinity has scale +Inf and y 0, unless min_scale limits q. One
+ * with a NaN has scale NaN and y 0. To dequantise: x is about y * scale.
+ *
+ * @param x  FLOAT32 (an extension: the device takes the other two), FLOAT16 or BFLOAT16; 1..8 dimensions, [..., N]
+ * @param block  columns of a block, 1 or more; the device has 128. For QUINT4X2 a multiple of 8, or at least N
+ * @param min_scale  0 or more, finite; 0 limits nothing
+ * @param y  INT8, x's shape, or QUINT4X2 (an extension), x's shape with the last extent divided by 8 (N is a multiple
+ *     of 8)
+ * @param scale  FLOAT32; x.shape[:-1] + [ceil(N / block)]
+ * @param executor  nullable
+ *
+ * @retval NPUQ_OK  done; if x is empty, nothing was written
+ * @retval NPUQ_ERROR_NULL  x, y or scale is null, or has elements but null data; executor without parallel_for
+ * @retval NPUQ_ERROR_DTYPE  a dtype not listed
+ * @retval NPUQ_ERROR_SHAPE  a rank or extent not as above
+ * @retval NPUQ_ERROR_LAYOUT  see @ref layouts
+ * @retval NPUQ_ERROR_ARGUMENT  a block or min_scale not as above
+ */
+NPUQ_API npuq_status npuq_dynamic_block_quant(const npuq_tensor *x, int64_t block, float min_scale,
+                                              const npuq_tensor *y, const npuq_tensor *scale,
+                                              const npuq_executor *executor);
+
+/** @} */
+
 /** @defgroup api_anti_quant anti_quant
  *  @{ */
 
@@ -764,6 +806,10 @@ NPUQ_API npuq_status npuq_prepare_dynamic_quant_symmetric_apply(npuq_call *call,
                                                                 npuq_quant_mode quant_mode, const npuq_tensor *min,
                                                                 const npuq_tensor *max, const npuq_tensor *y);
 
+/** Prepares npuq_dynamic_block_quant(); see npuq_prepare_quantize(). */
+NPUQ_API npuq_status npuq_prepare_dynamic_block_quant(npuq_call *call, const npuq_tensor *x, int64_t block,
+                                                      float min_scale, const npuq_tensor *y, const npuq_tensor *scale);
+
 /** Prepares npuq_anti_quant(); see npuq_prepare_quantize(). */
 NPUQ_API npuq_status npuq_prepare_anti_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scale,
                                              const npuq_tensor *offset, const npuq_tensor *y);
@@ -778,7 +824,7 @@ NPUQ_API npuq_status npuq_prepare_requant(npuq_call *call, const npuq_tensor *x,
                                           const npuq_tensor *bias, const npuq_tensor *y);
 
 /** How many units of work a call has: 0 if there is nothing to write. A unit is at most 4,096 elements, or one row
- * where a row is one range (npuq_dynamic_quant() and its like). */
+ * where a row has its own range (npuq_dynamic_quant() and its like) or ranges of blocks. */
 NPUQ_API size_t npuq_call_units(const npuq_call *call);
 
 /**

@@ -14,7 +14,8 @@ and hard_inputs() makes inputs on which mistakes show.
 """
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Tuple, Union
+from operator import index
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -45,6 +46,7 @@ __all__ = [
     "hard_inputs",
     "hypotheses",
     "npu_anti_quant",
+    "npu_dynamic_block_quant",
     "npu_dynamic_quant",
     "npu_dynamic_quant_asymmetric",
     "npu_group_quant",
@@ -91,6 +93,12 @@ def _number(name: str, value: Any, numbers: Dict[str, int]) -> int:
     if number is None:
         raise ValueError(f"{name}: is {shown(value)}; expected {' or '.join(map(repr, numbers))}")
     return number
+
+
+def _only(name: str, value: Any, only: Any) -> None:
+    """Refuses every value but one: the others are for types and blocks that are not defined here."""
+    if not isinstance(value, (int, float, str)) or value != only:
+        raise ValueError(f"{name}: is {shown(value)}; expected {only!r}")
 
 
 def npu_quantize(
@@ -218,8 +226,7 @@ def npu_trans_quant_param(
 
 def _dynamic(x: Any, dst_type: Any, quant_mode: Any, dst_type_max: Any) -> Tuple[int, Result, Tuple[int, ...]]:
     """Of both dynamic operators: the library's quant_mode, the result, and the shape of the scales."""
-    if not isinstance(dst_type_max, (int, float)) or dst_type_max != 0:
-        raise ValueError(f"dst_type_max: is {shown(dst_type_max)}; expected 0.0")
+    _only("dst_type_max", dst_type_max, 0.0)
     mode = _number("quant_mode", quant_mode, _QUANT_MODES)
     kind = result_type("dst_type", "int8" if dst_type is None else dst_type, QUANTISED, "int8 or quint4x2")
     return mode, kind, x.shape[:-1] if quant_mode == "pertoken" else (1,)
@@ -334,6 +341,72 @@ def npu_dynamic_quant(
     outs = (None,) * 2 if out is None else _outs(out, 2, "two arrays, y and scale")
     y, scale = result(x, kind, outs[0]), output(outs[1], shape, _FLOAT32)
     run(_native.dynamic_quant, x, smooth_scales, group_index, mode, form, y, scale, kind.words)
+    return (y, scale) if out is None else out
+
+
+def _blocks(shape: Sequence[int], block: Any, round_mode: Any, row_block_size: Any,
+            dst_type_max: Any) -> Tuple[int, ...]:
+    """The shape of the scales of blocks. The extension and the library say what is wrong with a shape or a block."""
+    _only("round_mode", round_mode, "rint")
+    _only("row_block_size", row_block_size, 1)
+    _only("dst_type_max", dst_type_max, 0.0)
+    try:
+        return (*shape[:-1], -(-shape[-1] // max(index(block), 1)))
+    except (IndexError, TypeError):
+        return ()
+
+
+def npu_dynamic_block_quant(
+    x: TensorLike,
+    *,
+    min_scale: float = 0.0,
+    round_mode: str = "rint",
+    dst_type: Any = 1,
+    row_block_size: int = 1,
+    col_block_size: int = 128,
+    dst_type_max: float = 0.0,
+    out: Optional[Tuple[Out, Out]] = None,
+) -> Union[Tuple[np.ndarray, np.ndarray], Tuple[Out, Out]]:
+    """Quantises with a scale for each block of columns, found from the block; symmetric, without offsets.
+
+    A block is col_block_size columns of one row, and the last block of a row may be shorter. Each step is one float32
+    operation; DMAX is 127 for int8, 7 for quint4x2::
+
+        m = max(|x|)                            over the block; NaN if any x is
+        q = (1 / m) * DMAX
+        scale = m * (1 / DMAX)
+        q = max(q, min_scale)                   (if min_scale > 0)
+        scale = min(scale, 1 / min_scale)       (if min_scale > 0)
+        y = sat(round half to even(x * q))
+
+    Args:
+        x: float32, float16 or bfloat16, 1 to 8 dimensions, [..., N]. The device does not take float32: it is an extension.
+        min_scale: the least q, finite; 0 limits nothing.
+        round_mode: "rint".
+        dst_type: int8, whose number is 1, or quint4x2, an extension.
+        row_block_size: 1.
+        col_block_size: the columns of a block; 128 on the device. For quint4x2 a multiple of 8, or at least N. The
+            library's messages call it block.
+        dst_type_max: 0.0.
+        out: None, or the two arrays or tensors to write to.
+
+    Returns:
+        Those of out, or new arrays.
+        y: int8 of the shape of x, or for quint4x2 int32 with an eighth of the last extent.
+        scale: float32, of the shape of x, but the last extent is the number of blocks of a row.
+
+    >>> y, scale = npu_dynamic_block_quant(np.array([[0.5, -1.25, 3, 0, 254, 2, -4, 1]], np.float32), col_block_size=4)
+    >>> y
+    array([[ 21, -53, 127,   0, 127,   1,  -2,   0]], dtype=int8)
+    >>> scale
+    array([[0.02362205, 2.        ]], dtype=float32)
+    """
+    x = tensor("x", x)
+    shape = _blocks(x.shape, col_block_size, round_mode, row_block_size, dst_type_max)
+    kind = result_type("dst_type", dst_type, QUANTISED, "int8 or quint4x2")
+    outs = (None,) * 2 if out is None else _outs(out, 2, "two arrays, y and scale")
+    y, scale = result(x, kind, outs[0]), output(outs[1], shape, _FLOAT32)
+    run(_native.dynamic_block_quant, x, col_block_size, min_scale, y, scale, kind.words)
     return (y, scale) if out is None else out
 
 

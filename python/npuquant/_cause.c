@@ -48,13 +48,15 @@ static void release_capsule(PyObject *capsule)
     release_kept(PyCapsule_GetPointer(capsule, kept_name));
 }
 
-static void set_option(struct call_options *options, int role, int32_t number)
+static void set_option(struct call_options *options, int role, int64_t number, float real)
 {
     switch (role) {
-    case AXIS: options->axis = number; break;
+    case AXIS: options->axis = (int32_t)number; break;
     case DIV_MODE: options->divides = number != 0; break;
     case QUANT_MODE: options->per_tensor = number == NPUQ_PER_TENSOR; break;
     case SCALE_FORM: options->inverse_form = number == NPUQ_SCALE_INVERSE; break;
+    case BLOCK: options->block = number; break;
+    case MIN_SCALE: options->min_scale = real; break;
     default: options->rounds_to_nearest = number == NPUQ_ROUND_NEAREST; break;
     }
 }
@@ -69,8 +71,8 @@ static bool copy_call(const held_call *held, struct kept *kept)
     for (Py_ssize_t i = 0; i < held->count && ok; i++) {
         const npuq_tensor *tensor = held->a.tensor[i];
         const int role = held->op->arguments[i].role;
-        if (held->op->arguments[i].kind == NUMBER) {
-            set_option(&options, role, held->a.number[i]);
+        if (held->op->arguments[i].kind >= NUMBER) {
+            set_option(&options, role, held->a.number[i], held->a.real[i]);
         } else if (held->op->arguments[i].kind != OUTPUT) {
             operands[role] = tensor;
         } else {
@@ -241,7 +243,7 @@ static PyObject *describe_operands(const operation *op, const struct hard_inputs
 
     for (int i = 0; operands && op->arguments[i].kind != END; i++) {
         const argument_kind kind = op->arguments[i].kind;
-        if (kind == NUMBER || kind == OUTPUT || !inputs->wish.present[op->arguments[i].role]) {
+        if (kind >= OUTPUT || !inputs->wish.present[op->arguments[i].role]) {
             continue;
         }
         PyObject *operand = describe_operand(&inputs->operands[op->arguments[i].role]);
@@ -403,7 +405,7 @@ static PyObject *list_operands(PyObject *module, PyObject *capsule)
     (void)module;
     for (int i = 0; names && op->arguments[i].kind != END; i++) {
         const argument_kind kind = op->arguments[i].kind;
-        if (kind != NUMBER && kind != OUTPUT &&
+        if (kind < OUTPUT &&
             PyDict_SetItemString(names, op->arguments[i].name, kind == OPTIONAL ? Py_True : Py_False) != 0) {
             Py_CLEAR(names);
         }

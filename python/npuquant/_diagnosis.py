@@ -59,7 +59,7 @@ class Admissible(NamedTuple):
     """What of the differences the device's vector division may make, counted in units that have one quotient each."""
 
     verdict: str  # "equal", "admissible" or "wrong"
-    unit: str  # "element"; of npu_dynamic_quant "row" or "tensor"
+    unit: str  # "element"; of npu_dynamic_quant "row" or "tensor", of npu_dynamic_block_quant "block"
     units: Optional[int]  # how many there are; None, as what follows, if nothing differs
     differing: Optional[int]
     wrong: Optional[int]  # those that no quotient of the device gives

@@ -43,7 +43,7 @@ static PyObject *refuse;     /* refuse(status, message, argument, array): raises
 /* An operator with the arguments at their positions. */
 #define AT(name, NAME, other)       at_##name
 #define TENSOR(name, NAME, role)    a->tensor[at_##name]
-#define NUMBER_OF(name, NAME, type) (type) a->number[at_##name]
+#define NUMBER_OF(name, NAME, type) (type) _Generic((type)0, float : a->real, default : a->number)[at_##name]
 #define GIVEN(name)                 ARGUMENTS_##name(TENSOR, TENSOR, TENSOR, TENSOR, NUMBER_OF)
 #define RUN_WITH(name)              library.npuq_##name(GIVEN(name), a->executor)
 #define RUN_WITHOUT(name)           library.npuq_##name(GIVEN(name))
@@ -57,12 +57,14 @@ EACH_OPERATOR(RUN)
 
 /* clang-format off */
 #define ARGUMENT(name, kind, role) {name, kind, role}
+#define KIND_OF(type)              _Generic((type)0, float : REAL, int64_t : LONG, default : NUMBER)
 /* clang-format on */
-/* What torch_npu calls the data. */
+/* What torch_npu calls the data; NUMBERED has what it calls block. */
 #define DATA_quantize(name, NAME, role)                 ARGUMENT("input", DATA, OPERAND_X)
 #define DATA_group_quant(name, NAME, role)              ARGUMENT("x", DATA, OPERAND_X)
 #define DATA_dynamic_quant_asymmetric(name, NAME, role) ARGUMENT("x", DATA, OPERAND_X)
 #define DATA_dynamic_quant(name, NAME, role)            ARGUMENT("input", DATA, OPERAND_X)
+#define DATA_dynamic_block_quant(name, NAME, role)      ARGUMENT("x", DATA, OPERAND_X)
 #define DATA_anti_quant(name, NAME, role)               ARGUMENT("x", PACKED, OPERAND_X)
 #define DATA_dequant(name, NAME, role)                  ARGUMENT("x", DATA, OPERAND_X)
 #define DATA_requant(name, NAME, role)                  ARGUMENT("x", DATA, OPERAND_X)
@@ -70,7 +72,7 @@ EACH_OPERATOR(RUN)
 #define TAKES(name, NAME, role)    ARGUMENT(#name, INPUT, OPERAND_##role)
 #define MAY_TAKE(name, NAME, role) ARGUMENT(#name, OPTIONAL, OPERAND_##role)
 #define GIVES(name, NAME, role)    ARGUMENT("out", OUTPUT, RESULT_##role)
-#define NUMBERED(name, NAME, type) ARGUMENT(#name, NUMBER, NAME)
+#define NUMBERED(name, NAME, type) ARGUMENT(NAME == BLOCK ? "col_block_size" : #name, KIND_OF(type), NAME)
 #define ROW(name, NAME, EXECUTOR)                                                                                      \
     {#name, run_##name, NAME, {ARGUMENTS_##name(DATA_##name, TAKES, MAY_TAKE, GIVES, NUMBERED)}},
 static const operation operations[] = {EACH_OPERATOR(ROW)};
@@ -379,9 +381,10 @@ static bool view(const char *name, argument_kind kind, PyObject *value, holding 
     return true;
 }
 
-bool take_int32(const char *name, PyObject *value, int32_t *number)
+/* An integer of 32 or 64 bits. */
+static bool take_integer(const char *name, PyObject *value, int bits, int64_t *number)
 {
-    long wide;
+    long long wide;
     int overflow;
     PyObject *index;
 
@@ -390,17 +393,38 @@ bool take_int32(const char *name, PyObject *value, int32_t *number)
         PyErr_Format(PyExc_TypeError, "%s: is %s; expected an integer", name, Py_TYPE(value)->tp_name);
         return false;
     }
-    wide = PyLong_AsLongAndOverflow(index, &overflow);
+    wide = PyLong_AsLongLongAndOverflow(index, &overflow);
     Py_DECREF(index);
     if (overflow) { /* and may have more digits than Python prints */
-        PyErr_Format(PyExc_ValueError, "%s: is too large a number; expected an int32", name);
+        PyErr_Format(PyExc_ValueError, "%s: is too large a number; expected an int%d", name, bits);
         return false;
     }
-    if (wide < INT32_MIN || wide > INT32_MAX) {
-        PyErr_Format(PyExc_ValueError, "%s: is %ld; expected an int32", name, wide);
+    if (bits == 32 && (wide < INT32_MIN || wide > INT32_MAX)) {
+        PyErr_Format(PyExc_ValueError, "%s: is %lld; expected an int32", name, wide);
         return false;
     }
+    *number = wide;
+    return true;
+}
+
+bool take_int32(const char *name, PyObject *value, int32_t *number)
+{
+    int64_t wide = 0;
+    const bool fine = take_integer(name, value, 32, &wide);
+
     *number = (int32_t)wide;
+    return fine;
+}
+
+static bool take_real(const char *name, PyObject *value, float *number)
+{
+    const double wide = PyFloat_AsDouble(value);
+
+    *number = (float)wide;
+    if (wide == -1.0 && PyErr_Occurred()) {
+        PyErr_Format(PyExc_TypeError, "%s: is %s; expected a number", name, Py_TYPE(value)->tp_name);
+        return false;
+    }
     return true;
 }
 
@@ -436,8 +460,10 @@ bool take_call(held_call *call, const operation *op, PyObject *const *values, Py
         if (!value) {
             PyErr_Format(PyExc_TypeError, "%s: has too few arguments", op->name);
             fine = false;
-        } else if (kind == NUMBER) {
-            fine = take_int32(name, value, &call->a.number[*n]);
+        } else if (kind == NUMBER || kind == LONG) {
+            fine = take_integer(name, value, kind == LONG ? 64 : 32, &call->a.number[*n]);
+        } else if (kind == REAL) {
+            fine = take_real(name, value, &call->a.real[*n]);
         } else if (kind != OPTIONAL || value != Py_None) {
             fine = view(name, kind, value, &call->held[*n], tensor, &call->unknown);
             call->a.tensor[*n] = tensor;

@@ -16,7 +16,9 @@ typedef enum argument_kind {
     INPUT,    /* a tensor */
     OPTIONAL, /* a tensor or None */
     OUTPUT,   /* an array that is written to */
-    NUMBER    /* an int32 */
+    NUMBER,   /* an int32 */
+    LONG,     /* an int64 */
+    REAL      /* a float32 */
 } argument_kind;
 
 /* What the numbers are. */
@@ -29,7 +31,8 @@ enum { MOST_ARGUMENTS = 8 };
 /* The arguments of a call, each at its position. */
 typedef struct arguments {
     const npuq_tensor *tensor[MOST_ARGUMENTS];
-    int32_t number[MOST_ARGUMENTS];
+    int64_t number[MOST_ARGUMENTS];
+    float real[MOST_ARGUMENTS];
     const npuq_executor *executor;
 } arguments;
 
@@ -40,7 +43,7 @@ typedef struct operation {
     struct {
         const char *name;
         argument_kind kind;
-        int role; /* an enum operand; of an OUTPUT an enum result, of a NUMBER a number_role */
+        int role; /* an enum operand; of an OUTPUT an enum result, of a number a number_role */
     } arguments[MOST_ARGUMENTS + 1];
 } operation;
 

@@ -18,8 +18,8 @@ def assert_equal(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], oper
 
     Args:
         actual, operator, args, kwargs: as for diagnose().
-        admissible: whether what is within the device's division passes, too; for npu_quantize() that divides, and
-            npu_dynamic_quant().
+        admissible: whether what is within the device's division passes, too; for npu_quantize() that divides,
+            npu_dynamic_quant() and npu_dynamic_block_quant().
 
     >>> import numpy as np
     >>> x, scales = np.array([[0.25, 2.5]], np.float32), np.array([0.5], np.float32)

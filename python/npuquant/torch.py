@@ -34,6 +34,7 @@ __all__ = [
     "dequant",
     "npu_anti_quant",
     "npu_dequant_bias",
+    "npu_dynamic_block_quant",
     "npu_dynamic_quant",
     "npu_dynamic_quant_asymmetric",
     "npu_group_quant",
@@ -136,6 +137,13 @@ def _dynamic_quant_asymmetric_shape(input: Tensor, **others: Any) -> Tuple[Tenso
     return y, scale, torch.empty_like(scale)
 
 
+def _dynamic_block_quant_shape(x: Tensor, *, round_mode: str = "rint", dst_type: int = 1, row_block_size: int = 1,
+                               col_block_size: int = 128, dst_type_max: float = 0.0,
+                               **others: Any) -> Tuple[Tensor, Tensor]:
+    scales = npuquant._blocks(x.shape, col_block_size, round_mode, row_block_size, dst_type_max)
+    return _quantised(x, "dst_type", dst_type), x.new_empty(scales, dtype=torch.float32)
+
+
 def _anti_quant_shape(x: Tensor, *other: Tensor, dst_dtype: Optional[int] = None, **others: Any) -> Tensor:
     shape = (*x.shape[:-1], 8 * x.shape[-1]) if x.dtype == torch.int32 else x.shape
     return _empty(x, shape, _result("dst_dtype", dst_dtype, FLOATING, "float16"))
@@ -214,6 +222,9 @@ _OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
     ("npu_dynamic_quant(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None, int? dst_type=None,"
      " str quant_mode=\"pertoken\", float dst_type_max=0.0, str? scale_form=None) -> (Tensor, Tensor)",
      _dynamic_quant, _dynamic_quant_shape),
+    ("npu_dynamic_block_quant(Tensor x, *, float min_scale=0.0, str round_mode=\"rint\", int dst_type=1,"
+     " int row_block_size=1, int col_block_size=128, float dst_type_max=0.0) -> (Tensor, Tensor)",
+     npuquant.npu_dynamic_block_quant, _dynamic_block_quant_shape),
     ("npu_anti_quant(Tensor x, Tensor scale, *, Tensor? offset=None, int? dst_dtype=None, int? src_dtype=None)"
      " -> Tensor",
      npuquant.npu_anti_quant, _anti_quant_shape),
@@ -434,6 +445,15 @@ def npu_dynamic_quant(
     return _operators.npu_dynamic_quant(
         input, smooth_scales=smooth_scales, group_index=group_index, dst_type=dst_type,
         quant_mode=quant_mode, dst_type_max=dst_type_max, scale_form=scale_form)
+
+
+def npu_dynamic_block_quant(
+        x: Tensor, *, min_scale: float = 0.0, round_mode: str = "rint", dst_type: Any = 1, row_block_size: int = 1,
+        col_block_size: int = 128, dst_type_max: float = 0.0) -> Tuple[Tensor, Tensor]:
+    """Quantises with a scale for each block of columns: npuquant.npu_dynamic_block_quant() on tensors."""
+    return _operators.npu_dynamic_block_quant(
+        x, min_scale=min_scale, round_mode=round_mode, dst_type=dst_type, row_block_size=row_block_size,
+        col_block_size=col_block_size, dst_type_max=dst_type_max)
 
 
 def npu_anti_quant(x: Tensor, scale: Tensor, *, offset: Optional[Tensor] = None, dst_dtype: Any = None,

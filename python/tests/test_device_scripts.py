@@ -237,6 +237,11 @@ def numpy_dynamic_quant(x, *, smooth_scales=None, group_index=None, dst_type=Non
     return expected.dynamic_quant(x, smooth_scales, group_index, quant_mode == "pertensor", form, kind(dst_type))
 
 
+def numpy_dynamic_block_quant(x, *, min_scale=0.0, round_mode="rint", dst_type=1, row_block_size=1,
+                              col_block_size=128, dst_type_max=0.0):
+    return expected.dynamic_block_quant(x, col_block_size, min_scale, kind(dst_type))
+
+
 def numpy_anti_quant(x, scale, *, offset=None, dst_dtype=None, src_dtype=None):
     return expected.anti_quant(x, scale, offset, kind(dst_dtype, "float16"))
 

@@ -32,6 +32,7 @@ CALLS = [
     ("npu_dynamic_quant", (4, 6, 40), {"scale_form": "inverse"}),
     ("npu_dynamic_quant", (12, 40), {"dst_type": "quint4x2", "without": ("group_index",)}),
     ("npu_dynamic_quant_asymmetric", (12, 40), {"dtypes": {"x": np.float16}}),
+    ("npu_dynamic_block_quant", (12, 40), {"col_block_size": 16, "min_scale": 0.5}),
     ("npu_anti_quant", (12, 40), {"dst_dtype": "bfloat16", "dtypes": {"x": "quint4x2"}}),
     ("dequant", (12, 40), {"dtype": "bfloat16", "dtypes": {"bias": "float16"}}),
     ("requant", (12, 40), {"dtypes": {"words": "int64"}}),
@@ -90,6 +91,13 @@ def scale_divided(input, smooth_scales, group_index):
     return y, largest / f4(127)
 
 
+def divided_once(x, col_block_size):
+    _, scale = expected.dynamic_block_quant(x, col_block_size, 0, "int8")
+    blocks = floats(x).reshape(len(x), -1, col_block_size)
+    y = expected.saturate(blocks * (f4(127) / np.abs(blocks).max(axis=2, keepdims=True)), "int8")
+    return y.reshape(x.shape), scale
+
+
 def offset_sign(x, smooth_scales, group_index):
     y, scale, offset = expected.dynamic(x, smooth_scales, group_index, False, "int8")
     return y, scale, -offset
@@ -114,6 +122,7 @@ def bias_left_out(x, words, bias):
         ("group-late", "npu_group_quant", group_late, {}),
         ("no-flag", "npu_trans_quant_param", no_flag, {}),
         ("scale-divided", "npu_dynamic_quant", scale_divided, {}),
+        ("one-division", "npu_dynamic_block_quant", divided_once, {"col_block_size": 32}),
         ("offset-sign", "npu_dynamic_quant_asymmetric", offset_sign, {}),
         ("scaled-before-offset", "npu_anti_quant", scaled_before_offset, {"dst_dtype": "bfloat16"}),
         ("row-scale-first", "dequant", row_scale_first, {"dtype": "float16", "dtypes": {"bias": "float32"}}),
@@ -389,7 +398,9 @@ def test_steps_end_with_the_result(name, shape, arguments):
         assert element.definition.endswith(in_text(y[element.index], dtype))
         steps = {step.step: step.definition for step in element.steps}
         for each, values in zip(("scale", "offset"), parameters):
-            value = values[element.index[:-1]] if values.size > 1 else values[0]
+            *rows, column = element.index
+            index = (*rows, column // call["col_block_size"]) if "col_block_size" in call else tuple(rows)
+            value = values[index] if values.size > 1 else values[0]
             assert np.isnan(value) or steps[each].endswith(in_text(value, None))
 
 

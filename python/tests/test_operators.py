@@ -35,6 +35,10 @@ REQUIRED = inspect.Parameter.empty
                                ("group_index", KEYWORD, None), ("dst_type", KEYWORD, None),
                                ("quant_mode", KEYWORD, "pertoken"), ("dst_type_max", KEYWORD, 0.0),
                                ("scale_form", KEYWORD, "product")]),
+        ("npu_dynamic_block_quant", [("x", EITHER, REQUIRED), ("min_scale", KEYWORD, 0.0),
+                                     ("round_mode", KEYWORD, "rint"), ("dst_type", KEYWORD, 1),
+                                     ("row_block_size", KEYWORD, 1), ("col_block_size", KEYWORD, 128),
+                                     ("dst_type_max", KEYWORD, 0.0)]),
         ("npu_anti_quant", [("x", EITHER, REQUIRED), ("scale", EITHER, REQUIRED), ("offset", KEYWORD, None),
                             ("dst_dtype", KEYWORD, None), ("src_dtype", KEYWORD, None)]),
         ("npu_quant_matmul", [("x1", EITHER, REQUIRED), ("x2", EITHER, REQUIRED), ("scale", EITHER, REQUIRED),
@@ -117,6 +121,7 @@ def call_package(name, inputs, options):
         if option == "dtype":
             option = next(each for each in ("dtype", "dst_dtype", "dst_type", "output_dtype") if each in parameters)
             value = None if value == "int8" and parameters[option].default is None else as_destination(value)
+        option = "col_block_size" if option == "block" else option
         arguments[option] = value
     bound = inspect.signature(getattr(PACKAGE, name)).bind(**arguments)
     return getattr(npuquant, name)(*bound.args, **bound.kwargs)
@@ -310,6 +315,18 @@ def test_values_that_the_documentation_shows():
     assert npuquant.npu_anti_quant(np.array([1, 2, 3, 4], "i1"), two, offset=two).tolist() == [6, 8, 10, 12]
 
 
+def test_blocks_and_their_least_scale():
+    """Of four columns, and of more than there are."""
+    x = np.array([[.5, -1.25, 3, 0, 2.75, -.375, 1.5, -2]], np.float16)
+    for columns, least, y, scale in (
+        (4, 0, [21, -53, 127, 0, 127, -17, 69, -92], [0x3CC18306, 0x3CB162C6]),
+        (128, 50, [25, -62, 127, 0, 127, -19, 75, -100], [0x3CA3D70A]),
+        (2**62, 50, [25, -62, 127, 0, 127, -19, 75, -100], [0x3CA3D70A]),
+    ):
+        got = npuquant.npu_dynamic_block_quant(x, min_scale=least, col_block_size=columns)
+        assert (got[0].tolist(), got[1].view("u4").tolist()) == ([y], [scale])
+
+
 def test_special_values_of_floating_results():
     """Rounding to each type, and the one NaN that each has."""
     x = np.array([0x7654321F], np.int32)
@@ -405,6 +422,7 @@ DYNAMIC_CALLS = [
     lambda **out: npuquant.npu_dynamic_quant_asymmetric(X, **out),
     lambda **out: npuquant.npu_dynamic_quant_asymmetric(X, dst_type="quint4x2", quant_mode="pertensor", **out),
     lambda **out: npuquant.npu_dynamic_quant(X, **out),
+    lambda **out: npuquant.npu_dynamic_block_quant(X, col_block_size=3, **out),
 ]
 
 
@@ -512,6 +530,10 @@ def test_empty():
     y, scale = npuquant.npu_dynamic_quant(np.zeros((0, 4), np.float16))
     assert_same(y, np.zeros((0, 4), "i1"))
     assert_same(scale, np.zeros(0, f4))
+    for shape in ((3, 0), (0, 300)):
+        y, scale = npuquant.npu_dynamic_block_quant(np.zeros(shape, f4))
+        assert_same(y, np.zeros(shape, "i1"))
+        assert_same(scale, np.zeros((shape[0], -(-shape[1] // 128)), f4))
     y, scale, offset = npuquant.npu_dynamic_quant_asymmetric(np.zeros((0, 4), np.float16))
     assert_same(y, np.zeros((0, 4), "i1"))
     assert_same(scale, np.zeros(0, f4))

@@ -38,6 +38,7 @@ def test_other_types_are_refused(dtype):
         ("offset", "float32", lambda: npuquant.npu_trans_quant_param(ONE, wrong)),
         ("smooth_scales", floats, lambda: npuquant.npu_dynamic_quant_asymmetric(ONE[None], smooth_scales=wrong)),
         ("input", floats, lambda: npuquant.npu_dynamic_quant(wrong)),
+        ("x", floats, lambda: npuquant.npu_dynamic_block_quant(wrong)),
         ("x", r"int8 or int32 \(words of eight int4\)", lambda: npuquant.npu_anti_quant(wrong, ONE)),
         ("scale", floats, lambda: npuquant.npu_anti_quant(INT8, wrong)),
         ("x", "int32", lambda: npuquant.dequant(wrong, ONE)),
@@ -130,10 +131,10 @@ def test_other_destinations_are_refused(dtype):
         npuquant.npu_quantize(x, ONE, None, dtype, -1, False)
     with pytest.raises(TypeError, match=r"\Adst_dtype: is .*; expected int8 or quint4x2\Z"):
         npuquant.npu_group_quant(x, x, np.array([1]), dst_dtype=dtype)
-    with pytest.raises(TypeError, match=r"\Adst_type: is .*; expected int8 or quint4x2\Z"):
-        npuquant.npu_dynamic_quant_asymmetric(x, dst_type=dtype)
-    with pytest.raises(TypeError, match=r"\Adst_type: is .*; expected int8 or quint4x2\Z"):
-        npuquant.npu_dynamic_quant(x, dst_type=dtype)
+    for dynamic in (npuquant.npu_dynamic_quant, npuquant.npu_dynamic_quant_asymmetric,
+                    npuquant.npu_dynamic_block_quant):
+        with pytest.raises(TypeError, match=r"\Adst_type: is .*; expected int8 or quint4x2\Z"):
+            dynamic(x, dst_type=dtype)
 
 
 @pytest.mark.parametrize("dtype", ["float64", np.uint16, float, 7, 99, True, [], "rubbish", "i4,(", object(), None])
@@ -160,6 +161,7 @@ def test_numbers_are_named(dtype, described):
         ("dtype", "int8, uint8 or int32", lambda: quantize(x, dtype=dtype)),
         ("dtype", "int8 or quint4x2", lambda: npuquant.npu_quantize(x, ONE, None, dtype, -1, False)),
         ("dst_type", "int8 or quint4x2", lambda: npuquant.npu_dynamic_quant(x, dst_type=dtype)),
+        ("dst_type", "int8 or quint4x2", lambda: npuquant.npu_dynamic_block_quant(x, dst_type=dtype)),
         ("dst_dtype", "int8 or quint4x2", lambda: npuquant.npu_group_quant(x, x, np.array([1]), dst_dtype=dtype)),
     ):
         with pytest.raises(TypeError, match=rf"\A{argument}: is {re.escape(described)}; expected {wanted}\Z"):

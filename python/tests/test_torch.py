@@ -109,7 +109,7 @@ OTHERS = [test_operators.test_halves_saturation_and_special_values, test_operato
           test_operators.test_values_that_the_documentation_shows, test_operators.test_round_mode_none_is_0,
           test_operators.test_special_values_of_floating_results, test_operators.test_zero_strides,
           test_operators.test_the_default_axis_of_one_dimension_is_the_last_when_multiplying,
-          test_operators.test_empty]
+          test_operators.test_blocks_and_their_least_scale, test_operators.test_empty]
 CONTEXTS = {"no_grad": torch.no_grad, "inference_mode": torch.inference_mode,
             "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16)}
 
@@ -167,6 +167,8 @@ def calls(rows=5):
                                          ((x.bfloat16(),), {"dst_type": 16, "quant_mode": "pertensor"})],
         "npu_dynamic_quant": [((x,), {"smooth_scales": x[:2], "group_index": ends, "scale_form": "inverse"}),
                               ((x.half(),), {"dst_type": torch.quint4x2, "quant_mode": "pertensor"})],
+        "npu_dynamic_block_quant": [((x,), {"col_block_size": 5, "min_scale": 50.0}),
+                                    ((x.bfloat16(),), {"dst_type": torch.quint4x2})],
         "npu_anti_quant": [((x1, s), {"offset": s, "dst_dtype": torch.bfloat16}),
                            ((sums, s[:1]), {"dst_dtype": torch.float32})],
         "npu_quant_matmul": [((x1, x2, s[:1]), {"pertoken_scale": per_row, "output_dtype": torch.bfloat16}),
@@ -270,6 +272,9 @@ SCHEMAS = {
                                     ' -> (Tensor, Tensor, Tensor)',
     "npu_dynamic_quant": '(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None, int? dst_type=None,'
                          ' str quant_mode="pertoken", float dst_type_max=0.0) -> (Tensor, Tensor)',
+    "npu_dynamic_block_quant": '(Tensor x, *, float min_scale=0.0, str round_mode="rint", int dst_type=1,'
+                               ' int row_block_size=1, int col_block_size=128, float dst_type_max=0.0)'
+                               ' -> (Tensor, Tensor)',
     "npu_anti_quant": "(Tensor x, Tensor scale, *, Tensor? offset=None, int? dst_dtype=None, int? src_dtype=None)"
                       " -> Tensor",
     "npu_quant_matmul": "(Tensor x1, Tensor x2, Tensor scale, *, Tensor? offset=None, Tensor? pertoken_scale=None,"
@@ -302,6 +307,8 @@ def test_schemas_are_those_of_torch_npu(name):
                                          " quant_mode='pertoken', dst_type_max=0.0, input=None)"),
         ("npu_dynamic_quant", "(input, *, smooth_scales=None, group_index=None, dst_type=None, quant_mode='pertoken',"
                               " dst_type_max=0.0, scale_form=None)"),
+        ("npu_dynamic_block_quant", "(x, *, min_scale=0.0, round_mode='rint', dst_type=1, row_block_size=1,"
+                                    " col_block_size=128, dst_type_max=0.0)"),
         ("npu_anti_quant", "(x, scale, *, offset=None, dst_dtype=None, src_dtype=None)"),
         ("npu_quant_matmul", "(x1, x2, scale, *, offset=None, pertoken_scale=None, bias=None, output_dtype=None,"
                              " x1_dtype=None, x2_dtype=None, pertoken_scale_dtype=None, scale_dtype=None,"
@@ -605,6 +612,11 @@ def test_other_values_are_refused():
             function(x, quant_mode="perchannel")
         with pytest.raises(ValueError, match=r"\Adst_type_max: is 6.0; expected 0.0\Z"):
             function(x, dst_type_max=6.0)
+    for device in ("cpu", "meta"):
+        for name, value, only in (("row_block_size", 128, "1"), ("round_mode", "floor", "'rint'"),
+                                  ("dst_type_max", 6.0, "0.0")):
+            with pytest.raises(ValueError, match=rf"\A{name}: is {value!r}; expected {only}\Z"):
+                operators.npu_dynamic_block_quant(x.to(device), **{name: value})
     with pytest.raises(TypeError, match=r"\Ax: expected it, or input, which is another name for it; not both\Z"):
         operators.npu_dynamic_quant_asymmetric(x, input=x)
     with pytest.raises(ValueError, match=r"\Ascale_form: is 'sum'; expected 'product' or 'inverse'\Z"):

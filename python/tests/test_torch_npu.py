@@ -248,6 +248,7 @@ def test_types_that_are_refused(installed, name, device):
     for argument, call in (("dtype", lambda: torch_npu.npu_quantize(x, x[0], None, number, -1, False)),
                            ("dst_type", lambda: torch_npu.npu_dynamic_quant(x, dst_type=number)),
                            ("dst_type", lambda: torch.ops.npu.npu_dynamic_quant_asymmetric(x, dst_type=number)),
+                           ("dst_type", lambda: torch_npu.npu_dynamic_block_quant(x, dst_type=number)),
                            ("dst_dtype", lambda: torch_npu.npu_group_quant(x, x[:1], rows, dst_dtype=number))):
         with pytest.raises(TypeError, match=rf"^{argument}: is torch_npu.{name} \({number}\); expected "):
             call()
@@ -1053,6 +1054,7 @@ COMPILED = {
     "npu_convert_weight_to_int4pack": lambda x: stand_in.npu_convert_weight_to_int4pack(x.int()),
     "npu_dynamic_quant": lambda x: sys.modules["torch_npu"].npu_dynamic_quant(x),
     "npu_dynamic_quant(int4)": lambda x: sys.modules["torch_npu"].npu_dynamic_quant(x, dst_type=torch.quint4x2),
+    "npu_dynamic_block_quant": lambda x: sys.modules["torch_npu"].npu_dynamic_block_quant(x, min_scale=0.5),
     "npu_quantize": lambda x: stand_in.npu_quantize(x, scales(x), None, torch.qint8, -1, False),
     "torch.ops": lambda x: torch.ops.npu.npu_dynamic_quant_asymmetric(x),
 }

@@ -21,6 +21,9 @@ static npuq_ref_parameters find_parameters(npuq_dynamic_form form, npuq_type y, 
     if (form == NPUQ_ASYMMETRIC) {
         return npuq_ref_range_parameters(range, dtype);
     }
+    if (form == NPUQ_SYMMETRIC_BLOCK) {
+        return npuq_ref_block_parameters(npuq_ref_largest_of(range), dtype, 0.0f);
+    }
     return npuq_ref_symmetric_parameters(npuq_ref_largest_of(range), dtype, form == NPUQ_SYMMETRIC_INVERSE);
 }
 

@@ -66,8 +66,14 @@ typedef void npuq_run_magnitudes_fn(const npuq_block *block, unsigned log2, floa
 /* y = sat(round(x * scale[i])) for run i; scale can be read up to the next multiple of NPUQ_LANES. */
 typedef void npuq_scale_runs_fn(const npuq_block *block, unsigned log2, const float *scale);
 
-/* What dynamic quantisation makes of a range: scale and offset, or a scale alone in one of its two forms. */
-typedef enum npuq_dynamic_form { NPUQ_ASYMMETRIC, NPUQ_SYMMETRIC_PRODUCT, NPUQ_SYMMETRIC_INVERSE } npuq_dynamic_form;
+/* What dynamic quantisation makes of a range: scale and offset, or a scale alone in one of its two forms. Of a block,
+ * the inverse scale is rounded twice. */
+typedef enum npuq_dynamic_form {
+    NPUQ_ASYMMETRIC,
+    NPUQ_SYMMETRIC_PRODUCT,
+    NPUQ_SYMMETRIC_INVERSE,
+    NPUQ_SYMMETRIC_BLOCK
+} npuq_dynamic_form;
 
 /* The parameters of n rows, of whatever hi and lo; y is int8 or int4. NaN is of whatever
  * payload. All arrays have room for the next multiple of NPUQ_LANES; the rest may be read, whatever it holds, and

@@ -9,7 +9,7 @@
  * more, so that each run of them is converted once for all. Where x or y lies across, no fewer rows than use up the
  * cache lines of its columns, or two lines of x, as CPUs fetch them in pairs. */
 enum {
-    ROWS = NPUQ_SHORT_ROWS,
+    ROWS = NPUQ_RANGED_ROWS,
     BLOCK_BYTES = 32 * 1024,
     BLOCK_BYTES_FROM_MEMORY = 16 * 1024,
     BLOCK_BYTES_IN_L2 = 128 * 1024,
@@ -245,11 +245,25 @@ static NPUQ_NOT_INLINED void take_short_rows(npuq_kernel_setup *setup, npuq_tile
     tile->places[X] = npuq_describe_staged((char *)values, setup->words[X], n);
 }
 
+/* What a block is multiplied by is at least this, and its scale at most the inverse; NaN stays NaN. */
+static void limit_parameters(float min_scale, size_t rows, row_values *v)
+{
+    const float most = 1.0f / min_scale;
+
+    for (size_t r = 0; r < rows; r++) {
+        v->inverse_scale[r] = v->inverse_scale[r] < min_scale ? min_scale : v->inverse_scale[r];
+        v->scale[r] = v->scale[r] > most ? most : v->scale[r];
+    }
+}
+
 /* The parameters that ranges make, which are put where they belong. */
 static inline NPUQ_INLINED void set_parameters(const npuq_kernel_setup *setup, const npuq_plan *plan,
                                                const npuq_tile *tile, row_values *v)
 {
     find_parameters(setup->kernels, plan->own.dynamic.form, setup->types[Y], tile->rows, v);
+    if (plan->own.dynamic.form == NPUQ_SYMMETRIC_BLOCK && plan->own.dynamic.min_scale > 0.0f) {
+        limit_parameters(plan->own.dynamic.min_scale, tile->rows, v);
+    }
     put(tile, v->scale, v->offset);
 }
 
@@ -486,8 +500,7 @@ static size_t count_block_elements(const npuq_plan *plan)
     return is_half ? bytes / sizeof(uint16_t) : bytes / sizeof(float);
 }
 
-/* All rows, each in one unit, as many together as stay in the cache. */
-static void cut_whole_rows(npuq_plan *plan, const npuq_arguments *arguments, size_t cols)
+void npuq_cut_whole_rows(npuq_plan *plan, const npuq_arguments *arguments, size_t cols)
 {
     const size_t x_size = plan->setup.words[X].size;
     const bool across = npuq_is_column_major(plan, X);
@@ -563,7 +576,7 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
         plan->own.dynamic.has_one_range = true;
         plan->is_small = false;
     } else if (!plan->is_small || rows > 1) {
-        cut_whole_rows(plan, arguments, cols);
+        npuq_cut_whole_rows(plan, arguments, cols);
     }
     return NPUQ_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Dynamic quantisation: ranges of rows or of a tensor, parameters from ranges, quantising with them; each step by
- * itself, or all together while rows are in the cache. */
+/* Dynamic quantisation: ranges of rows, of blocks of a row or of a tensor, parameters from ranges, quantising with
+ * them; each step by itself, or all together while rows are in the cache. */
 #ifndef NPUQ_DYNAMIC_H
 #define NPUQ_DYNAMIC_H
 
@@ -56,6 +56,12 @@ npuq_run_fn npuq_run_dynamic;
 npuq_tile_fn npuq_put_ranges;
 npuq_tile_fn npuq_quantise_by_ranges;
 npuq_tile_fn npuq_quantise_by_parameters;
+
+/* Rows whose ranges are found together, at most. */
+enum { NPUQ_RANGED_ROWS = NPUQ_SHORT_ROWS };
+
+/* Cuts a plan into units of whole rows, and these into as many rows together as stay in the cache. */
+void npuq_cut_whole_rows(npuq_plan *plan, const npuq_arguments *arguments, size_t cols);
 
 npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments);
 

@@ -38,12 +38,16 @@ struct npuq_plan {
     size_t block_rows;      /* of a tile at most */
     size_t first_row;       /* of unit 0 */
     uint8_t operands;
-    bool is_flat;  /* rows are at an even distance in every operand: one tile is all of them */
-    bool is_small; /* flat, and one unit: there is nothing to cut */
-    union {        /* an operator's own */
+    bool is_flat;                       /* rows are at an even distance in every operand: one tile is all of them */
+    bool is_small;                      /* flat, and one unit: there is nothing to cut */
+    uint8_t present;                    /* of a prepared call, by argument, as bounds: a set */
+    uint8_t sizes[NPUQ_MOST_ARGUMENTS]; /* of an element; 0 if there are none */
+    union {                             /* an operator's own */
         bool by_column;
         bool words_have_offsets;
         struct {
+            size_t block; /* columns, of dynamic_block_quant */
+            float min_scale;
             uint8_t form; /* npuq_dynamic_form */
             bool is_per_tensor;
             bool is_empty; /* x, of which ranges are put even so */
@@ -55,9 +59,7 @@ struct npuq_plan {
         npuq_space space; /* if not */
     } area;
 
-    /* of a prepared call, by argument */
-    uint8_t present;                    /* a set */
-    uint8_t sizes[NPUQ_MOST_ARGUMENTS]; /* of an element; 0 if there are none */
+    /* of a prepared call */
     const npuq_signature *signature;
     npuq_bound bounds[NPUQ_MOST_ARGUMENTS];
 };

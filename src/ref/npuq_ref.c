@@ -143,6 +143,29 @@ void npuq_ref_dynamic_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, siz
     }
 }
 
+void npuq_ref_dynamic_block_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t N, size_t B, float min_scale,
+                                  void *y, npuq_ref_dtype y_dtype, float *scale)
+{
+    for (size_t s = 0; s < S; s++) {
+        for (size_t begin = 0; begin < N; begin += B < N - begin ? B : N - begin) {
+            const size_t end = B < N - begin ? begin + B : N;
+            float largest = 0.0f;
+
+            for (size_t n = begin; n < end; n++) {
+                largest = npuq_ref_largest_with(largest, npuq_ref_load(x, x_dtype, s * N + n));
+            }
+
+            const npuq_ref_parameters p = npuq_ref_block_parameters(largest, y_dtype, min_scale);
+            *scale++ = p.scale;
+
+            for (size_t n = begin; n < end; n++) {
+                const float v = npuq_ref_load(x, x_dtype, s * N + n);
+                npuq_ref_store(y, y_dtype, s * N + n, npuq_ref_mul(v, p.back));
+            }
+        }
+    }
+}
+
 void npuq_ref_anti_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H, const void *scale,
                          npuq_ref_dtype scale_dtype, size_t scale_count, const void *offset, void *y,
                          npuq_ref_dtype y_dtype)

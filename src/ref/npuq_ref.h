@@ -80,6 +80,18 @@ void npuq_ref_dynamic_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, siz
                             bool inverse_form, void *y, npuq_ref_dtype y_dtype, float *scale);
 
 /*
+ * The symmetric operator with a scale for each block of B columns; the last one of a row may be shorter:
+ * y = sat(round(x * (1 / m * DMAX))), scale = m * (1 / DMAX), with m, the largest |x| of the block.
+ *
+ * x          FLOAT32, FLOAT16 or BFLOAT16 [S, N]
+ * min_scale  finite; if it is above 0, what x is multiplied by is at least this, and scale at most 1 / min_scale
+ * y          INT8 [S, N], or QUINT4X2 words [S, N/8], where N is a multiple of 8, and B is one or at least N
+ * scale      [S, ceil(N / B)]
+ */
+void npuq_ref_dynamic_block_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t N, size_t B, float min_scale,
+                                  void *y, npuq_ref_dtype y_dtype, float *scale);
+
+/*
  * y = (x + offset) * scale, rounded to y's type.
  *
  * x       INT8 [S, H], or QUINT4X2 words [S, H/8], where H is a multiple of 8

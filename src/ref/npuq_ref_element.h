@@ -361,6 +361,23 @@ static inline npuq_ref_parameters npuq_ref_symmetric_parameters(float largest, n
     return p;
 }
 
+/* ---- dynamic_block_quant ----------------------------------------------------------------------------------------- */
+
+/* Of one block. The inverse is rounded before it is multiplied by DMAX; min_scale, unless it is 0, limits both. */
+static inline npuq_ref_parameters npuq_ref_block_parameters(float largest, npuq_ref_dtype y_dtype, float min_scale)
+{
+    npuq_ref_parameters p = npuq_ref_symmetric_parameters(largest, y_dtype, false);
+
+    p.back = npuq_ref_mul(npuq_ref_div(1.0f, largest), y_dtype == NPUQ_REF_QUINT4X2 ? 7.0f : 127.0f);
+    if (min_scale > 0.0f) {
+        const float most = npuq_ref_div(1.0f, min_scale);
+
+        p.back = p.back < min_scale ? min_scale : p.back;
+        p.scale = p.scale > most ? most : p.scale;
+    }
+    return p;
+}
+
 /* ---- anti_quant, dequant, requant -------------------------------------------------------------------------------- */
 
 /* The sum modulo 2^32, as the matrix unit's accumulators have it. */

@@ -120,7 +120,12 @@ INLINE float float_upper(float a, float b)
             to[2] = SET(1.0f) / to[0];                                                                                 \
         } else {                                                                                                       \
             const TYPE largest = UPPER(MAGNITUDE(hi), MAGNITUDE(lo));                                                  \
-            to[2] = dmax / largest;                                                                                    \
+            if (form == NPUQ_SYMMETRIC_BLOCK) {                                                                        \
+                const TYPE inverse = SET(1.0f) / largest;                                                              \
+                to[2] = inverse * dmax;                                                                                \
+            } else {                                                                                                   \
+                to[2] = dmax / largest;                                                                                \
+            }                                                                                                          \
             to[1] = SET(0.0f);                                                                                         \
             to[0] = form == NPUQ_SYMMETRIC_INVERSE ? SET(1.0f) / to[2]                                                 \
                                                    : largest * SET(int4 ? 0x1.24924ap-3f : 0x1.020408p-7f);            \

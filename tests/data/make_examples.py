@@ -343,6 +343,33 @@ for form, least in (("product", 0x00089122), ("inverse", 0)):
     example(f"dynamic-quant special rows {form}", command, special,
             {"y": special_y, "scale": bits([least, 0x7F800000, 0x7FC00000])}, "--scale-form", form)
 
+# ---- dynamic_block_quant ----
+
+command = "dynamic-block-quant"
+example("dynamic-block-quant of 4", command, {"x": rows}, {
+    "y": np.array([[21, -53, 127, 0, 127, -17, 69, -92], [127] * 8, [0] * 8,
+                   [32, 64, 95, 127, 79, 95, 111, 127]], i1),
+    "scale": bits([[0x3CC18306, 0x3CB162C6], [0x3C010204, 0x3C010204], [0, 0], [0x3B4E5CB9, 0x3BCE5CB9]]),
+}, "--block", "4")
+example("dynamic-block-quant least scale", command, {"x": rows}, {
+    "y": np.array([[25, -62, 127, 0, 127, -19, 75, -100], [127] * 8, [0] * 8,
+                   [16, 32, 48, 64, 79, 95, 111, 127]], i1),
+    "scale": bits([[0x3CA3D70A], [0x3C010204], [0], [0x3BCE5CB9]]),
+}, "--min-scale", "50")
+special = {"x": bfloat16([[np.inf, 1, -2, 0], [np.nan, 1, 2, 3]])}
+example("dynamic-block-quant special blocks", command, special,
+        {"y": np.zeros((2, 4), i1), "scale": bits([[0x7F800000], [0x7FC00000]])})
+example("dynamic-block-quant special blocks, least scale", command, special,
+        {"y": np.array([[127, 50, -100, 0], [0] * 4], i1), "scale": bits([[0x3CA3D70A], [0x7FC00000]])},
+        "--min-scale", "50")
+narrow_scale = bits([[0x3EDB6DB8], [0x3E124925], [0], [0x3DEA0001]])
+example("dynamic-block-quant to quint4x2", command, {"x": rows}, {"y": rows_words, "scale": narrow_scale},
+        "--dtype", "quint4x2")
+example("dynamic-block-quant to quint4x2 and backwards", command, {"x": np.hstack([rows, rows[:, ::-1]])}, {
+    "y": np.hstack([rows_words, words([[0x1D706F4B], [0x77777777], [0], [0x12344567]])]),
+    "scale": np.repeat(narrow_scale, 2, axis=1),
+}, "--dtype", "quint4x2", "--block", "8")
+
 # ---- anti_quant ----
 
 two = np.array([2], f4)

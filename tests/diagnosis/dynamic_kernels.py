@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""dynamic_quant and dynamic_quant_asymmetric as kernels compute them that make mistakes."""
+"""dynamic_quant, dynamic_quant_asymmetric and dynamic_block_quant as kernels compute them that make mistakes."""
 import numpy as np
 from numeric import Machine, Mistakes, f4, groups, kept, read_x, to_integers, with_offset
 from numpy_operators import floats, pack, round_to
@@ -86,34 +86,52 @@ def asymmetric_parameters(v, greatest, machine, mistakes):
     return scale, offset, machine.compute(np.divide, 1, scale)
 
 
-def symmetric_parameters(v, greatest, scale_form, machine, mistakes):
+def symmetric_parameters(v, greatest, arguments, machine, mistakes):
     """Scale of each row, and what its values are multiplied by."""
+    blocks = "block" in arguments
     greatest = greatest + ("one-step-more" in mistakes)
-    largest = extremes(v if "largest-without-sign" in mistakes else np.abs(v), mistakes)[0]
+    if "largest-without-sign" in mistakes:
+        largest = extremes(v, mistakes)[0]
+    else:
+        largest = np.maximum(extremes(np.abs(v), mistakes)[0], 0)
     for name, least in LEAST_LARGEST.items():
         if name in mistakes:
             largest = np.maximum(largest, machine.type(least))
-    factor = machine.compute(np.divide, greatest, largest)
+    if blocks and "one-division" not in mistakes:
+        factor = machine.compute(np.multiply, machine.compute(np.divide, 1, largest), greatest)
+    else:
+        factor = machine.compute(np.divide, greatest, largest)
     if "scale-divided" in mistakes:
         scale = machine.compute(np.divide, largest, greatest)
-    elif (scale_form == "inverse") != ("other-form" in mistakes):
+    elif (arguments.get("scale_form") == "inverse") != ("other-form" in mistakes):
         scale = machine.compute(np.divide, 1, factor)
     else:
         scale = machine.compute(np.multiply, largest, machine.compute(np.divide, 1, greatest))
-    enough = bounded(scale, None, machine, mistakes)
+    enough = bounded(scale, arguments["min_scale"] if "least-min-scale" in mistakes else None, machine, mistakes)
     raised = (enough != scale) & ~np.isnan(enough)
     scale = kept(enough, mistakes, "scale")
-    return scale, np.where(raised, machine.compute(np.divide, 1, scale), factor)
+    factor = np.where(raised, machine.compute(np.divide, 1, scale), factor)
+    is_limited = "min-scale-ignored" not in mistakes and "least-min-scale" not in mistakes
+    if is_limited and blocks and arguments["min_scale"] > 0:
+        least = machine.type(arguments["min_scale"])
+        most = machine.compute(np.divide, 1, least)
+        factor = np.where(factor < least, least, factor)
+        scale = kept(np.where(enough > most, most, enough), mistakes, "scale")
+    return scale, factor
 
 
 # ---- the elements ----
 
 
+def taken(parameter, what, mistakes):
+    """What each row or block takes of a parameter that every one has."""
+    if f"scale-of-first-{what}" in mistakes:
+        return np.full_like(parameter, parameter.flat[0])
+    return np.roll(parameter, (f"scale-of-{what}-before" in mistakes) - (f"scale-of-next-{what}" in mistakes))
+
+
 def of_rows(parameter, mistakes):
-    """What each row takes of a parameter that every row has."""
-    if "scale-of-first-row" in mistakes:
-        return parameter[:1, None]
-    return np.roll(parameter, ("scale-of-row-before" in mistakes) - ("scale-of-next-row" in mistakes))[:, None]
+    return taken(parameter, "row", mistakes)[:, None]
 
 
 def scaled(v, scale, factor, machine, mistakes):
@@ -144,8 +162,7 @@ def kernel_of(quantise):
 
 def dynamic_quant(call, greatest, machine, mistakes):
     for_range, v = smoothed(call, machine, mistakes)
-    scale_form = call.arguments["scale_form"]
-    scale, factor = symmetric_parameters(for_range, greatest, scale_form, machine, mistakes)
+    scale, factor = symmetric_parameters(for_range, greatest, call.arguments, machine, mistakes)
     t = scaled(v, of_rows(scale, mistakes), of_rows(factor, mistakes), machine, mistakes)
     return t, {"scale": scale}
 
@@ -153,10 +170,27 @@ def dynamic_quant(call, greatest, machine, mistakes):
 def dynamic_quant_asymmetric(call, greatest, machine, mistakes):
     for_range, v = smoothed(call, machine, mistakes)
     scale, offset, factor = asymmetric_parameters(for_range, greatest, machine, mistakes)
-    taken = [of_rows(parameter, mistakes) for parameter in (scale, factor, offset)]
-    t = scaled(v, taken[0], taken[1], machine, mistakes)
-    t = with_offset(v, t, taken[1], taken[2], call.arguments["dtype"], machine, mistakes)
+    scale_of_v, factor_of_v, offset_of_v = (of_rows(parameter, mistakes) for parameter in (scale, factor, offset))
+    t = scaled(v, scale_of_v, factor_of_v, machine, mistakes)
+    t = with_offset(v, t, factor_of_v, offset_of_v, call.arguments["dtype"], machine, mistakes)
     return t, {"scale": scale, "offset": -offset if "offset-sign" in mistakes else offset}
 
 
-KERNELS = {"dynamic-quant": kernel_of(dynamic_quant), "dynamic-quant-asymmetric": kernel_of(dynamic_quant_asymmetric)}
+def dynamic_block_quant(call, greatest, machine, mistakes):
+    x = machine.reads(read_x(call.inputs["x"], mistakes))
+    x = x.reshape(-1, x.shape[-1])
+    columns = np.arange(x.shape[1])
+    block = call.arguments["block"]
+    length = len(columns) if "whole-row" in mistakes else (block + 1) // 2 if "half-block" in mistakes else block
+    parts = np.split(x, columns[length::length], axis=1)
+    parameters = [symmetric_parameters(part, greatest, call.arguments, machine, mistakes) for part in parts]
+    scale, factor = np.stack(parameters, axis=2)
+    of_columns = [taken(parameter, "block", mistakes)[:, columns // length] for parameter in (scale, factor)]
+    return scaled(x, *of_columns, machine, mistakes), {"scale": scale[:, columns[::block] // length]}
+
+
+KERNELS = {
+    "dynamic-quant": kernel_of(dynamic_quant),
+    "dynamic-quant-asymmetric": kernel_of(dynamic_quant_asymmetric),
+    "dynamic-block-quant": kernel_of(dynamic_block_quant),
+}

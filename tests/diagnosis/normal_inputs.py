@@ -15,6 +15,8 @@ def normal_call(folder, rows, columns, seed, operator, *options):
     shapes = {name: [lengths.get(length, length) for length in array.shape] for name, array in call.inputs.items()}
     for output in call.outputs.values():
         output["shape"] = [lengths.get(length, length) for length in output["shape"]]
+    if "block" in call.arguments:
+        call.outputs["scale"]["shape"] = [rows, -(-columns // call.arguments["block"])]
     if not words:
         shapes["x"] = [rows, columns]  # of int4, too, of which the file has words
     values = MAKERS[operator](call, shapes, np.random.default_rng(seed))
@@ -122,6 +124,7 @@ MAKERS = {
     "trans-quant-param": scales_and_offsets,
     "dynamic-quant": dynamic_quant,
     "dynamic-quant-asymmetric": dynamic_quant,
+    "dynamic-block-quant": dynamic_quant,
     "anti-quant": anti_quant,
     "dequant": sums,
     "requant": sums,

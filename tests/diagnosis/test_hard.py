@@ -27,6 +27,7 @@ def forms(operator):
         "trans-quant-param": trans_quant_param_forms,
         "dynamic-quant": dynamic_quant_forms,
         "dynamic-quant-asymmetric": dynamic_forms,
+        "dynamic-block-quant": dynamic_block_quant_forms,
         "anti-quant": anti_quant_forms,
         "dequant": dequant_forms,
         "requant": requant_forms,
@@ -86,6 +87,14 @@ def dynamic_forms():
     yield ["--shape", "4,16,128"]
     for x, (y, left_out) in itertools.product(FLOATS, (("int8", "group-index"), ("quint4x2", optionals[2][1]))):
         yield [*ROWS, "--type", f"x={x}", "--dtype", y, "--quant-mode", "pertensor", "--without", left_out]
+
+
+def dynamic_block_quant_forms():
+    for x, y, least in itertools.product(FLOATS, ("int8", "quint4x2"), ("0", "50")):
+        yield [*ROWS, "--type", f"x={x}", "--dtype", y, "--min-scale", least, "--block", "24"]
+    yield ["--shape", "64,256", "--type", "x=bfloat16"]
+    yield ["--shape", "4,16,50", "--block", "7", "--min-scale", "0.01"]
+    yield ["--shape", "64,128", "--block", "1000", "--min-scale", "2e4"]
 
 
 def anti_quant_forms():

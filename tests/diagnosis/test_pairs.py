@@ -36,6 +36,9 @@ PAIRS = (
     ("dynamic-quant-asymmetric", [], "offset-rounded", "smooth-after-range"),
     ("dynamic-quant-asymmetric", [], "offset-from-low", "scale-bfloat16"),
     ("dynamic-quant-asymmetric", INT4, "one-step-less", "transposed"),
+    ("dynamic-block-quant", [], "scale-divided", "truncate"),
+    ("dynamic-block-quant", ["--block", "16"], "half-block", "x-bfloat16"),
+    ("dynamic-block-quant", ["--block", "16", "--min-scale", "90"], "min-scale-ignored", "scale-of-block-before"),
     ("anti-quant", [], "scaled-before-offset", "result-truncated"),
     ("anti-quant", [], "offset-negated", "scale-float16"),
     ("dequant", [], "bias-after-scaling", "result-truncated"),
@@ -49,6 +52,7 @@ RARE_PAIRS = (
     ("dynamic-quant", [], "least-1e-6", "scale-bfloat16"),
     ("dynamic-quant", [], "float64", "smooth-bfloat16"),
     ("dynamic-quant-asymmetric", [], "symmetric-range", "nan-low"),
+    ("dynamic-block-quant", ["--block", "16"], "one-division", "ceiling"),
     ("anti-quant", ["--dtype", "bfloat16"], "float64", "result-finite"),
     ("anti-quant", ["--type", "scale=bfloat16", "--dtype", "bfloat16"], "sum-float16", "offset-of-one-before"),
     ("dequant", ["--dtype", "float16", "--without", "bias,activation-scale"], "nan-negative", "scale-of-next"),
@@ -63,6 +67,7 @@ PARTS = (
     ("group-quant", [], "ceiling"),
     ("dynamic-quant", [], "product-bfloat16"),
     ("dynamic-quant-asymmetric", [], "round-first"),
+    ("dynamic-block-quant", ["--block", "16"], "scale-of-next-block"),
     ("anti-quant", [], "result-truncated"),
     ("dequant", [], "product-bfloat16"),
     ("requant", [], "floor"),
@@ -74,6 +79,7 @@ FORMS = (
     ("anti-quant", ["--type", "x=quint4x2"]),
     ("dynamic-quant", INT4),
     ("dynamic-quant-asymmetric", INT4),
+    ("dynamic-block-quant", ["--block", "8", *INT4]),
 )
 
 

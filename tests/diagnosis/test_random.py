@@ -38,6 +38,7 @@ FORMS = {
     "dynamic_quant, float32 to int4": ["dynamic-quant", "--dtype", "quint4x2"],
     "dynamic_quant_asymmetric, float32 to int8": ["dynamic-quant-asymmetric"],
     "dynamic_quant_asymmetric, float32 to int4": ["dynamic-quant-asymmetric", "--dtype", "quint4x2"],
+    "dynamic_block_quant in blocks of 32, float32 to int8": ["dynamic-block-quant", "--block", "32"],
     "anti_quant, int8 to float16": ["anti-quant"],
     "dequant to float16, int32 bias": ["dequant"],
     "dequant to bfloat16, float32 bias": ["dequant", "--dtype", "bfloat16", "--type", "bias=float32"],

@@ -375,7 +375,7 @@ static void draw(call *c, input *in)
     d->add = add_drawn;
     test_draw_call(d);
     while (take_edit(in, &edit)) {
-        switch (edit % 8) {
+        switch (edit % 10) {
         case 0: value->axis = (int32_t)take_any(in); break;
         case 1: value->quant_mode = (npuq_quant_mode)take_any(in); break;
         case 2: value->scale_form = (npuq_scale_form)take_any(in); break;
@@ -386,6 +386,12 @@ static void draw(call *c, input *in)
             c->changed_word = take_byte(in);
             c->changed_bit = take_byte(in) % 64;
             break;
+        case 7: value->block = take_any(in); break;
+        case 8: {
+            const uint32_t bits = (uint32_t)take_any(in);
+            memcpy(&value->min_scale, &bits, sizeof bits);
+            break;
+        }
         default: value->quant_mode = NPUQ_PER_TENSOR; break;
         }
     }

@@ -84,6 +84,7 @@ static void check_accepted(unsigned command, const struct arguments *arguments)
     check_choice(arguments, OPTION_SCALE_FORM, forms);
     check_choice(arguments, OPTION_DTYPE, types);
     check_number(arguments, OPTION_AXIS, INT32_MIN, INT32_MAX);
+    check_number(arguments, OPTION_BLOCK, 1, INT64_MAX);
     check_number(arguments, OPTION_MAX_DIFF, 0, INT32_MAX);
     check_number(arguments, OPTION_MAX_ULP, 0, INT32_MAX);
     check_number(arguments, OPTION_MAX_DIFFS, 0, INT64_MAX);

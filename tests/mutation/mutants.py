@@ -35,6 +35,7 @@ DYNAMIC = "src/operators/dynamic_check.c"
 DYNAMIC_H = "src/operators/dynamic.h"
 SYMMETRIC = "src/operators/dynamic_quant.c"
 PASSES = "src/operators/dynamic.c"
+BLOCK = "src/operators/dynamic_block_quant.c"
 PACK = "src/operators/trans_quant_param.c"
 ANTI = "src/operators/anti_quant.c"
 DEQUANT = "src/operators/dequant.c"
@@ -60,6 +61,41 @@ STEPS = "diagnosis/steps.c"
 TEXT = "diagnosis/text.c"
 
 MUTANTS = [
+    # dynamic_block_quant, and runs
+    ("ref: a block divides once", ELEMENT, "npuq_ref_mul(npuq_ref_div(1.0f, largest), y_dtype == NPUQ_REF_QUINT4X2 ? 7.0f : 127.0f)", "npuq_ref_div(y_dtype == NPUQ_REF_QUINT4X2 ? 7.0f : 127.0f, largest)"),
+    ("ref: min_scale does not limit the scale", ELEMENT, "p.scale > most ? most : p.scale", "p.scale"),
+    ("block: 0 columns", BLOCK, "o->block < 1)", "o->block < 0)"),
+    ("block: int4 of any length", BLOCK, "o->block % elements != 0 && o->block < columns", "false"),
+    ("block: int4 of one whole row only", BLOCK, "o->block % elements != 0 && o->block < columns", "o->block % elements != 0"),
+    ("block: infinite min_scale", BLOCK, ">= 0x7F800000u", "> 0x7F800000u"),
+    ("block: the least negative min_scale", BLOCK, "bits > 0x80000000u", "bits > 0x80000001u"),
+    ("block: no scale for the last, shorter one", BLOCK, " + (x->shape[last] % o->block != 0)", ""),
+    ("block: rows that are not whole blocks taken for such", BLOCK, "columns > 0 && columns % block == 0", "columns > 0"),
+    ("block: min_scale forgotten", BLOCK, "plan->own.dynamic.min_scale = o->min_scale", "plan->own.dynamic.min_scale = 0.0f"),
+    ("block: rows of the tensor in place of blocks", BLOCK, "plan->units.rows * (size_t)(columns / block)", "plan->units.rows"),
+    ("block: distance of dense blocks", BLOCK, "npuq_count_bytes(plan->setup.words[i], (size_t)block);", "npuq_count_bytes(plan->setup.words[i], (size_t)columns);"),
+    ("block: the last one as long as others", BLOCK, "npuq_smaller(block, tile->cols - first * block)", "block"),
+    ("block: scales as far apart as x", BLOCK, "(i == SCALE ? 1 : (ptrdiff_t)npuq_count_words(", "((ptrdiff_t)npuq_count_words("),
+    ("block: distance of the parts of one row", BLOCK, "of_one_row ? step : from->row_stride", "from->row_stride"),
+    ("block: always the first one of the tile", BLOCK, " + (ptrdiff_t)first * step", ""),
+    ("block: always the first row of the tile", BLOCK, "from->data + (ptrdiff_t)row * from->row_stride", "from->data"),
+    ("block: the last one left out", BLOCK, "i * block < tile->cols; i++", "(i + 1) * block <= tile->cols; i++"),
+    ("passes: min_scale limits the scale only", PASSES, "v->inverse_scale[r] < min_scale ? min_scale : v->inverse_scale[r]", "v->inverse_scale[r]"),
+    ("passes: min_scale limits the inverse only", PASSES, "v->scale[r] > most ? most : v->scale[r]", "v->scale[r]"),
+    ("passes: runs of asymmetric rows", PASSES, "plan->own.dynamic.form != NPUQ_ASYMMETRIC && ", ""),
+    ("passes: runs without smooth scales", PASSES, "!places[SMOOTH].data &&", "true &&"),
+    ("passes: runs of any length", PASSES, "(n & (n - 1)) == 0 &&", "true &&"),
+    ("passes: runs of x with gaps", PASSES, "places[X].row_stride == (ptrdiff_t)npuq_count_bytes(setup->words[X], n) &&", "true &&"),
+    ("passes: runs of y with gaps", PASSES, "places[Y].row_stride == (ptrdiff_t)npuq_count_bytes(setup->words[Y], n);", "true;"),
+    ("runs: a chunk is one run", QUANTISE, "    if (CHUNK >> log2 <= 1) {", "    if (true) {"),
+    ("runs: both halves of a chunk are one", QUANTISE, "v_set(first[1]), v_set(first[1])}};", "v_set(first[0]), v_set(first[0])}};"),
+    ("runs: streams from anywhere", QUANTISE, " && (uintptr_t)b->y % LINE == 0", ""),
+    ("runs: magnitudes with signs", CHUNK, "return (vf)((vu)a & 0x7FFFFFFFu);", "return a;"),
+    ("runs: halves with signs", RANGES, "upper = h_upper(upper, (vh)vector_at(x, i) & 0x7FFF);", "upper = h_upper(upper, (vh)vector_at(x, i));"),
+    ("runs: the first vector of halves only", RANGES, "for (size_t i = 1; i < vectors; i++)", "for (size_t i = 1; i < 1; i++)"),
+    ("runs: the second of two forgotten", RANGES, "2 * i + 1 < runs", "false"),
+    ("runs: two vectors of a run as two runs", RANGES, "runs * n - at, n == 2 * LANES, to", "runs * n - at, false, to"),
+    ("runs: more than there is room for", RANGES, "    if (runs > LANES) {", "    if (true) {"),
     # the oracle: rounding, ends of ranges, NaN, conversions
     ("ref: half up instead of to even", ELEMENT, "((fraction == 0.5f) & odd)", "(fraction == 0.5f)"),
     ("ref: negative halves away from zero", ELEMENT, "((fraction == -0.5f) & odd)", "(fraction == -0.5f)"),

@@ -27,6 +27,7 @@ __all__ = [
     "npu_anti_quant",
     "npu_convert_weight_to_int4pack",
     "npu_dequant_bias",
+    "npu_dynamic_block_quant",
     "npu_dynamic_quant",
     "npu_dynamic_quant_asymmetric",
     "npu_format_cast",
@@ -90,6 +91,7 @@ get_npu_format = _operators.get_npu_format
 npu_anti_quant = _operators.npu_anti_quant
 npu_convert_weight_to_int4pack = _operators.npu_convert_weight_to_int4pack
 npu_dequant_bias = _operators.npu_dequant_bias
+npu_dynamic_block_quant = _operators.npu_dynamic_block_quant
 npu_dynamic_quant = _operators.npu_dynamic_quant
 npu_dynamic_quant_asymmetric = _operators.npu_dynamic_quant_asymmetric
 npu_format_cast = _operators.npu_format_cast

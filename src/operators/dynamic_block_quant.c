@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dynamic.h"
+
+#include "../element.h"
+
+#include <inttypes.h>
+
+enum { X = NPUQ_DYNAMIC_X, Y = NPUQ_DYNAMIC_Y, SCALE = NPUQ_DYNAMIC_SCALE_OR_MIN };
+
+typedef struct block_options {
+    int64_t block;
+    float min_scale;
+} block_options;
+
+static npuq_status check_options(const npuq_arguments *arguments, const block_options *o)
+{
+    const char *op = arguments->signature->op;
+    const npuq_type_info *y = arguments->infos[Y];
+    const npuq_tensor *x = arguments->tensors[X];
+    const int64_t columns = x->shape[x->ndim - 1];
+    const int64_t elements = (int64_t)npuq_count_elements_in(y->word);
+    const uint32_t bits = npuq_bits_of_float(o->min_scale); /* the caller may have numbers compare as zeros */
+
+    if (o->block < 1) {
+        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "block", "is %" PRId64 "; expected 1 or more", o->block);
+    }
+    if (o->block % elements != 0 && o->block < columns) {
+        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "block",
+                         "is %" PRId64 "; expected a multiple of %" PRId64 ", as y is %s, or at least %" PRId64
+                         ", the last dimension of x",
+                         o->block, elements, y->name, columns);
+    }
+    if ((bits & 0x7FFFFFFFu) >= 0x7F800000u || bits > 0x80000000u) {
+        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "min_scale", "is %g; expected a finite number, 0 or more",
+                         (double)o->min_scale);
+    }
+    return NPUQ_OK;
+}
+
+static npuq_status check(const npuq_arguments *arguments, const void *options)
+{
+    const block_options *o = options;
+    const npuq_tensor *x = arguments->tensors[X];
+    const int last = x->ndim - 1;
+    int64_t shape[NPUQ_MAX_NDIM];
+    npuq_status status;
+
+    if ((status = check_options(arguments, o)) != NPUQ_OK ||
+        (status = npuq_check_output_shape(arguments, X, Y)) != NPUQ_OK) {
+        return status;
+    }
+    memcpy(shape, x->shape, sizeof shape);
+    shape[last] = x->shape[last] / o->block + (x->shape[last] % o->block != 0);
+    return npuq_check_shape(arguments, SCALE, x->ndim, shape, "the shape of x with its last dimension in blocks");
+}
+
+/* Dense blocks of one length are rows by themselves. Others are found in a tile of whole rows. */
+static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
+{
+    const block_options *o = options;
+    const npuq_tensor *x = arguments->tensors[X];
+    const int64_t columns = x->shape[x->ndim - 1];
+    const int64_t block = o->block < columns ? o->block : columns;
+    const bool one_length = columns > 0 && columns % block == 0;
+
+    if (!npuq_start_plan(plan, arguments, (int)arguments->signature->count, NPUQ_MUL, one_length, false)) {
+        return NPUQ_OK;
+    }
+    plan->own.dynamic.form = NPUQ_SYMMETRIC_BLOCK;
+    plan->own.dynamic.block = (size_t)block;
+    plan->own.dynamic.min_scale = o->min_scale;
+    npuq_add_by_row(plan, arguments, SCALE);
+    if (plan->is_flat) {
+        npuq_tile *all = &plan->area.all;
+
+        all->rows = plan->units.rows = plan->units.rows * (size_t)(columns / block);
+        all->cols = plan->units.cols = (size_t)block;
+        for (int i = X; i <= Y; i++) {
+            all->places[i].row_stride = (ptrdiff_t)npuq_count_bytes(plan->setup.words[i], (size_t)block);
+        }
+    } else {
+        npuq_finish_operands(plan, NPUQ_KEEP_COLUMNS);
+    }
+    if (!plan->is_small || npuq_count_plan_rows(plan) > 1) {
+        npuq_cut_whole_rows(plan, arguments, npuq_count_plan_columns(plan));
+    }
+    return NPUQ_OK;
+}
+
+/* From a row and a block of a tile on: blocks of this row, or the same block of this row and others. */
+static void quantise_part(const npuq_plan *plan, const npuq_tile *tile, size_t row, size_t first, size_t rows,
+                          bool of_one_row)
+{
+    const size_t block = plan->own.dynamic.block;
+    npuq_tile part = *tile;
+
+    part.rows = rows;
+    part.cols = npuq_smaller(block, tile->cols - first * block);
+    for (int i = X; i <= SCALE; i++) {
+        const npuq_place *from = &tile->places[i];
+        const ptrdiff_t step =
+            from->col_stride * (i == SCALE ? 1 : (ptrdiff_t)npuq_count_words(plan->setup.words[i], block));
+
+        if (from->data) {
+            part.places[i].data = from->data + (ptrdiff_t)row * from->row_stride + (ptrdiff_t)first * step;
+            part.places[i].row_stride = of_one_row ? step : from->row_stride;
+        }
+    }
+    npuq_quantise_by_ranges(plan, &part);
+}
+
+static void quantise_blocks(const npuq_plan *plan, const npuq_tile *tile)
+{
+    const size_t block = plan->own.dynamic.block;
+    const size_t whole = tile->cols / block;
+    const npuq_place *x = &tile->places[X];
+    const npuq_place *y = &tile->places[Y];
+    const bool across =
+        npuq_are_column_major(x->row_stride, x->col_stride) || npuq_are_column_major(y->row_stride, y->col_stride);
+
+    if (tile->cols == block) {
+        npuq_quantise_by_ranges(plan, tile);
+        return;
+    }
+    for (size_t row = 0; row < tile->rows && !across; row++) {
+        for (size_t i = 0; i < whole; i += NPUQ_RANGED_ROWS) {
+            quantise_part(plan, tile, row, i, npuq_smaller(whole - i, NPUQ_RANGED_ROWS), true);
+        }
+    }
+    for (size_t i = across ? 0 : whole; i * block < tile->cols; i++) {
+        quantise_part(plan, tile, 0, i, tile->rows, false);
+    }
+}
+
+static const npuq_operator operator_of_blocks = {
+    {"dynamic_block_quant",
+     5,
+     false,
+     {
+         [X] = {"x", NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
+         [Y] = {"y", NPUQ_TAKES(INT8) | NPUQ_TAKES(QUINT4X2), 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
+         [NPUQ_DYNAMIC_SMOOTH] = {"", 0, 0, 0, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED}, /* without smooth scales */
+         [SCALE] = {"scale", NPUQ_TAKES(FLOAT32), 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_SCALE},
+         [NPUQ_DYNAMIC_OFFSET_OR_MAX] = {"", 0, 0, 0, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED}, /* nor offsets */
+     }},
+    check,
+    plan_blocks,
+    quantise_blocks,
+    NULL};
+
+npuq_status npuq_dynamic_block_quant(const npuq_tensor *x, int64_t block, float min_scale, const npuq_tensor *y,
+                                     const npuq_tensor *scale, const npuq_executor *executor)
+{
+    const npuq_tensor *const tensors[] = {x, y, NULL, scale, NULL};
+    const block_options options = {block, min_scale};
+
+    return npuq_call_operator(&operator_of_blocks, tensors, &options, executor);
+}
+
+npuq_status npuq_prepare_dynamic_block_quant(npuq_call *call, const npuq_tensor *x, int64_t block, float min_scale,
+                                             const npuq_tensor *y, const npuq_tensor *scale)
+{
+    const npuq_tensor *const tensors[] = {x, y, NULL, scale, NULL};
+    const block_options options = {block, min_scale};
+
+    return npuq_prepare_operator(call, &operator_of_blocks, tensors, &options);
+}
