@@ -106,6 +106,16 @@ static void set_channels(struct call *call)
             call->inner *= call->shape[d];
         }
     }
+    if (call->op == ANTI_QUANT && count > call->columns) {
+        call->group_rows = call->count / count;
+    }
+}
+
+size_t call_channel(const struct call *call, size_t i)
+{
+    const size_t group = call->group_rows > 0 ? i / call->columns / call->group_rows : 0;
+
+    return call->group_rows > 0 ? group * call->columns + i % call->columns : i / call->inner % call->channels;
 }
 
 /* The group of each row, and behind them the groups if group_index held counts: what is beyond all counts has the

@@ -61,6 +61,7 @@ struct call {
     size_t count;
     size_t channels;     /* extent of the dimension that the scales belong to; 1 for one scale */
     size_t inner;        /* elements from one channel to the next */
+    size_t group_rows;   /* rows that share a channel for each column, of anti_quant; 0 if all rows do */
     size_t tokens;       /* what shares a scale in the dynamic operators: rows, the tensor, or blocks of rows */
     size_t token_length; /* of blocks the last one of a row may be shorter */
     size_t *row_group;   /* the group of each row; null without group_index */
@@ -72,6 +73,9 @@ struct call {
 bool call_make(struct call *call, unsigned op, const npuq_tensor *const operands[OPERANDS],
                const struct call_options *options);
 void call_release(struct call *call);
+
+/* The channel of element i: which of the scales along a dimension it has. */
+size_t call_channel(const struct call *call, size_t i);
 
 /* How many results the operator has: y; scale, too; offset, too. */
 int call_results(const struct call *call);

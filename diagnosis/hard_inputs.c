@@ -261,7 +261,7 @@ static void set_bits(struct maker *m, enum operand operand, size_t i, uint64_t b
 static size_t scale_of(const struct call *call, size_t i)
 {
     return call->op == GROUP_QUANT ? call->row_group[i / call->columns] * call->columns + i % call->columns
-                                   : i / call->inner % call->channels;
+                                   : call_channel(call, i);
 }
 
 /* What the definition makes of element i: t is about (x + shift) * scale + offset. */

@@ -164,7 +164,6 @@ static size_t turned(size_t i, int place, size_t count)
     }
 }
 
-/* The channel of element i: which of the scales along a dimension it has. */
 static size_t channel_of(const struct call *call, size_t i, int place)
 {
     if (call->channels == 1) {
@@ -174,7 +173,7 @@ static size_t channel_of(const struct call *call, size_t i, int place)
         const size_t other = call->inner == 1 ? i / call->columns : i;
         return (call->inner == 1 ? other : other % call->columns) % call->channels;
     }
-    return turned(i / call->inner % call->channels, place, call->channels);
+    return turned(call_channel(call, i), place, call->channels);
 }
 
 static size_t group_of(const struct call *call, const struct variant *variant, size_t row)

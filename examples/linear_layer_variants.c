@@ -243,30 +243,31 @@ static void matrix_unit(void)
 
 /* ---- weights of 4 bits ------------------------------------------------------------------------------------------- */
 
-/* Each output has a scale for every GROUP inputs, and the weights are stored transposed, since the scales of
- * npuq_anti_quant() are those of the last dimension. The product is one of floats. */
+/* Each output has a scale for every GROUP inputs, and the weights are stored transposed, since groups are groups of
+ * rows for npuq_anti_quant(). The product is one of floats. */
 static void weights_of_4_bits(void)
 {
-    enum { GROUP = 64 };
-    static float w_back[INPUTS][OUTPUTS];
+    enum { GROUP = 64, GROUPS = INPUTS / GROUP };
+    static float from_int4[GROUPS][OUTPUTS], w_back[INPUTS][OUTPUTS];
     static int32_t w_int4[INPUTS][OUTPUTS / 8];
+    const npuq_tensor tw_int4 = npuq_matrix(w_int4, NPUQ_QUINT4X2, INPUTS, OUTPUTS / 8, 0);
+    const npuq_tensor tfrom_int4 = npuq_matrix(from_int4, NPUQ_FLOAT32, GROUPS, OUTPUTS, 0);
+    const npuq_tensor tw_back = npuq_matrix(w_back, NPUQ_FLOAT32, INPUTS, OUTPUTS, 0);
 
     for (int k = 0; k < INPUTS; k += GROUP) {
-        float to_int4[OUTPUTS], from_int4[OUTPUTS];
+        float to_int4[OUTPUTS];
         const npuq_tensor group = {&w[0][k], NPUQ_FLOAT32, 2, {GROUP, OUTPUTS}, {1, INPUTS}};
         const npuq_tensor group_int4 = npuq_matrix(w_int4[k], NPUQ_QUINT4X2, GROUP, OUTPUTS / 8, 0);
-        const npuq_tensor group_back = npuq_matrix(w_back[k], NPUQ_FLOAT32, GROUP, OUTPUTS, 0);
         const npuq_tensor tto_int4 = npuq_vector(to_int4, NPUQ_FLOAT32, OUTPUTS);
-        const npuq_tensor tfrom_int4 = npuq_vector(from_int4, NPUQ_FLOAT32, OUTPUTS);
 
         for (int n = 0; n < OUTPUTS; n++) {
             const float largest = largest_weight(n, k, GROUP);
             to_int4[n] = 7 / largest;
-            from_int4[n] = largest / 7;
+            from_int4[k / GROUP][n] = largest / 7;
         }
         check(npuq_quantize(&group, &tto_int4, NULL, -1, false, &group_int4, NULL));
-        check(npuq_anti_quant(&group_int4, &tfrom_int4, NULL, &group_back, NULL));
     }
+    check(npuq_anti_quant(&tw_int4, &tfrom_int4, NULL, &tw_back, NULL));
     for (int t = 0; t < TOKENS; t++) {
         for (int n = 0; n < OUTPUTS; n++) {
             y[t][n] = bias[n];

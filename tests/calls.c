@@ -429,11 +429,16 @@ static void draw_anti_quant(test_drawing *d)
     const npuq_dtype y = float_of(d);
 
     draw_shape(d, x == NPUQ_INT8 ? 0 : 1, MOST_DIMENSIONS, x);
-    const int64_t extent = d->ndim > 0 && !one_in(d, 4) ? d->shape[d->ndim - 1] : 1;
+    int64_t groups = 1 + (int64_t)d->choose(TEST_GROUPS);
+    const bool grouped = d->ndim == 2 && one_in(d, 2);
+    while (grouped && d->shape[0] % groups != 0) {
+        groups--;
+    }
+    const int64_t shape[] = {groups, d->ndim > 0 && (grouped || !one_in(d, 4)) ? d->shape[d->ndim - 1] : 1};
     add_input(d, X, x, d->ndim, d->shape);
-    add_input(d, SCALE, scale, 1, &extent);
+    add_input(d, SCALE, scale, grouped ? 2 : 1, shape + !grouped);
     if (!one_in(d, 3)) {
-        add_input(d, OFFSET, scale, 1, &extent);
+        add_input(d, OFFSET, scale, grouped ? 2 : 1, shape + !grouped);
     }
     add_output(d, Y, y, d->ndim, d->shape);
 }

@@ -956,6 +956,33 @@ static void dynamic_traps(void)
     }
 }
 
+/* x is [12, n], so that 1 to 4, 6 and 12 groups divide it. */
+static void anti_groups(void)
+{
+    static const int64_t columns[] = {8, 72, 1, 33, 4200};
+
+    for (size_t i = 0; i < COUNT(columns) * 6 * 36; i++) {
+        static const int64_t groups[] = {1, 2, 3, 4, 6, 12};
+        const npuq_dtype x_dtype = narrows[i / 18 % 2];
+        const npuq_dtype s_dtype = floats[i / 6 % 3];
+        const int64_t extents_of_x[] = {12, columns[i / 36 / 6]};
+        const int64_t scale_shape[] = {groups[i / 36 % 6], extents_of_x[1]};
+        int64_t extents[NPUQ_MAX_NDIM];
+
+        if (x_dtype == NPUQ_QUINT4X2 && extents_of_x[1] % 8 != 0) {
+            continue;
+        }
+        store(extents, x_dtype, 2, extents_of_x);
+        const npuq_tensor *x = &make_x(x_dtype, 2, extents)->tensor;
+        const npuq_tensor *scale = make_input(s_dtype, 2, scale_shape);
+        const npuq_tensor *offset = i % 2 != 0 ? make_input(s_dtype, 2, scale_shape) : NULL;
+        const npuq_tensor *y = make_output(floats[i / 2 % 3], 2, extents_of_x);
+
+        RUN(anti_quant, x, scale, offset, y);
+        finish();
+    }
+}
+
 static void dequant_traps(void)
 {
     for (size_t i = 0; i < COUNT(floats); i++) {
@@ -1189,6 +1216,7 @@ static const struct {
     {"dynamic_block_quant", block_operators},
     {"dynamic_block_quant, long rows, library alone", ALONE(long_blocks)},
     {"dynamic_block_quant, refusals, library alone", ALONE(refused_blocks)},
+    {"anti_quant, scales by groups of rows", anti_groups},
 };
 
 /* Parts, from the first one on, whose checksum never changes: what comes later is added behind them. */
@@ -1233,7 +1261,7 @@ int main(void)
 #else
 
 static const uint64_t expected_of_older_parts = UINT64_C(0x2F593F264BA05C45);
-static const uint64_t expected = UINT64_C(0x15084A64D9300D2D);
+static const uint64_t expected = UINT64_C(0x052097099F14378D);
 
 int main(int argc, char **argv)
 {

@@ -147,11 +147,16 @@ def unpack(words):
 
 
 def anti_quant(x, scale, offset, dtype):
-    """An int32 x holds int4 words."""
+    """An int32 x holds int4 words. Parameters of two dimensions are of groups of rows."""
     t = (unpack(x) if x.dtype == np.int32 else x).astype(f4)
+
+    def of_rows(parameters):
+        values = floats(parameters)
+        return np.repeat(values, len(x) // len(values), axis=0) if values.ndim == 2 else values
+
     if offset is not None:
-        t = t + floats(offset)
-    return round_to(t * floats(scale), dtype)
+        t = t + of_rows(offset)
+    return round_to(t * of_rows(scale), dtype)
 
 
 def add_wrapping(x, y):

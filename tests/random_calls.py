@@ -121,9 +121,11 @@ def random_dynamic_block_quant():
 def random_anti_quant():
     dtype = choose(*FLOATS)
     x = random_integers(random_shape(1, 4), choose("i1", "i4"))  # int32: words of int4
-    count = of_columns(x.shape[-1] * (8 if x.dtype == np.int32 else 1))
-    scale = random_floats(count, size=10.0 ** rng.integers(-6, 4))
-    offset = random_floats(count, scale.dtype.str) if rng.random() < 0.7 else None
+    columns = x.shape[-1] * (8 if x.dtype == np.int32 else 1)
+    groups = math.gcd(len(x), int(rng.integers(1, 7)))
+    shape = (groups, columns) if x.ndim == 2 and rng.random() < 0.5 else of_columns(columns)
+    scale = random_floats(shape, size=10.0 ** rng.integers(-6, 4))
+    offset = random_floats(shape, scale.dtype.str) if rng.random() < 0.7 else None
     return RandomCall({"x": x, "scale": scale, "offset": offset}, {"dtype": dtype},
                       {"y": anti_quant(x, scale, offset, dtype)})
 

@@ -180,6 +180,7 @@ enum base {
     BLOCKS_INT4,
     ANTI,
     ANTI_INT4,
+    ANTI_GROUPS,
     SUMS,
     REQUANT_INT8,
     REQUANT_ROW,
@@ -349,6 +350,13 @@ static call base_call(enum base base)
         give(&c, SCALE, NPUQ_BFLOAT16, 1, 16, 0, 0);
         give(&c, OFFSET, NPUQ_BFLOAT16, 1, 16, 0, 0);
         give(&c, Y, NPUQ_FLOAT32, 2, 3, 16, 0);
+        break;
+    case ANTI_GROUPS:
+        c.op = TEST_ANTI_QUANT;
+        give(&c, X, NPUQ_INT8, 2, 6, 16, 0);
+        give(&c, SCALE, NPUQ_FLOAT32, 2, 3, 16, 0);
+        give(&c, OFFSET, NPUQ_FLOAT32, 2, 3, 16, 0);
+        give(&c, Y, NPUQ_FLOAT16, 2, 6, 16, 0);
         break;
     case SUMS:
         c.op = TEST_DEQUANT;
@@ -644,7 +652,8 @@ static void ranks(void **state)
             refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(wrong[i]), NULL, "rank");
         }
         const call valid = base_call((enum base)base);
-        if (!(slot == OFFSET && valid.op == TEST_GROUP_QUANT) && !(slot == X && base == ANTI) &&
+        if (!(slot == OFFSET && valid.op == TEST_GROUP_QUANT) &&
+            !(slot == X && (base == ANTI || base == ANTI_GROUPS)) &&
             !test_takes_ranges_only(valid.op)) { /* in the table */
             call c = base_call((enum base)base);
             c.tensors[slot].ndim = 0;
@@ -667,7 +676,7 @@ static void ranks(void **state)
             if (c.op == TEST_QUANTIZE && !c.div_mode && slot == SCALES && t->ndim == 2) {
                 continue; /* (1, n) is valid, but zero_points differs: in the table */
             }
-            if (slot == WORDS && t->ndim == 2) {
+            if ((slot == WORDS || (slot == SCALE && base == ANTI_INT4)) && t->ndim == 2) {
                 continue; /* valid as [1, N] */
             }
             refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(t->ndim), NULL, "a dimension more");
@@ -694,6 +703,7 @@ static void extents(void **state)
             /* One less and one more, where the argument is measured by another. */
             if (measures(&c, (enum slot)slot) || (slot == SCALE && c.op == TEST_GROUP_QUANT && d == 0) ||
                 (slot == SCALE && c.op == TEST_TRANS_QUANT_PARAM && d == c.tensors[slot].ndim - 1) ||
+                (slot == SCALE && base == ANTI_GROUPS && d == 0) ||
                 (slot == SMOOTH_SCALES && c.tensors[slot].ndim == 2 && d == 0)) {
                 continue; /* in the table */
             }
@@ -1434,6 +1444,11 @@ static const table_row table[] = {
     {ANTI, {{SHAPE_1, SCALE, 2, 0}, {SHAPE_1, OFFSET, 2, 0}}, NPUQ_ERROR_SHAPE, "scale", "2", "1 or 16"},
     {ANTI, {{SHAPE_1, SCALE, 0, 0}, {SHAPE_1, OFFSET, 0, 0}}, NPUQ_ERROR_SHAPE, "scale", "0", "1 or 16"},
     {ANTI, {{SHAPE_2, SCALE, 1, 16}, {SHAPE_2, OFFSET, 1, 16}}, NPUQ_ERROR_SHAPE, "scale", "2 dim", "1"},
+    {ANTI_GROUPS, {{SHAPE_2, SCALE, 4, 16}, {SHAPE_2, OFFSET, 4, 16}}, NPUQ_ERROR_SHAPE, "scale", "4", "6"},
+    {ANTI_GROUPS, {{SHAPE_2, SCALE, 0, 16}, {SHAPE_2, OFFSET, 0, 16}}, NPUQ_ERROR_SHAPE, "scale", "0", "6"},
+    {ANTI_GROUPS, {{SHAPE_2, SCALE, 3, 1}, {SHAPE_2, OFFSET, 3, 1}}, NPUQ_ERROR_SHAPE, "scale", "1", "16"},
+    {ANTI_GROUPS, {{SHAPE_2, SCALE, 2, 16}}, NPUQ_ERROR_SHAPE, "offset", "3", "2"},
+    {ANTI_GROUPS, {{SHAPE_1, OFFSET, 16, 0}}, NPUQ_ERROR_SHAPE, "offset", "1 dim", "2"},
     {ANTI, {{SHAPE_1, SCALE, 1, 0}}, NPUQ_ERROR_SHAPE, "offset", "16", "1"},
     {ANTI, {{SHAPE_1, OFFSET, 1, 0}}, NPUQ_ERROR_SHAPE, "offset", "1", "16"},
     {ANTI, {{DTYPE, OFFSET, 0, NPUQ_FLOAT16}}, NPUQ_ERROR_DTYPE, "offset", "FLOAT16", "FLOAT32"},
@@ -2426,7 +2441,7 @@ static void eight_dimensions(void **state)
         call c = base_call((enum base)base);
         const bool as_x = test_takes_ranges_only(c.op) || c.op == TEST_DYNAMIC_BLOCK_QUANT;
         const int row_ndim = as_x ? NPUQ_MAX_NDIM : NPUQ_MAX_NDIM - 1;
-        if (base == MULTIPLY || c.op == TEST_GROUP_QUANT || c.op == TEST_TRANS_QUANT_PARAM) {
+        if (base == MULTIPLY || base == ANTI_GROUPS || c.op == TEST_GROUP_QUANT || c.op == TEST_TRANS_QUANT_PARAM) {
             continue; /* not of any rank */
         }
         c.axis = -1;

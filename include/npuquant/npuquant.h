@@ -626,7 +626,9 @@ NPUQ_API npuq_status npuq_dynamic_block_quant(const npuq_tensor *x, int64_t bloc
  *
  * @param x  INT8, 0..8 dimensions, or QUINT4X2, 1..8 dimensions; any of them empty
  * @param scale  FLOAT32, BFLOAT16 or FLOAT16 (an extension); 1-D of size 1 or of as many elements as x's last
- *     dimension has (eight to a word); of size 1 if x is a scalar
+ *     dimension has (eight to a word); of size 1 if x is a scalar. Or, for an x of two dimensions, [G, N] with a scale
+ *     for each column of each of G groups of rows (an extension): x has K rows, G divides K, and row k takes the scales
+ *     of group k / (K / G)
  * @param offset  nullable; shape and dtype of scale
  * @param y  FLOAT16, BFLOAT16 or FLOAT32 (an extension); x's shape, with the last extent times 8 if x is QUINT4X2
  * @param executor  nullable

@@ -429,7 +429,8 @@ def npu_anti_quant(
     Args:
         x: int8, up to 8 dimensions, or int32, 1 to 8 dimensions: words of eight int4 (quint4x2).
         scale: float32, float16 or bfloat16, 1-D of size 1 or of as many elements as the last dimension of x has
-            numbers.
+            numbers. For an x of two dimensions also (G, N), which is an extension: each of G equal groups of rows has
+            a scale for each of the N columns.
         offset: None, or the shape and the type of scale.
         dst_dtype: float16 (also if None), bfloat16 or float32.
         src_dtype: None, or what x has in it: int8, or quint4x2 for int32.
@@ -440,6 +441,14 @@ def npu_anti_quant(
 
     >>> npu_anti_quant(np.array([1, 2, 3, 4], np.int8), np.array([2], np.float32), offset=np.array([2], np.float32))
     array([ 6.,  8., 10., 12.], dtype=float16)
+
+    Two groups of two rows:
+
+    >>> npu_anti_quant(np.array([[1, 2], [3, 4], [5, 6], [7, 8]], np.int8), np.array([[1, 10], [2, 20]], np.float32))
+    array([[  1.,  20.],
+           [  3.,  40.],
+           [ 10., 120.],
+           [ 14., 160.]], dtype=float16)
     """
     x = tensor("x", x)
     kind = result_type("dst_dtype", "float16" if dst_dtype is None else dst_dtype, FLOATING,

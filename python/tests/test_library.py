@@ -40,7 +40,7 @@ def python(code, *arguments, **environment):
     )
 
 
-@pytest.mark.parametrize("name", ["python.md", "oracle.md"])
+@pytest.mark.parametrize("name", ["python.md", "oracle.md", "scales-by-groups.md"])
 def test_examples_of_the_guides(name):
     done = doctest.testfile(str(GUIDES / name), module_relative=False,
                             optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
@@ -308,6 +308,13 @@ SQUARE = INT8[:, :2]
         ("DTYPE", "anti_quant: offset: ", lambda: npuquant.npu_anti_quant(INT8, ONE, offset=np.ones(1, "f2"))),
         ("SHAPE", "anti_quant: x: ", lambda: npuquant.npu_anti_quant(np.int32(1), ONE)),
         ("SHAPE", "anti_quant: scale: ", lambda: npuquant.npu_anti_quant(SUMS, X[0])),
+        ("SHAPE", "anti_quant: scale: has 2 dimensions; ", lambda: npuquant.npu_anti_quant(INT8[0], X)),
+        ("SHAPE", "anti_quant: scale: has 3 dimensions; ", lambda: npuquant.npu_anti_quant(INT8, X[None])),
+        ("SHAPE", "anti_quant: scale: dimension 0 is 3; expected groups that divide the 2 rows of x",
+         lambda: npuquant.npu_anti_quant(INT8, np.ones((3, 3), "f4"))),
+        ("SHAPE", "anti_quant: scale: dimension 1 is 2; ", lambda: npuquant.npu_anti_quant(INT8, X[:, :2])),
+        ("SHAPE", "anti_quant: offset: has 1 dimension; ", lambda: npuquant.npu_anti_quant(INT8, X, offset=X[0])),
+        ("SHAPE", "anti_quant: offset: dimension 0 is 1; ", lambda: npuquant.npu_anti_quant(INT8, X, offset=X[:1])),
         ("DTYPE", "dequant: x: ", lambda: npuquant.dequant(INT8, ONE)),
         ("SHAPE", "dequant: weight_scale: ", lambda: npuquant.dequant(SUMS, X[0, :2])),
         ("SHAPE", "dequant: activation_scale: ", lambda: npuquant.dequant(SUMS, ONE, ONE)),

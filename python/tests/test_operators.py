@@ -283,6 +283,9 @@ def test_large(backend, threads):
     words = random_integers((700, 275), "i4")
     assert_same(npuquant.npu_anti_quant(words, smooth[0], offset=smooth[1], dst_dtype="bfloat16"),
                 expected.anti_quant(words, smooth[0], smooth[1], "bfloat16"))
+    scales, offsets = random_floats((2, 100, 2200), "u2", special=0)
+    assert_same(npuquant.npu_anti_quant(words, scales, offset=offsets),
+                expected.anti_quant(words, scales, offsets, "float16"))
     x1, x2 = random_integers((700, 64), "i1"), random_integers((64, 2200), "i1")
     assert_same(npuquant.npu_quant_matmul(x1, x2, smooth[0], pertoken_scale=f4(x[:, 0]), bias=smooth[1],
                                           output_dtype="float16"),
@@ -346,6 +349,21 @@ def test_special_values_of_floating_results():
     for kind in "i8", "u8":  # a scale's bits alone are enough for float16
         got = npuquant.requant(sums, weight.view("u4").astype(kind), dtype="float16")
         assert got.view("u2").tolist() == [0x5240, 0xC900, 0x7418, 0x753E]
+
+
+def test_scales_of_groups_of_rows():
+    """As calls for each group; from one group to groups of one row, in any layout."""
+    for x in (random_integers((12, 16), "i1"), random_integers((12, 3), "i4")):
+        columns = x.shape[1] * (8 if x.dtype == np.int32 else 1)
+        for groups in (1, 3, 12):
+            scale, offset = random_floats((2, groups, columns), "f4")
+            layouts = [(scale, offset), (scale, None), *((np.asfortranarray(s), s[:, ::-1]) for s in (scale, offset)),
+                       (np.broadcast_to(scale[:, :1], scale.shape), np.broadcast_to(offset[0], offset.shape))]
+            for s, o in layouts:
+                for dtype in ("float16", "bfloat16", "float32"):
+                    wanted = [npuquant.npu_anti_quant(rows, s[g], offset=None if o is None else o[g], dst_dtype=dtype)
+                              for g, rows in enumerate(np.split(x, groups))]
+                    assert_same(npuquant.npu_anti_quant(x, s, offset=o, dst_dtype=dtype), np.concatenate(wanted))
 
 
 def test_zero_strides():
@@ -523,6 +541,8 @@ def test_empty():
     assert_same(npuquant.npu_quantize(np.zeros((3, 0, 2), f4), one, None, np.uint8), np.zeros((3, 0, 2), "u1"))
     assert_same(npuquant.npu_quantize(np.zeros((0, 16), f4), one, None, "quint4x2", -1, False), np.zeros((0, 2), "i4"))
     assert_same(npuquant.npu_anti_quant(np.zeros((2, 0), "i4"), one), np.zeros((2, 0), "f2"))
+    assert_same(npuquant.npu_anti_quant(np.zeros((4, 0), "i1"), np.ones((2, 0), f4)), np.zeros((4, 0), "f2"))
+    assert_same(npuquant.npu_anti_quant(np.zeros((0, 1), "i4"), np.ones((2, 8), f4)), np.zeros((0, 8), "f2"))
     assert_same(npuquant.dequant(np.zeros((0, 3), "i4"), one, dtype="bfloat16"), np.zeros((0, 3), "u2"))
     assert_same(npuquant.npu_quant_matmul(np.zeros((2, 0), "i1"), np.zeros((0, 3), "i1"), one,
                                           bias=np.array([0, 1, 2], "i4")),

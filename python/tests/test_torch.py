@@ -108,6 +108,7 @@ RANDOM["quant_matmul"] = test_operators.test_quant_matmul
 OTHERS = [test_operators.test_halves_saturation_and_special_values, test_operators.test_the_other_name_of_x,
           test_operators.test_values_that_the_documentation_shows, test_operators.test_round_mode_none_is_0,
           test_operators.test_special_values_of_floating_results, test_operators.test_zero_strides,
+          test_operators.test_scales_of_groups_of_rows,
           test_operators.test_the_default_axis_of_one_dimension_is_the_last_when_multiplying,
           test_operators.test_blocks_and_their_least_scale, test_operators.test_empty]
 CONTEXTS = {"no_grad": torch.no_grad, "inference_mode": torch.inference_mode,
@@ -217,6 +218,12 @@ def test_int4_is_quint4x2(int4):
     assert_equal(operators.npu_group_quant(x, x[:1], ends, dst_dtype=int4),
                  operators.npu_group_quant(x, x[:1], ends, dst_dtype=torch.quint4x2))
     assert_equal(operators.npu_anti_quant(words, x[0, :1], src_dtype=int4), operators.npu_anti_quant(words, x[0, :1]))
+
+
+@pytest.mark.parametrize("shape", [(3, 16), (2, 15), (0, 16), (16, 2)], ids=str)
+def test_refused_scales_of_groups(shape):
+    with pytest.raises(npuquant.NpuquantError, match=r"\Aanti_quant: scale: dimension [01] is "):
+        operators.npu_anti_quant(torch.ones(8, 16, dtype=torch.int8), torch.ones(shape))
 
 
 # ---- products of int4 matrices: their shapes, too, when traced ----

@@ -1,20 +1,86 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "from_integers.h"
 
+#include <inttypes.h>
+
 enum { X = NPUQ_INTEGERS_X, Y = NPUQ_INTEGERS_Y, SCALE = NPUQ_INTEGERS_SCALE, OFFSET = NPUQ_INTEGERS_ADDEND };
+
+/* Scales by groups of rows: x has two dimensions, and its rows are so many groups of one size. */
+static npuq_status check_groups(const npuq_arguments *arguments)
+{
+    const char *op = arguments->signature->op;
+    const npuq_tensor *y = arguments->tensors[Y];
+    const int64_t *shape = arguments->tensors[SCALE]->shape;
+
+    if (y->ndim != 2) {
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, "scale", "has 2 dimensions; expected 1, as x has %d dimension%s",
+                         (int)y->ndim, npuq_plural(y->ndim));
+    }
+    if (shape[1] != y->shape[1]) {
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, "scale",
+                         "dimension 1 is %" PRId64 "; expected %" PRId64 ", the elements of x's last dimension",
+                         shape[1], y->shape[1]);
+    }
+    if (shape[0] < 1 || y->shape[0] % shape[0] != 0) {
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, "scale",
+                         "dimension 0 is %" PRId64 "; expected groups that divide the %" PRId64 " row%s of x", shape[0],
+                         y->shape[0], npuq_plural(y->shape[0]));
+    }
+    return NPUQ_OK;
+}
 
 static inline NPUQ_INLINED npuq_status check(const npuq_arguments *arguments, const void *options)
 {
     const npuq_tensor *y = arguments->tensors[Y];
+    const npuq_tensor *scale = arguments->tensors[SCALE];
     npuq_status status;
 
     (void)options;
     if ((status = npuq_check_same_dtype(arguments, OFFSET, SCALE)) != NPUQ_OK ||
         (status = npuq_check_unpacked_shape(arguments, X, Y)) != NPUQ_OK ||
-        (status = npuq_check_columns(arguments, SCALE, y->ndim > 0 ? y->shape[y->ndim - 1] : 1)) != NPUQ_OK) {
+        (status = scale->ndim == 2
+                      ? check_groups(arguments)
+                      : npuq_check_columns(arguments, SCALE, y->ndim > 0 ? y->shape[y->ndim - 1] : 1)) != NPUQ_OK) {
         return status;
     }
-    return npuq_check_shape(arguments, OFFSET, 1, arguments->tensors[SCALE]->shape, "the shape of scale");
+    return npuq_check_shape(arguments, OFFSET, scale->ndim, scale->shape, "the shape of scale");
+}
+
+/* Groups of rows are a dimension of x and y, along which the parameters move. */
+static npuq_status plan_groups(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
+{
+    const int64_t groups = arguments->tensors[SCALE]->shape[0];
+    npuq_arguments of_groups = *arguments;
+    const npuq_tensor *tensors[] = {NULL, NULL, NULL, NULL, NULL};
+    npuq_tensor views[OFFSET + 1];
+
+    for (int i = X; i <= OFFSET; i++) {
+        const npuq_tensor *from = arguments->tensors[i];
+
+        if (from) {
+            const bool of_rows = i == X || i == Y;
+            const int64_t rows = arguments->tensors[Y]->shape[0] / groups;
+
+            views[i] = (npuq_tensor){
+                from->data,
+                from->dtype,
+                3,
+                {groups, rows, from->shape[1]},
+                {from->strides[0] * (of_rows ? rows : 1), of_rows ? from->strides[0] : 0, from->strides[1]}};
+            tensors[i] = &views[i];
+        }
+    }
+    of_groups.tensors = tensors;
+    of_groups.dense = 0;
+    return npuq_plan_from_integers(plan, &of_groups, options);
+}
+
+static npuq_status plan_anti_quant(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
+{
+    const npuq_tensor *scale = arguments->tensors[SCALE];
+    const bool by_group = scale->ndim == 2 && scale->shape[0] > 1 && npuq_count_elements(arguments->tensors[Y]) > 0;
+
+    return by_group ? plan_groups(plan, arguments, options) : npuq_plan_from_integers(plan, arguments, options);
 }
 
 static const npuq_operator anti_quant = {
@@ -24,12 +90,12 @@ static const npuq_operator anti_quant = {
      {
          [X] = {"x", NPUQ_TAKES(INT8) | NPUQ_TAKES(QUINT4X2), 0, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
          [Y] = {"y", NPUQ_TAKES_FLOATS, 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
-         [SCALE] = {"scale", NPUQ_TAKES_FLOATS, 1, 1, NPUQ_INPUT, NPUQ_OPERAND_SCALE},
-         [OFFSET] = {"offset", NPUQ_TAKES_FLOATS, 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_OFFSET},
+         [SCALE] = {"scale", NPUQ_TAKES_FLOATS, 1, 2, NPUQ_INPUT, NPUQ_OPERAND_SCALE},
+         [OFFSET] = {"offset", NPUQ_TAKES_FLOATS, 1, 2, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_OFFSET},
          [NPUQ_INTEGERS_ROW_SCALE] = {.role = NPUQ_OPTIONAL_INPUT},
      }},
     check,
-    npuq_plan_from_integers,
+    plan_anti_quant,
     npuq_dequantise_tile,
     NULL};
 

@@ -189,23 +189,40 @@ static bool is_single(const npuq_tensor *tensor)
     return !tensor || tensor->shape[tensor->ndim - 1] == 1;
 }
 
+/* Parameters by column; of three dimensions, as x then has, also by groups of rows. */
+static inline void add_columns(npuq_plan *plan, const npuq_arguments *arguments, int i)
+{
+    const npuq_tensor *tensor = arguments->tensors[i];
+
+    if (tensor && tensor->ndim == 3) {
+        plan->setup.types[i] = (uint8_t)arguments->infos[i]->type;
+        npuq_add_operand(&plan->area.space, i, tensor);
+    } else {
+        npuq_add_by_column(plan, arguments, i);
+    }
+}
+
 npuq_status npuq_plan_from_integers(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
 {
     const npuq_tensor *const *tensors = arguments->tensors;
     const bool has_row_scale = tensors[NPUQ_INTEGERS_ROW_SCALE] != NULL;
-    const bool is_uniform =
-        !has_row_scale && is_single(tensors[NPUQ_INTEGERS_SCALE]) && is_single(tensors[NPUQ_INTEGERS_ADDEND]);
+    const npuq_tensor *scale = tensors[NPUQ_INTEGERS_SCALE];
+    const bool by_group = scale->ndim == 3;
+    const bool is_uniform = !has_row_scale && !by_group && is_single(scale) && is_single(tensors[NPUQ_INTEGERS_ADDEND]);
 
     (void)options;
     plan->own.words_have_offsets = false;
     if (!npuq_start_plan(plan, arguments, NPUQ_INTEGERS_ROW_SCALE + 1, NPUQ_MUL, true, is_uniform)) {
         return NPUQ_OK;
     }
-    npuq_add_by_column(plan, arguments, NPUQ_INTEGERS_SCALE);
-    npuq_add_by_column(plan, arguments, NPUQ_INTEGERS_ADDEND);
+    add_columns(plan, arguments, NPUQ_INTEGERS_SCALE);
+    add_columns(plan, arguments, NPUQ_INTEGERS_ADDEND);
     if (has_row_scale) {
         npuq_add_by_row(plan, arguments, NPUQ_INTEGERS_ROW_SCALE);
         plan->block_rows = plan->is_flat ? SIZE_MAX : ROWS;
+    }
+    if (by_group && tensors[NPUQ_INTEGERS_X]->shape[1] == 1) { /* groups of one row: no two rows share parameters */
+        plan->block_rows = 1;
     }
     if (plan->is_small) {
         return NPUQ_OK;

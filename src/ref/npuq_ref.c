@@ -171,7 +171,8 @@ void npuq_ref_anti_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t
                          npuq_ref_dtype y_dtype)
 {
     for (size_t i = 0; i < S * H; i++) {
-        const size_t p = scale_count == 1 ? 0 : i % H;
+        const size_t group = i / H / (scale_count > H ? S * H / scale_count : S);
+        const size_t p = scale_count == 1 ? 0 : group * H + i % H;
         float t = npuq_ref_load(x, x_dtype, i);
 
         if (offset) {

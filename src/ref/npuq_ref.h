@@ -95,7 +95,8 @@ void npuq_ref_dynamic_block_quant(const void *x, npuq_ref_dtype x_dtype, size_t 
  * y = (x + offset) * scale, rounded to y's type.
  *
  * x       INT8 [S, H], or QUINT4X2 words [S, H/8], where H is a multiple of 8
- * scale   FLOAT32, FLOAT16 or BFLOAT16, scale_count elements: 1, or H
+ * scale   FLOAT32, FLOAT16 or BFLOAT16, scale_count elements: 1, or H, or [G, H] with a G that divides S: row s then
+ *         takes those of group s / (S / G)
  * offset  null, or as many elements of scale's type
  * y       FLOAT32, FLOAT16 or BFLOAT16 [S, H]
  */

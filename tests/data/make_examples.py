@@ -386,6 +386,13 @@ example("anti-quant quint4x2", "anti-quant",
         {"x": words([0x7654321F]), "scale": np.array([1, 2, 3, 4, 5, 6, 1e5, -1e5], f4)},
         {"y": halves_of([0xBC00, 0x4000, 0x4600, 0x4A00, 0x4D00, 0x4F80, 0x7C00, 0xFC00])})
 
+groups = {"x": np.array([[1, -2], [3, 4], [-128, 127], [5, -6]], i1), "scale": np.array([[0.5, 0.1], [2, -3]], f4)}
+example("anti-quant groups of rows", "anti-quant", groups,
+        {"y": halves_of([[0x3800, 0xB266], [0x3E00, 0x3666], [0xDC00, 0xDDF4], [0x4900, 0x4C80]])})
+example("anti-quant groups of rows with offset", "anti-quant",
+        {**groups, "offset": np.array([[0, 1], [-1, 0.5]], f4)},
+        {"y": halves_of([[0x3800, 0xAE66], [0x3E00, 0x3800], [0xDC08, 0xDDFA], [0x4800, 0x4C20]])})
+
 # ---- dequant ----
 
 sums = np.array([[100, -100, 16777217, 2147483647], [-1, 0, 123456, -2147483648]], i4)

@@ -61,6 +61,15 @@ STEPS = "diagnosis/steps.c"
 TEXT = "diagnosis/text.c"
 
 MUTANTS = [
+    # scales by groups of rows
+    ("ref: scales of all rows where they go by groups", ELEMENT.replace("_element.h", ".c"), "(scale_count > H ? S * H / scale_count : S)", "S"),
+    ("anti_quant: groups that do not divide the rows", ANTI, " || y->shape[0] % shape[0] != 0", ""),
+    ("anti_quant: scales by groups of fewer columns", ANTI, "shape[1] != y->shape[1]", "false"),
+    ("anti_quant: all rows have the scales of the first group", ANTI, "return by_group ? plan_groups", "return false ? plan_groups"),
+    ("anti_quant: groups lie as far apart as rows", ANTI, "from->strides[0] * (of_rows ? rows : 1)", "from->strides[0]"),
+    ("from integers: neighbouring groups of one row share scales", FROM, "plan->block_rows = 1;", ";"),
+    ("from integers: rows swapped in spite of groups", FROM, "!has_row_scale && !by_group", "!has_row_scale"),
+    ("diagnosis: the channel of groups of rows", CALL, "group * call->columns + i % call->columns", "i % call->columns"),
     # dynamic_block_quant, and runs
     ("ref: a block divides once", ELEMENT, "npuq_ref_mul(npuq_ref_div(1.0f, largest), y_dtype == NPUQ_REF_QUINT4X2 ? 7.0f : 127.0f)", "npuq_ref_div(y_dtype == NPUQ_REF_QUINT4X2 ? 7.0f : 127.0f, largest)"),
     ("ref: min_scale does not limit the scale", ELEMENT, "p.scale > most ? most : p.scale", "p.scale"),
@@ -395,7 +404,7 @@ MUTANTS = [
     ("requant: words with bit 36", REQUANT, "(uint64_t)0x1F << 32", "(uint64_t)0x0F << 32"),
     ("requant: words with bit 32", REQUANT, "(uint64_t)0x1F << 32", "(uint64_t)0x1E << 32"),
     ("requant: several rows of words", REQUANT, "tensors[WORDS]->ndim == 2 ? npuq_check_shape(", "tensors[WORDS]->ndim > 2 ? npuq_check_shape("),
-    ("from integers: rows swapped in spite of activation scales", FROM, "        !has_row_scale && is_single(tensors[NPUQ_INTEGERS_SCALE])", "        is_single(tensors[NPUQ_INTEGERS_SCALE])"),
+    ("from integers: rows swapped in spite of activation scales", FROM, "!has_row_scale && !by_group", "!by_group"),
     ("from integers: more rows than there is room for", FROM, "plan->block_rows = plan->is_flat ? SIZE_MAX : ROWS;", "plan->block_rows = SIZE_MAX;"),
     ("params: stride of one parameter", PLAN_H, "const bool is_one = last < 0 || tensor->shape[last] <= 1;", "const bool is_one = last < 0;"),
     ("trans_quant_param: a row along its own dimension", PACK, "? y->ndim - 1 : -1", "? last : -1"),
@@ -457,7 +466,7 @@ MUTANTS = [
     ("dense: one offset is one for each column", AFFINE_H, "            !is_one);", "            true);"),
     ("dense: scales of the first group", PLAN_H, "? (ptrdiff_t)tensor->strides[0] * size", "? size"),
     ("dense: any layout", PLAN_H, "plan->is_flat = may_be_flat && npuq_are_dense(arguments);", "plan->is_flat = may_be_flat && arguments->dense > 0;"),
-    ("dense: integers without parameters by column or row", FROM, "is_single(tensors[NPUQ_INTEGERS_SCALE]) && ", ""),
+    ("dense: integers without parameters by column or row", FROM, "is_single(scale) && ", ""),
     ("dense: integers without scales by row", FROM, "        npuq_add_by_row(plan, arguments, NPUQ_INTEGERS_ROW_SCALE);\n", ""),
     ("dynamic: as many ranges of a tensor as rows", DYNAMIC, "npuq_check_shape(arguments, i, 1, &one, ", "npuq_check_shape(arguments, i, 1, x->shape, "),
     ("dynamic: any mode", DYNAMIC, "if (quant_mode != NPUQ_PER_TOKEN && quant_mode != NPUQ_PER_TENSOR) {", "if (quant_mode != NPUQ_PER_TOKEN && quant_mode == NPUQ_PER_TOKEN) {"),
