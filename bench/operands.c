@@ -389,9 +389,12 @@ npuq_status operands_call_with_tensors(struct operands *o)
                                     &o->group_index, &o->scale_out, &o->offset_out};
 
     for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
-        if (tensors[i]->data) {
-            *tensors[i] =
-                npuq_tensor_contiguous(tensors[i]->data, tensors[i]->dtype, tensors[i]->ndim, tensors[i]->shape);
+        npuq_tensor *t = tensors[i];
+
+        if (t->data) {
+            *t = t->ndim == 1   ? npuq_vector(t->data, t->dtype, t->shape[0])
+                 : t->ndim == 2 ? npuq_matrix(t->data, t->dtype, t->shape[0], t->shape[1], 0)
+                                : npuq_tensor_contiguous(t->data, t->dtype, t->ndim, t->shape);
         }
     }
     return operands_call(o, NULL);

@@ -920,7 +920,7 @@ static void dynamic_block_quant(const shape *c, npuq_dtype x_dtype, npuq_dtype y
 static void blocks_of(const shape *c)
 {
     static const int64_t blocks[] = {8, 16, 32, 64, 128, 40, 1, 5};
-    static const float min_scales[] = {0.0f, 0x1p-3f, 0x1p-130f};
+    static const float min_scales[] = {0.0f, 0.125f, 7.34683969263929692e-40f};
 
     for (size_t i = 0; i < COUNT(blocks) * 18; i++) {
         const int64_t block = blocks[i / 18];

@@ -152,6 +152,45 @@ NPUQ_API NPUQ_KEEPS_DATA npuq_tensor npuq_vector(const void *data, npuq_dtype dt
 NPUQ_API NPUQ_KEEPS_DATA npuq_tensor npuq_matrix(const void *data, npuq_dtype dtype, int64_t rows, int64_t cols,
                                                  int64_t row_stride);
 
+/** @cond internal */
+/* The same two where they are called, as optimising compilers take them: all of a tensor, returned by the library,
+ * takes longer to read than an operator on a small tensor takes. Only what ndim says is set. */
+#if defined(__GNUC__) && !defined(_WIN32)
+#ifdef __cplusplus
+#define NPUQ_NOT_CONST(data) const_cast<void *>(data)
+#else
+#define NPUQ_NOT_CONST(data) (void *)(uintptr_t)(data)
+#endif
+
+extern inline __attribute__((gnu_inline)) npuq_tensor npuq_vector(const void *data, npuq_dtype dtype, int64_t n)
+{
+    npuq_tensor tensor;
+
+    tensor.data = NPUQ_NOT_CONST(data);
+    tensor.dtype = dtype;
+    tensor.ndim = 1;
+    tensor.shape[0] = n;
+    tensor.strides[0] = 1;
+    return tensor;
+}
+
+extern inline __attribute__((gnu_inline)) npuq_tensor npuq_matrix(const void *data, npuq_dtype dtype, int64_t rows,
+                                                                  int64_t cols, int64_t row_stride)
+{
+    npuq_tensor tensor;
+
+    tensor.data = NPUQ_NOT_CONST(data);
+    tensor.dtype = dtype;
+    tensor.ndim = 2;
+    tensor.shape[0] = rows;
+    tensor.shape[1] = cols;
+    tensor.strides[0] = row_stride != 0 ? row_stride : cols;
+    tensor.strides[1] = 1;
+    return tensor;
+}
+#endif
+/** @endcond */
+
 /** @} */
 
 /** @defgroup api_errors Errors
