@@ -109,14 +109,18 @@ static void quantise_part(const npuq_plan *plan, const npuq_tile *tile, size_t r
     npuq_quantise_by_ranges(plan, &part);
 }
 
+/* Fewer blocks of one row are slower together than the same block of many rows. */
+enum { FEW_BLOCKS = 4 };
+
 static void quantise_blocks(const npuq_plan *plan, const npuq_tile *tile)
 {
     const size_t block = plan->own.dynamic.block;
     const size_t whole = tile->cols / block;
     const npuq_place *x = &tile->places[X];
     const npuq_place *y = &tile->places[Y];
-    const bool across =
-        npuq_are_column_major(x->row_stride, x->col_stride) || npuq_are_column_major(y->row_stride, y->col_stride);
+    const bool across = npuq_are_column_major(x->row_stride, x->col_stride) ||
+                        npuq_are_column_major(y->row_stride, y->col_stride) ||
+                        (whole < FEW_BLOCKS && tile->rows > whole);
 
     if (tile->cols == block) {
         npuq_quantise_by_ranges(plan, tile);
