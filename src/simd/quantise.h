@@ -30,8 +30,8 @@ typedef struct quantise_call {
     const float *smooth;
     const float *scales;
     const float *offsets;
-    size_t increment; /* to the next row's; by column: 0 where the CHUNK offsets from *offsets on serve all columns */
-    unsigned log2;    /* of the columns of a run */
+    size_t increment; /* to the next row's; by column: 0 where the CHUNK offsets from *offsets on serve all columns; by
+                         run: the logarithm of its columns */
 } quantise_call;
 
 typedef struct quantise_parameters {
@@ -135,7 +135,7 @@ INLINE store_check NPUQ_STEP(columns)(const quantise_parameters *all, const rows
     /* A sum costs nothing from memory, and little beside a division: the library is smaller with fewer cases. */
     p.adds = p.adds || how != FULL || (k.from == BY_COLUMN && k.op == NPUQ_DIV);
     if (k.from == BY_RUN) {
-        p.scale = load_run_scales(c->scales, c->log2, at, unpack_order);
+        p.scale = load_run_scales(c->scales, (unsigned)c->increment, at, unpack_order);
     }
     if (k.from == BY_COLUMN) {
         p.scale = order_like_x(load_parameters(c->scales + at, n, tail), unpack_order);
@@ -190,7 +190,7 @@ INLINE size_t NPUQ_STEP(run)(const quantise_parameters *p, const rows *r, size_t
 FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const float *smooth, const float *scales,
                                const float *offsets, size_t increment)
 {
-    const quantise_call call = {k, smooth, scales, offsets, increment, 0};
+    const quantise_call call = {k, smooth, scales, offsets, increment};
     const quantise_call for_exact = call; /* the compiler knows that no store changes the other */
     retry_state d = {STRIP, 0};
 
@@ -206,7 +206,7 @@ FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const float
 
 FOR_TYPES void quantise_by_run(const npuq_block *b, quantise_spec k, unsigned log2, const float *scales)
 {
-    const quantise_call call = {.k = k, .scales = scales, .log2 = log2};
+    const quantise_call call = {k, NULL, scales, NULL, log2};
     const quantise_call for_exact = call;
     /* A stream begins where a line of y does: there, a vector might be of two runs. */
     const bool stream = b->hints.from_memory && (uintptr_t)b->y % LINE == 0;
@@ -263,7 +263,7 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const fl
         memcpy(one_offset, &one, sizeof one);
         offsets = one_offset;
     }
-    const quantise_call call = {k, NULL, scales, offsets, increment, 0};
+    const quantise_call call = {k, NULL, scales, offsets, increment};
     const quantise_call for_exact = call;
     while (i < b->rows) {
         const size_t count = share && i + SHARING <= b->rows ? SHARING : 1;
