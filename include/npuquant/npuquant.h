@@ -153,8 +153,8 @@ NPUQ_API NPUQ_KEEPS_DATA npuq_tensor npuq_matrix(const void *data, npuq_dtype dt
                                                  int64_t row_stride);
 
 /** @cond internal */
-/* The same two where they are called, as optimising compilers take them: all of a tensor, returned by the library,
- * takes longer to read than an operator on a small tensor takes. Only what ndim says is set. */
+/* The same two, which optimising compilers take where they are called. To read a tensor that the library returns may
+ * take longer than an operator on a small one. Only what ndim says is set. */
 #if defined(__GNUC__) && !defined(_WIN32)
 #ifdef __cplusplus
 #define NPUQ_NOT_CONST(data) const_cast<void *>(data)

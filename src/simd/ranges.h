@@ -202,7 +202,7 @@ INLINE void find_magnitudes_of_chunk(npuq_type type, const char *x, size_t n, bo
     }
 }
 
-/* Makes one vector of LANES: folds neighbours until each is a lane, or two of halves. */
+/* Makes one vector of LANES vectors: folds neighbours until each run is a lane, of halves half a lane. */
 INLINE vf fold_vectors(vf *of_runs, bool of_halves)
 {
 #pragma GCC unroll 4
