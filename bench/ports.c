@@ -262,9 +262,8 @@ static struct work work_to_compute(const struct bench_case *c)
     case BENCH_DYNAMIC_QUANT_ASYMMETRIC:
     case BENCH_DYNAMIC_QUANT:
     case BENCH_DYNAMIC_BLOCK_QUANT:
-        return WORK([PORT_MULTIPLY] = c->parameters == BENCH_PLAIN ? 1 : 2, [PORT_ADD] =
-                                                                                c->op ==
-                                                                                BENCH_DYNAMIC_QUANT_ASYMMETRIC);
+        return WORK([PORT_MULTIPLY] = c->parameters == BENCH_PLAIN ? 1 : 2, [PORT_ADD] = c->op != BENCH_DYNAMIC_QUANT &&
+                                                                                         bench_block(c) == 0);
     case BENCH_DEQUANT:
         return WORK([PORT_MULTIPLY] = c->mode == BENCH_WEIGHT ? 1 : 2, [PORT_INTEGER] = c->mode == BENCH_TOKEN_BIAS_I32,
                     [PORT_ADD] = c->mode == BENCH_TOKEN_BIAS_F32);

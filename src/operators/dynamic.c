@@ -245,7 +245,8 @@ static NPUQ_NOT_INLINED void take_short_rows(npuq_kernel_setup *setup, npuq_tile
     tile->places[X] = npuq_describe_staged((char *)values, setup->words[X], n);
 }
 
-/* What a block is multiplied by is at least this, and its scale at most the inverse; NaN stays NaN. */
+/* Raises the inverse scale to min_scale, and lowers the scale to 1 / min_scale, where they are beyond. NaN stays NaN.
+ */
 static void limit_parameters(float min_scale, size_t rows, row_values *v)
 {
     const float most = 1.0f / min_scale;
@@ -301,8 +302,8 @@ static NPUQ_NOT_INLINED void quantise_gathered_rows(const npuq_plan *plan, const
     finish_rows(&setup, plan, &from, &smooth, &v);
 }
 
-/* Whether rows are runs of one row, with a range for each in its largest magnitude. Of few columns, and many such rows,
- * kernels for one row after the other take three times as long. */
+/* Whether kernels can take the rows as runs of one row: they follow one another, and their largest magnitudes say all.
+ * Many rows of few columns take up to eight times as long one by one. */
 static bool are_runs(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_kernel_setup *setup = &plan->setup;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Dynamic quantisation: ranges of rows, of blocks of a row or of a tensor, parameters from ranges, quantising with
- * them; each step by itself, or all together while rows are in the cache. */
+/* Dynamic quantisation, of rows, of blocks of a row, or of a tensor: finds ranges, makes parameters of them, quantises.
+ * Each step comes by itself, or all together while rows are in the cache. */
 #ifndef NPUQ_DYNAMIC_H
 #define NPUQ_DYNAMIC_H
 
