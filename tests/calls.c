@@ -124,6 +124,7 @@ enum { MOST_DIMENSIONS = NPUQ_MAX_NDIM, LARGE = 30000 };
 static const npuq_dtype floats[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
 static const npuq_dtype integers[] = {NPUQ_INT8, NPUQ_UINT8, NPUQ_INT32};
 static const npuq_dtype narrow[] = {NPUQ_INT8, NPUQ_QUINT4X2};
+static const npuq_dtype symmetric[] = {NPUQ_INT8, NPUQ_QUINT4X2, NPUQ_UINT8};
 static const npuq_dtype offsets[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16, NPUQ_INT8, NPUQ_UINT8, NPUQ_INT32};
 static const npuq_dtype biases[] = {NPUQ_INT32, NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
 static const npuq_dtype words[] = {NPUQ_INT64, NPUQ_UINT64};
@@ -137,6 +138,11 @@ static bool one_in(const test_drawing *d, size_t n)
 static npuq_dtype float_of(const test_drawing *d)
 {
     return d->half_floats ? NPUQ_FLOAT16 : ONE_OF(d, floats);
+}
+
+static npuq_dtype draw_symmetric(const test_drawing *d)
+{
+    return d->add ? ONE_OF(d, narrow) : ONE_OF(d, symmetric);
 }
 
 /* Few elements, mostly; now and then none. */
@@ -366,7 +372,8 @@ static void draw_dynamic(test_drawing *d)
     const bool ranges = op == TEST_DYNAMIC_QUANT_MIN_MAX || op == TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY;
     const bool grouped = one_in(d, 3);
     const int64_t groups = 1 + (int64_t)d->choose(TEST_GROUPS);
-    const npuq_dtype y = ONE_OF(d, narrow);
+    const bool is_symmetric = op == TEST_DYNAMIC_QUANT || op == TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY;
+    const npuq_dtype y = is_symmetric ? draw_symmetric(d) : ONE_OF(d, narrow);
 
     d->call.quant_mode = !grouped && one_in(d, 3) ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
     d->call.scale_form = op == TEST_DYNAMIC_QUANT && one_in(d, 2) ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
@@ -392,7 +399,7 @@ static void draw_dynamic_block_quant(test_drawing *d)
 {
     static const float min_scales[] = {0.0f, 0.0f, 0x1p-10f, 1.0f, 50.0f, 0x1p-140f};
     static const int64_t blocks[] = {1, 5, 8, 16, 32, 64, 128, 128, 256};
-    const npuq_dtype y = ONE_OF(d, narrow);
+    const npuq_dtype y = draw_symmetric(d);
     int64_t shape[NPUQ_MAX_NDIM];
 
     draw_shape(d, 1, MOST_DIMENSIONS, y);
@@ -411,7 +418,7 @@ static void draw_dynamic_block_quant(test_drawing *d)
 
 static void draw_params(test_drawing *d)
 {
-    d->call.y_dtype = ONE_OF(d, narrow);
+    d->call.y_dtype = d->call.op == TEST_DYNAMIC_QUANT_PARAMS ? ONE_OF(d, narrow) : draw_symmetric(d);
     d->call.scale_form = one_in(d, 2) ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
     draw_shape(d, 0, MOST_DIMENSIONS, NPUQ_FLOAT32);
     add_input(d, MIN, NPUQ_FLOAT32, d->ndim, d->shape);

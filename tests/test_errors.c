@@ -561,6 +561,11 @@ static void dtype_sizes_and_names(void **state)
     }
 }
 
+static bool is_symmetric(enum test_operator op)
+{
+    return op == TEST_DYNAMIC_QUANT || op == TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY || op == TEST_DYNAMIC_BLOCK_QUANT;
+}
+
 /* Whether the documentation of the operator lists dtype for the argument. */
 static bool takes(const call *c, enum slot slot, npuq_dtype dtype)
 {
@@ -598,7 +603,7 @@ static bool takes(const call *c, enum slot slot, npuq_dtype dtype)
         if (c->op == TEST_QUANTIZE && c->div_mode) {
             return dtype == NPUQ_INT8 || dtype == NPUQ_UINT8 || dtype == NPUQ_INT32;
         }
-        return dtype == NPUQ_INT8 || dtype == NPUQ_QUINT4X2;
+        return dtype == NPUQ_INT8 || dtype == NPUQ_QUINT4X2 || (dtype == NPUQ_UINT8 && is_symmetric(c->op));
     case SLOTS: break;
     }
     return false;
@@ -629,6 +634,9 @@ static void dtypes(void **state)
             refused(&c, NPUQ_ERROR_DTYPE, slot_names[slot], number(unknown_dtypes[i]), NULL, "unknown dtype");
         }
     }
+    call c = base_call(PARAMS);
+    c.y_dtype = NPUQ_UINT8; /* which symmetric ranges take */
+    refused(&c, NPUQ_ERROR_DTYPE, "y_dtype", "UINT8", "INT8 or QUINT4X2", "asymmetric");
     end();
 }
 
@@ -1405,9 +1413,9 @@ static const table_row table[] = {
      "multiple of 8"},
     {TOKEN_RANGES, {{GROUP_END, X, 3, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "5", "6"},
     {TOKENS_APPLY, {{GROUP_END, X, 0, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "4", "5"},
-    {PARAMS, {{Y_DTYPE, X, 0, NPUQ_UINT8}}, NPUQ_ERROR_DTYPE, "y_dtype", "UINT8", "INT8 or QUINT4X2"},
-    {PARAMS, {{Y_DTYPE, X, 0, NPUQ_INT32}}, NPUQ_ERROR_DTYPE, "y_dtype", "INT32", "INT8 or QUINT4X2"},
-    {PARAMS, {{Y_DTYPE, X, 0, 77}}, NPUQ_ERROR_DTYPE, "y_dtype", "77", "INT8 or QUINT4X2"},
+    {PARAMS, {{Y_DTYPE, X, 0, NPUQ_INT32}}, NPUQ_ERROR_DTYPE, "y_dtype", "INT32", "or QUINT4X2"},
+    {PARAMS, {{Y_DTYPE, X, 0, 77}}, NPUQ_ERROR_DTYPE, "y_dtype", "77", "or QUINT4X2"},
+    {SYMMETRIC_PARAMS, {{Y_DTYPE, X, 0, NPUQ_INT32}}, NPUQ_ERROR_DTYPE, "y_dtype", "INT32", "INT8, UINT8 or QUINT4X2"},
     {PARAMS, {{SHAPE_1, MIN, 6, 0}}, NPUQ_ERROR_SHAPE, "max", "2 dim", "1"},
     {PARAMS, {{SHAPE_2, MIN, 3, 2}}, NPUQ_ERROR_SHAPE, "max", "2", "3"},
     {PARAMS, {{SHAPE_2, MIN, 3, 2}, {SHAPE_2, MAX, 3, 2}}, NPUQ_ERROR_SHAPE, "scale", "2", "3"},

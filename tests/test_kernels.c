@@ -169,7 +169,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     }
 
     kernel_arguments arguments = {
-        .block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, {.prefetch_bytes = 0}},
+        .block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, {.prefetch_bytes = 0}, 0},
         .scale = (const float *)(void *)scale.memory,
         .offset = (const float *)(void *)offset.memory,
         .step = step,
@@ -178,6 +178,9 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
         .lo = lo[0],
     };
     kernel_choose_hints(&arguments.block);
+    if (id.y == NPUQ_TYPE_INT8 && id.op == NPUQ_MUL) {
+        arguments.block.flip = test_one_in(2) ? 0x80 : 0;
+    }
     /* between canaries, or with its end before them, against the guard page when there is no gap */
     unsigned char *target = y.memory + PAD + (test_one_in(2) ? PAD : 0);
     kernel_run(&npuq_rows_ref, id, &arguments);
@@ -283,7 +286,7 @@ static void check_halves(void *context, kernel_id id)
             offset[i] = offsets[p];
         }
         kernel_arguments a = {
-            {x, expected, 0, 0, 1, ALL, {.prefetch_bytes = 0}}, scale, offset, 0, scale, &hi[0], &lo[0]};
+            {x, expected, 0, 0, 1, ALL, {.prefetch_bytes = 0}, 0}, scale, offset, 0, scale, &hi[0], &lo[0]};
         kernel_run(&npuq_rows_ref, id, &a);
         a.block.y = got;
         a.hi = &hi[1];
@@ -299,7 +302,7 @@ static void check_halves(void *context, kernel_id id)
             float hi[2] = {-INFINITY, -INFINITY};
             float lo[2] = {INFINITY, INFINITY};
             kernel_arguments a = {
-                {&x[i], NULL, 0, 0, 1, 1, {.prefetch_bytes = 0}}, NULL, NULL, 0, scale, &hi[0], &lo[0]};
+                {&x[i], NULL, 0, 0, 1, 1, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, scale, &hi[0], &lo[0]};
 
             kernel_run(&npuq_rows_ref, id, &a);
             a.hi = &hi[1];
@@ -344,7 +347,7 @@ static void check_range_orders(void *context, kernel_id id)
             }
             x[test_below(n)] = from_bits(bad[i / count % count]);
             x[test_below(n)] = from_bits(bad[i / count / count]);
-            kernel_arguments a = {{x, NULL, 0, 0, 1, n, {.prefetch_bytes = 0}}, NULL, NULL, 0, NULL, &hi[0], &lo[0]};
+            kernel_arguments a = {{x, NULL, 0, 0, 1, n, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, NULL, &hi[0], &lo[0]};
             kernel_run(&npuq_rows_ref, id, &a);
             a.hi = &hi[1];
             a.lo = &lo[1];
@@ -391,7 +394,7 @@ static void test_extreme_scales(void **unused)
     static int32_t got[ROWS][N];
     static int32_t expected[ROWS][N];
     kernel_arguments a = {
-        {x, NULL, sizeof x[0], sizeof got[0], ROWS, N, {.prefetch_bytes = 0}}, scale, offset, 0, NULL, NULL, NULL};
+        {x, NULL, sizeof x[0], sizeof got[0], ROWS, N, {.prefetch_bytes = 0}, 0}, scale, offset, 0, NULL, NULL, NULL};
 
     (void)unused;
     for (size_t s = 0; s < SCALES; s++) {
@@ -428,7 +431,7 @@ static void check_last_scale(const kernel_backend *backend)
     static int8_t expected[ROWS][N + 2 * LINE - N % LINE];
     const kernel_id id = {VECTOR, NPUQ_TYPE_FLOAT32, NPUQ_TYPE_INT8, NPUQ_DIV};
     kernel_arguments a = {
-        {x, NULL, sizeof x[0], sizeof y[0], 0, 0, {.read_streams = 4}}, scale, offset, 0, NULL, NULL, NULL};
+        {x, NULL, sizeof x[0], sizeof y[0], 0, 0, {.read_streams = 4}, 0}, scale, offset, 0, NULL, NULL, NULL};
 
     for (size_t i = 0; i < N; i++) {
         scale[i] = 1.0f;
@@ -475,7 +478,7 @@ static void test_uncertain_quotients(void **unused)
     static int32_t got[ROWS][N];
     static int32_t expected[ROWS][N];
     kernel_arguments a = {
-        {x, NULL, sizeof x[0], sizeof got[0], ROWS, N, {.prefetch_bytes = 0}}, scale, offset, 0, NULL, NULL, NULL};
+        {x, NULL, sizeof x[0], sizeof got[0], ROWS, N, {.prefetch_bytes = 0}, 0}, scale, offset, 0, NULL, NULL, NULL};
 
     (void)unused;
     for (size_t s = 0; s < SCALES; s++) {
@@ -753,7 +756,11 @@ static void check_runs(const kernel_backend *backend, npuq_dtype x_dtype, npuq_d
     test_fill(scales, NPUQ_FLOAT32, runs, test_one_in(2));
     float *got_largest = guarded_floats(&memory[1], NULL, 0, whole_lanes(runs));
     const float *by = guarded_floats(&memory[2], scales, runs, whole_lanes(runs));
-    npuq_block block = {.x = memory[0].memory, .y = expected, .rows = 1, .n = n};
+    npuq_block block = {.x = memory[0].memory,
+                        .y = expected,
+                        .rows = 1,
+                        .n = n,
+                        .flip = y == NPUQ_TYPE_INT8 && test_one_in(2) ? 0x80 : 0};
 
     npuq_rows_ref.run_magnitudes[x](&block, log2, largest);
     npuq_rows_ref.scale_runs[y][x](&block, log2, scales);

@@ -82,7 +82,7 @@ static void check_block(const void *argument, uint32_t block, void *memory, bloc
         b->x[i] = block << 16 | i;
     }
     kernel_arguments a = {
-        {b->x, b->expected, 0, 0, 1, BLOCK, {.prefetch_bytes = 0}}, b->scale, b->offset, 0, b->scale, &hi, &lo};
+        {b->x, b->expected, 0, 0, 1, BLOCK, {.prefetch_bytes = 0}, 0}, b->scale, b->offset, 0, b->scale, &hi, &lo};
     kernel_run(&npuq_rows_ref, p->id, &a);
     for (size_t k = 0; k < backend_count; k++) {
         kernel_id id = p->id;
@@ -164,7 +164,7 @@ static void check_quotients(buffers *b, float scale, uint32_t exponent_of_x, boo
 {
     enum { ROWS = 4, COLUMNS = BLOCK / ROWS };
     const kernel_id id = {by_column ? VECTOR : UNIFORM, NPUQ_TYPE_FLOAT32, NPUQ_TYPE_INT32, NPUQ_DIV};
-    kernel_arguments a = {{b->x, b->expected, COLUMNS * 4, COLUMNS * 4, ROWS, COLUMNS, {.prefetch_bytes = 0}},
+    kernel_arguments a = {{b->x, b->expected, COLUMNS * 4, COLUMNS * 4, ROWS, COLUMNS, {.prefetch_bytes = 0}, 0},
                           b->scale,
                           b->offset,
                           0,

@@ -142,7 +142,8 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
 
     memset(y.memory, CANARY, y_span + 2 * PAD);
     memset(expected, CANARY, y_span + 2 * PAD);
-    npuq_block block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, {.prefetch_bytes = 0}};
+    npuq_block block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, {.prefetch_bytes = 0},
+                        0};
 
     kernel_choose_hints(&block);
     npuq_rows_ref.dequant[k.y][k.x](&block, &p);

@@ -393,7 +393,7 @@ TRY(are_quotients_exact, try_predicate(are_quotients_exact, are_numbers))
 
 /* ---- stores ----------------------------------------------------------------------------------------------------- */
 
-enum { REQUANT = NPUQ_ROW_TYPES, MOST_BYTES = 4 * CHUNK, MEMORY = 2 * MOST_BYTES, UNTOUCHED = 0xA5 };
+enum { REQUANT = NPUQ_ROW_TYPES, FLIPPED, MOST_BYTES = 4 * CHUNK, MEMORY = 2 * MOST_BYTES, UNTOUCHED = 0xA5 };
 
 static int32_t requant_offsets[CHUNK];
 static test_guarded memory; /* MEMORY bytes before a page that faults */
@@ -405,12 +405,12 @@ static ichunk offsets(void)
 
 #define Y_DTYPE(NAME, ...)                   NPUQ_REF_##NAME,
 #define Y_BITS(NAME, name, KIND, size, log2) (size) * 8 >> (log2),
-static const npuq_ref_dtype y_dtypes[] = {NPUQ_EACH_ROW_TYPE(Y_DTYPE) NPUQ_REF_INT8};
-static const size_t y_bits[] = {NPUQ_EACH_ROW_TYPE(Y_BITS) 8};
+static const npuq_ref_dtype y_dtypes[] = {NPUQ_EACH_ROW_TYPE(Y_DTYPE) NPUQ_REF_INT8, NPUQ_REF_UINT8};
+static const size_t y_bits[] = {NPUQ_EACH_ROW_TYPE(Y_BITS) 8, 8};
 
 static bool is_float_y(int y)
 {
-    return y != REQUANT && npuq_is_float((npuq_type)y);
+    return y < NPUQ_ROW_TYPES && npuq_is_float((npuq_type)y);
 }
 
 /* The chunk of a round, and what it is stored as. */
@@ -423,6 +423,8 @@ static vchunk fill_y(int y, size_t round, float *t, void *expected)
         requant_offsets[i] = (int32_t)(test_one_in(4) ? (test_one_in(2) ? -256 : 255) : test_between(-256, 255));
         if (y == REQUANT) {
             ((int8_t *)expected)[i] = npuq_ref_two_clamps(t[i], requant_offsets[i]);
+        } else if (y == FLIPPED) {
+            npuq_ref_store_symmetric(expected, y_dtypes[y], i, t[i]);
         } else if (is_float_y(y)) {
             npuq_ref_store_float(expected, y_dtypes[y], i, t[i]);
         } else {
@@ -474,7 +476,7 @@ static void try_fast(fast_store *word, int y)
             const bool unpack_order = how >= 2;
             const bool non_temporal = how % 2;
 
-            if (unpack_order && y != NPUQ_TYPE_INT8 && y != NPUQ_TYPE_UINT8 && y != NPUQ_TYPE_QUINT4X2) {
+            if (unpack_order && (y_bits[y] > 8 || y == REQUANT)) {
                 continue;
             }
             unsigned char *p = clear_memory(bytes, non_temporal ? 0 : element * test_below(17));
@@ -520,6 +522,22 @@ static void try_other(other_store *word, int y, bool tails)
 
 NPUQ_EACH_ROW_TYPE(TRY_STORES)
 TRY_EXACT(REQUANT, requant, chunk_store_exact_requant(p, t, offsets()))
+
+TRY_EXACT(FLIPPED, i8_flipped, chunk_store_exact_i8_flipped(p, t, 0x80))
+
+static store_check store_flipped_of(void *p, vchunk t, bool unpack_order, bool non_temporal)
+{
+    return chunk_store_i8_flipped(p, t, 0x80, unpack_order, non_temporal);
+}
+
+TRY(chunk_store_i8_flipped, try_fast(store_flipped_of, FLIPPED))
+
+static void store_tail_flipped(void *p, vchunk t, size_t n)
+{
+    chunk_store_tail_i8_flipped(p, t, 0x80, n);
+}
+
+TRY(chunk_store_tail_i8_flipped, try_other(store_tail_flipped, FLIPPED, true))
 
 static store_check store_requant_of(void *p, vchunk t, bool unpack_order, bool non_temporal)
 {

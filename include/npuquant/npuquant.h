@@ -505,12 +505,12 @@ NPUQ_API npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_t
  *
  * Source: torch_npu `npu_dynamic_quant(input, *, smooth_scales=None, group_index=None, dst_type=None,
  * quant_mode="pertoken", dst_type_max=0.0)`; the arithmetic is that of the Atlas A2 kernel. With DMAX = 127 for INT8
- * and 7 for QUINT4X2, each step one binary32 operation:
+ * and UINT8, and 7 for QUINT4X2, each step one binary32 operation:
  *
  *     v = x                         (v = x * smooth_scales, if given)
  *     m = max(|v|)                  over the row, or the tensor; NaN if any v is NaN
  *     r = DMAX / m
- *     y = sat(round(v * r))
+ *     y = sat(round(v * r))         as INT8, then XOR 0x80 if y is UINT8
  *     scale = m * C                 NPUQ_SCALE_PRODUCT; C is 1 / DMAX rounded to float32: 0x3C010204, or 0x3E124925
  *     scale = 1 / r                 NPUQ_SCALE_INVERSE
  *
@@ -523,9 +523,13 @@ NPUQ_API npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_t
  * y 0; with a NaN the scale is NaN and y 0. Where m is so small that r is infinite, elements other than 0 become DMAX
  * or -DMAX - 1.
  *
+ * UINT8 is an extension, for products of uint8 with int8: the int8 result and 128, so that 0 is 128, in rows with an
+ * infinity or a NaN, too (an exception to @ref arithmetic). A bias of -128 times the sums of the weight's columns puts
+ * the products right.
+ *
  * Rows are counted in row-major order of x's leading dimensions; S is their number, H the length of one.
  *
- * To dequantise: v is about y * scale, and x is about v / smooth_scales.
+ * To dequantise: v is about y * scale, or (y - 128) * scale if y is UINT8, and x is about v / smooth_scales.
  *
  * Per tensor is an extension, as for npuq_dynamic_quant_asymmetric().
  *
@@ -536,7 +540,7 @@ NPUQ_API npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_t
  *     the last == S.
  * @param quant_mode  per token, or per tensor (an extension)
  * @param scale_form  how scale is computed
- * @param y  INT8, x's shape, or QUINT4X2, x's shape with the last extent divided by 8 (H is a multiple of 8)
+ * @param y  INT8 or UINT8, x's shape, or QUINT4X2, x's shape with the last extent divided by 8 (H is a multiple of 8)
  * @param scale  FLOAT32; per token x.shape[:-1], per tensor [1]
  * @param executor  nullable
  *
@@ -562,7 +566,7 @@ NPUQ_API npuq_status npuq_dynamic_quant(const npuq_tensor *x, const npuq_tensor 
  *
  * @param min  FLOAT32; 0..8 dimensions, any shape
  * @param max  FLOAT32; shape of min
- * @param y_dtype  what is quantised to: INT8 or QUINT4X2
+ * @param y_dtype  what is quantised to: INT8, UINT8 or QUINT4X2; UINT8 has the scales of INT8
  * @param scale_form  how scale is computed
  * @param scale  FLOAT32; shape of min
  *
@@ -583,7 +587,7 @@ NPUQ_API npuq_status npuq_dynamic_quant_symmetric_params(const npuq_tensor *min,
  *
  *     v = x                         (v = x * smooth_scales, if given)
  *     m = max(|min|, |max|)         NaN if one of them is NaN
- *     y = sat(round(v * (DMAX / m)))
+ *     y = sat(round(v * (DMAX / m)))        as INT8, then XOR 0x80 if y is UINT8
  *
  * @param x  as for the operator, but may be empty
  * @param smooth_scales  as for the operator
@@ -614,23 +618,24 @@ NPUQ_API npuq_status npuq_dynamic_quant_symmetric_apply(const npuq_tensor *x, co
  * Source: torch_npu `npu_dynamic_block_quant(x, *, min_scale=0.0, round_mode="rint", dst_type=1, row_block_size=1,
  * col_block_size=128, dst_type_max=0.0)`; the arithmetic is that of the Atlas A2 kernel, which makes int8 of blocks of
  * 1 x 128. A block is `block` columns of one row, and the last block of a row may be shorter. With DMAX = 127 for INT8
- * and 7 for QUINT4X2, each step one binary32 operation:
+ * and UINT8, and 7 for QUINT4X2, each step one binary32 operation:
  *
  *     m = max(|x|)                    over the block; NaN if any x is NaN
  *     q = (1 / m) * DMAX
  *     scale = m * (1 / DMAX)          (1 / DMAX rounded to binary32: 0x3C010204, or 0x3E124925 for QUINT4X2)
  *     q = q < min_scale ? min_scale : q                            (if min_scale > 0)
  *     scale = scale > 1 / min_scale ? 1 / min_scale : scale        (if min_scale > 0)
- *     y = sat(round(x * q))
+ *     y = sat(round(x * q))           as INT8, then XOR 0x80 if y is UINT8
  *
  * A block of zeros has scale 0 and y 0. One with an infinity has scale +Inf and y 0, unless min_scale limits q. One
- * with a NaN has scale NaN and y 0. To dequantise: x is about y * scale.
+ * with a NaN has scale NaN and y 0. To dequantise: x is about y * scale. UINT8 is an extension, as for
+ * npuq_dynamic_quant().
  *
  * @param x  FLOAT32 (an extension: the device takes the other two), FLOAT16 or BFLOAT16; 1..8 dimensions, [..., N]
  * @param block  columns of a block, 1 or more; the device has 128. For QUINT4X2 a multiple of 8, or at least N
  * @param min_scale  0 or more, finite; 0 limits nothing
- * @param y  INT8, x's shape, or QUINT4X2 (an extension), x's shape with the last extent divided by 8 (N is a multiple
- *     of 8)
+ * @param y  INT8 or UINT8, x's shape, or QUINT4X2 (an extension), x's shape with the last extent divided by 8 (N is a
+ *     multiple of 8)
  * @param scale  FLOAT32; x.shape[:-1] + [ceil(N / block)]
  * @param executor  nullable
  *

@@ -37,6 +37,14 @@ static char *find_y_row(const npuq_block *b, size_t r)
     return (char *)b->y + (ptrdiff_t)r * b->y_stride;
 }
 
+/* Of row r, which may have become uint8. */
+static void flip_row(const npuq_block *b, size_t r)
+{
+    for (size_t i = 0; i < b->n && b->flip != 0; i++) {
+        find_y_row(b, r)[i] ^= (char)b->flip;
+    }
+}
+
 /* One loop for all types and operations: beside its volatile arithmetic, asking for them in it costs little, and copies
  * of it, which compilers would make by themselves, are 36 KB of code. */
 #define NOINLINE static __attribute__((noinline))
@@ -47,6 +55,7 @@ NOINLINE void quantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype
     for (size_t r = 0; r < b->rows; r++) {
         npuq_ref_affine_row(find_x_row(b, r), x, &scale[r * row_increment], &offset[r * row_increment], scale_increment,
                             offset_increment, divide, find_y_row(b, r), y, b->n);
+        flip_row(b, r);
     }
 }
 
@@ -72,6 +81,7 @@ NOINLINE void quantise_smooth_ref(const npuq_block *b, npuq_ref_dtype x, npuq_re
     for (size_t r = 0; r < b->rows; r++) {
         npuq_ref_smooth_affine_row(find_x_row(b, r), x, smooth, inverse_scale[r * increment], offset[r * increment],
                                    find_y_row(b, r), y, b->n);
+        flip_row(b, r);
     }
 }
 
@@ -120,6 +130,7 @@ NOINLINE void find_ranges_ref(const npuq_block *b, npuq_ref_dtype x, const float
             const float x = npuq_ref_load(b->x, find_ref_dtype(NPUQ_TYPE_##X), i);                                     \
             npuq_ref_store(b->y, find_ref_dtype(NPUQ_TYPE_##Y), i, npuq_ref_mul(x, scale[i >> log2]));                 \
         }                                                                                                              \
+        flip_row(b, 0);                                                                                                \
     }
 
 NOINLINE void dequantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const npuq_dequant_params *p)

@@ -35,6 +35,7 @@ typedef struct npuq_block {
     size_t rows;
     size_t n;
     npuq_hints hints;
+    uint8_t flip; /* XORed with each int8 that a product makes: 0x80 makes it the uint8 that is 128 more; else 0 */
 } npuq_block;
 
 /* y = sat(round(x * scale + offset)), or x / scale + offset; row r takes element r * increment of both. */

@@ -38,7 +38,7 @@ NPUQ_CONTRACT bool npuq_is_valid_x(const npuq_block *b, npuq_type x)
 
 NPUQ_CONTRACT bool npuq_is_valid_y(const npuq_block *b, npuq_type y)
 {
-    return npuq_are_rows_of(b, b->y, b->y_stride, y);
+    return npuq_are_rows_of(b, b->y, b->y_stride, y) && (b->flip == 0 || y == NPUQ_TYPE_INT8);
 }
 
 /* offset_increment is 0 for kernels that have none. */

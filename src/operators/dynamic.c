@@ -322,8 +322,8 @@ static NPUQ_NOT_INLINED void quantise_runs(const npuq_plan *plan, const npuq_til
 {
     const npuq_kernel_setup *setup = &plan->setup;
     const unsigned log2 = (unsigned)__builtin_ctzl(tile->cols);
-    npuq_block all = {tile->places[X].data,    tile->places[Y].data, 0, 0, 1,
-                      tile->rows * tile->cols, setup->memory.reads};
+    npuq_block all = {tile->places[X].data,    tile->places[Y].data, 0,          0, 1,
+                      tile->rows * tile->cols, setup->memory.reads,  setup->flip};
     row_values v;
 
     setup->kernels->run_magnitudes[setup->types[X]](&all, log2, v.hi);
@@ -539,6 +539,7 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
     }
     const bool is_empty = !npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUP_INDEX, NPUQ_MUL, true, is_uniform);
 
+    npuq_make_uint8_of_int8(&plan->setup);
     plan->own.dynamic.form = (uint8_t)o->form;
     plan->own.dynamic.is_per_tensor = per_tensor;
     plan->own.dynamic.is_empty = is_empty;
@@ -601,12 +602,14 @@ static npuq_status check_params(const npuq_arguments *arguments, const void *opt
 {
     static const char rule[] = "the shape of min";
     const npuq_dtype y_dtype = *(const npuq_dtype *)options;
+    const bool symmetric = arguments->signature->count == OFFSET;
     const npuq_tensor *min = arguments->tensors[MIN];
     npuq_status status;
 
-    if (y_dtype != NPUQ_INT8 && y_dtype != NPUQ_QUINT4X2) {
-        return npuq_fail(NPUQ_ERROR_DTYPE, arguments->signature->op, "y_dtype", "is %s (%d); expected INT8 or QUINT4X2",
-                         npuq_dtype_name(y_dtype), (int)y_dtype);
+    if ((npuq_find_type(y_dtype)->set & (symmetric ? NPUQ_TAKES_SYMMETRIC : NPUQ_TAKES_ASYMMETRIC)) == 0) {
+        return npuq_fail(NPUQ_ERROR_DTYPE, arguments->signature->op, "y_dtype",
+                         "is %s (%d); expected INT8%s or QUINT4X2", npuq_dtype_name(y_dtype), (int)y_dtype,
+                         symmetric ? ", UINT8" : "");
     }
     if ((status = npuq_check_shape(arguments, MAX, min->ndim, min->shape, rule)) != NPUQ_OK ||
         (status = npuq_check_shape(arguments, SCALE, min->ndim, min->shape, rule)) != NPUQ_OK) {
@@ -656,6 +659,6 @@ npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *
         }
     }
     npuq_normalise_space(&space, NPUQ_ANY_ORDER);
-    find_params_of_ranges(form, npuq_find_type(y_dtype)->type, &space);
+    find_params_of_ranges(form, y_dtype == NPUQ_UINT8 ? NPUQ_TYPE_INT8 : npuq_find_type(y_dtype)->type, &space);
     return NPUQ_OK;
 }

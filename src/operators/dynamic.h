@@ -28,17 +28,20 @@ typedef struct npuq_dynamic_options {
     npuq_quant_mode quant_mode;
 } npuq_dynamic_options;
 
+/* What y may be. */
+#define NPUQ_TAKES_ASYMMETRIC (NPUQ_TAKES(INT8) | NPUQ_TAKES(QUINT4X2))
+#define NPUQ_TAKES_SYMMETRIC  (NPUQ_TAKES_ASYMMETRIC | NPUQ_TAKES(UINT8))
+
 /* An operator, or a step of it: COMPUTE is one of the functions below. FIRST and SECOND name what there is one of for
  * each row, or for the tensor; ROLE is that of both. */
-#define NPUQ_DYNAMIC_OPERATOR(OP, COMPUTE, Y_ROLE, FIRST, SECOND, ROLE, SECOND_ROLE)                                   \
+#define NPUQ_DYNAMIC_OPERATOR(OP, COMPUTE, Y_ROLE, Y_TYPES, FIRST, SECOND, ROLE, SECOND_ROLE)                          \
     {                                                                                                                  \
         {OP,                                                                                                           \
          6,                                                                                                            \
          true,                                                                                                         \
          {                                                                                                             \
              [NPUQ_DYNAMIC_X] = {"x", NPUQ_TAKES_FLOATS, 2, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},                    \
-             [NPUQ_DYNAMIC_Y] = {"y", NPUQ_TAKES(INT8) | NPUQ_TAKES(QUINT4X2), 2, NPUQ_MAX_NDIM, Y_ROLE,               \
-                                 NPUQ_OPERAND_Y},                                                                      \
+             [NPUQ_DYNAMIC_Y] = {"y", Y_TYPES, 2, NPUQ_MAX_NDIM, Y_ROLE, NPUQ_OPERAND_Y},                              \
              [NPUQ_DYNAMIC_SMOOTH] = {"smooth_scales", NPUQ_TAKES_FLOATS, 1, 2, NPUQ_OPTIONAL_INPUT,                   \
                                       NPUQ_OPERAND_SMOOTH},                                                            \
              [NPUQ_DYNAMIC_SCALE_OR_MIN] = {FIRST, NPUQ_TAKES(FLOAT32), 1, NPUQ_MAX_NDIM - 1, ROLE,                    \
@@ -56,6 +59,15 @@ npuq_run_fn npuq_run_dynamic;
 npuq_tile_fn npuq_put_ranges;
 npuq_tile_fn npuq_quantise_by_ranges;
 npuq_tile_fn npuq_quantise_by_parameters;
+
+/* uint8 is int8 with the upper bit flipped: whatever is 0 becomes 128, of rows that are not finite, too. */
+static inline void npuq_make_uint8_of_int8(npuq_kernel_setup *setup)
+{
+    if (setup->types[NPUQ_DYNAMIC_Y] == NPUQ_TYPE_UINT8) {
+        setup->types[NPUQ_DYNAMIC_Y] = NPUQ_TYPE_INT8;
+        setup->flip = 0x80;
+    }
+}
 
 /* Rows whose ranges are found together, at most. */
 enum { NPUQ_RANGED_ROWS = NPUQ_SHORT_ROWS };

@@ -66,6 +66,7 @@ static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments,
     if (!npuq_start_plan(plan, arguments, (int)arguments->signature->count, NPUQ_MUL, one_length, false)) {
         return NPUQ_OK;
     }
+    npuq_make_uint8_of_int8(&plan->setup);
     plan->own.dynamic.form = NPUQ_SYMMETRIC_BLOCK;
     plan->own.dynamic.block = (size_t)block;
     plan->own.dynamic.min_scale = o->min_scale;
@@ -142,7 +143,7 @@ static const npuq_operator operator_of_blocks = {
      false,
      {
          [X] = {"x", NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
-         [Y] = {"y", NPUQ_TAKES(INT8) | NPUQ_TAKES(QUINT4X2), 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
+         [Y] = {"y", NPUQ_TAKES_SYMMETRIC, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
          [NPUQ_DYNAMIC_SMOOTH] = {"", 0, 0, 0, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED}, /* without smooth scales */
          [SCALE] = {"scale", NPUQ_TAKES(FLOAT32), 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_SCALE},
          [NPUQ_DYNAMIC_OFFSET_OR_MAX] = {"", 0, 0, 0, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED}, /* nor offsets */

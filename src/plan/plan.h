@@ -122,6 +122,7 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
     plan->is_flat = may_be_flat && npuq_are_dense(arguments);
     setup->kernels = npuq_kernels();
     setup->op = (uint8_t)op;
+    setup->flip = 0;
     setup->words[NPUQ_AT_X] = x_word;
     setup->words[NPUQ_AT_Y] = y_word;
     setup->types[NPUQ_AT_X] = (uint8_t)arguments->infos[NPUQ_AT_X]->type;

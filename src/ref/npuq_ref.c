@@ -138,7 +138,7 @@ void npuq_ref_dynamic_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, siz
 
         for (size_t i = 0; i < length; i++) {
             const float v = smoothed(x, x_dtype, r * length + i, smooth_scales, smooth_dtype, e * H + i % H);
-            npuq_ref_store(y, y_dtype, r * length + i, npuq_ref_mul(v, p.back));
+            npuq_ref_store_symmetric(y, y_dtype, r * length + i, npuq_ref_mul(v, p.back));
         }
     }
 }
@@ -160,7 +160,7 @@ void npuq_ref_dynamic_block_quant(const void *x, npuq_ref_dtype x_dtype, size_t 
 
             for (size_t n = begin; n < end; n++) {
                 const float v = npuq_ref_load(x, x_dtype, s * N + n);
-                npuq_ref_store(y, y_dtype, s * N + n, npuq_ref_mul(v, p.back));
+                npuq_ref_store_symmetric(y, y_dtype, s * N + n, npuq_ref_mul(v, p.back));
             }
         }
     }

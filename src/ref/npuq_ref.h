@@ -71,7 +71,7 @@ void npuq_ref_dynamic_quant_asymmetric(const void *x, npuq_ref_dtype x_dtype, si
 /*
  * The symmetric operator: y = sat(round(v * (DMAX / m))) with m, the largest |v|, found from v = x * smooth_scales.
  *
- * Arguments are as for npuq_ref_dynamic_quant_asymmetric().
+ * Arguments are as for npuq_ref_dynamic_quant_asymmetric(). y may also be UINT8: the INT8 result XOR 0x80, NaN too.
  *
  * inverse_form  the scale is 1 / (DMAX / m), else m times 1 / DMAX as a binary32 value
  */
@@ -85,7 +85,7 @@ void npuq_ref_dynamic_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, siz
  *
  * x          FLOAT32, FLOAT16 or BFLOAT16 [S, N]
  * min_scale  finite; if it is above 0, what x is multiplied by is at least this, and scale at most 1 / min_scale
- * y          INT8 [S, N], or QUINT4X2 words [S, N/8], where N is a multiple of 8, and B is one or at least N
+ * y          INT8 or UINT8 [S, N], or QUINT4X2 words [S, N/8], where N is a multiple of 8, and B is one or at least N
  * scale      [S, ceil(N / B)]
  */
 void npuq_ref_dynamic_block_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t N, size_t B, float min_scale,

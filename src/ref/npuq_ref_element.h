@@ -361,6 +361,15 @@ static inline npuq_ref_parameters npuq_ref_symmetric_parameters(float largest, n
     return p;
 }
 
+/* UINT8 is INT8 with its upper bit flipped: whatever is 0 in INT8, NaN too, is 128. */
+static inline void npuq_ref_store_symmetric(void *array, npuq_ref_dtype dtype, size_t i, float t)
+{
+    npuq_ref_store(array, dtype == NPUQ_REF_UINT8 ? NPUQ_REF_INT8 : dtype, i, t);
+    if (dtype == NPUQ_REF_UINT8) {
+        ((uint8_t *)array)[i] ^= 0x80u;
+    }
+}
+
 /* ---- dynamic_block_quant ----------------------------------------------------------------------------------------- */
 
 /* Of one block. The inverse is rounded before it is multiplied by DMAX; min_scale, unless it is 0, limits both. */

@@ -166,6 +166,18 @@ INLINE store_check store_y(npuq_type y_type, char *y, vchunk t, size_t n, bool u
     __builtin_unreachable();
 }
 
+/* int8, each byte XORed with flip. */
+INLINE store_check store_flipped(char *y, vchunk t, uint8_t flip, size_t n, bool unpack_order, stores how)
+{
+    switch (how) {
+    case TAIL: chunk_store_tail_i8_flipped(y, t, flip, n); return start_check();
+    case EXACT: chunk_store_exact_i8_flipped(y, t, flip); return start_check();
+    case FULL:
+    case STREAM: return chunk_store_i8_flipped(y, t, flip, unpack_order, how == STREAM);
+    }
+    __builtin_unreachable();
+}
+
 /* int8 with requant's two clamps. */
 INLINE store_check store_requant(char *y, vchunk t, ichunk offsets, size_t n, stores how)
 {

@@ -32,6 +32,7 @@ typedef struct quantise_call {
     const float *offsets;
     size_t increment; /* to the next row's; by column: 0 where the CHUNK offsets from *offsets on serve all columns; by
                          run: the logarithm of its columns */
+    uint8_t flip;     /* see npuq_block */
 } quantise_call;
 
 typedef struct quantise_parameters {
@@ -41,12 +42,18 @@ typedef struct quantise_parameters {
     vchunk inverse;        /* 1 / scale, where divisions are made by it */
     bool invertible_scale; /* whether the row's scale lets divisions be made by the inverse */
     bool adds;             /* false where every offset is a zero: a sum with it is the same integer */
+    bool flips;            /* false where flip is 0 */
 } quantise_parameters;
 
 /* Takes a copy: clang forgets what is assumed of memory. */
 INLINE void assume_quantising(quantise_spec k)
 {
     assume(npuq_is_float(k.x) && npuq_is_integer(k.y));
+}
+
+INLINE bool may_flip(quantise_spec k)
+{
+    return k.y == NPUQ_TYPE_INT8 && k.op == NPUQ_MUL;
 }
 
 INLINE quantise_parameters load_quantise_parameters(const quantise_call *c, size_t row)
@@ -61,6 +68,7 @@ INLINE quantise_parameters load_quantise_parameters(const quantise_call *c, size
                                  .offset = chunk_set(row_offset),
                                  .inverse = chunk_set(by_row ? 1.0f / row_scale : 0.0f),
                                  .invertible_scale = FAST_DIVIDE && chunk_is_invertible(scale),
+                                 .flips = c->flip != 0,
                                  .adds = by_row ? row_offset != 0.0f
                                                 : c->k.from == BY_COLUMN && (c->increment != 0 || *c->offsets != 0.0f)};
 }
@@ -112,8 +120,11 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
     if (p->adds) {
         t = chunk_add(t, p->offset);
     }
-    return join_checks(
-        store_y(k.y, r->y + (ptrdiff_t)row * r->y_stride + count_bytes(k.y, at), t, n, unpack_order, how), done, false);
+    char *const y = r->y + (ptrdiff_t)row * r->y_stride + count_bytes(k.y, at);
+
+    return join_checks(may_flip(k) && p->flips ? store_flipped(y, t, p->call.flip, n, unpack_order, how)
+                                               : store_y(k.y, y, t, n, unpack_order, how),
+                       done, false);
 }
 
 INLINE store_check NPUQ_STEP(columns)(const quantise_parameters *all, const rows *r, size_t count, size_t at, size_t n,
@@ -134,6 +145,7 @@ INLINE store_check NPUQ_STEP(columns)(const quantise_parameters *all, const rows
 
     /* A sum costs nothing from memory, and little beside a division: the library is smaller with fewer cases. */
     p.adds = p.adds || how != FULL || (k.from == BY_COLUMN && k.op == NPUQ_DIV);
+    p.flips = how != FULL || (!AT_RUN_TIME && p.flips);
     if (k.from == BY_RUN) {
         p.scale = load_run_scales(c->scales, (unsigned)c->increment, at, unpack_order);
     }
@@ -178,19 +190,35 @@ INLINE step NPUQ_STEP(describe)(const quantise_parameters *p)
     return (step){npuq_word_of(k.x), npuq_word_of(k.y), false, IN_PAIRS(k.from) && k.op == NPUQ_MUL, prefetches};
 }
 
+/* A byte that is another in every chunk takes 3 % of the time, so it has a loop of its own: where nothing is added, as
+ * in rows of dynamic quantisation. Others take the exact path. */
+INLINE bool flips_without_loop(const quantise_parameters *p)
+{
+    return may_flip(p->call.k) && p->flips && (AT_RUN_TIME || p->call.k.from == BY_COLUMN || p->adds);
+}
+
 INLINE size_t NPUQ_STEP(run)(const quantise_parameters *p, const rows *r, size_t count, size_t at)
 {
-    quantise_parameters without_sum = *p;
+    quantise_parameters known = *p;
 
-    without_sum.adds = false;
-    return !AT_RUN_TIME && p->call.k.from != BY_COLUMN && !p->adds ? NPUQ_STEP(run_chunks)(&without_sum, r, count, at)
-                                                                   : NPUQ_STEP(run_chunks)(p, r, count, at);
+    if (AT_RUN_TIME) {
+        return NPUQ_STEP(run_chunks)(p, r, count, at);
+    }
+    known.flips = false;
+    if (p->call.k.from != BY_COLUMN && !p->adds) {
+        known.adds = false;
+        if (may_flip(p->call.k) && p->flips) {
+            known.flips = true;
+            return NPUQ_STEP(run_chunks)(&known, r, count, at);
+        }
+    }
+    return NPUQ_STEP(run_chunks)(&known, r, count, at);
 }
 
 FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const float *smooth, const float *scales,
                                const float *offsets, size_t increment)
 {
-    const quantise_call call = {k, smooth, scales, offsets, increment};
+    const quantise_call call = {k, smooth, scales, offsets, increment, b->flip};
     const quantise_call for_exact = call; /* the compiler knows that no store changes the other */
     retry_state d = {STRIP, 0};
 
@@ -198,7 +226,7 @@ FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const float
     assume(k.from != BY_COLUMN);
     for (size_t i = 0; i < b->rows; i++) {
         const quantise_parameters p = load_quantise_parameters(&call, i);
-        const bool fails = FAST_DIVIDE && k.op == NPUQ_DIV && !p.invertible_scale;
+        const bool fails = k.op == NPUQ_DIV ? FAST_DIVIDE && !p.invertible_scale : flips_without_loop(&p);
 
         NPUQ_STEP(run_rows)(&p, select_rows(b, i, &for_exact), 1, b->hints.from_memory, fails, &d);
     }
@@ -206,7 +234,7 @@ FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const float
 
 FOR_TYPES void quantise_by_run(const npuq_block *b, quantise_spec k, unsigned log2, const float *scales)
 {
-    const quantise_call call = {k, NULL, scales, NULL, log2};
+    const quantise_call call = {k, NULL, scales, NULL, log2, b->flip};
     const quantise_call for_exact = call;
     /* A stream begins where a line of y does: there, a vector might be of two runs. */
     const bool stream = b->hints.from_memory && (uintptr_t)b->y % LINE == 0;
@@ -216,7 +244,7 @@ FOR_TYPES void quantise_by_run(const npuq_block *b, quantise_spec k, unsigned lo
     assume(k.from == BY_RUN);
     const quantise_parameters p = load_quantise_parameters(&call, 0);
 
-    NPUQ_STEP(run_rows)(&p, select_rows(b, 0, &for_exact), 1, stream, false, &d);
+    NPUQ_STEP(run_rows)(&p, select_rows(b, 0, &for_exact), 1, stream, flips_without_loop(&p), &d);
 }
 
 INLINE bool are_scales_invertible(const float *scales, size_t n)
@@ -263,7 +291,7 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const fl
         memcpy(one_offset, &one, sizeof one);
         offsets = one_offset;
     }
-    const quantise_call call = {k, NULL, scales, offsets, increment};
+    const quantise_call call = {k, NULL, scales, offsets, increment, b->flip};
     const quantise_call for_exact = call;
     while (i < b->rows) {
         const size_t count = share && i + SHARING <= b->rows ? SHARING : 1;
@@ -277,9 +305,9 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const fl
                 NPUQ_STEP(columns_exact)(&r, count, end, b->n - end);
             }
         } else if (!AT_RUN_TIME && count == SHARING) {
-            NPUQ_STEP(run_rows)(&p, r, SHARING, false, false, &d);
+            NPUQ_STEP(run_rows)(&p, r, SHARING, false, flips_without_loop(&p), &d);
         } else {
-            NPUQ_STEP(run_rows)(&p, r, 1, !may_share_streams(k) && b->hints.from_memory, false, &d);
+            NPUQ_STEP(run_rows)(&p, r, 1, !may_share_streams(k) && b->hints.from_memory, flips_without_loop(&p), &d);
         }
         i += count;
     }

@@ -307,6 +307,11 @@ static inline void chunk_store_tail_i8(void *p, vchunk t, size_t n)
     put_tail(p, bytes_i8(to_words_exact(t), false), n);
 }
 
+static inline void chunk_store_tail_i8_flipped(void *p, vchunk t, uint8_t flip, size_t n)
+{
+    put_tail(p, bytes_i8(to_words_exact(t), false) ^ _mm512_set1_epi8((char)flip), n);
+}
+
 static inline void chunk_store_tail_u8(void *p, vchunk t, size_t n)
 {
     put_tail(p, bytes_u8(to_words_exact(t), false), n);

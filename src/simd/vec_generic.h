@@ -380,6 +380,11 @@ static inline void chunk_store_exact_i8(void *p, vchunk t)
     put_i8(p, rounded_to(t, -128, 127));
 }
 
+static inline void chunk_store_exact_i8_flipped(void *p, vchunk t, uint8_t flip)
+{
+    put_vector(p, 0, (vu)(low_bytes(rounded_to(t, -128, 127)) ^ flip));
+}
+
 static inline void chunk_store_exact_u8(void *p, vchunk t)
 {
     put_i8(p, rounded_to(t, 0, 255));
@@ -534,6 +539,13 @@ STORE(f32, store_f32)
 STORE(f16, store_f16)
 STORE(bf16, store_bf16)
 #undef STORE
+
+static inline bool chunk_store_i8_flipped(void *p, vchunk t, uint8_t flip, bool unpack_order, bool non_temporal)
+{
+    (void)unpack_order, (void)non_temporal;
+    chunk_store_exact_i8_flipped(p, t, flip);
+    return true;
+}
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 

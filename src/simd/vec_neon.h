@@ -153,6 +153,11 @@ static inline void chunk_store_exact_i8(void *p, vchunk t)
     vst1q_s8(p, to_i8(t));
 }
 
+static inline void chunk_store_exact_i8_flipped(void *p, vchunk t, uint8_t flip)
+{
+    vst1q_u8(p, veorq_u8(vreinterpretq_u8_s8(to_i8(t)), vdupq_n_u8(flip)));
+}
+
 static inline void chunk_store_exact_u8(void *p, vchunk t)
 {
     vst1q_u8(p, vqmovun_high_s16(vqmovun_s16(to_i16(t.v[0], t.v[1])), to_i16(t.v[2], t.v[3])));
@@ -268,6 +273,13 @@ STORE(f32, put_f32, has_nan(t))
 STORE(f16, put_f16, has_nan(t))
 STORE(bf16, put_bf16, has_nan(t))
 #undef STORE
+
+static inline bool chunk_store_i8_flipped(void *p, vchunk t, uint8_t flip, bool unpack_order, bool non_temporal)
+{
+    (void)unpack_order, (void)non_temporal;
+    chunk_store_exact_i8_flipped(p, t, flip);
+    return true;
+}
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 

@@ -126,6 +126,11 @@ WORD(bool, is_fast_path_ok, (store_check c, bool floats))
 NPUQ_EACH_ROW_TYPE(STORES)
 #undef STORES
 
+/* int8, of which each byte is then XORed with flip. */
+WORD(store_check, chunk_store_i8_flipped, (void *p, vchunk t, uint8_t flip, bool unpack_order, bool non_temporal))
+WORD(void, chunk_store_exact_i8_flipped, (void *p, vchunk t, uint8_t flip))
+WORD(void, chunk_store_tail_i8_flipped, (void *p, vchunk t, uint8_t flip, size_t n))
+
 /* int8 with requant's two clamps: to -256..255, then, with an offset of -256..255 added, to int8. */
 WORD(store_check, chunk_store_requant, (void *p, vchunk t, ichunk offsets, bool non_temporal))
 WORD(void, chunk_store_exact_requant, (void *p, vchunk t, ichunk offsets))

@@ -225,6 +225,18 @@ STORE(u8, put)
 STORE(i4, put_half)
 #undef STORE
 
+static inline store_check chunk_store_i8_flipped(void *p, vchunk t, uint8_t flip, bool unpack_order, bool non_temporal)
+{
+    const words w = to_words(t);
+    put(p, bytes_i8(w, unpack_order) ^ MM(set1_epi8)((char)flip), non_temporal);
+    return check_of_words(w);
+}
+
+static inline void chunk_store_exact_i8_flipped(void *p, vchunk t, uint8_t flip)
+{
+    put(p, bytes_i8(to_words_exact(t), false) ^ MM(set1_epi8)((char)flip), false);
+}
+
 static inline store_check chunk_store_requant(void *p, vchunk t, ichunk offsets, bool non_temporal)
 {
     const words w = to_words(t);

@@ -38,6 +38,13 @@ LOAD_TAIL(ints, 4, 1, ichunk)
 LOAD_TAIL(halves, 2, 1, hchunk)
 NPUQ_EACH_ROW_TYPE(STORE_TAIL)
 
+static __attribute__((noinline)) void chunk_store_tail_i8_flipped(void *p, vchunk t, uint8_t flip, size_t n)
+{
+    _Alignas(64) char chunk[CHUNK];
+    chunk_store_exact_i8_flipped(chunk, t, flip);
+    memcpy(p, chunk, n);
+}
+
 static __attribute__((noinline)) void chunk_store_tail_requant(void *p, vchunk t, ichunk offsets, size_t n)
 {
     _Alignas(64) char chunk[CHUNK];

@@ -53,7 +53,8 @@ void npuq_for_each_staged_block(const npuq_kernel_setup *setup, const npuq_tile 
             npuq_copy_tile(staged_x, x, x_word.size, rows, x_cols);
             x = staged_x;
         }
-        const npuq_block block = {x.data, target.data, x.row_stride, target.row_stride, rows, tile->cols, hints};
+        const npuq_block block = {x.data, target.data, x.row_stride, target.row_stride,
+                                  rows,   tile->cols,  hints,        setup->flip};
 
         step(job, &block, row);
         if (stage_y) {

@@ -21,6 +21,7 @@ typedef struct npuq_kernel_setup {
     uint8_t op;                        /* npuq_affine_op */
     npuq_storage_word words[2];        /* of x and of y */
     npuq_memory_plan memory;
+    uint8_t flip; /* of blocks */
 } npuq_kernel_setup;
 
 /* What is done with each block; first_row counts from the tile's first. */
@@ -65,7 +66,8 @@ static inline npuq_block npuq_make_block(const npuq_kernel_setup *setup, const n
                         y->row_stride,
                         tile->rows,
                         tile->cols,
-                        npuq_hint_rows(hints, tile->rows, row_bytes, x->row_stride)};
+                        npuq_hint_rows(hints, tile->rows, row_bytes, x->row_stride),
+                        setup->flip};
 }
 
 NPUQ_NOT_INLINED void npuq_for_each_staged_block(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y,
