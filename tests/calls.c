@@ -351,13 +351,17 @@ static void draw_trans_quant_param(test_drawing *d)
     add_output(d, Y, ONE_OF(d, words), y_ndim, many + 2 - y_ndim);
 }
 
-/* What there is one of for each row, or for the tensor: an output, or an input. */
-static void add_of_rows(test_drawing *d, enum slot slot)
+/* What there is one of for each row, or for the tensor: an output, or an input. as_column: [S, 1]. */
+static void add_of_rows(test_drawing *d, enum slot slot, bool as_column)
 {
-    const int64_t one = 1;
     const bool per_tensor = d->call.quant_mode == NPUQ_PER_TENSOR;
-    const int ndim = per_tensor ? 1 : d->ndim - 1;
-    const int64_t *shape = per_tensor ? &one : d->shape;
+    const int ndim = per_tensor ? 1 : as_column ? d->ndim : d->ndim - 1;
+    int64_t shape[NPUQ_MAX_NDIM] = {1};
+
+    if (!per_tensor) {
+        memcpy(shape, d->shape, sizeof shape);
+        shape[d->ndim - 1] = 1;
+    }
 
     if (test_is_output(d->call.op, slot)) {
         add_output(d, slot, NPUQ_FLOAT32, ndim, shape);
@@ -371,13 +375,14 @@ static void draw_dynamic(test_drawing *d)
     const enum test_operator op = d->call.op;
     const bool ranges = op == TEST_DYNAMIC_QUANT_MIN_MAX || op == TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY;
     const bool grouped = one_in(d, 3);
+    const bool as_column = one_in(d, 3);
     const int64_t groups = 1 + (int64_t)d->choose(TEST_GROUPS);
     const bool is_symmetric = op == TEST_DYNAMIC_QUANT || op == TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY;
     const npuq_dtype y = is_symmetric ? draw_symmetric(d) : ONE_OF(d, narrow);
 
     d->call.quant_mode = !grouped && one_in(d, 3) ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
     d->call.scale_form = op == TEST_DYNAMIC_QUANT && one_in(d, 2) ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
-    draw_shape(d, 2, MOST_DIMENSIONS, y);
+    draw_shape(d, 1, MOST_DIMENSIONS, y);
     const int64_t smooth_shape[] = {groups, d->shape[d->ndim - 1]};
     add_input(d, X, float_of(d), d->ndim, d->shape);
     if (grouped || one_in(d, 2)) {
@@ -389,9 +394,9 @@ static void draw_dynamic(test_drawing *d)
     if (op != TEST_DYNAMIC_QUANT_MIN_MAX) {
         add_output(d, Y, y, d->ndim, d->shape);
     }
-    add_of_rows(d, ranges ? MIN : SCALE);
+    add_of_rows(d, ranges ? MIN : SCALE, as_column);
     if (op != TEST_DYNAMIC_QUANT) {
-        add_of_rows(d, ranges ? MAX : OFFSET);
+        add_of_rows(d, ranges ? MAX : OFFSET, as_column);
     }
 }
 
@@ -458,7 +463,7 @@ static void draw_dequant(test_drawing *d)
     add_input(d, X, NPUQ_INT32, d->ndim, d->shape);
     add_vector(d, WEIGHT_SCALE, float_of(d), d->shape[d->ndim - 1]);
     if (!one_in(d, 3)) {
-        add_input(d, ACTIVATION_SCALE, NPUQ_FLOAT32, d->ndim - 1, d->shape);
+        add_of_rows(d, ACTIVATION_SCALE, one_in(d, 3));
     }
     if (!one_in(d, 4)) {
         add_input(d, BIAS, ONE_OF(d, biases), 1, &d->shape[d->ndim - 1]);

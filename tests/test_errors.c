@@ -471,6 +471,14 @@ static void end(void)
     assert_int_equal(failures, 0);
 }
 
+static void accepted(const call *c, const char *what)
+{
+    if (run(c) != NPUQ_OK) {
+        failures++;
+        print_error("%s: %s\n", what, npuq_last_error());
+    }
+}
+
 static const char *number(int64_t value)
 {
     static char texts[4][24];
@@ -564,6 +572,19 @@ static void dtype_sizes_and_names(void **state)
 static bool is_symmetric(enum test_operator op)
 {
     return op == TEST_DYNAMIC_QUANT || op == TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY || op == TEST_DYNAMIC_BLOCK_QUANT;
+}
+
+/* What there is one of for each row, in operators that have it by row. */
+static const enum slot by_row[] = {SCALE, OFFSET, MIN, MAX, ACTIVATION_SCALE};
+
+static bool may_be_column(const call *c, enum slot slot)
+{
+    for (size_t i = 0; i < COUNT(by_row); i++) {
+        if (slot == by_row[i]) {
+            return c->op == TEST_DEQUANT || (test_is_dynamic(c->op) && c->quant_mode == NPUQ_PER_TOKEN);
+        }
+    }
+    return false;
 }
 
 /* Whether the documentation of the operator lists dtype for the argument. */
@@ -687,6 +708,9 @@ static void ranks(void **state)
             if ((slot == WORDS || (slot == SCALE && base == ANTI_INT4)) && t->ndim == 2) {
                 continue; /* valid as [1, N] */
             }
+            if (may_be_column(&c, (enum slot)slot)) {
+                continue; /* the last one may be 1: in the table */
+            }
             refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(t->ndim), NULL, "a dimension more");
         }
     }
@@ -806,7 +830,7 @@ static void dense_calls_that_cannot_be(void **state)
         give(&c, Y, NPUQ_INT8, 1, 16, 0, 0);
         give(&c, SCALE, NPUQ_FLOAT32, 0, 0, 0, 0);
         give(&c, OFFSET, NPUQ_FLOAT32, 0, 0, 0, 0);
-        refused(&c, NPUQ_ERROR_SHAPE, "x", "1 dimension", "2 to 8", "a token by itself");
+        accepted(&c, "a token by itself");
     }
     {
         call c = base_call(SYMMETRIC_TENSOR);
@@ -1298,11 +1322,16 @@ static const table_row table[] = {
      "per tensor",
      "null"},
     {TOKENS,
-     {{SHAPE_1, X, 96, 0}, {SHAPE_1, Y, 96, 0}, {SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}},
+     {{SHAPE_1, X, 16, 0}, {SHAPE_1, Y, 16, 0}, {SHAPE_2, SCALE, 1, 1}},
      NPUQ_ERROR_SHAPE,
-     "x",
-     "1 dim",
-     "2"},
+     "scale",
+     "2 dim",
+     "0"},
+    {TOKENS, {{SHAPE_1, X, 16, 0}, {SHAPE_1, Y, 16, 0}, {SHAPE_1, SCALE, 2, 0}}, NPUQ_ERROR_SHAPE, "scale", "2", "1"},
+    {TOKENS, {{SHAPE_3, SCALE, 3, 2}}, NPUQ_ERROR_SHAPE, "scale", "2", "1"},
+    {TOKENS, {{SHAPE_3, SCALE, 4, 1}}, NPUQ_ERROR_SHAPE, "scale", "4", "3"},
+    {TOKENS, {{SHAPE_3, SCALE, 3, 1}}, NPUQ_ERROR_SHAPE, "offset", "2 dim", "3 (the shape of scale)"},
+    {TOKENS, {{SHAPE_3, OFFSET, 3, 1}}, NPUQ_ERROR_SHAPE, "offset", "3 dim", "2 (the shape of scale)"},
     {TOKENS,
      {{SHAPE_2, SMOOTH_SCALES, 0, 16}, {SHAPE_1, GROUP_INDEX, 0, 0}},
      NPUQ_ERROR_SHAPE,
@@ -1404,6 +1433,7 @@ static const table_row table[] = {
     {TOKEN_RANGES, {{SHAPE_2, SMOOTH_SCALES, 4, 15}}, NPUQ_ERROR_SHAPE, "smooth_scales", "15", "16"},
     {TENSOR_RANGE, {{SHAPE_2, MIN, 2, 3}, {SHAPE_2, MAX, 2, 3}}, NPUQ_ERROR_SHAPE, "min", "2 dim", "1"},
     {TOKEN_RANGES, {{SHAPE_1, MIN, 1, 0}, {SHAPE_1, MAX, 1, 0}}, NPUQ_ERROR_SHAPE, "min", "1 dim", "2"},
+    {TOKEN_RANGES, {{SHAPE_3, MIN, 3, 1}}, NPUQ_ERROR_SHAPE, "max", "2 dim", "3 (the shape of min)"},
     {TOKENS_APPLY, {{SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}}, NPUQ_ERROR_SHAPE, "scale", "1 dim", "2"},
     {TENSOR_APPLY,
      {{SHAPE_3, X, 3, 12}, {SHAPE_1, SMOOTH_SCALES, 12, 0}},
@@ -1427,6 +1457,7 @@ static const table_row table[] = {
     {SYMMETRIC_PARAMS, {{SCALE_FORM, X, 0, 2}}, NPUQ_ERROR_ARGUMENT, "scale_form", "2", "0"},
     {SYMMETRIC_PARAMS, {{SCALE_FORM, X, 0, INT32_MAX}}, NPUQ_ERROR_ARGUMENT, "scale_form", "2147483647", "1"},
     {SYMMETRIC_TOKENS_APPLY, {{SHAPE_1, MIN, 6, 0}}, NPUQ_ERROR_SHAPE, "min", "1 dim", "2"},
+    {SYMMETRIC_TOKENS_APPLY, {{SHAPE_3, MIN, 3, 1}}, NPUQ_ERROR_SHAPE, "max", "2 dim", "3 (the shape of min)"},
     {SYMMETRIC_TOKENS_APPLY, {{SHAPE_1, MIN, 1, 0}, {SHAPE_1, MAX, 1, 0}}, NPUQ_ERROR_SHAPE, "min", "1 dim", "2"},
     {SYMMETRIC_TOKENS_APPLY, {{SHAPE_2, MAX, 3, 2}}, NPUQ_ERROR_SHAPE, "max", "3", "2"},
     {SYMMETRIC_TENSOR_APPLY, {{SHAPE_2, MIN, 2, 3}, {SHAPE_2, MAX, 2, 3}}, NPUQ_ERROR_SHAPE, "min", "2 dim", "1"},
@@ -1518,12 +1549,12 @@ static const table_row table[] = {
     {SUMS, {{SHAPE_1, ACTIVATION_SCALE, 1, 0}}, NPUQ_ERROR_SHAPE, "activation_scale", "1 dim", "2"},
     {SUMS, {{SHAPE_2, ACTIVATION_SCALE, 3, 2}}, NPUQ_ERROR_SHAPE, "activation_scale", "3", "2"},
     {SUMS, {{SHAPE_2, ACTIVATION_SCALE, 1, 1}}, NPUQ_ERROR_SHAPE, "activation_scale", "1", "2"},
-    {SUMS, {{SHAPE_3, ACTIVATION_SCALE, 3, 1}}, NPUQ_ERROR_SHAPE, "activation_scale", "3 dim", "2"},
-    {SUMS, /* one row has one activation scale, a scalar */
-     {{SHAPE_1, X, 16, 0}, {SHAPE_1, ACTIVATION_SCALE, 1, 0}, {SHAPE_1, Y, 16, 0}},
+    {SUMS, {{SHAPE_3, ACTIVATION_SCALE, 3, 2}}, NPUQ_ERROR_SHAPE, "activation_scale", "2", "1"},
+    {SUMS, /* one row has one activation scale, a scalar or [1] */
+     {{SHAPE_1, X, 16, 0}, {SHAPE_2, ACTIVATION_SCALE, 1, 1}, {SHAPE_1, Y, 16, 0}},
      NPUQ_ERROR_SHAPE,
      "activation_scale",
-     "1 dim",
+     "2 dim",
      "0"},
     {SUMS, {{SHAPE_1, BIAS, 1, 0}}, NPUQ_ERROR_SHAPE, "bias", "1", "16"},
     {SUMS, {{SHAPE_1, BIAS, 0, 0}}, NPUQ_ERROR_SHAPE, "bias", "0", "16"},
@@ -1645,14 +1676,6 @@ static void set_strides(npuq_tensor *t, int64_t s0, int64_t s1)
 {
     t->strides[0] = s0;
     t->strides[1] = s1;
-}
-
-static void accepted(const call *c, const char *what)
-{
-    if (run(c) != NPUQ_OK) {
-        failures++;
-        print_error("%s: %s\n", what, npuq_last_error());
-    }
 }
 
 static void exact_overlaps(void **state)
@@ -2190,9 +2213,6 @@ static void does_nothing(const call *c)
     assert_memory_equal(arena_before, arena, ARENA);
 }
 
-/* What there is one of for each row. */
-static const enum slot by_row[] = {SCALE, OFFSET, MIN, MAX, ACTIVATION_SCALE};
-
 static void empty_rows(call *c, int d)
 {
     for (size_t i = 0; i < COUNT(by_row); i++) {
@@ -2469,7 +2489,7 @@ static void eight_dimensions(void **state)
 static const struct {
     enum base base;
     change first[4];
-    change then[4];
+    change then[6];
 } same_calls[] = {
     {GROUPS, {{NOTHING, X, 0, 0}}, {{RANK, OFFSET, 0, 0}, {EXTENT, OFFSET, 0, -7}}}, /* beyond ndim: not looked at */
     {GROUPS_INT4, {{NOTHING, X, 0, 0}}, {{RANK, OFFSET, 0, 0}, {EXTENT, OFFSET, 0, -7}}},
@@ -2485,6 +2505,20 @@ static const struct {
     {SUMS, /* one row: its activation scale is a scalar */
      {{SHAPE_2, X, 1, 16}, {SHAPE_1, ACTIVATION_SCALE, 1, 0}, {SHAPE_2, Y, 1, 16}},
      {{SHAPE_1, X, 16, 0}, {RANK, ACTIVATION_SCALE, 0, 0}, {SHAPE_1, Y, 16, 0}}},
+    {SUMS, /* of a column, the stride of the last dimension is not looked at */
+     {{NOTHING, X, 0, 0}},
+     {{SHAPE_3, ACTIVATION_SCALE, 3, 1}, {STRIDE, ACTIVATION_SCALE, 2, INT64_MIN}}},
+    {TOKENS,
+     {{NOTHING, X, 0, 0}},
+     {{SHAPE_3, SCALE, 3, 1}, {STRIDE, SCALE, 2, INT64_MAX}, {SHAPE_3, OFFSET, 3, 1}, {STRIDE, OFFSET, 2, INT64_MIN}}},
+    {SYMMETRIC_TOKENS_APPLY, {{NOTHING, X, 0, 0}}, {{SHAPE_3, MIN, 3, 1}, {SHAPE_3, MAX, 3, 1}}},
+    {TOKEN_RANGES, {{NOTHING, X, 0, 0}}, {{SHAPE_3, MIN, 3, 1}, {SHAPE_3, MAX, 3, 1}}},
+    {SYMMETRIC_TENSOR, /* a row by itself */
+     {{QUANT_MODE, X, 0, NPUQ_PER_TOKEN}, {SHAPE_2, X, 1, 16}, {SHAPE_2, Y, 1, 2}, {SHAPE_1, SCALE, 1, 0}},
+     {{SHAPE_1, X, 16, 0}, {SHAPE_1, Y, 2, 0}}},
+    {SYMMETRIC_TENSOR,
+     {{QUANT_MODE, X, 0, NPUQ_PER_TOKEN}, {SHAPE_2, X, 1, 16}, {SHAPE_2, Y, 1, 2}, {SHAPE_1, SCALE, 1, 0}},
+     {{SHAPE_1, X, 16, 0}, {SHAPE_1, Y, 2, 0}, {RANK, SCALE, 0, 0}}},
     /* one parameter for all, for the same one again and again; no stride of it is looked at */
     {ANTI,
      {{STILL, SCALE, 0, 0}, {STILL, OFFSET, 0, 0}},

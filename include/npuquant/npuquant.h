@@ -400,14 +400,14 @@ NPUQ_API npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq
  * Per tensor is an extension: the Atlas A2 has no such kernel, so there are no bits of the device to compare with. The
  * arithmetic is that of its kernel for rows, with the whole tensor as one row.
  *
- * @param x  FLOAT32 (an extension: the device takes the other two), FLOAT16 or BFLOAT16; 2..8 dimensions, [..., H]
+ * @param x  FLOAT32 (an extension: the device takes the other two), FLOAT16 or BFLOAT16; 1..8 dimensions, [..., H]
  * @param smooth_scales  nullable; FLOAT32, FLOAT16 or BFLOAT16; shape [H], or with group_index [E, H], 1 <= E <= 1024
  * @param group_index  nullable; INT32 or INT64 of shape [E]; only per token and with 2-D smooth_scales. Row r is
  *     multiplied by smooth_scales[e], where group e owns rows as in npuq_group_quant(): non-decreasing, the first >= 0,
  *     the last == S.
  * @param quant_mode  per token, or per tensor (an extension)
  * @param y  INT8, x's shape, or QUINT4X2, x's shape with the last extent divided by 8 (H is a multiple of 8)
- * @param scale  FLOAT32; per token x.shape[:-1], per tensor [1]
+ * @param scale  FLOAT32; per token x.shape[:-1] or x.shape[:-1] + [1], per tensor [1]
  * @param offset  FLOAT32; shape of scale
  * @param executor  nullable
  *
@@ -435,11 +435,12 @@ NPUQ_API npuq_status npuq_dynamic_quant_asymmetric(const npuq_tensor *x, const n
  * Ranges are combined so: NaN if any of them is NaN, else the least minimum and the greatest maximum. (The sign of a
  * zero does not matter for what follows.) A part without elements has the range +Inf, -Inf, which changes no other.
  *
- * @param x  FLOAT32, FLOAT16 or BFLOAT16; 2..8 dimensions, [..., H], any of them empty
+ * @param x  FLOAT32, FLOAT16 or BFLOAT16; 1..8 dimensions, [..., H], any of them empty
  * @param smooth_scales  as for the operator: nullable, [H], or with group_index [E, H]
  * @param group_index  as for the operator: nullable, [E]
  * @param quant_mode  a range for each row, or one for the tensor
- * @param min  FLOAT32; per token x.shape[:-1], per tensor [1]. Of -0 and +0, -0 is less; NaN is 0x7FC00000.
+ * @param min  FLOAT32; per token x.shape[:-1] or x.shape[:-1] + [1], per tensor [1]. Of -0 and +0, -0 is less; NaN is
+ *     0x7FC00000.
  * @param max  FLOAT32; shape of min
  * @param executor  nullable
  *
@@ -480,7 +481,7 @@ NPUQ_API npuq_status npuq_dynamic_quant_params(const npuq_tensor *min, const npu
  * @param smooth_scales  as for the operator
  * @param group_index  as for the operator
  * @param quant_mode  as for the operator
- * @param scale  FLOAT32; per token x.shape[:-1], per tensor [1]; any values
+ * @param scale  FLOAT32; per token x.shape[:-1] or x.shape[:-1] + [1], per tensor [1]; any values
  * @param offset  FLOAT32; shape of scale; any values
  * @param y  as for the operator
  * @param executor  as for the operator
@@ -533,7 +534,7 @@ NPUQ_API npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_t
  *
  * Per tensor is an extension, as for npuq_dynamic_quant_asymmetric().
  *
- * @param x  FLOAT32 (an extension: the device takes the other two), FLOAT16 or BFLOAT16; 2..8 dimensions, [..., H]
+ * @param x  FLOAT32 (an extension: the device takes the other two), FLOAT16 or BFLOAT16; 1..8 dimensions, [..., H]
  * @param smooth_scales  nullable; FLOAT32, FLOAT16 or BFLOAT16; shape [H], or with group_index [E, H], 1 <= E <= 1024
  * @param group_index  nullable; INT32 or INT64 of shape [E]; only per token and with 2-D smooth_scales. Row r is
  *     multiplied by smooth_scales[e], where group e owns rows as in npuq_group_quant(): non-decreasing, the first >= 0,
@@ -541,7 +542,7 @@ NPUQ_API npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_t
  * @param quant_mode  per token, or per tensor (an extension)
  * @param scale_form  how scale is computed
  * @param y  INT8 or UINT8, x's shape, or QUINT4X2, x's shape with the last extent divided by 8 (H is a multiple of 8)
- * @param scale  FLOAT32; per token x.shape[:-1], per tensor [1]
+ * @param scale  FLOAT32; per token x.shape[:-1] or x.shape[:-1] + [1], per tensor [1]
  * @param executor  nullable
  *
  * @retval NPUQ_OK  done; if S is 0 (per token), nothing was written
@@ -593,7 +594,7 @@ NPUQ_API npuq_status npuq_dynamic_quant_symmetric_params(const npuq_tensor *min,
  * @param smooth_scales  as for the operator
  * @param group_index  as for the operator
  * @param quant_mode  as for the operator
- * @param min  FLOAT32; per token x.shape[:-1], per tensor [1]; any values
+ * @param min  FLOAT32; per token x.shape[:-1] or x.shape[:-1] + [1], per tensor [1]; any values
  * @param max  FLOAT32; shape of min; any values
  * @param y  as for the operator
  * @param executor  as for the operator
@@ -707,7 +708,7 @@ NPUQ_API npuq_status npuq_anti_quant(const npuq_tensor *x, const npuq_tensor *sc
  *
  * @param x  INT32, 1..8 dimensions, [..., N], any of them empty
  * @param weight_scale  FLOAT32, BFLOAT16 or FLOAT16 (an extension); [1] or [N]
- * @param activation_scale  nullable; FLOAT32, x.shape[:-1] (a scalar if x is 1-D): what npuq_dynamic_quant() returned
+ * @param activation_scale  nullable; FLOAT32, x.shape[:-1] or x.shape[:-1] + [1]: what npuq_dynamic_quant() returned
  *     for the rows
  * @param bias  nullable; INT32, FLOAT32, FLOAT16 or BFLOAT16; [N]
  * @param y  FLOAT16, BFLOAT16 or FLOAT32 (an extension); x's shape

@@ -227,6 +227,8 @@ def npu_trans_quant_param(
 def _dynamic(x: Any, dst_type: Any, quant_mode: Any, dst_type_max: Any) -> Tuple[int, Result, Tuple[int, ...]]:
     """Of both dynamic operators: the library's quant_mode, the result, and the shape of the scales."""
     _only("dst_type_max", dst_type_max, 0.0)
+    if len(x.shape) == 1:  # the library takes it, the device does not
+        raise ValueError("x: has 1 dimension; expected 2 to 8")
     mode = _number("quant_mode", quant_mode, _QUANT_MODES)
     kind = result_type("dst_type", "int8" if dst_type is None else dst_type, QUANTISED, "int8 or quint4x2")
     return mode, kind, x.shape[:-1] if quant_mode == "pertoken" else (1,)
@@ -487,7 +489,8 @@ def dequant(
     Args:
         x: int32, 1 to 8 dimensions, [..., N].
         weight_scale: float32, float16 or bfloat16, [1] or [N].
-        activation_scale: None, or float32 of shape x.shape[:-1]: the scale of npu_dynamic_quant().
+        activation_scale: None, or float32 of shape x.shape[:-1], or with a last dimension of 1: the scale of
+            npu_dynamic_quant().
         bias: None, or int32, float32, float16 or bfloat16, [N].
         dtype: float16, bfloat16 or float32.
         out: None, or the array or tensor to write to.

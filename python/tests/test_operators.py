@@ -377,6 +377,8 @@ def test_zero_strides():
     assert_same(npuquant.npu_anti_quant(words, f4([1])), expected.anti_quant(words, f4([1]), None, "float16"))
     sums = np.broadcast_to(np.int32(7), (3, 2))
     assert_same(npuquant.dequant(sums, f4([1])), np.full((3, 2), 7, np.float16))
+    column = npuquant.dequant(sums, f4([1]), f4([[2], [3], [4]]))
+    assert_same(column, npuquant.dequant(sums, f4([1]), f4([2, 3, 4])))
     ends = np.broadcast_to(np.int64(4), 1)
     assert_same(npuquant.npu_group_quant(x, x[:1], ends), expected.group_quant(x, x[:1], ends, None, "int8"))
 

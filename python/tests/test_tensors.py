@@ -37,7 +37,7 @@ def test_other_types_are_refused(dtype):
         ("scale", "float32", lambda: npuquant.npu_trans_quant_param(wrong)),
         ("offset", "float32", lambda: npuquant.npu_trans_quant_param(ONE, wrong)),
         ("smooth_scales", floats, lambda: npuquant.npu_dynamic_quant_asymmetric(ONE[None], smooth_scales=wrong)),
-        ("input", floats, lambda: npuquant.npu_dynamic_quant(wrong)),
+        ("input", floats, lambda: npuquant.npu_dynamic_quant(wrong[None])),
         ("x", floats, lambda: npuquant.npu_dynamic_block_quant(wrong)),
         ("x", r"int8 or int32 \(words of eight int4\)", lambda: npuquant.npu_anti_quant(wrong, ONE)),
         ("scale", floats, lambda: npuquant.npu_anti_quant(INT8, wrong)),

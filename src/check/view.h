@@ -7,6 +7,8 @@
 #include "../type.h"
 #include "overlap.h"
 
+#include <string.h>
+
 /* One tensor argument of an operator, and what holds for it whatever the others are. */
 typedef struct npuq_argument {
     const char *name;
@@ -160,6 +162,22 @@ static inline npuq_status npuq_check_same_dtype(const npuq_arguments *arguments,
 
     return !tensor || tensor->dtype == arguments->tensors[like]->dtype ? NPUQ_OK
                                                                        : npuq_fail_same_dtype(arguments, i, like);
+}
+
+/* Argument i, unless it is absent, has an element for each row of x: x's shape without its last dimension, or with one
+ * of extent 1 in its place. */
+static inline npuq_status npuq_check_row_shape(const npuq_arguments *arguments, int i)
+{
+    const npuq_tensor *x = arguments->tensors[NPUQ_AT_X];
+    const npuq_tensor *tensor = arguments->tensors[i];
+    int64_t shape[NPUQ_MAX_NDIM];
+
+    if (!tensor || tensor->ndim != x->ndim) {
+        return npuq_check_shape(arguments, i, x->ndim - 1, x->shape, "the shape of x without its last dimension");
+    }
+    memcpy(shape, x->shape, sizeof shape);
+    shape[x->ndim - 1] = 1;
+    return npuq_check_shape(arguments, i, x->ndim, shape, "the shape of x with a last dimension of 1");
 }
 
 npuq_status npuq_check_packed_shape(const npuq_arguments *arguments, int x, int y);

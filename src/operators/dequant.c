@@ -17,8 +17,7 @@ static inline NPUQ_INLINED npuq_status check(const npuq_arguments *arguments, co
 
     (void)options;
     if ((status = npuq_check_columns(arguments, WEIGHT_SCALE, x->shape[last])) != NPUQ_OK ||
-        (status = npuq_check_shape(arguments, ACTIVATION_SCALE, last, x->shape,
-                                   "the shape of x without its last dimension")) != NPUQ_OK ||
+        (status = npuq_check_row_shape(arguments, ACTIVATION_SCALE)) != NPUQ_OK ||
         (status = npuq_check_shape(arguments, BIAS, 1, &x->shape[last], "the last dimension of x")) != NPUQ_OK) {
         return status;
     }
@@ -34,7 +33,7 @@ static const npuq_operator dequant = {
          [Y] = {"y", NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
          [WEIGHT_SCALE] = {"weight_scale", NPUQ_TAKES_FLOATS, 1, 1, NPUQ_INPUT, NPUQ_OPERAND_SCALE},
          [BIAS] = {"bias", NPUQ_TAKES_FLOATS | NPUQ_TAKES(INT32), 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_BIAS},
-         [ACTIVATION_SCALE] = {"activation_scale", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM - 1, NPUQ_OPTIONAL_INPUT,
+         [ACTIVATION_SCALE] = {"activation_scale", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_OPTIONAL_INPUT,
                                NPUQ_OPERAND_ROW_SCALE},
      }},
     check,

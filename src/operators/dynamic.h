@@ -40,13 +40,12 @@ typedef struct npuq_dynamic_options {
          6,                                                                                                            \
          true,                                                                                                         \
          {                                                                                                             \
-             [NPUQ_DYNAMIC_X] = {"x", NPUQ_TAKES_FLOATS, 2, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},                    \
-             [NPUQ_DYNAMIC_Y] = {"y", Y_TYPES, 2, NPUQ_MAX_NDIM, Y_ROLE, NPUQ_OPERAND_Y},                              \
+             [NPUQ_DYNAMIC_X] = {"x", NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},                    \
+             [NPUQ_DYNAMIC_Y] = {"y", Y_TYPES, 1, NPUQ_MAX_NDIM, Y_ROLE, NPUQ_OPERAND_Y},                              \
              [NPUQ_DYNAMIC_SMOOTH] = {"smooth_scales", NPUQ_TAKES_FLOATS, 1, 2, NPUQ_OPTIONAL_INPUT,                   \
                                       NPUQ_OPERAND_SMOOTH},                                                            \
-             [NPUQ_DYNAMIC_SCALE_OR_MIN] = {FIRST, NPUQ_TAKES(FLOAT32), 1, NPUQ_MAX_NDIM - 1, ROLE,                    \
-                                            NPUQ_OPERAND_SCALE},                                                       \
-             [NPUQ_DYNAMIC_OFFSET_OR_MAX] = {SECOND, NPUQ_TAKES(FLOAT32), 1, NPUQ_MAX_NDIM - 1, SECOND_ROLE,           \
+             [NPUQ_DYNAMIC_SCALE_OR_MIN] = {FIRST, NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, ROLE, NPUQ_OPERAND_SCALE},   \
+             [NPUQ_DYNAMIC_OFFSET_OR_MAX] = {SECOND, NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, SECOND_ROLE,               \
                                              NPUQ_OPERAND_OFFSET},                                                     \
              [NPUQ_DYNAMIC_GROUP_INDEX] = {"group_index", NPUQ_TAKES_INDICES, 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED},  \
          }},                                                                                                           \

@@ -52,15 +52,19 @@ static npuq_status check_smooth(const npuq_arguments *arguments, npuq_quant_mode
     return NPUQ_OK;
 }
 
-static npuq_status check_parameter_shape(const npuq_arguments *arguments, int i, npuq_quant_mode quant_mode)
+static npuq_status check_parameter_shapes(const npuq_arguments *arguments, npuq_quant_mode quant_mode)
 {
-    const npuq_tensor *x = arguments->tensors[NPUQ_DYNAMIC_X];
+    const npuq_tensor *first = arguments->tensors[NPUQ_DYNAMIC_SCALE_OR_MIN];
+    const char *name = arguments->signature->arguments[NPUQ_DYNAMIC_SCALE_OR_MIN].name;
     const int64_t one = 1;
+    const npuq_status status =
+        quant_mode == NPUQ_PER_TENSOR
+            ? npuq_check_shape(arguments, NPUQ_DYNAMIC_SCALE_OR_MIN, 1, &one, "one element per tensor")
+            : npuq_check_row_shape(arguments, NPUQ_DYNAMIC_SCALE_OR_MIN);
 
-    if (quant_mode == NPUQ_PER_TENSOR) {
-        return npuq_check_shape(arguments, i, 1, &one, "one element per tensor");
-    }
-    return npuq_check_shape(arguments, i, x->ndim - 1, x->shape, "the shape of x without its last dimension");
+    return status != NPUQ_OK ? status
+                             : npuq_check_shape(arguments, NPUQ_DYNAMIC_OFFSET_OR_MAX, first->ndim, first->shape,
+                                                *name == 'm' ? "the shape of min" : "the shape of scale");
 }
 
 static npuq_status check_mode(const char *op, npuq_quant_mode quant_mode, bool only_per_token)
@@ -107,11 +111,10 @@ npuq_status npuq_check_dynamic(const npuq_arguments *arguments, const void *opti
          (status = check_emptiness(op, arguments->tensors[NPUQ_DYNAMIC_X], o->quant_mode)) != NPUQ_OK) ||
         (status = check_smooth(arguments, o->quant_mode)) != NPUQ_OK ||
         (o->step != NPUQ_FIND_RANGES &&
-         (status = npuq_check_output_shape(arguments, NPUQ_DYNAMIC_X, NPUQ_DYNAMIC_Y)) != NPUQ_OK) ||
-        (status = check_parameter_shape(arguments, NPUQ_DYNAMIC_SCALE_OR_MIN, o->quant_mode)) != NPUQ_OK) {
+         (status = npuq_check_output_shape(arguments, NPUQ_DYNAMIC_X, NPUQ_DYNAMIC_Y)) != NPUQ_OK)) {
         return status;
     }
-    return check_parameter_shape(arguments, NPUQ_DYNAMIC_OFFSET_OR_MAX, o->quant_mode);
+    return check_parameter_shapes(arguments, o->quant_mode);
 }
 
 npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments)

@@ -37,8 +37,11 @@ void npuq_add_operand(npuq_space *space, int operand, const npuq_tensor *tensor)
     assert(operand < space->operands && tensor->ndim <= space->ndim);
     space->data[operand] = tensor->data;
     for (int d = 0; d < tensor->ndim; d++) {
-        /* So may an extent of 1: this stride joins the columns to the rows. */
-        const int64_t stride = tensor->shape[d] > 1 ? tensor->strides[d] : d == space->ndim - 1;
+        /* So may an extent of 1: the stride of one word joins the columns to the rows, one element is for all columns.
+         */
+        const bool is_word = d == space->ndim - 1 && (operand <= NPUQ_AT_Y || space->extents[d] == 1);
+        const int64_t stride = tensor->shape[d] > 1 ? tensor->strides[d] : is_word;
+
         space->strides[d][operand] = (ptrdiff_t)(stride * size);
     }
 }
