@@ -924,6 +924,36 @@ static void place(npuq_tensor *t, unsigned char *at)
     t->data = at - (uintptr_t)at % npuq_dtype_size(t->dtype);
 }
 
+/* y over the sums of dequant, but not of one view and one size of element with them. */
+static void almost_in_place(void **state)
+{
+    (void)state;
+    begin();
+    for (int how = 0; how < 6; how++) {
+        call c = base_call(SUMS);
+        npuq_tensor *x = &c.tensors[X];
+        npuq_tensor *y = &c.tensors[Y];
+        const int64_t row = x->strides[1];
+
+        x->shape[0] = y->shape[0] = c.tensors[ACTIVATION_SCALE].shape[0] = 1;
+        y->data = x->data;
+        y->dtype = how == 0 ? NPUQ_BFLOAT16 : NPUQ_FLOAT32;
+        memcpy(y->strides, x->strides, sizeof y->strides);
+        y->strides[0] = INT64_MIN; /* of an extent of 1: not looked at */
+        switch (how) {
+        case 1: y->data = first_byte(x) + 4; break;
+        case 2: y->data = first_byte(x) + 4 * row; break;
+        case 3: y->strides[1] = 2 * row; break;
+        case 4: y->strides[1] = -row, y->data = first_byte(x) + 2 * 4 * row; break;
+        case 5: c.tensors[BIAS].data = x->data; break; /* which y would be written over */
+        default: break;
+        }
+        refused(&c, NPUQ_ERROR_LAYOUT, "y", how == 5 ? "overlaps bias" : "overlaps x", "memory of its own",
+                number(how));
+    }
+    end();
+}
+
 static void outputs_overlapping_arguments(void **state)
 {
     (void)state;
@@ -2877,6 +2907,7 @@ int main(void)
         cmocka_unit_test(strides_beyond_the_address_space),
         cmocka_unit_test(dense_calls_that_cannot_be),
         cmocka_unit_test(outputs_overlapping_themselves),
+        cmocka_unit_test(almost_in_place),
         cmocka_unit_test(outputs_overlapping_arguments),
         cmocka_unit_test(table_of_rules),
         cmocka_unit_test(exact_overlaps),

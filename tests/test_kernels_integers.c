@@ -98,7 +98,8 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
     const size_t x_align = k.x == NPUQ_TYPE_INT8 ? 1 : 4;
     const size_t y_align = ys[k.y].bytes_of_eight / 8;
     const size_t x_step = x_row + test_below(3) * x_align;
-    const size_t y_step = y_row + test_below(3) * y_align;
+    const bool in_place = k.x == NPUQ_TYPE_INT32 && k.y == NPUQ_TYPE_FLOAT32 && test_one_in(3);
+    const size_t y_step = in_place ? x_step : y_row + test_below(3) * y_align;
     const size_t x_span = (rows - 1) * x_step + x_row;
     const size_t y_span = (rows - 1) * y_step + y_row;
     const bool from_int32 = k.x == NPUQ_TYPE_INT32;
@@ -150,6 +151,10 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
     /* between canaries, or with its end against the guard page when there is no gap */
     unsigned char *target = y.memory + PAD + (test_one_in(2) ? PAD : 0);
     block.y = target;
+    for (size_t r = 0; r < rows && in_place; r++) {
+        memcpy(target + r * y_step, x.memory + r * x_step, x_row);
+        block.x = target;
+    }
     backend->kernels->dequant[k.y][k.x](&block, &p);
 
     describe(line, sizeof line, "differs");
@@ -274,9 +279,55 @@ static void test_scales(void **unused)
     for_each_kernel(check_scales);
 }
 
+/* ---- over the sums: what is not finite, at each place ---- */
+
+static void check_places(const kernel_backend *backend, integer_kernel k)
+{
+    enum { N = 700, STEP = 704, ROWS = 2 };
+    static const float others[] = {NAN, INFINITY, -INFINITY};
+    static int32_t x[ROWS][STEP];
+    static int32_t got[ROWS][STEP];
+    static float expected[ROWS][STEP];
+    static float scale[N];
+    static float bias[N];
+
+    if (k.x != NPUQ_TYPE_INT32 || k.y != NPUQ_TYPE_FLOAT32) {
+        return;
+    }
+    for (size_t i = 0; i < N; i++) {
+        scale[i] = 0.5f;
+        bias[i] = -1.0f;
+        x[0][i] = (int32_t)test_between(-1000, 1000);
+        x[1][i] = (int32_t)test_between(0, 1) * INT32_MAX;
+    }
+    for (size_t i = 0; i < (size_t)N * 6; i++) {
+        float *const place = i % 2 ? &scale[i / 6] : &bias[i / 6];
+        const float ordinary = *place;
+        const npuq_dequant_params p = {.scale = scale, .bias = bias, .increment = 1};
+        npuq_block block = {
+            .x = x, .y = expected, .x_stride = sizeof x[0], .y_stride = sizeof x[0], .rows = ROWS, .n = N};
+
+        *place = others[i / 2 % 3];
+        npuq_rows_ref.dequant[k.y][k.x](&block, &p);
+        memcpy(got, x, sizeof got);
+        block.x = block.y = got;
+        kernel_choose_hints(&block);
+        backend->kernels->dequant[k.y][k.x](&block, &p);
+        test_same(got, expected, sizeof got, "%s, in place, %a at %zu", backend->name, (double)*place, i / 6);
+        *place = ordinary;
+    }
+}
+
+static void test_places(void **unused)
+{
+    (void)unused;
+    for_each_kernel(check_places);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lengths), cmocka_unit_test(test_scales)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lengths), cmocka_unit_test(test_scales),
+                                       cmocka_unit_test(test_places)};
 
     test_describe_faults(describe);
     test_seed();

@@ -587,6 +587,35 @@ static void check_interleaved(void)
     CHECK(npuq_call_rebind(&prepared, NPUQ_OPERAND_X, memory) == NPUQ_ERROR_LAYOUT); /* scale is there still */
 }
 
+/* x and y in one are both or neither elsewhere. */
+static void check_in_place(void)
+{
+    enum { ROWS = 3, COLS = 40 };
+    static const float scales[] = {0.5f, 0.25f};
+    int32_t sums[ROWS * COLS];
+    float expected[ROWS * COLS];
+    float elsewhere[ROWS * COLS];
+    npuq_call prepared;
+    const npuq_tensor x = npuq_matrix(sums, NPUQ_INT32, ROWS, COLS, 0);
+    const npuq_tensor y = npuq_matrix(sums, NPUQ_FLOAT32, ROWS, COLS, 0);
+    const npuq_tensor scale = npuq_vector(scales, NPUQ_FLOAT32, 1);
+
+    op = TEST_DEQUANT;
+    number = 0;
+    for (int i = 0; i < ROWS * COLS; i++) {
+        sums[i] = i - 50;
+        expected[i] = 0.25f * (float)sums[i];
+    }
+    CHECK(npuq_prepare_dequant(&prepared, &x, &scale, NULL, NULL, &y) == NPUQ_OK);
+    CHECK(npuq_call_rebind(&prepared, NPUQ_OPERAND_X, sums) == NPUQ_ERROR_ARGUMENT);
+    CHECK(npuq_call_rebind(&prepared, NPUQ_OPERAND_Y, elsewhere) == NPUQ_ERROR_ARGUMENT);
+    CHECK(strstr(npuq_last_error(), "dequant: y: is written over x") != NULL);
+    CHECK(npuq_call_rebind(&prepared, NPUQ_OPERAND_SCALE, sums + COLS) == NPUQ_ERROR_LAYOUT);
+    CHECK(npuq_call_rebind(&prepared, NPUQ_OPERAND_SCALE, scales + 1) == NPUQ_OK);
+    npuq_call_run(&prepared, 0, SIZE_MAX);
+    test_same(sums, expected, sizeof sums, "y over x");
+}
+
 /* ---- too late, and beside the call --------------------------------------------------------------------------------
  */
 
@@ -700,6 +729,7 @@ static void test_constructed(void **unused)
         check_long_rows();
         check_null_calls();
         check_interleaved();
+        check_in_place();
     }
 }
 

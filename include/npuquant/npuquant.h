@@ -26,8 +26,8 @@
  * whose strides are all zero is refused, since it has most likely been made without strides. The stride of a dimension
  * of extent 1 is never looked at, nor any stride of an empty tensor, whose data may be null. Data must be aligned to
  * the size of its element. An output must not map two indices to one element, and must not share a byte with another
- * argument (interleaving without sharing is fine). A layout so irregular that sharing could not be ruled out with
- * bounded work is refused.
+ * argument (interleaving without sharing is fine); but npuq_dequant() may write float32 over its own sums. A layout so
+ * irregular that sharing could not be ruled out with bounded work is refused.
  *
  * @section errors Errors
  * Every function that can fail returns an npuq_status. After a failure npuq_last_error() names the operator, the
@@ -711,7 +711,8 @@ NPUQ_API npuq_status npuq_anti_quant(const npuq_tensor *x, const npuq_tensor *sc
  * @param activation_scale  nullable; FLOAT32, x.shape[:-1] or x.shape[:-1] + [1]: what npuq_dynamic_quant() returned
  *     for the rows
  * @param bias  nullable; INT32, FLOAT32, FLOAT16 or BFLOAT16; [N]
- * @param y  FLOAT16, BFLOAT16 or FLOAT32 (an extension); x's shape
+ * @param y  FLOAT16, BFLOAT16 or FLOAT32 (an extension); x's shape. A FLOAT32 y may be written over x: y then has x's
+ *     data and strides
  * @param executor  nullable
  *
  * @retval NPUQ_OK  done; if x is empty, nothing was written
@@ -894,8 +895,8 @@ NPUQ_API void npuq_call_run(const npuq_call *call, size_t begin, size_t end);
  * @retval NPUQ_ERROR_LAYOUT  data is misaligned, or its elements would lie beyond the address space, or the bytes from
  *     the first to the last element of an output would meet those of another argument: interleaved views are prepared
  *     anew
- * @retval NPUQ_ERROR_ARGUMENT  the call was prepared without this argument. group_index and words cannot be replaced.
- *     After an error the call is as it was.
+ * @retval NPUQ_ERROR_ARGUMENT  the call was prepared without this argument. group_index and words cannot be replaced,
+ *     nor x or y where y is written over x. After an error the call is as it was.
  */
 NPUQ_API npuq_status npuq_call_rebind(npuq_call *call, npuq_operand operand, const void *data);
 

@@ -277,7 +277,7 @@ static npuq_status check_memory(const char *op, const npuq_argument *a, const np
                          "extents and strides overflow; expected every element within the address space");
     }
     /* A parameter may be broadcast like this. An x like this has most likely been made without strides. */
-    if (a->role == NPUQ_X && repeats_one_element(tensor)) {
+    if ((a->role == NPUQ_X || a->role == NPUQ_X_UNDER_Y) && repeats_one_element(tensor)) {
         return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,
                          "repeats one element: strides are 0 in every dimension of more than one; expected the "
                          "distances between its elements, such as npuq_tensor_contiguous() sets");
@@ -315,6 +315,24 @@ static npuq_status check_disjoint(const npuq_arguments *arguments, size_t out, s
                      "may overlap %s: strides too irregular to tell; expected memory of its own", other_name);
 }
 
+/* Whether two arguments of one shape, and of elements of one size, have the same elements. */
+static bool is_same_view(const npuq_tensor *a, const npuq_tensor *b)
+{
+    for (int d = 0; d < a->ndim; d++) {
+        if (a->shape[d] > 1 && a->strides[d] != b->strides[d]) {
+            return false;
+        }
+    }
+    return a->data == b->data;
+}
+
+static bool is_in_place(const npuq_arguments *arguments, size_t out, size_t other)
+{
+    return arguments->signature->arguments[other].role == NPUQ_X_UNDER_Y &&
+           arguments->spans[out].element == arguments->spans[other].element &&
+           is_same_view(arguments->tensors[out], arguments->tensors[other]);
+}
+
 npuq_status npuq_check_layouts(npuq_arguments *arguments)
 {
     const npuq_signature *signature = arguments->signature;
@@ -341,7 +359,7 @@ npuq_status npuq_check_layouts(npuq_arguments *arguments)
             const bool pair_seen = signature->arguments[j].role == NPUQ_OUTPUT && j >= i;
 
             if ((arguments->used >> j & 1) && !pair_seen &&
-                npuq_spans_meet(&arguments->spans[i], &arguments->spans[j]) &&
+                npuq_spans_meet(&arguments->spans[i], &arguments->spans[j]) && !is_in_place(arguments, i, j) &&
                 (status = check_disjoint(arguments, i, j)) != NPUQ_OK) {
                 return status;
             }

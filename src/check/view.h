@@ -15,7 +15,9 @@ typedef struct npuq_argument {
     uint32_t dtypes; /* NPUQ_TAKES_... */
     int min_ndim;
     int max_ndim;
-    enum { NPUQ_X, NPUQ_INPUT, NPUQ_OPTIONAL_INPUT, NPUQ_OUTPUT } role; /* NPUQ_X: the input that is computed on */
+    /* NPUQ_X: the input that is computed on; NPUQ_X_UNDER_Y: the same, and y may be written over it, of which it then
+     * has the view and the size of an element */
+    enum { NPUQ_X, NPUQ_X_UNDER_Y, NPUQ_INPUT, NPUQ_OPTIONAL_INPUT, NPUQ_OUTPUT } role;
     int operand; /* npuq_operand, by which a prepared call rebinds it, or NPUQ_FIXED */
 } npuq_argument;
 
@@ -117,8 +119,13 @@ static inline NPUQ_INLINED bool npuq_check_dense_fast(npuq_arguments *arguments,
 #pragma GCC unroll 8
         for (size_t j = 0; j < signature->count; j++) {
             const bool pair_seen = signature->arguments[j].role == NPUQ_OUTPUT && j >= i;
+            const npuq_span *a = &arguments->spans[i];
+            const npuq_span *b = &arguments->spans[j];
 
-            if (!pair_seen && (present >> j & 1) && npuq_spans_meet(&arguments->spans[i], &arguments->spans[j])) {
+            if (signature->arguments[j].role == NPUQ_X_UNDER_Y && a->first == b->first && a->element == b->element) {
+                continue; /* dense, and of one shape, as will be checked */
+            }
+            if (!pair_seen && (present >> j & 1) && npuq_spans_meet(a, b)) {
                 return false;
             }
         }

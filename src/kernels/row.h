@@ -101,7 +101,8 @@ typedef struct npuq_dequant_params {
 /* To floating point, int8 and int4: y = (x + offset[i]) * scale[i]; int32: y = (x + x_bias[i]) * scale[i] *
  * row_scale[r] + bias[i]; each sum and product rounded, from left to right, and the last rounded to y's type, where NaN
  * is 0x7FC00000, 0x7E00 or 0x7FC0. Of int32 to int8: q = round((x + x_bias[i]) * scale[i]) clamped to -256..255, 0 if
- * it is NaN; y = q + y_offset[i] clamped to -128..127, where y_offset is in -256..255. */
+ * it is NaN; y = q + y_offset[i] clamped to -128..127, where y_offset is in -256..255. A y of binary32 may be the
+ * int32 of x themselves. */
 typedef void npuq_dequant_fn(const npuq_block *block, const npuq_dequant_params *p);
 
 /* The words of trans_quant_param; scale is given as its bits, offset may be null. */

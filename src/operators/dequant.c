@@ -29,7 +29,7 @@ static const npuq_operator dequant = {
      5,
      false,
      {
-         [X] = {"x", NPUQ_TAKES(INT32), 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
+         [X] = {"x", NPUQ_TAKES(INT32), 1, NPUQ_MAX_NDIM, NPUQ_X_UNDER_Y, NPUQ_OPERAND_X},
          [Y] = {"y", NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
          [WEIGHT_SCALE] = {"weight_scale", NPUQ_TAKES_FLOATS, 1, 1, NPUQ_INPUT, NPUQ_OPERAND_SCALE},
          [BIAS] = {"bias", NPUQ_TAKES_FLOATS | NPUQ_TAKES(INT32), 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_BIAS},

@@ -125,6 +125,12 @@ npuq_status npuq_call_rebind(npuq_call *call, npuq_operand operand, const void *
     if (plan->sizes[i] == 0) { /* no elements, no data */
         return NPUQ_OK;
     }
+    if (i <= NPUQ_AT_Y && plan->sizes[NPUQ_AT_X] > 0 && plan->sizes[NPUQ_AT_Y] > 0 &&
+        plan->bounds[NPUQ_AT_X].data == plan->bounds[NPUQ_AT_Y].data) {
+        return npuq_fail(NPUQ_ERROR_ARGUMENT, plan->signature->op, plan->signature->arguments[i].name,
+                         i == NPUQ_AT_X ? "lies under y; expected that the call is prepared anew"
+                                        : "is written over x; expected that the call is prepared anew");
+    }
     if ((status = check_bound(plan, i, to)) == NPUQ_OK) {
         char *const opaque = (char *)call->opaque;
         const char *from = plan->bounds[i].data;

@@ -175,11 +175,18 @@ INLINE void dequantise_rows(const npuq_block *b, dequantise_call call)
 
     call.k.form = find_form(call.k, &call.all);
     const dequantise_call for_exact = call; /* the compiler knows that no store changes the other */
+    const bool in_place = call.k.x == NPUQ_TYPE_INT32 && call.k.y == NPUQ_TYPE_FLOAT32 && b->x == b->y;
     const bool fails = count > 0 && may_rule_out_nan(call.k) && !are_finite(&call.all);
     for (size_t i = 0; i < count; i++) {
         const dequantise_parameters p = load_dequantise_parameters(&call, i);
 
-        NPUQ_STEP(run_rows)(&p, select_rows(b, i, &for_exact), 1, b->hints.from_memory, fails, &d);
+        const rows r = select_rows(b, i, &for_exact);
+
+        if (in_place) { /* a strip that is stored cannot be computed again */
+            NPUQ_STEP(run_exact)(&p, &r, 1, 0, b->n);
+        } else {
+            NPUQ_STEP(run_rows)(&p, r, 1, b->hints.from_memory, fails, &d);
+        }
     }
 }
 
