@@ -116,7 +116,7 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
     test_guarded x = test_guarded_make(x_span, test_one_in(2), gap * x_align % 64);
     test_guarded y = test_guarded_make(y_span + 2 * PAD, true, gap * y_align % 64);
     test_guarded scale = floats(params, ordinary);
-    test_guarded offset = floats(params, ordinary);
+    test_guarded offset = floats(n, ordinary);
     test_guarded bias = floats(n, ordinary);
     test_guarded row_scale = floats(rows, ordinary);
     test_guarded x_bias = ints(n, 0, 0);
@@ -131,11 +131,13 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
         }
     }
     const bool to_int8 = k.y == NPUQ_TYPE_INT8;
+    const size_t row_scales = from_int32 && !to_int8 ? test_below(3) : 0; /* none, for each row, by column */
     const npuq_dequant_params p = {
         .scale = (const float *)(void *)scale.memory,
         .offset = !from_int32 && test_one_in(2) ? (const float *)(void *)offset.memory : NULL,
         .x_bias = from_int32 && test_one_in(2) ? (const int32_t *)(void *)x_bias.memory : NULL,
-        .row_scale = from_int32 && !to_int8 && test_one_in(2) ? (const float *)(void *)row_scale.memory : NULL,
+        .row_scale = row_scales == 1 ? (const float *)(void *)row_scale.memory : NULL,
+        .row_scales = row_scales == 2 ? (const float *)(void *)offset.memory : NULL,
         .bias = from_int32 && !to_int8 && test_one_in(2) ? (const float *)(void *)bias.memory : NULL,
         .y_offset = to_int8 && test_one_in(2) ? (const int32_t *)(void *)y_offset.memory : NULL,
         .increment = step,

@@ -137,7 +137,8 @@ NOINLINE void dequantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dty
 {
     for (size_t r = 0; r < b->rows; r++) {
         npuq_ref_dequant_row(find_x_row(b, r), x, p->scale, p->offset, p->y_offset, p->increment, p->x_bias,
-                             p->row_scale ? p->row_scale + r : NULL, p->bias, find_y_row(b, r), y, b->n);
+                             p->row_scale ? p->row_scale + r : p->row_scales, p->row_scale ? 0 : 1, p->bias,
+                             find_y_row(b, r), y, b->n);
     }
 }
 

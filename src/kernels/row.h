@@ -93,6 +93,7 @@ typedef struct npuq_dequant_params {
     const float *offset;     /* int8 and int4: added before the product */
     const int32_t *x_bias;   /* int32: added to x first, modulo 2^32 */
     const float *row_scale;  /* int32 to floating point: a second factor, one for each row */
+    const float *row_scales; /* the same by column, of several rows taken as one; one of the two is null */
     const float *bias;       /* int32 to floating point: added after the products */
     const int32_t *y_offset; /* int32 to int8: added after rounding; elsewhere not read */
     size_t increment;

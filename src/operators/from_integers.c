@@ -35,6 +35,8 @@ npuq_status npuq_check_columns(const npuq_arguments *arguments, int i, int64_t c
 typedef struct dequant_job {
     npuq_dequant_fn *dequant;
     npuq_dequant_params params;
+    npuq_spread_fn *spread;
+    size_t columns; /* of a row, where several are taken as one */
 } dequant_job;
 
 static void dequantise_block(const void *argument, const npuq_block *block, size_t first_row)
@@ -48,6 +50,26 @@ static void dequantise_block(const void *argument, const npuq_block *block, size
         job->dequant(block, &params);
     } else { /* a copy of what was just written would wait for it */
         job->dequant(block, &job->params);
+    }
+}
+
+/* Rows taken as one, each with a row scale of its own. */
+static void dequantise_joined_rows(const void *argument, const npuq_block *block, size_t first_row)
+{
+    _Alignas(64) float row_scales[NPUQ_JOINED + NPUQ_LANES];
+    const dequant_job *job = argument;
+    const size_t joined = block->n / job->columns;
+    npuq_dequant_params params = job->params;
+    npuq_block row = *block;
+
+    params.row_scale = NULL;
+    params.row_scales = row_scales;
+    row.rows = 1;
+    for (size_t r = 0; r < block->rows; r++) {
+        job->spread(job->params.row_scale + first_row + r * joined, joined, job->columns, row_scales);
+        job->dequant(&row, &params);
+        row.x = (const char *)row.x + block->x_stride;
+        row.y = (char *)row.y + block->y_stride;
     }
 }
 
@@ -158,11 +180,12 @@ void npuq_dequantise_tile(const npuq_plan *plan, const npuq_tile *tile)
     const dequant_columns columns = find_columns(plan, npuq_make_params(plan, tile, NPUQ_INTEGERS_SCALE),
                                                  npuq_make_params(plan, tile, NPUQ_INTEGERS_ADDEND));
     const bool has_row_scale = tile->places[NPUQ_INTEGERS_ROW_SCALE].data != NULL;
-    const size_t join = has_row_scale ? 1 : npuq_count_rows_to_join(setup, tile);
+    const size_t join = npuq_count_rows_to_join(setup, tile);
     dequant_buffers buffers;
     float row_scales[ROWS + NPUQ_MAX_REPEAT];
-    dequant_job job = {.dequant =
-                           setup->kernels->dequant[setup->types[NPUQ_INTEGERS_Y]][setup->types[NPUQ_INTEGERS_X]]};
+    dequant_job job = {.dequant = setup->kernels->dequant[setup->types[NPUQ_INTEGERS_Y]][setup->types[NPUQ_INTEGERS_X]],
+                       .spread = setup->kernels->spread,
+                       .columns = tile->cols};
     size_t most = npuq_limit_staged_columns(setup, tile, true);
     npuq_tile part;
 
@@ -180,7 +203,8 @@ void npuq_dequantise_tile(const npuq_plan *plan, const npuq_tile *tile)
         const npuq_tile *here = npuq_select_columns(setup, tile, col, most, &part);
 
         make_column_params(setup, &columns, col, here->cols, join, &buffers, &job.params);
-        npuq_for_each_joined_block(setup, here, join, dequantise_block, &job);
+        npuq_for_each_joined_block(setup, here, join,
+                                   has_row_scale && join > 1 ? dequantise_joined_rows : dequantise_block, &job);
     }
 }
 

@@ -43,11 +43,11 @@ static inline void npuq_ref_smooth_affine_row(const void *x, npuq_ref_dtype x_dt
 
 /* anti_quant, dequant and requant, from left to right: y[i] = (x[i] + x_bias[i] + offset[i]) * scale[i] * row_scale +
  * bias[i]. What is null is left out. x_bias goes with INT32 and is added modulo 2^32. To INT8, the two clamps of
- * requant, with y_offset between them. scale, offset and y_offset have step 0 or 1. */
+ * requant, with y_offset between them. scale, offset and y_offset have step 0 or 1, row_scale has row_step. */
 static inline void npuq_ref_dequant_row(const void *x, npuq_ref_dtype x_dtype, const float *scale, const float *offset,
                                         const int32_t *y_offset, size_t step, const int32_t *x_bias,
-                                        const float *row_scale, const float *bias, void *y, npuq_ref_dtype y_dtype,
-                                        size_t n)
+                                        const float *row_scale, size_t row_step, const float *bias, void *y,
+                                        npuq_ref_dtype y_dtype, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         float t = x_bias ? npuq_ref_int32(npuq_ref_wrapping_add(((const int32_t *)x)[i], x_bias[i]))
@@ -58,7 +58,7 @@ static inline void npuq_ref_dequant_row(const void *x, npuq_ref_dtype x_dtype, c
         }
         t = npuq_ref_mul(t, scale[i * step]);
         if (row_scale) {
-            t = npuq_ref_mul(t, *row_scale);
+            t = npuq_ref_mul(t, row_scale[i * row_step]);
         }
         if (bias) {
             t = npuq_ref_add(t, bias[i]);

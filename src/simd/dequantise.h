@@ -10,7 +10,8 @@ enum {
     SCALES = 1,              /* increment is 1: a scale, and any offset, for each column */
     ROW_SCALE_OR_OFFSET = 2, /* offset, row_scale or y_offset */
     X_BIAS = 4,
-    BIAS = 8
+    BIAS = 8,
+    ROW_SCALES = 16 /* row_scales */
 };
 
 typedef struct dequantise_spec {
@@ -59,6 +60,7 @@ INLINE unsigned find_form(dequantise_spec k, const npuq_dequant_params *p)
                                                  : p->row_scale;
 
     return (p->increment ? SCALES : 0u) | (second ? ROW_SCALE_OR_OFFSET : 0u) |
+           (k.x == NPUQ_TYPE_INT32 && p->row_scales ? ROW_SCALES : 0u) |
            (k.x == NPUQ_TYPE_INT32 && p->x_bias ? X_BIAS : 0u) | (k.x == NPUQ_TYPE_INT32 && p->bias ? BIAS : 0u);
 }
 
@@ -90,6 +92,9 @@ INLINE store_check dequantise_and_store(const dequantise_parameters *p, const ch
     }
     if (k.x == NPUQ_TYPE_INT32 && k.form & ROW_SCALE_OR_OFFSET) {
         t = chunk_mul(t, p->row_scale);
+    }
+    if (k.x == NPUQ_TYPE_INT32 && k.y != NPUQ_TYPE_INT8 && k.form & ROW_SCALES) {
+        t = chunk_mul(t, load_parameters(d->row_scales + at, n, tail));
     }
     if (k.form & BIAS) {
         t = chunk_add(t, load_parameters(d->bias + at, n, tail));
