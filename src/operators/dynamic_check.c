@@ -52,19 +52,19 @@ static npuq_status check_smooth(const npuq_arguments *arguments, npuq_quant_mode
     return NPUQ_OK;
 }
 
-static npuq_status check_parameter_shapes(const npuq_arguments *arguments, npuq_quant_mode quant_mode)
+static npuq_status check_parameter_shapes(const npuq_arguments *arguments, const npuq_dynamic_options *o)
 {
     const npuq_tensor *first = arguments->tensors[NPUQ_DYNAMIC_SCALE_OR_MIN];
-    const char *name = arguments->signature->arguments[NPUQ_DYNAMIC_SCALE_OR_MIN].name;
+    const bool are_ranges = o->step == NPUQ_FIND_RANGES || (o->step == NPUQ_APPLY && o->form != NPUQ_ASYMMETRIC);
     const int64_t one = 1;
     const npuq_status status =
-        quant_mode == NPUQ_PER_TENSOR
+        o->quant_mode == NPUQ_PER_TENSOR
             ? npuq_check_shape(arguments, NPUQ_DYNAMIC_SCALE_OR_MIN, 1, &one, "one element per tensor")
             : npuq_check_row_shape(arguments, NPUQ_DYNAMIC_SCALE_OR_MIN);
 
     return status != NPUQ_OK ? status
                              : npuq_check_shape(arguments, NPUQ_DYNAMIC_OFFSET_OR_MAX, first->ndim, first->shape,
-                                                *name == 'm' ? "the shape of min" : "the shape of scale");
+                                                are_ranges ? "the shape of min" : "the shape of scale");
 }
 
 static npuq_status check_mode(const char *op, npuq_quant_mode quant_mode, bool only_per_token)
@@ -114,7 +114,7 @@ npuq_status npuq_check_dynamic(const npuq_arguments *arguments, const void *opti
          (status = npuq_check_output_shape(arguments, NPUQ_DYNAMIC_X, NPUQ_DYNAMIC_Y)) != NPUQ_OK)) {
         return status;
     }
-    return check_parameter_shapes(arguments, o->quant_mode);
+    return check_parameter_shapes(arguments, o);
 }
 
 npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments)
