@@ -180,6 +180,11 @@ void call_release(struct call *call)
     *call = (struct call){0};
 }
 
+npuq_dtype call_rounded_dtype(unsigned op, npuq_dtype y_dtype)
+{
+    return y_dtype == NPUQ_UINT8 && (op & (DYNAMIC_QUANT | DYNAMIC_BLOCK_QUANT)) ? NPUQ_INT8 : y_dtype;
+}
+
 int call_results(const struct call *call)
 {
     return call->op == DYNAMIC_QUANT_ASYMMETRIC ? 3 : call->op & (DYNAMIC_QUANT | DYNAMIC_BLOCK_QUANT) ? 2 : 1;

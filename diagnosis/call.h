@@ -77,6 +77,10 @@ void call_release(struct call *call);
 /* The channel of element i: which of the scales along a dimension it has. */
 size_t call_channel(const struct call *call, size_t i);
 
+/* The integer type that an operator rounds and saturates to. A symmetric operator makes uint8 of int8: it flips the
+ * upper bit last. */
+npuq_dtype call_rounded_dtype(unsigned op, npuq_dtype y_dtype);
+
 /* How many results the operator has: y; scale, too; offset, too. */
 int call_results(const struct call *call);
 

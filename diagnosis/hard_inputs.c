@@ -146,6 +146,11 @@ static double draw_scale(struct maker *m, size_t i)
     }
 }
 
+static npuq_dtype rounded_dtype(const struct hard_wish *wish)
+{
+    return call_rounded_dtype(wish->op, wish->options.y_dtype);
+}
+
 /* An offset that serves all is a little more than a half, with a bit that float16 has not: then halves can be come by,
  * and a shorter type is seen, too. */
 static double draw_only_offset(const struct maker *m)
@@ -327,7 +332,7 @@ static double draw_tie(struct maker *m)
 /* A t that a mistake may be seen at: halves, ends of the range and beyond, and any others. */
 static double draw_target(struct maker *m)
 {
-    const npuq_dtype y = m->wish->options.y_dtype;
+    const npuq_dtype y = rounded_dtype(m->wish);
     const double end = y == NPUQ_QUINT4X2 ? 9 : y == NPUQ_UINT8 ? 270 : y == NPUQ_INT32 ? 1e5 : 140;
 
     if (dtype_is_float(y)) {
@@ -405,7 +410,7 @@ static double usual_size(struct maker *m)
 {
     const double min_scale = (double)m->wish->options.min_scale;
 
-    return min_scale > 0 && draw_below(m, 2) ? dtype_of(m->wish->options.y_dtype)->high / min_scale / 2 : 1;
+    return min_scale > 0 && draw_below(m, 2) ? dtype_of(rounded_dtype(m->wish))->high / min_scale / 2 : 1;
 }
 
 /* New values for a row or a block, or of the tensor as one. */
@@ -426,7 +431,7 @@ static void draw_row(struct maker *m, size_t token, size_t kind)
     /* With an offset of a quarter BELOW_HALF can be come by, if x has 24 bits. */
     const bool takes_quarter = call->op == DYNAMIC_QUANT_ASYMMETRIC && m->wish->dtypes[OPERAND_X] == NPUQ_FLOAT32;
     const double shift_of_ends = takes_quarter && draw_below(m, 2) ? -0.75 : 0;
-    const double top = dtype_of(m->wish->options.y_dtype)->high + (call->op == DYNAMIC_QUANT_ASYMMETRIC ? 0.5 : 0);
+    const double top = dtype_of(rounded_dtype(m->wish))->high + (call->op == DYNAMIC_QUANT_ASYMMETRIC ? 0.5 : 0);
     int exponent;
     const double least_smooth =
         call->operands[OPERAND_SMOOTH].data ? frexp(smooth_of(call, begin), &exponent) : 1; /* as drawn */

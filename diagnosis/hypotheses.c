@@ -474,7 +474,9 @@ static uint64_t traits_of(const struct call *call)
 
 bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *call)
 {
-    return (hypothesis->operators & call->op) && (hypothesis->y_types & dtype_of(call->options.y_dtype)->bit) &&
+    const npuq_dtype y = call_rounded_dtype(call->op, call->options.y_dtype);
+
+    return (hypothesis->operators & call->op) && (hypothesis->y_types & dtype_of(y)->bit) &&
            (hypothesis->needs & ~traits_of(call)) == 0;
 }
 

@@ -525,11 +525,17 @@ static void limit_by_min_scale(const struct arithmetic *a, double *q, double *sc
     *scale = *scale > most ? most : *scale;
 }
 
+/* The integer type that is rounded and saturated to. */
+static npuq_dtype rounded_dtype(const struct arithmetic *a)
+{
+    return call_rounded_dtype(a->call->op, a->call->options.y_dtype);
+}
+
 static struct token symmetric_token(const struct arithmetic *a, const struct extremes *e)
 {
     const int type = choice(a, STEP_TOKEN_TYPE);
     const int wide = wide_type(a);
-    const double dmax = dtype_of(a->call->options.y_dtype)->high + (choice(a, STEP_UNIT) == UNIT_ONE_MORE ? 1 : 0);
+    const double dmax = dtype_of(rounded_dtype(a))->high + (choice(a, STEP_UNIT) == UNIT_ONE_MORE ? 1 : 0);
     const int least = choice(a, STEP_LEAST);
     const double least_m = is_of_largest(least) ? to_type(least_scale(a, least), wide_type(a)) : -INFINITY;
     const double m = note(a->trace, a->call->op == DYNAMIC_QUANT ? "m = max |v|" : "m = max |x|",
@@ -728,7 +734,8 @@ static uint64_t float_bits(const struct arithmetic *a, double t, npuq_dtype dtyp
 /* round and saturate, and what an offset may do between the two. */
 static uint64_t quantised(const struct arithmetic *a, double scaled, bool has_offset, double offset)
 {
-    const struct integer_range range = range_of(a, a->call->options.y_dtype);
+    const npuq_dtype dtype = rounded_dtype(a);
+    const struct integer_range range = range_of(a, dtype);
     const int order = choice(a, STEP_ORDER);
     double value;
 
@@ -741,7 +748,12 @@ static uint64_t quantised(const struct arithmetic *a, double scaled, bool has_of
     } else {
         value = to_integer(a, scaled, range);
     }
-    return integer_bits(value, range.bits);
+    const uint64_t bits = integer_bits(value, range.bits);
+    if (dtype == a->call->options.y_dtype) {
+        return bits;
+    }
+    note_integer(a->trace, "as uint8, XOR 0x80", (double)(bits ^ 0x80));
+    return bits ^ 0x80;
 }
 
 /* Whether the offset is added before anything is rounded to an integer. */

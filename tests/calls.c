@@ -142,7 +142,7 @@ static npuq_dtype float_of(const test_drawing *d)
 
 static npuq_dtype draw_symmetric(const test_drawing *d)
 {
-    return d->add ? ONE_OF(d, narrow) : ONE_OF(d, symmetric);
+    return ONE_OF(d, symmetric);
 }
 
 /* Few elements, mostly; now and then none. */

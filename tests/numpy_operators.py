@@ -37,6 +37,11 @@ def saturate(t, dtype):
     return pack(values) if dtype == "quint4x2" else values.astype(dtype)
 
 
+def saturate_symmetric(t, dtype):
+    """uint8 is int8 and 128, NaN too."""
+    return saturate(t, "int8").view(np.uint8) + np.uint8(128) if dtype == "uint8" else saturate(t, dtype)
+
+
 def pack(values):
     """Eight int4 in a word, the first in the lowest bits."""
     nibbles = (values & 0xF).astype(np.uint32).reshape(values.shape[:-1] + (values.shape[-1] // 8, 8))
@@ -111,7 +116,7 @@ def dynamic_quant(x, smooth, group_index, per_tensor, scale_form, dtype):
     tokens = smoothed_tokens(x, smooth, group_index, per_tensor)
     largest = np.abs(tokens).max(axis=1)
     back = greatest / largest
-    y = saturate((tokens * back[:, None]).reshape(x.shape), dtype)
+    y = saturate_symmetric((tokens * back[:, None]).reshape(x.shape), dtype)
     scale = one / back if scale_form == "inverse" else largest * np.uint32(inverse).view(f4)
     return y, round_to(scale, "float32").reshape((1,) if per_tensor else x.shape[:-1])
 
@@ -127,7 +132,7 @@ def dynamic_block_quant(x, block, min_scale, dtype):
         back = np.maximum(back, f4(min_scale))
         scale = np.minimum(scale, one / f4(min_scale))
     lengths = np.diff(np.append(starts, x.shape[-1]))
-    return saturate(values * np.repeat(back, lengths, axis=-1), dtype), round_to(scale, "float32")
+    return saturate_symmetric(values * np.repeat(back, lengths, axis=-1), dtype), round_to(scale, "float32")
 
 
 def round_to(t, dtype):

@@ -78,8 +78,8 @@ def random_trans_quant_param():
                       {"y": trans_quant_param(scale, offset, mode).astype("i8").reshape(shape)})
 
 
-def random_dynamic():
-    """x, smooth_scales, group_index, whether the call is per tensor, and the type of y."""
+def random_dynamic(*types):
+    """x, smooth_scales, group_index, whether the call is per tensor, and the type of y, which may be one of these, too."""
     x = random_floats(random_shape(2, 4, 8), special=choose(0, 0.02))
     smooth = ends = None
     kind = choose("plain", "smooth", "groups", "per tensor")
@@ -89,7 +89,7 @@ def random_dynamic():
         groups = int(rng.integers(1, 5))
         smooth = random_floats((groups, x.shape[-1]), size=2.0, special=0.01)
         ends = random_ends(groups, math.prod(x.shape[:-1]))
-    return x, smooth, ends, kind == "per tensor", choose("int8", "quint4x2")
+    return x, smooth, ends, kind == "per tensor", choose("int8", "quint4x2", *types)
 
 
 def dynamic_call(x, smooth, ends, per_tensor, dtype, results, **options):
@@ -99,7 +99,7 @@ def dynamic_call(x, smooth, ends, per_tensor, dtype, results, **options):
 
 
 def random_dynamic_quant():
-    *arguments, dtype = random_dynamic()
+    *arguments, dtype = random_dynamic("uint8")
     form = choose("product", "inverse")
     return dynamic_call(*arguments, dtype, dynamic_quant(*arguments, form, dtype), scale_form=form)
 
@@ -110,7 +110,7 @@ def random_dynamic_quant_asymmetric():
 
 
 def random_dynamic_block_quant():
-    dtype = choose("int8", "quint4x2")
+    dtype = choose("int8", "quint4x2", "uint8")
     x = random_floats(random_shape(1, 4, 8), special=choose(0, 0.02))
     block = choose(8, 16, 32, 64, 128) if dtype == "quint4x2" else int(rng.integers(1, x.shape[-1] + 9))
     min_scale = float(choose(0, f4(2.0) ** rng.integers(-12, 8), 50))

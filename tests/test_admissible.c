@@ -14,6 +14,7 @@
 #include <string.h>
 
 static const npuq_dtype floats[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
+static const npuq_dtype symmetric[] = {NPUQ_INT8, NPUQ_QUINT4X2, NPUQ_UINT8};
 
 enum { ROWS = 48, COLS = 64, COUNT = ROWS * COLS };
 
@@ -299,7 +300,7 @@ static struct sample make_dynamic(const struct dynamic_types *t)
         if ((t->per_tensor ? i : i % COLS % length) == 0) {
             m = (float)test_between(0x400000, 0x7FFFFF) / (float)(1 << 20);
         }
-        put(&x, i, i % COLS % length == 5 ? m : near_tie(t->y) * (m / dmax));
+        put(&x, i, i % COLS % length == 5 ? m : near_tie(call_rounded_dtype(DYNAMIC_QUANT, t->y)) * (m / dmax));
     }
     assert_int_equal(t->block > 0
                          ? npuq_dynamic_block_quant(&x_view, t->block, options.min_scale, &y_view, &scale_view, NULL)
@@ -356,8 +357,8 @@ static bool write_row(struct sample *s, size_t token, int units)
     put(&s->theirs[RESULT_SCALE], token, scale);
     differs = scale != get(&s->ours[RESULT_SCALE], token);
     for (size_t i = span.begin; i < span.end; i++) {
-        npuq_ref_store(s->theirs[RESULT_Y].data, (npuq_ref_dtype)s->theirs[RESULT_Y].dtype, i,
-                       npuq_ref_mul(value_of(s, i), r));
+        npuq_ref_store_symmetric(s->theirs[RESULT_Y].data, (npuq_ref_dtype)s->theirs[RESULT_Y].dtype, i,
+                                 npuq_ref_mul(value_of(s, i), r));
     }
     for (size_t i = span.begin; i < span.end; i++) {
         differs = differs || array_bits(&s->theirs[RESULT_Y], i) != array_bits(&s->ours[RESULT_Y], i);
@@ -378,7 +379,7 @@ static size_t move_rows(struct sample *s)
 static struct dynamic_types random_dynamic(void)
 {
     const npuq_dtype x = floats[test_below(3)];
-    const npuq_dtype y = test_one_in(2) ? NPUQ_INT8 : NPUQ_QUINT4X2;
+    const npuq_dtype y = symmetric[test_below(3)];
 
     return test_one_in(2) ? (struct dynamic_types){x, y, .block = 24, .limited = test_one_in(2)}
                           : (struct dynamic_types){x, y, .inverse = test_one_in(2), .per_tensor = test_one_in(4)};

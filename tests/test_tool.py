@@ -711,6 +711,7 @@ class Comparing(ToolTest):
         for words, columns in (
             (("dynamic-quant", "x.npy"), 24),
             (("dynamic-quant", "x.npy", "--dtype", "quint4x2"), 3),
+            (("dynamic-quant", "x.npy", "--dtype", "uint8"), 24),
             (("dynamic-block-quant", "x.npy", "--block", "10", "--min-scale", "0.5"), 24),
             (("anti-quant", "w.npy", "--scale", "one.npy"), 24),
             (("anti-quant", "sums.npy", "--scale", "one.npy", "--dtype", "bfloat16"), 192),
@@ -789,6 +790,12 @@ class Comparing(ToolTest):
         self.run_badly("quantize", "x.npy", "--scales", "one.npy", "--expect", "x.npy", "--dtype", "quint4x2",
                        "--div-mode", "false", says="x.npy: holds f2 [40, 24]; expected i4 [40, 3] to compare with y, "
                                                    "which is quint4x2\n")
+        for command in ("dynamic-quant", "dynamic-block-quant"):
+            for dtype, holds, other, expected in (("int8", "i1", "uint8", "u1"), ("uint8", "u1", "int8", "i1")):
+                self.run_well(command, "x.npy", "--dtype", dtype, "-o", "y.npy")
+                self.run_badly(command, "x.npy", "--dtype", other, "--expect", "y.npy",
+                               says=f"y.npy: holds {holds} [40, 24]; expected {expected} [40, 24] to compare with y, "
+                                    f"which is {other}\n")
 
     def test_unnamed_int4(self):
         save(self.path("packed.npy"), np.zeros((40, 3), "i4"))
@@ -1062,6 +1069,7 @@ class Failures(ToolTest):
             (("dequant", "sums.npy"), "no --weight-scale given; see --help\n"),
             (("requant", "sums.npy"), "no --words given; see --help\n"),
             (("dynamic-quant", "x.npy", "--offset-output", "o.npy"), "this command has no option --offset-output"),
+            (("dynamic-quant-asymmetric", "x.npy", "--dtype", "uint8"), "'uint8' is none of int8|quint4x2|int4\n"),
             (("dynamic-quant", "x.npy", "--scale-form", "sum"), "--scale-form: 'sum' is none of product|inverse\n"),
             (("dynamic-block-quant", "x.npy", "--block", "0"), "--block: '0' is not a number from 1 to "),
             (("dynamic-block-quant", "x.npy", "--min-scale", "1e"), "--min-scale: '1e' is not a number\n"),

@@ -72,15 +72,16 @@ def cases():
     yield Case("no-flag", "trans-quant-param", {"scale": scale, "offset": offset}, ["--round-mode", "1"],
                {"y": y}, {"y": y & ~(1 << 46)})
     x, smooth = normal(20, 5, 8, size=9), positive(8)
-    y, scale = dynamic_quant(x, smooth, None, False, "product", "int8")
-    wrong = dict(zip(EXPECT, dynamic_quant(x, None, None, False, "product", "int8")))
-    yield Case("smooth-left-out", "dynamic-quant", {"x": x, "smooth_scales": smooth}, [], {"y": y, "scale": scale}, wrong)
+    right, wrong = (dict(zip(EXPECT, dynamic_quant(x, factors, None, False, "product", "uint8")))
+                    for factors in (smooth, None))
+    words = ["--dtype", "uint8"]
+    yield Case("smooth-left-out", "dynamic-quant", {"x": x, "smooth_scales": smooth}, words, right, wrong)
     y, scale = dynamic_quant(x, None, None, False, "product", "int8")
     yield Case("other-form", "dynamic-quant", {"x": x}, [], {"y": y, "scale": scale},
                {"scale": dynamic_quant(x, None, None, False, "inverse", "int8")[1]})
-    right = dict(zip(EXPECT, dynamic_block_quant(x, 3, 20, "int8")))
-    yield Case("min-scale-ignored", "dynamic-block-quant", {"x": x}, ["--block", "3", "--min-scale", "20"], right,
-               dict(zip(EXPECT, dynamic_block_quant(x, 3, 0, "int8"))))
+    words = ["--block", "3", "--min-scale", "20", "--dtype", "uint8"]
+    right, wrong = (dict(zip(EXPECT, dynamic_block_quant(x, 3, least, "uint8"))) for least in (20, 0))
+    yield Case("min-scale-ignored", "dynamic-block-quant", {"x": x}, words, right, wrong)
     right = dict(zip(EXPECT, dynamic_block_quant(x, 4, 0, "int8")))
     y, scale = dynamic_block_quant(x, 2, 0, "int8")
     yield Case("half-block", "dynamic-block-quant", {"x": x}, ["--block", "4"], right,
@@ -548,6 +549,11 @@ class Explain(CauseTest):
             self.steps_at((0, 1), "quantize", "x.npy", "--scales", "scales.npy"),
             {"x": "3 (0x40400000)", "scale": "0.5 (0x3F000000)", "x / scale": "6 (0x40C00000)", "round": "6",
              "saturate": "6"})
+        for x, last in (f4([[127, -2.5]]), {"round": "-2", "saturate": "-2", "as uint8, XOR 0x80": "126"}), (
+                f4([[0, 0]]), {"NaN to an integer": "0", "as uint8, XOR 0x80": "128"}):
+            save(self.path("x.npy"), x)
+            steps = self.steps_at((0, 1), "dynamic-quant", "x.npy", "--dtype", "uint8")
+            self.assertEqual(list(steps.items())[-len(last):], list(last.items()))
 
     def test_parameters_and_extremes(self):
         random = np.random.default_rng(6)

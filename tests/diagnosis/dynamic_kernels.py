@@ -148,11 +148,13 @@ def kernel_of(quantise):
     def kernel(call, names):
         mistakes = Mistakes(names)
         machine = Machine(mistakes)
-        greatest = 7 if call.arguments["dtype"] == "quint4x2" else 127
+        dtype = call.arguments["dtype"]
+        greatest = 7 if dtype == "quint4x2" else 127
         t, parameters = quantise(call, greatest, machine, mistakes)
-        whole = to_integers(t, call.arguments["dtype"], mistakes).reshape(call.inputs["x"].shape)
+        whole = to_integers(t, "int8" if dtype == "uint8" else dtype, mistakes).reshape(call.inputs["x"].shape)
         mistakes.refuse_unknown()
-        results = {"y": pack(whole) if greatest == 7 else whole.astype(np.int8)}
+        whole = whole + 128 if dtype == "uint8" else whole
+        results = {"y": pack(whole) if greatest == 7 else whole.astype(dtype)}
         for name, parameter in parameters.items():
             results[name] = round_to(parameter.astype(f4), "float32").reshape(call.outputs[name]["shape"])
         return results

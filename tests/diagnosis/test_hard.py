@@ -74,8 +74,9 @@ def trans_quant_param_forms():
 
 
 def dynamic_quant_forms():
+    yield [*ROWS, "--dtype", "uint8"]
     yield from dynamic_forms()
-    for x, y in zip(FLOATS, ("int8", "quint4x2", "int8")):
+    for x, y in zip(FLOATS, ("int8", "quint4x2", "uint8")):
         yield [*ROWS, "--type", f"x={x}", "--dtype", y, "--scale-form", "inverse"]
 
 
@@ -95,6 +96,7 @@ def dynamic_block_quant_forms():
     yield ["--shape", "64,256", "--type", "x=bfloat16"]
     yield ["--shape", "4,16,50", "--block", "7", "--min-scale", "0.01"]
     yield ["--shape", "64,128", "--block", "1000", "--min-scale", "2e4"]
+    yield [*ROWS, "--dtype", "uint8", "--min-scale", "50", "--block", "24"]
 
 
 def anti_quant_forms():

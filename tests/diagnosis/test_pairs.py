@@ -18,6 +18,7 @@ from numpy_operators import pack
 from test_hard import forms
 
 INT4 = ["--dtype", "quint4x2"]
+UINT8 = ["--dtype", "uint8"]
 
 # Operator, options, and the two mistakes.
 PAIRS = (
@@ -31,6 +32,7 @@ PAIRS = (
     ("dynamic-quant", [], "other-form", "smooth-left-out"),
     ("dynamic-quant", [], "truncate", "smooth-bfloat16"),
     ("dynamic-quant", [], "one-step-more", "rows-untouched"),
+    ("dynamic-quant", UINT8, "floor", "scale-of-next-row"),
     ("dynamic-quant", INT4, "x-bfloat16", "scale-of-row-before"),
     ("dynamic-quant-asymmetric", [], "range-reciprocal", "floor"),
     ("dynamic-quant-asymmetric", [], "offset-rounded", "smooth-after-range"),
@@ -75,9 +77,10 @@ PARTS = (
 
 FORMS = (
     *((operator, []) for operator in KERNELS),
-    ("quantize", ["--dtype", "uint8"]),
+    ("quantize", UINT8),
     ("anti-quant", ["--type", "x=quint4x2"]),
     ("dynamic-quant", INT4),
+    ("dynamic-quant", UINT8),
     ("dynamic-quant-asymmetric", INT4),
     ("dynamic-block-quant", ["--block", "8", *INT4]),
 )
