@@ -79,7 +79,7 @@ def random_trans_quant_param():
 
 
 def random_dynamic(*types):
-    """x, smooth_scales, group_index, whether the call is per tensor, and the type of y, which may be one of these, too."""
+    """x, smooth_scales, group_index, whether the call is per tensor, and the type of y, which may also be of types."""
     x = random_floats(random_shape(2, 4, 8), special=choose(0, 0.02))
     smooth = ends = None
     kind = choose("plain", "smooth", "groups", "per tensor")

@@ -583,6 +583,7 @@ MUTANTS = [
     ("diagnosis: half of the differences is most", DIAGNOSE, "differing - differing / 4", "differing / 2"),
     ("diagnosis: pairs behind singles", DIAGNOSE, "    sort(d->findings, d->count);\n", ""),
     ("diagnosis: NaN is another scale", CALL, "return x == y || (npuq_ref_is_nan(x) && npuq_ref_is_nan(y));", "return x == y;"),
+    ("diagnosis: uint8 of a symmetric operator without the 128", STEPS, "return bits ^ 0x80;", "return bits;"),
     ("diagnosis: the quotient 0 moves", STEPS, "how == AS_DEFINED || quotient == 0 || !is_finite(quotient)", "how == AS_DEFINED || !is_finite(quotient)"),
     ("diagnosis: the device multiplies otherwise", STEPS, 't = note(a->trace, "x / scale", divide_on_vector_unit(a, x, s, product));', 't = note(a->trace, "x / scale", divide(a, x, s, product));'),
     ("diagnosis: a row with two quotients", ADMISSIBLE, "unit->is_given[q] &= result_is_same(result, theirs, bits[q]);", "unit->is_given[q] |= result_is_same(result, theirs, bits[q]);"),
