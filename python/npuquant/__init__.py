@@ -224,13 +224,17 @@ def npu_trans_quant_param(
     return words if out is None else out
 
 
-def _dynamic(x: Any, dst_type: Any, quant_mode: Any, dst_type_max: Any) -> Tuple[int, Result, Tuple[int, ...]]:
+_ASYMMETRIC, _SYMMETRIC = "int8 or quint4x2", "int8, uint8 or quint4x2"  # what dst_type may be
+
+
+def _dynamic(x: Any, dst_type: Any, quant_mode: Any, dst_type_max: Any,
+             types: str) -> Tuple[int, Result, Tuple[int, ...]]:
     """Of both dynamic operators: the library's quant_mode, the result, and the shape of the scales."""
     _only("dst_type_max", dst_type_max, 0.0)
     if len(x.shape) == 1:  # the library takes it, the device does not
         raise ValueError("x: has 1 dimension; expected 2 to 8")
     mode = _number("quant_mode", quant_mode, _QUANT_MODES)
-    kind = result_type("dst_type", "int8" if dst_type is None else dst_type, QUANTISED, "int8 or quint4x2")
+    kind = result_type("dst_type", "int8" if dst_type is None else dst_type, QUANTISED, types)
     return mode, kind, x.shape[:-1] if quant_mode == "pertoken" else (1,)
 
 
@@ -287,7 +291,7 @@ def npu_dynamic_quant_asymmetric(
     (array([1.        , 0.01176471], dtype=float32), array([-128., -213.], dtype=float32))
     """
     x = tensor("x", _one_of("x", x, "input", input))
-    mode, kind, shape = _dynamic(x, dst_type, quant_mode, dst_type_max)
+    mode, kind, shape = _dynamic(x, dst_type, quant_mode, dst_type_max, _ASYMMETRIC)
     outs = (None,) * 3 if out is None else _outs(out, 3, "three arrays, y, scale and offset")
     y, scale, offset = result(x, kind, outs[0]), output(outs[1], shape, _FLOAT32), output(outs[2], shape, _FLOAT32)
     run(_native.dynamic_quant_asymmetric, x, smooth_scales, group_index, mode, y, scale, offset, kind.words)
@@ -307,18 +311,19 @@ def npu_dynamic_quant(
 ) -> Union[Tuple[np.ndarray, np.ndarray], Tuple[Out, Out]]:
     """Quantises with scales found from the data, per row (token) or for the whole tensor; symmetric, without offsets.
 
-    Each step is one float32 operation; DMAX is 127 for int8, 7 for quint4x2::
+    Each step is one float32 operation; DMAX is 127 for int8 and uint8, 7 for quint4x2::
 
         v = input                         (input * smooth_scales, unless None)
         m = max(|v|)                      over the row, or the tensor; NaN if any v is
         r = DMAX / m
-        y = sat(round half to even(v * r))
+        y = sat(round half to even(v * r))    (uint8: of int8, plus 128)
         scale = m * (1 / DMAX)            ("product")  or  1 / r  ("inverse")
 
     Args:
         input: float32, float16 or bfloat16, 2 to 8 dimensions, [..., H]; its rows are S in number. The library's
             messages call it x.
-        smooth_scales, group_index, dst_type, quant_mode, dst_type_max: as for npu_dynamic_quant_asymmetric().
+        smooth_scales, group_index, quant_mode, dst_type_max: as for npu_dynamic_quant_asymmetric().
+        dst_type: int8 (also if None), quint4x2, or uint8, which is an extension.
         scale_form: "product", as CANN 9.0 and later compute the scales of rows of up to about 16,000 elements without
             groups, or "inverse", as CANN 8.5 and earlier do, and CANN 9 for longer rows and with groups. The two differ
             for about three of ten scales with int8 and more than half with int4, mostly by one unit in the last place;
@@ -327,7 +332,7 @@ def npu_dynamic_quant(
 
     Returns:
         Those of out, or new arrays.
-        y: int8 of the shape of input, or for quint4x2 int32 with an eighth of the last extent.
+        y: int8 or uint8 of the shape of input, or for quint4x2 int32 with an eighth of the last extent.
         scale: float32, per token of shape input.shape[:-1], per tensor [1].
 
     >>> y, scale = npu_dynamic_quant(np.array([[0.5, -1.25, 3, 0], [254, 2, -4, 1]], np.float32))
@@ -339,7 +344,7 @@ def npu_dynamic_quant(
     """
     form = _number("scale_form", scale_form, _SCALE_FORMS)
     x = tensor("input", input)
-    mode, kind, shape = _dynamic(x, dst_type, quant_mode, dst_type_max)
+    mode, kind, shape = _dynamic(x, dst_type, quant_mode, dst_type_max, _SYMMETRIC)
     outs = (None,) * 2 if out is None else _outs(out, 2, "two arrays, y and scale")
     y, scale = result(x, kind, outs[0]), output(outs[1], shape, _FLOAT32)
     run(_native.dynamic_quant, x, smooth_scales, group_index, mode, form, y, scale, kind.words)
@@ -372,20 +377,20 @@ def npu_dynamic_block_quant(
     """Quantises with a scale for each block of columns, found from the block; symmetric, without offsets.
 
     A block is col_block_size columns of one row, and the last block of a row may be shorter. Each step is one float32
-    operation; DMAX is 127 for int8, 7 for quint4x2::
+    operation; DMAX is 127 for int8 and uint8, 7 for quint4x2::
 
         m = max(|x|)                            over the block; NaN if any x is
         q = (1 / m) * DMAX
         scale = m * (1 / DMAX)
         q = max(q, min_scale)                   (if min_scale > 0)
         scale = min(scale, 1 / min_scale)       (if min_scale > 0)
-        y = sat(round half to even(x * q))
+        y = sat(round half to even(x * q))      (uint8: of int8, plus 128)
 
     Args:
         x: float32, float16 or bfloat16, 1 to 8 dimensions, [..., N]. The device does not take float32: it is an extension.
         min_scale: the least q, finite; 0 limits nothing.
         round_mode: "rint".
-        dst_type: int8, whose number is 1, or quint4x2, an extension.
+        dst_type: int8, whose number is 1, or quint4x2 or uint8, which are extensions.
         row_block_size: 1.
         col_block_size: the columns of a block; 128 on the device. For quint4x2 a multiple of 8, or at least N. The
             library's messages call it block.
@@ -394,7 +399,7 @@ def npu_dynamic_block_quant(
 
     Returns:
         Those of out, or new arrays.
-        y: int8 of the shape of x, or for quint4x2 int32 with an eighth of the last extent.
+        y: int8 or uint8 of the shape of x, or for quint4x2 int32 with an eighth of the last extent.
         scale: float32, of the shape of x, but the last extent is the number of blocks of a row.
 
     >>> y, scale = npu_dynamic_block_quant(np.array([[0.5, -1.25, 3, 0, 254, 2, -4, 1]], np.float32), col_block_size=4)
@@ -405,7 +410,7 @@ def npu_dynamic_block_quant(
     """
     x = tensor("x", x)
     shape = _blocks(x.shape, col_block_size, round_mode, row_block_size, dst_type_max)
-    kind = result_type("dst_type", dst_type, QUANTISED, "int8 or quint4x2")
+    kind = result_type("dst_type", dst_type, QUANTISED, _SYMMETRIC)
     outs = (None,) * 2 if out is None else _outs(out, 2, "two arrays, y and scale")
     y, scale = result(x, kind, outs[0]), output(outs[1], shape, _FLOAT32)
     run(_native.dynamic_block_quant, x, col_block_size, min_scale, y, scale, kind.words)

@@ -78,6 +78,7 @@ def _results(*names: str) -> Results:
 
 
 QUANTISED = _results("int8", "uint8", "int32", "quint4x2")
+ON_DEVICE = _results("int8", "quint4x2")  # what it makes with scales that it finds from the data
 FLOATING = _results("float16", "bfloat16", "float32")
 REQUANTISED = _results("int8", "float16")
 PRODUCTS = _results("int8", "float16", "bfloat16", "float32", "int32")

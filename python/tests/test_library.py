@@ -294,6 +294,8 @@ SQUARE = INT8[:, :2]
          lambda: npuquant.npu_dynamic_quant_asymmetric(X, smooth_scales=X, group_index=ROWS[::-1])),
         ("SHAPE", "dynamic_quant: x: ", lambda: npuquant.npu_dynamic_quant(X[:0], quant_mode="pertensor")),
         ("DTYPE", "dynamic_quant: y: ", lambda: npuquant.npu_dynamic_quant(X, dst_type="int32")),
+        ("DTYPE", "dynamic_quant_asymmetric: y: ",
+         lambda: npuquant.npu_dynamic_quant_asymmetric(X, dst_type="uint8")),
         ("ARGUMENT", "dynamic_quant: ", lambda: npuquant.npu_dynamic_quant(X, smooth_scales=X)),
         ("GROUP_INDEX", "dynamic_quant: group_index: ",
          lambda: npuquant.npu_dynamic_quant(X, smooth_scales=X, group_index=ROWS[::-1])),

@@ -442,6 +442,7 @@ DYNAMIC_CALLS = [
     lambda **out: npuquant.npu_dynamic_quant_asymmetric(X, **out),
     lambda **out: npuquant.npu_dynamic_quant_asymmetric(X, dst_type="quint4x2", quant_mode="pertensor", **out),
     lambda **out: npuquant.npu_dynamic_quant(X, **out),
+    lambda **out: npuquant.npu_dynamic_quant(X, dst_type="uint8", **out),
     lambda **out: npuquant.npu_dynamic_block_quant(X, col_block_size=3, **out),
 ]
 

@@ -131,9 +131,10 @@ def test_other_destinations_are_refused(dtype):
         npuquant.npu_quantize(x, ONE, None, dtype, -1, False)
     with pytest.raises(TypeError, match=r"\Adst_dtype: is .*; expected int8 or quint4x2\Z"):
         npuquant.npu_group_quant(x, x, np.array([1]), dst_dtype=dtype)
-    for dynamic in (npuquant.npu_dynamic_quant, npuquant.npu_dynamic_quant_asymmetric,
-                    npuquant.npu_dynamic_block_quant):
-        with pytest.raises(TypeError, match=r"\Adst_type: is .*; expected int8 or quint4x2\Z"):
+    for dynamic, wanted in ((npuquant.npu_dynamic_quant, "int8, uint8 or quint4x2"),
+                            (npuquant.npu_dynamic_quant_asymmetric, "int8 or quint4x2"),
+                            (npuquant.npu_dynamic_block_quant, "int8, uint8 or quint4x2")):
+        with pytest.raises(TypeError, match=rf"\Adst_type: is .*; expected {wanted}\Z"):
             dynamic(x, dst_type=dtype)
 
 
@@ -160,8 +161,8 @@ def test_numbers_are_named(dtype, described):
     for argument, wanted, call in (
         ("dtype", "int8, uint8 or int32", lambda: quantize(x, dtype=dtype)),
         ("dtype", "int8 or quint4x2", lambda: npuquant.npu_quantize(x, ONE, None, dtype, -1, False)),
-        ("dst_type", "int8 or quint4x2", lambda: npuquant.npu_dynamic_quant(x, dst_type=dtype)),
-        ("dst_type", "int8 or quint4x2", lambda: npuquant.npu_dynamic_block_quant(x, dst_type=dtype)),
+        ("dst_type", "int8, uint8 or quint4x2", lambda: npuquant.npu_dynamic_quant(x, dst_type=dtype)),
+        ("dst_type", "int8, uint8 or quint4x2", lambda: npuquant.npu_dynamic_block_quant(x, dst_type=dtype)),
         ("dst_dtype", "int8 or quint4x2", lambda: npuquant.npu_group_quant(x, x, np.array([1]), dst_dtype=dtype)),
     ):
         with pytest.raises(TypeError, match=rf"\A{argument}: is {re.escape(described)}; expected {wanted}\Z"):

@@ -166,9 +166,10 @@ def calls(rows=5):
         "npu_trans_quant_param": [((per_row, per_row), {}), ((s, s[:1], 1), {})],
         "npu_dynamic_quant_asymmetric": [((x,), {"smooth_scales": x[:2], "group_index": ends}),
                                          ((x.bfloat16(),), {"dst_type": 16, "quant_mode": "pertensor"})],
-        "npu_dynamic_quant": [((x,), {"smooth_scales": x[:2], "group_index": ends, "scale_form": "inverse"}),
+        "npu_dynamic_quant": [((x,), {"smooth_scales": x[:2], "group_index": ends, "scale_form": "inverse",
+                                       "dst_type": torch.uint8}),
                               ((x.half(),), {"dst_type": torch.quint4x2, "quant_mode": "pertensor"})],
-        "npu_dynamic_block_quant": [((x,), {"col_block_size": 5, "min_scale": 50.0}),
+        "npu_dynamic_block_quant": [((x,), {"col_block_size": 5, "min_scale": 50.0, "dst_type": torch.uint8}),
                                     ((x.bfloat16(),), {"dst_type": torch.quint4x2})],
         "npu_anti_quant": [((x1, s), {"offset": s, "dst_dtype": torch.bfloat16}),
                            ((sums, s[:1]), {"dst_dtype": torch.float32})],
@@ -197,9 +198,10 @@ def test_there_is_a_call_of_every_function():
 @each_call
 def test_pytorchs_operators_are_the_functions(name, number):
     """With numbers for types, and with PyTorch's types."""
-    numbers = {torch.quint8: 13, torch.quint4x2: 16, torch.float16: 5, torch.float32: 6, torch.bfloat16: 15}
-    device_numbers = {torch.quint8: 260, torch.quint4x2: 16, torch.float16: 257, torch.float32: 256,
-                      torch.bfloat16: 283}
+    numbers = {torch.uint8: 0, torch.quint8: 13, torch.quint4x2: 16, torch.float16: 5, torch.float32: 6,
+               torch.bfloat16: 15}
+    device_numbers = {torch.uint8: 260, torch.quint8: 260, torch.quint4x2: 16, torch.float16: 257,
+                      torch.float32: 256, torch.bfloat16: 283}
     arguments, keywords = calls()[name][number]
     operator, wanted = getattr(torch.ops.npuquant, name), getattr(operators, name)(*arguments, **keywords)
     assert_equal(operator(*arguments, **keywords), wanted)

@@ -254,6 +254,20 @@ def test_types_that_are_refused(installed, name, device):
             call()
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, 0, torch.quint8, 260])
+@pytest.mark.parametrize("name", ["npu_dynamic_quant", "npu_dynamic_block_quant"])
+def test_uint8_is_refused(installed, name, dtype):
+    """The package's own functions make it; the device does not."""
+    x = torch.ones(2, 8)
+    for device in "npu", "meta":
+        for call in (getattr(stand_in, name), getattr(torch.ops.npu, name)):
+            with pytest.raises(TypeError, match="^dst_type: is .*; expected int8 or quint4x2$"):
+                call(x.to(device), dst_type=dtype)
+    made = getattr(npuquant.torch, name)(x, dst_type=dtype)[0]
+    assert made.dtype == torch.uint8 and made.eq(255).all()
+    assert getattr(stand_in, name).default is getattr(torch.ops.npuquant, name).default
+
+
 OPERATORS = [name for name in stand_in.__all__ if name.startswith(("npu_", "get_npu_"))]
 
 

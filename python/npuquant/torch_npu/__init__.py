@@ -17,7 +17,7 @@ import torch  # after the lines above, whose error says how to get it
 
 from . import npu
 from ._absent import absent_from
-from ._install import install, uninstall
+from ._install import install, operator_of_device, uninstall
 
 __all__ = [
     "empty_with_format",
@@ -91,8 +91,8 @@ get_npu_format = _operators.get_npu_format
 npu_anti_quant = _operators.npu_anti_quant
 npu_convert_weight_to_int4pack = _operators.npu_convert_weight_to_int4pack
 npu_dequant_bias = _operators.npu_dequant_bias
-npu_dynamic_block_quant = _operators.npu_dynamic_block_quant
-npu_dynamic_quant = _operators.npu_dynamic_quant
+npu_dynamic_block_quant = operator_of_device("npu_dynamic_block_quant")
+npu_dynamic_quant = operator_of_device("npu_dynamic_quant")
 npu_dynamic_quant_asymmetric = _operators.npu_dynamic_quant_asymmetric
 npu_format_cast = _operators.npu_format_cast
 npu_format_cast_ = _operators.npu_format_cast_

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Set
 import torch
 
 from .. import torch as operators
+from .._tensors import ON_DEVICE, result_type
 from . import npu
 from ._absent import absent_from
 from ._modules import MODULES, npu_backend
@@ -70,12 +71,33 @@ def _forget_functions() -> None:
 _absent_operator = absent_from("torch.ops.npu")
 
 
+class _OperatorOfDevice(type(torch.ops.aten.add)):  # type: ignore[misc]
+    """An operator that makes uint8 as an extension. The device does not, so the stand-in refuses it."""
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        if isinstance(keywords.get("dst_type"), (int, torch.dtype)):
+            result_type("dst_type", keywords["dst_type"], ON_DEVICE, "int8 or quint4x2")
+        return super().__call__(*args, **keywords)
+
+
+@functools.lru_cache(maxsize=None)
+def operator_of_device(name: str) -> Any:
+    """An operator of torch.ops.npuquant, or one beside it with the same overloads, which takes the device's types."""
+    operator = getattr(torch.ops.npuquant, name)
+    if name not in ("npu_dynamic_quant", "npu_dynamic_block_quant"):
+        return operator
+    operator.default  # PyTorch makes it at the first use: it is to be the same in both
+    beside = object.__new__(_OperatorOfDevice)
+    beside.__dict__.update(operator.__dict__)
+    return beside
+
+
 class _Operators(type(torch.ops.npuquant)):  # type: ignore[misc]
     """torch.ops.npu: the stand-in's operators, and what scripts register in this namespace."""
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(torch.ops.npuquant, name):
-            setattr(self, name, getattr(torch.ops.npuquant, name))  # not to come here again
+            setattr(self, name, operator_of_device(name))  # not to come here again
             return getattr(self, name)
         with contextlib.suppress(AttributeError):
             return super().__getattr__(name)
