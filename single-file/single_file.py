@@ -77,6 +77,15 @@ PROLOGUE = """\
 
 #define NPUQ_SINGLE_FILE
 
+/* Marks what the parts of the library call in each other. Tests of these parts define it as nothing. */
+#ifndef NPUQ_INTERNAL
+#ifdef __GNUC__
+#define NPUQ_INTERNAL static __attribute__((unused))
+#else
+#define NPUQ_INTERNAL static
+#endif
+#endif
+
 /* Before the headers of the intrinsics, which are functions, too. */
 #if defined(__clang__) && (defined(__x86_64__) || defined(__aarch64__))
 #pragma float_control(precise, on)
@@ -223,6 +232,21 @@ def undefined(text):
     return "".join(f"#undef {name}\n" for name in dict.fromkeys(defined) if name not in ended)
 
 
+def public_functions(header):
+    return set(re.findall(r"\bNPUQ_API [^;(]*?\b(npuq_\w+)\(", without_comments(header)))
+
+
+def marked(text, public):
+    """Internal functions and objects with NPUQ_INTERNAL, where they are declared and where they are defined. As in
+    definitions(), nothing else begins in the first column."""
+    def mark(match):
+        return match[0] if match[2] in public else f"NPUQ_INTERNAL {match[1]}{match[2]}"
+
+    text = re.sub(r"\bextern (const \w+ npuq_)", r"NPUQ_INTERNAL \1", text)
+    return re.sub(r"^(?!static |typedef |NPUQ_CONTRACT |NPUQ_INTERNAL )([A-Za-z_][\w ]* \**)(npuq_\w+)(?=[(\[;]| =)",
+                  mark, text, flags=re.MULTILINE)
+
+
 def in_c99(text):
     """C99 has no word for these; compilers have, as extensions."""
     return re.sub(r"\b((?:static )?(?:_Atomic\(|_Thread_local |_Alignas\()|_Static_assert\()", r"__extension__ \1", text)
@@ -259,6 +283,10 @@ def source_file(library, sources, backends, banner):
     for name, _, target in backends:
         parts[f"simd/{name}.c"] = backend(name, target, parts[f"simd/{name}.c"])
 
+    public = public_functions(library.file(library.source / "include/npuquant/npuquant.h"))
+    parts = {name: marked(text, public) for name, text in parts.items()}
+    shared = [marked(text, public) for text in library.shared]
+
     unknown = library.headers - STANDARD_HEADERS - set(TARGET_HEADERS)
     if unknown:
         fail(f"when is there {', '.join(sorted(unknown))}? See TARGET_HEADERS")
@@ -280,7 +308,7 @@ def source_file(library, sources, backends, banner):
     # Of functions of headers that no file calls, clang warns here, as they are in a source file.
     out.append('#ifdef __clang__\n#pragma clang diagnostic push\n'
                '#pragma clang diagnostic ignored "-Wunused-function"\n#endif\n')
-    out += library.shared
+    out += shared
     out.append("#ifdef __clang__\n#pragma clang diagnostic pop\n#endif\n")
     out.append("#if defined(__GNUC__) && !defined(_WIN32)\n#pragma GCC visibility pop\n#endif\n")
     out += parts.values()

@@ -5,11 +5,13 @@
 
 #include <npuquant/npuquant.h>
 
-/* Sets this thread's error line to "op: argument: ..." and returns status. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 4, 5), cold))
+#ifdef __GNUC__
+#define NPUQ_FAILS __attribute__((format(printf, 4, 5), cold))
+#else
+#define NPUQ_FAILS
 #endif
-npuq_status
-npuq_fail(npuq_status status, const char *op, const char *argument, const char *format, ...);
+
+/* Sets this thread's error line to "op: argument: ..." and returns status. */
+NPUQ_FAILS npuq_status npuq_fail(npuq_status status, const char *op, const char *argument, const char *format, ...);
 
 #endif

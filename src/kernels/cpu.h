@@ -8,8 +8,10 @@
 /* Whether the instructions that a backend is compiled for can be executed here. */
 bool npuq_cpu_runs(npuq_backend backend);
 
+#if defined(__x86_64__) || defined(__i386__)
 /* Whether a CPU that runs NPUQ_BACKEND_AVX512 has AVX512_BF16, too. */
 bool npuq_cpu_converts_bf16(void);
+#endif
 
 /* Who made the CPU, and its number among theirs; all 0 where that is not known. */
 typedef enum npuq_cpu_vendor { NPUQ_CPU_UNKNOWN, NPUQ_CPU_AMD, NPUQ_CPU_INTEL } npuq_cpu_vendor;
