@@ -53,11 +53,11 @@ SOURCE = """\
 The whole library in one file, made by single-file/single_file.py; npuquant.h is its header. Any flags will do that
  * leave IEEE arithmetic alone: not -ffast-math, nor what clang has no sign of, -fno-honor-nans. gcc and clang compile
  * the vector backends of the target, too, of which the first call takes the best that the CPU runs. With NPUQ_NO_SIMD
- * defined there is portable C only."""
+ * defined there is portable C only. Its only global names are the functions of npuquant.h."""
 
 HEADER = """\
 The header of the one-file library, npuquant.c. The program or library that npuquant.c is linked into exports none of
- * its functions. Define NPUQ_API to mark them otherwise."""
+ * its functions. Define NPUQ_API to mark them otherwise. Define NPUQ_PREFIX, here and for npuquant.c, to rename them."""
 
 API = """\
 /** Marks the functions. */
@@ -318,14 +318,17 @@ def source_file(library, sources, backends, banner):
 
 def header_file(library, banner):
     text = without_guard(library.file(library.source / "include/npuquant/npuquant.h"))
-    version = without_guard(library.file(library.source / "include/npuquant/version.h"))
-    version = re.sub(r"\A/\*\*.*?\*/\n", "", version.lstrip(), flags=re.DOTALL)
-    text, count = re.subn(r"^#include <npuquant/version.h>\n", lambda _: version.strip() + "\n", text,
-                          flags=re.MULTILINE)
+    count = 0
+    for name in "version", "prefix":
+        part = without_guard(library.file(library.source / f"include/npuquant/{name}.h"))
+        part = re.sub(r"\A/\*\*.*?\*/\n", "", part.lstrip(), flags=re.DOTALL)
+        text, found = re.subn(rf"^#include <npuquant/{name}.h>\n", lambda _: part.strip() + "\n", text,
+                              flags=re.MULTILINE)
+        count += found
     text, api = re.subn(r"^/\*\* Marks the functions.*?\n(?=\n#ifdef __cplusplus)",
                         lambda _: API, text, flags=re.DOTALL | re.MULTILINE)
-    if count != 1 or api != 1:
-        fail("npuquant.h: no inclusion of version.h, or no NPUQ_API")
+    if count != 2 or api != 1:
+        fail("npuquant.h: no inclusion of version.h and prefix.h, or no NPUQ_API")
     # The guard of the header that it stands for: npuquant/dlpack.h asks.
     return f"{banner}#ifndef NPUQUANT_NPUQUANT_H\n#define NPUQUANT_NPUQUANT_H\n\n{text.strip()}\n\n#endif\n"
 

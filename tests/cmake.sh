@@ -166,6 +166,19 @@ runs find "find_package, CMake's, shared" "$prefix/cmake-shared" -DVERSION="$ver
 runs find "find_package, CMake's, static" "$prefix/cmake-static" -DLINKAGE=_static
 runs find "find_package, CMake's archive where there is nothing else" "$prefix/cmake-static"
 
+# A second copy, with a prefix: without NPUQ_PREFIX from the package the program would not link.
+for linkage in ON OFF; do
+    quietly prefix "$cmake" -S "$source" -B "$work/prefix-$linkage" -DNPUQ_PREFIX=engine_ -DBUILD_SHARED_LIBS=$linkage \
+        -DCMAKE_BUILD_TYPE=Debug -DCMAKE_INSTALL_PREFIX="$work/moved/prefix-$linkage" -DCMAKE_INSTALL_LIBDIR=lib
+    quietly prefix "$cmake" --build "$work/prefix-$linkage"
+    quietly prefix "$cmake" --install "$work/prefix-$linkage"
+    runs find "find_package, NPUQ_PREFIX, BUILD_SHARED_LIBS=$linkage" "$prefix/prefix-$linkage"
+    if ${NM:-nm} -g --defined-only "$work/moved/prefix-$linkage"/lib/libnpuquant.[as]* 2>/dev/null |
+        awk 'NF == 3 && $2 == "T" { print $3 }' | grep -v '^engine_npuq_'; then
+        fail "names without a prefix, BUILD_SHARED_LIBS=$linkage"
+    fi
+done
+
 # refuses WHAT MESSAGE COMMAND...: the command must fail, with the message
 refuses() {
     what=$1
@@ -226,6 +239,7 @@ if $pkg_config --version >/dev/null 2>&1; then
     pkg_config_runs "CMake's" cmake-shared/lib
     pkg_config_runs "CMake's, --define-prefix" cmake-shared/lib --define-prefix
     pkg_config_runs "CMake's archive" cmake-static/lib --static
+    pkg_config_runs "CMake's with a prefix" prefix-ON/lib
 else
     echo "SKIPPED: no $pkg_config"
     [ "${CI:-}" = true ] && failed=1
@@ -237,6 +251,7 @@ program subdirectory "$(lines add_subdirectory)"
 ln -s "$source" "$work/subdirectory/npuquant"
 runs subdirectory "add_subdirectory"
 runs subdirectory "add_subdirectory, shared" -DBUILD_SHARED_LIBS=ON
+runs subdirectory "add_subdirectory, NPUQ_PREFIX" -DNPUQ_PREFIX=engine_ -DCMAKE_BUILD_TYPE=Debug
 runs subdirectory "add_subdirectory, no backends" -DNPUQ_AVX2=OFF -DNPUQ_AVX512=OFF -DNPUQ_NEON=OFF \
     -DNPUQ_GENERIC=OFF
 quietly subdirectory env DESTDIR="$work/nothing" "$cmake" --install "$work/subdirectory-build"

@@ -62,7 +62,7 @@ quietly compile $meson compile -C "$work/build"
 # shellcheck disable=SC2086
 quietly install $meson install -C "$work/build" --no-rebuild
 
-for header in dlpack.h npuquant.h version.h; do
+for header in dlpack.h npuquant.h prefix.h version.h; do
     cmp "$source/include/npuquant/$header" "$prefix/include/npuquant/$header" || fail "$header is not installed"
 done
 
@@ -169,6 +169,34 @@ if have "$pkg_config"; then
     unset PKG_CONFIG_PATH
 else
     skip "programs against the installed library: no $pkg_config"
+fi
+
+# ---- a second copy, with a prefix ----
+
+mv "$prefix" "$work/plain"
+# shellcheck disable=SC2086
+quietly prefix-setup $meson setup "$work/prefix-build" "$source" --prefix="$prefix" --libdir=lib $only_library \
+    -DNPUQ_PREFIX=engine_ -Dbuildtype=debug
+# shellcheck disable=SC2086
+quietly prefix-install $meson install -C "$work/prefix-build"
+if have "$pkg_config" && [ -e "$prefix/lib/libnpuquant.so" ]; then
+    export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
+    build_and_run "shared, with a prefix"
+    rm -f "$prefix"/lib/libnpuquant.so*
+    build_and_run "static, with a prefix" --static
+    # shellcheck disable=SC2046
+    $cc $($pkg_config --cflags npuquant) -Dmain=engine -c "$source/tests/consumer.c" -o "$work/engine.o"
+    unset PKG_CONFIG_PATH
+    $cc -I"$work/plain/include" -Dmain=plain -c "$source/tests/consumer.c" -o "$work/plain.o"
+    echo 'int engine(void), plain(void); int main(void) { return engine() || plain(); }' >"$work/both.c"
+    if $cc "$work/both.c" "$work/engine.o" "$work/plain.o" -o "$work/both" -Wl,--whole-archive \
+        "$prefix/lib/libnpuquant.a" "$work/plain/lib/libnpuquant.a" -Wl,--no-whole-archive -lm && "$work/both"; then
+        echo "ok: two whole archives in one program"
+    else
+        fail "two whole archives in one program"
+    fi
+else
+    skip "a prefix: no $pkg_config, or the shared library is no .so here"
 fi
 
 # ---- a subproject ----

@@ -3,7 +3,8 @@
 # Each public header compiles by itself, twice over and without a warning, as C and as C++. So does a program that needs
 # what only a compiler can see: views of arrays that are const or not initialised, and the comparison of versions. That
 # program is refused with -fshort-enums. Every function that computes is in the list that calls by name are made of. Those
-# that take an executor can be prepared, and are called by the tests that do not go by the list.
+# that take an executor can be prepared, and are called by the tests that do not go by the list. Every function can have a
+# prefix.
 #
 # usage: header.sh include-directory
 # CC and CXX name the compilers (cc and c++). A missing one is skipped, and so is npuquant/dlpack.h where there is no
@@ -57,13 +58,15 @@ skip() {
     fi
 }
 
-# compiles what file: with the variables of check()
+# compiles what file flags...: with the variables of check()
 compiles() {
+    what=$1
+    shift
     # shellcheck disable=SC2086
-    if $compiler -x "$language" "-std=$standard" $warnings -c -o "$work/object" -I"$include" "$2"; then
-        echo "ok: $1 as $standard with $compiler"
+    if $compiler -x "$language" "-std=$standard" $warnings -c -o "$work/object" -I"$include" "$@"; then
+        echo "ok: $what as $standard with $compiler"
     else
-        echo "FAILED: $1 as $standard with $compiler"
+        echo "FAILED: $what as $standard with $compiler"
         failed=1
     fi
 }
@@ -90,7 +93,7 @@ check() {
         skip "$language: no compiler ($compiler)"
         return
     fi
-    headers="npuquant/npuquant.h npuquant/version.h"
+    headers="npuquant/npuquant.h npuquant/prefix.h npuquant/version.h"
     # shellcheck disable=SC2086
     if echo '#include <dlpack/dlpack.h>' | $compiler -x "$language" -fsyntax-only - 2>/dev/null; then
         headers="$headers npuquant/dlpack.h"
@@ -108,6 +111,7 @@ check() {
             compiles "$header" "$work/$language.c"
         done
         compiles "a program" "$work/program.c"
+        compiles "a program with a prefix" "$work/program.c" -DNPUQ_PREFIX=engine_
         refuses_short_enums
     done
 }
@@ -157,6 +161,13 @@ while read -r function; do
     named tests/data/make_examples.py "\"$(echo "$function" | tr _ -)\""
     named "docs/operators/$function.md" "npuq_$function"
 done <"$work/operators"
+
+# Every function can have a prefix.
+names 'NPUQ_API [^();]*[ *]npuq_[a-z_]+\(' >"$work/functions"
+if ! sed -n 's/^#define npuq_\([a-z_]*\) .*/\1/p' "$include/npuquant/prefix.h" | diff "$work/functions" -; then
+    echo "FAILED: npuquant/prefix.h has not, in this order, the functions of the header (<)"
+    failed=1
+fi
 
 check "${CC:-cc}" c c99 c11 gnu17
 check "${CXX:-c++}" c++ c++11 c++17

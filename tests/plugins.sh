@@ -1,16 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Several versions of the library in one process, each in what it was linked into: plugins with the archive and with the
-# single file, in programs that export another version's functions in every way there is. And that the shared library
-# calls nobody else's functions.
+# single file, in programs that export another version's functions in every way there is. Several versions in one program,
+# by prefixes. And that the shared library calls nobody else's functions.
 #
 # usage: plugins.sh source-directory build-directory
-# CC and NM name the tools. Only for ELF: skipped (77) where the shared library is no libnpuquant.so.
+# CC, CXX and NM name the tools. A missing CXX is skipped; with CI=true that is a failure. Only for ELF: skipped (77) where the shared library is no libnpuquant.so.
 set -eu
 
 source=$(cd "$1" && pwd)
 build=$(cd "$2" && pwd)
 cc=${CC:-cc}
+cxx=${CXX:-c++}
 nm=${NM:-nm}
 failed=0
 
@@ -34,13 +35,14 @@ version=$(sed -n 's/^#define NPUQ_VERSION "\(.*\)"$/\1/p' "$source/include/npuqu
 
 # single VERSION FLAGS...: the single file that says it is of this version, as VERSION.o
 single() {
-    mkdir "$1"
-    cp "$build/single-file/npuquant.c" "$1/"
-    sed "s/^#define NPUQ_VERSION \".*\"/#define NPUQ_VERSION \"$1\"/" "$build/single-file/npuquant.h" >"$1/npuquant.h"
+    mkdir -p "$1/npuquant"
+    cp "$build/single-file/npuquant.c" "$1/npuquant/"
+    sed "s/^#define NPUQ_VERSION \".*\"/#define NPUQ_VERSION \"$1\"/" "$build/single-file/npuquant.h" \
+        >"$1/npuquant/npuquant.h"
     number=$1
     shift
     # shellcheck disable=SC2086 # a compiler may be several words
-    $cc -O0 -fPIC -DNPUQ_NO_SIMD "$@" -c "$number/npuquant.c" -o "$number.o"
+    $cc -O0 -fPIC -DNPUQ_NO_SIMD "$@" -c "$number/npuquant/npuquant.c" -o "$number.o"
 }
 single 8.8.8
 single 9.9.9 '-DNPUQ_API=__attribute__((visibility("default")))'
@@ -50,6 +52,9 @@ single 9.9.9 '-DNPUQ_API=__attribute__((visibility("default")))'
 cat >plugin.c <<'EOF2'
 #include <npuquant/npuquant.h>
 
+#ifdef __cplusplus
+extern "C"
+#endif
 const char *plugin_version(void);
 
 const char *plugin_version(void)
@@ -171,6 +176,63 @@ keeps_apart "the program links the archive, -rdynamic" -DLINKED="\"$version\"" -
 if exports program; then
     fail "a program with the archive and -rdynamic exports functions of npuquant (above)"
 fi
+
+# ---- several in one program ----
+
+single 6.6.6 -DNPUQ_PREFIX=six_
+single 7.7.7 -DNPUQ_PREFIX=seven_
+for prefix in six_=6.6.6 seven_=7.7.7 =8.8.8; do
+    # shellcheck disable=SC2086
+    $nm -g --defined-only ${prefix#*=}.o | awk '{ print $3 }' | sort >globals
+    sed -n "s/^#define \(npuq_[a-z_]*\) .*/${prefix%=*}\1/p" "$source/include/npuquant/prefix.h" | sort |
+        diff - globals || fail "${prefix#*=}.o has other global names (>) than the functions with a prefix (<)"
+done
+
+# engine VERSION COMPILER...: a part of the program that uses this version, with its header, as engine-VERSION.o
+engine() {
+    number=$1
+    shift
+    # shellcheck disable=SC2145
+    "$@" "-I$number" "-Dplugin_version=version_$(echo "$number" | tr . _)" plugin.c -c -o "engine-$number.o"
+}
+# shellcheck disable=SC2086
+{
+    engine 6.6.6 $cc -DNPUQ_PREFIX=six_ -O2
+    if $cxx --version >/dev/null 2>&1; then
+        engine 7.7.7 $cxx -x c++ -DNPUQ_PREFIX=seven_ -O2
+    else
+        echo "SKIPPED: C++: no $cxx"
+        [ "${CI:-}" != true ] || failed=1
+        engine 7.7.7 $cc -DNPUQ_PREFIX=seven_
+    fi
+    engine 8.8.8 $cc
+    mkdir "$version"
+    cp -R "$source/include/npuquant" "$version/"
+    engine "$version" $cc
+}
+
+# one_program VERSION LIBRARY...: with those with a prefix, and this version without
+one_program() {
+    number=$1
+    shift
+    this=version_$(echo "$number" | tr . _)
+    cat >one.c <<EOF2
+#include <string.h>
+const char *version_6_6_6(void), *version_7_7_7(void), *$this(void);
+int main(void)
+{
+    return strcmp(version_6_6_6(), "6.6.6") || strcmp(version_7_7_7(), "7.7.7") || strcmp($this(), "$number");
+}
+EOF2
+    # shellcheck disable=SC2086
+    if $cc one.c engine-6.6.6.o 6.6.6.o engine-7.7.7.o 7.7.7.o "engine-$number.o" "$@" -lm -o one && ./one; then
+        echo "ok: one program has 6.6.6 and 7.7.7 with prefixes, and $number without"
+    else
+        fail "one program with 6.6.6 and 7.7.7, which have prefixes, and $number"
+    fi
+}
+one_program 8.8.8 8.8.8.o
+one_program "$version" -Wl,--whole-archive "$archive" -Wl,--no-whole-archive
 
 # ---- the shared library ----
 

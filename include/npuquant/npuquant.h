@@ -46,6 +46,9 @@
 #include <stdint.h>
 
 #include <npuquant/version.h>
+#ifdef NPUQ_PREFIX /* for a second copy in one program: docs/embedding.md */
+#include <npuquant/prefix.h>
+#endif
 
 /** Marks the functions that the shared library exports. What is linked with the archive exports none of them. A program
  *  for Windows that links the archive defines NPUQ_STATIC. Elsewhere a program may define NPUQ_STATIC or not. */
