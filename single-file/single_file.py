@@ -16,14 +16,15 @@ import sys
 
 # Included once, at the top: outside of the conditions that they stood in, and of any pragma.
 STANDARD_HEADERS = {
-    "assert.h", "fenv.h", "inttypes.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h",
-    "stdlib.h", "string.h",
+    "assert.h", "fenv.h", "inttypes.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
+    "string.h",
 }
 TARGET_HEADERS = {
     "arm_neon.h": "defined(NPUQ_WITH_NEON)",
-    "cpuid.h": "defined(__x86_64__) || defined(__i386__)",
+    "cpuid.h": "(defined(__x86_64__) || defined(__i386__)) && !defined(NPUQ_PLAIN_C)",
     "immintrin.h": "defined(NPUQ_WITH_AVX2) || defined(NPUQ_WITH_AVX512)",
-    "sys/auxv.h": "(defined(__s390x__) || defined(__riscv)) && defined(__linux__)",
+    "stdatomic.h": "!defined(NPUQ_PLAIN_C)",
+    "sys/auxv.h": "(defined(__s390x__) || defined(__riscv)) && defined(__linux__) && !defined(NPUQ_PLAIN_C)",
 }
 
 FAMILIES = {
@@ -76,6 +77,11 @@ PROLOGUE = """\
 #else
 
 #define NPUQ_SINGLE_FILE
+
+/* C99 alone, and so without the vector backends: where GNU C is not known, or where one asks for it. */
+#if !defined(NPUQ_PLAIN_C) && !defined(__GNUC__)
+#define NPUQ_PLAIN_C
+#endif
 
 /* Marks what the parts of the library call in each other. Tests of these parts define it as nothing. */
 #ifndef NPUQ_INTERNAL
@@ -249,7 +255,8 @@ def marked(text, public):
 
 def in_c99(text):
     """C99 has no word for these; compilers have, as extensions."""
-    return re.sub(r"\b((?:static )?(?:_Atomic\(|_Thread_local |_Alignas\()|_Static_assert\()", r"__extension__ \1", text)
+    return re.sub(r"(?<!#define )\b((?:static )?(?:_Atomic\(|_Thread_local |_Alignas\()|_Static_assert\()",
+                  r"__extension__ \1", text)
 
 
 def backend(name, target, text):
@@ -292,7 +299,7 @@ def source_file(library, sources, backends, banner):
         fail(f"when is there {', '.join(sorted(unknown))}? See TARGET_HEADERS")
 
     out = [banner, '#include "npuquant.h"\n', PROLOGUE]
-    out.append("#if !defined(NPUQ_NO_SIMD) && defined(__GNUC__)\n")
+    out.append("#if !defined(NPUQ_NO_SIMD) && !defined(NPUQ_PLAIN_C)\n")
     for family in dict.fromkeys(family for _, family, _ in backends):
         out.append(f"#if {FAMILIES[family]}\n")
         out += [f"#define NPUQ_WITH_{name.upper()}\n" for name, of, _ in backends if of == family]
@@ -303,6 +310,7 @@ def source_file(library, sources, backends, banner):
             for header, condition in sorted(TARGET_HEADERS.items()) if header in library.headers]
     # In C99 glibc's headers define a macro of that name, which declares a function: not twice for clang's targets.
     out.append("#undef _Static_assert\n")
+    out.append(library.expand(library.source / "single-file/plain_c.h", set()))
     # Between files only: nobody else's business.
     out.append("#if defined(__GNUC__) && !defined(_WIN32)\n#pragma GCC visibility push(hidden)\n#endif\n")
     # Of functions of headers that no file calls, clang warns here, as they are in a source file.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The one-file library: it is the same whenever it is made, compiles without warnings, is used from C and C++, and has
-# every backend with the right bits. The library's own tests, linked with this one object, compare all row kernels with
+# every backend with the right bits, and so it is in C99 without a compiler's extensions. The library's own tests, linked with this one object, compare all row kernels with
 # the oracle. That is done with the flags that fuse most products and sums: here the compiler sees all kernels at once.
 # Other levels and flags have builds of the library, which the group `compilers` of scripts/nightly tests.
 #
@@ -175,6 +175,30 @@ for object in single.o portable.o; do
         $object -o consumer && ./consumer"
     cat check.log
 done
+
+# C99 alone: with this compiler, which is told to use no more, and with one that has little more. The same bits, in every
+# floating-point state of the caller's.
+plain_c() {
+    compiler=$1
+    shift
+    check "$compiler" "$@" -c npuquant/npuquant.c -o plain.o
+    check "$compiler, checksum" sh -c "$cc -O1 -I. '$source/tests/checksum.c' plain.o -lm -o checksum && ./checksum"
+    if [ "$has_cmocka" ]; then
+        check "$compiler, floating-point state" sh -c "$cc -O1 -D_DEFAULT_SOURCE -I'$source/include' -I'$source/src' \
+            '$source/tests/test_fp_state.c' '$source/tests/calls.c' '$source/tests/oracle.c' objects-native/support.o \
+            objects-native/npuq_ref.o plain.o -lcmocka -lm -lpthread -o fp_state && NPUQ_TEST_SHARE=8 ./fp_state"
+    fi
+}
+plain_c "$cc, NPUQ_PLAIN_C without warnings" \
+    $cc -std=c99 -O1 -DNPUQ_PLAIN_C -Wall -Wextra -Wpedantic -Werror -Wno-unused
+if [ ! "$whole" ]; then
+    : # another test's
+elif tcc -v >/dev/null 2>&1; then
+    plain_c "$(tcc -v)" tcc
+else
+    skip "a compiler without GNU C: no tcc"
+fi
+
 if echo '#include <dlpack/dlpack.h>' | $cc -E -x c - >/dev/null 2>&1; then
     cp "$source/include/npuquant/dlpack.h" npuquant_dlpack.h
     printf '#include "npuquant/npuquant.h"\n#include "npuquant_dlpack.h"\n' >both.c

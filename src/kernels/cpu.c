@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu.h"
 
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(NPUQ_PLAIN_C) /* of the single file, which has no other backend then */
+
+bool npuq_cpu_runs(npuq_backend backend)
+{
+    return backend == NPUQ_BACKEND_REF;
+}
+
+#elif defined(__x86_64__) || defined(__i386__)
 
 #include <cpuid.h>
 
@@ -146,7 +153,7 @@ bool npuq_cpu_runs(npuq_backend backend)
 
 #endif
 
-#if !defined(__x86_64__) && !defined(__i386__)
+#if defined(NPUQ_PLAIN_C) || (!defined(__x86_64__) && !defined(__i386__))
 
 npuq_cpu npuq_identify_cpu(void)
 {

@@ -8,7 +8,7 @@
 /* Whether the instructions that a backend is compiled for can be executed here. */
 bool npuq_cpu_runs(npuq_backend backend);
 
-#if defined(__x86_64__) || defined(__i386__)
+#if (defined(__x86_64__) || defined(__i386__)) && !defined(NPUQ_PLAIN_C)
 /* Whether a CPU that runs NPUQ_BACKEND_AVX512 has AVX512_BF16, too. */
 bool npuq_cpu_converts_bf16(void);
 #endif

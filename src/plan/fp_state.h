@@ -10,7 +10,11 @@
 
 #include <stdint.h>
 
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(NPUQ_PLAIN_C)
+
+#define NPUQ_WITH_FENV
+
+#elif defined(__x86_64__) || defined(__i386__)
 
 /* SSE arithmetic obeys mxcsr, x87 arithmetic its own control word; a build uses one of them. */
 #if defined(__SSE2_MATH__) || defined(__x86_64__)
@@ -129,6 +133,12 @@ static inline void npuq_fp_leave(const npuq_fp_state *caller)
 
 #else
 
+#define NPUQ_WITH_FENV
+
+#endif
+
+#ifdef NPUQ_WITH_FENV
+
 #include <fenv.h>
 
 typedef struct npuq_fp_state {
@@ -140,6 +150,9 @@ static inline npuq_fp_state npuq_fp_enter(void)
     npuq_fp_state caller;
 
     (void)feholdexcept(&caller.environment);
+#ifdef NPUQ_PLAIN_C
+    (void)fesetenv(FE_DFL_ENV); /* with glibc and musl: no FTZ, no DAZ */
+#endif
     (void)fesetround(FE_TONEAREST);
     return caller;
 }

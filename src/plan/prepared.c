@@ -43,12 +43,15 @@ npuq_status npuq_prepare_operator(npuq_call *call, const npuq_operator *op, cons
     return NPUQ_OK;
 }
 
-/* The caller copies calls as integers, here they are structures: no compiler that sees both may exchange the two. */
+/* The caller copies calls as integers, here they are structures: no compiler that sees both may exchange the two.
+ * Plain C cannot say so: there, link the caller without optimisation at link time. */
 static const npuq_plan *find_plan(const npuq_call *call)
 {
     const void *plan = call->opaque;
 
+#ifndef NPUQ_PLAIN_C
     __asm__ volatile("" : "+r"(plan) : : "memory");
+#endif
     return plan;
 }
 

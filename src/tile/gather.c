@@ -8,7 +8,7 @@
 /* Vectors of 16 bytes where the compiler's own have an instruction set to become; elsewhere they would be taken apart
  * again, and a plain loop is faster. */
 #if defined(__SSE2__) || defined(__ARM_NEON) || defined(__VSX__) || defined(__wasm_simd128__)
-#if defined(__has_builtin)
+#if defined(__has_builtin) && !defined(NPUQ_PLAIN_C)
 #if __has_builtin(__builtin_shufflevector)
 #define WITH_VECTORS
 #endif

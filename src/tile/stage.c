@@ -29,7 +29,10 @@ npuq_place npuq_describe_staged(char *buffer, npuq_storage_word word, size_t wor
 void npuq_for_each_staged_block(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y,
                                 npuq_block_fn *step, const void *job)
 {
-    _Alignas(64) char buffer[NPUQ_STAGED];
+    union {
+        _Alignas(64) char bytes[NPUQ_STAGED];
+        float element; /* to which C99 aligns it, too */
+    } buffer;
     const npuq_storage_word x_word = setup->words[NPUQ_AT_X];
     const npuq_storage_word y_word = setup->words[NPUQ_AT_Y];
     const bool stage_x = !npuq_is_in_place(setup, tile, NPUQ_AT_X);
@@ -37,8 +40,8 @@ void npuq_for_each_staged_block(const npuq_kernel_setup *setup, const npuq_tile 
     const size_t capacity = capacity_for(stage_x, stage_y);
     const size_t x_cols = npuq_count_words(x_word, tile->cols);
     const size_t y_cols = npuq_count_words(y_word, tile->cols);
-    const npuq_place staged_x = npuq_describe_staged(buffer, x_word, x_cols);
-    const npuq_place staged_y = npuq_describe_staged(buffer + NPUQ_STAGED - capacity, y_word, y_cols);
+    const npuq_place staged_x = npuq_describe_staged(buffer.bytes, x_word, x_cols);
+    const npuq_place staged_y = npuq_describe_staged(buffer.bytes + NPUQ_STAGED - capacity, y_word, y_cols);
     const size_t most = npuq_smaller(stage_x ? capacity / (x_cols * x_word.size) : SIZE_MAX,
                                      stage_y ? capacity / (y_cols * y_word.size) : SIZE_MAX);
     const npuq_hints hints = npuq_hint_staged(&setup->memory, stage_x);
