@@ -489,6 +489,20 @@ static bool has_too_many_words(const argument *a)
            t->shape[t->ndim - 1] > INT64_MAX / 8;
 }
 
+/* Whether y of dequant is written over x, which may be. */
+static bool is_in_place(const call *c)
+{
+    const npuq_tensor *x = &c->arguments[X].tensor;
+    const npuq_tensor *y = &c->arguments[Y].tensor;
+    bool same = c->drawing.call.op == TEST_DEQUANT && c->arguments[X].kind == INSIDE &&
+                c->arguments[Y].kind == INSIDE && y->dtype == NPUQ_FLOAT32 && x->ndim == y->ndim && x->data == y->data;
+
+    for (int d = 0; same && d < x->ndim; d++) {
+        same = x->shape[d] == 1 || x->strides[d] == y->strides[d];
+    }
+    return same;
+}
+
 static bool is_hopeless(const call *c, const argument *a)
 {
     if (!a->given) {
@@ -502,7 +516,7 @@ static bool is_hopeless(const call *c, const argument *a)
     {
         const argument *other = &c->arguments[i];
         if (a->role == OUTPUT && has_elements(a) && other != a && has_elements(other) &&
-            other->tensor.data == a->tensor.data) {
+            other->tensor.data == a->tensor.data && !(i == X && is_in_place(c))) {
             return true;
         }
     }
@@ -549,7 +563,7 @@ static bool shares_memory(const call *c)
         FOR_EACH_ARGUMENT(c, i)
         {
             const argument *a = &c->arguments[i];
-            if (!a->given || a->kind != INSIDE || (a->role == OUTPUT) != (pass == 0)) {
+            if (!a->given || a->kind != INSIDE || (a->role == OUTPUT) != (pass == 0) || (i == X && is_in_place(c))) {
                 continue;
             }
             if (!marks[a->arena] && pass == 0) {
@@ -645,7 +659,7 @@ static bool rebind(const call *c, npuq_call *prepared)
         const int operand = test_operand_of((enum slot)i);
         if (a->given && operand >= 0) {
             const npuq_status status = npuq_call_rebind(prepared, (npuq_operand)operand, a->tensor.data);
-            if (status == NPUQ_ERROR_LAYOUT && may_meet(c)) {
+            if ((status == NPUQ_ERROR_LAYOUT && may_meet(c)) || (status == NPUQ_ERROR_ARGUMENT && is_in_place(c))) {
                 return false;
             }
             if (status != NPUQ_OK) {
