@@ -88,7 +88,7 @@ static void compute_units(const npuq_plan *plan, size_t begin, size_t end)
 
             npuq_select_plan_tile(plan, row, rows, unit.col, unit.cols, &tile);
             tile.unit = i;
-            if (group > 0) {
+            if (group > 0 && tile.places[NPUQ_AT_GROUPED].data) { /* which is null where there are no columns */
                 tile.places[NPUQ_AT_GROUPED].data += (ptrdiff_t)group * plan->group_stride;
             }
             plan->compute(plan, &tile);
