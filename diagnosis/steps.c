@@ -487,10 +487,13 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
     note(a->trace, "d = (hi - lo) / RANGE", d);
     token.scale = note(a->trace, "scale", to_type(bounded(a, d, true), type));
 
+    const double from_low = add(a, -dmax - 1, -divide(a, e->lo, token.scale, wide), wide);
     double offset = add(a, dmax, -divide(a, e->hi, token.scale, wide), wide);
     switch (choice(a, STEP_TOKEN_OFFSET)) {
     case TOKEN_OFFSET_INTEGER: offset = nearbyint(offset); break;
-    case TOKEN_OFFSET_FROM_LOW: offset = add(a, -dmax - 1, -divide(a, e->lo, token.scale, wide), wide); break;
+    case TOKEN_OFFSET_TRUNCATED: offset = trunc(offset); break;
+    case TOKEN_OFFSET_FROM_LOW: offset = from_low; break;
+    case TOKEN_OFFSET_FROM_LOW_INTEGER: offset = nearbyint(from_low); break;
     default: break;
     }
     token.offset = note(a->trace, "offset", to_type(offset, type));
@@ -561,7 +564,11 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
         limit_by_min_scale(a, &token.back, &token.scale);
     }
     token.scale = note(a->trace, "scale", to_type(token.scale, type));
-    token.returned_scale = token.scale;
+    switch (choice(a, STEP_FORM)) {
+    case FORM_LARGEST: token.returned_scale = to_type(m, type); break;
+    case FORM_FACTOR: token.returned_scale = to_type(token.back, type); break;
+    default: token.returned_scale = token.scale; break;
+    }
     return token;
 }
 

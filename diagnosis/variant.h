@@ -87,9 +87,14 @@ enum least_choice {
     LEAST_M_1E_5,
     LEAST_MIN_SCALE,
 };
-enum token_offset_choice { TOKEN_OFFSET_INTEGER = 1, TOKEN_OFFSET_FROM_LOW };
+enum token_offset_choice {
+    TOKEN_OFFSET_INTEGER = 1,
+    TOKEN_OFFSET_FROM_LOW,
+    TOKEN_OFFSET_FROM_LOW_INTEGER,
+    TOKEN_OFFSET_TRUNCATED,
+};
 enum offset_sign_choice { OFFSET_NEGATED = 1 };
-enum form_choice { FORM_OTHER = 1, FORM_DIVIDED };
+enum form_choice { FORM_OTHER = 1, FORM_DIVIDED, FORM_LARGEST, FORM_FACTOR };
 enum type_choice { TYPE_FLOAT16 = 1, TYPE_BFLOAT16, TYPE_FLOAT64 };
 enum scaling_choice {
     SCALING_RECIPROCAL = 1, /* multiplies by 1 / scale */

@@ -92,6 +92,11 @@ def scale_divided(input, smooth_scales, group_index):
     return y, largest / f4(127)
 
 
+def scale_is_factor(input, smooth_scales, group_index):
+    y, _ = expected.dynamic_quant(input, smooth_scales, group_index, False, "product", "int8")
+    return y, f4(127) / np.abs(expected.smoothed_tokens(input, smooth_scales, group_index, False)).max(axis=1)
+
+
 def divided_once(x, col_block_size):
     _, scale = expected.dynamic_block_quant(x, col_block_size, 0, "int8")
     blocks = floats(x).reshape(len(x), -1, col_block_size)
@@ -123,6 +128,7 @@ def bias_left_out(x, words, bias):
         ("group-late", "npu_group_quant", group_late, {}),
         ("no-flag", "npu_trans_quant_param", no_flag, {}),
         ("scale-divided", "npu_dynamic_quant", scale_divided, {}),
+        ("scale-is-factor", "npu_dynamic_quant", scale_is_factor, {}),
         ("one-division", "npu_dynamic_block_quant", divided_once, {"col_block_size": 32}),
         ("offset-sign", "npu_dynamic_quant_asymmetric", offset_sign, {}),
         ("scaled-before-offset", "npu_anti_quant", scaled_before_offset, {"dst_dtype": "bfloat16"}),

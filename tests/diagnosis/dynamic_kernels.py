@@ -78,11 +78,13 @@ def asymmetric_parameters(v, greatest, machine, mistakes):
     else:
         d = machine.compute(np.divide, d, steps)
     scale = kept(bounded(d, 1e-12, machine, mistakes), mistakes, "scale")
-    if "offset-from-low" in mistakes:
+    if "offset-from-low" in mistakes or "zero-point-from-low" in mistakes:
         offset = machine.compute(np.subtract, -greatest - 1, machine.compute(np.divide, low, scale))
     else:
         offset = machine.compute(np.subtract, greatest, machine.compute(np.divide, high, scale))
-    offset = kept(np.rint(offset) if "offset-rounded" in mistakes else offset, mistakes, "scale")
+    if "offset-rounded" in mistakes or "zero-point-from-low" in mistakes:
+        offset = np.rint(offset)
+    offset = kept(np.trunc(offset) if "offset-truncated" in mistakes else offset, mistakes, "scale")
     return scale, offset, machine.compute(np.divide, 1, scale)
 
 
@@ -117,7 +119,9 @@ def symmetric_parameters(v, greatest, arguments, machine, mistakes):
         most = machine.compute(np.divide, 1, least)
         factor = np.where(factor < least, least, factor)
         scale = kept(np.where(enough > most, most, enough), mistakes, "scale")
-    return scale, factor
+    if "scale-is-largest" in mistakes:
+        return kept(largest, mistakes, "scale"), factor
+    return kept(factor, mistakes, "scale") if "scale-is-factor" in mistakes else scale, factor
 
 
 # ---- the elements ----
