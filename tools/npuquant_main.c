@@ -43,6 +43,22 @@ static const struct mode modes[] = {
 };
 enum { MODES = sizeof modes / sizeof modes[0] };
 
+static enum exit_status run_hypotheses(int argc, char **argv);
+static enum exit_status run_info(int argc, char **argv);
+static enum exit_status run_help(int argc, char **argv);
+
+/* Commands without an operator, or with one that need not be. */
+static const struct {
+    const char *name;
+    const char *summary;
+    enum exit_status (*run)(int argc, char **argv);
+} others[] = {
+    {"hypotheses", "the known mistakes, with advice: hypotheses [OPERATOR]", run_hypotheses},
+    {"info", "version, backends and CPU, for bug reports", run_info},
+    {"help", "what a command takes", run_help},
+};
+enum { OTHERS = sizeof others / sizeof others[0] };
+
 /* Prints the beginning of a line, and words from a column on, broken into as many lines as they need. */
 static void print_wrapped(const char *first, size_t column, const char *words)
 {
@@ -73,9 +89,9 @@ static void print_help(void)
     for (int i = 0; i < MODES; i++) {
         print_summary(modes[i].name, modes[i].summary);
     }
-    print_summary("hypotheses", "the known mistakes, with advice: hypotheses [OPERATOR]");
-    print_summary("info", "version, backends and CPU, for bug reports");
-    print_summary("help", "what a command takes");
+    for (int i = 0; i < OTHERS; i++) {
+        print_summary(others[i].name, others[i].summary);
+    }
     (void)printf("\n");
     print_wrapped("", 0,
                   "npuquant help COMMAND, or npuquant COMMAND --help, tells more; npuquant --version, or -V, prints "
@@ -258,7 +274,6 @@ static enum exit_status refuse_option(const char *word)
 
 static enum exit_status refuse_command(const char *name)
 {
-    static const char *const others[] = {"hypotheses", "info", "help"};
     struct nearest nearest = {0};
 
     if (*name == '-') {
@@ -268,8 +283,8 @@ static enum exit_status refuse_command(const char *name)
     for (int i = 0; i < MODES; i++) {
         nearest_consider(&nearest, name, strlen(name), modes[i].name);
     }
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        nearest_consider(&nearest, name, strlen(name), others[i]);
+    for (int i = 0; i < OTHERS; i++) {
+        nearest_consider(&nearest, name, strlen(name), others[i].name);
     }
     return refuse("command", name, &nearest);
 }
@@ -382,14 +397,10 @@ static enum exit_status run_named(const char *name, int argc, char **argv)
     if (mode) {
         return run_mode(mode, argc, argv);
     }
-    if (strcmp(name, "hypotheses") == 0) {
-        return run_hypotheses(argc, argv);
-    }
-    if (strcmp(name, "info") == 0) {
-        return run_info(argc, argv);
-    }
-    if (strcmp(name, "help") == 0) {
-        return run_help(argc, argv);
+    for (int i = 0; i < OTHERS; i++) {
+        if (strcmp(name, others[i].name) == 0) {
+            return others[i].run(argc, argv);
+        }
     }
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         (void)printf("npuquant %s\n", NPUQ_VERSION);
