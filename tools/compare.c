@@ -25,20 +25,32 @@ bool compare_possible(const npuq_tensor *ours, const npuq_tensor *theirs)
     return true;
 }
 
+npuq_dtype compare_their_dtype(const struct pair *pair)
+{
+    const npuq_dtype ours = pair->ours->dtype;
+    const npuq_dtype theirs = pair->theirs->dtype;
+
+    return dtype_of(ours)->kind == dtype_of(theirs)->kind ? ours : theirs;
+}
+
 /* ---- one element ----------------------------------------------------------------------------------------------- */
 
-/* Fills in how far two elements of which the bits differ are apart; false if they count as equal. */
+/* Fills in how far two elements of which the bits or the types differ are apart; false if they count as equal. */
 static bool measure(const struct pair *pair, struct difference *difference)
 {
     const npuq_dtype dtype = pair->ours->dtype;
+    const npuq_dtype their_dtype = compare_their_dtype(pair);
     const bool is_float = dtype_is_float(dtype);
     const float ours = is_float ? dtype_float(dtype, difference->ours) : 0;
     const float theirs = is_float ? dtype_float(dtype, difference->theirs) : 0;
 
     difference->steps =
-        dtype_is_words(dtype) ? 0 : dtype_order(dtype, difference->theirs) - dtype_order(dtype, difference->ours);
+        dtype_is_words(dtype) ? 0 : dtype_order(their_dtype, difference->theirs) - dtype_order(dtype, difference->ours);
     difference->infinite = !(fabsf(ours) < INFINITY && fabsf(theirs) < INFINITY);
     difference->zeros = is_float && difference->steps == 0;
+    if (their_dtype != dtype) { /* two types of integers: the numbers count, not the bits */
+        return difference->steps != 0;
+    }
     return !pair->is_parameter || !(difference->zeros || (npuq_ref_is_nan(ours) && npuq_ref_is_nan(theirs)));
 }
 
@@ -49,7 +61,10 @@ struct walk {
     visit_difference *visit;
     void *context;
     int parts;                    /* values in an element: 8 in a quint4x2 word */
+    bool same_type;               /* equal bits are equal values */
     int64_t index[NPUQ_MAX_NDIM]; /* of the element */
+    int64_t our_offset;           /* of the row */
+    int64_t their_offset;
     struct difference difference;
 };
 
@@ -68,7 +83,7 @@ static bool visit_element(struct walk *walk, const char *ours, const char *their
     for (int part = 0; part < walk->parts; part++) {
         difference->ours = dtype_load(dtype, ours, (size_t)part);
         difference->theirs = dtype_load(dtype, theirs, (size_t)part);
-        if (difference->ours == difference->theirs || !measure(walk->pair, difference)) {
+        if ((walk->same_type && difference->ours == difference->theirs) || !measure(walk->pair, difference)) {
             continue;
         }
         memcpy(difference->index, walk->index, sizeof walk->index);
@@ -83,15 +98,18 @@ static bool visit_element(struct walk *walk, const char *ours, const char *their
 }
 
 /* One run of the last dimension; most are equal, and then there is no need to look at elements. */
-static bool visit_row(struct walk *walk, int64_t row, const char *ours, const char *theirs)
+static bool visit_row(struct walk *walk, int64_t row)
 {
     const npuq_tensor *tensor = walk->pair->ours;
-    const size_t size = npuq_dtype_size(tensor->dtype);
+    const int64_t size = (int64_t)npuq_dtype_size(tensor->dtype);
+    const char *ours = (const char *)tensor->data + walk->our_offset * size;
+    const char *theirs = (const char *)walk->pair->theirs->data + walk->their_offset * size;
     const int last = tensor->ndim - 1;
     const int64_t length = last_extent(tensor);
-    const int64_t stride = last >= 0 ? walk->pair->theirs->strides[last] : 1;
+    const int64_t our_stride = last >= 0 ? tensor->strides[last] : 1;
+    const int64_t their_stride = last >= 0 ? walk->pair->theirs->strides[last] : 1;
 
-    if (stride == 1 && memcmp(ours, theirs, (size_t)length * size) == 0) {
+    if (walk->same_type && our_stride == 1 && their_stride == 1 && memcmp(ours, theirs, (size_t)(length * size)) == 0) {
         return true;
     }
     for (int64_t i = 0; i < length; i++) {
@@ -99,27 +117,28 @@ static bool visit_row(struct walk *walk, int64_t row, const char *ours, const ch
             walk->index[last] = i;
         }
         walk->difference.row = walk->pair->is_parameter ? row * length + i : row;
-        if (!visit_element(walk, ours + (size_t)i * size, theirs + i * stride * (int64_t)size)) {
+        if (!visit_element(walk, ours + i * our_stride * size, theirs + i * their_stride * size)) {
             return false;
         }
     }
     return true;
 }
 
-/* Steps to the next row; the elements of theirs that lie before it. */
-static int64_t next_row(struct walk *walk, int64_t offset)
+/* Steps to the next row; behind the last one to the first. */
+static void next_row(struct walk *walk)
 {
-    const npuq_tensor *theirs = walk->pair->theirs;
+    const npuq_tensor *ours = walk->pair->ours;
 
-    for (int d = theirs->ndim - 2; d >= 0; d--) {
-        offset += theirs->strides[d];
-        if (++walk->index[d] < theirs->shape[d]) {
-            return offset;
+    for (int d = ours->ndim - 2; d >= 0; d--) {
+        const bool is_last = ++walk->index[d] == ours->shape[d];
+        const int64_t steps = is_last ? 1 - ours->shape[d] : 1;
+        walk->our_offset += ours->strides[d] * steps;
+        walk->their_offset += walk->pair->theirs->strides[d] * steps;
+        if (!is_last) {
+            return;
         }
-        offset -= theirs->strides[d] * theirs->shape[d];
         walk->index[d] = 0;
     }
-    return offset;
 }
 
 void compare_walk(const struct pair *pair, visit_difference *visit, void *context)
@@ -129,19 +148,16 @@ void compare_walk(const struct pair *pair, visit_difference *visit, void *contex
         .visit = visit,
         .context = context,
         .parts = 1 << dtype_of(pair->ours->dtype)->log2_values,
+        .same_type = compare_their_dtype(pair) == pair->ours->dtype,
     };
-    const char *ours = pair->ours->data;
-    const char *theirs = pair->theirs->data;
-    const size_t size = npuq_dtype_size(pair->ours->dtype);
     const size_t count = tensor_element_count(pair->ours);
     const size_t length = (size_t)last_extent(pair->ours);
-    int64_t offset = 0;
 
     for (size_t done = 0; done < count; done += length) {
-        if (!visit_row(&walk, (int64_t)(done / length), ours + done * size, theirs + offset * (int64_t)size)) {
+        if (!visit_row(&walk, (int64_t)(done / length))) {
             return;
         }
-        offset = next_row(&walk, offset);
+        next_row(&walk);
     }
 }
 

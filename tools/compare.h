@@ -9,16 +9,22 @@
 
 /* What is compared: shapes and types are those that compare_possible() accepts. */
 struct pair {
-    const npuq_tensor *ours;   /* npuquant's result, contiguous */
+    const npuq_tensor *ours;   /* npuquant's result, or the first of two files; any view */
     const npuq_tensor *theirs; /* the file's content, any view */
     int64_t tolerance;         /* how many steps the two may be apart */
     bool is_parameter;         /* a scale or an offset: each element belongs to one row of x, and elements are compared
                                 * as values, -0 equal to 0 and NaN to NaN */
+    const char *our_name;      /* in the report */
+    const char *their_name;
 };
 
 /* Whether the two can be compared: same shape and type. Where only the bits matter types may differ: int64 goes with
  * uint64, and int32 is how quint4x2 words are stored. */
 bool compare_possible(const npuq_tensor *ours, const npuq_tensor *theirs);
+
+/* What the elements of theirs are: as ours, of which a file may not tell the type, but int8 and uint8 stay what they
+ * are. */
+npuq_dtype compare_their_dtype(const struct pair *pair);
 
 /* ---- single differences ---------------------------------------------------------------------------------------- */
 

@@ -221,10 +221,10 @@ static bool print_difference(void *context, const struct difference *difference)
     for (int d = 0; d < tensor->ndim; d++) {
         (void)fprintf(stream, "%s%" PRId64, d > 0 ? ", " : "", difference->index[d]);
     }
-    (void)fprintf(stream, "]: npuquant ");
+    (void)fprintf(stream, "]: %s ", printing->pair->our_name);
     print_value(stream, tensor->dtype, difference->ours);
-    (void)fprintf(stream, ", file ");
-    print_value(stream, tensor->dtype, difference->theirs);
+    (void)fprintf(stream, ", %s ", printing->pair->their_name);
+    print_value(stream, compare_their_dtype(printing->pair), difference->theirs);
     if (dtype_is_float(tensor->dtype) && !difference->infinite && !difference->zeros) {
         (void)fprintf(stream, ", %+" PRId64 " ulp", difference->steps);
     }
@@ -253,12 +253,19 @@ static void print_percent(FILE *stream, size_t count, size_t all)
     }
 }
 
+static void print_steps(FILE *stream, const struct pair *pair, const struct spread *steps)
+{
+    char label[LABEL_SIZE];
+
+    (void)fprintf(stream, ", by %s%s (%s - %s)", spread_label(label, steps), unit(pair->ours), pair->their_name,
+                  pair->our_name);
+}
+
 /* What is to be said if there is nothing beyond the tolerance. */
 static void print_accepted(FILE *stream, const struct pair *pair, const struct comparison *comparison)
 {
     const struct spread *tolerated = &comparison->tolerated;
     const char *s = comparison->elements == 1 ? "" : "s";
-    char label[LABEL_SIZE];
 
     if (tolerated->count == 0) {
         (void)fprintf(stream, "all %zu element%s equal\n", comparison->elements, s);
@@ -267,13 +274,13 @@ static void print_accepted(FILE *stream, const struct pair *pair, const struct c
     (void)fprintf(stream, "all %zu element%s within %" PRId64 "%s: %zu %s", comparison->elements, s, pair->tolerance,
                   unit(pair->ours), tolerated->count, differ(tolerated->count));
     print_percent(stream, tolerated->count, comparison->elements);
-    (void)fprintf(stream, ", by %s%s (file - npuquant)\n", spread_label(label, tolerated), unit(pair->ours));
+    print_steps(stream, pair, tolerated);
+    (void)fputc('\n', stream);
 }
 
 static void print_conclusion(FILE *stream, const struct pair *pair, const struct comparison *comparison)
 {
     struct spread steps = {0};
-    char label[LABEL_SIZE];
 
     for (int i = 0; i < COMPARE_SPREADS; i++) {
         compare_join(&steps, &comparison->below[i]);
@@ -289,7 +296,7 @@ static void print_conclusion(FILE *stream, const struct pair *pair, const struct
         (void)fprintf(stream, ": ");
         print_fields(stream, comparison);
     } else if (steps.count > 0) {
-        (void)fprintf(stream, ", by %s%s (file - npuquant)", spread_label(label, &steps), unit(pair->ours));
+        print_steps(stream, pair, &steps);
     }
     if (comparison->infinite > 0) {
         (void)fprintf(stream, "; NaN or an infinity against another value in %zu", comparison->infinite);

@@ -174,11 +174,22 @@ static const char *packing_hint(const struct run *run, const npuq_tensor *ours, 
                : "; if the file has words of eight int4, say --dtype quint4x2";
 }
 
+/* Reports that a file cannot be compared with a result of this name. */
+static bool refuse_comparison(const struct tensor_file *file, const npuq_tensor *ours, const char *name,
+                              const char *hint)
+{
+    char shape[TENSOR_SHAPE_SIZE];
+    char their_shape[TENSOR_SHAPE_SIZE];
+
+    return report_error("%s: holds %s %s; expected %s %s to compare with %s, which is %s%s", file->path,
+                        dtype_of(file->tensor.dtype)->npy, tensor_format_shape(their_shape, &file->tensor),
+                        dtype_of(ours->dtype)->npy, tensor_format_shape(shape, ours), name, dtype_of(ours->dtype)->name,
+                        hint);
+}
+
 static bool load_expected(struct run *run, int i)
 {
     const char *path = text_of(run, OPTION_EXPECT + i);
-    char shape[TENSOR_SHAPE_SIZE];
-    char their_shape[TENSOR_SHAPE_SIZE];
 
     if (!path) {
         return true;
@@ -189,10 +200,7 @@ static bool load_expected(struct run *run, int i)
     const npuq_tensor *ours = &run->operands.outputs[i];
     const npuq_tensor *theirs = &run->expected[i].tensor;
     return compare_possible(ours, theirs) ||
-           report_error("%s: holds %s %s; expected %s %s to compare with %s, which is %s%s", run->expected[i].path,
-                        dtype_of(theirs->dtype)->npy, tensor_format_shape(their_shape, theirs),
-                        dtype_of(ours->dtype)->npy, tensor_format_shape(shape, ours), output_names[i],
-                        dtype_of(ours->dtype)->name, packing_hint(run, ours, theirs));
+           refuse_comparison(&run->expected[i], ours, output_names[i], packing_hint(run, ours, theirs));
 }
 
 /* Known before the inputs are read. */
@@ -299,6 +307,26 @@ static bool stage_outputs(struct run *run)
     return true;
 }
 
+/* Compares a pair with the tolerance for its type, and prints the report under a name. The status stays as it is if
+ * nothing differs. */
+static void compare_pair(const struct run *run, const char *name, struct pair *pair, enum exit_status *status)
+{
+    const bool is_float = dtype_is_float(pair->ours->dtype);
+    struct comparison comparison;
+
+    pair->tolerance = run->arguments->number[is_float ? OPTION_MAX_ULP : OPTION_MAX_DIFF];
+    if (!compare_tensors(pair, &comparison)) {
+        *status = EXIT_ERROR;
+        report_error("out of memory to compare %s", name);
+    } else if (comparison.differ > 0 || !text_of(run, OPTION_QUIET)) {
+        compare_print(run->report, name, pair, &comparison, run->arguments->number[OPTION_MAX_DIFFS]);
+    }
+    if (comparison.differ > 0) {
+        *status = EXIT_DIFFERENT;
+    }
+    compare_release(&comparison);
+}
+
 static enum exit_status compare_outputs(const struct run *run)
 {
     enum exit_status status = EXIT_EQUAL;
@@ -307,24 +335,14 @@ static enum exit_status compare_outputs(const struct run *run)
         if (!text_of(run, OPTION_EXPECT + i)) {
             continue;
         }
-        const bool is_float = dtype_is_float(run->operands.outputs[i].dtype);
-        const struct pair pair = {
+        struct pair pair = {
             .ours = &run->operands.outputs[i],
             .theirs = &run->expected[i].tensor,
-            .tolerance = run->arguments->number[is_float ? OPTION_MAX_ULP : OPTION_MAX_DIFF],
+            .our_name = "npuquant",
+            .their_name = "file",
             .is_parameter = i > 0,
         };
-        struct comparison comparison;
-        if (!compare_tensors(&pair, &comparison)) {
-            status = EXIT_ERROR;
-            report_error("out of memory to compare %s", output_names[i]);
-        } else if (comparison.differ > 0 || !text_of(run, OPTION_QUIET)) {
-            compare_print(run->report, output_names[i], &pair, &comparison, run->arguments->number[OPTION_MAX_DIFFS]);
-        }
-        if (comparison.differ > 0) {
-            status = EXIT_DIFFERENT;
-        }
-        compare_release(&comparison);
+        compare_pair(run, output_names[i], &pair, &status);
     }
     return status;
 }
