@@ -829,6 +829,189 @@ class Comparing(ToolTest):
             self.assertEqual(json.load(file)["arguments"]["dtype"], "quint4x2")
 
 
+class TwoDumps(ToolTest):
+    """compare: the report of --expect about two files, and remarks."""
+
+    EQUAL = "b.npy: all {} elements equal\n"
+    CODES = "  every difference is 128: one is int8, the other uint8"
+    ULP = "  no difference is more than one unit in the last place"
+    ORDER = "  the same values in another order"
+
+    def compare(self, a, b, *options, status=1):
+        save(self.path("a.npy"), a)
+        save(self.path("b.npy"), b)
+        return self.run_well("compare", "a.npy", "b.npy", *options, status=status)
+
+    def remarks(self, a, b, *options):
+        """What stands behind the report, which is the one of --expect."""
+        lines = self.compare(a, b, "--max-diffs", 0, *options).splitlines()
+        self.assertRegex(lines[0], r"\Ab\.npy: \d+ of \d+ elements? differs?[ ,]")
+        return [line for line in lines if line in (self.CODES, self.ULP) or line.startswith(self.ORDER)]
+
+    def test_equal(self):
+        for dtype in ("f4", "f2", "i1", "u1", "i4", "i8", "u8"):
+            x = random_integers((5, 6, 7), "i1").astype(dtype)
+            self.assertEqual(self.compare(x, x, status=0), self.EQUAL.format(210))
+            self.assertEqual(self.compare(x, x, "--quiet", status=0), "")
+        x = np.zeros((2, 0), f4)
+        self.assertEqual(self.compare(x, x, status=0), self.EQUAL.format(0))
+
+    def test_report(self):
+        """It is what --expect prints of the same values, but for the names; whatever the layout of both files."""
+        x = random_floats((6, 5, 8), "f2", special=0)
+        save(self.path("x.npy"), x)
+        save(self.path("one.npy"), np.array([1], f4))
+        words = "quantize", "x.npy", "--scales", "one.npy", "--axis", "0"
+        self.run_well(*words, "-o", "y.npy")
+        y = np.load(self.path("y.npy"))
+        for count in (1, 30, 240):
+            theirs = y.copy()
+            theirs.flat[rng.choice(240, size=count, replace=False)] ^= 3
+            said = self.compare(y, theirs)
+            expected = self.run_well(*words, "--expect", "b.npy", "-q", status=1)
+            expected = expected.split("  Admissible")[0].replace("(file - npuquant)", "(B - A)")
+            expected = expected.replace(": npuquant ", ": A ").replace(", file ", ", B ").replace("y: ", "b.npy: ", 1)
+            self.assertTrue(said.startswith(expected), said + expected)
+            self.assertEqual(self.compare(y, theirs, "-q"), said)
+
+    def test_tolerance(self):
+        x = np.array([[0, 100], [7, -7]], "i1")
+        y = np.array([[0, 102], [8, -7]], "i1")
+        self.assertEqual(self.compare(x, y, "--max-diff", 2, status=0),
+                         "b.npy: all 4 elements within 2: 2 differ (50 %), by +1..+2 (B - A)\n")
+        self.assertIn("1 of 4 elements differs by more than 1 ", self.compare(x, y, "--max-diff", 1))
+        ones = np.ones(3, f4)
+        self.compare(ones, np.nextafter(ones, f4(2)), "--max-ulp", 1, status=0)
+        self.run_badly("compare", "a.npy", "b.npy", "--max-diff", 1, says="--max-diff: does not apply to a result of "
+                                                                           "type float32; expected --max-ulp\n")
+        self.compare(x, x, status=0)
+        self.run_badly("compare", "a.npy", "b.npy", "--max-ulp", 1, says="type int8; expected --max-diff\n")
+        self.compare(x.astype("u8"), x.astype("i8"), status=0)  # the same bits
+        for option in ("--max-diff", "--max-ulp"):
+            self.run_badly("compare", "a.npy", "b.npy", option, 1, says="do not apply to uint64: words are compared as")
+
+    def test_codes(self):
+        codes = np.array([[-128, -5, 0], [5, 6, 127]], "i1")
+        added = (codes.astype("i2") + 128).astype("u1")
+        self.assertEqual(self.remarks(codes, added), [self.CODES])
+        self.assertEqual(self.remarks(added, codes), [self.CODES])
+        self.assertEqual(self.remarks(codes, added.view("i1")), [self.CODES])
+        self.assertEqual(self.remarks(codes.view("u1"), added), [self.CODES])
+        self.assertIn("by +128 (B - A)\n", self.compare(codes, added))
+        self.assertIn("  [0, 1]: A -5, B 123\n", self.compare(codes, added))
+        for off in (1, -1, 2):
+            other = added.copy()
+            other[0, 1] += off
+            self.assertEqual(self.remarks(codes, other), [])
+        other = codes.copy()
+        other[0, 1:] = 123, 2
+        self.assertEqual(self.remarks(codes, other, "--max-diff", 2), [])
+        # Numbers, not bits.
+        self.compare(codes[1], codes[1].view("u1"), status=0)
+        self.assertIn("2 of 6 elements differ (33 %), by +256 (B - A)", self.compare(codes, codes.view("u1")))
+
+    def test_one_ulp(self):
+        for dtype in ("f4", "f2", "u2"):
+            bits = "u4" if dtype == "f4" else "u2"
+            x = (np.arange(-6, 6, dtype=f4) + f4(0.3)).reshape(3, 4)
+            x = (x.view("u4") >> 16).astype("u2") if dtype == "u2" else x.astype(dtype)
+            near = x.copy()
+            near.view(bits)[1, :2] += np.array([1, -1], "i4").astype(bits)
+            options = ["--bf16", "a,b"] if dtype == "u2" else []
+            self.assertEqual(self.remarks(x, near, *options), [self.ULP])
+            self.assertEqual(self.remarks(x, near[::-1], *options), [])
+            near.view(bits)[2, 2] += 2
+            self.assertEqual(self.remarks(x, near, *options), [])
+        largest = np.array([np.finfo(f4).max], f4)
+        self.assertEqual(self.remarks(largest, f4([np.inf])), [])
+        self.assertEqual(self.remarks(np.array([1], "i4"), np.array([2], "i4")), [])
+
+    def test_order(self):
+        x = np.arange(-30, 30, dtype="i1").reshape(5, 3, 4)  # 15 rows
+        y = x.copy()
+        y[[0, 4]] = y[[4, 0]]
+        self.assertEqual(self.remarks(x, y), [
+            self.ORDER + ": 6 of 15 rows moved; row 0 of B is row 12 of A, row 1 of B is row 13 of A, "
+                         "row 2 of B is row 14 of A"])
+        y = x.reshape(15, 4).copy()
+        y[[2, 3]] = y[[3, 2]]
+        self.assertEqual(self.remarks(x.reshape(15, 4), y), [
+            self.ORDER + ": 2 of 15 rows moved; row 2 of B is row 3 of A, row 3 of B is row 2 of A"])
+        y[7, 0] += 1
+        self.assertEqual(self.remarks(x.reshape(15, 4), y), [])
+        y[7, 2] -= 1  # again the same sum
+        self.assertEqual(self.remarks(x.reshape(15, 4), y), [])
+        y = x.reshape(15, 4).copy()
+        y[[2, 3]] = y[[3, 2]]
+        y[9, :2] = y[9, 1::-1]  # not only whole rows
+        self.assertEqual(self.remarks(x.reshape(15, 4), y), [self.ORDER])
+        flat = x.reshape(-1)
+        self.assertEqual(self.remarks(flat, flat[::-1]), [self.ORDER])
+        self.assertEqual(self.remarks(x, x[..., ::-1]), [self.ORDER])
+        self.assertEqual(self.remarks(x[4], x[4, ::-1].view("u1")), [
+            self.ORDER + ": 2 of 3 rows moved; row 0 of B is row 2 of A, row 2 of B is row 0 of A"])
+        self.assertEqual(self.remarks(np.array([1, 2, 2], "i1"), np.array([1, 1, 2], "i1")), [])
+        self.assertEqual(self.remarks(f4([0]), f4([-0.0])), [self.ULP])
+        floats = random_floats((9, 5), "f4", special=0)
+        self.assertIn(self.ORDER, "\n".join(self.remarks(floats, floats[::-1], "--max-ulp", 1)))
+
+    def test_nan(self):
+        """As in results of operators: the bits count."""
+        nan = np.array([0x7FC00000, 0x3F800000], "u4")
+        self.compare(nan.view(f4), nan.view(f4), status=0)
+        other = nan + np.array([1, 0], "u4")
+        self.assertIn("; NaN or an infinity against another value in 1\n",
+                      self.compare(nan.view(f4), other.view(f4), "--max-ulp", 1000))
+
+    def test_shapes(self):
+        x = random_integers((3, 4), "i1")
+        for shape in ((3, 1, 4), (1, 3, 4), (3, 4, 1), (1, 1, 3, 1, 4, 1)):
+            self.compare(x, x.reshape(shape), status=0)
+            self.compare(x.reshape(shape), x, status=0)
+        y = x.copy()
+        y[2, 1] ^= 1
+        self.assertIn("\n  [2, 1]: A ", self.compare(x, y.reshape(3, 1, 4)))  # places are A's
+        self.assertIn("\n  [2, 0, 1]: A ", self.compare(x.reshape(3, 1, 4), y))
+        self.compare(x[0, 0], x[:1, 0], status=0)
+        self.compare(x[:1, 0], x[0, 0], status=0)
+        for shape in ((4, 3), (12,), (2, 6), (3, 2, 2), ()):
+            other = x[0, 0] if shape == () else x.reshape(shape)
+            save(self.path("a.npy"), x)
+            save(self.path("b.npy"), other)
+            self.run_badly("compare", "a.npy", "b.npy",
+                           says=f"b.npy: holds i1 {list(shape)}; expected i1 [3, 4] to compare with a.npy, which is int8\n")
+            self.run_badly("compare", "b.npy", "a.npy", says=f"a.npy: holds i1 [3, 4]; expected i1 {list(shape)} to ")
+
+    def test_what_cannot_be_compared(self):
+        x = np.zeros((3, 4), f4)
+        save(self.path("a.npy"), x)
+        save(self.path("b.npy"), x.astype("f2"))
+        self.run_badly("compare", "a.npy", "b.npy",
+                       says="b.npy: holds f2 [3, 4]; expected f4 [3, 4] to compare with a.npy, which is float32\n")
+        save(self.path("b.npy"), x.astype("i4"))
+        save(self.path("a.npy"), x.astype("i1"))
+        self.run_badly("compare", "a.npy", "b.npy", says="b.npy: holds i4 [3, 4]; expected i1 [3, 4] to ")
+        save(self.path("b.npy"), x.astype("u2"))
+        self.run_badly("compare", "b.npy", "b.npy", "--bf16", "a", says="b.npy: holds u2 (unsigned 16-bit integers); if "
+                                                                         "they are bfloat16, say --bf16 b\n")
+        whole = npy_bytes(header(), bytes(8))
+        self.write("a.npy", whole)
+        self.write("cut.npy", whole[:-1])
+        for words, says in ((("a.npy", "cut.npy"), "cut.npy: truncated: "), (("cut.npy", "a.npy"), "cut.npy: truncated: "),
+                            (("a.npy", "none.npy"), "none.npy: "), (("a.npy",), "no B given; see --help\n"), ((), "no A "),
+                            (("a.npy", "a.npy", "a.npy"), "unexpected argument a.npy; see --help\n"),
+                            (("-", "-"), "stdin (-): is named for a and for b; expected one of them\n"),
+                            (("a.npy", "a.npy", "--expect", "a.npy"), "this command has no option --expect")):
+            self.run_badly("compare", *words, says=says)
+        self.assertEqual(self.run_well("compare", "a.npy", "-", input=whole), "stdin: all 2 elements equal\n")
+
+    def test_help(self):
+        text = self.run_well("compare", "--help")
+        self.assertEqual(text, self.run_well("help", "compare"))
+        self.assertTrue(text.startswith("usage: npuquant compare A B [OPTION]...\n"))
+        self.run_badly("comapre", says="there is no command comapre; did you mean compare?\n")
+
+
 class Failures(ToolTest):
     """One clear line, exit status 2, and nothing half-written."""
 

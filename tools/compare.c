@@ -219,6 +219,16 @@ static void hit(struct hits *hits, int64_t index)
     *byte = (unsigned char)(*byte | bit);
 }
 
+/* Spreads values over all numbers of 64 bits, so that sums of different values differ. */
+static uint64_t hash_value(npuq_dtype dtype, uint64_t bits)
+{
+    uint64_t hash = dtype_is_float(dtype) ? bits : (uint64_t)dtype_order(dtype, bits);
+
+    hash = (hash ^ hash >> 30) * 0xBF58476D1CE4E5B9U;
+    hash = (hash ^ hash >> 27) * 0x94D049BB133111EBU;
+    return hash ^ hash >> 31;
+}
+
 struct summing {
     const struct pair *pair;
     struct comparison *comparison;
@@ -230,6 +240,8 @@ static bool sum_difference(void *context, const struct difference *difference)
     const struct pair *pair = summing->pair;
     struct comparison *comparison = summing->comparison;
 
+    comparison->surplus +=
+        hash_value(pair->ours->dtype, difference->ours) - hash_value(compare_their_dtype(pair), difference->theirs);
     if (compare_is_tolerated(pair, difference)) {
         const struct spread one = {1, difference->steps, difference->steps};
         compare_join(&comparison->tolerated, &one);

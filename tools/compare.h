@@ -82,6 +82,7 @@ struct comparison {
     struct hits columns;
     int dimensions; /* how many the rows are made of, if more than one */
     struct hits dimension[NPUQ_MAX_NDIM];
+    uint64_t surplus; /* the hashes of our values minus those of theirs: 0 if both have the same, in whatever order */
 };
 
 /* False if there is not the memory; released by compare_release() in any case. */
@@ -96,5 +97,8 @@ void compare_join(struct spread *spread, const struct spread *other);
 /* Prints the summary, the conclusion first, and at most so many single differences. */
 void compare_print(FILE *stream, const char *name, const struct pair *pair, const struct comparison *comparison,
                    int64_t max_diffs);
+
+/* Prints what two dumps that differ may have been made by: a line for each of the ways that fit. */
+void compare_print_remarks(FILE *stream, const struct pair *pair, const struct comparison *comparison);
 
 #endif

@@ -6,7 +6,9 @@
 
 #include <dtypes.h>
 #include <inttypes.h>
+#include <layouts.h>
 #include <npuq_ref_element.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *unit(const npuq_tensor *tensor)
@@ -330,5 +332,72 @@ void compare_print(FILE *stream, const char *name, const struct pair *pair, cons
     if (comparison->differ > (uint64_t)max_diffs) {
         (void)fprintf(stream, "  ... and %" PRIu64 " more (see --max-diffs)\n",
                       (uint64_t)comparison->differ - (uint64_t)max_diffs);
+    }
+}
+
+/* ---- two dumps ------------------------------------------------------------------------------------------------- */
+
+enum { MOST_MOVED = 3, CODE_SHIFT = 128, LOG2_CODE_SHIFT = 7 };
+
+/* Says which rows moved, if every row that differs is another one of ours. */
+static void print_moved(FILE *stream, const struct pair *pair, const struct hits *rows, const size_t *row_of)
+{
+    const char *separator = ";";
+    int64_t row = find_index(rows, 0, true);
+
+    for (; row < rows->extent && row_of[row] != (size_t)row; row = find_index(rows, row + 1, true)) {
+    }
+    if (row < rows->extent) {
+        return;
+    }
+    (void)fprintf(stream, ": %" PRId64 " of %" PRId64 " rows moved", rows->count, rows->extent);
+    row = find_index(rows, 0, true);
+    for (int i = 0; i < MOST_MOVED && row < rows->extent; i++, row = find_index(rows, row + 1, true)) {
+        (void)fprintf(stream, "%s row %" PRId64 " of %s is row %zu of %s", separator, row, pair->their_name,
+                      row_of[row], pair->our_name);
+        separator = ",";
+    }
+}
+
+/* The rows are copied and sorted for it. Without the memory for that the line says less. */
+static void print_order(FILE *stream, const struct pair *pair, const struct comparison *comparison)
+{
+    const size_t rows = (size_t)comparison->rows.extent;
+    const struct call call = {.rows = rows, .columns = comparison->elements / rows};
+    size_t *row_of = malloc(rows * sizeof *row_of);
+    struct array ours = {0};
+    struct array theirs = {0};
+    bool fits = false;
+
+    (void)fprintf(stream, "  the same values in another order");
+    if (rows > 1 && row_of && array_make(&ours, pair->ours) && array_make(&theirs, pair->theirs) &&
+        layout_fit_rows(&call, &ours, NULL, &theirs, row_of, &fits) && fits) {
+        print_moved(stream, pair, &comparison->rows, row_of);
+    }
+    (void)fputc('\n', stream);
+    array_release(&ours);
+    array_release(&theirs);
+    free(row_of);
+}
+
+void compare_print_remarks(FILE *stream, const struct pair *pair, const struct comparison *comparison)
+{
+    const struct spread *below = comparison->below;
+    const struct spread *above = comparison->above;
+    const bool is_float = dtype_is_float(pair->ours->dtype);
+
+    if (comparison->differ == 0) {
+        return;
+    }
+    if (!is_float && comparison->tolerated.count == 0 &&
+        below[LOG2_CODE_SHIFT].count + above[LOG2_CODE_SHIFT].count == comparison->differ &&
+        below[LOG2_CODE_SHIFT].least >= -CODE_SHIFT && above[LOG2_CODE_SHIFT].most <= CODE_SHIFT) {
+        (void)fprintf(stream, "  every difference is %d: one is int8, the other uint8\n", CODE_SHIFT);
+    }
+    if (is_float && below[0].count + above[0].count + comparison->zeros == comparison->differ) {
+        (void)fprintf(stream, "  no difference is more than one unit in the last place\n");
+    }
+    if (comparison->surplus == 0) {
+        print_order(stream, pair, comparison);
     }
 }

@@ -43,6 +43,7 @@ static const struct mode modes[] = {
 };
 enum { MODES = sizeof modes / sizeof modes[0] };
 
+static enum exit_status run_compare(int argc, char **argv);
 static enum exit_status run_hypotheses(int argc, char **argv);
 static enum exit_status run_info(int argc, char **argv);
 static enum exit_status run_help(int argc, char **argv);
@@ -53,6 +54,7 @@ static const struct {
     const char *summary;
     enum exit_status (*run)(int argc, char **argv);
 } others[] = {
+    {"compare", "two dumps, without an operator: compare A B", run_compare},
     {"hypotheses", "the known mistakes, with advice: hypotheses [OPERATOR]", run_hypotheses},
     {"info", "version, backends and CPU, for bug reports", run_info},
     {"help", "what a command takes", run_help},
@@ -225,6 +227,28 @@ static enum exit_status run_info(int argc, char **argv)
         return EXIT_ERROR;
     }
     print_info();
+    return EXIT_EQUAL;
+}
+
+static enum exit_status run_compare(int argc, char **argv)
+{
+    struct arguments arguments;
+
+    if (!options_parse(FOR_COMPARE, argc, argv, &arguments)) {
+        return EXIT_ERROR;
+    }
+    if (!arguments.text[OPTION_HELP]) {
+        return run_comparison(&arguments);
+    }
+    (void)printf("usage: npuquant compare A B [OPTION]...\n\n");
+    print_wrapped("", 0,
+                  "Compares two dumps, bit by bit, and says how many elements differ, by how much, and where. "
+                  "Dimensions of extent 1 need not agree. i1 and u1 are compared as numbers.");
+    (void)printf("\n");
+    options_print_help(FOR_COMPARE);
+    (void)printf("\n");
+    print_wrapped("exit status:", 0, "0 the dumps are equal; 1 something differs; 2 an error");
+    (void)printf("\nexample:\n  npuquant compare ours.npy theirs.npy\n");
     return EXIT_EQUAL;
 }
 

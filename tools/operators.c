@@ -36,14 +36,23 @@ npuq_dtype wanted_dtype(const struct arguments *arguments)
     return dtype_named(arguments->text[OPTION_DTYPE])->dtype;
 }
 
-bool check_tolerance(const struct arguments *arguments)
+bool check_tolerance_of(const struct arguments *arguments, npuq_dtype dtype)
 {
-    const bool floats = dtype_is_float(wanted_dtype(arguments));
+    const bool floats = dtype_is_float(dtype);
     const enum option wrong = floats ? OPTION_MAX_DIFF : OPTION_MAX_ULP;
 
+    if (dtype_is_words(dtype) && (arguments->number[OPTION_MAX_DIFF] != 0 || arguments->number[OPTION_MAX_ULP] != 0)) {
+        return report_error("--max-diff, --max-ulp: do not apply to %s: words are compared as bits",
+                            dtype_of(dtype)->name);
+    }
     return arguments->number[wrong] == 0 ||
            report_error("--%s: does not apply to a result of type %s; expected --%s", option_name(wrong),
-                        arguments->text[OPTION_DTYPE], option_name(floats ? OPTION_MAX_ULP : OPTION_MAX_DIFF));
+                        dtype_of(dtype)->name, option_name(floats ? OPTION_MAX_ULP : OPTION_MAX_DIFF));
+}
+
+bool check_tolerance(const struct arguments *arguments)
+{
+    return check_tolerance_of(arguments, wanted_dtype(arguments));
 }
 
 /* ---- outputs --------------------------------------------------------------------------------------------------- */

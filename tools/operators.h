@@ -60,8 +60,10 @@ bool describe_call(const struct operator_command *command, const struct operands
 /* What --dtype says. */
 npuq_dtype wanted_dtype(const struct arguments *arguments);
 
-/* Whether a result is compared in the unit that its type has; reports it if not. */
+/* Whether a result is compared in the unit that its type has, which --dtype or else the caller names; reports it if
+ * not. */
 bool check_tolerance(const struct arguments *arguments);
+bool check_tolerance_of(const struct arguments *arguments, npuq_dtype dtype);
 
 /* The words that trans_quant_param makes of scale and offset. */
 npuq_tensor shape_of_words(const struct operands *operands, npuq_dtype dtype);

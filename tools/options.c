@@ -20,7 +20,7 @@ enum {
     FOR_FLOAT_RESULTS = FOR_ANTI_QUANT | FOR_SUMS | FOR_QUANT_MATMUL,
     FOR_ALL = (1 << COMMANDS) - 1,
     FOR_CAUSES = FOR_DIAGNOSE | FOR_EXPLAIN | FOR_HARD_INPUTS,
-    FOR_ALL_WAYS = FOR_ALL | FOR_HARD_INPUTS,
+    FOR_ALL_WAYS = FOR_ALL | FOR_HARD_INPUTS | FOR_COMPARE,
 };
 
 enum kind {
@@ -56,6 +56,8 @@ static const struct row rows[] = {
     {OPTION_X1, POSITIONAL, FOR_QUANT_MATMUL, "x1", "X1", NULL, "the activations: i1, [..., M, K]", 0, 0},
     {OPTION_X2, POSITIONAL, FOR_QUANT_MATMUL, "x2", "X2", NULL, "the weights: i1, [..., K, N]", 0, 0},
     {OPTION_SCALE, POSITIONAL, FOR_TRANS_QUANT_PARAM, "scale", "SCALE", NULL, "scales: f4, 1-D or 2-D", 0, 0},
+    {OPTION_A, POSITIONAL, FOR_COMPARE, "a", "A", NULL, "a dump", 0, 0},
+    {OPTION_B, POSITIONAL, FOR_COMPARE, "b", "B", NULL, "another one, of the same type and shape", 0, 0},
     {OPTION_SCALES, REQUIRED_INPUT, FOR_QUANTIZE, "scales", "FILE", NULL,
      "one scale, or one for each index of the quantised dimension", 0, 0},
     {OPTION_ZERO_POINTS, INPUT, FOR_QUANTIZE, "zero-points", "FILE", NULL, "zero points, shaped as the scales", 0, 0},
@@ -122,6 +124,8 @@ static const struct row rows[] = {
      "type of the result", 0, 0},
     {OPTION_BF16, NAMES, FOR_ALL, "bf16", "NAME,...", NULL,
      "inputs whose u2 elements are bfloat16 (x, scales, ...); may be repeated", 0, 0},
+    {OPTION_BF16, NAMES, FOR_COMPARE, "bf16", "NAME,...", NULL,
+     "which files have u2 elements that are bfloat16: a, b, or a,b", 0, 0},
     {OPTION_AT, INDEX, FOR_EXPLAIN, "at", "I,J,...", NULL,
      "the element to explain, an index for each dimension of the result, of which int4 count singly; may be repeated "
      "(required)",
@@ -149,13 +153,13 @@ static const struct row rows[] = {
     {OPTION_EXPECT_SCALE, TEXT, FOR_SCALES, "expect-scale", "FILE", NULL, "the same for the scales", 0, 0},
     {OPTION_EXPECT_OFFSET, TEXT, FOR_DYNAMIC_QUANT_ASYMMETRIC, "expect-offset", "FILE", NULL,
      "the same for the offsets", 0, 0},
-    {OPTION_MAX_DIFF, INTEGER, FOR_INTEGER_RESULTS, "max-diff", "N", "0",
+    {OPTION_MAX_DIFF, INTEGER, FOR_INTEGER_RESULTS | FOR_COMPARE, "max-diff", "N", "0",
      "how far an element of an integer result may be off", 0, INT32_MAX},
     {OPTION_MAX_ULP, INTEGER, FOR_SCALES, "max-ulp", "N", "0",
      "how many float32 steps a scale or an offset may be off; NaN equals NaN", 0, INT32_MAX},
-    {OPTION_MAX_ULP, INTEGER, FOR_FLOAT_RESULTS, "max-ulp", "N", "0",
+    {OPTION_MAX_ULP, INTEGER, FOR_FLOAT_RESULTS | FOR_COMPARE, "max-ulp", "N", "0",
      "how many steps of its type an element of a floating-point result may be off", 0, INT32_MAX},
-    {OPTION_MAX_DIFFS, INTEGER, FOR_ALL, "max-diffs", "N", "10",
+    {OPTION_MAX_DIFFS, INTEGER, FOR_ALL | FOR_COMPARE, "max-diffs", "N", "10",
      "how many single differences of each comparison are shown; all are counted", 0, INT64_MAX},
     {OPTION_ADMISSIBLE, FLAG, FOR_ALL, "admissible", NULL, NULL,
      "exit with 0 also if all differences are those of the device's vector division, which quantize with --div-mode "
@@ -453,8 +457,8 @@ static bool check_complete(unsigned command, const struct arguments *arguments)
 static bool check_compared(unsigned command, const struct arguments *arguments)
 {
     static const enum option of_comparisons[] = {OPTION_MAX_DIFF, OPTION_MAX_ULP, OPTION_MAX_DIFFS};
-    const bool compared =
-        arguments->text[OPTION_EXPECT] || arguments->text[OPTION_EXPECT_SCALE] || arguments->text[OPTION_EXPECT_OFFSET];
+    const bool compared = (command & FOR_COMPARE) || arguments->text[OPTION_EXPECT] ||
+                          arguments->text[OPTION_EXPECT_SCALE] || arguments->text[OPTION_EXPECT_OFFSET];
 
     if ((command & FOR_DIAGNOSE) && !compared) {
         return report_error("no --expect given; see --help");

@@ -20,6 +20,7 @@ enum {
     FOR_DIAGNOSE = 2 << COMMAND_QUANT_MATMUL,
     FOR_EXPLAIN = 4 << COMMAND_QUANT_MATMUL,
     FOR_HARD_INPUTS = 8 << COMMAND_QUANT_MATMUL, /* there are no inputs: they are made */
+    FOR_COMPARE = 16 << COMMAND_QUANT_MATMUL,    /* without an operator: two files are compared */
 };
 #undef BIT
 
@@ -47,6 +48,8 @@ enum option {
     OPTION_PERTOKEN_SCALE,
     OPTION_WORDS,
     OPTION_BIAS,
+    OPTION_A,
+    OPTION_B,
     INPUTS,
     /* Outputs, and in the same order what they are compared with. */
     OPTION_OUTPUT = INPUTS,

@@ -320,6 +320,9 @@ static void compare_pair(const struct run *run, const char *name, struct pair *p
         report_error("out of memory to compare %s", name);
     } else if (comparison.differ > 0 || !text_of(run, OPTION_QUIET)) {
         compare_print(run->report, name, pair, &comparison, run->arguments->number[OPTION_MAX_DIFFS]);
+        if (!run->command) { /* nobody knows what either result should be */
+            compare_print_remarks(run->report, pair, &comparison);
+        }
     }
     if (comparison.differ > 0) {
         *status = EXIT_DIFFERENT;
@@ -448,6 +451,70 @@ enum exit_status run_operator(const struct operator_command *command, const stru
                 status = compared;
             }
         }
+    }
+    release(&run);
+    return status;
+}
+
+/* ---- two dumps ------------------------------------------------------------------------------------------------- */
+
+/* The first dimension from d on of which the extent is not 1. */
+static int skip_ones(const npuq_tensor *tensor, int d)
+{
+    while (d < tensor->ndim && tensor->shape[d] == 1) {
+        d++;
+    }
+    return d;
+}
+
+/* Gives a view the shape of another tensor, if they differ by dimensions of extent 1 at most. */
+static bool take_shape(npuq_tensor *view, const npuq_tensor *tensor)
+{
+    const npuq_tensor own = *view;
+    int next = skip_ones(&own, 0);
+
+    view->ndim = tensor->ndim;
+    for (int d = 0; d < tensor->ndim; d++) {
+        view->shape[d] = tensor->shape[d];
+        view->strides[d] = 1;
+        if (tensor->shape[d] == 1) {
+            continue;
+        }
+        if (next == own.ndim || own.shape[next] != tensor->shape[d]) {
+            return false;
+        }
+        view->strides[d] = own.strides[next];
+        next = skip_ones(&own, next + 1);
+    }
+    return next == own.ndim;
+}
+
+/* Codes are compared as numbers, whether or not 128 has been added to them. */
+static bool is_code(const npuq_tensor *tensor)
+{
+    return tensor->dtype == NPUQ_INT8 || tensor->dtype == NPUQ_UINT8;
+}
+
+enum exit_status run_comparison(const struct arguments *arguments)
+{
+    struct run run = {.arguments = arguments, .report = stdout};
+    const npuq_tensor *ours = &run.inputs[OPTION_A].tensor;
+    const struct tensor_file *file = &run.inputs[OPTION_B];
+    enum exit_status status = EXIT_ERROR;
+
+    if (check_stdin(&run) && load_inputs(&run) && check_tolerance_of(arguments, ours->dtype)) {
+        npuq_tensor theirs = file->tensor;
+        struct pair pair = {.ours = ours, .theirs = &theirs, .our_name = "A", .their_name = "B"};
+        const bool same_shape = take_shape(&theirs, ours);
+        if (!same_shape || !(compare_possible(ours, &theirs) || (is_code(ours) && is_code(&theirs)))) {
+            refuse_comparison(file, ours, run.inputs[OPTION_A].path, "");
+        } else {
+            status = EXIT_EQUAL;
+            compare_pair(&run, file->path, &pair, &status);
+        }
+    }
+    if (status != EXIT_ERROR && !inputs_are_whole(&run)) {
+        status = EXIT_ERROR;
     }
     release(&run);
     return status;

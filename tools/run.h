@@ -15,4 +15,7 @@ enum exit_status {
  * take back. */
 enum exit_status run_operator(const struct operator_command *command, const struct arguments *arguments, unsigned mode);
 
+/* Compares the two files that the arguments of FOR_COMPARE name. */
+enum exit_status run_comparison(const struct arguments *arguments);
+
 #endif
