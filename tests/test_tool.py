@@ -6,8 +6,11 @@ NPUQUANT_TOOL is the path of the tool. NPUQ_TEST_SEED repeats a run. What is ski
 CI=true it fails the run, unless it wants rights that a container may lack.
 """
 import ctypes
+import gzip
+import io
 import json
 import os
+import pickle
 import pty
 import re
 import resource
@@ -18,6 +21,7 @@ import tempfile
 import time
 import unittest
 import warnings
+import zipfile
 
 import numpy as np
 from numpy_operators import (SEED, anti_quant, dequant, dynamic, dynamic_block_quant, dynamic_quant, f4, quant_matmul,
@@ -1071,6 +1075,32 @@ class Failures(ToolTest):
                 self.run_badly("quantize", "bad.npy", "--scales", "one.npy", "-o", "y.npy", says="bad.npy: ")
                 self.run_badly("quantize", "x.npy", "--scales", "bad.npy", "-o", "y.npy", says="bad.npy: ")
                 self.run_badly("quantize", "/dev/stdin", "--scales", "one.npy", input=data, says="/dev/stdin: ")
+
+    def test_files_of_other_kinds(self):
+        """One line that names the way out. The writers are Python's own; PyTorch's and safetensors' files by hand."""
+        zipped = io.BytesIO()
+        with zipfile.ZipFile(zipped, "w") as archive:
+            archive.writestr("archive/data.pkl", b"\x80\x02.")
+        zipped = zipped.getvalue()
+        text = b'{"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+        pickles = [(pickle.dumps(np.ones(2), protocol), "a pickle; load it") for protocol in range(2, 6)]
+        for data, says in (
+            (zipped, "PyTorch's; write it with numpy.save(path, tensor.cpu().numpy())\n"),
+            (bytes.fromhex("80028a0a6cfc9c46f9206aa850192e"), "PyTorch's; write it"),
+            (gzip.compress(npy_bytes(header(), bytes(8))), "gzip; gunzip it first\n"),
+            (b"\x89HDF\r\n\x1a\n" + bytes(40), "HDF5; "),
+            (len(text).to_bytes(8, "little") + text + bytes(4), "safetensors; write it with numpy.save("),
+            *pickles,
+        ):
+            with self.subTest(says):
+                self.write("bad", data)
+                for words, options in ((("bad",), {}), (("/dev/stdin",), {"input": data})):
+                    self.run_badly("quantize", *words, "--scales", "one.npy", says="not a .npy file but " + says,
+                                   **options)
+                for length in range(min(len(data), 60)):
+                    self.write("bad", data[:length])
+                    self.run_badly("quantize", "x.npy", "--scales", "one.npy", "--expect", "bad",
+                                   says="bad: not a .npy file")
 
     def test_one_byte(self):
         self.write("bad.npy", npy_bytes(header("'|i1'", shape="(1,)")))
