@@ -335,6 +335,50 @@ class Headers(ToolTest):
             self.quantize()
             self.assert_output("y.npy", np.array([1, -2], "i1"))
 
+    def test_bfloat16(self):
+        """Its bits as types of 16 bits, and as float32, of special values as well: inputs and what is compared."""
+        bits = np.append(rng.integers(0, 2**16, 1022), [0x7FC0, 0x7F81]).astype("u2").reshape(8, 128)
+        sums = random_integers((8, 128), "i4")
+        save(self.path("sums.npy"), sums)
+        save(self.path("bits.npy"), bits)
+        self.run_well("quantize", "bits.npy", "--scales", "one.npy", "--bf16", "x", "-o", "quantized.npy")
+        dequant = ("dequant", "sums.npy", "--weight-scale", "one.npy", "--dtype", "bfloat16")
+        self.run_well(*dequant, "-o", "result.npy")
+        for file, words in (("bits.npy", ("quantize", "x.npy", "--scales", "one.npy", "--bf16", "x", "--expect",
+                                          "quantized.npy")),
+                            ("result.npy", (*dequant, "--expect", "x.npy"))):
+            array = np.load(self.path(file)).astype("u2")  # in this machine's byte order
+            for stored in (array.view("i2"), array.view("V2"), (array.astype("u4") << 16).view(f4)):
+                for order in "CF":
+                    save(self.path("x.npy"), stored, order)
+                    self.assertIn("elements equal", self.run_well(*words))
+                    if stored.dtype.kind != "V":  # which NumPy writes without a byte order
+                        save(self.path("x.npy"), stored.astype(stored.dtype.newbyteorder(">")), order)
+                        self.assertIn("elements equal", self.run_well(*words))
+            done = self.run_well(*[word.replace("x.npy", "/dev/stdin") for word in words], input=self.read("x.npy"))
+            self.assertIn("elements equal", done)
+        # As ml_dtypes writes it.
+        self.write("x.npy", npy_bytes(header("'<V2'"), f4([1, -2.5]).view("<u2")[1::2].tobytes()))
+        self.run_well("quantize", "x.npy", "--scales", "one.npy", "--bf16=x", "-o", "y.npy")
+        self.assert_output("y.npy", np.array([1, -2], "i1"))
+
+    def test_no_bfloat16(self):
+        x = np.ones((3, 4, 5), f4)
+        x[1, 2, 3] = 0.1
+        words = ("quantize", "x.npy", "--scales", "one.npy", "--bf16=x")
+        says = "[1, 2, 3] is 0.100000001 (0x3DCCCCCD), which no bfloat16 is: its lower 16 bits are not 0\n"
+        save(self.path("int8.npy"), x.astype("i1"))
+        for order in "CF":
+            save(self.path("x.npy"), x, order)
+            self.run_badly(*words, says="x.npy: " + says)
+            self.run_badly("anti-quant", "int8.npy", "--scale", "one.npy", "--dtype=bfloat16", "--expect", "x.npy",
+                           says="x.npy: " + says)
+        for dtype in ("i2", "V2"):
+            save(self.path("x.npy"), np.zeros(3, dtype), "C")
+            self.run_badly(*words[:-1], says=f"x.npy: holds {dtype}; if its 16 bits are bfloat16, say --bf16 x\n")
+        save(self.path("x.npy"), np.zeros((0, 4), f4))
+        self.run_well(*words, "--axis=0")
+
     def test_scalar(self):
         words = self.save_inputs(x=np.ones((2, 2), f4), scale=np.ones((1, 2), f4), group_index=np.array([2]),
                                  offset=np.array(3, f4))
@@ -996,8 +1040,8 @@ class TwoDumps(ToolTest):
         save(self.path("a.npy"), x.astype("i1"))
         self.run_badly("compare", "a.npy", "b.npy", says="b.npy: holds i4 [3, 4]; expected i1 [3, 4] to ")
         save(self.path("b.npy"), x.astype("u2"))
-        self.run_badly("compare", "b.npy", "b.npy", "--bf16", "a", says="b.npy: holds u2 (unsigned 16-bit integers); if "
-                                                                         "they are bfloat16, say --bf16 b\n")
+        self.run_badly("compare", "b.npy", "b.npy", "--bf16", "a",
+                       says="b.npy: holds u2; if its 16 bits are bfloat16, say --bf16 b\n")
         whole = npy_bytes(header(), bytes(8))
         self.write("a.npy", whole)
         self.write("cut.npy", whole[:-1])
@@ -1125,6 +1169,7 @@ class Failures(ToolTest):
 
     def test_command_lines(self):
         x = ("quantize", "x.npy", "--scales", "one.npy")
+        save(self.path("int8.npy"), np.ones(1, "i1"))
         for words, says in (
             ((), "no command"),
             (("quantise",), "no command quantise; did you mean quantize?\n"),
@@ -1184,7 +1229,8 @@ class Failures(ToolTest):
             ((*x, "--bf16", "y"), "no input called 'y'"),
             ((*x, "--bf16", "x,,scales"), "no input called ''"),
             ((*x, "--bf16", ""), "no input called ''"),
-            ((*x, "--bf16", "x"), "x.npy: holds f4, not u2 as --bf16 x says"),
+            ((*x, "--zero-points", "int8.npy", "--bf16", "zero-points"),
+             "int8.npy: holds i1; --bf16 zero-points is for u2, i2, V2 and f4\n"),
             ((*x, "--backend", "abacus"), "no 'abacus'"),
             ((*x, "-o", ""), "--output: an empty name"),
             ((*x, "--zero-points", "none.npy"), "none.npy"),
@@ -1313,14 +1359,15 @@ class Failures(ToolTest):
     def test_float64(self):
         self.write("wide.npy", npy_bytes(header("'>f8'"), bytes(16)))
         self.run_badly("quantize", "wide.npy", "--scales", "one.npy", says="wide.npy: elements of type '>f8'; expected "
-                       "one of f4 f2 i1 u1 i4 i8 u8 u2; float64 becomes f4 with astype(np.float32)\n")
+                       "one of f4 f2 i1 u1 i4 i8 u8 u2 i2 V2; float64 becomes f4 with astype(np.float32)\n")
         self.write("wide.npy", npy_bytes(header("'<c8'"), bytes(16)))
-        self.run_badly("quantize", "wide.npy", "--scales", "one.npy", says="expected one of f4 f2 i1 u1 i4 i8 u8 u2\n")
+        self.run_badly("quantize", "wide.npy", "--scales", "one.npy",
+                       says="expected one of f4 f2 i1 u1 i4 i8 u8 u2 i2 V2\n")
 
     def test_unnamed_bfloat16(self):
         save(self.path("u.npy"), np.ones((2, 3), "u2"))
-        self.run_badly("quantize", "u.npy", "--scales", "one.npy", says="u.npy: holds u2 (unsigned 16-bit integers); "
-                       "if they are bfloat16, say --bf16 x")
+        self.run_badly("quantize", "u.npy", "--scales", "one.npy", says="u.npy: holds u2; if its 16 bits are "
+                       "bfloat16, say --bf16 x\n")
         self.run_badly("trans-quant-param", "u.npy", "--bf16", "scale", says="trans_quant_param: scale: ")
 
     def test_the_library_refuses(self):
@@ -1582,7 +1629,7 @@ class Streams(ToolTest):
         self.run_badly("quantize", "x.npy", "--scales", "one.npy", "--expect", "-", input=self.read("x.npy"),
                        says="stdin: holds f4 [6, 8]; expected i1 [6, 8] to compare with y")
         self.run_badly("quantize", "-", "--scales", "one.npy", "--bf16", "x", input=self.read("x.npy"),
-                       says="stdin: holds f4, not u2")
+                       says="which no bfloat16 is: ")
         self.run_badly("quantize", "-", "--scales", "-", input=b"",
                        says="stdin (-): is named for x and for scales; expected one of them")
         self.run_badly("quantize", "-", "--scales", "one.npy", "--expect", "-", says="for x and for expect;")

@@ -167,15 +167,17 @@ static bool read_order(struct reader *reader, struct npy *npy)
     return fail(reader, "malformed header: fortran_order is neither True nor False");
 }
 
+#define EXPECTED_TYPES "expected one of f4 f2 i1 u1 i4 i8 u8 u2 i2 V2"
+
 static bool read_type(struct reader *reader, struct npy *npy)
 {
-    static const char *const types[] = {"f4", "f2", "i1", "u1", "i4", "i8", "u8", "u2"};
+    static const char *const types[] = {"f4", "f2", "i1", "u1", "i4", "i8", "u8", "u2", "i2", "V2"};
     char descr[16];
     const char *type = descr;
     bool little = is_little_endian();
 
     if (peek(reader) == '[') {
-        return fail(reader, "structured elements; expected one of f4 f2 i1 u1 i4 i8 u8 u2");
+        return fail(reader, "structured elements; " EXPECTED_TYPES);
     }
     if (!read_string(reader, descr, sizeof descr, "descr")) {
         return false;
@@ -192,7 +194,7 @@ static bool read_type(struct reader *reader, struct npy *npy)
             return true;
         }
     }
-    return fail(reader, "elements of type '%s'; expected one of f4 f2 i1 u1 i4 i8 u8 u2%s", descr,
+    return fail(reader, "elements of type '%s'; " EXPECTED_TYPES "%s", descr,
                 strcmp(type, "f8") == 0 ? "; float64 becomes f4 with astype(np.float32)" : "");
 }
 

@@ -22,7 +22,7 @@
 #define NPY_MAX_PREFIX (12 + NPY_MAX_HEADER)
 
 struct npy {
-    char type[3];       /* NumPy's name without the byte order: f4 f2 i1 u1 i4 i8 u8 u2 */
+    char type[3];       /* NumPy's name without the byte order: f4 f2 i1 u1 i4 i8 u8 u2 i2 V2 */
     size_t item_size;   /* bytes of an element */
     bool swapped;       /* the elements are in the other byte order than this machine's */
     bool fortran_order; /* the first extent varies fastest */

@@ -123,9 +123,8 @@ static const struct row rows[] = {
     {OPTION_DTYPE, CHOICE, FOR_QUANT_MATMUL, "dtype", "int8|float16|bfloat16|float32|int32", "int8",
      "type of the result", 0, 0},
     {OPTION_BF16, NAMES, FOR_ALL, "bf16", "NAME,...", NULL,
-     "inputs whose u2 elements are bfloat16 (x, scales, ...); may be repeated", 0, 0},
-    {OPTION_BF16, NAMES, FOR_COMPARE, "bf16", "NAME,...", NULL,
-     "which files have u2 elements that are bfloat16: a, b, or a,b", 0, 0},
+     "inputs that are bfloat16 (x, scales, ...): u2, i2, V2, or f4 of values that it has; may be repeated", 0, 0},
+    {OPTION_BF16, NAMES, FOR_COMPARE, "bf16", "NAME,...", NULL, "which files are bfloat16: a, b, or a,b", 0, 0},
     {OPTION_AT, INDEX, FOR_EXPLAIN, "at", "I,J,...", NULL,
      "the element to explain, an index for each dimension of the result, of which int4 count singly; may be repeated "
      "(required)",

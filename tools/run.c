@@ -76,16 +76,20 @@ static bool check_output_paths(struct run *run)
     return true;
 }
 
-/* NumPy has no bfloat16: the user says which unsigned 16-bit integers are some. */
-static bool check_bfloat16(const npuq_tensor *tensor, const char *path, const char *name, bool is_bfloat16)
+/* NumPy has no bfloat16: the user says which files are some. */
+static bool take_bfloat16(struct tensor_file *file, const char *name, bool is_bfloat16)
 {
-    if (tensor->dtype == NPUQ_BFLOAT16 && !is_bfloat16) {
-        return report_error("%s: holds u2 (unsigned 16-bit integers); if they are bfloat16, say --bf16 %s", path, name);
+    const npuq_dtype dtype = file->tensor.dtype;
+
+    if (dtype == NPUQ_BFLOAT16 && !is_bfloat16) {
+        return report_error("%s: holds %s; if its 16 bits are bfloat16, say --bf16 %s", file->path, file->type, name);
     }
-    if (tensor->dtype != NPUQ_BFLOAT16 && is_bfloat16) {
-        return report_error("%s: holds %s, not u2 as --bf16 %s says", path, dtype_of(tensor->dtype)->npy, name);
+    if (dtype == NPUQ_BFLOAT16 || !is_bfloat16) {
+        return true;
     }
-    return true;
+    return dtype == NPUQ_FLOAT32
+               ? tensor_file_to_bfloat16(file)
+               : report_error("%s: holds %s; --bf16 %s is for u2, i2, V2 and f4", file->path, file->type, name);
 }
 
 /* A file is read once, from its beginning to its end. */
@@ -145,7 +149,7 @@ static bool load_inputs(struct run *run)
         }
         npuq_tensor *tensor = &run->inputs[i].tensor;
         if (!tensor_file_load(&run->inputs[i], path) ||
-            !check_bfloat16(tensor, run->inputs[i].path, name, run->arguments->is_bfloat16[i])) {
+            !take_bfloat16(&run->inputs[i], name, run->arguments->is_bfloat16[i])) {
             return false;
         }
         interpret(run, i, tensor);
@@ -181,10 +185,9 @@ static bool refuse_comparison(const struct tensor_file *file, const npuq_tensor 
     char shape[TENSOR_SHAPE_SIZE];
     char their_shape[TENSOR_SHAPE_SIZE];
 
-    return report_error("%s: holds %s %s; expected %s %s to compare with %s, which is %s%s", file->path,
-                        dtype_of(file->tensor.dtype)->npy, tensor_format_shape(their_shape, &file->tensor),
-                        dtype_of(ours->dtype)->npy, tensor_format_shape(shape, ours), name, dtype_of(ours->dtype)->name,
-                        hint);
+    return report_error("%s: holds %s %s; expected %s %s to compare with %s, which is %s%s", file->path, file->type,
+                        tensor_format_shape(their_shape, &file->tensor), dtype_of(ours->dtype)->npy,
+                        tensor_format_shape(shape, ours), name, dtype_of(ours->dtype)->name, hint);
 }
 
 static bool load_expected(struct run *run, int i)
@@ -199,6 +202,9 @@ static bool load_expected(struct run *run, int i)
     }
     const npuq_tensor *ours = &run->operands.outputs[i];
     const npuq_tensor *theirs = &run->expected[i].tensor;
+    if (ours->dtype == NPUQ_BFLOAT16 && theirs->dtype == NPUQ_FLOAT32 && !tensor_file_to_bfloat16(&run->expected[i])) {
+        return false;
+    }
     return compare_possible(ours, theirs) ||
            refuse_comparison(&run->expected[i], ours, output_names[i], packing_hint(run, ours, theirs));
 }

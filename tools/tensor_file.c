@@ -59,12 +59,14 @@ const char *tensor_format_shape(char text[TENSOR_SHAPE_SIZE], const npuq_tensor 
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* The first row with the type is the one: int32 for i4, and bfloat16 for u2. */
+/* The first row with the type is the one: int32 for i4, and bfloat16 for u2. NumPy has no bfloat16, so that writers
+ * give its bits as any type of 16 bits. */
 static npuq_dtype type_of(const struct npy *npy)
 {
+    const char *type = npy->item_size == 2 && npy->type[0] != 'f' ? "u2" : npy->type;
     int i = 0;
 
-    while (i < DTYPES - 1 && strcmp(dtypes[i].npy, npy->type) != 0) {
+    while (i < DTYPES - 1 && strcmp(dtypes[i].npy, type) != 0) {
         i++;
     }
     return dtypes[i].dtype;
@@ -204,7 +206,45 @@ bool tensor_file_load(struct tensor_file *file, const char *path)
     if (npy.swapped) {
         swap_bytes(file->owned, npy.count, npy.item_size);
     }
+    memcpy(file->type, npy.type, sizeof file->type);
     return true;
+}
+
+/* Names the element that is so far from the beginning of the data. */
+static bool report_inexact(const struct tensor_file *file, size_t i, uint32_t bits)
+{
+    npuq_tensor place = file->tensor;
+    char index[TENSOR_SHAPE_SIZE];
+    char value[DTYPE_TEXT_SIZE];
+
+    for (int d = 0; d < place.ndim; d++) {
+        place.shape[d] = (int64_t)i / place.strides[d] % place.shape[d];
+    }
+    return report_error("%s: %s is %s, which no bfloat16 is: its lower 16 bits are not 0", file->path,
+                        tensor_format_shape(index, &place), dtype_format(value, NPUQ_FLOAT32, bits));
+}
+
+bool tensor_file_to_bfloat16(struct tensor_file *file)
+{
+    const size_t count = tensor_element_count(&file->tensor);
+    const unsigned char *from = file->tensor.data;
+
+    if (!file->owned) {
+        file->owned = allocate(file->path, count * sizeof(uint16_t));
+    }
+    unsigned char *to = file->owned; /* perhaps the same memory: it is written behind what is read */
+    for (size_t i = 0; to && i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, from + i * sizeof bits, sizeof bits);
+        const uint16_t upper = (uint16_t)(bits >> 16);
+        if ((bits & 0xFFFF) != 0) {
+            return report_inexact(file, i, bits);
+        }
+        memcpy(to + i * sizeof upper, &upper, sizeof upper);
+    }
+    file->tensor.data = to;
+    file->tensor.dtype = NPUQ_BFLOAT16;
+    return to != NULL;
 }
 
 bool tensor_file_is_whole(const struct tensor_file *file)

@@ -21,15 +21,20 @@ const char *tensor_format_shape(char text[TENSOR_SHAPE_SIZE], const npuq_tensor 
 /* A tensor that was loaded from a file: a view of the mapped file, or of memory of its own. All zeros is none. */
 struct tensor_file {
     npuq_tensor tensor;
+    char type[3];          /* NumPy's name of its elements in the file */
     const char *path;      /* as messages name it: "stdin" for "-" */
     struct os_file source; /* open while mapped is not null */
     const void *mapped;
     void *owned;
 };
 
-/* Loads a .npy file; unsigned 16-bit integers become bfloat16. Reports what is wrong and returns false on failure;
- * there is nothing to release then. */
+/* Loads a .npy file; 16 bits that are not float16 (u2, i2, V2) become bfloat16. Reports what is wrong and returns false
+ * on failure; there is nothing to release then. */
 bool tensor_file_load(struct tensor_file *file, const char *path);
+
+/* Makes bfloat16 of float32. Reports the first element that is no bfloat16, or that there is not the memory, and
+ * returns false then. */
+bool tensor_file_to_bfloat16(struct tensor_file *file);
 
 /* Whether the file behind the tensor still has all that was mapped: the part of a page that is cut off reads as zeros.
  * Reports it, and returns false, if not. */
