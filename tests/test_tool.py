@@ -828,6 +828,46 @@ class Comparing(ToolTest):
                               "  [2]: npuquant 0x0000400040400000 (scale 3, offset 0), "
                               "file 0x00006000C0400000 (scale -3, offset -256)\n")
 
+    def test_shapes_of_parameters(self):
+        """Dimensions of extent 1 do not count, and flat files are taken."""
+        x = random_floats((3, 4, 8), "f4")
+        save(self.path("x.npy"), x)
+        words = ("dynamic-quant-asymmetric", "x.npy")
+        self.run_well(*words, "--scale-output", "scale.npy", "--offset-output", "offset.npy")
+        for name in ("scale", "offset"):
+            ours = np.load(self.path(f"{name}.npy"))
+            for shape in ((3, 4), (3, 4, 1), (1, 3, 4), (3, 1, 1, 4), (12,), (12, 1), (1, 12)):
+                for order in "CF":
+                    theirs = ours.reshape(shape)
+                    save(self.path("e.npy"), theirs, order)
+                    expect = (*words, f"--expect-{name}", "e.npy")
+                    self.assertIn(f"{name}: all 12 elements equal\n", self.run_well(*expect))
+                    theirs = theirs.copy()
+                    theirs.reshape(-1)[7] = -12345.5
+                    save(self.path("e.npy"), theirs, order)
+                    self.assertIn("\n  [1, 3]: npuquant ", self.run_well(*expect, status=1))
+                    self.assertIn('"results"', self.run_well("diagnose", *expect, "--json", status=1))
+            for shape in ((4, 3), (6, 2), (3, 4, 2), (24,), (3, 2, 2), (), (0,)):
+                save(self.path("e.npy"), np.resize(ours, shape))
+                self.run_badly(*words, f"--expect-{name}", "e.npy", says=f"expected f4 [3, 4] to compare with {name}, ")
+        for shape in ((), (1,), (1, 1)):  # of a tensor
+            save(self.path("x.npy"), x)
+            pertensor = ("dynamic-quant", "x.npy", "--quant-mode=pertensor")
+            self.run_well(*pertensor, "--scale-output", "scale.npy")
+            save(self.path("e.npy"), np.load(self.path("scale.npy")).reshape(shape))
+            self.run_well(*pertensor, "--expect-scale", "e.npy")
+        save(self.path("x.npy"), x[:0])
+        for shape in ((0, 4), (0,), (1, 0, 4), (0, 7, 1)):
+            save(self.path("e.npy"), np.zeros(shape, f4))
+            if shape[-1] != 1:
+                self.run_well("dynamic-quant", "x.npy", "--expect-scale", "e.npy")
+            else:
+                self.run_badly("dynamic-quant", "x.npy", "--expect-scale", "e.npy", says="holds f4 [0, 7, 1]; ")
+        # The result itself has its shape.
+        save(self.path("e.npy"), np.zeros((0, 4, 8, 1), "i1"))
+        self.run_badly("dynamic-quant", "x.npy", "--expect", "e.npy",
+                       says="holds i1 [0, 4, 8, 1]; expected i1 [0, 4, 8] ")
+
     def test_what_cannot_be_compared(self):
         for expected, holds in ((self.y.astype("u1"), "u1 [40, 24]"), (self.y[:-1], "i1 [39, 24]"),
                                 (self.y.reshape(-1), "i1 [960]"), (self.y.astype("u2"), "u2 [40, 24]"),

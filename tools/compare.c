@@ -33,6 +33,43 @@ npuq_dtype compare_their_dtype(const struct pair *pair)
     return dtype_of(ours)->kind == dtype_of(theirs)->kind ? ours : theirs;
 }
 
+/* The dimensions that are not 1, in order. */
+static npuq_tensor squeeze(const npuq_tensor *tensor)
+{
+    npuq_tensor squeezed = *tensor;
+
+    squeezed.ndim = 0;
+    for (int d = 0; d < tensor->ndim; d++) {
+        if (tensor->shape[d] != 1) {
+            squeezed.shape[squeezed.ndim] = tensor->shape[d];
+            squeezed.strides[squeezed.ndim++] = tensor->strides[d];
+        }
+    }
+    return squeezed;
+}
+
+void compare_take_shape(const npuq_tensor *ours, npuq_tensor *theirs)
+{
+    const npuq_tensor from = squeeze(theirs);
+    const npuq_tensor to = squeeze(ours);
+    const bool same = from.ndim == to.ndim && memcmp(from.shape, to.shape, (size_t)to.ndim * sizeof to.shape[0]) == 0;
+    npuq_tensor taken = *ours;
+    int next = 0;
+
+    if (!same && (from.ndim != 1 || tensor_element_count(&from) != tensor_element_count(ours))) {
+        return;
+    }
+    for (int d = 0; d < ours->ndim; d++) {
+        taken.strides[d] = same ? 0 : ours->strides[d] * from.strides[0]; /* ours is contiguous */
+        if (same && ours->shape[d] != 1) {
+            taken.strides[d] = from.strides[next++];
+        }
+    }
+    taken.data = theirs->data;
+    taken.dtype = theirs->dtype;
+    *theirs = taken;
+}
+
 /* ---- one element ----------------------------------------------------------------------------------------------- */
 
 /* Fills in how far two elements of which the bits or the types differ are apart; false if they count as equal. */
