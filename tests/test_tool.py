@@ -903,6 +903,42 @@ class Comparing(ToolTest):
                       ("dynamic-quant", "x.npy", "--expect-scale", "packed.npy")):
             self.assertRegex(self.run_badly(*words), r"expected .*, which is \w+\n\Z")
 
+    def test_layouts_of_int4(self):
+        """Words, bytes of two, and spread out."""
+        for shape in ((40, 24), (2, 3, 16), (8,)):
+            x = random_floats(shape, "f2", special=0)
+            save(self.path("x.npy"), x)
+            words = ("quantize", "x.npy", "--scales", "one.npy", "--dtype=int4", "--div-mode=false")
+            spread = quantize(x, np.array([1], f4), None, -1, False, "int8").clip(-8, 7)
+            nibbles = spread & 15
+            packed = (nibbles[..., ::2] | nibbles[..., 1::2] << 4).astype("u1")
+            self.run_well(*words, "-o", "y.npy")
+            self.assertEqual(packed.tobytes(), np.load(self.path("y.npy")).astype("<i4").tobytes())
+            for theirs in (packed, packed.view("i1"), spread):
+                for order in "CF":
+                    save(self.path("e.npy"), theirs, order)
+                    self.assertIn(f"y: all {x.size} elements equal\n", self.run_well(*words, "--expect", "e.npy"))
+                    planted = theirs.copy()
+                    planted[..., 3:4] ^= 1
+                    save(self.path("e.npy"), planted, order)
+                    out = self.run_well(*words, "--expect", "e.npy", status=1)
+                    self.assertRegex(out, rf"\Ay: {x.size // shape[-1]} of {x.size} elements differ")
+                    column = 3 if theirs is spread else 6
+                    self.assertIn(f"{[0] * (len(shape) - 1) + [column]}: npuquant ", out)
+            self.run_well("diagnose", *words, "--expect", "e.npy", status=1)
+        spread = np.zeros((40, 24), "i1")
+        save(self.path("x.npy"), spread.astype(f4))
+        for value in (-9, 8, 127):
+            spread[3, 4] = value
+            for order in "CF":
+                save(self.path("e.npy"), spread, order)
+                self.run_badly(*words, "--expect", "e.npy",
+                               says=f"e.npy: [3, 4] is {value}, which no int4 is: these are -8..7\n")
+        for shape, dtype in (((40, 24), "u1"), ((40, 13), "i1"), ((40, 10), "u1"), ((39, 12), "u1"), ((480,), "u1"),
+                             ((40, 12), "i4"), ((40, 0), "u1"), ((), "u1")):
+            save(self.path("e.npy"), np.zeros(shape, dtype))
+            self.run_badly(*words, "--expect", "e.npy", says=f"holds {dtype} {list(shape)}; expected i4 [40, 3] ")
+
     def test_int4(self):
         """Another name of quint4x2."""
         files = ["-o", "y.npy", "--scale-output", "s.npy"]

@@ -208,6 +208,9 @@ static bool load_expected(struct run *run, int i)
     if (ours->dtype == NPUQ_BFLOAT16 && theirs->dtype == NPUQ_FLOAT32 && !tensor_file_to_bfloat16(&run->expected[i])) {
         return false;
     }
+    if (ours->dtype == NPUQ_QUINT4X2 && !tensor_file_to_quint4x2(&run->expected[i], ours)) {
+        return false;
+    }
     return compare_possible(ours, theirs) ||
            refuse_comparison(&run->expected[i], ours, output_names[i], packing_hint(run, ours, theirs));
 }

@@ -210,8 +210,8 @@ bool tensor_file_load(struct tensor_file *file, const char *path)
     return true;
 }
 
-/* Names the element that is so far from the beginning of the data. */
-static bool report_inexact(const struct tensor_file *file, size_t i, uint32_t bits)
+/* Says of the element that is so far from the beginning of the data what its value is, and why that is an error. */
+static bool report_element(const struct tensor_file *file, size_t i, uint64_t bits, const char *why)
 {
     npuq_tensor place = file->tensor;
     char index[TENSOR_SHAPE_SIZE];
@@ -220,8 +220,8 @@ static bool report_inexact(const struct tensor_file *file, size_t i, uint32_t bi
     for (int d = 0; d < place.ndim; d++) {
         place.shape[d] = (int64_t)i / place.strides[d] % place.shape[d];
     }
-    return report_error("%s: %s is %s, which no bfloat16 is: its lower 16 bits are not 0", file->path,
-                        tensor_format_shape(index, &place), dtype_format(value, NPUQ_FLOAT32, bits));
+    return report_error("%s: %s is %s, which %s", file->path, tensor_format_shape(index, &place),
+                        dtype_format(value, file->tensor.dtype, bits), why);
 }
 
 bool tensor_file_to_bfloat16(struct tensor_file *file)
@@ -238,13 +238,70 @@ bool tensor_file_to_bfloat16(struct tensor_file *file)
         memcpy(&bits, from + i * sizeof bits, sizeof bits);
         const uint16_t upper = (uint16_t)(bits >> 16);
         if ((bits & 0xFFFF) != 0) {
-            return report_inexact(file, i, bits);
+            return report_element(file, i, bits, "no bfloat16 is: its lower 16 bits are not 0");
         }
         memcpy(to + i * sizeof upper, &upper, sizeof upper);
     }
     file->tensor.data = to;
     file->tensor.dtype = NPUQ_BFLOAT16;
     return to != NULL;
+}
+
+/* How many values an element has if the tensor has those of words: 1 or 2; 0 if it has not. */
+static int values_in_bytes(const npuq_tensor *tensor, const npuq_tensor *words)
+{
+    const int last = words->ndim - 1;
+
+    if ((tensor->dtype != NPUQ_INT8 && tensor->dtype != NPUQ_UINT8) || last < 0 || tensor->ndim != words->ndim ||
+        memcmp(tensor->shape, words->shape, (size_t)last * sizeof words->shape[0]) != 0) {
+        return 0;
+    }
+    if (tensor->shape[last] % 4 == 0 && tensor->shape[last] / 4 == words->shape[last]) {
+        return 2;
+    }
+    return tensor->dtype == NPUQ_INT8 && tensor->shape[last] % 8 == 0 && tensor->shape[last] / 8 == words->shape[last];
+}
+
+/* Where an element is in the data, of those in C order. */
+static size_t offset_of(const npuq_tensor *tensor, size_t i)
+{
+    size_t offset = 0;
+
+    for (int d = tensor->ndim - 1; d >= 0; d--) {
+        offset += i % (size_t)tensor->shape[d] * (size_t)tensor->strides[d];
+        i /= (size_t)tensor->shape[d];
+    }
+    return offset;
+}
+
+bool tensor_file_to_quint4x2(struct tensor_file *file, const npuq_tensor *words)
+{
+    const int values = values_in_bytes(&file->tensor, words);
+    const size_t count = tensor_element_count(&file->tensor);
+    npuq_tensor made = npuq_tensor_contiguous(NULL, NPUQ_QUINT4X2, words->ndim, words->shape);
+
+    if (values == 0) {
+        return true;
+    }
+    if (!tensor_allocate(&made)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const size_t offset = offset_of(&file->tensor, i);
+        const uint64_t bits = dtype_load(NPUQ_INT8, file->tensor.data, offset);
+        const int64_t value = dtype_order(NPUQ_INT8, bits);
+        if (values == 1 && (value < -8 || value > 7)) {
+            free(made.data);
+            return report_element(file, offset, bits, "no int4 is: these are -8..7");
+        }
+        for (int v = 0; v < values; v++) {
+            dtype_store(NPUQ_QUINT4X2, made.data, i * (size_t)values + (size_t)v, bits >> 4 * v);
+        }
+    }
+    free(file->owned);
+    file->owned = made.data;
+    file->tensor = made;
+    return true;
 }
 
 bool tensor_file_is_whole(const struct tensor_file *file)

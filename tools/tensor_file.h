@@ -36,6 +36,11 @@ bool tensor_file_load(struct tensor_file *file, const char *path);
  * returns false then. */
 bool tensor_file_to_bfloat16(struct tensor_file *file);
 
+/* Makes words of int4 of the shape, if the tensor has its values as int8 elements, or two in a byte, the first in the
+ * lower bits; other tensors stay. Reports the first element that is no int4, or that there is not the memory, and
+ * returns false then. */
+bool tensor_file_to_quint4x2(struct tensor_file *file, const npuq_tensor *words);
+
 /* Whether the file behind the tensor still has all that was mapped: the part of a page that is cut off reads as zeros.
  * Reports it, and returns false, if not. */
 bool tensor_file_is_whole(const struct tensor_file *file);
