@@ -445,6 +445,124 @@ class Headers(ToolTest):
         self.run_badly("quantize", "/dev/stdin", "--scales", "one.npy", input=promise, says="truncated")
 
 
+class Archives(ToolTest):
+    """.npz files: those of NumPy, of other writers of zip, and damaged ones."""
+
+    def setUp(self):
+        super().setUp()
+        self.x = random_floats((5, 7), "f4")
+        self.arrays = {"x": self.x, "s": np.array([0.5], f4), "f": np.asfortranarray(self.x), "b": self.x.astype(">f4")}
+        self.y = quantize(self.x, self.arrays["s"], None, 1, True, "int8")
+        np.savez(self.path("all.npz"), **self.arrays)
+        np.savez(self.path("y.npz"), self.y)
+        np.savez(self.path("s.npz"), scales=self.arrays["s"])
+
+    def quantize(self, name, **options):
+        out = self.run_well("quantize", name, "--scales", "s.npz", "--expect", "y.npz", **options)
+        self.assertIn("y: all 35 elements equal\n", out)
+
+    def test_members(self):
+        for name in ("all.npz:x", "all.npz:f", "all.npz:b.npy", "./all.npz:x"):
+            self.quantize(name)
+        self.run_well("quantize", "all.npz:x", "--scales", "all.npz:s", "--expect", "y.npz:arr_0", "-o", "out.npy")
+        self.assert_output("out.npy", self.y)
+        np.savez(self.path("one.npz"), x=self.x)
+        self.quantize("one.npz")
+        self.quantize("/dev/stdin", input=self.read("one.npz"))
+        self.quantize("-:x", input=self.read("all.npz"))
+        os.rename(self.path("one.npz"), self.path("all.npz:x"))  # a file that has the whole name comes first
+        os.rename(self.path("all.npz"), self.path("a:b:c.npz"))
+        self.quantize("all.npz:x")
+        self.quantize("a:b:c.npz:f")
+
+    def test_alignment(self):
+        for length in range(9):
+            np.savez(self.path("one.npz"), **{"x" * (length + 1): self.x})
+            self.quantize("one.npz")
+
+    def zip(self, *members, comment=b"", **options):
+        with zipfile.ZipFile(self.path("made.npz"), "w") as archive:
+            for name, data in members:
+                with archive.open(zipfile.ZipInfo(name), "w", **options) as file:
+                    file.write(data)
+            archive.comment = comment
+        return self.read("made.npz")
+
+    def test_other_writers(self):
+        np.save(self.path("x.npy"), self.x)
+        x = self.read("x.npy")
+        for comment in (b"", b"PK\5\6" * 10, bytes(65535)):
+            for force_zip64 in (False, True):
+                data = self.zip(("notes.txt", b"no array"), ("x.npy", x), comment=comment, force_zip64=force_zip64)
+                self.quantize("made.npz")
+                self.quantize("made.npz:x.npy", input=data)
+        # Without a way back, the sizes are behind the data; and more members than the small directory can count.
+        stream = io.BytesIO()
+        stream.seekable = lambda: False
+        with zipfile.ZipFile(stream, "w") as archive:
+            archive.writestr("x.npy", x)
+            for i in range(70000):
+                archive.writestr(f"{i}", b"")
+        self.write("many.npz", stream.getvalue())
+        self.quantize("many.npz")
+        # The numbers of the directory and of its entry where those of 64 bits are.
+        plain = self.zip(("x.npy", x))
+        begin, size = len(plain) - 22 - 46 - 5, 46 + 5
+        entry = bytearray(plain[begin : begin + size])
+        wide = b"".join(n.to_bytes(8, "little") for n in (len(x), len(x), 0))
+        entry[20:28], entry[42:46], entry[30:32] = b"\xff" * 8, b"\xff" * 4, (4 + 24 + 4).to_bytes(2, "little")
+        entry += b"\2\0\0\0" + b"\1\0\x18\0" + wide
+        end64 = (b"PK\6\6" + (44).to_bytes(8, "little") + bytes(28) + len(entry).to_bytes(8, "little")
+                 + begin.to_bytes(8, "little"))
+        locator = b"PK\6\7" + bytes(4) + (begin + len(entry)).to_bytes(8, "little") + bytes(4)
+        end = b"PK\5\6" + bytes(8) + b"\xff" * 8 + bytes(2)
+        self.write("wide.npz", plain[:begin] + entry + end64 + locator + end)
+        self.quantize("wide.npz")
+
+    def test_refusals(self):
+        np.savez_compressed(self.path("small.npz"), x=self.x)
+        np.savez(self.path("none.npz"))
+        np.save(self.path("x.npy"), self.x)
+        np.savez(self.path("wrong.npz"), x=self.x.astype("f8"))
+        self.zip(("x.npy", b"no array"))
+        encrypted = bytearray(self.read("s.npz"))
+        encrypted[encrypted.rindex(b"PK\1\2") + 8] |= 1
+        self.write("secret.npz", encrypted)
+        for name, says in (
+            ("small.npz", "small.npz: x is compressed; write it with numpy.savez, not numpy.savez_compressed\n"),
+            ("all.npz", "all.npz: an archive of 4 arrays; name one behind a colon, such as :x\n"),
+            ("all.npz:z", "all.npz:z: no such member; the first of 4 is x\n"),
+            ("all.npz:", "all.npz:: no such member; "),
+            ("none.npz", "none.npz: not a .npy file but a zip archive without one\n"),
+            ("x.npy:x", "x.npy:x: is no .npz archive, so that there is no member x\n"),
+            ("missing.npz:x", "missing.npz:x: No such file"),
+            ("wrong.npz", "elements of type '<f8'; "),
+            ("made.npz", "made.npz: not a .npy file\n"),
+            ("secret.npz", "secret.npz: scales is encrypted; "),
+        ):
+            self.run_badly("quantize", name, "--scales", "s.npz", says=says)
+        for name in ("small.npz", "all.npz", "x.npy:x"):
+            file, _, member = name.partition(":")
+            self.run_badly("quantize", "-" + (member and ":" + member), "--scales", "s.npz", input=self.read(file))
+        self.run_badly("quantize", "-:x", "--scales", "-:s", input=self.read("all.npz"), says="is named for x and for ")
+
+    def test_damaged_archives(self):
+        np.savez(self.path("one.npz"), x=np.ones((2, 3), f4))
+        good = self.read("one.npz")
+        for length in rng.integers(0, len(good), size=60):
+            self.write("bad.npz", good[:length])
+            self.run_badly("quantize", "bad.npz", "--scales", "s.npz", says="bad.npz: ")
+        places = [*range(30), *range(len(good) - 100, len(good))]
+        for _ in range(300):
+            damaged = bytearray(good)
+            for place in rng.choice(places, size=rng.integers(1, 4)):
+                damaged[place] = rng.choice([0, 1, 127, 255, rng.integers(256)])
+            self.write("bad.npz", damaged)
+            done = self.run_tool("quantize", "bad.npz", "--scales", "s.npz")
+            self.assertIn(done.returncode, (0, 2), bytes(damaged))
+            self.assertEqual(done.err.count("\n"), 1 if done.returncode == 2 else 0)
+
+
 class Comparing(ToolTest):
     """--expect and its relatives."""
 
@@ -1220,7 +1338,7 @@ class Failures(ToolTest):
                 for length in range(min(len(data), 60)):
                     self.write("bad", data[:length])
                     self.run_badly("quantize", "x.npy", "--scales", "one.npy", "--expect", "bad",
-                                   says="bad: not a .npy file")
+                                   says="bad: " + ("" if data == zipped else "not a .npy file"))
 
     def test_one_byte(self):
         self.write("bad.npy", npy_bytes(header("'|i1'", shape="(1,)")))

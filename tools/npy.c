@@ -7,8 +7,7 @@
 #include <string.h>
 
 static const char magic[] = "\x93NUMPY";
-#define OF_PYTORCH " but PyTorch's; write it with numpy.save(path, tensor.cpu().numpy())"
-#define OF_PICKLE  " but a pickle; load it where it was made and write numpy.save(path, array)"
+#define OF_PICKLE " but a pickle; load it where it was made and write numpy.save(path, array)"
 enum { MAGIC_SIZE = 6, HEADER_ALIGNMENT = 64 };
 
 static bool is_little_endian(void)
@@ -264,25 +263,15 @@ static const char *describe_other(const unsigned char *bytes, size_t size)
         size_t length;
         const char *text;
     } kinds[] = {
-        {"PK\3\4", 4, " but a zip archive; expected a .npy file that was taken out of it"},
         {"\x1f\x8b", 2, " but gzip; gunzip it first"},
-        {"\x80\2\x8a\x0a\x6c\xfc\x9c\x46", 8, OF_PYTORCH},
+        {"\x80\2\x8a\x0a\x6c\xfc\x9c\x46", 8, NPY_OF_PYTORCH},
         {"\x80\2", 2, OF_PICKLE},
         {"\x80\3", 2, OF_PICKLE},
         {"\x80\4", 2, OF_PICKLE},
         {"\x80\5", 2, OF_PICKLE},
         {"\x89HDF\r\n", 6, " but HDF5; write it with numpy.save(path, dataset[...])"},
     };
-    enum { ZIP_NAME = 30, TORCH_NAME = 256 }; /* where the name of the first member is, and how far to look */
-    static const char pickle[] = "/data.pkl";
 
-    if (size > ZIP_NAME && memcmp(bytes, kinds[0].begin, kinds[0].length) == 0) {
-        for (size_t i = ZIP_NAME; i < TORCH_NAME && i + sizeof pickle - 1 <= size; i++) {
-            if (memcmp(bytes + i, pickle, sizeof pickle - 1) == 0) {
-                return OF_PYTORCH;
-            }
-        }
-    }
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (size >= kinds[i].length && memcmp(bytes, kinds[i].begin, kinds[i].length) == 0) {
             return kinds[i].text;

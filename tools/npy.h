@@ -41,6 +41,9 @@ bool npy_parse(const void *bytes, size_t size, struct npy *npy, char *message, s
 /* Whether the file is as long as its header says; on failure as npy_parse(). */
 bool npy_check_size(const struct npy *npy, uint64_t size, char *message, size_t message_size);
 
+/* What such a message says of a file that PyTorch wrote, behind what it is not. */
+#define NPY_OF_PYTORCH " but PyTorch's; write it with numpy.save(path, tensor.cpu().numpy())"
+
 #define NPY_HEADER_SIZE 320
 
 /* Writes the header of a C-ordered file in this machine's byte order and returns its length, a multiple of 64 that is

@@ -528,7 +528,7 @@ bool options_parse(unsigned command, int argc, char **argv, struct arguments *ar
     }
     for (int i = 0; i < argc; i++) {
         bool ok = true;
-        if (only_positional || argv[i][0] != '-' || argv[i][1] == '\0') {
+        if (only_positional || argv[i][0] != '-' || argv[i][1] == '\0' || argv[i][1] == ':') {
             ok = take_positional(command, argv[i], arguments);
         } else if (strcmp(argv[i], "--") == 0) {
             only_positional = true;

@@ -99,7 +99,8 @@ static bool check_stdin(const struct run *run)
 
     for (int i = 0; i < OPTIONS; i++) {
         const bool is_read = i < INPUTS || (i >= OPTION_EXPECT && i <= OPTION_EXPECT_OFFSET);
-        if (!is_read || !text_of(run, i) || strcmp(text_of(run, i), "-") != 0) {
+        const char *path = text_of(run, i);
+        if (!is_read || !path || (strcmp(path, "-") != 0 && strncmp(path, "-:", 2) != 0)) {
             continue;
         }
         const char *name = option_name((enum option)i);

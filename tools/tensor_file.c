@@ -2,6 +2,7 @@
 #include "tensor_file.h"
 
 #include "npy.h"
+#include "npz.h"
 #include "os.h"
 #include "report.h"
 
@@ -11,6 +12,8 @@
 #include <string.h>
 
 enum { MESSAGE_SIZE = 160 };
+
+#define NO_ARCHIVE "%s: is no .npz archive, so that there is no member %s"
 
 size_t tensor_element_count(const npuq_tensor *tensor)
 {
@@ -107,12 +110,30 @@ static void *allocate(const char *path, size_t size)
     return memory;
 }
 
-static bool parse_mapped(struct tensor_file *file, const char *path, struct npy *npy)
+/* Parses a file of which all bytes are there, or its member. */
+static bool parse_whole(const char *path, const char *member, const unsigned char *bytes, size_t size, struct npy *npy)
 {
     char message[MESSAGE_SIZE];
+    size_t begin = 0;
 
-    if (!npy_parse(file->mapped, (size_t)file->source.size, npy, message, sizeof message)) {
+    if (npz_begins(bytes, size)) {
+        if (!npz_find(bytes, size, member, &begin, &size, message, sizeof message)) {
+            return report_error("%s: %s", path, message);
+        }
+    } else if (member) {
+        return report_error(NO_ARCHIVE, path, member);
+    }
+    if (!npy_parse(bytes + begin, size, npy, message, sizeof message)) {
         return report_error("%s: %s", path, message);
+    }
+    npy->data_offset += begin;
+    return true;
+}
+
+static bool parse_mapped(struct tensor_file *file, const char *path, const char *member, struct npy *npy)
+{
+    if (!parse_whole(path, member, file->mapped, (size_t)file->source.size, npy)) {
+        return false;
     }
 
     const unsigned char *data = (const unsigned char *)file->mapped + npy->data_offset;
@@ -128,13 +149,12 @@ static bool parse_mapped(struct tensor_file *file, const char *path, struct npy 
     return true;
 }
 
-/* Reads the data behind the prefix that is there already, and makes sure that nothing follows. Memory is taken as data
- * arrives, since a header can promise anything. */
-static bool read_rest(struct tensor_file *file, const char *path, const struct npy *npy, const unsigned char *prefix,
-                      size_t prefix_size)
+/* Reads what is behind the prefix that is there already, to the end or until more than so many bytes are there; their
+ * number goes to *size. Memory is taken as data arrives, since a header can promise anything. */
+static bool read_rest(struct tensor_file *file, const char *path, const unsigned char *prefix, size_t prefix_size,
+                      size_t most, size_t *size)
 {
-    char message[MESSAGE_SIZE];
-    size_t done = prefix_size - npy->data_offset;
+    size_t done = prefix_size;
     size_t room = done > NPY_MAX_PREFIX ? done : NPY_MAX_PREFIX;
     int64_t n = 1;
 
@@ -142,8 +162,8 @@ static bool read_rest(struct tensor_file *file, const char *path, const struct n
     if (!file->owned) {
         return false;
     }
-    memcpy(file->owned, prefix + npy->data_offset, done);
-    while (n > 0 && done <= npy->data_size) {
+    memcpy(file->owned, prefix, done);
+    while (n > 0 && done <= most) {
         if (done == room) {
             void *larger = realloc(file->owned, room * 2);
             if (!larger) {
@@ -158,35 +178,89 @@ static bool read_rest(struct tensor_file *file, const char *path, const struct n
         }
         done += (size_t)n;
     }
-    return npy_check_size(npy, npy->data_offset + done, message, sizeof message) ||
+    *size = done;
+    return true;
+}
+
+/* The whole archive, of which then only the data is kept. */
+static bool read_archive(struct tensor_file *file, const char *path, const char *member, const unsigned char *prefix,
+                         size_t prefix_size, struct npy *npy)
+{
+    size_t size;
+
+    if (!read_rest(file, path, prefix, prefix_size, SIZE_MAX, &size) ||
+        !parse_whole(path, member, file->owned, size, npy)) {
+        return false;
+    }
+    memmove(file->owned, (char *)file->owned + npy->data_offset, npy->data_size);
+    return true;
+}
+
+static bool read_data(struct tensor_file *file, const char *path, const unsigned char *prefix, size_t prefix_size,
+                      struct npy *npy)
+{
+    char message[MESSAGE_SIZE];
+    size_t size;
+
+    if (!npy_parse_header(prefix, prefix_size, npy, message, sizeof message)) {
+        return report_error("%s: %s", path, message);
+    }
+    if (!read_rest(file, path, prefix + npy->data_offset, prefix_size - npy->data_offset, npy->data_size, &size)) {
+        return false;
+    }
+    return npy_check_size(npy, npy->data_offset + size, message, sizeof message) ||
            report_error("%s: %s", path, message);
 }
 
-static bool read_file(struct tensor_file *file, const char *path, struct npy *npy)
+static bool read_file(struct tensor_file *file, const char *path, const char *member, struct npy *npy)
 {
-    char message[MESSAGE_SIZE];
     bool ok = false;
     unsigned char *prefix = allocate(path, NPY_MAX_PREFIX);
     const int64_t size = prefix ? os_read(&file->source, prefix, NPY_MAX_PREFIX) : 0;
 
     if (size < 0) {
         report_error("%s: %s", path, os_error());
-    } else if (prefix && !npy_parse_header(prefix, (size_t)size, npy, message, sizeof message)) {
-        report_error("%s: %s", path, message);
-    } else if (prefix && read_rest(file, path, npy, prefix, (size_t)size)) {
+    } else if (prefix && npz_begins(prefix, (size_t)size)) {
+        ok = read_archive(file, path, member, prefix, (size_t)size, npy);
+    } else if (prefix && member) {
+        report_error(NO_ARCHIVE, path, member);
+    } else if (prefix) {
+        ok = read_data(file, path, prefix, (size_t)size, npy);
+    }
+    if (ok) {
         file->tensor = view_of(npy, file->owned);
-        ok = true;
     }
     free(prefix);
     return ok;
 }
 
+/* Opens the file of a name, which may be the path or end at one of its colons; what is behind that goes to *member. */
+static bool open_named(const char *path, struct os_file *source, const char **member)
+{
+    if (os_open(path, source)) {
+        return true;
+    }
+    char *name = strchr(path, ':') ? allocate(path, strlen(path) + 1) : NULL;
+    char *colon = name ? strrchr(strcpy(name, path), ':') : NULL;
+    while (colon) {
+        *colon = '\0';
+        if (os_open(name, source)) {
+            *member = path + (colon - name) + 1;
+            break;
+        }
+        colon = strrchr(name, ':');
+    }
+    free(name);
+    return colon || os_open(path, source); /* again, for its error */
+}
+
 bool tensor_file_load(struct tensor_file *file, const char *path)
 {
     struct npy npy = {0};
+    const char *member = NULL;
 
     memset(file, 0, sizeof *file);
-    const bool opened = os_open(path, &file->source);
+    const bool opened = open_named(path, &file->source, &member);
     if (strcmp(path, "-") == 0) {
         path = "stdin";
     }
@@ -195,7 +269,7 @@ bool tensor_file_load(struct tensor_file *file, const char *path)
     }
     file->path = path;
     file->mapped = os_map(&file->source, path);
-    const bool loaded = file->mapped ? parse_mapped(file, path, &npy) : read_file(file, path, &npy);
+    const bool loaded = file->mapped ? parse_mapped(file, path, member, &npy) : read_file(file, path, member, &npy);
     if (!file->mapped) {
         os_close(&file->source);
     }

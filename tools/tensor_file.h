@@ -28,8 +28,8 @@ struct tensor_file {
     void *owned;
 };
 
-/* Loads a .npy file; 16 bits that are not float16 (u2, i2, V2) become bfloat16. Reports what is wrong and returns false
- * on failure; there is nothing to release then. */
+/* Loads a .npy file, or what is in a .npz archive, file.npz:member; 16 bits that are not float16 (u2, i2, V2) become
+ * bfloat16. Reports what is wrong and returns false on failure; there is nothing to release then. */
 bool tensor_file_load(struct tensor_file *file, const char *path);
 
 /* Makes bfloat16 of float32. Reports the first element that is no bfloat16, or that there is not the memory, and

@@ -6,6 +6,7 @@
 #include "input.h"
 
 #include "npy.h"
+#include "npz.h"
 #include "report.h"
 #include "tensor_file.h"
 
@@ -89,10 +90,16 @@ static bool check_parser(const uint8_t *data, size_t size)
         check_message(message);
     }
     message[0] = '\0';
-    const bool accepted = npy_parse(data, size, &npy, message, sizeof message);
+    size_t begin = 0;
+    size_t length = size;
+    const bool found = !npz_begins(data, size) || npz_find(data, size, NULL, &begin, &length, message, sizeof message);
+    if (begin > size || length > size - begin) {
+        FINDING("a member behind the end");
+    }
+    const bool accepted = found && npy_parse(data + begin, length, &npy, message, sizeof message);
     if (!accepted) {
         check_message(message);
-    } else if (npy.data_offset + npy.data_size != size) {
+    } else if (npy.data_offset + npy.data_size != length) {
         FINDING("accepted with a wrong length");
     }
     return accepted;
