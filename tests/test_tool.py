@@ -563,6 +563,74 @@ class Archives(ToolTest):
             self.assertEqual(done.err.count("\n"), 1 if done.returncode == 2 else 0)
 
 
+class RawFiles(ToolTest):
+    """Elements alone: file.bin:TYPE:SHAPE."""
+
+    def setUp(self):
+        super().setUp()
+        self.x = random_floats((4, 16), "f2", special=0)
+        self.x.tofile(self.path("x.bin"))
+        np.array([0.5], f4).tofile(self.path("s.bin"))
+        self.scales = ("--scales", "s.bin:float32:1")
+
+    def test_types(self):
+        y = quantize(self.x, np.array([0.5], f4), None, 1, True, "int8")
+        y.tofile(self.path("y.bin"))
+        self.x.astype(">f2").tofile(self.path("big.bin"))
+        for name in ("x.bin:float16:4,16", "x.bin:f2:4,16", "big.bin:>f2:4,16"):
+            out = self.run_well("quantize", name, *self.scales, "--expect", "y.bin:int8:4,16")
+            self.assertIn("y: all 64 elements equal\n", out)
+        file = name.split(":")[0]
+        for pipe in ("-", "/dev/stdin"):
+            self.run_well("quantize", f"{pipe}:>f2:4,16", *self.scales, "--expect", "y.bin:i1:4,16",
+                          input=self.read(file))
+        words = ("quantize", "x.bin:float16:4,16", *self.scales, "--div-mode=false", "--dtype=int4")
+        self.run_well(*words, "-o", "y.npy")
+        np.load(self.path("y.npy")).tofile(self.path("int4.bin"))
+        for name in ("int4.bin:uint8:4,8", "int4.bin:int32:4,2", "int4.bin:quint4x2:4,2"):
+            self.assertIn("y: all 64 elements equal\n", self.run_well(*words, "--expect", name))
+
+    def test_bfloat16(self):
+        bits = rng.integers(0, 2**16, 12).astype("u2").reshape(3, 4)
+        save(self.path("x.npy"), bits)
+        bits.tofile(self.path("x.bin"))
+        self.run_well("quantize", "x.npy", *self.scales, "--bf16=x", "-o", "y.npy")
+        for words in (("x.bin:bfloat16:3,4",), ("x.bin:bfloat16:3,4", "--bf16=x"), ("x.bin:u2:3,4", "--bf16=x")):
+            self.run_well("quantize", *words, *self.scales, "--expect", "y.npy")
+        self.run_badly("quantize", "x.bin:u2:3,4", *self.scales, says="x.bin:u2:3,4: holds u2; if its 16 bits are ")
+
+    def test_archives_are_not_opened(self):
+        self.write("x.bin", b"PK\3\4" + bytes(4))
+        self.run_well("quantize", "x.bin:f4:2", *self.scales)
+        self.run_well("quantize", "/dev/stdin:f4:2", *self.scales, input=self.read("x.bin"))
+
+    def test_refusals(self):
+        for name, says in (
+            ("x.bin", "x.bin: not a .npy file\n"),
+            ("x.bin:float16", "x.bin:float16: is no .npz archive, so that there is no member float16\n"),
+            ("x.bin:float8:4,16", "elements of type 'float8'; expected one of f4 f2 "),
+            ("x.bin:f8:4,16", "elements of type 'f8'; expected one of f4 f2 "),
+            ("x.bin::4,16", "elements of type ''; "),
+            ("x.bin:" + "f" * 100 + ":4,16", "elements of type 'fffffffffffffff'; "),
+            ("x.bin:float16:", "shape '': expected numbers, separated by commas\n"),
+            ("x.bin:float16:4,", "shape '4,': expected numbers"),
+            ("x.bin:float16:,4", "shape ',4': expected numbers"),
+            ("x.bin:float16:4,,16", "shape '4,,16': expected numbers"),
+            ("x.bin:float16:4x16", "shape '4x16': expected numbers"),
+            ("x.bin:float16:-4,-16", "shape '-4,-16': expected numbers"),
+            ("x.bin:float16:4:16", "shape '4:16': expected numbers"),
+            ("x.bin:float16:" + ",".join("1" * 9), "more than 8 dimensions\n"),
+            (f"x.bin:float16:{2**64}", "shape is too large: "),
+            (f"x.bin:float16:{2**32},{2**32}", "shape is too large: "),
+            ("x.bin:float16:4,17", "truncated: the shape promises 136 bytes of data, the file has 128\n"),
+            ("x.bin:float16:4,15", "too long: the shape promises 120 bytes of data, the file has 128\n"),
+            ("x.bin:float16:1000000000,1000000000", "truncated: the shape promises "),
+            ("/dev/zero:float16:4,16", "too long: the shape promises 128 bytes of data, the file has "),
+            ("none.bin:float16:4,16", "none.bin:float16:4,16: No such file"),
+        ):
+            self.run_badly("quantize", name, *self.scales, says=says)
+
+
 class Comparing(ToolTest):
     """--expect and its relatives."""
 

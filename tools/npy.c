@@ -123,6 +123,14 @@ static bool read_extent(struct reader *reader, int64_t *extent)
     return true;
 }
 
+static bool append_extent(struct reader *reader, struct npy *npy)
+{
+    if (npy->ndim == NPY_MAX_NDIM) {
+        return fail(reader, "more than %d dimensions", NPY_MAX_NDIM);
+    }
+    return read_extent(reader, &npy->shape[npy->ndim++]);
+}
+
 static bool read_shape(struct reader *reader, struct npy *npy)
 {
     bool comma = true;
@@ -135,13 +143,9 @@ static bool read_shape(struct reader *reader, struct npy *npy)
         if (!comma) {
             return fail(reader, "malformed header: no ',' between extents");
         }
-        if (npy->ndim == NPY_MAX_NDIM) {
-            return fail(reader, "more than %d dimensions", NPY_MAX_NDIM);
-        }
-        if (!read_extent(reader, &npy->shape[npy->ndim])) {
+        if (!append_extent(reader, npy)) {
             return false;
         }
-        npy->ndim++;
         comma = accept(reader, ',');
     }
     if (npy->ndim == 1 && !comma) { /* in Python (3) is a number */
@@ -168,19 +172,12 @@ static bool read_order(struct reader *reader, struct npy *npy)
 
 #define EXPECTED_TYPES "expected one of f4 f2 i1 u1 i4 i8 u8 u2 i2 V2"
 
-static bool read_type(struct reader *reader, struct npy *npy)
+static bool take_type(const struct reader *reader, const char *descr, struct npy *npy)
 {
     static const char *const types[] = {"f4", "f2", "i1", "u1", "i4", "i8", "u8", "u2", "i2", "V2"};
-    char descr[16];
     const char *type = descr;
     bool little = is_little_endian();
 
-    if (peek(reader) == '[') {
-        return fail(reader, "structured elements; " EXPECTED_TYPES);
-    }
-    if (!read_string(reader, descr, sizeof descr, "descr")) {
-        return false;
-    }
     if (*type != '\0' && strchr("<>=|", *type)) {
         little = *type == '<' || (*type != '>' && little);
         type++;
@@ -195,6 +192,16 @@ static bool read_type(struct reader *reader, struct npy *npy)
     }
     return fail(reader, "elements of type '%s'; " EXPECTED_TYPES "%s", descr,
                 strcmp(type, "f8") == 0 ? "; float64 becomes f4 with astype(np.float32)" : "");
+}
+
+static bool read_type(struct reader *reader, struct npy *npy)
+{
+    char descr[16];
+
+    if (peek(reader) == '[') {
+        return fail(reader, "structured elements; " EXPECTED_TYPES);
+    }
+    return read_string(reader, descr, sizeof descr, "descr") && take_type(reader, descr, npy);
 }
 
 typedef bool read_entry(struct reader *reader, struct npy *npy);
@@ -349,6 +356,28 @@ bool npy_parse_header(const void *bytes, size_t size, struct npy *npy, char *mes
     return read_dictionary(&reader, npy) && count_elements(&reader, npy);
 }
 
+bool npy_parse_text(const char *type, const char *shape, struct npy *npy, char *message, size_t message_size)
+{
+    struct reader reader = {
+        .at = shape, .end = shape + strlen(shape), .message = message, .message_size = message_size};
+
+    memset(npy, 0, sizeof *npy);
+    if (!take_type(&reader, type, npy)) {
+        return false;
+    }
+    bool more = true;
+    while (more && is_digit(peek(&reader))) {
+        if (!append_extent(&reader, npy)) {
+            return false;
+        }
+        more = accept(&reader, ',');
+    }
+    if (more || reader.at != reader.end) {
+        return fail(&reader, "shape '%s': expected numbers, separated by commas", shape);
+    }
+    return count_elements(&reader, npy);
+}
+
 bool npy_check_size(const struct npy *npy, uint64_t size, char *message, size_t message_size)
 {
     const struct reader reader = {.message = message, .message_size = message_size};
@@ -357,8 +386,9 @@ bool npy_check_size(const struct npy *npy, uint64_t size, char *message, size_t 
     if (data == npy->data_size) {
         return true;
     }
-    return fail(&reader, "%s: the header promises %zu byte%s of data, the file has %" PRIu64,
-                data < npy->data_size ? "truncated" : "too long", npy->data_size, npy->data_size == 1 ? "" : "s", data);
+    return fail(&reader, "%s: the %s promises %zu byte%s of data, the file has %" PRIu64,
+                data < npy->data_size ? "truncated" : "too long", npy->data_offset == 0 ? "shape" : "header",
+                npy->data_size, npy->data_size == 1 ? "" : "s", data);
 }
 
 bool npy_parse(const void *bytes, size_t size, struct npy *npy, char *message, size_t message_size)

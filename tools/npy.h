@@ -38,6 +38,9 @@ struct npy {
 bool npy_parse_header(const void *bytes, size_t size, struct npy *npy, char *message, size_t message_size);
 bool npy_parse(const void *bytes, size_t size, struct npy *npy, char *message, size_t message_size);
 
+/* What a header would say, in words of NumPy's: "<f4" and "3,4". The elements are all there is in the file. */
+bool npy_parse_text(const char *type, const char *shape, struct npy *npy, char *message, size_t message_size);
+
 /* Whether the file is as long as its header says; on failure as npy_parse(). */
 bool npy_check_size(const struct npy *npy, uint64_t size, char *message, size_t message_size);
 

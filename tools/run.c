@@ -81,7 +81,7 @@ static bool take_bfloat16(struct tensor_file *file, const char *name, bool is_bf
 {
     const npuq_dtype dtype = file->tensor.dtype;
 
-    if (dtype == NPUQ_BFLOAT16 && !is_bfloat16) {
+    if (dtype == NPUQ_BFLOAT16 && !is_bfloat16 && !file->is_bfloat16) {
         return report_error("%s: holds %s; if its 16 bits are bfloat16, say --bf16 %s", file->path, file->type, name);
     }
     if (dtype == NPUQ_BFLOAT16 || !is_bfloat16) {

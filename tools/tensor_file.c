@@ -110,18 +110,47 @@ static void *allocate(const char *path, size_t size)
     return memory;
 }
 
+/* Whether what is behind the name of a file is not a member but TYPE:SHAPE, of a file that is nothing but elements. */
+static bool is_raw(const char *rest)
+{
+    return rest && strchr(rest, ':');
+}
+
+static bool parse_raw(struct tensor_file *file, const char *path, const char *rest, struct npy *npy)
+{
+    char message[MESSAGE_SIZE];
+    char type[16];
+
+    (void)snprintf(type, sizeof type, "%.*s", (int)strcspn(rest, ":"), rest);
+    const struct dtype *named = dtype_named(type);
+    file->is_bfloat16 = named && named->dtype == NPUQ_BFLOAT16;
+    return npy_parse_text(named ? named->npy : type, strchr(rest, ':') + 1, npy, message, sizeof message) ||
+           report_error("%s: %s", path, message);
+}
+
+static bool check_size(const char *path, const struct npy *npy, uint64_t size)
+{
+    char message[MESSAGE_SIZE];
+
+    return npy_check_size(npy, size, message, sizeof message) || report_error("%s: %s", path, message);
+}
+
 /* Parses a file of which all bytes are there, or its member. */
-static bool parse_whole(const char *path, const char *member, const unsigned char *bytes, size_t size, struct npy *npy)
+static bool parse_whole(struct tensor_file *file, const char *path, const char *rest, const unsigned char *bytes,
+                        size_t size, struct npy *npy)
 {
     char message[MESSAGE_SIZE];
     size_t begin = 0;
 
+    if (is_raw(rest)) {
+        return parse_raw(file, path, rest, npy) && check_size(path, npy, size);
+    }
     if (npz_begins(bytes, size)) {
-        if (!npz_find(bytes, size, member, &begin, &size, message, sizeof message)) {
+        if (!npz_find(bytes, size, rest, &begin, &size, message, sizeof message)) {
             return report_error("%s: %s", path, message);
         }
-    } else if (member) {
-        return report_error(NO_ARCHIVE, path, member);
+    } else if (rest) {
+        return report_error(NO_ARCHIVE, path, rest);
     }
     if (!npy_parse(bytes + begin, size, npy, message, sizeof message)) {
         return report_error("%s: %s", path, message);
@@ -130,9 +159,9 @@ static bool parse_whole(const char *path, const char *member, const unsigned cha
     return true;
 }
 
-static bool parse_mapped(struct tensor_file *file, const char *path, const char *member, struct npy *npy)
+static bool parse_mapped(struct tensor_file *file, const char *path, const char *rest, struct npy *npy)
 {
-    if (!parse_whole(path, member, file->mapped, (size_t)file->source.size, npy)) {
+    if (!parse_whole(file, path, rest, file->mapped, (size_t)file->source.size, npy)) {
         return false;
     }
 
@@ -183,36 +212,39 @@ static bool read_rest(struct tensor_file *file, const char *path, const unsigned
 }
 
 /* The whole archive, of which then only the data is kept. */
-static bool read_archive(struct tensor_file *file, const char *path, const char *member, const unsigned char *prefix,
+static bool read_archive(struct tensor_file *file, const char *path, const char *rest, const unsigned char *prefix,
                          size_t prefix_size, struct npy *npy)
 {
     size_t size;
 
     if (!read_rest(file, path, prefix, prefix_size, SIZE_MAX, &size) ||
-        !parse_whole(path, member, file->owned, size, npy)) {
+        !parse_whole(file, path, rest, file->owned, size, npy)) {
         return false;
     }
     memmove(file->owned, (char *)file->owned + npy->data_offset, npy->data_size);
     return true;
 }
 
-static bool read_data(struct tensor_file *file, const char *path, const unsigned char *prefix, size_t prefix_size,
-                      struct npy *npy)
+static bool read_data(struct tensor_file *file, const char *path, const char *rest, const unsigned char *prefix,
+                      size_t prefix_size, struct npy *npy)
 {
     char message[MESSAGE_SIZE];
     size_t size;
 
-    if (!npy_parse_header(prefix, prefix_size, npy, message, sizeof message)) {
+    if (is_raw(rest)) {
+        if (!parse_raw(file, path, rest, npy)) {
+            return false;
+        }
+    } else if (!npy_parse_header(prefix, prefix_size, npy, message, sizeof message)) {
         return report_error("%s: %s", path, message);
     }
     if (!read_rest(file, path, prefix + npy->data_offset, prefix_size - npy->data_offset, npy->data_size, &size)) {
         return false;
     }
-    return npy_check_size(npy, npy->data_offset + size, message, sizeof message) ||
-           report_error("%s: %s", path, message);
+    return check_size(path, npy, npy->data_offset + size);
 }
 
-static bool read_file(struct tensor_file *file, const char *path, const char *member, struct npy *npy)
+static bool read_file(struct tensor_file *file, const char *path, const char *rest, struct npy *npy)
 {
     bool ok = false;
     unsigned char *prefix = allocate(path, NPY_MAX_PREFIX);
@@ -220,12 +252,12 @@ static bool read_file(struct tensor_file *file, const char *path, const char *me
 
     if (size < 0) {
         report_error("%s: %s", path, os_error());
-    } else if (prefix && npz_begins(prefix, (size_t)size)) {
-        ok = read_archive(file, path, member, prefix, (size_t)size, npy);
-    } else if (prefix && member) {
-        report_error(NO_ARCHIVE, path, member);
+    } else if (prefix && !is_raw(rest) && npz_begins(prefix, (size_t)size)) {
+        ok = read_archive(file, path, rest, prefix, (size_t)size, npy);
+    } else if (prefix && rest && !is_raw(rest)) {
+        report_error(NO_ARCHIVE, path, rest);
     } else if (prefix) {
-        ok = read_data(file, path, prefix, (size_t)size, npy);
+        ok = read_data(file, path, rest, prefix, (size_t)size, npy);
     }
     if (ok) {
         file->tensor = view_of(npy, file->owned);
@@ -234,8 +266,8 @@ static bool read_file(struct tensor_file *file, const char *path, const char *me
     return ok;
 }
 
-/* Opens the file of a name, which may be the path or end at one of its colons; what is behind that goes to *member. */
-static bool open_named(const char *path, struct os_file *source, const char **member)
+/* Opens the file of a name, which may be the path or end at one of its colons; what is behind that goes to *rest. */
+static bool open_named(const char *path, struct os_file *source, const char **rest)
 {
     if (os_open(path, source)) {
         return true;
@@ -245,7 +277,7 @@ static bool open_named(const char *path, struct os_file *source, const char **me
     while (colon) {
         *colon = '\0';
         if (os_open(name, source)) {
-            *member = path + (colon - name) + 1;
+            *rest = path + (colon - name) + 1;
             break;
         }
         colon = strrchr(name, ':');
@@ -257,10 +289,10 @@ static bool open_named(const char *path, struct os_file *source, const char **me
 bool tensor_file_load(struct tensor_file *file, const char *path)
 {
     struct npy npy = {0};
-    const char *member = NULL;
+    const char *rest = NULL;
 
     memset(file, 0, sizeof *file);
-    const bool opened = open_named(path, &file->source, &member);
+    const bool opened = open_named(path, &file->source, &rest);
     if (strcmp(path, "-") == 0) {
         path = "stdin";
     }
@@ -269,7 +301,7 @@ bool tensor_file_load(struct tensor_file *file, const char *path)
     }
     file->path = path;
     file->mapped = os_map(&file->source, path);
-    const bool loaded = file->mapped ? parse_mapped(file, path, member, &npy) : read_file(file, path, member, &npy);
+    const bool loaded = file->mapped ? parse_mapped(file, path, rest, &npy) : read_file(file, path, rest, &npy);
     if (!file->mapped) {
         os_close(&file->source);
     }

@@ -22,14 +22,16 @@ const char *tensor_format_shape(char text[TENSOR_SHAPE_SIZE], const npuq_tensor 
 struct tensor_file {
     npuq_tensor tensor;
     char type[3];          /* NumPy's name of its elements in the file */
+    bool is_bfloat16;      /* as its name says: x.bin:bfloat16:3,4 */
     const char *path;      /* as messages name it: "stdin" for "-" */
     struct os_file source; /* open while mapped is not null */
     const void *mapped;
     void *owned;
 };
 
-/* Loads a .npy file, or what is in a .npz archive, file.npz:member; 16 bits that are not float16 (u2, i2, V2) become
- * bfloat16. Reports what is wrong and returns false on failure; there is nothing to release then. */
+/* Loads a .npy file, or what is in a .npz archive, file.npz:member, or a file of elements alone, file:TYPE:SHAPE; 16
+ * bits that are not float16 (u2, i2, V2) become bfloat16. Reports what is wrong and returns false on failure; there is
+ * nothing to release then. */
 bool tensor_file_load(struct tensor_file *file, const char *path);
 
 /* Makes bfloat16 of float32. Reports the first element that is no bfloat16, or that there is not the memory, and

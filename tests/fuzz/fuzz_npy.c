@@ -76,6 +76,19 @@ static void check_header(const struct npy *npy)
     }
 }
 
+/* The input as the shape of a file without a header. */
+static void check_text(const uint8_t *data, size_t size)
+{
+    char text[64] = "";
+    char message[160];
+    struct npy npy;
+
+    memcpy(text, data, size < sizeof text ? size : sizeof text - 1);
+    if (npy_parse_text(">f2", text, &npy, message, sizeof message)) {
+        check_header(&npy);
+    }
+}
+
 static bool check_parser(const uint8_t *data, size_t size)
 {
     char message[160] = "";
@@ -179,6 +192,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char message[sizeof reported];
     const bool accepted = check_parser(data, size);
 
+    check_text(data, size);
     if (size > PIPE_SIZE) {
         return 0;
     }
