@@ -130,7 +130,8 @@ static bool read_entry(const struct archive *archive, uint64_t *at, uint64_t end
     const unsigned char *bytes = record(archive, *at, ENTRY_SIZE, "PK\1\2");
 
     if (!bytes) {
-        return fail(archive, "malformed zip archive: its directory has something else in it");
+        fail(archive, "malformed zip archive: its directory has something else in it");
+        return false;
     }
     const size_t extra_size = (size_t)number(bytes + 30, 2);
     uint64_t whole_size = number(bytes + 24, 4);

@@ -145,15 +145,14 @@ static bool parse_whole(struct tensor_file *file, const char *path, const char *
     if (is_raw(rest)) {
         return parse_raw(file, path, rest, npy) && check_size(path, npy, size);
     }
-    if (npz_begins(bytes, size)) {
-        if (!npz_find(bytes, size, rest, &begin, &size, message, sizeof message)) {
-            return report_error("%s: %s", path, message);
-        }
-    } else if (rest) {
-        return report_error(NO_ARCHIVE, path, rest);
+    if (rest && !npz_begins(bytes, size)) {
+        report_error(NO_ARCHIVE, path, rest);
+        return false;
     }
-    if (!npy_parse(bytes + begin, size, npy, message, sizeof message)) {
-        return report_error("%s: %s", path, message);
+    if ((npz_begins(bytes, size) && !npz_find(bytes, size, rest, &begin, &size, message, sizeof message)) ||
+        !npy_parse(bytes + begin, size, npy, message, sizeof message)) {
+        report_error("%s: %s", path, message);
+        return false;
     }
     npy->data_offset += begin;
     return true;
@@ -215,7 +214,7 @@ static bool read_rest(struct tensor_file *file, const char *path, const unsigned
 static bool read_archive(struct tensor_file *file, const char *path, const char *rest, const unsigned char *prefix,
                          size_t prefix_size, struct npy *npy)
 {
-    size_t size;
+    size_t size = 0;
 
     if (!read_rest(file, path, prefix, prefix_size, SIZE_MAX, &size) ||
         !parse_whole(file, path, rest, file->owned, size, npy)) {
@@ -229,7 +228,7 @@ static bool read_data(struct tensor_file *file, const char *path, const char *re
                       size_t prefix_size, struct npy *npy)
 {
     char message[MESSAGE_SIZE];
-    size_t size;
+    size_t size = 0;
 
     if (is_raw(rest)) {
         if (!parse_raw(file, path, rest, npy)) {
@@ -272,8 +271,9 @@ static bool open_named(const char *path, struct os_file *source, const char **re
     if (os_open(path, source)) {
         return true;
     }
-    char *name = strchr(path, ':') ? allocate(path, strlen(path) + 1) : NULL;
-    char *colon = name ? strrchr(strcpy(name, path), ':') : NULL;
+    const size_t size = strlen(path) + 1;
+    char *name = strchr(path, ':') ? allocate(path, size) : NULL;
+    char *colon = name ? strrchr(memcpy(name, path, size), ':') : NULL;
     while (colon) {
         *colon = '\0';
         if (os_open(name, source)) {
