@@ -1054,6 +1054,35 @@ class Comparing(ToolTest):
         self.run_badly("dynamic-quant", "x.npy", "--expect", "e.npy",
                        says="holds i1 [0, 4, 8, 1]; expected i1 [0, 4, 8] ")
 
+    def test_shapes_of_scales(self):
+        """The same of inputs."""
+        sums = random_integers((2, 3, 6), "i4")
+        save(self.path("sums.npy"), sums)
+        save(self.path("x.npy"), sums.astype(f4))
+        six, rows = (random_floats(n, "f4", special=0) for n in (6, (2, 3)))
+        save(self.path("six.npy"), six)
+        save(self.path("rows.npy"), rows)
+        dequant = ("dequant", "sums.npy", "--weight-scale")
+        quantize = ("quantize", "x.npy", "--axis=2", "--scales")
+        for words, array, name in (
+            (dequant, six, "six.npy"),
+            ((*dequant, "six.npy", "--activation-scale"), rows, "rows.npy"),
+            (quantize, six, "six.npy"),
+            ((*quantize, "six.npy", "--zero-points"), six, "six.npy"),
+            (("dynamic-quant", "x.npy", "--smooth-scales"), six, "six.npy"),
+        ):
+            self.run_well(*words, name, "-o", "y.npy")
+            for shape in ((6, 1), (1, 6), (1, 6, 1), (6,)):
+                save(self.path("s.npy"), array.reshape(shape))
+                self.assertIn("elements equal\n", self.run_well(*words, "s.npy", "--expect", "y.npy"))
+            save(self.path("s.npy"), array.reshape(3, 2))
+            self.run_badly(*words, "s.npy")
+        save(self.path("s.npy"), six.reshape(6, 1))  # has a meaning there
+        save(self.path("w.npy"), random_integers((2, 6), "i1"))
+        self.run_badly("anti-quant", "w.npy", "--scale", "s.npy", says="scale: dimension ")
+        self.run_badly(*quantize, "s.npy", "--div-mode=false",
+                       says="scales: has 2 dimensions; expected 1, or as many as x\n")
+
     def test_what_cannot_be_compared(self):
         for expected, holds in ((self.y.astype("u1"), "u1 [40, 24]"), (self.y[:-1], "i1 [39, 24]"),
                                 (self.y.reshape(-1), "i1 [960]"), (self.y.astype("u2"), "u2 [40, 24]"),

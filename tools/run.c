@@ -126,11 +126,33 @@ static bool may_be_one(const struct run *run, int option)
     }
 }
 
+/* Whether the operator takes nothing but a vector, so that extents of 1 say nothing. */
+static bool is_vector(const struct run *run, int option)
+{
+    switch (option) {
+    case OPTION_SCALES:
+    case OPTION_ZERO_POINTS: return strcmp(text_of(run, OPTION_DIV_MODE), "true") == 0;
+    case OPTION_SMOOTH_SCALES: return !text_of(run, OPTION_GROUP_INDEX);
+    case OPTION_WEIGHT_SCALE: return true;
+    default: return false;
+    }
+}
+
 /* What a file cannot say: np.save() makes one without dimensions of a number, and int4 is stored in words. */
 static void interpret(const struct run *run, int option, npuq_tensor *tensor)
 {
     if (tensor->ndim == 0 && may_be_one(run, option)) {
         *tensor = npuq_tensor_contiguous(tensor->data, tensor->dtype, 1, (const int64_t[]){1});
+    }
+    if (is_vector(run, option)) {
+        const int64_t count = (int64_t)tensor_element_count(tensor);
+        const npuq_tensor vector = npuq_tensor_contiguous(NULL, tensor->dtype, 1, &count);
+        compare_take_shape(&vector, tensor);
+    }
+    if (option == OPTION_ACTIVATION_SCALE && run->inputs[OPTION_X].tensor.ndim > 0) {
+        const npuq_tensor *x = &run->inputs[OPTION_X].tensor;
+        const npuq_tensor rows = npuq_tensor_contiguous(NULL, tensor->dtype, x->ndim - 1, x->shape);
+        compare_take_shape(&rows, tensor);
     }
     if (option == OPTION_X && run->command->packed && tensor->dtype == NPUQ_INT32) {
         tensor->dtype = NPUQ_QUINT4X2;
