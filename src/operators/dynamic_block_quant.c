@@ -99,10 +99,11 @@ static void quantise_part(const npuq_plan *plan, const npuq_tile *tile, size_t r
     part.cols = npuq_smaller(block, tile->cols - first * block);
     for (int i = X; i <= SCALE; i++) {
         const npuq_place *from = &tile->places[i];
-        const ptrdiff_t step =
-            from->col_stride * (i == SCALE ? 1 : (ptrdiff_t)npuq_count_words(plan->setup.words[i], block));
 
-        if (from->data) {
+        if (from->data) { /* there are no smooth scales */
+            const ptrdiff_t steps = i == SCALE ? 1 : (ptrdiff_t)npuq_count_words(plan->setup.words[i], block);
+            const ptrdiff_t step = from->col_stride * steps;
+
             part.places[i].data = from->data + (ptrdiff_t)row * from->row_stride + (ptrdiff_t)first * step;
             part.places[i].row_stride = of_one_row ? step : from->row_stride;
         }
