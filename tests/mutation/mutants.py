@@ -84,7 +84,7 @@ MUTANTS = [
     ("block: rows of the tensor in place of blocks", BLOCK, "plan->units.rows * (size_t)(columns / block)", "plan->units.rows"),
     ("block: distance of dense blocks", BLOCK, "npuq_count_bytes(plan->setup.words[i], (size_t)block);", "npuq_count_bytes(plan->setup.words[i], (size_t)columns);"),
     ("block: the last one as long as others", BLOCK, "npuq_smaller(block, tile->cols - first * block)", "block"),
-    ("block: scales as far apart as x", BLOCK, "(i == SCALE ? 1 : (ptrdiff_t)npuq_count_words(", "((ptrdiff_t)npuq_count_words("),
+    ("block: scales as far apart as x", BLOCK, "steps = i == SCALE ? 1 : (ptrdiff_t)npuq_count_words(plan->setup.words[i], block);", "steps = (ptrdiff_t)block;"),
     ("block: distance of the parts of one row", BLOCK, "of_one_row ? step : from->row_stride", "from->row_stride"),
     ("block: always the first one of the tile", BLOCK, " + (ptrdiff_t)first * step", ""),
     ("block: always the first row of the tile", BLOCK, "from->data + (ptrdiff_t)row * from->row_stride", "from->data"),
