@@ -1307,14 +1307,16 @@ class TwoDumps(ToolTest):
         for shape in ((3, 1, 4), (1, 3, 4), (3, 4, 1), (1, 1, 3, 1, 4, 1)):
             self.compare(x, x.reshape(shape), status=0)
             self.compare(x.reshape(shape), x, status=0)
+        self.compare(x, x.reshape(12), status=0)
+        self.compare(np.asfortranarray(x), x.reshape(12), status=0)
         y = x.copy()
         y[2, 1] ^= 1
         self.assertIn("\n  [2, 1]: A ", self.compare(x, y.reshape(3, 1, 4)))  # places are A's
         self.assertIn("\n  [2, 0, 1]: A ", self.compare(x.reshape(3, 1, 4), y))
         self.compare(x[0, 0], x[:1, 0], status=0)
         self.compare(x[:1, 0], x[0, 0], status=0)
-        for shape in ((4, 3), (12,), (2, 6), (3, 2, 2), ()):
-            other = x[0, 0] if shape == () else x.reshape(shape)
+        for shape in ((4, 3), (11,), (2, 6), (3, 2, 2), ()):
+            other = x.reshape(12)[:11] if shape == (11,) else x[0, 0] if shape == () else x.reshape(shape)
             save(self.path("a.npy"), x)
             save(self.path("b.npy"), other)
             self.run_badly("compare", "a.npy", "b.npy",

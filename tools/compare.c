@@ -53,6 +53,7 @@ void compare_take_shape(const npuq_tensor *ours, npuq_tensor *theirs)
     const npuq_tensor from = squeeze(theirs);
     const npuq_tensor to = squeeze(ours);
     const bool same = from.ndim == to.ndim && memcmp(from.shape, to.shape, (size_t)to.ndim * sizeof to.shape[0]) == 0;
+    const npuq_tensor rows = npuq_tensor_contiguous(NULL, ours->dtype, ours->ndim, ours->shape);
     npuq_tensor taken = *ours;
     int next = 0;
 
@@ -60,7 +61,7 @@ void compare_take_shape(const npuq_tensor *ours, npuq_tensor *theirs)
         return;
     }
     for (int d = 0; d < ours->ndim; d++) {
-        taken.strides[d] = same ? 0 : ours->strides[d] * from.strides[0]; /* ours is contiguous */
+        taken.strides[d] = same ? 0 : rows.strides[d] * from.strides[0];
         if (same && ours->shape[d] != 1) {
             taken.strides[d] = from.strides[next++];
         }

@@ -26,8 +26,8 @@ bool compare_possible(const npuq_tensor *ours, const npuq_tensor *theirs);
  * are. */
 npuq_dtype compare_their_dtype(const struct pair *pair);
 
-/* Gives theirs, the scales or offsets of a file, the shape of ours, if the two have the same extents but for those of
- * 1, or if theirs has one dimension but for those, of as many elements. */
+/* Gives theirs the shape of ours, if the two have the same extents but for those of 1, or if theirs has one dimension
+ * but for those, of as many elements. */
 void compare_take_shape(const npuq_tensor *ours, npuq_tensor *theirs);
 
 /* ---- single differences ---------------------------------------------------------------------------------------- */

@@ -493,37 +493,6 @@ enum exit_status run_operator(const struct operator_command *command, const stru
 
 /* ---- two dumps ------------------------------------------------------------------------------------------------- */
 
-/* The first dimension from d on of which the extent is not 1. */
-static int skip_ones(const npuq_tensor *tensor, int d)
-{
-    while (d < tensor->ndim && tensor->shape[d] == 1) {
-        d++;
-    }
-    return d;
-}
-
-/* Gives a view the shape of another tensor, if they differ by dimensions of extent 1 at most. */
-static bool take_shape(npuq_tensor *view, const npuq_tensor *tensor)
-{
-    const npuq_tensor own = *view;
-    int next = skip_ones(&own, 0);
-
-    view->ndim = tensor->ndim;
-    for (int d = 0; d < tensor->ndim; d++) {
-        view->shape[d] = tensor->shape[d];
-        view->strides[d] = 1;
-        if (tensor->shape[d] == 1) {
-            continue;
-        }
-        if (next == own.ndim || own.shape[next] != tensor->shape[d]) {
-            return false;
-        }
-        view->strides[d] = own.strides[next];
-        next = skip_ones(&own, next + 1);
-    }
-    return next == own.ndim;
-}
-
 /* Codes are compared as numbers, whether or not 128 has been added to them. */
 static bool is_code(const npuq_tensor *tensor)
 {
@@ -540,8 +509,10 @@ enum exit_status run_comparison(const struct arguments *arguments)
     if (check_stdin(&run) && load_inputs(&run) && check_tolerance_of(arguments, ours->dtype)) {
         npuq_tensor theirs = file->tensor;
         struct pair pair = {.ours = ours, .theirs = &theirs, .our_name = "A", .their_name = "B"};
-        const bool same_shape = take_shape(&theirs, ours);
-        if (!same_shape || !(compare_possible(ours, &theirs) || (is_code(ours) && is_code(&theirs)))) {
+        compare_take_shape(ours, &theirs);
+        npuq_tensor alike = theirs;
+        alike.dtype = is_code(ours) && is_code(&theirs) ? ours->dtype : theirs.dtype;
+        if (!compare_possible(ours, &alike)) {
             refuse_comparison(file, ours, run.inputs[OPTION_A].path, "");
         } else {
             status = EXIT_EQUAL;
