@@ -109,7 +109,7 @@ static bool check_parser(const uint8_t *data, size_t size)
     if (begin > size || length > size - begin) {
         FINDING("a member behind the end");
     }
-    const bool accepted = found && npy_parse(begin > 0 ? data + begin : data, length, &npy, message, sizeof message);
+    const bool accepted = found && npy_parse(data + begin, length, &npy, message, sizeof message);
     if (!accepted) {
         check_message(message);
     } else if (npy.data_offset + npy.data_size != length) {
@@ -190,6 +190,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tensor_file mapped;
     struct tensor_file piped;
     char message[sizeof reported];
+
+    data = data ? data : (const uint8_t *)""; /* of an empty input */
     const bool accepted = check_parser(data, size);
 
     check_text(data, size);
