@@ -15,8 +15,8 @@ typedef struct npuq_argument {
     uint32_t dtypes; /* NPUQ_TAKES_... */
     int min_ndim;
     int max_ndim;
-    /* NPUQ_X: the input that is computed on; NPUQ_X_UNDER_Y: the same, and y may be written over it, of which it then
-     * has the view and the size of an element */
+    /* NPUQ_X: the input that is computed on. NPUQ_X_UNDER_Y: the same; y may be written over it, if both have one view
+     * and elements of one size. */
     enum { NPUQ_X, NPUQ_X_UNDER_Y, NPUQ_INPUT, NPUQ_OPTIONAL_INPUT, NPUQ_OUTPUT } role;
     int operand; /* npuq_operand, by which a prepared call rebinds it, or NPUQ_FIXED */
 } npuq_argument;

@@ -59,7 +59,7 @@ npuq_tile_fn npuq_put_ranges;
 npuq_tile_fn npuq_quantise_by_ranges;
 npuq_tile_fn npuq_quantise_by_parameters;
 
-/* uint8 is int8 with the upper bit flipped: whatever is 0 becomes 128, of rows that are not finite, too. */
+/* uint8 is int8 with the upper bit flipped. So 0 becomes 128, also in rows that are not finite. */
 static inline void npuq_make_uint8_of_int8(npuq_kernel_setup *setup)
 {
     if (setup->types[NPUQ_DYNAMIC_Y] == NPUQ_TYPE_UINT8) {

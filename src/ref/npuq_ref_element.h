@@ -361,7 +361,7 @@ static inline npuq_ref_parameters npuq_ref_symmetric_parameters(float largest, n
     return p;
 }
 
-/* UINT8 is INT8 with its upper bit flipped: whatever is 0 in INT8, NaN too, is 128. */
+/* UINT8 is INT8 with its upper bit flipped. So 0 becomes 128, also the 0 that stands for a NaN. */
 static inline void npuq_ref_store_symmetric(void *array, npuq_ref_dtype dtype, size_t i, float t)
 {
     npuq_ref_store(array, dtype == NPUQ_REF_UINT8 ? NPUQ_REF_INT8 : dtype, i, t);
