@@ -243,7 +243,7 @@ static enum exit_status run_compare(int argc, char **argv)
     (void)printf("usage: npuquant compare A B [OPTION]...\n\n");
     print_wrapped("", 0,
                   "Compares two dumps, bit by bit, and says how many elements differ, by how much, and where. "
-                  "Dimensions of extent 1 need not agree. i1 and u1 are compared as numbers.");
+                  "Dimensions of extent 1 need not agree, and B may be flat. i1 and u1 are compared as numbers.");
     (void)printf("\n");
     options_print_help(FOR_COMPARE);
     (void)printf("\n");

@@ -150,7 +150,7 @@ static bool parse_whole(struct tensor_file *file, const char *path, const char *
         return false;
     }
     if ((npz_begins(bytes, size) && !npz_find(bytes, size, rest, &begin, &size, message, sizeof message)) ||
-        !npy_parse(begin > 0 ? bytes + begin : bytes, size, npy, message, sizeof message)) {
+        !npy_parse(bytes + begin, size, npy, message, sizeof message)) {
         report_error("%s: %s", path, message);
         return false;
     }
