@@ -71,14 +71,16 @@ enum {
     Y_ANY = Y_INTEGER | Y_FLOAT,
 };
 
+enum { MOST_SETTINGS = 6 };
+
 struct hypothesis {
     const char *name;
     unsigned operators;
     unsigned y_types;
-    uint64_t needs;     /* a bit for each, NEEDS() */
-    uint64_t settings;  /* 16 bits for each choice: the step and what is done there */
-    const char *what;   /* what the kernel does: "rounds halves away from zero" */
-    const char *advice; /* one sentence */
+    uint64_t needs;                            /* a bit for each, NEEDS() */
+    unsigned char settings[2 * MOST_SETTINGS]; /* a step, what is done there, and so on; AS_DEFINED ends them */
+    const char *what;                          /* what the kernel does: "rounds halves away from zero" */
+    const char *advice;                        /* one sentence */
 };
 
 extern const struct hypothesis hypotheses[];

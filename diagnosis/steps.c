@@ -423,23 +423,17 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
 /* Whether a bound is one of the largest |v|. */
 static bool is_of_largest(int least)
 {
-    return least == LEAST_M_1E_10 || least == LEAST_M_1E_5;
+    return least >= LEAST_LARGEST(0);
 }
 
 /* The bound as it is written in a program, or as it is given. */
 static double least_scale(const struct arithmetic *a, int least)
 {
-    switch (least) {
-    case LEAST_MIN_SCALE: return (double)a->call->options.min_scale;
-    case LEAST_1E_10:
-    case LEAST_M_1E_10: return 1e-10;
-    case LEAST_1E_8: return 1e-8;
-    case LEAST_1E_6: return 1e-6;
-    case LEAST_1E_5:
-    case LEAST_M_1E_5: return 1e-5;
-    case LEAST_EPSILON: return 0x1p-23;
-    default: return 1e-12;
-    }
+    static const double bounds[BOUNDS] = {1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 0x1p-23};
+
+    return least >= LEAST_BOUNDS      ? bounds[(least - LEAST_BOUNDS) % BOUNDS]
+           : least == LEAST_MIN_SCALE ? (double)a->call->options.min_scale
+                                      : bounds[BOUND_1E_12];
 }
 
 /* The scale, not below its bound, where there is one. NaN becomes the bound. */

@@ -74,18 +74,16 @@ enum smooth_choice {
 };
 enum range_choice { RANGE_SYMMETRIC = 1, RANGE_WITH_ZERO, RANGE_IGNORES_NAN, RANGE_WITHOUT_SIGN };
 enum unit_choice { UNIT_RECIPROCAL = 1, UNIT_ONE_LESS, UNIT_ONE_MORE, UNIT_ONE_DIVISION };
+/* Bounds that programs have. */
+enum bound { BOUND_1E_12, BOUND_1E_10, BOUND_1E_8, BOUND_1E_6, BOUND_1E_5, BOUND_EPSILON, BOUNDS };
 enum least_choice {
     LEAST_NONE = 1,
-    LEAST_1E_12,
-    LEAST_1E_10,
-    LEAST_1E_8,
-    LEAST_1E_6,
-    LEAST_1E_5,
-    LEAST_EPSILON,
     LEAST_ONE_FOR_ZERO,
-    LEAST_M_1E_10, /* of the largest |v|, not of the scale */
-    LEAST_M_1E_5,
     LEAST_MIN_SCALE,
+    LEAST_BOUNDS, /* of each bound: the least scale, then of each the least m */
+#define LEAST_SCALE(bound)   (LEAST_BOUNDS + (int)(bound))
+#define LEAST_LARGEST(bound) (LEAST_BOUNDS + (int)BOUNDS + (int)(bound))
+    LEAST_END = LEAST_BOUNDS + 2 * BOUNDS,
 };
 enum token_offset_choice {
     TOKEN_OFFSET_INTEGER = 1,

@@ -167,7 +167,7 @@ static void test_hypotheses(void **unused)
         [STEP_SMOOTH] = SMOOTH_IN_RANGE_ONLY,
         [STEP_RANGE] = RANGE_WITHOUT_SIGN,
         [STEP_UNIT] = UNIT_ONE_DIVISION,
-        [STEP_LEAST] = LEAST_MIN_SCALE,
+        [STEP_LEAST] = LEAST_END - 1,
         [STEP_TOKEN_OFFSET] = TOKEN_OFFSET_TRUNCATED,
         [STEP_OFFSET_SIGN] = OFFSET_NEGATED,
         [STEP_FORM] = FORM_FACTOR,
@@ -1067,7 +1067,7 @@ static void test_checksum(void **unused)
             }
         }
         for (int h = 0; h < hypothesis_count; h++) {
-            if (!hypothesis_applies(&hypotheses[h], call) || (hypotheses[h].settings & 0xFF00) == STEP_LAYOUT << 8) {
+            if (!hypothesis_applies(&hypotheses[h], call) || hypotheses[h].settings[0] == STEP_LAYOUT) {
                 continue;
             }
             const struct variant variant = example_of(&hypotheses[h], call, row_of);

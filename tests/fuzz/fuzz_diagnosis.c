@@ -44,7 +44,7 @@ static void put_mistakes(const struct random_call *random, struct array theirs[R
 
     for (int i = (int)choose(3); i >= 0; i--) {
         const struct hypothesis *hypothesis = &hypotheses[choose((size_t)hypothesis_count)];
-        if (hypothesis_applies(hypothesis, &random->call) && (hypothesis->settings >> 8 & 0xFF) != STEP_LAYOUT) {
+        if (hypothesis_applies(hypothesis, &random->call) && hypothesis->settings[0] != STEP_LAYOUT) {
             (void)hypothesis_add(hypothesis, &variant);
         }
     }
