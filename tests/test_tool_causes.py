@@ -510,6 +510,46 @@ class Admissible(CauseTest):
                                says=f"--admissible: {case.operator} has no division on the device's vector unit")
 
 
+class PublicCases(CauseTest):
+    """Mistakes of public reports, made again. docs/oracle.md tells them."""
+
+    def check(self, first, name, *words):
+        """The first line, and what the best finding, or the element that is shown, is called."""
+        self.assertTrue(self.run_well("diagnose", *words, status=1).startswith(f"diagnosis: {first}"))
+        self.assertEqual(json.loads(self.run_well("diagnose", *words, "--json", status=1))["element"]["name"], name)
+
+    def test_float16_truncated(self):
+        """microsoft/onnxruntime pull request 32452: a cast where QuantizeLinear rounds."""
+        x = np.linspace(-9, 9, 4096).astype("f2")
+        x[:2] = [0.050018310546875, -0.050018310546875]
+        scales = np.array([0.0999755859375], "f2")
+        y = (x.astype(f4) / scales.astype(f4)).astype("i1")
+        self.assertEqual(y[:2].tolist(), [0, 0])
+        words = self.save_inputs(1, x=x, scales=scales)
+        self.check("truncate: ", "truncate", "quantize", *words, *self.save_results({"y": y}))
+
+    def test_tail_rounds_half_away(self):
+        """microsoft/onnxruntime pull request 28606: vectors of 16 round halves to even, the rest with std::round()."""
+        x = np.random.default_rng(1).integers(-400, 400, (64, 40)).astype(f4) / 4
+        scales, zero_points = f4([0.5]), np.array([128], "u1")
+        t = x * 2 + 128
+        t[:, :32] = np.rint(t[:, :32])
+        y = np.clip(np.floor(t + 0.5), 0, 255).astype("u1")
+        words = self.save_inputs(1, x=x, scales=scales, zero_points=zero_points)
+        name = "half-away in columns 32 to 39"
+        self.check(name, name, "quantize", *words, "--dtype", "uint8", *self.save_results({"y": y}))
+
+    def test_factor_one_unit_high(self):
+        """sgl-project/sglang pull request 33533: a fast division gives DMAX / m one unit too high."""
+        x = np.random.default_rng(1).standard_normal((512, 256)).astype("f2").astype(f4)
+        largest = np.abs(x).max(axis=1, keepdims=True)
+        y = np.rint(x * np.nextafter(f4(127) / largest, f4(np.inf))).astype("i1")
+        results = {"y": y, "scale": (largest * (f4(1) / f4(127))).reshape(-1)}
+        words = self.save_inputs(1, x=x.astype("f2"))
+        self.check("within the device's division", "quotient one unit higher", "dynamic-quant", *words,
+                   *self.save_results(results))
+
+
 class Explain(CauseTest):
     """The steps of single elements."""
 
