@@ -559,7 +559,9 @@ void test_view_any_flags(const npuq_tensor *words)
 
 void test_view_untouched(const test_view *view)
 {
-    assert_memory_equal(view->guarded.memory, view->before, view->size);
+    if (memcmp(view->guarded.memory, view->before, view->size) != 0) { /* cmocka looks at one byte after the other */
+        assert_memory_equal(view->guarded.memory, view->before, view->size);
+    }
 }
 
 void test_view_untouched_outside(const test_view *view)
@@ -610,17 +612,20 @@ void test_same_at(const void *got, const void *expected, size_t size, const char
     const unsigned char *a = got;
     const unsigned char *b = expected;
 
-    for (size_t i = 0; i < size; i++) {
-        if (a[i] != b[i]) {
-            va_list arguments;
+    va_list arguments;
+    size_t i = 0;
 
-            va_start(arguments, format);
-            print_error("%s:%d: backend %s: byte %zu of %zu: got %02x, expected %02x: ", file, line,
-                        npuq_backend_name(npuq_active_backend()), i, size, a[i], b[i]);
-            vprint_error(format, arguments);
-            print_error("\n");
-            va_end(arguments);
-            fail();
-        }
+    if (size == 0 || memcmp(a, b, size) == 0) {
+        return;
     }
+    while (a[i] == b[i]) {
+        i++;
+    }
+    va_start(arguments, format);
+    print_error("%s:%d: backend %s: byte %zu of %zu: got %02x, expected %02x: ", file, line,
+                npuq_backend_name(npuq_active_backend()), i, size, a[i], b[i]);
+    vprint_error(format, arguments);
+    print_error("\n");
+    va_end(arguments);
+    fail();
 }
