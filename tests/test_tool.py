@@ -1084,12 +1084,19 @@ class Comparing(ToolTest):
                        says="scales: has 2 dimensions; expected 1, or as many as x\n")
 
     def test_what_cannot_be_compared(self):
-        for expected, holds in ((self.y.astype("u1"), "u1 [40, 24]"), (self.y[:-1], "i1 [39, 24]"),
-                                (self.y.reshape(-1), "i1 [960]"), (self.y.astype("u2"), "u2 [40, 24]"),
-                                (self.y[0, 0], "i1 []")):
+        for expected, holds, hint in ((self.y.astype("u1"), "u1 [40, 24]", "; if the file has uint8, say --dtype uint8"),
+                                      (self.y.astype("i4"), "i4 [40, 24]", "; if the file has int32, say --dtype int32"),
+                                      (self.y[:-1], "i1 [39, 24]", ""), (self.y.reshape(-1), "i1 [960]", ""),
+                                      (self.y.astype("u2"), "u2 [40, 24]", ""), (self.y[0, 0], "i1 []", "")):
             save(self.path("expected.npy"), expected)
             self.run_badly("quantize", "x.npy", "--scales", "one.npy", "--expect", "expected.npy", "-o", "y.npy",
-                           says=f"expected.npy: holds {holds}; expected i1 [40, 24] to compare with y, which is int8\n")
+                           says=f"expected.npy: holds {holds}; expected i1 [40, 24] to compare with y, which is int8{hint}\n")
+        for dtype, expected in (("float16", "u2"), ("bfloat16", "f2"), ("float32", "f2"), ("float16", "f4")):
+            save(self.path("expected.npy"), self.y.astype(expected))
+            fitting = {"u2": "bfloat16", "f2": "float16", "f4": "float32"}[expected]
+            self.run_well("quantize", "x.npy", "--scales", "one.npy", "-o", "values.npy")
+            self.run_badly("anti-quant", "values.npy", "--scale", "one.npy", "--dtype", dtype, "--expect", "expected.npy",
+                           says=f", which is {dtype}; if the file has {fitting}, say --dtype {fitting}\n")
         self.run_badly("quantize", "x.npy", "--scales", "one.npy", "--expect", "x.npy", "--dtype", "quint4x2",
                        "--div-mode", "false", says="x.npy: holds f2 [40, 24]; expected i4 [40, 3] to compare with y, "
                                                    "which is quint4x2\n")
@@ -1098,7 +1105,7 @@ class Comparing(ToolTest):
                 self.run_well(command, "x.npy", "--dtype", dtype, "-o", "y.npy")
                 self.run_badly(command, "x.npy", "--dtype", other, "--expect", "y.npy",
                                says=f"y.npy: holds {holds} [40, 24]; expected {expected} [40, 24] to compare with y, "
-                                    f"which is {other}\n")
+                                    f"which is {other}; if the file has {dtype}, say --dtype {dtype}\n")
 
     def test_unnamed_int4(self):
         save(self.path("packed.npy"), np.zeros((40, 3), "i4"))

@@ -964,7 +964,8 @@ class HardInputs(CauseTest):
             ("set -e; false;", "--run: the command failed with status 1\n"),
             ("", "--run: the command has left no hard/y.npy\n"),
             (f"cp short.npy {y};", "hard/y.npy: holds i1 [16, 39]; expected i1 [16, 40] to compare with y, which is int8\n"),
-            (f"cp wide.npy {y};", "hard/y.npy: holds i4 [16, 40]; expected i1 [16, 40] to compare with y, which is int8\n"),
+            (f"cp wide.npy {y};", "hard/y.npy: holds i4 [16, 40]; expected i1 [16, 40] to compare with y, which is int8; "
+             "if the file has int32, say --dtype int32\n"),
             (f"cp text.npy {y};", "hard/y.npy: "),
             (f"cp good.npy {y}; exit 4;", "--run: the command failed with status 4\n"),
         ):

@@ -181,24 +181,54 @@ static bool load_inputs(struct run *run)
     return true;
 }
 
-/* What to say of a file with the words of int4 that the operator would give with another --dtype. */
-static const char *packing_hint(const struct run *run, const npuq_tensor *ours, const npuq_tensor *theirs)
+/* A result as it would be with another --dtype. False if it cannot be of that type. */
+static bool change_dtype(npuq_tensor *tensor, const struct dtype *dtype)
 {
-    const int last = ours->ndim - 1;
-    npuq_tensor packed = *ours;
+    const int last = tensor->ndim - 1;
+    const int64_t values = (int64_t)1 << dtype->log2_values;
 
-    if (dtype_is_float(ours->dtype) || ours->dtype == NPUQ_QUINT4X2 || last < 0 || ours->shape[last] % 8 != 0 ||
-        !option_has_choice(run->command->command, OPTION_DTYPE, dtype_of(NPUQ_QUINT4X2)->name)) {
+    if (last >= 0) {
+        tensor->shape[last] <<= dtype_of(tensor->dtype)->log2_values;
+    }
+    if (values > 1 && (last < 0 || tensor->shape[last] % values != 0)) {
+        return false;
+    }
+    if (last >= 0) {
+        tensor->shape[last] /= values;
+    }
+    tensor->dtype = dtype->dtype;
+    return true;
+}
+
+/* The type with which the operator would give a result like the file; null if there is none. */
+static const struct dtype *fitting_dtype(const struct run *run, const npuq_tensor *ours, const npuq_tensor *theirs)
+{
+    for (int i = 0; i < DTYPES; i++) {
+        npuq_tensor other = *ours;
+        if (dtypes[i].dtype != ours->dtype && option_has_choice(run->command->command, OPTION_DTYPE, dtypes[i].name) &&
+            change_dtype(&other, &dtypes[i]) && compare_possible(&other, theirs)) {
+            return &dtypes[i];
+        }
+    }
+    return NULL;
+}
+
+enum { HINT_SIZE = 96 };
+
+/* What to say of a file that the operator would give with another --dtype. */
+static const char *dtype_hint(char hint[HINT_SIZE], const struct run *run, const npuq_tensor *ours,
+                              const npuq_tensor *theirs)
+{
+    const struct dtype *fitting = fitting_dtype(run, ours, theirs);
+    const bool is_int4 = fitting && fitting->dtype == NPUQ_QUINT4X2;
+
+    if (!fitting) {
         return "";
     }
-    packed.dtype = NPUQ_QUINT4X2;
-    packed.shape[last] /= 8;
-    if (!compare_possible(&packed, theirs)) {
-        return "";
-    }
-    return run->command->command == FOR_QUANTIZE
-               ? "; if the file has words of eight int4, say --dtype quint4x2 --div-mode false"
-               : "; if the file has words of eight int4, say --dtype quint4x2";
+    (void)snprintf(hint, HINT_SIZE, "; if the file has %s, say --dtype %s%s",
+                   is_int4 ? "words of eight int4" : fitting->name, fitting->name,
+                   is_int4 && run->command->command == FOR_QUANTIZE ? " --div-mode false" : "");
+    return hint;
 }
 
 /* Reports that a file cannot be compared with a result of this name. */
@@ -216,6 +246,7 @@ static bool refuse_comparison(const struct tensor_file *file, const npuq_tensor 
 static bool load_expected(struct run *run, int i)
 {
     const char *path = text_of(run, OPTION_EXPECT + i);
+    char hint[HINT_SIZE];
 
     if (!path) {
         return true;
@@ -234,8 +265,8 @@ static bool load_expected(struct run *run, int i)
     if (ours->dtype == NPUQ_QUINT4X2 && !tensor_file_to_quint4x2(&run->expected[i], ours)) {
         return false;
     }
-    return compare_possible(ours, theirs) ||
-           refuse_comparison(&run->expected[i], ours, output_names[i], packing_hint(run, ours, theirs));
+    return compare_possible(ours, theirs) || refuse_comparison(&run->expected[i], ours, output_names[i],
+                                                               i == 0 ? dtype_hint(hint, run, ours, theirs) : "");
 }
 
 /* Known before the inputs are read. */
