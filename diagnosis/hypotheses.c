@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "hypotheses.h"
 
+#include "steps.h"
+
 enum {
     WITH_SCALES = QUANTIZE | GROUP_QUANT,
     DYNAMIC = DYNAMIC_QUANT_ASYMMETRIC | DYNAMIC_QUANT,
@@ -25,6 +27,7 @@ enum {
 #define CONVERTS_FIRST                                                                                                 \
     "makes NaN and everything beyond int32 the low end, as x86's conversion to int32 does",                            \
         "Clamp in float32 before the conversion, and make NaN 0."
+#define PACK_IN_ORDER         "Element 8k + i of a row is in bits 4i to 4i + 3 of word k."
 #define RAISES_SCALE(bound)   "takes " bound " where the scale is less, or NaN, and multiplies by 1 / " bound " there"
 #define RAISES_LARGEST(bound) "takes " bound " for the largest |v| where that is less, but not where it is NaN"
 #define FLUSHES_INPUTS                                                                                                 \
@@ -146,8 +149,16 @@ const struct hypothesis hypotheses[] = {
      "does not clamp after the offset is added: the low bits of the sum are stored",
      "Clamp to -256..255 before the offset, and to -128..127 after it."},
     {"wrap", SYMMETRIC, Y_NARROW, NEEDS(BEYOND), DOES(STEP_SATURATION, SATURATE_WRAP), DOES_NOT_CLAMP},
-    {"unsigned-int4", FROM_FLOATS, Y_INT4, 0, DOES(STEP_SATURATION, SATURATE_UNSIGNED_INT4), "clamps int4 to 0..15",
+    {"unsigned-int4", FROM_FLOATS, Y_INT4, 0, DOES(STEP_SATURATION, SATURATE_UNSIGNED), "clamps int4 to 0..15",
      "int4 is signed: clamp to -8..7."},
+    {"unsigned-int8", FROM_FLOATS | REQUANT, Y_INT8, NEEDS(INT8_Y), DOES(STEP_SATURATION, SATURATE_UNSIGNED),
+     "clamps int8 to 0..255, as for uint8", "int8 is signed: clamp to -128..127."},
+    {"plus-128", FROM_FLOATS | REQUANT, Y_INT8, NEEDS(INT8_Y), DOES(STEP_RESULT, RESULT_OFFSET_BINARY),
+     "stores int8 results plus 128, as uint8", "Store int8 as it is, or take the results for uint8."},
+    {"minus-128", FROM_FLOATS, Y_INT8 | Y_UINT8, NEEDS(UINT8_Y), DOES(STEP_RESULT, RESULT_OFFSET_BINARY),
+     "stores uint8 results minus 128, as int8", "Add 128, that is flip the top bit, or take the results for int8."},
+    {"plus-8", FROM_FLOATS, Y_INT4, 0, DOES(STEP_RESULT, RESULT_OFFSET_BINARY), "stores int4 results plus 8, as 0..15",
+     "int4 is two's complement: flip the top bit of the four."},
     {"indefinite", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC, Y_INTEGER, 0, DOES(STEP_SATURATION, SATURATE_INDEFINITE),
      CONVERTS_FIRST},
     {"indefinite", SYMMETRIC, Y_INTEGER, NEEDS(BEYOND), DOES(STEP_SATURATION, SATURATE_INDEFINITE), CONVERTS_FIRST},
@@ -383,22 +394,44 @@ const struct hypothesis hypotheses[] = {
      "swaps the two int4 of a byte", "The even element is in the low half of a byte."},
     {"words-reversed", FROM_FLOATS, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_WORD_REVERSED),
      "packs words from the other end", "Element 8k is in the lowest bits of word k."},
+    {"awq-order", FROM_FLOATS, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_AWQ),
+     "packs int4 in AWQ's order: a word holds its elements 0 2 4 6 1 3 5 7", PACK_IN_ORDER},
+    {"halves-of-32", FROM_FLOATS, Y_INT4, NEEDS(RUNS_OF_32), DOES(STEP_LAYOUT, LAYOUT_HALVES_OF_32),
+     "packs 32 int4 as ggml does: byte j holds elements j and j + 16", PACK_IN_ORDER},
+    {"halves-of-8", FROM_FLOATS, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_HALVES_OF_8),
+     "packs the halves of a word's elements side by side: byte j holds elements j and j + 4", PACK_IN_ORDER},
     {"bytes-swapped", FROM_FLOATS, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_BYTES_SWAPPED),
      "stores the bytes of words in the opposite order", "A word is an int32 of this machine's byte order."},
     {"bytes-swapped", FROM_FLOATS | TO_FLOATS | TRANS_QUANT_PARAM, Y_BYTES, 0, DOES(STEP_RESULT, RESULT_BYTES_SWAPPED),
      "stores the bytes of elements in the opposite order", "Store them in this machine's byte order."},
-    {"x-nibbles-swapped", ANTI_QUANT, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT, INPUT_NIBBLES_SWAPPED),
+    {"x-nibbles-swapped", ANTI_QUANT, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_LAYOUT, LAYOUT_NIBBLES_SWAPPED),
      "swaps the two int4 of a byte", "The even element is in the low half of a byte."},
-    {"x-words-reversed", ANTI_QUANT, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT, INPUT_WORD_REVERSED),
+    {"x-words-reversed", ANTI_QUANT, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_LAYOUT, LAYOUT_WORD_REVERSED),
      "reads words from the other end", "Element 8k is in the lowest bits of word k."},
     {"x-unsigned-int4", ANTI_QUANT, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_SIGN, INPUT_UNSIGNED_INT4),
      "reads int4 as unsigned", "int4 is two's complement, -8..7."},
+    {"x-minus-128", ANTI_QUANT, Y_ANY, NEEDS(INT8_X), DOES(STEP_INPUT_SIGN, INPUT_OFFSET_BINARY),
+     "reads x as uint8 and subtracts 128", "int8 is two's complement, -128..127."},
+    {"x-minus-8", ANTI_QUANT, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_SIGN, INPUT_OFFSET_BINARY),
+     "reads int4 as unsigned and subtracts 8", "int4 is two's complement, -8..7."},
+    {"x-awq-order", ANTI_QUANT, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_LAYOUT, LAYOUT_AWQ),
+     "reads words in AWQ's order, as their elements 0 2 4 6 1 3 5 7", PACK_IN_ORDER},
+    {"x-halves-of-32", ANTI_QUANT, Y_ANY, NEEDS(INT4_X) | NEEDS(RUNS_OF_32),
+     DOES(STEP_INPUT_LAYOUT, LAYOUT_HALVES_OF_32), "reads 32 int4 as ggml does: from byte j elements j and j + 16",
+     PACK_IN_ORDER},
+    {"x-halves-of-8", ANTI_QUANT, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_LAYOUT, LAYOUT_HALVES_OF_8),
+     "reads from byte j of a word elements j and j + 4", PACK_IN_ORDER},
+    {"x-fractal-nz", ANTI_QUANT, Y_ANY, NEEDS(FRACTALS_OF_X), DOES(STEP_INPUT_LAYOUT, LAYOUT_FRACTAL_NZ),
+     "reads x as FRACTAL_NZ: for each block of columns, 32 bytes wide, all rows", "Convert x to the format ND first."},
     {"tail-untouched", FROM_FLOATS | TO_FLOATS | TRANS_QUANT_PARAM, Y_ANY, 0, DOES(STEP_LAYOUT, LAYOUT_TAIL_UNTOUCHED),
      "leaves the last columns of a row untouched", "Handle the columns that do not fill a vector."},
     {"rows-untouched", FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(ROWS), DOES(STEP_LAYOUT, LAYOUT_ROWS_UNTOUCHED),
      "leaves the last rows untouched", "Check how rows are shared among cores or blocks."},
     {"transposed", FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(ROWS), DOES(STEP_LAYOUT, LAYOUT_TRANSPOSED),
      "returns the transposed result", "Check the layout of the tensor that was saved."},
+    {"fractal-nz", FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(FRACTALS), DOES(STEP_LAYOUT, LAYOUT_FRACTAL_NZ),
+     "stores y as FRACTAL_NZ: for each block of columns, 32 bytes wide, all rows",
+     "Convert the result to the format ND before it is saved."},
     {"rows-permuted", FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(ROWS), DOES(STEP_LAYOUT, LAYOUT_ROWS_PERMUTED),
      "returns the rows in another order", "Check how rows are numbered in blocks."},
 };
@@ -411,6 +444,14 @@ static bool is_wide(npuq_dtype dtype)
     const struct dtype *type = dtype_of(dtype);
 
     return type->kind == KIND_FLOAT && type->bits - type->fraction == 9; /* the sign, and an exponent of 8 bits */
+}
+
+/* Whether the tensor of the call's shape is several blocks of FRACTAL_NZ: 16 rows, and 32 bytes of columns. */
+static bool has_fractals(const struct call *call, npuq_dtype dtype)
+{
+    const size_t columns = steps_columns_of_fractal(dtype);
+
+    return call->rows % 16 == 0 && call->columns % columns == 0 && call->columns > columns;
 }
 
 static uint64_t when(bool condition, uint64_t need)
@@ -480,7 +521,10 @@ static uint64_t traits_of(const struct call *call)
            when(finer_offset, NEEDS(FINER_OFFSET)) |
            when(call->op != TRANS_QUANT_PARAM || offset->data, NEEDS(ROUNDED)) | when(excess, NEEDS(EXCESS)) |
            when(subnormals, NEEDS(SUBNORMALS)) | when(new_subnormals, NEEDS(NEW_SUBNORMALS)) |
-           when(long_product, NEEDS(LONG_PRODUCT)) | when(rounded_half, NEEDS(ROUNDED_HALF));
+           when(long_product, NEEDS(LONG_PRODUCT)) | when(rounded_half, NEEDS(ROUNDED_HALF)) |
+           when(y == NPUQ_INT8, NEEDS(INT8_Y)) | when(y == NPUQ_UINT8, NEEDS(UINT8_Y)) |
+           when(x == NPUQ_INT8, NEEDS(INT8_X)) | when(call->count % 32 == 0, NEEDS(RUNS_OF_32)) |
+           when(has_fractals(call, y), NEEDS(FRACTALS)) | when(has_fractals(call, x), NEEDS(FRACTALS_OF_X));
 }
 
 bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *call)

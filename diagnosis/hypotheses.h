@@ -46,6 +46,12 @@ enum need {
     NEED_BLOCKS_OF_ROW, /* in one row */
     NEED_HALVES,        /* half a block is less than a row, and than the block */
     NEED_ROUNDED_HALF,  /* values occur to which a half cannot be added without rounding */
+    NEED_INT8_Y,        /* y is int8 itself */
+    NEED_UINT8_Y,
+    NEED_INT8_X,
+    NEED_RUNS_OF_32, /* of elements, without a rest */
+    NEED_FRACTALS,   /* y is several blocks of FRACTAL_NZ, without a rest */
+    NEED_FRACTALS_OF_X,
 };
 #define NEEDS(NAME) (UINT64_C(1) << NEED_##NAME)
 

@@ -60,14 +60,10 @@ static bool find_source(const struct call *call, const struct variant *variant, 
     const size_t column = *i % call->columns;
 
     switch (variant->choice[STEP_LAYOUT]) {
-    case LAYOUT_TRANSPOSED: *i = *i % call->rows * call->columns + *i / call->rows; return true;
-    case LAYOUT_NIBBLES_SWAPPED: *i ^= 1; return true;
-    case LAYOUT_WORD_REVERSED: *i ^= 7; return true;
-    case LAYOUT_BYTES_SWAPPED: *i ^= 6; return true;
     case LAYOUT_TAIL_UNTOUCHED: return column < layout->from;
     case LAYOUT_ROWS_UNTOUCHED: return row < layout->from;
     case LAYOUT_ROWS_PERMUTED: *i = layout->row_of[row] * call->columns + column; return true;
-    default: return true;
+    default: *i = steps_element_at(call, variant->choice[STEP_LAYOUT], call->options.y_dtype, *i); return true;
     }
 }
 

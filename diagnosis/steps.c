@@ -147,6 +147,67 @@ static void note_product(const struct arithmetic *a, const char *step, double pr
     note(a->trace, step, exact ? flush_input(a, x) * flush_input(a, y) : product);
 }
 
+/* ---- layouts ---------------------------------------------------------------------------------------------------- */
+
+/* In each run of so many units, these lie as a matrix of so many rows that is transposed. */
+struct transposition {
+    size_t unit; /* elements */
+    size_t run;  /* units */
+    size_t rows;
+};
+
+size_t steps_columns_of_fractal(npuq_dtype dtype)
+{
+    return 256 / (size_t)dtype_of(dtype)->bits;
+}
+
+static struct transposition transposition_of(const struct call *call, int layout, npuq_dtype dtype)
+{
+    size_t fractal;
+
+    switch (layout) {
+    case LAYOUT_AWQ: return (struct transposition){1, 8, 4};
+    case LAYOUT_HALVES_OF_8: return (struct transposition){1, 8, 2};
+    case LAYOUT_HALVES_OF_32: return (struct transposition){1, 32, 2};
+    case LAYOUT_FRACTAL_NZ:
+        fractal = steps_columns_of_fractal(dtype);
+        return (struct transposition){fractal, call->count / fractal, call->rows};
+    case LAYOUT_TRANSPOSED: return (struct transposition){1, call->count, call->rows};
+    default: return (struct transposition){1, 1, 1};
+    }
+}
+
+/* The element of the matrix that lies at place i of the transposed one. */
+static size_t transposed(struct transposition t, size_t i)
+{
+    const size_t unit = i / t.unit;
+    const size_t at = unit % t.run;
+
+    return (unit - at + at % t.rows * (t.run / t.rows) + at / t.rows) * t.unit + i % t.unit;
+}
+
+size_t steps_element_at(const struct call *call, int layout, npuq_dtype dtype, size_t i)
+{
+    switch (layout) {
+    case AS_DEFINED: return i;
+    case LAYOUT_NIBBLES_SWAPPED: return i ^ 1;
+    case LAYOUT_WORD_REVERSED: return i ^ 7;
+    case LAYOUT_BYTES_SWAPPED: return i ^ 6;
+    default: return transposed(transposition_of(call, layout, dtype), i);
+    }
+}
+
+size_t steps_place_of(const struct call *call, int layout, npuq_dtype dtype, size_t i)
+{
+    struct transposition t = transposition_of(call, layout, dtype);
+
+    if (t.run == 1) { /* the layout is its own opposite */
+        return steps_element_at(call, layout, dtype, i);
+    }
+    t.rows = t.run / t.rows;
+    return transposed(t, i);
+}
+
 /* ---- operands -------------------------------------------------------------------------------------------------- */
 
 static double load(const struct array *array, size_t i)
@@ -240,11 +301,14 @@ static double load_x(const struct arithmetic *a, size_t i)
     case INPUT_BFLOAT16: return to_type(load(x, i), TYPE_BFLOAT16);
     case INPUT_OTHER_HALF:
         return (double)dtype_float(x->dtype == NPUQ_FLOAT16 ? NPUQ_BFLOAT16 : NPUQ_FLOAT16, array_bits(x, i));
-    case INPUT_NIBBLES_SWAPPED: i ^= 1; break;
-    case INPUT_WORD_REVERSED: i ^= 7; break;
     default: break;
     }
-    return choice(a, STEP_INPUT_SIGN) == INPUT_UNSIGNED_INT4 ? (double)array_bits(x, i) : load(x, i);
+    i = steps_place_of(a->call, choice(a, STEP_INPUT_LAYOUT), x->dtype, i);
+    switch (choice(a, STEP_INPUT_SIGN)) {
+    case INPUT_UNSIGNED_INT4: return (double)array_bits(x, i);
+    case INPUT_OFFSET_BINARY: return (double)array_bits(x, i) + dtype_of(x->dtype)->low;
+    default: return load(x, i);
+    }
 }
 
 /* ---- dynamic operators: tokens ---------------------------------------------------------------------------------- */
@@ -612,7 +676,7 @@ static struct integer_range range_of(const struct arithmetic *a, npuq_dtype dtyp
 
     switch (choice(a, STEP_SATURATION)) {
     case SATURATE_SYMMETRIC: range.low = -range.high; break;
-    case SATURATE_UNSIGNED_INT4: range = (struct integer_range){0, 15, 4}; break;
+    case SATURATE_UNSIGNED: range = (struct integer_range){0, 2 * range.high + 1, range.bits}; break;
     default: break;
     }
     return range;
@@ -1066,9 +1130,11 @@ uint64_t steps_element(const struct call *call, const struct variant *variant, c
     const struct arithmetic a = {call, variant, trace};
     const uint64_t bits = element_bits(&a, token, i);
 
-    return variant->choice[STEP_RESULT] == RESULT_BYTES_SWAPPED
-               ? swap_bytes(bits, npuq_dtype_size(call->options.y_dtype))
-               : bits;
+    switch (variant->choice[STEP_RESULT]) {
+    case RESULT_BYTES_SWAPPED: return swap_bytes(bits, npuq_dtype_size(call->options.y_dtype));
+    case RESULT_OFFSET_BINARY: return bits ^ (uint64_t)1 << (dtype_of(call->options.y_dtype)->bits - 1);
+    default: return bits;
+    }
 }
 
 uint64_t steps_parameter(const struct token *token, enum result result)

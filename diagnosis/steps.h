@@ -50,6 +50,13 @@ static inline bool is_nan(double value)
     return value != value;
 }
 
+/* The element of a tensor that lies at place i of another layout, and the place of element i there. */
+size_t steps_element_at(const struct call *call, int layout, npuq_dtype dtype, size_t i);
+size_t steps_place_of(const struct call *call, int layout, npuq_dtype dtype, size_t i);
+
+/* FRACTAL_NZ has blocks of so many columns: 32 bytes. */
+size_t steps_columns_of_fractal(npuq_dtype dtype);
+
 /* How many tokens a kernel has: one for each scale, unless its blocks are of another length. */
 size_t steps_tokens(const struct call *call, const struct variant *variant);
 

@@ -10,6 +10,7 @@
 enum step {
     STEP_INPUT,        /* enum input_choice */
     STEP_INPUT_SIGN,   /* enum input_sign_choice */
+    STEP_INPUT_LAYOUT, /* enum layout_choice: one of those before LAYOUTS_OF_X */
     STEP_SCALE_PLACE,  /* enum place_choice: the scale that an element gets */
     STEP_OFFSET_PLACE, /* enum place_choice */
     STEP_GROUP,        /* enum group_choice */
@@ -48,11 +49,9 @@ enum input_choice {
     INPUT_FLOAT16 = 1,
     INPUT_BFLOAT16,
     INPUT_OTHER_HALF, /* float16 read as bfloat16, and the reverse */
-    INPUT_NIBBLES_SWAPPED,
-    INPUT_WORD_REVERSED,
-    INPUT_TRUNCATED, /* int32 to float32, towards zero */
+    INPUT_TRUNCATED,  /* int32 to float32, towards zero */
 };
-enum input_sign_choice { INPUT_UNSIGNED_INT4 = 1 };
+enum input_sign_choice { INPUT_UNSIGNED_INT4 = 1, INPUT_OFFSET_BINARY };
 enum place_choice { PLACE_NEXT = 1, PLACE_PREVIOUS, PLACE_FIRST, PLACE_OTHER_AXIS };
 enum group_choice { GROUP_LATE = 1, GROUP_EARLY, GROUP_FIRST, GROUP_LAST, GROUP_COUNTS };
 enum block_choice { BLOCK_HALF = 1, BLOCK_ROW }; /* the length */
@@ -126,7 +125,7 @@ enum rounding_choice {
 enum saturation_choice {
     SATURATE_SYMMETRIC = 1,
     SATURATE_WRAP,
-    SATURATE_UNSIGNED_INT4,
+    SATURATE_UNSIGNED,
     SATURATE_INDEFINITE,
     SATURATE_INT8, /* trans_quant_param: the offset */
 };
@@ -141,6 +140,7 @@ enum result_choice {
     RESULT_THROUGH_BFLOAT16,
     RESULT_BYTES_SWAPPED,
     RESULT_HALVES_SWAPPED, /* of a word */
+    RESULT_OFFSET_BINARY,  /* the top bit is the other */
 };
 enum word_choice {
     WORD_OTHER_ROUND_MODE = 1,
@@ -148,10 +148,15 @@ enum word_choice {
     WORD_NO_FLAG,
 };
 enum layout_choice {
-    LAYOUT_TRANSPOSED = 1,
-    LAYOUT_NIBBLES_SWAPPED,
+    LAYOUT_NIBBLES_SWAPPED = 1,
     LAYOUT_WORD_REVERSED,
-    LAYOUT_BYTES_SWAPPED,
+    LAYOUT_AWQ,
+    LAYOUT_HALVES_OF_8,
+    LAYOUT_HALVES_OF_32,
+    LAYOUT_FRACTAL_NZ,
+    LAYOUTS_OF_X,
+    LAYOUT_BYTES_SWAPPED = LAYOUTS_OF_X,
+    LAYOUT_TRANSPOSED,
     LAYOUT_TAIL_UNTOUCHED,
     LAYOUT_ROWS_UNTOUCHED,
     LAYOUT_ROWS_PERMUTED,

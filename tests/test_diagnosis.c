@@ -156,7 +156,8 @@ static void test_hypotheses(void **unused)
 {
     static const unsigned char last[STEPS] = {
         [STEP_INPUT] = INPUT_TRUNCATED,
-        [STEP_INPUT_SIGN] = INPUT_UNSIGNED_INT4,
+        [STEP_INPUT_SIGN] = INPUT_OFFSET_BINARY,
+        [STEP_INPUT_LAYOUT] = LAYOUTS_OF_X - 1,
         [STEP_SCALE_PLACE] = PLACE_OTHER_AXIS,
         [STEP_OFFSET_PLACE] = PLACE_OTHER_AXIS,
         [STEP_GROUP] = GROUP_COUNTS,
@@ -181,7 +182,7 @@ static void test_hypotheses(void **unused)
         [STEP_SATURATION] = SATURATE_INT8,
         [STEP_NAN] = NAN_NEGATIVE,
         [STEP_SUBNORMALS] = SUBNORMAL_ALL,
-        [STEP_RESULT] = RESULT_HALVES_SWAPPED,
+        [STEP_RESULT] = RESULT_OFFSET_BINARY,
         [STEP_WORD] = WORD_NO_FLAG,
         [STEP_LAYOUT] = LAYOUT_ROWS_PERMUTED,
     };
@@ -288,6 +289,9 @@ static void check_mistake(const struct random_call *random, const struct hypothe
     free(row_of);
 }
 
+/* What random calls are too small for: faulty kernels show it on hard inputs. */
+static const uint64_t of_large_calls = NEEDS(FRACTALS) | NEEDS(FRACTALS_OF_X);
+
 static void test_mistakes_are_found(void **unused)
 {
     unsigned *met = calloc((size_t)hypothesis_count, sizeof *met);
@@ -307,7 +311,7 @@ static void test_mistakes_are_found(void **unused)
         }
     }
     for (int h = 0; h < hypothesis_count; h++) { /* the needs of each can be had */
-        assert_true(met[h] != 0 || test_rounds(16) < 16);
+        assert_true(met[h] != 0 || hypotheses[h].needs & of_large_calls || test_rounds(16) < 16);
     }
     free(met);
 }
@@ -1049,8 +1053,8 @@ static uint64_t hash(uint64_t sum, uint64_t bits)
 /* Inputs and what every mistake makes of them are the same on every machine, with every compiler. */
 static void test_checksum(void **unused)
 {
-    static const uint64_t expected[] = {0x41A722B8DA5960DE, 0x521B65D780CF91E1, 0xBE14199A807FAE22,
-                                        0xEC25762E3E8D815B, 0xF08855AA018B37FA, 0x9105CC4579FB98C3};
+    static const uint64_t expected[] = {0xDE26D97A787A4C6B, 0x521B65D780CF91E1, 0xBE14199A807FAE22,
+                                        0xE5455DD83BC73021, 0xD420B2B85B3E22B0, 0xDD9D71986F68782B};
     int wrong = 0;
 
     (void)unused;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels of anti_quant, dequant and requant as they are written by those who make mistakes."""
 import numpy as np
-from layout_mistakes import nibbles_swapped, words_reversed
+from layout_mistakes import AWQ, nibbles_swapped, words_reversed
 from numeric import Machine, Mistakes, f4, f8, float64_to_type, fused, in_type, kept, rounded
 from numpy_operators import add_wrapping, floats, unpack
 
@@ -67,6 +67,33 @@ def sums(x, bias, mistakes):
     return total.astype(f8) if "float64" in mistakes else to_float32(total, mistakes)
 
 
+def read_int4(words, mistakes):
+    for mistake, rearranged in ("x-nibbles-swapped", nibbles_swapped), ("x-words-reversed", words_reversed):
+        words = rearranged(words, True) if mistake in mistakes else words
+    x = unpack(words)
+    if "x-awq-order" in mistakes:
+        x = x.reshape(-1, 8)[:, np.argsort(AWQ)].reshape(x.shape)
+    for length in 8, 32:
+        if f"x-halves-of-{length}" in mistakes:
+            pairs = x.reshape(-1, length // 2, 2)
+            x = np.concatenate([pairs[..., 0], pairs[..., 1]], axis=1).reshape(x.shape)
+    if "x-minus-8" in mistakes:
+        return (x & 15) - 8
+    return x & 15 if "x-unsigned-int4" in mistakes else x
+
+
+def read_x(call, mistakes):
+    """x of anti_quant."""
+    is_int4 = call.types["x"] == "quint4x2"
+    x = read_int4(call.inputs["x"], mistakes) if is_int4 else call.inputs["x"]
+    if "x-minus-128" in mistakes:
+        x = x.view(np.uint8).astype(np.int16) - 128
+    if "x-fractal-nz" in mistakes:
+        width = 64 if is_int4 else 32
+        x = x.reshape(-1, x.size // x.shape[-1], width).swapaxes(0, 1).reshape(x.shape)
+    return x
+
+
 # ---- results ----
 
 
@@ -103,24 +130,20 @@ def clamped(t, limits, mistakes):
 def to_int8(p, offset, machine):
     """p of requant, rounded, with the word's offset."""
     mistakes = machine.mistakes
-    int8 = (-127 if "symmetric-range" in mistakes else -128, 127)
+    int8 = (0, 255) if "unsigned-int8" in mistakes else (-127 if "symmetric-range" in mistakes else -128, 127)
     if "offset-before-rounding" in mistakes:
         q = clamped(machine.sum(p, offset), INT32, mistakes)
     else:
         limits = INT32 if "one-clamp" in mistakes else int8 if "clamp-int8-first" in mistakes else NINE_BITS
         q = clamped(p, limits, mistakes) + offset
-    return (q.astype(np.int64) if "wrap" in mistakes else np.clip(q, *int8)).astype(np.int8)
+    return (q.astype(np.int64) if "wrap" in mistakes else np.clip(q, *int8).astype(np.int64)).astype(np.int8)
 
 
 # ---- operators ----
 
 
 def anti_quant(call, mistakes):
-    x = call.inputs["x"]
-    if call.types["x"] == "quint4x2":
-        x = nibbles_swapped(x, True) if "x-nibbles-swapped" in mistakes else x
-        x = unpack(words_reversed(x, True) if "x-words-reversed" in mistakes else x)
-        x = x & 15 if "x-unsigned-int4" in mistakes else x
+    x = read_x(call, mistakes)
     shape, x = x.shape, x.reshape(-1, x.shape[-1])
     machine = Scaling(mistakes)
     scale = of_columns(kept(floats(call.inputs["scale"]), mistakes, "scale"), "scale", len(x), mistakes)

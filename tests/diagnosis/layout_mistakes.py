@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Right values in wrong places: what is done to a right y. The values of words of int4 are those in them."""
+"""Right values in wrong places or codes: what is done to a right y. The values of words of int4 are those in them."""
 import numpy as np
 from numpy_operators import pack, unpack
 
@@ -45,12 +45,52 @@ def bytes_swapped(y, is_int4):
     return y.byteswap()
 
 
+AWQ = [0, 2, 4, 6, 1, 3, 5, 7]
+
+
+def awq_order(y, is_int4):
+    values = unpack(y)
+    return pack(values.reshape(-1, 8)[:, AWQ].reshape(values.shape))
+
+
+def halves(length):
+    def interleaved(y, is_int4):
+        """Of so many int4 the first half in the low halves of bytes, the other in the high ones."""
+        values = unpack(y)
+        return pack(values.reshape(-1, 2, length // 2).swapaxes(1, 2).reshape(values.shape))
+
+    return interleaved
+
+
+def fractal_nz(y, is_int4):
+    values = unpack(y) if is_int4 else y
+    width = 64 if is_int4 else 32 // y.itemsize
+    blocks = values.reshape(-1, values.shape[-1] // width, width)
+    stored = np.ascontiguousarray(blocks.swapaxes(0, 1)).reshape(values.shape)
+    return pack(stored) if is_int4 else stored
+
+
+def plus_128(y, is_int4):
+    return (y.astype(np.int64) + 128).astype(np.uint8).view(y.dtype)
+
+
+def minus_128(y, is_int4):
+    return (y.astype(np.int64) - 128).astype(np.int8).view(y.dtype)
+
+
+def plus_8(y, is_int4):
+    return pack(unpack(y) + 8)
+
+
+# In the order in which they are made: what was never written is in no code.
 LAYOUTS = {function.__name__.replace("_", "-"): function for function in (
-    tail_untouched, rows_untouched, transposed, rows_permuted, nibbles_swapped, words_reversed, bytes_swapped)}
+    plus_128, minus_128, plus_8, tail_untouched, rows_untouched, transposed, rows_permuted, nibbles_swapped,
+    words_reversed, bytes_swapped, awq_order, fractal_nz)}
+LAYOUTS.update({f"halves-of-{length}": halves(length) for length in (8, 32)})
 
 
 def misplaced(results, mistakes, call):
     """The results with those of the mistakes that are here."""
-    for mistake in mistakes & LAYOUTS.keys():
+    for mistake in [name for name in LAYOUTS if name in mistakes]:
         results["y"] = LAYOUTS[mistake](results["y"], call.arguments.get("dtype") == "quint4x2")
     return results

@@ -76,7 +76,9 @@ def flushed(t):
 
 def to_integers(t, dtype, mistakes):
     """Rounded and clamped to the range of a type, NaN as 0."""
-    low, high = (0, 15) if "unsigned-int4" in mistakes else RANGES[dtype]
+    low, high = RANGES[dtype]
+    if {"int8": "unsigned-int8", "quint4x2": "unsigned-int4"}.get(dtype) in mistakes:
+        low, high = 0, high - low
     low = -high if "symmetric-range" in mistakes else low
     nan = low if "nan-low" in mistakes else high if "nan-high" in mistakes else 0
     whole = rounded(t, mistakes)

@@ -55,6 +55,7 @@ def quantize_forms():
         yield ["--shape", "48,72", "--type", f"scales={scales},zero_points={integer}", "--dtype", integer]
     for axis in "0", "1", "-1":
         yield ["--shape", "6,8,72", "--axis", axis]
+    yield ["--shape", "48,96"]
     yield ["--shape", "2,3,8,72", "--axis", "-2", "--div-mode", "false"]
 
 
@@ -105,6 +106,8 @@ def anti_quant_forms():
         yield ["--shape", "48,72", "--type", f"x={x},scale={scale}", "--dtype", y, *left_out]
     for x, y, shape in itertools.product(("int8", "quint4x2"), FLOATS, ("6,8,72", "72")):
         yield ["--shape", shape, "--type", f"x={x},scale=float16", "--dtype", y]
+    for x in "int8", "quint4x2":
+        yield ["--shape", "48,128", "--type", f"x={x}"]
 
 
 def dequant_forms():

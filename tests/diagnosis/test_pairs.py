@@ -28,6 +28,7 @@ PAIRS = (
     ("quantize", ["--div-mode", "false", *INT4], "ceiling", "nibbles-swapped"),
     ("group-quant", [], "product-bfloat16", "group-late"),
     ("group-quant", [], "floor", "symmetric-range"),
+    ("group-quant", INT4, "floor", "awq-order"),
     ("trans-quant-param", [], "other-round-mode", "offset-negated"),
     ("dynamic-quant", [], "other-form", "smooth-left-out"),
     ("dynamic-quant", [], "truncate", "smooth-bfloat16"),
@@ -35,6 +36,8 @@ PAIRS = (
     ("dynamic-quant", UINT8, "floor", "scale-of-next-row"),
     ("dynamic-quant", INT4, "x-bfloat16", "scale-of-row-before"),
     ("dynamic-quant", [], "scale-is-largest", "floor"),
+    ("dynamic-quant", UINT8, "minus-128", "truncate"),
+    ("dynamic-quant", INT4, "halves-of-32", "plus-8"),
     ("dynamic-quant", [], "scale-is-factor", "truncate"),
     ("dynamic-quant-asymmetric", [], "range-reciprocal", "floor"),
     ("dynamic-quant-asymmetric", [], "offset-rounded", "smooth-after-range"),
@@ -47,10 +50,12 @@ PAIRS = (
     ("dynamic-block-quant", ["--block", "16", "--min-scale", "90"], "min-scale-ignored", "scale-of-block-before"),
     ("anti-quant", [], "scaled-before-offset", "result-truncated"),
     ("anti-quant", [], "offset-negated", "scale-float16"),
+    ("anti-quant", ["--type", "x=quint4x2"], "x-awq-order", "x-minus-8"),
     ("dequant", [], "bias-after-scaling", "result-truncated"),
     ("dequant", ["--dtype", "bfloat16", "--type", "bias=float32"], "scale-of-next-row", "bias-left-out"),
     ("requant", [], "bias-left-out", "truncate"),
     ("requant", [], "scale-bfloat16", "offset-of-next"),
+    ("requant", [], "unsigned-int8", "truncate"),
 )
 
 # Those of which one changes few elements, or only such as the other one changes, too: shown by hard inputs.
