@@ -635,54 +635,31 @@ static enum verdict judge(struct search *s)
     return d->count > 0 && explains_most(s, &d->findings[0]) ? VERDICT_PARTLY : VERDICT_NONE;
 }
 
-static void add_line(struct lines *lines, size_t at)
-{
-    if (lines->count < LISTED) {
-        lines->listed[lines->count] = at;
-    }
-    lines->step = lines->count == 0                 ? 0
-                  : lines->count == 1               ? at - lines->last
-                  : lines->step == at - lines->last ? lines->step
-                                                    : 0;
-    lines->last = at;
-    lines->count++;
-}
-
-/* Where what a variant gives, or if there is none what the library does, is not what is in the dump. */
+/* Describes where what a variant gives, or if there is none what the library does, is not what is in the dump. */
 static bool find_remainder(struct search *s, const struct variant *variant)
 {
-    struct remainder *remainder = &s->diagnosis->remainder;
-    const size_t columns = s->call->columns;
-    bool *in_column = calloc(columns + 1, sizeof *in_column);
+    static const struct variant definition;
+    struct diagnosis *d = s->diagnosis;
+    struct array expected[RESULTS] = {{0}};
+    bool ok = true;
 
-    if (!in_column) {
-        return false;
-    }
-    remainder->rows.of = s->call->rows;
-    remainder->columns.of = columns;
-    for (int r = 0; r < RESULTS; r++) {
+    for (int r = 0; r < RESULTS && ok && variant; r++) {
         struct predictor p = {.call = s->call, .variant = variant, .cache = s->cache};
         const enum result result = (enum result)r;
-        for (size_t i = 0; i < s->diagnosis->compared[r]; i++) {
-            if (variant ? is_given(s, result, i, predict(&p, result, i, NULL)) : !differs(s, result, i)) {
-                continue;
-            }
-            remainder->elements[r]++;
-            if (result == RESULT_Y) {
-                in_column[i % columns] = true;
-                if (remainder->rows.count == 0 || remainder->rows.last != i / columns) {
-                    add_line(&remainder->rows, i / columns);
-                }
+        ok = d->compared[r] == 0 || array_copy(&expected[r], &s->theirs[r]);
+        for (size_t i = 0; i < d->compared[r] && ok; i++) {
+            const uint64_t bits = predict(&p, result, i, NULL);
+            if (!is_given(s, result, i, bits)) {
+                array_set_bits(&expected[r], i, bits);
             }
         }
     }
-    for (size_t column = 0; column < columns; column++) {
-        if (in_column[column]) {
-            add_line(&remainder->columns, column);
-        }
+    ok = ok && remainder_find(s->call, variant ? variant : &definition, s->cache, variant ? expected : s->ours,
+                              s->theirs, &d->remainder);
+    for (int r = 0; r < RESULTS; r++) {
+        array_release(&expected[r]);
     }
-    free(in_column);
-    return true;
+    return ok;
 }
 
 /* How far apart two elements are: of numbers in steps of their type, of a NaN very far. */

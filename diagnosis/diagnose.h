@@ -6,6 +6,7 @@
 #include "admissible.h"
 #include "explain.h"
 #include "parts.h"
+#include "remainder.h"
 #include "variant.h"
 
 /* One hypothesis, or two at once, against a dump. */
@@ -27,23 +28,7 @@ enum verdict {
     VERDICT_NONE,
 };
 
-enum { MOST_FINDINGS = 16, LISTED = 4 };
-
-/* Some of the rows, or of the columns: which they are. */
-struct lines {
-    size_t of; /* how many there are in all */
-    size_t count;
-    size_t listed[LISTED]; /* the first */
-    size_t last;
-    size_t step; /* from each to the next; 0 if that is not always the same */
-};
-
-/* The elements that the first finding does not give as they are in the dump; all that differ if nothing is named. */
-struct remainder {
-    size_t elements[RESULTS];
-    struct lines rows; /* of y, all its dimensions but the last as one */
-    struct lines columns;
-};
+enum { MOST_FINDINGS = 16 };
 
 struct diagnosis {
     enum verdict verdict;
@@ -55,7 +40,8 @@ struct diagnosis {
     struct finding findings[MOST_FINDINGS];
     int first_place;            /* how many findings explain everything, and so cannot be told apart */
     int untried;                /* how many pairs were not tried, as that would have taken too long */
-    struct remainder remainder; /* none if the verdict is VERDICT_EXPLAINED */
+    struct remainder remainder; /* of what the first finding does not give, or of all that differs if nothing is named;
+                                 * none if the verdict is VERDICT_EXPLAINED */
     struct element shown;       /* a differing element, one that the first finding explains if there is such */
     struct variant moved;       /* with VERDICT_ADMISSIBLE: the quotient that gives the element shown */
     size_t *row_of;             /* what layouts point to; owned */

@@ -2,20 +2,28 @@
 #include "diagnosis_report.h"
 
 #include "hypotheses.h"
+#include "state.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 
 static const char *const result_names[RESULTS] = {"y", "scale", "offset"};
 static const char *const part_units[] = {"", "row", "column"};
+static const char *const column_units[RESULTS] = {"column", "block", "block"};
 static const char *const verdict_names[] = {"equal", "explained", "admissible", "partly", "none"};
+
+/* "64 to 71" */
+static void add_range(struct text *text, size_t first, size_t last)
+{
+    text_add(text, last > first ? "%zu to %zu" : "%zu", first, last);
+}
 
 /* "columns 64 to 71" */
 static void add_part(struct text *text, const struct part *part)
 {
-    text_add(text, "%s%s %zu", part_units[part->kind], part->end - part->begin > 1 ? "s" : "", part->begin);
-    if (part->end - part->begin > 1) {
-        text_add(text, " to %zu", part->end - 1);
-    }
+    text_add(text, "%s%s ", part_units[part->kind], part->end - part->begin > 1 ? "s" : "");
+    add_range(text, part->begin, part->end - 1);
 }
 
 static void add_names(struct text *text, const struct finding *finding)
@@ -191,34 +199,200 @@ static void add_lines(struct text *text, const char *unit, const struct lines *l
             text_add(text, "%s%zu", separator, lines->listed[i]);
             separator = ", ";
         }
-        text_add(text, lines->count > LISTED ? " and others up to %zu)" : ")", lines->last);
+        if (lines->count > LISTED) {
+            text_add(text, " and others up to %zu", lines->last);
+        }
+        if (lines->period > 0) {
+            text_add(text, "; each is ");
+            if (lines->to > 0) {
+                add_range(text, lines->from, lines->to);
+                text_add(text, " more than ");
+            }
+            text_add(text, "a multiple of %zu", lines->period);
+        }
+        text_add(text, ")");
     }
 }
 
 /* Where the elements are that nothing explains. */
-static void add_remainder(struct text *text, const struct diagnosis *d)
+static void add_remainder(struct text *text, const struct call *call, const struct diagnosis *d)
 {
-    const struct remainder *remainder = &d->remainder;
     const char *separator = "";
     struct text line = {0};
 
     text_add(&line, diagnosis_is_named(d) ? "What remains: " : "What differs: ");
     for (int r = 0; r < RESULTS; r++) {
-        const size_t count = remainder->elements[r];
-        if (count == 0) {
+        const struct rest *rest = &d->remainder.of[r];
+        if (rest->elements == 0) {
             continue;
         }
-        text_add(&line, "%s%zu element%s of %s", separator, count, count == 1 ? "" : "s", result_names[r]);
+        text_add(&line, "%s%zu element%s of %s", separator, rest->elements, rest->elements == 1 ? "" : "s",
+                 result_names[r]);
         separator = "; ";
-        if (r == RESULT_Y) {
+        if (r == RESULT_Y || call->tokens > 1) {
             text_add(&line, " in ");
-            add_lines(&line, "row", &remainder->rows);
+            add_lines(&line, "row", &rest->rows);
+        }
+        if (r == RESULT_Y || call->op == DYNAMIC_BLOCK_QUANT) {
             text_add(&line, " and ");
-            add_lines(&line, "column", &remainder->columns);
+            add_lines(&line, column_units[r], &rest->columns);
         }
     }
     text_add(&line, ".");
     add_line(text, &line);
+}
+
+/* ---- what a remainder looks like ----------------------------------------------------------------------------------
+ */
+
+/* Takes a sentence, which is released. */
+typedef void take_clue(struct text *text, struct text *clue);
+
+/* Rounded, but 100 of all only. */
+static size_t percent(size_t count, size_t of)
+{
+    const size_t rounded = (size_t)nearbyint((double)count * 100 / (double)of);
+
+    return rounded == 100 && count < of ? 99 : rounded;
+}
+
+static void add_common(struct text *text, const struct call *call, enum result result, const struct rest *rest)
+{
+    const struct dtype *dtype = dtype_of(call_result_dtype(call, result));
+
+    text_add(text, "Differences of %s, dump minus expected%s%s", result_names[result],
+             dtype->kind == KIND_FLOAT ? ", in steps of " : "", dtype->kind == KIND_FLOAT ? dtype->name : "");
+    for (int k = 0; k < COMMONEST && rest->common[k].count > 0; k++) {
+        const size_t share = percent(rest->common[k].count, rest->looked_at);
+        if (share > 0) {
+            text_add(text, "%s %+lld in %zu %%", k == 0 ? ":" : ",", (long long)rest->common[k].steps, share);
+        }
+    }
+    text_add(text, ".");
+}
+
+/* Whether a number is an integer, as float32 has it. */
+static bool is_integer(double number)
+{
+    return fabs(number - nearbyint(number)) <= fabs(number) * 0x1p-22;
+}
+
+/* " (128 / 127)" for a factor that is such a quotient of small numbers, and no short decimal. */
+static void add_quotient(struct text *text, double factor)
+{
+    enum { LARGEST = 256 };
+
+    for (int below = 2; below <= LARGEST && !is_integer(factor * 1000); below++) {
+        const double above = nearbyint(factor * below);
+        if (above > 0 && above <= LARGEST && is_integer(factor * below)) {
+            text_add(text, " (%.0f / %d)", above, below);
+            return;
+        }
+    }
+}
+
+/* "* 1.003 + 1" */
+static void add_fit(struct text *text, enum result result, npuq_dtype dtype, const struct fit *fit)
+{
+    const char *name = result_names[result];
+
+    if (dtype_is_float(dtype)) {
+        text_add(text, "But for its last bits, %s is %.7g", name, fit->factor != 1 ? fit->factor : fabs(fit->addend));
+        if (fit->factor != 1) {
+            add_quotient(text, fit->factor);
+            text_add(text, " times what is expected");
+        } else {
+            text_add(text, fit->addend > 0 ? " more than expected" : " less than expected");
+        }
+        text_add(text, " in %zu of %zu differing elements.", fit->given, fit->of);
+        return;
+    }
+    text_add(text, "%s looks like the value before rounding", name);
+    if (fit->factor != 1) {
+        text_add(text, " * %.5g", fit->factor);
+    }
+    if (fit->addend != 0) {
+        text_add(text, " %c %.6g", fit->addend > 0 ? '+' : '-', fabs(fit->addend));
+    }
+    text_add(text, ", rounded: that gives %zu %% of %zu elements that do not saturate, where %zu %% are as expected.",
+             percent(fit->given, fit->of), fit->of, percent(fit->before, fit->of));
+}
+
+static void add_offset(struct text *text, const struct call *call, const struct missing_offset *missing)
+{
+    text_add(text,
+             missing->count == 1 ? "The call has no %s, and with" : "The call has no %s for each channel, and with",
+             call->op == QUANTIZE ? "zero points" : "offset");
+    for (size_t i = 0; i < missing->count && i < LISTED; i++) {
+        text_add(text, "%s %.9g", i > 0 ? "," : "", (double)missing->values[i]);
+    }
+    text_add(text, "%s it gives all of y.", missing->count > LISTED ? " and so on" : "");
+}
+
+static void add_source(struct text *text, const struct call *call, const struct source *source)
+{
+    const struct element scale = {RESULT_SCALE, source->token};
+    const bool symmetric = call->op != DYNAMIC_QUANT_ASYMMETRIC;
+
+    explain_place(text, call, scale);
+    text_add(text, " of the dump is the scale for %s = %s%s",
+             symmetric        ? "m"
+             : source->is_low ? "lo"
+                              : "hi",
+             symmetric ? "|" : "", call->operands[OPERAND_SMOOTH].data ? "v" : "x");
+    explain_index(text, call, RESULT_Y, source->element);
+    text_add(text, "%s.", symmetric ? "|" : "");
+}
+
+/* Gives each sentence there is to say to `take`. The device's division needs none. */
+static void each_clue(struct text *text, const struct call *call, const struct diagnosis *d, take_clue *take)
+{
+    const struct remainder *remainder = &d->remainder;
+    const struct source *source = &remainder->source;
+    const struct tiles *tiles = &remainder->tiles;
+    struct text clue = {0};
+
+    if (d->verdict == VERDICT_ADMISSIBLE) {
+        return;
+    }
+    const struct state caller = enter_state();
+    if (tiles->count > 0) {
+        text_add(&clue,
+                 "They are in %zu of %zu tiles of %d rows and columns, the first from row %zu and column %zu on.",
+                 tiles->count, tiles->of, TILE, tiles->row, tiles->column);
+        take(text, &clue);
+    }
+    for (int r = 0; r < RESULTS; r++) {
+        const struct rest *rest = &remainder->of[r];
+        if (rest->common[0].count > 0) {
+            add_common(&clue, call, (enum result)r, rest);
+            take(text, &clue);
+        }
+        if (rest->fit.found) {
+            add_fit(&clue, (enum result)r, call_result_dtype(call, (enum result)r), &rest->fit);
+            take(text, &clue);
+        }
+    }
+    if (remainder->offset.count > 0) {
+        add_offset(&clue, call, &remainder->offset);
+        take(text, &clue);
+    }
+    if (source->distance != 0) {
+        text_add(&clue, "Each scale that differs is that of %d row%s %s.", abs(source->distance),
+                 abs(source->distance) == 1 ? "" : "s", source->distance > 0 ? "further down" : "further up");
+        take(text, &clue);
+    }
+    if (source->columns.end > 0) {
+        text_add(&clue, "All scales are those that columns ");
+        add_range(&clue, source->columns.begin, source->columns.end - 1);
+        text_add(&clue, " alone give.");
+        take(text, &clue);
+    }
+    if (source->has_element) {
+        add_source(&clue, call, source);
+        take(text, &clue);
+    }
+    leave_state(&caller);
 }
 
 enum { COLUMN_EXPLAINED = 44, SHOWN_OTHERS = 5 };
@@ -274,7 +448,8 @@ void diagnosis_report_text(struct text *text, const struct call *call, const str
         add_advice(text, call, &d->findings[0]);
     }
     if (d->verdict != VERDICT_EXPLAINED) {
-        add_remainder(text, d);
+        add_remainder(text, call, d);
+        each_clue(text, call, d, add_line);
     }
     diagnosis_report_admission(text, call, &d->admission);
     if (d->first_place > 1) {
@@ -302,24 +477,47 @@ void diagnosis_report_text(struct text *text, const struct call *call, const str
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
-static void add_json_lines(struct text *text, const char *unit, const struct lines *lines)
+/* The name is that of y, or begins with that of another result. */
+static void add_json_lines(struct text *text, enum result result, const char *unit, const struct lines *lines)
 {
-    text_add(text, ", \"%ss\": {\"of\": %zu, \"count\": %zu, \"first\": [", unit, lines->of, lines->count);
+    text_add(text, ", \"%s%s%ss\": {\"of\": %zu, \"count\": %zu, \"first\": [",
+             result == RESULT_Y ? "" : result_names[result], result == RESULT_Y ? "" : "_", unit, lines->of,
+             lines->count);
     for (size_t i = 0; i < lines->count && i < LISTED; i++) {
         text_add(text, "%s%zu", i > 0 ? ", " : "", lines->listed[i]);
     }
-    text_add(text, "], \"last\": %zu, \"step\": %zu}", lines->last, lines->step);
-}
-
-static void add_json_remainder(struct text *text, const struct diagnosis *d)
-{
-    text_add(text, ", \"remainder\": {\"y\": %zu, \"scale\": %zu, \"offset\": %zu", d->remainder.elements[RESULT_Y],
-             d->remainder.elements[RESULT_SCALE], d->remainder.elements[RESULT_OFFSET]);
-    if (d->remainder.elements[RESULT_Y] > 0) {
-        add_json_lines(text, "row", &d->remainder.rows);
-        add_json_lines(text, "column", &d->remainder.columns);
+    text_add(text, "], \"last\": %zu, \"step\": %zu", lines->last, lines->step);
+    if (lines->period > 0) {
+        text_add(text, ", \"period\": %zu, \"from\": %zu, \"to\": %zu", lines->period, lines->from, lines->to);
     }
     text_add(text, "}");
+}
+
+static void add_json_clue(struct text *text, struct text *clue)
+{
+    text_add(text, "%s", text->length > 0 && text->characters[text->length - 1] != '[' ? ", " : "");
+    text_add_json(text, clue->length > 0 ? clue->characters : "");
+    text->failed |= clue->failed;
+    text_release(clue);
+}
+
+static void add_json_remainder(struct text *text, const struct call *call, const struct diagnosis *d)
+{
+    const struct remainder *remainder = &d->remainder;
+
+    text_add(text, ", \"remainder\": {\"y\": %zu, \"scale\": %zu, \"offset\": %zu", remainder->of[RESULT_Y].elements,
+             remainder->of[RESULT_SCALE].elements, remainder->of[RESULT_OFFSET].elements);
+    for (int r = 0; r < RESULTS; r++) {
+        if (remainder->of[r].elements > 0) {
+            add_json_lines(text, (enum result)r, "row", &remainder->of[r].rows);
+            if (r == RESULT_Y || call->op == DYNAMIC_BLOCK_QUANT) {
+                add_json_lines(text, (enum result)r, column_units[r], &remainder->of[r].columns);
+            }
+        }
+    }
+    text_add(text, ", \"clues\": [");
+    each_clue(text, call, d, add_json_clue);
+    text_add(text, "]}");
 }
 
 static void add_json_layout(struct text *text, const struct call *call, const struct variant *variant)
@@ -404,7 +602,7 @@ void diagnosis_report_json(struct text *text, const struct call *call, const str
     if (d->verdict != VERDICT_EQUAL) {
         const struct beside beside = make_beside(theirs, d, &names);
         if (d->verdict != VERDICT_EXPLAINED) {
-            add_json_remainder(text, d);
+            add_json_remainder(text, call, d);
         }
         text_add(text, ", \"element\": ");
         explain_json(text, call, d->shown, &beside);

@@ -12,7 +12,7 @@
 
 static const char *const result_names[RESULTS] = {"y", "scale", "offset"};
 
-static void add_index(struct text *text, const struct call *call, enum result result, size_t index)
+void explain_index(struct text *text, const struct call *call, enum result result, size_t index)
 {
     size_t extent[NPUQ_MAX_NDIM] = {0};
     const bool blocks = call->op == DYNAMIC_BLOCK_QUANT && result != RESULT_Y;
@@ -40,7 +40,7 @@ static void add_index(struct text *text, const struct call *call, enum result re
 void explain_place(struct text *text, const struct call *call, struct element element)
 {
     text_add(text, "%s", result_names[element.result]);
-    add_index(text, call, element.result, element.index);
+    explain_index(text, call, element.result, element.index);
 }
 
 /* A float32 with its bits, a double without. */
@@ -61,7 +61,7 @@ static void add_line(struct text *text, const struct call *call, const struct tr
 {
     switch (line->kind) {
     case TRACE_INTEGER: text_add(text, "%.0f", line->value); break;
-    case TRACE_PLACE: add_index(text, call, RESULT_Y, (size_t)line->value); break;
+    case TRACE_PLACE: explain_index(text, call, RESULT_Y, (size_t)line->value); break;
     default: add_number(text, line->value); break;
     }
 }
@@ -264,7 +264,7 @@ void explain_json(struct text *text, const struct call *call, struct element ele
         other = trace_of(call, beside->variant, element);
     }
     text_add(text, "{\"result\": \"%s\", \"index\": ", result_names[element.result]);
-    add_index(text, call, element.result, element.index);
+    explain_index(text, call, element.result, element.index);
     text_add(text, ", \"steps\": [");
     if (!text->failed) {
         walk_lines(text, call, &defined.trace, &other.trace, show_json);

@@ -19,6 +19,9 @@ struct beside {
     const struct array *theirs; /* null if there is no dump */
 };
 
+/* "[0, 1]" */
+void explain_index(struct text *text, const struct call *call, enum result result, size_t index);
+
 /* "y[0, 1]" */
 void explain_place(struct text *text, const struct call *call, struct element element);
 

@@ -446,12 +446,21 @@ size_t steps_extremes_key(const struct variant *variant)
     return key * 2654435761U;
 }
 
+static double ranged(const struct arithmetic *a, size_t i)
+{
+    return a->call->operands[OPERAND_SMOOTH].data ? smoothed(a, i, true) : flush_input(a, load_x(a, i));
+}
+
+double steps_ranged(const struct call *call, const struct variant *variant, size_t i)
+{
+    return ranged(&(struct arithmetic){call, variant, NULL}, i);
+}
+
 struct extremes steps_extremes(const struct call *call, const struct variant *variant, size_t token)
 {
     const struct arithmetic a = {call, variant, NULL};
     const int range = choice(&a, STEP_RANGE);
     const bool symmetric = call->op != DYNAMIC_QUANT_ASYMMETRIC;
-    const bool plain = !call->operands[OPERAND_SMOOTH].data;
     const struct span span = steps_token_span(call, variant, token);
     struct extremes e = {-INFINITY, INFINITY, span.begin, span.begin};
 
@@ -459,7 +468,7 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
         e.hi = 0;
     }
     for (size_t i = span.begin; i < span.end; i++) {
-        const double v = plain ? flush_input(&a, load_x(&a, i)) : smoothed(&a, i, true);
+        const double v = ranged(&a, i);
         const double upper = symmetric && range != RANGE_WITHOUT_SIGN ? fabs(v) : v;
 
         if (is_nan(v) && range != RANGE_IGNORES_NAN) {
@@ -699,6 +708,13 @@ static double saturate(const struct arithmetic *a, double value, struct integer_
     }
 }
 
+static void note_unrounded(const struct arithmetic *a, double t)
+{
+    if (a->trace) {
+        a->trace->unrounded = t;
+    }
+}
+
 static double nan_integer(const struct arithmetic *a, struct integer_range range)
 {
     if (choice(a, STEP_SATURATION) == SATURATE_INDEFINITE) {
@@ -713,6 +729,7 @@ static double nan_integer(const struct arithmetic *a, struct integer_range range
 
 static double to_integer(const struct arithmetic *a, double t, struct integer_range range)
 {
+    note_unrounded(a, t);
     if (is_nan(t)) {
         return note_integer(a->trace, "NaN to an integer", nan_integer(a, range));
     }
@@ -1065,6 +1082,7 @@ static uint64_t requant_element(const struct arithmetic *a, size_t i)
                  : order == ORDER_CLAMP_FIRST ? "round, clamp to int8"
                                               : "round, clamp to -256..255",
                  value);
+    note_unrounded(a, p + o);
     value = note_integer(a->trace, "+ offset", value + o);
     if (choice(a, STEP_SATURATION) != SATURATE_WRAP) {
         value = note_integer(a->trace, "clamp to int8", saturate(a, value, range));

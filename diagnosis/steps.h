@@ -25,6 +25,7 @@ struct trace {
     int count;
     struct trace_line lines[TRACE_LINES];
     struct division division; /* that of the device's vector unit, if there is one */
+    double unrounded;         /* what an integer of y would be without rounding and saturation; else as it was */
 };
 
 /* The extremes of what shares a scale. Of the symmetric operators hi is the largest |v|. */
@@ -75,6 +76,9 @@ bool steps_same_extremes(const struct variant *a, const struct variant *b);
 size_t steps_extremes_key(const struct variant *variant);
 
 struct extremes steps_extremes(const struct call *call, const struct variant *variant, size_t token);
+
+/* Element i of x as extremes are found of it. */
+double steps_ranged(const struct call *call, const struct variant *variant, size_t i);
 
 struct token steps_token(const struct call *call, const struct variant *variant, const struct extremes *extremes,
                          struct trace *trace);

@@ -623,7 +623,7 @@ static void test_remainders(void **unused)
         &random, &dump, true,
         "\"remainder\": {\"y\": 2, \"scale\": 0, \"offset\": 0, \"rows\": {\"of\": 8, \"count\": 2, \"first\": "
         "[2, 6], \"last\": 6, \"step\": 4}, \"columns\": {\"of\": 24, \"count\": 1, \"first\": [5], \"last\": 5, "
-        "\"step\": 0}}");
+        "\"step\": 0}, \"clues\": []}");
     change(&dump, 1, 9);
     change(&dump, 1, 13);
     change(&dump, 3, 17);
@@ -659,22 +659,334 @@ static void test_remainder_of_one_row(void **unused)
     random_call_release(&random);
 }
 
-/* Those of a scale that nothing else explains are counted, too. */
-static void test_remainder_of_scales(void **unused)
+/* Whether a report has this in it. */
+static bool says(const struct random_call *random, const struct dump *dump, const char *what)
 {
-    struct random_call random;
-    struct dump dump;
+    struct text text = report_on(random, dump, NULL, false);
+    const bool found = strstr(text.characters, what) != NULL;
+
+    text_release(&text);
+    return found;
+}
+
+/* What only clues say. */
+static void check_says_no_clue(const struct random_call *random, const struct dump *dump)
+{
+    check_says(random, dump, true, "\"clues\": []");
+}
+
+static int8_t *values_of(struct dump *dump)
+{
+    return dump->results[RESULT_Y].data;
+}
+
+/* Rows and columns that are regular, but not one behind the other at the same distance. */
+static void test_periods(void **unused)
+{
+    enum { WIDTH = 512 };
+    static float x[ROWS * WIDTH];
+    static const size_t fourths[] = {3, 11, 35, 43, 107, 131, 219, 307};
+    struct random_call random = make_quantize(x, ROWS, WIDTH, 1, 0);
+    struct dump dump = predict_dump(&random, &definition);
+    struct dump ranges = predict_dump(&random, &definition);
 
     (void)unused;
-    do {
-        random = make_call_of_elements(DYNAMIC_QUANT);
-    } while (random.results[RESULT_SCALE].count < 2 && (random_call_release(&random), true));
-    dump = predict_dump(&random, &definition);
-    array_set_bits(&dump.results[RESULT_SCALE], 1, 0x41424344);
-    check_says(&random, &dump, false, "  What differs: 1 element of scale.\n");
-    check_says(&random, &dump, true, "\"remainder\": {\"y\": 0, \"scale\": 1, \"offset\": 0}");
+    for (size_t i = 0; i < sizeof fourths / sizeof fourths[0]; i++) {
+        values_of(&dump)[WIDTH * (i % ROWS) + fourths[i]] = (int8_t)(9 + i * i);
+    }
+    check_says(&random, &dump, false,
+               "  What differs: 8 elements of y in all 8 rows and 8 of 512 columns (3, 11, 35, 43 and others up to\n"
+               "  307; each is 3 more than a multiple of 8).\n");
+    check_says(&random, &dump, true, "\"step\": 0, \"period\": 8, \"from\": 3, \"to\": 3}");
+    for (size_t i = 0; i < 32; i++) {
+        values_of(&ranges)[WIDTH + i * 16 + 4 + i % 4] = (int8_t)(9 + i * i);
+    }
+    check_says(&random, &ranges, false, "each is 4 to 7 more than a multiple of 16).\n");
+    values_of(&ranges)[0] = 9;
+    values_of(&ranges)[12] = 9;
+    assert_false(says(&random, &ranges, "each is"));
+    release_dump(&dump);
+    release_dump(&ranges);
+    random_call_release(&random);
+}
+
+static void test_tiles(void **unused)
+{
+    enum { SIDE = 64 };
+    static float x[SIDE * SIDE];
+    struct random_call random = make_quantize(x, SIDE, SIDE, 1, 0);
+    struct dump dump = predict_dump(&random, &definition);
+
+    (void)unused;
+    for (size_t i = 0; i < (size_t)SIDE * SIDE; i += 1 + test_below(100)) { /* noise is everywhere */
+        values_of(&dump)[i] = (int8_t)(1 + test_below(100));
+    }
+    assert_false(says(&random, &dump, " tiles "));
+    memset(values_of(&dump), 0, (size_t)SIDE * SIDE);
+    for (size_t row = 16; row < SIDE; row++) { /* along the diagonal, in three quarters of it */
+        for (size_t column = row / 16 * 16; column < row / 16 * 16 + 16; column++) {
+            values_of(&dump)[row * SIDE + column] = (int8_t)(1 + test_below(100));
+        }
+    }
+    check_says(&random, &dump, false,
+               "  They are in 3 of 16 tiles of 16 rows and columns, the first from row 16 and column 16 on.\n");
+    for (size_t row = 16; row < 32; row++) { /* the first row of tiles, as rows and columns say, too */
+        memset(values_of(&dump) + row * SIDE, 77, SIDE);
+    }
+    for (size_t row = 32; row < SIDE; row++) {
+        memset(values_of(&dump) + row * SIDE, 0, SIDE);
+    }
+    assert_false(says(&random, &dump, " tiles "));
     release_dump(&dump);
     random_call_release(&random);
+}
+
+/* x of 16 rows of 32 columns, from -64 on; none of the products with the scale saturates. */
+enum { FIT_ROWS = 16, FIT_COLUMNS = 32, FIT_COUNT = FIT_ROWS * FIT_COLUMNS };
+
+static struct random_call make_fit_call(float scale)
+{
+    float x[FIT_COUNT];
+
+    for (size_t i = 0; i < FIT_COUNT; i++) {
+        x[i] = (float)(i * 197 % FIT_COUNT) / 4.1F - 62;
+    }
+    return make_quantize(x, FIT_ROWS, FIT_COLUMNS, scale, 0);
+}
+
+/* y = round(x * factor + addend), with noise in some of a hundred elements. */
+static struct dump fitting_dump(const struct random_call *random, double factor, double addend, size_t noise)
+{
+    struct dump dump = predict_dump(random, &definition);
+    const float *x = random->call.operands[OPERAND_X].data;
+
+    for (size_t i = 0; i < FIT_COUNT; i++) {
+        const double y = nearbyint((double)x[i] * factor + addend) + (i * 37 % 100 < noise ? (i % 2 ? 40 : -33) : 0);
+        values_of(&dump)[i] = (int8_t)fmin(fmax(y, -128), 127);
+    }
+    return dump;
+}
+
+static void test_fits(void **unused)
+{
+    static const struct {
+        double factor;
+        double addend;
+        size_t noise;
+        const char *says;
+    } fits[] = {
+        {1.05, 0, 0, "  y looks like the value before rounding * 1.05, rounded: "},
+        {1.02, 3, 5, "  y looks like the value before rounding * 1.02 + 3, rounded: "},
+        {1, -2, 0, "  y looks like the value before rounding - 2, rounded: "},
+        {-1, 0, 0, "  y looks like the value before rounding * -1, rounded: "},
+    };
+    struct random_call random = make_fit_call(1);
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof fits / sizeof fits[0]; i++) {
+        struct dump dump = fitting_dump(&random, fits[i].factor, fits[i].addend, fits[i].noise);
+        check_says(&random, &dump, false, fits[i].says);
+        release_dump(&dump);
+    }
+    struct dump noise = fitting_dump(&random, 1, 0, 40); /* the definition is as good as a line can be */
+    assert_false(says(&random, &noise, "looks like"));
+    release_dump(&noise);
+    struct dump half_noise = fitting_dump(&random, 1.05, 0, 30); /* too few are near */
+    assert_false(says(&random, &half_noise, "looks like"));
+    release_dump(&half_noise);
+    struct dump shuffled = fitting_dump(&random, 1, 0, 0);
+    for (size_t i = 0; i < FIT_COUNT; i++) {
+        values_of(&shuffled)[i] = (int8_t)(i * i * 31 >> 3);
+    }
+    check_says_no_clue(&random, &shuffled);
+    release_dump(&shuffled);
+    random_call_release(&random);
+}
+
+static void test_common_differences(void **unused)
+{
+    struct random_call random = make_fit_call(1);
+    struct dump dump = fitting_dump(&random, 1, 0, 0);
+
+    (void)unused;
+    for (size_t i = 0; i < 5; i++) {
+        values_of(&dump)[i * 50] += 3;
+    }
+    assert_false(says(&random, &dump, "Differences of")); /* so few are seen in the file */
+    for (size_t i = 5; i < 10; i++) {
+        values_of(&dump)[i * 50] = (int8_t)(values_of(&dump)[i * 50] + (i < 9 ? 3 : -7));
+    }
+    check_says(&random, &dump, false, "  Differences of y, dump minus expected: +3 in 90 %, -7 in 10 %.\n");
+    check_says(&random, &dump, true, "\"clues\": [\"Differences of y, dump minus expected: +3 in 90 %, -7 in 10 %.\"]");
+    release_dump(&dump);
+    random_call_release(&random);
+}
+
+/* The offset that the kernel had, and the call has not. */
+static void test_missing_offsets(void **unused)
+{
+    static float x[FIT_COUNT];
+    float scale[FIT_COLUMNS];
+    float offset[FIT_COLUMNS];
+    const npuq_tensor tx = npuq_matrix(x, NPUQ_FLOAT32, FIT_ROWS, FIT_COLUMNS, 0);
+    const npuq_tensor ts = npuq_vector(scale, NPUQ_FLOAT32, FIT_COLUMNS);
+    const npuq_tensor to = npuq_vector(offset, NPUQ_FLOAT32, FIT_COLUMNS);
+    const struct call_options options = {.axis = -1, .y_dtype = NPUQ_INT8};
+    int8_t y[FIT_COUNT];
+    struct random_call without = {.results = {{y, NPUQ_INT8, FIT_COUNT}}};
+    struct random_call with = without;
+
+    (void)unused;
+    for (size_t i = 0; i < FIT_COUNT; i++) {
+        x[i] = (float)(i * 197 % FIT_COUNT) / 2 - 120; /* some saturate */
+    }
+    for (size_t i = 0; i < FIT_COLUMNS; i++) {
+        scale[i] = 1 + (float)i / 64;
+        offset[i] = (float)(i * 7 % 23) - 10;
+    }
+    assert_true(call_make(&without.call, QUANTIZE,
+                          (const npuq_tensor *const[OPERANDS]){[OPERAND_X] = &tx, [OPERAND_SCALE] = &ts}, &options));
+    struct dump right = predict_dump(&without, &definition);
+    memcpy(y, right.results[RESULT_Y].data, sizeof y);
+    for (int same = 0; same < 2; same++) {
+        assert_true(call_make(
+            &with.call, QUANTIZE,
+            (const npuq_tensor *const[OPERANDS]){[OPERAND_X] = &tx, [OPERAND_SCALE] = &ts, [OPERAND_OFFSET] = &to},
+            &options));
+        struct dump dump = predict_dump(&with, &definition);
+        check_says(&without, &dump, false,
+                   same ? "  The call has no zero points, and with 3 it gives all of y.\n"
+                        : "  The call has no zero points for each channel, and with -10, -3, 4, 11 and so on it gives "
+                          "all of y.\n");
+        values_of(&dump)[100] ^= 1;
+        assert_false(says(&without, &dump, "The call has no"));
+        release_dump(&dump);
+        call_release(&with.call);
+        for (size_t i = 0; i < FIT_COLUMNS; i++) {
+            offset[i] = 3;
+        }
+    }
+    release_dump(&right);
+    call_release(&without.call);
+}
+
+/* A call of dynamic_quant, or of the asymmetric one, on rows of which every element is another number. */
+struct dynamic_call {
+    float x[FIT_COUNT];
+    int8_t y[FIT_COUNT];
+    float scale[FIT_ROWS];
+    float offset[FIT_ROWS];
+    struct random_call random;
+    struct dump right;
+};
+
+static void make_dynamic(struct dynamic_call *dynamic, unsigned op)
+{
+    const npuq_tensor tx = npuq_matrix(dynamic->x, NPUQ_FLOAT32, FIT_ROWS, FIT_COLUMNS, 0);
+    const struct call_options options = {.y_dtype = NPUQ_INT8};
+    struct random_call *random = &dynamic->random;
+
+    for (size_t i = 0; i < FIT_COUNT; i++) {
+        dynamic->x[i] = (float)(i * 197 % 509) / 7 - 30;
+    }
+    *random = (struct random_call){.results = {{dynamic->y, NPUQ_INT8, FIT_COUNT},
+                                               {dynamic->scale, NPUQ_FLOAT32, FIT_ROWS},
+                                               {dynamic->offset, NPUQ_FLOAT32, FIT_ROWS}}};
+    assert_true(call_make(&random->call, op, (const npuq_tensor *const[OPERANDS]){[OPERAND_X] = &tx}, &options));
+    dynamic->right = predict_dump(random, &definition);
+    for (int r = 0; r < call_results(&random->call); r++) {
+        for (size_t i = 0; i < random->results[r].count; i++) {
+            array_set_bits(&random->results[r], i, array_bits(&dynamic->right.results[r], i));
+        }
+    }
+}
+
+static void release_dynamic(struct dynamic_call *dynamic)
+{
+    release_dump(&dynamic->right);
+    call_release(&dynamic->random.call);
+}
+
+static float largest_of(const float *x, size_t count)
+{
+    float largest = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        largest = fmaxf(largest, fabsf(x[i]));
+    }
+    return largest;
+}
+
+/* The scale of a dump is that of some element, of some columns, of another row, or a multiple of what it should be. */
+static void test_sources_of_scales(void **unused)
+{
+    struct dynamic_call dynamic;
+    const float dmax = 1 / 127.0F; /* rounded to float32 where it is used, too */
+
+    (void)unused;
+    make_dynamic(&dynamic, DYNAMIC_QUANT);
+    float *scale = dynamic.right.results[RESULT_SCALE].data;
+    scale[5] = fabsf(dynamic.x[5 * FIT_COLUMNS + 7]) * dmax;
+    check_says(&dynamic.random, &dynamic.right, false,
+               "  What differs: 1 element of scale in row 5 of 16.\n"
+               "  scale[5] of the dump is the scale for m = |x[5, 7]|.\n");
+    check_says(&dynamic.random, &dynamic.right, true,
+               "\"scale_rows\": {\"of\": 16, \"count\": 1, \"first\": [5], \"last\": 5, \"step\": 0}");
+    scale[5] = 0.123F;
+    check_says_no_clue(&dynamic.random, &dynamic.right);
+    for (size_t row = 0; row < FIT_ROWS; row++) {
+        scale[row] = largest_of(dynamic.x + row * FIT_COLUMNS, 8) * dmax;
+    }
+    check_says(&dynamic.random, &dynamic.right, false, "  All scales are those that columns 0 to 7 alone give.\n");
+    for (size_t row = 0; row < FIT_ROWS; row++) {
+        scale[row] = largest_of(dynamic.x + row * FIT_COLUMNS + 24, 8) * dmax;
+    }
+    check_says(&dynamic.random, &dynamic.right, false, "  All scales are those that columns 24 to 31 alone give.\n");
+    scale[3] = 0.123F;
+    assert_false(says(&dynamic.random, &dynamic.right, "All scales"));
+    for (size_t row = 0; row < FIT_ROWS; row++) {
+        scale[row] = dynamic.scale[(row + 2) % FIT_ROWS];
+    }
+    scale[0] = dynamic.scale[0]; /* as it should be */
+    scale[14] = dynamic.scale[14];
+    scale[15] = dynamic.scale[15];
+    check_says(&dynamic.random, &dynamic.right, false, "  Each scale that differs is that of 2 rows further down.\n");
+    for (size_t row = 0; row < FIT_ROWS; row++) {
+        scale[row] = dynamic.scale[row] * (128 / 127.0F);
+    }
+    check_says(&dynamic.random, &dynamic.right, false,
+               "  But for its last bits, scale is 1.007874 (128 / 127) times what is expected in 16 of 16 differing\n"
+               "  elements.\n");
+    for (size_t row = 0; row < FIT_ROWS; row++) {
+        scale[row] = dynamic.scale[row] * (1 + (float)(row + 1) / 64);
+    }
+    check_says_no_clue(&dynamic.random, &dynamic.right);
+    release_dynamic(&dynamic);
+}
+
+static void test_sources_of_asymmetric_scales(void **unused)
+{
+    struct dynamic_call dynamic;
+
+    (void)unused;
+    make_dynamic(&dynamic, DYNAMIC_QUANT_ASYMMETRIC);
+    float *scale = dynamic.right.results[RESULT_SCALE].data;
+    float *offset = dynamic.right.results[RESULT_OFFSET].data;
+    const float *row = dynamic.x + 5 * FIT_COLUMNS;
+    float hi = row[0];
+    for (size_t i = 1; i < FIT_COLUMNS; i++) {
+        hi = fmaxf(hi, row[i]);
+    }
+    scale[5] = (hi - row[9]) / 255;
+    check_says(&dynamic.random, &dynamic.right, false, "  scale[5] of the dump is the scale for lo = x[5, 9].\n");
+    scale[5] = dynamic.scale[5];
+    for (size_t i = 0; i < FIT_ROWS; i++) {
+        offset[i] = dynamic.offset[i] + 1;
+    }
+    check_says(&dynamic.random, &dynamic.right, false,
+               "  What differs: 16 elements of offset in all 16 rows.\n"
+               "  But for its last bits, offset is 1 more than expected in 16 of 16 differing elements.\n");
+    release_dynamic(&dynamic);
 }
 
 /* Copies some rows and columns of one dump to another. */
@@ -1110,7 +1422,13 @@ int main(void)
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_explanations),
         cmocka_unit_test(test_remainders),
-        cmocka_unit_test(test_remainder_of_scales),
+        cmocka_unit_test(test_periods),
+        cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_fits),
+        cmocka_unit_test(test_common_differences),
+        cmocka_unit_test(test_missing_offsets),
+        cmocka_unit_test(test_sources_of_scales),
+        cmocka_unit_test(test_sources_of_asymmetric_scales),
         cmocka_unit_test(test_remainder_of_one_row),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_layouts_are_told),
