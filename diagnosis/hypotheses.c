@@ -27,9 +27,23 @@ enum {
 #define CONVERTS_FIRST                                                                                                 \
     "makes NaN and everything beyond int32 the low end, as x86's conversion to int32 does",                            \
         "Clamp in float32 before the conversion, and make NaN 0."
-#define PACK_IN_ORDER         "Element 8k + i of a row is in bits 4i to 4i + 3 of word k."
-#define RAISES_SCALE(bound)   "takes " bound " where the scale is less, or NaN, and multiplies by 1 / " bound " there"
-#define RAISES_LARGEST(bound) "takes " bound " for the largest |v| where that is less, but not where it is NaN"
+#define PACK_IN_ORDER          "Element 8k + i of a row is in bits 4i to 4i + 3 of word k."
+#define RAISES_SCALE(bound)    "takes " bound " where the scale is less, or NaN, and multiplies by 1 / " bound " there"
+#define RAISES_LARGEST(bound)  "takes " bound " for the largest |v| where that is less, but not where it is NaN"
+#define ADDS_TO_SCALE(bound)   "adds " bound " to the scale and has no other lower bound, and multiplies by 1 / the sum"
+#define ADDS_TO_LARGEST(bound) "adds " bound " to the largest |v|"
+#define NO_BOUND               "The symmetric operators have no lower bound: zeros have scale 0."
+#define OTHER_BOUND            "The bound is 1e-12, or none in the symmetric operators."
+/* To the scale, and to the largest |v|. */
+#define ADDED(name, bound, text)                                                                                       \
+    {"added-" name,       FROM_DATA,  Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(ADDED_TO_SCALE, bound)),                     \
+     ADDS_TO_SCALE(text), OTHER_BOUND},                                                                                \
+    {                                                                                                                  \
+        "added-m-" name, SYMMETRIC, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(ADDED_TO_LARGEST, bound)),                     \
+            ADDS_TO_LARGEST(text), NO_BOUND                                                                            \
+    }
+#define IN_FLOAT32      "Compute every step in float32; in Python, wrap numbers in numpy.float32."
+#define KEEP_IN_FLOAT32 "Keep it in float32 until it is converted to the result's type."
 #define FLUSHES_INPUTS                                                                                                 \
     "takes subnormal operands for zero", "Clear DAZ, or leave out the compiler's option that sets it (-ffast-math)."
 #define FLUSHES_RESULTS                                                                                                \
@@ -75,7 +89,7 @@ const struct hypothesis hypotheses[] = {
     {"reciprocal", DYNAMIC_BLOCK_QUANT, Y_ANY, 0, DOES(STEP_SCALING, SCALING_RECIPROCAL),
      "multiplies by 1 / scale where the operator multiplies by (1 / m) * DMAX",
      "Compute the factor as (1 / m) * DMAX, from the largest |x|, not from the scale."},
-    {"one-division", DYNAMIC_BLOCK_QUANT, Y_ANY, 0, DOES(STEP_UNIT, UNIT_ONE_DIVISION),
+    {"one-division", DYNAMIC_BLOCK_QUANT, Y_ANY, 0, DOES(STEP_UNIT, UNIT_OTHER_FACTOR),
      "multiplies by DMAX / m, which is rounded once", "Round 1 / m, then the product with DMAX, as the device does."},
     {"division", QUANTIZE | GROUP_QUANT, Y_ANY, NEEDS(PRODUCT), DOES(STEP_SCALING, SCALING_DIVISION),
      "divides by 1 / scale where the operator multiplies by the scale", "Multiply by the scale as it is given."},
@@ -86,26 +100,56 @@ const struct hypothesis hypotheses[] = {
      "divides where the operator multiplies, or multiplies where it divides",
      "Check div_mode, and whether the scale or its reciprocal is passed."},
     {"float64", FROM_FLOATS, Y_ANY, NEEDS(EXCESS),
-     DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64, STEP_TOKEN_TYPE, TYPE_FLOAT64), "computes in float64",
-     "Compute every step in float32; in Python, wrap numbers in numpy.float32."},
+     DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64, STEP_PRECISION, TYPE_FLOAT64), "computes in float64",
+     IN_FLOAT32},
     {"float64", TO_FLOATS, Y_ANY, NEEDS(EXCESS), DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64),
-     "computes in float64", "Compute every step in float32; in Python, wrap numbers in numpy.float32."},
+     "computes in float64", IN_FLOAT32},
+    {"float64-to-float32", FROM_FLOATS | TO_FLOATS, Y_INTEGER | Y_HALF, NEEDS(EARLY_EXCESS),
+     DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64, STEP_PRECISION, TYPE_FLOAT64, STEP_RESULT,
+          RESULT_THROUGH_FLOAT32),
+     "computes in float64, and rounds the last value to float32 before its conversion", IN_FLOAT32},
     {"product-float16", FROM_FLOATS | FROM_SUMS, Y_ANY, NEEDS(LATER_STEPS), DOES(STEP_PRODUCT, TYPE_FLOAT16),
-     "keeps the scaled value in float16", "Keep it in float32 until it is converted to the result's type."},
+     "keeps the scaled value in float16", KEEP_IN_FLOAT32},
     {"product-bfloat16", FROM_FLOATS | FROM_SUMS, Y_ANY, NEEDS(LATER_STEPS), DOES(STEP_PRODUCT, TYPE_BFLOAT16),
-     "keeps the scaled value in bfloat16", "Keep it in float32 until it is converted to the result's type."},
+     "keeps the scaled value in bfloat16", KEEP_IN_FLOAT32},
     {"sum-float16", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC | ANTI_QUANT, Y_ANY, NEEDS(SUM), DOES(STEP_SUM, SUM_FLOAT16),
      "keeps the sum with the offset in float16", "Keep it in float32."},
     {"sum-bfloat16", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC | ANTI_QUANT, Y_ANY, NEEDS(SUM),
      DOES(STEP_SUM, SUM_BFLOAT16), "keeps the sum with the offset in bfloat16", "Keep it in float32."},
-    {"all-float16", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, NEEDS(SUM),
-     DOES(STEP_PRODUCT, TYPE_FLOAT16, STEP_SUM, SUM_FLOAT16),
+    {"all-float16", WITH_SCALES, Y_ANY, NEEDS(SUM), DOES(STEP_PRODUCT, TYPE_FLOAT16, STEP_SUM, SUM_FLOAT16),
      "rounds product and sum to float16, as a vector unit without float32 does", "Convert x to float32 first."},
+    {"all-bfloat16", WITH_SCALES, Y_ANY, NEEDS(SUM), DOES(STEP_PRODUCT, TYPE_BFLOAT16, STEP_SUM, SUM_BFLOAT16),
+     "rounds product and sum to bfloat16, as a kernel on bfloat16 tensors does", "Convert x to float32 first."},
+    {"all-float16", FROM_DATA, Y_ANY, 0,
+     DOES(STEP_INPUT, INPUT_FLOAT16, STEP_SCALE, PARAMETER_FLOAT16, STEP_PRECISION, TYPE_FLOAT16, STEP_PRODUCT,
+          TYPE_FLOAT16, STEP_SUM, SUM_FLOAT16),
+     "rounds every operand and every step to float16, as a kernel on float16 tensors does",
+     "Convert x to float32 first."},
+    {"all-bfloat16", FROM_DATA, Y_ANY, 0,
+     DOES(STEP_INPUT, INPUT_BFLOAT16, STEP_SCALE, PARAMETER_BFLOAT16, STEP_PRECISION, TYPE_BFLOAT16, STEP_PRODUCT,
+          TYPE_BFLOAT16, STEP_SUM, SUM_BFLOAT16),
+     "rounds every operand and every step to bfloat16, as a kernel on bfloat16 tensors does",
+     "Convert x to float32 first."},
+    {"all-float16", DEQUANT, Y_WIDE, NEEDS(SUM), DOES(STEP_PRODUCT, TYPE_FLOAT16, STEP_SUM, SUM_FLOAT16),
+     "rounds products and sum to float16", KEEP_IN_FLOAT32},
+    {"all-bfloat16", DEQUANT, Y_FLOAT16 | Y_FLOAT32, NEEDS(SUM),
+     DOES(STEP_PRODUCT, TYPE_BFLOAT16, STEP_SUM, SUM_BFLOAT16), "rounds products and sum to bfloat16", KEEP_IN_FLOAT32},
+    {"dmax-first", DYNAMIC_QUANT, Y_ANY, 0, DOES(STEP_SCALING, SCALING_DMAX_FIRST),
+     "multiplies by DMAX, then divides by m", "Multiply by DMAX / m, which is computed once for the row."},
+    {"inverse-first", DYNAMIC_QUANT, Y_ANY, 0, DOES(STEP_UNIT, UNIT_OTHER_FACTOR),
+     "multiplies by (1 / m) * DMAX, which is rounded twice", "Round once, in DMAX / m."},
     /* ---- operands ---- */
     {"x-float16", FROM_FLOATS, Y_ANY, NEEDS(X_NOT_FLOAT16), DOES(STEP_INPUT, INPUT_FLOAT16),
      "rounds x to float16 first", "Compute with x in float32."},
     {"x-bfloat16", FROM_FLOATS, Y_ANY, NEEDS(X_NOT_BFLOAT16), DOES(STEP_INPUT, INPUT_BFLOAT16),
      "rounds x to bfloat16 first", "Compute with x in float32."},
+    {"tf32", FROM_FLOATS, Y_ANY, NEEDS(FLOAT32), DOES(STEP_INPUT, INPUT_TF32, STEP_SCALE, PARAMETER_TF32),
+     "rounds x and its scales to ten fraction bits, as TF32 has them",
+     "Compute in float32, without the units or options that use TF32."},
+    {"relu", FROM_FLOATS, Y_ANY, 0, DOES(STEP_RELU, RELU_APPLIED), "takes x below 0 for 0, as a fused ReLU does",
+     "Leave the activation to its own operator."},
+    {"relu", TO_FLOATS, Y_FLOAT, 0, DOES(STEP_RELU, RELU_APPLIED), "stores 0 for results below 0, as a fused ReLU does",
+     "Leave the activation to its own operator."},
     {"x-float16", FROM_SUMS, Y_ANY, 0, DOES(STEP_INPUT, INPUT_FLOAT16), "converts x to float16 first",
      "Convert the int32 sums to float32."},
     {"x-truncated", FROM_SUMS, Y_ANY, 0, DOES(STEP_INPUT, INPUT_TRUNCATED),
@@ -139,6 +183,9 @@ const struct hypothesis hypotheses[] = {
      "multiplies by the scale before the offset is added", "Add the offset to x, then multiply."},
     {"distributed", ANTI_QUANT, Y_ANY, NEEDS(OFFSET), DOES(STEP_ORDER, ORDER_DISTRIBUTED),
      "computes x * scale + offset * scale with a fused multiply-add", "Add the offset to x, then multiply."},
+    {"two-products", ANTI_QUANT, Y_ANY, NEEDS(OFFSET) | NEEDS(SCALE_NOT_FLOAT16) | NEEDS(SCALE_NOT_BFLOAT16),
+     DOES(STEP_ORDER, ORDER_TWO_PRODUCTS), "computes x * scale + offset * scale, and rounds each product",
+     "Add the offset to x, then multiply."},
     /* ---- saturation and special values ---- */
     {"symmetric-range", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC | REQUANT, Y_SIGNED, 0,
      DOES(STEP_SATURATION, SATURATE_SYMMETRIC), CLAMPS_SYMMETRICALLY},
@@ -168,6 +215,8 @@ const struct hypothesis hypotheses[] = {
     {"nan-high", FROM_FLOATS | REQUANT, Y_INTEGER, 0, DOES(STEP_NAN, NAN_HIGH),
      "makes NaN the high end of the range to which it is clamped",
      "Make NaN 0: select it out before clamping, as max() and min() do not."},
+    {"nan-before-offset", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, NEEDS(SUM), DOES(STEP_NAN, NAN_BEFORE_OFFSET),
+     "makes NaN 0 before the offset is added, so that the offset is stored", "Add the offset, then make NaN 0."},
     {"nan-negative", TO_FLOATS, Y_FLOAT, 0, DOES(STEP_NAN, NAN_NEGATIVE),
      "returns a NaN with its sign set, as x86 makes it", "Store the one quiet NaN of the type with its sign clear."},
     {"flush-inputs", WITH_SCALES | ANTI_QUANT | DEQUANT, Y_ANY, NEEDS(SUBNORMALS),
@@ -192,22 +241,28 @@ const struct hypothesis hypotheses[] = {
      "DMAX is 127 or 7."},
     {"no-least-scale", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, DOES(STEP_LEAST, LEAST_NONE),
      "has no lower bound on the scale", "The scale is 1e-12 where the range is narrower, or NaN."},
-    {"least-1e-12", SYMMETRIC, Y_ANY, 0, DOES(STEP_LEAST, LEAST_SCALE(BOUND_1E_12)), RAISES_SCALE("1e-12"),
-     "The symmetric operators have no lower bound: zeros have scale 0."},
-    {"least-1e-10", FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_SCALE(BOUND_1E_10)), RAISES_SCALE("1e-10"),
-     "The bound is 1e-12, or none in the symmetric operators."},
-    {"least-1e-8", FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_SCALE(BOUND_1E_8)), RAISES_SCALE("1e-8"),
-     "The bound is 1e-12, or none in the symmetric operators."},
-    {"least-1e-6", FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_SCALE(BOUND_1E_6)), RAISES_SCALE("1e-6"),
-     "The bound is 1e-12, or none in the symmetric operators."},
-    {"least-1e-5", FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_SCALE(BOUND_1E_5)), RAISES_SCALE("1e-5"),
-     "The bound is 1e-12, or none in the symmetric operators."},
-    {"least-epsilon", FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_SCALE(BOUND_EPSILON)), RAISES_SCALE("FLT_EPSILON"),
-     "The bound is 1e-12, or none in the symmetric operators."},
-    {"least-m-1e-10", SYMMETRIC, Y_ANY, 0, DOES(STEP_LEAST, LEAST_LARGEST(BOUND_1E_10)), RAISES_LARGEST("1e-10"),
-     "The symmetric operators have no lower bound: zeros have scale 0."},
-    {"least-m-1e-5", SYMMETRIC, Y_ANY, 0, DOES(STEP_LEAST, LEAST_LARGEST(BOUND_1E_5)), RAISES_LARGEST("1e-5"),
-     "The symmetric operators have no lower bound: zeros have scale 0."},
+    {"least-1e-12", SYMMETRIC, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(BOUND_OF_SCALE, BOUND_1E_12)), RAISES_SCALE("1e-12"),
+     NO_BOUND},
+    {"least-1e-10", FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(BOUND_OF_SCALE, BOUND_1E_10)), RAISES_SCALE("1e-10"),
+     OTHER_BOUND},
+    {"least-1e-8", FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(BOUND_OF_SCALE, BOUND_1E_8)), RAISES_SCALE("1e-8"),
+     OTHER_BOUND},
+    {"least-1e-6", FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(BOUND_OF_SCALE, BOUND_1E_6)), RAISES_SCALE("1e-6"),
+     OTHER_BOUND},
+    {"least-1e-5", FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(BOUND_OF_SCALE, BOUND_1E_5)), RAISES_SCALE("1e-5"),
+     OTHER_BOUND},
+    {"least-epsilon", FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(BOUND_OF_SCALE, BOUND_EPSILON)),
+     RAISES_SCALE("FLT_EPSILON"), OTHER_BOUND},
+    {"least-m-1e-10", SYMMETRIC, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, BOUND_1E_10)),
+     RAISES_LARGEST("1e-10"), NO_BOUND},
+    {"least-m-1e-5", SYMMETRIC, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, BOUND_1E_5)),
+     RAISES_LARGEST("1e-5"), NO_BOUND},
+    ADDED("1e-12", BOUND_1E_12, "1e-12"),
+    ADDED("1e-10", BOUND_1E_10, "1e-10"),
+    ADDED("1e-8", BOUND_1E_8, "1e-8"),
+    ADDED("1e-6", BOUND_1E_6, "1e-6"),
+    ADDED("1e-5", BOUND_1E_5, "1e-5"),
+    ADDED("epsilon", BOUND_EPSILON, "FLT_EPSILON"),
     {"one-for-zero", FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_ONE_FOR_ZERO),
      "takes 1 where the scale would be 0, and has no other lower bound",
      "The scale is at least 1e-12; in the symmetric operators it may be 0."},
@@ -238,6 +293,10 @@ const struct hypothesis hypotheses[] = {
      "rounds the row's scale and offset to bfloat16 before they are used", "Keep them in float32."},
     {"scale-bfloat16", SYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_TYPE, TYPE_BFLOAT16),
      "returns the scale rounded to bfloat16", "Return it in float32."},
+    {"returned-float16", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, DOES(STEP_RETURNED, TYPE_FLOAT16),
+     "returns the row's scale and offset rounded to float16, but uses them in float32", "Return them in float32."},
+    {"returned-bfloat16", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, DOES(STEP_RETURNED, TYPE_BFLOAT16),
+     "returns the row's scale and offset rounded to bfloat16, but uses them in float32", "Return them in float32."},
     {"other-form", DYNAMIC_QUANT, Y_ANY, 0, DOES(STEP_FORM, FORM_OTHER),
      "computes the scale in the other form: m * (1 / DMAX), or 1 / (DMAX / m)",
      "CANN 9.0 has the product, up to 8.5 and with groups it has the inverse: choose it with scale_form."},
@@ -339,6 +398,12 @@ const struct hypothesis hypotheses[] = {
      "multiplies the two scales first", "Multiply x by the weight scale, then by the activation scale."},
     {"row-scale-first", DEQUANT, Y_ANY, NEEDS(ROW_SCALE), DOES(STEP_SCALING, SCALING_ROW_FIRST),
      "multiplies by the activation scale before the weight scale", "Multiply by the weight scale first."},
+    {"first-product-float16", DEQUANT, Y_ANY, NEEDS(ROW_SCALE) | NEEDS(FLOAT16_INSIDE),
+     DOES(STEP_PRODUCT, PRODUCT_FIRST_FLOAT16),
+     "keeps x times the weight scale in float16, but not what comes after it", KEEP_IN_FLOAT32},
+    {"first-product-bfloat16", DEQUANT, Y_ANY, NEEDS(ROW_SCALE) | NEEDS(BFLOAT16_INSIDE),
+     DOES(STEP_PRODUCT, PRODUCT_FIRST_BFLOAT16),
+     "keeps x times the weight scale in bfloat16, but not what comes after it", KEEP_IN_FLOAT32},
     {"bias-left-out", FROM_SUMS, Y_ANY, NEEDS(ANY_BIAS), DOES(STEP_BIAS, BIAS_LEFT_OUT), "leaves the bias out",
      "Add the bias."},
     {"bias-after-scaling", FROM_SUMS, Y_ANY, NEEDS(INTEGER_BIAS), DOES(STEP_BIAS, BIAS_AFTER_SCALING),
@@ -493,6 +558,11 @@ static uint64_t traits_of(const struct call *call)
     const bool long_product = !given_scales || float32_scale || x == NPUQ_FLOAT32;
     const bool excess = anti_quant ? float32_scale && (y != NPUQ_FLOAT32 || offset->data)
                                    : long_product || float_offset || (divides && y == NPUQ_INT32);
+    /* Not in the last step alone. One product is exact in float64; its sum is that of a fused multiply-add. Quotients
+     * of halves are seldom so near to what decides. */
+    const bool early_excess = anti_quant
+                                  ? float32_scale && offset->data
+                                  : !given_scales || (divides && offset->data && (long_product || y == NPUQ_INT32));
     /* 0.49999997 has 24 bits, as values above 2^23 have, of which the odd ones count. Halves make no product of so
      * many; the one offset of hard inputs of group_quant leaves no room for them. */
     const bool rounded_half =
@@ -524,7 +594,10 @@ static uint64_t traits_of(const struct call *call)
            when(long_product, NEEDS(LONG_PRODUCT)) | when(rounded_half, NEEDS(ROUNDED_HALF)) |
            when(y == NPUQ_INT8, NEEDS(INT8_Y)) | when(y == NPUQ_UINT8, NEEDS(UINT8_Y)) |
            when(x == NPUQ_INT8, NEEDS(INT8_X)) | when(call->count % 32 == 0, NEEDS(RUNS_OF_32)) |
-           when(has_fractals(call, y), NEEDS(FRACTALS)) | when(has_fractals(call, x), NEEDS(FRACTALS_OF_X));
+           when(has_fractals(call, y), NEEDS(FRACTALS)) | when(has_fractals(call, x), NEEDS(FRACTALS_OF_X)) |
+           when(early_excess, NEEDS(EARLY_EXCESS)) | when(x == NPUQ_FLOAT32 || float32_scale, NEEDS(FLOAT32)) |
+           when(y != NPUQ_FLOAT16 || sum, NEEDS(FLOAT16_INSIDE)) |
+           when(y != NPUQ_BFLOAT16 || sum, NEEDS(BFLOAT16_INSIDE));
 }
 
 bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *call)

@@ -28,13 +28,17 @@ enum need {
     NEED_INTEGER_BIAS,
     NEED_FLOAT_BIAS,
     NEED_X_NOT_FLOAT16,
-    NEED_HALF_X, /* x is float16 or bfloat16 */
-    NEED_WIDE_X, /* x or the smooth scales are float32 or bfloat16: they can be subnormal as float32 */
+    NEED_HALF_X,         /* x is float16 or bfloat16 */
+    NEED_WIDE_X,         /* x or the smooth scales are float32 or bfloat16: they can be subnormal as float32 */
+    NEED_FLOAT32,        /* x or its scale is float32 */
+    NEED_FLOAT16_INSIDE, /* what float16 loses is not what the conversion of the last product to y loses */
+    NEED_BFLOAT16_INSIDE,
     NEED_INT4_X,
     NEED_FINE_OFFSET,    /* offsets of a type that has more bits than bfloat16 */
     NEED_FINER_OFFSET,   /* and more than float16 */
     NEED_ROUNDED,        /* something is rounded to an integer */
     NEED_EXCESS,         /* float64 keeps bits that float32 does not, and they can be seen */
+    NEED_EARLY_EXCESS,   /* and in a step before the last */
     NEED_SUBNORMALS,     /* subnormal operands can be seen in the result */
     NEED_NEW_SUBNORMALS, /* the last step can make a subnormal number of others */
     NEED_LONG_PRODUCT,   /* x times its scale can have more bits than float32 */

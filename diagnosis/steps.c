@@ -59,6 +59,19 @@ static double to_type(double value, int type)
     }
 }
 
+/* Rounded to ten fraction bits, halves away from zero. */
+static double to_tf32(double value)
+{
+    const uint32_t bits = npuq_ref_to_bits((float)value);
+
+    return is_finite(value) ? (double)npuq_ref_from_bits((bits + 0x1000) & ~0x1FFFU) : value;
+}
+
+static double rectified(const struct arithmetic *a, double value)
+{
+    return choice(a, STEP_RELU) == RELU_APPLIED && value < 0 ? 0 : value;
+}
+
 static double flushed(double value)
 {
     return fabs(value) < 0x1p-126 ? copysign(0, value) : value;
@@ -263,6 +276,7 @@ static double parameter(double value, int how)
     case PARAMETER_INTEGER: return nearbyint(value);
     case PARAMETER_LEFT_OUT: return 0;
     case PARAMETER_NEGATED: return -value;
+    case PARAMETER_TF32: return to_tf32(value);
     default: return value;
     }
 }
@@ -292,13 +306,14 @@ static double load_offset(const struct arithmetic *a, size_t i, const char *name
 }
 
 /* x as the kernel reads it. */
-static double load_x(const struct arithmetic *a, size_t i)
+static double read_x(const struct arithmetic *a, size_t i)
 {
     const struct array *x = &a->call->operands[OPERAND_X];
 
     switch (choice(a, STEP_INPUT)) {
     case INPUT_FLOAT16: return to_type(load(x, i), TYPE_FLOAT16);
     case INPUT_BFLOAT16: return to_type(load(x, i), TYPE_BFLOAT16);
+    case INPUT_TF32: return to_tf32(load(x, i));
     case INPUT_OTHER_HALF:
         return (double)dtype_float(x->dtype == NPUQ_FLOAT16 ? NPUQ_BFLOAT16 : NPUQ_FLOAT16, array_bits(x, i));
     default: break;
@@ -309,6 +324,12 @@ static double load_x(const struct arithmetic *a, size_t i)
     case INPUT_OFFSET_BINARY: return (double)array_bits(x, i) + dtype_of(x->dtype)->low;
     default: return load(x, i);
     }
+}
+
+/* x as it is scaled by the operators that make integers of floats. */
+static double load_x(const struct arithmetic *a, size_t i)
+{
+    return rectified(a, read_x(a, i));
 }
 
 /* ---- dynamic operators: tokens ---------------------------------------------------------------------------------- */
@@ -380,12 +401,6 @@ size_t steps_token_of_parameter(const struct call *call, const struct variant *v
 
 /* ---- dynamic operators: a row's parameters --------------------------------------------------------------------- */
 
-/* The type that v and a row's parameters are computed in. */
-static int wide_type(const struct arithmetic *a)
-{
-    return choice(a, STEP_TOKEN_TYPE) == TYPE_FLOAT64 ? TYPE_FLOAT64 : AS_DEFINED;
-}
-
 /* x times its smooth scale. */
 static double smoothed(const struct arithmetic *a, size_t i, bool in_range)
 {
@@ -404,7 +419,9 @@ static double smoothed(const struct arithmetic *a, size_t i, bool in_range)
     /* Groups lie one behind the other: the next scale of a group's last is the first of the next group. */
     const size_t at = place == PLACE_FIRST ? row : turned(row + i % call->columns, place, smooth->count);
     const double factor = parameter(load(smooth, at), choice(a, STEP_SCALE));
-    const int type = how == SMOOTH_FLOAT16 ? TYPE_FLOAT16 : how == SMOOTH_BFLOAT16 ? TYPE_BFLOAT16 : wide_type(a);
+    const int type = how == SMOOTH_FLOAT16    ? TYPE_FLOAT16
+                     : how == SMOOTH_BFLOAT16 ? TYPE_BFLOAT16
+                                              : choice(a, STEP_PRECISION);
 
     note(in_range ? NULL : a->trace, "smooth scale", factor);
     if (how == SMOOTH_DIVIDES) {
@@ -414,22 +431,15 @@ static double smoothed(const struct arithmetic *a, size_t i, bool in_range)
 }
 
 /* The steps that come before the extremes are found. */
-static const enum step steps_of_extremes[] = {STEP_INPUT, STEP_SCALE_PLACE, STEP_GROUP,      STEP_SCALE, STEP_SMOOTH,
-                                              STEP_RANGE, STEP_TOKEN_TYPE,  STEP_SUBNORMALS, STEP_BLOCK};
+static const enum step steps_of_extremes[] = {STEP_INPUT,      STEP_RELU,   STEP_SCALE_PLACE, STEP_GROUP,
+                                              STEP_SCALE,      STEP_SMOOTH, STEP_PRECISION,   STEP_RANGE,
+                                              STEP_SUBNORMALS, STEP_BLOCK};
 enum { STEPS_OF_EXTREMES = sizeof steps_of_extremes / sizeof steps_of_extremes[0] };
-
-/* The choice at a step, as far as it changes extremes: only of float64 the products are of that type, too. */
-static int extremes_choice(const struct variant *variant, enum step step)
-{
-    const int how = variant->choice[step];
-
-    return step == STEP_TOKEN_TYPE && how != TYPE_FLOAT64 ? AS_DEFINED : how;
-}
 
 bool steps_same_extremes(const struct variant *a, const struct variant *b)
 {
     for (int i = 0; i < STEPS_OF_EXTREMES; i++) {
-        if (extremes_choice(a, steps_of_extremes[i]) != extremes_choice(b, steps_of_extremes[i])) {
+        if (a->choice[steps_of_extremes[i]] != b->choice[steps_of_extremes[i]]) {
             return false;
         }
     }
@@ -441,7 +451,7 @@ size_t steps_extremes_key(const struct variant *variant)
     size_t key = 0;
 
     for (int i = 0; i < STEPS_OF_EXTREMES; i++) {
-        key = key * 16 + (size_t)extremes_choice(variant, steps_of_extremes[i]);
+        key = key * 16 + variant->choice[steps_of_extremes[i]];
     }
     return key * 2654435761U;
 }
@@ -493,27 +503,32 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
     return e;
 }
 
-/* Whether a bound is one of the largest |v|. */
-static bool is_of_largest(int least)
+/* What the kernel does with its bound. */
+static enum bound_kind bound_kind(const struct arithmetic *a)
 {
-    return least >= LEAST_LARGEST(0);
+    const int how = choice(a, STEP_LEAST);
+
+    return how < LEAST_BOUNDS ? BOUND_OF_SCALE : (enum bound_kind)((how - LEAST_BOUNDS) / BOUNDS);
 }
 
-/* The bound as it is written in a program, or as it is given. */
-static double least_scale(const struct arithmetic *a, int least)
+/* The bound as it is written in a program, or as it is given, in the type of the row's parameters. */
+static double bound_of(const struct arithmetic *a)
 {
     static const double bounds[BOUNDS] = {1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 0x1p-23};
+    const int how = choice(a, STEP_LEAST);
+    const double bound = how >= LEAST_BOUNDS      ? bounds[(how - LEAST_BOUNDS) % BOUNDS]
+                         : how == LEAST_MIN_SCALE ? (double)a->call->options.min_scale
+                                                  : bounds[BOUND_1E_12];
 
-    return least >= LEAST_BOUNDS      ? bounds[(least - LEAST_BOUNDS) % BOUNDS]
-           : least == LEAST_MIN_SCALE ? (double)a->call->options.min_scale
-                                      : bounds[BOUND_1E_12];
+    return to_type(bound, choice(a, STEP_PRECISION));
 }
 
 /* The scale, not below its bound, where there is one. NaN becomes the bound. */
 static double bounded(const struct arithmetic *a, double scale, bool has_bound)
 {
-    const int how = is_of_largest(choice(a, STEP_LEAST)) ? AS_DEFINED : choice(a, STEP_LEAST);
-    const double least = to_type(least_scale(a, how), wide_type(a));
+    const int how =
+        bound_kind(a) == BOUND_OF_LARGEST || bound_kind(a) == ADDED_TO_LARGEST ? AS_DEFINED : choice(a, STEP_LEAST);
+    const double least = bound_of(a);
 
     if (how == LEAST_NONE || (how == AS_DEFINED && !has_bound)) {
         return scale;
@@ -521,7 +536,28 @@ static double bounded(const struct arithmetic *a, double scale, bool has_bound)
     if (how == LEAST_ONE_FOR_ZERO) {
         return scale == 0 ? 1 : scale;
     }
+    if (bound_kind(a) == ADDED_TO_SCALE) {
+        return add(a, scale, least, choice(a, STEP_PRECISION));
+    }
     return scale > least ? scale : least;
+}
+
+/* The largest |v|, which may have a bound of its own. NaN stays. */
+static double bounded_largest(const struct arithmetic *a, double m)
+{
+    switch (bound_kind(a)) {
+    case BOUND_OF_LARGEST: return m < bound_of(a) ? bound_of(a) : m;
+    case ADDED_TO_LARGEST: return add(a, m, bound_of(a), choice(a, STEP_PRECISION));
+    default: return m;
+    }
+}
+
+/* A parameter in the type that it is kept in. */
+static double kept(const struct arithmetic *a, double value)
+{
+    const int type = choice(a, STEP_TOKEN_TYPE);
+
+    return to_type(value, type != AS_DEFINED ? type : choice(a, STEP_PRECISION));
 }
 
 /* Of a range that is widened the ends may be nowhere. */
@@ -538,8 +574,7 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
 {
     const struct dtype *y = dtype_of(a->call->options.y_dtype);
     const double dmax = y->high;
-    const int type = choice(a, STEP_TOKEN_TYPE);
-    const int wide = wide_type(a);
+    const int wide = choice(a, STEP_PRECISION);
     const int unit = choice(a, STEP_UNIT);
     const double steps = y->high - y->low + (unit == UNIT_ONE_MORE ? 1 : unit == UNIT_ONE_LESS ? -1 : 0);
     struct token token;
@@ -552,7 +587,7 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
     const double d =
         unit == UNIT_RECIPROCAL ? multiply(a, range, divide(a, 1, steps, wide), wide) : divide(a, range, steps, wide);
     note(a->trace, "d = (hi - lo) / RANGE", d);
-    token.scale = note(a->trace, "scale", to_type(bounded(a, d, true), type));
+    token.scale = note(a->trace, "scale", kept(a, bounded(a, d, true)));
 
     const double from_low = add(a, -dmax - 1, -divide(a, e->lo, token.scale, wide), wide);
     double offset = add(a, dmax, -divide(a, e->hi, token.scale, wide), wide);
@@ -563,7 +598,7 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
     case TOKEN_OFFSET_FROM_LOW_INTEGER: offset = nearbyint(from_low); break;
     default: break;
     }
-    token.offset = note(a->trace, "offset", to_type(offset, type));
+    token.offset = note(a->trace, "offset", kept(a, offset));
     token.back = note(a->trace, "back = 1 / scale", divide(a, 1, token.scale, wide));
     token.returned_scale = token.scale;
     token.returned_offset = choice(a, STEP_OFFSET_SIGN) == OFFSET_NEGATED ? -token.offset : token.offset;
@@ -573,23 +608,22 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
 /* What x is multiplied by. dynamic_block_quant rounds 1 / m before the product with DMAX. */
 static double symmetric_factor(const struct arithmetic *a, double dmax, double m)
 {
-    const int wide = wide_type(a);
+    const int wide = choice(a, STEP_PRECISION);
+    const bool rows = a->call->op == DYNAMIC_QUANT;
 
-    if (a->call->op == DYNAMIC_QUANT) {
-        return note(a->trace, "r = DMAX / m", divide_on_vector_unit(a, dmax, m, wide));
-    }
-    if (choice(a, STEP_UNIT) == UNIT_ONE_DIVISION) {
-        return note(a->trace, "q = DMAX / m", divide_on_vector_unit(a, dmax, m, wide));
+    if (rows != (choice(a, STEP_UNIT) == UNIT_OTHER_FACTOR)) {
+        return note(a->trace, rows ? "r = DMAX / m" : "q = DMAX / m", divide_on_vector_unit(a, dmax, m, wide));
     }
     const double inverse = note(a->trace, "1 / m", divide_on_vector_unit(a, 1, m, wide));
-    return note(a->trace, "q = (1 / m) * DMAX", multiply(a, inverse, dmax, wide));
+    return note(a->trace, rows ? "r = (1 / m) * DMAX" : "q = (1 / m) * DMAX", multiply(a, inverse, dmax, wide));
 }
 
 /* What min_scale makes of the parameters of a block. NaN stays. */
 static void limit_by_min_scale(const struct arithmetic *a, double *q, double *scale)
 {
-    const double min_scale = (double)a->call->options.min_scale;
-    const double most = divide(a, 1, min_scale, wide_type(a));
+    const int wide = choice(a, STEP_PRECISION);
+    const double min_scale = to_type((double)a->call->options.min_scale, wide);
+    const double most = divide(a, 1, min_scale, wide);
 
     *q = note(a->trace, "q, at least min_scale", *q < min_scale ? min_scale : *q);
     *scale = *scale > most ? most : *scale;
@@ -601,19 +635,23 @@ static npuq_dtype rounded_dtype(const struct arithmetic *a)
     return call_rounded_dtype(a->call->op, a->call->options.y_dtype);
 }
 
+/* The largest integer, to which m is scaled. */
+static double dmax_of(const struct arithmetic *a)
+{
+    return dtype_of(rounded_dtype(a))->high + (choice(a, STEP_UNIT) == UNIT_ONE_MORE ? 1 : 0);
+}
+
 static struct token symmetric_token(const struct arithmetic *a, const struct extremes *e)
 {
-    const int type = choice(a, STEP_TOKEN_TYPE);
-    const int wide = wide_type(a);
-    const double dmax = dtype_of(rounded_dtype(a))->high + (choice(a, STEP_UNIT) == UNIT_ONE_MORE ? 1 : 0);
+    const int wide = choice(a, STEP_PRECISION);
+    const double dmax = dmax_of(a);
     const int least = choice(a, STEP_LEAST);
-    const double least_m = is_of_largest(least) ? to_type(least_scale(a, least), wide_type(a)) : -INFINITY;
-    const double m = note(a->trace, a->call->op == DYNAMIC_QUANT ? "m = max |v|" : "m = max |x|",
-                          e->hi < least_m ? least_m : e->hi); /* NaN stays */
+    const double m =
+        note(a->trace, a->call->op == DYNAMIC_QUANT ? "m = max |v|" : "m = max |x|", bounded_largest(a, e->hi));
     note_place(a, "m is at", e->hi_at);
     const double r = symmetric_factor(a, dmax, m);
     const bool inverse = a->call->options.inverse_form != (choice(a, STEP_FORM) == FORM_OTHER);
-    struct token token = {.back = r};
+    struct token token = {.back = r, .largest = m};
     double scale;
 
     if (choice(a, STEP_FORM) == FORM_DIVIDED) {
@@ -624,16 +662,16 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
         scale = multiply(a, m, divide(a, 1, dmax, wide), wide);
     }
     token.scale = bounded(a, scale, false);
-    if (!(token.scale == scale) && !is_nan(token.scale)) {
-        token.back = divide(a, 1, to_type(token.scale, type), wide);
+    if ((!(token.scale == scale) && !is_nan(token.scale)) || bound_kind(a) == ADDED_TO_SCALE) {
+        token.back = divide(a, 1, kept(a, token.scale), wide);
     }
     if (a->call->options.min_scale > 0 && least != LEAST_NONE && least != LEAST_MIN_SCALE) {
         limit_by_min_scale(a, &token.back, &token.scale);
     }
-    token.scale = note(a->trace, "scale", to_type(token.scale, type));
+    token.scale = note(a->trace, "scale", kept(a, token.scale));
     switch (choice(a, STEP_FORM)) {
-    case FORM_LARGEST: token.returned_scale = to_type(m, type); break;
-    case FORM_FACTOR: token.returned_scale = to_type(token.back, type); break;
+    case FORM_LARGEST: token.returned_scale = kept(a, m); break;
+    case FORM_FACTOR: token.returned_scale = kept(a, token.back); break;
     default: token.returned_scale = token.scale; break;
     }
     return token;
@@ -644,7 +682,11 @@ struct token steps_token(const struct call *call, const struct variant *variant,
 {
     const struct arithmetic a = {call, variant, trace};
 
-    return call->op == DYNAMIC_QUANT_ASYMMETRIC ? asymmetric_token(&a, extremes) : symmetric_token(&a, extremes);
+    struct token token =
+        call->op == DYNAMIC_QUANT_ASYMMETRIC ? asymmetric_token(&a, extremes) : symmetric_token(&a, extremes);
+    token.returned_scale = to_type(token.returned_scale, choice(&a, STEP_RETURNED));
+    token.returned_offset = to_type(token.returned_offset, choice(&a, STEP_RETURNED));
+    return token;
 }
 
 /* ---- from t to an integer -------------------------------------------------------------------------------------- */
@@ -656,8 +698,10 @@ static double round_half_even(double t)
 
 static double round_value(const struct arithmetic *a, double t)
 {
-    const int wide = choice(a, STEP_PRODUCT) == TYPE_FLOAT64 ? TYPE_FLOAT64 : AS_DEFINED;
+    const bool is_float64 = choice(a, STEP_PRODUCT) == TYPE_FLOAT64 && choice(a, STEP_RESULT) != RESULT_THROUGH_FLOAT32;
+    const int wide = is_float64 ? TYPE_FLOAT64 : AS_DEFINED;
 
+    t = is_float64 ? t : (double)(float)t;
     switch (choice(a, STEP_ROUNDING)) {
     case ROUND_HALF_AWAY: return round(t);
     case ROUND_HALF_UP: return floor(t) + (t - floor(t) >= 0.5);
@@ -792,7 +836,10 @@ static uint64_t float_bits(const struct arithmetic *a, double t, npuq_dtype dtyp
     const int how = choice(a, STEP_RESULT);
     uint32_t bits;
 
-    if (how == RESULT_THROUGH_FLOAT16 || how == RESULT_THROUGH_BFLOAT16) {
+    t = rectified(a, t);
+    if (how == RESULT_THROUGH_FLOAT32) {
+        t = note(a->trace, "to float32", (double)(float)t);
+    } else if (how == RESULT_THROUGH_FLOAT16 || how == RESULT_THROUGH_BFLOAT16) {
         t = to_type((double)to_odd(t), how == RESULT_THROUGH_FLOAT16 ? TYPE_FLOAT16 : TYPE_BFLOAT16);
     }
     const float value = dtype == NPUQ_FLOAT32 ? (float)t : to_odd(t);
@@ -849,6 +896,9 @@ static uint64_t with_offset(const struct arithmetic *a, double t, double x, doub
 {
     const int sum = choice(a, STEP_SUM);
 
+    if (has_offset && is_nan(t) && choice(a, STEP_NAN) == NAN_BEFORE_OFFSET) {
+        t = x = factor = 0;
+    }
     if (adds_first(a, has_offset)) {
         t = sum == SUM_FUSED ? fused(a, x, factor, z) : add(a, t, z, sum);
         note(a->trace, "+ offset", t);
@@ -860,15 +910,14 @@ static uint64_t with_offset(const struct arithmetic *a, double t, double x, doub
 static uint64_t affine(const struct arithmetic *a, double x, double s, bool divides, bool has_offset, double z)
 {
     const int product = choice(a, STEP_PRODUCT);
+    const int wide = choice(a, STEP_PRECISION);
     double t;
 
     switch (choice(a, STEP_SCALING)) {
     case SCALING_RECIPROCAL:
-        t = note(a->trace, "x * (1 / scale)", multiply(a, x, divide(a, 1, s, AS_DEFINED), product));
+        t = note(a->trace, "x * (1 / scale)", multiply(a, x, divide(a, 1, s, wide), product));
         break;
-    case SCALING_DIVISION:
-        t = note(a->trace, "x / (1 / scale)", divide(a, x, divide(a, 1, s, AS_DEFINED), product));
-        break;
+    case SCALING_DIVISION: t = note(a->trace, "x / (1 / scale)", divide(a, x, divide(a, 1, s, wide), product)); break;
     case SCALING_OPPOSITE: divides = !divides; /* fall through */
     default:
         if (divides) {
@@ -901,9 +950,14 @@ static uint64_t dynamic_element(const struct arithmetic *a, const struct token *
 
     switch (choice(a, STEP_SCALING)) {
     case SCALING_RECIPROCAL:
-        t = note(a->trace, "v * (1 / scale)", multiply(a, v, divide(a, 1, token->scale, AS_DEFINED), product));
+        t = note(a->trace, "v * (1 / scale)",
+                 multiply(a, v, divide(a, 1, token->scale, choice(a, STEP_PRECISION)), product));
         break;
     case SCALING_DIVISION: t = note(a->trace, "v / scale", divide(a, v, token->scale, product)); break;
+    case SCALING_DMAX_FIRST:
+        t = note(a->trace, "v * DMAX", multiply(a, v, dmax_of(a), product));
+        t = note(a->trace, "/ m", divide(a, t, token->largest, product));
+        break;
     default:
         t = multiply(a, v, token->back, product);
         note_product(a,
@@ -929,13 +983,16 @@ static uint64_t anti_quant_element(const struct arithmetic *a, size_t i)
 {
     const bool has_offset = a->call->operands[OPERAND_OFFSET].data && choice(a, STEP_OFFSET) != PARAMETER_LEFT_OUT;
     const int sum = choice(a, STEP_SUM);
-    const double x = note(a->trace, "x", load_x(a, i));
+    const double x = note(a->trace, "x", read_x(a, i));
     const double s = load_scale(a, i);
     const double z = has_offset ? load_offset(a, i, "offset") : 0;
     double t = x;
 
     if (has_offset && choice(a, STEP_ORDER) == ORDER_DISTRIBUTED) {
         t = note(a->trace, "x * scale + offset * scale", fused(a, x, s, multiply(a, z, s, choice(a, STEP_PRODUCT))));
+    } else if (has_offset && choice(a, STEP_ORDER) == ORDER_TWO_PRODUCTS) {
+        t = note(a->trace, "x * scale", multiply(a, x, s, choice(a, STEP_PRODUCT)));
+        t = note(a->trace, "+ offset * scale", add(a, t, multiply(a, z, s, choice(a, STEP_PRODUCT)), sum));
     } else if (has_offset && choice(a, STEP_ORDER) == ORDER_SCALE_FIRST) {
         t = note(a->trace, "+ offset", add(a, times_scale(a, t, s), z, sum));
     } else {
@@ -984,6 +1041,7 @@ static uint64_t dequant_element(const struct arithmetic *a, size_t i)
     const struct array *rows = &a->call->operands[OPERAND_ROW_SCALE];
     const struct array *bias = &a->call->operands[OPERAND_BIAS];
     const int product = choice(a, STEP_PRODUCT);
+    const int first = product < PRODUCT_FIRST_FLOAT16 ? product : product - PRODUCT_FIRST_FLOAT16 + TYPE_FLOAT16;
     const int sum = choice(a, STEP_SUM);
     const int scaling = choice(a, STEP_SCALING);
     const int how = choice(a, STEP_BIAS);
@@ -1026,7 +1084,7 @@ static uint64_t dequant_element(const struct arithmetic *a, size_t i)
     }
     for (int n = 0; n < factor_count; n++) {
         const double x = t;
-        t = multiply(a, x, factors[n].value, product);
+        t = multiply(a, x, factors[n].value, n == 0 ? first : product);
         note_product(a, factors[n].step, t, x, factors[n].value, bias_at == n + 1);
         if (bias_at == n + 1) {
             t = note(a->trace, "+ bias", sum == SUM_FUSED ? fused(a, x, factors[n].value, b) : add(a, t, b, sum));

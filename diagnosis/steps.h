@@ -41,6 +41,7 @@ struct token {
     double scale; /* as the kernel uses them; they are returned as float32 */
     double offset;
     double back;
+    double largest; /* m of the symmetric operators */
     double returned_scale;
     double returned_offset;
 };

@@ -11,6 +11,7 @@ enum step {
     STEP_INPUT,        /* enum input_choice */
     STEP_INPUT_SIGN,   /* enum input_sign_choice */
     STEP_INPUT_LAYOUT, /* enum layout_choice: one of those before LAYOUTS_OF_X */
+    STEP_RELU,         /* enum relu_choice: of x, or of a floating-point result */
     STEP_SCALE_PLACE,  /* enum place_choice: the scale that an element gets */
     STEP_OFFSET_PLACE, /* enum place_choice */
     STEP_GROUP,        /* enum group_choice */
@@ -19,16 +20,18 @@ enum step {
     STEP_SCALE,        /* enum parameter_choice */
     STEP_OFFSET,       /* enum parameter_choice */
     STEP_SMOOTH,       /* enum smooth_choice */
+    STEP_PRECISION,    /* enum type_choice: that v and a row's parameters are computed in */
     STEP_RANGE,        /* enum range_choice */
     STEP_UNIT,         /* enum unit_choice: the range divided by the number of steps */
     STEP_LEAST,        /* enum least_choice: the lower bound of a scale */
     STEP_TOKEN_OFFSET, /* enum token_offset_choice */
     STEP_OFFSET_SIGN,  /* enum offset_sign_choice: of the offset that is returned */
     STEP_FORM,         /* enum form_choice: the scale that dynamic_quant returns */
-    STEP_TOKEN_TYPE,   /* enum type_choice: of the row's parameters */
+    STEP_TOKEN_TYPE,   /* enum type_choice: that the row's parameters are rounded to */
+    STEP_RETURNED,     /* enum type_choice: that they are rounded to when they are returned, and not before */
     STEP_SCALING,      /* enum scaling_choice */
     STEP_QUOTIENT,     /* enum quotient_choice: of the device's vector unit; the choice of no hypothesis */
-    STEP_PRODUCT,      /* enum type_choice: of x times or by the scale */
+    STEP_PRODUCT,      /* enum type_choice, product_choice: of x times or by the scale */
     STEP_SUM,          /* enum sum_choice */
     STEP_ORDER,        /* enum order_choice */
     STEP_BIAS,         /* enum bias_choice */
@@ -50,8 +53,10 @@ enum input_choice {
     INPUT_BFLOAT16,
     INPUT_OTHER_HALF, /* float16 read as bfloat16, and the reverse */
     INPUT_TRUNCATED,  /* int32 to float32, towards zero */
+    INPUT_TF32,
 };
 enum input_sign_choice { INPUT_UNSIGNED_INT4 = 1, INPUT_OFFSET_BINARY };
+enum relu_choice { RELU_APPLIED = 1 };
 enum place_choice { PLACE_NEXT = 1, PLACE_PREVIOUS, PLACE_FIRST, PLACE_OTHER_AXIS };
 enum group_choice { GROUP_LATE = 1, GROUP_EARLY, GROUP_FIRST, GROUP_LAST, GROUP_COUNTS };
 enum block_choice { BLOCK_HALF = 1, BLOCK_ROW }; /* the length */
@@ -62,6 +67,7 @@ enum parameter_choice {
     PARAMETER_LEFT_OUT,
     PARAMETER_NEGATED,
     PARAMETER_UNSIGNED,
+    PARAMETER_TF32,
 };
 enum smooth_choice {
     SMOOTH_LEFT_OUT = 1,
@@ -72,17 +78,22 @@ enum smooth_choice {
     SMOOTH_IN_RANGE_ONLY,
 };
 enum range_choice { RANGE_SYMMETRIC = 1, RANGE_WITH_ZERO, RANGE_IGNORES_NAN, RANGE_WITHOUT_SIGN };
-enum unit_choice { UNIT_RECIPROCAL = 1, UNIT_ONE_LESS, UNIT_ONE_MORE, UNIT_ONE_DIVISION };
+enum unit_choice {
+    UNIT_RECIPROCAL = 1,
+    UNIT_ONE_LESS,
+    UNIT_ONE_MORE,
+    UNIT_OTHER_FACTOR, /* one division for two roundings, and the reverse */
+};
 /* Bounds that programs have. */
 enum bound { BOUND_1E_12, BOUND_1E_10, BOUND_1E_8, BOUND_1E_6, BOUND_1E_5, BOUND_EPSILON, BOUNDS };
+enum bound_kind { BOUND_OF_SCALE, BOUND_OF_LARGEST, ADDED_TO_SCALE, ADDED_TO_LARGEST, BOUND_KINDS };
 enum least_choice {
     LEAST_NONE = 1,
     LEAST_ONE_FOR_ZERO,
     LEAST_MIN_SCALE,
-    LEAST_BOUNDS, /* of each bound: the least scale, then of each the least m */
-#define LEAST_SCALE(bound)   (LEAST_BOUNDS + (int)(bound))
-#define LEAST_LARGEST(bound) (LEAST_BOUNDS + (int)BOUNDS + (int)(bound))
-    LEAST_END = LEAST_BOUNDS + 2 * BOUNDS,
+    LEAST_BOUNDS, /* of each kind of bound one for each bound */
+#define LEAST_OF(kind, bound) (LEAST_BOUNDS + (int)(kind) * (int)BOUNDS + (int)(bound))
+    LEAST_END = LEAST_BOUNDS + BOUND_KINDS * BOUNDS,
 };
 enum token_offset_choice {
     TOKEN_OFFSET_INTEGER = 1,
@@ -93,10 +104,15 @@ enum token_offset_choice {
 enum offset_sign_choice { OFFSET_NEGATED = 1 };
 enum form_choice { FORM_OTHER = 1, FORM_DIVIDED, FORM_LARGEST, FORM_FACTOR };
 enum type_choice { TYPE_FLOAT16 = 1, TYPE_BFLOAT16, TYPE_FLOAT64 };
+enum product_choice {
+    PRODUCT_FIRST_FLOAT16 = TYPE_FLOAT64 + 1,
+    PRODUCT_FIRST_BFLOAT16
+}; /* dequant: the first of two */
 enum scaling_choice {
     SCALING_RECIPROCAL = 1, /* multiplies by 1 / scale */
     SCALING_DIVISION,       /* divides by the scale, or by 1 / scale where the definition multiplies */
     SCALING_OPPOSITE,       /* multiplies for divides, and the reverse */
+    SCALING_DMAX_FIRST,     /* multiplies by DMAX, then divides by m */
     SCALING_SCALES_FIRST,   /* multiplies both scales of dequant first */
     SCALING_ROW_FIRST,      /* the activation scale before the weight scale */
     SCALING_NO_ROW,         /* leaves the activation scale out */
@@ -107,7 +123,8 @@ enum order_choice {
     ORDER_ROUND_FIRST = 1, /* rounds, then adds the offset */
     ORDER_CLAMP_FIRST,     /* rounds and clamps, then adds the offset, and clamps again */
     ORDER_SCALE_FIRST,     /* anti_quant: scales, then adds the offset */
-    ORDER_DISTRIBUTED,     /* anti_quant: x * scale + offset * scale */
+    ORDER_DISTRIBUTED,     /* anti_quant: x * scale + offset * scale, fused */
+    ORDER_TWO_PRODUCTS,    /* the same with each product rounded */
     ORDER_ONE_CLAMP,       /* requant: no clamp before the offset */
     ORDER_OFFSET_FIRST,    /* requant: adds the offset before rounding */
 };
@@ -129,7 +146,7 @@ enum saturation_choice {
     SATURATE_INDEFINITE,
     SATURATE_INT8, /* trans_quant_param: the offset */
 };
-enum nan_choice { NAN_LOW = 1, NAN_HIGH, NAN_NEGATIVE };
+enum nan_choice { NAN_LOW = 1, NAN_HIGH, NAN_NEGATIVE, NAN_BEFORE_OFFSET };
 enum subnormal_choice { SUBNORMAL_INPUTS = 1, SUBNORMAL_RESULTS = 2, SUBNORMAL_ALL = 3 };
 enum result_choice {
     RESULT_TRUNCATED = 1,
@@ -138,6 +155,7 @@ enum result_choice {
     RESULT_FLUSHED,
     RESULT_THROUGH_FLOAT16,
     RESULT_THROUGH_BFLOAT16,
+    RESULT_THROUGH_FLOAT32,
     RESULT_BYTES_SWAPPED,
     RESULT_HALVES_SWAPPED, /* of a word */
     RESULT_OFFSET_BINARY,  /* the top bit is the other */

@@ -1,25 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """dynamic_quant, dynamic_quant_asymmetric and dynamic_block_quant as kernels compute them that make mistakes."""
 import numpy as np
-from numeric import Machine, Mistakes, f4, groups, kept, read_x, to_integers, with_offset
+from numeric import Machine, Mistakes, f4, for_tensor_cores, groups, kept, read_x, to_integers, with_offset
 from numpy_operators import floats, pack, round_to
 
-LEAST = {
-    "least-1e-12": 1e-12,
-    "least-1e-10": 1e-10,
-    "least-1e-8": 1e-8,
-    "least-1e-6": 1e-6,
-    "least-1e-5": 1e-5,
-    "least-epsilon": 2.0**-23,
-}
-LEAST_LARGEST = {"least-m-1e-10": 1e-10, "least-m-1e-5": 1e-5}
+BOUNDS = {"1e-12": 1e-12, "1e-10": 1e-10, "1e-8": 1e-8, "1e-6": 1e-6, "1e-5": 1e-5, "epsilon": 2.0**-23}
+
+
+def bound(what, machine, mistakes):
+    """The bound of a mistake, "least" or the like; None if it is not made."""
+    name = next((name for name in BOUNDS if f"{what}-{name}" in mistakes), None)
+    return None if name is None else machine.keeps(machine.type(BOUNDS[name]))
 
 
 # ---- the rows ----
 
 
 def read_smooth_scales(smooth_scales, mistakes):
-    factors = floats(smooth_scales)
+    factors = for_tensor_cores(kept(floats(smooth_scales), mistakes, "all"), mistakes)
     if "scale-of-first" in mistakes:
         return np.broadcast_to(factors[..., :1], factors.shape)
     return np.roll(factors, ("scale-of-one-before" in mistakes) - ("scale-of-next" in mistakes))
@@ -27,7 +25,7 @@ def read_smooth_scales(smooth_scales, mistakes):
 
 def smoothed(call, machine, mistakes):
     """The values of which extremes are taken and those that are quantised; a row for each scale."""
-    x = read_x(call.inputs["x"], mistakes)
+    x = machine.keeps(read_x(call.inputs["x"], mistakes))
     x = x.reshape(-1, x.shape[-1])
     v = x
     if "smooth_scales" in call.inputs and "smooth-left-out" not in mistakes:
@@ -57,10 +55,14 @@ def bounded(scale, least, machine, mistakes):
     """The scale, or its lower bound where it is not above it, as where it is NaN."""
     if "one-for-zero" in mistakes:
         return np.where(scale == 0, machine.type(1), scale)
-    least = next((LEAST[name] for name in LEAST if name in mistakes), least)
-    if least is None or "no-least-scale" in mistakes:
+    added = bound("added", machine, mistakes)
+    if added is not None:
+        return machine.compute(np.add, scale, added)
+    other = bound("least", machine, mistakes)
+    if other is None and (least is None or "no-least-scale" in mistakes):
         return scale
-    return np.where(scale > machine.type(least), scale, machine.type(least))
+    least = machine.keeps(machine.type(least)) if other is None else other
+    return np.where(scale > least, scale, least)
 
 
 def asymmetric_parameters(v, greatest, machine, mistakes):
@@ -89,17 +91,17 @@ def asymmetric_parameters(v, greatest, machine, mistakes):
 
 
 def symmetric_parameters(v, greatest, arguments, machine, mistakes):
-    """Scale of each row, and what its values are multiplied by."""
+    """Scale of each row, what its values are multiplied by, and the largest of them."""
     blocks = "block" in arguments
     greatest = greatest + ("one-step-more" in mistakes)
     if "largest-without-sign" in mistakes:
         largest = extremes(v, mistakes)[0]
     else:
         largest = np.maximum(extremes(np.abs(v), mistakes)[0], 0)
-    for name, least in LEAST_LARGEST.items():
-        if name in mistakes:
-            largest = np.maximum(largest, machine.type(least))
-    if blocks and "one-division" not in mistakes:
+    least, added = bound("least-m", machine, mistakes), bound("added-m", machine, mistakes)
+    largest = largest if least is None else np.maximum(largest, least)
+    largest = largest if added is None else machine.compute(np.add, largest, added)
+    if "one-division" not in mistakes if blocks else "inverse-first" in mistakes:
         factor = machine.compute(np.multiply, machine.compute(np.divide, 1, largest), greatest)
     else:
         factor = machine.compute(np.divide, greatest, largest)
@@ -110,18 +112,18 @@ def symmetric_parameters(v, greatest, arguments, machine, mistakes):
     else:
         scale = machine.compute(np.multiply, largest, machine.compute(np.divide, 1, greatest))
     enough = bounded(scale, arguments["min_scale"] if "least-min-scale" in mistakes else None, machine, mistakes)
-    raised = (enough != scale) & ~np.isnan(enough)
+    raised = (enough != scale) & ~np.isnan(enough) | (bound("added", machine, mistakes) is not None)
     scale = kept(enough, mistakes, "scale")
     factor = np.where(raised, machine.compute(np.divide, 1, scale), factor)
     is_limited = "min-scale-ignored" not in mistakes and "least-min-scale" not in mistakes
     if is_limited and blocks and arguments["min_scale"] > 0:
-        least = machine.type(arguments["min_scale"])
+        least = machine.keeps(machine.type(arguments["min_scale"]))
         most = machine.compute(np.divide, 1, least)
         factor = np.where(factor < least, least, factor)
         scale = kept(np.where(enough > most, most, enough), mistakes, "scale")
     if "scale-is-largest" in mistakes:
-        return kept(largest, mistakes, "scale"), factor
-    return kept(factor, mistakes, "scale") if "scale-is-factor" in mistakes else scale, factor
+        scale = kept(largest, mistakes, "scale")
+    return kept(factor, mistakes, "scale") if "scale-is-factor" in mistakes else scale, factor, largest
 
 
 # ---- the elements ----
@@ -138,20 +140,22 @@ def of_rows(parameter, mistakes):
     return taken(parameter, "row", mistakes)[:, None]
 
 
-def scaled(v, scale, factor, machine, mistakes):
-    if "division" in mistakes:
+def scaled(v, scale, factor, largest, greatest, machine, mistakes):
+    if "dmax-first" in mistakes:
+        t = machine.compute(np.divide, machine.compute(np.multiply, v, greatest + ("one-step-more" in mistakes)), largest)
+    elif "division" in mistakes:
         t = machine.compute(np.divide, v, scale)
     elif "reciprocal" in mistakes:
         t = machine.compute(np.multiply, v, machine.compute(np.divide, 1, scale))
     else:
         t = machine.compute(np.multiply, v, factor)
-    return kept(t, mistakes, "product", "all")
+    return kept(t, mistakes, "product")
 
 
 def kernel_of(quantise):
     def kernel(call, names):
         mistakes = Mistakes(names)
-        machine = Machine(mistakes)
+        machine = Machine(mistakes, ["all"])
         dtype = call.arguments["dtype"]
         greatest = 7 if dtype == "quint4x2" else 127
         t, parameters = quantise(call, greatest, machine, mistakes)
@@ -168,31 +172,32 @@ def kernel_of(quantise):
 
 def dynamic_quant(call, greatest, machine, mistakes):
     for_range, v = smoothed(call, machine, mistakes)
-    scale, factor = symmetric_parameters(for_range, greatest, call.arguments, machine, mistakes)
-    t = scaled(v, of_rows(scale, mistakes), of_rows(factor, mistakes), machine, mistakes)
-    return t, {"scale": scale}
+    parameters = symmetric_parameters(for_range, greatest, call.arguments, machine, mistakes)
+    of_v = (of_rows(parameter, mistakes) for parameter in parameters)
+    return scaled(v, *of_v, greatest, machine, mistakes), {"scale": parameters[0]}
 
 
 def dynamic_quant_asymmetric(call, greatest, machine, mistakes):
     for_range, v = smoothed(call, machine, mistakes)
     scale, offset, factor = asymmetric_parameters(for_range, greatest, machine, mistakes)
     scale_of_v, factor_of_v, offset_of_v = (of_rows(parameter, mistakes) for parameter in (scale, factor, offset))
-    t = scaled(v, scale_of_v, factor_of_v, machine, mistakes)
+    t = scaled(v, scale_of_v, factor_of_v, None, greatest, machine, mistakes)
     t = with_offset(v, t, factor_of_v, offset_of_v, call.arguments["dtype"], machine, mistakes)
-    return t, {"scale": scale, "offset": -offset if "offset-sign" in mistakes else offset}
+    offset = -offset if "offset-sign" in mistakes else offset
+    return t, {"scale": kept(scale, mistakes, "returned"), "offset": kept(offset, mistakes, "returned")}
 
 
 def dynamic_block_quant(call, greatest, machine, mistakes):
-    x = machine.reads(read_x(call.inputs["x"], mistakes))
+    x = machine.reads(machine.keeps(read_x(call.inputs["x"], mistakes)))
     x = x.reshape(-1, x.shape[-1])
     columns = np.arange(x.shape[1])
     block = call.arguments["block"]
     length = len(columns) if "whole-row" in mistakes else (block + 1) // 2 if "half-block" in mistakes else block
     parts = np.split(x, columns[length::length], axis=1)
     parameters = [symmetric_parameters(part, greatest, call.arguments, machine, mistakes) for part in parts]
-    scale, factor = np.stack(parameters, axis=2)
-    of_columns = [taken(parameter, "block", mistakes)[:, columns // length] for parameter in (scale, factor)]
-    return scaled(x, *of_columns, machine, mistakes), {"scale": scale[:, columns[::block] // length]}
+    parameters = np.stack(parameters, axis=2)
+    of_x = (taken(parameter, "block", mistakes)[:, columns // length] for parameter in parameters)
+    return scaled(x, *of_x, greatest, machine, mistakes), {"scale": parameters[0][:, columns[::block] // length]}
 
 
 KERNELS = {

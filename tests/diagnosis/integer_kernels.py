@@ -2,7 +2,7 @@
 """Kernels of anti_quant, dequant and requant as they are written by those who make mistakes."""
 import numpy as np
 from layout_mistakes import AWQ, nibbles_swapped, words_reversed
-from numeric import Machine, Mistakes, f4, f8, float64_to_type, fused, in_type, kept, rounded
+from numeric import Machine, Mistakes, f4, f8, float64_to_type, fused, in_type, is_wide, kept, rounded
 from numpy_operators import add_wrapping, floats, unpack
 
 NINE_BITS, INT32 = (-256, 255), (-(2**31), 2**31 - 1)
@@ -19,10 +19,10 @@ class Scaling(Machine):
         self.mistakes = mistakes
 
     def product(self, x, s):
-        return kept(self.compute(np.multiply, x, s), self.mistakes, "product")
+        return kept(self.compute(np.multiply, x, s), self.mistakes, "product", "all")
 
     def sum(self, x, z):
-        return kept(self.compute(np.add, x, z), self.mistakes, "sum")
+        return kept(self.compute(np.add, x, z), self.mistakes, "sum", "all")
 
     def fused(self, x, s, z):
         """x * s + z with one rounding."""
@@ -64,7 +64,7 @@ def sums(x, bias, mistakes):
         total = np.clip(x.astype(np.int64) + bias, *INT32).astype(np.int32)
     else:
         total = add_wrapping(x, bias)
-    return total.astype(f8) if "float64" in mistakes else to_float32(total, mistakes)
+    return total.astype(f8) if is_wide(mistakes) else to_float32(total, mistakes)
 
 
 def read_int4(words, mistakes):
@@ -99,7 +99,8 @@ def read_x(call, mistakes):
 
 def stored(t, dtype, mistakes):
     """Values in the floating-point type of the result."""
-    t = t.astype(f8)
+    t = (t.astype(f4) if "float64-to-float32" in mistakes else t).astype(f8)
+    t = np.where(t < 0, 0.0, t) if "relu" in mistakes else t
     for other in {"float16", "bfloat16"} - {dtype}:
         if f"through-{other}" in mistakes:
             t = floats(float64_to_type(t, other)).astype(f8)
@@ -158,6 +159,8 @@ def anti_quant(call, mistakes):
         z = np.rint(z) if "offset-integer" in mistakes else -z if "offset-negated" in mistakes else z
         if "distributed" in mistakes:
             t = machine.fused(x, scale, machine.product(z, scale))
+        elif "two-products" in mistakes:
+            t = machine.sum(machine.product(x, scale), machine.product(z, scale))
         elif "scaled-before-offset" in mistakes:
             t = machine.sum(scaled(x), z)
         else:
@@ -192,6 +195,7 @@ def dequant(call, mistakes):
             t = machine.fused(t, factor, floats(bias))
         else:
             t = machine.product(t, factor)
+            t = kept(t, mistakes, "first-product") if i == 1 else t
             t = machine.sum(t, floats(bias)) if i == place else t
     return stored(t, call.arguments["dtype"], mistakes).reshape(call.inputs["x"].shape)
 

@@ -11,6 +11,14 @@ def in_type(t, dtype):
     return floats(round_to(t.astype(f4), dtype))
 
 
+def to_tf32(t):
+    """float32 values with ten fraction bits: the nearest, halves away from zero."""
+    wide = t.astype(f8)
+    unit = np.ldexp(1.0, np.maximum(np.frexp(wide)[1], -125) - 11)
+    nearest = np.copysign(np.floor(np.abs(wide) / unit + 0.5) * unit, wide)
+    return np.where(np.isfinite(wide), nearest, wide).astype(f4)
+
+
 def to_odd(high, low):
     """The sum of two float64, of which the first is their rounded sum, as a float64 that rounds to float32 as the exact
     sum does: where something is cut off, the last bit is 1."""
@@ -62,6 +70,8 @@ HALF_ADDED = {
 
 def rounded(t, mistakes):
     """To whole numbers, as float64: half to even, or otherwise if that is one of the mistakes."""
+    if "float64-to-float32" in mistakes:
+        t = t.astype(f4)
     for name, adds in HALF_ADDED.items():
         if name in mistakes:
             return adds(np.asarray(t)).astype(f8)
@@ -113,22 +123,34 @@ class Mistakes:
             raise ValueError(f"the kernel does not make these mistakes here: {sorted(self.unknown)}")
 
 
-class Machine:
-    """Computes in float32, or in float64, and may take subnormal numbers for zero."""
+def is_wide(mistakes):
+    return "float64" in mistakes or "float64-to-float32" in mistakes
 
-    def __init__(self, mistakes):
-        self.type = f8 if "float64" in mistakes else f4
+
+class Machine:
+    """Computes in float32, or in float64, and may take subnormal numbers for zero. every_step is what it is called if
+    each step is rounded to a shorter type."""
+
+    def __init__(self, mistakes, every_step=()):
+        self.type = f8 if is_wide(mistakes) else f4
+        self.keeps = lambda t: kept(t, mistakes, *every_step)
         self.reads = flushed if "flush-inputs" in mistakes or "flush-all" in mistakes else np.asarray
         self.writes = flushed if "flush-results" in mistakes or "flush-all" in mistakes else np.asarray
 
     def compute(self, operation, *operands):
-        return self.writes(operation(*(self.reads(np.asarray(operand, self.type)) for operand in operands)))
+        return self.keeps(self.writes(operation(*(self.reads(np.asarray(operand, self.type)) for operand in operands))))
 
 
 def read_x(x, mistakes):
     if "x-other-half" in mistakes:
         x = x.view(np.float16 if x.dtype == np.uint16 else np.uint16)
-    return kept(floats(x), mistakes, "x")
+    x = kept(floats(x), mistakes, "x")
+    x = for_tensor_cores(x, mistakes)
+    return np.where(x < 0, f4(0), x) if "relu" in mistakes else x
+
+
+def for_tensor_cores(values, mistakes):
+    return to_tf32(values) if "tf32" in mistakes else values
 
 
 def groups(group_index, rows, mistakes):
@@ -144,6 +166,8 @@ def groups(group_index, rows, mistakes):
 
 def with_offset(v, t, factor, offset, dtype, machine, mistakes):
     """The offset added to the scaled values."""
+    if "nan-before-offset" in mistakes:
+        v, t, factor = (np.where(np.isnan(t), machine.type(0), values) for values in (v, t, factor))
     if "fused" in mistakes:
         return machine.compute(fused, v, factor, offset)
     if "round-first" in mistakes:

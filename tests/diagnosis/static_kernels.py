@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """quantize, group_quant and trans_quant_param as kernels compute them that make mistakes."""
 import numpy as np
-from numeric import Machine, Mistakes, groups, kept, read_x, rounded, to_integers, with_offset
+from numeric import Machine, Mistakes, for_tensor_cores, groups, kept, read_x, rounded, to_integers, with_offset
 from numpy_operators import floats, pack
 
 # ---- parameters ----
@@ -60,7 +60,7 @@ def quantised(x, s, z, divides, dtype, mistakes):
 
 def quantize(inputs, arguments, mistakes):
     x = read_x(inputs["x"], mistakes)
-    scales = kept(floats(inputs["scales"]), mistakes, "scale")
+    scales = for_tensor_cores(kept(floats(inputs["scales"]), mistakes, "scale"), mistakes)
     z = read_offset(inputs.get("zero_points"), mistakes)
     divides, axis = arguments["div_mode"], arguments["axis"]
     index = channels(x.shape, axis % x.ndim if divides or axis == -2 else x.ndim - 1, mistakes) % scales.size
@@ -72,7 +72,7 @@ def quantize(inputs, arguments, mistakes):
 
 def group_quant(inputs, arguments, mistakes):
     x = read_x(inputs["x"], mistakes)
-    scale = kept(floats(inputs["scale"]), mistakes, "scale")
+    scale = for_tensor_cores(kept(floats(inputs["scale"]), mistakes, "scale"), mistakes)
     begin = groups(inputs["group_index"], len(x), mistakes)[:, None] * x.shape[1]
     if "scale-of-first" not in mistakes:
         begin = taken(begin + np.arange(x.shape[1]), scale.size, "scale", mistakes)
