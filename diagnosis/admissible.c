@@ -139,7 +139,7 @@ static bool range_differs(const struct judging *j, enum result result, size_t be
 static void judge(const struct judging *j, size_t at, struct admission *part)
 {
     const bool dynamic = j->call->tokens > 0;
-    const struct span span = dynamic ? steps_token_span(j->call, &j->variants[IEEE], at) : (struct span){at, at + 1};
+    const struct span span = dynamic ? steps_token_span(j->call, &j->variants[IEEE], at) : (struct span){at, at + 1, 1};
     const bool differs = range_differs(j, RESULT_Y, span.begin, span.end) || range_differs(j, RESULT_SCALE, at, at + 1);
 
     if (differs == j->equal_ones) {

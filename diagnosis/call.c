@@ -118,8 +118,22 @@ size_t call_channel(const struct call *call, size_t i)
     return call->group_rows > 0 ? group * call->columns + i % call->columns : i / call->inner % call->channels;
 }
 
-/* The group of each row, and behind them the groups if group_index held counts: what is beyond all counts has the
- * last group. */
+/* Each word of group_index is an end to which rows are filled. The rows between no ends stay. */
+static void set_groups_by_words(struct call *call, const struct array *index)
+{
+    size_t *groups = call->row_group + GROUPED_BY_WORDS * call->rows;
+    size_t begin = 0;
+
+    for (size_t e = 0; e < call->groups; e++) {
+        const size_t end = (size_t)(array_bits(index, e / 2) >> e % 2 * 32 & UINT32_MAX);
+        for (size_t row = begin; row < end; row++) {
+            groups[row] = e;
+        }
+        begin = end;
+    }
+}
+
+/* All groupings. What is beyond all counts has the last group. */
 static bool set_groups(struct call *call)
 {
     const struct array *index = &call->operands[OPERAND_GROUPS];
@@ -127,24 +141,31 @@ static bool set_groups(struct call *call)
     size_t sum = 0;
     size_t row = 0;
     size_t counted = 0;
+    size_t filled = 0;
 
     if (!index->data) {
         return true;
     }
     call->groups = index->count;
-    call->row_group = calloc(call->rows > 0 ? 2 * call->rows : 1, sizeof *call->row_group);
+    call->row_group = calloc(GROUPINGS * call->rows + 1, sizeof *call->row_group);
     if (!call->row_group) {
         return false;
     }
     for (size_t e = 0; e < call->groups; e++) {
+        const size_t begin = row;
         end = (size_t)array_bits(index, e);
         sum += end;
         for (; row < end; row++) {
-            call->row_group[row] = e;
+            call->row_group[row] = call->row_group[GROUPED_BY_WORDS * call->rows + row] = e;
+            call->row_group[GROUPED_WITHOUT_EMPTY * call->rows + row] = filled;
         }
+        filled += row > begin;
         for (; counted < call->rows && (counted < sum || e == call->groups - 1); counted++) {
-            call->row_group[call->rows + counted] = e;
+            call->row_group[GROUPED_BY_COUNTS * call->rows + counted] = e;
         }
+    }
+    if (index->dtype == NPUQ_INT64) {
+        set_groups_by_words(call, index);
     }
     return true;
 }

@@ -30,6 +30,10 @@ enum operand {
     OPERANDS
 };
 
+/* How rows are shared among groups: as group_index says, or as if it held counts, or had no empty groups, or were words
+ * of 32 bits. */
+enum grouping { GROUPED, GROUPED_BY_COUNTS, GROUPED_WITHOUT_EMPTY, GROUPED_BY_WORDS, GROUPINGS };
+
 /* What an operator returns. */
 enum result { RESULT_Y, RESULT_SCALE, RESULT_OFFSET, RESULTS };
 
@@ -64,7 +68,7 @@ struct call {
     size_t group_rows;   /* rows that share a channel for each column, of anti_quant; 0 if all rows do */
     size_t tokens;       /* what shares a scale in the dynamic operators: rows, the tensor, or blocks of rows */
     size_t token_length; /* of blocks the last one of a row may be shorter */
-    size_t *row_group;   /* the group of each row; null without group_index */
+    size_t *row_group;   /* the group of each row, for each grouping in turn; null without group_index */
     size_t groups;
 };
 

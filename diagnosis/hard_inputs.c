@@ -468,14 +468,14 @@ static void draw_row(struct maker *m, size_t token, size_t kind)
 /* ---- looking for differences ------------------------------------------------------------------------------------ */
 
 /* All bits that a variant gives, in one number. */
-static uint64_t signature(const struct call *call, const struct variant *variant, uint64_t *const defined[RESULTS],
-                          size_t *changed)
+static uint64_t signature(const struct call *call, const struct variant *variant, struct extremes_cache *cache,
+                          uint64_t *const defined[RESULTS], size_t *changed)
 {
     uint64_t hash = 0xCBF29CE484222325U;
 
     *changed = 0;
     for (int r = 0; r < call_results(call); r++) {
-        struct predictor p = {.call = call, .variant = variant};
+        struct predictor p = {.call = call, .variant = variant, .cache = cache};
         const size_t count = call_result_count(call, (enum result)r);
         for (size_t i = 0; i < count; i++) {
             const uint64_t bits = predict(&p, (enum result)r, i, NULL);
@@ -688,6 +688,7 @@ struct comparison_of_all {
 static void compare_all(struct maker *m, struct comparison_of_all *all)
 {
     const struct call *call = &m->inputs->call;
+    struct extremes_cache *cache = extremes_cache_make(); /* without one it takes longer */
 
     for (int r = 0; r < call_results(call); r++) {
         struct predictor p = {.call = call, .variant = &definition};
@@ -701,7 +702,7 @@ static void compare_all(struct maker *m, struct comparison_of_all *all)
             continue;
         }
         all->variants[h] = example_of(&hypotheses[h], call, all->row_of);
-        all->signatures[h] = signature(call, &all->variants[h], all->definition, &m->inputs->changed[h]);
+        all->signatures[h] = signature(call, &all->variants[h], cache, all->definition, &m->inputs->changed[h]);
         m->inputs->same_as[h] = h;
         for (int g = 0; g < h; g++) {
             if (m->inputs->same_as[g] == g && all->signatures[g] == all->signatures[h]) {
@@ -710,6 +711,7 @@ static void compare_all(struct maker *m, struct comparison_of_all *all)
             }
         }
     }
+    extremes_cache_release(cache);
 }
 
 /* Whether something was found for every hypothesis that changes nothing yet, or the same as another. */

@@ -3,6 +3,8 @@
 
 #include "steps.h"
 
+#include <string.h>
+
 enum {
     WITH_SCALES = QUANTIZE | GROUP_QUANT,
     DYNAMIC = DYNAMIC_QUANT_ASYMMETRIC | DYNAMIC_QUANT,
@@ -28,6 +30,8 @@ enum {
     "makes NaN and everything beyond int32 the low end, as x86's conversion to int32 does",                            \
         "Clamp in float32 before the conversion, and make NaN 0."
 #define PACK_IN_ORDER          "Element 8k + i of a row is in bits 4i to 4i + 3 of word k."
+#define BEGIN_ANEW             "Begin anew with each row."
+#define JOIN_TILES             "Join the extremes of all tiles of a row before its scale is computed."
 #define RAISES_SCALE(bound)    "takes " bound " where the scale is less, or NaN, and multiplies by 1 / " bound " there"
 #define RAISES_LARGEST(bound)  "takes " bound " for the largest |v| where that is less, but not where it is NaN"
 #define ADDS_TO_SCALE(bound)   "adds " bound " to the scale and has no other lower bound, and multiplies by 1 / the sum"
@@ -179,6 +183,8 @@ const struct hypothesis hypotheses[] = {
      "rounds before the offset is added, and again after it", "Add the offset in float32, then round."},
     {"clamp-first", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, NEEDS(SUM), DOES(STEP_ORDER, ORDER_CLAMP_FIRST),
      "rounds and clamps, with NaN as 0, before the offset is added, and again after it", "Clamp once, after the sum."},
+    {"offset-before-scaling", WITH_SCALES, Y_ANY, NEEDS(OFFSET), DOES(STEP_ORDER, ORDER_ADD_FIRST),
+     "adds the offset to x before it is scaled", "Scale x, then add the offset."},
     {"scaled-before-offset", ANTI_QUANT, Y_ANY, NEEDS(OFFSET), DOES(STEP_ORDER, ORDER_SCALE_FIRST),
      "multiplies by the scale before the offset is added", "Add the offset to x, then multiply."},
     {"distributed", ANTI_QUANT, Y_ANY, NEEDS(OFFSET), DOES(STEP_ORDER, ORDER_DISTRIBUTED),
@@ -329,6 +335,33 @@ const struct hypothesis hypotheses[] = {
      "Check the length of a block: the device has 128."},
     {"whole-row", DYNAMIC_BLOCK_QUANT, Y_ANY, NEEDS(BLOCKS_OF_ROW), DOES(STEP_BLOCK, BLOCK_ROW),
      "takes the largest |x| of the whole row for each of its blocks", "Begin anew with each block."},
+    {"range-of-tensor", DYNAMIC, Y_ANY, NEEDS(TENSOR_RANGE), DOES(STEP_BLOCK, BLOCK_TENSOR),
+     "takes the range of the whole tensor for each of its rows", BEGIN_ANEW},
+    {"range-of-columns", DYNAMIC, Y_ANY, NEEDS(COLUMN_RANGES), DOES(STEP_BLOCK, BLOCK_COLUMN),
+     "takes the range of each column, and returns the scales of the first columns",
+     "Look for the extremes along a row, the last dimension."},
+    {"range-of-32", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_32), DOES(STEP_BLOCK, BLOCK_RUNS_32),
+     "takes a range for each run of 32 columns, and returns that of a row's first run", JOIN_TILES},
+    {"range-of-64", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_64), DOES(STEP_BLOCK, BLOCK_RUNS_64),
+     "takes a range for each run of 64 columns, and returns that of a row's first run", JOIN_TILES},
+    {"range-of-128", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_128), DOES(STEP_BLOCK, BLOCK_RUNS_128),
+     "takes a range for each run of 128 columns, and returns that of a row's first run", JOIN_TILES},
+    {"range-of-first-32", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_32), DOES(STEP_BLOCK, BLOCK_FIRST_32),
+     "takes the range of the first 32 columns of a row", JOIN_TILES},
+    {"range-of-first-64", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_64), DOES(STEP_BLOCK, BLOCK_FIRST_64),
+     "takes the range of the first 64 columns of a row", JOIN_TILES},
+    {"range-of-first-128", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_128), DOES(STEP_BLOCK, BLOCK_FIRST_128),
+     "takes the range of the first 128 columns of a row", JOIN_TILES},
+    {"range-of-first-256", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_256), DOES(STEP_BLOCK, BLOCK_FIRST_256),
+     "takes the range of the first 256 columns of a row", JOIN_TILES},
+    {"range-of-last-32", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_32), DOES(STEP_BLOCK, BLOCK_LAST_32),
+     "takes the range of the last 32 columns of a row", JOIN_TILES},
+    {"range-of-last-64", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_64), DOES(STEP_BLOCK, BLOCK_LAST_64),
+     "takes the range of the last 64 columns of a row", JOIN_TILES},
+    {"range-of-last-128", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_128), DOES(STEP_BLOCK, BLOCK_LAST_128),
+     "takes the range of the last 128 columns of a row", JOIN_TILES},
+    {"range-of-last-256", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_256), DOES(STEP_BLOCK, BLOCK_LAST_256),
+     "takes the range of the last 256 columns of a row", JOIN_TILES},
     /* ---- which parameter ---- */
     {"scale-of-next", WITH_SCALES | DYNAMIC | ANTI_QUANT | DEQUANT, Y_ANY, NEEDS(SCALES),
      DOES(STEP_SCALE_PLACE, PLACE_NEXT), "takes the scale of the next index; after the last comes the first",
@@ -346,6 +379,26 @@ const struct hypothesis hypotheses[] = {
     {"other-axis", TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(ROWS),
      DOES(STEP_SCALE_PLACE, PLACE_OTHER_AXIS, STEP_OFFSET_PLACE, PLACE_OTHER_AXIS),
      "takes scales and offsets by the row", "Scales and offsets belong to columns."},
+    {"first-16-reused", WITH_SCALES | DYNAMIC | TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(OVER_16),
+     DOES(STEP_SCALE_PLACE, PLACE_OF_16, STEP_OFFSET_PLACE, PLACE_OF_16),
+     "takes the first 16 scales over and over, and the offsets that go with them",
+     "Load the next scales with each tile."},
+    {"first-32-reused", WITH_SCALES | DYNAMIC | TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(OVER_32),
+     DOES(STEP_SCALE_PLACE, PLACE_OF_32, STEP_OFFSET_PLACE, PLACE_OF_32),
+     "takes the first 32 scales over and over, and the offsets that go with them",
+     "Load the next scales with each tile."},
+    {"first-64-reused", WITH_SCALES | DYNAMIC | TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(OVER_64),
+     DOES(STEP_SCALE_PLACE, PLACE_OF_64, STEP_OFFSET_PLACE, PLACE_OF_64),
+     "takes the first 64 scales over and over, and the offsets that go with them",
+     "Load the next scales with each tile."},
+    {"scale-by-other-axis", QUANTIZE | ANTI_QUANT, Y_ANY, NEEDS(SCALES) | NEEDS(OFFSETS) | NEEDS(ROWS),
+     DOES(STEP_SCALE_PLACE, PLACE_OTHER_AXIS),
+     "takes scales by the other axis, rows for columns or columns for rows, but offsets by the right one",
+     "Index the scales as the offsets."},
+    {"offset-by-other-axis", QUANTIZE | ANTI_QUANT, Y_ANY, NEEDS(OFFSETS) | NEEDS(ROWS),
+     DOES(STEP_OFFSET_PLACE, PLACE_OTHER_AXIS),
+     "takes offsets by the other axis, rows for columns or columns for rows, but scales by the right one",
+     "Index the offsets as the scales."},
     {"word-of-next", REQUANT, Y_ANY, NEEDS(SCALES), DOES(STEP_SCALE_PLACE, PLACE_NEXT, STEP_OFFSET_PLACE, PLACE_NEXT),
      "takes the word of the next index; after the last comes the first", "Check the base address of the words."},
     {"word-of-one-before", REQUANT, Y_ANY, NEEDS(SCALES),
@@ -371,6 +424,14 @@ const struct hypothesis hypotheses[] = {
      "takes the first group's scales for all rows", "Take the scales of the row's group."},
     {"group-last", GROUP_QUANT | DYNAMIC, Y_ANY, NEEDS(GROUPS), DOES(STEP_GROUP, GROUP_LAST),
      "takes the last group's scales for all rows", "Take the scales of the row's group."},
+    {"group-next", GROUP_QUANT | DYNAMIC, Y_ANY, NEEDS(GROUPS), DOES(STEP_GROUP, GROUP_NEXT),
+     "takes the next group's scales, and for the last group the first one's", "Take the scales of the row's group."},
+    {"empty-groups-skipped", GROUP_QUANT | DYNAMIC, Y_ANY, NEEDS(GROUPS) | NEEDS(EMPTY_GROUP),
+     DOES(STEP_GROUP, GROUP_WITHOUT_EMPTY), "numbers the groups without the empty ones",
+     "A group without rows has scales, too: they are skipped with it."},
+    {"index-as-int32", GROUP_QUANT | DYNAMIC, Y_ANY, NEEDS(GROUPS) | NEEDS(WORDS), DOES(STEP_GROUP, GROUP_WORDS),
+     "reads an int64 group_index as words of 32 bits, every other one 0",
+     "Check the type of group_index: it is int64."},
     {"group-counts", GROUP_QUANT | DYNAMIC, Y_ANY, NEEDS(GROUPS), DOES(STEP_GROUP, GROUP_COUNTS),
      "takes group_index for counts of rows; rows beyond them are the last group's",
      "group_index holds where each group ends."},
@@ -406,6 +467,12 @@ const struct hypothesis hypotheses[] = {
      "keeps x times the weight scale in bfloat16, but not what comes after it", KEEP_IN_FLOAT32},
     {"bias-left-out", FROM_SUMS, Y_ANY, NEEDS(ANY_BIAS), DOES(STEP_BIAS, BIAS_LEFT_OUT), "leaves the bias out",
      "Add the bias."},
+    {"bias-of-next", FROM_SUMS, Y_ANY, NEEDS(BIASES), DOES(STEP_BIAS_PLACE, PLACE_NEXT),
+     "takes the bias of the next column; after the last comes the first", "Check the base address of the bias."},
+    {"bias-of-one-before", FROM_SUMS, Y_ANY, NEEDS(BIASES), DOES(STEP_BIAS_PLACE, PLACE_PREVIOUS),
+     "takes the bias of the column before; before the first comes the last", "Check the base address of the bias."},
+    {"bias-of-first", FROM_SUMS, Y_ANY, NEEDS(BIASES), DOES(STEP_BIAS_PLACE, PLACE_FIRST),
+     "takes the first column's bias for all", "Check the stride with which the bias is read: it is 0 here."},
     {"bias-after-scaling", FROM_SUMS, Y_ANY, NEEDS(INTEGER_BIAS), DOES(STEP_BIAS, BIAS_AFTER_SCALING),
      "adds the int32 bias after scaling", "Add an int32 bias to the sums."},
     {"bias-before-scaling", DEQUANT, Y_ANY, NEEDS(FLOAT_BIAS), DOES(STEP_BIAS, BIAS_AFTER_SCALING),
@@ -519,6 +586,13 @@ static bool has_fractals(const struct call *call, npuq_dtype dtype)
     return call->rows % 16 == 0 && call->columns % columns == 0 && call->columns > columns;
 }
 
+/* Whether some row has another group in a grouping that a kernel may take for the right one. */
+static bool regroups(const struct call *call, enum grouping grouping)
+{
+    return call->row_group &&
+           memcmp(call->row_group, call->row_group + grouping * call->rows, call->rows * sizeof *call->row_group) != 0;
+}
+
 static uint64_t when(bool condition, uint64_t need)
 {
     return condition ? need : 0;
@@ -570,6 +644,10 @@ static uint64_t traits_of(const struct call *call)
                 : !given_scales || y == NPUQ_INT32 || (long_product && !(call->op == GROUP_QUANT && offset->data));
     /* A float16 scale makes no subnormals of integers. A bias that is subnormal itself does not count. */
     const bool subnormals = anti_quant || call->op == DEQUANT ? (y_wide && is_wide(scale->dtype)) || row_scale : wide;
+    const size_t length = call->channels > 1 ? call->channels : call->columns;
+    const bool large_smooth =
+        operands[OPERAND_SMOOTH].data && operands[OPERAND_SMOOTH].dtype != NPUQ_FLOAT16 && x != NPUQ_FLOAT16;
+    const bool row_ranges = dynamic && !blocks && !call->options.per_tensor;
     const bool new_subnormals = anti_quant ? float_offset : row_scale && !float_bias;
 
     return when(offset->data || int8_of_words, NEEDS(OFFSET)) | when(offsets, NEEDS(OFFSETS)) |
@@ -597,7 +675,13 @@ static uint64_t traits_of(const struct call *call)
            when(has_fractals(call, y), NEEDS(FRACTALS)) | when(has_fractals(call, x), NEEDS(FRACTALS_OF_X)) |
            when(early_excess, NEEDS(EARLY_EXCESS)) | when(x == NPUQ_FLOAT32 || float32_scale, NEEDS(FLOAT32)) |
            when(y != NPUQ_FLOAT16 || sum, NEEDS(FLOAT16_INSIDE)) |
-           when(y != NPUQ_BFLOAT16 || sum, NEEDS(BFLOAT16_INSIDE));
+           when(y != NPUQ_BFLOAT16 || sum, NEEDS(BFLOAT16_INSIDE)) | when(length > 16, NEEDS(OVER_16)) |
+           when(length > 32, NEEDS(OVER_32)) | when(length > 64, NEEDS(OVER_64)) | when(length > 128, NEEDS(OVER_128)) |
+           when(length > 256, NEEDS(OVER_256)) | when(row_ranges, NEEDS(ROW_RANGES)) |
+           when(row_ranges && call->rows > 1 && !large_smooth, NEEDS(TENSOR_RANGE)) |
+           when(row_ranges && call->rows > 1 && call->columns > 1, NEEDS(COLUMN_RANGES)) |
+           when(regroups(call, GROUPED_WITHOUT_EMPTY), NEEDS(EMPTY_GROUP)) |
+           when(regroups(call, GROUPED_BY_WORDS), NEEDS(WORDS)) | when(bias->data && call->columns > 1, NEEDS(BIASES));
 }
 
 bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *call)

@@ -45,7 +45,7 @@ static struct extremes find_extremes(const struct predictor *p, size_t token)
     if (!slot->used || slot->token != token || !steps_same_extremes(&slot->variant, p->variant)) {
         *slot = (struct slot){true, token, *p->variant, steps_extremes(p->call, p->variant, token)};
         const struct span span = steps_token_span(p->call, p->variant, token);
-        p->cache->visits += span.end - span.begin;
+        p->cache->visits += (span.end - span.begin) / span.stride;
     }
     return slot->extremes;
 }

@@ -555,7 +555,7 @@ static void find_element(const struct description *d, size_t token, struct sourc
     const size_t reach = d->call->token_length;
     const struct span spans[] = {own,
                                  {own.begin - (own.begin < reach ? own.begin : reach),
-                                  own.end + (d->call->count - own.end < reach ? d->call->count - own.end : reach)}};
+                                  own.end + (d->call->count - own.end < reach ? d->call->count - own.end : reach), 1}};
 
     for (int s = 0; s < 2; s++) {
         for (size_t i = spans[s].begin; i < spans[s].end; i++) {
@@ -614,7 +614,7 @@ static void find_columns(const struct description *d, struct source *source)
             while ((most & (most - 1)) >= least) {
                 most &= most - 1;
             }
-            source->columns = from_end ? (struct span){columns - most, columns} : (struct span){0, most};
+            source->columns = from_end ? (struct span){columns - most, columns, 1} : (struct span){0, most, 1};
         }
     }
 }

@@ -234,8 +234,19 @@ static size_t turned(size_t i, int place, size_t count)
     case PLACE_NEXT: return (i + 1) % count;
     case PLACE_PREVIOUS: return (i + count - 1) % count;
     case PLACE_FIRST: return 0;
+    case PLACE_OF_16:
+    case PLACE_OF_32:
+    case PLACE_OF_64: return i % ((size_t)16 << (place - PLACE_OF_16));
     default: return i;
     }
+}
+
+/* Rows of parameters lie one behind the other: the next scale of a group's last is the first of the next group. */
+static size_t turned_in_rows(size_t row, size_t column, int place, size_t count)
+{
+    const bool stays_in_row = place == PLACE_FIRST || place >= PLACE_OF_16;
+
+    return stays_in_row ? row + turned(column, place, count) : turned(row + column, place, count);
 }
 
 static size_t channel_of(const struct call *call, size_t i, int place)
@@ -257,7 +268,10 @@ static size_t group_of(const struct call *call, const struct variant *variant, s
     case GROUP_EARLY: return call->row_group[row + 1 < call->rows ? row + 1 : row];
     case GROUP_FIRST: return 0;
     case GROUP_LAST: return call->groups - 1;
-    case GROUP_COUNTS: return call->row_group[call->rows + row];
+    case GROUP_NEXT: return (call->row_group[row] + 1) % call->groups;
+    case GROUP_COUNTS: return call->row_group[GROUPED_BY_COUNTS * call->rows + row];
+    case GROUP_WITHOUT_EMPTY: return call->row_group[GROUPED_WITHOUT_EMPTY * call->rows + row];
+    case GROUP_WORDS: return call->row_group[GROUPED_BY_WORDS * call->rows + row];
     default: return call->row_group[row];
     }
 }
@@ -289,8 +303,7 @@ static double load_scale(const struct arithmetic *a, size_t i)
 
     if (call->op == GROUP_QUANT) {
         const size_t row = group_row(call, a->variant, i / call->columns);
-        /* Groups lie one behind the other: the next scale of a group's last is the first of the next group. */
-        at = place == PLACE_FIRST ? row : turned(row + i % call->columns, place, call->groups * call->columns);
+        at = turned_in_rows(row, i % call->columns, place, call->groups * call->columns);
     } else {
         at = channel_of(call, i, place);
     }
@@ -334,19 +347,29 @@ static double load_x(const struct arithmetic *a, size_t i)
 
 /* ---- dynamic operators: tokens ---------------------------------------------------------------------------------- */
 
-/* What tokens are parts of: a row, or the tensor. */
-static size_t length_of_whole(const struct call *call)
+static bool is_per_tensor(const struct call *call, const struct variant *variant)
 {
-    return call->options.per_tensor ? call->count : call->columns;
+    return call->options.per_tensor || variant->choice[STEP_BLOCK] == BLOCK_TENSOR;
+}
+
+/* What tokens are parts of: a row, or the tensor. */
+static size_t length_of_whole(const struct call *call, const struct variant *variant)
+{
+    return is_per_tensor(call, variant) ? call->count : call->columns;
 }
 
 static size_t length_of_token(const struct call *call, const struct variant *variant)
 {
     const uint64_t half = ((uint64_t)call->options.block + 1) / 2;
+    const int how = variant->choice[STEP_BLOCK];
 
-    switch (variant->choice[STEP_BLOCK]) {
+    switch (how) {
     case BLOCK_HALF: return half < call->columns ? (size_t)half : call->columns;
     case BLOCK_ROW: return call->columns;
+    case BLOCK_TENSOR: return call->count;
+    case BLOCK_RUNS_32:
+    case BLOCK_RUNS_64:
+    case BLOCK_RUNS_128: return (size_t)32 << (how - BLOCK_RUNS_32);
     default: return call->token_length;
     }
 }
@@ -354,33 +377,48 @@ static size_t length_of_token(const struct call *call, const struct variant *var
 static size_t tokens_of_whole(const struct call *call, const struct variant *variant)
 {
     const size_t length = length_of_token(call, variant);
-    const size_t whole = length_of_whole(call);
+    const size_t whole = length_of_whole(call, variant);
 
     return whole > length ? (whole - 1) / length + 1 : 1;
 }
 
 size_t steps_tokens(const struct call *call, const struct variant *variant)
 {
-    return call->tokens == 0 ? 0 : call->options.per_tensor ? 1 : call->rows * tokens_of_whole(call, variant);
+    return call->tokens == 0                             ? 0
+           : variant->choice[STEP_BLOCK] == BLOCK_COLUMN ? call->columns
+           : is_per_tensor(call, variant)                ? 1
+                                                         : call->rows * tokens_of_whole(call, variant);
 }
 
 struct span steps_token_span(const struct call *call, const struct variant *variant, size_t token)
 {
     const size_t tokens = tokens_of_whole(call, variant);
     const size_t length = length_of_token(call, variant);
-    const size_t whole = length_of_whole(call);
+    const size_t whole = length_of_whole(call, variant);
     const size_t begin = token % tokens * length;
     const size_t end = length < whole - begin ? begin + length : whole;
+    const int how = variant->choice[STEP_BLOCK];
+    struct span span = {token / tokens * whole + begin, token / tokens * whole + end, 1};
 
-    return (struct span){token / tokens * whole + begin, token / tokens * whole + end};
+    if (how == BLOCK_COLUMN) {
+        return (struct span){token, call->count, call->columns};
+    }
+    if (how >= BLOCK_LAST_32) {
+        span.begin = span.end - ((size_t)32 << (how - BLOCK_LAST_32));
+    } else if (how >= BLOCK_FIRST_32) {
+        span.end = span.begin + ((size_t)32 << (how - BLOCK_FIRST_32));
+    }
+    return span;
 }
 
 /* The token that element i is part of. */
 static size_t token_with(const struct call *call, const struct variant *variant, size_t i)
 {
-    const size_t whole = length_of_whole(call);
+    const size_t whole = length_of_whole(call, variant);
 
-    return i / whole * tokens_of_whole(call, variant) + i % whole / length_of_token(call, variant);
+    return variant->choice[STEP_BLOCK] == BLOCK_COLUMN
+               ? i % call->columns
+               : i / whole * tokens_of_whole(call, variant) + i % whole / length_of_token(call, variant);
 }
 
 size_t steps_token_of(const struct call *call, const struct variant *variant, size_t i)
@@ -394,8 +432,9 @@ size_t steps_token_of_parameter(const struct call *call, const struct variant *v
 {
     static const struct variant definition;
 
-    return variant->choice[STEP_BLOCK] == AS_DEFINED
-               ? i
+    return variant->choice[STEP_BLOCK] == AS_DEFINED ? i
+           : variant->choice[STEP_BLOCK] == BLOCK_COLUMN
+               ? i % call->columns
                : token_with(call, variant, steps_token_span(call, &definition, i).begin);
 }
 
@@ -416,8 +455,7 @@ static double smoothed(const struct arithmetic *a, size_t i, bool in_range)
     }
     const size_t row = group_row(call, a->variant, i / call->columns);
     const int place = choice(a, STEP_SCALE_PLACE);
-    /* Groups lie one behind the other: the next scale of a group's last is the first of the next group. */
-    const size_t at = place == PLACE_FIRST ? row : turned(row + i % call->columns, place, smooth->count);
+    const size_t at = turned_in_rows(row, i % call->columns, place, smooth->count);
     const double factor = parameter(load(smooth, at), choice(a, STEP_SCALE));
     const int type = how == SMOOTH_FLOAT16    ? TYPE_FLOAT16
                      : how == SMOOTH_BFLOAT16 ? TYPE_BFLOAT16
@@ -477,7 +515,7 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
     if (symmetric && range != RANGE_WITHOUT_SIGN) {
         e.hi = 0;
     }
-    for (size_t i = span.begin; i < span.end; i++) {
+    for (size_t i = span.begin; i < span.end; i += span.stride) {
         const double v = ranged(&a, i);
         const double upper = symmetric && range != RANGE_WITHOUT_SIGN ? fabs(v) : v;
 
@@ -934,11 +972,13 @@ static uint64_t affine(const struct arithmetic *a, double x, double s, bool divi
 static uint64_t quantize_element(const struct arithmetic *a, size_t i)
 {
     const bool has_offset = a->call->operands[OPERAND_OFFSET].data && choice(a, STEP_OFFSET) != PARAMETER_LEFT_OUT;
+    const bool adds_to_x = has_offset && choice(a, STEP_ORDER) == ORDER_ADD_FIRST;
     const double x = note(a->trace, "x", load_x(a, i));
     const double s = load_scale(a, i);
     const double z = has_offset ? load_offset(a, i, "offset") : 0;
+    const double to_scale = adds_to_x ? note(a->trace, "x + offset", add(a, x, z, choice(a, STEP_SUM))) : x;
 
-    return affine(a, x, s, a->call->op == QUANTIZE && a->call->options.divides, has_offset, z);
+    return affine(a, to_scale, s, a->call->op == QUANTIZE && a->call->options.divides, has_offset && !adds_to_x, z);
 }
 
 static uint64_t dynamic_element(const struct arithmetic *a, const struct token *token, size_t i)
@@ -1015,6 +1055,12 @@ static double convert_sum(const struct arithmetic *a, int32_t sum)
                 choice(a, STEP_INPUT) == INPUT_FLOAT16 ? to_type((double)converted, TYPE_FLOAT16) : (double)converted);
 }
 
+/* Which bias element i gets. */
+static size_t bias_of(const struct arithmetic *a, size_t i)
+{
+    return turned(i % a->call->columns, choice(a, STEP_BIAS_PLACE), a->call->columns);
+}
+
 /* x of dequant and requant, with an int32 bias. */
 static double load_sum(const struct arithmetic *a, size_t i)
 {
@@ -1025,7 +1071,7 @@ static double load_sum(const struct arithmetic *a, size_t i)
 
     note_integer(a->trace, "x", (double)x);
     if (bias->data && bias->dtype == NPUQ_INT32 && how != BIAS_LEFT_OUT && how != BIAS_AFTER_SCALING) {
-        const int32_t b = ((const int32_t *)bias->data)[i % a->call->columns];
+        const int32_t b = ((const int32_t *)bias->data)[bias_of(a, i)];
         const double wide = (double)x + (double)b;
         if (how == BIAS_FLOAT) {
             return note(a->trace, "x + bias", add(a, convert_sum(a, x), (double)npuq_ref_int32(b), AS_DEFINED));
@@ -1062,7 +1108,7 @@ static uint64_t dequant_element(const struct arithmetic *a, size_t i)
         factors[factor_count++] = (struct factor){"* activation scale", row};
     }
     if (has_bias) {
-        b = note(a->trace, "bias", load(bias, i % a->call->columns));
+        b = note(a->trace, "bias", load(bias, bias_of(a, i)));
     }
     if (has_rows && scaling == SCALING_SCALES_FIRST) {
         const int wide = product == TYPE_FLOAT64 ? TYPE_FLOAT64 : AS_DEFINED;
@@ -1121,7 +1167,7 @@ static uint64_t requant_element(const struct arithmetic *a, size_t i)
     double value;
 
     if (bias->data && choice(a, STEP_BIAS) == BIAS_AFTER_SCALING) {
-        p = note(a->trace, "+ bias", add(a, p, load(bias, i % a->call->columns), choice(a, STEP_SUM)));
+        p = note(a->trace, "+ bias", add(a, p, load(bias, bias_of(a, i)), choice(a, STEP_SUM)));
     }
     if (a->call->options.y_dtype == NPUQ_FLOAT16) {
         return float_bits(a, p, NPUQ_FLOAT16);

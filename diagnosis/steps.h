@@ -62,10 +62,11 @@ size_t steps_columns_of_fractal(npuq_dtype dtype);
 /* How many tokens a kernel has: one for each scale, unless its blocks are of another length. */
 size_t steps_tokens(const struct call *call, const struct variant *variant);
 
-/* The elements of x from begin to end. */
+/* The elements of x from begin to end, every one or one of so many. */
 struct span {
     size_t begin;
     size_t end; /* not included */
+    size_t stride;
 };
 
 struct span steps_token_span(const struct call *call, const struct variant *variant, size_t token);

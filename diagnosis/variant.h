@@ -34,6 +34,7 @@ enum step {
     STEP_PRODUCT,      /* enum type_choice, product_choice: of x times or by the scale */
     STEP_SUM,          /* enum sum_choice */
     STEP_ORDER,        /* enum order_choice */
+    STEP_BIAS_PLACE,   /* enum place_choice */
     STEP_BIAS,         /* enum bias_choice */
     STEP_ROUNDING,     /* enum rounding_choice */
     STEP_SATURATION,   /* enum saturation_choice */
@@ -57,9 +58,44 @@ enum input_choice {
 };
 enum input_sign_choice { INPUT_UNSIGNED_INT4 = 1, INPUT_OFFSET_BINARY };
 enum relu_choice { RELU_APPLIED = 1 };
-enum place_choice { PLACE_NEXT = 1, PLACE_PREVIOUS, PLACE_FIRST, PLACE_OTHER_AXIS };
-enum group_choice { GROUP_LATE = 1, GROUP_EARLY, GROUP_FIRST, GROUP_LAST, GROUP_COUNTS };
-enum block_choice { BLOCK_HALF = 1, BLOCK_ROW }; /* the length */
+enum place_choice {
+    PLACE_NEXT = 1,
+    PLACE_PREVIOUS,
+    PLACE_FIRST,
+    PLACE_OTHER_AXIS,
+    PLACE_OF_16, /* the first so many, over and over */
+    PLACE_OF_32,
+    PLACE_OF_64,
+};
+enum group_choice {
+    GROUP_LATE = 1,
+    GROUP_EARLY,
+    GROUP_FIRST,
+    GROUP_LAST,
+    GROUP_NEXT,
+    GROUP_COUNTS,
+    GROUP_WITHOUT_EMPTY,
+    GROUP_WORDS, /* of group_index, half an int64 each */
+};
+/* What shares a scale: blocks of another length, the tensor, a column, runs of so many columns; or a row, of which so
+ * many columns are looked at. */
+enum block_choice {
+    BLOCK_HALF = 1,
+    BLOCK_ROW,
+    BLOCK_TENSOR,
+    BLOCK_COLUMN,
+    BLOCK_RUNS_32,
+    BLOCK_RUNS_64,
+    BLOCK_RUNS_128,
+    BLOCK_FIRST_32,
+    BLOCK_FIRST_64,
+    BLOCK_FIRST_128,
+    BLOCK_FIRST_256,
+    BLOCK_LAST_32,
+    BLOCK_LAST_64,
+    BLOCK_LAST_128,
+    BLOCK_LAST_256,
+};
 enum parameter_choice {
     PARAMETER_FLOAT16 = 1,
     PARAMETER_BFLOAT16,
@@ -127,6 +163,7 @@ enum order_choice {
     ORDER_TWO_PRODUCTS,    /* the same with each product rounded */
     ORDER_ONE_CLAMP,       /* requant: no clamp before the offset */
     ORDER_OFFSET_FIRST,    /* requant: adds the offset before rounding */
+    ORDER_ADD_FIRST,       /* quantize, group_quant: adds the offset to x, then scales */
 };
 enum bias_choice { BIAS_LEFT_OUT = 1, BIAS_AFTER_SCALING, BIAS_BEFORE_ROW_SCALE, BIAS_SATURATES, BIAS_FLOAT };
 enum rounding_choice {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """dynamic_quant, dynamic_quant_asymmetric and dynamic_block_quant as kernels compute them that make mistakes."""
 import numpy as np
-from numeric import Machine, Mistakes, f4, for_tensor_cores, groups, kept, read_x, to_integers, with_offset
+from numeric import Machine, Mistakes, f4, for_tensor_cores, groups, kept, read_x, reused, to_integers, with_offset
 from numpy_operators import floats, pack, round_to
 
 BOUNDS = {"1e-12": 1e-12, "1e-10": 1e-10, "1e-8": 1e-8, "1e-6": 1e-6, "1e-5": 1e-5, "epsilon": 2.0**-23}
@@ -18,6 +18,7 @@ def bound(what, machine, mistakes):
 
 def read_smooth_scales(smooth_scales, mistakes):
     factors = for_tensor_cores(kept(floats(smooth_scales), mistakes, "all"), mistakes)
+    factors = factors[..., reused(np.arange(factors.shape[-1]), mistakes)]
     if "scale-of-first" in mistakes:
         return np.broadcast_to(factors[..., :1], factors.shape)
     return np.roll(factors, ("scale-of-one-before" in mistakes) - ("scale-of-next" in mistakes))
@@ -38,6 +39,25 @@ def smoothed(call, machine, mistakes):
     for_y = x if "smooth-in-range-only" in mistakes else v
     scales = 1 if call.arguments["quant_mode"] == "pertensor" else len(x)
     return for_range.reshape(scales, -1), for_y.reshape(scales, -1)
+
+
+def extents(v, mistakes):
+    """What shares a range, a row each; which of them belongs to each element, and to each scale that is returned."""
+    rows, columns = v.shape
+    if "range-of-tensor" in mistakes:
+        return v.reshape(1, -1), np.zeros((1, 1), int), np.zeros(rows, int)
+    if "range-of-columns" in mistakes:
+        return v.T, np.arange(columns)[None], np.arange(rows) % columns
+    for length in 32, 64, 128, 256:
+        if f"range-of-{length}" in mistakes:
+            runs = np.pad(v, ((0, 0), (0, -columns % length)), mode="edge").reshape(-1, length)
+            first = np.arange(rows) * (len(runs) // rows)
+            return runs, first[:, None] + np.arange(columns) // length, first
+        if f"range-of-first-{length}" in mistakes:
+            v = v[:, :length]
+        if f"range-of-last-{length}" in mistakes:
+            v = v[:, -length:]
+    return v, np.arange(rows)[:, None], np.arange(rows)
 
 
 # ---- the parameters of a row ----
@@ -136,10 +156,6 @@ def taken(parameter, what, mistakes):
     return np.roll(parameter, (f"scale-of-{what}-before" in mistakes) - (f"scale-of-next-{what}" in mistakes))
 
 
-def of_rows(parameter, mistakes):
-    return taken(parameter, "row", mistakes)[:, None]
-
-
 def scaled(v, scale, factor, largest, greatest, machine, mistakes):
     if "dmax-first" in mistakes:
         t = machine.compute(np.divide, machine.compute(np.multiply, v, greatest + ("one-step-more" in mistakes)), largest)
@@ -172,19 +188,23 @@ def kernel_of(quantise):
 
 def dynamic_quant(call, greatest, machine, mistakes):
     for_range, v = smoothed(call, machine, mistakes)
-    parameters = symmetric_parameters(for_range, greatest, call.arguments, machine, mistakes)
-    of_v = (of_rows(parameter, mistakes) for parameter in parameters)
-    return scaled(v, *of_v, greatest, machine, mistakes), {"scale": parameters[0]}
+    ranges, of_elements, of_results = extents(for_range, mistakes)
+    parameters = symmetric_parameters(ranges, greatest, call.arguments, machine, mistakes)
+    of_v = (taken(parameter, "row", mistakes)[of_elements] for parameter in parameters)
+    return scaled(v, *of_v, greatest, machine, mistakes), {"scale": parameters[0][of_results]}
 
 
 def dynamic_quant_asymmetric(call, greatest, machine, mistakes):
     for_range, v = smoothed(call, machine, mistakes)
-    scale, offset, factor = asymmetric_parameters(for_range, greatest, machine, mistakes)
-    scale_of_v, factor_of_v, offset_of_v = (of_rows(parameter, mistakes) for parameter in (scale, factor, offset))
+    ranges, of_elements, of_results = extents(for_range, mistakes)
+    scale, offset, factor = asymmetric_parameters(ranges, greatest, machine, mistakes)
+    scale_of_v, factor_of_v, offset_of_v = (
+        taken(parameter, "row", mistakes)[of_elements] for parameter in (scale, factor, offset))
     t = scaled(v, scale_of_v, factor_of_v, None, greatest, machine, mistakes)
     t = with_offset(v, t, factor_of_v, offset_of_v, call.arguments["dtype"], machine, mistakes)
     offset = -offset if "offset-sign" in mistakes else offset
-    return t, {"scale": kept(scale, mistakes, "returned"), "offset": kept(offset, mistakes, "returned")}
+    results = {"scale": scale, "offset": offset}
+    return t, {name: kept(parameter, mistakes, "returned")[of_results] for name, parameter in results.items()}
 
 
 def dynamic_block_quant(call, greatest, machine, mistakes):

@@ -2,7 +2,7 @@
 """Kernels of anti_quant, dequant and requant as they are written by those who make mistakes."""
 import numpy as np
 from layout_mistakes import AWQ, nibbles_swapped, words_reversed
-from numeric import Machine, Mistakes, f4, f8, float64_to_type, fused, in_type, is_wide, kept, rounded
+from numeric import Machine, Mistakes, f4, f8, float64_to_type, fused, in_type, is_wide, kept, reused, rounded
 from numpy_operators import add_wrapping, floats, unpack
 
 NINE_BITS, INT32 = (-256, 255), (-(2**31), 2**31 - 1)
@@ -44,7 +44,14 @@ def moved(values, mistakes, following, before, first):
 def of_columns(values, which, rows, mistakes):
     """A parameter for each column, or, by mistake, for each row."""
     values = moved(values, mistakes, f"{which}-of-next", f"{which}-of-one-before", f"{which}-of-first")
-    return values[np.arange(rows) % values.size, None] if "other-axis" in mistakes else values
+    values = values[reused(np.arange(values.size), mistakes)]
+    by_rows = "other-axis" in mistakes or f"{which}-by-other-axis" in mistakes
+    return values[np.arange(rows) % values.size, None] if by_rows else values
+
+
+def read_bias(call, mistakes):
+    bias = call.inputs.get("bias")
+    return bias if bias is None else moved(bias, mistakes, "bias-of-next", "bias-of-one-before", "bias-of-first")
 
 
 def to_float32(x, mistakes):
@@ -170,7 +177,7 @@ def anti_quant(call, mistakes):
 
 def dequant(call, mistakes):
     x = call.inputs["x"].reshape(-1, call.inputs["x"].shape[-1])
-    bias = call.inputs.get("bias")
+    bias = read_bias(call, mistakes)
     machine = Scaling(mistakes)
     factors = [of_columns(kept(floats(call.inputs["weight_scale"]), mistakes, "scale"), "scale", len(x), mistakes)]
     if "activation_scale" in call.inputs and "row-scale-left-out" not in mistakes:
@@ -202,7 +209,7 @@ def dequant(call, mistakes):
 
 def requant(call, mistakes):
     x = call.inputs["x"].reshape(-1, call.inputs["x"].shape[-1])
-    bias = call.inputs.get("bias")
+    bias = read_bias(call, mistakes)
     words = of_columns(call.inputs["words"].reshape(-1).view(np.uint64), "word", len(x), mistakes)
     machine = Scaling(mistakes)
     scale = (words & (0xFFFFFFFF if "all-scale-bits" in mistakes else 0xFFFFE000)).astype(np.uint32).view(f4)

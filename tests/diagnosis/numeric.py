@@ -160,8 +160,26 @@ def groups(group_index, rows, mistakes):
     if "group-counts" in mistakes:
         return np.minimum(group_of_rows(np.cumsum(group_index), rows), len(group_index) - 1)
     group = group_of_rows(group_index, rows)
+    if "group-next" in mistakes:
+        return (group + 1) % len(group_index)
+    if "empty-groups-skipped" in mistakes:
+        return np.unique(group, return_inverse=True)[1]
+    if "index-as-int32" in mistakes:
+        begin = 0
+        for number, end in enumerate(group_index.view(np.int32)[: len(group_index)]):
+            group[begin:max(begin, end)] = number
+            begin = end
+        return group
     shift = ("group-late" in mistakes) - ("group-early" in mistakes)
     return group[np.clip(np.arange(rows) - shift, 0, rows - 1)]
+
+
+def reused(index, mistakes):
+    """Indices of columns or the like, where parameters of the first ones are taken over and over."""
+    for count in 16, 32, 64:
+        if f"first-{count}-reused" in mistakes:
+            return index % count
+    return index
 
 
 def with_offset(v, t, factor, offset, dtype, machine, mistakes):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """quantize, group_quant and trans_quant_param as kernels compute them that make mistakes."""
 import numpy as np
-from numeric import Machine, Mistakes, for_tensor_cores, groups, kept, read_x, rounded, to_integers, with_offset
+from numeric import Machine, Mistakes, for_tensor_cores, groups, kept, read_x, reused, rounded, to_integers, with_offset
 from numpy_operators import floats, pack
 
 # ---- parameters ----
@@ -24,10 +24,10 @@ def taken(index, count, what, mistakes):
     return (index + (f"{what}-of-next" in mistakes) - (f"{what}-of-one-before" in mistakes)) % count
 
 
-def channels(shape, dimension, mistakes):
+def channels(shape, dimension, what, mistakes):
     """Indices along a dimension; by mistake, those of rows instead of columns, and of columns instead of others."""
     last = len(shape) - 1
-    if "other-axis" in mistakes:
+    if "other-axis" in mistakes or f"{what}-by-other-axis" in mistakes:
         if dimension == last:
             return np.arange(np.prod(shape[:-1])).reshape(*shape[:-1], 1)
         dimension = last
@@ -48,6 +48,8 @@ def scaled(x, s, divides, machine, mistakes):
 def quantised(x, s, z, divides, dtype, mistakes):
     """x divided or multiplied by s, plus z, in integers of a type."""
     machine = Machine(mistakes)
+    if z is not None and "offset-before-scaling" in mistakes:
+        x, z = kept(machine.compute(np.add, x, z), mistakes, "sum", "all"), None
     t = kept(scaled(x, s, divides, machine, mistakes), mistakes, "product", "all")
     if z is not None:
         t = with_offset(x, t, s, z, dtype, machine, mistakes)
@@ -63,10 +65,14 @@ def quantize(inputs, arguments, mistakes):
     scales = for_tensor_cores(kept(floats(inputs["scales"]), mistakes, "scale"), mistakes)
     z = read_offset(inputs.get("zero_points"), mistakes)
     divides, axis = arguments["div_mode"], arguments["axis"]
-    index = channels(x.shape, axis % x.ndim if divides or axis == -2 else x.ndim - 1, mistakes) % scales.size
-    s = scales[taken(index, scales.size, "scale", mistakes)]
-    if z is not None:
-        z = z[taken(index, z.size, "offset", mistakes)]
+    dimension = axis % x.ndim if divides or axis == -2 else x.ndim - 1
+
+    def of_elements(values, what):
+        index = reused(channels(x.shape, dimension, what, mistakes) % values.size, mistakes)
+        return values[taken(index, values.size, what, mistakes)]
+
+    s = of_elements(scales, "scale")
+    z = None if z is None else of_elements(z, "offset")
     return quantised(x, s, z, divides, arguments["dtype"], mistakes)
 
 
@@ -75,7 +81,7 @@ def group_quant(inputs, arguments, mistakes):
     scale = for_tensor_cores(kept(floats(inputs["scale"]), mistakes, "scale"), mistakes)
     begin = groups(inputs["group_index"], len(x), mistakes)[:, None] * x.shape[1]
     if "scale-of-first" not in mistakes:
-        begin = taken(begin + np.arange(x.shape[1]), scale.size, "scale", mistakes)
+        begin = taken(begin + reused(np.arange(x.shape[1]), mistakes), scale.size, "scale", mistakes)
     z = read_offset(inputs.get("offset"), mistakes)
     return quantised(x, scale.reshape(-1)[begin], z, False, arguments["dtype"], mistakes)
 

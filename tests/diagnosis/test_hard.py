@@ -87,6 +87,7 @@ def dynamic_forms():
         yield [*ROWS, "--type", f"x={x}", "--dtype", y, *left_out]
     yield [*ROWS, "--type", "group_index=int32"]
     yield ["--shape", "4,16,128"]
+    yield ["--shape", "64,512"]
     for x, (y, left_out) in itertools.product(FLOATS, (("int8", "group-index"), ("quint4x2", optionals[2][1]))):
         yield [*ROWS, "--type", f"x={x}", "--dtype", y, "--quant-mode", "pertensor", "--without", left_out]
 
