@@ -46,8 +46,13 @@ enum {
         "added-m-" name, SYMMETRIC, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(ADDED_TO_LARGEST, bound)),                     \
             ADDS_TO_LARGEST(text), NO_BOUND                                                                            \
     }
-#define IN_FLOAT32      "Compute every step in float32; in Python, wrap numbers in numpy.float32."
-#define KEEP_IN_FLOAT32 "Keep it in float32 until it is converted to the result's type."
+#define SMOOTHQUANT(type)                                                                                              \
+    DOES(STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, BOUND_1E_5), STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_DIVISION,  \
+         STEP_PRECISION, TYPE_##type, STEP_PRODUCT, TYPE_##type)
+#define OTHER_OPERATOR   "Compare such a kernel with that operator: npu_dynamic_quant has other bits."
+#define OTHER_DEFINITION "Compute as this operator does, or compare with that library: the bits differ."
+#define IN_FLOAT32       "Compute every step in float32; in Python, wrap numbers in numpy.float32."
+#define KEEP_IN_FLOAT32  "Keep it in float32 until it is converted to the result's type."
 #define FLUSHES_INPUTS                                                                                                 \
     "takes subnormal operands for zero", "Clear DAZ, or leave out the compiler's option that sets it (-ffast-math)."
 #define FLUSHES_RESULTS                                                                                                \
@@ -97,7 +102,10 @@ const struct hypothesis hypotheses[] = {
      "multiplies by DMAX / m, which is rounded once", "Round 1 / m, then the product with DMAX, as the device does."},
     {"division", QUANTIZE | GROUP_QUANT, Y_ANY, NEEDS(PRODUCT), DOES(STEP_SCALING, SCALING_DIVISION),
      "divides by 1 / scale where the operator multiplies by the scale", "Multiply by the scale as it is given."},
-    {"division", FROM_DATA, Y_ANY, 0, DOES(STEP_SCALING, SCALING_DIVISION),
+    {"division", DYNAMIC_QUANT, Y_ANY, 0, DOES(STEP_SCALING, SCALING_DIVISION),
+     "divides by the scale where the operator multiplies by DMAX / m, as npu_dequant_swiglu_quant does",
+     "Compute DMAX / m once for the row and multiply by it, as the device does."},
+    {"division", DYNAMIC_QUANT_ASYMMETRIC | DYNAMIC_BLOCK_QUANT, Y_ANY, 0, DOES(STEP_SCALING, SCALING_DIVISION),
      "divides by the scale where the operator multiplies by a reciprocal that is rounded first",
      "Compute the reciprocal once for the row or block and multiply by it, as the device does."},
     {"opposite", QUANTIZE | GROUP_QUANT | ANTI_QUANT, Y_ANY, 0, DOES(STEP_SCALING, SCALING_OPPOSITE),
@@ -180,7 +188,8 @@ const struct hypothesis hypotheses[] = {
     {"offset-unsigned", REQUANT, Y_ANY, NEEDS(OFFSET), DOES(STEP_OFFSET, PARAMETER_UNSIGNED),
      "reads the word's offset as unsigned", "Bits 45..37 of the word are two's complement."},
     {"round-first", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, NEEDS(SUM), DOES(STEP_ORDER, ORDER_ROUND_FIRST),
-     "rounds before the offset is added, and again after it", "Add the offset in float32, then round."},
+     "rounds before the offset is added, as ONNX's QuantizeLinear does, and again after it",
+     "Add the offset in float32, then round."},
     {"clamp-first", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, NEEDS(SUM), DOES(STEP_ORDER, ORDER_CLAMP_FIRST),
      "rounds and clamps, with NaN as 0, before the offset is added, and again after it", "Clamp once, after the sum."},
     {"offset-before-scaling", WITH_SCALES, Y_ANY, NEEDS(OFFSET), DOES(STEP_ORDER, ORDER_ADD_FIRST),
@@ -304,7 +313,7 @@ const struct hypothesis hypotheses[] = {
     {"returned-bfloat16", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, DOES(STEP_RETURNED, TYPE_BFLOAT16),
      "returns the row's scale and offset rounded to bfloat16, but uses them in float32", "Return them in float32."},
     {"other-form", DYNAMIC_QUANT, Y_ANY, 0, DOES(STEP_FORM, FORM_OTHER),
-     "computes the scale in the other form: m * (1 / DMAX), or 1 / (DMAX / m)",
+     "computes the scale in the other form: m * (1 / DMAX), or 1 / (DMAX / m), as npu_add_rms_norm_dynamic_quant does",
      "CANN 9.0 has the product, up to 8.5 and with groups it has the inverse: choose it with scale_form."},
     {"other-form", DYNAMIC_BLOCK_QUANT, Y_ANY, 0, DOES(STEP_FORM, FORM_OTHER), "computes the scale as 1 / q",
      "Multiply m by the float32 value of 1 / DMAX."},
@@ -313,7 +322,8 @@ const struct hypothesis hypotheses[] = {
     {"scale-is-largest", SYMMETRIC, Y_ANY, 0, DOES(STEP_FORM, FORM_LARGEST), "returns m as the scale",
      "Return m * (1 / DMAX)."},
     {"scale-is-factor", SYMMETRIC, Y_ANY, 0, DOES(STEP_FORM, FORM_FACTOR),
-     "returns what x is multiplied by, DMAX / m, as the scale", "Return the scale to multiply y by: m * (1 / DMAX)."},
+     "returns what x is multiplied by, DMAX / m, as the scale, as npu_swiglu_quant does",
+     "Return the scale to multiply y by: m * (1 / DMAX)."},
     {"smooth-left-out", DYNAMIC, Y_ANY, NEEDS(SMOOTH), DOES(STEP_SMOOTH, SMOOTH_LEFT_OUT),
      "leaves the smooth scales out", "Multiply x by them first."},
     {"smooth-divides", DYNAMIC, Y_ANY, NEEDS(SMOOTH), DOES(STEP_SMOOTH, SMOOTH_DIVIDES), "divides by the smooth scales",
@@ -566,6 +576,34 @@ const struct hypothesis hypotheses[] = {
      "Convert the result to the format ND before it is saved."},
     {"rows-permuted", FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(ROWS), DOES(STEP_LAYOUT, LAYOUT_ROWS_PERMUTED),
      "returns the rows in another order", "Check how rows are numbered in blocks."},
+    /* ---- kernels by other definitions: several steps at once ---- */
+    {"moe-routing", DYNAMIC_QUANT, Y_INT8, 0, DOES(STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_DIVISION),
+     "divides by the scale, and that is m / DMAX, as npu_moe_init_routing_v2 and _v3 do", OTHER_OPERATOR},
+    {"moe-routing-8-5", DYNAMIC_QUANT, Y_INT8, 0,
+     DOES(STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_DIVISION, STEP_PRODUCT, PRODUCT_FLOAT16_TRUNCATED,
+          STEP_ROUNDING, ROUND_HALF_AWAY),
+     "divides by m / DMAX, truncates to float16 and rounds halves away, as npu_moe_init_routing_v2 and _v3 do up to "
+     "CANN 8.5",
+     OTHER_OPERATOR},
+    {"grouped-swiglu", DYNAMIC_QUANT, Y_INT8, 0,
+     DOES(STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_RECIPROCAL, STEP_PRODUCT, TYPE_FLOAT16),
+     "multiplies by 1 / (m / DMAX) and rounds to float16, as npu_grouped_matmul_swiglu_quant does", OTHER_OPERATOR},
+    {"smoothquant", DYNAMIC_QUANT, Y_ANY, 0,
+     DOES(STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, BOUND_1E_5), STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_DIVISION),
+     "divides by max(m, 1e-5) / DMAX in float32, as SmoothQuant does in PyTorch", OTHER_DEFINITION},
+    {"smoothquant-float16", DYNAMIC_QUANT, Y_ANY, NEEDS(HALF_X) | NEEDS(X_NOT_BFLOAT16), SMOOTHQUANT(FLOAT16),
+     "divides by max(m, 1e-5) / DMAX in float16, as SmoothQuant does in PyTorch", OTHER_DEFINITION},
+    {"smoothquant-bfloat16", DYNAMIC_QUANT, Y_ANY, NEEDS(HALF_X) | NEEDS(X_NOT_FLOAT16), SMOOTHQUANT(BFLOAT16),
+     "divides by max(m, 1e-5) / DMAX in bfloat16, as SmoothQuant does in PyTorch", OTHER_DEFINITION},
+    {"onnx-dynamic", DYNAMIC_QUANT_ASYMMETRIC, Y_INT8, 0,
+     DOES(STEP_RANGE, RANGE_WITH_ZERO, STEP_LEAST, LEAST_ONE_FOR_ZERO, STEP_TOKEN_OFFSET, TOKEN_OFFSET_UNSIGNED,
+          STEP_SCALING, SCALING_DIVISION, STEP_ORDER, ORDER_ROUND_FIRST),
+     "is ONNX's DynamicQuantizeLinear, as ONNX Runtime computes it, with 128 subtracted from its uint8",
+     OTHER_DEFINITION},
+    {"pytorch-asymmetric", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0,
+     DOES(STEP_RANGE, RANGE_WITH_ZERO, STEP_LEAST, LEAST_OF(BOUND_OF_SCALE, BOUND_EPSILON), STEP_TOKEN_OFFSET,
+          TOKEN_OFFSET_SMALLER_ERROR),
+     "computes scale and integer zero point as PyTorch's choose_qparams_per_token_asymmetric does", OTHER_DEFINITION},
 };
 
 const int hypothesis_count = sizeof hypotheses / sizeof hypotheses[0];

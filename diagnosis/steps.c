@@ -438,6 +438,11 @@ size_t steps_token_of_parameter(const struct call *call, const struct variant *v
                : token_with(call, variant, steps_token_span(call, &definition, i).begin);
 }
 
+static double clamp(double value, double low, double high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
 /* ---- dynamic operators: a row's parameters --------------------------------------------------------------------- */
 
 /* x times its smooth scale. */
@@ -627,13 +632,23 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
     note(a->trace, "d = (hi - lo) / RANGE", d);
     token.scale = note(a->trace, "scale", kept(a, bounded(a, d, true)));
 
-    const double from_low = add(a, -dmax - 1, -divide(a, e->lo, token.scale, wide), wide);
-    double offset = add(a, dmax, -divide(a, e->hi, token.scale, wide), wide);
+    const double low = -dmax - 1;
+    const double lo = divide(a, e->lo, token.scale, wide);
+    const double hi = divide(a, e->hi, token.scale, wide);
+    const double from_low = add(a, low, -lo, wide);
+    double offset = add(a, dmax, -hi, wide);
     switch (choice(a, STEP_TOKEN_OFFSET)) {
     case TOKEN_OFFSET_INTEGER: offset = nearbyint(offset); break;
     case TOKEN_OFFSET_TRUNCATED: offset = trunc(offset); break;
     case TOKEN_OFFSET_FROM_LOW: offset = from_low; break;
     case TOKEN_OFFSET_FROM_LOW_INTEGER: offset = nearbyint(from_low); break;
+    case TOKEN_OFFSET_UNSIGNED: offset = clamp(nearbyint(-lo), 0, dmax - low) + low; break;
+    case TOKEN_OFFSET_SMALLER_ERROR:
+        if (add(a, add(a, low, lo, wide), add(a, dmax, hi, wide), wide) > 0) {
+            offset = from_low;
+        }
+        offset = nearbyint(clamp(offset, low, dmax));
+        break;
     default: break;
     }
     token.offset = note(a->trace, "offset", kept(a, offset));
@@ -771,11 +786,6 @@ static struct integer_range range_of(const struct arithmetic *a, npuq_dtype dtyp
     default: break;
     }
     return range;
-}
-
-static double clamp(double value, double low, double high)
-{
-    return value < low ? low : value > high ? high : value;
 }
 
 /* A rounded value to the range. NaN has been dealt with. */
@@ -1006,6 +1016,10 @@ static uint64_t dynamic_element(const struct arithmetic *a, const struct token *
                                                     : "x * q",
                      t, v, token->back, adds_first(a, has_offset));
         break;
+    }
+    if (product == PRODUCT_FLOAT16_TRUNCATED) {
+        t = (double)dtype_float(NPUQ_FLOAT16, truncated((float)t, NPUQ_FLOAT16));
+        note(a->trace, "to float16, towards zero", t);
     }
     return with_offset(a, t, v, token->back, has_offset, token->offset);
 }

@@ -136,14 +136,17 @@ enum token_offset_choice {
     TOKEN_OFFSET_FROM_LOW,
     TOKEN_OFFSET_FROM_LOW_INTEGER,
     TOKEN_OFFSET_TRUNCATED,
+    TOKEN_OFFSET_UNSIGNED,      /* an integer from 0 on, then shifted to y's type */
+    TOKEN_OFFSET_SMALLER_ERROR, /* an integer, from the end at which it is rounded less */
 };
 enum offset_sign_choice { OFFSET_NEGATED = 1 };
 enum form_choice { FORM_OTHER = 1, FORM_DIVIDED, FORM_LARGEST, FORM_FACTOR };
 enum type_choice { TYPE_FLOAT16 = 1, TYPE_BFLOAT16, TYPE_FLOAT64 };
 enum product_choice {
-    PRODUCT_FIRST_FLOAT16 = TYPE_FLOAT64 + 1,
-    PRODUCT_FIRST_BFLOAT16
-}; /* dequant: the first of two */
+    PRODUCT_FIRST_FLOAT16 = TYPE_FLOAT64 + 1, /* dequant: the first of two */
+    PRODUCT_FIRST_BFLOAT16,
+    PRODUCT_FLOAT16_TRUNCATED, /* towards zero */
+};
 enum scaling_choice {
     SCALING_RECIPROCAL = 1, /* multiplies by 1 / scale */
     SCALING_DIVISION,       /* divides by the scale, or by 1 / scale where the definition multiplies */

@@ -550,6 +550,38 @@ class PublicCases(CauseTest):
                    *self.save_results(results))
 
 
+class OtherOperators(CauseTest):
+    """Results of operators that end like dynamic_quant, but not to the bit, by the operators' own rules."""
+
+    X = np.float16([[26, 44.75, -10.625, 22.375], [-30.25, 35.75, -5.375, 17.875], [31.75, -17.125, -4.75, 28.75],
+                    [-22.75, 32.75, -24.375, -9.125], [2.25, -1, .5, 0], [3.25, -1, .5, 0]])
+    Y = np.int8([[74, 127, -30, 64], [-107, 127, -19, 64], [127, -68, -19, 115], [-88, 127, -95, -35],
+                 [127, -56, 28, 0], [127, -39, 20, 0]])
+    ROUTED = {(0, 3): 63, (1, 3): 63}
+    # What is named, the elements that differ, the scale, and its bits of the last two rows.
+    RULES = (
+        ("scale-is-factor", {}, lambda m: 127 / m, (0x4261C71C, 0x421C4EC5)),
+        ("other-form", {}, lambda m: 1 / (127 / m), (0x3C912245, 0x3CD1A346)),
+        ("division", {(0, 3): 63}, lambda m: m * f4(1 / 127), (0x3C912244, 0x3CD1A346)),
+        ("moe-routing", ROUTED, lambda m: m / 127, (0x3C912245, 0x3CD1A347)),
+        ("moe-routing-8-5", {**ROUTED, (2, 1): -69}, lambda m: m / 127, (0x3C912245, 0x3CD1A347)),
+        ("grouped-swiglu", {(3, 2): -94}, lambda m: m / 127, (0x3C912245, 0x3CD1A347)),
+    )
+
+    def test_rules(self):
+        words = ["dynamic-quant", *self.save_inputs(1, x=self.X)]
+        for name, changed, rule, bits in self.RULES:
+            with self.subTest(name):
+                y, scale = self.Y.copy(), rule(np.abs(self.X).max(axis=1).astype(f4))
+                for place, value in changed.items():
+                    y[place] = value
+                self.assertEqual((scale.dtype, *scale[4:].view("u4")), (f4, *bits))
+                results = self.save_results({"y": y, "scale": scale})
+                said = json.loads(self.run_well("diagnose", *words, *results, "--json", status=1))
+                named = [each["name"] for each in said["findings"][0]["hypotheses"]]
+                self.assertEqual((said["verdict"], named), ("explained", [name]))
+
+
 class Explain(CauseTest):
     """The steps of single elements."""
 

@@ -1,7 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """dynamic_quant, dynamic_quant_asymmetric and dynamic_block_quant as kernels compute them that make mistakes."""
 import numpy as np
-from numeric import Machine, Mistakes, f4, for_tensor_cores, groups, kept, read_x, reused, to_integers, with_offset
+from numeric import (
+    Machine,
+    Mistakes,
+    f4,
+    for_tensor_cores,
+    groups,
+    in_type,
+    kept,
+    read_x,
+    reused,
+    rounded,
+    to_integers,
+    with_offset,
+)
 from numpy_operators import floats, pack, round_to
 
 BOUNDS = {"1e-12": 1e-12, "1e-10": 1e-10, "1e-8": 1e-8, "1e-6": 1e-6, "1e-5": 1e-5, "epsilon": 2.0**-23}
@@ -156,9 +169,14 @@ def taken(parameter, what, mistakes):
     return np.roll(parameter, (f"scale-of-{what}-before" in mistakes) - (f"scale-of-next-{what}" in mistakes))
 
 
+def of_rows(parameter, mistakes):
+    return taken(parameter, "row", mistakes)[:, None]
+
+
 def scaled(v, scale, factor, largest, greatest, machine, mistakes):
     if "dmax-first" in mistakes:
-        t = machine.compute(np.divide, machine.compute(np.multiply, v, greatest + ("one-step-more" in mistakes)), largest)
+        greatest = greatest + ("one-step-more" in mistakes)
+        t = machine.compute(np.divide, machine.compute(np.multiply, v, greatest), largest)
     elif "division" in mistakes:
         t = machine.compute(np.divide, v, scale)
     elif "reciprocal" in mistakes:
@@ -166,6 +184,81 @@ def scaled(v, scale, factor, largest, greatest, machine, mistakes):
     else:
         t = machine.compute(np.multiply, v, factor)
     return kept(t, mistakes, "product")
+
+
+# ---- kernels by other definitions ----
+
+
+def truncated_to_float16(t):
+    half = t.astype(np.float16)
+    return np.where(np.abs(half.astype(f4)) > np.abs(t), np.nextafter(half, np.float16(0)), half).astype(f4)
+
+
+def moe_routing(largest, v, greatest, machine, mistakes):
+    scale = kept(machine.compute(np.divide, largest, greatest), mistakes, "scale")
+    return machine.compute(np.divide, v, of_rows(scale, mistakes)), scale
+
+
+def moe_routing_8_5(*arguments):
+    t, scale = moe_routing(*arguments)
+    t = truncated_to_float16(t)
+    return np.trunc(2 * t - np.trunc(t)), scale  # half away from zero
+
+
+def grouped_swiglu(largest, v, greatest, machine, mistakes):
+    scale = kept(machine.compute(np.divide, largest, greatest), mistakes, "scale")
+    t = machine.compute(np.multiply, v, machine.compute(np.divide, 1, of_rows(scale, mistakes)))
+    return in_type(t, "float16"), scale
+
+
+def smoothquant(largest, v, greatest, machine, mistakes):
+    least = machine.keeps(machine.type(1e-5))
+    return moe_routing(np.maximum(machine.keeps(largest), least), machine.keeps(v), greatest, machine, mistakes)
+
+
+def smoothquant_in(dtype):
+    def rule(largest, v, greatest, machine, mistakes):
+        machine.keeps = lambda t: in_type(t, dtype)
+        return smoothquant(largest, v, greatest, machine, mistakes)
+    return rule
+
+
+SYMMETRIC_RULES = {
+    "moe-routing": moe_routing,
+    "moe-routing-8-5": moe_routing_8_5,
+    "grouped-swiglu": grouped_swiglu,
+    "smoothquant": smoothquant,
+    "smoothquant-float16": smoothquant_in("float16"),
+    "smoothquant-bfloat16": smoothquant_in("bfloat16"),
+}
+
+
+def onnx_dynamic(high, low, v, greatest, machine, mistakes):
+    scale = machine.compute(np.divide, machine.compute(np.subtract, high, low), 255)
+    scale = kept(np.where(scale == 0, machine.type(1), scale), mistakes, "scale")
+    zero = kept(np.clip(np.rint(machine.compute(np.divide, -low, scale)), 0, 255) - 128, mistakes, "scale")
+    whole = rounded(machine.compute(np.divide, v, of_rows(scale, mistakes)), mistakes)
+    return machine.compute(np.add, whole, of_rows(zero, mistakes)), scale, zero
+
+
+def pytorch_asymmetric(high, low, v, greatest, machine, mistakes):
+    def subtracted(end, extreme):
+        return machine.compute(np.subtract, end, machine.compute(np.divide, extreme, scale))
+
+    least, epsilon = -greatest - 1, machine.type(2.0**-23)
+    scale = machine.compute(np.divide, machine.compute(np.subtract, high, low), greatest - least)
+    scale = kept(np.where(scale > epsilon, scale, epsilon), mistakes, "scale")
+    errors = machine.compute(np.add, subtracted(least, -low), subtracted(greatest, -high))
+    zero = np.where(errors > 0, subtracted(least, low), subtracted(greatest, high))
+    zero = kept(np.rint(np.clip(zero, least, greatest)), mistakes, "scale")
+    t = machine.compute(np.multiply, v, machine.compute(np.divide, 1, of_rows(scale, mistakes)))
+    return machine.compute(np.add, t, of_rows(zero, mistakes)), scale, zero
+
+
+ASYMMETRIC_RULES = {"onnx-dynamic": onnx_dynamic, "pytorch-asymmetric": pytorch_asymmetric}
+
+
+# ---- operators ----
 
 
 def kernel_of(quantise):
@@ -188,6 +281,10 @@ def kernel_of(quantise):
 
 def dynamic_quant(call, greatest, machine, mistakes):
     for_range, v = smoothed(call, machine, mistakes)
+    for name, rule in SYMMETRIC_RULES.items():
+        if name in mistakes:
+            t, scale = rule(np.abs(for_range).max(axis=1), v, greatest, machine, mistakes)
+            return t, {"scale": scale}
     ranges, of_elements, of_results = extents(for_range, mistakes)
     parameters = symmetric_parameters(ranges, greatest, call.arguments, machine, mistakes)
     of_v = (taken(parameter, "row", mistakes)[of_elements] for parameter in parameters)
@@ -196,6 +293,11 @@ def dynamic_quant(call, greatest, machine, mistakes):
 
 def dynamic_quant_asymmetric(call, greatest, machine, mistakes):
     for_range, v = smoothed(call, machine, mistakes)
+    for name, rule in ASYMMETRIC_RULES.items():
+        if name in mistakes:
+            high, low = np.maximum(for_range.max(axis=1), 0), np.minimum(for_range.min(axis=1), 0)
+            t, scale, zero = rule(high, low, v, greatest, machine, mistakes)
+            return t, {"scale": scale, "offset": zero}
     ranges, of_elements, of_results = extents(for_range, mistakes)
     scale, offset, factor = asymmetric_parameters(ranges, greatest, machine, mistakes)
     scale_of_v, factor_of_v, offset_of_v = (
