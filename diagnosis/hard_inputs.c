@@ -685,11 +685,15 @@ struct comparison_of_all {
     bool *hopeless; /* nothing was found */
 };
 
-static void compare_all(struct maker *m, struct comparison_of_all *all)
+/* False if there is not the memory. */
+static bool compare_all(struct maker *m, struct comparison_of_all *all)
 {
     const struct call *call = &m->inputs->call;
-    struct extremes_cache *cache = extremes_cache_make(); /* without one it takes longer */
+    struct extremes_cache *cache = extremes_cache_make();
 
+    if (!cache) {
+        return false;
+    }
     for (int r = 0; r < call_results(call); r++) {
         struct predictor p = {.call = call, .variant = &definition};
         for (size_t i = 0; i < call_result_count(call, (enum result)r); i++) {
@@ -712,6 +716,7 @@ static void compare_all(struct maker *m, struct comparison_of_all *all)
         }
     }
     extremes_cache_release(cache);
+    return true;
 }
 
 /* Whether something was found for every hypothesis that changes nothing yet, or the same as another. */
@@ -925,15 +930,17 @@ bool hard_inputs_fill(struct hard_inputs *inputs)
     }
     m.reserved = calloc(inputs->call.count, sizeof *m.reserved);
     m.reserved_scales = calloc(inputs->call.operands[OPERAND_SCALE].count + 1, sizeof *m.reserved_scales);
-    const bool ok = m.reserved && m.reserved_scales && allocate_comparison(inputs, &all);
+    bool ok = m.reserved && m.reserved_scales && allocate_comparison(inputs, &all);
     if (ok) {
         fill(&m);
-        for (int pass = 0; pass < PASSES; pass++) {
-            compare_all(&m, &all);
+    }
+    for (int pass = 0; ok && pass < PASSES; pass++) {
+        ok = compare_all(&m, &all);
+        if (ok) {
             separate(&m, &all);
         }
-        compare_all(&m, &all);
     }
+    ok = ok && compare_all(&m, &all);
     release_comparison(&all);
     free(m.reserved_scales);
     free(m.reserved);
