@@ -117,9 +117,9 @@ varied = x * (1 + np.arange(64, dtype=f4)[:, None] / 64)
 r = f4(127) / np.abs(varied).max(axis=1)
 save(varied=varied, symmetric=half_to_even(varied * r[:, None]), inverse_form=f4(1) / r)
 
-# dynamic_quant, of which the extremes of a row are those of its first half
-m = np.abs(varied[:, :128]).max(axis=1)
-save(half_row=half_to_even(varied * (f4(127) / m)[:, None]), half_row_scale=m * (f4(1) / f4(127)))
+# dynamic_quant, of which the extremes of a row lack its first 40 columns
+m = np.abs(varied[:, 40:]).max(axis=1)
+save(late_start=half_to_even(varied * (f4(127) / m)[:, None]), late_start_scale=m * (f4(1) / f4(127)))
 
 # requant, with one clamp where the device has two
 sums = (spread(-4, 513, 64, 256) * 6400).astype("i4")
