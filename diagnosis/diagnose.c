@@ -20,7 +20,7 @@ enum { PAIR_ELEMENTS = 1024 };
 enum { MOST_PERMUTED = 8 };
 
 /* How many are named of those that explain everything, and how many of the others are shown with how far they come. */
-enum { CONFIRMED = 8, CONFIRMED_PARTLY = 3 };
+enum { CONFIRMED = 16, CONFIRMED_PARTLY = 3 };
 
 /* One that explains the whole sample, but not the dump, shows elements that the sample lacks: so many of them are tried
  * on the others. So often, before the others are left untried. */

@@ -28,7 +28,7 @@ enum verdict {
     VERDICT_NONE,
 };
 
-enum { MOST_FINDINGS = 16 };
+enum { MOST_FINDINGS = 24 };
 
 struct diagnosis {
     enum verdict verdict;
