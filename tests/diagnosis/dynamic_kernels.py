@@ -169,10 +169,6 @@ def taken(parameter, what, mistakes):
     return np.roll(parameter, (f"scale-of-{what}-before" in mistakes) - (f"scale-of-next-{what}" in mistakes))
 
 
-def of_rows(parameter, mistakes):
-    return taken(parameter, "row", mistakes)[:, None]
-
-
 def scaled(v, scale, factor, largest, greatest, machine, mistakes):
     if "dmax-first" in mistakes:
         greatest = greatest + ("one-step-more" in mistakes)
@@ -194,9 +190,9 @@ def truncated_to_float16(t):
     return np.where(np.abs(half.astype(f4)) > np.abs(t), np.nextafter(half, np.float16(0)), half).astype(f4)
 
 
-def moe_routing(largest, v, greatest, machine, mistakes):
+def moe_routing(largest, v, greatest, spread, machine, mistakes):
     scale = kept(machine.compute(np.divide, largest, greatest), mistakes, "scale")
-    return machine.compute(np.divide, v, of_rows(scale, mistakes)), scale
+    return machine.compute(np.divide, v, spread(scale)), scale
 
 
 def moe_routing_8_5(*arguments):
@@ -205,21 +201,21 @@ def moe_routing_8_5(*arguments):
     return np.trunc(2 * t - np.trunc(t)), scale  # half away from zero
 
 
-def grouped_swiglu(largest, v, greatest, machine, mistakes):
+def grouped_swiglu(largest, v, greatest, spread, machine, mistakes):
     scale = kept(machine.compute(np.divide, largest, greatest), mistakes, "scale")
-    t = machine.compute(np.multiply, v, machine.compute(np.divide, 1, of_rows(scale, mistakes)))
+    t = machine.compute(np.multiply, v, machine.compute(np.divide, 1, spread(scale)))
     return in_type(t, "float16"), scale
 
 
-def smoothquant(largest, v, greatest, machine, mistakes):
+def smoothquant(largest, v, greatest, spread, machine, mistakes):
     least = machine.keeps(machine.type(1e-5))
-    return moe_routing(np.maximum(machine.keeps(largest), least), machine.keeps(v), greatest, machine, mistakes)
+    return moe_routing(np.maximum(machine.keeps(largest), least), machine.keeps(v), greatest, spread, machine, mistakes)
 
 
 def smoothquant_in(dtype):
-    def rule(largest, v, greatest, machine, mistakes):
+    def rule(largest, v, greatest, spread, machine, mistakes):
         machine.keeps = lambda t: in_type(t, dtype)
-        return smoothquant(largest, v, greatest, machine, mistakes)
+        return smoothquant(largest, v, greatest, spread, machine, mistakes)
     return rule
 
 
@@ -233,15 +229,15 @@ SYMMETRIC_RULES = {
 }
 
 
-def onnx_dynamic(high, low, v, greatest, machine, mistakes):
+def onnx_dynamic(high, low, v, greatest, spread, machine, mistakes):
     scale = machine.compute(np.divide, machine.compute(np.subtract, high, low), 255)
     scale = kept(np.where(scale == 0, machine.type(1), scale), mistakes, "scale")
     zero = kept(np.clip(np.rint(machine.compute(np.divide, -low, scale)), 0, 255) - 128, mistakes, "scale")
-    whole = rounded(machine.compute(np.divide, v, of_rows(scale, mistakes)), mistakes)
-    return machine.compute(np.add, whole, of_rows(zero, mistakes)), scale, zero
+    whole = rounded(machine.compute(np.divide, v, spread(scale)), mistakes)
+    return machine.compute(np.add, whole, spread(zero)), scale, zero
 
 
-def pytorch_asymmetric(high, low, v, greatest, machine, mistakes):
+def pytorch_asymmetric(high, low, v, greatest, spread, machine, mistakes):
     def subtracted(end, extreme):
         return machine.compute(np.subtract, end, machine.compute(np.divide, extreme, scale))
 
@@ -251,8 +247,8 @@ def pytorch_asymmetric(high, low, v, greatest, machine, mistakes):
     errors = machine.compute(np.add, subtracted(least, -low), subtracted(greatest, -high))
     zero = np.where(errors > 0, subtracted(least, low), subtracted(greatest, high))
     zero = kept(np.rint(np.clip(zero, least, greatest)), mistakes, "scale")
-    t = machine.compute(np.multiply, v, machine.compute(np.divide, 1, of_rows(scale, mistakes)))
-    return machine.compute(np.add, t, of_rows(zero, mistakes)), scale, zero
+    t = machine.compute(np.multiply, v, machine.compute(np.divide, 1, spread(scale)))
+    return machine.compute(np.add, t, spread(zero)), scale, zero
 
 
 ASYMMETRIC_RULES = {"onnx-dynamic": onnx_dynamic, "pytorch-asymmetric": pytorch_asymmetric}
@@ -281,27 +277,33 @@ def kernel_of(quantise):
 
 def dynamic_quant(call, greatest, machine, mistakes):
     for_range, v = smoothed(call, machine, mistakes)
+    ranges, of_elements, of_results = extents(for_range, mistakes)
+
+    def spread(parameter):
+        return taken(parameter, "row", mistakes)[of_elements]
+
     for name, rule in SYMMETRIC_RULES.items():
         if name in mistakes:
-            t, scale = rule(np.abs(for_range).max(axis=1), v, greatest, machine, mistakes)
-            return t, {"scale": scale}
-    ranges, of_elements, of_results = extents(for_range, mistakes)
+            t, scale = rule(np.abs(ranges).max(axis=1), v, greatest, spread, machine, mistakes)
+            return t, {"scale": scale[of_results]}
     parameters = symmetric_parameters(ranges, greatest, call.arguments, machine, mistakes)
-    of_v = (taken(parameter, "row", mistakes)[of_elements] for parameter in parameters)
-    return scaled(v, *of_v, greatest, machine, mistakes), {"scale": parameters[0][of_results]}
+    return scaled(v, *map(spread, parameters), greatest, machine, mistakes), {"scale": parameters[0][of_results]}
 
 
 def dynamic_quant_asymmetric(call, greatest, machine, mistakes):
     for_range, v = smoothed(call, machine, mistakes)
+    ranges, of_elements, of_results = extents(for_range, mistakes)
+
+    def spread(parameter):
+        return taken(parameter, "row", mistakes)[of_elements]
+
     for name, rule in ASYMMETRIC_RULES.items():
         if name in mistakes:
-            high, low = np.maximum(for_range.max(axis=1), 0), np.minimum(for_range.min(axis=1), 0)
-            t, scale, zero = rule(high, low, v, greatest, machine, mistakes)
-            return t, {"scale": scale, "offset": zero}
-    ranges, of_elements, of_results = extents(for_range, mistakes)
+            high, low = np.maximum(ranges.max(axis=1), 0), np.minimum(ranges.min(axis=1), 0)
+            t, scale, zero = rule(high, low, v, greatest, spread, machine, mistakes)
+            return t, {"scale": scale[of_results], "offset": zero[of_results]}
     scale, offset, factor = asymmetric_parameters(ranges, greatest, machine, mistakes)
-    scale_of_v, factor_of_v, offset_of_v = (
-        taken(parameter, "row", mistakes)[of_elements] for parameter in (scale, factor, offset))
+    scale_of_v, factor_of_v, offset_of_v = map(spread, (scale, factor, offset))
     t = scaled(v, scale_of_v, factor_of_v, None, greatest, machine, mistakes)
     t = with_offset(v, t, factor_of_v, offset_of_v, call.arguments["dtype"], machine, mistakes)
     offset = -offset if "offset-sign" in mistakes else offset
