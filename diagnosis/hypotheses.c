@@ -38,12 +38,12 @@ enum {
 #define ADDS_TO_LARGEST(bound) "adds " bound " to the largest |v|"
 #define NO_BOUND               "The symmetric operators have no lower bound: zeros have scale 0."
 #define OTHER_BOUND            "The bound is 1e-12, or none in the symmetric operators."
-/* To the scale, and to the largest |v|. */
+/* To the scale, and to the largest |v|: on one row that looks like a quotient of the device one unit off. */
 #define ADDED(name, bound, text)                                                                                       \
     {"added-" name,       FROM_DATA,  Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(ADDED_TO_SCALE, bound)),                     \
      ADDS_TO_SCALE(text), OTHER_BOUND},                                                                                \
     {                                                                                                                  \
-        "added-m-" name, SYMMETRIC, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(ADDED_TO_LARGEST, bound)),                     \
+        "added-m-" name, SYMMETRIC, Y_ANY, NEEDS(ROW_SCALES), DOES(STEP_LEAST, LEAST_OF(ADDED_TO_LARGEST, bound)),     \
             ADDS_TO_LARGEST(text), NO_BOUND                                                                            \
     }
 #define SMOOTHQUANT(type)                                                                                              \
@@ -148,7 +148,7 @@ const struct hypothesis hypotheses[] = {
      DOES(STEP_PRODUCT, TYPE_BFLOAT16, STEP_SUM, SUM_BFLOAT16), "rounds products and sum to bfloat16", KEEP_IN_FLOAT32},
     {"dmax-first", DYNAMIC_QUANT, Y_ANY, 0, DOES(STEP_SCALING, SCALING_DMAX_FIRST),
      "multiplies by DMAX, then divides by m", "Multiply by DMAX / m, which is computed once for the row."},
-    {"inverse-first", DYNAMIC_QUANT, Y_ANY, 0, DOES(STEP_UNIT, UNIT_OTHER_FACTOR),
+    {"inverse-first", DYNAMIC_QUANT, Y_ANY, NEEDS(ROW_SCALES), DOES(STEP_UNIT, UNIT_OTHER_FACTOR),
      "multiplies by (1 / m) * DMAX, which is rounded twice", "Round once, in DMAX / m."},
     /* ---- operands ---- */
     {"x-float16", FROM_FLOATS, Y_ANY, NEEDS(X_NOT_FLOAT16), DOES(STEP_INPUT, INPUT_FLOAT16),
