@@ -113,8 +113,14 @@ def _quantised(x: Tensor, argument: str, dtype: Any) -> Tensor:
     return _empty(x, (*x.shape[:-1], x.shape[-1] // 8) if kind.words else x.shape, kind)
 
 
-def _quantize_shape(self: Tensor, scales: Tensor, zero_points: Optional[Tensor], dtype: int, *other: Any) -> Tensor:
-    return _quantised(self, "dtype", dtype)
+def _packed(dtype: Any, div_mode: bool) -> Any:
+    """int32 without div_mode means words of int4, as in the device's AscendQuantV3."""
+    return "quint4x2" if not div_mode and _result("dtype", dtype, QUANTISED).name == "int32" else dtype
+
+
+def _quantize_shape(self: Tensor, scales: Tensor, zero_points: Optional[Tensor], dtype: int, axis: int = 1,
+                    div_mode: bool = True) -> Tensor:
+    return _quantised(self, "dtype", _packed(dtype, div_mode))
 
 
 def _group_quant_shape(x: Tensor, *other: Tensor, dst_dtype: Any = None, **others: Any) -> Tensor:
@@ -151,6 +157,12 @@ def _anti_quant_shape(x: Tensor, *other: Tensor, dst_dtype: Optional[int] = None
 
 def _quant_matmul_shape(x1: Tensor, x2: Tensor, *other: Tensor, output_dtype: Optional[int] = None,
                         **others: Any) -> Tensor:
+    if any(others.get(name) is not None for name in UNDEFINED):
+        from .torch_npu import _declared  # the stand-in knows the shapes of what is not defined here
+
+        schema = torch.ops.npuquant.npu_quant_matmul.default._schema
+        return _declared.quant_matmul_mx(
+            _declared.bound(schema, (x1, x2, *other), {**others, "output_dtype": output_dtype}))
     columns = product_columns(x1.shape, x2.shape, x1.dtype == torch.int32)
     shape = (*torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), x1.shape[-2], columns)
     return _empty(x1, shape, _result("output_dtype", output_dtype, PRODUCTS, "int8"))
@@ -171,17 +183,22 @@ def _requant_shape(x: Tensor, *other: Optional[Tensor], dtype: Any = None) -> Te
 # ---- PyTorch's operators ---------------------------------------------------------------------------------------------
 
 
+def _quantize(input: Any, scales: Any, zero_points: Any, dtype: Any, axis: int = 1, div_mode: bool = True) -> Any:
+    return npuquant.npu_quantize(input, scales, zero_points, _packed(dtype, div_mode), axis, div_mode)
+
+
 def _dynamic_quant(input: Any, *, scale_form: Optional[str] = None, **others: Any) -> Any:
     if scale_form is None:  # with groups all versions of the device's software compute the inverse
         scale_form = _scale_form if others.get("group_index") is None else "inverse"
     return npuquant.npu_dynamic_quant(input, scale_form=scale_form, **others)
 
 
-_UNDEFINED = ("x1_dtype", "x2_dtype", "pertoken_scale_dtype", "scale_dtype", "group_sizes", "y_scale")
+#: Arguments of npu_quant_matmul that select types and groups which npuquant does not define.
+UNDEFINED = ("x1_dtype", "x2_dtype", "pertoken_scale_dtype", "scale_dtype", "group_sizes", "y_scale")
 
 
 def _quant_matmul(x1: np.ndarray, x2: np.ndarray, scale: np.ndarray, **others: Any) -> np.ndarray:
-    for name in _UNDEFINED:
+    for name in UNDEFINED:
         value = others.pop(name, None)
         if value is not None:
             given = "given" if isinstance(value, (Tensor, np.ndarray, Unknown)) else described(value)
@@ -210,7 +227,7 @@ def _requant(*arrays: Any, dtype: Any = None) -> np.ndarray:
 _OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
     ("npu_quantize(Tensor self, Tensor scales, Tensor? zero_points, int dtype, int axis=1, bool div_mode=True)"
      " -> Tensor",
-     npuquant.npu_quantize, _quantize_shape),
+     _quantize, _quantize_shape),
     ("npu_group_quant(Tensor x, Tensor scale, Tensor group_index, *, Tensor? offset=None, int? dst_dtype=None)"
      " -> Tensor",
      npuquant.npu_group_quant, _group_quant_shape),

@@ -309,11 +309,15 @@ def test_formats(installed):
 
 
 def test_int4_weights(installed):
-    """The lowest four bits of each number, the first number in the lowest bits."""
+    """Four bits of each number, the first number in the lowest bits."""
     import torch_npu
 
-    weight = torch.tensor([[0, 1, -1, 7, -8, 15, 2 ** 31 - 1, -2 ** 31]], dtype=torch.int32)
+    weight = torch.tensor([[0, 1, -1, 7, -8, -1, -1, 0]], dtype=torch.int32)
     assert torch_npu.npu_convert_weight_to_int4pack(weight).tolist() == [[0x0ff87f10]]
+    for number in 8, -9, 2 ** 31 - 1, -2 ** 31:
+        weight[0, 3] = number
+        with pytest.raises(ValueError, match=f"^weight: has {number}; expected numbers from -8 to 7"):
+            torch_npu.npu_convert_weight_to_int4pack(weight)
     assert torch.ops.npu.npu_convert_weight_to_int4pack(weight.to("meta").expand(4, 8), 0).shape == (4, 1)
     for wrong in (weight[:, :7], weight[0], weight.long()):
         with pytest.raises(ValueError, match="^weight: is torch.int"):
@@ -892,23 +896,23 @@ def test_settings(installed):
 ])
 def test_absent_names(installed, module):
     found = importlib.import_module(module)
-    assert not hasattr(found, "npu_swiglu")
-    assert getattr(found, "npu_swiglu", 1) == 1
-    with pytest.raises(NotImplementedError, match=r"^[\w.]+\.npu_swiglu is not in npuquant's stand-in for torch_npu"):
-        found.npu_swiglu
-    with pytest.raises(ImportError, match="npu_swiglu"):
-        exec(f"from {module} import npu_swiglu")
-    with pytest.raises(ModuleNotFoundError, match=f"{module}.npu_swiglu"):
-        importlib.import_module(f"{module}.npu_swiglu")
+    assert not hasattr(found, "npu_unheard_of")
+    assert getattr(found, "npu_unheard_of", 1) == 1
+    with pytest.raises(NotImplementedError, match=r"^[\w.]+\.npu_unheard_of is not in npuquant's stand-in for torch_npu"):
+        found.npu_unheard_of
+    with pytest.raises(ImportError, match="npu_unheard_of"):
+        exec(f"from {module} import npu_unheard_of")
+    with pytest.raises(ModuleNotFoundError, match=f"{module}.npu_unheard_of"):
+        importlib.import_module(f"{module}.npu_unheard_of")
     with pytest.raises(AttributeError) as error:
-        found.__npu_swiglu__
+        found.__npu_unheard_of__
     assert not isinstance(error.value, NotImplementedError)
 
 
 def test_absent_operators(installed):
-    assert not hasattr(torch.ops.npu, "npu_swiglu")
-    with pytest.raises(NotImplementedError, match=r"^torch\.ops\.npu\.npu_swiglu is not in npuquant's stand-in"):
-        torch.ops.npu.npu_swiglu(torch.ones(1))
+    assert not hasattr(torch.ops.npu, "npu_unheard_of")
+    with pytest.raises(NotImplementedError, match=r"^torch\.ops\.npu\.npu_unheard_of is not in npuquant's stand-in"):
+        torch.ops.npu.npu_unheard_of(torch.ones(1))
 
 
 # ---- transfer_to_npu -------------------------------------------------------------------------------------------------
@@ -1327,12 +1331,12 @@ if __name__ == "__main__":
 
 
 def test_traceback(script, tmp_path):
-    ran = script("import torch_npu\ndef inner():\n    torch_npu.npu_swiglu()\ninner()\n")
+    ran = script("import torch_npu\ndef inner():\n    torch_npu.npu_unheard_of()\ninner()\n")
     lines = ran.stderr.splitlines()
     assert ran.returncode == 1 and lines[0] == "Traceback (most recent call last):"
     places = [line.partition("script.py\", ")[2] for line in lines if line.startswith("  File ")]
     assert places[:2] == ["line 4, in <module>", "line 3, in inner"]
-    assert "Absent: torch_npu.npu_swiglu is not in npuquant's stand-in" in lines[-1]
+    assert "Absent: torch_npu.npu_unheard_of is not in npuquant's stand-in" in lines[-1]
 
     ran = script("import torch_npu\nx = (\n")
     assert ran.returncode == 1 and "SyntaxError" in ran.stderr and "script.py\", line 2" in ran.stderr

@@ -16,8 +16,9 @@ from .._tensors import DEVICE_TYPES
 import torch  # after the lines above, whose error says how to get it
 
 from . import npu
-from ._absent import absent_from
-from ._install import install, operator_of_device, uninstall
+from ._absent import OPERATORS, absent_from
+from ._chosen import chosen
+from ._install import declared, install, operator_of_device, uninstall
 
 __all__ = [
     "empty_with_format",
@@ -42,7 +43,17 @@ __all__ = [
 #: torch_npu's versions are those of the PyTorch that they are for.
 __version__ = torch.__version__.partition("+")[0]
 
-__getattr__ = absent_from("torch_npu")
+_absent = absent_from("torch_npu", OPERATORS)
+
+
+def __getattr__(name: str) -> Any:
+    """Operators whose shapes are known: they are imported when they are first used."""
+    made = declared(name)
+    if made is None:
+        return _absent(name)
+    globals()[name] = made
+    return made
+
 
 # torch_npu's own types: torch_npu.hifloat8 and others. They are not in __all__: among them is bool.
 globals().update({name: number for number, name in DEVICE_TYPES.items()})
@@ -60,13 +71,17 @@ def _format_cast(self: torch.Tensor, *other: Any, **others: Any) -> torch.Tensor
 def _int4pack(weight: torch.Tensor, inner_k_tiles: int = 0) -> torch.Tensor:
     """Packs int4 numbers, which are in an int32 each, into words of eight, of which the first has the lowest bits.
 
-    Of numbers outside of -8 to 7 the lowest four bits are taken. inner_k_tiles has no effect, as on the device.
+    inner_k_tiles has no effect, as on the device.
     """
     if weight.dtype != torch.int32 or weight.dim() < 2 or weight.shape[-1] % 8:
         raise ValueError(f"weight: is {weight.dtype} of the shape {tuple(weight.shape)}; expected int32, at least two "
                          "dimensions, and a multiple of 8 in the last")
-    numbers = (weight + 8) % 16 - 8  # the lowest four bits with their sign
-    return npu_quantize(numbers.float(), weight.new_ones(1, dtype=torch.float32), None, torch.quint4x2, -1, False)
+    # Values of tensors that are traced cannot be looked at.
+    if type(weight) in (torch.Tensor, torch.nn.Parameter) and not weight.is_meta and weight.numel():
+        least, most = int(weight.min()), int(weight.max())
+        if least < -8 or most > 7:
+            raise ValueError(f"weight: has {least if least < -8 else most}; expected numbers from -8 to 7")
+    return npu_quantize(weight.float(), weight.new_ones(1, dtype=torch.float32), None, torch.quint4x2, -1, False)
 
 
 # The schemas as in torch_npu/csrc/aten/npu_native_functions.yaml of Ascend/pytorch, and the last as in
@@ -93,11 +108,11 @@ npu_convert_weight_to_int4pack = _operators.npu_convert_weight_to_int4pack
 npu_dequant_bias = _operators.npu_dequant_bias
 npu_dynamic_block_quant = operator_of_device("npu_dynamic_block_quant")
 npu_dynamic_quant = operator_of_device("npu_dynamic_quant")
-npu_dynamic_quant_asymmetric = _operators.npu_dynamic_quant_asymmetric
+npu_dynamic_quant_asymmetric = operator_of_device("npu_dynamic_quant_asymmetric")
 npu_format_cast = _operators.npu_format_cast
 npu_format_cast_ = _operators.npu_format_cast_
-npu_group_quant = _operators.npu_group_quant
-npu_quant_matmul = _operators.npu_quant_matmul
+npu_group_quant = operator_of_device("npu_group_quant")
+npu_quant_matmul = operator_of_device("npu_quant_matmul")
 npu_quantize = _operators.npu_quantize
 npu_trans_quant_param = _operators.npu_trans_quant_param
 for _packet in (get_npu_format, npu_format_cast, npu_format_cast_):

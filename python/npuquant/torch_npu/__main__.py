@@ -6,6 +6,7 @@ import argparse
 import os
 import runpy
 import sys
+import textwrap
 import types
 from typing import Optional, Type
 
@@ -21,6 +22,17 @@ def _report(kind: Type[BaseException], error: BaseException, trace: Optional[typ
     sys.__excepthook__(kind, error.with_traceback(trace), trace)
 
 
+def _list() -> None:
+    """The operators, by what is known of each."""
+    from . import __all__, _declared
+
+    moves = sorted(name for name, row in _declared.ROWS.items() if row.values)
+    computed = sorted({*moves, *(name for name in __all__ if "npu_" in name)})
+    for title, names in ("values", computed), ("shapes and types", sorted(_declared.ROWS.keys() - set(moves))):
+        print(textwrap.fill(f"{title}: {' '.join(names)}", 100, subsequent_indent="  ", break_long_words=False,
+                            break_on_hyphens=False))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m npuquant.torch_npu", usage="%(prog)s [OPTION...] SCRIPT [ARGUMENT...]\n"
@@ -30,10 +42,19 @@ def main() -> None:
     parser.add_argument("--scale-form", choices=tuple(npuquant._SCALE_FORMS), default="product",
                         help="how npu_dynamic_quant computes scales: product, as CANN 9.0 and later (default), or "
                         "inverse, as CANN 8.5 and earlier")
+    parser.add_argument("--values", choices=("exact", "zeros"), default="exact",
+                        help="what operators do of which only shapes are known: raise an error (default), or return "
+                        "zeros")
+    parser.add_argument("--strict", action="store_true", default=None,
+                        help="refuse what the devices of the series A2 and A3 refuse")
     parser.add_argument("--threads", type=int, default=1, help="how many threads an operator may use (default: 1)")
+    parser.add_argument("--list", action="store_true", help="list the operators, and which of them have values")
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, as python -m does")
     parser.add_argument("script", nargs=argparse.REMAINDER, help="the script and its arguments")
     options = parser.parse_args()
+    if options.list:
+        _list()
+        return
     arguments = options.module if options.module is not None else options.script
     if not arguments:
         parser.error("expected a script, or -m and a module")
@@ -44,7 +65,7 @@ def main() -> None:
     if options.module is None and not os.path.exists(arguments[0]):
         parser.error(f"{arguments[0]}: no such file")
 
-    install(options.scale_form)
+    install(options.scale_form, values=options.values, strict=options.strict)
     sys.excepthook = _report
     sys.argv = arguments
     if options.module is None:

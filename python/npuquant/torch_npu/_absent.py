@@ -3,21 +3,48 @@
 from __future__ import annotations
 
 import types
-from typing import Any, Callable
+from typing import Any, Callable, Collection
+
+#: Operators that serving code calls, and of which nothing is known here: vllm-project/vllm-ascend, 2026-08-22
+#: (182b75ea84). They can be replaced in a test, and called they raise an error.
+OPERATORS = frozenset("""
+    _npu_flash_attention _npu_flash_attention_unpad _npu_flash_attention_unpad_v2 _npu_flash_attention_v3
+    _npu_fused_infer_attention_score_get_max_workspace _npu_fused_infer_attention_score_v2_get_max_workspace
+    _npu_group_topk _npu_matmul_add_fp32 _npu_paged_attention _npu_paged_attention_get_workspace
+    _npu_paged_attention_splitfuse _npu_paged_attention_splitfuse_v2 _npu_reshape_and_cache _npu_rotary_embedding
+    npu_add_rms_norm npu_apply_rotary_pos_emb npu_attention_update npu_chunk_gated_delta_rule npu_fast_gelu
+    npu_fused_infer_attention_score npu_fused_infer_attention_score_v2 npu_fusion_attention npu_gather_pa_kv_cache
+    npu_interleave_rope npu_kv_quant_sparse_flash_attention npu_kv_rmsnorm_rope_cache npu_lightning_indexer
+    npu_mla_prolog_v2 npu_mla_prolog_v3 npu_mm_reduce_scatter_base npu_moe_finalize_routing npu_moe_gating_top_k
+    npu_moe_gating_top_k_softmax npu_moe_token_permute npu_moe_token_unpermute npu_mrope npu_prompt_flash_attention
+    npu_quant_lightning_indexer npu_recurrent_gated_delta_rule npu_rms_norm npu_rotary_mul npu_scatter_pa_cache
+    npu_scatter_pa_kv_cache npu_sparse_attention_score npu_top_k_top_p npu_transpose_batchmatmul
+""".split())
 
 
 class Absent(NotImplementedError, AttributeError):
     """The stand-in does not have it. AttributeError too, so that hasattr() says no."""
 
 
-def absent_from(module: str) -> Callable[[str], Any]:
-    """The __getattr__ of a module that stands in for one."""
+def _absent(module: str, name: str) -> Absent:
+    return Absent(f"{module}.{name} is not in npuquant's stand-in for torch_npu, which has the quantisation "
+                  "operators and what scripts need around them (docs/torch.md lists them)")
+
+
+def absent_from(module: str, known: Collection[str] = ()) -> Callable[[str], Any]:
+    """The __getattr__ of a module that stands in for one. A known name is a function that raises the error when it is
+    called: so a test can put its own in the place of it."""
 
     def get(name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        raise Absent(f"{module}.{name} is not in npuquant's stand-in for torch_npu, which has the quantisation "
-                     "operators and what scripts need around them (docs/torch.md lists them)")
+        if name not in known:
+            raise _absent(module, name)
+
+        def refuse(*args: Any, **keywords: Any) -> Any:
+            raise _absent(module, name)
+
+        return refuse
 
     return get
 

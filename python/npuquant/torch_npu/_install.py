@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import sys
 import threading
 from typing import Any, Callable, Dict, List, Optional, Set
@@ -13,7 +14,8 @@ import torch
 from .. import torch as operators
 from .._tensors import ON_DEVICE, result_type
 from . import npu
-from ._absent import absent_from
+from ._absent import OPERATORS, absent_from
+from ._chosen import chosen
 from ._modules import MODULES, npu_backend
 
 #: Names of devices that mean the CPU.
@@ -68,23 +70,48 @@ def _forget_functions() -> None:
 # ---- operators -------------------------------------------------------------------------------------------------------
 
 
-_absent_operator = absent_from("torch.ops.npu")
+_absent_operator = absent_from("torch.ops.npu", OPERATORS)
+
+
+def declared(name: str) -> Any:
+    """The operator of that name whose values are not computed; None if there is none."""
+    if not name.startswith("npu_"):
+        return None
+    from . import _declared  # at its first use: a script may do without
+
+    return _declared.operator(name) if name in _declared.ROWS else None
+
+
+#: Operators that make uint8 as an extension, and by what argument. The device does not, so the stand-in refuses it.
+_UINT8 = {"npu_dynamic_quant": "dst_type", "npu_dynamic_block_quant": "dst_type"}
+#: Operators whose arguments are looked at before the call.
+_CHECKED = {*_UINT8, "npu_dynamic_quant_asymmetric", "npu_group_quant", "npu_quant_matmul"}
 
 
 class _OperatorOfDevice(type(torch.ops.aten.add)):  # type: ignore[misc]
-    """An operator that makes uint8 as an extension. The device does not, so the stand-in refuses it."""
+    """An operator that takes what the device takes: fewer types, with strict its rules, and types that npuquant does not
+    compute."""
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        if isinstance(keywords.get("dst_type"), (int, torch.dtype)):
-            result_type("dst_type", keywords["dst_type"], ON_DEVICE, "int8 or quint4x2")
+        name = self.__name__
+        argument = _UINT8.get(name, "")
+        if isinstance(keywords.get(argument), (int, torch.dtype)):
+            result_type(argument, keywords[argument], ON_DEVICE, "int8 or quint4x2")
+        undefined = name == "npu_quant_matmul" and any(keywords.get(one) is not None for one in operators.UNDEFINED)
+        if chosen.strict or undefined:
+            from . import _declared
+
+            arguments = _declared.check(name, args, keywords)
+            if undefined and not arguments.x1.is_meta:
+                return _declared.zeros_for(name, _declared.quant_matmul_mx(arguments))
         return super().__call__(*args, **keywords)
 
 
 @functools.lru_cache(maxsize=None)
 def operator_of_device(name: str) -> Any:
-    """An operator of torch.ops.npuquant, or one beside it with the same overloads, which takes the device's types."""
+    """An operator of torch.ops.npuquant, or one beside it with the same overloads, which takes what the device takes."""
     operator = getattr(torch.ops.npuquant, name)
-    if name not in ("npu_dynamic_quant", "npu_dynamic_block_quant"):
+    if name not in _CHECKED:
         return operator
     operator.default  # PyTorch makes it at the first use: it is to be the same in both
     beside = object.__new__(_OperatorOfDevice)
@@ -96,7 +123,7 @@ class _Operators(type(torch.ops.npuquant)):  # type: ignore[misc]
     """torch.ops.npu: the stand-in's operators, and what scripts register in this namespace."""
 
     def __getattr__(self, name: str) -> Any:
-        if hasattr(torch.ops.npuquant, name):
+        if declared(name) is not None or hasattr(torch.ops.npuquant, name):
             setattr(self, name, operator_of_device(name))  # not to come here again
             return getattr(self, name)
         with contextlib.suppress(AttributeError):
@@ -399,16 +426,32 @@ def _patch_torch() -> None:
 _CANN = {"product": "9.0.0", "inverse": "8.5.0"}
 
 
-def install(scale_form: str = "product") -> None:
+def _choose(values: str, strict: bool) -> None:
+    _set(chosen, "values", values)
+    _set(chosen, "strict", strict)
+
+
+def install(scale_form: str = "product", *, values: Optional[str] = None, strict: Optional[bool] = None) -> None:
     """Lets `import torch_npu` find the stand-in, and PyTorch take "npu" for the CPU, in this process until uninstall().
 
     Args:
         scale_form: how npu_dynamic_quant() computes scales: "product", as CANN 9.0 and later, or "inverse", as CANN 8.5
             and earlier.
+        values: what operators do of which npuquant knows the shapes and types of results only: "exact", they raise a
+            NotImplementedError; "zeros", they return zeros, with one warning for each operator. None: what the
+            environment variable NPUQUANT_VALUES says, or "exact".
+        strict: refuse what the devices of the series A2 and A3 refuse. None: if the environment has NPUQUANT_STRICT=1.
 
     Raises:
         RuntimeError: the real torch_npu is imported already.
+        ValueError: values is neither.
     """
+    if values is None:
+        values = os.environ.get("NPUQUANT_VALUES") or "exact"
+    if values not in ("exact", "zeros"):
+        raise ValueError(f"values: is {values!r}; expected 'exact' or 'zeros'")
+    if strict is None:
+        strict = os.environ.get("NPUQUANT_STRICT", "0") not in ("", "0")
     with _lock:
         here = sys.modules[__package__]
         if sys.modules.get("torch_npu", here) is not here:
@@ -417,6 +460,7 @@ def install(scale_form: str = "product") -> None:
         if _undo:
             operators.set_scale_form(scale_form)
             _set(torch.version, "cann", _CANN[scale_form])
+            _choose(values, strict)
             return
         _undo.append(functools.partial(operators.set_scale_form, operators.set_scale_form(scale_form)))
         try:
@@ -424,6 +468,7 @@ def install(scale_form: str = "product") -> None:
             _name_device("npu")
             _patch_torch()
             _set(torch.version, "cann", _CANN[scale_form])
+            _choose(values, strict)
             _undo.append(_forget_submodules)
             for name, module in (("torch_npu", here), *MODULES.items()):
                 _set_module(name, module)

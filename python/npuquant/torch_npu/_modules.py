@@ -190,8 +190,8 @@ MODULES: Dict[str, Any] = {one.__name__: one for one in (
     module("torch_npu.testing.testcase", TestCase, run_tests),
     module("torch_npu.utils"),
 )}
-MODULES.update({"torch_npu.dynamo.torchair": MODULES["torchair"], "torch_npu.npu": npu, "torch.npu": npu,
-                "torch_npu.npu.amp": npu.amp, "torch.npu.amp": npu.amp})
+MODULES.update({f"torch_npu.dynamo.{name}": one for name, one in list(MODULES.items()) if name.startswith("torchair")})
+MODULES.update({"torch_npu.npu": npu, "torch.npu": npu, "torch_npu.npu.amp": npu.amp, "torch.npu.amp": npu.amp})
 MODULES.update((one.__name__, one) for one in (
     module("torch_npu.npu.memory", **_of_npu("empty_cache", *(name for name in npu.__all__ if "memory" in name))),
     module("torch_npu.npu.streams", **_of_npu("Event", "ExternalEvent", "Stream")),
@@ -200,3 +200,5 @@ MODULES.update((one.__name__, one) for one in (
         "device_of", "get_npu_overflow_flag", "get_soc_version", "ipc_collect", "is_bf16_supported", "set_device",
         "set_stream", "stream", "synchronize")),
 ))
+MODULES.update({name.replace("torch_npu.npu", "torch.npu"): one for name, one in list(MODULES.items())
+                if name.startswith("torch_npu.npu.")})

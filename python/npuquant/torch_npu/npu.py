@@ -36,7 +36,7 @@ __all__ = [
     "IntTensor", "LongTensor", "ShortTensor",
 ]
 
-__getattr__ = absent_from("torch_npu.npu")
+__getattr__ = absent_from("torch_npu.npu", ("temperature", "utilization"))
 
 # ---- the device ------------------------------------------------------------------------------------------------------
 

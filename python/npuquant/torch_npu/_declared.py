@@ -1,0 +1,795 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators of torch_npu whose values npuquant does not compute: their schemas, and the shapes and types of results.
+
+Each row is a schema as torch_npu declares it, and a function from its arguments to results without values. The function
+refuses what no device accepts. With install(strict=True) it also refuses what devices of the series A2 and A3 refuse.
+
+Source of a row, if the row names no other: Ascend/op-plugin of 2026-08-21 (517f2e7d). Schemas are those of
+op_plugin_functions.yaml. Shapes and limits are those of op_plugin/python/meta and docs/zh/custom_APIs/torch_npu.
+"""
+from __future__ import annotations
+
+import warnings
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+import torch
+from torch import Tensor
+
+from .. import torch as operators
+from .._tensors import DEVICE_TYPES, _NUMBERS, described
+from ._chosen import chosen
+
+Results = Union[Tensor, Sequence[Tensor]]
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+
+class Row:
+    """An operator: its schemas, overloads after the first, and what its results are."""
+
+    def __init__(self, schemas: Sequence[str], results: Callable[[Any], Results],
+                 values: Optional[Callable[[Any], Results]]) -> None:
+        self.schemas, self.results, self.values = schemas, results, values
+
+
+ROWS: Dict[str, Row] = {}
+
+
+def _row(*schemas: str, values: Optional[Callable[[Any], Results]] = None) -> Callable[..., Any]:
+    """Adds a row: the function below it takes the arguments by their names. values computes, where that only moves
+    elements."""
+
+    def add(results: Callable[[Any], Results]) -> Callable[[Any], Results]:
+        ROWS[schemas[0].partition("(")[0]] = Row(schemas, results, values)
+        return results
+
+    return add
+
+
+def _expect(condition: Any, argument: str, text: str) -> None:
+    if not condition:
+        raise ValueError(f"{argument}: {text}")
+
+
+def _strict(condition: Any, argument: str, text: str) -> None:
+    """A rule of the device that the CPU does not need."""
+    if chosen.strict:
+        _expect(condition, argument, text + "; the device refuses it (strict)")
+
+
+def _shape(argument: str, tensor: Optional[Tensor], *extents: Any) -> None:
+    """The shape of a tensor, if it is given; an extent of None may be any."""
+    if tensor is not None:
+        same = len(tensor.shape) == len(extents) and all(
+            extent is None or size == extent for size, extent in zip(tensor.shape, extents))
+        expected = ", ".join("any" if extent is None else str(extent) for extent in extents)
+        _expect(same, argument, f"has the shape {list(tensor.shape)}; expected [{expected}]")
+
+
+def _of(argument: str, tensor: Optional[Tensor], *types: torch.dtype) -> None:
+    """The type of a tensor, if it is given."""
+    if tensor is not None:
+        names = " or ".join(str(dtype)[len("torch."):] for dtype in types)
+        _expect(tensor.dtype in types, argument, f"is {str(tensor.dtype)[len('torch.'):]}; expected {names}")
+
+
+def _one_of(argument: str, value: Any, *expected: Any) -> None:
+    _expect(value in expected, argument, f"is {value!r}; expected {' or '.join(map(repr, expected))}")
+
+
+_BYTES = {"hifloat8": 1, "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 2, "float4_e1m2fn_x2": 2}
+_FLOAT4 = ("float4_e2m1fn_x2", "float4_e1m2fn_x2")
+_FLOAT8 = ("float8_e5m2", "float8_e4m3fn")
+
+
+def _name(argument: str, dtype: Any, default: str) -> str:
+    """The name of a type: of PyTorch's, of its number, or of torch_npu's number."""
+    if dtype is None:
+        return default
+    name = str(dtype)[len("torch."):] if isinstance(dtype, torch.dtype) else {**_NUMBERS, **DEVICE_TYPES}.get(dtype)
+    _expect(name, argument, f"is {described(dtype)}; expected a type")
+    return str(name)
+
+
+def _stored(argument: str, name: str) -> torch.dtype:
+    """PyTorch's type for elements of a type: that of bytes for those that PyTorch has not."""
+    dtype = torch.uint8 if name in _BYTES else getattr(torch, name, None)
+    if dtype is None:
+        raise NotImplementedError(f"{argument}: is {name}, which PyTorch {torch.__version__} does not have")
+    return dtype
+
+
+def _quantised(x: Tensor, shape: Sequence[int], argument: str, dtype: Any, default: str = "int8") -> Tensor:
+    """A result of that shape: int4 in words of eight, 4-bit floating point in bytes of two."""
+    name = _name(argument, dtype, default)
+    per_element = 8 if name in ("int4", "quint4x2") else _BYTES.get(name, 1)
+    _expect(shape[-1] % per_element == 0, argument, f"is {name}, of which {per_element} elements are stored as one; "
+            f"expected a last dimension that is a multiple of {per_element}, not {shape[-1]}")
+    stored = torch.int32 if per_element == 8 else _stored(argument, name)
+    return x.new_empty((*shape[:-1], shape[-1] // per_element), dtype=stored)
+
+
+def _floats(x: Tensor, *shape: int) -> Tensor:
+    return x.new_empty(shape, dtype=torch.float32)
+
+
+def _ceiling(extent: int, of: int) -> int:
+    return (extent + of - 1) // of
+
+
+def _halved(x: Tensor, dim: int, argument: str) -> List[int]:
+    """The shape with half of a dimension: what a gated activation returns."""
+    shape = list(x.shape)
+    _expect(-len(shape) <= dim < len(shape), argument, f"has {len(shape)} dimensions; expected dimension {dim}")
+    _expect(shape[dim] % 2 == 0, argument, f"has the shape {shape}; expected an even dimension {dim}")
+    shape[dim] //= 2
+    return shape
+
+
+def _mx_scales(x: Tensor, axis: int = -1, block: int = 32) -> Tensor:
+    """The scales of microscaling: a byte for each block, in pairs along the axis."""
+    shape = [*x.shape, 2]
+    shape[axis % x.dim()] = _ceiling(_ceiling(x.shape[axis], block), 2)
+    return x.new_empty(shape, dtype=torch.uint8)
+
+
+def _rows_of(x: Tensor) -> Tuple[int, ...]:
+    return tuple(x.shape[:-1])
+
+
+# ---- activations -----------------------------------------------------------------------------------------------------
+
+
+@_row("npu_swiglu(Tensor self, int dim=-1) -> Tensor")
+def _swiglu(a: Any) -> Results:
+    return a.self.new_empty(_halved(a.self, a.dim, "input"))
+
+
+@_row("npu_clipped_swiglu(Tensor x, *, Tensor? group_index=None, int dim=-1, float alpha=1.702, float limit=7.0,"
+      " float bias=1.0, bool interleaved=True) -> Tensor")
+def _clipped_swiglu(a: Any) -> Results:
+    return a.x.new_empty(_halved(a.x, a.dim, "x"))
+
+
+@_row("npu_swiglu_quant(Tensor x, *, Tensor? smooth_scales=None, Tensor? offsets=None, Tensor? group_index=None,"
+      " bool activate_left=False, int quant_mode=0, int group_list_type=0, int? dst_type=None) -> (Tensor, Tensor)")
+def _swiglu_quant(a: Any) -> Results:
+    _one_of("quant_mode", a.quant_mode, 0, 1)
+    _one_of("group_list_type", a.group_list_type, 0, 1)
+    _expect(a.x.dim() > 1, "x", "has one dimension; expected more")
+    half = _halved(a.x, -1, "x")
+    _strict(a.x.shape[-1] <= 8192, "x", f"has {a.x.shape[-1]} columns; expected at most 8192")
+    if a.smooth_scales is not None:
+        _of("smooth_scales", a.smooth_scales, torch.float32)
+        groups = a.smooth_scales.shape[0] if a.group_index is None else a.group_index.shape[0]
+        _shape("smooth_scales", a.smooth_scales, *(groups, half[-1])[:max(a.smooth_scales.dim(), 1)])
+    return _quantised(a.x, half, "dst_type", a.dst_type), _floats(a.x, *_rows_of(a.x))
+
+
+@_row("npu_swiglu_group_quant(Tensor x, *, Tensor? weight=None, Tensor? group_index=None, Tensor? scale=None,"
+      " int dst_type=291, int quant_mode=0, int block_size=0, bool round_scale=False, float clamp_limit=-1.0,"
+      " float dst_type_max=15.0, bool output_origin=False) -> (Tensor, Tensor, Tensor)")
+def _swiglu_group_quant(a: Any) -> Results:
+    half = _halved(a.x, -1, "x")
+    y = _quantised(a.x, half, "dst_type", a.dst_type)
+    block = a.block_size or 128
+    scale = _floats(a.x, *half[:-1], _ceiling(half[-1], block)) if a.quant_mode != 2 else _mx_scales(
+        a.x.new_empty(half))
+    return y, scale, a.x.new_empty(half if a.output_origin else [0])
+
+
+@_row("npu_dequant_swiglu_quant(Tensor x, *, Tensor? weight_scale=None, Tensor? activation_scale=None,"
+      " Tensor? bias=None, Tensor? quant_scale=None, Tensor? quant_offset=None, Tensor? group_index=None,"
+      " bool activate_left=False, int quant_mode=0, int? dst_type=None, int? round_mode=None, int? activate_dim=None,"
+      " int swiglu_mode=0, float clamp_limit=7.0, float glu_alpha=1.702, float glu_bias=1.0) -> (Tensor, Tensor)")
+def _dequant_swiglu_quant(a: Any) -> Results:
+    _of("x", a.x, torch.int32, torch.float16, torch.bfloat16)
+    _one_of("quant_mode", a.quant_mode, 0, 1)
+    _one_of("swiglu_mode", a.swiglu_mode, 0, 1, 2)
+    half = _halved(a.x, -1 if a.activate_dim is None else a.activate_dim, "x")
+    _expect(a.x.dtype != torch.int32 or a.weight_scale is not None, "weight_scale", "is None; expected one for int32 x")
+    for name, scale, columns in (("weight_scale", a.weight_scale, a.x.shape[-1]),
+                                 ("quant_scale", a.quant_scale, half[-1])):
+        if scale is not None:
+            _expect(scale.shape[-1] in (columns, 1), name,
+                    f"has the shape {list(scale.shape)}; expected {columns} in the last dimension")
+    return _quantised(a.x, half, "dst_type", a.dst_type), _floats(a.x, *half[:-1])
+
+
+@_row("npu_gelu_quant(Tensor self, *, Tensor? input_scale=None, Tensor? input_offset=None, str approximate='none',"
+      " str quant_mode='dynamic', int? dst_type=None, str round_mode='rint') -> (Tensor, Tensor)")
+def _gelu_quant(a: Any) -> Results:
+    _one_of("quant_mode", a.quant_mode, "dynamic", "static")
+    static = a.quant_mode == "static"
+    _expect(not static or a.input_scale is not None, "input_scale", "is None; quant_mode 'static' needs it")
+    return _quantised(a.self, a.self.shape, "dst_type", a.dst_type), _floats(a.self, *([0] if static
+                                                                                       else _rows_of(a.self)))
+
+
+# ---- norms -----------------------------------------------------------------------------------------------------------
+
+
+def _norm(x: Tensor, gamma: Tensor, *others: Tuple[str, Optional[Tensor]]) -> None:
+    """gamma and what lies beside it belong to the last dimensions of x."""
+    last = x.shape[x.dim() - gamma.dim():]
+    _shape("gamma", gamma, *last)
+    for name, tensor in others:
+        _shape(name, tensor, *last)
+
+
+@_row("npu_rms_norm_quant(Tensor x, Tensor gamma, Tensor beta, Tensor scale, Tensor offset, float epsilon=1e-06, *,"
+      " int? dst_dtype=None) -> Tensor")
+def _rms_norm_quant(a: Any) -> Results:
+    _norm(a.x, a.gamma, ("beta", a.beta))
+    return _quantised(a.x, a.x.shape, "dst_dtype", a.dst_dtype)
+
+
+@_row("npu_add_rms_norm_quant(Tensor x1, Tensor x2, Tensor gamma, Tensor scales1, Tensor? zero_points1,"
+      " Tensor? beta=None, Tensor? scales2=None, Tensor? zero_points2=None, *, int axis=-1, float epsilon=1e-06,"
+      " bool div_mode=True, int? dst_type=None) -> (Tensor, Tensor, Tensor)")
+def _add_rms_norm_quant(a: Any) -> Results:
+    _expect(a.axis == -1, "axis", f"is {a.axis}; expected -1")
+    _shape("x2", a.x2, *a.x1.shape)
+    _norm(a.x1, a.gamma, ("beta", a.beta))
+    y = _quantised(a.x1, a.x1.shape, "dst_type", a.dst_type)
+    return y, torch.empty_like(y), torch.empty_like(a.x1)
+
+
+@_row("npu_add_rms_norm_dynamic_quant(Tensor x1, Tensor x2, Tensor gamma, *, Tensor? smooth_scale1=None,"
+      " Tensor? smooth_scale2=None, Tensor? beta=None, float epsilon=1e-6, bool[2]? output_mask=None,"
+      " int? y_dtype=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
+def _add_rms_norm_dynamic_quant(a: Any) -> Results:
+    _shape("x2", a.x2, *a.x1.shape)
+    _norm(a.x1, a.gamma, ("beta", a.beta), ("smooth_scale1", a.smooth_scale1), ("smooth_scale2", a.smooth_scale2))
+    made = a.output_mask or [True, a.smooth_scale1 is not None and a.smooth_scale2 is not None]
+    _expect(any(made), "output_mask", "has no True; expected a result")
+    y = [_quantised(a.x1, a.x1.shape, "y_dtype", a.y_dtype) for _ in made]
+    scale = [_floats(a.x1, *(_rows_of(a.x1) if one else [0])) for one in made]
+    y = [one if is_made else one.new_empty([0]) for one, is_made in zip(y, made)]
+    return (*y, torch.empty_like(a.x1), *scale)
+
+
+def _rstd(x: Tensor, gamma: Tensor) -> Tensor:
+    return _floats(x, *x.shape[:x.dim() - gamma.dim()], *[1] * gamma.dim())
+
+
+@_row("npu_rms_norm_dynamic_mx_quant(Tensor x, Tensor gamma, *, Tensor? beta=None, float epsilon=1e-06,"
+      " int scale_alg=0, str round_mode=\"rint\", int dst_type=296) -> (Tensor, Tensor, Tensor)")
+def _rms_norm_dynamic_mx_quant(a: Any) -> Results:
+    _one_of("scale_alg", a.scale_alg, 0, 1)
+    _norm(a.x, a.gamma, ("beta", a.beta))
+    return _quantised(a.x, a.x.shape, "dst_type", a.dst_type), _mx_scales(a.x), _rstd(a.x, a.gamma)
+
+
+@_row("npu_add_rms_norm_dynamic_mx_quant(Tensor x1, Tensor x2, Tensor gamma, *, Tensor? beta=None,"
+      " float epsilon=1e-06, int scale_alg=0, str round_mode=\"rint\", int dst_type=296)"
+      " -> (Tensor, Tensor, Tensor, Tensor)")
+def _add_rms_norm_dynamic_mx_quant(a: Any) -> Results:
+    _one_of("scale_alg", a.scale_alg, 0, 1)
+    _shape("x2", a.x2, *a.x1.shape)
+    _norm(a.x1, a.gamma, ("beta", a.beta))
+    return (_quantised(a.x1, a.x1.shape, "dst_type", a.dst_type), torch.empty_like(a.x1), _mx_scales(a.x1),
+            _rstd(a.x1, a.gamma))
+
+
+# ---- quantisation ----------------------------------------------------------------------------------------------------
+
+
+@_row("npu_dynamic_mx_quant(Tensor input, *, int axis=-1, str round_mode=\"rint\", int dst_type=296,"
+      " int block_size=32, int? scale_alg=0, float dst_type_max=0.0, float max_low_bound=0.0) -> (Tensor, Tensor)")
+def _dynamic_mx_quant(a: Any) -> Results:
+    _expect(-a.input.dim() <= a.axis < a.input.dim(), "axis", f"is {a.axis}; input has {a.input.dim()} dimensions")
+    _expect(a.block_size % 32 == 0 and 0 < a.block_size <= 1024, "block_size",
+            f"is {a.block_size}; expected a multiple of 32, at most 1024")
+    _one_of("scale_alg", a.scale_alg, 0, 1, 2)
+    return _quantised(a.input, a.input.shape, "dst_type", a.dst_type), _mx_scales(a.input, a.axis, a.block_size)
+
+
+@_row("npu_kronecker_quant(Tensor x, Tensor kronecker_p1, Tensor kronecker_p2, float? clip_ratio=None,"
+      " int? dst_dtype=None, float? dst_type_max=None) -> (Tensor out, Tensor quant_scale)")
+def _kronecker_quant(a: Any) -> Results:
+    _shape("x", a.x, None, None, None)
+    _shape("kronecker_p1", a.kronecker_p1, a.x.shape[1], a.x.shape[1])
+    _shape("kronecker_p2", a.kronecker_p2, a.x.shape[2], a.x.shape[2])
+    name = _name("dst_dtype", a.dst_dtype, "int32")
+    _one_of("dst_dtype", name, "int32", "float4_e2m1fn_x2")
+    if name == "int32":
+        return _quantised(a.x, a.x.shape, "dst_dtype", 285), _floats(a.x, a.x.shape[0])
+    flat = a.x.new_empty((a.x.shape[0], a.x.shape[1] * a.x.shape[2]))
+    return _quantised(flat, flat.shape, "dst_dtype", a.dst_dtype), _mx_scales(flat)
+
+
+_QUANT_SCATTER = ("(Tensor{} self, Tensor indices, Tensor updates, Tensor quant_scales, Tensor? quant_zero_points=None,"
+                  " int axis=-2, int quant_axis=-1, str reduce='update', int? dst_type=None, str? round_mode='rint')"
+                  " -> Tensor{}")
+
+
+@_row("npu_quant_scatter" + _QUANT_SCATTER.format("", ""))
+def _quant_scatter(a: Any) -> Results:
+    _expect(a.updates.dim() == a.self.dim(), "updates",
+            f"has {a.updates.dim()} dimensions; expected those of input, {a.self.dim()}")
+    _one_of("reduce", a.reduce, "update")
+    return torch.empty_like(a.self)
+
+
+@_row("npu_quant_scatter_" + _QUANT_SCATTER.format("(a!)", "(a!)"))
+def _quant_scatter_(a: Any) -> Results:
+    _quant_scatter(a)
+    return a.self
+
+
+# ---- scatter: only moves elements ------------------------------------------------------------------------------------
+
+
+def _scatter_nd(a: Any) -> Results:
+    depth = a.indices.shape[-1]
+    _of("updates", a.updates, a.self.dtype)
+    _shape("updates", a.updates, *a.indices.shape[:-1], *a.self.shape[depth:])
+    return torch.empty_like(a.self)
+
+
+def _scattered(a: Any, into: Tensor) -> Tensor:
+    into[tuple(a.indices.long().unbind(-1))] = a.updates
+    return into
+
+
+_row("npu_scatter_nd_update(Tensor self, Tensor indices, Tensor updates) -> Tensor",
+     values=lambda a: _scattered(a, a.self.clone()))(_scatter_nd)
+
+
+@_row("npu_scatter_nd_update_(Tensor(a!) self, Tensor indices, Tensor updates) -> Tensor(a!)",
+      values=lambda a: _scattered(a, a.self))
+def _scatter_nd_(a: Any) -> Results:
+    _scatter_nd(a)
+    return a.self
+
+
+# ---- products --------------------------------------------------------------------------------------------------------
+
+
+def is_transposed(matrix: Tensor) -> bool:
+    """Whether the last two dimensions lie in memory the other way round."""
+    return matrix.dim() > 1 and matrix.stride(-2) == 1 and matrix.stride(-1) == matrix.shape[-2]
+
+
+def quant_matmul_mx(a: Any) -> Tensor:
+    """npu_quant_matmul with scales of microscaling: x1 and x2 of 8 or 4 bits, a scale for each 32 elements of K, in
+    pairs. Of 4-bit matrices two elements are in a byte, along the dimension that is contiguous.
+
+    The rule that scales have K / 64 pairs, rounded up, is the device's own check (vllm-ascend pull request 12201).
+    """
+    packed = [_name(name, dtype, "") in _FLOAT4 for name, dtype in (("x1_dtype", a.x1_dtype), ("x2_dtype", a.x2_dtype))]
+    turned = is_transposed(a.x2)
+    k = a.x1.shape[-1] * (2 if packed[0] else 1)
+    rows = a.x2.shape[-2] * (2 if packed[1] and turned else 1)
+    columns = a.x2.shape[-1] * (2 if packed[1] and not turned else 1)
+    _expect(rows == k, "x2", f"has the shape {list(a.x2.shape)}, {'' if turned else 'not '}transposed, so K is {rows}; "
+            f"x1 has K {k}")
+    _strict(k % 64 == 0 or not packed[0], "x1", f"has K {k}; expected a multiple of 64")
+    pairs = _ceiling(k, 64)
+    _shape("scale", a.scale, *([pairs, columns, 2] if turned or a.scale.shape[0] == pairs else [columns, pairs, 2]))
+    _shape("pertoken_scale", a.pertoken_scale, a.x1.shape[-2], pairs, 2)
+    if a.group_sizes:
+        _one_of("group_sizes", list(a.group_sizes), [1, 1, 32])
+    return a.x1.new_empty((*a.x1.shape[:-1], columns),
+                          dtype=_stored("output_dtype", _name("output_dtype", a.output_dtype, "bfloat16")))
+
+
+def _columns(weight: Tensor, x: Tensor) -> int:
+    """N of a weight [.., K, N], of which int4 in words has eight in an element along the contiguous dimension."""
+    packed = weight.dtype == torch.int32 or (weight.dtype == torch.float32 and x.dtype != torch.float32)
+    return weight.shape[-1] * (8 if packed and not is_transposed(weight) else 1)
+
+
+_GROUPED = ("(Tensor[] x, Tensor[] weight, *, Tensor[]? bias=None, Tensor[]? scale=None, Tensor[]? offset=None,"
+            " Tensor[]? antiquant_scale=None, Tensor[]? antiquant_offset=None, Tensor[]? per_token_scale=None,"
+            " {} group_list=None, Tensor[]? activation_input=None, Tensor[]? activation_quant_scale=None,"
+            " Tensor[]? activation_quant_offset=None, int? split_item=0, int? group_type=None,"
+            " int? group_list_type=0, int? act_type=0, {}) -> Tensor[]")
+
+
+@_row("npu_grouped_matmul" + _GROUPED.format(
+      "Tensor?", "int[]? tuning_config=None, int? output_dtype=None, int? x_dtype=None, int? weight_dtype=None,"
+      " int? scale_dtype=None, int? per_token_scale_dtype=None"),
+      "npu_grouped_matmul.List" + _GROUPED.format("int[]?", "int? output_dtype=None"))
+def _grouped_matmul(a: Any) -> Results:
+    _expect(a.x and a.weight, "x" if not a.x else "weight", "is empty; expected a tensor or more")
+    _one_of("split_item", a.split_item, 0, 1, 2, 3)
+    _expect(a.group_type in (-1, 0, 2) or isinstance(a.group_list, list), "group_type",
+            f"is {a.group_type}; expected -1, 0 or 2")
+    _strict(len(a.x) <= 128, "x", f"has {len(a.x)} tensors; expected at most 128")
+    x, name = a.x, _name("output_dtype", a.output_dtype, str(a.x[0].dtype)[len("torch."):])
+    dtype = _stored("output_dtype", name)
+    one = len(a.weight) == 1 and a.weight[0].dim() == 3
+    for i, tensor in enumerate(x):
+        weight = a.weight[0 if len(a.weight) == 1 else min(i, len(a.weight) - 1)]
+        unpacked = tensor.dtype == weight.dtype or tensor.dtype in (torch.float16, torch.bfloat16)
+        if a.group_type != 2 and unpacked and weight.dtype not in (torch.int32, torch.float32):
+            _expect(tensor.shape[-1] == weight.shape[-2], "weight",
+                    f"has {weight.shape[-2]} rows; x has {tensor.shape[-1]} columns")
+    experts = a.weight[0].shape[0] if one else len(a.weight)
+    if a.per_token_scale:
+        rows = sum(tensor.shape[0] for tensor in x)
+        if a.per_token_scale[0].dim() == 1:
+            _shape("per_token_scale", a.per_token_scale[0], rows)
+        _strict(x[0].dim() == 2, "x", f"has {x[0].dim()} dimensions; expected 2 with per-token scales")
+    if isinstance(a.group_list, Tensor) and a.group_list_type in (0, 1) and a.group_type == 0 and one:
+        _shape("group_list", a.group_list, experts)
+    if a.split_item in (0, 1) and a.group_type != 2:
+        if a.split_item == 1:
+            ends = [0, *(int(end) for end in a.group_list)]
+            return [x[0].new_empty((end - begin, _columns(a.weight[0 if one else i], x[0])), dtype=dtype)
+                    for i, (begin, end) in enumerate(zip(ends, ends[1:]))]
+        return [tensor.new_empty((*tensor.shape[:-1], _columns(a.weight[0 if one else i], tensor)), dtype=dtype)
+                for i, tensor in enumerate(x)]
+    shape: Tuple[int, ...] = (sum(tensor.shape[0] for tensor in x), _columns(a.weight[0], x[0]))
+    if a.group_type == 2 and a.split_item in (0, 1):
+        return [x[0].new_empty((x[0].shape[0], _columns(weight, x[0])), dtype=dtype) for weight in a.weight]
+    return [x[0].new_empty((a.group_list.shape[0], *shape) if a.group_type == 2 else shape, dtype=dtype)]
+
+
+@_row("npu_grouped_matmul_finalize_routing(Tensor x, Tensor w, Tensor group_list, *, Tensor? scale=None,"
+      " Tensor? bias=None, Tensor? offset=None, Tensor? pertoken_scale=None, Tensor? shared_input=None,"
+      " Tensor? logit=None, Tensor? row_index=None, int? dtype=None, float? shared_input_weight=1.0,"
+      " int? shared_input_offset=0, int? output_bs=0, int? group_list_type=1, int[]? tuning_config=None,"
+      " int? x_dtype=None, int? w_dtype=None, int? scale_dtype=None, int? pertoken_scale_dtype=None) -> Tensor")
+def _grouped_matmul_finalize_routing(a: Any) -> Results:
+    _shape("x", a.x, None, None)
+    _shape("w", a.w, None, None, None)
+    _one_of("dtype", _name("dtype", a.dtype, "float32"), "float32")
+    return _floats(a.x, a.output_bs or a.x.shape[0], _columns(a.w, a.x))
+
+
+@_row("npu_grouped_matmul_swiglu_quant(Tensor x, Tensor weight, Tensor group_list, Tensor weight_scale,"
+      " Tensor x_scale, *, Tensor? bias=None, Tensor? offset=None) -> (Tensor, Tensor, Tensor)")
+def _grouped_matmul_swiglu_quant(a: Any) -> Results:
+    _of("x", a.x, torch.int8)
+    _shape("x", a.x, None, None)
+    _shape("x_scale", a.x_scale, a.x.shape[0])
+    columns = a.weight_scale.shape[-1]
+    _expect(columns % 2 == 0, "weight_scale", f"has {columns} columns; expected an even number")
+    return a.x.new_empty((a.x.shape[0], columns // 2)), _floats(a.x, a.x.shape[0]), _floats(a.x)
+
+
+@_row("npu_grouped_matmul_swiglu_quant_v2(Tensor x, Tensor[] weight, Tensor[] weight_scale, Tensor x_scale,"
+      " Tensor group_list, *, Tensor? smooth_scale=None, Tensor[]? weight_assist_matrix=None, Tensor? bias=None,"
+      " int? dequant_mode=0, int? dequant_dtype=0, int? quant_mode=0, int? quant_dtype=1, int? group_list_type=0,"
+      " int[]? tuning_config=None, int? x_dtype=None, int? weight_dtype=None, int? weight_scale_dtype=None,"
+      " int? x_scale_dtype=None) -> (Tensor, Tensor)")
+def _grouped_matmul_swiglu_quant_v2(a: Any) -> Results:
+    for name, tensors in ("weight", a.weight), ("weight_scale", a.weight_scale):
+        _expect(len(tensors) == 1, name, f"has {len(tensors)} tensors; expected one")
+    mx = a.weight_scale_dtype is not None
+    if mx:
+        _shape("weight_scale", a.weight_scale[0], None, None, None, 2)
+    columns = a.weight_scale[0].shape[2 if mx else -1]
+    _expect(columns % 2 == 0 and columns > 0, "weight_scale", f"has {columns} columns; expected an even number")
+    y = _quantised(a.x, (a.x.shape[0], columns // 2), "quant_dtype", a.quant_dtype)
+    return y, _mx_scales(a.x.new_empty((a.x.shape[0], columns // 2))) if mx else _floats(a.x, a.x.shape[0])
+
+
+@_row("npu_quant_matmul_dequant(Tensor x, Tensor quantized_weight, Tensor weight_scale, *, Tensor? bias=None,"
+      " Tensor? x_scale=None, Tensor? x_offset=None, Tensor? smooth_scale=None, str? quant_mode='pertoken') -> Tensor")
+def _quant_matmul_dequant(a: Any) -> Results:
+    _of("x", a.x, torch.float16)
+    _of("quantized_weight", a.quantized_weight, torch.int8)
+    _of("weight_scale", a.weight_scale, torch.float32)
+    _shape("x", a.x, None, None)
+    _shape("quantized_weight", a.quantized_weight, None, a.x.shape[1])
+    _shape("weight_scale", a.weight_scale, a.quantized_weight.shape[0])
+    return a.x.new_empty((a.x.shape[0], a.weight_scale.shape[0]))
+
+
+@_row("npu_quant_grouped_matmul_dequant(Tensor x, Tensor quantized_weight, Tensor weight_scale, Tensor group_list, *,"
+      " Tensor? bias=None, Tensor? x_scale=None, Tensor? x_offset=None, Tensor? smooth_scale=None,"
+      " str? quant_mode='pertoken') -> Tensor")
+def _quant_grouped_matmul_dequant(a: Any) -> Results:
+    _of("x", a.x, torch.float16)
+    _of("quantized_weight", a.quantized_weight, torch.int8)
+    _of("weight_scale", a.weight_scale, torch.float32)
+    _shape("x", a.x, None, None)
+    _shape("quantized_weight", a.quantized_weight, None, None, a.x.shape[1])
+    _shape("weight_scale", a.weight_scale, *a.quantized_weight.shape[:2])
+    return a.x.new_empty((a.x.shape[0], a.weight_scale.shape[1]))
+
+
+@_row("npu_quant_matmul_reduce_sum(Tensor x1, Tensor x2, *, Tensor? x1_scale=None, Tensor? x2_scale=None) -> Tensor")
+def _quant_matmul_reduce_sum(a: Any) -> Results:
+    _shape("x1", a.x1, None, None, None)
+    _shape("x2", a.x2, a.x1.shape[0], None, None)
+    return a.x1.new_empty((a.x1.shape[1], a.x2.shape[2]), dtype=torch.bfloat16)
+
+
+@_row("npu_weight_quant_batchmatmul(Tensor x, Tensor weight, Tensor antiquant_scale, Tensor? antiquant_offset=None,"
+      " Tensor? quant_scale=None, Tensor? quant_offset=None, Tensor? bias=None, int antiquant_group_size=0,"
+      " int inner_precise=0, int? weight_dtype=None) -> Tensor")
+def _weight_quant_batchmatmul(a: Any) -> Results:
+    _shape("x", a.x, None, None)
+    _of("x", a.x, torch.float16, torch.bfloat16)
+    _one_of("inner_precise", a.inner_precise, 0, 1)
+    size = a.antiquant_group_size
+    _expect(size == 0 or (size >= 32 and size % 32 == 0 and size < a.x.shape[1]), "antiquant_group_size",
+            f"is {size}; expected 0, or a multiple of 32 that is less than K, {a.x.shape[1]}")
+    columns = _columns(a.weight, a.x)
+    if size:
+        _shape("antiquant_scale", a.antiquant_scale, _ceiling(a.x.shape[1], size), columns)
+    return a.x.new_empty((a.x.shape[0], columns), dtype=a.x.dtype if a.quant_scale is None else torch.int8)
+
+
+@_row("npu_transpose_quant_batchmatmul(Tensor x1, Tensor x2, int dtype, *, Tensor? bias=None, Tensor? x1_scale=None,"
+      " Tensor? x2_scale=None, int[]? group_sizes=None, int[]? perm_x1=None, int[]? perm_x2=None, int[]? perm_y=None,"
+      " int? batch_split_factor=1, int? x1_dtype=None, int? x2_dtype=None) -> Tensor")
+def _transpose_quant_batchmatmul(a: Any) -> Results:
+    first, second = a.perm_x1 or [0, 1, 2], a.perm_x2 or [0, 1, 2]
+    _shape("x1", a.x1, None, None, None)
+    _shape("x2", a.x2, None, None, None)
+    batch, rows, k = (a.x1.shape[first[i]] for i in range(3))
+    _expect(a.x2.shape[second[1]] == k, "x2", f"has K {a.x2.shape[second[1]]}; x1 has K {k}")
+    _expect(a.x2.shape[second[0]] == batch, "x2", f"has {a.x2.shape[second[0]]} matrices; x1 has {batch}")
+    return a.x1.new_empty((rows, batch, a.x2.shape[second[2]]), dtype=_stored("dtype", _name("dtype", a.dtype, "")))
+
+
+@_row("npu_matmul_compress_dequant(Tensor x1, Tensor x2, Tensor compress_index, Tensor bias, Tensor scale, *,"
+      " Tensor? offsetW=None, int? offsetX=None) -> Tensor")
+def _matmul_compress_dequant(a: Any) -> Results:
+    for name, tensor, dtype, ndim in (("x1", a.x1, torch.int8, 2), ("x2", a.x2, torch.int8, 1),
+                                      ("compress_index", a.compress_index, torch.int8, 1),
+                                      ("bias", a.bias, torch.int32, 2)):
+        _of(name, tensor, dtype)
+        _shape(name, tensor, *[None] * ndim)
+    return a.x1.new_empty((a.x1.shape[0], a.bias.shape[1]), dtype=torch.float16)
+
+
+# ---- mixtures of experts ---------------------------------------------------------------------------------------------
+
+
+@_row("npu_moe_init_routing(Tensor x, Tensor row_idx, Tensor expert_idx, int active_num) -> (Tensor, Tensor, Tensor)")
+def _moe_init_routing(a: Any) -> Results:
+    _shape("x", a.x, None, None)
+    _shape("row_idx", a.row_idx, a.x.shape[0], None)
+    _shape("expert_idx", a.expert_idx, *a.row_idx.shape)
+    rows, k = a.row_idx.shape
+    indices = a.row_idx.new_empty((rows * k,))
+    return a.x.new_empty((min(rows, a.active_num) * k, a.x.shape[1])), indices, torch.empty_like(indices)
+
+
+#: By quant_mode of npu_moe_init_routing_v2: the type of x, and elements in a block that has a scale; 0: a row has one,
+#: None: there is no scale. The modes of microscaling have an even number of blocks.
+_ROUTED = {-1: (None, 0), 0: ("int8", None), 1: ("int8", 0), 2: ("float8_e5m2", 32), 3: ("float8_e4m3fn", 32)}
+
+
+@_row("npu_moe_init_routing_v2(Tensor x, Tensor expert_idx, *, Tensor? scale=None, Tensor? offset=None,"
+      " int active_num=-1, int expert_capacity=-1, int expert_num=-1, int drop_pad_mode=0,"
+      " int expert_tokens_num_type=0, bool expert_tokens_num_flag=False, int quant_mode=-1,"
+      " int[2] active_expert_range=[], int row_idx_type=0, int? x_dtype=None) -> (Tensor, Tensor, Tensor, Tensor)")
+def _moe_init_routing_v2(a: Any) -> Results:
+    _shape("x", a.x, None, None)
+    _shape("expert_idx", a.expert_idx, a.x.shape[0], None)
+    _one_of("drop_pad_mode", a.drop_pad_mode, 0, 1)
+    _one_of("expert_tokens_num_type", a.expert_tokens_num_type, 0, 1, 2)
+    _one_of("row_idx_type", a.row_idx_type, 0, 1)
+    if a.quant_mode not in _ROUTED:
+        raise NotImplementedError(f"quant_mode: is {a.quant_mode}; npuquant knows the shapes of -1 to 3")
+    experts, columns = a.expert_num, a.x.shape[1]
+    if a.active_expert_range:
+        first, last = a.active_expert_range
+        _expect(0 <= first < last <= 10240, "active_expert_range",
+                f"is {[first, last]}; expected an increasing range within 0 to 10240")
+        experts = last - first
+    if a.scale is not None:
+        if a.quant_mode == 1:
+            _expect(list(a.scale.shape) in ([experts, columns], [1, columns]), "scale",
+                    f"has the shape {list(a.scale.shape)}; expected [{experts}, {columns}] or [1, {columns}]")
+        elif a.quant_mode in (-1, 0):
+            _shape("scale", a.scale, a.x.shape[0] if a.quant_mode else 1)
+    total = a.x.shape[0] * a.expert_idx.shape[1]
+    name, block = _ROUTED[a.quant_mode]
+    if a.drop_pad_mode == 1:
+        rows: Tuple[int, ...] = (a.expert_num, a.expert_capacity)
+        scales: Tuple[int, ...] = (a.expert_num * a.expert_capacity,)
+    else:
+        rows = scales = (total if a.active_num <= 0 else min(a.active_num, total),)
+    if block is None:
+        scales = ()
+    elif block:
+        scales = (*scales, 2 * _ceiling(columns, 2 * block))
+    counts: Tuple[int, ...] = (experts, 2)[:2 if a.expert_tokens_num_type == 2 else 1]
+    return (a.x.new_empty((*rows, columns), dtype=a.x.dtype if name is None else _stored("quant_mode", name)),
+            a.x.new_empty((total,), dtype=torch.int32),
+            a.x.new_empty(counts if a.expert_tokens_num_flag else (), dtype=torch.int64),
+            a.x.new_empty(scales, dtype=_stored("quant_mode", "float8_e8m0fnu") if block else torch.float32))
+
+
+_RANKS = ("str group_ep, int ep_world_size, int ep_rank_id, int moe_expert_num, *,")
+_SHARED = (" str group_tp=\"\", int tp_world_size=0, int tp_rank_id=0, int expert_shard_type=0,"
+           " int shared_expert_num=1, int shared_expert_rank_num=0,")
+_SEVEN = " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
+
+
+def _ranks(a: Any) -> None:
+    _expect(0 <= a.ep_rank_id < a.ep_world_size, "ep_rank_id",
+            f"is {a.ep_rank_id}; expected 0 to {a.ep_world_size - 1}")
+    _expect(0 <= a.shared_expert_rank_num < a.ep_world_size, "shared_expert_rank_num",
+            f"is {a.shared_expert_rank_num}; expected 0 to {a.ep_world_size - 1}")
+
+
+def _dispatched(a: Any, dtype: torch.dtype, indices: Callable[[int, int], int]) -> Results:
+    """What a rank receives at most; indices says how many int32 the third result has."""
+    _ranks(a)
+    _shape("x", a.x, None, None)
+    _shape("expert_ids", a.expert_ids, a.x.shape[0], None)
+    _strict(1024 <= a.x.shape[1] <= 8192, "x", f"has {a.x.shape[1]} columns; expected 1024 to 8192")
+    _strict(0 < a.moe_expert_num <= 1024, "moe_expert_num", f"is {a.moe_expert_num}; expected 1 to 1024")
+    k, shared = a.expert_ids.shape[1], a.shared_expert_rank_num
+    total = a.global_bs or a.x.shape[0] * a.ep_world_size
+    if a.ep_rank_id < shared:
+        experts, rows = 1, total // shared
+    else:
+        experts = a.moe_expert_num // (a.ep_world_size - shared)
+        rows = total * min(experts, k)
+    received, times = a.ep_world_size * experts, max(a.tp_world_size, 1)
+    return (a.x.new_empty((rows * times, a.x.shape[1]), dtype=dtype), _floats(a.x, rows * times),
+            a.x.new_empty((indices(a.x.shape[0] * k, rows),), dtype=torch.int32),
+            a.x.new_empty((experts,), dtype=torch.int64),
+            a.x.new_empty((received * (2 if a.tp_world_size == 2 else 1),), dtype=torch.int32),
+            a.x.new_empty((a.tp_world_size,), dtype=torch.int32), _floats(a.x, 0 if a.expert_scales is None else rows))
+
+
+@_row("npu_moe_distribute_dispatch(Tensor x, Tensor expert_ids, " + _RANKS + " Tensor? scales=None,"
+      " Tensor? x_active_mask=None, Tensor? expert_scales=None," + _SHARED +
+      " int quant_mode=0, int global_bs=0, int expert_token_nums_type=1)" + _SEVEN)
+def _moe_distribute_dispatch(a: Any) -> Results:
+    quantised = a.scales is not None or a.quant_mode != 0
+    return _dispatched(a, torch.int8 if quantised else a.x.dtype, lambda routed, rows: routed)
+
+
+@_row("npu_moe_distribute_dispatch_v2(Tensor x, Tensor expert_ids, " + _RANKS + " Tensor? scales=None,"
+      " Tensor? x_active_mask=None, Tensor? expert_scales=None, Tensor? elastic_info=None,"
+      " Tensor? performance_info=None," + _SHARED + " int quant_mode=0, int global_bs=0, int expert_token_nums_type=1,"
+      " str comm_alg=\"\", int zero_expert_num=0, int copy_expert_num=0, int const_expert_num=0, int? y_dtype=None,"
+      " int? x_dtype=None, int? scales_dtype=None)" + _SEVEN)
+def _moe_distribute_dispatch_v2(a: Any) -> Results:
+    _one_of("expert_token_nums_type", a.expert_token_nums_type, 0, 1)
+    if a.elastic_info is not None or a.quant_mode not in (0, 1, 2) or a.y_dtype is not None:
+        raise NotImplementedError("npuquant knows no shapes of npu_moe_distribute_dispatch_v2 with elastic_info, "
+                                  "y_dtype, or a quant_mode that is not 0, 1 or 2")
+    return _dispatched(a, a.x.dtype if a.quant_mode == 0 else torch.int8,
+                       lambda routed, rows: max(routed, 128 * rows))
+
+
+def _combined(a: Any) -> Results:
+    _ranks(a)
+    _shape("expand_x", a.expand_x, None, None)
+    _shape("expert_scales", a.expert_scales, *a.expert_ids.shape)
+    return a.expand_x.new_empty((a.expert_ids.shape[0], a.expand_x.shape[1]))
+
+
+_row("npu_moe_distribute_combine(Tensor expand_x, Tensor expert_ids, Tensor expand_idx, Tensor ep_send_counts,"
+     " Tensor expert_scales, " + _RANKS + " Tensor? tp_send_counts=None, Tensor? x_active_mask=None,"
+     " Tensor? activation_scale=None, Tensor? weight_scale=None, Tensor? group_list=None, Tensor? expand_scales=None,"
+     " Tensor? shared_expert_x=None," + _SHARED +
+     " int global_bs=0, int out_dtype=0, int comm_quant_mode=0, int group_list_type=0) -> Tensor")(_combined)
+_row("npu_moe_distribute_combine_v2(Tensor expand_x, Tensor expert_ids, Tensor assist_info_for_combine,"
+     " Tensor ep_send_counts, Tensor expert_scales, " + _RANKS + " Tensor? tp_send_counts=None,"
+     " Tensor? x_active_mask=None, Tensor? expand_scales=None, Tensor? shared_expert_x=None,"
+     " Tensor? elastic_info=None, Tensor? ori_x=None, Tensor? const_expert_alpha_1=None,"
+     " Tensor? const_expert_alpha_2=None, Tensor? const_expert_v=None, Tensor? performance_info=None," + _SHARED +
+     " int global_bs=0, int comm_quant_mode=0, str comm_alg=\"\", int zero_expert_num=0, int copy_expert_num=0,"
+     " int const_expert_num=0) -> Tensor")(_combined)
+
+# ---- rules of operators that npuquant computes --------------------------------------------------------------------------
+# Each is what the page of the operator in docs/zh/custom_APIs/torch_npu says of the series A2 and A3.
+
+
+def _dynamic_rules(a: Any) -> None:
+    _of("input", a.input, torch.float16, torch.bfloat16)
+    _expect(a.input.dim() > 1, "input", "has one dimension; expected more")
+    _of("smooth_scales", a.smooth_scales, torch.float16, torch.bfloat16)
+    _of("group_index", a.group_index, torch.int32)
+
+
+def _asymmetric_rules(a: Any) -> None:
+    _dynamic_rules(a)
+    _of("smooth_scales", a.smooth_scales, a.input.dtype)
+    groups = 1 if a.group_index is None else a.group_index.shape[0]
+    _expect(1 <= groups <= 1024, "group_index", f"has {groups} groups; expected 1 to 1024")
+
+
+def _group_rules(a: Any) -> None:
+    _of("offset", a.offset, a.scale.dtype)
+    _expect(a.scale.shape[0] > 0, "scale", "has no groups; expected one or more")
+
+
+def _product_rules(a: Any) -> None:
+    for name, matrix in ("x1", a.x1), ("x2", a.x2):
+        _expect(matrix.shape[-1] <= 65535, name, f"has {matrix.shape[-1]} columns; expected at most 65535")
+    if a.pertoken_scale is not None:
+        _expect(a.x1.dim() == 2, "x1", f"has {a.x1.dim()} dimensions; expected 2 with per-token scales")
+
+
+RULES: Dict[str, Callable[[Any], None]] = {
+    "npu_dynamic_quant": _dynamic_rules,
+    "npu_dynamic_quant_asymmetric": _asymmetric_rules,
+    "npu_group_quant": _group_rules,
+    "npu_quant_matmul": _product_rules,
+}
+
+
+def check(name: str, values: Sequence[Any], keywords: Dict[str, Any]) -> Any:
+    """Applies the rules of an operator to its arguments, and returns these by their names."""
+    a = bound(getattr(torch.ops.npuquant, name).default._schema, values, keywords)
+    if chosen.strict and name in RULES:
+        try:
+            RULES[name](a)
+        except ValueError as error:
+            raise ValueError(f"{error}; the device refuses it (strict)") from None
+    return a
+
+
+# ---- PyTorch's operators ---------------------------------------------------------------------------------------------
+
+_warned = set()
+
+
+def bound(schema: Any, values: Sequence[Any], keywords: Dict[str, Any]) -> SimpleNamespace:
+    """The arguments by name, with the defaults, which PyTorch leaves out."""
+    arguments = {argument.name: argument.default_value for argument in schema.arguments}
+    arguments.update(zip(arguments, values))
+    return SimpleNamespace(**{**arguments, **keywords})
+
+
+def not_computed(name: str) -> NotImplementedError:
+    return NotImplementedError(f"torch_npu.{name}: npuquant knows the shapes and types of its results, not their "
+                               "values; install(values=\"zeros\") returns zeros for them")
+
+
+def zeros_for(name: str, results: Results) -> Results:
+    """Zeros in place of values, if install() was told to return them; otherwise an error."""
+    if chosen.values != "zeros":
+        raise not_computed(name)
+    if name not in _warned:
+        _warned.add(name)
+        warnings.warn(f"torch_npu.{name} returns zeros: npuquant does not compute its values", stacklevel=4)
+    return [one.zero_() for one in results] if isinstance(results, (list, tuple)) else results.zero_()
+
+
+def operator(name: str) -> Any:
+    """The operator of a row, which PyTorch knows from the first use on."""
+    row, library = ROWS[name], operators._library
+    if not hasattr(torch.ops.npuquant, name):
+        for schema in row.schemas:
+            _define(library, name, schema, row)
+        packet = getattr(torch.ops.npuquant, name)
+        if "Tensor self," in row.schemas[0]:
+            packet.__class__ = operators.OperatorOnSelf
+    return getattr(torch.ops.npuquant, name)
+
+
+def _define(library: torch.library.Library, name: str, schema: str, row: Row) -> None:
+    parsed = torch._C.parse_schema(f"npuquant::{schema}")
+    in_place = "(a!)" in schema
+
+    def as_declared(results: Any) -> Any:
+        return tuple(results) if isinstance(results, (list, tuple)) and "Tensor[]" not in schema[-9:] else results
+
+    def shapes(*values: Any, **keywords: Any) -> Any:
+        return as_declared(row.results(bound(parsed, values, keywords)))
+
+    def kernel(*values: Any, **keywords: Any) -> Any:
+        a = bound(parsed, values, keywords)
+        results = row.results(a)
+        if row.values is not None:
+            return row.values(a)
+        if in_place and chosen.values == "zeros":
+            return results
+        return as_declared(zeros_for(name, results))
+
+    overload = schema.partition("(")[0]
+    library.define(schema)
+    library.impl(overload, kernel, "CompositeExplicitAutograd")
+    library.impl(overload, shapes, "Meta")
+    if hasattr(torch.library, "fallthrough_kernel"):
+        library.impl(overload, torch.library.fallthrough_kernel, "Autograd")
+    else:
+        library.impl(overload, shapes, "AutogradMeta")

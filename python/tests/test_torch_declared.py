@@ -1,0 +1,473 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators of torch_npu of which the stand-in knows schemas, shapes and types, but no values; and strict."""
+import subprocess
+import sys
+import unittest.mock
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian: python3-torch)")
+
+from npuquant import torch_npu as stand_in  # noqa: E402
+from npuquant.torch_npu import _declared  # noqa: E402
+
+PYTORCH_2 = hasattr(torch, "compile")
+needs_pytorch_2 = pytest.mark.skipif(not PYTORCH_2, reason=f"PyTorch {torch.__version__} does not have it")
+FLOAT8 = getattr(torch, "float8_e4m3fn", None)
+h, f, i1, i4, i8, u1 = torch.float16, torch.float32, torch.int8, torch.int32, torch.int64, torch.uint8
+EXPERTS = {"group_ep": "hccl", "ep_world_size": 8, "ep_rank_id": 1, "moe_expert_num": 32}
+
+
+@pytest.fixture(autouse=True)
+def installed():
+    stand_in.install()
+    yield
+    stand_in.uninstall()
+
+
+def t(*shape, dtype=h):
+    return torch.ones(shape, dtype=dtype)
+
+
+def turned(*shape, dtype=u1):
+    """A matrix that lies the other way round in memory."""
+    return t(shape[1], shape[0], dtype=dtype).transpose(0, 1)
+
+
+#: For each operator one call or more: arguments, keywords, and shape and type of each result.
+CALLS = [
+    ("npu_swiglu", [t(3, 8)], {}, [((3, 4), h)]),
+    ("npu_swiglu", [t(6, 8)], {"dim": 0}, [((3, 8), h)]),
+    ("npu_clipped_swiglu", [t(3, 8)], {"limit": 5.0}, [((3, 4), h)]),
+    ("npu_swiglu_quant", [t(3, 16)], {"smooth_scales": t(2, 8, dtype=f), "quant_mode": 1,
+                                      "group_index": t(2, dtype=i4)}, [((3, 8), i1), ((3,), f)]),
+    ("npu_swiglu_quant", [t(3, 16)], {"dst_type": 16, "quant_mode": 1}, [((3, 1), i4), ((3,), f)]),
+    ("npu_swiglu_group_quant", [t(3, 512)], {"dst_type": 296, "quant_mode": 2},
+     [((3, 128), u1), ((3, 4, 2), u1), ((0,), h)]),
+    ("npu_dequant_swiglu_quant", [t(3, 16, dtype=i4)], {"weight_scale": t(2, 16, dtype=f), "quant_mode": 1},
+     [((3, 8), i1), ((3,), f)]),
+    ("npu_gelu_quant", [t(3, 8)], {"dst_type": 1}, [((3, 8), i1), ((3,), f)]),
+    ("npu_rms_norm_quant", [t(3, 8), t(8), t(8), t(1), t(1)], {}, [((3, 8), i1)]),
+    ("npu_add_rms_norm_quant", [t(3, 8), t(3, 8), t(8), t(8), None], {}, [((3, 8), i1), ((3, 8), i1), ((3, 8), h)]),
+    ("npu_add_rms_norm_dynamic_quant", [t(3, 8), t(3, 8), t(8)], {"smooth_scale1": t(8)},
+     [((3, 8), i1), ((0,), i1), ((3, 8), h), ((3,), f), ((0,), f)]),
+    ("npu_add_rms_norm_dynamic_quant", [t(3, 8), t(3, 8), t(8)], {"output_mask": [True, True], "y_dtype": 16},
+     [((3, 1), i4), ((3, 1), i4), ((3, 8), h), ((3,), f), ((3,), f)]),
+    ("npu_rms_norm_dynamic_mx_quant", [t(3, 96), t(96)], {}, [((3, 48), u1), ((3, 2, 2), u1), ((3, 1), f)]),
+    ("npu_add_rms_norm_dynamic_mx_quant", [t(3, 64), t(3, 64), t(64)], {},
+     [((3, 32), u1), ((3, 64), h), ((3, 1, 2), u1), ((3, 1), f)]),
+    ("npu_dynamic_mx_quant", [t(3, 2144)], {}, [((3, 1072), u1), ((3, 34, 2), u1)]),
+    ("npu_dynamic_mx_quant", [t(100, 8)], {"axis": 0, "dst_type": 290}, [((100, 8), u1), ((2, 8, 2), u1)]),
+    ("npu_kronecker_quant", [t(5, 4, 16), t(4, 4), t(16, 16)], {"clip_ratio": 0.9, "dst_dtype": 3},
+     [((5, 4, 2), i4), ((5,), f)]),
+    ("npu_quant_scatter", [t(2, 8, 4, dtype=i1), t(2, dtype=i4), t(2, 1, 4), t(4)], {}, [((2, 8, 4), i1)]),
+    ("npu_quant_scatter_", [t(2, 8, 4, dtype=i1), t(2, dtype=i4), t(2, 1, 4), t(4)], {}, [((2, 8, 4), i1)]),
+    ("npu_scatter_nd_update", [t(4, 3), torch.tensor([[1], [3]]), t(2, 3)], {}, [((4, 3), h)]),
+    ("npu_scatter_nd_update_", [t(4, 3), torch.tensor([[1], [3]]), t(2, 3)], {}, [((4, 3), h)]),
+    ("npu_grouped_matmul", [[t(6, 8)], [t(3, 8, 5)]],
+     {"group_list": torch.tensor([1, 2, 6]), "group_type": 0, "split_item": 3}, [((6, 5), h)]),
+    ("npu_grouped_matmul", [[t(6, 8, dtype=i1)], [t(3, 8, 5, dtype=i1)]],
+     {"scale": [t(3, 5, dtype=f)], "per_token_scale": [t(6, dtype=f)], "output_dtype": 15, "split_item": 2,
+      "group_list": torch.tensor([1, 2, 6]), "group_type": 0}, [((6, 5), torch.bfloat16)]),
+    ("npu_grouped_matmul", [[t(2, 8), t(3, 8)], [t(8, 5), t(8, 7)]], {"group_type": -1}, [((2, 5), h), ((3, 7), h)]),
+    ("npu_grouped_matmul_finalize_routing", [t(6, 8, dtype=i1), t(3, 8, 16, dtype=i1), torch.tensor([1, 2, 6])],
+     {"output_bs": 4}, [((4, 16), f)]),
+    ("npu_grouped_matmul_swiglu_quant",
+     [t(6, 8, dtype=i1), t(3, 8, 16, dtype=i1), torch.tensor([1, 2, 6]), t(3, 16, dtype=f), t(6, dtype=f)], {},
+     [((6, 8), i1), ((6,), f), ((), f)]),
+    ("npu_grouped_matmul_swiglu_quant_v2",
+     [t(6, 8, dtype=i1), [t(3, 8, 16, dtype=i1)], [t(3, 16, dtype=f)], t(6, dtype=f), torch.tensor([1, 2, 6])], {},
+     [((6, 8), i1), ((6,), f)]),
+    ("npu_quant_matmul_dequant", [t(6, 8), t(5, 8, dtype=i1), t(5, dtype=f)], {}, [((6, 5), h)]),
+    ("npu_quant_grouped_matmul_dequant", [t(6, 8), t(3, 5, 8, dtype=i1), t(3, 5, dtype=f), torch.tensor([1, 2, 6])], {},
+     [((6, 5), h)]),
+    ("npu_quant_matmul_reduce_sum", [t(2, 6, 8, dtype=i1), t(2, 8, 5, dtype=i1)], {}, [((6, 5), torch.bfloat16)]),
+    ("npu_weight_quant_batchmatmul", [t(6, 64), t(64, 2, dtype=i4), t(2, 16)], {"antiquant_group_size": 32},
+     [((6, 16), h)]),
+    ("npu_transpose_quant_batchmatmul", [t(6, 2, 8, dtype=i1), t(2, 8, 5, dtype=i1), 5],
+     {"perm_x1": [1, 0, 2], "perm_x2": [0, 1, 2]}, [((6, 2, 5), h)]),
+    ("npu_matmul_compress_dequant", [t(6, 8, dtype=i1), t(40, dtype=i1), t(9, dtype=i1), t(1, 5, dtype=i4),
+                                     t(1, 5, dtype=i8)], {}, [((6, 5), h)]),
+    ("npu_moe_init_routing", [t(4, 8), t(4, 2, dtype=i4), t(4, 2, dtype=i4), 3], {},
+     [((6, 8), h), ((8,), i4), ((8,), i4)]),
+    ("npu_moe_init_routing_v2", [t(4, 8), t(4, 2, dtype=i4)],
+     {"expert_num": 16, "active_expert_range": [4, 12], "quant_mode": 1, "expert_tokens_num_flag": True,
+      "expert_tokens_num_type": 1}, [((8, 8), i1), ((8,), i4), ((8,), i8), ((8,), f)]),
+    ("npu_moe_init_routing_v2", [t(4, 8), t(4, 2, dtype=i4)],
+     {"expert_num": 3, "expert_capacity": 5, "drop_pad_mode": 1}, [((3, 5, 8), h), ((8,), i4), ((), i8), ((15,), f)]),
+    ("npu_moe_distribute_dispatch", [t(4, 8), t(4, 2, dtype=i4)], {**EXPERTS, "quant_mode": 2},
+     [((64, 8), i1), ((64,), f), ((8,), i4), ((4,), i8), ((32,), i4), ((0,), i4), ((0,), f)]),
+    ("npu_moe_distribute_dispatch_v2", [t(4, 8), t(4, 2, dtype=i4)], EXPERTS,
+     [((64, 8), h), ((64,), f), ((8192,), i4), ((4,), i8), ((32,), i4), ((0,), i4), ((0,), f)]),
+    ("npu_moe_distribute_combine", [t(64, 8), t(4, 2, dtype=i4), t(8, dtype=i4), t(32, dtype=i4), t(4, 2, dtype=f)],
+     EXPERTS, [((4, 8), h)]),
+    ("npu_moe_distribute_combine_v2", [t(64, 8), t(4, 2, dtype=i4), t(8, dtype=i4), t(32, dtype=i4), t(4, 2, dtype=f)],
+     EXPERTS, [((4, 8), h)]),
+]
+each_call = pytest.mark.parametrize("name, values, keywords, results", CALLS,
+                                    ids=[f"{call[0]}-{number}" for number, call in enumerate(CALLS)])
+
+
+def described(results):
+    results = results if isinstance(results, (tuple, list)) else [results]
+    return [(tuple(result.shape), result.dtype) for result in results]
+
+
+def on(device, value):
+    if isinstance(value, list):
+        return [on(device, one) for one in value]
+    return value.to(device) if isinstance(value, torch.Tensor) else value
+
+
+def everywhere(device, values, keywords):
+    return on(device, values), {name: on(device, value) for name, value in keywords.items()}
+
+
+def test_every_row_has_a_call():
+    assert {call[0] for call in CALLS} == set(_declared.ROWS)
+
+
+# ---- shapes and types ------------------------------------------------------------------------------------------------
+
+
+@each_call
+def test_meta(name, values, keywords, results):
+    import torch_npu
+
+    values, keywords = everywhere("meta", values, keywords)
+    assert described(getattr(torch_npu, name)(*values, **keywords)) == results
+    assert getattr(torch_npu, name) is getattr(torch.ops.npu, name)
+
+
+@each_call
+def test_values(name, values, keywords, results):
+    values, keywords = everywhere("cpu", values, keywords)
+    operator = getattr(stand_in, name)
+    moves = _declared.ROWS[name].values is not None
+    if not moves:
+        with pytest.raises(NotImplementedError, match=rf"^torch_npu\.{name}: npuquant knows the shapes and types"):
+            operator(*values, **keywords)
+    stand_in.install(values="zeros")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _declared._warned.clear()
+        for _ in range(2):
+            made = operator(*values, **keywords)
+    assert described(made) == results
+    in_place = name.endswith("_")
+    assert [str(one.message) for one in caught] == ([] if moves or in_place else [
+        f"torch_npu.{name} returns zeros: npuquant does not compute its values"])
+    if not moves and not in_place:
+        assert not any(one.any() for one in (made if isinstance(made, (tuple, list)) else [made]))
+    assert not in_place or made.data_ptr() == values[0].data_ptr()
+
+
+@needs_pytorch_2
+@each_call
+def test_fake_tensors(name, values, keywords, results):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    values, keywords = everywhere("cpu", values, keywords)
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        values = [[mode.from_tensor(one) for one in value] if isinstance(value, list) and value and
+                  isinstance(value[0], torch.Tensor) else
+                  mode.from_tensor(value) if isinstance(value, torch.Tensor) else value for value in values]
+        assert described(getattr(torch.ops.npu, name)(*values, **keywords)) == results
+
+
+@needs_pytorch_2
+@each_call
+def test_compile(name, values, keywords, results):
+    stand_in.install(values="zeros")
+    values, keywords = everywhere("cpu", values, keywords)
+    operator = getattr(torch.ops.npuquant, getattr(stand_in, name).__name__)
+
+    def program(*tensors):
+        return operator(*tensors, **keywords)
+
+    torch._dynamo.reset()
+    # AOT takes no custom operators that return an argument.
+    compiled = torch.compile(program, fullgraph=True, backend="eager" if name.endswith("_") else "aot_eager")
+    assert described(compiled(*values)) == results
+
+
+@needs_pytorch_2
+@each_call
+def test_export(name, values, keywords, results):
+    stand_in.install(values="zeros")
+    values, keywords = everywhere("cpu", values, keywords)
+    operator = getattr(torch.ops.npuquant, getattr(stand_in, name).__name__)
+
+    class Program(torch.nn.Module):
+        def forward(self, *values, **keywords):
+            return operator(*values, **keywords)
+
+    if name.endswith("_"):
+        pytest.skip("torch.export takes no custom operators that return an argument")
+    exported = torch.export.export(Program(), tuple(values), keywords)
+    assert described(exported.module()(*values, **keywords)) == results
+
+
+@needs_pytorch_2
+@each_call
+def test_opcheck(name, values, keywords, results):
+    if name.startswith("npu_grouped_matmul") or name.endswith("_"):
+        pytest.skip("opcheck takes no lists of tensors, and no results that are arguments")
+    stand_in.install(values="zeros")
+    values, keywords = everywhere("cpu", values, keywords)
+    operator = getattr(torch.ops.npuquant, getattr(stand_in, name).__name__).default
+    torch.library.opcheck(operator, tuple(values), keywords,
+                          test_utils=("test_schema", "test_faketensor"))
+
+
+@pytest.mark.parametrize("dtype, stored", [(torch.quint4x2, i4), (torch.int8, i1), (258, i1), (None, i1)])
+def test_types(dtype, stored):
+    """PyTorch's types and torch_npu's numbers, as well as PyTorch's numbers."""
+    assert stand_in.npu_swiglu_quant(t(3, 16).to("meta"), dst_type=dtype)[0].dtype == stored
+
+
+def test_scatter():
+    into, indices = torch.zeros(3, 4, 2), torch.tensor([[0, 1], [2, 3]])
+    updates = torch.arange(4.0).reshape(2, 2)
+    expected = into.clone()
+    expected[0, 1], expected[2, 3] = updates
+    assert torch.equal(stand_in.npu_scatter_nd_update(into, indices, updates), expected)
+    assert not into.any()
+    assert stand_in.npu_scatter_nd_update_(into, indices, updates) is into
+    assert torch.equal(into, expected)
+
+
+# ---- refusals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("says, name, values, keywords", [
+    ("input: has the shape", "npu_swiglu", [t(3, 7)], {}),
+    ("quant_mode: is 2; expected 0 or 1", "npu_swiglu_quant", [t(3, 8)], {"quant_mode": 2}),
+    (r"smooth_scales: has the shape \[2, 8\]; expected \[2, 4\]", "npu_swiglu_quant", [t(3, 8)],
+     {"smooth_scales": t(2, 8, dtype=f)}),
+    ("weight_scale: is None", "npu_dequant_swiglu_quant", [t(3, 8, dtype=i4)], {}),
+    (r"gamma: has the shape \[7\]; expected \[8\]", "npu_rms_norm_quant", [t(3, 8), t(7), t(8), t(1), t(1)], {}),
+    (r"x2: has the shape \[3, 9\]; expected \[3, 8\]", "npu_add_rms_norm_quant",
+     [t(3, 8), t(3, 9), t(8), t(8), None], {}),
+    ("dst_type: is float4_e2m1fn_x2, of which 2 elements", "npu_dynamic_mx_quant", [t(3, 33)], {}),
+    ("block_size: is 48; expected a multiple of 32", "npu_dynamic_mx_quant", [t(3, 32)], {"block_size": 48}),
+    ("axis: is 2; input has 2 dimensions", "npu_dynamic_mx_quant", [t(3, 32)], {"axis": 2}),
+    ("dst_type: is 300; expected a type", "npu_dynamic_mx_quant", [t(3, 32)], {"dst_type": 300}),
+    ("weight: has 9 rows; x has 8 columns", "npu_grouped_matmul", [[t(6, 8)], [t(3, 9, 5)]],
+     {"group_list": torch.tensor([1, 2, 6]), "group_type": 0, "split_item": 3}),
+    (r"group_list: has the shape \[2\]; expected \[3\]", "npu_grouped_matmul", [[t(6, 8)], [t(3, 8, 5)]],
+     {"group_list": torch.tensor([1, 6]), "group_type": 0, "split_item": 3}),
+    ("group_type: is 1; expected -1, 0 or 2", "npu_grouped_matmul", [[t(6, 8)], [t(3, 8, 5)]],
+     {"group_list": torch.tensor([1, 6]), "group_type": 1}),
+    ("x: is int8; expected float16", "npu_quant_matmul_dequant", [t(6, 8, dtype=i1), t(5, 8, dtype=i1), t(5, dtype=f)],
+     {}),
+    (r"updates: has the shape \[3, 3\]; expected \[2, 3\]", "npu_scatter_nd_update",
+     [t(4, 3), torch.tensor([[1], [3]]), t(3, 3)], {}),
+    ("ep_rank_id: is 8; expected 0 to 7", "npu_moe_distribute_dispatch", [t(4, 8), t(4, 2, dtype=i4)],
+     {**EXPERTS, "ep_rank_id": 8}),
+    (r"scale: has the shape \[5, 8\]; expected \[8, 8\] or \[1, 8\]", "npu_moe_init_routing_v2",
+     [t(4, 8), t(4, 2, dtype=i4)], {"expert_num": 8, "quant_mode": 1, "scale": t(5, 8, dtype=f)}),
+])
+def test_refused(says, name, values, keywords):
+    for device in "cpu", "meta":
+        moved, others = everywhere(device, values, keywords)
+        with pytest.raises(ValueError, match=f"^{says}"):
+            getattr(torch.ops.npu, name)(*moved, **others)
+
+
+@pytest.mark.skipif(FLOAT8 is not None, reason="this PyTorch has 8-bit floating point")
+def test_types_that_pytorch_lacks():
+    with pytest.raises(NotImplementedError, match="^dst_type: is float8_e4m3fn, which PyTorch .* does not have"):
+        stand_in.npu_dynamic_mx_quant(t(3, 32, dtype=h).to("meta"), dst_type=292)
+
+
+def test_modes_that_are_not_known():
+    with pytest.raises(NotImplementedError, match="^quant_mode: is 9; npuquant knows the shapes of -1 to 3"):
+        stand_in.npu_moe_init_routing_v2(t(4, 8), t(4, 2, dtype=i4), quant_mode=9)
+
+
+def test_values_is_checked():
+    with pytest.raises(ValueError, match="^values: is 'some'; expected 'exact' or 'zeros'"):
+        stand_in.install(values="some")
+
+
+# ---- mistakes of a serving stack, made again: with a mock in place of torch_npu its tests passed ---------------------
+
+
+def test_keyword_that_does_not_exist():
+    """vllm-project/vllm-ascend pull request 13149."""
+    import torch_npu
+
+    keywords = {"dst_type": 296, "quant_mode": 2, "clamp_limit": 7.0}
+    with pytest.raises((RuntimeError, TypeError), match="glu_alpha"):
+        torch_npu.npu_swiglu_group_quant(t(4, 512), glu_alpha=1.702, **keywords)
+    stand_in.install(values="zeros")
+    assert torch_npu.npu_swiglu_group_quant(t(4, 512), **keywords)[0].shape == (4, 128)
+
+
+def mxfp4_product(weight, scale, k):
+    """x of [5, K] times weight, both of 4 bits, with a scale for each 32 elements of K, in pairs."""
+    import torch_npu
+
+    pairs = -(-k // 64)
+    return torch_npu.npu_quant_matmul(
+        t(5, k // 2, dtype=u1), weight, scale, pertoken_scale=t(5, pairs, 2, dtype=u1), output_dtype=torch.bfloat16,
+        x1_dtype=torch_npu.float4_e2m1fn_x2, x2_dtype=torch_npu.float4_e2m1fn_x2,
+        scale_dtype=torch_npu.float8_e8m0fnu, pertoken_scale_dtype=torch_npu.float8_e8m0fnu, group_sizes=[1, 1, 32])
+
+
+def test_scale_that_lacks_a_row():
+    """vllm-project/vllm-ascend pull request 12201: K / 32 rounded down, where K is no multiple of 64."""
+    k, weight = 2144, turned(2144 // 2, 64)
+    with pytest.raises(ValueError, match=r"^scale: has the shape \[33, 64, 2\]; expected \[34, 64, 2\]"):
+        mxfp4_product(weight, t(k // 32 // 2, 64, 2, dtype=u1), k)
+    stand_in.install(values="zeros")
+    assert mxfp4_product(weight, t(34, 64, 2, dtype=u1), k).shape == (5, 64)
+
+
+def test_weight_that_was_made_contiguous():
+    """vllm-project/vllm-ascend pull request 11573: which dimension is packed, the strides say."""
+    stand_in.install(values="zeros")
+    weight, scale = turned(64, 96), t(2, 96, 2, dtype=u1)
+    assert mxfp4_product(weight, scale, 128).shape == (5, 96)
+    with pytest.raises(ValueError, match=r"^x2: has the shape \[64, 96\], not transposed, so K is 64; x1 has K 128"):
+        mxfp4_product(weight.contiguous(), scale, 128)
+
+
+# ---- strict ----------------------------------------------------------------------------------------------------------
+
+PRODUCT = [t(3, 8, dtype=i1), t(8, 4, dtype=i1), t(4, dtype=f)]
+
+
+@pytest.mark.parametrize("says, name, values, keywords", [
+    ("input: is float32; expected float16 or bfloat16", "npu_dynamic_quant", [t(3, 8, dtype=f)], {}),
+    ("group_index: is int64; expected int32", "npu_dynamic_quant", [t(3, 8)],
+     {"smooth_scales": t(1, 8), "group_index": torch.tensor([3])}),
+    ("smooth_scales: is bfloat16; expected float16", "npu_dynamic_quant_asymmetric", [t(3, 8)],
+     {"smooth_scales": t(8, dtype=torch.bfloat16)}),
+    ("offset: is float16; expected float32", "npu_group_quant",
+     [t(3, 8), t(1, 8, dtype=f), torch.tensor([3])], {"offset": t(1)}),
+    ("x1: has 3 dimensions; expected 2 with per-token scales", "npu_quant_matmul",
+     [t(2, 3, 8, dtype=i1), *PRODUCT[1:]], {"output_dtype": h, "pertoken_scale": t(3, dtype=f)}),
+    ("x: has 16384 columns; expected at most 8192", "npu_swiglu_quant", [t(1, 16384)], {}),
+    ("x: has 8 columns; expected 1024 to 8192", "npu_moe_distribute_dispatch", [t(4, 8), t(4, 2, dtype=i4)], EXPERTS),
+])
+def test_strict(says, name, values, keywords):
+    operator = getattr(torch.ops.npu, name)
+    stand_in.install(values="zeros", strict=True)
+    with pytest.raises(ValueError, match=rf"^{says}; the device refuses it \(strict\)$"):
+        operator(*values, **keywords)
+    stand_in.install(values="zeros", strict=False)
+    try:
+        operator(*values, **keywords)
+    except ValueError as error:  # what the operator itself refuses, it says in its own words
+        assert "strict" not in str(error)
+
+
+def test_strict_of_the_environment(monkeypatch):
+    monkeypatch.setenv("NPUQUANT_STRICT", "1")
+    stand_in.install()
+    with pytest.raises(ValueError, match="strict"):
+        torch.ops.npu.npu_dynamic_quant(t(3, 8, dtype=f))
+    stand_in.install(strict=False)
+    torch.ops.npu.npu_dynamic_quant(t(3, 8, dtype=f))
+
+
+def test_strict_takes_what_the_device_takes():
+    stand_in.install(strict=True)
+    y, scale = torch.ops.npu.npu_dynamic_quant(t(3, 8))
+    assert (y == 127).all() and scale.shape == (3,)
+    assert torch.ops.npu.npu_quant_matmul(*PRODUCT, output_dtype=h).shape == (3, 4)
+
+
+# ---- names -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["torch_npu.npu_swiglu", "torch_npu._npu_paged_attention", "torch_npu.npu_rms_norm",
+                                    "torch.ops.npu.npu_rms_norm", "torch_npu.npu_dynamic_quant",
+                                    "torch.npu.utilization"])
+def test_patch(target, monkeypatch):
+    """unittest.mock.patch and monkeypatch.setattr, and the stand-in's own text before and after."""
+    owner, _, name = target.rpartition(".")
+
+    def resolve():
+        import torch_npu
+
+        found = {"torch": torch, "torch_npu": torch_npu}[owner.partition(".")[0]]
+        for part in owner.split(".")[1:]:
+            found = getattr(found, part)
+        return found
+
+    with unittest.mock.patch(target, return_value=7) as mock:
+        assert getattr(resolve(), name)(1) == 7
+    mock.assert_called_once_with(1)
+    monkeypatch.setattr(resolve(), name, lambda: 8)
+    assert getattr(resolve(), name)() == 8
+    monkeypatch.undo()
+    if name != "npu_dynamic_quant":
+        with pytest.raises(NotImplementedError, match=name):
+            getattr(resolve(), name)(*([t(2, 2)] if name == "npu_swiglu" else []))
+
+
+@pytest.mark.parametrize("module", [
+    "torch_npu.dynamo.torchair.configs.compiler_config", "torch_npu.dynamo.torchair.scope", "torch.npu.streams",
+    "torch.npu.memory", "torch.npu.utils"])
+def test_submodules(module):
+    assert __import__(module, fromlist=["x"]).__name__
+
+
+def test_int32_without_div_mode():
+    x, scales = torch.arange(-8.0, 8).reshape(2, 8), t(1, dtype=f)
+    words = stand_in.npu_quantize(x, scales, None, torch.quint4x2, -1, False)
+    for dtype in torch.int32, 259:
+        assert torch.equal(stand_in.npu_quantize(x, scales, None, dtype, -1, False), words)
+        meta = stand_in.npu_quantize(x.to("meta"), scales.to("meta"), None, dtype, -1, False)
+        assert (meta.shape, meta.dtype) == (words.shape, words.dtype)
+    assert stand_in.npu_quantize(x, scales, None, torch.int32, -1, True).shape == x.shape
+
+
+# ---- pytest ----------------------------------------------------------------------------------------------------------
+
+
+SESSION = """
+import sys
+
+import pytest
+
+
+def test_values(npu):
+    import torch
+    import torch_npu
+
+    assert torch_npu is npu
+    npu.install(values="zeros")
+    assert not npu.npu_swiglu(torch.ones(2, 4, device="npu")).any()
+
+
+def test_put_back():
+    import torch
+    import torch_npu
+
+    with pytest.raises(NotImplementedError, match="npu_swiglu"):
+        torch_npu.npu_swiglu(torch.ones(2, 4))
+"""
+
+
+def session(tmp_path, *options):
+    (tmp_path / "test_session.py").write_text(SESSION)
+    return subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(tmp_path)],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, cwd=str(tmp_path))
+
+
+def test_plugin(tmp_path):
+    for options in (["-p", "npuquant.pytest_npu"], ["-p", "npuquant_pytest", "--npu=exact"]):
+        ran = session(tmp_path, *options)
+        assert ran.returncode == 0 and "2 passed" in ran.stdout, ran.stdout
+
+
+def test_option_alone_changes_nothing(tmp_path):
+    (tmp_path / "conftest.py").write_text("def pytest_sessionfinish():\n    import sys\n"
+                                          "    assert 'npuquant' not in sys.modules and 'torch' not in sys.modules\n")
+    ran = session(tmp_path, "-p", "npuquant_pytest", "--collect-only")
+    assert ran.returncode == 0, ran.stdout
