@@ -11,6 +11,7 @@ from typing import Any, Iterator
 import pytest
 
 from . import torch_npu
+from .torch_npu._chosen import chosen
 
 
 def pytest_configure(config: Any) -> None:
@@ -24,6 +25,6 @@ def pytest_unconfigure(config: Any) -> None:
 @pytest.fixture
 def npu() -> Iterator[Any]:
     """torch_npu for one test: install(), with which a test may choose values and strict for itself, is put back."""
-    former = torch_npu.chosen.values, torch_npu.chosen.strict
+    former = chosen.values, chosen.strict
     yield torch_npu
     torch_npu.install(values=former[0], strict=former[1])

@@ -17,7 +17,6 @@ import torch  # after the lines above, whose error says how to get it
 
 from . import npu
 from ._absent import OPERATORS, absent_from
-from ._chosen import chosen
 from ._install import declared, install, operator_of_device, uninstall
 
 __all__ = [

@@ -751,7 +751,7 @@ def zeros_for(name: str, results: Results) -> Results:
     if name not in _warned:
         _warned.add(name)
         warnings.warn(f"torch_npu.{name} returns zeros: npuquant does not compute its values", stacklevel=4)
-    return [one.zero_() for one in results] if isinstance(results, (list, tuple)) else results.zero_()
+    return results.zero_() if isinstance(results, Tensor) else [one.zero_() for one in results]
 
 
 def operator(name: str) -> Any:
@@ -768,22 +768,20 @@ def operator(name: str) -> Any:
 
 def _define(library: torch.library.Library, name: str, schema: str, row: Row) -> None:
     parsed = torch._C.parse_schema(f"npuquant::{schema}")
-    in_place = "(a!)" in schema
-
-    def as_declared(results: Any) -> Any:
-        return tuple(results) if isinstance(results, (list, tuple)) and "Tensor[]" not in schema[-9:] else results
+    is_tuple, in_place = schema.endswith(")") and "-> (" in schema, "(a!)" in schema
 
     def shapes(*values: Any, **keywords: Any) -> Any:
-        return as_declared(row.results(bound(parsed, values, keywords)))
+        results = row.results(bound(parsed, values, keywords))
+        return tuple(results) if is_tuple else results
 
     def kernel(*values: Any, **keywords: Any) -> Any:
-        a = bound(parsed, values, keywords)
-        results = row.results(a)
+        results = shapes(*values, **keywords)
         if row.values is not None:
-            return row.values(a)
+            return row.values(bound(parsed, values, keywords))
         if in_place and chosen.values == "zeros":
             return results
-        return as_declared(zeros_for(name, results))
+        made = zeros_for(name, results)
+        return tuple(made) if is_tuple else made
 
     overload = schema.partition("(")[0]
     library.define(schema)

@@ -7,7 +7,7 @@ weight = (torch.arange(3 * 16, dtype=torch.int32) * 5 % 16 - 8).reshape(3, 16).n
 words = torch_npu.npu_convert_weight_to_int4pack(weight)
 print(words, words.dtype, words.shape)
 print(torch.equal(torch_npu.npu_anti_quant(words, torch.ones(1).npu()), weight.half()))
-print(torch_npu.npu_convert_weight_to_int4pack(weight.t().repeat(1, 8)[:2] + 16))
+print(torch_npu.npu_convert_weight_to_int4pack(weight.t().repeat(1, 8)[:2]))
 # tensor([[-1239649576,  1049950800],
 #         [-1239649576,  1049950800],
 #         [-1239649576,  1049950800]], dtype=torch.int32) torch.int32 torch.Size([3, 2])
