@@ -68,11 +68,12 @@ def test_wheel(tmp_path):
     compiled = {name for name in names
                 if name.name.startswith(("_native.c", "libnpuquant.")) or str(name) == "npuquant/bin/npuquant"}
     assert len(compiled) == 3
-    assert {str(name) for name in set(names) - compiled} == {
+    assert {str(name) for name in set(names) - compiled} == {"npuquant_pytest.py"} | {
         f"npuquant/{name}"
         for name in ("__init__.py", "__main__.py", "_diagnosis.py", "_library.py", "_matmul.py", "_native.pyi",
-                     "_tensors.py", "_threads.py", "py.typed", "testing.py", "torch.py", "torch_npu/__init__.py",
-                     "torch_npu/__main__.py", "torch_npu/_absent.py", "torch_npu/_install.py", "torch_npu/_modules.py",
+                     "_tensors.py", "_threads.py", "py.typed", "pytest_npu.py", "testing.py", "torch.py",
+                     "torch_npu/__init__.py", "torch_npu/__main__.py", "torch_npu/_absent.py", "torch_npu/_chosen.py",
+                     "torch_npu/_declared.py", "torch_npu/_install.py", "torch_npu/_modules.py",
                      "torch_npu/contrib/__init__.py", "torch_npu/contrib/transfer_to_npu.py", "torch_npu/npu.py")
     }
 
@@ -104,6 +105,10 @@ def test_wheel(tmp_path):
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("npuquant: the command cannot be run: nowhere: No such file or directory; install ")
     assert os.access(script, os.X_OK)
+
+    # The package's entry point: in every session of pytest the option, and no more.
+    done = python("-m", "pytest", "--help")
+    assert "--npu={exact,zeros}" in done.stdout, done.stdout + done.stderr
 
     (tmp_path / "script.py").write_text(SCRIPT)
     done = python("-m", "npuquant.torch_npu", "script.py")
