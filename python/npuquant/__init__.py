@@ -98,7 +98,8 @@ def _number(name: str, value: Any, numbers: Dict[str, int]) -> int:
 def _only(name: str, value: Any, only: Any) -> None:
     """Refuses every value but one: the others are for types and blocks that are not defined here."""
     if not isinstance(value, (int, float, str)) or value != only:
-        raise ValueError(f"{name}: is {shown(value)}; expected {only!r}")
+        later = ": others are for types of the series Ascend 950" if name == "dst_type_max" else ""
+        raise ValueError(f"{name}: is {shown(value)}; expected {only!r}{later}")
 
 
 def npu_quantize(

@@ -619,11 +619,11 @@ def test_other_values_are_refused():
     for function in (operators.npu_dynamic_quant, operators.npu_dynamic_quant_asymmetric):
         with pytest.raises(ValueError, match=r"\Aquant_mode: is 'perchannel'; expected 'pertoken' or 'pertensor'\Z"):
             function(x, quant_mode="perchannel")
-        with pytest.raises(ValueError, match=r"\Adst_type_max: is 6.0; expected 0.0\Z"):
+        with pytest.raises(ValueError, match=r"\Adst_type_max: is 6.0; expected 0.0: others are for types of the series Ascend 950\Z"):
             function(x, dst_type_max=6.0)
     for device in ("cpu", "meta"):
         for name, value, only in (("row_block_size", 128, "1"), ("round_mode", "floor", "'rint'"),
-                                  ("dst_type_max", 6.0, "0.0")):
+                                  ("dst_type_max", 6.0, "0.0: others are for types of the series Ascend 950")):
             with pytest.raises(ValueError, match=rf"\A{name}: is {value!r}; expected {only}\Z"):
                 operators.npu_dynamic_block_quant(x.to(device), **{name: value})
     with pytest.raises(TypeError, match=r"\Ax: expected it, or input, which is another name for it; not both\Z"):
