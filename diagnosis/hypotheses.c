@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+_Static_assert((int)NEED_END <= 64, "a bit for each need");
+
 enum {
     WITH_SCALES = QUANTIZE | GROUP_QUANT,
     DYNAMIC = DYNAMIC_QUANT_ASYMMETRIC | DYNAMIC_QUANT,
@@ -604,6 +606,10 @@ const struct hypothesis hypotheses[] = {
      DOES(STEP_RANGE, RANGE_WITH_ZERO, STEP_LEAST, LEAST_OF(BOUND_OF_SCALE, BOUND_EPSILON), STEP_TOKEN_OFFSET,
           TOKEN_OFFSET_SMALLER_ERROR),
      "computes scale and integer zero point as PyTorch's choose_qparams_per_token_asymmetric does", OTHER_DEFINITION},
+    {"xnnpack-qd8", DYNAMIC_QUANT_ASYMMETRIC, Y_INT8, 0,
+     DOES(STEP_RANGE, RANGE_WITH_ZERO, STEP_UNIT, UNIT_OTHER_FACTOR, STEP_LEAST, LEAST_NONE, STEP_TOKEN_OFFSET,
+          TOKEN_OFFSET_SMALLER_ERROR, STEP_ORDER, ORDER_ROUND_FIRST),
+     "is XNNPACK's qd8: it multiplies by 255 / (hi - lo) and adds the zero point after rounding", OTHER_DEFINITION},
 };
 
 const int hypothesis_count = sizeof hypotheses / sizeof hypotheses[0];

@@ -67,6 +67,7 @@ enum need {
     NEED_EMPTY_GROUP,   /* before a group that has rows */
     NEED_WORDS,         /* group_index says something else as words of 32 bits */
     NEED_BIASES,        /* two or more */
+    NEED_END,
 };
 #define NEEDS(NAME) (UINT64_C(1) << NEED_##NAME)
 

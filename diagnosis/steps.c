@@ -627,14 +627,17 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
     note(a->trace, "lo", e->lo);
     note_place(a, "lo is at", e->lo_at);
     const double range = add(a, e->hi, -e->lo, wide);
-    const double d =
-        unit == UNIT_RECIPROCAL ? multiply(a, range, divide(a, 1, steps, wide), wide) : divide(a, range, steps, wide);
+    const bool by_factor = unit == UNIT_OTHER_FACTOR;
+    const double factor = range == 0 ? 1 : divide(a, steps, range, wide); /* looked at by factor only */
+    const double d = unit == UNIT_RECIPROCAL ? multiply(a, range, divide(a, 1, steps, wide), wide)
+                     : by_factor             ? divide(a, 1, factor, wide)
+                                             : divide(a, range, steps, wide);
     note(a->trace, "d = (hi - lo) / RANGE", d);
     token.scale = note(a->trace, "scale", kept(a, bounded(a, d, true)));
 
     const double low = -dmax - 1;
-    const double lo = divide(a, e->lo, token.scale, wide);
-    const double hi = divide(a, e->hi, token.scale, wide);
+    const double lo = by_factor ? multiply(a, e->lo, factor, wide) : divide(a, e->lo, token.scale, wide);
+    const double hi = by_factor ? multiply(a, e->hi, factor, wide) : divide(a, e->hi, token.scale, wide);
     const double from_low = add(a, low, -lo, wide);
     double offset = add(a, dmax, -hi, wide);
     switch (choice(a, STEP_TOKEN_OFFSET)) {
@@ -652,7 +655,7 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
     default: break;
     }
     token.offset = note(a->trace, "offset", kept(a, offset));
-    token.back = note(a->trace, "back = 1 / scale", divide(a, 1, token.scale, wide));
+    token.back = note(a->trace, "back = 1 / scale", by_factor ? factor : divide(a, 1, token.scale, wide));
     token.returned_scale = token.scale;
     token.returned_offset = choice(a, STEP_OFFSET_SIGN) == OFFSET_NEGATED ? -token.offset : token.offset;
     return token;

@@ -251,7 +251,23 @@ def pytorch_asymmetric(high, low, v, greatest, spread, machine, mistakes):
     return machine.compute(np.add, t, spread(zero)), scale, zero
 
 
-ASYMMETRIC_RULES = {"onnx-dynamic": onnx_dynamic, "pytorch-asymmetric": pytorch_asymmetric}
+def xnnpack_qd8(high, low, v, greatest, spread, machine, mistakes):
+    factor = machine.compute(np.divide, 255, machine.compute(np.subtract, high, low))
+    factor = np.where(high == low, machine.type(1), factor)
+    least, most = machine.compute(np.multiply, low, factor), machine.compute(np.multiply, high, factor)
+    errors = machine.compute(np.add, machine.compute(np.add, -128, least), machine.compute(np.add, 127, most))
+    from_end = [machine.compute(np.subtract, end, extreme) for end, extreme in ((-128, least), (127, most))]
+    zero = kept(np.rint(np.clip(np.where(errors > 0, *from_end), -128, 127)), mistakes, "scale")
+    whole = rounded(machine.compute(np.multiply, v, spread(factor)), mistakes)
+    scale = kept(machine.compute(np.divide, 1, factor), mistakes, "scale")
+    return machine.compute(np.add, whole, spread(zero)), scale, zero
+
+
+ASYMMETRIC_RULES = {
+    "onnx-dynamic": onnx_dynamic,
+    "pytorch-asymmetric": pytorch_asymmetric,
+    "xnnpack-qd8": xnnpack_qd8,
+}
 
 
 # ---- operators ----
