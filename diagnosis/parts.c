@@ -83,6 +83,24 @@ static bool look(struct predictor *p, const struct array *ours, const struct arr
     return differing >= LEAST_DIFFERING;
 }
 
+/* Whether all of the part holds one value, as what was overwritten: no mistake made that. */
+static bool is_overwritten(const struct call *call, const struct array *theirs, const struct part *part)
+{
+    const bool columns = part->kind == PART_COLUMNS;
+    size_t first = SIZE_MAX;
+
+    for (size_t i = 0; i < call->count; i++) {
+        const size_t at = columns ? i % call->columns : i / call->columns;
+        if (at >= part->begin && at < part->end) {
+            first = first == SIZE_MAX ? i : first;
+            if (array_bits(theirs, i) != array_bits(theirs, first)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 bool part_find(const struct call *call, const struct variant *variant, struct extremes_cache *cache,
                const struct array *ours, const struct array *theirs, struct part *part)
 {
@@ -97,6 +115,9 @@ bool part_find(const struct call *call, const struct variant *variant, struct ex
             part->kind = PART_COLUMNS;
         } else if (fit(&rows, part)) {
             part->kind = PART_ROWS;
+        }
+        if (part->kind != PART_ALL && is_overwritten(call, theirs, part)) {
+            *part = (struct part){0};
         }
     }
     free(rows.is_right);

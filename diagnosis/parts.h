@@ -16,8 +16,8 @@ struct part {
 };
 
 /* Finds the part of y such that a kernel with the mistake there, and right elsewhere, returns theirs for ours, the
- * right results. part->kind is PART_ALL if there is none, or if so few elements differ that it might be chance. False
- * if there is not the memory. */
+ * right results. part->kind is PART_ALL if there is none, if so few elements differ that it might be chance, or if all
+ * of the part is one value. False if there is not the memory. */
 bool part_find(const struct call *call, const struct variant *variant, struct extremes_cache *cache,
                const struct array *ours, const struct array *theirs, struct part *part);
 

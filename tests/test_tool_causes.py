@@ -331,6 +331,16 @@ class Diagnose(CauseTest):
         pairs = [[hypothesis["name"] for hypothesis in finding["hypotheses"]] for finding in said["findings"]]
         self.assertEqual((said["verdict"], sorted(pairs[0])), ("explained", ["symmetric-range", "x-float16"]))
 
+    def test_overwritten_column(self):
+        """One value in all of a column is no mistake there, though offset-negated would give it: all clamp to 0."""
+        x, scales, zero_points = f4(np.random.default_rng(1).normal(size=(20, 40))), f4([0.05]), np.array([100], "u1")
+        y = quantize(x, scales, zero_points, 1, True, "uint8")
+        y[:, 5] = 0
+        words = self.save_inputs(1, x=x, scales=scales, zero_points=zero_points)
+        words += ["--dtype", "uint8", *self.save_results({"y": y})]
+        text = self.run_well("diagnose", "quantize", *words, status=1)
+        self.assertTrue(text.startswith("diagnosis: none of the hypotheses explains this\n"), text)
+
     def test_same_results(self):
         """What cannot be told apart is named."""
         x = f4([[0.5, 1.5, 2.5, 4.5]])
