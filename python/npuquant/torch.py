@@ -161,7 +161,7 @@ def _quant_matmul_shape(x1: Tensor, x2: Tensor, *other: Tensor, output_dtype: Op
         from .torch_npu import _declared  # the stand-in knows the shapes of what is not defined here
 
         schema = torch.ops.npuquant.npu_quant_matmul.default._schema
-        return _declared.quant_matmul_mx(
+        return _declared.quant_matmul_undefined(
             _declared.bound(schema, (x1, x2, *other), {**others, "output_dtype": output_dtype}))
     columns = product_columns(x1.shape, x2.shape, x1.dtype == torch.int32)
     shape = (*torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), x1.shape[-2], columns)

@@ -335,6 +335,15 @@ def test_weight_that_was_made_contiguous():
         mxfp4_product(weight.contiguous(), scale, 128)
 
 
+def test_types_without_microscaling():
+    import torch_npu
+
+    stand_in.install(values="zeros")
+    y = torch_npu.npu_quant_matmul(t(5, 8, dtype=u1), t(8, 6, dtype=u1), t(6, dtype=f), output_dtype=torch.float16,
+                                   x1_dtype=torch_npu.hifloat8, x2_dtype=torch_npu.hifloat8)
+    assert (y.shape, y.dtype) == ((5, 6), h)
+
+
 # ---- strict ----------------------------------------------------------------------------------------------------------
 
 PRODUCT = [t(3, 8, dtype=i1), t(8, 4, dtype=i1), t(4, dtype=f)]
@@ -351,7 +360,8 @@ PRODUCT = [t(3, 8, dtype=i1), t(8, 4, dtype=i1), t(4, dtype=f)]
     ("x1: has 3 dimensions; expected 2 with per-token scales", "npu_quant_matmul",
      [t(2, 3, 8, dtype=i1), *PRODUCT[1:]], {"output_dtype": h, "pertoken_scale": t(3, dtype=f)}),
     ("x: has 16384 columns; expected at most 8192", "npu_swiglu_quant", [t(1, 16384)], {}),
-    ("x: has 8 columns; expected 1024 to 8192", "npu_moe_distribute_dispatch", [t(4, 8), t(4, 2, dtype=i4)], EXPERTS),
+    ("x: has 129 tensors; expected at most 128", "npu_grouped_matmul", [[t(1, 8)] * 129, [t(8, 5)] * 129],
+     {"group_type": -1}),
 ])
 def test_strict(says, name, values, keywords):
     operator = getattr(torch.ops.npu, name)

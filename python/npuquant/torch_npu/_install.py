@@ -103,7 +103,7 @@ class _OperatorOfDevice(type(torch.ops.aten.add)):  # type: ignore[misc]
 
             arguments = _declared.check(name, args, keywords)
             if undefined and not arguments.x1.is_meta:
-                return _declared.zeros_for(name, _declared.quant_matmul_mx(arguments))
+                return _declared.zeros_for(name, _declared.quant_matmul_undefined(arguments))
         return super().__call__(*args, **keywords)
 
 
