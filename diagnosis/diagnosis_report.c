@@ -242,8 +242,7 @@ static void add_remainder(struct text *text, const struct call *call, const stru
     add_line(text, &line);
 }
 
-/* ---- what a remainder looks like ----------------------------------------------------------------------------------
- */
+/* ---- what a remainder looks like --------------------------------------------------------------------------------- */
 
 /* Takes a sentence, which is released. */
 typedef void take_clue(struct text *text, struct text *clue);
