@@ -48,6 +48,25 @@ enum {
         "added-m-" name, SYMMETRIC, Y_ANY, NEEDS(ROW_SCALES), DOES(STEP_LEAST, LEAST_OF(ADDED_TO_LARGEST, bound)),     \
             ADDS_TO_LARGEST(text), NO_BOUND                                                                            \
     }
+#define RANGE_OF(place, size, choice, what)                                                                            \
+    {                                                                                                                  \
+        "range-of-" place #size, DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_##size), DOES(STEP_BLOCK, choice),     \
+            what, JOIN_TILES                                                                                           \
+    }
+#define RANGE_OF_RUN(size)                                                                                             \
+    RANGE_OF("", size, BLOCK_RUNS_##size,                                                                              \
+             "takes a range for each run of " #size " columns, and returns that of a row's first run")
+#define RANGE_OF_FIRST(size)                                                                                           \
+    RANGE_OF("first-", size, BLOCK_FIRST_##size, "takes the range of the first " #size " columns of a row")
+#define RANGE_OF_LAST(size)                                                                                            \
+    RANGE_OF("last-", size, BLOCK_LAST_##size, "takes the range of the last " #size " columns of a row")
+#define FIRST_REUSED(size)                                                                                             \
+    {                                                                                                                  \
+        "first-" #size "-reused", WITH_SCALES | DYNAMIC | TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(OVER_##size),        \
+            DOES(STEP_SCALE_PLACE, PLACE_OF_##size, STEP_OFFSET_PLACE, PLACE_OF_##size),                               \
+            "takes the first " #size " scales over and over, and the offsets that go with them",                       \
+            "Load the next scales with each tile."                                                                     \
+    }
 #define SMOOTHQUANT(type)                                                                                              \
     DOES(STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, BOUND_1E_5), STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_DIVISION,  \
          STEP_PRECISION, TYPE_##type, STEP_PRODUCT, TYPE_##type)
@@ -352,28 +371,17 @@ const struct hypothesis hypotheses[] = {
     {"range-of-columns", DYNAMIC, Y_ANY, NEEDS(COLUMN_RANGES), DOES(STEP_BLOCK, BLOCK_COLUMN),
      "takes the range of each column, and returns the scales of the first columns",
      "Look for the extremes along a row, the last dimension."},
-    {"range-of-32", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_32), DOES(STEP_BLOCK, BLOCK_RUNS_32),
-     "takes a range for each run of 32 columns, and returns that of a row's first run", JOIN_TILES},
-    {"range-of-64", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_64), DOES(STEP_BLOCK, BLOCK_RUNS_64),
-     "takes a range for each run of 64 columns, and returns that of a row's first run", JOIN_TILES},
-    {"range-of-128", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_128), DOES(STEP_BLOCK, BLOCK_RUNS_128),
-     "takes a range for each run of 128 columns, and returns that of a row's first run", JOIN_TILES},
-    {"range-of-first-32", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_32), DOES(STEP_BLOCK, BLOCK_FIRST_32),
-     "takes the range of the first 32 columns of a row", JOIN_TILES},
-    {"range-of-first-64", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_64), DOES(STEP_BLOCK, BLOCK_FIRST_64),
-     "takes the range of the first 64 columns of a row", JOIN_TILES},
-    {"range-of-first-128", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_128), DOES(STEP_BLOCK, BLOCK_FIRST_128),
-     "takes the range of the first 128 columns of a row", JOIN_TILES},
-    {"range-of-first-256", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_256), DOES(STEP_BLOCK, BLOCK_FIRST_256),
-     "takes the range of the first 256 columns of a row", JOIN_TILES},
-    {"range-of-last-32", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_32), DOES(STEP_BLOCK, BLOCK_LAST_32),
-     "takes the range of the last 32 columns of a row", JOIN_TILES},
-    {"range-of-last-64", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_64), DOES(STEP_BLOCK, BLOCK_LAST_64),
-     "takes the range of the last 64 columns of a row", JOIN_TILES},
-    {"range-of-last-128", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_128), DOES(STEP_BLOCK, BLOCK_LAST_128),
-     "takes the range of the last 128 columns of a row", JOIN_TILES},
-    {"range-of-last-256", DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_256), DOES(STEP_BLOCK, BLOCK_LAST_256),
-     "takes the range of the last 256 columns of a row", JOIN_TILES},
+    RANGE_OF_RUN(32),
+    RANGE_OF_RUN(64),
+    RANGE_OF_RUN(128),
+    RANGE_OF_FIRST(32),
+    RANGE_OF_FIRST(64),
+    RANGE_OF_FIRST(128),
+    RANGE_OF_FIRST(256),
+    RANGE_OF_LAST(32),
+    RANGE_OF_LAST(64),
+    RANGE_OF_LAST(128),
+    RANGE_OF_LAST(256),
     /* ---- which parameter ---- */
     {"scale-of-next", WITH_SCALES | DYNAMIC | ANTI_QUANT | DEQUANT, Y_ANY, NEEDS(SCALES),
      DOES(STEP_SCALE_PLACE, PLACE_NEXT), "takes the scale of the next index; after the last comes the first",
@@ -391,18 +399,9 @@ const struct hypothesis hypotheses[] = {
     {"other-axis", TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(ROWS),
      DOES(STEP_SCALE_PLACE, PLACE_OTHER_AXIS, STEP_OFFSET_PLACE, PLACE_OTHER_AXIS),
      "takes scales and offsets by the row", "Scales and offsets belong to columns."},
-    {"first-16-reused", WITH_SCALES | DYNAMIC | TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(OVER_16),
-     DOES(STEP_SCALE_PLACE, PLACE_OF_16, STEP_OFFSET_PLACE, PLACE_OF_16),
-     "takes the first 16 scales over and over, and the offsets that go with them",
-     "Load the next scales with each tile."},
-    {"first-32-reused", WITH_SCALES | DYNAMIC | TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(OVER_32),
-     DOES(STEP_SCALE_PLACE, PLACE_OF_32, STEP_OFFSET_PLACE, PLACE_OF_32),
-     "takes the first 32 scales over and over, and the offsets that go with them",
-     "Load the next scales with each tile."},
-    {"first-64-reused", WITH_SCALES | DYNAMIC | TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(OVER_64),
-     DOES(STEP_SCALE_PLACE, PLACE_OF_64, STEP_OFFSET_PLACE, PLACE_OF_64),
-     "takes the first 64 scales over and over, and the offsets that go with them",
-     "Load the next scales with each tile."},
+    FIRST_REUSED(16),
+    FIRST_REUSED(32),
+    FIRST_REUSED(64),
     {"scale-by-other-axis", QUANTIZE | ANTI_QUANT, Y_ANY, NEEDS(SCALES) | NEEDS(OFFSETS) | NEEDS(ROWS),
      DOES(STEP_SCALE_PLACE, PLACE_OTHER_AXIS),
      "takes scales by the other axis, rows for columns or columns for rows, but offsets by the right one",

@@ -42,14 +42,14 @@ __all__ = [
 #: torch_npu's versions are those of the PyTorch that they are for.
 __version__ = torch.__version__.partition("+")[0]
 
-_absent = absent_from("torch_npu", OPERATORS)
+_refuse = absent_from("torch_npu", OPERATORS)
 
 
 def __getattr__(name: str) -> Any:
     """Operators whose shapes are known: they are imported when they are first used."""
     made = declared(name)
     if made is None:
-        return _absent(name)
+        return _refuse(name)
     globals()[name] = made
     return made
 

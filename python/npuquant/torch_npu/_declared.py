@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from types import SimpleNamespace
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import Tensor
@@ -25,12 +25,12 @@ Results = Union[Tensor, Sequence[Tensor]]
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
-class Row:
+class Row(NamedTuple):
     """An operator: its schemas, overloads after the first, and what its results are."""
 
-    def __init__(self, schemas: Sequence[str], results: Callable[[Any], Results],
-                 values: Optional[Callable[[Any], Results]]) -> None:
-        self.schemas, self.results, self.values = schemas, results, values
+    schemas: Sequence[str]
+    results: Callable[[Any], Results]
+    values: Optional[Callable[[Any], Results]]
 
 
 ROWS: Dict[str, Row] = {}
@@ -80,14 +80,14 @@ def _one_of(argument: str, value: Any, *expected: Any) -> None:
 
 _BYTES = {"hifloat8": 1, "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 2, "float4_e1m2fn_x2": 2}
 _FLOAT4 = ("float4_e2m1fn_x2", "float4_e1m2fn_x2")
-_FLOAT8 = ("float8_e5m2", "float8_e4m3fn")
+_NAMES = {**_NUMBERS, **DEVICE_TYPES}
 
 
 def _name(argument: str, dtype: Any, default: str) -> str:
     """The name of a type: of PyTorch's, of its number, or of torch_npu's number."""
     if dtype is None:
         return default
-    name = str(dtype)[len("torch."):] if isinstance(dtype, torch.dtype) else {**_NUMBERS, **DEVICE_TYPES}.get(dtype)
+    name = str(dtype)[len("torch."):] if isinstance(dtype, torch.dtype) else _NAMES.get(dtype)
     _expect(name, argument, f"is {described(dtype)}; expected a type")
     return str(name)
 
@@ -474,29 +474,28 @@ def _grouped_matmul_swiglu_quant_v2(a: Any) -> Results:
     return y, _mx_scales(a.x.new_empty((a.x.shape[0], columns // 2))) if mx else _floats(a.x, a.x.shape[0])
 
 
-@_row("npu_quant_matmul_dequant(Tensor x, Tensor quantized_weight, Tensor weight_scale, *, Tensor? bias=None,"
-      " Tensor? x_scale=None, Tensor? x_offset=None, Tensor? smooth_scale=None, str? quant_mode='pertoken') -> Tensor")
-def _quant_matmul_dequant(a: Any) -> Results:
+def _dequantised(a: Any, ndim: int) -> Tensor:
+    """A product of float16 x, which the operator quantises, and of int8 [.., N, K] with a scale for each row of it."""
     _of("x", a.x, torch.float16)
     _of("quantized_weight", a.quantized_weight, torch.int8)
     _of("weight_scale", a.weight_scale, torch.float32)
     _shape("x", a.x, None, None)
-    _shape("quantized_weight", a.quantized_weight, None, a.x.shape[1])
-    _shape("weight_scale", a.weight_scale, a.quantized_weight.shape[0])
-    return a.x.new_empty((a.x.shape[0], a.weight_scale.shape[0]))
+    _shape("quantized_weight", a.quantized_weight, *[None] * (ndim - 1), a.x.shape[1])
+    _shape("weight_scale", a.weight_scale, *a.quantized_weight.shape[:-1])
+    return a.x.new_empty((a.x.shape[0], a.weight_scale.shape[-1]))
+
+
+@_row("npu_quant_matmul_dequant(Tensor x, Tensor quantized_weight, Tensor weight_scale, *, Tensor? bias=None,"
+      " Tensor? x_scale=None, Tensor? x_offset=None, Tensor? smooth_scale=None, str? quant_mode='pertoken') -> Tensor")
+def _quant_matmul_dequant(a: Any) -> Results:
+    return _dequantised(a, 2)
 
 
 @_row("npu_quant_grouped_matmul_dequant(Tensor x, Tensor quantized_weight, Tensor weight_scale, Tensor group_list, *,"
       " Tensor? bias=None, Tensor? x_scale=None, Tensor? x_offset=None, Tensor? smooth_scale=None,"
       " str? quant_mode='pertoken') -> Tensor")
 def _quant_grouped_matmul_dequant(a: Any) -> Results:
-    _of("x", a.x, torch.float16)
-    _of("quantized_weight", a.quantized_weight, torch.int8)
-    _of("weight_scale", a.weight_scale, torch.float32)
-    _shape("x", a.x, None, None)
-    _shape("quantized_weight", a.quantized_weight, None, None, a.x.shape[1])
-    _shape("weight_scale", a.weight_scale, *a.quantized_weight.shape[:2])
-    return a.x.new_empty((a.x.shape[0], a.weight_scale.shape[1]))
+    return _dequantised(a, 3)
 
 
 @_row("npu_quant_matmul_reduce_sum(Tensor x1, Tensor x2, *, Tensor? x1_scale=None, Tensor? x2_scale=None) -> Tensor")
