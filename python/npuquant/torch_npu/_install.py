@@ -84,11 +84,13 @@ def declared(name: str) -> Any:
 
 #: Operators that make uint8 as an extension, and by what argument. The device does not, so the stand-in refuses it.
 _UINT8 = {"npu_dynamic_quant": "dst_type", "npu_dynamic_block_quant": "dst_type"}
-#: Operators whose arguments are looked at before the call.
-_CHECKED = {*_UINT8, "npu_dynamic_quant_asymmetric", "npu_group_quant", "npu_quant_matmul"}
+#: Operators of which only strict looks at the arguments: without strict a call takes no longer.
+_BY_RULES = ("npu_dynamic_quant_asymmetric", "npu_group_quant")
+_UNDEFINED = frozenset(operators.UNDEFINED)  # of npu_quant_matmul
+_Operator: Any = type(torch.ops.aten.add)
 
 
-class _OperatorOfDevice(type(torch.ops.aten.add)):  # type: ignore[misc]
+class _OperatorOfDevice(_Operator):
     """An operator that takes what the device takes: fewer types, with strict its rules, and types that npuquant does not
     compute."""
 
@@ -97,7 +99,7 @@ class _OperatorOfDevice(type(torch.ops.aten.add)):  # type: ignore[misc]
         argument = _UINT8.get(name, "")
         if isinstance(keywords.get(argument), (int, torch.dtype)):
             result_type(argument, keywords[argument], ON_DEVICE, "int8 or quint4x2")
-        undefined = name == "npu_quant_matmul" and any(keywords.get(one) is not None for one in operators.UNDEFINED)
+        undefined = not _UNDEFINED.isdisjoint(keywords) and any(keywords.get(one) is not None for one in _UNDEFINED)
         if chosen.strict or undefined:
             from . import _declared
 
@@ -111,10 +113,10 @@ class _OperatorOfDevice(type(torch.ops.aten.add)):  # type: ignore[misc]
 def operator_of_device(name: str) -> Any:
     """An operator of torch.ops.npuquant, or one beside it with the same overloads, which takes what the device takes."""
     operator = getattr(torch.ops.npuquant, name)
-    if name not in _CHECKED:
+    if name not in (*_UINT8, *_BY_RULES, "npu_quant_matmul"):
         return operator
     operator.default  # PyTorch makes it at the first use: it is to be the same in both
-    beside = object.__new__(_OperatorOfDevice)
+    beside = object.__new__(_Operator if name in _BY_RULES else _OperatorOfDevice)
     beside.__dict__.update(operator.__dict__)
     return beside
 
@@ -426,9 +428,16 @@ def _patch_torch() -> None:
 _CANN = {"product": "9.0.0", "inverse": "8.5.0"}
 
 
+def _apply_rules() -> None:
+    for name in _BY_RULES:
+        operator_of_device(name).__class__ = _OperatorOfDevice if chosen.strict else _Operator
+
+
 def _choose(values: str, strict: bool) -> None:
+    _undo.append(_apply_rules)  # it is done after what follows is put back
     _set(chosen, "values", values)
     _set(chosen, "strict", strict)
+    _apply_rules()
 
 
 def install(scale_form: str = "product", *, values: Optional[str] = None, strict: Optional[bool] = None) -> None:
