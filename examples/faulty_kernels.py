@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes inputs, and the results of kernels that have a mistake each, into the folder faulty_kernels, which it makes
-where it is started: what docs/oracle.md diagnoses. Each result is what a device with that mistake would have returned.
+where it is started: what docs/diagnose.md diagnoses. Each result is what a device with that mistake would have returned.
 """
 import os
 

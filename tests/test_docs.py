@@ -31,7 +31,7 @@ BUILD = os.path.abspath(os.environ.get("NPUQ_BUILD") or os.path.join(SOURCE, "bu
 DOCS = os.path.join(SOURCE, "docs")
 OPERATORS = sorted(name[: -len(".md")] for name in os.listdir(os.path.join(DOCS, "operators")))
 OPERATOR_PAGES = [f"operators/{name}.md" for name in OPERATORS]
-PAGES = OPERATOR_PAGES + ["oracle.md", "hypotheses.md", "scales-by-groups.md", "tool.md"]
+PAGES = OPERATOR_PAGES + ["diagnose.md", "hypotheses.md", "scales-by-groups.md", "tool.md"]
 TORCH_PAGE = "torch.md"
 # Where the errors of a function are. The steps of an operator have those of the whole, but those that make parameters.
 ERRORS = {

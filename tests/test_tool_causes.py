@@ -521,7 +521,7 @@ class Admissible(CauseTest):
 
 
 class PublicCases(CauseTest):
-    """Mistakes of public reports, made again. docs/oracle.md tells them."""
+    """Mistakes of public reports, made again. docs/diagnose.md tells them."""
 
     def check(self, first, name, *words):
         """The first line, and what the best finding, or the element that is shown, is called."""

@@ -40,7 +40,7 @@ def python(code, *arguments, **environment):
     )
 
 
-@pytest.mark.parametrize("name", ["python.md", "oracle.md", "scales-by-groups.md"])
+@pytest.mark.parametrize("name", ["python.md", "diagnose.md", "scales-by-groups.md"])
 def test_examples_of_the_guides(name):
     done = doctest.testfile(str(GUIDES / name), module_relative=False,
                             optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)

@@ -142,8 +142,8 @@ class Trust(unittest.TestCase):
         self.assertEqual(operators - {"quant-matmul"}, set(KERNELS))  # it has the steps of others
 
     def test_page(self):
-        """docs/oracle.md says what is asserted here."""
-        page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "oracle.md").read_text()
+        """docs/diagnose.md says what is asserted here."""
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "diagnose.md").read_text()
         said = f"at least {LEAST_NAMED['singles']} %", f"at least {LEAST_NAMED['pairs']} %", f"at most {MOST_PARTLY} %"
         self.assertEqual([words for words in said if words not in page], [])
 
