@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The npuquant oracle: the operators as plain loops over contiguous (row-major) arrays.
+ * The npuquant reference: the operators as plain loops over contiguous (row-major) arrays.
  *
  * Nothing is checked here: the arguments are what the comments say, or the behaviour is undefined. NaN, infinities and
  * subnormals are data like any other. The arithmetic is in npuq_ref_element.h.
