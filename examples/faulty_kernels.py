@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes inputs, and the results of kernels that have a mistake each, into the folder faulty_kernels, which it makes
-where it is started: what docs/diagnose.md diagnoses. Each result is what a device with that mistake would have returned.
+"""Makes the folder faulty_kernels in the current one, and writes inputs and results of faulty kernels into it. Most
+kernels have one mistake. docs/diagnose.md diagnoses the results.
 """
 import os
 
@@ -25,7 +25,7 @@ def half_away(t):
 
 
 def spread(least, count, *shape):
-    """Multiples of 1/64 from least on, in no order: exact in float16, and often halves once they are scaled."""
+    """Multiples of 1/64 from least on, in no order. They are exact in float16; scaling makes many of them halves."""
     i = np.arange(np.prod(shape), dtype="u8")
     return least + ((i * 2654435761 % 2**32) * count >> 32).reshape(shape).astype(f4) / 64
 
@@ -59,14 +59,14 @@ save(
     noise=half_to_even(t) ^ (np.random.default_rng(1).random(t.shape) < 0.01),
 )
 
-# a device without a mistake: 6 % of its quotients are one unit in the last place off
+# quantize on a device without a mistake: 6 % of its quotients are one unit in the last place off
 t = x / f4(0.1)
 random = np.random.default_rng(2)
 beside = np.nextafter(t, np.where(random.random(t.shape) < 0.5, f4(-np.inf), f4(np.inf)))
 moved = (random.random(t.shape) < 0.06) & (t != 0)
 save(device_scales=np.array([0.1], f4), device=half_to_even(np.where(moved, beside, t)))
 
-# quantize, multiplying: products that miss an integer by less than their rounding, and zero points that cancel them
+# quantize, multiplying: the products round to integers, and the zero points cancel the integers but for a half
 line = 1 + np.arange(256, dtype=f4)[None, :] / f4(257)
 near = 50 + np.arange(256, dtype=f4) % 50
 line_scales = near / line[0]
@@ -74,7 +74,7 @@ line_zero_points = f4(0.5) - near
 fused = (line.astype(f8) * line_scales.astype(f8) + line_zero_points.astype(f8)).astype(f4)
 save(line=line, line_scales=line_scales, line_zero_points=line_zero_points, fused=half_to_even(fused))
 
-# quantize to int4, the two of a byte changed over
+# quantize to int4, with the two int4 of a byte swapped
 int4 = np.clip(np.rint(x * f4(1.25)), -8, 7).astype("i8")
 nibbles = (int4 & 15).astype("u4").reshape(64, 32, 4, 2)[..., ::-1].reshape(64, 32, 8)
 words = np.bitwise_or.reduce(nibbles << np.arange(0, 32, 4, dtype="u4"), axis=-1)
@@ -112,16 +112,16 @@ high, low = x.max(axis=1), x.min(axis=1)
 scale = (high - low) * f4(1 / 255)
 save(inverse_scale=scale, inverse_offset=f4(127) - high / scale)
 
-# dynamic_quant, the scale in the form of another version of the device
+# dynamic_quant, with the scale in the other form
 varied = x * (1 + np.arange(64, dtype=f4)[:, None] / 64)
 r = f4(127) / np.abs(varied).max(axis=1)
 save(varied=varied, symmetric=half_to_even(varied * r[:, None]), inverse_form=f4(1) / r)
 
-# dynamic_quant, of which the extremes of a row lack its first 40 columns
+# dynamic_quant: the largest value of a row leaves out the first 40 columns
 m = np.abs(varied[:, 40:]).max(axis=1)
 save(late_start=half_to_even(varied * (f4(127) / m)[:, None]), late_start_scale=m * (f4(1) / f4(127)))
 
-# requant, with one clamp where the device has two
+# requant, with one clamp instead of two
 sums = (spread(-4, 513, 64, 256) * 6400).astype("i4")
 channel_offset = np.tile(np.array([-200, 0, 3, 200]), 64)
 words = 1 << 46 | (channel_offset & 0x1FF) << 37 | int(f4(1 / 64).view("i4"))
