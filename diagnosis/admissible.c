@@ -10,7 +10,7 @@
 /* Measured: 244 of 4,096 quotients. */
 static const double moved_share = 0.06;
 
-/* What the device does less often than in one of a thousand dumps, it is not believed to have done. */
+/* The least chance of a number of moves that the device is believed to make. */
 static const double least_chance = 0.001;
 
 bool admission_divides(unsigned op, const struct call_options *options)
@@ -23,7 +23,7 @@ bool admission_is_within(const struct admission *admission)
     return admission->divides && admission->differing > 0 && admission->wrong == 0 && !admission->too_many;
 }
 
-/* Whether so many moves are likelier made otherwise: the chance that at least k of n are made by the device. */
+/* Whether the device is unlikely to make these moves: k or more of n. */
 static bool are_too_many(const struct moves *moves)
 {
     const double n = (double)moves->possible;
@@ -42,7 +42,7 @@ static bool are_too_many(const struct moves *moves)
     return sum < least_chance;
 }
 
-/* The quotient, and those beside it. */
+/* The quotient, and its two neighbours. */
 enum { IEEE, BELOW, ABOVE, QUOTIENTS };
 
 enum { CHUNKS = 64 };
@@ -53,14 +53,14 @@ struct judging {
     const struct array *theirs;
     struct array *repaired;
     size_t units;
-    bool equal_ones; /* whether the units are looked at that are equal, or those that differ */
+    bool equal_ones; /* whether to judge the equal units, or the differing ones */
     struct variant variants[QUOTIENTS];
     struct admission parts[CHUNKS];
 };
 
 /* What is found of a unit. */
 struct unit {
-    bool is_given[QUOTIENTS]; /* what is in the dump, by this quotient */
+    bool is_given[QUOTIENTS]; /* this quotient gives the dump's values */
     bool is_open;             /* another quotient gives another result */
     struct division division;
 };
@@ -174,7 +174,7 @@ static void judge_chunks(void *argument, size_t begin, size_t end)
     leave_state(&caller);
 }
 
-/* Adds what the chunks have found. */
+/* Judges all units in chunks, and adds the counts. */
 static void judge_all(struct judging *j, const npuq_executor *executor, struct admission *admission)
 {
     memset(j->parts, 0, sizeof j->parts);
@@ -211,7 +211,7 @@ bool admission_find(const struct call *call, const struct array ours[RESULTS], c
     j.variants[BELOW].choice[STEP_QUOTIENT] = QUOTIENT_BELOW;
     j.variants[ABOVE].choice[STEP_QUOTIENT] = QUOTIENT_ABOVE;
     judge_all(&j, executor, admission);
-    if (admission->wrong == 0) { /* otherwise it does not matter how many there might be */
+    if (admission->wrong == 0) { /* otherwise nobody asks how many moves are possible */
         j.equal_ones = true;
         judge_all(&j, executor, admission);
         admission->too_many = are_too_many(&admission->moves);

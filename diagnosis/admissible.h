@@ -1,36 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device's vector unit divides otherwise than IEEE: some quotients are one unit in the last place off. What that
- * makes of a dump: docs/device.md. */
+/* The device's vector unit returns some quotients one unit in the last place off: docs/device.md. */
 #ifndef NPUQUANT_ADMISSIBLE_H
 #define NPUQUANT_ADMISSIBLE_H
 
 #include "call.h"
 
-/* Of the units that can have another result than ours, and of those that have one. */
+/* Numbers of units whose result can differ from ours, and of units whose result does. */
 struct moves {
     size_t possible;
     size_t made;
 };
 
-/* What is judged at once, a unit, has one quotient: an element of quantize, a row of dynamic_quant or
- * its tensor, a block of dynamic_block_quant. */
+/* A unit has one quotient: an element of quantize, a row of dynamic_quant or its tensor, a block of
+ * dynamic_block_quant. */
 struct admission {
     bool divides; /* the call has such a division; otherwise nothing else is set */
     size_t units;
     size_t differing;
-    size_t wrong;       /* of the differing ones: no quotient gives what is in the dump */
-    struct moves moves; /* this and what follows if nothing is wrong */
-    struct moves exact; /* of quotients that are no rounded numbers, counted apart */
-    bool too_many;      /* moves are made, for a device that moves 6 % of its quotients */
+    size_t wrong;       /* differing units of which no quotient gives the dump's values */
+    struct moves moves; /* set if nothing is wrong, as are the members below */
+    struct moves exact; /* the same of exact quotients */
+    bool too_many;      /* more moves than a device makes that moves 6 % of its quotients */
 };
 
 bool admission_divides(unsigned op, const struct call_options *options);
 
-/* Whether nothing is wrong, and no more differs than the device may be thought to make differ. */
+/* Whether nothing is wrong, and the device may have made all differences. */
 bool admission_is_within(const struct admission *admission);
 
-/* Judges theirs by ours, the right results; data is null where a result is not compared. If the call divides, repaired
- * gets copies of theirs in which the admissible units are as in ours; array_release() is for the caller. The executor
+/* Compares theirs with ours, the right results; data is null if a result is not compared. If the call divides, repaired
+ * gets copies of theirs, with the admissible units of ours. The caller releases them with array_release(). The executor
  * may be null. False if there is not the memory. */
 bool admission_find(const struct call *call, const struct array ours[RESULTS], const struct array theirs[RESULTS],
                     struct array repaired[RESULTS], const npuq_executor *executor, struct admission *admission);

@@ -118,7 +118,7 @@ size_t call_channel(const struct call *call, size_t i)
     return call->group_rows > 0 ? group * call->columns + i % call->columns : i / call->inner % call->channels;
 }
 
-/* Each word of group_index is an end to which rows are filled. The rows between no ends stay. */
+/* Fills the rows up to each end in group_index. Rows that no end covers stay. */
 static void set_groups_by_words(struct call *call, const struct array *index)
 {
     size_t *groups = call->row_group + GROUPED_BY_WORDS * call->rows;
@@ -133,7 +133,7 @@ static void set_groups_by_words(struct call *call, const struct array *index)
     }
 }
 
-/* All groupings. What is beyond all counts has the last group. */
+/* Makes all groupings. Rows beyond all counts are in the last group. */
 static bool set_groups(struct call *call)
 {
     const struct array *index = &call->operands[OPERAND_GROUPS];

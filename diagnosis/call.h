@@ -18,7 +18,7 @@ enum { EACH_OPERATOR(NUMBER) NUMBER_OF_OPERATORS };
 enum { EACH_OPERATOR(BIT) };
 #undef BIT
 
-/* What an operator takes, under one name for what plays the same part. */
+/* The operands, with one name for those of the same role in several operators. */
 enum operand {
     OPERAND_X,         /* x; the scale of trans_quant_param */
     OPERAND_SCALE,     /* scales, scale, weight_scale, words */
@@ -30,8 +30,8 @@ enum operand {
     OPERANDS
 };
 
-/* How rows are shared among groups: as group_index says, or as if it held counts, or had no empty groups, or were words
- * of 32 bits. */
+/* How rows belong to groups: as group_index says, or as if it held counts, had no empty groups, or held 32-bit
+ * words. */
 enum grouping { GROUPED, GROUPED_BY_COUNTS, GROUPED_WITHOUT_EMPTY, GROUPED_BY_WORDS, GROUPINGS };
 
 /* What an operator returns. */
@@ -66,7 +66,7 @@ struct call {
     size_t channels;     /* extent of the dimension that the scales belong to; 1 for one scale */
     size_t inner;        /* elements from one channel to the next */
     size_t group_rows;   /* rows that share a channel for each column, of anti_quant; 0 if all rows do */
-    size_t tokens;       /* what shares a scale in the dynamic operators: rows, the tensor, or blocks of rows */
+    size_t tokens;       /* dynamic operators: rows, the tensor, or blocks of rows, each with one scale */
     size_t token_length; /* of blocks the last one of a row may be shorter */
     size_t *row_group;   /* the group of each row, for each grouping in turn; null without group_index */
     size_t groups;
@@ -93,8 +93,7 @@ size_t call_result_count(const struct call *call, enum result result);
 
 npuq_dtype call_result_dtype(const struct call *call, enum result result);
 
-/* Whether two elements count as equal. Scales and offsets are compared as values, of which NaN equals NaN and -0 equals
- * 0. */
+/* Whether two elements count as equal. In scales and offsets NaN equals NaN, and -0 equals 0. */
 bool result_is_same(enum result result, uint64_t a, uint64_t b);
 
 /* Copies a tensor to a contiguous array, or an array. False if there is not the memory. */

@@ -9,32 +9,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Hypotheses are tried on a sample first: on so many rows, and so many elements of a row that differ, and as many that
- * do not. */
+/* The sample, on which hypotheses are tried first: elements in all, rows, differing elements of a row. The sample takes
+ * as many equal elements of a row. */
 enum { SAMPLE_ELEMENTS = 6144, SAMPLE_ROWS = 48, SAMPLE_PER_ROW = 64 };
 
-/* Pairs are tried on fewer, as there are thousands. */
+/* Elements on which pairs are tried: there are thousands of pairs. */
 enum { PAIR_ELEMENTS = 1024 };
 
 /* Orders of rows that are kept for pairs. */
 enum { MOST_PERMUTED = 8 };
 
-/* How many are named of those that explain everything, and how many of the others are shown with how far they come. */
+/* Findings to confirm on the whole dump: with all of the sample explained, and with a part of it. */
 enum { CONFIRMED = 16, CONFIRMED_PARTLY = 3 };
 
-/* One that explains the whole sample, but not the dump, shows elements that the sample lacks: so many of them are tried
- * on the others. So often, before the others are left untried. */
+/* If a finding explains all of the sample but not the dump, its wrong elements are tried on the other findings:
+ * EXAMPLES of them. After MOST_REFUTED such findings the others are left untried. */
 enum { EXAMPLES = 64, MOST_REFUTED = 12 };
 
-/* Pairs that change the extremes of long rows take their time: after so many values, no new ones are begun. */
+/* Values to visit for extremes. After these, pairs that change the extremes are left untried: long rows take long. */
 enum { MOST_VISITS = 1 << 28 };
 
 struct search {
     const struct call *call;
     const struct array *ours;
     const struct array *theirs;
-    const struct array *repaired; /* theirs without what a mistake need not explain; null: it must explain all */
-    size_t to_explain;            /* how many elements differ, without those that are excused */
+    const struct array *repaired; /* theirs, with ours for excused elements; null if there are none */
+    size_t to_explain;            /* differing elements, without the excused ones */
     const npuq_executor *executor;
     struct diagnosis *diagnosis;
     struct extremes_cache *cache;
@@ -54,7 +54,7 @@ static bool differs(const struct search *s, enum result result, size_t i)
     return !result_is_same(result, array_bits(&s->ours[result], i), array_bits(&s->theirs[result], i));
 }
 
-/* Whether it differs, and a mistake need not explain it. */
+/* Whether the element differs, and a mistake need not explain it. */
 static bool is_excused(const struct search *s, enum result result, size_t i)
 {
     return s->repaired && differs(s, result, i) &&
@@ -85,14 +85,13 @@ static void count_differences(struct search *s)
 
 /* ---- the sample ------------------------------------------------------------------------------------------------- */
 
-/* Whether one more is taken, to have so many of all, evenly: if the number of those to be taken so far grows with it.
- */
+/* Whether to take the next element after seen ones, so that taken of all are taken evenly. */
 static bool is_taken(size_t seen, size_t taken, size_t all)
 {
     return all > 0 && (seen + 1) * taken / all > seen * taken / all;
 }
 
-/* Of a row elements that differ and elements that do not, from all of its length. */
+/* Takes differing and equal elements from the whole length of a row. */
 static void sample_row(struct search *s, enum result result, size_t begin, size_t end, size_t differing)
 {
     const size_t equal = end - begin - differing;
@@ -134,7 +133,7 @@ static bool make_sample(struct search *s)
     if (!s->sample) {
         return false;
     }
-    for (int r = RESULTS - 1; r >= 0; r--) { /* few scales and offsets, which say much: first */
+    for (int r = RESULTS - 1; r >= 0; r--) { /* scales and offsets first: they are few, and say much */
         const enum result result = (enum result)r;
         const size_t length = result == RESULT_Y ? columns : 2 * SAMPLE_PER_ROW;
         const size_t count = s->diagnosis->compared[r];
@@ -182,8 +181,8 @@ static size_t mismatches(const struct finding *finding)
     return finding->unexplained + finding->newly_wrong;
 }
 
-/* Counts on about so many elements of the sample, from all of it, but at no regular distance, as rows are alike; stops
- * when it has become worse than worst. */
+/* Counts on about `most` elements of the sample, at irregular distances: rows are alike. Stops if the mismatches exceed
+ * worst. */
 static void try_on_sample(struct search *s, struct finding *finding, size_t most, size_t worst)
 {
     struct predictor p = {.call = s->call, .variant = &finding->variant, .cache = s->cache};
@@ -309,7 +308,7 @@ static bool fit_layouts(struct search *s)
     return ok;
 }
 
-/* Whether the dump has the rows of what the other mistake of a pair makes, in another order. */
+/* Whether the dump has the rows that the other mistake of the pair makes, in another order. */
 static bool permute_rows(struct search *s, struct finding *finding)
 {
     const size_t rows = s->call->rows;
@@ -338,7 +337,7 @@ static bool permute_rows(struct search *s, struct finding *finding)
     return fits;
 }
 
-/* Makes a finding of hypotheses; false if they do not go together, or the dump does not look like their layout. */
+/* Makes a finding of hypotheses. False if they exclude one another, or the dump does not have their layout. */
 static bool make_finding(struct search *s, const struct hypothesis *first, const struct hypothesis *second,
                          struct finding *finding)
 {
@@ -361,7 +360,7 @@ static void try_singles(struct search *s)
         if (!hypothesis_applies(&hypotheses[i], s->call)) {
             continue;
         }
-        /* One that explains nothing alone, or changes nothing, may be half of a pair. */
+        /* A hypothesis that explains or changes nothing alone may be half of a pair. */
         if (make_finding(s, &hypotheses[i], NULL, finding)) {
             try_on_sample(s, finding, SIZE_MAX, SIZE_MAX);
             s->single_count++;
@@ -373,7 +372,7 @@ static void try_singles(struct search *s)
     sort(s->singles, s->single_count);
 }
 
-/* Whether a pair finds other extremes than each of the two. */
+/* Whether the extremes of a pair differ from those of each half. */
 static bool finds_new_extremes(const struct finding *pair, const struct finding *first, const struct finding *second)
 {
     return !steps_same_extremes(&pair->variant, &first->variant) &&
@@ -384,7 +383,7 @@ static bool finds_new_extremes(const struct finding *pair, const struct finding 
 static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
 {
     const size_t most = (size_t)s->single_count * (size_t)s->single_count / 2 + 1;
-    /* Of the differing elements, all of which a pair must explain. */
+    /* A pair with more mismatches than this is given up. */
     const size_t worst = s->sample_count / 4;
     size_t *alone = malloc((size_t)s->single_count * sizeof *alone + 1); /* mismatches of each on the same elements */
 
@@ -413,7 +412,7 @@ static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
             } else {
                 const size_t least = alone[i] < alone[j] ? alone[i] : alone[j];
                 try_on_sample(s, finding, PAIR_ELEMENTS, worst);
-                /* One that gains nothing by the other is no pair. */
+                /* A pair must have fewer mismatches than each half, or none. */
                 *pair_count += finding->explained > 0 && (mismatches(finding) == 0 || mismatches(finding) < least);
             }
         }
@@ -433,7 +432,7 @@ static void rank(struct diagnosis *d)
     }
 }
 
-/* Elements that a finding does not give, from all of the dump, behind the sample; returns how many. */
+/* Puts elements of the dump that a finding does not give behind the sample. Returns their number. */
 static size_t find_examples(struct search *s, const struct finding *finding)
 {
     struct predictor p = {.call = s->call, .variant = &finding->variant, .cache = s->cache};
@@ -448,7 +447,7 @@ static size_t find_examples(struct search *s, const struct finding *finding)
             size *= 2;
         }
         for (size_t k = 0; k < size && found < most && found < EXAMPLES; k++) {
-            const size_t i = k * 0x9E3779B1U & (size - 1); /* each once */
+            const size_t i = k * 0x9E3779B1U & (size - 1); /* visits each element once */
             if (i < s->diagnosis->compared[r] && !is_given(s, result, i, predict(&p, result, i, NULL))) {
                 s->sample[s->sample_count + found++] = (struct element){result, i};
             }
@@ -457,7 +456,7 @@ static size_t find_examples(struct search *s, const struct finding *finding)
     return found;
 }
 
-/* Tries those that explain the whole sample on the elements behind it. */
+/* Tries the findings that explain the whole sample on the elements behind the sample. */
 static void refute(struct search *s, struct finding *tried, int tried_count, size_t examples)
 {
     for (int i = 0; i < tried_count; i++) {
@@ -469,7 +468,7 @@ static void refute(struct search *s, struct finding *tried, int tried_count, siz
     }
 }
 
-/* Confirms one that was tried, behind the findings of the diagnosis; null if there is not the memory. */
+/* Puts a tried finding behind those of the diagnosis, and confirms it; null if there is not the memory. */
 static struct finding *confirm_next(struct search *s, const struct finding *tried)
 {
     struct finding *finding = &s->diagnosis->findings[s->diagnosis->count];
@@ -478,7 +477,7 @@ static struct finding *confirm_next(struct search *s, const struct finding *trie
     return confirm(s, finding) ? finding : NULL;
 }
 
-/* Keeps those that explain the whole sample and the dump, too. The others are then known to explain less. */
+/* Keeps the findings that explain the sample and the dump. For the others, notes what they do not explain. */
 static bool keep_exact(struct search *s, struct finding *tried, int tried_count)
 {
     struct diagnosis *d = s->diagnosis;
@@ -509,7 +508,7 @@ static bool keep_exact(struct search *s, struct finding *tried, int tried_count)
     return true;
 }
 
-/* Keeps the best of those that do not explain the whole sample. */
+/* Keeps the best findings that do not explain the whole sample. */
 static bool keep_others(struct search *s, const struct finding *tried, int tried_count)
 {
     struct diagnosis *d = s->diagnosis;
@@ -527,7 +526,7 @@ static bool keep_others(struct search *s, const struct finding *tried, int tried
     return true;
 }
 
-/* Adds the best of those that were tried to the diagnosis, confirmed on all elements. */
+/* Confirms the best tried findings on all elements, and adds them to the diagnosis. */
 static bool keep_best(struct search *s, struct finding *tried, int tried_count)
 {
     if (!keep_exact(s, tried, tried_count)) {
@@ -556,7 +555,7 @@ static bool changes_y_only(struct search *s, const struct variant *variant)
     return true;
 }
 
-/* One mistake in a part of y: those are tried that explain what differs, and would change more. */
+/* Looks for a mistake in a part of y: tries mistakes that explain all differences of the sample, but change more. */
 static bool try_parts(struct search *s)
 {
     struct diagnosis *d = s->diagnosis;
@@ -591,7 +590,7 @@ static bool try_parts(struct search *s)
 /* Fewer differing elements agree with some mistake by chance. */
 enum { LEAST_FOR_PARTLY = 16 };
 
-/* Whether a finding gives an element that differs of every result that has one. */
+/* Whether a finding explains a differing element of each result that has one. */
 static bool explains_each_result(struct search *s, const struct finding *finding)
 {
     for (int r = 0; r < RESULTS; r++) {
@@ -608,8 +607,8 @@ static bool explains_each_result(struct search *s, const struct finding *finding
     return true;
 }
 
-/* Where results are one off, half of them agree with a mistake that rounds in that direction, and some more with two
- * mistakes: three quarters do not. */
+/* If results are one off at random, a mistake that rounds in one direction explains half of them, and two mistakes
+ * explain a few more. Three quarters is above that. */
 static bool explains_most(struct search *s, const struct finding *finding)
 {
     const size_t differing = finding->explained + finding->unexplained;
@@ -635,7 +634,7 @@ static enum verdict judge(struct search *s)
     return d->count > 0 && explains_most(s, &d->findings[0]) ? VERDICT_PARTLY : VERDICT_NONE;
 }
 
-/* Describes where what a variant gives, or if there is none what the library does, is not what is in the dump. */
+/* Describes where the dump differs from the variant's results, or, without a variant, from the library's. */
 static bool find_remainder(struct search *s, const struct variant *variant)
 {
     static const struct variant definition;
@@ -662,7 +661,7 @@ static bool find_remainder(struct search *s, const struct variant *variant)
     return ok;
 }
 
-/* How far apart two elements are: of numbers in steps of their type, of a NaN very far. */
+/* Distance of two elements, in steps of their type. A NaN is very far from a number. */
 static uint64_t distance(npuq_dtype dtype, uint64_t a, uint64_t b)
 {
     const int64_t first = dtype_order(dtype, a);
@@ -673,8 +672,8 @@ static uint64_t distance(npuq_dtype dtype, uint64_t a, uint64_t b)
 
 enum { LOOKED_AT = 1024 };
 
-/* Of the first elements that differ, and that a variant explains if one is given, the one that differs least: there the
- * step that is wrong is easiest to see. False if there is none. */
+/* Finds the element that differs least: it shows the wrong step best. Looks at the first differing elements, with a
+ * variant at the ones it explains. False if there is none. */
 static bool find_element(const struct search *s, const struct variant *variant, struct element *found)
 {
     uint64_t least = UINT64_MAX;
@@ -707,7 +706,7 @@ static bool search_singles(struct search *s)
     return keep_best(s, s->singles, s->single_count) && (s->diagnosis->first_place > 0 || try_parts(s));
 }
 
-/* Leaves to be explained what no quotient beside the right one gives. */
+/* Excuses the elements that a neighbour of the right quotient gives. */
 static void excuse(struct search *s, const struct array repaired[RESULTS])
 {
     s->repaired = repaired;
@@ -719,7 +718,8 @@ static void excuse(struct search *s, const struct array repaired[RESULTS])
     }
 }
 
-/* First a mistake that gives every bit, then the device's division, then mistakes for what that does not give. */
+/* Looks for a mistake that gives every bit. Without one, asks whether the device's division explains all. If not, looks
+ * for mistakes that explain the rest. */
 static bool search(struct search *s, const struct array repaired[RESULTS])
 {
     struct diagnosis *d = s->diagnosis;

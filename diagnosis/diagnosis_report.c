@@ -38,7 +38,7 @@ static void add_names(struct text *text, const struct finding *finding)
     }
 }
 
-/* What a finding's layout was found to be. */
+/* The layout of a finding. */
 struct found_layout {
     bool is_untouched;
     const char *unit;   /* "column" or "row" */
@@ -90,7 +90,7 @@ static void add_layout(struct text *text, const struct call *call, const struct 
 
 enum { INDENT = 2 };
 
-/* Adds words, broken into lines, and the end of the line; releases them. */
+/* Adds the line, broken to the width, with an end of line. Releases it. */
 static void add_line(struct text *text, struct text *line)
 {
     text_add_wrapped(text, TEXT_WIDTH, INDENT, "%s", line->length > 0 ? line->characters : "");
@@ -142,7 +142,7 @@ static void add_conclusion(struct text *text, const struct diagnosis *d)
     add_line(text, &line);
 }
 
-/* What is judged at once. */
+/* The name of a unit of the admission. */
 static const char *admission_unit(const struct call *call)
 {
     return call->op == DYNAMIC_BLOCK_QUANT ? "block"
@@ -155,7 +155,7 @@ void diagnosis_report_admission(struct text *text, const struct call *call, cons
 {
     struct text line = {0};
 
-    if (a->wrong == a->differing) { /* of what has no such division, both are 0 */
+    if (a->wrong == a->differing) { /* both are 0 without such a division */
         return;
     }
     text_add(&line, "Admissible for the device's vector division: %zu of %zu differing %s%s%s.",
@@ -244,7 +244,7 @@ static void add_remainder(struct text *text, const struct call *call, const stru
 
 /* ---- what a remainder looks like --------------------------------------------------------------------------------- */
 
-/* Takes a sentence, which is released. */
+/* Takes a sentence; the caller then releases it. */
 typedef void take_clue(struct text *text, struct text *clue);
 
 /* Rounded, but 100 of all only. */
@@ -343,7 +343,7 @@ static void add_source(struct text *text, const struct call *call, const struct 
     text_add(text, "%s.", symmetric ? "|" : "");
 }
 
-/* Gives each sentence there is to say to `take`. The device's division needs none. */
+/* Gives each sentence about the remainder to `take`. If the dump is within the device's division, gives no sentence. */
 static void each_clue(struct text *text, const struct call *call, const struct diagnosis *d, take_clue *take)
 {
     const struct remainder *remainder = &d->remainder;
@@ -408,8 +408,7 @@ static void add_table(struct text *text, const struct diagnosis *d)
     }
 }
 
-/* What the steps of the definition are shown with: the dump, and the steps of the best finding under all of its names,
- * if it is named. */
+/* Other values to show with the steps: the dump's, and those of the best finding if it is named. */
 static struct beside make_beside(const struct array theirs[RESULTS], const struct diagnosis *d, struct text *names)
 {
     const struct finding *best = &d->findings[0];

@@ -9,10 +9,10 @@
 void diagnosis_report_text(struct text *text, const struct call *call, const struct array theirs[RESULTS],
                            const struct diagnosis *diagnosis);
 
-/* The first line of it, and what the device's division has to do with it. */
+/* The first line, and how the device's division explains the differences. */
 void diagnosis_report_verdict(struct text *text, const struct call *call, const struct diagnosis *diagnosis);
 
-/* What the device's division has to do with it; nothing if nothing that differs is admissible. */
+/* How the device's division explains the differences; nothing if no difference is admissible. */
 void diagnosis_report_admission(struct text *text, const struct call *call, const struct admission *admission);
 
 void diagnosis_report_json(struct text *text, const struct call *call, const struct array theirs[RESULTS],

@@ -21,7 +21,7 @@
 enum { EACH_DTYPE(POSITION) DTYPES };
 #undef POSITION
 
-/* Words are those of trans_quant_param, or indices: they are not compared as numbers. */
+/* Words are those of trans_quant_param, and indices. They are not compared as numbers. */
 enum dtype_kind { KIND_FLOAT, KIND_SIGNED, KIND_UNSIGNED, KIND_WORDS };
 
 struct dtype {

@@ -90,7 +90,7 @@ static struct steps trace_of(const struct call *call, const struct variant *vari
     return steps;
 }
 
-/* The line of a trace, from one on, that is called so; count if there is none. */
+/* The first line of this name in a trace, from a line on; count if there is none. */
 static int find_line(const struct trace *trace, int from, const char *step)
 {
     int i = from;
@@ -109,7 +109,7 @@ static bool same_value(const struct trace_line *a, const struct trace_line *b)
 typedef void show_line(struct text *text, const struct call *call, const char *step, const struct trace_line *defined,
                        const struct trace_line *beside);
 
-/* Shows the lines of two traces, those of one step together; null stands for what one of them has not. */
+/* Shows the lines of two traces, with those of one step together. If one trace lacks the step, its line is null. */
 static void walk_lines(struct text *text, const struct call *call, const struct trace *defined,
                        const struct trace *beside, show_line *show)
 {
@@ -135,7 +135,7 @@ static void walk_lines(struct text *text, const struct call *call, const struct 
 
 enum { INDENT = 2, FIRST_COLUMN = 34, SECOND_COLUMN = 62 };
 
-/* What stands for a step that only the other one has; nothing stands for an equal value. */
+/* The sign for a step that only the other trace has. An equal value is left out. */
 #define NOT_DONE "-"
 
 static void show_text(struct text *text, const struct call *call, const char *step, const struct trace_line *defined,

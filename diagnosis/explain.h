@@ -12,7 +12,7 @@ struct element {
     size_t index;
 };
 
-/* What the steps are compared with: those of a mistake, and what the dump has. */
+/* Other values to show with the steps: those of a mistake, and the dump's. */
 struct beside {
     const char *name; /* of the mistake; null if there is none */
     const struct variant *variant;
@@ -25,7 +25,7 @@ void explain_index(struct text *text, const struct call *call, enum result resul
 /* "y[0, 1]" */
 void explain_place(struct text *text, const struct call *call, struct element element);
 
-/* Lines of steps; beside may be null. */
+/* The steps as lines of text. beside may be null. */
 void explain_text(struct text *text, const struct call *call, struct element element, const struct beside *beside);
 
 /* The same as a JSON object. */

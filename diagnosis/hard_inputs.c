@@ -15,11 +15,11 @@ struct maker {
     struct hard_inputs *inputs;
     const struct hard_wish *wish;
     uint64_t state;
-    bool *reserved;        /* elements of x on which something shows: they stay */
+    bool *reserved;        /* elements of x that show a mistake: they stay */
     bool *reserved_scales; /* so do their scales */
 };
 
-/* Not called twice in one expression: which call comes first is the compiler's choice. */
+/* Do not call this twice in one expression: C does not define the order. */
 static uint64_t draw(struct maker *m)
 {
     /* splitmix64 */
@@ -46,8 +46,7 @@ static double draw_between(struct maker *m, double low, double high)
     return low + (high - low) * draw_fraction(m);
 }
 
-/* From 2^low to 2^high, each power of two as often as another. Not with pow(), whose last bit differs among machines.
- */
+/* From 2^low to 2^high, each power of two equally often. Without pow(): its last bit differs among machines. */
 static double draw_magnitude(struct maker *m, int low, int high)
 {
     const int exponent = low + (int)draw_below(m, (size_t)(high - low));
@@ -73,7 +72,8 @@ static double to_range(double value, double low, double high)
     return is_nan(value) ? 0 : fmin(fmax(nearbyint(value), low), high);
 }
 
-/* Stores a value in its type, saturated. Of QUINT4X2, the int4 at i. There is one NaN: machines make others. */
+/* Stores a value in its type, saturated; in QUINT4X2, the int4 at i. Stores one NaN for all: machines differ in
+ * theirs. */
 static void store(void *data, npuq_dtype dtype, size_t i, double value)
 {
     const struct dtype *type = dtype_of(dtype);
@@ -123,8 +123,8 @@ static const double specials[] = {0,
 
 enum { SPECIALS = sizeof specials / sizeof specials[0] };
 
-/* Scales: powers of two, which make exact halves, and others; here and there one that is very small or large, or no
- * number. Of requant some so small that sums of more than 24 bits matter. */
+/* A scale. Powers of two make exact halves. Some scales are very small, very large, infinite or NaN. In requant some
+ * are so small that sums of more than 24 bits matter. */
 static double draw_scale(struct maker *m, size_t i)
 {
     const unsigned op = m->wish->op;
@@ -136,7 +136,7 @@ static double draw_scale(struct maker *m, size_t i)
     case 0: return usual;
     case 3:
     case 7: return usual * 2;
-    case 4: return op == REQUANT ? 0x1p-25 : usual * draw_between(m, 0.5, 2); /* makes BELOW_HALF of 2^24 - 1 */
+    case 4: return op == REQUANT ? 0x1p-25 : usual * draw_between(m, 0.5, 2); /* makes BELOW_HALF from 2^24 - 1 */
     case 5: return -usual * draw_between(m, 1, 2);
     case 9: return 0x1p-133 * draw_between(m, 1, 32); /* subnormal in float32 */
     case 11: return 0x1p-126 * draw_between(m, 1, 4);
@@ -151,8 +151,8 @@ static npuq_dtype rounded_dtype(const struct hard_wish *wish)
     return call_rounded_dtype(wish->op, wish->options.y_dtype);
 }
 
-/* An offset that serves all is a little more than a half, with a bit that float16 has not: then halves can be come by,
- * and a shorter type is seen, too. */
+/* The only offset is a little more than a half, with a bit that float16 lacks. So sums can be halves, and a shorter
+ * type shows. */
 static double draw_only_offset(const struct maker *m)
 {
     return m->wish->options.y_dtype == NPUQ_QUINT4X2 ? 2.5 + 0x1p-8 + 0x1p-11 : 20.5 + 0x1p-5 + 0x1p-8;
@@ -173,8 +173,8 @@ static double draw_offset(struct maker *m, size_t i)
     }
 }
 
-/* Smooth scales of a group are one number times powers of two, so that there are rows whose products are all equal, to
- * the bit. Here and there one is so large that an x that is subnormal in float32 counts. */
+/* A smooth scale. Within a group all are one number times a power of two, so a row can have equal products, to the bit.
+ * Some are so large that an x that is subnormal in float32 counts. */
 static double draw_smooth(struct maker *m, size_t i)
 {
     static const double numbers[] = {1.375, 1.625, 1.1875, 1.8125};
@@ -224,7 +224,7 @@ static void fill_parameter(struct maker *m, enum operand operand)
     }
 }
 
-/* Ends of groups: one row, an empty group, and the rest in two. */
+/* Fills the ends of groups. Of four groups the third is empty. */
 static void fill_groups(struct maker *m)
 {
     const npuq_tensor *tensor = &m->inputs->operands[OPERAND_GROUPS];
@@ -242,7 +242,7 @@ static void fill_groups(struct maker *m)
 
 /* ---- changing operands ------------------------------------------------------------------------------------------ */
 
-/* An operand is in two places: in the tensor, and in the call. */
+/* Sets both copies of an operand: in the tensor, and in the call. */
 static void set(struct maker *m, enum operand operand, size_t i, double value)
 {
     const npuq_tensor *tensor = &m->inputs->operands[operand];
@@ -269,7 +269,7 @@ static size_t scale_of(const struct call *call, size_t i)
                                    : call_channel(call, i);
 }
 
-/* What the definition makes of element i: t is about (x + shift) * scale + offset. */
+/* The definition's t of element i is about (x + shift) * scale + offset. */
 struct affine {
     double shift;
     double scale;
@@ -329,7 +329,7 @@ static double draw_tie(struct maker *m)
     return (double)npuq_ref_from_bits(exponent << 23 | ((uint32_t)draw(m) & 0x7FFFFFU & ~(2 * half - 1)) | half);
 }
 
-/* A t that a mistake may be seen at: halves, ends of the range and beyond, and any others. */
+/* A t that may show a mistake: a half, a value near or beyond an end of the range, or any other. */
 static double draw_target(struct maker *m)
 {
     const npuq_dtype y = rounded_dtype(m->wish);
@@ -338,7 +338,7 @@ static double draw_target(struct maker *m)
     if (dtype_is_float(y)) {
         return draw_tie(m);
     }
-    /* To these a half cannot be added without rounding. Where x is no integer, they come from halves. */
+    /* Adding a half to these values rounds. If x is not an integer, halves with x one step off give such values. */
     if (m->wish->op == REQUANT && draw_below(m, 8) == 0) {
         return draw_below(m, 2) ? BELOW_HALF : -BELOW_HALF;
     }
@@ -405,7 +405,7 @@ static double smooth_of(const struct call *call, size_t i)
 
 static const struct variant definition;
 
-/* With a min_scale, half of the blocks have a size at which it begins to limit them. */
+/* A usual size. With a min_scale, half of the blocks get the size where the limit begins. */
 static double usual_size(struct maker *m)
 {
     const double min_scale = (double)m->wish->options.min_scale;
@@ -413,7 +413,7 @@ static double usual_size(struct maker *m)
     return min_scale > 0 && draw_below(m, 2) ? dtype_of(rounded_dtype(m->wish))->high / min_scale / 2 : 1;
 }
 
-/* New values for a row or a block, or of the tensor as one. */
+/* Draws new values for a row, a block, or the whole tensor. */
 static void draw_row(struct maker *m, size_t token, size_t kind)
 {
     const struct call *call = &m->inputs->call;
@@ -428,7 +428,7 @@ static void draw_row(struct maker *m, size_t token, size_t kind)
     const bool is_constant = kind == 8 || kind == 15;
     const double sign = draw_below(m, 2) ? 1 : -1;
     const double constant = kind == 8 ? draw_normal(m) * size : draw_between(m, 3e4, 65504) * sign;
-    /* With an offset of a quarter BELOW_HALF can be come by, if x has 24 bits. */
+    /* With an offset of a quarter, an x of 24 bits can make BELOW_HALF. */
     const bool takes_quarter = call->op == DYNAMIC_QUANT_ASYMMETRIC && m->wish->dtypes[OPERAND_X] == NPUQ_FLOAT32;
     const double shift_of_ends = takes_quarter && draw_below(m, 2) ? -0.75 : 0;
     const double top = dtype_of(rounded_dtype(m->wish))->high + (call->op == DYNAMIC_QUANT_ASYMMETRIC ? 0.5 : 0);
@@ -467,7 +467,7 @@ static void draw_row(struct maker *m, size_t token, size_t kind)
 
 /* ---- looking for differences ------------------------------------------------------------------------------------ */
 
-/* All bits that a variant gives, in one number. */
+/* A hash of all bits that a variant gives. */
 static uint64_t signature(const struct call *call, const struct variant *variant, struct extremes_cache *cache,
                           uint64_t *const defined[RESULTS], size_t *changed)
 {
@@ -487,8 +487,8 @@ static uint64_t signature(const struct call *call, const struct variant *variant
     return hash;
 }
 
-/* The first element of y from begin to end in which two variants differ; end if only the parameters of the row do; end
- * + 1 if nothing does. */
+/* The first element of y from begin to end where two variants differ; end if only the parameters of the row differ; end
+ * + 1 if nothing differs. */
 static size_t tell_apart(struct predictor *p, struct predictor *q, size_t begin, size_t end)
 {
     const struct call *call = p->call;
@@ -507,7 +507,7 @@ static size_t tell_apart(struct predictor *p, struct predictor *q, size_t begin,
     return end + 1;
 }
 
-/* Whether they differ in element i, with the extremes that its row has now. */
+/* Whether two variants differ in element i, with the present extremes of its row. */
 static bool is_told_apart(const struct call *call, const struct variant *a, const struct variant *b, size_t i)
 {
     struct predictor p = {.call = call, .variant = a};
@@ -516,8 +516,7 @@ static bool is_told_apart(const struct call *call, const struct variant *a, cons
     return tell_apart(&p, &q, i, i + 1) == i;
 }
 
-/* A scale with which element i comes to a t that a mistake may be seen at, or is so small that float32 loses it when
- * the offset is added. */
+/* A scale that gives element i a t that may show a mistake, or a product so small that adding the offset loses it. */
 static double draw_scale_for(struct maker *m, size_t i)
 {
     const struct call *call = &m->inputs->call;
@@ -542,13 +541,13 @@ static void redraw_scale(struct maker *m, size_t i, size_t at)
     }
 }
 
-/* How many elements are drawn, and how many values are looked at, before two mistakes count as the same. */
+/* Elements to draw, and values to visit, before two mistakes count as the same. */
 enum { ELEMENT_TRIES = 200000, ROW_VISITS = 2000000 };
 
-/* How many elements of a row are drawn before the next row. */
+/* Elements to draw in a row before the next row. */
 enum { ELEMENTS_OF_A_ROW = 1024 };
 
-/* Draws one element after the other anew, or its scale, until two variants differ there. */
+/* Draws elements or their scales anew, one by one, until two variants differ. */
 static bool separate_elements(struct maker *m, const struct variant *a, const struct variant *b)
 {
     const struct call *call = &m->inputs->call;
@@ -581,7 +580,7 @@ static bool separate_elements(struct maker *m, const struct variant *a, const st
     return false;
 }
 
-/* Within the range of a row that stays as it is, a value whose t is near a half. */
+/* Draws an element whose t may show a mistake. False if the value is outside the range of its row, which must stay. */
 static bool draw_within(struct maker *m, size_t i, const struct extremes *e, const struct token *token)
 {
     const double low = m->wish->op == DYNAMIC_QUANT_ASYMMETRIC ? e->lo : -e->hi;
@@ -604,7 +603,7 @@ static bool is_frozen(const struct maker *m, size_t begin, size_t end)
     return false;
 }
 
-/* Draws rows, or elements of rows, anew until two variants differ there. */
+/* Draws rows, or elements of rows, anew until two variants differ. */
 static bool separate_rows(struct maker *m, const struct variant *a, const struct variant *b)
 {
     const struct call *call = &m->inputs->call;
@@ -635,7 +634,7 @@ static bool separate_rows(struct maker *m, const struct variant *a, const struct
                 continue;
             }
             visits += 2;
-            /* The row's extremes are kept from element to element: they seldom change. */
+            /* The predictors keep the extremes of the row from element to element: they seldom change. */
             if (tell_apart(&p, &q, i, i + 1) == i) {
                 found = is_told_apart(call, a, b, i) ? i : found;
                 visits += 2 * length;
@@ -657,7 +656,7 @@ static bool separate_rows(struct maker *m, const struct variant *a, const struct
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
-/* A kernel with the mistake; where it left off, and how it changed rows over, is not the point. */
+/* The variant of a hypothesis, with some begin of an untouched part, or some order of rows. */
 static struct variant example_of(const struct hypothesis *hypothesis, const struct call *call, size_t *row_of)
 {
     struct variant variant = {.choice = {0}};
@@ -719,7 +718,7 @@ static bool compare_all(struct maker *m, struct comparison_of_all *all)
     return true;
 }
 
-/* Whether something was found for every hypothesis that changes nothing yet, or the same as another. */
+/* Draws inputs for each hypothesis that changes nothing yet, or the same as another. Notes the hopeless ones. */
 static void separate(struct maker *m, struct comparison_of_all *all)
 {
     const struct hard_inputs *inputs = m->inputs;
@@ -783,7 +782,7 @@ static npuq_tensor shape_of(const struct hard_wish *wish, enum operand operand)
             const int dimension = !wish->options.divides ? (axis == -2 ? wish->ndim - 2 : wish->ndim - 1)
                                   : axis < 0             ? axis + wish->ndim
                                                          : axis;
-            /* The library refuses an axis that there is not. */
+            /* The library refuses an axis that x does not have. */
             return contiguous(wish->dtypes[operand], 1,
                               &wish->shape[dimension >= 0 && dimension < wish->ndim ? dimension : 0]);
         }

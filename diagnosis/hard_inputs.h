@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inputs on which the known mistakes show, and differ from one another: random values seldom have them. */
+/* Inputs that show the known mistakes, each in its own way. Random values seldom do. */
 #ifndef NPUQUANT_HARD_INPUTS_H
 #define NPUQUANT_HARD_INPUTS_H
 
 #include "call.h"
 
-/* As many values of x as can be gone through for every mistake in a reasonable time. */
+/* Values of x at most: each mistake goes through all of them. */
 enum { HARD_MOST_VALUES = 1 << 20 };
 
-/* What is wanted. */
+/* The call to make inputs for. */
 struct hard_wish {
     unsigned op;
     struct call_options options;
@@ -28,12 +28,12 @@ struct hard_inputs {
                                      * not apply */
 };
 
-/* Sets the types that are not chosen to such as go together with those that are. */
+/* Sets the types that are not chosen, so that they go together with the chosen ones. */
 void hard_inputs_choose_types(struct hard_wish *wish, const bool chosen[OPERANDS]);
 
-/* Two steps, so that the library can say whether it accepts the call before the work is done: the first makes operands
- * whose values do not matter yet, except that they are valid ones, and the second fills them. There is at least one
- * element. False if there is not the memory; released by hard_inputs_release() in any case. */
+/* False if there is not the memory. hard_inputs_begin() makes operands with some valid values, so the library can check
+ * the call. Then hard_inputs_fill() does the work. There is at least one element. Release the inputs with
+ * hard_inputs_release() in any case. */
 bool hard_inputs_begin(struct hard_inputs *inputs, const struct hard_wish *wish);
 bool hard_inputs_fill(struct hard_inputs *inputs);
 void hard_inputs_release(struct hard_inputs *inputs);

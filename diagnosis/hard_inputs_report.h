@@ -6,11 +6,11 @@
 #include "hard_inputs.h"
 #include "text.h"
 
-/* How many mistakes show, and a line for each that does not, or that gives the same results as another one. */
+/* The number of mistakes that show, and a line for each that does not, or that gives the same results as another. */
 void hard_inputs_report_text(struct text *text, const struct hard_inputs *inputs);
 
-/* A JSON array with an object for each mistake: its name, on how many elements it shows, and null or the name of the
- * first mistake that gives the same results. */
+/* A JSON array with an object for each mistake: its name, the number of elements that it changes, and the first mistake
+ * with the same results, or null. */
 void hard_inputs_report_json(struct text *text, const struct hard_inputs *inputs);
 
 #endif

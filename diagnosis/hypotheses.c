@@ -24,7 +24,7 @@ enum {
         __VA_ARGS__                                                                                                    \
     }
 
-/* What they do, and the advice. */
+/* What kernels do, and the advice. */
 #define CLAMPS_SYMMETRICALLY "clamps to a symmetric range, -127 (int4: -7) at the low end", "Clamp to -128 (int4: -8)."
 #define DOES_NOT_CLAMP                                                                                                 \
     "does not clamp: the low bits of the int32 are stored", "Clamp before the conversion to the narrow type."
@@ -82,7 +82,7 @@ enum {
     "takes subnormals for zero in operands and results",                                                               \
         "Clear FTZ and DAZ, or leave out the compiler's option that sets them (-ffast-math)."
 
-/* In the order in which they are named where several give the same bits: the commoner one first. */
+/* The commoner mistakes come first: if several give the same bits, the first one is named first. */
 const struct hypothesis hypotheses[] = {
     /* ---- rounding to an integer ---- */
     {"half-away", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_INTEGER, NEEDS(ROUNDED),
@@ -613,7 +613,7 @@ const struct hypothesis hypotheses[] = {
 
 const int hypothesis_count = sizeof hypotheses / sizeof hypotheses[0];
 
-/* Has subnormals of float32. */
+/* Whether the type has the subnormals of float32. */
 static bool is_wide(npuq_dtype dtype)
 {
     const struct dtype *type = dtype_of(dtype);
@@ -641,7 +641,7 @@ static uint64_t when(bool condition, uint64_t need)
     return condition ? need : 0;
 }
 
-/* All that the call has. */
+/* All that hypotheses can need and the call has. */
 static uint64_t traits_of(const struct call *call)
 {
     const struct array *operands = call->operands;
@@ -671,17 +671,17 @@ static uint64_t traits_of(const struct call *call)
     const bool halves = blocks && ((uint64_t)call->options.block + 1) / 2 < call->token_length;
     const bool min_scale = call->options.min_scale > 0;
     const bool given_scales = call->op == QUANTIZE || call->op == GROUP_QUANT;
-    /* Of a single product float64 rounds once, too; of few bits nothing is rounded. */
+    /* float64 rounds a single product once, too. A product of few bits is not rounded. */
     const bool long_product = !given_scales || float32_scale || x == NPUQ_FLOAT32;
     const bool excess = anti_quant ? float32_scale && (y != NPUQ_FLOAT32 || offset->data)
                                    : long_product || float_offset || (divides && y == NPUQ_INT32);
-    /* Not in the last step alone. One product is exact in float64; its sum is that of a fused multiply-add. Quotients
-     * of halves are seldom so near to what decides. */
+    /* Excess in an earlier step. One product is exact in float64, and its sum equals that of a fused multiply-add.
+     * Quotients of 16-bit floats are seldom so near to what decides. */
     const bool early_excess = anti_quant
                                   ? float32_scale && offset->data
                                   : !given_scales || (divides && offset->data && (long_product || y == NPUQ_INT32));
-    /* 0.49999997 has 24 bits, as values above 2^23 have, of which the odd ones count. Halves make no product of so
-     * many; the one offset of hard inputs of group_quant leaves no room for them. */
+    /* 0.49999997 has 24 bits, as have the odd values above 2^23. Products of two 16-bit floats have fewer bits. In hard
+     * inputs of group_quant the only offset leaves no room for 24 bits. */
     const bool rounded_half =
         dynamic ? x == NPUQ_FLOAT32
                 : !given_scales || y == NPUQ_INT32 || (long_product && !(call->op == GROUP_QUANT && offset->data));

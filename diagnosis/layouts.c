@@ -25,10 +25,10 @@ static bool row_holds(const struct call *call, const struct array *theirs, size_
     return true;
 }
 
-/* What a kernel returns is computed for so many columns of a row, at most. */
+/* Columns of a row, at most, to compute a kernel's results for. */
 enum { PREDICTED_COLUMNS = 1024 };
 
-/* Of every so manyth column of an array or, if that is null, of what a kernel returns. */
+/* A hash of every step-th column of a row of the array, or, if the array is null, of the kernel's results. */
 static uint64_t hash_row(const struct call *call, const struct array *array, struct predictor *p, size_t row,
                          size_t step)
 {
@@ -104,8 +104,8 @@ bool layout_fit(enum layout_choice choice, const struct call *call, const struct
         return true;
     }
     layout->fill = array_bits(theirs, call->count - 1);
-    /* It takes two elements of one value to look untouched. A dump of one value was not written at all, if the result
-     * has several: it is untouched from its first row on. */
+    /* An untouched part has two elements or more of one value. If the whole dump is one value but the result has
+     * several, the dump is untouched from its first row on. */
     const bool may_be_all = !array_holds_one_value(ours);
     switch (choice) {
     case LAYOUT_TAIL_UNTOUCHED:

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Noise in a few elements agrees with a mistake in a part that is chosen to fit. */
+/* Fewer differing elements may fit a mistake in some part by chance. */
 enum { LEAST_DIFFERING = 8 };
 
 /* The rows of y, or its columns. */
@@ -11,7 +11,7 @@ struct side {
     size_t of;
     size_t first; /* with an element that differs */
     size_t last;
-    bool *is_right; /* of each: an element is equal that the mistake would change */
+    bool *is_right; /* for each: the mistake would change an equal element */
 };
 
 static void add_differing(struct side *side, size_t at)
@@ -20,7 +20,7 @@ static void add_differing(struct side *side, size_t at)
     side->last = at > side->last ? at : side->last;
 }
 
-/* Of the numbers from least to most the one that the largest power of two divides: where a vector loop ends. */
+/* The number from least to most that the largest power of two divides: vector loops end there. */
 static size_t roundest(size_t least, size_t most)
 {
     size_t best = most;
@@ -31,8 +31,8 @@ static size_t roundest(size_t least, size_t most)
     return best;
 }
 
-/* All that lies between the differing ones must be of the part; how far it goes beyond them is known only up to the
- * next one that is right. */
+/* Makes the part reach from the first to the last differing row or column, and beyond them at most to the next right
+ * one. False if a right one lies between. */
 static bool fit(const struct side *side, struct part *part)
 {
     size_t least = side->first;
@@ -57,7 +57,7 @@ static bool fit(const struct side *side, struct part *part)
     return true;
 }
 
-/* Goes through y; false if the mistake does not explain what differs. */
+/* Notes the differing and the right rows and columns. False if the mistake does not explain all differences. */
 static bool look(struct predictor *p, const struct array *ours, const struct array *theirs, struct side *rows,
                  struct side *columns)
 {
@@ -83,7 +83,7 @@ static bool look(struct predictor *p, const struct array *ours, const struct arr
     return differing >= LEAST_DIFFERING;
 }
 
-/* Whether all of the part holds one value, as what was overwritten: no mistake made that. */
+/* Whether the whole part holds one value: then something else wrote it. */
 static bool is_overwritten(const struct call *call, const struct array *theirs, const struct part *part)
 {
     const bool columns = part->kind == PART_COLUMNS;

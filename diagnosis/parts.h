@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A mistake in a part of y only: a kernel has other code for the end of a row, or for a block of rows. */
+/* A mistake in a part of y only: kernels have other code for the end of a row, or for a block of rows. */
 #ifndef NPUQUANT_PARTS_H
 #define NPUQUANT_PARTS_H
 
@@ -15,9 +15,9 @@ struct part {
     size_t of;  /* how many there are in all */
 };
 
-/* Finds the part of y such that a kernel with the mistake there, and right elsewhere, returns theirs for ours, the
- * right results. part->kind is PART_ALL if there is none, if so few elements differ that it might be chance, or if all
- * of the part is one value. False if there is not the memory. */
+/* Finds the part of y where the mistake gives theirs; the rest of theirs equals ours, the right results. part->kind
+ * is PART_ALL if nothing fits, if few elements differ, or if the part holds one value. False if there is not the
+ * memory. */
 bool part_find(const struct call *call, const struct variant *variant, struct extremes_cache *cache,
                const struct array *ours, const struct array *theirs, struct part *part);
 

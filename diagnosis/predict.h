@@ -5,14 +5,13 @@
 
 #include "steps.h"
 
-/* Extremes that were found before: rows are long, and elements of one row are asked for one after the other under many
- * variants. */
+/* Extremes found before. Rows are long, and callers ask for the elements of a row in order, under many variants. */
 struct extremes_cache;
 
 struct extremes_cache *extremes_cache_make(void); /* null if there is not the memory */
 void extremes_cache_release(struct extremes_cache *cache);
 
-/* How many values have been looked at for extremes. */
+/* The number of values visited for extremes. */
 uint64_t extremes_cache_visits(const struct extremes_cache *cache);
 
 struct predictor {

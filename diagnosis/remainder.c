@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of very large dumps not all elements are looked at where sums and orders are made of them. */
+/* In very large dumps, elements at most for sums and for sorting. */
 enum { MOST_DIFFERING = 1 << 20, MOST_POINTS = 1 << 15 };
 
 struct description {
@@ -21,7 +21,7 @@ static bool differs(const struct description *d, enum result result, size_t i)
     return !result_is_same(result, array_bits(&d->expected[result], i), array_bits(&d->theirs[result], i));
 }
 
-/* Place k of so many that are taken from all, from all of its length, but at no regular distance. */
+/* The k-th of `taken` places, spread over all places at irregular distances. */
 static size_t taken_place(size_t k, size_t taken, size_t all)
 {
     const size_t step = all / taken;
@@ -37,7 +37,7 @@ static int compare_numbers(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Sorts the numbers; there is one at least. */
+/* Sorts the numbers. There is at least one. */
 static double median(double *numbers, size_t count)
 {
     qsort(numbers, count, sizeof *numbers, compare_numbers);
@@ -46,7 +46,7 @@ static double median(double *numbers, size_t count)
 
 /* ---- rows and columns ------------------------------------------------------------------------------------------- */
 
-/* Lines that lie there by chance are not told as regular ones more often. */
+/* Lines are regular if chance would place them so less often than this. */
 static const double least_chance = 0.001;
 
 static size_t greatest_common_divisor(size_t a, size_t b)
@@ -59,7 +59,7 @@ static size_t greatest_common_divisor(size_t a, size_t b)
     return a;
 }
 
-/* Takes a period if the lines lie more closely in it than in the one there is. */
+/* Takes a period if the lines lie closer together in it than in the present one. */
 static void take_period(struct lines *lines, size_t period, size_t from, size_t to)
 {
     const size_t width = to - from + 1;
@@ -151,7 +151,7 @@ static bool find_places(const struct description *d, enum result result, struct 
     return true;
 }
 
-/* Few elements of noise are in tiles of their own: then nothing is said of tiles. */
+/* Few scattered elements have a tile each: then the report does not mention tiles. */
 static bool find_tiles(const struct description *d, const struct rest *y, struct tiles *tiles)
 {
     enum { LEAST_PER_TILE = TILE * TILE / 16 };
@@ -197,7 +197,7 @@ static bool find_tiles(const struct description *d, const struct rest *y, struct
 
 /* ---- the commonest differences ---------------------------------------------------------------------------------- */
 
-/* The number of an element; false if it is none. */
+/* The number of an element; false for NaN and infinity. */
 static bool number_of(const struct array *array, size_t i, double *number)
 {
     const uint64_t bits = array_bits(array, i);
@@ -207,14 +207,14 @@ static bool number_of(const struct array *array, size_t i, double *number)
     return fabs(*number) < (double)INFINITY;
 }
 
-/* Of the elements that differ: theirs, and what was expected. */
+/* A differing element: the dump's value, and the expected one. */
 struct pair {
     double theirs;
     double expected;
-    double steps; /* from what was expected to theirs, in the order of the type */
+    double steps; /* from expected to theirs, in steps of the type */
 };
 
-/* Elements that differ, without those that are no numbers. Words are no numbers. */
+/* The differing elements, without NaN and infinities. */
 struct pairs {
     struct pair *pairs;
     size_t count;
@@ -244,9 +244,8 @@ static bool make_pairs(const struct description *d, enum result result, size_t d
     return pairs->pairs != NULL;
 }
 
-/* Fewer differences are seen one by one, and these say nothing if most are others. Many steps of a float are no
- * rounding.
- */
+/* If fewer elements differ, the user can look at each. Differences of more steps of a float do not come from
+ * rounding. */
 enum { LEAST_DIFFERENCES = 8, MOST_STEPS = 64 };
 static const double least_common = 0.75;
 
@@ -287,7 +286,7 @@ static void find_common(const struct pairs *pairs, npuq_dtype dtype, double *num
 
 /* ---- fits ------------------------------------------------------------------------------------------------------- */
 
-/* What gives nine of ten looks like the cause. */
+/* Whether count is nine tenths or more: then a fit looks like the cause. */
 static bool is_most(size_t count, size_t of)
 {
     return count * 10 >= of * 9;
@@ -298,8 +297,7 @@ static double fitted(const struct fit *fit, double x)
     return fit->factor * x + fit->addend;
 }
 
-/* The distance from a number to the next one of its type, and some of them. A factor of values that were rounded is not
- * known better. */
+/* A few steps of the type at a number: rounded values do not give a factor more exactly. */
 static double tolerance(npuq_dtype dtype, double number)
 {
     int exponent;
@@ -308,7 +306,7 @@ static double tolerance(npuq_dtype dtype, double number)
     return ldexp(dtype == NPUQ_FLOAT32 ? 4 : 2, exponent - 1 - dtype_of(dtype)->fraction);
 }
 
-/* Sets how many the fit gives. Returns how many would be given without it. */
+/* Counts the elements that the fit gives. Returns the number given without the fit. */
 static size_t count_given(const struct pairs *pairs, npuq_dtype dtype, struct fit *fit)
 {
     size_t before = 0;
@@ -325,7 +323,7 @@ static size_t count_given(const struct pairs *pairs, npuq_dtype dtype, struct fi
     return before;
 }
 
-/* A factor of all that differ, or an addend. One element has both. */
+/* Finds a factor of all differing elements, or an addend. For a single element both would fit. */
 static void fit_floats(const struct pairs *pairs, npuq_dtype dtype, bool is_only, double *numbers, struct fit *fit)
 {
     for (int adds = 0; adds < 2 && !fit->found && pairs->count > 0; adds++) {
@@ -346,7 +344,7 @@ static void fit_floats(const struct pairs *pairs, npuq_dtype dtype, bool is_only
     }
 }
 
-/* An element of y: as a number of the type that is rounded to, and what it was before that. */
+/* An element of y: its value before rounding, and its integers in the dump and as expected. */
 struct point {
     double t;
     double theirs;
@@ -365,7 +363,7 @@ static int compare_points(const void *a, const void *b)
     return compare_numbers(&((const struct point *)a)->t, &((const struct point *)b)->t);
 }
 
-/* Elements from all of y that do not saturate in the dump. */
+/* Takes elements from the whole of y that do not saturate in the dump. */
 static bool make_points(const struct description *d, struct points *points)
 {
     const struct call *call = d->call;
@@ -392,7 +390,7 @@ static bool make_points(const struct description *d, struct points *points)
     return points->points != NULL;
 }
 
-/* Counts what the fit gives, and returns how many it gives but for one code. */
+/* Counts the elements that the fit gives. Returns the number that it gives, or misses by one code. */
 static size_t count_near(const struct points *points, struct fit *fit)
 {
     size_t near = 0;
@@ -435,7 +433,7 @@ static struct fit fit_medians(struct points *points, double *numbers)
     return fit;
 }
 
-/* The line with the least squares of what the fit misses by a code at most. */
+/* The least-squares line through the points that the fit misses by one code at most. */
 static struct fit fit_squares(const struct points *points, struct fit fit)
 {
     double n = 0;
@@ -462,7 +460,7 @@ static struct fit fit_squares(const struct points *points, struct fit fit)
     return fit;
 }
 
-/* Of so many significant digits. */
+/* The number, rounded to this many significant digits. */
 static double shortened(double number, int digits)
 {
     if (number == 0) {
@@ -473,8 +471,8 @@ static double shortened(double number, int digits)
     return nearbyint(number / unit) * unit;
 }
 
-/* Noise, and mistakes that move some elements by a code, are not described better by a line. Numbers are as short as
- * gives about as many elements. */
+/* Finds a line that gives most elements. A line does not describe noise, or a mistake that moves some elements by a
+ * code. Factor and addend get as few digits as give about as many elements. */
 static void fit_integers(struct points *points, double *numbers, struct fit *found)
 {
     enum { LEAST_POINTS = 64, LEAST_WRONG = 16, MOST_DIGITS = 5 };
@@ -537,7 +535,7 @@ static bool gives_scale(const struct description *d, double hi, double lo, size_
                           array_bits(&d->theirs[RESULT_SCALE], token));
 }
 
-/* Whether an element in the place of the largest, or else of the least, gives the token's scale of the dump. */
+/* Whether element i as the largest value, or else as the least, gives the token's scale in the dump. */
 static bool is_source(const struct description *d, size_t i, size_t token, const struct extremes *right, bool *is_low)
 {
     const bool symmetric = d->call->op != DYNAMIC_QUANT_ASYMMETRIC;
@@ -547,7 +545,7 @@ static bool is_source(const struct description *d, size_t i, size_t token, const
     return !*is_low || (!symmetric && gives_scale(d, right->hi, v, token));
 }
 
-/* Looks in the token first, then in those beside it, which lie beside it in memory. */
+/* Looks in the token first, then in its neighbours in memory. */
 static void find_element(const struct description *d, size_t token, struct source *source)
 {
     const struct extremes right = steps_extremes(d->call, d->variant, token);
@@ -569,8 +567,7 @@ static void find_element(const struct description *d, size_t token, struct sourc
     }
 }
 
-/* Leaves of the numbers of columns from least to most those with which the scale of a token comes from the columns at
- * its begin, or at its end, alone. */
+/* Narrows least and most, numbers of columns at the begin or end of a token: these columns alone give its scale. */
 static void narrow(const struct description *d, size_t token, bool from_end, size_t *least, size_t *most)
 {
     const bool symmetric = d->call->op != DYNAMIC_QUANT_ASYMMETRIC;
@@ -598,8 +595,8 @@ static void narrow(const struct description *d, size_t token, bool from_end, siz
     *most = last < *most ? last : *most;
 }
 
-/* Columns that alone make the scales, those that are right, too: from the first or up to the last. The number of them
- * is the one that the largest power of two divides. */
+/* Finds the first or last columns that alone give all scales, the right ones included. Of several numbers of columns,
+ * takes the multiple of the largest power of two. */
 static void find_columns(const struct description *d, struct source *source)
 {
     const size_t columns = d->call->token_length;
@@ -619,7 +616,7 @@ static void find_columns(const struct description *d, struct source *source)
     }
 }
 
-/* Whether each scale that differs is the one that was expected so many tokens further, of those there are. */
+/* Whether each differing scale is the expected one of the token at this distance, if there is that token. */
 static bool is_moved(const struct description *d, size_t first, int distance)
 {
     const long long count = (long long)d->call->tokens;
@@ -639,7 +636,7 @@ static bool is_moved(const struct description *d, size_t first, int distance)
     return moved > 1;
 }
 
-/* Of a mistake that has other extremes, or other tokens, nothing is looked for. */
+/* Finds where the scales come from, unless the mistake changes the extremes or the tokens. */
 static void find_source(const struct description *d, struct source *source)
 {
     enum { FARTHEST = 64 };
@@ -665,7 +662,7 @@ static void find_source(const struct description *d, struct source *source)
 
 /* ---- a missing offset -------------------------------------------------------------------------------------------- */
 
-/* The offset of an element as the dump has it: an integer, or nothing that fits. */
+/* The nearest integer offset that gives the dump's element; 0 if there is none. */
 static float offset_at(const struct description *d, size_t i)
 {
     const struct call *call = d->call;
@@ -684,7 +681,7 @@ static float offset_at(const struct description *d, size_t i)
     return fabs(offset) < 0x1p24 ? (float)offset : 0;
 }
 
-/* The element of each channel that saturates least, and so shows the offset. */
+/* Takes the offset of each channel from its element nearest to the middle of y's range: it saturates least. */
 static void find_offsets(const struct description *d, float *offsets, double *least)
 {
     const struct dtype *y = dtype_of(d->call->options.y_dtype);
@@ -717,10 +714,10 @@ static bool fits_with(const struct description *d, const struct array *offsets)
     return fits;
 }
 
-/* One offset for all channels first: halves may make another of it in some. */
+/* Tries one offset for all channels first: halves may give another offset in some channels. */
 static bool find_missing_offset(const struct description *d, struct missing_offset *missing)
 {
-    enum { LEAST_PER_CHANNEL = 4 }; /* of fewer elements an offset can be made for each */
+    enum { LEAST_PER_CHANNEL = 4 }; /* for fewer elements some offset always fits */
     const size_t channels = d->call->channels;
     float *offsets = malloc(channels * sizeof *offsets);
     double *numbers = malloc(channels * sizeof *numbers);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The floating-point state that a diagnosis computes and prints in, whatever the caller's is: that of the library, and
- * more where float64 and the printing of numbers need it. */
+/* The floating-point state of a diagnosis: that of the library, and more settings if float64 and the printing of
+ * numbers need them. The caller's state does not matter. */
 #ifndef NPUQUANT_STATE_H
 #define NPUQUANT_STATE_H
 

@@ -103,7 +103,7 @@ static double divide(const struct arithmetic *a, double x, double y, int type)
     return type == TYPE_FLOAT64 ? x / y : finish(a, npuq_ref_div((float)x, (float)y), type);
 }
 
-/* The division that the device does on its vector unit. What is no finite number other than 0 stays what it is. */
+/* A division on the device's vector unit. A quotient that is 0, infinite or NaN has no neighbours. */
 static double divide_on_vector_unit(const struct arithmetic *a, double x, double y, int type)
 {
     const double quotient = divide(a, x, y, type);
@@ -125,8 +125,8 @@ static double add(const struct arithmetic *a, double x, double y, int type)
     return type == TYPE_FLOAT64 ? x + y : finish(a, npuq_ref_add((float)x, (float)y), type);
 }
 
-/* x * y + z, rounded once to float32, or in float64 as the sum is. The product of two float32 is exact as a double. The
- * sum is rounded to odd, so that rounding it again is as good as rounding once. */
+/* x * y + z, rounded once to float32, or in float64 if the sum is. The product of two float32 is exact as a double.
+ * Rounding the sum to odd makes the second rounding harmless. */
 static double fused(const struct arithmetic *a, double x, double y, double z)
 {
     const volatile double product = flush_input(a, x) * flush_input(a, y);
@@ -152,7 +152,7 @@ static double fused(const struct arithmetic *a, double x, double y, double z)
     return finish(a, (float)sum, AS_DEFINED);
 }
 
-/* Notes a product, as it is where the sum that follows is fused with it: not rounded. */
+/* Notes a product. If a fused sum follows, the product is not rounded. */
 static void note_product(const struct arithmetic *a, const char *step, double product, double x, double y, bool in_sum)
 {
     const bool exact = in_sum && choice(a, STEP_SUM) == SUM_FUSED;
@@ -162,7 +162,7 @@ static void note_product(const struct arithmetic *a, const char *step, double pr
 
 /* ---- layouts ---------------------------------------------------------------------------------------------------- */
 
-/* In each run of so many units, these lie as a matrix of so many rows that is transposed. */
+/* A run of units is a matrix with this many rows, stored transposed. */
 struct transposition {
     size_t unit; /* elements */
     size_t run;  /* units */
@@ -241,7 +241,8 @@ static size_t turned(size_t i, int place, size_t count)
     }
 }
 
-/* Rows of parameters lie one behind the other: the next scale of a group's last is the first of the next group. */
+/* Rows of parameters follow one another in memory: after the last scale of a group comes the first of the next
+ * group. */
 static size_t turned_in_rows(size_t row, size_t column, int place, size_t count)
 {
     const bool stays_in_row = place == PLACE_FIRST || place >= PLACE_OF_16;
@@ -339,7 +340,7 @@ static double read_x(const struct arithmetic *a, size_t i)
     }
 }
 
-/* x as it is scaled by the operators that make integers of floats. */
+/* x after the steps before its scaling, in the operators from floats to integers. */
 static double load_x(const struct arithmetic *a, size_t i)
 {
     return rectified(a, read_x(a, i));
@@ -473,7 +474,7 @@ static double smoothed(const struct arithmetic *a, size_t i, bool in_range)
     return note(in_range ? NULL : a->trace, "v = x * smooth scale", multiply(a, x, factor, type));
 }
 
-/* The steps that come before the extremes are found. */
+/* The steps before the search for extremes. */
 static const enum step steps_of_extremes[] = {STEP_INPUT,      STEP_RELU,   STEP_SCALE_PLACE, STEP_GROUP,
                                               STEP_SCALE,      STEP_SMOOTH, STEP_PRECISION,   STEP_RANGE,
                                               STEP_SUBNORMALS, STEP_BLOCK};
@@ -546,7 +547,7 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
     return e;
 }
 
-/* What the kernel does with its bound. */
+/* The kind of bound that the kernel has. */
 static enum bound_kind bound_kind(const struct arithmetic *a)
 {
     const int how = choice(a, STEP_LEAST);
@@ -554,7 +555,7 @@ static enum bound_kind bound_kind(const struct arithmetic *a)
     return how < LEAST_BOUNDS ? BOUND_OF_SCALE : (enum bound_kind)((how - LEAST_BOUNDS) / BOUNDS);
 }
 
-/* The bound as it is written in a program, or as it is given, in the type of the row's parameters. */
+/* The bound, in the type of the row's parameters. */
 static double bound_of(const struct arithmetic *a)
 {
     static const double bounds[BOUNDS] = {1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 0x1p-23};
@@ -566,7 +567,7 @@ static double bound_of(const struct arithmetic *a)
     return to_type(bound, choice(a, STEP_PRECISION));
 }
 
-/* The scale, not below its bound, where there is one. NaN becomes the bound. */
+/* The scale with its bound, if there is one. NaN becomes the bound. */
 static double bounded(const struct arithmetic *a, double scale, bool has_bound)
 {
     const int how =
@@ -585,7 +586,7 @@ static double bounded(const struct arithmetic *a, double scale, bool has_bound)
     return scale > least ? scale : least;
 }
 
-/* The largest |v|, which may have a bound of its own. NaN stays. */
+/* The largest |v| with its bound, if there is one. NaN stays. */
 static double bounded_largest(const struct arithmetic *a, double m)
 {
     switch (bound_kind(a)) {
@@ -595,7 +596,7 @@ static double bounded_largest(const struct arithmetic *a, double m)
     }
 }
 
-/* A parameter in the type that it is kept in. */
+/* A parameter in the type that the kernel keeps it in. */
 static double kept(const struct arithmetic *a, double value)
 {
     const int type = choice(a, STEP_TOKEN_TYPE);
@@ -603,7 +604,7 @@ static double kept(const struct arithmetic *a, double value)
     return to_type(value, type != AS_DEFINED ? type : choice(a, STEP_PRECISION));
 }
 
-/* Of a range that is widened the ends may be nowhere. */
+/* Notes the place of an extreme, unless the kernel widens the range: then x may not have the extreme. */
 static void note_place(const struct arithmetic *a, const char *step, size_t i)
 {
     const int range = choice(a, STEP_RANGE);
@@ -674,7 +675,7 @@ static double symmetric_factor(const struct arithmetic *a, double dmax, double m
     return note(a->trace, rows ? "r = (1 / m) * DMAX" : "q = (1 / m) * DMAX", multiply(a, inverse, dmax, wide));
 }
 
-/* What min_scale makes of the parameters of a block. NaN stays. */
+/* Applies min_scale to the parameters of a block. NaN stays. */
 static void limit_by_min_scale(const struct arithmetic *a, double *q, double *scale)
 {
     const int wide = choice(a, STEP_PRECISION);
@@ -685,13 +686,13 @@ static void limit_by_min_scale(const struct arithmetic *a, double *q, double *sc
     *scale = *scale > most ? most : *scale;
 }
 
-/* The integer type that is rounded and saturated to. */
+/* The integer type to round and saturate to. */
 static npuq_dtype rounded_dtype(const struct arithmetic *a)
 {
     return call_rounded_dtype(a->call->op, a->call->options.y_dtype);
 }
 
-/* The largest integer, to which m is scaled. */
+/* The largest integer: m becomes this. */
 static double dmax_of(const struct arithmetic *a)
 {
     return dtype_of(rounded_dtype(a))->high + (choice(a, STEP_UNIT) == UNIT_ONE_MORE ? 1 : 0);
@@ -869,7 +870,7 @@ static uint32_t half_away(float t, npuq_dtype dtype)
     return isfinite(next) && fabs((double)t) == fabs(middle) ? below + 1 : dtype_float_bits(dtype, t);
 }
 
-/* To float32 so that rounding the result once more, to fewer bits, is as good as rounding t once. */
+/* t as float32, rounded to odd: then a second rounding, to fewer bits, gives the same as rounding t once. */
 static float to_odd(double t)
 {
     const float nearest = (float)t;
@@ -911,7 +912,7 @@ static uint64_t float_bits(const struct arithmetic *a, double t, npuq_dtype dtyp
 
 /* ---- elements --------------------------------------------------------------------------------------------------- */
 
-/* round and saturate, and what an offset may do between the two. */
+/* Rounds and saturates, with the offset between the two if the kernel adds it there. */
 static uint64_t quantised(const struct arithmetic *a, double scaled, bool has_offset, double offset)
 {
     const npuq_dtype dtype = rounded_dtype(a);
@@ -942,7 +943,7 @@ static bool adds_first(const struct arithmetic *a, bool has_offset)
     return has_offset && choice(a, STEP_ORDER) != ORDER_ROUND_FIRST && choice(a, STEP_ORDER) != ORDER_CLAMP_FIRST;
 }
 
-/* Adds the offset to t, which is the scaled x, by the factor where the two are fused; then rounds and saturates. */
+/* Adds the offset to t, the scaled x, then rounds and saturates. A fused sum takes x and the factor instead of t. */
 static uint64_t with_offset(const struct arithmetic *a, double t, double x, double factor, bool has_offset, double z)
 {
     const int sum = choice(a, STEP_SUM);
@@ -1137,7 +1138,7 @@ static uint64_t dequant_element(const struct arithmetic *a, size_t i)
         factors[0] = factors[1];
         factors[1] = weight;
     }
-    /* The bias is added after so many products. */
+    /* The number of products before the bias is added. */
     const int bias_at = !has_bias                                    ? -1
                         : how == BIAS_AFTER_SCALING && !late_integer ? 0
                         : how == BIAS_BEFORE_ROW_SCALE               ? 1

@@ -6,7 +6,7 @@
 #include "call.h"
 #include "variant.h"
 
-/* What one step gave. */
+/* The result of one step. */
 struct trace_line {
     const char *step;
     double value;
@@ -25,10 +25,10 @@ struct trace {
     int count;
     struct trace_line lines[TRACE_LINES];
     struct division division; /* that of the device's vector unit, if there is one */
-    double unrounded;         /* what an integer of y would be without rounding and saturation; else as it was */
+    double unrounded;         /* an integer of y before rounding and saturation; unchanged for floats */
 };
 
-/* The extremes of what shares a scale. Of the symmetric operators hi is the largest |v|. */
+/* The extremes of a token. In the symmetric operators hi is the largest |v|. */
 struct extremes {
     double hi;
     double lo;
@@ -36,7 +36,7 @@ struct extremes {
     size_t lo_at;
 };
 
-/* What the elements of a token share. */
+/* The parameters that the elements of a token share. */
 struct token {
     double scale; /* as the kernel uses them; they are returned as float32 */
     double offset;
@@ -56,13 +56,13 @@ static inline bool is_nan(double value)
 size_t steps_element_at(const struct call *call, int layout, npuq_dtype dtype, size_t i);
 size_t steps_place_of(const struct call *call, int layout, npuq_dtype dtype, size_t i);
 
-/* FRACTAL_NZ has blocks of so many columns: 32 bytes. */
+/* The columns of a block of FRACTAL_NZ: 32 bytes. */
 size_t steps_columns_of_fractal(npuq_dtype dtype);
 
 /* How many tokens a kernel has: one for each scale, unless its blocks are of another length. */
 size_t steps_tokens(const struct call *call, const struct variant *variant);
 
-/* The elements of x from begin to end, every one or one of so many. */
+/* The elements of x from begin to end, at steps. */
 struct span {
     size_t begin;
     size_t end; /* not included */
@@ -79,7 +79,7 @@ size_t steps_extremes_key(const struct variant *variant);
 
 struct extremes steps_extremes(const struct call *call, const struct variant *variant, size_t token);
 
-/* Element i of x as extremes are found of it. */
+/* Element i of x as the search for extremes sees it. */
 double steps_ranged(const struct call *call, const struct variant *variant, size_t i);
 
 struct token steps_token(const struct call *call, const struct variant *variant, const struct extremes *extremes,

@@ -30,8 +30,8 @@ void text_add_json(struct text *text, const char *string);
 /* Spaces up to a column, counted from the beginning of the line; one at least. */
 void text_pad(struct text *text, size_t column);
 
-/* Adds words, broken into lines of at most so many characters, which begin with spaces up to the indent. What is on the
- * line already stays there. */
+/* Adds words, broken into lines of at most width characters. New lines begin with spaces up to the indent. Earlier text
+ * on the present line stays. */
 void text_add_wrapped(struct text *text, size_t width, size_t indent, const char *format, ...) TEXT_FORMAT(4, 5);
 
 void text_release(struct text *text);

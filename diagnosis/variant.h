@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a kernel may do otherwise than the definition: a choice at each step. */
+/* How a kernel may differ from the definition: a choice at each step. */
 #ifndef NPUQUANT_VARIANT_H
 #define NPUQUANT_VARIANT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The steps, in the order in which a value meets them. */
+/* The steps, in the order of the computation. */
 enum step {
     STEP_INPUT,        /* enum input_choice */
     STEP_INPUT_SIGN,   /* enum input_sign_choice */
@@ -63,7 +63,7 @@ enum place_choice {
     PLACE_PREVIOUS,
     PLACE_FIRST,
     PLACE_OTHER_AXIS,
-    PLACE_OF_16, /* the first so many, over and over */
+    PLACE_OF_16, /* the first 16, over and over */
     PLACE_OF_32,
     PLACE_OF_64,
 };
@@ -77,8 +77,8 @@ enum group_choice {
     GROUP_WITHOUT_EMPTY,
     GROUP_WORDS, /* of group_index, half an int64 each */
 };
-/* What shares a scale: blocks of another length, the tensor, a column, runs of so many columns; or a row, of which so
- * many columns are looked at. */
+/* The elements that share a scale: a block of another length, the tensor, a column, a run of columns, or a row. The
+ * extremes of a row may come from its first or last columns only. */
 enum block_choice {
     BLOCK_HALF = 1,
     BLOCK_ROW,

@@ -2,8 +2,8 @@
 /*
  * The npuquant reference: the operators as plain loops over contiguous (row-major) arrays.
  *
- * Nothing is checked here: the arguments are what the comments say, or the behaviour is undefined. NaN, infinities and
- * subnormals are data like any other. The arithmetic is in npuq_ref_element.h.
+ * The functions check nothing: arguments must be as the comments say, or the behaviour is undefined. NaN, infinities
+ * and subnormals are valid data. The arithmetic is in npuq_ref_element.h.
  */
 #ifndef NPUQ_REF_H
 #define NPUQ_REF_H
@@ -60,7 +60,7 @@ void npuq_ref_trans_quant_param(const float *scale, size_t scale_count, const fl
  * group_index    null, or [E], where each group ends: non-decreasing, the last is S; only with smooth_scales, not with
  *                per_tensor
  * y              INT8 [S, H], or QUINT4X2 words [S, H/8], where H is a multiple of 8
- * per_tensor     one scale and one offset for the whole of x; an extension, of which there are no bits of the device
+ * per_tensor     one scale and one offset for the whole of x; an extension: there are no bits of the device
  * scale, offset  [S], or [1] with per_tensor (then S >= 1)
  */
 void npuq_ref_dynamic_quant_asymmetric(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H,
@@ -80,7 +80,7 @@ void npuq_ref_dynamic_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, siz
                             bool inverse_form, void *y, npuq_ref_dtype y_dtype, float *scale);
 
 /*
- * The symmetric operator with a scale for each block of B columns; the last one of a row may be shorter:
+ * The symmetric operator with a scale for each block of B columns. The last block of a row may be shorter.
  * y = sat(round(x * (1 / m * DMAX))), scale = m * (1 / DMAX), with m, the largest |x| of the block.
  *
  * x          FLOAT32, FLOAT16 or BFLOAT16 [S, N]

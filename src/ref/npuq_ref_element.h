@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The arithmetic of one element: what every operator does to a value, in the order in which it does it.
+ * The arithmetic of one element, in the order of the steps.
  *
- * Each arithmetic step is one IEEE-754 binary32 operation. Its result goes through a volatile object, so that a
- * compiler can neither keep it in a wider register (x87), nor fuse it with the next step (FMA), nor reassociate it. A
- * divisor comes from one, so that a division remains one.
+ * Each arithmetic step is one IEEE-754 binary32 operation. Its result goes through a volatile object. So a compiler can
+ * neither keep the result in a wider register (x87), nor fuse steps (FMA), nor reassociate them. A divisor goes through
+ * a volatile object, too, so a division remains a division.
  * The rounding mode must be the default one, to nearest-even, and subnormals must not be flushed.
  */
 #ifndef NPUQ_REF_ELEMENT_H
@@ -71,13 +71,13 @@ static inline float npuq_ref_mul(float a, float b)
 
 static inline float npuq_ref_div(float a, float b)
 {
-    volatile float divisor = b; /* never known to be constant or loop-invariant: nobody takes its reciprocal */
+    volatile float divisor = b; /* the compiler cannot know it: so it takes no reciprocal */
     volatile float quotient = a / divisor;
     return quotient;
 }
 
-/* The value next below or next above a quotient, which the device's vector unit may return in its place. A quotient
- * that is 0, infinite or NaN stays what it is. */
+/* The value next below or next above a quotient: the device's vector unit may return it instead. A quotient that is 0,
+ * infinite or NaN stays unchanged. */
 static inline float npuq_ref_beside(float quotient, bool above)
 {
     const uint32_t bits = npuq_ref_to_bits(quotient);
@@ -210,7 +210,7 @@ static inline void npuq_ref_store(void *array, npuq_ref_dtype dtype, size_t i, f
 
 /* ---- from binary32 to another floating-point type ---------------------------------------------------------------- */
 
-/* One NaN for all: which one an operation makes depends on the machine. */
+/* Replaces every NaN by the same one: machines differ in the NaN that they make. */
 static inline float npuq_ref_canonical(float t)
 {
     return npuq_ref_is_nan(t) ? npuq_ref_from_bits(0x7FC00000u) : t;
@@ -306,7 +306,7 @@ static inline npuq_ref_range npuq_ref_range_with(npuq_ref_range range, float v)
     return range;
 }
 
-/* What a row, or a tensor, is quantised with: y = sat(round(v * back + offset)). */
+/* The parameters of a row or a tensor: y = sat(round(v * back + offset)). */
 typedef struct npuq_ref_parameters {
     float scale;
     float offset; /* 0x7FC00000 when it is NaN */
@@ -372,7 +372,7 @@ static inline void npuq_ref_store_symmetric(void *array, npuq_ref_dtype dtype, s
 
 /* ---- dynamic_block_quant ----------------------------------------------------------------------------------------- */
 
-/* Of one block. The inverse is rounded before it is multiplied by DMAX; min_scale, unless it is 0, limits both. */
+/* The parameters of a block. 1 / m is rounded before the product with DMAX. If min_scale is above 0, it limits both. */
 static inline npuq_ref_parameters npuq_ref_block_parameters(float largest, npuq_ref_dtype y_dtype, float min_scale)
 {
     npuq_ref_parameters p = npuq_ref_symmetric_parameters(largest, y_dtype, false);
@@ -398,7 +398,7 @@ static inline int32_t npuq_ref_wrapping_add(int32_t a, int32_t b)
     return wrapped;
 }
 
-/* What requant takes from a word of trans_quant_param. */
+/* The scale that requant takes from a word of trans_quant_param. */
 static inline float npuq_ref_word_scale(uint64_t word)
 {
     return npuq_ref_from_bits((uint32_t)word & 0xFFFFE000u);

@@ -42,8 +42,8 @@ static inline void npuq_ref_smooth_affine_row(const void *x, npuq_ref_dtype x_dt
 }
 
 /* anti_quant, dequant and requant, from left to right: y[i] = (x[i] + x_bias[i] + offset[i]) * scale[i] * row_scale +
- * bias[i]. What is null is left out. x_bias goes with INT32 and is added modulo 2^32. To INT8, the two clamps of
- * requant, with y_offset between them. scale, offset and y_offset have step 0 or 1, row_scale has row_step. */
+ * bias[i]. A null operand is left out. x_bias goes with INT32 and is added modulo 2^32. For INT8 the two clamps of
+ * requant follow, with y_offset between them. scale, offset and y_offset have step 0 or 1, row_scale has row_step. */
 static inline void npuq_ref_dequant_row(const void *x, npuq_ref_dtype x_dtype, const float *scale, const float *offset,
                                         const int32_t *y_offset, size_t step, const int32_t *x_bias,
                                         const float *row_scale, size_t row_step, const float *bias, void *y,
