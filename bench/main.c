@@ -57,7 +57,7 @@ static const char help[] =
     "                           --max-elements elements, for --budget seconds a kernel\n"
     "\n"
     "Results:\n"
-    "  --json FILE              write them to FILE as JSON, too; bench/plot makes tables and pictures of that\n"
+    "  --json FILE              write them to FILE as JSON, too; bench/page makes tables and pictures of that\n"
     "  --csv FILE               write them to FILE as CSV, too: one row for each line, units in the names of columns\n"
     "  --help                   print this and stop\n";
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The performance pages have the tables that bench/page makes of bench/results, and bench/page makes a result file of
-measurements. NPUQ_SOURCE is the folder of the source; otherwise the folder above."""
+"""The performance pages have the tables and pictures that bench/page makes of bench/results, and bench/page makes a result
+file of measurements. NPUQ_SOURCE is the folder of the source; otherwise the folder above."""
+import glob
 import json
 import os
 import re
@@ -10,11 +11,15 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 SOURCE = os.path.abspath(os.environ.get("NPUQ_SOURCE") or os.path.join(os.path.dirname(__file__), os.pardir))
 PAGES = ("docs/performance.md", "docs/performance-method.md")
+PICTURES = [f"docs/images/performance-{name}.svg" for name in (
+    "amd-epyc-family-25-model-17", "amd-epyc-family-26-model-2", "intel-xeon-processor-family-6-model-207")]
 CPU = "A Vendor(R) 3000 (family 1, model 2)"
 FILE = "bench/results/a-vendor-3000-family-1-model-2.json"
+PICTURE = "docs/images/performance-a-vendor-3000-family-1-model-2.svg"
 
 
 def run(kind, who, ns, ratio):
@@ -48,9 +53,9 @@ class Performance(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.tree = folder.name
-        os.makedirs(self.path("docs"))
+        os.makedirs(self.path("docs/images"))
         shutil.copytree(os.path.join(SOURCE, "bench", "results"), self.path("bench/results"))
-        for name in ("bench/page", *PAGES):
+        for name in ("bench/page", *PAGES, *PICTURES):
             shutil.copy(os.path.join(SOURCE, name), self.path(name))
         for name, data in (("bench.json", BENCH), ("peers.json", PEERS)):
             self.write(name, json.dumps(data))
@@ -74,20 +79,36 @@ class Performance(unittest.TestCase):
         return done.stderr if status else done.stdout
 
     def test_pages_are_made(self):
-        """The pages in the source are what bench/page writes."""
+        """The pages and pictures in the source are what bench/page writes."""
         self.page("--check")
-        before = [self.read(name) for name in PAGES]
+        before = [self.read(name) for name in (*PAGES, *PICTURES)]
         self.page()
-        self.assertEqual([self.read(name) for name in PAGES], before)
+        self.assertEqual([self.read(name) for name in (*PAGES, *PICTURES)], before)
+        self.assertEqual({os.path.relpath(path, SOURCE) for path in glob.glob(os.path.join(SOURCE, "docs/images/perf*"))},
+                         set(PICTURES))
 
     def test_other_tables_are_noticed(self):
         text = self.read(PAGES[0])
-        self.write(PAGES[0], re.sub(r"(?m)^(\| .*)[0-9](.*\|)$", r"\1\2", text, count=1))
+        self.write(PAGES[0], re.sub(r"(\| quantize, .*)[0-9]", r"\1", text, count=1))
         message = self.page("--check", status=1)
-        self.assertRegex(message, r"^docs/performance\.md: its tables are not those of bench/results")
-        self.assertEqual(message.count("\n"), 1)
+        self.assertEqual(message, "docs/performance.md: bench/page makes another one of bench/results\n")
         self.page()
         self.assertEqual(self.read(PAGES[0]), text)
+
+    def test_other_pictures_are_noticed(self):
+        """One that differs, one that is missing, and one of no machine."""
+        text = self.read(PICTURES[0])
+        self.write(PICTURES[0], text.replace("npuquant<", "other<"))
+        os.remove(self.path(PICTURES[1]))
+        self.write(PICTURE, text)
+        message = self.page("--check", status=1)
+        for name in (*PICTURES[:2], PICTURE):
+            self.assertIn(f"{name}: bench/page makes another one of bench/results\n", message)
+        self.assertEqual(message.count("\n"), 3)
+        self.page()
+        self.assertEqual(self.read(PICTURES[0]), text)
+        self.assertFalse(os.path.exists(self.path(PICTURE)))
+        self.page("--check")
 
     def test_record(self):
         """A line for each case, of all measurements; a failed case has none; and the machine is on the page."""
@@ -110,12 +131,29 @@ class Performance(unittest.TestCase):
         self.assertEqual(data["contestants"]["Other"]["version"], "abc")
         page = self.read(PAGES[0])
         self.assertIn(f"### {CPU}\n", page)
-        self.assertIn(f"| {CPU}, 2030-01-02 | Other |  |  | 1.20 (0.90 to 1.50) |  | 1 of 2 |\n", page)
-        self.assertIn("| quantize, float32 to int8, one scale | 50 ns; **0.20** plain loop |  | 3 us; **0.90** Other |", page)
-        self.assertIn("| quantize | 0.30, latency |  | 0.91, stream |  |\n", page)
-        self.assertIn("| quantize | 20 | 50 | 70 |\n", page)
-        self.assertIn(f"| not found | 2 | 0.20 | `{uniform}/1x128` | plain loop |\n", page)
+        self.assertIn(f"{CPU}; caches 32 KiB, 1 MiB, 32 MiB. npuquant 9.8.7, avx512, cc 1, 2030-01-02.\n", page)
+        self.assertIn("NumPy (3.1, 2030-01-03, 12)", page)
+        self.assertIn("| quantize, float32 | 50 **(0.20)** |  | 3 **(0.90)** |  |\n", page)
+        self.assertIn("| not found | 2 | 0.20 |\n", page)
+        self.assertIn(f"]({PICTURE.removeprefix('docs/')})\n", page)
         self.page("--check")
+        shown = self.page("--show", FILE)
+        self.assertIn("| Other |  |  | 1.20 (0.90 to 1.50) |  | 1 of 2 |\n", shown)
+        self.assertIn("| quantize | 0.30, latency |  | 0.91, stream |  |\n", shown)
+        self.assertIn("| quantize | 20 | 50 | 70 |\n", shown)
+        self.assertIn(f"| not found | 2 | 0.20 | `{uniform}/1x128`, plain loop |\n", shown)
+
+    def test_picture(self):
+        """A bar is as long as the part of the limit, and what has no limit has no bar."""
+        self.page("--record", "bench.json", "outside.csv")
+        picture = xml.etree.ElementTree.fromstring(self.read(PICTURE))
+        name = "{http://www.w3.org/2000/svg}"
+        self.assertEqual(picture.get("role"), "img")
+        self.assertIn(CPU, picture.find(f"{name}title").text)
+        texts = ["".join(text.itertext()).strip() for text in picture.iter(f"{name}text")]
+        self.assertEqual([text for text in texts if re.match(r"[01]\.", text)], ["0.91", "1.01 Other"])
+        widths = {bar.get("class"): float(bar.get("width")) for bar in picture.iter(f"{name}rect") if float(bar.get("width")) > 11}
+        self.assertAlmostEqual(widths["ours"] / widths["faster"], 0.9, delta=0.03)
 
     def test_words_of_a_file_are_kept(self):
         """What is written by hand of a machine, but for notes about its figures."""
@@ -128,13 +166,13 @@ class Performance(unittest.TestCase):
         self.assertEqual((data["name"], data["notes"], len(data["causes"])), ("The Machine", [], 1))
         page = self.read(PAGES[0])
         self.assertIn("### The Machine\n", page)
-        self.assertIn("| why | 1 | 0.20 |", page)
-        self.assertIn("| not found | 1 | 0.90 |", page)
+        self.assertIn("| why | 1 | 0.20 |\n", page)
+        self.assertIn("| not found | 1 | 0.90 |\n", page)
 
     def test_show(self):
         """What a recording would write, and nothing is written."""
         shown = self.page("--show", "bench.json")
-        self.assertIn("| 50 ns; **0.20** plain loop |", shown)
+        self.assertIn("| 50 **(0.20)** |", shown)
         self.assertFalse(os.path.exists(self.path(FILE)))
 
     def test_wrong_files(self):
