@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The performance pages have the tables and pictures that bench/page makes of bench/results, and bench/page makes a result
-file of measurements. NPUQ_SOURCE is the folder of the source; otherwise the folder above."""
+"""The performance pages have the tables and pictures that bench/page makes of bench/results, and bench/page makes a
+result file of measurements. NPUQ_SOURCE is the folder of the source; otherwise the folder above."""
 import glob
 import json
 import os
@@ -133,7 +133,7 @@ class Performance(unittest.TestCase):
         self.assertIn(f"### {CPU}\n", page)
         self.assertIn(f"{CPU}; caches 32 KiB, 1 MiB, 32 MiB. npuquant 9.8.7, avx512, cc 1, 2030-01-02.\n", page)
         self.assertIn("NumPy (3.1, 2030-01-03, 12)", page)
-        self.assertIn("| quantize, float32 | 50 **(0.20)** |  | 3 **(0.90)** |  |\n", page)
+        self.assertIn("| quantize, float32 | 50 (**0.20**) |  | 3 (**0.90**) |  |\n", page)
         self.assertIn("| not found | 2 | 0.20 |\n", page)
         self.assertIn(f"]({PICTURE.removeprefix('docs/')})\n", page)
         self.page("--check")
@@ -152,7 +152,8 @@ class Performance(unittest.TestCase):
         self.assertIn(CPU, picture.find(f"{name}title").text)
         texts = ["".join(text.itertext()).strip() for text in picture.iter(f"{name}text")]
         self.assertEqual([text for text in texts if re.match(r"[01]\.", text)], ["0.91", "1.01 Other"])
-        widths = {bar.get("class"): float(bar.get("width")) for bar in picture.iter(f"{name}rect") if float(bar.get("width")) > 11}
+        widths = {bar.get("class"): float(bar.get("width"))
+                  for bar in picture.iter(f"{name}rect") if float(bar.get("width")) > 11}
         self.assertAlmostEqual(widths["ours"] / widths["faster"], 0.9, delta=0.03)
 
     def test_words_of_a_file_are_kept(self):
@@ -172,7 +173,7 @@ class Performance(unittest.TestCase):
     def test_show(self):
         """What a recording would write, and nothing is written."""
         shown = self.page("--show", "bench.json")
-        self.assertIn("| 50 **(0.20)** |", shown)
+        self.assertIn("| 50 (**0.20**) |", shown)
         self.assertFalse(os.path.exists(self.path(FILE)))
 
     def test_wrong_files(self):
