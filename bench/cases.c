@@ -106,8 +106,8 @@ size_t bench_y_bytes(const struct bench_case *c)
     return bytes_of(bench_elements(c), c->y_dtype);
 }
 
-/* x, y, what is expected of y, a copy of half of x and y, the parameters of each column of each group, and what else a
- * variant has. */
+/* x, y, expected y, a copy of half of x and y, the parameters of each column of each group, and the memory of a
+ * variant. */
 size_t bench_memory(const struct bench_case *c)
 {
     const size_t groups = c->groups > 0 ? (size_t)c->groups : 1;
@@ -119,7 +119,7 @@ size_t bench_memory(const struct bench_case *c)
 /* ---- the list -------------------------------------------------------------------------------------------------- */
 
 struct list {
-    int ndim; /* of the only shape that is wanted; 0: those that the cases have */
+    int ndim; /* of the only wanted shape; 0: the shapes of the cases */
     const int64_t *shape;
     struct bench_case *cases;
     size_t count;
@@ -143,7 +143,7 @@ static void write_name(struct bench_case *c)
     }
 }
 
-/* Gives a case the only shape that is wanted. False if it cannot have that. */
+/* Gives a case the only wanted shape. False if the case cannot have that shape. */
 static bool set_shape(const struct list *list, struct bench_case *c)
 {
     const bool words = c->x_dtype == NPUQ_QUINT4X2 || c->y_dtype == NPUQ_QUINT4X2;
@@ -158,7 +158,7 @@ static bool set_shape(const struct list *list, struct bench_case *c)
     return true;
 }
 
-/* A case that is there already gains a reason, and a baseline if it had none. */
+/* Adds a case. An existing case gains a reason, and a baseline if it had none. */
 static void add(struct list *list, struct bench_case c)
 {
     if (!set_shape(list, &c)) {
@@ -250,7 +250,7 @@ static bool takes(struct kind kind, npuq_dtype x, npuq_dtype y)
     switch (kind.op) {
     case BENCH_ANTI_QUANT: return (x == NPUQ_INT8 || x == NPUQ_QUINT4X2) && is_float(y);
     case BENCH_DEQUANT: return x == NPUQ_INT32 && is_float(y);
-    case BENCH_REQUANT: /* to float16 there are no offsets */
+    case BENCH_REQUANT: /* no offsets to float16 */
         return x == NPUQ_INT32 && (y == NPUQ_INT8 || (y == NPUQ_FLOAT16 && kind.mode == BENCH_MUL));
     default: break;
     }
@@ -298,7 +298,7 @@ static const struct {
     {{8, 4096}, BENCH_MODELS},     {{64, 1024}, BENCH_MODELS},  {{512, 4096}, BENCH_MODELS},
     {{16384, 4096}, BENCH_MODELS}, {{4096, 4096}, BENCH_RARE},  {{11008, 4096}, BENCH_RARE}};
 
-/* A row for each group, but for group_quant, which is called for a row, too. */
+/* Groups need a row each, except in group_quant, which is also called for one row. */
 static bool has_rows(struct kind kind, int64_t rows)
 {
     return kind.parameters != BENCH_GROUPS || kind.op == BENCH_GROUP_QUANT || rows >= BENCH_GROUP_COUNT;
@@ -344,7 +344,7 @@ static void add_models(struct list *list)
     }
 }
 
-/* Kinds with types for the sets that take few, and which of those sets take them. */
+/* Kinds with types, and the sets that take them, for sets of few kinds. */
 static const struct {
     struct kind kind;
     npuq_dtype x;
@@ -370,7 +370,7 @@ static const struct {
     {{BENCH_REQUANT, BENCH_MUL, BENCH_CHANNEL}, NPUQ_INT32, NPUQ_INT8, BENCH_SWEEP | BENCH_THREADS | BENCH_SIZES},
 };
 
-/* At which shapes, and on how many threads; 0: as many as for all. */
+/* Shapes and numbers of threads; 0: as for all cases. */
 static const struct {
     unsigned set;
     int64_t shape[2];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is measured: the list of cases. A case is an operator with its mode, types and shape; its name says all of it:
+/* The list of cases. A case is an operator with its mode, types and shape; its name says all of them:
  *
  *     operator/mode/parameters/x-y/shape[/variant][/tN]      quantize/mul/uniform/f32-i8/4096x4096 */
 #ifndef NPUQ_BENCH_CASES_H
@@ -26,24 +26,24 @@ enum bench_mode {
     BENCH_BLOCK_128
 };
 
-/* One scale, one for each column, or one for each index of the middle dimension; dynamic: no smooth scales, smooth
- * scales, smooth scales of each group */
+/* One scale, one for each column, or one for each index of the middle dimension. Dynamic operators: without smooth
+ * scales, with them, or with smooth scales of each group. */
 enum bench_parameters { BENCH_UNIFORM, BENCH_CHANNEL, BENCH_AXIS, BENCH_PLAIN, BENCH_SMOOTH, BENCH_GROUPS };
 
-/* What is unusual about the data, or about where the elements are. */
+/* Unusual data, or an unusual layout. */
 enum bench_variant {
     BENCH_USUAL,
     BENCH_SATURATED,    /* x is a thousand times as large: most results are at an end of the range of y */
     BENCH_NAN,          /* each sixteenth element is NaN */
     BENCH_SUBNORMAL,    /* all of x is below the normal numbers */
-    BENCH_EVERY_SECOND, /* x is every second element of a row; this and what follows are views of two dimensions */
+    BENCH_EVERY_SECOND, /* x is every second element of a row; this and the next are views of two dimensions */
     BENCH_REVERSED,     /* x's rows run backwards */
     BENCH_BROADCAST,    /* x is one column, for all columns */
     BENCH_TRANSPOSED_X, /* x is column-major */
     BENCH_TRANSPOSED_Y
 };
 
-/* What a case is set against, besides the limit. */
+/* The contestant that a case is compared with, next to the limit. */
 enum bench_baseline {
     BENCH_NO_BASELINE,
     BENCH_USUAL_DATA, /* the same call, with usual data */
@@ -84,8 +84,8 @@ struct bench_case {
 
 enum { BENCH_GROUP_COUNT = 64 };
 
-/* The list; its length goes to *count. With ndim > 0, all cases of so many dimensions, at this shape. Null if there is
- * no memory. The caller frees it. */
+/* Returns the list, or null without memory; its length goes to *count. With ndim > 0, the list has the cases of ndim
+ * dimensions, at this shape. The caller frees the list. */
 struct bench_case *bench_cases(int ndim, const int64_t *shape, size_t *count);
 
 const char *bench_dtype_name(npuq_dtype dtype); /* "f32" */
@@ -95,7 +95,7 @@ const char *bench_parameters_name(const struct bench_case *c);
 
 bool bench_is_view(const struct bench_case *c);
 bool bench_is_dynamic(const struct bench_case *c); /* finds its scales itself, symmetric or not */
-int64_t bench_block(const struct bench_case *c);   /* columns that share a scale; 0: whole rows, or more */
+int64_t bench_block(const struct bench_case *c);   /* columns that share a scale; 0: whole rows or more */
 bool bench_is_small(
     const struct bench_case *c); /* a row of few elements on one thread: what surrounds the work counts */
 

@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* 0: neither prefetched nor written around the caches. */
+/* 0: neither prefetching nor non-temporal stores. */
 static const size_t distances[] = {0, 768, 1536, 3072, 4096, 8192, 12288, 16384};
 enum { COUNT = sizeof distances / sizeof distances[0] };
 
-/* More than the last cache of most machines keeps. */
+/* More than the last cache of most machines. */
 static const double most_elements = 1 << 26;
 
-/* Columns of a row: as many as a unit of work of quantize has with one scale, else a usual number. */
+/* Columns of a row: the largest unit of work of quantize with one scale, and a usual number. */
 enum { LONG_ROW = 32768, USUAL_ROW = 4096 };
 
 static const struct bench_case works[] = {

@@ -6,8 +6,8 @@
 #include "machine.h"
 #include "timing.h"
 
-/* Prints a table, of rows that have at most so many elements together. False if there is too little memory or a result
- * is not the reference's; stderr has the reason. */
+/* Prints a table, of rows with at most max_elements together. False if there is too little memory, or if a result
+ * differs from the reference's; stderr has the reason. */
 bool distances_report(const struct machine *machine, const struct timing *timing, double max_elements);
 
 #endif

@@ -18,12 +18,11 @@ struct limit {
     void (*read)(const unsigned char *in, size_t size);
 };
 
-/* Of four rows, out_size is one row's. */
+/* Four rows are streamed together; out_size is the size of one. */
 enum { ROW = 4096, ROWS = 4 };
 
-/* Loops over R vectors in and W vectors out; nothing of what is loaded may be optimised away. A vector of the result
- * is the exclusive or of its R inputs, which costs less than loading them. LANES rows lie in_size and out_size bytes
- * apart. */
+/* Loops over R vectors in and W vectors out. A vector of the result is the exclusive or of its R inputs, so that the
+ * compiler keeps every load; this costs less than loading. LANES rows lie in_size and out_size bytes apart. */
 #define STREAM_LOOP(VEC, LOAD, XOR, STORE, R, W, PREFETCH, LANES)                                                      \
     for (size_t i = 0; i < steps; i++) {                                                                               \
         for (size_t lane = 0; lane < (LANES); lane++) {                                                                \
@@ -140,7 +139,7 @@ static void store_neon(unsigned char *p, uint8x16_t v)
     vst1q_u8(p, v);
 }
 
-/* The instruction stores pairs of registers: here, the two halves of the vector. */
+/* One instruction stores a pair of registers: here, the two halves of the vector. */
 static void nt_store_neon(unsigned char *p, uint8x16_t v)
 {
     const uint64x2_t w = vreinterpretq_u64_u8(v);

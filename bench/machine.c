@@ -16,7 +16,7 @@
 #include <sched.h>
 #endif
 
-/* The value of the first line of /proc/cpuinfo that begins so. */
+/* The value of the first line of /proc/cpuinfo that begins with key. */
 static bool read_cpuinfo(const char *key, char *text, size_t size)
 {
     char line[256];
@@ -113,7 +113,7 @@ void machine_describe(struct machine *machine)
     describe_caches(machine->cache);
 }
 
-/* A cache also holds other things than the working set: a quarter is left to them. */
+/* Leaves a quarter of a cache to other data. */
 const char *machine_level(const struct machine *machine, size_t working_set)
 {
     static const char *const names[MACHINE_CACHES] = {"L1", "L2", "L3"};
@@ -148,7 +148,7 @@ bool machine_pin(int n)
     static bool known;
     cpu_set_t one;
 
-    if (!known) { /* before the first thread ties itself down */
+    if (!known) { /* before a thread pins itself */
         known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
     }
     for (size_t cpu = 0, i = 0; known && cpu < CPU_SETSIZE; cpu++) {
@@ -185,7 +185,7 @@ void *machine_allocate(size_t size)
     if (memory == MAP_FAILED) {
         return NULL;
     }
-    if (huge_pages) { /* what is before and after a multiple of a page goes back */
+    if (huge_pages) { /* the memory before and after the multiples of a page goes back */
         const size_t before = (huge_page - (uintptr_t)memory % huge_page) % huge_page;
         (void)(before > 0 && munmap(memory, before));
         memory += before;
@@ -205,7 +205,7 @@ void machine_free(void *memory, size_t size)
     }
 }
 
-/* KiB of this process's memory that is in huge pages; -1: not known. */
+/* KiB of this process's memory in huge pages; -1: not known. */
 static long huge_memory(void)
 {
     static const char key[] = "AnonHugePages:";

@@ -10,7 +10,6 @@
 
 static const double noise_threshold = 0.10;
 
-/* What a contestant needs to know. */
 struct context {
     const struct operands *operands;
     enum run_kind kind;
@@ -69,7 +68,7 @@ static void run_with_tensors(const void *argument)
     (void)operands_call_with_tensors(context->tensors);
 }
 
-/* A share of the rows for each thread, cut where both sides are aligned: `grain` bytes of y. */
+/* A share of the rows for each thread, cut where both sides are aligned: GRAIN bytes of y. */
 enum { GRAIN = 4096 };
 
 struct share {
@@ -90,7 +89,7 @@ static struct share share_of(const struct operands *o, int i, int threads)
     return (struct share){(const char *)o->x_memory + x_begin, (char *)o->y.data + begin, x_end - x_begin, end - begin};
 }
 
-/* A single parameter is not worth a call. */
+/* Skips a single parameter: reading one is not worth a call. */
 static void read_parameters(const struct operands *o)
 {
     const npuq_tensor *const parameters[] = {&o->scale, &o->offset, &o->activation_scale};
@@ -114,7 +113,7 @@ static void stream_share(void *argument, int i, int threads)
     bench_stream(share.x, share.x_size, share.y, share.y_size, &context->way);
 }
 
-/* A token's row twice, then the next one's; a tensor twice. */
+/* A token's row twice, then the next row; or a tensor twice. */
 static void two_passes_share(void *argument, int i, int threads)
 {
     const struct context *context = argument;
@@ -155,7 +154,7 @@ static void run_two_passes(const void *argument)
     pool_run(context->threads, two_passes_share, &copy);
 }
 
-/* Half of the bytes of x and y, out of the larger of them: as many read and written as by a stream. */
+/* Half of the bytes of x and y, from the larger of them: as much as a stream reads and writes. */
 static void memcpy_share(void *argument, int i, int threads)
 {
     const struct context *context = argument;
@@ -186,7 +185,7 @@ struct field {
     struct context contexts[MEASURE_MAX_RUNS];
     struct contestant contestants[MEASURE_MAX_RUNS];
     bool from_afar;   /* the case does not fit into the second cache */
-    bool reads_twice; /* and nothing keeps x between the passes of dynamic quantisation */
+    bool reads_twice; /* dynamic quantisation reads x twice from memory */
 };
 
 static void (*const runs[])(const void *) = {run_ours,         run_baseline, run_peer,       run_peer,  run_prepared,
@@ -216,8 +215,8 @@ static void enter(struct field *field, const struct context *context, const char
     m->count++;
 }
 
-/* The fastest way for a stream from afar, by two turns of each: the distance of prefetching that is best depends on the
- * machine, on the sizes and on the stores. */
+/* The fastest way of a stream from memory, by two turns of each: the best distance of prefetching depends on the
+ * machine, the sizes and the stores. */
 static struct bench_way fastest_way(const struct context *stream, size_t prefetch)
 {
     enum { TURNS = 2 };
@@ -241,7 +240,7 @@ static struct bench_way fastest_way(const struct context *stream, size_t prefetc
     return best;
 }
 
-/* Copying does not read twice. */
+/* A copy reads its input once. */
 static void enter_streams(struct field *field, const struct operands *o, const struct plan *plan, int threads)
 {
     static const char *const names[2][3] = {{"stream", "stream-nt", "stream-best"},
@@ -295,7 +294,7 @@ static void enter_all(struct field *field, const struct operands *o, const struc
     enter_streams(field, o, plan, threads);
 }
 
-/* Each must give the expected results once; with the fastest backend. */
+/* With the fastest backend. Each must first give the expected results. */
 static bool enter_small(struct field *field, struct operands *o, const struct plan *plan, npuq_call *call)
 {
     struct measurement *m = field->m;
@@ -348,7 +347,7 @@ static bool check_backends(struct measurement *m, struct operands *o, const stru
     return true;
 }
 
-/* The peers stay prepared until they have been timed. */
+/* Peers stay prepared until they have been timed. */
 static void enter_peers(struct field *field, struct operands *o, int threads)
 {
     int count;
@@ -377,8 +376,8 @@ static void finish_peers(const struct field *field)
 
 /* ---- results --------------------------------------------------------------------------------------------------- */
 
-/* Of all that move the bytes, the fastest: streams, and whoever does the work as well. Where y is larger than x,
- * memcpy() writes less than the case does. */
+/* The fastest run that moves all bytes: a stream, or a peer. memcpy() counts unless y is larger than x: then memcpy()
+ * writes less than the case. */
 static int fastest_mover(const struct measurement *m)
 {
     const bool grows = bench_y_bytes(m->c) > bench_x_bytes(m->c);
@@ -394,8 +393,8 @@ static int fastest_mover(const struct measurement *m)
     return best;
 }
 
-/* The instructions come after the floating-point state is set, and end before what it was is put back: their times add
- * up. A stream goes on beside them, and has been timed with a call of its own. */
+/* The instructions run between the two changes of the floating-point state, so their times add up. A stream overlaps
+ * with both, and its time includes a call. */
 static struct limits limits_of(const struct measurement *m, const struct plan *plan, double stream_ns, int threads)
 {
     struct limits limits = {
@@ -421,7 +420,7 @@ static void set_results(struct field *field, const struct plan *plan, int thread
     for (int i = 0; i < m->count; i++) {
         struct run *run = &m->runs[i];
         run->is_mover = i == mover;
-        run->noisy = run->noisy && (run->kind < RUN_STREAM || i == mover); /* the others do not matter */
+        run->noisy = run->noisy && (run->kind < RUN_STREAM || i == mover); /* other streams do not matter */
         run->times_as_fast = median_ratio(field->contestants[i].samples, field->contestants[0].samples, rounds);
     }
     m->limits = limits_of(m, plan, m->runs[mover].ns.median, threads);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one writes without a library: plain loops, made for this machine by a compiler's own means (what -Ofast
- * -march=native says, and the widest vectors). Where the compiler is not Clang and Clang is there, it makes a second
- * set: the two are good at different loops. They look at no argument and promise nothing for values that are not
- * numbers. */
+/* Plain loops, as one writes them without a library: compiled with -Ofast -march=native and the widest vectors. Where
+ * the compiler is not Clang and Clang is there, it makes a second set: each compiler is better at some loops. The loops
+ * check no argument, and NaN and infinities may give any result. */
 #include "peer.h"
 
 #include <math.h>
@@ -10,7 +9,7 @@
 
 /* ---- elements ---------------------------------------------------------------------------------------------------- */
 
-/* Of each type: what memory holds, how many elements one of these is, and element j of one. */
+/* For each type: the type in memory, the number of elements in one, and element j of one. */
 typedef float held_f32;
 typedef uint16_t held_bf16;
 typedef int8_t held_i8;
@@ -65,7 +64,7 @@ static inline int8_t saturate(int32_t t)
     return (int8_t)(t < -128 ? -128 : t > 127 ? 127 : t);
 }
 
-/* What is in a word of trans_quant_param. */
+/* The scale in a word of trans_quant_param. */
 static inline float scale_in(uint64_t word)
 {
     return float_of((uint32_t)word);
@@ -211,7 +210,7 @@ static const struct operands *o;
 static loop *chosen_loop;
 static range *chosen_range;
 
-/* Null: no loop does this. */
+/* The form of a case; null if no loop has this form. */
 static const char *form_of(const struct bench_case *c)
 {
     const bool uniform = c->parameters == BENCH_UNIFORM;
@@ -255,7 +254,7 @@ static void run_words(void)
     }
 }
 
-/* Sets what row r, block r, or the tensor is quantised with. */
+/* Finds the parameters of row r, block r, or the tensor. */
 static void find_parameters(const void *x, size_t n, size_t r, float *scale, float *offset)
 {
     const bool symmetric = o->c->op != BENCH_DYNAMIC_QUANT_ASYMMETRIC;

@@ -13,7 +13,7 @@
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
-/* Data lies between -data and data. A scale brings it to where y has room for it. */
+/* Data lies between -data and data; a scale brings these values into the range of y. */
 static float data_of(const struct bench_case *c, enum bench_variant variant)
 {
     if (variant == BENCH_SATURATED || variant == BENCH_SUBNORMAL) {
@@ -22,7 +22,7 @@ static float data_of(const struct bench_case *c, enum bench_variant variant)
     switch (c->x_dtype) {
     case NPUQ_INT8:
     case NPUQ_QUINT4X2: return 127.9F; /* any byte is two elements of int4 */
-    case NPUQ_INT32: return 4e7F;      /* as the sums of a few thousand products are */
+    case NPUQ_INT32: return 4e7F;      /* like the sums of a few thousand products */
     case NPUQ_FLOAT32:
     case NPUQ_FLOAT16:
     case NPUQ_BFLOAT16:
@@ -69,8 +69,8 @@ static void store(void *data, npuq_dtype dtype, size_t i, float value)
     }
 }
 
-/* Between centre - spread and centre + spread. A period of random values, repeated: they are made in no time, and no
- * branch predictor learns a million of them. */
+/* Values between centre - spread and centre + spread. A random period repeats: fast to make, and too long for branch
+ * predictors. */
 static void fill(npuq_tensor *tensor, size_t n, float centre, float spread)
 {
     const size_t period = (size_t)1 << 20;
@@ -137,7 +137,7 @@ size_t operands_parameter_bytes(const struct operands *o, const npuq_tensor *par
     return parameter->ndim == 2 && rows < o->c->groups ? bytes / (size_t)o->c->groups * (size_t)rows : bytes;
 }
 
-/* x or y as a view of two dimensions, and the memory that goes with a variant. */
+/* x or y as a view of two dimensions, and the memory of a variant. */
 static bool make_variant(struct operands *o)
 {
     const int64_t rows = o->c->shape[0];
@@ -202,7 +202,7 @@ static bool make_x_and_y(struct operands *o)
     return true;
 }
 
-/* How many scales there are, as a shape. */
+/* The number of scales, as a shape. */
 static int parameter_shape(const struct bench_case *c, int64_t *shape)
 {
     switch (c->parameters) {
@@ -232,7 +232,7 @@ static bool make_groups(struct operands *o)
     return true;
 }
 
-/* Null data if there is not enough memory. */
+/* Null data without memory. */
 static npuq_tensor make_filled(struct operands *o, npuq_dtype dtype, int ndim, const int64_t *shape, float centre,
                                float spread)
 {
@@ -258,7 +258,7 @@ static bool make_scales(struct operands *o, int ndim, const int64_t *shape)
     return o->scale.data;
 }
 
-/* Puts words in the place of scales and offsets. */
+/* Replaces scales and offsets by words. */
 static bool make_words(struct operands *o, const int64_t *shape)
 {
     const npuq_tensor words = allocate_tensor(o, NPUQ_INT64, 1, shape);
@@ -301,7 +301,7 @@ static bool make_parameters(struct operands *o)
     const struct bench_case *c = o->c;
     const bool dynamic = bench_is_dynamic(c);
     const bool has_scale =
-        c->parameters != BENCH_PLAIN && c->op != BENCH_TRANS_QUANT_PARAM; /* there, x is the scales */
+        c->parameters != BENCH_PLAIN && c->op != BENCH_TRANS_QUANT_PARAM; /* of trans_quant_param, x is the scales */
     const bool has_offset = !dynamic && c->mode != BENCH_WEIGHT && c->mode != BENCH_TOKEN && c->mode != BENCH_SYMMETRIC;
     int64_t shape[2];
     const int ndim = parameter_shape(c, shape);
@@ -339,7 +339,7 @@ void operands_free(struct operands *o)
 
 /* ---- calls ----------------------------------------------------------------------------------------------------- */
 
-/* What there is for each role; a word of requant holds its offset, and so there is no bias. */
+/* The tensor of each role. Words of requant hold the offset, so requant has no bias. */
 #define FROM_X         &o->x
 #define FROM_SCALE     &o->scale
 #define FROM_OFFSET    &o->offset
@@ -367,7 +367,7 @@ void operands_free(struct operands *o)
 #define CALL(name, NAME, EXECUTOR)                                                                                     \
     case BENCH_##NAME: return CALL_##EXECUTOR(name);
 
-/* The operator, or with a call its preparation: the same arguments but the executor. */
+/* Calls the operator, or with `call` prepares it: the same arguments without the executor. */
 static npuq_status call_or_prepare(const struct operands *o, npuq_call *call, const npuq_executor *executor)
 {
     const struct bench_case *c = o->c;
@@ -410,7 +410,7 @@ npuq_status operands_prepare(const struct operands *o, npuq_call *call)
     return call_or_prepare(o, call, NULL);
 }
 
-/* Each row's range, then its y, in blocks that stay in the first cache in between: as operators/dynamic.c does. */
+/* The range of each row, then its y, in blocks that stay in the first cache: as operators/dynamic.c does. */
 static void call_token_kernels(const npuq_row_kernels *kernels, npuq_type x, const npuq_block *all)
 {
     enum { BLOCK_BYTES = 16 * 1024 };
@@ -469,8 +469,8 @@ void operands_row_kernel(const struct operands *o, size_t ahead)
     }
 }
 
-/* In blocks of 32 x 32, so that of both sides all of a cache line is used before it leaves the cache. The steps that
- * the views have are constants, which compilers make vectors of. */
+/* Copies blocks of 32 x 32: each cache line, on both sides, is used whole before it leaves the cache. Constant steps
+ * let compilers use vectors. */
 #define COPY_RUN(TO_STEP, FROM_STEP)                                                                                   \
     for (int64_t k = c; k < c_end; k++) {                                                                              \
         q[k * (TO_STEP)] = p[k * (FROM_STEP)];                                                                         \
@@ -560,7 +560,7 @@ bool operands_expect(struct operands *o)
 {
     const npuq_backend active = npuq_active_backend();
     const npuq_tensor y = o->y;
-    const size_t scales = bytes_of(&o->scale_out); /* offsets, if there are any, follow */
+    const size_t scales = bytes_of(&o->scale_out); /* then the offsets, if any */
 
     o->y.data = o->expected;
     bool done = npuq_set_backend(NPUQ_BACKEND_REF) == NPUQ_OK && operands_call(o, NULL) == NPUQ_OK;

@@ -17,48 +17,47 @@ struct operands {
     npuq_tensor group_index;
     npuq_tensor scale_out;  /* dynamic */
     npuq_tensor offset_out; /* dynamic_quant_asymmetric */
-    void *x_memory;         /* where x's bytes begin; x.data may be at another element */
-    void *other;            /* usual data, or room for a contiguous copy of a view: what the baseline takes */
+    void *x_memory;         /* the start of x's bytes; x.data may be at another element */
+    void *other;            /* the baseline's input: usual data, or room for a contiguous copy of a view */
     size_t x_bytes;
     size_t y_bytes;
     size_t parameter_bytes; /* read besides x */
     size_t small_out_bytes; /* written besides y */
-    void *expected;         /* what the reference writes to y; y_bytes */
-    float *expected_small;  /* and what it writes besides; small_out_bytes */
+    void *expected;         /* the reference's y; y_bytes */
+    float *expected_small;  /* the reference's other outputs; small_out_bytes */
     void *copy;             /* where memcpy writes; (x_bytes + y_bytes) / 2 */
     void *memory[OPERANDS_MEMORY];
     size_t memory_size[OPERANDS_MEMORY];
     int memory_count;
 };
 
-/* Bytes of a parameter that are read, which is not all of it where groups have no row; 0 if it is not given. */
+/* Bytes that the call reads of a parameter: only those of groups with rows. 0 without the parameter. */
 size_t operands_parameter_bytes(const struct operands *o, const npuq_tensor *parameter);
 
-/* False if there is not enough memory. */
+/* False without memory. */
 bool operands_make(struct operands *o, const struct bench_case *c);
 void operands_free(struct operands *o);
 
-/* The case itself. */
 npuq_status operands_call(const struct operands *o, const npuq_executor *executor);
 
-/* The same, after making each tensor what it was. */
+/* Makes the tensors anew, and calls. */
 npuq_status operands_call_with_tensors(struct operands *o);
 
-/* Prepares it. Not trans_quant_param, nor one scale that is found for a whole tensor. */
+/* False for trans_quant_param, and for one scale of a whole tensor. */
 bool operands_can_prepare(const struct bench_case *c);
 npuq_status operands_prepare(const struct operands *o, npuq_call *call);
 
-/* What the case is set against. */
+/* Runs the baseline of the case. */
 npuq_status operands_baseline(const struct operands *o);
 
-/* The row kernels of quantize (multiplying) or dynamic_quant_asymmetric (per token) to int8, without the call around
- * them, from two dimensions; `ahead` as in npuq_block. No scales or offsets are written. */
+/* Runs the row kernels of quantize (multiplying) or dynamic_quant_asymmetric (per token) to int8 directly, from two
+ * dimensions, and writes no scales or offsets; `ahead` as in npuq_block. */
 void operands_row_kernel(const struct operands *o, size_t ahead);
 
-/* Runs the reference; its results are expected from every backend. False if it fails. */
+/* Runs the reference, whose results every backend must give. False if the reference fails. */
 bool operands_expect(struct operands *o);
 
-/* How many elements (or scales or offsets) of the outputs are not as expected. */
+/* Counts the elements, scales and offsets that differ from the reference's. */
 size_t operands_differing(const struct operands *o);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* oneDNN 2. A reorder between types with scales and a zero point, which is one for all channels; it multiplies. And a
- * product of matrices, to int32 and, with scales, to floating point: what the second takes longer is what its output
- * stage costs, where the sums are still in registers. */
+/* oneDNN 2. First a reorder between types, with scales and one zero point for all channels; oneDNN multiplies by the
+ * scales. Then a product of matrices, to int32, or with scales to floating point. The difference in time is the cost of
+ * the output stage, which finds the sums still in registers. */
 #include "peer.h"
 
 #include "machine.h"
@@ -115,10 +115,10 @@ static bool set_zero_point(const struct operands *o, dnnl_primitive_attr_t attri
 
     switch (o->c->op) {
     case BENCH_DEQUANT: return true;
-    case BENCH_ANTI_QUANT: /* our offset is added, its zero point is taken off */
+    case BENCH_ANTI_QUANT: /* npuquant adds its offset, oneDNN subtracts its zero point */
         zero_point = -(int32_t) * (const float *)o->offset.data;
         return dnnl_primitive_attr_set_zero_points(attributes, DNNL_ARG_FROM, 1, 0, &zero_point) == dnnl_success;
-    case BENCH_REQUANT: zero_point = *(const int64_t *)o->scale.data >> 37 & 0xFF; break; /* it is not negative */
+    case BENCH_REQUANT: zero_point = *(const int64_t *)o->scale.data >> 37 & 0xFF; break; /* never negative */
     default: zero_point = (int32_t) * (const float *)o->offset.data; break;
     }
     return dnnl_primitive_attr_set_zero_points(attributes, DNNL_ARG_TO, 1, 0, &zero_point) == dnnl_success;
@@ -183,7 +183,7 @@ const struct peer peer_dnnl = {"onednn", prepare_reorder, run_reorder, finish_re
 
 /* ---- products -------------------------------------------------------------------------------------------------- */
 
-/* Shallow, so that the product does not hide what follows it; and not of so many sums that their memory counts. */
+/* Shallow, so that the product does not hide its output stage; with sums that fit in memory. */
 enum { DEPTH = 64, MAX_SUMS = 1 << 24 };
 
 struct product {
@@ -216,7 +216,7 @@ static void fill(int8_t *data, size_t size)
     }
 }
 
-/* Some types it multiplies in plain C only, a thousand times slower. */
+/* oneDNN multiplies some types in plain C only, a thousand times slower. */
 static bool is_fast(const_dnnl_primitive_desc_t description)
 {
     const char *name;
@@ -225,7 +225,7 @@ static bool is_fast(const_dnnl_primitive_desc_t description)
            strncmp(name, "ref", 3) != 0;
 }
 
-/* With scales if there are operands. */
+/* With scales, if operands are given. */
 static bool make_product(struct product *product, const dnnl_memory_desc_t *left, const dnnl_memory_desc_t *right,
                          const dnnl_memory_desc_t *to, const struct operands *scaled)
 {
@@ -306,7 +306,7 @@ static void finish_fused(void)
     finish_product(&fused);
 }
 
-/* From what dequant makes of the sums of plain loops. */
+/* Compares with dequant of the sums of plain loops. */
 static size_t fused_differing(const struct operands *o)
 {
     struct operands own = *o;

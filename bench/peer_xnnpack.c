@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* XNNPACK: float32 to int8 and back, with one scale and one zero point. To int8 it takes the reciprocal of our scale
- * and takes the reciprocal of that. */
+/* XNNPACK: float32 to int8 and back, with one scale and one zero point. To int8, XNNPACK takes the reciprocal of its
+ * scale, so prepare_quantize() gives it the reciprocal of npuquant's. */
 #include "peer.h"
 
 #include <xnnpack.h>
@@ -30,7 +30,7 @@ static bool prepare_quantize(const struct operands *o, size_t channels)
                xnn_status_success;
 }
 
-/* Our offset is added, its zero point is taken off. */
+/* npuquant adds its offset, XNNPACK subtracts its zero point. */
 static bool prepare_anti_quant(const struct operands *o, size_t channels)
 {
     const int8_t zero_point = (int8_t) - *(const float *)o->offset.data;

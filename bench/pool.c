@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* A worker looks so often before it goes to sleep: some tenths of a millisecond. */
+/* How often a worker looks for work before it sleeps: some tenths of a millisecond. */
 enum { SPINS = 10000 };
 
 static struct {
@@ -72,7 +72,7 @@ static void *serve(void *argument)
     return NULL;
 }
 
-/* Only the main thread calls this, before any work: no worker has missed a generation. */
+/* Only the main thread calls this, before any work: no worker misses a generation. */
 int pool_start(int threads, bool pin)
 {
     static struct worker workers[POOL_MAX_THREADS];

@@ -23,7 +23,7 @@ const char *port_name(enum port port)
 
 typedef void loop(const void *unused);
 
-/* A loop for each port; without one for bfloat16 the machine has no such instruction. */
+/* A loop for each port; the one for bfloat16 is missing where the machine has no such instruction. */
 struct loops {
     const char *vectors;
     size_t lanes;
@@ -32,8 +32,7 @@ struct loops {
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
-/* So many chains, each of which waits for itself only, hide how long an instruction takes. AVX2 has registers for no
- * more. */
+/* Enough independent chains to hide the latency of an instruction. AVX2 has no registers for more. */
 enum { CHAINS = 12, TURNS = 256 };
 
 static _Alignas(64) char memory[CHAINS * 64];
@@ -44,7 +43,7 @@ static _Alignas(64) char memory[CHAINS * 64];
 #define REGISTER "+w"
 #endif
 
-/* The compiler takes the value for an unknown one, and leaves every instruction in. */
+/* The compiler takes the value for unknown, and keeps every instruction. */
 #define KEEP(v) __asm__ volatile("" : REGISTER(v))
 
 #define STEP_LOAD(ISA, k)     v##k = ((const vf_##ISA *)(const void *)memory)[k];
@@ -178,20 +177,19 @@ struct ports ports_measure(const struct timing *timing)
     for (int p = 0; p < count; p++) {
         ports.per_ns[p] = CHAINS * TURNS / statistics_of(contestants[p].samples, rounds).lowest;
     }
-    for (int p = PORT_ADD; p < PORT_ANY; p++) { /* whatever one class reaches, all together can */
+    for (int p = PORT_ADD; p < PORT_ANY; p++) { /* all classes together reach at least the rate of one */
         ports.per_ns[PORT_ANY] = ports.per_ns[p] > ports.per_ns[PORT_ANY] ? ports.per_ns[p] : ports.per_ns[PORT_ANY];
     }
-    /* The instruction makes one vector of two. Without it: shift, and with one, add twice. */
+    /* The instruction makes one vector of two. Without the instruction: shift, and, add twice. */
     ports.per_ns[PORT_BFLOAT16] = count == PORTS ? 2 * ports.per_ns[PORT_BFLOAT16] : ports.per_ns[PORT_INTEGER] / 4;
     return ports;
 }
 
 /* ---- a case ---------------------------------------------------------------------------------------------------- */
 
-/* Instructions of each class for a vector of float32. Parts of one are shares of an instruction that does its work for
- * several such vectors. The counts are those of the best loops known for AVX-512, and of the operations that the bits
- * of the results need: no product is fused with a sum. A loop that needs fewer would beat the limit: then the table is
- * wrong. */
+/* Instructions of each class for a vector of float32; fractions where one instruction serves several vectors. The
+ * counts are those of the best known loops for AVX-512, with all operations that the bits of the results need: no
+ * product is fused with a sum. If a loop needs fewer and beats the limit, the table is wrong. */
 struct work {
     double n[PORTS];
 };
@@ -205,7 +203,7 @@ static void add(struct work *work, double times, struct work more)
 
 #define WORK(...) ((struct work){{__VA_ARGS__}})
 
-/* To float32. Of bfloat16, a vector holds two: one is shifted, one is masked. */
+/* To float32. A vector of bfloat16 becomes two: one by a shift, one by a mask. */
 static struct work work_to_load(npuq_dtype x)
 {
     switch (x) {
@@ -218,8 +216,8 @@ static struct work work_to_load(npuq_dtype x)
     }
 }
 
-/* From float32. Four vectors are packed to one of bytes: two, one and a permutation. int4 takes a clamp of the bytes
- * and one more packing. */
+/* From float32. Two packings and a permutation make one vector of bytes from four. int4 needs a clamp of the bytes and
+ * another packing. */
 static struct work work_to_store(npuq_dtype y)
 {
     switch (y) {
@@ -234,7 +232,7 @@ static struct work work_to_store(npuq_dtype y)
     }
 }
 
-/* The range of a row. 16 bits are compared as integers, twice as many at once. */
+/* The range of a row. Types of 16 bits are compared as integers, twice as many at once. */
 static struct work work_to_find_range(const struct bench_case *c)
 {
     const bool symmetric = c->op != BENCH_DYNAMIC_QUANT_ASYMMETRIC;
@@ -251,8 +249,8 @@ static struct work work_to_find_range(const struct bench_case *c)
     return work;
 }
 
-/* What the operator itself does between load and store. A correctly rounded quotient takes three steps from the
- * inverse of the divisor. */
+/* The operator's own work between load and store. A correctly rounded quotient takes three steps from the inverse of
+ * the divisor. */
 static struct work work_to_compute(const struct bench_case *c)
 {
     switch (c->op) {
@@ -298,7 +296,7 @@ static struct work work_to_load_parameters(const struct bench_case *c)
 
 double ports_ns(const struct ports *ports, const struct bench_case *c, int threads)
 {
-    enum { SHARING = 4 }; /* rows that there are registers for take what is loaded for a column */
+    enum { SHARING = 4 }; /* rows share the parameters of a column as far as registers reach */
     const double sharing = c->shape[0] < SHARING || c->ndim == 1 ? 1 : SHARING;
     struct work work = work_to_load(c->x_dtype);
     double longest = 0;

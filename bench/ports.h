@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The processor's limit: how many vector instructions of each class a case needs at least, and how many of them the
- * machine executes in a nanosecond. */
+/* The processor's limit: how many vector instructions of each class a case needs at least, and how many the machine
+ * executes in a nanosecond. */
 #ifndef NPUQ_BENCH_PORTS_H
 #define NPUQ_BENCH_PORTS_H
 
 #include "cases.h"
 #include "timing.h"
 
-/* Additions are those of float32, comparisons among them; conversions are between int32 and float32; shuffles widen,
- * pack and permute; halves are conversions between float16 and float32. any: additions, multiplications, integers and
- * shuffles in turns, as they share ports. */
+/* Additions are float32, with comparisons. Conversions are between int32 and float32. Shuffles widen, pack and permute.
+ * Halves are conversions between float16 and float32. any: additions, multiplications, integers and shuffles in turns,
+ * which share ports. */
 #define BENCH_EACH_PORT(DO, A)                                                                                         \
     DO(A, LOAD, loads)                                                                                                 \
     DO(A, STORE, stores)                                                                                               \
@@ -21,22 +21,22 @@
     DO(A, HALF, halves)                                                                                                \
     DO(A, ANY, any)
 
-/* And vectors of float32 that become bfloat16, by whatever does it best. */
+/* One class more: vectors of float32 to bfloat16, by the fastest instructions. */
 #define BENCH_PORT_ID(A, ID, name) PORT_##ID,
 enum port { BENCH_EACH_PORT(BENCH_PORT_ID, ) PORT_BFLOAT16, PORTS };
 
 struct ports {
     const char *vectors;
-    size_t lanes;         /* of float32 in a vector; 0: nothing is known of this machine */
+    size_t lanes;         /* of float32 in a vector; 0: the machine is not known */
     double per_ns[PORTS]; /* whole vectors, the machine's best */
 };
 
 const char *port_name(enum port port);
 
-/* Of the widest vectors that run here. */
+/* With the widest vectors that run here. */
 struct ports ports_measure(const struct timing *timing);
 
-/* The least time that the instructions of a case take on so many threads; 0: not known. */
+/* The least time for the instructions of a case on `threads` threads; 0: not known. */
 double ports_ns(const struct ports *ports, const struct bench_case *c, int threads);
 
 #endif

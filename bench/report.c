@@ -125,7 +125,7 @@ void report_table_begin(const struct heading *heading)
     (void)fflush(stdout);
 }
 
-/* One unit for all times of a case: the shortest has one digit or more before the point. */
+/* One unit for all times of a case: the shortest time is at least 1. */
 struct unit {
     const char *name;
     double ns;

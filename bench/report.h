@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What people and programs read: a table on stdout, JSON and CSV in files, a progress line on a terminal. */
+/* Outputs: a table on stdout, JSON and CSV in files, a progress line on a terminal. */
 #ifndef NPUQ_BENCH_REPORT_H
 #define NPUQ_BENCH_REPORT_H
 
@@ -17,26 +17,25 @@ struct heading {
     const struct ports *ports;
     size_t all; /* cases */
     size_t chosen;
-    size_t rare;    /* of the chosen, those that no set has */
-    double seconds; /* that the chosen ones will take, about */
+    size_t rare;    /* of the chosen cases: in no set */
+    double seconds; /* rough duration of the chosen cases */
 };
 
-/* The machine, and what each line and each column of the table means. */
+/* Prints the machine, and the meaning of each line and column of the table. */
 void report_table_begin(const struct heading *heading);
 void report_table_case(const struct measurement *m);
 
-/* How much of it was noisy. */
+/* Prints how many runs were noisy. */
 void report_table_end(int noisy_runs, int runs);
 
 void report_json_begin(FILE *file, const struct heading *heading);
 void report_json_case(FILE *file, const struct measurement *m, bool first);
 void report_json_end(FILE *file);
 
-/* One row for each line of the table. */
 void report_csv_begin(FILE *file);
 void report_csv_case(FILE *file, const struct heading *heading, const struct measurement *m);
 
-/* One line on stderr, over itself; nothing unless stderr is a terminal. Null clears it. */
+/* Rewrites one line on stderr, if stderr is a terminal. Null clears the line. */
 void report_progress(size_t done, size_t all, const char *name);
 
 #endif

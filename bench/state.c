@@ -8,7 +8,7 @@
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 enum { HAS_FLUSHING = true };
-/* With the flag of inexact results raised, as in a program that has computed something. */
+/* Raises the flag of inexact results, as any computation does. */
 static void set_flushing(bool flushing)
 {
     _mm_setcsr(flushing ? 0x9FE0 : 0x1FA0);
@@ -28,8 +28,8 @@ static void set_flushing(bool flushing)
 }
 #endif
 
-/* A whole call, whose products are not exact: it is not loading the register that takes long, but the first flag that
- * an operation raises afterwards. */
+/* A whole call with inexact products: the slow step is not the load of the register, but the first flag raised after
+ * the load. */
 struct call {
     bool flushing;
     npuq_tensor x;

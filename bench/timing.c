@@ -17,12 +17,11 @@ static double run_once(const struct contestant *c)
     return machine_nanoseconds() - start;
 }
 
-/* Doubles the calls of a sample until it is long enough. */
 static void calibrate(struct contestant *c, double sample_ns)
 {
     c->repeats = 1;
     c->prepare(c->context);
-    double spent = run_once(c); /* cold: does not count unless it is far beyond */
+    double spent = run_once(c); /* cold: only counts if the time is far beyond */
     if (spent < 8 * sample_ns) {
         spent = run_once(c);
     }
@@ -33,11 +32,11 @@ static void calibrate(struct contestant *c, double sample_ns)
     }
 }
 
-/* A sample during which the system gave the processor to someone else says nothing: so often it is taken again. */
+/* How often to repeat a sample during which the system ran something else. */
 enum { ATTEMPTS = 6 };
 
-/* The others have left their own data in the caches and their own pages in the tables: a call before the clock starts
- * brings back what fits there. */
+/* First calls once outside of the clock: the other contestants left their data in the caches and their pages in the
+ * tables. */
 static double sample(const struct contestant *c)
 {
     double lowest = 0;
@@ -56,8 +55,8 @@ static double sample(const struct contestant *c)
     return lowest;
 }
 
-/* Another order: who always follows the same contestant always finds what that one leaves behind. The numbers are those
- * of Knuth's MMIX, always from the same start. */
+/* Another order each round: a fixed predecessor would always leave the same data behind. The numbers are those of
+ * Knuth's MMIX, from a fixed start. */
 static void shuffle(int *order, int count, uint64_t *state)
 {
     for (int i = count - 1; i > 0; i--) {
@@ -102,7 +101,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of sorted samples, between neighbours in proportion. */
+/* Of sorted samples, interpolated between neighbours. */
 static double quantile(const double *sorted, int count, double at)
 {
     const double place = at * (count - 1);

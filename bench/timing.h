@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The clock's side of it: several ways to do a piece of work, timed in turns. */
+/* Times several ways to do the same work, in turns. */
 #ifndef NPUQ_BENCH_TIMING_H
 #define NPUQ_BENCH_TIMING_H
 
@@ -8,7 +8,7 @@
 
 enum { TIMING_MAX_ROUNDS = 64, TIMING_MAX_CONTESTANTS = 24 };
 
-/* Something that is timed: run(context) does the work once, prepare(context) what must come before a sample. */
+/* A timed function: run(context) does the work once, prepare(context) comes before a sample. */
 struct contestant {
     void (*prepare)(const void *context);
     void (*run)(const void *context);
@@ -18,14 +18,14 @@ struct contestant {
 };
 
 struct timing {
-    double sample_ns; /* a sample lasts at least so long */
-    double budget_ns; /* rounds are repeated until so much is spent, */
-    int min_rounds;   /* but not fewer than this */
-    int max_rounds;   /* and not more, at most TIMING_MAX_ROUNDS */
+    double sample_ns; /* the least duration of a sample */
+    double budget_ns; /* rounds repeat until this time is spent, */
+    int min_rounds;   /* but at least so often, */
+    int max_rounds;   /* and at most so often; up to TIMING_MAX_ROUNDS */
 };
 
-/* Warms up, then goes round: a sample of each contestant in turn, each round in another order, which is the same in
- * each run. At most TIMING_MAX_CONTESTANTS. Returns the number of rounds. */
+/* Warms up, then takes a sample of each contestant in each round. Each round has another order, equal in each run. At
+ * most TIMING_MAX_CONTESTANTS. Returns the number of rounds. */
 int timing_run(const struct timing *timing, struct contestant *contestants, int count);
 
 struct statistics {

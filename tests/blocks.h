@@ -13,8 +13,7 @@ enum { BLOCK = 65536, BLOCKS = 65536 };
 extern kernel_backend backends[MOST_BACKENDS];
 extern size_t backend_count;
 
-/* How many blocks to take, by NPUQ_TEST_BLOCKS or all; prints that and finds the backends, or skips the test if there
- * are none. */
+/* Returns and prints the number of blocks: NPUQ_TEST_BLOCKS, or all. Skips the test if no backend runs here. */
 size_t blocks_wanted(void);
 
 /* A difference that was found, in words; "" if there is none. */
@@ -22,7 +21,7 @@ typedef struct block_difference {
     char text[192];
 } block_difference;
 
-/* What is done with all patterns. pass says more; buffers are a thread's own. */
+/* The work on all patterns. pass is the caller's; each thread has its own buffers. */
 typedef struct block_work {
     const void *pass;
     size_t buffers_size;
@@ -31,7 +30,7 @@ typedef struct block_work {
     void (*check)(const void *pass, uint32_t block, void *buffers, block_difference *difference);
 } block_work;
 
-/* Takes that many blocks, evenly spread; fails with the first difference of a thread. */
+/* Takes so few of the blocks, evenly spread. Fails with the first difference of a thread. */
 void blocks_each(size_t blocks, const block_work *work);
 
 #endif

@@ -48,7 +48,6 @@ npuq_status test_call_prepare(npuq_call *prepared, const test_call *c)
     abort();
 }
 
-/* How each function has each slot. */
 enum presence { ABSENT, REQUIRED, MAY_BE_NULL, WRITTEN };
 #define IS_IN(name, NAME, role)       [NAME] = REQUIRED
 #define IS_OPTIONAL(name, NAME, role) [NAME] = MAY_BE_NULL
@@ -145,7 +144,7 @@ static npuq_dtype draw_symmetric(const test_drawing *d)
     return ONE_OF(d, symmetric);
 }
 
-/* Few elements, mostly; now and then none. */
+/* Few elements, mostly; sometimes none. */
 static void draw_shape(test_drawing *d, int least_ndim, int most_ndim, npuq_dtype dtype)
 {
     const int64_t multiple = dtype == NPUQ_QUINT4X2 ? 8 : 1;
@@ -220,7 +219,7 @@ static void write_input(test_drawing *d, enum slot slot, const void *elements)
     memcpy(view->before, view->guarded.memory, view->size);
 }
 
-/* An input with values; x must not be one element repeated. */
+/* An input with values; x is never one repeated element. */
 static void add_input(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape)
 {
     if (d->add) {
@@ -251,7 +250,7 @@ static void add_input(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndi
     free(elements);
 }
 
-/* One parameter for all, or one for each of so many. */
+/* One value for all, or `count` values. */
 static void add_vector(test_drawing *d, enum slot slot, npuq_dtype dtype, int64_t count)
 {
     const int64_t extent = one_in(d, 4) ? 1 : count;
@@ -267,7 +266,7 @@ static int compare_ends(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Ends of groups of rows, of which some may be empty. */
+/* Ends of groups of rows; some groups may be empty. */
 static void add_groups(test_drawing *d, int64_t rows, int64_t groups)
 {
     const npuq_dtype dtype = ONE_OF(d, indices);
@@ -337,7 +336,7 @@ static void draw_trans_quant_param(test_drawing *d)
     const int ndim = one_in(d, 2) ? 2 : 1;
     const int offset_ndim = mixed ? 3 - ndim : ndim;
     const int y_ndim = mixed && one_in(d, 2) ? offset_ndim : ndim;
-    /* As many of both, one scale, or one offset. */
+    /* The same number of both, one scale, or one offset. */
     const size_t single = has_offset && (mixed || ndim == 1) ? d->choose(3) : 0;
     const int64_t n = 1 + (int64_t)d->choose(one_in(d, 4) ? 2000 : 40);
     const int64_t many[] = {has_offset ? 1 : 1 + (int64_t)d->choose(5), n};
@@ -351,7 +350,7 @@ static void draw_trans_quant_param(test_drawing *d)
     add_output(d, Y, ONE_OF(d, words), y_ndim, many + 2 - y_ndim);
 }
 
-/* What there is one of for each row, or for the tensor: an output, or an input. as_column: [S, 1]. */
+/* An output or input with a value for each row, or one for the tensor. as_column: [S, 1]. */
 static void add_of_rows(test_drawing *d, enum slot slot, bool as_column)
 {
     const bool per_tensor = d->call.quant_mode == NPUQ_PER_TENSOR;
@@ -543,7 +542,7 @@ npuq_call test_draw_prepared(test_drawing *d)
         if (test_call_prepare(&prepared, &d->call) == NPUQ_OK) {
             return prepared;
         }
-        /* None of a whole tensor's range is prepared, and some calls without elements are refused. */
+        /* The library prepares no range per tensor, and refuses some calls without elements. */
         if (test_count(d->ndim, d->shape) > 0 &&
             !(test_finds_ranges(d->call.op) && d->call.quant_mode == NPUQ_PER_TENSOR)) {
             fail_msg("not prepared: %s", npuq_last_error());

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any call of any operator as a value: it is run at once, or prepared. Random ones are drawn. */
+/* Any call of any operator as a value: a test runs or prepares it. Random calls are drawn. */
 #ifndef NPUQ_TESTS_CALLS_H
 #define NPUQ_TESTS_CALLS_H
 
@@ -27,7 +27,7 @@ enum slot {
 extern const char *const slot_names[SLOTS];
 
 #define NUMBER(name, NAME, EXECUTOR) TEST_##NAME,
-/* The operators have the numbers of their bits in a diagnosis; behind them come the steps. */
+/* The operators have the numbers of their bits in a diagnosis; the steps follow. */
 enum test_operator { EACH_OPERATOR(NUMBER) EACH_STEP(NUMBER) TEST_OPERATORS };
 #undef NUMBER
 
@@ -54,42 +54,42 @@ typedef struct test_call {
 
 npuq_status test_call_run(const test_call *c);
 
-/* Without the executor, and not for what takes none. */
+/* Prepares the call without its executor. Only for operators that take an executor. */
 npuq_status test_call_prepare(npuq_call *prepared, const test_call *c);
 
-/* What the oracle makes of it: elements are those of each tensor that is given, in row-major order; null otherwise. */
+/* Runs the oracle: the functions of src/ref, called with the same arguments. elements: each given tensor's elements in
+ * row-major order; null for other slots. */
 void test_call_oracle(const test_call *c, void *const elements[SLOTS]);
 
-/* What takes x with smooth scales and groups. */
+/* Takes x with smooth scales and groups. */
 bool test_is_dynamic(enum test_operator op);
-/* What makes parameters of ranges: of any shape, as that of min. */
+/* Makes parameters of ranges; the parameters have the shape of min. */
 bool test_takes_ranges_only(enum test_operator op);
-/* What takes an executor can be prepared. */
+/* Takes an executor, and so can be prepared. */
 bool test_takes_executor(enum test_operator op);
-/* What finds the range of each row: rows are not divided, and there is no prepared call for a whole tensor. */
+/* Finds the range of each row: the library divides no row, and cannot prepare the call per tensor. */
 bool test_finds_ranges(enum test_operator op);
 bool test_is_output(enum test_operator op, enum slot slot);
 bool test_is_optional(enum test_operator op, enum slot slot);
-/* The operand of npuq_call_rebind(), or -1: this argument cannot be replaced. */
+/* The operand of npuq_call_rebind(), or -1 if the argument cannot be replaced. */
 int test_operand_of(enum slot slot);
 
 enum { TEST_GROUPS = 6 }; /* at most */
 
-/* A call drawn at random. */
 typedef struct test_drawing test_drawing;
 struct test_drawing {
     size_t (*choose)(size_t end); /* gives 0 to end - 1 */
-    /* Fills the elements of an input; null: with those of test_fill(). */
+    /* Fills the elements of an input; null: test_fill() does. */
     void (*fill)(const test_call *call, enum slot slot, void *elements, npuq_dtype dtype, size_t count);
-    /* Takes an argument of so many values in place of a view; with it there are no views and no values. */
+    /* Adds an argument without a view and without values; null: with both. */
     void (*add)(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape);
-    /* Fills d->shape for d->ndim; the last extent has to be a multiple of so many. */
+    /* Fills d->shape for d->ndim; the last extent has to be a multiple of `multiple`. */
     void (*draw_shape)(test_drawing *d, int64_t multiple);
     bool all_contiguous;
     bool large;       /* several units of a prepared call */
     bool empty;       /* some extent of x is 0 */
     bool half_floats; /* of the floating-point types FLOAT16 only */
-    bool has_shape;   /* ndim and shape below are given, and taken if the operator takes so many dimensions */
+    bool has_shape;   /* the drawing takes ndim and shape below, if the operator accepts ndim */
     int ndim;
     int64_t shape[NPUQ_MAX_NDIM]; /* of x or y, in values */
     test_call call;
@@ -98,35 +98,35 @@ struct test_drawing {
     int64_t groups;
 };
 
-/* Draws types, shape, options, layouts and values for the operator of d->call with d->choose(), as the members before
- * these say. A call without elements may be one that the library refuses. */
+/* Draws types, shape, options, layouts and values for the operator of d->call. The library may refuse a call without
+ * elements. */
 void test_draw_call(test_drawing *d);
 void test_free_drawing(test_drawing *d);
-/* The same until the call has elements. */
+/* Draws until the call has elements. */
 void test_draw_elements(test_drawing *d);
-/* The same until the call can be prepared. */
+/* Draws until the call can be prepared. */
 npuq_call test_draw_prepared(test_drawing *d);
 
-/* All bytes of a drawing's outputs, what lies between their elements included. */
+/* All bytes of a drawing's outputs, with the gaps between their elements. */
 typedef struct test_outcome {
     unsigned char *bytes[SLOTS];
 } test_outcome;
 
-/* What the one call writes. Afterwards the outputs are as they were before. */
+/* The outcome of one direct call. Puts the outputs back. */
 test_outcome test_expect_outcome(const test_drawing *d);
 void test_free_outcome(test_outcome *outcome);
 void test_restore_outputs(const test_drawing *d);
-/* The call with memory of its own for the outputs, which is as theirs was before. */
+/* The call with other memory for the outputs, with the same bytes as the outputs had. */
 typedef struct test_copy {
     test_call call;
     test_outcome outputs;
 } test_copy;
 test_copy test_copy_call(const test_drawing *d);
 void test_free_copy(test_copy *copy);
-/* Whether the copy's outputs are so. Asserts nothing: it may be called on any thread. */
+/* Whether the copy's outputs are as expected. Asserts nothing: any thread may call this function. */
 bool test_copy_is(const test_copy *copy, const test_drawing *d, const test_outcome *expected);
-/* Fails if the outputs are not so, or any input is not as it was; null: no output is to have changed, either. Restores
- * the outputs. */
+/* Fails if outputs differ from expected, or if an input changed; expected is null: if an output changed. Puts the
+ * outputs back. */
 void test_check_outcome(const test_drawing *d, const test_outcome *expected, const char *name, const char *how);
 
 #endif

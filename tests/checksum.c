@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs every operator over every dtype, mode and kind of parameter, in many shapes and layouts, and hashes everything
- * that is written: one checksum, the same on every machine. The data is made with integers only, values are hashed,
- * not bytes, and no expression draws two random numbers (their order would be the compiler's choice).
+ * Runs every operator over every dtype, mode and kind of parameter, in many shapes and layouts, and hashes all results.
+ * The checksum is the same on every machine: integers make the data, values are hashed, not bytes, and no expression
+ * draws two random numbers (their order would be the compiler's choice).
  *
- * As it is, it calls the library: each backend, under every rounding mode of the caller's, and prints the backend's
- * name and the checksum. It needs the library and the C library alone, so it runs where the other tests cannot be
- * built. With CHECKSUM_ORACLE it calls the oracle of src/ref, which then must be beside it, and prints the checksum of
- * each part that the oracle can run: the library's are the same.
+ * Built against the library, the program prints the checksum of each backend, under every rounding mode of the
+ * caller's. It needs only the library and the C library, so it runs where the other tests cannot be built. With
+ * CHECKSUM_ORACLE it calls the reference, src/ref, and prints the checksum of each part that the reference can run.
  *
- * usage: checksum [-v]        -v prints the checksum of each part, too: to see where two machines differ
+ * usage: checksum [-v]        -v also prints the checksum of each part: to see where two machines differ
  */
 #include <npuquant/npuquant.h>
 
@@ -219,7 +218,7 @@ static uint64_t get(const operand *o, size_t i)
 static operand *make(npuq_dtype dtype, int ndim, const int64_t *shape, layout how)
 {
     operand *o = &operands[operand_count++];
-    const int turn = how == CONTIGUOUS ? 0 : (int)below((uint32_t)ndim + 1); /* dimensions are rotated by it */
+    const int turn = how == CONTIGUOUS ? 0 : (int)below((uint32_t)ndim + 1); /* the dimensions are rotated by turn */
 
     memset(o, 0, sizeof *o);
     o->tensor.dtype = dtype;
@@ -259,7 +258,6 @@ static operand *make_filled(npuq_dtype dtype, int ndim, const int64_t *shape, la
     return o;
 }
 
-/* An input in any layout, or an output in any that it can have. */
 static npuq_tensor *make_input(npuq_dtype dtype, int ndim, const int64_t *shape)
 {
     const layout how = (layout)below(3);
@@ -268,7 +266,7 @@ static npuq_tensor *make_input(npuq_dtype dtype, int ndim, const int64_t *shape)
     return &make_filled(dtype, ndim, shape, how, kind)->tensor;
 }
 
-/* The extents of a tensor of so many elements: words hold eight. */
+/* The extents of a tensor in storage elements: a word holds eight values. */
 static void store(int64_t *extents, npuq_dtype dtype, int ndim, const int64_t *shape)
 {
     memcpy(extents, shape, (size_t)ndim * sizeof *shape);
@@ -288,7 +286,7 @@ static npuq_tensor *make_output(npuq_dtype dtype, int ndim, const int64_t *shape
     return &o->tensor;
 }
 
-/* The input that is quantised: not one element repeated, unless it has but one. */
+/* The input that is quantised. x is never one repeated element, unless x has only one. */
 static operand *make_x(npuq_dtype dtype, int ndim, const int64_t *shape)
 {
     for (;;) {
@@ -322,7 +320,7 @@ static npuq_tensor *make_sums(int ndim, const int64_t *shape)
     return &o->tensor;
 }
 
-/* Words that requant takes, with bits that it does not look at; a third of the tensors have no offsets. */
+/* Words that requant takes, with random ignored bits; a third of the tensors have no offsets. */
 static npuq_tensor *make_words(npuq_dtype dtype, int ndim, const int64_t *shape)
 {
     operand *o = make(dtype, ndim, shape, (layout)below(3));
@@ -337,7 +335,7 @@ static npuq_tensor *make_words(npuq_dtype dtype, int ndim, const int64_t *shape)
     return &o->tensor;
 }
 
-/* Where each of E groups of S rows ends; some are empty. */
+/* The ends of E groups of S rows; some groups are empty. */
 static npuq_tensor *make_group_index(int64_t E, int64_t S)
 {
     const npuq_dtype dtype = below(2) == 0 ? NPUQ_INT32 : NPUQ_INT64;
@@ -353,7 +351,7 @@ static npuq_tensor *make_group_index(int64_t E, int64_t S)
     return &o->tensor;
 }
 
-/* Ends a combination: adds its outputs, with what lies between their elements, and releases all operands. */
+/* Ends a combination: hashes its outputs, with the gaps between their elements, and releases all operands. */
 static void finish(void)
 {
     for (size_t k = 0; k < operand_count; k++) {
@@ -416,7 +414,6 @@ static void copy(const npuq_tensor *t, unsigned char *array, bool back)
     }
 }
 
-/* An array of the elements of an operand's tensor; null without one. */
 static unsigned char *elements(const npuq_tensor *t)
 {
     if (!t) {
@@ -560,7 +557,7 @@ static void run_backwards(void *context, size_t count, void (*task)(void *argume
     }
 }
 
-/* Each call has another rounding mode than the one before, and all modes have calls with an executor and without. */
+/* Each call has another rounding mode than the call before. All modes have calls with and without an executor. */
 static void begin(void)
 {
     static const npuq_executor backwards = {run_backwards, NULL};
@@ -607,7 +604,6 @@ static const shape short_rows[] = {
     {4, {2, 3, 2, 72}, 2}, {4, {2, 3, 5, 1}, 1}, {8, {2, 1, 2, 1, 2, 1, 2, 8}, -2},
 };
 
-/* Those of the part that runs. */
 static const shape *shapes = short_rows;
 static size_t shape_count = COUNT(short_rows);
 
@@ -705,7 +701,7 @@ static void trans_quant_param(void)
 typedef void dynamic_call(bool symmetric, const npuq_tensor *x, const npuq_tensor *smooth,
                           const npuq_tensor *group_index, npuq_quant_mode mode, npuq_dtype y_dtype);
 
-/* A result for each token of x, or for all: of one dimension less than x, or [1]. */
+/* A result for each token of x, or for all tokens: of one dimension less than x, or [1]. */
 static npuq_tensor *of_tokens(npuq_tensor *make_operand(npuq_dtype dtype, int ndim, const int64_t *shape),
                               const npuq_tensor *x, npuq_quant_mode mode)
 {
@@ -1039,7 +1035,7 @@ static void requant_traps(void)
     }
 }
 
-/* The library multiplies no matrices: there, the low half of sums of 64 bits. */
+/* The library multiplies no matrices: this part takes the low half of sums of 64 bits. */
 static void quant_matmul(void)
 {
     static const int64_t sizes[][3] = {{1, 1, 1}, {3, 64, 5}, {16, 33, 16}, {1, 4096, 1}, {20, 8, 40}}; /* M, K, N */
@@ -1075,7 +1071,7 @@ static void quant_matmul(void)
 
 #ifndef CHECKSUM_ORACLE
 
-/* Each step has operands of its own: its inputs are not what the step before it gave. */
+/* Each step has its own operands: its inputs are not the outputs of the step before. */
 static void dynamic_steps_of(bool symmetric, const npuq_tensor *x, const npuq_tensor *smooth,
                              const npuq_tensor *group_index, npuq_quant_mode mode, npuq_dtype y_dtype)
 {
@@ -1128,7 +1124,7 @@ static void long_ones(void)
     shape_count = COUNT(short_rows);
 }
 
-/* More than the caches hold: kernels may read and write another way. */
+/* More than the caches hold: kernels may then read and write another way. */
 static void large(void)
 {
     static const int64_t extents[] = {5, 1031 * 1031};
@@ -1152,7 +1148,6 @@ static void large(void)
     finish();
 }
 
-/* The status, and no byte written. */
 static void refusals(void)
 {
     static const int64_t extents[] = {4, 16};
@@ -1198,15 +1193,13 @@ static void refused_blocks(void)
 
 #endif
 
-/* ---- */
-
 #ifdef CHECKSUM_ORACLE
 #define ALONE(part) NULL
 #else
 #define ALONE(part) part
 #endif
 
-/* In the order in which they came: a part's place is its seed. */
+/* Add new parts at the end: a part's index is its seed. */
 static const struct {
     const char *name;
     void (*run)(void);
@@ -1235,10 +1228,10 @@ static const struct {
     {"dynamic_quant to uint8", uint8_operators},
 };
 
-/* Parts, from the first one on, whose checksum never changes: what comes later is added behind them. */
+/* The first parts, whose checksum never changes. */
 enum { OLDER_PARTS = 17 };
 
-/* The checksum of the parts' checksums, each of which is of that part alone. */
+/* Returns the checksum of the parts' checksums; each of them is of its part alone. */
 static uint64_t run(bool verbose, uint64_t *of_older_parts)
 {
     uint64_t of_parts = 0;

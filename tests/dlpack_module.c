@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What test_dlpack.py calls with the tensors that frameworks export: a shared module, as a binding would be. */
+/* The shared module that test_dlpack.py calls with tensors that frameworks export. */
 #include <npuquant/dlpack.h>
 
 npuq_status view_of(const DLManagedTensor *managed, npuq_tensor *view, char *message, size_t size);

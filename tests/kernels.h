@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every row kernel by name, and how to run one: for the tests that set backends against the reference. */
+/* Every row kernel by name, and how to run one: for tests that compare backends with the reference. */
 #ifndef NPUQ_TESTS_KERNELS_H
 #define NPUQ_TESTS_KERNELS_H
 
@@ -7,7 +7,7 @@
 
 typedef enum kernel_kind { UNIFORM, VECTOR, RANGE, SMOOTH_RANGE, SMOOTH_AFFINE } kernel_kind;
 
-/* A kernel of the table; y and op where they mean something. */
+/* A kernel of the table; y and op only where the kernel has them. */
 typedef struct kernel_id {
     kernel_kind kind;
     npuq_type x;
@@ -15,7 +15,7 @@ typedef struct kernel_id {
     npuq_affine_op op;
 } kernel_id;
 
-/* All of them: calls visit for each. */
+/* Calls visit for each kernel. */
 void kernel_each(void (*visit)(void *context, kernel_id id), void *context);
 
 /* "uniform f32 to i8, mul"; in a buffer of the thread. */
@@ -26,8 +26,8 @@ size_t kernel_y_bytes(kernel_id id, size_t n); /* bytes that n elements of y tak
 size_t kernel_multiple(kernel_id id);          /* what n is a multiple of */
 npuq_dtype kernel_x_dtype(kernel_id id);
 
-/* scale and offset: by row for UNIFORM (step as given) and SMOOTH_AFFINE, by column for VECTOR. smooth: by column.
- * hi, lo: by row. */
+/* scale and offset: by row for UNIFORM (step as given) and SMOOTH_AFFINE, by column for VECTOR. smooth: by column. hi,
+ * lo: by row. */
 typedef struct kernel_arguments {
     npuq_block block;
     const float *scale;
@@ -40,11 +40,10 @@ typedef struct kernel_arguments {
 
 void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_arguments *arguments);
 
-/* Chooses the hints of a block, which change no result, at random. */
+/* Chooses at random the hints of a block, which change no result. */
 void kernel_choose_hints(npuq_block *block);
 
-/* The backends other than ref that run here, avx512 with both of its tables. Makes each active in turn to get at its
- * table. */
+/* The backends other than ref that run here; avx512 has two tables. Makes each backend active to read its table. */
 typedef struct kernel_backend {
     const char *name;
     const npuq_row_kernels *kernels;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the oracle makes of a call. */
+/* The oracle: a call with the functions of src/ref. */
 #include "calls.h"
 
 #include "ref/npuq_ref.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements of each tensor that is given, in row-major order. */
+/* Elements of each given tensor, in row-major order. */
 typedef void *const elements_of[SLOTS];
 
 static npuq_ref_dtype type(const test_call *c, enum slot slot)
@@ -21,7 +21,7 @@ static size_t count(const test_call *c, enum slot slot)
     return test_count(c->tensors[slot].ndim, c->tensors[slot].shape);
 }
 
-/* The last extent, and the product of the others. Without dimensions there is one element. */
+/* The last extent, and the product of the others. A tensor without dimensions has one element. */
 static size_t columns(const test_call *c, enum slot slot)
 {
     const npuq_tensor *t = &c->tensors[slot];
@@ -34,7 +34,7 @@ static size_t rows(const test_call *c, enum slot slot)
     return test_count(c->tensors[slot].ndim - 1, c->tensors[slot].shape);
 }
 
-/* The ends of the groups of rows; null if there are none. Released by the caller. */
+/* The ends of the groups of rows; null without groups. The caller frees them. */
 static int64_t *read_ends(const test_call *c, elements_of elements)
 {
     const void *index = elements[GROUP_INDEX];
@@ -63,7 +63,6 @@ static void quantize(const test_call *c, elements_of elements)
 
 /* ---- dynamic operators ------------------------------------------------------------------------------------------ */
 
-/* Element i of row r, times the smooth scale of its group and column. */
 static float smoothed(const test_call *c, elements_of elements, const int64_t *ends, size_t r, size_t i)
 {
     const float v = npuq_ref_load(elements[X], type(c, X), r * columns(c, X) + i);
@@ -92,7 +91,6 @@ static void min_max(const test_call *c, elements_of elements, const int64_t *end
     }
 }
 
-/* What a least and a greatest value make: element i of min and max. */
 static npuq_ref_parameters parameters_of(const test_call *c, elements_of elements, size_t i, bool symmetric)
 {
     const npuq_ref_dtype y = c->given[Y] ? type(c, Y) : (npuq_ref_dtype)c->y_dtype;

@@ -3,7 +3,6 @@
 
 #include "calls.h"
 
-/* Which operand or result of a diagnosis a slot is. */
 #define OPERAND(name, NAME, role) [NAME] = OPERAND_##role
 #define RESULT(name, NAME, role)  [NAME] = RESULT_##role
 #define NEITHER(name, NAME, type) [(int)SLOTS + (int)OPTION_##NAME] = 0

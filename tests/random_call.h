@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any call of any operator that the library accepts, with what it returned: for tests of the diagnosis. */
+/* A random call of any operator that the library accepts, with its results: for tests of the diagnosis. */
 #ifndef NPUQ_TESTS_RANDOM_CALL_H
 #define NPUQ_TESTS_RANDOM_CALL_H
 
@@ -10,8 +10,8 @@ struct random_call {
     struct array results[RESULTS]; /* data is null where the operator has no such result */
 };
 
-/* Draws types, shape, options and layouts with choose(end), which gives 0 to end - 1; values are those of test_fill().
- * False if the library refuses the call, as it may where there is no element. Released in any case. */
+/* Draws types, shape, options and layouts with choose(end), which gives 0 to end - 1, and values with test_fill().
+ * False if the library refuses the call, which may happen without elements. The caller releases it in any case. */
 bool random_call_make(struct random_call *random, unsigned op, size_t (*choose)(size_t end));
 void random_call_release(struct random_call *random);
 

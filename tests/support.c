@@ -179,8 +179,8 @@ static uint32_t random_int32(void)
     }
 }
 
-/* A word that npuq_requant() takes, with bits that it does not look at. Often the scale is so small that products with
- * sums stay in range. */
+/* A word that npuq_requant() takes, with random ignored bits. The scale is often so small that products with sums stay
+ * in range. */
 static uint64_t random_word(bool finite, bool has_offset)
 {
     static const uint32_t special[] = {0x100, 0x0FF, 0, 1, 0x1FF, 0x080, 0x17F};
@@ -197,7 +197,7 @@ void test_fill(void *data, npuq_dtype dtype, size_t n, bool finite)
     unsigned char *at = data;
     const size_t size = npuq_dtype_size(dtype);
     const bool offsets = !test_one_in(3); /* of words */
-    /* Large data repeat, at a prime distance that is no row's length: random numbers would take most of the time. */
+    /* Large data repeats, at a prime distance that is no row length: random numbers would take most of the time. */
     const size_t distinct = n < 100003 ? n : 100003;
 
     for (size_t i = 0; i < distinct; i++, at += size) {
@@ -224,8 +224,8 @@ void test_fill(void *data, npuq_dtype dtype, size_t n, bool finite)
 
 /* ---- memory ---- */
 
-/* What differs between systems: how large pages are, how to get some, make one of them fault, and give them back. Where
- * none can fault, all are filled with a pattern that nothing outside the memory may have changed in the end. */
+/* Pages of each system: their size, how to get some, make one fault, and give them back. Where no page can fault, a
+ * pattern fills the guards, and a test fails if it changed. */
 #if defined(_WIN32)
 
 static size_t page_size(void)
@@ -410,8 +410,8 @@ bool test_repeats_one_element(const npuq_tensor *view)
     return many > 0 && moving == 0 && empty == 0;
 }
 
-/* Lays dimensions out from the innermost to the outermost in a random order, with gaps and in either direction. Returns
- * the number of elements spanned; first is where index 0 lies among them. */
+/* Lays dimensions out in a random order, with gaps and in either direction. Returns the number of elements spanned;
+ * first is the position of index 0 among them. */
 static size_t lay_out(npuq_tensor *tensor, test_layout layout, size_t *first)
 {
     int order[NPUQ_MAX_NDIM];
@@ -461,7 +461,7 @@ test_view test_view_make(npuq_dtype dtype, int ndim, const int64_t *shape, test_
     size_t elements = test_count(ndim, shape);
     uint64_t bytes;
 
-    for (int d = ndim; d < NPUQ_MAX_NDIM; d++) { /* as in a structure of the caller's that was never cleared */
+    for (int d = ndim; d < NPUQ_MAX_NDIM; d++) { /* a caller's structure that was never cleared */
         view.tensor.shape[d] = view.tensor.strides[d] = INT64_MAX / 5;
     }
     if (layout != TEST_CONTIGUOUS && elements > 0) {
@@ -492,7 +492,7 @@ void test_view_free(test_view *view)
 
 static void copy_element(unsigned char *to, const unsigned char *from, size_t size)
 {
-    switch (size) { /* a constant for each, since a call of memcpy() takes ten times as long */
+    switch (size) { /* a constant size is ten times as fast */
     case 1: *to = *from; break;
     case 2: memcpy(to, from, 2); break;
     case 4: memcpy(to, from, 4); break;
@@ -500,7 +500,6 @@ static void copy_element(unsigned char *to, const unsigned char *from, size_t si
     }
 }
 
-/* Copies the elements from the view to a contiguous array, in row-major order, or back. */
 static void copy_elements(const npuq_tensor *view, unsigned char *array, bool to_view)
 {
     const size_t size = npuq_dtype_size(view->dtype);
@@ -559,7 +558,7 @@ void test_view_any_flags(const npuq_tensor *words)
 
 void test_view_untouched(const test_view *view)
 {
-    if (memcmp(view->guarded.memory, view->before, view->size) != 0) { /* cmocka looks at one byte after the other */
+    if (memcmp(view->guarded.memory, view->before, view->size) != 0) { /* cmocka compares byte by byte */
         assert_memory_equal(view->guarded.memory, view->before, view->size);
     }
 }

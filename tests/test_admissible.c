@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Dumps of a device whose divisions are one unit off now and then: what is admissible of them, what is wrong, and which
- * mistakes are named nevertheless. What a quotient gives is computed here, by the oracle's functions. */
+/* Dumps of a device whose divisions are sometimes one unit off: which elements are admissible, which are wrong, and
+ * which mistakes a diagnosis still names. The test computes the results of each quotient with the reference's
+ * functions. */
 #include "random_call.h"
 #include "support.h"
 
@@ -18,7 +19,6 @@ static const npuq_dtype symmetric[] = {NPUQ_INT8, NPUQ_QUINT4X2, NPUQ_UINT8};
 
 enum { ROWS = 48, COLS = 64, COUNT = ROWS * COLS };
 
-/* A call, and what a device returned. */
 struct sample {
     struct call call;
     struct array ours[RESULTS];
@@ -166,7 +166,7 @@ static struct sample make_quantize(const struct quantize_types *t)
     return s;
 }
 
-/* The IEEE quotient moved by so many units. */
+/* The IEEE quotient moved by `units` units in the last place. */
 static float divide(float a, float b, int units)
 {
     return units == 0 ? npuq_ref_div(a, b) : units < 0 ? npuq_ref_div_below(a, b) : npuq_ref_div_above(a, b);
@@ -182,7 +182,7 @@ static float quotient_of(const struct sample *s, size_t i, int units)
     return divide(get(&s->call.operands[OPERAND_X], i), get(&s->call.operands[OPERAND_SCALE], channel_of(s, i)), units);
 }
 
-/* What an element of quantize is with a quotient moved. */
+/* An element of quantize with a moved quotient. */
 static uint64_t element_with(const struct sample *s, size_t i, int units)
 {
     const struct array *zeros = &s->call.operands[OPERAND_OFFSET];
@@ -201,7 +201,7 @@ static bool is_exact(const struct sample *s, size_t i)
            (double)get(&s->call.operands[OPERAND_X], i);
 }
 
-/* As the device: some 6 % of all quotients are moved. Returns what is to be found. */
+/* Moves some 6 % of all quotients, as the device does. Returns the expected admission. */
 static struct admission move_elements(struct sample *s)
 {
     struct admission expected = {.divides = true, .units = COUNT};
@@ -244,8 +244,7 @@ static struct quantize_types random_types(void)
                                    outputs[test_below(3)], test_one_in(3),        test_one_in(3)};
 }
 
-/* ---- dynamic_quant and dynamic_block_quant
- * ----------------------------------------------------------------------------------------------- */
+/* ---- dynamic_quant and dynamic_block_quant ---------------------------------------------------------------------- */
 
 struct dynamic_types {
     npuq_dtype x;
@@ -254,7 +253,7 @@ struct dynamic_types {
     bool per_tensor;
     int smooth;    /* 0: none, 1: one row, 2: groups of rows */
     int64_t block; /* of dynamic_block_quant; 0: the operator is dynamic_quant */
-    bool limited;  /* by min_scale, some of the blocks */
+    bool limited;  /* some of the blocks have min_scale */
 };
 
 static float dmax_of(npuq_dtype y)
@@ -332,7 +331,7 @@ static struct span span_of(const struct sample *s, size_t token)
     return steps_token_span(&s->call, &definition, token);
 }
 
-/* The results of a row, of a block or of the tensor, with its quotient moved; says whether they differ from ours. */
+/* Writes the results of a row, a block or the tensor with its quotient moved. Returns whether they differ from ours. */
 static bool write_row(struct sample *s, size_t token, int units)
 {
     const struct call_options *options = &s->call.options;
@@ -385,10 +384,8 @@ static struct dynamic_types random_dynamic(void)
                           : (struct dynamic_types){x, y, .inverse = test_one_in(2), .per_tensor = test_one_in(4)};
 }
 
-/* ---- the tests --------------------------------------------------------------------------------------------------- */
-
-/* Of a dump of a device: nothing is wrong, and it is within the device's division. A few elements that differ may all
- * be what an exact mistake gives, and one dump of a thousand differs too much. */
+/* A device's dump has no wrong element, and is within the device's division. Rare exceptions: an exact mistake gives
+ * all of a few differing elements, or one dump of a thousand differs too much. */
 static void check_within(const struct sample *s, size_t *dumps, size_t *others)
 {
     struct diagnosis d = diagnosis_of(s);
@@ -439,7 +436,6 @@ static void test_devices_are_within(void **unused)
     assert_true(dumps >= (size_t)test_rounds(100) && others * 25 <= dumps);
 }
 
-/* An element that none of the three quotients gives is wrong, however near it is. */
 static void test_elements_outside_are_wrong(void **unused)
 {
     (void)unused;
@@ -458,7 +454,7 @@ static void test_elements_outside_are_wrong(void **unused)
                    outside == element_with(&s, i, 1)) {
                 outside = (outside + 1) & mask;
             }
-            if (array_bits(&s.theirs[RESULT_Y], i) == outside) { /* taken before */
+            if (array_bits(&s.theirs[RESULT_Y], i) == outside) { /* an earlier element */
                 continue;
             }
             if (differed) {
@@ -476,7 +472,7 @@ static void test_elements_outside_are_wrong(void **unused)
     }
 }
 
-/* Rows, or blocks, of which one element needs the quotient below and another the one above. */
+/* A row or block with one element of the quotient below and one of the quotient above. */
 static void test_rows_of_two_quotients_are_wrong(void **unused)
 {
     size_t rows = 0;
@@ -485,7 +481,7 @@ static void test_rows_of_two_quotients_are_wrong(void **unused)
     for (int again = 0; again < test_rounds(60); again++) {
         struct dynamic_types types = random_dynamic();
         types.per_tensor = false;
-        types.inverse = false; /* the scale would tell */
+        types.inverse = false; /* else the scale shows which quotient */
         struct sample s = make_dynamic(&types);
         struct sample other = make_dynamic(&types);
         size_t mixed = 0;
@@ -505,7 +501,7 @@ static void test_rows_of_two_quotients_are_wrong(void **unused)
                 const uint64_t ours = array_bits(&s.ours[RESULT_Y], i);
                 const uint64_t high = array_bits(&other.theirs[RESULT_Y], i);
                 const uint64_t low = array_bits(&s.theirs[RESULT_Y], i);
-                /* Each element takes the quotient that moves it; together there is none. */
+                /* Each element takes the quotient that moves it; no single quotient gives both. */
                 array_set_bits(&s.theirs[RESULT_Y], i, low != ours ? low : high);
                 below = below || (low != ours && high != low);
                 above = above || (high != ours && low == ours);
@@ -523,7 +519,7 @@ static void test_rows_of_two_quotients_are_wrong(void **unused)
     assert_true(rows >= (size_t)test_rounds(20));
 }
 
-/* Nearly all that such kernels make different is admissible: they are named, and not excused. */
+/* Nearly all differences of such kernels are admissible. The diagnosis still names the mistake. */
 static void test_exact_mistakes_are_named(void **unused)
 {
     static const char *const names[] = {"half-away", "half-up", "half-added-up", "reciprocal", "one-division"};
@@ -564,7 +560,7 @@ static void test_exact_mistakes_are_named(void **unused)
     }
 }
 
-/* A device with a mistake: what its division explains need not be explained by the mistake. */
+/* A device with a mistake: the mistake need not explain differences that its division explains. */
 static void test_mistakes_of_devices(void **unused)
 {
     size_t named = 0;
@@ -595,7 +591,7 @@ static void test_mistakes_of_devices(void **unused)
     assert_true(dumps > 0 && named == dumps);
 }
 
-/* All quotients moved the same way are too many. */
+/* If all quotients move the same way, too many elements differ. */
 static void test_too_many(void **unused)
 {
     (void)unused;
@@ -616,7 +612,6 @@ static void test_too_many(void **unused)
     }
 }
 
-/* Without a vector division, nothing is admissible. */
 static void test_other_operators(void **unused)
 {
     (void)unused;
@@ -649,8 +644,6 @@ static void test_other_operators(void **unused)
         }
     }
 }
-
-/* ---- worked examples --------------------------------------------------------------------------------------------- */
 
 static const uint16_t x_of_quantize[] = {0x4100, 0x2210, 0x288C, 0x3C00, 0};
 static const float x_of_dynamic[] = {.26586914f, -.75683594f, -.2454834f, 1.2402344f};
@@ -706,7 +699,7 @@ static void test_quantize_example(void **unused)
     release_sample(&s);
 }
 
-/* With a zero point the sums of the three quotients may be one; special rows have one factor. */
+/* Near a zero point, the sums of all three quotients may be equal; special rows have one factor. */
 static void test_page_example(void **unused)
 {
     static const int8_t zeros[2] = {0};
@@ -760,7 +753,7 @@ static void test_dynamic_example(void **unused)
     }
 }
 
-/* Two blocks, of which the second is shorter: each has a quotient of its own, and one alone. */
+/* Two blocks, the second shorter, each with its own quotient. */
 static void test_block_example(void **unused)
 {
     static const struct {
@@ -794,14 +787,14 @@ static void test_block_example(void **unused)
         assert_int_equal(d.admission.wrong, dumps[i].wrong);
         diagnosis_release(&d);
     }
-    put(&s.theirs[RESULT_SCALE], 0, nextafterf(get(&s.ours[RESULT_SCALE], 0), 1)); /* which no quotient moves */
+    put(&s.theirs[RESULT_SCALE], 0, nextafterf(get(&s.ours[RESULT_SCALE], 0), 1)); /* no quotient gives this scale */
     struct diagnosis d = diagnosis_of(&s);
     assert_int_equal(d.admission.wrong, 1);
     diagnosis_release(&d);
     release_sample(&s);
 }
 
-/* Of a quotient that is 0, infinite or NaN there is no other: what saturates by the number beside 0 is wrong. */
+/* A quotient of 0, infinity or NaN has no neighbours: values saturated by the number next to 0 are wrong. */
 static void test_special_rows(void **unused)
 {
     static const float x[4][2] = {{0, 0}, {INFINITY, 1}, {(float)NAN, 1}, {1, 2}};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether this build has the asserts of the library. */
+/* Skipped in a build without the library's asserts. */
 #include <stdio.h>
 
 int main(void)

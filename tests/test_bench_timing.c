@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How npuquant-bench takes turns: each contestant once a round, in another order each time, and a call to warm up
- * before every sample. No time is looked at. */
+/* The turns of npuquant-bench: each contestant once a round, each round in another order, and a call to warm up before
+ * every sample. The test looks at no time. */
 #include "../bench/timing.h"
 
 #include <stdio.h>
@@ -11,8 +11,8 @@ enum { CONTESTANTS = 5, ROUNDS = 8 };
 
 static struct contestant contestants[CONTESTANTS];
 static int prepared[CONTESTANTS];
-static bool sampling; /* the last prepare() was for a sample, */
-static int calls;     /* and so many calls came after it */
+static bool sampling; /* the last prepare() was for a sample */
+static int calls;     /* calls after that prepare() */
 static char orders[ROUNDS][CONTESTANTS + 1];
 
 static void expect(bool condition, const char *what)
@@ -29,7 +29,7 @@ static void run(const void *context)
     calls++;
 }
 
-/* A sample that was disturbed is taken again: it has its place in the order already. */
+/* A sample that was disturbed is taken again, at the same place in the order. */
 static void prepare(const void *context)
 {
     const int who = *(const int *)context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Element arithmetic of the oracle against other ways to compute it, and against that of the library, over all inputs
- * where there are few. */
+/* The reference's arithmetic of single elements against other ways to compute each result, and against the library's.
+ * All inputs where there are few. */
 #include "support.h"
 
 #include "element.h"
@@ -9,7 +9,6 @@
 
 #include <math.h>
 
-/* All 65,536 patterns against the definition of the format. */
 static void test_float16(void **unused)
 {
     (void)unused;
@@ -54,7 +53,6 @@ static void test_bfloat16(void **unused)
     }
 }
 
-/* sat(round(t)) by way of the C library's double arithmetic. */
 static int32_t expected_saturate(float t, double low, double high)
 {
     const double rounded = nearbyint((double)t);
@@ -91,7 +89,6 @@ static void test_saturate(void **unused)
     }
 }
 
-/* The values next to a quotient, by the C library. */
 static void test_quotients(void **unused)
 {
     (void)unused;
@@ -111,8 +108,6 @@ static void test_quotients(void **unused)
         }
     }
 }
-
-/* ---- what the library computes of single elements --------------------------------------------------------------- */
 
 static void assert_same_bits(float got, float expected)
 {
@@ -139,7 +134,7 @@ static void test_words(void **unused)
     }
 }
 
-/* Of all pairs of values, the last of which are random, and of the range that there was before. */
+/* All pairs of values, the last of them random, joined to the range before. */
 static void test_ranges(void **unused)
 {
     static const uint32_t chosen[] = {0x00000000u, 0x80000000u, 0x00000001u, 0x80000001u, 0x3F800000u, 0xBF800000u,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From a difference to its cause: the steps against the library, the search for each mistake, and what is said. */
+/* From a difference to its cause: the steps against the library, the search for each mistake, and the reports. */
 #include "random_call.h"
 #include "support.h"
 
@@ -24,7 +24,7 @@ static struct random_call make_call(unsigned op)
 {
     struct random_call random;
 
-    while (!random_call_make(&random, op, test_below)) { /* refused: it is empty */
+    while (!random_call_make(&random, op, test_below)) { /* refused, because the call is empty */
         random_call_release(&random);
     }
     return random;
@@ -49,7 +49,6 @@ static struct array copy_array(const struct array *array)
     return copy;
 }
 
-/* What a kernel returns. */
 struct dump {
     struct array results[RESULTS];
 };
@@ -75,7 +74,7 @@ static void release_dump(struct dump *dump)
     }
 }
 
-/* The differences, of which -0 and NaN of other bits are none in scales and offsets. */
+/* Counts differences; scales and offsets are compared as numbers. */
 static size_t count_differences(const struct array *a, const struct array *b)
 {
     size_t count = 0;
@@ -111,7 +110,6 @@ static struct variant example_of(const struct hypothesis *hypothesis, const stru
     return variant;
 }
 
-/* The diagnosis, as text or as JSON. */
 static struct text report_on(const struct random_call *random, const struct dump *dump, const npuq_executor *executor,
                              bool json)
 {
@@ -210,7 +208,7 @@ static void test_hypotheses(void **unused)
             choices += variant.choice[s] != AS_DEFINED;
         }
         assert_true(choices > 0);
-        for (int g = 0; g < h; g++) { /* one name means one thing in a call */
+        for (int g = 0; g < h; g++) { /* a call has one mistake of each name */
             if (strcmp(hypotheses[g].name, hypothesis->name) == 0 &&
                 (hypotheses[g].operators & hypothesis->operators) && (hypotheses[g].y_types & hypothesis->y_types)) {
                 fail_msg("%s: two entries for one call", hypothesis->name);
@@ -221,7 +219,7 @@ static void test_hypotheses(void **unused)
 
 /* ---- the search ------------------------------------------------------------------------------------------------- */
 
-/* Whether a row that is not what it should be holds two values: one value, wherever it is, may be anything. */
+/* Whether a differing row holds two different values: no one can tell where a row of one value belongs. */
 static bool has_told_row(const struct random_call *random, const struct dump *dump)
 {
     const struct array *ours = &random->results[RESULT_Y];
@@ -242,7 +240,7 @@ static bool has_told_row(const struct random_call *random, const struct dump *du
     return false;
 }
 
-/* Whether a layout can be told from the dump: an untouched part is not the whole, and not one element. */
+/* Whether the dump shows the layout: an untouched part must be more than one element and less than all. */
 static bool is_seen(const struct random_call *random, const struct variant *variant, const struct dump *dump)
 {
     const struct call *call = &random->call;
@@ -256,8 +254,8 @@ static bool is_seen(const struct random_call *random, const struct variant *vari
     }
 }
 
-/* The dump of a kernel with one mistake: what is named first gives the same bits, and is that mistake or stands before
- * it in the table. */
+/* A dump with one mistake: the first finding gives the same bits, and names that mistake or one that comes before it in
+ * the table. */
 static void check_mistake(const struct random_call *random, const struct hypothesis *hypothesis)
 {
     size_t *row_of = malloc(random->call.rows * sizeof *row_of);
@@ -293,7 +291,7 @@ static void check_mistake(const struct random_call *random, const struct hypothe
     free(row_of);
 }
 
-/* What random calls are too small for: faulty kernels show it on hard inputs. */
+/* Random calls are too small for these; faulty kernels show them on hard inputs. */
 static const uint64_t of_large_calls = NEEDS(FRACTALS) | NEEDS(FRACTALS_OF_X) | NEEDS(OVER_16) | NEEDS(OVER_32) |
                                        NEEDS(OVER_64) | NEEDS(OVER_128) | NEEDS(OVER_256);
 
@@ -315,7 +313,7 @@ static void test_mistakes_are_found(void **unused)
             random_call_release(&random);
         }
     }
-    for (int h = 0; h < hypothesis_count; h++) { /* the needs of each can be had */
+    for (int h = 0; h < hypothesis_count; h++) { /* some call met the needs of each */
         assert_true(met[h] != 0 || hypotheses[h].needs & of_large_calls || test_rounds(16) < 16);
     }
     free(met);
@@ -326,8 +324,8 @@ static bool same_number(double a, double b)
     return a == b || (is_nan(a) && is_nan(b));
 }
 
-/* Extremes are kept from one variant to another if both make the same choices in the steps before them: none of these
- * is forgotten. */
+/* Variants share extremes if they make the same choices in all steps that lead to extremes. A step that
+ * steps_same_extremes() forgets shows here. */
 static void test_steps_of_extremes(void **unused)
 {
     (void)unused;
@@ -370,7 +368,6 @@ static void test_right_results_are_equal(void **unused)
     }
 }
 
-/* Scales are compared as numbers. */
 static void test_equal_scales(void **unused)
 {
     static const float x[3][2] = {{0, 0}, {(float)NAN, 1}, {3, 4}};
@@ -401,7 +398,7 @@ static void test_equal_scales(void **unused)
     call_release(&random.call);
 }
 
-/* A dump of a call with a mistake, and noise in it now and then. */
+/* A dump of a call with a mistake, and sometimes noise. */
 static struct dump make_dump(const struct random_call *random)
 {
     size_t *row_of = malloc((random->call.rows + 1) * sizeof *row_of);
@@ -448,12 +445,12 @@ static void test_threads_change_nothing(void **unused)
 
 /* ---- a caller's floating-point state ---------------------------------------------------------------------------- */
 
-/* Rounding upwards and, where that is easily told to the machine, subnormals flushed; or as usual. */
+/* Sets rounding upwards and, where the test knows how, flushes subnormals; or restores the usual state. */
 static void set_state(bool other)
 {
     (void)other;
 #ifdef FE_UPWARD
-    (void)fesetround(other ? FE_UPWARD : FE_TONEAREST); /* which an emulator may not have */
+    (void)fesetround(other ? FE_UPWARD : FE_TONEAREST); /* an emulator may lack this mode */
 #endif
 #ifdef __SSE2_MATH__
     const uint32_t mxcsr = other ? 0xDFC0 : 0x1F80; /* upwards, FTZ, DAZ */
@@ -461,7 +458,7 @@ static void set_state(bool other)
 #endif
 }
 
-/* x87 registers would round the sum to 64 bits, down to the middle between 1 and what follows it, and that to 1. */
+/* x87 registers would round the sum to 64 bits, down to the middle between 1 and the next float, and then to 1. */
 static void test_float64_is_rounded_once(void **unused)
 {
     const struct state caller = enter_state();
@@ -502,7 +499,7 @@ static void test_state_changes_nothing(void **unused)
     }
 }
 
-/* ---- what is said ----------------------------------------------------------------------------------------------- */
+/* ---- reports ---------------------------------------------------------------------------------------------------- */
 
 static void test_text(void **unused)
 {
@@ -516,7 +513,7 @@ static void test_text(void **unused)
 
     text_pad(&text, 3);
     text_add(&text, "x");
-    text_pad(&text, 2); /* it is beyond that already */
+    text_pad(&text, 2); /* the text is longer already */
     text_add(&text, "y\n");
     text_pad(&text, 4);
     text_add(&text, "%d", 12345);
@@ -525,7 +522,6 @@ static void test_text(void **unused)
     text_release(&text);
 }
 
-/* The last line of the steps is the element of the result. */
 static void test_explanations(void **unused)
 {
     (void)unused;
@@ -563,8 +559,7 @@ static void test_explanations(void **unused)
     }
 }
 
-/* A call of quantize, which multiplies by one scale and adds an offset, on 8 rows of 24 columns: eighths from -12 on.
- */
+/* A call of quantize that multiplies by one scale and adds an offset, on 8 rows of 24 columns: eighths from -12 on. */
 enum { ROWS = 8, COLUMNS = 24 };
 
 static struct random_call make_quantize(float *x, int64_t rows, int64_t columns, float scale, float offset)
@@ -601,7 +596,6 @@ static void change(struct dump *dump, size_t row, size_t column)
     ((int8_t *)dump->results[RESULT_Y].data)[row * COLUMNS + column] = 99;
 }
 
-/* The report on the dump has this in it. */
 static void check_says(const struct random_call *random, const struct dump *dump, bool json, const char *what)
 {
     struct text text = report_on(random, dump, NULL, json);
@@ -664,7 +658,6 @@ static void test_remainder_of_one_row(void **unused)
     random_call_release(&random);
 }
 
-/* Whether a report has this in it. */
 static bool says(const struct random_call *random, const struct dump *dump, const char *what)
 {
     struct text text = report_on(random, dump, NULL, false);
@@ -674,7 +667,7 @@ static bool says(const struct random_call *random, const struct dump *dump, cons
     return found;
 }
 
-/* What only clues say. */
+/* The report names no clue. */
 static void check_says_no_clue(const struct random_call *random, const struct dump *dump)
 {
     check_says(random, dump, true, "\"clues\": []");
@@ -685,7 +678,7 @@ static int8_t *values_of(struct dump *dump)
     return dump->results[RESULT_Y].data;
 }
 
-/* Rows and columns that are regular, but not one behind the other at the same distance. */
+/* Rows and columns at regular distances, but not next to each other. */
 static void test_periods(void **unused)
 {
     enum { WIDTH = 512 };
@@ -735,7 +728,7 @@ static void test_tiles(void **unused)
     }
     check_says(&random, &dump, false,
                "  They are in 3 of 16 tiles of 16 rows and columns, the first from row 16 and column 16 on.\n");
-    for (size_t row = 16; row < 32; row++) { /* the first row of tiles, as rows and columns say, too */
+    for (size_t row = 16; row < 32; row++) { /* the first row of tiles: the rows and columns already show the part */
         memset(values_of(&dump) + row * SIDE, 77, SIDE);
     }
     for (size_t row = 32; row < SIDE; row++) {
@@ -746,7 +739,7 @@ static void test_tiles(void **unused)
     random_call_release(&random);
 }
 
-/* x of 16 rows of 32 columns, from -64 on; none of the products with the scale saturates. */
+/* x of 16 rows of 32 columns, from -64 on; no product with the scale saturates. */
 enum { FIT_ROWS = 16, FIT_COLUMNS = 32, FIT_COUNT = FIT_ROWS * FIT_COLUMNS };
 
 static struct random_call make_fit_call(float scale)
@@ -793,10 +786,10 @@ static void test_fits(void **unused)
         check_says(&random, &dump, false, fits[i].says);
         release_dump(&dump);
     }
-    struct dump noise = fitting_dump(&random, 1, 0, 40); /* the definition is as good as a line can be */
+    struct dump noise = fitting_dump(&random, 1, 0, 40); /* no line fits better than the definition */
     assert_false(says(&random, &noise, "looks like"));
     release_dump(&noise);
-    struct dump half_noise = fitting_dump(&random, 1.05, 0, 30); /* too few are near */
+    struct dump half_noise = fitting_dump(&random, 1.05, 0, 30); /* too few elements are near */
     assert_false(says(&random, &half_noise, "looks like"));
     release_dump(&half_noise);
     struct dump shuffled = fitting_dump(&random, 1, 0, 0);
@@ -817,7 +810,7 @@ static void test_common_differences(void **unused)
     for (size_t i = 0; i < 5; i++) {
         values_of(&dump)[i * 50] += 3;
     }
-    assert_false(says(&random, &dump, "Differences of")); /* so few are seen in the file */
+    assert_false(says(&random, &dump, "Differences of")); /* the file shows too few elements */
     for (size_t i = 5; i < 10; i++) {
         values_of(&dump)[i * 50] = (int8_t)(values_of(&dump)[i * 50] + (i < 9 ? 3 : -7));
     }
@@ -827,7 +820,7 @@ static void test_common_differences(void **unused)
     random_call_release(&random);
 }
 
-/* The offset that the kernel had, and the call has not. */
+/* The kernel had an offset that the call lacks. */
 static void test_missing_offsets(void **unused)
 {
     static float x[FIT_COUNT];
@@ -875,7 +868,7 @@ static void test_missing_offsets(void **unused)
     call_release(&without.call);
 }
 
-/* A call of dynamic_quant, or of the asymmetric one, on rows of which every element is another number. */
+/* dynamic_quant or dynamic_quant_asymmetric on rows of different elements. */
 struct dynamic_call {
     float x[FIT_COUNT];
     int8_t y[FIT_COUNT];
@@ -922,7 +915,7 @@ static float largest_of(const float *x, size_t count)
     return largest;
 }
 
-/* The scale of a dump is that of some element, of some columns, of another row, or a multiple of what it should be. */
+/* The scale of the dump belongs to an element, some columns or another row, or is a multiple of the right scale. */
 static void test_sources_of_scales(void **unused)
 {
     struct dynamic_call dynamic;
@@ -952,7 +945,7 @@ static void test_sources_of_scales(void **unused)
     for (size_t row = 0; row < FIT_ROWS; row++) {
         scale[row] = dynamic.scale[(row + 2) % FIT_ROWS];
     }
-    scale[0] = dynamic.scale[0]; /* as it should be */
+    scale[0] = dynamic.scale[0]; /* the right scales */
     scale[14] = dynamic.scale[14];
     scale[15] = dynamic.scale[15];
     check_says(&dynamic.random, &dynamic.right, false, "  Each scale that differs is that of 2 rows further down.\n");
@@ -994,7 +987,6 @@ static void test_sources_of_asymmetric_scales(void **unused)
     release_dynamic(&dynamic);
 }
 
-/* Copies some rows and columns of one dump to another. */
 static void copy_part(struct dump *to, const struct dump *from, const size_t rows[2], const size_t columns[2])
 {
     for (size_t row = rows[0]; row < rows[1]; row++) {
@@ -1004,8 +996,8 @@ static void copy_part(struct dump *to, const struct dump *from, const size_t row
     }
 }
 
-/* A mistake in a part is named with it. The part may begin or end at any row or column where the mistake shows nothing:
- * the roundest is named. */
+/* The report names the part with the mistake. Where the mistake changes nothing, several parts are possible: the report
+ * names the roundest. */
 static void test_parts(void **unused)
 {
     static const struct {
@@ -1019,8 +1011,8 @@ static void test_parts(void **unused)
         {{0, ROWS}, {8, 16}, "floor in columns 8 to 15: explains "},
         {{0, 4}, {0, COLUMNS}, "floor in rows 0 to 3: explains "},
         {{2, 3}, {0, COLUMNS}, "floor in row 2: explains "},
-        {{0, ROWS}, {11, 13}, "none of the hypotheses explains this"},  /* might be chance: four elements */
-        {{0, 4}, {8, COLUMNS}, "none of the hypotheses explains this"}, /* no rows, and no columns */
+        {{0, ROWS}, {11, 13}, "none of the hypotheses explains this"},  /* four elements might be chance */
+        {{0, 4}, {8, COLUMNS}, "none of the hypotheses explains this"}, /* neither whole rows nor whole columns */
     };
     static const struct variant floors = {.choice = {[STEP_ROUNDING] = ROUND_FLOOR}};
     struct random_call random = make_eighths(1, 0);
@@ -1040,7 +1032,6 @@ static void test_parts(void **unused)
     release_dump((struct dump *)&all);
     random_call_release(&random);
 
-    /* Nothing shows in columns 12 to 15. */
     random = make_eighths(1, 0.5F);
     const struct dump shifted = predict_dump(&random, &floors);
     struct dump dump = predict_dump(&random, &definition);
@@ -1079,7 +1070,6 @@ static void test_layouts_are_told(void **unused)
     random_call_release(&random);
 }
 
-/* One wrong element at the end is no untouched part. */
 static void test_one_element_is_no_tail(void **unused)
 {
     static const int32_t x[3] = {1, 2, 3};
@@ -1118,7 +1108,7 @@ static void test_pairs_are_named(void **unused)
     random_call_release(&random);
 }
 
-/* One of the two changes nothing alone, and one element in company. */
+/* One of the two mistakes changes nothing alone, and one element together with the other. */
 static void test_weak_half_is_named(void **unused)
 {
     static const struct variant both = {
@@ -1137,7 +1127,7 @@ static void test_weak_half_is_named(void **unused)
     random_call_release(&random);
 }
 
-/* The rows of another mistake's result are elsewhere, all of them. */
+/* The dump has another mistake, and then all of its rows permuted. */
 static void test_rows_permuted_with_another(void **unused)
 {
     size_t row_of[ROWS] = {7, 6, 5, 4, 3, 2, 1, 0};
@@ -1153,7 +1143,7 @@ static void test_rows_permuted_with_another(void **unused)
     random_call_release(&random);
 }
 
-/* Half of what is one off agrees with a mistake, and few elements with some mistake: neither is named. */
+/* Half of the elements that are one off fit one mistake, and few elements another: the report names neither. */
 static void test_chance_is_not_named(void **unused)
 {
     struct random_call random = make_eighths(1, 0);
@@ -1170,7 +1160,7 @@ static void test_chance_is_not_named(void **unused)
     release_dump(&dump);
     dump = predict_dump(&random, &definition);
     y = dump.results[RESULT_Y].data;
-    for (size_t i = 3; i < 15; i += 8) { /* -11.625 and -10.625 rounded towards zero, and one that is right */
+    for (size_t i = 3; i < 15; i += 8) { /* -11.625 and -10.625 rounded towards zero, and one right element */
         y[i]++;
     }
     y[8] += 5;
@@ -1178,7 +1168,8 @@ static void test_chance_is_not_named(void **unused)
     release_dump(&dump);
     random_call_release(&random);
 
-    /* -128 is -127 in some 45 elements, and others are wrong: first few enough, then too many. */
+    /* -128 is -127 in some 45 elements. Others are wrong: first few, so that the report names the mistake, then too
+     * many. */
     static const struct variant symmetric = {.choice = {[STEP_SATURATION] = SATURATE_SYMMETRIC}};
     random = make_eighths(20, 0);
     dump = predict_dump(&random, &symmetric);
@@ -1207,7 +1198,7 @@ static void test_ties_are_named(void **unused)
     random_call_release(&random);
 }
 
-/* The step that the mistake is made in is among those that are shown. */
+/* The report shows the step with the mistake. */
 static void test_flag_is_shown(void **unused)
 {
     static const struct variant no_flag = {.choice = {[STEP_WORD] = WORD_NO_FLAG}};
@@ -1220,11 +1211,11 @@ static void test_flag_is_shown(void **unused)
     random_call_release(&random);
 }
 
-/* A fused multiply-add does not round the product: it is shown with all its digits. */
+/* A fused multiply-add does not round the product: the report shows all of its digits. */
 static void test_exact_products(void **unused)
 {
     static const struct variant fused = {.choice = {[STEP_SUM] = SUM_FUSED}};
-    const float scale = 1.1F; /* x87 has more of a constant than of a variable */
+    const float scale = 1.1F; /* x87 keeps more digits of a constant than of a variable */
     struct random_call random = make_eighths(scale, 0.1F);
     const struct beside beside = {.name = "fused", .variant = &fused};
     struct text text = {0};
@@ -1354,7 +1345,7 @@ static void test_hard_inputs(void **unused)
             possible += first.same_as[h] >= 0;
             changing += first.same_as[h] >= 0 && first.changed[h] > 0;
         }
-        assert_int_equal(changing, possible); /* every mistake that is possible shows */
+        assert_int_equal(changing, possible); /* each possible mistake shows */
         hard_inputs_release(&first);
         hard_inputs_release(&again);
         hard_inputs_release(&other);
@@ -1367,7 +1358,7 @@ static uint64_t hash(uint64_t sum, uint64_t bits)
     return sum ^ sum >> 29;
 }
 
-/* Inputs and what every mistake makes of them are the same on every machine, with every compiler. */
+/* Inputs, and the results of every mistake, are the same on every machine with every compiler. */
 static void test_checksum(void **unused)
 {
     static const uint64_t expected[] = {0x718CA3A69AC2655A, 0x2CEECA3BF6A33C44, 0xBE14199A807FAE22,

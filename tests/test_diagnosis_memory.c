@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A diagnosis without the memory for it says so, and keeps none: every allocation fails in turn. The diagnosis is
- * compiled here with allocation functions of the test's own. */
+/* A diagnosis without enough memory says so, and leaks none: every allocation fails once. The program compiles the
+ * diagnosis with its own allocation functions. */
 #include "random_call.h"
 #include "support.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static long left = -1; /* how many allocations succeed yet; less than 0: all of them */
+static long left = -1; /* allocations that succeed; negative: all */
 static long living;
 
 void *failing_malloc(size_t size);
@@ -55,7 +55,7 @@ void counting_free(void *memory)
     free(memory);
 }
 
-/* Whether all went well; what was said is in text. */
+/* Whether all went well; text is the report. */
 static bool diagnose_and_report(const struct random_call *random, const struct array theirs[RESULTS], struct text *text)
 {
     struct diagnosis diagnosis;

@@ -206,7 +206,7 @@ static void test_errors(void **unused)
 
 /* ---- with an operator ---- */
 
-/* Words of int4 go out through an int32 tensor; the operator sees what the view does not check. */
+/* An int32 tensor stands for words of int4. The operator, not the view, checks them. */
 static void test_operator(void **unused)
 {
     float x[17] = {99, 0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1};

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Every way to call an operator wrongly: its status, its message, and that no byte changes. And the calls that only
- * look wrong: they must work. A base call per form of an operator is valid; each case changes one thing in it. Each
- * call is prepared as well, which must be refused in the same words, or give the same bytes.
- */
+/* Every wrong call of an operator: its status, its message, and that no byte changes. Then valid calls that look wrong.
+ * Each form of an operator has a valid base call; each case changes one thing in the base call. Each case is also
+ * prepared: the library refuses with the same words, or gives the same bytes. */
 #include "calls.h"
 
 #include <inttypes.h>
@@ -17,12 +15,12 @@
 
 typedef test_call call;
 
-/* All memory of a call, so that one comparison shows whether anything was written. */
+/* All memory of a call: one comparison shows whether the call wrote anything. */
 enum { REGION = 2048, BEFORE = 256 };
 enum { ARENA = SLOTS * REGION, BUFFER = 16384 };
-static unsigned char (*arena)[REGION]; /* one region for each slot */
+static unsigned char (*arena)[REGION]; /* a region for each slot */
 static unsigned char arena_before[ARENA];
-static unsigned char *buffer; /* more memory, for views that share it */
+static unsigned char *buffer; /* for views that share memory */
 static unsigned char buffer_before[BUFFER];
 
 static bool is_output(const call *c, enum slot slot)
@@ -42,8 +40,8 @@ static void spoil_outputs(const call *c)
     }
 }
 
-/* Whether a prepared call was refused as the one call is, whose message is the last. What finds ranges cannot be
- * prepared per tensor: if more is wrong, the message may name either mistake. */
+/* Whether prepare and call refuse alike; the call's message is the last. Calls that find ranges cannot be prepared per
+ * tensor: with a second mistake, the message may name either. */
 static bool refused_alike(const call *c, npuq_status prepared_status, const char *prepared_message, npuq_status status)
 {
     char prefix[64];
@@ -91,7 +89,7 @@ static npuq_status run(const call *c)
     return status;
 }
 
-/* Gives the call a contiguous tensor in the slot's own memory; an input gets values. */
+/* Gives the call a contiguous tensor in the slot's region; an input gets values. */
 static void give(call *c, enum slot slot, npuq_dtype dtype, int ndim, int64_t d0, int64_t d1, int64_t d2)
 {
     const int64_t shape[3] = {d0, d1, d2};
@@ -126,7 +124,7 @@ static void give_group_index(call *c, npuq_dtype dtype)
     }
 }
 
-/* Of a word of requant: 63..47 and 12..0; to FLOAT16 also 46..37. */
+/* The bits of a word that requant ignores: 63..47 and 12..0; to FLOAT16 also 46..37. */
 #define IGNORED_BITS    (~UINT64_C(0) << 47 | UINT64_C(0x1FFF))
 #define FLAG_AND_OFFSET (UINT64_C(0x3FF) << 37)
 
@@ -135,7 +133,7 @@ static uint64_t ignored_bits(const call *c)
     return IGNORED_BITS | (c->tensors[Y].dtype == NPUQ_FLOAT16 ? FLAG_AND_OFFSET : 0);
 }
 
-/* Words that trans_quant_param makes of random scales and offsets; the bits that requant ignores are random. */
+/* Words that trans_quant_param makes of random scales and offsets, with random ignored bits. */
 static void give_words(call *c, npuq_dtype dtype, int ndim, int64_t d0, int64_t d1)
 {
     float values[2][16];
@@ -195,7 +193,7 @@ static call base_call(enum base base)
     memset(arena, 0xA5, ARENA);
     test_reseed(base);
     switch (base) {
-    case COLUMNS: /* the plainest form of quantize: with one mistake in it, all else fits the short way */
+    case COLUMNS: /* the plainest form of quantize: only the case's mistake keeps the call from the fast path */
         c.axis = -1;
         give(&c, X, NPUQ_FLOAT32, 2, 3, 16, 0);
         give(&c, SCALES, NPUQ_FLOAT32, 1, 16, 0, 0);
@@ -385,8 +383,8 @@ static call base_call(enum base base)
     return c;
 }
 
-/* ---- what a refused call must look like ----------------------------------------------------------------------------
- */
+/* ---- refused calls
+ * --------------------------------------------------------------------------------------------------- */
 
 static int failures;
 
@@ -402,7 +400,7 @@ static void log_message(npuq_status status, const char *message)
     }
 }
 
-/* Whether a message says "1 dimensions", or the like of something else. */
+/* Whether a message says "1 dimensions", or the like. */
 static bool says_one_of_many(const char *message)
 {
     for (const char *at = message; (at = strstr(at, " 1 ")) != NULL; at++) {
@@ -415,7 +413,7 @@ static bool says_one_of_many(const char *message)
     return false;
 }
 
-/* Runs a call that is to fail. `found` and `expected` are words of the two halves of the message; null for any. */
+/* Runs a call that must fail. The two halves of the message contain `found` and `expected`; null for any. */
 static void refused(const call *c, npuq_status status, const char *name, const char *found, const char *expected,
                     const char *what)
 {
@@ -505,8 +503,8 @@ static void bases_are_valid(void **state)
     }
 }
 
-/* ---- rules that hold for every argument ----------------------------------------------------------------------------
- */
+/* ---- rules for every argument
+ * ---------------------------------------------------------------------------------------- */
 
 static void null_arguments(void **state)
 {
@@ -574,7 +572,7 @@ static bool is_symmetric(enum test_operator op)
     return op == TEST_DYNAMIC_QUANT || op == TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY || op == TEST_DYNAMIC_BLOCK_QUANT;
 }
 
-/* What there is one of for each row, in operators that have it by row. */
+/* Arguments with a value for each row, in operators that have them by row. */
 static const enum slot by_row[] = {SCALE, OFFSET, MIN, MAX, ACTIVATION_SCALE};
 
 static bool may_be_column(const call *c, enum slot slot)
@@ -661,7 +659,7 @@ static void dtypes(void **state)
     end();
 }
 
-/* What the others are measured by. */
+/* Other arguments are compared with this one. */
 static bool measures(const call *c, enum slot slot)
 {
     return slot == X || (test_takes_ranges_only(c->op) && slot == MIN);
@@ -688,7 +686,7 @@ static void ranks(void **state)
             c.tensors[slot].ndim = 0;
             refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], "0 dimensions", NULL, "0-D");
         }
-        /* One dimension more, of extent 1: no argument may be of any rank, but what others are measured by. */
+        /* One dimension more, of extent 1: only the argument that others are compared with may have any rank. */
         if (!measures(&valid, (enum slot)slot)) {
             call c = base_call((enum base)base);
             npuq_tensor *t = &c.tensors[slot];
@@ -732,7 +730,7 @@ static void extents(void **state)
                 c.tensors[slot].shape[d] = negative[i];
                 refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(negative[i]), NULL, "negative extent");
             }
-            /* One less and one more, where the argument is measured by another. */
+            /* One element less and one more, for an argument that another determines. */
             if (measures(&c, (enum slot)slot) || (slot == SCALE && c.op == TEST_GROUP_QUANT && d == 0) ||
                 (slot == SCALE && c.op == TEST_TRANS_QUANT_PARAM && d == c.tensors[slot].ndim - 1) ||
                 (slot == SCALE && base == ANTI_GROUPS && d == 0) ||
@@ -803,7 +801,7 @@ static void strides_beyond_the_address_space(void **state)
     end();
 }
 
-/* Calls of which every tensor by itself looks fit for the short way. */
+/* Each tensor alone looks fit for the fast path. */
 static void dense_calls_that_cannot_be(void **state)
 {
     const int64_t third = (INT64_MAX / 3 + 1) * 2; /* three times this is 2^64 + 2 */
@@ -896,7 +894,7 @@ static void outputs_overlapping_themselves(void **state)
             }
             t->strides[d] = 0;
             refused(&c, NPUQ_ERROR_LAYOUT, slot_names[slot], "itself", NULL, "zero stride");
-            if (d + 1 < t->ndim) { /* the last of a row is the first of the next, forwards and backwards */
+            if (d + 1 < t->ndim) { /* a row's last element is the next row's first, forwards and backwards */
                 const int64_t short_stride = (t->shape[d + 1] - 1) * t->strides[d + 1];
                 t->strides[d] = short_stride;
                 refused(&c, NPUQ_ERROR_LAYOUT, slot_names[slot], "itself", NULL, "rows meet");
@@ -918,13 +916,12 @@ static size_t byte_size(const npuq_tensor *t)
     return test_count(t->ndim, t->shape) * npuq_dtype_size(t->dtype);
 }
 
-/* Moves the output by bytes, to where its alignment allows, downwards. */
 static void place(npuq_tensor *t, unsigned char *at)
 {
     t->data = at - (uintptr_t)at % npuq_dtype_size(t->dtype);
 }
 
-/* y over the sums of dequant, but not of one view and one size of element with them. */
+/* y over the sums of dequant, but with another view or another element size. */
 static void almost_in_place(void **state)
 {
     (void)state;
@@ -939,13 +936,13 @@ static void almost_in_place(void **state)
         y->data = x->data;
         y->dtype = how == 0 ? NPUQ_BFLOAT16 : NPUQ_FLOAT32;
         memcpy(y->strides, x->strides, sizeof y->strides);
-        y->strides[0] = INT64_MIN; /* of an extent of 1: not looked at */
+        y->strides[0] = INT64_MIN; /* the stride of an extent of 1: ignored */
         switch (how) {
         case 1: y->data = first_byte(x) + 4; break;
         case 2: y->data = first_byte(x) + 4 * row; break;
         case 3: y->strides[1] = 2 * row; break;
         case 4: y->strides[1] = -row, y->data = first_byte(x) + 2 * 4 * row; break;
-        case 5: c.tensors[BIAS].data = x->data; break; /* which y would be written over */
+        case 5: c.tensors[BIAS].data = x->data; break; /* y would be written over the bias */
         default: break;
         }
         refused(&c, NPUQ_ERROR_LAYOUT, "y", how == 5 ? "overlaps bias" : "overlaps x", "memory of its own",
@@ -968,7 +965,7 @@ static void outputs_overlapping_arguments(void **state)
             if (!is_output(&c, (enum slot)slot) || !c.given[other] || other == slot) {
                 continue;
             }
-            /* Of two outputs the message may name either first. */
+            /* If outputs overlap, the message may name either first. */
             const char *name = slot_names[slot];
             const char *partner = slot_names[other];
             if (both && slot > other) {
@@ -997,8 +994,8 @@ static void outputs_overlapping_arguments(void **state)
     end();
 }
 
-/* ---- the table: rules of one operator ------------------------------------------------------------------------------
- */
+/* ---- the table: rules of one operator
+ * --------------------------------------------------------------------------------- */
 
 enum change_kind {
     NOTHING,
@@ -1649,7 +1646,7 @@ static void refused_by_row(enum base base, const table_row *row)
     refused(&c, row->status, row->argument, row->found, row->expected, what);
 }
 
-/* The call of dynamic_quant, or of a step of it, for which the rules are those of dynamic_quant_asymmetric. */
+/* The symmetric form of a call of dynamic_quant_asymmetric or of its steps: the same rules hold. */
 static enum base symmetric_base(enum base base)
 {
     switch (base) {
@@ -1687,8 +1684,8 @@ static void table_of_rules(void **state)
     end();
 }
 
-/* ---- overlaps that only an exact search tells from harmless ones ---------------------------------------------------
- */
+/* ---- overlaps that only an exact search finds
+ * ------------------------------------------------------------------------ */
 
 /* x is [rows, columns] FLOAT32, y INT8; both in one region. */
 static call two_dimensional(int64_t rows, int64_t columns)
@@ -1713,7 +1710,7 @@ static void exact_overlaps(void **state)
     (void)state;
     begin();
 
-    /* Rows of x every 32 bytes, 16 long; rows of y between them, or a byte too early or too late. */
+    /* Rows of x every 32 bytes, 16 long; rows of y in the gaps, or a byte too early or too late. */
     for (int gap = 14; gap <= 30; gap++) {
         call c = two_dimensional(4, 4);
         set_strides(&c.tensors[X], 8, 1);
@@ -1726,7 +1723,7 @@ static void exact_overlaps(void **state)
         }
     }
 
-    /* A column of y beside every column of x, on each byte of the gap and of x. */
+    /* A column of y next to every column of x, on each byte of the gap and of x. */
     for (int at = 0; at < 8; at++) {
         call c = two_dimensional(3, 5);
         set_strides(&c.tensors[X], 10, 2);
@@ -1739,7 +1736,7 @@ static void exact_overlaps(void **state)
         }
     }
 
-    /* Strides that do not nest: whether elements meet is a matter of number. */
+    /* Strides that do not nest: only arithmetic tells whether elements meet. */
     static const struct {
         int64_t rows, columns, s0, s1;
         bool meet;
@@ -1785,7 +1782,7 @@ static void exact_overlaps(void **state)
     end();
 }
 
-/* Which bytes of buffer the elements of a view lie on, each address worked out. False if two elements share one. */
+/* Marks each byte of buffer that belongs to an element. False if two elements share a byte. */
 static bool mark_bytes(const npuq_tensor *t, unsigned char *marks)
 {
     const int64_t size = (int64_t)npuq_dtype_size(t->dtype);
@@ -1820,8 +1817,8 @@ static bool marks_meet(const unsigned char *a, const unsigned char *b)
     return false;
 }
 
-/* Strides as they come, most elements at most; or nearly nested: what a slice has, and often one element too short.
- * Nearly nested, the largest shape of random_shape() reaches over 1530 elements: half of buffer has room for them. */
+/* Any strides up to `most` elements, or nearly nested strides, as of a slice, often one element too short. Nearly
+ * nested, the largest shape of random_shape() spans over 1530 elements: half of buffer has room for them. */
 static void random_strides(npuq_tensor *t, int64_t most)
 {
     const bool nested = test_one_in(2);
@@ -1860,8 +1857,7 @@ static const char *layout_of(const npuq_tensor *t)
     return text;
 }
 
-/* A call whose output has elements of its own: the bits of the same call on contiguous tensors, and no byte changed
- * beside them. */
+/* A valid call gives the bits of the same call on contiguous tensors, and changes no other byte. */
 static void right(const call *c, const npuq_tensor *y, const unsigned char *marks, const void *expected)
 {
     unsigned char got[256 * 8];
@@ -1881,7 +1877,7 @@ static void right(const call *c, const npuq_tensor *y, const unsigned char *mark
 
 enum { TRIALS = 20000 };
 
-/* Enough of either kind to mean something. */
+/* Enough cases of either kind. */
 static void check_mixture(int met)
 {
     assert_in_range(met, TRIALS / 10, TRIALS - TRIALS / 10);
@@ -1954,13 +1950,13 @@ static void random_pair_overlaps(void **state)
         *x = npuq_tensor_contiguous(NULL, packs ? NPUQ_FLOAT32 : x_dtypes[test_below(COUNT(x_dtypes))], ndim, shape);
         *y = npuq_tensor_contiguous(NULL, packs ? NPUQ_UINT64 : y_dtypes[test_below(COUNT(y_dtypes))], ndim, shape);
 
-        /* An input anywhere in the middle; an output that does not overlap itself, near it or among it. */
+        /* An input in the middle; an output that does not overlap itself, near the input or among its elements. */
         x->data = buffer + BUFFER / 2;
         do {
             random_strides(x, packs ? 30 : 12);
         } while (!packs && test_repeats_one_element(x));
         (void)mark_bytes(x, in_marks);
-        do { /* nested strides are among those tried: this ends */
+        do { /* some trials have nested strides, so the loop ends */
             const int64_t size = (int64_t)npuq_dtype_size(y->dtype);
             y->data = buffer + BUFFER / 2 + test_between(-96 / size, 96 / size) * size;
             random_strides(y, 120 / size);
@@ -1992,8 +1988,8 @@ static void random_pair_overlaps(void **state)
     end();
 }
 
-/* All strides but one are even, and of about the same length: no sum of them is odd, and only trying all of them would
- * tell. The work is bounded, so such a layout is refused, whether or not elements meet. */
+/* All strides but one are even, and nearly equal: no sum of them is odd, but only a full search could tell. The search
+ * is bounded, so the library refuses such a layout, even if no elements meet. */
 static void layouts_too_irregular_to_tell(void **state)
 {
     static const int64_t shape[NPUQ_MAX_NDIM] = {2, 6, 6, 6, 6, 6, 6, 6};
@@ -2009,7 +2005,7 @@ static void layouts_too_irregular_to_tell(void **state)
     memcpy(c.tensors[Y].strides, strides, sizeof strides);
     refused(&c, NPUQ_ERROR_LAYOUT, "y", "may overlap itself", "distinct", "irregular output");
 
-    /* x on the first two of every four bytes, in as irregular an order; y on the last of every four. */
+    /* x on the first two of every four bytes, in an irregular order; y on the last. */
     enum { SPAN = 1 << 17 };
     static const int64_t pair_shape[] = {4, 4, 4, 4, 4, 4, 4};
     static const int64_t x_strides[] = {74, 82, 86, 94, 106, 118, 122};
@@ -2027,8 +2023,8 @@ static void layouts_too_irregular_to_tell(void **state)
     end();
 }
 
-/* ---- odd, and valid ------------------------------------------------------------------------------------------------
- */
+/* ---- unusual and valid
+ * ----------------------------------------------------------------------------------------------- */
 
 typedef struct outcome {
     unsigned char bytes[SLOTS][1024];
@@ -2047,14 +2043,13 @@ static outcome outputs_of(const call *c)
     return o;
 }
 
-/* What the call gives with all tensors contiguous. */
+/* The results with all tensors contiguous. */
 static outcome plain_outcome(const call *c)
 {
     assert_int_equal(run(c), NPUQ_OK);
     return outputs_of(c);
 }
 
-/* Lays a tensor out anew; an input takes its values along. */
 static void move(call *c, enum slot slot, void *data, int64_t s0, int64_t s1, int64_t s2)
 {
     npuq_tensor *t = &c->tensors[slot];
@@ -2148,7 +2143,7 @@ static void expanded_inputs(void **state)
         if (slot == GROUP_INDEX || is_output(&c, (enum slot)slot)) {
             continue;
         }
-        /* one dimension after the other, and then all, if it is not x */
+        /* each dimension alone, and then all, unless the slot is x */
         for (int d = 0; d < c.tensors[slot].ndim + (slot != X); d++) {
             call copy = c;
             call plain = c;
@@ -2222,7 +2217,7 @@ static void garbage_strides_of_extent_one(void **state)
     }
 }
 
-/* Makes a tensor empty in one dimension, its data null and its strides senseless. */
+/* Makes a tensor empty in one dimension, with null data and senseless strides. */
 static void empty(call *c, enum slot slot, int d)
 {
     npuq_tensor *t = &c->tensors[slot];
@@ -2353,7 +2348,7 @@ static void empty_tensors(void **state)
         }
     }
 
-    c = base_call(REQUANT_INT8); /* words for more columns than there is time to look at, all of them one */
+    c = base_call(REQUANT_INT8); /* more equal words than there is time to look at */
     empty(&c, X, 0);
     empty(&c, Y, 0);
     c.tensors[X].shape[2] = c.tensors[Y].shape[2] = c.tensors[WORDS].shape[0] = TWO_TO(50);
@@ -2361,7 +2356,7 @@ static void empty_tensors(void **state)
     c.given[BIAS] = false;
     does_nothing(&c);
 
-    /* Empty groups at both ends, and none of the rows in the middle one. */
+    /* Empty groups at both ends; the middle group has all rows. */
     c = base_call(GROUPS);
     set_group_end(&c, 0, 0);
     set_group_end(&c, 1, 0);
@@ -2369,7 +2364,7 @@ static void empty_tensors(void **state)
     assert_int_equal(run(&c), NPUQ_OK);
 }
 
-/* Bits of words that trans_quant_param never changes. In any layout of words, and whether or not there is an x. */
+/* Bits of words that trans_quant_param never changes: in any layout of words, with and without x. */
 static void words_that_cannot_be(void **state)
 {
     static const int bits[] = {32, 33, 34, 35, 36, 46};
@@ -2412,7 +2407,7 @@ static void words_that_cannot_be(void **state)
     end();
 }
 
-/* A scale's bits as int64: of a negative one the sign must not have been copied upwards. */
+/* A scale's bits as int64: the sign of a negative scale must not be copied upwards. */
 static void scales_as_words(void **state)
 {
     static const float scales[16] = {0.5f, 3.0f, 1e-30f, -0.25f, 7.0f, [15] = 1.0f};
@@ -2477,7 +2472,7 @@ static void optional_arguments_left_out(void **state)
     }
 }
 
-/* Extents of 1 in front, whose strides are never looked at. */
+/* Prepends extents of 1, whose strides are ignored. */
 static void prepend(npuq_tensor *t, int ndim)
 {
     const int more = ndim - t->ndim;
@@ -2491,7 +2486,6 @@ static void prepend(npuq_tensor *t, int ndim)
     t->ndim = ndim;
 }
 
-/* As many dimensions as there may be. */
 static void eight_dimensions(void **state)
 {
     (void)state;
@@ -2515,7 +2509,7 @@ static void eight_dimensions(void **state)
     }
 }
 
-/* Other shapes and strides for the same: what is changed then must not change what is given. */
+/* Other shapes and strides for the same tensors: the second changes must not change the results. */
 static const struct {
     enum base base;
     change first[4];
@@ -2590,7 +2584,7 @@ static void table_of_same_calls(void **state)
     }
 }
 
-/* Every tensor that may be, back to front in every dimension. */
+/* Reverses every dimension of every tensor that may be reversed. */
 static void negative_strides(void **state)
 {
     (void)state;
@@ -2653,7 +2647,7 @@ static void any_axis_multiplying_is_the_last(void **state)
     }
 }
 
-/* Wherever an output ends where another argument begins, or the other way round, there is nothing wrong. */
+/* An output may end where another argument begins, or begin where another ends. */
 static void neighbours(void **state)
 {
     (void)state;
@@ -2682,12 +2676,12 @@ static void same_view(const npuq_tensor *got, const npuq_tensor *expected)
     assert_ptr_equal(got->data, expected->data);
     assert_int_equal(got->dtype, expected->dtype);
     assert_int_equal(got->ndim, expected->ndim);
-    /* what is beyond is not looked at, nor set */
+    /* The view leaves higher dimensions alone. */
     assert_memory_equal(got->shape, expected->shape, (size_t)got->ndim * sizeof *got->shape);
     assert_memory_equal(got->strides, expected->strides, (size_t)got->ndim * sizeof *got->strides);
 }
 
-/* As the header has them, and as the library exports them. */
+/* The header's inline functions, and the exported functions. */
 static void vectors_and_matrices(void **state)
 {
     static const int16_t data[4] = {0};
@@ -2716,7 +2710,6 @@ static void vectors_and_matrices(void **state)
     same_view(&from_library[2], &expected);
 }
 
-/* Inputs may overlap as they please. */
 static void overlapping_inputs(void **state)
 {
     (void)state;
@@ -2739,8 +2732,8 @@ static void overlapping_inputs(void **state)
     assert_int_equal(run(&c), NPUQ_OK);
 }
 
-/* ---- the message ---------------------------------------------------------------------------------------------------
- */
+/* ---- the message
+ * ----------------------------------------------------------------------------------------------------- */
 
 typedef struct thread_result {
     char first[256];
@@ -2775,14 +2768,14 @@ static void last_error_is_per_thread(void **state)
         assert_string_equal(npuq_last_error(), message);
     }
 
-    /* A success leaves it as it is. */
+    /* A success keeps the message. */
     c.axis = 1;
     assert_int_equal(run(&c), NPUQ_OK);
     assert_string_equal(npuq_last_error(), message);
 }
 
-/* ---- the small functions -------------------------------------------------------------------------------------------
- */
+/* ---- the small functions
+ * --------------------------------------------------------------------------------------------- */
 
 static void status_names(void **state)
 {
@@ -2858,7 +2851,7 @@ static void contiguous_views(void **state)
     t = npuq_tensor_contiguous(NULL, NPUQ_FLOAT32, 0, NULL);
     assert_int_equal(t.ndim, 0);
 
-    /* A rank that there is not is stored, shape is not read, and every operator refuses the view. */
+    /* The function stores an invalid rank and does not read the shape; every operator refuses the view. */
     begin();
     for (size_t i = 0; i < COUNT(wrong); i++) {
         t = npuq_tensor_contiguous(&byte, NPUQ_FLOAT32, wrong[i], NULL);
@@ -2870,7 +2863,6 @@ static void contiguous_views(void **state)
             refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(wrong[i]), NULL, "contiguous of no such rank");
         }
     }
-    /* Extents whose product overflows are stored too. */
     t = npuq_tensor_contiguous(&byte, NPUQ_FLOAT32, 3, huge);
     assert_int_equal(t.shape[0], INT64_MAX);
     assert_int_equal(t.strides[2], 1);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The worked examples of the operators, through the tool: every command line of examples.txt finds its results equal.
- *
- * The folder with the examples is the first argument, or NPUQ_TEST_DATA.
- */
+/* The worked examples of the operators: the tool runs every command line of examples.txt, and finds the results equal.
+ * The first argument, or NPUQ_TEST_DATA, is the folder of the examples. */
 #define _DEFAULT_SOURCE
 #include "support.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every operator under every floating-point state that a host may have set: the same bytes, and the state afterwards as
- * it was, sticky flags included. */
+/* Every operator under every floating-point state that a host may have set: the same bytes, and the same state after
+ * the call, with its sticky flags. */
 #include "calls.h"
 
 #include <fenv.h>
@@ -9,9 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- states of this architecture ---- */
-
-/* What a state is on this machine: control bits and sticky flags. */
+/* A state of this machine: control bits and sticky flags. */
 typedef struct fp_state {
     uint64_t control;
     uint64_t flags;
@@ -19,9 +17,9 @@ typedef struct fp_state {
 
 #if defined(__x86_64__) || defined(__i386__)
 
-/* SSE obeys mxcsr: flags in the low six bits, DAZ 6, masks from 7, rounding at 13, FTZ 15. The x87 unit, here in the
- * upper half, has a control word: masks in the low six bits, precision at 8 (0: 24 bits, 2: 53, 3: 64), rounding at 10;
- * and flags in its status word. No state is without effect on the other unit's build: both have to come back. */
+/* SSE obeys mxcsr: flags in the low six bits, DAZ 6, masks from 7, rounding at 13, FTZ 15. The upper half is the
+ * control word of the x87 unit: masks in the low six bits, precision at 8 (0: 24 bits, 2: 53, 3: 64), rounding at 10.
+ * Its status word has its flags. A build uses one unit; the call must restore both. */
 #define STATE(mxcsr, x87) ((uint64_t)(x87) << 32 | (mxcsr))
 
 static const uint64_t controls[] = {
@@ -64,7 +62,7 @@ static void set_state(fp_state state)
 #endif
     __asm__ volatile("fnstenv %0" : "=m"(environment) : : "memory");
     environment[0] = (environment[0] & 0xFFFF0000u) | x87_control;
-    /* The flag of an exception that is not masked would trap at the next instruction. */
+    /* The flag of an unmasked exception would trap at the next instruction. */
     environment[1] = (environment[1] & ~(uint32_t)0x80FF) | (x87_flags & x87_control);
     __asm__ volatile("fldenv %0" : : "m"(environment) : "memory");
 }
@@ -143,17 +141,15 @@ static void set_state(fp_state state)
 
 enum { STATES = sizeof controls / sizeof controls[0] };
 
-/* ---- values ---- */
-
-/* Each kind of data shows what another cannot: one NaN or infinity, and a tensor's range is lost. */
+/* Each kind shows other errors: one NaN or infinity hides the range of a tensor. */
 typedef enum data_kind {
     PLAIN, /* ties and full significands: rounding shows */
-    TINY,  /* subnormals that are multiplied by large, or divided by subnormal parameters: a flush to zero shows */
+    TINY,  /* subnormals, times large numbers or divided by subnormals: a flush to zero shows */
     WILD,  /* NaN, infinities, overflow, underflow, division by zero: exceptions show */
     KINDS
 } data_kind;
 
-static data_kind kind; /* what fill() makes */
+static data_kind kind; /* the kind that fill() makes */
 
 /* Of the size of a quantised value; many halves, many with a full significand. */
 static float plain(void)
@@ -167,7 +163,7 @@ static float factor(void)
     return test_one_in(4) ? 1.0f : (float)test_between(0x7FFFFF, 0x17FFFFF) / 0x1000000;
 }
 
-/* What x is divided by, or what makes subnormal results of integers. */
+/* An operator divides by the argument, or its products with integers are subnormal. */
 static bool is_divisor(const test_call *call, enum slot slot)
 {
     return (slot == SCALES && call->div_mode) || slot == WEIGHT_SCALE || slot == MAX ||
@@ -193,13 +189,11 @@ static void fill(const test_call *call, enum slot slot, void *elements, npuq_dty
     }
 }
 
-/* ---- the tests ---- */
-
-/* None may appear, none vanish. */
+/* A call may neither raise nor clear a flag. */
 static const uint64_t flag_sets[] = {0, ~(uint64_t)0, 0x1500000015};
 enum { FLAG_SETS = sizeof flag_sets / sizeof flag_sets[0] };
 
-/* State i of all, with the flags of set f. What the machine makes of it, get_state() tells. */
+/* State number i with the flags of set f, as the machine stores both. */
 static fp_state state_of(size_t i, size_t f)
 {
     return (fp_state){controls[i % STATES], flag_sets[f % FLAG_SETS] & all_flags};
@@ -216,7 +210,7 @@ static void print_states(const char *what, fp_state before, fp_state after)
                 (unsigned long long)before.flags, (unsigned long long)after.control, (unsigned long long)after.flags);
 }
 
-/* Call number of those that the tests draw; with so many rows of 1040, or, of 0, of any shape. */
+/* Draws call `number`, with `rows` rows of 1040 columns; rows 0: any shape. */
 static test_drawing draw(size_t number, int64_t rows)
 {
     test_drawing d = {.choose = test_below,
@@ -232,7 +226,7 @@ static test_drawing draw(size_t number, int64_t rows)
     return d;
 }
 
-/* Runs the call with the thread in some state, and expects the bytes of the usual one and the state to be kept. */
+/* Runs the call with the thread in some state. The bytes are those of the usual state, and the state stays. */
 static void expect_same(const test_drawing *d, const test_outcome *expected, fp_state state)
 {
     const fp_state usual = get_state();
@@ -269,7 +263,7 @@ static void test_states(void **unused)
     }
 }
 
-/* A thread of the executor's with a state of its own. */
+/* A thread of the executor, with its own state. */
 typedef struct worker {
     void (*task)(void *argument, size_t begin, size_t end);
     void *argument;
@@ -304,7 +298,7 @@ static void run_on_another(void *context, size_t count, void (*task)(void *argum
 
     a->calls++;
     if (pthread_create(&thread, NULL, work, &w) != 0 || pthread_join(thread, NULL) != 0) {
-        abort(); /* not fail(): the library is between here and the test */
+        abort(); /* fail() must not jump over the library's frames */
     }
     if (!same_state(w.before, w.after)) {
         print_states("the worker's state", w.before, w.after);
@@ -312,10 +306,9 @@ static void run_on_another(void *context, size_t count, void (*task)(void *argum
     }
 }
 
-/* The caller is in one state, the thread that does the work in another. */
 static void test_states_of_threads(void **unused)
 {
-    size_t calls[TEST_OPERATORS] = {0}; /* of the executor */
+    size_t calls[TEST_OPERATORS] = {0}; /* calls of the executor */
 
     (void)unused;
     for (size_t number = 0; number < (size_t)TEST_OPERATORS * KINDS * 2; number++) {
@@ -343,7 +336,6 @@ static void test_states_of_threads(void **unused)
     }
 }
 
-/* Prepared calls are prepared in one state and run in another. */
 static void test_states_of_prepared(void **unused)
 {
     const fp_state usual = get_state();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Gathering and scattering: rectangles of all element sizes, steps and directions, larger and smaller than the squares
- * that are transposed at once, between guard pages. */
+/* Gathering and scattering between guard pages: rectangles of all element sizes, steps and directions, larger and
+ * smaller than the squares that the library transposes at once. */
 #include "support.h"
 
 #include "tile/gather.h"
@@ -10,7 +10,7 @@
 static npuq_place strided(const npuq_tensor *view)
 {
     const ptrdiff_t size = (ptrdiff_t)npuq_dtype_size(view->dtype);
-    /* An extent of 1 leaves its stride unused, and free to be anything. */
+    /* The stride of an extent of 1 may be anything. */
     return (npuq_place){view->data, (ptrdiff_t)view->strides[0] * size, (ptrdiff_t)view->strides[1] * size};
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* All 2^32 patterns through every backend here, against the reference: as float32 through the stores to floating point,
- * and as int32 through the arithmetic of dequant and requant with a set of scales, biases and offsets.
- * NPUQ_TEST_BLOCKS=N takes N of the 65,536 blocks of 65,536 patterns, evenly spread: for emulators. */
+ * and as int32 through dequant and requant with some scales, biases and offsets. NPUQ_TEST_BLOCKS=N takes N of the
+ * 65,536 blocks of 65,536 patterns, evenly spread: for emulators. */
 #include "blocks.h"
 #include "support.h"
 
@@ -20,7 +20,7 @@ typedef struct pass {
     int32_t y_offset; /* 0: none */
 } pass;
 
-/* Scales so that products fall on and beside ties, round twice, overflow, vanish, and are subnormal. */
+/* The products fall on and near ties, round twice, overflow, vanish, and are subnormal. */
 static const pass passes[] = {
     {"every float32, stored as float32", NPUQ_TYPE_FLOAT32, true, 0, 0, 0, 0, 0},
     {"every float32, stored as float16", NPUQ_TYPE_FLOAT16, true, 0, 0, 0, 0, 0},

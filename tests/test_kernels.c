@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Every row kernel of every backend against the reference: all lengths to 257 and some long ones, all misalignments,
- * several rows, on random and adversarial data, between guard pages, with guard bytes around the output. A fault is
- * reported as a failure of the kernel it came from. Halves are exhaustive: every pattern of f16 and bf16.
- */
+/* Every row kernel of every backend against the reference: all lengths to 257 and some long ones, all misalignments,
+ * several rows, random and adversarial data. Guard pages and guard bytes surround the output. A fault fails the test of
+ * its kernel. Inputs of f16 and bf16 are exhaustive. */
 #include "kernels.h"
 #include "support.h"
 
@@ -15,7 +13,7 @@
 
 enum { MAX_ROWS = 6, MAX_N = 9000, PAD = 64, CANARY = 0xA5 };
 
-/* What is running, for a fault. */
+/* The running kernel, for the report of a fault. */
 static struct {
     const char *backend;
     kernel_id id;
@@ -38,8 +36,8 @@ static float from_bits(uint32_t bits)
     return value;
 }
 
-/* Scales of one call: ordinary ones, with which a kernel may take short cuts; with any float at all now and then; or
- * so small and so large that inverses and remainders leave the range of normal numbers. */
+/* Scales of one call. ORDINARY: kernels may take short cuts. ANY: sometimes any float at all. EXTREME: inverses and
+ * remainders leave the range of normal numbers. */
 typedef enum scale_kind { ORDINARY, ANY, EXTREME } scale_kind;
 
 static float random_scale(scale_kind kind)
@@ -62,7 +60,7 @@ static float random_offset(void)
     return test_one_in(8) ? test_float(false) : test_one_in(2) ? (float)test_between(-128, 128) : test_float(true);
 }
 
-/* Values that the parameters take to a half, or next to one, so that every rounding on the way shows. */
+/* Values that the parameters map to a half, or next to one: every rounding of the result shows. */
 static void aim_at_ties(float *x, size_t n, const float *scale, const float *offset, size_t scale_step,
                         size_t offset_step, bool divide)
 {
@@ -124,7 +122,8 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     const size_t y_bytes = kernel_y_bytes(id, n);
     const size_t y_align = id.y == NPUQ_TYPE_INT32 || id.y == NPUQ_TYPE_QUINT4X2 ? 4 : 1;
     const size_t x_step = n * x_size + test_below(3) * x_size;
-    const size_t y_gap = test_one_in(2) ? (64 - y_bytes % 64) % 64 : test_below(3) * y_align; /* all rows as aligned */
+    const size_t y_gap =
+        test_one_in(2) ? (64 - y_bytes % 64) % 64 : test_below(3) * y_align; /* or each row has the same alignment */
     const size_t y_step = y_bytes + (y_bytes ? y_gap : 0);
     const size_t x_bytes = (rows - 1) * x_step + n * x_size;
     const size_t y_span = (rows - 1) * y_step + y_bytes;
@@ -146,7 +145,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
         r->scale[i] = random_scale(kind);
         r->offset[i] = random_offset();
     }
-    if (test_one_in(4)) { /* a zero alone is not added */
+    if (test_one_in(4)) { /* kernels do not add a single zero */
         r->offset[0] = test_one_in(2) ? 0.0f : -0.0f;
     }
 
@@ -181,7 +180,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     if (id.y == NPUQ_TYPE_INT8 && id.op == NPUQ_MUL) {
         arguments.block.flip = test_one_in(2) ? 0x80 : 0;
     }
-    /* between canaries, or with its end before them, against the guard page when there is no gap */
+    /* between guard bytes, or before them, or against the guard page when gap is 0 */
     unsigned char *target = y.memory + PAD + (test_one_in(2) ? PAD : 0);
     kernel_run(&npuq_rows_ref, id, &arguments);
     arguments.block.y = target;
@@ -297,7 +296,7 @@ static void check_halves(void *context, kernel_id id)
         test_same(&hi[1], &hi[0], sizeof hi[0], "%s, %s", s->backend->name, kernel_name(id));
         test_same(&lo[1], &lo[0], sizeof lo[0], "%s, %s", s->backend->name, kernel_name(id));
     }
-    if (id.kind == RANGE || id.kind == SMOOTH_RANGE) { /* and each pattern by itself */
+    if (id.kind == RANGE || id.kind == SMOOTH_RANGE) { /* also each pattern alone */
         for (size_t i = 0; i < ALL; i++) {
             float hi[2] = {-INFINITY, -INFINITY};
             float lo[2] = {INFINITY, INFINITY};
@@ -322,13 +321,13 @@ static void test_halves(void **unused)
 
 /* ---- ranges of chosen values ---- */
 
-/* Every sequence of two and three of the values that order badly, in any lane. */
+/* Every sequence of two and three of the values that compare badly, in any lane. */
 static void check_range_orders(void *context, kernel_id id)
 {
     static const uint32_t bad[] = {0x00000000u, 0x80000000u, 0x7F800000u, 0xFF800000u, 0x7FC00000u,
                                    0xFFC12345u, 0x7F800001u, 0xFF800001u, 0x00000001u, 0x80000001u,
                                    0x3F800000u, 0xBF800000u, 0x7F7FFFFFu, 0xFF7FFFFFu};
-    static const size_t lengths[] = {3, 41, 79, 517}; /* of which the last is tried as having no sign */
+    static const size_t lengths[] = {3, 41, 79, 517}; /* kernels first try the last as a row without signs */
     const size_t count = sizeof bad / sizeof bad[0];
     const sweep *s = context;
 
@@ -366,8 +365,7 @@ static void test_range_orders(void **unused)
 
 /* ---- quotients by scales at the ends ---- */
 
-/* Divides float32 to int32 by every backend, by all scales and by the first for all columns, which should be the same.
- */
+/* Divides float32 to int32 by every backend: by all scales, and by the first for all columns, with equal results. */
 static void check_quotients(kernel_arguments *a, void *got, void *expected, size_t size)
 {
     kernel_backend backends[MOST_BACKENDS];
@@ -384,7 +382,7 @@ static void check_quotients(kernel_arguments *a, void *got, void *expected, size
     }
 }
 
-/* Around every half, as close as x can be, where a remainder may be too small a number to be exact. */
+/* x as close as possible to every half, where a remainder may be too small to be exact. */
 static void test_extreme_scales(void **unused)
 {
     enum { HALVES = 25, AROUND = 5, N = HALVES * AROUND, ROWS = 4, SCALES = 4000 };
@@ -419,8 +417,8 @@ static void test_extreme_scales(void **unused)
     }
 }
 
-/* One scale for which an inverse will not do, at the end of a row: x / scale is 3.5, and 3.4999998 by the inverse. Rows
- * from memory begin with a part of a chunk, so that their whole chunks are not those that are counted from 0. */
+/* The last scale of a row has no usable inverse: x / scale is 3.5, and 3.4999998 by the inverse. Rows from memory begin
+ * with a partial chunk, which moves their whole chunks. */
 static void check_last_scale(const kernel_backend *backend)
 {
     enum { N = 1027, ROWS = 5, LINE = 64 };
@@ -467,8 +465,8 @@ static void test_last_scale(void **unused)
     }
 }
 
-/* Rows of which no strip is certain, between others: the values that an inverse does not divide, and quotients about
- * the largest float, which an offset brings back among the integers. */
+/* Rows without a certain strip, between other rows: values that an inverse cannot divide, and quotients near the
+ * largest float, which an offset makes integers again. */
 static void test_uncertain_quotients(void **unused)
 {
     enum { N = 1043, ROWS = 7, SCALES = 400, KINDS = 6 };
@@ -548,7 +546,7 @@ static void test_unpack(void **unused)
 
             for (size_t i = 0; i < n; i++) {
                 random[i] = test_random();
-                if (n % 2 == 0) { /* bits that all have, or none */
+                if (n % 2 == 0) { /* bits that all words have, or none */
                     random[i] = (random[i] | (uint64_t)1 << 46) & ~((uint64_t)0x1F << 32);
                 }
             }
@@ -649,7 +647,7 @@ static void test_widen(void **unused)
 
 /* ---- short rows, and the parameters of dynamic quantisation ---- */
 
-/* With one bit pattern for all NaN. */
+/* Replaces every NaN by one pattern. */
 static void canonical(float *values, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -672,8 +670,7 @@ static size_t whole_lanes(size_t n)
     return (n + NPUQ_LANES - 1) / NPUQ_LANES * NPUQ_LANES;
 }
 
-/* How values are drawn: any, few NaN and infinities, or zeros of both signs and one NaN of either sign here and there.
- */
+/* Values of any kind, with few NaN and infinities, or zeros of both signs with rare NaN of either sign. */
 static void fill_short(float *values, size_t n)
 {
     const size_t kind = test_below(3);
@@ -731,7 +728,7 @@ static void test_short_rows(void **unused)
     }
 }
 
-/* The one row of runs ends where its memory does. */
+/* The row of runs ends where its memory ends. */
 static void check_runs(const kernel_backend *backend, npuq_dtype x_dtype, npuq_dtype y_dtype, unsigned log2,
                        size_t runs)
 {
@@ -859,7 +856,7 @@ static void check_parameters(const float *hi, const float *lo, size_t n)
     test_guarded_free(&memory[1]);
 }
 
-/* All pairs of chosen values, as a caller may give any, then random ones of all magnitudes. */
+/* All pairs of chosen values, which a caller may give, then random pairs of all magnitudes. */
 static void test_parameters(void **unused)
 {
     static const uint32_t chosen[] = {0x00000000u, 0x80000000u, 0x00000001u, 0x80000001u, 0x007FFFFFu, 0x807FFFFFu,

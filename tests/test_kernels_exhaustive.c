@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All 2^32 float32 inputs through every f32 row kernel of every backend here, against the reference, with a set of
- * scales and offsets; and all 2^23 significands of x divided by many a scale, every bit of the quotient seen.
+/* All 2^32 float32 inputs through every f32 row kernel of every backend here, against the reference, with some scales
+ * and offsets. Then all 2^23 significands of x divided by many scales: int32 shows every bit of the quotient.
  * NPUQ_TEST_BLOCKS=N takes N of the 65,536 blocks of 65,536 values, evenly spread, and fewer scales: for emulators. */
 #include "blocks.h"
 #include "support.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Chosen so that products and quotients fall on and beside ties, overflow, vanish, and pass through NaN. */
+/* Products and quotients fall on and near ties, overflow, vanish, and pass through NaN. */
 static const struct {
     float scale;
     float offset;
@@ -26,13 +26,12 @@ typedef struct buffers {
     float offset[BLOCK];
 } buffers;
 
-/* A kernel, and which of the parameters. */
 typedef struct pass {
     kernel_id id;
     size_t which;
 } pass;
 
-/* Runs a backend's kernel and sets its result against b->expected and this range. */
+/* Runs a backend's kernel and compares the result with b->expected and this range. */
 static void compare(const kernel_backend *backend, kernel_id id, size_t which, buffers *b, kernel_arguments a,
                     float expected_hi, float expected_lo, block_difference *difference)
 {
@@ -62,9 +61,8 @@ static void prepare(const void *argument, void *memory)
     }
 }
 
-/* The kernels of generic are one for all types and operations, in which nothing is constant. Once all floats have been
- * multiplied by row with the first of the parameters, and stored as each type, they have been through every path: of
- * what is left, every fourth block is enough, as it is a slow backend. */
+/* The slow backend generic has one kernel for all types and operations. The first parameters take all floats by row
+ * through each of its paths. For other parameters, every fourth block is enough. */
 static bool is_due(const kernel_backend *backend, kernel_id id, size_t which, uint32_t block)
 {
     const bool first = which == 0 && id.kind != VECTOR && id.op == NPUQ_MUL;
@@ -90,7 +88,7 @@ static void check_block(const void *argument, uint32_t block, void *memory, bloc
         if (is_due(&backends[k], id, p->which, block)) {
             compare(&backends[k], id, p->which, b, a, hi, lo, difference);
         }
-        if (id.kind == UNIFORM) { /* with equal parameters all along, the other kernel gives the same */
+        if (id.kind == UNIFORM) { /* all parameters are equal: the other kernel gives the same result */
             id.kind = VECTOR;
             if (is_due(&backends[k], id, p->which, block)) {
                 compare(&backends[k], id, p->which, b, a, hi, lo, difference);
@@ -99,11 +97,10 @@ static void check_block(const void *argument, uint32_t block, void *memory, bloc
     }
 }
 
-/* How many of the parameters. All of them for one type of y by either operation, int8 and int32, and for ranges with
- * smooth scales, as they show the arithmetic; what the other integers do differently begins after it, and the first
- * takes every float to the store. The last is not for products that become integers: all but the largest vanish beside
- * the offset, so that nothing is seen of them, and half of them are subnormal, for each of which a CPU may take a
- * hundred cycles. */
+/* The number of parameters to try. int8 and int32, one for each operation, and ranges with smooth scales try all: these
+ * show the arithmetic. The other integer types differ only after the arithmetic, where the first parameters show every
+ * float. Products that become integers leave out the last: nearly all vanish against the offset, and half are
+ * subnormal, which takes a CPU up to a hundred cycles each. */
 static size_t parameters_for(kernel_id id)
 {
     switch (id.kind) {
@@ -149,7 +146,7 @@ static float float_of(uint32_t bits)
     return value;
 }
 
-/* Significands of 1, 2^k / 3, and such next to powers of 2 and to each other; then random ones. */
+/* Significands of 1, 2^k / 3 and others next to powers of 2 and to each other; then random ones. */
 static uint32_t pick_significand(size_t i)
 {
     static const uint32_t chosen[] = {0x000000, 0x000001, 0x000002, 0x7FFFFF, 0x7FFFFE, 0x2AAAAA, 0x2AAAAB, 0x555555,
@@ -159,7 +156,7 @@ static uint32_t pick_significand(size_t i)
     return i < count ? chosen[i] : (uint32_t)test_below(1u << 23);
 }
 
-/* x / scale lies in (2^23, 2^25), where a float32 is an integer and int32 shows all of it. */
+/* x / scale lies in (2^23, 2^25), where each float32 is an integer: int32 shows every bit. */
 static void check_quotients(buffers *b, float scale, uint32_t exponent_of_x, bool by_column)
 {
     enum { ROWS = 4, COLUMNS = BLOCK / ROWS };
@@ -193,7 +190,7 @@ static void check_quotients(buffers *b, float scale, uint32_t exponent_of_x, boo
 static void test_all_quotients(void **unused)
 {
     enum { SCALES = 128 };
-    /* The first and the last exponents of scales that are not divided by, some others, and the middle. */
+    /* The outermost exponents of scales without a usable inverse, some others, and the middle. */
     static const uint32_t exponents[] = {63, 127, 190, 100, 62, 191, 150, 20};
     const size_t blocks = blocks_wanted();
     const size_t scales = blocks < BLOCKS / SCALES ? 1 : blocks / (BLOCKS / SCALES);

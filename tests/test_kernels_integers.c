@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The row kernels that start from integers, of every backend, against the reference: all lengths to 257 and some long
- * ones, all misalignments, several rows, every combination of what may be left out, between guard pages. And
- * exhaustively: every int8 and int4 times every bfloat16 scale.
- */
+/* The row kernels with integer inputs, of every backend, against the reference: all lengths to 257 and some long ones,
+ * all misalignments, several rows, every combination of optional arguments. Guard pages surround the data. Exhaustive:
+ * every int8 and int4 times every bfloat16 scale. */
 #include "kernels.h"
 #include "support.h"
 
@@ -31,7 +29,7 @@ static const struct {
                         [NPUQ_TYPE_FLOAT16] = {"f16", NPUQ_FLOAT16, 16},
                         [NPUQ_TYPE_BFLOAT16] = {"bf16", NPUQ_BFLOAT16, 16}};
 
-/* What is running, for a fault. */
+/* The running kernel, for the report of a fault. */
 static struct {
     const char *backend;
     integer_kernel k;
@@ -150,7 +148,7 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
 
     kernel_choose_hints(&block);
     npuq_rows_ref.dequant[k.y][k.x](&block, &p);
-    /* between canaries, or with its end against the guard page when there is no gap */
+    /* between guard bytes, or with its end against the guard page when gap is 0 */
     unsigned char *target = y.memory + PAD + (test_one_in(2) ? PAD : 0);
     block.y = target;
     for (size_t r = 0; r < rows && in_place; r++) {
@@ -178,7 +176,7 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
     free(expected);
 }
 
-/* Calls visit for each kernel of each backend but ref; skips the test where there is no other. */
+/* Calls visit for each kernel of each backend but ref; skips the test without another backend. */
 static void for_each_kernel(void (*visit)(const kernel_backend *backend, integer_kernel k))
 {
     kernel_backend backends[MOST_BACKENDS];
@@ -210,7 +208,7 @@ static void check_lengths(const kernel_backend *backend, integer_kernel k)
         check(backend, k, n - n % multiple, 1 + test_below(MAX_ROWS), test_below(64));
     }
     for (size_t gap = 0; gap < 64; gap++) {
-        const size_t n = 300 + test_below(100); /* long enough to be written around the cache */
+        const size_t n = 300 + test_below(100); /* long enough for non-temporal stores */
         check(backend, k, n - n % multiple, 2, gap);
     }
     for (size_t i = 0; i < sizeof longer / sizeof longer[0]; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The operators against the oracle: every pair of dtypes, mode and axis, on views of every layout. */
+/* The operators against the reference: every pair of dtypes, mode and axis, on views of every layout. */
 #include "calls.h"
 
 #include "ref/npuq_ref.h"
@@ -19,7 +19,7 @@ static void *allocate(size_t size)
     return memory;
 }
 
-/* An argument: a view, and its elements in row-major order; those of an output are the oracle's. */
+/* A view, and its elements in row-major order; the reference computes an output's elements. */
 typedef struct argument {
     test_view view;
     void *elements;
@@ -43,8 +43,8 @@ static void drop(argument *a)
     free(a->elements);
 }
 
-/* Whether all tensors of the case are contiguous: such calls have a short way. The same cases with other layouts, and
- * the oracle's results for both, compare it with the general way. */
+/* Whether all tensors of the case are contiguous: such calls take a fast path. The reference's results compare this
+ * path with the general path. */
 static bool all_contiguous;
 
 static argument draw_input(npuq_dtype dtype, int ndim, const int64_t *shape, bool finite)
@@ -62,7 +62,7 @@ static argument draw_input(npuq_dtype dtype, int ndim, const int64_t *shape, boo
         test_fill((char *)a.elements + test_below(a.count - 16) * size, dtype, 16, false);
     }
     test_view_write(&a.view.tensor, a.elements);
-    test_view_read(&a.view.tensor, a.elements); /* where the view repeats elements, the last one written stays */
+    test_view_read(&a.view.tensor, a.elements); /* where the view repeats elements, the last written value stays */
     memcpy(a.view.before, a.view.guarded.memory, a.view.size);
     return a;
 }
@@ -72,8 +72,7 @@ static argument make_input(npuq_dtype dtype, int ndim, const int64_t *shape, boo
     return keep(draw_input(dtype, ndim, shape, finite));
 }
 
-/* The input that is quantised: none of its parts along a dimension, which may have an extent of 1 there, is one element
- * repeated. */
+/* The input that is quantised: no part along dimension `along` is one repeated element, even if its extent is 1. */
 static argument make_x_of_parts(npuq_dtype dtype, const int64_t *shape, int along, bool finite)
 {
     argument a = draw_input(dtype, 2, shape, finite);
@@ -85,7 +84,7 @@ static argument make_x_of_parts(npuq_dtype dtype, const int64_t *shape, int alon
     return keep(a);
 }
 
-/* An output; elements are for the oracle to fill. */
+/* An output; the reference fills elements. */
 static argument make_output(const char *name, npuq_dtype dtype, int ndim, const int64_t *shape)
 {
     const test_layout layout = all_contiguous || test_one_in(3) ? TEST_CONTIGUOUS : TEST_STRIDED;
@@ -103,7 +102,7 @@ static void check_ok(npuq_status status)
     }
 }
 
-/* An output is so, and nothing beside it has changed. Afterwards it is as it was before the call. */
+/* Checks the elements of an output, and that no other byte changed. Puts the elements back. */
 static void check_elements(const test_view *view, const void *expected, const char *call, const char *output)
 {
     const npuq_tensor *tensor = &view->tensor;
@@ -116,7 +115,7 @@ static void check_elements(const test_view *view, const void *expected, const ch
     free(got);
 }
 
-/* The outputs are the oracle's, and nothing else has changed. Afterwards they are as they were before the call. */
+/* Checks all outputs and inputs. Puts the outputs back. */
 static void check_outputs(const char *name)
 {
     for (size_t i = 0; i < argument_count; i++) {
@@ -147,8 +146,8 @@ static const npuq_executor *any_executor(void)
     return test_one_in(2) ? &test_shuffled_executor : NULL;
 }
 
-/* Mostly small shapes; sometimes a last dimension longer than the library's buffers, or rows and columns of more than
- * one block where they lie across. Draws the layouts of the case. */
+/* Mostly small shapes. Sometimes a last dimension longer than the library's buffers, or transposed rows and columns of
+ * more than one block. Also draws the layouts. */
 static void random_shape(int ndim, int64_t *shape)
 {
     const int64_t most = ndim <= 2 ? 70 : ndim <= 4 ? 7 : 3;
@@ -160,7 +159,7 @@ static void random_shape(int ndim, int64_t *shape)
     if (ndim == 0) {
         return;
     }
-    if (test_one_in(12)) { /* or a last unit of one column */
+    if (test_one_in(12)) { /* also with one column in the last unit */
         shape[ndim - 1] = test_one_in(2) ? test_between(1000, 5000) : 2048 * test_between(1, 2) + 1;
     } else if (ndim == 2 && test_one_in(8)) {
         shape[0] = test_between(300, 3000);
@@ -170,7 +169,7 @@ static void random_shape(int ndim, int64_t *shape)
     }
 }
 
-/* The shape of a tensor of so many elements: words hold eight. */
+/* The shape in storage elements: a word holds eight values. */
 static void stored_shape(npuq_dtype dtype, int ndim, const int64_t *shape, int64_t *stored)
 {
     memcpy(stored, shape, (size_t)ndim * sizeof *shape);
@@ -181,7 +180,7 @@ static void stored_shape(npuq_dtype dtype, int ndim, const int64_t *shape, int64
 
 /* ---- drawn calls ---- */
 
-/* A shape, and tensors that are all contiguous: such calls have a short way. */
+/* Contiguous tensors of a given shape: such calls take a fast path. */
 static test_drawing drawing_of(enum test_operator op, int64_t rows, int64_t cols)
 {
     return (test_drawing){.choose = test_below,
@@ -202,7 +201,7 @@ static bool repeats_elements(const npuq_tensor *tensor)
     return false;
 }
 
-/* The same over the int32 of x, at once or in units: the bits that y has where it lies apart. */
+/* With y over the int32 of x, whole or in units: the same bits as with separate memory. */
 static void check_in_place(test_drawing *d, const void *x, const void *y)
 {
     npuq_tensor *over = &d->call.tensors[Y];
@@ -230,7 +229,8 @@ static void check_in_place(test_drawing *d, const void *x, const void *y)
     }
 }
 
-/* Draws the rest of a call, and makes it with every backend: each gives the oracle's bits, and writes nothing else. */
+/* Completes the drawing, and runs the call with every backend: each gives the reference's bits, and writes nothing
+ * else. */
 static void check_call(test_drawing *d, const npuq_executor *executor)
 {
     void *elements[SLOTS] = {NULL};
@@ -269,7 +269,7 @@ static void check_call(test_drawing *d, const npuq_executor *executor)
     test_free_drawing(d);
 }
 
-/* What is drawn of each operator, so that all combinations of types, options and ranks occur. */
+/* Enough cases that all combinations of types, options and ranks occur. */
 static const struct {
     enum test_operator op;
     int rounds;
@@ -314,7 +314,7 @@ static void test_drawn(void **unused)
 #define WHOLE(name, NAME, EXECUTOR) WHOLE_##EXECUTOR(NAME)
 static const enum test_operator wholes[] = {EACH_OPERATOR(WHOLE)};
 
-/* Short rows one after the other, which are taken together, and some that are too long or too few. */
+/* Short rows without gaps, which the library joins, and some that are too long or too few. */
 static void test_short_rows(void **unused)
 {
     (void)unused;
@@ -329,7 +329,7 @@ static void test_short_rows(void **unused)
     }
 }
 
-/* Dense tensors as long and as many rows as the short way takes, and as its buffers hold or do not hold. */
+/* Contiguous tensors at the limits of the fast path and of its buffers. */
 static void test_dense_rows(void **unused)
 {
     static const int64_t shapes[][2] = {{1, 4096}, {1, 4104}, {1, 16384}, {2, 16384}, {3, 9000}, {600, 48}, {70, 32}};
@@ -343,7 +343,7 @@ static void test_dense_rows(void **unused)
     }
 }
 
-/* Rows so long that an executor gets parts of them. */
+/* Rows so long that an executor gets parts of rows. */
 static void test_long_rows(void **unused)
 {
     static const enum test_operator ops[] = {TEST_DYNAMIC_QUANT_ASYMMETRIC, TEST_DYNAMIC_QUANT,
@@ -355,14 +355,14 @@ static void test_long_rows(void **unused)
         for (int again = 0; again < (i < 2 ? 18 : 3); again++) {
             test_drawing d = drawing_of(ops[i], i < 2 ? 5 : 3, 4 * 65536 + 1032);
 
-            d.half_floats = again % 3 == 0; /* products that are finite differ from group to group */
+            d.half_floats = again % 3 == 0; /* finite products differ from group to group */
             d.all_contiguous = test_one_in(3);
             check_call(&d, &test_shuffled_executor);
         }
     }
 }
 
-/* Tensors of many units of work, and larger than the caches, where the kernels write and fetch in another way. */
+/* Tensors of many units of work, and larger than the caches: the kernels use non-temporal stores and prefetch. */
 static void test_large(void **unused)
 {
     (void)unused;
@@ -374,7 +374,7 @@ static void test_large(void **unused)
             check_call(&d, &test_shuffled_executor);
         }
     }
-    for (int again = 0; again < 12; again++) { /* some with scales of rows that are not contiguous */
+    for (int again = 0; again < 12; again++) { /* some calls have strided scales of rows */
         test_drawing d = drawing_of(TEST_DEQUANT, 20000, 3);
 
         d.all_contiguous = false;
@@ -382,7 +382,7 @@ static void test_large(void **unused)
     }
 }
 
-/* Rows of exactly so many units of work side by side, and of a little less and more. */
+/* Rows of a whole number of units of work, or of slightly less or more. */
 static void test_wide(void **unused)
 {
     static const int64_t widths[] = {2 * 32768, 2 * 32768 - 8, 3 * 4096, 3 * 4096 + 64, 32768 + 72};
@@ -416,7 +416,7 @@ static void random_groups(int64_t *ends, size_t groups, int64_t rows)
 
 /* ---- shards ---- */
 
-/* A part of a tensor: from begin on, so many along a dimension. */
+/* The part of a tensor from `begin` on, with the given extent. */
 static npuq_tensor slice(const npuq_tensor *tensor, int d, int64_t begin, int64_t extent)
 {
     npuq_tensor part = *tensor;
@@ -426,7 +426,6 @@ static npuq_tensor slice(const npuq_tensor *tensor, int d, int64_t begin, int64_
     return part;
 }
 
-/* As the header says. */
 static npuq_ref_range combined(npuq_ref_range a, float min, float max)
 {
     if (isnan(a.lo) || isnan(min)) {
@@ -435,7 +434,7 @@ static npuq_ref_range combined(npuq_ref_range a, float min, float max)
     return (npuq_ref_range){max > a.hi ? max : a.hi, min < a.lo ? min : a.lo};
 }
 
-/* Shards by rows, or by columns, that know nothing of each other but their ranges, give what the whole tensor gives. */
+/* Shards by rows or by columns, which share only their ranges, give the results of the whole tensor. */
 static void run_sharded(npuq_dtype x_type, npuq_dtype y_type, npuq_quant_mode mode, int along)
 {
     enum { SHARDS = 4 };
@@ -463,7 +462,7 @@ static void run_sharded(npuq_dtype x_type, npuq_dtype y_type, npuq_quant_mode mo
     npuq_ref_dynamic_quant(x.elements, ref_type(x_type), (size_t)shape[0], (size_t)shape[1], NULL, NPUQ_REF_FLOAT32, 1,
                            NULL, mode == NPUQ_PER_TENSOR, form == NPUQ_SCALE_INVERSE, symmetric_y.elements,
                            ref_type(y_type), symmetric_scale.elements);
-    random_groups(ends, SHARDS, along == 0 ? shape[0] : shape[1] / 8); /* some are empty */
+    random_groups(ends, SHARDS, along == 0 ? shape[0] : shape[1] / 8); /* some shards are empty */
     FOR_EACH_BACKEND()
     {
         for (size_t i = 0; i < (size_t)count; i++) {
@@ -474,7 +473,7 @@ static void run_sharded(npuq_dtype x_type, npuq_dtype y_type, npuq_quant_mode mo
                 const int64_t unit = along == 0 ? 1 : 8;
                 const int64_t begin = s > 0 ? ends[s - 1] : 0;
                 const npuq_tensor part = slice(&x.view.tensor, along, begin * unit, (ends[s] - begin) * unit);
-                /* Per token, a shard by rows has rows of its own. */
+                /* Per token, each shard by rows has whole rows. */
                 const bool own = mode == NPUQ_PER_TOKEN && along == 0;
                 const int64_t first = own ? begin : 0;
                 const int64_t mine = own ? ends[s] - begin : mode == NPUQ_PER_TENSOR ? one : count;
@@ -533,7 +532,7 @@ static void run_sharded_groups(npuq_dtype x_type, npuq_dtype y_type)
 
     stored_shape(y_type, 2, shape, y_shape);
     random_groups(group_index, E, shape[0]);
-    random_groups(shards, SHARDS, shape[0]); /* some are empty */
+    random_groups(shards, SHARDS, shape[0]); /* some shards are empty */
     argument x = make_x_of_parts(x_type, shape, 0, !test_one_in(3));
     argument factors = make_input(x_type, 2, factors_shape, true);
     argument grouped = make_output("group_quant's y", y_type, 2, y_shape);
@@ -591,7 +590,6 @@ static void test_shards(void **unused)
     }
 }
 
-/* A part without elements has the range that changes no other. */
 static void check_empty_parts(void)
 {
     const int64_t no_rows[] = {0, 5};
@@ -615,7 +613,7 @@ static void check_empty_parts(void)
     }
 }
 
-/* Extents beside one of 0 may be any, their product beyond everything. */
+/* The extents besides a 0 may be any, even with a product beyond all limits. */
 static void check_empty_and_huge(void)
 {
     const int64_t shape[] = {INT64_C(1) << 62, 8, 0, 4};
@@ -645,11 +643,11 @@ static void check_empty_and_huge(void)
     check_ok(npuq_requant(&sums, &words, NULL, &y, NULL));
 }
 
-/* Rows that are one element each in memory; and more elements than a size_t counts, where it has 32 bits. */
+/* Each row is one element in memory. With a 32-bit size_t, there are more elements than size_t counts. */
 static void check_broadcast_rows(void)
 {
     const int64_t shape[] = {2, 1 << 22};
-    float values[1024] = {5, 7}; /* none of what x may span is another tensor */
+    float values[1024] = {5, 7}; /* room for the whole span of x */
     float min[2] = {0};
     float max[2] = {0};
     npuq_tensor x = npuq_tensor_contiguous(values, NPUQ_FLOAT32, 2, shape);
@@ -669,8 +667,7 @@ static void check_broadcast_rows(void)
     }
 }
 
-/* Few columns to each scale and zero point, which a tile may begin with the second of: x is not contiguous, and wider
- * than a unit. */
+/* A scale and zero point for few columns: a tile may begin at the second. x is strided, and wider than a unit. */
 static void check_scales_of_few_columns(void)
 {
     enum { ROWS = 9000, COLS = 3 };
@@ -699,8 +696,8 @@ static void check_scales_of_few_columns(void)
     test_same(y, expected, sizeof y, "quantize, few columns to a scale");
 }
 
-/* Rows of NaN, of which no store is certain, beside rows with scales that have no inverse: what kernels remember from
- * one row to the next stays bounded. */
+/* Rows of NaN without a certain store, between rows whose scales have no inverse: the memory of kernels from row to row
+ * stays bounded. */
 static void check_uncertain_rows(void)
 {
     enum { ROWS = 300, COLS = 75 };
@@ -725,7 +722,7 @@ static void check_uncertain_rows(void)
     test_same(y, expected, sizeof y, "quantize, rows that are not certain");
 }
 
-/* Rows of words as far apart as their elements are in the other tensor: what joins its rows must not join them. */
+/* Rows of words as far apart as the other tensor's elements: the library must not join such rows. */
 static void check_words_far_apart(void)
 {
     enum { COLS = 16, WORDS_OF_ROW = COLS / 8, FAR = COLS };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trans_quant_param over all 2^32 scales in both modes, and over all 2^32 offsets, against integer rules of its own. */
+/* trans_quant_param over all 2^32 scales in both modes, and over all 2^32 offsets, against integer rules of the test's
+ * own. */
 #include "support.h"
 
 #include <math.h>
@@ -129,6 +130,6 @@ int main(void)
         cmocka_unit_test(test_all_scales_rounded),
         cmocka_unit_test(test_all_offsets),
     };
-    test_seed(); /* which finds the backends */
+    test_seed(); /* finds the backends */
     return cmocka_run_group_tests_name("pack_exhaustive", tests, NULL, NULL);
 }

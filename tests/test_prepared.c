@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prepared calls of random views against the one call: any units in any order give its bytes, and nothing else is
- * written. Then copies, operands that are replaced, group_index and words that change too late, and changes of the
- * backend. What is refused when it is prepared, test_errors.c says; threads and the floating-point state have tests of
- * their own. */
+/* Prepared calls of random views against the direct call: any units in any order give its bytes, and write nothing
+ * else. Then copies, rebound operands, group_index and words that change too late, and changes of the backend. Refused
+ * calls are in test_errors.c, threads in test_threads.c, the floating-point state in test_fp_state.c. */
 #include "calls.h"
 
 #include <limits.h>
@@ -10,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The case under test, for messages. */
 static enum test_operator op;
 static int number;
 
@@ -35,7 +33,7 @@ static void describe(char *line, size_t size, const char *what)
         }                                                                                                              \
     } while (0)
 
-/* Each test draws its own cases, and each case can be run by itself. cmocka takes the signals for each test. */
+/* Each test draws its own cases, and each case can be run alone. cmocka takes the signals for each test. */
 static bool begin_case(int test)
 {
     test_describe_faults(describe);
@@ -64,7 +62,6 @@ static test_drawing draw_prepared(void)
     return d;
 }
 
-/* By the chosen backend. */
 static npuq_call prepare(const test_drawing *d)
 {
     npuq_call prepared;
@@ -114,7 +111,7 @@ static size_t count_changes(const test_view *view, const unsigned char *before)
     return changes;
 }
 
-/* In random order. That no unit writes more than so many elements, unless 0, y shows: few bytes stay the same. */
+/* In random order. y shows that no unit writes more than `most` elements, unless 0: few bytes stay the same. */
 static void run_one_by_one(const test_drawing *d, const npuq_call *prepared, size_t most)
 {
     const size_t units = npuq_call_units(prepared);
@@ -173,7 +170,7 @@ static void test_units(void **unused)
     {
         test_drawing d = undrawn();
 
-        if (number % 8 == 0) { /* rows of several units, in the fast path of dense tensors */
+        if (number % 8 == 0) { /* rows of several units, in the fast path of contiguous tensors */
             d.all_contiguous = d.has_shape = true;
             d.ndim = 2;
             d.shape[0] = 1 + (int64_t)test_below(3);
@@ -207,7 +204,7 @@ static void test_units(void **unused)
     }
 }
 
-/* Rows of more columns than a unit may have, and than units are joined to. */
+/* Rows of more columns than a unit may have, and than joined units may have. */
 static void check_long_rows(void)
 {
     enum { ROWS = 3, MOST = 40000 };
@@ -289,7 +286,6 @@ static void test_copies(void **unused)
 
 /* ---- other memory ----------------------------------------------------------------------------------------------- */
 
-/* Gives an input other values; an output is as it was. */
 static void refill(test_drawing *d, enum slot slot)
 {
     test_view *view = &d->views[slot];
@@ -306,7 +302,6 @@ static void refill(test_drawing *d, enum slot slot)
     free(elements);
 }
 
-/* Gives a tensor other memory. */
 static void move(test_drawing *d, enum slot slot)
 {
     test_view *view = &d->views[slot];
@@ -320,7 +315,7 @@ static void move(test_drawing *d, enum slot slot)
     d->call.tensors[slot].data = tensor->data;
 }
 
-/* The values change, or the memory, and the call gives what a new one does. */
+/* After new values or new memory, the call gives the results of a new call. */
 static void test_rebinds(void **unused)
 {
     (void)unused;
@@ -353,7 +348,7 @@ static void test_rebinds(void **unused)
     }
 }
 
-/* The bytes of a view from the first to the last, if it were at data. False if there are none. */
+/* The bytes from the first to the last of a view at data. False without elements. */
 static bool find_span(const npuq_tensor *t, uintptr_t data, uintptr_t *first, uintptr_t *last)
 {
     const uintptr_t size = npuq_dtype_size(t->dtype);
@@ -371,7 +366,7 @@ static bool find_span(const npuq_tensor *t, uintptr_t data, uintptr_t *first, ui
     return true;
 }
 
-/* Whether the operand could not lie at data: the rules of npuq_call_rebind(), written once more. */
+/* The status of npuq_call_rebind(), by a second implementation of its rules. */
 static npuq_status refusal_of(const test_drawing *d, enum slot slot, uintptr_t data)
 {
     const npuq_tensor *tensor = &d->call.tensors[slot];
@@ -401,7 +396,7 @@ static npuq_status refusal_of(const test_drawing *d, enum slot slot, uintptr_t d
     return NPUQ_OK;
 }
 
-/* Tries to have the operand lie there: in a copy of the call, unless that is to be refused. */
+/* Rebinds the operand in a copy of the call, or in the call itself if the library must refuse. */
 static void try_rebind(const test_drawing *d, npuq_call *prepared, enum slot slot, uintptr_t data)
 {
     const npuq_status expected = refusal_of(d, slot, data);
@@ -415,7 +410,7 @@ static void try_rebind(const test_drawing *d, npuq_call *prepared, enum slot slo
     }
 }
 
-/* Null, misaligned, at both ends of the address space, and beside every other tensor, a little less and more. */
+/* Null, misaligned, at both ends of the address space, and next to every other tensor, a little less and more. */
 static void try_places(const test_drawing *d, npuq_call *prepared, enum slot slot)
 {
     const npuq_tensor *tensor = &d->call.tensors[slot];
@@ -430,7 +425,7 @@ static void try_places(const test_drawing *d, npuq_call *prepared, enum slot slo
     for (uintptr_t shift = 1; shift < size; shift++) {
         try_rebind(d, prepared, slot, data + shift);
     }
-    if (find_span(tensor, data, &first, &last) && last - first >= size) { /* not one element */
+    if (find_span(tensor, data, &first, &last) && last - first >= size) { /* more than one element */
         try_rebind(d, prepared, slot, size);
         try_rebind(d, prepared, slot, (uintptr_t)0 - size);
         try_rebind(d, prepared, slot, (uintptr_t)0 - (last - data) / size * size);
@@ -490,7 +485,7 @@ static void test_refusals(void **unused)
     }
 }
 
-/* As the one call does, or as it refuses. What has no elements may lie anywhere. */
+/* Gives the direct call's results or refusal. Without elements, an operand may have any address. */
 static void test_sizes_0(void **unused)
 {
     (void)unused;
@@ -552,7 +547,7 @@ static void check_null_calls(void)
     }
 }
 
-/* The rows of x, y and scale lie one in the other: such a y cannot be moved, but what lies apart from it can. */
+/* Rows of x, y and scale interleave: such a y cannot be moved, but separate operands can. */
 static void check_interleaved(void)
 {
     enum { ROWS = 3, COLS = 8, ROW = 13 }; /* COLS FLOAT16 are 4 words of 4 bytes, INT8 are 2; 1 for scale; 6 apart */
@@ -584,10 +579,10 @@ static void check_interleaved(void)
     npuq_call_run(&prepared, 0, SIZE_MAX);
     test_same(memory, expected, sizeof memory, "x elsewhere");
     CHECK(npuq_call_rebind(&prepared, NPUQ_OPERAND_Y, apart) == NPUQ_OK);
-    CHECK(npuq_call_rebind(&prepared, NPUQ_OPERAND_X, memory) == NPUQ_ERROR_LAYOUT); /* scale is there still */
+    CHECK(npuq_call_rebind(&prepared, NPUQ_OPERAND_X, memory) == NPUQ_ERROR_LAYOUT); /* scale is still there */
 }
 
-/* x and y in one are both or neither elsewhere. */
+/* x and y in one place move together or not at all. */
 static void check_in_place(void)
 {
     enum { ROWS = 3, COLS = 40 };
@@ -616,10 +611,10 @@ static void check_in_place(void)
     test_same(sums, expected, sizeof sums, "y over x");
 }
 
-/* ---- too late, and beside the call --------------------------------------------------------------------------------
- */
+/* ---- too late
+ * --------------------------------------------------------------------------------------------------------- */
 
-/* Any values, and none of a kind. */
+/* Random values, or all of one bad kind. */
 static void spoil(test_drawing *d, enum slot slot)
 {
     test_view *view = &d->views[slot];
@@ -644,7 +639,6 @@ static void spoil(test_drawing *d, enum slot slot)
     free(elements);
 }
 
-/* Gives an input the bytes that it had. */
 static void repair(test_drawing *d, enum slot slot, const unsigned char *bytes)
 {
     test_view *view = &d->views[slot];
@@ -695,8 +689,8 @@ static void test_late_changes(void **unused)
     }
 }
 
-/* A run after the choice of another backend gives the same, and leaves the choice. That it takes the kernels of the
- * first, results cannot show: they are those of every backend. */
+/* After another backend is chosen, a run gives the same results and keeps the choice. Results cannot show which kernels
+ * run: all backends give the same bits. */
 static void test_backend_changes(void **unused)
 {
     (void)unused;

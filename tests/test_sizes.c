@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Big and odd sizes: tensors of more than 2^32 elements, a million rows, rows of one element, eight dimensions of
- * extent 1. Big tensors are windows on a small file, mapped again and again: x repeats itself, and so must y. */
+/* Large and unusual sizes: tensors of more than 2^32 elements, a million rows, rows of one element, eight dimensions of
+ * extent 1. Large tensors map one small file again and again: x repeats, and so must y. */
 #include "support.h"
 
 #include "ref/npuq_ref.h"
@@ -11,10 +11,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Elements of x that repeat, and how many times: 2^32 and a few of them. */
+/* The period of x, and the number of periods: slightly more than 2^32 elements. */
 enum { PERIOD = 1 << 22, PERIODS = 1026 };
 
-/* `times` views of the same `size` bytes, one behind the other; size is a multiple of any page. */
+/* `times` adjacent mappings of the same `size` bytes; size is a multiple of any page. */
 typedef struct windows {
     char *memory;
     size_t size;
@@ -34,7 +34,7 @@ static windows make_windows(size_t size, size_t times)
         char *at = w.memory + i * size;
         assert_ptr_equal(mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fileno(file), 0), at);
     }
-    (void)fclose(file); /* the mappings keep it */
+    (void)fclose(file); /* the mappings keep the file */
     return w;
 }
 
@@ -59,7 +59,7 @@ typedef struct big {
     size_t y_size;     /* bytes of a period */
 } big;
 
-/* Of so many elements that are stored: words hold eight elements. */
+/* The number of storage elements: a word holds eight values. */
 static size_t stored(npuq_dtype type, size_t count)
 {
     return type == NPUQ_QUINT4X2 ? count / 8 : count;
@@ -136,7 +136,7 @@ static void test_big_group_quant(void **unused)
     b = make_big(NPUQ_FLOAT16, NPUQ_INT8);
     assert_non_null(scale);
     test_fill(scale, NPUQ_BFLOAT16, H, true);
-    memcpy(scale + H, scale, H * sizeof *scale); /* the same for both groups: y repeats itself */
+    memcpy(scale + H, scale, H * sizeof *scale); /* equal groups, so that y repeats */
 
     const npuq_tensor x = npuq_tensor_contiguous(b.x.memory, NPUQ_FLOAT16, 2, shape);
     const npuq_tensor y = npuq_tensor_contiguous(b.y.memory, NPUQ_INT8, 2, shape);
@@ -203,7 +203,7 @@ static void test_big_sums(void **unused)
     }
     test_fill(scale, NPUQ_FLOAT32, H, true);
     test_fill(activation_scale, NPUQ_FLOAT32, ROWS_OF_PERIOD, true);
-    for (int64_t r = ROWS_OF_PERIOD; r < shape[0]; r++) { /* y repeats itself */
+    for (int64_t r = ROWS_OF_PERIOD; r < shape[0]; r++) { /* so that y repeats */
         activation_scale[r] = activation_scale[r - ROWS_OF_PERIOD];
     }
     big b = make_big(NPUQ_INT32, NPUQ_FLOAT16);
@@ -224,7 +224,7 @@ static void test_big_sums(void **unused)
     check_big(&b, "requant");
 }
 
-/* The whole tensor as one row, per tensor and per token; in the end in three steps. */
+/* The whole tensor as one row, per tensor and per token; then in three steps. */
 static void test_big_dynamic(void **unused)
 {
     const int64_t shape[] = {1, elements};
@@ -286,7 +286,7 @@ static void test_big_dynamic(void **unused)
     }
 }
 
-/* Blocks of one row, all with one scale, and one block that is the whole. */
+/* Blocks of one row, all with one scale; then one block of the whole row. */
 static void test_big_blocks(void **unused)
 {
     const int64_t many[] = {PERIODS};
@@ -314,7 +314,7 @@ static void test_big_blocks(void **unused)
     }
 }
 
-/* A column far beyond 2^32 elements away, read and written by strides alone. */
+/* A column more than 2^32 elements away, reached by strides alone. */
 static void test_big_strides(void **unused)
 {
     const int64_t shape[] = {PERIODS, 1000};
@@ -343,7 +343,7 @@ static void test_big_strides(void **unused)
     assert_int_equal(npuq_quantize(&x, &scales, NULL, -1, true, &y, NULL), NPUQ_OK);
     test_same(contiguous, expected, sizeof expected, "rows far apart");
 
-    /* The same bytes of y, from the other end. */
+    /* The same bytes of y, through the last mapping. */
     y.data = b.y.memory + (size_t)(PERIODS - 1) * PERIOD;
     y.strides[0] = -(int64_t)PERIOD;
     assert_int_equal(npuq_quantize(&x, &scales, NULL, -1, true, &y, &test_shuffled_executor), NPUQ_OK);
@@ -352,7 +352,7 @@ static void test_big_strides(void **unused)
     check_big(&b, "rows far apart, backwards");
 }
 
-/* Extents and strides whose products leave 64 bits or the address space are refused, whatever lies behind them. */
+/* The library refuses extents and strides whose products exceed 64 bits or the address space. */
 static void test_beyond_everything(void **unused)
 {
     static const struct {
@@ -388,7 +388,7 @@ static void test_beyond_everything(void **unused)
 
 /* ---- many small rows, and dimensions of 1 ---- */
 
-/* Rows that are one element each in memory; where addresses have 32 bits, their bytes are too many to count. */
+/* Each row is one element in memory. With 32-bit addresses, the bytes of all rows are too many to count. */
 static void test_broadcast_rows(void **unused)
 {
     const int64_t shape[] = {2, 1 << 30};
@@ -495,7 +495,7 @@ static void test_eight_dimensions_of_one(void **unused)
         NPUQ_OK);
     const float least = 1e-12f; /* a variable: the x87 unit has constants of more digits than a float's */
     assert_true(scale == least);
-    assert_int_equal(y, 0); /* -2.5e12 and an offset of 2.5e12 and 127, which is the same number */
+    assert_int_equal(y, 0); /* -2.5e12 plus an offset of 2.5e12 and 127, which is the same float */
 
     assert_int_equal(
         npuq_dynamic_quant(&x_view, NULL, NULL, NPUQ_PER_TOKEN, NPUQ_SCALE_INVERSE, &y_view, &scale_view, NULL),

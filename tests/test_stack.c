@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much stack a task and a run of a prepared call take on a thread of the caller's, and a whole call: what
- * docs/threads.md promises. */
+/* The stack that a task, a run of a prepared call and a whole call take on a caller's thread: the limits in
+ * docs/threads.md. */
 #define _DARWIN_C_SOURCE
 
 #include "calls.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* docs/threads.md names these. 50 KiB are buffers; without optimisation, every vector of a kernel has its place. */
+/* The limits of docs/threads.md. 50 KiB are buffers. Unoptimised, each vector of a kernel has its own place. */
 #ifdef __OPTIMIZE__
 enum { LIMIT = 60 * 1024 };
 #else
@@ -22,7 +22,7 @@ enum { STACK = 1 << 20, PAINT = 0xA5 };
 
 static unsigned char *stack;
 
-/* Runs body on a thread with the painted stack; returns how many bytes of it are no longer paint. */
+/* Runs body on a thread with a painted stack. Returns how many bytes lost the paint. */
 static size_t stack_of(void *(*body)(void *argument), void *argument)
 {
     pthread_attr_t attributes;
@@ -107,7 +107,7 @@ static void test_stack(void **unused)
     (void)unused;
     stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(stack != MAP_FAILED);
-    base = stack_of(do_nothing, NULL); /* what the system keeps there */
+    base = stack_of(do_nothing, NULL); /* the system's own part */
     for (size_t number = 0; number < CALLS; number++) {
         test_drawing d = {
             .choose = test_below, .call.op = (enum test_operator)(number % TEST_OPERATORS), .large = true};

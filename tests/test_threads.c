@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Executors with threads of their own: any partition gives the bits of one thread, calls run side by side, and each
- * thread has its own error line; any of them may choose the backend. With an argument, first calls alone: the backend
- * is then chosen for all of them at once, the one that NPUQ_BACKEND names. */
+/* Executors with threads: any partition gives the bits of one thread. Calls on several threads do not disturb each
+ * other. Each thread has its own error line and may choose the backend. With an argument, the test has only first
+ * calls: all threads make theirs at once, and each finds the backend of NPUQ_BACKEND. */
 #include "calls.h"
 
 #include <pthread.h>
@@ -116,13 +116,13 @@ static void await_others(void)
 
 typedef struct caller {
     pthread_t thread;
-    const work *works; /* [CALLS], whose inputs are everybody's */
+    const work *works; /* [CALLS], with inputs that all threads share */
     bool same;
 } caller;
 
 static atomic_size_t calling; /* threads in call_all() */
 
-/* Asserts nothing: that is for the test's own thread. */
+/* Asserts nothing: only the test's own thread may. */
 static void *call_all(void *argument)
 {
     caller *c = argument;
@@ -139,7 +139,7 @@ static void *call_all(void *argument)
     return NULL;
 }
 
-/* Several threads call all operators; until they are done, the test's own calls meanwhile() again and again. */
+/* Several threads call all operators. Meanwhile the test's own thread repeats meanwhile(). */
 static void call_side_by_side(void (*meanwhile)(void))
 {
     work *works = malloc(sizeof *works * CALLS);
@@ -186,11 +186,11 @@ typedef struct runner {
     const test_drawing *drawing;
     const test_outcome *expected;
     const npuq_call *call;
-    bool every_eighth; /* of the units, else an eighth of them side by side */
+    bool every_eighth; /* of the units; else each thread has a range of an eighth */
     bool same;
 } runner;
 
-/* All threads run one call; then each of them runs a copy that writes to memory of its own. */
+/* All threads run one call. Then each thread runs a copy that writes to its own memory. */
 static void *run_prepared(void *argument)
 {
     runner *r = argument;
@@ -274,7 +274,7 @@ static void test_backend_changes_beside_calls(void **unused)
     call_side_by_side(choose_each);
 }
 
-/* A thread's first call, and what it found chosen. */
+/* A thread's first call, and the backend that it found. */
 typedef struct first_call {
     pthread_t thread;
     npuq_status status;
@@ -301,7 +301,7 @@ static void *call_first(void *argument)
 
 static first_call first_calls[THREADS];
 
-/* Before any other call of this process: all threads choose at the same time. */
+/* Before any other call of the process: all threads choose at the same time. */
 static void call_first_from_all_threads(void)
 {
     atomic_store(&waiting, THREADS);
@@ -333,7 +333,7 @@ static void *fail_elsewhere(void *argument)
 {
     char *seen = argument;
 
-    strcpy(seen, npuq_last_error()); /* "" on a fresh thread, whatever failed on another */
+    strcpy(seen, npuq_last_error()); /* "" on a new thread, whatever failed on another */
     return npuq_set_backend((npuq_backend)77) == NPUQ_ERROR_BACKEND ? argument : NULL;
 }
 

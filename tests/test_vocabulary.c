@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Every word of every vocabulary against plain C: on all patterns of float16 and bfloat16, on all bytes, and on special
- * floats in every lane. This file is compiled once for each instruction set with its flags, VECTOR_HEADER and
- * TRY_WORDS, and once for the program, with VOCABULARIES, the list of all.
- */
+/* Every word of every vocabulary against plain C: all patterns of float16 and bfloat16, all bytes, and special floats
+ * in every lane. The build compiles this file once for each instruction set, with VECTOR_HEADER, TRY_WORDS and its
+ * flags, and once for the program, with VOCABULARIES, the list of all. */
 #include "kernels/cpu.h"
 #include "kernels/dispatch.h"
 #include "support.h"
@@ -11,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const char *vocabulary_word; /* that is tried */
+extern const char *vocabulary_word; /* the word under test */
 
 #ifdef VECTOR_HEADER
 #include VECTOR_HEADER
@@ -23,7 +21,7 @@ void TRY_WORDS(void);
 
 /* ---- values ----------------------------------------------------------------------------------------------------- */
 
-/* Each is tried with both signs and with the patterns beside it. */
+/* Also with the other sign, and the patterns next to each. */
 static const float special[] = {
     0.0f,       0x1p-126f, 0x1p-133f, 0x1.8p-133f, 0x1p-64f, 0x1p-27f,    0x1p-25f,   0x1p-24f,  0x1.8p-24f,
     0x1p-14f,   0.5f,      1.0f,      1.5f,        2.5f,     6.5f,        7.5f,       8.5f,      126.5f,
@@ -48,8 +46,8 @@ static uint32_t pattern(size_t i)
     return (bits + (uint32_t)(i % 3) - 1) ^ (i / 3 % 2 ? 0x80000000u : 0);
 }
 
-/* The floats of a round: all of float16, all of bfloat16, each special one in every fourth lane among ordinary ones,
- * random ones. As patterns: a function's result would not keep that of every NaN on each target. */
+/* The floats of a round: all float16, all bfloat16, each special float in every fourth lane among ordinary ones, random
+ * ones. As patterns: on some targets a function's result loses the pattern of a NaN. */
 static void fill(size_t round, uint32_t t[CHUNK])
 {
     for (size_t i = 0; i < CHUNK; i++) {
@@ -78,7 +76,7 @@ static uint32_t magnitude(float value)
     return npuq_ref_to_bits(value) & 0x7FFFFFFFu;
 }
 
-/* Whether all magnitudes of a chunk have such patterns, or, if zero is true, are 0. */
+/* Whether the patterns of all magnitudes lie in a range, or, with zero, are 0. */
 static bool are_all_in(const float *t, uint32_t first, uint32_t end, bool zero)
 {
     bool all = true;
@@ -89,7 +87,7 @@ static bool are_all_in(const float *t, uint32_t first, uint32_t end, bool zero)
     return all;
 }
 
-/* What no check may fail for: zeros, and normal numbers below 32767. */
+/* No check may fail for these: zeros, and normal numbers below 32767. */
 static bool are_ordinary(const float *t)
 {
     return are_all_in(t, 0x00800000, 0x46FFFE00, true);
@@ -126,7 +124,7 @@ static void try_put_vector(void)
 #define try_vector_at try_put_vector
 #define try_v_load    try_put_vector
 
-/* Words of two vectors at most: the result, and its lane i from all lanes of both. */
+/* Words of at most two vectors: lane i of the result depends on the lanes of both. */
 static void try_lanes(vf (*word)(vf a, vf b), uint32_t (*lane)(const uint32_t *a, const uint32_t *b, size_t i))
 {
     uint32_t bits[CHUNK];
@@ -180,7 +178,7 @@ TRY_LANES(v_odd, v_odd(a, b), 2 * i < LANES ? a[2 * i + 1] : b[2 * i + 1 - LANES
 
 /* ---- loads ------------------------------------------------------------------------------------------------------ */
 
-/* The elements of a round: all halves, each byte in each lane, the floats of above or integers, random ones. */
+/* The elements of a round: all halves, each byte in each lane, special floats or integers, random ones. */
 static void fill_x(void *x, npuq_ref_dtype dtype, size_t bytes, size_t round)
 {
     uint32_t bits[CHUNK];
@@ -201,7 +199,7 @@ static void fill_x(void *x, npuq_ref_dtype dtype, size_t bytes, size_t round)
     memcpy(x, all, bytes);
 }
 
-/* A load of n elements that copies its lanes. Those of `raw` are not widened. */
+/* A load of n elements, and a copy of its lanes. With raw in try_load(), the load does not widen. */
 typedef void load(void *lanes, const void *p, size_t n);
 
 static void try_load(load *word, npuq_ref_dtype dtype, size_t bits, bool raw, bool tail)
@@ -267,7 +265,7 @@ TRY_LOAD(chunk_load_tail_i4, vchunk, QUINT4X2, 4, false, true, p, n)
 TRY_LOAD(chunk_load_tail_halves, hchunk, FLOAT16, 16, true, true, p, n)
 TRY_LOAD(chunk_load_tail_ints, ichunk, INT32, 32, true, true, p, n)
 
-/* That no lane is lost is shown by stores of this order; each half of a chunk keeps its own. */
+/* Stores of this order show that no lane is lost; each half of a chunk keeps its own lanes. */
 static void try_chunk_to_unpack_order(void)
 {
     uint16_t halves[CHUNK];
@@ -337,7 +335,7 @@ static void try_quotients(vchunk (*word)(vchunk x, vchunk scales), bool never_na
         for (size_t i = 0; i < CHUNK; i++) {
             const uint32_t fraction = (uint32_t)test_random() & (test_one_in(4) ? 0x80000000u : 0x807FFFFFu);
             scales[i] = npuq_ref_from_bits(fraction | (uint32_t)test_between(63, 190) << 23);
-            if (test_one_in(16)) { /* a product with the inverse may overflow, where the quotient does not */
+            if (test_one_in(16)) { /* the product with the inverse may overflow, but not the quotient */
                 x[i] = npuq_ref_mul(scales[i], 0x1.fffffep127f);
             }
         }
@@ -373,7 +371,7 @@ static bool are_invertible(const float *t)
     return are_all_in(t, 63u << 23, 191u << 23, false);
 }
 
-/* Words that say something of a chunk, where there are inverses. */
+/* Words that tell something about a chunk, on targets with inverses. */
 static void try_predicate(bool (*word)(vchunk t), bool (*expected)(const float *t))
 {
     float x[CHUNK];
@@ -413,7 +411,7 @@ static bool is_float_y(int y)
     return y < NPUQ_ROW_TYPES && npuq_is_float((npuq_type)y);
 }
 
-/* The chunk of a round, and what it is stored as. */
+/* The chunk of a round, and its expected stored bytes. */
 static vchunk fill_y(int y, size_t round, float *t, void *expected)
 {
     vchunk chunk;
@@ -435,7 +433,7 @@ static vchunk fill_y(int y, size_t round, float *t, void *expected)
     return chunk;
 }
 
-/* Memory in which only these bytes may be others, in whose place the expected ones are. */
+/* Memory where see_memory() finds any byte outside of the expected ones that changed. */
 static unsigned char *clear_memory(size_t bytes, size_t from_end)
 {
     memset(memory.memory, UNTOUCHED, MEMORY);
@@ -460,7 +458,7 @@ enum { NOTICES_NAN = FAST_DIVIDE };
 enum { NOTICES_NAN = 0 };
 #endif
 
-/* What makes the check fail is stored anyhow, but nowhere else. */
+/* A store whose check fails still writes its bytes, but no others. */
 static void try_fast(fast_store *word, int y)
 {
     const bool floats = is_float_y(y);
@@ -571,9 +569,9 @@ static void try_chunk_store_converted_bf16(void)
 }
 #endif
 
-TRY(fence_stores, fence_stores()) /* a thread sees its own stores without it, too */
+TRY(fence_stores, fence_stores()) /* a thread sees its own stores without a fence, too */
 
-/* Of one wrong store among right ones, in every lane and place. */
+/* One wrong store among right ones, in every lane and place. */
 static void try_join_checks(void)
 {
     float good[CHUNK] = {1.0f};
@@ -611,7 +609,7 @@ static void try_join_checks(void)
 
 /* ---- ranges ----------------------------------------------------------------------------------------------------- */
 
-/* All as they are, without signs, with signs, and with another sign in one place. */
+/* Values unchanged, without signs, with signs, and with another sign in one place. */
 enum { SIGNS = 4 };
 
 static uint32_t with_sign(uint32_t bits, uint32_t sign_bit, size_t signs, bool other)
@@ -670,7 +668,7 @@ static void try_hranges(npuq_ref_dtype dtype)
         const size_t one = test_below(4 * CHUNK);
         bool any[2] = {false, false};
 
-        for (size_t i = 0; i < 4; i++) { /* neighbours and, less often, random ones */
+        for (size_t i = 0; i < 4; i++) { /* neighbours, or now and then random elements */
             fill_x(halves + i * CHUNK, dtype, CHUNK * sizeof *halves, test_one_in(4) ? HALVES : round / SIGNS);
         }
         for (size_t i = 0; i < 4 * CHUNK; i++) {
@@ -778,7 +776,7 @@ static void try_put_words(void)
     }
 }
 
-/* A word of the list that is not tried here is an error, and so is one that is no longer in it. */
+/* A word of vec_required.h without a try_ function is a compile error, and so is a try_ function without a word. */
 void TRY_WORDS(void)
 {
 #define WORD(type, name, parameters) {#name, try_##name},

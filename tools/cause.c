@@ -35,7 +35,7 @@ static bool print(const struct cause *cause, struct text *text)
 
 /* ---- diagnose -------------------------------------------------------------------------------------------------- */
 
-/* The results, and what they are compared with, as arrays. */
+/* The results, and the expected ones, as arrays. */
 static bool load_results(const struct cause *cause, struct array ours[RESULTS], struct array theirs[RESULTS])
 {
     for (int r = 0; r < cause->command->outputs; r++) {
@@ -43,7 +43,7 @@ static bool load_results(const struct cause *cause, struct array ours[RESULTS], 
             continue;
         }
         npuq_tensor tensor = *cause->expected[r];
-        tensor.dtype = cause->operands->outputs[r].dtype; /* a file of int32 may be words of int4 */
+        tensor.dtype = cause->operands->outputs[r].dtype; /* a file of int32 may hold words of int4 */
         if (!array_make(&ours[r], &cause->operands->outputs[r]) || !array_make(&theirs[r], &tensor)) {
             return report_error("out of memory");
         }
@@ -51,7 +51,7 @@ static bool load_results(const struct cause *cause, struct array ours[RESULTS], 
     return true;
 }
 
-/* What a diagnosis says of the results, which are loaded for it. */
+/* Judges the results; *text is the report. */
 typedef enum exit_status judge_results(const struct cause *cause, const struct call *call,
                                        const struct array ours[RESULTS], const struct array theirs[RESULTS],
                                        const npuq_executor *executor, struct text *text);
@@ -149,7 +149,7 @@ enum exit_status cause_admission(const struct cause *cause)
 
 /* ---- explain --------------------------------------------------------------------------------------------------- */
 
-/* The element at a place; reports it, and returns false, if there is none. */
+/* Finds the element at a place; if there is none, reports that and returns false. */
 static bool find_element(const struct call *call, const struct place *place, struct element *element)
 {
     *element = (struct element){RESULT_Y, 0};

@@ -11,20 +11,20 @@
 struct cause {
     const struct operator_command *command;
     const struct operands *operands;          /* after the call */
-    const npuq_tensor *expected[MAX_OUTPUTS]; /* what they are compared with; null where there is nothing */
+    const npuq_tensor *expected[MAX_OUTPUTS]; /* to compare with; null where nothing is given */
     int threads;
     FILE *stream;
 };
 
-/* Compares the outputs with what is expected, and says which mistake explains the differences. With --quiet nothing is
- * printed if there are none. */
+/* Compares the outputs with the expected results, and prints the mistake that explains the differences. With --quiet,
+ * equal outputs print nothing. */
 enum exit_status cause_diagnose(const struct cause *cause);
 
-/* Of outputs that differ from what is expected: says how much of that the device's division may make. With --admissible
- * the status is that of a dump within the device's division, or not. */
+/* Prints how many of the differences the device's division may make. With --admissible, the status tells whether it may
+ * make all of them. */
 enum exit_status cause_admission(const struct cause *cause);
 
-/* Shows the steps of the elements that --at names. */
+/* Prints the steps of the elements that --at names. */
 enum exit_status cause_explain(const struct cause *cause);
 
 #endif

@@ -73,7 +73,7 @@ void compare_take_shape(const npuq_tensor *ours, npuq_tensor *theirs)
 
 /* ---- one element ----------------------------------------------------------------------------------------------- */
 
-/* Fills in how far two elements of which the bits or the types differ are apart; false if they count as equal. */
+/* Fills in the distance of two elements with different bits or types; false if both count as equal. */
 static bool measure(const struct pair *pair, struct difference *difference)
 {
     const npuq_dtype dtype = pair->ours->dtype;
@@ -86,7 +86,7 @@ static bool measure(const struct pair *pair, struct difference *difference)
         dtype_is_words(dtype) ? 0 : dtype_order(their_dtype, difference->theirs) - dtype_order(dtype, difference->ours);
     difference->infinite = !(fabsf(ours) < INFINITY && fabsf(theirs) < INFINITY);
     difference->zeros = is_float && difference->steps == 0;
-    if (their_dtype != dtype) { /* two types of integers: the numbers count, not the bits */
+    if (their_dtype != dtype) { /* two integer types: compares the numbers, not the bits */
         return difference->steps != 0;
     }
     return !pair->is_parameter || !(difference->zeros || (npuq_ref_is_nan(ours) && npuq_ref_is_nan(theirs)));
@@ -135,7 +135,7 @@ static bool visit_element(struct walk *walk, const char *ours, const char *their
     return true;
 }
 
-/* One run of the last dimension; most are equal, and then there is no need to look at elements. */
+/* One run of the last dimension; most runs are equal as a whole. */
 static bool visit_row(struct walk *walk, int64_t row)
 {
     const npuq_tensor *tensor = walk->pair->ours;
@@ -162,7 +162,7 @@ static bool visit_row(struct walk *walk, int64_t row)
     return true;
 }
 
-/* Steps to the next row; behind the last one to the first. */
+/* Steps to the next row, and from the last to the first. */
 static void next_row(struct walk *walk)
 {
     const npuq_tensor *ours = walk->pair->ours;
@@ -257,7 +257,7 @@ static void hit(struct hits *hits, int64_t index)
     *byte = (unsigned char)(*byte | bit);
 }
 
-/* Spreads values over all numbers of 64 bits, so that sums of different values differ. */
+/* Spreads values over all 64-bit numbers, so that sums of different values differ. */
 static uint64_t hash_value(npuq_dtype dtype, uint64_t bits)
 {
     uint64_t hash = dtype_is_float(dtype) ? bits : (uint64_t)dtype_order(dtype, bits);
@@ -315,7 +315,7 @@ bool compare_tensors(const struct pair *pair, struct comparison *comparison)
     struct summing summing = {pair, comparison};
 
     memset(comparison, 0, sizeof *comparison);
-    if (count == 0) { /* and extents may be anything */
+    if (count == 0) { /* other extents may be anything */
         return true;
     }
     comparison->elements = count << dtype_of(ours->dtype)->log2_values;

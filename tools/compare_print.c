@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The report of a comparison: one line with the conclusion, then how far, where, and which elements. */
+/* The report of a comparison: a line with the conclusion, then how far, where, and which elements. */
 #include "compare.h"
 
 #include "tensor_file.h"
@@ -30,8 +30,8 @@ static const char *spread_label(char text[LABEL_SIZE], const struct spread *spre
     return text;
 }
 
-/* Joins spreads, width powers of 2 to a bar, and drops those without a difference. The number of bars, least first; no
- * more than MOST_BARS are kept. */
+/* Joins spreads, `width` powers of 2 to a bar, and drops empty bars. Returns the number of bars, the least first; keeps
+ * at most MOST_BARS. */
 static int collect_bars(const struct comparison *comparison, int width, struct spread bars[MOST_BARS])
 {
     int count = 0;
@@ -48,7 +48,7 @@ static int collect_bars(const struct comparison *comparison, int width, struct s
     return count;
 }
 
-/* The histogram; what is all in one bar has been said already. */
+/* Prints the histogram, unless one bar has all differences: the conclusion says that. */
 static void print_histogram(FILE *stream, const struct comparison *comparison)
 {
     struct spread bars[MOST_BARS];
@@ -95,7 +95,7 @@ static void print_fields(FILE *stream, const struct comparison *comparison)
 
 enum { MOST_RANGES = 8 };
 
-/* The first index from start on that has differences, or has none; the extent if there is no such index. */
+/* The first index from start on with differences (hit) or without; the extent if there is none. */
 static int64_t find_index(const struct hits *hits, int64_t start, bool hit)
 {
     const unsigned char skipped = hit ? 0 : UINT8_MAX;
@@ -113,7 +113,7 @@ static int64_t find_index(const struct hits *hits, int64_t start, bool hit)
     return hits->extent;
 }
 
-/* The distance of neighbours if it is the same for all, and there are three or more; else 0. */
+/* The distance of neighbours if three or more have the same; else 0. */
 static int64_t regular_step(const struct hits *hits, int64_t *last)
 {
     const int64_t first = find_index(hits, 0, true);
@@ -127,7 +127,7 @@ static int64_t regular_step(const struct hits *hits, int64_t *last)
     return hits->count > 2 && next == hits->extent ? second - first : 0;
 }
 
-/* Those that are hit, or those that are not. */
+/* Prints the indices with differences (hit) or without. */
 static void print_ranges(FILE *stream, const struct hits *hits, bool hit)
 {
     const int64_t count = hit ? hits->count : hits->extent - hits->count;
@@ -155,7 +155,7 @@ static void print_hits(FILE *stream, const char *name, const struct hits *hits)
 {
     int64_t last;
 
-    if (hits->extent == 1) { /* nothing to tell apart */
+    if (hits->extent == 1) {
         return;
     }
     (void)fprintf(stream, "  %s: ", name);
@@ -241,7 +241,7 @@ static const char *differ(size_t count)
     return count == 1 ? "differs" : "differ";
 }
 
-/* Of a hundred elements; small shares keep two digits, and only all are 100. */
+/* A percentage; small shares have two digits, and only all elements are 100. */
 static void print_percent(FILE *stream, size_t count, size_t all)
 {
     const double percent = 100 * (double)count / (double)all;
@@ -263,7 +263,7 @@ static void print_steps(FILE *stream, const struct pair *pair, const struct spre
                   pair->our_name);
 }
 
-/* What is to be said if there is nothing beyond the tolerance. */
+/* The report without differences beyond the tolerance. */
 static void print_accepted(FILE *stream, const struct pair *pair, const struct comparison *comparison)
 {
     const struct spread *tolerated = &comparison->tolerated;
@@ -339,7 +339,7 @@ void compare_print(FILE *stream, const char *name, const struct pair *pair, cons
 
 enum { MOST_MOVED = 3, CODE_SHIFT = 128, LOG2_CODE_SHIFT = 7 };
 
-/* Says which rows moved, if every row that differs is another one of ours. */
+/* Prints the moved rows, if each differing row is another row of ours. */
 static void print_moved(FILE *stream, const struct pair *pair, const struct hits *rows, const size_t *row_of)
 {
     const char *separator = ";";
@@ -359,7 +359,7 @@ static void print_moved(FILE *stream, const struct pair *pair, const struct hits
     }
 }
 
-/* The rows are copied and sorted for it. Without the memory for that the line says less. */
+/* Copies and sorts the rows. Without memory for that, the line says less. */
 static void print_order(FILE *stream, const struct pair *pair, const struct comparison *comparison)
 {
     const size_t rows = (size_t)comparison->rows.extent;

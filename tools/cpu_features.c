@@ -21,7 +21,7 @@ void print_cpu_features(void)
     PRINT_IF_SUPPORTED("avx");
     PRINT_IF_SUPPORTED("avx2");
     PRINT_IF_SUPPORTED("fma");
-    /* Older compilers do not know this one by name. */
+    /* Older compilers have no name for this feature. */
     (void)printf("%s", __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C) ? " f16c" : "");
     PRINT_IF_SUPPORTED("avx512f");
     PRINT_IF_SUPPORTED("avx512bw");

@@ -2,8 +2,8 @@
 #ifndef NPUQUANT_CPU_FEATURES_H
 #define NPUQUANT_CPU_FEATURES_H
 
-/* Prints one line with those features of the CPU that backends are about. The library decides for itself: this is for
- * the reader of a bug report. */
+/* Prints a line with the CPU features that backends need, for the reader of a bug report. The library decides for
+ * itself. */
 void print_cpu_features(void);
 
 #endif

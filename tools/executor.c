@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Enough for an even load and a steady progress line, few enough to cost nothing. */
+/* Enough for an even load and a steady progress line, few enough to be cheap. */
 enum { SLICES = 400 };
 
 struct loop {
@@ -15,9 +15,9 @@ struct loop {
     void *argument;
     size_t count;
     size_t slice;
-    atomic_size_t next;    /* first index that no thread has taken */
+    atomic_size_t next;    /* the first index that no thread has taken */
     atomic_size_t done;    /* number of indices that are finished */
-    atomic_flag reporting; /* one thread, the first to start, reports the progress */
+    atomic_flag reporting; /* taken by the first thread, which reports the progress */
 };
 
 static void run_slices(void *argument)

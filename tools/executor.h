@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The threads that an operator runs on: they start and end within each loop of it. */
+/* The threads of an operator: they start and end within each of its loops. */
 #ifndef NPUQUANT_EXECUTOR_H
 #define NPUQUANT_EXECUTOR_H
 
@@ -8,12 +8,12 @@
 struct executor {
     int threads; /* at least 1, the calling one */
 
-    /* Null, or called from time to time, by one thread of a loop: done of its count are finished. */
+    /* Null, or called now and then by one thread of a loop, when done indices of count are finished. */
     void (*progress)(void *context, size_t done, size_t count);
     void *progress_context;
 };
 
-/* A view of it for the operators; lives as long as the executor. */
+/* A view for the operators; the executor must outlive the view. */
 npuq_executor executor_view(struct executor *executor);
 
 #endif

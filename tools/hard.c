@@ -24,19 +24,19 @@ struct hard {
     struct text manifest_path;
 };
 
-/* ---- what is wanted -------------------------------------------------------------------------------------------- */
+/* ---- the call -------------------------------------------------------------------------------------------------- */
 
 static bool is_empty(enum option option)
 {
     return option == INPUTS;
 }
 
-/* The type that --type names, if it does. */
+/* The type that --type names for an operand, if any. */
 static bool choose_type(const struct hard *hard, enum operand operand, npuq_dtype *dtype, bool *chosen)
 {
     const enum option option = hard->command->option_of(operand);
     const char *text = hard->arguments->type[option];
-    char name[16]; /* what does not fit is no type either */
+    char name[16]; /* no type has a longer name */
 
     if (!text) {
         return true;
@@ -107,7 +107,7 @@ static bool make_wish(struct hard *hard, struct hard_wish *wish)
     if (!choose_types(hard, wish)) {
         return false;
     }
-    /* The options are those of a call of an x with as many dimensions. */
+    /* The call has an x with as many dimensions. */
     const npuq_tensor x = {.ndim = arguments->places[0].count};
     hard->operands.inputs[command->positional] = &x;
     hard->operands.outputs[0].dtype = wanted_dtype(arguments);
@@ -119,7 +119,7 @@ static bool make_wish(struct hard *hard, struct hard_wish *wish)
 
 /* ---- making ---------------------------------------------------------------------------------------------------- */
 
-/* Whether the library accepts such a call; it says what is wrong with it. */
+/* Whether the library accepts the call; the library reports its reason. */
 static bool check_call(struct hard *hard)
 {
     const struct operator_command *command = hard->command;
@@ -187,7 +187,7 @@ static bool has_option(const struct hard *hard, enum option option)
     return option == OPTION_AXIS ? hard->command->op == QUANTIZE : hard->arguments->text[option] != NULL;
 }
 
-/* Numbers not as they were given: JSON has fewer ways to write them. */
+/* Numbers are formatted anew: JSON has fewer ways to write them. */
 static void add_value(struct text *text, const struct hard *hard, enum option option)
 {
     const struct call_options *values = &hard->inputs.wish.options;
@@ -218,7 +218,7 @@ static void add_arguments(struct text *text, const struct hard *hard)
     }
 }
 
-/* The command that looks for the cause of differences, to be run in the folder. */
+/* The diagnose command for results, to be run in the folder. */
 static void add_command(struct text *text, const struct hard *hard)
 {
     const struct operator_command *command = hard->command;
@@ -301,7 +301,7 @@ static bool name_files(struct hard *hard)
     return !(failed || hard->manifest_path.failed) || report_error("out of memory");
 }
 
-/* All get their names together. */
+/* Names all files together. */
 static bool write_files(struct hard *hard)
 {
     struct staged_file staged[INPUTS + 1] = {{0}};
@@ -356,14 +356,14 @@ static bool exists(const char *path)
     return true;
 }
 
-/* What it leaves of results is diagnosed; there must be y at least. */
+/* Diagnoses the results that the program leaves; it must leave at least y. */
 static enum exit_status run_program(struct hard *hard)
 {
     struct arguments diagnosed = *hard->arguments;
     int status;
 
     for (int i = 0; i < hard->command->outputs; i++) {
-        os_remove(hard->result_paths[i].characters); /* of a run before this one */
+        os_remove(hard->result_paths[i].characters); /* of an earlier run */
     }
     status = os_run_command(hard->arguments->text[OPTION_RUN], hard->manifest_path.characters);
     if (status < 0) {

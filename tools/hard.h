@@ -6,8 +6,8 @@
 #include "operators.h"
 #include "run.h"
 
-/* Makes inputs of the operator and writes them with their manifest; with --run, runs the command and diagnoses what it
- * leaves. Reports what goes wrong. */
+/* Makes inputs of the operator and writes them with their manifest. With --run, runs the command and diagnoses its
+ * results. Reports errors. */
 enum exit_status hard_run(const struct operator_command *command, const struct arguments *arguments);
 
 #endif

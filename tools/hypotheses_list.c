@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether two entries of the table tell users the same. */
+/* Whether two entries of the table have the same words for users. */
 static bool same_words(const struct hypothesis *a, const struct hypothesis *b)
 {
     return strcmp(a->name, b->name) == 0 && strcmp(a->what, b->what) == 0 && strcmp(a->advice, b->advice) == 0;
 }
 
-/* The operators of all entries that say the same as entry h; 0 if one before it does. */
+/* The operators of all entries with the words of entry h; 0 if an earlier entry has the same words. */
 static unsigned joined_operators(int h)
 {
     unsigned joined = 0;

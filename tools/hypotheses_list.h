@@ -5,8 +5,7 @@
 
 #include "operators.h"
 
-/* Prints the mistakes that are possible in an operator, or all of them if command is null. Reports what goes wrong and
- * returns false on failure. */
+/* Prints the mistakes that are possible in an operator, or all if command is null. Reports errors and returns false. */
 bool list_hypotheses(const struct operator_command *command, bool json);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef NPUQUANT_INFO_H
 #define NPUQUANT_INFO_H
 
-/* What a bug report should begin with. */
+/* Prints the first lines of a bug report. */
 void print_info(void);
 
 #endif

@@ -5,7 +5,7 @@
 
 enum { MOST_LETTERS = 40 };
 
-/* torch_npu writes names with underscores; that alone is no mistake. */
+/* torch_npu's names have underscores: not a mistake. */
 static char letter(char c)
 {
     if (c == '_') {
@@ -19,8 +19,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* How many letters have to be put in, taken out, replaced or exchanged with their neighbour to make one of the other.
- */
+/* The least number of letters to insert, delete, replace or exchange with a neighbour. */
 static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t rows[MOST_LETTERS + 1][MOST_LETTERS + 1];
@@ -51,7 +50,7 @@ void nearest_consider(struct nearest *nearest, const char *word, size_t length, 
     }
     const size_t most = (name_length + 1) / 3;
     size_t distance = edit_distance(word, length, name, name_length);
-    /* The beginning of a name is near, however much is missing; a letter alone begins too many. */
+    /* The beginning of a name is near, however much is missing; but a letter alone begins too many. */
     if (length > 1 && length < name_length && edit_distance(word, length, name, length) == 0) {
         distance = 1;
     }

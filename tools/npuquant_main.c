@@ -14,15 +14,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What can be done with an operator's result, beside writing it and comparing it. */
+/* A use of an operator's result, other than writing and comparing it. */
 struct mode {
     const char *name;
     unsigned mode;
     const char *summary;
     const char *about;
     const char *status;       /* what the exit status means */
-    const char *example;      /* what stands behind the inputs, or in place of them */
-    const char *example_of_1; /* the same for an operator of which X is 1-D as a rule */
+    const char *example;      /* stands after the inputs, or replaces them */
+    const char *example_of_1; /* for an operator with a 1-D X as a rule */
 };
 
 static const struct mode modes[] = {
@@ -48,7 +48,7 @@ static enum exit_status run_hypotheses(int argc, char **argv);
 static enum exit_status run_info(int argc, char **argv);
 static enum exit_status run_help(int argc, char **argv);
 
-/* Commands without an operator, or with one that need not be. */
+/* Commands with no operator, or with an optional one. */
 static const struct {
     const char *name;
     const char *summary;
@@ -61,7 +61,7 @@ static const struct {
 };
 enum { OTHERS = sizeof others / sizeof others[0] };
 
-/* Prints the beginning of a line, and words from a column on, broken into as many lines as they need. */
+/* Prints the beginning of a line, and words from a column on, wrapped. */
 static void print_wrapped(const char *first, size_t column, const char *words)
 {
     struct text text = {0};
@@ -107,7 +107,7 @@ static void print_help(void)
     print_wrapped("exit status:", 0, "0 done, and equal to what was expected; 1 something differs; 2 an error");
 }
 
-/* Prints a command for the shell, continued on the next line where the next option has no room. */
+/* Prints a shell command, continued on the next line before an option that does not fit. */
 static void print_command(const char *command)
 {
     size_t column = 2;
@@ -115,7 +115,7 @@ static void print_command(const char *command)
     (void)printf("  ");
     while (*command != '\0') {
         const char *next = command;
-        do { /* a number may be negative */
+        do { /* the sign of a negative number is no option */
             next = strstr(next + 1, " -");
         } while (next && next[2] >= '0' && next[2] <= '9');
         const size_t length = next ? (size_t)(next - command) : strlen(command);
@@ -130,7 +130,7 @@ static void print_command(const char *command)
     (void)printf("\n");
 }
 
-/* The operator's example in another mode: its inputs, then what the mode takes. */
+/* The operator's example in another mode: its inputs, then the mode's words. */
 static void print_example(const struct operator_command *command, const struct mode *mode)
 {
     static const char program[] = "npuquant ";
@@ -172,7 +172,7 @@ static void print_command_help(const struct operator_command *command, const str
     }
 }
 
-/* The product of matrices has no hard inputs of its own: those of the operator behind its sums. */
+/* quant-matmul has no hard inputs of its own: the operator after the product has them. */
 static bool has_mode(const struct operator_command *command, const struct mode *mode)
 {
     return mode->mode != FOR_HARD_INPUTS || command->command != FOR_QUANT_MATMUL;
@@ -279,7 +279,7 @@ static enum exit_status refuse_operator(const char *name)
     return refuse("operator", name, &nearest);
 }
 
-/* What stands in place of a command and is an option. */
+/* An option where a command should be. */
 static enum exit_status refuse_option(const char *word)
 {
     static const char *const names[] = {"--help", "--version"};
@@ -446,6 +446,6 @@ int npuquant_main(int argc, char **argv)
     } else {
         status = run_named(argv[1], argc - 2, argv + 2);
     }
-    /* A full disk must not look like success; an error has been reported already. */
+    /* A full disk must not look like success; other errors have been reported. */
     return (int)(status != EXIT_ERROR && !report_stdout() ? EXIT_ERROR : status);
 }

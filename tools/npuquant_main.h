@@ -2,8 +2,8 @@
 #ifndef NPUQUANT_MAIN_H
 #define NPUQUANT_MAIN_H
 
-/* The tool without the process around it: takes what main() takes and returns the exit status. May be called any number
- * of times; holds nothing between calls but the library's choice of a backend. */
+/* The tool as a function: takes main()'s arguments and returns the exit status. A program may call it again: between
+ * calls, only the library's choice of a backend stays. */
 int npuquant_main(int argc, char **argv);
 
 #endif

@@ -72,8 +72,8 @@ static bool expect(struct reader *reader, char wanted, const char *where)
     return accept(reader, wanted) || fail(reader, "malformed header: no '%c' %s", wanted, where);
 }
 
-/* A string literal without escapes, of fewer than size bytes. Longer ones, and what would make a mess of a terminal,
- * are nothing that this program knows, so there is no need to keep them. */
+/* A string literal without escapes, of fewer than size bytes. Longer strings and control characters match nothing that
+ * the reader knows, so their text is not kept. */
 static bool read_string(struct reader *reader, char *text, size_t size, const char *what)
 {
     const char quote = peek(reader);
@@ -117,7 +117,7 @@ static bool read_extent(struct reader *reader, int64_t *extent)
         }
         *extent = *extent * 10 + digit;
     }
-    if (reader->at < reader->end && *reader->at == 'L') { /* Python 2 wrote long integers so */
+    if (reader->at < reader->end && *reader->at == 'L') { /* Python 2's form of long integers */
         reader->at++;
     }
     return true;
@@ -148,7 +148,7 @@ static bool read_shape(struct reader *reader, struct npy *npy)
         }
         comma = accept(reader, ',');
     }
-    if (npy->ndim == 1 && !comma) { /* in Python (3) is a number */
+    if (npy->ndim == 1 && !comma) { /* a number in Python, not a tuple */
         return fail(reader, "malformed header: shape is not a tuple");
     }
     return true;
@@ -262,7 +262,7 @@ static bool read_dictionary(struct reader *reader, struct npy *npy)
 
 /* ---- the file -------------------------------------------------------------------------------------------------- */
 
-/* What to say of a file of another kind: what it is, and the way to a .npy file. The first that begins so. */
+/* Describes a file of another kind: its kind, and how to make a .npy file. The first match counts. */
 static const char *describe_other(const unsigned char *bytes, size_t size)
 {
     static const struct {
@@ -284,14 +284,14 @@ static const char *describe_other(const unsigned char *bytes, size_t size)
             return kinds[i].text;
         }
     }
-    /* The length of a JSON header, which is far below 2^32, then the header. */
+    /* The length of a JSON header, far below 2^32, then the header. */
     if (size > 8 && bytes[8] == '{' && memcmp(bytes + 4, "\0\0\0", 4) == 0) {
         return " but safetensors; write it with numpy.save(path, safetensors.numpy.load_file(file)[name])";
     }
     return "";
 }
 
-/* Finds the dictionary behind magic and version. */
+/* Finds the dictionary after magic and version. */
 static bool read_preamble(const unsigned char *bytes, size_t size, struct reader *reader)
 {
     if (size < MAGIC_SIZE || memcmp(bytes, magic, MAGIC_SIZE) != 0) {
@@ -413,7 +413,7 @@ size_t npy_format_header(char header[NPY_HEADER_SIZE], const char *type, int ndi
     }
     used += (size_t)snprintf(text + used, room - used, "), }");
 
-    /* Padded so that the elements are aligned, and ended by a line feed, as NumPy does. */
+    /* Padded to align the elements, and ended by a line feed, as in NumPy. */
     size_t total = preamble + used + 1;
     total += (HEADER_ALIGNMENT - total % HEADER_ALIGNMENT) % HEADER_ALIGNMENT;
     memset(text + used, ' ', total - preamble - used);

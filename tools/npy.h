@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The .npy format of NumPy, versions 1 to 3: headers only. What lies behind a header is the caller's memory.
+ * The headers of NumPy's .npy format, versions 1 to 3. The caller has the memory of the elements.
  *
- * A file is a magic string, a version, the length of the header and the header itself, a Python dictionary such as
- * {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, followed by the elements. Files come from anywhere, so
- * every byte is checked, and no work or memory depends on a number in a file.
+ * A file is a magic string, a version, the length of the header, the header, and the elements. The header is a Python
+ * dictionary such as {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }. Files may come from anywhere: the
+ * reader checks every byte, and no number in a file determines an amount of work or memory.
  */
 #ifndef NPUQUANT_NPY_H
 #define NPUQUANT_NPY_H
@@ -15,10 +15,10 @@
 
 #define NPY_MAX_NDIM 8
 
-/* A header is never this long: eight extents fit in a few hundred bytes. */
+/* A longer header is an error: eight extents fit in a few hundred bytes. */
 #define NPY_MAX_HEADER 65536
 
-/* As many bytes of a file as npy_parse_header() can want to see. */
+/* The most bytes that npy_parse_header() needs. */
 #define NPY_MAX_PREFIX (12 + NPY_MAX_HEADER)
 
 struct npy {
@@ -33,24 +33,24 @@ struct npy {
     size_t data_size;   /* bytes of all elements */
 };
 
-/* Reads the header of a file whose first bytes are given; npy_parse() also wants the file to be exactly as long as its
- * header says. On failure false, and one line in message that says what is wrong. */
+/* Reads a header from the first bytes of a file; npy_parse() also checks the length of the file. On failure, returns
+ * false, and message is one line with the reason. */
 bool npy_parse_header(const void *bytes, size_t size, struct npy *npy, char *message, size_t message_size);
 bool npy_parse(const void *bytes, size_t size, struct npy *npy, char *message, size_t message_size);
 
-/* What a header would say, in words of NumPy's: "<f4" and "3,4". The elements are all there is in the file. */
+/* A header from words: "<f4" and "3,4". The file has only elements. */
 bool npy_parse_text(const char *type, const char *shape, struct npy *npy, char *message, size_t message_size);
 
-/* Whether the file is as long as its header says; on failure as npy_parse(). */
+/* Whether the file has the length that the header needs; on failure as npy_parse(). */
 bool npy_check_size(const struct npy *npy, uint64_t size, char *message, size_t message_size);
 
-/* What such a message says of a file that PyTorch wrote, behind what it is not. */
+/* The end of such a message about a file that PyTorch wrote. */
 #define NPY_OF_PYTORCH " but PyTorch's; write it with numpy.save(path, tensor.cpu().numpy())"
 
 #define NPY_HEADER_SIZE 320
 
-/* Writes the header of a C-ordered file in this machine's byte order and returns its length, a multiple of 64 that is
- * at most NPY_HEADER_SIZE. type is one of those above. */
+/* Writes the header of a C-ordered file in this machine's byte order. Returns its length, a multiple of 64, at most
+ * NPY_HEADER_SIZE. type is one of struct npy's. */
 size_t npy_format_header(char header[NPY_HEADER_SIZE], const char *type, int ndim, const int64_t *shape);
 
 #endif

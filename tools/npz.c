@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes of the records of the format without what follows them: names, extra fields, a comment. */
+/* Bytes of the format's records without names, extra fields and comments. */
 enum { LOCAL_SIZE = 30, ENTRY_SIZE = 46, END_SIZE = 22, LOCATOR_SIZE = 20, END64_SIZE = 56, MOST_COMMENT = 65535 };
 
 struct archive {
@@ -18,7 +18,7 @@ struct archive {
     size_t message_size;
 };
 
-/* What the directory says of a member. */
+/* The directory's entry of a member. */
 struct entry {
     const unsigned char *name;
     size_t name_length;
@@ -55,7 +55,7 @@ static uint64_t number(const unsigned char *at, int size)
     return value;
 }
 
-/* The record of so many bytes at offset; null if there is none with this mark. */
+/* The record of `size` bytes at offset; null without this mark. */
 static const unsigned char *record(const struct archive *archive, uint64_t offset, size_t size, const char *mark)
 {
     const bool fits = offset <= archive->size && size <= archive->size - offset;
@@ -70,7 +70,7 @@ bool npz_begins(const void *bytes, size_t size)
 
 /* ---- the directory ---------------------------------------------------------------------------------------------- */
 
-/* Finds the directory by the record at the end of the file, behind which only a comment may be. */
+/* Finds the directory by the record at the end of the file; only a comment may follow. */
 static bool find_directory(const struct archive *archive, uint64_t *begin, uint64_t *size)
 {
     const unsigned char *end = NULL;
@@ -87,7 +87,7 @@ static bool find_directory(const struct archive *archive, uint64_t *begin, uint6
     }
     *size = number(end + 12, 4);
     *begin = number(end + 16, 4);
-    if (*size == UINT32_MAX || *begin == UINT32_MAX) { /* the numbers are in a record with room for 64 bits */
+    if (*size == UINT32_MAX || *begin == UINT32_MAX) { /* the 64-bit record has the numbers */
         const size_t at = (size_t)(end - archive->bytes);
         const unsigned char *locator =
             at >= LOCATOR_SIZE ? record(archive, at - LOCATOR_SIZE, LOCATOR_SIZE, "PK\6\7") : NULL;
@@ -102,7 +102,7 @@ static bool find_directory(const struct archive *archive, uint64_t *begin, uint6
            fail(archive, "malformed zip archive: the directory is not inside the file");
 }
 
-/* Numbers that do not fit in 32 bits are all ones, and then here, in this order. */
+/* Numbers beyond 32 bits are all ones in the entry; this field has them, in this order. */
 static void read_extra(struct entry *entry, uint64_t *whole_size, const unsigned char *extra, size_t size)
 {
     uint64_t *const wide[] = {whole_size, &entry->size, &entry->offset};
@@ -124,7 +124,7 @@ static void read_extra(struct entry *entry, uint64_t *whole_size, const unsigned
     }
 }
 
-/* Reads the entry at *at, and steps to the next. */
+/* Reads the entry at *at, and moves *at to the next. */
 static bool read_entry(const struct archive *archive, uint64_t *at, uint64_t end, struct entry *entry)
 {
     const unsigned char *bytes = record(archive, *at, ENTRY_SIZE, "PK\1\2");
@@ -161,7 +161,6 @@ static bool ends_with(const struct entry *entry, const char *end)
     return entry->name_length >= length && memcmp(entry->name + entry->name_length - length, end, length) == 0;
 }
 
-/* The name without .npy, for a message. */
 enum { NAME_SIZE = 40 };
 static const char *format_name(char text[NAME_SIZE], const struct entry *entry)
 {
@@ -183,7 +182,6 @@ static bool is_called(const struct entry *entry, const char *member)
            (entry->name_length == length || (entry->name_length == length + 4 && ends_with(entry, ".npy")));
 }
 
-/* Finds the bytes of a member. */
 static bool locate(const struct archive *archive, const struct entry *entry, size_t *offset, size_t *length)
 {
     char name[NAME_SIZE];

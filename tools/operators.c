@@ -16,7 +16,7 @@ static bool is_dividing(const struct arguments *arguments)
     return strcmp(arguments->text[OPTION_DIV_MODE], "true") == 0;
 }
 
-/* The library says so as well, but in terms of y, which no option is called. */
+/* The library reports the same, but names y, which is not an option's name. */
 static bool check_quantize(const struct arguments *arguments)
 {
     const char *dtype = arguments->text[OPTION_DTYPE];
@@ -63,7 +63,7 @@ static npuq_tensor shaped_like(const npuq_tensor *input, npuq_dtype dtype)
 
     memcpy(output.shape, input->shape, sizeof output.shape);
     if (output.ndim > 0) {
-        /* Unsigned, as the extents of an empty tensor may be anything. */
+        /* Unsigned: the extents of an empty tensor may be anything. */
         const uint64_t last = (uint64_t)output.shape[output.ndim - 1] << dtype_of(input->dtype)->log2_values;
         output.shape[output.ndim - 1] = (int64_t)(last >> dtype_of(dtype)->log2_values);
     }
@@ -79,7 +79,7 @@ npuq_tensor shape_of_words(const struct operands *operands, npuq_dtype dtype)
 {
     const npuq_tensor *scale = operands->inputs[OPTION_SCALE];
     const npuq_tensor *offset = operands->inputs[OPTION_OFFSET];
-    /* So does torch_npu choose, where more than one shape is right. */
+    /* torch_npu's choice, where several shapes are right. */
     const bool as_scale = !offset || scale->ndim != 1 || scale->shape[0] > offset->shape[0];
     npuq_tensor words = shaped_like(as_scale ? scale : offset, dtype);
 
@@ -110,7 +110,8 @@ static void shape_with_parameters(struct operands *operands)
         parameters.shape[0] = 1;
     } else if (parameters.ndim > 0) {
         parameters.ndim--;
-        /* The library refuses rows of no elements. No data stands behind their number, so it must not cost memory. */
+        /* The library refuses rows of no elements. A header may promise any number of them, so they must not cost
+         * memory. */
         if (x->shape[parameters.ndim] == 0) {
             parameters.shape[0] = 0;
         }
@@ -139,7 +140,8 @@ static void shape_with_blocks(struct operands *operands)
 
 /* ---- calls ----------------------------------------------------------------------------------------------------- */
 
-/* torch_npu's default is 1. Multiplying, that is the last dimension of a 1-D x; dividing, there is none. */
+/* torch_npu's default is 1. When multiplying, 1 also means the last dimension of a 1-D x. When dividing, a 1-D x has no
+ * dimension 1. */
 static int32_t axis_of(const struct operands *operands)
 {
     const struct arguments *arguments = operands->arguments;
@@ -224,7 +226,6 @@ bool describe_call(const struct operator_command *command, const struct operands
     return true;
 }
 
-/* What the list says of the subcommand of an operator. */
 #define OF_OPERATOR(name, NAME) .command = FOR_##NAME, .op = NAME, .call = call_##name, .option_of = option_of_##name
 
 const struct operator_command operators[COMMANDS] = {

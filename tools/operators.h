@@ -10,16 +10,14 @@
 
 enum { MAX_OUTPUTS = 3 };
 
-/* What a call works on. */
 struct operands {
     const struct arguments *arguments;
     const npuq_tensor *inputs[INPUTS]; /* null where there is none */
-    npuq_tensor outputs[MAX_OUTPUTS];  /* y; with it scale, if there are two; and offset, if there are three */
-    npuq_tensor scratch[MAX_OUTPUTS];  /* what lies between inputs and outputs */
-    size_t work;                       /* about how many elements a call goes through */
+    npuq_tensor outputs[MAX_OUTPUTS];  /* y, then scale and offset if the operator has them */
+    npuq_tensor scratch[MAX_OUTPUTS];  /* between inputs and outputs */
+    size_t work;                       /* elements to go through, roughly */
 };
 
-/* A call as its steps see it. */
 struct request {
     unsigned op;
     const npuq_tensor *operands[OPERANDS];
@@ -32,40 +30,38 @@ struct operator_command {
     unsigned command;       /* its bit in the table of options */
     enum option positional; /* the input that needs no option's name */
     int outputs;
-    int scratch;   /* as many tensors between inputs and outputs */
+    int scratch;   /* number of tensors between inputs and outputs */
     bool threaded; /* takes an executor */
     bool packed;   /* an i4 X holds words of int4 */
     const char *summary;
     const char *about; /* the help's paragraph */
     const char *example;
-    /* Whether options that the table of options accepts go together; reports it if not. Null if they all do. */
+    /* Checks options that the table of options accepts one by one: whether they go together. Reports errors. Null: any
+     * do. */
     bool (*check)(const struct arguments *arguments);
-    /* The same of the inputs, as far as the library cannot see it. */
+    /* Checks inputs for errors that the library cannot see. Reports errors. */
     bool (*check_inputs)(const struct operands *operands);
-    /* Sets type and shape of outputs and scratch. The library has not seen the inputs yet: it refuses what does not
-     * fit. */
+    /* Sets type and shape of outputs and scratch. The library refuses wrong inputs later. */
     void (*shape_outputs)(struct operands *operands);
     npuq_status (*call)(const struct operands *operands, const npuq_executor *executor);
-    unsigned op; /* what its steps are those of; of quant-matmul one of two, as the call may be */
-    enum option (*option_of)(enum operand operand); /* the input that is an operand of its steps; INPUTS if none is */
+    unsigned op; /* the operator whose steps it has; quant-matmul has one of two, by the call */
+    enum option (*option_of)(enum operand operand); /* the input for an operand of the steps; INPUTS for none */
 };
 
 extern const struct operator_command operators[COMMANDS];
 
-/* What the steps of a call that has been made are. Reports it, and returns false, if that is not known. */
+/* Describes the steps of a finished call. Reports it, and returns false, if they are not known. */
 bool describe_call(const struct operator_command *command, const struct operands *operands, struct request *request);
 
 /* ---- for operators that have a file of their own --------------------------------------------------------------- */
 
-/* What --dtype says. */
 npuq_dtype wanted_dtype(const struct arguments *arguments);
 
-/* Whether a result is compared in the unit that its type has, which --dtype or else the caller names; reports it if
- * not. */
+/* Whether the tolerance has the unit of the result's type, by --dtype or the caller. Reports an error if not. */
 bool check_tolerance(const struct arguments *arguments);
 bool check_tolerance_of(const struct arguments *arguments, npuq_dtype dtype);
 
-/* The words that trans_quant_param makes of scale and offset. */
+/* The shape of the words that trans_quant_param makes of scale and offset. */
 npuq_tensor shape_of_words(const struct operands *operands, npuq_dtype dtype);
 
 #endif

@@ -13,8 +13,8 @@
 
 enum {
     FOR_DYNAMIC = FOR_DYNAMIC_QUANT | FOR_DYNAMIC_QUANT_ASYMMETRIC,
-    FOR_SCALES = FOR_DYNAMIC | FOR_DYNAMIC_BLOCK_QUANT,       /* those that return scales */
-    FOR_FLOATS = FOR_QUANTIZE | FOR_GROUP_QUANT | FOR_SCALES, /* those that quantise a tensor x */
+    FOR_SCALES = FOR_DYNAMIC | FOR_DYNAMIC_BLOCK_QUANT,       /* operators that return scales */
+    FOR_FLOATS = FOR_QUANTIZE | FOR_GROUP_QUANT | FOR_SCALES, /* operators that quantise a tensor x */
     FOR_SUMS = FOR_DEQUANT | FOR_REQUANT,
     FOR_INTEGER_RESULTS = FOR_FLOATS | FOR_REQUANT | FOR_QUANT_MATMUL,
     FOR_FLOAT_RESULTS = FOR_ANTI_QUANT | FOR_SUMS | FOR_QUANT_MATMUL,
@@ -27,13 +27,13 @@ enum kind {
     POSITIONAL, /* a file, without the name of an option */
     INPUT,      /* a file */
     REQUIRED_INPUT,
-    TEXT,   /* a file or name that others check */
+    TEXT,   /* a file or name, checked elsewhere */
     CHOICE, /* one of the words in value, which are separated by | */
     INTEGER,
     FRACTION,
-    NAMES, /* inputs, separated by commas; may be given more than once */
-    TYPES, /* inputs and their types, separated by commas: x=float16; may be given more than once */
-    INDEX, /* indices of an element, separated by commas; may be given more than once */
+    NAMES, /* inputs, separated by commas; repeatable */
+    TYPES, /* inputs and their types, separated by commas: x=float16; repeatable */
+    INDEX, /* indices of an element, separated by commas; repeatable */
     FLAG,
 };
 
@@ -42,8 +42,8 @@ struct row {
     enum kind kind;
     unsigned commands;
     const char *name;
-    const char *value;   /* what stands for the value in the help */
-    const char *initial; /* the value if none is given; null if there is none */
+    const char *value;   /* the help's word for the value */
+    const char *initial; /* the default; null without one */
     const char *help;
     int64_t least; /* of an INTEGER */
     int64_t most;
@@ -185,8 +185,8 @@ static char short_name(enum option option)
     }
 }
 
-/* Whether a command takes the option. Causes are looked for whatever the distance, and once; where inputs are made, no
- * files are named but the folder. */
+/* Whether a command takes the option. diagnose needs no tolerance, and looks for the cause once. hard-inputs names a
+ * folder, and no other files. */
 static bool is_for(const struct row *row, unsigned command)
 {
     if ((row->commands & command) == 0) {
@@ -266,7 +266,7 @@ static bool read_fraction(const struct row *row, const char *text, float *number
     return (end != text && *end == '\0') || report_error("--%s: '%s' is not a number", row->name, text);
 }
 
-/* Whether a word of a list is an input's name; torch_npu's spelling with underscores will do as well. */
+/* Whether a word of a list is an input's name, with hyphens or torch_npu's underscores. */
 static bool names_input(const struct row *row, const char *word, size_t length)
 {
     if (strlen(row->name) != length) {
@@ -280,7 +280,7 @@ static bool names_input(const struct row *row, const char *word, size_t length)
     return true;
 }
 
-/* The row of the operator's input that the first letters of text name; null if there is none. */
+/* The row of the input whose name the first `length` characters of text are; null without one. */
 static const struct row *find_input(unsigned command, const char *text, size_t length)
 {
     for (size_t i = 0; i < ROWS; i++) {
@@ -363,7 +363,7 @@ static bool take_value(const struct row *row, unsigned command, const char *valu
 
 /* ---- words ----------------------------------------------------------------------------------------------------- */
 
-/* The row that "name" or "name=value" or a single letter means. */
+/* The row of "name", "name=value" or a single letter. */
 static const struct row *find_row(unsigned command, const char *name, size_t length, bool is_short)
 {
     for (size_t i = 0; i < ROWS; i++) {
@@ -379,7 +379,7 @@ static const struct row *find_row(unsigned command, const char *name, size_t len
     return NULL;
 }
 
-/* Reports an option that there is not, with what it was probably meant to be. */
+/* Reports an unknown option, with the name that it probably means. */
 static bool refuse_option(unsigned command, const char *word)
 {
     const char *name = word + strspn(word, "-");
@@ -396,7 +396,7 @@ static bool refuse_option(unsigned command, const char *word)
                         : report_error("%s %s; see --help", what, word);
 }
 
-/* One option, and its value if that is a word of its own; *at is left on the last word that was used. */
+/* Takes one option, and its value if that is another word; *at stays at the last word used. */
 static bool take_option(unsigned command, int argc, char **argv, int *at, struct arguments *arguments)
 {
     const char *word = argv[*at];
@@ -452,7 +452,7 @@ static bool check_complete(unsigned command, const struct arguments *arguments)
     return true;
 }
 
-/* Whoever says how to compare, and not with what, has forgotten a file, and would take the status for an answer. */
+/* A tolerance without a file to compare with is an error: the status would look like an answer. */
 static bool check_compared(unsigned command, const struct arguments *arguments)
 {
     static const enum option of_comparisons[] = {OPTION_MAX_DIFF, OPTION_MAX_ULP, OPTION_MAX_DIFFS};

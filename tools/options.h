@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line of the operators: one table of options says what each takes, what --help prints, and what is
+/* The command line of the operators. One table of options has what each command takes, what --help prints, and what is
  * checked. */
 #ifndef NPUQUANT_OPTIONS_H
 #define NPUQUANT_OPTIONS_H
@@ -16,11 +16,11 @@ enum { EACH_OPERATOR(NUMBER) COMMAND_QUANT_MATMUL, COMMANDS };
 #define BIT(name, NAME, EXECUTOR) FOR_##NAME = 1 << COMMAND_##NAME,
 enum {
     EACH_OPERATOR(BIT) FOR_QUANT_MATMUL = 1 << COMMAND_QUANT_MATMUL,
-    /* What becomes of an operator's result, beside the operator's bit; none of them: it is written, and compared. */
+    /* Uses of an operator's result, added to its bit. With none of these, the tool writes and compares it. */
     FOR_DIAGNOSE = 2 << COMMAND_QUANT_MATMUL,
     FOR_EXPLAIN = 4 << COMMAND_QUANT_MATMUL,
-    FOR_HARD_INPUTS = 8 << COMMAND_QUANT_MATMUL, /* there are no inputs: they are made */
-    FOR_COMPARE = 16 << COMMAND_QUANT_MATMUL,    /* without an operator: two files are compared */
+    FOR_HARD_INPUTS = 8 << COMMAND_QUANT_MATMUL, /* the tool makes the inputs */
+    FOR_COMPARE = 16 << COMMAND_QUANT_MATMUL,    /* without an operator: compares two files */
 };
 #undef BIT
 
@@ -51,7 +51,7 @@ enum option {
     OPTION_A,
     OPTION_B,
     INPUTS,
-    /* Outputs, and in the same order what they are compared with. */
+    /* Outputs, and in the same order the files to compare with. */
     OPTION_OUTPUT = INPUTS,
     OPTION_SCALE_OUTPUT,
     OPTION_OFFSET_OUTPUT,
@@ -87,38 +87,35 @@ enum option {
 };
 
 struct arguments {
-    const char *text[OPTIONS]; /* what was given, else the default, else null */
-    int64_t number[OPTIONS];   /* the same, of those that take a whole number */
+    const char *text[OPTIONS]; /* the given value, else the default, else null */
+    int64_t number[OPTIONS];   /* the same, of whole numbers */
     float min_scale;
     bool is_bfloat16[INPUTS]; /* named by --bf16 */
-    const char *type[INPUTS]; /* named by --type; null for those that are not */
+    const char *type[INPUTS]; /* named by --type, else null */
     bool is_left_out[INPUTS]; /* named by --without */
     int place_count;
     struct place places[MOST_ELEMENTS]; /* named by --at, or the one of --shape */
 };
 
-/* Reads the words behind a subcommand, which is given as its bit and that of what becomes of its result. Reports what
- * is wrong and returns false on failure. With --help, what follows is not looked at, and nothing needs to be there. */
+/* Reads the words after a subcommand, given as its bits. On failure, reports the error and returns false. With --help,
+ * the rest is not looked at, and nothing is required. */
 bool options_parse(unsigned command, int argc, char **argv, struct arguments *arguments);
 
 enum { HELP_WIDTH = 80 }; /* of the lines of the help */
 
-/* Prints the positional arguments of a subcommand, each behind a space. */
 void options_print_usage(unsigned command);
 
-/* Prints what a subcommand takes, a line for each positional argument and option. */
+/* Prints a line for each positional argument and option of a subcommand. */
 void options_print_help(unsigned command);
 
-/* The name of an input as users write it: "smooth-scales". */
+/* An input's name for users: "smooth-scales". */
 const char *option_name(enum option option);
 
-/* The name of a type that users call by this word: int4 is quint4x2. */
+/* A type's name by the users' word: int4 is quint4x2. */
 const char *option_type_name(const char *word);
 
-/* Whether an option of a command may have the value. */
 bool option_has_choice(unsigned command, enum option option, const char *word);
 
-/* Whether a command needs the input. */
 bool option_is_required(unsigned command, enum option option);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* POSIX, and WASI, which is POSIX without processes, threads and signals. The macros ask for
- * sysconf(_SC_NPROCESSORS_ONLN), SA_RESETHAND and sched_getaffinity() beside -std=c11. */
+/* POSIX; and WASI, which lacks processes, threads and signals. Besides -std=c11, the macros ask for
+ * sysconf(_SC_NPROCESSORS_ONLN), SA_RESETHAND and sched_getaffinity(). */
 #define _GNU_SOURCE
 #define _DARWIN_C_SOURCE
 
@@ -47,7 +47,7 @@ bool os_open(const char *path, struct os_file *file)
         errno = EISDIR;
         return false;
     }
-    /* What was read from stdin before this program began is not ours: then it is no whole file. */
+    /* If a program before this one has read from stdin, the rest is not a whole file. */
     file->regular = S_ISREG(about.st_mode) && !(is_stdin && lseek(file->handle, 0, SEEK_CUR) != 0);
     file->size = file->regular ? (uint64_t)about.st_size : 0;
     return true;
@@ -65,7 +65,7 @@ void os_close(struct os_file *file)
 
 #ifndef __wasi__
 
-/* What is mapped, for the signal that comes of it. Changed by the first thread alone, when there is no other. */
+/* The mapped files, for the signal's handler. Only the first thread changes the list, while it is alone. */
 enum { MOST_MAPPED = 8 };
 static struct {
     const void *bytes;
@@ -73,8 +73,8 @@ static struct {
     const char *path;
 } mapped[MOST_MAPPED];
 
-/* The signal of a read beyond what the file has. It interrupts a thread in code of ours that reads a tensor, not in the
- * C library, so this may call what handlers usually must not. */
+/* Handles the signal of a read beyond the end of a mapped file. It interrupts our own code that reads a tensor, never
+ * the C library, so the handler may call more than is usual. */
 static void end_without_file(int number, siginfo_t *info, void *context)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
@@ -82,7 +82,7 @@ static void end_without_file(int number, siginfo_t *info, void *context)
     (void)context;
     for (size_t i = 0; i < MOST_MAPPED; i++) {
         if (mapped[i].bytes && (uintptr_t)info->si_addr - (uintptr_t)mapped[i].bytes < mapped[i].size) {
-            while (atomic_flag_test_and_set(&said)) { /* another thread has come here, and ends all */
+            while (atomic_flag_test_and_set(&said)) { /* another thread is here already, and ends all */
                 (void)pause();
             }
             report_error("%s: cannot be read any more: it was cut short while it was in use, or its disk fails",
@@ -90,7 +90,7 @@ static void end_without_file(int number, siginfo_t *info, void *context)
             _exit(2);
         }
     }
-    (void)signal(number, SIG_DFL); /* not ours: the same again without this function */
+    (void)signal(number, SIG_DFL); /* another reason: raises it again without this handler */
     (void)raise(number);
 }
 
@@ -160,7 +160,7 @@ bool os_is_whole(const struct os_file *file)
 
 int64_t os_read(struct os_file *file, void *bytes, size_t size)
 {
-    const size_t most = (size_t)1 << 30; /* what every system takes at once */
+    const size_t most = (size_t)1 << 30; /* the most that every system takes at once */
     size_t done = 0;
 
     while (done < size) {
@@ -182,7 +182,7 @@ static bool starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* Whether it is what stdout is, by whatever name. */
+/* Whether the file is the same as stdout's, under any name. */
 static bool is_stdout(const struct stat *about)
 {
     struct stat out;
@@ -192,7 +192,7 @@ static bool is_stdout(const struct stat *about)
 
 enum os_output os_output_kind(const char *path)
 {
-    /* These name what is open, which may be a file, but they are in no folder where another could replace them. */
+    /* These paths name open files, which may be regular, but nobody can replace a file there. */
     const bool names_open =
         starts_with(path, "/dev/fd/") || starts_with(path, "/proc/") || strcmp(path, "/dev/stderr") == 0;
     struct stat about;
@@ -201,7 +201,7 @@ enum os_output os_output_kind(const char *path)
         return OS_STDOUT;
     }
     if (stat(path, &about) != 0) {
-        return OS_FILE; /* and if it cannot be written, creating the file will tell */
+        return OS_FILE; /* if the file cannot be written, creating it fails later */
     }
     if ((S_ISFIFO(about.st_mode) || names_open) && is_stdout(&about)) { /* not devices: /dev/null may be named twice */
         return OS_STDOUT;
@@ -253,7 +253,7 @@ bool os_is_same_place(const char *path, const char *other)
 
 #ifndef __wasi__
 
-/* What a signal that ends the program removes first: names of files that are not complete. */
+/* Names of incomplete files, which a signal that ends the program removes first. */
 enum { MOST_UNFINISHED = 4 };
 static _Atomic(const char *) unfinished[MOST_UNFINISHED];
 
@@ -283,7 +283,7 @@ static void remove_unfinished(int number)
             (void)unlink(name);
         }
     }
-    (void)raise(number); /* the default action is back (SA_RESETHAND): whoever waits learns what ended the program */
+    (void)raise(number); /* by the default action (SA_RESETHAND): the parent learns the signal */
 }
 
 static void catch_signals(void)
@@ -297,12 +297,12 @@ static void catch_signals(void)
     }
     caught = true;
     action.sa_mask = all_ending_signals();
-    for (size_t i = 0; i < ENDING_SIGNALS; i++) { /* what nohup has the program ignore stays ignored */
+    for (size_t i = 0; i < ENDING_SIGNALS; i++) { /* keep signals ignored that nohup ignores */
         if (sigaction(ending_signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL) {
             (void)sigaction(ending_signals[i], &action, NULL);
         }
     }
-    (void)signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit fails then as on a full disk */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit then fails as on a full disk */
 }
 
 void os_hold_signals(void)
@@ -317,7 +317,6 @@ void os_release_signals(void)
     (void)pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
 }
 
-/* Replaces one name of the list by another. */
 static void change_unfinished(const char *from, const char *to)
 {
     for (size_t i = 0; i < MOST_UNFINISHED; i++) {
@@ -350,7 +349,7 @@ static void change_unfinished(const char *from, const char *to)
 
 #endif
 
-/* A name beside path that no other file has, of which make() has made something; null if it cannot. */
+/* Calls make() with unused names next to path; returns the name that succeeds, or null. */
 static char *make_beside(const char *path, bool (*make)(const char *name, void *argument), void *argument)
 {
     const int folder = (int)(last_component(path) - path);
@@ -375,7 +374,7 @@ static char *make_beside(const char *path, bool (*make)(const char *name, void *
 
 static bool make_file(const char *name, void *handle)
 {
-    /* Not mkstemp(): the file keeps this name's permissions, so they are those of any new file. */
+    /* mkstemp() would set other permissions than those of any new file. */
     *(int *)handle = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     return *(int *)handle >= 0;
 }
@@ -413,7 +412,7 @@ FILE *os_create_beside(const char *path, char **temporary)
 
 bool os_finish(FILE *file)
 {
-    /* What is not a disk may have no fsync(). */
+    /* Only disks need have fsync(). */
     const bool kept =
         fflush(file) == 0 && (fsync(fileno(file)) == 0 || errno == EINVAL || errno == ENOSYS || errno == ENOTSUP);
     const int error = errno;
@@ -502,7 +501,7 @@ int os_run_command(const char *command, const char *argument)
     if (!script) {
         return -1;
     }
-    /* The shell's own way to take an argument as it is. */
+    /* Passes the argument to the shell unchanged. */
     (void)snprintf(script, size, "%s \"$1\"", command);
     (void)fflush(NULL);
     child = fork();
@@ -517,7 +516,7 @@ int os_run_command(const char *command, const char *argument)
     if (child < 0 || status == -1) {
         return -1;
     }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); /* as shells say it */
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); /* as shells report a signal */
 }
 
 void os_describe(char *text, size_t size)

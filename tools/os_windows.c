@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Windows, by way of its C library, which reports failures in errno as the rest of the tool expects. Names of files are
- * in the code page of the process, as main() gets them. */
+/* Windows, through its C library, which sets errno as the tool expects. File names are in the process's code page, as
+ * main() gets them. */
 #include "os.h"
 
 #include <direct.h>
@@ -21,7 +21,7 @@ bool os_open(const char *path, struct os_file *file)
     } else {
         file->handle = _open(path, _O_RDONLY | _O_BINARY | _O_NOINHERIT);
     }
-    file->regular = false; /* read to its end like a pipe: a mapped file could not be replaced */
+    file->regular = false; /* read like a pipe: a mapped file could not be replaced */
     file->size = 0;
     return file->handle >= 0;
 }
@@ -82,7 +82,7 @@ enum os_output os_output_kind(const char *path)
         return OS_STDOUT;
     }
     if (_stat64(path, &about) != 0) {
-        return OS_FILE; /* and if it cannot be written, creating the file will tell */
+        return OS_FILE; /* if the file cannot be written, creating it fails later */
     }
     switch (about.st_mode & _S_IFMT) {
     case _S_IFREG: return OS_FILE;
@@ -113,7 +113,7 @@ bool os_is_same_place(const char *path, const char *other)
 
 FILE *os_create_beside(const char *path, char **temporary)
 {
-    int folder = (int)strlen(path); /* the length of its name, with what ends it */
+    int folder = (int)strlen(path); /* with the character that ends it */
 
     while (folder > 0 && !strchr("/\\:", path[folder - 1])) {
         folder--;
@@ -161,7 +161,7 @@ bool os_finish(FILE *file)
 
 bool os_rename(const char *temporary, const char *path)
 {
-    /* rename() would refuse a name that is taken. */
+    /* rename() refuses an existing name. */
     if (MoveFileExA(temporary, path, MOVEFILE_REPLACE_EXISTING)) {
         return true;
     }
@@ -185,12 +185,12 @@ bool os_keep_beside(const char *path, char **kept)
 {
     struct _stat64 about;
 
-    /* There are no hard links on many disks that Windows knows: what is replaced stays replaced. */
+    /* Many Windows disks have no hard links: replacing a file there is final. */
     *kept = NULL;
     return _stat64(path, &about) != 0 && errno == ENOENT;
 }
 
-/* A program that is ended here has no say in it; it may leave a temporary file. */
+/* Nothing can be done before Windows ends a program; a temporary file may stay. */
 void os_hold_signals(void)
 {
 }
@@ -233,7 +233,7 @@ int os_run_command(const char *command, const char *argument)
     int status = -1;
 
     if (line) {
-        /* cmd.exe takes the first and the last quotation mark off. */
+        /* cmd.exe removes the first and the last quotation mark. */
         (void)snprintf(line, size, "\"%s \"%s\" 1>&2\"", command, argument);
         (void)fflush(NULL);
         status = system(line);

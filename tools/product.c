@@ -10,7 +10,7 @@ struct product {
     const npuq_tensor *sums;
 };
 
-/* Where a row or a matrix begins: the elements before it, where the first dimensions are counted as one. */
+/* The offset of a row or a matrix in elements; index counts the first dimensions as one. */
 static int64_t offset_of(const npuq_tensor *tensor, int dimensions, size_t index)
 {
     int64_t offset = 0;
@@ -23,8 +23,8 @@ static int64_t offset_of(const npuq_tensor *tensor, int dimensions, size_t index
     return offset;
 }
 
-/* The order of the loops leaves a sum for each column in the innermost, which compilers turn into vectors. Sums are
- * unsigned, as those wrap. */
+/* The innermost loop adds to one sum for each column, so that compilers use vectors. Sums are unsigned, so that they
+ * wrap. */
 static void multiply_rows(void *argument, size_t begin, size_t end)
 {
     const struct product *product = argument;
@@ -53,7 +53,7 @@ static void multiply_rows(void *argument, size_t begin, size_t end)
     }
 }
 
-/* All dimensions but the last as one; 0 if there are no elements. */
+/* All dimensions except the last as one; 0 for an empty tensor. */
 static size_t count_rows(const npuq_tensor *tensor)
 {
     const size_t count = tensor_element_count(tensor);

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* Short work needs no line; a line need not change faster than it can be read. */
+/* No line for short work, and no changes faster than one can read. */
 static const double quiet_seconds = 0.5;
 static const double line_seconds = 0.1;
 

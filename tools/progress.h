@@ -7,18 +7,17 @@
 #include <stddef.h>
 
 struct progress {
-    const char *label; /* what the line begins with */
-    double due;        /* os_seconds() from which on the line may be written again */
-    bool shown;        /* there is something on the terminal to clear */
+    const char *label; /* the line's beginning */
+    double due;        /* os_seconds() of the next possible change */
+    bool shown;        /* the line is on the terminal */
 };
 
-/* The work begins. */
 struct progress progress_begin(const char *label);
 
-/* Shows how much of count is done, once the work has lasted a while; for struct executor. */
+/* Shows how much of count is done, after a while; for struct executor. */
 void progress_show(void *progress, size_t done, size_t count);
 
-/* Takes the line off the terminal. */
+/* Clears the line. */
 void progress_clear(struct progress *progress);
 
 #endif

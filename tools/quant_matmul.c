@@ -8,14 +8,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What becomes of the sums; the choice is that of npu_quant_matmul. */
+/* The result of the sums, as npu_quant_matmul chooses it. */
 enum stage {
-    STAGE_NONE, /* they are the result */
+    STAGE_NONE, /* the sums themselves */
     STAGE_REQUANT,
     STAGE_DEQUANT,
 };
 
-/* The scratch tensors. */
 enum { SUMS, WORDS, WEIGHTS };
 
 static enum stage stage_of(const struct arguments *arguments)
@@ -26,7 +25,7 @@ static enum stage stage_of(const struct arguments *arguments)
     case NPUQ_FLOAT16: return arguments->text[OPTION_PERTOKEN_SCALE] ? STAGE_DEQUANT : STAGE_REQUANT;
     case NPUQ_FLOAT32:
     case NPUQ_BFLOAT16: return STAGE_DEQUANT;
-    case NPUQ_UINT8: /* --dtype has none of these */
+    case NPUQ_UINT8: /* --dtype cannot name these */
     case NPUQ_INT64:
     case NPUQ_UINT64:
     case NPUQ_QUINT4X2: break;
@@ -64,8 +63,8 @@ bool check_quant_matmul(const struct arguments *arguments)
 
 /* ---- shapes ---------------------------------------------------------------------------------------------------- */
 
-/* The extent of leading dimension d, of so many that the result has in front of its matrices. A tensor may lack the
- * first of them; how many of its own are no leading ones is kept. */
+/* The extent of leading dimension d of a tensor, 1 where the tensor lacks d. `leading`: number of leading dimensions of
+ * the result; `kept`: other dimensions of the tensor. */
 static int64_t leading_extent(const npuq_tensor *tensor, int kept, int leading, int d)
 {
     const int own = d - leading + tensor->ndim - kept;
@@ -73,7 +72,7 @@ static int64_t leading_extent(const npuq_tensor *tensor, int kept, int leading, 
     return own >= 0 ? tensor->shape[own] : 1;
 }
 
-/* The same tensor with the leading dimensions of y, repeated where it has an extent of 1 or none. */
+/* The tensor with the leading dimensions of y: repeated along missing dimensions and extents of 1. */
 static npuq_tensor repeated(const npuq_tensor *tensor, int kept, const npuq_tensor *y)
 {
     const int leading = y->ndim - 2;
@@ -101,7 +100,7 @@ static npuq_tensor shape_of_sums(const npuq_tensor *x1, const npuq_tensor *x2)
     return sums;
 }
 
-/* Whether the leading dimensions are those of y, or are repeated to be. */
+/* Whether the tensor can be repeated to the leading dimensions of y. */
 static bool fits(const npuq_tensor *tensor, int kept, const npuq_tensor *y)
 {
     const int leading = y->ndim - 2;
@@ -115,7 +114,7 @@ static bool fits(const npuq_tensor *tensor, int kept, const npuq_tensor *y)
     return tensor->ndim >= kept && tensor->ndim - kept <= leading;
 }
 
-/* Factors that fit in memory can have a result that does not fit in the address space. */
+/* Factors that fit in memory can have a result beyond the address space. */
 static bool is_countable(const npuq_tensor *tensor)
 {
     size_t most = SIZE_MAX / sizeof(int32_t);
@@ -171,7 +170,7 @@ static bool check_factors(const npuq_tensor *x1, const npuq_tensor *x2)
                                             tensor_format_shape(shape1, &y));
 }
 
-/* A value for each column; or, where one is enough, one for all of them. Words for each column may be a row. */
+/* A value for each column, or, where one is enough, one for all. Words for each column may be a row. */
 static bool check_columns(const struct operands *operands, enum option option, int64_t columns, bool one)
 {
     const npuq_tensor *tensor = operands->inputs[option];
@@ -189,7 +188,7 @@ static bool check_columns(const struct operands *operands, enum option option, i
                         tensor_format_shape(shape, tensor), one && columns != 1 ? "[1] or " : "", columns);
 }
 
-/* Whether an input that may be missing is of the type. */
+/* Whether an optional input is missing or has the type. */
 static bool check_type(const struct operands *operands, enum option option, npuq_dtype dtype)
 {
     const npuq_tensor *tensor = operands->inputs[option];
@@ -248,7 +247,7 @@ bool check_quant_matmul_inputs(const struct operands *operands)
 
 /* ---- the call -------------------------------------------------------------------------------------------------- */
 
-/* Weights are often saved transposed, in Fortran order. */
+/* False for weights saved transposed, in Fortran order, as is common. */
 static bool has_contiguous_rows(const npuq_tensor *tensor)
 {
     const int last = tensor->ndim - 1;
@@ -316,8 +315,8 @@ npuq_status call_quant_matmul(const struct operands *operands, const npuq_execut
     return npuq_requant(sums, words, bias, y, executor);
 }
 
-/* Gives words back the bits of the scale that trans_quant_param took off. The operator does not look at them, but a
- * kernel that does can be found only if they are there. */
+/* Restores the bits of the scale that trans_quant_param removed. The operator ignores them; but only words with these
+ * bits show a kernel that does not. */
 static void restore_scale_bits(const npuq_tensor *scale, const npuq_tensor *words)
 {
     const size_t count = tensor_element_count(words);
@@ -331,7 +330,6 @@ static void restore_scale_bits(const npuq_tensor *scale, const npuq_tensor *word
     }
 }
 
-/* The steps are those of the stage behind the sums. */
 bool describe_quant_matmul(const struct operands *operands, struct request *request)
 {
     const npuq_tensor *pertoken_scale = operands->inputs[OPTION_PERTOKEN_SCALE];

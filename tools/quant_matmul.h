@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The quant-matmul subcommand: a product of the tool's own, and behind it what the library has for its sums. */
+/* The quant-matmul subcommand: the tool's own product, then an operator of the library on its sums. */
 #ifndef NPUQUANT_QUANT_MATMUL_H
 #define NPUQUANT_QUANT_MATMUL_H
 

@@ -6,13 +6,13 @@
 
 bool report_error(const char *format, ...)
 {
-    char line[10000]; /* two names of files, as long as systems have them */
+    char line[10000]; /* two file names of any system's length */
     va_list arguments;
 
     va_start(arguments, format);
     (void)vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    /* File names may hold anything: a line feed would make two lines, an escape could write over others. */
+    /* File names may hold anything: a line feed would make two lines, an escape could overwrite others. */
     for (char *c = line; *c != '\0'; c++) {
         if ((unsigned char)*c < ' ' || *c == '\x7F') {
             *c = '?';

@@ -4,13 +4,13 @@
 
 #include <stdbool.h>
 
-/* Prints "npuquant: ..." on stderr, as one line whatever the arguments hold, and returns false. */
+/* Prints "npuquant: ..." on stderr, always as one line, and returns false. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 1, 2)))
 #endif
 bool report_error(const char *format, ...);
 
-/* Whether all that was printed on stdout has been taken. Reports it, and returns false, if not. */
+/* Whether stdout has taken all that was printed. Reports an error if not. */
 bool report_stdout(void);
 
 #endif

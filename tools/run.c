@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A thread costs more than it brings below so many elements. */
+/* With fewer elements, a thread costs more than it saves. */
 enum { ELEMENTS_PER_THREAD = 32768 };
 
 static const char *const output_names[MAX_OUTPUTS] = {"y", "scale", "offset"};
@@ -76,7 +76,7 @@ static bool check_output_paths(struct run *run)
     return true;
 }
 
-/* NumPy has no bfloat16: the user says which files are some. */
+/* NumPy has no bfloat16: the user names the files that are bfloat16. */
 static bool take_bfloat16(struct tensor_file *file, const char *name, bool is_bfloat16)
 {
     const npuq_dtype dtype = file->tensor.dtype;
@@ -112,7 +112,7 @@ static bool check_stdin(const struct run *run)
     return true;
 }
 
-/* Whether a vector of one element will do. */
+/* Whether a vector of one element is enough. */
 static bool may_be_one(const struct run *run, int option)
 {
     switch (option) {
@@ -126,7 +126,7 @@ static bool may_be_one(const struct run *run, int option)
     }
 }
 
-/* Whether the operator takes nothing but a vector, so that extents of 1 say nothing. */
+/* Whether the operator takes only a vector, so that extents of 1 mean nothing. */
 static bool is_vector(const struct run *run, int option)
 {
     switch (option) {
@@ -138,7 +138,7 @@ static bool is_vector(const struct run *run, int option)
     }
 }
 
-/* What a file cannot say: np.save() makes one without dimensions of a number, and int4 is stored in words. */
+/* Adds what a file cannot say: np.save() writes a number without dimensions, and int4 as words. */
 static void interpret(const struct run *run, int option, npuq_tensor *tensor)
 {
     if (tensor->ndim == 0 && may_be_one(run, option)) {
@@ -181,7 +181,7 @@ static bool load_inputs(struct run *run)
     return true;
 }
 
-/* A result as it would be with another --dtype. False if it cannot be of that type. */
+/* A result with another --dtype. False if the result cannot have that type. */
 static bool change_dtype(npuq_tensor *tensor, const struct dtype *dtype)
 {
     const int last = tensor->ndim - 1;
@@ -215,7 +215,7 @@ static const struct dtype *fitting_dtype(const struct run *run, const npuq_tenso
 
 enum { HINT_SIZE = 96 };
 
-/* What to say of a file that the operator would give with another --dtype. */
+/* The hint about a file that another --dtype would give. */
 static const char *dtype_hint(char hint[HINT_SIZE], const struct run *run, const npuq_tensor *ours,
                               const npuq_tensor *theirs)
 {
@@ -231,7 +231,7 @@ static const char *dtype_hint(char hint[HINT_SIZE], const struct run *run, const
     return hint;
 }
 
-/* Reports that a file cannot be compared with a result of this name. */
+/* Reports that a file cannot be compared with this result. */
 static bool refuse_comparison(const struct tensor_file *file, const npuq_tensor *ours, const char *name,
                               const char *hint)
 {
@@ -269,7 +269,7 @@ static bool load_expected(struct run *run, int i)
                                                                i == 0 ? dtype_hint(hint, run, ours, theirs) : "");
 }
 
-/* Known before the inputs are read. */
+/* Needed before the inputs are read. */
 static bool divides_on_vector_unit(const struct run *run)
 {
     const char *div_mode = text_of(run, OPTION_DIV_MODE);
@@ -373,8 +373,7 @@ static bool stage_outputs(struct run *run)
     return true;
 }
 
-/* Compares a pair with the tolerance for its type, and prints the report under a name. The status stays as it is if
- * nothing differs. */
+/* Compares a pair with the tolerance of its type, and prints the report under a name. Equal pairs keep the status. */
 static void compare_pair(const struct run *run, const char *name, struct pair *pair, enum exit_status *status)
 {
     const bool is_float = dtype_is_float(pair->ours->dtype);
@@ -386,7 +385,7 @@ static void compare_pair(const struct run *run, const char *name, struct pair *p
         report_error("out of memory to compare %s", name);
     } else if (comparison.differ > 0 || !text_of(run, OPTION_QUIET)) {
         compare_print(run->report, name, pair, &comparison, run->arguments->number[OPTION_MAX_DIFFS]);
-        if (!run->command) { /* nobody knows what either result should be */
+        if (!run->command) { /* without an operator, neither is the right result */
             compare_print_remarks(run->report, pair, &comparison);
         }
     }
@@ -416,7 +415,7 @@ static enum exit_status compare_outputs(const struct run *run)
     return status;
 }
 
-/* After the last read of what is mapped, before the first name changes. */
+/* After the last read of mapped files, before the first name changes. */
 static bool inputs_are_whole(const struct run *run)
 {
     for (int i = 0; i < INPUTS; i++) {
@@ -432,7 +431,7 @@ static bool inputs_are_whole(const struct run *run)
     return true;
 }
 
-/* Bytes that have to move: every input read once, every output written once. */
+/* Bytes read and written, each tensor once. */
 static double bytes_moved(const struct run *run)
 {
     double bytes = 0;
@@ -475,7 +474,7 @@ static void release(struct run *run)
     }
 }
 
-/* What the mode says about the result. */
+/* The exit status of the result, by the mode. */
 static enum exit_status judge_outputs(const struct run *run)
 {
     struct cause cause = {
@@ -512,7 +511,7 @@ enum exit_status run_operator(const struct operator_command *command, const stru
             if (run.mode == 0 && !text_of(&run, OPTION_QUIET)) {
                 print_summary(&run);
             }
-            /* Files get their names when all of them are complete and nothing else can fail. */
+            /* Files get their names only when all are complete and nothing else can fail. */
             if (report_stdout() && staged_files_commit(run.staged, run.staged_count)) {
                 status = compared;
             }
@@ -524,7 +523,7 @@ enum exit_status run_operator(const struct operator_command *command, const stru
 
 /* ---- two dumps ------------------------------------------------------------------------------------------------- */
 
-/* Codes are compared as numbers, whether or not 128 has been added to them. */
+/* Codes are compared as numbers, with or without 128 added. */
 static bool is_code(const npuq_tensor *tensor)
 {
     return tensor->dtype == NPUQ_INT8 || tensor->dtype == NPUQ_UINT8;

@@ -5,17 +5,15 @@
 #include "operators.h"
 
 enum exit_status {
-    EXIT_EQUAL = 0, /* or there was nothing to compare */
+    EXIT_EQUAL = 0, /* or nothing to compare */
     EXIT_DIFFERENT = 1,
     EXIT_ERROR = 2,
 };
 
-/* One run of the tool: loads, calls, compares or, as the mode says (FOR_DIAGNOSE, FOR_EXPLAIN or 0), looks for the
- * cause, writes. Reports what goes wrong; then no output has been written, but for what staged_files_commit() cannot
- * take back. */
+/* One run of the tool: loads, calls, then compares or (FOR_DIAGNOSE, FOR_EXPLAIN) looks for the cause, and writes.
+ * Reports errors; then no output has been written, except where staged_files_commit() cannot take a file back. */
 enum exit_status run_operator(const struct operator_command *command, const struct arguments *arguments, unsigned mode);
 
-/* Compares the two files that the arguments of FOR_COMPARE name. */
 enum exit_status run_comparison(const struct arguments *arguments);
 
 #endif

@@ -20,7 +20,7 @@ size_t tensor_element_count(const npuq_tensor *tensor)
     size_t count = 1;
 
     for (int d = 0; d < tensor->ndim; d++) {
-        if (tensor->shape[d] == 0) { /* the other extents may be anything */
+        if (tensor->shape[d] == 0) { /* other extents may be anything */
             return 0;
         }
         count *= (size_t)tensor->shape[d];
@@ -43,7 +43,7 @@ bool tensor_allocate(npuq_tensor *tensor)
     if (!tensor->data) {
         return report_error("out of memory for %zu bytes", size);
     }
-    /* Touched, so that the time is that of the operator and not of getting memory from the system. */
+    /* Touches the memory, so that the operator's time includes no page faults. */
     memset(tensor->data, 0, size);
     return true;
 }
@@ -62,8 +62,8 @@ const char *tensor_format_shape(char text[TENSOR_SHAPE_SIZE], const npuq_tensor 
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* The first row with the type is the one: int32 for i4, and bfloat16 for u2. NumPy has no bfloat16, so that writers
- * give its bits as any type of 16 bits. */
+/* The first row with the type counts: int32 for i4, and bfloat16 for u2. NumPy has no bfloat16, so writers use any
+ * 16-bit type for its bits. */
 static npuq_dtype type_of(const struct npy *npy)
 {
     const char *type = npy->item_size == 2 && npy->type[0] != 'f' ? "u2" : npy->type;
@@ -110,7 +110,7 @@ static void *allocate(const char *path, size_t size)
     return memory;
 }
 
-/* Whether what is behind the name of a file is not a member but TYPE:SHAPE, of a file that is nothing but elements. */
+/* Whether the text after a file's name is TYPE:SHAPE, of a file of elements alone, and not a member. */
 static bool is_raw(const char *rest)
 {
     return rest && strchr(rest, ':');
@@ -135,7 +135,7 @@ static bool check_size(const char *path, const struct npy *npy, uint64_t size)
     return npy_check_size(npy, size, message, sizeof message) || report_error("%s: %s", path, message);
 }
 
-/* Parses a file of which all bytes are there, or its member. */
+/* Parses the bytes of a whole file, or its member. */
 static bool parse_whole(struct tensor_file *file, const char *path, const char *rest, const unsigned char *bytes,
                         size_t size, struct npy *npy)
 {
@@ -165,7 +165,7 @@ static bool parse_mapped(struct tensor_file *file, const char *path, const char 
     }
 
     const unsigned char *data = (const unsigned char *)file->mapped + npy->data_offset;
-    if (npy->swapped || (uintptr_t)data % npy->item_size != 0) { /* operators take aligned data in native order */
+    if (npy->swapped || (uintptr_t)data % npy->item_size != 0) { /* operators need aligned data in native order */
         file->owned = allocate(path, npy->data_size);
         if (!file->owned) {
             return false;
@@ -177,8 +177,8 @@ static bool parse_mapped(struct tensor_file *file, const char *path, const char 
     return true;
 }
 
-/* Reads what is behind the prefix that is there already, to the end or until more than so many bytes are there; their
- * number goes to *size. Memory is taken as data arrives, since a header can promise anything. */
+/* Reads from behind the prefix to the end, or until more than `most` bytes are there; *size is the number of bytes.
+ * Memory grows with the data, since a header can promise anything. */
 static bool read_rest(struct tensor_file *file, const char *path, const unsigned char *prefix, size_t prefix_size,
                       size_t most, size_t *size)
 {
@@ -210,7 +210,7 @@ static bool read_rest(struct tensor_file *file, const char *path, const unsigned
     return true;
 }
 
-/* The whole archive, of which then only the data is kept. */
+/* Reads the whole archive, then keeps only the member's data. */
 static bool read_archive(struct tensor_file *file, const char *path, const char *rest, const unsigned char *prefix,
                          size_t prefix_size, struct npy *npy)
 {
@@ -265,7 +265,7 @@ static bool read_file(struct tensor_file *file, const char *path, const char *re
     return ok;
 }
 
-/* Opens the file of a name, which may be the path or end at one of its colons; what is behind that goes to *rest. */
+/* Opens a file whose name is the path, or ends at one of its colons; *rest is the text after the name. */
 static bool open_named(const char *path, struct os_file *source, const char **rest)
 {
     if (os_open(path, source)) {
@@ -316,7 +316,7 @@ bool tensor_file_load(struct tensor_file *file, const char *path)
     return true;
 }
 
-/* Says of the element that is so far from the beginning of the data what its value is, and why that is an error. */
+/* Reports the value of element i of the data, and why it is an error. */
 static bool report_element(const struct tensor_file *file, size_t i, uint64_t bits, const char *why)
 {
     npuq_tensor place = file->tensor;
@@ -338,7 +338,7 @@ bool tensor_file_to_bfloat16(struct tensor_file *file)
     if (!file->owned) {
         file->owned = allocate(file->path, count * sizeof(uint16_t));
     }
-    unsigned char *to = file->owned; /* perhaps the same memory: it is written behind what is read */
+    unsigned char *to = file->owned; /* perhaps the same memory: writing follows reading */
     for (size_t i = 0; to && i < count; i++) {
         uint32_t bits;
         memcpy(&bits, from + i * sizeof bits, sizeof bits);
@@ -353,7 +353,7 @@ bool tensor_file_to_bfloat16(struct tensor_file *file)
     return to != NULL;
 }
 
-/* How many values an element has if the tensor has those of words: 1 or 2; 0 if it has not. */
+/* The number of values in an element, 1 or 2, if the tensor has as many values as the words; else 0. */
 static int values_in_bytes(const npuq_tensor *tensor, const npuq_tensor *words)
 {
     const int last = words->ndim - 1;
@@ -368,7 +368,7 @@ static int values_in_bytes(const npuq_tensor *tensor, const npuq_tensor *words)
     return tensor->dtype == NPUQ_INT8 && tensor->shape[last] % 8 == 0 && tensor->shape[last] / 8 == words->shape[last];
 }
 
-/* Where an element is in the data, of those in C order. */
+/* The position in the data of element i in C order. */
 static size_t offset_of(const npuq_tensor *tensor, size_t i)
 {
     size_t offset = 0;
@@ -438,7 +438,7 @@ static bool write_tensor(FILE *stream, const npuq_tensor *tensor)
            fwrite(tensor->data, npuq_dtype_size(tensor->dtype), count, stream) == count;
 }
 
-/* Closes a temporary file, null if it could not be made; the last bytes may fail as late as this. */
+/* Closes a temporary file, or null if opening failed; even closing may fail to write. */
 static bool complete(const struct staged_file *file, FILE *stream, bool written)
 {
     if (stream && !written) {
@@ -509,15 +509,15 @@ bool staged_files_commit(struct staged_file *files, int count)
     const char *stays = NULL;
     int named = 0;
 
-    /* Nothing is renamed yet if this fails, and a reader that keeps it waiting may be given up on. */
+    /* Streams come first: after a failure here nothing is renamed, and a reader that blocks can be given up on. */
     for (int i = 0; i < count; i++) {
         if (files[i].streamed && !write_stream(&files[i])) {
             return false;
         }
     }
-    /* What has been renamed and what has not must not depend on a signal. */
+    /* A signal must not separate renamed files from others. */
     os_hold_signals();
-    for (int i = 0; i + 1 < count; i++) { /* behind the last there is nothing that could be refused */
+    for (int i = 0; i + 1 < count; i++) { /* no later rename can fail after the last one */
         files[i].undoable = !files[i].streamed && os_keep_beside(files[i].path, &files[i].kept);
     }
     while (named < count && give_name(&files[named])) {

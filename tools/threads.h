@@ -3,8 +3,8 @@
 #ifndef NPUQUANT_THREADS_H
 #define NPUQUANT_THREADS_H
 
-/* Runs work(argument) on up to count threads at once, the calling one included, and returns when all are done. If the
- * system has no more threads, there are fewer. */
+/* Runs work(argument) on up to count threads at once, with the calling one, and returns when all are done. Runs on
+ * fewer threads if the system has no more. */
 void threads_run(int count, void (*work)(void *argument), void *argument);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The part of cmocka's API that these tests use, for targets that the system has no cmocka for. It is not cmocka, nor
- * made from it: only the names and what they do are the same. Natively the tests want the real one.
- */
+/* The part of cmocka's API that these tests use, for targets without cmocka. Not derived from cmocka: only the names
+ * and their effects are the same. Native builds want the real cmocka. */
 #ifndef NPUQ_TESTS_CMOCKA_H
 #define NPUQ_TESTS_CMOCKA_H
 
@@ -28,7 +26,6 @@ struct CMUnitTest {
     _cmocka_run_group_tests(name, tests, sizeof(tests) / sizeof(tests)[0], setup, teardown)
 #define cmocka_run_group_tests(tests, setup, teardown) cmocka_run_group_tests_name(#tests, tests, setup, teardown)
 
-/* Returns how many failed. */
 int _cmocka_run_group_tests(const char *name, const struct CMUnitTest *tests, size_t count, CMFixtureFunction setup,
                             CMFixtureFunction teardown);
 
@@ -36,13 +33,13 @@ int _cmocka_run_group_tests(const char *name, const struct CMUnitTest *tests, si
 #define print_error(...)                ((void)fprintf(stderr, __VA_ARGS__))
 #define vprint_error(format, arguments) ((void)vfprintf(stderr, format, arguments))
 
-/* Ends the test that runs as one that failed; without setjmp(), or on another thread, the program. */
+/* Fails the test; without setjmp(), or on another thread, ends the program. */
 _Noreturn void standin_fail(void);
 
 #define fail_msg(...) (print_error("%s:%d: ", __FILE__, __LINE__), print_error(__VA_ARGS__), fail())
 #define fail()        (print_error("\n%s:%d: failed\n", __FILE__, __LINE__), standin_fail())
 
-/* Ends the test as one that was left out. Without setjmp() it has to be the test's last step. */
+/* Skips the rest of the test. Without setjmp() this has to be the test's last step. */
 #ifdef __wasi__
 void standin_skip(void);
 #else
@@ -59,7 +56,7 @@ _Noreturn void standin_skip(void);
 #define assert_string_equal(a, b)       assert_true(strcmp(a, b) == 0)
 #define assert_memory_equal(a, b, size) assert_true(memcmp(a, b, size) == 0)
 
-/* Integers are widened to the largest type and compared as unsigned. */
+/* Integers are compared as unsigned, in the largest type. */
 #define assert_int_equal(a, b) standin_equal((uintmax_t)(a), (uintmax_t)(b), #a " is " #b, __FILE__, __LINE__)
 #define assert_in_range(value, first, last)                                                                            \
     assert_true((uintmax_t)(value) - (uintmax_t)(first) <= (uintmax_t)(last) - (uintmax_t)(first))

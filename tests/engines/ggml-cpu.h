@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In place of ggml's header, where the example of ggml is compiled without it: what the example needs, written for
- * that, on one thread. */
+/* Stands in for ggml's header where ggml is missing: only what the example needs, on one thread. */
 #ifndef STANDIN_GGML_CPU_H
 #define STANDIN_GGML_CPU_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In place of ONNX Runtime's header, where the example of ONNX Runtime is compiled without it: the one function. */
+/* Stands in for ONNX Runtime's header where ONNX Runtime is missing: the one function. */
 #ifndef STANDIN_ONNXRUNTIME_C_API_H
 #define STANDIN_ONNXRUNTIME_C_API_H
 

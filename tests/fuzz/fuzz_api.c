@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The operators on arbitrary arguments. A call returns a status; a failure writes nothing and says why in one line; a
- * success writes what the oracle does and not a byte more. A prepared call has to do the same, wherever it was
- * prepared. The input chooses the backend too, unless NPUQ_BACKEND does.
+ * Calls the operators with arbitrary arguments. A failed call writes nothing and gives the reason in one line. A call
+ * that succeeds writes the reference's results and no other byte. A prepared call does the same, wherever it was
+ * prepared. The input chooses the backend, unless NPUQ_BACKEND does.
  *
- * Bytes become a call that is right, then edits break it: an input of zeros is a right call, and mutations stay close
- * to one. Every argument has an arena, allocated to the byte so that AddressSanitizer sees its ends; some are put into
- * the arena of another. The library cannot know arenas, so what may be passed depends on the view (classify()):
+ * Bytes make a valid call, then edits break it. An input of zeros is a valid call, and mutations stay close to one.
+ * Each argument has an arena of the exact size, so that AddressSanitizer sees its ends; some lie in another's arena.
+ * The library cannot know arenas, so the view decides which calls are allowed (classify()):
  *
  *   EMPTY     has no elements; its data and strides can be anything.
  *   INSIDE    every element lies in one arena.
- *   BROADCAST the same, but with more elements than the oracle is asked for; most of them share memory.
+ *   BROADCAST the same, but with more elements than the reference is asked for; most of them share memory.
  *   HOPELESS  breaks a rule that needs no arena: unknown dtype, rank, negative extent, no data, misaligned, beyond the
  *             address space. The call must fail.
- *   WILD      keeps those rules but leaves its arena: to read or write it is the caller's fault. Yet the arithmetic on
- *             its strides wants tests. It is passed as it is where the call must fail for another reason, since nothing
- *             is read before everything is checked; else its data is taken away, which makes it HOPELESS.
+ *   WILD      keeps those rules but leaves its arena, which is a caller's fault. The view tests the arithmetic on
+ *             strides: the target passes it where the call must fail for another reason, since the library checks
+ *             everything before it reads. Elsewhere the target takes its data away, which makes it HOPELESS.
  */
 #include "input.h"
 
@@ -31,7 +31,7 @@ enum { PERIOD = 251 };       /* elements that are different; prime, so that they
 typedef enum kind { EMPTY, INSIDE, BROADCAST, HOPELESS, WILD } kind;
 typedef enum role { INPUT, OPTIONAL_INPUT, OUTPUT } role;
 
-/* Exactly as many bytes as asked for, twice: what a call sees, and what shall be there after it. */
+/* Two blocks of exactly the wanted size: the memory of the call, and the expected bytes. */
 typedef struct arena {
     unsigned char *memory;
     unsigned char *expected;
@@ -43,12 +43,12 @@ typedef struct argument {
     role role;
     bool given;
     kind kind;
-    int arena; /* where its elements are, if they are inside of one */
+    int arena; /* the arena of its elements, if INSIDE */
 } argument;
 
 typedef struct call {
     test_drawing drawing;      /* the operator, its options and the ends of groups */
-    argument arguments[SLOTS]; /* what is not the operator's has no arena */
+    argument arguments[SLOTS]; /* arguments that the operator does not have get no arena */
     arena arenas[SLOTS];
     enum slot order[SLOTS];
     int count;
@@ -56,11 +56,10 @@ typedef struct call {
     int changed_bit; /* of that word; -1: none */
     npuq_executor executor;
     bool is_prepared;
-    bool is_rebound; /* prepared elsewhere */
+    bool is_rebound; /* prepared with other memory */
     bool may_be_large;
 } call;
 
-/* Of the arguments of the operator. */
 #define FOR_EACH_ARGUMENT(c, i)                                                                                        \
     for (int i = 0; i < SLOTS; i++)                                                                                    \
         if ((c)->arenas[i].memory)
@@ -76,14 +75,14 @@ static void *allocate(size_t size)
 
 /* ---- numbers ---------------------------------------------------------------------------------------------------- */
 
-/* As many edits follow as there are bytes from here up. */
+/* False if no byte is left for an edit. */
 static bool take_edit(input *in, uint8_t *edit)
 {
     *edit = take_byte(in);
     return *edit >= 0xC0;
 }
 
-/* Any number, mostly one near an end of something. */
+/* Any number, mostly one near an end of some range. */
 static int64_t take_any(input *in)
 {
     static const int64_t ends[] = {INT64_MIN, INT64_MAX, INT32_MIN, INT32_MAX, (int64_t)1 << 31, (int64_t)1 << 32};
@@ -104,8 +103,8 @@ static const npuq_dtype dtypes[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16, N
                                     NPUQ_INT32,   NPUQ_INT64,   NPUQ_UINT64,   NPUQ_QUINT4X2};
 enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
 
-/* Extents of a few hundred elements in most cases, for the sake of speed; of more than a tile in some; of MAX_ELEMENTS,
- * enough for an executor, in few. */
+/* Shapes of a few hundred elements, mostly, to be fast; some of more than a tile; few of MAX_ELEMENTS, enough for an
+ * executor. */
 static void take_shape(const call *c, input *in, int ndim, int64_t *shape, int64_t multiple)
 {
     const uint8_t size = take_byte(in);
@@ -137,7 +136,7 @@ static void edit_type_and_shape(argument *a, input *in)
     }
 }
 
-/* Strides of a slice of something: row-major at 0, else from the first dimension, with gaps, backwards, repeated. */
+/* Strides of a slice: row-major at 0, else from the first dimension, with gaps, backwards, repeated. */
 static void lay_out(argument *a, input *in)
 {
     npuq_tensor *t = &a->tensor;
@@ -145,7 +144,7 @@ static void lay_out(argument *a, input *in)
     const uint8_t gaps = how & 2 ? take_byte(in) : 0; /* bits are dimensions */
     const uint8_t backwards = how & 4 ? take_byte(in) : 0;
     const uint8_t repeated = (how & 8) && a->role != OUTPUT ? take_byte(in) : 0;
-    uint64_t step = 1; /* of huge extents anything: what comes of it is classified later */
+    uint64_t step = 1; /* unsigned: huge extents may wrap, and classify() sees the result */
     uint8_t edit;
 
     for (int i = 0; i < t->ndim && t->ndim <= NPUQ_MAX_NDIM; i++) {
@@ -184,7 +183,7 @@ static bool find_reach(const npuq_tensor *t, int64_t *below, int64_t *above)
     return *below < INT64_MAX - *above;
 }
 
-/* HOPELESS or EMPTY for what needs no look at memory, else INSIDE. */
+/* HOPELESS or EMPTY if the view alone shows that, else INSIDE. */
 static kind classify_form(const npuq_tensor *t)
 {
     bool empty = false;
@@ -253,7 +252,7 @@ static void make_arena(arena *memory, size_t size, npuq_dtype dtype, bool finite
     }
 }
 
-/* Where another argument begins, or about where it ends. */
+/* Returns the start, or roughly the end, of another argument. */
 static void *beside(const call *c, int index, input *in)
 {
     const npuq_tensor *t = &c->arguments[c->order[index]].tensor;
@@ -267,7 +266,7 @@ static void *beside(const call *c, int index, input *in)
     return (void *)((uintptr_t)t->data + (uintptr_t)above + where % 4 - 1);
 }
 
-/* How far from each other the first and the last element may lie and be inside of an arena, so that most are small. */
+/* How far apart the first and the last element may lie inside of an arena: mostly small. */
 static int64_t max_span(const npuq_tensor *t)
 {
     const int64_t bytes = exceeds_count(t, MAX_ELEMENTS) ? MAX_SPAN : (int64_t)(count_elements(t) * 8);
@@ -275,7 +274,7 @@ static int64_t max_span(const npuq_tensor *t)
     return bytes < MAX_SPAN / 8 ? 4096 + 4 * bytes : MAX_SPAN;
 }
 
-/* Finds a place for the elements: in an arena made to measure or, if there is room, in that of an earlier argument. */
+/* Finds memory for the elements: a new arena, or, if there is room, that of an earlier argument. */
 static void place(call *c, int index, input *in)
 {
     argument *a = &c->arguments[c->order[index]];
@@ -315,7 +314,7 @@ static void place(call *c, int index, input *in)
     }
 }
 
-/* The next argument, with the dtype and the shape that it should have. */
+/* Adds the next argument, with its correct dtype and shape. */
 static void add(call *c, input *in, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape)
 {
     argument *a = &c->arguments[slot];
@@ -335,7 +334,7 @@ static void add(call *c, input *in, enum slot slot, npuq_dtype dtype, int ndim, 
 
 /* ---- a call as it should be ------------------------------------------------------------------------------------- */
 
-/* What the functions of the drawing take their bytes from, and add to. */
+/* The input that the functions of the drawing read bytes from. */
 static input *source;
 static call *target;
 
@@ -399,7 +398,7 @@ static void draw(call *c, input *in)
 
 /* ---- group_index and words -------------------------------------------------------------------------------------- */
 
-/* Puts the ends of the groups where group_index says, whatever view an edit made of it. */
+/* Writes the ends of the groups to group_index, after the edits of its view. */
 static void write_groups(call *c)
 {
     const argument *a = &c->arguments[GROUP_INDEX];
@@ -421,13 +420,13 @@ static void write_groups(call *c)
 
 #define WORD_ZEROS ((uint64_t)0x1F << 32)
 
-/* What must be 1 of a word: nothing to FLOAT16. */
+/* The bits of a word that must be 1; none to FLOAT16. */
 static uint64_t word_ones(const call *c)
 {
     return c->arguments[Y].tensor.dtype == NPUQ_FLOAT16 ? 0 : (uint64_t)1 << 46;
 }
 
-/* Makes of anything words that are allowed, but for the bit that is to be changed. */
+/* Turns any elements into valid words, except for the bit that the call changes. */
 static void write_words(call *c)
 {
     const argument *a = &c->arguments[WORDS];
@@ -449,7 +448,7 @@ static void write_words(call *c)
     free(words);
 }
 
-/* Of a tensor of words that can be read. */
+/* Only for a tensor of words that can be read. */
 static bool has_wrong_word(const call *c)
 {
     const npuq_tensor *tensor = &c->arguments[WORDS].tensor;
@@ -472,7 +471,7 @@ static bool has_elements(const argument *a)
     return a->given && a->kind != EMPTY;
 }
 
-/* Of x this is refused; parameters may be so. */
+/* Operators refuse such an x, but not such a parameter. */
 static bool repeats_one_element(const call *c, const argument *a)
 {
     const bool is_x = a == &c->arguments[X];
@@ -480,7 +479,7 @@ static bool repeats_one_element(const call *c, const argument *a)
     return is_x && has_elements(a) && test_repeats_one_element(&a->tensor);
 }
 
-/* Eight elements for each of so many words are more than an extent counts: refused, even where there is no element. */
+/* The values of so many words, eight in each, exceed an extent. The library refuses them even in an empty tensor. */
 static bool has_too_many_words(const argument *a)
 {
     const npuq_tensor *t = &a->tensor;
@@ -489,7 +488,7 @@ static bool has_too_many_words(const argument *a)
            t->shape[t->ndim - 1] > INT64_MAX / 8;
 }
 
-/* Whether y of dequant is written over x, which may be. */
+/* Whether y of dequant lies over x, which is allowed. */
 static bool is_in_place(const call *c)
 {
     const npuq_tensor *x = &c->arguments[X].tensor;
@@ -542,7 +541,6 @@ static bool must_fail(const call *c)
     return c->drawing.call.executor && !c->executor.parallel_for && test_takes_executor(c->drawing.call.op);
 }
 
-/* The view of another copy of the arena. */
 static npuq_tensor in_copy(const call *c, const argument *a, unsigned char *copy)
 {
     npuq_tensor moved = a->tensor;
@@ -550,8 +548,7 @@ static npuq_tensor in_copy(const call *c, const argument *a, unsigned char *copy
     return moved;
 }
 
-/* Whether an output shares a byte with itself or with another argument, by marking the bytes of outputs. All are INSIDE
- * or EMPTY. */
+/* Whether an output shares a byte with itself or with another argument. All arguments are INSIDE or EMPTY. */
 static bool shares_memory(const call *c)
 {
     unsigned char *marks[SLOTS] = {NULL};
@@ -618,7 +615,6 @@ static npuq_status run(const call *c)
     return test_call_run(&value);
 }
 
-/* The call in the copies of the arenas. */
 static call in_copies(const call *c)
 {
     call moved = *c;
@@ -632,7 +628,7 @@ static call in_copies(const call *c)
     return moved;
 }
 
-/* Whether an output has another argument in its arena: their spans may meet without sharing a byte. */
+/* Whether another argument lies in the arena of an output: their spans may meet without sharing a byte. */
 static bool may_meet(const call *c)
 {
     FOR_EACH_ARGUMENT(c, i)
@@ -649,8 +645,8 @@ static bool may_meet(const call *c)
     return false;
 }
 
-/* Has a call that was prepared in the copies of the arenas lie where it belongs, as far as its operands can be moved:
- * the copies hold the same. */
+/* Rebinds a call that was prepared with the arenas' copies to the arenas themselves. False if an operand cannot be
+ * moved: the copies hold the same. */
 static bool rebind(const call *c, npuq_call *prepared)
 {
     FOR_EACH_ARGUMENT(c, i)
@@ -702,7 +698,7 @@ static npuq_status prepare_and_run(const call *c)
     return NPUQ_OK;
 }
 
-/* What the portable backend makes of it, where the oracle would take too long. */
+/* The results of the portable backend, where the reference would take too long. */
 static void expect_as_portable(const call *c)
 {
     const npuq_backend backend = npuq_active_backend();
@@ -715,13 +711,13 @@ static void expect_as_portable(const call *c)
     (void)npuq_set_backend(backend);
 }
 
-/* All bytes as they shall be after a success; until then they are as they were before it. */
+/* The expected bytes after a success; until then, the bytes before the call. */
 static void expect_success(const call *c)
 {
     void *elements[SLOTS] = {NULL};
 
     if (c->arguments[c->order[0]].kind == EMPTY &&
-        c->drawing.call.op != TEST_DYNAMIC_QUANT_MIN_MAX) { /* which says so of an empty part */
+        c->drawing.call.op != TEST_DYNAMIC_QUANT_MIN_MAX) { /* this operator gives the range of no elements */
         FOR_EACH_ARGUMENT(c, i)
         {
             if (c->arguments[i].role == OUTPUT && has_elements(&c->arguments[i])) {
@@ -845,7 +841,7 @@ static void check_call(call *c)
     check_memory(c, "done");
 }
 
-/* One of those that run here, unless NPUQ_BACKEND says which. */
+/* Chooses one of the backends that run here, unless NPUQ_BACKEND names one. */
 static void choose_backend(uint8_t number)
 {
     static const char *given;
@@ -864,13 +860,13 @@ static void choose_backend(uint8_t number)
             }
         }
     }
-    if (!given && usable[number % count] != npuq_active_backend()) { /* asking the CPU takes a while */
+    if (!given && usable[number % count] != npuq_active_backend()) { /* asking the CPU takes time */
         (void)npuq_set_backend(usable[number % count]);
     }
 }
 
-/* A large tensor takes a hundred times as long as a small one. A fuzzer goes on from what was large; but few of the
- * inputs that it makes of it have a sum that says so again. */
+/* Rations large tensors, which take a hundred times as long: few of the inputs that a fuzzer derives from a large one
+ * keep its sum. */
 static unsigned sum_of_bytes(const uint8_t *data, size_t size)
 {
     unsigned sum = 0;
@@ -897,7 +893,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     test_reseed(take_bytes(&in, 2)); /* of the elements */
     draw(&c, &in);
 
-    /* The bytes that are left are elements, instead of those that test_fill() has made. */
+    /* The rest of the bytes replace elements that test_fill() has made. */
     for (int i = 0; i < c.count; i++) {
         const arena *memory = &c.arenas[c.order[i]];
         for (size_t k = 0; k < memory->size && in.left > 0; k++) {
@@ -911,7 +907,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FOR_EACH_ARGUMENT(&c, i)
     {
         argument *a = &c.arguments[i];
-        /* where no output says how large it can be, it would be read for as long as its shape says */
+        /* without an output of a known size, the library would read all elements of the shape */
         if (a->kind == BROADCAST && (i == GROUP_INDEX || (i == X && c.drawing.call.op == TEST_DYNAMIC_QUANT_MIN_MAX))) {
             a->kind = WILD;
         }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A diagnosis of any call that the library accepts, and of any dump. Bytes choose the call; then they change the right
- * result, here and there or everywhere, put a mistake of the table into it, or leave it as it is. A dump that is equal
- * is said to be; one that a finding is said to explain is what that finding gives, and both reports are made.
- */
+/* A diagnosis of any call that the library accepts, and of any dump. Bytes choose the call. Then they change the right
+ * result, put a mistake of the table into it, or leave it unchanged. An equal dump is reported as equal. If a report
+ * says that a finding explains a dump, the finding gives that dump. Both forms of report are made. */
 #include "../random_call.h"
 #include "../support.h"
 #include "input.h"
@@ -37,7 +35,7 @@ static void copy_results(const struct random_call *random, struct array theirs[R
     }
 }
 
-/* What a kernel with up to three mistakes returns; those of layout are left to chance. */
+/* The results of a kernel with up to three mistakes; layout mistakes come by chance only. */
 static void put_mistakes(const struct random_call *random, struct array theirs[RESULTS])
 {
     struct variant variant = {.choice = {0}};
@@ -76,7 +74,7 @@ static void make_dump(const struct random_call *random, struct array theirs[RESU
             change(array, choose(array->count));
         }
     }
-    for (size_t i = 0; (how & 2) && i < theirs[RESULT_Y].count; i++) { /* the same at the end of everything */
+    for (size_t i = 0; (how & 2) && i < theirs[RESULT_Y].count; i++) { /* the same in the later columns */
         array_set_bits(&theirs[RESULT_Y], i, i % random->call.columns > choose(32) ? 0x55 : choose(256));
     }
     for (int r = 0; r < results; r++) { /* a file that is not there */

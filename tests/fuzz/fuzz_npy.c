@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tool's reader of .npy files: the parser on memory that ends where the bytes end; the file as a whole, mapped and
- * through a pipe, which must come to the same. */
+/* The tool's reader of .npy files. The parser reads memory that ends with the input. The reader takes the same bytes as
+ * a mapped file and from a pipe, with the same outcome. */
 #define _DEFAULT_SOURCE
 #define _DARWIN_C_SOURCE
 #include "input.h"
@@ -45,7 +45,7 @@ static void check_message(const char *message)
     }
 }
 
-/* What was accepted makes sense, and is what its own header says. */
+/* An accepted header is consistent, and a header written from it says the same. */
 static void check_header(const struct npy *npy)
 {
     char header[NPY_HEADER_SIZE];
@@ -76,7 +76,7 @@ static void check_header(const struct npy *npy)
     }
 }
 
-/* The input as the shape of a file without a header. */
+/* Parses the input as the shape of a file without a header. */
 static void check_text(const uint8_t *data, size_t size)
 {
     char text[64] = "";
@@ -120,7 +120,7 @@ static bool check_parser(const uint8_t *data, size_t size)
 
 /* ---- as files --------------------------------------------------------------------------------------------------- */
 
-/* A file without a name, so that nothing is left behind by a target that fails. */
+/* A file without a name: a target that fails leaves nothing behind. */
 static int scratch = -1;
 
 static void write_scratch(const uint8_t *data, size_t size)
@@ -145,7 +145,7 @@ static bool load_descriptor(struct tensor_file *file, int descriptor)
     return tensor_file_load(file, path);
 }
 
-/* Small enough for a pipe to take at once, so that no second thread is needed. */
+/* A pipe takes so many bytes at once: no second thread is needed. */
 enum { PIPE_SIZE = 16384 };
 
 static bool load_through_pipe(struct tensor_file *file, const uint8_t *data, size_t size)

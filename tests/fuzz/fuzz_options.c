@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line of the tool: a byte that says which subcommand, then words that end with NUL. */
+/* The command line of the tool: a byte that chooses the subcommand, then words that end with NUL. */
 #include "input.h"
 
 #include "options.h"
@@ -120,7 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (accepted ? reports != 0 : reports != 1) {
         FINDING("%s with %d messages", accepted ? "accepted" : "refused", reports);
     }
-    for (int i = 0; accepted && i < OPTIONS; i++) { /* words that are still there, all of them */
+    for (int i = 0; accepted && i < OPTIONS; i++) { /* the words must be complete */
         if (arguments.text[i] && i != OPTION_BF16 && *arguments.text[i] == '\0') {
             FINDING("accepted an empty value of option %d", i);
         }

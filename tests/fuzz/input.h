@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bytes that a fuzzer gives, as a source of numbers: the same on every machine, and 0 when they are used up. */
+/* The bytes of a fuzzer as a source of numbers: the same on every machine, and 0 when all bytes are used. */
 #ifndef NPUQ_TESTS_FUZZ_INPUT_H
 #define NPUQ_TESTS_FUZZ_INPUT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Feeds files, and the files of folders, to a fuzz target: what libFuzzer does with a corpus, for any compiler. */
+/* Feeds files, and the files of folders, to a fuzz target, as libFuzzer does with a corpus: for any compiler. */
 #define _POSIX_C_SOURCE 200809L
 #include "input.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In place of oneTBB's header, where the example of oneTBB is compiled without it. */
+/* Stands in for oneTBB's header where oneTBB is missing. */
 #ifndef STANDIN_TBB_BLOCKED_RANGE_H
 #define STANDIN_TBB_BLOCKED_RANGE_H
 

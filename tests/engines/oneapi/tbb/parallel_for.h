@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In place of oneTBB's header, where the example of oneTBB is compiled without it: on one thread, the last part first.
- */
+/* Stands in for oneTBB's header where oneTBB is missing: on one thread, the last part first. */
 #ifndef STANDIN_TBB_PARALLEL_FOR_H
 #define STANDIN_TBB_PARALLEL_FOR_H
 
