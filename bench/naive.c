@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plain loops, as one writes them without a library: compiled with -Ofast -march=native and the widest vectors. Where
- * the compiler is not Clang and Clang is there, it makes a second set: each compiler is better at some loops. The loops
- * check no argument, and NaN and infinities may give any result. */
+ * another compiler builds the program and Clang is there, Clang makes a second set: each compiler is better at some
+ * loops. The loops check no argument, and NaN and infinities may give any result. */
 #include "peer.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Dequantises a word of eight int4 to float16, with a scale for each element. */
+/* Dequantises eight int4 in a word to float16, with a scale for each element. */
 #include <npuquant/npuquant.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Takes the sums of two tokens and three channels to bfloat16, with the scales of both and a bias. */
+/* Dequantises the sums of two tokens and three channels to bfloat16, with the scales of both and a bias. */
 #include <npuquant/npuquant.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Quantises a row in two blocks of four, without and with a least factor. */
+/* Quantises a row in two blocks of four, without and with min_scale. */
 #include <npuquant/npuquant.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Quantises two tokens to int4, eight to a word; each gets a scale of its own, in either form. */
+/* Quantises two tokens to int4, eight to a word. Each token gets its own scale, in either form. */
 #include <inttypes.h>
 #include <npuquant/npuquant.h>
 #include <stdio.h>

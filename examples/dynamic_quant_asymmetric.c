@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Quantises two tokens to int4, eight to a word; each gets a scale and an offset of its own. */
+/* Quantises two tokens to int4, eight to a word. Each token gets its own scale and offset. */
 #include <inttypes.h>
 #include <npuquant/npuquant.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An executor without threads: the contract in one loop. Something to trace units with, or to put threads into. */
+/* An executor without threads: the contract in one loop, to trace units or to start from. */
 #include "executor_check.h"
 
 static void parallel_for(void *context, size_t count, void (*task)(void *argument, size_t begin, size_t end),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Quantises four rows of three groups, each with its scales; the second group is empty. */
+/* Quantises four rows in three groups, each with its scales; the second group is empty. */
 #include <npuquant/npuquant.h>
 #include <stdio.h>
 

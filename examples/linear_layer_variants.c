@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Other ways through the layer of w8a8_linear.c, on a small one whose products are plain loops: activations with
+/* Other ways through the layer of w8a8_linear.c, on a small layer with products by plain loops: activations with
  * offsets, the matrix unit's own output stage, weights of 4 bits. Prints the error of each. docs/linear-layer.md
- * explains them.
- */
+ * explains them. */
 #include <npuquant/npuquant.h>
 
 #include <math.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes the activations of a large layer, with what the operators need to quantise them, as .npy files: heavy-tailed
- * values, tokens of different size, and a few outlier channels that are tens of times larger than the others, as in
- * large language models. The same numbers on every machine: random numbers are integers, and each inexact
- * floating-point step goes to a variable of its own, so that none keeps the excess precision that some machines have.
+ * Makes the activations of a large layer, with the operators' parameters for them, as .npy files: heavy-tailed values,
+ * tokens of different size, and a few outlier channels that are tens of times larger, as in large language models.
+ * Every machine makes the same numbers: random numbers are integers, and each inexact floating-point step goes to its
+ * own variable, so that no excess precision stays.
  *
  * usage: make_activations FOLDER [ROWS COLUMNS [f2|f4|bf16]]
  */

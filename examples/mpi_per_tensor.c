@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Per-tensor quantisation of a tensor whose rows lie on several machines: only two floats are exchanged, and the bits
- * are those of the tensor in one place. Run it with any number of ranks: mpiexec -n 4 mpi_per_tensor
- */
+/* Quantises a tensor per tensor while several machines have its rows. The ranks exchange two floats, and the bits are
+ * those of one process. Run it with any number of ranks: mpiexec -n 4 mpi_per_tensor */
 #include <npuquant/npuquant.h>
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A prepared call in a custom operator of ONNX Runtime, on the threads of the session. */
+/* A prepared call in a custom operator of ONNX Runtime, on the session's threads. */
 #include "prepared.h"
 
 #include <onnxruntime_c_api.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Divides two rows by a scale for each column, and adds a zero point for each. */
+/* Divides two rows by a scale for each column, and adds a zero point for each column. */
 #include <npuquant/npuquant.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packs the scale and the offset of each channel into a word, and takes sums to int8 with the words. */
+/* Packs the scale and the offset of each channel into a word, and converts sums to int8 with the words. */
 #include <npuquant/npuquant.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packs four scales and offsets for the matrix unit, and takes the words apart again. */
+/* Packs four scales and offsets for the matrix unit, and unpacks the words. */
 #include <inttypes.h>
 #include <npuquant/npuquant.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A linear layer, y = x * W^T + bias, with int8 weights and int8 activations (W8A8): this library quantises and
- * dequantises, oneDNN multiplies. Prints how large the error is, where the time goes, and checksums of what was
- * computed. docs/linear-layer.md walks through it, and computes the same in Python.
+ * dequantises, oneDNN multiplies. Prints the error, the times, and checksums. docs/linear-layer.md explains the
+ * program.
  *
  * usage: w8a8_linear [TOKENS [INPUTS [OUTPUTS [THREADS]]]]     512 4096 4096 2 if not given
  */

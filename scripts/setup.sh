@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by the other scripts: goes to the top of the source tree, and has functions to choose the build folder, to
-# install what is missing and to set up the build.
+# Sourced by the other scripts: changes to the top of the source tree, and has functions that choose the build folder,
+# install missing packages and set up the build.
 # shellcheck shell=sh disable=SC2034,SC2154
 started_in=$PWD
 cd "$(dirname "$0")/.." || exit 1
 
-# build_in FOLDER: where to build, seen from where the script was started; without a name, ./build of the source.
+# build_in FOLDER: the build folder, relative to the folder where the script started; default: ./build of the source
 build_in() {
     case ${1:-} in
     -*)
@@ -23,7 +23,7 @@ build_in() {
     tool=$build/tools/npuquant
 }
 
-# quietly LOG COMMAND...: the output goes to a file, and is shown when the command fails, which ends the script.
+# quietly LOG COMMAND...: writes the output to a file; if the command fails, shows the file and exits
 quietly() {
     log=$1
     shift
@@ -34,7 +34,7 @@ quietly() {
     fi
 }
 
-# Whether commands are there.
+# have COMMAND...: all commands are there
 have() {
     for command in "$@"; do
         command -v "$command" >/dev/null 2>&1 || return 1
@@ -45,7 +45,7 @@ has_compiler() {
     have cc || have gcc || have clang
 }
 
-# as_root COMMAND...: by way of sudo where that is needed.
+# as_root COMMAND...: with sudo where needed
 as_root() {
     if [ "$(id -u)" = 0 ]; then
         "$@"
@@ -57,13 +57,12 @@ as_root() {
     fi
 }
 
-# An index that is out of date could have other packages removed: not with --no-remove.
+# With an old index, apt might remove other packages: not with --no-remove.
 apt_install() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-remove --no-install-recommends "$@" >/dev/null
 }
 
-# install_packages PACKAGES: those of Debian and Ubuntu; elsewhere says what the packages are called and goes on, for
-# the tools may be there.
+# install_packages PACKAGES: on Debian and Ubuntu; elsewhere prints the names and goes on, since the tools may be there
 install_packages() {
     if ! have apt-get; then
         echo "This script installs packages on Debian and Ubuntu only. If something is missing below (untried):"
@@ -80,8 +79,7 @@ install_packages() {
     fi
 }
 
-# configure TESTS: sets up the build, with the tests or without, and with asserts; what is set up already keeps its other
-# options.
+# configure TESTS: sets up the build with or without tests, and with asserts; an existing build keeps its other options
 configure() {
     if ! [ -f "$build/build.ninja" ]; then
         quietly "$build/setup.log" meson setup "$build" -Dtests="$1" -Db_ndebug=false
@@ -90,7 +88,7 @@ configure() {
     fi
 }
 
-# compile WHAT [TARGETS]: says what, and how long it took
+# compile WHAT [TARGETS]: prints WHAT and the time taken
 compile() {
     what=$1
     shift
@@ -100,7 +98,7 @@ compile() {
     echo "$(($(date +%s) - started)) s"
 }
 
-# Builds beside the one in $build are in $work, a folder that the script chooses.
+# Other builds are in $work, a folder that the script chooses.
 
 # set_up NAME COMPILER [MESON OPTIONS]: configures $work/NAME, with asserts if no option says otherwise
 set_up() {
@@ -110,7 +108,7 @@ set_up() {
     quietly "$work/$name.log" env CC="$compiler" meson setup "$work/$name" . -Db_ndebug=false "$@"
 }
 
-# run_tests_of NAME [MESON OPTIONS OR TESTS]: compiles what they need, and runs them
+# run_tests_of NAME [MESON OPTIONS OR TESTS]: builds and runs the tests
 run_tests_of() {
     name=$1
     shift
@@ -118,7 +116,7 @@ run_tests_of() {
     grep -E '^(Ok|Fail|Skipped):' "$work/$name.test" | tr -s ' ' | paste -sd ' ' -
 }
 
-# nothing_left_out FOLDER: fails if a test of that build was not built because something is missing, or for want of asserts
+# nothing_left_out FOLDER: fails if a test was not built because a tool or asserts are missing
 nothing_left_out() {
     if grep -E "^SKIPPED: (not built|asserts are off)|^SKIPPED .*no (pip|mesonpy)" "$1/meson-logs/testlog.txt"; then
         exit 1

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the sources use and C99 does not have, for the single file and compilers without GNU C. Two promises are lost:
- * - The choice of the backend is not atomic. There is one backend: threads whose first calls meet write the same
- * pointer. C leaves that undefined, so a program makes its first call before it starts threads.
+ * Replaces features beyond C99 in the single file, for compilers without GNU C. Two promises are lost:
+ * - The choice of the backend is not atomic. There is one backend, so racing first calls write the same pointer. C
+ *   leaves that undefined: a program makes its first call before it starts threads.
  * - All threads share one npuq_last_error(), except with MSVC.
  */
 #ifdef NPUQ_PLAIN_C

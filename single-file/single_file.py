@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the library as one source file and one header, npuquant.c and npuquant.h, to be copied into a project.
+"""Writes the library as one source file and one header, npuquant.c and npuquant.h, to copy into a project.
 
 usage: single_file.py source-directory output-directory [depfile]
        single_file.py --dist     in the folder single-file of a release tarball that Meson makes
 
-The shared headers come first, then every source file, then every backend between pragmas that give its functions their
-instruction set. What the files define for themselves alone, static functions, types and constants, is renamed where two
-files chose the same name; macros end with the file.
+The shared headers come first, then every source file, then every backend between pragmas with its instruction set.
+Where two files use one name for a static function, type or constant, the script renames both; macros end with the file.
 """
 import os
 import pathlib
 import re
 import sys
 
-# Included once, at the top: outside of the conditions that they stood in, and of any pragma.
+# Included once, at the top: outside of any condition or pragma of the sources.
 STANDARD_HEADERS = {
     "assert.h", "fenv.h", "inttypes.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
     "string.h",
@@ -31,13 +30,13 @@ FAMILIES = {
     # gcc aligns the stack to 16 bytes there, and its vectors to more
     "x86_64": "defined(__x86_64__) && (defined(__clang__) || !defined(_WIN32))",
     "aarch64": "defined(__aarch64__) && !defined(__AARCH64EB__)",
-    # as src/simd/vec_generic.h says, and where there is __builtin_shufflevector()
+    # The condition in src/simd/vec_generic.h, and compilers with __builtin_shufflevector()
     "any": "(defined(__clang__) || __GNUC__ >= 12) && "
            "(defined(__SSE2_MATH__) || defined(__VSX__) || defined(__loongarch_sx) || defined(__wasm_simd128__) || "
            "(defined(__s390x__) && defined(__linux__) && !defined(__clang__)))",
 }
 
-# Comments and strings, to be left alone, or an identifier with what stands before it.
+# Comments and strings, which stay unchanged, or an identifier with the text before it.
 TOKEN = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])+\'|(?:\.|->)?\b[A-Za-z_]\w*', re.DOTALL)
 
 BANNER = """\
@@ -147,11 +146,11 @@ class Library:
 
     @staticmethod
     def is_template(path):
-        """Headers that make something else for every backend."""
+        """Headers with other content for every backend."""
         return path.parent.name == "simd" or path.name == "row_table.h"
 
     def expand(self, path, included, mark=True):
-        """The text of a file: templates in their place, guarded ones once; other headers go to what is shared."""
+        """The text of a file with its templates, and with guarded ones once; other headers go to the shared part."""
         name = path.relative_to(self.source)
         out = [f"/* ==== {name} ==== */\n"] if mark else []
         for line in without_guard(self.file(path)).splitlines(keepends=True):
@@ -187,8 +186,8 @@ def macros(text):
 
 
 def definitions(text):
-    """What a file defines for itself: names, and beginnings of names that macros paste together. It relies on the
-    form that clang-format gives: definitions begin in the first column, and nothing else does."""
+    """The names that a file defines, and the beginnings of names that its macros paste together. In the form that
+    clang-format gives, only definitions begin in the first column."""
     text = re.sub(r"__attribute__\(\(.*?\)\)+ ?", "", without_comments(text))
     names = set()
     stems = set()
@@ -216,12 +215,12 @@ def definitions(text):
     for body in re.findall(r"^(?:typedef )?enum[^;{]*{(.*?)}", code, re.DOTALL | re.MULTILINE):
         names |= set(re.findall(r"(?:^|,)\s*(\w+)", body))
     names |= {stem for stem in used if any(name.startswith(stem) for name in names)}
-    names -= {"_Atomic"}  # which looks like a function's name where a variable is declared with it
+    names -= {"_Atomic"}  # looks like a function's name in a variable's declaration
     return {n for n in names if not n.lower().startswith("npuq_")}, stems
 
 
 def renamed(text, prefix, names, stems):
-    """Members, which follow a dot or an arrow, keep their names."""
+    """Members, after a dot or an arrow, keep their names."""
     def new(match):
         token = match[0]
         ours = token in names or token.startswith(tuple(stems))
@@ -231,7 +230,7 @@ def renamed(text, prefix, names, stems):
 
 
 def undefined(text):
-    """The end of the macros that a file defines and does not end itself."""
+    """Ends the macros that a file defines and does not end itself."""
     code = without_comments(text)
     defined = re.findall(r"^#define (\w+)", code, re.MULTILINE)
     ended = set(re.findall(r"^#undef (\w+)", code, re.MULTILINE))
@@ -243,7 +242,7 @@ def public_functions(header):
 
 
 def marked(text, public):
-    """Internal functions and objects with NPUQ_INTERNAL, where they are declared and where they are defined. As in
+    """Puts NPUQ_INTERNAL before declarations and definitions of internal functions and objects. As in
     definitions(), nothing else begins in the first column."""
     def mark(match):
         return match[0] if match[2] in public else f"NPUQ_INTERNAL {match[1]}{match[2]}"
@@ -254,13 +253,13 @@ def marked(text, public):
 
 
 def in_c99(text):
-    """C99 has no word for these; compilers have, as extensions."""
+    """C99 has no such keywords; compilers have them as extensions."""
     return re.sub(r"(?<!#define )\b((?:static )?(?:_Atomic\(|_Thread_local |_Alignas\()|_Static_assert\()",
                   r"__extension__ \1", text)
 
 
 def backend(name, target, text):
-    # The compiler's own macros tell nothing here: the pragma gives the functions what they need.
+    # The compiler's own macros mean nothing here: the pragma enables the instructions.
     text = re.sub(r'^#if (?:.*\\\n)*.*\n#error "this file is .*\n#endif\n', "", text, flags=re.MULTILINE)
     begin, end = "", ""
     if target:
@@ -308,12 +307,11 @@ def source_file(library, sources, backends, banner):
     out.append("".join(f"#include <{header}>\n" for header in sorted(library.headers & STANDARD_HEADERS)))
     out += [f"#if {condition}\n#include <{header}>\n#endif\n"
             for header, condition in sorted(TARGET_HEADERS.items()) if header in library.headers]
-    # In C99 glibc's headers define a macro of that name, which declares a function: not twice for clang's targets.
+    # In C99, glibc defines this macro, which declares a function: clang's targets refuse a second declaration.
     out.append("#undef _Static_assert\n")
     out.append(library.expand(library.source / "single-file/plain_c.h", set()))
-    # Between files only: nobody else's business.
     out.append("#if defined(__GNUC__) && !defined(_WIN32)\n#pragma GCC visibility push(hidden)\n#endif\n")
-    # Of functions of headers that no file calls, clang warns here, as they are in a source file.
+    # clang warns of unused functions of headers here, as in any source file.
     out.append('#ifdef __clang__\n#pragma clang diagnostic push\n'
                '#pragma clang diagnostic ignored "-Wunused-function"\n#endif\n')
     out += shared
@@ -337,7 +335,7 @@ def header_file(library, banner):
                         lambda _: API, text, flags=re.DOTALL | re.MULTILINE)
     if count != 2 or api != 1:
         fail("npuquant.h: no inclusion of version.h and prefix.h, or no NPUQ_API")
-    # The guard of the header that it stands for: npuquant/dlpack.h asks.
+    # npuquant/dlpack.h asks for this guard.
     return f"{banner}#ifndef NPUQUANT_NPUQUANT_H\n#define NPUQUANT_NPUQUANT_H\n\n{text.strip()}\n\n#endif\n"
 
 

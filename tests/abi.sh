@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The exported symbols, their types and the layout of the public structures are those recorded in tests/npuquant.abi.
+# Compares the exported symbols, their types and the layout of the public structures with tests/npuquant.abi.
 #
-# usage: abi.sh source-directory            compare; any difference fails, additions too
-#        abi.sh source-directory --record   write the record anew: after an intended change, see docs/stability.md
-# Both take the build in `build`, or in the folder that NPUQ_BUILD names: the symbols are those of its library, the types
-# those of the same library with debugging information, which the build has beside the tests.
-# Needs libabigail (Debian: abigail-tools) and x86-64; skipped otherwise, which with CI=true is a failure.
+# usage: abi.sh source-directory            compare; any difference fails, also an addition
+#        abi.sh source-directory --record   write the record after an intended change, see docs/stability.md
+# Takes the build in `build`, or in the folder that NPUQ_BUILD names: the symbols of its library, and the types of the
+# same library with debugging information, which the build makes for tests.
+# Needs libabigail (Debian: abigail-tools) and x86-64; skipped otherwise, which fails with CI=true.
 set -eu
 
 source=$1
@@ -43,18 +43,18 @@ if ! symbols "$work/library.abi" | diff "$work/now.symbols" -; then
     exit 1
 fi
 if [ "${2:-}" = --record ]; then
-    sed "s| path='[^']*/src/| path='src/|" "$work/now.abi" >"$recorded" # not of this machine
+    sed "s| path='[^']*/src/| path='src/|" "$work/now.abi" >"$recorded" # without this machine's path
     exit
 fi
 
-# Of what libabigail calls harmless, a new enumerator is one.
+# --harmless: libabigail calls a new enumerator harmless.
 compare() {
     abidiff --harmless "$1" "$work/now.abi"
 }
 
 compare "$recorded"
 
-# A comparison that notices nothing would pass as well. must_notice WHAT SED-COMMAND: of a change to the record
+# Guards against a comparison that notices nothing. must_notice WHAT SED-COMMAND: a change of the record
 must_notice() {
     sed "$2" "$recorded" >"$work/changed.abi"
     if cmp -s "$recorded" "$work/changed.abi"; then
@@ -67,7 +67,7 @@ must_notice() {
     fi
 }
 
-# The types of two members, as the record numbers them.
+# The type of two members, as the record numbers types.
 type_of() {
     sed -n "s/.*<var-decl name='$1' type-id='\([^']*\)'.*/\1/p" "$recorded" | head -n 1
 }

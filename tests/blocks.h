@@ -30,7 +30,7 @@ typedef struct block_work {
     void (*check)(const void *pass, uint32_t block, void *buffers, block_difference *difference);
 } block_work;
 
-/* Takes so few of the blocks, evenly spread. Fails with the first difference of a thread. */
+/* Takes `blocks` of all blocks, evenly spread. Fails with the first difference of a thread. */
 void blocks_each(size_t blocks, const block_work *work);
 
 #endif

@@ -414,6 +414,7 @@ static void copy(const npuq_tensor *t, unsigned char *array, bool back)
     }
 }
 
+/* A copy of the elements; null without the tensor. */
 static unsigned char *elements(const npuq_tensor *t)
 {
     if (!t) {

@@ -1,12 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What a user who builds with CMake does: finds the installed library with find_package(), wherever its tree has been
-# moved to, or takes a copy of the source into the build. Then that CMake installs what Meson installs, and that it
-# refuses what must not work.
+# A user's builds with CMake: find_package() finds the installed library after its tree has moved, or a copy of the
+# source joins the build. CMake installs the files that Meson installs, and refuses wrong uses.
 #
 # usage: cmake.sh source-directory
-# CC, MESON, CMAKE and PKG_CONFIG name the tools. Without CMake it is skipped (77); with CI=true that is a failure.
-# shellcheck disable=SC2016,SC2317 # CMake's variables; functions that are passed on
+# CC, MESON, CMAKE and PKG_CONFIG name the tools. Skipped (77) without CMake; with CI=true that fails.
+# shellcheck disable=SC2016,SC2086,SC2317 # CMake's variables; $meson may be several words; functions passed on
 set -eu
 
 source=$(cd "$1" && pwd)
@@ -32,7 +31,7 @@ fail() {
     failed=1
 }
 
-# quietly log command...: the output is shown when the command fails
+# quietly LOG COMMAND...: shows the output of a command that fails
 quietly() {
     log=$work/$1.log
     shift
@@ -43,7 +42,7 @@ quietly() {
     fi
 }
 
-# lines FIRST: the CMake commands of docs/embedding.md whose first line begins so
+# lines FIRST: the CMake commands of docs/embedding.md whose first line begins with FIRST
 lines() {
     awk -v first="$1" '/^```/ { state = $0 == "```cmake" ? "begin" : ""; next }
         state == "begin" { state = index($0, first) == 1 ? "in" : "" }
@@ -55,7 +54,7 @@ lines() {
     cat "$work/lines"
 }
 
-# program NAME COMMANDS: a project in $work/NAME that makes the test's program with what the CMake commands provide
+# program NAME COMMANDS: a project in $work/NAME that builds the test's program with these CMake commands
 program() {
     mkdir "$work/$1"
     cp "$source/tests/consumer.c" "$work/$1/"
@@ -90,17 +89,13 @@ minor=${version#*.}
 minor=${minor%%.*}
 patch=${version##*.}
 
-# shellcheck disable=SC2086
 quietly meson $meson setup "$work/meson" "$source" --prefix=/usr --libdir=lib --buildtype=debug -Dtests=false \
     -Dtools=false -Dbench=false -Dexamples=false
-# shellcheck disable=SC2086
 quietly meson env DESTDIR="$work/meson-destination" $meson install -C "$work/meson"
 mkdir "$work/moved"
 mv "$work/meson-destination/usr" "$work/moved/meson"
 # As on Debian, where libraries are one folder deeper.
-# shellcheck disable=SC2086
 quietly meson $meson configure "$work/meson" --libdir=lib/deep
-# shellcheck disable=SC2086
 quietly meson env DESTDIR="$work/meson-destination" $meson install -C "$work/meson"
 mv "$work/meson-destination/usr" "$work/moved/meson-deep"
 
@@ -113,7 +108,6 @@ for linkage in shared static; do
     mv "$work/cmake-destination-$linkage/usr" "$work/moved/cmake-$linkage"
 done
 
-# Files of both of CMake's installations, and of Meson's.
 (cd "$work/moved/meson" && find . ! -type d | sort) >"$work/meson-files"
 (cd "$work/moved" && (cd cmake-shared && find . ! -type d) && (cd cmake-static && find . ! -type d)) |
     sort -u >"$work/cmake-files"
@@ -133,7 +127,7 @@ if grep -r -F "$work" "$work/moved" --include='*.cmake' --include='*.pc'; then
     fail "an installed file names the folder where it was built"
 fi
 
-# The shared libraries export the same, and a library that takes in all of CMake's archive exports nothing of it.
+# The shared libraries export the same symbols. A library with all of CMake's archive exports none of them.
 exports() {
     ${NM:-nm} -D --defined-only "$1" | awk '{ print $2, $3 }' | sort
 }
@@ -166,7 +160,7 @@ runs find "find_package, CMake's, shared" "$prefix/cmake-shared" -DVERSION="$ver
 runs find "find_package, CMake's, static" "$prefix/cmake-static" -DLINKAGE=_static
 runs find "find_package, CMake's archive where there is nothing else" "$prefix/cmake-static"
 
-# A second copy, with a prefix: without NPUQ_PREFIX from the package the program would not link.
+# A second copy, with a prefix: the program only links if the package sets NPUQ_PREFIX.
 for linkage in ON OFF; do
     quietly prefix "$cmake" -S "$source" -B "$work/prefix-$linkage" -DNPUQ_PREFIX=engine_ -DBUILD_SHARED_LIBS=$linkage \
         -DCMAKE_BUILD_TYPE=Debug -DCMAKE_INSTALL_PREFIX="$work/moved/prefix-$linkage" -DCMAKE_INSTALL_LIBDIR=lib
@@ -179,7 +173,7 @@ for linkage in ON OFF; do
     fi
 done
 
-# refuses WHAT MESSAGE COMMAND...: the command must fail, with the message
+# refuses WHAT MESSAGE COMMAND...: the command must fail with the message
 refuses() {
     what=$1
     message=$2
@@ -217,14 +211,12 @@ if [ "$major" = 0 ] && [ "$minor" != 0 ]; then
     refuses "$version for 0.0" 'Could not find a configuration file' find_version 0.0
 fi
 
-# pkg_config_runs WHAT FOLDER OPTIONS...: the program, with the flags that pkg-config gives for a moved library
+# pkg_config_runs WHAT FOLDER OPTIONS...: the program, with pkg-config's flags for a moved library
 pkg_config_runs() {
     what=$1
     folder=$work/moved/$2
     shift 2
-    # shellcheck disable=SC2086
     flags=$(PKG_CONFIG_PATH=$folder/pkgconfig $pkg_config "$@" --cflags --libs npuquant)
-    # shellcheck disable=SC2086
     if $CC "$source/tests/consumer.c" -o "$work/consumer" $flags && LD_LIBRARY_PATH=$folder "$work/consumer"; then
         echo "ok: pkg-config, $what"
     else
@@ -265,7 +257,7 @@ if ! grep -q "GIT_TAG v$version)\$" "$work/fetch/CMakeLists.txt"; then
     fail "docs/embedding.md fetches another version than $version"
 fi
 
-# A library of the project's own, exported from there; with what projects turn on for all of their code.
+# The project's own shared library, which exports the functions; with options that projects set for all code.
 program exporting 'add_subdirectory(npuquant)
 target_link_libraries(consumer PRIVATE npuquant::npuquant)
 add_library(mine STATIC mine.c)
@@ -296,7 +288,7 @@ program dependent 'find_package(mine REQUIRED)
 target_link_libraries(consumer PRIVATE mine)'
 runs dependent "find_package of what was exported" -DCMAKE_PREFIX_PATH="$work/exported"
 
-# Every backend that Meson builds: the kernels' tables are in the archive.
+# The archive must have the kernel tables of every backend that Meson builds.
 tables() {
     ${NM:-nm} -g --defined-only "$1" | awk '$3 ~ /^npuq_rows_/ { print $3 }' | sort
 }

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What a user of the library does: installs it and builds against it with pkg-config alone, or takes it as a Meson
-# subproject. And what must not work: a build with -ffast-math.
+# A user's builds: with the installed library through pkg-config alone, and with the library as a Meson subproject. A
+# build with -ffast-math must fail.
 #
 # usage: consumer.sh source-directory
-# CC, CXX, MESON, PKG_CONFIG, NM and READELF name the tools. A missing one is skipped; with CI=true that is a failure.
+# CC, CXX, MESON, PKG_CONFIG, NM and READELF name the tools. A missing one is skipped; with CI=true that fails.
+# shellcheck disable=SC2086 # tools may be several words
 set -eu
 
 source=$(cd "$1" && pwd)
@@ -33,13 +34,12 @@ fail() {
     failed=1
 }
 
-# Whether a command of one or more words is there.
+# have COMMAND: the command, perhaps of several words, is there
 have() {
-    # shellcheck disable=SC2086
     $1 --version >/dev/null 2>&1
 }
 
-# quietly log command...: the output is shown when the command fails
+# quietly LOG COMMAND...: shows the output of a command that fails
 quietly() {
     log=$work/$1.log
     shift
@@ -55,24 +55,20 @@ only_library="-Dtests=false -Dtools=false -Dbench=false -Dexamples=false"
 # ---- an installed library, found by pkg-config ----
 
 prefix=$work/prefix
-# shellcheck disable=SC2086
 quietly setup $meson setup "$work/build" "$source" --prefix="$prefix" --libdir=lib $only_library
-# shellcheck disable=SC2086
 quietly compile $meson compile -C "$work/build"
-# shellcheck disable=SC2086
 quietly install $meson install -C "$work/build" --no-rebuild
 
 for header in dlpack.h npuquant.h prefix.h version.h; do
     cmp "$source/include/npuquant/$header" "$prefix/include/npuquant/$header" || fail "$header is not installed"
 done
 
-# build_and_run what pkg-config-flags: as C and as C++
+# build_and_run WHAT PKG-CONFIG-FLAGS: as C and as C++
 build_and_run() {
     what=$1
     shift
     cflags=$($pkg_config "$@" --cflags npuquant)
     libs=$($pkg_config "$@" --libs npuquant)
-    # shellcheck disable=SC2086
     if $cc -std=c99 -Wall -Wextra -Werror $cflags "$source/tests/consumer.c" -o "$work/consumer" $libs &&
         LD_LIBRARY_PATH=$prefix/lib "$work/consumer"; then
         echo "ok: C program, $what"
@@ -83,8 +79,7 @@ build_and_run() {
         skip "C++ program, $what: no compiler ($cxx)"
         return
     fi
-    # -x holds for all files that follow: it is taken back before those of pkg-config.
-    # shellcheck disable=SC2086
+    # -x holds for all later files: "-x none" ends it before pkg-config's files.
     if $cxx -std=c++11 -Wall -Wextra -Werror $cflags -x c++ "$source/tests/consumer.c" -x none -o "$work/consumer" \
         $libs && LD_LIBRARY_PATH=$prefix/lib "$work/consumer"; then
         echo "ok: C++ program, $what"
@@ -93,14 +88,13 @@ build_and_run() {
     fi
 }
 
-# The pieces of the shared library that a user sees.
+# What a user sees of the shared library.
 check_shared_library() {
     library=$prefix/lib/libnpuquant.so
     if have "$nm"; then
-        # Every function of the header, and nothing else.
+        # Exactly the functions of the header.
         tr '\n' ' ' <"$prefix/include/npuquant/npuquant.h" | tr ';' '\n' |
             sed -n 's/.*NPUQ_API .*[ *]\(npuq_[a-z_]*\)(.*/\1/p' | sort -u >"$work/declared"
-        # shellcheck disable=SC2086
         $nm -D --defined-only "$library" | awk '$2 != "A" { print $NF }' | sed 's/@.*//' | sort -u >"$work/exported"
         if ! [ -s "$work/declared" ]; then
             fail "no function found in npuquant.h"
@@ -109,16 +103,14 @@ check_shared_library() {
         else
             fail "exported symbols (>) are not the functions of npuquant.h (<)"
         fi
-        # All that it takes from the C library: no allocation, no threads, no mathematics.
-        # shellcheck disable=SC2086
+        # From the C library: no allocation, no threads, no mathematics.
         if $nm -D --undefined-only "$library" | awk '$1 == "U" { print $2 }' | sed 's/@.*//' |
             grep -vxE '__tls_get_addr|fprintf|fwrite|stderr|getenv|mem(cpy|move|set|cmp)|strcmp|v?snprintf|__.*_chk'; then
             fail "the library calls something new (above): it promises to need little"
         else
             echo "ok: the library neither allocates nor starts threads"
         fi
-        # Hidden symbols are still global in the archive: they must not collide with a user's.
-        # shellcheck disable=SC2086
+        # Hidden symbols are global in the archive: they must not collide with a user's.
         if $nm -g --defined-only "$prefix/lib/libnpuquant.a" | awk 'NF == 3 { print $3 }' | grep -v '^npuq_'; then
             fail "symbols of the archive without the prefix npuq_"
         else
@@ -129,14 +121,12 @@ check_shared_library() {
     fi
     if have "$readelf"; then
         abi=$(sed -n 's/^#define NPUQ_ABI_VERSION \([0-9]*\)$/\1/p' "$prefix/include/npuquant/version.h")
-        # shellcheck disable=SC2086
         soname=$($readelf -d "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\].*/\1/p')
         if [ "$soname" = "libnpuquant.so.$abi" ]; then
             echo "ok: soname $soname"
         else
             fail "soname is $soname, NPUQ_ABI_VERSION $abi"
         fi
-        # shellcheck disable=SC2086
         needed=$($readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p' |
             grep -v -E '^(libc\.|libm\.|ld-)' || :)
         if [ -n "$needed" ]; then
@@ -174,10 +164,8 @@ fi
 # ---- a second copy, with a prefix ----
 
 mv "$prefix" "$work/plain"
-# shellcheck disable=SC2086
 quietly prefix-setup $meson setup "$work/prefix-build" "$source" --prefix="$prefix" --libdir=lib $only_library \
     -DNPUQ_PREFIX=engine_ -Dbuildtype=debug
-# shellcheck disable=SC2086
 quietly prefix-install $meson install -C "$work/prefix-build"
 if have "$pkg_config" && [ -e "$prefix/lib/libnpuquant.so" ]; then
     export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
@@ -212,9 +200,7 @@ npuquant = dependency('npuquant',
 )
 test('consumer', executable('consumer', 'consumer.c', dependencies: npuquant))
 END
-# shellcheck disable=SC2086
 quietly subproject-setup $meson setup "$work/user-build" "$work/user" --wrap-mode=forcefallback
-# shellcheck disable=SC2086
 quietly subproject-compile $meson compile -C "$work/user-build"
 if "$work/user-build/consumer"; then
     echo "ok: subproject"
@@ -224,7 +210,6 @@ fi
 
 # ---- -ffast-math ----
 
-# shellcheck disable=SC2086
 if $meson setup "$work/fast" "$source" $only_library -Dc_args=-ffast-math >"$work/fast.log" 2>&1; then
     fail "a build with -ffast-math is not refused"
 elif grep -q 'cannot be built with -ffast-math' "$work/fast.log"; then

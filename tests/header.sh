@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Each public header compiles by itself, twice over and without a warning, as C and as C++. So does a program that needs
-# what only a compiler can see: views of arrays that are const or not initialised, and the comparison of versions. That
-# program is refused with -fshort-enums. Every function that computes is in the list that calls by name are made of. Those
-# that take an executor can be prepared, and are called by the tests that do not go by the list. Every function can have a
-# prefix.
+# The public headers. Each compiles alone, twice over and without a warning, as C and as C++. So does a program with
+# views of const or uninitialised arrays and comparisons of versions; -fshort-enums refuses this program. The list for
+# calls by name has every function that computes. Functions with an executor can be prepared, and the tests that do not
+# use the list call them. Every function can have a prefix.
 #
 # usage: header.sh include-directory
-# CC and CXX name the compilers (cc and c++). A missing one is skipped, and so is npuquant/dlpack.h where there is no
-# <dlpack/dlpack.h>; with CI=true that is a failure. clang and clang++ are asked as well if they are there.
+# CC and CXX name the compilers (cc and c++); clang and clang++ are tried as well. A missing compiler is skipped, and so
+# is npuquant/dlpack.h without <dlpack/dlpack.h>; with CI=true that fails.
+# shellcheck disable=SC2086 # a compiler may be several words
 set -eu
 
 include=$1
@@ -58,11 +58,10 @@ skip() {
     fi
 }
 
-# compiles what file flags...: with the variables of check()
+# compiles WHAT FILE FLAGS...: with the variables of check()
 compiles() {
     what=$1
     shift
-    # shellcheck disable=SC2086
     if $compiler -x "$language" "-std=$standard" $warnings -c -o "$work/object" -I"$include" "$@"; then
         echo "ok: $what as $standard with $compiler"
     else
@@ -71,9 +70,8 @@ compiles() {
     fi
 }
 
-# With the variables of check(): one error, which says what to do.
+# With the variables of check(): one error, with a hint.
 refuses_short_enums() {
-    # shellcheck disable=SC2086
     if $compiler -x "$language" "-std=$standard" $warnings -fshort-enums -c -o "$work/object" -I"$include" \
         "$work/program.c" 2>"$work/errors" || [ "$(grep -c 'error:' "$work/errors")" != 1 ] ||
         ! grep -q 'error: .*npuquant_needs_enums_of_4_bytes_compile_with_fno_short_enums' "$work/errors"; then
@@ -83,25 +81,23 @@ refuses_short_enums() {
     fi
 }
 
-# check compiler language standards: the compiler may be a command of several words
+# check COMPILER LANGUAGE STANDARDS
 check() {
     compiler=$1
     language=$2
     shift 2
-    # shellcheck disable=SC2086
     if ! $compiler --version >/dev/null 2>&1; then
         skip "$language: no compiler ($compiler)"
         return
     fi
     headers="npuquant/npuquant.h npuquant/prefix.h npuquant/version.h"
-    # shellcheck disable=SC2086
     if echo '#include <dlpack/dlpack.h>' | $compiler -x "$language" -fsyntax-only - 2>/dev/null; then
         headers="$headers npuquant/dlpack.h"
     else
         skip "npuquant/dlpack.h with $compiler: no <dlpack/dlpack.h>"
     fi
     warnings="-Wall -Wextra -Wpedantic -Wundef -Wshadow -Wconversion -Werror"
-    # Clang compares the comments with the declarations.
+    # Clang compares comments with declarations.
     if $compiler --version | grep -q clang; then
         warnings="$warnings -Wdocumentation"
     fi
@@ -116,12 +112,12 @@ check() {
     done
 }
 
-# names REGEX: the functions of the header whose declarations match
+# names REGEX: the functions of the header with matching declarations
 names() {
     tr '\n' ' ' <"$include/npuquant/npuquant.h" | grep -o -E "$1" | sed 's/(.*//; s/.*npuq_//' | sort
 }
 
-# The list of functions is the header's: of those that take an executor, and of the others that compute.
+# The list of functions is the header's: functions with an executor, and others that compute.
 names 'npuq_[a-z_]+\([^();]*npuq_executor \*executor\);' >"$work/WITH"
 names 'npuq_status npuq_[a-z_]+\(const npuq_tensor[^();]*\);' | comm -23 - "$work/WITH" >"$work/WITHOUT"
 for executor in WITH WITHOUT; do
@@ -141,7 +137,7 @@ named() {
     }
 }
 
-# What does not go by the list: first for every function, then for those that are an operator.
+# Files that do not use the list: some name every function, others every operator.
 sed -n '/^#define EACH_OPERATOR/,/[^\\]$/s/^    DO(\([a-z_]*\), .*/\1/p' "$(dirname "$0")/../diagnosis/operators.def" \
     >"$work/operators"
 while read -r function; do
@@ -162,7 +158,6 @@ while read -r function; do
     named "docs/operators/$function.md" "npuq_$function"
 done <"$work/operators"
 
-# Every function can have a prefix.
 names 'NPUQ_API [^();]*[ *]npuq_[a-z_]+\(' >"$work/functions"
 if ! sed -n 's/^#define npuq_\([a-z_]*\) .*/\1/p' "$include/npuquant/prefix.h" | diff "$work/functions" -; then
     echo "FAILED: npuquant/prefix.h has not, in this order, the functions of the header (<)"
@@ -172,7 +167,6 @@ fi
 check "${CC:-cc}" c c99 c11 gnu17
 check "${CXX:-c++}" c++ c++11 c++17
 
-# Clang's opinion too, where there is one.
 if clang --version >/dev/null 2>&1; then
     check clang c c99 c11
 fi

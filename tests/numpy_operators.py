@@ -12,7 +12,7 @@ SEED = int(os.environ.get("NPUQ_TEST_SEED") or 20261120)
 f4 = np.float32
 rng = np.random.default_rng(SEED)
 np.seterr(all="ignore")
-# Step by step in float32 means every step: NumPy must not compute in float64 where one operand is a scalar.
+# Every step is float32: NumPy must not compute in float64 with a scalar operand.
 one = f4(1)
 
 
@@ -38,7 +38,7 @@ def saturate(t, dtype):
 
 
 def saturate_symmetric(t, dtype):
-    """uint8 is int8 and 128, NaN too."""
+    """uint8 is int8 plus 128, also for NaN."""
     return saturate(t, "int8").view(np.uint8) + np.uint8(128) if dtype == "uint8" else saturate(t, dtype)
 
 
@@ -136,7 +136,7 @@ def dynamic_block_quant(x, block, min_scale, dtype):
 
 
 def round_to(t, dtype):
-    """To a floating-point type, in which there is one NaN; bfloat16 as its bits."""
+    """In a floating-point type with one NaN; bfloat16 as its bits."""
     assert t.dtype == f4
     if dtype == "bfloat16":
         bits = np.ascontiguousarray(t).view(np.uint32)
@@ -152,7 +152,7 @@ def unpack(words):
 
 
 def anti_quant(x, scale, offset, dtype):
-    """An int32 x holds int4 words. Parameters of two dimensions are of groups of rows."""
+    """An int32 x holds int4 words. 2-D parameters belong to groups of rows."""
     t = (unpack(x) if x.dtype == np.int32 else x).astype(f4)
 
     def of_rows(parameters):
@@ -227,7 +227,6 @@ def random_floats(shape, dtype=None, size=20.0, special=0.1):
 
 
 def random_integers(shape, dtype):
-    """Of all sizes, the extremes included."""
     limits = np.iinfo(dtype)
     values = rng.integers(limits.min, limits.max, size=shape, dtype=limits.dtype, endpoint=True)
     values >>= rng.integers(0, limits.bits, size=shape, dtype=limits.dtype)
@@ -235,7 +234,7 @@ def random_integers(shape, dtype):
 
 
 def random_words(count, dtype):
-    """Of trans_quant_param, with anything in the bits that requant to this dtype does not look at."""
+    """Words of trans_quant_param, with random bits where requant to this dtype ignores them."""
     scale = random_floats(count, "f4", size=10.0 ** rng.integers(-8, 1))
     words = trans_quant_param(scale, random_floats(count, "f4", size=200.0), int(rng.integers(2)))
     ignored = np.uint64(0x1FFF | 0x1FFFF << 47 | (0x3FF << 37 if dtype == "float16" else 0))

@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Several versions of the library in one process, each in what it was linked into: plugins with the archive and with the
-# single file, in programs that export another version's functions in every way there is. Several versions in one program,
-# by prefixes. And that the shared library calls nobody else's functions.
+# Several versions of the library in one process: plugins with the archive or the single file, in programs that export
+# another version's functions in every possible way; and, by prefixes, several versions in one program. The shared
+# library calls nobody else's functions.
 #
 # usage: plugins.sh source-directory build-directory
-# CC, CXX and NM name the tools. A missing CXX is skipped; with CI=true that is a failure. Only for ELF: skipped (77) where the shared library is no libnpuquant.so.
+# CC, CXX and NM name the tools. A missing CXX is skipped; with CI=true that fails. Only for ELF: skipped (77) without
+# libnpuquant.so.
+# shellcheck disable=SC2086 # tools may be several words
 set -eu
 
 source=$(cd "$1" && pwd)
@@ -33,7 +35,7 @@ fail() {
 
 version=$(sed -n 's/^#define NPUQ_VERSION "\(.*\)"$/\1/p' "$source/include/npuquant/version.h")
 
-# single VERSION FLAGS...: the single file that says it is of this version, as VERSION.o
+# single VERSION FLAGS...: VERSION.o, a single file of this version
 single() {
     mkdir -p "$1/npuquant"
     cp "$build/single-file/npuquant.c" "$1/npuquant/"
@@ -41,7 +43,6 @@ single() {
         >"$1/npuquant/npuquant.h"
     number=$1
     shift
-    # shellcheck disable=SC2086 # a compiler may be several words
     $cc -O0 -fPIC -DNPUQ_NO_SIMD "$@" -c "$number/npuquant/npuquant.c" -o "$number.o"
 }
 single 8.8.8
@@ -77,7 +78,6 @@ EOF2
 plugin() {
     name=$1
     shift
-    # shellcheck disable=SC2086
     $cc -fPIC -shared "-I$source/include" plugin.c "$@" -lm -o "$name.so"
 }
 archive=$build/src/libnpuquant.a
@@ -87,12 +87,10 @@ plugin whole-archive -Wl,--whole-archive "$archive" -Wl,--no-whole-archive
 plugin single 8.8.8.o
 plugin exporting 9.9.9.o
 
-# exports FILE: what it exports of the library's
+# exports FILE: the library's functions that FILE exports
 exports() {
-    # shellcheck disable=SC2086
     $nm -D --defined-only "$1" | awk '{ print $3 }' | grep npuq_
 }
-# shellcheck disable=SC2086
 if $nm -g --defined-only "$archive" | awk 'NF == 3 && $3 !~ /^npuq_/ { print $3; found = 1 } END { exit !found }'; then
     fail "the archive's global names (above) should begin with npuq_"
 fi
@@ -103,7 +101,6 @@ for file in archive archive-static whole-archive single; do
         echo "ok: the plugin $file.so exports nothing of npuquant"
     fi
 done
-# shellcheck disable=SC2086
 $cc -fPIC -shared -fvisibility=hidden -DNPUQ_STATIC '-DNPUQ_API=__attribute__((visibility("default")))' \
     "-I$source/include" "$source/src/status.c" -o status.so
 for file in exporting status; do
@@ -153,14 +150,12 @@ int main(int count, char *arguments[])
 }
 EOF2
 
-# keeps_apart WHAT FLAGS...: a program that is linked with these flags, with all plugins
+# keeps_apart WHAT FLAGS...: a program linked with these flags, with all plugins
 first="./exporting.so 9.9.9"
 keeps_apart() {
     what=$1
     shift
-    # shellcheck disable=SC2086
     $cc program.c "$@" -o program -ldl -lm
-    # shellcheck disable=SC2086
     if LD_LIBRARY_PATH=$work ./program $first ./archive.so "$version" ./archive-static.so "$version" \
         ./whole-archive.so "$version" ./single.so 8.8.8; then
         echo "ok: $what: every plugin has its own version"
@@ -182,20 +177,18 @@ fi
 single 6.6.6 -DNPUQ_PREFIX=six_
 single 7.7.7 -DNPUQ_PREFIX=seven_
 for prefix in six_=6.6.6 seven_=7.7.7 =8.8.8; do
-    # shellcheck disable=SC2086
     $nm -g --defined-only ${prefix#*=}.o | awk '{ print $3 }' | sort >globals
     sed -n "s/^#define \(npuq_[a-z_]*\) .*/${prefix%=*}\1/p" "$source/include/npuquant/prefix.h" | sort |
         diff - globals || fail "${prefix#*=}.o has other global names (>) than the functions with a prefix (<)"
 done
 
-# engine VERSION COMPILER...: a part of the program that uses this version, with its header, as engine-VERSION.o
+# engine VERSION COMPILER...: engine-VERSION.o, a part of the program with this version's header
 engine() {
     number=$1
     shift
     # shellcheck disable=SC2145
     "$@" "-I$number" "-Dplugin_version=version_$(echo "$number" | tr . _)" plugin.c -c -o "engine-$number.o"
 }
-# shellcheck disable=SC2086
 {
     engine 6.6.6 $cc -DNPUQ_PREFIX=six_ -O2
     if $cxx --version >/dev/null 2>&1; then
@@ -211,7 +204,7 @@ engine() {
     engine "$version" $cc
 }
 
-# one_program VERSION LIBRARY...: with those with a prefix, and this version without
+# one_program VERSION LIBRARY...: the prefixed versions, and this version without a prefix
 one_program() {
     number=$1
     shift
@@ -224,7 +217,6 @@ int main(void)
     return strcmp(version_6_6_6(), "6.6.6") || strcmp(version_7_7_7(), "7.7.7") || strcmp($this(), "$number");
 }
 EOF2
-    # shellcheck disable=SC2086
     if $cc one.c engine-6.6.6.o 6.6.6.o engine-7.7.7.o 7.7.7.o "engine-$number.o" "$@" -lm -o one && ./one; then
         echo "ok: one program has 6.6.6 and 7.7.7 with prefixes, and $number without"
     else
@@ -236,11 +228,11 @@ one_program "$version" -Wl,--whole-archive "$archive" -Wl,--no-whole-archive
 
 # ---- the shared library ----
 
-# Where the program exports a function, a plugin that exports the same one takes the program's.
+# If the program exports a function, a plugin's export of the same name resolves to the program's.
 first=
 keeps_apart "the program links the shared library" -DLINKED="\"$version\"" "$build/src/libnpuquant.so" \
     "-Wl,-rpath,$build/src"
-# A program's functions of the same names, which it exports, stay its own.
+# A program keeps its own exported functions of the same names.
 cat >names.c <<'EOF2'
 #include <npuquant/npuquant.h>
 

@@ -24,7 +24,7 @@ def choose(*values):
 
 
 def of_columns(columns):
-    """The number of elements of a parameter: one for each column, or one for all."""
+    """The number of a parameter's elements: one for each column, or one."""
     return columns if rng.random() < 0.8 else 1
 
 
@@ -61,10 +61,9 @@ def random_group_quant():
 
 
 def random_trans_quant_param():
-    """y is int64."""
     count = int(rng.integers(1, 50))
     bits = rng.integers(0, 2**32, size=count, dtype=np.uint32)
-    ties = rng.random(count) < 0.5  # between two scales that round_mode 1 may round to
+    ties = rng.random(count) < 0.5  # between two scales of round_mode 1
     scale = np.where(ties, bits & 0xFFFFE000 | 0x1000, bits).astype(np.uint32).view(f4)
     offset = random_floats(count, "f4", size=200.0)
     row = (1, -1)
@@ -79,7 +78,7 @@ def random_trans_quant_param():
 
 
 def random_dynamic(*types):
-    """x, smooth_scales, group_index, whether the call is per tensor, and the type of y, which may also be of types."""
+    """x, smooth_scales, group_index, whether the call is per tensor, and the type of y, perhaps one of types."""
     x = random_floats(random_shape(2, 4, 8), special=choose(0, 0.02))
     smooth = ends = None
     kind = choose("plain", "smooth", "groups", "per tensor")
@@ -142,7 +141,7 @@ def random_dequant():
 
 
 def random_words_of(columns, dtype):
-    """In each of the shapes in which words may be."""
+    """In each shape that words may have."""
     words = random_words(of_columns(columns), dtype)
     return words[None] if len(words) == columns and rng.random() < 0.3 else words
 

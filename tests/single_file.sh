@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The one-file library: it is the same whenever it is made, compiles without warnings, is used from C and C++, and has
-# every backend with the right bits, and so it is in C99 without a compiler's extensions. The library's own tests, linked with this one object, compare all row kernels with
-# the oracle. That is done with the flags that fuse most products and sums: here the compiler sees all kernels at once.
-# Other levels and flags have builds of the library, which the group `compilers` of scripts/nightly tests.
+# The single-file library: every build gives the same file. It compiles without warnings, works from C and C++, and has
+# the right bits in every backend, and in C99 without extensions. The tests of row kernels, linked with this one object,
+# run with the flags that fuse most products and sums: here the compiler sees all kernels at once. The group `compilers`
+# of scripts/nightly tests the library with other levels and flags.
 #
 # usage: single_file.sh source-directory directory-of-npuquant.c [compiler]
-# With a compiler, only what depends on it. Without, CC, and all else: that the files can be made again, NEON, C++.
-# CXX, NM and PKG_CONFIG name tools. What is missing is reported as SKIPPED; with CI=true that is a failure.
+# With a compiler: only tests that depend on the compiler. Without: CC, and all else: making the files again, NEON, C++.
+# CXX, NM and PKG_CONFIG name tools. A missing tool is reported as SKIPPED; with CI=true that fails.
 #
 # shellcheck disable=SC2016,SC2086 # an inner shell's variables; a compiler may be several words
 set -eu
@@ -19,7 +19,7 @@ nm=${NM:-nm}
 pkg_config=${PKG_CONFIG:-pkg-config}
 cc=${3:-${CC:-cc}}
 whole=$([ -n "${3:-}" ] || echo true)
-# Parts of -ffast-math: the file has clang compile it without them, and is refused by gcc, which tells of them.
+# Parts of -ffast-math: clang compiles the file without them; gcc, which has macros for them, refuses the file.
 parts="-funsafe-math-optimizations -freciprocal-math -fno-signed-zeros"
 if $cc --version 2>&1 | grep -q clang; then
     unsafe=$parts
@@ -46,7 +46,7 @@ fail() {
     failed=1
 }
 
-# check WHAT COMMAND...: output is shown if it fails
+# check WHAT COMMAND...: shows the output of a command that fails
 check() {
     what=$1
     shift
@@ -58,7 +58,7 @@ check() {
     fi
 }
 
-# What the page says, step by step, with the test's program. Faster: these steps are about linking.
+# The page's steps, with the test's program. Not optimised: these steps are about linking.
 if [ ! "$whole" ]; then
     : # another test's
 elif python3 --version >/dev/null 2>&1 && $cxx --version >/dev/null 2>&1; then
@@ -89,9 +89,9 @@ else
     skip "the lines of the page: no python3, or no $cxx"
 fi
 
-# ---- without warnings, and all kernels against the oracle ----
+# ---- without warnings, and all kernels against the reference ----
 
-# The tests' objects, by $cc_for_tests, in the folder objects-MACHINE.
+# The tests' objects, by $cc_for_tests, in objects-MACHINE.
 test_objects() {
     machine=$1
     mkdir "objects-$machine"
@@ -105,7 +105,6 @@ test_objects() {
 # kernels OBJECT MACHINE EMULATOR: with the tests' objects
 kernels() {
     for program in test_kernels test_kernels_integers; do
-        # shellcheck disable=SC2086 # words
         $cc_for_tests "objects-$2/$program.o" "objects-$2/support.o" "objects-$2/kernels.o" "objects-$2/npuq_ref.o" \
             "$1" -lcmocka -lm -lpthread -o kernels && $3 ./kernels || return 1
     done
@@ -121,25 +120,25 @@ else
 fi
 
 fused="-std=gnu17 -O3 -ffp-contract=fast $unsafe"
-# A compiler may not know this CPU, or warn of what it makes of it.
+# A compiler may not know this CPU, or may warn about -march=native.
 if echo 'int main(void) { return 0; }' | $cc -march=native -Werror -c -x c - -o probe.o >/dev/null 2>&1; then
     fused="$fused -march=native"
 else
     echo "-march=native: not with $cc on this CPU"
 fi
-# At -O0, with the oldest standard, every warning and every intrinsic that must be inlined; then what is linked below.
+# At -O0, with the oldest standard, every warning, and every intrinsic that must be inlined.
 check "$cc, -std=c99 -O0 without warnings" \
     $cc -std=c99 -O0 -Wall -Wextra -Wpedantic -Werror -c npuquant/npuquant.c -o single.o
 check "$cc, $fused without warnings" \
     $cc $fused -Wall -Wextra -Wpedantic -Werror -c npuquant/npuquant.c -o single.o
-# The tests of kernels call what is internal.
+# The tests of kernels call internal functions.
 internal=-DNPUQ_INTERNAL=
 if [ "$has_cmocka" ]; then
     $cc $fused $internal -c npuquant/npuquant.c -o kernels.o
     check "$cc, $fused, kernels" kernels kernels.o native ""
 fi
 
-# Without what keeps products apart, they are fused and it shows: so there is something to see above.
+# Without the protection, the compiler fuses products, and the test of kernels sees it.
 if [ "$whole" ] && [ "$has_cmocka" ] && [ "$(uname -m)" = x86_64 ] && grep -q -w fma /proc/cpuinfo; then
     sed '/__asm__("" : "+[vw]"/d' npuquant/npuquant.c >npuquant/unprotected.c
     $cc -O3 -ffp-contract=fast $internal -c npuquant/unprotected.c -o unprotected.o
@@ -176,8 +175,8 @@ for object in single.o portable.o; do
     cat check.log
 done
 
-# C99 alone: with this compiler, which is told to use no more, and with one that has little more. The same bits, in every
-# floating-point state of the caller's.
+# plain_c COMPILER...: C99 alone, by this compiler and by tcc. The same bits, in every floating-point state of the
+# caller.
 plain_c() {
     compiler=$1
     shift
@@ -217,7 +216,7 @@ for flags in -ffast-math -Ofast -ffinite-math-only $parts; do
     fi
 done
 
-# The functions of the header are global, and exported, if so marked. Nothing else is.
+# Exactly the functions of the header are global, and exported if marked.
 $cc -shared -fPIC -fvisibility=hidden '-DNPUQ_API=__attribute__((visibility("default")))' \
     npuquant/npuquant.c -o libsingle.so
 tr '\n' ' ' <"$source/include/npuquant/npuquant.h" | tr ';' '\n' |

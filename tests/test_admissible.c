@@ -436,6 +436,7 @@ static void test_devices_are_within(void **unused)
     assert_true(dumps >= (size_t)test_rounds(100) && others * 25 <= dumps);
 }
 
+/* An element that no quotient gives is wrong, however near. */
 static void test_elements_outside_are_wrong(void **unused)
 {
     (void)unused;
@@ -612,6 +613,7 @@ static void test_too_many(void **unused)
     }
 }
 
+/* Without a vector division, nothing is admissible. */
 static void test_other_operators(void **unused)
 {
     (void)unused;

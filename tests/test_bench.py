@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""npuquant-bench and bench/run from outside. No time is looked at: only what is chosen, what the output says, and that
-the numbers in it belong together.
+"""npuquant-bench and bench/run from outside: the chosen cases, the output, and whether its numbers fit together. The
+test looks at no time.
 
-NPUQUANT_BENCH is the path of npuquant-bench, NPUQ_SOURCE that of the source.
+NPUQUANT_BENCH is the path of npuquant-bench, NPUQ_SOURCE the folder of the source.
 """
 import csv
 import json
@@ -44,7 +44,7 @@ class Bench(unittest.TestCase):
         return self.good("--list", *options).split()
 
     def refused(self, *options):
-        """The message; nothing else is written."""
+        """Returns the message; checks that nothing else is written."""
         done = bench(*options, "--json", self.path("none.json"))
         self.assertEqual((done.returncode, done.stdout), (1, ""), options)
         self.assertFalse(os.path.exists(self.path("none.json")))
@@ -58,7 +58,7 @@ class Bench(unittest.TestCase):
     # ---- what the output says ----
 
     def test_explained_first(self):
-        """The machine, the time it takes and each column stand before the first number of a case."""
+        """The machine, the run's duration and each column stand before the first case."""
         text = self.good("--quick", "--filter",
                          "quantize/mul/uniform/f32-i8/1x128$,dynamic_quant_asymmetric/token/plain/f32-i8/1x4096")
         lines = text.splitlines()
@@ -78,7 +78,7 @@ class Bench(unittest.TestCase):
                 self.assertIn(f" {LINE.match(line)[1]}", before)
 
     def test_one_unit(self):
-        """Within a case all times have one unit, and none is less than one of it."""
+        """All times of a case have one unit, and none is less than one."""
         units = []
         for line in self.good("--quick", "--filter", "quantize/mul/uniform/f32-i8/", "--backend", "all",
                               "--max-elements", "200000").splitlines():
@@ -108,7 +108,7 @@ class Bench(unittest.TestCase):
     # ---- ratios ----
 
     def test_ratios(self):
-        """One direction: the time of a line over that of npuquant's first line."""
+        """The time of a line over that of npuquant's first line."""
         for case in self.results("--filter", "f32-i8,bf16-i8,f16-i32,i8-f32", "--max-elements", "200000")["cases"]:
             runs = case["runs"]
             self.assertEqual(runs[0]["kind"], "ours")
@@ -118,8 +118,8 @@ class Bench(unittest.TestCase):
                 self.assertEqual(run["bytes"], case["bytes_read"] + case["bytes_written"])
 
     def test_limits(self):
-        """The stream is the fastest that moves the bytes: memcpy too, unless y is larger than x, as it writes less
-        then. Instructions follow each other and the call; x is read twice for one scale of a tensor."""
+        """The fastest way to move the bytes is the stream, or memcpy unless y is larger than x: memcpy writes less
+        then. The instructions' time adds to the call's; x is read twice for one scale of a tensor."""
         data = self.results("--filter", "f32-i8,bf16-i8,i8-f32,i32-i8,i32-f32", "--max-elements", "200000")
         constants = data["constants"]
         for case in data["cases"]:
@@ -140,7 +140,7 @@ class Bench(unittest.TestCase):
                              [twice, not twice, not twice])
 
     def test_ports(self):
-        """Where the machine's rates are known, what needs more instructions has a longer limit; threads share it."""
+        """With known rates, more instructions have a longer limit; threads share it."""
         data = self.results("--shape", "64x1024", "--no-peers")
         ports = {case["name"].replace("/64x1024", ""): case["limits"]["ports_ns"] for case in data["cases"]}
         rates = {name: rate for name, rate in data["constants"].items() if name.endswith("_per_ns")}
@@ -163,7 +163,7 @@ class Bench(unittest.TestCase):
     # ---- operators ----
 
     def test_operators(self):
-        """Every operator has usual cases at the shapes that the targets look at, by threads, and small calls."""
+        """Every operator has the usual cases of the targets, by threads, and small calls."""
         names = set(self.names())
         shapes = ("1x128", "1x1024", "1x4096", "8x4096", "64x1024", "512x4096", "16384x4096")
         for kind in ("quantize/mul/uniform/f32-i8", "dynamic_quant_asymmetric/token/plain/bf16-i8",
@@ -189,8 +189,8 @@ class Bench(unittest.TestCase):
             self.assertLessEqual(operators, found, name)
 
     def test_small_calls(self):
-        """Of one short row, the prepared call and the call that makes its tensors take turns with the call, of every
-        operator; of more rows they do not. Two operators cannot be prepared."""
+        """For one short row of every operator, the prepared call and the call with new tensors take turns with the
+        call; for more rows they do not. Two operators cannot be prepared."""
         cases = self.results("--set", "overhead", "--no-peers")["cases"]
         self.assertEqual(len({case["name"].split("/")[0] for case in cases}), 9)
         for case in cases + self.results("--shape", "1x24", "--set", "overhead,data", "--no-peers")["cases"]:
@@ -203,8 +203,7 @@ class Bench(unittest.TestCase):
             self.assertFalse([run for run in case["runs"] if run["kind"] in ("prepared", "with tensors")])
 
     def test_bytes(self):
-        """What is read and written besides x and y: a scale for each row or block and perhaps an offset; of the groups,
-        those that have rows."""
+        """Bytes besides x and y: a scale for each row or block, perhaps an offset; of groups, only those with rows."""
         cases = {case["name"]: case for case in self.results("--filter", "^dynamic,^group", "--max-elements", "100000",
                                                              "--no-peers")["cases"]}
         for name, written in (("dynamic_quant_asymmetric/token", 8), ("dynamic_quant/token", 4),
@@ -216,8 +215,8 @@ class Bench(unittest.TestCase):
                              4 * (rows * columns + groups * columns + 1))
 
     def test_others_do_the_same(self):
-        """What other libraries and loops make of the integers is compared, and next to nothing differs, but for the
-        last bit of float32 where loops take factors in another order; a product to int32 is not compared."""
+        """Results of other libraries and loops are compared and hardly differ, except in the last bit of float32 where
+        loops multiply in another order. Products to int32 are not compared."""
         for case in self.results("--filter", "^anti_quant/,^dequant/,^requant/", "--max-elements", "10000",
                                  "--full")["cases"]:
             reordered = "/token" in case["name"] and case["y"] == "f32"
@@ -229,7 +228,7 @@ class Bench(unittest.TestCase):
     # ---- plain loops, data, views, pages ----
 
     def test_naive(self):
-        """Plain loops do the same work at every kind that they know; only NaN makes them differ much."""
+        """Plain loops of every kind do the same work; only NaN makes much difference."""
         kinds = ["quantize/mul/uniform/f32-i8", "quantize/mul/channel/bf16-i8", "quantize/div/uniform/bf16-i8",
                  "quantize/div/channel/f32-i8", "dynamic_quant_asymmetric/token/plain/f32-i8",
                  "dynamic_quant_asymmetric/tensor/plain/bf16-i8",
@@ -252,8 +251,8 @@ class Bench(unittest.TestCase):
         self.assertEqual(found, {*kinds, "trans_quant_param/nearest/channel/f32-i64"})
 
     def test_variants(self):
-        """Unusual data takes turns with usual data, views with a copy of them; other libraries know no views. The data
-        is what the name says."""
+        """Unusual data takes turns with usual data, and a view with a copy; other libraries take no views. The data
+        fits its name."""
         found = set()
         for case in self.results("--set", "data,views", "--max-elements", "100000", "--backend", "all")["cases"]:
             self.assertNotIn("failure", case)
@@ -271,7 +270,7 @@ class Bench(unittest.TestCase):
                                  "transposed-x", "transposed-y"})
 
     def test_fastest_stream(self):
-        """Beyond the second cache one stream more says how it goes."""
+        """Beyond the second cache, one more stream shows the fastest way."""
         for case in self.results("--filter", "^quantize/mul/uniform/bf16-i8/512x4096$,^quantize/mul/uniform/bf16-i8/1x",
                                  "--no-peers", "--max-elements", "4000000")["cases"]:
             found = [run["who"] for run in case["runs"] if "prefetch" in run]
@@ -282,7 +281,7 @@ class Bench(unittest.TestCase):
             self.assertEqual(run["prefetch"], 640)
 
     def test_distances(self):
-        """A line for each kernel; the best distance is that of the highest figure, and the gain is over npuquant's."""
+        """A line for each kernel; the best distance has the highest figure; the gain is over npuquant's distance."""
         text = self.good("--distances", "--quick", "--max-elements", "200000")
         own = re.search(r"npuquant takes (\d+);", text)[1]
         header, *lines = [line.split() for line in text.split("\n\n")[1].splitlines()]
@@ -299,14 +298,13 @@ class Bench(unittest.TestCase):
             self.assertAlmostEqual(float(line[-1]), speeds[line[-2]] / speeds[own], delta=0.01 + 0.02 * float(line[-1]))
 
     def test_pages(self):
-        """The output says which pages the buffers have, with and without asking for large ones."""
+        """The output names the buffers' pages, with and without large ones."""
         for options in ((), ("--huge-pages",)):
             data = self.results("--filter", "quantize/mul/uniform/f32-i8/1x4096$", *options)
             self.assertIn(data["page_bytes"], (0, os.sysconf("SC_PAGESIZE"), 2 << 20))
             self.assertGreater(data["small_call_ns"], 0)
 
     def test_sizes(self):
-        """Short rows, and a long one."""
         names = set(self.names("--set", "sizes"))
         for kind in ("quantize/mul/uniform/f32-i8", "quantize/mul/channel/f32-i8",
                      "dynamic_quant_asymmetric/token/plain/f32-i8", "dynamic_quant_asymmetric/tensor/plain/f32-i8",
@@ -386,7 +384,7 @@ class Bench(unittest.TestCase):
                 self.assertIn(text, done.stderr)
 
     def test_csv(self):
-        """The same numbers as the JSON, under names with units."""
+        """The JSON's numbers, under names with units."""
         path = self.path("r.csv")
         data = self.results("--filter", "^dynamic_quant_asymmetric/token/plain/f32-i8/1x", "--csv", path)
         with open(path, encoding="utf-8", newline="") as file:
@@ -406,8 +404,7 @@ class Bench(unittest.TestCase):
     options = ("--quick", "--filter", "quantize/mul/uniform/f32-i8/1x4096$")
 
     def run_script(self, *options):
-        """What bench/run prints in a copy of what it needs, where everything is built, and the files that it changes
-        there."""
+        """Runs bench/run in a copy of its files with everything built. Returns the output and the changed files."""
         build, tree = self.path("build"), self.path("tree")
         for name in ("bench", "docs"):
             shutil.copytree(os.path.join(SOURCE, name), os.path.join(tree, name), dirs_exist_ok=True)
@@ -444,7 +441,7 @@ class Bench(unittest.TestCase):
         self.assertFalse(os.path.exists(self.path("build/bench.json")))
 
     def test_run_records(self):
-        """The file of this machine, its picture, the pages that have its tables, and what was measured outside."""
+        """The machine's result file, its picture, and pages, with measurements made outside."""
         with open(self.path("outside.csv"), "w", encoding="utf-8") as file:
             file.write("cell,shape,contestant,version,ns,ratio\nquantize/mul/uniform/f32-i8,1x4096,Other,abc,1000,1.5\n")
         _, changed = self.run_script("--record", "--outside", self.path("outside.csv"), *self.options)

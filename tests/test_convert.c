@@ -53,6 +53,7 @@ static void test_bfloat16(void **unused)
     }
 }
 
+/* sat(round(t)) in the C library's double arithmetic. */
 static int32_t expected_saturate(float t, double low, double high)
 {
     const double rounded = nearbyint((double)t);
@@ -89,6 +90,7 @@ static void test_saturate(void **unused)
     }
 }
 
+/* The values next to a quotient, by the C library. */
 static void test_quotients(void **unused)
 {
     (void)unused;

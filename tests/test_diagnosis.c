@@ -522,6 +522,7 @@ static void test_text(void **unused)
     text_release(&text);
 }
 
+/* The last step is the result's element. */
 static void test_explanations(void **unused)
 {
     (void)unused;
@@ -1032,6 +1033,7 @@ static void test_parts(void **unused)
     release_dump((struct dump *)&all);
     random_call_release(&random);
 
+    /* The mistake changes nothing in columns 12 to 15. */
     random = make_eighths(1, 0.5F);
     const struct dump shifted = predict_dump(&random, &floors);
     struct dump dump = predict_dump(&random, &definition);

@@ -60,7 +60,7 @@ def quantize(x, scales, zero_points, axis, div_mode, y, words=False):
 
 
 class Elements:
-    """The elements that a view reaches, for np.asarray."""
+    """The elements of a view, as __array_interface__ for np.asarray."""
 
     def __init__(self, view, dtype):
         size = np.dtype(dtype).itemsize
@@ -120,7 +120,7 @@ class NumPy(unittest.TestCase):
         self.assertEqual((status, message), (ERROR_SHAPE, "dlpack: has 9 dimensions; expected 0 to 8"))
 
     def test_quantize(self):
-        """Each step one operation in float32, as the operator defines it."""
+        """Each step is one operation in float32."""
         x = rng.normal(0, 20, (6, 10, 16)).astype("f4")
         scales = rng.uniform(0.1, 2, 10).astype("f4")
         zero_points = rng.integers(-9, 9, 10).astype("i4")
@@ -176,7 +176,7 @@ class PyTorch(unittest.TestCase):
             self.assertIn("expected float32, float16, bfloat16, int8", message)
 
     def test_quantize(self):
-        """bfloat16 all through, output across its memory."""
+        """bfloat16 everywhere; the output's memory is transposed."""
         x = (torch.from_numpy(rng.normal(0, 20, (12, 16)))).to(torch.bfloat16)
         scales = torch.from_numpy(rng.uniform(0.1, 2, 16)).to(torch.bfloat16)
         offsets = torch.from_numpy(rng.uniform(-9, 9, 16)).to(torch.bfloat16)

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The documentation's numbers: every example of the operators' pages and of those about differing kernels is run and
-gives what is printed, every message of the error tables is one that the library gives, and none is missing, and the
-table of hypotheses is the one of the tool.
+"""The documentation's numbers. Runs every example of the operators' pages and of the pages about differing kernels, and
+compares the output. Compares the error tables with all messages of the library, and the table of hypotheses with the
+tool's.
 
-In a page, `pycon` blocks are run by doctest, in order, in one empty folder; so are the commands of `console` blocks, of
-which the output is compared, but for what is measured. A `python` block that begins with a comment of a file's name is
-written to this file there. A `c` block that begins with an #include is the program of the page's name in examples/.
+doctest runs a page's `pycon` blocks in order, in one empty folder; the commands of `console` blocks run there, too, and
+their output is compared, except measured times. A `python` block that begins with a file's name in a comment is written
+to this file there. A `c` block that begins with an #include is the program of the page's name in examples/.
 
-The page of PyTorch is compared by python/tests/test_torch_page.py, where the Python package and PyTorch are.
+python/tests/test_torch_page.py compares the page of PyTorch, where the Python package and PyTorch are.
 
-NPUQ_SOURCE and NPUQ_BUILD are the folders of the source and of the build; otherwise the folder above, and `build` in it.
+NPUQ_SOURCE and NPUQ_BUILD are the folders of the source and of the build; default: the folder above, and its `build`.
 usage: test_docs.py            checks
-       test_docs.py --record   writes outputs and programs into the pages, to be reviewed
+       test_docs.py --record   writes outputs and programs into the pages; review the diff
 """
 import doctest
 import importlib.util
@@ -33,7 +33,7 @@ OPERATORS = sorted(name[: -len(".md")] for name in os.listdir(os.path.join(DOCS,
 OPERATOR_PAGES = [f"operators/{name}.md" for name in OPERATORS]
 PAGES = OPERATOR_PAGES + ["diagnose.md", "hypotheses.md", "scales-by-groups.md", "tool.md"]
 TORCH_PAGE = "torch.md"
-# Where the errors of a function are. The steps of an operator have those of the whole, but those that make parameters.
+# The page with the errors of a function. A step has the operator's errors, except steps that make parameters.
 ERRORS = {
     **{name: f"operators/{name}.md" for name in OPERATORS},
     "dynamic_quant_min_max": "operators/dynamic_quant_asymmetric.md",
@@ -57,13 +57,13 @@ def read(*path):
 
 
 def example_program(page):
-    """The program, without the comments that are for readers of the file."""
+    """The program, without its head comments."""
     text = read(SOURCE, "examples", os.path.basename(page).replace("-", "_").replace(".md", ".c"))
     return text[text.index("#include") :]
 
 
 def run_console(block, stderr):
-    """The block with the outputs that its commands have now. `cd` is for the blocks after it, too."""
+    """The block with its commands' present outputs. `cd` lasts for later blocks."""
     commands = re.findall(r"^\$ ((?:.*\\\n)*.*\n)", block, re.MULTILINE)
     result = ""
     status = 0
@@ -84,7 +84,6 @@ def run_console(block, stderr):
 
 
 def run_doctest(block, page, variables):
-    """What of the block is not as printed."""
     report = []
     test = doctest.DocTestParser().get_doctest(block, {}, page, page, 0)
     test.globs = variables
@@ -93,7 +92,7 @@ def run_doctest(block, page, variables):
 
 
 def hypotheses_table():
-    """What `npuquant hypotheses` lists. quant-matmul has the steps of dequant or requant, and needs no name of its own."""
+    """The hypotheses that `npuquant hypotheses` lists. quant-matmul shares those of dequant and requant."""
     listed = subprocess.run(["npuquant", "hypotheses", "--json"], stdout=subprocess.PIPE, check=True, timeout=60).stdout
     lines = ["| hypothesis | the kernel ... | what to do | operators |", "|---|---|---|---|"]
     for entry in json.loads(listed):
@@ -105,14 +104,14 @@ def hypotheses_table():
 
 
 def run_page(page):
-    """The page as it should be, the problems with its Python, and how many blocks were run."""
+    """The corrected page, the problems with its Python, and the number of blocks run."""
     problems = []
     counts = {"pycon": 0, "console": 0, "python": 0, "c": 0}
     variables = {}
     before = os.getcwd()
-    # PyTorch's libraries may warn of the machine there.
+    # PyTorch's libraries may print warnings about the machine.
     stderr = subprocess.DEVNULL if page == TORCH_PAGE else subprocess.STDOUT
-    # the commands: the tool, and the Python that has NumPy
+    # the tool, and the Python with NumPy
     os.environ["PATH"] = os.pathsep.join(
         [os.path.join(BUILD, "tools"), os.path.dirname(sys.executable), os.environ["PATH"]]
     )
@@ -138,7 +137,7 @@ def run_page(page):
 
         os.chdir(folder)
         try:
-            with np.printoptions():  # a page that sets them sets them for itself
+            with np.printoptions():  # a page may set its own
                 text = BLOCK.sub(run_block, read(DOCS, page))
             text, counts["table"] = HYPOTHESES.subn(lambda match: hypotheses_table(), text)
         finally:
@@ -165,12 +164,12 @@ class Examples(unittest.TestCase):
             self.assertIn(part, read(SOURCE, "README.md"))
 
     def test_reference(self):
-        """The loops of the page of the reference are in a test."""
+        """A test contains the loops of the reference's page."""
         block, = re.findall(r"^```c\n(.*?)^```\n", read(DOCS, "reference.md"), re.DOTALL | re.MULTILINE)
         self.assertIn(block, read(SOURCE, "tests", "test_admissible.c"))
 
     def test_recipes(self):
-        """The code of the page of threads stands in the examples, which are compiled, run and compared."""
+        """The examples, which are compiled, run and compared, contain the code of the threads' page."""
         names = [name for name in sorted(os.listdir(os.path.join(SOURCE, "examples"))) if name.startswith("prepared")]
         examples = "".join(read(SOURCE, "examples", name) for name in names)
         blocks = re.findall(r"^```c(?:pp)?\n(.*?)^```\n", read(DOCS, "threads.md"), re.DOTALL | re.MULTILINE)
@@ -183,11 +182,11 @@ class Examples(unittest.TestCase):
 
 
 def paths(value, before=""):
-    """The fields of a JSON value as tool.md writes them: findings[].explained, inputs.NAME.file."""
+    """The fields of a JSON value in tool.md's form: findings[].explained, inputs.NAME.file."""
     if isinstance(value, list):
         return {path for item in value for path in paths(item, before + "[]")}
     if not isinstance(value, dict):
-        return {before.removesuffix("[]")}  # an array of numbers is a field like others
+        return {before.removesuffix("[]")}  # an array of numbers is one field
     named = before in ("arguments", "inputs", "outputs")
     return {
         path
@@ -197,7 +196,7 @@ def paths(value, before=""):
 
 
 class Fields(unittest.TestCase):
-    """What the tool prints as JSON has the fields of tool.md's tables, and no others."""
+    """The tool's JSON has exactly the fields of tool.md's tables."""
 
     def documented(self, heading):
         section = read(DOCS, "tool.md").split(f"\n### {heading}\n")[1].split("\n##")[0]
@@ -240,7 +239,7 @@ ARGUMENT = r"(?:x|y|(?:(?:smooth|weight|activation)_)?scales?|zero_points|group_
 
 
 def messages(pairs):
-    """A set of pairs of status and message, without the words of requant, which are random."""
+    """Pairs of status and message, without requant's random words."""
     return {(status, re.sub(r"0x[0-9A-F]+", "0xN", message)) for status, message in pairs}
 
 
@@ -249,7 +248,7 @@ def rows(page):
 
 
 def shape(row):
-    """A row without what varies from case to case: argument, dtypes, numbers."""
+    """A row without argument, dtypes and numbers."""
     status, message = row
     rule = message.split(": ", 2)[2]
     rule = re.sub(rf"{DTYPE}(?:(?:, | or ){DTYPE})*", "DTYPE", rule)
@@ -259,7 +258,7 @@ def shape(row):
 
 
 class Errors(unittest.TestCase):
-    """Against the messages that test_errors makes the library give."""
+    """Against all messages that test_errors provokes."""
 
     @classmethod
     def setUpClass(cls):
@@ -296,7 +295,7 @@ class Errors(unittest.TestCase):
 
 
 class AddingAnOperator(unittest.TestCase):
-    """The page lists the files that name all operators; in which most have a place."""
+    """The page lists the files that name all operators."""
 
     FOLDERS = ("bench", "debian", "diagnosis", "examples", "include", "python", "scripts", "src", "tests", "tools")
     WRITTEN_BY_A_COMMAND = {"tests/npuquant.abi", "tests/data/examples.txt"}

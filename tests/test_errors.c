@@ -383,8 +383,7 @@ static call base_call(enum base base)
     return c;
 }
 
-/* ---- refused calls
- * --------------------------------------------------------------------------------------------------- */
+/* ---- refused calls ---------------------------------------------------------------------------------------------- */
 
 static int failures;
 
@@ -503,8 +502,7 @@ static void bases_are_valid(void **state)
     }
 }
 
-/* ---- rules for every argument
- * ---------------------------------------------------------------------------------------- */
+/* ---- rules for every argument ----------------------------------------------------------------------------------- */
 
 static void null_arguments(void **state)
 {
@@ -916,6 +914,7 @@ static size_t byte_size(const npuq_tensor *t)
     return test_count(t->ndim, t->shape) * npuq_dtype_size(t->dtype);
 }
 
+/* Moves the tensor to `at`, or down to its alignment. */
 static void place(npuq_tensor *t, unsigned char *at)
 {
     t->data = at - (uintptr_t)at % npuq_dtype_size(t->dtype);
@@ -994,8 +993,7 @@ static void outputs_overlapping_arguments(void **state)
     end();
 }
 
-/* ---- the table: rules of one operator
- * --------------------------------------------------------------------------------- */
+/* ---- the table: rules of one operator --------------------------------------------------------------------------- */
 
 enum change_kind {
     NOTHING,
@@ -1684,8 +1682,7 @@ static void table_of_rules(void **state)
     end();
 }
 
-/* ---- overlaps that only an exact search finds
- * ------------------------------------------------------------------------ */
+/* ---- overlaps that only an exact search finds ------------------------------------------------------------------- */
 
 /* x is [rows, columns] FLOAT32, y INT8; both in one region. */
 static call two_dimensional(int64_t rows, int64_t columns)
@@ -2023,8 +2020,7 @@ static void layouts_too_irregular_to_tell(void **state)
     end();
 }
 
-/* ---- unusual and valid
- * ----------------------------------------------------------------------------------------------- */
+/* ---- unusual and valid ------------------------------------------------------------------------------------------ */
 
 typedef struct outcome {
     unsigned char bytes[SLOTS][1024];
@@ -2050,6 +2046,7 @@ static outcome plain_outcome(const call *c)
     return outputs_of(c);
 }
 
+/* Moves a tensor to another layout; an input keeps its values. */
 static void move(call *c, enum slot slot, void *data, int64_t s0, int64_t s1, int64_t s2)
 {
     npuq_tensor *t = &c->tensors[slot];
@@ -2732,8 +2729,7 @@ static void overlapping_inputs(void **state)
     assert_int_equal(run(&c), NPUQ_OK);
 }
 
-/* ---- the message
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the message ------------------------------------------------------------------------------------------------ */
 
 typedef struct thread_result {
     char first[256];
@@ -2774,8 +2770,7 @@ static void last_error_is_per_thread(void **state)
     assert_string_equal(npuq_last_error(), message);
 }
 
-/* ---- the small functions
- * --------------------------------------------------------------------------------------------- */
+/* ---- the small functions ---------------------------------------------------------------------------------------- */
 
 static void status_names(void **state)
 {
@@ -2863,6 +2858,7 @@ static void contiguous_views(void **state)
             refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(wrong[i]), NULL, "contiguous of no such rank");
         }
     }
+    /* The function also stores extents whose product overflows. */
     t = npuq_tensor_contiguous(&byte, NPUQ_FLOAT32, 3, huge);
     assert_int_equal(t.shape[0], INT64_MAX);
     assert_int_equal(t.strides[2], 1);

@@ -306,6 +306,7 @@ static void run_on_another(void *context, size_t count, void (*task)(void *argum
     }
 }
 
+/* The caller has one state, the thread that does the work another. */
 static void test_states_of_threads(void **unused)
 {
     size_t calls[TEST_OPERATORS] = {0}; /* calls of the executor */
@@ -336,6 +337,7 @@ static void test_states_of_threads(void **unused)
     }
 }
 
+/* Calls are prepared in one state and run in another. */
 static void test_states_of_prepared(void **unused)
 {
     const fp_state usual = get_state();

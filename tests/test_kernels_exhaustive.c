@@ -190,7 +190,7 @@ static void check_quotients(buffers *b, float scale, uint32_t exponent_of_x, boo
 static void test_all_quotients(void **unused)
 {
     enum { SCALES = 128 };
-    /* The outermost exponents of scales without a usable inverse, some others, and the middle. */
+    /* The first and the last exponents of scales with an inverse, some others, and the middle. */
     static const uint32_t exponents[] = {63, 127, 190, 100, 62, 191, 150, 20};
     const size_t blocks = blocks_wanted();
     const size_t scales = blocks < BLOCKS / SCALES ? 1 : blocks / (BLOCKS / SCALES);

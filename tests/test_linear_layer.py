@@ -45,7 +45,7 @@ class Page(unittest.TestCase):
     maxDiff = None
 
     def test_code(self):
-        """Every block is in one of the programs, but for its indentation."""
+        """Every block is in one of the programs, apart from indentation."""
         programs = [
             "\n".join(line.strip() for line in read("examples", name).splitlines())
             for name in ("w8a8_linear.c", "linear_layer_variants.c")
@@ -86,7 +86,7 @@ class Layer(unittest.TestCase):
             self.assertIn("\n" + python.stdout, done.stdout)
 
     def test_error(self):
-        """Smooth scales make it smaller: here to less than a third."""
+        """Smooth scales make the error smaller: here to less than a third."""
         errors = re.findall(r"^with(?:out)? smooth scales +([\d.]+) % +([\d.]+) %$", self.layer().stdout, re.MULTILINE)
         self.assertEqual(len(errors), 2)
         for without, with_scales in zip(*errors):

@@ -590,6 +590,7 @@ static void test_shards(void **unused)
     }
 }
 
+/* A part without elements has the range that changes no other. */
 static void check_empty_parts(void)
 {
     const int64_t no_rows[] = {0, 5};

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Markdown pages, and what can be said about their site without Doxygen: every file and every heading that a link
-leads to is there on a forge, too. The site's own links are followed when it is made.
+"""The Markdown pages: every file and heading that a link names exists, as on a forge. Works without Doxygen; making the
+site checks its own links.
 
 usage: test_pages.py SOURCE     the folder of the source
 """
@@ -28,7 +28,7 @@ class Links(unittest.TestCase):
         self.assertEqual(operators - links, set())
 
     def test_design(self):
-        """The files that the design names exist, and so do the functions that a call goes through, where it says."""
+        """The files in the design exist, and so do the functions of a call's path."""
         design = forge.read(os.path.join(SOURCE, "docs", "design.md"))
         for path in re.findall(r"^\| `(src/[^`<]*)`", design, re.MULTILINE):
             found = [os.path.exists(os.path.join(SOURCE, path + end)) for end in ("", ".c", ".h")]
@@ -41,7 +41,7 @@ class Links(unittest.TestCase):
                 self.assertTrue(found, f"{path} has no {function}()")
 
     def test_no_labels(self):
-        """A forge shows {#label} as text; the site makes its own."""
+        """A forge shows {#label} as text; the site makes its own labels."""
         for path in forge.pages(SOURCE):
             self.assertEqual([h[1] for h in forge.headings(forge.read(path)) if "{#" in h[1]], [], path)
 
@@ -79,7 +79,7 @@ class Links(unittest.TestCase):
 
 class Site(unittest.TestCase):
     def test_groups(self):
-        """Every function is in a group, which is a page of the site, and every operator has one."""
+        """Every function is in a group, a page of the site, and every operator has a group."""
         header = forge.read(os.path.join(SOURCE, "include", "npuquant", "npuquant.h"))
         self.assertIn("\nNPUQ_API ", header)
         self.assertNotIn("\nNPUQ_API ", re.sub(r"@{.*?@}", "", header, flags=re.DOTALL))
@@ -88,7 +88,7 @@ class Site(unittest.TestCase):
             self.assertRegex(header, rf"@defgroup api_{name} {name}\n")
 
     def test_filter(self):
-        """Doxygen reads labels and references, and has a contents list where there are more than five headings."""
+        """Doxygen reads labels and references, and lists the contents where there are more than five headings."""
         for path, long in {"docs/performance.md": True, "docs/semantics.md": True, "docs/stability.md": False}.items():
             text = subprocess.run(
                 [sys.executable, os.path.join(SOURCE, "docs", "site.py"), "--filter", os.path.join(SOURCE, path)],

@@ -611,8 +611,7 @@ static void check_in_place(void)
     test_same(sums, expected, sizeof sums, "y over x");
 }
 
-/* ---- too late
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- too late --------------------------------------------------------------------------------------------------- */
 
 /* Random values, or all of one bad kind. */
 static void spoil(test_drawing *d, enum slot slot)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tool from outside: NumPy writes its inputs, reads its outputs, and says what they must be.
+"""The tool from outside: NumPy writes its inputs, reads its outputs, and computes the expected results.
 
-NPUQUANT_TOOL is the path of the tool. NPUQ_TEST_SEED repeats a run. What is skipped is named at the end; on Linux with
-CI=true it fails the run, unless it wants rights that a container may lack.
+NPUQUANT_TOOL is the path of the tool. NPUQ_TEST_SEED repeats a run. The end lists skipped tests; on Linux with CI=true
+they fail the run, unless a test needs rights that a container may lack.
 """
 import ctypes
 import gzip
@@ -33,14 +33,14 @@ TOOL = os.path.abspath(os.environ["NPUQUANT_TOOL"])
 COMMANDS = [operator.replace("_", "-") for operator in RANDOM_CALLS] + ["quant-matmul"]
 TRIALS = 200
 DEFAULTS = {"quant_mode": "pertoken", "round_mode": "0", "scale_form": "product", "block": "128", "min_scale": "0.0"}
-NO_RIGHTS = "no rights here: "  # how the reasons begin that are nobody's fault
+NO_RIGHTS = "no rights here: "  # reasons that begin so are nobody's fault
 
 
 # ---- files ----
 
 
 def save(path, array, order=None, version=None):
-    """Writes an array in a random layout, byte order and version of the format, or as told."""
+    """Writes an array in a given or random layout, byte order and version of the format."""
     if (order or rng.choice(["C", "F"])) == "F" and array.ndim > 0:  # NumPy would make a scalar 1-D
         array = np.asfortranarray(array)
     if order is None and array.dtype.itemsize > 1 and rng.random() < 0.3:
@@ -52,7 +52,7 @@ def save(path, array, order=None, version=None):
 
 
 def npy_bytes(header, data=b"", version=(1, 0), length=None):
-    """A file with any header at all."""
+    """Writes a file with any header."""
     text = header if isinstance(header, bytes) else header.encode("latin-1")
     size = (len(text) if length is None else length).to_bytes(2 if version[0] == 1 else 4, "little")
     return b"\x93NUMPY" + bytes(version) + size + text + data
@@ -92,7 +92,7 @@ class ToolTest(unittest.TestCase):
         return done.out
 
     def run_badly(self, *words, says="", prints=r"\Z", **options):
-        """Exit status 2, one line on stderr, and no file comes or goes."""
+        """Exit status 2, one line on stderr, and no new or lost file."""
         before = sorted(os.listdir(self.folder))
         done = self.run_tool(*words, **options)
         self.assertEqual(done.returncode, 2, f"{words}\n{done.out}{done.err}")
@@ -103,7 +103,7 @@ class ToolTest(unittest.TestCase):
         return done.err
 
     def save_inputs(self, positional=1, **arrays):
-        """Saves the inputs that are there; the words that name them, the first of them without an option."""
+        """Saves the given inputs; returns the words that name them, the first without an option."""
         words, named = [], []
         for name, array in arrays.items():
             if array is None:
@@ -128,9 +128,8 @@ class ToolTest(unittest.TestCase):
         return ["--backend", rng.choice(backends), "--threads", str(rng.integers(0, 4))]
 
     def in_mounted(self, options, script, *words):
-        """Runs a shell script in a file system of its own, on the folder "disk". Where none can be mounted, two other
-        tests still see that the system refuses to write and to create: of a file too large, and an unwritable folder.
-        """
+        """Runs a shell script in a mounted file system, on the folder "disk". Without mounts, two other tests still
+        check refused writes: a file too large, and an unwritable folder."""
         os.makedirs(self.path("disk"), exist_ok=True)
         mount = f"mount -t tmpfs -o {options} none disk 2>&1"
         for namespace in (["unshare", "-m"], ["unshare", "-rm"]):
@@ -146,7 +145,7 @@ class ToolTest(unittest.TestCase):
         return subprocess.run(words, cwd=self.folder, capture_output=True, text=True, check=False, timeout=60)
 
     def without_rights_to_write(self, folder):
-        """What a process has to call first to be refused in a folder of which the mode says so."""
+        """A function that a process calls first, so that an unwritable folder refuses its files."""
         prctl = getattr(ctypes.CDLL(None), "prctl", lambda *arguments: None)  # only Linux needs it here
 
         def as_others_are():  # root may write anywhere, by CAP_DAC_OVERRIDE, until PR_CAPBSET_DROP and exec()
@@ -160,10 +159,10 @@ class ToolTest(unittest.TestCase):
         got = np.load(self.path(name))
         self.assertEqual((got.dtype, got.shape), (expected.dtype, expected.shape))
         np.testing.assert_array_equal(got, expected)
-        self.assertEqual(got.tobytes(), expected.tobytes())  # zeros of either sign, and NaN
+        self.assertEqual(got.tobytes(), expected.tobytes())  # also the sign of zeros, and NaN
 
     def save_example_inputs(self, operator):
-        """The files that the examples of the operator's help name."""
+        """The files in the example of the operator's help."""
         inputs = {
             "x.npy": np.ones((4, 8), "f4"), "s.npy": np.ones(8, "f4"), "z.npy": np.ones(8, "u1"),
             "scale.npy": np.ones(8, "f4"), "offset.npy": np.ones(8, "f4"), "ends.npy": np.array([4]),
@@ -177,8 +176,6 @@ class ToolTest(unittest.TestCase):
 
 
 class Results(ToolTest):
-    """Random data through every operator."""
-
     def check(self, operator):
         backends = self.available_backends()
         for _ in range(TRIALS):
@@ -206,7 +203,7 @@ class Results(ToolTest):
                 self.check(operator)
 
     def random_scale(self, dtype, pertoken, columns):
-        """Of the kinds that the result takes, with an offset if one goes with it."""
+        """Words for the result, with an offset if there is one."""
         count = columns if rng.random() < 0.8 else 1
         if dtype == "int32":
             return None, None
@@ -242,7 +239,7 @@ class Results(ToolTest):
             self.assert_output("y.npy", quant_matmul(x1, x2, scale, offset, pertoken_scale, bias, dtype))
 
     def test_large_products(self):
-        """On threads; transposed weights; sums that wrap."""
+        """On threads, with transposed weights and sums that wrap."""
         x1 = random_integers((130, 260), "i1")
         x2 = random_integers((260, 300), "i1")
         save(self.path("x1.npy"), x1, "C")
@@ -304,8 +301,6 @@ class Results(ToolTest):
 
 
 class Headers(ToolTest):
-    """What a header may look like."""
-
     data = np.array([1, -2.5], "<f4").tobytes()
 
     def setUp(self):
@@ -336,7 +331,7 @@ class Headers(ToolTest):
             self.assert_output("y.npy", np.array([1, -2], "i1"))
 
     def test_bfloat16(self):
-        """Its bits as types of 16 bits, and as float32, of special values as well: inputs and what is compared."""
+        """bfloat16 as 16-bit types and as float32, with special values: as inputs and in comparisons."""
         bits = np.append(rng.integers(0, 2**16, 1022), [0x7FC0, 0x7F81]).astype("u2").reshape(8, 128)
         sums = random_integers((8, 128), "i4")
         save(self.path("sums.npy"), sums)
@@ -352,7 +347,7 @@ class Headers(ToolTest):
                 for order in "CF":
                     save(self.path("x.npy"), stored, order)
                     self.assertIn("elements equal", self.run_well(*words))
-                    if stored.dtype.kind != "V":  # which NumPy writes without a byte order
+                    if stored.dtype.kind != "V":  # NumPy writes V2 without a byte order
                         save(self.path("x.npy"), stored.astype(stored.dtype.newbyteorder(">")), order)
                         self.assertIn("elements equal", self.run_well(*words))
             done = self.run_well(*[word.replace("x.npy", "/dev/stdin") for word in words], input=self.read("x.npy"))
@@ -386,7 +381,7 @@ class Headers(ToolTest):
         self.assert_output("y.npy", np.full((2, 2), 4, "i1"))
 
     def test_scalars(self):
-        """What np.save() makes of a number, where one element will do."""
+        """A number without dimensions, where one element is enough."""
         x = random_floats((4, 6), "f4")
         save(self.path("x.npy"), x)
         for scale, zero_point in ((f4(0.5), None), (f4(0.25), f4(3)), (np.float16(2), np.array(7, "u1"))):
@@ -470,7 +465,7 @@ class Archives(ToolTest):
         self.quantize("one.npz")
         self.quantize("/dev/stdin", input=self.read("one.npz"))
         self.quantize("-:x", input=self.read("all.npz"))
-        os.rename(self.path("one.npz"), self.path("all.npz:x"))  # a file that has the whole name comes first
+        os.rename(self.path("one.npz"), self.path("all.npz:x"))  # the whole name of a file wins
         os.rename(self.path("all.npz"), self.path("a:b:c.npz"))
         self.quantize("all.npz:x")
         self.quantize("a:b:c.npz:f")
@@ -496,7 +491,7 @@ class Archives(ToolTest):
                 data = self.zip(("notes.txt", b"no array"), ("x.npy", x), comment=comment, force_zip64=force_zip64)
                 self.quantize("made.npz")
                 self.quantize("made.npz:x.npy", input=data)
-        # Without a way back, the sizes are behind the data; and more members than the small directory can count.
+        # Writers that cannot seek put the sizes after the data. Then more members than the small directory can count.
         stream = io.BytesIO()
         stream.seekable = lambda: False
         with zipfile.ZipFile(stream, "w") as archive:
@@ -505,7 +500,7 @@ class Archives(ToolTest):
                 archive.writestr(f"{i}", b"")
         self.write("many.npz", stream.getvalue())
         self.quantize("many.npz")
-        # The numbers of the directory and of its entry where those of 64 bits are.
+        # The directory's numbers in 64 bits.
         plain = self.zip(("x.npy", x))
         begin, size = len(plain) - 22 - 46 - 5, 46 + 5
         entry = bytearray(plain[begin : begin + size])
@@ -564,7 +559,7 @@ class Archives(ToolTest):
 
 
 class RawFiles(ToolTest):
-    """Elements alone: file.bin:TYPE:SHAPE."""
+    """Files of elements alone: file.bin:TYPE:SHAPE."""
 
     def setUp(self):
         super().setUp()
@@ -632,8 +627,6 @@ class RawFiles(ToolTest):
 
 
 class Comparing(ToolTest):
-    """--expect and its relatives."""
-
     def setUp(self):
         super().setUp()
         self.x = random_floats((40, 24), "f2", special=0)
@@ -652,7 +645,7 @@ class Comparing(ToolTest):
             self.assertEqual(self.quantize("--quiet"), "")
 
     def indices(self, text):
-        """The indices that a list in a report names, and how many more it says there are."""
+        """The indices in a report's list, and how many more the list mentions."""
         more = re.search(r", and (\d+) more\Z", text)
         text = re.sub(r", and \d+ more\Z| \(the (first|last) \d+\)\Z", "", text)
         found = []
@@ -680,7 +673,7 @@ class Comparing(ToolTest):
         self.assertEqual(len(found) + more, len(hit), line)
 
     def check_report(self, lines, ours, theirs, max_diffs=10, tolerance=0):
-        """All that is said about y, 2-D of small integers, against NumPy."""
+        """The full report about a 2-D y of small integers, against NumPy."""
         apart = theirs.astype("i8") - ours
         hit = np.abs(apart) > tolerance
         differ = np.count_nonzero(hit)
@@ -707,7 +700,7 @@ class Comparing(ToolTest):
                                                f"file {theirs[row, column]}" for row, column in shown])
         more = [f"  ... and {differ - len(shown)} more (see --max-diffs)"] if differ > len(shown) > 0 else []
         rest = lines[len(shown) :]
-        if not tolerance and len(rest) > len(more):  # what it says, test_tool_causes.py checks
+        if not tolerance and len(rest) > len(more):  # test_tool_causes.py checks this line
             self.assertRegex(rest[len(more)], r"^  Admissible for the device's vector division: [1-9]")
             del rest[len(more) :]
         self.assertEqual(rest, more)
@@ -726,13 +719,11 @@ class Comparing(ToolTest):
                     self.assert_output("y.npy", self.y)  # written all the same
 
     def compare_zeros(self, theirs, *options, status=1):
-        """The report on what differs from zeros."""
         save(self.path("x.npy"), np.zeros(theirs.shape, f4), "C")
         save(self.path("expected.npy"), theirs)
         return self.quantize(*options, "--quiet", status=status).splitlines()
 
     def test_where(self):
-        """What a kernel's mistakes look like."""
         def hit(rows, columns, shape=(512, 1024), value=1):
             theirs = np.zeros(shape, "i1")
             theirs[rows, columns] = value
@@ -772,7 +763,7 @@ class Comparing(ToolTest):
             "y: 1 of 1 element differs (100 %), by -7 (file - npuquant)", "  [0]: npuquant 0, file -7"])
 
     def test_histogram(self):
-        """Bars are powers of 2, or more of them: what matters is that there are few, and that the ends are seen."""
+        """Bars cover one or more powers of 2: the test wants few bars, and both ends."""
         theirs = np.zeros((1, 300), "i4")
         theirs[0, :7] = 1, 2, 2, 3, -1, 127, -128
         half = "#" * 20
@@ -843,7 +834,7 @@ class Comparing(ToolTest):
         self.assertEqual(lines[4:], ["  rows: 3 of 40 hit: 3, 7, 20", element(3, 2), element(7, 5), element(20, -3)])
 
     def test_rows_of_scales(self):
-        """A scale of rows in two dimensions is placed by both, and by the row as y's are."""
+        """A report places a scale of rows by its two dimensions and by the row."""
         x = random_floats((3, 4, 8), "f2", special=0)
         save(self.path("x.npy"), x)
         scale = dynamic(x, None, None, False, "int8")[1]
@@ -870,7 +861,7 @@ class Comparing(ToolTest):
                               "  [2]: npuquant inf (0x7F800000), file 3.40282347e+38 (0x7F7FFFFF)\n")
 
     def test_float_results(self):
-        """What differs is the bits; how far is counted in steps of the type."""
+        """Bits differ; steps of the type count the distance."""
         sums = np.array([[-3, -2, -1, 0], [1, 2, 3, 100000]], "i4")
         save(self.path("sums.npy"), sums, "C")
         for dtype, width, largest in (("float16", 16, "inf (0x7C00)"), ("bfloat16", 16, "9.984e+04 (0x47C3)"),
@@ -909,7 +900,7 @@ class Comparing(ToolTest):
                                            "against another value in 2; 1 more by no more than 1")
 
     def test_float_values(self):
-        """A report shows what the bits of any float16 and bfloat16 are."""
+        """A report shows the value of every float16 and bfloat16."""
         save(self.path("x.npy"), np.zeros((1, 2**16), "i1"), "C")
         bits = np.arange(2**16, dtype="u2").reshape(1, -1)
         for dtype, values in (("float16", bits.view("f2").astype("f8")),
@@ -923,7 +914,7 @@ class Comparing(ToolTest):
             np.testing.assert_allclose(shown, values[0, 1:], rtol=5e-5 if dtype == "float16" else 5e-4, atol=0)
 
     def test_nan_in_results(self):
-        """Results have one NaN: another one is another result."""
+        """Results have one NaN: another NaN differs."""
         save(self.path("x.npy"), np.array([[1, 1]], "i1"), "C")
         save(self.path("nan.npy"), np.array([np.nan], f4))
         for dtype, ours, theirs in (("float16", 0x7E00, 0x7E01), ("bfloat16", 0x7FC0, 0xFFC0)):
@@ -937,7 +928,7 @@ class Comparing(ToolTest):
                                        "against another value in 1")
 
     def test_planted_differences(self):
-        """Every operator of a quantised layer: equal to its own result, and not to one of which a bit differs."""
+        """Every operator of a quantised layer equals its own result, and differs from one with a changed bit."""
         sums, weights = random_integers((20, 24), "i4"), random_integers((24, 24), "i1")
         save(self.path("sums.npy"), sums)
         save(self.path("w.npy"), weights)
@@ -969,7 +960,7 @@ class Comparing(ToolTest):
                 self.assertIn(f"\n  rows: 1 of {len(y)} hit: {place[0]}\n", out)
 
     def test_scales_of_dynamic_quant(self):
-        """They are compared as those of the other dynamic operator: as values, in steps."""
+        """Scales are compared as dynamic_quant's: as values, in steps."""
         scale = dynamic_quant(self.x, None, None, False, "product", "int8")[1]
         scale.view("u4")[5] += 2
         save(self.path("scale.npy"), scale)
@@ -979,7 +970,7 @@ class Comparing(ToolTest):
         self.assertEqual(lines[0], "scale: 1 of 40 elements differs (2.5 %), by +2 ulp (file - npuquant)")
 
     def test_blocks(self):
-        """The last block of a row is shorter; without options they are the device's; a row of nothing has none."""
+        """A row's last block may be short; the defaults are the device's; a row without columns has no block."""
         wide = random_floats((3, 304), "f2")
         save(self.path("wide.npy"), wide)
         for words, block, least in (([], 128, 0), (["--block=8", "--min-scale", "2.5e0"], 8, 2.5),
@@ -1015,7 +1006,7 @@ class Comparing(ToolTest):
                               "file 0x00006000C0400000 (scale -3, offset -256)\n")
 
     def test_shapes_of_parameters(self):
-        """Dimensions of extent 1 do not count, and flat files are taken."""
+        """Dimensions of extent 1 do not count, and flat files fit."""
         x = random_floats((3, 4, 8), "f4")
         save(self.path("x.npy"), x)
         words = ("dynamic-quant-asymmetric", "x.npy")
@@ -1049,13 +1040,11 @@ class Comparing(ToolTest):
                 self.run_well("dynamic-quant", "x.npy", "--expect-scale", "e.npy")
             else:
                 self.run_badly("dynamic-quant", "x.npy", "--expect-scale", "e.npy", says="holds f4 [0, 7, 1]; ")
-        # The result itself has its shape.
         save(self.path("e.npy"), np.zeros((0, 4, 8, 1), "i1"))
         self.run_badly("dynamic-quant", "x.npy", "--expect", "e.npy",
                        says="holds i1 [0, 4, 8, 1]; expected i1 [0, 4, 8] ")
 
     def test_shapes_of_scales(self):
-        """The same of inputs."""
         sums = random_integers((2, 3, 6), "i4")
         save(self.path("sums.npy"), sums)
         save(self.path("x.npy"), sums.astype(f4))
@@ -1115,7 +1104,7 @@ class Comparing(ToolTest):
                             (("quantize", "x.npy", "--scales", "one.npy"), hint + " --div-mode false\n")):
             self.run_badly(*words, "--expect", "packed.npy",
                            says=f"holds i4 [40, 3]; expected i1 [40, 24] to compare with y, which is int8{says}")
-        # Those to which the hint is no help.
+        # The hint does not help these.
         save(self.path("sums.npy"), np.zeros((40, 24), "i4"))
         save(self.path("words.npy"), np.full(1, 1 << 46))
         save(self.path("square.npy"), np.zeros((3, 3), "i4"))
@@ -1126,7 +1115,7 @@ class Comparing(ToolTest):
             self.assertRegex(self.run_badly(*words), r"expected .*, which is \w+\n\Z")
 
     def test_layouts_of_int4(self):
-        """Words, bytes of two, and spread out."""
+        """Words, bytes with two values, and one value in each byte."""
         for shape in ((40, 24), (2, 3, 16), (8,)):
             x = random_floats(shape, "f2", special=0)
             save(self.path("x.npy"), x)
@@ -1162,7 +1151,7 @@ class Comparing(ToolTest):
             self.run_badly(*words, "--expect", "e.npy", says=f"holds {dtype} {list(shape)}; expected i4 [40, 3] ")
 
     def test_int4(self):
-        """Another name of quint4x2."""
+        """int4 is another name of quint4x2."""
         files = ["-o", "y.npy", "--scale-output", "s.npy"]
         for command in ("dynamic-quant", "dynamic-quant-asymmetric", "dynamic-block-quant"):
             self.assertIn("y quint4x2", self.run_well(command, "x.npy", "--dtype", "int4", *files))
@@ -1189,7 +1178,7 @@ class TwoDumps(ToolTest):
         return self.run_well("compare", "a.npy", "b.npy", *options, status=status)
 
     def remarks(self, a, b, *options):
-        """What stands behind the report, which is the one of --expect."""
+        """The remarks after the report."""
         lines = self.compare(a, b, "--max-diffs", 0, *options).splitlines()
         self.assertRegex(lines[0], r"\Ab\.npy: \d+ of \d+ elements? differs?[ ,]")
         return [line for line in lines if line in (self.CODES, self.ULP) or line.startswith(self.ORDER)]
@@ -1203,7 +1192,7 @@ class TwoDumps(ToolTest):
         self.assertEqual(self.compare(x, x, status=0), self.EQUAL.format(0))
 
     def test_report(self):
-        """It is what --expect prints of the same values, but for the names; whatever the layout of both files."""
+        """The report of --expect, with other names, whatever the layout of both files."""
         x = random_floats((6, 5, 8), "f2", special=0)
         save(self.path("x.npy"), x)
         save(self.path("one.npy"), np.array([1], f4))
@@ -1252,7 +1241,7 @@ class TwoDumps(ToolTest):
         other = codes.copy()
         other[0, 1:] = 123, 2
         self.assertEqual(self.remarks(codes, other, "--max-diff", 2), [])
-        # Numbers, not bits.
+        # As numbers, not bits.
         self.compare(codes[1], codes[1].view("u1"), status=0)
         self.assertIn("2 of 6 elements differ (33 %), by +256 (B - A)", self.compare(codes, codes.view("u1")))
 
@@ -1302,7 +1291,7 @@ class TwoDumps(ToolTest):
         self.assertIn(self.ORDER, "\n".join(self.remarks(floats, floats[::-1], "--max-ulp", 1)))
 
     def test_nan(self):
-        """As in results of operators: the bits count."""
+        """Bits are compared, as in operators' results."""
         nan = np.array([0x7FC00000, 0x3F800000], "u4")
         self.compare(nan.view(f4), nan.view(f4), status=0)
         other = nan + np.array([1, 0], "u4")
@@ -1361,7 +1350,7 @@ class TwoDumps(ToolTest):
 
 
 class Failures(ToolTest):
-    """One clear line, exit status 2, and nothing half-written."""
+    """One line of error, exit status 2, and no partial output."""
 
     def setUp(self):
         super().setUp()
@@ -1421,7 +1410,8 @@ class Failures(ToolTest):
                 self.run_badly("quantize", "/dev/stdin", "--scales", "one.npy", input=data, says="/dev/stdin: ")
 
     def test_files_of_other_kinds(self):
-        """One line that names the way out. The writers are Python's own; PyTorch's and safetensors' files by hand."""
+        """One line that names the solution. Python writes the files; those of PyTorch and safetensors are made by
+        hand."""
         zipped = io.BytesIO()
         with zipfile.ZipFile(zipped, "w") as archive:
             archive.writestr("archive/data.pkl", b"\x80\x02.")
@@ -1540,7 +1530,7 @@ class Failures(ToolTest):
                 self.run_badly(*words, says=says)
 
     def test_products(self):
-        """What quant-matmul says itself: the library sees only its sums."""
+        """The errors of quant-matmul itself: the library sees only the sums."""
         for name, array in {
             "x1": np.ones((2, 3), "i1"), "x2": np.ones((3, 4), "i1"), "batch": np.ones((2, 2, 3), "i1"),
             "batches": np.ones((3, 3, 4), "i1"), "vector": np.ones(3, "i1"), "none": np.ones((2, 0), "i1"),
@@ -1612,7 +1602,7 @@ class Failures(ToolTest):
                 self.run_badly("quant-matmul", *files, "-o", "y.npy", says=says)
 
     def test_product_beyond_memory(self):
-        """Two files with holes, small enough to map, of which the product is not."""
+        """Two sparse files, small enough to map, with a product that is not."""
         for name, shape in (("x1.npy", (2**33, 1)), ("x2.npy", (1, 2**33))):
             self.write(name, npy_bytes(header("'|i1'", shape=str(shape))))
             os.truncate(self.path(name), len(self.read(name)) + 2**33)
@@ -1685,7 +1675,7 @@ class Failures(ToolTest):
                        says="group_quant: scale: has 0 dimensions; expected 2")
 
     def test_many_rows_of_nothing(self):
-        """A few bytes must not make the tool take gigabytes for scales and offsets."""
+        """A few bytes must not cost gigabytes for scales and offsets."""
         with open(self.path("rows.npy"), "wb") as file:
             file.write(npy_bytes(header(shape=str((2**33, 0)))))
         self.run_badly("dynamic-quant-asymmetric", "rows.npy", says="last dimension is 0")
@@ -1706,7 +1696,7 @@ class Failures(ToolTest):
 
 
 class Writing(ToolTest):
-    """What fails when results are there: every name keeps what it had, and nothing else is left."""
+    """Errors after the results exist: every name keeps its file, and nothing else stays."""
 
     before = b"what was there"
     summary = r"dynamic-quant-asymmetric: [^\n]+\n\Z"
@@ -1754,7 +1744,7 @@ class Writing(ToolTest):
         self.assertEqual(self.read("theirs/y.npy"), self.before)
 
     def test_refused_rename(self):
-        """What can be written under a temporary name but not under its own; the others are taken back."""
+        """A temporary name can be written, but not the output's name; the other outputs are taken back."""
         long = "o" * 300
         x = self.read("x.npy")
         refused = {"says": f"{long}: cannot be written: File name too long", "prints": self.summary}
@@ -1768,14 +1758,14 @@ class Writing(ToolTest):
         self.assertEqual(self.read("y.npy"), self.before)
 
     def run_unheard(self, stdout, *words):
-        """Replaces y.npy, if that is what becomes of a run whose stdout is no good; its status and stderr."""
+        """Replaces y.npy unless stdout fails; returns status and stderr."""
         words = [TOOL, "dynamic-quant-asymmetric", "x.npy", "-o", "y.npy", "--scale-output", "s.npy", *words]
         done = subprocess.run(words, cwd=self.folder, stdout=stdout, stderr=subprocess.PIPE, check=False, timeout=60)
         return done.returncode, done.stderr
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
     def test_full_stdout(self):
-        """Of which the tool hears when it has printed all: the summary, or what differs."""
+        """The tool sees a failed stdout when all is printed: the summary, or the differences."""
         self.run_well("dynamic-quant-asymmetric", "x.npy", "-o", "same.npy")
         np.save(self.path("other.npy"), np.load(self.path("same.npy")) ^ 1)
         before = sorted(os.listdir(self.folder))
@@ -1784,12 +1774,12 @@ class Writing(ToolTest):
                 self.assertEqual(self.run_unheard(full, *words), (2, b"npuquant: cannot write to stdout\n"))
                 self.assertEqual(self.read("y.npy"), self.before)
                 self.assertEqual(sorted(os.listdir(self.folder)), before)
-        with open("/dev/full", "wb") as full:  # which nobody asked for anything
+        with open("/dev/full", "wb") as full:  # with --quiet, nothing is printed
             self.assertEqual(self.run_unheard(full, "--quiet"), (0, b""))
         self.assertEqual(self.read("y.npy"), self.read("same.npy"))
 
     def test_unread_stdout(self):
-        """A pipe that nobody reads any more."""
+        """A pipe without a reader."""
         reader, writer = os.pipe()
         os.close(reader)
         with open(writer, "wb") as pipe:
@@ -1798,7 +1788,7 @@ class Writing(ToolTest):
         self.assertEqual(sorted(os.listdir(self.folder)), ["x.npy", "y.npy"])
 
     def test_symbolic_links(self):
-        """A link is replaced, not what it leads to; taken back, it is a link again."""
+        """The tool replaces a link, not its target, and can restore the link."""
         os.symlink("y.npy", self.path("link.npy"))
         self.run_badly("dynamic-quant-asymmetric", "x.npy", "-o", "link.npy", "--scale-output", "s" * 300,
                        prints=self.summary)
@@ -1825,7 +1815,7 @@ class Writing(ToolTest):
         return [name for name in os.listdir(self.folder) if name.startswith(".npuquant-")]
 
     def stopped_while_writing(self, **options):
-        """A run that was stopped when its temporary file was there and its result was not."""
+        """A run that is stopped between its temporary file and its result."""
         save(self.path("x.npy"), np.ones(self.large, "f2"), "C")
         save(self.path("one.npy"), np.array([1], f4), "C")
         words = [TOOL, "quantize", "x.npy", "--scales", "one.npy", "--dtype", "int32", "-o", "y.npy"]
@@ -1857,7 +1847,7 @@ class Writing(ToolTest):
         numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE, signal.SIGALRM,
                    signal.SIGXCPU, signal.SIGUSR1, signal.SIGUSR2)
 
-        def at_start():  # no dump of memory; and what nohup and shells ignore, all below them do
+        def at_start():  # no core dump, and the ignored signals of nohup
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             for number in numbers:
                 signal.signal(number, signal.SIG_DFL)
@@ -1866,12 +1856,12 @@ class Writing(ToolTest):
             with self.subTest(number):
                 status, out = self.end(self.stopped_while_writing(preexec_fn=at_start), number)
                 self.assertEqual(status, -number)
-                self.assertRegex(out, rb"\A(quantize: [^\n]+\n)?\Z")  # what was computed may have been said
+                self.assertRegex(out, rb"\A(quantize: [^\n]+\n)?\Z")  # the summary may have been printed
                 self.assertEqual(sorted(os.listdir(self.folder)), ["one.npy", "x.npy", "y.npy"])
                 self.assertEqual(self.read("y.npy"), self.before)
 
     def test_kill(self):
-        """Nothing can be cleaned up, but the name has what it had; the next run succeeds all the same."""
+        """Nothing is cleaned up, but the output's name keeps its file, and the next run succeeds."""
         status, _ = self.end(self.stopped_while_writing(), signal.SIGKILL)
         self.assertEqual(status, -signal.SIGKILL)
         self.assertEqual(self.read("y.npy"), self.before)
@@ -1880,7 +1870,6 @@ class Writing(ToolTest):
         self.assert_output("y.npy", np.ones(self.large, "i1"))
 
     def test_ignored_signals(self):
-        """As nohup wants it."""
         process = self.stopped_while_writing(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
         status, out = self.end(process, signal.SIGHUP)
         self.assertEqual((status, out[:9]), (0, b"quantize:"))
@@ -1889,8 +1878,6 @@ class Writing(ToolTest):
 
 
 class Streams(ToolTest):
-    """stdin, stdout, pipes and devices."""
-
     def setUp(self):
         super().setUp()
         self.x = random_floats((6, 8), "f4", special=0)
@@ -1908,7 +1895,7 @@ class Streams(ToolTest):
         expected = quantize(self.x, np.array([1], f4), None, 1, True, "int8")
         for data in ("x.npy", "one.npy"):
             words = ["-" if name == data else name for name in ("x.npy", "one.npy")]
-            with open(self.path(data), "rb") as regular:  # which is mapped
+            with open(self.path(data), "rb") as regular:  # a mapped file
                 self.run_well("quantize", words[0], "--scales", words[1], "-o", "y.npy", stdin=regular)
             self.assert_output("y.npy", expected)
             self.run_well("quantize", words[0], "--scales", words[1], "-o", "y.npy", input=self.read(data))
@@ -1918,7 +1905,7 @@ class Streams(ToolTest):
             self.assertIn("all 48 elements equal", self.run_well("quantize", "x.npy", "--scales", "one.npy", *option,
                                                                   input=self.read("expected.npy")))
         self.write("behind.npy", b"read before" + file)
-        with open(self.path("behind.npy"), "rb", buffering=0) as regular:  # only what is left is the file
+        with open(self.path("behind.npy"), "rb", buffering=0) as regular:  # only the rest is the file
             regular.read(len("read before"))
             self.run_well("quantize", "-", "--scales", "one.npy", "-o", "y.npy", stdin=regular)
         self.assert_output("y.npy", expected)
@@ -1936,7 +1923,7 @@ class Streams(ToolTest):
         self.run_badly("quantize", "-", "--scales", "one.npy", says="stdin: ", preexec_fn=lambda: os.close(0))
 
     def test_stdout(self):
-        """The result is all that stdout gets; what else is said goes to stderr."""
+        """stdout has the result alone; other text goes to stderr."""
         os.mkfifo(self.path("pipe"))
         with subprocess.Popen(["cat", "pipe"], cwd=self.folder, stdout=subprocess.PIPE) as reader:
             with open(self.path("pipe"), "wb") as pipe:
@@ -1950,7 +1937,7 @@ class Streams(ToolTest):
             self.assertRegex(done.err, r"\Adynamic-quant-asymmetric: x float32 \[6, 8\], y int8, [^\n]+\n\Z")
             self.assertEqual(done.returncode, 0)
             self.assert_stream(done.stdout, self.y)
-            with open(self.path("redirected.npy"), "wb") as file:  # which no other file replaces
+            with open(self.path("redirected.npy"), "wb") as file:  # no other file replaces this one
                 subprocess.run([TOOL, *self.words, "-q", "-o", name], cwd=self.folder, stdout=file, check=True)
             self.assert_output("redirected.npy", self.y)
         self.assertTrue(os.path.exists("/dev/stdout"))
@@ -1969,7 +1956,7 @@ class Streams(ToolTest):
         self.assertTrue(self.read("first").startswith(b"quantize: "))
 
     def test_layer(self):
-        """A quantised linear layer: the activations' scales go round the product, and the sums through a pipe."""
+        """A quantised linear layer: the activations' scales bypass the product, and the sums go through a pipe."""
         weights = random_integers((8, 5), "i1")
         scale = random_floats(5, "f4", special=0)
         save(self.path("w.npy"), weights)
@@ -2007,7 +1994,7 @@ class Streams(ToolTest):
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
     def test_full_stream(self):
-        """Streams come first: files keep what they had if one does not take all."""
+        """Streams come first: if one fails, all files keep their content."""
         self.write("s.npy", b"before")
         self.run_badly(*self.words, "-o", "/dev/full", "--scale-output", "s.npy", prints="dynamic",
                        says="/dev/full: cannot be written: No space left on device")
@@ -2030,12 +2017,13 @@ class Streams(ToolTest):
 
 
 class Shrinking(ToolTest):
-    """Inputs that others cut short while the tool has them mapped."""
+    """Other programs truncate inputs while the tool has them mapped."""
 
     size = 300000
 
     def run_with_cut(self, name, size, *words):
-        """Quantises x.npy; when the tool has mapped it, and waits for the scales, the file called name gets a size."""
+        """Quantises x.npy, and changes the size of a file while the tool, which has mapped x.npy, waits for the
+        scales."""
         if not os.path.exists(self.path("scales.npy")):
             os.mkfifo(self.path("scales.npy"))
         words = [TOOL, "quantize", "x.npy", "--scales", "scales.npy", "-o", "y.npy", *words]
@@ -2048,7 +2036,7 @@ class Shrinking(ToolTest):
         return process.returncode, err.decode()
 
     def test_cut_input(self):
-        """At once; behind the header; so that the last page is there, and reads as zeros where it was cut."""
+        """Empty; cut after the header; cut in the last page, whose rest reads as zeros."""
         for size in (0, 200, self.size * 4):
             for threads in ("1", "4"):
                 with self.subTest(size=size, threads=threads):
@@ -2061,7 +2049,7 @@ class Shrinking(ToolTest):
                     self.assertEqual(sorted(os.listdir(self.folder)), ["scales.npy", "x.npy", "y.npy"])
 
     def test_signal_of_another_cause(self):
-        """The one that tells of a cut file, sent by someone, ends the tool as if it did not know it."""
+        """SIGBUS from another process ends the tool by its default action."""
         save(self.path("x.npy"), random_floats((self.size,), "f4"), "C")
         os.mkfifo(self.path("scales.npy"))
         words = [TOOL, "quantize", "x.npy", "--scales", "scales.npy", "-o", "y.npy"]
@@ -2073,7 +2061,7 @@ class Shrinking(ToolTest):
                 self.assertEqual(process.wait(timeout=60), -signal.SIGBUS)
 
     def test_grown_input(self):
-        """What is behind the data is nobody's business once the file was accepted."""
+        """Bytes after the data may change once the file was accepted."""
         x = random_floats((self.size,), "f4")
         save(self.path("x.npy"), x, "C")
         self.assertEqual(self.run_with_cut("x.npy", self.size * 5), (0, ""))
@@ -2159,7 +2147,7 @@ class Talking(ToolTest):
             try:
                 while chunk := os.read(terminal, 4096):
                     seen += chunk
-            except OSError:  # how Linux says that the other end is closed
+            except OSError:  # Linux: the other end is closed
                 pass
         os.close(terminal)
         self.assertEqual(process.returncode, 0)
@@ -2167,7 +2155,7 @@ class Talking(ToolTest):
 
 
 def run_tests():
-    """Those of the file that is run."""
+    """Runs the tests of the program that was started."""
     print(f"NPUQ_TEST_SEED={SEED}", flush=True)
     result = unittest.main(verbosity=1, exit=False).result
     for test, reason in result.skipped:

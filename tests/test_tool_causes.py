@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tool says about the cause of a result, from outside: hypotheses, diagnose, explain and hard-inputs.
+"""The cause of a result, by the tool from outside: hypotheses, diagnose, explain and hard-inputs.
 
-Run as test_tool.py is.
+Runs like test_tool.py.
 """
 import json
 import os
@@ -37,7 +37,7 @@ EXPECT = {"y": "--expect", "scale": "--expect-scale", "offset": "--expect-offset
 
 
 class Case:
-    """A call, its right results, and results of a kernel with the mistake that the name says."""
+    """A call, its right results, and the results of a kernel with the named mistake."""
 
     def __init__(self, mistake, operator, inputs, options, right, wrong, positional=1):
         self.mistake, self.operator, self.inputs, self.options = mistake, operator, inputs, options
@@ -101,7 +101,7 @@ def cases():
     yield Case("bias-left-out", "requant", {"x": x, "words": words, "bias": bias}, [],
                {"y": requant(x, words, bias, "int8")}, {"y": requant(x, words, None, "int8")})
     scale = positive(20) * f4(0.01)
-    words = scale.view("u4").astype("i8")  # of the scales' bits alone, as for a result of float16
+    words = scale.view("u4").astype("i8")  # words that hold only the scales' bits, as for a result of float16
     yield Case("all-scale-bits", "requant", {"x": x, "words": words}, ["--dtype", "float16"],
                {"y": requant(x, words, None, "float16")}, {"y": round_to(x.astype(f4) * scale, "float16")})
     x1, x2, scale, bias = small(7, 30), small(30, 20), positive(20), small(20).astype("i4") * 99
@@ -118,12 +118,12 @@ def cases():
 
 
 def values(array, case):
-    """One for each element: int4 out of their words."""
+    """A value for each element, also from words of int4."""
     return unpack(array) if "quint4x2" in case.options else array
 
 
 def said_bits(text):
-    """What stands behind a value, or the integer itself, as of an unsigned type."""
+    """The bits in a value's text, or the integer itself, as an unsigned type."""
     found = re.search(r"0x([0-9A-F]+)", text)
     return int(found.group(1), 16) if found else int(text)
 
@@ -135,7 +135,6 @@ def bits(element):
 
 class CauseTest(ToolTest):
     def save_case(self, case):
-        """The operator and its inputs as words."""
         return [case.operator, *self.save_inputs(case.positional, **case.inputs), *case.options]
 
     def save_results(self, results):
@@ -146,7 +145,7 @@ class CauseTest(ToolTest):
         return words
 
     def assert_hears_of_full_stdout(self, words):
-        """Before any output has its name."""
+        """Before any output gets its name."""
         if not os.path.exists("/dev/full"):
             self.skipTest("no /dev/full")
         with open("/dev/full", "wb") as full:
@@ -158,8 +157,6 @@ class CauseTest(ToolTest):
 
 
 class Hypotheses(ToolTest):
-    """The list of the known mistakes."""
-
     def listed(self, *words):
         return json.loads(self.run_well("hypotheses", *words, "--json"))
 
@@ -215,8 +212,6 @@ class Hypotheses(ToolTest):
 
 
 class Diagnose(CauseTest):
-    """A kernel's results against the operator's."""
-
     def test_text(self):
         for case in cases():
             with self.subTest(case.operator, mistake=case.mistake):
@@ -269,7 +264,7 @@ class Diagnose(CauseTest):
                 self.check_element(case, said["element"])
 
     def check_element(self, case, element):
-        """The definition's value and the file's are those of the place."""
+        """The definition's value and the file's value at the place."""
         self.assertEqual(sorted(element), ["definition", "dump", "hypothesis", "index", "name", "result", "steps"])
         self.assertEqual(element["name"], case.mistake)
         self.assertTrue(element["steps"])
@@ -332,7 +327,7 @@ class Diagnose(CauseTest):
         self.assertEqual((said["verdict"], sorted(pairs[0])), ("explained", ["symmetric-range", "x-float16"]))
 
     def test_overwritten_column(self):
-        """One value in all of a column is no mistake there, though offset-negated would give it: all clamp to 0."""
+        """A column of one value is no mistake there, though offset-negated would give it: all clamp to 0."""
         x, scales, zero_points = f4(np.random.default_rng(1).normal(size=(20, 40))), f4([0.05]), np.array([100], "u1")
         y = quantize(x, scales, zero_points, 1, True, "uint8")
         y[:, 5] = 0
@@ -342,7 +337,7 @@ class Diagnose(CauseTest):
         self.assertTrue(text.startswith("diagnosis: none of the hypotheses explains this\n"), text)
 
     def test_same_results(self):
-        """What cannot be told apart is named."""
+        """The diagnosis names all mistakes that fit."""
         x = f4([[0.5, 1.5, 2.5, 4.5]])
         save(self.path("x.npy"), x)
         save(self.path("one.npy"), f4([1]))
@@ -358,7 +353,7 @@ class Diagnose(CauseTest):
         self.assertRegex(self.run_well(*words, status=1), r"\n  \* activation scale +\S+ \(0x[0-9A-F]{8}\)  +-\n")
 
     def test_layouts_and_threads(self):
-        """Byte order, Fortran order, files or streams, threads: one diagnosis."""
+        """Byte order, Fortran order, streams and threads change no diagnosis."""
         random = np.random.default_rng(3)
         x, scale = (random.standard_normal((300, 400)) * 40).astype(f4), f4([0.3])
         y = np.maximum(quantize(x, scale, None, 0, True, "int8"), -127)
@@ -436,10 +431,11 @@ class Diagnose(CauseTest):
 
 
 class Admissible(CauseTest):
-    """Dumps of a device, whose vector unit divides one unit off now and then."""
+    """Dumps of a device, whose vector unit is sometimes one unit off in a division."""
 
     def save_device(self, share=0.06):
-        """x near ties of its quotients, and results of a device that moves so many of these. Returns words and y."""
+        """x near ties of its quotients, and results of a device that moves a share of the quotients. Returns words
+        and y."""
         random = np.random.default_rng(9)
         scales = (random.random(64) + 0.5).astype(f4)
         x = (random.integers(-200, 200, (48, 64)) * f4(0.5) * scales).astype(f4)
@@ -450,7 +446,7 @@ class Admissible(CauseTest):
         return words, np.rint(moved).astype("i1"), np.rint(quotients).astype("i1")
 
     def check(self, words, status, first, verdict, said):
-        """Of --expect and diagnose, with --admissible: the status, the first line and the JSON."""
+        """Checks --expect and diagnose, with --admissible: the status, the first line and the JSON."""
         for command in ([], ["diagnose"]):
             self.assertIn("diagnosis: " + first, self.run_well(*command, *words, "--admissible", status=status))
             self.run_well(*command, *words, status=1)
@@ -521,10 +517,10 @@ class Admissible(CauseTest):
 
 
 class PublicCases(CauseTest):
-    """Mistakes of public reports, made again. docs/diagnose.md tells them."""
+    """Mistakes of public reports, made again. docs/diagnose.md describes them."""
 
     def check(self, first, name, *words):
-        """The first line, and what the best finding, or the element that is shown, is called."""
+        """Checks the first line, and the name of the best finding or of the shown element."""
         self.assertTrue(self.run_well("diagnose", *words, status=1).startswith(f"diagnosis: {first}"))
         self.assertEqual(json.loads(self.run_well("diagnose", *words, "--json", status=1))["element"]["name"], name)
 
@@ -561,14 +557,14 @@ class PublicCases(CauseTest):
 
 
 class OtherOperators(CauseTest):
-    """Results of operators that end like dynamic_quant, but not to the bit, by the operators' own rules."""
+    """Results of operators that end like dynamic_quant, except some bits: by each operator's own rules."""
 
     X = np.float16([[26, 44.75, -10.625, 22.375], [-30.25, 35.75, -5.375, 17.875], [31.75, -17.125, -4.75, 28.75],
                     [-22.75, 32.75, -24.375, -9.125], [2.25, -1, .5, 0], [3.25, -1, .5, 0]])
     Y = np.int8([[74, 127, -30, 64], [-107, 127, -19, 64], [127, -68, -19, 115], [-88, 127, -95, -35],
                  [127, -56, 28, 0], [127, -39, 20, 0]])
     ROUTED = {(0, 3): 63, (1, 3): 63}
-    # What is named, the elements that differ, the scale, and its bits of the last two rows.
+    # The finding, the differing elements, the scale, and its bits in the last two rows.
     RULES = (
         ("scale-is-factor", {}, lambda m: 127 / m, (0x4261C71C, 0x421C4EC5)),
         ("other-form", {}, lambda m: 1 / (127 / m), (0x3C912245, 0x3CD1A346)),
@@ -593,8 +589,6 @@ class OtherOperators(CauseTest):
 
 
 class Explain(CauseTest):
-    """The steps of single elements."""
-
     def test_every_operator(self):
         random = np.random.default_rng(4)
         for case in cases():
@@ -688,7 +682,7 @@ class Explain(CauseTest):
         self.assertIn("\nscale[0, 1], step by step:\n", said)
 
     def test_layouts(self):
-        """int4 count singly; byte order and Fortran order change nothing; 1-D and 8-D."""
+        """int4 count one by one; byte order and Fortran order change nothing; 1-D and 8-D."""
         for shape in ((16,), (1, 2, 1, 2, 1, 2, 3, 16)):
             x = np.arange(np.prod(shape), dtype=f4).reshape(shape) - 8
             place = tuple(n - 1 for n in shape)
@@ -750,8 +744,6 @@ class Explain(CauseTest):
 
 
 class Help(CauseTest):
-    """What the commands say about themselves."""
-
     def example_of(self, *words):
         example = re.search(r"\nexample:\n  npuquant ((?s:.*))\n\Z", self.run_well(*words)).group(1)
         return shlex.split(example.replace("\\\n", ""))
@@ -804,7 +796,7 @@ class Help(CauseTest):
                 self.run_badly(*words, says=says)
 
 
-# A kernel that is right but for what is done to its results, "y = ..." or more.
+# A right kernel with a change of its results, "y = ..." or more.
 KERNEL = """
 import json, os, subprocess, sys
 import numpy as np
@@ -823,8 +815,6 @@ np.save(path, y)
 
 
 class HardInputs(CauseTest):
-    """Inputs that are made, and programs that take them."""
-
     forms = (
         ("quantize", "--shape", "16,40", "--axis", "1"),
         ("quantize", "--shape", "5,4,24", "--type", "x=bfloat16,scales=bfloat16,zero_points=bfloat16", "--div-mode",
@@ -887,7 +877,7 @@ class HardInputs(CauseTest):
             "y": ("quint4x2", [16, 5]), "scale": ("float32", [16]), "offset": ("float32", [16])})
 
     def test_command_of_the_manifest(self):
-        """The results of the right call are equal; with one element changed they are not."""
+        """The right results are equal, and differ with one element changed."""
         for words in self.forms:
             with self.subTest(words):
                 self.setUp()
@@ -928,7 +918,7 @@ class HardInputs(CauseTest):
         for other in (c, d):
             self.assertEqual(sorted(a), sorted(other))
             self.assertNotEqual(a["x.npy"], other["x.npy"])
-        self.make("c", *self.forms[0])  # over what is there
+        self.make("c", *self.forms[0])  # over existing files
         self.assertEqual(self.files("c"), a)
 
     def test_text(self):
@@ -950,7 +940,7 @@ class HardInputs(CauseTest):
     # ---- --run ----
 
     def kernel(self, mistake=""):
-        """The command of a program in a file whose name has a space."""
+        """The command of a program in a file with a space in its name."""
         self.write("my kernel.py", KERNEL.replace("TOOL", TOOL).replace("MISTAKE", mistake).encode())
         return f"'{sys.executable}' 'my kernel.py'"
 
@@ -980,13 +970,13 @@ class HardInputs(CauseTest):
                 self.assertTrue(self.run_well(*words, "-q", status=1).startswith(f"diagnosis: {name}: explains "))
 
     def test_run_diagnoses_what_is_there(self):
-        """Scales and offsets need not be written."""
+        """A program need not write scales and offsets."""
         self.kernel("for name in ('scale', 'offset'): os.remove(os.path.join(folder, name + '.npy'))")
         words = ("hard-inputs", *self.forms[7], "-o", "hard", "--json", "--run", f"'{sys.executable}' 'my kernel.py'")
         self.assertEqual([result["name"] for result in json.loads(self.run_well(*words))["results"]], ["y"])
 
     def test_run_of_a_program_that_prints(self):
-        """stdout has the diagnosis alone."""
+        """stdout has only the diagnosis."""
         words = ("hard-inputs", *self.forms[0], "-o", "hard", "--run", self.kernel("print('ready')"), "--json")
         done = self.run_tool(*words)
         self.assertEqual((done.returncode, done.err), (0, "ready\n"))
@@ -1012,14 +1002,14 @@ class HardInputs(CauseTest):
             (f"cp good.npy {y}; exit 4;", "--run: the command failed with status 4\n"),
         ):
             with self.subTest(command):
-                np.save(self.path("hard/y.npy"), np.zeros((16, 40), "i1"))  # of a run before
+                np.save(self.path("hard/y.npy"), np.zeros((16, 40), "i1"))  # of an earlier run
                 self.run_badly(*words, "--run", f"{command} :", says=says, prints=r"hard: [^\n]+\n\Z")
         done = self.run_tool(*words, "--run", "./no-such-program")
         self.assertEqual((done.returncode, done.err.splitlines()[-1]),
                          (2, "npuquant: --run: the command failed with status 127"))
 
     def test_signal_while_a_program_runs(self):
-        """The inputs are complete by then, and nothing else is there."""
+        """The inputs are complete, and there is no other file."""
         expected = sorted(entry["file"] for entry in self.make("hard", *self.forms[0])["inputs"].values())
         done = self.run_tool("hard-inputs", *self.forms[0], "-o", "hard", "--run", "kill -TERM $PPID; :")
         self.assertEqual((done.returncode, done.err), (-signal.SIGTERM, ""))
@@ -1082,7 +1072,7 @@ class HardInputs(CauseTest):
         self.assertEqual(self.files("hard"), before)
 
     def test_full_disk(self):
-        """At the first file, at a later one, and at the manifest."""
+        """Fails at the first file, at a later one, and at the manifest."""
         script = '"$@"; echo $?; find . -type f'
         for shape, refused in (("99,99", "x"), ("6000", "scales"), ("3500", "zero_points"), ("2900", "manifest")):
             with self.subTest(refused):
@@ -1093,7 +1083,7 @@ class HardInputs(CauseTest):
                                  ("2\n", f"npuquant: hard/{name}: cannot be written: No space left on device\n"))
 
     def test_file_in_the_way(self):
-        """A name that is taken by a folder: what has its own already is taken back."""
+        """A folder has one of the names: the tool takes the earlier files back."""
         os.makedirs(self.path("hard/manifest.json"))
         self.write("hard/x.npy", b"before")
         self.run_badly("hard-inputs", *self.forms[0], "-o", "hard", says="hard/manifest.json: cannot be written: ")

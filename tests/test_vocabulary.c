@@ -433,7 +433,7 @@ static vchunk fill_y(int y, size_t round, float *t, void *expected)
     return chunk;
 }
 
-/* Memory where see_memory() finds any byte outside of the expected ones that changed. */
+/* Clears the memory; returns the place of `bytes` bytes. see_memory() expects no change in other bytes. */
 static unsigned char *clear_memory(size_t bytes, size_t from_end)
 {
     memset(memory.memory, UNTOUCHED, MEMORY);

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Vendors the oracle: copies src/ref out, builds it with every compiler and the flags that tempt compilers into other
+# Vendors the reference: copies src/ref, builds it with every compiler and with flags that tempt compilers to other
 # arithmetic (FMA contraction, x87 registers), and compares the checksums of its outputs with the library's.
 #
-# usage: vendor.sh oracle-directory include-directory checksum.c checksum
+# usage: vendor.sh ref-directory include-directory checksum.c checksum
 # checksum is checksum.c built against the library.
-# VENDOR_CC lists the C compilers; otherwise gcc and clang, or the newest clang-N if there is no clang. VENDOR_MACHINES
-# lists machines to try with a cross compiler and an emulator, of which s390x is big-endian; otherwise aarch64 and s390x
-# if they are there. What is missing is reported as SKIPPED; with CI=true that is a failure.
+# VENDOR_CC lists the C compilers; default: gcc, and clang or the newest clang-N. VENDOR_MACHINES lists machines with a
+# cross compiler and an emulator; default: aarch64 and s390x (big-endian) if there. What is missing is reported as
+# SKIPPED; with CI=true that fails.
 set -eu
 
 oracle=$1
@@ -46,29 +46,28 @@ fail() {
     failed=1
 }
 
-# The copy is all that the compilers below see, and the program, which takes its tensors from the library's header.
+# The compilers below see only the copy and the program, which uses the library's header for its tensors.
 mkdir "$work/vendored"
 cp "$oracle"/* "$work/vendored/"
 cp -R "$include/npuquant" "$work/npuquant"
 (echo '#define CHECKSUM_ORACLE' && cat "$check") >"$work/check.c"
 cd "$work"
 
-# The same without its protection: where results are not the library's then, a compiler's flags do what is feared of
-# them, and the data shows it.
+# The same without volatile: if the results differ, the flags change arithmetic, and the data shows the change.
 mkdir unprotected
 for file in vendored/*; do
     sed 's/volatile //' "$file" >"unprotected/${file#*/}"
 done
 
-# ---- the library's checksums, a line for each part that the oracle has, too ----
+# ---- the library's checksums, a line for each part that the reference has ----
 
 "$library" -v >lines || fail "the library, with a backend of: $(grep -v '^#' lines)"
 sed '/^ref /,$d; /, library alone$/d' lines >expected
 cat expected
 
-# ---- the oracle's ----
+# ---- the reference's ----
 
-# agrees compiler flags...: the vendored oracle gives the library's checksums
+# agrees COMPILER FLAGS...: the vendored reference gives the library's checksums
 agrees() {
     if ! "$@" -I. -Ivendored check.c vendored/npuq_ref.c -o oracle 2>notes; then
         cat notes
@@ -82,7 +81,7 @@ agrees() {
     fi
 }
 
-# shows compiler flags...: with these flags, the unprotected oracle gives other results
+# shows COMPILER FLAGS...: with these flags, the unprotected reference gives other results
 shows() {
     if ! "$@" -I. -Iunprotected check.c unprotected/npuq_ref.c -o oracle 2>notes || ! ./oracle >actual; then
         cat notes
@@ -94,7 +93,7 @@ shows() {
     fi
 }
 
-# Whether the compiler makes programs with these flags that run here.
+# runs COMPILER FLAGS...: the compiler's programs with these flags run here
 runs() {
     echo 'int main(void) { return 0; }' >probe.c
     "$@" probe.c -o probe 2>notes && ./probe
@@ -138,7 +137,7 @@ for cc in $compilers; do
         ;;
     esac
 
-    # Linked without the flag: it would make the program flush subnormals.
+    # Linked without the flag, which would make the program flush subnormals.
     for flag in -freciprocal-math -funsafe-math-optimizations; do
         if "$cc" -std=gnu17 -O3 "$flag" -c vendored/npuq_ref.c -o npuq_ref.o &&
             "$cc" -std=c99 -O2 -I. -Ivendored check.c npuq_ref.o -o oracle && ./oracle >actual &&
@@ -149,7 +148,7 @@ for cc in $compilers; do
         fi
     done
 
-    # The folder by itself, with every warning: each header alone, and the source.
+    # The folder alone, with every warning: each header, and the source.
     for file in vendored/*.h vendored/*.c; do
         if printf '#include "%s"\nextern int nothing;\n' "$file" |
             "$cc" -std=c99 -pedantic -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Wdouble-promotion \
@@ -160,7 +159,7 @@ for cc in $compilers; do
         fi
     done
 
-    # The program in the README prints what the README says.
+    # The program in the README prints the README's output.
     # shellcheck disable=SC2016
     sed -n '/^```c$/,/^```$/{/^```/!p;}' vendored/README.md >example.c
     # shellcheck disable=SC2016
@@ -172,7 +171,7 @@ for cc in $compilers; do
         fail "$cc, the example of the README"
     fi
 
-    # Where NaN may be assumed away, it stops, and says why.
+    # Where the compiler assumes that there is no NaN, the build stops with the reason.
     for flag in -ffast-math -Ofast -ffinite-math-only; do
         if "$cc" -std=c99 -O2 "$flag" -c vendored/npuq_ref.c -o /dev/null 2>notes; then
             fail "$cc $flag is not refused"
@@ -184,7 +183,6 @@ for cc in $compilers; do
         fi
     done
 
-    # As a C++ user includes it.
     case $cc in
     *gcc*) cxx=$(echo "$cc" | sed 's/gcc/g++/') ;;
     *clang*) cxx=$(echo "$cc" | sed 's/clang/clang++/') ;;

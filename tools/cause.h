@@ -20,8 +20,8 @@ struct cause {
  * equal outputs print nothing. */
 enum exit_status cause_diagnose(const struct cause *cause);
 
-/* Prints how many of the differences the device's division may make. With --admissible, the status tells whether it may
- * make all of them. */
+/* Prints how many of the differences the device's division may make. With --admissible, the status tells whether the
+ * division may make all of them. */
 enum exit_status cause_admission(const struct cause *cause);
 
 /* Prints the steps of the elements that --at names. */

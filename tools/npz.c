@@ -161,6 +161,7 @@ static bool ends_with(const struct entry *entry, const char *end)
     return entry->name_length >= length && memcmp(entry->name + entry->name_length - length, end, length) == 0;
 }
 
+/* The name without .npy, for a message. */
 enum { NAME_SIZE = 40 };
 static const char *format_name(char text[NAME_SIZE], const struct entry *entry)
 {

@@ -185,8 +185,8 @@ static char short_name(enum option option)
     }
 }
 
-/* Whether a command takes the option. diagnose needs no tolerance, and looks for the cause once. hard-inputs names a
- * folder, and no other files. */
+/* Whether a command takes the option. Commands that look for causes take no tolerance, and run once. hard-inputs names
+ * a folder, and no other files. */
 static bool is_for(const struct row *row, unsigned command)
 {
     if ((row->commands & command) == 0) {
@@ -452,7 +452,7 @@ static bool check_complete(unsigned command, const struct arguments *arguments)
     return true;
 }
 
-/* A tolerance without a file to compare with is an error: the status would look like an answer. */
+/* An option of comparisons without a file to compare with is an error: the status would look like an answer. */
 static bool check_compared(unsigned command, const struct arguments *arguments)
 {
     static const enum option of_comparisons[] = {OPTION_MAX_DIFF, OPTION_MAX_ULP, OPTION_MAX_DIFFS};

@@ -103,6 +103,7 @@ bool options_parse(unsigned command, int argc, char **argv, struct arguments *ar
 
 enum { HELP_WIDTH = 80 }; /* of the lines of the help */
 
+/* Prints a space and the name of each positional argument. */
 void options_print_usage(unsigned command);
 
 /* Prints a line for each positional argument and option of a subcommand. */

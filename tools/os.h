@@ -48,7 +48,7 @@ FILE *os_open_stream(const char *path);
 bool os_is_same_place(const char *path, const char *other);
 
 /* Opens a new file for writing, under an unused name next to path; null on failure. *temporary is its name, which the
- * caller frees after os_rename() or os_remove(). A signal that ends the program before removes the file. */
+ * caller frees after os_rename() or os_remove(). An earlier signal that ends the program removes the file. */
 FILE *os_create_beside(const char *path, char **temporary);
 
 /* Closes a file, also on failure. True if not even a power failure can take its bytes away. */

@@ -330,6 +330,7 @@ static void restore_scale_bits(const npuq_tensor *scale, const npuq_tensor *word
     }
 }
 
+/* The steps are those of the operator after the product. */
 bool describe_quant_matmul(const struct operands *operands, struct request *request)
 {
     const npuq_tensor *pertoken_scale = operands->inputs[OPTION_PERTOKEN_SCALE];

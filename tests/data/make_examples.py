@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes the worked examples of the operators: .npy files, and examples.txt with a command line of the tool for each.
 
-All numbers are written out below; nothing is computed from the operators' formulas. The examples called "device" are
-printed in the operators' documentation as what a device returned. Results are compared in every bit.
+Nothing here computes an operator's formula: all numbers are written out. The "device" examples are printed in the
+operators' documentation as results of a device. Results are compared in every bit.
 """
 import os
 import shlex
@@ -19,7 +19,7 @@ f4, f2, i1, u1, i4, i8 = (np.dtype(name) for name in ("f4", "f2", "i1", "u1", "i
 
 
 def bfloat16(values):
-    """The nearest bfloat16, ties to even, as the u2 that NumPy stores it as."""
+    """The nearest bfloat16, ties to even, as the u2 that NumPy stores."""
     bits = np.asarray(values, f4).view("u4").astype("u8")
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("u2")
 
@@ -40,7 +40,7 @@ def words(values):
 
 
 def save(name, array, version):
-    """Writes an array unless one like it is there already, and returns the name of its file."""
+    """Writes an array unless an equal file exists; returns the file's name."""
     order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
     key = (array.dtype.str, array.shape, order, version, array.tobytes())
     if key not in written:
@@ -52,7 +52,7 @@ def save(name, array, version):
 
 
 def example(name, command, inputs, expected, *options, version=(1, 0)):
-    """The first input has no option's name; u2 arrays are bfloat16."""
+    """The first input has no option; u2 arrays are bfloat16."""
     stem = name.replace(" ", "_")
     files = {argument: save(f"{stem}_{argument}", np.asanyarray(array), version) for argument, array in inputs.items()}
     first, *others = files

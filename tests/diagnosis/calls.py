@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hard inputs from the tool, and what it says about results for them."""
+"""Hard inputs from the tool, and the tool's diagnosis of results."""
 import json
 import os
 import pathlib
@@ -14,8 +14,8 @@ TOOL = os.path.abspath(os.environ["NPUQUANT_TOOL"])
 class Call:
     """A folder of inputs and its manifest.
 
-    arguments has the options with their defaults filled in, as the manifest names them; inputs the arrays by name, of
-    which those of bfloat16 are uint16; mistakes the names of all that can be made in this call.
+    arguments: the options with their defaults, named as in the manifest. inputs: the arrays by name; bfloat16 is
+    uint16. mistakes: the names of all mistakes that are possible in this call.
     """
 
     def __init__(self, folder):
@@ -32,15 +32,13 @@ class Call:
         self.mistakes = list(self.same_as)
 
     def alike(self, mistake):
-        """The mistakes, this one included, that give the same wrong results; none where it changes nothing."""
+        """The mistakes, with this one, that give the same wrong results; empty where the mistake changes nothing."""
         first = {name: self.same_as[name] or name for name in self.mistakes if self.changed[name]}
         return [name for name in first if first[name] == first.get(mistake)]
 
     def diagnose(self, results):
-        """What `npuquant diagnose` says, as JSON, when a kernel has returned these results, arrays by name.
-
-        They are written to a folder of their own, so that several may be diagnosed at once.
-        """
+        """The JSON of `npuquant diagnose` about these results, arrays by name. The results get their own folder, so
+        that several threads may diagnose at once."""
         with tempfile.TemporaryDirectory() as folder:
             paths = {f"{name}.npy": os.path.join(folder, f"{name}.npy") for name in results}
             for name, array in results.items():
@@ -54,7 +52,6 @@ class Call:
 
 
 def hard_inputs(folder, operator, *options):
-    """Makes hard inputs in a folder."""
     done = subprocess.run([TOOL, "hard-inputs", operator, *options, "-o", str(folder)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return Call(folder)
@@ -66,5 +63,5 @@ def names(finding):
 
 
 def first_place(said):
-    """The findings that explain everything."""
+    """The findings that explain all differences."""
     return [names(finding) for finding in said["findings"][: said["first_place"]]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""dynamic_quant, dynamic_quant_asymmetric and dynamic_block_quant as kernels compute them that make mistakes."""
+"""Kernels of dynamic_quant, dynamic_quant_asymmetric and dynamic_block_quant with mistakes."""
 import numpy as np
 from numeric import (
     Machine,
@@ -21,7 +21,7 @@ BOUNDS = {"1e-12": 1e-12, "1e-10": 1e-10, "1e-8": 1e-8, "1e-6": 1e-6, "1e-5": 1e
 
 
 def bound(what, machine, mistakes):
-    """The bound of a mistake, "least" or the like; None if it is not made."""
+    """The bound of a mistake such as f"{what}-1e-12"; None without the mistake."""
     name = next((name for name in BOUNDS if f"{what}-{name}" in mistakes), None)
     return None if name is None else machine.keeps(machine.type(BOUNDS[name]))
 
@@ -38,7 +38,7 @@ def read_smooth_scales(smooth_scales, mistakes):
 
 
 def smoothed(call, machine, mistakes):
-    """The values of which extremes are taken and those that are quantised; a row for each scale."""
+    """The values that extremes are taken of, and the values to quantise; a row for each scale."""
     x = machine.keeps(read_x(call.inputs["x"], mistakes))
     x = x.reshape(-1, x.shape[-1])
     v = x
@@ -55,7 +55,7 @@ def smoothed(call, machine, mistakes):
 
 
 def extents(v, mistakes):
-    """What shares a range, a row each; which of them belongs to each element, and to each scale that is returned."""
+    """The rows that share a range; the row of each element, and of each returned scale."""
     rows, columns = v.shape
     if "range-of-tensor" in mistakes:
         return v.reshape(1, -1), np.zeros((1, 1), int), np.zeros(rows, int)
@@ -80,12 +80,12 @@ def extremes(v, mistakes):
     if "range-ignores-nan" in mistakes:
         return np.fmax.reduce(v, axis=1, initial=-np.inf), np.fmin.reduce(v, axis=1, initial=np.inf)
     high = v.max(axis=1)
-    has_plus_zero = ((v == 0) & ~np.signbit(v)).any(axis=1)  # which is larger than -0
+    has_plus_zero = ((v == 0) & ~np.signbit(v)).any(axis=1)  # larger than -0
     return np.where((high == 0) & has_plus_zero, v.dtype.type(0), high), v.min(axis=1)
 
 
 def bounded(scale, least, machine, mistakes):
-    """The scale, or its lower bound where it is not above it, as where it is NaN."""
+    """The scale, or its lower bound where the scale is not above, also for NaN."""
     if "one-for-zero" in mistakes:
         return np.where(scale == 0, machine.type(1), scale)
     added = bound("added", machine, mistakes)
@@ -124,7 +124,7 @@ def asymmetric_parameters(v, greatest, machine, mistakes):
 
 
 def symmetric_parameters(v, greatest, arguments, machine, mistakes):
-    """Scale of each row, what its values are multiplied by, and the largest of them."""
+    """Scale of each row, the factor of its values, and the largest value."""
     blocks = "block" in arguments
     greatest = greatest + ("one-step-more" in mistakes)
     if "largest-without-sign" in mistakes:
@@ -163,7 +163,7 @@ def symmetric_parameters(v, greatest, arguments, machine, mistakes):
 
 
 def taken(parameter, what, mistakes):
-    """What each row or block takes of a parameter that every one has."""
+    """The parameter that each row or block uses."""
     if f"scale-of-first-{what}" in mistakes:
         return np.full_like(parameter, parameter.flat[0])
     return np.roll(parameter, (f"scale-of-{what}-before" in mistakes) - (f"scale-of-next-{what}" in mistakes))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels of anti_quant, dequant and requant as they are written by those who make mistakes."""
+"""Kernels of anti_quant, dequant and requant with mistakes."""
 import numpy as np
 from layout_mistakes import AWQ, nibbles_swapped, words_reversed
 from numeric import Machine, Mistakes, f4, f8, float64_to_type, fused, in_type, is_wide, kept, reused, rounded
@@ -12,7 +12,7 @@ NINE_BITS, INT32 = (-256, 255), (-(2**31), 2**31 - 1)
 
 
 class Scaling(Machine):
-    """Multiplies and adds, and keeps what comes out in a shorter type if that is a mistake that is made."""
+    """Multiplies and adds; a mistake may keep the result in a shorter type."""
 
     def __init__(self, mistakes):
         super().__init__(mistakes)
@@ -33,7 +33,7 @@ class Scaling(Machine):
 
 
 def moved(values, mistakes, following, before, first):
-    """Parameters as they are read from a wrong address."""
+    """Parameters read from a wrong address."""
     if following in mistakes:
         return np.roll(values, -1)
     if before in mistakes:
@@ -62,7 +62,7 @@ def to_float32(x, mistakes):
 
 
 def sums(x, bias, mistakes):
-    """What is multiplied: the sums of products, with an int32 bias that is added before."""
+    """The sums of products, with an int32 bias."""
     if bias is None or bias.dtype != np.int32 or "bias-left-out" in mistakes or "bias-after-scaling" in mistakes:
         total = x
     elif "bias-float" in mistakes:
@@ -112,7 +112,7 @@ def stored(t, dtype, mistakes):
         if f"through-{other}" in mistakes:
             t = floats(float64_to_type(t, other)).astype(f8)
     rounded_from = t
-    if "result-half-away" in mistakes:  # the least that takes a half beyond the middle
+    if "result-half-away" in mistakes:  # the smallest change that takes a half beyond the middle
         rounded_from = np.where(np.isfinite(t), (t.view(np.int64) | 1).view(f8), t)
     y = float64_to_type(rounded_from, dtype)
     bits = y.view(f"u{y.itemsize}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What faulty kernels return, of whatever operator."""
+"""The results of faulty kernels of all operators."""
 import hashlib
 
 import dynamic_kernels
@@ -13,12 +13,12 @@ KERNELS = {**static_kernels.KERNELS, **integer_kernels.KERNELS, **dynamic_kernel
 
 
 def run(call, mistakes):
-    """The results, arrays by name, of a kernel with these mistakes."""
+    """The results of a kernel with these mistakes: arrays by name."""
     return misplaced(KERNELS[call.operator](call, mistakes - LAYOUTS.keys()), mistakes, call)
 
 
 def digest(results):
-    """The same for results that are the same: scales and offsets are compared as values."""
+    """A key that equal results share: scales and offsets are compared as values."""
     state = hashlib.sha256()
     for name, array in results.items():
         if name != "y":

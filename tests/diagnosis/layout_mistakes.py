@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Right values in wrong places or codes: what is done to a right y. The values of words of int4 are those in them."""
+"""Right values in wrong places or codes. Words of int4 count as their values."""
 import numpy as np
 from numpy_operators import pack, unpack
 
@@ -13,7 +13,7 @@ def rows_untouched(y, is_int4):
 
 
 def _untouched(y, where, is_int4):
-    """Every value of memory that was never written to is the same."""
+    """Memory that was never written holds one value."""
     y = y.copy()
     y[where] = np.frombuffer((b"\x55" if is_int4 else b"\xA5") * y.itemsize, y.dtype)[0]
     return y
@@ -26,7 +26,7 @@ def transposed(y, is_int4):
 
 
 def rows_permuted(y, is_int4):
-    """The two halves of each block of eight rows change places."""
+    """The halves of each block of eight rows change places."""
     rows = y.reshape(-1, 2, 4, y.shape[-1])
     return np.ascontiguousarray(rows[:, ::-1]).reshape(y.shape)
 
@@ -55,7 +55,7 @@ def awq_order(y, is_int4):
 
 def halves(length):
     def interleaved(y, is_int4):
-        """Of so many int4 the first half in the low halves of bytes, the other in the high ones."""
+        """The first half of each group of int4 in the low halves of bytes, the second half in the high ones."""
         values = unpack(y)
         return pack(values.reshape(-1, 2, length // 2).swapaxes(1, 2).reshape(values.shape))
 
@@ -82,7 +82,7 @@ def plus_8(y, is_int4):
     return pack(unpack(y) + 8)
 
 
-# In the order in which they are made: what was never written is in no code.
+# In the order of the changes: memory that was never written has no code.
 LAYOUTS = {function.__name__.replace("_", "-"): function for function in (
     plus_128, minus_128, plus_8, tail_untouched, rows_untouched, transposed, rows_permuted, nibbles_swapped,
     words_reversed, bytes_swapped, awq_order, fractal_nz)}
@@ -90,7 +90,7 @@ LAYOUTS.update({f"halves-of-{length}": halves(length) for length in (8, 32)})
 
 
 def misplaced(results, mistakes, call):
-    """The results with those of the mistakes that are here."""
+    """The results with these mistakes, as far as they are mistakes of layout."""
     for mistake in [name for name in LAYOUTS if name in mistakes]:
         results["y"] = LAYOUTS[mistake](results["y"], call.arguments.get("dtype") == "quint4x2")
     return results

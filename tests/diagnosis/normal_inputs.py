@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls with inputs as layers of models have them: normal values with usual scales, and no special values."""
+"""Calls with usual inputs: normal values, usual scales, no special values."""
 import numpy as np
 from calls import hard_inputs
 from numpy_operators import RANGES, pack, round_to, trans_quant_param
 
-ROWS, COLUMNS = 32, 64  # of the hard inputs from which types and shapes are taken
+ROWS, COLUMNS = 32, 64  # of the hard inputs that give types and shapes
 
 
 def normal_call(folder, rows, columns, seed, operator, *options):
-    """A call as hard_inputs() makes it, of which the inputs are replaced by normal values."""
+    """A call of hard_inputs() with normal values as inputs."""
     words = operator == "trans-quant-param"
     call = hard_inputs(folder, operator, "--shape", str(COLUMNS) if words else f"{ROWS},{COLUMNS}", *options)
     lengths = {ROWS: rows, COLUMNS: columns, COLUMNS // 8: columns // 8}
@@ -18,7 +18,7 @@ def normal_call(folder, rows, columns, seed, operator, *options):
     if "block" in call.arguments:
         call.outputs["scale"]["shape"] = [rows, -(-columns // call.arguments["block"])]
     if not words:
-        shapes["x"] = [rows, columns]  # of int4, too, of which the file has words
+        shapes["x"] = [rows, columns]  # also of int4, whose file holds words
     values = MAKERS[operator](call, shapes, np.random.default_rng(seed))
     for name in call.inputs:
         call.inputs[name] = in_type(values[name](), call.types[name])
@@ -33,7 +33,7 @@ def in_type(values, dtype):
 
 
 def factors(rng, shape, size):
-    """They differ by up to a factor of two."""
+    """Values that differ by up to a factor of two."""
     return rng.uniform(0.7, 1.4, shape) * size
 
 
@@ -43,7 +43,7 @@ def zero_points(rng, shape, around=0):
 
 
 def steps(call):
-    """Four standard deviations are scaled to the positive half of the range, so that some values saturate."""
+    """Four standard deviations reach the positive end of the range: some values saturate."""
     low, high = RANGES[call.arguments["dtype"]]
     return (high - low) / 2 / 4
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What faulty kernels of several operators share."""
+"""Shared by faulty kernels of several operators."""
 import numpy as np
 from numpy_operators import RANGES, floats, group_of_rows, round_to
 
@@ -20,8 +20,8 @@ def to_tf32(t):
 
 
 def to_odd(high, low):
-    """The sum of two float64, of which the first is their rounded sum, as a float64 that rounds to float32 as the exact
-    sum does: where something is cut off, the last bit is 1."""
+    """The sum of two float64, whose first is their rounded sum, as a float64 that rounds to float32 like the exact
+    sum: where bits are cut off, the last bit is 1."""
     bits = high.view(np.int64)
     away = (low < 0) == np.signbit(high)  # the exact sum lies on that side of high
     inexact = np.isfinite(high) & (low != 0) & (bits & 1 == 0)
@@ -39,7 +39,7 @@ def fused(a, b, c):
 
 
 def float64_to_type(t, dtype):
-    """float64 values rounded once to "float32", "float16" or "bfloat16", as round_to() returns them."""
+    """Rounds float64 values once to "float32", "float16" or "bfloat16"; returns them as round_to() does."""
     if dtype != "bfloat16":
         return np.where(np.isnan(t), np.array(np.nan, dtype), t.astype(dtype))
     single = t.astype(f4)
@@ -69,18 +69,18 @@ HALF_ADDED = {
 
 
 def rounded(t, mistakes):
-    """To whole numbers, as float64: half to even, or otherwise if that is one of the mistakes."""
+    """To whole numbers, as float64: half to even, or as one of the mistakes says."""
     if "float64-to-float32" in mistakes:
         t = t.astype(f4)
     for name, adds in HALF_ADDED.items():
         if name in mistakes:
             return adds(np.asarray(t)).astype(f8)
     way = next((ROUNDINGS[name] for name in ROUNDINGS if name in mistakes), np.rint)
-    return way(np.asarray(t).astype(f8))  # in which adding 0.5 is exact
+    return way(np.asarray(t).astype(f8))  # float64 adds 0.5 exactly
 
 
 def flushed(t):
-    """Numbers that are subnormal in float32 as zeros of their signs."""
+    """Replaces numbers that are subnormal in float32 by zeros of their signs."""
     return np.where(np.abs(t) < f4(2.0**-126), np.copysign(t.dtype.type(0), t), t)
 
 
@@ -92,7 +92,7 @@ def to_integers(t, dtype, mistakes):
     low = -high if "symmetric-range" in mistakes else low
     nan = low if "nan-low" in mistakes else high if "nan-high" in mistakes else 0
     whole = rounded(t, mistakes)
-    if "indefinite" in mistakes:  # x86 has one integer for all that an int32 cannot hold
+    if "indefinite" in mistakes:  # x86 has one integer for all values beyond int32
         whole = np.where((whole >= -(2.0**31)) & (whole < 2.0**31), whole, -(2.0**31))
     if "wrap" in mistakes:
         low, high = RANGES["int32"]
@@ -100,7 +100,7 @@ def to_integers(t, dtype, mistakes):
 
 
 def kept(t, mistakes, *what):
-    """Values as they are kept: in a shorter type if that is a mistake that is made, "sum-float16" or the like."""
+    """Keeps values in a shorter type for a mistake such as "sum-float16"."""
     for dtype in "float16", "bfloat16":
         if any(f"{name}-{dtype}" in mistakes for name in what):
             return in_type(t, dtype)
@@ -108,7 +108,7 @@ def kept(t, mistakes, *what):
 
 
 class Mistakes:
-    """Those that a kernel makes. One that it never asks for is none that it knows."""
+    """The mistakes of a kernel. A mistake that the kernel never asks for is one that it cannot make."""
 
     def __init__(self, names):
         self.names = names
@@ -128,8 +128,8 @@ def is_wide(mistakes):
 
 
 class Machine:
-    """Computes in float32, or in float64, and may take subnormal numbers for zero. every_step is what it is called if
-    each step is rounded to a shorter type."""
+    """Computes in float32 or in float64, perhaps with subnormals as zero. every_step: the mistake that rounds each
+    step to a shorter type."""
 
     def __init__(self, mistakes, every_step=()):
         self.type = f8 if is_wide(mistakes) else f4
@@ -175,7 +175,7 @@ def groups(group_index, rows, mistakes):
 
 
 def reused(index, mistakes):
-    """Indices of columns or the like, where parameters of the first ones are taken over and over."""
+    """Indices of columns or the like; by mistake, the first parameters are used again and again."""
     for count in 16, 32, 64:
         if f"first-{count}-reused" in mistakes:
             return index % count

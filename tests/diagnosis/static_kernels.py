@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""quantize, group_quant and trans_quant_param as kernels compute them that make mistakes."""
+"""Kernels of quantize, group_quant and trans_quant_param with mistakes."""
 import numpy as np
 from numeric import Machine, Mistakes, for_tensor_cores, groups, kept, read_x, reused, rounded, to_integers, with_offset
 from numpy_operators import floats, pack
@@ -8,7 +8,7 @@ from numpy_operators import floats, pack
 
 
 def read_offset(array, mistakes):
-    """The offsets as float32; None if there are none, or none that are added."""
+    """The offsets as float32; None if the kernel adds none."""
     if array is None or "offset-left-out" in mistakes:
         return None
     values = kept(floats(array), mistakes, "offset")
@@ -18,14 +18,14 @@ def read_offset(array, mistakes):
 
 
 def taken(index, count, what, mistakes):
-    """Which of so many scales or offsets is read for each index."""
+    """The index of the scale or offset that is read for each index."""
     if f"{what}-of-first" in mistakes:
         return np.zeros_like(index)
     return (index + (f"{what}-of-next" in mistakes) - (f"{what}-of-one-before" in mistakes)) % count
 
 
 def channels(shape, dimension, what, mistakes):
-    """Indices along a dimension; by mistake, those of rows instead of columns, and of columns instead of others."""
+    """Indices along a dimension; by mistake, rows instead of columns, or other columns."""
     last = len(shape) - 1
     if "other-axis" in mistakes or f"{what}-by-other-axis" in mistakes:
         if dimension == last:
@@ -99,7 +99,7 @@ def trans_quant_param(inputs, arguments, mistakes):
         whole = rounded(offset.reshape(-1)[index].reshape(offset.shape), mistakes)
         range_ = (-256, 255)
         if "offset-wraps" in mistakes:
-            range_ = (-(2**31), 2**31 - 1)  # to which the conversion saturates
+            range_ = (-(2**31), 2**31 - 1)  # the conversion saturates to this
         if "offset-int8" in mistakes:
             range_ = (-128, 127)
         field = np.where(np.isnan(whole), 0, np.clip(whole, *range_)).astype(np.int64).astype(np.uint64) & 0x1FF
@@ -110,7 +110,7 @@ def trans_quant_param(inputs, arguments, mistakes):
 
 
 def to_19_bits(bits):
-    """The bits of float32 numbers rounded half to even at bit 13. Infinities and NaN stay, subnormals become zero."""
+    """float32 bits rounded half to even at bit 13. Infinities and NaN stay; subnormals become zero."""
     exponent = bits >> 23 & 0xFF
     nearest = bits + 0xFFF + (bits >> 13 & 1)
     return np.where(exponent == 255, bits, np.where(exponent == 0, bits & 0x80000000, nearest))

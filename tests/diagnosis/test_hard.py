@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A kernel with one mistake, run on hard inputs, is diagnosed: every mistake that is possible, operator and type.
+"""The tool diagnoses a kernel with one mistake on hard inputs: every possible mistake of every operator and type.
 
-The kernels are NumPy's, and share no line with the tool. NPUQUANT_TOOL is the path of the tool.
+The kernels use NumPy, and share no line with the tool. NPUQUANT_TOOL is the path of the tool.
 usage: test_hard.py [OPERATOR...]
        test_hard.py K/N             every Nth call of each operator, from call K on
 """
@@ -20,7 +20,7 @@ ROWS = ("--shape", "64,128")
 
 
 def forms(operator):
-    """Options of hard-inputs, a list for each call that is tried."""
+    """Options of hard-inputs, a list for each call."""
     make = {
         "quantize": quantize_forms,
         "group-quant": group_quant_forms,
@@ -36,7 +36,7 @@ def forms(operator):
 
 
 def without(*names):
-    """With all optional inputs, and with none of those named."""
+    """With all optional inputs, and without the named ones."""
     return ([], ["--without", ",".join(names)])
 
 
@@ -128,10 +128,10 @@ def requant_forms():
 
 
 def prove(self, operator, first, step):
-    """Of each form: the kernel without a mistake is right, and with one it is named, alone and without a doubt.
+    """In each form, the right kernel is right, and the tool names each mistake alone and without a doubt.
 
-    A tensor of one scale has no room for rows of all kinds. There the manifest says which mistakes change nothing,
-    so that the results are right, and which cannot be told apart, so that they are named together.
+    One scale for a tensor leaves no room for all kinds of rows. Then the manifest says which mistakes change nothing,
+    and which give equal results and are named together.
     """
     for options in forms(operator)[first::step]:
         with tempfile.TemporaryDirectory() as folder:
@@ -151,7 +151,7 @@ def prove(self, operator, first, step):
 
 class HardInputs(unittest.TestCase):
     def test_halves(self):
-        """A half type can be taken for the other only; a product of halves has no bits to lose, a sum has."""
+        """Each half type can be taken only for the other; a product of halves is exact, but a sum is not."""
         for half, other in ("float16", "bfloat16"), ("bfloat16", "float16"):
             with tempfile.TemporaryDirectory() as folder:
                 types = f"x={half},scale={half},offset={half}"

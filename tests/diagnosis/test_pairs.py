@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two mistakes at once are named; noise and results of other calls are explained by nothing; no right kernel is blamed.
-
-All of it is tried on hard inputs and on random normal values.
+"""The tool names two mistakes at once, explains neither noise nor results of other calls, and blames no right kernel:
+on hard inputs and on random normal values.
 
 NPUQUANT_TOOL is the path of the tool.
 """
@@ -72,7 +71,7 @@ PAIRS = (
     ("requant", [], "unsigned-int8", "truncate"),
 )
 
-# Those of which one changes few elements, or only such as the other one changes, too: shown by hard inputs.
+# One of the two changes few elements, or only elements that the other changes: hard inputs show both.
 RARE_PAIRS = (
     ("quantize", [], "nan-before-offset", "tf32"),
     ("dynamic-quant", [], "least-1e-6", "scale-bfloat16"),
@@ -91,7 +90,7 @@ RARE_PAIRS = (
     ("trans-quant-param", ["--without", "offset"], "all-scale-bits", "halves-swapped"),
 )
 
-# Mistakes that are made in a part of y only.
+# Mistakes in a part of y.
 PARTS = (
     ("quantize", [], "truncate"),
     ("group-quant", [], "ceiling"),
@@ -146,7 +145,7 @@ class Pairs(unittest.TestCase):
 
 
 class Parts(unittest.TestCase):
-    """A mistake in some columns or rows alone is named with them."""
+    """The tool names a mistake with its columns or rows."""
 
     def test_parts(self):
         for operator, options, mistake in PARTS:
@@ -168,7 +167,7 @@ class Parts(unittest.TestCase):
 
 
 def flipped(y, is_int4, rng):
-    """One in a hundred is one unit off: its last bit is another."""
+    """One element in a hundred is one unit off, in its last bit."""
     hit = rng.random((*y.shape[:-1], y.shape[-1] * (8 if is_int4 else 1))) < 0.01
     bits = f"u{y.itemsize}"
     return (y.view(bits) ^ (pack(hit).view(bits) if is_int4 else hit.astype(bits))).view(y.dtype)
@@ -179,7 +178,7 @@ def uniform(y, is_int4, rng):
 
 
 def shuffled(y, is_int4, rng):
-    """The values are those of the result, and in other places."""
+    """The result's values in other places."""
     return rng.permuted(y.reshape(-1)).reshape(y.shape)
 
 
@@ -200,7 +199,7 @@ class Noise(unittest.TestCase):
                 self.assertEqual((said["verdict"], said["first_place"]), ("none", 0), said["findings"])
 
     def test_unwritten(self):
-        """Zeros are what memory holds to which nothing was written."""
+        """Memory that was never written holds zeros."""
         for operator, options in FORMS:
             for kind, make in calls(operator, *options).items():
                 with self.subTest(operator, inputs=kind, options=options), tempfile.TemporaryDirectory() as folder:
@@ -211,7 +210,6 @@ class Noise(unittest.TestCase):
                     self.assertEqual((said["verdict"], first_place(said)), ("explained", [[name]]))
 
     def test_other_call(self):
-        """The results for other inputs."""
         for operator, options in FORMS:
             with self.subTest(operator, options=options), tempfile.TemporaryDirectory() as folder:
                 other = run(normal_call(folder, 48, 512, 2, operator, *options), set())

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far a diagnosis can be trusted: faulty kernels of all operators and types, on hard and on normal inputs, in more
-than one order of rows. Each kernel makes one mistake that the tool knows, two, or one that it does not know.
+"""How far a diagnosis can be trusted: faulty kernels of all operators and types, on hard and on normal inputs, with
+rows in more than one order. Each kernel has one mistake that the tool knows, two, or one that the tool does not know.
 
-A pair shows if its results are those of neither mistake alone. A mistake is named if the tool says "explained" and names
-it, or others that give the same results. What is explained without that is explained otherwise: by two mistakes that
-the tool puts together in another way, or by a part of y.
+A pair counts if its results differ from those of each mistake alone. A mistake is named if the tool says "explained"
+and names it, or others with the same results. Otherwise "explained" means another explanation: another pair of
+mistakes, or a part of y.
 
 NPUQUANT_TOOL is the path of the tool.
 usage: test_trust.py [-v] [K/N [F]]   one of N kernels, of every Fth form; prints the outcome, with -v what was not named
@@ -28,7 +28,7 @@ from normal_inputs import normal_call
 from test_hard import forms
 from unknown_mistakes import MISTAKES
 
-# The shares that must be named, and those that may be named falsely, in hundredths.
+# In hundredths: the shares that must be named, and that may be named falsely.
 LEAST_NAMED = {"singles": 97, "pairs": 90}
 MOST_PARTLY = 1
 
@@ -60,7 +60,7 @@ def without_shape(form):
 
 
 class Tally:
-    """Of the kernels tried how many there were and how many were named, and those that speak against the tool."""
+    """The number of kernels, the number named, and the failures of the tool."""
 
     def __init__(self):
         self.count, self.named, self.partly, self.otherwise = 0, 0, 0, 0
@@ -94,7 +94,7 @@ def explains(call, mistakes, wanted):
 
 
 def kernels(call):
-    """The kernels of a call: their kind, and the mistakes that they make."""
+    """The kernels of a call: their kind and their mistakes."""
     for name in call.mistakes:
         yield "singles", (name,)
     for pair in itertools.combinations(call.mistakes, 2):
@@ -104,15 +104,15 @@ def kernels(call):
 
 
 def faulty(call, kind, mistakes):
-    """The results of a kernel; None if they show nothing, or it cannot be made."""
+    """A kernel's results; None if they show nothing, or if the mistakes cannot be made together."""
     if kind == "unknown":
         results = MISTAKES[mistakes[0]](call, np.random.default_rng(1))
         if results and (results["y"] == results["y"].flat[0]).all():
-            return None  # one value everywhere looks like memory that was never written, which has a name
+            return None  # looks like memory that was never written, which has a name
     else:
         try:
             results = run(call, set(mistakes))
-        except ValueError:  # both mistakes are made at one step, which the kernel makes once
+        except ValueError:  # the kernel makes one mistake at a step, not two
             return None
     less = [set(), *({mistake} for mistake in mistakes if kind == "pairs")]
     shows = results is not None and all(digest(results) != digest(run(call, each)) for each in less)
@@ -120,7 +120,6 @@ def faulty(call, kind, mistakes):
 
 
 def prove(operator, form, first, step):
-    """A tally for each kind of kernel."""
     tallies = {kind: Tally() for kind in ("singles", "pairs", "unknown")}
     np.seterr(all="ignore")
     with tempfile.TemporaryDirectory() as folder:
@@ -136,13 +135,13 @@ def prove(operator, form, first, step):
 
 class Trust(unittest.TestCase):
     def test_every_operator(self):
-        """Every operator that has hypotheses has faulty kernels."""
+        """Every operator with hypotheses has faulty kernels."""
         listed = json.loads(subprocess.run([TOOL, "hypotheses", "--json"], capture_output=True, check=True).stdout)
         operators = {operator for each in listed for operator in each["operators"]}
-        self.assertEqual(operators - {"quant-matmul"}, set(KERNELS))  # it has the steps of others
+        self.assertEqual(operators - {"quant-matmul"}, set(KERNELS))  # quant-matmul has the steps of others
 
     def test_page(self):
-        """docs/diagnose.md says what is asserted here."""
+        """docs/diagnose.md names the limits that are asserted here."""
         page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "diagnose.md").read_text()
         said = f"at least {LEAST_NAMED['singles']} %", f"at least {LEAST_NAMED['pairs']} %", f"at most {MOST_PARTLY} %"
         self.assertEqual([words for words in said if words not in page], [])
@@ -165,7 +164,7 @@ class Trust(unittest.TestCase):
                 self.assertGreaterEqual(100 * total[kind].named, least * total[kind].count)
         with self.subTest("unknown"):
             self.assertEqual(total["unknown"].otherwise, 0)
-            few = 1 if step > 100 else 0  # of a small share one is no share
+            few = 1 if step > 100 else 0  # one of few kernels is no share
             self.assertLessEqual(100 * (total["unknown"].partly - few), MOST_PARTLY * total["unknown"].count)
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mistakes that the tool has no name for: what it says of them must not be a name.
+"""Mistakes that the tool has no name for: the tool must not name them.
 
-The list does not change, and none of it becomes a hypothesis. Each is a function of a call and a random generator that
-returns results, or None where it cannot be made. They change an input, a parameter or the result.
+The list does not change, and none of its mistakes becomes a hypothesis. Each function takes a call and a random
+generator and returns results, or None where its mistake is impossible. A mistake changes an input, a parameter or the
+result.
 """
 import numpy as np
 from kernels import run
@@ -10,15 +11,13 @@ from numpy_operators import RANGES, floats, pack, round_to, unpack
 
 
 class Changed:
-    """A call with other inputs."""
-
     def __init__(self, call, **inputs):
         self.operator, self.arguments, self.outputs, self.types = call.operator, call.arguments, call.outputs, call.types
         self.inputs = {**call.inputs, **inputs}
 
 
 def with_input(call, name, change):
-    """The right results for an input that is another, in the type that it had."""
+    """The right results for another input of the same type."""
     array = call.inputs.get(name)
     if array is None:
         return None
@@ -29,14 +28,14 @@ def with_input(call, name, change):
     if dtype in ("int8", "uint8", "int32"):
         values = np.clip(np.rint(change(array.astype(np.float64))), *RANGES[dtype]).astype(array.dtype)
     elif dtype in ("int64", "uint64"):
-        return None  # words, in which scale and offset are
+        return None  # a word holds both scale and offset
     else:
         values = round_to(change(floats(array)).astype(np.float32), dtype)
     return run(Changed(call, **{name: values}), set())
 
 
 def with_y(call, change):
-    """The right results but for y, changed as integers: those of a type, or the bits of a float."""
+    """The right results with a changed y: as integers of its type, or as the bits of a float."""
     results = run(call, set())
     y = results["y"]
     if y.ndim < 1:
@@ -52,7 +51,6 @@ def with_y(call, change):
 
 
 def significand(values, bits):
-    """Rounded to so many significant bits."""
     fraction, exponent = np.frexp(values)
     return np.ldexp(np.rint(fraction * 2**bits) / 2**bits, exponent)
 
@@ -70,7 +68,6 @@ def of_x(change):
 
 
 def only(where, change):
-    """The change made to a part alone."""
     def changed(values, rng):
         values = values.copy()
         values[where] = change(values, rng)[where]

@@ -106,7 +106,7 @@ MUTANTS = [
     ("runs: the second of two forgotten", RANGES, "2 * i + 1 < runs", "false"),
     ("runs: two vectors of a run as two runs", RANGES, "runs * n - at, n == 2 * LANES, to", "runs * n - at, false, to"),
     ("runs: more than there is room for", RANGES, "    if (runs > LANES) {", "    if (true) {"),
-    # the oracle: rounding, ends of ranges, NaN, conversions
+    # the reference: rounding, ends of ranges, NaN, conversions
     ("ref: half up instead of to even", ELEMENT, "((fraction == 0.5f) & odd)", "(fraction == 0.5f)"),
     ("ref: negative halves away from zero", ELEMENT, "((fraction == -0.5f) & odd)", "(fraction == -0.5f)"),
     ("ref: NaN to the low end", ELEMENT, "    if (npuq_ref_is_nan(t)) {\n        return 0;", "    if (npuq_ref_is_nan(t)) {\n        return low;"),
