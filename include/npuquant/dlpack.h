@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * DLPack tensors as arguments of the operators. Optional: needs <dlpack/dlpack.h>, version 0.6 or newer, which comes
- * with the framework or from a package (Debian: libdlpack-dev). NumPy, PyTorch and others export such tensors.
+ * DLPack tensors, which NumPy, PyTorch and others export, as arguments of the operators. Optional: needs
+ * <dlpack/dlpack.h>, version 0.6 or newer, from the framework or from a package (Debian: libdlpack-dev).
  */
 #ifndef NPUQUANT_DLPACK_H
 #define NPUQUANT_DLPACK_H
@@ -37,7 +37,7 @@ npuq_dlpack_fail(npuq_status status, char *message, size_t size, const char *for
     return status;
 }
 
-/* False if there is no such dtype here. */
+/* False if the library lacks the dtype. */
 static inline bool npuq_dlpack_dtype(DLDataType source, npuq_dtype *dtype)
 {
     switch (source.lanes == 1 ? source.code * 256 + source.bits : -1) {
@@ -55,26 +55,26 @@ static inline bool npuq_dlpack_dtype(DLDataType source, npuq_dtype *dtype)
 /** @endcond */
 
 /**
- * The view of a DLPack tensor: same memory, shape and strides. Nothing is copied, and nothing is kept of source itself:
- * its shape and strides may go, its memory must stay until the last call that takes the view has returned.
+ * The view of a DLPack tensor: same memory, shape and strides. The memory must stay until the last call that takes the
+ * view has returned. The rest of source may go earlier.
  *
- * - Versioned and unversioned tensors: pass `&managed->dl_tensor` of either structure. Of a versioned one, the caller
- *   checks `version.major`, and `flags` before the view becomes an output: DLPACK_FLAG_BITMASK_READ_ONLY. The deleter
- *   remains the caller's to call.
- * - Strides may be null: row-major. byte_offset is added to data.
- * - Strides of 0 are kept. The operators refuse an x of which all strides are 0 (see @ref layouts), such as one element
- *   that was expanded: copy it.
- * - Memory must be the host's: kDLCPU, or pinned for a device (kDLCUDAHost, kDLROCMHost), on which the device's work
- *   must be over. Managed memory is refused: whether the host may touch it is not in the tensor.
- * - DLPack has no dtype for int4 in words. Give an int32 tensor of words and set `view->dtype = NPUQ_QUINT4X2`
- *   afterwards: shape and strides count words in both.
- * - Alignment, overlaps, and whether an argument takes such a dtype or shape, are for the operators to check.
+ * - Pass `&managed->dl_tensor` of a versioned or unversioned tensor. The caller still calls the deleter, and checks
+ *   `version.major` of a versioned tensor. Before an output, the caller also checks `flags` for
+ *   DLPACK_FLAG_BITMASK_READ_ONLY.
+ * - Null strides mean row-major. byte_offset is added to data.
+ * - Strides of 0 are kept. Copy an x whose strides are all 0, such as one expanded element: the operators refuse that x
+ *   (see @ref layouts).
+ * - Memory must be the host's: kDLCPU, or pinned for a device (kDLCUDAHost, kDLROCMHost) whose work on it is over.
+ *   Managed memory is refused, because the tensor does not say whether the host may touch that memory.
+ * - For int4, which DLPack lacks, give an int32 tensor of words and then set `view->dtype = NPUQ_QUINT4X2`. Shape and
+ *   strides count words in both.
+ * - The operators check alignment, overlaps, dtypes and shapes.
  *
  * @param source  the tensor
- * @param view  where the view goes; not written to on failure
- * @param message  nullable; on failure one line, cut to size bytes with the final 0, about what was found and what was
- *     expected. npuq_last_error() knows nothing of it. Not written to on success.
- * @param size  of message; 160 hold every one
+ * @param view  receives the view; not written on failure
+ * @param message  nullable; receives one line on failure: the value found and the value expected. npuq_last_error()
+ *     does not have this line. Not written on success.
+ * @param size  bytes of message, the final 0 included; a longer line is cut, and 160 bytes hold every line
  *
  * @retval NPUQ_OK  done
  * @retval NPUQ_ERROR_NULL  source or view is null; shape is null and ndim is not 0; data is null and the tensor has

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * The prefix NPUQ_PREFIX for the symbols of all functions; programs write their names as they are. For npuquant.h.
+ * Gives the symbols of all functions the prefix NPUQ_PREFIX. Programs write the names without it. For npuquant.h.
  */
 #ifndef NPUQUANT_PREFIX_H
 #define NPUQUANT_PREFIX_H

@@ -12,7 +12,7 @@
 #define NPUQ_VERSION_MINOR 2
 /** The third. */
 #define NPUQ_VERSION_PATCH 0
-/** Version of the header that the program was compiled with; npuq_version() tells that of the library. */
+/** Version of the header that the program was compiled with; npuq_version() returns the library's. */
 #define NPUQ_VERSION "0.2.0"
 
 /** Whether this header is of the given version or a newer one: `#if NPUQ_VERSION_AT_LEAST(0, 2, 0)`. */
@@ -21,7 +21,7 @@
      : NPUQ_VERSION_MINOR != (minor) ? NPUQ_VERSION_MINOR > (minor)                                                    \
                                      : NPUQ_VERSION_PATCH >= (patch))
 
-/** The soversion: raised when a program built against an older release must be recompiled. */
+/** The soversion. A release that raises it needs programs to be recompiled. */
 #define NPUQ_ABI_VERSION 0
 
 #endif
