@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is computed of single elements outside of the kernels. Nothing here comes from the oracle, so that a test which
+/* Arithmetic of single elements outside of the kernels. Nothing here comes from the reference, so that a test which
  * compares both can find a mistake in either. */
 #ifndef NPUQ_ELEMENT_H
 #define NPUQ_ELEMENT_H
@@ -78,7 +78,6 @@ static inline int32_t npuq_order_of_float(float value)
     return (int32_t)(bits ^ ((0u - (bits >> 31)) >> 1));
 }
 
-/* The range of both. */
 static inline npuq_range npuq_join_ranges(npuq_range a, npuq_range b)
 {
     if (a.hi != a.hi || b.hi != b.hi) {

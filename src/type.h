@@ -7,9 +7,8 @@
 
 #include <assert.h>
 
-/* DO(NAME, name, KIND, size, log2_elements) for NPUQ_<NAME>: its short name in kernels, FLOAT or INTEGER, the bytes of
- * a storage word, which shape and strides count, and the logarithm of the elements in one. First the types whose rows
- * kernels take, then the others. */
+/* DO(NAME, name, KIND, size, log2_elements) for NPUQ_<NAME>: name in kernels, FLOAT or INTEGER, bytes of a storage
+ * word, logarithm of its elements. First the types whose rows kernels take, then the others. */
 #define NPUQ_EACH_ROW_TYPE(DO)                                                                                         \
     DO(FLOAT32, f32, FLOAT, 4, 0)                                                                                      \
     DO(FLOAT16, f16, FLOAT, 2, 0)                                                                                      \
@@ -37,7 +36,7 @@ typedef enum npuq_type { NPUQ_EACH_TYPE(NPUQ_NUMBER) } npuq_type;
 #define NPUQ_TAKES_INDICES (NPUQ_TAKES(INT32) | NPUQ_TAKES(INT64))
 #define NPUQ_TAKES_WORDS   (NPUQ_TAKES(INT64) | NPUQ_TAKES(UINT64))
 
-/* Comparisons, of which a compiler concludes what a type can be, where it would not of a set. */
+/* Comparisons and not a set: from them, a compiler concludes what a type can be. */
 #define NPUQ_FLOAT                           true
 #define NPUQ_INTEGER                         false
 #define NPUQ_OR_FLOAT(NAME, name, KIND, ...) || (NPUQ_##KIND && type == NPUQ_TYPE_##NAME)
@@ -71,7 +70,7 @@ enum { NPUQ_DTYPE_NUMBERS = NPUQ_QUINT4X2 + 1 };             /* the largest numb
 extern const npuq_type_info npuq_type_infos[NPUQ_TYPES + 1]; /* an unknown dtype, then each type */
 extern const uint8_t npuq_type_places[NPUQ_DTYPE_NUMBERS];   /* there; 0 is an unknown dtype */
 
-/* Of an unknown dtype, too. Each argument of each call is looked up: without a search. */
+/* Finds an unknown dtype, too. Without a search: each call looks up each argument. */
 static inline const npuq_type_info *npuq_find_type(npuq_dtype dtype)
 {
     const unsigned number = (unsigned)dtype;

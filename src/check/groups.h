@@ -5,7 +5,7 @@
 
 #include "../status.h"
 
-/* Where the elements lie. All rows are one group, the first, where there is no group_index. */
+/* Where the elements lie. Without a group_index, all rows are one group, the first. */
 typedef struct npuq_groups {
     const char *ends; /* null: no group_index */
     ptrdiff_t stride; /* bytes */
@@ -32,8 +32,8 @@ static inline npuq_groups npuq_find_groups(const npuq_tensor *group_index)
 /* The values of a group_index, not null: non-decreasing, the first >= 0, the last == rows. */
 npuq_status npuq_check_groups(const char *op, const npuq_tensor *group_index, int64_t rows);
 
-/* Sets *e to the group that owns row; returns how many rows, 1 to most, follow in it from there. Of values that have
- * changed since they were checked, some group. */
+/* Sets *e to the group that owns row; returns how many of its rows, 1 to most, begin there. If values have changed
+ * since the check, *e is some group. */
 size_t npuq_search_group(const npuq_groups *groups, size_t row, size_t most, size_t *e);
 
 static inline size_t npuq_find_group(const npuq_groups *groups, size_t row, size_t most, size_t *e)

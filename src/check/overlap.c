@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Two indices meet where a sum of strides times index differences is a given number: a linear Diophantine equation in
- * bounded unknowns. With the strides in falling order, what the smaller ones can still reach leaves few values to try
- * for each, one or two for any layout made by slicing and permuting.
+ * bounded unknowns. The search takes the largest stride first. The reach of the smaller ones leaves few values to try:
+ * one or two for any layout made by slicing and permuting.
  */
 #include "overlap.h"
 
@@ -84,7 +84,6 @@ static uint64_t magnitude(int64_t value)
     return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 }
 
-/* Adds one term for each dimension that moves. */
 static void add_dimensions(equation *e, const npuq_tensor *tensor, int first, uint64_t unit, uint64_t times)
 {
     for (int d = first; d < tensor->ndim; d++) {
@@ -132,8 +131,8 @@ npuq_overlap npuq_overlaps(const npuq_tensor *a, const npuq_span *a_span, const 
 {
     equation e;
 
-    /* Counting a's bytes up from its first and b's down from its last, the same byte is reached when the two ways
-     * together are as long as from a's first to b's last. */
+    /* Count a's bytes up from its first and b's down from its last. The two counts meet at one byte if they add up to
+     * the distance from a's first to b's last. */
     e.count = 0;
     add_dimensions(&e, a, 0, a_span->element, 1);
     add_dimensions(&e, b, 0, b_span->element, 1);

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* One tensor argument of an operator, and what holds for it whatever the others are. */
+/* One tensor argument of an operator, and its limits by itself. */
 typedef struct npuq_argument {
     const char *name;
     uint32_t dtypes; /* NPUQ_TAKES_... */
@@ -23,8 +23,7 @@ typedef struct npuq_argument {
 
 enum { NPUQ_MOST_ARGUMENTS = 8, NPUQ_FIXED = -1 };
 
-/* The order of arguments here is the order of tensors, and of a plan's operands: x and y come first, a group_index,
- * which is no operand, last. */
+/* Arguments, tensors and a plan's operands have this order: x, y, others. A group_index is last, and no operand. */
 enum { NPUQ_AT_X, NPUQ_AT_Y };
 typedef struct npuq_signature {
     const char *op;
@@ -33,7 +32,7 @@ typedef struct npuq_signature {
     npuq_argument arguments[NPUQ_MOST_ARGUMENTS];
 } npuq_signature;
 
-/* The arguments of one call, and what the checks have found. Sets of arguments have bit i for argument i. */
+/* The arguments of one call, and what the checks found. Sets of arguments have bit i for argument i. */
 typedef struct npuq_arguments {
     const npuq_signature *signature;
     const npuq_tensor *const *tensors; /* in the signature's order; null: absent */
@@ -47,7 +46,6 @@ typedef struct npuq_arguments {
     bool has_executor;
 } npuq_arguments;
 
-/* No object is larger. */
 #define NPUQ_LARGEST_OBJECT (sizeof(void *) < 8 ? (int64_t)PTRDIFF_MAX : (int64_t)1 << 57)
 
 /* Whether a tensor of at most NPUQ_MAX_NDIM dimensions is dense; size is that of its step. */
@@ -77,15 +75,15 @@ static inline bool npuq_find_dense_span(const npuq_tensor *tensor, size_t size, 
     return true;
 }
 
-/* Functions of a small call in which much is constant: the call of an operator is a few nanoseconds faster so. */
+/* For functions of a small call with many constants: the call is a few nanoseconds faster. */
 #define NPUQ_INLINED __attribute__((always_inline))
 
-/* Functions with a large frame: inlined, as in a single file, a caller would hold it beside what it calls. */
+/* For functions with a large frame: inlined, as in a single file, the caller would keep that frame during other
+ * calls. */
 #define NPUQ_NOT_INLINED __attribute__((noinline))
 
 /* The fast pass of npuq_check_arguments() and npuq_check_layouts(): whether every argument is dense, and each output
- * lies apart from all others. Most calls pass, at a fraction of the cost. If not, *arguments is as good as not set.
- */
+ * lies apart from all others. Most calls pass, at a fraction of the cost. If not, *arguments is invalid. */
 static inline NPUQ_INLINED bool npuq_check_dense_fast(npuq_arguments *arguments, const npuq_signature *signature,
                                                       const npuq_tensor *const *tensors)
 {
@@ -142,8 +140,8 @@ static inline NPUQ_INLINED bool npuq_check_dense_fast(npuq_arguments *arguments,
 npuq_status npuq_check_arguments(npuq_arguments *arguments, const npuq_signature *signature,
                                  const npuq_tensor *const *tensors);
 
-/* The memory of all arguments, once their shapes are known good: data present and aligned, every element addressable,
- * x not one element repeated, no output overlapping itself or another argument. The last check. */
+/* Checks the memory of all arguments: data present and aligned, every element addressable, x not one repeated element,
+ * no output overlapping itself or another argument. The last check, after the shapes. */
 npuq_status npuq_check_layouts(npuq_arguments *arguments);
 
 npuq_status npuq_fail_shape(const npuq_arguments *arguments, int i, int ndim, const int64_t *shape, const char *rule);
@@ -205,13 +203,11 @@ npuq_status npuq_check_unpacked_shape(const npuq_arguments *arguments, int x, in
 
 npuq_status npuq_check_executor(const char *op, const npuq_executor *executor);
 
-/* For messages: 1 dimension, 2 dimensions. */
 static inline const char *npuq_plural(int64_t count)
 {
     return count == 1 ? "" : "s";
 }
 
-/* Whether every argument is dense: most calls are such. */
 static inline bool npuq_are_dense(const npuq_arguments *arguments)
 {
     return arguments->dense == arguments->present;

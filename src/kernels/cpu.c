@@ -112,9 +112,8 @@ bool npuq_cpu_runs(npuq_backend backend)
 
 #include <sys/auxv.h>
 
-/* The version of the extension V. Linux has a system call for this since 6.5, which is also since when it has V; old
- * kernels of vendors have the draft 0.7.1, and the same bit in AT_HWCAP for it. Neither the call's name nor its numbers
- * are in every C library's headers. */
+/* Whether the extension V has version 1.0: old kernels of vendors have the draft 0.7.1, with the same bit in AT_HWCAP.
+ * Linux has this system call from 6.5 on, as it has V. Not every C library's headers have its name and numbers. */
 static bool has_v_1_0(void)
 {
     struct {

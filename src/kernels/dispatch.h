@@ -5,7 +5,6 @@
 
 #include "row.h"
 
-/* The kernels of the active backend. */
 const npuq_row_kernels *npuq_kernels(void);
 
 #endif

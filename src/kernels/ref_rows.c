@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ref backend: the oracle's row kernels, one loop of each kind for all types. */
+/* The ref backend: the reference's row kernels, one loop of each kind for all types. */
 #define NPUQ_KERNEL(VERB, NAME) VERB##_##NAME##_ref
 #include "../ref/npuq_ref_rows.h"
 #include "row_table.h"
 
-/* The oracle's name for a type. */
+/* The reference's name for a type. */
 static npuq_ref_dtype find_ref_dtype(npuq_type type)
 {
 #define REF_DTYPE(NAME, ...) NPUQ_REF_##NAME,
@@ -45,8 +45,8 @@ static void flip_row(const npuq_block *b, size_t r)
     }
 }
 
-/* One loop for all types and operations: beside its volatile arithmetic, asking for them in it costs little, and copies
- * of it, which compilers would make by themselves, are 36 KB of code. */
+/* One loop for all types and operations: tests of them cost little next to volatile arithmetic. Copies, which compilers
+ * would make, are 36 KB of code. */
 #define NOINLINE static __attribute__((noinline))
 
 NOINLINE void quantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, bool divide, const float *scale,

@@ -45,13 +45,14 @@ typedef void npuq_affine_uniform_fn(const npuq_block *block, const float *scale,
 typedef void npuq_affine_vector_fn(const npuq_block *block, const float *scale, const float *offset,
                                    size_t offset_increment);
 
-/* Widens hi[r] and lo[r] by the elements of row r, each times smooth[i] if smooth is not null. They start as -Inf and
- * +Inf; a NaN makes both the NaN 0x7FC00000 for good; +0 is above -0. */
+/* Widens hi[r] and lo[r] by the elements of row r, each times smooth[i] if smooth is not null. At first they are -Inf
+ * and +Inf. A NaN makes both 0x7FC00000 for good. +0 is above -0. */
 typedef void npuq_range_fn(const npuq_block *block, const float *smooth, float *hi, float *lo);
 
-/* Short rows, one after the other: multiplies values[r * n + i] by smooth[r * n + i] if smooth is not null, then sets
- * hi[r] and lo[r] to the range of row r, as above. 0 < n <= NPUQ_SHORT and 0 < rows <= NPUQ_SHORT_ROWS; values and
- * smooth have room for NPUQ_LANES more, hi and lo for the next multiple of it; all of it may be read and written. */
+/* Short rows, one after the other. Multiplies values[r * n + i] by smooth[r * n + i] if smooth is not null. Then sets
+ * hi[r] and lo[r] to the range of row r, as above. 0 < n <= NPUQ_SHORT and 0 < rows <= NPUQ_SHORT_ROWS. All arrays have
+ * room, which may be read and written: values and smooth for NPUQ_LANES more, hi and lo for the next multiple of
+ * NPUQ_LANES. */
 enum { NPUQ_SHORT = 32, NPUQ_SHORT_ROWS = 64, NPUQ_LANES = 16 };
 _Static_assert(NPUQ_SHORT_ROWS % NPUQ_LANES == 0, "what has a float for each of the rows has room for whole vectors");
 typedef void npuq_short_rows_fn(float *values, const float *smooth, size_t n, size_t rows, float *hi, float *lo);
@@ -60,8 +61,8 @@ typedef void npuq_short_rows_fn(float *values, const float *smooth, size_t n, si
  * after the other. */
 enum { NPUQ_LEAST_RUN = 4, NPUQ_LONGEST_RUN = 8 }; /* of log2 */
 
-/* The largest magnitude of each run, NaN of whatever payload if one is. largest has room for the next multiple of
- * NPUQ_LANES. */
+/* The largest magnitude of each run; NaN, with any payload, if an element is NaN. largest has room for the next
+ * multiple of NPUQ_LANES. */
 typedef void npuq_run_magnitudes_fn(const npuq_block *block, unsigned log2, float *largest);
 
 /* y = sat(round(x * scale[i])) for run i; scale can be read up to the next multiple of NPUQ_LANES. */
@@ -76,9 +77,8 @@ typedef enum npuq_dynamic_form {
     NPUQ_SYMMETRIC_BLOCK
 } npuq_dynamic_form;
 
-/* The parameters of n rows, of whatever hi and lo; y is int8 or int4. NaN is of whatever
- * payload. All arrays have room for the next multiple of NPUQ_LANES; the rest may be read, whatever it holds, and
- * written. */
+/* The parameters of n rows, for any hi and lo; y is int8 or int4. A NaN may have any payload. All arrays have room for
+ * the next multiple of NPUQ_LANES, with any contents, which may be read and written. */
 typedef void npuq_parameters_fn(npuq_dynamic_form form, npuq_type y, const float *hi, const float *lo, size_t n,
                                 float *scale, float *offset, float *inverse_scale);
 
@@ -86,8 +86,8 @@ typedef void npuq_parameters_fn(npuq_dynamic_form form, npuq_type y, const float
 typedef void npuq_smooth_affine_fn(const npuq_block *block, const float *smooth, const float *inverse_scale,
                                    const float *offset, size_t increment);
 
-/* What integers are dequantised with, by column unless it says otherwise; increment is 0 where one scale, offset
- * or y_offset serves all columns, else 1. What is null is left out. */
+/* Parameters of dequantisation, by column unless a member says otherwise. increment is 0 where one scale, offset or
+ * y_offset serves all columns, else 1. Null means absent. */
 typedef struct npuq_dequant_params {
     const float *scale;
     const float *offset;     /* int8 and int4: added before the product */
@@ -99,11 +99,12 @@ typedef struct npuq_dequant_params {
     size_t increment;
 } npuq_dequant_params;
 
-/* To floating point, int8 and int4: y = (x + offset[i]) * scale[i]; int32: y = (x + x_bias[i]) * scale[i] *
- * row_scale[r] + bias[i]; each sum and product rounded, from left to right, and the last rounded to y's type, where NaN
- * is 0x7FC00000, 0x7E00 or 0x7FC0. Of int32 to int8: q = round((x + x_bias[i]) * scale[i]) clamped to -256..255, 0 if
- * it is NaN; y = q + y_offset[i] clamped to -128..127, where y_offset is in -256..255. A y of binary32 may be the
- * int32 of x themselves. */
+/* To floating point, each sum and product rounded, from left to right, and the last to y's type; NaN is 0x7FC00000,
+ * 0x7E00 or 0x7FC0:
+ * - from int8 and int4: y = (x + offset[i]) * scale[i]
+ * - from int32: y = (x + x_bias[i]) * scale[i] * row_scale[r] + bias[i]
+ * int32 to int8: q = round((x + x_bias[i]) * scale[i]), clamped to -256..255, 0 if NaN. Then y = q + y_offset[i],
+ * clamped to -128..127, with y_offset in -256..255. A binary32 y may lie over its int32 x. */
 typedef void npuq_dequant_fn(const npuq_block *block, const npuq_dequant_params *p);
 
 /* The words of trans_quant_param; scale is given as its bits, offset may be null. */
@@ -119,14 +120,14 @@ typedef struct npuq_word_bits {
 } npuq_word_bits;
 typedef npuq_word_bits npuq_word_bits_fn(const uint64_t *words, size_t n);
 
-/* y[i] = x[i] as binary32, rounded to nearest-even; of whatever payload where it is NaN. */
+/* y[i] = x[i] as binary32, rounded to nearest-even; a NaN may have any payload. */
 typedef void npuq_widen_fn(const void *x, float *y, size_t n);
 
 /* to[r * n + i] = values[r]: for the n columns of each row its value. to has room for NPUQ_LANES more. */
 typedef void npuq_spread_fn(const float *values, size_t rows, size_t n, float *to);
 
-/* After rows from memory, before another thread may read y: non-temporal stores are not ordered with those that hand
- * the result over. It waits for all of them, so it comes once for many rows. */
+/* After rows from memory, before another thread may read y: non-temporal stores are not ordered with the stores that
+ * hand y over. The fence waits for all stores, so one serves many rows. */
 typedef void npuq_fence_stores_fn(void);
 
 typedef struct npuq_row_kernels {
@@ -148,8 +149,9 @@ typedef struct npuq_row_kernels {
     npuq_fence_stores_fn *fence_stores;
 } npuq_row_kernels;
 
-/* The one list of backends, the fastest first: DO(ID, name) for NPUQ_BACKEND_<ID>, named name, whose table is
- * npuq_rows_<name>. The last one runs everywhere. The build defines NPUQ_WITH_<ID> for those that it has, ref aside. */
+/* The one list of backends, the fastest first: DO(ID, name) for NPUQ_BACKEND_<ID>, named name, with the table
+ * npuq_rows_<name>. The last one runs everywhere. The build defines NPUQ_WITH_<ID> for each of its backends except
+ * ref. */
 #define NPUQ_EACH_BACKEND(DO) DO(AVX512, avx512) DO(AVX2, avx2) DO(NEON, neon) DO(GENERIC, generic) DO(REF, ref)
 
 #define NPUQ_DECLARE_ROWS(ID, name) extern const npuq_row_kernels npuq_rows_##name;

@@ -7,7 +7,6 @@
 
 #include <assert.h>
 
-/* Without assertions, nobody asks. */
 #define NPUQ_CONTRACT static inline __attribute__((unused))
 
 NPUQ_CONTRACT bool npuq_is_aligned(const void *p, size_t size)
@@ -15,7 +14,7 @@ NPUQ_CONTRACT bool npuq_is_aligned(const void *p, size_t size)
     return (uintptr_t)p % size == 0;
 }
 
-/* Binary32 or int32, and not left out. */
+/* An array of binary32 or int32, not null. */
 NPUQ_CONTRACT bool npuq_is_array(const void *p)
 {
     return p && npuq_is_aligned(p, 4);
@@ -41,7 +40,7 @@ NPUQ_CONTRACT bool npuq_is_valid_y(const npuq_block *b, npuq_type y)
     return npuq_are_rows_of(b, b->y, b->y_stride, y) && (b->flip == 0 || y == NPUQ_TYPE_INT8);
 }
 
-/* offset_increment is 0 for kernels that have none. */
+/* Kernels without an offset_increment pass 0. */
 NPUQ_CONTRACT bool npuq_is_valid_affine(const npuq_block *b, npuq_type y, npuq_type x, const float *scale,
                                         const float *offset, size_t offset_increment)
 {
@@ -81,7 +80,7 @@ NPUQ_CONTRACT bool npuq_are_valid_parameters(npuq_type y, const float *hi, const
            npuq_is_array(scale) && npuq_is_array(offset) && npuq_is_array(inverse_scale);
 }
 
-/* What a pair of types does not have is null; but y_offset, as words may have offsets whatever y is. */
+/* A parameter that the pair of types does not use is null, except y_offset: words may have offsets for any y. */
 NPUQ_CONTRACT bool npuq_is_valid_dequant(const npuq_block *b, npuq_type y, npuq_type x, const npuq_dequant_params *p)
 {
     const bool from_int32 = x == NPUQ_TYPE_INT32;

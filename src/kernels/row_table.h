@@ -10,8 +10,8 @@
 
 /* clang-format off: a table of macros */
 
-/* DO(name, Y, X, OP) for every kernel that quantises without smooth scales, by NPUQ_TYPE_<Y> and so on: int4 is not
- * divided to, uint8 and int32 are nothing else */
+/* DO(name, Y, X, OP) for every kernel that quantises without smooth scales, by NPUQ_TYPE_<Y> and so on. Division makes
+ * no int4; only division makes uint8 and int32. */
 #define NPUQ_EACH_FLOAT_X(DO, y, Y, op, OP)                                                                            \
     DO(y##_from_f32_##op, Y, FLOAT32, OP) DO(y##_from_f16_##op, Y, FLOAT16, OP) DO(y##_from_bf16_##op, Y, BFLOAT16, OP)
 #define NPUQ_EACH_AFFINE(DO)                                                                                           \

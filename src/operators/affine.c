@@ -25,7 +25,7 @@ static void quantise_block_by_row(const void *argument, const npuq_block *block,
     const affine_job *job = argument;
     npuq_block rows = *block;
 
-    /* Staged rows follow one another like those that are contiguous: if all have one scale, they are one row. */
+    /* Rows that follow one another, as staged rows do, are one row if all have one scale. */
     if (job->increment == 0 && rows.x_stride == (ptrdiff_t)npuq_count_bytes(job->words[NPUQ_AT_X], rows.n) &&
         rows.y_stride == (ptrdiff_t)npuq_count_bytes(job->words[NPUQ_AT_Y], rows.n)) {
         rows.n *= rows.rows;
@@ -43,7 +43,7 @@ static void quantise_block_by_column(const void *argument, const npuq_block *blo
     job->vector(block, job->scale, job->offset, job->increment);
 }
 
-/* Short rows as one with parameters by column. Not inlined: other rows would have its buffers, too. */
+/* Short rows as one, with parameters by column. Not inlined: other rows would have these buffers, too. */
 static NPUQ_NOT_INLINED void quantise_joined(const npuq_kernel_setup *setup, const npuq_tile *tile, size_t join,
                                              const float *scale, const float *offset)
 {

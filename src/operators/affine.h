@@ -30,7 +30,6 @@ static inline void npuq_quantise_rows(const npuq_kernel_setup *setup, const npuq
     }
 }
 
-/* Row r takes parameter r. */
 static inline NPUQ_INLINED void npuq_quantise_by_row(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_kernel_setup *setup = &plan->setup;
@@ -46,7 +45,6 @@ static inline NPUQ_INLINED void npuq_quantise_by_row(const npuq_plan *plan, cons
     }
 }
 
-/* Column c takes parameter c. */
 static inline NPUQ_INLINED void npuq_quantise_by_column(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_kernel_setup *setup = &plan->setup;

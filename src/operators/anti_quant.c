@@ -5,7 +5,7 @@
 
 enum { X = NPUQ_INTEGERS_X, Y = NPUQ_INTEGERS_Y, SCALE = NPUQ_INTEGERS_SCALE, OFFSET = NPUQ_INTEGERS_ADDEND };
 
-/* Scales by groups of rows: x has two dimensions, and its rows are so many groups of one size. */
+/* Scales by groups of rows: x has two dimensions, and groups of the same number of rows. */
 static npuq_status check_groups(const npuq_arguments *arguments)
 {
     const char *op = arguments->signature->op;

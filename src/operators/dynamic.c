@@ -4,10 +4,10 @@
 #include "../element.h"
 #include "affine.h"
 
-/* Per token: rows whose ranges are found together, as many bytes of x as stay in a cache until they are read again;
- * from memory fewer, so that the next block is on its way while one is quantised; where smooth scales are converted
- * more, so that each run of them is converted once for all. Where x or y lies across, no fewer rows than use up the
- * cache lines of its columns, or two lines of x, as CPUs fetch them in pairs. */
+/* Per token, a block of rows gets its ranges together: as many bytes of x as stay in a cache until they are read again.
+ * Blocks from memory are smaller, so that the next one arrives while one is quantised. Where smooth scales are
+ * converted, blocks are larger: each run of scales is converted once for a block. Where x or y is transposed, a block
+ * has rows enough to use up the cache lines of its columns. For x these are two lines, as CPUs fetch lines in pairs. */
 enum {
     ROWS = NPUQ_RANGED_ROWS,
     BLOCK_BYTES = 32 * 1024,
@@ -18,8 +18,8 @@ enum {
 _Static_assert(ROWS % NPUQ_LANES == 0, "kernels write parameters in whole vectors");
 enum { UNIT = 65536 };
 
-/* What has one range: the units whose ranges are kept on the stack until all are known. Rows of LONG_ROW columns are
- * shared out to the caller's threads like a tensor, one after the other. */
+/* For a tensor or long row with one range: at most this many units, whose ranges are on the stack until all are known.
+ * The caller's threads share each row of LONG_ROW columns or more, like a tensor. */
 enum { MAX_PARTS = 256, PART = 65536, LONG_ROW = 4 * PART };
 
 enum {
@@ -30,7 +30,7 @@ enum {
     OFFSET_OR_MAX = NPUQ_DYNAMIC_OFFSET_OR_MAX
 };
 
-/* What has one range. No prepared call does. */
+/* A tensor or a long row with one range. No prepared call has one. */
 typedef struct one_range {
     npuq_plan plan;
     npuq_range *parts; /* its units' */
@@ -40,7 +40,6 @@ typedef struct one_range {
     float inverse_scale;
 } one_range;
 
-/* Of each row of a tile or block. */
 typedef struct row_values {
     float hi[ROWS];
     float lo[ROWS];
@@ -49,7 +48,7 @@ typedef struct row_values {
     float inverse_scale[ROWS];
 } row_values;
 
-/* One value for each row, if there is such an operand. Not inlined: copies in all callers are kilobytes. */
+/* Stores one value for each row; `to` may be null. Not inlined: copies in all callers are kilobytes. */
 static NPUQ_NOT_INLINED void put_values(char *to, ptrdiff_t stride, const float *values, size_t rows)
 {
     if (!to) {
@@ -109,8 +108,8 @@ static void requantise_block(const void *argument, const npuq_block *block, size
                        job->offset + first_row * job->increment, job->increment);
 }
 
-/* Runs of columns, as smooth scales are converted; these may be absent for the range. Takes copies: what has no address
- * stays in registers. Not inlined: what comes after it would have its buffer, too. */
+/* Takes runs of columns with converted smooth scales, which may be absent for ranges. Takes copies: a variable without
+ * an address stays in registers. Not inlined: the caller would keep this buffer during later calls. */
 static NPUQ_NOT_INLINED void for_each_run(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_params smooth,
                                           bool writes_y, npuq_block_fn *step, dynamic_job job)
 {
@@ -140,9 +139,8 @@ static void start_ranges(size_t rows, row_values *v)
     }
 }
 
-/* Kernels compute the parameters of several rows in whole vectors. What these hold beyond the rows is made numbers
- * first: where a processor is slow with what lies there by chance, as with subnormal numbers, the call would be slow.
- */
+/* Kernels compute the parameters of several rows in whole vectors. The lanes beyond the rows are set first: chance
+ * contents, such as subnormal numbers, are slow on some processors. */
 static void find_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form form, npuq_type y, size_t rows,
                             row_values *v)
 {
@@ -212,9 +210,9 @@ static bool are_short_rows(const npuq_tile *tile)
     return tile->rows > 1 && tile->cols < NPUQ_SHORT;
 }
 
-/* Not inlined: what comes later would have its buffer, too. Short rows in place: values, with room for NPUQ_SHORT *
- * NPUQ_SHORT_ROWS + NPUQ_LANES, becomes x times smooth as binary32, hi and lo the ranges. Setup and tile then describe
- * values in the place of x. */
+/* Stores x times smooth as binary32 in values, which has room for NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_LANES, and the
+ * ranges in hi and lo. Setup and tile then describe values as x. Not inlined: the caller would keep this buffer during
+ * later calls. */
 static NPUQ_NOT_INLINED void take_short_rows(npuq_kernel_setup *setup, npuq_tile *tile, const npuq_params *smooth,
                                              float *values, float *hi, float *lo)
 {
@@ -226,7 +224,7 @@ static NPUQ_NOT_INLINED void take_short_rows(npuq_kernel_setup *setup, npuq_tile
     const float *all = NULL;
 
     assert(tile->rows <= NPUQ_SHORT_ROWS);
-    /* The processor does not foresee these few lines, with so much to do between them and the next ones. */
+    /* The processor does not prefetch these few lines: too much work lies between them and the next lines. */
     for (size_t line = 0; setup->memory.reads.from_memory && line < bytes; line += LINE) {
         __builtin_prefetch(x.data + 2 * bytes + line);
     }
@@ -245,8 +243,7 @@ static NPUQ_NOT_INLINED void take_short_rows(npuq_kernel_setup *setup, npuq_tile
     tile->places[X] = npuq_describe_staged((char *)values, setup->words[X], n);
 }
 
-/* Raises the inverse scale to min_scale, and lowers the scale to 1 / min_scale, where they are beyond. NaN stays NaN.
- */
+/* Raises the inverse scale to at least min_scale, and lowers the scale to at most 1 / min_scale. NaN stays NaN. */
 static void limit_parameters(float min_scale, size_t rows, row_values *v)
 {
     const float most = 1.0f / min_scale;
@@ -257,7 +254,7 @@ static void limit_parameters(float min_scale, size_t rows, row_values *v)
     }
 }
 
-/* The parameters that ranges make, which are put where they belong. */
+/* Makes parameters of ranges, and stores scales and offsets. */
 static inline NPUQ_INLINED void set_parameters(const npuq_kernel_setup *setup, const npuq_plan *plan,
                                                const npuq_tile *tile, row_values *v)
 {
@@ -287,7 +284,7 @@ static NPUQ_NOT_INLINED void quantise_gathered_rows(const npuq_plan *plan, const
     } scratch;
     npuq_params smooth = npuq_make_params(plan, tile, SMOOTH);
     npuq_kernel_setup setup = plan->setup;
-    npuq_tile from = *tile; /* x where it is, or what it has become */
+    npuq_tile from = *tile; /* x in place, gathered or converted */
     row_values v;
 
     if (npuq_gather_x(&setup, &from, scratch.x)) {
@@ -302,8 +299,8 @@ static NPUQ_NOT_INLINED void quantise_gathered_rows(const npuq_plan *plan, const
     finish_rows(&setup, plan, &from, &smooth, &v);
 }
 
-/* Whether kernels can take the rows as runs of one row: they follow one another, and their largest magnitudes say all.
- * Many rows of few columns take up to eight times as long one by one. */
+/* Whether kernels can take the rows as runs of one row: the rows are dense, and their largest magnitudes are enough.
+ * One by one, many rows of few columns take up to eight times as long. */
 static bool are_runs(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_kernel_setup *setup = &plan->setup;
@@ -352,7 +349,7 @@ void npuq_quantise_by_ranges(const npuq_plan *plan, const npuq_tile *tile)
 
 /* ---- the last step ----------------------------------------------------------------------------------------------- */
 
-/* What y is made with, from scale and offset, or in the symmetric form from min and max. */
+/* Reads scale and offset, or min and max in the symmetric form. */
 static void read_parameters(const npuq_plan *plan, const npuq_tile *tile, row_values *v)
 {
     const npuq_place *first = &tile->places[SCALE_OR_MIN];
@@ -402,7 +399,7 @@ static void requantise_part(const npuq_plan *plan, const npuq_tile *tile)
     requantise(&plan->setup, tile, &smooth, &o->inverse_scale, &o->offset, 0);
 }
 
-/* The one range of so many rows, to o->range; their units stay set. */
+/* Sets o->range to the one range of these rows. Their units stay set. */
 static void find_range(one_range *o, size_t first_row, size_t rows, const npuq_executor *executor)
 {
     npuq_plan *plan = &o->plan;
@@ -428,12 +425,12 @@ static void find_range(one_range *o, size_t first_row, size_t rows, const npuq_e
 
     const npuq_fp_state caller = npuq_fp_enter();
     for (size_t i = 0; i < plan->units.count; i++) {
-        o->range = npuq_join_ranges(o->range, parts[i]); /* empty where its unit was done with one before */
+        o->range = npuq_join_ranges(o->range, parts[i]); /* empty where its unit was joined to one before */
     }
     npuq_fp_leave(&caller);
 }
 
-/* Not inlined: what runs the executor would hold these values beside its own. */
+/* Not inlined: the caller would keep these values while the executor runs. */
 static NPUQ_NOT_INLINED void find_parameters_of_range(one_range *o)
 {
     row_values v;
@@ -446,7 +443,7 @@ static NPUQ_NOT_INLINED void find_parameters_of_range(one_range *o)
     o->inverse_scale = v.inverse_scale[0];
 }
 
-/* A tensor, or one row after the other; the executor has the units of each. */
+/* A tensor, or one row after the other; the executor gets the units of each. */
 static NPUQ_NOT_INLINED void run_one_range(const npuq_plan *of_call, const npuq_executor *executor)
 {
     one_range o = {.plan = *of_call};
@@ -461,7 +458,7 @@ static NPUQ_NOT_INLINED void run_one_range(const npuq_plan *of_call, const npuq_
         find_range(&o, row, together, executor);
         npuq_select_plan_tile(plan, row, 1, 0, npuq_count_plan_columns(plan), &tile);
 
-        const npuq_fp_state caller = npuq_fp_enter(); /* x87 may trap on a subnormal when it but copies it */
+        const npuq_fp_state caller = npuq_fp_enter(); /* x87 may trap when it copies a subnormal */
         if (only_ranges) {
             put(&tile, &o.range.lo, &o.range.hi);
         } else {
@@ -487,8 +484,8 @@ void npuq_run_dynamic(npuq_plan *plan, const npuq_executor *executor)
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
-/* Elements of x in a block. Halves that are in a cache already are quantised slowly enough that they may come from the
- * second-level cache again: then more rows share what is computed once for a block. */
+/* Elements of x in a block. Halves are quantised so slowly that they may be read again from the second-level cache:
+ * more rows then share the work of a block. */
 static size_t count_block_elements(const npuq_plan *plan)
 {
     const npuq_params smooth = npuq_find_column_params(plan, SMOOTH);

@@ -28,12 +28,11 @@ typedef struct npuq_dynamic_options {
     npuq_quant_mode quant_mode;
 } npuq_dynamic_options;
 
-/* What y may be. */
 #define NPUQ_TAKES_ASYMMETRIC (NPUQ_TAKES(INT8) | NPUQ_TAKES(QUINT4X2))
 #define NPUQ_TAKES_SYMMETRIC  (NPUQ_TAKES_ASYMMETRIC | NPUQ_TAKES(UINT8))
 
-/* An operator, or a step of it: COMPUTE is one of the functions below. FIRST and SECOND name what there is one of for
- * each row, or for the tensor; ROLE is that of both. */
+/* An operator or a step. COMPUTE is one of the functions below. FIRST and SECOND name the arguments with one element
+ * for each row, or for the tensor; ROLE and SECOND_ROLE are their roles. */
 #define NPUQ_DYNAMIC_OPERATOR(OP, COMPUTE, Y_ROLE, Y_TYPES, FIRST, SECOND, ROLE, SECOND_ROLE)                          \
     {                                                                                                                  \
         {OP,                                                                                                           \
@@ -71,7 +70,7 @@ static inline void npuq_make_uint8_of_int8(npuq_kernel_setup *setup)
 /* Rows whose ranges are found together, at most. */
 enum { NPUQ_RANGED_ROWS = NPUQ_SHORT_ROWS };
 
-/* Cuts a plan into units of whole rows, and these into as many rows together as stay in the cache. */
+/* Cuts a plan into units of whole rows, and units into blocks of rows that stay in the cache. */
 void npuq_cut_whole_rows(npuq_plan *plan, const npuq_arguments *arguments, size_t cols);
 
 npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments);

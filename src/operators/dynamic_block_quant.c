@@ -88,7 +88,7 @@ static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments,
     return NPUQ_OK;
 }
 
-/* From a row and a block of a tile on: blocks of this row, or the same block of this row and others. */
+/* Quantises from a row and a block of a tile on: blocks of this row, or the same block of several rows. */
 static void quantise_part(const npuq_plan *plan, const npuq_tile *tile, size_t row, size_t first, size_t rows,
                           bool of_one_row)
 {

@@ -8,8 +8,8 @@
 /* Elements of a unit of work. */
 enum { UNIT = 32768 };
 
-/* Rows of a tile at most where row scales may have to be converted, and columns whose parameters are converted at a
- * time: fewer than elsewhere, as there are more kinds of them on the stack. */
+/* The most rows of a tile with row scales to convert, and columns whose parameters are converted at a time. Fewer than
+ * elsewhere: the stack has more kinds of parameters. */
 enum { ROWS = 512, COLUMNS = 2048 };
 _Static_assert(COLUMNS % 64 == 0, "runs of parameters begin with a word of int4");
 
@@ -105,7 +105,6 @@ static bool adds_before_product(const npuq_kernel_setup *setup)
     return setup->types[NPUQ_INTEGERS_X] != NPUQ_TYPE_INT32;
 }
 
-/* What goes by column in a tile. */
 typedef struct dequant_columns {
     npuq_params scale;
     npuq_params addend;
@@ -114,7 +113,6 @@ typedef struct dequant_columns {
     bool is_x_bias;          /* the addend is of int32 */
 } dequant_columns;
 
-/* Whether there is a scale or offset for each column. */
 static inline bool go_by_column(const npuq_kernel_setup *setup, const dequant_columns *c)
 {
     return c->scale.stride != 0 || (adds_before_product(setup) && c->addend.stride != 0);
@@ -137,7 +135,7 @@ typedef struct dequant_buffers {
     _Alignas(64) int32_t x_biases[COLUMNS];
 } dequant_buffers;
 
-/* Sets what goes by column in *p, where increment is set, for so many columns from col on, `join` times over. */
+/* Sets the parameters by column of *p, where increment is set, for these columns, `join` times over. */
 static void make_column_params(const npuq_kernel_setup *setup, const dequant_columns *columns, size_t col, size_t cols,
                                size_t join, dequant_buffers *buffers, npuq_dequant_params *p)
 {
@@ -213,7 +211,7 @@ static bool is_single(const npuq_tensor *tensor)
     return !tensor || tensor->shape[tensor->ndim - 1] == 1;
 }
 
-/* Parameters by column; of three dimensions, as x then has, also by groups of rows. */
+/* Parameters by column. With three dimensions, as x then has, also by groups of rows. */
 static inline void add_columns(npuq_plan *plan, const npuq_arguments *arguments, int i)
 {
     const npuq_tensor *tensor = arguments->tensors[i];

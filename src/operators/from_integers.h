@@ -5,7 +5,7 @@
 
 #include "../plan/plan.h"
 
-/* Their arguments, of which not all have each. */
+/* Their arguments. Not every operator has all. */
 enum {
     NPUQ_INTEGERS_X = NPUQ_AT_X,
     NPUQ_INTEGERS_Y = NPUQ_AT_Y,

@@ -33,7 +33,6 @@ static npuq_status check_axis(const npuq_tensor *x, const npuq_tensor *scales, c
     return NPUQ_OK;
 }
 
-/* The dimension that scales go along. */
 static int find_axis(const npuq_tensor *x, const npuq_tensor *scales, const options *o)
 {
     if (!o->div_mode) { /* beyond ndim, too, every other axis means the last dimension */
@@ -44,7 +43,7 @@ static int find_axis(const npuq_tensor *x, const npuq_tensor *scales, const opti
 
 static npuq_status check_scales(const npuq_tensor *x, const npuq_tensor *scales, int axis)
 {
-    /* A 1-D x has 1-D scales in either form. Dividing, there is no other form. */
+    /* A 1-D x has 1-D scales. Division takes only these. */
     const bool broadcast = scales->ndim == x->ndim && x->ndim > 1;
 
     if (scales->ndim != 1 && !broadcast) {
@@ -102,8 +101,8 @@ static bool has_stride(const ptrdiff_t *strides)
     return strides[SCALES] != 0 || strides[ZERO_POINTS] != 0;
 }
 
-/* Runs of columns with one parameter each may be so short that kernel calls for them would cost more than to spread the
- * parameters out, by column. */
+/* Runs of columns with one parameter each may be so short that to spread the parameters by column costs less than a
+ * kernel call for each run. */
 static void spread_short_runs(npuq_space *space)
 {
     if (space->ndim > 1 && !has_stride(space->strides[space->ndim - 1]) &&

@@ -40,7 +40,7 @@ static npuq_status check_scale(const npuq_tensor *scale, const npuq_tensor *offs
     return NPUQ_OK;
 }
 
-/* Both of one row: two of 2 dimensions have one shape, others as many elements, or one. */
+/* Both are one row. If both are 2-D, they have one shape; otherwise as many elements, or one has one element. */
 static npuq_status check_offset(const npuq_arguments *arguments)
 {
     const npuq_tensor *scale = arguments->tensors[SCALE];
@@ -81,7 +81,7 @@ static npuq_status check_y(const npuq_arguments *arguments)
 
 enum { TILE = 512 };
 
-/* One row, a tile of columns at a time; whatever is not contiguous goes by the stack. */
+/* One row, a tile of columns at a time. Columns that are not contiguous go through the stack. */
 static void pack_row(const npuq_row_kernels *kernels, const npuq_tile *tile, npuq_round_mode round_mode)
 {
     uint32_t scales[TILE];
@@ -120,7 +120,7 @@ static void pack_row(const npuq_row_kernels *kernels, const npuq_tile *tile, npu
     }
 }
 
-/* A row goes along y's last dimension, whatever its own rank; one element serves all of y. */
+/* A row goes along y's last dimension; one element serves all of y. */
 static void add_parameter(npuq_space *space, int operand, const npuq_tensor *tensor, const npuq_tensor *y)
 {
     const int last = tensor->ndim - 1;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The floating-point state that the arithmetic needs: round to nearest-even, no flushing of subnormals, no traps, and
- * on x87 full precision. Each task enters it on the thread it runs on and puts the caller's state back, sticky flags
- * included. What it computes with must be read from memory after entering: a compiler may compute earlier with what it
- * has in registers.
+ * on x87 full precision. Each task enters this state on its own thread, and restores the caller's, sticky flags
+ * included. Operands must be read from memory after entering: a compiler may compute earlier with values in registers.
  */
 #ifndef NPUQ_FP_STATE_H
 #define NPUQ_FP_STATE_H
@@ -23,8 +22,8 @@ typedef struct npuq_fp_state {
     uint32_t mxcsr;
 } npuq_fp_state;
 
-/* An operation that raises a flag which is not raised yet takes far longer than loading mxcsr: the flags of this state
- * are raised already. Inexact results are in every call, so their flag counts where it is decided whether to load. */
+/* This state has all flags raised already: an operation that raises a flag takes far longer than to load mxcsr. Every
+ * call has inexact results, so their flag counts in the decision to load. */
 static inline npuq_fp_state npuq_fp_enter(void)
 {
     const uint32_t plain = 0x1FA0; /* all masked, nearest, no FTZ, no DAZ; inexact */
@@ -105,7 +104,7 @@ static inline void npuq_fp_leave(const npuq_fp_state *caller)
 
 #elif defined(__arm__) && defined(__ARM_FP)
 
-/* <fenv.h> leaves alone whether subnormals are flushed. */
+/* <fenv.h> does not set whether subnormals are flushed. */
 #ifdef __clang__
 #define NPUQ_VFP_FLAGS "memory"
 #else

@@ -5,14 +5,14 @@
 
 enum { MIB = 1 << 20, CACHED_ROW_BYTES = 256 * 1024 }; /* longer rows come from memory in both passes */
 
-/* The first row that fits is taken. The last one fits all: it leaves to the CPU what was measured to cost as much on
- * one as it brings on another. `npuquant-bench --distances` measures what a new row needs. */
+/* The first row that fits is taken. The last row fits all CPUs: it has nothing that costs one CPU as much as it brings
+ * another. `npuquant-bench --distances` measures the numbers of a new row. */
 static const npuq_tuning tunings[] = {
     /* Reads fastest from one stream; of float32, the third-level cache is too slow without prefetching. */
     {"AMD Zen 5", {NPUQ_CPU_AMD, 26, 0}, 8192, 1, false, 24 * MIB, 1 * MIB, 1024},
     /* A row of 4096 float32 values and the next one would fill the first-level cache of 32 KiB. */
     {"AMD Zen 4", {NPUQ_CPU_AMD, 25, 0}, 3072, 4, true, 24 * MIB, 0, 0},
-    /* Have more on their way when they read from several pages at once. */
+    /* Have more reads in flight when they read from several pages at once. */
     {"Intel Sapphire Rapids", {NPUQ_CPU_INTEL, 6, 143}, 3072, 4, false, 24 * MIB, 0, 1024},
     {"Intel Emerald Rapids", {NPUQ_CPU_INTEL, 6, 207}, 3072, 4, false, 24 * MIB, 0, 1024},
     {"any CPU", {NPUQ_CPU_UNKNOWN, 0, 0}, 3072, 4, false, 24 * MIB, 0, 0},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What comes from memory, and all that is decided by it: how far ahead to prefetch, how many streams to read at once,
+/* Whether x and y come from memory, and what follows: how far ahead to prefetch, how many streams to read at once, and
  * whether to write around the caches. No bit of a result depends on it. */
 #ifndef NPUQ_MEMORY_PLAN_H
 #define NPUQ_MEMORY_PLAN_H
@@ -7,7 +7,7 @@
 #include "../kernels/cpu.h"
 #include "../kernels/row.h"
 
-/* What is fast on one CPU and slow on another, though both run the same kernels. */
+/* The differences between CPUs that run the same kernels. */
 typedef struct npuq_tuning {
     const char *name;        /* of the CPU */
     npuq_cpu cpu;            /* which it fits; what is 0 there fits any */
@@ -19,22 +19,21 @@ typedef struct npuq_tuning {
     uint16_t near_prefetch_bytes; /* the distance in that case; 0: nothing is prefetched there */
 } npuq_tuning;
 
-/* The row of the table that fits this CPU. */
 const npuq_tuning *npuq_find_tuning(void);
 
-/* What passes over x are told. All 0: x is in the caches, or in a buffer, where what follows is not read next. */
+/* Hints for the passes over x. All 0: x is in the caches, or in a buffer, where the next bytes are not read next. */
 typedef struct npuq_memory_plan {
     npuq_hints reads;  /* of a pass that finds ranges */
     npuq_hints writes; /* of a pass that writes y */
 } npuq_memory_plan;
 
-/* Of a call whose x and y have so many bytes together. */
+/* The plan of a call whose x and y have this many bytes together. */
 npuq_memory_plan npuq_plan_memory(size_t bytes);
 
-/* Has both passes take one block of rows after the other: each row has cols elements of x_size bytes. */
+/* For two passes over one block of rows after the other; each row has cols elements of x_size bytes. */
 void npuq_plan_second_pass(npuq_memory_plan *plan, size_t block_rows, size_t cols, size_t x_size);
 
-/* Of a small call: kernels that share parameters among rows ask how many streams the CPU likes. */
+/* The plan of a small call. Kernels that share parameters among rows read read_streams. */
 static inline npuq_memory_plan npuq_plan_cached_memory(void)
 {
     const npuq_hints hints = {.read_streams = npuq_find_tuning()->read_streams};
@@ -42,7 +41,7 @@ static inline npuq_memory_plan npuq_plan_cached_memory(void)
     return (npuq_memory_plan){hints, hints};
 }
 
-/* The hints of a pass, for rows that may lie apart by a stride: what follows such a row is not what comes next. */
+/* The hints of a pass, for rows with gaps: the bytes after such a row are not read next. */
 static inline npuq_hints npuq_hint_rows(npuq_hints hints, size_t rows, size_t row_bytes, ptrdiff_t stride)
 {
     const uint32_t ahead = hints.prefetch_bytes;
@@ -53,13 +52,13 @@ static inline npuq_hints npuq_hint_rows(npuq_hints hints, size_t rows, size_t ro
     return hints;
 }
 
-/* The hints where x or y goes by way of a buffer, which stays in the cache. */
+/* The hints where x or y goes through a buffer, which stays in the cache. */
 static inline npuq_hints npuq_hint_staged(const npuq_memory_plan *plan, bool stages_x)
 {
     return (npuq_hints){.prefetch_bytes = stages_x || plan->writes.from_memory ? 0 : plan->writes.prefetch_bytes};
 }
 
-/* Whether units are taken one at a time: the places that are read from memory at once are to lie in few pages. */
+/* Whether units are taken one at a time, so that the streams from memory lie in few pages. */
 static inline bool npuq_keeps_units_apart(const npuq_memory_plan *plan)
 {
     return plan->writes.from_memory && plan->writes.read_streams > 1;

@@ -3,7 +3,7 @@
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
-/* By the number of elements in all, which tells whether they come from memory. */
+/* The number of elements tells whether they come from memory. */
 void npuq_choose_memory(npuq_plan *plan, size_t elements)
 {
     const npuq_storage_word *words = plan->setup.words;
@@ -69,8 +69,8 @@ void npuq_select_plan_tile(const npuq_plan *plan, size_t row, size_t rows, size_
 
 static void compute_units(const npuq_plan *plan, size_t begin, size_t end)
 {
-    /* Columns that are not contiguous are gathered a few at a time from all rows of a unit: of many rows, the next
-     * columns' lines would not stay. */
+    /* Columns that are not contiguous are gathered a few at a time from all rows of a unit. With many rows, the lines
+     * of the next columns would not stay in the cache. */
     const bool apart = npuq_keeps_units_apart(&plan->setup.memory) || npuq_is_strided(plan, NPUQ_AT_X) ||
                        npuq_is_strided(plan, NPUQ_AT_Y);
     size_t joined;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A call on its way to the kernels: checked, planned, and run at once or kept as a prepared call. An operator says what
- * its arguments may be, where its operands lie, and what it computes of a tile. */
+/* A call is checked, planned, and run at once or kept as a prepared call. An operator declares its arguments, places
+ * its operands, and computes tiles. */
 #ifndef NPUQ_PLAN_H
 #define NPUQ_PLAN_H
 
@@ -17,18 +17,18 @@ typedef struct npuq_plan npuq_plan;
 /* Computes a tile, in the floating-point state that the arithmetic needs. */
 typedef void npuq_tile_fn(const npuq_plan *plan, const npuq_tile *tile);
 
-/* Where an argument's data lies, so that npuq_call_rebind() can tell whether other data may take its place. */
+/* Where an argument's data lies: npuq_call_rebind() checks the new data against it. */
 typedef struct npuq_bound {
     char *data;
     size_t below; /* bytes before data */
     size_t above; /* bytes from data to the last one */
 } npuq_bound;
 
-/* In a tensor of groups, this operand has other data for each. */
+/* This operand has other data for each group. */
 enum { NPUQ_AT_GROUPED = NPUQ_AT_Y + 1 };
 
-/* What is left to do of a checked call, in units that any threads may do in any order. A plan may be copied: it has no
- * pointer into itself or to the caller's structures. Operands have the numbers of their arguments. */
+/* The work of a checked call, in units for any threads in any order. A plan may be copied: it has no pointer into
+ * itself or to the caller's structures. Operands have the numbers of their arguments. */
 struct npuq_plan {
     npuq_tile_fn *compute;
     npuq_units units; /* of count 0 if there is nothing to do */
@@ -70,13 +70,12 @@ enum { NPUQ_PLAN_BYTES = 960 };
 _Static_assert(sizeof(npuq_plan) <= NPUQ_PLAN_BYTES && NPUQ_PLAN_BYTES <= sizeof(npuq_call),
                "a prepared call is a plan");
 
-/* What holds for the shapes of an operator's arguments, and for its options. */
+/* Checks the shapes of an operator's arguments, and its options. */
 typedef npuq_status npuq_check_fn(const npuq_arguments *arguments, const void *options);
 
-/* Fills a plan after all other checks. Checks the values that it reads of arguments. */
+/* Fills a plan after all other checks, and checks the values that it reads. */
 typedef npuq_status npuq_plan_fn(npuq_plan *plan, const npuq_arguments *arguments, const void *options);
 
-/* Runs a plan at once. */
 typedef void npuq_run_fn(npuq_plan *plan, const npuq_executor *executor);
 
 typedef struct npuq_operator {
@@ -89,8 +88,8 @@ typedef struct npuq_operator {
 
 /* ---- what a plan consists of ----------------------------------------------------------------------------------- */
 
-/* Elements of a call that is one unit: so few that an executor would get one. Without an executor it may be more, as
- * long as the second-level cache holds them. A prepared call is shared out by engines though it be small. */
+/* The most elements of a call that is one unit. Without an executor, as many as the second-level cache holds. Engines
+ * share out a prepared call even if it is small. */
 static inline int64_t npuq_find_small(const npuq_arguments *arguments)
 {
     enum { SMALL = 32768, SMALL_ALONE = 131072 };
@@ -101,10 +100,9 @@ static inline int64_t npuq_find_small(const npuq_arguments *arguments)
 bool npuq_start_plan_space(npuq_plan *plan, const npuq_arguments *arguments, const npuq_tensor *elements);
 void npuq_choose_memory(npuq_plan *plan, size_t elements);
 
-/* Sets all of a plan but its units, with x and y alone; other operands are absent until they are added. Returns whether
- * there are elements: if not, there is nothing to add. may_be_flat: parameters go by row, by column, or are one for
- * all; is_uniform: they are one for all. Inlined, as a small call's time would go into calls and loops; operands is
- * constant. */
+/* Sets all of a plan but its units, with x and y as the only operands. Returns whether there are elements. may_be_flat:
+ * parameters go by row, by column, or are one for all. is_uniform: one for all. Inlined, with a constant number of
+ * operands: a small call's time would go into calls and loops. */
 static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_arguments *arguments, int operands,
                                                 npuq_affine_op op, bool may_be_flat, bool is_uniform)
 {
@@ -169,7 +167,7 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
     return true;
 }
 
-/* Adds an argument, unless it is absent, which has an element for each row. */
+/* Adds an argument with an element for each row, unless it is absent. */
 static inline void npuq_add_by_row(npuq_plan *plan, const npuq_arguments *arguments, int i)
 {
     const npuq_tensor *tensor = arguments->tensors[i];
@@ -187,8 +185,8 @@ static inline void npuq_add_by_row(npuq_plan *plan, const npuq_arguments *argume
     }
 }
 
-/* Adds an argument, unless it is absent, whose last dimension has an element for each column, or one for all. Of two
- * dimensions, the first one is groups. */
+/* Adds an argument whose last dimension has an element for each column, or one for all, unless it is absent. The first
+ * of two dimensions is groups. */
 static inline void npuq_add_by_column(npuq_plan *plan, const npuq_arguments *arguments, int i)
 {
     const npuq_tensor *tensor = arguments->tensors[i];
@@ -216,7 +214,6 @@ static inline void npuq_add_by_column(npuq_plan *plan, const npuq_arguments *arg
     }
 }
 
-/* Brings the index space into its normal form, if there is one. */
 static inline void npuq_finish_operands(npuq_plan *plan, npuq_freedom freedom)
 {
     if (!plan->is_flat) {
@@ -232,7 +229,6 @@ static inline npuq_params npuq_make_params(const npuq_plan *plan, const npuq_til
     return (npuq_params){place->data, place->col_stride, plan->setup.types[operand], tile->repeat, tile->phase_in_run};
 }
 
-/* The parameters of all columns. */
 static inline npuq_params npuq_find_column_params(const npuq_plan *plan, int operand)
 {
     const npuq_space *space = &plan->area.space;
@@ -242,7 +238,7 @@ static inline npuq_params npuq_find_column_params(const npuq_plan *plan, int ope
                                          plan->setup.types[operand], space->run_columns, 0};
 }
 
-/* Whether the operand's columns are not contiguous, and whether those of a row lie further apart than its rows. */
+/* Whether columns are not contiguous, and whether columns lie further apart than rows. */
 static inline bool npuq_is_strided(const npuq_plan *plan, int operand)
 {
     return !plan->is_flat && !npuq_operand_is_contiguous(&plan->area.space, operand);
@@ -263,16 +259,15 @@ static inline size_t npuq_count_plan_columns(const npuq_plan *plan)
     return plan->is_flat ? plan->area.all.cols : npuq_count_columns(&plan->area.space);
 }
 
-/* Cuts a plan that is not small into units of about this many elements, and at most so many columns. */
+/* Cuts a plan that is not small into units of about `elements` elements and at most `most_cols` columns. */
 #define NPUQ_WHOLE_ROWS SIZE_MAX
 void npuq_cut_plan(npuq_plan *plan, const npuq_arguments *arguments, size_t elements, size_t most_cols);
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------ */
 
-/* The tile of all columns of so many rows, fewer where the distance changes or a group ends. */
+/* Selects a tile of these rows; of fewer where the distance between rows changes or a group ends. */
 void npuq_select_plan_tile(const npuq_plan *plan, size_t row, size_t rows, size_t col, size_t cols, npuq_tile *tile);
 
-/* The parameters of a tile's rows. */
 static inline npuq_params npuq_make_row_params(const npuq_plan *plan, const npuq_tile *tile, int operand)
 {
     const npuq_place *place = &tile->places[operand];
@@ -282,8 +277,8 @@ static inline npuq_params npuq_make_row_params(const npuq_plan *plan, const npuq
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
-/* All checks of a call, in this order, but those of values. A prepared call has time for the full checks. Inlined, as
- * the signature is constant. */
+/* All checks of a call but those of values. A prepared call has time for the full checks. Inlined, because the
+ * signature is constant. */
 static inline NPUQ_INLINED npuq_status npuq_check_call(npuq_arguments *arguments, const npuq_signature *signature,
                                                        const npuq_tensor *const *tensors, npuq_check_fn *check,
                                                        const void *options, const npuq_executor *executor)
@@ -302,7 +297,6 @@ static inline NPUQ_INLINED npuq_status npuq_check_call(npuq_arguments *arguments
     return NPUQ_OK;
 }
 
-/* Whether the whole is computed as one tile. */
 static inline bool npuq_is_one_tile(const npuq_plan *plan)
 {
     return plan->is_flat && plan->units.count == 1 && plan->block_rows >= plan->area.all.rows && !plan->groups.ends;
@@ -310,7 +304,6 @@ static inline bool npuq_is_one_tile(const npuq_plan *plan)
 
 void npuq_run_units(const npuq_plan *plan, size_t begin, size_t end);
 
-/* Runs all units of a plan, on the executor if there is one. */
 void npuq_run_plan(npuq_plan *plan, const npuq_executor *executor);
 
 /* Tensors are in the order of the signature. */

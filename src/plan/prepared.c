@@ -43,8 +43,8 @@ npuq_status npuq_prepare_operator(npuq_call *call, const npuq_operator *op, cons
     return NPUQ_OK;
 }
 
-/* The caller copies calls as integers, here they are structures: no compiler that sees both may exchange the two.
- * Plain C cannot say so: there, link the caller without optimisation at link time. */
+/* The caller copies calls as integers; here they are structures. A compiler that sees both must not exchange the
+ * accesses. Plain C cannot say so: there, link the caller without optimisation at link time. */
 static const npuq_plan *find_plan(const npuq_call *call)
 {
     const void *plan = call->opaque;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Columns of a unit where x or y lies across, so that it has rows enough to use up the lines of many columns. */
+/* Columns of a unit where x or y is transposed: its rows are then enough to use up the lines of its columns. */
 enum { ACROSS_COLUMNS = 256 };
 
 /* Contiguous columns of x that make it worth while to scatter y instead of gathering x. */
@@ -37,8 +37,8 @@ void npuq_add_operand(npuq_space *space, int operand, const npuq_tensor *tensor)
     assert(operand < space->operands && tensor->ndim <= space->ndim);
     space->data[operand] = tensor->data;
     for (int d = 0; d < tensor->ndim; d++) {
-        /* So may an extent of 1: the stride of one word joins the columns to the rows, one element is for all columns.
-         */
+        /* An extent of 1 may, too. A word gets a word's stride, to join with the rows; one element for all columns
+         * 0. */
         const bool is_word = d == space->ndim - 1 && (operand <= NPUQ_AT_Y || space->extents[d] == 1);
         const int64_t stride = tensor->shape[d] > 1 ? tensor->strides[d] : is_word;
 
@@ -63,7 +63,6 @@ static void move_dimension(npuq_space *space, int to, int from)
     }
 }
 
-/* Walks a dimension from its other end. */
 static void turn_round(npuq_space *space, int d)
 {
     for (int i = 0; i < space->operands; i++) {
@@ -74,7 +73,7 @@ static void turn_round(npuq_space *space, int d)
     }
 }
 
-/* Columns come in so many at a time: where it is more than one, only the last dimension can be the columns. */
+/* Columns in a word. If there are several, only the last dimension can be the columns. */
 static size_t count_elements_in_words(const npuq_space *space)
 {
     const size_t x = npuq_count_elements_in(space->words[NPUQ_AT_X]);
@@ -88,7 +87,7 @@ static bool is_packed(const npuq_space *space)
     return count_elements_in_words(space) > 1;
 }
 
-/* How many words of an operand columns are, a multiple of the columns in one. */
+/* Words of an operand in these columns, which are whole words. */
 static size_t count_operand_words(const npuq_space *space, int operand, size_t columns)
 {
     return operand <= NPUQ_AT_Y      ? npuq_count_words(space->words[operand], columns)
@@ -96,8 +95,7 @@ static size_t count_operand_words(const npuq_space *space, int operand, size_t c
                                      : columns / space->run_columns;
 }
 
-/* The extent of the dimension in which an operand is contiguous. 0 if there is none, or another one has smaller steps.
- */
+/* The extent of an operand's contiguous dimension; 0 if there is none, or if another dimension has smaller steps. */
 static size_t contiguous_extent(const npuq_space *space, int operand)
 {
     ptrdiff_t least = PTRDIFF_MAX;
@@ -114,8 +112,8 @@ static size_t contiguous_extent(const npuq_space *space, int operand)
     return least == (ptrdiff_t)space->words[operand].size ? extent : 0;
 }
 
-/* The operand that gives the order: the one of larger elements, as the other will have to be gathered or scattered
- * where the two differ; but x only if its contiguous columns are not few, for each row has its cost. */
+/* The operand that gives the order. Where x and y differ, the other one is gathered or scattered: the one of larger
+ * elements leads. But x leads only with enough contiguous columns, because each row has its cost. */
 static int leading_operand(const npuq_space *space)
 {
     if (!space->data[NPUQ_AT_Y]) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The index space of an operator: its dimensions brought into a good order and joined where memory allows, walked as
- * tiles of rows and columns, split into units for the caller's threads. */
+/* The index space of an operator. Its dimensions are ordered, joined where memory allows, walked as tiles of rows and
+ * columns, and split into units for the caller's threads. */
 #ifndef NPUQ_SPACE_H
 #define NPUQ_SPACE_H
 
@@ -14,8 +14,8 @@ static inline size_t npuq_smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* A pointer and a byte stride per dimension for each operand: x, y, which may be absent, and others. The last dimension
- * is the columns, the others the rows. */
+/* For each operand (x, y if present, others) a pointer, and a stride in bytes for each dimension. The last dimension is
+ * the columns, the others are the rows. */
 typedef struct npuq_space {
     uint8_t ndim;               /* at least 1 */
     uint8_t operands;           /* in use: those from here on are absent, and not set */
@@ -26,12 +26,12 @@ typedef struct npuq_space {
     ptrdiff_t strides[NPUQ_MAX_NDIM][NPUQ_MOST_OPERANDS];
 } npuq_space;
 
-/* Over the dimensions of a tensor whose shape counts elements, not words, with these words of x and y, which are yet to
- * be added like all operands. A scalar is one row of one column. */
+/* Takes the dimensions of a tensor whose shape counts elements, not words. All operands are still to be added, x and y
+ * too. A scalar is one row of one column. */
 void npuq_start_space(npuq_space *space, int operands, const npuq_tensor *elements, npuq_storage_word x_word,
                       npuq_storage_word y_word);
 
-/* Sets an operand from a view with the dimensions of the space; those that it lacks at the end do not move it. */
+/* Sets an operand from a view with the first dimensions of the space. The other dimensions do not move it. */
 void npuq_add_operand(npuq_space *space, int operand, const npuq_tensor *tensor);
 
 /* Sets an operand that moves along one dimension only, or (dimension < 0) along none. */
@@ -45,17 +45,16 @@ typedef enum npuq_freedom {
 /* Drops, orders and joins dimensions. No extent may be 0. */
 void npuq_normalise_space(npuq_space *space, npuq_freedom freedom);
 
-/* Where x and y allow, joins the last row dimension and its columns, at most `most` of them, into one row; the other
- * operands then move once in that many columns. Returns whether it did. */
+/* Joins the last row dimension and its columns, at most `most`, into one row if x and y allow. The other operands then
+ * move once in that many columns. Returns whether it joined them. */
 bool npuq_merge_short_runs(npuq_space *space, size_t most);
 
-/* Whether the elements of a column of this operand lie closer together than those of a row. */
 bool npuq_operand_is_column_major(const npuq_space *space, int operand);
 
 /* Whether the columns of x or y are contiguous. */
 bool npuq_operand_is_contiguous(const npuq_space *space, int operand);
 
-/* Columns of a unit of work, where all else asks for no fewer than `most`. */
+/* The most columns of a unit: `most`, or fewer where x or y is transposed. */
 size_t npuq_limit_columns(const npuq_space *space, size_t most);
 
 size_t npuq_count_rows(const npuq_space *space);
@@ -68,7 +67,7 @@ typedef struct npuq_tile {
     size_t cols;
     size_t unit;
     uint8_t repeat;       /* columns of a run */
-    uint8_t phase_in_run; /* those of the first run that lie before the tile */
+    uint8_t phase_in_run; /* columns of the first run before the tile */
     npuq_place places[NPUQ_MOST_OPERANDS];
 } npuq_tile;
 
@@ -76,7 +75,6 @@ typedef struct npuq_tile {
  * where the distance changes. */
 void npuq_select_tile(const npuq_space *space, size_t row, size_t rows, size_t col, size_t cols, npuq_tile *tile);
 
-/* Rows x columns cut into units of work. */
 typedef struct npuq_units {
     size_t rows;
     size_t cols;
@@ -93,11 +91,12 @@ typedef struct npuq_unit {
     size_t cols;
 } npuq_unit;
 
-/* Units of about this many elements, no wider than most_cols; columns start at multiples of 64. None may be 0. */
+/* Units of about this many elements, no wider than most_cols; columns start at multiples of 64. No argument may be
+ * 0. */
 void npuq_cut_units(npuq_units *units, size_t rows, size_t cols, size_t elements, size_t most_cols);
 
-/* Sets *unit to the tile of unit i and of those that follow before `end`, as far as they make one; returns how
- * many units that are. Many at once take less time than one by one: what follows a unit is on its way already. */
+/* Joins unit i and the next ones before `end` into one tile, *unit, as far as possible. Returns the number of joined
+ * units. Many at once take less time: the memory after a unit is on its way already. */
 size_t npuq_join_several_units(const npuq_units *units, size_t i, size_t end, npuq_unit *unit);
 
 static inline size_t npuq_join_units(const npuq_units *units, size_t i, size_t end, npuq_unit *unit)

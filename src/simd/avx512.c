@@ -5,7 +5,7 @@
 
 const npuq_row_kernels npuq_rows_avx512 = NPUQ_ROW_TABLE;
 
-/* The same but for what goes to bfloat16. */
+/* The same table, with other kernels to bfloat16. */
 #define dequantise_bf16_from_i8_avx512  convert_bf16_from_i8_avx512
 #define dequantise_bf16_from_i4_avx512  convert_bf16_from_i4_avx512
 #define dequantise_bf16_from_i32_avx512 convert_bf16_from_i32_avx512

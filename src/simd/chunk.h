@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One chunk: loads and stores by type, arithmetic, and checks of stores. With all that is built upon it, it is
- * included after a vector header: vec_required.h says what that gives. */
+/* One chunk: loads and stores by type, arithmetic, and checks of stores. Included after a vector header, which has the
+ * words of vec_required.h. */
 #ifndef NPUQ_CHUNK_H
 #define NPUQ_CHUNK_H
 
 #include "../kernels/row_table.h"
 #include "row_range.h"
 
-/* Inlined everywhere, so that constants reach it. Not without optimisation, where they do not, nor with sanitizers,
- * whose checks multiply: there the compiler would need a minute and a gigabyte. The bits are the same. */
+/* Inlined everywhere, so that constants reach every function. Not without optimisation, and not with sanitizers, whose
+ * checks multiply: the compiler would need a minute and a gigabyte. The bits are the same. */
 #if !defined __OPTIMIZE__ || defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define INLINE static inline
 #elif defined __has_feature
@@ -41,7 +41,7 @@ enum { AT_RUN_TIME = 0 };
 _Static_assert(sizeof(vchunk) == CHUNK * sizeof(float), "chunks are copied to and from arrays");
 _Static_assert(CHUNK % 8 == 0, "a chunk of int4 is whole words");
 
-/* What the compiler cannot know of types that are not constant. */
+/* Tells the compiler about types that are not constant. */
 INLINE void assume(bool condition)
 {
     if (!condition) {
@@ -49,8 +49,7 @@ INLINE void assume(bool condition)
     }
 }
 
-/* Whether all stores so far were right: the fast path is ok. The constant `floats` tells of stores to floating point.
- * A header for which a bool is not the cheapest answer defines another. */
+/* Whether all stores so far were right: see vec_required.h. */
 #ifndef STORE_CHECK
 typedef bool store_check;
 
@@ -141,8 +140,8 @@ INLINE vchunk order_like_x(vchunk parameters, bool unpack_order)
     return unpack_order ? chunk_to_unpack_order(parameters) : parameters;
 }
 
-/* How n elements are stored. TAIL and EXACT take any values: TAIL of fewer than a chunk, EXACT of a chunk. FULL and
- * STREAM store a chunk on the fast path, and return a check of it. */
+/* TAIL stores fewer elements than a chunk and EXACT a chunk, of any values. FULL and STREAM store a chunk on the fast
+ * path, and return a check. */
 typedef enum stores { TAIL, EXACT, FULL, STREAM } stores;
 
 INLINE store_check store_y(npuq_type y_type, char *y, vchunk t, size_t n, bool unpack_order, stores how)
@@ -166,7 +165,6 @@ INLINE store_check store_y(npuq_type y_type, char *y, vchunk t, size_t n, bool u
     __builtin_unreachable();
 }
 
-/* int8, each byte XORed with flip. */
 INLINE store_check store_flipped(char *y, vchunk t, uint8_t flip, size_t n, bool unpack_order, stores how)
 {
     switch (how) {
@@ -178,7 +176,6 @@ INLINE store_check store_flipped(char *y, vchunk t, uint8_t flip, size_t n, bool
     __builtin_unreachable();
 }
 
-/* int8 with requant's two clamps. */
 INLINE store_check store_requant(char *y, vchunk t, ichunk offsets, size_t n, stores how)
 {
     switch (how) {
@@ -201,8 +198,8 @@ INLINE vchunk chunk_set(float value)
     return (vchunk){{v, v, v, v}};
 }
 
-/* Flags keep the library's compiler from fusing a product with a sum. One file among a host's own, compiled with the
- * host's flags, keeps from it that there is a product. */
+/* The library's flags forbid fusing a product with a sum. The single file is compiled with its host's flags: there, the
+ * asm hides the product from the compiler. */
 INLINE vf multiply_unfused(vf a, vf b)
 {
     vf ab = a * b;
@@ -234,11 +231,12 @@ INLINE vchunk chunk_div(vchunk a, vchunk b)
 }
 
 /* x / s rounded, from the rounded inverse r of s: q = x * r, then q + (x - q * s) * r, both sums fused. Where q is not
- * a subnormal and neither q nor r overflows, this is the quotient that division gives; docs/kernels.md has the proof.
- * - r is normal for the scales that chunk_is_invertible() lets through; others are divided by.
- * - Where q overflows or x is infinite, it is NaN, which the check of a store or are_quotients_exact() finds.
- * - Where q is below 2^-27, it may be off, but stays so small that no sum with an offset rounds to another integer.
- * If `exact`, it is the quotient whatever x is. */
+ * a subnormal and neither q nor r overflows, this is the quotient of a division; docs/kernels.md has the proof.
+ * - r is normal for the scales that chunk_is_invertible() lets through. The kernels divide by other scales.
+ * - Where q overflows or x is infinite, the result is NaN, which the check of a store or are_quotients_exact() finds.
+ * - Where q is below 2^-27, the result may be off, but is so small that no sum with an offset rounds to another
+ *   integer.
+ * With `exact`, the result is the quotient for any x. */
 INLINE vchunk chunk_quotient(vchunk x, vchunk s, vchunk inverse, bool exact)
 {
 #if EXACT_QUOTIENT

@@ -135,7 +135,7 @@ INLINE step NPUQ_STEP(describe)(const dequantise_parameters *p)
     return (step){npuq_word_of(p->call.k.x), npuq_word_of(p->call.k.y), npuq_is_float(p->call.k.y), false, false};
 }
 
-/* Whether finite parameters rule out a NaN: none goes by column then. They would for int32, too, but with less to do
+/* Whether finite parameters rule out a NaN; none goes by column then. For int32 they would, too, but with less to do
  * for each line, rows in the second-level cache were slower. */
 INLINE bool may_rule_out_nan(dequantise_spec k)
 {
@@ -147,8 +147,8 @@ INLINE bool are_finite(const npuq_dequant_params *p)
     return *p->scale * 0.0f + (p->offset ? *p->offset * 0.0f : 0.0f) == 0.0f;
 }
 
-/* Has a loop for each of the forms that are met most. Other forms are tested in every chunk, which was measured to take
- * up to a tenth longer. */
+/* The most frequent forms have a loop each. Other forms are tested in every chunk, which was measured to take up to a
+ * tenth longer. */
 INLINE size_t NPUQ_STEP(run)(const dequantise_parameters *p, const rows *r, size_t count, size_t at)
 {
     dequantise_parameters known = *p;

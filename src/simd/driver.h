@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order in which a step computes columns of rows: in strips that are stored and then checked, or in streams. Knows
- * no type and no arithmetic. A step defines NPUQ_STEP, which names its functions, and NPUQ_PARAMETERS, the type of what
- * it loads for rows; includes this, which has no guard; and defines the functions that are declared first. As constant
- * pointers, gcc would inline these too late: kernels took a third longer. */
+/* The order of a step's columns: in strips that are stored and then checked, or in streams. Knows no type and no
+ * arithmetic. A step defines NPUQ_STEP, which names its functions, and NPUQ_PARAMETERS, the type of its loaded
+ * parameters. It then includes this file, which has no guard, and defines the functions that are declared first. As
+ * constant pointers, gcc would inline these too late: kernels took a third longer. */
 #include "rows.h"
 
-/* What is constant in a kernel. */
 INLINE step NPUQ_STEP(describe)(const NPUQ_PARAMETERS *p);
 
 /* Computes n columns of each of count rows from column `at` on. The result joins `done` and the new checks. */
 INLINE store_check NPUQ_STEP(columns)(const NPUQ_PARAMETERS *p, const rows *r, size_t count, size_t at, size_t n,
                                       stores how, store_check done);
 
-/* Does so for any values: loads parameters, and calls run_exact(). All kernels share it, to which types and operation
- * are not constant: a copy in every kernel would be as much code as all else. */
+/* Does so for any values: loads parameters, and calls run_exact(). All kernels share it, without constant types and
+ * operation: a copy in every kernel would be as much code as all else. */
 NOINLINE void NPUQ_STEP(columns_exact)(const rows *r, size_t count, size_t at, size_t n);
 
 /* Calls run_chunks(), with a loop for each of the usual cases. */
 INLINE size_t NPUQ_STEP(run)(const NPUQ_PARAMETERS *p, const rows *r, size_t count, size_t at);
 
 /* Computes chunks from column `at` on, up to the first strip whose check fails, or up to the tail; returns where that
- * begins. Nothing is called in here: around a call, compilers keep in memory what is the same for all chunks. */
+ * begins. Calls nothing: around a call, compilers keep in memory the values that all chunks share. */
 INLINE size_t NPUQ_STEP(run_chunks)(const NPUQ_PARAMETERS *p, const rows *r, size_t count, size_t at)
 {
     const step s = NPUQ_STEP(describe)(p);
@@ -90,8 +89,8 @@ INLINE size_t NPUQ_STEP(stream_rows)(const NPUQ_PARAMETERS *p, const rows *r, co
     return t.end;
 }
 
-/* Computes columns from `at` on for which the fast path is not tried, and returns where they end. If none are left,
- * these follow chunks from column `from` on, whose check failed at column `at`, or of which none are left. */
+/* Computes columns from `at` on without the fast path, and returns where they end. If d->left is 0, chunks from column
+ * `from` on came before, up to a failed check at `at`, or up to the tail. */
 NOINLINE size_t NPUQ_STEP(run_rest)(const rows *r, size_t count, size_t from, size_t at, retry_state *d)
 {
     const size_t rest = r->n - at;
@@ -106,8 +105,8 @@ NOINLINE size_t NPUQ_STEP(run_rest)(const rows *r, size_t count, size_t from, si
     return at + n;
 }
 
-/* Computes all columns of count rows. If the fast path `fails`, it is not tried: each such row would double the next
- * strip. No store can change the copy `local_row`: the exact path has seen the address of the other. */
+/* Computes all columns of count rows. If `fails`, the fast path is not tried: each such row would double the next
+ * strip. No store can change the copy `local_row`: only the exact path has the address of the other. */
 INLINE void NPUQ_STEP(run_rows)(const NPUQ_PARAMETERS *p, rows local_row, size_t count, bool from_memory, bool fails,
                                 retry_state *d)
 {

@@ -36,7 +36,7 @@ enum { width_f16 = 2, width_bf16 = 2, width_i8 = 1, width_u8 = 1, width_i32 = 4 
 
 NPUQ_EACH_PARAMETER(WIDEN)
 
-/* Whole vectors cost less than counting: the next row's go over what is too much. */
+/* Whole vectors cost less than counting: the next row overwrites the excess. */
 static void NPUQ_KERNEL(spread, values)(const float *values, size_t count, size_t n, float *to)
 {
     for (size_t r = 0; r < count; r++) {

@@ -12,7 +12,7 @@ typedef enum source {
     BY_ROW_SMOOTH /* as BY_ROW, after a product with smooth for each column */
 } source;
 
-/* A header says of which products two chunks at a time are faster. That is where x lies in the second-level cache. */
+/* Whether two chunks at a time are faster, with x in the second-level cache. */
 #ifndef IN_PAIRS
 #define IN_PAIRS(FROM) false
 #endif
@@ -73,7 +73,7 @@ INLINE quantise_parameters load_quantise_parameters(const quantise_call *c, size
                                                 : c->k.from == BY_COLUMN && (c->increment != 0 || *c->offsets != 0.0f)};
 }
 
-/* The scales of a chunk: all of one run, each half of one, or each vector. */
+/* The scales of a chunk: one for all, one for each half, or one for each vector. */
 INLINE vchunk load_run_scales(const float *scales, unsigned log2, size_t at, bool unpack_order)
 {
     const float *first = scales + (at >> log2);
@@ -95,7 +95,7 @@ INLINE vchunk load_run_scales(const float *scales, unsigned log2, size_t at, boo
 #define NPUQ_PARAMETERS quantise_parameters
 #include "driver.h"
 
-/* Whether rows share parameters by column from memory, too: it would be slower where a chunk is part of a line. */
+/* Whether rows from memory share parameters by column: slower where a chunk is less than a line. */
 INLINE bool may_share_streams(quantise_spec k)
 {
     return !AT_RUN_TIME && count_line_columns(npuq_word_of(k.y)) == CHUNK;
@@ -135,7 +135,7 @@ INLINE store_check NPUQ_STEP(columns)(const quantise_parameters *all, const rows
     const quantise_spec k = c->k;
     const bool tail = how == TAIL;
     const bool is_fast_store = how == FULL || how == STREAM;
-    /* Whether parameters serve several chunks: in the cache, only these pay for an inverse or another order. */
+    /* Whether parameters serve several chunks: in the cache, an inverse or another order pays only then. */
     const bool is_shared = k.from != BY_COLUMN || count > 1;
     const bool unpack_order =
         is_fast_store && k.x == NPUQ_TYPE_BFLOAT16 && k.y != NPUQ_TYPE_INT32 && (is_shared || how == STREAM);
@@ -143,7 +143,7 @@ INLINE store_check NPUQ_STEP(columns)(const quantise_parameters *all, const rows
                                        : EXACT_QUOTIENT && how == EXACT && k.from == BY_ROW && p.invertible_scale;
     const bool by_inverse = FAST_DIVIDE && k.op == NPUQ_DIV && inverts;
 
-    /* A sum costs nothing from memory, and little beside a division: the library is smaller with fewer cases. */
+    /* From memory a sum costs nothing, and next to a division little: fewer cases are less code. */
     p.adds = p.adds || how != FULL || (k.from == BY_COLUMN && k.op == NPUQ_DIV);
     p.flips = how != FULL || (!AT_RUN_TIME && p.flips);
     if (k.from == BY_RUN) {
@@ -184,14 +184,14 @@ NOINLINE void NPUQ_STEP(columns_exact)(const rows *r, size_t count, size_t at, s
 INLINE step NPUQ_STEP(describe)(const quantise_parameters *p)
 {
     const quantise_spec k = p->call.k;
-    /* Of other rows, no prefetching was measured to gain anything. */
+    /* Prefetching other rows was measured to gain nothing. */
     const bool prefetches = k.x == NPUQ_TYPE_FLOAT32 && (k.from == BY_ROW || k.from == BY_RUN) && k.op == NPUQ_MUL;
 
     return (step){npuq_word_of(k.x), npuq_word_of(k.y), false, IN_PAIRS(k.from) && k.op == NPUQ_MUL, prefetches};
 }
 
-/* The XOR for uint8 takes 3 % of the time, so int8 is spared it. uint8 has a loop of its own only where nothing is
- * added, as in rows of dynamic quantisation; else it takes the exact path. */
+/* The XOR for uint8 takes 3 % of the time, so int8 has loops without. Only where nothing is added, as in dynamic
+ * quantisation, does uint8 have a loop. Elsewhere uint8 takes the exact path. */
 INLINE bool flips_without_loop(const quantise_parameters *p)
 {
     return may_flip(p->call.k) && p->flips && (AT_RUN_TIME || p->call.k.from == BY_COLUMN || p->adds);
@@ -237,7 +237,7 @@ FOR_TYPES void quantise_by_run(const npuq_block *b, quantise_spec k, unsigned lo
 {
     const quantise_call call = {k, NULL, scales, NULL, log2, b->flip};
     const quantise_call for_exact = call;
-    /* A stream begins where a line of y does: there, a vector might be of two runs. */
+    /* A stream begins where a line of y does. If y begins elsewhere, a vector might be of two runs. */
     const bool stream = b->hints.from_memory && (uintptr_t)b->y % LINE == 0;
     retry_state d = {STRIP, 0};
 
@@ -271,7 +271,7 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const fl
     assume_quantising(k);
     assume(k.from == BY_COLUMN);
     /* Where a CPU reads fastest from one stream, rows of float32 share no loads of parameters that stay in the
-     * first-level cache, unless x is there, too. Rows of halves do: their parameters are put in another order. */
+     * first-level cache, unless x is there, too. Rows of halves share: their parameters are reordered. */
     const bool no_sharing = k.op == NPUQ_MUL && k.x == NPUQ_TYPE_FLOAT32 && b->hints.read_streams == 1 &&
                             b->n * sizeof *scales * (1 + increment) <= MOST_PARAMETER_BYTES &&
                             b->rows * b->n * sizeof(float) > LEAST_X_BYTES;
@@ -280,7 +280,7 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const fl
     const bool invertible = inverts && (!FAST_DIVIDE || k.op != NPUQ_DIV || are_scales_invertible(scales, b->n));
     const bool stream =
         may_share_streams(k) && b->hints.from_memory && invertible && b->n >= 8 * CHUNK; /* enough for a stream */
-    /* Streamed together if all rows begin within a line as the first one does. */
+    /* Rows are streamed together if all begin at the same place in a line. */
     const bool share =
         !no_sharing && invertible && (stream ? b->y_stride % LINE == 0 : may_share_streams(k) || !b->hints.from_memory);
     float one_offset[CHUNK];

@@ -22,7 +22,7 @@ INLINE vrange find_chunk_range(npuq_type type, const char *x, const float *smoot
                        vrange_join(vrange_of(v.v[2]), vrange_of(v.v[3]), mixed_signs), mixed_signs);
 }
 
-/* Of values without a sign, the largest and the smallest pattern as signed integers say all. If one has a sign, the
+/* If no value has a sign, the largest and the smallest pattern as signed integers are the range. If one has, the
  * smallest shows it. */
 INLINE vrange find_range_without_sign(npuq_type type, const char *x, const float *smooth, size_t n)
 {

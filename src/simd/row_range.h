@@ -35,9 +35,9 @@ static inline float restore_float(int32_t ordered)
     return value;
 }
 
-/* Positive floats order as their patterns do, negative ones against theirs. So the largest pattern as a signed integer
- * is the maximum if any value is positive, else the smallest as an unsigned one is; and the other way about for the
- * minimum. NaNs of either sign end up as hi or lo, beyond infinity. */
+/* Positive floats order as their patterns do, negative ones the other way round. So the maximum is the largest signed
+ * pattern if any value is positive, else the smallest unsigned one. The minimum is the largest unsigned pattern if any
+ * value is negative, else the smallest signed one. NaNs of either sign end up as hi or lo, beyond infinity. */
 static inline row_range make_row_range(int32_t smax, int32_t umax, int32_t smin, int32_t umin)
 {
     return (row_range){order_bits(smax >= 0 ? smax : umin), order_bits(umax < 0 ? umax : smin)};

@@ -34,8 +34,8 @@ INLINE rows select_rows(const npuq_block *b, size_t first, const void *call)
     return (rows){x, y, b->x_stride, b->y_stride, b->n, first, &b->hints, call};
 }
 
-/* The order in which columns of a row are read from memory: a line of y from each of several pieces in turn, where a
- * CPU reads several streams faster than one. The processor foresees reads within a page, so no piece is shorter. */
+/* The order of reading a row's columns from memory. Where a CPU reads several streams faster than one, several pieces
+ * of the row take turns, a line of y each. No piece is shorter than a page, within which the processor prefetches. */
 typedef struct stream_schedule {
     size_t begin;
     size_t end;
@@ -55,10 +55,9 @@ INLINE size_t count_line_columns(npuq_storage_word y)
     return chunk_bytes < LINE ? LINE / chunk_bytes * CHUNK : CHUNK;
 }
 
-/* The columns before the first line of y are left out. The schedule is empty if the rows are too short. Each of several
- * rows is a stream; one row is read in pieces. In a long row, streams share prefetch_bytes. In a short one a piece
- * would prefetch from the next piece, which is read already: it prefetches what follows the rows, or prefetch_bytes
- * ahead. */
+/* Leaves out the columns before the first line of y. The schedule is empty if the rows are too short. Each of several
+ * rows is a stream; one row is read in pieces. In a long row, streams share prefetch_bytes. In a short row, that would
+ * prefetch the next piece, which is read already: it prefetches the bytes after the rows, or prefetch_bytes ahead. */
 NOINLINE stream_schedule plan_stream(const rows *r, size_t count, npuq_storage_word x, npuq_storage_word y)
 {
     const size_t prefetch_bytes = r->hints->prefetch_bytes;
@@ -90,7 +89,7 @@ NOINLINE stream_schedule plan_stream(const rows *r, size_t count, npuq_storage_w
 enum { STRIP = 256 };
 _Static_assert(STRIP % (2 * CHUNK) == 0, "a strip is pairs of chunks");
 
-/* Where checks fail, the fast path is tried ever less often, from one row to the next, too. */
+/* The back-off: where checks fail, the fast path is tried less and less often, from one row to the next, too. */
 typedef struct retry_state {
     size_t strip;
     size_t left; /* columns for which the fast path is not tried */

@@ -19,8 +19,8 @@ typedef struct extremes {
     float lower[NPUQ_SHORT_ROWS * LANES + 2 * LANES];
 } extremes;
 
-/* Each row's columns down to `width`, a power of two up to n: parts of the row overlap at its end. What is read and
- * written beyond a part means nothing, and the next row's goes over it. */
+/* Folds each row's columns to `width`, a power of two up to n; parts of a row overlap at its end. Values beyond a part
+ * mean nothing, and the next row overwrites them. */
 INLINE void fold_columns(extremes *e, const float *values, size_t n, size_t count, size_t width)
 {
     for (size_t r = 0; r < count; r++) {
@@ -102,10 +102,10 @@ INLINE float float_upper(float a, float b)
     return a_bits > b_bits ? a : b;
 }
 
-/* As npuq_ref_range_parameters() and its like have it, for a float or a vector of them: the one
- * row of a small call would wait longer for vectors. Of two magnitudes, the larger pattern is the largest, or NaN.
- * to[0] is the scale, to[1] the offset, to[2] what x is multiplied by. Every result goes to an object: C allows
- * an expression to be wider than float, and on s390x it is. */
+/* As npuq_ref_range_parameters() and its like, for a float or a vector of floats: the one row of a small call would
+ * wait longer for vectors. Of two magnitudes, the larger pattern is the largest, or NaN. to[0] is the scale, to[1] the
+ * offset, to[2] the factor of x. Every result goes to an object: C allows an expression to be wider than float, and on
+ * s390x it is. */
 #define PARAMETERS(NAME, TYPE, SET, ABOVE, UPPER, MAGNITUDE)                                                           \
     INLINE void NAME(npuq_dynamic_form form, bool int4, TYPE hi, TYPE lo, TYPE to[3])                                  \
     {                                                                                                                  \

@@ -25,7 +25,7 @@ static inline __m128i load_quarter(const void *p)
     return _mm_loadl_epi64(p);
 }
 
-/* So many bytes in the order of memory, of two vectors that unpacking, within 128 bits, has made of them. */
+/* A quarter of the bytes in the order of memory; unpacking, within 128 bits, made the two vectors. */
 static inline __m128i quarter_of(__m128i a, __m128i b, int quarter)
 {
     const __m128i half = quarter < 2 ? a : b;
@@ -46,7 +46,6 @@ static inline uint32_t half_signs(vq v)
     return (uint32_t)_mm256_movemask_epi8(v) & ALL_HALF_SIGNS;
 }
 
-/* The smallest of 16 unsigned numbers. */
 static inline uint16_t reduce_min_epu16(vq v)
 {
     const __m128i a = _mm_min_epu16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
@@ -98,7 +97,7 @@ static inline store_check check_of_floats(vchunk t)
     return (vq)_mm256_or_ps(ab, cd);
 }
 
-/* NaN as 0, and nothing too far above; what is far below may convert to INT32_MIN. */
+/* NaN becomes 0, and a number above INT16_MAX becomes INT16_MAX. A number far below may become INT32_MIN. */
 static inline vq clamp_exact(vf t)
 {
     const vf ordered = _mm256_and_ps(t, _mm256_cmp_ps(t, t, _CMP_ORD_Q));
@@ -113,7 +112,6 @@ static inline vq to_i32(vf t)
     return (_mm256_cvtps_epi32(t) ^ above) & (vq)_mm256_cmp_ps(t, t, _CMP_ORD_Q);
 }
 
-/* NaN becomes 0x7FC00000. */
 static inline vf canonical(vf t)
 {
     return _mm256_blendv_ps(t, (vf)_mm256_set1_epi32(0x7FC00000), _mm256_cmp_ps(t, t, _CMP_UNORD_Q));

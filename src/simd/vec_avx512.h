@@ -25,7 +25,7 @@ static inline __m128i load_quarter(const void *p)
     return _mm_loadu_si128(p);
 }
 
-/* So many bytes in the order of memory, of two vectors that unpacking, within 128 bits, has made of them. */
+/* A quarter of the bytes in the order of memory; unpacking, within 128 bits, made the two vectors. */
 static inline __m128i quarter_of(__m256i a, __m256i b, int quarter)
 {
     const __m256i half = quarter % 2 == 0 ? a : b;
@@ -45,7 +45,6 @@ static inline uint32_t half_signs(vq v)
     return _mm512_movepi16_mask(v);
 }
 
-/* The smallest of 32 unsigned numbers. */
 static inline uint16_t reduce_min_epu16(vq v)
 {
     const __m256i a = _mm256_min_epu16(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
@@ -109,7 +108,7 @@ static inline store_check check_of_floats(vchunk t)
                                             _mm512_cmp_ps_mask(t.v[2], t.v[3], _CMP_UNORD_Q))};
 }
 
-/* NaN as 0, and nothing too far above; what is far below may convert to INT32_MIN. */
+/* NaN becomes 0, and a number above INT16_MAX becomes INT16_MAX. A number far below may become INT32_MIN. */
 static inline vq clamp_exact(vf t)
 {
     return _mm512_cvtps_epi32(_mm512_maskz_min_ps(_mm512_cmp_ps_mask(t, t, _CMP_ORD_Q), t, _mm512_set1_ps(INT16_MAX)));
@@ -123,7 +122,6 @@ static inline vq to_i32(vf t)
     return _mm512_maskz_mov_epi32(_mm512_cmp_ps_mask(t, t, _CMP_ORD_Q), integers);
 }
 
-/* NaN becomes 0x7FC00000. */
 static inline vf canonical(vf t)
 {
     const __mmask16 nan = _mm512_cmp_ps_mask(t, t, _CMP_UNORD_Q);
@@ -161,8 +159,9 @@ static inline vq pair_f16(vf a, vf b)
 
 #include "vec_x86.h"
 
-/* Stores to bfloat16 by the instruction of AVX512_BF16, which this file is not compiled for: npuq_rows_avx512_bf16 has
- * it. It takes subnormal numbers as zeros, and keeps the payload of a NaN: the check fails where there are such. */
+/* Stores to bfloat16 by the instruction of AVX512_BF16, for npuq_rows_avx512_bf16. Asm, because this file is not
+ * compiled for AVX512_BF16. The instruction takes subnormal numbers as zeros and keeps a NaN's payload: the check fails
+ * for both. */
 #define CONVERTS_BF16
 static inline vq convert_bf16(vf a, vf b)
 {
@@ -362,9 +361,9 @@ static inline row_range vrange_reduce(vrange a, bool mixed_signs)
                : make_row_range(smax, umax, _mm512_reduce_min_epi32(a.smin), (int32_t)_mm512_reduce_min_epu32(a.umin));
 }
 
-/* The range of floats of which both signs have been seen, by comparing floats: Intel's CPUs compare twice as many of
- * them in a cycle as of integers. It does not matter which zero is the larger, as an extreme that is zero has a known
- * sign. Where a value is NaN, so is a sum of products; and it may be where values are infinite or huge. */
+/* The range of floats once both signs have been seen. Intel's CPUs compare twice as many floats in a cycle as integers.
+ * The order of zeros does not matter: an extreme that is zero has a known sign. A NaN makes a sum of products NaN;
+ * infinite or huge values may, too. */
 #define FLOAT_RANGES
 typedef struct frange {
     vf hi;
@@ -380,7 +379,7 @@ static inline frange frange_of_mixed_signs(void)
 static inline frange frange_with(frange a, vchunk c)
 {
     for (int i = 0; i < 4; i++) {
-        __asm__("" : "+v"(c.v[i])); /* else compilers load each three times, and the second cache is the slower */
+        __asm__("" : "+v"(c.v[i])); /* else compilers load each three times, slowly from the second-level cache */
     }
     const vf hi = _mm512_max_ps(_mm512_max_ps(c.v[0], c.v[1]), _mm512_max_ps(c.v[2], c.v[3]));
     const vf lo = _mm512_min_ps(_mm512_min_ps(c.v[0], c.v[1]), _mm512_min_ps(c.v[2], c.v[3]));
@@ -401,7 +400,6 @@ static inline vrange vrange_of_floats(frange a)
 
 /* ---- trans_quant_param ------------------------------------------------------------------------------------------ */
 
-/* Half to even at bit 13; subnormal ones become zero, infinities and NaNs stay. */
 static inline vu round_scales(vu s)
 {
     const vq exponents = _mm512_set1_epi32(0x7F800000);

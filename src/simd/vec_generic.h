@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The words of vec_required.h in the compiler's own vector types, for whatever unit of 16 bytes the target has: 4
- * lanes. There is no conversion, minimum or narrowing that saturates in these types, so nearly everything is made of
- * sums, comparisons and selections. */
+/* The words of vec_required.h in the compiler's own vector types of 16 bytes: 4 lanes. These types have no minimum, and
+ * no saturating conversion or narrowing: sums, comparisons and selections take their place. */
 #ifndef NPUQ_VEC_GENERIC_H
 #define NPUQ_VEC_GENERIC_H
 
@@ -16,8 +15,7 @@
 typedef __attribute__((__vector_size__(16))) float vf;
 #include "vec.h"
 
-/* Kernels that quantise by every pair of types would be more code than these targets' users want: types are asked for
- * once a chunk. */
+/* A kernel for every pair of types would be too much code for these targets: kernels test the types once a chunk. */
 #define TYPES_AT_RUN_TIME 1
 
 typedef __attribute__((__vector_size__(16))) int16_t vs;
@@ -125,7 +123,7 @@ static inline vf v_clamp(vf t, float low, float high)
 #endif
 enum { LOW = 1 - LOW_FIRST, HIGH = LOW_FIRST }; /* where the parts of a lane are, in parts */
 
-/* The first lanes, and the last ones, of twice the width: of their low and their high parts. */
+/* Join low and high parts to lanes of twice the width: the first lanes, and the last ones. */
 static inline vu join_first_h(vh low, vh high)
 {
     return (vu)__builtin_shufflevector(LOW_THEN_HIGH(low, high), 0, 8, 1, 9, 2, 10, 3, 11);
@@ -148,8 +146,8 @@ static inline vh join_last_b(vb low, vb high)
                                        15, 31);
 }
 
-/* The high halves of all lanes; and the low ones, in which the uppermost bit means nothing. Of a shuffle gcc makes
- * eight instructions of SSE2, which has one that narrows lanes of small numbers. */
+/* The high halves of all lanes, and the low ones, whose top bit means nothing. gcc makes eight SSE2 instructions of the
+ * shuffle; one instruction narrows lanes of small numbers. */
 static inline vh high_halves(vu a, vu b)
 {
 #ifdef __SSE2__
@@ -187,8 +185,8 @@ static inline vb words_to_bytes(vb words)
 
 /* ---- loads ------------------------------------------------------------------------------------------------------ */
 
-/* With the exponent's bias corrected, infinities and NaNs want it corrected once more, and a subnormal f * 2^-24 has
- * become 2^-15 + f * 2^-25: as much as that is above 2^-14, which is negative, is to be added. */
+/* The exponent's bias is corrected, for infinities and NaNs twice. A subnormal f * 2^-24 becomes t = 2^-15 + f * 2^-25:
+ * t + (t - 2^-14) puts it right. */
 static inline vf widened_f16(vu half)
 {
     const vu magnitude = half & 0x7FFF;
@@ -241,7 +239,7 @@ static inline vchunk chunk_load_bf16(const void *p)
                      (vf)join_last_h(zero, t.v[1])}};
 }
 
-/* Below the exponent of 2^23, an integer is a float's last bits. zero is what stands for 0. */
+/* With the exponent of 2^23, an integer is a float's last bits. `zero` is the byte that stands for 0. */
 static inline vchunk floats_of_bytes(vb bytes, float zero)
 {
     const vb none = {0};
@@ -275,7 +273,7 @@ static inline vchunk chunk_load_i4(const void *p)
 
 /* ---- round, saturate, store ------------------------------------------------------------------------------------- */
 
-/* The sum with it is an integer, rounded half to even, and has the integer in its last bits. */
+/* The sum with this number is rounded half to even to an integer, and ends with the integer's bits. */
 enum { ROUNDING = 0x4B400000 }; /* 1.5 * 2^23 */
 
 static inline vu rounded_bits(vf t)
@@ -294,7 +292,7 @@ static inline ichunk rounded(vchunk t)
         {(vi)rounded_bits(t.v[0]), (vi)rounded_bits(t.v[1]), (vi)rounded_bits(t.v[2]), (vi)rounded_bits(t.v[3])}};
 }
 
-/* With the clamps that can mostly be left out: see chunk_store_exact_i32(). */
+/* With the clamps that rounded_to() mostly leaves out. */
 static inline ichunk saturated(vchunk t, float low, float high)
 {
     for (int i = 0; i < 4; i++) {
@@ -303,7 +301,8 @@ static inline ichunk saturated(vchunk t, float low, float high)
     return rounded(t);
 }
 
-/* Whether all integers are among the count, a power of 2, from low on. Beyond 2^22 the sums have other exponents. */
+/* Whether all integers are in low..low + count - 1; count is a power of 2. Beyond 2^22 the sums have other
+ * exponents. */
 static inline bool chunk_fits(ichunk sums, uint32_t low, uint32_t count)
 {
     const vu zero = u_set(ROUNDING + low);
@@ -338,7 +337,7 @@ static inline void put_i32(void *p, ichunk sums)
     }
 }
 
-/* Floats from 2^23 on are integers. Of the others, the sum with 2^23 of the same sign is rounded to one. */
+/* Floats from 2^23 on are integers. Adding 2^23 of the same sign rounds the others to integers. */
 static inline vi saturated_i32(vf t)
 {
     const vf number = nan_to_zero(t);
@@ -356,8 +355,8 @@ static __attribute__((noinline)) void put_saturated_i32(void *p, vchunk t)
     }
 }
 
-/* Stores that clamp where an integer is beyond the type, or, for int32, beyond what the sums hold: clamps are half of
- * the work where there is no instruction for them. */
+/* These stores clamp only where an integer is beyond the type, or for int32 beyond the sums: without an instruction for
+ * them, clamps are half of the work. */
 static inline void chunk_store_exact_i32(void *p, vchunk t)
 {
     const ichunk sums = rounded(t);
@@ -395,7 +394,7 @@ static inline void chunk_store_exact_i4(void *p, vchunk t)
     put_i4(p, rounded_to(t, -8, 7));
 }
 
-/* int8 with requant's two clamps and, between them, its offsets, which are added to the integers in the last bits. */
+/* requant's two clamps; between them, offsets are added to the integers in the last bits. */
 static inline void chunk_store_exact_requant(void *p, vchunk t, ichunk offsets)
 {
     ichunk sums = ichunk_add(saturated(t, -256.0f, 255.0f), offsets);
@@ -408,8 +407,8 @@ static inline void chunk_store_exact_requant(void *p, vchunk t, ichunk offsets)
 
 /* ---- store as floating point ------------------------------------------------------------------------------------- */
 
-/* A sum with a NaN is NaN. So may be one with infinities or very large numbers, which then take the exact path for
- * nothing. */
+/* A sum with a NaN is NaN. A sum of infinities or very large numbers may be, too: such a chunk takes the exact path
+ * needlessly. */
 static inline bool has_no_nan(vchunk t)
 {
     const vf sum = (t.v[0] + t.v[1]) + (t.v[2] + t.v[3]);
@@ -458,9 +457,9 @@ static __attribute__((noinline)) void chunk_store_exact_bf16(void *p, vchunk t)
     put_bf16(p, with_one_nan(t));
 }
 
-/* A magnitude up to 2^16 as float16, in the low halves. Its power of two, at least that of the least normal float16,
- * times 2^13 is added: that rounds as float16 does, and the sum ends with an integer in units of the result's last
- * place. To this integer the sum's exponent is added, which is too large by 126: 0x800 is -126 * 2^10 modulo 2^16. */
+/* A magnitude up to 2^16 as float16, in the low halves. Adding its power of two times 2^13 rounds as float16 does; the
+ * power is at least 2^-14, the least normal float16. The sum then ends with an integer in units of the result's last
+ * place. The sum's exponent, too large by 126, is added to this integer: 0x800 is -126 * 2^10 modulo 2^16. */
 static inline vu narrowed_f16(vf magnitude)
 {
     const vf power = v_above((vf)((vu)magnitude & 0x7F800000), v_set(0x1p-14f));
@@ -495,7 +494,7 @@ static __attribute__((noinline)) void chunk_store_exact_f16(void *p, vchunk t)
     put_f16(p, t);
 }
 
-/* These store first what is nearly always right, and again where it was not. */
+/* These store the nearly always right result, and store again where it is wrong. */
 static inline void store_f16(void *p, vchunk t)
 {
     const vf sum = (magnitude_of(t.v[0]) + magnitude_of(t.v[1])) + (magnitude_of(t.v[2]) + magnitude_of(t.v[3]));
@@ -522,7 +521,7 @@ static inline void store_f32(void *p, vchunk t)
     }
 }
 
-/* No store gives up. */
+/* No check of a store fails. */
 #define STORE(Y, HOW)                                                                                                  \
     static inline bool chunk_store_##Y(void *p, vchunk t, bool unpack_order, bool non_temporal)                        \
     {                                                                                                                  \
@@ -549,7 +548,7 @@ static inline bool chunk_store_i8_flipped(void *p, vchunk t, uint8_t flip, bool 
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 
-/* Patterns as order_bits() has them, of which both ends are kept: signs do not matter. */
+/* Both extremes of the patterns that order_bits() maps: signs do not matter. */
 typedef struct vrange {
     vi hi;
     vi lo;
@@ -610,7 +609,7 @@ static inline bool hrange_has_mixed_signs(hrange a)
     return true;
 }
 
-/* The patterns of the largest and the smallest, which are the signed and the unsigned maximum where both signs are. */
+/* The patterns of the largest and the smallest value: with both signs, the signed and the unsigned maximum. */
 static inline void hrange_reduce(hrange a, uint16_t *extremes)
 {
     for (int i = 1; i < 2 * LANES; i++) {

@@ -58,7 +58,7 @@ static inline vf v_quotient(vf x, vf scale, vf inverse)
     return vfmaq_f32(q, vfmsq_f32(x, q, scale), inverse);
 }
 
-/* The top bit of each pattern, doubled, less 2^-64's: whether it is outside of [2^-64, 2^64). */
+/* Each pattern doubled, less that of 2^-64: the top bit tells whether it is outside of [2^-64, 2^64). */
 static inline bool chunk_is_invertible(vchunk s)
 {
     uint32x4_t bits = vdupq_n_u32(0);
@@ -76,7 +76,7 @@ static inline bool has_nan(vchunk t)
     return largest != largest;
 }
 
-/* Stores to integers never give up, so it is the quotients that are looked at. */
+/* Stores to integers never fail their check, so the quotients are tested. */
 static inline bool are_quotients_exact(vchunk q)
 {
     return !has_nan(q);
@@ -136,8 +136,8 @@ static inline vchunk chunk_load_u8(const void *p)
 
 /* ---- round, saturate, store ------------------------------------------------------------------------------------- */
 
-/* The conversion rounds half to even, saturates and takes NaN to 0, and the narrowing saturates: nothing is left to do
- * but for int4, and no store to integers gives up. */
+/* The conversion rounds half to even, saturates, and takes NaN to 0; the narrowing saturates. So no store to integers
+ * fails its check, and only int4 needs more work. */
 static inline int16x8_t to_i16(vf low, vf high)
 {
     return vqmovn_high_s32(vqmovn_s32(vcvtnq_s32_f32(low)), vcvtnq_s32_f32(high));
@@ -195,7 +195,6 @@ static inline void chunk_store_exact_requant(void *p, vchunk t, ichunk offsets)
 
 /* ---- store as floating point ------------------------------------------------------------------------------------- */
 
-/* NaN becomes 0x7FC00000. */
 static inline vchunk canonical(vchunk t)
 {
     for (int i = 0; i < 4; i++) {
@@ -209,8 +208,8 @@ static inline uint16x8_t halves_f16(vf low, vf high)
     return vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(low), high));
 }
 
-/* Upper halves, one more where the lower half is beyond the middle, or is it and the upper half is odd; the carry may
- * reach the exponent. */
+/* Upper halves, plus one where the lower half is above the middle, or is the middle and the upper half is odd. The
+ * carry may reach the exponent. */
 static inline uint16x8_t halves_bf16(vf low, vf high)
 {
     const uint16x8_t a = vreinterpretq_u16_f32(low);
@@ -253,7 +252,7 @@ STORE_EXACT(chunk_store_exact_f16, put_f16)
 STORE_EXACT(chunk_store_exact_bf16, put_bf16)
 #undef STORE_EXACT
 
-/* What may be NaN gives up. */
+/* A chunk with a NaN is not stored, and fails its check. */
 #define STORE(Y, PUT, GIVES_UP)                                                                                        \
     static inline bool chunk_store_##Y(void *p, vchunk t, bool unpack_order, bool non_temporal)                        \
     {                                                                                                                  \
@@ -335,7 +334,6 @@ static inline bool hrange_has_mixed_signs(hrange a)
     return vmaxvq_s16(a.smax) >= 0 && vmaxvq_u16(a.umax) >= 0x8000;
 }
 
-/* smax, umax, smin, umin */
 static inline void hrange_reduce(hrange a, uint16_t *extremes)
 {
     extremes[0] = (uint16_t)vmaxvq_s16(a.smax);

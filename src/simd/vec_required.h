@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The vocabulary: each word that a vector header must give to the kernels, and what the word does. chunk.h includes
- * this after a vector header: the compiler then names a word that is missing, or whose types differ. A file may define
- * WORD(type, name, parameters) before it includes this, to read the list: tests/test_vocabulary.c tries every word.
+ * The vocabulary: every word that a vector header gives to the kernels. chunk.h includes this after a vector header, so
+ * that the compiler names a missing word or a wrong type. tests/test_vocabulary.c tries every word: it defines
+ * WORD(type, name, parameters) before it includes this.
  *
- * A vector header defines vf, a vector of floats, and then includes vec.h. That has vi, vu and vh, vectors of as many
- * bytes, of integers. It has LANES, CHUNK and LOW_FIRST. It has vchunk and ichunk, four vectors of floats and of int32,
- * and hchunk, two vectors of patterns of float16 or bfloat16. The operators + - * / on vf must be single IEEE
- * operations. Every operation rounds to binary32, and none may be fused, but in v_quotient. Memory is aligned to its
- * element only, unless it says otherwise here.
+ * A vector header defines vf, a vector of floats, and includes vec.h. That adds vi, vu and vh, vectors of integers of
+ * as many bytes; LANES, CHUNK and LOW_FIRST; vchunk and ichunk, four vectors of floats and of int32; hchunk, two
+ * vectors of patterns of float16 or bfloat16. Each operator + - * / on vf must be one IEEE operation. Every operation
+ * rounds to binary32; only v_quotient may fuse. Memory is aligned to its element, unless a comment here says otherwise.
  *
  * A vector header may also define these macros:
- * - STORE_CHECK, FLOAT_RANGES, CONVERTS_BF16, and EXACT_QUOTIENT as 1: it then has the words that stand behind them.
- * - TYPES_AT_RUN_TIME: there is one kernel of each kind for all types, but for kernels from integers. It tests types in
- *   each chunk, has no non-temporal stores, and takes rows one at a time: enough for a fallback, in less code.
- * - IN_PAIRS(FROM): for which products two chunks at a time are faster.
+ * - STORE_CHECK, FLOAT_RANGES, CONVERTS_BF16, and EXACT_QUOTIENT as 1: the header then has the words under that macro.
+ * - TYPES_AT_RUN_TIME: one kernel of each kind tests the types of each chunk, except from integers. It has no
+ *   non-temporal stores and takes rows one at a time: less code, for a fallback.
+ * - IN_PAIRS(FROM): whether two chunks at a time are faster.
  */
 #include "../type.h"
 
-/* Declared again, functions would be in another order in the machine code of clang. */
+/* Not by declaring the functions again: that would change their order in clang's machine code. */
 #ifndef WORD
 #define WORD(type, name, parameters)                                                                                   \
     typedef type required_##name parameters;                                                                           \
@@ -27,7 +26,7 @@
 
 /* ---- vectors ---------------------------------------------------------------------------------------------------- */
 
-/* In vec.h: the vector at i vectors from p, and how it gets there. */
+/* In vec.h: loads and stores the vector that is i vectors beyond p. */
 WORD(vu, vector_at, (const void *p, size_t i))
 WORD(void, put_vector, (void *p, size_t i, vu v))
 WORD(vf, v_load, (const float *p))
@@ -47,7 +46,7 @@ WORD(vf, v_odd, (vf a, vf b))
 
 /* ---- loads ------------------------------------------------------------------------------------------------------ */
 
-/* A chunk of x or of parameters, widened exactly; NaN is of whatever payload. vec.h has those of 32 bits. */
+/* A chunk of x or of parameters, widened exactly. A NaN may have any payload. vec.h has the words of 32 bits. */
 WORD(vchunk, chunk_load_f32, (const void *p))
 WORD(vchunk, chunk_load_f16, (const void *p))
 WORD(vchunk, chunk_load_bf16, (const void *p))
@@ -59,8 +58,8 @@ WORD(vchunk, chunk_load_i32, (const void *p))
 WORD(hchunk, chunk_load_halves, (const void *p))
 WORD(ichunk, chunk_load_ints, (const void *p))
 
-/* 0 < n <= CHUNK elements, of int4 a multiple of 8, in the first lanes. The other lanes repeat the first one, or of
- * int4 the first eight. Nothing else is read. without_masks.h makes them of the above. */
+/* The first n lanes are elements, 0 < n <= CHUNK, for int4 a multiple of 8. The other lanes repeat the first lane, for
+ * int4 the first eight. Nothing beyond n is read. without_masks.h makes these of the loads above. */
 WORD(vchunk, chunk_load_tail_f32, (const void *p, size_t n))
 WORD(vchunk, chunk_load_tail_f16, (const void *p, size_t n))
 WORD(vchunk, chunk_load_tail_bf16, (const void *p, size_t n))
@@ -69,9 +68,9 @@ WORD(vchunk, chunk_load_tail_i4, (const void *p, size_t n))
 WORD(hchunk, chunk_load_tail_halves, (const void *p, size_t n))
 WORD(ichunk, chunk_load_tail_ints, (const void *p, size_t n))
 
-/* Unpack order is the order of lanes in which the header unpacks bfloat16 fastest; in plain.h, that of memory. It
- * moves lanes within either half of a chunk. The second word brings other chunks into it. Stores that are told of it
- * put it right. */
+/* Unpack order is the order of lanes in which the header unpacks bfloat16 fastest; in plain.h, that of memory. A lane
+ * stays in its half of a chunk. The first word loads in this order, the second brings other chunks into it. A store
+ * with `unpack_order` restores the order of memory. */
 WORD(vchunk, chunk_load_unpacked_bf16, (const void *p))
 WORD(vchunk, chunk_to_unpack_order, (vchunk t))
 
@@ -82,10 +81,10 @@ WORD(vchunk, chunk_of_ints, (ichunk a))
 
 /* ---- quotients -------------------------------------------------------------------------------------------------- */
 
-/* FAST_DIVIDE is a constant. If it is 0, v_quotient divides, and both of the predicates are true.
- * If it is 1, chunk_is_invertible says whether all magnitudes are in [2^-64, 2^64). For such a scale, v_quotient makes
- * x / scale of the rounded inverse; chunk.h has the formula. Where x * inverse is not finite, it is NaN. Where it is
- * below 2^-27, it may be off, but stays below. */
+/* FAST_DIVIDE is a constant. If it is 0, v_quotient divides, and both predicates are true. If it is 1,
+ * chunk_is_invertible tells whether all magnitudes are in [2^-64, 2^64). For such a scale, v_quotient makes x / scale
+ * of the rounded inverse: chunk.h has the formula. The quotient is NaN where x * inverse is not finite. A quotient
+ * below 2^-27 may be off, but stays below. */
 WORD(vf, v_quotient, (vf x, vf scale, vf inverse))
 WORD(bool, chunk_is_invertible, (vchunk scales))
 #if EXACT_QUOTIENT
@@ -99,26 +98,24 @@ WORD(bool, are_quotients_exact, (vchunk quotients))
 
 /* ---- checks of stores ------------------------------------------------------------------------------------------- */
 
-/* Fast stores return a check, which says whether what they stored is right. It must fail if a lane is stored wrong,
- * which one may be that is NaN or too large to convert. Where it fails, the kernel stores again by exact stores. It
- * must not fail where lanes are zeros and normal numbers below 32767. From start_check() on, join_checks() joins the
- * checks of several stores, and is_fast_path_ok() tests them once. The constant `floats` tells whether the stores were
- * to floating point. A check is a bool, with words in chunk.h; a header that has a cheaper one defines STORE_CHECK, the
- * type store_check, and these words. */
+/* A fast store returns a check of the stored lanes. Only a lane that is NaN or too large to convert may be stored
+ * wrong: then the check must fail, and the kernel stores again by an exact store. The check must not fail where all
+ * lanes are zeros or normal numbers below 32767. From start_check() on, join_checks() joins checks, and
+ * is_fast_path_ok() tests them once. The constant `floats` tells of stores to floating point. In chunk.h a check is a
+ * bool; a header with a cheaper one defines STORE_CHECK, the type store_check and these words. */
 WORD(store_check, start_check, (void))
 WORD(store_check, join_checks, (store_check a, store_check b, bool floats))
 WORD(bool, is_fast_path_ok, (store_check c, bool floats))
 
 /* ---- stores ----------------------------------------------------------------------------------------------------- */
 
-/* Each stores a chunk as its type of y. To an integer they round half to even and saturate, and NaN becomes 0. To
- * floating point they round half to even and keep subnormal results; NaN becomes the one NaN 0x7FC00000, 0x7E00 or
- * 0x7FC0.
- * - chunk_store_<y>: as fast as the CPU can; `unpack_order`, only of int8, uint8 and int4, is the order of t's lanes.
- *   If `non_temporal`, p is a multiple of 64, or of the bytes that are stored where they are fewer.
+/* Each stores a chunk as its type of y, rounded half to even. Integers saturate, and NaN becomes 0. Floating point
+ * keeps subnormal results, and NaN becomes the one NaN 0x7FC00000, 0x7E00 or 0x7FC0.
+ * - chunk_store_<y>: as fast as the CPU can. `unpack_order`, only for int8, uint8 and int4, is the order of t's lanes.
+ *   With `non_temporal`, p is a multiple of 64, or of the stored bytes if they are fewer.
  * - chunk_store_exact_<y>: right for all values.
- * - chunk_store_tail_<y>: the first n elements as above, 0 < n <= CHUNK, of int4 a multiple of 8; right for all values.
- *   without_masks.h makes them of exact stores. */
+ * - chunk_store_tail_<y>: the first n elements, 0 < n <= CHUNK, for int4 a multiple of 8; right for all values.
+ *   without_masks.h makes these of the exact stores. */
 #define STORES(NAME, name, ...)                                                                                        \
     WORD(store_check, chunk_store_##name, (void *p, vchunk t, bool unpack_order, bool non_temporal))                   \
     WORD(void, chunk_store_exact_##name, (void *p, vchunk t))                                                          \
@@ -126,7 +123,7 @@ WORD(bool, is_fast_path_ok, (store_check c, bool floats))
 NPUQ_EACH_ROW_TYPE(STORES)
 #undef STORES
 
-/* int8, of which each byte is then XORed with flip. */
+/* int8, each byte XORed with flip. */
 WORD(store_check, chunk_store_i8_flipped, (void *p, vchunk t, uint8_t flip, bool unpack_order, bool non_temporal))
 WORD(void, chunk_store_exact_i8_flipped, (void *p, vchunk t, uint8_t flip))
 WORD(void, chunk_store_tail_i8_flipped, (void *p, vchunk t, uint8_t flip, size_t n))
@@ -136,7 +133,7 @@ WORD(store_check, chunk_store_requant, (void *p, vchunk t, ichunk offsets, bool 
 WORD(void, chunk_store_exact_requant, (void *p, vchunk t, ichunk offsets))
 WORD(void, chunk_store_tail_requant, (void *p, vchunk t, ichunk offsets, size_t n))
 #ifdef CONVERTS_BF16
-/* To bfloat16, for CPUs that convert to it. The check may fail where a lane is subnormal, too. */
+/* To bfloat16, for CPUs that convert to it. The check may also fail where a lane is subnormal. */
 WORD(store_check, chunk_store_converted_bf16, (void *p, vchunk t, bool non_temporal))
 #endif
 
@@ -145,23 +142,23 @@ WORD(void, fence_stores, (void))
 
 /* ---- ranges ----------------------------------------------------------------------------------------------------- */
 
-/* The header has the types vrange and hrange: extremes of vectors of floats and of halves. has_mixed_signs tells
- * whether both signs have been seen; a header whose extremes do not depend on signs always says so. From then on, the
- * constant mixed_signs may be true, which saves work. vrange_reduce makes the range of all lanes, with a NaN of either
- * sign at one of its ends. */
+/* The header has the types vrange and hrange, the extremes of vectors of floats and of halves. Once both signs have
+ * been seen, has_mixed_signs is true; in a header where signs do not matter, always. From then on the constant
+ * mixed_signs may be true, which saves work. All lanes are joined by vrange_reduce; a NaN of either sign becomes hi or
+ * lo. */
 WORD(vrange, vrange_of, (vf v))
 WORD(vrange, vrange_join, (vrange a, vrange b, bool mixed_signs))
 WORD(bool, vrange_has_mixed_signs, (vrange a))
 WORD(row_range, vrange_reduce, (vrange a, bool mixed_signs))
-/* hrange_reduce stores patterns: the largest and the smallest value if signs are mixed. Else it stores the maxima as
- * signed and as unsigned integers, then the two minima, as make_row_range() wants them. */
+/* hrange_reduce stores patterns. With mixed signs: of the largest and the smallest value. Otherwise the maxima as
+ * signed and as unsigned integers, then the two minima, for make_row_range(). */
 WORD(hrange, hrange_of, (vh v))
 WORD(hrange, hrange_join, (hrange a, hrange b, bool mixed_signs))
 WORD(bool, hrange_has_mixed_signs, (hrange a))
 WORD(void, hrange_reduce, (hrange a, uint16_t *extremes))
 #ifdef FLOAT_RANGES
-/* Ranges by comparing floats, to be joined to a vrange of mixed signs. If frange_is_exact says so, they are right. It
- * must not say so where a lane is NaN. It must where lanes are zeros and normal numbers below 32767. */
+/* Ranges by comparing floats, to be joined to a vrange of mixed signs. The range is right if frange_is_exact says so:
+ * never where a lane is NaN, always where all lanes are zeros or normal numbers below 32767. */
 WORD(frange, frange_of_mixed_signs, (void))
 WORD(frange, frange_with, (frange a, vchunk c))
 WORD(bool, frange_is_exact, (frange a))
@@ -170,11 +167,11 @@ WORD(vrange, vrange_of_floats, (frange a))
 
 /* ---- the words of trans_quant_param ----------------------------------------------------------------------------- */
 
-/* The integer in its last nine bits, rounded half to even and clamped to -256..255; NaN is 0. The other bits may be
+/* The last nine bits are the integer, rounded half to even and clamped to -256..255; NaN is 0. Other bits may be
  * anything. */
 WORD(vi, round_offset, (vf t))
-/* Patterns of scales, rounded half to even at bit 13, of which the bits below may be anything. Subnormal numbers become
- * zeros; infinities and NaNs stay what they are. */
+/* Scales, rounded half to even at bit 13; the bits below may be anything. Subnormal numbers become zeros; infinities
+ * and NaNs stay. */
 WORD(vu, round_scales, (vu s))
 /* LANES words, each of a low and a high half. */
 WORD(void, put_words, (uint64_t y[LANES], vu low, vu high))

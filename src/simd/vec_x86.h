@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What AVX2 and AVX-512 have alike. Each includes this after the names of its vectors (vf of floats, vq of integers,
- * vhalf of half as many bytes) and of its instructions (MM(name), and HM(name) for vhalf; SI(name) and HI(name) for the
- * whole of them), and after the functions in which the two differ. */
+/* What AVX2 and AVX-512 share. A header first defines its vectors: vf of floats, vq of integers, vhalf of half as many
+ * bytes. Then come the names of its instructions, MM(name) and SI(name) for whole vectors, HM(name) and HI(name) for
+ * vhalf. Then come the functions that differ. */
 #ifndef NPUQ_VEC_X86_H
 #define NPUQ_VEC_X86_H
 
@@ -42,7 +42,7 @@ static inline vf v_quotient(vf x, vf scale, vf inverse)
     return MM(fmadd_ps)(MM(fnmadd_ps)(q, scale, x), inverse, q);
 }
 
-/* The top bit of each pattern, doubled, less 2^-64's: whether it is outside of [2^-64, 2^64). */
+/* Each pattern doubled, less that of 2^-64: the top bit tells whether it is outside of [2^-64, 2^64). */
 static inline bool chunk_is_invertible(vchunk s)
 {
     vu beyond = {0};
@@ -112,8 +112,8 @@ static inline vchunk chunk_load_i4(const void *p)
     return floats_of_i4(load_half(p));
 }
 
-/* Widening by unpacking takes one operation a vector where the above takes two, and leaves the halves of each 128 bits
- * in two vectors: unpack order. Packing puts them together again. */
+/* Unpacking widens in one operation a vector, and the above in two. It leaves the halves of each 128 bits in two
+ * vectors: unpack order. Packing puts them together again. */
 static inline vchunk chunk_load_unpacked_bf16(const void *p)
 {
     const vq a = (vq)vector_at(p, 0);
@@ -131,7 +131,7 @@ typedef struct words {
     vq cd;
 } words;
 
-/* Whatever 32-bit integers do not hold, NaN too, converts to INT32_MIN, which is right only for what is far below. */
+/* Numbers beyond int32, and NaN, convert to INT32_MIN, which is right only far below. */
 static inline words to_words(vchunk t)
 {
     return (words){MM(packs_epi32)(MM(cvtps_epi32)(t.v[0]), MM(cvtps_epi32)(t.v[1])),
@@ -149,7 +149,7 @@ static inline store_check check_of_words(words w)
     return check_of_least(MM(min_epi16)(w.ab, w.cd));
 }
 
-/* Upper halves of the least integers; INT32_MIN may stand for what is far above, too. */
+/* Upper halves of the least integers; INT32_MIN may stand for a number far above, too. */
 static inline store_check check_of_ints(vq a, vq b, vq c, vq d)
 {
     return check_of_least(MM(srai_epi32)(MM(min_epi32)(MM(min_epi32)(a, b), MM(min_epi32)(c, d)), 16));
@@ -381,7 +381,6 @@ static inline uint16_t reduce_flipped(vq v, uint16_t flip)
     return (uint16_t)(reduce_min_epu16(SI(xor)(v, MM(set1_epi16)((short)flip))) ^ flip);
 }
 
-/* smax, umax, smin, umin */
 static inline void hrange_reduce(hrange a, uint16_t *extremes)
 {
     extremes[0] = reduce_flipped(a.smax, 0x7FFF);

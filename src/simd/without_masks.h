@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What instruction sets without masks do otherwise: tails are full chunks by way of the stack. A vector header includes
- * this after its loads of full chunks, and its stores that take everything (chunk_store_exact_<y>). */
+/* Tails for instruction sets without masks: full chunks, copied through the stack. A vector header includes this after
+ * its loads of full chunks and its exact stores. */
 #include "../type.h"
 
-/* Copies n storage words of `size` bytes to a chunk of `all` of them; those that are left repeat the first. */
+/* Copies n storage words of `size` bytes to a chunk of `all` words. The rest repeat the first word. */
 static inline void copy_tail(void *chunk, const void *p, size_t n, size_t all, size_t size)
 {
     memcpy(chunk, p, n * size);
@@ -55,7 +55,6 @@ static __attribute__((noinline)) void chunk_store_tail_requant(void *p, vchunk t
 #undef LOAD_TAIL
 #undef STORE_TAIL
 
-/* Half to even at bit 13; subnormal ones become zero, infinities and NaNs stay. */
 static inline vu round_scales(vu s)
 {
     const vu exponent = s & 0x7F800000;

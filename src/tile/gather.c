@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Vectors of 16 bytes where the compiler's own have an instruction set to become; elsewhere they would be taken apart
- * again, and a plain loop is faster. */
+/* Vectors of 16 bytes on targets that have them. Elsewhere compilers take vectors apart again, and a plain loop is
+ * faster. */
 #if defined(__SSE2__) || defined(__ARM_NEON) || defined(__VSX__) || defined(__wasm_simd128__)
 #if defined(__has_builtin) && !defined(NPUQ_PLAIN_C)
 #if __has_builtin(__builtin_shufflevector)
@@ -15,8 +15,8 @@
 #endif
 #endif
 
-/* Every second element has a loop of its own: of a constant step compilers make vectors. These may load what lies
- * between the elements, and drop it. */
+/* Every second element has a loop of its own: compilers vectorise a constant step. The vectors may load the bytes
+ * between the elements, and drop them. */
 #define DEFINE_COPY(T, copy)                                                                                           \
     static void copy(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step, size_t n)                     \
     {                                                                                                                  \
@@ -53,7 +53,7 @@ DEFINE_COPY(uint8_t, copy_1)
 DEFINE_COPY(uint16_t, copy_2)
 DEFINE_COPY(uint32_t, copy_4)
 
-/* n times, at least 64, the element that `from` begins with: 64 bytes by themselves, and then what there is already. */
+/* Writes the first element of `from` n times, at least 64: the first 64 bytes, then copies of them. */
 static void fill(char *to, const char *from, size_t size, size_t n)
 {
     const size_t bytes = n * size;
@@ -89,8 +89,8 @@ typedef uint32_t vector_4 __attribute__((vector_size(16)));
 #define LOWER_4(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
 #define UPPER_4(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 
-/* Where the part that follows the one at i begins, of `part` elements like it: the last one ends with n, and may do
- * again what its neighbour did. n when there is none. */
+/* Where the next part after i begins; each has `part` elements. The last part ends with n, and may overlap its
+ * neighbour. Returns n after the last part. */
 static inline size_t next(size_t i, size_t part, size_t n)
 {
     return i + 2 * part <= n || i + part == n ? i + part : n - part;
@@ -112,8 +112,8 @@ static inline vector_1 reversed_1(vector_1 v)
     return (vector_1)reversed_2((vector_2)v >> 8 | (vector_2)v << 8);
 }
 
-/* transpose: as many rows as a vector has elements become columns; interleaving the first half of the vectors with the
- * second is one step of a perfect shuffle. reverse: n elements that run backwards from `from`, a vector or more. */
+/* transpose: as many rows as a vector has elements become columns. Interleaving the first half of the vectors with the
+ * second is one step of a perfect shuffle. reverse: n elements, a vector or more, backwards from `from`. */
 #define DEFINE_VECTOR_COPIES(SIZE, interleave, transpose, reverse)                                                     \
     static inline void interleave(vector_##SIZE *to, const vector_##SIZE *from)                                        \
     {                                                                                                                  \
@@ -182,9 +182,9 @@ static npuq_place first_row_last(npuq_place s, size_t rows)
     return (npuq_place){s.data + (ptrdiff_t)(rows - 1) * s.row_stride, -s.row_stride, s.col_stride};
 }
 
-/* Where `from` runs along its rows and `to` along its columns, in either direction. False if they do not, or are
- * smaller than what is transposed at once, or a row is one element, which need not be. The inner loop uses up the lines
- * of whichever has the larger steps: that is memory, the other one a buffer. */
+/* Transposes if `from` is contiguous along its rows and `to` along its columns, in either direction. Returns false if
+ * not, if the tile is less than one transposition, or if a row repeats one element. The inner loop uses up the lines of
+ * the side with the larger steps: that side is memory, the other one a buffer. */
 static bool transposed(npuq_place to, npuq_place from, size_t size, size_t rows, size_t cols)
 {
     const size_t n = VECTOR / size;

@@ -24,8 +24,8 @@ static inline bool npuq_are_column_major(ptrdiff_t row_stride, ptrdiff_t col_str
     return row_stride != 0 && npuq_distance(row_stride) < npuq_distance(col_stride);
 }
 
-/* Elements of 1, 2 or 4 bytes. What lies between them may belong to another thread: it is never written, and in the
- * terms of C never read. The two share no memory. */
+/* Copies elements of 1, 2 or 4 bytes. The bytes between them may belong to another thread: they are never written, and
+ * in the terms of C never read. `to` and `from` share no memory. */
 void npuq_copy_tile(npuq_place to, npuq_place from, size_t size, size_t rows, size_t cols);
 void npuq_copy_row(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step, size_t size, size_t n);
 

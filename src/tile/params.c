@@ -3,8 +3,8 @@
 
 #include "../element.h"
 
-/* Writes value for all the columns that it serves, and beyond: whole vectors cost less than counting, and what is too
- * much will be written over by the next. */
+/* Writes value for all its columns, and beyond: whole vectors cost less than counting, and the next value overwrites
+ * the excess. */
 static void spread(float *to, float value, size_t columns)
 {
     for (size_t i = 0; i < columns; i += 16) {

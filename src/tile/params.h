@@ -5,7 +5,7 @@
 
 #include "../kernels/row.h"
 
-/* A run of parameters. Each may serve several columns. Where data is null they are absent, and count as 0. */
+/* A run of parameters. Each may serve several columns. If data is null, they are absent and count as 0. */
 typedef struct npuq_params {
     const char *data;
     ptrdiff_t stride;     /* bytes from one to the next */
@@ -15,12 +15,12 @@ typedef struct npuq_params {
 } npuq_params;
 
 enum { NPUQ_MAX_REPEAT = 64 };
-/* Parameters are converted this many at a time: the columns of most models, for rows from memory stream best whole. */
+/* Parameters are converted this many at a time. Most models have no more columns, and rows from memory stream best
+ * whole. */
 enum { NPUQ_CONVERTED = 4096 };
 _Static_assert(NPUQ_CONVERTED % 64 == 0, "runs of parameters begin with a word of int4");
 _Static_assert(NPUQ_MAX_REPEAT <= UINT8_MAX, "repeat and phase_in_run hold it");
 
-/* The parameters from i columns further on. */
 static inline npuq_params npuq_skip_params(const npuq_params *params, size_t i)
 {
     npuq_params from = *params;
@@ -41,16 +41,15 @@ static inline bool npuq_params_are_ready(const npuq_params *params)
            params->repeat == 1;
 }
 
-/* Whether there is one that has to be converted. */
 static inline bool npuq_needs_conversion(const npuq_params *params)
 {
     return params->data && !npuq_params_are_ready(params);
 }
 
-/* Takes a copy: what has no address stays in registers. */
+/* Takes a copy: a variable without an address stays in registers. */
 const float *npuq_convert_any_params(const npuq_row_kernels *kernels, npuq_params params, size_t n, float *buffer);
 
-/* Those of the first n columns as contiguous binary32: where they lie, or converted into buffer, which has room for
+/* The parameters of the first n columns as contiguous binary32: in place, or converted into buffer, which has room for
  * n + NPUQ_MAX_REPEAT. */
 static inline const float *npuq_convert_params(const npuq_row_kernels *kernels, const npuq_params *params, size_t n,
                                                float *buffer)
@@ -61,7 +60,7 @@ static inline const float *npuq_convert_params(const npuq_row_kernels *kernels, 
                                                    : npuq_convert_any_params(kernels, *params, n, buffer);
 }
 
-/* The first one; buffer has room for it, where it serves one column, or is one for all. */
+/* The first parameter, which serves one column or all. buffer has room for one. */
 static inline const float *npuq_convert_param(const npuq_row_kernels *kernels, const npuq_params *params, float *buffer)
 {
     static const float zero = 0.0f;

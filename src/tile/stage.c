@@ -86,8 +86,8 @@ static bool is_column_major(const npuq_tile *tile, int operand)
     return tile->rows > 1 && npuq_are_column_major(tile->places[operand].row_stride, tile->places[operand].col_stride);
 }
 
-/* Where x or y lies across, each column brings two cache lines, which one block of rows uses up; fewer than that where
- * there are few rows. */
+/* Where x or y is transposed, each column brings two cache lines, which one block of rows uses up, or fewer if there
+ * are few rows. */
 size_t npuq_limit_strided_columns(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y)
 {
     const bool stage_x = !npuq_is_in_place(setup, tile, NPUQ_AT_X);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes blocks of contiguous rows, as kernels take them, of a tile's strided rows. They are taken where they are, or by
- * way of a small buffer on the stack, or several short ones as one. */
+/* Makes blocks of contiguous rows for kernels of a tile's strided rows: in place, through a small buffer on the stack,
+ * or several short rows as one. */
 #ifndef NPUQ_STAGE_H
 #define NPUQ_STAGE_H
 
@@ -8,13 +8,12 @@
 #include "../plan/space.h"
 #include "params.h"
 
-/* Bytes of a buffer through which columns go that are not contiguous. */
+/* Bytes of the buffer for columns that are not contiguous. */
 enum { NPUQ_STAGED = 16384 };
 
-/* Rows of fewer columns, with parameters by column, are taken together, as fewer and longer ones. */
+/* Rows of fewer columns, with parameters by column, are joined to longer rows. */
 enum { NPUQ_SHORT_BY_COLUMN = 64 };
 
-/* With which kernels a call computes, from and to what. */
 typedef struct npuq_kernel_setup {
     const npuq_row_kernels *kernels;
     uint8_t types[NPUQ_MOST_OPERANDS]; /* npuq_type */
@@ -34,7 +33,7 @@ static inline bool npuq_is_contiguous(const npuq_kernel_setup *setup, const npuq
     return tile->places[operand].col_stride == (ptrdiff_t)word.size || npuq_count_words(word, tile->cols) == 1;
 }
 
-/* Short rows that do not follow one another are slower one by one than brought together. */
+/* Short rows that do not follow one another are faster gathered than one by one. */
 static inline bool npuq_is_better_staged(const npuq_kernel_setup *setup, const npuq_tile *tile, int operand)
 {
     return tile->rows > 1 && tile->cols < NPUQ_SHORT &&
@@ -86,7 +85,7 @@ static inline NPUQ_INLINED void npuq_for_each_block(const npuq_kernel_setup *set
     }
 }
 
-/* Whether a tile is one block, whose rows nothing makes longer: most tiles are. */
+/* Whether a tile is one block, without rows to join, as most tiles are. */
 static inline bool npuq_is_block(const npuq_kernel_setup *setup, const npuq_tile *tile)
 {
     return (tile->rows == 1 || tile->cols >= NPUQ_SHORT_BY_COLUMN) &&
@@ -102,8 +101,8 @@ static inline size_t npuq_limit_staged_columns(const npuq_kernel_setup *setup, c
     return npuq_are_in_place(setup, tile, writes_y) ? tile->cols : npuq_limit_strided_columns(setup, tile, writes_y);
 }
 
-/* The part of a tile from column col on, at most `most` columns; both multiples of 8. It is made in *part, unless it is
- * the whole tile: most are, and need no copy. Only x and y are set in it. */
+/* The part of a tile from column col on, at most `most` columns; both multiples of 8. Returns the tile itself if it is
+ * no wider, else *part, where only x and y are set. */
 static inline const npuq_tile *npuq_select_columns(const npuq_kernel_setup *setup, const npuq_tile *tile, size_t col,
                                                    size_t most, npuq_tile *part)
 {
@@ -136,21 +135,21 @@ static inline const npuq_tile *npuq_select_rows(const npuq_tile *tile, size_t ro
     return part;
 }
 
-/* Where rows lie that follow one another in a buffer: each has this number of words. */
+/* The place of rows of this many words that follow one another in a buffer. */
 npuq_place npuq_describe_staged(char *buffer, npuq_storage_word word, size_t words);
 
-/* For x that is read more than once. If it is not in place and fits the buffer, copies it there, has the tile point to
- * the copy, and returns true. The buffer has NPUQ_STAGED bytes and is aligned to x's elements. */
+/* For x that is read more than once. If x is not in place and fits the buffer, copies x there, points the tile at the
+ * copy, and returns true. The buffer has NPUQ_STAGED bytes and is aligned to x's elements. */
 bool npuq_gather_x(const npuq_kernel_setup *setup, npuq_tile *tile, char *buffer);
 
 /* ---- short rows: several taken as one ---------------------------------------------------------------------------- */
 
-/* Columns that rows taken as one have together. */
+/* The most columns of joined rows. */
 enum { NPUQ_JOINED = 512 };
 
 size_t npuq_count_joinable(const npuq_kernel_setup *setup, const npuq_tile *tile);
 
-/* How many rows to take as one long row, which fills vectors and whose parameters by column repeat: 1 where rows are
+/* How many rows to join to one long row, which fills vectors and repeats its parameters by column. 1 where rows are
  * long, or do not follow one another. */
 static inline size_t npuq_count_rows_to_join(const npuq_kernel_setup *setup, const npuq_tile *tile)
 {
@@ -172,7 +171,7 @@ static inline NPUQ_INLINED void npuq_for_each_joined_block(const npuq_kernel_set
 
 const void *npuq_repeat(void *buffer, const void *values, size_t n, size_t times);
 
-/* The n values, `times` over, in the buffer, where they may lie already; where they lie if once is enough. */
+/* The n values, `times` over, in the buffer, which may hold them already. If once is enough, the values themselves. */
 static inline const void *npuq_repeated(void *buffer, const void *values, size_t n, size_t times)
 {
     return times == 1 ? values : npuq_repeat(buffer, values, n, times);
