@@ -147,22 +147,11 @@ typedef struct npuq_tensor {
 NPUQ_API NPUQ_KEEPS_DATA npuq_tensor npuq_tensor_contiguous(const void *data, npuq_dtype dtype, int32_t ndim,
                                                             const int64_t *shape);
 
-/**
- * A view of n elements side by side, of shape [n].
- * @param data   first element, as for npuq_tensor_contiguous()
- * @param dtype  element type
- * @param n      number of elements; words for NPUQ_QUINT4X2
- */
+/** A view of n elements side by side, of shape [n]. For NPUQ_QUINT4X2, n counts words. */
 NPUQ_API NPUQ_KEEPS_DATA npuq_tensor npuq_vector(const void *data, npuq_dtype dtype, int64_t n);
 
-/**
- * A view of rows, each with contiguous columns, of shape [rows, cols].
- * @param data   first element, as for npuq_tensor_contiguous()
- * @param dtype  element type
- * @param rows   number of rows
- * @param cols   number of columns; words for NPUQ_QUINT4X2
- * @param row_stride  in elements, from one row's first element to the next row's; 0 means cols: no gaps
- */
+/** A view of rows, each with contiguous columns, of shape [rows, cols]. For NPUQ_QUINT4X2, cols counts words. The
+ *  row_stride goes from one row's first element to the next row's, in elements; 0 means cols: no gaps. */
 NPUQ_API NPUQ_KEEPS_DATA npuq_tensor npuq_matrix(const void *data, npuq_dtype dtype, int64_t rows, int64_t cols,
                                                  int64_t row_stride);
 
@@ -212,7 +201,7 @@ extern inline __attribute__((gnu_inline)) npuq_tensor npuq_matrix(const void *da
 
 /** The outcome of a call. The first four errors mean the same in every function. */
 typedef enum npuq_status {
-    NPUQ_OK = 0,
+    NPUQ_OK = 0,                /**< done; if x is empty, nothing was written */
     NPUQ_ERROR_NULL = 1,        /**< a required pointer is null; data is null in a tensor that has elements;
                                      parallel_for is null in an executor */
     NPUQ_ERROR_DTYPE = 2,       /**< a dtype that the function does not list for this argument */
@@ -241,7 +230,7 @@ NPUQ_API const char *npuq_last_error(void);
  * The caller's threads. A null executor means the calling thread.
  *
  * `parallel_for(context, count, task, argument)` must call `task(argument, begin, end)` for disjoint ranges that
- * together cover [0, count), in any order, on any threads. parallel_for must return after the last of these calls. Any
+ * together cover [0, count), in any order, on any threads. The function must return after the last of these calls. Any
  * partition gives the same bits. An operator may call parallel_for several times, one after the other. docs/threads.md
  * has executors to copy.
  */
@@ -263,8 +252,8 @@ typedef enum npuq_quant_mode {
                              has no such kernel to compare with */
 } npuq_quant_mode;
 
-/** How npuq_dynamic_quant() computes the scale that it returns; y is the same in both forms. The scales differ in about
- *  three of ten rows for INT8 and in more than half for QUINT4X2: by one unit in the last place, rarely by two.
+/** How npuq_dynamic_quant() computes the scale that it returns; y is the same in both forms. About three scales in ten
+ *  differ for INT8, and more than half for QUINT4X2. The difference is one unit in the last place, rarely two.
  *  @ingroup api_dynamic_quant */
 typedef enum npuq_scale_form {
     NPUQ_SCALE_PRODUCT = 0, /**< m * (1 / DMAX): CANN 9.0 and later, rows up to about 16,000 elements without groups */
@@ -287,12 +276,10 @@ typedef enum npuq_round_mode {
  * Source: torch_npu `npu_quantize(input, scales, zero_points, dtype, axis=1, div_mode=True)`; CANN Quantize
  * (div_mode) and AscendQuantV3 (not div_mode). Each step is one binary32 operation:
  *
- *     div_mode:      t = x / s      (the IEEE quotient, not x * (1/s))
+ *     div_mode:      t = x / s      (the IEEE quotient; the device's: docs/device.md)
  *     not div_mode:  t = x * s
  *     t = t + z                     (if given; z as float32, rounded half to even)
  *     y = sat(round(t))
- *
- * The device's quotient may be one unit in the last place off: see docs/device.md.
  *
  * To dequantise what was not saturated: x is about (y - z) * s with div_mode, and (y - z) / s without it.
  *
@@ -302,15 +289,13 @@ typedef enum npuq_round_mode {
  * @param zero_points  nullable; same shape as scales. With div_mode INT8, UINT8, INT32, FLOAT32, FLOAT16 or BFLOAT16;
  *     otherwise the dtype of scales.
  * @param axis  selects dimension a of x. With div_mode a is axis, in -ndim..ndim-1, and a negative axis counts from the
- *     end; with one scale, axis is ignored. When not div_mode, -2 means a = ndim-2 and needs 2 dimensions or more; any
+ *     end; with one scale, axis is ignored. When not div_mode, -2 means a = ndim-2 and needs 2 dimensions or more. Any
  *     larger axis, even ndim or more, means a = ndim-1, as on the device.
  * @param div_mode  divide by the scale, or multiply by it
  * @param y  x's shape. With div_mode INT8, UINT8 or INT32; otherwise INT8 or QUINT4X2.
  * @param executor  nullable
  *
- * @retval NPUQ_OK  done; if x is empty, nothing was written
- * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT  see npuq_status
- * @retval NPUQ_ERROR_AXIS  axis out of range
+ * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT, NPUQ_ERROR_AXIS  see npuq_status
  */
 NPUQ_API npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points,
                                    int32_t axis, bool div_mode, const npuq_tensor *y, const npuq_executor *executor);
@@ -341,9 +326,8 @@ NPUQ_API npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scal
  * @param y  [S, H]; INT8 or QUINT4X2
  * @param executor  nullable
  *
- * @retval NPUQ_OK  done; if S or H is 0, nothing was written
  * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT  see npuq_status
- * @retval NPUQ_ERROR_GROUP_INDEX  a value negative or out of order, or the last is not S
+ * @retval NPUQ_ERROR_GROUP_INDEX  a value out of order, or the last is not S
  */
 NPUQ_API npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *group_index,
                                       const npuq_tensor *offset, const npuq_tensor *y, const npuq_executor *executor);
@@ -368,12 +352,11 @@ NPUQ_API npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *s
  *
  * @param scale  1-D or 2-D, not empty; FLOAT32. With an offset, [n] or [1, n].
  * @param offset  nullable; [n] or [1, n]; FLOAT32. If scale and offset are 2-D, they have one shape. Otherwise both
- *     have n elements, or one of them has one element, which is broadcast.
- * @param round_mode  what to do with the 13 bits that do not fit
+ *     have n elements, or one has one element, which is broadcast.
+ * @param round_mode  how to drop the low 13 bits
  * @param y  INT64 or UINT64 (the same bits). Without offset, the shape of scale. With offset, n is the larger number of
  *     elements: [n] if both are 1-D, [1, n] if both are 2-D, otherwise either, as the caller chooses.
  *
- * @retval NPUQ_OK  done
  * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT  see npuq_status
  * @retval NPUQ_ERROR_ARGUMENT  an unknown round_mode
  */
@@ -412,7 +395,6 @@ NPUQ_API npuq_status npuq_trans_quant_param(const npuq_tensor *scale, const npuq
  * @param offset  shape of scale; FLOAT32
  * @param executor  nullable
  *
- * @retval NPUQ_OK  done; if S is 0 (per token), nothing was written
  * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT  see npuq_status
  * @retval NPUQ_ERROR_GROUP_INDEX  as for npuq_group_quant()
  * @retval NPUQ_ERROR_ARGUMENT  an unknown quant_mode; group_index per tensor; group_index without 2-D smooth_scales;
@@ -429,7 +411,8 @@ NPUQ_API npuq_status npuq_dynamic_quant_asymmetric(const npuq_tensor *x, const n
  * several machines or be read one after the other. The operators' second and third steps differ.
  *
  * The combined range is NaN if any part's is; otherwise the least minimum and the greatest maximum. The sign of a zero
- * does not matter here. A part without elements has the range +Inf, -Inf, which changes no other.
+ * does not matter here. A part without elements has min +Inf and max -Inf, which change no other range. An empty x gets
+ * them too, unless S is 0 (per token).
  *
  * Arguments are as for the operator, but x may be empty. min and max have the shape and dtype of the operator's scale.
  * In them, -0 is less than +0.
@@ -450,7 +433,6 @@ NPUQ_API npuq_status npuq_dynamic_quant_min_max(const npuq_tensor *x, const npuq
  * @param scale  shape of min; FLOAT32
  * @param offset  shape of min; FLOAT32
  *
- * @retval NPUQ_OK  done; if min is empty, nothing was written
  * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT  see npuq_status
  */
 NPUQ_API npuq_status npuq_dynamic_quant_params(const npuq_tensor *min, const npuq_tensor *max, npuq_dtype y_dtype,
@@ -465,7 +447,7 @@ NPUQ_API npuq_status npuq_dynamic_quant_params(const npuq_tensor *min, const npu
  * Arguments are as for npuq_dynamic_quant_asymmetric(), with two exceptions: x may be empty; scale and offset may have
  * any values.
  *
- * @return as for npuq_dynamic_quant_asymmetric(); if x is empty, NPUQ_OK and nothing is written
+ * @return as for npuq_dynamic_quant_asymmetric()
  */
 NPUQ_API npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_tensor *smooth_scales,
                                               const npuq_tensor *group_index, npuq_quant_mode quant_mode,
@@ -487,15 +469,13 @@ NPUQ_API npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_t
  *
  *     v = x                         (v = x * smooth_scales, if given)
  *     m = max(|v|)                  over the row or tensor; NaN if any v is
- *     r = DMAX / m
+ *     r = DMAX / m                  the IEEE quotient; the device's: docs/device.md
  *     y = sat(round(v * r))         as INT8, then XOR 0x80 if y is UINT8
  *     scale = m * C                 NPUQ_SCALE_PRODUCT; C is 1 / DMAX rounded to float32: 0x3C010204, or 0x3E124925
  *     scale = 1 / r                 NPUQ_SCALE_INVERSE
  *
- * The device's r may be one unit in the last place off: see docs/device.md.
- *
- * m has no lower bound. y is 0 in a row of zeros (scale 0), in a row with an infinity (scale +Inf) and in a row with a
- * NaN (scale NaN). Where m is so small that r is infinite, elements other than 0 become DMAX or -DMAX - 1.
+ * m has no lower bound. Three kinds of rows have y 0: zeros (scale 0), with an infinity (scale +Inf), with a NaN
+ * (scale NaN). Where m is so small that r is infinite, elements other than 0 become DMAX or -DMAX - 1.
  *
  * UINT8 is an extension, for products of uint8 with int8: y is the int8 result plus 128. So 0 is 128, in rows with an
  * infinity or a NaN too: an exception to @ref arithmetic. A bias of -128 times the column sums of the weight corrects
@@ -514,7 +494,6 @@ NPUQ_API npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_t
  * @param scale  per token x.shape[:-1] or x.shape[:-1] + [1], per tensor [1]; FLOAT32
  * @param executor  nullable
  *
- * @retval NPUQ_OK  done; if S is 0 (per token), nothing was written
  * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT  see npuq_status
  * @retval NPUQ_ERROR_GROUP_INDEX  as for npuq_group_quant()
  * @retval NPUQ_ERROR_ARGUMENT  an unknown quant_mode or scale_form; group_index per tensor; group_index without 2-D
@@ -535,7 +514,6 @@ NPUQ_API npuq_status npuq_dynamic_quant(const npuq_tensor *x, const npuq_tensor 
  * @param scale_form  how scale is computed
  * @param scale  shape of min; FLOAT32
  *
- * @retval NPUQ_OK  done; if min is empty, nothing was written
  * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT  see npuq_status
  * @retval NPUQ_ERROR_ARGUMENT  an unknown scale_form
  */
@@ -548,13 +526,13 @@ NPUQ_API npuq_status npuq_dynamic_quant_symmetric_params(const npuq_tensor *min,
  * cannot be computed from the scale to the bit.
  *
  *     v = x                         (v = x * smooth_scales, if given)
- *     m = max(|min|, |max|)         NaN if one of them is
+ *     m = max(|min|, |max|)         NaN if one is
  *     y = sat(round(v * (DMAX / m)))        as INT8, then XOR 0x80 if y is UINT8
  *
  * Arguments are as for npuq_dynamic_quant(), but x may be empty. min and max have the shape and dtype of its scale, and
  * any values.
  *
- * @return as for npuq_dynamic_quant(); if x is empty, NPUQ_OK and nothing is written
+ * @return as for npuq_dynamic_quant()
  */
 NPUQ_API npuq_status npuq_dynamic_quant_symmetric_apply(const npuq_tensor *x, const npuq_tensor *smooth_scales,
                                                         const npuq_tensor *group_index, npuq_quant_mode quant_mode,
@@ -592,7 +570,6 @@ NPUQ_API npuq_status npuq_dynamic_quant_symmetric_apply(const npuq_tensor *x, co
  * @param scale  x.shape[:-1] + [ceil(N / block)]; FLOAT32
  * @param executor  nullable
  *
- * @retval NPUQ_OK  done; if x is empty, nothing was written
  * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT  see npuq_status
  * @retval NPUQ_ERROR_ARGUMENT  a block or min_scale not as above
  */
@@ -620,13 +597,12 @@ NPUQ_API npuq_status npuq_dynamic_block_quant(const npuq_tensor *x, int64_t bloc
  *
  * @param x  0..8 dimensions, may be empty; INT8 or QUINT4X2 (not 0-D)
  * @param scale  [1], or [N] for an x of shape [..., N]; FLOAT32, BFLOAT16 or FLOAT16 (an extension). A scalar x takes
- *     [1]. An x of shape [K, N] also takes [G, N], where G divides K (an extension): row k has the scales of group
- *     k / (K / G).
+ *     [1]. An x of shape [K, N] also takes [G, N], where G divides K (an extension). Row k then has the scales of
+ *     group k / (K / G).
  * @param offset  nullable; shape and dtype of scale
  * @param y  x's shape; FLOAT16, BFLOAT16 or FLOAT32 (an extension)
  * @param executor  nullable
  *
- * @retval NPUQ_OK  done; if x is empty, nothing was written
  * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT  see npuq_status
  */
 NPUQ_API npuq_status npuq_anti_quant(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *offset,
@@ -659,7 +635,6 @@ NPUQ_API npuq_status npuq_anti_quant(const npuq_tensor *x, const npuq_tensor *sc
  *     data and strides of x.
  * @param executor  nullable
  *
- * @retval NPUQ_OK  done; if x is empty, nothing was written
  * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT  see npuq_status
  */
 NPUQ_API npuq_status npuq_dequant(const npuq_tensor *x, const npuq_tensor *weight_scale,
@@ -688,12 +663,11 @@ NPUQ_API npuq_status npuq_dequant(const npuq_tensor *x, const npuq_tensor *weigh
  * @param words  [1], [N] or [1, N]; INT64 or UINT64 (the same bits). Bits 36..32 must be 0, and for an INT8 y bit 46
  *     must be 1, as npuq_trans_quant_param() makes them. Other values select shifts or unsigned output. Bits
  *     47..63 are ignored. For a FLOAT16 y bits 46..37 are ignored too: a FLOAT32 scale, its bits extended by zeros, is
- *     then a word.
+ *     then a word. With an empty x the words are checked, too.
  * @param bias  nullable; [N]; INT32
  * @param y  x's shape; INT8 or FLOAT16
  * @param executor  nullable
  *
- * @retval NPUQ_OK  done; if x is empty, nothing was written, but the words were checked
  * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT  see npuq_status
  * @retval NPUQ_ERROR_ARGUMENT  a word whose bits 36..32 are not 0, or for an INT8 y whose bit 46 is not 1; the message
  *     names its index
@@ -705,9 +679,9 @@ NPUQ_API npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words
 
 /** @defgroup api_prepared Prepared calls
  *
- * A prepared call is checked once and then run many times: for every token, on all threads of an engine.
- * npuq_prepare_<operator>() takes the arguments of npuq_<operator>() without the executor, checks them and stores the
- * call. npuq_call_run() then does a part of the work and cannot fail:
+ * A prepared call is checked once and then run many times: for every token, on all threads of an engine. Give
+ * npuq_prepare_<operator>() the arguments of npuq_<operator>() without the executor. The function checks them and
+ * stores the call. Then npuq_call_run() does a part of the work and cannot fail:
  *
  *     npuq_call call;
  *     if (npuq_prepare_quantize(&call, &x, &scales, NULL, -1, false, &y) != NPUQ_OK) ...
@@ -809,22 +783,15 @@ NPUQ_API npuq_status npuq_prepare_requant(npuq_call *call, const npuq_tensor *x,
  * in operators that find ranges: docs/threads.md lists them. */
 NPUQ_API size_t npuq_call_units(const npuq_call *call);
 
-/**
- * Does the units from begin to end - 1, on the calling thread. Neighbouring units in one run cost less than in runs of
- * their own.
- * @param call   prepared
- * @param begin  first unit
- * @param end    one beyond the last, cut at npuq_call_units(): (0, SIZE_MAX) does all
- */
+/** Does the units from begin to end - 1, on the calling thread. The end is cut at npuq_call_units(): (0, SIZE_MAX) does
+ * all. Neighbouring units in one run cost less than in runs of their own. */
 NPUQ_API void npuq_call_run(const npuq_call *call, size_t begin, size_t end);
 
 /**
  * Points one argument at other memory, with the same dtype, shape and strides. No thread may run the call meanwhile: a
- * thread that needs memory of its own copies the call. After an error the call is unchanged.
- * @param call     prepared
- * @param operand  the argument
- * @param data     its new data pointer, the element at index (0, 0, ...)
- * @retval NPUQ_OK  done
+ * thread that needs memory of its own copies the call. As in npuq_tensor, data is the element at index (0, 0, ...).
+ * After an error the call is unchanged.
+ *
  * @retval NPUQ_ERROR_NULL  call is null; data is null and the argument has elements
  * @retval NPUQ_ERROR_LAYOUT  data is misaligned, or its elements would lie beyond the address space. Or an output, from
  *     its first to its last byte, would meet another argument: prepare a new call for interleaved views.
@@ -860,7 +827,6 @@ NPUQ_API bool npuq_backend_available(npuq_backend backend);
 
 /**
  * Chooses the backend for the whole process. Calls under way keep the one they started with.
- * @retval NPUQ_OK  done
  * @retval NPUQ_ERROR_BACKEND  not built in, or not on this CPU; the choice stays as it was
  */
 NPUQ_API npuq_status npuq_set_backend(npuq_backend backend);
