@@ -22,7 +22,7 @@
  *
  * - `round` rounds half to even.
  * - `sat` clamps to the range of y. NaN becomes 0, +Inf the largest value and -Inf the smallest.
- * - Rounding to float16 or bfloat16 is to nearest-even. A value that is too large becomes an infinity; subnormal
+ * - Rounding to float16 or bfloat16 is to nearest-even. A value that is too large becomes an infinity. Subnormal
  *   results are kept.
  * - A NaN in an output is always one quiet NaN: 0x7FC00000 in float32, 0x7E00 in float16, 0x7FC0 in bfloat16.
  *
@@ -33,13 +33,14 @@
  * The comments write shapes as in NumPy: x.shape[:-1] is x's shape without the last extent, and + appends an extent.
  * These shapes count elements. The last extent of a QUINT4X2 tensor counts words, an eighth of the elements.
  *
- * - Every tensor may be any strided view. Strides count elements and may be negative. An input's may be 0.
- * - An x of more than one element whose strides are all 0 is refused: its strides were most likely never set. A
+ * - Every tensor may be any strided view. Strides count elements and may be negative. An input's may be 0. Data must be
+ *   aligned to its element's size.
+ * - An x of several elements whose strides are all 0 is refused: its strides were most likely never set. A
  *   parameter may have such strides.
- * - The stride of a dimension of extent 1 is ignored. So are all strides of an empty tensor, whose data may be null.
- * - Data must be aligned to the size of its element.
+ * - The stride of a dimension of extent 1 is ignored. So are all strides of an empty tensor. The data of an empty
+ *   tensor may be null.
  * - An output must not map two indices to one element, and must not share a byte with another argument. Interleaved
- *   views that share no byte are allowed. npuq_dequant() alone may write over its own x.
+ *   views that share no byte are allowed. Only npuq_dequant() may write over its own x.
  * - A layout so irregular that bounded work could not rule out sharing is refused.
  *
  * @section errors Errors
@@ -278,7 +279,7 @@ typedef enum npuq_round_mode {
  *
  *     div_mode:      t = x / s      (the IEEE quotient; the device's: docs/device.md)
  *     not div_mode:  t = x * s
- *     t = t + z                     (if given; z as float32, rounded half to even)
+ *     t = t + z                     (if given)
  *     y = sat(round(t))
  *
  * To dequantise what was not saturated: x is about (y - z) * s with div_mode, and (y - z) / s without it.
@@ -286,8 +287,8 @@ typedef enum npuq_round_mode {
  * @param x  1..8 dimensions, may be empty; FLOAT32, FLOAT16 or BFLOAT16
  * @param scales  [1] or [x.shape[a]]; FLOAT32, FLOAT16 or BFLOAT16. When not div_mode also as many dimensions as x: all
  *     of extent 1, but dimension a of extent 1 or x.shape[a].
- * @param zero_points  nullable; same shape as scales. With div_mode INT8, UINT8, INT32, FLOAT32, FLOAT16 or BFLOAT16;
- *     otherwise the dtype of scales.
+ * @param zero_points  nullable; same shape as scales. Each z is rounded to float32, half to even. With div_mode INT8,
+ *     UINT8, INT32, FLOAT32, FLOAT16 or BFLOAT16; otherwise the dtype of scales.
  * @param axis  selects dimension a of x. With div_mode a is axis, in -ndim..ndim-1, and a negative axis counts from the
  *     end; with one scale, axis is ignored. When not div_mode, -2 means a = ndim-2 and needs 2 dimensions or more. Any
  *     larger axis, even ndim or more, means a = ndim-1, as on the device.
@@ -352,7 +353,7 @@ NPUQ_API npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *s
  *
  * @param scale  1-D or 2-D, not empty; FLOAT32. With an offset, [n] or [1, n].
  * @param offset  nullable; [n] or [1, n]; FLOAT32. If scale and offset are 2-D, they have one shape. Otherwise both
- *     have n elements, or one has one element, which is broadcast.
+ *     have n elements, or one has a single element, which is broadcast.
  * @param round_mode  how to drop the low 13 bits
  * @param y  INT64 or UINT64 (the same bits). Without offset, the shape of scale. With offset, n is the larger number of
  *     elements: [n] if both are 1-D, [1, n] if both are 2-D, otherwise either, as the caller chooses.
@@ -470,7 +471,7 @@ NPUQ_API npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_t
  *     v = x                         (v = x * smooth_scales, if given)
  *     m = max(|v|)                  over the row or tensor; NaN if any v is
  *     r = DMAX / m                  the IEEE quotient; the device's: docs/device.md
- *     y = sat(round(v * r))         as INT8, then XOR 0x80 if y is UINT8
+ *     y = sat(round(v * r))         as INT8, then XOR 0x80 for UINT8
  *     scale = m * C                 NPUQ_SCALE_PRODUCT; C is 1 / DMAX rounded to float32: 0x3C010204, or 0x3E124925
  *     scale = 1 / r                 NPUQ_SCALE_INVERSE
  *
@@ -527,7 +528,7 @@ NPUQ_API npuq_status npuq_dynamic_quant_symmetric_params(const npuq_tensor *min,
  *
  *     v = x                         (v = x * smooth_scales, if given)
  *     m = max(|min|, |max|)         NaN if one is
- *     y = sat(round(v * (DMAX / m)))        as INT8, then XOR 0x80 if y is UINT8
+ *     y = sat(round(v * (DMAX / m)))        as INT8, then XOR 0x80 for UINT8
  *
  * Arguments are as for npuq_dynamic_quant(), but x may be empty. min and max have the shape and dtype of its scale, and
  * any values.
@@ -557,7 +558,7 @@ NPUQ_API npuq_status npuq_dynamic_quant_symmetric_apply(const npuq_tensor *x, co
  *     scale = m * (1 / DMAX)          (1 / DMAX rounded to binary32: 0x3C010204, or 0x3E124925 for QUINT4X2)
  *     q = q < min_scale ? min_scale : q                            (if min_scale > 0)
  *     scale = scale > 1 / min_scale ? 1 / min_scale : scale        (if min_scale > 0)
- *     y = sat(round(x * q))           as INT8, then XOR 0x80 if y is UINT8
+ *     y = sat(round(x * q))           as INT8, then XOR 0x80 for UINT8
  *
  * A block of zeros has scale 0 and y 0. A block with a NaN has scale NaN and y 0. A block with an infinity has scale
  * +Inf and y 0, unless min_scale limits q. To dequantise: x is about y * scale. UINT8 is an extension, as for
@@ -623,7 +624,7 @@ NPUQ_API npuq_status npuq_anti_quant(const npuq_tensor *x, const npuq_tensor *sc
  *     t = (float)x                  (rounded half to even from 2^24 on)
  *     t = t * weight_scale
  *     t = t * activation_scale      (if given)
- *     t = t + bias                  (if given, floating point)
+ *     t = t + bias                  (a floating-point bias)
  *     y = t rounded to y's type
  *
  * @param x  [..., N], 1..8 dimensions, may be empty; INT32
@@ -669,8 +670,8 @@ NPUQ_API npuq_status npuq_dequant(const npuq_tensor *x, const npuq_tensor *weigh
  * @param executor  nullable
  *
  * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT  see npuq_status
- * @retval NPUQ_ERROR_ARGUMENT  a word whose bits 36..32 are not 0, or for an INT8 y whose bit 46 is not 1; the message
- *     names its index
+ * @retval NPUQ_ERROR_ARGUMENT  a word whose bits 36..32 are not 0, or for an INT8 y whose bit 46 is not 1. The
+ *     message names its index.
  */
 NPUQ_API npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias,
                                   const npuq_tensor *y, const npuq_executor *executor);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* group_index: which rows belong to which group. Element e is where group e ends. */
+/* group_index: the rows of each group. Element e is where group e ends. */
 #ifndef NPUQ_GROUPS_H
 #define NPUQ_GROUPS_H
 

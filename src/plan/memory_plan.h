@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether x and y come from memory, and what follows: how far ahead to prefetch, how many streams to read at once, and
+/* Whether x and y come from memory. This decides how far ahead to prefetch, how many streams to read at once, and
  * whether to write around the caches. No bit of a result depends on it. */
 #ifndef NPUQ_MEMORY_PLAN_H
 #define NPUQ_MEMORY_PLAN_H

@@ -146,8 +146,8 @@ static inline vh join_last_b(vb low, vb high)
                                        15, 31);
 }
 
-/* The high halves of all lanes, and the low ones, whose top bit means nothing. gcc makes eight SSE2 instructions of the
- * shuffle; one instruction narrows lanes of small numbers. */
+/* The high halves of all lanes, and the low ones, whose top bit means nothing. Of the shuffle, gcc makes eight SSE2
+ * instructions; one instruction narrows lanes of small numbers. */
 static inline vh high_halves(vu a, vu b)
 {
 #ifdef __SSE2__

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The vocabulary: every word that a vector header gives to the kernels. chunk.h includes this after a vector header, so
- * that the compiler names a missing word or a wrong type. tests/test_vocabulary.c tries every word: it defines
+ * The vocabulary: every word that a vector header gives to the kernels. After a vector header, chunk.h includes this:
+ * the compiler then names a missing word or a wrong type. The test tests/test_vocabulary.c tries every word: it defines
  * WORD(type, name, parameters) before it includes this.
  *
  * A vector header defines vf, a vector of floats, and includes vec.h. That adds vi, vu and vh, vectors of integers of
@@ -68,7 +68,7 @@ WORD(vchunk, chunk_load_tail_i4, (const void *p, size_t n))
 WORD(hchunk, chunk_load_tail_halves, (const void *p, size_t n))
 WORD(ichunk, chunk_load_tail_ints, (const void *p, size_t n))
 
-/* Unpack order is the order of lanes in which the header unpacks bfloat16 fastest; in plain.h, that of memory. A lane
+/* Unpack order: the header unpacks bfloat16 fastest to this order of lanes; in plain.h, it is that of memory. A lane
  * stays in its half of a chunk. The first word loads in this order, the second brings other chunks into it. A store
  * with `unpack_order` restores the order of memory. */
 WORD(vchunk, chunk_load_unpacked_bf16, (const void *p))
@@ -98,8 +98,8 @@ WORD(bool, are_quotients_exact, (vchunk quotients))
 
 /* ---- checks of stores ------------------------------------------------------------------------------------------- */
 
-/* A fast store returns a check of the stored lanes. Only a lane that is NaN or too large to convert may be stored
- * wrong: then the check must fail, and the kernel stores again by an exact store. The check must not fail where all
+/* A fast store returns a check of the stored lanes. It may store a lane wrong only if the lane is NaN or too large to
+ * convert. Then the check must fail, and the kernel stores again by an exact store. The check must not fail where all
  * lanes are zeros or normal numbers below 32767. From start_check() on, join_checks() joins checks, and
  * is_fast_path_ok() tests them once. The constant `floats` tells of stores to floating point. In chunk.h a check is a
  * bool; a header with a cheaper one defines STORE_CHECK, the type store_check and these words. */

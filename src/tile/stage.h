@@ -101,8 +101,8 @@ static inline size_t npuq_limit_staged_columns(const npuq_kernel_setup *setup, c
     return npuq_are_in_place(setup, tile, writes_y) ? tile->cols : npuq_limit_strided_columns(setup, tile, writes_y);
 }
 
-/* The part of a tile from column col on, at most `most` columns; both multiples of 8. Returns the tile itself if it is
- * no wider, else *part, where only x and y are set. */
+/* The part of a tile from column col on, at most `most` columns; both multiples of 8. Returns the tile itself if `most`
+ * columns hold it, else *part, where only x and y are set. */
 static inline const npuq_tile *npuq_select_columns(const npuq_kernel_setup *setup, const npuq_tile *tile, size_t col,
                                                    size_t most, npuq_tile *part)
 {
