@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The quantisation operators of Ascend NPUs on CPUs, with the device's arithmetic.
 
-The functions whose names begin with npu_ have the names and arguments that they have in torch_npu; dequant() and
-requant() are the two output stages of npu_quant_matmul(). Inputs are NumPy arrays or anything with __dlpack__ (a
-torch.Tensor, for instance) in CPU memory, in any strided layout; they are read where they are, but an input that
-repeats one element throughout is copied. Results are new NumPy arrays in C order, or go to what is given as out.
-bfloat16 is a uint16 array of its bits, and results are such arrays; an ml_dtypes.bfloat16 array or a tensor of that
-type is taken too. What the library refuses is an NpuquantError with the library's message; what cannot be handed to it
-is a TypeError or ValueError that begins with the name of the argument.
+The npu_ functions have the names and arguments of torch_npu. dequant() and requant() are the two output stages of
+npu_quant_matmul(). Inputs are NumPy arrays, or objects with __dlpack__ (a torch.Tensor, for instance), in CPU memory,
+with any strides. The functions read inputs where they are, and copy only an input that repeats one element. Results are
+new NumPy arrays in C order, or go to the arrays of out.
 
-diagnose() says which mistake explains that a kernel returns something else, explain() shows the steps of an element,
-and hard_inputs() makes inputs on which mistakes show.
+bfloat16 inputs and results are uint16 arrays of the bits. Inputs may also be ml_dtypes.bfloat16 arrays, or tensors of
+that type. The library's errors are NpuquantError, with the library's message. Arguments that cannot be handed to the
+library raise a TypeError or ValueError that begins with the argument's name.
+
+diagnose() names the mistake behind a kernel's result, explain() shows the steps of an element, and hard_inputs() makes
+inputs on which mistakes show.
 """
 from __future__ import annotations
 
@@ -64,11 +65,11 @@ __all__ = [
     "version",
 ]
 
-#: PyTorch's quantised types, for those who have no PyTorch.
+#: PyTorch's quantised types, for programs without PyTorch.
 qint8 = "qint8"
 quint8 = "quint8"
 qint32 = "qint32"
-#: Eight int4 in each int32 word, the first in the lowest bits; "int4" is another name of it.
+#: Eight int4 in each int32 word, the first in the lowest bits. "int4" is another name.
 quint4x2 = "quint4x2"
 
 _QUANT_MODES = {"pertoken": 0, "pertensor": 1}
@@ -88,7 +89,7 @@ def _one_of(name: str, value: Any, other_name: str, other: Any) -> Any:
 
 
 def _number(name: str, value: Any, numbers: Dict[str, int]) -> int:
-    """What the library calls one of the values that an argument may have."""
+    """The library's number of an argument's value; a ValueError if the argument has no such value."""
     number = numbers.get(value) if isinstance(value, str) else None
     if number is None:
         raise ValueError(f"{name}: is {shown(value)}; expected {' or '.join(map(repr, numbers))}")
@@ -96,7 +97,7 @@ def _number(name: str, value: Any, numbers: Dict[str, int]) -> int:
 
 
 def _only(name: str, value: Any, only: Any) -> None:
-    """Refuses every value but one: the others are for types and blocks that are not defined here."""
+    """Refuses all values but one: the others select types and blocks that are not defined here."""
     if not isinstance(value, (int, float, str)) or value != only:
         later = ": others are for types of the series Ascend 950" if name == "dst_type_max" else ""
         raise ValueError(f"{name}: is {shown(value)}; expected {only!r}{later}")
@@ -122,18 +123,20 @@ def npu_quantize(
 
     Args:
         input: float32, float16 or bfloat16, 1 to 8 dimensions. The library's messages call it x.
-        scales: float32, float16 or bfloat16; 1-D of size 1 or of the extent along the axis. Without div_mode also with
-            as many dimensions as input, all 1 but that of the axis.
-        zero_points: None, or the shape of scales. div_mode: int8, uint8, int32, float32, float16 or bfloat16; without
-            it the type of scales.
-        dtype: div_mode: int8, uint8 or int32. Without it int8 or quint4x2.
-        axis: div_mode: the dimension that scales run along. Without it -2 means the last but one, and -1 and all that
-            is larger the last, as on the device: so the default does for an input of one dimension too.
-        div_mode: divide by the scales, or multiply by them.
+        scales: float32, float16 or bfloat16; 1-D, with 1 element or the extent along the axis. With div_mode=False also
+            as many dimensions as input, all 1 except the axis.
+        zero_points: None, or the shape of scales. With div_mode=True int8, uint8, int32, float32, float16 or bfloat16;
+            with div_mode=False the type of scales.
+        dtype: with div_mode=True int8, uint8 or int32; with div_mode=False int8 or quint4x2.
+        axis: with div_mode=True the dimension that scales run along. With div_mode=False -2 is the last dimension but
+            one, and every axis of -1 or more is the last, as on the device. So the default, 1, fits an input of one
+            dimension.
+        div_mode: True divides by the scales, False multiplies by them.
         out: None, or the array or tensor to write to.
 
     Returns:
-        out, or a new array, of dtype and of the shape of input; for quint4x2 int32 with an eighth of the last extent.
+        out, or a new array, of dtype and of the shape of input. For quint4x2 it is int32, with an eighth of the last
+        extent.
 
     >>> x = np.array([[-1.5, 0.5, 2.5], [100, -100, np.nan]], np.float32)
     >>> npu_quantize(x, np.array([1, 0.5, 2], np.float32), np.array([1, 0, 0], np.int32), np.int8)
@@ -170,7 +173,7 @@ def npu_group_quant(
     Args:
         x: float32, float16 or bfloat16, [S, H].
         scale: float32, float16 or bfloat16, [E, H].
-        group_index: int32 or int64, [E]; does not decrease, and ends with S.
+        group_index: int32 or int64, [E]; never decreases, and ends with S.
         offset: None, or one element of the type of scale.
         dst_dtype: int8 (also if None) or quint4x2.
         out: None, or the array or tensor to write to.
@@ -201,19 +204,20 @@ def npu_trans_quant_param(
 ) -> Union[np.ndarray, Out]:
     """Packs scales and offsets into the 64-bit words that the matrix unit's requantisation takes.
 
-    Bits 31..0 are those of scale with the low 13 cleared, bits 45..37 the offset, rounded half to even and clamped to
-    -256..255, bit 46 is 1 and all others are 0.
+    Bits 31..0 are the scale's, with the low 13 bits 0. Bits 45..37 are the offset, rounded half to even and clamped to
+    -256..255. Bit 46 is 1, and all other bits are 0.
 
     Args:
         scale: float32, 1-D or 2-D, not empty.
-        offset: None, or float32. With a scale of shape (g, n) and g above 1 None; else 1-D or (1, n), of as many elements
-            as scale, or one of the two has one element.
-        round_mode: 0 (also if None) clears the low 13 bits of a scale, 1 rounds half to even at bit 13 first.
+        offset: None, or float32, 1-D or (1, n), with as many elements as scale, or one of the two has one element. If
+            scale has the shape (g, n) with g above 1, offset must be None.
+        round_mode: 0 (also if None) clears the low 13 bits of a scale; 1 rounds half to even at bit 13 first.
         out: None, or the array or tensor to write to.
 
     Returns:
-        out, or a new array: int64, of the shape of scale if there is no offset, scale is 2-D, or scale.shape[0] is larger
-        than offset.shape[0]; otherwise of the shape of offset. A scale of (1, 1) with an offset of (n,) gives (1, n).
+        out, or a new array of int64. It has the shape of scale if offset is None, if scale is 2-D, or if scale.shape[0]
+        is larger than offset.shape[0]; otherwise the shape of offset. A scale of (1, 1) with an offset of (n,) gives
+        (1, n).
 
     >>> npu_trans_quant_param(np.array([1, 0.1], np.float32), np.array([0, 1.5], np.float32))
     array([70369809530880, 70644658913280])
@@ -269,19 +273,19 @@ def npu_dynamic_quant_asymmetric(
         y = sat(round half to even(v * (1 / scale) + offset))
 
     Args:
-        x: float32, float16 or bfloat16, 2 to 8 dimensions, [..., H]; its rows are S in number.
+        x: float32, float16 or bfloat16, 2 to 8 dimensions, [..., H].
         smooth_scales: None, or float32, float16 or bfloat16: [H], or with group_index [E, H], E up to 1024.
-        group_index: None, or int32 or int64, [E], per token only: groups of rows as in npu_group_quant().
+        group_index: None, or int32 or int64, [E], per token only: groups of x's S rows as in npu_group_quant().
         dst_type: int8 (also if None) or quint4x2.
-        quant_mode: "pertoken" or "pertensor". The device computes per token only: "pertensor" is its arithmetic over the
-            whole tensor, an extension, and not the bits of any device.
-        dst_type_max: 0.0. The device has other values for types that are not defined here.
+        quant_mode: "pertoken" or "pertensor". The device computes per token only. "pertensor" is an extension: the
+            arithmetic of a row for the whole tensor. No device defines its bits.
+        dst_type_max: 0.0: other values select types that are not defined here.
         input: another name for x, as versions of torch_npu differ.
         out: None, or the three arrays or tensors to write to.
 
     Returns:
-        Those of out, or new arrays.
-        y: int8 of the shape of x, or for quint4x2 int32 with an eighth of the last extent.
+        The three of out, or new arrays:
+        y: int8 of the shape of x; for quint4x2 int32 with an eighth of the last extent.
         scale, offset: float32, per token of shape x.shape[:-1], per tensor [1].
 
     >>> y, scale, offset = npu_dynamic_quant_asymmetric(np.array([[0, 1, 2, 255], [1, 2, 3, 4]], np.float32))
@@ -321,19 +325,16 @@ def npu_dynamic_quant(
         scale = m * (1 / DMAX)            ("product")  or  1 / r  ("inverse")
 
     Args:
-        input: float32, float16 or bfloat16, 2 to 8 dimensions, [..., H]; its rows are S in number. The library's
-            messages call it x.
+        input: float32, float16 or bfloat16, 2 to 8 dimensions, [..., H]. The library's messages call it x.
         smooth_scales, group_index, quant_mode, dst_type_max: as for npu_dynamic_quant_asymmetric().
         dst_type: int8 (also if None), quint4x2, or uint8, which is an extension.
-        scale_form: "product", as CANN 9.0 and later compute the scales of rows of up to about 16,000 elements without
-            groups, or "inverse", as CANN 8.5 and earlier do, and CANN 9 for longer rows and with groups. The two differ
-            for about three of ten scales with int8 and more than half with int4, mostly by one unit in the last place;
-            y is the same.
+        scale_form: "product" for CANN 9.0 and later and rows of up to about 16,000 elements without groups; otherwise
+            "inverse". y is the same in both: see docs/operators/dynamic_quant.md, "The two forms of the scale".
         out: None, or the two arrays or tensors to write to.
 
     Returns:
-        Those of out, or new arrays.
-        y: int8 or uint8 of the shape of input, or for quint4x2 int32 with an eighth of the last extent.
+        The two of out, or new arrays:
+        y: int8 or uint8 of the shape of input; for quint4x2 int32 with an eighth of the last extent.
         scale: float32, per token of shape input.shape[:-1], per tensor [1].
 
     >>> y, scale = npu_dynamic_quant(np.array([[0.5, -1.25, 3, 0], [254, 2, -4, 1]], np.float32))
@@ -388,10 +389,10 @@ def npu_dynamic_block_quant(
         y = sat(round half to even(x * q))      (uint8: of int8, plus 128)
 
     Args:
-        x: float32, float16 or bfloat16, 1 to 8 dimensions, [..., N]. The device does not take float32: it is an extension.
-        min_scale: the least q, finite; 0 limits nothing.
+        x: float32, float16 or bfloat16, 1 to 8 dimensions, [..., N]. float32 is an extension.
+        min_scale: the least q, finite; 0 sets no limit.
         round_mode: "rint".
-        dst_type: int8, whose number is 1, or quint4x2 or uint8, which are extensions.
+        dst_type: int8, whose number is 1. quint4x2 and uint8 are extensions.
         row_block_size: 1.
         col_block_size: the columns of a block; 128 on the device. For quint4x2 a multiple of 8, or at least N. The
             library's messages call it block.
@@ -399,9 +400,9 @@ def npu_dynamic_block_quant(
         out: None, or the two arrays or tensors to write to.
 
     Returns:
-        Those of out, or new arrays.
-        y: int8 or uint8 of the shape of x, or for quint4x2 int32 with an eighth of the last extent.
-        scale: float32, of the shape of x, but the last extent is the number of blocks of a row.
+        The two of out, or new arrays:
+        y: int8 or uint8 of the shape of x; for quint4x2 int32 with an eighth of the last extent.
+        scale: float32, of the shape of x, with the number of blocks of a row as the last extent.
 
     >>> y, scale = npu_dynamic_block_quant(np.array([[0.5, -1.25, 3, 0, 254, 2, -4, 1]], np.float32), col_block_size=4)
     >>> y
@@ -427,7 +428,7 @@ def npu_anti_quant(
     src_dtype: Any = None,
     out: Optional[Out] = None,
 ) -> Union[np.ndarray, Out]:
-    """Dequantises int8 or int4 values, as stored weights are.
+    """Dequantises int8 or int4 values, such as stored weights.
 
     Each step is one float32 operation, and the result is rounded half to even to dst_dtype::
 
@@ -436,12 +437,12 @@ def npu_anti_quant(
 
     Args:
         x: int8, up to 8 dimensions, or int32, 1 to 8 dimensions: words of eight int4 (quint4x2).
-        scale: float32, float16 or bfloat16, 1-D of size 1 or of as many elements as the last dimension of x has
-            numbers. For an x of two dimensions also (G, N), which is an extension: each of G equal groups of rows has
-            a scale for each of the N columns.
-        offset: None, or the shape and the type of scale.
+        scale: float32, float16 or bfloat16, 1-D, with one element or as many as the last dimension of x has numbers.
+            For an x of two dimensions also (G, N), an extension: each of G equal groups of rows has a scale for each of
+            the N columns.
+        offset: None, or of the shape and type of scale.
         dst_dtype: float16 (also if None), bfloat16 or float32.
-        src_dtype: None, or what x has in it: int8, or quint4x2 for int32.
+        src_dtype: None, or the type of x: int8, or quint4x2 for int32.
         out: None, or the array or tensor to write to.
 
     Returns:
@@ -485,12 +486,12 @@ def dequant(
 ) -> Union[np.ndarray, Out]:
     """Dequantises the int32 sums of a product of int8 matrices: one output stage of npu_quant_matmul().
 
-    An int32 bias is added first, modulo 2^32. Each step that follows is one float32 operation, and the result is
-    rounded half to even to dtype::
+    An int32 bias is added first, modulo 2^32. Each later step is one float32 operation, and the result is rounded half
+    to even to dtype::
 
         t = x * weight_scale                  (x as float32, rounded half to even)
         t = t * activation_scale              (unless None)
-        t = t + bias                          (if it is not int32)
+        t = t + bias                          (unless int32)
 
     Args:
         x: int32, 1 to 8 dimensions, [..., N].
@@ -535,7 +536,7 @@ def requant(
 
     Args:
         x: int32, 1 to 8 dimensions, [..., N].
-        words: int64 or uint64, [1], [N] or [1, N]: what npu_trans_quant_param() returns. For float16 the bits of a
+        words: int64 or uint64, [1], [N] or [1, N]: the result of npu_trans_quant_param(). For float16 the bits of a
             float32 scale are a word, too: scale.view(np.uint32).astype(np.int64).
         bias: None, or int32, [N].
         dtype: int8 or float16.
@@ -561,7 +562,7 @@ def _either(*shapes: Tuple[int, ...]) -> str:
 
 
 def _expect(name: str, value: Any, dtypes: Tuple[str, ...], *shapes: Tuple[int, ...]) -> np.ndarray:
-    """An argument of npu_quant_matmul(), which the library knows by another name or not at all."""
+    """An argument of npu_quant_matmul(), checked here: the library has another name for it, or none."""
     array = to_array(name, value)
     if isinstance(array, Unknown) or str(array.dtype) not in dtypes:
         names = ", ".join(BFLOAT16 if dtype == "uint16" else dtype for dtype in dtypes)
@@ -584,19 +585,22 @@ def npu_quant_matmul(
 ) -> Union[np.ndarray, Out]:
     """Multiplies int8 or int4 matrices, and requantises or dequantises the sums.
 
-    The sums are exact, in int32 and modulo 2^32. If output_dtype is int8 or float16 and there is no pertoken_scale,
-    requant() follows, for which a scale of float32 goes through npu_trans_quant_param(), with offset. Otherwise
-    dequant() follows, with pertoken_scale as activation_scale. An output_dtype of int32 means the sums, with bias.
+    The sums are exact, in int32 and modulo 2^32. output_dtype decides the next step:
+
+    - int8, and float16 without pertoken_scale: requant(). A float32 scale goes through npu_trans_quant_param() with
+      offset first.
+    - int32: no step; the result is the sums, with bias.
+    - all others: dequant(), with pertoken_scale as activation_scale.
 
     Args:
         x1: int8, 2 to 8 dimensions, [..., M, K]; or int32, words of eight int4 (quint4x2), [..., M, K / 8].
         x2: the type of x1, 2 to 8 dimensions: int8, [..., K, N]; or int32, with words along N, [..., K, N / 8], or
             along K, [..., K / 8, N], as in the transpose of a weight [N, K / 8]. The batch dimensions of x1 and x2 are
             broadcast.
-        scale: [1] or [N]. For requant() float32, or the words that it takes as int64 or uint64, which may also be
-            [1, N]; otherwise float32, float16 or bfloat16.
-        offset: None, or float32, [1] or [N]; for int8 only. With words it is not used, as on the device: they have
-            their offsets in them.
+        scale: [1] or [N]. For requant() float32, or its words as int64 or uint64, also [1, N]; otherwise float32,
+            float16 or bfloat16.
+        offset: None, or float32, [1] or [N]; for int8 only. If scale has words, offset has no effect, as on the device:
+            the words have offsets.
         pertoken_scale: None, or float32, [M], or [..., M] with the batch dimensions of the result: the scale of
             npu_dynamic_quant(). For dequant() only.
         bias: None, or int32, or for dequant() also float32, float16 or bfloat16; [N], or for a result of three

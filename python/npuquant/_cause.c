@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From a difference to its cause: calls that are kept with their results, and what the diagnosis says about them. */
+/* From a difference to its cause: calls that are kept with their results, and the diagnosis of these calls. */
 #include "_native.h"
 
 #include "executor.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The text and the JSON of a report, which are released, as two strings of Python. */
+/* Two Python strings, the text and the JSON of a report. Both buffers are released. */
 static PyObject *take_texts(struct text *text, struct text *json)
 {
     PyObject *texts =
@@ -61,7 +61,7 @@ static void set_option(struct call_options *options, int role, int64_t number, f
     }
 }
 
-/* Copies a call that the library has accepted. False if there is not the memory. */
+/* False if memory is short. Otherwise copies a call that the library has accepted. */
 static bool copy_call(const held_call *held, struct kept *kept)
 {
     const npuq_tensor *operands[OPERANDS] = {NULL};
@@ -84,9 +84,8 @@ static bool copy_call(const held_call *held, struct kept *kept)
     return ok && call_make(&kept->call, held->op->op, operands, &options);
 }
 
-/* keep(operation, arguments, threads): calls an operator, and returns the call with its results. The arguments are
- * those of the operator without the last one; they are taken once, so that what is kept is what the library has
- * accepted. */
+/* keep(operation, arguments, threads): returns the call of an operator with its results. The arguments are the
+ * operator's without the last. They are read once, so that the kept call has the values that the library accepted. */
 static PyObject *keep(PyObject *module, PyObject *given)
 {
     PyObject *operation_capsule;
@@ -146,8 +145,8 @@ static PyObject *report_diagnosis(const struct kept *kept, const struct array th
     return ok ? take_texts(&text, &json) : PyErr_NoMemory();
 }
 
-/* diagnose(call, arrays, threads): aligned arrays of the results' types and shapes, in C order; None where a result is
- * not compared. Returns text and JSON. */
+/* diagnose(call, arrays, threads): returns text and JSON. arrays are aligned, in C order, of the results' types and
+ * shapes; None for a result that is not compared. */
 static PyObject *diagnose_kept(PyObject *module, PyObject *given)
 {
     PyObject *capsule;
@@ -236,7 +235,7 @@ static PyObject *describe_operand(const npuq_tensor *tensor)
                          PyByteArray_FromStringAndSize(tensor->data, (Py_ssize_t)size));
 }
 
-/* A dictionary of the operands by the names that the operator has for them. */
+/* A dictionary of the operands, by the operator's names. */
 static PyObject *describe_operands(const operation *op, const struct hard_inputs *inputs)
 {
     PyObject *operands = PyDict_New();
@@ -255,7 +254,7 @@ static PyObject *describe_operands(const operation *op, const struct hard_inputs
     return operands;
 }
 
-/* The extents of x, of which there are as many as a tensor may have; the library says which of them it takes. */
+/* The extents of x, as many as a tensor may have. The library checks them. */
 static bool take_shape(PyObject *shape, struct hard_wish *wish)
 {
     int64_t count = 1;
@@ -284,7 +283,7 @@ static bool take_shape(PyObject *shape, struct hard_wish *wish)
     return true;
 }
 
-/* A value for each operand by its name: the name of its type, "" for the usual one, or None for none. */
+/* A value for each operand by its name: the name of its type, "" for the usual type, or None for no operand. */
 static bool take_types(const operation *op, PyObject *types, struct hard_wish *wish)
 {
     bool chosen[OPERANDS] = {false};
@@ -320,8 +319,8 @@ static bool take_types(const operation *op, PyObject *types, struct hard_wish *w
     return true;
 }
 
-/* shape_hard_inputs(operation, shape, types, axis, div_mode): operands of which the types and shapes are right, and the
- * values do not matter yet. */
+/* shape_hard_inputs(operation, shape, types, axis, div_mode): operands with the right types and shapes; the
+ * values have no meaning yet. */
 static PyObject *shape_hard_inputs(PyObject *module, PyObject *given)
 {
     PyObject *capsule;
@@ -352,7 +351,7 @@ static PyObject *shape_hard_inputs(PyObject *module, PyObject *given)
     return operands;
 }
 
-/* hard_inputs(call, seed): operands of such a call on which mistakes show, and the report as text and JSON. */
+/* hard_inputs(call, seed): operands for the call on which mistakes show, and the report as text and JSON. */
 static PyObject *make_hard_inputs(PyObject *module, PyObject *given)
 {
     PyObject *capsule;
@@ -396,7 +395,7 @@ static PyObject *make_hard_inputs(PyObject *module, PyObject *given)
     return Py_BuildValue("NN", operands, take_texts(&text, &json));
 }
 
-/* operands(operation): whether each may be left out, by its name. */
+/* operands(operation): a dictionary that says, by name, whether an operand may be None. */
 static PyObject *list_operands(PyObject *module, PyObject *capsule)
 {
     const operation *op = operation_of(capsule);
@@ -415,7 +414,7 @@ static PyObject *list_operands(PyObject *module, PyObject *capsule)
 
 /* ---- the hypotheses ---------------------------------------------------------------------------------------------- */
 
-/* hypotheses(operation): (name, what, advice) of those that the operator has. */
+/* hypotheses(operation): (name, what, advice) of each hypothesis of the operator. */
 static PyObject *list_hypotheses(PyObject *module, PyObject *capsule)
 {
     const operation *op = operation_of(capsule);

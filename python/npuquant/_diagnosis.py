@@ -37,14 +37,14 @@ class Hypothesis(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """How much of the differences a hypothesis explains, or two at once."""
+    """How many differences a hypothesis explains, or a pair of hypotheses."""
 
     hypotheses: Tuple[Hypothesis, ...]
-    explained: int  # differing elements that it gives as they are in actual
+    explained: int  # differing elements to which it gives the value in actual
     unexplained: int  # the other differing elements
-    newly_wrong: int  # elements that are equal, and that it would make different
-    layout: Optional[Dict[str, Any]]  # where rows or columns really are, if that is what is wrong
-    part: Optional[Dict[str, Any]]  # the rows or columns where alone the mistake is made
+    newly_wrong: int  # equal elements that it would change
+    layout: Optional[Dict[str, Any]]  # where rows or columns really are, if the layout is wrong
+    part: Optional[Dict[str, Any]]  # the only rows or columns with the mistake
 
     @property
     def name(self) -> str:
@@ -56,18 +56,18 @@ class Finding(NamedTuple):
 
 
 class Admissible(NamedTuple):
-    """What of the differences the device's vector division may make, counted in units that have one quotient each."""
+    """How many differences the device's vector division may make, counted in units with one quotient each."""
 
     verdict: str  # "equal", "admissible" or "wrong"
-    unit: str  # "element"; of npu_dynamic_quant "row" or "tensor", of npu_dynamic_block_quant "block"
-    units: Optional[int]  # how many there are; None, as what follows, if nothing differs
+    unit: str  # "element"; for npu_dynamic_quant "row" or "tensor", for npu_dynamic_block_quant "block"
+    units: Optional[int]  # all units; this and all below are None if nothing differs
     differing: Optional[int]
-    wrong: Optional[int]  # those that no quotient of the device gives
-    possible: Optional[int]  # rounded quotients that show a unit; None, as what follows, if something is wrong
-    made: Optional[int]  # those that are off
-    exact_possible: Optional[int]  # the same of exact quotients
+    wrong: Optional[int]  # units that no quotient of the device gives
+    possible: Optional[int]  # rounded quotients that can show a difference; this and the rest: None if a unit is wrong
+    made: Optional[int]  # rounded quotients that are one unit in the last place off
+    exact_possible: Optional[int]  # exact quotients that can show a difference
     exact_made: Optional[int]
-    too_many: Optional[bool]  # more are off than a device is thought to make
+    too_many: Optional[bool]  # more quotients are off than a device probably makes
 
 
 class Comparison(NamedTuple):
@@ -79,7 +79,7 @@ class Comparison(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The value and the bits of a step; None where the definition, or the hypothesis, has no such step."""
+    """The value and the bits of a step; None if the definition, or the hypothesis, does not have the step."""
 
     step: str
     definition: Optional[str]
@@ -87,7 +87,7 @@ class Step(NamedTuple):
 
 
 class Element(NamedTuple):
-    """An element of a result, step by step. hypothesis and dump are None where there is nothing to compare with."""
+    """An element of a result, step by step. hypothesis and dump are None if there is nothing to compare with."""
 
     result: str
     index: Tuple[int, ...]  # type: ignore[assignment]  # hides the method of tuples
@@ -133,18 +133,18 @@ def _place(element: Element) -> str:
 
 
 class Diagnosis:
-    """What diagnose() has found. Its text is that of the command npuquant diagnose.
+    """The result of diagnose(). Its text is the report of the command npuquant diagnose.
 
     Attributes:
-        verdict: "equal": nothing differs. "explained": the first finding gives every element of actual, or every one
-            that is not admissible. "admissible": all differences are within the device's division. "partly": the first
-            finding explains three quarters of the differences or more. "none": no hypothesis, and no two at once, explain this.
-        admissible: what the device's division has to do with it; None for an operator that has no such division.
-        results: for each result that was compared, how many elements differ.
-        findings: the best, the best first.
-        first_place: those that explain everything; if there are several, they give the same bits for these inputs, and
-            the inputs of hard_inputs() are meant to tell them apart.
-        element: an element that differs, step by step; None if nothing does.
+        verdict: "equal": nothing differs. "explained": the first finding gives every element of actual that is not
+            admissible. "admissible": all differences are within the device's division. "partly": the first finding
+            explains three quarters of the differences or more. "none": neither a hypothesis nor a pair explains this.
+        admissible: how many differences the device's division may make; None for an operator without such a division.
+        results: the number of elements that differ, for each result that was compared.
+        findings: the best findings, the best first.
+        first_place: the findings that explain everything. Several of them give the same bits for these inputs; the
+            inputs of hard_inputs() are meant to tell them apart.
+        element: an element that differs, step by step; None if nothing differs.
     """
 
     def __init__(self, text: str, report: str):
@@ -160,7 +160,7 @@ class Diagnosis:
         self.element = _element(said["element"]) if "element" in said else None
 
     def to_dict(self) -> Dict[str, Any]:
-        """What the command prints with --json."""
+        """The JSON that the command prints with --json."""
         return json.loads(self._report)
 
     def __repr__(self) -> str:
@@ -183,7 +183,7 @@ class Diagnosis:
 
 
 class Explanation:
-    """What explain() shows. Its text is that of the command npuquant explain.
+    """The result of explain(). Its text is that of the command npuquant explain.
 
     Attributes:
         elements: the elements, step by step.
@@ -195,7 +195,7 @@ class Explanation:
         self.elements = tuple(map(_element, self.to_dict()))
 
     def to_dict(self) -> List[Dict[str, Any]]:
-        """What the command prints with --json."""
+        """The JSON that the command prints with --json."""
         return [json.loads(report) for report in self._reports]
 
     def __repr__(self) -> str:
@@ -206,7 +206,7 @@ class Explanation:
 
 
 class Mistake(NamedTuple):
-    """On how many elements of the results a mistake shows."""
+    """The number of elements of the results on which a mistake shows."""
 
     name: str
     elements: int
@@ -219,10 +219,10 @@ class HardInputs:
     Attributes:
         operator: the name of the function.
         inputs: the arrays, by the names of the function's arguments; bfloat16 as uint16.
-        arguments: its other arguments, as they were given.
-        call: all of them: npu_quantize(**hard.call), diagnose(actual, npu_quantize, **hard.call).
-        mistakes: those that are possible in this call.
-        seed: what the inputs were made from.
+        arguments: the function's other arguments, as given.
+        call: all arguments: npu_quantize(**hard.call), diagnose(actual, npu_quantize, **hard.call).
+        mistakes: the mistakes that are possible in this call.
+        seed: the seed of the inputs.
     """
 
     def __init__(self, operator: str, call: Dict[str, Any], inputs: Dict[str, np.ndarray], arguments: Dict[str, Any],
@@ -286,15 +286,15 @@ def _take_actual(argument: str, actual: Any, ours: np.ndarray) -> np.ndarray:
 
 def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator: Operator, /, *args: Any,
              **kwargs: Any) -> Diagnosis:
-    """Compares what a kernel returned with what an operator returns, and looks for the mistake that explains it.
+    """Compares a kernel's result with an operator's, and looks for the mistake that explains the differences.
 
-    Where results differ, they are computed anew under each hypothesis: one change of one step. If none of them explains
-    all differences, two at once are tried. With set_num_threads(), this runs on several threads.
+    If results differ, diagnose() computes the operator again under each hypothesis: one change of one step. If no
+    hypothesis explains all differences, it tries pairs. set_num_threads() chooses the number of threads.
 
     Args:
-        actual: what the kernel returned, of the type and shape of what the operator returns: an array or a tensor, or
-            for an operator that returns several a tuple of them, with None for one that is not to be compared.
-        operator: a function of this package, or its name. Of npu_quant_matmul() the steps after the sums are looked at.
+        actual: the kernel's result, an array or tensor of the type and shape of the operator's. For an operator with
+            several results, a tuple, with None for each result that is not compared.
+        operator: a function of this package, or its name. For npu_quant_matmul() only the steps after the sums count.
         args, kwargs: the arguments of the operator.
 
     >>> x = np.array([[0.5, 1.5, 2.5, 3.5]], np.float32)
@@ -319,12 +319,12 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
 
 
 def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **kwargs: Any) -> Explanation:
-    """Shows every step of an element of the first result of an operator, with its value and its bits.
+    """Shows every step of an element of an operator's first result, with its value and its bits.
 
     Args:
         operator, args, kwargs: as for diagnose().
-        at: where the element is, as NumPy has it: a tuple of indices, or one for a result of one dimension. Of words of
-            int4, the last index counts int4. A list of them stands for several elements.
+        at: the element: a tuple of indices, or an index for a result of one dimension. In words of int4 the last index
+            counts int4. A list of them means several elements.
 
     >>> explain("npu_quantize", np.array([0.5, 5], np.float32), np.array([2], np.float32), None, np.int8, 0, at=1)
     y[1]
@@ -357,7 +357,7 @@ def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **
 def hypotheses(operator: Operator) -> Tuple[Hypothesis, ...]:
     """The mistakes that diagnose() knows of an operator.
 
-    Which of them are possible depends on the types and on which arguments there are.
+    The types, and the arguments that are given, decide which mistakes are possible in a call.
 
     >>> hypotheses("npu_quantize")[0].what
     'rounds halves away from zero'
@@ -394,16 +394,15 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
                 without: Union[str, Iterable[str]] = (), seed: int = 1, **kwargs: Any) -> HardInputs:
     """Makes inputs of an operator on which the known mistakes show, and differ from one another.
 
-    Random inputs seldom have the values that a mistake needs to be seen. The attribute mistakes of what is returned says
-    for each mistake how many elements of the results it changes here, and whether another one gives the same results.
+    Random inputs seldom have the values on which a mistake shows. The attribute mistakes of the result says how many
+    elements each mistake changes, and which mistakes give the same results.
 
     Args:
-        operator: a function of this package, or its name; not npu_quant_matmul(), of which dequant() and requant() are
-            what follows the sums.
-        shape: of the first input, in numbers: of words of int4 the last extent counts int4.
-        dtypes: the types of inputs by the names of the arguments, where they are not to be the usual ones.
-        without: the name of an input that is to be None, or several. All others are made.
-        seed: the same one gives the same inputs.
+        operator: a function of this package, or its name. In place of npu_quant_matmul() take dequant() or requant().
+        shape: the shape of the first input. For words of int4 the last extent counts int4.
+        dtypes: types of inputs by the names of the arguments; the others have their usual types.
+        without: the name of an input that is None, or several names. All other inputs are made.
+        seed: equal seeds give equal inputs.
         kwargs: the other arguments of the operator, such as dtype.
 
     >>> hard = hard_inputs("npu_quantize", (16, 64), dtypes={"input": np.float16}, dtype=np.int8)

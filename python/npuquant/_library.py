@@ -30,12 +30,12 @@ elif sys.platform == "darwin":
 else:
     NAMES = (f"libnpuquant.so.{_native.ABI_VERSION}",)
 
-# What NPUQUANT_LIBRARY is set to for the system's library where the package has one of its own.
+# The value of NPUQUANT_LIBRARY that selects the system's library, even if the package has its own.
 SYSTEM = "system"
 
 
 def _candidates() -> Iterator[str]:
-    """Paths and names to try: what the user names, and nothing else then; or the package's; or what the system has."""
+    """Paths and names to try: only the one that the user names; or the package's; or the system's."""
     named = os.environ.get("NPUQUANT_LIBRARY")
     if named and named != SYSTEM:
         yield os.path.abspath(named)
@@ -51,7 +51,7 @@ def _candidates() -> Iterator[str]:
 
 
 def _open(name: str) -> ctypes.CDLL:
-    """Loads a library; ImportError says what is wrong with it."""
+    """Loads a library. An ImportError says what is wrong with the library."""
     try:
         loaded = ctypes.CDLL(name)
     except OSError as error:
@@ -85,7 +85,7 @@ def _load() -> ctypes.CDLL:
 
 
 class NpuquantError(ValueError, RuntimeError):
-    """The library refused a call; RuntimeError too, as what torch_npu raises is.
+    """The library refused a call. The class is a RuntimeError, too, as the errors of torch_npu.
 
     The text is the library's: one line that names the operator and the argument, what was found and what was expected.
     The attribute status is the name of the status, such as "NPUQ_ERROR_SHAPE". Nothing has been computed.
@@ -99,11 +99,11 @@ class NpuquantError(ValueError, RuntimeError):
 
 
 def _refuse(status: str, message: str, argument: Optional[str] = None, array: Any = None) -> None:
-    """Raises what the library says; argument and array are the first whose type it does not have."""
+    """Raises the library's error. argument and array are the first whose type the library does not have."""
     if argument is not None and "dtype is unknown" in message:
         if not getattr(array.dtype, "isnative", True):
             raise TypeError(f"{argument}: is in the other byte order; expected this machine's")
-        # Which types the argument takes is for the library to say.
+        # The library's message lists the types that the argument takes.
         expected = message.partition("; expected ")[2].lower()
         expected = expected.replace("bfloat16", BFLOAT16).replace("quint4x2", "int32 (words of eight int4)")
         raise TypeError(f"{argument}: is {array.dtype}; expected {expected}")
@@ -111,7 +111,7 @@ def _refuse(status: str, message: str, argument: Optional[str] = None, array: An
 
 
 def _bind(loaded: Any) -> None:
-    """Has the operators call this library."""
+    """Makes the operators call this library."""
     addresses = (ctypes.cast(getattr(loaded, function), ctypes.c_void_p).value for function in _native.FUNCTIONS)
     _native.bind(tuple(addresses), np.ndarray, to_array, _refuse)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Products of int8 or int4 matrices, exactly, with the float32 product that NumPy has from its BLAS."""
+"""Exact products of int8 or int4 matrices, by NumPy's float32 product, which is that of its BLAS."""
 from __future__ import annotations
 
 import math
@@ -10,8 +10,8 @@ import numpy as np
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
 # Matrices are converted to float32 in blocks of 1024 by 1024. A product of two int8 is at most 2^14, so the sum of 1024
-# of them is at most 2^24, and float32 has every integer up to that: within a block nothing is rounded, in whatever
-# order the BLAS adds. Blocks also bound the memory that float32 takes.
+# products is at most 2^24, and float32 has every integer up to 2^24. So the sums of a block are exact, in any order of
+# the BLAS. Blocks also limit the memory for float32.
 BLOCK = 1024
 
 
@@ -26,7 +26,7 @@ def _add_product(x1: np.ndarray, x2: np.ndarray, y: np.ndarray) -> None:
 
 
 def _unpack(words: np.ndarray) -> np.ndarray:
-    """Words of eight int4 along the last dimension as int8; the first is in the lowest bits."""
+    """The int8 of words of eight int4 along the last dimension; the first int4 is in the lowest bits."""
     values = np.empty((*words.shape, 8), np.int8)
     for n in range(8):
         values[..., n] = words << 28 - 4 * n >> 28
@@ -34,7 +34,7 @@ def _unpack(words: np.ndarray) -> np.ndarray:
 
 
 def product(x1: np.ndarray, x2: np.ndarray, shape: Tuple[int, ...]) -> np.ndarray:
-    """x1 @ x2 as int32, modulo 2^32; both are int8, or int32 words of int4, and shape is that of the product."""
+    """x1 @ x2 as int32, modulo 2^32, of the product's shape. Both are int8, or both are int32 words of int4."""
     if x1.dtype == np.int32:
         if x2.shape[-2] == x1.shape[-1]:  # words along K: see product_columns()
             x2 = _unpack(x2.swapaxes(-1, -2)).swapaxes(-1, -2)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls of the operators: views of NumPy arrays through Python's buffer protocol, so that one build serves every NumPy,
- * and of PyTorch's tensors through their attributes, so that one build serves every PyTorch.
+ * Calls of the operators. The module views NumPy arrays through Python's buffer protocol, and PyTorch's tensors through
+ * their attributes. So one build serves every NumPy and every PyTorch.
  *
- * The module is not linked with the library. Python finds the library that is to be used, the one in the package or
- * another one, and hands its functions to bind().
+ * The module is not linked with the library. Python finds the library, in the package or elsewhere, and hands its
+ * functions to bind().
  */
 #include "_native.h"
 
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* Every function of the library that is called here. */
+/* Every function of the library that this module calls. */
 #define FUNCTION(name, NAME, EXECUTOR) X(npuq_##name)
 #define FUNCTIONS                                                                                                      \
     EACH_OPERATOR(FUNCTION)                                                                                            \
@@ -33,14 +33,14 @@ static struct {
 enum { FUNCTION_COUNT = sizeof function_names / sizeof function_names[0] };
 _Static_assert(sizeof library == FUNCTION_COUNT * sizeof(void *), "a structure of addresses");
 
-/* What bind() is given besides. */
+/* The other arguments of bind(). */
 static PyObject *array_type; /* numpy.ndarray */
-static PyObject *to_array;   /* to_array(argument, value, write): an array of whatever else is a tensor */
-static PyObject *refuse;     /* refuse(status, message, argument, array): raises what the library says */
+static PyObject *to_array;   /* to_array(argument, value, write): an array of any other tensor */
+static PyObject *refuse;     /* refuse(status, message, argument, array): raises the library's error */
 
 /* ---- the operators --------------------------------------------------------------------------------------------- */
 
-/* An operator with the arguments at their positions. */
+/* run_NAME(): calls an operator of the library with the arguments at their positions. */
 #define AT(name, NAME, other)       at_##name
 #define TENSOR(name, NAME, role)    a->tensor[at_##name]
 #define NUMBER_OF(name, NAME, type) (type) _Generic((type)0, float : a->real, default : a->number)[at_##name]
@@ -59,7 +59,7 @@ EACH_OPERATOR(RUN)
 #define ARGUMENT(name, kind, role) {name, kind, role}
 #define KIND_OF(type)              _Generic((type)0, float : REAL, int64_t : LONG, default : NUMBER)
 /* clang-format on */
-/* What torch_npu calls the data; NUMBERED has what it calls block. */
+/* torch_npu's name of x; NUMBERED has its name of block. */
 #define DATA_quantize(name, NAME, role)                 ARGUMENT("input", DATA, OPERAND_X)
 #define DATA_group_quant(name, NAME, role)              ARGUMENT("x", DATA, OPERAND_X)
 #define DATA_dynamic_quant_asymmetric(name, NAME, role) ARGUMENT("x", DATA, OPERAND_X)
@@ -79,7 +79,7 @@ static const operation operations[] = {EACH_OPERATOR(ROW)};
 
 enum { OPERATOR_COUNT = sizeof operations / sizeof operations[0] };
 
-/* Of the capsules that hold them. */
+/* The name of the capsules that hold an operation. */
 static const char operation_name[] = "npuquant.operation";
 
 const operation *operation_of(PyObject *capsule)
@@ -91,7 +91,7 @@ const operation *operation_of(PyObject *capsule)
 
 enum { UNKNOWN_DTYPE = -1 };
 
-/* The type of a buffer's elements. NumPy has no bfloat16: uint16 stands for its bits. */
+/* The type of a buffer's elements. NumPy has no bfloat16: uint16 means the bits of bfloat16. */
 static int dtype_of_buffer(const Py_buffer *buffer)
 {
     const char *format = buffer->format;
@@ -115,7 +115,7 @@ static int dtype_of_buffer(const Py_buffer *buffer)
     }
 }
 
-/* Several elements, and all of them at one address. */
+/* True for several elements that are all at one address. */
 static bool is_one_element(const npuq_tensor *tensor)
 {
     bool several = false;
@@ -135,8 +135,8 @@ static void let_go(holding *held)
     Py_CLEAR(held->array);
 }
 
-/* Holds what a call has returned in place of what was held, and its buffer if it has one; false if that is an
- * exception. */
+/* False if the value is null, an exception. Otherwise held holds the value, a new reference, and its buffer if it has
+ * one, in place of the former array. */
 static bool hold(holding *held, PyObject *array, int flags)
 {
     if (!array) {
@@ -150,7 +150,7 @@ static bool hold(holding *held, PyObject *array, int flags)
     return true;
 }
 
-/* The tensor that a buffer is; its type is the caller's affair. */
+/* The tensor of a buffer; the caller sets its type. */
 static bool take_buffer(const char *name, const Py_buffer *buffer, npuq_tensor *tensor)
 {
     tensor->data = buffer->buf;
@@ -169,7 +169,7 @@ static bool take_buffer(const char *name, const Py_buffer *buffer, npuq_tensor *
 
 /* ---- PyTorch's tensors ----------------------------------------------------------------------------------------- */
 
-/* PyTorch's types that are the library's. */
+/* PyTorch's types that the library has. */
 static const struct {
     const char *name;
     npuq_dtype dtype;
@@ -181,12 +181,12 @@ static const struct {
 enum { TORCH_TYPES = sizeof torch_types / sizeof torch_types[0] };
 enum { IS_CPU, DTYPE, IS_NEG, SHAPE, STRIDE, DATA_PTR, ATTRIBUTES };
 
-/* What bind_torch() has found: null until then. */
+/* Null until bind_torch() finds them. */
 static struct {
     PyObject *tensor;    /* torch.Tensor */
-    PyObject *parameter; /* torch.nn.Parameter, which is the same in a module */
+    PyObject *parameter; /* torch.nn.Parameter, a tensor in a module */
     PyObject *types[TORCH_TYPES];
-    PyObject *attributes[ATTRIBUTES]; /* its descriptors */
+    PyObject *attributes[ATTRIBUTES]; /* the descriptors of torch.Tensor */
 } torch;
 
 static PyObject *attribute(PyObject *value, int name)
@@ -201,15 +201,15 @@ static PyObject *method(PyObject *value, int name)
     return PyObject_CallFunctionObjArgs(torch.attributes[name], value, NULL);
 }
 
-/* Whether what a call has returned is this object. */
+/* True if the value, a new reference, is this object. */
 static bool is(PyObject *returned, const PyObject *wanted)
 {
     Py_XDECREF(returned);
     return returned == wanted;
 }
 
-/* The index in torch_types of a tensor's type; -1 for other types and for what is no tensor. Other subclasses are left
- * to PyTorch, as nobody knows what their attributes say. */
+/* The index in torch_types of a tensor's type; -1 for other types and other objects. PyTorch reads subclasses except
+ * Parameter, because their attributes may differ. */
 static int torch_type_of(PyObject *value)
 {
     const PyObject *class = (PyObject *)Py_TYPE(value);
@@ -240,8 +240,8 @@ static bool take_extents(const PyObject *tuple, int ndim, int64_t *extents)
     return true;
 }
 
-/* The tensor of the library that one of PyTorch's is. False, without an exception, for what to_array() has to look at:
- * what is no tensor, or has other values than its memory, or no elements, or no memory of its own, as sparse ones. */
+/* False, without an exception, if to_array() must look at the value: it is not a tensor, its
+ * memory has other values, or it has no elements or no memory of its own, as a sparse tensor. */
 static bool take_torch_tensor(PyObject *value, npuq_tensor *tensor)
 {
     const int type = torch_type_of(value);
@@ -269,7 +269,7 @@ static bool take_torch_tensor(PyObject *value, npuq_tensor *tensor)
     return fine;
 }
 
-/* torch_type(value): the name of a tensor's type if the library has it; None for anything else. */
+/* torch_type(value): the name of a tensor's type if the library has the type; otherwise None. */
 static PyObject *torch_type(PyObject *module, PyObject *value)
 {
     const int type = torch_type_of(value);
@@ -278,7 +278,7 @@ static PyObject *torch_type(PyObject *module, PyObject *value)
     return Py_BuildValue("z", type < 0 ? NULL : torch_types[type].name);
 }
 
-/* Whether it is a tensor of a type of the library's, or no tensor and nothing that stands for one. */
+/* True for a tensor of a type that the library has, for None, a number, a string and a type of PyTorch. */
 static bool is_plain(PyObject *value)
 {
     const PyTypeObject *type = Py_TYPE(value);
@@ -287,8 +287,8 @@ static bool is_plain(PyObject *value)
            type == &PyUnicode_Type || type == Py_TYPE(torch.types[0]) || torch_type_of(value) >= 0;
 }
 
-/* reads(values, keywords, tensors): whether an operator may be called with these values as they are. The first ones,
- * tensors in number, are none that may be None. */
+/* reads(values, keywords, tensors): True if an operator takes these values unchanged. The first values, as many as
+ * tensors says, must not be None. */
 static PyObject *reads(PyObject *module, PyObject *const *given, Py_ssize_t count)
 {
     PyObject *name;
@@ -313,7 +313,7 @@ static PyObject *reads(PyObject *module, PyObject *const *given, Py_ssize_t coun
     return PyBool_FromLong(fine);
 }
 
-/* bind_torch(torch): has the operators read the tensors of this module. */
+/* bind_torch(torch): lets the operators read the tensors of this module. */
 static PyObject *bind_torch(PyObject *module, PyObject *from)
 {
     static const char *const names[] = {"is_cpu", "dtype", "is_neg", "shape", "stride", "data_ptr"};
@@ -338,8 +338,8 @@ static PyObject *bind_torch(PyObject *module, PyObject *from)
 
 /* ---- arguments ------------------------------------------------------------------------------------------------- */
 
-/* A view of a value. If its type is none of the library's, it becomes UNKNOWN_DTYPE, and *unknown is set to the
- * argument and the array: the library then says which types the argument takes. */
+/* Makes a view of a value. If the library does not have the value's type, the view has UNKNOWN_DTYPE, and *unknown has
+ * the argument and the array. The library then says which types the argument takes. */
 static bool view(const char *name, argument_kind kind, PyObject *value, holding *held, npuq_tensor *tensor,
                  PyObject **unknown)
 {
@@ -348,7 +348,7 @@ static bool view(const char *name, argument_kind kind, PyObject *value, holding 
     Py_buffer *buffer = &held->buffer;
     int dtype;
 
-    /* The library takes an x whose strides are all 0 for a mistake: then what is read is a copy. */
+    /* The library refuses an x whose strides are all 0, so a copy is read. */
     if (take_torch_tensor(value, tensor) && !(is_x && is_one_element(tensor))) {
         Py_INCREF(value);
         held->array = value;
@@ -358,7 +358,7 @@ static bool view(const char *name, argument_kind kind, PyObject *value, holding 
             Py_INCREF(value);
             (void)hold(held, value, flags);
         }
-        /* No array, or one of a type that Python has not; to_array() knows one of these. */
+        /* Not an array, or an array of a type that Python does not have: to_array() decides. */
         if (!buffer->obj && !hold(held, PyObject_CallFunction(to_array, "sOi", name, value, kind == OUTPUT), flags)) {
             return false;
         }
@@ -389,13 +389,13 @@ static bool take_integer(const char *name, PyObject *value, int bits, int64_t *n
     PyObject *index;
 
     index = PyIndex_Check(value) ? PyNumber_Index(value) : NULL;
-    if (!index) { /* an array of several numbers fails as late as this */
+    if (!index) { /* an array of several numbers fails only here */
         PyErr_Format(PyExc_TypeError, "%s: is %s; expected an integer", name, Py_TYPE(value)->tp_name);
         return false;
     }
     wide = PyLong_AsLongLongAndOverflow(index, &overflow);
     Py_DECREF(index);
-    if (overflow) { /* and may have more digits than Python prints */
+    if (overflow) { /* the number may have more digits than Python prints */
         PyErr_Format(PyExc_ValueError, "%s: is too large a number; expected an int%d", name, bits);
         return false;
     }
@@ -430,7 +430,7 @@ static bool take_real(const char *name, PyObject *value, float *number)
 
 /* ---- calls ----------------------------------------------------------------------------------------------------- */
 
-/* Raises what the library says about the call that failed on this thread. */
+/* Raises the library's error of the call that failed on this thread. */
 static void raise_refusal(npuq_status status, PyObject *unknown)
 {
     const char *message = library.npuq_last_error();
@@ -507,8 +507,8 @@ bool run_call(held_call *call, PyObject *threads)
     return status == NPUQ_OK;
 }
 
-/* operator(argument..., words, threads): whether the first output is words of eight int4, which are int32 in NumPy; the
- * number of threads to run on. */
+/* operator(argument..., words, threads): words is True if the first output has words of eight int4, which are int32 in
+ * NumPy. threads is the number of threads. */
 static PyObject *call_operator(PyObject *capsule, PyObject *const *values, Py_ssize_t count)
 {
     held_call call;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the operators take as tensors and types: as NumPy arrays, of the same memory, and as NumPy's types."""
+"""Tensors and types of the operators: as NumPy arrays of the same memory, and as NumPy's types."""
 from __future__ import annotations
 
 import ctypes
@@ -24,19 +24,19 @@ class SupportsDLPack(Protocol):
 
 
 TensorLike = Union[np.ndarray, np.generic, SupportsDLPack]
-#: What is given as out is also what is returned.
+#: The type of out is also the type of the return value.
 Out = TypeVar("Out", bound=Union[np.ndarray, SupportsDLPack])
 
 
 class Result(NamedTuple):
-    """What a result may be, or an input that is made."""
+    """The type of a result, or of an input that hard_inputs() makes."""
 
     dtype: np.dtype
     words: bool = False  # of eight int4
 
     @property
     def name(self) -> str:
-        """As messages and the extension call it."""
+        """The name in messages and in the extension."""
         return "quint4x2" if self.words else "bfloat16" if self.dtype == np.uint16 else self.dtype.name
 
 
@@ -68,8 +68,8 @@ DEVICE_TYPES = {
 
 
 def _results(*names: str) -> Results:
-    """Those of _NAMED by their names, by PyTorch's names for quantised types of the same bits, by NumPy's types, and
-    quint4x2 by int4: what is said most often is found at once."""
+    """The types of _NAMED with these names. The keys are the names, PyTorch's names for quantised types with the same
+    bits, NumPy's types, and int4 for quint4x2, so that a usual type is found at once."""
     named = {name: _NAMED[name] for name in names}
     quantised = {"q" + name: named[name] for name in names if name in ("int8", "uint8", "int32")}
     int4 = {"int4": named["quint4x2"]} if "quint4x2" in names else {}
@@ -93,7 +93,7 @@ def _number(dtype: Any) -> Optional[int]:
 
 
 def shown(value: Any) -> str:
-    """A value in a message: its text, or where that is long its type."""
+    """A value in a message: its text, or its type if the text is long."""
     text = repr(value)
     return text if len(text) <= 80 and "\n" not in text else type(value).__name__
 
@@ -109,9 +109,9 @@ def described(dtype: Any) -> str:
 
 
 def result_type(argument: str, dtype: Any, results: Results, expected: str) -> Result:
-    """A dtype of NumPy or PyTorch, a name, or a number of PyTorch's or torch_npu's, as a value of results.
+    """The value in results for a dtype of NumPy or PyTorch, a name, or a number of PyTorch's or torch_npu's.
 
-    The library knows which of them its operator has; expected is for what it cannot be asked about.
+    The library says which types its operator has; expected is for types that the library does not have.
     """
     key = (int, dtype) if type(dtype) is int else dtype  # True is equal to 1, and is no number of a type
     try:
@@ -140,8 +140,8 @@ def result_type(argument: str, dtype: Any, results: Results, expected: str) -> R
 
 
 def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> Any:
-    """What a result goes to: a new array, or out, as an array or as a tensor of PyTorch's that the extension takes.
-    Whether its shape is right is for the library to say."""
+    """The memory of a result: a new array, or out as an array, or as a PyTorch tensor that the extension takes. The
+    library checks the shape."""
     if out is None:
         # NumPy is slow with PyTorch's shapes.
         return np.empty(shape if type(shape) is tuple else tuple(shape), dtype)
@@ -158,7 +158,7 @@ def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 def result(x: Any, kind: Result, out: Any) -> Any:
-    """Where the quantised x goes."""
+    """The memory of the quantised x."""
     shape = x.shape
     if out is None and kind.words and shape:
         shape = (*shape[:-1], shape[-1] // 8)
@@ -176,10 +176,10 @@ def words_shape(scale: Tuple[int, ...], offset: Optional[Tuple[int, ...]]) -> Tu
 
 
 def product_columns(x1: Tuple[int, ...], x2: Tuple[int, ...], words: bool) -> int:
-    """The columns of the product of matrices of these shapes, which may be words of eight int4, if there is one.
+    """The number of columns of the product of two matrices. With words, they may be words of eight int4.
 
-    Those of x1 run along K, and then those of x2 run along K too, as in a transposed weight, or along N. The number of
-    rows tells which, as in npu_quant_matmul_meta() of op_plugin/python/meta/_meta_registrations.py of Ascend/op-plugin.
+    Words of x1 run along K. Words of x2 run along K, too, as in a transposed weight, or along N. The number of rows
+    says which, as in npu_quant_matmul_meta() of op_plugin/python/meta/_meta_registrations.py of Ascend/op-plugin.
     """
     for name, shape in (("x1", x1), ("x2", x2)):
         if not 2 <= len(shape) <= 8:
@@ -254,7 +254,7 @@ _set_name.restype, _set_name.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.
 
 
 class _Consumed:
-    """The content of a capsule, given back to its producer when nothing refers to this object any more."""
+    """The content of a capsule. The producer gets it back when nothing refers to this object any more."""
 
     managed: Any = None
     __array_interface__: Dict[str, Any]
@@ -274,7 +274,7 @@ class _Consumed:
 
 
 class Unknown(NamedTuple):
-    """Stands for a tensor of a type that NumPy does not have, until the library says which types it expected."""
+    """A tensor of a type that NumPy does not have, until the library says which types it expected."""
 
     dtype: str
     shape: Tuple[int, ...] = ()
@@ -355,5 +355,5 @@ def to_array(argument: str, value: Any, write: bool = False) -> Union[np.ndarray
 
 
 def tensor(argument: str, value: Any) -> Any:
-    """An input of which the shape is wanted: an array, or a tensor of PyTorch's that the extension takes."""
+    """An input with a shape: an array, or a PyTorch tensor that the extension takes."""
     return value if type(value) is np.ndarray or _native.torch_type(value) else to_array(argument, value)

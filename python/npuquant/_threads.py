@@ -15,10 +15,9 @@ _threads = 1
 
 
 def set_num_threads(threads: int) -> None:
-    """Lets later calls run on up to so many threads each; 1, as at the start, means the calling thread alone.
+    """Lets each later call run on up to this many threads; 1, as at the start, means the calling thread alone.
 
-    The threads of a call end with it. Results never change; small tensors are not worth a second thread, and the
-    library does not use one for them.
+    The threads end with the call. For small tensors the library uses one thread. Results do not depend on the number.
     """
     global _threads
     try:
@@ -31,7 +30,7 @@ def set_num_threads(threads: int) -> None:
 
 
 def get_num_threads() -> int:
-    """On how many threads at most a call runs."""
+    """The number of threads that a call may use."""
     return _threads
 
 
@@ -48,7 +47,7 @@ _kept: contextvars.ContextVar[Optional[List[Kept]]] = contextvars.ContextVar("np
 
 @contextlib.contextmanager
 def keeping() -> Iterator[List[Kept]]:
-    """Within it, the calls that this thread makes are kept."""
+    """Keeps the calls that this thread makes in the with block."""
     kept: List[Kept] = []
     token = _kept.set(kept)
     try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A plugin of pytest: npuquant stands in for torch_npu from before the first test module is imported to the end.
+"""A plugin of pytest: npuquant stands in for torch_npu, from before pytest imports the first test module to the end.
 
-pytest -p npuquant.pytest_npu loads it, and where npuquant is installed as a package pytest --npu=exact. The environment
-variables NPUQUANT_VALUES and NPUQUANT_STRICT choose what npuquant.torch_npu.install() takes as values and strict.
+pytest -p npuquant.pytest_npu loads the plugin; if npuquant is installed, pytest --npu=exact does, too. The environment
+variables NPUQUANT_VALUES and NPUQUANT_STRICT are values and strict of npuquant.torch_npu.install().
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pytest_unconfigure(config: Any) -> None:
 
 @pytest.fixture
 def npu() -> Iterator[Any]:
-    """torch_npu for one test: install(), with which a test may choose values and strict for itself, is put back."""
+    """torch_npu for one test. After the test, values and strict are as before the test's own npu.install()."""
     former = chosen.values, chosen.strict
     yield torch_npu
     torch_npu.install(values=former[0], strict=former[1])

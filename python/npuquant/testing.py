@@ -14,12 +14,12 @@ __all__ = ["assert_equal"]
 
 def assert_equal(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator: Operator, /, *args: Any,
                  admissible: bool = False, **kwargs: Any) -> None:
-    """Raises AssertionError if what a kernel returned is not what an operator returns; its text is the diagnosis.
+    """Raises AssertionError, with the diagnosis, if a kernel's result differs from an operator's.
 
     Args:
         actual, operator, args, kwargs: as for diagnose().
-        admissible: whether what is within the device's division passes, too; for npu_quantize() that divides,
-            npu_dynamic_quant() and npu_dynamic_block_quant().
+        admissible: True lets differences pass that the device's division may make. It is for npu_quantize() with
+            div_mode=True, npu_dynamic_quant() and npu_dynamic_block_quant().
 
     >>> import numpy as np
     >>> x, scales = np.array([[0.25, 2.5]], np.float32), np.array([0.5], np.float32)

@@ -2,9 +2,8 @@
 """The operators on PyTorch's tensors; importing this module registers them with PyTorch as torch.ops.npuquant.
 
 The functions have torch_npu's names, arguments and results: int8, uint8 or int32, int32 words of eight int4 for
-quint4x2, int64 for words of scales and offsets. Tensors are in the CPU's memory, in any strided layout, and are read
-where they are; results are new tensors and have no gradient. What the functions compute is said where npuquant, the
-package, has the functions of the same names.
+quint4x2, int64 for words of scales and offsets. They read tensors in the CPU's memory where they are, with any strides.
+Results are new tensors without gradient. npuquant's functions of the same names say what is computed.
 
 Tracing (torch.compile, FakeTensor, make_fx, tensors on the device "meta") knows the operators by torch_npu's schemas.
 """
@@ -54,13 +53,12 @@ _INT4 = getattr(torch, "int4", None)  # no tensor has it; it is quint4x2 here
 
 
 def set_scale_form(scale_form: str) -> str:
-    """Chooses how npu_dynamic_quant() computes scales if the call does not say it, and returns the former choice.
+    """Chooses the scale_form of npu_dynamic_quant() for calls without one, and returns the former choice.
 
-    With group_index it computes the inverse whatever is chosen here, as every version of the device's software does.
+    Calls with group_index compute the inverse form, as every version of the device's software does.
 
     Args:
-        scale_form: "product", as at the start, or "inverse": npuquant.npu_dynamic_quant() says which versions of the
-            device's software compute which.
+        scale_form: "product", as at the start, or "inverse": see npuquant.npu_dynamic_quant().
     """
     global _scale_form
     npuquant._number("scale_form", scale_form, npuquant._SCALE_FORMS)  # refuses what is neither
@@ -72,9 +70,9 @@ def set_scale_form(scale_form: str) -> str:
 
 
 def _array(value: Any) -> Any:
-    """The memory of a tensor as an array, that of bfloat16 as uint16, which NumPy has; other values as they are.
+    """An array of a tensor's memory, uint16 for bfloat16; other values unchanged.
 
-    Of a tensor that the extension does not read itself.
+    It is for tensors that the extension does not read itself.
     """
     if not isinstance(value, Tensor):
         return value
@@ -221,9 +219,9 @@ def _requant(*arrays: Any, dtype: Any = None) -> np.ndarray:
 
 
 #: The schemas, as in op_plugin/config/op_plugin_functions.yaml of Ascend/op-plugin; scale_form, dequant and requant are
-#: this package's. A ScalarType there is an int here: it is the same schema for PyTorch, but of a number that is a
-#: ScalarType PyTorch passes on the low eight bits only. With each its function on arrays, and the one that says the
-#: shapes and types of its results.
+#: this package's. A ScalarType there is an int here: the schema is the same for PyTorch, but PyTorch passes on only the
+#: low eight bits of a ScalarType. Behind each schema are its function on arrays, and the function that returns the
+#: shapes and types of the results.
 _OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
     ("npu_quantize(Tensor self, Tensor scales, Tensor? zero_points, int dtype, int axis=1, bool div_mode=True)"
      " -> Tensor",
@@ -272,7 +270,7 @@ def _tensors(results: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
 
 
 def _kernel(tensors: Sequence[str], function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function on arrays as a kernel of PyTorch's; tensors are the names of those that may not be None."""
+    """A function on arrays as a kernel of PyTorch's; tensors names the arguments that may not be None."""
     reads, required = _native.reads, len(tensors)
 
     def kernel(*values: Any, **keywords: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
@@ -301,16 +299,16 @@ def _shape_kernel(names: Sequence[str], tensors: Sequence[str], shape: Callable[
 
 
 def _type(argument: str, dtype: Any) -> Union[None, int, torch.dtype]:
-    """What PyTorch takes for a type: of what npuquant takes also names and NumPy's types. A number stays as it is:
-    while a function is traced it may be a symbol."""
+    """The type that PyTorch takes, for one that npuquant takes, such as a name or NumPy's type. A number stays: while a
+    function is traced, the number may be a symbol."""
     if dtype is None or (isinstance(dtype, _TYPES) and dtype is not _INT4 and not isinstance(dtype, bool)):
         return dtype
     return getattr(torch, _result(argument, dtype, {**QUANTISED, **FLOATING}).name)
 
 
 def _for_pytorch(name: str, kind: str, value: Any) -> Any:
-    """An argument as PyTorch takes one. Its own error prints all of an array in place of a tensor, twice; None is the
-    operator's affair."""
+    """An argument for PyTorch. PyTorch's own error for an array in place of a tensor prints the array twice. None is
+    left to the operator."""
     if name in _TYPE_ARGUMENTS:
         return _type(name, value)
     if kind[:6] == "Tensor" and not (value is None or isinstance(value, Tensor)
@@ -319,8 +317,8 @@ def _for_pytorch(name: str, kind: str, value: Any) -> Any:
     return value
 
 
-# What tells whether somebody watches calls of operators: a compiler, a mode, a tracer, a profiler. PyTorch's dispatcher
-# lets them know of a call. Without them it would do nothing for the CPU's tensors but call the kernel.
+# Each says whether something watches calls of operators: a compiler, a mode, a tracer, a profiler. PyTorch's dispatcher
+# tells it of a call. Without a watcher, the dispatcher would only call the kernel.
 _watchers: List[Any] = [
     getattr(getattr(torch, "compiler", None), "is_compiling", None if hasattr(torch, "compile") else bool),
     getattr(torch._C, "_len_torch_dispatch_stack", None),
@@ -332,8 +330,8 @@ _watchers: List[Any] = [
 
 def _function(operator: Callable[..., Any], names: Sequence[str], types: Sequence[str],
               on_arrays: Callable[..., Any]) -> Callable[..., Any]:
-    """An operator as a function that calls PyTorch's dispatcher only where it has something to do, or where this
-    PyTorch cannot say whether it has."""
+    """An operator as a function. It calls PyTorch's dispatcher only if something watches, or if this PyTorch cannot
+    tell."""
     if None in _watchers:
         compiling = modes = function_modes = tracing = profiling = functools.partial(bool, True)
     else:
@@ -360,9 +358,9 @@ def _renamed(keywords: Dict[str, Any], former: str, name: str) -> Dict[str, Any]
 
 
 class OperatorOnSelf(type(torch.ops.aten.add)):  # type: ignore[misc]
-    """An operator whose first argument is self in its schema, and input in torch_npu's documentation: it takes both.
+    """An operator that takes its first argument as self, the schema's name, and as input, the documentation's.
 
-    PyTorch 1 takes neither name: there self is the operator.
+    In PyTorch 1 operators take neither name.
     """
 
     def __call__(*args: Any, **keywords: Any) -> Any:
@@ -457,7 +455,7 @@ def npu_dynamic_quant(
         scale_form: Optional[str] = None) -> Tuple[Tensor, Tensor]:
     """Quantises with scales found from the data, without offsets: npuquant.npu_dynamic_quant() on tensors.
 
-    A scale_form of None is what set_scale_form() has chosen, and "inverse" with group_index.
+    A scale_form of None is the choice of set_scale_form(), or "inverse" with group_index.
     """
     return _operators.npu_dynamic_quant(
         input, smooth_scales=smooth_scales, group_index=group_index, dst_type=dst_type,
@@ -486,8 +484,8 @@ def npu_quant_matmul(
         group_sizes: Optional[Sequence[int]] = None, y_scale: Optional[Tensor] = None) -> Tensor:
     """Multiplies int8 or int4 matrices, and requantises or dequantises the sums.
 
-    It is npuquant.npu_quant_matmul() on tensors. What follows output_dtype must be None: it selects types and groups
-    that are not defined here.
+    It is npuquant.npu_quant_matmul() on tensors. The arguments after output_dtype must be None: they select types and
+    groups that are not defined here.
     """
     return _operators.npu_quant_matmul(
         x1, x2, scale, offset=offset, pertoken_scale=pertoken_scale, bias=bias,

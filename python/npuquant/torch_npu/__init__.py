@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stands in for torch_npu, on a machine without the device: its quantisation operators, on the CPU, to the bit.
+"""Stands in for torch_npu on a machine without the device: the quantisation operators, on the CPU, to the bit.
 
-install() lets scripts that were written for the device run unchanged: `import torch_npu` finds this module, and .npu(),
-.to("npu") and device="npu:0" mean the CPU. uninstall() puts everything back. Until install() is called nothing is
-changed. `python -m npuquant.torch_npu script.py` runs a script in this way.
+After install(), scripts for the device run unchanged: `import torch_npu` finds this module, and .npu(), .to("npu") and
+device="npu:0" mean the CPU. uninstall() undoes all changes. The import of this module changes nothing in PyTorch except
+that it registers the operators. `python -m npuquant.torch_npu script.py` runs a script in this way.
 
-What is not here raises a NotImplementedError with its name; docs/torch.md says what is the same as on the device.
+A missing operator raises a NotImplementedError with its name. docs/torch.md says what is the same as on the device.
 """
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
     "uninstall",
 ]
 
-#: torch_npu's versions are those of the PyTorch that they are for.
+#: torch_npu has the version of its PyTorch.
 __version__ = torch.__version__.partition("+")[0]
 
 _refuse = absent_from("torch_npu", OPERATORS)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is said of a name that the stand-in does not have."""
+"""The error for a name that the stand-in does not have."""
 from __future__ import annotations
 
 import types
 from typing import Any, Callable, Collection
 
-#: Operators that serving code calls, and of which nothing is known here: vllm-project/vllm-ascend, 2026-08-22
-#: (182b75ea84). They can be replaced in a test, and called they raise an error.
+#: Operators that serving code calls, and that are not known here: vllm-project/vllm-ascend, 2026-08-22 (182b75ea84). A
+#: test can replace them. A call raises an error.
 OPERATORS = frozenset("""
     _npu_flash_attention _npu_flash_attention_unpad _npu_flash_attention_unpad_v2 _npu_flash_attention_v3
     _npu_fused_infer_attention_score_get_max_workspace _npu_fused_infer_attention_score_v2_get_max_workspace
@@ -23,7 +23,7 @@ OPERATORS = frozenset("""
 
 
 class Absent(NotImplementedError, AttributeError):
-    """The stand-in does not have it. AttributeError too, so that hasattr() says no."""
+    """The stand-in does not have the name. The class is an AttributeError, too, so that hasattr() returns False."""
 
 
 def _absent(module: str, name: str) -> Absent:
@@ -32,8 +32,8 @@ def _absent(module: str, name: str) -> Absent:
 
 
 def absent_from(module: str, known: Collection[str] = ()) -> Callable[[str], Any]:
-    """The __getattr__ of a module that stands in for one. A known name is a function that raises the error when it is
-    called: so a test can put its own in the place of it."""
+    """The __getattr__ of a stand-in module. A known name is a function that raises the error when it is called. So a
+    test can replace the function."""
 
     def get(name: str) -> Any:
         if name.startswith("__"):
@@ -50,8 +50,8 @@ def absent_from(module: str, known: Collection[str] = ()) -> Callable[[str], Any
 
 
 def module(name: str, *contents: Any, **more: Any) -> types.ModuleType:
-    """A module that stands in for one, with these classes and functions, and what else is named."""
+    """A stand-in module with these classes, functions and other names."""
     made = types.ModuleType(name, "Part of npuquant's stand-in for torch_npu.")
     made.__dict__.update({value.__name__: value for value in contents}, __getattr__=absent_from(name))
-    made.__dict__.update({"__path__": [], **more})  # a package, of which nothing else can be imported
+    made.__dict__.update({"__path__": [], **more})  # a package without other modules
     return made

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Operators of torch_npu whose values npuquant does not compute: their schemas, and the shapes and types of results.
 
-Each row is a schema as torch_npu declares it, and a function from its arguments to results without values. The function
-refuses what no device accepts. With install(strict=True) it also refuses what devices of the series A2 and A3 refuse.
+Each row is torch_npu's schema, and a function from the arguments to results without values. The function refuses what
+no device accepts. With install(strict=True) it also refuses what devices of the series A2 and A3 refuse.
 
 Source of a row, if the row names no other: Ascend/op-plugin of 2026-08-21 (517f2e7d). Schemas are those of
 op_plugin_functions.yaml. Shapes and limits are those of op_plugin/python/meta and docs/zh/custom_APIs/torch_npu.
@@ -37,8 +37,8 @@ ROWS: Dict[str, Row] = {}
 
 
 def _row(*schemas: str, values: Optional[Callable[[Any], Results]] = None) -> Callable[..., Any]:
-    """Adds a row: the function below it takes the arguments by their names. values computes, where that only moves
-    elements."""
+    """Adds a row: the decorated function takes the arguments by their names. values computes the results of an operator
+    that only moves elements."""
 
     def add(results: Callable[[Any], Results]) -> Callable[[Any], Results]:
         ROWS[schemas[0].partition("(")[0]] = Row(schemas, results, values)
@@ -84,7 +84,7 @@ _NAMES = {**_NUMBERS, **DEVICE_TYPES}
 
 
 def _name(argument: str, dtype: Any, default: str) -> str:
-    """The name of a type: of PyTorch's, of its number, or of torch_npu's number."""
+    """The name of a type, from PyTorch's type, its number, or torch_npu's number."""
     if dtype is None:
         return default
     name = str(dtype)[len("torch."):] if isinstance(dtype, torch.dtype) else _NAMES.get(dtype)
@@ -93,7 +93,7 @@ def _name(argument: str, dtype: Any, default: str) -> str:
 
 
 def _stored(argument: str, name: str) -> torch.dtype:
-    """PyTorch's type for elements of a type: that of bytes for those that PyTorch has not."""
+    """PyTorch's type for elements of a type: bytes for types that PyTorch does not have."""
     dtype = torch.uint8 if name in _BYTES else getattr(torch, name, None)
     if dtype is None:
         raise NotImplementedError(f"{argument}: is {name}, which PyTorch {torch.__version__} does not have")
@@ -719,7 +719,7 @@ RULES: Dict[str, Callable[[Any], None]] = {
 
 
 def check(name: str, values: Sequence[Any], keywords: Dict[str, Any]) -> Any:
-    """Applies the rules of an operator to its arguments, and returns these by their names."""
+    """Checks an operator's arguments by its rules, and returns the arguments by their names."""
     a = bound(getattr(torch.ops.npuquant, name).default._schema, values, keywords)
     if chosen.strict and name in RULES:
         try:

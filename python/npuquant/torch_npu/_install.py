@@ -22,8 +22,8 @@ from ._modules import MODULES, npu_backend
 _devices: Set[str] = set()
 
 # ---- what is changed, and how it is put back -------------------------------------------------------------------------
-# Names of PyTorch that begin with an underscore may be missing in other versions of it. Without one of them the
-# stand-in works, but for what it is used for.
+# Other versions of PyTorch may lack names that begin with an underscore. Without such a name the stand-in works, except
+# for the function that uses the name.
 
 _MISSING = object()
 _lock = threading.RLock()
@@ -31,7 +31,7 @@ _undo: List[Callable[[], Any]] = []
 
 
 def _set(owner: Any, name: str, value: Any) -> None:
-    """Sets an attribute until uninstall(). What the owner only inherits is deleted then."""
+    """Sets an attribute until uninstall(), which deletes the attribute again if the owner only inherited it."""
     former = vars(owner).get(name, _MISSING)
     if former is _MISSING:
         _undo.append(functools.partial(delattr, owner, name))
@@ -41,7 +41,7 @@ def _set(owner: Any, name: str, value: Any) -> None:
 
 
 def _set_module(name: str, module: Any) -> None:
-    """Lets imports find a module, and the module that it is a part of have it, until uninstall()."""
+    """Lets imports find a module, also as an attribute of its parent module, until uninstall()."""
     former = sys.modules.get(name)
     if former is None:
         _undo.append(functools.partial(sys.modules.pop, name, None))
@@ -54,14 +54,14 @@ def _set_module(name: str, module: Any) -> None:
 
 
 def _forget_submodules() -> None:
-    """Lets what was imported as a part of torch_npu be imported anew after the next install()."""
+    """Lets parts of torch_npu be imported again after the next install()."""
     for name in [name for name in sys.modules if name.startswith("torch_npu.")]:
         del sys.modules[name]
     vars(MODULES["torch_npu.contrib"]).pop("transfer_to_npu", None)
 
 
 def _forget_functions() -> None:
-    """Lets the compiler of PyTorch 2 find torch's functions as they are now: it keeps a table of them."""
+    """Lets the compiler of PyTorch 2, which has a table of torch's functions, find the present ones."""
     table: Any = getattr(sys.modules.get("torch._dynamo.trace_rules"), "get_torch_obj_rule_map", None)
     if hasattr(table, "cache_clear"):
         table.cache_clear()
@@ -74,7 +74,7 @@ _absent_operator = absent_from("torch.ops.npu", OPERATORS)
 
 
 def declared(name: str) -> Any:
-    """The operator of that name whose values are not computed; None if there is none."""
+    """The operator of this name without values; None if there is no such operator."""
     if not name.startswith("npu_"):
         return None
     from . import _declared  # at its first use: a script may do without
@@ -82,17 +82,17 @@ def declared(name: str) -> Any:
     return _declared.operator(name) if name in _declared.ROWS else None
 
 
-#: Operators that make uint8 as an extension, and by what argument. The device does not, so the stand-in refuses it.
+#: Operators that make uint8 as an extension, and the argument that asks for it. The stand-in refuses it, as the device.
 _UINT8 = {"npu_dynamic_quant": "dst_type", "npu_dynamic_block_quant": "dst_type"}
-#: Operators of which only strict looks at the arguments: without strict a call takes no longer.
+#: Operators whose arguments only strict checks: without strict a call costs no more.
 _BY_RULES = ("npu_dynamic_quant_asymmetric", "npu_group_quant")
 _UNDEFINED = frozenset(operators.UNDEFINED)  # of npu_quant_matmul
 _Operator: Any = type(torch.ops.aten.add)
 
 
 class _OperatorOfDevice(_Operator):
-    """An operator that takes what the device takes: fewer types, with strict its rules, and types that npuquant does not
-    compute."""
+    """An operator that takes the device's arguments: fewer types, types that npuquant does not compute, and with strict
+    the device's rules."""
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         name = self.__name__
@@ -111,7 +111,7 @@ class _OperatorOfDevice(_Operator):
 
 @functools.lru_cache(maxsize=None)
 def operator_of_device(name: str) -> Any:
-    """An operator of torch.ops.npuquant, or one beside it with the same overloads, which takes what the device takes."""
+    """An operator of torch.ops.npuquant, or another with the same overloads that takes the device's arguments."""
     operator = getattr(torch.ops.npuquant, name)
     if name not in (*_UINT8, *_BY_RULES, "npu_quant_matmul"):
         return operator
@@ -133,15 +133,15 @@ class _Operators(type(torch.ops.npuquant)):  # type: ignore[misc]
         return _absent_operator(name)
 
 
-#: The device's keys, and under which ones PyTorch finds for the CPU what a script registers for them. A kernel that the
-#: script has for the CPU itself comes first.
+#: The device's keys, and the keys under which PyTorch finds a script's kernels for the CPU's tensors. A kernel that the
+#: script registers for the CPU comes first.
 _KEYS = {"PrivateUse1": "CompositeExplicitAutograd", "AutogradPrivateUse1": "AutogradCPU"}
 
 
 def _library_init(real: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(real)
     def init(self: torch.library.Library, ns: str, kind: str, dispatch_key: str = "") -> None:
-        # With a key of its own the library would take no other.
+        # A library with its own key takes no other key.
         real(self, ns, kind, "" if dispatch_key in _KEYS else dispatch_key)
         self.dispatch_key = dispatch_key
 
@@ -165,7 +165,7 @@ def _library_impl(real: Callable[..., None]) -> Callable[..., None]:
 
 
 def _key_of_device(real: Callable[[str], str]) -> Callable[[str], str]:
-    """By which torch.library.custom_op(device_types="npu") and the like find the key."""
+    """Finds the key for torch.library.custom_op(device_types="npu") and the like."""
 
     @functools.wraps(real)
     def key(device: str) -> str:
@@ -178,7 +178,7 @@ def _key_of_device(real: Callable[[str], str]) -> Callable[[str], str]:
 
 
 def _cpu(device: Any) -> Any:
-    """The CPU for what names the device; a number is that of a device. Anything else is as it was."""
+    """The CPU for a name or number of the device; all other values unchanged."""
     if isinstance(device, str):
         name, colon, index = device.partition(":")
         return "cpu" if name in _devices and (not colon or index.isdigit()) else device
@@ -187,7 +187,7 @@ def _cpu(device: Any) -> Any:
 
 def _on_cpu(function: Callable[..., Any], keyword: str = "device",
             position: Optional[int] = None) -> Callable[..., Any]:
-    """A function of which one argument may be the device: by its keyword, or in a position."""
+    """A function that takes the device in one argument, by keyword or by position."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -236,7 +236,7 @@ def _stand_in_type(real: type) -> type:
 
 _TYPES = {name: _stand_in_type(getattr(torch, name)) for name in ("device", "Generator")}
 
-# Functions that make tensors; not every version of PyTorch has all.
+# Functions that make tensors. Some versions of PyTorch lack some of them.
 _FACTORIES = {
     torch: (
         "arange", "as_tensor", "asarray", "bartlett_window", "blackman_window", "empty", "empty_like", "empty_permuted",
@@ -253,7 +253,7 @@ _FACTORIES = {
 
 
 def _as_tensor(function: Callable[..., Any]) -> Callable[..., Any]:
-    """torch.as_tensor(), which may return memory of the host: if it is told the device, its result is a copy."""
+    """torch.as_tensor(), whose result may share the host's memory. With the device as argument it is a copy."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -264,7 +264,7 @@ def _as_tensor(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _asarray(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for torch.asarray(), which makes the copy itself: with requires_grad it must be a leaf."""
+    """The same for torch.asarray(), which makes the copy itself: with requires_grad the copy must be a leaf."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -276,7 +276,7 @@ def _asarray(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _set_factory(owner: Any, name: str) -> None:
-    """Lets a function that makes tensors take the device, and TorchScript know it as the one that it was."""
+    """Lets a function that makes tensors take the device, and TorchScript still know the function."""
     former = getattr(owner, name)
     copying = {"as_tensor": _as_tensor, "asarray": _asarray}.get(name)
     function = _on_cpu(former) if copying is None else copying(_on_cpu(former))
@@ -288,7 +288,7 @@ def _set_factory(owner: Any, name: str) -> None:
 
 
 def _moved(former: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
-    """What a move to another memory returns: on the device that is always another tensor, once it has elements."""
+    """The result of a move to another memory: another tensor, as on the device, unless it is lazy."""
     return tensor.clone() if tensor is former and not torch.nn.parameter.is_lazy(tensor) else tensor
 
 
@@ -329,7 +329,7 @@ def _is_npu(self: torch.Tensor) -> bool:
 
 
 def _restore(storage: Any, location: str) -> Any:
-    """For torch.load(): storages that were saved on the device are used as they were read."""
+    """For torch.load(): a storage that was saved on the device stays in the CPU's memory."""
     return storage if _cpu(location) == "cpu" else None
 
 
@@ -337,7 +337,7 @@ _LOADER = (5, lambda storage: None, _restore)  # of storages that are saved it s
 
 
 def _forget_loader() -> None:
-    """Takes the loader out of PyTorch's list, in which others may have put theirs since."""
+    """Removes the loader from PyTorch's list, which may have other loaders by now."""
     loaders = torch.serialization._package_registry
     loaders[:] = [loader for loader in loaders if loader != _LOADER]
 
@@ -356,7 +356,7 @@ def _autocast(real: Callable[..., None]) -> Callable[..., None]:
 
 
 def _compile(real: Any) -> Callable[..., Any]:
-    """torch.compile() with the device's backend; where PyTorch has none, models stay as they are."""
+    """torch.compile() with the device's backend. If PyTorch has no torch.compile(), it returns its argument."""
 
     def compile(model: Any = None, *args: Any, **kwargs: Any) -> Any:
         if kwargs.get("backend") == "npu":
@@ -391,7 +391,7 @@ def _patch_torch() -> None:
     if hasattr(torch, "set_default_device"):
         import torch.utils._device as devices
 
-        # PyTorch makes the list of the functions below at its first use: it must be of its own.
+        # PyTorch lists the functions below at the first use: the list must hold PyTorch's own functions.
         getattr(devices, "_device_constructors", list)()
     for owner, names in _FACTORIES.items():
         for name in names:
@@ -444,16 +444,17 @@ def install(scale_form: str = "product", *, values: Optional[str] = None, strict
     """Lets `import torch_npu` find the stand-in, and PyTorch take "npu" for the CPU, in this process until uninstall().
 
     Args:
-        scale_form: how npu_dynamic_quant() computes scales: "product", as CANN 9.0 and later, or "inverse", as CANN 8.5
-            and earlier.
-        values: what operators do of which npuquant knows the shapes and types of results only: "exact", they raise a
-            NotImplementedError; "zeros", they return zeros, with one warning for each operator. None: what the
-            environment variable NPUQUANT_VALUES says, or "exact".
-        strict: refuse what the devices of the series A2 and A3 refuse. None: if the environment has NPUQUANT_STRICT=1.
+        scale_form: the form of npu_dynamic_quant()'s scales: "product", as in CANN 9.0 and later, or "inverse", as in
+            CANN 8.5 and earlier.
+        values: for operators of which npuquant knows only the shapes and types of results. "exact": they raise a
+            NotImplementedError. "zeros": they return zeros, and each operator warns once. None: the value of the
+            environment variable NPUQUANT_VALUES, or "exact".
+        strict: True refuses what devices of the series A2 and A3 refuse. None: True if the environment has
+            NPUQUANT_STRICT=1.
 
     Raises:
         RuntimeError: the real torch_npu is imported already.
-        ValueError: values is neither.
+        ValueError: values is neither "exact" nor "zeros".
     """
     if values is None:
         values = os.environ.get("NPUQUANT_VALUES") or "exact"
@@ -487,7 +488,7 @@ def install(scale_form: str = "product", *, values: Optional[str] = None, strict
 
 
 def uninstall() -> None:
-    """Puts back what install() has changed."""
+    """Undoes the changes of install()."""
     with _lock:
         while _undo:
             _undo.pop()()

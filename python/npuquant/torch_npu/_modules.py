@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The modules that scripts import beside torch_npu itself: its helpers for tests, and torchair, its graph mode."""
+"""The other modules that scripts import: torch_npu's helpers for tests, and torchair, its graph mode."""
 from __future__ import annotations
 
 import logging
@@ -19,7 +19,7 @@ from ._absent import module
 
 
 class CompilerConfig:
-    """Options of the graph compiler, of any name and depth. They are kept, and change nothing."""
+    """Options of the graph compiler, of any name and depth. They can be read back, and change nothing."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -66,7 +66,7 @@ def set_device(device: Any) -> None:
 
 
 def get_device_name(device: Any = None) -> str:
-    """Begins like the name of the device whose arithmetic the operators have, so that scripts take that way."""
+    """A name that begins like that of the device whose arithmetic the operators have. Scripts then act as for it."""
     return f"Ascend910B (npuquant {__version__}, CPU)"
 
 
@@ -80,7 +80,7 @@ def is_bf16_supported() -> bool:
 
 
 class device:
-    """A context in which the device is another one: all are the CPU."""
+    """A context with another current device. All devices are the CPU."""
 
     def __init__(self, device: Any = None) -> None:
         self.idx = 0
@@ -103,7 +103,7 @@ def synchronize(device: Any = None) -> None:
 
 
 class Stream:
-    """All streams are alike: what is given to one is done when the call returns."""
+    """All streams are alike: work is done when the call returns."""
 
     def __init__(self, device: Any = None, priority: int = 0, **other: Any) -> None:
         self.device = torch.device("cpu")
@@ -220,7 +220,7 @@ class graph:
 
 
 class _NPUTaskGroupHandle:
-    """What graph_task_group_end() returns on the device. Scripts have its name in annotations."""
+    """The type that graph_task_group_end() returns on the device. Scripts use the name in annotations."""
 
 
 graph_pool_handle = _no_graph("graph_pool_handle")
@@ -249,7 +249,7 @@ reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
 
 
 def memory_allocated(device: Any = None) -> int:
-    """0: tensors are in the CPU's memory, of which PyTorch keeps no account."""
+    """0: tensors are in the CPU's memory, which PyTorch does not count."""
     return 0
 
 
@@ -260,7 +260,7 @@ _POOLED = ("allocation", "segment", "active", "inactive_split", "allocated_bytes
 
 
 def memory_stats(device: Any = None) -> Dict[str, int]:
-    """0 for each of the names that torch.cuda.memory_stats() has: the same holds for them."""
+    """0 for each name of torch.cuda.memory_stats(), for the same reason."""
     stats = [f"{stat}.{pool}" for stat in _POOLED for pool in ("all", "large_pool", "small_pool")]
     stats += ["oversize_allocations", "oversize_segments"]
     names = [f"{stat}.{number}" for stat in stats for number in ("current", "peak", "allocated", "freed")]
@@ -268,7 +268,7 @@ def memory_stats(device: Any = None) -> Dict[str, int]:
 
 
 def mem_get_info(device: Any = None) -> Tuple[int, int]:
-    """How many bytes of this machine's memory are free, and how many it has; on Linux only."""
+    """The free bytes and all bytes of this machine's memory; on Linux only."""
     page = os.sysconf("SC_PAGE_SIZE")
     return page * os.sysconf("SC_AVPHYS_PAGES"), page * os.sysconf("SC_PHYS_PAGES")
 
