@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Operators of torch_npu of which the stand-in knows schemas, shapes and types, but no values; and strict."""
+import os
 import subprocess
 import sys
 import unittest.mock
@@ -382,6 +383,17 @@ def test_strict_of_the_environment(monkeypatch):
         torch.ops.npu.npu_dynamic_quant(t(3, 8, dtype=f))
     stand_in.install(strict=False)
     torch.ops.npu.npu_dynamic_quant(t(3, 8, dtype=f))
+
+
+def test_values_of_the_environment(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import torch, torch_npu\nprint(torch_npu.npu_swiglu(torch.ones(2, 4)).tolist())\n")
+    for options, done in ((["--values", "zeros"], 0), ([], 0), (["--values", "exact"], 1)):
+        result = subprocess.run([sys.executable, "-m", "npuquant.torch_npu", *options, str(script)],
+                                env={**os.environ, "NPUQUANT_VALUES": "zeros"}, stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, universal_newlines=True)
+        assert result.returncode == done
+        assert result.stdout == ("" if done else "[[0.0, 0.0], [0.0, 0.0]]\n")
 
 
 def test_strict_takes_what_the_device_takes():

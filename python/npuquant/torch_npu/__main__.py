@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--scale-form", choices=tuple(npuquant._SCALE_FORMS), default="product",
                         help="how npu_dynamic_quant computes scales: product, as CANN 9.0 and later (default), or "
                         "inverse, as CANN 8.5 and earlier")
-    parser.add_argument("--values", choices=("exact", "zeros"), default="exact",
+    parser.add_argument("--values", choices=("exact", "zeros"),
                         help="what operators do of which only shapes are known: raise an error (default), or return "
                         "zeros")
     parser.add_argument("--strict", action="store_true", default=None,
