@@ -20,24 +20,29 @@ struct mode {
     unsigned mode;
     const char *summary;
     const char *about;
+    const char *takes;        /* of the options */
     const char *status;       /* what the exit status means */
     const char *example;      /* stands after the inputs, or replaces them */
     const char *example_of_1; /* for an operator with a 1-D X as a rule */
 };
 
 static const struct mode modes[] = {
-    {"diagnose", FOR_DIAGNOSE, "which mistake explains what differs: diagnose OPERATOR ... --expect FILE",
-     "Compares the operator's result with FILE. Where they differ, tries which known mistake, or which "
-     "two, give the file's values, and shows one element step by step.",
-     "0 nothing differs; 1 something differs, explained or not; 2 an error", " --expect y.npy", " --expect y.npy"},
-    {"explain", FOR_EXPLAIN, "the steps of single elements: explain OPERATOR ... --at I,J",
-     "Shows how elements of the operator's result come about, step by step, with the bits of each value. "
-     "Of the dynamic operators that includes the scale and offset, and where in x the extremes are.",
-     "0 done; 2 an error", " --at 0,1", " --at 1"},
-    {"hard-inputs", FOR_HARD_INPUTS, "inputs on which mistakes show: hard-inputs OPERATOR --shape N,N -o DIR",
+    {"diagnose", FOR_DIAGNOSE, "find the mistake that explains differences: diagnose OPERATOR ... --expect FILE",
+     "Compares the operator's result with the FILE of --expect. If they differ, finds the mistake, or the pair of "
+     "mistakes, "
+     "that gives the values in FILE, and shows one element step by step.",
+     "those of the operator, except --max-diff, --max-ulp, --max-diffs and --repeat",
+     "0 nothing differs; 1 something differs, whether explained or not; 2 an error", " --expect y.npy",
+     " --expect y.npy"},
+    {"explain", FOR_EXPLAIN, "show the steps of single elements: explain OPERATOR ... --at I,J",
+     "Shows how the operator computes elements of its result, step by step, with the bits of each value. The steps of "
+     "dynamic operators include scale, offset, and the places of the extremes in x.",
+     "those of the operator, except --repeat and those of comparisons", "0 done; 2 an error", " --at 0,1", " --at 1"},
+    {"hard-inputs", FOR_HARD_INPUTS, "make inputs on which mistakes show: hard-inputs OPERATOR --shape N,N -o DIR",
      "Makes inputs on which as many known mistakes as possible change the operator's result, each in its "
-     "own way, and writes them to a folder with a manifest that names the call. With --run, has a program "
+     "own way. Writes them to a folder, with a manifest that names the call. With --run, has a program "
      "compute the results, and diagnoses them.",
+     "the settings of the operator, such as --dtype",
      "0 done, and with --run nothing differs; 1 something differs; 2 an error", " --shape 64,128 -o hard",
      " --shape 64 -o hard"},
 };
@@ -54,10 +59,10 @@ static const struct {
     const char *summary;
     enum exit_status (*run)(int argc, char **argv);
 } others[] = {
-    {"compare", "two dumps, without an operator: compare A B", run_compare},
-    {"hypotheses", "the known mistakes, with advice: hypotheses [OPERATOR]", run_hypotheses},
-    {"info", "version, backends and CPU, for bug reports", run_info},
-    {"help", "what a command takes", run_help},
+    {"compare", "compare two dumps without an operator: compare A B", run_compare},
+    {"hypotheses", "list the known mistakes, with advice: hypotheses [OPERATOR]", run_hypotheses},
+    {"info", "print version, backends and CPU, for bug reports", run_info},
+    {"help", "print what a command takes", run_help},
 };
 enum { OTHERS = sizeof others / sizeof others[0] };
 
@@ -80,11 +85,38 @@ static void print_summary(const char *name, const char *summary)
     print_wrapped(first, 28, summary);
 }
 
+enum { MOST_LINES = 4 };
+
+/* The end of the help. */
+static const struct {
+    const char *title;
+    struct {
+        const char *name;
+        const char *summary;
+    } lines[MOST_LINES];
+} tables[] = {
+    {"files",
+     {{"FILE.npy",
+       "versions 1 to 3, up to 8 dimensions, C or Fortran order, either byte order; f4, f2, i1, u1, i4, i8, "
+       "u8, or a type that --bf16 takes"},
+      {"FILE.npz:NAME", "the array NAME of an archive of numpy.savez; FILE.npz, if it has one array"},
+      {"FILE.bin:TYPE:N,N", "elements alone, in C order: x.bin:float16:32,4096"},
+      {"-", "stdin as an input; stdout as an output, and then all messages go to stderr"}}},
+    {"environment", {{"NPUQ_BACKEND", "the kernels to use if no --backend is given"}}},
+    {"exit status",
+     {{"0", "done; nothing differs by more than --max-diff, --max-ulp or --admissible allow"},
+      {"1", "done, and outputs are written, but something differs"},
+      {"2", "an error: one line on stderr says what and where; no output is written, unless the line names one"},
+      {"128 + n", "in a shell: signal n has ended the command"}}},
+};
+
 static void print_help(void)
 {
-    (void)printf("usage: npuquant COMMAND ...\n\n"
-                 "The quantisation operators of Ascend NPUs, bit for bit, on NumPy .npy files.\n\n"
-                 "commands:\n");
+    (void)printf("usage: npuquant COMMAND ...\n\n");
+    print_wrapped("", 0,
+                  "The quantisation operators of Ascend NPUs, bit for bit, on NumPy .npy files. The results are the "
+                  "same on every CPU, with all kernels and any number of threads.");
+    (void)printf("\ncommands:\n");
     for (int i = 0; i < COMMANDS; i++) {
         print_summary(operators[i].name, operators[i].summary);
     }
@@ -95,16 +127,20 @@ static void print_help(void)
         print_summary(others[i].name, others[i].summary);
     }
     (void)printf("\n");
-    print_wrapped("", 0,
-                  "npuquant help COMMAND, or npuquant COMMAND --help, tells more; npuquant --version, or -V, prints "
-                  "the version.");
+    print_wrapped(
+        "", 0,
+        "npuquant help COMMAND, or npuquant COMMAND --help, lists what a command takes. npuquant --version, "
+        "or -V, prints the version. --name=VALUE and --name VALUE are the same. After -- there are no options.");
     (void)printf("\n");
     print_wrapped("", 0,
-                  "Files may be of version 1 to 3, in C or Fortran order and either byte order, of type f4 f2 i1 u1 "
-                  "i4 i8 u8, or u2 where --bf16 says that it is bfloat16; - is stdin or stdout. Outputs replace a file "
-                  "only when the whole run has succeeded; a comparison that differs is a success in this sense.");
-    (void)printf("\n");
-    print_wrapped("exit status:", 0, "0 done, and equal to what was expected; 1 something differs; 2 an error");
+                  "Outputs replace files only when the whole run has succeeded. If a comparison finds differences, the "
+                  "run has succeeded, too.");
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        (void)printf("\n%s:\n", tables[i].title);
+        for (size_t j = 0; j < MOST_LINES && tables[i].lines[j].name; j++) {
+            print_summary(tables[i].lines[j].name, tables[i].lines[j].summary);
+        }
+    }
 }
 
 /* Prints a shell command, continued on the next line before an option that does not fit. */
@@ -162,8 +198,8 @@ static void print_command_help(const struct operator_command *command, const str
     (void)printf("\n");
     print_wrapped("exit status:", 0,
                   mode ? mode->status
-                       : "0 done, and equal to what was expected; 1 something differs (outputs are written all the "
-                         "same); 2 an error (nothing is written; npuquant(1) names the exception)");
+                       : "0 done, and equal to what was expected; 1 something differs, but outputs are written; 2 an "
+                         "error");
     (void)printf("\nexample:\n");
     if (mode) {
         print_example(command, mode);
@@ -180,6 +216,8 @@ static bool has_mode(const struct operator_command *command, const struct mode *
 
 static void print_mode_help(const struct mode *mode)
 {
+    struct text text = {0};
+
     (void)printf("usage: npuquant %s OPERATOR ...\n\n", mode->name);
     print_wrapped("", 0, mode->about);
     (void)printf("\noperators:\n");
@@ -188,7 +226,13 @@ static void print_mode_help(const struct mode *mode)
             (void)printf("  %s\n", operators[i].name);
         }
     }
-    (void)printf("\nnpuquant %s OPERATOR --help tells what an operator takes.\n\n", mode->name);
+    (void)printf("\n");
+    text_add(&text, "npuquant %s OPERATOR --help lists all options. They are %s, and:", mode->name, mode->takes);
+    print_wrapped("", 0, text.failed ? "" : text.characters);
+    text_release(&text);
+    (void)printf("\n");
+    options_print_help(mode->mode);
+    (void)printf("\n");
     print_wrapped("exit status:", 0, mode->status);
     (void)printf("\nexample:\n");
     print_example(&operators[0], mode);
@@ -242,7 +286,9 @@ static enum exit_status run_compare(int argc, char **argv)
     }
     (void)printf("usage: npuquant compare A B [OPTION]...\n\n");
     print_wrapped("", 0,
-                  "Compares two dumps, bit by bit, and says how many elements differ, by how much, and where. "
+                  "Compares two dumps, bit by bit, and says how many elements differ, by how much (B minus A), and "
+                  "where. It also says whether all differences are 128, as between int8 and uint8, whether they are at "
+                  "most one unit in the last place, and whether the values are the same in another order. "
                   "Dimensions of extent 1 need not agree, and B may be flat. i1 and u1 are compared as numbers.");
     (void)printf("\n");
     options_print_help(FOR_COMPARE);
@@ -343,7 +389,7 @@ static enum exit_status run_hypotheses(int argc, char **argv)
             (void)printf("usage: npuquant hypotheses [OPERATOR] [--json]\n\n");
             print_wrapped("", 0,
                           "Lists the mistakes that npuquant diagnose knows, of all operators or of one: what the "
-                          "kernel does, advice, and the operators in which it is possible.");
+                          "kernel does, advice, and the operators that can have the mistake.");
             (void)printf("\n"
                          "  --json                        print them as JSON\n"
                          "  -h, --help                    print this\n\n"

@@ -235,7 +235,7 @@ const struct operator_command operators[COMMANDS] = {
         .positional = OPTION_X,
         .outputs = 1,
         .threaded = true,
-        .summary = "with given scales and zero points (npu_quantize)",
+        .summary = "quantise with given scales and zero points (npu_quantize)",
         .about = "y = round(x / scale + zero point), or round(x * scale + zero point) with --div-mode false, "
                  "clamped to the result's type.",
         .example = "npuquant quantize x.npy --scales s.npy --zero-points z.npy --axis -1 --dtype uint8 -o y.npy",
@@ -248,7 +248,7 @@ const struct operator_command operators[COMMANDS] = {
         .positional = OPTION_X,
         .outputs = 1,
         .threaded = true,
-        .summary = "with the scales of each group of rows (npu_group_quant)",
+        .summary = "quantise with the scales of each group of rows (npu_group_quant)",
         .about = "y = round(x * scale of the row's group + offset), clamped to the result's type.",
         .example = "npuquant group-quant x.npy --bf16 x --scale s.npy --group-index ends.npy --dtype quint4x2 -o y.npy",
         .shape_outputs = shape_as_x,
@@ -258,7 +258,7 @@ const struct operator_command operators[COMMANDS] = {
         OF_OPERATOR(trans_quant_param, TRANS_QUANT_PARAM),
         .positional = OPTION_SCALE,
         .outputs = 1,
-        .summary = "scales and offsets packed for the matrix unit (npu_trans_quant_param)",
+        .summary = "pack scales and offsets for the matrix unit (npu_trans_quant_param)",
         .about = "Packs scales, shortened to 19 bits, and offsets into the 64-bit words of the matrix unit.",
         .example = "npuquant trans-quant-param scale.npy --offset offset.npy --round-mode 1 -o words.npy",
         .shape_outputs = shape_as_words,
@@ -269,7 +269,7 @@ const struct operator_command operators[COMMANDS] = {
         .positional = OPTION_X,
         .outputs = 2,
         .threaded = true,
-        .summary = "with scales from the data (npu_dynamic_quant)",
+        .summary = "quantise with scales from the data (npu_dynamic_quant)",
         .about = "Finds the scale of each row, or of the tensor, from its largest magnitude; "
                  "y = round(x * (127 / largest)), clamped to the result's type; 7 in place of 127 for quint4x2.",
         .example = "npuquant dynamic-quant x.npy --smooth-scales smooth.npy -o y.npy --scale-output rows.npy",
@@ -281,7 +281,7 @@ const struct operator_command operators[COMMANDS] = {
         .positional = OPTION_X,
         .outputs = 3,
         .threaded = true,
-        .summary = "with scales and offsets from the data (npu_dynamic_quant_asymmetric)",
+        .summary = "quantise with scales and offsets from the data (npu_dynamic_quant_asymmetric)",
         .about = "Finds scale and offset of each row, or of the tensor, from its smallest and largest value; "
                  "y = round(x * (1 / scale) + offset), clamped to the result's type.",
         .example =
@@ -294,7 +294,7 @@ const struct operator_command operators[COMMANDS] = {
         .positional = OPTION_X,
         .outputs = 2,
         .threaded = true,
-        .summary = "with a scale for each block of columns (npu_dynamic_block_quant)",
+        .summary = "quantise with a scale for each block of columns (npu_dynamic_block_quant)",
         .about = "Finds the scale of each block of columns of a row from its largest magnitude; "
                  "y = round(x * ((1 / largest) * 127)), clamped to the result's type; 7 in place of 127 for quint4x2.",
         .example = "npuquant dynamic-block-quant x.npy --block 64 -o y.npy --scale-output blocks.npy",
@@ -307,7 +307,7 @@ const struct operator_command operators[COMMANDS] = {
         .outputs = 1,
         .threaded = true,
         .packed = true,
-        .summary = "int8 or int4 values back to floating point (npu_anti_quant)",
+        .summary = "convert int8 or int4 values back to floating point (npu_anti_quant)",
         .about = "y = (x + offset) * scale, rounded to the result's type.",
         .example = "npuquant anti-quant weight.npy --scale scale.npy --offset offset.npy --dtype bfloat16 -o y.npy",
         .shape_outputs = shape_as_x,
@@ -318,7 +318,7 @@ const struct operator_command operators[COMMANDS] = {
         .positional = OPTION_X,
         .outputs = 1,
         .threaded = true,
-        .summary = "int32 sums of products back to floating point (DequantBias)",
+        .summary = "convert int32 sums of products back to floating point (DequantBias)",
         .about = "y = x * weight scale * activation scale + bias, rounded to the result's type. A bias of integers is "
                  "added to x first.",
         .example = "npuquant dequant sums.npy --weight-scale scale.npy --activation-scale rows.npy -o y.npy",
@@ -330,7 +330,7 @@ const struct operator_command operators[COMMANDS] = {
         .positional = OPTION_X,
         .outputs = 1,
         .threaded = true,
-        .summary = "int32 sums of products to int8 or float16, as the matrix unit does",
+        .summary = "convert int32 sums of products to int8 or float16, as the matrix unit does",
         .about = "float16: y = (x + bias) * scale. int8: round((x + bias) * scale) is clamped to -256..255, the offset "
                  "is added, and the sum is clamped to -128..127. "
                  "Scale and offset are in the words that trans-quant-param makes.",
@@ -345,11 +345,11 @@ const struct operator_command operators[COMMANDS] = {
         .outputs = 1,
         .scratch = 3,
         .threaded = true,
-        .summary = "the product of int8 matrices, and dequant or requant (npu_quant_matmul)",
-        .about = "Multiplies X1 by X2. The int32 sums, modulo 2^32, go through requant if the result is int8, or "
-                 "float16 without --pertoken-scale; where --scale is f4, trans-quant-param makes the words for it. "
-                 "They go through dequant if the result is bfloat16, float32, or float16 with --pertoken-scale. "
-                 "With int32 they are the result.",
+        .summary = "multiply int8 matrices, then dequant or requant (npu_quant_matmul)",
+        .about =
+            "Multiplies X1 by X2. If the result is int8, or float16 without --pertoken-scale, requant follows; where "
+            "--scale is f4, trans-quant-param makes its words. If the result is bfloat16, float32, or float16 with "
+            "--pertoken-scale, dequant follows. With --dtype int32 the sums, modulo 2^32, are the result.",
         .example = "npuquant quant-matmul x1.npy weight.npy --scale scale.npy --pertoken-scale rows.npy "
                    "--dtype bfloat16 -o y.npy",
         .check = check_quant_matmul,
