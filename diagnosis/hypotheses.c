@@ -34,8 +34,8 @@ enum {
 #define PACK_IN_ORDER          "Element 8k + i of a row is in bits 4i to 4i + 3 of word k."
 #define BEGIN_ANEW             "Begin anew with each row."
 #define JOIN_TILES             "Join the extremes of all tiles of a row before its scale is computed."
-#define RAISES_SCALE(bound)    "takes " bound " where the scale is less, or NaN, and multiplies by 1 / " bound " there"
-#define RAISES_LARGEST(bound)  "takes " bound " for the largest |v| where that is less, but not where it is NaN"
+#define RAISES_SCALE(bound)    "takes " bound " if the scale is less, or NaN, and then multiplies by 1 / " bound
+#define RAISES_LARGEST(bound)  "takes " bound " for the largest |v| if the largest |v| is less, but not if it is NaN"
 #define ADDS_TO_SCALE(bound)   "adds " bound " to the scale and has no other lower bound, and multiplies by 1 / the sum"
 #define ADDS_TO_LARGEST(bound) "adds " bound " to the largest |v|"
 #define NO_BOUND               "The symmetric operators have no lower bound: zeros have scale 0."
@@ -73,7 +73,7 @@ enum {
 #define OTHER_OPERATOR   "Compare such a kernel with that operator: npu_dynamic_quant has other bits."
 #define OTHER_DEFINITION "Compute as this operator does, or compare with that library: the bits differ."
 #define IN_FLOAT32       "Compute every step in float32; in Python, wrap numbers in numpy.float32."
-#define KEEP_IN_FLOAT32  "Keep it in float32 until it is converted to the result's type."
+#define KEEP_IN_FLOAT32  "Keep values in float32; only the last step converts them to the result's type."
 #define FLUSHES_INPUTS                                                                                                 \
     "takes subnormal operands for zero", "Clear DAZ, or leave out the compiler's option that sets it (-ffast-math)."
 #define FLUSHES_RESULTS                                                                                                \
@@ -146,9 +146,9 @@ const struct hypothesis hypotheses[] = {
     {"product-bfloat16", FROM_FLOATS | FROM_SUMS, Y_ANY, NEEDS(LATER_STEPS), DOES(STEP_PRODUCT, TYPE_BFLOAT16),
      "keeps the scaled value in bfloat16", KEEP_IN_FLOAT32},
     {"sum-float16", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC | ANTI_QUANT, Y_ANY, NEEDS(SUM), DOES(STEP_SUM, SUM_FLOAT16),
-     "keeps the sum with the offset in float16", "Keep it in float32."},
+     "keeps the sum with the offset in float16", "Keep the sum in float32."},
     {"sum-bfloat16", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC | ANTI_QUANT, Y_ANY, NEEDS(SUM),
-     DOES(STEP_SUM, SUM_BFLOAT16), "keeps the sum with the offset in bfloat16", "Keep it in float32."},
+     DOES(STEP_SUM, SUM_BFLOAT16), "keeps the sum with the offset in bfloat16", "Keep the sum in float32."},
     {"all-float16", WITH_SCALES, Y_ANY, NEEDS(SUM), DOES(STEP_PRODUCT, TYPE_FLOAT16, STEP_SUM, SUM_FLOAT16),
      "rounds product and sum to float16, as a vector unit without float32 does", "Convert x to float32 first."},
     {"all-bfloat16", WITH_SCALES, Y_ANY, NEEDS(SUM), DOES(STEP_PRODUCT, TYPE_BFLOAT16, STEP_SUM, SUM_BFLOAT16),
@@ -186,7 +186,7 @@ const struct hypothesis hypotheses[] = {
     {"x-float16", FROM_SUMS, Y_ANY, 0, DOES(STEP_INPUT, INPUT_FLOAT16), "converts x to float16 first",
      "Convert the int32 sums to float32."},
     {"x-truncated", FROM_SUMS, Y_ANY, 0, DOES(STEP_INPUT, INPUT_TRUNCATED),
-     "truncates int32 sums of more than 24 bits when it converts them to float32",
+     "truncates int32 sums of more than 24 bits in the conversion to float32",
      "Convert with rounding to nearest-even."},
     {"x-other-half", FROM_FLOATS, Y_ANY, NEEDS(HALF_X), DOES(STEP_INPUT, INPUT_OTHER_HALF),
      "reads float16 as bfloat16, or bfloat16 as float16", "Check the type of x: in a .npy file bfloat16 is u2."},
@@ -309,7 +309,8 @@ const struct hypothesis hypotheses[] = {
     {"offset-sign", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, DOES(STEP_OFFSET_SIGN, OFFSET_NEGATED),
      "returns the offset with the other sign", "The value is (y - offset) * scale."},
     {"offset-from-low", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_OFFSET, TOKEN_OFFSET_FROM_LOW),
-     "computes the offset from the low end, as -128 - lo / scale (int4: -8)", "Compute it as DMAX - hi / scale."},
+     "computes the offset from the low end, as -128 - lo / scale (int4: -8)",
+     "Compute the offset as DMAX - hi / scale."},
     {"zero-point-from-low", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_OFFSET, TOKEN_OFFSET_FROM_LOW_INTEGER),
      "computes an integer zero point from the low end, as PyTorch and ONNX do: -128 - lo / scale (int4: -8), rounded",
      "Compute the offset as DMAX - hi / scale, and keep it in float32."},
@@ -319,23 +320,25 @@ const struct hypothesis hypotheses[] = {
      "takes a range that always contains zero", "Take the largest and the smallest value, whatever their signs."},
     {"largest-without-sign", SYMMETRIC, Y_ANY, 0, DOES(STEP_RANGE, RANGE_WITHOUT_SIGN),
      "takes the largest v, not the largest |v|", "Take the absolute value first."},
-    {"range-ignores-nan", FROM_DATA, Y_ANY, 0, DOES(STEP_RANGE, RANGE_IGNORES_NAN),
-     "leaves NaN out when it looks for the extremes", "One NaN makes the parameters of the row or block those of NaN."},
+    {"range-ignores-nan", FROM_DATA, Y_ANY, 0, DOES(STEP_RANGE, RANGE_IGNORES_NAN), "leaves NaN out of the extremes",
+     "One NaN makes the parameters of the row or block those of NaN."},
     {"scale-float16", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_TYPE, TYPE_FLOAT16),
-     "rounds the row's scale and offset to float16 before they are used", "Keep them in float32."},
+     "rounds the row's scale and offset to float16 before they are used", "Keep scale and offset in float32."},
     {"scale-float16", SYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_TYPE, TYPE_FLOAT16), "returns the scale rounded to float16",
-     "Return it in float32."},
+     "Return the scale in float32."},
     {"scale-bfloat16", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_TYPE, TYPE_BFLOAT16),
-     "rounds the row's scale and offset to bfloat16 before they are used", "Keep them in float32."},
+     "rounds the row's scale and offset to bfloat16 before they are used", "Keep scale and offset in float32."},
     {"scale-bfloat16", SYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_TYPE, TYPE_BFLOAT16),
-     "returns the scale rounded to bfloat16", "Return it in float32."},
+     "returns the scale rounded to bfloat16", "Return the scale in float32."},
     {"returned-float16", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, DOES(STEP_RETURNED, TYPE_FLOAT16),
-     "returns the row's scale and offset rounded to float16, but uses them in float32", "Return them in float32."},
+     "returns the row's scale and offset rounded to float16, but uses them in float32",
+     "Return scale and offset in float32."},
     {"returned-bfloat16", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, DOES(STEP_RETURNED, TYPE_BFLOAT16),
-     "returns the row's scale and offset rounded to bfloat16, but uses them in float32", "Return them in float32."},
+     "returns the row's scale and offset rounded to bfloat16, but uses them in float32",
+     "Return scale and offset in float32."},
     {"other-form", DYNAMIC_QUANT, Y_ANY, 0, DOES(STEP_FORM, FORM_OTHER),
      "computes the scale in the other form: m * (1 / DMAX), or 1 / (DMAX / m), as npu_add_rms_norm_dynamic_quant does",
-     "CANN 9.0 has the product, up to 8.5 and with groups it has the inverse: choose it with scale_form."},
+     "Choose the form with scale_form: the product is CANN 9.0's, the inverse that of 8.5 and of groups."},
     {"other-form", DYNAMIC_BLOCK_QUANT, Y_ANY, 0, DOES(STEP_FORM, FORM_OTHER), "computes the scale as 1 / q",
      "Multiply m by the float32 value of 1 / DMAX."},
     {"scale-divided", SYMMETRIC, Y_ANY, 0, DOES(STEP_FORM, FORM_DIVIDED), "computes the scale as m / DMAX",
@@ -455,17 +458,16 @@ const struct hypothesis hypotheses[] = {
     {"scale-of-first-row", DYNAMIC | DEQUANT, Y_ANY, NEEDS(ROW_SCALES), DOES(STEP_TOKEN, PLACE_FIRST),
      "takes the first row's scale for all", "Take each row's own scale."},
     {"scale-of-next-block", DYNAMIC_BLOCK_QUANT, Y_ANY, NEEDS(BLOCKS), DOES(STEP_TOKEN, PLACE_NEXT),
-     "takes the scale of the next block; after the last one of a row comes the next row, after all the first block",
+     "takes the scale of the next block, row after row; the last block takes the first one's",
      "Check which block's scale is in the register when a block begins."},
     {"scale-of-block-before", DYNAMIC_BLOCK_QUANT, Y_ANY, NEEDS(BLOCKS), DOES(STEP_TOKEN, PLACE_PREVIOUS),
-     "takes the scale of the block before; before a row comes the last block of the row before, before all the last "
-     "one",
+     "takes the scale of the block before, row after row; the first block takes the last one's",
      "Check which block's scale is in the register when a block begins."},
     {"scale-of-first-block", DYNAMIC_BLOCK_QUANT, Y_ANY, NEEDS(BLOCKS), DOES(STEP_TOKEN, PLACE_FIRST),
      "takes the first block's scale for all", "Take each block's own scale."},
     /* ---- dequant and requant ---- */
     {"row-scale-left-out", DEQUANT, Y_ANY, NEEDS(ROW_SCALE), DOES(STEP_SCALING, SCALING_NO_ROW),
-     "leaves the activation scale out", "Multiply by it after the weight scale."},
+     "leaves the activation scale out", "Multiply by the activation scale after the weight scale."},
     {"scales-first", DEQUANT, Y_ANY, NEEDS(ROW_SCALE), DOES(STEP_SCALING, SCALING_SCALES_FIRST),
      "multiplies the two scales first", "Multiply x by the weight scale, then by the activation scale."},
     {"row-scale-first", DEQUANT, Y_ANY, NEEDS(ROW_SCALE), DOES(STEP_SCALING, SCALING_ROW_FIRST),
@@ -494,7 +496,7 @@ const struct hypothesis hypotheses[] = {
     {"bias-saturates", FROM_SUMS, Y_ANY, NEEDS(INTEGER_BIAS), DOES(STEP_BIAS, BIAS_SATURATES),
      "adds the bias with saturation", "The sum is modulo 2^32."},
     {"bias-float", FROM_SUMS, Y_ANY, NEEDS(INTEGER_BIAS), DOES(STEP_BIAS, BIAS_FLOAT), "adds the int32 bias in float32",
-     "Add it to the int32 sums, then convert."},
+     "Add the bias to the int32 sums, then convert the sums."},
     {"one-clamp", REQUANT, Y_INTEGER, 0, DOES(STEP_ORDER, ORDER_ONE_CLAMP), "clamps once, after the offset",
      "Clamp to -256..255 before the offset, and to -128..127 after it."},
     {"clamp-int8-first", REQUANT, Y_INTEGER, 0, DOES(STEP_ORDER, ORDER_CLAMP_FIRST), "clamps to int8 before the offset",
@@ -546,7 +548,7 @@ const struct hypothesis hypotheses[] = {
     {"bytes-swapped", FROM_FLOATS, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_BYTES_SWAPPED),
      "stores the bytes of words in the opposite order", "A word is an int32 of this machine's byte order."},
     {"bytes-swapped", FROM_FLOATS | TO_FLOATS | TRANS_QUANT_PARAM, Y_BYTES, 0, DOES(STEP_RESULT, RESULT_BYTES_SWAPPED),
-     "stores the bytes of elements in the opposite order", "Store them in this machine's byte order."},
+     "stores the bytes of elements in the opposite order", "Store the elements in this machine's byte order."},
     {"x-nibbles-swapped", ANTI_QUANT, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_LAYOUT, LAYOUT_NIBBLES_SWAPPED),
      "swaps the two int4 of a byte", "The even element is in the low half of a byte."},
     {"x-words-reversed", ANTI_QUANT, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_LAYOUT, LAYOUT_WORD_REVERSED),
