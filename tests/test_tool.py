@@ -529,7 +529,7 @@ class Archives(ToolTest):
             ("all.npz:z", "all.npz:z: no such member; the first of 4 is x\n"),
             ("all.npz:", "all.npz:: no such member; "),
             ("none.npz", "none.npz: not a .npy file but a zip archive without one\n"),
-            ("x.npy:x", "x.npy:x: is no .npz archive, so that there is no member x\n"),
+            ("x.npy:x", "x.npy:x: is not an .npz archive, and has no member x\n"),
             ("missing.npz:x", "missing.npz:x: No such file"),
             ("wrong.npz", "elements of type '<f8'; "),
             ("made.npz", "made.npz: not a .npy file\n"),
@@ -602,7 +602,7 @@ class RawFiles(ToolTest):
     def test_refusals(self):
         for name, says in (
             ("x.bin", "x.bin: not a .npy file\n"),
-            ("x.bin:float16", "x.bin:float16: is no .npz archive, so that there is no member float16\n"),
+            ("x.bin:float16", "x.bin:float16: is not an .npz archive, and has no member float16\n"),
             ("x.bin:float8:4,16", "elements of type 'float8'; expected one of f4 f2 "),
             ("x.bin:f8:4,16", "elements of type 'f8'; expected one of f4 f2 "),
             ("x.bin::4,16", "elements of type ''; "),

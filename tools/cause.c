@@ -154,7 +154,7 @@ static bool find_element(const struct call *call, const struct place *place, str
 {
     *element = (struct element){RESULT_Y, 0};
     if (place->count != call->ndim) {
-        return report_error("--at: has %d ind%s; expected %d, as the result has so many dimensions", place->count,
+        return report_error("--at: has %d ind%s; expected %d, one for each dimension of the result", place->count,
                             place->count == 1 ? "ex" : "ices", call->ndim);
     }
     for (int d = 0; d < call->ndim; d++) {

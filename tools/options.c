@@ -137,7 +137,7 @@ static const struct row rows[] = {
      "repeated (required)",
      0, 0},
     {OPTION_SHAPE, INDEX, FOR_HARD_INPUTS, "shape", "N,N,...", NULL,
-     "the shape of X or SCALE, in values, of which there are at most 1048576 (required)", 1, 0},
+     "the shape of X or SCALE, in values; at most 1048576 values (required)", 1, 0},
     {OPTION_TYPE, TYPES, FOR_HARD_INPUTS, "type", "NAME=TYPE,...", NULL,
      "types of inputs, such as x=bfloat16; may be repeated", 0, 0},
     {OPTION_WITHOUT, NAMES, FOR_HARD_INPUTS, "without", "NAME,...", NULL,

@@ -286,7 +286,7 @@ static bool check_admissible(const struct run *run)
         return true;
     }
     if (!divides_on_vector_unit(run)) {
-        return report_error("--admissible: %s%s has no division on the device's vector unit: every bit is to be equal",
+        return report_error("--admissible: %s%s has no division on the device's vector unit: every bit must be equal",
                             run->command->name, run->command->command == FOR_QUANTIZE ? " --div-mode false" : "");
     }
     if (!text_of(run, OPTION_EXPECT) && !text_of(run, OPTION_EXPECT_SCALE)) {

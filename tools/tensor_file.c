@@ -13,7 +13,7 @@
 
 enum { MESSAGE_SIZE = 160 };
 
-#define NO_ARCHIVE "%s: is no .npz archive, so that there is no member %s"
+#define NO_ARCHIVE "%s: is not an .npz archive, and has no member %s"
 
 size_t tensor_element_count(const npuq_tensor *tensor)
 {

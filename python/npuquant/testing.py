@@ -29,7 +29,7 @@ def assert_equal(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], oper
     name = operator if isinstance(operator, str) else operator.__name__
     if admissible and diagnosis.admissible is None:
         raise ValueError(f"admissible: is {shown(admissible)}; expected False, as {name} has no division on the device's "
-                         "vector unit here: every bit is to be equal")
+                         "vector unit here: every bit must be equal")
     if diagnosis.verdict != "equal" and not (admissible and diagnosis.verdict == "admissible"):
         counts = ", ".join(f"{result.differing} of {result.elements} elements of {result.name} differ"
                            for result in diagnosis.results if result.differing > 0)

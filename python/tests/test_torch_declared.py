@@ -251,7 +251,7 @@ def test_scatter():
     (r"gamma: has the shape \[7\]; expected \[8\]", "npu_rms_norm_quant", [t(3, 8), t(7), t(8), t(1), t(1)], {}),
     (r"x2: has the shape \[3, 9\]; expected \[3, 8\]", "npu_add_rms_norm_quant",
      [t(3, 8), t(3, 9), t(8), t(8), None], {}),
-    ("dst_type: is float4_e2m1fn_x2, of which 2 elements", "npu_dynamic_mx_quant", [t(3, 33)], {}),
+    ("dst_type: is float4_e2m1fn_x2, with 2 elements", "npu_dynamic_mx_quant", [t(3, 33)], {}),
     ("block_size: is 48; expected a multiple of 32", "npu_dynamic_mx_quant", [t(3, 32)], {"block_size": 48}),
     ("axis: is 2; input has 2 dimensions", "npu_dynamic_mx_quant", [t(3, 32)], {"axis": 2}),
     ("dst_type: is 300; expected a type", "npu_dynamic_mx_quant", [t(3, 32)], {"dst_type": 300}),

@@ -37,14 +37,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m npuquant.torch_npu", usage="%(prog)s [OPTION...] SCRIPT [ARGUMENT...]\n"
         "       %(prog)s [OPTION...] -m MODULE [ARGUMENT...]",
-        description="Runs a script that was written for torch_npu on the CPU: torch_npu's quantisation operators with "
-        "the device's arithmetic, and the CPU in the place of the device.")
+        description="Runs a script for torch_npu on the CPU instead of the device. The quantisation operators have the "
+        "device's arithmetic.")
     parser.add_argument("--scale-form", choices=tuple(npuquant._SCALE_FORMS), default="product",
                         help="how npu_dynamic_quant computes scales: product, as CANN 9.0 and later (default), or "
                         "inverse, as CANN 8.5 and earlier")
     parser.add_argument("--values", choices=("exact", "zeros"),
-                        help="what operators do of which only shapes are known: raise an error (default), or return "
-                        "zeros")
+                        help="what operators without values do: raise an error (default), or return zeros")
     parser.add_argument("--strict", action="store_true", default=None,
                         help="refuse what the devices of the series A2 and A3 refuse")
     parser.add_argument("--threads", type=int, default=1, help="how many threads an operator may use (default: 1)")

@@ -104,7 +104,7 @@ def _quantised(x: Tensor, shape: Sequence[int], argument: str, dtype: Any, defau
     """A result of that shape: int4 in words of eight, 4-bit floating point in bytes of two."""
     name = _name(argument, dtype, default)
     per_element = 8 if name in ("int4", "quint4x2") else _BYTES.get(name, 1)
-    _expect(shape[-1] % per_element == 0, argument, f"is {name}, of which {per_element} elements are stored as one; "
+    _expect(shape[-1] % per_element == 0, argument, f"is {name}, with {per_element} elements in each stored one; "
             f"expected a last dimension that is a multiple of {per_element}, not {shape[-1]}")
     stored = torch.int32 if per_element == 8 else _stored(argument, name)
     return x.new_empty((*shape[:-1], shape[-1] // per_element), dtype=stored)
