@@ -29,8 +29,7 @@ struct mode {
 static const struct mode modes[] = {
     {"diagnose", FOR_DIAGNOSE, "find the mistake that explains differences: diagnose OPERATOR ... --expect FILE",
      "Compares the operator's result with the FILE of --expect. If they differ, finds the mistake, or the pair of "
-     "mistakes, "
-     "that gives the values in FILE, and shows one element step by step.",
+     "mistakes, that gives the values in FILE, and shows one element step by step.",
      "those of the operator, except --max-diff, --max-ulp, --max-diffs and --repeat",
      "0 nothing differs; 1 something differs, whether explained or not; 2 an error", " --expect y.npy",
      " --expect y.npy"},
