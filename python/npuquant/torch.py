@@ -24,6 +24,7 @@ from torch import Tensor
 import npuquant
 
 from . import _native
+from ._shapes import bound, quant_matmul_undefined
 from ._tensors import (FLOATING, PRODUCTS, QUANTISED, REQUANTISED, Result, Results, Unknown, described,
                        product_columns, result_type, words_shape)
 
@@ -156,11 +157,8 @@ def _anti_quant_shape(x: Tensor, *other: Tensor, dst_dtype: Optional[int] = None
 def _quant_matmul_shape(x1: Tensor, x2: Tensor, *other: Tensor, output_dtype: Optional[int] = None,
                         **others: Any) -> Tensor:
     if any(others.get(name) is not None for name in UNDEFINED):
-        from .torch_npu import _declared  # the stand-in knows the shapes of what is not defined here
-
         schema = torch.ops.npuquant.npu_quant_matmul.default._schema
-        return _declared.quant_matmul_undefined(
-            _declared.bound(schema, (x1, x2, *other), {**others, "output_dtype": output_dtype}))
+        return quant_matmul_undefined(bound(schema, (x1, x2, *other), {**others, "output_dtype": output_dtype}))
     columns = product_columns(x1.shape, x2.shape, x1.dtype == torch.int32)
     shape = (*torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), x1.shape[-2], columns)
     return _empty(x1, shape, _result("output_dtype", output_dtype, PRODUCTS, "int8"))

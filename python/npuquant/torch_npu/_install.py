@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, Optional, Set
 import torch
 
 from .. import torch as operators
+from .._shapes import quant_matmul_undefined
 from .._tensors import ON_DEVICE, result_type
 from . import npu
 from ._absent import OPERATORS, absent_from
@@ -105,7 +106,7 @@ class _OperatorOfDevice(_Operator):
 
             arguments = _declared.check(name, args, keywords)
             if undefined and not arguments.x1.is_meta:
-                return _declared.zeros_for(name, _declared.quant_matmul_undefined(arguments))
+                return _declared.zeros_for(name, quant_matmul_undefined(arguments))
         return super().__call__(*args, **keywords)
 
 

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks of shapes and types, and what npu_quant_matmul returns for types that npuquant does not define: for the
+operators of npuquant.torch, and for those of the stand-in for torch_npu."""
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Dict, Optional, Sequence
+
+import torch
+from torch import Tensor
+
+from ._tensors import DEVICE_TYPES, _NUMBERS, described
+
+
+def bound(schema: Any, values: Sequence[Any], keywords: Dict[str, Any]) -> SimpleNamespace:
+    """The arguments by name, with the defaults, which PyTorch leaves out."""
+    arguments = {argument.name: argument.default_value for argument in schema.arguments}
+    arguments.update(zip(arguments, values))
+    return SimpleNamespace(**{**arguments, **keywords})
+
+
+def _expect(condition: Any, argument: str, text: str) -> None:
+    if not condition:
+        raise ValueError(f"{argument}: {text}")
+
+
+def _shape(argument: str, tensor: Optional[Tensor], *extents: Any) -> None:
+    """The shape of a tensor, if it is given; an extent of None may be any."""
+    if tensor is not None:
+        same = len(tensor.shape) == len(extents) and all(
+            extent is None or size == extent for size, extent in zip(tensor.shape, extents))
+        expected = ", ".join("any" if extent is None else str(extent) for extent in extents)
+        _expect(same, argument, f"has the shape {list(tensor.shape)}; expected [{expected}]")
+
+
+def _of(argument: str, tensor: Optional[Tensor], *types: torch.dtype) -> None:
+    """The type of a tensor, if it is given."""
+    if tensor is not None:
+        names = " or ".join(str(dtype)[len("torch."):] for dtype in types)
+        _expect(tensor.dtype in types, argument, f"is {str(tensor.dtype)[len('torch.'):]}; expected {names}")
+
+
+def _one_of(argument: str, value: Any, *expected: Any) -> None:
+    _expect(value in expected, argument, f"is {value!r}; expected {' or '.join(map(repr, expected))}")
+
+
+_BYTES = {"hifloat8": 1, "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 2, "float4_e1m2fn_x2": 2}
+_FLOAT4 = ("float4_e2m1fn_x2", "float4_e1m2fn_x2")
+_NAMES = {**_NUMBERS, **DEVICE_TYPES}
+
+
+def _name(argument: str, dtype: Any, default: str) -> str:
+    """The name of a type, from PyTorch's type, its number, or torch_npu's number."""
+    if dtype is None:
+        return default
+    name = str(dtype)[len("torch."):] if isinstance(dtype, torch.dtype) else _NAMES.get(dtype)
+    _expect(name, argument, f"is {described(dtype)}; expected a type")
+    return str(name)
+
+
+def _stored(argument: str, name: str) -> torch.dtype:
+    """PyTorch's type for elements of a type: bytes for types that PyTorch does not have."""
+    dtype = torch.uint8 if name in _BYTES else getattr(torch, name, None)
+    if dtype is None:
+        raise NotImplementedError(f"{argument}: is {name}, which PyTorch {torch.__version__} does not have")
+    return dtype
+
+
+def _ceiling(extent: int, of: int) -> int:
+    return (extent + of - 1) // of
+
+
+def is_transposed(matrix: Tensor) -> bool:
+    """Whether the last two dimensions lie in memory the other way round."""
+    return matrix.dim() > 1 and matrix.stride(-2) == 1 and matrix.stride(-1) == matrix.shape[-2]
+
+
+def quant_matmul_undefined(a: Any) -> Tensor:
+    """npu_quant_matmul of types that npuquant does not define. Of 4-bit matrices two elements are in a byte, along the
+    dimension that is contiguous. With microscaling there is a scale for each 32 elements of K, in pairs.
+
+    The rule that scales have K / 64 pairs, rounded up, is the device's own check (vllm-ascend pull request 12201).
+    """
+    packed = [_name(name, dtype, "") in _FLOAT4 for name, dtype in (("x1_dtype", a.x1_dtype), ("x2_dtype", a.x2_dtype))]
+    turned = is_transposed(a.x2)
+    k = a.x1.shape[-1] * (2 if packed[0] else 1)
+    rows = a.x2.shape[-2] * (2 if packed[1] and turned else 1)
+    columns = a.x2.shape[-1] * (2 if packed[1] and not turned else 1)
+    _expect(rows == k, "x2", f"has the shape {list(a.x2.shape)}, {'' if turned else 'not '}transposed, so K is {rows}; "
+            f"x1 has K {k}")
+    if "float8_e8m0fnu" in (_name("scale_dtype", a.scale_dtype, ""),
+                            _name("pertoken_scale_dtype", a.pertoken_scale_dtype, "")):
+        _check_mx_scales(a, k, columns, turned)
+    return a.x1.new_empty((*a.x1.shape[:-1], columns),
+                          dtype=_stored("output_dtype", _name("output_dtype", a.output_dtype, "bfloat16")))
+
+
+def _check_mx_scales(a: Any, k: int, columns: int, turned: bool) -> None:
+    pairs = _ceiling(k, 64)
+    _shape("scale", a.scale, *([pairs, columns, 2] if turned or a.scale.shape[0] == pairs else [columns, pairs, 2]))
+    _shape("pertoken_scale", a.pertoken_scale, a.x1.shape[-2], pairs, 2)
+    if a.group_sizes:
+        _one_of("group_sizes", list(a.group_sizes), [1, 1, 32])
