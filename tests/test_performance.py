@@ -5,6 +5,7 @@ result file of measurements. NPUQ_SOURCE is the folder of the source; otherwise 
 import glob
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -15,8 +16,10 @@ import xml.etree.ElementTree
 
 SOURCE = os.path.abspath(os.environ.get("NPUQ_SOURCE") or os.path.join(os.path.dirname(__file__), os.pardir))
 PAGES = ("docs/performance.md", "docs/performance-method.md")
-PICTURES = [f"docs/images/performance-{name}.svg" for name in (
-    "amd-epyc-family-25-model-17", "amd-epyc-family-26-model-2", "intel-xeon-processor-family-6-model-207")]
+# Of each machine: the other files of bench/results are tables.
+PICTURES = [f"docs/images/performance-{path.stem}.svg"
+            for path in sorted(pathlib.Path(SOURCE, "bench", "results").glob("*.json"))
+            if json.loads(path.read_text(encoding="utf-8"))["schema"] == "npuquant-results-1"]
 CPU = "A Vendor(R) 3000 (family 1, model 2)"
 FILE = "bench/results/a-vendor-3000-family-1-model-2.json"
 PICTURE = "docs/images/performance-a-vendor-3000-family-1-model-2.svg"
