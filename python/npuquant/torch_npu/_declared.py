@@ -595,7 +595,7 @@ _row("npu_moe_distribute_combine_v2(Tensor expand_x, Tensor expert_ids, Tensor a
      " int global_bs=0, int comm_quant_mode=0, str comm_alg=\"\", int zero_expert_num=0, int copy_expert_num=0,"
      " int const_expert_num=0) -> Tensor")(_combined)
 
-# ---- rules of operators that npuquant computes ------------------------------------------------------------------------
+# ---- rules of operators that npuquant computes -----------------------------------------------------------------------
 # Each is what the page of the operator in docs/zh/custom_APIs/torch_npu says of the series A2 and A3.
 
 
