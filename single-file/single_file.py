@@ -24,6 +24,7 @@ TARGET_HEADERS = {
     "immintrin.h": "defined(NPUQ_WITH_AVX2) || defined(NPUQ_WITH_AVX512)",
     "stdatomic.h": "!defined(NPUQ_PLAIN_C)",
     "sys/auxv.h": "(defined(__s390x__) || defined(__riscv)) && defined(__linux__) && !defined(NPUQ_PLAIN_C)",
+    "xmmintrin.h": "(defined(__x86_64__) || defined(__SSE2_MATH__)) && !defined(NPUQ_PLAIN_C)",
 }
 
 FAMILIES = {

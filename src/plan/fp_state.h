@@ -18,6 +18,15 @@
 /* SSE arithmetic obeys mxcsr, x87 arithmetic its own control word; a build uses one of them. */
 #if defined(__SSE2_MATH__) || defined(__x86_64__)
 
+#include <xmmintrin.h>
+
+/* After all earlier stores. An intrinsic: analysers do not see what assembly writes. */
+static inline uint32_t npuq_read_mxcsr(void)
+{
+    __asm__ volatile("" : : : "memory");
+    return _mm_getcsr();
+}
+
 typedef struct npuq_fp_state {
     uint32_t mxcsr;
 } npuq_fp_state;
@@ -29,9 +38,8 @@ static inline npuq_fp_state npuq_fp_enter(void)
     const uint32_t plain = 0x1FA0; /* all masked, nearest, no FTZ, no DAZ; inexact */
     const uint32_t flags = 0x1F;   /* the others */
     const uint32_t loaded = plain | flags;
-    npuq_fp_state caller;
+    const npuq_fp_state caller = {npuq_read_mxcsr()};
 
-    __asm__ volatile("stmxcsr %0" : "=m"(caller.mxcsr) : : "memory");
     if ((caller.mxcsr & ~flags) != plain) {
         __asm__ volatile("ldmxcsr %0" : : "m"(loaded) : "memory");
     }
@@ -40,10 +48,7 @@ static inline npuq_fp_state npuq_fp_enter(void)
 
 static inline void npuq_fp_leave(const npuq_fp_state *caller)
 {
-    uint32_t now;
-
-    __asm__ volatile("stmxcsr %0" : "=m"(now) : : "memory");
-    if (now != caller->mxcsr) {
+    if (npuq_read_mxcsr() != caller->mxcsr) {
         __asm__ volatile("ldmxcsr %0" : : "m"(caller->mxcsr) : "memory");
     }
 }

@@ -54,16 +54,14 @@ void npuq_select_plan_tile(const npuq_plan *plan, size_t row, size_t rows, size_
     tile->repeat = 1;
     tile->phase_in_run = 0;
     for (int i = 0; i < plan->operands; i++) {
-        const npuq_place all = plan->area.all.places[i];
+        npuq_place place = plan->area.all.places[i];
 
-        tile->places[i].data = NULL;
-        if (all.data) {
+        if (place.data) {
             const size_t words = i <= NPUQ_AT_Y ? npuq_count_words(plan->setup.words[i], col) : col;
 
-            tile->places[i].data = all.data + (ptrdiff_t)row * all.row_stride + (ptrdiff_t)words * all.col_stride;
-            tile->places[i].row_stride = all.row_stride;
-            tile->places[i].col_stride = all.col_stride;
+            place.data += (ptrdiff_t)row * place.row_stride + (ptrdiff_t)words * place.col_stride;
         }
+        tile->places[i] = place;
     }
 }
 

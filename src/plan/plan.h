@@ -146,7 +146,7 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
     all->phase_in_run = 0;
 #pragma GCC unroll 7
     for (int i = 0; i < operands; i++) {
-        all->places[i].data = NULL;
+        all->places[i] = (npuq_place){NULL, 0, 0};
     }
     for (int i = NPUQ_AT_X; i <= NPUQ_AT_Y; i++) {
         if (tensors[i]) {
