@@ -167,8 +167,8 @@ fi
 
 # ---- what a user does ----
 
-check "$cc, NPUQ_NO_SIMD without warnings" \
-    $cc -std=c99 -O0 -DNPUQ_NO_SIMD -Wall -Wextra -Wpedantic -Werror -c npuquant/npuquant.c -o portable.o
+check "$cc, -Og and NPUQ_NO_SIMD without warnings" \
+    $cc -std=c99 -Og -DNPUQ_NO_SIMD -Wall -Wextra -Wpedantic -Werror -c npuquant/npuquant.c -o portable.o
 for object in single.o portable.o; do
     check "$cc, C program, $object" sh -c "$cc -std=c99 -Wall -Wextra -Werror -I. '$source/tests/consumer.c' \
         $object -o consumer && ./consumer"

@@ -17,8 +17,8 @@ NPUQ_NOT_INLINED void npuq_quantise_runs(const npuq_kernel_setup *setup, const n
                                          npuq_params offset);
 
 /* Row r takes elements r * increment. */
-static inline void npuq_quantise_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, const float *scale,
-                                      const float *offset, size_t increment)
+static inline NPUQ_INLINED void npuq_quantise_rows(const npuq_kernel_setup *setup, const npuq_tile *tile,
+                                                   const float *scale, const float *offset, size_t increment)
 {
     if (npuq_is_block(setup, tile)) {
         const npuq_block block = npuq_make_block(setup, tile, true);

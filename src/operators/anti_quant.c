@@ -102,7 +102,8 @@ static const npuq_operator anti_quant = {
 npuq_status npuq_anti_quant(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *offset,
                             const npuq_tensor *y, const npuq_executor *executor)
 {
-    return npuq_call_operator(&anti_quant, (const npuq_tensor *const[]){x, y, scale, offset, NULL}, NULL, executor);
+    return npuq_call_inlined(&anti_quant, check, plan_anti_quant, npuq_dequantise_tile,
+                             (const npuq_tensor *const[]){x, y, scale, offset, NULL}, NULL, executor);
 }
 
 npuq_status npuq_prepare_anti_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scale,

@@ -46,7 +46,7 @@ npuq_status npuq_dequant(const npuq_tensor *x, const npuq_tensor *weight_scale, 
 {
     const npuq_tensor *const tensors[] = {x, y, weight_scale, bias, activation_scale};
 
-    return npuq_call_operator(&dequant, tensors, NULL, executor);
+    return npuq_call_inlined(&dequant, check, npuq_plan_from_integers, npuq_dequantise_tile, tensors, NULL, executor);
 }
 
 npuq_status npuq_prepare_dequant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *weight_scale,

@@ -78,7 +78,7 @@ npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, con
 {
     const npuq_tensor *const tensors[] = {x, y, scale, offset, group_index};
 
-    return npuq_call_operator(&group_quant, tensors, NULL, executor);
+    return npuq_call_inlined(&group_quant, check, make_plan, npuq_quantise_by_column, tensors, NULL, executor);
 }
 
 npuq_status npuq_prepare_group_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scale,

@@ -16,7 +16,7 @@ typedef struct options {
     bool div_mode;
 } options;
 
-static npuq_status check_axis(const npuq_tensor *x, const npuq_tensor *scales, const options *o)
+static inline NPUQ_INLINED npuq_status check_axis(const npuq_tensor *x, const npuq_tensor *scales, const options *o)
 {
     const int32_t axis = o->axis;
 
@@ -41,7 +41,7 @@ static int find_axis(const npuq_tensor *x, const npuq_tensor *scales, const opti
     return scales->shape[0] == 1 ? x->ndim - 1 : o->axis < 0 ? o->axis + x->ndim : o->axis;
 }
 
-static npuq_status check_scales(const npuq_tensor *x, const npuq_tensor *scales, int axis)
+static inline NPUQ_INLINED npuq_status check_scales(const npuq_tensor *x, const npuq_tensor *scales, int axis)
 {
     /* A 1-D x has 1-D scales. Division takes only these. */
     const bool broadcast = scales->ndim == x->ndim && x->ndim > 1;
@@ -186,8 +186,8 @@ npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const
     const npuq_tensor *const tensors[] = {x, y, scales, zero_points};
     const options o = {axis, div_mode};
 
-    return div_mode ? npuq_call_operator(&division, tensors, &o, executor)
-                    : npuq_call_operator(&product, tensors, &o, executor);
+    return div_mode ? npuq_call_inlined(&division, check, make_plan, quantise_tile, tensors, &o, executor)
+                    : npuq_call_inlined(&product, check, make_plan, quantise_tile, tensors, &o, executor);
 }
 
 npuq_status npuq_prepare_quantize(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scales,

@@ -306,23 +306,27 @@ void npuq_run_units(const npuq_plan *plan, size_t begin, size_t end);
 
 void npuq_run_plan(npuq_plan *plan, const npuq_executor *executor);
 
-/* Tensors are in the order of the signature. */
-static inline NPUQ_INLINED npuq_status npuq_call_operator(const npuq_operator *op, const npuq_tensor *const *tensors,
-                                                          const void *options, const npuq_executor *executor)
+/* Tensors are in the order of the signature. Functions that are NPUQ_INLINED stand here by name: gcc -Og refuses to
+ * inline what it finds in the operator's constant. */
+static inline NPUQ_INLINED npuq_status npuq_call_inlined(const npuq_operator *op, npuq_check_fn *check,
+                                                         npuq_plan_fn *make_plan, npuq_tile_fn *compute,
+                                                         const npuq_tensor *const *tensors, const void *options,
+                                                         const npuq_executor *executor)
 {
     npuq_arguments arguments;
     npuq_plan plan;
     npuq_status status;
 
-    plan.compute = op->compute;
-    if ((status = npuq_check_call(&arguments, &op->signature, tensors, op->check, options, executor)) != NPUQ_OK ||
-        (status = op->plan(&plan, &arguments, options)) != NPUQ_OK) {
+    assert(check == op->check && make_plan == op->plan && compute == op->compute);
+    plan.compute = compute;
+    if ((status = npuq_check_call(&arguments, &op->signature, tensors, check, options, executor)) != NPUQ_OK ||
+        (status = make_plan(&plan, &arguments, options)) != NPUQ_OK) {
         return status;
     }
     if (plan.is_small && npuq_is_one_tile(&plan)) {
         const npuq_fp_state caller = npuq_fp_enter();
 
-        op->compute(&plan, &plan.area.all);
+        compute(&plan, &plan.area.all);
         npuq_fp_leave(&caller);
     } else if (op->run) {
         op->run(&plan, executor);
@@ -330,6 +334,12 @@ static inline NPUQ_INLINED npuq_status npuq_call_operator(const npuq_operator *o
         npuq_run_plan(&plan, executor);
     }
     return NPUQ_OK;
+}
+
+static inline NPUQ_INLINED npuq_status npuq_call_operator(const npuq_operator *op, const npuq_tensor *const *tensors,
+                                                          const void *options, const npuq_executor *executor)
+{
+    return npuq_call_inlined(op, op->check, op->plan, op->compute, tensors, options, executor);
 }
 
 npuq_status npuq_prepare_operator(npuq_call *call, const npuq_operator *op, const npuq_tensor *const *tensors,

@@ -52,7 +52,8 @@ static inline bool npuq_are_in_place(const npuq_kernel_setup *setup, const npuq_
 }
 
 /* The rows of a tile that is in place. */
-static inline npuq_block npuq_make_block(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y)
+static inline NPUQ_INLINED npuq_block npuq_make_block(const npuq_kernel_setup *setup, const npuq_tile *tile,
+                                                      bool writes_y)
 {
     const npuq_place *x = &tile->places[NPUQ_AT_X];
     const npuq_place *y = &tile->places[NPUQ_AT_Y];
@@ -86,7 +87,7 @@ static inline NPUQ_INLINED void npuq_for_each_block(const npuq_kernel_setup *set
 }
 
 /* Whether a tile is one block, without rows to join, as most tiles are. */
-static inline bool npuq_is_block(const npuq_kernel_setup *setup, const npuq_tile *tile)
+static inline NPUQ_INLINED bool npuq_is_block(const npuq_kernel_setup *setup, const npuq_tile *tile)
 {
     return (tile->rows == 1 || tile->cols >= NPUQ_SHORT_BY_COLUMN) &&
            tile->places[NPUQ_AT_X].col_stride == (ptrdiff_t)setup->words[NPUQ_AT_X].size &&
