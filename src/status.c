@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+/* Not initial-exec: musl's dlopen() would refuse the library, and glibc's the seventh such library. So glibc may
+ * allocate the buffer at a thread's first failure: docs/threads.md. */
 static _Thread_local char last_error[256];
 
 npuq_status npuq_fail(npuq_status status, const char *op, const char *argument, const char *format, ...)

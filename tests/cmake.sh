@@ -230,7 +230,7 @@ if $pkg_config --version >/dev/null 2>&1; then
     pkg_config_runs "Meson's, a deeper folder" meson-deep/lib/deep
     pkg_config_runs "CMake's" cmake-shared/lib
     pkg_config_runs "CMake's, --define-prefix" cmake-shared/lib --define-prefix
-    pkg_config_runs "CMake's archive" cmake-static/lib --static
+    pkg_config_runs "CMake's archive" cmake-static/lib
     pkg_config_runs "CMake's with a prefix" prefix-ON/lib
 else
     echo "SKIPPED: no $pkg_config"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# A user's builds: with the installed library through pkg-config alone, and with the library as a Meson subproject. A
-# build with -ffast-math must fail.
+# A user's builds: with the installed library through pkg-config alone, and with the library as a Meson subproject, for
+# each default_library. A build with -ffast-math must fail.
 #
 # usage: consumer.sh source-directory
 # CC, CXX, MESON, PKG_CONFIG, NM and READELF name the tools. A missing one is skipped; with CI=true that fails.
@@ -62,6 +62,20 @@ quietly install $meson install -C "$work/build" --no-rebuild
 for header in dlpack.h npuquant.h prefix.h version.h; do
     cmp "$source/include/npuquant/$header" "$prefix/include/npuquant/$header" || fail "$header is not installed"
 done
+
+# libraries FOLDER WHAT EXPECTED: the kinds of libraries that were installed there, "a", "so" or "a so"
+libraries() {
+    if ! [ -e "$work/build/src/libnpuquant.so" ]; then
+        skip "what $2 installs: the shared library is no .so here"
+        return
+    fi
+    kinds=$(find "$1" -name 'libnpuquant.*' | sed 's/.*libnpuquant\.//; s/\..*//' | sort -u | xargs)
+    if [ "$kinds" = "$3" ]; then
+        echo "ok: $2 installs: $kinds"
+    else
+        fail "$2 installs: $kinds; expected: $3"
+    fi
+}
 
 # build_and_run WHAT PKG-CONFIG-FLAGS: as C and as C++
 build_and_run() {
@@ -150,6 +164,7 @@ if have "$pkg_config"; then
     fi
     build_and_run "shared"
     if [ -e "$prefix/lib/libnpuquant.so" ]; then
+        libraries "$prefix" "a build without default_library" "a so"
         check_shared_library
         rm -f "$prefix"/lib/libnpuquant.so*
         build_and_run "static" --static
@@ -161,9 +176,29 @@ else
     skip "programs against the installed library: no $pkg_config"
 fi
 
+mv "$prefix" "$work/plain"
+
+# ---- one kind of library alone ----
+
+without_backends="-Dauto_features=disabled"
+for kind in static shared; do
+    quietly $kind-setup $meson setup "$work/$kind" "$source" --prefix="$prefix" --libdir=lib $only_library \
+        $without_backends -Dbuildtype=debug -Ddefault_library=$kind
+    quietly $kind-install $meson install -C "$work/$kind"
+    if have "$pkg_config"; then
+        export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
+        build_and_run "default_library=$kind"
+        unset PKG_CONFIG_PATH
+    fi
+    case $kind in
+    static) libraries "$prefix" "default_library=$kind" "a" ;;
+    shared) libraries "$prefix" "default_library=$kind" "so" ;;
+    esac
+    rm -rf "$prefix"
+done
+
 # ---- a second copy, with a prefix ----
 
-mv "$prefix" "$work/plain"
 quietly prefix-setup $meson setup "$work/prefix-build" "$source" --prefix="$prefix" --libdir=lib $only_library \
     -DNPUQ_PREFIX=engine_ -Dbuildtype=debug
 quietly prefix-install $meson install -C "$work/prefix-build"
@@ -199,14 +234,46 @@ npuquant = dependency('npuquant',
   default_options: ['tests=false', 'tools=false', 'bench=false', 'examples=false'],
 )
 test('consumer', executable('consumer', 'consumer.c', dependencies: npuquant))
+executable('consumer_static', 'consumer.c', dependencies: dependency('npuquant', static: true))
 END
-quietly subproject-setup $meson setup "$work/user-build" "$work/user" --wrap-mode=forcefallback
-quietly subproject-compile $meson compile -C "$work/user-build"
-if "$work/user-build/consumer"; then
-    echo "ok: subproject"
-else
-    fail "subproject"
-fi
+# runs PROGRAM KIND: the program of this build runs, and has the archive in it ("a") or needs the shared library ("so")
+runs() {
+    linked=$2
+    if have "$readelf"; then
+        case $($readelf -d "$work/user-build/$1") in
+        *NEEDED*libnpuquant*) linked=so ;;
+        *) linked=a ;;
+        esac
+    else
+        skip "what $1 links: no $readelf"
+    fi
+    if "$work/user-build/$1" && [ "$linked" = "$2" ]; then
+        echo "ok: $what: $1 links: $linked"
+    else
+        fail "$what: $1 links: $linked; expected: $2"
+    fi
+}
+
+# subproject KIND KINDS MESON-OPTIONS...: the program links KIND; the project installs KINDS
+subproject() {
+    kind=$1
+    kinds=$2
+    shift 2
+    what="subproject $*"
+    rm -rf "$work/user-build" "$work/destination"
+    quietly subproject-setup $meson setup "$work/user-build" "$work/user" --prefix=/usr --wrap-mode=forcefallback "$@"
+    quietly subproject-compile $meson compile -C "$work/user-build"
+    quietly subproject-install env DESTDIR="$work/destination" $meson install -C "$work/user-build" --no-rebuild
+    libraries "$work/destination" "$what" "$kinds"
+    runs consumer "$kind"
+    runs consumer_static a
+}
+subproject so so # as Meson builds all projects that say nothing
+subproject so "a so" -Ddefault_library=both $without_backends
+subproject a a -Ddefault_library=static $without_backends
+sed "s/^npuquant = dependency('npuquant',/& static: true,/" "$work/user/meson.build" >"$work/static.build"
+mv "$work/static.build" "$work/user/meson.build"
+subproject a a $without_backends
 
 # ---- -ffast-math ----
 

@@ -14,7 +14,8 @@
  * - From quantised weights to floating point: npuq_anti_quant().
  *
  * Tensors are views of the caller's memory. The library needs the C library only, allocates nothing and starts no
- * threads. Between calls the library keeps only the choice of backend and each thread's last error message.
+ * threads. Between calls the library keeps only the choice of backend and each thread's last error message. The C
+ * library may allocate memory for that message: docs/threads.md.
  *
  * @section arithmetic Arithmetic common to all operators
  * Each float16 (IEEE binary16) or bfloat16 value is converted to float32 exactly. Each later step is one IEEE-754
