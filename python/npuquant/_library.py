@@ -100,7 +100,7 @@ class NpuquantError(ValueError, RuntimeError):
 
 def _refuse(status: str, message: str, argument: Optional[str] = None, array: Any = None) -> None:
     """Raises the library's error. argument and array are the first whose type the library does not have."""
-    if argument is not None and "dtype is unknown" in message:
+    if argument is not None and "dtype is -1," in message:
         if not getattr(array.dtype, "isnative", True):
             raise TypeError(f"{argument}: is in the other byte order; expected this machine's")
         # The library's message lists the types that the argument takes.

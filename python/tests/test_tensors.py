@@ -32,7 +32,7 @@ def test_other_types_are_refused(dtype):
     for argument, expected_types, call in (
         ("input", floats, lambda: quantize(wrong)),
         ("scales", floats, lambda: quantize(ONE, wrong)),
-        ("zero_points", floats + ", int8, uint8 or int32", lambda: quantize(ONE, ONE, wrong)),
+        ("zero_points", floats + ", int8, uint8 or int32, as div_mode is true", lambda: quantize(ONE, ONE, wrong)),
         ("group_index", "int32 or int64", lambda: npuquant.npu_group_quant(ONE[None], ONE[None], wrong)),
         ("scale", "float32", lambda: npuquant.npu_trans_quant_param(wrong)),
         ("offset", "float32", lambda: npuquant.npu_trans_quant_param(ONE, wrong)),
