@@ -3,6 +3,7 @@
 import _ctypes
 import ctypes
 import doctest
+import importlib.util
 import os
 import pathlib
 import pickle
@@ -656,6 +657,30 @@ print("done")
 def test_no_more_threads_to_be_had():
     done = python(NO_MORE_THREADS)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+SECOND_INTERPRETER = """
+import _xxsubinterpreters as interpreters
+import numpy as np
+import npuquant
+
+x = np.ones((2, 4), "f4")
+y = npuquant.npu_dynamic_quant(x)[0]
+second = interpreters.create()
+try:
+    interpreters.run_string(second, "import warnings; warnings.simplefilter('ignore'); import npuquant")
+except interpreters.RunFailedError as error:
+    print(error)
+interpreters.destroy(second)
+assert (npuquant.npu_dynamic_quant(x)[0] == y).all()
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("_xxsubinterpreters") is None, reason="this Python has other interpreters")
+def test_a_second_interpreter_is_refused():
+    done = python(SECOND_INTERPRETER)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.match("<class 'ImportError'>: .*(one interpreter|once|subinterpreters)", done.stdout)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
