@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A prepared call as an operator of ggml's graph: each of ggml's threads calls the function with its number. */
+/* A prepared call as an operator of ggml's graph: each of ggml's threads calls the function with its number. It is C
+ * and C++, as ggml's backends are. */
 #include "prepared.h"
 
 #include <ggml-cpu.h>
@@ -9,7 +10,7 @@
 static void run_node(struct ggml_tensor *dst, int ith, int nth, void *userdata)
 {
     (void)dst;
-    run_share(userdata, (size_t)ith, (size_t)nth);
+    run_share((const npuq_call *)userdata, (size_t)ith, (size_t)nth);
 }
 
 /* While the graph is built: a node of int8 that the call will write. */
@@ -39,7 +40,7 @@ int main(void)
     static npuq_call call;
     const float scale = 20.3f;
     const npuq_tensor scales = npuq_vector(&scale, NPUQ_FLOAT32, 1);
-    const struct ggml_init_params size = {.mem_size = (size_t)16 << 20};
+    const struct ggml_init_params size = {(size_t)16 << 20, NULL, false};
     struct ggml_context *context = ggml_init(size);
     struct ggml_tensor *x = ggml_new_tensor_2d(context, GGML_TYPE_F32, COLUMNS, ROWS);
     struct ggml_tensor *node = add_node(context, x, &call);

@@ -252,7 +252,7 @@ def shape(row):
     status, message = row
     rule = message.split(": ", 2)[2]
     rule = re.sub(rf"{DTYPE}(?:(?:, | or ){DTYPE})*", "DTYPE", rule)
-    rule = re.sub(rf"overlap(s?) {ARGUMENT}\b", r"overlap\1 ARGUMENT", rule)
+    rule = re.sub(rf"overlap(s?) {ARGUMENT}\b", r"overlap\1 ARGUMENT", rule).replace("mode is true", "mode is false")
     number = r"-?\d+(?:\.\d+e-\d+)?|\b(?:inf|nan)\b"
     return status, re.sub(number, "N", rule).replace("N dimensions", "N dimension")
 

@@ -443,6 +443,8 @@ static void refused(const call *c, npuq_status status, const char *name, const c
         problem = "the message does not say what exactly was expected";
     } else if (strchr(message, '\n')) {
         problem = "the message has more than one line";
+    } else if (strlen(message) == 255) {
+        problem = "the message is cut off";
     }
     if (says_one_of_many(message)) {
         problem = "the message has a plural of 1";
@@ -626,6 +628,11 @@ static bool takes(const call *c, enum slot slot, npuq_dtype dtype)
     return false;
 }
 
+static const char *mode_of(const call *c)
+{
+    return c->div_mode ? ", as div_mode is true" : ", as div_mode is false";
+}
+
 static void dtypes(void **state)
 {
     (void)state;
@@ -644,11 +651,15 @@ static void dtypes(void **state)
                     refused(&c, NPUQ_ERROR_DTYPE, slot_names[slot], all_dtypes[i].name, all_dtypes[k].name, "dtype");
                 }
             }
+            if (c.op == TEST_QUANTIZE && (slot == Y || slot == ZERO_POINTS)) {
+                refused(&c, NPUQ_ERROR_DTYPE, slot_names[slot], NULL, mode_of(&c), "dtype by div_mode");
+            }
         }
         for (size_t i = 0; i < COUNT(unknown_dtypes); i++) {
             call c = base_call((enum base)base);
             c.tensors[slot].dtype = (npuq_dtype)unknown_dtypes[i];
             refused(&c, NPUQ_ERROR_DTYPE, slot_names[slot], number(unknown_dtypes[i]), NULL, "unknown dtype");
+            assert_non_null(strstr(npuq_last_error(), ", which npuquant does not implement; expected "));
         }
     }
     call c = base_call(PARAMS);
@@ -673,8 +684,9 @@ static void ranks(void **state)
     {
         for (size_t i = 0; i < COUNT(wrong); i++) {
             call c = base_call((enum base)base);
+            const bool by_mode = c.op == TEST_QUANTIZE && (slot == SCALES || slot == ZERO_POINTS);
             c.tensors[slot].ndim = wrong[i];
-            refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(wrong[i]), NULL, "rank");
+            refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(wrong[i]), by_mode ? mode_of(&c) : NULL, "rank");
         }
         const call valid = base_call((enum base)base);
         if (!(slot == OFFSET && valid.op == TEST_GROUP_QUANT) &&
@@ -845,7 +857,7 @@ static void dense_calls_that_cannot_be(void **state)
         for (int e = 0; e < 3; e++) {
             ((int64_t *)c.tensors[GROUP_INDEX].data)[e] = 0;
         }
-        refused(&c, NPUQ_ERROR_ARGUMENT, "group_index", "per tensor", "null", "groups of a tensor of one row");
+        refused(&c, NPUQ_ERROR_ARGUMENT, "group_index", "given", "per tensor", "groups of a tensor of one row");
     }
     {
         call c = base_call(TOKENS);
@@ -944,8 +956,8 @@ static void almost_in_place(void **state)
         case 5: c.tensors[BIAS].data = x->data; break; /* y would be written over the bias */
         default: break;
         }
-        refused(&c, NPUQ_ERROR_LAYOUT, "y", how == 5 ? "overlaps bias" : "overlaps x", "memory of its own",
-                number(how));
+        refused(&c, NPUQ_ERROR_LAYOUT, "y", how == 5 ? "overlaps bias" : "overlaps x",
+                how == 5 ? "memory of its own" : "memory of its own, or a dtype of 4 bytes", number(how));
     }
     end();
 }
@@ -1071,11 +1083,11 @@ static void apply(call *c, const change *how)
 
 static const table_row table[] = {
     /* quantize: axis */
-    {DIVIDE, {{AXIS, X, 0, 2}}, NPUQ_ERROR_AXIS, "axis", "2", "-2 to 1"},
-    {DIVIDE, {{AXIS, X, 0, -3}}, NPUQ_ERROR_AXIS, "axis", "-3", "-2 to 1"},
+    {DIVIDE, {{AXIS, X, 0, 2}}, NPUQ_ERROR_AXIS, "axis", "2", "-2 to 1, as div_mode is true"},
+    {DIVIDE, {{AXIS, X, 0, -3}}, NPUQ_ERROR_AXIS, "axis", "-3", "scales has 16 elements"},
     {DIVIDE, {{AXIS, X, 0, INT32_MAX}}, NPUQ_ERROR_AXIS, "axis", "2147483647", "-2 to 1"},
     {DIVIDE, {{AXIS, X, 0, INT32_MIN}}, NPUQ_ERROR_AXIS, "axis", "-2147483648", "-2 to 1"},
-    {MULTIPLY, {{AXIS, X, 0, -3}}, NPUQ_ERROR_AXIS, "axis", "-3", "-2 or more"},
+    {MULTIPLY, {{AXIS, X, 0, -3}}, NPUQ_ERROR_AXIS, "axis", "-3", "-2 or more, as div_mode is false"},
     {MULTIPLY, {{AXIS, X, 0, INT32_MIN}}, NPUQ_ERROR_AXIS, "axis", "-2147483648", "-2 or more"},
     {MULTIPLY,
      {{SHAPE_3, X, 3, 16}, {SHAPE_3, Y, 3, 16}, {AXIS, X, 0, -3}},
@@ -1088,7 +1100,7 @@ static const table_row table[] = {
      NPUQ_ERROR_AXIS,
      "axis",
      "-2",
-     "2"},
+     "-1 or more, as x has 1 dimension and div_mode is false"},
     {MULTIPLY_INT4, /* one scale does not make axis irrelevant here */
      {{SHAPE_1, SCALES, 1, 0}, {SHAPE_1, ZERO_POINTS, 1, 0}, {AXIS, X, 0, -3}},
      NPUQ_ERROR_AXIS,
@@ -1096,7 +1108,7 @@ static const table_row table[] = {
      "-3",
      "-2 or more"},
     /* quantize: scales and zero_points */
-    {DIVIDE, {{AXIS, X, 0, 0}}, NPUQ_ERROR_SHAPE, "scales", "16", "3"},
+    {DIVIDE, {{AXIS, X, 0, 0}}, NPUQ_ERROR_SHAPE, "scales", "16", "3, dimension 0 of x, as axis is 0 and div_mode"},
     {DIVIDE, {{SHAPE_1, SCALES, 3, 0}, {SHAPE_1, ZERO_POINTS, 3, 0}}, NPUQ_ERROR_SHAPE, "scales", "3", "16"},
     {DIVIDE, {{SHAPE_1, SCALES, 0, 0}, {SHAPE_1, ZERO_POINTS, 0, 0}}, NPUQ_ERROR_SHAPE, "scales", "0", "16"},
     {DIVIDE,
@@ -1105,27 +1117,28 @@ static const table_row table[] = {
      "scales",
      "3",
      "expected 1, dimension 1 of x"},
-    {DIVIDE, {{SHAPE_2, SCALES, 1, 16}, {SHAPE_2, ZERO_POINTS, 1, 16}}, NPUQ_ERROR_SHAPE, "scales", "2 dim", "1"},
+    {DIVIDE, {{SHAPE_2, SCALES, 1, 16}, {SHAPE_2, ZERO_POINTS, 1, 16}}, NPUQ_ERROR_SHAPE, "scales", "2 dim", "1, as"},
     {DIVIDE, {{SHAPE_2, SCALES, 1, 1}, {SHAPE_2, ZERO_POINTS, 1, 1}}, NPUQ_ERROR_SHAPE, "scales", "2 dim", "1"},
     {DIVIDE, {{SHAPE_1, ZERO_POINTS, 1, 0}}, NPUQ_ERROR_SHAPE, "zero_points", "1", "16"},
     {DIVIDE, {{SHAPE_1, SCALES, 1, 0}}, NPUQ_ERROR_SHAPE, "zero_points", "16", "1"},
     {MULTIPLY, {{AXIS, X, 0, 0}}, NPUQ_ERROR_SHAPE, "scales", "3", "1"}, /* axis 0 means the last dimension */
-    {MULTIPLY, {{AXIS, X, 0, -1}}, NPUQ_ERROR_SHAPE, "scales", "3", "1"},
-    {MULTIPLY, {{AXIS, X, 0, 2}}, NPUQ_ERROR_SHAPE, "scales", "3", "1"}, /* and so does any beyond */
+    {MULTIPLY, {{AXIS, X, 0, -1}}, NPUQ_ERROR_SHAPE, "scales", "3", "along dimension 1 of x, as axis is -1"},
+    {MULTIPLY, {{AXIS, X, 0, 2}}, NPUQ_ERROR_SHAPE, "scales", "3", "axis is 2 and div_mode"}, /* and so does any beyond
+                                                                                               */
     {MULTIPLY, {{SHAPE_2, SCALES, 3, 16}, {SHAPE_2, ZERO_POINTS, 3, 16}}, NPUQ_ERROR_SHAPE, "scales", "16", "1"},
     {MULTIPLY, {{SHAPE_2, SCALES, 2, 1}, {SHAPE_2, ZERO_POINTS, 2, 1}}, NPUQ_ERROR_SHAPE, "scales", "2", "3"},
     {MULTIPLY, {{SHAPE_1, SCALES, 16, 0}, {SHAPE_1, ZERO_POINTS, 16, 0}}, NPUQ_ERROR_SHAPE, "scales", "16", "3"},
-    {MULTIPLY, {{SHAPE_3, SCALES, 3, 1}, {SHAPE_3, ZERO_POINTS, 3, 1}}, NPUQ_ERROR_SHAPE, "scales", "3 dim", "1"},
+    {MULTIPLY, {{SHAPE_3, SCALES, 3, 1}, {SHAPE_3, ZERO_POINTS, 3, 1}}, NPUQ_ERROR_SHAPE, "scales", "3 dim", "mode"},
     {MULTIPLY, {{SHAPE_1, ZERO_POINTS, 3, 0}}, NPUQ_ERROR_SHAPE, "zero_points", "1 dim", "2"},
     {MULTIPLY, {{SHAPE_2, ZERO_POINTS, 1, 1}}, NPUQ_ERROR_SHAPE, "zero_points", "1", "3"},
     {MULTIPLY_INT4, {{SHAPE_2, SCALES, 1, 16}}, NPUQ_ERROR_SHAPE, "zero_points", "1 dim", "2"},
-    {MULTIPLY, {{DTYPE, ZERO_POINTS, 0, NPUQ_FLOAT16}}, NPUQ_ERROR_DTYPE, "zero_points", "FLOAT16", "FLOAT32"},
+    {MULTIPLY, {{DTYPE, ZERO_POINTS, 0, NPUQ_FLOAT16}}, NPUQ_ERROR_DTYPE, "zero_points", "FLOAT16", "mode is false"},
     {MULTIPLY, {{DTYPE, SCALES, 0, NPUQ_BFLOAT16}}, NPUQ_ERROR_DTYPE, "zero_points", "FLOAT32", "BFLOAT16"},
     {MULTIPLY_INT4, {{DTYPE, ZERO_POINTS, 0, NPUQ_BFLOAT16}}, NPUQ_ERROR_DTYPE, "zero_points", "BFLOAT16", "FLOAT16"},
     /* quantize: y */
     {DIVIDE, {{SHAPE_1, Y, 48, 0}}, NPUQ_ERROR_SHAPE, "y", "1 dim", "2"},
     {DIVIDE, {{SHAPE_2, Y, 16, 3}}, NPUQ_ERROR_SHAPE, "y", "16", "3"},
-    {MULTIPLY_INT4, {{SHAPE_2, Y, 3, 16}}, NPUQ_ERROR_SHAPE, "y", "16", "2"},
+    {MULTIPLY_INT4, {{SHAPE_2, Y, 3, 16}}, NPUQ_ERROR_SHAPE, "y", "16", "in words of 8, as y is QUINT4X2"},
     {MULTIPLY, {{DTYPE, Y, 0, NPUQ_QUINT4X2}}, NPUQ_ERROR_SHAPE, "y", "16", "2"},
     {MULTIPLY_INT4,
      {{SHAPE_2, X, 3, 12}, {SHAPE_1, SCALES, 12, 0}, {SHAPE_1, ZERO_POINTS, 12, 0}},
@@ -1193,8 +1206,8 @@ static const table_row table[] = {
     {GROUPS, {{SHAPE_3, X, 3, 16}}, NPUQ_ERROR_SHAPE, "x", "3 dim", "2"},
     {GROUPS, {{SHAPE_1, SCALE, 16, 0}}, NPUQ_ERROR_SHAPE, "scale", "1 dim", "2"},
     {GROUPS, {{SHAPE_2, SCALE, 0, 16}, {SHAPE_1, GROUP_INDEX, 0, 0}}, NPUQ_ERROR_SHAPE, "scale", "0", NULL},
-    {GROUPS, {{SHAPE_2, SCALE, 4, 1}}, NPUQ_ERROR_SHAPE, "scale", "1", "16"},
-    {GROUPS, {{SHAPE_2, SCALE, 3, 16}}, NPUQ_ERROR_SHAPE, "group_index", "4", "3"},
+    {GROUPS, {{SHAPE_2, SCALE, 4, 1}}, NPUQ_ERROR_SHAPE, "scale", "1", "16 (the last dimension of x)"},
+    {GROUPS, {{SHAPE_2, SCALE, 3, 16}}, NPUQ_ERROR_SHAPE, "group_index", "4", "3 (dimension 0 of scale)"},
     {GROUPS, {{SHAPE_1, GROUP_INDEX, 0, 0}}, NPUQ_ERROR_SHAPE, "group_index", "0", "4"},
     {GROUPS, {{SHAPE_2, GROUP_INDEX, 4, 1}}, NPUQ_ERROR_SHAPE, "group_index", "2 dim", "1"},
     {GROUPS, {{SHAPE_1, OFFSET, 0, 0}}, NPUQ_ERROR_SHAPE, "offset", "0", "1"},
@@ -1282,7 +1295,7 @@ static const table_row table[] = {
      NULL},
     {GROUPS, {{STILL, X, 0, 0}}, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances"},
     /* trans_quant_param */
-    {PACK, {{ROUND_MODE, X, 0, 2}}, NPUQ_ERROR_ARGUMENT, "round_mode", "2", "0"},
+    {PACK, {{ROUND_MODE, X, 0, 2}}, NPUQ_ERROR_ARGUMENT, "round_mode", "2", "0 (truncate) or 1 (nearest)"},
     {PACK, {{ROUND_MODE, X, 0, -1}}, NPUQ_ERROR_ARGUMENT, "round_mode", "-1", "0"},
     {PACK_ROW, {{ROUND_MODE, X, 0, INT32_MAX}}, NPUQ_ERROR_ARGUMENT, "round_mode", "2147483647", "1"},
     {PACK, {{SHAPE_1, SCALE, 0, 0}, {DROP, OFFSET, 0, 0}, {SHAPE_1, Y, 0, 0}}, NPUQ_ERROR_SHAPE, "scale", "0", NULL},
@@ -1292,7 +1305,7 @@ static const table_row table[] = {
     {PACK, {{SHAPE_1, OFFSET, 0, 0}}, NPUQ_ERROR_SHAPE, "offset", "0", "16"},
     {PACK, {{SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 0, 0}}, NPUQ_ERROR_SHAPE, "offset", "0", "1"},
     {PACK, {{SHAPE_2, SCALE, 2, 8}}, NPUQ_ERROR_SHAPE, "scale", "2", "1, as offset is given"},
-    {PACK, {{SHAPE_2, SCALE, 1, 15}}, NPUQ_ERROR_SHAPE, "offset", "16", "1 or 15"},
+    {PACK, {{SHAPE_2, SCALE, 1, 15}}, NPUQ_ERROR_SHAPE, "offset", "16", "1 or 15, as scale has 15 elements"},
     {PACK, {{SHAPE_2, OFFSET, 2, 8}}, NPUQ_ERROR_SHAPE, "offset", "2", "1, a row"},
     {PACK, {{SHAPE_2, OFFSET, 0, 16}}, NPUQ_ERROR_SHAPE, "offset", "0", "1, a row"},
     {PACK, {{SHAPE_2, OFFSET, 1, 15}}, NPUQ_ERROR_SHAPE, "offset", "dimension 1 is 15", "1 or 16"},
@@ -1300,7 +1313,7 @@ static const table_row table[] = {
     {PACK, {{SHAPE_1, SCALE, 1, 0}, {SHAPE_2, OFFSET, 1, 0}}, NPUQ_ERROR_SHAPE, "offset", "0", "at least 1"},
     {PACK, {{SHAPE_2, SCALE, 1, 16}, {SHAPE_1, Y, 1, 0}}, NPUQ_ERROR_SHAPE, "y", "1", "16"},
     {PACK, {{SHAPE_2, SCALE, 1, 1}, {SHAPE_2, Y, 1, 1}}, NPUQ_ERROR_SHAPE, "y", "1", "16"},
-    {PACK, {{SHAPE_2, OFFSET, 1, 1}, {SHAPE_2, Y, 2, 8}}, NPUQ_ERROR_SHAPE, "y", "2", "1 ([n] or [1, n]"},
+    {PACK, {{SHAPE_2, OFFSET, 1, 1}, {SHAPE_2, Y, 2, 8}}, NPUQ_ERROR_SHAPE, "y", "2", "1 ([n] or [1, n], with n"},
     {PACK, {{SHAPE_1, SCALE, 1, 0}, {SHAPE_1, Y, 1, 0}}, NPUQ_ERROR_SHAPE, "y", "1", "16"},
     {PACK, {{SHAPE_1, OFFSET, 1, 0}, {SHAPE_1, Y, 1, 0}}, NPUQ_ERROR_SHAPE, "y", "1", "16"},
     {PACK, {{DROP, OFFSET, 0, 0}, {SHAPE_2, Y, 1, 16}}, NPUQ_ERROR_SHAPE, "y", "2 dim", "1"},
@@ -1334,18 +1347,18 @@ static const table_row table[] = {
      {{QUANT_MODE, X, 0, NPUQ_PER_TENSOR}, {SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}},
      NPUQ_ERROR_ARGUMENT,
      "group_index",
-     "per tensor",
-     "null"},
+     "given",
+     "null, as quant_mode is 1 (per tensor)"},
     {TOKENS, {{DROP, SMOOTH_SCALES, 0, 0}}, NPUQ_ERROR_ARGUMENT, "group_index", "smooth_scales", "null"},
-    {TOKENS, {{SHAPE_1, SMOOTH_SCALES, 16, 0}}, NPUQ_ERROR_ARGUMENT, "group_index", "1-D", "2-D"},
-    {TOKENS, {{DROP, GROUP_INDEX, 0, 0}}, NPUQ_ERROR_ARGUMENT, "smooth_scales", "2 dim", "1"},
+    {TOKENS, {{SHAPE_1, SMOOTH_SCALES, 16, 0}}, NPUQ_ERROR_ARGUMENT, "group_index", "1-D", "a row for each group"},
+    {TOKENS, {{DROP, GROUP_INDEX, 0, 0}}, NPUQ_ERROR_ARGUMENT, "smooth_scales", "2 dim", "1, as group_index is null"},
     {TENSOR, {{SHAPE_2, SMOOTH_SCALES, 1, 16}}, NPUQ_ERROR_ARGUMENT, "smooth_scales", "2 dim", "1"},
     {TENSOR,
      {{SHAPE_2, SMOOTH_SCALES, 4, 16}, {GIVE_GROUPS, X, 0, NPUQ_INT64}},
      NPUQ_ERROR_ARGUMENT,
      "group_index",
-     "per tensor",
-     "null"},
+     "given",
+     "null, as quant_mode is 1 (per tensor)"},
     {TOKENS,
      {{SHAPE_1, X, 16, 0}, {SHAPE_1, Y, 16, 0}, {SHAPE_2, SCALE, 1, 1}},
      NPUQ_ERROR_SHAPE,
@@ -1353,7 +1366,7 @@ static const table_row table[] = {
      "2 dim",
      "0"},
     {TOKENS, {{SHAPE_1, X, 16, 0}, {SHAPE_1, Y, 16, 0}, {SHAPE_1, SCALE, 2, 0}}, NPUQ_ERROR_SHAPE, "scale", "2", "1"},
-    {TOKENS, {{SHAPE_3, SCALE, 3, 2}}, NPUQ_ERROR_SHAPE, "scale", "2", "1"},
+    {TOKENS, {{SHAPE_3, SCALE, 3, 2}}, NPUQ_ERROR_SHAPE, "scale", "2", "quant_mode is 0, per token"},
     {TOKENS, {{SHAPE_3, SCALE, 4, 1}}, NPUQ_ERROR_SHAPE, "scale", "4", "3"},
     {TOKENS, {{SHAPE_3, SCALE, 3, 1}}, NPUQ_ERROR_SHAPE, "offset", "2 dim", "3 (the shape of scale)"},
     {TOKENS, {{SHAPE_3, OFFSET, 3, 1}}, NPUQ_ERROR_SHAPE, "offset", "3 dim", "2 (the shape of scale)"},
@@ -1372,23 +1385,23 @@ static const table_row table[] = {
      NPUQ_ERROR_SHAPE,
      "smooth_scales",
      "1025",
-     "1024"},
+     "1024, a row for each group, as group_index is given"},
     {TOKENS, {{SHAPE_2, SMOOTH_SCALES, 4, 15}}, NPUQ_ERROR_SHAPE, "smooth_scales", "15", "16"},
-    {TOKENS, {{SHAPE_2, SMOOTH_SCALES, 3, 16}}, NPUQ_ERROR_SHAPE, "group_index", "4", "3"},
+    {TOKENS, {{SHAPE_2, SMOOTH_SCALES, 3, 16}}, NPUQ_ERROR_SHAPE, "group_index", "4", "3 (dimension 0 of smooth"},
     {TOKENS, {{SHAPE_2, GROUP_INDEX, 4, 1}}, NPUQ_ERROR_SHAPE, "group_index", "2 dim", "1"},
     {TENSOR, {{SHAPE_1, SMOOTH_SCALES, 1, 0}}, NPUQ_ERROR_SHAPE, "smooth_scales", "1", "16"},
     {TENSOR, {{SHAPE_1, SMOOTH_SCALES, 15, 0}}, NPUQ_ERROR_SHAPE, "smooth_scales", "15", "16"},
-    {TOKENS, {{SHAPE_1, SCALE, 6, 0}}, NPUQ_ERROR_SHAPE, "scale", "1 dim", "2"},
+    {TOKENS, {{SHAPE_1, SCALE, 6, 0}}, NPUQ_ERROR_SHAPE, "scale", "1 dim", "quant_mode is 0, per token"},
     {TOKENS, {{SHAPE_2, OFFSET, 3, 2}}, NPUQ_ERROR_SHAPE, "offset", "3", "2"},
     {TOKENS, {{SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}}, NPUQ_ERROR_SHAPE, "scale", "1 dim", "2"},
-    {TENSOR, {{SHAPE_2, SCALE, 2, 3}, {SHAPE_2, OFFSET, 2, 3}}, NPUQ_ERROR_SHAPE, "scale", "2 dim", "1"},
+    {TENSOR, {{SHAPE_2, SCALE, 2, 3}, {SHAPE_2, OFFSET, 2, 3}}, NPUQ_ERROR_SHAPE, "scale", "2 dim", "quant_mode is 1"},
     {TENSOR, {{SHAPE_1, OFFSET, 6, 0}}, NPUQ_ERROR_SHAPE, "offset", "6", "1"},
     {TOKENS, {{SHAPE_2, Y, 6, 16}}, NPUQ_ERROR_SHAPE, "y", "2 dim", "3"},
     {TENSOR, {{SHAPE_3, Y, 3, 16}}, NPUQ_ERROR_SHAPE, "y", "16", "2"},
     {TENSOR, {{SHAPE_3, X, 3, 12}, {SHAPE_1, SMOOTH_SCALES, 12, 0}}, NPUQ_ERROR_SHAPE, "x", "12", "multiple of 8"},
     {TOKENS, {{SHAPE_3, X, 3, 0}, {SHAPE_3, Y, 3, 0}, {SHAPE_2, SMOOTH_SCALES, 4, 0}}, NPUQ_ERROR_SHAPE, "x", "0", "1"},
     {TENSOR, {{SHAPE_3, X, 3, 0}, {SHAPE_3, Y, 3, 0}, {SHAPE_1, SMOOTH_SCALES, 0, 0}}, NPUQ_ERROR_SHAPE, "x", "0", "1"},
-    {TENSOR, {{SHAPE_3, X, 0, 16}, {SHAPE_3, Y, 0, 2}}, NPUQ_ERROR_SHAPE, "x", "0", "1"},
+    {TENSOR, {{SHAPE_3, X, 0, 16}, {SHAPE_3, Y, 0, 2}}, NPUQ_ERROR_SHAPE, "x", "0", "1 or more, as quant_mode is 1"},
     {TOKENS, {{GROUP_END, X, 0, -1}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "-1", "0"},
     {TOKENS, {{GROUP_END, X, 0, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "4", "5"},
     {TOKENS, {{GROUP_END, X, 3, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "5", "6"},
@@ -1453,8 +1466,8 @@ static const table_row table[] = {
      {{QUANT_MODE, X, 0, NPUQ_PER_TENSOR}, {SHAPE_1, MIN, 1, 0}, {SHAPE_1, MAX, 1, 0}},
      NPUQ_ERROR_ARGUMENT,
      "group_index",
-     "per tensor",
-     "null"},
+     "given",
+     "null, as quant_mode is 1 (per tensor)"},
     {TOKEN_RANGES, {{SHAPE_2, SMOOTH_SCALES, 4, 15}}, NPUQ_ERROR_SHAPE, "smooth_scales", "15", "16"},
     {TENSOR_RANGE, {{SHAPE_2, MIN, 2, 3}, {SHAPE_2, MAX, 2, 3}}, NPUQ_ERROR_SHAPE, "min", "2 dim", "1"},
     {TOKEN_RANGES, {{SHAPE_1, MIN, 1, 0}, {SHAPE_1, MAX, 1, 0}}, NPUQ_ERROR_SHAPE, "min", "1 dim", "2"},
@@ -1469,7 +1482,7 @@ static const table_row table[] = {
     {TOKEN_RANGES, {{GROUP_END, X, 3, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "5", "6"},
     {TOKENS_APPLY, {{GROUP_END, X, 0, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "4", "5"},
     {PARAMS, {{Y_DTYPE, X, 0, NPUQ_INT32}}, NPUQ_ERROR_DTYPE, "y_dtype", "INT32", "or QUINT4X2"},
-    {PARAMS, {{Y_DTYPE, X, 0, 77}}, NPUQ_ERROR_DTYPE, "y_dtype", "77", "or QUINT4X2"},
+    {PARAMS, {{Y_DTYPE, X, 0, 77}}, NPUQ_ERROR_DTYPE, "y_dtype", "77, which npuquant does not", "or QUINT4X2"},
     {SYMMETRIC_PARAMS, {{Y_DTYPE, X, 0, NPUQ_INT32}}, NPUQ_ERROR_DTYPE, "y_dtype", "INT32", "INT8, UINT8 or QUINT4X2"},
     {PARAMS, {{SHAPE_1, MIN, 6, 0}}, NPUQ_ERROR_SHAPE, "max", "2 dim", "1"},
     {PARAMS, {{SHAPE_2, MIN, 3, 2}}, NPUQ_ERROR_SHAPE, "max", "2", "3"},
@@ -1492,7 +1505,7 @@ static const table_row table[] = {
     {BLOCKS, {{BLOCK, X, 0, 0}}, NPUQ_ERROR_ARGUMENT, "block", "0", "1 or more"},
     {BLOCKS, {{BLOCK, X, 0, -1}}, NPUQ_ERROR_ARGUMENT, "block", "-1", "1 or more"},
     {BLOCKS, {{BLOCK, X, 0, INT64_MIN}}, NPUQ_ERROR_ARGUMENT, "block", "-9223372036854775808", "1 or more"},
-    {BLOCKS, {{BLOCK, X, 0, 8}}, NPUQ_ERROR_SHAPE, "scale", "3", "2"},
+    {BLOCKS, {{BLOCK, X, 0, 8}}, NPUQ_ERROR_SHAPE, "scale", "3", "2 (the shape of x, its last dimension divided by"},
     {BLOCKS, {{BLOCK, X, 0, INT64_MAX}}, NPUQ_ERROR_SHAPE, "scale", "3", "1"},
     {BLOCKS, {{SHAPE_2, SCALE, 6, 3}}, NPUQ_ERROR_SHAPE, "scale", "2 dim", "3"},
     {BLOCKS, {{SHAPE_2, Y, 6, 16}}, NPUQ_ERROR_SHAPE, "y", "2 dim", "3"},
@@ -1518,7 +1531,7 @@ static const table_row table[] = {
     {ANTI, {{DTYPE, OFFSET, 0, NPUQ_FLOAT16}}, NPUQ_ERROR_DTYPE, "offset", "FLOAT16", "FLOAT32"},
     {ANTI, {{DTYPE, SCALE, 0, NPUQ_FLOAT16}}, NPUQ_ERROR_DTYPE, "offset", "FLOAT32", "FLOAT16"},
     {ANTI_INT4, {{DTYPE, OFFSET, 0, NPUQ_FLOAT32}}, NPUQ_ERROR_DTYPE, "offset", "FLOAT32", "BFLOAT16"},
-    {ANTI, {{RANK, X, 0, 0}, {RANK, Y, 0, 0}}, NPUQ_ERROR_SHAPE, "scale", "16", "1"},
+    {ANTI, {{RANK, X, 0, 0}, {RANK, Y, 0, 0}}, NPUQ_ERROR_SHAPE, "scale", "16", "1, as a row of x has 1 element"},
     {ANTI, {{RANK, X, 0, 0}, {SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}}, NPUQ_ERROR_SHAPE, "y", "3 dim", "0"},
     {ANTI, /* a scale for each element, not for each word */
      {{DTYPE, X, 0, NPUQ_QUINT4X2}, {SHAPE_3, Y, 3, 128}},
@@ -1527,7 +1540,7 @@ static const table_row table[] = {
      "16",
      "128"},
     {ANTI_INT4, {{SHAPE_1, SCALE, 2, 0}, {SHAPE_1, OFFSET, 2, 0}}, NPUQ_ERROR_SHAPE, "scale", "2", "1 or 16"},
-    {ANTI_INT4, {{SHAPE_2, Y, 3, 2}}, NPUQ_ERROR_SHAPE, "y", "2", "16"},
+    {ANTI_INT4, {{SHAPE_2, Y, 3, 2}}, NPUQ_ERROR_SHAPE, "y", "2", "8 elements for each word, as x is QUINT4X2"},
     {ANTI_INT4, {{SHAPE_1, Y, 48, 0}}, NPUQ_ERROR_SHAPE, "y", "1 dim", "2"},
     {ANTI_INT4, {{DTYPE, X, 0, NPUQ_INT8}}, NPUQ_ERROR_SHAPE, "y", "16", "2"},
     {ANTI_INT4, {{DTYPE, X, 0, NPUQ_INT8}, {SHAPE_2, Y, 3, 2}}, NPUQ_ERROR_SHAPE, "scale", "16", "1 or 2"},
@@ -1612,7 +1625,7 @@ static const table_row table[] = {
     {REQUANT_INT8, {{SHAPE_1, WORDS, 0, 0}}, NPUQ_ERROR_SHAPE, "words", "0", "1 or 16"},
     {REQUANT_INT8, {{SHAPE_2, WORDS, 16, 1}}, NPUQ_ERROR_SHAPE, "words", "16", "1"},
     {REQUANT_INT8, {{SHAPE_2, WORDS, 2, 16}}, NPUQ_ERROR_SHAPE, "words", "2", "1"},
-    {REQUANT_ROW, {{SHAPE_2, WORDS, 1, 1}}, NPUQ_ERROR_SHAPE, "words", "1", "16"},
+    {REQUANT_ROW, {{SHAPE_2, WORDS, 1, 1}}, NPUQ_ERROR_SHAPE, "words", "1", "16 (a row as long as the last dimension"},
     {REQUANT_ROW, {{SHAPE_2, WORDS, 0, 16}}, NPUQ_ERROR_SHAPE, "words", "0", "1"},
     {REQUANT_ROW, {{SHAPE_3, WORDS, 1, 16}}, NPUQ_ERROR_SHAPE, "words", "3 dim", "1"},
     {REQUANT_INT8, {{SHAPE_1, BIAS, 1, 0}}, NPUQ_ERROR_SHAPE, "bias", "1", "16"},
@@ -2810,7 +2823,7 @@ static void backends(void **state)
             assert_int_equal(npuq_active_backend(), before);
             assert_non_null(strstr(npuq_last_error(), "set_backend: backend: "));
             assert_non_null(strstr(npuq_last_error(), names[i]));
-            assert_non_null(strstr(npuq_last_error(), "; expected "));
+            assert_non_null(strstr(npuq_last_error(), "; expected one of:"));
         }
     }
     assert_int_equal(npuq_set_backend(active), NPUQ_OK);
@@ -2821,6 +2834,13 @@ static void backends(void **state)
         assert_int_equal(npuq_set_backend(backend), NPUQ_ERROR_BACKEND);
         assert_non_null(strstr(npuq_last_error(), "set_backend: backend: "));
         assert_non_null(strstr(npuq_last_error(), number(unknown[i])));
+        for (int k = 0; k < (int)COUNT(names); k++) {
+            const char *listed = strstr(npuq_last_error(), "; expected one of:");
+            char name[16];
+            snprintf(name, sizeof name, " %s", names[k]);
+            assert_non_null(listed);
+            assert_int_equal(strstr(listed, name) != NULL, npuq_backend_available((npuq_backend)k));
+        }
         assert_int_equal(npuq_active_backend(), active);
     }
 }

@@ -407,6 +407,8 @@ static void try_rebind(const test_drawing *d, npuq_call *prepared, enum slot slo
     CHECK(npuq_call_rebind(call, (npuq_operand)test_operand_of(slot), (void *)data) == expected);
     if (expected != NPUQ_OK) {
         CHECK(!strstr(npuq_last_error(), "backend: ") && strstr(npuq_last_error(), "; expected "));
+        CHECK((data % npuq_dtype_size(d->call.tensors[slot].dtype) != 0) ==
+              (strstr(npuq_last_error(), "data is misaligned: its address is ") != NULL));
     }
 }
 
@@ -448,6 +450,24 @@ static void try_places(const test_drawing *d, npuq_call *prepared, enum slot slo
     }
 }
 
+/* The message names the operand and lists those that the call has. */
+static void check_operand_message(const bool *given, int operand)
+{
+    static const char *const names[] = {"X", "Y", "SCALE", "OFFSET", "SMOOTH", "BIAS", "ROW_SCALE"};
+    const bool is_known = operand >= 0 && operand <= NPUQ_OPERAND_ROW_SCALE;
+    const char *list = strstr(npuq_last_error(), "; expected one with which the call was prepared:");
+    char word[64];
+
+    snprintf(word, sizeof word, ": operand: is %s (%d);", is_known ? names[operand] : "unknown", operand);
+    CHECK(list && strstr(npuq_last_error(), word));
+    for (int i = 0; i <= NPUQ_OPERAND_ROW_SCALE; i++) {
+        const char *name;
+        snprintf(word, sizeof word, " %s", names[i]);
+        name = strstr(list, word);
+        CHECK(given[i] == (name && strchr(" ", name[strlen(word)])));
+    }
+}
+
 static void test_refusals(void **unused)
 {
     static const int unknown[] = {-1, NPUQ_OPERAND_ROW_SCALE + 1, 99, INT_MAX, INT_MIN};
@@ -471,12 +491,15 @@ static void test_refusals(void **unused)
                 }
             }
             for (int i = 0; i <= NPUQ_OPERAND_ROW_SCALE; i++) {
-                CHECK(given[i] ||
-                      npuq_call_rebind(&prepared, (npuq_operand)i, d.call.tensors[X].data) == NPUQ_ERROR_ARGUMENT);
+                if (!given[i]) {
+                    CHECK(npuq_call_rebind(&prepared, (npuq_operand)i, d.call.tensors[X].data) == NPUQ_ERROR_ARGUMENT);
+                    check_operand_message(given, i);
+                }
             }
             for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
                 CHECK(npuq_call_rebind(&prepared, (npuq_operand)unknown[i], d.call.tensors[X].data) ==
                       NPUQ_ERROR_ARGUMENT);
+                check_operand_message(given, unknown[i]);
             }
             run_all(&d, &prepared, &expected, "after refusals");
         }

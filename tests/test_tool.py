@@ -1070,7 +1070,7 @@ class Comparing(ToolTest):
         save(self.path("w.npy"), random_integers((2, 6), "i1"))
         self.run_badly("anti-quant", "w.npy", "--scale", "s.npy", says="scale: dimension ")
         self.run_badly(*quantize, "s.npy", "--div-mode=false",
-                       says="scales: has 2 dimensions; expected 1, or as many as x\n")
+                       says="scales: has 2 dimensions; expected 1, or as many as x, which has 3, as div_mode is false\n")
 
     def test_what_cannot_be_compared(self):
         for expected, holds, hint in ((self.y.astype("u1"), "u1 [40, 24]", "; if the file has uint8, say --dtype uint8"),

@@ -1037,7 +1037,7 @@ class HardInputs(CauseTest):
              "--shape: dimension 1 is 9; expected a multiple of 8, as words hold eight int4\n"),
             (("anti-quant", "--shape", "4", "--type", "x=quint4x2", *out), "--shape: dimension 0 is 4; expected a mul"),
             (("group-quant", "--shape", "8", *out), "x: has 1 dimension; expected 2"),
-            ((*x, "--axis", "5"), "axis: is 5; expected -2 to 1\n"),
+            ((*x, "--axis", "5"), "axis: is 5; expected -2 to 1, as div_mode is true, x has 2 dimensions and scales"),
             ((*x, "--dtype", "quint4x2"), "--dtype: quint4x2 (int4) needs --div-mode false;"),
             ((*x, "--type", "x=int8"), "x: dtype is INT8; expected FLOAT32, FLOAT16 or BFLOAT16\n"),
             ((*x, "--type", "x=float"), "--type: x: there is no type 'float'; expected float32, float16, bfloat16, int8, "),

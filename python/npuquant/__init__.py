@@ -30,7 +30,8 @@ except ImportError as error:
 from ._library import NpuquantError, __version__, available_backends, backend, set_backend, version
 from ._matmul import product
 from ._tensors import (BFLOAT16, FLOATING, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, Result, TensorLike, Unknown,
-                       described, output, product_columns, result, result_type, shown, tensor, to_array, words_shape)
+                       described, output, product_columns, result, result_type, shown, tensor, to_array,
+                       words_shape, wrong_type)
 from ._threads import get_num_threads, run, set_num_threads
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -99,8 +100,9 @@ def _number(name: str, value: Any, numbers: Dict[str, int]) -> int:
 def _only(name: str, value: Any, only: Any) -> None:
     """Refuses all values but one: the others select types and blocks that are not defined here."""
     if not isinstance(value, (int, float, str)) or value != only:
-        later = ": others are for types of the series Ascend 950" if name == "dst_type_max" else ""
-        raise ValueError(f"{name}: is {shown(value)}; expected {only!r}{later}")
+        why = "others are for types of the series Ascend 950, which npuquant does not implement"
+        why = why if name == "dst_type_max" else "npuquant implements no other"
+        raise ValueError(f"{name}: is {shown(value)}; expected {only!r}: {why}")
 
 
 def npu_quantize(
@@ -146,7 +148,8 @@ def npu_quantize(
     if div_mode is not True and div_mode is not False and not isinstance(div_mode, np.bool_):
         raise TypeError(f"div_mode: is {type(div_mode).__name__}; expected a bool")
     x = tensor("input", input)
-    kind = result_type("dtype", dtype, QUANTISED, "int8, uint8 or int32" if div_mode else "int8 or quint4x2")
+    kind = result_type("dtype", dtype, QUANTISED, "int8, uint8 or int32, as div_mode is true" if div_mode
+                       else "int8 or quint4x2, as div_mode is false")
     y = result(x, kind, out)
     run(_native.quantize, x, scales, zero_points, axis, bool(div_mode), y, kind.words)
     return y if out is None else out
@@ -561,12 +564,13 @@ def _either(*shapes: Tuple[int, ...]) -> str:
     return " or ".join(dict.fromkeys(map(str, shapes)))
 
 
-def _expect(name: str, value: Any, dtypes: Tuple[str, ...], *shapes: Tuple[int, ...]) -> np.ndarray:
-    """An argument of npu_quant_matmul(), checked here: the library has another name for it, or none."""
+def _expect(name: str, value: Any, dtypes: Tuple[str, ...], *shapes: Tuple[int, ...], why: str = "") -> np.ndarray:
+    """An argument of npu_quant_matmul(), checked here: the library has another name for it, or none. why names what
+    decides the types."""
     array = to_array(name, value)
     if isinstance(array, Unknown) or str(array.dtype) not in dtypes:
         names = ", ".join(BFLOAT16 if dtype == "uint16" else dtype for dtype in dtypes)
-        raise TypeError(f"{name}: is {array.dtype}; expected {' or '.join(names.rsplit(', ', 1))}")
+        raise wrong_type(name, array.dtype, " or ".join(names.rsplit(", ", 1)) + why)
     if shapes and array.shape not in shapes:
         raise ValueError(f"{name}: has the shape {array.shape}; expected {_either(*shapes)}")
     return array
@@ -635,7 +639,9 @@ def npu_quant_matmul(
 
     floats = ("float32", "float16", "uint16")
     requantised = pertoken_scale is None and kind in REQUANTISED.values()
-    scale = _expect("scale", scale, ("float32", "int64", "uint64") if requantised else floats)
+    given = "None" if pertoken_scale is None else "given"
+    why = f", as output_dtype is {kind.name}" + f" and pertoken_scale is {given}" * (kind.name == "float16")
+    scale = _expect("scale", scale, ("float32", "int64", "uint64") if requantised else floats, why=why)
     words = requantised and scale.dtype != np.float32
     if scale.ndim == 2 and len(scale) > 1 and scale.shape[1] == columns:
         raise ValueError(f"scale: has the shape {scale.shape}; expected {_either((1,), (columns,))}: the device "
@@ -643,18 +649,18 @@ def npu_quant_matmul(
     _expect("scale", scale, (str(scale.dtype),), (1,), (columns,), *[(1, columns)] * words)
     if offset is not None:
         if kind.dtype != np.int8:
-            raise ValueError("offset: is given; expected None unless output_dtype is int8")
+            raise ValueError(f"offset: is given; expected None, as output_dtype is {kind.name} and not int8")
         offset = _expect("offset", offset, ("float32",), (1,), (columns,))
     row_scale = None
     if pertoken_scale is not None:
         if kind.dtype.kind == "i":
-            raise ValueError(f"pertoken_scale: is given; expected None with an output_dtype of {kind.dtype}")
+            raise ValueError(f"pertoken_scale: is given; expected None, as output_dtype is {kind.name}")
         row_scale = _expect("pertoken_scale", pertoken_scale, ("float32",), (rows,), shape[:-1])
         row_scale = np.broadcast_to(row_scale, shape[:-1])
     terms = None
     if bias is not None:
         terms = _expect("bias", bias, ("int32",) if requantised or kind.dtype == np.int32 else ("int32", *floats),
-                        (columns,), *[(shape[0], 1, columns)] * (len(shape) == 3))
+                        (columns,), *[(shape[0], 1, columns)] * (len(shape) == 3), why=why)
         if terms.shape == (1, 1, columns):  # the same for all rows
             terms = terms[0, 0]
     y: Any = to_array("out", output(out, shape, kind.dtype), write=True)

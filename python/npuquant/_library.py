@@ -13,7 +13,7 @@ from typing import Any, Iterator, Optional, Tuple
 import numpy as np
 
 from . import _native
-from ._tensors import BFLOAT16, shown, to_array
+from ._tensors import BFLOAT16, shown, to_array, wrong_type
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
@@ -100,13 +100,16 @@ class NpuquantError(ValueError, RuntimeError):
 
 def _refuse(status: str, message: str, argument: Optional[str] = None, array: Any = None) -> None:
     """Raises the library's error. argument and array are the first whose type the library does not have."""
-    if argument is not None and "dtype is unknown" in message:
+    if argument is not None and "dtype is -1," in message:
         if not getattr(array.dtype, "isnative", True):
             raise TypeError(f"{argument}: is in the other byte order; expected this machine's")
         # The library's message lists the types that the argument takes.
         expected = message.partition("; expected ")[2].lower()
         expected = expected.replace("bfloat16", BFLOAT16).replace("quint4x2", "int32 (words of eight int4)")
-        raise TypeError(f"{argument}: is {array.dtype}; expected {expected}")
+        raise wrong_type(argument, array.dtype, expected)
+    # What C's users do is of no use here.
+    message = message.replace("such as with the strides that npuq_tensor_contiguous() sets",
+                              "such as numpy.empty() makes for out")
     raise NpuquantError(message, status)
 
 

@@ -12,6 +12,7 @@
 
 #include <call.h>
 
+#include <math.h>
 #include <string.h>
 
 /* Every function of the library that this module calls. */
@@ -423,6 +424,10 @@ static bool take_real(const char *name, PyObject *value, float *number)
     *number = (float)wide;
     if (wide == -1.0 && PyErr_Occurred()) {
         PyErr_Format(PyExc_TypeError, "%s: is %s; expected a number", name, Py_TYPE(value)->tp_name);
+        return false;
+    }
+    if (isinf(*number) && !isinf(wide)) {
+        PyErr_Format(PyExc_ValueError, "%s: is %S; expected -3.4e+38 to 3.4e+38, the range of float32", name, value);
         return false;
     }
     return true;

@@ -54,7 +54,7 @@ def _name(argument: str, dtype: Any, default: str) -> str:
     if dtype is None:
         return default
     name = str(dtype)[len("torch."):] if isinstance(dtype, torch.dtype) else _NAMES.get(dtype)
-    _expect(name, argument, f"is {described(dtype)}; expected a type")
+    _expect(name, argument, f"is {described(dtype)}; expected a type of PyTorch, or a number of torch_npu's types")
     return str(name)
 
 

@@ -67,6 +67,9 @@ DEVICE_TYPES = {
 }
 
 
+_ELSEWHERE = {*_NUMBERS.values(), *DEVICE_TYPES.values()} - {*_NAMED, "int4", "qint8", "quint8", "qint32"}
+
+
 def _results(*names: str) -> Results:
     """The types of _NAMED with these names. The keys are the names, PyTorch's names for quantised types with the same
     bits, NumPy's types, and int4 for quint4x2, so that a usual type is found at once."""
@@ -108,10 +111,23 @@ def described(dtype: Any) -> str:
     return f"{number} ({_NUMBERS[number]})" if number in _NUMBERS else str(number)
 
 
-def result_type(argument: str, dtype: Any, results: Results, expected: str) -> Result:
+def unless_implemented(name: str) -> str:
+    """What a message says of a type that no operator here has, by the type's name: the device may have it."""
+    return "" if name in (*_NAMES.values(), "uint16") else ", which npuquant does not implement"
+
+
+def wrong_type(argument: str, dtype: Any, expected: str) -> TypeError:
+    """The error for an array, or for a tensor that the package does not read, whose dtype has more words."""
+    name, _, more = str(dtype).partition(", ")
+    if more and name in expected:
+        return TypeError(f"{argument}: is {dtype}; expected a strided tensor in the CPU's memory")
+    return TypeError(f"{argument}: is {dtype}{unless_implemented(name)}; expected {expected}")
+
+
+def result_type(argument: str, dtype: Any, results: Results, expected: Optional[str] = None) -> Result:
     """The value in results for a dtype of NumPy or PyTorch, a name, or a number of PyTorch's or torch_npu's.
 
-    The library says which types its operator has; expected is for types that the library does not have.
+    The library says which types its operator has; expected, or the names of results, is for other types.
     """
     key = (int, dtype) if type(dtype) is int else dtype  # True is equal to 1, and is no number of a type
     try:
@@ -133,7 +149,11 @@ def result_type(argument: str, dtype: Any, results: Results, expected: str) -> R
             pass
     # np.dtype(None) is float64, which is not here either.
     if name not in results:
-        raise TypeError(f"{argument}: is {described(dtype)}; expected {expected}")
+        of_torch = type(dtype).__module__ == "torch" and name not in _NAMED
+        missing = dtype is not None and (name in _ELSEWHERE or (of_torch and name[0] != "q"))
+        names = ", ".join(dict.fromkeys(result.name for result in results.values()))
+        raise TypeError(f"{argument}: is {described(dtype)}{unless_implemented(name) if missing else ''}; expected "
+                        + (expected or " or ".join(names.rsplit(", ", 1))))
     if type(dtype) is int or type(dtype).__module__ == "torch":
         results[key] = results[name]  # from now on it is found at once
     return results[name]
@@ -190,7 +210,8 @@ def product_columns(x1: Tuple[int, ...], x2: Tuple[int, ...], words: bool) -> in
     if words and x2[-2] == 8 * terms:
         return 8 * x2[-1]
     along_columns = f", or {8 * terms} if its words run along N" if words else ""
-    raise ValueError(f"x2: has the shape {tuple(x2)}; expected {terms} rows, as x1 has columns{along_columns}")
+    raise ValueError(f"x2: has the shape {tuple(x2)}; expected {terms} row{'s' * (terms != 1)}, as x1 has "
+                     f"columns{along_columns}")
 
 
 class _DLTensor(ctypes.Structure):

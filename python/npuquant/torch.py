@@ -97,7 +97,7 @@ def _tensor(array: np.ndarray) -> Tensor:
 
 def _result(argument: str, dtype: Any, results: Results, default: Optional[str] = None) -> Result:
     """The type of a result; None stands for the default."""
-    return result_type(argument, default if dtype is None else dtype, results, "a type that the operator has")
+    return result_type(argument, default if dtype is None else dtype, results)
 
 
 def _empty(x: Tensor, shape: Sequence[int], kind: Result) -> Tensor:

@@ -324,7 +324,7 @@ def test_calls_that_are_refused():
     actual = np.zeros(x.shape, "i1")
     with pytest.raises(npuquant.NpuquantError, match=r"\Aquantize: axis: is 7;"):
         npuquant.diagnose(actual, "npu_quantize", x, np.ones(60, f4), None, "int8", 7)
-    with pytest.raises(TypeError, match=r"\Ascales: is float64; expected float32"):
+    with pytest.raises(TypeError, match=r"\Ascales: is float64, which npuquant does not implement; expected float32"):
         npuquant.diagnose(actual, "npu_quantize", x, np.ones(1), None, "int8")
     with pytest.raises(TypeError, match="npu_quantize\\(\\) got an unexpected keyword argument 'axes'"):
         npuquant.diagnose(actual, "npu_quantize", x, half, None, "int8", axes=1)

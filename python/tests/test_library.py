@@ -3,6 +3,7 @@
 import _ctypes
 import ctypes
 import doctest
+import importlib.util
 import os
 import pathlib
 import pickle
@@ -299,12 +300,16 @@ SQUARE = INT8[:, :2]
         ("ARGUMENT", "dynamic_quant: ", lambda: npuquant.npu_dynamic_quant(X, smooth_scales=X)),
         ("GROUP_INDEX", "dynamic_quant: group_index: ",
          lambda: npuquant.npu_dynamic_quant(X, smooth_scales=X, group_index=ROWS[::-1])),
+        ("LAYOUT", "quantize: y: overlaps itself: two indices share an element; expected distinct elements, such as "
+                   "numpy.empty() makes for out",
+         lambda: npuquant.npu_quantize(X, ONE, None, "int8", out=np.lib.stride_tricks.as_strided(
+             np.zeros(X.shape[1], "i1"), X.shape, (0, 1)))),
         ("SHAPE", "dynamic_block_quant: x: ", lambda: npuquant.npu_dynamic_block_quant(f4(1))),
         ("DTYPE", "dynamic_block_quant: y: ", lambda: npuquant.npu_dynamic_block_quant(X, dst_type="int32")),
         ("ARGUMENT", "dynamic_block_quant: block: is 0; ",
          lambda: npuquant.npu_dynamic_block_quant(X, col_block_size=0)),
         ("ARGUMENT", "dynamic_block_quant: min_scale: is inf; ",
-         lambda: npuquant.npu_dynamic_block_quant(X, min_scale=1e300)),
+         lambda: npuquant.npu_dynamic_block_quant(X, min_scale=float("inf"))),
         ("DTYPE", "anti_quant: x: ", lambda: npuquant.npu_anti_quant(X, ONE)),
         ("DTYPE", "anti_quant: offset: ", lambda: npuquant.npu_anti_quant(INT8, ONE, offset=np.ones(1, "f2"))),
         ("SHAPE", "anti_quant: x: ", lambda: npuquant.npu_anti_quant(np.int32(1), ONE)),
@@ -370,9 +375,9 @@ def test_there_is_a_refusal_of_every_operator():
          lambda: npuquant.npu_dynamic_quant(X, dst_type_max=None)),
         (ValueError, r"x: has 1 dimension; expected 2 to 8\Z", lambda: npuquant.npu_dynamic_quant(X[0])),
         (ValueError, r"x: has 1 dimension; expected 2 to 8\Z", lambda: npuquant.npu_dynamic_quant_asymmetric(X[0])),
-        (ValueError, r"row_block_size: is 2; expected 1\Z",
+        (ValueError, r"row_block_size: is 2; expected 1: npuquant implements no other\Z",
          lambda: npuquant.npu_dynamic_block_quant(X, row_block_size=2)),
-        (ValueError, r"round_mode: is 'floor'; expected 'rint'\Z",
+        (ValueError, r"round_mode: is 'floor'; expected 'rint': npuquant implements no other\Z",
          lambda: npuquant.npu_dynamic_block_quant(X, round_mode="floor")),
         (ValueError, r"dst_type_max: is 15; expected 0.0: others are for types of the series Ascend 950",
          lambda: npuquant.npu_dynamic_block_quant(X, dst_type_max=15)),
@@ -380,6 +385,8 @@ def test_there_is_a_refusal_of_every_operator():
          lambda: npuquant.npu_dynamic_block_quant(X, col_block_size=128.0)),
         (ValueError, r"col_block_size: is too large a number; expected an int64\Z",
          lambda: npuquant.npu_dynamic_block_quant(X, col_block_size=2**63)),
+        (ValueError, r"min_scale: is -?1e\+50; expected -3.4e\+38 to 3.4e\+38, the range of float32\Z",
+         lambda: npuquant.npu_dynamic_block_quant(X, min_scale=1e50)),
         (TypeError, r"min_scale: is str; expected a number\Z",
          lambda: npuquant.npu_dynamic_block_quant(X, min_scale="0")),
         (TypeError, r"min_scale: is numpy.ndarray; expected a number\Z",
@@ -398,7 +405,7 @@ def test_there_is_a_refusal_of_every_operator():
         (TypeError, r"x: is a masked array; ", lambda: npuquant.npu_dynamic_quant_asymmetric(np.ma.masked_array(X))),
         (TypeError, r"axis: is numpy.ndarray; expected an integer\Z",
          lambda: npuquant.npu_quantize(X, ONE, None, "int8", MANY)),
-        (TypeError, r"dtype: is ndarray; expected int8, uint8 or int32\Z",
+        (TypeError, r"dtype: is ndarray; expected int8, uint8 or int32, as div_mode is true\Z",
          lambda: npuquant.npu_quantize(X, ONE, None, MANY)),
         (ValueError, r"quant_mode: is ndarray; expected 'pertoken' or 'pertensor'\Z",
          lambda: npuquant.npu_dynamic_quant(X, quant_mode=MANY)),
@@ -433,7 +440,7 @@ MATRIX = np.ones((2, 3, 4), np.int8)
                     "which is not defined here", {"x2": np.ones((4, 5), "i4")}),
         (TypeError, "x2: is int8; expected int32, as x1 is: the device computes in another way with int8 and int4, "
                     "which is not defined here", {"x1": SUMS}),
-        (ValueError, "x2: has the shape (4, 5); expected 1 rows, as x1 has columns, or 8 if its words run along N",
+        (ValueError, "x2: has the shape (4, 5); expected 1 row, as x1 has columns, or 8 if its words run along N",
          {"x1": np.ones((3, 1), "i4"), "x2": np.ones((4, 5), "i4")}),
         (ValueError, "scale: has the shape (4,); expected (1,) or (40,)",
          {"x1": np.ones((3, 1), "i4"), "x2": np.ones((8, 5), "i4"), "scale": np.ones(4, f4)}),
@@ -447,23 +454,25 @@ MATRIX = np.ones((2, 3, 4), np.int8)
          {"x2": np.ones((3, 4, 5), np.int8)}),
         (TypeError, "output_dtype: is 'uint8'; expected int8, float16, bfloat16, float32 or int32",
          {"output_dtype": "uint8"}),
-        (TypeError, "scale: is float16; expected float32, int64 or uint64", {"scale": np.ones(1, "f2")}),
-        (TypeError, "scale: is int64; expected float32, float16 or bfloat16 (or its bits as uint16)",
-         {"scale": np.ones(1, "i8"), "output_dtype": "bfloat16"}),
-        (TypeError, "scale: is int64; expected float32, float16 or bfloat16 (or its bits as uint16)",
+        (TypeError, "scale: is float16; expected float32, int64 or uint64, as output_dtype is int8",
+         {"scale": np.ones(1, "f2")}),
+        (TypeError, "scale: is int64; expected float32, float16 or bfloat16 (or its bits as uint16), as output_dtype "
+                    "is bfloat16", {"scale": np.ones(1, "i8"), "output_dtype": "bfloat16"}),
+        (TypeError, "scale: is int64; expected float32, float16 or bfloat16 (or its bits as uint16), as output_dtype "
+                    "is float16 and pertoken_scale is given",
          {"scale": np.ones(1, "i8"), "output_dtype": "float16", "pertoken_scale": np.ones(3, f4)}),
         (ValueError, "scale: has the shape (4,); expected (1,) or (5,)", {"scale": np.ones(4, f4)}),
         (ValueError, "scale: has the shape (1, 5); expected (1,) or (5,)", {"scale": np.ones((1, 5), f4)}),
         (ValueError, "scale: has the shape (5, 1); expected (1,) or (5,) or (1, 5)", {"scale": np.ones((5, 1), "i8")}),
         (TypeError, "offset: is int32; expected float32", {"offset": np.ones(1, "i4")}),
         (ValueError, "offset: has the shape (4,); expected (1,) or (5,)", {"offset": np.ones(4, f4)}),
-        (ValueError, "offset: is given; expected None unless output_dtype is int8",
+        (ValueError, "offset: is given; expected None, as output_dtype is float16 and not int8",
          {"offset": ONE, "output_dtype": "float16"}),
         (ValueError, "offset: has the shape (4,); expected (1,) or (5,)",
          {"offset": np.ones(4, f4), "scale": np.ones(1, "i8")}),
-        (ValueError, "pertoken_scale: is given; expected None with an output_dtype of int8",
+        (ValueError, "pertoken_scale: is given; expected None, as output_dtype is int8",
          {"pertoken_scale": np.ones(3, f4)}),
-        (ValueError, "pertoken_scale: is given; expected None with an output_dtype of int32",
+        (ValueError, "pertoken_scale: is given; expected None, as output_dtype is int32",
          {"pertoken_scale": np.ones(3, f4), "output_dtype": "int32"}),
         (TypeError, "pertoken_scale: is float16; expected float32",
          {"pertoken_scale": np.ones(3, "f2"), "output_dtype": "float16"}),
@@ -475,10 +484,11 @@ MATRIX = np.ones((2, 3, 4), np.int8)
         (ValueError, "scale: has the shape (2, 1); expected (1,): the device computes in another way with scales of "
                      "groups of terms, which is not defined here",
          {"x2": MATRIX[0, :1].T, "scale": np.ones((2, 1), f4)}),
-        (TypeError, "bias: is float32; expected int32", {"bias": np.ones(5, f4)}),
-        (TypeError, "bias: is float32; expected int32", {"bias": np.ones(5, f4), "output_dtype": "int32"}),
-        (TypeError, "bias: is int64; expected int32, float32, float16 or bfloat16 (or its bits as uint16)",
-         {"bias": np.ones(5, "i8"), "output_dtype": "bfloat16"}),
+        (TypeError, "bias: is float32; expected int32, as output_dtype is int8", {"bias": np.ones(5, f4)}),
+        (TypeError, "bias: is float32; expected int32, as output_dtype is int32",
+         {"bias": np.ones(5, f4), "output_dtype": "int32"}),
+        (TypeError, "bias: is int64; expected int32, float32, float16 or bfloat16 (or its bits as uint16), as "
+                    "output_dtype is bfloat16", {"bias": np.ones(5, "i8"), "output_dtype": "bfloat16"}),
         (ValueError, "bias: has the shape (1,); expected (5,) or (2, 1, 5)", {"bias": np.ones(1, "i4")}),
         (ValueError, "bias: has the shape (1, 1, 5); expected (5,)",
          {"bias": np.ones((1, 1, 5), "i4"), "x1": MATRIX[0]}),
@@ -647,6 +657,30 @@ print("done")
 def test_no_more_threads_to_be_had():
     done = python(NO_MORE_THREADS)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+SECOND_INTERPRETER = """
+import _xxsubinterpreters as interpreters
+import numpy as np
+import npuquant
+
+x = np.ones((2, 4), "f4")
+y = npuquant.npu_dynamic_quant(x)[0]
+second = interpreters.create()
+try:
+    interpreters.run_string(second, "import warnings; warnings.simplefilter('ignore'); import npuquant")
+except interpreters.RunFailedError as error:
+    print(error)
+interpreters.destroy(second)
+assert (npuquant.npu_dynamic_quant(x)[0] == y).all()
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("_xxsubinterpreters") is None, reason="this Python has other interpreters")
+def test_a_second_interpreter_is_refused():
+    done = python(SECOND_INTERPRETER)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.match("<class 'ImportError'>: .*(one interpreter|once|subinterpreters)", done.stdout)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

@@ -539,7 +539,9 @@ def test_refusals_name_the_argument(name, number):
             wrong += [(value.to(torch.uint16), "uint16, strided, on cpu"),
                       (value.float().to(torch.float8_e5m2), "float8_e5m2, strided, on cpu")]
         for other, found in wrong:
-            with pytest.raises(TypeError, match=rf"\A{shown}: is {found}; expected "):
+            missing = "" if "sparse" in found or "uint16" in found else ", which npuquant does not implement"
+            what = "a strided tensor in the CPU's memory" if "sparse" in found else ""
+            with pytest.raises(TypeError, match=rf"\A{shown}: is {found}{missing}; expected {what}"):
                 call(other)
         others = [other.name for other, _, _ in tensors if other is not argument]
         if others:
@@ -619,12 +621,12 @@ def test_other_values_are_refused():
     for function in (operators.npu_dynamic_quant, operators.npu_dynamic_quant_asymmetric):
         with pytest.raises(ValueError, match=r"\Aquant_mode: is 'perchannel'; expected 'pertoken' or 'pertensor'\Z"):
             function(x, quant_mode="perchannel")
-        with pytest.raises(ValueError, match=r"\Adst_type_max: is 6.0; expected 0.0: others are for types of the series Ascend 950\Z"):
+        with pytest.raises(ValueError, match=r"\Adst_type_max: is 6.0; expected 0.0: others are for types of"):
             function(x, dst_type_max=6.0)
     for device in ("cpu", "meta"):
         for name, value, only in (("row_block_size", 128, "1"), ("round_mode", "floor", "'rint'"),
-                                  ("dst_type_max", 6.0, "0.0: others are for types of the series Ascend 950")):
-            with pytest.raises(ValueError, match=rf"\A{name}: is {value!r}; expected {only}\Z"):
+                                  ("dst_type_max", 6.0, "0.0")):
+            with pytest.raises(ValueError, match=rf"\A{name}: is {value!r}; expected {only}: .*npuquant "):
                 operators.npu_dynamic_block_quant(x.to(device), **{name: value})
     with pytest.raises(TypeError, match=r"\Ax: expected it, or input, which is another name for it; not both\Z"):
         operators.npu_dynamic_quant_asymmetric(x, input=x)
@@ -632,7 +634,7 @@ def test_other_values_are_refused():
         operators.npu_dynamic_quant(x, scale_form="sum")
     with pytest.raises(npuquant.NpuquantError, match="round_mode"):
         operators.npu_trans_quant_param(x[0], None, 2)
-    with pytest.raises(TypeError, match=r"\Adtype: is 6 \(float32\); expected int8, uint8 or int32\Z"):
+    with pytest.raises(TypeError, match=r"\Adtype: is 6 \(float32\); expected int8, uint8 or int32, as"):
         operators.npu_quantize(x, x[0], None, torch.float32)
     with pytest.raises(RuntimeError, match="axis"):
         operators.npu_quantize(x, x[0], None, torch.qint8, 5)

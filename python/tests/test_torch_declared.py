@@ -339,9 +339,12 @@ def test_weight_that_was_made_contiguous():
 def test_types_without_microscaling():
     import torch_npu
 
+    values = t(5, 8, dtype=u1), t(8, 6, dtype=u1), t(6, dtype=f)
+    types = {"output_dtype": torch.float16, "x1_dtype": torch_npu.hifloat8, "x2_dtype": torch_npu.hifloat8}
+    with pytest.raises(NotImplementedError, match=r"^torch_npu\.npu_quant_matmul with x1_dtype: npuquant knows the "):
+        torch_npu.npu_quant_matmul(*values, **types)
     stand_in.install(values="zeros")
-    y = torch_npu.npu_quant_matmul(t(5, 8, dtype=u1), t(8, 6, dtype=u1), t(6, dtype=f), output_dtype=torch.float16,
-                                   x1_dtype=torch_npu.hifloat8, x2_dtype=torch_npu.hifloat8)
+    y = torch_npu.npu_quant_matmul(*values, **types)
     assert (y.shape, y.dtype) == ((5, 6), h)
 
 

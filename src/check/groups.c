@@ -25,7 +25,8 @@ static npuq_status check_ends(const char *op, const npuq_groups *groups, int64_t
     }
     if (previous != rows) {
         return npuq_fail(NPUQ_ERROR_GROUP_INDEX, op, "group_index",
-                         "the last element is %" PRId64 "; expected %" PRId64 ", the number of rows", previous, rows);
+                         "the last element is %" PRId64 "; expected %" PRId64 ", the number of rows of x", previous,
+                         rows);
     }
     return NPUQ_OK;
 }

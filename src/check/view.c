@@ -59,11 +59,20 @@ static bool is_empty(const npuq_tensor *tensor)
 
 /* ---- one argument by itself ------------------------------------------------------------------------------------ */
 
-static npuq_status fail_dtype(const char *op, const npuq_argument *a, const npuq_dtype dtype)
+/* The mode, if it decides the dtypes or the rank. */
+static const char *reason_of(const npuq_argument *a, uint32_t what)
+{
+    if ((a->dtypes & what) == 0) {
+        return "";
+    }
+    return a->dtypes & NPUQ_DIV_MODE ? ", as div_mode is true" : ", as div_mode is false";
+}
+
+npuq_status npuq_fail_dtype(const char *op, const npuq_argument *a, npuq_dtype dtype)
 {
     char expected[96] = "";
     size_t used = 0;
-    unsigned left = a->dtypes;
+    unsigned left = a->dtypes & ~(NPUQ_DTYPES_BY_MODE | NPUQ_RANK_BY_MODE | NPUQ_DIV_MODE);
 
     for (size_t i = 0; i <= NPUQ_TYPES; i++) {
         const npuq_type_info *info = &npuq_type_infos[i];
@@ -76,19 +85,21 @@ static npuq_status fail_dtype(const char *op, const npuq_argument *a, const npuq
         }
     }
     if (npuq_find_type(dtype)->set == 0) {
-        return npuq_fail(NPUQ_ERROR_DTYPE, op, a->name, "dtype is unknown (%d); expected %s", (int)dtype, expected);
+        return npuq_fail(NPUQ_ERROR_DTYPE, op, a->name, "dtype is %d, which npuquant does not implement; expected %s%s",
+                         (int)dtype, expected, reason_of(a, NPUQ_DTYPES_BY_MODE));
     }
-    return npuq_fail(NPUQ_ERROR_DTYPE, op, a->name, "dtype is %s; expected %s", npuq_dtype_name(dtype), expected);
+    return npuq_fail(NPUQ_ERROR_DTYPE, op, a->name, "dtype is %s; expected %s%s", npuq_dtype_name(dtype), expected,
+                     reason_of(a, NPUQ_DTYPES_BY_MODE));
 }
 
 static npuq_status fail_rank(const char *op, const npuq_argument *a, int32_t ndim)
 {
     if (a->min_ndim == a->max_ndim) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %" PRId32 " dimension%s; expected %d", ndim,
-                         npuq_plural(ndim), a->min_ndim);
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %" PRId32 " dimension%s; expected %d%s", ndim,
+                         npuq_plural(ndim), a->min_ndim, reason_of(a, NPUQ_RANK_BY_MODE));
     }
-    return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %" PRId32 " dimension%s; expected %d to %d", ndim,
-                     npuq_plural(ndim), a->min_ndim, a->max_ndim);
+    return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %" PRId32 " dimension%s; expected %d to %d%s", ndim,
+                     npuq_plural(ndim), a->min_ndim, a->max_ndim, reason_of(a, NPUQ_RANK_BY_MODE));
 }
 
 npuq_status npuq_check_arguments(npuq_arguments *arguments, const npuq_signature *signature,
@@ -112,7 +123,7 @@ npuq_status npuq_check_arguments(npuq_arguments *arguments, const npuq_signature
         const npuq_type_info *info = npuq_find_type(tensor->dtype);
 
         if ((info->set & a->dtypes) == 0) {
-            return fail_dtype(signature->op, a, tensor->dtype);
+            return npuq_fail_dtype(signature->op, a, tensor->dtype);
         }
         if (tensor->ndim < a->min_ndim || tensor->ndim > a->max_ndim) {
             return fail_rank(signature->op, a, tensor->ndim);
@@ -156,11 +167,10 @@ npuq_status npuq_fail_same_dtype(const npuq_arguments *arguments, int i, int lik
     const npuq_argument *names = arguments->signature->arguments;
 
     return npuq_fail(NPUQ_ERROR_DTYPE, arguments->signature->op, names[i].name,
-                     "dtype is %s; expected %s, the dtype of %s", npuq_dtype_name(arguments->tensors[i]->dtype),
-                     npuq_dtype_name(arguments->tensors[like]->dtype), names[like].name);
+                     "dtype is %s; expected %s, the dtype of %s%s", npuq_dtype_name(arguments->tensors[i]->dtype),
+                     npuq_dtype_name(arguments->tensors[like]->dtype), names[like].name,
+                     reason_of(&names[i], NPUQ_DTYPES_BY_MODE));
 }
-
-static const char packed_rule[] = "the shape of x, in elements or their words";
 
 npuq_status npuq_check_packed_shape(const npuq_arguments *arguments, int x, int y)
 {
@@ -177,7 +187,8 @@ npuq_status npuq_check_packed_shape(const npuq_arguments *arguments, int x, int 
                          elements, to->name);
     }
     shape[last] /= elements;
-    return npuq_check_shape(arguments, y, from->ndim, shape, packed_rule);
+    return npuq_check_shape(arguments, y, from->ndim, shape,
+                            "the shape of x, its last dimension in words of 8, as y is QUINT4X2");
 }
 
 npuq_status npuq_check_unpacked_shape(const npuq_arguments *arguments, int x, int y)
@@ -191,8 +202,8 @@ npuq_status npuq_check_unpacked_shape(const npuq_arguments *arguments, int x, in
         return npuq_check_shape(arguments, y, from->ndim, from->shape, "the shape of x");
     }
     if (from->ndim == 0) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, arguments->signature->op, "x", "has 0 dimensions; expected 1 to %d",
-                         NPUQ_MAX_NDIM);
+        return npuq_fail(NPUQ_ERROR_SHAPE, arguments->signature->op, "x",
+                         "has 0 dimensions; expected 1 to %d, as it is %s", NPUQ_MAX_NDIM, arguments->infos[x]->name);
     }
     memcpy(shape, from->shape, sizeof shape);
     if (__builtin_mul_overflow(shape[last], elements, &shape[last])) {
@@ -200,7 +211,8 @@ npuq_status npuq_check_unpacked_shape(const npuq_arguments *arguments, int x, in
                          "last dimension is %" PRId64 " words; expected at most %" PRId64 ", %" PRId64 " elements each",
                          from->shape[last], INT64_MAX / elements, elements);
     }
-    return npuq_check_shape(arguments, y, from->ndim, shape, packed_rule);
+    return npuq_check_shape(arguments, y, from->ndim, shape,
+                            "the shape of x, with 8 elements for each word, as x is QUINT4X2");
 }
 
 npuq_status npuq_check_executor(const char *op, const npuq_executor *executor)
@@ -259,18 +271,27 @@ static bool repeats_one_element(const npuq_tensor *tensor)
     return true;
 }
 
-static npuq_status check_memory(const char *op, const npuq_argument *a, const npuq_tensor *tensor, npuq_span *span)
+npuq_status npuq_check_data(const char *op, const char *name, const void *data, size_t size)
 {
-    const size_t size = npuq_find_type(tensor->dtype)->word.size;
-    const size_t beyond = (uintptr_t)tensor->data & (size - 1);
+    const size_t beyond = (uintptr_t)data & (size - 1);
 
-    if (!tensor->data) {
-        return npuq_fail(NPUQ_ERROR_NULL, op, a->name, "data is null; expected memory for its elements");
+    if (!data) {
+        return npuq_fail(NPUQ_ERROR_NULL, op, name, "data is null; expected memory for its elements");
     }
     if (beyond != 0) {
-        return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,
+        return npuq_fail(NPUQ_ERROR_LAYOUT, op, name,
                          "data is misaligned: its address is %u beyond a multiple of %u; expected a multiple of %u",
                          (unsigned)beyond, (unsigned)size, (unsigned)size);
+    }
+    return NPUQ_OK;
+}
+
+static npuq_status check_memory(const char *op, const npuq_argument *a, const npuq_tensor *tensor, npuq_span *span)
+{
+    const npuq_status status = npuq_check_data(op, a->name, tensor->data, npuq_find_type(tensor->dtype)->word.size);
+
+    if (status != NPUQ_OK) {
+        return status;
     }
     if (!find_span(tensor, span)) {
         return npuq_fail(NPUQ_ERROR_LAYOUT, op, a->name,
@@ -308,6 +329,12 @@ static npuq_status check_disjoint(const npuq_arguments *arguments, size_t out, s
                           &arguments->spans[other])) {
     case NPUQ_OVERLAP_NONE: return NPUQ_OK;
     case NPUQ_OVERLAP_FOUND:
+        if (arguments->signature->arguments[other].role == NPUQ_X_UNDER_Y) {
+            return npuq_fail(NPUQ_ERROR_LAYOUT, op, name,
+                             "overlaps %s; expected memory of its own, or a dtype of %u bytes and the data and strides "
+                             "of %s",
+                             other_name, (unsigned)arguments->spans[other].element, other_name);
+        }
         return npuq_fail(NPUQ_ERROR_LAYOUT, op, name, "overlaps %s; expected memory of its own", other_name);
     case NPUQ_OVERLAP_UNKNOWN: break;
     }

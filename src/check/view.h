@@ -12,7 +12,7 @@
 /* One tensor argument of an operator, and its limits by itself. */
 typedef struct npuq_argument {
     const char *name;
-    uint32_t dtypes; /* NPUQ_TAKES_... */
+    uint32_t dtypes; /* NPUQ_TAKES_..., and what messages say of div_mode */
     int min_ndim;
     int max_ndim;
     /* NPUQ_X: the input that is computed on. NPUQ_X_UNDER_Y: the same; y may be written over it, if both have one view
@@ -22,6 +22,11 @@ typedef struct npuq_argument {
 } npuq_argument;
 
 enum { NPUQ_MOST_ARGUMENTS = 8, NPUQ_FIXED = -1 };
+
+/* No types: what div_mode decides of an argument, and whether it is true. For messages. */
+#define NPUQ_DTYPES_BY_MODE (1u << 29)
+#define NPUQ_RANK_BY_MODE   (1u << 30)
+#define NPUQ_DIV_MODE       (1u << 31)
 
 /* Arguments, tensors and a plan's operands have this order: x, y, others. A group_index is last, and no operand. */
 enum { NPUQ_AT_X, NPUQ_AT_Y };
@@ -144,6 +149,7 @@ npuq_status npuq_check_arguments(npuq_arguments *arguments, const npuq_signature
  * no output overlapping itself or another argument. The last check, after the shapes. */
 npuq_status npuq_check_layouts(npuq_arguments *arguments);
 
+npuq_status npuq_fail_dtype(const char *op, const npuq_argument *a, npuq_dtype dtype);
 npuq_status npuq_fail_shape(const npuq_arguments *arguments, int i, int ndim, const int64_t *shape, const char *rule);
 npuq_status npuq_fail_same_dtype(const npuq_arguments *arguments, int i, int like);
 
@@ -170,19 +176,19 @@ static inline npuq_status npuq_check_same_dtype(const npuq_arguments *arguments,
 }
 
 /* Argument i, unless it is absent, has an element for each row of x: x's shape without its last dimension, or with one
- * of extent 1 in its place. */
-static inline npuq_status npuq_check_row_shape(const npuq_arguments *arguments, int i)
+ * of extent 1 in its place. rules has the words for both. */
+static inline npuq_status npuq_check_row_shape(const npuq_arguments *arguments, int i, const char *const rules[2])
 {
     const npuq_tensor *x = arguments->tensors[NPUQ_AT_X];
     const npuq_tensor *tensor = arguments->tensors[i];
     int64_t shape[NPUQ_MAX_NDIM];
 
     if (!tensor || tensor->ndim != x->ndim) {
-        return npuq_check_shape(arguments, i, x->ndim - 1, x->shape, "the shape of x without its last dimension");
+        return npuq_check_shape(arguments, i, x->ndim - 1, x->shape, rules[0]);
     }
     memcpy(shape, x->shape, sizeof shape);
     shape[x->ndim - 1] = 1;
-    return npuq_check_shape(arguments, i, x->ndim, shape, "the shape of x with a last dimension of 1");
+    return npuq_check_shape(arguments, i, x->ndim, shape, rules[1]);
 }
 
 npuq_status npuq_check_packed_shape(const npuq_arguments *arguments, int x, int y);
@@ -200,6 +206,9 @@ static inline npuq_status npuq_check_output_shape(const npuq_arguments *argument
 
 /* y has x's shape, but where x's type has several elements in a word, the last extent counts elements. */
 npuq_status npuq_check_unpacked_shape(const npuq_arguments *arguments, int x, int y);
+
+/* Memory that has elements of this size is present and aligned. */
+npuq_status npuq_check_data(const char *op, const char *name, const void *data, size_t size);
 
 npuq_status npuq_check_executor(const char *op, const npuq_executor *executor);
 

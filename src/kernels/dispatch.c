@@ -86,6 +86,20 @@ static const backend *fastest(void)
     return &backends[i];
 }
 
+enum { AVAILABLE = 64 };
+
+/* The available ones, the fastest first, with a space before each. */
+static const char *list_available(char text[AVAILABLE])
+{
+    text[0] = '\0';
+    for (size_t i = 0; i < BACKENDS; i++) {
+        if (is_available(&backends[i])) {
+            (void)snprintf(text + strlen(text), AVAILABLE - strlen(text), " %s", backends[i].name);
+        }
+    }
+    return text;
+}
+
 static const backend *first_choice(void)
 {
     const char *name = getenv("NPUQ_BACKEND");
@@ -94,8 +108,11 @@ static const backend *first_choice(void)
     if (!is_available(first)) {
         first = fastest();
         if (name && *name) {
-            (void)fprintf(stderr, "npuquant: NPUQ_BACKEND=%s is unknown or not available; using %s\n", name,
-                          first->name);
+            char available[AVAILABLE];
+
+            (void)fprintf(stderr,
+                          "npuquant: NPUQ_BACKEND=%s is unknown or not available; expected one of:%s; using %s\n", name,
+                          list_available(available), first->name);
         }
     }
     return first;
@@ -135,9 +152,11 @@ npuq_status npuq_set_backend(npuq_backend id)
     const backend *found = find(id);
 
     if (!is_available(found)) {
+        char available[AVAILABLE];
+
         return npuq_fail(NPUQ_ERROR_BACKEND, "set_backend", "backend",
-                         "%s (%d) is not built in or not on this CPU; expected an available one", npuq_backend_name(id),
-                         (int)id);
+                         "%s (%d) is not built in or not on this CPU; expected one of:%s", npuq_backend_name(id),
+                         (int)id, list_available(available));
     }
     atomic_store_explicit(&active, with_best_kernels(found), memory_order_release);
     return NPUQ_OK;

@@ -13,11 +13,13 @@ static inline NPUQ_INLINED npuq_status check(const npuq_arguments *arguments, co
 {
     const npuq_tensor *x = arguments->tensors[X];
     const int last = x->ndim - 1;
+    static const char *const row_rules[] = {"the shape of x without its last dimension",
+                                            "the shape of x with a last dimension of 1"};
     npuq_status status;
 
     (void)options;
     if ((status = npuq_check_columns(arguments, WEIGHT_SCALE, x->shape[last])) != NPUQ_OK ||
-        (status = npuq_check_row_shape(arguments, ACTIVATION_SCALE)) != NPUQ_OK ||
+        (status = npuq_check_row_shape(arguments, ACTIVATION_SCALE, row_rules)) != NPUQ_OK ||
         (status = npuq_check_shape(arguments, BIAS, 1, &x->shape[last], "the last dimension of x")) != NPUQ_OK) {
         return status;
     }

@@ -600,13 +600,12 @@ static npuq_status check_params(const npuq_arguments *arguments, const void *opt
     static const char rule[] = "the shape of min";
     const npuq_dtype y_dtype = *(const npuq_dtype *)options;
     const bool symmetric = arguments->signature->count == OFFSET;
+    const npuq_argument y = {.name = "y_dtype", .dtypes = symmetric ? NPUQ_TAKES_SYMMETRIC : NPUQ_TAKES_ASYMMETRIC};
     const npuq_tensor *min = arguments->tensors[MIN];
     npuq_status status;
 
-    if ((npuq_find_type(y_dtype)->set & (symmetric ? NPUQ_TAKES_SYMMETRIC : NPUQ_TAKES_ASYMMETRIC)) == 0) {
-        return npuq_fail(NPUQ_ERROR_DTYPE, arguments->signature->op, "y_dtype",
-                         "is %s (%d); expected INT8%s or QUINT4X2", npuq_dtype_name(y_dtype), (int)y_dtype,
-                         symmetric ? ", UINT8" : "");
+    if ((npuq_find_type(y_dtype)->set & y.dtypes) == 0) {
+        return npuq_fail_dtype(arguments->signature->op, &y, y_dtype);
     }
     if ((status = npuq_check_shape(arguments, MAX, min->ndim, min->shape, rule)) != NPUQ_OK ||
         (status = npuq_check_shape(arguments, SCALE, min->ndim, min->shape, rule)) != NPUQ_OK) {

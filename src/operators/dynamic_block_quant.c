@@ -51,7 +51,8 @@ static npuq_status check(const npuq_arguments *arguments, const void *options)
     }
     memcpy(shape, x->shape, sizeof shape);
     shape[last] = x->shape[last] / o->block + (x->shape[last] % o->block != 0);
-    return npuq_check_shape(arguments, SCALE, x->ndim, shape, "the shape of x with its last dimension in blocks");
+    return npuq_check_shape(arguments, SCALE, x->ndim, shape,
+                            "the shape of x, its last dimension divided by block and rounded up");
 }
 
 /* Dense blocks of one length are rows by themselves. Others are found in a tile of whole rows. */

@@ -14,32 +14,35 @@ static npuq_status check_smooth(const npuq_arguments *arguments, npuq_quant_mode
     const int64_t H = x->shape[x->ndim - 1];
 
     if (group_index && quant_mode == NPUQ_PER_TENSOR) {
-        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "group_index", "is given per tensor; expected null");
+        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "group_index",
+                         "is given; expected null, as quant_mode is 1 (per tensor)");
     }
     if (group_index && !smooth_scales) {
         return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "group_index",
-                         "is given without smooth_scales; expected null, or 2-D smooth_scales [E, H] as well");
+                         "is given without smooth_scales; expected null, or smooth_scales with a row for each group");
     }
     if (!smooth_scales) {
         return NPUQ_OK;
     }
     if (group_index && smooth_scales->ndim != 2) {
         return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "group_index",
-                         "is given with 1-D smooth_scales; expected 2-D smooth_scales [E, H], or null");
+                         "is given with 1-D smooth_scales; expected null, or smooth_scales with a row for each group");
     }
     if (!group_index && smooth_scales->ndim != 1) {
         return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "smooth_scales",
-                         "has 2 dimensions and group_index is null; expected 1 dimension [H], or a group_index");
+                         "has 2 dimensions; expected 1, as group_index is null");
     }
     if (group_index) {
         const int64_t E = smooth_scales->shape[0];
         npuq_status status;
 
         if (E < 1 || E > MAX_GROUPS) {
-            return npuq_fail(NPUQ_ERROR_SHAPE, op, "smooth_scales", "dimension 0 is %" PRId64 "; expected 1 to %d", E,
-                             MAX_GROUPS);
+            return npuq_fail(NPUQ_ERROR_SHAPE, op, "smooth_scales",
+                             "dimension 0 is %" PRId64
+                             "; expected 1 to %d, a row for each group, as group_index is given",
+                             E, MAX_GROUPS);
         }
-        status = npuq_check_shape(arguments, NPUQ_DYNAMIC_GROUP_INDEX, 1, &E, "[E]");
+        status = npuq_check_shape(arguments, NPUQ_DYNAMIC_GROUP_INDEX, 1, &E, "dimension 0 of smooth_scales");
         if (status != NPUQ_OK) {
             return status;
         }
@@ -56,11 +59,13 @@ static npuq_status check_parameter_shapes(const npuq_arguments *arguments, const
 {
     const npuq_tensor *first = arguments->tensors[NPUQ_DYNAMIC_SCALE_OR_MIN];
     const bool are_ranges = o->step == NPUQ_FIND_RANGES || (o->step == NPUQ_APPLY && o->form != NPUQ_ASYMMETRIC);
+    static const char *const row_rules[] = {"the shape of x without its last dimension, as quant_mode is 0, per token",
+                                            "the shape of x with a last dimension of 1, as quant_mode is 0, per token"};
     const int64_t one = 1;
     const npuq_status status =
         o->quant_mode == NPUQ_PER_TENSOR
-            ? npuq_check_shape(arguments, NPUQ_DYNAMIC_SCALE_OR_MIN, 1, &one, "one element per tensor")
-            : npuq_check_row_shape(arguments, NPUQ_DYNAMIC_SCALE_OR_MIN);
+            ? npuq_check_shape(arguments, NPUQ_DYNAMIC_SCALE_OR_MIN, 1, &one, "as quant_mode is 1, per tensor")
+            : npuq_check_row_shape(arguments, NPUQ_DYNAMIC_SCALE_OR_MIN, row_rules);
 
     return status != NPUQ_OK ? status
                              : npuq_check_shape(arguments, NPUQ_DYNAMIC_OFFSET_OR_MAX, first->ndim, first->shape,
@@ -88,7 +93,8 @@ static npuq_status check_emptiness(const char *op, const npuq_tensor *x, npuq_qu
         const bool last = d == x->ndim - 1;
 
         if (x->shape[d] == 0 && quant_mode == NPUQ_PER_TENSOR) {
-            return npuq_fail(NPUQ_ERROR_SHAPE, op, "x", "dimension %d is 0; expected 1 or more per tensor", d);
+            return npuq_fail(NPUQ_ERROR_SHAPE, op, "x",
+                             "dimension %d is 0; expected 1 or more, as quant_mode is 1 (per tensor)", d);
         }
         if (x->shape[d] == 0 && last) {
             return npuq_fail(NPUQ_ERROR_SHAPE, op, "x", "last dimension is 0; expected 1 or more");

@@ -24,7 +24,8 @@ npuq_status npuq_check_columns(const npuq_arguments *arguments, int i, int64_t c
         return NPUQ_OK;
     }
     if (columns == 1) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, op, name, "dimension %d is %" PRId64 "; expected 1", last,
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, name,
+                         "dimension %d is %" PRId64 "; expected 1, as a row of x has 1 element", last,
                          tensor->shape[last]);
     }
     return npuq_fail(NPUQ_ERROR_SHAPE, op, name,

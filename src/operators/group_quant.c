@@ -23,11 +23,11 @@ static npuq_status check(const npuq_arguments *arguments, const void *options)
     (void)options;
     if (scale->shape[0] < 1) {
         return npuq_fail(NPUQ_ERROR_SHAPE, arguments->signature->op, "scale",
-                         "dimension 0 is 0; expected one group or more");
+                         "dimension 0 is 0; expected 1 or more, a row for each group");
     }
     if ((status = npuq_check_same_dtype(arguments, OFFSET, SCALE)) != NPUQ_OK ||
-        (status = npuq_check_shape(arguments, SCALE, 2, scale_shape, "[E, H]")) != NPUQ_OK ||
-        (status = npuq_check_shape(arguments, GROUP_INDEX, 1, scale_shape, "[E]")) != NPUQ_OK ||
+        (status = npuq_check_shape(arguments, SCALE, 2, scale_shape, "the last dimension of x")) != NPUQ_OK ||
+        (status = npuq_check_shape(arguments, GROUP_INDEX, 1, scale_shape, "dimension 0 of scale")) != NPUQ_OK ||
         (status = npuq_check_shape(arguments, OFFSET, offset ? offset->ndim : 0, &one, "one element")) != NPUQ_OK) {
         return status;
     }

@@ -21,14 +21,18 @@ static inline NPUQ_INLINED npuq_status check_axis(const npuq_tensor *x, const np
     const int32_t axis = o->axis;
 
     if (!o->div_mode && axis < -2) {
-        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is %" PRId32 "; expected -2 or more", axis);
+        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is %" PRId32 "; expected -2 or more, as div_mode is false",
+                         axis);
     }
     if (!o->div_mode && axis == -2 && x->ndim < 2) {
-        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is -2 and x has 1 dimension; expected x to have 2 or more");
+        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis",
+                         "is -2; expected -1 or more, as x has 1 dimension and div_mode is false");
     }
     if (o->div_mode && scales->shape[0] != 1 && (axis < -x->ndim || axis >= x->ndim)) {
-        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is %" PRId32 "; expected %" PRId32 " to %" PRId32, axis,
-                         -x->ndim, x->ndim - 1);
+        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis",
+                         "is %" PRId32 "; expected %" PRId32 " to %" PRId32 ", as div_mode is true, x has %" PRId32
+                         " dimension%s and scales has %" PRId64 " elements",
+                         axis, -x->ndim, x->ndim - 1, x->ndim, npuq_plural(x->ndim), scales->shape[0]);
     }
     return NPUQ_OK;
 }
@@ -41,26 +45,32 @@ static int find_axis(const npuq_tensor *x, const npuq_tensor *scales, const opti
     return scales->shape[0] == 1 ? x->ndim - 1 : o->axis < 0 ? o->axis + x->ndim : o->axis;
 }
 
-static inline NPUQ_INLINED npuq_status check_scales(const npuq_tensor *x, const npuq_tensor *scales, int axis)
+static inline NPUQ_INLINED npuq_status check_scales(const npuq_tensor *x, const npuq_tensor *scales, const options *o,
+                                                    int axis)
 {
     /* A 1-D x has 1-D scales. Division takes only these. */
     const bool broadcast = scales->ndim == x->ndim && x->ndim > 1;
 
     if (scales->ndim != 1 && !broadcast) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales", "has %" PRId32 " dimensions; expected 1, or as many as x",
-                         scales->ndim);
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales",
+                         "has %" PRId32 " dimensions; expected 1, or as many as x, which has %" PRId32
+                         ", as div_mode is false",
+                         scales->ndim, x->ndim);
     }
     for (int d = 0; d < scales->ndim; d++) {
         const bool along = !broadcast || d == axis;
         if (scales->shape[d] != 1 && !(along && scales->shape[d] == x->shape[axis])) {
             if (!along) {
                 return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales",
-                                 "dimension %d is %" PRId64 "; expected 1, as the axis is %d", d, scales->shape[d],
-                                 axis);
+                                 "dimension %d is %" PRId64 "; expected 1: they go along dimension %d of x, as axis is "
+                                 "%" PRId32 " and div_mode is false",
+                                 d, scales->shape[d], axis, o->axis);
             }
             return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales",
-                             "dimension %d is %" PRId64 "; expected %s%" PRId64 ", dimension %d of x", d,
-                             scales->shape[d], x->shape[axis] == 1 ? "" : "1 or ", x->shape[axis], axis);
+                             "dimension %d is %" PRId64 "; expected %s%" PRId64
+                             ", dimension %d of x, as axis is %" PRId32 " and div_mode is %s",
+                             d, scales->shape[d], x->shape[axis] == 1 ? "" : "1 or ", x->shape[axis], axis, o->axis,
+                             o->div_mode ? "true" : "false");
         }
     }
     return NPUQ_OK;
@@ -74,7 +84,7 @@ static inline NPUQ_INLINED npuq_status check(const npuq_arguments *arguments, co
     npuq_status status;
 
     if ((status = check_axis(x, scales, o)) != NPUQ_OK ||
-        (status = check_scales(x, scales, find_axis(x, scales, o))) != NPUQ_OK ||
+        (status = check_scales(x, scales, o, find_axis(x, scales, o))) != NPUQ_OK ||
         (!o->div_mode && (status = npuq_check_same_dtype(arguments, ZERO_POINTS, SCALES)) != NPUQ_OK) ||
         (status = npuq_check_shape(arguments, ZERO_POINTS, scales->ndim, scales->shape, "the shape of scales")) !=
             NPUQ_OK) {
@@ -159,25 +169,26 @@ static inline NPUQ_INLINED void quantise_tile(const npuq_plan *plan, const npuq_
 }
 
 /* clang-format off */
-#define OPERATOR(NDIM, ZERO_POINTS_DTYPES, Y_DTYPES)                                                                   \
+#define OPERATOR(MODE, NDIM, ZERO_POINTS_DTYPES, Y_DTYPES)                                                             \
     {                                                                                                                  \
         {                                                                                                              \
             op, 4, false,                                                                                              \
             {                                                                                                          \
                 [X] = {"x", NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},                              \
-                [Y] = {"y", Y_DTYPES, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},                                  \
-                [SCALES] = {"scales", NPUQ_TAKES_FLOATS, 1, NDIM, NPUQ_INPUT, NPUQ_OPERAND_SCALE},                     \
-                [ZERO_POINTS] = {"zero_points", ZERO_POINTS_DTYPES, 1, NDIM, NPUQ_OPTIONAL_INPUT,                      \
-                                 NPUQ_OPERAND_OFFSET},                                                                 \
+                [Y] = {"y", MODE | NPUQ_DTYPES_BY_MODE | Y_DTYPES, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},     \
+                [SCALES] = {"scales", MODE | NPUQ_RANK_BY_MODE | NPUQ_TAKES_FLOATS, 1, NDIM, NPUQ_INPUT,               \
+                            NPUQ_OPERAND_SCALE},                                                                       \
+                [ZERO_POINTS] = {"zero_points", MODE | NPUQ_DTYPES_BY_MODE | NPUQ_RANK_BY_MODE | ZERO_POINTS_DTYPES, 1,\
+                                 NDIM, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_OFFSET},                                      \
             }                                                                                                          \
         },                                                                                                             \
         check, make_plan, quantise_tile, NULL                                                                          \
     }
 /* clang-format on */
 static const npuq_operator product =
-    OPERATOR(NPUQ_MAX_NDIM, NPUQ_TAKES_FLOATS, NPUQ_TAKES(INT8) | NPUQ_TAKES(QUINT4X2));
+    OPERATOR(0, NPUQ_MAX_NDIM, NPUQ_TAKES_FLOATS, NPUQ_TAKES(INT8) | NPUQ_TAKES(QUINT4X2));
 static const npuq_operator division =
-    OPERATOR(1, NPUQ_TAKES_FLOATS | NPUQ_TAKES(INT8) | NPUQ_TAKES(UINT8) | NPUQ_TAKES(INT32),
+    OPERATOR(NPUQ_DIV_MODE, 1, NPUQ_TAKES_FLOATS | NPUQ_TAKES(INT8) | NPUQ_TAKES(UINT8) | NPUQ_TAKES(INT32),
              NPUQ_TAKES(INT8) | NPUQ_TAKES(UINT8) | NPUQ_TAKES(INT32));
 
 npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,

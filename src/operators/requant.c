@@ -14,8 +14,9 @@ static npuq_status check(const npuq_arguments *arguments, const void *options)
     npuq_status status;
 
     (void)options;
-    if ((status = arguments->tensors[WORDS]->ndim == 2 ? npuq_check_shape(arguments, WORDS, 2, row, "[1, N]")
-                                                       : npuq_check_columns(arguments, WORDS, *columns)) != NPUQ_OK ||
+    if ((status = arguments->tensors[WORDS]->ndim == 2
+                      ? npuq_check_shape(arguments, WORDS, 2, row, "a row as long as the last dimension of x")
+                      : npuq_check_columns(arguments, WORDS, *columns)) != NPUQ_OK ||
         (status = npuq_check_shape(arguments, BIAS, 1, columns, "the last dimension of x")) != NPUQ_OK) {
         return status;
     }

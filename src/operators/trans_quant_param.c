@@ -30,7 +30,7 @@ static npuq_status check_scale(const npuq_tensor *scale, const npuq_tensor *offs
 {
     for (int d = 0; d < scale->ndim; d++) {
         if (scale->shape[d] == 0) {
-            return npuq_fail(NPUQ_ERROR_SHAPE, op, "scale", "dimension %d is 0; expected no empty tensor", d);
+            return npuq_fail(NPUQ_ERROR_SHAPE, op, "scale", "dimension %d is 0; expected 1 or more", d);
         }
     }
     if (offset && scale->ndim == 2 && scale->shape[0] != 1) {
@@ -56,8 +56,10 @@ static npuq_status check_offset(const npuq_arguments *arguments)
                          offset->shape[0]);
     }
     if (size != 1 && (size == 0 || (n != 1 && size != n))) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, op, "offset", "dimension %" PRId32 " is %" PRId64 "; expected %s%" PRId64,
-                         offset->ndim - 1, size, n == 1 ? "at least " : "1 or ", n);
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, "offset",
+                         "dimension %" PRId32 " is %" PRId64 "; expected %s%" PRId64 ", as scale has %" PRId64
+                         " element%s",
+                         offset->ndim - 1, size, n == 1 ? "at least " : "1 or ", n, n, npuq_plural(n));
     }
     return NPUQ_OK;
 }
@@ -66,7 +68,7 @@ static npuq_status check_y(const npuq_arguments *arguments)
 {
     const npuq_tensor *scale = arguments->tensors[SCALE];
     const npuq_tensor *offset = arguments->tensors[OFFSET];
-    static const char rule[] = "[n] or [1, n] with the larger n";
+    static const char rule[] = "[n] or [1, n], with n the elements of the longer one of scale and offset";
     const bool offset_is_longer = offset && last_extent(offset) > last_extent(scale);
     const npuq_tensor *longer = offset_is_longer ? offset : scale;
     const int64_t row[] = {1, last_extent(longer)};
@@ -140,7 +142,8 @@ static npuq_status check(const npuq_arguments *arguments, const void *of_call)
     npuq_status status;
 
     if (round_mode != NPUQ_ROUND_TRUNCATE && round_mode != NPUQ_ROUND_NEAREST) {
-        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "round_mode", "is %d; expected 0 or 1", (int)round_mode);
+        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "round_mode", "is %d; expected 0 (truncate) or 1 (nearest)",
+                         (int)round_mode);
     }
     if ((status = check_scale(tensors[SCALE], tensors[OFFSET])) != NPUQ_OK ||
         (tensors[OFFSET] && (status = check_offset(arguments)) != NPUQ_OK)) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static npuq_status fail_call(const char *op)
 {
-    return npuq_fail(NPUQ_ERROR_NULL, op, "call", "is null; expected memory for the prepared call");
+    return npuq_fail(NPUQ_ERROR_NULL, op, "call", "is null; expected an npuq_call");
 }
 
 npuq_status npuq_prepare_operator(npuq_call *call, const npuq_operator *op, const npuq_tensor *const *tensors,
@@ -79,12 +80,10 @@ static npuq_status check_bound(const npuq_plan *plan, size_t i, const char *data
     const uintptr_t address = (uintptr_t)data;
     const npuq_span span = {address - bound->below, address + bound->above, plan->sizes[i]};
 
-    if (!data) {
-        return npuq_fail(NPUQ_ERROR_NULL, op, arguments[i].name, "data is null; expected memory for its elements");
-    }
-    if ((address & (plan->sizes[i] - 1u)) != 0) {
-        return npuq_fail(NPUQ_ERROR_LAYOUT, op, arguments[i].name, "data is misaligned; expected a multiple of %u",
-                         (unsigned)plan->sizes[i]);
+    const npuq_status status = npuq_check_data(op, arguments[i].name, data, plan->sizes[i]);
+
+    if (status != NPUQ_OK) {
+        return status;
     }
     if (bound->below > address || bound->above > UINTPTR_MAX - address) {
         return npuq_fail(NPUQ_ERROR_LAYOUT, op, arguments[i].name,
@@ -97,12 +96,36 @@ static npuq_status check_bound(const npuq_plan *plan, size_t i, const char *data
         if (j != i && plan->sizes[j] > 0 && (arguments[i].role == NPUQ_OUTPUT || arguments[j].role == NPUQ_OUTPUT) &&
             npuq_spans_meet(&span, &others)) {
             return npuq_fail(NPUQ_ERROR_LAYOUT, op, arguments[i].name,
-                             "would meet %s, from the first byte to the last; expected memory apart, or that the call "
+                             "would meet %s, gaps between elements included; expected memory apart, or that the call "
                              "is prepared anew",
                              arguments[j].name);
         }
     }
     return NPUQ_OK;
+}
+
+static npuq_status fail_operand(const npuq_plan *plan, npuq_operand operand)
+{
+    static const char *const names[] = {[NPUQ_OPERAND_X] = "X",
+                                        [NPUQ_OPERAND_Y] = "Y",
+                                        [NPUQ_OPERAND_SCALE] = "SCALE",
+                                        [NPUQ_OPERAND_OFFSET] = "OFFSET",
+                                        [NPUQ_OPERAND_SMOOTH] = "SMOOTH",
+                                        [NPUQ_OPERAND_BIAS] = "BIAS",
+                                        [NPUQ_OPERAND_ROW_SCALE] = "ROW_SCALE"};
+    const size_t count = sizeof names / sizeof names[0];
+    char expected[64] = "";
+
+    for (size_t i = 0; i < plan->signature->count; i++) {
+        const int of = plan->signature->arguments[i].operand;
+
+        if ((plan->present >> i & 1) && of != NPUQ_FIXED) {
+            (void)snprintf(expected + strlen(expected), sizeof expected - strlen(expected), " %s", names[of]);
+        }
+    }
+    return npuq_fail(NPUQ_ERROR_ARGUMENT, plan->signature->op, "operand",
+                     "is %s (%d); expected one with which the call was prepared:%s",
+                     (unsigned)operand < count ? names[operand] : "unknown", (int)operand, expected);
 }
 
 npuq_status npuq_call_rebind(npuq_call *call, npuq_operand operand, const void *data)
@@ -121,9 +144,7 @@ npuq_status npuq_call_rebind(npuq_call *call, npuq_operand operand, const void *
         i++;
     }
     if (i == plan->signature->count) {
-        return npuq_fail(NPUQ_ERROR_ARGUMENT, plan->signature->op, "operand",
-                         "is %d; expected an argument with which the call was prepared, and which can be replaced",
-                         (int)operand);
+        return fail_operand(plan, operand);
     }
     if (plan->sizes[i] == 0) { /* no elements, no data */
         return NPUQ_OK;

@@ -41,7 +41,7 @@ struct ggml_init_params {
 static inline struct ggml_context *ggml_init(struct ggml_init_params params)
 {
     (void)params;
-    return calloc(1, sizeof(struct ggml_context));
+    return (struct ggml_context *)calloc(1, sizeof(struct ggml_context));
 }
 
 static inline void ggml_free(struct ggml_context *context)
@@ -58,7 +58,11 @@ static inline struct ggml_tensor *ggml_new_tensor_2d(struct ggml_context *contex
     struct ggml_tensor *tensor = &context->tensors[context->count++];
     const size_t size = type == GGML_TYPE_F32 ? 4 : 1;
 
-    *tensor = (struct ggml_tensor){.ne = {ne0, ne1, 1, 1}, .nb = {size, size * (size_t)ne0}};
+    tensor->ne[0] = ne0;
+    tensor->ne[1] = ne1;
+    tensor->ne[2] = tensor->ne[3] = 1;
+    tensor->nb[0] = size;
+    tensor->nb[1] = size * (size_t)ne0;
     tensor->data = calloc((size_t)ne1, tensor->nb[1]);
     return tensor;
 }

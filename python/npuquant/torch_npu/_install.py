@@ -106,7 +106,8 @@ class _OperatorOfDevice(_Operator):
 
             arguments = _declared.check(name, args, keywords)
             if undefined and not arguments.x1.is_meta:
-                return _declared.zeros_for(name, quant_matmul_undefined(arguments))
+                given = next(one for one in operators.UNDEFINED if keywords.get(one) is not None)
+                return _declared.zeros_for(f"{name} with {given}", quant_matmul_undefined(arguments))
         return super().__call__(*args, **keywords)
 
 
