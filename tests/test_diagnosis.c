@@ -722,6 +722,11 @@ static void test_tiles(void **unused)
     }
     assert_false(says(&random, &dump, " tiles "));
     memset(values_of(&dump), 0, (size_t)SIDE * SIDE);
+    for (size_t row = 0; row < SIDE; row += 16) { /* one element in each tile of the diagonal */
+        values_of(&dump)[row * SIDE + row] = 77;
+    }
+    assert_false(says(&random, &dump, " tiles "));
+    memset(values_of(&dump), 0, (size_t)SIDE * SIDE);
     for (size_t row = 16; row < SIDE; row++) { /* along the diagonal, in three quarters of it */
         for (size_t column = row / 16 * 16; column < row / 16 * 16 + 16; column++) {
             values_of(&dump)[row * SIDE + column] = (int8_t)(1 + test_below(100));

@@ -232,7 +232,7 @@ static void check_scales(const kernel_backend *backend, integer_kernel k)
     static float offset[SCALES];
     static uint32_t x[SCALES / 4];
     static uint32_t expected[SCALES];
-    static uint32_t got[SCALES];
+    static _Alignas(64) uint32_t got[SCALES]; /* non-temporal stores begin with a line */
     const uint32_t values = k.x == NPUQ_TYPE_INT8 ? 256 : 16;
     const size_t bytes = ys[k.y].bytes_of_eight * SCALES / 8;
 
@@ -252,9 +252,13 @@ static void check_scales(const kernel_backend *backend, integer_kernel k)
 
             npuq_rows_ref.dequant[k.y][k.x](&block, &p);
             block.y = got;
-            backend->kernels->dequant[k.y][k.x](&block, &p);
-            test_same(got, expected, bytes, "%s, %s to %s, x = %u", backend->name, xs[k.x].name, ys[k.y].name,
-                      (unsigned)value);
+            for (int from_memory = 0; from_memory < 2; from_memory++) { /* the other loop has non-temporal stores */
+                block.hints = (npuq_hints){.from_memory = from_memory, .read_streams = 1};
+                backend->kernels->dequant[k.y][k.x](&block, &p);
+                test_same(got, expected, bytes, "%s, %s to %s, x = %u%s", backend->name, xs[k.x].name, ys[k.y].name,
+                          (unsigned)value, from_memory ? ", from memory" : "");
+                memset(got, CANARY, bytes);
+            }
         }
     }
     for (unsigned i = 0; i < COLUMNS; i++) {

@@ -668,8 +668,9 @@ static void check_broadcast_rows(void)
     }
 }
 
-/* A scale and zero point for few columns: a tile may begin at the second. x is strided, and wider than a unit. */
-static void check_scales_of_few_columns(void)
+/* More rows with scales and zero points of their own than the library converts at a time. Their columns lie apart:
+ * then the parameters are spread by column, and a tile may begin at the second one. Or the rows lie apart. */
+static void check_many_scales(size_t row_stride, size_t col_stride)
 {
     enum { ROWS = 9000, COLS = 3 };
     const size_t extents[] = {ROWS, COLS};
@@ -679,22 +680,52 @@ static void check_scales_of_few_columns(void)
     static float zero_points[ROWS];
     static int8_t y[ROWS * COLS];
     static int8_t expected[ROWS * COLS];
-    npuq_tensor x_view = npuq_matrix(apart, NPUQ_FLOAT32, ROWS, COLS, 2 * COLS);
+    npuq_tensor x_view = npuq_matrix(apart, NPUQ_FLOAT32, ROWS, COLS, (int64_t)row_stride);
     const npuq_tensor scales_view = npuq_vector(scales, NPUQ_FLOAT32, ROWS);
     const npuq_tensor zero_points_view = npuq_vector(zero_points, NPUQ_FLOAT32, ROWS);
     const npuq_tensor y_view = npuq_matrix(y, NPUQ_INT8, ROWS, COLS, 0);
 
-    x_view.strides[1] = 2;
+    x_view.strides[1] = (int64_t)col_stride;
     test_fill(apart, NPUQ_FLOAT32, COUNT(apart), true);
     test_fill(scales, NPUQ_FLOAT32, ROWS, true);
-    test_fill(zero_points, NPUQ_FLOAT32, ROWS, true);
+    for (size_t r = 0; r < ROWS; r++) {
+        zero_points[r] = (float)(r % 199);
+    }
     for (size_t i = 0; i < COUNT(x); i++) {
-        x[i] = apart[2 * i];
+        x[i] = apart[i / COLS * row_stride + i % COLS * col_stride];
     }
     npuq_ref_quantize(x, NPUQ_REF_FLOAT32, extents, 2, scales, NPUQ_REF_FLOAT32, ROWS, zero_points, NPUQ_REF_FLOAT32, 0,
                       true, expected, NPUQ_REF_INT8);
     check_ok(npuq_quantize(&x_view, &scales_view, &zero_points_view, 0, true, &y_view, NULL));
     test_same(y, expected, sizeof y, "quantize, few columns to a scale");
+}
+
+/* Rows of a power of two of columns with gaps in x or in y: kernels must not take them as runs of one row. */
+static void check_rows_with_gaps(bool of_x)
+{
+    enum { ROWS = 40, COLS = 32, STRIDE = 40 };
+    static float apart[ROWS * STRIDE];
+    static float x[ROWS * COLS];
+    static int8_t y[ROWS * STRIDE];
+    static int8_t expected[ROWS * COLS];
+    float scale[ROWS];
+    float expected_scale[ROWS];
+    const npuq_tensor x_view = npuq_matrix(apart, NPUQ_FLOAT32, ROWS, COLS, of_x ? STRIDE : COLS);
+    const npuq_tensor y_view = npuq_matrix(y, NPUQ_INT8, ROWS, COLS, of_x ? COLS : STRIDE);
+    const npuq_tensor scale_view = npuq_vector(scale, NPUQ_FLOAT32, ROWS);
+
+    test_fill(apart, NPUQ_FLOAT32, COUNT(apart), true);
+    for (size_t r = 0; r < ROWS; r++) {
+        memcpy(&x[r * COLS], &apart[r * (size_t)x_view.strides[0]], COLS * sizeof *x);
+    }
+    npuq_ref_dynamic_quant(x, NPUQ_REF_FLOAT32, ROWS, COLS, NULL, NPUQ_REF_FLOAT32, 0, NULL, false, false, expected,
+                           NPUQ_REF_INT8, expected_scale);
+    check_ok(npuq_dynamic_quant(&x_view, NULL, NULL, NPUQ_PER_TOKEN, NPUQ_SCALE_PRODUCT, &y_view, &scale_view, NULL));
+    test_same(scale, expected_scale, sizeof scale, "scales of rows with gaps in %s", of_x ? "x" : "y");
+    for (size_t r = 0; r < ROWS; r++) {
+        test_same(&y[r * (size_t)y_view.strides[0]], &expected[r * COLS], COLS, "row %zu with gaps in %s", r,
+                  of_x ? "x" : "y");
+    }
 }
 
 /* Rows of NaN without a certain store, between rows whose scales have no inverse: the memory of kernels from row to row
@@ -771,7 +802,10 @@ static void test_constructed(void **unused)
         check_empty_parts();
         check_empty_and_huge();
         check_broadcast_rows();
-        check_scales_of_few_columns();
+        check_many_scales(6, 2);
+        check_many_scales(4, 1);
+        check_rows_with_gaps(true);
+        check_rows_with_gaps(false);
         check_uncertain_rows();
         check_words_far_apart();
     }
