@@ -15,7 +15,7 @@ import sys
 
 # Included once, at the top: outside of any condition or pragma of the sources.
 STANDARD_HEADERS = {
-    "assert.h", "fenv.h", "inttypes.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
+    "assert.h", "fenv.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
     "string.h",
 }
 TARGET_HEADERS = {

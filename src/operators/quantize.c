@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "affine.h"
 
-#include <inttypes.h>
-
 static const char op[] = "quantize";
 
 /* Elements of a unit of work; where parameters are converted by column, more and few columns, so that many rows share
@@ -21,14 +19,14 @@ static npuq_status check_axis(const npuq_tensor *x, const npuq_tensor *scales, c
     const int32_t axis = o->axis;
 
     if (!o->div_mode && axis < -2) {
-        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is %" PRId32 "; expected -2 or more", axis);
+        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is %d; expected -2 or more", (int)axis);
     }
     if (!o->div_mode && axis == -2 && x->ndim < 2) {
         return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is -2 and x has 1 dimension; expected x to have 2 or more");
     }
     if (o->div_mode && scales->shape[0] != 1 && (axis < -x->ndim || axis >= x->ndim)) {
-        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is %" PRId32 "; expected %" PRId32 " to %" PRId32, axis,
-                         -x->ndim, x->ndim - 1);
+        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is %d; expected %d to %d", (int)axis, -(int)x->ndim,
+                         (int)x->ndim - 1);
     }
     return NPUQ_OK;
 }
@@ -47,20 +45,19 @@ static npuq_status check_scales(const npuq_tensor *x, const npuq_tensor *scales,
     const bool broadcast = scales->ndim == x->ndim && x->ndim > 1;
 
     if (scales->ndim != 1 && !broadcast) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales", "has %" PRId32 " dimensions; expected 1, or as many as x",
-                         scales->ndim);
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales", "has %d dimensions; expected 1, or as many as x",
+                         (int)scales->ndim);
     }
     for (int d = 0; d < scales->ndim; d++) {
         const bool along = !broadcast || d == axis;
         if (scales->shape[d] != 1 && !(along && scales->shape[d] == x->shape[axis])) {
             if (!along) {
-                return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales",
-                                 "dimension %d is %" PRId64 "; expected 1, as the axis is %d", d, scales->shape[d],
-                                 axis);
+                return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales", "dimension %d is %lld; expected 1, as the axis is %d",
+                                 d, (long long)scales->shape[d], axis);
             }
-            return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales",
-                             "dimension %d is %" PRId64 "; expected %s%" PRId64 ", dimension %d of x", d,
-                             scales->shape[d], x->shape[axis] == 1 ? "" : "1 or ", x->shape[axis], axis);
+            return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales", "dimension %d is %lld; expected %s%lld, dimension %d of x",
+                             d, (long long)scales->shape[d], x->shape[axis] == 1 ? "" : "1 or ",
+                             (long long)x->shape[axis], axis);
         }
     }
     return NPUQ_OK;
