@@ -6,6 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* newlib has no thread-local storage: a program would not link, or would use an address that nobody has set. */
+#if defined(__NEWLIB__) && !defined(__PICOLIBC__) && !defined(__unix__)
+#undef _Thread_local
+#define _Thread_local
+#endif
+
 static _Thread_local char last_error[256];
 
 typedef struct line {
