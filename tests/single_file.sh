@@ -176,16 +176,17 @@ for object in single.o portable.o; do
 done
 
 # plain_c COMPILER...: C99 alone, by this compiler and by tcc. The same bits, in every floating-point state of the
-# caller.
+# caller. tcc's objects want tcc's own library.
+runtime=
 plain_c() {
     compiler=$1
     shift
     check "$compiler" "$@" -c npuquant/npuquant.c -o plain.o
-    check "$compiler, checksum" sh -c "$cc -O1 -I. '$source/tests/checksum.c' plain.o -lm -o checksum && ./checksum"
+    check "$compiler, checksum" sh -c "$cc -O1 -I. '$source/tests/checksum.c' plain.o $runtime -lm -o checksum && ./checksum"
     if [ "$has_cmocka" ]; then
         check "$compiler, floating-point state" sh -c "$cc -O1 -D_DEFAULT_SOURCE -I'$source/include' -I'$source/src' \
             '$source/tests/test_fp_state.c' '$source/tests/calls.c' '$source/tests/oracle.c' objects-native/support.o \
-            objects-native/npuq_ref.o plain.o -lcmocka -lm -lpthread -o fp_state && NPUQ_TEST_SHARE=8 ./fp_state"
+            objects-native/npuq_ref.o plain.o $runtime -lcmocka -lm -lpthread -o fp_state && NPUQ_TEST_SHARE=8 ./fp_state"
     fi
 }
 plain_c "$cc, NPUQ_PLAIN_C without warnings" \
@@ -193,6 +194,7 @@ plain_c "$cc, NPUQ_PLAIN_C without warnings" \
 if [ ! "$whole" ]; then
     : # another test's
 elif tcc -v >/dev/null 2>&1; then
+    runtime=$(tcc -print-search-dirs | sed -n 's/^ *\(.*libtcc1.a\)$/\1/p')
     plain_c "$(tcc -v)" tcc
 else
     skip "a compiler without GNU C: no tcc"
@@ -223,6 +225,12 @@ tr '\n' ' ' <"$source/include/npuquant/npuquant.h" | tr ';' '\n' |
     sed -n 's/.*NPUQ_API .*[ *]\(npuq_[a-z_]*\)(.*/\1/p' | sort -u >declared
 $nm -D --defined-only libsingle.so | awk '{ print $NF }' | grep -v -E '^(_init|_fini)$' | sort -u >exported
 check "$cc, exports the header's functions" diff declared exported
+for object in single.o portable.o plain.o; do
+    $nm -u $object | awk '$NF ~ /^[a-z]/ { print $NF }' >calls
+    check "$cc, the page names the $(wc -l <calls) functions that $object wants" \
+        sh -c 'test -s calls && while read -r name; do
+            grep -F "\`$name\`" "$1" || { echo "not on the page: $name" && exit 1; }; done <calls' sh "$source/docs/embedding.md"
+done
 for object in single.o portable.o; do
     $nm -g --defined-only $object | awk 'NF == 3 { print $3 }' | sort >global
     check "$cc, global names of $object" diff declared global
