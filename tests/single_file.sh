@@ -7,7 +7,7 @@
 #
 # usage: single_file.sh source-directory directory-of-npuquant.c [compiler]
 # With a compiler: only tests that depend on the compiler. Without: CC, and all else: making the files again, NEON, C++.
-# CXX, NM and PKG_CONFIG name tools. A missing tool is reported as SKIPPED; with CI=true that fails.
+# CXX, NM and PKG_CONFIG name tools. A missing tool is reported as SKIPPED; with CI=true that fails, except Rust's.
 #
 # shellcheck disable=SC2016,SC2086 # an inner shell's variables; a compiler may be several words
 set -eu
@@ -87,6 +87,47 @@ elif python3 --version >/dev/null 2>&1 && $cxx --version >/dev/null 2>&1; then
     fi
 else
     skip "the lines of the page: no python3, or no $cxx"
+fi
+
+# section HEADING: writes the page's programs below it to the files that their first lines name, and runs its commands.
+section() (
+    cd page/project
+    PATH=$PWD/../bin:$PATH
+    rm -f steps
+    awk -v heading="$1" '
+        /^##/ { inside = $0 == heading }
+        !inside { next }
+        /^```[a-z]/ { getline; file = $2 }
+        /^```$/ { file = ""; next }
+        file { print >file; next }
+        sub(/^    /, "") { print >"steps" }' "$source/docs/embedding.md"
+    sh -e ./steps
+)
+
+# language HEADING: the page's program prints the values of the README, and a message
+language() {
+    if section "### $1" >check.log 2>&1 &&
+        grep -qx '21 -53 127 0, scale 0.023622' check.log && grep -q '^dynamic_quant: scale: ' check.log; then
+        echo "ok: the page's program for $1"
+    else
+        tail -20 check.log
+        fail "the page's program for $1"
+    fi
+}
+
+if [ -d page/project ]; then
+    section "## Other languages" # makes the shared library
+    language ctypes
+    if python3 -c 'import cffi' 2>/dev/null; then
+        language cffi
+    else
+        skip "the page's program for cffi: no Python package cffi"
+    fi
+    if bindgen --version >/dev/null 2>&1 && rustc --version >/dev/null 2>&1; then
+        language Rust
+    else
+        echo "SKIPPED: the page's program for Rust: no bindgen, or no rustc" # 500 MB: not in the gate
+    fi
 fi
 
 # ---- without warnings, and all kernels against the reference ----
