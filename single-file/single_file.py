@@ -15,8 +15,7 @@ import sys
 
 # Included once, at the top: outside of any condition or pragma of the sources.
 STANDARD_HEADERS = {
-    "assert.h", "fenv.h", "inttypes.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
-    "string.h",
+    "assert.h", "fenv.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
 }
 TARGET_HEADERS = {
     "arm_neon.h": "defined(NPUQ_WITH_NEON)",
@@ -308,8 +307,9 @@ def source_file(library, sources, backends, banner):
     out.append("".join(f"#include <{header}>\n" for header in sorted(library.headers & STANDARD_HEADERS)))
     out += [f"#if {condition}\n#include <{header}>\n#endif\n"
             for header, condition in sorted(TARGET_HEADERS.items()) if header in library.headers]
-    # In C99, glibc defines this macro, which declares a function: clang's targets refuse a second declaration.
-    out.append("#undef _Static_assert\n")
+    # In C99, glibc and newlib define keywords of C11 as macros. With glibc's _Static_assert, which declares a function,
+    # clang's targets refuse a second declaration. newlib's _Atomic() is a structure.
+    out += [f"#undef {keyword}\n" for keyword in ("_Alignas", "_Atomic", "_Static_assert", "_Thread_local")]
     out.append(library.expand(library.source / "single-file/plain_c.h", set()))
     out.append("#if defined(__GNUC__) && !defined(_WIN32)\n#pragma GCC visibility push(hidden)\n#endif\n")
     # clang warns of unused functions of headers here, as in any source file.

@@ -11,7 +11,8 @@
 #define NPUQ_FAILS
 #endif
 
-/* Sets this thread's error line to "op: argument: ..." and returns status. */
+/* Sets this thread's error line to "op: argument: ..." and returns status. Of printf's conversions, format may have %s,
+ * %d, %u, %lld, %llX and %g. */
 NPUQ_FAILS npuq_status npuq_fail(npuq_status status, const char *op, const char *argument, const char *format, ...);
 
 #endif

@@ -7,7 +7,7 @@
 #
 # usage: single_file.sh source-directory directory-of-npuquant.c [compiler]
 # With a compiler: only tests that depend on the compiler. Without: CC, and all else: making the files again, NEON, C++.
-# CXX, NM and PKG_CONFIG name tools. A missing tool is reported as SKIPPED; with CI=true that fails.
+# CXX, NM and PKG_CONFIG name tools. A missing tool is reported as SKIPPED; with CI=true that fails, except Rust's.
 #
 # shellcheck disable=SC2016,SC2086 # an inner shell's variables; a compiler may be several words
 set -eu
@@ -87,6 +87,47 @@ elif python3 --version >/dev/null 2>&1 && $cxx --version >/dev/null 2>&1; then
     fi
 else
     skip "the lines of the page: no python3, or no $cxx"
+fi
+
+# section HEADING: writes the page's programs below it to the files that their first lines name, and runs its commands.
+section() (
+    cd page/project
+    PATH=$PWD/../bin:$PATH
+    rm -f steps
+    awk -v heading="$1" '
+        /^##/ { inside = $0 == heading }
+        !inside { next }
+        /^```[a-z]/ { getline; file = $2 }
+        /^```$/ { file = ""; next }
+        file { print >file; next }
+        sub(/^    /, "") { print >"steps" }' "$source/docs/embedding.md"
+    sh -e ./steps
+)
+
+# language HEADING: the page's program prints the values of the README, and a message
+language() {
+    if section "### $1" >check.log 2>&1 &&
+        grep -qx '21 -53 127 0, scale 0.023622' check.log && grep -q '^dynamic_quant: scale: ' check.log; then
+        echo "ok: the page's program for $1"
+    else
+        tail -20 check.log
+        fail "the page's program for $1"
+    fi
+}
+
+if [ -d page/project ]; then
+    section "## Other languages" # makes the shared library
+    language ctypes
+    if python3 -c 'import cffi' 2>/dev/null; then
+        language cffi
+    else
+        skip "the page's program for cffi: no Python package cffi"
+    fi
+    if bindgen --version >/dev/null 2>&1 && rustc --version >/dev/null 2>&1; then
+        language Rust
+    else
+        echo "SKIPPED: the page's program for Rust: no bindgen, or no rustc" # 500 MB: not in the gate
+    fi
 fi
 
 # ---- without warnings, and all kernels against the reference ----
@@ -176,16 +217,17 @@ for object in single.o portable.o; do
 done
 
 # plain_c COMPILER...: C99 alone, by this compiler and by tcc. The same bits, in every floating-point state of the
-# caller.
+# caller. tcc's objects want tcc's own library.
+runtime=
 plain_c() {
     compiler=$1
     shift
     check "$compiler" "$@" -c npuquant/npuquant.c -o plain.o
-    check "$compiler, checksum" sh -c "$cc -O1 -I. '$source/tests/checksum.c' plain.o -lm -o checksum && ./checksum"
+    check "$compiler, checksum" sh -c "$cc -O1 -I. '$source/tests/checksum.c' plain.o $runtime -lm -o checksum && ./checksum"
     if [ "$has_cmocka" ]; then
         check "$compiler, floating-point state" sh -c "$cc -O1 -D_DEFAULT_SOURCE -I'$source/include' -I'$source/src' \
             '$source/tests/test_fp_state.c' '$source/tests/calls.c' '$source/tests/oracle.c' objects-native/support.o \
-            objects-native/npuq_ref.o plain.o -lcmocka -lm -lpthread -o fp_state && NPUQ_TEST_SHARE=8 ./fp_state"
+            objects-native/npuq_ref.o plain.o $runtime -lcmocka -lm -lpthread -o fp_state && NPUQ_TEST_SHARE=8 ./fp_state"
     fi
 }
 plain_c "$cc, NPUQ_PLAIN_C without warnings" \
@@ -193,6 +235,7 @@ plain_c "$cc, NPUQ_PLAIN_C without warnings" \
 if [ ! "$whole" ]; then
     : # another test's
 elif tcc -v >/dev/null 2>&1; then
+    runtime=$(tcc -print-search-dirs | sed -n 's/^ *\(.*libtcc1.a\)$/\1/p')
     plain_c "$(tcc -v)" tcc
 else
     skip "a compiler without GNU C: no tcc"
@@ -223,6 +266,12 @@ tr '\n' ' ' <"$source/include/npuquant/npuquant.h" | tr ';' '\n' |
     sed -n 's/.*NPUQ_API .*[ *]\(npuq_[a-z_]*\)(.*/\1/p' | sort -u >declared
 $nm -D --defined-only libsingle.so | awk '{ print $NF }' | grep -v -E '^(_init|_fini)$' | sort -u >exported
 check "$cc, exports the header's functions" diff declared exported
+for object in single.o portable.o plain.o; do
+    $nm -u $object | awk '$NF ~ /^[a-z]/ { print $NF }' >calls
+    check "$cc, the page names the $(wc -l <calls) functions that $object wants" \
+        sh -c 'test -s calls && while read -r name; do
+            grep -F "\`$name\`" "$1" || { echo "not on the page: $name" && exit 1; }; done <calls' sh "$source/docs/embedding.md"
+done
 for object in single.o portable.o; do
     $nm -g --defined-only $object | awk 'NF == 3 { print $3 }' | sort >global
     check "$cc, global names of $object" diff declared global

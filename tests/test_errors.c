@@ -3,8 +3,10 @@
  * Each form of an operator has a valid base call; each case changes one thing in the base call. Each case is also
  * prepared: the library refuses with the same words, or gives the same bytes. */
 #include "calls.h"
+#include "status.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -2783,6 +2785,24 @@ static void last_error_is_per_thread(void **state)
     assert_string_equal(npuq_last_error(), message);
 }
 
+static void long_lines_are_cut(void **state)
+{
+    char line[512];
+    char name[300];
+
+    (void)state;
+    for (int length = 0; length < (int)sizeof name; length++) {
+        memset(name, 'x', sizeof name);
+        name[length] = '\0';
+        assert_int_equal(npuq_fail(NPUQ_ERROR_SHAPE, "op", name, "%d %u %lld %llX %g", INT_MIN, UINT_MAX, LLONG_MIN,
+                                   ULLONG_MAX, -1.5),
+                         NPUQ_ERROR_SHAPE);
+        snprintf(line, sizeof line, "op: %s: -2147483648 4294967295 -9223372036854775808 FFFFFFFFFFFFFFFF -1.5", name);
+        line[255] = '\0';
+        assert_string_equal(npuq_last_error(), line);
+    }
+}
+
 /* ---- the small functions ---------------------------------------------------------------------------------------- */
 
 static void status_names(void **state)
@@ -2940,6 +2960,7 @@ int main(void)
         cmocka_unit_test(vectors_and_matrices),
         cmocka_unit_test(overlapping_inputs),
         cmocka_unit_test(last_error_is_per_thread),
+        cmocka_unit_test(long_lines_are_cut),
         cmocka_unit_test(status_names),
         cmocka_unit_test(backends),
         cmocka_unit_test(contiguous_views),

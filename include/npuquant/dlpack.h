@@ -12,7 +12,6 @@
 #endif
 
 #include <dlpack/dlpack.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -120,8 +119,8 @@ static inline npuq_status npuq_tensor_from_dlpack(const DLTensor *source, npuq_t
     }
     for (int d = 0; d < source->ndim; d++) {
         if (source->shape[d] < 0) {
-            return npuq_dlpack_fail(NPUQ_ERROR_SHAPE, message, size,
-                                    "dlpack: dimension %d is %" PRId64 "; expected 0 or more", d, source->shape[d]);
+            return npuq_dlpack_fail(NPUQ_ERROR_SHAPE, message, size, "dlpack: dimension %d is %lld; expected 0 or more",
+                                    d, (long long)source->shape[d]);
         }
         empty = empty || source->shape[d] == 0;
     }
@@ -130,8 +129,8 @@ static inline npuq_status npuq_tensor_from_dlpack(const DLTensor *source, npuq_t
     }
     if (source->byte_offset > UINTPTR_MAX - (uintptr_t)source->data) {
         return npuq_dlpack_fail(NPUQ_ERROR_LAYOUT, message, size,
-                                "dlpack: byte_offset is %" PRIu64 "; expected an address when added to data",
-                                source->byte_offset);
+                                "dlpack: byte_offset is %llu; expected an address when added to data",
+                                (unsigned long long)source->byte_offset);
     }
 
     tensor = npuq_tensor_contiguous(source->data, dtype, (int32_t)source->ndim, source->shape);

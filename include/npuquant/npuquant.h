@@ -105,10 +105,12 @@ typedef enum npuq_dtype {
 
 /** @cond internal */
 /* With -fshort-enums, the default of some bare-metal compilers, the caller's structures would not match the library's.
- * No static assertion: in C99 the C library may replace it by a macro that loses the message. */
+ * No static assertion: in C99 the C library may replace it by a macro that loses the message. cffi cannot read it. */
+#ifdef __GNUC__
 struct npuq_enum_size {
     unsigned npuquant_needs_enums_of_4_bytes_compile_with_fno_short_enums : sizeof(npuq_dtype) == 4 ? 1 : -1;
 };
+#endif
 /** @endcond */
 
 /** Bytes of the unit that shape and strides count: an element, or a word for NPUQ_QUINT4X2. 0 for any other value. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "groups.h"
 
-#include <inttypes.h>
-
 static int64_t group_end(const npuq_groups *groups, int64_t e)
 {
     const void *at = groups->ends + (ptrdiff_t)e * groups->stride;
@@ -18,15 +16,15 @@ static npuq_status check_ends(const char *op, const npuq_groups *groups, int64_t
         const int64_t end = group_end(groups, e);
         if (end < previous) {
             return npuq_fail(NPUQ_ERROR_GROUP_INDEX, op, "group_index",
-                             "element %" PRId64 " is %" PRId64 "; expected %" PRId64 " or more (%s)", e, end, previous,
-                             e == 0 ? "a row number" : "the element before");
+                             "element %lld is %lld; expected %lld or more (%s)", (long long)e, (long long)end,
+                             (long long)previous, e == 0 ? "a row number" : "the element before");
         }
         previous = end;
     }
     if (previous != rows) {
         return npuq_fail(NPUQ_ERROR_GROUP_INDEX, op, "group_index",
-                         "the last element is %" PRId64 "; expected %" PRId64 ", the number of rows of x", previous,
-                         rows);
+                         "the last element is %lld; expected %lld, the number of rows of x", (long long)previous,
+                         (long long)rows);
     }
     return NPUQ_OK;
 }
@@ -53,9 +51,9 @@ npuq_status npuq_check_groups(const char *op, const npuq_tensor *group_index, in
 
     if (status != NPUQ_OK && are_counts(&groups, rows)) {
         return npuq_fail(status, op, "group_index",
-                         "looks like counts of rows, whose sum is %" PRId64 "; expected their cumulative sum, which is "
+                         "looks like counts of rows, whose sum is %lld; expected their cumulative sum, which is "
                          "where each group ends",
-                         rows);
+                         (long long)rows);
     }
     return status;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "view.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 npuq_tensor npuq_tensor_contiguous(const void *data, npuq_dtype dtype, int32_t ndim, const int64_t *shape)
@@ -95,10 +94,10 @@ npuq_status npuq_fail_dtype(const char *op, const npuq_argument *a, npuq_dtype d
 static npuq_status fail_rank(const char *op, const npuq_argument *a, int32_t ndim)
 {
     if (a->min_ndim == a->max_ndim) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %" PRId32 " dimension%s; expected %d%s", ndim,
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %d dimension%s; expected %d%s", (int)ndim,
                          npuq_plural(ndim), a->min_ndim, reason_of(a, NPUQ_RANK_BY_MODE));
     }
-    return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %" PRId32 " dimension%s; expected %d to %d%s", ndim,
+    return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %d dimension%s; expected %d to %d%s", (int)ndim,
                      npuq_plural(ndim), a->min_ndim, a->max_ndim, reason_of(a, NPUQ_RANK_BY_MODE));
 }
 
@@ -136,8 +135,8 @@ npuq_status npuq_check_arguments(npuq_arguments *arguments, const npuq_signature
         }
         for (int d = 0; d < tensor->ndim; d++) {
             if (tensor->shape[d] < 0) {
-                return npuq_fail(NPUQ_ERROR_SHAPE, signature->op, a->name,
-                                 "dimension %d is %" PRId64 "; expected 0 or more", d, tensor->shape[d]);
+                return npuq_fail(NPUQ_ERROR_SHAPE, signature->op, a->name, "dimension %d is %lld; expected 0 or more",
+                                 d, (long long)tensor->shape[d]);
             }
         }
     }
@@ -152,14 +151,14 @@ npuq_status npuq_fail_shape(const npuq_arguments *arguments, int i, int ndim, co
     int d = 0;
 
     if (tensor->ndim != ndim) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, op, name, "has %" PRId32 " dimension%s; expected %d (%s)", tensor->ndim,
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, name, "has %d dimension%s; expected %d (%s)", (int)tensor->ndim,
                          npuq_plural(tensor->ndim), ndim, rule);
     }
     while (tensor->shape[d] == shape[d]) {
         d++;
     }
-    return npuq_fail(NPUQ_ERROR_SHAPE, op, name, "dimension %d is %" PRId64 "; expected %" PRId64 " (%s)", d,
-                     tensor->shape[d], shape[d], rule);
+    return npuq_fail(NPUQ_ERROR_SHAPE, op, name, "dimension %d is %lld; expected %lld (%s)", d,
+                     (long long)tensor->shape[d], (long long)shape[d], rule);
 }
 
 npuq_status npuq_fail_same_dtype(const npuq_arguments *arguments, int i, int like)
@@ -183,8 +182,8 @@ npuq_status npuq_check_packed_shape(const npuq_arguments *arguments, int x, int 
     memcpy(shape, from->shape, sizeof shape);
     if (shape[last] % elements != 0) {
         return npuq_fail(NPUQ_ERROR_SHAPE, arguments->signature->op, "x",
-                         "last dimension is %" PRId64 "; expected a multiple of %" PRId64 ", as y is %s", shape[last],
-                         elements, to->name);
+                         "last dimension is %lld; expected a multiple of %lld, as y is %s", (long long)shape[last],
+                         (long long)elements, to->name);
     }
     shape[last] /= elements;
     return npuq_check_shape(arguments, y, from->ndim, shape,
@@ -208,8 +207,8 @@ npuq_status npuq_check_unpacked_shape(const npuq_arguments *arguments, int x, in
     memcpy(shape, from->shape, sizeof shape);
     if (__builtin_mul_overflow(shape[last], elements, &shape[last])) {
         return npuq_fail(NPUQ_ERROR_LAYOUT, arguments->signature->op, "x",
-                         "last dimension is %" PRId64 " words; expected at most %" PRId64 ", %" PRId64 " elements each",
-                         from->shape[last], INT64_MAX / elements, elements);
+                         "last dimension is %lld words; expected at most %lld, %lld elements each",
+                         (long long)from->shape[last], (long long)(INT64_MAX / elements), (long long)elements);
     }
     return npuq_check_shape(arguments, y, from->ndim, shape,
                             "the shape of x, with 8 elements for each word, as x is QUINT4X2");

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "from_integers.h"
 
-#include <inttypes.h>
-
 enum { X = NPUQ_INTEGERS_X, Y = NPUQ_INTEGERS_Y, SCALE = NPUQ_INTEGERS_SCALE, OFFSET = NPUQ_INTEGERS_ADDEND };
 
 /* Scales by groups of rows: x has two dimensions, and groups of the same number of rows. */
@@ -18,13 +16,13 @@ static npuq_status check_groups(const npuq_arguments *arguments)
     }
     if (shape[1] != y->shape[1]) {
         return npuq_fail(NPUQ_ERROR_SHAPE, op, "scale",
-                         "dimension 1 is %" PRId64 "; expected %" PRId64 ", the elements of x's last dimension",
-                         shape[1], y->shape[1]);
+                         "dimension 1 is %lld; expected %lld, the elements of x's last dimension", (long long)shape[1],
+                         (long long)y->shape[1]);
     }
     if (shape[0] < 1 || y->shape[0] % shape[0] != 0) {
         return npuq_fail(NPUQ_ERROR_SHAPE, op, "scale",
-                         "dimension 0 is %" PRId64 "; expected groups that divide the %" PRId64 " row%s of x", shape[0],
-                         y->shape[0], npuq_plural(y->shape[0]));
+                         "dimension 0 is %lld; expected groups that divide the %lld row%s of x", (long long)shape[0],
+                         (long long)y->shape[0], npuq_plural(y->shape[0]));
     }
     return NPUQ_OK;
 }

@@ -3,8 +3,6 @@
 
 #include "../element.h"
 
-#include <inttypes.h>
-
 enum { X = NPUQ_DYNAMIC_X, Y = NPUQ_DYNAMIC_Y, SCALE = NPUQ_DYNAMIC_SCALE_OR_MIN };
 
 typedef struct block_options {
@@ -22,13 +20,12 @@ static npuq_status check_options(const npuq_arguments *arguments, const block_op
     const uint32_t bits = npuq_bits_of_float(o->min_scale); /* the caller may have numbers compare as zeros */
 
     if (o->block < 1) {
-        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "block", "is %" PRId64 "; expected 1 or more", o->block);
+        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "block", "is %lld; expected 1 or more", (long long)o->block);
     }
     if (o->block % elements != 0 && o->block < columns) {
         return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "block",
-                         "is %" PRId64 "; expected a multiple of %" PRId64 ", as y is %s, or at least %" PRId64
-                         ", the last dimension of x",
-                         o->block, elements, y->name, columns);
+                         "is %lld; expected a multiple of %lld, as y is %s, or at least %lld, the last dimension of x",
+                         (long long)o->block, (long long)elements, y->name, (long long)columns);
     }
     if ((bits & 0x7FFFFFFFu) >= 0x7F800000u || bits > 0x80000000u) {
         return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "min_scale", "is %g; expected a finite number, 0 or more",

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dynamic.h"
 
-#include <inttypes.h>
-
 enum { MAX_GROUPS = 1024 };
 
 static npuq_status check_smooth(const npuq_arguments *arguments, npuq_quant_mode quant_mode)
@@ -38,9 +36,8 @@ static npuq_status check_smooth(const npuq_arguments *arguments, npuq_quant_mode
 
         if (E < 1 || E > MAX_GROUPS) {
             return npuq_fail(NPUQ_ERROR_SHAPE, op, "smooth_scales",
-                             "dimension 0 is %" PRId64
-                             "; expected 1 to %d, a row for each group, as group_index is given",
-                             E, MAX_GROUPS);
+                             "dimension 0 is %lld; expected 1 to %d, a row for each group, as group_index is given",
+                             (long long)E, MAX_GROUPS);
         }
         status = npuq_check_shape(arguments, NPUQ_DYNAMIC_GROUP_INDEX, 1, &E, "dimension 0 of smooth_scales");
         if (status != NPUQ_OK) {
@@ -49,8 +46,8 @@ static npuq_status check_smooth(const npuq_arguments *arguments, npuq_quant_mode
     }
     if (smooth_scales->shape[smooth_scales->ndim - 1] != H) {
         return npuq_fail(NPUQ_ERROR_SHAPE, op, "smooth_scales",
-                         "dimension %d is %" PRId64 "; expected %" PRId64 ", the last dimension of x",
-                         (int)smooth_scales->ndim - 1, smooth_scales->shape[smooth_scales->ndim - 1], H);
+                         "dimension %d is %lld; expected %lld, the last dimension of x", (int)smooth_scales->ndim - 1,
+                         (long long)smooth_scales->shape[smooth_scales->ndim - 1], (long long)H);
     }
     return NPUQ_OK;
 }
@@ -137,8 +134,8 @@ npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments)
     }
     /* For ranges no output is as large as x, which may be one element in memory: nothing else keeps it countable. */
     if (npuq_count_elements(x) > PTRDIFF_MAX) {
-        return npuq_fail(NPUQ_ERROR_LAYOUT, op, "x", "has %" PRId64 " elements; expected at most %" PRId64,
-                         npuq_count_elements(x), (int64_t)PTRDIFF_MAX);
+        return npuq_fail(NPUQ_ERROR_LAYOUT, op, "x", "has %lld elements; expected at most %lld",
+                         (long long)npuq_count_elements(x), (long long)PTRDIFF_MAX);
     }
     return NPUQ_OK;
 }

@@ -3,8 +3,6 @@
 
 #include "../element.h"
 
-#include <inttypes.h>
-
 /* Elements of a unit of work. */
 enum { UNIT = 32768 };
 
@@ -24,13 +22,12 @@ npuq_status npuq_check_columns(const npuq_arguments *arguments, int i, int64_t c
         return NPUQ_OK;
     }
     if (columns == 1) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, op, name,
-                         "dimension %d is %" PRId64 "; expected 1, as a row of x has 1 element", last,
-                         tensor->shape[last]);
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, name, "dimension %d is %lld; expected 1, as a row of x has 1 element",
+                         last, (long long)tensor->shape[last]);
     }
     return npuq_fail(NPUQ_ERROR_SHAPE, op, name,
-                     "dimension %d is %" PRId64 "; expected 1 or %" PRId64 ", the elements of x's last dimension", last,
-                     tensor->shape[last], columns);
+                     "dimension %d is %lld; expected 1 or %lld, the elements of x's last dimension", last,
+                     (long long)tensor->shape[last], (long long)columns);
 }
 
 typedef struct dequant_job {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "affine.h"
 
-#include <inttypes.h>
-
 static const char op[] = "quantize";
 
 /* Elements of a unit of work; where parameters are converted by column, more and few columns, so that many rows share
@@ -21,18 +19,18 @@ static inline NPUQ_INLINED npuq_status check_axis(const npuq_tensor *x, const np
     const int32_t axis = o->axis;
 
     if (!o->div_mode && axis < -2) {
-        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is %" PRId32 "; expected -2 or more, as div_mode is false",
-                         axis);
+        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is %d; expected -2 or more, as div_mode is false", (int)axis);
     }
     if (!o->div_mode && axis == -2 && x->ndim < 2) {
         return npuq_fail(NPUQ_ERROR_AXIS, op, "axis",
                          "is -2; expected -1 or more, as x has 1 dimension and div_mode is false");
     }
     if (o->div_mode && scales->shape[0] != 1 && (axis < -x->ndim || axis >= x->ndim)) {
-        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis",
-                         "is %" PRId32 "; expected %" PRId32 " to %" PRId32 ", as div_mode is true, x has %" PRId32
-                         " dimension%s and scales has %" PRId64 " elements",
-                         axis, -x->ndim, x->ndim - 1, x->ndim, npuq_plural(x->ndim), scales->shape[0]);
+        return npuq_fail(
+            NPUQ_ERROR_AXIS, op, "axis",
+            "is %d; expected %d to %d, as div_mode is true, x has %d dimension%s and scales has %lld elements",
+            (int)axis, -(int)x->ndim, (int)x->ndim - 1, (int)x->ndim, npuq_plural(x->ndim),
+            (long long)scales->shape[0]);
     }
     return NPUQ_OK;
 }
@@ -53,24 +51,23 @@ static inline NPUQ_INLINED npuq_status check_scales(const npuq_tensor *x, const 
 
     if (scales->ndim != 1 && !broadcast) {
         return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales",
-                         "has %" PRId32 " dimensions; expected 1, or as many as x, which has %" PRId32
-                         ", as div_mode is false",
-                         scales->ndim, x->ndim);
+                         "has %d dimensions; expected 1, or as many as x, which has %d, as div_mode is false",
+                         (int)scales->ndim, (int)x->ndim);
     }
     for (int d = 0; d < scales->ndim; d++) {
         const bool along = !broadcast || d == axis;
         if (scales->shape[d] != 1 && !(along && scales->shape[d] == x->shape[axis])) {
             if (!along) {
                 return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales",
-                                 "dimension %d is %" PRId64 "; expected 1: they go along dimension %d of x, as axis is "
-                                 "%" PRId32 " and div_mode is false",
-                                 d, scales->shape[d], axis, o->axis);
+                                 "dimension %d is %lld; expected 1: they go along dimension %d of x, as axis is %d and "
+                                 "div_mode is false",
+                                 d, (long long)scales->shape[d], axis, (int)o->axis);
             }
-            return npuq_fail(NPUQ_ERROR_SHAPE, op, "scales",
-                             "dimension %d is %" PRId64 "; expected %s%" PRId64
-                             ", dimension %d of x, as axis is %" PRId32 " and div_mode is %s",
-                             d, scales->shape[d], x->shape[axis] == 1 ? "" : "1 or ", x->shape[axis], axis, o->axis,
-                             o->div_mode ? "true" : "false");
+            return npuq_fail(
+                NPUQ_ERROR_SHAPE, op, "scales",
+                "dimension %d is %lld; expected %s%lld, dimension %d of x, as axis is %d and div_mode is %s", d,
+                (long long)scales->shape[d], x->shape[axis] == 1 ? "" : "1 or ", (long long)x->shape[axis], axis,
+                (int)o->axis, o->div_mode ? "true" : "false");
         }
     }
     return NPUQ_OK;

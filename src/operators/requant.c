@@ -2,8 +2,6 @@
 #include "../kernels/dispatch.h"
 #include "from_integers.h"
 
-#include <inttypes.h>
-
 enum { X = NPUQ_INTEGERS_X, Y = NPUQ_INTEGERS_Y, WORDS = NPUQ_INTEGERS_SCALE, BIAS = NPUQ_INTEGERS_ADDEND };
 
 static npuq_status check(const npuq_arguments *arguments, const void *options)
@@ -60,17 +58,15 @@ static npuq_status check_words(const npuq_params *words, int64_t count, npuq_wor
 
         if ((word & shift_bits) != 0) {
             return npuq_fail(NPUQ_ERROR_ARGUMENT, "requant", "words",
-                             "element %" PRId64 " is 0x%" PRIX64
-                             "; expected bits 36..32 to be 0, for any y: extend the bits of a scale by zeros, not by "
-                             "its sign",
-                             i, word);
+                             "element %lld is 0x%llX; expected bits 36..32 to be 0, for any y: extend the bits of a "
+                             "scale by zeros, not by its sign",
+                             (long long)i, (unsigned long long)word);
         }
         if ((word & must_be_1) != must_be_1) {
             return npuq_fail(NPUQ_ERROR_ARGUMENT, "requant", "words",
-                             "element %" PRId64 " is 0x%" PRIX64
-                             "; expected bit 46 to be 1, as in the words of trans_quant_param: only a FLOAT16 y takes "
-                             "words without it",
-                             i, word);
+                             "element %lld is 0x%llX; expected bit 46 to be 1, as in the words of trans_quant_param: "
+                             "only a FLOAT16 y takes words without it",
+                             (long long)i, (unsigned long long)word);
         }
     }
     return NPUQ_OK; /* not reached: one of the words has a wrong bit */

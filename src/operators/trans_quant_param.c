@@ -3,7 +3,6 @@
 #include "../plan/fp_state.h"
 #include "../plan/plan.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 static const char op[] = "trans_quant_param";
@@ -34,8 +33,8 @@ static npuq_status check_scale(const npuq_tensor *scale, const npuq_tensor *offs
         }
     }
     if (offset && scale->ndim == 2 && scale->shape[0] != 1) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, op, "scale", "dimension 0 is %" PRId64 "; expected 1, as offset is given",
-                         scale->shape[0]);
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, "scale", "dimension 0 is %lld; expected 1, as offset is given",
+                         (long long)scale->shape[0]);
     }
     return NPUQ_OK;
 }
@@ -52,14 +51,13 @@ static npuq_status check_offset(const npuq_arguments *arguments)
         return npuq_check_shape(arguments, OFFSET, 2, scale->shape, "the shape of scale");
     }
     if (offset->ndim == 2 && offset->shape[0] != 1) {
-        return npuq_fail(NPUQ_ERROR_SHAPE, op, "offset", "dimension 0 is %" PRId64 "; expected 1, a row",
-                         offset->shape[0]);
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, "offset", "dimension 0 is %lld; expected 1, a row",
+                         (long long)offset->shape[0]);
     }
     if (size != 1 && (size == 0 || (n != 1 && size != n))) {
         return npuq_fail(NPUQ_ERROR_SHAPE, op, "offset",
-                         "dimension %" PRId32 " is %" PRId64 "; expected %s%" PRId64 ", as scale has %" PRId64
-                         " element%s",
-                         offset->ndim - 1, size, n == 1 ? "at least " : "1 or ", n, n, npuq_plural(n));
+                         "dimension %d is %lld; expected %s%lld, as scale has %lld element%s", (int)offset->ndim - 1,
+                         (long long)size, n == 1 ? "at least " : "1 or ", (long long)n, (long long)n, npuq_plural(n));
     }
     return NPUQ_OK;
 }

@@ -9,7 +9,39 @@
 
 #include <stdint.h>
 
-#if defined(NPUQ_PLAIN_C)
+#if defined(__arm__) && defined(__ARM_FP) && defined(__GNUC__)
+
+/* With NPUQ_PLAIN_C, too: glibc's <fenv.h> does not set whether subnormals are flushed, and newlib's sets nothing. */
+#ifdef __clang__
+#define NPUQ_VFP_FLAGS "memory"
+#else
+#define NPUQ_VFP_FLAGS "memory", "vfpcc"
+#endif
+
+typedef struct npuq_fp_state {
+    uint32_t fpscr;
+} npuq_fp_state;
+
+static inline npuq_fp_state npuq_fp_enter(void)
+{
+    npuq_fp_state caller;
+#ifndef __ARM_FEATURE_MVE
+    const uint32_t plain = 0; /* nearest, no FZ, no traps, NaN payloads kept */
+#else
+    const uint32_t plain = 0x40000; /* the same, and LTPSIZE 4, so that vector instructions compute every lane */
+#endif
+
+    __asm__ volatile("vmrs %0, fpscr" : "=r"(caller.fpscr) : : "memory");
+    __asm__ volatile("vmsr fpscr, %0" : : "r"(plain) : NPUQ_VFP_FLAGS);
+    return caller;
+}
+
+static inline void npuq_fp_leave(const npuq_fp_state *caller)
+{
+    __asm__ volatile("vmsr fpscr, %0" : : "r"(caller->fpscr) : NPUQ_VFP_FLAGS);
+}
+
+#elif defined(NPUQ_PLAIN_C)
 
 #define NPUQ_WITH_FENV
 
@@ -107,34 +139,6 @@ static inline void npuq_fp_leave(const npuq_fp_state *caller)
     __asm__ volatile("msr fpsr, %0" : : "r"(caller->flags) : "memory");
 }
 
-#elif defined(__arm__) && defined(__ARM_FP)
-
-/* <fenv.h> does not set whether subnormals are flushed. */
-#ifdef __clang__
-#define NPUQ_VFP_FLAGS "memory"
-#else
-#define NPUQ_VFP_FLAGS "memory", "vfpcc"
-#endif
-
-typedef struct npuq_fp_state {
-    uint32_t fpscr;
-} npuq_fp_state;
-
-static inline npuq_fp_state npuq_fp_enter(void)
-{
-    npuq_fp_state caller;
-    const uint32_t plain = 0; /* nearest, no FZ, no traps, NaN payloads kept */
-
-    __asm__ volatile("vmrs %0, fpscr" : "=r"(caller.fpscr) : : "memory");
-    __asm__ volatile("vmsr fpscr, %0" : : "r"(plain) : NPUQ_VFP_FLAGS);
-    return caller;
-}
-
-static inline void npuq_fp_leave(const npuq_fp_state *caller)
-{
-    __asm__ volatile("vmsr fpscr, %0" : : "r"(caller->fpscr) : NPUQ_VFP_FLAGS);
-}
-
 #else
 
 #define NPUQ_WITH_FENV
@@ -144,6 +148,8 @@ static inline void npuq_fp_leave(const npuq_fp_state *caller)
 #ifdef NPUQ_WITH_FENV
 
 #include <fenv.h>
+
+#ifdef FE_TONEAREST
 
 typedef struct npuq_fp_state {
     fenv_t environment;
@@ -165,6 +171,27 @@ static inline void npuq_fp_leave(const npuq_fp_state *caller)
 {
     (void)fesetenv(&caller->environment);
 }
+
+#else
+
+/* Such a C library knows no other rounding, because the processor has no floating point. */
+typedef struct npuq_fp_state {
+    char none;
+} npuq_fp_state;
+
+static inline npuq_fp_state npuq_fp_enter(void)
+{
+    const npuq_fp_state caller = {0};
+
+    return caller;
+}
+
+static inline void npuq_fp_leave(const npuq_fp_state *caller)
+{
+    (void)caller;
+}
+
+#endif
 
 #endif
 

@@ -43,6 +43,7 @@ REQUANT = "src/operators/requant.c"
 FROM = "src/operators/from_integers.c"
 GROUPS = "src/check/groups.c"
 FP = "src/plan/fp_state.h"
+STATUS = "src/status.c"
 VIEW = "src/check/view.c"
 VIEW_H = "src/check/view.h"
 TYPE_H = "src/type.h"
@@ -420,6 +421,10 @@ MUTANTS = [
     ("fp state: only rounding set", FP, "if ((caller.mxcsr & ~flags) != plain) {", "if ((caller.mxcsr & 0x6000) != 0) {"),
     ("fp state: flags left behind", FP, "if (npuq_read_mxcsr() != caller->mxcsr) {", "if (((npuq_read_mxcsr() ^ caller->mxcsr) & ~(uint32_t)0x3F) != 0) {"),
     ("fp state: control left behind", FP, "if (npuq_read_mxcsr() != caller->mxcsr) {", "if (npuq_read_mxcsr() == 1) {"),
+
+    # messages
+    ("status: a full line has no end", STATUS, "l->length < sizeof last_error - 1", "l->length <= sizeof last_error - 1"),
+    ("status: negative numbers of 64 bits without their sign", STATUS, "put_signed(&l, va_arg(arguments, long long));", "put_number(&l, va_arg(arguments, unsigned long long), 10);"),
 
     # validation
     ("view: misaligned by half", VIEW, "& (size - 1);", "& (size / 2 - (size > 1));"),
