@@ -68,13 +68,18 @@ class Layer(unittest.TestCase):
     def layer(self, sizes=SIZES, **environment):
         return run(os.path.join(PROGRAMS, "w8a8_linear"), *sizes, **environment)
 
+    def exact_layer(self, sizes=SIZES):
+        """Skips the test where oneDNN's products saturate: on CPUs of x86 without VNNI."""
+        done = self.layer(sizes)
+        if "not exact" in done.stdout:
+            self.skipTest("oneDNN's sums are not exact on this CPU")
+        return done
+
     def test_checksums(self):
         """Of the int8 activations, of the sums, and of the result."""
         (code,) = blocks("python")
         for sizes in (self.SIZES, self.ONE_TOKEN):
-            done = self.layer(sizes)
-            if "not exact" in done.stdout:
-                self.skipTest("oneDNN's sums are not exact on this CPU")
+            done = self.exact_layer(sizes)
             self.assertEqual(done.returncode, 0, done.stdout)
             with tempfile.TemporaryDirectory() as folder:
                 program = os.path.join(folder, "layer.py")
@@ -87,7 +92,8 @@ class Layer(unittest.TestCase):
 
     def test_error(self):
         """Smooth scales make the error smaller: here to less than a third."""
-        errors = re.findall(r"^with(?:out)? smooth scales +([\d.]+) % +([\d.]+) %$", self.layer().stdout, re.MULTILINE)
+        printed = self.exact_layer().stdout
+        errors = re.findall(r"^with(?:out)? smooth scales +([\d.]+) % +([\d.]+) %$", printed, re.MULTILINE)
         self.assertEqual(len(errors), 2)
         for without, with_scales in zip(*errors):
             self.assertLess(3 * float(with_scales), float(without))
