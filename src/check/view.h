@@ -175,8 +175,8 @@ static inline npuq_status npuq_check_same_dtype(const npuq_arguments *arguments,
                                                                        : npuq_fail_same_dtype(arguments, i, like);
 }
 
-/* Argument i, unless it is absent, has an element for each row of x: x's shape without its last dimension, or with one
- * of extent 1 in its place. rules has the words for both. */
+/* Argument i, unless it is absent, has an element for each row of x. Its shape is that of x without the last dimension,
+ * or with a last dimension of 1. rules has the words for both shapes. */
 static inline npuq_status npuq_check_row_shape(const npuq_arguments *arguments, int i, const char *const rules[2])
 {
     const npuq_tensor *x = arguments->tensors[NPUQ_AT_X];
