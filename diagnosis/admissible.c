@@ -13,6 +13,14 @@ static const double moved_share = 0.06;
 /* The least chance of a number of moves that the device is believed to make. */
 static const double least_chance = 0.001;
 
+const char *admission_unit(const struct call *call)
+{
+    return call->op == DYNAMIC_BLOCK_QUANT ? "block"
+           : call->tokens == 0             ? "element"
+           : call->options.per_tensor      ? "tensor"
+                                           : "row";
+}
+
 bool admission_divides(unsigned op, const struct call_options *options)
 {
     return (op == QUANTIZE && options->divides) || (op & (DYNAMIC_QUANT | DYNAMIC_BLOCK_QUANT));

@@ -23,6 +23,9 @@ struct admission {
     bool too_many;      /* more moves than a device makes that moves 6 % of its quotients */
 };
 
+/* The name of a unit of the call. */
+const char *admission_unit(const struct call *call);
+
 bool admission_divides(unsigned op, const struct call_options *options);
 
 /* Whether nothing is wrong, and the device may have made all differences. */

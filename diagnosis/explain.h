@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One element, step by step, as text and as JSON. */
+/* One element, step by step. */
 #ifndef NPUQUANT_EXPLAIN_H
 #define NPUQUANT_EXPLAIN_H
 
 #include "call.h"
-#include "text.h"
+#include "steps.h"
 #include "variant.h"
 
 struct element {
@@ -12,23 +12,15 @@ struct element {
     size_t index;
 };
 
-/* Other values to show with the steps: those of a mistake, and the dump's. */
-struct beside {
-    const char *name; /* of the mistake; null if there is none */
-    const struct variant *variant;
-    const struct array *theirs; /* null if there is no dump */
+/* The steps of an element, and its bits. */
+struct steps {
+    struct trace trace;
+    uint64_t bits;
 };
 
-/* "[0, 1]" */
-void explain_index(struct text *text, const struct call *call, enum result result, size_t index);
+struct steps explain_steps(const struct call *call, const struct variant *variant, struct element element);
 
-/* "y[0, 1]" */
-void explain_place(struct text *text, const struct call *call, struct element element);
-
-/* The steps as lines of text. beside may be null. */
-void explain_text(struct text *text, const struct call *call, struct element element, const struct beside *beside);
-
-/* The same as a JSON object. */
-void explain_json(struct text *text, const struct call *call, struct element element, const struct beside *beside);
+/* Finds the indices of an element in its result. Returns how many there are. */
+int explain_index(const struct call *call, struct element element, size_t index[NPUQ_MAX_NDIM]);
 
 #endif

@@ -124,3 +124,26 @@ bool layout_fit(enum layout_choice choice, const struct call *call, const struct
     default: *fits = true; return true;
     }
 }
+
+struct found_layout layout_describe(const struct call *call, const struct variant *variant)
+{
+    const struct layout *layout = &variant->layout;
+    struct found_layout found = {.unit = "row", .of = call->rows, .multiple_of = layout->from & (0 - layout->from)};
+
+    switch (variant->choice[STEP_LAYOUT]) {
+    case LAYOUT_TAIL_UNTOUCHED:
+        found.unit = "column";
+        found.of = call->columns;
+        found.is_untouched = true;
+        break;
+    case LAYOUT_ROWS_UNTOUCHED: found.is_untouched = true; break;
+    case LAYOUT_ROWS_PERMUTED:
+        for (size_t row = 0; row < call->rows; row++) {
+            found.first = found.moved == 0 && layout->row_of[row] != row ? row : found.first;
+            found.moved += layout->row_of[row] != row;
+        }
+        break;
+    default: break;
+    }
+    return found;
+}

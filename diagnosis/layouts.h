@@ -6,6 +6,18 @@
 #include "call.h"
 #include "predict.h"
 
+/* What a layout does to y. */
+struct found_layout {
+    bool is_untouched;
+    const char *unit;   /* "column" or "row" */
+    size_t of;          /* how many there are */
+    size_t multiple_of; /* untouched: the largest power of two that the first one's number is a multiple of */
+    size_t moved;       /* rows elsewhere, the first of them */
+    size_t first;
+};
+
+struct found_layout layout_describe(const struct call *call, const struct variant *variant);
+
 /* Sets *fits if the dump has the layout. Finds its parameters: begin and value of the untouched part, or the order of
  * rows. row_of has room for the rows. False if there is not the memory. */
 bool layout_fit(enum layout_choice choice, const struct call *call, const struct array *ours,

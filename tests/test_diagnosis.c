@@ -5,6 +5,7 @@
 
 #include <diagnosis_report.h>
 #include <executor.h>
+#include <explain_report.h>
 #include <hard_inputs.h>
 #include <hypotheses.h>
 #include <predict.h>
@@ -1092,7 +1093,7 @@ static void test_one_element_is_no_tail(void **unused)
     assert_true(call_make(&random.call, DEQUANT, operands, &options));
     struct dump dump = predict_dump(&random, &definition);
     array_set_bits(&dump.results[RESULT_Y], 2, 0x12345678);
-    check_says(&random, &dump, true, "{\"verdict\": \"none\"");
+    check_says(&random, &dump, true, "{\"format\": 1, \"verdict\": \"none\"");
     array_set_bits(&dump.results[RESULT_Y], 1, 0x12345678);
     check_says(&random, &dump, false, "diagnosis: tail-untouched: explains 2 of 2");
     release_dump(&dump);
@@ -1161,7 +1162,7 @@ static void test_chance_is_not_named(void **unused)
     for (size_t i = 0; i < ROWS * COLUMNS; i++) {
         y[i]++;
     }
-    check_says(&random, &dump, true, "{\"verdict\": \"none\"");
+    check_says(&random, &dump, true, "{\"format\": 1, \"verdict\": \"none\"");
     memset(y, 7, ROWS * COLUMNS);
     check_says(&random, &dump, false, "  Every element of y is the same, as of memory that was never written.\n");
     release_dump(&dump);
@@ -1171,7 +1172,7 @@ static void test_chance_is_not_named(void **unused)
         y[i]++;
     }
     y[8] += 5;
-    check_says(&random, &dump, true, "{\"verdict\": \"none\"");
+    check_says(&random, &dump, true, "{\"format\": 1, \"verdict\": \"none\"");
     release_dump(&dump);
     random_call_release(&random);
 
@@ -1184,10 +1185,10 @@ static void test_chance_is_not_named(void **unused)
     for (size_t i = 100; i < 125; i++) {
         y[i] = (int8_t)(y[i] ^ 5);
         if (i == 105) {
-            check_says(&random, &dump, true, "{\"verdict\": \"partly\"");
+            check_says(&random, &dump, true, "{\"format\": 1, \"verdict\": \"partly\"");
         }
     }
-    check_says(&random, &dump, true, "{\"verdict\": \"none\"");
+    check_says(&random, &dump, true, "{\"format\": 1, \"verdict\": \"none\"");
     release_dump(&dump);
     random_call_release(&random);
 }

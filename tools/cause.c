@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cause.h"
 
+#include "diagnosis_report.h"
 #include "executor.h"
+#include "explain_report.h"
 #include "report.h"
 #include "tensor_file.h"
-
-#include <diagnosis_report.h>
 
 #include <inttypes.h>
 

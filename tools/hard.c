@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "hard.h"
 
+#include "hard_inputs_report.h"
 #include "os.h"
 #include "report.h"
 #include "tensor_file.h"
-
-#include <hard_inputs_report.h>
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 #include "hypotheses_list.h"
 
 #include "report.h"
+#include "text.h"
 
 #include <hypotheses.h>
-#include <text.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -8,8 +8,7 @@
 #include "operators.h"
 #include "report.h"
 #include "run.h"
-
-#include <text.h>
+#include "text.h"
 
 #include <stdio.h>
 #include <string.h>

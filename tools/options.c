@@ -3,8 +3,7 @@
 
 #include "nearest.h"
 #include "report.h"
-
-#include <text.h>
+#include "text.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From a difference to its cause: calls that are kept with their results, and the diagnosis of these calls. */
+/* From a difference to its cause: calls that are kept with their results, and what a diagnosis finds of these calls.
+ * Dictionaries have the facts; _report.py makes text and JSON of them. */
 #include "_native.h"
 
 #include "executor.h"
 
-#include <diagnosis_report.h>
-#include <hard_inputs_report.h>
+#include <diagnose.h>
+#include <hard_inputs.h>
 #include <hypotheses.h>
+#include <layouts.h>
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Two Python strings, the text and the JSON of a report. Both buffers are released. */
-static PyObject *take_texts(struct text *text, struct text *json)
-{
-    PyObject *texts =
-        text->failed || json->failed ? PyErr_NoMemory() : Py_BuildValue("ss", text->characters, json->characters);
-
-    text_release(text);
-    text_release(json);
-    return texts;
-}
 
 /* ---- kept calls ------------------------------------------------------------------------------------------------- */
 
@@ -123,48 +114,306 @@ static PyObject *keep(PyObject *module, PyObject *given)
     return capsule;
 }
 
+/* ---- facts ------------------------------------------------------------------------------------------------------ */
+
+static const char *const result_names[RESULTS] = {"y", "scale", "offset"};
+
+/* Appends an item, and releases it. An item that is null is an exception; *list is null after one. */
+static void append(PyObject **list, PyObject *item)
+{
+    if (*list && (!item || PyList_Append(*list, item) != 0)) {
+        Py_CLEAR(*list);
+    }
+    Py_XDECREF(item);
+}
+
+/* For Py_BuildValue(): keeps the two on one line. */
+#define KEY(name, value) name, value
+
+static PyObject *none(void)
+{
+    Py_RETURN_NONE;
+}
+
+static PyObject *describe_index(const struct call *call, struct element element)
+{
+    size_t index[NPUQ_MAX_NDIM];
+    const int ndim = explain_index(call, element, index);
+    PyObject *indices = PyTuple_New(ndim);
+
+    for (int d = 0; indices && d < ndim; d++) {
+        PyTuple_SET_ITEM(indices, d, PyLong_FromSize_t(index[d]));
+    }
+    return indices;
+}
+
+/* (step, kind, value) */
+static PyObject *describe_line(const struct call *call, const struct trace_line *line)
+{
+    if (line->kind == TRACE_PLACE) {
+        return Py_BuildValue("ssN", line->step, "place",
+                             describe_index(call, (struct element){RESULT_Y, (size_t)line->value}));
+    }
+    return Py_BuildValue("ssd", line->step, line->kind == TRACE_INTEGER ? "integer" : "float", line->value);
+}
+
+static PyObject *describe_steps(const struct call *call, const struct variant *variant, struct element element)
+{
+    struct steps steps;
+    PyObject *lines = PyList_New(0);
+
+    Py_BEGIN_ALLOW_THREADS; /* a scale may be that of the whole tensor */
+    steps = explain_steps(call, variant, element);
+    Py_END_ALLOW_THREADS;
+    for (int i = 0; lines && i < steps.trace.count; i++) {
+        append(&lines, describe_line(call, &steps.trace.lines[i]));
+    }
+    return Py_BuildValue("{s:N,s:K}", KEY("steps", lines), KEY("bits", (unsigned long long)steps.bits));
+}
+
+/* hypothesis is null, or other steps to show with those of the definition; theirs is null without a dump. */
+static PyObject *describe_element(const struct call *call, struct element element, const struct variant *hypothesis,
+                                  const struct array *theirs)
+{
+    static const struct variant definition;
+
+    return Py_BuildValue("{s:s,s:N,s:s,s:N,s:N,s:N}", KEY("result", result_names[element.result]),
+                         KEY("index", describe_index(call, element)),
+                         KEY("dtype", dtype_of(call_result_dtype(call, element.result))->name),
+                         KEY("definition", describe_steps(call, &definition, element)),
+                         KEY("hypothesis", hypothesis ? describe_steps(call, hypothesis, element) : none()),
+                         KEY("dump", theirs ? PyLong_FromUnsignedLongLong(array_bits(theirs, element.index)) : none()));
+}
+
+static PyObject *describe_hypothesis(const struct hypothesis *hypothesis)
+{
+    return Py_BuildValue("{s:s,s:s,s:s}", KEY("name", hypothesis->name), KEY("what", hypothesis->what),
+                         KEY("advice", hypothesis->advice));
+}
+
+static PyObject *describe_layout(const struct call *call, const struct variant *variant)
+{
+    const struct found_layout found = layout_describe(call, variant);
+
+    if (found.is_untouched) {
+        return Py_BuildValue("{s:n,s:n,s:n,s:s}", KEY("untouched_from", variant->layout.from),
+                             KEY("multiple_of", found.multiple_of), KEY("of", found.of), KEY("unit", found.unit));
+    }
+    if (found.moved > 0) {
+        return Py_BuildValue("{s:n,s:n,s:n,s:n}", KEY("moved", found.moved), KEY("of", found.of),
+                             KEY("row", found.first), KEY("holds_row", variant->layout.row_of[found.first]));
+    }
+    return none();
+}
+
+static PyObject *describe_part(const struct part *part)
+{
+    if (part->kind == PART_ALL) {
+        return none();
+    }
+    return Py_BuildValue("{s:s,s:n,s:n,s:n}", KEY("unit", part->kind == PART_ROWS ? "row" : "column"),
+                         KEY("begin", part->begin), KEY("end", part->end), KEY("of", part->of));
+}
+
+static PyObject *describe_findings(const struct call *call, const struct diagnosis *d)
+{
+    PyObject *findings = PyList_New(0);
+
+    for (int i = 0; findings && i < d->count; i++) {
+        const struct finding *finding = &d->findings[i];
+        PyObject *made = PyList_New(0);
+        for (int k = 0; made && k < 2 && finding->hypotheses[k]; k++) {
+            append(&made, describe_hypothesis(finding->hypotheses[k]));
+        }
+        append(&findings,
+               Py_BuildValue("{s:N,s:n,s:n,s:n,s:N,s:N}", KEY("hypotheses", made), KEY("explained", finding->explained),
+                             KEY("unexplained", finding->unexplained), KEY("newly_wrong", finding->newly_wrong),
+                             KEY("layout", describe_layout(call, &finding->variant)),
+                             KEY("part", describe_part(&finding->part))));
+    }
+    return findings;
+}
+
+/* None if the call has no division of the device's vector unit. */
+static PyObject *describe_admission(const struct call *call, const struct admission *a)
+{
+    if (!a->divides) {
+        return none();
+    }
+    return Py_BuildValue("{s:s,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:N}", KEY("unit", admission_unit(call)),
+                         KEY("units", a->units), KEY("differing", a->differing), KEY("wrong", a->wrong),
+                         KEY("possible", a->moves.possible), KEY("made", a->moves.made),
+                         KEY("exact_possible", a->exact.possible), KEY("exact_made", a->exact.made),
+                         KEY("too_many", PyBool_FromLong(a->too_many)));
+}
+
+static PyObject *describe_lines(const struct lines *lines)
+{
+    PyObject *first = PyList_New(0);
+
+    for (size_t i = 0; first && i < lines->count && i < LISTED; i++) {
+        append(&first, PyLong_FromSize_t(lines->listed[i]));
+    }
+    return Py_BuildValue("{s:n,s:n,s:N,s:n,s:n,s:n,s:n,s:n}", KEY("of", lines->of), KEY("count", lines->count),
+                         KEY("first", first), KEY("last", lines->last), KEY("step", lines->step),
+                         KEY("period", lines->period), KEY("from", lines->from), KEY("to", lines->to));
+}
+
+static PyObject *describe_fit(const struct fit *fit)
+{
+    if (!fit->found) {
+        return none();
+    }
+    return Py_BuildValue("{s:d,s:d,s:n,s:n,s:n}", KEY("factor", fit->factor), KEY("addend", fit->addend),
+                         KEY("of", fit->of), KEY("given", fit->given), KEY("before", fit->before));
+}
+
+static PyObject *describe_rest(const struct rest *rest)
+{
+    PyObject *common = PyList_New(0);
+
+    for (int k = 0; common && k < COMMONEST && rest->common[k].count > 0; k++) {
+        append(&common, Py_BuildValue("Ln", (long long)rest->common[k].steps, rest->common[k].count));
+    }
+    return Py_BuildValue("{s:n,s:N,s:N,s:n,s:N,s:N}", KEY("elements", rest->elements),
+                         KEY("rows", describe_lines(&rest->rows)), KEY("columns", describe_lines(&rest->columns)),
+                         KEY("looked_at", rest->looked_at), KEY("common", common),
+                         KEY("fit", describe_fit(&rest->fit)));
+}
+
+static PyObject *describe_source(const struct call *call, const struct source *source)
+{
+    PyObject *element =
+        source->has_element
+            ? Py_BuildValue("{s:N,s:N,s:N}",
+                            KEY("scale", describe_index(call, (struct element){RESULT_SCALE, source->token})),
+                            KEY("x", describe_index(call, (struct element){RESULT_Y, source->element})),
+                            KEY("is_low", PyBool_FromLong(source->is_low)))
+            : none();
+
+    return Py_BuildValue("{s:i,s:N,s:N}", KEY("distance", source->distance),
+                         KEY("columns", Py_BuildValue("nn", source->columns.begin, source->columns.end)),
+                         KEY("element", element));
+}
+
+static PyObject *describe_tiles(const struct tiles *tiles)
+{
+    return Py_BuildValue("{s:i,s:n,s:n,s:n,s:n}", KEY("size", TILE), KEY("count", tiles->count), KEY("of", tiles->of),
+                         KEY("row", tiles->row), KEY("column", tiles->column));
+}
+
+static PyObject *describe_offset(const struct missing_offset *missing)
+{
+    PyObject *first = PyList_New(0);
+
+    for (size_t i = 0; first && i < missing->count && i < LISTED; i++) {
+        append(&first, PyFloat_FromDouble((double)missing->values[i]));
+    }
+    return Py_BuildValue("{s:n,s:N}", KEY("count", missing->count), KEY("first", first));
+}
+
+static PyObject *describe_remainder(const struct call *call, const struct remainder *remainder)
+{
+    return Py_BuildValue("{s:N,s:N,s:N,s:N,s:N,s:N}", KEY("y", describe_rest(&remainder->of[RESULT_Y])),
+                         KEY("scale", describe_rest(&remainder->of[RESULT_SCALE])),
+                         KEY("offset", describe_rest(&remainder->of[RESULT_OFFSET])),
+                         KEY("tiles", describe_tiles(&remainder->tiles)),
+                         KEY("source", describe_source(call, &remainder->source)),
+                         KEY("missing_offset", describe_offset(&remainder->offset)));
+}
+
+/* The results that are compared. */
+static PyObject *describe_results(const struct call *call, const struct array theirs[RESULTS],
+                                  const struct diagnosis *d)
+{
+    PyObject *results = PyList_New(0);
+
+    for (int r = 0; results && r < RESULTS; r++) {
+        if (theirs[r].data) {
+            append(&results, Py_BuildValue("{s:s,s:n,s:n,s:s}", KEY("name", result_names[r]),
+                                           KEY("elements", d->compared[r]), KEY("differing", d->differing[r]),
+                                           KEY("dtype", dtype_of(call_result_dtype(call, (enum result)r))->name)));
+        }
+    }
+    return results;
+}
+
+/* one_value: all of y in the dump is the same. */
+static PyObject *describe_diagnosis(const struct kept *kept, const struct array theirs[RESULTS],
+                                    const struct diagnosis *d, bool one_value)
+{
+    static const char *const verdicts[] = {"equal", "explained", "admissible", "partly", "none"};
+    const struct call *call = &kept->call;
+    const bool is_moved = d->verdict == VERDICT_ADMISSIBLE;
+    const struct variant *shown = is_moved ? &d->moved : diagnosis_is_named(d) ? &d->findings[0].variant : NULL;
+    const char *quotient = d->moved.choice[STEP_QUOTIENT] == QUOTIENT_BELOW ? "lower" : "higher";
+    const bool has_element = d->verdict != VERDICT_EQUAL;
+
+    return Py_BuildValue(
+        "{s:s,s:s,s:n,s:N,s:N,s:N,s:i,s:i,s:N,s:N,s:z,s:N,s:N}", KEY("verdict", verdicts[d->verdict]),
+        KEY("operator", kept->op->name), KEY("tokens", call->tokens),
+        KEY("is_smooth", PyBool_FromLong(call->operands[OPERAND_SMOOTH].data != NULL)),
+        KEY("results", describe_results(call, theirs, d)), KEY("admissible", describe_admission(call, &d->admission)),
+        KEY("first_place", d->first_place), KEY("untried_pairs", d->untried),
+        KEY("findings", describe_findings(call, d)), KEY("is_one_value", PyBool_FromLong(one_value)),
+        KEY("quotient", is_moved ? quotient : NULL), KEY("remainder", describe_remainder(call, &d->remainder)),
+        KEY("element", has_element ? describe_element(call, d->shown, shown, &theirs[d->shown.result]) : none()));
+}
+
 /* ---- diagnose and explain --------------------------------------------------------------------------------------- */
 
-static PyObject *report_diagnosis(const struct kept *kept, const struct array theirs[RESULTS], int32_t threads)
+static PyObject *find_cause(const struct kept *kept, const struct array theirs[RESULTS], const npuq_executor *executor)
 {
-    struct executor executor = {.threads = threads};
-    const npuq_executor view = executor_view(&executor);
     struct diagnosis diagnosis;
-    struct text text = {0};
-    struct text json = {0};
+    PyObject *facts;
+    bool one_value;
     bool ok;
 
     Py_BEGIN_ALLOW_THREADS;
-    ok = diagnose(&kept->call, kept->ours, theirs, &view, &diagnosis);
-    if (ok) {
-        diagnosis_report_text(&text, &kept->call, theirs, &diagnosis);
-        diagnosis_report_json(&json, &kept->call, theirs, &diagnosis);
-    }
-    diagnosis_release(&diagnosis);
+    ok = diagnose(&kept->call, kept->ours, theirs, executor, &diagnosis);
+    one_value = ok && diagnosis.differing[RESULT_Y] > 1 && array_holds_one_value(&theirs[RESULT_Y]);
     Py_END_ALLOW_THREADS;
-    return ok ? take_texts(&text, &json) : PyErr_NoMemory();
+    facts = ok ? describe_diagnosis(kept, theirs, &diagnosis, one_value) : PyErr_NoMemory();
+    diagnosis_release(&diagnosis);
+    return facts;
 }
 
-/* diagnose(call, arrays, threads): returns text and JSON. arrays are aligned, in C order, of the results' types and
- * shapes; None for a result that is not compared. */
-static PyObject *diagnose_kept(PyObject *module, PyObject *given)
+static PyObject *find_admission(const struct kept *kept, const struct array theirs[RESULTS],
+                                const npuq_executor *executor)
+{
+    struct array repaired[RESULTS] = {{0}};
+    struct admission admission;
+    bool ok;
+
+    Py_BEGIN_ALLOW_THREADS;
+    ok = admission_find(&kept->call, kept->ours, theirs, repaired, executor, &admission);
+    for (int r = 0; r < RESULTS; r++) {
+        array_release(&repaired[r]);
+    }
+    Py_END_ALLOW_THREADS;
+    return ok ? describe_admission(&kept->call, &admission) : PyErr_NoMemory();
+}
+
+/* Takes (call, arrays, threads). The arrays are aligned, in C order, of the results' types and shapes; None for a
+ * result that is not compared. */
+static PyObject *compare(PyObject *given, PyObject *find(const struct kept *kept, const struct array theirs[RESULTS],
+                                                         const npuq_executor *executor))
 {
     PyObject *capsule;
     PyObject *arrays;
     PyObject *threads;
-    PyObject *report = NULL;
+    PyObject *found = NULL;
     const struct kept *kept;
     struct array theirs[RESULTS] = {{0}};
     Py_buffer buffers[RESULTS] = {{0}};
-    int32_t wanted;
+    struct executor executor = {0};
     bool ok;
 
-    (void)module;
     if (!PyArg_ParseTuple(given, "OO!O", &capsule, &PyTuple_Type, &arrays, &threads)) {
         return NULL;
     }
     kept = PyCapsule_GetPointer(capsule, kept_name);
-    ok = kept && take_int32("threads", threads, &wanted);
+    ok = kept && take_int32("threads", threads, &executor.threads);
     for (int r = 0; ok && r < RESULTS && r < PyTuple_GET_SIZE(arrays); r++) {
         PyObject *array = PyTuple_GET_ITEM(arrays, r);
         if (array == Py_None) {
@@ -178,22 +427,35 @@ static PyObject *diagnose_kept(PyObject *module, PyObject *given)
         theirs[r] = (struct array){buffers[r].buf, kept->ours[r].dtype, kept->ours[r].count};
     }
     if (ok) {
-        report = report_diagnosis(kept, theirs, wanted);
+        const npuq_executor view = executor_view(&executor);
+        found = find(kept, theirs, &view);
     }
     for (int r = 0; r < RESULTS; r++) {
         PyBuffer_Release(&buffers[r]);
     }
-    return report;
+    return found;
 }
 
-/* explain(call, index): the steps of an element of y, as text and JSON. */
+/* diagnose(call, arrays, threads): the facts of a diagnosis. */
+static PyObject *diagnose_kept(PyObject *module, PyObject *given)
+{
+    (void)module;
+    return compare(given, find_cause);
+}
+
+/* admission(call, arrays, threads): which differences the device's vector division may make. */
+static PyObject *admit_kept(PyObject *module, PyObject *given)
+{
+    (void)module;
+    return compare(given, find_admission);
+}
+
+/* explain(call, index): an element of y, step by step. */
 static PyObject *explain_kept(PyObject *module, PyObject *given)
 {
     PyObject *capsule;
     Py_ssize_t index;
     const struct kept *kept;
-    struct text text = {0};
-    struct text json = {0};
 
     (void)module;
     if (!PyArg_ParseTuple(given, "On", &capsule, &index)) {
@@ -206,14 +468,7 @@ static PyObject *explain_kept(PyObject *module, PyObject *given)
     if (index < 0 || (size_t)index >= kept->call.count) {
         return PyErr_Format(PyExc_IndexError, "at: is element %zd; expected less than %zu", index, kept->call.count);
     }
-    const struct element element = {RESULT_Y, (size_t)index};
-    Py_BEGIN_ALLOW_THREADS;
-    explain_place(&text, &kept->call, element);
-    text_add(&text, "\n");
-    explain_text(&text, &kept->call, element, NULL);
-    explain_json(&json, &kept->call, element, NULL);
-    Py_END_ALLOW_THREADS;
-    return take_texts(&text, &json);
+    return describe_element(&kept->call, (struct element){RESULT_Y, (size_t)index}, NULL, NULL);
 }
 
 /* ---- hard inputs ------------------------------------------------------------------------------------------------ */
@@ -351,15 +606,30 @@ static PyObject *shape_hard_inputs(PyObject *module, PyObject *given)
     return operands;
 }
 
-/* hard_inputs(call, seed): operands for the call on which mistakes show, and the report as text and JSON. */
+/* The mistakes that are possible in the call. */
+static PyObject *describe_mistakes(const struct hard_inputs *inputs)
+{
+    PyObject *mistakes = PyList_New(0);
+
+    for (int h = 0; mistakes && h < hypothesis_count; h++) {
+        const int same = inputs->same_as[h];
+        if (same >= 0) {
+            append(&mistakes,
+                   Py_BuildValue("{s:s,s:n,s:z}", KEY("name", hypotheses[h].name), KEY("elements", inputs->changed[h]),
+                                 KEY("same_as", inputs->changed[h] > 0 && same != h ? hypotheses[same].name : NULL)));
+        }
+    }
+    return mistakes;
+}
+
+/* hard_inputs(call, seed): operands for the call on which mistakes show, and what each mistake changes. */
 static PyObject *make_hard_inputs(PyObject *module, PyObject *given)
 {
     PyObject *capsule;
+    PyObject *made;
     unsigned long long seed;
     const struct kept *kept;
     struct hard_inputs inputs;
-    struct text text = {0};
-    struct text json = {0};
     bool ok;
 
     (void)module;
@@ -380,19 +650,11 @@ static PyObject *make_hard_inputs(PyObject *module, PyObject *given)
     }
     Py_BEGIN_ALLOW_THREADS;
     ok = hard_inputs_begin(&inputs, &wish) && hard_inputs_fill(&inputs);
-    if (ok) {
-        hard_inputs_report_text(&text, &inputs);
-        hard_inputs_report_json(&json, &inputs);
-    }
     Py_END_ALLOW_THREADS;
-    PyObject *operands = ok ? describe_operands(kept->op, &inputs) : PyErr_NoMemory();
+    made =
+        ok ? Py_BuildValue("NN", describe_operands(kept->op, &inputs), describe_mistakes(&inputs)) : PyErr_NoMemory();
     hard_inputs_release(&inputs);
-    if (!operands) {
-        text_release(&text);
-        text_release(&json);
-        return NULL;
-    }
-    return Py_BuildValue("NN", operands, take_texts(&text, &json));
+    return made;
 }
 
 /* operands(operation): a dictionary that says, by name, whether an operand may be None. */
@@ -414,22 +676,30 @@ static PyObject *list_operands(PyObject *module, PyObject *capsule)
 
 /* ---- the hypotheses ---------------------------------------------------------------------------------------------- */
 
-/* hypotheses(operation): (name, what, advice) of each hypothesis of the operator. */
-static PyObject *list_hypotheses(PyObject *module, PyObject *capsule)
+static PyObject *describe_operators(const struct hypothesis *hypothesis)
 {
-    const operation *op = operation_of(capsule);
-    PyObject *list = op ? PyList_New(0) : NULL;
+#define NAME_OF(name, NAME, EXECUTOR) #name,
+    static const char *const names[NUMBER_OF_OPERATORS] = {EACH_OPERATOR(NAME_OF)};
+#undef NAME_OF
+    PyObject *operators = PyList_New(0);
+
+    for (int i = 0; operators && i < NUMBER_OF_OPERATORS; i++) {
+        if (hypothesis->operators & 1U << i) {
+            append(&operators, PyUnicode_FromString(names[i]));
+        }
+    }
+    return operators;
+}
+
+/* hypotheses(): each hypothesis, and the operators in which it is possible. */
+static PyObject *list_hypotheses(PyObject *module, PyObject *unused)
+{
+    PyObject *list = PyList_New(0);
 
     (void)module;
+    (void)unused;
     for (int i = 0; list && i < hypothesis_count; i++) {
-        if (!(hypotheses[i].operators & op->op)) {
-            continue;
-        }
-        PyObject *entry = Py_BuildValue("sss", hypotheses[i].name, hypotheses[i].what, hypotheses[i].advice);
-        if (!entry || PyList_Append(list, entry) != 0) {
-            Py_CLEAR(list);
-        }
-        Py_XDECREF(entry);
+        append(&list, Py_BuildValue("NN", describe_hypothesis(&hypotheses[i]), describe_operators(&hypotheses[i])));
     }
     return list;
 }
@@ -437,10 +707,11 @@ static PyObject *list_hypotheses(PyObject *module, PyObject *capsule)
 PyMethodDef cause_methods[] = {
     {"keep", keep, METH_VARARGS, NULL},
     {"diagnose", diagnose_kept, METH_VARARGS, NULL},
+    {"admission", admit_kept, METH_VARARGS, NULL},
     {"explain", explain_kept, METH_VARARGS, NULL},
     {"shape_hard_inputs", shape_hard_inputs, METH_VARARGS, NULL},
     {"hard_inputs", make_hard_inputs, METH_VARARGS, NULL},
     {"operands", list_operands, METH_O, NULL},
-    {"hypotheses", list_hypotheses, METH_O, NULL},
+    {"hypotheses", list_hypotheses, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

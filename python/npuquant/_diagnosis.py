@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import html
 import inspect
-import json
 from collections.abc import Iterable, Mapping
 from operator import index
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
@@ -14,7 +13,7 @@ import numpy as np
 
 import npuquant
 
-from . import _native
+from . import _native, _report
 from ._tensors import BFLOAT16, INPUTS, TensorLike, Unknown, result_type, shown, to_array
 from ._threads import Kept, get_num_threads, keeping
 
@@ -48,11 +47,7 @@ class Finding(NamedTuple):
 
     @property
     def name(self) -> str:
-        names = " and ".join(hypothesis.name for hypothesis in self.hypotheses)
-        if self.part is None:
-            return names
-        unit, begin, last = self.part["unit"], self.part["begin"], self.part["end"] - 1
-        return f"{names} in {unit} {begin}" if begin == last else f"{names} in {unit}s {begin} to {last}"
+        return _report.name_finding((hypothesis.name for hypothesis in self.hypotheses), self.part)
 
 
 class Admissible(NamedTuple):
@@ -97,7 +92,7 @@ class Element(NamedTuple):
     dump: Optional[str]
 
 
-def _read(kind: Any, report: Dict[str, Any], **parts: Any) -> Any:
+def _read(kind: Any, report: Mapping[str, Any], **parts: Any) -> Any:
     """A named tuple of what a report says under the names of its fields."""
     return kind(**{field: report.get(field) for field in kind._fields if field not in parts}, **parts)
 
@@ -147,8 +142,8 @@ class Diagnosis:
         element: an element that differs, step by step; None if nothing differs.
     """
 
-    def __init__(self, text: str, report: str):
-        self._text, self._report = text.rstrip("\n"), report
+    def __init__(self, facts: Mapping[str, Any]):
+        self._facts = facts
         said = self.to_dict()
         self.verdict: str = said["verdict"]
         self.admissible: Optional[Admissible] = said["admissible"] and _read(Admissible, said["admissible"])
@@ -161,17 +156,16 @@ class Diagnosis:
 
     def to_dict(self) -> Dict[str, Any]:
         """The JSON that the command prints with --json."""
-        return json.loads(self._report)
+        return _report.diagnosis_json(self._facts)
 
     def __repr__(self) -> str:
-        return self._text
+        return _report.diagnosis_text(self._facts)
 
     def __bool__(self) -> bool:
         raise TypeError('a diagnosis is neither true nor false; see verdict, which is "equal" if nothing differs')
 
     def _repr_html_(self) -> str:
-        said, *_ = self._text.split("\n\n", 1)  # behind it comes what is in tables here
-        headline, *lines = [html.escape(line) for line in said.splitlines()]
+        headline, *lines = [html.escape(line) for line in _report.summary_text(self._facts).splitlines()]
         parts = [f"<p><b>{headline}</b><br>{'<br>'.join(lines)}</p>"]
         if self.findings:
             counts = [(each.name, each.explained, each.unexplained, each.newly_wrong) for each in self.findings]
@@ -189,17 +183,16 @@ class Explanation:
         elements: the elements, step by step.
     """
 
-    def __init__(self, reports: Sequence[Tuple[str, str]]):
-        self._text = "\n".join(text for text, _ in reports).rstrip("\n")
-        self._reports = [report for _, report in reports]
+    def __init__(self, facts: Sequence[Mapping[str, Any]]):
+        self._facts = facts
         self.elements = tuple(map(_element, self.to_dict()))
 
     def to_dict(self) -> List[Dict[str, Any]]:
         """The JSON that the command prints with --json."""
-        return [json.loads(report) for report in self._reports]
+        return [_report.element_json(element) for element in self._facts]
 
     def __repr__(self) -> str:
-        return self._text
+        return _report.explanation_text(self._facts)
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{_place(element)}</p>" + _steps_table(element) for element in self.elements)
@@ -226,14 +219,14 @@ class HardInputs:
     """
 
     def __init__(self, operator: str, call: Dict[str, Any], inputs: Dict[str, np.ndarray], arguments: Dict[str, Any],
-                 seed: int, text: str, report: str):
+                 seed: int, mistakes: Sequence[Mapping[str, Any]]):
         self.operator, self.inputs, self.arguments, self.seed = operator, inputs, arguments, seed
         self.call = call
-        self.mistakes: Tuple[Mistake, ...] = tuple(_read(Mistake, mistake) for mistake in json.loads(report))
-        self._text = text.rstrip("\n")
+        self.mistakes: Tuple[Mistake, ...] = tuple(_read(Mistake, mistake) for mistake in mistakes)
+        self._facts = mistakes
 
     def __repr__(self) -> str:
-        return f"{self.operator}: {self._text}"
+        return f"{self.operator}: {_report.mistakes_text(self._facts)}"
 
     def _repr_html_(self) -> str:
         inputs = [(name, array.dtype, array.shape) for name, array in self.inputs.items()]
@@ -315,7 +308,7 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
                        for i, each in enumerate(actual))
     else:
         arrays = (_take_actual("actual", actual, result),)
-    return Diagnosis(*_native.diagnose(kept.call, arrays, get_num_threads()))
+    return Diagnosis(_native.diagnose(kept.call, arrays, get_num_threads()))
 
 
 def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **kwargs: Any) -> Explanation:
@@ -339,7 +332,7 @@ def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **
     shape = (result[0] if isinstance(result, tuple) else result).shape
     if kept.words:
         shape = (*shape[:-1], 8 * shape[-1])
-    reports = []
+    elements = []
     for place in at if isinstance(at, list) else [at]:
         indices = place if isinstance(place, tuple) else (place,)
         if len(indices) != len(shape):
@@ -350,8 +343,8 @@ def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **
             raise TypeError(f"at: is {shown(place)}; expected a tuple of integers, or a list of such tuples") from None
         except IndexError:
             raise IndexError(f"at: is {place}; expected an index of an array of the shape {shape}") from None
-        reports.append(_native.explain(kept.call, int(np.ravel_multi_index(element, shape)) if shape else 0))
-    return Explanation(reports)
+        elements.append(_native.explain(kept.call, int(np.ravel_multi_index(element, shape)) if shape else 0))
+    return Explanation(elements)
 
 
 def hypotheses(operator: Operator) -> Tuple[Hypothesis, ...]:
@@ -363,8 +356,8 @@ def hypotheses(operator: Operator) -> Tuple[Hypothesis, ...]:
     'rounds halves away from zero'
     """
     steps = _steps()[_function(operator).__name__]
-    return tuple(dict.fromkeys(
-        Hypothesis(*each) for name in steps for each in _native.hypotheses(getattr(_native, name).__self__)))
+    return tuple(dict.fromkeys(_read(Hypothesis, hypothesis) for name in steps
+                               for hypothesis, operators in _native.hypotheses() if name in operators))
 
 
 def _arrays(made: Mapping[str, Any], shapes: Mapping[str, Any]) -> Dict[str, np.ndarray]:
@@ -442,6 +435,6 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
                                        isinstance(divides, (bool, np.bool_)) and bool(divides))
     call = {**dict.fromkeys(optional), **_arrays(shapes, shapes), **kwargs}
     _, kept = _keep(function, (), call)  # what the library refuses, it says
-    made, (text, report) = _native.hard_inputs(kept.call, seed)
+    made, mistakes = _native.hard_inputs(kept.call, seed)
     inputs = _arrays(made, shapes)
-    return HardInputs(name, {**call, **inputs}, inputs, kwargs, seed, text, report)
+    return HardInputs(name, {**call, **inputs}, inputs, kwargs, seed, mistakes)

@@ -580,11 +580,15 @@ def test_calls_of_other_threads_are_not_kept():
     np.testing.assert_array_equal(results[0], expected.quantize(x, half, None, 1, True, "int8"))
 
 
-def test_the_extension_checks_what_it_is_given():
-    """It trusts its own Python with nothing that could crash."""
+def kept_call():
     with _threads.keeping() as kept:
         npuquant.npu_quantize(*QUANTIZE[1:])
-    call, operation = kept[0].call, _native.quantize.__self__
+    return kept[0].call
+
+
+def test_the_extension_checks_what_it_is_given():
+    """It trusts its own Python with nothing that could crash."""
+    call, operation = kept_call(), _native.quantize.__self__
     types = dict.fromkeys(("input", "scales"), "")
     for error, function, arguments in (
         (ValueError, _native.diagnose, (call, (AWAY[1:].copy(),), 1)),
@@ -602,7 +606,9 @@ def test_the_extension_checks_what_it_is_given():
         (ValueError, _native.shape_hard_inputs, (call, (4, 8), types, 1, True)),
         (ValueError, _native.shape_hard_inputs, (operation, (4, 8), {"input": "int9"}, 1, True)),
         (TypeError, _native.shape_hard_inputs, (operation, (4, 8), {"input": 1}, 1, True)),
-        (ValueError, _native.hypotheses, (call,)),
+        (ValueError, _native.admission, (call, (AWAY[1:].copy(),), 1)),
+        (ValueError, _native.admission, (operation, (AWAY,), 1)),
+        (TypeError, _native.hypotheses, (operation,)),
         (ValueError, _native.operands, (None,)),
     ):
         with pytest.raises(error):
@@ -665,6 +671,8 @@ def refused(error, function, *args, **kwargs):
         lambda: npuquant.diagnose(AWAY, *QUANTIZE),
         lambda: npuquant.hard_inputs("dequant", (12, 60)),
         lambda: npuquant.hypotheses("dequant"),
+        lambda: _native.admission(kept_call(), (AWAY,), 1),
+        lambda: npuquant.diagnose(AWAY + np.int8(1), *QUANTIZE).to_dict()["remainder"]["clues"],
         lambda: refused(npuquant.NpuquantError, npuquant.diagnose, AWAY, *QUANTIZE[:2], half.repeat(3), *QUANTIZE[3:]),
         lambda: refused(npuquant.NpuquantError, npuquant.hard_inputs, "dequant", (12, 60), dtypes={"x": "int8"}),
         lambda: refused(ValueError, npuquant.diagnose, AWAY[1:], *QUANTIZE),

@@ -7,6 +7,7 @@
 #include "input.h"
 
 #include <diagnosis_report.h>
+#include <explain_report.h>
 #include <hypotheses.h>
 #include <predict.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "hard_inputs_report.h"
 
-#include "hypotheses.h"
+#include <hypotheses.h>
 
 static bool is_known_otherwise(const struct hard_inputs *inputs, int h)
 {

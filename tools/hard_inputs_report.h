@@ -3,8 +3,9 @@
 #ifndef NPUQUANT_HARD_INPUTS_REPORT_H
 #define NPUQUANT_HARD_INPUTS_REPORT_H
 
-#include "hard_inputs.h"
 #include "text.h"
+
+#include <hard_inputs.h>
 
 /* The number of mistakes that show, and a line for each that does not, or that gives the same results as another. */
 void hard_inputs_report_text(struct text *text, const struct hard_inputs *inputs);

@@ -3,8 +3,9 @@
 #ifndef NPUQUANT_DIAGNOSIS_REPORT_H
 #define NPUQUANT_DIAGNOSIS_REPORT_H
 
-#include "diagnose.h"
 #include "text.h"
+
+#include <diagnose.h>
 
 void diagnosis_report_text(struct text *text, const struct call *call, const struct array theirs[RESULTS],
                            const struct diagnosis *diagnosis);

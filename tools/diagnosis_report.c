@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "diagnosis_report.h"
 
-#include "hypotheses.h"
-#include "state.h"
+#include "explain_report.h"
 
+#include <hypotheses.h>
 #include <inttypes.h>
+#include <layouts.h>
 #include <math.h>
+#include <state.h>
 #include <stdlib.h>
 
 static const char *const result_names[RESULTS] = {"y", "scale", "offset"};
@@ -38,43 +40,10 @@ static void add_names(struct text *text, const struct finding *finding)
     }
 }
 
-/* The layout of a finding. */
-struct found_layout {
-    bool is_untouched;
-    const char *unit;   /* "column" or "row" */
-    size_t of;          /* how many there are */
-    size_t multiple_of; /* untouched: the largest power of two that the first one's number is a multiple of */
-    size_t moved;       /* rows elsewhere, the first of them */
-    size_t first;
-};
-
-static struct found_layout find_layout(const struct call *call, const struct variant *variant)
-{
-    const struct layout *layout = &variant->layout;
-    struct found_layout found = {.unit = "row", .of = call->rows, .multiple_of = layout->from & (0 - layout->from)};
-
-    switch (variant->choice[STEP_LAYOUT]) {
-    case LAYOUT_TAIL_UNTOUCHED:
-        found.unit = "column";
-        found.of = call->columns;
-        found.is_untouched = true;
-        break;
-    case LAYOUT_ROWS_UNTOUCHED: found.is_untouched = true; break;
-    case LAYOUT_ROWS_PERMUTED:
-        for (size_t row = 0; row < call->rows; row++) {
-            found.first = found.moved == 0 && layout->row_of[row] != row ? row : found.first;
-            found.moved += layout->row_of[row] != row;
-        }
-        break;
-    default: break;
-    }
-    return found;
-}
-
 static void add_layout(struct text *text, const struct call *call, const struct variant *variant)
 {
-    const struct found_layout found = find_layout(call, variant);
     const struct layout *layout = &variant->layout;
+    const struct found_layout found = layout_describe(call, variant);
 
     if (found.is_untouched) {
         text_add(text, "  Untouched from %s %zu on", found.unit, layout->from);
@@ -140,15 +109,6 @@ static void add_conclusion(struct text *text, const struct diagnosis *d)
         text_add(&line, "but would change %zu that are equal", best->newly_wrong);
     }
     add_line(text, &line);
-}
-
-/* The name of a unit of the admission. */
-static const char *admission_unit(const struct call *call)
-{
-    return call->op == DYNAMIC_BLOCK_QUANT ? "block"
-           : call->tokens == 0             ? "element"
-           : call->options.per_tensor      ? "tensor"
-                                           : "row";
 }
 
 void diagnosis_report_admission(struct text *text, const struct call *call, const struct admission *a)
@@ -339,7 +299,7 @@ static void add_source(struct text *text, const struct call *call, const struct 
              : source->is_low ? "lo"
                               : "hi",
              symmetric ? "|" : "", call->operands[OPERAND_SMOOTH].data ? "v" : "x");
-    explain_index(text, call, RESULT_Y, source->element);
+    explain_indices(text, call, (struct element){RESULT_Y, source->element});
     text_add(text, "%s.", symmetric ? "|" : "");
 }
 
@@ -520,7 +480,7 @@ static void add_json_remainder(struct text *text, const struct call *call, const
 
 static void add_json_layout(struct text *text, const struct call *call, const struct variant *variant)
 {
-    const struct found_layout found = find_layout(call, variant);
+    const struct found_layout found = layout_describe(call, variant);
 
     if (found.is_untouched) {
         text_add(text, ", \"layout\": {\"untouched_from\": %zu, \"multiple_of\": %zu, \"of\": %zu, \"unit\": \"%s\"}",
@@ -581,7 +541,7 @@ void diagnosis_report_json(struct text *text, const struct call *call, const str
     struct text names = {0};
     const char *separator = "";
 
-    text_add(text, "{\"verdict\": \"%s\", \"results\": [", verdict_names[d->verdict]);
+    text_add(text, "{\"format\": 1, \"verdict\": \"%s\", \"results\": [", verdict_names[d->verdict]);
     for (int r = 0; r < RESULTS; r++) {
         if (theirs[r].data) {
             text_add(text, "%s{\"name\": \"%s\", \"elements\": %zu, \"differing\": %zu}", separator, result_names[r],

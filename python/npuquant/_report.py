@@ -1,0 +1,498 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What _native finds of a call, as JSON and as text. The command prints both."""
+from __future__ import annotations
+
+import struct
+import textwrap
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+#: Facts of _native: a dictionary with the structure of the JSON, without words and formatted numbers.
+Facts = Mapping[str, Any]
+
+#: The number of the JSON's form, which changes if a program that reads the JSON has to.
+FORMAT = 1
+#: The operators of each command, as _native calls them.
+COMMANDS: Dict[str, Tuple[str, ...]] = {
+    "quantize": ("quantize",),
+    "group-quant": ("group_quant",),
+    "trans-quant-param": ("trans_quant_param",),
+    "dynamic-quant": ("dynamic_quant",),
+    "dynamic-quant-asymmetric": ("dynamic_quant_asymmetric",),
+    "dynamic-block-quant": ("dynamic_block_quant",),
+    "anti-quant": ("anti_quant",),
+    "dequant": ("dequant",),
+    "requant": ("requant",),
+    "quant-matmul": ("dequant", "requant"),
+}
+
+_WIDTH = 100
+_RESULTS = ("y", "scale", "offset")
+
+
+def _wrapped(words: str, indent: str = "  ", first: Optional[str] = None) -> str:
+    """Lines of the width at most; first begins the first one, and the indent the others."""
+    return textwrap.fill(words, _WIDTH, initial_indent=indent if first is None else first, subsequent_indent=indent,
+                         break_long_words=False, break_on_hyphens=False)
+
+
+def _padded(text: str, width: int) -> str:
+    """With one space at least."""
+    return f"{text} ".ljust(width)
+
+
+def _plural(count: int, unit: str) -> str:
+    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+
+
+# ---- values ----
+
+#: Of a floating-point type: its bits, and the decimal digits that tell its values apart.
+_FLOATS = {"float32": (32, 9), "float16": (16, 5), "bfloat16": (16, 4)}
+_SIGNED = {"int8": 8, "int32": 32, "quint4x2": 4}
+
+
+def _float(dtype: str, bits: int) -> float:
+    """The value of a floating-point type with these bits."""
+    if dtype == "float16":
+        value, = struct.unpack("<e", struct.pack("<H", bits))
+    else:
+        value, = struct.unpack("<f", struct.pack("<I", bits << 16 if dtype == "bfloat16" else bits))
+    return float(value)
+
+
+def format_value(dtype: str, bits: int) -> str:
+    """An element of a result: an integer; a float with its bits; a word's bits."""
+    if dtype in _FLOATS:
+        size, digits = _FLOATS[dtype]
+        value = _float(dtype, bits)
+        sign = "-" if value != value and bits >> (size - 1) else ""
+        return f"{sign}{value:.{digits}g} (0x{bits:0{size // 4}X})"
+    if dtype in _SIGNED:
+        sign_bit = 1 << (_SIGNED[dtype] - 1)
+        return str((bits ^ sign_bit) - sign_bit)
+    return f"0x{bits:016X}" if dtype in ("int64", "uint64") else str(bits)
+
+
+def _number(value: float) -> str:
+    """A float32 with its bits, another float64 without."""
+    if value != value:
+        return "NaN"
+    try:
+        bits, = struct.unpack("<I", struct.pack("<f", value))
+    except OverflowError:
+        return f"{value:.17g}"
+    return f"{value:.9g} (0x{bits:08X})" if _float("float32", bits) == value else f"{value:.17g}"
+
+
+def _indices(index: Iterable[int]) -> str:
+    return f"[{', '.join(map(str, index))}]"
+
+
+# ---- an element, step by step ----
+
+#: (step, kind, value): the kind is "float", "integer" or "place", the indices of an element of x.
+_Line = Tuple[str, str, Any]
+
+
+def _value(line: _Line) -> str:
+    _, kind, value = line
+    if kind == "place":
+        return _indices(value)
+    return f"{value:.0f}" if kind == "integer" else _number(value)
+
+
+def _steps(element: Facts) -> Iterator[Tuple[str, Optional[_Line], Optional[_Line]]]:
+    """The steps, each with the line of the definition and that of the hypothesis; None if one lacks the step."""
+    others: List[_Line] = element["hypothesis"]["steps"] if element["hypothesis"] else []
+    names = [name for name, _, _ in others]
+    done = 0
+    for line in element["definition"]["steps"]:
+        name = line[0]
+        if name in names[done:]:
+            found = names.index(name, done)
+            yield from ((names[i], None, others[i]) for i in range(done, found))
+            yield name, line, others[found]
+            done = found + 1
+        else:
+            yield name, line, None
+    yield from ((names[i], None, others[i]) for i in range(done, len(names)))
+
+
+def element_json(element: Facts, name: Optional[str] = None) -> Dict[str, Any]:
+    """name: whose steps are beside those of the definition."""
+    dtype, hypothesis, dump = element["dtype"], element["hypothesis"], element["dump"]
+    steps = []
+    for step, line, other in _steps(element):
+        values = {"definition": line, "hypothesis": other}
+        steps.append({"step": step, **{key: _value(each) for key, each in values.items() if each}})
+    said = {"result": element["result"], "index": list(element["index"]), "steps": steps,
+            "definition": format_value(dtype, element["definition"]["bits"])}
+    if hypothesis:
+        said.update(hypothesis=format_value(dtype, hypothesis["bits"]), name=name)
+    if dump is not None:
+        said["dump"] = format_value(dtype, dump)
+    return said
+
+
+def _place(result: str, index: Iterable[int]) -> str:
+    return f"{result}{_indices(index)}"
+
+
+def _element_lines(element: Facts, name: Optional[str] = None) -> Iterator[str]:
+    dtype, hypothesis = element["dtype"], element["hypothesis"]
+    first, second = 34, 62  # columns
+    if hypothesis:
+        yield _wrapped(name or "", " " * second, _padded(_padded("  step", first) + "definition", second))
+    for step, line, other in _steps(element):
+        text = _padded(f"  {step}", first) + (_value(line) if line else "-")
+        if hypothesis and not (line and other and repr(line[2]) == repr(other[2])):  # also of -0, and of NaN
+            text = _padded(text, second) + (_value(other) if other else "-")
+        yield text
+    text = _padded(f"  {element['result']}", first) + format_value(dtype, element["definition"]["bits"])
+    yield _padded(text, second) + format_value(dtype, hypothesis["bits"]) if hypothesis else text
+    if element["dump"] is not None:
+        yield _padded("  in the dump", second if hypothesis else first) + format_value(dtype, element["dump"])
+
+
+def explanation_text(elements: Iterable[Facts]) -> str:
+    return "\n\n".join("\n".join([_place(each["result"], each["index"]), *_element_lines(each)]) for each in elements)
+
+
+# ---- the device's division ----
+
+
+def _admission_json(admission: Optional[Facts]) -> Optional[Dict[str, Any]]:
+    if admission is None:
+        return None
+    verdict = "wrong" if admission["wrong"] else "admissible" if admission["differing"] else "equal"
+    counts = ["units", "differing", "wrong"] if admission["differing"] else []
+    if verdict == "admissible":
+        counts += ["possible", "made", "exact_possible", "exact_made", "too_many"]
+    return {"verdict": verdict, "unit": admission["unit"], **{count: admission[count] for count in counts}}
+
+
+def admission_lines(admission: Optional[Facts]) -> Iterator[str]:
+    """How the device's division explains the differences; no line if none is admissible."""
+    if admission is None or admission["wrong"] == admission["differing"]:
+        return
+    differing, wrong = admission["differing"], admission["wrong"]
+    rest = "; the rest is wrong" if wrong else ""
+    yield _wrapped(f"Admissible for the device's vector division: {differing - wrong} of {differing} differing "
+                   f"{admission['unit']}{'' if differing == 1 else 's'}{rest}.")
+    if not wrong:
+        yield _wrapped(f"Quotients one unit off: {admission['made']} of {admission['possible']} rounded ones that can "
+                       f"show it, {admission['exact_made']} of {admission['exact_possible']} exact ones; "
+                       f"{'too many: ' if admission['too_many'] else ''}a device moves some 6 %.")
+        yield "  docs/device.md says what is known of the device's division."
+
+
+# ---- findings ----
+
+
+def _range(first: int, last: int) -> str:
+    return f"{first} to {last}" if last > first else str(first)
+
+
+def _part(part: Facts) -> str:
+    """columns 64 to 71"""
+    several = "s" if part["end"] - part["begin"] > 1 else ""
+    return f"{part['unit']}{several} {_range(part['begin'], part['end'] - 1)}"
+
+
+def name_finding(hypotheses: Iterable[str], part: Optional[Facts]) -> str:
+    names = " and ".join(hypotheses)
+    return f"{names} in {_part(part)}" if part else names
+
+
+def _name(finding: Facts) -> str:
+    return name_finding((hypothesis["name"] for hypothesis in finding["hypotheses"]), finding["part"])
+
+
+def _finding_json(finding: Facts) -> Dict[str, Any]:
+    counts = {count: finding[count] for count in ("explained", "unexplained", "newly_wrong")}
+    places = {where: dict(finding[where]) for where in ("layout", "part") if finding[where]}
+    return {"hypotheses": [dict(hypothesis) for hypothesis in finding["hypotheses"]], **counts, **places}
+
+
+def _advice_lines(finding: Facts) -> Iterator[str]:
+    for hypothesis in finding["hypotheses"]:
+        yield _wrapped(f"{hypothesis['name']}: the kernel {hypothesis['what']}.")
+        yield _wrapped(hypothesis["advice"])
+    layout, part = finding["layout"], finding["part"]
+    if layout and "unit" in layout:
+        begin, of, multiple = layout["untouched_from"], layout["of"], layout["multiple_of"]
+        known = f", a multiple of {multiple}" if multiple > 1 else ""
+        yield f"  Untouched from {layout['unit']} {begin} on{known}: the last {of - begin} of {of}."
+    elif layout:
+        yield (f"  {layout['moved']} of {layout['of']} rows are elsewhere; row {layout['row']} holds what belongs to "
+               f"row {layout['holds_row']}.")
+    if part:
+        code = {"row": "that of a block of rows or of one thread", "column": "what a vector loop leaves over"}
+        yield _wrapped(f"The rest of y is right: look at the code for {_part(part)} of {part['of']}, such as "
+                       f"{code[part['unit']]}.")
+
+
+# ---- what remains ----
+
+
+def _lines_json(lines: Facts) -> Dict[str, Any]:
+    period = ("period", "from", "to") if lines["period"] else ()
+    return {key: lines[key] for key in ("of", "count", "first", "last", "step", *period)}
+
+
+def _remainder_json(facts: Facts) -> Dict[str, Any]:
+    remainder = facts["remainder"]
+    said: Dict[str, Any] = {result: remainder[result]["elements"] for result in _RESULTS}
+    for result in _RESULTS:
+        prefix, unit = ("", "columns") if result == "y" else (f"{result}_", "blocks")
+        if said[result]:
+            said[f"{prefix}rows"] = _lines_json(remainder[result]["rows"])
+            if result == "y" or facts["operator"] == "dynamic_block_quant":
+                said[f"{prefix}{unit}"] = _lines_json(remainder[result]["columns"])
+    return {**said, "clues": list(_clues(facts))}
+
+
+def _lines_text(unit: str, lines: Facts) -> str:
+    """rows 3 to 7 of 512"""
+    of, count, first, last, step = (lines[key] for key in ("of", "count", "first", "last", "step"))
+    if of == 1:
+        return f"the only {unit}"
+    if count == of:
+        return f"all {of} {unit}s"
+    if count == 1:
+        return f"{unit} {last} of {of}"
+    if step and (step == 1 or count > len(first)):
+        return f"{unit}s {first[0]} to {last} of {of}{f' in steps of {step}' if step > 1 else ''}"
+    others = f" and others up to {last}" if count > len(first) else ""
+    period = ""
+    if lines["period"]:
+        more = f"{_range(lines['from'], lines['to'])} more than " if lines["to"] else ""
+        period = f"; each is {more}a multiple of {lines['period']}"
+    return f"{count} of {of} {unit}s ({', '.join(map(str, first))}{others}{period})"
+
+
+def _remainder_text(facts: Facts) -> str:
+    """Where the elements are that nothing explains."""
+    said = []
+    for result in _RESULTS:
+        rest = facts["remainder"][result]
+        if not rest["elements"]:
+            continue
+        words = f"{_plural(rest['elements'], 'element')} of {result}"
+        if result == "y" or facts["tokens"] > 1:
+            words += f" in {_lines_text('row', rest['rows'])}"
+        if result == "y" or facts["operator"] == "dynamic_block_quant":
+            words += f" and {_lines_text('column' if result == 'y' else 'block', rest['columns'])}"
+        said.append(words)
+    return f"What {'remains' if _is_named(facts) else 'differs'}: {'; '.join(said)}."
+
+
+def _percent(count: int, of: int) -> int:
+    """Rounded, but 100 of all only."""
+    rounded = round(count * 100 / of)
+    return 99 if rounded == 100 and count < of else rounded
+
+
+def _common_clue(result: str, dtype: str, rest: Facts) -> str:
+    shares = [(steps, _percent(count, rest["looked_at"])) for steps, count in rest["common"]]
+    said = ", ".join(f"{steps:+d} in {share} %" for steps, share in shares if share > 0)
+    unit = f", in steps of {dtype}" if dtype in _FLOATS else ""
+    return f"Differences of {result}, dump minus expected{unit}{': ' if said else ''}{said}."
+
+
+def _is_integer(number: float) -> bool:
+    """Whether float32 has the number as an integer."""
+    return abs(number - round(number)) <= abs(number) * 2**-22
+
+
+def _quotient(factor: float) -> str:
+    """' (128 / 127)' for a factor that is such a quotient of small numbers, and no short decimal."""
+    largest = 256
+    if not _is_integer(factor * 1000):
+        for below in range(2, largest + 1):
+            above = round(factor * below)
+            if 0 < above <= largest and _is_integer(factor * below):
+                return f" ({above} / {below})"
+    return ""
+
+
+def _fit_clue(result: str, dtype: str, fit: Facts) -> str:
+    factor, addend, given, of = fit["factor"], fit["addend"], fit["given"], fit["of"]
+    if dtype in _FLOATS:
+        if factor != 1:
+            size = f"{factor:.7g}{_quotient(factor)} times what is expected"
+        else:
+            size = f"{abs(addend):.7g} {'more' if addend > 0 else 'less'} than expected"
+        return f"But for its last bits, {result} is {size} in {given} of {of} differing elements."
+    product = f" * {factor:.5g}" if factor != 1 else ""
+    total = f" {'+' if addend > 0 else '-'} {abs(addend):.6g}" if addend != 0 else ""
+    return (f"{result} looks like the value before rounding{product}{total}, rounded: that gives {_percent(given, of)} "
+            f"% of {of} elements that do not saturate, where {_percent(fit['before'], of)} % are as expected.")
+
+
+def _offset_clue(operator: str, missing: Facts) -> str:
+    name = "zero points" if operator == "quantize" else "offset"
+    channels = "" if missing["count"] == 1 else " for each channel,"
+    offsets = ", ".join(f"{offset:.9g}" for offset in missing["first"])
+    more = " and so on" if missing["count"] > len(missing["first"]) else ""
+    return f"The call has no {name}{channels or ','} and with {offsets}{more} it gives all of y."
+
+
+def _source_clues(facts: Facts) -> Iterator[str]:
+    """Where the scales come from."""
+    source = facts["remainder"]["source"]
+    distance, (begin, end), element = source["distance"], source["columns"], source["element"]
+    if distance:
+        yield (f"Each scale that differs is that of {_plural(abs(distance), 'row')} further "
+               f"{'down' if distance > 0 else 'up'}.")
+    if end:
+        yield f"All scales are those that columns {_range(begin, end - 1)} alone give."
+    if element:
+        symmetric = facts["operator"] != "dynamic_quant_asymmetric"
+        extreme = "m" if symmetric else "lo" if element["is_low"] else "hi"
+        value = _place("v" if facts["is_smooth"] else "x", element["x"])
+        yield (f"{_place('scale', element['scale'])} of the dump is the scale for {extreme} = "
+               f"{f'|{value}|' if symmetric else value}.")
+
+
+def _clues(facts: Facts) -> Iterator[str]:
+    """What the remainder looks like, in sentences; none if the dump is within the device's division."""
+    remainder = facts["remainder"]
+    tiles, missing = remainder["tiles"], remainder["missing_offset"]
+    if facts["verdict"] == "admissible":
+        return
+    if tiles["count"]:
+        yield (f"They are in {tiles['count']} of {tiles['of']} tiles of {tiles['size']} rows and columns, the first "
+               f"from row {tiles['row']} and column {tiles['column']} on.")
+    for each in facts["results"]:
+        result, dtype = each["name"], each["dtype"]
+        rest = remainder[result]
+        if rest["common"]:
+            yield _common_clue(result, dtype, rest)
+        if rest["fit"]:
+            yield _fit_clue(result, dtype, rest["fit"])
+    if missing["count"]:
+        yield _offset_clue(facts["operator"], missing)
+    yield from _source_clues(facts)
+
+
+# ---- a diagnosis ----
+
+
+def _is_named(facts: Facts) -> bool:
+    """Whether the first finding is named as the mistake."""
+    return facts["verdict"] in ("explained", "partly")
+
+
+def _shown_name(facts: Facts) -> Optional[str]:
+    """What the steps beside those of the definition are those of."""
+    if facts["quotient"]:
+        return f"quotient one unit {facts['quotient']}"
+    return _name(facts["findings"][0]) if _is_named(facts) else None
+
+
+def diagnosis_json(facts: Facts) -> Dict[str, Any]:
+    said = {
+        "format": FORMAT,
+        "verdict": facts["verdict"],
+        "results": [{key: result[key] for key in ("name", "elements", "differing")} for result in facts["results"]],
+        "admissible": _admission_json(facts["admissible"]),
+        "first_place": facts["first_place"],
+        "untried_pairs": facts["untried_pairs"],
+        "findings": [_finding_json(finding) for finding in facts["findings"]],
+    }
+    if facts["verdict"] not in ("equal", "explained"):
+        said["remainder"] = _remainder_json(facts)
+    if facts["element"]:
+        said["element"] = element_json(facts["element"], _shown_name(facts))
+    return said
+
+
+def _conclusion(facts: Facts) -> str:
+    said = {"equal": "nothing differs", "none": "none of the hypotheses explains this",
+            "admissible": "within the device's division"}.get(facts["verdict"])
+    if said is None:
+        best = facts["findings"][0]
+        new = best["newly_wrong"]
+        differing = sum(result["differing"] for result in facts["results"])
+        said = (f"{_name(best)}: explains {best['explained']} of {differing} differing elements "
+                f"{f'but would change {new} that are equal' if new else 'and changes no other'}")
+    return _wrapped(f"diagnosis: {said}", first="")
+
+
+def verdict_text(facts: Facts) -> str:
+    """The first line, and how the device's division explains the differences."""
+    return "\n".join([_conclusion(facts), *admission_lines(facts["admissible"])])
+
+
+def _summary_lines(facts: Facts) -> Iterator[str]:
+    yield _conclusion(facts)
+    if facts["untried_pairs"]:
+        yield f"  {facts['untried_pairs']} pairs of hypotheses were not tried: that would take too long."
+    if facts["verdict"] == "equal":
+        return
+    if facts["is_one_value"]:
+        yield "  Every element of y is the same, as of memory that was never written."
+    if _is_named(facts):
+        yield from _advice_lines(facts["findings"][0])
+    if facts["verdict"] != "explained":
+        yield _wrapped(_remainder_text(facts))
+        yield from map(_wrapped, _clues(facts))
+    yield from admission_lines(facts["admissible"])
+    if facts["first_place"] > 1:
+        names = ", ".join(map(_name, facts["findings"][1:facts["first_place"]]))
+        yield _wrapped(f"On these inputs the same bits come from {names}.")
+        yield "  The inputs that npuquant hard-inputs makes are meant to tell such mistakes apart."
+
+
+def summary_text(facts: Facts) -> str:
+    """What is above the table of findings."""
+    return "\n".join(_summary_lines(facts))
+
+
+def diagnosis_text(facts: Facts) -> str:
+    paragraphs = [summary_text(facts)]
+    findings = facts["findings"][:max(facts["first_place"], 5)]
+    if findings:
+        rows = [f"  {'hypothesis':<42}{'explained':>10} {'unexplained':>12} {'newly wrong':>12}"]
+        rows += [_padded(f"  {_name(each)}", 44)
+                 + f"{each['explained']:10} {each['unexplained']:12} {each['newly_wrong']:12}" for each in findings]
+        paragraphs.append("\n".join(rows))
+    element = facts["element"]
+    if element:
+        place = f"{_place(element['result'], element['index'])}, step by step:"
+        paragraphs.append("\n".join([place, *_element_lines(element, _shown_name(facts))]))
+    return "\n\n".join(paragraphs)
+
+
+# ---- hypotheses, and the mistakes of hard inputs ----
+
+
+def hypotheses_json(table: Iterable[Tuple[Mapping[str, str], Sequence[str]]],
+                    command: Optional[str] = None) -> List[Dict[str, Any]]:
+    """The hypotheses of a command, or of all. Those with the same words are one."""
+    joined: Dict[Tuple[str, str, str], List[str]] = {}
+    for hypothesis, operators in table:
+        joined.setdefault((hypothesis["name"], hypothesis["what"], hypothesis["advice"]), []).extend(operators)
+    said = ({"name": name, "operators": [each for each in COMMANDS if set(operators).intersection(COMMANDS[each])],
+             "what": what, "advice": advice} for (name, what, advice), operators in joined.items())
+    return [each for each in said if command is None or command in each["operators"]]
+
+
+def hypotheses_text(table: Iterable[Tuple[Mapping[str, str], Sequence[str]]], command: Optional[str] = None) -> str:
+    return "\n\n".join(
+        "\n".join([_wrapped(f"{each['name']}: the kernel {each['what']}.", indent=""), _wrapped(each["advice"]),
+                   _wrapped(", ".join(each["operators"]), " " * 13, "  operators: ")])
+        for each in hypotheses_json(table, command))
+
+
+def mistakes_text(mistakes: Sequence[Facts]) -> str:
+    """How many of the possible mistakes hard inputs show, and a line for each that does not show, or not alone."""
+    shown = sum(mistake["elements"] > 0 for mistake in mistakes)
+    lines = [f"{shown} of {len(mistakes)} mistakes that are possible in this call change its results"]
+    for mistake in mistakes:
+        if not mistake["elements"]:
+            lines.append(f"  {mistake['name']} changes nothing here")
+        elif mistake["same_as"]:
+            lines.append(f"  {mistake['name']} gives the same results as {mistake['same_as']}")
+    return "\n".join(lines)
