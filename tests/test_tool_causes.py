@@ -241,7 +241,8 @@ class Diagnose(CauseTest):
                 words = self.save_case(case)
                 said = json.loads(self.run_well("diagnose", *words, *self.save_results(case.wrong), "--json", status=1))
                 self.assertEqual(sorted(said), [
-                    "admissible", "element", "findings", "first_place", "format", "results", "untried_pairs", "verdict"])
+                    "admissible", "element", "findings", "first_place", "format", "results", "untried_pairs",
+                    "verdict"])
                 self.assertEqual(said["verdict"], "explained")
                 self.assertEqual(said["format"], 1)
                 self.assertEqual(said["untried_pairs"], 0)

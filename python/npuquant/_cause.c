@@ -139,10 +139,10 @@ static PyObject *describe_index(const struct call *call, struct element element)
 {
     size_t index[NPUQ_MAX_NDIM];
     const int ndim = explain_index(call, element, index);
-    PyObject *indices = PyTuple_New(ndim);
+    PyObject *indices = PyList_New(0);
 
     for (int d = 0; indices && d < ndim; d++) {
-        PyTuple_SET_ITEM(indices, d, PyLong_FromSize_t(index[d]));
+        append(&indices, PyLong_FromSize_t(index[d]));
     }
     return indices;
 }
