@@ -13,6 +13,7 @@
 #include <call.h>
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* Every function of the library that this module calls. */
@@ -491,9 +492,28 @@ void let_call_go(held_call *call)
     Py_CLEAR(call->unknown);
 }
 
+/* Of the call that runs on several threads, for progress(). */
+static atomic_size_t progress_done;
+static atomic_size_t progress_count;
+
+static void note_progress(void *context, size_t done, size_t count)
+{
+    (void)context;
+    atomic_store(&progress_done, done);
+    atomic_store(&progress_count, count);
+}
+
+/* progress(): how many parts of the latest call on several threads are done, and how many there are. */
+static PyObject *progress(PyObject *module, PyObject *none)
+{
+    (void)module;
+    (void)none;
+    return Py_BuildValue("nn", (Py_ssize_t)atomic_load(&progress_done), (Py_ssize_t)atomic_load(&progress_count));
+}
+
 bool run_call(held_call *call, PyObject *threads)
 {
-    struct executor executor = {0};
+    struct executor executor = {.progress = note_progress};
     const npuq_executor on_threads = executor_view(&executor);
     int32_t wanted;
     npuq_status status;
@@ -563,6 +583,7 @@ PyMODINIT_FUNC PyInit__native(void)
     static PyMethodDef methods[] = {{"bind", bind, METH_VARARGS, NULL},
                                     {"bind_torch", bind_torch, METH_O, NULL},
                                     {"torch_type", torch_type, METH_O, NULL},
+                                    {"progress", progress, METH_NOARGS, NULL},
                                     {"reads", (PyCFunction)(void (*)(void))reads, METH_FASTCALL, NULL},
                                     {NULL, NULL, 0, NULL}};
     static PyMethodDef operator_methods[OPERATOR_COUNT];
@@ -574,7 +595,8 @@ PyMODINIT_FUNC PyInit__native(void)
     for (Py_ssize_t i = 0; names && i < FUNCTION_COUNT; i++) {
         PyTuple_SET_ITEM(names, i, PyUnicode_FromString(function_names[i]));
     }
-    if (!module || PyModule_AddFunctions(module, cause_methods) != 0 || !names ||
+    if (!module || PyModule_AddFunctions(module, cause_methods) != 0 ||
+        PyModule_AddFunctions(module, info_methods) != 0 || !names ||
         PyModule_AddStringConstant(module, "VERSION", NPUQ_VERSION) != 0 ||
         PyModule_AddIntConstant(module, "ABI_VERSION", NPUQ_ABI_VERSION) != 0 ||
         PyModule_AddObject(module, "FUNCTIONS", names) != 0) {

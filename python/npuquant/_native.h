@@ -83,4 +83,8 @@ bool take_int32(const char *name, PyObject *value, int32_t *number);
 /* Ends with a null entry. */
 extern PyMethodDef cause_methods[];
 
+/* ---- _info.c: the CPU and the build ----------------------------------------------------------------------------- */
+
+extern PyMethodDef info_methods[];
+
 #endif
