@@ -668,7 +668,9 @@ def npu_quant_matmul(
         raise ValueError(f"out: has the shape {y.shape}; expected {shape}")
 
     if requantised and not words:
-        scale = npu_trans_quant_param(scale, offset)
+        # requant() ignores the lower 13 bits of a scale; a diagnosis sees a kernel that does not.
+        low_bits = np.ascontiguousarray(scale).view(np.uint32) & 0x1FFF
+        scale = npu_trans_quant_param(scale, offset) | low_bits
     sums = product(x1, x2, shape)
 
     def finish(index: Any, bias: Any, y: np.ndarray) -> None:
