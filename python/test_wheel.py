@@ -68,7 +68,9 @@ def test_wheel(tmp_path):
     compiled = {name for name in names
                 if name.name.startswith(("_native.c", "libnpuquant.")) or str(name) == "npuquant/bin/npuquant"}
     assert len(compiled) == 3
-    assert {str(name) for name in set(names) - compiled} == {"npuquant_pytest.py"} | {
+    command = {"_version.py", *(path.name for path in (SOURCE / "python" / "npuquant_cli").glob("*.py"))}
+    assert {str(name) for name in set(names) - compiled} == {
+        "npuquant_pytest.py", *(f"npuquant_cli/{name}" for name in command)} | {
         f"npuquant/{name}"
         for name in ("__init__.py", "__main__.py", "_diagnosis.py", "_library.py", "_matmul.py", "_native.pyi",
                      "_report.py", "_shapes.py", "_tensors.py", "_threads.py", "py.typed", "pytest_npu.py", "testing.py",

@@ -7,7 +7,7 @@ import html
 import inspect
 from collections.abc import Iterable, Mapping
 from operator import index
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -277,6 +277,24 @@ def _take_actual(argument: str, actual: Any, ours: np.ndarray) -> np.ndarray:
     return np.require(array, requirements=("C", "ALIGNED"))  # as the extension reads it
 
 
+def _call_and_actual(actual: Any, operator: Operator, args: Sequence[Any],
+                     kwargs: Mapping[str, Any]) -> Tuple[Any, Tuple[Optional[np.ndarray], ...]]:
+    """The call for _native, and a kernel's results as _native compares them."""
+    function = _function(operator)
+    result, kept = _keep(function, args, kwargs)
+    if isinstance(result, tuple):
+        if not isinstance(actual, (tuple, list)) or len(actual) != len(result):
+            raise TypeError(f"actual: is {type(actual).__name__}; expected a tuple of {len(result)}, as "
+                            f"{function.__name__}() returns, with None for what is not compared")
+        if all(each is None for each in actual):
+            raise ValueError("actual: has None only; expected an array or more")
+        arrays = tuple(None if each is None else _take_actual(f"actual[{i}]", each, result[i])
+                       for i, each in enumerate(actual))
+    else:
+        arrays = (_take_actual("actual", actual, result),)
+    return kept.call, arrays
+
+
 def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator: Operator, /, *args: Any,
              **kwargs: Any) -> Diagnosis:
     """Compares a kernel's result with an operator's, and looks for the mistake that explains the differences.
@@ -296,19 +314,14 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
     >>> found.verdict, found.findings[0].name
     ('explained', 'half-away')
     """
-    function = _function(operator)
-    result, kept = _keep(function, args, kwargs)
-    if isinstance(result, tuple):
-        if not isinstance(actual, (tuple, list)) or len(actual) != len(result):
-            raise TypeError(f"actual: is {type(actual).__name__}; expected a tuple of {len(result)}, as "
-                            f"{function.__name__}() returns, with None for what is not compared")
-        if all(each is None for each in actual):
-            raise ValueError("actual: has None only; expected an array or more")
-        arrays = tuple(None if each is None else _take_actual(f"actual[{i}]", each, result[i])
-                       for i, each in enumerate(actual))
-    else:
-        arrays = (_take_actual("actual", actual, result),)
-    return Diagnosis(_native.diagnose(kept.call, arrays, get_num_threads()))
+    call, arrays = _call_and_actual(actual, operator, args, kwargs)
+    return Diagnosis(_native.diagnose(call, arrays, get_num_threads()))
+
+
+def admission_lines(actual: Any, operator: Operator, /, **kwargs: Any) -> Iterator[str]:
+    """The command's lines about differences that the device's division may make."""
+    call, arrays = _call_and_actual(actual, operator, (), kwargs)
+    return _report.admission_lines(_native.admission(call, arrays, get_num_threads()))
 
 
 def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **kwargs: Any) -> Explanation:

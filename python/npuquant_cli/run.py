@@ -1,0 +1,501 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the command does with files: an operator and the comparison of its results, two dumps, and hard inputs."""
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, TextIO
+
+import numpy as np
+
+import npuquant
+from npuquant import _diagnosis, _library, _native, _report
+
+from . import checks, compare, files, info, options
+from .errors import CommandError, print_text
+from .files import File, Tensor
+
+#: The results of the operators, in their order.
+RESULTS = ("y", "scale", "offset")
+EQUAL, DIFFERENT = 0, 1  # exit statuses
+# With fewer elements, a thread costs more than it saves.
+ELEMENTS_PER_THREAD = 32768
+#: Inputs of which a file without dimensions is one value.
+MAY_BE_ONE = ("scales", "zero-points", "scale", "offset", "weight-scale", "words")
+
+
+class Function(NamedTuple):
+    """The function of the package that a command calls, and its names of options where they are not the command's."""
+
+    name: str
+    names: Dict[str, str] = {}
+
+
+FUNCTIONS = {
+    "quantize": Function("npu_quantize", {"x": "input"}),
+    "group-quant": Function("npu_group_quant", {"dtype": "dst_dtype"}),
+    "trans-quant-param": Function("npu_trans_quant_param"),
+    "dynamic-quant": Function("npu_dynamic_quant", {"x": "input", "dtype": "dst_type"}),
+    "dynamic-quant-asymmetric": Function("npu_dynamic_quant_asymmetric", {"dtype": "dst_type"}),
+    "dynamic-block-quant": Function("npu_dynamic_block_quant", {"dtype": "dst_type", "block": "col_block_size"}),
+    "anti-quant": Function("npu_anti_quant", {"dtype": "dst_dtype"}),
+    "dequant": Function("dequant"),
+    "requant": Function("requant"),
+    "quant-matmul": Function("npu_quant_matmul", {"dtype": "output_dtype"}),
+}
+SETTINGS = ("axis", "div-mode", "round-mode", "quant-mode", "scale-form", "block", "min-scale", "dtype")
+
+
+def _inputs(command: str) -> List[str]:
+    return [row.name for row in options.inputs_of(command)]
+
+
+def _python_name(command: str, name: str) -> str:
+    return FUNCTIONS[command].names.get(name, name.replace("-", "_"))
+
+
+def _settings(given: argparse.Namespace, dimensions: int) -> Dict[str, Any]:
+    """The settings of the operator by the command's names."""
+    settings = {name: getattr(given, name.replace("-", "_"), None) for name in SETTINGS}
+    if given.command == "quantize" and settings["axis"] is None:
+        # torch_npu's default is 1. When dividing, a 1-D X has no dimension 1.
+        settings["axis"] = 0 if given.div_mode and dimensions == 1 else 1
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    """Makes one line of what the package refuses."""
+    try:
+        yield
+    except MemoryError as error:
+        raise CommandError(f"out of memory: {error}" if str(error) else "out of memory") from None
+    except (TypeError, ValueError, IndexError) as error:
+        raise CommandError(str(error)) from None
+
+
+# ---- inputs ----
+
+
+def _load(option: str, path: str, is_bfloat16: bool) -> File:
+    file = files.load(path)
+    if file.dtype == "bfloat16" and not (is_bfloat16 or file.is_bfloat16):
+        raise CommandError(f"{file.path}: holds {file.type}; if its 16 bits are bfloat16, say --bf16 {option}")
+    if is_bfloat16 and file.dtype == "float32":
+        files.to_bfloat16(file)
+    elif is_bfloat16 and file.dtype != "bfloat16":
+        raise CommandError(f"{file.path}: holds {file.type}; --bf16 {option} is for u2, i2, V2 and f4")
+    return file
+
+
+def _is_vector(given: argparse.Namespace, option: str) -> bool:
+    """Whether the operator takes only a vector, so that extents of 1 mean nothing."""
+    if option in ("scales", "zero-points"):
+        return bool(given.div_mode)
+    return option == "weight-scale" or (option == "smooth-scales" and "group-index" not in given.inputs)
+
+
+def _interpret(given: argparse.Namespace, option: str, tensor: Tensor, inputs: Dict[str, File]) -> None:
+    """Adds what a file cannot say: np.save() writes a number without dimensions, and int4 as words."""
+    array = tensor.array
+    if array.ndim == 0 and option in MAY_BE_ONE and not (option == "scale" and given.command == "group-quant"):
+        array = array.reshape(1)
+    if _is_vector(given, option):
+        array = compare.take_shape((array.size,), array)
+    if option == "activation-scale" and inputs["x"].array.ndim > 0:
+        array = compare.take_shape(inputs["x"].array.shape[:-1], array)
+    if option == "x" and given.command == "anti-quant" and tensor.dtype == "int32":
+        tensor.dtype = "quint4x2"
+    tensor.array = array
+
+
+def load_inputs(given: argparse.Namespace) -> Dict[str, File]:
+    inputs: Dict[str, File] = {}
+    for option, path in given.inputs.items():
+        inputs[option] = _load(option, path, option in given.bf16)
+        _interpret(given, option, inputs[option], inputs)
+    return inputs
+
+
+# ---- expected results ----
+
+
+def _refuse_comparison(theirs: File, ours: Tensor, name: str, hint: str = "") -> CommandError:
+    return CommandError(
+        f"{theirs.path}: holds {theirs.type} {files.show_shape(theirs.array.shape)}; expected "
+        f"{files.numpy_type(ours.dtype)} {files.show_shape(ours.array.shape)} to compare with {name}, which is "
+        f"{ours.dtype}{hint}")
+
+
+def _with_dtype(ours: Tensor, dtype: str) -> Optional[Tensor]:
+    """A result of the operator with another --dtype; None if the result cannot have that type."""
+    shape = list(ours.array.shape)
+    if "quint4x2" in (ours.dtype, dtype):
+        values = (shape[-1] if shape else 0) * (8 if ours.dtype == "quint4x2" else 1)
+        if not shape or (dtype == "quint4x2" and values % 8):
+            return None
+        shape[-1] = values // (8 if dtype == "quint4x2" else 1)
+    return Tensor(np.broadcast_to(np.zeros((), files.numpy_type(dtype)), shape), dtype)
+
+
+def _dtype_hint(given: argparse.Namespace, ours: Tensor, theirs: Tensor) -> str:
+    """The hint about a file that another --dtype would give."""
+    choices = next(row.value for row in options.ROWS if row.name == "dtype" and given.command in row.commands)
+    for dtype in choices.split("|") if choices else ():
+        other = _with_dtype(ours, dtype) if dtype not in (ours.dtype, "int4") else None  # int4 is another name
+        if other is not None and compare.possible(other, theirs):
+            words = dtype == "quint4x2"
+            return (f"; if the file has {'words of eight int4' if words else dtype}, say --dtype {dtype}"
+                    + " --div-mode false" * (words and given.command == "quantize"))
+    return ""
+
+
+def _fit(given: argparse.Namespace, name: str, ours: Tensor, theirs: File) -> None:
+    """Gives an expected result the type and shape of ours, where a file cannot say them."""
+    if name != "y":
+        theirs.array = compare.take_shape(ours.array.shape, theirs.array)
+    if ours.dtype == "bfloat16" and theirs.dtype == "float32":
+        files.to_bfloat16(theirs)
+    if ours.dtype == "quint4x2":
+        files.to_quint4x2(theirs, ours.array.shape)
+    if not compare.possible(ours, theirs):
+        raise _refuse_comparison(theirs, ours, name, _dtype_hint(given, ours, theirs) if name == "y" else "")
+
+
+# ---- operators ----
+
+
+def _dtype(array: np.ndarray) -> str:
+    return "bfloat16" if array.dtype == np.uint16 else array.dtype.name
+
+
+def _shape_in_values(array: np.ndarray, dtype: str) -> List[int]:
+    shape = list(array.shape)
+    if dtype == "quint4x2":
+        shape[-1] *= 8
+    return shape
+
+
+def _token_scales(x1: np.ndarray, x2: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """Scales of the product's rows. Dimensions before the last may be left out, or be 1, as those of X1 and X2."""
+    if scales.shape[-1:] != x1.shape[-2:-1]:
+        return scales  # which the function refuses
+    with contextlib.suppress(ValueError):  # the function says what is wrong with x1 and x2
+        return np.broadcast_to(scales, (*np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), *scales.shape[-1:]))
+    return scales
+
+
+class Call:
+    """A call of an operator, and its results."""
+
+    def __init__(self, given: argparse.Namespace, inputs: Dict[str, File]):
+        first = next(iter(inputs.values()))
+        settings = _settings(given, first.array.ndim)
+        # The package returns int64; the bits are the same.
+        self.dtype: str = given.dtype
+        if given.command == "trans-quant-param":
+            del settings["dtype"]
+        self.function: Callable[..., Any] = getattr(npuquant, FUNCTIONS[given.command].name)
+        self.arguments: Dict[str, Any] = {
+            **{_python_name(given.command, name): None for name in _inputs(given.command)},
+            **{_python_name(given.command, name): file.array for name, file in inputs.items()},
+            **{_python_name(given.command, name): value for name, value in settings.items()}}
+        if "pertoken-scale" in inputs:
+            x1, x2, scales = (inputs[name].array for name in ("x1", "x2", "pertoken-scale"))
+            self.arguments["pertoken_scale"] = _token_scales(x1, x2, scales)
+        if given.command == "quant-matmul" and "scale" not in inputs:  # the sums need none, the function does
+            self.arguments["scale"] = np.ones(1, np.float32)
+        work = first.array.size * (inputs["x2"].array.shape[-1] if "x2" in inputs and inputs["x2"].array.ndim else 1)
+        most = given.threads or info.processors()
+        self.threads = min(most, work // ELEMENTS_PER_THREAD + 1) if given.command != "trans-quant-param" else 1
+        self.seconds = float("inf")
+        self.results: List[Tensor] = []
+
+    def run(self, repeat: int = 1) -> None:
+        """Computes the results; seconds is the time of the fastest of several runs."""
+        out = None
+        npuquant.set_num_threads(self.threads)
+        for _ in range(repeat):
+            started = time.perf_counter()
+            with _refusals():
+                out = self.function(**self.arguments, out=out)
+            self.seconds = min(self.seconds, time.perf_counter() - started)
+        arrays = out if isinstance(out, tuple) else (out,)
+        self.results = [Tensor(array, self.dtype if i == 0 else "float32") for i, array in enumerate(arrays)]
+        if self.dtype == "uint64":
+            self.results[0].array = self.results[0].array.view(np.uint64)
+
+    def actual(self, expected: Dict[str, File]) -> Any:
+        """What is compared, as diagnose() takes it."""
+        arrays = tuple(
+            expected[name].array.view(ours.array.dtype if self.dtype != "uint64" else np.int64)
+            if name in expected else None for name, ours in zip(RESULTS, self.results))
+        return arrays if len(arrays) > 1 else arrays[0]
+
+
+def _summary(given: argparse.Namespace, call: Call, inputs: Dict[str, File]) -> str:
+    name, x = next(iter(inputs.items()))
+    # Each tensor counts once.
+    moved = sum(tensor.array.nbytes for tensor in (*inputs.values(), *call.results))
+    rate = f", {moved / call.seconds * 1e-9:.2f} GB/s" if call.seconds > 0 else ""
+    return (f"{given.command}: {name} {x.dtype} {files.show_shape(x.array.shape)}, y {call.dtype}, backend "
+            f"{npuquant.backend()}, {call.threads} thread{'s' * (call.threads != 1)}, {call.seconds:.6f} s{rate}")
+
+
+# ---- what the results are for ----
+
+
+def _compare_outputs(given: argparse.Namespace, call: Call, expected: Dict[str, File], stream: TextIO) -> int:
+    status = EQUAL
+    for name, ours in zip(RESULTS, call.results):
+        if name in expected:
+            floats = ours.dtype in ("float32", "float16", "bfloat16")
+            tolerance = (given.max_ulp if floats else given.max_diff) or 0
+            comparison = compare.Comparison(ours, expected[name], tolerance, is_parameter=name != "y")
+            if comparison.differ or not given.quiet:
+                print_text(comparison.report(name, given.max_diffs), stream)
+            status = DIFFERENT if comparison.differ else status
+    if status == EQUAL or given.max_ulp or given.max_diff or not checks.divides(given):
+        return status
+    if given.admissible:
+        found = npuquant.diagnose(call.actual(expected), call.function, **call.arguments)
+        print_text(f"{_report.verdict_text(found._facts)}\n", stream)
+        return _status(given, found.verdict)
+    for line in _diagnosis.admission_lines(call.actual(expected), call.function, **call.arguments):
+        print_text(f"{line}\n", stream)
+    return status
+
+
+def _status(given: argparse.Namespace, verdict: str) -> int:
+    return EQUAL if verdict == "equal" or (verdict == "admissible" and given.admissible) else DIFFERENT
+
+
+def _diagnose(given: argparse.Namespace, call: Call, expected: Dict[str, File], stream: TextIO) -> int:
+    with _refusals():
+        found = npuquant.diagnose(call.actual(expected), call.function, **call.arguments)
+    if given.json:
+        print_text(json.dumps(found.to_dict()) + "\n", stream)
+    elif found.verdict != "equal" or not given.quiet:
+        print_text(f"{found}\n", stream)
+    return _status(given, found.verdict)
+
+
+def _explain(given: argparse.Namespace, call: Call, stream: TextIO) -> int:
+    y = call.results[0]
+    shape = _shape_in_values(y.array, y.dtype)
+    for place in given.at:
+        if len(place) != len(shape):
+            raise CommandError(f"--at: has {len(place)} {'index' if len(place) == 1 else 'indices'}; expected "
+                               f"{len(shape)}, one for each dimension of the result")
+        for dimension, (index, extent) in enumerate(zip(place, shape)):
+            if index >= extent:
+                raise CommandError(f"--at: index {index} of dimension {dimension}; expected less than {extent}")
+    with _refusals():
+        found = npuquant.explain(call.function, at=given.at, **call.arguments)
+    print_text(f"{json.dumps(found.to_dict()) if given.json else found}\n", stream)
+    return EQUAL
+
+
+def run_operator(given: argparse.Namespace) -> int:
+    """Computes the results of an operator, compares, diagnoses or explains them, and writes them to files."""
+    if given.backend:
+        choose_backend(given.backend)
+    stream = sys.stderr if files.check_outputs(given.outputs) else sys.stdout
+    inputs = load_inputs(given)
+    expected = {name: files.load(path) for name, path in given.expect.items()}
+    call = Call(given, inputs)
+    with _progress(given):
+        call.run(given.repeat or 1)
+    for name, ours in zip(RESULTS, call.results):
+        if name in expected:
+            _fit(given, name, ours, expected[name])
+    if given.mode == "diagnose":
+        status = _diagnose(given, call, expected, stream)
+    elif given.mode == "explain":
+        status = _explain(given, call, stream)
+    else:
+        status = _compare_outputs(given, call, expected, stream)
+    for file in (*inputs.values(), *expected.values()):
+        file.check_whole()
+    with files.Outputs() as outputs:
+        for name, result in zip(RESULTS, call.results):
+            if name in given.outputs:
+                outputs.add(given.outputs[name], result.array)
+        if not given.mode and not given.quiet:
+            print_text(_summary(given, call, inputs) + "\n", stream)
+        outputs.commit()
+    return status
+
+
+def compare_dumps(given: argparse.Namespace) -> int:
+    """Compares two dumps without an operator."""
+    ours, theirs = (_load(name, given.inputs[name], name in given.bf16) for name in ("a", "b"))
+    checks.check_tolerance(given, ours.dtype)
+    theirs.array = compare.take_shape(ours.array.shape, theirs.array)
+    codes = ("int8", "uint8")  # are compared as numbers, with or without 128 added
+    alike = Tensor(theirs.array, ours.dtype if {ours.dtype, theirs.dtype} <= set(codes) else theirs.dtype)
+    if not compare.possible(ours, alike):
+        raise _refuse_comparison(theirs, ours, ours.path)
+    tolerance = (given.max_ulp if ours.dtype in ("float32", "float16", "bfloat16") else given.max_diff) or 0
+    comparison = compare.Comparison(ours, theirs, tolerance, our_name="A", their_name="B")
+    if comparison.differ or not given.quiet:
+        print_text(comparison.report(theirs.path, given.max_diffs) + comparison.remarks())
+    for file in (ours, theirs):
+        file.check_whole()
+    return DIFFERENT if comparison.differ else EQUAL
+
+
+# ---- hard inputs ----
+
+
+def _entry(name: str, array: np.ndarray, dtype: str) -> Dict[str, Any]:
+    return {"file": f"{name}.npy", "dtype": dtype, "shape": list(array.shape)}
+
+
+def _diagnose_command(given: argparse.Namespace, inputs: Dict[str, Tensor], settings: Dict[str, Any],
+                      results: Sequence[str]) -> str:
+    """The command for the results, to be run in the folder."""
+    words = ["npuquant", "diagnose", given.command]
+    for i, option in enumerate(inputs):
+        words += [f"--{option}"] * (i > 0) + [f"{option.replace('-', '_')}.npy"]
+    bfloat16 = [option for option, tensor in inputs.items() if tensor.dtype == "bfloat16"]
+    words += ["--bf16", ",".join(bfloat16)] if bfloat16 else []
+    for option, value in settings.items():
+        words += [f"--{option}", str(value).lower() if isinstance(value, bool) else f"{value}"]
+    for name in results:
+        words += ["--expect" if name == "y" else f"--expect-{name}", f"{name}.npy"]
+    return " ".join(words)
+
+
+def make_hard_inputs(given: argparse.Namespace) -> int:
+    """Makes inputs on which mistakes show; writes them and a manifest to a folder. Runs a program on them if asked."""
+    settings = _settings(given, len(given.shape))
+    names = {_python_name(given.command, name): name for name in _inputs(given.command)}
+    python_names = {name: python_name for python_name, name in names.items()}
+    function = getattr(npuquant, FUNCTIONS[given.command].name)
+    arguments = {_python_name(given.command, name): value for name, value in settings.items()
+                 if not (given.command == "trans-quant-param" and name == "dtype")}
+    try:
+        hard = npuquant.hard_inputs(
+            function, given.shape, dtypes={python_names[name]: dtype for name, dtype in given.type.items()},
+            without=[python_names[name] for name in given.without], seed=given.seed, **arguments)
+        results = function(**hard.call)
+    except (TypeError, ValueError) as error:
+        words = str(error)
+        raise CommandError(f"--{words}" if words.startswith(("shape:", "without:")) else words) from None
+    results = results if isinstance(results, tuple) else (results,)
+    inputs = {names[python_name]: Tensor(array, given.type.get(names[python_name]) or _dtype(array))
+              for python_name, array in hard.inputs.items()}
+    folder = given.output
+    manifest = {
+        "npuquant": npuquant.__version__,
+        "operator": given.command,
+        "seed": given.seed,
+        "arguments": {name.replace("-", "_"): value for name, value in settings.items()},
+        "inputs": {name.replace("-", "_"): _entry(name.replace("-", "_"), tensor.array, tensor.dtype)
+                   for name, tensor in inputs.items()},
+        "outputs": {name: _entry(name, array, given.dtype if name == "y" else "float32")
+                    for name, array in zip(RESULTS, results)},
+        "diagnose": _diagnose_command(given, inputs, settings, RESULTS[:len(results)]),
+        "mistakes": [mistake._asdict() for mistake in hard.mistakes],
+    }
+    paths = {name: os.path.join(folder, f"{name.replace('-', '_')}.npy") for name in inputs}
+    manifest_path = os.path.join(folder, "manifest.json")
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"{folder}: cannot be made: {error.strerror}") from None
+    with files.Outputs() as outputs:
+        for name, tensor in inputs.items():
+            outputs.add(paths[name], tensor.array)
+        outputs.add_text(manifest_path, json.dumps(manifest, indent=2) + "\n")
+        outputs.commit()
+    if not given.quiet and not given.json:
+        print_text(f"{folder}: {_report.mistakes_text(manifest['mistakes'])}\n")
+    if not given.run:
+        return EQUAL
+    results_of_program = {name: os.path.join(folder, f"{name}.npy") for name in RESULTS[:len(results)]}
+    _run_program(given.run, manifest_path, results_of_program)
+    diagnosed = argparse.Namespace(**{
+        **vars(given), "mode": "diagnose", "inputs": paths, "outputs": {},
+        "bf16": {name for name, tensor in inputs.items() if tensor.dtype == "bfloat16"},
+        "expect": {name: path for name, path in results_of_program.items() if os.path.exists(path)}})
+    return run_operator(diagnosed)
+
+
+def _run_program(command: str, manifest_path: str, results: Dict[str, str]) -> None:
+    """Runs the user's program, which must leave at least y."""
+    for path in results.values():  # of an earlier run
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(path)
+    status = subprocess.call(f"{command} {shlex.quote(manifest_path)}", shell=True, stdout=sys.stderr)
+    status = 128 - status if status < 0 else status  # as shells report a signal
+    if status != 0:
+        raise CommandError(f"--run: the command failed with status {status}")
+    if not os.path.exists(results["y"]):
+        raise CommandError(f"--run: the command has left no {results['y']}")
+
+
+# ---- progress ----
+
+QUIET_SECONDS = 0.5  # no line for short work
+LINE_SECONDS = 0.1  # nor changes faster than one can read
+
+
+@contextlib.contextmanager
+def _progress(given: argparse.Namespace) -> Iterator[None]:
+    """Shows how much of a long call is done, if stderr is a terminal."""
+    if given.quiet or not sys.stderr.isatty():
+        yield
+        return
+    finished = threading.Event()
+
+    def show() -> None:
+        shown = False
+        wait = QUIET_SECONDS
+        while not finished.wait(wait):
+            done, count = _native.progress()
+            if count:
+                print(f"\r{given.command}: {100 * done / count:3.0f} %", end="", file=sys.stderr, flush=True)
+                shown, wait = True, LINE_SECONDS
+        if shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+    line = threading.Thread(target=show)
+    line.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        line.join()
+
+
+# ---- other commands ----
+
+
+def choose_backend(name: str) -> None:
+    if name not in (known for _, known in _library._backends()):
+        raise CommandError(f"--backend: there is no '{name}'; see npuquant info")
+    with _refusals():
+        npuquant.set_backend(name)
+
+
+def list_hypotheses(given: argparse.Namespace) -> int:
+    table = _native.hypotheses()
+    if given.json:
+        print_text(json.dumps(_report.hypotheses_json(table, given.operator)) + "\n")
+    else:
+        print_text(_report.hypotheses_text(table, given.operator) + "\n")
+    return EQUAL
+
+
+def print_info(given: argparse.Namespace) -> int:
+    print_text("".join(f"{line}\n" for line in info.lines()))
+    return EQUAL

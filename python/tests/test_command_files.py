@@ -1,0 +1,746 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How the command reads and writes files: every accepted form, files that lie, and what interrupts writing."""
+import contextlib
+import ctypes
+import errno
+import gzip
+import io
+import os
+import pickle
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+
+import npuquant_cli.files as files
+import numpy as np
+import pytest
+from npuquant_cli.errors import CommandError
+
+X = np.arange(12, dtype="f4").reshape(3, 4)
+FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def header(descr="'<f4'", order="False", shape="(2,)"):
+    return "{'descr': %s, 'fortran_order': %s, 'shape': %s, }\n" % (descr, order, shape)
+
+
+def npy(text, data=bytes(8), version=(1, 0), length=None):
+    """A file with any header."""
+    text = text.encode("latin-1")
+    size = (len(text) if length is None else length).to_bytes(2 if version[0] == 1 else 4, "little")
+    return b"\x93NUMPY" + bytes(version) + size + text + data
+
+
+def zipped(*members, method=zipfile.ZIP_STORED, comment=b""):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as archive:
+        for name, data in members:
+            archive.writestr(zipfile.ZipInfo(name) if name in archive.namelist() else name, data)
+        archive.comment = comment
+    return stream.getvalue()
+
+
+def saved(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+@contextlib.contextmanager
+def fifo(data):
+    """A FIFO that somebody writes to."""
+    os.mkfifo("fifo")
+
+    def write():
+        with contextlib.suppress(BrokenPipeError), open("fifo", "wb") as stream:
+            stream.write(data)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    yield "fifo"
+    writer.join()
+    os.unlink("fifo")
+
+
+def refused(path):
+    """The one line about a file that cannot be loaded."""
+    with pytest.raises(CommandError) as caught:
+        files.load(path)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def write(path, data):
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def names():
+    return sorted(os.listdir("."))
+
+
+def assert_loaded(file, array, dtype, stored):
+    assert (file.dtype, file.type, file.array.shape) == (dtype, stored, array.shape)
+    assert file.array.dtype.isnative and file.array.flags.aligned
+    np.testing.assert_array_equal(file.array, array)
+
+
+# ---- reading ----
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("byte_order", "<>")
+@pytest.mark.parametrize("stored, dtype", files._DTYPES.items())
+def test_arrays(stored, dtype, byte_order, order, version):
+    bits = np.random.default_rng(1).integers(0, 256, 12 * int(stored[1]), "u1")
+    array = np.asarray(bits.view(byte_order + stored).reshape(3, 4), order=order)
+    with open("x.npy", "wb") as stream:
+        np.lib.format.write_array(stream, array, version)
+    expected = array.view("u2") if stored == "V2" else array.astype(stored).view("u2" if stored == "i2" else stored)
+    file = files.load("x.npy")
+    assert_loaded(file, expected, dtype, stored)
+    assert not file.is_bfloat16
+    # Native data is mapped, and keeps its order.
+    swapped = byte_order != "<" and stored[1] != "1" and stored != "V2"
+    assert file.array.flags.writeable == swapped
+    assert file.array.flags.f_contiguous == (order == "F")
+    with fifo(read("x.npy")) as name:
+        assert_loaded(files.load(name), expected, dtype, stored)
+
+
+@pytest.mark.parametrize("text", [
+    header(), "{'descr':'<f4','fortran_order':False,'shape':(2,)}",
+    '{"shape" : ( 2 , ) ,\n "fortran_order":\tTrue, "descr":"<f4"}   \n',
+    "{ 'shape': (2L,), 'descr': '<f4', 'fortran_order': False }", header("'=f4'"), header("'|f4'"), header("'f4'"),
+])
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+@pytest.mark.parametrize("padding", range(4))
+def test_spellings(text, version, padding, recwarn):
+    """Also of Python 2, and with data that is not aligned."""
+    write("x.npy", npy(text + " " * padding, np.array([1, -2.5], "<f4").tobytes(), version))
+    assert_loaded(files.load("x.npy"), np.array([1, -2.5], "f4"), "float32", "f4")
+    assert not recwarn
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (0, 2**31, 2), (1,) * 8])
+def test_shapes(shape):
+    size = 0 if 0 in shape else 4
+    write("x.npy", npy(header(shape=str(shape)), bytes(size)))
+    file = files.load("x.npy")
+    assert (file.array.shape, files.show_shape(file.array.shape)) == (shape, str(list(shape)))
+
+
+@pytest.mark.parametrize("data, says", [
+    (b"", "not a .npy file"),
+    (b"x" * 200, "not a .npy file; for a file of elements alone, add :TYPE:N,N, as :float16:32,4096"),
+    (npy(header())[:6], ""), (npy(header())[:9], ""), (npy(header())[:10], "EOF: reading array header"),
+    (npy(header())[:40], "EOF: reading array header"),
+    (npy(header())[:-1], "truncated: the header promises 8 bytes of data, the file has 7"),
+    (npy(header("'|i1'", shape="(1,)"), b""), "truncated: the header promises 1 byte of data, the file has 0"),
+    (npy(header()) + b"\0", "too long: the header promises 8 bytes of data, the file has 9"),
+    (npy(header(), version=(0, 0)), "version 0.0 of the .npy format; expected 1.0, 2.0 or 3.0"),
+    (npy(header(), version=(4, 0)), "version 4.0"), (npy(header(), version=(1, 1)), "version 1.1"),
+    (npy(header(), length=65535), "EOF: reading array header"),
+    (npy(header(), version=(2, 0), length=2**32 - 1), "EOF: reading array header"),
+    (npy(header() + " " * 70000, version=(2, 0)), "EOF: reading array header"),
+    (npy("[]"), "Header is not a dictionary"), (npy("{}"), ""), (npy("{'x': 1}"), ""), (npy("{'descr"), ""),
+    (npy("{'descr': '<f4', 'fortran_order': False}"), ""), (npy("{'shape': (1, "), ""), (npy(header() + "{}"), ""),
+    (npy("{'descr': '<f4' 'fortran_order': False, 'shape': (2,)}"), ""), (npy("{\0}"), ""),
+    (npy("{'a\nb': 1}"), ""), (npy(header("{}")), ""), (npy(header("()")), ""), (npy(header("'(2,)u1'")), "elements"),
+    (npy("-" * 9000 + "1"), ""), (npy("1+" * 4500 + "1"), ""), (npy("[" * 90 + "]" * 90), "Header is not a dictionary"),
+    (npy("(" * 9000), ""), (npy("{" * 9000), ""), (npy("9" * 9000), ""), (npy("'" * 9001), ""), (npy("é" * 4000), ""),
+    (npy(header(order="0")), "fortran_order is not a valid bool"), (npy(header(shape="(2)")), "shape is not valid"),
+    (npy(header(shape="(-2,)")), "negative extent in shape [-2]"), (npy(header(shape="(0, -2)"), b""), "negative"),
+    (npy(header(shape="(a,)")), ""), (npy(header(shape="(2.0,)")), "shape is not valid"),
+    (npy(header(shape=str((1,) * 9))), "more than 8 dimensions"),
+    (npy(header(shape=f"({2**64},)")), "shape is too large"), (npy(header(shape=f"({2**32}, {2**32})")), "too large"),
+    (npy(header(shape=f"({2**62},)")), "too large"), (npy(header(shape=f"(0, {2**62}, 4)"), b""), "too large"),
+    (npy(header(shape="(1000000000000,)")), "truncated: the header promises 4000000000000 bytes "),
+    (npy(header("[('a', '<f4')]")), "elements of type [('a', '<f4')]; expected one of f4 f2 i1 "),
+    (npy(header("[('a', 'u1'), ('b', 'u1')]")), "elements of type ["), (npy(header("'|O'")), "elements of type '|O'"),
+    (npy(header("'<f8'")), "float64 becomes f4 with astype(np.float32)"), (npy(header("'<'")), ""),
+    (npy(header("'<U1'")), "elements of type '<U1'"), (npy(header("'<M8[s]'")), "elements of type '<M8[s]'"),
+    (npy(header("'%s'" % ("<f4" * 100))), ""), (npy(header("'%s'" % ("u1," * 2500))), "elements of type "),
+    (zipped(("archive/data.pkl", b"\x80\x02.")), "PyTorch's; write it with numpy.save(path, tensor.cpu().numpy())"),
+    (bytes.fromhex("80028a0a6cfc9c46f9206aa850192e"), "PyTorch's; write it"),
+    (gzip.compress(saved(X)), "but gzip; gunzip it first"), (b"\x89HDF\r\n\x1a\n" + bytes(40), "but HDF5; "),
+    *((pickle.dumps(X, protocol), "but a pickle; load it") for protocol in range(2, 6)),
+    (bytes([40, 0, 0, 0, 0, 0, 0, 0]) + b'{"x":{"dtype"', "but safetensors; write it with numpy.save("),
+    (zipped(), "not a .npy file but a zip archive without one"), (zipped(("x.npy", b"no array")), "not a .npy file"),
+    (zipped(("x.npy", b"no array"), method=zipfile.ZIP_DEFLATED), "not a .npy file"),
+    (zipped(("x.npy", saved(X)[:-1])), "truncated"), (zipped(("x.npy", saved(X.astype("f8")))), "of type '<f8'"),
+    (zipped(("x.npy", saved(X)), ("s.npy", saved(X))), "an archive of 2 arrays; name one behind a colon, such as :x"),
+    (zipped(("x.npy", npy(header(shape="(100000000,)"), bytes(1000))), method=zipfile.ZIP_DEFLATED), "truncated"),
+    (zipped(("x.npy", npy(header(), bytes(10**8))), method=zipfile.ZIP_DEFLATED), "too long: the header promises 8 "),
+])
+def test_hostile_files(data, says):
+    """The same from a mapped file and from a pipe. NumPy and Python word what has no text here."""
+    write("bad.npy", data)
+    line = refused("bad.npy")
+    assert line.startswith("bad.npy: ") and says in line and len(line) < 450
+    with fifo(data) as name:
+        assert refused(name).startswith("fifo: ")
+
+
+def test_pipes_are_read_no_further_than_promised():
+    if os.path.exists("/dev/zero"):
+        assert refused("/dev/zero").startswith("/dev/zero: not a .npy file")
+        says = "/dev/zero:f4:2: too long: the shape promises 8 bytes of data, the file has "
+        assert refused("/dev/zero:f4:2").startswith(says)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_damaged_files(seed):
+    """A loaded array, or one line."""
+    rng = np.random.default_rng(seed)
+    packed = zipped(("x.npy", saved(X)), method=zipfile.ZIP_DEFLATED)
+    for good in (saved(X), zipped(("x.npy", saved(X))), packed):
+        for _ in range(20):
+            damaged = np.frombuffer(good, "u1").copy()
+            damaged[rng.integers(0, len(good), rng.integers(1, 4))] = rng.choice([0, 1, 127, 255, rng.integers(256)])
+            write("bad", damaged[:rng.choice([len(good), rng.integers(len(good))])].tobytes())
+            with contextlib.suppress(CommandError):
+                files.load("bad")
+
+
+@pytest.mark.parametrize("path, says", [
+    ("none.npy", "none.npy: No such file or directory"), (".", ".: Is a directory"), ("x" * 3000, "File name too long"),
+    ("none.npz:x", "none.npz:x: No such file or directory"), ("", ": No such file or directory"),
+    ("x.npy:x", "x.npy:x: is not an .npz archive, and has no member x"),
+])
+def test_missing_files(path, says):
+    np.save("x.npy", X)
+    assert says in refused(path)
+
+
+# ---- archives ----
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_members(save):
+    arrays = {"x": X, "f": np.asfortranarray(X), "b": X.astype(">f4"), "long" * 3: X, "e": X[:0], "n": X[0, 0]}
+    save("all.npz", **arrays)
+    for name, array in arrays.items():
+        for path in (f"all.npz:{name}", f"./all.npz:{name}.npy"):
+            assert_loaded(files.load(path), array, "float32", "f4")
+    save("one.npz", x=X)
+    assert_loaded(files.load("one.npz"), X, "float32", "f4")
+    assert (files.load("one.npz").mapped is None) == (os.name == "nt")
+    with fifo(read("one.npz")) as name:
+        assert_loaded(files.load(name), X, "float32", "f4")
+    with fifo(read("all.npz")) as name:
+        assert_loaded(files.load(f"{name}:b"), X, "float32", "f4")
+    os.rename("one.npz", "all.npz:x")  # the whole name of a file comes first
+    os.rename("all.npz", "a:b:c.npz")
+    assert_loaded(files.load("all.npz:x"), X, "float32", "f4")
+    assert_loaded(files.load("a:b:c.npz:f"), X, "float32", "f4")
+
+
+@pytest.mark.parametrize("length", range(1, 9))
+def test_stored_members_are_mapped(length):
+    """Without a copy where the data is aligned, which the member's name decides."""
+    np.savez("one.npz", **{"x" * length: X})
+    begin = read("one.npz").index(X.tobytes())
+    file = files.load("one.npz")
+    assert_loaded(file, X, "float32", "f4")
+    assert file.array.flags.writeable == (begin % 4 != 0)
+
+
+@pytest.mark.parametrize("comment", [b"", b"PK\1\2" * 10, bytes(65535)])
+def test_other_writers_of_zip(comment):
+    write("made.npz", zipped(("notes.txt", b"no array"), ("x.npy", saved(X)), comment=comment))
+    assert_loaded(files.load("made.npz"), X, "float32", "f4")
+    stream = io.BytesIO()
+    stream.seekable = lambda: False  # the sizes follow the data
+    with zipfile.ZipFile(stream, "w") as archive, archive.open("x.npy", "w", force_zip64=True) as member:
+        member.write(saved(X))
+    write("made.npz", stream.getvalue())
+    assert_loaded(files.load("made.npz:x"), X, "float32", "f4")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("path, says", [
+    ("all.npz:z", "all.npz:z: no such member; the first of 2 is x"), ("all.npz:", "all.npz:: no such member; "),
+    ("two.npz:x", "two.npz:x: 2 members are called x.npy; expected one"),
+    ("two.npz", "two.npz: an archive of 2 arrays; name one behind a colon, such as :x"),
+    ("secret.npz", "is encrypted"), ("moved.npz", "malformed zip archive: x.npy is not where the directory says"),
+    ("long.npz", "malformed zip archive: x.npy does not end inside the file"), ("cut.npz", "not a zip file"),
+    ("sum.npz", "Bad CRC-32"), ("method.npz", "compression"),
+])
+def test_archives_that_are_refused(path, says):
+    np.savez("all.npz", x=X, s=X)
+    one, packed = (zipped(("x.npy", saved(X)), method=method) for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
+    entry = one.rindex(b"PK\1\2")
+    write("two.npz", zipped(("x.npy", saved(X)), ("x.npy", saved(X))))
+    write("cut.npz", one[:-1])
+    for name, data, place, byte in (("secret", one, entry + 8, 1), ("moved", one, entry + 42, 1),
+                                    ("long", one, entry + 21, 9), ("sum", packed, packed.rindex(b"PK\1\2") + 16, 0),
+                                    ("method", one, entry + 10, 77)):
+        write(f"{name}.npz", data[:place] + bytes([byte]) + data[place + 1:])
+    assert says in refused(path)
+
+
+# ---- elements alone ----
+
+
+@pytest.mark.parametrize("words, stored, dtype", [
+    ("float16", "f2", "float16"), ("f2", "f2", "float16"), (">f2", ">f2", "float16"), ("bfloat16", "u2", "bfloat16"),
+    ("u2", "u2", "bfloat16"), ("V2", "u2", "bfloat16"), ("int8", "i1", "int8"), ("uint64", "u8", "uint64"),
+    ("quint4x2", "i4", "int32"),
+])
+def test_elements_alone(words, stored, dtype):
+    array = np.arange(12).reshape(3, 4).astype(stored)
+    array.tofile("x.bin")
+    for shape in ("3,4", " 3, 4 "):
+        file = files.load(f"x.bin:{words}:{shape}")
+        assert_loaded(file, array, dtype, "V2" if words == "V2" else stored[-2:])
+        assert file.is_bfloat16 == (words == "bfloat16")
+    with fifo(read("x.bin")) as name:
+        assert_loaded(files.load(f"{name}:{words}:3,4"), array, dtype, "V2" if words == "V2" else stored[-2:])
+
+
+@pytest.mark.parametrize("words, says", [
+    ("", "x.bin: not a .npy file; for a file of elements alone, add :TYPE:N,N, as :float16:32,4096"),
+    (":float16", "x.bin:float16: is not an .npz archive, and has no member float16"),
+    (":float8:4,16", "elements of type 'float8'; expected one of f4 f2 "), (":f8:4,16", "elements of type 'f8'; "),
+    ("::4,16", "elements of type ''; "), (":" + "f" * 100 + ":4,16", "elements of type 'fffffffffffffff'; "),
+    (":<<f2:4,16", "elements of type '<<f2'; "), (":f2,f2:4,16", "elements of type 'f2,f2'; "),
+    (":float16:", "shape '': expected numbers, separated by commas"), (":float16:4,", "shape '4,': expected numbers"),
+    (":float16:4,,16", "shape '4,,16': "), (":float16:4x16", "shape '4x16': "), (":float16:-4,-16", "shape '-4,-16': "),
+    (":float16:4:16", "shape '4:16': "), (":float16:1_0", "shape '1_0': "), (":float16:" + "9" * 5000, "expected num"),
+    (":float16:" + ",".join("1" * 9), "more than 8 dimensions"), (f":float16:{2**64}", "shape is too large: "),
+    (f":float16:{2**32},{2**32}", "shape is too large: "),
+    (":float16:4,17", "truncated: the shape promises 136 bytes of data, the file has 128"),
+    (":float16:4,15", "too long: the shape promises 120 bytes of data, the file has 128"),
+])
+def test_elements_alone_that_are_refused(words, says):
+    write("x.bin", bytes(128))
+    assert says in refused("x.bin" + words)
+
+
+def test_archives_of_elements_are_not_opened():
+    write("x.bin", b"PK\3\4" + bytes(4))
+    assert files.load("x.bin:f4:2").array.shape == (2,)
+
+
+# ---- stdin ----
+
+
+def run(script, *words, **options):
+    """Runs a script that has the module, as the command does."""
+    start = ("import sys, signal, numpy as np, npuquant_cli.files as files\n"
+             "from npuquant_cli.errors import CommandError\n"
+             "for name in ('SIGINT', 'SIGPIPE'): signal.signal(getattr(signal, name), signal.SIG_DFL)\n")
+    words = [sys.executable, "-c", start + script, *words]
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(files.__file__))}
+    environment.pop("PYTHONUNBUFFERED", None)
+    return subprocess.run(words, stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, check=False,
+                          timeout=60, env=environment, **options)
+
+
+LOAD = """
+try: file = files.load(sys.argv[1]); print(file.path, file.array.tolist(), file.mapped is not None)
+except CommandError as error: print(error)
+"""
+
+
+def test_stdin():
+    np.save("x.npy", X[0])
+    np.savez("x.npz", x=X[0], s=X)
+    whole = "stdin [0.0, 1.0, 2.0, 3.0]"
+    assert run(LOAD, "-", input=read("x.npy")).stdout.decode() == f"{whole} False\n"
+    with open("x.npy", "rb") as regular:
+        assert run(LOAD, "-", stdin=regular).stdout.decode() == f"{whole} True\n"
+    write("behind.npy", b"read before" + read("x.npy"))
+    with open("behind.npy", "rb", buffering=0) as regular:  # only the rest is the file
+        regular.read(len("read before"))
+        assert run(LOAD, "-", stdin=regular).stdout.decode() == f"{whole} False\n"
+    assert run(LOAD, "-:x", input=read("x.npz")).stdout.decode() == "-:x [0.0, 1.0, 2.0, 3.0] False\n"
+    assert run(LOAD, "-:f4:2", input=bytes(8)).stdout.decode() == "-:f4:2 [0.0, 0.0] False\n"
+    assert run(LOAD, "-", input=b"").stdout.startswith(b"stdin: not a .npy file")
+    assert run(LOAD, "-", preexec_fn=lambda: os.close(0)).stdout == b"stdin: Bad file descriptor\n"
+
+
+# ---- inputs that change ----
+
+
+def test_cut_input():
+    """The rest of the last page reads as zeros, which only the size tells."""
+    np.save("x.npy", X)
+    file = files.load("x.npy")
+    file.check_whole()
+    os.truncate("x.npy", len(read("x.npy")) - 1)
+    with pytest.raises(CommandError, match=r"\Ax\.npy: was cut short while it was in use\Z"):
+        file.check_whole()
+
+
+def test_output_over_input():
+    np.save("x.npy", X)
+    file = files.load("x.npy")
+    with files.Outputs() as outputs:
+        outputs.add("x.npy", X + 1)
+        outputs.commit()
+    file.check_whole()
+    np.testing.assert_array_equal(file.array, X)
+    np.testing.assert_array_equal(np.load("x.npy"), X + 1)
+
+
+# ---- other types ----
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (5,), (3, 4, 5)])
+@pytest.mark.parametrize("order", "CF")
+def test_to_bfloat16(shape, order):
+    bits = np.asarray(np.random.default_rng(2).integers(0, 2**16, shape), "u4")
+    np.save("x.npy", np.asarray(bits << 16, "u4", order=order).view("f4"))
+    file = files.load("x.npy")
+    files.to_bfloat16(file)
+    assert file.dtype == "bfloat16"
+    assert_loaded(file, bits.astype("u2"), "bfloat16", "f4")
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_what_no_bfloat16_is(order):
+    x = np.ones((3, 4, 5), "f4", order=order)
+    x[1, 2, 3] = 0.1
+    np.save("x.npy", x)
+    with pytest.raises(CommandError) as caught:
+        files.to_bfloat16(files.load("x.npy"))
+    assert str(caught.value) == (
+        "x.npy: [1, 2, 3] is 0.100000001 (0x3DCCCCCD), which no bfloat16 is: its lower 16 bits are not 0")
+
+
+@pytest.mark.parametrize("shape", [(40, 24), (2, 3, 16), (8,), (0, 8), (3, 0)])
+@pytest.mark.parametrize("order", "CF")
+def test_to_quint4x2(shape, order):
+    spread = np.random.default_rng(3).integers(-8, 8, shape, "i1")
+    nibbles = (spread & 15).astype("u4").reshape(*shape[:-1], shape[-1] // 8, 8)
+    words = np.bitwise_or.reduce(nibbles << np.arange(0, 32, 4, dtype="u4"), axis=-1).astype("u4").view("i4")
+    packed = (spread[..., ::2] & 15 | spread[..., 1::2] << 4)
+    for theirs in (spread, packed, packed.view("u1")):
+        np.save("x.npy", np.asarray(theirs, order=order))
+        file = files.load("x.npy")
+        files.to_quint4x2(file, words.shape)
+        assert_loaded(file, words, "quint4x2", theirs.dtype.str[1:])
+
+
+@pytest.mark.parametrize("value", [-128, -9, 8, 127])
+def test_what_no_int4_is(value):
+    x = np.zeros((40, 24), "i1")
+    x[3, 4] = value
+    np.save("x.npy", x)
+    with pytest.raises(CommandError, match=rf"\Ax\.npy: \[3, 4\] is {value}, which no int4 is: these are -8\.\.7\Z"):
+        files.to_quint4x2(files.load("x.npy"), (40, 3))
+
+
+@pytest.mark.parametrize("shape, dtype", [((40, 24), "u1"), ((40, 13), "i1"), ((40, 10), "u1"), ((39, 12), "u1"),
+                                          ((480,), "u1"), ((40, 12), "i4"), ((40, 0), "u1"), ((), "u1")])
+def test_others_do_not_become_int4(shape, dtype):
+    np.save("x.npy", np.zeros(shape, dtype))
+    file = files.load("x.npy")
+    files.to_quint4x2(file, (40, 3))
+    assert_loaded(file, np.zeros(shape, dtype), {"u1": "uint8", "i1": "int8", "i4": "int32"}[dtype], dtype)
+
+
+def test_names_of_types():
+    dtypes = ("float32", "bfloat16", "quint4x2", "int32")
+    assert [files.numpy_type(dtype) for dtype in dtypes] == ["f4", "u2", "i4", "i4"]
+
+
+# ---- writing ----
+
+
+OUTPUTS = """
+with files.Outputs() as outputs:
+    try:
+        for path in sys.argv[1:]: outputs.add(path, np.zeros(10, 'f4'))
+        print('text', file=sys.stderr if files.check_outputs(dict(enumerate(sys.argv[1:]))) else sys.stdout)
+        files.flush_stdout()
+        outputs.commit()
+    except CommandError as error: sys.exit(str(error))
+"""
+
+
+def write_all(**arrays):
+    with files.Outputs() as outputs:
+        for name, array in arrays.items():
+            outputs.add(name, array)
+        outputs.commit()
+
+
+@pytest.mark.parametrize("array", [X, np.asfortranarray(X), X[::2, ::2], X[0, 0, ...], X[:0], np.ones((1,) * 8, "f4")])
+def test_outputs(array):
+    write_all(y=array)
+    data = read("y")
+    assert data[:8] == b"\x93NUMPY\1\0" and b"'fortran_order': False" in data
+    assert (len(data) - array.nbytes) % 64 == 0
+    np.testing.assert_array_equal(np.load("y"), array)
+    assert np.load("y").shape == array.shape and names() == ["y"]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666, 0o777])
+def test_the_mode_stays(mode):
+    """That of a file that is replaced; other files are as new ones."""
+    write("y", b"before")
+    os.chmod("y", mode)
+    before = os.umask(0o027)
+    try:
+        write_all(y=X, new=X)
+    finally:
+        os.umask(before)
+    assert (os.stat("y").st_mode & 0o777, os.stat("new").st_mode & 0o777) == (mode, 0o640)
+
+
+def test_text():
+    with files.Outputs() as outputs:
+        outputs.add_text("manifest.json", "{}\n")
+        assert "manifest.json" not in names()
+        outputs.commit()
+    assert (read("manifest.json"), names()) == (b"{}\n", ["manifest.json"])
+
+
+@pytest.mark.parametrize("before", [b"before", None])
+def test_links(before):
+    """An output follows a symbolic link, which stays."""
+    os.mkdir("there")
+    if before:
+        write("there/y", before)
+    os.symlink("there/y", "link")
+    write_all(link=X)
+    np.testing.assert_array_equal(np.load("there/y"), X)
+    assert os.path.islink("link") and os.listdir("there") == ["y"]
+
+
+def not_written(*paths, **changes):
+    """The one line about outputs that cannot be written; what was there stays."""
+    before = names(), read("y")
+    with pytest.raises(CommandError) as caught, files.Outputs() as outputs:
+        for path in paths:
+            outputs.add(path, X)
+        for change in changes.values():
+            change()
+        outputs.commit()
+    assert "\n" not in str(caught.value)
+    assert (names(), read("y")) == before
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("path, says", [
+    ("none/y", "none/y: cannot be written: No such file or directory"),
+    ("o" * 300, f"{'o' * 300}: cannot be written: File name too long"),
+    ("loop", "loop: cannot be written: Too many levels of symbolic links"),
+    pytest.param("/dev/full", "/dev/full: cannot be written: No space left on device", marks=FULL),
+])
+def test_refused_outputs(path, says):
+    write("y", b"before")
+    os.symlink("loop", "loop")
+    assert not_written("y", path) == says
+    assert not_written(path, "y") == says
+
+
+@pytest.mark.parametrize("path", ["locked", "theirs/y"])
+def test_what_nobody_may_write(path):
+    """A file that is read-only, and one in such a folder."""
+    def as_others_are():  # root may write anywhere, by CAP_DAC_OVERRIDE, until PR_CAPBSET_DROP and exec()
+        getattr(ctypes.CDLL(None), "prctl", lambda *arguments: None)(24, 1, 0, 0, 0)
+
+    os.mkdir("theirs")
+    for name in ("y", "locked", "theirs/y"):
+        write(name, b"before")
+    os.chmod("locked", 0o400)
+    os.chmod("theirs", 0o500)
+    if subprocess.run(["test", "-w", "locked"], check=False, preexec_fn=as_others_are).returncode == 0:
+        pytest.skip("root cannot give up that it may write anywhere")
+    done = run(OUTPUTS, "y", path, preexec_fn=as_others_are)
+    assert done.stderr.decode() == f"{path}: cannot be written: Permission denied\n"
+    assert (names(), os.listdir("theirs")) == (["locked", "theirs", "y"], ["y"])
+    assert read("y") == read(path) == b"before"
+
+
+def test_a_file_too_large():
+    """As a full disk: Python has told the system to send no signal."""
+    write("y", b"before")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        assert not_written("y") == "y: cannot be written: File too large"
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_refused_rename_names_what_is_written(monkeypatch):
+    replace = os.replace
+
+    def refuse(temporary, place):
+        if place.endswith("s"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        replace(temporary, place)
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(CommandError) as caught:
+        write_all(**{"/dev/null": X, "y": X, "s": X, "o": X})
+    assert str(caught.value) == "s: cannot be written: Input/output error; written before: /dev/null, y"
+    assert names() == ["y"]
+
+
+def test_leaving_without_commit():
+    with files.Outputs() as outputs:
+        outputs.add("y", X)
+        assert len(names()) == 1 and names()[0].startswith(".npuquant-") and names()[0].endswith(".tmp")
+    assert names() == []
+
+
+@pytest.mark.parametrize("paths, says", [
+    (("y", "y"), "y: named for two outputs"), (("y", "./y"), "./y: named for two outputs"),
+    (("link", "y"), "y: named for two outputs"), (("there/y", "y"), "y: named for two outputs"),
+    (("-", "-"), "-: named for two outputs"), (("-", "/dev/stdout"), "/dev/stdout: named for two outputs"),
+    (("y", "."), ".: cannot be written: it is neither a file, a pipe nor a character device"),
+])
+def test_paths_that_are_refused(paths, says):
+    os.symlink("y", "link")
+    os.symlink(".", "there")
+    with pytest.raises(CommandError) as caught:
+        files.check_outputs(dict(zip(("y", "scale"), paths)))
+    assert str(caught.value) == says
+
+
+@pytest.mark.parametrize("paths, takes", [(("y", "s"), False), (("-", "s"), True), (("y", "/dev/stdout"), True),
+                                          (("/dev/null", "/dev/null"), False), ((), False)])
+def test_paths(paths, takes):
+    assert files.check_outputs(dict(zip(("y", "scale"), paths))) is takes
+
+
+# ---- streams ----
+
+
+def test_pipes_and_devices():
+    os.mkfifo("pipe")
+    with subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE) as reader:
+        write_all(**{"pipe": X, "/dev/null": X, "y": X})
+        assert reader.communicate(timeout=60)[0] == saved(X) == read("y")
+    with open("open", "wb") as stream:
+        write_all(**{f"/dev/fd/{stream.fileno()}": X})
+    assert read("open") == saved(X)
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_stdout(name):
+    if name.startswith("/proc") and not os.path.exists(name):
+        pytest.skip("no /proc")
+    expected = saved(np.zeros(10, "f4"))
+    done = run(OUTPUTS, name)
+    assert (done.returncode, done.stdout, done.stderr) == (0, expected, b"text\n")
+    with open("redirected", "wb") as stream:  # no other file replaces this one
+        done = run(OUTPUTS, name, "y", stdout=stream)
+    assert (done.returncode, read("redirected"), read("y")) == (0, expected, expected)
+
+
+@FULL
+def test_full_stdout():
+    """Text or an output that stdout does not take: no file has its name."""
+    write("y", b"before")
+    for words, says in ((("y",), b"cannot write to stdout\n"),
+                        (("y", "-"), b"text\nstdout: cannot be written: No space left on device\n")):
+        with open("/dev/full", "wb") as full:
+            done = run(OUTPUTS, *words, stdout=full)
+        assert (done.returncode, done.stderr, names(), read("y")) == (1, says, ["y"], b"before")
+
+
+@pytest.mark.parametrize("words", [("y",), ("y", "-")])
+def test_unread_stdout(words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as pipe:
+        done = run(OUTPUTS, *words, stdout=pipe)
+    assert (done.returncode, names()) == (-signal.SIGPIPE, [])
+    assert b"Traceback" not in done.stderr
+
+
+# ---- signals ----
+
+
+WAIT = """
+signals = [getattr(signal, name) for name in sys.argv[1].split(',')]
+with files.Outputs() as outputs:
+    outputs.add('y', np.zeros(10, 'f4'))
+    {wait}
+    outputs.commit()
+sys.exit(3)
+"""
+ENDING = [number.name for number in files._ENDING]
+
+
+@pytest.mark.parametrize("name", ENDING)
+@pytest.mark.parametrize("wait", ["signal.raise_signal(signals[0])", "outputs.add('s', Raising())"])
+def test_signals(name, wait):
+    """They end the program with temporary files, and in the middle of writing one."""
+    write("y", b"before")
+    raising = ("class Raising:\n    def __array__(self, *types, **options):\n"
+               "        signal.raise_signal(signals[0]); return np.ones(3)\n")
+    done = run(raising + WAIT.format(wait=wait), name, preexec_fn=default_signals)
+    assert (done.returncode, done.stderr) == (-getattr(signal, name), b"")
+    assert (names(), read("y")) == (["y"], b"before")
+
+
+def default_signals():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for number in files._ENDING:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def test_signals_between_outputs():
+    """All outputs have their names."""
+    wait = ("outputs.add('s', np.zeros(3)); import os; replace = os.replace\n"
+            "    os.replace = lambda *paths: (signal.raise_signal(signals[0]), replace(*paths))")
+    done = run(WAIT.format(wait=wait), "SIGTERM", preexec_fn=default_signals)
+    assert (done.returncode, done.stderr, names()) == (-signal.SIGTERM, b"", ["s", "y"])
+
+
+def test_ignored_signals():
+    ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    done = run(WAIT.format(wait="signal.raise_signal(signals[0])"), "SIGHUP", preexec_fn=ignore)
+    assert (done.returncode, done.stderr, names()) == (3, b"", ["y"])
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
+def test_signals_while_a_reader_blocks(name):
+    """The program waits inside the system for somebody who reads the pipe."""
+    os.mkfifo("pipe")
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(files.__file__))}
+    script = ("import numpy as np, npuquant_cli.files as files\nwith files.Outputs() as outputs:\n"
+              "    outputs.add('y', np.zeros(3)); outputs.add('pipe', np.zeros(3)); outputs.commit()")
+    with subprocess.Popen([sys.executable, "-c", script], env=environment) as process:
+        deadline = time.monotonic() + 30
+        while len(names()) == 1 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        process.send_signal(getattr(signal, name))
+        assert process.wait(timeout=30) == -getattr(signal, name)
+    assert len(names()) == (1 if name == "SIGTERM" else 2)  # the pipe, and what nobody can remove
+
+
+def test_signals_are_as_before():
+    """Outside an Outputs, the default action ends the program."""
+    before = signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+    try:
+        with files.Outputs():
+            assert signal.getsignal(signal.SIGUSR1) is not signal.SIG_DFL
+        assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGUSR1, before)
