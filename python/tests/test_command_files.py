@@ -345,7 +345,7 @@ def test_archives_of_elements_are_not_opened():
 def run(script, *words, **options):
     """Runs a script that has the module, as the command does."""
     start = ("import sys, signal, numpy as np, npuquant_cli.files as files\n"
-             "from npuquant_cli.errors import CommandError\n"
+             "from npuquant_cli.errors import CommandError, print_text\n"
              "for name in ('SIGINT', 'SIGPIPE'): signal.signal(getattr(signal, name), signal.SIG_DFL)\n")
     words = [sys.executable, "-c", start + script, *words]
     environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(files.__file__))}
@@ -470,8 +470,7 @@ OUTPUTS = """
 with files.Outputs() as outputs:
     try:
         for path in sys.argv[1:]: outputs.add(path, np.zeros(10, 'f4'))
-        print('text', file=sys.stderr if files.check_outputs(dict(enumerate(sys.argv[1:]))) else sys.stdout)
-        files.flush_stdout()
+        print_text('text\\n', sys.stderr if files.check_outputs(dict(enumerate(sys.argv[1:]))) else sys.stdout)
         outputs.commit()
     except CommandError as error: sys.exit(str(error))
 """
