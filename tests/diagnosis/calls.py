@@ -1,60 +1,58 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hard inputs from the tool, and the tool's diagnosis of results."""
-import json
-import os
-import pathlib
-import subprocess
-import tempfile
+"""Calls on hard inputs, and what the package says of their results."""
+import inspect
 
-import numpy as np
+import npuquant
 
-TOOL = os.path.abspath(os.environ["NPUQUANT_TOOL"])
+# What the library calls some arguments of the package's functions.
+IN_LIBRARY = {"input": "x", "dst_type": "dtype", "dst_dtype": "dtype", "col_block_size": "block"}
+DTYPES = {"anti_quant": "float16", "dequant": "float16"}  # of y, if no type is given; otherwise int8
 
 
 class Call:
-    """A folder of inputs and its manifest.
+    """A call on hard inputs. Operators and arguments have their names in the library: npu_quantize() is quantize, its
+    input is x.
 
-    arguments: the options with their defaults, named as in the manifest. inputs: the arrays by name; bfloat16 is
-    uint16. mistakes: the names of all mistakes that are possible in this call.
+    arguments: the arguments that are no arrays, also those with their defaults. inputs: the arrays by name; bfloat16 is
+    uint16. types: the types of the inputs by name. mistakes: the names of all mistakes that are possible in this call.
     """
 
-    def __init__(self, folder):
-        self.folder = pathlib.Path(folder)
-        manifest = json.loads((self.folder / "manifest.json").read_text())
-        self.operator = manifest["operator"]
-        self.arguments = manifest["arguments"]
-        self.types = {name: entry["dtype"] for name, entry in manifest["inputs"].items()}
-        self.inputs = {name: np.load(self.folder / entry["file"]) for name, entry in manifest["inputs"].items()}
-        self.outputs = manifest["outputs"]
-        self.command = manifest["diagnose"].split()
-        self.same_as = {entry["name"]: entry["same_as"] for entry in manifest["mistakes"]}
-        self.changed = {entry["name"]: entry["elements"] for entry in manifest["mistakes"]}
+    def __init__(self, operator, shape, *, dtypes=(), without=(), seed=1, **arguments):
+        if operator != "trans_quant_param":  # it has one type
+            arguments.setdefault("dtype", DTYPES.get(operator, "int8"))
+        self.operator = operator
+        self.function = getattr(npuquant, f"npu_{operator}", None) or getattr(npuquant, operator)
+        self.names, self.arguments = {}, {}  # the function's names of the arguments, and the defaults
+        for name, parameter in inspect.signature(self.function).parameters.items():
+            self.names.setdefault(IN_LIBRARY.get(name, name), name)
+            self.arguments.setdefault(IN_LIBRARY.get(name, name), parameter.default)
+        self.arguments.update(arguments)
+        hard = npuquant.hard_inputs(self.function, shape, dtypes=self.in_package(dict(dtypes)), without=without,
+                                    seed=seed, **self.in_package(arguments))
+        self.hard_call = hard.call
+        self.inputs = {IN_LIBRARY.get(name, name): array for name, array in hard.inputs.items()}
+        self.types = {**{name: array.dtype.name for name, array in self.inputs.items()}, **dict(dtypes)}
+        self.same_as = {mistake.name: mistake.same_as for mistake in hard.mistakes}
+        self.changed = {mistake.name: mistake.elements for mistake in hard.mistakes}
         self.mistakes = list(self.same_as)
+
+    def in_package(self, arguments):
+        return {self.names[name]: value for name, value in arguments.items()}
 
     def alike(self, mistake):
         """The mistakes, with this one, that give the same wrong results; empty where the mistake changes nothing."""
         first = {name: self.same_as[name] or name for name in self.mistakes if self.changed[name]}
         return [name for name in first if first[name] == first.get(mistake)]
 
+    def diagnosis(self, results):
+        """The diagnosis of these results, arrays by name."""
+        y, *others = results.values()
+        return npuquant.diagnose((y, *others) if others else y, self.function,
+                                 **{**self.hard_call, **self.in_package(self.inputs)})
+
     def diagnose(self, results):
-        """The JSON of `npuquant diagnose` about these results, arrays by name. The results get their own folder, so
-        that several threads may diagnose at once."""
-        with tempfile.TemporaryDirectory() as folder:
-            paths = {f"{name}.npy": os.path.join(folder, f"{name}.npy") for name in results}
-            for name, array in results.items():
-                np.save(paths[f"{name}.npy"], array)
-            command = [TOOL, *(paths.get(word, word) for word in self.command[1:]), "--json"]
-            done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
-        assert done.returncode in (0, 1), done.stderr
-        said = json.loads(done.stdout)
-        assert done.returncode == (said["verdict"] != "equal"), said
-        return said
-
-
-def hard_inputs(folder, operator, *options):
-    done = subprocess.run([TOOL, "hard-inputs", operator, *options, "-o", str(folder)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return Call(folder)
+        """The same as JSON."""
+        return self.diagnosis(results).to_dict()
 
 
 def names(finding):

@@ -285,10 +285,17 @@ def kernel_of(quantise):
         whole = whole + 128 if dtype == "uint8" else whole
         results = {"y": pack(whole) if greatest == 7 else whole.astype(dtype)}
         for name, parameter in parameters.items():
-            results[name] = round_to(parameter.astype(f4), "float32").reshape(call.outputs[name]["shape"])
+            results[name] = round_to(parameter.astype(f4), "float32").reshape(scales_shape(call))
         return results
 
     return kernel
+
+
+def scales_shape(call):
+    rows = call.inputs["x"].shape[:-1]
+    if call.operator == "dynamic_block_quant":
+        return *rows, -1
+    return (1,) if call.arguments["quant_mode"] == "pertensor" else rows
 
 
 def dynamic_quant(call, greatest, machine, mistakes):
@@ -341,7 +348,7 @@ def dynamic_block_quant(call, greatest, machine, mistakes):
 
 
 KERNELS = {
-    "dynamic-quant": kernel_of(dynamic_quant),
-    "dynamic-quant-asymmetric": kernel_of(dynamic_quant_asymmetric),
-    "dynamic-block-quant": kernel_of(dynamic_block_quant),
+    "dynamic_quant": kernel_of(dynamic_quant),
+    "dynamic_quant_asymmetric": kernel_of(dynamic_quant_asymmetric),
+    "dynamic_block_quant": kernel_of(dynamic_block_quant),
 }

@@ -236,4 +236,4 @@ def kernel_of(operator):
     return kernel
 
 
-KERNELS = {"anti-quant": kernel_of(anti_quant), "dequant": kernel_of(dequant), "requant": kernel_of(requant)}
+KERNELS = {"anti_quant": kernel_of(anti_quant), "dequant": kernel_of(dequant), "requant": kernel_of(requant)}

@@ -1,28 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Calls with usual inputs: normal values, usual scales, no special values."""
 import numpy as np
-from calls import hard_inputs
+from calls import Call
 from numpy_operators import RANGES, pack, round_to, trans_quant_param
 
 ROWS, COLUMNS = 32, 64  # of the hard inputs that give types and shapes
 
 
-def normal_call(folder, rows, columns, seed, operator, *options):
-    """A call of hard_inputs() with normal values as inputs."""
-    words = operator == "trans-quant-param"
-    call = hard_inputs(folder, operator, "--shape", str(COLUMNS) if words else f"{ROWS},{COLUMNS}", *options)
-    lengths = {ROWS: rows, COLUMNS: columns, COLUMNS // 8: columns // 8}
+def normal_call(rows, columns, seed, operator, **arguments):
+    """A call of an operator with normal values as inputs."""
+    words = operator == "trans_quant_param"
+    call = Call(operator, (COLUMNS,) if words else (ROWS, COLUMNS), **arguments)
+    lengths = {ROWS: rows, COLUMNS: columns}
     shapes = {name: [lengths.get(length, length) for length in array.shape] for name, array in call.inputs.items()}
-    for output in call.outputs.values():
-        output["shape"] = [lengths.get(length, length) for length in output["shape"]]
-    if "block" in call.arguments:
-        call.outputs["scale"]["shape"] = [rows, -(-columns // call.arguments["block"])]
     if not words:
-        shapes["x"] = [rows, columns]  # also of int4, whose file holds words
+        shapes["x"] = [rows, columns]  # also of int4, whose array holds words
     values = MAKERS[operator](call, shapes, np.random.default_rng(seed))
-    for name in call.inputs:
-        call.inputs[name] = in_type(values[name](), call.types[name])
-        np.save(call.folder / f"{name}.npy", call.inputs[name])
+    call.inputs = {name: in_type(make(), call.types[name]) for name, make in values.items() if name in call.inputs}
     return call
 
 
@@ -77,8 +71,8 @@ def group_quant(call, shapes, rng):
 def dynamic_quant(call, shapes, rng):
     return {
         "x": lambda: rng.normal(size=shapes["x"]),
-        "smooth_scales": lambda: factors(rng, shapes["smooth_scales"], 1),
         "group_index": lambda: group_ends(call, shapes, rng),
+        "smooth_scales": lambda: factors(rng, shapes["smooth_scales"], 1),
     }
 
 
@@ -120,12 +114,12 @@ def scales_and_offsets(call, shapes, rng):
 
 MAKERS = {
     "quantize": quantize,
-    "group-quant": group_quant,
-    "trans-quant-param": scales_and_offsets,
-    "dynamic-quant": dynamic_quant,
-    "dynamic-quant-asymmetric": dynamic_quant,
-    "dynamic-block-quant": dynamic_quant,
-    "anti-quant": anti_quant,
+    "group_quant": group_quant,
+    "trans_quant_param": scales_and_offsets,
+    "dynamic_quant": dynamic_quant,
+    "dynamic_quant_asymmetric": dynamic_quant,
+    "dynamic_block_quant": dynamic_quant,
+    "anti_quant": anti_quant,
     "dequant": sums,
     "requant": sums,
 }

@@ -106,7 +106,7 @@ def trans_quant_param(inputs, arguments, mistakes):
         word = word | field << 37
     if "halves-swapped" in mistakes:
         word = word << 32 | word >> 32
-    return word.astype(arguments["dtype"])
+    return word.view(np.int64)
 
 
 def to_19_bits(bits):
@@ -126,5 +126,5 @@ def kernel_of(operator):
     return kernel
 
 
-OPERATORS = {"quantize": quantize, "group-quant": group_quant, "trans-quant-param": trans_quant_param}
+OPERATORS = {"quantize": quantize, "group_quant": group_quant, "trans_quant_param": trans_quant_param}
 KERNELS = {name: kernel_of(operator) for name, operator in OPERATORS.items()}

@@ -1,138 +1,138 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tool names two mistakes at once, explains neither noise nor results of other calls, and blames no right kernel:
-on hard inputs and on random normal values.
+"""A diagnosis names two mistakes at once, explains neither noise nor results of other calls, and blames no right
+kernel: on hard inputs and on random normal values.
 
-NPUQUANT_TOOL is the path of the tool.
+Runs like test_hard.py.
 """
 import random
-import tempfile
 import unittest
 
 import numpy as np
-from calls import first_place, hard_inputs, names
+from calls import Call, first_place, names
 from kernels import KERNELS, digest, run
 from normal_inputs import normal_call
 from numpy_operators import pack
 from test_hard import forms
 
-INT4 = ["--dtype", "quint4x2"]
-UINT8 = ["--dtype", "uint8"]
+INT4 = {"dtype": "quint4x2"}
+UINT8 = {"dtype": "uint8"}
 
-# Operator, options, and the two mistakes.
+# Operator, arguments, and the two mistakes.
 PAIRS = (
-    ("quantize", [], "x-bfloat16", "truncate"),
-    ("quantize", [], "x-float16", "offset-negated"),
-    ("quantize", [], "floor", "tail-untouched"),
-    ("quantize", ["--div-mode", "false", *INT4], "ceiling", "nibbles-swapped"),
-    ("group-quant", [], "product-bfloat16", "group-late"),
-    ("group-quant", [], "floor", "symmetric-range"),
-    ("group-quant", INT4, "floor", "awq-order"),
-    ("group-quant", [], "group-next", "offset-before-scaling"),
-    ("quantize", [], "first-16-reused", "truncate"),
-    ("trans-quant-param", [], "other-round-mode", "offset-negated"),
-    ("dynamic-quant", [], "other-form", "smooth-left-out"),
-    ("dynamic-quant", [], "truncate", "smooth-bfloat16"),
-    ("dynamic-quant", [], "one-step-more", "rows-untouched"),
-    ("dynamic-quant", UINT8, "floor", "scale-of-next-row"),
-    ("dynamic-quant", INT4, "x-bfloat16", "scale-of-row-before"),
-    ("dynamic-quant", [], "scale-is-largest", "floor"),
-    ("dynamic-quant", UINT8, "minus-128", "truncate"),
-    ("dynamic-quant", [], "range-of-first-32", "floor"),
-    ("dynamic-quant", [], "range-of-64", "group-next"),
-    ("dynamic-quant-asymmetric", ["--without", "smooth-scales,group-index"], "range-of-columns", "offset-rounded"),
-    ("dynamic-quant", INT4, "halves-of-32", "plus-8"),
-    ("dynamic-quant", [], "scale-is-factor", "truncate"),
-    ("dynamic-quant", [], "scale-bfloat16", "division"),
-    ("dynamic-quant", [], "all-bfloat16", "division"),
-    ("dynamic-quant", [], "grouped-swiglu", "smooth-left-out"),
-    ("dynamic-quant-asymmetric", [], "range-reciprocal", "floor"),
-    ("dynamic-quant-asymmetric", [], "returned-float16", "floor"),
-    ("dynamic-quant-asymmetric", [], "onnx-dynamic", "x-bfloat16"),
-    ("dynamic-quant-asymmetric", [], "pytorch-asymmetric", "truncate"),
-    ("dynamic-quant-asymmetric", [], "offset-rounded", "smooth-after-range"),
-    ("dynamic-quant-asymmetric", [], "offset-from-low", "scale-bfloat16"),
-    ("dynamic-quant-asymmetric", INT4, "one-step-less", "transposed"),
-    ("dynamic-quant-asymmetric", [], "offset-truncated", "floor"),
-    ("dynamic-quant-asymmetric", [], "zero-point-from-low", "ceiling"),
-    ("dynamic-block-quant", [], "scale-divided", "truncate"),
-    ("dynamic-block-quant", ["--block", "16"], "half-block", "x-bfloat16"),
-    ("dynamic-block-quant", ["--block", "16", "--min-scale", "90"], "min-scale-ignored", "scale-of-block-before"),
-    ("anti-quant", [], "scaled-before-offset", "result-truncated"),
-    ("anti-quant", [], "offset-negated", "scale-float16"),
-    ("anti-quant", ["--type", "x=quint4x2"], "x-awq-order", "x-minus-8"),
-    ("anti-quant", [], "relu", "result-truncated"),
-    ("dequant", [], "bias-after-scaling", "result-truncated"),
-    ("dequant", [], "bias-of-next", "result-truncated"),
-    ("dequant", ["--dtype", "bfloat16", "--type", "bias=float32"], "scale-of-next-row", "bias-left-out"),
-    ("dequant", [], "first-product-bfloat16", "scale-of-next-row"),
-    ("requant", [], "bias-left-out", "truncate"),
-    ("requant", [], "scale-bfloat16", "offset-of-next"),
-    ("requant", [], "unsigned-int8", "truncate"),
+    ("quantize", {}, "x-bfloat16", "truncate"),
+    ("quantize", {}, "x-float16", "offset-negated"),
+    ("quantize", {}, "floor", "tail-untouched"),
+    ("quantize", {"div_mode": False, **INT4}, "ceiling", "nibbles-swapped"),
+    ("group_quant", {}, "product-bfloat16", "group-late"),
+    ("group_quant", {}, "floor", "symmetric-range"),
+    ("group_quant", INT4, "floor", "awq-order"),
+    ("group_quant", {}, "group-next", "offset-before-scaling"),
+    ("quantize", {}, "first-16-reused", "truncate"),
+    ("trans_quant_param", {}, "other-round-mode", "offset-negated"),
+    ("dynamic_quant", {}, "other-form", "smooth-left-out"),
+    ("dynamic_quant", {}, "truncate", "smooth-bfloat16"),
+    ("dynamic_quant", {}, "one-step-more", "rows-untouched"),
+    ("dynamic_quant", UINT8, "floor", "scale-of-next-row"),
+    ("dynamic_quant", INT4, "x-bfloat16", "scale-of-row-before"),
+    ("dynamic_quant", {}, "scale-is-largest", "floor"),
+    ("dynamic_quant", UINT8, "minus-128", "truncate"),
+    ("dynamic_quant", {}, "range-of-first-32", "floor"),
+    ("dynamic_quant", {}, "range-of-64", "group-next"),
+    ("dynamic_quant_asymmetric", {"without": ("smooth_scales", "group_index")}, "range-of-columns", "offset-rounded"),
+    ("dynamic_quant", INT4, "halves-of-32", "plus-8"),
+    ("dynamic_quant", {}, "scale-is-factor", "truncate"),
+    ("dynamic_quant", {}, "scale-bfloat16", "division"),
+    ("dynamic_quant", {}, "all-bfloat16", "division"),
+    ("dynamic_quant", {}, "grouped-swiglu", "smooth-left-out"),
+    ("dynamic_quant_asymmetric", {}, "range-reciprocal", "floor"),
+    ("dynamic_quant_asymmetric", {}, "returned-float16", "floor"),
+    ("dynamic_quant_asymmetric", {}, "onnx-dynamic", "x-bfloat16"),
+    ("dynamic_quant_asymmetric", {}, "pytorch-asymmetric", "truncate"),
+    ("dynamic_quant_asymmetric", {}, "offset-rounded", "smooth-after-range"),
+    ("dynamic_quant_asymmetric", {}, "offset-from-low", "scale-bfloat16"),
+    ("dynamic_quant_asymmetric", INT4, "one-step-less", "transposed"),
+    ("dynamic_quant_asymmetric", {}, "offset-truncated", "floor"),
+    ("dynamic_quant_asymmetric", {}, "zero-point-from-low", "ceiling"),
+    ("dynamic_block_quant", {}, "scale-divided", "truncate"),
+    ("dynamic_block_quant", {"block": 16}, "half-block", "x-bfloat16"),
+    ("dynamic_block_quant", {"block": 16, "min_scale": 90.0}, "min-scale-ignored", "scale-of-block-before"),
+    ("anti_quant", {}, "scaled-before-offset", "result-truncated"),
+    ("anti_quant", {}, "offset-negated", "scale-float16"),
+    ("anti_quant", {"dtypes": {"x": "quint4x2"}}, "x-awq-order", "x-minus-8"),
+    ("anti_quant", {}, "relu", "result-truncated"),
+    ("dequant", {}, "bias-after-scaling", "result-truncated"),
+    ("dequant", {}, "bias-of-next", "result-truncated"),
+    ("dequant", {"dtype": "bfloat16", "dtypes": {"bias": "float32"}}, "scale-of-next-row", "bias-left-out"),
+    ("dequant", {}, "first-product-bfloat16", "scale-of-next-row"),
+    ("requant", {}, "bias-left-out", "truncate"),
+    ("requant", {}, "scale-bfloat16", "offset-of-next"),
+    ("requant", {}, "unsigned-int8", "truncate"),
 )
 
 # One of the two changes few elements, or only elements that the other changes: hard inputs show both.
 RARE_PAIRS = (
-    ("quantize", [], "nan-before-offset", "tf32"),
-    ("dynamic-quant", [], "least-1e-6", "scale-bfloat16"),
-    ("dynamic-quant", [], "relu", "dmax-first"),
-    ("dynamic-quant", [], "inverse-first", "added-m-1e-6"),
-    ("dynamic-quant", [], "added-1e-5", "division"),
-    ("dynamic-quant", [], "float64", "smooth-bfloat16"),
-    ("dynamic-quant-asymmetric", [], "symmetric-range", "nan-low"),
-    ("dynamic-block-quant", ["--block", "16"], "one-division", "ceiling"),
-    ("anti-quant", ["--dtype", "bfloat16"], "float64", "result-finite"),
-    ("anti-quant", ["--dtype", "float32"], "two-products", "scale-of-next"),
-    ("anti-quant", ["--type", "scale=bfloat16", "--dtype", "bfloat16"], "sum-float16", "offset-of-one-before"),
-    ("dequant", ["--dtype", "float16", "--without", "bias,activation-scale"], "nan-negative", "scale-of-next"),
-    ("requant", ["--dtype", "int8"], "wrap", "one-clamp"),
-    ("trans-quant-param", [], "other-round-mode", "offset-int8"),
-    ("trans-quant-param", ["--without", "offset"], "all-scale-bits", "halves-swapped"),
+    ("quantize", {}, "nan-before-offset", "tf32"),
+    ("dynamic_quant", {}, "least-1e-6", "scale-bfloat16"),
+    ("dynamic_quant", {}, "relu", "dmax-first"),
+    ("dynamic_quant", {}, "inverse-first", "added-m-1e-6"),
+    ("dynamic_quant", {}, "added-1e-5", "division"),
+    ("dynamic_quant", {}, "float64", "smooth-bfloat16"),
+    ("dynamic_quant_asymmetric", {}, "symmetric-range", "nan-low"),
+    ("dynamic_block_quant", {"block": 16}, "one-division", "ceiling"),
+    ("anti_quant", {"dtype": "bfloat16"}, "float64", "result-finite"),
+    ("anti_quant", {"dtype": "float32"}, "two-products", "scale-of-next"),
+    ("anti_quant", {"dtypes": {"scale": "bfloat16"}, "dtype": "bfloat16"}, "sum-float16", "offset-of-one-before"),
+    ("dequant", {"without": ("bias", "activation_scale")}, "nan-negative", "scale-of-next"),
+    ("requant", {"dtype": "int8"}, "wrap", "one-clamp"),
+    ("trans_quant_param", {}, "other-round-mode", "offset-int8"),
+    ("trans_quant_param", {"without": "offset"}, "all-scale-bits", "halves-swapped"),
 )
 
 # Mistakes in a part of y.
 PARTS = (
-    ("quantize", [], "truncate"),
-    ("group-quant", [], "ceiling"),
-    ("dynamic-quant", [], "product-bfloat16"),
-    ("dynamic-quant-asymmetric", [], "round-first"),
-    ("dynamic-block-quant", ["--block", "16"], "scale-of-next-block"),
-    ("anti-quant", [], "result-truncated"),
-    ("dequant", [], "product-bfloat16"),
-    ("requant", [], "floor"),
+    ("quantize", {}, "truncate"),
+    ("group_quant", {}, "ceiling"),
+    ("dynamic_quant", {}, "product-bfloat16"),
+    ("dynamic_quant_asymmetric", {}, "round-first"),
+    ("dynamic_block_quant", {"block": 16}, "scale-of-next-block"),
+    ("anti_quant", {}, "result-truncated"),
+    ("dequant", {}, "product-bfloat16"),
+    ("requant", {}, "floor"),
 )
 
 FORMS = (
-    *((operator, []) for operator in KERNELS),
+    *((operator, {}) for operator in KERNELS),
     ("quantize", UINT8),
-    ("anti-quant", ["--type", "x=quint4x2"]),
-    ("dynamic-quant", INT4),
-    ("dynamic-quant", UINT8),
-    ("dynamic-quant-asymmetric", INT4),
-    ("dynamic-block-quant", ["--block", "8", *INT4]),
+    ("anti_quant", {"dtypes": {"x": "quint4x2"}}),
+    ("dynamic_quant", INT4),
+    ("dynamic_quant", UINT8),
+    ("dynamic_quant_asymmetric", INT4),
+    ("dynamic_block_quant", {"block": 8, **INT4}),
 )
 
 
-def calls(operator, *options):
-    """A function that makes hard inputs in a folder, and one that makes normal ones."""
-    shape = "72" if operator == "trans-quant-param" else "48,72"
-    return {
-        "hard": lambda folder: hard_inputs(folder, operator, "--shape", shape, *options),
-        "normal": lambda folder: normal_call(folder, 48, 512, 1, operator, *options),
-    }
+def calls(operator, arguments):
+    """The call on hard inputs, and the one on normal inputs."""
+    yield "hard", hard_call(operator, arguments)
+    yield "normal", normal_call(48, 512, 1, operator, **arguments)
+
+
+def hard_call(operator, arguments):
+    return Call(operator, (72,) if operator == "trans_quant_param" else (48, 72), **arguments)
 
 
 class Pairs(unittest.TestCase):
     def test_pairs(self):
-        for operator, options, *mistakes in PAIRS:
-            for kind, make in calls(operator, *options).items():
-                with self.subTest(operator, inputs=kind, mistakes=mistakes), tempfile.TemporaryDirectory() as folder:
-                    self.check(make(folder), set(mistakes))
+        for operator, arguments, *mistakes in PAIRS:
+            for kind, call in calls(operator, arguments):
+                with self.subTest(operator, inputs=kind, mistakes=mistakes):
+                    self.check(call, set(mistakes))
 
     def test_rare_pairs(self):
-        for operator, options, *mistakes in RARE_PAIRS:
-            with self.subTest(operator, mistakes=mistakes), tempfile.TemporaryDirectory() as folder:
-                self.check(calls(operator, *options)["hard"](folder), set(mistakes))
+        for operator, arguments, *mistakes in RARE_PAIRS:
+            with self.subTest(operator, mistakes=mistakes):
+                self.check(hard_call(operator, arguments), set(mistakes))
 
     def check(self, call, mistakes):
         results = run(call, mistakes)
@@ -145,12 +145,12 @@ class Pairs(unittest.TestCase):
 
 
 class Parts(unittest.TestCase):
-    """The tool names a mistake with its columns or rows."""
+    """A diagnosis names a mistake with its columns or rows."""
 
     def test_parts(self):
-        for operator, options, mistake in PARTS:
-            with tempfile.TemporaryDirectory() as folder, self.subTest(operator, mistake=mistake):
-                call = calls(operator, *options)["normal"](folder)
+        for operator, arguments, mistake in PARTS:
+            with self.subTest(operator, mistake=mistake):
+                call = normal_call(48, 512, 1, operator, **arguments)
                 right, wrong = run(call, set()), run(call, {mistake})
                 for where, part in ((np.s_[:, 496:], ("column", 496, 512)), (np.s_[:, :480], ("column", 0, 480)),
                                     (np.s_[32:], ("row", 32, 48)), (np.s_[8:16], ("row", 8, 16))):
@@ -184,10 +184,9 @@ def shuffled(y, is_int4, rng):
 
 class Noise(unittest.TestCase):
     def test_noise(self):
-        for operator, options in FORMS:
-            for kind, make in calls(operator, *options).items():
-                with tempfile.TemporaryDirectory() as folder:
-                    self.check(make(folder), kind)
+        for operator, arguments in FORMS:
+            for kind, call in calls(operator, arguments):
+                self.check(call, kind)
 
     def check(self, call, kind):
         rng = np.random.default_rng(1)
@@ -200,20 +199,19 @@ class Noise(unittest.TestCase):
 
     def test_unwritten(self):
         """Memory that was never written holds zeros."""
-        for operator, options in FORMS:
-            for kind, make in calls(operator, *options).items():
-                with self.subTest(operator, inputs=kind, options=options), tempfile.TemporaryDirectory() as folder:
-                    call = make(folder)
+        for operator, arguments in FORMS:
+            for kind, call in calls(operator, arguments):
+                with self.subTest(operator, inputs=kind, arguments=arguments):
                     results = run(call, set())
                     said = call.diagnose({**results, "y": np.zeros_like(results["y"])})
-                    name = "tail-untouched" if operator == "trans-quant-param" else "rows-untouched"
+                    name = "tail-untouched" if operator == "trans_quant_param" else "rows-untouched"
                     self.assertEqual((said["verdict"], first_place(said)), ("explained", [[name]]))
 
     def test_other_call(self):
-        for operator, options in FORMS:
-            with self.subTest(operator, options=options), tempfile.TemporaryDirectory() as folder:
-                other = run(normal_call(folder, 48, 512, 2, operator, *options), set())
-                said = normal_call(folder, 48, 512, 1, operator, *options).diagnose(other)
+        for operator, arguments in FORMS:
+            with self.subTest(operator, arguments=arguments):
+                other = run(normal_call(48, 512, 2, operator, **arguments), set())
+                said = normal_call(48, 512, 1, operator, **arguments).diagnose(other)
                 self.assertEqual((said["verdict"], said["first_place"]), ("none", 0), said["findings"])
 
 
@@ -225,15 +223,15 @@ class RightKernels(unittest.TestCase):
         chosen = random.Random(1)
         for operator in KERNELS:
             for seed, form in enumerate(chosen.choices(forms(operator), k=6)):
-                with self.subTest(operator, form=form, seed=seed), tempfile.TemporaryDirectory() as folder:
-                    call = hard_inputs(folder, operator, *form, "--seed", str(seed))
+                with self.subTest(operator, form=form, seed=seed):
+                    call = Call(operator, **form, seed=seed)
                     self.assertEqual(call.diagnose(run(call, set()))["verdict"], "equal")
 
     def test_normal(self):
-        for operator, options in FORMS:
+        for operator, arguments in FORMS:
             for seed in range(4):
-                with self.subTest(operator, options=options, seed=seed), tempfile.TemporaryDirectory() as folder:
-                    call = normal_call(folder, 48, 512, seed, operator, *options)
+                with self.subTest(operator, arguments=arguments, seed=seed):
+                    call = normal_call(48, 512, seed, operator, **arguments)
                     self.assertEqual(call.diagnose(run(call, set()))["verdict"], "equal")
 
 

@@ -4,7 +4,7 @@
 must put the true mistake in the first place, beside those that give the same bits, and no others. A mistake that changes
 no bit must be no difference. Hard inputs must tell every mistake from all others. docs/random-data.md has the numbers.
 
-NPUQUANT_TOOL is the path of the tool.
+Runs like test_hard.py.
 usage: test_random.py            checks, the page too
        test_random.py OPERATOR   checks one operator
        test_random.py --record   writes the table into the page, to be reviewed
@@ -15,7 +15,6 @@ import functools
 import os
 import pathlib
 import sys
-import tempfile
 import unittest
 
 import numpy as np
@@ -29,20 +28,20 @@ BEGIN, END = "<!-- tests/diagnosis/test_random.py --record -->\n", "<!-- end -->
 SHAPE = 512, 4096
 SEED = 1
 
-# The title of each call in the page, the operator, and its options.
+# The title of each call in the page, the operator, and its arguments.
 FORMS = {
-    "quantize, float32 to int8": ["quantize"],
-    "group_quant, float32 to int8": ["group-quant"],
-    "trans_quant_param": ["trans-quant-param"],
-    "dynamic_quant, float32 to int8": ["dynamic-quant"],
-    "dynamic_quant, float32 to int4": ["dynamic-quant", "--dtype", "quint4x2"],
-    "dynamic_quant_asymmetric, float32 to int8": ["dynamic-quant-asymmetric"],
-    "dynamic_quant_asymmetric, float32 to int4": ["dynamic-quant-asymmetric", "--dtype", "quint4x2"],
-    "dynamic_block_quant in blocks of 32, float32 to int8": ["dynamic-block-quant", "--block", "32"],
-    "anti_quant, int8 to float16": ["anti-quant"],
-    "dequant to float16, int32 bias": ["dequant"],
-    "dequant to bfloat16, float32 bias": ["dequant", "--dtype", "bfloat16", "--type", "bias=float32"],
-    "requant to int8": ["requant"],
+    "quantize, float32 to int8": ("quantize", {}),
+    "group_quant, float32 to int8": ("group_quant", {}),
+    "trans_quant_param": ("trans_quant_param", {}),
+    "dynamic_quant, float32 to int8": ("dynamic_quant", {}),
+    "dynamic_quant, float32 to int4": ("dynamic_quant", {"dtype": "quint4x2"}),
+    "dynamic_quant_asymmetric, float32 to int8": ("dynamic_quant_asymmetric", {}),
+    "dynamic_quant_asymmetric, float32 to int4": ("dynamic_quant_asymmetric", {"dtype": "quint4x2"}),
+    "dynamic_block_quant in blocks of 32, float32 to int8": ("dynamic_block_quant", {"block": 32}),
+    "anti_quant, int8 to float16": ("anti_quant", {}),
+    "dequant to float16, int32 bias": ("dequant", {}),
+    "dequant to bfloat16, float32 bias": ("dequant", {"dtype": "bfloat16", "dtypes": {"bias": "float32"}}),
+    "requant to int8": ("requant", {}),
 }
 
 
@@ -60,18 +59,18 @@ class Outcome:
     """Of a call: what is said about a right kernel, and the mistakes by the bits that they give."""
 
     def __init__(self, form):
-        operator, *options = FORMS[form]
-        with tempfile.TemporaryDirectory() as folder, thread_pool() as pool:
-            call = normal_call(folder, *SHAPE, SEED, operator, *options)
-            alike = {}
+        operator, arguments = FORMS[form]
+        call = normal_call(*SHAPE, SEED, operator, **arguments)
+        alike = {}
+        with thread_pool() as pool:
             mistakes = [set(), *({name} for name in call.mistakes)]
             for made, results in zip(mistakes, pool.map(lambda made: run(call, made), mistakes)):
                 alike.setdefault(digest(results), (results, []))[1].extend(made)
             self.said, *self.said_of = pool.map(lambda results: call.diagnose(results[0]), alike.values())
-            (_, self.unseen), *seen = alike.values()
-            self.mistakes = [names + as_if_unwritten(results["y"], call) for results, names in seen]
-            self.possible = call.mistakes
-            self.by_hard_inputs = sum(call.changed[name] > 0 and call.same_as[name] is None for name in call.mistakes)
+        (_, self.unseen), *seen = alike.values()
+        self.mistakes = [names + as_if_unwritten(results["y"], call) for results, names in seen]
+        self.possible = call.mistakes
+        self.by_hard_inputs = sum(call.changed[name] > 0 and call.same_as[name] is None for name in call.mistakes)
 
 
 @functools.cache
@@ -140,7 +139,7 @@ class Page(unittest.TestCase):
 
 if __name__ == "__main__":
     wanted = sys.argv.pop(1) if len(sys.argv) > 1 else None
-    for form, (operator, *_) in FORMS.items():
+    for form, (operator, _) in FORMS.items():
         if wanted in (None, "--record", "--tables", operator):
             setattr(RandomData, f"test_{form}", lambda self, form=form: check(self, form))
     if wanted:

@@ -1,28 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """How far a diagnosis can be trusted: faulty kernels of all operators and types, on hard and on normal inputs, with
-rows in more than one order. Each kernel has one mistake that the tool knows, two, or one that the tool does not know.
+rows in more than one order. Each kernel has one mistake that the diagnosis knows, two, or one that it does not know.
 
-A pair counts if its results differ from those of each mistake alone. A mistake is named if the tool says "explained"
+A pair counts if its results differ from those of each mistake alone. A mistake is named if the diagnosis is "explained"
 and names it, or others with the same results. Otherwise "explained" means another explanation: another pair of
 mistakes, or a part of y.
 
-NPUQUANT_TOOL is the path of the tool.
+Runs like test_hard.py.
 usage: test_trust.py [-v] [K/N [F]]   one of N kernels, of every Fth form; prints the outcome, with -v what was not named
 """
 import concurrent.futures
 import itertools
-import json
 import os
 import pathlib
-import subprocess
 import sys
-import tempfile
 import unittest
 import zlib
 
+import npuquant
 import numpy as np
-from calls import TOOL, first_place, hard_inputs, names
+from calls import Call, first_place, names
 from kernels import KERNELS, digest, run
 from normal_inputs import normal_call
 from test_hard import forms
@@ -39,28 +37,21 @@ def permuted(call, rng):
     for name in "x", "activation_scale":
         if name in call.inputs:
             call.inputs[name] = np.ascontiguousarray(call.inputs[name][order])
-            np.save(call.folder / f"{name}.npy", call.inputs[name])
     return call
 
 
-def calls(operator, form, folder):
+def calls(operator, shape, **arguments):
     """The calls of a form by their kinds."""
-    yield "hard", hard_inputs(folder / "hard", operator, *form)
-    shape = form[form.index("--shape") + 1].split(",")
-    if operator == "trans-quant-param":
-        yield "normal", normal_call(folder / "normal", 1, 512, 1, operator, *without_shape(form))
+    yield "hard", Call(operator, shape, **arguments)
+    if operator == "trans_quant_param":
+        yield "normal", normal_call(1, 512, 1, operator, **arguments)
     elif len(shape) == 2:
-        yield "permuted", permuted(hard_inputs(folder / "permuted", operator, *form), np.random.default_rng(1))
-        yield "normal", normal_call(folder / "normal", 48, 512, 1, operator, *without_shape(form))
-
-
-def without_shape(form):
-    at = form.index("--shape")
-    return form[:at] + form[at + 2:]
+        yield "permuted", permuted(Call(operator, shape, **arguments), np.random.default_rng(1))
+        yield "normal", normal_call(48, 512, 1, operator, **arguments)
 
 
 class Tally:
-    """The number of kernels, the number named, and the failures of the tool."""
+    """The number of kernels, the number named, and the failures of the diagnosis."""
 
     def __init__(self):
         self.count, self.named, self.partly, self.otherwise = 0, 0, 0, 0
@@ -122,23 +113,28 @@ def faulty(call, kind, mistakes):
 def prove(operator, form, first, step):
     tallies = {kind: Tally() for kind in ("singles", "pairs", "unknown")}
     np.seterr(all="ignore")
-    with tempfile.TemporaryDirectory() as folder:
-        for inputs, call in calls(operator, list(form), pathlib.Path(folder)):
-            for kind, mistakes in kernels(call):
-                note = f"{operator} {' '.join(form)}, {inputs}: {', '.join(mistakes)}"
-                if zlib.crc32(note.encode()) % step == first:
-                    results = faulty(call, kind, mistakes)
-                    if results is not None:
-                        judge(call, results, mistakes, tallies[kind], note)
+    for inputs, call in calls(operator, **form):
+        for kind, mistakes in kernels(call):
+            note = f"{operator} {form}, {inputs}: {', '.join(mistakes)}"
+            if zlib.crc32(note.encode()) % step == first:
+                results = faulty(call, kind, mistakes)
+                if results is not None:
+                    judge(call, results, mistakes, tallies[kind], note)
     return tallies
+
+
+def has_hypotheses(name):
+    try:
+        return bool(npuquant.hypotheses(name))
+    except ValueError:  # no operator
+        return False
 
 
 class Trust(unittest.TestCase):
     def test_every_operator(self):
         """Every operator with hypotheses has faulty kernels."""
-        listed = json.loads(subprocess.run([TOOL, "hypotheses", "--json"], capture_output=True, check=True).stdout)
-        operators = {operator for each in listed for operator in each["operators"]}
-        self.assertEqual(operators - {"quant-matmul"}, set(KERNELS))  # quant-matmul has the steps of others
+        operators = {name.replace("npu_", "") for name in npuquant.__all__ if has_hypotheses(name)}
+        self.assertEqual(operators - {"quant_matmul"}, set(KERNELS))  # quant_matmul has the steps of others
 
     def test_page(self):
         """docs/diagnose.md names the limits that are asserted here."""

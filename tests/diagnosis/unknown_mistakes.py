@@ -1,37 +1,35 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mistakes that the tool has no name for: the tool must not name them.
+"""Mistakes that the diagnosis has no name for: it must not name them.
 
 The list does not change, and none of its mistakes becomes a hypothesis. Each function takes a call and a random
 generator and returns results, or None where its mistake is impossible. A mistake changes an input, a parameter or the
 result.
 """
+import copy
+
 import numpy as np
 from kernels import run
 from numpy_operators import RANGES, floats, pack, round_to, unpack
 
 
-class Changed:
-    def __init__(self, call, **inputs):
-        self.operator, self.arguments, self.outputs, self.types = call.operator, call.arguments, call.outputs, call.types
-        self.inputs = {**call.inputs, **inputs}
-
-
 def with_input(call, name, change):
     """The right results for another input of the same type."""
+    changed = copy.copy(call)
     array = call.inputs.get(name)
     if array is None:
         return None
     dtype = call.types[name]
     if dtype == "quint4x2":
         values = np.clip(np.rint(change(unpack(array).astype(np.float64))), -8, 7).astype(np.int64)
-        return run(Changed(call, **{name: pack(values)}), set())
-    if dtype in ("int8", "uint8", "int32"):
-        values = np.clip(np.rint(change(array.astype(np.float64))), *RANGES[dtype]).astype(array.dtype)
+        array = pack(values)
+    elif dtype in ("int8", "uint8", "int32"):
+        array = np.clip(np.rint(change(array.astype(np.float64))), *RANGES[dtype]).astype(array.dtype)
     elif dtype in ("int64", "uint64"):
         return None  # a word holds both scale and offset
     else:
-        values = round_to(change(floats(array)).astype(np.float32), dtype)
-    return run(Changed(call, **{name: values}), set())
+        array = round_to(change(floats(array)).astype(np.float32), dtype)
+    changed.inputs = {**call.inputs, name: array}
+    return run(changed, set())
 
 
 def with_y(call, change):
@@ -63,7 +61,7 @@ def rows_of(values):
 
 
 def of_x(change):
-    return lambda call, rng: None if call.operator == "trans-quant-param" else with_input(
+    return lambda call, rng: None if call.operator == "trans_quant_param" else with_input(
         call, "x", lambda x: change(x, rng))
 
 
