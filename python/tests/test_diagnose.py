@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which mistake a kernel makes: kernels here are the operators in NumPy, with one thing done otherwise."""
+"""Which mistake a kernel makes: the kernels of tests/diagnosis, and operators in NumPy with one thing done otherwise."""
 import ctypes
 import gc
 import html
@@ -15,8 +15,10 @@ import numpy as np
 import npuquant
 import numpy_operators as expected
 import pytest
+from calls import Call
+from kernels import run
 from npuquant import _diagnosis, _native, _threads, testing
-from numpy_operators import f4, floats
+from numpy_operators import f4
 from test_tensors import Forwarder, Producer
 
 OPERATORS = {name: getattr(npuquant, name) for name in npuquant.__all__ if name.startswith("npu_")}
@@ -73,83 +75,85 @@ def test_a_right_kernel_is_not_blamed(name, shape, arguments):
     assert all(result.differing == 0 < result.elements for result in found.results)
 
 
-def quantize_half_away(input, scales, zero_points, dtype):
-    return half_away(input / scales + zero_points, dtype)
+def results_of(call, *mistakes):
+    """What a kernel with these mistakes returns."""
+    y, *others = run(call, set(mistakes)).values()
+    return (y, *others) if others else y
 
 
-def group_late(x, scale, group_index, offset):
-    group = np.searchsorted(group_index, np.arange(len(x)), side="left")
-    return expected.saturate(floats(x) * scale[group] + offset, "int8")
+def tokens(**arguments):
+    return Call("dynamic_quant", (24, 96), **arguments)
 
 
-def no_flag(scale, offset):
-    return (expected.trans_quant_param(scale, offset, 0) & ~np.uint64(1 << 46)).view(np.int64)
-
-
-def scale_divided(input, smooth_scales, group_index):
-    y, _ = expected.dynamic_quant(input, smooth_scales, group_index, False, "product", "int8")
-    largest = np.abs(expected.smoothed_tokens(input, smooth_scales, group_index, False)).max(axis=1)
-    return y, largest / f4(127)
-
-
-def scale_is_factor(input, smooth_scales, group_index):
-    y, _ = expected.dynamic_quant(input, smooth_scales, group_index, False, "product", "int8")
-    return y, f4(127) / np.abs(expected.smoothed_tokens(input, smooth_scales, group_index, False)).max(axis=1)
-
-
-def divided_once(x, col_block_size):
-    _, scale = expected.dynamic_block_quant(x, col_block_size, 0, "int8")
-    blocks = floats(x).reshape(len(x), -1, col_block_size)
-    y = expected.saturate(blocks * (f4(127) / np.abs(blocks).max(axis=2, keepdims=True)), "int8")
-    return y.reshape(x.shape), scale
-
-
-def offset_sign(x, smooth_scales, group_index):
-    y, scale, offset = expected.dynamic(x, smooth_scales, group_index, False, "int8")
-    return y, scale, -offset
-
-
-def scaled_before_offset(x, scale, offset, dst_dtype):
-    return expected.round_to(x.astype(f4) * scale + offset, dst_dtype)
-
-
-def row_scale_first(x, weight_scale, activation_scale, bias, dtype):
-    return expected.round_to(x.astype(f4) * activation_scale[:, None] * weight_scale + bias, dtype)
-
-
-def bias_left_out(x, words, bias):
-    return expected.requant(x, words, None, "int8")
+def in_text(value, dtype):
+    """An element of a result as a step shows it."""
+    if value.dtype == np.int64:
+        return f"0x{value.view('u8'):016X}"
+    if dtype == "bfloat16" or value.dtype.kind == "f":
+        return f"(0x{int.from_bytes(value.tobytes(), sys.byteorder):0{2 * value.itemsize}X})"
+    return str(value)
 
 
 @pytest.mark.parametrize(
-    ("mistake", "name", "kernel", "arguments"),
+    ("mistake", "operator", "arguments"),
     [
-        ("half-away", "npu_quantize", quantize_half_away, {"dtype": "int8"}),
-        ("group-late", "npu_group_quant", group_late, {}),
-        ("no-flag", "npu_trans_quant_param", no_flag, {}),
-        ("scale-divided", "npu_dynamic_quant", scale_divided, {}),
-        ("scale-is-factor", "npu_dynamic_quant", scale_is_factor, {}),
-        ("one-division", "npu_dynamic_block_quant", divided_once, {"col_block_size": 32}),
-        ("offset-sign", "npu_dynamic_quant_asymmetric", offset_sign, {}),
-        ("scaled-before-offset", "npu_anti_quant", scaled_before_offset, {"dst_dtype": "bfloat16"}),
-        ("row-scale-first", "dequant", row_scale_first, {"dtype": "float16", "dtypes": {"bias": "float32"}}),
-        ("bias-left-out", "requant", bias_left_out, {}),
+        ("half-away", "quantize", {}),
+        ("offset-left-out", "quantize", {"axis": -1}),
+        ("nibbles-swapped", "quantize", {"dtypes": {"x": "float16"}, "div_mode": False, "dtype": "quint4x2"}),
+        ("group-late", "group_quant", {"dtypes": {"x": "bfloat16"}}),
+        ("no-flag", "trans_quant_param", {"round_mode": 1}),
+        ("smooth-left-out", "dynamic_quant", {"dtype": "uint8"}),
+        ("scale-divided", "dynamic_quant", {}),
+        ("scale-is-factor", "dynamic_quant", {}),
+        ("other-form", "dynamic_quant", {"without": ("smooth_scales", "group_index")}),
+        ("one-division", "dynamic_block_quant", {"block": 32}),
+        ("half-block", "dynamic_block_quant", {"block": 4}),
+        ("min-scale-ignored", "dynamic_block_quant", {"block": 24, "min_scale": 20.0, "dtype": "uint8"}),
+        ("offset-sign", "dynamic_quant_asymmetric", {}),
+        ("scaled-before-offset", "anti_quant", {"dtype": "bfloat16"}),
+        ("offset-left-out", "anti_quant", {"dtypes": {"x": "quint4x2"}, "dtype": "float32"}),
+        ("row-scale-first", "dequant", {"dtype": "float16", "dtypes": {"bias": "float32"}}),
+        ("row-scale-left-out", "dequant", {"dtype": "float32", "dtypes": {"bias": "float32"}}),
+        ("bias-left-out", "requant", {}),
+        ("all-scale-bits", "requant", {"dtype": "float16", "dtypes": {"words": "int64"}}),
     ],
 )
-def test_a_mistake_is_named(mistake, name, kernel, arguments, threads):
-    hard = npuquant.hard_inputs(name, (96,) if name == "npu_trans_quant_param" else (24, 96), **arguments)
-    (made,) = (made for made in hard.mistakes if made.name == mistake)
-    assert made.elements > 0 and made.same_as is None
-    found = npuquant.diagnose(kernel(**hard.call), name, **hard.call)
+def test_a_mistake_is_named(mistake, operator, arguments, threads):
+    call = Call(operator, (96,) if operator == "trans_quant_param" else (24, 96), **arguments)
+    elements = call.changed[mistake]
+    assert elements > 0 and call.alike(mistake) == [mistake]
+    right, wrong = run(call, set()), run(call, {mistake})
+    found = call.diagnosis(wrong)
     assert (found.verdict, names(found.first_place)) == ("explained", [mistake])
-    assert found.findings[0].explained == made.elements
+    assert found.findings[0].explained == elements
     assert (found.findings[0].unexplained, found.findings[0].newly_wrong) == (0, 0)
-    assert sum(result.differing for result in found.results) == made.elements
-    assert str(found).startswith(f"diagnosis: {mistake}: explains {made.elements} of {made.elements} ")
-    assert found.findings[0].hypotheses[0] in npuquant.hypotheses(name)
+    assert [result.name for result in found.results] == list(wrong)
+    assert sum(result.differing for result in found.results) == elements
+    assert str(found).startswith(f"diagnosis: {mistake}: explains {elements} of {elements} ")
+    assert found.findings[0].hypotheses[0] in npuquant.hypotheses(call.function)
     element = found.element
     assert element.hypothesis == element.dump != element.definition
     assert element.steps and all(step.definition or step.hypothesis for step in element.steps)
+    for results, text in (right, element.definition), (wrong, element.dump):
+        values, dtype = results[element.result], None
+        if element.result == "y":
+            dtype = call.arguments.get("dtype")
+            values = expected.unpack(values) if dtype == "quint4x2" else values
+        assert text.endswith(in_text(values[element.index], dtype))
+
+
+def test_to_dict():
+    call = tokens()
+    said = call.diagnose(run(call, {"scale-divided"}))
+    assert sorted(said) == ["admissible", "element", "findings", "first_place", "results", "untried_pairs", "verdict"]
+    assert (said["first_place"], said["untried_pairs"]) == (1, 0)
+    for finding in said["findings"]:
+        assert sorted(set(finding) - {"layout"}) == ["explained", "hypotheses", "newly_wrong", "unexplained"]
+        assert all(sorted(hypothesis) == ["advice", "name", "what"] for hypothesis in finding["hypotheses"])
+    assert sorted(said["element"]) == ["definition", "dump", "hypothesis", "index", "name", "result", "steps"]
+    assert said["element"]["name"] == "scale-divided"
+    said = call.diagnose(run(call, set()))
+    assert (said["verdict"], said["findings"], "element" in said) == ("equal", [], False)
 
 
 def test_fused():
@@ -172,14 +176,72 @@ def test_scales_as_words():
 
 
 def test_two_mistakes_at_once():
-    scale, ends, offset = np.stack([half.repeat(60) * 7, half.repeat(60)]), np.array([5, 12]), f4([1])
-    late = group_late(x, scale, ends, offset)
-    both = np.maximum(late, -127)
-    assert (both != late).any()
-    found = npuquant.diagnose(both, "npu_group_quant", x, scale, ends, offset=offset)
+    call = Call("group_quant", (24, 96))
+    found = call.diagnosis(run(call, {"symmetric-range", "group-late"}))
     assert found.verdict == "explained"
     assert [each.name for each in found.first_place[0].hypotheses] == ["symmetric-range", "group-late"]
     assert found.first_place[0].name == "symmetric-range and group-late" in str(found)
+
+
+# Operators that end like dynamic_quant, except some bits.
+TOKENS = np.float16([[26, 44.75, -10.625, 22.375], [-30.25, 35.75, -5.375, 17.875], [31.75, -17.125, -4.75, 28.75],
+                     [-22.75, 32.75, -24.375, -9.125], [2.25, -1, .5, 0], [3.25, -1, .5, 0]])
+CODES = np.int8([[74, 127, -30, 64], [-107, 127, -19, 64], [127, -68, -19, 115], [-88, 127, -95, -35],
+                 [127, -56, 28, 0], [127, -39, 20, 0]])
+ROUTED = {(0, 3): 63, (1, 3): 63}
+
+
+@pytest.mark.parametrize(
+    ("mistake", "changed", "rule", "last_scales"),
+    [
+        ("scale-is-factor", {}, lambda m: 127 / m, (0x4261C71C, 0x421C4EC5)),
+        ("other-form", {}, lambda m: 1 / (127 / m), (0x3C912245, 0x3CD1A346)),
+        ("division", {(0, 3): 63}, lambda m: m * f4(1 / 127), (0x3C912244, 0x3CD1A346)),
+        ("moe-routing", ROUTED, lambda m: m / 127, (0x3C912245, 0x3CD1A347)),
+        ("moe-routing-8-5", {**ROUTED, (2, 1): -69}, lambda m: m / 127, (0x3C912245, 0x3CD1A347)),
+        ("grouped-swiglu", {(3, 2): -94}, lambda m: m / 127, (0x3C912245, 0x3CD1A347)),
+    ],
+)
+def test_other_operators(mistake, changed, rule, last_scales):
+    y, scale = CODES.copy(), rule(np.abs(TOKENS).max(axis=1).astype(f4))
+    for place, value in changed.items():
+        y[place] = value
+    assert (scale.dtype, *scale[4:].view("u4")) == (f4, *last_scales)
+    found = npuquant.diagnose((y, scale), "npu_dynamic_quant", TOKENS)
+    assert (found.verdict, found.findings[0].name) == ("explained", mistake)
+
+
+# Mistakes of public reports, made again. docs/diagnose.md describes them.
+
+
+def test_float16_truncated():
+    """microsoft/onnxruntime pull request 32452: a cast where QuantizeLinear rounds."""
+    values, scales = np.linspace(-9, 9, 4096).astype("f2"), np.array([0.0999755859375], "f2")
+    values[:2] = [0.050018310546875, -0.050018310546875]
+    y = (values.astype(f4) / scales.astype(f4)).astype("i1")
+    assert y[:2].tolist() == [0, 0]
+    found = npuquant.diagnose(y, "npu_quantize", values, scales, None, "int8", 0)
+    assert str(found).startswith("diagnosis: truncate: ")
+
+
+def test_tail_rounds_half_away():
+    """microsoft/onnxruntime pull request 28606: vectors of 16 round halves to even, the rest with std::round()."""
+    values = np.random.default_rng(1).integers(-400, 400, (64, 40)).astype(f4) / 4
+    t = values * 2 + 128
+    t[:, :32] = np.rint(t[:, :32])
+    y = np.clip(np.floor(t + 0.5), 0, 255).astype("u1")
+    found = npuquant.diagnose(y, "npu_quantize", values, half, np.array([128], "u1"), "uint8")
+    assert str(found).startswith("diagnosis: half-away in columns 32 to 39")
+
+
+def test_factor_one_unit_high():
+    """sgl-project/sglang pull request 33533: a fast division gives DMAX / m one unit too high."""
+    values = np.random.default_rng(1).standard_normal((512, 256)).astype("f2").astype(f4)
+    largest = np.abs(values).max(axis=1, keepdims=True)
+    y = np.rint(values * np.nextafter(f4(127) / largest, f4(np.inf))).astype("i1")
+    found = npuquant.diagnose((y, (largest * (f4(1) / f4(127))).reshape(-1)), "npu_dynamic_quant", values.astype("f2"))
+    assert str(found).startswith("diagnosis: within the device's division")
+    assert found.to_dict()["element"]["name"] == "quotient one unit higher"
 
 
 def test_a_mistake_in_a_part():
@@ -195,16 +257,61 @@ def test_noise_is_explained_by_nothing():
     found = npuquant.diagnose(noise, *QUANTIZE)
     assert (found.verdict, found.first_place, found.element.hypothesis) == ("none", (), None)
     assert found.element.dump == str(noise[found.element.index])
-    assert str(found).startswith("diagnosis: none of the hypotheses explains this\n")
+    assert str(found).startswith(
+        "diagnosis: none of the hypotheses explains this\n"
+        f"  What differs: {found.results[0].differing} elements of y in all 12 rows and all 60 columns.\n")
+
+
+def test_what_remains():
+    actual = AWAY.copy()
+    actual[2, 3] ^= 1
+    found = npuquant.diagnose(actual, *QUANTIZE)
+    differ = found.results[0].differing
+    assert (found.verdict, found.first_place, found.findings[0].unexplained) == ("partly", (), 1)
+    assert str(found).startswith(f"diagnosis: half-away: explains {differ - 1} of {differ} differing")
+    assert "\n  What remains: 1 element of y in row 2 of 12 and column 3 of 60.\n" in str(found)
+    remainder = found.to_dict()["remainder"]
+    assert (remainder["y"], remainder["rows"]["first"], remainder["columns"]["first"]) == (1, [2], [3])
+
+
+def test_overwritten_column():
+    """A column of one value is no mistake there, though offset-negated would give it: all clamp to 0."""
+    values = f4(np.random.default_rng(1).normal(size=(20, 40)))
+    call = "npu_quantize", values, f4([0.05]), np.array([100], "u1"), "uint8"
+    actual = npuquant.npu_quantize(*call[1:])
+    actual[:, 5] = 0
+    assert npuquant.diagnose(actual, *call).verdict == "none"
+
+
+def test_same_results():
+    """The diagnosis names all mistakes that fit."""
+    values = f4([[0.5, 1.5, 2.5, 4.5]])
+    found = npuquant.diagnose(np.int8([[1, 2, 3, 5]]), "npu_quantize", values, f4([1]), None, "int8")
+    assert names(found.first_place)[:5] == ["half-away", "half-up", "half-added-up", "half-added-away", "ceiling"]
+    assert "  On these inputs the same bits come from half-up, half-added-up, half-added-away, ceiling" in str(found)
+
+
+def test_steps_that_are_not_done():
+    call = Call("dequant", (24, 96))
+    text = str(call.diagnosis(run(call, {"row-scale-left-out"})))
+    assert re.search(r"\n  \* activation scale +\S+ \(0x[0-9A-F]{8}\)  +-\n", text)
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (7,), (1, 2, 1, 2, 1, 2, 3, 4)])
+def test_shapes(shape):
+    call = "npu_quantize", np.full(shape, -300, f4), f4([1]), None, "int8", 0
+    found = npuquant.diagnose(np.full(shape, -127, "i1"), *call)
+    assert "symmetric-range" in names(found.first_place)
+    assert found.element.index == (0,) * len(shape)
 
 
 def test_results_that_are_not_compared():
-    hard = npuquant.hard_inputs("npu_dynamic_quant", (24, 96))
-    y, scale = scale_divided(**hard.call)
+    call = tokens()
+    y, scale = results_of(call, "scale-divided")
     same_scale = ["moe-routing", "moe-routing-8-5", "grouped-swiglu"]  # which have other y
     for actual, compared, others in (((y, scale), ["y", "scale"], []), ([None, scale], ["scale"], same_scale),
                                      ((y, None), ["y"], [])):
-        found = npuquant.diagnose(actual, npuquant.npu_dynamic_quant, **hard.call)
+        found = npuquant.diagnose(actual, call.function, **call.hard_call)
         assert [result.name for result in found.results] == compared
         assert names(found.first_place) == ["scale-divided", *others] * ("scale" in compared)
 
@@ -347,9 +454,8 @@ def test_html():
     """Everything is there, and escaped: "use <, not <=" is an advice."""
     table = _diagnosis._table(["<"], [("&", None)])
     assert table == "<table><tr><th>&lt;</th></tr><tr><td>&amp;</td><td></td></tr></table>"
-    scale = np.stack([half.repeat(60) * 3, half.repeat(60)])
-    ends = np.array([5, 12])
-    found = npuquant.diagnose(group_late(x, scale, ends, f4(1)), "npu_group_quant", x, scale, ends, offset=f4([1]))
+    call = Call("group_quant", (24, 96))
+    found = call.diagnosis(run(call, {"group-late"}))
     assert found.findings[0].name == "group-late"
     page = found._repr_html_()
     assert "use &lt;, not &lt;=" in page and "<=" not in page
@@ -383,15 +489,6 @@ def test_explain():
     assert [element["index"] for element in several.to_dict()] == [[0, 1], [11, 0]]
 
 
-def in_text(value, dtype):
-    """An element of a result as a step shows it."""
-    if value.dtype == np.int64:
-        return f"0x{value.view('u8'):016X}"
-    if dtype == "bfloat16" or value.dtype.kind == "f":
-        return f"(0x{int.from_bytes(value.tobytes(), sys.byteorder):0{2 * value.itemsize}X})"
-    return str(value)
-
-
 @pytest.mark.parametrize(("name", "shape", "arguments"), [*CALLS, ("npu_dynamic_quant", None, {})])
 def test_steps_end_with_the_result(name, shape, arguments):
     """All options and types of a call are those of its steps."""
@@ -411,6 +508,63 @@ def test_steps_end_with_the_result(name, shape, arguments):
             index = (*rows, column // call["col_block_size"]) if "col_block_size" in call else tuple(rows)
             value = values[index] if values.size > 1 else values[0]
             assert np.isnan(value) or steps[each].endswith(in_text(value, None))
+
+
+def steps_at(place, name, *args, **kwargs):
+    (element,) = npuquant.explain(name, *args, at=place, **kwargs).elements
+    return {step.step: step.definition for step in element.steps}
+
+
+def test_values():
+    assert steps_at((0, 1), "npu_quantize", f4([[-1.25, 3]]), half, None, "int8") == {
+        "x": "3 (0x40400000)", "scale": "0.5 (0x3F000000)", "x / scale": "6 (0x40C00000)", "round": "6",
+        "saturate": "6"}
+    for values, last in ((f4([[127, -2.5]]), {"round": "-2", "saturate": "-2", "as uint8, XOR 0x80": "126"}),
+                         (f4([[0, 0]]), {"NaN to an integer": "0", "as uint8, XOR 0x80": "128"})):
+        steps = steps_at((0, 1), "npu_dynamic_quant", values, dst_type="uint8")
+        assert list(steps.items())[-len(last):] == list(last.items())
+
+
+@pytest.mark.parametrize("per_tensor", [False, True])
+def test_parameters_and_extremes(per_tensor):
+    random = np.random.default_rng(6)
+    values, smooth = (random.standard_normal((4, 3, 50)) * 9).astype(f4), (random.random((2, 50)) + 0.1).astype(f4)
+    ends, row, first = np.array([5, 12]), np.s_[2:3, 1:2], (2, 1)
+    options = {"smooth_scales": smooth, "group_index": ends}
+    if per_tensor:  # which has no groups
+        row, first = np.s_[:], (0, 0)
+        options = {"smooth_scales": smooth[0], "quant_mode": "pertensor"}
+    factors = smooth[0] if per_tensor else smooth[expected.group_of_rows(ends, 12)].reshape(values.shape)
+    smoothed = (values * factors)[row]
+
+    def at(element):
+        where = np.unravel_index(element, smoothed.shape)
+        return f"[{where[0] + first[0]}, {where[1] + first[1]}, {where[2]}]"
+
+    steps = steps_at((2, 1, 30), "npu_dynamic_quant", values, **options)
+    assert steps["m is at"] == at(np.abs(smoothed).argmax())
+    assert steps["m = max |v|"].endswith(in_text(np.abs(smoothed).max(), None))
+    steps = steps_at((2, 1, 30), "npu_dynamic_quant_asymmetric", values, **options)
+    assert (steps["hi is at"], steps["lo is at"]) == (at(smoothed.argmax()), at(smoothed.argmin()))
+    assert steps["hi"].endswith(in_text(smoothed.max(), None)) and steps["lo"].endswith(in_text(smoothed.min(), None))
+
+
+def test_special_values():
+    values = f4([[np.nan, 1], [0, 0]])
+    steps = steps_at((0, 1), "npu_dynamic_quant", values)
+    assert (steps["m = max |v|"], steps["m is at"], steps["NaN to an integer"]) == ("NaN", "[0, 0]", "0")
+    assert steps_at((1, 0), "npu_dynamic_quant", values)["r = DMAX / m"] == "inf (0x7F800000)"
+
+
+def test_blocks():
+    values = f4([[1, 2, 8, -4, 3, 5, 2.5]])
+    assert steps_at((0, 6), "npu_dynamic_block_quant", values, col_block_size=4, min_scale=50.0) == {
+        "m = max |x|": "5 (0x40A00000)", "m is at": "[0, 5]", "1 / m": "0.200000003 (0x3E4CCCCD)",
+        "q = (1 / m) * DMAX": "25.3999996 (0x41CB3333)", "q, at least min_scale": "50 (0x42480000)",
+        "scale": "0.0199999996 (0x3CA3D70A)", "x": "2.5 (0x40200000)", "x * q": "125 (0x42FA0000)", "round": "125",
+        "saturate": "125"}
+    found = npuquant.diagnose((None, f4([[8 / 127, 1]])), "npu_dynamic_block_quant", values, col_block_size=4)
+    assert (found.element.result, found.element.index) == ("scale", (0, 1))
 
 
 def test_places():
@@ -530,18 +684,51 @@ def test_admissible():
         testing.assert_equal(right + np.int8([0, 1, 0, 0]), *call, admissible=True)
 
 
-def test_assert_equal_within_the_devices_division():
-    random = np.random.default_rng(3)
-    scales = (random.random(64) + 0.5).astype(np.float32)
-    x = (random.integers(-200, 200, (48, 64)) * np.float32(0.5) * scales).astype(np.float32)
-    quotients = x / scales
-    below = np.nextafter(quotients, np.float32(-np.inf))
-    device = np.rint(np.where((random.random(x.shape) < 0.06) & (quotients != 0), below, quotients)).astype(np.int8)
-    call = "npu_quantize", x, scales, None, np.int8
-    assert npuquant.diagnose(device, *call).verdict == "admissible"
+def device_results(share):
+    """A call with x near ties of its quotients, and the results of a device that has a share of the quotients one unit
+    off."""
+    random = np.random.default_rng(9)
+    scales = (random.random(64) + 0.5).astype(f4)
+    values = (random.integers(-200, 200, (48, 64)) * f4(0.5) * scales).astype(f4)
+    quotients = values / scales
+    beside = np.nextafter(quotients, np.where(random.random(values.shape) < 0.5, f4(-np.inf), f4(np.inf)))
+    moved = np.where((random.random(values.shape) < share) & (quotients != 0), beside, quotients)
+    return np.rint(moved).astype("i1"), ("npu_quantize", values, scales, None, "int8")
+
+
+def test_within_the_devices_division():
+    device, call = device_results(share=0.06)
+    found = npuquant.diagnose(device, *call)
+    counted, differing = found.admissible, found.results[0].differing
+    assert (found.verdict, *counted[:5]) == ("admissible", "admissible", "element", device.size, differing, 0)
+    assert counted.made + counted.exact_made == differing > 30 and not counted.too_many
+    says = f"Admissible for the device's vector division: {differing} of {differing} differing elements."
+    assert f"\n  {says}\n" in str(found)
     testing.assert_equal(device, *call, admissible=True)
     with pytest.raises(AssertionError, match="within the device's division"):
         testing.assert_equal(device, *call)
+
+
+def test_not_within_the_devices_division():
+    device, call = device_results(share=1)
+    found = npuquant.diagnose(device, *call)
+    assert (found.verdict, found.admissible.verdict, found.admissible.too_many) == ("none", "admissible", True)
+    device, call = device_results(share=0)
+    found = npuquant.diagnose(half_away(call[1] / call[2], "int8"), *call)
+    assert (found.verdict, found.findings[0].name, found.admissible.verdict) == ("explained", "half-away", "admissible")
+    device[3, 5] += 7
+    found = npuquant.diagnose(device, *call)
+    assert (found.verdict, found.admissible.verdict, found.admissible.wrong) == ("none", "wrong", 1)
+
+
+def test_rows_within_the_devices_division():
+    values = f4([[.26586914, -.75683594, -.2454834, 1.2402344]])
+    lower, same = np.int8([[27, -77, -25, 127]]), np.int8([[27, -78, -25, 127]])
+    for y, scale, verdict in ((lower, 0x3C200001, "admissible"), (same, 0x3C1FFFFF, "admissible"),
+                              (lower, 0x3C200000, "wrong")):
+        actual = y, np.array([scale], "u4").view(f4)
+        found = npuquant.diagnose(actual, "npu_dynamic_quant", values, scale_form="inverse").admissible
+        assert (found.verdict, found.unit) == (verdict, "row")
 
 
 def test_assert_equal():
@@ -552,9 +739,9 @@ def test_assert_equal():
             testing.assert_equal(AWAY, operator, *QUANTIZE[1:])
         found = npuquant.diagnose(AWAY, *QUANTIZE)
         assert str(caught.value) == f"npu_quantize: {(AWAY != right).sum()} of 720 elements of y differ\n{found}"
-    hard = npuquant.hard_inputs("npu_dynamic_quant_asymmetric", (24, 96))
+    call = Call("dynamic_quant_asymmetric", (24, 96))
     with pytest.raises(AssertionError, match=r"\Anpu_dynamic_quant_asymmetric: \d+ of 24 elements of offset differ\n"):
-        testing.assert_equal(offset_sign(**hard.call), hard.operator, **hard.call)
+        testing.assert_equal(results_of(call, "offset-sign"), call.function, **call.hard_call)
 
 
 # ---- threads and memory ----
@@ -611,12 +798,11 @@ def test_the_extension_checks_what_it_is_given():
 
 
 def test_diagnoses_of_several_threads():
-    hard = npuquant.hard_inputs("npu_dynamic_quant", (24, 96))
-    actual = scale_divided(**hard.call)
-    wanted = str(npuquant.diagnose(actual, hard.operator, **hard.call))
+    call = tokens()
+    results = run(call, {"scale-divided"})
+    wanted = str(call.diagnosis(results))
     got = []
-    callers = [threading.Thread(target=lambda: got.append(str(npuquant.diagnose(actual, hard.operator, **hard.call))))
-               for _ in range(4)]
+    callers = [threading.Thread(target=lambda: got.append(str(call.diagnosis(results)))) for _ in range(4)]
     npuquant.set_num_threads(2)
     for caller in callers:
         caller.start()
@@ -709,7 +895,7 @@ def test_the_command_says_the_same(tmp_path):
     assert run("explain", *call, "--at", "0,1", "--at", "23,95") == f"{shown}\n"
     assert json.loads(run("explain", *call, "--at", "0,1", "--at", "23,95", "--json")) == shown.to_dict()
 
-    y, scale = scale_divided(**hard.call)
+    y, scale = results_of(tokens(seed=7), "scale-divided")
     np.save(tmp_path / "y.npy", y)
     np.save(tmp_path / "scale.npy", scale)
     found = npuquant.diagnose((y, scale), hard.operator, **hard.call)
