@@ -119,7 +119,7 @@ def in_text(value, dtype):
         ("all-scale-bits", "requant", {"dtype": "float16", "dtypes": {"words": "int64"}}),
     ],
 )
-def test_a_mistake_is_named(mistake, operator, arguments, threads):
+def test_a_mistake_is_named(mistake, operator, arguments):
     call = Call(operator, (96,) if operator == "trans_quant_param" else (24, 96), **arguments)
     elements = call.changed[mistake]
     assert elements > 0 and call.alike(mistake) == [mistake]

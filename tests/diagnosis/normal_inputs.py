@@ -16,7 +16,7 @@ def normal_call(rows, columns, seed, operator, **arguments):
     if not words:
         shapes["x"] = [rows, columns]  # also of int4, whose array holds words
     values = MAKERS[operator](call, shapes, np.random.default_rng(seed))
-    call.inputs = {name: in_type(values[name](), call.types[name]) for name in call.inputs}
+    call.inputs = {name: in_type(make(), call.types[name]) for name, make in values.items() if name in call.inputs}
     return call
 
 
@@ -71,8 +71,8 @@ def group_quant(call, shapes, rng):
 def dynamic_quant(call, shapes, rng):
     return {
         "x": lambda: rng.normal(size=shapes["x"]),
-        "smooth_scales": lambda: factors(rng, shapes["smooth_scales"], 1),
         "group_index": lambda: group_ends(call, shapes, rng),
+        "smooth_scales": lambda: factors(rng, shapes["smooth_scales"], 1),
     }
 
 
