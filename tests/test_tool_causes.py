@@ -28,6 +28,7 @@ CASES = (
     ("nibbles-swapped", "quantize", "--shape", "9,40", "--type", "x=float16", "--div-mode=false", "--dtype=quint4x2"),
     ("group-late", "group-quant", "--shape", "30,16", "--type", "x=bfloat16"),
     ("no-flag", "trans-quant-param", "--shape", "30", "--round-mode", "1"),
+    ("halves-swapped", "trans-quant-param", "--shape", "30", "--dtype", "uint64"),
     ("smooth-left-out", "dynamic-quant", "--shape", "20,5,8", "--dtype", "uint8", "--without", "group-index"),
     ("min-scale-ignored", "dynamic-block-quant", "--shape", "20,5,8", "--block", "3", "--min-scale", "20"),
     ("offset-sign", "dynamic-quant-asymmetric", "--shape", "20,40"),
@@ -49,6 +50,8 @@ class CauseTest(ToolTest):
             inputs={name: np.load(self.path(entry["file"])) for name, entry in manifest["inputs"].items()},
             types={name: entry["dtype"] for name, entry in manifest["inputs"].items()},
         ), {mistake} if mistake else set())
+        if manifest["outputs"]["y"]["dtype"] == "uint64":  # which the kernels do not have
+            results["y"] = results["y"].view("u8")
         words = shlex.split(manifest["diagnose"])[2:]
         return words[:words.index("--expect")], self.save_results(results)
 
