@@ -20,7 +20,7 @@ import uuid
 import warnings
 import zipfile
 from dataclasses import dataclass
-from types import FrameType, SimpleNamespace, TracebackType
+from types import FrameType, TracebackType
 from typing import IO, Any, BinaryIO, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
@@ -459,9 +459,10 @@ def _mode_of(place: str) -> Optional[int]:
 
 def _write(stream: IO[bytes], array: np.ndarray) -> None:
     """Writes an array as a .npy file of version 1.0 in C order."""
-    # To a file, NumPy writes by tofile(), which does not tell that a disk is full.
-    writer = SimpleNamespace(write=stream.write)
-    _npy.write_array(writer, np.asarray(array, order="C"), version=(1, 0), allow_pickle=False)
+    # numpy.save() writes to a file by tofile(), which does not tell that a disk is full, and to others in copies.
+    array = np.asarray(array, order="C")
+    _npy.write_array_header_1_0(stream, _npy.header_data_from_array_1_0(array))
+    stream.write(array.data)
 
 
 def _write_stream(path: str, array: np.ndarray) -> str:
