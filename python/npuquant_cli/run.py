@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import json
 import os
-import shlex
 import subprocess
 import sys
 import threading
@@ -409,7 +408,8 @@ def make_hard_inputs(given: argparse.Namespace) -> int:
     paths = {name: os.path.join(folder, f"{name.replace('-', '_')}.npy") for name in inputs}
     manifest_path = os.path.join(folder, "manifest.json")
     try:
-        os.makedirs(folder, exist_ok=True)
+        if not os.path.isdir(folder):
+            os.mkdir(folder)
     except OSError as error:
         raise CommandError(f"{folder}: cannot be made: {error.strerror}") from None
     with files.Outputs() as outputs:
@@ -435,7 +435,9 @@ def _run_program(command: str, manifest_path: str, results: Dict[str, str]) -> N
     for path in results.values():  # of an earlier run
         with contextlib.suppress(FileNotFoundError):
             os.remove(path)
-    status = subprocess.call(f"{command} {shlex.quote(manifest_path)}", shell=True, stdout=sys.stderr)
+    # The shell has the name of the manifest as $1.
+    words = [f'{command} "{manifest_path}"'] if os.name == "nt" else [f'{command} "$1"', "sh", manifest_path]
+    status = subprocess.call(words, shell=True, stdout=2)  # to stderr
     status = 128 - status if status < 0 else status  # as shells report a signal
     if status != 0:
         raise CommandError(f"--run: the command failed with status {status}")

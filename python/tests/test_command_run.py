@@ -206,3 +206,15 @@ def test_all_bits_of_a_scale(run):
     said = json.loads(run("diagnose", "quant-matmul", *save(positional=2, x1=x1, x2=x2, scale=scale), "--dtype",
                           "float16", "--expect", "y.npy", "--json", status=1))
     assert (said["verdict"], said["findings"][0]["hypotheses"][0]["name"]) == ("explained", "all-scale-bits")
+
+
+def test_a_program_has_the_manifest_as_its_first_argument(run, capsys):
+    """Also in the middle of the shell's words. Only y is compared, if the program leaves no scales."""
+    run("hard-inputs", "dynamic-quant", "--shape", "16,40", "-o", "in 'a' folder", "-q")
+    _, words = manifest_words("in 'a' folder")
+    npuquant_cli.main([*words[1:words.index("--expect")], "-q", "-o", "right.npy"])
+    said = run("hard-inputs", "dynamic-quant", "--shape", "16,40", "-o", "in 'a' folder", "--json", "--run",
+               """cp right.npy "${1%/*}"/y.npy; :""")
+    assert [(result["name"], result["differing"]) for result in json.loads(said)["results"]] == [("y", 0)]
+    assert npuquant_cli.main(["hard-inputs", "quantize", "--shape", "8,8", "-o", "no/folder"]) == 2
+    assert capsys.readouterr().err == "npuquant: no/folder: cannot be made: No such file or directory\n"
