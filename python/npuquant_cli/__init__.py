@@ -17,7 +17,9 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         return run_command(options.parse(sys.argv[1:] if argv is None else argv))
     except CommandError as error:
         report(error)
-        return 2
+    except MemoryError as error:  # NumPy's says how much was wanted
+        report(CommandError(f"out of memory: {error}" if str(error) else "out of memory"))
+    return 2
 
 
 def run_command(arguments: argparse.Namespace) -> int:

@@ -10,12 +10,12 @@ import numpy as np
 
 from npuquant._report import format_value
 
+from .checks import WORDS
 from .files import Tensor
 
 #: How many elements are compared at a time. A block and what is computed of it fit in a cache. With larger arrays the
 #: C library takes their memory from the system each time.
 _BLOCK = 2**14
-_WORDS = ("int64", "uint64")
 #: The bits of a value. A quint4x2 word has eight.
 _WIDTHS = {"float32": 32, "float16": 16, "bfloat16": 16, "int8": 8, "uint8": 8, "int32": 32, "quint4x2": 4,
            "int64": 64, "uint64": 64}
@@ -43,7 +43,7 @@ def take_shape(shape: Tuple[int, ...], array: np.ndarray) -> np.ndarray:
 def possible(ours: Tensor, theirs: Tensor) -> bool:
     """Whether the two have the same shape and type. Types may differ where only the bits matter: int64 goes with
     uint64, and int32 stores quint4x2 words."""
-    alike = ((ours.dtype,), _WORDS, ("int32", "quint4x2"))
+    alike = ((ours.dtype,), WORDS, ("int32", "quint4x2"))
     return (ours.array.shape == theirs.array.shape
             and any(ours.dtype in dtypes and theirs.dtype in dtypes for dtypes in alike))
 
@@ -53,7 +53,7 @@ def possible(ours: Tensor, theirs: Tensor) -> bool:
 
 def _format_element(dtype: str, bits: int) -> str:
     """The value, and the fields of a word."""
-    if dtype not in _WORDS:
+    if dtype not in WORDS:
         return format_value(dtype, bits)
     offset = bits >> 37 & 0x1FF
     return (f"{format_value(dtype, bits)} (scale {format_value('float32', bits & 0xFFFFFFFF).split()[0]}, "
@@ -294,7 +294,7 @@ class Comparison:
 
     def _measure(self, places: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> _Differences:
         """The distances of unequal elements. Parameters with the same value are left out."""
-        if self._dtype in _WORDS:
+        if self._dtype in WORDS:
             return _Differences(places, ours, theirs, np.zeros_like(places), np.zeros(places.size, bool))
         our_order, their_order = _order(self._dtype, ours), _order(self._their_dtype, theirs)
         steps = their_order - our_order
@@ -329,7 +329,7 @@ class Comparison:
             rows = found.places // length
             self._rows.reshape(-1)[rows] = True
             self._columns[found.places - rows * length] = True
-            if self._dtype in _WORDS:
+            if self._dtype in WORDS:
                 for name, mask in _FIELDS.items():
                     self._fields[name] += np.count_nonzero((found.ours ^ found.theirs) & np.uint64(mask))
                 continue
@@ -357,7 +357,7 @@ class Comparison:
         if self._tolerance > 0:
             text += f" by more than {self._tolerance}{self._unit}"
         text += _share(self.differ, self._elements)
-        if self._dtype in _WORDS:
+        if self._dtype in WORDS:
             text += ": " + ", ".join(f"{name} in {count}" for name, count in self._fields.items() if count > 0)
         elif self._histogram.counts.any():
             text += self._steps(self._histogram)

@@ -352,10 +352,19 @@ def is_for(row: Row, mode: str, command: str) -> bool:
     if not row.commands & {mode, command}:
         return False
     if mode == "hard-inputs":
-        return mode in row.commands or row.kind in (Kind.CHOICE, Kind.FRACTION) or row.name in ("axis", "block")
+        return mode in row.commands or is_of_operator(row)
     if mode == "explain" and (row.kind is Kind.EXPECTED or row.name == "admissible"):
         return False
     return not mode or row.name not in NOT_IN_MODES
+
+
+def is_of_operator(row: Row) -> bool:
+    """Whether the row is an argument of the operator that is no tensor."""
+    return row.kind in (Kind.CHOICE, Kind.FRACTION) or row.name in ("axis", "block")
+
+
+def settings_of(command: str) -> List[Row]:
+    return [row for row in ROWS if command in row.commands and is_of_operator(row)]
 
 
 def is_positional(row: Row) -> bool:

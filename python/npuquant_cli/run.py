@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, TextIO
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, TextIO
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from .errors import CommandError, print_text
 from .files import File, Tensor
 
 #: The results of the operators, in their order.
-RESULTS = ("y", "scale", "offset")
+RESULTS = tuple(options.RESULTS)
 EQUAL, DIFFERENT = 0, 1  # exit statuses
 # With fewer elements, a thread costs more than it saves.
 ELEMENTS_PER_THREAD = 32768
@@ -31,16 +31,17 @@ MAY_BE_ONE = ("scales", "zero-points", "scale", "offset", "weight-scale", "words
 
 
 class Function(NamedTuple):
-    """The function of the package that a command calls, and its names of options where they are not the command's."""
+    """The function of the package that a command calls, and its names of arguments where they are not the command's:
+    None for an option that it does not take."""
 
     name: str
-    names: Dict[str, str] = {}
+    names: Dict[str, Optional[str]] = {}
 
 
 FUNCTIONS = {
     "quantize": Function("npu_quantize", {"x": "input"}),
     "group-quant": Function("npu_group_quant", {"dtype": "dst_dtype"}),
-    "trans-quant-param": Function("npu_trans_quant_param"),
+    "trans-quant-param": Function("npu_trans_quant_param", {"dtype": None}),  # it is int64: the bits are the same
     "dynamic-quant": Function("npu_dynamic_quant", {"x": "input", "dtype": "dst_type"}),
     "dynamic-quant-asymmetric": Function("npu_dynamic_quant_asymmetric", {"dtype": "dst_type"}),
     "dynamic-block-quant": Function("npu_dynamic_block_quant", {"dtype": "dst_type", "block": "col_block_size"}),
@@ -49,24 +50,22 @@ FUNCTIONS = {
     "requant": Function("requant"),
     "quant-matmul": Function("npu_quant_matmul", {"dtype": "output_dtype"}),
 }
-SETTINGS = ("axis", "div-mode", "round-mode", "quant-mode", "scale-form", "block", "min-scale", "dtype")
 
 
-def _inputs(command: str) -> List[str]:
-    return [row.name for row in options.inputs_of(command)]
-
-
-def _python_name(command: str, name: str) -> str:
-    return FUNCTIONS[command].names.get(name, name.replace("-", "_"))
+def _python_arguments(command: str, values: Mapping[str, Any]) -> Dict[str, Any]:
+    """Values by the function's names, in place of the command's."""
+    names = {name: FUNCTIONS[command].names.get(name, name.replace("-", "_")) for name in values}
+    return {python_name: values[name] for name, python_name in names.items() if python_name is not None}
 
 
 def _settings(given: argparse.Namespace, dimensions: int) -> Dict[str, Any]:
     """The settings of the operator by the command's names."""
-    settings = {name: getattr(given, name.replace("-", "_"), None) for name in SETTINGS}
+    names = [row.name for row in options.settings_of(given.command)]
+    settings = {name: getattr(given, name.replace("-", "_")) for name in names}
     if given.command == "quantize" and settings["axis"] is None:
         # torch_npu's default is 1. When dividing, a 1-D X has no dimension 1.
         settings["axis"] = 0 if given.div_mode and dimensions == 1 else 1
-    return {name: value for name, value in settings.items() if value is not None}
+    return settings
 
 
 @contextlib.contextmanager
@@ -74,8 +73,6 @@ def _refusals() -> Iterator[None]:
     """Makes one line of what the package refuses."""
     try:
         yield
-    except MemoryError as error:
-        raise CommandError(f"out of memory: {error}" if str(error) else "out of memory") from None
     except (TypeError, ValueError, IndexError) as error:
         raise CommandError(str(error)) from None
 
@@ -197,15 +194,11 @@ class Call:
     def __init__(self, given: argparse.Namespace, inputs: Dict[str, File]):
         first = next(iter(inputs.values()))
         settings = _settings(given, first.array.ndim)
-        # The package returns int64; the bits are the same.
         self.dtype: str = given.dtype
-        if given.command == "trans-quant-param":
-            del settings["dtype"]
         self.function: Callable[..., Any] = getattr(npuquant, FUNCTIONS[given.command].name)
-        self.arguments: Dict[str, Any] = {
-            **{_python_name(given.command, name): None for name in _inputs(given.command)},
-            **{_python_name(given.command, name): file.array for name, file in inputs.items()},
-            **{_python_name(given.command, name): value for name, value in settings.items()}}
+        self.arguments = _python_arguments(given.command, {
+            **{row.name: None for row in options.inputs_of(given.command)},
+            **{name: file.array for name, file in inputs.items()}, **settings})
         if "pertoken-scale" in inputs:
             x1, x2, scales = (inputs[name].array for name in ("x1", "x2", "pertoken-scale"))
             self.arguments["pertoken_scale"] = _token_scales(x1, x2, scales)
@@ -251,13 +244,17 @@ def _summary(given: argparse.Namespace, call: Call, inputs: Dict[str, File]) -> 
 # ---- what the results are for ----
 
 
+def _comparison(given: argparse.Namespace, ours: Tensor, theirs: Tensor, **details: Any) -> compare.Comparison:
+    """With the tolerance for the type."""
+    tolerance = given.max_ulp if ours.dtype in checks.FLOATS else given.max_diff
+    return compare.Comparison(ours, theirs, tolerance or 0, **details)
+
+
 def _compare_outputs(given: argparse.Namespace, call: Call, expected: Dict[str, File], stream: TextIO) -> int:
     status = EQUAL
     for name, ours in zip(RESULTS, call.results):
         if name in expected:
-            floats = ours.dtype in ("float32", "float16", "bfloat16")
-            tolerance = (given.max_ulp if floats else given.max_diff) or 0
-            comparison = compare.Comparison(ours, expected[name], tolerance, is_parameter=name != "y")
+            comparison = _comparison(given, ours, expected[name], is_parameter=name != "y")
             if comparison.differ or not given.quiet:
                 print_text(comparison.report(name, given.max_diffs), stream)
             status = DIFFERENT if comparison.differ else status
@@ -342,8 +339,7 @@ def compare_dumps(given: argparse.Namespace) -> int:
     alike = Tensor(theirs.array, ours.dtype if {ours.dtype, theirs.dtype} <= set(codes) else theirs.dtype)
     if not compare.possible(ours, alike):
         raise _refuse_comparison(theirs, ours, ours.path)
-    tolerance = (given.max_ulp if ours.dtype in ("float32", "float16", "bfloat16") else given.max_diff) or 0
-    comparison = compare.Comparison(ours, theirs, tolerance, our_name="A", their_name="B")
+    comparison = _comparison(given, ours, theirs, our_name="A", their_name="B")
     if comparison.differ or not given.quiet:
         print_text(comparison.report(theirs.path, given.max_diffs) + comparison.remarks())
     for file in (ours, theirs):
@@ -376,15 +372,13 @@ def _diagnose_command(given: argparse.Namespace, inputs: Dict[str, Tensor], sett
 def make_hard_inputs(given: argparse.Namespace) -> int:
     """Makes inputs on which mistakes show; writes them and a manifest to a folder. Runs a program on them if asked."""
     settings = _settings(given, len(given.shape))
-    names = {_python_name(given.command, name): name for name in _inputs(given.command)}
-    python_names = {name: python_name for python_name, name in names.items()}
+    names = _python_arguments(given.command, {row.name: row.name for row in options.inputs_of(given.command)})
     function = getattr(npuquant, FUNCTIONS[given.command].name)
-    arguments = {_python_name(given.command, name): value for name, value in settings.items()
-                 if not (given.command == "trans-quant-param" and name == "dtype")}
     try:
         hard = npuquant.hard_inputs(
-            function, given.shape, dtypes={python_names[name]: dtype for name, dtype in given.type.items()},
-            without=[python_names[name] for name in given.without], seed=given.seed, **arguments)
+            function, given.shape, dtypes=_python_arguments(given.command, given.type),
+            without=[name for name in names if names[name] in given.without], seed=given.seed,
+            **_python_arguments(given.command, settings))
         results = function(**hard.call)
     except (TypeError, ValueError) as error:
         words = str(error)

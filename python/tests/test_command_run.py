@@ -144,13 +144,18 @@ def manifest_words(folder, mode="diagnose"):
     return manifest, [mode, *(os.path.join(folder, word) if word.endswith(".npy") else word for word in words)]
 
 
+def writing(words):
+    """The call that writes what a diagnosis expects."""
+    outputs = {EXPECT[name]: OUTPUT[name] for name in EXPECT}
+    return [outputs.get(word, word) for word in words[1:]]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_hard_inputs(form, run):
     """Right results are equal, and a changed element is not."""
     run("hard-inputs", *form.split(), "-o", "hard", "-q")
     manifest, words = manifest_words("hard")
-    call = [{**dict(zip(EXPECT.values(), OUTPUT.values()))}.get(word, word) for word in words[1:]]
-    run(*call, "-q")
+    run(*writing(words), "-q")
     assert run(*words) == "diagnosis: nothing differs\n"
     y = np.load("hard/y.npy")
     y.view("u1").flat[-1] ^= 1
@@ -174,8 +179,7 @@ def test_both_commands_say_the_same(form, run):
     assert manifest == manifest_c
     for entry in manifest["inputs"].values():
         assert pathlib.Path("hard", entry["file"]).read_bytes() == pathlib.Path("hard_c", entry["file"]).read_bytes()
-    call = [{**dict(zip(EXPECT.values(), OUTPUT.values()))}.get(word, word) for word in words[1:]]
-    run(*call, "-q")
+    run(*writing(words), "-q")
     y = np.load("hard/y.npy")
     for change in ("nothing", "low bits", "tail", "noise"):
         wrong = y.copy()
@@ -218,3 +222,13 @@ def test_a_program_has_the_manifest_as_its_first_argument(run, capsys):
     assert [(result["name"], result["differing"]) for result in json.loads(said)["results"]] == [("y", 0)]
     assert npuquant_cli.main(["hard-inputs", "quantize", "--shape", "8,8", "-o", "no/folder"]) == 2
     assert capsys.readouterr().err == "npuquant: no/folder: cannot be made: No such file or directory\n"
+
+
+def test_out_of_memory(capsys, monkeypatch):
+    def compare(*arguments, **keywords):
+        raise MemoryError("Unable to allocate 8 EiB")
+
+    monkeypatch.setattr("npuquant_cli.compare.Comparison", compare)
+    np.save("a.npy", np.zeros(3, f4))
+    assert npuquant_cli.main(["compare", "a.npy", "a.npy"]) == 2
+    assert capsys.readouterr() == ("", "npuquant: out of memory: Unable to allocate 8 EiB\n")
