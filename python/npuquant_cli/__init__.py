@@ -27,10 +27,10 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.command == "print":
         print_text(arguments.text)
         return 0
-    from . import run  # it imports NumPy
+    from . import hard, run  # they import NumPy
 
     if arguments.mode == "hard-inputs":
-        return run.make_hard_inputs(arguments)
+        return hard.make_hard_inputs(arguments)
     others = {"compare": run.compare_dumps, "hypotheses": run.list_hypotheses, "info": run.print_info}
     return others.get(arguments.command, run.run_operator)(arguments)
 
