@@ -20,7 +20,7 @@ build_in() {
         echo "The folder $build cannot be written. Name another to build in: $0 FOLDER" >&2
         exit 1
     fi
-    tool=$build/tools/npuquant
+    tool=$build/npuquant
 }
 
 # quietly LOG COMMAND...: writes the output to a file; if the command fails, shows the file and exits
@@ -39,6 +39,14 @@ have() {
     for command in "$@"; do
         command -v "$command" >/dev/null 2>&1 || return 1
     done
+}
+
+# has_package_needs: a Python with NumPy and its C headers; the first one in PATH may not be the one of the packages
+has_package_needs() {
+    for python in python3 /usr/bin/python3; do
+        "$python" -c 'import numpy, os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null && return 0
+    done
+    return 1
 }
 
 has_compiler() {
@@ -82,7 +90,7 @@ install_packages() {
 # configure TESTS: sets up the build with or without tests, and with asserts; an existing build keeps its other options
 configure() {
     if ! [ -f "$build/build.ninja" ]; then
-        quietly "$build/setup.log" meson setup "$build" -Dtests="$1" -Db_ndebug=false
+        quietly "$build/setup.log" meson setup "$build" -Dtests="$1" -Dpython=enabled -Db_ndebug=false
     elif [ "$1" = true ]; then
         meson configure "$build" -Dtests=true -Db_ndebug=false
     fi

@@ -90,7 +90,7 @@ minor=${minor%%.*}
 patch=${version##*.}
 
 quietly meson $meson setup "$work/meson" "$source" --prefix=/usr --libdir=lib --buildtype=debug -Dtests=false \
-    -Dtools=false -Dbench=false -Dexamples=false
+    -Dpython=disabled -Dbench=false -Dexamples=false
 quietly meson env DESTDIR="$work/meson-destination" $meson install -C "$work/meson"
 mkdir "$work/moved"
 mv "$work/meson-destination/usr" "$work/moved/meson"

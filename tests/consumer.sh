@@ -50,7 +50,7 @@ quietly() {
     fi
 }
 
-only_library="-Dtests=false -Dtools=false -Dbench=false -Dexamples=false"
+only_library="-Dtests=false -Dpython=disabled -Dbench=false -Dexamples=false"
 
 # ---- an installed library, found by pkg-config ----
 
@@ -231,7 +231,7 @@ cat >"$work/user/meson.build" <<'END'
 project('user', 'c', default_options: ['c_std=c99', 'buildtype=debug'])
 npuquant = dependency('npuquant',
   fallback: ['npuquant'],
-  default_options: ['tests=false', 'tools=false', 'bench=false', 'examples=false'],
+  default_options: ['tests=false', 'bench=false', 'examples=false'],
 )
 test('consumer', executable('consumer', 'consumer.c', dependencies: npuquant))
 executable('consumer_static', 'consumer.c', dependencies: dependency('npuquant', static: true))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The documentation's numbers. Runs every example of the operators' pages and of the pages about differing kernels, and
 compares the output. Compares the error tables with all messages of the library, and the table of hypotheses with the
-tool's.
+command's.
 
 doctest runs a page's `pycon` blocks in order, in one empty folder; the commands of `console` blocks run there, too, and
 their output is compared, except measured times. A `python` block that begins with a file's name in a comment is written
@@ -111,10 +111,8 @@ def run_page(page):
     before = os.getcwd()
     # PyTorch's libraries may print warnings about the machine.
     stderr = subprocess.DEVNULL if page == TORCH_PAGE else subprocess.STDOUT
-    # the tool, and the Python with NumPy
-    os.environ["PATH"] = os.pathsep.join(
-        [os.path.join(BUILD, "tools"), os.path.dirname(sys.executable), os.environ["PATH"]]
-    )
+    # the command, and the Python with NumPy
+    os.environ["PATH"] = os.pathsep.join([BUILD, os.path.dirname(sys.executable), os.environ["PATH"]])
     with tempfile.TemporaryDirectory() as folder:
         os.symlink(BUILD, os.path.join(folder, "build"))
         os.symlink(os.path.join(SOURCE, "examples"), os.path.join(folder, "examples"))
@@ -210,7 +208,7 @@ class Fields(unittest.TestCase):
         return done.stdout
 
     def test_fields(self):
-        tool = os.path.join(BUILD, "tools", "npuquant")
+        tool = os.path.join(BUILD, "npuquant")
         with tempfile.TemporaryDirectory() as folder:
             self.run_in(folder, sys.executable, os.path.join(SOURCE, "examples", "faulty_kernels.py"))
             files = os.path.join(folder, "faulty_kernels")
