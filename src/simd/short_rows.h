@@ -127,8 +127,11 @@ INLINE float float_upper(float a, float b)
                 to[2] = dmax / largest;                                                                                \
             }                                                                                                          \
             to[1] = SET(0.0f);                                                                                         \
-            to[0] = form == NPUQ_SYMMETRIC_INVERSE ? SET(1.0f) / to[2]                                                 \
-                                                   : largest * SET(int4 ? 0x1.24924ap-3f : 0x1.020408p-7f);            \
+            if (form == NPUQ_SYMMETRIC_INVERSE) {                                                                      \
+                to[0] = SET(1.0f) / to[2];                                                                             \
+            } else {                                                                                                   \
+                to[0] = largest * SET(int4 ? 0x1.24924ap-3f : 0x1.020408p-7f);                                         \
+            }                                                                                                          \
         }                                                                                                              \
     }
 
