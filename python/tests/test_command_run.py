@@ -11,6 +11,7 @@ import npuquant
 import npuquant_cli
 import numpy_operators as expected
 import pytest
+from command_inputs import assert_saved, save
 from numpy_operators import f4, rng
 from random_calls import RANDOM_CALLS, choose
 
@@ -36,37 +37,7 @@ FORMS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def run(capsys):
-    """Runs words that are no error; returns what is printed."""
-    def run_words(*words, status=0):
-        assert npuquant_cli.main([str(word) for word in words]) == status, capsys.readouterr()
-        printed = capsys.readouterr()
-        assert printed.err == ""
-        return printed.out
-    return run_words
-
-
-def save(positional=1, **arrays):
-    """Saves inputs; returns the words that name them."""
-    given = {name: array for name, array in arrays.items() if array is not None}
-    words = []
-    for i, (name, array) in enumerate(given.items()):
-        np.save(f"{name}.npy", array)
-        words += [f"--{name.replace('_', '-')}"] * (i >= positional) + [f"{name}.npy"]
-    names = ",".join(name for name, array in given.items() if array.dtype == np.uint16)
-    return words + ["--bf16", names] * bool(names)
-
-
-def assert_saved(name, array):
-    saved = np.load(f"{name}.npy")
-    assert (saved.dtype, saved.shape, saved.tobytes()) == (array.dtype, array.shape, array.tobytes()), name
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 @pytest.mark.parametrize("line", EXAMPLES)
