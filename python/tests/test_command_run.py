@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command's work, in the test's own process: main(argv) on files that NumPy writes."""
-import json
-import os
 import pathlib
-import shlex
-import subprocess
 
 import numpy as np
 import npuquant
@@ -17,26 +13,7 @@ from random_calls import RANDOM_CALLS, choose
 
 DATA = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data"
 EXAMPLES = [line for line in (DATA / "examples.txt").read_text().splitlines() if line and not line.startswith("#")]
-EXPECT = {"y": "--expect", "scale": "--expect-scale", "offset": "--expect-offset"}
 OUTPUT = {"y": "-o", "scale": "--scale-output", "offset": "--offset-output"}
-#: Calls for hard inputs: each operator, and what its options change.
-FORMS = [
-    "quantize --shape 16,40 --axis 1",
-    "quantize --shape 5,4,24 --axis -1 --div-mode false --dtype int4 --type x=bfloat16,scales=bfloat16",
-    "quantize --shape 16,40 --dtype uint8 --without zero-points",
-    "group-quant --shape 16,40 --type x=float16",
-    "trans-quant-param --shape 48 --round-mode 1",
-    "trans-quant-param --shape 1,48 --dtype uint64",
-    "dynamic-quant --shape 16,40 --scale-form inverse",
-    "dynamic-quant --shape 16,40 --dtype uint8 --without smooth-scales,group-index",
-    "dynamic-quant-asymmetric --shape 16,40 --dtype quint4x2",
-    "dynamic-block-quant --shape 16,40 --block 16 --min-scale 0.5",
-    "anti-quant --shape 16,40 --type x=quint4x2 --dtype bfloat16",
-    "dequant --shape 16,40 --dtype bfloat16 --type bias=float16",
-    "requant --shape 16,40 --dtype float16",
-]
-
-
 pytestmark = pytest.mark.usefixtures("folder")
 
 
@@ -88,111 +65,12 @@ def test_output_names_and_summary(run):
     assert run("quantize", *words, "-q", "--expect", "y.npy", "--max-diff", 1) == ""
 
 
-def test_admissible(run):
-    """Some quotients are one unit off, as the device's are."""
-    scales = (rng.random(256) + 0.01).astype(f4)
-    x = ((rng.integers(-60, 60, (64, 256)) + 0.5) * scales).astype(f4)  # near a half, where a unit shows
-    moved = rng.random(x.shape) < 0.05
-    y = np.clip(np.rint(np.where(moved, np.nextafter(x / scales, f4(np.inf)), x / scales)), -128, 127).astype("i1")
-    np.save("y.npy", y)
-    words = ("quantize", *save(x=x, scales=scales), "--expect", "y.npy", "-q")
-    assert "Admissible for the device's vector division: " in run(*words, status=1)
-    assert "\ndiagnosis: within the device's division\n" in run(*words, "--admissible")
-
-
 def test_compare(run):
     ours = np.arange(-6, 6, dtype="i1").reshape(3, 4)
     np.save("a.npy", ours)
     np.save("b.npy", (ours.astype("i2") + 128).astype("u1"))
     assert run("compare", "a.npy", "a.npy") == "a.npy: all 12 elements equal\n"
     assert run("compare", "a.npy", "b.npy", status=1).endswith("\n  every difference is 128: one is int8, the other uint8\n")
-
-
-def manifest_words(folder, mode="diagnose"):
-    """The command of a manifest; its files are in the folder."""
-    manifest = json.loads(pathlib.Path(folder, "manifest.json").read_text())
-    words = shlex.split(manifest["diagnose"])[2:]
-    return manifest, [mode, *(os.path.join(folder, word) if word.endswith(".npy") else word for word in words)]
-
-
-def writing(words):
-    """The call that writes what a diagnosis expects."""
-    outputs = {EXPECT[name]: OUTPUT[name] for name in EXPECT}
-    return [outputs.get(word, word) for word in words[1:]]
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_hard_inputs(form, run):
-    """Right results are equal, and a changed element is not."""
-    run("hard-inputs", *form.split(), "-o", "hard", "-q")
-    manifest, words = manifest_words("hard")
-    run(*writing(words), "-q")
-    assert run(*words) == "diagnosis: nothing differs\n"
-    y = np.load("hard/y.npy")
-    y.view("u1").flat[-1] ^= 1
-    np.save("hard/y.npy", y)
-    assert json.loads(run(*words, "--json", status=1))["verdict"] in ("none", "explained", "admissible")
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.skipif("NPUQUANT_TOOL" not in os.environ, reason="the command in C is not built")
-def test_both_commands_say_the_same(form, run):
-    def run_c(*words):
-        done = subprocess.run([os.environ["NPUQUANT_TOOL"], *words], capture_output=True, text=True, timeout=60)
-        assert done.stderr == "" and done.returncode < 2
-        return done.returncode, done.stdout
-
-    run("hard-inputs", *form.split(), "-o", "hard", "-q")
-    run_c("hard-inputs", *form.split(), "-o", "hard_c", "-q")
-    manifest, words = manifest_words("hard")
-    manifest_c, _ = manifest_words("hard_c")
-    assert sorted(manifest.pop("diagnose").split()) == sorted(manifest_c.pop("diagnose").split())
-    assert manifest == manifest_c
-    for entry in manifest["inputs"].values():
-        assert pathlib.Path("hard", entry["file"]).read_bytes() == pathlib.Path("hard_c", entry["file"]).read_bytes()
-    run(*writing(words), "-q")
-    y = np.load("hard/y.npy")
-    for change in ("nothing", "low bits", "tail", "noise"):
-        wrong = y.copy()
-        if change == "low bits":
-            wrong.view("u1")[..., ::y.itemsize] ^= 1
-        elif change == "tail":
-            wrong[..., -3:] = 0
-        elif change == "noise":
-            wrong.view("u1").flat[:: max(1, wrong.nbytes // 9)] ^= 5
-        np.save("hard/y.npy", wrong.view(y.dtype))
-        for options in ([], ["--json"]):
-            status, said = run_c(*words, *options)
-            ours = run(*words, *options, status=status)
-            assert (json.loads(ours), status) == (json.loads(said), status) if options else ours == said
-    call = words[1:words.index("--expect")]
-    last = ",".join(str(extent - 1) for extent in manifest["outputs"]["y"]["shape"])
-    for options in (["--at", last], ["--at", last, "--at", ",".join("0" * y.ndim), "--json"]):
-        status, said = run_c("explain", *call, *options)
-        ours = run("explain", *call, *options, status=status)
-        assert json.loads(ours) == json.loads(said) if "--json" in options else ours == said
-
-
-def test_all_bits_of_a_scale(run):
-    """Of a product, too: the words that the command makes have the bits that requant ignores."""
-    x1, x2 = expected.random_integers((9, 30), "i1"), expected.random_integers((30, 20), "i1")
-    scale = (rng.random(20) + 1).astype(f4)
-    np.save("y.npy", ((x1.astype("i4") @ x2.astype("i4")) * scale).astype(np.float16))
-    said = json.loads(run("diagnose", "quant-matmul", *save(positional=2, x1=x1, x2=x2, scale=scale), "--dtype",
-                          "float16", "--expect", "y.npy", "--json", status=1))
-    assert (said["verdict"], said["findings"][0]["hypotheses"][0]["name"]) == ("explained", "all-scale-bits")
-
-
-def test_a_program_has_the_manifest_as_its_first_argument(run, capsys):
-    """Also in the middle of the shell's words. Only y is compared, if the program leaves no scales."""
-    run("hard-inputs", "dynamic-quant", "--shape", "16,40", "-o", "in 'a' folder", "-q")
-    _, words = manifest_words("in 'a' folder")
-    npuquant_cli.main([*words[1:words.index("--expect")], "-q", "-o", "right.npy"])
-    said = run("hard-inputs", "dynamic-quant", "--shape", "16,40", "-o", "in 'a' folder", "--json", "--run",
-               """cp right.npy "${1%/*}"/y.npy; :""")
-    assert [(result["name"], result["differing"]) for result in json.loads(said)["results"]] == [("y", 0)]
-    assert npuquant_cli.main(["hard-inputs", "quantize", "--shape", "8,8", "-o", "no/folder"]) == 2
-    assert capsys.readouterr().err == "npuquant: no/folder: cannot be made: No such file or directory\n"
 
 
 def test_out_of_memory(capsys, monkeypatch):
