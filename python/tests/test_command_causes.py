@@ -319,7 +319,8 @@ def contents(folder):
 
 def test_seed(run):
     for folder, seed in (("a", 1), ("b", 2), ("c", 9223372036854775807)):
-        run("hard-inputs", *FORM, "--seed", seed, "-o", folder)
+        manifest, _, _ = make(run, f"{CASES[0][1]} --seed {seed}", folder)
+        assert manifest["seed"] == seed
     a, b, c = map(contents, "abc")
     assert sorted(a) == sorted(b) and len({a["x.npy"], b["x.npy"], c["x.npy"]}) == 3
     run("hard-inputs", *FORM, "-o", "b")  # over existing files
