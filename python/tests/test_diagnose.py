@@ -867,6 +867,21 @@ def test_memory_is_given_back(call):
     assert [sys.getrefcount(array) for array in (AWAY, x, half)] == counts
 
 
+def test_each_allocation_of_operands_may_fail(capsys):
+    """Python prints what it finds wrong when an array goes."""
+    testcapi = pytest.importorskip("_testcapi")
+    operation, types, errors = _native.quantize.__self__, {"input": "", "scales": ""}, 0
+    for n in range(1, 30):
+        testcapi.set_nomemory(n, n + 1)
+        try:
+            _native.shape_hard_inputs(operation, (4, 8), types, 1, True)
+        except MemoryError:
+            errors += 1
+        finally:
+            testcapi.remove_mem_hooks()
+    assert 0 < errors < 29 and capsys.readouterr().err == ""
+
+
 # ---- the command ----
 
 
