@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 
@@ -12,8 +13,8 @@ import npuquant_cli
 import numpy_operators as expected
 import pytest
 from command_inputs import assert_saved, save
-from numpy_operators import f4, rng
-from random_calls import RANDOM_CALLS, choose
+from numpy_operators import f4, random_floats, random_integers, rng
+from random_calls import FLOATS, RANDOM_CALLS, choose, of_columns, random_words_of
 
 DATA = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data"
 EXAMPLES = [line for line in (DATA / "examples.txt").read_text().splitlines() if line and not line.startswith("#")]
@@ -48,33 +49,145 @@ def test_examples(line, run, monkeypatch):
         assert f"backend {backend}, " in run(*line.split(), "--backend", backend)
 
 
+def plant(array):
+    """Changes a bit, and returns the row."""
+    place = rng.integers(array.size)
+    array.view("u1").reshape(-1, array.itemsize)[place, 0] ^= 1
+    return place // array.shape[-1]
+
+
 @pytest.mark.parametrize("operator", RANDOM_CALLS)
 def test_random_calls(operator, run):
+    """Results equal NumPy's and themselves, and not those with a changed bit."""
+    command = operator.replace("_", "-")
     for _ in range(30):
         call = RANDOM_CALLS[operator]()
-        words = [operator.replace("_", "-"), *save(**call.inputs)]
+        words = [command, *save(**call.inputs)]
         for name, value in call.options.items():
             words.append(f"--{name.replace('_', '-')}={str(value).lower()}")
-        for name in call.results:
-            words += [OUTPUT[name], f"{name}.npy"]
-        run(*words, "--threads", choose(0, 1, 3), "--repeat", choose(1, 3))
+        outputs = [word for name in call.results for word in (OUTPUT[name], f"{name}.npy")]
+        run(*words, *outputs, "--threads", choose(0, 1, 3), "--repeat", choose(1, 3))
         for name, array in call.results.items():
             assert_saved(name, array)
+    expect = [word for name in call.results for word in (EXPECT[name], f"{name}.npy")]
+    said = run(*words, *expect)
+    assert said.count(" equal\n") == len(call.results)
+    y = np.load("y.npy")
+    row = plant(y)
+    np.save("y.npy", y)
+    said = run(*words, *expect, status=1)
+    assert said.startswith("y: 1 of ") and (f"\n  rows: 1 of {y.size // y.shape[-1]} hit: {row}\n" in said
+                                            or y.size == y.shape[-1])
+
+
+def random_product():
+    dtype = choose("int8", "int32", *FLOATS)
+    rows, depth, columns = (int(n) for n in rng.integers(1, 20, size=3))
+    batch = choose((), (3,), (2, 3))
+    batches = [tuple(choose(n, n, 1) for n in batch)[choose(0, 0, len(batch)):] for _ in range(3)]
+    x1, x2 = random_integers((*batches[0], rows, depth), "i1"), random_integers((*batches[1], depth, columns), "i1")
+    scale = offset = tokens = bias = None
+    if dtype in FLOATS and rng.random() < 0.6:
+        result = np.broadcast_shapes(*batches[:2])
+        ours = [n if extent == n else 1 for n, extent in zip(result[::-1], batches[2][::-1])][::-1]
+        tokens = random_floats((*ours, rows), "f4", size=2.0)
+    requantised = dtype == "int8" or (dtype == "float16" and tokens is None)
+    if requantised and rng.random() < 0.5:
+        scale = random_words_of(columns, dtype)
+    elif dtype != "int32":
+        scale = random_floats(of_columns(columns), "f4" if requantised else None, size=0.01)
+        offset = random_floats(of_columns(columns), "f4", size=200.0) if dtype == "int8" else None
+    if rng.random() < 0.6:
+        bias = random_integers(columns, "i4")
+        bias = choose(bias, random_floats(columns)) if dtype in ("bfloat16", "float32") else bias
+    return {"x1": x1, "x2": x2, "scale": scale, "offset": offset, "pertoken_scale": tokens, "bias": bias}, dtype
 
 
 def test_quant_matmul(run):
-    for _ in range(40):
-        dtype = choose("int8", "float16", "bfloat16", "float32", "int32")
-        batch, rows, depth, columns = choose((), (3,), (2, 3)), *(int(n) for n in rng.integers(1, 20, size=3))
-        x1 = expected.random_integers((*batch, rows, depth), "i1")
-        x2 = expected.random_integers((depth, columns), "i1")
-        tokens = choose(None, (rows,), (*(1 for _ in batch), rows)) if dtype[0] not in "i" else None
-        tokens = tokens and expected.random_floats(tokens, "f4", size=2.0)
-        scale = None if dtype == "int32" else expected.random_floats(choose(1, columns), "f4", size=0.01)
-        bias = choose(None, expected.random_integers(columns, "i4"))
-        words = save(positional=2, x1=x1, x2=x2, scale=scale, pertoken_scale=tokens, bias=bias)
+    for _ in range(60):
+        inputs, dtype = random_product()
+        words = save(positional=2, **inputs)
         run("quant-matmul", *words, "--dtype", dtype, "-o", "y.npy")
-        assert_saved("y", expected.quant_matmul(x1, x2, scale, None, tokens, bias, dtype))
+        y = expected.quant_matmul(*inputs.values(), dtype)
+        assert_saved("y", y)
+        plant(y)
+        np.save("y.npy", y)
+        assert run("quant-matmul", *words, "--dtype", dtype, "--expect", "y.npy", status=1).startswith("y: 1 of ")
+
+
+def test_threads(run):
+    """Few for small tensors; matrices may be transposed."""
+    x1, x2 = random_integers((130, 260), "i1"), np.asfortranarray(random_integers((260, 300), "i1"))
+    words = ("quant-matmul", *save(positional=2, x1=x1, x2=x2), "--dtype", "int32", "--threads", 3, "-o", "y.npy")
+    assert run(*words).startswith(f"quant-matmul: x1 int8 [130, 260], y int32, backend {npuquant.backend()}, 3 threads, ")
+    assert_saved("y", expected.quant_matmul(x1, x2, None, None, None, None, "int32"))
+    for rows, threads in ((700, "3 threads"), (7, "1 thread")):
+        x = random_floats((rows, 1100), "f2")
+        said = run("dynamic-quant-asymmetric", *save(x=x), "-o", "y.npy", "--scale-output", "scale.npy",
+                   "--offset-output", "offset.npy", "--threads", 3, "--repeat", 2)
+        assert re.fullmatch(rf"dynamic-quant-asymmetric: x float16 \[{rows}, 1100\], y int8, backend \w+, {threads}, "
+                            r"[0-9.]+ s, [0-9.]+ GB/s\n", said)
+        for name, array in zip(OUTPUT, expected.dynamic(x, None, None, False, "int8")):
+            assert_saved(name, array)
+
+
+@pytest.mark.parametrize("shape, axis", [((3, 5, 7), 1), ((105,), 0)])
+def test_default_axis(shape, axis, run):
+    """torch_npu's is 1. Without a division, an axis other than -2 is the last."""
+    x, scales, last = random_floats(shape, "f4"), *(np.arange(1, shape[i] + 1, dtype=f4) for i in (axis, -1))
+    run("quantize", *save(x=x, scales=scales), "-o", "y.npy")
+    assert_saved("y", expected.quantize(x, scales, None, axis, True, "int8"))
+    for words in ([], ["--axis", "-1"], ["--axis", "0"], ["--axis", "99"]):
+        run("quantize", *save(x=x, scales=last), "--div-mode", "false", *words, "-o", "y.npy")
+        assert_saved("y", expected.quantize(x, last, None, -1, False, "int8"))
+
+
+def test_empty(run):
+    one = np.ones(1, f4)
+    for shape in ((0,), (3, 0), (0, 2**31, 2)):
+        run("quantize", *save(x=np.zeros(shape, f4), scales=one), "--axis", 0, "-o", "y.npy")
+        assert_saved("y", np.zeros(shape, "i1"))
+    run("dynamic-block-quant", *save(x=np.zeros((3, 0), f4)), "--scale-output", "s.npy")
+    assert_saved("s", np.zeros((3, 0), f4))
+    words = save(positional=2, x1=np.zeros((0, 1, 2, 3), "i1"), x2=np.zeros((5, 3, 4), "i1"), scale=one)
+    for dtype, array in (("int8", "i1"), ("float16", "f2"), ("bfloat16", "u2")):
+        run("quant-matmul", *words, "--dtype", dtype, "-o", "y.npy")
+        assert_saved("y", np.zeros((0, 5, 2, 4), array))
+
+
+@pytest.mark.parametrize("block, columns", [((), 128), (("--block", 2**62), 304)])
+def test_blocks(block, columns, run):
+    """The default is the device's; a block may be longer than a row."""
+    x = random_floats((3, 304), "f2")
+    run("dynamic-block-quant", *save(x=x), "-o", "y.npy", "--scale-output", "scale.npy", *block)
+    for name, array in zip(OUTPUT, expected.dynamic_block_quant(x, columns, 0, "int8")):
+        assert_saved(name, array)
+
+
+def test_numbers(run):
+    """A file without dimensions is one element."""
+    x, sums, codes = random_floats((4, 6), "f4"), random_integers((4, 6), "i4"), random_integers((4, 6), "i1")
+    scale, offset = f4(0.75), f4(-5)
+    one, five = np.full(1, scale), np.full(1, offset)
+    words = expected.trans_quant_param(one, five, 0)
+    product = expected.quant_matmul(codes, codes.T, None, None, None, None, "int32")
+    for command, inputs, wanted in (
+        ("quantize", {"x": x, "scales": scale}, expected.quantize(x, one, None, 1, True, "int8")),
+        ("quantize", {"x": x, "scales": scale, "zero_points": np.array(7, "u1")},
+         expected.quantize(x, one, np.array([7], "u1"), 1, True, "int8")),
+        ("anti-quant", {"x": codes, "scale": scale, "offset": offset}, expected.anti_quant(codes, one, five, "float16")),
+        ("dequant", {"x": sums, "weight_scale": scale}, expected.dequant(sums, one, None, None, "float16")),
+        ("dequant", {"x": sums[0], "weight_scale": scale, "activation_scale": offset},
+         expected.dequant(sums[0], one, offset, None, "float16")),
+        ("requant", {"x": sums, "words": words[0]}, expected.requant(sums, words, None, "int8")),
+        ("trans-quant-param", {"scale": scale, "offset": offset}, words.astype("i8")),
+        ("group-quant", {"x": x, "scale": x[:1], "group_index": np.array([4]), "offset": offset},
+         expected.group_quant(x, x[:1], np.array([4]), offset, "int8")),
+        ("quant-matmul", {"x1": codes, "x2": codes.T, "scale": scale, "offset": offset},
+         expected.requant(product, words, None, "int8")),
+    ):
+        run(command, *save(1 + ("x2" in inputs), **inputs), "-o", "y.npy")
+        assert_saved("y", wanted)
 
 
 def test_output_names_and_summary(run):
