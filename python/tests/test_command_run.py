@@ -119,7 +119,7 @@ def test_threads(run):
     """Few for small tensors; matrices may be transposed."""
     x1, x2 = random_integers((130, 260), "i1"), np.asfortranarray(random_integers((260, 300), "i1"))
     words = ("quant-matmul", *save(positional=2, x1=x1, x2=x2), "--dtype", "int32", "--threads", 3, "-o", "y.npy")
-    assert run(*words).startswith(f"quant-matmul: x1 int8 [130, 260], y int32, backend {npuquant.backend()}, 3 threads, ")
+    assert re.match(r"quant-matmul: x1 int8 \[130, 260\], y int32, backend \w+, 3 threads, ", run(*words))
     assert_saved("y", expected.quant_matmul(x1, x2, None, None, None, None, "int32"))
     for rows, threads in ((700, "3 threads"), (7, "1 thread")):
         x = random_floats((rows, 1100), "f2")
@@ -175,7 +175,8 @@ def test_numbers(run):
         ("quantize", {"x": x, "scales": scale}, expected.quantize(x, one, None, 1, True, "int8")),
         ("quantize", {"x": x, "scales": scale, "zero_points": np.array(7, "u1")},
          expected.quantize(x, one, np.array([7], "u1"), 1, True, "int8")),
-        ("anti-quant", {"x": codes, "scale": scale, "offset": offset}, expected.anti_quant(codes, one, five, "float16")),
+        ("anti-quant", {"x": codes, "scale": scale, "offset": offset},
+         expected.anti_quant(codes, one, five, "float16")),
         ("dequant", {"x": sums, "weight_scale": scale}, expected.dequant(sums, one, None, None, "float16")),
         ("dequant", {"x": sums[0], "weight_scale": scale, "activation_scale": offset},
          expected.dequant(sums[0], one, offset, None, "float16")),
@@ -199,6 +200,114 @@ def test_output_names_and_summary(run):
     said = run("quantize", *words, "-q", "--expect", "y.npy", status=1)
     assert said.startswith("y: 4 of 32 elements differ (12 %), by +1 (file - npuquant)\n")
     assert run("quantize", *words, "-q", "--expect", "y.npy", "--max-diff", 1) == ""
+
+
+@pytest.mark.parametrize("name", ["scale", "offset"])
+def test_shapes_of_parameters(name, run, refused):
+    """They may be flat, or have other extents of 1. Places are those of the rows."""
+    words = ("dynamic-quant-asymmetric", *save(x=random_floats((3, 4, 8), "f4", special=0)))
+    run(*words, OUTPUT[name], "e.npy")
+    ours = np.load("e.npy")
+    words += (EXPECT[name], "e.npy")
+    for shape in ((3, 4), (3, 1, 4, 1), (12,)):
+        theirs = ours.reshape(shape).copy()
+        np.save("e.npy", theirs)
+        assert f"{name}: all 12 elements equal\n" in run(*words)
+        theirs.flat[7] = -12345.5
+        np.save("e.npy", theirs)
+        assert "\n  [1, 3]: npuquant " in run(*words, status=1)
+        assert '"differing": 1}' in run("diagnose", *words, "--json", status=1)
+    for shape in ((4, 3), (24,), ()):
+        np.save("e.npy", np.resize(ours, shape))
+        refused(*words, says=f"e.npy: holds f4 {list(shape)}; expected f4 [3, 4] to compare with {name}, ")
+    np.save("e.npy", np.zeros((3, 4, 8, 1), "i1"))
+    refused(*words[:2], "--expect", "e.npy", says="holds i1 [3, 4, 8, 1]; expected i1 [3, 4, 8] to compare with y, ")
+
+
+@pytest.mark.parametrize("words, name", [
+    ("dequant sums.npy", "weight_scale"), ("dequant sums.npy --weight-scale six.npy", "activation_scale"),
+    ("quantize x.npy --axis=2", "scales"), ("quantize x.npy --axis=2 --scales six.npy", "zero_points"),
+    ("dynamic-quant x.npy", "smooth_scales"),
+])
+def test_shapes_of_scales(words, name, run, refused):
+    """Extents of 1 do not count in vectors, and activation scales may be flat."""
+    sums = random_integers((2, 3, 6), "i4")
+    six, array = random_floats(6, "f4", special=0), random_floats(6, "f4", special=0)
+    save(sums=sums, x=sums.astype(f4), six=six)
+    words = (*words.split(), f"--{name.replace('_', '-')}", "array.npy")
+    wanted = array.reshape(2, 3) if name == "activation_scale" else array
+    save(array=wanted)
+    run(*words, "-o", "y.npy")
+    for shape in ((6,), (6, 1), (1, 6, 1)):
+        save(array=array.reshape(shape))
+        assert "y: all 36 elements equal\n" in run(*words, "--expect", "y.npy")
+    save(array=array.reshape(3, 2))
+    refused(*words, says=f": {name}: ")
+
+
+def test_bfloat16(run):
+    """The bits in each type that a file may have, also float32, as an input and as an expected result."""
+    bits = np.append(rng.integers(0, 2**16, 1022), [0x7F81, 0xFF80]).astype("u2").reshape(8, 128)
+    bits.tofile("bits.bin")
+    save(sums=random_integers((8, 128), "i4"), one=np.ones(1, f4))
+    dequant = ("dequant", "sums.npy", "--weight-scale", "one.npy", "--dtype", "bfloat16")
+    run(*dequant, "-o", "result.npy")
+    run("quantize", "bits.bin:bfloat16:8,128", "--scales", "one.npy", "-o", "codes.npy")
+    quantize = ("quantize", "x.npy", "--scales", "one.npy", "--bf16", "x", "--expect", "codes.npy")
+    for array, words in ((np.load("result.npy"), (*dequant, "--expect", "x.npy")), (bits, quantize)):
+        for stored in (array, array.view("i2"), array.view("V2"), (array.astype("u4") << 16).view(f4)):
+            save(x=np.asarray(stored, order=choose("C", "F")))
+            assert "y: all 1024 elements equal\n" in run(*words)
+
+
+@pytest.mark.parametrize("shape", [(40, 24), (2, 3, 16), (8,)])
+def test_layouts_of_int4(shape, run, refused):
+    """Words, bytes of two values, and one in each byte."""
+    x = random_floats(shape, "f2", special=0)
+    words = ("quantize", *save(x=x, scales=np.ones(1, f4)), "--dtype=int4", "--div-mode=false")
+    assert ", y quint4x2, " in run(*words, "-o", "y.npy")
+    np.load("y.npy").tofile("y.bin")
+    spread = expected.quantize(x, np.ones(1, f4), None, -1, False, "int8").clip(-8, 7)
+    packed = (spread[..., ::2] & 15 | spread[..., 1::2] << 4)
+    for theirs, column in ((spread, 3), (packed, 6), (packed.view("u1"), 6)):
+        np.save("e.npy", np.asarray(theirs, order=choose("C", "F")))
+        assert f"y: all {x.size} elements equal\n" in run(*words, "--expect", "e.npy")
+        planted = theirs.copy()
+        planted[..., 3:4] ^= 1
+        np.save("e.npy", planted)
+        said = run(*words, "--expect", "e.npy", status=1)
+        assert said.startswith(f"y: {x.size // shape[-1]} of {x.size} elements differ")
+        assert f"\n  {[0] * (len(shape) - 1) + [column]}: npuquant " in said
+    extents = ",".join(map(str, (*shape[:-1], shape[-1] // 8)))
+    assert " elements equal\n" in run(*words, "--expect", f"y.bin:quint4x2:{extents}")
+    save(e=np.full(shape, 8, "i1"))
+    refused(*words, "--expect", "e.npy", says=f"e.npy: {[0] * len(shape)} is 8, which no int4 is: these are -8..7")
+    save(e=np.zeros((*shape[:-1], shape[-1] // 4), "u1"))
+    refused(*words, "--expect", "e.npy", says="expected i4 [")
+
+
+def test_words_of_both_types(run):
+    save(scale=f4([1, 2, 3]))
+    for dtype in ("i8", "u8"):
+        save(e=expected.trans_quant_param(f4([1, 2, 3]), None, 0).astype(dtype))
+        for words in ([], ["--dtype", "uint64"]):
+            assert "y: all 3 elements equal\n" in run("trans-quant-param", "scale.npy", "--expect", "e.npy", *words)
+
+
+def test_tolerances_of_each_result(run):
+    """--max-diff is of integers, --max-ulp of scales and offsets. Outputs are written though something differs."""
+    words = ["dynamic-quant-asymmetric", *save(x=random_floats((40, 24), "f2", special=0))]
+    run(*words, *[word for name in OUTPUT for word in (OUTPUT[name], f"{name}.npy")])
+    y, scale, offset = (np.load(f"{name}.npy") for name in OUTPUT)
+    y[3, 5] += 2 if y[3, 5] < 0 else -2
+    scale.view("u4")[[3, 7]] += np.array([2, 5], "u4")
+    save(y=y, scale=scale, offset=offset)
+    words += [word for name in EXPECT for word in (EXPECT[name], f"{name}.npy")] + ["-q"]
+    assert run(*words, "--max-diff", 2, "--max-ulp", 5) == ""
+    said = run(*words, "--max-diff", 1, "--max-ulp", 4, "-o", "out.npy", status=1)
+    assert "y: 1 of 960 elements differs by more than 1 (0.1 %), by " in said and "offset: " not in said
+    assert "\nscale: 1 of 40 elements differs by more than 4 ulp (2.5 %), by +5 ulp (file - npuquant); 1 more" in said
+    assert os.path.exists("out.npy")
 
 
 def test_admissible(run):
