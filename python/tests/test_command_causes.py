@@ -166,7 +166,8 @@ def test_results_are_written(mode, status, run, program):
     assert run(*words, "-o", "written.npy", status=status) == text
     assert_saved("written", np.load("right.npy"))
     done = program(*words, "-o", "-")
-    assert (done.returncode, done.stdout, done.stderr.decode()) == (status, pathlib.Path("right.npy").read_bytes(), text)
+    assert (done.returncode, done.stderr.decode()) == (status, text)
+    assert done.stdout == pathlib.Path("right.npy").read_bytes()
 
 
 @pytest.mark.parametrize(("words", "says"), [
@@ -175,13 +176,13 @@ def test_results_are_written(mode, status, run, program):
     ("diagnose quantize x.npy --scales ones.npy --expect x.npy", "x.npy: holds f4 [3, 8]; expected i1 [3, 8] to comp"),
     ("diagnose quant-matmul x1.npy x2.npy --dtype int32 --expect sums.npy", "--dtype: int32 results are the sums of "),
     ("explain quant-matmul x1.npy x2.npy --dtype int32 --at 0,0", "--dtype: int32 results are the sums of products "),
-    ("explain quantize x.npy --scales ones.npy --at 1", "--at: has 1 index; expected 2, one for each dimension of the "),
+    ("explain quantize x.npy --scales ones.npy --at 1", "--at: has 1 index; expected 2, one for each dimension of "),
     ("explain quantize x.npy --scales ones.npy --at 1,2 --at 1,2,3", "--at: has 3 indices; expected 2, one for each "),
     ("explain quantize x.npy --scales ones.npy --at 3,0", "--at: index 3 of dimension 0; expected less than 3"),
     ("explain quantize x.npy --scales ones.npy --at 0,8", "--at: index 8 of dimension 1; expected less than 8"),
     ("explain quantize empty.npy --scales ones.npy --at 0,0", "--at: index 0 of dimension 0; expected less than 0"),
     ("hard-inputs group-quant --shape 8 -o hard", "group_quant: x: has 1 dimension; expected 2"),
-    ("hard-inputs quantize --shape 8,8 --axis 5 -o hard", "quantize: axis: is 5; expected -2 to 1, as div_mode is true"),
+    ("hard-inputs quantize --shape 8,8 --axis 5 -o hard", "quantize: axis: is 5; expected -2 to 1, as div_mode is "),
     ("hard-inputs quantize --shape 8,8 --type x=int8 -o hard", "quantize: x: dtype is INT8; expected FLOAT32, FLOAT16"),
     ("hard-inputs quantize --shape 8,8 --without x -o hard", "--without: x is required"),
     ("hard-inputs quantize --shape 8,8 -o hard --seed -1", "--seed: '-1' is not a number from 0 to 92233720368547758"),
@@ -290,7 +291,8 @@ def test_hard_inputs(mistake, form, run):
 @EACH
 def test_manifest(mistake, form, run):
     manifest, call, _ = make(run, form, "hard")
-    assert sorted(manifest) == ["arguments", "diagnose", "inputs", "mistakes", "npuquant", "operator", "outputs", "seed"]
+    assert sorted(manifest) == [
+        "arguments", "diagnose", "inputs", "mistakes", "npuquant", "operator", "outputs", "seed"]
     assert (manifest["npuquant"], manifest["operator"], manifest["seed"]) == (npuquant.__version__, form.split()[0], 1)
     for entry in manifest["inputs"].values():
         assert_described(np.load(f"hard/{entry['file']}"), entry)
