@@ -473,6 +473,21 @@ static PyObject *explain_kept(PyObject *module, PyObject *given)
 
 /* ---- hard inputs ------------------------------------------------------------------------------------------------ */
 
+/* A bytearray. PyByteArray_FromStringAndSize() of a size has a fault in older versions: if memory is short, it destroys
+ * an object without a count of exports, which prints a SystemError. */
+static PyObject *bytes_of(const void *data, Py_ssize_t size)
+{
+    PyObject *bytes = PyByteArray_FromStringAndSize(NULL, 0);
+
+    if (bytes && PyByteArray_Resize(bytes, size) != 0) {
+        Py_CLEAR(bytes);
+    }
+    if (bytes && size > 0) {
+        memcpy(PyByteArray_AS_STRING(bytes), data, (size_t)size);
+    }
+    return bytes;
+}
+
 /* (name of the type, shape, bytes) */
 static PyObject *describe_operand(const npuq_tensor *tensor)
 {
@@ -486,8 +501,7 @@ static PyObject *describe_operand(const npuq_tensor *tensor)
     if (!shape) {
         return NULL;
     }
-    return Py_BuildValue("sNN", dtype_of(tensor->dtype)->name, shape,
-                         PyByteArray_FromStringAndSize(tensor->data, (Py_ssize_t)size));
+    return Py_BuildValue("sNN", dtype_of(tensor->dtype)->name, shape, bytes_of(tensor->data, (Py_ssize_t)size));
 }
 
 /* A dictionary of the operands, by the operator's names. */

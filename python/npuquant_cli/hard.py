@@ -84,9 +84,9 @@ def make_hard_inputs(given: argparse.Namespace) -> int:
         for name, tensor in inputs.items():
             outputs.add(paths[name], tensor.array)
         outputs.add_text(manifest_path, json.dumps(manifest, indent=2) + "\n")
+        if not given.quiet and not given.json:
+            print_text(f"{folder}: {_report.mistakes_text(manifest['mistakes'])}\n")
         outputs.commit()
-    if not given.quiet and not given.json:
-        print_text(f"{folder}: {_report.mistakes_text(manifest['mistakes'])}\n")
     if not given.run:
         return EQUAL
     results_of_program = {name: os.path.join(folder, f"{name}.npy") for name in RESULTS[:len(results)]}

@@ -22,12 +22,7 @@ from npuquant_cli.errors import CommandError
 
 X = np.arange(12, dtype="f4").reshape(3, 4)
 FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def header(descr="'<f4'", order="False", shape="(2,)"):

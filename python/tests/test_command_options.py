@@ -308,14 +308,9 @@ def test_help_is_as_wide_on_each_terminal(capsys, monkeypatch):
 # ---- the program ----
 
 
-def program(*words, **settings):
-    return subprocess.run([sys.executable, "-m", "npuquant_cli", *words], stderr=subprocess.PIPE, text=True,
-                          timeout=60, **settings)
-
-
-def test_version():
+def test_version(program):
     for word in ("--version", "-V"):
-        assert program(word, stdout=subprocess.PIPE).stdout == f"npuquant {npuquant.__version__}\n"
+        assert program(word, text=True).stdout == f"npuquant {npuquant.__version__}\n"
 
 
 @pytest.mark.parametrize("words", [["--version"], ["--help"], ["help", "quantize"], ["quantize"], ["quantise"]])
@@ -325,15 +320,15 @@ def test_no_numpy_without_work(words):
                           timeout=60).returncode == 0
 
 
-def test_errors_end_the_program_with_2():
-    done = program("quantize", stdout=subprocess.PIPE)
+def test_errors_end_the_program_with_2(program):
+    done = program("quantize", text=True)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "npuquant: no X given; see --help\n")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
-def test_full_stdout():
+def test_full_stdout(program):
     with open("/dev/full", "wb") as full:
-        done = program("--help", stdout=full)
+        done = program("--help", stdout=full, text=True)
     assert (done.returncode, done.stderr) == (2, "npuquant: cannot write to stdout\n")
 
 
@@ -341,11 +336,11 @@ posix = pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="this system h
 
 
 @posix
-def test_unread_stdout():
+def test_unread_stdout(program):
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        done = program("--help", stdout=writer)
+        done = program("--help", stdout=writer, text=True)
     finally:
         os.close(writer)
     assert (done.returncode, done.stderr) == (-signal.SIGPIPE, "")

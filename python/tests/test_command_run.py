@@ -1,72 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command's work, in the test's own process: main(argv) on files that NumPy writes."""
-import json
 import os
 import pathlib
-import shlex
-import subprocess
+import re
 
 import numpy as np
 import npuquant
 import npuquant_cli
 import numpy_operators as expected
 import pytest
-from numpy_operators import f4, rng
-from random_calls import RANDOM_CALLS, choose
+from command_inputs import assert_saved, save
+from numpy_operators import f4, random_floats, random_integers, rng
+from random_calls import FLOATS, RANDOM_CALLS, choose, of_columns, random_words_of
 
 DATA = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data"
 EXAMPLES = [line for line in (DATA / "examples.txt").read_text().splitlines() if line and not line.startswith("#")]
 EXPECT = {"y": "--expect", "scale": "--expect-scale", "offset": "--expect-offset"}
 OUTPUT = {"y": "-o", "scale": "--scale-output", "offset": "--offset-output"}
-#: Calls for hard inputs: each operator, and what its options change.
-FORMS = [
-    "quantize --shape 16,40 --axis 1",
-    "quantize --shape 5,4,24 --axis -1 --div-mode false --dtype int4 --type x=bfloat16,scales=bfloat16",
-    "quantize --shape 16,40 --dtype uint8 --without zero-points",
-    "group-quant --shape 16,40 --type x=float16",
-    "trans-quant-param --shape 48 --round-mode 1",
-    "trans-quant-param --shape 1,48 --dtype uint64",
-    "dynamic-quant --shape 16,40 --scale-form inverse",
-    "dynamic-quant --shape 16,40 --dtype uint8 --without smooth-scales,group-index",
-    "dynamic-quant-asymmetric --shape 16,40 --dtype quint4x2",
-    "dynamic-block-quant --shape 16,40 --block 16 --min-scale 0.5",
-    "anti-quant --shape 16,40 --type x=quint4x2 --dtype bfloat16",
-    "dequant --shape 16,40 --dtype bfloat16 --type bias=float16",
-    "requant --shape 16,40 --dtype float16",
-]
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def run(capsys):
-    """Runs words that are no error; returns what is printed."""
-    def run_words(*words, status=0):
-        assert npuquant_cli.main([str(word) for word in words]) == status, capsys.readouterr()
-        printed = capsys.readouterr()
-        assert printed.err == ""
-        return printed.out
-    return run_words
-
-
-def save(positional=1, **arrays):
-    """Saves inputs; returns the words that name them."""
-    given = {name: array for name, array in arrays.items() if array is not None}
-    words = []
-    for i, (name, array) in enumerate(given.items()):
-        np.save(f"{name}.npy", array)
-        words += [f"--{name.replace('_', '-')}"] * (i >= positional) + [f"{name}.npy"]
-    names = ",".join(name for name, array in given.items() if array.dtype == np.uint16)
-    return words + ["--bf16", names] * bool(names)
-
-
-def assert_saved(name, array):
-    saved = np.load(f"{name}.npy")
-    assert (saved.dtype, saved.shape, saved.tobytes()) == (array.dtype, array.shape, array.tobytes()), name
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 @pytest.mark.parametrize("line", EXAMPLES)
@@ -77,33 +28,146 @@ def test_examples(line, run, monkeypatch):
         assert f"backend {backend}, " in run(*line.split(), "--backend", backend)
 
 
+def plant(array):
+    """Changes a bit, and returns the row."""
+    place = rng.integers(array.size)
+    array.view("u1").reshape(-1, array.itemsize)[place, 0] ^= 1
+    return place // array.shape[-1]
+
+
 @pytest.mark.parametrize("operator", RANDOM_CALLS)
 def test_random_calls(operator, run):
+    """Results equal NumPy's and themselves, and not those with a changed bit."""
+    command = operator.replace("_", "-")
     for _ in range(30):
         call = RANDOM_CALLS[operator]()
-        words = [operator.replace("_", "-"), *save(**call.inputs)]
+        words = [command, *save(**call.inputs)]
         for name, value in call.options.items():
             words.append(f"--{name.replace('_', '-')}={str(value).lower()}")
-        for name in call.results:
-            words += [OUTPUT[name], f"{name}.npy"]
-        run(*words, "--threads", choose(0, 1, 3), "--repeat", choose(1, 3))
+        outputs = [word for name in call.results for word in (OUTPUT[name], f"{name}.npy")]
+        run(*words, *outputs, "--threads", choose(0, 1, 3), "--repeat", choose(1, 3))
         for name, array in call.results.items():
             assert_saved(name, array)
+    expect = [word for name in call.results for word in (EXPECT[name], f"{name}.npy")]
+    said = run(*words, *expect)
+    assert said.count(" equal\n") == len(call.results)
+    y = np.load("y.npy")
+    row = plant(y)
+    np.save("y.npy", y)
+    said = run(*words, *expect, status=1)
+    assert said.startswith("y: 1 of ") and (f"\n  rows: 1 of {y.size // y.shape[-1]} hit: {row}\n" in said
+                                            or y.size == y.shape[-1])
+
+
+def random_product():
+    dtype = choose("int8", "int32", *FLOATS)
+    rows, depth, columns = (int(n) for n in rng.integers(1, 20, size=3))
+    batch = choose((), (3,), (2, 3))
+    batches = [tuple(choose(n, n, 1) for n in batch)[choose(0, 0, len(batch)):] for _ in range(3)]
+    x1, x2 = random_integers((*batches[0], rows, depth), "i1"), random_integers((*batches[1], depth, columns), "i1")
+    scale = offset = tokens = bias = None
+    if dtype in FLOATS and rng.random() < 0.6:
+        result = np.broadcast_shapes(*batches[:2])
+        ours = [n if extent == n else 1 for n, extent in zip(result[::-1], batches[2][::-1])][::-1]
+        tokens = random_floats((*ours, rows), "f4", size=2.0)
+    requantised = dtype == "int8" or (dtype == "float16" and tokens is None)
+    if requantised and rng.random() < 0.5:
+        scale = random_words_of(columns, dtype)
+    elif dtype != "int32":
+        scale = random_floats(of_columns(columns), "f4" if requantised else None, size=0.01)
+        offset = random_floats(of_columns(columns), "f4", size=200.0) if dtype == "int8" else None
+    if rng.random() < 0.6:
+        bias = random_integers(columns, "i4")
+        bias = choose(bias, random_floats(columns)) if dtype in ("bfloat16", "float32") else bias
+    return {"x1": x1, "x2": x2, "scale": scale, "offset": offset, "pertoken_scale": tokens, "bias": bias}, dtype
 
 
 def test_quant_matmul(run):
-    for _ in range(40):
-        dtype = choose("int8", "float16", "bfloat16", "float32", "int32")
-        batch, rows, depth, columns = choose((), (3,), (2, 3)), *(int(n) for n in rng.integers(1, 20, size=3))
-        x1 = expected.random_integers((*batch, rows, depth), "i1")
-        x2 = expected.random_integers((depth, columns), "i1")
-        tokens = choose(None, (rows,), (*(1 for _ in batch), rows)) if dtype[0] not in "i" else None
-        tokens = tokens and expected.random_floats(tokens, "f4", size=2.0)
-        scale = None if dtype == "int32" else expected.random_floats(choose(1, columns), "f4", size=0.01)
-        bias = choose(None, expected.random_integers(columns, "i4"))
-        words = save(positional=2, x1=x1, x2=x2, scale=scale, pertoken_scale=tokens, bias=bias)
+    for _ in range(60):
+        inputs, dtype = random_product()
+        words = save(positional=2, **inputs)
         run("quant-matmul", *words, "--dtype", dtype, "-o", "y.npy")
-        assert_saved("y", expected.quant_matmul(x1, x2, scale, None, tokens, bias, dtype))
+        y = expected.quant_matmul(*inputs.values(), dtype)
+        assert_saved("y", y)
+        plant(y)
+        np.save("y.npy", y)
+        assert run("quant-matmul", *words, "--dtype", dtype, "--expect", "y.npy", status=1).startswith("y: 1 of ")
+
+
+def test_threads(run):
+    """Few for small tensors; matrices may be transposed."""
+    x1, x2 = random_integers((130, 260), "i1"), np.asfortranarray(random_integers((260, 300), "i1"))
+    words = ("quant-matmul", *save(positional=2, x1=x1, x2=x2), "--dtype", "int32", "--threads", 3, "-o", "y.npy")
+    assert re.match(r"quant-matmul: x1 int8 \[130, 260\], y int32, backend \w+, 3 threads, ", run(*words))
+    assert_saved("y", expected.quant_matmul(x1, x2, None, None, None, None, "int32"))
+    for rows, threads in ((700, "3 threads"), (7, "1 thread")):
+        x = random_floats((rows, 1100), "f2")
+        said = run("dynamic-quant-asymmetric", *save(x=x), "-o", "y.npy", "--scale-output", "scale.npy",
+                   "--offset-output", "offset.npy", "--threads", 3, "--repeat", 2)
+        assert re.fullmatch(rf"dynamic-quant-asymmetric: x float16 \[{rows}, 1100\], y int8, backend \w+, {threads}, "
+                            r"[0-9.]+ s, [0-9.]+ GB/s\n", said)
+        for name, array in zip(OUTPUT, expected.dynamic(x, None, None, False, "int8")):
+            assert_saved(name, array)
+
+
+@pytest.mark.parametrize("shape, axis", [((3, 5, 7), 1), ((105,), 0)])
+def test_default_axis(shape, axis, run):
+    """torch_npu's is 1. Without a division, an axis other than -2 is the last."""
+    x, scales, last = random_floats(shape, "f4"), *(np.arange(1, shape[i] + 1, dtype=f4) for i in (axis, -1))
+    run("quantize", *save(x=x, scales=scales), "-o", "y.npy")
+    assert_saved("y", expected.quantize(x, scales, None, axis, True, "int8"))
+    for words in ([], ["--axis", "-1"], ["--axis", "0"], ["--axis", "99"]):
+        run("quantize", *save(x=x, scales=last), "--div-mode", "false", *words, "-o", "y.npy")
+        assert_saved("y", expected.quantize(x, last, None, -1, False, "int8"))
+
+
+def test_empty(run):
+    one = np.ones(1, f4)
+    for shape in ((0,), (3, 0), (0, 2**31, 2)):
+        run("quantize", *save(x=np.zeros(shape, f4), scales=one), "--axis", 0, "-o", "y.npy")
+        assert_saved("y", np.zeros(shape, "i1"))
+    run("dynamic-block-quant", *save(x=np.zeros((3, 0), f4)), "--scale-output", "s.npy")
+    assert_saved("s", np.zeros((3, 0), f4))
+    words = save(positional=2, x1=np.zeros((0, 1, 2, 3), "i1"), x2=np.zeros((5, 3, 4), "i1"), scale=one)
+    for dtype, array in (("int8", "i1"), ("float16", "f2"), ("bfloat16", "u2")):
+        run("quant-matmul", *words, "--dtype", dtype, "-o", "y.npy")
+        assert_saved("y", np.zeros((0, 5, 2, 4), array))
+
+
+@pytest.mark.parametrize("block, columns", [((), 128), (("--block", 2**62), 304)])
+def test_blocks(block, columns, run):
+    """The default is the device's; a block may be longer than a row."""
+    x = random_floats((3, 304), "f2")
+    run("dynamic-block-quant", *save(x=x), "-o", "y.npy", "--scale-output", "scale.npy", *block)
+    for name, array in zip(OUTPUT, expected.dynamic_block_quant(x, columns, 0, "int8")):
+        assert_saved(name, array)
+
+
+def test_numbers(run):
+    """A file without dimensions is one element."""
+    x, sums, codes = random_floats((4, 6), "f4"), random_integers((4, 6), "i4"), random_integers((4, 6), "i1")
+    scale, offset = f4(0.75), f4(-5)
+    one, five = np.full(1, scale), np.full(1, offset)
+    words = expected.trans_quant_param(one, five, 0)
+    product = expected.quant_matmul(codes, codes.T, None, None, None, None, "int32")
+    for command, inputs, wanted in (
+        ("quantize", {"x": x, "scales": scale}, expected.quantize(x, one, None, 1, True, "int8")),
+        ("quantize", {"x": x, "scales": scale, "zero_points": np.array(7, "u1")},
+         expected.quantize(x, one, np.array([7], "u1"), 1, True, "int8")),
+        ("anti-quant", {"x": codes, "scale": scale, "offset": offset},
+         expected.anti_quant(codes, one, five, "float16")),
+        ("dequant", {"x": sums, "weight_scale": scale}, expected.dequant(sums, one, None, None, "float16")),
+        ("dequant", {"x": sums[0], "weight_scale": scale, "activation_scale": offset},
+         expected.dequant(sums[0], one, offset, None, "float16")),
+        ("requant", {"x": sums, "words": words[0]}, expected.requant(sums, words, None, "int8")),
+        ("trans-quant-param", {"scale": scale, "offset": offset}, words.astype("i8")),
+        ("group-quant", {"x": x, "scale": x[:1], "group_index": np.array([4]), "offset": offset},
+         expected.group_quant(x, x[:1], np.array([4]), offset, "int8")),
+        ("quant-matmul", {"x1": codes, "x2": codes.T, "scale": scale, "offset": offset},
+         expected.requant(product, words, None, "int8")),
+    ):
+        run(command, *save(1 + ("x2" in inputs), **inputs), "-o", "y.npy")
+        assert_saved("y", wanted)
 
 
 def test_output_names_and_summary(run):
@@ -117,16 +181,112 @@ def test_output_names_and_summary(run):
     assert run("quantize", *words, "-q", "--expect", "y.npy", "--max-diff", 1) == ""
 
 
-def test_admissible(run):
-    """Some quotients are one unit off, as the device's are."""
-    scales = (rng.random(256) + 0.01).astype(f4)
-    x = ((rng.integers(-60, 60, (64, 256)) + 0.5) * scales).astype(f4)  # near a half, where a unit shows
-    moved = rng.random(x.shape) < 0.05
-    y = np.clip(np.rint(np.where(moved, np.nextafter(x / scales, f4(np.inf)), x / scales)), -128, 127).astype("i1")
-    np.save("y.npy", y)
-    words = ("quantize", *save(x=x, scales=scales), "--expect", "y.npy", "-q")
-    assert "Admissible for the device's vector division: " in run(*words, status=1)
-    assert "\ndiagnosis: within the device's division\n" in run(*words, "--admissible")
+@pytest.mark.parametrize("name", ["scale", "offset"])
+def test_shapes_of_parameters(name, run, refused):
+    """They may be flat, or have other extents of 1. Places are those of the rows."""
+    words = ("dynamic-quant-asymmetric", *save(x=random_floats((3, 4, 8), "f4", special=0)))
+    run(*words, OUTPUT[name], "e.npy")
+    ours = np.load("e.npy")
+    words += (EXPECT[name], "e.npy")
+    for shape in ((3, 4), (3, 1, 4, 1), (12,)):
+        theirs = ours.reshape(shape).copy()
+        np.save("e.npy", theirs)
+        assert f"{name}: all 12 elements equal\n" in run(*words)
+        theirs.flat[7] = -12345.5
+        np.save("e.npy", theirs)
+        assert "\n  [1, 3]: npuquant " in run(*words, status=1)
+        assert '"differing": 1}' in run("diagnose", *words, "--json", status=1)
+    for shape in ((4, 3), (24,), ()):
+        np.save("e.npy", np.resize(ours, shape))
+        refused(*words, says=f"e.npy: holds f4 {list(shape)}; expected f4 [3, 4] to compare with {name}, ")
+    np.save("e.npy", np.zeros((3, 4, 8, 1), "i1"))
+    refused(*words[:2], "--expect", "e.npy", says="holds i1 [3, 4, 8, 1]; expected i1 [3, 4, 8] to compare with y, ")
+
+
+@pytest.mark.parametrize("words, name", [
+    ("dequant sums.npy", "weight_scale"), ("dequant sums.npy --weight-scale six.npy", "activation_scale"),
+    ("quantize x.npy --axis=2", "scales"), ("quantize x.npy --axis=2 --scales six.npy", "zero_points"),
+    ("dynamic-quant x.npy", "smooth_scales"),
+])
+def test_shapes_of_scales(words, name, run, refused):
+    """Extents of 1 do not count in vectors, and activation scales may be flat."""
+    sums = random_integers((2, 3, 6), "i4")
+    six, array = random_floats(6, "f4", special=0), random_floats(6, "f4", special=0)
+    save(sums=sums, x=sums.astype(f4), six=six)
+    words = (*words.split(), f"--{name.replace('_', '-')}", "array.npy")
+    wanted = array.reshape(2, 3) if name == "activation_scale" else array
+    save(array=wanted)
+    run(*words, "-o", "y.npy")
+    for shape in ((6,), (6, 1), (1, 6, 1)):
+        save(array=array.reshape(shape))
+        assert "y: all 36 elements equal\n" in run(*words, "--expect", "y.npy")
+    save(array=array.reshape(3, 2))
+    refused(*words, says=f": {name}: ")
+
+
+def test_bfloat16(run):
+    """The bits in each type that a file may have, also float32, as an input and as an expected result."""
+    bits = np.append(rng.integers(0, 2**16, 1022), [0x7F81, 0xFF80]).astype("u2").reshape(8, 128)
+    bits.tofile("bits.bin")
+    save(sums=random_integers((8, 128), "i4"), one=np.ones(1, f4))
+    dequant = ("dequant", "sums.npy", "--weight-scale", "one.npy", "--dtype", "bfloat16")
+    run(*dequant, "-o", "result.npy")
+    run("quantize", "bits.bin:bfloat16:8,128", "--scales", "one.npy", "-o", "codes.npy")
+    quantize = ("quantize", "x.npy", "--scales", "one.npy", "--bf16", "x", "--expect", "codes.npy")
+    for array, words in ((np.load("result.npy"), (*dequant, "--expect", "x.npy")), (bits, quantize)):
+        for stored in (array, array.view("i2"), array.view("V2"), (array.astype("u4") << 16).view(f4)):
+            save(x=np.asarray(stored, order=choose("C", "F")))
+            assert "y: all 1024 elements equal\n" in run(*words)
+
+
+@pytest.mark.parametrize("shape", [(40, 24), (2, 3, 16), (8,)])
+def test_layouts_of_int4(shape, run, refused):
+    """Words, bytes of two values, and one in each byte."""
+    x = random_floats(shape, "f2", special=0)
+    words = ("quantize", *save(x=x, scales=np.ones(1, f4)), "--dtype=int4", "--div-mode=false")
+    assert ", y quint4x2, " in run(*words, "-o", "y.npy")
+    np.load("y.npy").tofile("y.bin")
+    spread = expected.quantize(x, np.ones(1, f4), None, -1, False, "int8").clip(-8, 7)
+    packed = (spread[..., ::2] & 15 | spread[..., 1::2] << 4)
+    for theirs, column in ((spread, 3), (packed, 6), (packed.view("u1"), 6)):
+        np.save("e.npy", np.asarray(theirs, order=choose("C", "F")))
+        assert f"y: all {x.size} elements equal\n" in run(*words, "--expect", "e.npy")
+        planted = theirs.copy()
+        planted[..., 3:4] ^= 1
+        np.save("e.npy", planted)
+        said = run(*words, "--expect", "e.npy", status=1)
+        assert said.startswith(f"y: {x.size // shape[-1]} of {x.size} elements differ")
+        assert f"\n  {[0] * (len(shape) - 1) + [column]}: npuquant " in said
+    extents = ",".join(map(str, (*shape[:-1], shape[-1] // 8)))
+    assert " elements equal\n" in run(*words, "--expect", f"y.bin:quint4x2:{extents}")
+    save(e=np.full(shape, 8, "i1"))
+    refused(*words, "--expect", "e.npy", says=f"e.npy: {[0] * len(shape)} is 8, which no int4 is: these are -8..7")
+    save(e=np.zeros((*shape[:-1], shape[-1] // 4), "u1"))
+    refused(*words, "--expect", "e.npy", says="expected i4 [")
+
+
+def test_words_of_both_types(run):
+    save(scale=f4([1, 2, 3]))
+    for dtype in ("i8", "u8"):
+        save(e=expected.trans_quant_param(f4([1, 2, 3]), None, 0).astype(dtype))
+        for words in ([], ["--dtype", "uint64"]):
+            assert "y: all 3 elements equal\n" in run("trans-quant-param", "scale.npy", "--expect", "e.npy", *words)
+
+
+def test_tolerances_of_each_result(run):
+    """--max-diff is of integers, --max-ulp of scales and offsets. Outputs are written though something differs."""
+    words = ["dynamic-quant-asymmetric", *save(x=random_floats((40, 24), "f2", special=0))]
+    run(*words, *[word for name in OUTPUT for word in (OUTPUT[name], f"{name}.npy")])
+    y, scale, offset = (np.load(f"{name}.npy") for name in OUTPUT)
+    y[3, 5] += 2 if y[3, 5] < 0 else -2
+    scale.view("u4")[[3, 7]] += np.array([2, 5], "u4")
+    save(y=y, scale=scale, offset=offset)
+    words += [word for name in EXPECT for word in (EXPECT[name], f"{name}.npy")] + ["-q"]
+    assert run(*words, "--max-diff", 2, "--max-ulp", 5) == ""
+    said = run(*words, "--max-diff", 1, "--max-ulp", 4, "-o", "out.npy", status=1)
+    assert "y: 1 of 960 elements differs by more than 1 (0.1 %), by " in said and "offset: " not in said
+    assert "\nscale: 1 of 40 elements differs by more than 4 ulp (2.5 %), by +5 ulp (file - npuquant); 1 more" in said
+    assert os.path.exists("out.npy")
 
 
 def test_compare(run):
@@ -135,93 +295,6 @@ def test_compare(run):
     np.save("b.npy", (ours.astype("i2") + 128).astype("u1"))
     assert run("compare", "a.npy", "a.npy") == "a.npy: all 12 elements equal\n"
     assert run("compare", "a.npy", "b.npy", status=1).endswith("\n  every difference is 128: one is int8, the other uint8\n")
-
-
-def manifest_words(folder, mode="diagnose"):
-    """The command of a manifest; its files are in the folder."""
-    manifest = json.loads(pathlib.Path(folder, "manifest.json").read_text())
-    words = shlex.split(manifest["diagnose"])[2:]
-    return manifest, [mode, *(os.path.join(folder, word) if word.endswith(".npy") else word for word in words)]
-
-
-def writing(words):
-    """The call that writes what a diagnosis expects."""
-    outputs = {EXPECT[name]: OUTPUT[name] for name in EXPECT}
-    return [outputs.get(word, word) for word in words[1:]]
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_hard_inputs(form, run):
-    """Right results are equal, and a changed element is not."""
-    run("hard-inputs", *form.split(), "-o", "hard", "-q")
-    manifest, words = manifest_words("hard")
-    run(*writing(words), "-q")
-    assert run(*words) == "diagnosis: nothing differs\n"
-    y = np.load("hard/y.npy")
-    y.view("u1").flat[-1] ^= 1
-    np.save("hard/y.npy", y)
-    assert json.loads(run(*words, "--json", status=1))["verdict"] in ("none", "explained", "admissible")
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.skipif("NPUQUANT_TOOL" not in os.environ, reason="the command in C is not built")
-def test_both_commands_say_the_same(form, run):
-    def run_c(*words):
-        done = subprocess.run([os.environ["NPUQUANT_TOOL"], *words], capture_output=True, text=True, timeout=60)
-        assert done.stderr == "" and done.returncode < 2
-        return done.returncode, done.stdout
-
-    run("hard-inputs", *form.split(), "-o", "hard", "-q")
-    run_c("hard-inputs", *form.split(), "-o", "hard_c", "-q")
-    manifest, words = manifest_words("hard")
-    manifest_c, _ = manifest_words("hard_c")
-    assert sorted(manifest.pop("diagnose").split()) == sorted(manifest_c.pop("diagnose").split())
-    assert manifest == manifest_c
-    for entry in manifest["inputs"].values():
-        assert pathlib.Path("hard", entry["file"]).read_bytes() == pathlib.Path("hard_c", entry["file"]).read_bytes()
-    run(*writing(words), "-q")
-    y = np.load("hard/y.npy")
-    for change in ("nothing", "low bits", "tail", "noise"):
-        wrong = y.copy()
-        if change == "low bits":
-            wrong.view("u1")[..., ::y.itemsize] ^= 1
-        elif change == "tail":
-            wrong[..., -3:] = 0
-        elif change == "noise":
-            wrong.view("u1").flat[:: max(1, wrong.nbytes // 9)] ^= 5
-        np.save("hard/y.npy", wrong.view(y.dtype))
-        for options in ([], ["--json"]):
-            status, said = run_c(*words, *options)
-            ours = run(*words, *options, status=status)
-            assert (json.loads(ours), status) == (json.loads(said), status) if options else ours == said
-    call = words[1:words.index("--expect")]
-    last = ",".join(str(extent - 1) for extent in manifest["outputs"]["y"]["shape"])
-    for options in (["--at", last], ["--at", last, "--at", ",".join("0" * y.ndim), "--json"]):
-        status, said = run_c("explain", *call, *options)
-        ours = run("explain", *call, *options, status=status)
-        assert json.loads(ours) == json.loads(said) if "--json" in options else ours == said
-
-
-def test_all_bits_of_a_scale(run):
-    """Of a product, too: the words that the command makes have the bits that requant ignores."""
-    x1, x2 = expected.random_integers((9, 30), "i1"), expected.random_integers((30, 20), "i1")
-    scale = (rng.random(20) + 1).astype(f4)
-    np.save("y.npy", ((x1.astype("i4") @ x2.astype("i4")) * scale).astype(np.float16))
-    said = json.loads(run("diagnose", "quant-matmul", *save(positional=2, x1=x1, x2=x2, scale=scale), "--dtype",
-                          "float16", "--expect", "y.npy", "--json", status=1))
-    assert (said["verdict"], said["findings"][0]["hypotheses"][0]["name"]) == ("explained", "all-scale-bits")
-
-
-def test_a_program_has_the_manifest_as_its_first_argument(run, capsys):
-    """Also in the middle of the shell's words. Only y is compared, if the program leaves no scales."""
-    run("hard-inputs", "dynamic-quant", "--shape", "16,40", "-o", "in 'a' folder", "-q")
-    _, words = manifest_words("in 'a' folder")
-    npuquant_cli.main([*words[1:words.index("--expect")], "-q", "-o", "right.npy"])
-    said = run("hard-inputs", "dynamic-quant", "--shape", "16,40", "-o", "in 'a' folder", "--json", "--run",
-               """cp right.npy "${1%/*}"/y.npy; :""")
-    assert [(result["name"], result["differing"]) for result in json.loads(said)["results"]] == [("y", 0)]
-    assert npuquant_cli.main(["hard-inputs", "quantize", "--shape", "8,8", "-o", "no/folder"]) == 2
-    assert capsys.readouterr().err == "npuquant: no/folder: cannot be made: No such file or directory\n"
 
 
 def test_out_of_memory(capsys, monkeypatch):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Text and JSON of what the extension finds."""
 import json
-import os
-import subprocess
 
 import numpy as np
 import npuquant
@@ -85,14 +83,3 @@ def test_steps_of_both():
     assert [line.split() for line in _report._element_lines(element, "truncate")] == [
         ["step", "definition", "truncate"], ["x", "NaN"], ["a", "0.10000000000000001", "-"],
         ["m", "is", "at", "-", "[2,", "3]"], ["b", "0", "-0"], ["y", "0", "0"]]
-
-
-@pytest.mark.skipif("NPUQUANT_TOOL" not in os.environ, reason="the command is not built")
-@pytest.mark.parametrize("command", [None, *_report.COMMANDS])
-def test_hypotheses(command):
-    def run(*options):
-        words = [os.environ["NPUQUANT_TOOL"], "hypotheses", *filter(None, [command]), *options]
-        return subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
-
-    assert run() == _report.hypotheses_text(_native.hypotheses(), command) + "\n"
-    assert json.loads(run("--json")) == _report.hypotheses_json(_native.hypotheses(), command)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the command refuses when it has read the files: their types and shapes, and what the library refuses."""
+import npuquant
+import numpy as np
+import pytest
+from command_inputs import save
+from npuquant import _library
+from numpy_operators import f4
+
+FILES = {
+    "floats": np.ones((2, 3), f4), "one": np.ones(1, f4), "number": np.ones((), f4), "none": np.zeros(0, f4),
+    "tenth": f4([[1, 1, 1], [1, 1, 0.1]]), "double": np.ones(2, ">f8"), "complex": np.ones(2, "<c8"),
+    "bits": np.ones((2, 3), "u2"), "signed": np.ones((2, 3), "i2"), "void": np.ones((2, 3), "V2"),
+    "halves": np.ones((2, 3), "f2"), "codes": np.ones((2, 3), "i1"), "unsigned": np.ones((2, 3), "u1"),
+    "sums": np.ones((2, 3), "i4"), "ends": np.array([1, 3]),
+    "wide": np.ones((2, 24), f4), "packed": np.zeros((2, 3), "i4"),
+    # Of products of [2, 3] by [3, 4].
+    "x2": np.ones((3, 4), "i1"), "batch": np.ones((2, 2, 3), "i1"), "batches": np.ones((3, 3, 4), "i1"),
+    "vector": np.ones(3, "i1"), "empty": np.ones((2, 0), "i1"), "three": np.ones(3, f4), "four": np.ones(4, f4),
+    "half": np.ones(4, "f2"), "row": np.ones((1, 4), f4), "two": np.ones(2, f4), "column": np.ones((2, 1), f4),
+    "threes": np.ones(3, "i4"), "fours": np.ones(4, "i4"), "words": np.full(4, 1 << 46),
+    "word": np.full((1, 1), 1 << 46), "scalar": np.full(1, 1 << 46), "zero": np.array([1 << 46] * 3 + [0]),
+    "sign": f4([1, -1, 1, 1]).view("i4").astype("i8"),
+}
+SCALED = "quantize floats --scales one"
+PRODUCT = "quant-matmul codes x2 --scale four"
+TO_FLOAT = PRODUCT + " --dtype bfloat16 --pertoken-scale"
+
+
+@pytest.mark.parametrize("line, says", [
+    # Files, and what is said about them.
+    (SCALED + " --backend abacus", "--backend: there is no 'abacus'; see npuquant info"),
+    (SCALED + " --zero-points nowhere", "nowhere: No such file or directory"),
+    (SCALED + " --expect nowhere", "nowhere: No such file or directory"),
+    (SCALED + " -o nowhere/y.npy", "nowhere/y.npy: cannot be written: No such file or directory"),
+    (SCALED + " -o .", ".: cannot be written: it is neither a file, a pipe nor a character device"),
+    ("dynamic-quant floats -o y.npy --scale-output ./y.npy", "./y.npy: named for two outputs"),
+    (SCALED + " --zero-points vector --bf16 zero-points",
+     "vector.npy: holds i1; --bf16 zero-points is for u2, i2, V2 and f4"),
+    ("quantize bits --scales one", "bits.npy: holds u2; if its 16 bits are bfloat16, say --bf16 x"),
+    ("quantize signed --scales one", "signed.npy: holds i2; if its 16 bits are bfloat16, say --bf16 x"),
+    ("quantize void --scales one", "void.npy: holds V2; if its 16 bits are bfloat16, say --bf16 x"),
+    ("quantize floats --scales bits", "bits.npy: holds u2; if its 16 bits are bfloat16, say --bf16 scales"),
+    ("quantize tenth --scales one --bf16 x", "tenth.npy: [1, 2] is 0.100000001 (0x3DCCCCCD), which no bfloat16 is: its "
+                                             "lower 16 bits are not 0"),
+    ("quantize double --scales one", "double.npy: elements of type '>f8'; expected one of f4 f2 i1 u1 i4 i8 u8 u2 i2 "
+                                     "V2; float64 becomes f4 with astype(np.float32)"),
+    ("quantize complex --scales one", "complex.npy: elements of type '<c8'; expected one of f4 f2 i1 u1 i4 i8 u8 u2 i2 "
+                                      "V2"),
+    # What the library refuses.
+    ("quantize floats --scales floats", "quantize: scales: has 2 dimensions; expected 1, as div_mode is true"),
+    ("quantize floats --scales column --div-mode false", "quantize: scales: dimension "),
+    ("quantize codes --scales one", "quantize: x: dtype is INT8; expected FLOAT32, FLOAT16 or BFLOAT16"),
+    ("quantize number --scales one", "quantize: x: has 0 dimensions; expected 1 to 8"),
+    ("group-quant floats --scale floats --group-index ends", "group_quant: group_index: the last element is 3; "),
+    ("group-quant floats --scale number --group-index ends", "group_quant: scale: has 0 dimensions; expected 2"),
+    ("trans-quant-param bits --bf16 scale", "trans_quant_param: scale: dtype is BFLOAT16; expected FLOAT32"),
+    ("trans-quant-param none", "trans_quant_param: scale: dimension 0 is 0; expected 1 or more"),
+    ("dynamic-quant three", "x: has 1 dimension; expected 2 to 8"),
+    ("dynamic-quant-asymmetric number", "dynamic_quant_asymmetric: x: has 0 dimensions; expected 1 to 8"),
+    ("dynamic-quant floats --dtype int4", "dynamic_quant: x: last dimension is 3; expected a multiple of 8, as y is "),
+    ("dynamic-block-quant floats --min-scale -1", "dynamic_block_quant: min_scale: is -1; expected a finite number, "),
+    ("dynamic-block-quant wide --dtype int4 --block 4", "dynamic_block_quant: block: is 4; expected "),
+    ("anti-quant floats --scale one", "anti_quant: x: dtype is FLOAT32; expected INT8 or QUINT4X2"),
+    ("anti-quant codes --scale column", "anti_quant: scale: dimension "),
+    ("dequant floats --weight-scale one", "dequant: x: dtype is FLOAT32; expected INT32"),
+    ("dequant sums --weight-scale one --activation-scale three", "dequant: activation_scale: dimension 0 is 3; "),
+    ("requant sums --words one", "requant: words: dtype is FLOAT32; expected INT64 or UINT64"),
+    # Products.
+    ("quant-matmul floats x2 --scale four", "x1: is float32; expected int8 or int32"),
+    ("quant-matmul codes floats --scale four", "x2: is float32; expected int8 or int32"),
+    ("quant-matmul vector x2 --scale four", "x1: has 1 dimension; expected 2 to 8"),
+    ("quant-matmul codes vector --scale four", "x2: has 1 dimension; expected 2 to 8"),
+    ("quant-matmul codes codes --scale four", "x2: has the shape (2, 3); expected 3 rows, as x1 has columns"),
+    ("quant-matmul empty x2 --scale four", "x2: has the shape (3, 4); expected 0 rows, as x1 has columns"),
+    ("quant-matmul batch batches --scale four", "x2: has the batch dimensions (3,); expected some that can be "),
+    ("quant-matmul codes x2 --scale half", "scale: is float16; expected float32, int64 or uint64, as output_dtype is "),
+    ("quant-matmul codes x2 --scale fours --dtype float16", "scale: is int32; expected float32, int64 or uint64, as "),
+    ("quant-matmul codes x2 --scale words --dtype bfloat16", "scale: is int64; expected float32, float16 or bfloat16 "),
+    ("quant-matmul codes x2 --scale words --dtype float16 --pertoken-scale two", "scale: is int64; expected float32, "),
+    ("quant-matmul codes x2 --scale three", "scale: has the shape (3,); expected (1,) or (4,)"),
+    ("quant-matmul codes x2 --scale row", "scale: has the shape (1, 4); expected (1,) or (4,)"),
+    ("quant-matmul codes x2 --scale word", "scale: has the shape (1, 1); expected (1,) or (4,) or (1, 4)"),
+    ("quant-matmul codes x2 --scale zero", "requant: words: element 3 is 0x0; expected bit 46 to be 1"),
+    ("quant-matmul codes x2 --scale sign --dtype float16", "requant: words: element 1 is 0xFFFFFFFFBF800000; "),
+    (PRODUCT + " --offset half", "offset: is float16; expected float32"),
+    (PRODUCT + " --offset three", "offset: has the shape (3,); expected (1,) or (4,)"),
+    (PRODUCT + " --bias four", "bias: is float32; expected int32, as output_dtype is int8"),
+    (PRODUCT + " --bias threes", "bias: has the shape (3,); expected (4,)"),
+    ("quant-matmul codes x2 --dtype int32 --bias half", "bias: is float16; expected int32, as output_dtype is int32"),
+    (TO_FLOAT + " half", "pertoken_scale: is float16; expected float32"),
+    (TO_FLOAT + " three", "pertoken_scale: has the shape (3,); expected (2,)"),
+    (TO_FLOAT + " column", "pertoken_scale: has the shape (2, 1); expected (2,)"),
+    (TO_FLOAT + " number", "pertoken_scale: has the shape (); expected (2,)"),
+    # What cannot be compared.
+    (SCALED + " --expect floats", "floats.npy: holds f4 [2, 3]; expected i1 [2, 3] to compare with y, which is int8"),
+    (SCALED + " --expect bits", "bits.npy: holds u2 [2, 3]; expected i1 [2, 3] to compare with y, which is int8"),
+    (SCALED + " --expect vector", "vector.npy: holds i1 [3]; expected i1 [2, 3] to compare with y, which is int8"),
+    (SCALED + " --expect number", "number.npy: holds f4 []; expected i1 [2, 3] to compare with y, which is int8"),
+    (SCALED + " --expect unsigned", "which is int8; if the file has uint8, say --dtype uint8"),
+    (SCALED + " --expect sums", "which is int8; if the file has int32, say --dtype int32"),
+    ("dynamic-quant floats --dtype uint8 --expect codes", "which is uint8; if the file has int8, say --dtype int8"),
+    ("dynamic-quant floats --expect-scale floats", "expected f4 [2] to compare with scale, which is float32"),
+    ("anti-quant codes --scale one --expect bits", "which is float16; if the file has bfloat16, say --dtype bfloat16"),
+    ("anti-quant codes --scale one --expect floats", "which is float16; if the file has float32, say --dtype float32"),
+    ("anti-quant codes --scale one --dtype bfloat16 --expect halves", "if the file has float16, say --dtype float16"),
+    ("anti-quant codes --scale one --dtype bfloat16 --expect tenth", "tenth.npy: [1, 2] is 0.100000001 (0x3DCCCCCD), "),
+    ("compare floats codes", "codes.npy: holds i1 [2, 3]; expected f4 [2, 3] to compare with floats.npy, which is "
+                             "float32"),
+    ("compare floats three", "three.npy: holds f4 [3]; expected f4 [2, 3] to compare with floats.npy, "),
+    ("compare three floats", "floats.npy: holds f4 [2, 3]; expected f4 [3] to compare with three.npy, "),
+    ("compare bits bits --bf16 a", "bits.npy: holds u2; if its 16 bits are bfloat16, say --bf16 b"),
+    ("compare floats nowhere", "nowhere: No such file or directory"),
+    ("compare floats floats --max-diff 1", "--max-diff: does not apply to a result of type float32; expected "),
+    ("compare codes codes --max-ulp 1", "--max-ulp: does not apply to a result of type int8; expected --max-diff"),
+    # Words of int4 without their --dtype. The hint is only for a call that it helps.
+    ("dynamic-quant wide --expect packed", "packed.npy: holds i4 [2, 3]; expected i1 [2, 24] to compare with y, which "
+                                           "is int8; if the file has words of eight int4, say --dtype quint4x2"),
+    ("diagnose dynamic-quant-asymmetric wide --expect packed", "eight int4, say --dtype quint4x2"),
+    ("quantize wide --scales one --expect packed", "of eight int4, say --dtype quint4x2 --div-mode false"),
+    ("dynamic-quant wide --expect fours", "to compare with y, which is int8\n"),
+    ("dynamic-quant wide --dtype int4 --expect fours", "expected i4 [2, 3] to compare with y, which is quint4x2\n"),
+    ("dynamic-quant wide --expect-scale packed", "to compare with scale, which is float32\n"),
+    ("requant packed --words scalar --expect fours", "to compare with y, which is int8\n"),
+    # Elements that are not there.
+    ("explain " + SCALED + " --at 0,3", "--at: index 3 of dimension 1; expected less than 3"),
+    ("explain " + SCALED + " --at 0", "--at: has 1 index; expected 2, one for each dimension of the result"),
+])
+def test_refused(line, says, refused):
+    words = line.split()
+    save(**{name: FILES[name] for name in words if name in FILES})
+    refused(*(f"{word}.npy" if word in FILES else word for word in words), says=says)
+
+
+def test_backends_that_are_not_there(refused):
+    """There is no machine with AVX2 and NEON."""
+    missing = {name for _, name in _library._backends()} - {*npuquant.available_backends()}
+    assert missing
+    words = save(x=FILES["floats"], scales=FILES["one"])
+    for name in missing:
+        refused("quantize", *words, "--backend", name, says=f"backend: {name} ")
+
+
+def test_what_does_not_fit_into_memory(refused):
+    """A few bytes do not cost gigabytes for scales; large files are mapped, and their product is not computed."""
+    for name, dtype, shape in (("rows", "<f4", (2**33, 0)), ("x1", "|i1", (2**33, 1)), ("x2", "|i1", (1, 2**33))):
+        with open(f"{name}.npy", "wb") as file:
+            np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": shape})
+            file.truncate(file.tell() + np.prod(shape, dtype="i8"))
+    refused("dynamic-quant-asymmetric", "rows.npy")
+    refused("quant-matmul", "x1.npy", "x2.npy", "--dtype", "int32", says=" is too big")
