@@ -4,7 +4,6 @@
 #include "support.h"
 
 #include <diagnosis_report.h>
-#include <executor.h>
 #include <explain_report.h>
 #include <hard_inputs.h>
 #include <hypotheses.h>
@@ -424,9 +423,9 @@ static struct dump make_dump(const struct random_call *random)
 
 static void test_threads_change_nothing(void **unused)
 {
-    struct executor threads = {.threads = 3};
-    const npuq_executor view = executor_view(&threads);
-    const npuq_executor *const executors[] = {&view, &test_shuffled_executor};
+    size_t ends[TEST_THREADS + 1] = {0, 100, 333, 800, 1000};
+    const npuq_executor threads = {test_run_parts, ends};
+    const npuq_executor *const executors[] = {&threads, &test_shuffled_executor};
 
     (void)unused;
     for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
