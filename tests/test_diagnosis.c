@@ -585,7 +585,7 @@ static struct remainder remainder_of(const struct random_call *random, const str
     struct diagnosis diagnosis = diagnosis_of(random, dump);
     const struct remainder remainder = diagnosis.remainder;
 
-    assert_int_not_equal(diagnosis.verdict, VERDICT_EXPLAINED);
+    assert_true(diagnosis.verdict != VERDICT_EXPLAINED);
     diagnosis_release(&diagnosis);
     return remainder;
 }
