@@ -111,6 +111,13 @@ void test_view_untouched(const test_view *view);
 /* Runs random ranges in random order on the calling thread. */
 extern const npuq_executor test_shuffled_executor;
 
+enum { TEST_THREADS = 4 };
+
+/* For an executor that runs a part on each thread; in turn if the system has no threads. context:
+ * size_t[TEST_THREADS + 1], where the parts end, in 1/1000 of the whole. */
+void test_run_parts(void *context, size_t count, void (*task)(void *argument, size_t begin, size_t end),
+                    void *argument);
+
 #define test_same(got, expected, size, ...) test_same_at(got, expected, size, __FILE__, __LINE__, __VA_ARGS__)
 void test_same_at(const void *got, const void *expected, size_t size, const char *file, int line, const char *format,
                   ...);

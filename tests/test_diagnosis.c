@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From a difference to its cause: the steps against the library, the search for each mistake, and the reports. */
+/* From a difference to its cause: the steps against the library, the search for each mistake, and what is found. */
+#include "facts.h"
 #include "random_call.h"
 #include "support.h"
 
-#include <diagnosis_report.h>
-#include <executor.h>
-#include <explain_report.h>
 #include <hard_inputs.h>
 #include <hypotheses.h>
+#include <layouts.h>
 #include <predict.h>
 #include <state.h>
 
 #include <fenv.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,17 +109,23 @@ static struct variant example_of(const struct hypothesis *hypothesis, const stru
     return variant;
 }
 
-static struct text report_on(const struct random_call *random, const struct dump *dump, const npuq_executor *executor,
-                             bool json)
+/* To be released. */
+static struct diagnosis diagnosis_of(const struct random_call *random, const struct dump *dump)
 {
     struct diagnosis diagnosis;
-    struct text text = {0};
+
+    assert_true(diagnose(&random->call, random->results, dump->results, NULL, &diagnosis));
+    return diagnosis;
+}
+
+static uint64_t facts_of(const struct random_call *random, const struct dump *dump, const npuq_executor *executor)
+{
+    struct diagnosis diagnosis;
 
     assert_true(diagnose(&random->call, random->results, dump->results, executor, &diagnosis));
-    (json ? diagnosis_report_json : diagnosis_report_text)(&text, &random->call, dump->results, &diagnosis);
-    assert_false(text.failed);
+    const uint64_t facts = facts_of_diagnosis(&random->call, dump->results, &diagnosis);
     diagnosis_release(&diagnosis);
-    return text;
+    return facts;
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------ */
@@ -264,9 +268,8 @@ static void check_mistake(const struct random_call *random, const struct hypothe
     const struct variant variant = example_of(hypothesis, &random->call, row_of);
     struct dump dump = predict_dump(random, &variant);
     const size_t differing = count_differences(random->results, dump.results);
-    struct diagnosis diagnosis;
+    struct diagnosis diagnosis = diagnosis_of(random, &dump);
 
-    assert_true(diagnose(&random->call, random->results, dump.results, NULL, &diagnosis));
     assert_int_equal(diagnosis.all_differing, differing);
     if (differing == 0) {
         assert_int_equal(diagnosis.verdict, VERDICT_EQUAL);
@@ -360,9 +363,9 @@ static void test_right_results_are_equal(void **unused)
         for (int again = 0; again < test_rounds(20); again++) {
             struct random_call random = make_call(1U << o);
             struct dump dump = predict_dump(&random, &definition);
-            struct text text = report_on(&random, &dump, NULL, false);
-            assert_string_equal(text.characters, "diagnosis: nothing differs\n");
-            text_release(&text);
+            struct diagnosis diagnosis = diagnosis_of(&random, &dump);
+            assert_int_equal(diagnosis.verdict, VERDICT_EQUAL);
+            diagnosis_release(&diagnosis);
             release_dump(&dump);
             random_call_release(&random);
         }
@@ -379,7 +382,6 @@ static void test_equal_scales(void **unused)
     float scale[3];
     int8_t y[6];
     struct random_call random = {.results = {{y, NPUQ_INT8, 6}, {scale, NPUQ_FLOAT32, 3}}};
-    struct diagnosis diagnosis;
 
     (void)unused;
     assert_true(call_make(&random.call, DYNAMIC_QUANT, operands, &options));
@@ -388,11 +390,11 @@ static void test_equal_scales(void **unused)
     memcpy(scale, dump.results[RESULT_SCALE].data, sizeof scale);
     array_set_bits(&dump.results[RESULT_SCALE], 0, bits[0]);
     array_set_bits(&dump.results[RESULT_SCALE], 1, bits[1]);
-    assert_true(diagnose(&random.call, random.results, dump.results, NULL, &diagnosis));
+    struct diagnosis diagnosis = diagnosis_of(&random, &dump);
     assert_int_equal(diagnosis.verdict, VERDICT_EQUAL);
     diagnosis_release(&diagnosis);
     array_set_bits(&dump.results[RESULT_SCALE], 2, bits[2]);
-    assert_true(diagnose(&random.call, random.results, dump.results, NULL, &diagnosis));
+    diagnosis = diagnosis_of(&random, &dump);
     assert_int_equal(diagnosis.differing[RESULT_SCALE], 1);
     diagnosis_release(&diagnosis);
     release_dump(&dump);
@@ -424,20 +426,16 @@ static struct dump make_dump(const struct random_call *random)
 
 static void test_threads_change_nothing(void **unused)
 {
-    struct executor threads = {.threads = 3};
-    const npuq_executor view = executor_view(&threads);
-    const npuq_executor *const executors[] = {&view, &test_shuffled_executor};
+    size_t ends[TEST_THREADS + 1] = {0, 100, 333, 800, 1000};
+    const npuq_executor threads = {test_run_parts, ends};
+    const npuq_executor *const executors[] = {&threads, &test_shuffled_executor};
 
     (void)unused;
     for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
         for (int again = 0; again < test_rounds(8); again++) {
             struct random_call random = make_call_of_elements(1U << o);
             struct dump dump = make_dump(&random);
-            struct text alone = report_on(&random, &dump, NULL, true);
-            struct text together = report_on(&random, &dump, executors[again % 2], true);
-            assert_string_equal(alone.characters, together.characters);
-            text_release(&alone);
-            text_release(&together);
+            assert_true(facts_of(&random, &dump, NULL) == facts_of(&random, &dump, executors[again % 2]));
             release_dump(&dump);
             random_call_release(&random);
         }
@@ -479,51 +477,24 @@ static void test_state_changes_nothing(void **unused)
         for (int again = 0; again < test_rounds(12); again++) {
             struct random_call random = make_call_of_elements(1U << o);
             struct dump dump = make_dump(&random);
-            struct text usual = report_on(&random, &dump, NULL, again % 2);
-            struct text explained[2] = {{0}, {0}};
             const struct element element = {RESULT_Y, test_below(random.call.count)};
+            const uint64_t usual = facts_of(&random, &dump, NULL);
+            const uint64_t explained = facts_of_element(&random.call, &definition, element);
 
-            explain_text(&explained[0], &random.call, element, NULL);
             set_state(true);
-            struct text other = report_on(&random, &dump, NULL, again % 2);
-            explain_text(&explained[1], &random.call, element, NULL);
+            const uint64_t other = facts_of(&random, &dump, NULL);
+            const uint64_t other_explained = facts_of_element(&random.call, &definition, element);
             set_state(false);
-            assert_string_equal(usual.characters, other.characters);
-            assert_string_equal(explained[0].characters, explained[1].characters);
-            text_release(&usual);
-            text_release(&other);
-            text_release(&explained[0]);
-            text_release(&explained[1]);
+            assert_true(usual == other && explained == other_explained);
             release_dump(&dump);
             random_call_release(&random);
         }
     }
 }
 
-/* ---- reports ---------------------------------------------------------------------------------------------------- */
+/* ---- what is found ---------------------------------------------------------------------------------------------- */
 
-static void test_text(void **unused)
-{
-    struct text text = {0};
-
-    (void)unused;
-    text_add_json(&text, "a \"b\\c\n\t\x01z");
-    assert_string_equal(text.characters, "\"a \\\"b\\\\c\\u000a\\u0009\\u0001z\"");
-    text_release(&text);
-    assert_null(text.characters);
-
-    text_pad(&text, 3);
-    text_add(&text, "x");
-    text_pad(&text, 2); /* the text is longer already */
-    text_add(&text, "y\n");
-    text_pad(&text, 4);
-    text_add(&text, "%d", 12345);
-    assert_string_equal(text.characters, "   x y\n    12345");
-    assert_int_equal(text.length, strlen(text.characters));
-    text_release(&text);
-}
-
-/* The last step is the result's element. */
+/* The steps end with the result's element. */
 static void test_explanations(void **unused)
 {
     (void)unused;
@@ -532,33 +503,28 @@ static void test_explanations(void **unused)
             struct random_call random = make_call_of_elements(1U << o);
             for (int r = 0; r < call_results(&random.call); r++) {
                 const struct element element = {(enum result)r, test_below(random.results[r].count)};
-                const uint64_t bits = array_bits(&random.results[r], element.index);
-                const npuq_dtype dtype = call_result_dtype(&random.call, (enum result)r);
-                struct text text = {0};
-                long long integer;
-                const char *last;
-
-                explain_text(&text, &random.call, element, NULL);
-                assert_false(text.failed);
-                text.characters[text.length - 1] = '\0';
-                last = strrchr(text.characters, '\n');
-                last = last ? last + 1 : text.characters;
-                assert_int_equal(strncmp(last + 2, r == 0 ? "y " : r == 1 ? "scale " : "offset ", r == 0 ? 2 : 6), 0);
-                last += 34;
-                if (dtype == NPUQ_INT8 || dtype == NPUQ_UINT8 || dtype == NPUQ_INT32 || dtype == NPUQ_QUINT4X2) {
-                    integer = strtoll(last, NULL, 10);
-                    assert_int_equal((uint64_t)integer & (dtype == NPUQ_QUINT4X2 ? 0xF
-                                                          : dtype == NPUQ_INT32  ? 0xFFFFFFFF
-                                                                                 : 0xFF),
-                                     bits);
-                } else {
-                    assert_int_equal(strtoull(strstr(last, "0x"), NULL, 16), bits);
-                }
-                text_release(&text);
+                const struct steps steps = explain_steps(&random.call, &definition, element);
+                assert_true(steps.bits == array_bits(&random.results[r], element.index));
+                assert_in_range(steps.trace.count, 1, TRACE_LINES);
             }
             random_call_release(&random);
         }
     }
+}
+
+/* The value of a step that an explanation has. */
+static struct trace_line step_of(const struct call *call, const struct variant *variant, struct element element,
+                                 const char *step)
+{
+    const struct trace trace = explain_steps(call, variant, element).trace;
+
+    for (int i = 0; i < trace.count; i++) {
+        if (strcmp(trace.lines[i].step, step) == 0) {
+            return trace.lines[i];
+        }
+    }
+    fail_msg("there is no step %s", step);
+    return (struct trace_line){.step = NULL};
 }
 
 /* A call of quantize that multiplies by one scale and adds an offset, on 8 rows of 24 columns: eighths from -12 on. */
@@ -598,14 +564,68 @@ static void change(struct dump *dump, size_t row, size_t column)
     ((int8_t *)dump->results[RESULT_Y].data)[row * COLUMNS + column] = 99;
 }
 
-static void check_says(const struct random_call *random, const struct dump *dump, bool json, const char *what)
+/* The rows or columns are these; as many are listed as the structure has room for. */
+static void check_lines(const struct lines *lines, struct lines expected)
 {
-    struct text text = report_on(random, dump, NULL, json);
-
-    if (!strstr(text.characters, what)) {
-        fail_msg("expected: %s\nin: %s", what, text.characters);
+    assert_int_equal(lines->of, expected.of);
+    assert_int_equal(lines->count, expected.count);
+    for (size_t i = 0; i < expected.count && i < LISTED; i++) {
+        assert_int_equal(lines->listed[i], expected.listed[i]);
     }
-    text_release(&text);
+    assert_int_equal(lines->last, expected.last);
+    assert_int_equal(lines->step, expected.step);
+    assert_int_equal(lines->period, expected.period);
+    assert_int_equal(lines->from, expected.from);
+    assert_int_equal(lines->to, expected.to);
+}
+
+/* What remains owns nothing. */
+static struct remainder remainder_of(const struct random_call *random, const struct dump *dump)
+{
+    struct diagnosis diagnosis = diagnosis_of(random, dump);
+    const struct remainder remainder = diagnosis.remainder;
+
+    assert_true(diagnosis.verdict != VERDICT_EXPLAINED);
+    diagnosis_release(&diagnosis);
+    return remainder;
+}
+
+static bool has_clue(const struct remainder *remainder)
+{
+    const struct source *source = &remainder->source;
+    bool found = remainder->tiles.count > 0 || remainder->offset.count > 0 || source->has_element ||
+                 source->columns.end > 0 || source->distance != 0;
+
+    for (int r = 0; r < RESULTS; r++) {
+        found = found || remainder->of[r].fit.found || remainder->of[r].common[0].count > 0;
+    }
+    return found;
+}
+
+/* The first finding names the mistake, or both; other is null for one. */
+static void check_named(const struct diagnosis *diagnosis, const char *name, const char *other)
+{
+    const struct hypothesis *const *named = diagnosis->findings[0].hypotheses;
+
+    assert_int_equal(diagnosis->verdict, VERDICT_EXPLAINED);
+    assert_string_equal(named[0]->name, name);
+    assert_string_equal(named[1] ? named[1]->name : "", other ? other : "");
+}
+
+static void check_names(const struct random_call *random, const struct dump *dump, const char *name, const char *other)
+{
+    struct diagnosis diagnosis = diagnosis_of(random, dump);
+
+    check_named(&diagnosis, name, other);
+    diagnosis_release(&diagnosis);
+}
+
+static void check_verdict(const struct random_call *random, const struct dump *dump, enum verdict verdict)
+{
+    struct diagnosis diagnosis = diagnosis_of(random, dump);
+
+    assert_int_equal(diagnosis.verdict, verdict);
+    diagnosis_release(&diagnosis);
 }
 
 static void test_remainders(void **unused)
@@ -617,28 +637,35 @@ static void test_remainders(void **unused)
 
     (void)unused;
     change(&dump, 6, 5);
-    check_says(&random, &dump, false, "  What remains: 1 element of y in row 6 of 8 and column 5 of 24.\n");
+    struct rest rest = remainder_of(&random, &dump).of[RESULT_Y];
+    assert_int_equal(rest.elements, 1);
+    check_lines(&rest.rows, (struct lines){.of = ROWS, .count = 1, .listed = {6}, .last = 6});
+    check_lines(&rest.columns, (struct lines){.of = COLUMNS, .count = 1, .listed = {5}, .last = 5});
     change(&dump, 2, 5);
-    check_says(&random, &dump, false, "  What remains: 2 elements of y in 2 of 8 rows (2, 6) and column 5 of 24.\n");
-    check_says(
-        &random, &dump, true,
-        "\"remainder\": {\"y\": 2, \"scale\": 0, \"offset\": 0, \"rows\": {\"of\": 8, \"count\": 2, \"first\": "
-        "[2, 6], \"last\": 6, \"step\": 4}, \"columns\": {\"of\": 24, \"count\": 1, \"first\": [5], \"last\": 5, "
-        "\"step\": 0}, \"clues\": []}");
+    rest = remainder_of(&random, &dump).of[RESULT_Y];
+    assert_int_equal(rest.elements, 2);
+    check_lines(&rest.rows, (struct lines){.of = ROWS, .count = 2, .listed = {2, 6}, .last = 6, .step = 4});
+    check_lines(&rest.columns, (struct lines){.of = COLUMNS, .count = 1, .listed = {5}, .last = 5});
     change(&dump, 1, 9);
     change(&dump, 1, 13);
     change(&dump, 3, 17);
     change(&dump, 3, 21);
-    check_says(&random, &dump, false,
-               "6 elements of y in 4 of 8 rows (1, 2, 3, 6) and columns 5 to 21 of 24 in steps of 4.\n");
+    rest = remainder_of(&random, &dump).of[RESULT_Y];
+    check_lines(&rest.rows, (struct lines){.of = ROWS, .count = 4, .listed = {1, 2, 3, 6}, .last = 6});
+    check_lines(&rest.columns,
+                (struct lines){.of = COLUMNS, .count = 5, .listed = {5, 9, 13, 17}, .last = 21, .step = 4});
     change(&dump, 3, 22);
-    check_says(&random, &dump, false, " and 6 of 24 columns (5, 9, 13, 17 and\n  others up to 22).\n");
+    rest = remainder_of(&random, &dump).of[RESULT_Y];
+    check_lines(&rest.columns, (struct lines){.of = COLUMNS, .count = 6, .listed = {5, 9, 13, 17}, .last = 22});
     for (size_t row = 3; row <= 5; row++) {
         for (size_t column = 0; column < COLUMNS; column++) {
             change(&noise, row, column);
         }
     }
-    check_says(&random, &noise, false, "  What differs: 72 elements of y in rows 3 to 5 of 8 and all 24 columns.\n");
+    rest = remainder_of(&random, &noise).of[RESULT_Y];
+    assert_int_equal(rest.elements, 72);
+    check_lines(&rest.rows, (struct lines){.of = ROWS, .count = 3, .listed = {3, 4, 5}, .last = 5, .step = 1});
+    assert_int_equal(rest.columns.count, COLUMNS);
     release_dump(&dump);
     release_dump(&noise);
     random_call_release(&random);
@@ -655,24 +682,11 @@ static void test_remainder_of_one_row(void **unused)
     } while ((random.call.columns < 3 || random.call.rows != 1) && (random_call_release(&random), true));
     dump = predict_dump(&random, &definition);
     array_set_bits(&dump.results[RESULT_Y], 1, 1);
-    check_says(&random, &dump, false, "  What differs: 1 element of y in the only row and column 1 of ");
+    const struct rest rest = remainder_of(&random, &dump).of[RESULT_Y];
+    check_lines(&rest.rows, (struct lines){.of = 1, .count = 1, .listed = {0}, .last = 0});
+    check_lines(&rest.columns, (struct lines){.of = random.call.columns, .count = 1, .listed = {1}, .last = 1});
     release_dump(&dump);
     random_call_release(&random);
-}
-
-static bool says(const struct random_call *random, const struct dump *dump, const char *what)
-{
-    struct text text = report_on(random, dump, NULL, false);
-    const bool found = strstr(text.characters, what) != NULL;
-
-    text_release(&text);
-    return found;
-}
-
-/* The report names no clue. */
-static void check_says_no_clue(const struct random_call *random, const struct dump *dump)
-{
-    check_says(random, dump, true, "\"clues\": []");
 }
 
 static int8_t *values_of(struct dump *dump)
@@ -694,17 +708,22 @@ static void test_periods(void **unused)
     for (size_t i = 0; i < sizeof fourths / sizeof fourths[0]; i++) {
         values_of(&dump)[WIDTH * (i % ROWS) + fourths[i]] = (int8_t)(9 + i * i);
     }
-    check_says(&random, &dump, false,
-               "  What differs: 8 elements of y in all 8 rows and 8 of 512 columns (3, 11, 35, 43 and others up to\n"
-               "  307; each is 3 more than a multiple of 8).\n");
-    check_says(&random, &dump, true, "\"step\": 0, \"period\": 8, \"from\": 3, \"to\": 3}");
+    const struct rest rest = remainder_of(&random, &dump).of[RESULT_Y];
+    assert_int_equal(rest.elements, 8);
+    check_lines(&rest.columns,
+                (struct lines){
+                    .of = WIDTH, .count = 8, .listed = {3, 11, 35, 43}, .last = 307, .period = 8, .from = 3, .to = 3});
     for (size_t i = 0; i < 32; i++) {
         values_of(&ranges)[WIDTH + i * 16 + 4 + i % 4] = (int8_t)(9 + i * i);
     }
-    check_says(&random, &ranges, false, "each is 4 to 7 more than a multiple of 16).\n");
+    struct lines columns = remainder_of(&random, &ranges).of[RESULT_Y].columns;
+    assert_int_equal(columns.period, 16);
+    assert_int_equal(columns.from, 4);
+    assert_int_equal(columns.to, 7);
     values_of(&ranges)[0] = 9;
     values_of(&ranges)[12] = 9;
-    assert_false(says(&random, &ranges, "each is"));
+    columns = remainder_of(&random, &ranges).of[RESULT_Y].columns;
+    assert_int_equal(columns.period, 0);
     release_dump(&dump);
     release_dump(&ranges);
     random_call_release(&random);
@@ -721,27 +740,30 @@ static void test_tiles(void **unused)
     for (size_t i = 0; i < (size_t)SIDE * SIDE; i += 1 + test_below(100)) { /* noise is everywhere */
         values_of(&dump)[i] = (int8_t)(1 + test_below(100));
     }
-    assert_false(says(&random, &dump, " tiles "));
+    assert_int_equal(remainder_of(&random, &dump).tiles.count, 0);
     memset(values_of(&dump), 0, (size_t)SIDE * SIDE);
     for (size_t row = 0; row < SIDE; row += 16) { /* one element in each tile of the diagonal */
         values_of(&dump)[row * SIDE + row] = 77;
     }
-    assert_false(says(&random, &dump, " tiles "));
+    assert_int_equal(remainder_of(&random, &dump).tiles.count, 0);
     memset(values_of(&dump), 0, (size_t)SIDE * SIDE);
     for (size_t row = 16; row < SIDE; row++) { /* along the diagonal, in three quarters of it */
         for (size_t column = row / 16 * 16; column < row / 16 * 16 + 16; column++) {
             values_of(&dump)[row * SIDE + column] = (int8_t)(1 + test_below(100));
         }
     }
-    check_says(&random, &dump, false,
-               "  They are in 3 of 16 tiles of 16 rows and columns, the first from row 16 and column 16 on.\n");
+    const struct tiles tiles = remainder_of(&random, &dump).tiles;
+    assert_int_equal(tiles.count, 3);
+    assert_int_equal(tiles.of, 16);
+    assert_int_equal(tiles.row, 16);
+    assert_int_equal(tiles.column, 16);
     for (size_t row = 16; row < 32; row++) { /* the first row of tiles: the rows and columns already show the part */
         memset(values_of(&dump) + row * SIDE, 77, SIDE);
     }
     for (size_t row = 32; row < SIDE; row++) {
         memset(values_of(&dump) + row * SIDE, 0, SIDE);
     }
-    assert_false(says(&random, &dump, " tiles "));
+    assert_int_equal(remainder_of(&random, &dump).tiles.count, 0);
     release_dump(&dump);
     random_call_release(&random);
 }
@@ -778,32 +800,28 @@ static void test_fits(void **unused)
         double factor;
         double addend;
         size_t noise;
-        const char *says;
-    } fits[] = {
-        {1.05, 0, 0, "  y looks like the value before rounding * 1.05, rounded: "},
-        {1.02, 3, 5, "  y looks like the value before rounding * 1.02 + 3, rounded: "},
-        {1, -2, 0, "  y looks like the value before rounding - 2, rounded: "},
-        {-1, 0, 0, "  y looks like the value before rounding * -1, rounded: "},
-    };
+    } fits[] = {{1.05, 0, 0}, {1.02, 3, 5}, {1, -2, 0}, {-1, 0, 0}};
     struct random_call random = make_fit_call(1);
 
     (void)unused;
     for (size_t i = 0; i < sizeof fits / sizeof fits[0]; i++) {
         struct dump dump = fitting_dump(&random, fits[i].factor, fits[i].addend, fits[i].noise);
-        check_says(&random, &dump, false, fits[i].says);
+        const struct fit fit = remainder_of(&random, &dump).of[RESULT_Y].fit;
+        assert_true(fit.found && fabs(fit.factor - fits[i].factor) < 5e-5 && fabs(fit.addend - fits[i].addend) < 5e-6);
         release_dump(&dump);
     }
     struct dump noise = fitting_dump(&random, 1, 0, 40); /* no line fits better than the definition */
-    assert_false(says(&random, &noise, "looks like"));
+    assert_false(remainder_of(&random, &noise).of[RESULT_Y].fit.found);
     release_dump(&noise);
     struct dump half_noise = fitting_dump(&random, 1.05, 0, 30); /* too few elements are near */
-    assert_false(says(&random, &half_noise, "looks like"));
+    assert_false(remainder_of(&random, &half_noise).of[RESULT_Y].fit.found);
     release_dump(&half_noise);
     struct dump shuffled = fitting_dump(&random, 1, 0, 0);
     for (size_t i = 0; i < FIT_COUNT; i++) {
         values_of(&shuffled)[i] = (int8_t)(i * i * 31 >> 3);
     }
-    check_says_no_clue(&random, &shuffled);
+    const struct remainder remainder = remainder_of(&random, &shuffled);
+    assert_false(has_clue(&remainder));
     release_dump(&shuffled);
     random_call_release(&random);
 }
@@ -817,12 +835,18 @@ static void test_common_differences(void **unused)
     for (size_t i = 0; i < 5; i++) {
         values_of(&dump)[i * 50] += 3;
     }
-    assert_false(says(&random, &dump, "Differences of")); /* the file shows too few elements */
+    assert_int_equal(remainder_of(&random, &dump).of[RESULT_Y].common[0].count,
+                     0); /* the file shows too few elements */
     for (size_t i = 5; i < 10; i++) {
         values_of(&dump)[i * 50] = (int8_t)(values_of(&dump)[i * 50] + (i < 9 ? 3 : -7));
     }
-    check_says(&random, &dump, false, "  Differences of y, dump minus expected: +3 in 90 %, -7 in 10 %.\n");
-    check_says(&random, &dump, true, "\"clues\": [\"Differences of y, dump minus expected: +3 in 90 %, -7 in 10 %.\"]");
+    const struct rest rest = remainder_of(&random, &dump).of[RESULT_Y];
+    assert_int_equal(rest.looked_at, 10);
+    assert_int_equal(rest.common[0].count, 9);
+    assert_int_equal(rest.common[0].steps, 3);
+    assert_int_equal(rest.common[1].count, 1);
+    assert_int_equal(rest.common[1].steps, -7);
+    assert_int_equal(rest.common[2].count, 0);
     release_dump(&dump);
     random_call_release(&random);
 }
@@ -859,12 +883,13 @@ static void test_missing_offsets(void **unused)
             (const npuq_tensor *const[OPERANDS]){[OPERAND_X] = &tx, [OPERAND_SCALE] = &ts, [OPERAND_OFFSET] = &to},
             &options));
         struct dump dump = predict_dump(&with, &definition);
-        check_says(&without, &dump, false,
-                   same ? "  The call has no zero points, and with 3 it gives all of y.\n"
-                        : "  The call has no zero points for each channel, and with -10, -3, 4, 11 and so on it gives "
-                          "all of y.\n");
+        const struct missing_offset missing = remainder_of(&without, &dump).offset;
+        assert_int_equal(missing.count, same ? 1 : FIT_COLUMNS);
+        for (size_t i = 0; i < missing.count && i < LISTED; i++) {
+            assert_true(missing.values[i] == offset[i]);
+        }
         values_of(&dump)[100] ^= 1;
-        assert_false(says(&without, &dump, "The call has no"));
+        assert_int_equal(remainder_of(&without, &dump).offset.count, 0);
         release_dump(&dump);
         call_release(&with.call);
         for (size_t i = 0; i < FIT_COLUMNS; i++) {
@@ -932,40 +957,47 @@ static void test_sources_of_scales(void **unused)
     make_dynamic(&dynamic, DYNAMIC_QUANT);
     float *scale = dynamic.right.results[RESULT_SCALE].data;
     scale[5] = fabsf(dynamic.x[5 * FIT_COLUMNS + 7]) * dmax;
-    check_says(&dynamic.random, &dynamic.right, false,
-               "  What differs: 1 element of scale in row 5 of 16.\n"
-               "  scale[5] of the dump is the scale for m = |x[5, 7]|.\n");
-    check_says(&dynamic.random, &dynamic.right, true,
-               "\"scale_rows\": {\"of\": 16, \"count\": 1, \"first\": [5], \"last\": 5, \"step\": 0}");
+    struct remainder found = remainder_of(&dynamic.random, &dynamic.right);
+    assert_int_equal(found.of[RESULT_SCALE].elements, 1);
+    check_lines(&found.of[RESULT_SCALE].rows, (struct lines){.of = FIT_ROWS, .count = 1, .listed = {5}, .last = 5});
+    assert_true(found.source.has_element);
+    assert_int_equal(found.source.token, 5);
+    assert_int_equal(found.source.element, 5 * FIT_COLUMNS + 7);
     scale[5] = 0.123F;
-    check_says_no_clue(&dynamic.random, &dynamic.right);
+    found = remainder_of(&dynamic.random, &dynamic.right);
+    assert_false(has_clue(&found));
     for (size_t row = 0; row < FIT_ROWS; row++) {
         scale[row] = largest_of(dynamic.x + row * FIT_COLUMNS, 8) * dmax;
     }
-    check_says(&dynamic.random, &dynamic.right, false, "  All scales are those that columns 0 to 7 alone give.\n");
+    found = remainder_of(&dynamic.random, &dynamic.right);
+    assert_int_equal(found.source.columns.begin, 0);
+    assert_int_equal(found.source.columns.end, 8);
     for (size_t row = 0; row < FIT_ROWS; row++) {
         scale[row] = largest_of(dynamic.x + row * FIT_COLUMNS + 24, 8) * dmax;
     }
-    check_says(&dynamic.random, &dynamic.right, false, "  All scales are those that columns 24 to 31 alone give.\n");
+    found = remainder_of(&dynamic.random, &dynamic.right);
+    assert_int_equal(found.source.columns.begin, 24);
+    assert_int_equal(found.source.columns.end, FIT_COLUMNS);
     scale[3] = 0.123F;
-    assert_false(says(&dynamic.random, &dynamic.right, "All scales"));
+    assert_int_equal(remainder_of(&dynamic.random, &dynamic.right).source.columns.end, 0);
     for (size_t row = 0; row < FIT_ROWS; row++) {
         scale[row] = dynamic.scale[(row + 2) % FIT_ROWS];
     }
     scale[0] = dynamic.scale[0]; /* the right scales */
     scale[14] = dynamic.scale[14];
     scale[15] = dynamic.scale[15];
-    check_says(&dynamic.random, &dynamic.right, false, "  Each scale that differs is that of 2 rows further down.\n");
+    assert_int_equal(remainder_of(&dynamic.random, &dynamic.right).source.distance, 2);
     for (size_t row = 0; row < FIT_ROWS; row++) {
         scale[row] = dynamic.scale[row] * (128 / 127.0F);
     }
-    check_says(&dynamic.random, &dynamic.right, false,
-               "  But for its last bits, scale is 1.007874 (128 / 127) times what is expected in 16 of 16 differing\n"
-               "  elements.\n");
+    struct fit fit = remainder_of(&dynamic.random, &dynamic.right).of[RESULT_SCALE].fit;
+    assert_true(fit.found && fabs(fit.factor - 128 / 127.0) < 0x1p-22 && fit.addend == 0);
+    assert_true(fit.given == FIT_ROWS && fit.of == FIT_ROWS);
     for (size_t row = 0; row < FIT_ROWS; row++) {
         scale[row] = dynamic.scale[row] * (1 + (float)(row + 1) / 64);
     }
-    check_says_no_clue(&dynamic.random, &dynamic.right);
+    found = remainder_of(&dynamic.random, &dynamic.right);
+    assert_false(has_clue(&found));
     release_dynamic(&dynamic);
 }
 
@@ -983,14 +1015,19 @@ static void test_sources_of_asymmetric_scales(void **unused)
         hi = fmaxf(hi, row[i]);
     }
     scale[5] = (hi - row[9]) / 255;
-    check_says(&dynamic.random, &dynamic.right, false, "  scale[5] of the dump is the scale for lo = x[5, 9].\n");
+    const struct source source = remainder_of(&dynamic.random, &dynamic.right).source;
+    assert_true(source.has_element && source.is_low);
+    assert_int_equal(source.token, 5);
+    assert_int_equal(source.element, 5 * FIT_COLUMNS + 9);
     scale[5] = dynamic.scale[5];
     for (size_t i = 0; i < FIT_ROWS; i++) {
         offset[i] = dynamic.offset[i] + 1;
     }
-    check_says(&dynamic.random, &dynamic.right, false,
-               "  What differs: 16 elements of offset in all 16 rows.\n"
-               "  But for its last bits, offset is 1 more than expected in 16 of 16 differing elements.\n");
+    const struct rest rest = remainder_of(&dynamic.random, &dynamic.right).of[RESULT_OFFSET];
+    assert_int_equal(rest.elements, FIT_ROWS);
+    assert_int_equal(rest.rows.count, FIT_ROWS);
+    assert_true(rest.fit.found && rest.fit.factor == 1 && fabs(rest.fit.addend - 1) < 0x1p-22);
+    assert_true(rest.fit.given == FIT_ROWS && rest.fit.of == FIT_ROWS);
     release_dynamic(&dynamic);
 }
 
@@ -1003,23 +1040,36 @@ static void copy_part(struct dump *to, const struct dump *from, const size_t row
     }
 }
 
-/* The report names the part with the mistake. Where the mistake changes nothing, several parts are possible: the report
- * names the roundest. */
+static void check_part(const struct random_call *random, const struct dump *dump, const struct part *expected)
+{
+    struct diagnosis diagnosis = diagnosis_of(random, dump);
+    const struct part *part = &diagnosis.findings[0].part;
+
+    check_named(&diagnosis, "floor", NULL);
+    assert_int_equal(part->kind, expected->kind);
+    assert_int_equal(part->begin, expected->begin);
+    assert_int_equal(part->end, expected->end);
+    assert_int_equal(part->of, expected->of);
+    diagnosis_release(&diagnosis);
+}
+
+/* The diagnosis names the part with the mistake. Where the mistake changes nothing, several parts are possible: the
+ * diagnosis names the roundest. */
 static void test_parts(void **unused)
 {
     static const struct {
         size_t rows[2];
         size_t columns[2];
-        const char *says;
+        struct part found; /* without an end: no part */
     } parts[] = {
-        {{0, ROWS}, {16, COLUMNS}, "floor in columns 16 to 23: explains "},
-        {{0, ROWS}, {17, COLUMNS}, "floor in columns 16 to 23: explains "},
-        {{0, ROWS}, {0, 19}, "floor in columns 0 to 15: explains "},
-        {{0, ROWS}, {8, 16}, "floor in columns 8 to 15: explains "},
-        {{0, 4}, {0, COLUMNS}, "floor in rows 0 to 3: explains "},
-        {{2, 3}, {0, COLUMNS}, "floor in row 2: explains "},
-        {{0, ROWS}, {11, 13}, "none of the hypotheses explains this"},  /* four elements might be chance */
-        {{0, 4}, {8, COLUMNS}, "none of the hypotheses explains this"}, /* neither whole rows nor whole columns */
+        {{0, ROWS}, {16, COLUMNS}, {PART_COLUMNS, 16, COLUMNS, COLUMNS}},
+        {{0, ROWS}, {17, COLUMNS}, {PART_COLUMNS, 16, COLUMNS, COLUMNS}},
+        {{0, ROWS}, {0, 19}, {PART_COLUMNS, 0, 16, COLUMNS}},
+        {{0, ROWS}, {8, 16}, {PART_COLUMNS, 8, 16, COLUMNS}},
+        {{0, 4}, {0, COLUMNS}, {PART_ROWS, 0, 4, ROWS}},
+        {{2, 3}, {0, COLUMNS}, {PART_ROWS, 2, 3, ROWS}},
+        {{0, ROWS}, {11, 13}, {.end = 0}},  /* four elements might be chance */
+        {{0, 4}, {8, COLUMNS}, {.end = 0}}, /* neither whole rows nor whole columns */
     };
     static const struct variant floors = {.choice = {[STEP_ROUNDING] = ROUND_FLOOR}};
     struct random_call random = make_eighths(1, 0);
@@ -1029,10 +1079,10 @@ static void test_parts(void **unused)
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         struct dump dump = predict_dump(&random, &definition);
         copy_part(&dump, &all, parts[i].rows, parts[i].columns);
-        check_says(&random, &dump, false, parts[i].says);
-        if (i == 0) {
-            check_says(&random, &dump, true,
-                       "\"part\": {\"unit\": \"column\", \"begin\": 16, \"end\": 24, \"of\": 24}");
+        if (parts[i].found.end > 0) {
+            check_part(&random, &dump, &parts[i].found);
+        } else {
+            check_verdict(&random, &dump, VERDICT_NONE);
         }
         release_dump(&dump);
     }
@@ -1044,10 +1094,42 @@ static void test_parts(void **unused)
     const struct dump shifted = predict_dump(&random, &floors);
     struct dump dump = predict_dump(&random, &definition);
     copy_part(&dump, &shifted, (size_t[]){0, ROWS}, (size_t[]){0, 13});
-    check_says(&random, &dump, false, "floor in columns 0 to 15: explains ");
+    check_part(&random, &dump, &(struct part){PART_COLUMNS, 0, 16, COLUMNS});
     release_dump(&dump);
     release_dump((struct dump *)&shifted);
     random_call_release(&random);
+}
+
+static void check_untouched(const struct random_call *random, const struct dump *dump, const char *name, size_t from,
+                            size_t multiple_of)
+{
+    struct diagnosis diagnosis = diagnosis_of(random, dump);
+    const struct variant *variant = &diagnosis.findings[0].variant;
+    const struct found_layout layout = layout_describe(&random->call, variant);
+    const bool is_tail = strcmp(name, "tail-untouched") == 0;
+
+    check_named(&diagnosis, name, NULL);
+    assert_true(layout.is_untouched);
+    assert_int_equal(variant->layout.from, from);
+    assert_int_equal(layout.multiple_of, multiple_of);
+    assert_int_equal(layout.of, is_tail ? COLUMNS : ROWS);
+    assert_string_equal(layout.unit, is_tail ? "column" : "row");
+    diagnosis_release(&diagnosis);
+}
+
+/* So many rows are elsewhere; the first of them holds another. */
+static void check_permuted(const struct random_call *random, const struct dump *dump, const char *mistake, size_t moved,
+                           size_t first, size_t holds)
+{
+    struct diagnosis diagnosis = diagnosis_of(random, dump);
+    const struct variant *variant = &diagnosis.findings[0].variant;
+    const struct found_layout layout = layout_describe(&random->call, variant);
+
+    check_named(&diagnosis, mistake ? mistake : "rows-permuted", mistake ? "rows-permuted" : NULL);
+    assert_int_equal(layout.moved, moved);
+    assert_int_equal(layout.first, first);
+    assert_int_equal(variant->layout.row_of[first], holds);
+    diagnosis_release(&diagnosis);
 }
 
 static void test_layouts_are_told(void **unused)
@@ -1060,20 +1142,17 @@ static void test_layouts_are_told(void **unused)
     struct dump dump = predict_dump(&random, &tail);
 
     (void)unused;
-    check_says(&random, &dump, false, "  Untouched from column 16 on, a multiple of 16: the last 8 of 24.\n");
-    check_says(&random, &dump, true,
-               "\"layout\": {\"untouched_from\": 16, \"multiple_of\": 16, \"of\": 24, \"unit\": \"column\"}");
+    check_untouched(&random, &dump, "tail-untouched", 16, 16);
     release_dump(&dump);
     tail.layout.from = 19;
     dump = predict_dump(&random, &tail);
-    check_says(&random, &dump, false, "  Untouched from column 19 on: the last 5 of 24.\n");
+    check_untouched(&random, &dump, "tail-untouched", 19, 1);
     release_dump(&dump);
     dump = predict_dump(&random, &rows);
-    check_says(&random, &dump, false, "  Untouched from row 6 on, a multiple of 2: the last 2 of 8.\n");
+    check_untouched(&random, &dump, "rows-untouched", 6, 2);
     release_dump(&dump);
     dump = predict_dump(&random, &permuted);
-    check_says(&random, &dump, false, "  2 of 8 rows are elsewhere; row 3 holds what belongs to row 4.\n");
-    check_says(&random, &dump, true, "\"layout\": {\"moved\": 2, \"of\": 8, \"row\": 3, \"holds_row\": 4}");
+    check_permuted(&random, &dump, NULL, 2, 3, 4);
     release_dump(&dump);
     random_call_release(&random);
 }
@@ -1093,9 +1172,9 @@ static void test_one_element_is_no_tail(void **unused)
     assert_true(call_make(&random.call, DEQUANT, operands, &options));
     struct dump dump = predict_dump(&random, &definition);
     array_set_bits(&dump.results[RESULT_Y], 2, 0x12345678);
-    check_says(&random, &dump, true, "{\"format\": 1, \"verdict\": \"none\"");
+    check_verdict(&random, &dump, VERDICT_NONE);
     array_set_bits(&dump.results[RESULT_Y], 1, 0x12345678);
-    check_says(&random, &dump, false, "diagnosis: tail-untouched: explains 2 of 2");
+    check_names(&random, &dump, "tail-untouched", NULL);
     release_dump(&dump);
     call_release(&random.call);
 }
@@ -1108,10 +1187,7 @@ static void test_pairs_are_named(void **unused)
     struct dump dump = predict_dump(&random, &both);
 
     (void)unused;
-    check_says(&random, &dump, false, "diagnosis: half-away and offset-negated: explains ");
-    check_says(&random, &dump, false,
-               "  step                            definition                  half-away and offset-negated\n");
-    check_says(&random, &dump, true, "\"name\": \"half-away and offset-negated\"");
+    check_names(&random, &dump, "half-away", "offset-negated");
     release_dump(&dump);
     random_call_release(&random);
 }
@@ -1130,7 +1206,7 @@ static void test_weak_half_is_named(void **unused)
     x[12345] = -12; /* times the scale -127.3, which floor() makes -128 */
     struct random_call random = make_quantize(x, 64, 1024, 10.608F, 0);
     struct dump dump = predict_dump(&random, &both);
-    check_says(&random, &dump, false, "diagnosis: floor and symmetric-range: explains ");
+    check_names(&random, &dump, "floor", "symmetric-range");
     release_dump(&dump);
     random_call_release(&random);
 }
@@ -1145,13 +1221,12 @@ static void test_rows_permuted_with_another(void **unused)
     struct dump dump = predict_dump(&random, &both);
 
     (void)unused;
-    check_says(&random, &dump, false, "diagnosis: floor and rows-permuted: explains ");
-    check_says(&random, &dump, false, "  8 of 8 rows are elsewhere; row 0 holds what belongs to row 7.\n");
+    check_permuted(&random, &dump, "floor", ROWS, 0, 7);
     release_dump(&dump);
     random_call_release(&random);
 }
 
-/* Half of the elements that are one off fit one mistake, and few elements another: the report names neither. */
+/* Half of the elements that are one off fit one mistake, and few elements another: the diagnosis names neither. */
 static void test_chance_is_not_named(void **unused)
 {
     struct random_call random = make_eighths(1, 0);
@@ -1162,9 +1237,10 @@ static void test_chance_is_not_named(void **unused)
     for (size_t i = 0; i < ROWS * COLUMNS; i++) {
         y[i]++;
     }
-    check_says(&random, &dump, true, "{\"format\": 1, \"verdict\": \"none\"");
+    check_verdict(&random, &dump, VERDICT_NONE);
+    assert_false(array_holds_one_value(&dump.results[RESULT_Y]));
     memset(y, 7, ROWS * COLUMNS);
-    check_says(&random, &dump, false, "  Every element of y is the same, as of memory that was never written.\n");
+    assert_true(array_holds_one_value(&dump.results[RESULT_Y]));
     release_dump(&dump);
     dump = predict_dump(&random, &definition);
     y = dump.results[RESULT_Y].data;
@@ -1172,11 +1248,11 @@ static void test_chance_is_not_named(void **unused)
         y[i]++;
     }
     y[8] += 5;
-    check_says(&random, &dump, true, "{\"format\": 1, \"verdict\": \"none\"");
+    check_verdict(&random, &dump, VERDICT_NONE);
     release_dump(&dump);
     random_call_release(&random);
 
-    /* -128 is -127 in some 45 elements. Others are wrong: first few, so that the report names the mistake, then too
+    /* -128 is -127 in some 45 elements. Others are wrong: first few, so that the diagnosis names the mistake, then too
      * many. */
     static const struct variant symmetric = {.choice = {[STEP_SATURATION] = SATURATE_SYMMETRIC}};
     random = make_eighths(20, 0);
@@ -1185,10 +1261,10 @@ static void test_chance_is_not_named(void **unused)
     for (size_t i = 100; i < 125; i++) {
         y[i] = (int8_t)(y[i] ^ 5);
         if (i == 105) {
-            check_says(&random, &dump, true, "{\"format\": 1, \"verdict\": \"partly\"");
+            check_verdict(&random, &dump, VERDICT_PARTLY);
         }
     }
-    check_says(&random, &dump, true, "{\"format\": 1, \"verdict\": \"none\"");
+    check_verdict(&random, &dump, VERDICT_NONE);
     release_dump(&dump);
     random_call_release(&random);
 }
@@ -1200,43 +1276,39 @@ static void test_ties_are_named(void **unused)
     struct dump dump = predict_dump(&random, &truncates);
 
     (void)unused;
-    check_says(&random, &dump, false, "diagnosis: truncate: explains ");
-    check_says(&random, &dump, false, "  On these inputs the same bits come from floor.\n");
+    struct diagnosis diagnosis = diagnosis_of(&random, &dump);
+    check_named(&diagnosis, "truncate", NULL);
+    assert_int_equal(diagnosis.first_place, 2);
+    assert_string_equal(diagnosis.findings[1].hypotheses[0]->name, "floor");
+    diagnosis_release(&diagnosis);
     release_dump(&dump);
     random_call_release(&random);
 }
 
-/* The report shows the step with the mistake. */
+/* The steps have that with the mistake. */
 static void test_flag_is_shown(void **unused)
 {
     static const struct variant no_flag = {.choice = {[STEP_WORD] = WORD_NO_FLAG}};
     struct random_call random = make_call_of_elements(TRANS_QUANT_PARAM);
-    struct dump dump = predict_dump(&random, &no_flag);
+    const struct element element = {RESULT_Y, test_below(random.call.count)};
 
     (void)unused;
-    check_says(&random, &dump, false, "  flag, bit 46                    1                           0\n");
-    release_dump(&dump);
+    assert_true(step_of(&random.call, &definition, element, "flag, bit 46").value == 1);
+    assert_true(step_of(&random.call, &no_flag, element, "flag, bit 46").value == 0);
     random_call_release(&random);
 }
 
-/* A fused multiply-add does not round the product: the report shows all of its digits. */
+/* A fused multiply-add does not round the product: its step has all of the digits. */
 static void test_exact_products(void **unused)
 {
     static const struct variant fused = {.choice = {[STEP_SUM] = SUM_FUSED}};
     const float scale = 1.1F; /* x87 keeps more digits of a constant than of a variable */
     struct random_call random = make_eighths(scale, 0.1F);
-    const struct beside beside = {.name = "fused", .variant = &fused};
-    struct text text = {0};
-    char line[128];
+    const struct element element = {RESULT_Y, 1};
 
     (void)unused;
-    explain_text(&text, &random.call, (struct element){RESULT_Y, 1}, &beside);
-    (void)snprintf(line, sizeof line, "  x * scale                       -13.0625 (0xC1510000)       %.17g\n",
-                   -11.875 * (double)scale);
-    if (!strstr(text.characters, line)) {
-        fail_msg("expected: %s\nin: %s", line, text.characters);
-    }
-    text_release(&text);
+    assert_true(step_of(&random.call, &definition, element, "x * scale").value == -13.0625);
+    assert_true(step_of(&random.call, &fused, element, "x * scale").value == -11.875 * (double)scale);
     random_call_release(&random);
 }
 
@@ -1247,19 +1319,18 @@ static void test_places_of_extremes(void **unused)
     const npuq_tensor *const operands[OPERANDS] = {[OPERAND_X] = &tensor};
     const struct call_options options = {.y_dtype = NPUQ_INT8};
     struct call call;
-    struct text text = {0};
+    struct trace_line line;
 
     (void)unused;
     assert_true(call_make(&call, DYNAMIC_QUANT, operands, &options));
-    explain_text(&text, &call, (struct element){RESULT_Y, 5}, NULL);
-    assert_non_null(strstr(text.characters, "  m is at                         [1, 1]\n"));
-    text_release(&text);
+    line = step_of(&call, &definition, (struct element){RESULT_Y, 5}, "m is at");
+    assert_true(line.kind == TRACE_PLACE && line.value == 4);
     call_release(&call);
     assert_true(call_make(&call, DYNAMIC_QUANT_ASYMMETRIC, operands, &options));
-    explain_json(&text, &call, (struct element){RESULT_OFFSET, 1}, NULL);
-    assert_non_null(strstr(text.characters, "{\"step\": \"hi is at\", \"definition\": \"[1, 2]\"}"));
-    assert_non_null(strstr(text.characters, "{\"step\": \"lo is at\", \"definition\": \"[1, 1]\"}"));
-    text_release(&text);
+    line = step_of(&call, &definition, (struct element){RESULT_OFFSET, 1}, "hi is at");
+    assert_true(line.kind == TRACE_PLACE && line.value == 5);
+    line = step_of(&call, &definition, (struct element){RESULT_OFFSET, 1}, "lo is at");
+    assert_true(line.kind == TRACE_PLACE && line.value == 4);
     call_release(&call);
 }
 
@@ -1423,7 +1494,6 @@ int main(void)
         cmocka_unit_test(test_threads_change_nothing),
         cmocka_unit_test(test_float64_is_rounded_once),
         cmocka_unit_test(test_state_changes_nothing),
-        cmocka_unit_test(test_text),
         cmocka_unit_test(test_explanations),
         cmocka_unit_test(test_remainders),
         cmocka_unit_test(test_periods),

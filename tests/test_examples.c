@@ -1,84 +1,83 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The worked examples of the operators: the tool runs every command line of examples.txt, and finds the results equal.
- * The first argument, or NPUQ_TEST_DATA, is the folder of the examples. */
-#define _DEFAULT_SOURCE
-#include "support.h"
+/* The worked examples of the operators, with every backend: the results have the same bits. */
+#include "calls.h"
 
-#include "npuquant_main.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { MAX_EXAMPLES = 200, MAX_LINE = 1000, MAX_WORDS = 40 };
 
 struct example {
-    char name[MAX_LINE];
-    char line[MAX_LINE];
+    const char *name;
+    test_call call; /* without tensors */
+    struct example_argument {
+        enum slot slot;
+        npuq_dtype dtype;
+        int64_t shape[4]; /* 0 ends it */
+        const void *data; /* in the order of the memory; null: a result that is not compared */
+        bool is_fortran;  /* the first dimension is the densest */
+    } arguments[8];
 };
+
+#include "data/examples.h"
+
+enum { EXAMPLES = sizeof examples / sizeof examples[0] };
+
+static npuq_tensor view_of(const struct example_argument *argument, const void *data)
+{
+    npuq_tensor view = npuq_vector(data, argument->dtype, 1);
+    int64_t stride = 1;
+
+    for (view.ndim = 0; argument->shape[view.ndim] > 0; view.ndim++) {
+        view.shape[view.ndim] = argument->shape[view.ndim];
+    }
+    for (int i = 0; i < view.ndim; i++) {
+        const int d = argument->is_fortran ? i : view.ndim - 1 - i;
+        view.strides[d] = stride;
+        stride *= view.shape[d];
+    }
+    return view;
+}
+
+static void run_example(const struct example *example)
+{
+    test_call call = example->call;
+    void *results[SLOTS] = {NULL};
+
+    for (const struct example_argument *a = example->arguments; a->shape[0] > 0; a++) {
+        call.tensors[a->slot] = view_of(a, a->data);
+        call.given[a->slot] = true;
+        if (test_is_output(call.op, a->slot)) {
+            const npuq_tensor *view = &call.tensors[a->slot];
+            results[a->slot] = calloc(test_count(view->ndim, view->shape), npuq_dtype_size(a->dtype));
+            assert_non_null(results[a->slot]);
+            call.tensors[a->slot].data = results[a->slot];
+        }
+    }
+    assert_int_equal(test_call_run(&call), NPUQ_OK);
+    for (const struct example_argument *a = example->arguments; a->shape[0] > 0; a++) {
+        const npuq_tensor *view = &call.tensors[a->slot];
+        if (results[a->slot] && a->data) {
+            test_same(results[a->slot], a->data, test_count(view->ndim, view->shape) * npuq_dtype_size(a->dtype),
+                      "%s: %s", example->name, slot_names[a->slot]);
+        }
+        free(results[a->slot]);
+    }
+}
 
 static void test_example(void **state)
 {
-    const struct example *example = *state;
-    char words[MAX_LINE];
-    char program[] = "npuquant";
-    char quiet[] = "--quiet";
-    char *argv[MAX_WORDS] = {program};
-    int argc = 1;
-
-    memcpy(words, example->line, sizeof words);
-    for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) {
-        assert_true(argc < MAX_WORDS - 2);
-        argv[argc++] = word;
+    FOR_EACH_BACKEND()
+    {
+        run_example(*state);
     }
-    argv[argc++] = quiet;
-    assert_int_equal(npuquant_main(argc, argv), 0);
 }
 
-/* A comment names the command line after it. */
-static size_t read_examples(FILE *file, struct example *examples)
+int main(void)
 {
-    char name[MAX_LINE] = "unnamed";
-    char line[MAX_LINE];
-    size_t count = 0;
+    static struct CMUnitTest tests[EXAMPLES];
 
-    while (count < MAX_EXAMPLES && fgets(line, sizeof line, file)) {
-        line[strcspn(line, "\n")] = '\0';
-        if (line[0] == '#') {
-            memcpy(name, line, sizeof name);
-        } else if (line[0] != '\0') {
-            memcpy(examples[count].name, name, sizeof name);
-            memcpy(examples[count].line, line, sizeof line);
-            count++;
-        }
+    for (size_t i = 0; i < EXAMPLES; i++) {
+        tests[i] = (struct CMUnitTest){examples[i].name, test_example, NULL, NULL, (void *)&examples[i]};
     }
-    return count;
-}
-
-int main(int argc, char **argv)
-{
-    static struct example examples[MAX_EXAMPLES];
-    static struct CMUnitTest tests[MAX_EXAMPLES];
-    const char *folder = argc > 1 ? argv[1] : getenv("NPUQ_TEST_DATA");
-
-    if (!folder || chdir(folder) != 0) {
-        (void)fprintf(stderr, "usage: test_examples FOLDER (or NPUQ_TEST_DATA=FOLDER)\n");
-        return 2;
-    }
-    FILE *file = fopen("examples.txt", "r");
-    if (!file) {
-        (void)fprintf(stderr, "%s/examples.txt cannot be read\n", folder);
-        return 2;
-    }
-    const size_t count = read_examples(file, examples);
-    (void)fclose(file);
-    for (size_t i = 0; i < count; i++) {
-        tests[i] = (struct CMUnitTest){examples[i].name, test_example, NULL, NULL, &examples[i]};
-    }
-    if (count == 0 || count == MAX_EXAMPLES) {
-        (void)fprintf(stderr, "%s/examples.txt: %zu examples\n", folder, count);
-        return 2;
-    }
-    return _cmocka_run_group_tests("examples", tests, count, NULL, NULL);
+    test_seed();
+    return _cmocka_run_group_tests("examples", tests, EXAMPLES, NULL, NULL);
 }

@@ -10,43 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 4 };
-
-/* ---- an executor over threads ---- */
-
-typedef struct share {
-    void (*task)(void *argument, size_t begin, size_t end);
-    void *argument;
-    size_t begin;
-    size_t end;
-} share;
-
-static void *run_share(void *argument)
-{
-    const share *s = argument;
-    if (s->begin < s->end) {
-        s->task(s->argument, s->begin, s->end);
-    }
-    return NULL;
-}
-
-/* context: size_t[THREADS + 1], where each thread's share ends in 1/1000 of the whole */
-static void run_threads(void *context, size_t count, void (*task)(void *argument, size_t begin, size_t end),
-                        void *argument)
-{
-    const size_t *ends = context;
-    pthread_t threads[THREADS];
-    share shares[THREADS];
-
-    for (size_t i = 0; i < THREADS; i++) {
-        shares[i] = (share){task, argument, count * ends[i] / 1000, count * ends[i + 1] / 1000};
-        assert_int_equal(pthread_create(&threads[i], NULL, run_share, &shares[i]), 0);
-    }
-    for (size_t i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-    }
-}
-
 /* ---- the work ---- */
 
 enum { CALLS = 8 * TEST_OPERATORS };
@@ -79,7 +42,7 @@ static void free_work(work *w)
 
 static void test_partitions(void **unused)
 {
-    static const size_t partitions[][THREADS + 1] = {
+    static const size_t partitions[][TEST_THREADS + 1] = {
         {0, 250, 500, 750, 1000}, {0, 0, 1, 999, 1000}, {0, 1000, 1000, 1000, 1000}, {0, 333, 333, 900, 1000}};
 
     (void)unused;
@@ -89,8 +52,8 @@ static void test_partitions(void **unused)
         FOR_EACH_BACKEND()
         {
             for (size_t p = 0; p < sizeof partitions / sizeof partitions[0]; p++) {
-                size_t ends[THREADS + 1];
-                const npuq_executor executor = {run_threads, ends};
+                size_t ends[TEST_THREADS + 1];
+                const npuq_executor executor = {test_run_parts, ends};
 
                 memcpy(ends, partitions[p], sizeof ends);
                 w.drawing.call.executor = &executor;
@@ -143,7 +106,7 @@ static void *call_all(void *argument)
 static void call_side_by_side(void (*meanwhile)(void))
 {
     work *works = malloc(sizeof *works * CALLS);
-    caller callers[THREADS];
+    caller callers[TEST_THREADS];
 
     assert_non_null(works);
     for (size_t number = 0; number < CALLS; number++) {
@@ -151,15 +114,15 @@ static void call_side_by_side(void (*meanwhile)(void))
     }
     FOR_EACH_BACKEND()
     {
-        atomic_store(&calling, THREADS);
-        for (size_t i = 0; i < THREADS; i++) {
+        atomic_store(&calling, TEST_THREADS);
+        for (size_t i = 0; i < TEST_THREADS; i++) {
             callers[i] = (caller){.works = works};
             assert_int_equal(pthread_create(&callers[i].thread, NULL, call_all, &callers[i]), 0);
         }
         while (meanwhile && atomic_load(&calling) > 0) {
             meanwhile();
         }
-        for (size_t i = 0; i < THREADS; i++) {
+        for (size_t i = 0; i < TEST_THREADS; i++) {
             assert_int_equal(pthread_join(callers[i].thread, NULL), 0);
             assert_true(callers[i].same);
         }
@@ -299,18 +262,18 @@ static void *call_first(void *argument)
     return NULL;
 }
 
-static first_call first_calls[THREADS];
+static first_call first_calls[TEST_THREADS];
 
 /* Before any other call of the process: all threads choose at the same time. */
 static void call_first_from_all_threads(void)
 {
-    atomic_store(&waiting, THREADS);
-    for (size_t i = 0; i < THREADS; i++) {
+    atomic_store(&waiting, TEST_THREADS);
+    for (size_t i = 0; i < TEST_THREADS; i++) {
         if (pthread_create(&first_calls[i].thread, NULL, call_first, &first_calls[i]) != 0) {
             abort();
         }
     }
-    for (size_t i = 0; i < THREADS; i++) {
+    for (size_t i = 0; i < TEST_THREADS; i++) {
         (void)pthread_join(first_calls[i].thread, NULL);
     }
 }
@@ -320,7 +283,7 @@ static void test_first_calls(void **unused)
     static const int8_t expected[] = {-128, -3, 1, 5, 127};
 
     (void)unused;
-    for (size_t i = 0; i < THREADS; i++) {
+    for (size_t i = 0; i < TEST_THREADS; i++) {
         assert_int_equal(first_calls[i].status, NPUQ_OK);
         assert_int_equal(first_calls[i].backend, npuq_active_backend());
         test_same(first_calls[i].y, expected, sizeof expected, "thread %zu", i);

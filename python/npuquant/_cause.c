@@ -3,7 +3,7 @@
  * Dictionaries have the facts; _report.py makes text and JSON of them. */
 #include "_native.h"
 
-#include "executor.h"
+#include "_executor.h"
 
 #include <diagnose.h>
 #include <hard_inputs.h>

@@ -8,7 +8,7 @@
  */
 #include "_native.h"
 
-#include "executor.h"
+#include "_executor.h"
 
 #include <call.h>
 
@@ -496,9 +496,8 @@ void let_call_go(held_call *call)
 static atomic_size_t progress_done;
 static atomic_size_t progress_count;
 
-static void note_progress(void *context, size_t done, size_t count)
+static void note_progress(size_t done, size_t count)
 {
-    (void)context;
     atomic_store(&progress_done, done);
     atomic_store(&progress_count, count);
 }

@@ -57,6 +57,110 @@ def test_admission():
         "diagnosis: half-down: explains 1 of 1 differing elements and changes no other", *within]
 
 
+# ---- sentences ----
+
+
+def quantize(x, scales=np.ones(1, np.float32), zero_points=None):
+    """A call that multiplies."""
+    return "npu_quantize", x, scales, zero_points, "int8", -1, False
+
+
+def changed(right, *places, value=99):
+    wrong = right.copy()
+    for place in places:
+        wrong[place] = value
+    return wrong
+
+
+EIGHTHS = (np.arange(192, dtype=np.float32).reshape(8, 24) - 96) / 8
+ROUNDED, FLOORS = np.rint(EIGHTHS).astype(np.int8), np.floor(EIGHTHS).astype(np.int8)
+SCATTERED = [(6, 5), (2, 5), (1, 9), (1, 13), (3, 17), (3, 21)]
+ZEROS = np.zeros((8, 512), np.float32), np.zeros((8, 512), np.int8)
+OCTAVES = [(i % 8, column) for i, column in enumerate([3, 11, 35, 43, 107, 131, 219, 307])]
+DIAGONAL = np.kron(np.diag([0, 1, 1, 1]), np.arange(1, 257).reshape(16, 16) % 100 + 1).astype(np.int8)
+WIDE = (np.arange(512, dtype=np.float32) * 197 % 512).reshape(16, 32) / np.float32(4.1) - 62
+TOKENS = (np.arange(512, dtype=np.float32) * 197 % 509).reshape(16, 32) / 7 - 30
+PEAK = TOKENS[5].argmax()
+STEPS = WIDE / 2, np.linspace(1, 1.5, 32, dtype=np.float32)
+OFFSETS = np.float32(np.arange(32) * 7 % 23 - 10)
+
+
+def tokens(change, call=("npu_dynamic_quant", TOKENS)):
+    """A dump with other scales."""
+    y, scale, *offset = getattr(npuquant, call[0])(*call[1:])
+    return (y, change(scale), *offset), call
+
+
+def asymmetric(change_scale, change_offset):
+    call = "npu_dynamic_quant_asymmetric", TOKENS
+    y, scale, offset = npuquant.npu_dynamic_quant_asymmetric(TOKENS)
+    return (y, change_scale(scale), change_offset(offset)), call
+
+
+@pytest.mark.parametrize(
+    ("actual", "call", "sentence"),
+    [
+        (changed(FLOORS, (6, 5)), quantize(EIGHTHS), "What remains: 1 element of y in row 6 of 8 and column 5 of 24."),
+        (changed(FLOORS, *SCATTERED), quantize(EIGHTHS),
+         "6 elements of y in 4 of 8 rows (1, 2, 3, 6) and columns 5 to 21 of 24 in steps of 4."),
+        (changed(FLOORS, *SCATTERED, (3, 22)), quantize(EIGHTHS),
+         "and 6 of 24 columns (5, 9, 13, 17 and others up to 22)."),
+        (changed(ROUNDED, slice(3, 6)), quantize(EIGHTHS),
+         "What differs: 72 elements of y in rows 3 to 5 of 8 and all 24 columns."),
+        (changed(ROUNDED[:1], (0, 1)), quantize(EIGHTHS[:1]), "1 element of y in the only row and column 1 of 24."),
+        (changed(ZEROS[1], *OCTAVES), quantize(ZEROS[0]),
+         "8 of 512 columns (3, 11, 35, 43 and others up to 307; each is 3 more than a multiple of 8)."),
+        (DIAGONAL, quantize(np.zeros((64, 64), np.float32)),
+         "They are in 3 of 16 tiles of 16 rows and columns, the first from row 16 and column 16 on."),
+        (np.rint(WIDE * 1.05), quantize(WIDE),
+         "y looks like the value before rounding * 1.05, rounded: that gives 100 % of"),
+        (np.rint(WIDE - 2), quantize(WIDE), "y looks like the value before rounding - 2, rounded: "),
+        (np.rint(WIDE) + changed(np.zeros((16, 32)), *[(i, i) for i in range(10)], value=3), quantize(WIDE),
+         "Differences of y, dump minus expected: +3 in 100 %."),
+        (npuquant.npu_quantize(*quantize(*STEPS, OFFSETS)[1:]), quantize(*STEPS),
+         "The call has no zero points for each channel, and with -10, -3, 4, 11 and so on it gives all of y."),
+        (*tokens(lambda scale: changed(scale, 5, value=abs(TOKENS[5, 7]) / 127)),
+         "What differs: 1 element of scale in row 5 of 16. scale[5] of the dump is the scale for m = |x[5, 7]|."),
+        (*tokens(lambda scale: np.abs(TOKENS[:, 24:]).max(axis=1) * np.float32(1 / 127)),
+         "All scales are those that columns 24 to 31 alone give."),
+        (*tokens(lambda scale: np.append(scale[2:], scale[-2:])),
+         "Each scale that differs is that of 2 rows further down."),
+        (*tokens(lambda scale: scale * np.float32(128 / 127)), "But for its last bits, scale is 1.007874 (128 / 127) "
+         "times what is expected in 16 of 16 differing elements."),
+        (*asymmetric(lambda scale: scale, lambda offset: offset + 1),
+         "But for its last bits, offset is 1 more than expected in 16 of 16 differing elements."),
+        (*asymmetric(lambda scale: changed(scale, 5, value=np.ptp(TOKENS[5, [9, PEAK]]) / 255), lambda offset: offset),
+         "scale[5] of the dump is the scale for lo = x[5, 9]."),
+        (changed(ROUNDED, (slice(None), slice(16, None)), value=FLOORS[:, 16:]), quantize(EIGHTHS),
+         "The rest of y is right: look at the code for columns 16 to 23 of 24, such as what a vector loop leaves"),
+        (changed(ROUNDED, (slice(None), slice(16, None))), quantize(EIGHTHS),
+         "Untouched from column 16 on, a multiple of 16: the last 8 of 24."),
+        (ROUNDED[[0, 1, 2, 4, 3, 5, 6, 7]], quantize(EIGHTHS),
+         "2 of 8 rows are elsewhere; row 3 holds what belongs to row 4."),
+        (np.full((8, 24), 7), quantize(EIGHTHS),
+         "Every element of y is the same, as of memory that was never written."),
+    ],
+)
+def test_sentences(actual, call, sentence):
+    """Each of what is found; the tests of the diagnosis show that it is right."""
+    actual = actual if isinstance(actual, tuple) else np.asarray(actual).astype(np.int8)
+    found = npuquant.diagnose(actual, *call)
+    assert sentence in " ".join(str(found).split())
+    if sentence.startswith(("They", "Differences", "Each")):
+        assert sentence in found.to_dict()["remainder"]["clues"]
+
+
+def test_pairs_that_were_not_tried():
+    facts = {**npuquant.diagnose(RIGHT, *CALL)._facts, "untried_pairs": 7}
+    assert "\n  7 pairs of hypotheses were not tried: " in _report.summary_text(facts)
+
+
+def test_periods():
+    remainder = npuquant.diagnose(changed(ZEROS[1], *OCTAVES), *quantize(ZEROS[0])).to_dict()["remainder"]
+    assert remainder["columns"] == {"of": 512, "count": 8, "first": [3, 11, 35, 43], "last": 307, "step": 0,
+                                    "period": 8, "from": 3, "to": 3}
+
+
 def test_json_is_the_callers():
     found = npuquant.diagnose(np.zeros((1, 4), np.int8), *CALL)
     said = found.to_dict()

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the worked examples of the operators: .npy files, and examples.txt with a command line of the tool for each.
+"""Writes the worked examples of the operators: .npy files, examples.txt with a command line for each, and examples.h with
+the same calls for tests in C. With --check it writes nothing, and fails if a file has other contents.
 
 Nothing here computes an operator's formula: all numbers are written out. The "device" examples are printed in the
 operators' documentation as results of a device. Results are compared in every bit.
 """
+import io
 import os
+import re
 import shlex
+import sys
+import textwrap
 import warnings
 
 import numpy as np
@@ -14,6 +19,9 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 lines = []
 written = {}
+contents = {}  # of each file
+arrays = {}  # of examples.h: a C type and the values, to the name
+table = []
 
 f4, f2, i1, u1, i4, i8 = (np.dtype(name) for name in ("f4", "f2", "i1", "u1", "i4", "i8"))
 
@@ -45,10 +53,76 @@ def save(name, array, version):
     key = (array.dtype.str, array.shape, order, version, array.tobytes())
     if key not in written:
         written[key] = name + ".npy"
-        with open(os.path.join(HERE, written[key]), "wb") as file, warnings.catch_warnings():
+        file = io.BytesIO()
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # NumPy says that it cannot read versions 2 and 3 everywhere
             np.lib.format.write_array(file, array, version=version)
+        contents[written[key]] = file.getvalue()
     return written[key]
+
+
+# ---- examples.h ----
+
+#: Of each NumPy type: the library's; the type of its elements in C, hexadecimal for floats.
+TYPES = {"f4": ("FLOAT32", "uint32_t"), "f2": ("FLOAT16", "uint16_t"), "u2": ("BFLOAT16", "uint16_t"),
+         "i1": ("INT8", "int8_t"), "u1": ("UINT8", "uint8_t"), "i4": ("INT32", "int32_t"),
+         "i8": ("INT64", "int64_t"), "u8": ("UINT64", "uint64_t")}
+WRAPPED = {"width": 119, "break_long_words": False, "break_on_hyphens": False}
+
+
+def c_array(name, array, is_words):
+    """The name of a C array with the elements in their order in memory, and the library's type."""
+    dtype, c_type = ("QUINT4X2", "uint32_t") if is_words else TYPES[array.dtype.str[1:]]
+    flat = array.ravel("K").view(c_type[:-2])
+    form = "0x{:X}" if is_words or array.dtype.kind == "f" or dtype == "BFLOAT16" or flat.max() >= 2**31 else "{}"
+    key = c_type, ", ".join(map(form.format, flat.tolist()))
+    return arrays.setdefault(key, re.sub("[^a-z0-9]+", "_", name.lower())), dtype
+
+
+def c_argument(stem, argument, array, is_words, data=None):
+    """data: "NULL" for a result that is not compared."""
+    name, dtype = c_array(f"{stem} {argument}", array, is_words)
+    is_fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+    shape = ", ".join(map(str, array.shape))
+    slot = argument.upper().replace("-", "_")
+    return f"{{{slot}, NPUQ_{dtype}, {{{shape}}}, {data or name}, {str(is_fortran).lower()}}}"
+
+
+def c_example(name, command, inputs, expected, options):
+    given = dict(zip((option[2:].replace("-", "_") for option in options[::2]), options[1::2]))
+    is_packed = given.pop("dtype", None) == "quint4x2"
+    fields = {"op": "TEST_" + command.upper().replace("-", "_")}
+    if command == "quantize":
+        fields.update(axis=min(1, inputs["x"].ndim - 1), div_mode="true")
+    if command == "dynamic-block-quant":
+        fields["block"] = 128
+    for option, value in given.items():
+        named = {"pertensor": "NPUQ_PER_TENSOR", "product": "NPUQ_SCALE_PRODUCT", "inverse": "NPUQ_SCALE_INVERSE"}
+        is_nearest = option == "round_mode" and value == "1"
+        fields[option] = "NPUQ_ROUND_NEAREST" if is_nearest else named.get(value, value)
+    call = ", ".join(f".{field} = {value}" for field, value in fields.items())
+    arguments = [c_argument(name, argument, array, command == "anti-quant" and argument == "x" and array.dtype == i4)
+                 for argument, array in inputs.items()]
+    arguments += [c_argument(name, argument, array, is_packed and argument == "y")
+                  for argument, array in expected.items()]
+    if command == "dynamic-quant-asymmetric" and "offset" not in expected:
+        arguments.append(c_argument(name, "offset", expected["scale"], False, "NULL"))
+    rows = textwrap.fill(", ".join(arguments).replace(", ", ",\0").replace("},\0{", "}, {"), initial_indent=" " * 5,
+                         subsequent_indent=" " * 5, **WRAPPED).replace("\0", " ")
+    table.append(f'    {{"{name}", {{{call}}}, {{\n{rows}}}}},\n')
+
+
+def examples_h():
+    """Arrays wrapped; no element is one that a formatter would move."""
+    said = ["/* SPDX-License-Identifier: BSD-3-Clause */\n"
+            "/* The worked examples of the operators, written by make_examples.py. */\n/* clang-format off */\n"]
+    for (c_type, values), name in arrays.items():
+        said.append(textwrap.fill(f"static const {c_type} {name}[] = {{{values}}};", subsequent_indent="    ",
+                                  **WRAPPED) + "\n")
+    return "".join([*said, "\nstatic const struct example examples[] = {\n", *table, "};\n"])
+
+
+# ---- an example ----
 
 
 def example(name, command, inputs, expected, *options, version=(1, 0)):
@@ -65,6 +139,9 @@ def example(name, command, inputs, expected, *options, version=(1, 0)):
     if named:
         line += ["--bf16", ",".join(named)]
     lines.append(f"# {name}\n{shlex.join(line + list(options))}\n")
+    arguments = {argument: np.asanyarray(array) for argument, array in inputs.items()}
+    if all(array.dtype.isnative for array in arguments.values()):  # files may have the other byte order, arguments not
+        c_example(name, command, arguments, expected, options)
 
 
 # ---- quantize ----
@@ -425,5 +502,16 @@ example("requant two clamps", "requant", clamped_twice, {"y": np.array([55, -56,
 example("requant bias", "requant", {**clamped_twice, "bias": np.array([0, 0, 0, -4], i4)},
         {"y": np.array([55, -56, 2, 2], i1)})
 
-with open(os.path.join(HERE, "examples.txt"), "w", encoding="ascii") as text:
-    text.write("".join(lines))
+contents["examples.txt"] = "".join(lines).encode()
+contents["examples.h"] = examples_h().encode()
+if sys.argv[1:] == ["--check"]:
+    found = {}
+    for entry in os.scandir(HERE):
+        if entry.name.endswith((".npy", ".txt", ".h")):
+            with open(entry.path, "rb") as file:
+                found[entry.name] = file.read()
+    differing = sorted(name for name in {*found, *contents} if found.get(name) != contents.get(name))
+    sys.exit(f"run {os.path.relpath(__file__)}: other contents in {', '.join(differing)}" if differing else 0)
+for name, content in contents.items():
+    with open(os.path.join(HERE, name), "wb") as file:
+        file.write(content)

@@ -52,15 +52,12 @@ DLPACK = "include/npuquant/dlpack.h"
 ADMISSIBLE = "diagnosis/admissible.c"
 CALL = "diagnosis/call.c"
 DIAGNOSE = "diagnosis/diagnose.c"
-EXPLAIN = "tools/explain_report.c"
 HARD = "diagnosis/hard_inputs.c"
 LAYOUTS = "diagnosis/layouts.c"
 PARTS = "diagnosis/parts.c"
 REMAINDER = "diagnosis/remainder.c"
-REPORT = "tools/diagnosis_report.c"
 STATE = "diagnosis/state.h"
 STEPS = "diagnosis/steps.c"
-TEXT = "tools/text.c"
 
 MUTANTS = [
     # scales by groups of rows
@@ -611,12 +608,9 @@ MUTANTS = [
     ("diagnosis: a part with what is right", PARTS, "        if (side->is_right[i]) {\n            return false;", "        if (side->is_right[i] && i > side->last) {\n            return false;"),
     ("diagnosis: a part ends where something differs last", PARTS, "roundest(side->last + 1, most)", "side->last + 1"),
     ("diagnosis: untouched from a multiple of itself", LAYOUTS, "layout->from & (0 - layout->from)", "layout->from"),
-    ("diagnosis: uneven rows told as even ones", REPORT, "lines->step > 0 && (lines->step == 1", "(lines->step == 1"),
     ("diagnosis: the highest is where the lowest is", STEPS, 'note_place(a, "hi is at", e->hi_at);', 'note_place(a, "hi is at", e->lo_at);'),
     ("diagnosis: a product that is fused shown rounded", STEPS, "in_sum && choice(a, STEP_SUM) == SUM_FUSED", "in_sum && choice(a, STEP_SUM) == SUM_FLOAT64"),
     ("diagnosis: printed as the caller rounds", STATE, "(void)fesetround(FE_TONEAREST);", "(void)rounding;"),
-    ("diagnosis: one name for a pair", EXPLAIN, '"%s", beside->name);', '"%.6s", beside->name);'),
-    ("diagnosis: control characters as they are", TEXT, "c < ' '", "c < '\\n'"),
     ("diagnosis: one seed for all hard inputs", HARD, ".state = inputs->wish.seed}", ".state = 1}"),
     ("diagnosis: an axis from the end", CALL, "return axis < 0 ? axis + call->ndim : axis;", "return axis < 0 ? -axis - 1 : axis;"),
 ]
