@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The floating-point state of a diagnosis: that of the library, and more settings if float64 and the printing of
- * numbers need them. The caller's state does not matter. */
+/* The floating-point state of a diagnosis: that of the library, and more settings if float64 needs them. The caller's
+ * state does not matter. */
 #ifndef NPUQUANT_STATE_H
 #define NPUQUANT_STATE_H
 
@@ -18,7 +18,7 @@ static inline struct state enter_state(void)
     const int rounding = fegetround();
     const struct state caller = {npuq_fp_enter(), rounding};
 
-    /* glibc prints as the x87 unit rounds, which npuq_fp_enter() leaves alone where SSE computes. */
+    /* On i386, glibc's nearbyint() rounds as the x87 unit. Where SSE computes, npuq_fp_enter() leaves that alone. */
     (void)fesetround(FE_TONEAREST);
 #if defined(__i386__) && !defined(__SSE2_MATH__)
     /* nearest, 53-bit precision, masked: a float64 result is rounded once, and rounding it again to float32 does no

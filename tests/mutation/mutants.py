@@ -56,7 +56,6 @@ HARD = "diagnosis/hard_inputs.c"
 LAYOUTS = "diagnosis/layouts.c"
 PARTS = "diagnosis/parts.c"
 REMAINDER = "diagnosis/remainder.c"
-STATE = "diagnosis/state.h"
 STEPS = "diagnosis/steps.c"
 
 MUTANTS = [
@@ -610,7 +609,6 @@ MUTANTS = [
     ("diagnosis: untouched from a multiple of itself", LAYOUTS, "layout->from & (0 - layout->from)", "layout->from"),
     ("diagnosis: the highest is where the lowest is", STEPS, 'note_place(a, "hi is at", e->hi_at);', 'note_place(a, "hi is at", e->lo_at);'),
     ("diagnosis: a product that is fused shown rounded", STEPS, "in_sum && choice(a, STEP_SUM) == SUM_FUSED", "in_sum && choice(a, STEP_SUM) == SUM_FLOAT64"),
-    ("diagnosis: printed as the caller rounds", STATE, "(void)fesetround(FE_TONEAREST);", "(void)rounding;"),
     ("diagnosis: one seed for all hard inputs", HARD, ".state = inputs->wish.seed}", ".state = 1}"),
     ("diagnosis: an axis from the end", CALL, "return axis < 0 ? axis + call->ndim : axis;", "return axis < 0 ? -axis - 1 : axis;"),
 ]
