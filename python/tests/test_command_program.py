@@ -44,8 +44,9 @@ def test_a_layer_in_pipes():
 def test_stdout_has_the_result_alone(program):
     x = random_floats((6, 8), "f4", special=0)
     y, scale = expected.dynamic_quant(x, None, None, False, "product", "int8")
-    save(e=y ^ 1)
-    done = program("dynamic-quant", "-", "--scale-output", "-", "-o", "y.npy", "--expect", "e.npy", input=saved(x))
+    save(x=x)
+    words = ("dynamic-quant", "x.npy", "--scale-output", "-", "-o", "y.npy", "--expect", "-")
+    done = program(*words, input=saved(y ^ 1))
     assert (done.returncode, done.stdout) == (1, saved(scale))
     assert re.match(rb"y: 48 of 48 elements differ (.|\n)*\ndynamic-quant: x float32 \[6, 8\], y int8, ", done.stderr)
     assert_saved("y", y)
