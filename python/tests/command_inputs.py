@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Files of the tests of the command, in the current folder."""
+import io
+
 import numpy as np
 
 
@@ -16,5 +18,22 @@ def save(positional=1, **arrays):
 
 def assert_saved(name, array):
     """Also the sign of zeros, and NaN."""
-    saved = np.load(f"{name}.npy")
-    assert (saved.dtype, saved.shape, saved.tobytes()) == (array.dtype, array.shape, array.tobytes()), name
+    ours = np.load(f"{name}.npy")
+    assert (ours.dtype, ours.shape, ours.tobytes()) == (array.dtype, array.shape, array.tobytes()), name
+
+
+def saved(array):
+    """The bytes of a file."""
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def write(path, data):
+    with open(path, "wb") as file:
+        file.write(data)

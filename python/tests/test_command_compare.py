@@ -222,6 +222,15 @@ def test_values(dtype, bits, text):
     assert format_value(dtype, bits) == text
 
 
+@pytest.mark.parametrize(("dtype", "digits"), [("float16", 5e-5), ("bfloat16", 5e-4)])
+def test_values_of_16_bits(dtype, digits):
+    bits = np.arange(0, 2**16, 7, dtype="u2")
+    values = bits.view("f2").astype("f4") if dtype == "float16" else (bits.astype("u4") << 16).view("f4")
+    shown = [format_value(dtype, word).split() for word in bits.tolist()]
+    assert [word for _, word in shown] == [f"(0x{word:04X})" for word in bits]
+    np.testing.assert_allclose([float(value) for value, _ in shown], values.astype("f8"), rtol=digits, atol=0)
+
+
 @pytest.mark.parametrize(("offset_bits", "offset"), [(0, 0), (255, 255), (256, -256), (511, -1)])
 def test_offset_of_a_word(offset_bits, offset):
     last = report(tensor([1 << 63], "uint64"), tensor([offset_bits << 37], "uint64"))[-1]

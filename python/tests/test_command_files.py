@@ -18,6 +18,7 @@ import zipfile
 import npuquant_cli.files as files
 import numpy as np
 import pytest
+from command_inputs import read, saved, write
 from npuquant_cli.errors import CommandError
 
 X = np.arange(12, dtype="f4").reshape(3, 4)
@@ -45,12 +46,6 @@ def zipped(*members, method=zipfile.ZIP_STORED, comment=b""):
     return stream.getvalue()
 
 
-def saved(array):
-    stream = io.BytesIO()
-    np.save(stream, array)
-    return stream.getvalue()
-
-
 @contextlib.contextmanager
 def fifo(data):
     """A FIFO that somebody writes to."""
@@ -73,16 +68,6 @@ def refused(path):
         files.load(path)
     assert "\n" not in str(caught.value)
     return str(caught.value)
-
-
-def write(path, data):
-    with open(path, "wb") as file:
-        file.write(data)
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def names():
@@ -191,6 +176,20 @@ def test_hostile_files(data, says):
     assert line.startswith("bad.npy: ") and says in line and len(line) < 450
     with fifo(data) as name:
         assert refused(name).startswith("fifo: ")
+    for length in range(0, min(len(data), 60), 3):  # the beginnings of all kinds
+        write("bad.npy", data[:length])
+        assert refused("bad.npy").startswith("bad.npy: ")
+
+
+@pytest.mark.parametrize("count", [0, 1, 16400, 100_000])
+@pytest.mark.parametrize("byte_order", "<>")
+def test_long_pipes(count, byte_order):
+    array = np.arange(count, dtype=byte_order + "f4")
+    with fifo(saved(array)) as name:
+        assert_loaded(files.load(name), array.astype("f4"), "float32", "f4")
+    for data, says in ((saved(array)[:-1], "truncated: "), (saved(array) + b"\0", "too long: ")):
+        with fifo(data) as name:
+            assert says in refused(name) or count == 0
 
 
 def test_pipes_are_read_no_further_than_promised():

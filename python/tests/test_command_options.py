@@ -8,7 +8,9 @@ import sys
 
 import npuquant
 import npuquant_cli
+import numpy as np
 import pytest
+from command_inputs import save
 from npuquant_cli import options
 from npuquant_cli.errors import CommandError
 
@@ -114,6 +116,7 @@ def test_inputs_are_in_the_order_of_the_table():
     (("q" * 5000,), "there is no command " + "q" * 5000 + "; see npuquant --help"),
     (("",), "there is no command ; see npuquant --help"),
     (("help", "info", "quantize"), "help: unexpected argument quantize"),
+    (("help", "quantise"), "there is no command quantise; did you mean quantize?"),
     (("help", "explain", "quantize", "x"), "help: unexpected argument x"),
     (("help", "explain", "dynamic"), "there is no operator dynamic; did you mean dynamic-quant?"),
     (("info", "x"), "info: unexpected argument x; see npuquant info --help"),
@@ -127,6 +130,16 @@ def test_inputs_are_in_the_order_of_the_table():
     (("quantize",), "no X given; see --help"),
     (("quant-matmul", "x1"), "no X2 given; see --help"),
     (("quantize", "x"), "no --scales given; see --help"),
+    (("trans-quant-param",), "no SCALE given; see --help"),
+    (("group-quant", "x", "--scale", "s"), "no --group-index given; see --help"),
+    (("dequant", "x", "--scale", "s"), "this command has no option --scale; see --help"),
+    (("dynamic-quant", "x", "--offset-output", "o"), "this command has no option --offset-output; did you mean "
+                                                     "--scale-output?"),
+    (("dynamic-block-quant", "x", "--quant-mode", "pertensor"), "this command has no option --quant-mode; see --help"),
+    (("compare", "a"), "no B given; see --help"),
+    (("compare", "a", "b", "c"), "unexpected argument c; see --help"),
+    (("compare", "a", "b", "--expect", "c"), "this command has no option --expect; see --help"),
+    ((*MATMUL, "s"), "unexpected argument s; see --help"),
     ((*QUANTIZE, "y.npy"), "unexpected argument y.npy; see --help"),
     ((*QUANTIZE, "--", "-y"), "unexpected argument -y; see --help"),
     (("quantize", "", "--scales", "s"), "X: an empty name"),
@@ -135,6 +148,7 @@ def test_inputs_are_in_the_order_of_the_table():
     ((*QUANTIZE, "--max-ulp=1"), "this command has no option --max-ulp=1; see --help"),
     ((*QUANTIZE, "--zero_points=z"), "unknown option --zero_points=z; did you mean --zero-points?"),
     ((*QUANTIZE, "--exp", "y"), "unknown option --exp; did you mean --expect?"),
+    ((*QUANTIZE, "--dytpe", "int8"), "unknown option --dytpe; did you mean --dtype?"),
     ((*QUANTIZE, "--thread", "2"), "unknown option --thread; did you mean --threads?"),
     ((*QUANTIZE, "--x", "y"), "unknown option --x; see --help"),
     ((*QUANTIZE, "-axis", "0"), "unknown option -axis; did you mean --axis?"),
@@ -149,6 +163,12 @@ def test_inputs_are_in_the_order_of_the_table():
     ((*QUANTIZE, "--axis", "1_0"), "--axis: '1_0' is not a number from -2147483648 to 2147483647"),
     ((*QUANTIZE, "--axis", "9" * 5000), f"--axis: '{'9' * 5000}' is not a number from -2147483648 to 2147483647"),
     ((*QUANTIZE, "--threads", "-1"), "--threads: '-1' is not a number from 0 to 4096"),
+    ((*QUANTIZE, "--repeat", "0"), "--repeat: '0' is not a number from 1 to 1000000"),
+    ((*QUANTIZE, "--max-diff", "-1"), "--max-diff: '-1' is not a number from 0 to 2147483647"),
+    (("dynamic-block-quant", "x", "--block", "0"), "--block: '0' is not a number from 1 to 9223372036854775807"),
+    (("dynamic-quant", "x", "--scale-form", "sum"), "--scale-form: 'sum' is none of product|inverse"),
+    (("dynamic-quant-asymmetric", "x", "--dtype", "uint8"), "--dtype: 'uint8' is none of int8|quint4x2|int4"),
+    (("anti-quant", "x", "--scale", "s", "--dtype", "int8"), "--dtype: 'int8' is none of float16|bfloat16|float32"),
     ((*QUANTIZE, "--dtype", "int"), "--dtype: 'int' is none of int8|uint8|int32|quint4x2|int4"),
     ((*QUANTIZE, "--dtype", "int8|uint8"), "--dtype: 'int8|uint8' is none of int8|uint8|int32|quint4x2|int4"),
     ((*QUANTIZE, "--div-mode", ""), "--div-mode: '' is none of true|false"),
@@ -272,11 +292,18 @@ def test_help_of_commands(mode, name, capsys):
 
 
 @pytest.mark.parametrize("mode, name", PAIRS)
-def test_examples_are_taken(mode, name, capsys):
-    text = printed(capsys, *filter(None, [mode]), name, "--help")
+def test_examples_work(mode, name, run):
+    ones = np.ones(8, "f4")
+    save(x=np.ones((4, 8), "u2" if name == "group-quant" else "f4"), s=ones[None] if name == "group-quant" else ones,
+         z=ones, scale=ones, offset=ones, smooth=ones, rows=ones[:4], ends=np.array([4]), sums=np.ones((4, 8), "i4"),
+         words=np.full(8, 1 << 46), x1=np.ones((4, 8), "i1"), weight=np.ones((8, 8), "i1"))
+    text = run(*filter(None, [mode]), name, "--help")
     example = text.split("\nexample:\n  npuquant ")[1].replace("\\\n", "").split()
     arguments = options.parse(example)
     assert (arguments.mode, arguments.command) == (mode, name)
+    if mode == "diagnose":
+        run(*example[1:example.index("--expect")], "-o", "y.npy")
+    assert run(*example) == "diagnosis: nothing differs\n" or mode != "diagnose"
 
 
 def test_help_of_modes(capsys):
