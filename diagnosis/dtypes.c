@@ -2,9 +2,7 @@
 #include "dtypes.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <npuq_ref_element.h>
-#include <stdio.h>
 #include <string.h>
 
 #define ROW(NAME, ...) {NPUQ_##NAME, 1U << DTYPE_##NAME, __VA_ARGS__},
@@ -126,19 +124,4 @@ uint32_t dtype_float_bits(npuq_dtype dtype, float value)
     case NPUQ_BFLOAT16: return npuq_ref_to_bfloat16(value);
     default: assert(dtype == NPUQ_FLOAT32); return npuq_ref_to_bits(npuq_ref_canonical(value));
     }
-}
-
-const char *dtype_format(char text[DTYPE_TEXT_SIZE], npuq_dtype dtype, uint64_t bits)
-{
-    const struct dtype *type = dtype_of(dtype);
-
-    switch (type->kind) {
-    case KIND_FLOAT:
-        (void)snprintf(text, DTYPE_TEXT_SIZE, "%.*g (0x%0*" PRIX64 ")", type->digits, (double)dtype_float(dtype, bits),
-                       type->bits / 4, bits);
-        break;
-    case KIND_WORDS: (void)snprintf(text, DTYPE_TEXT_SIZE, "0x%016" PRIX64, bits); break;
-    default: (void)snprintf(text, DTYPE_TEXT_SIZE, "%" PRId64, dtype_order(dtype, bits)); break;
-    }
-    return text;
 }

@@ -7,15 +7,15 @@
 
 /* DO(NAME, and the members of struct dtype from name on). */
 #define EACH_DTYPE(DO)                                                                                                 \
-    DO(FLOAT32, "float32", "f4", KIND_FLOAT, 32, 0, 23, 9, 0, 0)                                                       \
-    DO(FLOAT16, "float16", "f2", KIND_FLOAT, 16, 0, 10, 5, 0, 0)                                                       \
-    DO(BFLOAT16, "bfloat16", "u2", KIND_FLOAT, 16, 0, 7, 4, 0, 0)                                                      \
-    DO(INT8, "int8", "i1", KIND_SIGNED, 8, 0, 0, 0, INT8_MIN, INT8_MAX)                                                \
-    DO(UINT8, "uint8", "u1", KIND_UNSIGNED, 8, 0, 0, 0, 0, UINT8_MAX)                                                  \
-    DO(INT32, "int32", "i4", KIND_SIGNED, 32, 0, 0, 0, INT32_MIN, INT32_MAX)                                           \
-    DO(QUINT4X2, "quint4x2", "i4", KIND_SIGNED, 4, 3, 0, 0, -8, 7)                                                     \
-    DO(INT64, "int64", "i8", KIND_WORDS, 64, 0, 0, 0, 0, 0)                                                            \
-    DO(UINT64, "uint64", "u8", KIND_WORDS, 64, 0, 0, 0, 0, 0)
+    DO(FLOAT32, "float32", "f4", KIND_FLOAT, 32, 0, 23, 0, 0)                                                          \
+    DO(FLOAT16, "float16", "f2", KIND_FLOAT, 16, 0, 10, 0, 0)                                                          \
+    DO(BFLOAT16, "bfloat16", "u2", KIND_FLOAT, 16, 0, 7, 0, 0)                                                         \
+    DO(INT8, "int8", "i1", KIND_SIGNED, 8, 0, 0, INT8_MIN, INT8_MAX)                                                   \
+    DO(UINT8, "uint8", "u1", KIND_UNSIGNED, 8, 0, 0, 0, UINT8_MAX)                                                     \
+    DO(INT32, "int32", "i4", KIND_SIGNED, 32, 0, 0, INT32_MIN, INT32_MAX)                                              \
+    DO(QUINT4X2, "quint4x2", "i4", KIND_SIGNED, 4, 3, 0, -8, 7)                                                        \
+    DO(INT64, "int64", "i8", KIND_WORDS, 64, 0, 0, 0, 0)                                                               \
+    DO(UINT64, "uint64", "u8", KIND_WORDS, 64, 0, 0, 0, 0)
 
 #define POSITION(NAME, ...) DTYPE_##NAME,
 enum { EACH_DTYPE(POSITION) DTYPES };
@@ -33,7 +33,6 @@ struct dtype {
     int bits;        /* of a value */
     int log2_values; /* of how many values an element holds: eight in a quint4x2 word */
     int fraction;    /* of a floating-point type: bits of the significand that are stored */
-    int digits;      /* of a floating-point type: decimal ones that tell its values apart */
     double low;      /* of an integer: the range */
     double high;
 };
@@ -54,10 +53,6 @@ void dtype_store(npuq_dtype dtype, void *data, size_t i, uint64_t bits);
 
 /* Numbers the values in their order, so that neighbours differ by 1 and both zeros are 0: an integer is itself. */
 int64_t dtype_order(npuq_dtype dtype, uint64_t bits);
-
-/* The value as users read it: an integer; a float and its bits; the bits of a word. */
-enum { DTYPE_TEXT_SIZE = 64 };
-const char *dtype_format(char text[DTYPE_TEXT_SIZE], npuq_dtype dtype, uint64_t bits);
 
 /* Of a floating-point type: what its bits mean, and the bits of the nearest value. */
 float dtype_float(npuq_dtype dtype, uint64_t bits);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The operators in NumPy, and random inputs for them: what the results of the tool and of the Python module must be.
+"""The operators in NumPy, and random inputs for them: what the results of the command and of the Python module must be.
 
 NPUQ_TEST_SEED repeats a run.
 """

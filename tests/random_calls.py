@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random calls of each operator, with the results that NumPy computes, for the tests of the tool and of the package."""
+"""Random calls of each operator, with the results that NumPy computes, for tests of the command and of the package."""
 import math
 from typing import Any, Callable, Dict, NamedTuple
 
@@ -12,7 +12,7 @@ FLOATS = ("float16", "bfloat16", "float32")
 
 
 class RandomCall(NamedTuple):
-    """Inputs by the names of the tool and the package; None is an optional input that is left out."""
+    """Inputs by the names of the command and the package; None is an optional input that is left out."""
 
     inputs: Dict[str, Any]
     options: Dict[str, Any]

@@ -43,7 +43,7 @@ def halves_of(values):
 
 
 def words(values):
-    """quint4x2 words, as the tool stores them."""
+    """quint4x2 words, as the command stores them."""
     return np.array(values, "u4").view(i4)
 
 
