@@ -342,7 +342,7 @@ MUTANTS = [
     ("kernels: NaN as a maximum alone", SHORT_ROWS, "is_nan(hi[r]) || is_nan(lo[r])", "is_nan(hi[r])"),
     ("kernels: least scale rounded up", SHORT_ROWS, "0x1.197998p-40f", "0x1.19799ap-40f"),
     ("kernels: int4 divided by 1/7 rounded down", SHORT_ROWS, "0x1.24924ap-3f", "0x1.249248p-3f"),
-    ("kernels: one form of the symmetric scale", SHORT_ROWS, "form == NPUQ_SYMMETRIC_INVERSE ? SET(1.0f)", "form == NPUQ_SYMMETRIC_INVERSE && int4 ? SET(1.0f)"),
+    ("kernels: one form of the symmetric scale", SHORT_ROWS, "if (form == NPUQ_SYMMETRIC_INVERSE) {", "if (form == NPUQ_SYMMETRIC_INVERSE && int4) {"),
     ("kernels: values spread to whole vectors alone", PACKING, "for (size_t i = 0; i < n; i += LANES) {", "for (size_t i = 0; i < n - n % LANES || i == 0; i += LANES) {"),
     ("params: repeats counted from the start", PARAMS, "columns = params.repeat - params.phase_in_run; i < n;", "columns = params.repeat; i < n;"),
     ("params: strided taken for contiguous", PARAMS, "params.stride == (ptrdiff_t)sizeof(TYPE)) {", "params.stride != 0) {"),
