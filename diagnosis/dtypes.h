@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a diagnosis, the command and the Python module ask of a dtype: one row of a table for each. */
+/* What a diagnosis and the Python module ask of a dtype: one row of a table for each. */
 #ifndef NPUQUANT_DTYPES_H
 #define NPUQUANT_DTYPES_H
 
@@ -7,15 +7,15 @@
 
 /* DO(NAME, and the members of struct dtype from name on). */
 #define EACH_DTYPE(DO)                                                                                                 \
-    DO(FLOAT32, "float32", "f4", KIND_FLOAT, 32, 0, 23, 0, 0)                                                          \
-    DO(FLOAT16, "float16", "f2", KIND_FLOAT, 16, 0, 10, 0, 0)                                                          \
-    DO(BFLOAT16, "bfloat16", "u2", KIND_FLOAT, 16, 0, 7, 0, 0)                                                         \
-    DO(INT8, "int8", "i1", KIND_SIGNED, 8, 0, 0, INT8_MIN, INT8_MAX)                                                   \
-    DO(UINT8, "uint8", "u1", KIND_UNSIGNED, 8, 0, 0, 0, UINT8_MAX)                                                     \
-    DO(INT32, "int32", "i4", KIND_SIGNED, 32, 0, 0, INT32_MIN, INT32_MAX)                                              \
-    DO(QUINT4X2, "quint4x2", "i4", KIND_SIGNED, 4, 3, 0, -8, 7)                                                        \
-    DO(INT64, "int64", "i8", KIND_WORDS, 64, 0, 0, 0, 0)                                                               \
-    DO(UINT64, "uint64", "u8", KIND_WORDS, 64, 0, 0, 0, 0)
+    DO(FLOAT32, "float32", KIND_FLOAT, 32, 0, 23, 0, 0)                                                                \
+    DO(FLOAT16, "float16", KIND_FLOAT, 16, 0, 10, 0, 0)                                                                \
+    DO(BFLOAT16, "bfloat16", KIND_FLOAT, 16, 0, 7, 0, 0)                                                               \
+    DO(INT8, "int8", KIND_SIGNED, 8, 0, 0, INT8_MIN, INT8_MAX)                                                         \
+    DO(UINT8, "uint8", KIND_UNSIGNED, 8, 0, 0, 0, UINT8_MAX)                                                           \
+    DO(INT32, "int32", KIND_SIGNED, 32, 0, 0, INT32_MIN, INT32_MAX)                                                    \
+    DO(QUINT4X2, "quint4x2", KIND_SIGNED, 4, 3, 0, -8, 7)                                                              \
+    DO(INT64, "int64", KIND_WORDS, 64, 0, 0, 0, 0)                                                                     \
+    DO(UINT64, "uint64", KIND_WORDS, 64, 0, 0, 0, 0)
 
 #define POSITION(NAME, ...) DTYPE_##NAME,
 enum { EACH_DTYPE(POSITION) DTYPES };
@@ -28,7 +28,6 @@ struct dtype {
     npuq_dtype dtype;
     unsigned bit;     /* its own, in sets of dtypes: of 1 << DTYPE_... */
     const char *name; /* what users call it */
-    const char *npy;  /* NumPy's name of it as results are stored: a quint4x2 word is an i4, a bfloat16 a u2 */
     enum dtype_kind kind;
     int bits;        /* of a value */
     int log2_values; /* of how many values an element holds: eight in a quint4x2 word */
