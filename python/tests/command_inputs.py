@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Files of the tests of the command, in the current folder."""
 import io
+import os
 
 import numpy as np
+import pytest
+
+FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 
 
 def save(positional=1, **arrays):

@@ -15,7 +15,7 @@ import npuquant
 import numpy as np
 import numpy_operators as expected
 import pytest
-from command_inputs import assert_saved, save
+from command_inputs import FULL, assert_saved, save
 from npuquant_cli import options
 from numpy_operators import f4, rng
 from test_diagnose import device_results
@@ -176,7 +176,8 @@ def test_results_are_written(mode, status, run, program):
     ("diagnose quantize x.npy --scales ones.npy --expect x.npy", "x.npy: holds f4 [3, 8]; expected i1 [3, 8] to comp"),
     ("diagnose quant-matmul x1.npy x2.npy --dtype int32 --expect sums.npy", "--dtype: int32 results are the sums of "),
     ("explain quant-matmul x1.npy x2.npy --dtype int32 --at 0,0", "--dtype: int32 results are the sums of products "),
-    ("explain quantize x.npy --scales ones.npy --at 1", "--at: has 1 index; expected 2, one for each dimension of "),
+    ("explain quantize x.npy --scales ones.npy --at 1",
+     "--at: has 1 index; expected 2, one for each dimension of the result\n"),
     ("explain quantize x.npy --scales ones.npy --at 1,2 --at 1,2,3", "--at: has 3 indices; expected 2, one for each "),
     ("explain quantize x.npy --scales ones.npy --at 3,0", "--at: index 3 of dimension 0; expected less than 3"),
     ("explain quantize x.npy --scales ones.npy --at 0,8", "--at: index 8 of dimension 1; expected less than 8"),
@@ -195,7 +196,7 @@ def test_calls_that_are_refused(words, says, refused):
 
 
 @pytest.mark.parametrize("mode", ["diagnose", "explain", "hard-inputs"])
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@FULL
 def test_full_stdout(mode, run, program):
     """No output has its name."""
     manifest, call, expect = make(run, CASES[0][1])
@@ -418,22 +419,3 @@ def test_a_file_in_the_way(refused):
     refused("hard-inputs", *FORM, "-o", "hard", says="npuquant: hard/manifest.json: cannot be written: ")
     assert sorted(os.listdir("hard")) == ["manifest.json", "x.npy"]
     assert pathlib.Path("hard/x.npy").read_text() == "before"
-
-
-# ---- help ----
-
-
-@pytest.mark.parametrize("operator", options.OPERATORS)
-def test_examples_work(operator, run):
-    def words_of(*words):
-        return run(*words, "--help").split("\nexample:\n  npuquant ")[1].replace("\\\n", "").split()
-
-    ones, x, has_groups = np.ones(8, f4), np.ones((4, 8), f4), operator == "group-quant"
-    save(x=x.astype("u2") if has_groups else x, s=ones[None] if has_groups else ones, z=ones.astype("u1"), scale=ones,
-         offset=ones, ends=np.array([4]), smooth=ones, rows=ones[:4], weight=np.ones((8, 8), "i1"),
-         sums=x.astype("i4"), words=np.full(8, 1 << 46), x1=x.astype("i1"))
-    run(*words_of(operator), "-q", "-o", "y.npy")
-    assert run(*words_of("diagnose", operator)) == "diagnosis: nothing differs\n"
-    assert re.match(r"y\[(0, )?1\]\n  ", run(*words_of("explain", operator)))
-    if operator != "quant-matmul":
-        assert run(*words_of("hard-inputs", operator)).startswith("hard: ")

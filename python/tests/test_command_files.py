@@ -18,11 +18,10 @@ import zipfile
 import npuquant_cli.files as files
 import numpy as np
 import pytest
-from command_inputs import read, saved, write
+from command_inputs import FULL, read, saved, write
 from npuquant_cli.errors import CommandError
 
 X = np.arange(12, dtype="f4").reshape(3, 4)
-FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 pytestmark = pytest.mark.usefixtures("folder")
 
 

@@ -14,11 +14,10 @@ import npuquant_cli.run
 import numpy as np
 import numpy_operators as expected
 import pytest
-from command_inputs import assert_saved, read, save, saved, write
+from command_inputs import FULL, assert_saved, read, save, saved, write
 from numpy_operators import f4, random_floats, random_integers
 
 DYNAMIC = ("dynamic-quant-asymmetric", "x.npy", "-o", "y.npy", "--scale-output", "s.npy")
-FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 pytestmark = pytest.mark.usefixtures("folder")
 
 

@@ -122,9 +122,6 @@ TO_FLOAT = PRODUCT + " --dtype bfloat16 --pertoken-scale"
     ("dynamic-quant wide --dtype int4 --expect fours", "expected i4 [2, 3] to compare with y, which is quint4x2\n"),
     ("dynamic-quant wide --expect-scale packed", "to compare with scale, which is float32\n"),
     ("requant packed --words scalar --expect fours", "to compare with y, which is int8\n"),
-    # Elements that are not there.
-    ("explain " + SCALED + " --at 0,3", "--at: index 3 of dimension 1; expected less than 3"),
-    ("explain " + SCALED + " --at 0", "--at: has 1 index; expected 2, one for each dimension of the result"),
 ])
 def test_refused(line, says, refused):
     words = line.split()
