@@ -41,12 +41,14 @@ have() {
     done
 }
 
-# has_package_needs: a Python with NumPy and its C headers; the first one in PATH may not be the one of the packages
+# some_python_runs CODE: the first Python in PATH does, or that of the packages, which may be another
+some_python_runs() {
+    python3 -c "$1" 2>/dev/null || /usr/bin/python3 -c "$1" 2>/dev/null
+}
+
+# has_package_needs: a Python has NumPy and its C headers
 has_package_needs() {
-    for python in python3 /usr/bin/python3; do
-        "$python" -c 'import numpy, os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null && return 0
-    done
-    return 1
+    some_python_runs 'import numpy, os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")'
 }
 
 has_compiler() {
