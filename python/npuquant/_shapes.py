@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of shapes and types, and what npu_quant_matmul returns for types that npuquant does not define: for the
+"""Types of PyTorch, and what npu_quant_matmul returns for types that npuquant does not define: for the
 operators of npuquant.torch, and for those of the stand-in for torch_npu."""
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, Sequence
 
 import torch
 from torch import Tensor
 
+from ._arguments import _ceiling, _expect, _one_of, _shape
 from ._tensors import DEVICE_TYPES, _NUMBERS, described
 
 
@@ -17,31 +18,6 @@ def bound(schema: Any, values: Sequence[Any], keywords: Dict[str, Any]) -> Simpl
     arguments = {argument.name: argument.default_value for argument in schema.arguments}
     arguments.update(zip(arguments, values))
     return SimpleNamespace(**{**arguments, **keywords})
-
-
-def _expect(condition: Any, argument: str, text: str) -> None:
-    if not condition:
-        raise ValueError(f"{argument}: {text}")
-
-
-def _shape(argument: str, tensor: Optional[Tensor], *extents: Any) -> None:
-    """The shape of a tensor, if it is given; an extent of None may be any."""
-    if tensor is not None:
-        same = len(tensor.shape) == len(extents) and all(
-            extent is None or size == extent for size, extent in zip(tensor.shape, extents))
-        expected = ", ".join("any" if extent is None else str(extent) for extent in extents)
-        _expect(same, argument, f"has the shape {list(tensor.shape)}; expected [{expected}]")
-
-
-def _of(argument: str, tensor: Optional[Tensor], *types: torch.dtype) -> None:
-    """The type of a tensor, if it is given."""
-    if tensor is not None:
-        names = " or ".join(str(dtype)[len("torch."):] for dtype in types)
-        _expect(tensor.dtype in types, argument, f"is {str(tensor.dtype)[len('torch.'):]}; expected {names}")
-
-
-def _one_of(argument: str, value: Any, *expected: Any) -> None:
-    _expect(value in expected, argument, f"is {value!r}; expected {' or '.join(map(repr, expected))}")
 
 
 _BYTES = {"hifloat8": 1, "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 2, "float4_e1m2fn_x2": 2}
@@ -64,10 +40,6 @@ def _stored(argument: str, name: str) -> torch.dtype:
     if dtype is None:
         raise NotImplementedError(f"{argument}: is {name}, which PyTorch {torch.__version__} does not have")
     return dtype
-
-
-def _ceiling(extent: int, of: int) -> int:
-    return (extent + of - 1) // of
 
 
 def is_transposed(matrix: Tensor) -> bool:

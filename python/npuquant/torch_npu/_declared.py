@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from .. import torch as operators
-from .._shapes import _BYTES, _ceiling, _expect, _name, _of, _one_of, _shape, _stored, bound, is_transposed
+from .._arguments import ArgumentError, _ceiling, _expect, _of, _one_of, _shape, _type_of
+from .._shapes import _BYTES, _name, _stored, bound, is_transposed
 from ._chosen import chosen
 
 Results = Union[Tensor, Sequence[Tensor]]
@@ -109,7 +110,7 @@ def _swiglu_quant(a: Any) -> Results:
     half = _halved(a.x, -1, "x")
     _strict(a.x.shape[-1] <= 8192, "x", f"has {a.x.shape[-1]} columns; expected at most 8192")
     if a.smooth_scales is not None:
-        _of("smooth_scales", a.smooth_scales, torch.float32)
+        _of("smooth_scales", a.smooth_scales, "float32")
         groups = a.smooth_scales.shape[0] if a.group_index is None else a.group_index.shape[0]
         _shape("smooth_scales", a.smooth_scales, *(groups, half[-1])[:max(a.smooth_scales.dim(), 1)])
     return _quantised(a.x, half, "dst_type", a.dst_type), _floats(a.x, *_rows_of(a.x))
@@ -132,7 +133,7 @@ def _swiglu_group_quant(a: Any) -> Results:
       " bool activate_left=False, int quant_mode=0, int? dst_type=None, int? round_mode=None, int? activate_dim=None,"
       " int swiglu_mode=0, float clamp_limit=7.0, float glu_alpha=1.702, float glu_bias=1.0) -> (Tensor, Tensor)")
 def _dequant_swiglu_quant(a: Any) -> Results:
-    _of("x", a.x, torch.int32, torch.float16, torch.bfloat16)
+    _of("x", a.x, "int32", "float16", "bfloat16")
     _one_of("quant_mode", a.quant_mode, 0, 1)
     _one_of("swiglu_mode", a.swiglu_mode, 0, 1, 2)
     half = _halved(a.x, -1 if a.activate_dim is None else a.activate_dim, "x")
@@ -272,7 +273,7 @@ def _quant_scatter_(a: Any) -> Results:
 
 def _scatter_nd(a: Any) -> Results:
     depth = a.indices.shape[-1]
-    _of("updates", a.updates, a.self.dtype)
+    _of("updates", a.updates, _type_of(a.self))
     _shape("updates", a.updates, *a.indices.shape[:-1], *a.self.shape[depth:])
     return torch.empty_like(a.self)
 
@@ -364,7 +365,7 @@ def _grouped_matmul_finalize_routing(a: Any) -> Results:
 @_row("npu_grouped_matmul_swiglu_quant(Tensor x, Tensor weight, Tensor group_list, Tensor weight_scale,"
       " Tensor x_scale, *, Tensor? bias=None, Tensor? offset=None) -> (Tensor, Tensor, Tensor)")
 def _grouped_matmul_swiglu_quant(a: Any) -> Results:
-    _of("x", a.x, torch.int8)
+    _of("x", a.x, "int8")
     _shape("x", a.x, None, None)
     _shape("x_scale", a.x_scale, a.x.shape[0])
     columns = a.weight_scale.shape[-1]
@@ -391,9 +392,9 @@ def _grouped_matmul_swiglu_quant_v2(a: Any) -> Results:
 
 def _dequantised(a: Any, ndim: int) -> Tensor:
     """A product of float16 x, which the operator quantises, and of int8 [.., N, K] with a scale for each row of it."""
-    _of("x", a.x, torch.float16)
-    _of("quantized_weight", a.quantized_weight, torch.int8)
-    _of("weight_scale", a.weight_scale, torch.float32)
+    _of("x", a.x, "float16")
+    _of("quantized_weight", a.quantized_weight, "int8")
+    _of("weight_scale", a.weight_scale, "float32")
     _shape("x", a.x, None, None)
     _shape("quantized_weight", a.quantized_weight, *[None] * (ndim - 1), a.x.shape[1])
     _shape("weight_scale", a.weight_scale, *a.quantized_weight.shape[:-1])
@@ -425,7 +426,7 @@ def _quant_matmul_reduce_sum(a: Any) -> Results:
       " int inner_precise=0, int? weight_dtype=None) -> Tensor")
 def _weight_quant_batchmatmul(a: Any) -> Results:
     _shape("x", a.x, None, None)
-    _of("x", a.x, torch.float16, torch.bfloat16)
+    _of("x", a.x, "float16", "bfloat16")
     _one_of("inner_precise", a.inner_precise, 0, 1)
     size = a.antiquant_group_size
     _expect(size == 0 or (size >= 32 and size % 32 == 0 and size < a.x.shape[1]), "antiquant_group_size",
@@ -452,9 +453,9 @@ def _transpose_quant_batchmatmul(a: Any) -> Results:
 @_row("npu_matmul_compress_dequant(Tensor x1, Tensor x2, Tensor compress_index, Tensor bias, Tensor scale, *,"
       " Tensor? offsetW=None, int? offsetX=None) -> Tensor")
 def _matmul_compress_dequant(a: Any) -> Results:
-    for name, tensor, dtype, ndim in (("x1", a.x1, torch.int8, 2), ("x2", a.x2, torch.int8, 1),
-                                      ("compress_index", a.compress_index, torch.int8, 1),
-                                      ("bias", a.bias, torch.int32, 2)):
+    for name, tensor, dtype, ndim in (("x1", a.x1, "int8", 2), ("x2", a.x2, "int8", 1),
+                                      ("compress_index", a.compress_index, "int8", 1),
+                                      ("bias", a.bias, "int32", 2)):
         _of(name, tensor, dtype)
         _shape(name, tensor, *[None] * ndim)
     return a.x1.new_empty((a.x1.shape[0], a.bias.shape[1]), dtype=torch.float16)
@@ -600,21 +601,21 @@ _row("npu_moe_distribute_combine_v2(Tensor expand_x, Tensor expert_ids, Tensor a
 
 
 def _dynamic_rules(a: Any) -> None:
-    _of("input", a.input, torch.float16, torch.bfloat16)
+    _of("input", a.input, "float16", "bfloat16")
     _expect(a.input.dim() > 1, "input", "has one dimension; expected more")
-    _of("smooth_scales", a.smooth_scales, torch.float16, torch.bfloat16)
-    _of("group_index", a.group_index, torch.int32)
+    _of("smooth_scales", a.smooth_scales, "float16", "bfloat16")
+    _of("group_index", a.group_index, "int32")
 
 
 def _asymmetric_rules(a: Any) -> None:
     _dynamic_rules(a)
-    _of("smooth_scales", a.smooth_scales, a.input.dtype)
+    _of("smooth_scales", a.smooth_scales, _type_of(a.input))
     groups = 1 if a.group_index is None else a.group_index.shape[0]
     _expect(1 <= groups <= 1024, "group_index", f"has {groups} groups; expected 1 to 1024")
 
 
 def _group_rules(a: Any) -> None:
-    _of("offset", a.offset, a.scale.dtype)
+    _of("offset", a.offset, _type_of(a.scale))
     _expect(a.scale.shape[0] > 0, "scale", "has no groups; expected one or more")
 
 
@@ -640,7 +641,7 @@ def check(name: str, values: Sequence[Any], keywords: Dict[str, Any]) -> Any:
         try:
             RULES[name](a)
         except ValueError as error:
-            raise ValueError(f"{error}; the device refuses it (strict)") from None
+            raise ArgumentError(f"{error}; the device refuses it (strict)") from None
     return a
 
 
