@@ -71,9 +71,9 @@ def test_wheel(tmp_path):
     assert {str(name) for name in set(names) - compiled} == {
         "npuquant_pytest.py", *(f"npuquant_cli/{name}" for name in command)} | {
         f"npuquant/{name}"
-        for name in ("__init__.py", "__main__.py", "_arguments.py", "_diagnosis.py", "_library.py", "_matmul.py",
-                     "_native.pyi", "_report.py", "_shapes.py", "_tensors.py", "_threads.py", "py.typed",
-                     "pytest_npu.py", "testing.py", "torch.py", "torch_npu/__init__.py", "torch_npu/__main__.py",
+        for name in ("__init__.py", "__main__.py", "_arguments.py", "_diagnosis.py", "_experts.py", "_grouped.py",
+                     "_library.py", "_matmul.py", "_native.pyi", "_report.py", "_shapes.py", "_tensors.py",
+                     "_threads.py", "_unset.py", "py.typed", "pytest_npu.py", "testing.py", "torch.py", "torch_npu/__init__.py", "torch_npu/__main__.py",
                      "torch_npu/_absent.py", "torch_npu/_chosen.py", "torch_npu/_declared.py", "torch_npu/_install.py",
                      "torch_npu/_modules.py", "torch_npu/contrib/__init__.py", "torch_npu/contrib/transfer_to_npu.py",
                      "torch_npu/npu.py")

@@ -27,16 +27,21 @@ except ImportError as error:
         f"npuquant: the compiled part of the package is missing or for another Python ({error}); install the package "
         "with pip, or take it from the folder python of a build"
     ) from error
+from ._arguments import ArgumentError
+from ._experts import (npu_moe_finalize_routing, npu_moe_init_routing_v2, npu_moe_re_routing, npu_moe_token_unpermute)
+from ._grouped import npu_grouped_matmul
 from ._library import NpuquantError, __version__, available_backends, backend, set_backend, version
 from ._matmul import product
 from ._tensors import (BFLOAT16, FLOATING, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, Result, TensorLike, Unknown,
                        described, output, product_columns, result, result_type, shown, tensor, to_array,
                        words_shape, wrong_type)
+from ._unset import unset
 from ._threads import get_num_threads, run, set_num_threads
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
 __all__ = [
+    "ArgumentError",
     "NpuquantError",
     "__version__",
     "available_backends",
@@ -52,6 +57,11 @@ __all__ = [
     "npu_dynamic_quant",
     "npu_dynamic_quant_asymmetric",
     "npu_group_quant",
+    "npu_grouped_matmul",
+    "npu_moe_finalize_routing",
+    "npu_moe_init_routing_v2",
+    "npu_moe_re_routing",
+    "npu_moe_token_unpermute",
     "npu_quant_matmul",
     "npu_quantize",
     "npu_trans_quant_param",
@@ -63,6 +73,7 @@ __all__ = [
     "set_backend",
     "set_num_threads",
     "testing",
+    "unset",
     "version",
 ]
 

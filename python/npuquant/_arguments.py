@@ -45,3 +45,9 @@ def _one_of(argument: str, value: Any, *expected: Any) -> None:
 
 def _ceiling(extent: int, of: int) -> int:
     return (extent + of - 1) // of
+
+
+def is_transposed(matrix: Any) -> bool:
+    """Whether the last two dimensions lie in memory the other way round."""
+    strides = matrix.stride() if hasattr(matrix, "stride") else [n // matrix.itemsize for n in matrix.strides]
+    return len(strides) > 1 and strides[-2] == 1 and strides[-1] == matrix.shape[-2]

@@ -11,6 +11,7 @@
 #include "_executor.h"
 
 #include <call.h>
+#include <state.h>
 
 #include <math.h>
 #include <stdatomic.h>
@@ -575,6 +576,23 @@ static PyObject *bind(PyObject *module, PyObject *given)
     Py_RETURN_NONE;
 }
 
+/* exactly(function, *arguments): calls a function of Python's in the floating-point state of the library. */
+static PyObject *exactly(PyObject *module, PyObject *given)
+{
+    PyObject *function = PyTuple_Size(given) > 0 ? PyTuple_GetItem(given, 0) : Py_None;
+    PyObject *others = PyTuple_GetSlice(given, 1, PY_SSIZE_T_MAX);
+
+    (void)module;
+    if (!others) {
+        return NULL;
+    }
+    const struct state caller = enter_state();
+    PyObject *result = PyObject_CallObject(function, others);
+    leave_state(&caller);
+    Py_DECREF(others);
+    return result;
+}
+
 PyMODINIT_FUNC PyInit__native(void);
 
 PyMODINIT_FUNC PyInit__native(void)
@@ -582,6 +600,7 @@ PyMODINIT_FUNC PyInit__native(void)
     static PyMethodDef methods[] = {{"bind", bind, METH_VARARGS, NULL},
                                     {"bind_torch", bind_torch, METH_O, NULL},
                                     {"torch_type", torch_type, METH_O, NULL},
+                                    {"exactly", exactly, METH_VARARGS, NULL},
                                     {"progress", progress, METH_NOARGS, NULL},
                                     {"reads", (PyCFunction)(void (*)(void))reads, METH_FASTCALL, NULL},
                                     {NULL, NULL, 0, NULL}};

@@ -9,7 +9,7 @@ from typing import Any, Dict, Sequence
 import torch
 from torch import Tensor
 
-from ._arguments import _ceiling, _expect, _one_of, _shape
+from ._arguments import _ceiling, _expect, _one_of, _shape, is_transposed
 from ._tensors import DEVICE_TYPES, _NUMBERS, described
 
 
@@ -40,11 +40,6 @@ def _stored(argument: str, name: str) -> torch.dtype:
     if dtype is None:
         raise NotImplementedError(f"{argument}: is {name}, which PyTorch {torch.__version__} does not have")
     return dtype
-
-
-def is_transposed(matrix: Tensor) -> bool:
-    """Whether the last two dimensions lie in memory the other way round."""
-    return matrix.dim() > 1 and matrix.stride(-2) == 1 and matrix.stride(-1) == matrix.shape[-2]
 
 
 def quant_matmul_undefined(a: Any) -> Tensor:

@@ -30,6 +30,10 @@ from ._tensors import (FLOATING, PRODUCTS, QUANTISED, REQUANTISED, Result, Resul
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
+#: Operators of which npuquant computes some types only. The stand-in knows the results of the others.
+_EXPERTS = ("npu_grouped_matmul", "npu_moe_finalize_routing", "npu_moe_init_routing_v2", "npu_moe_re_routing",
+            "npu_moe_token_unpermute")
+
 __all__ = [
     "dequant",
     "npu_anti_quant",
@@ -38,12 +42,22 @@ __all__ = [
     "npu_dynamic_quant",
     "npu_dynamic_quant_asymmetric",
     "npu_group_quant",
+    *_EXPERTS,
     "npu_quant_matmul",
     "npu_quantize",
     "npu_trans_quant_param",
     "requant",
     "set_scale_form",
 ]
+
+def __getattr__(name: str) -> Any:
+    """The operators for mixtures of experts: npuquant's functions of these names on tensors."""
+    if name not in _EXPERTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .torch_npu import _declared  # at the first use: it has many other operators
+
+    return _declared.operator(name)
+
 
 _scale_form = "product"
 _BITS = FLOATING["bfloat16"].dtype

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operators of torch_npu whose values npuquant does not compute: their schemas, and the shapes and types of results.
+"""Operators of torch_npu that _OPERATORS of npuquant.torch has not: their schemas, and the shapes and types of results.
 
 Each row is torch_npu's schema, and a function from the arguments to results without values. The function refuses what
 no device accepts. With install(strict=True) it also refuses what devices of the series A2 and A3 refuse.
@@ -15,9 +15,12 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import torch
 from torch import Tensor
 
+import npuquant
+
+from .. import _experts, _grouped
 from .. import torch as operators
-from .._arguments import ArgumentError, _ceiling, _expect, _of, _one_of, _shape, _type_of
-from .._shapes import _BYTES, _name, _stored, bound, is_transposed
+from .._arguments import ArgumentError, _ceiling, _expect, _of, _one_of, _shape, _type_of, is_transposed
+from .._shapes import _BYTES, _name, _stored, bound
 from ._chosen import chosen
 
 Results = Union[Tensor, Sequence[Tensor]]
@@ -30,15 +33,14 @@ class Row(NamedTuple):
 
     schemas: Sequence[str]
     results: Callable[[Any], Results]
-    values: Optional[Callable[[Any], Results]]
+    values: Optional[Callable[[Any], Optional[Results]]]  # it returns None for what is not defined
 
 
 ROWS: Dict[str, Row] = {}
 
 
-def _row(*schemas: str, values: Optional[Callable[[Any], Results]] = None) -> Callable[..., Any]:
-    """Adds a row: the decorated function takes the arguments by their names. values computes the results of an operator
-    that only moves elements."""
+def _row(*schemas: str, values: Optional[Callable[[Any], Optional[Results]]] = None) -> Callable[..., Any]:
+    """Adds a row: the decorated function takes the arguments by their names. values computes the results."""
 
     def add(results: Callable[[Any], Results]) -> Callable[[Any], Results]:
         ROWS[schemas[0].partition("(")[0]] = Row(schemas, results, values)
@@ -51,6 +53,24 @@ def _strict(condition: Any, argument: str, text: str) -> None:
     """A rule of the device that the CPU does not need."""
     if chosen.strict:
         _expect(condition, argument, text + "; the device refuses it (strict)")
+
+
+def _is_cann_8_5() -> bool:
+    """Whether the stand-in is that of the software CANN 8.5 or earlier: see install()."""
+    return operators._scale_form == "inverse"
+
+
+def _empties(x: Tensor, argument: str, made: Sequence[_experts.Made]) -> List[Tensor]:
+    """Results without values; the argument chooses their types."""
+    return [x.new_empty(one.shape, dtype=_stored(argument, one.type)) for one in made]
+
+
+def _computed(function: Callable[..., Any], a: Any, **more: Any) -> Results:
+    """The results of the package's function on the tensors' memory."""
+    arrays = {name: [operators._array(one) for one in value] if isinstance(value, list) else operators._array(value)
+              for name, value in vars(a).items()}
+    made = function(**arrays, **more)
+    return [operators._tensor(one) for one in made] if isinstance(made, (list, tuple)) else operators._tensor(made)
 
 
 def _quantised(x: Tensor, shape: Sequence[int], argument: str, dtype: Any, default: str = "int8") -> Tensor:
@@ -313,30 +333,26 @@ _GROUPED = ("(Tensor[] x, Tensor[] weight, *, Tensor[]? bias=None, Tensor[]? sca
 @_row("npu_grouped_matmul" + _GROUPED.format(
       "Tensor?", "int[]? tuning_config=None, int? output_dtype=None, int? x_dtype=None, int? weight_dtype=None,"
       " int? scale_dtype=None, int? per_token_scale_dtype=None"),
-      "npu_grouped_matmul.List" + _GROUPED.format("int[]?", "int? output_dtype=None"))
+      "npu_grouped_matmul.List" + _GROUPED.format("int[]?", "int? output_dtype=None"),
+      values=lambda a: _computed(npuquant.npu_grouped_matmul, a) if _grouped.is_defined(a) else None)
 def _grouped_matmul(a: Any) -> Results:
-    _expect(a.x and a.weight, "x" if not a.x else "weight", "is empty; expected a tensor or more")
-    _one_of("split_item", a.split_item, 0, 1, 2, 3)
-    _expect(a.group_type in (-1, 0, 2) or isinstance(a.group_list, list), "group_type",
-            f"is {a.group_type}; expected -1, 0 or 2")
-    _strict(len(a.x) <= 128, "x", f"has {len(a.x)} tensors; expected at most 128")
+    if _grouped.is_defined(a):
+        return _empties(a.x[0], "output_dtype", _grouped.grouped(a))
+    _grouped.check_form(a)
     x, name = a.x, _name("output_dtype", a.output_dtype, str(a.x[0].dtype)[len("torch."):])
     dtype = _stored("output_dtype", name)
-    one = len(a.weight) == 1 and a.weight[0].dim() == 3
+    one = _grouped.is_stacked(a)
     for i, tensor in enumerate(x):
         weight = a.weight[0 if len(a.weight) == 1 else min(i, len(a.weight) - 1)]
         unpacked = tensor.dtype == weight.dtype or tensor.dtype in (torch.float16, torch.bfloat16)
         if a.group_type != 2 and unpacked and weight.dtype not in (torch.int32, torch.float32):
             _expect(tensor.shape[-1] == weight.shape[-2], "weight",
                     f"has {weight.shape[-2]} rows; x has {tensor.shape[-1]} columns")
-    experts = a.weight[0].shape[0] if one else len(a.weight)
     if a.per_token_scale:
         rows = sum(tensor.shape[0] for tensor in x)
         if a.per_token_scale[0].dim() == 1:
             _shape("per_token_scale", a.per_token_scale[0], rows)
         _strict(x[0].dim() == 2, "x", f"has {x[0].dim()} dimensions; expected 2 with per-token scales")
-    if isinstance(a.group_list, Tensor) and a.group_list_type in (0, 1) and a.group_type == 0 and one:
-        _shape("group_list", a.group_list, experts)
     if a.split_item in (0, 1) and a.group_type != 2:
         if a.split_item == 1:
             ends = [0, *(int(end) for end in a.group_list)]
@@ -474,51 +490,48 @@ def _moe_init_routing(a: Any) -> Results:
     return a.x.new_empty((min(rows, a.active_num) * k, a.x.shape[1])), indices, torch.empty_like(indices)
 
 
-#: By quant_mode of npu_moe_init_routing_v2: the type of x, and elements in a block that has a scale; 0: a row has one,
-#: None: there is no scale. The modes of microscaling have an even number of blocks.
-_ROUTED = {-1: (None, 0), 0: ("int8", None), 1: ("int8", 0), 2: ("float8_e5m2", 32), 3: ("float8_e4m3fn", 32)}
+def _init_routing_values(a: Any) -> Optional[Results]:
+    if a.quant_mode > 1 or a.x_dtype is not None:
+        return None
+    return _computed(npuquant.npu_moe_init_routing_v2, a, cann="8.5" if _is_cann_8_5() else "9.0")
 
 
 @_row("npu_moe_init_routing_v2(Tensor x, Tensor expert_idx, *, Tensor? scale=None, Tensor? offset=None,"
       " int active_num=-1, int expert_capacity=-1, int expert_num=-1, int drop_pad_mode=0,"
       " int expert_tokens_num_type=0, bool expert_tokens_num_flag=False, int quant_mode=-1,"
-      " int[2] active_expert_range=[], int row_idx_type=0, int? x_dtype=None) -> (Tensor, Tensor, Tensor, Tensor)")
+      " int[2] active_expert_range=[], int row_idx_type=0, int? x_dtype=None) -> (Tensor, Tensor, Tensor, Tensor)",
+      values=_init_routing_values)
 def _moe_init_routing_v2(a: Any) -> Results:
-    _shape("x", a.x, None, None)
-    _shape("expert_idx", a.expert_idx, a.x.shape[0], None)
-    _one_of("drop_pad_mode", a.drop_pad_mode, 0, 1)
-    _one_of("expert_tokens_num_type", a.expert_tokens_num_type, 0, 1, 2)
-    _one_of("row_idx_type", a.row_idx_type, 0, 1)
-    if a.quant_mode not in _ROUTED:
-        raise NotImplementedError(f"quant_mode: is {a.quant_mode}; npuquant knows the shapes of -1 to 3")
-    experts, columns = a.expert_num, a.x.shape[1]
-    if a.active_expert_range:
-        first, last = a.active_expert_range
-        _expect(0 <= first < last <= 10240, "active_expert_range",
-                f"is {[first, last]}; expected an increasing range within 0 to 10240")
-        experts = last - first
-    if a.scale is not None:
-        if a.quant_mode == 1:
-            _expect(list(a.scale.shape) in ([experts, columns], [1, columns]), "scale",
-                    f"has the shape {list(a.scale.shape)}; expected [{experts}, {columns}] or [1, {columns}]")
-        elif a.quant_mode in (-1, 0):
-            _shape("scale", a.scale, a.x.shape[0] if a.quant_mode else 1)
-    total = a.x.shape[0] * a.expert_idx.shape[1]
-    name, block = _ROUTED[a.quant_mode]
-    if a.drop_pad_mode == 1:
-        rows: Tuple[int, ...] = (a.expert_num, a.expert_capacity)
-        scales: Tuple[int, ...] = (a.expert_num * a.expert_capacity,)
-    else:
-        rows = scales = (total if a.active_num <= 0 else min(a.active_num, total),)
-    if block is None:
-        scales = ()
-    elif block:
-        scales = (*scales, 2 * _ceiling(columns, 2 * block))
-    counts: Tuple[int, ...] = (experts, 2)[:2 if a.expert_tokens_num_type == 2 else 1]
-    return (a.x.new_empty((*rows, columns), dtype=a.x.dtype if name is None else _stored("quant_mode", name)),
-            a.x.new_empty((total,), dtype=torch.int32),
-            a.x.new_empty(counts if a.expert_tokens_num_flag else (), dtype=torch.int64),
-            a.x.new_empty(scales, dtype=_stored("quant_mode", "float8_e8m0fnu") if block else torch.float32))
+    made = _experts.init_routing(a, a.x.is_meta)
+    _strict(a.quant_mode <= 1, "quant_mode", f"is {a.quant_mode}; expected -1, 0 or 1")
+    if _is_cann_8_5():
+        total = a.expert_idx.shape[0] * a.expert_idx.shape[1]
+        for name, expected in (("active_num", (-1, total)), ("expert_tokens_num_type", (1, 2)),
+                               ("expert_tokens_num_flag", (True,)), ("drop_pad_mode", (0,)), ("quant_mode", (-1, 1))):
+            value = getattr(a, name)
+            _strict(value in expected, name, f"is {value}; expected {' or '.join(map(str, expected))} with CANN 8.5")
+    return _empties(a.x, "quant_mode", made)
+
+
+@_row("npu_moe_re_routing(Tensor tokens, Tensor expert_token_num_per_rank, *, Tensor? per_token_scales=None,"
+      " int expert_token_num_type=1, int idx_type=0) -> (Tensor, Tensor, Tensor, Tensor)",
+      values=lambda a: _computed(npuquant.npu_moe_re_routing, a))
+def _moe_re_routing(a: Any) -> Results:
+    return _empties(a.tokens, "tokens", _experts.re_routing(a))
+
+
+@_row("npu_moe_token_unpermute(Tensor permuted_tokens, Tensor sorted_indices, Tensor? probs=None,"
+      " bool padded_mode=False, int[]? restore_shape=None) -> Tensor",
+      values=lambda a: _computed(npuquant.npu_moe_token_unpermute, a))
+def _moe_token_unpermute(a: Any) -> Results:
+    return _empties(a.permuted_tokens, "permuted_tokens", _experts.token_unpermute(a))[0]
+
+
+@_row("npu_moe_finalize_routing(Tensor expanded_permuted_rows, Tensor? skip1, Tensor? skip2, Tensor? bias,"
+      " Tensor? scales, Tensor expanded_src_to_dst_row, Tensor? export_for_source_row, int? drop_pad_mode=0,"
+      " int? k=1) -> Tensor", values=lambda a: _computed(npuquant.npu_moe_finalize_routing, a))
+def _moe_finalize_routing(a: Any) -> Results:
+    return _empties(a.expanded_permuted_rows, "expanded_permuted_rows", _experts.finalize_routing(a))[0]
 
 
 _RANKS = ("str group_ep, int ep_world_size, int ep_rank_id, int moe_expert_num, *,")
@@ -687,8 +700,9 @@ def _define(library: torch.library.Library, name: str, schema: str, row: Row) ->
 
     def kernel(*values: Any, **keywords: Any) -> Any:
         results = shapes(*values, **keywords)
-        if row.values is not None:
-            return row.values(bound(parsed, values, keywords))
+        computed = None if row.values is None else row.values(bound(parsed, values, keywords))
+        if computed is not None:
+            return tuple(computed) if is_tuple else computed
         if in_place and chosen.values == "zeros":
             return results
         made = zeros_for(name, results)

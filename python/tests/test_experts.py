@@ -1,0 +1,496 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The operators of a mixture of experts, against the same in plain loops, and what they refuse."""
+import itertools
+
+import numpy as np
+import pytest
+
+import npuquant
+import numpy_operators as expected
+from npuquant import unset
+from numpy_operators import f4, floats, rng, round_to
+
+i4, i8 = np.int32, np.int64
+
+
+def bits_of(values, kind):
+    """An array of a type, by its name."""
+    return round_to(np.asarray(values, f4), kind) if kind == "bfloat16" else np.asarray(values).astype(kind)
+
+
+def random_rows(shape, kind):
+    return bits_of(rng.integers(-128, 128, shape) if kind == "int8" else rng.standard_normal(shape).astype(f4), kind)
+
+
+def check(results, masks, wanted):
+    """wanted has None for each row, element or result that is unset."""
+    for result, mask, want in zip(results, masks, wanted):
+        for index in np.ndindex(result.shape):
+            value = want
+            for i in index:
+                value = None if value is None else value[i]
+            assert mask[index] == (value is None), index
+            assert result[index] == (0 if value is None else value) or mask[index], index
+
+
+# ---- routing ---------------------------------------------------------------------------------------------------------
+
+
+def route(x, ids, scale, experts, first, end, capacity, mode, active_num):
+    """Rows, index and counts of npu_moe_init_routing_v2, by loops; the rows of expanded_x as (token, expert)."""
+    n, k = ids.shape
+    positions = sorted((int(ids[p // k, p % k]), p) for p in range(n * k) if first <= ids[p // k, p % k] < end)
+    counts = [sum(1 for one, _ in positions if one == expert) for expert in range(first, end)]
+    if capacity:
+        rows, index = [None] * (experts * capacity), [-1] * (n * k)
+        for expert in range(experts):
+            for slot, p in enumerate([p for one, p in positions if one == expert][:capacity]):
+                rows[expert * capacity + slot], index[p] = (p // k, expert - first), expert * capacity + slot
+        return rows, index, None, counts
+    limit = n * k if active_num <= 0 else min(n * k, active_num)
+    rows = ([(p // k, expert - first) for expert, p in positions] + [None] * (n * k))[:limit]
+    index = [-1] * (n * k)
+    for i, (_, p) in enumerate(positions):
+        index[p] = i
+    return rows, index, [p for _, p in positions] + [None] * (n * k - len(positions)), counts
+
+
+def quantise(row, scale, rule):
+    """The tail of the operator: one row of float32."""
+    row = row * scale if scale is not None else row
+    s = np.abs(row).max() / f4(127)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = row / s if s else row
+    if rule == "moe_routing_8_5":
+        half = t.astype(np.float16)
+        t = np.where(np.abs(half.astype(f4)) > np.abs(t), np.nextafter(half, np.float16(0)), half).astype(f4)
+        return np.sign(t) * np.minimum(np.floor(np.abs(t) + f4(0.5)), 127), s
+    return np.clip(np.rint(t), -128, 127), s
+
+
+ROUTINGS = list(itertools.product(
+    [(0, 5, False), (0, 5, True), (1, 4, True)], [0, 2], [-1, 0, 1], ["float32", "float16", "bfloat16", "int8"]))
+
+
+@pytest.mark.parametrize("experts, capacity, mode, kind", ROUTINGS)
+def test_init_routing(experts, capacity, mode, kind):
+    first, end, given = experts
+    if (capacity and (first, end) != (0, 5)) or (kind == "int8" and mode >= 0):
+        pytest.skip("the operator refuses it: see REFUSED")
+    for n, k, columns, smooth, active_num in [(7, 3, 16, True, -1), (4, 1, 8, False, 3), (2, 2, 4, True, 100)]:
+        x, ids = random_rows((n, columns), kind), rng.integers(0, 5, (n, k)).astype(i4)
+        groups = end - first
+        shape = {-1: (n,), 0: (1,), 1: (groups if n != 2 else 1, columns)}[mode]
+        scale = rng.uniform(0.5, 2, shape).astype(f4) if smooth or mode == 0 else None
+        offset = f4([1.5]) if mode == 0 else None
+        tokens_type = 1 if capacity else int(rng.integers(3))
+        index_type = 0 if capacity else int(rng.integers(2))
+        cann = "9.0" if capacity else str(rng.choice(["9.0", "8.5"]))
+        results = npuquant.npu_moe_init_routing_v2(
+            x, ids, scale=scale, offset=offset, expert_num=5, active_expert_range=[first, end] if given else [],
+            drop_pad_mode=int(capacity > 0), expert_capacity=capacity, active_num=active_num, quant_mode=mode,
+            expert_tokens_num_flag=True, expert_tokens_num_type=tokens_type, row_idx_type=index_type, cann=cann)
+        rows, index, index_of_rows, counts = route(x, ids, scale, 5, first, end, capacity, mode, active_num)
+        if tokens_type == 0:
+            counts = list(itertools.accumulate(counts))
+        elif tokens_type == 2:
+            counts = [(first + i, count) for i, count in enumerate(counts) if count]
+            counts += [(0, 0)] * (min(groups + 1, 5) - len(counts)) + [None] * 5
+
+        nothing = np.zeros(columns) if capacity else None
+        y, scales = [], []
+        for row in rows:
+            token, group = row or (0, 0)
+            if mode == 1:
+                rule = "moe_routing" if cann == "9.0" else "moe_routing_8_5"
+                row_scale = None if scale is None else scale[group if len(scale) > 1 else 0]
+                made, s = quantise(floats(x[token]), row_scale, rule)
+            elif mode == 0:
+                made, s = expected.quantize(x[token:token + 1], scale, offset, -1, False, "int8")[0], None
+            else:
+                made, s = x[token], None if scale is None else scale[token]
+            y.append(made if row else nothing)
+            scales.append(s if row else 0 if capacity and s is not None else None)
+        if capacity:
+            y = np.reshape(y, (5, capacity, columns))
+        check(results, [unset(one) for one in results], [y, index_of_rows if index_type else index, counts, scales])
+
+
+def test_init_routing_without_counts():
+    x, ids = np.ones((2, 4), f4), np.zeros((2, 1), i4)
+    _, _, counts, _ = npuquant.npu_moe_init_routing_v2(x, ids, expert_num=3)
+    assert counts.shape == (3,) and unset(counts).all()
+    nothing = npuquant.npu_moe_init_routing_v2(x[:0], ids[:0], expert_num=3, expert_tokens_num_flag=True, quant_mode=1)
+    assert [one.shape for one in nothing] == [(0, 4), (0,), (3,), (0,)] and not nothing[2].any()
+
+
+def test_init_routing_of_long_rows():
+    """The device cuts rows of some 9,300 columns, and has the former rounding there; not with drop_pad_mode 1."""
+    x, ids = rng.standard_normal((2, 9301)).astype(f4), np.zeros((2, 1), i4)
+
+    def rounded(**options):
+        return npuquant.npu_moe_init_routing_v2(options.pop("x", x), ids, expert_num=1, quant_mode=1, **options)[0]
+
+    for y, rule in ((rounded(), "moe_routing_8_5"), (rounded(x=x[:, 1:]), "moe_routing"),
+                    (rounded(x=x[:, 1:], cann="8.5"), "moe_routing_8_5"),
+                    (rounded(drop_pad_mode=1, expert_capacity=2, cann="8.5").reshape(2, -1), "moe_routing")):
+        assert (y == npuquant.row_quant(x[:, -y.shape[1]:], rule)[0]).all()
+
+
+def test_re_routing():
+    for ranks, experts, kind, number in [(3, 2, "float16", i4), (1, 4, "int8", i8), (2, 3, "bfloat16", i4)]:
+        counts = rng.integers(0, 4, (ranks, experts)).astype(number)
+        tokens = random_rows((int(counts.sum()) + 2, 5), kind)
+        scales = rng.standard_normal(len(tokens)).astype(f4) if kind == "int8" else None
+        order, begin = {}, 0
+        for rank, expert in itertools.product(range(ranks), range(experts)):
+            order[expert, rank] = list(range(begin, begin + counts[rank, expert]))
+            begin += counts[rank, expert]
+        source = [row for key in sorted(order) for row in order[key]] + [None, None]
+        results = npuquant.npu_moe_re_routing(tokens, counts, per_token_scales=scales)
+        check(results, [unset(one) for one in results],
+              [[None if row is None else tokens[row] for row in source],
+               None if scales is None else [None if row is None else scales[row] for row in source],
+               source, counts.sum(axis=0)])
+        assert results[3].dtype == number
+
+
+# ---- sums of a token's rows ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind, probs_kind", itertools.product(["float32", "float16", "bfloat16"], repeat=2))
+def test_token_unpermute(kind, probs_kind):
+    n, k, columns = 6, 4, 9
+    tokens, index = random_rows((n * k - 3, columns), kind), rng.permutation(n * k).astype(i4)
+    probs = random_rows((n, k), probs_kind)
+    probs[1, 0] = probs[2, 2] = 0
+    wanted = np.zeros((n, columns), f4)
+    for t, j in itertools.product(range(n), range(k)):
+        row, prob = index[t * k + j], floats(probs[t, j:j + 1])[0]
+        if row < len(tokens) and prob != 0:
+            product = floats(tokens[row]) * prob
+            wanted[t] = product if j == 0 else wanted[t] + product
+    y = npuquant.npu_moe_token_unpermute(tokens, index, probs)
+    assert y.tobytes() == bits_of(wanted, kind).tobytes()
+    alone = npuquant.npu_moe_token_unpermute(tokens, index[:3])
+    assert all((alone[i] == (tokens[row] if row < len(tokens) else 0)).all() for i, row in enumerate(index[:3]))
+
+
+@pytest.mark.parametrize("kind, mode, skips, with_bias", itertools.product(
+    ["float32", "float16", "bfloat16"], [0, 1, 2, 3], [0, 1, 2], [False, True]))
+def test_finalize_routing(kind, mode, skips, with_bias):
+    n, k, columns, experts, capacity = 5, 3, 8, 4, 5
+
+    def rounds(value):  # a step of float16 has its own rounding
+        return value.astype(np.float16).astype(f4) if kind == "float16" else value
+
+    rows = random_rows((experts, capacity, columns) if mode % 2 else (n * k, columns), kind)
+    flat = rows.reshape(-1, columns)
+    index = rng.permutation(len(flat))[:n * k].astype(i4)
+    if mode % 2:
+        index[rng.integers(0, n * k, 4)] = -1
+    scales = random_rows((n, k), "float32" if kind == "bfloat16" and with_bias else kind)
+    skip = [random_rows((n, columns), kind) if i < skips else None for i in range(2)]
+    bias = random_rows((experts, columns), kind) if with_bias else None
+    expert = rng.integers(0, experts, (n, k)).astype(i4)
+    wanted = np.zeros((n, columns), f4)
+    for t in range(n):
+        if skips:
+            wanted[t] = rounds(floats(skip[0][t]) + (floats(skip[1][t]) if skips == 2 else f4(0)))
+        for j in range(k):
+            row = index[j * n + t if mode < 2 else t * k + j]
+            if row >= 0:
+                v = floats(flat[row])
+                v = rounds(v + floats(bias[expert[t, j]])) if with_bias else v
+                v = rounds(v * floats(scales[t, j:j + 1]))
+                wanted[t] = v if j == 0 and not skips else rounds(wanted[t] + v)
+    y = npuquant.npu_moe_finalize_routing(rows, *skip, bias, scales, index, expert if with_bias else None, mode)
+    assert (floats(y) == floats(bits_of(wanted, kind))).all()
+
+
+def test_rounding_once_and_at_each_step():
+    """2048 + 1 + 1 in float16: the sum of float32 is 2050, and 2048 if each step is rounded."""
+    rows, ones = np.array([[2048], [1], [1]], np.float16), np.ones((1, 3), np.float16)
+    index = np.arange(3, dtype=i4)
+    assert npuquant.npu_moe_token_unpermute(rows, index, ones).tolist() == [[2050]]
+    assert npuquant.npu_moe_finalize_routing(rows, None, None, None, ones, index, None, 2).tolist() == [[2048]]
+    assert npuquant.npu_moe_finalize_routing(rows, None, None, None, None, index, None, 2, 3).tolist() == [[2048]]
+
+
+# ---- grouped products ------------------------------------------------------------------------------------------------
+
+KINDS = {"int8": "int64", "float16": "float32", "bfloat16": "bfloat16", "int32": None}
+
+
+def random_matrix(shape):
+    return rng.integers(-128, 128, shape).astype(np.int8)
+
+
+@pytest.mark.parametrize("kind, group_list_type, stacked, transposed", itertools.product(
+    KINDS, [0, 1, 2, None], [True, False], [False, True]))
+def test_grouped_matmul(kind, group_list_type, stacked, transposed):
+    """Each group is npu_quant_matmul() of its rows; group_list_type None: one x for each weight."""
+    K, N, sizes = 1100, 9, [4, 0, 3]
+    if stacked and group_list_type is None:
+        pytest.skip("one weight is for one x")
+    weight = [random_matrix((N, K)).T if transposed else random_matrix((K, N)) for _ in sizes]
+    if stacked:
+        memory = np.stack([one.T if transposed else one for one in weight])
+        given = [memory.transpose(0, 2, 1) if transposed else memory]
+    else:
+        given = weight
+    x = random_matrix((9, K))
+    scale = rng.uniform(1e-4, 1e-3, (3, N)).astype(f4)
+    scale = {"int8": lambda: npuquant.npu_trans_quant_param(scale), "float16": lambda: scale,
+             "bfloat16": lambda: bits_of(scale, "bfloat16"), "int32": lambda: None}[kind]()
+    bias = rng.integers(-999, 999, (3, N)).astype(i4)
+    per_token = rng.uniform(0.5, 2, len(x)).astype(f4) if kind in ("float16", "bfloat16") and group_list_type else None
+    lists = {"scale": scale, "bias": bias}
+    lists = {name: None if value is None else [value] if stacked else list(value) for name, value in lists.items()}
+    if group_list_type is None:
+        parts = [slice(0, 4), slice(4, 4), slice(4, 7)]
+        results = npuquant.npu_grouped_matmul([x[part] for part in parts], given, group_type=-1, output_dtype=kind,
+                                              **lists)
+        groups = list(zip(range(3), parts, results))
+    else:
+        order = [2, 0] if group_list_type == 2 else [0, 1, 2]
+        group_list = {0: np.cumsum(sizes), 1: np.array([4, -5, 3]),
+                      2: np.array([[2, 3], [0, 4], [1, 0]])}[group_list_type]
+        y, = npuquant.npu_grouped_matmul([x], given, group_list=group_list, group_type=0, split_item=3,
+                                         group_list_type=group_list_type, output_dtype=kind, **lists,
+                                         per_token_scale=None if per_token is None else [per_token])
+        assert unset(y).any(axis=1).tolist() == [False] * 7 + [True] * 2 and not y[7:].any()
+        ends = np.cumsum([0] + [sizes[expert] for expert in order])
+        groups = [(expert, slice(ends[i], ends[i + 1]), y[ends[i]:ends[i + 1]]) for i, expert in enumerate(order)]
+    for expert, part, made in groups:
+        sums = x[part].astype(i4) @ weight[expert].astype(i4) + bias[expert]
+        if kind == "int8":
+            wanted = expected.requant(sums, scale[expert], None, "int8")
+        elif kind == "int32":
+            wanted = sums
+        else:
+            wanted = expected.dequant(sums, scale[expert], None if per_token is None else per_token[part], None, kind)
+        assert made.dtype == wanted.dtype and (made == wanted).all()
+
+
+def test_older_form_of_grouped_matmul():
+    """A list of int: the last is the number of rows; per_token_scale and group_list_type have no effect."""
+    x, weight = random_matrix((5, 6)), random_matrix((2, 6, 4))
+    words = npuquant.npu_trans_quant_param(np.full((2, 4), 0.01, f4))
+    new, = npuquant.npu_grouped_matmul([x], [weight], scale=[words], group_list=np.array([2, 5]), split_item=3,
+                                       group_type=0)
+    old, = npuquant.npu_grouped_matmul([x], [weight], scale=[words], group_list=[2, 5], split_item=3,
+                                       group_list_type=1, per_token_scale=[np.ones(1, f4)])
+    parts = npuquant.npu_grouped_matmul([x], list(weight), scale=list(words), group_list=[2, 5], split_item=1)
+    assert (old == new).all() and (np.concatenate(parts) == new).all()
+
+
+def test_nothing_is_written_without_elements():
+    y, = npuquant.npu_grouped_matmul([np.zeros((3, 0), np.int8)], [np.zeros((2, 0, 4), np.int8)], output_dtype="int32",
+                                     group_list=np.array([1, 3]), split_item=2, group_type=0)
+    assert y.shape == (3, 4) and unset(y).all()
+
+
+# ---- what does not depend on the caller ------------------------------------------------------------------------------
+
+
+def test_subnormals_that_the_caller_flushes():
+    torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian: python3-torch)")
+    rows, index = np.full((2, 3), 2**-140, f4), np.arange(2, dtype=i4)
+    flushed = torch.set_flush_denormal(True)
+    try:
+        y = npuquant.npu_moe_token_unpermute(rows, index, np.full((1, 2), 0.5, f4))
+        z = npuquant.npu_moe_finalize_routing(rows, None, None, None, np.full((1, 2), 0.5, f4), index, None, 2)
+    finally:
+        torch.set_flush_denormal(False)
+    assert y.view(i4).tolist() == z.view(i4).tolist() == [[2**9] * 3]
+    assert flushed or not flushed  # not every machine can flush
+
+
+def test_unset_of_a_part():
+    x, ids = np.ones((2, 4), f4), np.array([[0], [2]], i4)
+    y = npuquant.npu_moe_init_routing_v2(x, ids, expert_num=3, active_expert_range=[0, 1])[0]
+    assert unset(y).tolist() == [[False] * 4, [True] * 4]
+    assert not unset(y.copy()).any()
+    with pytest.raises(ValueError, match=r"^result: has the shape \[1, 4\]; expected the whole result, \[2, 4\]"):
+        unset(y[:1])
+
+
+# ---- refusals --------------------------------------------------------------------------------------------------------
+
+X, IDS = np.ones((3, 4), np.float16), np.array([[0, 1], [2, 0], [1, 2]], i4)
+ROWS, INDEX, SCALES = np.ones((6, 4), np.float16), np.arange(6, dtype=i4), np.ones((3, 2), np.float16)
+A, W, W2 = np.ones((5, 8), np.int8), np.ones((3, 8, 4), np.int8), [np.ones((8, 4), np.int8)] * 3
+WORDS, F, B, T = np.ones((3, 4), i8), np.ones((3, 4), f4), np.full((3, 4), 0x3F80, np.uint16), np.ones(5, f4)
+ENDS = np.array([1, 2, 5])
+GROUPED = {"group_list": ENDS, "split_item": 3, "group_type": 0}
+
+
+def grouped(x, weight, **options):
+    return "npu_grouped_matmul", [x if isinstance(x, list) else [x], weight if isinstance(weight, list) else [weight]], {
+        **GROUPED, **options}
+
+
+def routed(**options):
+    options = {"expert_num": 3, **options}
+    return "npu_moe_init_routing_v2", [options.pop("x", X), options.pop("ids", IDS)], options
+
+
+def unpermuted(*values):
+    return "npu_moe_token_unpermute", list(values), {}
+
+
+def finalized(rows=ROWS, skip1=None, skip2=None, bias=None, scales=SCALES, index=INDEX, experts=None, mode=2):
+    return "npu_moe_finalize_routing", [rows, skip1, skip2, bias, scales, index, experts, mode], {}
+
+
+REFUSED = [
+    (r"x: has the shape \[4\]; expected \[any, any\]", routed(x=X[0])),
+    ("x: is float64; expected float32 or float16 or bfloat16 or int8", routed(x=X.astype(float))),
+    (r"expert_idx: has the shape \[2, 2\]; expected \[3, any\]", routed(ids=IDS[:2])),
+    ("expert_idx: is int64; expected int32", routed(ids=IDS.astype(i8))),
+    ("expert_idx: has 2; expected 0 to 1", routed(expert_num=2)),
+    ("expert_num: is -1; expected 1 to 10240", routed(expert_num=-1)),
+    ("expert_num: is 5121; expected 1 to 5120", routed(expert_num=5121, expert_tokens_num_type=2)),
+    (r"active_expert_range: is \[2, 2\]; expected an increasing range within 0 to 3",
+     routed(active_expert_range=[2, 2])),
+    (r"active_expert_range: is \[0, 4\]; expected", routed(active_expert_range=[0, 4])),
+    ("active_expert_range: has 1 numbers", routed(active_expert_range=[0])),
+    ("active_num: is -2; expected -1 or more", routed(active_num=-2)),
+    ("row_idx_type: is 2; expected 0 or 1", routed(row_idx_type=2)),
+    ("x: is int8; expected float32 or float16 or bfloat16 with quant_mode 1", routed(x=A[:3, :4], quant_mode=1)),
+    ("scale: is float16; expected float32", routed(scale=SCALES[:, 0])),
+    (r"scale: has the shape \[2\]; expected \[3\]", routed(scale=F[0, :2])),
+    (r"scale: has the shape \[4\]; expected \[3, 4\] or \[1, 4\]", routed(scale=F[0], quant_mode=1)),
+    ("offset: is None; quant_mode 0 needs it", routed(scale=F[0, :1], quant_mode=0)),
+    ("expert_capacity: is 4; expected 1 to 3", routed(drop_pad_mode=1, expert_capacity=4)),
+    ("row_idx_type: is 1; expected 0 with drop_pad_mode 1",
+     routed(drop_pad_mode=1, expert_capacity=1, row_idx_type=1)),
+    (r"active_expert_range: is \[0, 2\]; expected all experts",
+     routed(drop_pad_mode=1, expert_capacity=1, active_expert_range=[0, 2])),
+    ("expert_tokens_num_type: is 0; expected 1 with drop_pad_mode 1",
+     routed(drop_pad_mode=1, expert_capacity=1, expert_tokens_num_flag=True)),
+    ("expert_token_num_per_rank: has the sum 6; expected at most 5",
+     ("npu_moe_re_routing", [A, np.array([[3], [3]])], {})),
+    ("expert_token_num_per_rank: has a negative number", ("npu_moe_re_routing", [A, np.array([[3], [-1]])], {})),
+    (r"per_token_scales: has the shape \[4\]; expected \[5\]",
+     ("npu_moe_re_routing", [A, np.array([[3], [2]])], {"per_token_scales": T[:4]})),
+    ("expert_token_num_type: is 0; expected 1",
+     ("npu_moe_re_routing", [A, np.array([[3], [2]])], {"expert_token_num_type": 0})),
+    ("sorted_indices: has 6 elements; expected 4", unpermuted(ROWS, INDEX, SCALES[:2])),
+    ("sorted_indices: has -1; expected 0", unpermuted(ROWS, INDEX - 1, SCALES)),
+    ("probs: has 513 columns; expected at most 512", unpermuted(ROWS, np.zeros(513, i4), np.ones((1, 513), f4))),
+    ("padded_mode: is True", unpermuted(ROWS, INDEX, SCALES, True)),
+    (r"expanded_permuted_rows: has the shape \[5, 4\]; expected \[6, any\]", finalized(rows=ROWS[:5])),
+    ("expanded_src_to_dst_row: has -1; expected 0 to 5", finalized(index=INDEX - 1)),
+    ("expanded_src_to_dst_row: has 6; expected -1 to 5", finalized(rows=ROWS.reshape(3, 2, 4), index=INDEX + 1, mode=3)),
+    ("expanded_src_to_dst_row: has 5 elements; expected a multiple of 2", finalized(index=INDEX[:5])),
+    ("scales: is float32; expected float16", finalized(scales=SCALES.astype(f4))),
+    ("skip1: is None; expected a tensor, as skip2 is given", finalized(skip2=X)),
+    (r"skip1: has the shape \[6, 4\]; expected \[3, 4\]", finalized(skip1=ROWS)),
+    ("export_for_source_row: is None; bias needs it", finalized(bias=X)),
+    ("export_for_source_row: has 3; expected 0 to 2", finalized(bias=X, experts=np.full((3, 2), 3, i4))),
+    ("drop_pad_mode: is 4; expected", finalized(mode=4)),
+    # Pairs of types.
+    (r"scale: is None; expected int64 or uint64, as output_dtype is int8", grouped(A, W)),
+    (r"scale\[0\]: is float32; expected int64 or uint64, as output_dtype is int8", grouped(A, W, scale=[F])),
+    ("per_token_scale: is given; expected None, as output_dtype is int8",
+     grouped(A, W, scale=[WORDS], per_token_scale=[T])),
+    (r"scale\[0\]: is float32; expected bfloat16, as output_dtype is bfloat16",  # left as the checkpoint has it
+     grouped(A, W, scale=[F], output_dtype="bfloat16")),
+    (r"scale\[0\]: is bfloat16; expected float32, as output_dtype is float16",
+     grouped(A, W, scale=[B], output_dtype="float16")),
+    (r"scale\[0\]: is int64; expected float32, as output_dtype is float16",
+     grouped(A, W, scale=[WORDS], output_dtype="float16")),
+    ("scale: is given; expected None, as output_dtype is int32", grouped(A, W, scale=[F], output_dtype="int32")),
+    ("output_dtype: is 'float32'; expected", grouped(A, W, scale=[F], output_dtype="float32")),
+    (r"bias\[0\]: is float16; expected int32, as output_dtype is float16",
+     grouped(A, W, scale=[F], bias=[F.astype(np.float16)], output_dtype="float16")),
+    (r"bias\[0\]: is float32; expected int32 or bfloat16, as output_dtype is bfloat16",
+     grouped(A, W, scale=[B], bias=[F], output_dtype="bfloat16")),
+    # Shapes and counts.
+    ("scale: has 1 tensors; expected 3, as weight has", grouped(A, W2, scale=[WORDS[0]])),  # one for three weights
+    (r"scale\[0\]: has the shape \[4\]; expected \[3, 4\]", grouped(A, W, scale=[WORDS[0]])),
+    (r"scale\[0\]: has the shape \[3\]; expected \[3, 4\]",  # squeezed, as w2 has one column for each expert
+     grouped(A, W, scale=[F[:, 0]], output_dtype="float16")),
+    (r"scale\[0\]: has the shape \[3, 1, 4\]; expected \[3, 4\]", grouped(A, W, scale=[WORDS[:, None]])),
+    (r"scale\[1\]: has the shape \[1, 4\]; expected \[4\]", grouped(A, W2, scale=[WORDS[0], WORDS[:1], WORDS[0]])),
+    (r"per_token_scale: has the shape \[5, 1\]; expected \[5\]",
+     grouped(A, W, scale=[F], per_token_scale=[T[:, None]], output_dtype="float16")),
+    ("per_token_scale: has 2 tensors; expected one",
+     grouped(A, W, scale=[F], per_token_scale=[T, T], output_dtype="float16")),
+    ("per_token_scale: is given; expected None, as x has 3 tensors",
+     grouped([A[:1], A[:1], A[:3]], W2, scale=list(F), per_token_scale=[T], output_dtype="float16")),
+    (r"weight\[0\]: has the shape \[3, 4, 8\]; expected \[any, 8, any\]",
+     grouped(A, W.transpose(0, 2, 1), output_dtype="int32")),
+    (r"weight\[1\]: is transposed; expected all as weight\[0\] is",
+     grouped(A, [W[0], np.ones((4, 8), np.int8).T, W[0]], output_dtype="int32")),
+    (r"weight\[1\]: has the shape \[8, 3\]; expected \[any, 4\]",
+     grouped(A, [W[0], W[0][:, :3], W[0]], output_dtype="int32")),
+    (r"x\[0\]: is transposed", grouped(np.ones((8, 5), np.int8).T, W, output_dtype="int32")),
+    (r"x\[0\]: has no columns", grouped([A[:, :0], A], [W[0][:0], W[0]], group_list=None, group_type=-1, split_item=0,
+                                         output_dtype="int32")),
+    ("offset: is given; expected None for int8", grouped(A, W, offset=[F], output_dtype="int32")),
+    # Forms.
+    ("group_type: is None; expected -1 or 0 or 2", grouped(A, W, group_type=None)),
+    ("group_type: is 1; expected -1 or 0 or 2", grouped(A, W, group_type=1)),
+    ("group_type: is 2; expected -1 or 0 for int8", grouped(A, W, group_type=2)),
+    ("split_item: is 0; expected 2 or 3 with group_type 0", grouped(A, W, split_item=0)),
+    ("split_item: is 3; expected 0 or 1 with group_type -1", grouped(A, W, group_type=-1)),
+    ("group_list: is given; expected None with group_type -1", grouped(A, [W[0]], group_type=-1, split_item=0)),
+    ("weight: has 3 tensors; expected 1, as x has", grouped(A, W2, group_type=-1, split_item=0, group_list=None)),
+    ("group_list: is None; expected a tensor", grouped(A, W, group_list=None)),
+    ("group_list: is int32; expected int64", grouped(A, W, group_list=ENDS.astype(i4))),
+    (r"group_list: has the shape \[2\]; expected \[3\]", grouped(A, W, group_list=ENDS[:2])),
+    (r"group_list: has the shape \[3\]; expected \[3, 2\]", grouped(A, W, group_list_type=2)),
+    ("group_list_type: is 3; expected 0 or 1 or 2", grouped(A, W, group_list_type=3)),
+    ("group_list: has 1025 groups; expected at most 1024",
+     grouped(A, W[:1], group_list=np.zeros(1025, i8), output_dtype="int32")),
+    ("group_list: has 6 rows; expected at most 5", grouped(A, W, group_list=ENDS + 1, output_dtype="int32")),
+    (r"group_list: is \[2, 1, 5\]; expected ends that do not fall",
+     grouped(A, W, group_list=np.array([2, 1, 5]), output_dtype="int32")),
+    ("group_list: has rows of expert 3; weight has 3 experts",
+     grouped(A, W, group_list=np.array([[3, 1]] * 3), group_list_type=2, output_dtype="int32")),
+    ("group_list: has 2 rows of expert 1; x[[]1[]] has 1",
+     grouped([A[:1], A[:1], A[:3]], W2, group_list=np.array([1, 3, 5]), output_dtype="int32")),
+    ("group_list: ends with 4; expected 5", grouped(A, W, group_list=[1, 2, 4], scale=[WORDS])),
+    ("output_dtype: is 'int32'; expected 'int8'", grouped(A, W, group_list=[1, 2, 5], output_dtype="int32")),
+]
+each_refusal = pytest.mark.parametrize("says, call", REFUSED, ids=map(str, range(len(REFUSED))))
+
+
+@each_refusal
+def test_refused(says, call):
+    name, values, keywords = call
+    for error in (ValueError, RuntimeError):  # as the package's other errors, and as torch_npu's
+        with pytest.raises(error, match=f"^{says}"):
+            getattr(npuquant, name)(*values, **keywords)
+
+
+#: Refusals that values decide, which a tensor without values does not have.
+_BY_VALUES = ("expert_idx: has 2", "expert_token_num_per_rank: has", "sorted_indices: has -1", "has -1; expected",
+              "has 6; expected", "export_for_source_row: has 3", "rows; expected", "do not fall", "rows of expert",
+              "ends with 4")
+
+
+@each_refusal
+def test_refused_in_pytorch(says, call):
+    torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian: python3-torch)")
+    import npuquant.torch
+
+    def tensor(value, device):
+        if isinstance(value, list) and value and isinstance(value[0], np.ndarray):
+            return [tensor(one, device) for one in value]
+        if not isinstance(value, np.ndarray):
+            return value
+        bits = value.dtype == np.uint16
+        made = torch.from_numpy(value.view(np.int16)).view(torch.bfloat16) if bits else torch.from_numpy(value)
+        return made.to(device)
+
+    name, values, keywords = call
+    if isinstance(keywords.get("output_dtype"), str):
+        keywords = {**keywords, "output_dtype": getattr(torch, keywords["output_dtype"])}
+    for device in ("cpu", "meta") if not any(part in says for part in _BY_VALUES) else ("cpu",):
+        with pytest.raises((RuntimeError, ValueError), match=says.replace("bfloat16 or its bits", "")):
+            getattr(npuquant.torch, name)(*(tensor(value, device) for value in values),
+                                          **{key: tensor(value, device) for key, value in keywords.items()})
