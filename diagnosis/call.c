@@ -170,6 +170,20 @@ static bool set_groups(struct call *call)
     return true;
 }
 
+static void set_tokens(struct call *call)
+{
+    const struct call_options *options = &call->options;
+
+    if (call->op & (DYNAMIC_QUANT | DYNAMIC_QUANT_ASYMMETRIC | ROW_QUANT)) {
+        call->tokens = options->per_tensor ? 1 : call->rows;
+        call->token_length = options->per_tensor ? call->count : call->columns;
+    }
+    if (call->op == DYNAMIC_BLOCK_QUANT && call->columns > 0) {
+        call->token_length = (uint64_t)options->block < call->columns ? (size_t)options->block : call->columns;
+        call->tokens = call->rows * ((call->columns - 1) / call->token_length + 1);
+    }
+}
+
 bool call_make(struct call *call, unsigned op, const npuq_tensor *const operands[OPERANDS],
                const struct call_options *options)
 {
@@ -181,15 +195,17 @@ bool call_make(struct call *call, unsigned op, const npuq_tensor *const operands
     }
     set_shape(call, operands[OPERAND_X]);
     set_channels(call);
-    if (op & (DYNAMIC_QUANT | DYNAMIC_QUANT_ASYMMETRIC)) {
-        call->tokens = options->per_tensor ? 1 : call->rows;
-        call->token_length = options->per_tensor ? call->count : call->columns;
-    }
-    if (op == DYNAMIC_BLOCK_QUANT && call->columns > 0) {
-        call->token_length = (uint64_t)options->block < call->columns ? (size_t)options->block : call->columns;
-        call->tokens = call->rows * ((call->columns - 1) / call->token_length + 1);
-    }
+    set_tokens(call);
     return set_groups(call);
+}
+
+void call_view(struct call *call, unsigned op, const npuq_tensor *x, const struct call_options *options)
+{
+    *call = (struct call){.op = op, .options = *options, .operands = {[OPERAND_X] = {x->data, x->dtype, 0}}};
+    set_shape(call, x);
+    set_channels(call);
+    set_tokens(call);
+    call->operands[OPERAND_X].count = call->count;
 }
 
 void call_release(struct call *call)
@@ -208,7 +224,9 @@ npuq_dtype call_rounded_dtype(unsigned op, npuq_dtype y_dtype)
 
 int call_results(const struct call *call)
 {
-    return call->op == DYNAMIC_QUANT_ASYMMETRIC ? 3 : call->op & (DYNAMIC_QUANT | DYNAMIC_BLOCK_QUANT) ? 2 : 1;
+    return call->op == DYNAMIC_QUANT_ASYMMETRIC                           ? 3
+           : call->op & (DYNAMIC_QUANT | DYNAMIC_BLOCK_QUANT | ROW_QUANT) ? 2
+                                                                          : 1;
 }
 
 size_t call_result_count(const struct call *call, enum result result)

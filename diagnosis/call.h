@@ -10,13 +10,29 @@
 
 #include "operators.def"
 
-/* The operators, as numbers, and as bits: a hypothesis belongs to several. */
+/* The operators, as numbers, and as bits: a hypothesis belongs to several. Those of the diagnosis alone follow. */
 #define NUMBER(name, NAME, EXECUTOR) NUMBER_OF_##NAME,
-enum { EACH_OPERATOR(NUMBER) NUMBER_OF_OPERATORS };
+enum {
+    EACH_OPERATOR(NUMBER) NUMBER_OF_OPERATORS,
+    LAST_OF_OPERATORS = NUMBER_OF_OPERATORS - 1,
+    EACH_OWN(NUMBER) ALL_OPERATORS
+};
 #undef NUMBER
 #define BIT(name, NAME, EXECUTOR) NAME = 1 << NUMBER_OF_##NAME,
-enum { EACH_OPERATOR(BIT) };
+enum { EACH_OPERATOR(BIT) EACH_OWN(BIT) };
 #undef BIT
+
+/* How the operators that end in a quantisation of rows do it: options of row_quant. */
+enum rule {
+    RULE_DYNAMIC_QUANT,
+    RULE_SWIGLU,
+    RULE_ADD_RMS_NORM,
+    RULE_DEQUANT_SWIGLU,
+    RULE_MOE_ROUTING,
+    RULE_MOE_ROUTING_8_5,
+    RULE_GROUPED_SWIGLU,
+    RULES
+};
 
 /* The operands, with one name for those of the same role in several operators. */
 enum operand {
@@ -51,6 +67,7 @@ struct call_options {
     bool rounds_to_nearest;
     int64_t block;
     float min_scale;
+    enum rule rule;
     npuq_dtype y_dtype;
 };
 
@@ -76,6 +93,9 @@ struct call {
  * call_release() in any case. operands[] are null where there is none. */
 bool call_make(struct call *call, unsigned op, const npuq_tensor *const operands[OPERANDS],
                const struct call_options *options);
+
+/* A call of an operator that has the operand x alone, contiguous, which is not copied. There is nothing to release. */
+void call_view(struct call *call, unsigned op, const npuq_tensor *x, const struct call_options *options);
 void call_release(struct call *call);
 
 /* The channel of element i: which of the scales along a dimension it has. */

@@ -42,11 +42,35 @@ struct arithmetic {
     const struct call *call;
     const struct variant *variant;
     struct trace *trace;
+    const unsigned char *rule; /* what is done where the variant makes no choice */
 };
+
+/* The rules of row_quant, as what they do otherwise than dynamic_quant. */
+static const unsigned char rules[RULES][STEPS] = {
+    [RULE_SWIGLU] = {[STEP_FORM] = FORM_FACTOR},
+    [RULE_ADD_RMS_NORM] = {[STEP_FORM] = FORM_OTHER},
+    [RULE_DEQUANT_SWIGLU] = {[STEP_SCALING] = SCALING_DIVISION},
+    [RULE_MOE_ROUTING] = {[STEP_FORM] = FORM_DIVIDED, [STEP_SCALING] = SCALING_DIVISION},
+    [RULE_MOE_ROUTING_8_5] = {[STEP_FORM] = FORM_DIVIDED,
+                              [STEP_SCALING] = SCALING_DIVISION,
+                              [STEP_PRODUCT] = PRODUCT_FLOAT16_TRUNCATED,
+                              [STEP_ROUNDING] = ROUND_HALF_AWAY},
+    [RULE_GROUPED_SWIGLU] =
+        {[STEP_FORM] = FORM_DIVIDED, [STEP_SCALING] = SCALING_RECIPROCAL, [STEP_PRODUCT] = TYPE_FLOAT16},
+};
+
+static struct arithmetic arithmetic_of(const struct call *call, const struct variant *variant, struct trace *trace)
+{
+    const int other = variant->choice[STEP_RULE];
+
+    return (struct arithmetic){call, variant, trace, rules[other ? other - 1 : (int)call->options.rule]};
+}
 
 static int choice(const struct arithmetic *a, enum step step)
 {
-    return a->variant->choice[step];
+    const int chosen = a->variant->choice[step];
+
+    return chosen != AS_DEFINED ? chosen : a->rule[step];
 }
 
 static double to_type(double value, int type)
@@ -507,12 +531,14 @@ static double ranged(const struct arithmetic *a, size_t i)
 
 double steps_ranged(const struct call *call, const struct variant *variant, size_t i)
 {
-    return ranged(&(struct arithmetic){call, variant, NULL}, i);
+    const struct arithmetic a = arithmetic_of(call, variant, NULL);
+
+    return ranged(&a, i);
 }
 
 struct extremes steps_extremes(const struct call *call, const struct variant *variant, size_t token)
 {
-    const struct arithmetic a = {call, variant, NULL};
+    const struct arithmetic a = arithmetic_of(call, variant, NULL);
     const int range = choice(&a, STEP_RANGE);
     const bool symmetric = call->op != DYNAMIC_QUANT_ASYMMETRIC;
     const struct span span = steps_token_span(call, variant, token);
@@ -666,7 +692,7 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
 static double symmetric_factor(const struct arithmetic *a, double dmax, double m)
 {
     const int wide = choice(a, STEP_PRECISION);
-    const bool rows = a->call->op == DYNAMIC_QUANT;
+    const bool rows = a->call->op != DYNAMIC_BLOCK_QUANT;
 
     if (rows != (choice(a, STEP_UNIT) == UNIT_OTHER_FACTOR)) {
         return note(a->trace, rows ? "r = DMAX / m" : "q = DMAX / m", divide_on_vector_unit(a, dmax, m, wide));
@@ -704,7 +730,7 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
     const double dmax = dmax_of(a);
     const int least = choice(a, STEP_LEAST);
     const double m =
-        note(a->trace, a->call->op == DYNAMIC_QUANT ? "m = max |v|" : "m = max |x|", bounded_largest(a, e->hi));
+        note(a->trace, a->call->op != DYNAMIC_BLOCK_QUANT ? "m = max |v|" : "m = max |x|", bounded_largest(a, e->hi));
     note_place(a, "m is at", e->hi_at);
     const double r = symmetric_factor(a, dmax, m);
     const bool inverse = a->call->options.inverse_form != (choice(a, STEP_FORM) == FORM_OTHER);
@@ -737,7 +763,7 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
 struct token steps_token(const struct call *call, const struct variant *variant, const struct extremes *extremes,
                          struct trace *trace)
 {
-    const struct arithmetic a = {call, variant, trace};
+    const struct arithmetic a = arithmetic_of(call, variant, trace);
 
     struct token token =
         call->op == DYNAMIC_QUANT_ASYMMETRIC ? asymmetric_token(&a, extremes) : symmetric_token(&a, extremes);
@@ -1015,9 +1041,9 @@ static uint64_t dynamic_element(const struct arithmetic *a, const struct token *
     default:
         t = multiply(a, v, token->back, product);
         note_product(a,
-                     has_offset                     ? "v * back"
-                     : a->call->op == DYNAMIC_QUANT ? "v * r"
-                                                    : "x * q",
+                     has_offset                           ? "v * back"
+                     : a->call->op != DYNAMIC_BLOCK_QUANT ? "v * r"
+                                                          : "x * q",
                      t, v, token->back, adds_first(a, has_offset));
         break;
     }
@@ -1267,7 +1293,7 @@ static uint64_t element_bits(const struct arithmetic *a, const struct token *tok
 uint64_t steps_element(const struct call *call, const struct variant *variant, const struct token *token, size_t i,
                        struct trace *trace)
 {
-    const struct arithmetic a = {call, variant, trace};
+    const struct arithmetic a = arithmetic_of(call, variant, trace);
     const uint64_t bits = element_bits(&a, token, i);
 
     switch (variant->choice[STEP_RESULT]) {

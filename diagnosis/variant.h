@@ -8,6 +8,7 @@
 
 /* The steps, in the order of the computation. */
 enum step {
+    STEP_RULE,         /* a rule plus 1: row_quant by another rule than the call's */
     STEP_INPUT,        /* enum input_choice */
     STEP_INPUT_SIGN,   /* enum input_sign_choice */
     STEP_INPUT_LAYOUT, /* enum layout_choice: one of those before LAYOUTS_OF_X */

@@ -135,6 +135,32 @@ def dynamic_block_quant(x, block, min_scale, dtype):
     return saturate_symmetric(values * np.repeat(back, lengths, axis=-1), dtype), round_to(scale, "float32")
 
 
+def half_towards_zero(t):
+    half = t.astype(np.float16)
+    return np.where(np.abs(half) > np.abs(t), np.nextafter(half, np.float16(0)), half).astype(f4)
+
+
+ROW_RULES = ("dynamic_quant", "swiglu", "add_rms_norm", "dequant_swiglu", "moe_routing", "moe_routing_8_5",
+             "grouped_swiglu")
+
+
+def row_quant(v, rule):
+    values = floats(v)
+    m = np.abs(values).max(axis=-1, keepdims=True)
+    divided = rule.startswith("moe_routing") or rule == "grouped_swiglu"
+    scale = m / f4(127) if divided else m * np.uint32(0x3C010204).view(f4)
+    factor = f4(127) / m
+    if rule == "grouped_swiglu":
+        t = (values * (one / scale)).astype(np.float16).astype(f4)
+    else:
+        t = values / scale if divided or rule == "dequant_swiglu" else values * factor
+    if rule == "moe_routing_8_5":
+        half = half_towards_zero(t)
+        t = np.copysign(np.floor(np.abs(half) + f4(0.5)), half)
+    returned = {"swiglu": factor, "add_rms_norm": one / factor}.get(rule, scale)
+    return saturate(t, "int8"), round_to(returned[..., 0], "float32")
+
+
 def round_to(t, dtype):
     """In a floating-point type with one NaN; bfloat16 as its bits."""
     assert t.dtype == f4

@@ -70,6 +70,7 @@ __all__ = [
     "quint4x2",
     "quint8",
     "requant",
+    "row_quant",
     "set_backend",
     "set_num_threads",
     "testing",
@@ -86,6 +87,9 @@ quint4x2 = "quint4x2"
 
 _QUANT_MODES = {"pertoken": 0, "pertensor": 1}
 _SCALE_FORMS = {"product": 0, "inverse": 1}
+# Numbers of enum rule in diagnosis/call.h.
+_RULES = {rule: number for number, rule in enumerate((
+    "dynamic_quant", "swiglu", "add_rms_norm", "dequant_swiglu", "moe_routing", "moe_routing_8_5", "grouped_swiglu"))}
 _INT64, _FLOAT32 = np.dtype(np.int64), np.dtype(np.float32)
 
 
@@ -698,6 +702,49 @@ def npu_quant_matmul(
             finish(batch, terms[batch, 0], parts[batch])
         y[...] = parts
     return y if out is None else out
+
+
+def row_quant(v: TensorLike, rule: str) -> Tuple[np.ndarray, np.ndarray]:
+    """Quantises rows as a fused operator of torch_npu does at its end; symmetric, with a scale for each row.
+
+    m is the largest abs(v) of a row, NaN if any is, and C is the float32 value of 1 / 127. Each step is one float32
+    operation; half() rounds to float16, half to even::
+
+        rule               y = sat(round half to even(t)) of    scale
+        "dynamic_quant"    t = v * (127 / m)                    m * C
+        "swiglu"           t = v * (127 / m)                    127 / m
+        "add_rms_norm"     t = v * (127 / m)                    1 / (127 / m)
+        "dequant_swiglu"   t = v / scale                        m * C
+        "moe_routing"      t = v / scale                        m / 127
+        "moe_routing_8_5"  t = v / scale, see below             m / 127
+        "grouped_swiglu"   t = half(v * (1 / scale))            m / 127
+
+    "moe_routing_8_5" converts t to float16 towards zero, and then rounds halves away from zero. A row of zeros, with an
+    infinity or with NaN has zeros for y.
+
+    Args:
+        v: float32, float16 or bfloat16, 1 to 8 dimensions, [..., H]: what the operator has computed before.
+        rule: "dynamic_quant", as npu_dynamic_quant; "swiglu", as npu_swiglu_quant; "add_rms_norm", as
+            npu_add_rms_norm_dynamic_quant; "dequant_swiglu", as npu_dequant_swiglu_quant; "moe_routing", as
+            npu_moe_init_routing_v2 and _v3 of CANN 9.0 and later; "moe_routing_8_5", as those of CANN 8.5 and
+            earlier, and of split rows; "grouped_swiglu", as npu_grouped_matmul_swiglu_quant.
+
+    Returns:
+        y: int8 of the shape of v.
+        scale: float32 of shape v.shape[:-1].
+
+    >>> row_quant(np.array([[31.75, -17.125, -4.75, 28.75]], np.float16), "moe_routing_8_5")
+    (array([[127, -69, -19, 115]], dtype=int8), array([0.25], dtype=float32))
+    """
+    rows = _expect("v", v, ("float32", "float16", "uint16"))
+    number = _number("rule", rule, _RULES)
+    if not 1 <= rows.ndim <= 8:
+        raise ValueError(f"v: has {rows.ndim} dimensions; expected 1 to 8")
+    if rows.shape[-1] == 0 and 0 not in rows.shape[:-1]:
+        raise ValueError(f"v: has the shape {rows.shape}; expected an element or more in a row")
+    y, scale = np.empty(rows.shape, np.int8), np.empty(rows.shape[:-1], np.float32)
+    run(_native.row_quant, np.require(rows, requirements=("C", "ALIGNED")), number, y, scale, False)
+    return y, scale
 
 
 # They call the operators.

@@ -11,6 +11,7 @@
 #include "_executor.h"
 
 #include <call.h>
+#include <row_quant.h>
 #include <state.h>
 
 #include <math.h>
@@ -50,6 +51,7 @@ static PyObject *refuse;     /* refuse(status, message, argument, array): raises
 #define GIVEN(name)                 ARGUMENTS_##name(TENSOR, TENSOR, TENSOR, TENSOR, NUMBER_OF)
 #define RUN_WITH(name)              library.npuq_##name(GIVEN(name), a->executor)
 #define RUN_WITHOUT(name)           library.npuq_##name(GIVEN(name))
+#define RUN_OWN(name)               name(GIVEN(name), a->executor)
 #define RUN(name, NAME, EXECUTOR)                                                                                      \
     static npuq_status run_##name(const arguments *a)                                                                  \
     {                                                                                                                  \
@@ -57,6 +59,7 @@ static PyObject *refuse;     /* refuse(status, message, argument, array): raises
         return RUN_##EXECUTOR(name);                                                                                   \
     }
 EACH_OPERATOR(RUN)
+EACH_OWN(RUN)
 
 /* clang-format off */
 #define ARGUMENT(name, kind, role) {name, kind, role}
@@ -71,6 +74,7 @@ EACH_OPERATOR(RUN)
 #define DATA_anti_quant(name, NAME, role)               ARGUMENT("x", PACKED, OPERAND_X)
 #define DATA_dequant(name, NAME, role)                  ARGUMENT("x", DATA, OPERAND_X)
 #define DATA_requant(name, NAME, role)                  ARGUMENT("x", DATA, OPERAND_X)
+#define DATA_row_quant(name, NAME, role)                ARGUMENT("v", DATA, OPERAND_X)
 
 #define TAKES(name, NAME, role)    ARGUMENT(#name, INPUT, OPERAND_##role)
 #define MAY_TAKE(name, NAME, role) ARGUMENT(#name, OPTIONAL, OPERAND_##role)
@@ -78,7 +82,7 @@ EACH_OPERATOR(RUN)
 #define NUMBERED(name, NAME, type) ARGUMENT(NAME == BLOCK ? "col_block_size" : #name, KIND_OF(type), NAME)
 #define ROW(name, NAME, EXECUTOR)                                                                                      \
     {#name, run_##name, NAME, {ARGUMENTS_##name(DATA_##name, TAKES, MAY_TAKE, GIVES, NUMBERED)}},
-static const operation operations[] = {EACH_OPERATOR(ROW)};
+static const operation operations[] = {EACH_OPERATOR(ROW) EACH_OWN(ROW)};
 
 enum { OPERATOR_COUNT = sizeof operations / sizeof operations[0] };
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results, bit for bit those of the operators in NumPy, on every backend, on one thread and several."""
 import inspect
+import re
 import tracemalloc
 
 import numpy as np
@@ -328,6 +329,67 @@ def test_blocks_and_their_least_scale():
     ):
         got = npuquant.npu_dynamic_block_quant(x, min_scale=least, col_block_size=columns)
         assert (got[0].tolist(), got[1].view("u4").tolist()) == ([y], [scale])
+
+
+# y of each of these rows, by any rule but those that have values of their own.
+ROWS_OF_RULES = [
+    ([26, 44.75, -10.625, 22.375], [74, 127, -30, 64],
+     dict.fromkeys(("dequant_swiglu", "moe_routing", "moe_routing_8_5"), [74, 127, -30, 63])),
+    ([-30.25, 35.75, -5.375, 17.875], [-107, 127, -19, 64],
+     dict.fromkeys(("moe_routing", "moe_routing_8_5"), [-107, 127, -19, 63])),
+    ([31.75, -17.125, -4.75, 28.75], [127, -68, -19, 115], {"moe_routing_8_5": [127, -69, -19, 115]}),
+    ([-22.75, 32.75, -24.375, -9.125], [-88, 127, -95, -35], {"grouped_swiglu": [-88, 127, -94, -35]}),
+    ([48.25, -19, -42.25, 24.125], [127, -50, -111, 64], {}),
+]
+FOURTHS = {"swiglu": [0x4261C71C, 0x421C4EC5], "add_rms_norm": [0x3C912245, 0x3CD1A346],
+           **dict.fromkeys(("dynamic_quant", "dequant_swiglu"), [0x3C912244, 0x3CD1A346]),
+           **dict.fromkeys(("moe_routing", "moe_routing_8_5", "grouped_swiglu"), [0x3C912245, 0x3CD1A347])}
+TINY = {**dict.fromkeys(("dynamic_quant", "swiglu", "add_rms_norm", "grouped_swiglu"), [127, -128, 0, 127]),
+        **dict.fromkeys(("dequant_swiglu", "moe_routing", "moe_routing_8_5"), [127, -64, 0, 0])}
+
+
+@pytest.mark.parametrize("rule", expected.ROW_RULES)
+def test_rows_of_fused_operators(rule, threads):
+    y, scale = npuquant.row_quant(np.array([row for row, _, _ in ROWS_OF_RULES], np.float16), rule)
+    assert y.tolist() == [others.get(rule, usual) for _, usual, others in ROWS_OF_RULES]
+    y, scale = npuquant.row_quant(f4([[2.25, -1, .5, 0], [3.25, -1, .5, 0]]), rule)
+    assert (y.tolist(), scale.view("u4").tolist()) == ([[127, -56, 28, 0], [127, -39, 20, 0]], FOURTHS[rule])
+    halves = np.array([0xB3BA, 0x3D90, 0x39E9, 0x2E16], "u2").view("f2")
+    assert rule != "grouped_swiglu" or npuquant.row_quant(halves, rule)[0].tolist() == [-22, 127, 67, 9]
+    assert npuquant.row_quant(f4([1e-39, -5e-40, 0, 1e-45]), rule)[0].tolist() == TINY[rule]
+    y, scale = npuquant.row_quant(f4([[0, -0.0], [-np.inf, 2], [np.inf, np.nan]]), rule)
+    assert not y.any()
+    assert scale.view("u4").tolist() == [0x7F800000 if rule == "swiglu" else 0, 0 if rule == "swiglu" else 0x7F800000,
+                                         0x7FC00000]
+
+
+@pytest.mark.parametrize("rule", expected.ROW_RULES)
+def test_random_rows_of_fused_operators(rule, threads):
+    steps = np.arange(-254, 255, dtype=f4) / 2
+    for again in range(12):
+        dtype = ("f4", "f2", "u2")[again % 3]
+        x = random_floats(expected.random_shape(1, 8), dtype, size=10.0 ** rng.integers(-9, 9))
+        ties = expected.as_dtype(steps * rng.choice(f4([1, .5, 2.25, 3.3]), (7, 1)), dtype)  # t is near x.5
+        large = random_floats((40, 600), dtype, special=0)
+        for v in (x, ties, large, large.T):
+            for got, wanted in zip(npuquant.row_quant(v, rule), expected.row_quant(v, rule)):
+                assert_same(got, wanted)
+    for shape in ((0, 3), (0, 0), (2, 0, 3)):
+        y, scale = npuquant.row_quant(np.zeros(shape, dtype), rule)
+        assert (y.shape, scale.shape, y.dtype, scale.dtype) == (shape, shape[:-1], np.int8, f4)
+
+
+def test_rows_that_are_refused():
+    for v, rule, error, says in (
+        (f4([1]).astype("f8"), "swiglu", TypeError, "v: is float64, which npuquant does not implement; expected "
+                                                    "float32, float16 or bfloat16 (or its bits as uint16)"),
+        (f4(1), "swiglu", ValueError, "v: has 0 dimensions; expected 1 to 8"),
+        (np.zeros((2, 0), f4), "swiglu", ValueError, "v: has the shape (2, 0); expected an element or more in a row"),
+        (f4([1]), "gelu", ValueError, "rule: is 'gelu'; expected 'dynamic_quant' or 'swiglu' or 'add_rms_norm' or "
+                                      "'dequant_swiglu' or 'moe_routing' or 'moe_routing_8_5' or 'grouped_swiglu'"),
+    ):
+        with pytest.raises(error, match=rf"\A{re.escape(says)}\Z"):
+            npuquant.row_quant(v, rule)
 
 
 def test_special_values_of_floating_results():
