@@ -94,8 +94,9 @@ def init_routing(a: Any, meta: bool = False) -> List[Made]:
     _shape("x", a.x, None, None)
     _of("expert_idx", a.expert_idx, "int32")
     _shape("expert_idx", a.expert_idx, a.x.shape[0], None)
-    for name, *values in (("drop_pad_mode", 0, 1), ("expert_tokens_num_type", 0, 1, 2), ("row_idx_type", 0, 1)):
-        _one_of(name, getattr(a, name), *values)
+    _one_of("drop_pad_mode", a.drop_pad_mode, 0, 1)
+    _one_of("expert_tokens_num_type", a.expert_tokens_num_type, 0, 1, 2)
+    _one_of("row_idx_type", a.row_idx_type, 0, 1)
     if a.quant_mode not in _ROUTED:
         raise NotImplementedError(f"quant_mode: is {a.quant_mode}; npuquant knows the shapes of -1 to 3")
     tokens, columns = a.x.shape

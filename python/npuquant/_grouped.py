@@ -171,7 +171,7 @@ def _groups(a: Any, rows: int) -> Iterator[Tuple[int, int, int]]:
         begin += size
 
 
-def _of_expert(tensors: Optional[Sequence[np.ndarray]], a: Any, expert: int) -> Optional[np.ndarray]:
+def _of_expert(tensors: Optional[Sequence[np.ndarray]], a: Any, expert: int) -> Any:
     if not tensors:
         return None
     return tensors[0][expert] if is_stacked(a) else tensors[expert]

@@ -16,13 +16,17 @@ __tracebackhide__ = True  # pytest shows the line that calls the package
 _marks: Dict[int, Tuple[Tuple[int, ...], np.ndarray]] = {}
 
 
+def _forget(address: int) -> None:
+    _marks.pop(address, None)
+
+
 def mark(result: np.ndarray, rows: Any) -> np.ndarray:
     """Remembers, as long as the result lives, which of its rows or elements the device leaves as the memory was."""
     rows = np.asarray(rows, np.bool_)
     if result.size and rows.any():
         address = result.ctypes.data
         _marks[address] = result.shape, rows
-        weakref.finalize(result, _marks.pop, address, None).atexit = False
+        weakref.finalize(result, _forget, address).atexit = False
     return result
 
 

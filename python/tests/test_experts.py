@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The operators of a mixture of experts, against the same in plain loops, and what they refuse."""
+import inspect
 import itertools
 
 import numpy as np
@@ -314,6 +315,42 @@ def test_unset_of_a_part():
     assert not unset(y.copy()).any()
     with pytest.raises(ValueError, match=r"^result: has the shape \[1, 4\]; expected the whole result, \[2, 4\]"):
         unset(y[:1])
+
+
+OPERATORS = ["npu_grouped_matmul", "npu_moe_finalize_routing", "npu_moe_init_routing_v2", "npu_moe_re_routing",
+             "npu_moe_token_unpermute"]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_signature_is_torch_npus(name):
+    torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian: python3-torch)")
+    import npuquant.torch
+
+    schema = getattr(npuquant.torch, name).default._schema
+    parameters = inspect.signature(getattr(npuquant, name)).parameters.values()
+    assert {one.name for one in parameters} - {one.name for one in schema.arguments} <= {"cann"}
+    for argument, parameter in zip(schema.arguments, parameters):
+        assert argument.name == parameter.name
+        assert argument.kwarg_only == (parameter.kind == parameter.KEYWORD_ONLY)
+        if argument.has_default_value():
+            default = list(parameter.default) if isinstance(parameter.default, tuple) else parameter.default
+            assert argument.default_value == default
+        else:
+            assert parameter.default is parameter.empty
+    assert getattr(torch.ops.npuquant, name) is getattr(npuquant.torch, name)
+
+
+def test_tensors_without_values():
+    """torch_npu's shapes of what is not asked for have no dimension on the device meta."""
+    torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian: python3-torch)")
+    import npuquant.torch
+
+    one = torch.ones(1)
+    for device, counts, scales in ("cpu", (3,), (4,)), ("meta", (), ()):
+        x, ids, scale = (value.to(device) for value in (torch.ones(4, 8), torch.zeros(4, 1, dtype=torch.int32), one))
+        made = npuquant.torch.npu_moe_init_routing_v2(x, ids, scale=scale, offset=scale, expert_num=3, quant_mode=0)
+        assert (made[2].shape, made[3].shape) == (counts, scales)
+        assert device == "meta" or (isinstance(unset(made[3]), torch.Tensor) and unset(made[3]).all())
 
 
 # ---- refusals --------------------------------------------------------------------------------------------------------

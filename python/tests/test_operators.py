@@ -55,7 +55,9 @@ def test_signatures_are_those_of_torch_npu_and_out(function, parameters):
 
 def test_there_is_a_signature_of_every_operator_of_torch_npu():
     names = [name for name, _ in test_signatures_are_those_of_torch_npu_and_out.pytestmark[0].args[1]]
-    assert sorted(names) == [name for name in npuquant.__all__ if name.startswith("npu_")]
+    # Those that have no out: see test_experts.
+    assert sorted(names) == [name for name in npuquant.__all__ if name.startswith("npu_")
+                             and "out" in inspect.signature(getattr(npuquant, name)).parameters]
 
 
 def bits(array):
