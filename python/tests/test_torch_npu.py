@@ -325,6 +325,20 @@ def test_int4_weights(installed):
             torch_npu.npu_convert_weight_to_int4pack(wrong)
 
 
+@pytest.mark.parametrize("device", ["npu", "meta"])
+def test_prefetch(installed, device):
+    import torch_npu
+
+    x = torch.ones(2, 3, device=device)
+    for prefetch in (torch_npu.npu_prefetch, torch.ops.npu.npu_prefetch):
+        assert prefetch(x, None, 1) is None and prefetch(self=x, dependency=x, max_size=1 << 30, offset=23) is None
+        for size, offset, wrong in (0, 0, "max_size"), (1, 24, "offset"), (1, -1, "offset"):
+            with pytest.raises(ValueError, match=f"^{wrong}: "):
+                prefetch(x, None, size, offset)
+        with pytest.raises(ValueError, match="^self: has no elements"):
+            prefetch(x[:0], None, 1)
+
+
 # ---- operators of scripts --------------------------------------------------------------------------------------------
 
 
@@ -911,6 +925,9 @@ def test_absent_names(installed, module):
 
 
 def test_absent_operators(installed):
+    for operators in stand_in, torch.ops.npu:
+        with pytest.raises(NotImplementedError, match=r"\.npu_mm_all_reduce_base is not in npuquant's stand-in"):
+            operators.npu_mm_all_reduce_base(torch.ones(1, 1), torch.ones(1, 1), "group")
     assert not hasattr(torch.ops.npu, "npu_unheard_of")
     with pytest.raises(NotImplementedError, match=r"^torch\.ops\.npu\.npu_unheard_of is not in npuquant's stand-in"):
         torch.ops.npu.npu_unheard_of(torch.ones(1))
@@ -1068,6 +1085,7 @@ COMPILED = {
     "to(dtype)": lambda x: x.to(device="npu:0", dtype=torch.float16) + 1, "is_npu": lambda x: x + 1 if x.is_npu else x,
     "pin_memory": lambda x: x.pin_memory() + 1, "stream": in_a_stream, "autocast": in_autocast,
     "synchronize": after_waiting, "scope": in_a_scope,
+    "npu_prefetch": lambda x: (sys.modules["torch_npu"].npu_prefetch(x, None, 1), x + 1)[1],
     "npu_format_cast": lambda x: sys.modules["torch_npu"].npu_format_cast(x, 29) + 1,
     "npu_quantize(self)": lambda x: torch.ops.npu.npu_quantize(self=x, scales=scales(x), zero_points=None, dtype=258),
     "npu_convert_weight_to_int4pack": lambda x: stand_in.npu_convert_weight_to_int4pack(x.int()),
