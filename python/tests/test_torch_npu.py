@@ -907,7 +907,8 @@ def test_settings(installed):
     "torch_npu", "torch_npu.npu", "torch_npu.npu.amp", "torch_npu.contrib", "torch_npu.testing",
     "torch_npu.testing.common_utils", "torchair", "torchair.core.utils", "torchair.ge_concrete_graph.ge_apis",
     "torch_npu.dynamo", "torch_npu._C", "torch_npu.npu.memory", "torch_npu.npu.streams", "torch_npu.npu.utils",
-    "torch_npu.profiler", "torch_npu.utils", "torchair.scope",
+    "torch_npu.profiler", "torch_npu.profiler.dynamic_profile", "torch_npu.utils", "torchair.scope",
+    "torchair.inference", "torch_npu.atb", "torch_npu.op_plugin.atb._atb_ops",
 ])
 def test_absent_names(installed, module):
     found = importlib.import_module(module)
@@ -931,6 +932,25 @@ def test_absent_operators(installed):
     assert not hasattr(torch.ops.npu, "npu_unheard_of")
     with pytest.raises(NotImplementedError, match=r"^torch\.ops\.npu\.npu_unheard_of is not in npuquant's stand-in"):
         torch.ops.npu.npu_unheard_of(torch.ones(1))
+
+
+@pytest.mark.parametrize("name", ["torch_npu.atb.npu_ring_mla", "torch_npu.profiler.dynamic_profile.start",
+                                  "torchair.inference.readable_cache"])
+def test_absent_functions_of_modules(installed, name, monkeypatch):
+    """They raise the error when they are called. A test can replace them."""
+    module, _, function = name.rpartition(".")
+    absent = getattr(importlib.import_module(module), function)
+    with pytest.raises(NotImplementedError, match=f"^{name} is not in npuquant's stand-in"):
+        absent()
+    monkeypatch.setattr(name, lambda: 3)
+    assert getattr(sys.modules[module], function)() == 3
+
+
+def test_modules_of_serving_code(installed):
+    from torch_npu.op_plugin.atb._atb_ops import _register_atb_extensions
+    from torch_npu.profiler import dynamic_profile
+
+    assert [_register_atb_extensions(), dynamic_profile.init("folder"), dynamic_profile.step()] == [None] * 3
 
 
 # ---- transfer_to_npu -------------------------------------------------------------------------------------------------
@@ -1022,6 +1042,20 @@ def test_torchair_imports(installed):
     assert callable(tng.get_compiler(config))
     model = torch.nn.Linear(1, 1)
     assert tng.use_internal_format_weight(model) is model
+
+
+def test_cached_code(installed):
+    from torch_npu.dynamo.torchair.inference import cache_compile, set_dim_gears
+    from torchair import CompilerConfig, inference
+
+    assert inference.cache_compile is cache_compile
+    model, x = torch.nn.Linear(2, 3), torch.ones(4, 2)
+    assert set_dim_gears(x, dim_gears={0: [2, 4]}) is None
+    compiled = cache_compile(model.forward, config=CompilerConfig(), cache_dir="folder", ge_cache=True)
+    assert torch.equal(compiled(x), model(x)) and not os.path.exists("folder")
+    for other in model, torch.relu, CompilerConfig().__getattr__:
+        with pytest.raises(ValueError, match="^func: is .*; expected a method of a torch.nn.Module"):
+            cache_compile(other)
 
 
 @pytest.mark.skipif(PYTORCH_2, reason="PyTorch 2 has torch.compile")

@@ -50,9 +50,9 @@ def absent_from(module: str, known: Collection[str] = ()) -> Callable[[str], Any
     return get
 
 
-def module(name: str, *contents: Any, **more: Any) -> types.ModuleType:
-    """A stand-in module with these classes, functions and other names."""
+def module(name: str, *contents: Any, known: Collection[str] = (), **more: Any) -> types.ModuleType:
+    """A stand-in module with these classes, functions and other names. A known name is as in absent_from()."""
     made = types.ModuleType(name, "Part of npuquant's stand-in for torch_npu.")
-    made.__dict__.update({value.__name__: value for value in contents}, __getattr__=absent_from(name))
+    made.__dict__.update({value.__name__: value for value in contents}, __getattr__=absent_from(name, known))
     made.__dict__.update({"__path__": [], **more})  # a package without other modules
     return made
