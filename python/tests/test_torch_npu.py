@@ -5,6 +5,7 @@ import inspect
 import io
 import os
 import pickle
+import pkgutil
 import subprocess
 import sys
 import threading
@@ -63,6 +64,7 @@ class State:
                             if name.startswith(("torch_npu", "torchair", "torch.npu", "torch.cuda"))})
         self.values.update({f"TorchScript {number}: {name}": name
                             for number, name in torch.jit._builtins._get_builtin_table().items()})
+        self.values.update({f"finder {number}": finder for number, finder in enumerate(sys.meta_path)})
         self.values.update({f"loader {number}": loader
                             for number, loader in enumerate(torch.serialization._package_registry)})
 
@@ -212,6 +214,37 @@ def test_imports(installed):
     from torch_npu.npu import memory, streams, utils
     assert streams.Event is torch.npu.Event and utils.get_soc_version is torch.npu.get_soc_version
     assert memory.max_memory_allocated is torch.npu.max_memory_allocated
+
+
+def specs_of_others():
+    """What finds the stand-in, and a module of its name, without install()."""
+    return (stand_in.__spec__, stand_in.npu.__spec__, importlib.util.find_spec("torch_npu"),
+            importlib.util.find_spec("torchair"))
+
+
+@pytest.mark.parametrize("name", ["torch_npu", "torch_npu.npu", "torch.npu", "torch_npu.contrib", "torch_npu.profiler",
+                                  "torchair", "torchair.configs.compiler_config", "torch_npu.dynamo.torchair"])
+def test_specs_of_modules(name, recwarn):
+    former = specs_of_others()
+    for _ in range(2):
+        stand_in.install()
+        module, spec = importlib.import_module(name), importlib.util.find_spec(name)
+        assert spec is module.__spec__ and spec.submodule_search_locations == module.__path__
+        assert spec.name in (name, name.replace("torch.", "torch_npu."), name.replace("torch_npu.dynamo.", ""))
+        contents = dict(vars(module))
+        assert importlib.reload(module) is module and vars(module) == contents
+        del sys.modules[spec.name]
+        assert importlib.import_module(spec.name) is module and vars(module) == contents
+        stand_in.uninstall()
+        assert specs_of_others() == former
+    assert not recwarn.list
+
+
+def test_spec_of_a_module_in_a_file(installed):
+    assert importlib.util.find_spec("torch_npu.contrib.transfer_to_npu").has_location
+    assert importlib.util.find_spec("torch_npu").origin == stand_in.__file__
+    assert [found.name for found in pkgutil.iter_modules(sys.modules["torch_npu.contrib"].__path__)] == ["transfer_to_npu"]
+    assert importlib.util.find_spec("torch_npu.unheard_of") is None
 
 
 # ---- types and operators ---------------------------------------------------------------------------------------------

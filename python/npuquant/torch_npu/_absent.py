@@ -2,7 +2,9 @@
 """The error for a name that the stand-in does not have."""
 from __future__ import annotations
 
+import importlib.abc
 import types
+from importlib.machinery import ModuleSpec
 from typing import Any, Callable, Collection
 
 #: Operators that serving code calls, and that are not known here: vllm-project/vllm-ascend, 2026-08-22 (182b75ea84). A
@@ -50,9 +52,32 @@ def absent_from(module: str, known: Collection[str] = ()) -> Callable[[str], Any
     return get
 
 
+class Loader(importlib.abc.Loader):
+    """Of stand-in modules, which are all there from the start: neither an import nor a reload executes anything."""
+
+    def __init__(self, made: types.ModuleType) -> None:
+        self.module, self.contents = made, dict(vars(made))
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        return self.module
+
+    def exec_module(self, made: types.ModuleType) -> None:
+        """A reload has set the module's name, loader and package."""
+        vars(made).update(self.contents)
+
+
+def spec_of(name: str, made: types.ModuleType) -> ModuleSpec:
+    """What importlib.util.find_spec() returns for a stand-in module under this name."""
+    spec = ModuleSpec(name, Loader(made), origin=getattr(made, "__file__", "npuquant's stand-in for torch_npu"))
+    spec.submodule_search_locations = list(made.__path__)
+    return spec
+
+
 def module(name: str, *contents: Any, known: Collection[str] = (), **more: Any) -> types.ModuleType:
     """A stand-in module with these classes, functions and other names. A known name is as in absent_from()."""
     made = types.ModuleType(name, "Part of npuquant's stand-in for torch_npu.")
     made.__dict__.update({value.__name__: value for value in contents}, __getattr__=absent_from(name, known))
-    made.__dict__.update({"__path__": [], **more})  # a package without other modules
+    made.__dict__.update({"__path__": [], "__package__": name, **more})  # a package without other modules
+    made.__spec__ = spec_of(name, made)
+    made.__loader__ = made.__spec__.loader
     return made
