@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The stand-in for torch_npu: what install() changes, what uninstall() puts back, and what scripts find in between."""
 import importlib
+import importlib.metadata as metadata
+import importlib.util
 import inspect
 import io
 import os
@@ -245,6 +247,22 @@ def test_spec_of_a_module_in_a_file(installed):
     assert importlib.util.find_spec("torch_npu").origin == stand_in.__file__
     assert [found.name for found in pkgutil.iter_modules(sys.modules["torch_npu.contrib"].__path__)] == ["transfer_to_npu"]
     assert importlib.util.find_spec("torch_npu.unheard_of") is None
+
+
+def test_distribution(tmp_path):
+    names = "torch_npu", "torch-npu", "Torch.NPU"
+    stand_in.install()
+    for name in names:
+        assert metadata.version(name) == metadata.distribution(name).version == stand_in.__version__
+    found = metadata.distribution("torch_npu")
+    assert (found.metadata["Name"], found.files, list(found.entry_points)) == ("torch-npu", None, [])
+    assert found.locate_file("npu.py").samefile(stand_in.npu.__file__)
+    assert [one.metadata["Name"] for one in metadata.distributions()].count("torch-npu") == 1
+    assert list(metadata.distributions(path=[str(tmp_path)])) == [] and metadata.version("pytest") == pytest.__version__
+    stand_in.uninstall()
+    for name in names:
+        with pytest.raises(metadata.PackageNotFoundError):
+            metadata.version(name)
 
 
 # ---- types and operators ---------------------------------------------------------------------------------------------

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import pathlib
+import re
 import sys
 import threading
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
 import torch
 
@@ -54,8 +56,28 @@ def _set_module(name: str, module: Any) -> None:
         _set(sys.modules[parent], child, module)
 
 
+@functools.lru_cache(maxsize=None)
+def _distribution() -> Any:
+    """What importlib.metadata knows of torch_npu."""
+    import importlib.metadata as metadata  # which takes long
+
+    here = sys.modules[__package__]
+    texts = {"METADATA": f"Metadata-Version: 2.1\nName: torch-npu\nVersion: {here.__version__}\n",
+             "top_level.txt": "torch_npu\n"}
+
+    class Distribution(metadata.Distribution):
+        def read_text(self, filename: str) -> Optional[str]:
+            return texts.get(filename)
+
+        def locate_file(self, path: Any) -> Any:
+            return pathlib.Path(here.__path__[0], path)
+
+    return Distribution()
+
+
 class _Finder:
-    """Finds the stand-in's modules for importlib.reload(), and after a script has removed them from sys.modules."""
+    """Finds the stand-in's modules for importlib.reload(), and after a script has removed them from sys.modules. For
+    importlib.metadata it finds their version."""
 
     def __init__(self, modules: Dict[str, Any]) -> None:
         self.modules = modules
@@ -66,6 +88,12 @@ class _Finder:
             return None
         module.__spec__.loader.contents = dict(vars(module))
         return module.__spec__
+
+    def find_distributions(self, context: Any) -> Iterator[Any]:
+        everywhere = "path" not in vars(context)
+        name = context.name  # of any spelling; None: all
+        if everywhere and (name is None or re.sub("[-_.]+", "-", name).lower() == "torch-npu"):
+            yield _distribution()
 
 
 def _forget_finder() -> None:
