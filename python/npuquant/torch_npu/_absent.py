@@ -29,9 +29,9 @@ class Absent(NotImplementedError, AttributeError):
     """The stand-in does not have the name. The class is an AttributeError, too, so that hasattr() returns False."""
 
 
-def _absent(module: str, name: str) -> Absent:
+def _absent(module: str, name: str, hint: str = "") -> Absent:
     return Absent(f"{module}.{name} is not in npuquant's stand-in for torch_npu, which has the quantisation "
-                  "operators and what scripts need around them (docs/torch.md lists them)")
+                  f"operators and what scripts need around them (docs/torch.md lists them){hint}")
 
 
 def absent_from(module: str, known: Collection[str] = ()) -> Callable[[str], Any]:
@@ -45,7 +45,7 @@ def absent_from(module: str, known: Collection[str] = ()) -> Callable[[str], Any
             raise _absent(module, name)
 
         def refuse(*args: Any, **keywords: Any) -> Any:
-            raise _absent(module, name)
+            raise _absent(module, name, f'; a test can replace it: monkeypatch.setattr("{module}.{name}", ...)')
 
         return refuse
 
