@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The stand-in for torch_npu: what install() changes, what uninstall() puts back, and what scripts find in between."""
 import importlib
+import importlib.metadata as metadata
+import importlib.util
 import inspect
 import io
 import os
 import pickle
+import pkgutil
 import subprocess
 import sys
 import threading
@@ -63,6 +66,7 @@ class State:
                             if name.startswith(("torch_npu", "torchair", "torch.npu", "torch.cuda"))})
         self.values.update({f"TorchScript {number}: {name}": name
                             for number, name in torch.jit._builtins._get_builtin_table().items()})
+        self.values.update({f"finder {number}": finder for number, finder in enumerate(sys.meta_path)})
         self.values.update({f"loader {number}": loader
                             for number, loader in enumerate(torch.serialization._package_registry)})
 
@@ -214,6 +218,53 @@ def test_imports(installed):
     assert memory.max_memory_allocated is torch.npu.max_memory_allocated
 
 
+def specs_of_others():
+    """What finds the stand-in, and a module of its name, without install()."""
+    return (stand_in.__spec__, stand_in.npu.__spec__, importlib.util.find_spec("torch_npu"),
+            importlib.util.find_spec("torchair"))
+
+
+@pytest.mark.parametrize("name", ["torch_npu", "torch_npu.npu", "torch.npu", "torch_npu.contrib", "torch_npu.profiler",
+                                  "torchair", "torchair.configs.compiler_config", "torch_npu.dynamo.torchair"])
+def test_specs_of_modules(name, recwarn):
+    former = specs_of_others()
+    for _ in range(2):
+        stand_in.install()
+        module, spec = importlib.import_module(name), importlib.util.find_spec(name)
+        assert spec is module.__spec__ and spec.submodule_search_locations == module.__path__
+        assert spec.name in (name, name.replace("torch.", "torch_npu."), name.replace("torch_npu.dynamo.", ""))
+        contents = dict(vars(module))
+        assert importlib.reload(module) is module and vars(module) == contents
+        del sys.modules[spec.name]
+        assert importlib.import_module(spec.name) is module and vars(module) == contents
+        stand_in.uninstall()
+        assert specs_of_others() == former
+    assert not recwarn.list
+
+
+def test_spec_of_a_module_in_a_file(installed):
+    assert importlib.util.find_spec("torch_npu.contrib.transfer_to_npu").has_location
+    assert importlib.util.find_spec("torch_npu").origin == stand_in.__file__
+    assert [found.name for found in pkgutil.iter_modules(sys.modules["torch_npu.contrib"].__path__)] == ["transfer_to_npu"]
+    assert importlib.util.find_spec("torch_npu.unheard_of") is None
+
+
+def test_distribution(tmp_path):
+    names = "torch_npu", "torch-npu", "Torch.NPU"
+    stand_in.install()
+    for name in names:
+        assert metadata.version(name) == metadata.distribution(name).version == stand_in.__version__
+    found = metadata.distribution("torch_npu")
+    assert (found.metadata["Name"], found.files, list(found.entry_points)) == ("torch-npu", None, [])
+    assert found.locate_file("npu.py").samefile(stand_in.npu.__file__)
+    assert [one.metadata["Name"] for one in metadata.distributions()].count("torch-npu") == 1
+    assert list(metadata.distributions(path=[str(tmp_path)])) == [] and metadata.version("pytest") == pytest.__version__
+    stand_in.uninstall()
+    for name in names:
+        with pytest.raises(metadata.PackageNotFoundError):
+            metadata.version(name)
+
+
 # ---- types and operators ---------------------------------------------------------------------------------------------
 
 ONE = torch.ones(1)
@@ -323,6 +374,20 @@ def test_int4_weights(installed):
     for wrong in (weight[:, :7], weight[0], weight.long()):
         with pytest.raises(ValueError, match="^weight: is torch.int"):
             torch_npu.npu_convert_weight_to_int4pack(wrong)
+
+
+@pytest.mark.parametrize("device", ["npu", "meta"])
+def test_prefetch(installed, device):
+    import torch_npu
+
+    x = torch.ones(2, 3, device=device)
+    for prefetch in (torch_npu.npu_prefetch, torch.ops.npu.npu_prefetch):
+        assert prefetch(x, None, 1) is None and prefetch(self=x, dependency=x, max_size=1 << 30, offset=23) is None
+        for size, offset, wrong in (0, 0, "max_size"), (1, 24, "offset"), (1, -1, "offset"):
+            with pytest.raises(ValueError, match=f"^{wrong}: "):
+                prefetch(x, None, size, offset)
+        with pytest.raises(ValueError, match="^self: has no elements"):
+            prefetch(x[:0], None, 1)
 
 
 # ---- operators of scripts --------------------------------------------------------------------------------------------
@@ -893,7 +958,8 @@ def test_settings(installed):
     "torch_npu", "torch_npu.npu", "torch_npu.npu.amp", "torch_npu.contrib", "torch_npu.testing",
     "torch_npu.testing.common_utils", "torchair", "torchair.core.utils", "torchair.ge_concrete_graph.ge_apis",
     "torch_npu.dynamo", "torch_npu._C", "torch_npu.npu.memory", "torch_npu.npu.streams", "torch_npu.npu.utils",
-    "torch_npu.profiler", "torch_npu.utils", "torchair.scope",
+    "torch_npu.profiler", "torch_npu.profiler.dynamic_profile", "torch_npu.utils", "torchair.scope",
+    "torchair.inference", "torch_npu.atb", "torch_npu.op_plugin.atb._atb_ops",
 ])
 def test_absent_names(installed, module):
     found = importlib.import_module(module)
@@ -912,8 +978,31 @@ def test_absent_names(installed, module):
 
 def test_absent_operators(installed):
     assert not hasattr(torch.ops.npu, "npu_unheard_of")
-    with pytest.raises(NotImplementedError, match=r"^torch\.ops\.npu\.npu_unheard_of is not in npuquant's stand-in"):
+    with pytest.raises(NotImplementedError, match=r"^torch\.ops\.npu\.npu_unheard_of is not in .* them\)$"):
         torch.ops.npu.npu_unheard_of(torch.ones(1))
+
+
+@pytest.mark.parametrize("name", ["torch_npu.npu_mm_all_reduce_base", "torch.ops.npu.npu_mm_all_reduce_base",
+                                  "torch_npu.npu.utilization", "torch_npu.atb.npu_ring_mla",
+                                  "torch_npu.profiler.dynamic_profile.start", "torchair.inference.readable_cache"])
+def test_absent_functions(installed, name, monkeypatch):
+    """They raise the error when they are called. A test can replace them, as the error says."""
+    names = {"torch": torch, "torch_npu": sys.modules["torch_npu"], "torchair": sys.modules["torchair"]}
+    with pytest.raises(NotImplementedError, match=f"^{name} is not in npuquant's stand-in") as error:
+        eval(name, names)(torch.ones(1))
+    hint = str(error.value).partition("; a test can replace it: ")[2]
+    eval(hint, {"monkeypatch": monkeypatch})
+    assert eval(name, names) is ...
+    monkeypatch.undo()
+    with pytest.raises(NotImplementedError):
+        eval(name, names)()
+
+
+def test_modules_of_serving_code(installed):
+    from torch_npu.op_plugin.atb._atb_ops import _register_atb_extensions
+    from torch_npu.profiler import dynamic_profile
+
+    assert [_register_atb_extensions(), dynamic_profile.init("folder"), dynamic_profile.step()] == [None] * 3
 
 
 # ---- transfer_to_npu -------------------------------------------------------------------------------------------------
@@ -1007,6 +1096,20 @@ def test_torchair_imports(installed):
     assert tng.use_internal_format_weight(model) is model
 
 
+def test_cached_code(installed):
+    from torch_npu.dynamo.torchair.inference import cache_compile, set_dim_gears
+    from torchair import CompilerConfig, inference
+
+    assert inference.cache_compile is cache_compile
+    model, x = torch.nn.Linear(2, 3), torch.ones(4, 2)
+    assert set_dim_gears(x, dim_gears={0: [2, 4]}) is None
+    compiled = cache_compile(model.forward, config=CompilerConfig(), cache_dir="folder", ge_cache=True)
+    assert torch.equal(compiled(x), model(x)) and not os.path.exists("folder")
+    for other in model, torch.relu, CompilerConfig().__getattr__:
+        with pytest.raises(ValueError, match="^func: is .*; expected a method of a torch.nn.Module"):
+            cache_compile(other)
+
+
 @pytest.mark.skipif(PYTORCH_2, reason="PyTorch 2 has torch.compile")
 def test_compile_without_a_compiler(installed):
     def function(x):
@@ -1068,6 +1171,7 @@ COMPILED = {
     "to(dtype)": lambda x: x.to(device="npu:0", dtype=torch.float16) + 1, "is_npu": lambda x: x + 1 if x.is_npu else x,
     "pin_memory": lambda x: x.pin_memory() + 1, "stream": in_a_stream, "autocast": in_autocast,
     "synchronize": after_waiting, "scope": in_a_scope,
+    "npu_prefetch": lambda x: (sys.modules["torch_npu"].npu_prefetch(x, None, 1), x + 1)[1],
     "npu_format_cast": lambda x: sys.modules["torch_npu"].npu_format_cast(x, 29) + 1,
     "npu_quantize(self)": lambda x: torch.ops.npu.npu_quantize(self=x, scales=scales(x), zero_points=None, dtype=258),
     "npu_convert_weight_to_int4pack": lambda x: stand_in.npu_convert_weight_to_int4pack(x.int()),

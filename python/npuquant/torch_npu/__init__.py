@@ -33,6 +33,7 @@ __all__ = [
     "npu_format_cast",
     "npu_format_cast_",
     "npu_group_quant",
+    "npu_prefetch",
     "npu_quant_matmul",
     "npu_quantize",
     "npu_trans_quant_param",
@@ -83,7 +84,17 @@ def _int4pack(weight: torch.Tensor, inner_k_tiles: int = 0) -> torch.Tensor:
     return npu_quantize(weight.float(), weight.new_ones(1, dtype=torch.float32), None, torch.quint4x2, -1, False)
 
 
-# The schemas as in torch_npu/csrc/aten/npu_native_functions.yaml of Ascend/pytorch, and the last as in
+def _prefetch(self: torch.Tensor, dependency: Optional[torch.Tensor], max_size: int, offset: int = 0) -> None:
+    """Nothing: the device loads these bytes into its cache, from the offset on, after the dependency is computed."""
+    if max_size <= 0:
+        raise ValueError(f"max_size: is {max_size}; expected a positive number")
+    size = self.numel() * self.element_size()
+    if not 0 <= offset < size:
+        raise ValueError(f"offset: is {offset}; expected a number from 0 to {size - 1}" if size else
+                         "self: has no elements")
+
+
+# The schemas as in torch_npu/csrc/aten/npu_native_functions.yaml of Ascend/pytorch, and the last two as in
 # op_plugin/config/op_plugin_functions.yaml of Ascend/op-plugin.
 for _schema, _function in (
     ("npu_format_cast(Tensor self, int acl_format, *, int? customize_dtype=None, int? input_dtype=None) -> Tensor",
@@ -96,6 +107,7 @@ for _schema, _function in (
      " int? input_dtype=None) -> Tensor(a!)", _format_cast),
     ("get_npu_format(Tensor self) -> int", lambda self: _ND),
     ("npu_convert_weight_to_int4pack(Tensor weight, int inner_k_tiles=0) -> Tensor", _int4pack),
+    ("npu_prefetch(Tensor self, Tensor? dependency, int max_size, int offset=0) -> ()", _prefetch),
 ):
     operators._library.define(_schema)
     operators._library.impl(_schema.partition("(")[0], _function, "CompositeImplicitAutograd")
@@ -111,10 +123,11 @@ npu_dynamic_quant_asymmetric = operator_of_device("npu_dynamic_quant_asymmetric"
 npu_format_cast = _operators.npu_format_cast
 npu_format_cast_ = _operators.npu_format_cast_
 npu_group_quant = operator_of_device("npu_group_quant")
+npu_prefetch = _operators.npu_prefetch
 npu_quant_matmul = operator_of_device("npu_quant_matmul")
 npu_quantize = _operators.npu_quantize
 npu_trans_quant_param = _operators.npu_trans_quant_param
-for _packet in (get_npu_format, npu_format_cast, npu_format_cast_):
+for _packet in (get_npu_format, npu_format_cast, npu_format_cast_, npu_prefetch):
     _packet.__class__ = operators.OperatorOnSelf
 
 

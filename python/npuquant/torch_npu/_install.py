@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import pathlib
+import re
 import sys
 import threading
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
 import torch
 
@@ -15,7 +17,7 @@ from .. import torch as operators
 from .._shapes import quant_matmul_undefined
 from .._tensors import ON_DEVICE, result_type
 from . import npu
-from ._absent import OPERATORS, absent_from
+from ._absent import OPERATORS, absent_from, spec_of
 from ._chosen import chosen
 from ._modules import MODULES, npu_backend
 
@@ -52,6 +54,51 @@ def _set_module(name: str, module: Any) -> None:
     parent, _, child = name.rpartition(".")
     if parent:
         _set(sys.modules[parent], child, module)
+
+
+@functools.lru_cache(maxsize=None)
+def _distribution() -> Any:
+    """What importlib.metadata knows of torch_npu."""
+    import importlib.metadata as metadata  # which takes long
+
+    here = sys.modules[__package__]
+    texts = {"METADATA": f"Metadata-Version: 2.1\nName: torch-npu\nVersion: {here.__version__}\n",
+             "top_level.txt": "torch_npu\n"}
+
+    class Distribution(metadata.Distribution):
+        def read_text(self, filename: str) -> Optional[str]:
+            return texts.get(filename)
+
+        def locate_file(self, path: Any) -> Any:
+            return pathlib.Path(here.__path__[0], path)
+
+    return Distribution()
+
+
+class _Finder:
+    """Finds the stand-in's modules for importlib.reload(), and after a script has removed them from sys.modules. For
+    importlib.metadata it finds their version."""
+
+    def __init__(self, modules: Dict[str, Any]) -> None:
+        self.modules = modules
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        module = self.modules.get(name)
+        if module is None or module.__spec__.name != name:  # a module has one of its names
+            return None
+        module.__spec__.loader.contents = dict(vars(module))
+        return module.__spec__
+
+    def find_distributions(self, context: Any) -> Iterator[Any]:
+        everywhere = "path" not in vars(context)
+        name = context.name  # of any spelling; None: all
+        if everywhere and (name is None or re.sub("[-_.]+", "-", name).lower() == "torch-npu"):
+            yield _distribution()
+
+
+def _forget_finder() -> None:
+    """Removes the finder from Python's list, which may have other finders by now."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
 
 
 def _forget_submodules() -> None:
@@ -482,8 +529,14 @@ def install(scale_form: str = "product", *, values: Optional[str] = None, strict
             _set(torch.version, "cann", _CANN[scale_form])
             _choose(values, strict)
             _undo.append(_forget_submodules)
-            for name, module in (("torch_npu", here), *MODULES.items()):
+            modules = {"torch_npu": here, **MODULES}
+            for name, module in modules.items():
                 _set_module(name, module)
+            # These two modules have other names, too.
+            _set(here, "__spec__", spec_of("torch_npu", here))
+            _set(npu, "__spec__", spec_of("torch_npu.npu", npu))
+            _undo.append(_forget_finder)
+            sys.meta_path.insert(0, _Finder(modules))
         except BaseException:
             uninstall()
             raise

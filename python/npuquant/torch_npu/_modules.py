@@ -6,6 +6,7 @@ import logging
 import os
 import random
 import sys
+import types
 import unittest
 from typing import Any, Callable, Dict, Sequence
 
@@ -47,6 +48,18 @@ def use_internal_format_weight(model: torch.nn.Module) -> torch.nn.Module:
     return model
 
 
+def cache_compile(func: Callable[..., Any], *, config: Any = None, dynamic: bool = True,
+                  **options: Any) -> Callable[..., Any]:
+    """The method as torch.compile() makes it with the backend. There is no compiled code to keep in files."""
+    if not isinstance(func, types.MethodType) or not isinstance(func.__self__, torch.nn.Module):
+        raise ValueError(f"func: is {func!r}; expected a method of a torch.nn.Module")
+    return torch.compile(func, backend=npu_backend, dynamic=dynamic, fullgraph=True)
+
+
+def set_dim_gears(t: torch.Tensor, dim_gears: Dict[int, Sequence[int]]) -> None:
+    """Nothing: the sizes for which the device's compiler makes code change no value."""
+
+
 class Scope:
     """A part of a graph for which the compiler takes other options. Here it changes nothing."""
 
@@ -63,6 +76,28 @@ class Scope:
 def npu_wait_tensor(self: torch.Tensor, dependency: torch.Tensor) -> torch.Tensor:
     """The tensor: work is done when a call returns."""
     return self
+
+
+# ---- torch_npu.atb and torch_npu.profiler ----------------------------------------------------------------------------
+
+#: Operators of the module, as in op_plugin/python/atb/_atb_ops.py of Ascend/op-plugin, and those with a workspace.
+_ATB = """
+    _npu_flash_attention_prefix_v2 _npu_flash_attention_v2 _npu_multi_head_latent_attention_get_workspace
+    _npu_paged_attention_v2 _npu_paged_attention_v2_get_workspace npu_fused_add_topk_div npu_mla_preprocess
+    npu_multi_head_latent_attention npu_paged_cache_load npu_ring_mla npu_self_attention_prefix_encoder
+""".split()
+
+
+def _register_atb_extensions() -> None:
+    """Nothing: on the device it loads a library."""
+
+
+def init(path: str) -> None:
+    """Nothing: here no file and no other process starts the profiler."""
+
+
+def step() -> None:
+    """Nothing, for the same reason."""
 
 
 # ---- torch_npu.testing -----------------------------------------------------------------------------------------------
@@ -179,12 +214,18 @@ MODULES: Dict[str, Any] = {one.__name__: one for one in (
     module("torchair.core.utils", logger=_logger),
     module("torchair.ge_concrete_graph"),
     module("torchair.ge_concrete_graph.ge_apis"),
+    module("torchair.inference", cache_compile, set_dim_gears, known=["readable_cache"]),
     module("torchair.scope", npu_wait_tensor, limit_core_num=Scope, npu_stream_switch=Scope, op_never_timeout=Scope,
            super_kernel=Scope),
     module("torch_npu._C", npu._NPUTaskGroupHandle),
+    module("torch_npu.atb", known=_ATB),
     module("torch_npu.contrib", __path__=[os.path.join(os.path.dirname(__file__), "contrib")]),
     module("torch_npu.dynamo"),
+    module("torch_npu.op_plugin"),
+    module("torch_npu.op_plugin.atb"),
+    module("torch_npu.op_plugin.atb._atb_ops", _register_atb_extensions),
     module("torch_npu.profiler"),
+    module("torch_npu.profiler.dynamic_profile", init, step, known=["start"]),
     module("torch_npu.testing"),
     module("torch_npu.testing.common_utils", SupportedDevices, create_common_tensor, get_npu_device),
     module("torch_npu.testing.testcase", TestCase, run_tests),

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 import types
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 from torch import (BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor,
@@ -36,6 +36,7 @@ __all__ = [
     "IntTensor", "LongTensor", "ShortTensor",
 ]
 
+__path__: List[str] = []  # a package, whose modules are in _modules.py
 __getattr__ = absent_from("torch_npu.npu", ("temperature", "utilization"))
 
 # ---- the device ------------------------------------------------------------------------------------------------------
