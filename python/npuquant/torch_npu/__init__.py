@@ -34,6 +34,7 @@ __all__ = [
     "npu_format_cast_",
     "npu_group_quant",
     "npu_quant_matmul",
+    "npu_quant_scatter",
     "npu_quantize",
     "npu_trans_quant_param",
     "uninstall",
@@ -112,6 +113,7 @@ npu_format_cast = _operators.npu_format_cast
 npu_format_cast_ = _operators.npu_format_cast_
 npu_group_quant = operator_of_device("npu_group_quant")
 npu_quant_matmul = operator_of_device("npu_quant_matmul")
+npu_quant_scatter = operator_of_device("npu_quant_scatter")
 npu_quantize = _operators.npu_quantize
 npu_trans_quant_param = _operators.npu_trans_quant_param
 for _packet in (get_npu_format, npu_format_cast, npu_format_cast_):
