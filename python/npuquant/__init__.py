@@ -8,7 +8,8 @@ new NumPy arrays in C order, or go to the arrays of out.
 
 bfloat16 inputs and results are uint16 arrays of the bits. Inputs may also be ml_dtypes.bfloat16 arrays, or tensors of
 that type. The library's errors are NpuquantError, with the library's message. Arguments that cannot be handed to the
-library raise a TypeError or ValueError that begins with the argument's name.
+library raise an ArgumentError, or an ArgumentTypeError, which begins with the argument's name. All of them are
+RuntimeErrors, as torch_npu's.
 
 diagnose() names the mistake behind a kernel's result, explain() shows the steps of an element, and hard_inputs() makes
 inputs on which mistakes show.
@@ -27,14 +28,13 @@ except ImportError as error:
         f"npuquant: the compiled part of the package is missing or for another Python ({error}); install the package "
         "with pip, or take it from the folder python of a build"
     ) from error
-from ._arguments import ArgumentError
+from ._arguments import ArgumentError, ArgumentTypeError, _of, check_quant_matmul, check_quant_scatter, listed
 from ._experts import (npu_moe_finalize_routing, npu_moe_init_routing_v2, npu_moe_re_routing, npu_moe_token_unpermute)
 from ._grouped import npu_grouped_matmul
 from ._library import NpuquantError, __version__, available_backends, backend, set_backend, version
 from ._matmul import product
-from ._tensors import (BFLOAT16, FLOATING, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, Result, TensorLike, Unknown,
-                       described, output, product_columns, result, result_type, shown, tensor, to_array,
-                       words_shape, wrong_type)
+from ._tensors import (FLOATING, INT8, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, Result, TensorLike, described,
+                       output, result, result_type, shown, tensor, to_array, words_shape)
 from ._unset import unset
 from ._threads import get_num_threads, run, set_num_threads
 
@@ -42,6 +42,7 @@ __tracebackhide__ = True  # pytest shows the line that calls the package
 
 __all__ = [
     "ArgumentError",
+    "ArgumentTypeError",
     "NpuquantError",
     "__version__",
     "available_backends",
@@ -63,6 +64,7 @@ __all__ = [
     "npu_moe_re_routing",
     "npu_moe_token_unpermute",
     "npu_quant_matmul",
+    "npu_quant_scatter",
     "npu_quantize",
     "npu_trans_quant_param",
     "qint32",
@@ -100,7 +102,7 @@ def __dir__() -> List[str]:
 def _one_of(name: str, value: Any, other_name: str, other: Any) -> Any:
     """The value of an argument that has two names."""
     if value is not None and other is not None:
-        raise TypeError(f"{name}: is given as {other_name} too; expected one of the two")
+        raise ArgumentTypeError(f"{name}: is given as {other_name} too; expected one of the two")
     return other if value is None else value
 
 
@@ -108,7 +110,7 @@ def _number(name: str, value: Any, numbers: Dict[str, int]) -> int:
     """The library's number of an argument's value; a ValueError if the argument has no such value."""
     number = numbers.get(value) if isinstance(value, str) else None
     if number is None:
-        raise ValueError(f"{name}: is {shown(value)}; expected {' or '.join(map(repr, numbers))}")
+        raise ArgumentError(f"{name}: is {shown(value)}; expected {listed([*map(repr, numbers)])}")
     return number
 
 
@@ -117,7 +119,7 @@ def _only(name: str, value: Any, only: Any) -> None:
     if not isinstance(value, (int, float, str)) or value != only:
         why = "others are for types of the series Ascend 950, which npuquant does not implement"
         why = why if name == "dst_type_max" else "npuquant implements no other"
-        raise ValueError(f"{name}: is {shown(value)}; expected {only!r}: {why}")
+        raise ArgumentError(f"{name}: is {shown(value)}; expected {only!r}: {why}")
 
 
 def npu_quantize(
@@ -161,7 +163,7 @@ def npu_quantize(
            [ 101, -128,    0]], dtype=int8)
     """
     if div_mode is not True and div_mode is not False and not isinstance(div_mode, np.bool_):
-        raise TypeError(f"div_mode: is {type(div_mode).__name__}; expected a bool")
+        raise ArgumentTypeError(f"div_mode: is {type(div_mode).__name__}; expected a bool")
     x = tensor("input", input)
     kind = result_type("dtype", dtype, QUANTISED, "int8, uint8 or int32, as div_mode is true" if div_mode
                        else "int8 or quint4x2, as div_mode is false")
@@ -255,7 +257,7 @@ def _dynamic(x: Any, dst_type: Any, quant_mode: Any, dst_type_max: Any,
     """Of both dynamic operators: the library's quant_mode, the result, and the shape of the scales."""
     _only("dst_type_max", dst_type_max, 0.0)
     if len(x.shape) == 1:  # the library takes it, the device does not
-        raise ValueError("x: has 1 dimension; expected 2 to 8")
+        raise ArgumentError("x: has 1 dimension; expected 2 to 8")
     mode = _number("quant_mode", quant_mode, _QUANT_MODES)
     kind = result_type("dst_type", "int8" if dst_type is None else dst_type, QUANTISED, types)
     return mode, kind, x.shape[:-1] if quant_mode == "pertoken" else (1,)
@@ -264,7 +266,7 @@ def _dynamic(x: Any, dst_type: Any, quant_mode: Any, dst_type_max: Any,
 def _outs(out: Any, count: int, arrays: str) -> Tuple[Any, ...]:
     """The elements of an out that is a tuple."""
     if not isinstance(out, tuple) or len(out) != count or type(None) in map(type, out):
-        raise TypeError(f"out: is {type(out).__name__}; expected a tuple of {arrays}")
+        raise ArgumentTypeError(f"out: is {type(out).__name__}; expected a tuple of {arrays}")
     return out
 
 
@@ -483,7 +485,7 @@ def npu_anti_quant(
     packed = x.dtype == np.int32 if type(x) is np.ndarray else _native.torch_type(x) == "int32"
     source = "quint4x2" if packed else "int8"
     if src_dtype is not None and result_type("src_dtype", src_dtype, SOURCES, source) != SOURCES[source]:
-        raise TypeError(f"src_dtype: is {described(src_dtype)}; expected {source} for an x of "
+        raise ArgumentTypeError(f"src_dtype: is {described(src_dtype)}; expected {source} for an x of "
                         + str(x.dtype).replace("torch.", ""))
     shape = x.shape
     if packed and shape:
@@ -574,21 +576,11 @@ def requant(
     return y if out is None else out
 
 
-def _either(*shapes: Tuple[int, ...]) -> str:
-    """Shapes in a message; two may be the same."""
-    return " or ".join(dict.fromkeys(map(str, shapes)))
-
-
-def _expect(name: str, value: Any, dtypes: Tuple[str, ...], *shapes: Tuple[int, ...], why: str = "") -> np.ndarray:
-    """An argument of npu_quant_matmul(), checked here: the library has another name for it, or none. why names what
-    decides the types."""
-    array = to_array(name, value)
-    if isinstance(array, Unknown) or str(array.dtype) not in dtypes:
-        names = ", ".join(BFLOAT16 if dtype == "uint16" else dtype for dtype in dtypes)
-        raise wrong_type(name, array.dtype, " or ".join(names.rsplit(", ", 1)) + why)
-    if shapes and array.shape not in shapes:
-        raise ValueError(f"{name}: has the shape {array.shape}; expected {_either(*shapes)}")
-    return array
+def _arrays(required: int, **given: Any) -> Dict[str, Any]:
+    """The tensors of an operator as arrays, by their names, for the functions that check them. The first may not be
+    None."""
+    return {name: None if value is None and i >= required else to_array(name, value)
+            for i, (name, value) in enumerate(given.items())}
 
 
 def npu_quant_matmul(
@@ -616,8 +608,8 @@ def npu_quant_matmul(
         x2: the type of x1, 2 to 8 dimensions: int8, [..., K, N]; or int32, with words along N, [..., K, N / 8], or
             along K, [..., K / 8, N], as in the transpose of a weight [N, K / 8]. The batch dimensions of x1 and x2 are
             broadcast.
-        scale: [1] or [N]. For requant() float32, or its words as int64 or uint64, also [1, N]; otherwise float32,
-            float16 or bfloat16.
+        scale: [1] or [N]. For requant() float32, or its words as int64 or uint64, also [1, N]; otherwise float32 or
+            bfloat16.
         offset: None, or float32, [1] or [N]; for int8 only. If scale has words, offset has no effect, as on the device:
             the words have offsets.
         pertoken_scale: None, or float32, [M], or [..., M] with the batch dimensions of the result: the scale of
@@ -639,48 +631,18 @@ def npu_quant_matmul(
     """
     kind = result_type("output_dtype", "int8" if output_dtype is None else output_dtype, PRODUCTS,
                        "int8, float16, bfloat16, float32 or int32")
-    x1 = _expect("x1", x1, ("int8", "int32"))
-    x2 = _expect("x2", x2, ("int8", "int32"))
-    if x2.dtype != x1.dtype:
-        raise TypeError(f"x2: is {x2.dtype}; expected {x1.dtype}, as x1 is: the device computes in another way with "
-                        "int8 and int4, which is not defined here")
-    columns = product_columns(x1.shape, x2.shape, x1.dtype == np.int32)
-    rows = x1.shape[-2]
-    try:
-        shape = (*np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), rows, columns)
-    except ValueError:
-        raise ValueError(f"x2: has the batch dimensions {x2.shape[:-2]}; expected some that can be broadcast with "
-                         f"those of x1, {x1.shape[:-2]}") from None
-
-    floats = ("float32", "float16", "uint16")
-    requantised = pertoken_scale is None and kind in REQUANTISED.values()
-    given = "None" if pertoken_scale is None else "given"
-    why = f", as output_dtype is {kind.name}" + f" and pertoken_scale is {given}" * (kind.name == "float16")
-    scale = _expect("scale", scale, ("float32", "int64", "uint64") if requantised else floats, why=why)
-    words = requantised and scale.dtype != np.float32
-    if scale.ndim == 2 and len(scale) > 1 and scale.shape[1] == columns:
-        raise ValueError(f"scale: has the shape {scale.shape}; expected {_either((1,), (columns,))}: the device "
-                         "computes in another way with scales of groups of terms, which is not defined here")
-    _expect("scale", scale, (str(scale.dtype),), (1,), (columns,), *[(1, columns)] * words)
-    if offset is not None:
-        if kind.dtype != np.int8:
-            raise ValueError(f"offset: is given; expected None, as output_dtype is {kind.name} and not int8")
-        offset = _expect("offset", offset, ("float32",), (1,), (columns,))
-    row_scale = None
-    if pertoken_scale is not None:
-        if kind.dtype.kind == "i":
-            raise ValueError(f"pertoken_scale: is given; expected None, as output_dtype is {kind.name}")
-        row_scale = _expect("pertoken_scale", pertoken_scale, ("float32",), (rows,), shape[:-1])
+    given = _arrays(3, x1=x1, x2=x2, scale=scale, offset=offset, pertoken_scale=pertoken_scale, bias=bias)
+    shape = check_quant_matmul(**given, output=kind.name)
+    x1, x2, scale, offset, row_scale, terms = given.values()
+    if row_scale is not None:
         row_scale = np.broadcast_to(row_scale, shape[:-1])
-    terms = None
-    if bias is not None:
-        terms = _expect("bias", bias, ("int32",) if requantised or kind.dtype == np.int32 else ("int32", *floats),
-                        (columns,), *[(shape[0], 1, columns)] * (len(shape) == 3), why=why)
-        if terms.shape == (1, 1, columns):  # the same for all rows
-            terms = terms[0, 0]
+    if terms is not None and terms.shape == (1, 1, shape[-1]):  # the same for all rows
+        terms = terms[0, 0]
+    requantised = row_scale is None and kind in REQUANTISED.values()
+    words = scale.dtype != np.float32
     y: Any = to_array("out", output(out, shape, kind.dtype), write=True)
     if y.shape != shape:
-        raise ValueError(f"out: has the shape {y.shape}; expected {shape}")
+        raise ArgumentError(f"out: has the shape {y.shape}; expected {shape}")
 
     if requantised and not words:
         # requant() ignores the lower 13 bits of a scale; a diagnosis sees a kernel that does not.
@@ -736,15 +698,71 @@ def row_quant(v: TensorLike, rule: str) -> Tuple[np.ndarray, np.ndarray]:
     >>> row_quant(np.array([[31.75, -17.125, -4.75, 28.75]], np.float16), "moe_routing_8_5")
     (array([[127, -69, -19, 115]], dtype=int8), array([0.25], dtype=float32))
     """
-    rows = _expect("v", v, ("float32", "float16", "uint16"))
+    rows = to_array("v", v)
+    _of("v", rows, "float32", "float16", "bfloat16")
     number = _number("rule", rule, _RULES)
     if not 1 <= rows.ndim <= 8:
-        raise ValueError(f"v: has {rows.ndim} dimensions; expected 1 to 8")
+        raise ArgumentError(f"v: has {rows.ndim} dimensions; expected 1 to 8")
     if rows.shape[-1] == 0 and 0 not in rows.shape[:-1]:
-        raise ValueError(f"v: has the shape {rows.shape}; expected an element or more in a row")
+        raise ArgumentError(f"v: has the shape {rows.shape}; expected an element or more in a row")
     y, scale = np.empty(rows.shape, np.int8), np.empty(rows.shape[:-1], np.float32)
     run(_native.row_quant, np.require(rows, requirements=("C", "ALIGNED")), number, y, scale, False)
     return y, scale
+
+
+def npu_quant_scatter(
+    input: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
+    quant_scales: TensorLike,
+    quant_zero_points: Optional[TensorLike] = None,
+    axis: int = -2,
+    quant_axis: int = -1,
+    reduce: str = "update",
+    dst_type: Any = None,
+    round_mode: Optional[str] = "rint",
+) -> np.ndarray:
+    """Quantises updates, and writes them into a copy of a tensor, such as a cache of keys and values.
+
+    updates[i] is quantised as npu_quantize() does with div_mode, and goes to input[i], from indices[i] on along axis.
+
+    Args:
+        input: int8, 3 to 8 dimensions.
+        indices: int32 or int64, [n]. The device does not check whether an index is outside of input.
+        updates: float32, float16 or bfloat16, the shape of input, or less in the first dimension, which is n, and along
+            the axis.
+        quant_scales, quant_zero_points: any shape, with as many elements as the last dimension of updates has. The
+            types are those of npu_quantize().
+        axis: neither the first dimension nor the last.
+        quant_axis: the last dimension.
+        reduce: has no effect, as on the device.
+        dst_type: None or int8.
+        round_mode: "rint" or None.
+
+    Returns:
+        A new array, int8, of the shape of input.
+
+    >>> cache, updates = np.zeros((2, 3, 2), np.int8), np.array([[[1, 2]], [[3, 4]]], np.float32)
+    >>> npu_quant_scatter(cache, np.array([0, 2]), updates, np.array([0.5, 0.25], np.float32)).tolist()
+    [[[2, 8], [0, 0], [0, 0]], [[0, 0], [0, 0], [6, 16]]]
+    """
+    given = _arrays(4, input=input, indices=indices, updates=updates, quant_scales=quant_scales,
+                    quant_zero_points=quant_zero_points)
+    axis = check_quant_scatter(**given, axis=axis, quant_axis=quant_axis, round_mode=round_mode)
+    result_type("dst_type", "int8" if dst_type is None else dst_type, INT8)
+    into, places, updates, scales, zero_points = given.values()
+    rows = updates.shape[axis]
+    last = into.shape[axis] - rows
+    outside = np.flatnonzero((places < 0) | (places > last))
+    if outside.size:
+        raise ArgumentError(f"indices: [{outside[0]}] is {places[outside[0]]}; expected 0 to {last}, as input has "
+                            f"{into.shape[axis]} and updates {rows} along dimension {axis}")
+    zero_points = None if zero_points is None else zero_points.reshape(-1)
+    values = npu_quantize(updates, scales.reshape(-1), zero_points, "int8", -1)
+    y = into.copy()
+    for i, place in enumerate(places.tolist()):
+        np.moveaxis(y[i], axis - 1, 0)[place:place + rows] = np.moveaxis(values[i], axis - 1, 0)
+    return y
 
 
 # They call the operators.

@@ -14,7 +14,8 @@ import numpy as np
 import npuquant
 
 from . import _native, _report
-from ._tensors import BFLOAT16, INPUTS, TensorLike, Unknown, result_type, shown, to_array
+from ._arguments import BFLOAT16
+from ._tensors import INPUTS, TensorLike, Unknown, result_type, shown, to_array
 from ._threads import Kept, get_num_threads, keeping
 
 __tracebackhide__ = True  # pytest shows the line that calls the package

@@ -6,7 +6,7 @@ from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ._arguments import _expect, _of, _one_of, _shape, _type_of, is_transposed
+from ._arguments import _expect, _of, _one_of, _shape, _type_of, is_transposed, listed
 from ._experts import Made, read
 from ._matmul import product
 from ._tensors import PRODUCTS, TensorLike, result_type
@@ -126,14 +126,13 @@ def _check_scales(a: Any, kind: str, columns: Sequence[Any]) -> None:
     scale_types, per_token, bias_types = _PAIRS[kind]
     why = f", as output_dtype is {kind}"
     if scale_types:
-        _expect(a.scale, "scale", f"is None; expected {' or '.join(scale_types)}{why}")
+        _expect(a.scale, "scale", f"is None; expected {listed(scale_types)}{why}")
     else:
         _expect(not a.scale, "scale", f"is given; expected None{why}")
     stacked, experts = is_stacked(a), len(columns)
     for name, types in ("scale", scale_types), ("bias", bias_types):
         for i, tensor in enumerate(getattr(a, name) or ()):
-            found = _type_of(tensor)
-            _expect(found in types, f"{name}[{i}]", f"is {found}; expected {' or '.join(types)}{why}")
+            _of(f"{name}[{i}]", tensor, *types, why=why)
             _shape(f"{name}[{i}]", tensor, *[experts] * stacked, columns[i])
     if a.per_token_scale and not isinstance(a.group_list, (list, tuple)):
         _expect(per_token, "per_token_scale", f"is given; expected None{why}")

@@ -13,7 +13,8 @@ from typing import Any, Iterator, Optional, Tuple
 import numpy as np
 
 from . import _native
-from ._tensors import BFLOAT16, shown, to_array, wrong_type
+from ._arguments import BFLOAT16, ArgumentTypeError, wrong_type
+from ._tensors import shown, to_array
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
@@ -102,7 +103,7 @@ def _refuse(status: str, message: str, argument: Optional[str] = None, array: An
     """Raises the library's error. argument and array are the first whose type the library does not have."""
     if argument is not None and "dtype is -1," in message:
         if not getattr(array.dtype, "isnative", True):
-            raise TypeError(f"{argument}: is in the other byte order; expected this machine's")
+            raise ArgumentTypeError(f"{argument}: is in the other byte order; expected this machine's")
         # The library's message lists the types that the argument takes.
         expected = message.partition("; expected ")[2].lower()
         expected = expected.replace("bfloat16", BFLOAT16).replace("quint4x2", "int32 (words of eight int4)")

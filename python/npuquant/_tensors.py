@@ -9,6 +9,7 @@ from typing import Any, Dict, NamedTuple, Optional, Protocol, Tuple, TypeVar, Un
 import numpy as np
 
 from . import _native
+from ._arguments import BFLOAT16, ArgumentError, ArgumentTypeError, listed, unless_implemented
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
@@ -47,8 +48,6 @@ _NAMED: Results = {
     "quint4x2": Result(np.dtype(np.int32), True),
 }
 _NAMES = {result.dtype: name for name, result in _NAMED.items() if not result.words}
-# How messages name a type that NumPy does not have.
-BFLOAT16 = "bfloat16 (or its bits as uint16)"
 # The numbers of PyTorch's scalar types, which torch_npu takes too: dst_type of npu_dynamic_quant_asymmetric() is one in
 # op_plugin/ops/opapi/DynamicQuantKernelNpuOpApi.cpp of Ascend/op-plugin, where int4 is that of quint4x2;
 # op_plugin/python/meta/_meta_registrations.py there lists them. AntiQuantKernelNpuOpApi.cpp and
@@ -81,6 +80,7 @@ def _results(*names: str) -> Results:
 
 
 QUANTISED = _results("int8", "uint8", "int32", "quint4x2")
+INT8 = _results("int8")
 ON_DEVICE = _results("int8", "quint4x2")  # what it makes with scales that it finds from the data
 FLOATING = _results("float16", "bfloat16", "float32")
 REQUANTISED = _results("int8", "float16")
@@ -111,19 +111,6 @@ def described(dtype: Any) -> str:
     return f"{number} ({_NUMBERS[number]})" if number in _NUMBERS else str(number)
 
 
-def unless_implemented(name: str) -> str:
-    """What a message says of a type that no operator here has, by the type's name: the device may have it."""
-    return "" if name in (*_NAMES.values(), "uint16") else ", which npuquant does not implement"
-
-
-def wrong_type(argument: str, dtype: Any, expected: str) -> TypeError:
-    """The error for an array, or for a tensor that the package does not read, whose dtype has more words."""
-    name, _, more = str(dtype).partition(", ")
-    if more and name in expected:
-        return TypeError(f"{argument}: is {dtype}; expected a strided tensor in the CPU's memory")
-    return TypeError(f"{argument}: is {dtype}{unless_implemented(name)}; expected {expected}")
-
-
 def result_type(argument: str, dtype: Any, results: Results, expected: Optional[str] = None) -> Result:
     """The value in results for a dtype of NumPy or PyTorch, a name, or a number of PyTorch's or torch_npu's.
 
@@ -151,9 +138,8 @@ def result_type(argument: str, dtype: Any, results: Results, expected: Optional[
     if name not in results:
         of_torch = type(dtype).__module__ == "torch" and name not in _NAMED
         missing = dtype is not None and (name in _ELSEWHERE or (of_torch and name[0] != "q"))
-        names = ", ".join(dict.fromkeys(result.name for result in results.values()))
-        raise TypeError(f"{argument}: is {described(dtype)}{unless_implemented(name) if missing else ''}; expected "
-                        + (expected or " or ".join(names.rsplit(", ", 1))))
+        raise ArgumentTypeError(f"{argument}: is {described(dtype)}{unless_implemented(name) if missing else ''}; expected "
+                        + (expected or listed([result.name for result in results.values()])))
     if type(dtype) is int or type(dtype).__module__ == "torch":
         results[key] = results[name]  # from now on it is found at once
     return results[name]
@@ -171,9 +157,9 @@ def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> Any:
             return out
         array = to_array("out", out, write=True)
         if str(array.dtype) != dtype.name:
-            raise TypeError(f"out: is {array.dtype}; expected {BFLOAT16 if dtype == np.uint16 else dtype}")
+            raise ArgumentTypeError(f"out: is {array.dtype}; expected {BFLOAT16 if dtype == np.uint16 else dtype}")
     if not array.flags.writeable:
-        raise ValueError("out: is read-only; expected an array that can be written to")
+        raise ArgumentError("out: is read-only; expected an array that can be written to")
     return array
 
 
@@ -193,25 +179,6 @@ def words_shape(scale: Tuple[int, ...], offset: Optional[Tuple[int, ...]]) -> Tu
         if scale == (1, 1) and len(offset) == 1:  # torch_npu's shape has no room for all words
             return (1, *offset)
     return scale
-
-
-def product_columns(x1: Tuple[int, ...], x2: Tuple[int, ...], words: bool) -> int:
-    """The number of columns of the product of two matrices. With words, they may be words of eight int4.
-
-    Words of x1 run along K. Words of x2 run along K, too, as in a transposed weight, or along N. The number of rows
-    says which, as in npu_quant_matmul_meta() of op_plugin/python/meta/_meta_registrations.py of Ascend/op-plugin.
-    """
-    for name, shape in (("x1", x1), ("x2", x2)):
-        if not 2 <= len(shape) <= 8:
-            raise ValueError(f"{name}: has {len(shape)} dimension{'s' * (len(shape) != 1)}; expected 2 to 8")
-    terms = x1[-1]
-    if x2[-2] == terms:
-        return x2[-1]
-    if words and x2[-2] == 8 * terms:
-        return 8 * x2[-1]
-    along_columns = f", or {8 * terms} if its words run along N" if words else ""
-    raise ValueError(f"x2: has the shape {tuple(x2)}; expected {terms} row{'s' * (terms != 1)}, as x1 has "
-                     f"columns{along_columns}")
 
 
 class _DLTensor(ctypes.Structure):
@@ -287,7 +254,7 @@ class _Consumed:
                 _set_name(capsule, used)
                 self.managed = structure.from_address(self.address)
                 return
-        raise TypeError(f"{argument}: __dlpack__() returned {capsule!r}; expected a capsule named dltensor")
+        raise ArgumentTypeError(f"{argument}: __dlpack__() returned {capsule!r}; expected a capsule named dltensor")
 
     def __del__(self) -> None:
         if self.managed is not None and self.managed.deleter:
@@ -306,38 +273,38 @@ def _dlpack_array(argument: str, value: SupportsDLPack, write: bool) -> Union[np
     try:
         device = int(value.__dlpack_device__()[0])
     except Exception as error:
-        raise ValueError(f"{argument}: cannot be read through DLPack: {error}") from error
+        raise ArgumentError(f"{argument}: cannot be read through DLPack: {error}") from error
     if device not in _HOSTS:
-        raise ValueError(f"{argument}: is on a device (DLPack's number {device}); expected the CPU")
+        raise ArgumentError(f"{argument}: is on a device (DLPack's number {device}); expected the CPU")
     try:
         try:
             capsule = value.__dlpack__(max_version=(_DLPACK_MAJOR, 0))
         except TypeError:  # a producer older than DLPack 1.0
             capsule = value.__dlpack__()
     except Exception as error:
-        raise ValueError(f"{argument}: cannot be read through DLPack: {error}") from error
+        raise ArgumentError(f"{argument}: cannot be read through DLPack: {error}") from error
 
     owner = _Consumed(argument, capsule)
     if getattr(owner.managed, "major", _DLPACK_MAJOR) != _DLPACK_MAJOR:
-        raise ValueError(f"{argument}: is DLPack {owner.managed.major}; expected {_DLPACK_MAJOR}")
+        raise ArgumentError(f"{argument}: is DLPack {owner.managed.major}; expected {_DLPACK_MAJOR}")
     view = owner.managed.tensor
     if view.device_type not in _HOSTS:
-        raise ValueError(f"{argument}: is on a device (DLPack's number {view.device_type}); expected the CPU")
+        raise ArgumentError(f"{argument}: is on a device (DLPack's number {view.device_type}); expected the CPU")
     dtype = _DLPACK_DTYPES.get((view.code, view.bits)) if view.lanes == 1 else None
     if dtype is None:
         kind = _DLPACK_KINDS[view.code] if view.code < len(_DLPACK_KINDS) else f"DLPack type code {view.code}, bits "
         lanes = "" if view.lanes == 1 else f" with {view.lanes} lanes"
         return Unknown(f"{kind}{view.bits}{lanes}")
     if view.ndim < 0 or (view.ndim > 0 and not view.shape):
-        raise ValueError(f"{argument}: has {view.ndim} dimensions{'' if view.shape else ' and no shape'}")
+        raise ArgumentError(f"{argument}: has {view.ndim} dimensions{'' if view.shape else ' and no shape'}")
     shape = tuple(view.shape[:view.ndim])
     if not view.data:
         if 0 in shape:
             return np.empty(shape, dtype)
-        raise ValueError(f"{argument}: data is null; expected the tensor's elements")
+        raise ArgumentError(f"{argument}: data is null; expected the tensor's elements")
     data = view.data + view.byte_offset
     if data >= 1 << 8 * ctypes.sizeof(ctypes.c_void_p):
-        raise ValueError(f"{argument}: byte_offset is {view.byte_offset}; expected an address when added to data")
+        raise ArgumentError(f"{argument}: byte_offset is {view.byte_offset}; expected an address when added to data")
     size = np.dtype(dtype).itemsize
     owner.__array_interface__ = {
         "version": 3,
@@ -349,7 +316,7 @@ def _dlpack_array(argument: str, value: SupportsDLPack, write: bool) -> Union[np
     try:
         return np.asarray(owner)
     except Exception as error:
-        raise ValueError(f"{argument}: {error}") from error
+        raise ArgumentError(f"{argument}: {error}") from error
 
 
 def to_array(argument: str, value: Any, write: bool = False) -> Union[np.ndarray, Unknown]:
@@ -357,7 +324,7 @@ def to_array(argument: str, value: Any, write: bool = False) -> Union[np.ndarray
     if isinstance(value, Unknown):
         return value
     if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{argument}: is a masked array; expected one without a mask, such as what its filled() gives")
+        raise ArgumentTypeError(f"{argument}: is a masked array; expected one without a mask, such as what its filled() gives")
     if isinstance(value, np.ndarray) or (isinstance(value, np.generic) and not write):
         array = np.asarray(value)
         return array.view(np.uint16) if array.dtype.name == "bfloat16" else array  # of the package ml_dtypes
@@ -367,12 +334,12 @@ def to_array(argument: str, value: Any, write: bool = False) -> Union[np.ndarray
         # PyTorch exports the memory of a negated view, which has the numbers before they are negated.
         if getattr(value, "is_neg", bool)():
             if write:
-                raise ValueError(f"{argument}: is a negated view; expected a tensor whose memory has its values")
+                raise ArgumentError(f"{argument}: is a negated view; expected a tensor whose memory has its values")
             value = value.resolve_neg()
         # A parameter of a PyTorch module is read like any tensor: what it is to its gradient does not matter then.
         parameter = getattr(value, "requires_grad", False) and not write
         return _dlpack_array(argument, value.detach() if parameter else value, write)
-    raise TypeError(f"{argument}: is {type(value).__name__}; expected a NumPy array or an object with __dlpack__")
+    raise ArgumentTypeError(f"{argument}: is {type(value).__name__}; expected a NumPy array or an object with __dlpack__")
 
 
 def tensor(argument: str, value: Any) -> Any:

@@ -24,9 +24,10 @@ from torch import Tensor
 import npuquant
 
 from . import _native
+from ._arguments import ArgumentError, ArgumentTypeError, check_quant_matmul, check_quant_scatter
 from ._shapes import bound, quant_matmul_undefined
-from ._tensors import (FLOATING, PRODUCTS, QUANTISED, REQUANTISED, Result, Results, Unknown, described,
-                       product_columns, result_type, words_shape)
+from ._tensors import (FLOATING, INT8, PRODUCTS, QUANTISED, REQUANTISED, Result, Results, Unknown, described,
+                       result_type, words_shape)
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
@@ -44,6 +45,7 @@ __all__ = [
     "npu_group_quant",
     *_EXPERTS,
     "npu_quant_matmul",
+    "npu_quant_scatter",
     "npu_quantize",
     "npu_trans_quant_param",
     "requant",
@@ -168,14 +170,26 @@ def _anti_quant_shape(x: Tensor, *other: Tensor, dst_dtype: Optional[int] = None
     return _empty(x, shape, _result("dst_dtype", dst_dtype, FLOATING, "float16"))
 
 
-def _quant_matmul_shape(x1: Tensor, x2: Tensor, *other: Tensor, output_dtype: Optional[int] = None,
-                        **others: Any) -> Tensor:
-    if any(others.get(name) is not None for name in UNDEFINED):
-        schema = torch.ops.npuquant.npu_quant_matmul.default._schema
-        return quant_matmul_undefined(bound(schema, (x1, x2, *other), {**others, "output_dtype": output_dtype}))
-    columns = product_columns(x1.shape, x2.shape, x1.dtype == torch.int32)
-    shape = (*torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), x1.shape[-2], columns)
-    return _empty(x1, shape, _result("output_dtype", output_dtype, PRODUCTS, "int8"))
+def _quant_matmul_shape(*values: Tensor, **keywords: Any) -> Tensor:
+    a = bound(torch.ops.npuquant.npu_quant_matmul.default._schema, values, keywords)
+    if any(getattr(a, name) is not None for name in UNDEFINED):
+        return quant_matmul_undefined(a)
+    kind = _result("output_dtype", a.output_dtype, PRODUCTS, "int8")
+    shape = check_quant_matmul(a.x1, a.x2, a.scale, a.offset, a.pertoken_scale, a.bias, kind.name)
+    return _empty(a.x1, shape, kind)
+
+
+def _quant_scatter_shape(*values: Any, **keywords: Any) -> Tensor:
+    a = bound(torch.ops.npuquant.npu_quant_scatter.default._schema, values, keywords)
+    quant_scatter_checks(a)
+    return torch.empty_like(a.self, memory_format=torch.contiguous_format)
+
+
+def quant_scatter_checks(a: SimpleNamespace) -> None:
+    """Checks the arguments of npu_quant_scatter, and of npu_quant_scatter_, by their names."""
+    check_quant_scatter(a.self, a.indices, a.updates, a.quant_scales, a.quant_zero_points, a.axis, a.quant_axis,
+                        a.round_mode)
+    _result("dst_type", a.dst_type, INT8, "int8")
 
 
 def _dequant_bias_shape(x: Tensor, *other: Optional[Tensor], output_dtype: Any = None) -> Tensor:
@@ -230,6 +244,15 @@ def _requant(*arrays: Any, dtype: Any = None) -> np.ndarray:
     return npuquant.requant(*arrays, dtype="int8" if dtype is None else dtype)
 
 
+def _quant_scatter(*values: Any, **keywords: Any) -> np.ndarray:
+    # NumPy moves the elements.
+    return npuquant.npu_quant_scatter(*map(_array, values), **{name: _array(one) for name, one in keywords.items()})
+
+
+#: The arguments of npu_quant_scatter, and of the stand-in's npu_quant_scatter_.
+QUANT_SCATTER = ("(Tensor{} self, Tensor indices, Tensor updates, Tensor quant_scales, Tensor? quant_zero_points=None,"
+                 " int axis=-2, int quant_axis=-1, str reduce='update', int? dst_type=None, str? round_mode='rint')"
+                 " -> Tensor{}")
 #: The schemas, as in op_plugin/config/op_plugin_functions.yaml of Ascend/op-plugin; scale_form, dequant and requant are
 #: this package's. A ScalarType there is an int here: the schema is the same for PyTorch, but PyTorch passes on only the
 #: low eight bits of a ScalarType. Behind each schema are its function on arrays, and the function that returns the
@@ -259,6 +282,7 @@ _OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
      " Tensor? bias=None, int? output_dtype=None, int? x1_dtype=None, int? x2_dtype=None,"
      " int? pertoken_scale_dtype=None, int? scale_dtype=None, int[]? group_sizes=None, Tensor? y_scale=None) -> Tensor",
      _quant_matmul, _quant_matmul_shape),
+    ("npu_quant_scatter" + QUANT_SCATTER.format("", ""), _quant_scatter, _quant_scatter_shape),
     ("npu_dequant_bias(Tensor x, Tensor weight_scale, Tensor? activation_scale, Tensor? bias, *,"
      " int? output_dtype=None) -> Tensor",
      _dequant_bias, _dequant_bias_shape),
@@ -274,7 +298,7 @@ def _refuse_none(tensors: Sequence[str], values: Sequence[Any]) -> None:
     """PyTorch lets None pass for every tensor."""
     for name, value in zip(tensors, values):
         if value is None:
-            raise TypeError(f"{name}: is None; expected a tensor")
+            raise ArgumentTypeError(f"{name}: is None; expected a tensor")
 
 
 def _tensors(results: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
@@ -304,7 +328,7 @@ def _shape_kernel(names: Sequence[str], tensors: Sequence[str], shape: Callable[
         _refuse_none(tensors, values)
         for name, value in (*zip(names, values), *keywords.items()):
             if isinstance(value, Tensor) and not value.is_meta:
-                raise ValueError(f"{name}: is on {value.device}, and another argument on meta; expected one device")
+                raise ArgumentError(f"{name}: is on {value.device}, and another argument on meta; expected one device")
         return shape(*values, **keywords)
 
     return kernel
@@ -325,7 +349,7 @@ def _for_pytorch(name: str, kind: str, value: Any) -> Any:
         return _type(name, value)
     if kind[:6] == "Tensor" and not (value is None or isinstance(value, Tensor)
                                      or hasattr(value, "__torch_function__")):
-        raise TypeError(f"{name}: is {type(value).__name__}; expected a tensor")
+        raise ArgumentTypeError(f"{name}: is {type(value).__name__}; expected a tensor")
     return value
 
 
@@ -420,6 +444,7 @@ _native.bind_torch(torch)
 _library = torch.library.Library("npuquant", "DEF")
 _operators = SimpleNamespace(**_register(_library))
 torch.ops.npuquant.npu_quantize.__class__ = OperatorOnSelf
+torch.ops.npuquant.npu_quant_scatter.__class__ = OperatorOnSelf
 
 # ---- functions -------------------------------------------------------------------------------------------------------
 
@@ -455,7 +480,7 @@ def npu_dynamic_quant_asymmetric(
     for name, value in (("x", x), ("input", input)):
         _for_pytorch(name, "Tensor", value)
     if (x is None) == (input is None):
-        raise TypeError("x: expected it, or input, which is another name for it; not both")
+        raise ArgumentTypeError("x: expected it, or input, which is another name for it; not both")
     return _operators.npu_dynamic_quant_asymmetric(
         input if x is None else x, smooth_scales=smooth_scales, group_index=group_index,
         dst_type=dst_type, quant_mode=quant_mode, dst_type_max=dst_type_max)
@@ -503,6 +528,16 @@ def npu_quant_matmul(
         x1, x2, scale, offset=offset, pertoken_scale=pertoken_scale, bias=bias,
         output_dtype=output_dtype, x1_dtype=x1_dtype, x2_dtype=x2_dtype,
         pertoken_scale_dtype=pertoken_scale_dtype, scale_dtype=scale_dtype, group_sizes=group_sizes, y_scale=y_scale)
+
+
+@_takes_self
+def npu_quant_scatter(
+        input: Tensor, indices: Tensor, updates: Tensor, quant_scales: Tensor,
+        quant_zero_points: Optional[Tensor] = None, axis: int = -2, quant_axis: int = -1, reduce: str = "update",
+        dst_type: Any = None, round_mode: Optional[str] = "rint") -> Tensor:
+    """Quantises updates, and writes them into a copy of a tensor: npuquant.npu_quant_scatter() on tensors."""
+    return _operators.npu_quant_scatter(input, indices, updates, quant_scales, quant_zero_points, axis, quant_axis,
+                                        reduce, dst_type, round_mode)
 
 
 def npu_dequant_bias(x: Tensor, weight_scale: Tensor, activation_scale: Optional[Tensor], bias: Optional[Tensor], *,

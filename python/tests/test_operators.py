@@ -45,19 +45,23 @@ REQUIRED = inspect.Parameter.empty
         ("npu_quant_matmul", [("x1", EITHER, REQUIRED), ("x2", EITHER, REQUIRED), ("scale", EITHER, REQUIRED),
                               ("offset", KEYWORD, None), ("pertoken_scale", KEYWORD, None), ("bias", KEYWORD, None),
                               ("output_dtype", KEYWORD, None)]),
+        ("npu_quant_scatter", [("input", EITHER, REQUIRED), ("indices", EITHER, REQUIRED), ("updates", EITHER, REQUIRED),
+                               ("quant_scales", EITHER, REQUIRED), ("quant_zero_points", EITHER, None),
+                               ("axis", EITHER, -2), ("quant_axis", EITHER, -1), ("reduce", EITHER, "update"),
+                               ("dst_type", EITHER, None), ("round_mode", EITHER, "rint")]),
     ],
 )
 def test_signatures_are_those_of_torch_npu_and_out(function, parameters):
     signature = inspect.signature(getattr(npuquant, function))
     got = [(p.name, p.kind, p.default) for p in signature.parameters.values()]
-    assert got == [*parameters, ("out", KEYWORD, None)]
+    assert got == [*parameters, *[("out", KEYWORD, None)] * (function != "npu_quant_scatter")]
 
 
 def test_there_is_a_signature_of_every_operator_of_torch_npu():
     names = [name for name, _ in test_signatures_are_those_of_torch_npu_and_out.pytestmark[0].args[1]]
-    # Those that have no out: see test_experts.
+    # test_experts.py has the others.
     assert sorted(names) == [name for name in npuquant.__all__ if name.startswith("npu_")
-                             and "out" in inspect.signature(getattr(npuquant, name)).parameters]
+                             and not name.startswith(("npu_moe_", "npu_grouped_"))]
 
 
 def bits(array):
@@ -187,7 +191,7 @@ def test_quant_matmul(backend, threads):
             scale = random_words_of(shape[-1], dtype)
         else:
             count = shape[-1] if shape[-1] > 0 and rng.random() < 0.7 else 1
-            scale = random_floats(count, "f4" if requantised else None, size=1e-2, special=0.05)
+            scale = random_floats(count, "f4" if requantised else choose("f4", "u2"), size=1e-2, special=0.05)
         if dtype == "int8" and rng.random() < 0.5:  # beside words too, where it changes nothing
             count = shape[-1] if shape[-1] > 0 and rng.random() < 0.5 else 1
             offset = random_floats(count, "f4", special=0.05)
@@ -202,6 +206,73 @@ def test_quant_matmul(backend, threads):
             pertoken_scale=in_any_layout(pertoken), bias=in_any_layout(bias),
             output_dtype=None if dtype == "int8" and rng.random() < 0.5 else as_destination(dtype))
         assert_same(got, expected.quant_matmul(x1, x2, scale, offset, pertoken, bias, dtype))
+
+
+# ---- scatter ----
+
+
+def scattered(into, indices, updates, scales, zero_points, axis):
+    """Element by element, as the operator's text says."""
+    y = into.copy()
+    for place in np.ndindex(updates.shape):
+        target = list(place)
+        target[axis] += indices[place[0]]
+        t = f4(updates[place]) / f4(scales[place[-1]]) + (0 if zero_points is None else f4(zero_points[place[-1]]))
+        y[tuple(target)] = min(max(round(float(t)), -128), 127)
+    return y
+
+
+def test_quant_scatter():
+    for _ in range(TRIALS // 3):
+        shape = tuple(rng.integers(1, 6, size=rng.integers(3, 6)))
+        axis = int(rng.integers(1, len(shape) - 1))
+        sizes = [*shape]
+        sizes[0], sizes[axis] = rng.integers(sizes[0] + 1), rng.integers(sizes[axis] + 1)
+        into, updates = random_integers(shape, "i1"), random_floats(sizes, choose("f2", "f4"), special=0)
+        indices = rng.integers(shape[axis] - sizes[axis] + 1, size=sizes[0]).astype(choose("i4", "i8"))
+        scales, zero_points = rng.uniform(0.1, 4, shape[-1]).astype("f4"), random_integers(shape[-1], "i4") % 9
+        zero_points = choose(None, zero_points)
+        before = into.copy()
+        got = npuquant.npu_quant_scatter(
+            in_any_layout(into), in_any_layout(indices), in_any_layout(updates), scales.reshape(1, -1), zero_points,
+            axis=choose(axis, axis - len(shape)), quant_axis=choose(-1, len(shape) - 1))
+        assert_same(got, scattered(into, indices, updates, scales, zero_points, axis))
+        np.testing.assert_array_equal(into, before)
+
+
+CACHE, UPDATES, SCATTER_SCALES = np.zeros((3, 5, 4), "i1"), np.ones((2, 2, 4), f4), np.ones(4, f4)
+
+
+@pytest.mark.parametrize(("changed", "message"), [
+    ({"indices": np.array([0, 4])}, r"indices: \[1\] is 4; expected 0 to 3, as input has 5 and updates 2 along "
+     "dimension 1"),
+    ({"indices": np.array([-1, 0])}, r"indices: \[0\] is -1; expected 0 to 3, .*"),
+    ({"indices": np.array([0, 1, 2])}, r"indices: has the shape \[3\]; expected \[2\]"),
+    ({"indices": np.array([0.5, 1])}, "indices: is float64, .*; expected int32 or int64"),
+    ({"input": CACHE[0]}, "input: has 2 dimensions; expected 3 to 8"),
+    ({"input": CACHE.view("u1")}, "input: is uint8; expected int8"),
+    ({"updates": UPDATES[0]}, "updates: has 2 dimensions; expected those of input, 3"),
+    ({"updates": UPDATES[..., :3]}, r"updates: has the shape \[2, 2, 3\]; expected \[3, 5, 4\], or less in the "
+     "dimensions 0 and 1"),
+    ({"quant_scales": SCATTER_SCALES[:3]}, "quant_scales: has 3 elements; expected 4, the last extent of updates"),
+    ({"quant_zero_points": SCATTER_SCALES[:1]}, "quant_zero_points: has 1 elements; expected 4, .*"),
+    ({"axis": 0}, "axis: is 0; expected one between the first and the last dimension of input, which has 3"),
+    ({"axis": -1}, "axis: is -1; expected one between .*"),
+    ({"quant_axis": 1}, "quant_axis: is 1; expected -1 or 2"),
+    ({"round_mode": "floor"}, "round_mode: is 'floor'; expected 'rint' or None"),
+    ({"dst_type": np.uint8}, "dst_type: is .*uint8.*; expected int8"),
+])
+def test_refused_scatters(changed, message):
+    call = {"input": CACHE, "indices": np.array([0, 3]), "updates": UPDATES, "quant_scales": SCATTER_SCALES,
+            "reduce": "none", "dst_type": "int8", "round_mode": None}
+    assert npuquant.npu_quant_scatter(**call).sum() == 16
+    with pytest.raises(RuntimeError, match=rf"\A{message}\Z"):
+        npuquant.npu_quant_scatter(**{**call, **changed})
+    with pytest.raises(NotImplementedError, match="indices: has two dimensions"):
+        npuquant.npu_quant_scatter(**{**call, "indices": np.zeros((2, 2), "i4")})
+
+
+# ---- more of products ----
 
 
 def sums_of(x1, x2):
@@ -387,8 +458,8 @@ def test_rows_that_are_refused():
                                                     "float32, float16 or bfloat16 (or its bits as uint16)"),
         (f4(1), "swiglu", ValueError, "v: has 0 dimensions; expected 1 to 8"),
         (np.zeros((2, 0), f4), "swiglu", ValueError, "v: has the shape (2, 0); expected an element or more in a row"),
-        (f4([1]), "gelu", ValueError, "rule: is 'gelu'; expected 'dynamic_quant' or 'swiglu' or 'add_rms_norm' or "
-                                      "'dequant_swiglu' or 'moe_routing' or 'moe_routing_8_5' or 'grouped_swiglu'"),
+        (f4([1]), "gelu", ValueError, "rule: is 'gelu'; expected 'dynamic_quant', 'swiglu', 'add_rms_norm', "
+                                      "'dequant_swiglu', 'moe_routing', 'moe_routing_8_5' or 'grouped_swiglu'"),
     ):
         with pytest.raises(error, match=rf"\A{re.escape(says)}\Z"):
             npuquant.row_quant(v, rule)

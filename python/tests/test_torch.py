@@ -3,12 +3,14 @@
 import contextlib
 import functools
 import inspect
+import re
 import warnings
 
 import numpy as np
 import npuquant
 import numpy_operators as expected
 import pytest
+import test_library
 import test_operators
 from numpy_operators import random_floats, random_integers, rng
 
@@ -158,6 +160,7 @@ def calls(rows=5):
     x1 = torch.randint(-128, 128, (rows, 16), dtype=torch.int8, generator=generator)
     x2 = torch.randint(-128, 128, (24, 16), dtype=torch.int8, generator=generator).t()
     sums = torch.randint(-9999, 9999, (rows, 16), dtype=torch.int32, generator=generator)
+    cache = torch.zeros(3, 4, 16, dtype=torch.int8)
     words, ends = operators.npu_trans_quant_param(s, s), torch.tensor([1, rows])
     return {
         "npu_quantize": [((x.bfloat16(), s, s, torch.quint8), {}), ((x, s, None, torch.quint4x2, -1, False), {})],
@@ -175,6 +178,8 @@ def calls(rows=5):
                            ((sums, s[:1]), {"dst_dtype": torch.float32})],
         "npu_quant_matmul": [((x1, x2, s[:1]), {"pertoken_scale": per_row, "output_dtype": torch.bfloat16}),
                              ((x1, x2, s[:1]), {"offset": s[:1], "bias": sums[0].repeat(2)[:24]})],
+        "npu_quant_scatter": [((cache, torch.tensor([3, 0]), x[:2, None].bfloat16(), s, s), {}),
+                              ((cache, torch.tensor([1]).int(), x[:1, None], s.reshape(1, 16), None, 1, 2), {})],
         "npu_dequant_bias": [((sums, s, per_row, s), {"output_dtype": torch.bfloat16}), ((sums, s, None, None), {})],
         "dequant": [((sums, s, per_row, s), {"dtype": torch.float32}), ((sums, s), {})],
         "requant": [((sums, words, sums[0]), {}), ((sums, s.view(torch.int32).long()), {"dtype": torch.float16})],
@@ -290,6 +295,9 @@ SCHEMAS = {
                         " Tensor? bias=None, int? output_dtype=None, int? x1_dtype=None, int? x2_dtype=None,"
                         " int? pertoken_scale_dtype=None, int? scale_dtype=None, int[]? group_sizes=None,"
                         " Tensor? y_scale=None) -> Tensor",
+    "npu_quant_scatter": "(Tensor self, Tensor indices, Tensor updates, Tensor quant_scales,"
+                         " Tensor? quant_zero_points=None, int axis=-2, int quant_axis=-1, str reduce='update',"
+                         " int? dst_type=None, str? round_mode='rint') -> Tensor",
     "npu_dequant_bias": "(Tensor x, Tensor weight_scale, Tensor? activation_scale, Tensor? bias, *,"
                         " ScalarType? output_dtype=None) -> Tensor",
 }
@@ -585,8 +593,8 @@ def test_none_is_refused_where_shapes_are_computed():
     [
         (torch.int8, (8,), (8, 4), "x1: has 1 dimension; expected 2 to 8"),
         (torch.int8, (2, 8), (8,), "x2: has 1 dimension; expected 2 to 8"),
-        (torch.int8, (2, 7), (8, 4), r"x2: has the shape \(8, 4\); expected 7 rows, as x1 has columns"),
-        (torch.int32, (2, 7), (8, 4), r"x2: has the shape \(8, 4\); expected 7 rows, as x1 has columns, or 56 if its "
+        (torch.int8, (2, 7), (8, 4), r"x2: has the shape \[8, 4\]; expected 7 rows, as x1 has columns"),
+        (torch.int32, (2, 7), (8, 4), r"x2: has the shape \[8, 4\]; expected 7 rows, as x1 has columns, or 56 if its "
          "words run along N"),
     ],
 )
@@ -595,6 +603,18 @@ def test_matrices_that_do_not_fit_are_refused(device, dtype, x1, x2, message):
     x1, x2 = (torch.ones(shape, dtype=dtype, device=device) for shape in (x1, x2))
     with pytest.raises(ValueError, match=rf"\A{message}\Z"):
         operators.npu_quant_matmul(x1, x2, torch.ones(4, device=device))
+
+
+@pytest.mark.parametrize("error, says, change", [
+    case for case in test_library.test_products_that_are_refused.pytestmark[0].args[1]
+    if "__dlpack__" not in case[1] and "output_dtype: " not in case[1]])
+def test_products_are_refused_where_only_the_shape_is_computed(error, says, change):
+    keywords = {"x1": test_library.MATRIX, "x2": np.ones((4, 5), np.int8), "scale": np.ones(1, "f4"), **change}
+    keywords = {name: as_tensor(value).to("meta") if isinstance(value, np.ndarray) else getattr(torch, value)
+                for name, value in keywords.items()}
+    says = re.escape(says.replace(" (or its bits as uint16)", ""))
+    with pytest.raises(error, match=rf"\A{says}\Z"):
+        operators.npu_quant_matmul(**keywords)
 
 
 @pytest.mark.parametrize("dtype",

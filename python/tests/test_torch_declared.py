@@ -52,6 +52,7 @@ COMPUTED = [
     ("npu_moe_re_routing", [t(4, 8), torch.tensor([[1, 2], [0, 1]])], {}, [((4, 8), h), ((4,), f), ((4,), i4),
                                                                            ((2,), i8)]),
     ("npu_moe_token_unpermute", [t(6, 8), torch.arange(6, dtype=i4), t(3, 2, dtype=f)], {}, [((3, 8), h)]),
+    ("npu_quant_scatter_", [t(2, 8, 4, dtype=i1), t(2, dtype=i4), t(2, 1, 4), t(4)], {}, [((2, 8, 4), i1)]),
     ("npu_scatter_nd_update", [t(4, 3), torch.tensor([[1], [3]]), t(2, 3)], {}, [((4, 3), h)]),
     ("npu_scatter_nd_update_", [t(4, 3), torch.tensor([[1], [3]]), t(2, 3)], {}, [((4, 3), h)]),
 ]
@@ -81,8 +82,6 @@ CALLS = [
     ("npu_dynamic_mx_quant", [t(100, 8)], {"axis": 0, "dst_type": 290}, [((100, 8), u1), ((2, 8, 2), u1)]),
     ("npu_kronecker_quant", [t(5, 4, 16), t(4, 4), t(16, 16)], {"clip_ratio": 0.9, "dst_dtype": 3},
      [((5, 4, 2), i4), ((5,), f)]),
-    ("npu_quant_scatter", [t(2, 8, 4, dtype=i1), t(2, dtype=i4), t(2, 1, 4), t(4)], {}, [((2, 8, 4), i1)]),
-    ("npu_quant_scatter_", [t(2, 8, 4, dtype=i1), t(2, dtype=i4), t(2, 1, 4), t(4)], {}, [((2, 8, 4), i1)]),
     ("npu_grouped_matmul", [[t(6, 8)], [t(3, 8, 5)]],
      {"group_list": torch.tensor([1, 2, 6]), "group_type": 0, "split_item": 3}, [((6, 5), h)]),
     ("npu_grouped_matmul", [[t(2, 8), t(3, 8)], [t(8, 5), t(8, 7)]], {"group_type": -1}, [((2, 5), h), ((3, 7), h)]),
@@ -240,6 +239,19 @@ def test_types(dtype, stored):
     assert stand_in.npu_swiglu_quant(t(3, 16).to("meta"), dst_type=dtype)[0].dtype == stored
 
 
+def test_quant_scatter_in_place():
+    """Into a view, and nothing if an index is refused."""
+    memory = torch.zeros(2, 2, 8, 4, dtype=i1)
+    into, indices, updates, scales = memory[:, 1], torch.tensor([1, 2]), t(2, 3, 4), torch.tensor([0.5] * 4)
+    with pytest.raises(RuntimeError, match=r"^indices: \[1\] is 6; expected 0 to 5, "):
+        stand_in.npu_quant_scatter_(into, torch.tensor([0, 6]), updates, scales)
+    assert not memory.any()
+    made = stand_in.npu_quant_scatter_(input=into, indices=indices, updates=updates, quant_scales=scales)
+    assert made.data_ptr() == into.data_ptr() and not memory[:, 0].any()
+    assert torch.equal(made, stand_in.npu_quant_scatter(torch.zeros_like(into), indices, updates, scales))
+    assert [row.any().item() for row in made[1]] == [False, False, True, True, True, False, False, False]
+
+
 def test_scatter():
     into, indices = torch.zeros(3, 4, 2), torch.tensor([[0, 1], [2, 3]])
     updates = torch.arange(4.0).reshape(2, 2)
@@ -287,7 +299,7 @@ def test_scatter():
 def test_refused(says, name, values, keywords):
     for device in "cpu", "meta":
         moved, others = everywhere(device, values, keywords)
-        with pytest.raises(ValueError, match=f"^{says}"):
+        with pytest.raises(RuntimeError, match=f"^{says}"):
             getattr(torch.ops.npu, name)(*moved, **others)
 
 
@@ -335,7 +347,7 @@ def mxfp4_product(weight, scale, k):
 def test_scale_that_lacks_a_row():
     """vllm-project/vllm-ascend pull request 12201: K / 32 rounded down, where K is no multiple of 64."""
     k, weight = 2144, turned(2144 // 2, 64)
-    with pytest.raises(ValueError, match=r"^scale: has the shape \[33, 64, 2\]; expected \[34, 64, 2\]"):
+    with pytest.raises(RuntimeError, match=r"^scale: has the shape \[33, 64, 2\]; expected \[34, 64, 2\]"):
         mxfp4_product(weight, t(k // 32 // 2, 64, 2, dtype=u1), k)
     stand_in.install(values="zeros")
     assert mxfp4_product(weight, t(34, 64, 2, dtype=u1), k).shape == (5, 64)
@@ -346,7 +358,7 @@ def test_weight_that_was_made_contiguous():
     stand_in.install(values="zeros")
     weight, scale = turned(64, 96), t(2, 96, 2, dtype=u1)
     assert mxfp4_product(weight, scale, 128).shape == (5, 96)
-    with pytest.raises(ValueError, match=r"^x2: has the shape \[64, 96\], not transposed, so K is 64; x1 has K 128"):
+    with pytest.raises(RuntimeError, match=r"^x2: has the shape \[64, 96\], not transposed, so K is 64; x1 has K 128"):
         mxfp4_product(weight.contiguous(), scale, 128)
 
 
@@ -365,6 +377,8 @@ def test_types_without_microscaling():
 # ---- strict ----------------------------------------------------------------------------------------------------------
 
 PRODUCT = [t(3, 8, dtype=i1), t(8, 4, dtype=i1), t(4, dtype=f)]
+ROWS = {"pertoken_scale": t(3, dtype=f)}
+SCATTER = [t(2, 8, 16, dtype=i1), t(2, dtype=i4), t(2, 1, 16), t(16, dtype=f)]
 
 
 @pytest.mark.parametrize("says, name, values, keywords", [
@@ -377,24 +391,39 @@ PRODUCT = [t(3, 8, dtype=i1), t(8, 4, dtype=i1), t(4, dtype=f)]
      [t(3, 8), t(1, 8, dtype=f), torch.tensor([3])], {"offset": t(1)}),
     ("x1: has 3 dimensions; expected 2 with per-token scales", "npu_quant_matmul",
      [t(2, 3, 8, dtype=i1), *PRODUCT[1:]], {"output_dtype": h, "pertoken_scale": t(3, dtype=f)}),
+    ("output_dtype: is 'float32'; expected 'int8' or 'float16' or 'bfloat16' or 'int32'", "npu_quant_matmul", PRODUCT,
+     {"output_dtype": f}),
+    ("scale: is bfloat16; expected float32, as output_dtype is float16 and pertoken_scale is given", "npu_quant_matmul",
+     [*PRODUCT[:2], t(4, dtype=torch.bfloat16)], {"output_dtype": h, **ROWS}),
+    ("bias: is float16; expected int32, bfloat16 or float32, as output_dtype is bfloat16", "npu_quant_matmul", PRODUCT,
+     {"output_dtype": torch.bfloat16, "bias": t(4)}),
+    (r"scale: has the shape \[1, 4\]; expected \[1\] or \[any\]", "npu_quant_matmul",
+     [*PRODUCT[:2], t(1, 4, dtype=i8)], {"output_dtype": h}),
+    ("x1: has 7 dimensions; expected 2 to 6", "npu_quant_matmul", [t(1, 1, 1, 1, 1, 3, 8, dtype=i1), *PRODUCT[1:]], {}),
+    ("quant_scales: is bfloat16; expected float32", "npu_quant_scatter", [*SCATTER[:3], t(16, dtype=torch.bfloat16)],
+     {}),
+    ("updates: is float32; expected bfloat16", "npu_quant_scatter_",
+     [*SCATTER[:2], t(2, 1, 16, dtype=f), SCATTER[3]], {}),
+    ("updates: has 4 columns; expected a multiple of 16", "npu_quant_scatter",
+     [t(2, 8, 4, dtype=i1), SCATTER[1], t(2, 1, 4), t(4, dtype=f)], {}),
     ("x: has 16384 columns; expected at most 8192", "npu_swiglu_quant", [t(1, 16384)], {}),
 ])
 def test_strict(says, name, values, keywords):
     operator = getattr(torch.ops.npu, name)
     stand_in.install(values="zeros", strict=True)
-    with pytest.raises(ValueError, match=rf"^{says}; the device refuses it \(strict\)$"):
+    with pytest.raises(RuntimeError, match=rf"^{says}; the device refuses it \(strict\)$"):
         operator(*values, **keywords)
     stand_in.install(values="zeros", strict=False)
     try:
         operator(*values, **keywords)
-    except ValueError as error:  # what the operator itself refuses, it says in its own words
+    except RuntimeError as error:  # what the operator itself refuses, it says in its own words
         assert "strict" not in str(error)
 
 
 def test_strict_of_the_environment(monkeypatch):
     monkeypatch.setenv("NPUQUANT_STRICT", "1")
     stand_in.install()
-    with pytest.raises(ValueError, match="strict"):
+    with pytest.raises(RuntimeError, match="strict"):
         torch.ops.npu.npu_dynamic_quant(t(3, 8, dtype=f))
     stand_in.install(strict=False)
     torch.ops.npu.npu_dynamic_quant(t(3, 8, dtype=f))
@@ -416,6 +445,11 @@ def test_strict_takes_what_the_device_takes():
     y, scale = torch.ops.npu.npu_dynamic_quant(t(3, 8))
     assert (y == 127).all() and scale.shape == (3,)
     assert torch.ops.npu.npu_quant_matmul(*PRODUCT, output_dtype=h).shape == (3, 4)
+    assert torch.ops.npu.npu_quant_matmul(*PRODUCT, output_dtype=h, bias=t(4), **ROWS).shape == (3, 4)
+    for name in "npu_quant_scatter", "npu_quant_scatter_":
+        made = getattr(torch.ops.npu, name)(input=SCATTER[0].clone(), indices=SCATTER[1], updates=SCATTER[2],
+                                            quant_scales=SCATTER[3])
+        assert torch.equal(made, SCATTER[0])
 
 
 # ---- names -----------------------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ __all__ = [
     "npu_group_quant",
     "npu_prefetch",
     "npu_quant_matmul",
+    "npu_quant_scatter",
     "npu_quantize",
     "npu_trans_quant_param",
     "uninstall",
@@ -125,6 +126,7 @@ npu_format_cast_ = _operators.npu_format_cast_
 npu_group_quant = operator_of_device("npu_group_quant")
 npu_prefetch = _operators.npu_prefetch
 npu_quant_matmul = operator_of_device("npu_quant_matmul")
+npu_quant_scatter = operator_of_device("npu_quant_scatter")
 npu_quantize = _operators.npu_quantize
 npu_trans_quant_param = _operators.npu_trans_quant_param
 for _packet in (get_npu_format, npu_format_cast, npu_format_cast_, npu_prefetch):

@@ -19,7 +19,8 @@ import npuquant
 
 from .. import _experts, _grouped
 from .. import torch as operators
-from .._arguments import ArgumentError, _ceiling, _expect, _of, _one_of, _shape, _type_of, is_transposed
+from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError, _ceiling, _check_product_types,
+                          _dimensions, _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed)
 from .._shapes import _BYTES, _name, _stored, bound
 from ._chosen import chosen
 
@@ -269,22 +270,15 @@ def _kronecker_quant(a: Any) -> Results:
     return _quantised(flat, flat.shape, "dst_dtype", a.dst_dtype), _mx_scales(flat)
 
 
-_QUANT_SCATTER = ("(Tensor{} self, Tensor indices, Tensor updates, Tensor quant_scales, Tensor? quant_zero_points=None,"
-                  " int axis=-2, int quant_axis=-1, str reduce='update', int? dst_type=None, str? round_mode='rint')"
-                  " -> Tensor{}")
+def _quant_scattered(a: Any) -> Tensor:
+    return a.self.copy_(torch.ops.npuquant.npu_quant_scatter(**vars(a)))
 
 
-@_row("npu_quant_scatter" + _QUANT_SCATTER.format("", ""))
-def _quant_scatter(a: Any) -> Results:
-    _expect(a.updates.dim() == a.self.dim(), "updates",
-            f"has {a.updates.dim()} dimensions; expected those of input, {a.self.dim()}")
-    _one_of("reduce", a.reduce, "update")
-    return torch.empty_like(a.self)
-
-
-@_row("npu_quant_scatter_" + _QUANT_SCATTER.format("(a!)", "(a!)"))
+@_row("npu_quant_scatter_" + operators.QUANT_SCATTER.format("(a!)", "(a!)"), values=_quant_scattered)
 def _quant_scatter_(a: Any) -> Results:
-    _quant_scatter(a)
+    operators.quant_scatter_checks(a)
+    if chosen.strict:
+        _by_rules("npu_quant_scatter", a)
     return a.self
 
 
@@ -633,10 +627,28 @@ def _group_rules(a: Any) -> None:
 
 
 def _product_rules(a: Any) -> None:
+    if any(getattr(a, name) is not None for name in operators.UNDEFINED):
+        return
+    output = _name("output_dtype", a.output_dtype, "int8")
+    _one_of("output_dtype", output, "int8", "float16", "bfloat16", "int32")
+    _check_product_types(a.scale, a.pertoken_scale, a.bias, output, _PRODUCTS_ON_DEVICE)
+    _shapes("scale", a.scale, [1], [None])
+    _shapes("pertoken_scale", a.pertoken_scale, [None])
     for name, matrix in ("x1", a.x1), ("x2", a.x2):
+        _dimensions(name, matrix, 2, 6)
         _expect(matrix.shape[-1] <= 65535, name, f"has {matrix.shape[-1]} columns; expected at most 65535")
     if a.pertoken_scale is not None:
         _expect(a.x1.dim() == 2, "x1", f"has {a.x1.dim()} dimensions; expected 2 with per-token scales")
+
+
+def _scatter_rules(a: Any) -> None:
+    if _type_of(a.updates) == "float16":
+        _of("quant_scales", a.quant_scales, "float32")
+        _of("quant_zero_points", a.quant_zero_points, "int32")
+    else:
+        for name in "updates", "quant_scales", "quant_zero_points":
+            _of(name, getattr(a, name), "bfloat16")
+    _expect(a.updates.shape[-1] % 16 == 0, "updates", f"has {a.updates.shape[-1]} columns; expected a multiple of 16")
 
 
 RULES: Dict[str, Callable[[Any], None]] = {
@@ -644,17 +656,22 @@ RULES: Dict[str, Callable[[Any], None]] = {
     "npu_dynamic_quant_asymmetric": _asymmetric_rules,
     "npu_group_quant": _group_rules,
     "npu_quant_matmul": _product_rules,
+    "npu_quant_scatter": _scatter_rules,
 }
+
+
+def _by_rules(name: str, a: Any) -> None:
+    try:
+        RULES[name](a)
+    except (ArgumentError, ArgumentTypeError) as error:
+        raise type(error)(f"{error}; the device refuses it (strict)") from None
 
 
 def check(name: str, values: Sequence[Any], keywords: Dict[str, Any]) -> Any:
     """Checks an operator's arguments by its rules, and returns the arguments by their names."""
     a = bound(getattr(torch.ops.npuquant, name).default._schema, values, keywords)
     if chosen.strict and name in RULES:
-        try:
-            RULES[name](a)
-        except ValueError as error:
-            raise ArgumentError(f"{error}; the device refuses it (strict)") from None
+        _by_rules(name, a)
     return a
 
 
@@ -685,7 +702,7 @@ def operator(name: str) -> Any:
         for schema in row.schemas:
             _define(library, name, schema, row)
         packet = getattr(torch.ops.npuquant, name)
-        if "Tensor self," in row.schemas[0]:
+        if " self," in row.schemas[0]:
             packet.__class__ = operators.OperatorOnSelf
     return getattr(torch.ops.npuquant, name)
 

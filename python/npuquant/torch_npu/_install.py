@@ -133,7 +133,7 @@ def declared(name: str) -> Any:
 #: Operators that make uint8 as an extension, and the argument that asks for it. The stand-in refuses it, as the device.
 _UINT8 = {"npu_dynamic_quant": "dst_type", "npu_dynamic_block_quant": "dst_type"}
 #: Operators whose arguments only strict checks: without strict a call costs no more.
-_BY_RULES = ("npu_dynamic_quant_asymmetric", "npu_group_quant")
+_BY_RULES = ("npu_dynamic_quant_asymmetric", "npu_group_quant", "npu_quant_scatter")
 _UNDEFINED = frozenset(operators.UNDEFINED)  # of npu_quant_matmul
 _Operator: Any = type(torch.ops.aten.add)
 
@@ -142,7 +142,8 @@ class _OperatorOfDevice(_Operator):
     """An operator that takes the device's arguments: fewer types, types that npuquant does not compute, and with strict
     the device's rules."""
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(*args: Any, **keywords: Any) -> Any:
+        self, args = args[0], args[1:]
         name = self.__name__
         argument = _UINT8.get(name, "")
         if isinstance(keywords.get(argument), (int, torch.dtype)):
@@ -155,7 +156,14 @@ class _OperatorOfDevice(_Operator):
             if undefined and not arguments.x1.is_meta:
                 given = next(one for one in operators.UNDEFINED if keywords.get(one) is not None)
                 return _declared.zeros_for(f"{name} with {given}", quant_matmul_undefined(arguments))
-        return super().__call__(*args, **keywords)
+        return self.op(*args, **keywords) if "self" in keywords else _Operator.__call__(self, *args, **keywords)
+
+
+class _OperatorOnSelfOfDevice(_OperatorOfDevice):
+    """The same for an operator that takes its first argument as self or input."""
+
+    def __call__(*args: Any, **keywords: Any) -> Any:
+        return _OperatorOfDevice.__call__(*args, **operators._renamed(keywords, "input", "self"))
 
 
 @functools.lru_cache(maxsize=None)
@@ -165,7 +173,7 @@ def operator_of_device(name: str) -> Any:
     if name not in (*_UINT8, *_BY_RULES, "npu_quant_matmul"):
         return operator
     operator.default  # PyTorch makes it at the first use: it is to be the same in both
-    beside = object.__new__(_Operator if name in _BY_RULES else _OperatorOfDevice)
+    beside: Any = object.__new__(type(operator) if name in _BY_RULES else _OperatorOfDevice)
     beside.__dict__.update(operator.__dict__)
     return beside
 
@@ -479,7 +487,9 @@ _CANN = {"product": "9.0.0", "inverse": "8.5.0"}
 
 def _apply_rules() -> None:
     for name in _BY_RULES:
-        operator_of_device(name).__class__ = _OperatorOfDevice if chosen.strict else _Operator
+        plain = type(getattr(torch.ops.npuquant, name))
+        checked = _OperatorOnSelfOfDevice if plain is operators.OperatorOnSelf else _OperatorOfDevice
+        operator_of_device(name).__class__ = checked if chosen.strict else plain
 
 
 def _choose(values: str, strict: bool) -> None:

@@ -44,7 +44,8 @@ class DynamicMethod:
     """A scale for each token."""
 
     def create(self, layer, weight, scale, dtype):
-        layer.weight, layer.weight_scale = parameter(weight), parameter(scale.to(dtype).unsqueeze(1))
+        scale = scale.to(dtype) if dtype == torch.bfloat16 else scale.half().float()  # no float16
+        layer.weight, layer.weight_scale, layer.dtype = parameter(weight), parameter(scale.unsqueeze(1)), dtype
 
     def process(self, layer):
         layer.weight.data = torch_npu.npu_format_cast(layer.weight.data.transpose(0, 1).contiguous(), FRACTAL_NZ)
@@ -54,7 +55,7 @@ class DynamicMethod:
         x1, pertoken_scale = x if isinstance(x, tuple) else torch_npu.npu_dynamic_quant(x, dst_type=torch.int8)
         return torch_npu.npu_quant_matmul(
             x1, layer.weight, layer.weight_scale, pertoken_scale=pertoken_scale, bias=bias,
-            output_dtype=layer.weight_scale.dtype)
+            output_dtype=layer.dtype)
 
 
 def experts(layer, x, counts):
