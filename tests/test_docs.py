@@ -8,7 +8,7 @@ doctest runs a page's `pycon` blocks in order, in one empty folder; the commands
 their output is compared, except measured times. A `python` block that begins with a file's name in a comment is written
 to this file there. A `c` block that begins with an #include is the program of the page's name in examples/.
 
-python/tests/test_torch_page.py compares the page of PyTorch, where the Python package and PyTorch are.
+python/tests/test_torch_page.py compares the pages of PyTorch, where the Python package and PyTorch are.
 
 NPUQ_SOURCE and NPUQ_BUILD are the folders of the source and of the build; default: the folder above, and its `build`.
 usage: test_docs.py            checks
@@ -32,7 +32,7 @@ DOCS = os.path.join(SOURCE, "docs")
 OPERATORS = sorted(name[: -len(".md")] for name in os.listdir(os.path.join(DOCS, "operators")))
 OPERATOR_PAGES = [f"operators/{name}.md" for name in OPERATORS]
 PAGES = OPERATOR_PAGES + ["diagnose.md", "hypotheses.md", "scales-by-groups.md", "tool.md"]
-TORCH_PAGE = "torch.md"
+TORCH_PAGES = ["torch.md", "mixture-of-experts.md"]
 # The page with the errors of a function. A step has the operator's errors, except steps that make parameters.
 ERRORS = {
     **{name: f"operators/{name}.md" for name in OPERATORS},
@@ -110,7 +110,7 @@ def run_page(page):
     variables = {}
     before = os.getcwd()
     # PyTorch's libraries may print warnings about the machine.
-    stderr = subprocess.DEVNULL if page == TORCH_PAGE else subprocess.STDOUT
+    stderr = subprocess.DEVNULL if page in TORCH_PAGES else subprocess.STDOUT
     # the command, and the Python with NumPy
     os.environ["PATH"] = os.pathsep.join([BUILD, os.path.dirname(sys.executable), os.environ["PATH"]])
     with tempfile.TemporaryDirectory() as folder:
@@ -319,8 +319,8 @@ class AddingAnOperator(unittest.TestCase):
 if __name__ == "__main__":
     if sys.argv[1:] == ["--record"]:
         if missing := [name for name in ("npuquant", "torch") if importlib.util.find_spec(name) is None]:
-            print(f"{TORCH_PAGE}: not recorded: no Python package {' and '.join(missing)}")
-        for page in PAGES + [TORCH_PAGE] * (not missing):
+            print(f"{' and '.join(TORCH_PAGES)}: not recorded: no Python package {' and '.join(missing)}")
+        for page in PAGES + TORCH_PAGES * (not missing):
             text, problems, _ = run_page(page)
             print("".join(problems), end="")
             if MEASURED.sub("", text) != MEASURED.sub("", read(DOCS, page)):

@@ -698,7 +698,7 @@ def row_quant(v: TensorLike, rule: str) -> Tuple[np.ndarray, np.ndarray]:
     >>> row_quant(np.array([[31.75, -17.125, -4.75, 28.75]], np.float16), "moe_routing_8_5")
     (array([[127, -69, -19, 115]], dtype=int8), array([0.25], dtype=float32))
     """
-    rows = to_array("v", v)
+    rows: Any = to_array("v", v)
     _of("v", rows, "float32", "float16", "bfloat16")
     number = _number("rule", rule, _RULES)
     if not 1 <= rows.ndim <= 8:

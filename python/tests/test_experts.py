@@ -2,6 +2,8 @@
 """The operators of a mixture of experts, against the same in plain loops, and what they refuse."""
 import inspect
 import itertools
+import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -290,6 +292,48 @@ def test_nothing_is_written_without_elements():
     y, = npuquant.npu_grouped_matmul([np.zeros((3, 0), np.int8)], [np.zeros((2, 0, 4), np.int8)], output_dtype="int32",
                                      group_list=np.array([1, 3]), split_item=2, group_type=0)
     assert y.shape == (3, 4) and unset(y).all()
+
+
+# ---- a layer ---------------------------------------------------------------------------------------------------------
+
+
+def layer(x, experts, weights, w13, w13_scale, w2, w2_scale):
+    """The layer of docs/mixture-of-experts.md for bits of bfloat16, slot by slot."""
+    y = np.zeros(x.shape, f4)
+    for t, j in np.ndindex(experts.shape):
+        e = experts[t, j]
+        row, scale = quantise(floats(x[t]), None, "moe_routing")
+        sums = row.astype(i4)[None] @ w13[e].astype(i4)
+        gate, up = np.split(floats(expected.dequant(sums, w13_scale[e], f4([scale]), None, "bfloat16")), 2, axis=-1)
+        hidden = round_to(np.maximum(gate, f4(0)) * up, "bfloat16")
+        row, scale = expected.dynamic_quant(hidden, None, None, False, "product", "int8")
+        out = floats(expected.dequant(row.astype(i4) @ w2[e].astype(i4), w2_scale[e], scale, None, "bfloat16"))[0]
+        y[t] = y[t] + out * floats(weights[t, j:j + 1]) if j else out * floats(weights[t, :1])
+    return round_to(y, "bfloat16")
+
+
+def test_layer_of_the_page():
+    torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian: python3-torch)")
+    import npuquant.torch_npu
+    from npuquant.torch import _array
+
+    page = pathlib.Path(__file__).parents[2] / "docs" / "mixture-of-experts.md"
+    script, = re.findall(r"^```python\n(# experts.py\n.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    names = {"__name__": "experts"}
+    npuquant.torch_npu.install()
+    try:
+        exec(script, names)
+        calls = [[names["x"], names["experts"].int(), names["weights"], names["y"]]]
+        for tokens in (1, 17, 40):
+            x = torch.from_numpy(rng.standard_normal((tokens, 64)).astype(f4)).bfloat16()
+            experts = torch.from_numpy(np.argsort(rng.random((tokens, 4)))[:, :3].astype(i4))
+            weights = torch.from_numpy(rng.random((tokens, 3)).astype(f4)).bfloat16()
+            calls.append([x, experts, weights, names["layer"](x, experts, weights)])
+    finally:
+        npuquant.torch_npu.uninstall()
+    experts = [_array(names[name]) for name in ("w13", "w13_scale", "w2", "w2_scale")]
+    for *given, y in calls:
+        assert (_array(y) == layer(*map(_array, given), *experts)).all()
 
 
 # ---- what does not depend on the caller ------------------------------------------------------------------------------

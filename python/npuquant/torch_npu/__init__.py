@@ -13,6 +13,7 @@ from typing import Any, Optional, Sequence
 
 from .. import torch as operators
 from .._tensors import DEVICE_TYPES
+from .._unset import unset
 import torch  # after the lines above, whose error says how to get it
 
 from . import npu
@@ -39,6 +40,7 @@ __all__ = [
     "npu_quantize",
     "npu_trans_quant_param",
     "uninstall",
+    "unset",
 ]
 
 #: torch_npu has the version of its PyTorch.

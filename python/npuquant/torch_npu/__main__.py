@@ -22,14 +22,32 @@ def _report(kind: Type[BaseException], error: BaseException, trace: Optional[typ
     sys.__excepthook__(kind, error.with_traceback(trace), trace)
 
 
+#: How many lines of six public repositories of August 2026 call an operator, and of which calls the values are known, if
+#: not of all that A2 and A3 take. docs/torch.md names the repositories.
+_CALLS = (
+    (115, "npu_grouped_matmul", "int8"), (77, "npu_dynamic_quant", "int8, int4"), (70, "npu_dynamic_mx_quant", ""),
+    (57, "npu_quant_matmul", "int8, int4"), (49, "npu_moe_init_routing_v2", "quant_mode -1, 0, 1"),
+    (49, "npu_moe_finalize_routing", ""), (46, "npu_moe_distribute_dispatch", ""),
+    (25, "npu_dequant_swiglu_quant", ""), (20, "npu_moe_re_routing", ""), (17, "npu_dynamic_block_quant", "int8"),
+    (12, "npu_grouped_dynamic_mx_quant", ""), (8, "npu_dynamic_mx_quant_with_dual_axis", ""),
+    (8, "npu_swiglu_group_quant", ""), (7, "npu_convert_weight_to_int4pack", ""), (5, "npu_moe_token_unpermute", ""),
+    (4, "npu_quantize", ""), (4, "npu_swiglu_mx_quant", ""), (3, "npu_trans_quant_param", ""),
+    (3, "npu_dynamic_block_mx_quant", ""), (2, "npu_dtype_cast", ""), (2, "npu_dequant_swiglu_clamp_quant", ""),
+)
+
+
 def _list() -> None:
     """The operators, by what is known of each."""
     from . import __all__, _declared
 
-    moves = sorted(name for name, row in _declared.ROWS.items() if row.values)
-    computed = sorted({*moves, *(name for name in __all__ if "npu_" in name)})
-    for title, names in ("values", computed), ("shapes and types", sorted(_declared.ROWS.keys() - set(moves))):
-        print(textwrap.fill(f"{title}: {' '.join(names)}", 100, subsequent_indent="  ", break_long_words=False,
+    shapes = {name for name, row in _declared.ROWS.items() if row.values is None}
+    values = {*_declared.ROWS, *(name for name in __all__ if "npu_" in name)} - shapes
+    print("lines that call it")
+    for lines, name, part in _CALLS:
+        known = "values" if name in values else "shapes and types" if name in shapes else "not here"
+        print(f"{lines:5} {name:36}{known}{' of ' * bool(part)}{part}")
+    for title, names in ("values", values), ("shapes and types", shapes):
+        print(textwrap.fill(f"{title}: {' '.join(sorted(names))}", 100, subsequent_indent="  ", break_long_words=False,
                             break_on_hyphens=False))
 
 
