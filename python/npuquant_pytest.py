@@ -8,6 +8,8 @@ def pytest_addoption(parser):
         "not compute raise an error (exact) or return zeros")
 
 
-def pytest_configure(config):
-    if config.getoption("--npu"):
-        config.pluginmanager.import_plugin("npuquant.pytest_npu")
+def pytest_load_initial_conftests(early_config):
+    """Before conftest.py, which may import torch_npu. A plugin that is loaded here misses this hook."""
+    if early_config.known_args_namespace.npu:
+        early_config.pluginmanager.import_plugin("npuquant.pytest_npu")
+        early_config.pluginmanager.get_plugin("npuquant.pytest_npu").pytest_load_initial_conftests(early_config)

@@ -525,20 +525,54 @@ def test_put_back():
 """
 
 
-def session(tmp_path, *options):
+BY_NAME, BY_OPTION = ("-p", "npuquant.pytest_npu"), ("-p", "npuquant_pytest", "--npu=exact")
+
+
+def session(folder, *options, **environment):
+    return subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, cwd=str(folder),
+                          env={**os.environ, **environment})
+
+
+@pytest.mark.parametrize("options", [BY_NAME, BY_OPTION])
+def test_plugin(tmp_path, options):
+    """Each conftest.py may import torch_npu at its top."""
+    below = tmp_path / "below"
+    below.mkdir()
+    (below / "test_session.py").write_text(SESSION)
+    for folder in tmp_path, below:
+        (folder / "conftest.py").write_text("import torch_npu\n")
+    ran = session(tmp_path, *options)
+    assert ran.returncode == 0 and "2 passed" in ran.stdout, ran.stdout
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\naddopts = {' '.join(options)}\n")
+    ran = session(below)
+    assert ran.returncode == 0 and "2 passed" in ran.stdout, ran.stdout
+
+
+def test_plugin_of_a_conftest(tmp_path):
     (tmp_path / "test_session.py").write_text(SESSION)
-    return subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(tmp_path)],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, cwd=str(tmp_path))
+    (tmp_path / "conftest.py").write_text("pytest_plugins = ['npuquant.pytest_npu']\n")
+    ran = session(tmp_path)
+    assert ran.returncode == 0 and "2 passed" in ran.stdout, ran.stdout
 
 
-def test_plugin(tmp_path):
-    for options in (["-p", "npuquant.pytest_npu"], ["-p", "npuquant_pytest", "--npu=exact"]):
-        ran = session(tmp_path, *options)
-        assert ran.returncode == 0 and "2 passed" in ran.stdout, ran.stdout
+@pytest.mark.parametrize("options, conftest, status", [(BY_OPTION, "import torch_npu\n", 5),
+                                                       (BY_NAME, "import torch_npu\n1 / 0\n", 4)])
+def test_end_of_the_plugin(tmp_path, options, conftest, status):
+    """Also after a conftest.py that fails, before pytest has any configuration."""
+    (tmp_path / "program.py").write_text(
+        f"import pytest, sys\nstatus = pytest.main([*{options}, '-q', '-p', 'no:cacheprovider'])\n"
+        "print(int(status), 'torch_npu' in sys.modules, hasattr(sys.modules['torch'], 'npu'))\n")
+    (tmp_path / "conftest.py").write_text(conftest)
+    ran = subprocess.run([sys.executable, "program.py"], stdout=subprocess.PIPE, universal_newlines=True,
+                         cwd=str(tmp_path))
+    assert ran.stdout.splitlines()[-1] == f"{status} False False", ran.stdout
 
 
-def test_option_alone_changes_nothing(tmp_path):
-    (tmp_path / "conftest.py").write_text("def pytest_sessionfinish():\n    import sys\n"
-                                          "    assert 'npuquant' not in sys.modules and 'torch' not in sys.modules\n")
-    ran = session(tmp_path, "-p", "npuquant_pytest", "--collect-only")
-    assert ran.returncode == 0, ran.stdout
+@pytest.mark.parametrize("options", [("-p", "npuquant_pytest", "--collect-only"), (*BY_NAME, "--help"),
+                                     (*BY_NAME, "--version"), (*BY_OPTION, "--help"), (*BY_OPTION, "--version")])
+def test_sessions_without_pytorch(tmp_path, options):
+    (tmp_path / "torch.py").write_text("raise SystemExit('PyTorch is imported')\n")
+    ran = session(tmp_path, *options, PYTHONPATH=os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    assert ran.returncode == (5 if "--collect-only" in options else 0), ran.stdout
+    assert "PyTorch is imported" not in ran.stdout
