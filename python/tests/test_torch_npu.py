@@ -60,7 +60,7 @@ class State:
         owners = (torch, torch.fft, torch.nested, torch.Tensor, torch.nn.Module,
                   torch.nn.parameter.UninitializedTensorMixin, torch.cuda, torch.cuda.amp, torch.autocast, torch.ops,
                   torch.serialization, torch.device, torch.Generator, torch.version, torch.distributed,
-                  torch.library.Library, torch._C)
+                  torch.library.Library, torch._C, getattr(torch.utils, "_device", torch))
         self.values = {f"{owner.__name__}.{name}": value for owner in owners for name, value in vars(owner).items()}
         self.values.update({f"sys.modules[{name}]": module for name, module in sys.modules.items()
                             if name.startswith(("torch_npu", "torchair", "torch.npu", "torch.cuda"))})
@@ -669,12 +669,13 @@ def test_pickle_of_a_device(installed):
 
 
 @needs_pytorch_2
-def test_device_as_a_context(installed):
+def test_device_as_a_context(installed, compiler):
     with torch.device("npu:0"):
         assert torch.zeros(1).device.type == "cpu"
     with torch.device("meta"):
         assert torch.zeros(1).is_meta and torch.zeros(1, device="npu").device.type == "cpu"
         assert torch.nn.Linear(1, 1).weight.is_meta
+        assert compiler(lambda: torch.zeros(1) + 1, backend="npu", fullgraph=True)().is_meta
 
 
 @needs_pytorch_2
@@ -697,6 +698,66 @@ def test_generator(installed):
     torch.Generator.manual_seed(generator, 1)
     first = torch.randn(3, generator=generator, device="npu")
     assert torch.equal(first, torch.randn(3, generator=torch.Generator().manual_seed(1)))
+
+
+# How to call a function of PyTorch with a tensor, and with no tensor.
+OVERRIDDEN = {
+    "torch.empty_like": lambda x: torch.empty_like(x, device="npu"),
+    "torch.zeros_like": lambda x: torch.zeros_like(input=x, device="npu:0"),
+    "torch.full_like": lambda x: torch.full_like(x, 2.0), "torch.rand_like": lambda x: torch.rand_like(x, device=0),
+    "torch.Tensor.new_empty": lambda x: x.new_empty(3, device="npu"), "torch.Tensor.to": lambda x: x.to("npu"),
+    "torch.Tensor.cpu": lambda x: x.cpu(),
+}
+OVERRIDDEN_BY_MODES = {
+    "torch.zeros": lambda x: torch.zeros(2, device="npu"), "torch.ones": lambda x: torch.ones(size=(2,)),
+    "torch.tensor": lambda x: torch.tensor([1.0], device="npu"), "torch.as_tensor": lambda x: torch.as_tensor([1.0]),
+    "torch.asarray": lambda x: torch.asarray([1.0]), "torch.fft.fftfreq": lambda x: torch.fft.fftfreq(4, device="npu"),
+}
+
+
+def by_identity(handled):
+    """A method __torch_function__ that returns a function's name for this function; for others it does the usual."""
+
+    def own(self, func, types, args=(), kwargs=None):
+        if func is handled:
+            return func.__name__
+        if isinstance(self, type):
+            return super(self, self).__torch_function__(func, types, args, kwargs)
+        return func(*args, **(kwargs or {}))
+
+    return own
+
+
+@pytest.mark.parametrize("name", list(OVERRIDDEN))
+def test_classes_get_torchs_functions(installed, name):
+    """A class with __torch_function__ compares them with names of torch."""
+    for handled in eval(name), None:
+        kind = type("Kind", (torch.Tensor,), {"__torch_function__": classmethod(by_identity(handled))})
+        made = OVERRIDDEN[name](torch.ones(2).as_subclass(kind))
+        assert made == handled.__name__ if handled else type(made) is kind and made.is_cpu
+
+
+@pytest.mark.parametrize("name", [*OVERRIDDEN, *OVERRIDDEN_BY_MODES])
+def test_modes_get_torchs_functions(installed, name):
+    from torch.overrides import TorchFunctionMode
+
+    call = {**OVERRIDDEN, **OVERRIDDEN_BY_MODES}[name]
+    for handled in eval(name), None:
+        mode = type("Mode", (TorchFunctionMode,), {"__torch_function__": by_identity(handled)})
+        with mode(), mode():
+            made = call(torch.nn.Parameter(torch.Tensor([1, 2])))
+        assert made == handled.__name__ if handled else made.is_cpu
+
+
+@pytest.mark.filterwarnings("ignore:To copy construct")
+def test_functions_that_do_not_ask_classes():
+    x = torch.ones(2).as_subclass(type("Kind", (torch.Tensor,), {}))
+    ignored = torch.overrides.get_ignored_functions
+    ignored.cache_clear()
+    for change in stand_in.install, stand_in.uninstall:
+        change()
+        assert type(torch.tensor(x)) is torch.Tensor
+    assert torch.tensor in ignored()
 
 
 class Model(torch.nn.Module):

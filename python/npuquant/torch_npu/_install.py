@@ -9,6 +9,7 @@ import pathlib
 import re
 import sys
 import threading
+import types
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
 import torch
@@ -332,11 +333,38 @@ def _asarray(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+_NOTHING = (None,)
+_overridden = torch.overrides.has_torch_function  # also if there is a mode; the compiler knows this function
+_is_compiling: Callable[[], bool] = getattr(getattr(torch, "compiler", None), "is_compiling", bool)
+
+
+def _factory(function: Callable[..., Any], takes_tensors: bool) -> Callable[..., Any]:
+    """A function that takes the device, and that classes and modes with __torch_function__ get as func: they compare
+    it with torch's names. PyTorch itself would give them its own function."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        relevant = (*args, *kwargs.values()) if takes_tensors else _NOTHING
+        if _overridden(relevant) and not _is_compiling():
+            others = [value for value in relevant if type(value) is not torch.Tensor]
+            return torch.overrides.handle_torch_function(call, others, *args, **kwargs)
+        if "device" in kwargs:
+            kwargs["device"] = _cpu(kwargs["device"])
+        kwargs.pop("pin_memory", None)
+        return function(*args, **kwargs)
+
+    return call
+
+
 def _set_factory(owner: Any, name: str) -> None:
     """Lets a function that makes tensors take the device, and TorchScript still know the function."""
     former = getattr(owner, name)
     copying = {"as_tensor": _as_tensor, "asarray": _asarray}.get(name)
-    function = _on_cpu(former) if copying is None else copying(_on_cpu(former))
+    function = former if copying is None else copying(former)
+    if isinstance(former, types.BuiltinFunctionType):
+        function = _factory(function, former not in torch.overrides.get_ignored_functions())
+    else:  # Python's functions do not ask classes, and for methods PyTorch takes the attribute of torch.Tensor
+        function = _on_cpu(function)
     _set(owner, name, function)
     builtins: Dict[int, Any] = getattr(torch.jit._builtins, "_get_builtin_table", dict)()
     if id(former) in builtins:
@@ -445,15 +473,17 @@ def transfer_cuda() -> None:
 
 
 def _patch_torch() -> None:
-    if hasattr(torch, "set_default_device"):
-        import torch.utils._device as devices
-
-        # PyTorch lists the functions below at the first use: the list must hold PyTorch's own functions.
-        getattr(devices, "_device_constructors", list)()
+    torch.overrides.get_ignored_functions()  # PyTorch makes the set at the first use: of its own functions
+    devices = getattr(torch.utils, "_device", None)
+    constructors: Any = getattr(devices, "_device_constructors", set)
+    own = constructors()
     for owner, names in _FACTORIES.items():
         for name in names:
             if hasattr(owner, name):
                 _set_factory(owner, name)
+    if own:  # the functions for which torch.set_default_device() and `with torch.device()` add the device
+        functions = own | getattr(constructors, "__wrapped__", constructors)()
+        _set(devices, "_device_constructors", lambda: constructors() if _is_compiling() else functions)
     _set(torch.Tensor, "to", _tensor_to(torch.Tensor.to))
     _set(torch.Tensor, "cpu", _tensor_cpu(torch.Tensor.cpu))
     # Tensors without elements allow these functions only.
