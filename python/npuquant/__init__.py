@@ -486,7 +486,7 @@ def npu_anti_quant(
     source = "quint4x2" if packed else "int8"
     if src_dtype is not None and result_type("src_dtype", src_dtype, SOURCES, source) != SOURCES[source]:
         raise ArgumentTypeError(f"src_dtype: is {described(src_dtype)}; expected {source} for an x of "
-                        + str(x.dtype).replace("torch.", ""))
+                                + str(x.dtype).replace("torch.", ""))
     shape = x.shape
     if packed and shape:
         shape = (*shape[:-1], 8 * shape[-1])

@@ -211,9 +211,9 @@ def check_quant_matmul(x1: Any, x2: Any, scale: Any, offset: Any, pertoken_scale
 
     _check_product_types(scale, pertoken_scale, bias, output, _PRODUCTS)
     groups = len(scale.shape) == 2 and scale.shape[0] > 1 and scale.shape[1] == columns
+    undefined = ": the device computes in another way with scales of groups of terms, which is not defined here"
     _shapes("scale", scale, [1], [columns], *[[1, columns]] * (_type_of(scale) in ("int64", "uint64")),
-            why=": the device computes in another way with scales of groups of terms, which is not defined here" if groups
-            else "")
+            why=undefined if groups else "")
     if offset is not None:
         _expect(output == "int8", "offset", f"is given; expected None, as output_dtype is {output} and not int8")
         _of("offset", offset, "float32")

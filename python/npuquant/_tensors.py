@@ -138,8 +138,9 @@ def result_type(argument: str, dtype: Any, results: Results, expected: Optional[
     if name not in results:
         of_torch = type(dtype).__module__ == "torch" and name not in _NAMED
         missing = dtype is not None and (name in _ELSEWHERE or (of_torch and name[0] != "q"))
-        raise ArgumentTypeError(f"{argument}: is {described(dtype)}{unless_implemented(name) if missing else ''}; expected "
-                        + (expected or listed([result.name for result in results.values()])))
+        why = unless_implemented(name) if missing else ""
+        raise ArgumentTypeError(f"{argument}: is {described(dtype)}{why}; expected "
+                                + (expected or listed([result.name for result in results.values()])))
     if type(dtype) is int or type(dtype).__module__ == "torch":
         results[key] = results[name]  # from now on it is found at once
     return results[name]
@@ -324,7 +325,8 @@ def to_array(argument: str, value: Any, write: bool = False) -> Union[np.ndarray
     if isinstance(value, Unknown):
         return value
     if isinstance(value, np.ma.MaskedArray):
-        raise ArgumentTypeError(f"{argument}: is a masked array; expected one without a mask, such as what its filled() gives")
+        raise ArgumentTypeError(f"{argument}: is a masked array; expected one without a mask, such as what its filled() "
+                                "gives")
     if isinstance(value, np.ndarray) or (isinstance(value, np.generic) and not write):
         array = np.asarray(value)
         return array.view(np.uint16) if array.dtype.name == "bfloat16" else array  # of the package ml_dtypes
@@ -339,7 +341,8 @@ def to_array(argument: str, value: Any, write: bool = False) -> Union[np.ndarray
         # A parameter of a PyTorch module is read like any tensor: what it is to its gradient does not matter then.
         parameter = getattr(value, "requires_grad", False) and not write
         return _dlpack_array(argument, value.detach() if parameter else value, write)
-    raise ArgumentTypeError(f"{argument}: is {type(value).__name__}; expected a NumPy array or an object with __dlpack__")
+    raise ArgumentTypeError(f"{argument}: is {type(value).__name__}; expected a NumPy array or an object with "
+                            "__dlpack__")
 
 
 def tensor(argument: str, value: Any) -> Any:

@@ -456,8 +456,8 @@ MATRIX = np.ones((2, 3, 4), np.int8)
          {"output_dtype": "uint8"}),
         (TypeError, "scale: is float16; expected float32, int64 or uint64, as output_dtype is int8",
          {"scale": np.ones(1, "f2")}),
-        (TypeError, "scale: is float16; expected float32 or bfloat16 (or its bits as uint16), as output_dtype is float32",
-         {"scale": np.ones(1, "f2"), "output_dtype": "float32"}),
+        (TypeError, "scale: is float16; expected float32 or bfloat16 (or its bits as uint16), as output_dtype is "
+                    "float32", {"scale": np.ones(1, "f2"), "output_dtype": "float32"}),
         (TypeError, "scale: is int64; expected float32 or bfloat16 (or its bits as uint16), as output_dtype is "
                     "bfloat16", {"scale": np.ones(1, "i8"), "output_dtype": "bfloat16"}),
         (TypeError, "scale: is int64; expected float32 or bfloat16 (or its bits as uint16), as output_dtype is "

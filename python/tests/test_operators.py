@@ -45,10 +45,10 @@ REQUIRED = inspect.Parameter.empty
         ("npu_quant_matmul", [("x1", EITHER, REQUIRED), ("x2", EITHER, REQUIRED), ("scale", EITHER, REQUIRED),
                               ("offset", KEYWORD, None), ("pertoken_scale", KEYWORD, None), ("bias", KEYWORD, None),
                               ("output_dtype", KEYWORD, None)]),
-        ("npu_quant_scatter", [("input", EITHER, REQUIRED), ("indices", EITHER, REQUIRED), ("updates", EITHER, REQUIRED),
-                               ("quant_scales", EITHER, REQUIRED), ("quant_zero_points", EITHER, None),
-                               ("axis", EITHER, -2), ("quant_axis", EITHER, -1), ("reduce", EITHER, "update"),
-                               ("dst_type", EITHER, None), ("round_mode", EITHER, "rint")]),
+        ("npu_quant_scatter", [("input", EITHER, REQUIRED), ("indices", EITHER, REQUIRED),
+                               ("updates", EITHER, REQUIRED), ("quant_scales", EITHER, REQUIRED),
+                               ("quant_zero_points", EITHER, None), ("axis", EITHER, -2), ("quant_axis", EITHER, -1),
+                               ("reduce", EITHER, "update"), ("dst_type", EITHER, None), ("round_mode", EITHER, "rint")]),
     ],
 )
 def test_signatures_are_those_of_torch_npu_and_out(function, parameters):
@@ -272,7 +272,7 @@ def test_refused_scatters(changed, message):
         npuquant.npu_quant_scatter(**{**call, "indices": np.zeros((2, 2), "i4")})
 
 
-# ---- more of products ----
+# ---- sums ----
 
 
 def sums_of(x1, x2):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Operators of torch_npu of which the stand-in knows schemas, shapes and types, but no values; and strict."""
+import contextlib
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ PYTORCH_2 = hasattr(torch, "compile")
 needs_pytorch_2 = pytest.mark.skipif(not PYTORCH_2, reason=f"PyTorch {torch.__version__} does not have it")
 FLOAT8 = getattr(torch, "float8_e4m3fn", None)
 h, f, i1, i4, i8, u1 = torch.float16, torch.float32, torch.int8, torch.int32, torch.int64, torch.uint8
+bf = torch.bfloat16
 EXPERTS = {"group_ep": "hccl", "ep_world_size": 8, "ep_rank_id": 1, "moe_expert_num": 32}
 
 
@@ -63,7 +65,14 @@ CALLS = [
     ("npu_clipped_swiglu", [t(3, 8)], {"limit": 5.0}, [((3, 4), h)]),
     ("npu_swiglu_quant", [t(3, 16)], {"smooth_scales": t(2, 8, dtype=f), "quant_mode": 1,
                                       "group_index": t(2, dtype=i4)}, [((3, 8), i1), ((3,), f)]),
-    ("npu_swiglu_quant", [t(3, 16)], {"dst_type": 16, "quant_mode": 1}, [((3, 1), i4), ((3,), f)]),
+    ("npu_swiglu_quant", [t(3, 16)], {"dst_type": 16, "quant_mode": 1}, [((3, 4), i1), ((3,), f)]),
+    ("npu_swiglu_clip_quant", [t(3, 16, dtype=bf), torch.tensor([1, 2]), t(2, dtype=f)], {}, [((3, 8), i1), ((3,), f)]),
+    ("npu_swiglu_mx_quant", [t(3, 512)], {}, [((3, 128), u1), ((3, 4, 2), u1)]),
+    ("npu_swiglu_mx_quant", [t(200, 8)], {"activate_dim": 0, "axis": 0, "dst_type": 290, "group_index": t(3, dtype=i8)},
+     [((100, 8), u1), ((4, 8, 2), u1)]),
+    ("npu_dequant_swiglu_clamp_quant", [t(3, 16, dtype=i4)],
+     {"weight_scale": t(16, dtype=f), "activation_scale": t(3, 1, dtype=f), "quant_mode": 1, "swiglu_mode": 1},
+     [((3, 8), i1), ((3,), f)]),
     ("npu_swiglu_group_quant", [t(3, 512)], {"dst_type": 296, "quant_mode": 2},
      [((3, 128), u1), ((3, 4, 2), u1), ((0,), h)]),
     ("npu_dequant_swiglu_quant", [t(3, 16, dtype=i4)], {"weight_scale": t(2, 16, dtype=f), "quant_mode": 1},
@@ -71,8 +80,8 @@ CALLS = [
     ("npu_gelu_quant", [t(3, 8)], {"dst_type": 1}, [((3, 8), i1), ((3,), f)]),
     ("npu_rms_norm_quant", [t(3, 8), t(8), t(8), t(1), t(1)], {}, [((3, 8), i1)]),
     ("npu_add_rms_norm_quant", [t(3, 8), t(3, 8), t(8), t(8), None], {}, [((3, 8), i1), ((3, 8), i1), ((3, 8), h)]),
-    ("npu_add_rms_norm_dynamic_quant", [t(3, 8), t(3, 8), t(8)], {"smooth_scale1": t(8)},
-     [((3, 8), i1), ((0,), i1), ((3, 8), h), ((3,), f), ((0,), f)]),
+    ("npu_add_rms_norm_dynamic_quant", [t(3, 8), t(3, 8), t(8)], {"smooth_scale1": t(8), "smooth_scale2": t(8)},
+     [((3, 8), i1), ((3, 8), i1), ((3, 8), h), ((3,), f), ((3,), f)]),
     ("npu_add_rms_norm_dynamic_quant", [t(3, 8), t(3, 8), t(8)], {"output_mask": [True, True], "y_dtype": 16},
      [((3, 1), i4), ((3, 1), i4), ((3, 8), h), ((3,), f), ((3,), f)]),
     ("npu_rms_norm_dynamic_mx_quant", [t(3, 96), t(96)], {}, [((3, 48), u1), ((3, 2, 2), u1), ((3, 1), f)]),
@@ -99,6 +108,11 @@ CALLS = [
     ("npu_quant_matmul_reduce_sum", [t(2, 6, 8, dtype=i1), t(2, 8, 5, dtype=i1)], {}, [((6, 5), torch.bfloat16)]),
     ("npu_weight_quant_batchmatmul", [t(6, 64), t(64, 2, dtype=i4), t(2, 16)], {"antiquant_group_size": 32},
      [((6, 16), h)]),
+    ("npu_weight_quant_batchmatmul", [t(6, 64), turned(64, 16, dtype=i1), t(1, 16, dtype=i8)],
+     {"antiquant_offset": t(1, 16, dtype=i4), "bias": t(1, 16)}, [((6, 16), h)]),
+    ("npu_weight_quant_batchmatmul", [t(6, 64, dtype=bf), turned(8, 16, dtype=i4), turned(2, 16, dtype=bf)],
+     {"antiquant_group_size": 32, "antiquant_offset": turned(2, 16, dtype=bf), "quant_scale": t(16, dtype=f),
+      "quant_offset": t(16, dtype=f), "bias": t(16, dtype=f)}, [((6, 16), i1)]),
     ("npu_transpose_quant_batchmatmul", [t(6, 2, 8, dtype=i1), t(2, 8, 5, dtype=i1), 5],
      {"perm_x1": [1, 0, 2], "perm_x2": [0, 1, 2]}, [((6, 2, 5), h)]),
     ("npu_matmul_compress_dequant", [t(6, 8, dtype=i1), t(40, dtype=i1), t(9, dtype=i1), t(1, 5, dtype=i4),
@@ -112,6 +126,13 @@ CALLS = [
      [((64, 8), i1), ((64,), f), ((8,), i4), ((4,), i8), ((32,), i4), ((0,), i4), ((0,), f)]),
     ("npu_moe_distribute_dispatch_v2", [t(4, 8), t(4, 2, dtype=i4)], EXPERTS,
      [((64, 8), h), ((64,), f), ((8192,), i4), ((4,), i8), ((32,), i4), ((0,), i4), ((0,), f)]),
+    # Ranks of shared experts: two ranks of each of two experts.
+    ("npu_moe_distribute_dispatch_v2", [t(4, 8), t(4, 2, dtype=i4)],
+     {**EXPERTS, "shared_expert_rank_num": 4, "shared_expert_num": 2},
+     [((16, 8), h), ((16,), f), ((2048,), i4), ((1,), i8), ((8,), i4), ((0,), i4), ((0,), f)]),
+    ("npu_moe_distribute_dispatch", [t(4, 8), t(4, 2, dtype=i4)],
+     {**EXPERTS, "shared_expert_rank_num": 4, "shared_expert_num": 2, "expert_scales": t(4, 2, dtype=f)},
+     [((8, 8), h), ((8,), f), ((8,), i4), ((1,), i8), ((8 + 128,), i4), ((0,), i4), ((8,), f)]),
     ("npu_moe_distribute_combine", [t(64, 8), t(4, 2, dtype=i4), t(8, dtype=i4), t(32, dtype=i4), t(4, 2, dtype=f)],
      EXPERTS, [((4, 8), h)]),
     ("npu_moe_distribute_combine_v2", [t(64, 8), t(4, 2, dtype=i4), t(8, dtype=i4), t(32, dtype=i4), t(4, 2, dtype=f)],
@@ -236,7 +257,7 @@ def test_opcheck(name, values, keywords, results):
 @pytest.mark.parametrize("dtype, stored", [(torch.quint4x2, i4), (torch.int8, i1), (258, i1), (None, i1)])
 def test_types(dtype, stored):
     """PyTorch's types and torch_npu's numbers, as well as PyTorch's numbers."""
-    assert stand_in.npu_swiglu_quant(t(3, 16).to("meta"), dst_type=dtype)[0].dtype == stored
+    assert stand_in.npu_gelu_quant(t(3, 16).to("meta"), dst_type=dtype)[0].dtype == stored
 
 
 def test_quant_scatter_in_place():
@@ -263,14 +284,85 @@ def test_scatter():
     assert torch.equal(into, expected)
 
 
+def test_results_that_are_not_wanted():
+    """On the device they have no dimension, and an empty one where only shapes are computed."""
+    stand_in.install(values="zeros")
+    tensors = [t(3, 8), t(3, 8), t(8)]
+    for keywords, left_out in (({"smooth_scale1": t(8)}, (1, 4)), ({"output_mask": [False, True]}, (0, 3)),
+                               ({"output_mask": [True, False], "smooth_scale1": t(8), "smooth_scale2": t(8)}, (1, 4))):
+        for device, shape in (("cpu", ()), ("meta", (0,))):
+            values, others = everywhere(device, tensors, keywords)
+            shapes = [tuple(one.shape) for one in stand_in.npu_add_rms_norm_dynamic_quant(*values, **others)]
+            assert shapes == [shape if i in left_out else [(3, 8), (3, 8), (3, 8), (3,), (3,)][i] for i in range(5)]
+
+
 # ---- refusals --------------------------------------------------------------------------------------------------------
+
+
+EIGHT = t(8, 8, dtype=i4)
+WEIGHT = [t(6, 64), t(64, 16, dtype=i1), t(16)]
+GROUPS = {"antiquant_group_size": 32}
+NORM = [t(3, 8), t(3, 8), t(8)]
 
 
 @pytest.mark.parametrize("says, name, values, keywords", [
     ("input: has the shape", "npu_swiglu", [t(3, 7)], {}),
+    (r"weight: has the shape \[16, 64\], not transposed, so K is 16; x has K 64; it looks like \[N, K\], whose "
+     "transpose", "npu_weight_quant_batchmatmul", [t(6, 64), t(16, 64, dtype=i1), t(16)], {}),
+    (r"weight: has the shape \[16, 8\], not transposed, so K is 16; x has K 64; it looks like \[N, K\]",
+     "npu_weight_quant_batchmatmul", [t(6, 64), t(16, 8, dtype=i4), t(16)], {}),
+    (r"weight: has the shape \[16, 4\], transposed, so K is 128; x has K 64$", "npu_weight_quant_batchmatmul",
+     [t(6, 64), turned(16, 4, dtype=i4), t(4)], {}),
+    (r"x: has the shape \[0, 64\]; expected no empty", "npu_weight_quant_batchmatmul", [t(0, 64), *WEIGHT[1:]], {}),
+    (r"antiquant_scale: has the shape \[2, 16\]; expected \[16\] or \[1, 16\] or \[1\] or \[1, 1\]",
+     "npu_weight_quant_batchmatmul", [*WEIGHT[:2], t(2, 16)], {}),
+    (r"antiquant_scale: has the shape \[16\]; expected \[2, 16\]", "npu_weight_quant_batchmatmul", WEIGHT, GROUPS),
+    (r"antiquant_scale: has the shape \[1\]; expected \[16\] or \[1, 16\]$", "npu_weight_quant_batchmatmul",
+     [*WEIGHT[:2], t(1, dtype=i8)], {}),
+    ("antiquant_scale: is float32; expected float16 or int64, as x is float16", "npu_weight_quant_batchmatmul",
+     [*WEIGHT[:2], t(16, dtype=f)], {}),
+    ("antiquant_scale: is not transposed; weight is transposed", "npu_weight_quant_batchmatmul",
+     [t(6, 64), turned(64, 16, dtype=i1), t(2, 16)], GROUPS),
+    (r"antiquant_offset: has the shape \[1, 16\]; expected \[16\]", "npu_weight_quant_batchmatmul", WEIGHT,
+     {"antiquant_offset": t(1, 16)}),
+    ("antiquant_offset: is float16; expected int32", "npu_weight_quant_batchmatmul", [*WEIGHT[:2], t(16, dtype=i8)],
+     {"antiquant_offset": t(16)}),
+    ("weight: is int32; expected int8, as antiquant_scale is int64", "npu_weight_quant_batchmatmul",
+     [t(6, 64), t(64, 2, dtype=i4), t(16, dtype=i8)], {}),
+    ("antiquant_group_size: is 64; expected 0, or a multiple of 32 that is less than K, 64",
+     "npu_weight_quant_batchmatmul", WEIGHT, {"antiquant_group_size": 64}),
+    ("quant_offset: is given; expected None, as quant_scale is None", "npu_weight_quant_batchmatmul", WEIGHT,
+     {"quant_offset": t(16, dtype=f)}),
+    (r"bias: has the shape \[16, 1\]; expected \[16\] or \[1, 16\]", "npu_weight_quant_batchmatmul", WEIGHT,
+     {"bias": t(16, 1)}),
+    ("bias: is bfloat16; expected float32, as x is bfloat16", "npu_weight_quant_batchmatmul",
+     [t(6, 64, dtype=bf), WEIGHT[1], t(16, dtype=bf)], {"bias": t(16, dtype=bf)}),
+    (r"output_mask: is \[False, False\]; expected a True", "npu_add_rms_norm_dynamic_quant", NORM,
+     {"output_mask": [False, False]}),
+    ("x1: has 1 dimension; expected 2 to 8", "npu_add_rms_norm_dynamic_quant", [t(8), t(8), t(8)], {}),
+    ("shared_expert_rank_num: is 3; expected a multiple of shared_expert_num, 2", "npu_moe_distribute_dispatch_v2",
+     [t(4, 8), t(4, 2, dtype=i4)], {**EXPERTS, "shared_expert_rank_num": 3, "shared_expert_num": 2}),
+    ("x: has 16384 columns; expected at most 8192", "npu_swiglu_quant", [t(1, 16384)], {}),
+    (r"offsets: has the shape None; expected that of smooth_scales, \[1, 4\], as quant_mode is 0", "npu_swiglu_quant",
+     [t(3, 8)], {"smooth_scales": t(1, 4, dtype=f)}),
+    ("dst_type: is 'uint8'; expected 'int8'", "npu_swiglu_quant", [t(3, 8)], {"dst_type": u1}),
+    ("x: has 6 columns; expected a multiple of 4 for quint4x2", "npu_swiglu_quant", [t(3, 6)], {"dst_type": 16}),
+    ("clamp_limit: is inf; expected a finite number above 0", "npu_dequant_swiglu_quant", [t(3, 8)],
+     {"clamp_limit": float("inf")}),
+    ("glu_bias: is nan; expected a finite number", "npu_dequant_swiglu_clamp_quant", [t(3, 8)],
+     {"glu_bias": float("nan")}),
+    ("activation_scale: has 4 elements; expected 3", "npu_dequant_swiglu_quant", [t(3, 8)],
+     {"activation_scale": t(4, dtype=f)}),
+    (r"weight_scale: has the shape \[3, 8\]; expected 2 rows, one for each group", "npu_dequant_swiglu_quant",
+     [t(3, 8, dtype=i4)], {"weight_scale": t(3, 8, dtype=f), "group_index": torch.tensor([1, 2])}),
+    ("x: is float16; expected bfloat16", "npu_swiglu_clip_quant", [t(3, 8), t(2, dtype=i8), t(2, dtype=f)], {}),
+    (r"group_alpha: has the shape \[3\]; expected \[2\]", "npu_swiglu_clip_quant",
+     [t(3, 8, dtype=bf), torch.tensor([1, 2]), t(3, dtype=f)], {}),
+    ("axis: is 2; x has 2 dimensions", "npu_swiglu_mx_quant", [t(3, 8)], {"axis": 2}),
+    ("swiglu_mode: is 2; expected 0 or 1", "npu_swiglu_mx_quant", [t(3, 8)], {"swiglu_mode": 2}),
     ("quant_mode: is 2; expected 0 or 1", "npu_swiglu_quant", [t(3, 8)], {"quant_mode": 2}),
-    (r"smooth_scales: has the shape \[2, 8\]; expected \[2, 4\]", "npu_swiglu_quant", [t(3, 8)],
-     {"smooth_scales": t(2, 8, dtype=f)}),
+    (r"smooth_scales: has the shape \[2, 8\]; expected \[2, 4\] or \[2\]", "npu_swiglu_quant", [t(3, 8)],
+     {"smooth_scales": t(2, 8, dtype=f), "group_index": t(2, dtype=i4), "quant_mode": 1}),
     ("weight_scale: is None", "npu_dequant_swiglu_quant", [t(3, 8, dtype=i4)], {}),
     (r"gamma: has the shape \[7\]; expected \[8\]", "npu_rms_norm_quant", [t(3, 8), t(7), t(8), t(1), t(1)], {}),
     (r"x2: has the shape \[3, 9\]; expected \[3, 8\]", "npu_add_rms_norm_quant",
@@ -301,6 +393,17 @@ def test_refused(says, name, values, keywords):
         moved, others = everywhere(device, values, keywords)
         with pytest.raises(RuntimeError, match=f"^{says}"):
             getattr(torch.ops.npu, name)(*moved, **others)
+
+
+@pytest.mark.parametrize("says, values, kind", [
+    (r"is \[3, 2\]; expected ends that never decrease", [3, 2], 0), ("ends with row 4; expected at most 3", [1, 4], 0),
+    (r"is \[-1, 2\]; expected sizes of 0 or more", [-1, 2], 1), ("ends with row 4; expected at most 3", [1, 3], 1)])
+def test_groups_are_looked_at(says, values, kind):
+    stand_in.install(values="zeros")
+    for groups in torch.tensor(values, dtype=i4), torch.tensor([1, 2], dtype=i4):
+        refused = groups.tolist() == values
+        with pytest.raises(RuntimeError, match=f"^group_index: {says}") if refused else contextlib.nullcontext():
+            stand_in.npu_swiglu_quant(t(3, 8), group_index=groups, group_list_type=kind, quant_mode=1)
 
 
 @pytest.mark.skipif(FLOAT8 is not None, reason="this PyTorch has 8-bit floating point")
@@ -406,7 +509,32 @@ SCATTER = [t(2, 8, 16, dtype=i1), t(2, dtype=i4), t(2, 1, 16), t(16, dtype=f)]
      [*SCATTER[:2], t(2, 1, 16, dtype=f), SCATTER[3]], {}),
     ("updates: has 4 columns; expected a multiple of 16", "npu_quant_scatter",
      [t(2, 8, 4, dtype=i1), SCATTER[1], t(2, 1, 4), t(4, dtype=f)], {}),
-    ("x: has 16384 columns; expected at most 8192", "npu_swiglu_quant", [t(1, 16384)], {}),
+    ("gamma: is float32; expected float16", "npu_add_rms_norm_dynamic_quant", [*NORM[:2], t(8, dtype=f)], {}),
+    ("weight: has N 65536; expected at most 65535", "npu_weight_quant_batchmatmul",
+     [t(1, 2), t(2, 65536, dtype=i1), t(1)], {}),
+    ("antiquant_scale: is int64; expected it only with a transposed weight, .*", "npu_weight_quant_batchmatmul",
+     [*WEIGHT[:2], t(16, dtype=i8)], {}),
+    ("activation_scale: is None; expected one for int32 x", "npu_dequant_swiglu_quant", [t(3, 8, dtype=i4)],
+     {"weight_scale": t(8, dtype=f)}),
+    ("bias: is given; expected None with group_index", "npu_dequant_swiglu_quant", [t(3, 8)],
+     {"bias": t(8, dtype=i4), "group_index": torch.tensor([3])}),
+    ("scales: is float16; expected float32 or bfloat16", "npu_quantize", [t(3, 8), t(1), None, 1], {}),
+    ("zero_points: is float32; expected int8, uint8, int32 or bfloat16", "npu_quantize",
+     [t(3, 8), t(1, dtype=f), t(1, dtype=f), 1], {}),
+    ("scales: is float32; expected float16, as input is", "npu_quantize", [t(3, 8), t(1, dtype=f), None, 1, -1, False],
+     {}),
+    ("scale: is float16; expected float32 or bfloat16", "npu_anti_quant", [t(3, 8, dtype=i1), t(1)], {}),
+    (r"scale: has the shape \[3, 8\]; expected \[any\]", "npu_anti_quant", [t(3, 8, dtype=i1), t(3, 8, dtype=f)], {}),
+    ("dst_dtype: is 'float32'; expected 'float16' or 'bfloat16'", "npu_anti_quant", [t(3, 8, dtype=i1), t(1, dtype=f)],
+     {"dst_dtype": f}),
+    ("scale: is not contiguous; expected a contiguous tensor", "npu_trans_quant_param", [t(8, dtype=f)[::2]], {}),
+    ("x: is float32; expected float16 or bfloat16", "npu_dynamic_block_quant", [t(3, 8, dtype=f)], {}),
+    ("x: has 1 dimension; expected 2 to 3", "npu_dynamic_block_quant", [t(8)], {}),
+    ("col_block_size: is 64; expected 128", "npu_dynamic_block_quant", [t(3, 8)], {"col_block_size": 64}),
+    ("dst_type: is 'quint4x2'; expected 'int8'", "npu_dynamic_block_quant", [t(3, 8)], {"dst_type": 16}),
+    ("weight: has 3 dimensions; expected 2: of 3 it packs only the first matrix", "npu_convert_weight_to_int4pack",
+     [t(1, 8, 8, dtype=i4)], {}),
+    ("weight: is float32; expected int32", "npu_convert_weight_to_int4pack", [t(8, 8, dtype=f)], {}),
 ])
 def test_strict(says, name, values, keywords):
     operator = getattr(torch.ops.npu, name)
@@ -446,6 +574,16 @@ def test_strict_takes_what_the_device_takes():
     assert (y == 127).all() and scale.shape == (3,)
     assert torch.ops.npu.npu_quant_matmul(*PRODUCT, output_dtype=h).shape == (3, 4)
     assert torch.ops.npu.npu_quant_matmul(*PRODUCT, output_dtype=h, bias=t(4), **ROWS).shape == (3, 4)
+    x = t(3, 8)
+    assert stand_in.npu_quantize(input=x, scales=t(1), zero_points=None, dtype=1, axis=-1, div_mode=False).dtype == i1
+    assert stand_in.npu_quantize(self=x, scales=t(1, dtype=f), zero_points=t(1, dtype=i4), dtype=1).dtype == i1
+    assert stand_in.npu_anti_quant(t(3, 8, dtype=i1), t(8, dtype=f)).dtype == h
+    assert stand_in.npu_trans_quant_param(t(8, dtype=f)).dtype == i8
+    assert stand_in.npu_dynamic_block_quant(x)[0].dtype == i1
+    assert stand_in.npu_convert_weight_to_int4pack(EIGHT).shape == (8, 1)
+    stand_in.install(values="zeros", strict=True)
+    y, _ = stand_in.npu_dequant_swiglu_quant(x, dst_type=291, activate_dim=0)  # which the device ignores
+    assert (y.shape, y.dtype) == ((3, 4), i1)
     for name in "npu_quant_scatter", "npu_quant_scatter_":
         made = getattr(torch.ops.npu, name)(input=SCATTER[0].clone(), indices=SCATTER[1], updates=SCATTER[2],
                                             quant_scales=SCATTER[3])

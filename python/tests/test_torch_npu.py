@@ -365,15 +365,28 @@ def test_int4_weights(installed):
     import torch_npu
 
     weight = torch.tensor([[0, 1, -1, 7, -8, -1, -1, 0]], dtype=torch.int32)
-    assert torch_npu.npu_convert_weight_to_int4pack(weight).tolist() == [[0x0ff87f10]]
-    for number in 8, -9, 2 ** 31 - 1, -2 ** 31:
+    pack = torch_npu.npu_convert_weight_to_int4pack
+    assert pack(weight).tolist() == [[0x0ff87f10]]
+    for number, digit in (8, 8), (-9, 7), (100, 4), (2 ** 31 - 1, 15), (-2 ** 31, 0):  # its lowest four bits
         weight[0, 3] = number
-        with pytest.raises(ValueError, match=f"^weight: has {number}; expected numbers from -8 to 7"):
-            torch_npu.npu_convert_weight_to_int4pack(weight)
-    assert torch.ops.npu.npu_convert_weight_to_int4pack(weight.to("meta").expand(4, 8), 0).shape == (4, 1)
-    for wrong in (weight[:, :7], weight[0], weight.long()):
-        with pytest.raises(ValueError, match="^weight: is torch.int"):
-            torch_npu.npu_convert_weight_to_int4pack(wrong)
+        assert pack(weight).tolist() == [[0x0ff80f10 | digit << 12]]
+    assert torch.ops.npu.npu_convert_weight_to_int4pack(weight.to("meta").repeat(4, 1), 0).shape == (4, 1)
+    assert torch.equal(pack(weight.repeat(2, 3, 1)), pack(weight).repeat(2, 3, 1))
+    for says, wrong in (
+        (r"has the shape \[1, 7\]; expected no empty dimension, and a multiple of 8 in the last", weight[:, :7]),
+        (r"has the shape \[0, 8\]; expected no empty dimension", weight[:0]),
+        ("has 1 dimension; expected 2 to 3", weight[0]), ("is int64; expected int32 or float32", weight.long()),
+        ("is not contiguous", weight.repeat(8, 1).t()),
+    ):
+        with pytest.raises(RuntimeError, match=f"^weight: {says}"):
+            pack(wrong)
+
+
+def test_float4pack(installed):
+    """As on the series Ascend 950: bits are cut off, and what then has no code is 0."""
+    weight = torch.tensor([[0, -.5, .7, .75, 1.25, 5, 7.9, 8], [-0.0, 1, -1.5, 2, 3, -4, 6, float("nan")]])
+    words = stand_in.npu_convert_weight_to_int4pack(weight)
+    assert words.dtype == torch.float32 and words.view(torch.int32).tolist() == [[0x07620190], [0x07e54b28]]
 
 
 @pytest.mark.parametrize("device", ["npu", "meta"])

@@ -12,12 +12,14 @@ from __future__ import annotations
 from typing import Any, Optional, Sequence
 
 from .. import torch as operators
+from .._arguments import _dimensions, _expect, _of
 from .._tensors import DEVICE_TYPES
 from .._unset import unset
 import torch  # after the lines above, whose error says how to get it
 
 from . import npu
 from ._absent import OPERATORS, absent_from
+from ._chosen import chosen
 from ._install import declared, install, operator_of_device, uninstall
 
 __all__ = [
@@ -71,30 +73,48 @@ def _format_cast(self: torch.Tensor, *other: Any, **others: Any) -> torch.Tensor
     return self
 
 
+#: The bits of float32 numbers whose places are their codes in float4_e2m1fn: 0, 0.5, 1, 1.5, 2, 3, 4, 6.
+_FLOAT4 = (0, 0x3F000000, 0x3F800000, 0x3FC00000, 0x40000000, 0x40400000, 0x40800000, 0x40C00000)
+
+
 def _int4pack(weight: torch.Tensor, inner_k_tiles: int = 0) -> torch.Tensor:
     """Packs int4 numbers, which are in an int32 each, into words of eight, of which the first has the lowest bits.
 
-    inner_k_tiles has no effect, as on the device.
+    Of each number only the lowest four bits count, and inner_k_tiles has no effect, as on the device. float32 numbers
+    become codes of 4-bit floating point, as on the series Ascend 950: only the sign and the highest ten bits behind it
+    count, and what has no code is 0.
     """
-    if weight.dtype != torch.int32 or weight.dim() < 2 or weight.shape[-1] % 8:
-        raise ValueError(f"weight: is {weight.dtype} of the shape {tuple(weight.shape)}; expected int32, at least two "
-                         "dimensions, and a multiple of 8 in the last")
-    # Values of tensors that are traced cannot be looked at.
-    if type(weight) in (torch.Tensor, torch.nn.Parameter) and not weight.is_meta and weight.numel():
-        least, most = int(weight.min()), int(weight.max())
-        if least < -8 or most > 7:
-            raise ValueError(f"weight: has {least if least < -8 else most}; expected numbers from -8 to 7")
-    return npu_quantize(weight.float(), weight.new_ones(1, dtype=torch.float32), None, torch.quint4x2, -1, False)
+    _of("weight", weight, "int32", "float32")
+    _dimensions("weight", weight, 2, 3)
+    shape = list(weight.shape)
+    _expect(0 not in shape and shape[-1] % 8 == 0, "weight", f"has the shape {shape}; expected no empty dimension, and "
+            "a multiple of 8 in the last")
+    _expect(weight.is_contiguous(), "weight", "is not contiguous; expected a contiguous tensor")
+    if chosen.strict:
+        from ._declared import _strict
+
+        _strict(weight.dim() == 2, "weight", "has 3 dimensions; expected 2: of 3 it packs only the first matrix")
+        _strict(weight.dtype == torch.int32, "weight", "is float32; expected int32")
+    if weight.dtype == torch.float32:
+        bits, codes = weight.view(torch.int32) & -0x400000, torch.zeros_like(weight, dtype=torch.int32)
+        for code, number in enumerate(_FLOAT4):
+            codes += (bits == number) * code + (bits == number - 2**31) * (code + 8)
+        return _int4pack_words(codes).view(torch.float32)
+    return _int4pack_words(weight)
+
+
+def _int4pack_words(codes: torch.Tensor) -> torch.Tensor:
+    numbers = ((codes & 15) ^ 8) - 8  # the lowest four bits as a signed number
+    return _operators.npu_quantize(numbers.float(), codes.new_ones(1, dtype=torch.float32), None, torch.quint4x2, -1,
+                                   False)
 
 
 def _prefetch(self: torch.Tensor, dependency: Optional[torch.Tensor], max_size: int, offset: int = 0) -> None:
     """Nothing: the device loads these bytes into its cache, from the offset on, after the dependency is computed."""
-    if max_size <= 0:
-        raise ValueError(f"max_size: is {max_size}; expected a positive number")
+    _expect(max_size > 0, "max_size", f"is {max_size}; expected a positive number")
     size = self.numel() * self.element_size()
-    if not 0 <= offset < size:
-        raise ValueError(f"offset: is {offset}; expected a number from 0 to {size - 1}" if size else
-                         "self: has no elements")
+    _expect(size > 0, "self", "has no elements; expected one or more")
+    _expect(0 <= offset < size, "offset", f"is {offset}; expected a number from 0 to {size - 1}")
 
 
 # The schemas as in torch_npu/csrc/aten/npu_native_functions.yaml of Ascend/pytorch, and the last two as in
@@ -117,7 +137,7 @@ for _schema, _function in (
 
 _operators = torch.ops.npuquant
 get_npu_format = _operators.get_npu_format
-npu_anti_quant = _operators.npu_anti_quant
+npu_anti_quant = operator_of_device("npu_anti_quant")
 npu_convert_weight_to_int4pack = _operators.npu_convert_weight_to_int4pack
 npu_dequant_bias = _operators.npu_dequant_bias
 npu_dynamic_block_quant = operator_of_device("npu_dynamic_block_quant")
@@ -129,8 +149,8 @@ npu_group_quant = operator_of_device("npu_group_quant")
 npu_prefetch = _operators.npu_prefetch
 npu_quant_matmul = operator_of_device("npu_quant_matmul")
 npu_quant_scatter = operator_of_device("npu_quant_scatter")
-npu_quantize = _operators.npu_quantize
-npu_trans_quant_param = _operators.npu_trans_quant_param
+npu_quantize = operator_of_device("npu_quantize")
+npu_trans_quant_param = operator_of_device("npu_trans_quant_param")
 for _packet in (get_npu_format, npu_format_cast, npu_format_cast_, npu_prefetch):
     _packet.__class__ = operators.OperatorOnSelf
 

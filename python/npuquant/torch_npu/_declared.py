@@ -9,6 +9,7 @@ op_plugin_functions.yaml. Shapes and limits are those of op_plugin/python/meta a
 """
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -22,6 +23,7 @@ from .. import torch as operators
 from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError, _ceiling, _check_product_types,
                           _dimensions, _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed)
 from .._shapes import _BYTES, _name, _stored, bound
+from .._tensors import shown
 from ._chosen import chosen
 
 Results = Union[Tensor, Sequence[Tensor]]
@@ -122,19 +124,52 @@ def _clipped_swiglu(a: Any) -> Results:
     return a.x.new_empty(_halved(a.x, a.dim, "x"))
 
 
+def _check_groups(groups: Optional[Tensor], x: Tensor, counts: bool) -> None:
+    """The ends of groups of rows, or with counts their sizes, where their values can be looked at."""
+    if groups is not None and not groups.is_meta and groups.numel():
+        ends = groups.cumsum(0) if counts else groups
+        rows = x.numel() // max(x.shape[-1], 1)
+        expected = "sizes of 0 or more" if counts else "ends that never decrease"
+        _expect(bool((ends.diff(prepend=ends.new_zeros(1)) >= 0).all()), "group_index",
+                f"is {shown(groups.tolist())}; expected {expected}")
+        _expect(int(ends[-1]) <= rows, "group_index", f"ends with row {int(ends[-1])}; expected at most {rows}")
+
+
+def _check_gate(a: Any, *modes: int) -> None:
+    _dimensions("x", a.x, 2, 8)
+    _one_of("swiglu_mode", a.swiglu_mode, *modes)
+    _expect(math.isfinite(a.clamp_limit) and a.clamp_limit > 0, "clamp_limit",
+            f"is {a.clamp_limit}; expected a finite number above 0")
+    for name in "glu_alpha", "glu_bias":
+        _expect(math.isfinite(getattr(a, name)), name, f"is {getattr(a, name)}; expected a finite number")
+
+
 @_row("npu_swiglu_quant(Tensor x, *, Tensor? smooth_scales=None, Tensor? offsets=None, Tensor? group_index=None,"
       " bool activate_left=False, int quant_mode=0, int group_list_type=0, int? dst_type=None) -> (Tensor, Tensor)")
 def _swiglu_quant(a: Any) -> Results:
     _one_of("quant_mode", a.quant_mode, 0, 1)
     _one_of("group_list_type", a.group_list_type, 0, 1)
-    _expect(a.x.dim() > 1, "x", "has one dimension; expected more")
+    _dimensions("x", a.x, 2, 8)
+    _of("x", a.x, "float32", "float16", "bfloat16")
     half = _halved(a.x, -1, "x")
-    _strict(a.x.shape[-1] <= 8192, "x", f"has {a.x.shape[-1]} columns; expected at most 8192")
-    if a.smooth_scales is not None:
-        _of("smooth_scales", a.smooth_scales, "float32")
-        groups = a.smooth_scales.shape[0] if a.group_index is None else a.group_index.shape[0]
-        _shape("smooth_scales", a.smooth_scales, *(groups, half[-1])[:max(a.smooth_scales.dim(), 1)])
-    return _quantised(a.x, half, "dst_type", a.dst_type), _floats(a.x, *_rows_of(a.x))
+    _expect(a.x.shape[-1] <= 8192, "x", f"has {a.x.shape[-1]} columns; expected at most 8192")
+    _of("group_index", a.group_index, "int32")
+    _shape("group_index", a.group_index, None)
+    groups = None if a.group_index is None else a.group_index.shape[0]
+    for name, tensor in ("smooth_scales", a.smooth_scales), ("offsets", a.offsets):
+        _of(name, tensor, "float32")
+        _shapes(name, tensor, [groups, half[-1]], [groups])
+    if a.quant_mode == 0:
+        shapes = [None if one is None else list(one.shape) for one in (a.smooth_scales, a.offsets)]
+        _expect(shapes[0] == shapes[1], "offsets", f"has the shape {shapes[1]}; expected that of smooth_scales, "
+                f"{shapes[0]}, as quant_mode is 0")
+    _check_groups(a.group_index, a.x, a.group_list_type == 1)
+    name = _name("dst_type", a.dst_type, "int8")
+    _one_of("dst_type", name, "int8", "qint8", "quint4x2", "int4")
+    if name in ("quint4x2", "int4"):  # two in a byte
+        _expect(half[-1] % 2 == 0, "x", f"has {a.x.shape[-1]} columns; expected a multiple of 4 for {name}")
+        half[-1] //= 2
+    return a.x.new_empty(half, dtype=torch.int8), _floats(a.x, *_rows_of(a.x))
 
 
 @_row("npu_swiglu_group_quant(Tensor x, *, Tensor? weight=None, Tensor? group_index=None, Tensor? scale=None,"
@@ -149,22 +184,80 @@ def _swiglu_group_quant(a: Any) -> Results:
     return y, scale, a.x.new_empty(half if a.output_origin else [0])
 
 
-@_row("npu_dequant_swiglu_quant(Tensor x, *, Tensor? weight_scale=None, Tensor? activation_scale=None,"
-      " Tensor? bias=None, Tensor? quant_scale=None, Tensor? quant_offset=None, Tensor? group_index=None,"
-      " bool activate_left=False, int quant_mode=0, int? dst_type=None, int? round_mode=None, int? activate_dim=None,"
-      " int swiglu_mode=0, float clamp_limit=7.0, float glu_alpha=1.702, float glu_bias=1.0) -> (Tensor, Tensor)")
+@_row("npu_swiglu_clip_quant(Tensor x, Tensor group_index, Tensor group_alpha, *, bool activate_left=False,"
+      " int quant_mode=1, int clamp_mode=1) -> (Tensor, Tensor)")
+def _swiglu_clip_quant(a: Any) -> Results:
+    """cann-recipes-infer adds it to torch_npu: torch_ops_extension/.../npu_swiglu_clip_quant.md there."""
+    _shape("x", a.x, None, None)
+    _of("x", a.x, "bfloat16")
+    _one_of("quant_mode", a.quant_mode, 1)
+    _one_of("clamp_mode", a.clamp_mode, 1)
+    _of("group_index", a.group_index, "int64")
+    _of("group_alpha", a.group_alpha, "float32")
+    _shape("group_index", a.group_index, None)
+    _shape("group_alpha", a.group_alpha, a.group_index.shape[0])
+    half = _halved(a.x, -1, "x")
+    _check_groups(a.group_index, a.x, True)
+    return a.x.new_empty(half, dtype=torch.int8), _floats(a.x, half[0])
+
+
+@_row("npu_swiglu_mx_quant(Tensor x, *, Tensor? group_index=None, int activate_dim=-1, bool activate_left=False,"
+      " int swiglu_mode=0, float clamp_limit=7.0, float glu_alpha=1.702, float glu_bias=1.0, int group_mode=0,"
+      " int axis=-1, int dst_type=296, str round_mode=\"rint\", int scale_alg=0, float max_dtype_value=0)"
+      " -> (Tensor, Tensor)")
+def _swiglu_mx_quant(a: Any) -> Results:
+    _check_gate(a, 0, 1)
+    half, count = _halved(a.x, a.activate_dim, "x"), a.x.dim()
+    _expect(-count <= a.axis < count, "axis", f"is {a.axis}; x has {count} dimensions")
+    axis = a.axis % count
+    scales = [*half, 2]
+    if a.group_index is None or axis == count - 1:
+        scales[axis] = _ceiling(half[axis], 64)
+    else:  # each group begins a block
+        scales[axis] = half[axis] // 64 + a.group_index.shape[0]
+    return _quantised(a.x, half, "dst_type", a.dst_type), a.x.new_empty(scales, dtype=torch.uint8)
+
+
+_DEQUANT_SWIGLU = (
+    "(Tensor x, *, Tensor? weight_scale=None, Tensor? activation_scale=None,"
+    " Tensor? bias=None, Tensor? quant_scale=None, Tensor? quant_offset=None, Tensor? group_index=None,"
+    " bool activate_left=False, int quant_mode=0, int? dst_type=None, int? round_mode=None, int? activate_dim=None,"
+    " int swiglu_mode=0, float clamp_limit=7.0, float glu_alpha=1.702, float glu_bias=1.0) -> (Tensor, Tensor)")
+
+
+@_row("npu_dequant_swiglu_clamp_quant" + _DEQUANT_SWIGLU)  # cann-recipes-infer adds it to torch_npu
+@_row("npu_dequant_swiglu_quant" + _DEQUANT_SWIGLU)
 def _dequant_swiglu_quant(a: Any) -> Results:
+    """The series A2 and A3 ignore dst_type, round_mode and activate_dim; so does strict."""
     _of("x", a.x, "int32", "float16", "bfloat16")
     _one_of("quant_mode", a.quant_mode, 0, 1)
-    _one_of("swiglu_mode", a.swiglu_mode, 0, 1, 2)
-    half = _halved(a.x, -1 if a.activate_dim is None else a.activate_dim, "x")
+    _check_gate(a, 0, 1, 2)
+    dst_type, dim = (None, -1) if chosen.strict else (a.dst_type, -1 if a.activate_dim is None else a.activate_dim)
+    half = _halved(a.x, dim, "x")
+    rows = a.x.numel() // max(a.x.shape[-1], 1)
+    groups = 1 if a.group_index is None else a.group_index.shape[0]
+    _of("weight_scale", a.weight_scale, "float32")
+    _of("activation_scale", a.activation_scale, "float32")
+    _of("quant_scale", a.quant_scale, "float32", *["float16", "bfloat16"] * (a.quant_mode == 1))
+    _of("group_index", a.group_index, "int64")
+    _shape("group_index", a.group_index, None)
+    if a.activation_scale is not None:
+        _expect(a.activation_scale.numel() == rows, "activation_scale",
+                f"has {a.activation_scale.numel()} elements; expected {rows}, one for each row of x")
+    _strict(a.x.dtype != torch.int32 or a.activation_scale is not None, "activation_scale",
+            "is None; expected one for int32 x")
+    for name, tensor in ("bias", a.bias), ("quant_offset", a.quant_offset):
+        _strict(a.group_index is None or tensor is None, name, "is given; expected None with group_index")
     _expect(a.x.dtype != torch.int32 or a.weight_scale is not None, "weight_scale", "is None; expected one for int32 x")
     for name, scale, columns in (("weight_scale", a.weight_scale, a.x.shape[-1]),
                                  ("quant_scale", a.quant_scale, half[-1])):
         if scale is not None:
             _expect(scale.shape[-1] in (columns, 1), name,
                     f"has the shape {list(scale.shape)}; expected {columns} in the last dimension")
-    return _quantised(a.x, half, "dst_type", a.dst_type), _floats(a.x, *half[:-1])
+            _expect(scale.dim() < 2 or a.group_index is None or scale.shape[0] == groups, name,
+                    f"has the shape {list(scale.shape)}; expected {groups} rows, one for each group")
+    _check_groups(a.group_index, a.x, True)
+    return _quantised(a.x, half, "dst_type", dst_type), _floats(a.x, *half[:-1])
 
 
 @_row("npu_gelu_quant(Tensor self, *, Tensor? input_scale=None, Tensor? input_offset=None, str approximate='none',"
@@ -210,14 +303,26 @@ def _add_rms_norm_quant(a: Any) -> Results:
       " Tensor? smooth_scale2=None, Tensor? beta=None, float epsilon=1e-6, bool[2]? output_mask=None,"
       " int? y_dtype=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
 def _add_rms_norm_dynamic_quant(a: Any) -> Results:
+    """What is not wanted has no dimension on the device, and an empty one where only shapes are computed."""
+    _dimensions("x1", a.x1, 2, 8)
     _shape("x2", a.x2, *a.x1.shape)
     _norm(a.x1, a.gamma, ("beta", a.beta), ("smooth_scale1", a.smooth_scale1), ("smooth_scale2", a.smooth_scale2))
+    if chosen.strict:
+        _by_rules(_add_rms_norm_dynamic_rules, a)
     made = a.output_mask or [True, a.smooth_scale1 is not None and a.smooth_scale2 is not None]
-    _expect(any(made), "output_mask", "has no True; expected a result")
+    _expect(any(made), "output_mask", f"is {a.output_mask}; expected a True, for a result")
+    none = [0] if a.x1.is_meta else []
     y = [_quantised(a.x1, a.x1.shape, "y_dtype", a.y_dtype) for _ in made]
-    scale = [_floats(a.x1, *(_rows_of(a.x1) if one else [0])) for one in made]
-    y = [one if is_made else one.new_empty([0]) for one, is_made in zip(y, made)]
+    scale = [_floats(a.x1, *(_rows_of(a.x1) if one else none)) for one in made]
+    y = [one if is_made else one.new_empty(none) for one, is_made in zip(y, made)]
     return (*y, torch.empty_like(a.x1), *scale)
+
+
+def _add_rms_norm_dynamic_rules(a: Any) -> None:
+    _of("x1", a.x1, "float16", "bfloat16")
+    _shape("gamma", a.gamma, None)
+    for name in "x2", "gamma", "beta", "smooth_scale1", "smooth_scale2":
+        _of(name, getattr(a, name), _type_of(a.x1))
 
 
 def _rstd(x: Tensor, gamma: Tensor) -> Tensor:
@@ -278,7 +383,7 @@ def _quant_scattered(a: Any) -> Tensor:
 def _quant_scatter_(a: Any) -> Results:
     operators.quant_scatter_checks(a)
     if chosen.strict:
-        _by_rules("npu_quant_scatter", a)
+        _by_rules(_scatter_rules, a)
     return a.self
 
 
@@ -436,15 +541,59 @@ def _quant_matmul_reduce_sum(a: Any) -> Results:
       " int inner_precise=0, int? weight_dtype=None) -> Tensor")
 def _weight_quant_batchmatmul(a: Any) -> Results:
     _shape("x", a.x, None, None)
+    _shape("weight", a.weight, None, None)
+    for name in "x", "weight", "antiquant_scale":
+        shape = list(getattr(a, name).shape)
+        _expect(0 not in shape, name, f"has the shape {shape}; expected no empty dimension")
     _of("x", a.x, "float16", "bfloat16")
     _one_of("inner_precise", a.inner_precise, 0, 1)
-    size = a.antiquant_group_size
-    _expect(size == 0 or (size >= 32 and size % 32 == 0 and size < a.x.shape[1]), "antiquant_group_size",
-            f"is {size}; expected 0, or a multiple of 32 that is less than K, {a.x.shape[1]}")
-    columns = _columns(a.weight, a.x)
-    if size:
-        _shape("antiquant_scale", a.antiquant_scale, _ceiling(a.x.shape[1], size), columns)
+    k, columns, size, turned = a.x.shape[1], _columns(a.weight, a.x), a.antiquant_group_size, is_transposed(a.weight)
+    eight = 8 if _type_of(a.weight) in ("int32", "float32") else 1
+    rows = a.weight.shape[0] * (eight if turned else 1)
+    other_way = "; it looks like [N, K], whose transpose is expected" if a.weight.shape[1] * eight == k else ""
+    _expect(rows == k, "weight", f"has the shape {list(a.weight.shape)}, {'' if turned else 'not '}transposed, so K is "
+            f"{rows}; x has K {k}{other_way}")
+    _expect(size == 0 or (size >= 32 and size % 32 == 0 and size < k), "antiquant_group_size",
+            f"is {size}; expected 0, or a multiple of 32 that is less than K, {k}")
+    for name, extent in ("K", k), ("N", columns):
+        _strict(extent <= 65535, "weight", f"has {name} {extent}; expected at most 65535")
+    of_column = [[columns], [1, columns]]
+    _shapes("bias", a.bias, *of_column)
+    for name, tensor in ("quant_scale", a.quant_scale), ("quant_offset", a.quant_offset):
+        _shapes(name, tensor, [1], *of_column)
+    _of("quant_scale", a.quant_scale, "float32", "int64")
+    _of("quant_offset", a.quant_offset, "float32")
+    _expect(a.quant_scale is not None or a.quant_offset is None, "quant_offset",
+            "is given; expected None, as quant_scale is None")
+    if a.quant_offset is not None:
+        _shape("quant_offset", a.quant_offset, *a.quant_scale.shape)
+    _strict(_type_of(a.weight) in ("int8", "int32"), "weight", f"is {_type_of(a.weight)}; expected int8 or int32")
+    if _type_of(a.weight) in ("int8", "int32"):  # other types, and their scales, are those of the series Ascend 950
+        _check_antiquant(a, k, columns, turned)
     return a.x.new_empty((a.x.shape[0], columns), dtype=a.x.dtype if a.quant_scale is None else torch.int8)
+
+
+def _check_antiquant(a: Any, k: int, columns: int, turned: bool) -> None:
+    """The scales of an int8 or int4 weight, and what belongs to them."""
+    kind, size, words = _type_of(a.x), a.antiquant_group_size, _type_of(a.antiquant_scale) == "int64"
+    _of("bias", a.bias, "float16" if kind == "float16" else "float32", why=f", as x is {kind}")
+    _of("antiquant_scale", a.antiquant_scale, kind, "int64", why=f", as x is {kind}")
+    if words:
+        _of("x", a.x, "float16", why=", as antiquant_scale is int64")
+        _of("weight", a.weight, "int8", why=", as antiquant_scale is int64")
+        _expect(a.quant_scale is None, "quant_scale", "is given; expected None, as antiquant_scale is int64")
+        _strict(turned and a.x.shape[0] <= 96 and k % 64 == 0 and columns % 64 == 0, "antiquant_scale",
+                "is int64; expected it only with a transposed weight, an M of at most 96, and a K and an N that are "
+                "multiples of 64")
+    of_group, of_column = [[_ceiling(k, size), columns]] if size else [], [[columns], [1, columns]]
+    _shapes("antiquant_scale", a.antiquant_scale, *(of_group or [*of_column, *[[1], [1, 1]] * (not words)]))
+    _of("antiquant_offset", a.antiquant_offset, "int32" if words else kind)
+    _shape("antiquant_offset", a.antiquant_offset, *a.antiquant_scale.shape)
+    if size and 1 not in a.antiquant_scale.shape:
+        for name, tensor in ("antiquant_scale", a.antiquant_scale), ("antiquant_offset", a.antiquant_offset):
+            if tensor is not None:
+                _expect(is_transposed(tensor) == turned, name, f"is {'not ' if turned else ''}transposed; weight is "
+                        f"{'' if turned else 'not '}transposed, and expected to be alike")
 
 
 @_row("npu_transpose_quant_batchmatmul(Tensor x1, Tensor x2, int dtype, *, Tensor? bias=None, Tensor? x1_scale=None,"
@@ -541,24 +690,30 @@ def _ranks(a: Any) -> None:
             f"is {a.shared_expert_rank_num}; expected 0 to {a.ep_world_size - 1}")
 
 
-def _dispatched(a: Any, dtype: torch.dtype, indices: Callable[[int, int], int]) -> Results:
-    """What a rank receives at most; indices says how many int32 the third result has."""
+def _dispatched(a: Any, dtype: torch.dtype, indices: Callable[[int, int], int],
+                shared_rows: Callable[[int], int]) -> Results:
+    """What a rank receives at most; indices says how many int32 the third result has, shared_rows how many rows a rank
+    of a shared expert receives."""
     _ranks(a)
     _shape("x", a.x, None, None)
     _shape("expert_ids", a.expert_ids, a.x.shape[0], None)
     k, shared = a.expert_ids.shape[1], a.shared_expert_rank_num
     total = a.global_bs or a.x.shape[0] * a.ep_world_size
     if a.ep_rank_id < shared:
-        experts, rows = 1, total // shared
+        experts, rows = 1, shared_rows(total)
     else:
         experts = a.moe_expert_num // (a.ep_world_size - shared)
         rows = total * min(experts, k)
     received, times = a.ep_world_size * experts, max(a.tp_world_size, 1)
+    if a.expert_scales is None:
+        counts, scales = received * (2 if a.tp_world_size == 2 else 1), 0
+    else:  # behind the counts is what the hierarchical exchange needs
+        counts, scales = received + 2 * total * k * (a.ep_world_size // 8), rows
     return (a.x.new_empty((rows * times, a.x.shape[1]), dtype=dtype), _floats(a.x, rows * times),
             a.x.new_empty((indices(a.x.shape[0] * k, rows),), dtype=torch.int32),
             a.x.new_empty((experts,), dtype=torch.int64),
-            a.x.new_empty((received * (2 if a.tp_world_size == 2 else 1),), dtype=torch.int32),
-            a.x.new_empty((a.tp_world_size,), dtype=torch.int32), _floats(a.x, 0 if a.expert_scales is None else rows))
+            a.x.new_empty((counts,), dtype=torch.int32),
+            a.x.new_empty((a.tp_world_size,), dtype=torch.int32), _floats(a.x, scales))
 
 
 @_row("npu_moe_distribute_dispatch(Tensor x, Tensor expert_ids, " + _RANKS + " Tensor? scales=None,"
@@ -566,7 +721,8 @@ def _dispatched(a: Any, dtype: torch.dtype, indices: Callable[[int, int], int]) 
       " int quant_mode=0, int global_bs=0, int expert_token_nums_type=1)" + _SEVEN)
 def _moe_distribute_dispatch(a: Any) -> Results:
     quantised = a.scales is not None or a.quant_mode != 0
-    return _dispatched(a, torch.int8 if quantised else a.x.dtype, lambda routed, rows: routed)
+    return _dispatched(a, torch.int8 if quantised else a.x.dtype, lambda routed, rows: routed,
+                       lambda total: total // a.shared_expert_rank_num)
 
 
 @_row("npu_moe_distribute_dispatch_v2(Tensor x, Tensor expert_ids, " + _RANKS + " Tensor? scales=None,"
@@ -579,8 +735,12 @@ def _moe_distribute_dispatch_v2(a: Any) -> Results:
     if a.elastic_info is not None or a.quant_mode not in (0, 1, 2) or a.y_dtype is not None:
         raise NotImplementedError("npuquant knows no shapes of npu_moe_distribute_dispatch_v2 with elastic_info, "
                                   "y_dtype, or a quant_mode that is not 0, 1 or 2")
+    experts, ranks = a.shared_expert_num, a.shared_expert_rank_num
+    _expect((experts in (0, 1) and ranks == 0) or (experts > 0 and ranks >= experts and ranks % experts == 0),
+            "shared_expert_rank_num", f"is {ranks}; expected a multiple of shared_expert_num, {experts}, above 0")
     return _dispatched(a, a.x.dtype if a.quant_mode == 0 else torch.int8,
-                       lambda routed, rows: max(routed, 128 * rows))
+                       lambda routed, rows: max(routed, 128 * rows),
+                       lambda total: total // a.ep_world_size * _ceiling(a.ep_world_size, ranks // experts))
 
 
 def _combined(a: Any) -> Results:
@@ -651,7 +811,38 @@ def _scatter_rules(a: Any) -> None:
     _expect(a.updates.shape[-1] % 16 == 0, "updates", f"has {a.updates.shape[-1]} columns; expected a multiple of 16")
 
 
+def _quantize_rules(a: Any) -> None:
+    if a.div_mode:
+        _of("scales", a.scales, "float32", "bfloat16")
+        _of("zero_points", a.zero_points, "int8", "uint8", "int32", "bfloat16")
+    else:
+        _of("scales", a.scales, _type_of(a.self), why=", as input is")
+        _of("zero_points", a.zero_points, _type_of(a.scales), why=", as scales is")
+
+
+def _anti_quant_rules(a: Any) -> None:
+    _of("scale", a.scale, "float32", "bfloat16")
+    _shape("scale", a.scale, None)
+    _one_of("dst_dtype", _name("dst_dtype", a.dst_dtype, "float16"), "float16", "bfloat16")
+
+
+def _trans_quant_rules(a: Any) -> None:
+    for name, tensor in ("scale", a.scale), ("offset", a.offset):
+        _expect(tensor is None or tensor.is_contiguous(), name, "is not contiguous; expected a contiguous tensor")
+
+
+def _block_rules(a: Any) -> None:
+    _of("x", a.x, "float16", "bfloat16")
+    _dimensions("x", a.x, 2, 3)
+    _one_of("dst_type", _name("dst_type", a.dst_type, "int8"), "int8")
+    _one_of("col_block_size", a.col_block_size, 128)
+
+
 RULES: Dict[str, Callable[[Any], None]] = {
+    "npu_quantize": _quantize_rules,
+    "npu_anti_quant": _anti_quant_rules,
+    "npu_trans_quant_param": _trans_quant_rules,
+    "npu_dynamic_block_quant": _block_rules,
     "npu_dynamic_quant": _dynamic_rules,
     "npu_dynamic_quant_asymmetric": _asymmetric_rules,
     "npu_group_quant": _group_rules,
@@ -660,9 +851,9 @@ RULES: Dict[str, Callable[[Any], None]] = {
 }
 
 
-def _by_rules(name: str, a: Any) -> None:
+def _by_rules(rules: Callable[[Any], None], a: Any) -> None:
     try:
-        RULES[name](a)
+        rules(a)
     except (ArgumentError, ArgumentTypeError) as error:
         raise type(error)(f"{error}; the device refuses it (strict)") from None
 
@@ -671,7 +862,7 @@ def check(name: str, values: Sequence[Any], keywords: Dict[str, Any]) -> Any:
     """Checks an operator's arguments by its rules, and returns the arguments by their names."""
     a = bound(getattr(torch.ops.npuquant, name).default._schema, values, keywords)
     if chosen.strict and name in RULES:
-        _by_rules(name, a)
+        _by_rules(RULES[name], a)
     return a
 
 

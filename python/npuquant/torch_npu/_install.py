@@ -134,7 +134,8 @@ def declared(name: str) -> Any:
 #: Operators that make uint8 as an extension, and the argument that asks for it. The stand-in refuses it, as the device.
 _UINT8 = {"npu_dynamic_quant": "dst_type", "npu_dynamic_block_quant": "dst_type"}
 #: Operators whose arguments only strict checks: without strict a call costs no more.
-_BY_RULES = ("npu_dynamic_quant_asymmetric", "npu_group_quant", "npu_quant_scatter")
+_BY_RULES = ("npu_anti_quant", "npu_dynamic_quant_asymmetric", "npu_group_quant", "npu_quant_scatter", "npu_quantize",
+             "npu_trans_quant_param")
 _UNDEFINED = frozenset(operators.UNDEFINED)  # of npu_quant_matmul
 _Operator: Any = type(torch.ops.aten.add)
 
