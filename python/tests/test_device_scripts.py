@@ -384,9 +384,3 @@ def test_calls_are_compared_with_numpy(device, monkeypatch):
     monkeypatch.setattr(expected, "quantize", lambda x, *other: np.zeros(x.shape, np.int8))
     with pytest.raises(AssertionError):
         torch.ops.npu.npu_quantize(torch.ones(3), torch.ones(1), None, torch.qint8)
-
-
-@pytest.mark.parametrize("shape, dtype", [((2, 8), torch.int8), ((8,), torch.int32), ((2, 12), torch.int32)])
-def test_int4pack_refuses(shape, dtype):
-    with pytest.raises(ValueError, match=r"\Aweight: is torch\.int\d+ of the shape \(.*\); expected int32, at least"):
-        npuquant.torch_npu.npu_convert_weight_to_int4pack(torch.zeros(shape, dtype=dtype))
