@@ -31,7 +31,8 @@ class Call:
                                     seed=seed, **self.in_package(arguments))
         self.hard_call = hard.call
         self.inputs = {IN_LIBRARY.get(name, name): array for name, array in hard.inputs.items()}
-        self.types = {**{name: array.dtype.name for name, array in self.inputs.items()}, **dict(dtypes)}
+        names = {name: array.dtype.name.replace("uint16", "bfloat16") for name, array in self.inputs.items()}
+        self.types = {**names, **dict(dtypes)}
         self.same_as = {mistake.name: mistake.same_as for mistake in hard.mistakes}
         self.changed = {mistake.name: mistake.elements for mistake in hard.mistakes}
         self.mistakes = list(self.same_as)
