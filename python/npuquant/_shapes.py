@@ -9,7 +9,7 @@ from typing import Any, Dict, Sequence
 import torch
 from torch import Tensor
 
-from ._arguments import _ceiling, _expect, _one_of, _shape, is_transposed
+from ._arguments import _ceiling, _expect, _shape, is_transposed
 from ._tensors import DEVICE_TYPES, _NUMBERS, described
 
 
@@ -67,4 +67,6 @@ def _check_mx_scales(a: Any, k: int, columns: int, turned: bool) -> None:
     _shape("scale", a.scale, *([pairs, columns, 2] if turned or a.scale.shape[0] == pairs else [columns, pairs, 2]))
     _shape("pertoken_scale", a.pertoken_scale, a.x1.shape[-2], pairs, 2)
     if a.group_sizes:
-        _one_of("group_sizes", list(a.group_sizes), [1, 1, 32])
+        sizes = list(a.group_sizes)  # 0: the device finds it from the shapes
+        _expect(len(sizes) == 3 and all(size in (0, only) for size, only in zip(sizes, (1, 1, 32))), "group_sizes",
+                f"is {sizes}; expected [1, 1, 32], of which each may be 0")

@@ -436,7 +436,7 @@ def test_keyword_that_does_not_exist():
     assert torch_npu.npu_swiglu_group_quant(t(4, 512), **keywords)[0].shape == (4, 128)
 
 
-def mxfp4_product(weight, scale, k):
+def mxfp4_product(weight, scale, k, group_sizes=(1, 1, 32)):
     """x of [5, K] times weight, both of 4 bits, with a scale for each 32 elements of K, in pairs."""
     import torch_npu
 
@@ -444,7 +444,7 @@ def mxfp4_product(weight, scale, k):
     return torch_npu.npu_quant_matmul(
         t(5, k // 2, dtype=u1), weight, scale, pertoken_scale=t(5, pairs, 2, dtype=u1), output_dtype=torch.bfloat16,
         x1_dtype=torch_npu.float4_e2m1fn_x2, x2_dtype=torch_npu.float4_e2m1fn_x2,
-        scale_dtype=torch_npu.float8_e8m0fnu, pertoken_scale_dtype=torch_npu.float8_e8m0fnu, group_sizes=[1, 1, 32])
+        scale_dtype=torch_npu.float8_e8m0fnu, pertoken_scale_dtype=torch_npu.float8_e8m0fnu, group_sizes=group_sizes)
 
 
 def test_scale_that_lacks_a_row():
@@ -453,7 +453,10 @@ def test_scale_that_lacks_a_row():
     with pytest.raises(RuntimeError, match=r"^scale: has the shape \[33, 64, 2\]; expected \[34, 64, 2\]"):
         mxfp4_product(weight, t(k // 32 // 2, 64, 2, dtype=u1), k)
     stand_in.install(values="zeros")
-    assert mxfp4_product(weight, t(34, 64, 2, dtype=u1), k).shape == (5, 64)
+    for group_sizes in ([1, 1, 32], [0, 0, 0], [0, 1, 32]):
+        assert mxfp4_product(weight, t(34, 64, 2, dtype=u1), k, group_sizes).shape == (5, 64)
+    with pytest.raises(RuntimeError, match=r"^group_sizes: is \[1, 1, 16\]; expected \[1, 1, 32\], of which each may"):
+        mxfp4_product(weight, t(34, 64, 2, dtype=u1), k, [1, 1, 16])
 
 
 def test_weight_that_was_made_contiguous():
