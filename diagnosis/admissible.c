@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "admissible.h"
 
+#include "predict.h"
 #include "state.h"
 #include "steps.h"
 
@@ -13,17 +14,37 @@ static const double moved_share = 0.06;
 /* The least chance of a number of moves that the device is believed to make. */
 static const double least_chance = 0.001;
 
+/* What the vector unit divides for: nothing, each element of y, or each row, block or tensor. */
+enum quotients { NO_QUOTIENT, ONE_OF_AN_ELEMENT, ONE_OF_A_TOKEN };
+
+/* A rule that divides twice in a row has no sets of admissible results. */
+static enum quotients quotients_of(unsigned op, const struct call_options *options)
+{
+    switch (op) {
+    case QUANTIZE: return options->divides ? ONE_OF_AN_ELEMENT : NO_QUOTIENT;
+    case DYNAMIC_QUANT:
+    case DYNAMIC_BLOCK_QUANT: return ONE_OF_A_TOKEN;
+    case ROW_QUANT:
+        switch (row_rules[options->rule][STEP_SCALING]) {
+        case SCALING_FACTOR: return ONE_OF_A_TOKEN;
+        case SCALING_DIVISION: return ONE_OF_AN_ELEMENT;
+        default: return NO_QUOTIENT;
+        }
+    default: return NO_QUOTIENT;
+    }
+}
+
 const char *admission_unit(const struct call *call)
 {
-    return call->op == DYNAMIC_BLOCK_QUANT ? "block"
-           : call->tokens == 0             ? "element"
-           : call->options.per_tensor      ? "tensor"
-                                           : "row";
+    return call->op == DYNAMIC_BLOCK_QUANT                               ? "block"
+           : quotients_of(call->op, &call->options) == ONE_OF_AN_ELEMENT ? "element"
+           : call->options.per_tensor                                    ? "tensor"
+                                                                         : "row";
 }
 
 bool admission_divides(unsigned op, const struct call_options *options)
 {
-    return (op == QUANTIZE && options->divides) || (op & (DYNAMIC_QUANT | DYNAMIC_BLOCK_QUANT));
+    return quotients_of(op, options) != NO_QUOTIENT;
 }
 
 bool admission_is_within(const struct admission *admission)
@@ -92,15 +113,16 @@ static void repair(const struct judging *j, enum result result, size_t begin, si
     }
 }
 
-/* An element of quantize. */
-static struct unit judge_element(const struct judging *j, size_t i)
+/* An element of quantize, or of row_quant by a rule that divides. */
+static struct unit judge_element(const struct judging *j, size_t i, struct predictor *p)
 {
     struct unit unit = {.is_given = {true, true, true}};
     struct trace trace = {0};
     uint64_t bits[QUOTIENTS];
 
+    (void)predict(p, RESULT_Y, i, NULL); /* finds the parameters of the row, which no quotient changes */
     for (int q = 0; q < QUOTIENTS; q++) {
-        bits[q] = steps_element(j->call, &j->variants[q], NULL, i, q == IEEE ? &trace : NULL);
+        bits[q] = steps_element(j->call, &j->variants[q], &p->token, i, q == IEEE ? &trace : NULL);
     }
     look_at(j, &unit, RESULT_Y, i, bits);
     unit.division = trace.division;
@@ -144,16 +166,18 @@ static bool range_differs(const struct judging *j, enum result result, size_t be
     return false;
 }
 
-static void judge(const struct judging *j, size_t at, struct admission *part)
+static void judge(const struct judging *j, size_t at, struct predictor *p, struct admission *part)
 {
-    const bool dynamic = j->call->tokens > 0;
-    const struct span span = dynamic ? steps_token_span(j->call, &j->variants[IEEE], at) : (struct span){at, at + 1, 1};
-    const bool differs = range_differs(j, RESULT_Y, span.begin, span.end) || range_differs(j, RESULT_SCALE, at, at + 1);
+    const bool by_token = quotients_of(j->call->op, &j->call->options) == ONE_OF_A_TOKEN;
+    const struct span span =
+        by_token ? steps_token_span(j->call, &j->variants[IEEE], at) : (struct span){at, at + 1, 1};
+    const bool differs =
+        range_differs(j, RESULT_Y, span.begin, span.end) || (by_token && range_differs(j, RESULT_SCALE, at, at + 1));
 
     if (differs == j->equal_ones) {
         return;
     }
-    const struct unit unit = dynamic ? judge_token(j, at, span) : judge_element(j, at);
+    const struct unit unit = by_token ? judge_token(j, at, span) : judge_element(j, at, p);
     const bool is_admissible = unit.is_given[IEEE] || unit.is_given[BELOW] || unit.is_given[ABOVE];
     /* The product of two float32 is exact as a double. */
     const bool is_exact = unit.division.quotient * unit.division.divisor == unit.division.dividend;
@@ -165,7 +189,7 @@ static void judge(const struct judging *j, size_t at, struct admission *part)
     moves->made += differs && is_admissible;
     if (differs && is_admissible) {
         repair(j, RESULT_Y, span.begin, j->theirs[RESULT_Y].data ? span.end : 0);
-        repair(j, RESULT_SCALE, at, j->theirs[RESULT_SCALE].data ? at + 1 : 0);
+        repair(j, RESULT_SCALE, at, by_token && j->theirs[RESULT_SCALE].data ? at + 1 : 0);
     }
 }
 
@@ -173,10 +197,11 @@ static void judge_chunks(void *argument, size_t begin, size_t end)
 {
     struct judging *j = argument;
     const struct state caller = enter_state();
+    struct predictor p = {.call = j->call, .variant = &j->variants[IEEE]};
 
     for (size_t chunk = begin; chunk < end; chunk++) {
         for (size_t at = chunk * j->units / CHUNKS; at < (chunk + 1) * j->units / CHUNKS; at++) {
-            judge(j, at, &j->parts[chunk]);
+            judge(j, at, &p, &j->parts[chunk]);
         }
     }
     leave_state(&caller);
@@ -206,7 +231,8 @@ bool admission_find(const struct call *call, const struct array ours[RESULTS], c
 {
     struct judging j = {.call = call, .ours = ours, .theirs = theirs, .repaired = repaired};
 
-    *admission = (struct admission){.divides = admission_divides(call->op, &call->options)};
+    const enum quotients quotients = quotients_of(call->op, &call->options);
+    *admission = (struct admission){.divides = quotients != NO_QUOTIENT};
     if (!admission->divides) {
         return true;
     }
@@ -215,10 +241,15 @@ bool admission_find(const struct call *call, const struct array ours[RESULTS], c
             return false;
         }
     }
-    j.units = admission->units = call->tokens > 0 ? call->tokens : call->count;
+    j.units = admission->units = quotients == ONE_OF_A_TOKEN ? call->tokens : call->count;
     j.variants[BELOW].choice[STEP_QUOTIENT] = QUOTIENT_BELOW;
     j.variants[ABOVE].choice[STEP_QUOTIENT] = QUOTIENT_ABOVE;
     judge_all(&j, executor, admission);
+    for (size_t token = 0; quotients == ONE_OF_AN_ELEMENT && token < call->tokens; token++) { /* scales are exact */
+        const bool is_wrong = range_differs(&j, RESULT_SCALE, token, token + 1);
+        admission->differing += is_wrong;
+        admission->wrong += is_wrong;
+    }
     if (admission->wrong == 0) { /* otherwise nobody asks how many moves are possible */
         j.equal_ones = true;
         judge_all(&j, executor, admission);

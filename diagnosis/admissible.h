@@ -12,12 +12,12 @@ struct moves {
 };
 
 /* A unit has one quotient: an element of quantize, a row of dynamic_quant or its tensor, a block of
- * dynamic_block_quant. */
+ * dynamic_block_quant; of row_quant a row, or an element if the rule divides by the scale. */
 struct admission {
     bool divides; /* the call has such a division; otherwise nothing else is set */
     size_t units;
     size_t differing;
-    size_t wrong;       /* differing units of which no quotient gives the dump's values */
+    size_t wrong; /* differing units of which no quotient gives the dump's values, and scales of divided elements */
     struct moves moves; /* set if nothing is wrong, as are the members below */
     struct moves exact; /* the same of exact quotients */
     bool too_many;      /* more moves than a device makes that moves 6 % of its quotients */

@@ -10,20 +10,17 @@
 
 #include "operators.def"
 
-/* The operators, as numbers, and as bits: a hypothesis belongs to several. Those of the diagnosis alone follow. */
+/* The operators, as numbers, and as bits: a hypothesis belongs to several. Those of the diagnosis alone come last. */
 #define NUMBER(name, NAME, EXECUTOR) NUMBER_OF_##NAME,
-enum {
-    EACH_OPERATOR(NUMBER) NUMBER_OF_OPERATORS,
-    LAST_OF_OPERATORS = NUMBER_OF_OPERATORS - 1,
-    EACH_OWN(NUMBER) ALL_OPERATORS
-};
+enum { EACH_OPERATOR(NUMBER) EACH_OWN(NUMBER) NUMBER_OF_OPERATORS };
 #undef NUMBER
 #define BIT(name, NAME, EXECUTOR) NAME = 1 << NUMBER_OF_##NAME,
 enum { EACH_OPERATOR(BIT) EACH_OWN(BIT) };
 #undef BIT
 
-/* How the operators that end in a quantisation of rows do it: options of row_quant. */
+/* How row_quant quantises: by the rule of an operator. The calls of all other operators have none. */
 enum rule {
+    RULE_NONE,
     RULE_DYNAMIC_QUANT,
     RULE_SWIGLU,
     RULE_ADD_RMS_NORM,

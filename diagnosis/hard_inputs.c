@@ -425,6 +425,8 @@ static void draw_row(struct maker *m, size_t token, size_t kind)
     const double shift = kind == 3 ? 5 * size : kind == 4 ? -5 * size : 0;
     static const double tiny[] = {1e-3, 1e-5, 1e-6, 1e-7, 1e-9, 1e-11, 1e-13, 1e-30, 1e-36, 1e-39};
     const double factor = kind == 5 || kind == 6 ? tiny[draw_below(m, sizeof tiny / sizeof tiny[0])] : 1;
+    /* A scale of so few units that a quotient is far beyond DMAX, or that it is 0. */
+    const double subnormal = call->op == ROW_QUANT && draw_below(m, 2) ? draw_magnitude(m, -146, -142) : 0x1p-128;
     const bool is_constant = kind == 8 || kind == 15;
     const double sign = draw_below(m, 2) ? 1 : -1;
     const double constant = kind == 8 ? draw_normal(m) * size : draw_between(m, 3e4, 65504) * sign;
@@ -457,7 +459,7 @@ static void draw_row(struct maker *m, size_t token, size_t kind)
         break;
     case 13: /* subnormals in float32 */
         for (size_t i = begin; i < end; i++) {
-            set(m, OPERAND_X, i, draw_normal(m) * 0x1p-128);
+            set(m, OPERAND_X, i, draw_normal(m) * subnormal);
         }
         break;
     case 14: set(m, OPERAND_X, begin + draw_below(m, end - begin), -9 * size); break;
@@ -580,11 +582,24 @@ static bool separate_elements(struct maker *m, const struct variant *a, const st
     return false;
 }
 
+/* A t as draw_target() gives it, or where float16 rounds it across a half: a rule of row_quant may do that. */
+static double draw_row_target(struct maker *m)
+{
+    const double target = draw_target(m);
+    int exponent;
+
+    if (m->wish->op != ROW_QUANT || draw_below(m, 2)) {
+        return target;
+    }
+    (void)frexp(target, &exponent);
+    return target + ldexp(draw_below(m, 2) ? 1 : -1, exponent - 12);
+}
+
 /* Draws an element whose t may show a mistake. False if the value is outside the range of its row, which must stay. */
 static bool draw_within(struct maker *m, size_t i, const struct extremes *e, const struct token *token)
 {
     const double low = m->wish->op == DYNAMIC_QUANT_ASYMMETRIC ? e->lo : -e->hi;
-    const double v = (draw_target(m) - token->offset) / token->back;
+    const double v = (draw_row_target(m) - token->offset) / token->back;
 
     if (!(v > low && v < e->hi)) {
         return false;

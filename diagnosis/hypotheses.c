@@ -10,9 +10,11 @@ _Static_assert((int)NEED_END <= 64, "a bit for each need");
 enum {
     WITH_SCALES = QUANTIZE | GROUP_QUANT,
     DYNAMIC = DYNAMIC_QUANT_ASYMMETRIC | DYNAMIC_QUANT,
-    SYMMETRIC = DYNAMIC_QUANT | DYNAMIC_BLOCK_QUANT,
-    FROM_DATA = DYNAMIC | DYNAMIC_BLOCK_QUANT,
+    BY_ROWS = DYNAMIC | ROW_QUANT,
+    SYMMETRIC = DYNAMIC_QUANT | DYNAMIC_BLOCK_QUANT | ROW_QUANT,
+    FROM_DATA = DYNAMIC | SYMMETRIC,
     FROM_FLOATS = WITH_SCALES | FROM_DATA,
+    TO_INT4 = FROM_FLOATS & ~ROW_QUANT,
     FROM_SUMS = DEQUANT | REQUANT,
     TO_FLOATS = ANTI_QUANT | FROM_SUMS,
     ALL = FROM_FLOATS | TO_FLOATS | TRANS_QUANT_PARAM,
@@ -50,7 +52,7 @@ enum {
     }
 #define RANGE_OF(place, size, choice, what)                                                                            \
     {                                                                                                                  \
-        "range-of-" place #size, DYNAMIC, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_##size), DOES(STEP_BLOCK, choice),     \
+        "range-of-" place #size, BY_ROWS, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_##size), DOES(STEP_BLOCK, choice),     \
             what, JOIN_TILES                                                                                           \
     }
 #define RANGE_OF_RUN(size)                                                                                             \
@@ -70,7 +72,16 @@ enum {
 #define SMOOTHQUANT(type)                                                                                              \
     DOES(STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, BOUND_1E_5), STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_DIVISION,  \
          STEP_PRECISION, TYPE_##type, STEP_PRODUCT, TYPE_##type)
-#define OTHER_OPERATOR   "Compare such a kernel with that operator: npu_dynamic_quant has other bits."
+#define OTHER_OPERATOR "Compare such a kernel with that operator: this one has other bits."
+#define THIS_RULE      "Scale x as the rule of this operator says."
+#define AS_MOE_ROUTING                                                                                                 \
+    "divides by the scale, and that is m / DMAX, as npu_moe_init_routing_v2 and _v3 do", OTHER_OPERATOR
+#define AS_MOE_ROUTING_8_5                                                                                             \
+    "divides by m / DMAX, truncates to float16 and rounds halves away, as npu_moe_init_routing_v2 and _v3 do up to "   \
+    "CANN 8.5",                                                                                                        \
+        OTHER_OPERATOR
+#define AS_GROUPED_SWIGLU                                                                                              \
+    "multiplies by 1 / (m / DMAX) and rounds to float16, as npu_grouped_matmul_swiglu_quant does", OTHER_OPERATOR
 #define OTHER_DEFINITION "Compute as this operator does, or compare with that library: the bits differ."
 #define IN_FLOAT32       "Compute every step in float32; in Python, wrap numbers in numpy.float32."
 #define KEEP_IN_FLOAT32  "Keep values in float32; only the last step converts them to the result's type."
@@ -84,6 +95,18 @@ enum {
 
 /* The commoner mistakes come first: if several give the same bits, the first one is named first. */
 const struct hypothesis hypotheses[] = {
+    /* ---- rules of other operators, that decide several steps ---- */
+    {"dynamic-quant", ROW_QUANT, Y_INT8, 0, DOES(STEP_RULE, RULE_DYNAMIC_QUANT),
+     "multiplies by DMAX / m and returns m * (1 / DMAX), as npu_dynamic_quant does", OTHER_OPERATOR},
+    {"swiglu", ROW_QUANT, Y_INT8, 0, DOES(STEP_RULE, RULE_SWIGLU),
+     "multiplies by DMAX / m and returns that, as npu_swiglu_quant does", OTHER_OPERATOR},
+    {"add-rms-norm", ROW_QUANT, Y_INT8, 0, DOES(STEP_RULE, RULE_ADD_RMS_NORM),
+     "multiplies by DMAX / m and returns 1 / (DMAX / m), as npu_add_rms_norm_dynamic_quant does", OTHER_OPERATOR},
+    {"dequant-swiglu", ROW_QUANT, Y_INT8, 0, DOES(STEP_RULE, RULE_DEQUANT_SWIGLU),
+     "divides by the scale, and that is m * (1 / DMAX), as npu_dequant_swiglu_quant does", OTHER_OPERATOR},
+    {"moe-routing", ROW_QUANT, Y_INT8, 0, DOES(STEP_RULE, RULE_MOE_ROUTING), AS_MOE_ROUTING},
+    {"moe-routing-8-5", ROW_QUANT, Y_INT8, 0, DOES(STEP_RULE, RULE_MOE_ROUTING_8_5), AS_MOE_ROUTING_8_5},
+    {"grouped-swiglu", ROW_QUANT, Y_INT8, 0, DOES(STEP_RULE, RULE_GROUPED_SWIGLU), AS_GROUPED_SWIGLU},
     /* ---- rounding to an integer ---- */
     {"half-away", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_INTEGER, NEEDS(ROUNDED),
      DOES(STEP_ROUNDING, ROUND_HALF_AWAY), "rounds halves away from zero",
@@ -105,6 +128,8 @@ const struct hypothesis hypotheses[] = {
      DOES(STEP_ROUNDING, ROUND_FLOOR), "rounds down", "Round half to even instead of down."},
     {"ceiling", FROM_FLOATS | TRANS_QUANT_PARAM | REQUANT, Y_INTEGER, NEEDS(ROUNDED),
      DOES(STEP_ROUNDING, ROUND_CEILING), "rounds up", "Round half to even instead of up."},
+    {"half-even", ROW_QUANT, Y_INT8, 0, DOES(STEP_ROUNDING, ROUND_HALF_EVEN), "rounds halves to even",
+     "Use round() instead of rint(): up to CANN 8.5 npu_moe_init_routing_v2 and _v3 round halves away from zero."},
     /* ---- product and sum ---- */
     {"fused", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC | DEQUANT, Y_ANY,
      NEEDS(PRODUCT) | NEEDS(LONG_PRODUCT) | NEEDS(SUM), DOES(STEP_SUM, SUM_FUSED),
@@ -119,6 +144,10 @@ const struct hypothesis hypotheses[] = {
     {"reciprocal", DYNAMIC_BLOCK_QUANT, Y_ANY, 0, DOES(STEP_SCALING, SCALING_RECIPROCAL),
      "multiplies by 1 / scale where the operator multiplies by (1 / m) * DMAX",
      "Compute the factor as (1 / m) * DMAX, from the largest |x|, not from the scale."},
+    {"factor", ROW_QUANT, Y_INT8, 0, DOES(STEP_SCALING, SCALING_FACTOR),
+     "multiplies by DMAX / m, which is computed once for the row", THIS_RULE},
+    {"reciprocal", ROW_QUANT, Y_INT8, 0, DOES(STEP_SCALING, SCALING_RECIPROCAL), "multiplies by 1 / scale", THIS_RULE},
+    {"division", ROW_QUANT, Y_INT8, 0, DOES(STEP_SCALING, SCALING_DIVISION), "divides by the scale", THIS_RULE},
     {"one-division", DYNAMIC_BLOCK_QUANT, Y_ANY, 0, DOES(STEP_UNIT, UNIT_OTHER_FACTOR),
      "multiplies by DMAX / m, which is rounded once", "Round 1 / m, then the product with DMAX, as the device does."},
     {"division", QUANTIZE | GROUP_QUANT, Y_ANY, NEEDS(PRODUCT), DOES(STEP_SCALING, SCALING_DIVISION),
@@ -145,6 +174,8 @@ const struct hypothesis hypotheses[] = {
      "keeps the scaled value in float16", KEEP_IN_FLOAT32},
     {"product-bfloat16", FROM_FLOATS | FROM_SUMS, Y_ANY, NEEDS(LATER_STEPS), DOES(STEP_PRODUCT, TYPE_BFLOAT16),
      "keeps the scaled value in bfloat16", KEEP_IN_FLOAT32},
+    {"product-float32", ROW_QUANT, Y_INT8, 0, DOES(STEP_PRODUCT, PRODUCT_FLOAT32), "keeps the scaled value in float32",
+     "Convert it to float16, as the device does."},
     {"sum-float16", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC | ANTI_QUANT, Y_ANY, NEEDS(SUM), DOES(STEP_SUM, SUM_FLOAT16),
      "keeps the sum with the offset in float16", "Keep the sum in float32."},
     {"sum-bfloat16", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC | ANTI_QUANT, Y_ANY, NEEDS(SUM),
@@ -167,10 +198,11 @@ const struct hypothesis hypotheses[] = {
      "rounds products and sum to float16", KEEP_IN_FLOAT32},
     {"all-bfloat16", DEQUANT, Y_FLOAT16 | Y_FLOAT32, NEEDS(SUM),
      DOES(STEP_PRODUCT, TYPE_BFLOAT16, STEP_SUM, SUM_BFLOAT16), "rounds products and sum to bfloat16", KEEP_IN_FLOAT32},
-    {"dmax-first", DYNAMIC_QUANT, Y_ANY, 0, DOES(STEP_SCALING, SCALING_DMAX_FIRST),
-     "multiplies by DMAX, then divides by m", "Multiply by DMAX / m, which is computed once for the row."},
-    {"inverse-first", DYNAMIC_QUANT, Y_ANY, NEEDS(ROW_SCALES), DOES(STEP_UNIT, UNIT_OTHER_FACTOR),
-     "multiplies by (1 / m) * DMAX, which is rounded twice", "Round once, in DMAX / m."},
+    {"dmax-first", DYNAMIC_QUANT | ROW_QUANT, Y_ANY, 0, DOES(STEP_SCALING, SCALING_DMAX_FIRST),
+     "multiplies by DMAX, then divides by m", "Compute the factor or the scale once for the row."},
+    {"inverse-first", DYNAMIC_QUANT | ROW_QUANT, Y_ANY, NEEDS(ROW_SCALES) | NEEDS(FACTOR),
+     DOES(STEP_UNIT, UNIT_OTHER_FACTOR), "multiplies by (1 / m) * DMAX, which is rounded twice",
+     "Round once, in DMAX / m."},
     /* ---- operands ---- */
     {"x-float16", FROM_FLOATS, Y_ANY, NEEDS(X_NOT_FLOAT16), DOES(STEP_INPUT, INPUT_FLOAT16),
      "rounds x to float16 first", "Compute with x in float32."},
@@ -232,15 +264,15 @@ const struct hypothesis hypotheses[] = {
      "does not clamp after the offset is added: the low bits of the sum are stored",
      "Clamp to -256..255 before the offset, and to -128..127 after it."},
     {"wrap", SYMMETRIC, Y_NARROW, NEEDS(BEYOND), DOES(STEP_SATURATION, SATURATE_WRAP), DOES_NOT_CLAMP},
-    {"unsigned-int4", FROM_FLOATS, Y_INT4, 0, DOES(STEP_SATURATION, SATURATE_UNSIGNED), "clamps int4 to 0..15",
+    {"unsigned-int4", TO_INT4, Y_INT4, 0, DOES(STEP_SATURATION, SATURATE_UNSIGNED), "clamps int4 to 0..15",
      "int4 is signed: clamp to -8..7."},
     {"unsigned-int8", FROM_FLOATS | REQUANT, Y_INT8, NEEDS(INT8_Y), DOES(STEP_SATURATION, SATURATE_UNSIGNED),
      "clamps int8 to 0..255, as for uint8", "int8 is signed: clamp to -128..127."},
     {"plus-128", FROM_FLOATS | REQUANT, Y_INT8, NEEDS(INT8_Y), DOES(STEP_RESULT, RESULT_OFFSET_BINARY),
      "stores int8 results plus 128, as uint8", "Store int8 as it is, or take the results for uint8."},
-    {"minus-128", FROM_FLOATS, Y_INT8 | Y_UINT8, NEEDS(UINT8_Y), DOES(STEP_RESULT, RESULT_OFFSET_BINARY),
+    {"minus-128", TO_INT4, Y_INT8 | Y_UINT8, NEEDS(UINT8_Y), DOES(STEP_RESULT, RESULT_OFFSET_BINARY),
      "stores uint8 results minus 128, as int8", "Add 128, that is flip the top bit, or take the results for int8."},
-    {"plus-8", FROM_FLOATS, Y_INT4, 0, DOES(STEP_RESULT, RESULT_OFFSET_BINARY), "stores int4 results plus 8, as 0..15",
+    {"plus-8", TO_INT4, Y_INT4, 0, DOES(STEP_RESULT, RESULT_OFFSET_BINARY), "stores int4 results plus 8, as 0..15",
      "int4 is two's complement: flip the top bit of the four."},
     {"indefinite", WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC, Y_INTEGER, 0, DOES(STEP_SATURATION, SATURATE_INDEFINITE),
      CONVERTS_FIRST},
@@ -262,10 +294,12 @@ const struct hypothesis hypotheses[] = {
      DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS), FLUSHES_INPUTS},
     {"flush-results", ANTI_QUANT | DEQUANT, Y_WIDE, NEEDS(SUBNORMALS), DOES(STEP_SUBNORMALS, SUBNORMAL_RESULTS),
      FLUSHES_RESULTS},
-    {"flush-results", SYMMETRIC, Y_ANY, NEEDS(WIDE_X), DOES(STEP_SUBNORMALS, SUBNORMAL_RESULTS), FLUSHES_RESULTS},
+    {"flush-results", SYMMETRIC, Y_ANY, NEEDS(WIDE_X) | NEEDS(SMALL_SCALE), DOES(STEP_SUBNORMALS, SUBNORMAL_RESULTS),
+     FLUSHES_RESULTS},
     {"flush-all", ANTI_QUANT | DEQUANT, Y_WIDE, NEEDS(SUBNORMALS) | NEEDS(NEW_SUBNORMALS),
      DOES(STEP_SUBNORMALS, SUBNORMAL_ALL), FLUSHES_ALL},
-    {"flush-all", SYMMETRIC, Y_ANY, NEEDS(WIDE_X), DOES(STEP_SUBNORMALS, SUBNORMAL_ALL), FLUSHES_ALL},
+    {"flush-all", SYMMETRIC, Y_ANY, NEEDS(WIDE_X) | NEEDS(SMALL_SCALE), DOES(STEP_SUBNORMALS, SUBNORMAL_ALL),
+     FLUSHES_ALL},
     /* ---- dynamic operators ---- */
     {"range-reciprocal", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, DOES(STEP_UNIT, UNIT_RECIPROCAL),
      "multiplies the range by 1 / 255 (int4: 1 / 15)", "Divide: the rounded reciprocal gives other scales."},
@@ -324,11 +358,15 @@ const struct hypothesis hypotheses[] = {
      "One NaN makes the parameters of the row or block those of NaN."},
     {"scale-float16", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_TYPE, TYPE_FLOAT16),
      "rounds the row's scale and offset to float16 before they are used", "Keep scale and offset in float32."},
-    {"scale-float16", SYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_TYPE, TYPE_FLOAT16), "returns the scale rounded to float16",
+    {"scale-float16", ROW_QUANT, Y_INT8, 0, DOES(STEP_RETURNED, TYPE_FLOAT16), "returns the scale rounded to float16",
      "Return the scale in float32."},
+    {"scale-bfloat16", ROW_QUANT, Y_INT8, 0, DOES(STEP_RETURNED, TYPE_BFLOAT16),
+     "returns the scale rounded to bfloat16", "Return the scale in float32."},
+    {"scale-float16", DYNAMIC_QUANT | DYNAMIC_BLOCK_QUANT, Y_ANY, 0, DOES(STEP_TOKEN_TYPE, TYPE_FLOAT16),
+     "returns the scale rounded to float16", "Return the scale in float32."},
     {"scale-bfloat16", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_TYPE, TYPE_BFLOAT16),
      "rounds the row's scale and offset to bfloat16 before they are used", "Keep scale and offset in float32."},
-    {"scale-bfloat16", SYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_TYPE, TYPE_BFLOAT16),
+    {"scale-bfloat16", DYNAMIC_QUANT | DYNAMIC_BLOCK_QUANT, Y_ANY, 0, DOES(STEP_TOKEN_TYPE, TYPE_BFLOAT16),
      "returns the scale rounded to bfloat16", "Return the scale in float32."},
     {"returned-float16", DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, DOES(STEP_RETURNED, TYPE_FLOAT16),
      "returns the row's scale and offset rounded to float16, but uses them in float32",
@@ -341,8 +379,12 @@ const struct hypothesis hypotheses[] = {
      "Choose the form with scale_form: the product is CANN 9.0's, the inverse that of 8.5 and of groups."},
     {"other-form", DYNAMIC_BLOCK_QUANT, Y_ANY, 0, DOES(STEP_FORM, FORM_OTHER), "computes the scale as 1 / q",
      "Multiply m by the float32 value of 1 / DMAX."},
+    {"other-form", ROW_QUANT, Y_INT8, 0, DOES(STEP_FORM, FORM_OTHER), "computes the scale as 1 / (DMAX / m)",
+     "Compute the scale as the rule of this operator says."},
+    {"scale-product", ROW_QUANT, Y_INT8, 0, DOES(STEP_FORM, FORM_PRODUCT), "computes the scale as m * (1 / DMAX)",
+     "Compute the scale as the rule of this operator says."},
     {"scale-divided", SYMMETRIC, Y_ANY, 0, DOES(STEP_FORM, FORM_DIVIDED), "computes the scale as m / DMAX",
-     "Multiply by the float32 value of 1 / DMAX."},
+     "Compute the scale as this operator does, such as m * (1 / DMAX)."},
     {"scale-is-largest", SYMMETRIC, Y_ANY, 0, DOES(STEP_FORM, FORM_LARGEST), "returns m as the scale",
      "Return m * (1 / DMAX)."},
     {"scale-is-factor", SYMMETRIC, Y_ANY, 0, DOES(STEP_FORM, FORM_FACTOR),
@@ -369,9 +411,9 @@ const struct hypothesis hypotheses[] = {
      "Check the length of a block: the device has 128."},
     {"whole-row", DYNAMIC_BLOCK_QUANT, Y_ANY, NEEDS(BLOCKS_OF_ROW), DOES(STEP_BLOCK, BLOCK_ROW),
      "takes the largest |x| of the whole row for each of its blocks", "Begin anew with each block."},
-    {"range-of-tensor", DYNAMIC, Y_ANY, NEEDS(TENSOR_RANGE), DOES(STEP_BLOCK, BLOCK_TENSOR),
+    {"range-of-tensor", BY_ROWS, Y_ANY, NEEDS(TENSOR_RANGE), DOES(STEP_BLOCK, BLOCK_TENSOR),
      "takes the range of the whole tensor for each of its rows", BEGIN_ANEW},
-    {"range-of-columns", DYNAMIC, Y_ANY, NEEDS(COLUMN_RANGES), DOES(STEP_BLOCK, BLOCK_COLUMN),
+    {"range-of-columns", BY_ROWS, Y_ANY, NEEDS(COLUMN_RANGES), DOES(STEP_BLOCK, BLOCK_COLUMN),
      "takes the range of each column, and returns the scales of the first columns",
      "Look for the extremes along a row, the last dimension."},
     RANGE_OF_RUN(32),
@@ -449,13 +491,13 @@ const struct hypothesis hypotheses[] = {
     {"group-counts", GROUP_QUANT | DYNAMIC, Y_ANY, NEEDS(GROUPS), DOES(STEP_GROUP, GROUP_COUNTS),
      "takes group_index for counts of rows; rows beyond them are the last group's",
      "group_index holds where each group ends."},
-    {"scale-of-next-row", DYNAMIC | DEQUANT, Y_ANY, NEEDS(ROW_SCALES), DOES(STEP_TOKEN, PLACE_NEXT),
+    {"scale-of-next-row", BY_ROWS | DEQUANT, Y_ANY, NEEDS(ROW_SCALES), DOES(STEP_TOKEN, PLACE_NEXT),
      "takes the scale of the next row, for the last one the first row's",
      "Check which row's scale is in the register when a row begins."},
-    {"scale-of-row-before", DYNAMIC | DEQUANT, Y_ANY, NEEDS(ROW_SCALES), DOES(STEP_TOKEN, PLACE_PREVIOUS),
+    {"scale-of-row-before", BY_ROWS | DEQUANT, Y_ANY, NEEDS(ROW_SCALES), DOES(STEP_TOKEN, PLACE_PREVIOUS),
      "takes the scale of the row before, for the first one the last row's",
      "Check which row's scale is in the register when a row begins."},
-    {"scale-of-first-row", DYNAMIC | DEQUANT, Y_ANY, NEEDS(ROW_SCALES), DOES(STEP_TOKEN, PLACE_FIRST),
+    {"scale-of-first-row", BY_ROWS | DEQUANT, Y_ANY, NEEDS(ROW_SCALES), DOES(STEP_TOKEN, PLACE_FIRST),
      "takes the first row's scale for all", "Take each row's own scale."},
     {"scale-of-next-block", DYNAMIC_BLOCK_QUANT, Y_ANY, NEEDS(BLOCKS), DOES(STEP_TOKEN, PLACE_NEXT),
      "takes the scale of the next block, row after row; the last block takes the first one's",
@@ -535,17 +577,17 @@ const struct hypothesis hypotheses[] = {
     {"through-bfloat16", TO_FLOATS, Y_FLOAT32, 0, DOES(STEP_RESULT, RESULT_THROUGH_BFLOAT16),
      "rounds the result to bfloat16", "Store the float32."},
     /* ---- layout ---- */
-    {"nibbles-swapped", FROM_FLOATS, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_NIBBLES_SWAPPED),
-     "swaps the two int4 of a byte", "The even element is in the low half of a byte."},
-    {"words-reversed", FROM_FLOATS, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_WORD_REVERSED),
-     "packs words from the other end", "Element 8k is in the lowest bits of word k."},
-    {"awq-order", FROM_FLOATS, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_AWQ),
+    {"nibbles-swapped", TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_NIBBLES_SWAPPED), "swaps the two int4 of a byte",
+     "The even element is in the low half of a byte."},
+    {"words-reversed", TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_WORD_REVERSED), "packs words from the other end",
+     "Element 8k is in the lowest bits of word k."},
+    {"awq-order", TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_AWQ),
      "packs int4 in AWQ's order: a word holds its elements 0 2 4 6 1 3 5 7", PACK_IN_ORDER},
-    {"halves-of-32", FROM_FLOATS, Y_INT4, NEEDS(RUNS_OF_32), DOES(STEP_LAYOUT, LAYOUT_HALVES_OF_32),
+    {"halves-of-32", TO_INT4, Y_INT4, NEEDS(RUNS_OF_32), DOES(STEP_LAYOUT, LAYOUT_HALVES_OF_32),
      "packs 32 int4 as ggml does: byte j holds elements j and j + 16", PACK_IN_ORDER},
-    {"halves-of-8", FROM_FLOATS, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_HALVES_OF_8),
+    {"halves-of-8", TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_HALVES_OF_8),
      "packs the halves of a word's elements side by side: byte j holds elements j and j + 4", PACK_IN_ORDER},
-    {"bytes-swapped", FROM_FLOATS, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_BYTES_SWAPPED),
+    {"bytes-swapped", TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_BYTES_SWAPPED),
      "stores the bytes of words in the opposite order", "A word is an int32 of this machine's byte order."},
     {"bytes-swapped", FROM_FLOATS | TO_FLOATS | TRANS_QUANT_PARAM, Y_BYTES, 0, DOES(STEP_RESULT, RESULT_BYTES_SWAPPED),
      "stores the bytes of elements in the opposite order", "Store the elements in this machine's byte order."},
@@ -580,17 +622,9 @@ const struct hypothesis hypotheses[] = {
     {"rows-permuted", FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(ROWS), DOES(STEP_LAYOUT, LAYOUT_ROWS_PERMUTED),
      "returns the rows in another order", "Check how rows are numbered in blocks."},
     /* ---- kernels by other definitions: several steps at once ---- */
-    {"moe-routing", DYNAMIC_QUANT, Y_INT8, 0, DOES(STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_DIVISION),
-     "divides by the scale, and that is m / DMAX, as npu_moe_init_routing_v2 and _v3 do", OTHER_OPERATOR},
-    {"moe-routing-8-5", DYNAMIC_QUANT, Y_INT8, 0,
-     DOES(STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_DIVISION, STEP_PRODUCT, PRODUCT_FLOAT16_TRUNCATED,
-          STEP_ROUNDING, ROUND_HALF_AWAY),
-     "divides by m / DMAX, truncates to float16 and rounds halves away, as npu_moe_init_routing_v2 and _v3 do up to "
-     "CANN 8.5",
-     OTHER_OPERATOR},
-    {"grouped-swiglu", DYNAMIC_QUANT, Y_INT8, 0,
-     DOES(STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_RECIPROCAL, STEP_PRODUCT, TYPE_FLOAT16),
-     "multiplies by 1 / (m / DMAX) and rounds to float16, as npu_grouped_matmul_swiglu_quant does", OTHER_OPERATOR},
+    {"moe-routing", DYNAMIC_QUANT, Y_INT8, 0, DOES(STEP_RULE, RULE_MOE_ROUTING), AS_MOE_ROUTING},
+    {"moe-routing-8-5", DYNAMIC_QUANT, Y_INT8, 0, DOES(STEP_RULE, RULE_MOE_ROUTING_8_5), AS_MOE_ROUTING_8_5},
+    {"grouped-swiglu", DYNAMIC_QUANT, Y_INT8, 0, DOES(STEP_RULE, RULE_GROUPED_SWIGLU), AS_GROUPED_SWIGLU},
     {"smoothquant", DYNAMIC_QUANT, Y_ANY, 0,
      DOES(STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, BOUND_1E_5), STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_DIVISION),
      "divides by max(m, 1e-5) / DMAX in float32, as SmoothQuant does in PyTorch", OTHER_DEFINITION},
@@ -672,6 +706,14 @@ static uint64_t traits_of(const struct call *call)
     const bool blocks = call->op == DYNAMIC_BLOCK_QUANT;
     const bool halves = blocks && ((uint64_t)call->options.block + 1) / 2 < call->token_length;
     const bool min_scale = call->options.min_scale > 0;
+    const unsigned char *rule = row_rules[call->options.rule];
+    const bool by_factor = rule[STEP_SCALING] == SCALING_FACTOR;
+    const bool by_division = rule[STEP_SCALING] == SCALING_DIVISION;
+    /* A quotient of a subnormal scale is beyond DMAX, or infinite, if the scale has very few bits. */
+    const bool beyond = by_division ? x == NPUQ_FLOAT32 : wide;
+    /* A product of x and 127 is not rounded, and the scale is a quotient: float64 gives the same after DMAX. */
+    const bool one_rounding = x != NPUQ_FLOAT32 && ((by_factor && rule[STEP_FORM] == FORM_FACTOR) ||
+                                                    (by_division && rule[STEP_FORM] == FORM_DIVIDED));
     const bool given_scales = call->op == QUANTIZE || call->op == GROUP_QUANT;
     /* float64 rounds a single product once, too. A product of few bits is not rounded. */
     const bool long_product = !given_scales || float32_scale || x == NPUQ_FLOAT32;
@@ -685,7 +727,7 @@ static uint64_t traits_of(const struct call *call)
     /* 0.49999997 has 24 bits, as have the odd values above 2^23. Products of two 16-bit floats have fewer bits. In hard
      * inputs of group_quant the only offset leaves no room for 24 bits. */
     const bool rounded_half =
-        dynamic ? x == NPUQ_FLOAT32
+        dynamic ? x == NPUQ_FLOAT32 && (rule[STEP_PRODUCT] == AS_DEFINED || rule[STEP_PRODUCT] == PRODUCT_FLOAT32)
                 : !given_scales || y == NPUQ_INT32 || (long_product && !(call->op == GROUP_QUANT && offset->data));
     /* A float16 scale makes no subnormals of integers. A bias that is subnormal itself does not count. */
     const bool subnormals = anti_quant || call->op == DEQUANT ? (y_wide && is_wide(scale->dtype)) || row_scale : wide;
@@ -707,7 +749,7 @@ static uint64_t traits_of(const struct call *call)
            when(bias->data && bias->dtype == NPUQ_INT32, NEEDS(INTEGER_BIAS)) | when(float_bias, NEEDS(FLOAT_BIAS)) |
            when(x != NPUQ_FLOAT16, NEEDS(X_NOT_FLOAT16)) | when(x != NPUQ_BFLOAT16, NEEDS(X_NOT_BFLOAT16)) |
            when(x == NPUQ_FLOAT16 || x == NPUQ_BFLOAT16, NEEDS(HALF_X)) | when(x == NPUQ_QUINT4X2, NEEDS(INT4_X)) |
-           when(wide, NEEDS(WIDE_X)) | when(wide || min_scale, NEEDS(BEYOND)) | when(min_scale, NEEDS(MIN_SCALE)) |
+           when(wide, NEEDS(WIDE_X)) | when(beyond || min_scale, NEEDS(BEYOND)) | when(min_scale, NEEDS(MIN_SCALE)) |
            when(blocks && call->tokens > 1, NEEDS(BLOCKS)) |
            when(blocks && call->tokens > call->rows, NEEDS(BLOCKS_OF_ROW)) | when(halves, NEEDS(HALVES)) |
            when(finer_offset || (offset->data && offset->dtype == NPUQ_FLOAT16), NEEDS(FINE_OFFSET)) |
@@ -718,15 +760,43 @@ static uint64_t traits_of(const struct call *call)
            when(y == NPUQ_INT8, NEEDS(INT8_Y)) | when(y == NPUQ_UINT8, NEEDS(UINT8_Y)) |
            when(x == NPUQ_INT8, NEEDS(INT8_X)) | when(call->count % 32 == 0, NEEDS(RUNS_OF_32)) |
            when(has_fractals(call, y), NEEDS(FRACTALS)) | when(has_fractals(call, x), NEEDS(FRACTALS_OF_X)) |
-           when(early_excess, NEEDS(EARLY_EXCESS)) | when(x == NPUQ_FLOAT32 || float32_scale, NEEDS(FLOAT32)) |
+           when(early_excess && !one_rounding, NEEDS(EARLY_EXCESS)) |
+           when(x == NPUQ_FLOAT32 || float32_scale, NEEDS(FLOAT32)) |
            when(y != NPUQ_FLOAT16 || sum, NEEDS(FLOAT16_INSIDE)) |
            when(y != NPUQ_BFLOAT16 || sum, NEEDS(BFLOAT16_INSIDE)) | when(length > 16, NEEDS(OVER_16)) |
            when(length > 32, NEEDS(OVER_32)) | when(length > 64, NEEDS(OVER_64)) | when(length > 128, NEEDS(OVER_128)) |
            when(length > 256, NEEDS(OVER_256)) | when(row_ranges, NEEDS(ROW_RANGES)) |
+           when(call->op != ROW_QUANT || by_factor, NEEDS(FACTOR)) |
+           when(rule[STEP_FORM] != FORM_FACTOR, NEEDS(SMALL_SCALE)) |
            when(row_ranges && call->rows > 1 && !large_smooth, NEEDS(TENSOR_RANGE)) |
            when(row_ranges && call->rows > 1 && call->columns > 1, NEEDS(COLUMN_RANGES)) |
            when(regroups(call, GROUPED_WITHOUT_EMPTY), NEEDS(EMPTY_GROUP)) |
            when(regroups(call, GROUPED_BY_WORDS), NEEDS(WORDS)) | when(bias->data && call->columns > 1, NEEDS(BIASES));
+}
+
+/* Whether the choices make the call's rule of it, or another rule, which has its own hypothesis. */
+static bool is_rule(const struct hypothesis *hypothesis, const struct call *call)
+{
+    struct variant variant = {.choice = {0}};
+    bool is_one = false;
+
+    (void)hypothesis_add(hypothesis, &variant);
+    if (variant.choice[STEP_RULE] != AS_DEFINED) {
+        return variant.choice[STEP_RULE] == (int)call->options.rule;
+    }
+    for (int step = 0; step < STEPS; step++) {
+        if (variant.choice[step] == AS_DEFINED) {
+            variant.choice[step] = row_rules[call->options.rule][step];
+        }
+    }
+    /* Halves are float16: nothing moves across one towards zero. */
+    if (variant.choice[STEP_ROUNDING] == ROUND_HALF_AWAY && variant.choice[STEP_PRODUCT] == PRODUCT_FLOAT32) {
+        variant.choice[STEP_PRODUCT] = PRODUCT_FLOAT16_TRUNCATED;
+    }
+    for (int rule = RULE_NONE + 1; rule < RULES && !is_one; rule++) {
+        is_one = memcmp(variant.choice, row_rules[rule], sizeof variant.choice) == 0;
+    }
+    return is_one;
 }
 
 bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *call)
@@ -734,7 +804,7 @@ bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *
     const npuq_dtype y = call_rounded_dtype(call->op, call->options.y_dtype);
 
     return (hypothesis->operators & call->op) && (hypothesis->y_types & dtype_of(y)->bit) &&
-           (hypothesis->needs & ~traits_of(call)) == 0;
+           (hypothesis->needs & ~traits_of(call)) == 0 && !is_rule(hypothesis, call);
 }
 
 bool hypothesis_add(const struct hypothesis *hypothesis, struct variant *variant)

@@ -67,6 +67,8 @@ enum need {
     NEED_EMPTY_GROUP,   /* before a group that has rows */
     NEED_WORDS,         /* group_index says something else as words of 32 bits */
     NEED_BIASES,        /* two or more */
+    NEED_FACTOR,        /* a rule of row_quant that multiplies by DMAX / m */
+    NEED_SMALL_SCALE,   /* a returned scale can be subnormal */
     NEED_END,
 };
 #define NEEDS(NAME) (UINT64_C(1) << NEED_##NAME)

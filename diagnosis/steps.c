@@ -45,25 +45,25 @@ struct arithmetic {
     const unsigned char *rule; /* what is done where the variant makes no choice */
 };
 
-/* The rules of row_quant, as what they do otherwise than dynamic_quant. */
-static const unsigned char rules[RULES][STEPS] = {
-    [RULE_SWIGLU] = {[STEP_FORM] = FORM_FACTOR},
-    [RULE_ADD_RMS_NORM] = {[STEP_FORM] = FORM_OTHER},
-    [RULE_DEQUANT_SWIGLU] = {[STEP_SCALING] = SCALING_DIVISION},
-    [RULE_MOE_ROUTING] = {[STEP_FORM] = FORM_DIVIDED, [STEP_SCALING] = SCALING_DIVISION},
-    [RULE_MOE_ROUTING_8_5] = {[STEP_FORM] = FORM_DIVIDED,
-                              [STEP_SCALING] = SCALING_DIVISION,
-                              [STEP_PRODUCT] = PRODUCT_FLOAT16_TRUNCATED,
-                              [STEP_ROUNDING] = ROUND_HALF_AWAY},
-    [RULE_GROUPED_SWIGLU] =
-        {[STEP_FORM] = FORM_DIVIDED, [STEP_SCALING] = SCALING_RECIPROCAL, [STEP_PRODUCT] = TYPE_FLOAT16},
+#define RULE(form, scaling, product, rounding)                                                                         \
+    {                                                                                                                  \
+        [STEP_FORM] = form, [STEP_SCALING] = scaling, [STEP_PRODUCT] = product, [STEP_ROUNDING] = rounding             \
+    }
+const unsigned char row_rules[RULES][STEPS] = {
+    [RULE_DYNAMIC_QUANT] = RULE(FORM_PRODUCT, SCALING_FACTOR, PRODUCT_FLOAT32, ROUND_HALF_EVEN),
+    [RULE_SWIGLU] = RULE(FORM_FACTOR, SCALING_FACTOR, PRODUCT_FLOAT32, ROUND_HALF_EVEN),
+    [RULE_ADD_RMS_NORM] = RULE(FORM_OTHER, SCALING_FACTOR, PRODUCT_FLOAT32, ROUND_HALF_EVEN),
+    [RULE_DEQUANT_SWIGLU] = RULE(FORM_PRODUCT, SCALING_DIVISION, PRODUCT_FLOAT32, ROUND_HALF_EVEN),
+    [RULE_MOE_ROUTING] = RULE(FORM_DIVIDED, SCALING_DIVISION, PRODUCT_FLOAT32, ROUND_HALF_EVEN),
+    [RULE_MOE_ROUTING_8_5] = RULE(FORM_DIVIDED, SCALING_DIVISION, PRODUCT_FLOAT16_TRUNCATED, ROUND_HALF_AWAY),
+    [RULE_GROUPED_SWIGLU] = RULE(FORM_DIVIDED, SCALING_RECIPROCAL, TYPE_FLOAT16, ROUND_HALF_EVEN),
 };
 
 static struct arithmetic arithmetic_of(const struct call *call, const struct variant *variant, struct trace *trace)
 {
     const int other = variant->choice[STEP_RULE];
 
-    return (struct arithmetic){call, variant, trace, rules[other ? other - 1 : (int)call->options.rule]};
+    return (struct arithmetic){call, variant, trace, row_rules[other != AS_DEFINED ? other : (int)call->options.rule]};
 }
 
 static int choice(const struct arithmetic *a, enum step step)
@@ -478,7 +478,7 @@ static double smoothed(const struct arithmetic *a, size_t i, bool in_range)
     const double x = flush_input(a, load_x(a, i));
     const int how = choice(a, STEP_SMOOTH);
 
-    note(in_range ? NULL : a->trace, "x", x);
+    note(in_range ? NULL : a->trace, call->op == ROW_QUANT ? "v" : "x", x);
     if (!smooth->data || how == SMOOTH_LEFT_OUT || (how == SMOOTH_AFTER_RANGE && in_range) ||
         (how == SMOOTH_IN_RANGE_ONLY && !in_range)) {
         return x;
@@ -724,20 +724,34 @@ static double dmax_of(const struct arithmetic *a)
     return dtype_of(rounded_dtype(a))->high + (choice(a, STEP_UNIT) == UNIT_ONE_MORE ? 1 : 0);
 }
 
+/* Whether the factor decides anything. */
+static bool uses_factor(const struct arithmetic *a)
+{
+    const int scaling = choice(a, STEP_SCALING);
+    const int form = choice(a, STEP_FORM);
+
+    return a->rule[STEP_SCALING] == AS_DEFINED || scaling == SCALING_FACTOR || form == FORM_FACTOR ||
+           form == FORM_OTHER;
+}
+
 static struct token symmetric_token(const struct arithmetic *a, const struct extremes *e)
 {
+    const struct arithmetic unseen = {a->call, a->variant, NULL, a->rule};
     const int wide = choice(a, STEP_PRECISION);
     const double dmax = dmax_of(a);
     const int least = choice(a, STEP_LEAST);
+    const int form = choice(a, STEP_FORM);
     const double m =
         note(a->trace, a->call->op != DYNAMIC_BLOCK_QUANT ? "m = max |v|" : "m = max |x|", bounded_largest(a, e->hi));
     note_place(a, "m is at", e->hi_at);
-    const double r = symmetric_factor(a, dmax, m);
-    const bool inverse = a->call->options.inverse_form != (choice(a, STEP_FORM) == FORM_OTHER);
+    const double r = symmetric_factor(uses_factor(a) ? a : &unseen, dmax, m);
+    /* What is returned need not be the scale that x is divided by. */
+    const int computed = form == FORM_LARGEST || form == FORM_FACTOR ? a->rule[STEP_FORM] : form;
+    const bool inverse = a->call->options.inverse_form != (computed == FORM_OTHER);
     struct token token = {.back = r, .largest = m};
     double scale;
 
-    if (choice(a, STEP_FORM) == FORM_DIVIDED) {
+    if (computed == FORM_DIVIDED) {
         scale = divide(a, m, dmax, wide);
     } else if (inverse) {
         scale = divide(a, 1, r, wide);
@@ -751,12 +765,13 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
     if (a->call->options.min_scale > 0 && least != LEAST_NONE && least != LEAST_MIN_SCALE) {
         limit_by_min_scale(a, &token.back, &token.scale);
     }
-    token.scale = note(a->trace, "scale", kept(a, token.scale));
-    switch (choice(a, STEP_FORM)) {
+    token.scale = kept(a, token.scale);
+    switch (form) {
     case FORM_LARGEST: token.returned_scale = kept(a, m); break;
     case FORM_FACTOR: token.returned_scale = kept(a, token.back); break;
     default: token.returned_scale = token.scale; break;
     }
+    note(a->trace, "scale", token.returned_scale);
     return token;
 }
 
@@ -1033,7 +1048,7 @@ static uint64_t dynamic_element(const struct arithmetic *a, const struct token *
         t = note(a->trace, "v * (1 / scale)",
                  multiply(a, v, divide(a, 1, token->scale, choice(a, STEP_PRECISION)), product));
         break;
-    case SCALING_DIVISION: t = note(a->trace, "v / scale", divide(a, v, token->scale, product)); break;
+    case SCALING_DIVISION: t = note(a->trace, "v / scale", divide_on_vector_unit(a, v, token->scale, product)); break;
     case SCALING_DMAX_FIRST:
         t = note(a->trace, "v * DMAX", multiply(a, v, dmax_of(a), product));
         t = note(a->trace, "/ m", divide(a, t, token->largest, product));

@@ -6,6 +6,9 @@
 #include "call.h"
 #include "variant.h"
 
+/* The rules of row_quant, as choices of the steps that they decide. */
+extern const unsigned char row_rules[RULES][STEPS];
+
 /* The result of one step. */
 struct trace_line {
     const char *step;

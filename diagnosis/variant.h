@@ -8,7 +8,7 @@
 
 /* The steps, in the order of the computation. */
 enum step {
-    STEP_RULE,         /* a rule plus 1: row_quant by another rule than the call's */
+    STEP_RULE,         /* enum rule: all steps that a rule decides, where there is no other choice */
     STEP_INPUT,        /* enum input_choice */
     STEP_INPUT_SIGN,   /* enum input_sign_choice */
     STEP_INPUT_LAYOUT, /* enum layout_choice: one of those before LAYOUTS_OF_X */
@@ -141,12 +141,13 @@ enum token_offset_choice {
     TOKEN_OFFSET_SMALLER_ERROR, /* an integer, from the end at which it is rounded less */
 };
 enum offset_sign_choice { OFFSET_NEGATED = 1 };
-enum form_choice { FORM_OTHER = 1, FORM_DIVIDED, FORM_LARGEST, FORM_FACTOR };
+enum form_choice { FORM_OTHER = 1, FORM_DIVIDED, FORM_LARGEST, FORM_FACTOR, FORM_PRODUCT };
 enum type_choice { TYPE_FLOAT16 = 1, TYPE_BFLOAT16, TYPE_FLOAT64 };
 enum product_choice {
     PRODUCT_FIRST_FLOAT16 = TYPE_FLOAT64 + 1, /* dequant: the first of two */
     PRODUCT_FIRST_BFLOAT16,
     PRODUCT_FLOAT16_TRUNCATED, /* towards zero */
+    PRODUCT_FLOAT32,
 };
 enum scaling_choice {
     SCALING_RECIPROCAL = 1, /* multiplies by 1 / scale */
@@ -156,6 +157,7 @@ enum scaling_choice {
     SCALING_SCALES_FIRST,   /* multiplies both scales of dequant first */
     SCALING_ROW_FIRST,      /* the activation scale before the weight scale */
     SCALING_NO_ROW,         /* leaves the activation scale out */
+    SCALING_FACTOR,         /* multiplies by DMAX / m */
 };
 enum quotient_choice { QUOTIENT_BELOW = 1, QUOTIENT_ABOVE }; /* the float32 beside the IEEE quotient */
 enum sum_choice { SUM_FLOAT16 = TYPE_FLOAT16, SUM_BFLOAT16, SUM_FLOAT64, SUM_FUSED };
@@ -179,6 +181,7 @@ enum rounding_choice {
     ROUND_TRUNCATE,
     ROUND_HALF_ADDED_UP, /* floor(t + 0.5), of which the sum is rounded, too */
     ROUND_HALF_ADDED_AWAY,
+    ROUND_HALF_EVEN,
 };
 enum saturation_choice {
     SATURATE_SYMMETRIC = 1,

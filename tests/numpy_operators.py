@@ -144,16 +144,17 @@ ROW_RULES = ("dynamic_quant", "swiglu", "add_rms_norm", "dequant_swiglu", "moe_r
              "grouped_swiglu")
 
 
-def row_quant(v, rule):
+def row_quant(v, rule, moved=lambda quotient: quotient):
+    """moved: what the device's vector unit makes of its quotients."""
     values = floats(v)
     m = np.abs(values).max(axis=-1, keepdims=True)
     divided = rule.startswith("moe_routing") or rule == "grouped_swiglu"
     scale = m / f4(127) if divided else m * np.uint32(0x3C010204).view(f4)
-    factor = f4(127) / m
+    factor = moved(f4(127) / m)
     if rule == "grouped_swiglu":
         t = (values * (one / scale)).astype(np.float16).astype(f4)
     else:
-        t = values / scale if divided or rule == "dequant_swiglu" else values * factor
+        t = moved(values / scale) if divided or rule == "dequant_swiglu" else values * factor
     if rule == "moe_routing_8_5":
         half = half_towards_zero(t)
         t = np.copysign(np.floor(np.abs(half) + f4(0.5)), half)

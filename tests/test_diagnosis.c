@@ -158,6 +158,7 @@ static void test_steps_are_the_operators(void **unused)
 static void test_hypotheses(void **unused)
 {
     static const unsigned char last[STEPS] = {
+        [STEP_RULE] = RULES - 1,
         [STEP_INPUT] = INPUT_TF32,
         [STEP_INPUT_SIGN] = INPUT_OFFSET_BINARY,
         [STEP_INPUT_LAYOUT] = LAYOUTS_OF_X - 1,
@@ -176,16 +177,16 @@ static void test_hypotheses(void **unused)
         [STEP_LEAST] = LEAST_END - 1,
         [STEP_TOKEN_OFFSET] = TOKEN_OFFSET_SMALLER_ERROR,
         [STEP_OFFSET_SIGN] = OFFSET_NEGATED,
-        [STEP_FORM] = FORM_FACTOR,
+        [STEP_FORM] = FORM_PRODUCT,
         [STEP_TOKEN_TYPE] = TYPE_BFLOAT16,
         [STEP_RETURNED] = TYPE_BFLOAT16,
-        [STEP_SCALING] = SCALING_NO_ROW,
-        [STEP_PRODUCT] = PRODUCT_FLOAT16_TRUNCATED,
+        [STEP_SCALING] = SCALING_FACTOR,
+        [STEP_PRODUCT] = PRODUCT_FLOAT32,
         [STEP_SUM] = SUM_FUSED,
         [STEP_ORDER] = ORDER_ADD_FIRST,
         [STEP_BIAS_PLACE] = PLACE_FIRST,
         [STEP_BIAS] = BIAS_FLOAT,
-        [STEP_ROUNDING] = ROUND_HALF_ADDED_AWAY,
+        [STEP_ROUNDING] = ROUND_HALF_EVEN,
         [STEP_SATURATION] = SATURATE_INT8,
         [STEP_NAN] = NAN_BEFORE_OFFSET,
         [STEP_SUBNORMALS] = SUBNORMAL_ALL,
@@ -306,7 +307,8 @@ static void test_mistakes_are_found(void **unused)
     (void)unused;
     assert_non_null(met);
     for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
-        for (int again = 0; again < test_rounds(16); again++) {
+        const int rounds = 1U << o == ROW_QUANT ? 100 : 16; /* enough for every rule */
+        for (int again = 0; again < test_rounds(rounds); again++) {
             struct random_call random = make_call_of_elements(1U << o);
             for (int h = 0; h < hypothesis_count; h++) {
                 if (hypothesis_applies(&hypotheses[h], &random.call)) {
@@ -334,8 +336,8 @@ static void test_steps_of_extremes(void **unused)
 {
     (void)unused;
     for (int again = 0; again < test_rounds(200); again++) {
-        static const unsigned dynamic[] = {DYNAMIC_QUANT, DYNAMIC_QUANT_ASYMMETRIC, DYNAMIC_BLOCK_QUANT};
-        struct random_call random = make_call_of_elements(dynamic[again % 3]);
+        static const unsigned dynamic[] = {DYNAMIC_QUANT, DYNAMIC_QUANT_ASYMMETRIC, DYNAMIC_BLOCK_QUANT, ROW_QUANT};
+        struct random_call random = make_call_of_elements(dynamic[again % 4]);
 
         for (int h = 0; h < hypothesis_count; h++) {
             struct variant variant = {.choice = {0}};

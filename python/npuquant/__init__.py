@@ -90,8 +90,8 @@ quint4x2 = "quint4x2"
 _QUANT_MODES = {"pertoken": 0, "pertensor": 1}
 _SCALE_FORMS = {"product": 0, "inverse": 1}
 # Numbers of enum rule in diagnosis/call.h.
-_RULES = {rule: number for number, rule in enumerate((
-    "dynamic_quant", "swiglu", "add_rms_norm", "dequant_swiglu", "moe_routing", "moe_routing_8_5", "grouped_swiglu"))}
+_RULES = {"dynamic_quant": 1, "swiglu": 2, "add_rms_norm": 3, "dequant_swiglu": 4, "moe_routing": 5,
+          "moe_routing_8_5": 6, "grouped_swiglu": 7}
 _INT64, _FLOAT32 = np.dtype(np.int64), np.dtype(np.float32)
 
 

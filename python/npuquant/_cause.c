@@ -694,11 +694,11 @@ static PyObject *list_operands(PyObject *module, PyObject *capsule)
 static PyObject *describe_operators(const struct hypothesis *hypothesis)
 {
 #define NAME_OF(name, NAME, EXECUTOR) #name,
-    static const char *const names[ALL_OPERATORS] = {EACH_OPERATOR(NAME_OF) EACH_OWN(NAME_OF)};
+    static const char *const names[NUMBER_OF_OPERATORS] = {EACH_OPERATOR(NAME_OF) EACH_OWN(NAME_OF)};
 #undef NAME_OF
     PyObject *operators = PyList_New(0);
 
-    for (int i = 0; operators && i < ALL_OPERATORS; i++) {
+    for (int i = 0; operators && i < NUMBER_OF_OPERATORS; i++) {
         if (hypothesis->operators & 1U << i) {
             append(&operators, PyUnicode_FromString(names[i]));
         }

@@ -55,7 +55,8 @@ class Admissible(NamedTuple):
     """How many differences the device's vector division may make, counted in units with one quotient each."""
 
     verdict: str  # "equal", "admissible" or "wrong"
-    unit: str  # "element"; for npu_dynamic_quant "row" or "tensor", for npu_dynamic_block_quant "block"
+    unit: str  # "element"; for npu_dynamic_quant "row" or "tensor", for npu_dynamic_block_quant "block"; for row_quant
+    # "row", or "element" with a rule that divides by the scale
     units: Optional[int]  # all units; this and all below are None if nothing differs
     differing: Optional[int]
     wrong: Optional[int]  # units that no quotient of the device gives
@@ -238,7 +239,7 @@ class HardInputs:
 @functools.lru_cache(maxsize=None)
 def _steps() -> Dict[str, Tuple[str, ...]]:
     """The functions of the package, with the operators of _native whose steps they have."""
-    operators = [name for name in (function[len("npuq_"):] for function in _native.FUNCTIONS) if hasattr(_native, name)]
+    operators = dict.fromkeys(name for _, names in _native.hypotheses() for name in names)
     steps = {next(each for each in (f"npu_{name}", name) if hasattr(npuquant, each)): (name,) for name in operators}
     return {**steps, "npu_quant_matmul": ("dequant", "requant")}
 

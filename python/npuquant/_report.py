@@ -23,6 +23,7 @@ COMMANDS: Dict[str, Tuple[str, ...]] = {
     "dequant": ("dequant",),
     "requant": ("requant",),
     "quant-matmul": ("dequant", "requant"),
+    "row-quant": ("row_quant",),
 }
 
 _WIDTH = 100
@@ -350,7 +351,7 @@ def _source_clues(facts: Facts) -> Iterator[str]:
     if element:
         symmetric = facts["operator"] != "dynamic_quant_asymmetric"
         extreme = "m" if symmetric else "lo" if element["is_low"] else "hi"
-        value = _place("v" if facts["is_smooth"] else "x", element["x"])
+        value = _place("v" if facts["is_smooth"] or facts["operator"] == "row_quant" else "x", element["x"])
         yield (f"{_place('scale', element['scale'])} of the dump is the scale for {extreme} = "
                f"{f'|{value}|' if symmetric else value}.")
 

@@ -87,14 +87,15 @@ def check_quant_matmul(arguments: argparse.Namespace) -> None:
 
 def divides(arguments: argparse.Namespace) -> bool:
     """Whether the device's vector unit divides in this operator."""
-    return (arguments.command in ("quantize", "dynamic-quant", "dynamic-block-quant")
-            and arguments.div_mode is not False)
+    return (arguments.command in ("quantize", "dynamic-quant", "dynamic-block-quant", "row-quant")
+            and arguments.div_mode is not False and arguments.rule != "grouped_swiglu")
 
 
 def check_admissible(arguments: argparse.Namespace) -> None:
     command = arguments.command
     if not divides(arguments):
         name = command + " --div-mode false" * (command == "quantize")
+        name += " --rule grouped_swiglu" * (command == "row-quant")
         raise CommandError(f"--admissible: {name} has no division on the device's vector unit: every bit must be equal")
     if not arguments.expect:
         raise CommandError("--admissible: nothing is compared; expected --expect FILE")

@@ -96,6 +96,11 @@ OPERATORS = {
         "--scale is f4, trans-quant-param makes its words. If the result is bfloat16, float32, or float16 with "
         "--pertoken-scale, dequant follows. With --dtype int32 the sums, modulo 2^32, are the result.",
         "quant-matmul x1.npy weight.npy --scale scale.npy --pertoken-scale rows.npy --dtype bfloat16 -o y.npy"),
+    "row-quant": Operator(
+        "x", 2, "quantise rows as fused operators do at their end (npu_swiglu_quant and others)",
+        "Finds the scale of each row from its largest magnitude, and quantises to int8 by the rule of an operator. X is "
+        "what this operator has computed before. The rules differ in the scale, and in how X is divided by it.",
+        "row-quant x.npy --rule moe_routing -o y.npy --scale-output rows.npy"),
 }
 OPERATOR_STATUS = "0 done, and equal to what was expected; 1 something differs, but outputs are written; 2 an error"
 
@@ -207,7 +212,7 @@ INT64_MAX = 2**63 - 1
 
 ALL = frozenset(OPERATORS)
 DYNAMIC = {"dynamic-quant", "dynamic-quant-asymmetric"}
-SCALES = DYNAMIC | {"dynamic-block-quant"}  # operators that return scales
+SCALES = DYNAMIC | {"dynamic-block-quant", "row-quant"}  # operators that return scales
 FLOATS = SCALES | {"quantize", "group-quant"}  # operators that quantise a tensor x
 SUMS = {"dequant", "requant"}
 INTEGER_RESULTS = FLOATS | {"requant", "quant-matmul"}
@@ -270,6 +275,11 @@ ROWS = (
         default="128", least=1, most=INT64_MAX),
     Row(Kind.FRACTION, {"dynamic-block-quant"}, "min-scale", "NUMBER",
         "the smallest factor of x, so 1 / NUMBER is the largest scale; 0 sets no limit", default="0"),
+    Row(Kind.TEXT, {"row-quant"}, "rule", "NAME",
+        "dynamic_quant, swiglu (npu_swiglu_quant), add_rms_norm (npu_add_rms_norm_dynamic_quant), dequant_swiglu "
+        "(npu_dequant_swiglu_quant), moe_routing (npu_moe_init_routing_v2 and _v3), moe_routing_8_5 (the same up to "
+        "CANN 8.5) or grouped_swiglu (npu_grouped_matmul_swiglu_quant)", required=True),
+    Row(Kind.CHOICE, {"row-quant"}, "dtype", "int8", "type of the result", default="int8"),
     Row(Kind.CHOICE, {"quantize"}, "dtype", "int8|uint8|int32|quint4x2|int4",
         "type of the result: int8, uint8 or int32 with --div-mode true, int8 or quint4x2 with false; int4 is another "
         "name of quint4x2", default="int8"),
@@ -323,7 +333,7 @@ ROWS = (
         "how many single differences of each comparison are shown; all are counted", default="10", most=INT64_MAX),
     Row(Kind.FLAG, ALL, "admissible", None,
         "exit with 0 also if the device's vector division can make all differences; only for quantize with --div-mode "
-        "true, dynamic-quant and dynamic-block-quant"),
+        "true, dynamic-quant, dynamic-block-quant, and row-quant except by grouped_swiglu"),
     Row(Kind.TEXT, ALL, "backend", "NAME",
         "the kernels to use, see npuquant info (default: the fastest); the result is the same"),
     Row(Kind.INTEGER, ALL, "threads", "N", "at most N threads; 0 means one for each processor", default="0", most=4096),
@@ -360,7 +370,7 @@ def is_for(row: Row, mode: str, command: str) -> bool:
 
 def is_of_operator(row: Row) -> bool:
     """Whether the row is an argument of the operator that is no tensor."""
-    return row.kind in (Kind.CHOICE, Kind.FRACTION) or row.name in ("axis", "block")
+    return row.kind in (Kind.CHOICE, Kind.FRACTION) or row.name in ("axis", "block", "rule")
 
 
 def settings_of(command: str) -> List[Row]:
@@ -542,7 +552,10 @@ def example_of(mode: str, command: str) -> str:
     example = OPERATORS[command].example
     if not mode:
         return example
-    inputs = command if mode == "hard-inputs" else example.partition(" -o ")[0]
+    inputs = example.partition(" -o ")[0]
+    if mode == "hard-inputs":
+        needed = "|".join(row.name for row in settings_of(command) if row.required)
+        inputs = "".join([command, *re.findall(rf" --(?:{needed}) \S+", inputs)])
     is_1d = command == "trans-quant-param"
     return f"{mode} {inputs} {MODES[mode].example_of_1 if is_1d else MODES[mode].example}"
 

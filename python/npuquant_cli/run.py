@@ -47,6 +47,7 @@ FUNCTIONS = {
     "dequant": Function("dequant"),
     "requant": Function("requant"),
     "quant-matmul": Function("npu_quant_matmul", {"dtype": "output_dtype"}),
+    "row-quant": Function("row_quant", {"x": "v", "dtype": None, "out": None}),
 }
 
 
@@ -190,6 +191,7 @@ class Call:
         settings = settings_of(given, first.array.ndim)
         self.dtype: str = given.dtype
         self.function: Callable[..., Any] = getattr(npuquant, FUNCTIONS[given.command].name)
+        self.command: str = given.command
         self.arguments = python_arguments(given.command, {
             **{row.name: None for row in options.inputs_of(given.command)},
             **{name: file.array for name, file in inputs.items()}, **settings})
@@ -211,7 +213,7 @@ class Call:
         for _ in range(repeat):
             started = time.perf_counter()
             with _refusals():
-                out = self.function(**self.arguments, out=out)
+                out = self.function(**self.arguments, **python_arguments(self.command, {"out": out}))
             self.seconds = min(self.seconds, time.perf_counter() - started)
         arrays = out if isinstance(out, tuple) else (out,)
         self.results = [Tensor(array, self.dtype if i == 0 else "float32") for i, array in enumerate(arrays)]

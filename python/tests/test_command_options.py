@@ -191,6 +191,9 @@ def test_inputs_are_in_the_order_of_the_table():
                                                                       "--max-ulp; expected one of them"),
     ((*QUANTIZE, "--admissible", "--expect", "y", "--div-mode", "false"),
      "--admissible: quantize --div-mode false has no division on the device's vector unit: every bit must be equal"),
+    (("row-quant", "x", "--rule", "grouped_swiglu", "--admissible", "--expect", "y"),
+     "--admissible: row-quant --rule grouped_swiglu has no division on the device's vector unit: every bit must be equal"),
+    (("row-quant", "x"), "no --rule given; see --help"),
     ((*REQUANT, "--admissible"), "--admissible: requant has no division on the device's vector unit: every bit must be "
                                  "equal"),
     ((*REQUANT, "--expect", "y", "--max-ulp", "1"), "--max-ulp: does not apply to a result of type int8; expected "

@@ -59,6 +59,7 @@ TO_FLOAT = PRODUCT + " --dtype bfloat16 --pertoken-scale"
     ("dynamic-quant three", "x: has 1 dimension; expected 2 to 8"),
     ("dynamic-quant-asymmetric number", "dynamic_quant_asymmetric: x: has 0 dimensions; expected 1 to 8"),
     ("dynamic-quant floats --dtype int4", "dynamic_quant: x: last dimension is 3; expected a multiple of 8, as y is "),
+    ("row-quant floats --rule gelu", "rule: is 'gelu'; expected 'dynamic_quant' or 'swiglu' or "),
     ("dynamic-block-quant floats --min-scale -1", "dynamic_block_quant: min_scale: is -1; expected a finite number, "),
     ("dynamic-block-quant wide --dtype int4 --block 4", "dynamic_block_quant: block: is 4; expected "),
     ("anti-quant floats --scale one", "anti_quant: x: dtype is FLOAT32; expected INT8 or QUINT4X2"),

@@ -19,9 +19,7 @@ from npuquant import _diagnosis, _native, _threads, testing
 from numpy_operators import f4
 from test_tensors import Forwarder, Producer
 
-OPERATORS = {name: getattr(npuquant, name) for name in npuquant.__all__ if name.startswith("npu_")}
-del OPERATORS["npu_quant_scatter"]  # its steps are those of npu_quantize()
-OPERATORS.update(dequant=npuquant.dequant, requant=npuquant.requant)
+OPERATORS = {name: getattr(npuquant, name) for name in npuquant._diagnosis._steps()}
 #: Of hard_inputs().
 CALLS = [
     ("npu_quantize", (12, 40), {"dtype": "uint8"}),
@@ -35,6 +33,8 @@ CALLS = [
     ("npu_dynamic_quant_asymmetric", (12, 40), {"dtypes": {"x": np.float16}}),
     ("npu_dynamic_quant", (12, 40), {"dst_type": np.uint8, "without": ("smooth_scales", "group_index")}),
     ("npu_dynamic_block_quant", (12, 40), {"col_block_size": 16, "min_scale": 0.5, "dst_type": "uint8"}),
+    ("row_quant", (4, 6, 40), {"rule": "moe_routing_8_5", "dtypes": {"v": "bfloat16"}}),
+    ("row_quant", (48,), {"rule": "swiglu"}),
     ("npu_anti_quant", (12, 40), {"dst_dtype": "bfloat16", "dtypes": {"x": "quint4x2"}}),
     ("dequant", (12, 40), {"dtype": "bfloat16", "dtypes": {"bias": "float16"}}),
     ("requant", (12, 40), {"dtypes": {"words": "int64"}}),
@@ -497,7 +497,7 @@ def test_steps_end_with_the_result(name, shape, arguments):
         for each, values in zip(("scale", "offset"), parameters):
             *rows, column = element.index
             index = (*rows, column // call["col_block_size"]) if "col_block_size" in call else tuple(rows)
-            value = values[index] if values.size > 1 else values[0]
+            value = values[index] if values.size > 1 else values.flat[0]
             assert np.isnan(value) or steps[each].endswith(in_text(value, None))
 
 
@@ -556,6 +556,18 @@ def test_blocks():
         "saturate": "125"}
     found = npuquant.diagnose((None, f4([[8 / 127, 1]])), "npu_dynamic_block_quant", values, col_block_size=4)
     assert (found.element.result, found.element.index) == ("scale", (0, 1))
+
+
+def test_steps_of_rows():
+    """Those of the rule: no factor where v is divided by the scale."""
+    values = np.array([[31.75, -17.125, -4.75, 28.75]], np.float16)
+    shown = {"m = max |v|": "31.75 (0x41FE0000)", "m is at": "[0, 0]", "v": "-17.125 (0xC1890000)"}
+    assert steps_at((0, 1), "row_quant", values, "swiglu") == {
+        **shown, "r = DMAX / m": "4 (0x40800000)", "scale": "4 (0x40800000)", "v * r": "-68.5 (0xC2890000)",
+        "round": "-68", "saturate": "-68"}
+    assert steps_at((0, 1), "row_quant", values, "moe_routing_8_5") == {
+        **shown, "scale": "0.25 (0x3E800000)", "v / scale": "-68.5 (0xC2890000)",
+        "to float16, towards zero": "-68.5 (0xC2890000)", "round": "-69", "saturate": "-69"}
 
 
 def test_places():
@@ -651,6 +663,55 @@ def test_hypotheses():
     both = [set(npuquant.hypotheses(name)) for name in ("dequant", "requant")]
     assert set(npuquant.hypotheses("npu_quant_matmul")) == both[0] | both[1]
     assert "smooth-left-out" not in [each.name for each in npuquant.hypotheses("dequant")]
+
+
+# ---- rows of fused operators ----
+
+
+@pytest.mark.parametrize("rule", expected.ROW_RULES)
+def test_other_rules_are_named(rule):
+    hard = npuquant.hard_inputs("row_quant", (64, 96), rule=rule)
+    assert all(mistake.elements for mistake in hard.mistakes if mistake.name != "factor")
+    for other in expected.ROW_RULES:
+        found = npuquant.diagnose(npuquant.row_quant(hard.inputs["v"], other), "row_quant", **hard.call)
+        named = [] if other == rule else [other.replace("_", "-")]
+        assert (found.verdict, names(found.first_place)) == ("explained" if named else "equal", named)
+
+
+def beside(quotient):
+    """The float32 below or above, at random; 0, infinities and NaN have none."""
+    moved = np.nextafter(quotient, expected.rng.choice(f4([-np.inf, np.inf]), quotient.shape))
+    return np.where(np.isfinite(quotient) & (quotient != 0), moved, quotient)
+
+
+@pytest.mark.parametrize("rule", expected.ROW_RULES)
+def test_rows_of_devices(rule):
+    """One quotient for a row, which swiglu returns and add_rms_norm inverts, or one for each element."""
+    values = npuquant.hard_inputs("row_quant", (64, 96), rule=rule, dtypes={"v": "float16"}).inputs["v"]
+    right, call = npuquant.row_quant(values, rule), ("row_quant", values, rule)
+    if rule == "grouped_swiglu":
+        assert npuquant.diagnose(right, *call).admissible is None
+        return
+    y, scale = expected.row_quant(values, rule, beside)
+    found = npuquant.diagnose((y, scale), *call).admissible
+    by_element = rule == "dequant_swiglu" or rule.startswith("moe")
+    assert (found.unit, found.units, found.wrong) == (("element", y.size, 0) if by_element else ("row", 64, 0))
+    assert found.differing > 0 and (y != right[0]).any()
+    assert npuquant.diagnose((y, None), *call).admissible.wrong == 0
+    scale[1] = 2 * scale[1] if rule in ("swiglu", "add_rms_norm") else np.nextafter(scale[1], f4(np.inf))
+    assert npuquant.diagnose((y, scale), *call).admissible.wrong == 1  # other scales are exact
+    if rule == "swiglu":  # no r gives both
+        assert npuquant.diagnose((y, right[1]), *call).admissible.wrong == (y != right[0]).any(axis=1).sum()
+
+
+def test_rows_within_the_division():
+    row = np.array([[26, 44.75, -10.625, 22.375]], np.float16)
+    for rule, last, verdict in (("dynamic_quant", 63, "admissible"), ("dequant_swiglu", 64, "admissible"),
+                                ("moe_routing", 64, "admissible"), ("moe_routing_8_5", 64, "admissible"),
+                                ("swiglu", 63, "wrong"), ("dynamic_quant", 62, "wrong"), ("moe_routing", 62, "wrong")):
+        y, scale = npuquant.row_quant(row, rule)
+        y[0, 3] = last
+        assert npuquant.diagnose((y, scale), "row_quant", row, rule).admissible.verdict == verdict
 
 
 # ---- testing ----

@@ -41,7 +41,7 @@ def python(code, *arguments, **environment):
     )
 
 
-@pytest.mark.parametrize("name", ["python.md", "diagnose.md", "scales-by-groups.md"])
+@pytest.mark.parametrize("name", ["python.md", "diagnose.md", "row-quant.md", "scales-by-groups.md"])
 def test_examples_of_the_guides(name):
     done = doctest.testfile(str(GUIDES / name), module_relative=False,
                             optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
@@ -344,7 +344,8 @@ def test_refusals(status, says, call, threads):
 
 def test_there_is_a_refusal_of_every_operator():
     names = {says.split(":")[0] for _, says, _ in test_refusals.pytestmark[0].args[1]}
-    assert names == {operator for operators in _diagnosis._steps().values() for operator in operators}
+    operators = {operator for operators in _diagnosis._steps().values() for operator in operators}
+    assert names == operators - {"row_quant"}  # the library has no such function
 
 
 @pytest.mark.parametrize(
