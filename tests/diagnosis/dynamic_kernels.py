@@ -150,7 +150,7 @@ def symmetric_parameters(v, greatest, arguments, machine, mistakes):
     factor = np.where(raised, machine.compute(np.divide, 1, scale), factor)
     is_limited = "min-scale-ignored" not in mistakes and "least-min-scale" not in mistakes
     if is_limited and blocks and arguments["min_scale"] > 0:
-        least = machine.keeps(machine.type(arguments["min_scale"]))
+        least = machine.keeps(machine.type(np.float32(arguments["min_scale"])))
         most = machine.compute(np.divide, 1, least)
         factor = np.where(factor < least, least, factor)
         scale = kept(np.where(enough > most, most, enough), mistakes, "scale")
