@@ -221,7 +221,8 @@ def npu_moe_init_routing_v2(
         row_idx_type: 0: expanded_row_idx has the row of each position, -1 if there is none. 1: the position of each row.
         x_dtype: None: others are of the series Ascend 950.
         cann: the software whose rounding of rows is meant, "9.0" for this version and later, or "8.5" for this and
-            earlier.
+            earlier. With 9.0, too, rows of more than 9,300 columns are rounded as with 8.5, since the device cuts them.
+            The device does so from about 14,000 columns on if it sorts on one core.
 
     Returns:
         expanded_x [R, H] (with drop_pad_mode 1 [expert_num, expert_capacity, H]), expanded_row_idx int32 [n * k],
@@ -241,6 +242,7 @@ def npu_moe_init_routing_v2(
     from . import npu_quantize  # it is made after this module
 
     a = read(locals(), ("x", "expert_idx", "scale", "offset"))
+    a.active_expert_range = list(a.active_expert_range)
     expanded, index, counted, scales = init_routing(a)
     if a.quant_mode > 1 or a.x_dtype is not None:
         raise NotImplementedError("quant_mode, x_dtype: select types that npuquant does not define")

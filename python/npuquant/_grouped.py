@@ -6,7 +6,7 @@ from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ._arguments import _expect, _of, _one_of, _shape, _type_of, is_transposed, listed
+from ._arguments import ArgumentTypeError, _expect, _of, _one_of, _shape, _type_of, is_transposed, listed
 from ._experts import Made, read
 from ._matmul import product
 from ._tensors import PRODUCTS, TensorLike, result_type
@@ -239,8 +239,12 @@ def npu_grouped_matmul(
     [array([[ 1,  2],
            [10,  9]], dtype=int32)]
     """
-    a = read(locals(), (*_LISTS, *["group_list"] * (not isinstance(group_list, (list, tuple)))))
-    if not is_defined(a) and a.x and a.weight:
+    given = locals()
+    for name in _LISTS:
+        if not isinstance(given[name], (list, tuple, type(None))):
+            raise ArgumentTypeError(f"{name}: is {type(given[name]).__name__}; expected a list of arrays")
+    a = read(given, (*_LISTS, *["group_list"] * (not isinstance(group_list, (list, tuple)))))
+    if a.x and a.weight and not is_defined(a):
         raise NotImplementedError("x, weight, act_type: npuquant defines the values of int8 matrices without activation")
     made = grouped(a)
     results = [one.zeros() for one in made]

@@ -512,6 +512,8 @@ SCATTER = [t(2, 8, 16, dtype=i1), t(2, dtype=i4), t(2, 1, 16), t(16, dtype=f)]
      [*SCATTER[:2], t(2, 1, 16, dtype=f), SCATTER[3]], {}),
     ("updates: has 4 columns; expected a multiple of 16", "npu_quant_scatter",
      [t(2, 8, 4, dtype=i1), SCATTER[1], t(2, 1, 4), t(4, dtype=f)], {}),
+    ("quant_mode: is 2; expected -1, 0 or 1", "npu_moe_init_routing_v2", [t(3, 8), t(3, 1, dtype=i4)],
+     {"expert_num": 2, "quant_mode": 2}),
     ("gamma: is float32; expected float16", "npu_add_rms_norm_dynamic_quant", [*NORM[:2], t(8, dtype=f)], {}),
     ("weight: has N 65536; expected at most 65535", "npu_weight_quant_batchmatmul",
      [t(1, 2), t(2, 65536, dtype=i1), t(1)], {}),
@@ -549,6 +551,17 @@ def test_strict(says, name, values, keywords):
         operator(*values, **keywords)
     except RuntimeError as error:  # what the operator itself refuses, it says in its own words
         assert "strict" not in str(error)
+
+
+def test_routing_of_cann_8_5():
+    """It knows fewer modes, and rounds in another way."""
+    x, ids = torch.tensor([[31.75, -17.125, -4.75, 28.75]]), torch.zeros(1, 1, dtype=i4)
+    options = {"expert_num": 1, "expert_tokens_num_type": 1, "expert_tokens_num_flag": True, "quant_mode": 1}
+    for form, second in ("product", -68), ("inverse", -69):
+        stand_in.install(form, strict=True)
+        assert stand_in.npu_moe_init_routing_v2(x, ids, **options)[0].tolist() == [[127, second, -19, 115]]
+    with pytest.raises(RuntimeError, match=r"^active_num: is 0; expected -1 or 1 with CANN 8\.5; the device refuses it"):
+        stand_in.npu_moe_init_routing_v2(x, ids, active_num=0, **options)
 
 
 def test_strict_of_the_environment(monkeypatch):
