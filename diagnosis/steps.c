@@ -1050,7 +1050,7 @@ static uint64_t dynamic_element(const struct arithmetic *a, const struct token *
         break;
     case SCALING_DIVISION: t = note(a->trace, "v / scale", divide_on_vector_unit(a, v, token->scale, product)); break;
     case SCALING_DMAX_FIRST:
-        t = note(a->trace, "v * DMAX", multiply(a, v, dmax_of(a), product));
+        t = note(a->trace, "v * DMAX", multiply(a, v, dmax_of(a), choice(a, STEP_PRECISION)));
         t = note(a->trace, "/ m", divide(a, t, token->largest, product));
         break;
     default:

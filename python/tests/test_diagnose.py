@@ -108,6 +108,8 @@ def in_text(value, dtype):
         ("one-division", "dynamic_block_quant", {"block": 32}),
         ("half-block", "dynamic_block_quant", {"block": 4}),
         ("min-scale-ignored", "dynamic_block_quant", {"block": 24, "min_scale": 20.0, "dtype": "uint8"}),
+        ("product-float32", "row_quant", {"rule": "grouped_swiglu"}),
+        ("half-even", "row_quant", {"rule": "moe_routing_8_5"}),
         ("offset-sign", "dynamic_quant_asymmetric", {}),
         ("scaled-before-offset", "anti_quant", {"dtype": "bfloat16"}),
         ("offset-left-out", "anti_quant", {"dtypes": {"x": "quint4x2"}, "dtype": "float32"}),

@@ -5,7 +5,7 @@ import inspect
 import npuquant
 
 # What the library calls some arguments of the package's functions.
-IN_LIBRARY = {"input": "x", "dst_type": "dtype", "dst_dtype": "dtype", "col_block_size": "block"}
+IN_LIBRARY = {"input": "x", "v": "x", "dst_type": "dtype", "dst_dtype": "dtype", "col_block_size": "block"}
 DTYPES = {"anti_quant": "float16", "dequant": "float16"}  # of y, if no type is given; otherwise int8
 
 
@@ -18,7 +18,7 @@ class Call:
     """
 
     def __init__(self, operator, shape, *, dtypes=(), without=(), seed=1, **arguments):
-        if operator != "trans_quant_param":  # it has one type
+        if operator not in ("trans_quant_param", "row_quant"):  # they have one type
             arguments.setdefault("dtype", DTYPES.get(operator, "int8"))
         self.operator = operator
         self.function = getattr(npuquant, f"npu_{operator}", None) or getattr(npuquant, operator)
@@ -27,6 +27,7 @@ class Call:
             self.names.setdefault(IN_LIBRARY.get(name, name), name)
             self.arguments.setdefault(IN_LIBRARY.get(name, name), parameter.default)
         self.arguments.update(arguments)
+        self.arguments.setdefault("dtype", "int8")
         hard = npuquant.hard_inputs(self.function, shape, dtypes=self.in_package(dict(dtypes)), without=without,
                                     seed=seed, **self.in_package(arguments))
         self.hard_call = hard.call

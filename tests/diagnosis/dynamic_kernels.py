@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels of dynamic_quant, dynamic_quant_asymmetric and dynamic_block_quant with mistakes."""
+"""Kernels of dynamic_quant, dynamic_quant_asymmetric, dynamic_block_quant and row_quant with mistakes."""
 import numpy as np
 from numeric import (
+    HALF_ADDED,
+    ROUNDINGS,
     Machine,
     Mistakes,
     f4,
@@ -50,7 +52,7 @@ def smoothed(call, machine, mistakes):
         v = kept(machine.compute(operation, x, factors), mistakes, "smooth")
     for_range = x if "smooth-after-range" in mistakes else v
     for_y = x if "smooth-in-range-only" in mistakes else v
-    scales = 1 if call.arguments["quant_mode"] == "pertensor" else len(x)
+    scales = 1 if call.arguments.get("quant_mode") == "pertensor" else len(x)
     return for_range.reshape(scales, -1), for_y.reshape(scales, -1)
 
 
@@ -124,7 +126,7 @@ def asymmetric_parameters(v, greatest, machine, mistakes):
 
 
 def symmetric_parameters(v, greatest, arguments, machine, mistakes):
-    """Scale of each row, the factor of its values, and the largest value."""
+    """Scale of each row, the factor of its values, the largest value, and the scale that is returned."""
     blocks = "block" in arguments
     greatest = greatest + ("one-step-more" in mistakes)
     if "largest-without-sign" in mistakes:
@@ -154,9 +156,8 @@ def symmetric_parameters(v, greatest, arguments, machine, mistakes):
         most = machine.compute(np.divide, 1, least)
         factor = np.where(factor < least, least, factor)
         scale = kept(np.where(enough > most, most, enough), mistakes, "scale")
-    if "scale-is-largest" in mistakes:
-        scale = kept(largest, mistakes, "scale")
-    return kept(factor, mistakes, "scale") if "scale-is-factor" in mistakes else scale, factor, largest
+    returned = largest if "scale-is-largest" in mistakes else factor if "scale-is-factor" in mistakes else scale
+    return scale, factor, largest, kept(returned, mistakes, "scale")
 
 
 # ---- the elements ----
@@ -179,7 +180,7 @@ def scaled(v, scale, factor, largest, greatest, machine, mistakes):
         t = machine.compute(np.multiply, v, machine.compute(np.divide, 1, scale))
     else:
         t = machine.compute(np.multiply, v, factor)
-    return kept(t, mistakes, "product")
+    return truncated_to_float16(t) if "product-truncated" in mistakes else kept(t, mistakes, "product")
 
 
 # ---- kernels by other definitions ----
@@ -295,7 +296,7 @@ def scales_shape(call):
     rows = call.inputs["x"].shape[:-1]
     if call.operator == "dynamic_block_quant":
         return *rows, -1
-    return (1,) if call.arguments["quant_mode"] == "pertensor" else rows
+    return (1,) if call.arguments.get("quant_mode") == "pertensor" else rows
 
 
 def dynamic_quant(call, greatest, machine, mistakes):
@@ -309,8 +310,39 @@ def dynamic_quant(call, greatest, machine, mistakes):
         if name in mistakes:
             t, scale = rule(np.abs(ranges).max(axis=1), v, greatest, spread, machine, mistakes)
             return t, {"scale": scale[of_results]}
-    parameters = symmetric_parameters(ranges, greatest, call.arguments, machine, mistakes)
-    return scaled(v, *map(spread, parameters), greatest, machine, mistakes), {"scale": parameters[0][of_results]}
+    *parameters, returned = symmetric_parameters(ranges, greatest, call.arguments, machine, mistakes)
+    return scaled(v, *map(spread, parameters), greatest, machine, mistakes), {"scale": returned[of_results]}
+
+
+# What makes the rules of dynamic_quant.
+ROW_RULES = {
+    "dynamic_quant": {},
+    "swiglu": {"returned": "scale-is-factor"},
+    "add_rms_norm": {"form": "other-form"},
+    "dequant_swiglu": {"scaling": "division"},
+    "moe_routing": {"form": "scale-divided", "scaling": "division"},
+    "moe_routing_8_5": {"form": "scale-divided", "scaling": "division", "product": "product-truncated",
+                        "rounding": "half-away"},
+    "grouped_swiglu": {"form": "scale-divided", "scaling": "reciprocal", "product": "product-float16"},
+}
+# Mistakes that take the place of what a rule does there; the first ones do what dynamic_quant does.
+IN_PLACE_OF = {
+    "form": ("scale-product", "other-form", "scale-divided"),
+    "returned": ("", "scale-product", "other-form", "scale-divided", "scale-is-largest", "scale-is-factor"),
+    "scaling": ("factor", "division", "reciprocal", "dmax-first"),
+    "product": ("product-float32", "product-float16", "product-bfloat16", "float64", "float64-to-float32",
+                "all-float16", "all-bfloat16"),
+    "rounding": ("half-even", *ROUNDINGS, *HALF_ADDED),
+}
+
+
+def row_quant(call, names):
+    rules = {rule.replace("_", "-"): steps for rule, steps in ROW_RULES.items()}
+    steps = rules[next((name for name in names if name in rules), call.arguments["rule"].replace("_", "-"))]
+    made = names - rules.keys() - {each[0] for each in IN_PLACE_OF.values()} - {"scale-float16", "scale-bfloat16"}
+    made = made | {mistake for step, mistake in steps.items() if not names.intersection(IN_PLACE_OF[step])}
+    results = kernel_of(dynamic_quant)(call, made)
+    return {**results, "scale": kept(results["scale"], names, "scale")}
 
 
 def dynamic_quant_asymmetric(call, greatest, machine, mistakes):
@@ -343,12 +375,14 @@ def dynamic_block_quant(call, greatest, machine, mistakes):
     parts = np.split(x, columns[length::length], axis=1)
     parameters = [symmetric_parameters(part, greatest, call.arguments, machine, mistakes) for part in parts]
     parameters = np.stack(parameters, axis=2)
+    *parameters, returned = parameters
     of_x = (taken(parameter, "block", mistakes)[:, columns // length] for parameter in parameters)
-    return scaled(x, *of_x, greatest, machine, mistakes), {"scale": parameters[0][:, columns[::block] // length]}
+    return scaled(x, *of_x, greatest, machine, mistakes), {"scale": returned[:, columns[::block] // length]}
 
 
 KERNELS = {
     "dynamic_quant": kernel_of(dynamic_quant),
     "dynamic_quant_asymmetric": kernel_of(dynamic_quant_asymmetric),
     "dynamic_block_quant": kernel_of(dynamic_block_quant),
+    "row_quant": row_quant,
 }

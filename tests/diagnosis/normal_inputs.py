@@ -119,6 +119,7 @@ MAKERS = {
     "dynamic_quant": dynamic_quant,
     "dynamic_quant_asymmetric": dynamic_quant,
     "dynamic_block_quant": dynamic_quant,
+    "row_quant": dynamic_quant,
     "anti_quant": anti_quant,
     "dequant": sums,
     "requant": sums,

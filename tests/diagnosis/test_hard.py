@@ -12,6 +12,7 @@ import sys
 import unittest
 
 from calls import Call, first_place
+from dynamic_kernels import ROW_RULES
 from kernels import KERNELS, run
 
 FLOATS = ("float32", "float16", "bfloat16")
@@ -28,6 +29,7 @@ def forms(operator):
         "dynamic_quant": dynamic_quant_forms,
         "dynamic_quant_asymmetric": dynamic_forms,
         "dynamic_block_quant": dynamic_block_quant_forms,
+        "row_quant": row_quant_forms,
         "anti_quant": anti_quant_forms,
         "dequant": dequant_forms,
         "requant": requant_forms,
@@ -99,6 +101,13 @@ def dynamic_block_quant_forms():
     yield dict(shape=(4, 16, 50), block=7, min_scale=0.01)
     yield dict(shape=ROWS, block=1000, min_scale=2e4)
     yield dict(shape=ROWS, dtype="uint8", min_scale=50.0, block=24)
+
+
+def row_quant_forms():
+    """Float16 hides the difference of some factors if x has so few bits itself."""
+    for rule, x in itertools.product(ROW_RULES, FLOATS):
+        if x == "float32" or not (rule == "grouped_swiglu" or (rule == "moe_routing" and x == "float16")):
+            yield dict(shape=ROWS, dtypes={"x": x}, rule=rule)
 
 
 def anti_quant_forms():
