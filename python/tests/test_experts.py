@@ -140,6 +140,15 @@ def test_init_routing_of_long_rows():
         assert (y == npuquant.row_quant(x[:, -y.shape[1]:], rule)[0]).all()
 
 
+@pytest.mark.parametrize("tokens_type, rule", [(2, "moe_routing"), (1, "moe_routing_8_5")])
+def test_init_routing_of_one_shape(tokens_type, rule):
+    """CANN 8.5 has a kernel of its own for the shape of a model."""
+    x, ids = bits_of(rng.standard_normal((1, 7168)).astype(f4), "bfloat16"), np.arange(8, dtype=i4)[None]
+    y = npuquant.npu_moe_init_routing_v2(x, ids, scale=np.ones((256, 7168), f4), expert_num=256, quant_mode=1,
+                                         expert_tokens_num_type=tokens_type, expert_tokens_num_flag=True, cann="8.5")[0]
+    assert (y == npuquant.row_quant(x, rule)[0]).all()
+
+
 def test_re_routing():
     for ranks, experts, kind, number in [(3, 2, "float16", i4), (1, 4, "int8", i8), (2, 3, "bfloat16", i4)]:
         counts = rng.integers(0, 4, (ranks, experts)).astype(number)
