@@ -74,7 +74,7 @@ def random_product():
     if requantised and rng.random() < 0.5:
         scale = random_words_of(columns, dtype)
     elif dtype != "int32":
-        scale = random_floats(of_columns(columns), "f4" if requantised else None, size=0.01)
+        scale = random_floats(of_columns(columns), "f4" if requantised else choose("f4", "u2"), size=0.01)
         offset = random_floats(of_columns(columns), "f4", size=200.0) if dtype == "int8" else None
     if rng.random() < 0.6:
         bias = random_integers(columns, "i4")
