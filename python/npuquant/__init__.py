@@ -33,8 +33,8 @@ from ._experts import (npu_moe_finalize_routing, npu_moe_init_routing_v2, npu_mo
 from ._grouped import npu_grouped_matmul
 from ._library import NpuquantError, __version__, available_backends, backend, set_backend, version
 from ._matmul import product
-from ._tensors import (FLOATING, INT8, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, Result, TensorLike, described,
-                       output, result, result_type, shown, tensor, to_array, words_shape)
+from ._tensors import (FLOATING, INT8, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, Result, TensorLike, arrays,
+                       described, output, result, result_type, shown, tensor, to_array, words_shape)
 from ._unset import unset
 from ._threads import get_num_threads, run, set_num_threads
 
@@ -576,13 +576,6 @@ def requant(
     return y if out is None else out
 
 
-def _arrays(required: int, **given: Any) -> Dict[str, Any]:
-    """The tensors of an operator as arrays, by their names, for the functions that check them. The first may not be
-    None."""
-    return {name: None if value is None and i >= required else to_array(name, value)
-            for i, (name, value) in enumerate(given.items())}
-
-
 def npu_quant_matmul(
     x1: TensorLike,
     x2: TensorLike,
@@ -631,28 +624,28 @@ def npu_quant_matmul(
     """
     kind = result_type("output_dtype", "int8" if output_dtype is None else output_dtype, PRODUCTS,
                        "int8, float16, bfloat16, float32 or int32")
-    given = _arrays(3, x1=x1, x2=x2, scale=scale, offset=offset, pertoken_scale=pertoken_scale, bias=bias)
+    given = arrays(locals(), ("x1", "x2", "scale"), ("offset", "pertoken_scale", "bias"))
     shape = check_quant_matmul(**given, output=kind.name)
-    x1, x2, scale, offset, row_scale, terms = given.values()
+    left, right, scales, offsets, row_scale, terms = given.values()
     if row_scale is not None:
         row_scale = np.broadcast_to(row_scale, shape[:-1])
     if terms is not None and terms.shape == (1, 1, shape[-1]):  # the same for all rows
         terms = terms[0, 0]
     requantised = row_scale is None and kind in REQUANTISED.values()
-    words = scale.dtype != np.float32
+    words = scales.dtype != np.float32
     y: Any = to_array("out", output(out, shape, kind.dtype), write=True)
     if y.shape != shape:
         raise ArgumentError(f"out: has the shape {y.shape}; expected {shape}")
 
     if requantised and not words:
         # requant() ignores the lower 13 bits of a scale; a diagnosis sees a kernel that does not.
-        low_bits = np.ascontiguousarray(scale).view(np.uint32) & 0x1FFF
-        scale = npu_trans_quant_param(scale, offset) | low_bits
-    sums = product(x1, x2, shape)
+        low_bits = np.ascontiguousarray(scales).view(np.uint32) & 0x1FFF
+        scales = npu_trans_quant_param(scales, offsets) | low_bits
+    sums = product(left, right, shape)
 
     def finish(index: Any, bias: Any, y: np.ndarray) -> None:
-        scales = (scale,) if requantised else (scale, None if row_scale is None else row_scale[index])
-        run(_native.requant if requantised else _native.dequant, sums[index], *scales, bias, y, False)
+        parameters = (scales,) if requantised else (scales, None if row_scale is None else row_scale[index])
+        run(_native.requant if requantised else _native.dequant, sums[index], *parameters, bias, y, False)
 
     if kind.dtype == np.int32:
         y[...] = sums if terms is None else sums + terms
@@ -746,19 +739,18 @@ def npu_quant_scatter(
     >>> npu_quant_scatter(cache, np.array([0, 2]), updates, np.array([0.5, 0.25], np.float32)).tolist()
     [[[2, 8], [0, 0], [0, 0]], [[0, 0], [0, 0], [6, 16]]]
     """
-    given = _arrays(4, input=input, indices=indices, updates=updates, quant_scales=quant_scales,
-                    quant_zero_points=quant_zero_points)
+    given = arrays(locals(), ("input", "indices", "updates", "quant_scales"), ("quant_zero_points",))
     axis = check_quant_scatter(**given, axis=axis, quant_axis=quant_axis, round_mode=round_mode)
     result_type("dst_type", "int8" if dst_type is None else dst_type, INT8)
-    into, places, updates, scales, zero_points = given.values()
-    rows = updates.shape[axis]
+    into, places, source, scales, zero_points = given.values()
+    rows = source.shape[axis]
     last = into.shape[axis] - rows
     outside = np.flatnonzero((places < 0) | (places > last))
     if outside.size:
         raise ArgumentError(f"indices: [{outside[0]}] is {places[outside[0]]}; expected 0 to {last}, as input has "
                             f"{into.shape[axis]} and updates {rows} along dimension {axis}")
     zero_points = None if zero_points is None else zero_points.reshape(-1)
-    values = npu_quantize(updates, scales.reshape(-1), zero_points, "int8", -1)
+    values = npu_quantize(source, scales.reshape(-1), zero_points, "int8", -1)
     y = into.copy()
     for i, place in enumerate(places.tolist()):
         np.moveaxis(y[i], axis - 1, 0)[place:place + rows] = np.moveaxis(values[i], axis - 1, 0)

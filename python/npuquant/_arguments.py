@@ -90,7 +90,7 @@ def _dimensions(argument: str, tensor: Any, least: int, most: int) -> None:
 
 
 def _one_of(argument: str, value: Any, *expected: Any) -> None:
-    _expect(value in expected, argument, f"is {value!r}; expected {' or '.join(map(repr, expected))}")
+    _expect(value in expected, argument, f"is {value!r}; expected {listed([*map(repr, expected)])}")
 
 
 def is_transposed(matrix: Any) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _native
 from ._arguments import _ceiling, _expect, _of, _one_of, _shape, _type_of
-from ._tensors import INPUTS, TensorLike, to_array
+from ._tensors import INPUTS, TensorLike, arrays
 from ._unset import mark
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -32,14 +32,9 @@ class Made(NamedTuple):
         return np.zeros(self.shape, INPUTS[self.type].dtype)
 
 
-def read(given: Dict[str, Any], tensors: Sequence[str]) -> SimpleNamespace:
-    """A function's arguments, by name, with arrays for tensors and for lists of tensors."""
-    def array(name: str, value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return [to_array(f"{name}[{i}]", one) for i, one in enumerate(value)]
-        return None if value is None else to_array(name, value)
-
-    return SimpleNamespace(**{name: array(name, value) if name in tensors else value for name, value in given.items()})
+def _read(given: Dict[str, Any], required: Sequence[str], optional: Sequence[str]) -> SimpleNamespace:
+    """A function's arguments, by name, with arrays for those that are named."""
+    return SimpleNamespace(**{**given, **arrays(given, required, optional)})
 
 
 def exactly(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -241,7 +236,7 @@ def npu_moe_init_routing_v2(
     """
     from . import npu_quantize  # it is made after this module
 
-    a = read(locals(), ("x", "expert_idx", "scale", "offset"))
+    a = _read(locals(), ("x", "expert_idx"), ("scale", "offset"))
     a.active_expert_range = list(a.active_expert_range)
     expanded, index, counted, scales = init_routing(a)
     if a.quant_mode > 1 or a.x_dtype is not None:
@@ -333,7 +328,7 @@ def npu_moe_re_routing(
     >>> rows.tolist(), index.tolist(), counts.tolist()
     ([[1.0], [3.0], [2.0]], [0, 2, 1], [2, 1])
     """
-    a = read(locals(), ("tokens", "expert_token_num_per_rank", "per_token_scales"))
+    a = _read(locals(), ("tokens", "expert_token_num_per_rank"), ("per_token_scales",))
     rows, scales, index, sums = (one.zeros() for one in re_routing(a))
     counts, argument = a.expert_token_num_per_rank, "expert_token_num_per_rank"
     _expect(not counts.size or counts.min() >= 0, argument, "has a negative number; expected 0 or more")
@@ -411,10 +406,10 @@ def npu_moe_token_unpermute(
     ...                         np.ones((1, 3), np.float16))
     array([[2050.]], dtype=float16)
     """
-    a = read(locals(), ("permuted_tokens", "sorted_indices", "probs"))
+    a = _read(locals(), ("permuted_tokens", "sorted_indices"), ("probs",))
     made = token_unpermute(a)[0]
     _within("sorted_indices", a.sorted_indices, 2**31)
-    indices = a.sorted_indices.reshape(made.shape[0], -1 if a.probs is None or made.shape[0] else a.probs.shape[1])
+    indices = a.sorted_indices.reshape(made.shape[0], 1 if a.probs is None else a.probs.shape[1])
     return _sum_slots(a.permuted_tokens, indices, None if a.probs is None else to_float(a.probs))
 
 
@@ -455,20 +450,20 @@ def _finalize(a: Any, rows: np.ndarray, indices: np.ndarray) -> np.ndarray:
     # NumPy rounds each step of float16, as the device does. bfloat16 is rounded once, at the end.
     work = np.float16 if rows.dtype == np.float16 else np.float32
 
-    def read(array: np.ndarray) -> np.ndarray:
+    def widened(array: np.ndarray) -> np.ndarray:
         return to_float(array).astype(work, copy=False)
 
     n, k = indices.shape
     total = np.zeros((n, rows.shape[-1]), work)
     if a.skip1 is not None:
-        total = read(a.skip1) + (work(0) if a.skip2 is None else read(a.skip2))
+        total = widened(a.skip1) + (work(0) if a.skip2 is None else widened(a.skip2))
     for slot in range(k):
         taken = np.flatnonzero(indices[:, slot] >= 0)  # a slot that was dropped adds nothing
-        values = read(rows[indices[taken, slot]])
+        values = widened(rows[indices[taken, slot]])
         if a.bias is not None:
-            values = values + read(a.bias[a.export_for_source_row[taken, slot]])
+            values = values + widened(a.bias[a.export_for_source_row[taken, slot]])
         if a.scales is not None:
-            values = values * read(a.scales[taken, slot, None])
+            values = values * widened(a.scales[taken, slot, None])
         total[taken] = values if slot == 0 and a.skip1 is None else total[taken] + values
     return from_float(total, _type_of(rows))
 
@@ -508,13 +503,12 @@ def npu_moe_finalize_routing(
     ...                          np.ones((1, 3), np.float16), np.arange(3, dtype=np.int32), None, 2)
     array([[2048.]], dtype=float16)
     """
-    a = read(locals(), ("expanded_permuted_rows", "skip1", "skip2", "bias", "scales", "expanded_src_to_dst_row",
-                        "export_for_source_row"))
+    a = _read(locals(), ("expanded_permuted_rows", "expanded_src_to_dst_row"),
+              ("skip1", "skip2", "bias", "scales", "export_for_source_row"))
     made = finalize_routing(a)[0]
     rows = a.expanded_permuted_rows
     rows = rows.reshape(rows.shape[0] * rows.shape[1] if rows.ndim == 3 else rows.shape[0], rows.shape[-1])
-    n = made.shape[0]
-    slots = len(a.expanded_src_to_dst_row) // n if n else a.k
+    n, slots = made.shape[0], a.k if a.scales is None else a.scales.shape[1]
     indices = a.expanded_src_to_dst_row
     indices = indices.reshape(slots, n).T if a.drop_pad_mode < 2 else indices.reshape(n, slots)
     _within("expanded_src_to_dst_row", indices, len(rows), -1 if a.drop_pad_mode % 2 else 0)

@@ -2,14 +2,15 @@
 """npu_grouped_matmul(): a product for each expert."""
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ._arguments import ArgumentTypeError, _expect, _of, _one_of, _shape, _type_of, is_transposed, listed
-from ._experts import Made, read
+from ._experts import Made
 from ._matmul import product
-from ._tensors import PRODUCTS, TensorLike, result_type
+from ._tensors import PRODUCTS, TensorLike, arrays, result_type, to_array
 from ._unset import mark
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -39,6 +40,16 @@ def is_stacked(a: Any) -> bool:
     return len(a.weight) == 1 and len(a.weight[0].shape) == 3
 
 
+def _is_older(a: Any) -> bool:
+    """Whether it is a call of torch_npu's older function, which takes a list of int."""
+    return isinstance(a.group_list, (list, tuple))
+
+
+def _is_empty(a: Any) -> bool:
+    """Whether no element is multiplied, and so nothing is written."""
+    return all(0 in tensor.shape for tensor in a.x) or all(0 in tensor.shape for tensor in a.weight)
+
+
 def check_form(a: Any) -> None:
     """The rules for all types: how many tensors there are, and which groups they have."""
     for name in ("x", "weight"):
@@ -49,7 +60,7 @@ def check_form(a: Any) -> None:
         tensors = getattr(a, name)
         _expect(not tensors or len(tensors) == len(a.weight), name,
                 f"has {len(tensors or ())} tensors; expected {len(a.weight)}, as weight has")
-    if isinstance(a.group_list, (list, tuple)):  # torch_npu's older function, which knows no group_type
+    if _is_older(a):  # it knows no group_type
         return
     _one_of("group_type", a.group_type, -1, 0, 2)
     _one_of("group_list_type", a.group_list_type, 0, 1, 2)
@@ -77,7 +88,7 @@ def _rows_of(a: Any) -> Any:
 def grouped(a: Any) -> List[Made]:
     """The rules of int8 matrices: types, shapes, and what the results are."""
     check_form(a)
-    old = isinstance(a.group_list, (list, tuple))
+    old = _is_older(a)
     _expect(old or a.group_type != 2, "group_type", "is 2; expected -1 or 0 for int8")
     kind = result_type("output_dtype", "int8" if a.output_dtype is None else a.output_dtype, PRODUCTS).name
     _one_of("output_dtype", kind, *(["int8"] if old else _PAIRS))
@@ -115,9 +126,8 @@ def _check_matrices(a: Any, K: Any) -> List[Any]:
                 f"has {tensor.shape[-1]} columns; expected at most {_LONGEST} unless it is transposed")
         if a.split_item in (2, 3):
             _shape(f"weight[{i}]", tensor, *[None] * (stacked + 1), a.weight[0].shape[-1])
-    empty = all(0 in tensor.shape for tensor in a.x) or all(0 in tensor.shape for tensor in a.weight)
     for i, tensor in enumerate(a.x):
-        _expect(empty or tensor.shape[-1] > 0, f"x[{i}]", "has no columns; expected one or more")
+        _expect(_is_empty(a) or tensor.shape[-1] > 0, f"x[{i}]", "has no columns; expected one or more")
     return [a.weight[0].shape[-1]] * a.weight[0].shape[0] if stacked else [tensor.shape[-1] for tensor in a.weight]
 
 
@@ -134,7 +144,7 @@ def _check_scales(a: Any, kind: str, columns: Sequence[Any]) -> None:
         for i, tensor in enumerate(getattr(a, name) or ()):
             _of(f"{name}[{i}]", tensor, *types, why=why)
             _shape(f"{name}[{i}]", tensor, *[experts] * stacked, columns[i])
-    if a.per_token_scale and not isinstance(a.group_list, (list, tuple)):
+    if a.per_token_scale and not _is_older(a):
         _expect(per_token, "per_token_scale", f"is given; expected None{why}")
         _expect(len(a.x) == 1, "per_token_scale", f"is given; expected None, as x has {len(a.x)} tensors")
         _expect(len(a.per_token_scale) == 1, "per_token_scale",
@@ -147,7 +157,7 @@ def _groups(a: Any, rows: int) -> Iterator[Tuple[int, int, int]]:
     """The groups that have rows: the expert, the first row, and the one behind the last."""
     numbers = [int(number) for number in np.asarray(a.group_list, np.int64).reshape(-1)]
     experts: Any = range(len(numbers))
-    if isinstance(a.group_list, (list, tuple)):
+    if _is_older(a):
         kind = 0
         _expect(numbers and numbers[-1] == rows, "group_list",
                 f"ends with {numbers[-1] if numbers else 'no number'}; expected {rows}, the number of rows of x")
@@ -243,14 +253,17 @@ def npu_grouped_matmul(
     for name in _LISTS:
         if not isinstance(given[name], (list, tuple, type(None))):
             raise ArgumentTypeError(f"{name}: is {type(given[name]).__name__}; expected a list of arrays")
-    a = read(given, (*_LISTS, *["group_list"] * (not isinstance(group_list, (list, tuple)))))
+        given[name] = given[name] and [to_array(f"{name}[{i}]", one) for i, one in enumerate(given[name])]
+    a = SimpleNamespace(**given)
+    if not _is_older(a):
+        a.group_list = arrays(given, (), ("group_list",))["group_list"]
     if a.x and a.weight and not is_defined(a):
         raise NotImplementedError("x, weight, act_type: npuquant defines the values of int8 matrices without activation")
     made = grouped(a)
     results = [one.zeros() for one in made]
-    if all(0 in tensor.shape for tensor in a.x) or all(0 in tensor.shape for tensor in a.weight):
+    if _is_empty(a):
         return [mark(result, True) for result in results]
-    old = isinstance(a.group_list, (list, tuple))
+    old = _is_older(a)
     if a.group_type == -1 and not old:
         for i, (tensor, result) in enumerate(zip(a.x, results)):
             _multiply(a, tensor, i, (a.per_token_scale or [None])[0], result)

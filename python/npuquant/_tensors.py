@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import Any, Dict, NamedTuple, Optional, Protocol, Tuple, TypeVar, Union
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 
@@ -343,6 +343,12 @@ def to_array(argument: str, value: Any, write: bool = False) -> Union[np.ndarray
         return _dlpack_array(argument, value.detach() if parameter else value, write)
     raise ArgumentTypeError(f"{argument}: is {type(value).__name__}; expected a NumPy array or an object with "
                             "__dlpack__")
+
+
+def arrays(given: Mapping[str, Any], required: Sequence[str], optional: Sequence[str] = ()) -> Dict[str, Any]:
+    """Some of a function's arguments as arrays, by their names. Those that are optional may be None."""
+    return {name: None if given[name] is None and name in optional else to_array(name, given[name])
+            for name in (*required, *optional)}
 
 
 def tensor(argument: str, value: Any) -> Any:

@@ -52,8 +52,9 @@ def unset(result: Any) -> Any:
     """
     tensor = not isinstance(result, np.ndarray)
     shape, address = tuple(result.shape), result.data_ptr() if tensor else result.ctypes.data
-    marked, rows = _marks.get(address, (shape, np.zeros((), np.bool_))) if 0 not in shape else (shape, np.False_)
+    marked, rows = shape, np.zeros((), np.bool_)
+    if 0 not in shape:  # what has no elements has no address of its own
+        marked, rows = _marks.get(address, (marked, rows))
     _expect(marked == shape, "result", f"has the shape {list(shape)}; expected the whole result, {list(marked)}")
-    rows = np.asarray(rows)
     mask = np.broadcast_to(rows.reshape(rows.shape + (1,) * (len(shape) - rows.ndim)), shape).copy()
     return sys.modules["torch"].from_numpy(mask) if tensor else mask

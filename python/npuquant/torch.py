@@ -31,7 +31,7 @@ from ._tensors import (FLOATING, INT8, PRODUCTS, QUANTISED, REQUANTISED, Result,
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
-#: Operators of which npuquant computes some types only. The stand-in knows the results of the others.
+#: Operators for mixtures of experts. The stand-in has their rows: of two it knows more types than have values.
 _EXPERTS = ("npu_grouped_matmul", "npu_moe_finalize_routing", "npu_moe_init_routing_v2", "npu_moe_re_routing",
             "npu_moe_token_unpermute")
 
@@ -51,6 +51,7 @@ __all__ = [
     "requant",
     "set_scale_form",
 ]
+
 
 def __getattr__(name: str) -> Any:
     """The operators for mixtures of experts: npuquant's functions of these names on tensors."""

@@ -351,14 +351,14 @@ def test_layer_of_the_page():
 def test_subnormals_that_the_caller_flushes():
     torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian: python3-torch)")
     rows, index = np.full((2, 3), 2**-140, f4), np.arange(2, dtype=i4)
-    flushed = torch.set_flush_denormal(True)
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor cannot flush subnormals")
     try:
         y = npuquant.npu_moe_token_unpermute(rows, index, np.full((1, 2), 0.5, f4))
         z = npuquant.npu_moe_finalize_routing(rows, None, None, None, np.full((1, 2), 0.5, f4), index, None, 2)
     finally:
         torch.set_flush_denormal(False)
     assert y.view(i4).tolist() == z.view(i4).tolist() == [[2**9] * 3]
-    assert flushed or not flushed  # not every machine can flush
 
 
 def test_unset_of_a_part():
@@ -523,8 +523,9 @@ REFUSED = [
     ("offset: is given; expected None for int8", grouped(A, W, offset=[F], output_dtype="int32")),
     # Forms.
     ("x: is ndarray; expected a list of arrays", ("npu_grouped_matmul", [A, [W]], GROUPED)),
-    ("group_type: is None; expected -1 or 0 or 2", grouped(A, W, group_type=None)),
-    ("group_type: is 1; expected -1 or 0 or 2", grouped(A, W, group_type=1)),
+    ("expert_idx: is None(Type)?; expected a ", routed(ids=None)),
+    ("group_type: is None; expected -1, 0 or 2", grouped(A, W, group_type=None)),
+    ("group_type: is 1; expected -1, 0 or 2", grouped(A, W, group_type=1)),
     ("group_type: is 2; expected -1 or 0 for int8", grouped(A, W, group_type=2)),
     ("split_item: is 0; expected 2 or 3 with group_type 0", grouped(A, W, split_item=0)),
     ("split_item: is 3; expected 0 or 1 with group_type -1", grouped(A, W, group_type=-1)),
@@ -534,7 +535,7 @@ REFUSED = [
     ("group_list: is int32; expected int64", grouped(A, W, group_list=ENDS.astype(i4))),
     (r"group_list: has the shape \[2\]; expected \[3\]", grouped(A, W, group_list=ENDS[:2])),
     (r"group_list: has the shape \[3\]; expected \[3, 2\]", grouped(A, W, group_list_type=2)),
-    ("group_list_type: is 3; expected 0 or 1 or 2", grouped(A, W, group_list_type=3)),
+    ("group_list_type: is 3; expected 0, 1 or 2", grouped(A, W, group_list_type=3)),
     ("group_list: has 1025 groups; expected at most 1024",
      grouped(A, W[:1], group_list=np.zeros(1025, i8), output_dtype="int32")),
     ("group_list: has 6 rows; expected at most 5", grouped(A, W, group_list=ENDS + 1, output_dtype="int32")),

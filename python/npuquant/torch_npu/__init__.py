@@ -19,7 +19,7 @@ import torch  # after the lines above, whose error says how to get it
 
 from . import npu
 from ._absent import OPERATORS, absent_from
-from ._chosen import chosen
+from ._chosen import expect_strictly
 from ._install import declared, install, operator_of_device, uninstall
 
 __all__ = [
@@ -90,11 +90,8 @@ def _int4pack(weight: torch.Tensor, inner_k_tiles: int = 0) -> torch.Tensor:
     _expect(0 not in shape and shape[-1] % 8 == 0, "weight", f"has the shape {shape}; expected no empty dimension, and "
             "a multiple of 8 in the last")
     _expect(weight.is_contiguous(), "weight", "is not contiguous; expected a contiguous tensor")
-    if chosen.strict:
-        from ._declared import _strict
-
-        _strict(weight.dim() == 2, "weight", "has 3 dimensions; expected 2: of 3 it packs only the first matrix")
-        _strict(weight.dtype == torch.int32, "weight", "is float32; expected int32")
+    expect_strictly(weight.dim() == 2, "weight", "has 3 dimensions; expected 2: of 3 it packs only the first matrix")
+    expect_strictly(weight.dtype == torch.int32, "weight", "is float32; expected int32")
     if weight.dtype == torch.float32:
         bits, codes = weight.view(torch.int32) & -0x400000, torch.zeros_like(weight, dtype=torch.int32)
         for code, number in enumerate(_FLOAT4):

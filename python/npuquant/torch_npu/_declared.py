@@ -21,10 +21,10 @@ import npuquant
 from .. import _experts, _grouped
 from .. import torch as operators
 from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError, _ceiling, _check_product_types,
-                          _dimensions, _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed)
+                          _dimensions, _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed, listed)
 from .._shapes import _BYTES, _name, _stored, bound
 from .._tensors import shown
-from ._chosen import chosen
+from ._chosen import chosen, expect_strictly as _strict
 
 Results = Union[Tensor, Sequence[Tensor]]
 
@@ -50,12 +50,6 @@ def _row(*schemas: str, values: Optional[Callable[[Any], Optional[Results]]] = N
         return results
 
     return add
-
-
-def _strict(condition: Any, argument: str, text: str) -> None:
-    """A rule of the device that the CPU does not need."""
-    if chosen.strict:
-        _expect(condition, argument, text + "; the device refuses it (strict)")
 
 
 def _is_cann_8_5() -> bool:
@@ -652,7 +646,7 @@ def _moe_init_routing_v2(a: Any) -> Results:
         for name, expected in (("active_num", (-1, total)), ("expert_tokens_num_type", (1, 2)),
                                ("expert_tokens_num_flag", (True,)), ("drop_pad_mode", (0,)), ("quant_mode", (-1, 1))):
             value = getattr(a, name)
-            _strict(value in expected, name, f"is {value}; expected {' or '.join(map(str, expected))} with CANN 8.5")
+            _strict(value in expected, name, f"is {value}; expected {listed([*map(str, expected)])} with CANN 8.5")
     return _empties(a.x, "quant_mode", made)
 
 
@@ -902,18 +896,25 @@ def _define(library: torch.library.Library, name: str, schema: str, row: Row) ->
     parsed = torch._C.parse_schema(f"npuquant::{schema}")
     is_tuple, in_place = schema.endswith(")") and "-> (" in schema, "(a!)" in schema
 
+    required = [argument.name for argument in parsed.arguments if str(argument.type) == "Tensor"]
+
+    def bind(values: Sequence[Any], keywords: Dict[str, Any]) -> Any:
+        a = bound(parsed, values, keywords)
+        operators._refuse_none(required, [getattr(a, argument) for argument in required])
+        return a
+
     def shapes(*values: Any, **keywords: Any) -> Any:
-        results = row.results(bound(parsed, values, keywords))
+        results = row.results(bind(values, keywords))
         return tuple(results) if is_tuple else results
 
     def kernel(*values: Any, **keywords: Any) -> Any:
-        results = shapes(*values, **keywords)
-        computed = None if row.values is None else row.values(bound(parsed, values, keywords))
+        a = bind(values, keywords)
+        made = row.results(a)
+        computed = None if row.values is None else row.values(a)
         if computed is not None:
-            return tuple(computed) if is_tuple else computed
-        if in_place and chosen.values == "zeros":
-            return results
-        made = zeros_for(name, results)
+            made = computed
+        elif not in_place or chosen.values != "zeros":
+            made = zeros_for(name, made)
         return tuple(made) if is_tuple else made
 
     overload = schema.partition("(")[0]
