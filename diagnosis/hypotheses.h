@@ -95,10 +95,14 @@ enum {
     Y_ANY = Y_INTEGER | Y_FLOAT,
 };
 
+/* How often kernels have a mistake: of mistakes that give the same bits, the commoner one is named first. */
+enum commonness { RARE = 1, USUAL = 4, COMMON = 16 };
+
 enum { MOST_SETTINGS = 6 };
 
 struct hypothesis {
     const char *name;
+    enum commonness commonness;
     unsigned operators;
     unsigned y_types;
     uint64_t needs;                            /* a bit for each, NEEDS() */
