@@ -8,9 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Measured: 244 of 4,096 quotients. */
-static const double moved_share = 0.06;
-
 /* The least chance of a number of moves that the device is believed to make. */
 static const double least_chance = 0.001;
 
@@ -253,7 +250,7 @@ bool admission_find(const struct call *call, const struct array ours[RESULTS], c
     if (admission->wrong == 0) { /* otherwise nobody asks how many moves are possible */
         j.equal_ones = true;
         judge_all(&j, executor, admission);
-        admission->too_many = are_too_many(&admission->moves);
+        admission->too_many = are_too_many(&admission->moves) || are_too_many(&admission->exact);
     }
     return true;
 }

@@ -6,6 +6,7 @@
 #include "predict.h"
 #include "state.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,9 @@ struct search {
     const struct array *theirs;
     const struct array *repaired; /* theirs, with ours for excused elements; null if there are none */
     size_t to_explain;            /* differing elements, without the excused ones */
+    double bits_to_explain;       /* what they are worth to a finding that gives them all */
+    double all_hypotheses;        /* weigh_all() */
+    struct box differing;         /* has the differing elements */
     const npuq_executor *executor;
     struct diagnosis *diagnosis;
     struct extremes_cache *cache;
@@ -68,19 +72,41 @@ static bool is_given(const struct search *s, enum result result, size_t i, uint6
            (is_excused(s, result, i) && result_is_same(result, bits, array_bits(&s->ours[result], i)));
 }
 
-static void count_differences(struct search *s)
+/* Adds the element of y, or the row of a scale or offset. */
+static void add_place(const struct call *call, struct box *box, enum result result, size_t i)
 {
-    for (int r = 0; r < RESULTS; r++) {
-        if (!s->theirs[r].data) {
-            continue;
-        }
-        const size_t count = call_result_count(s->call, (enum result)r);
-        s->diagnosis->compared[r] = count;
-        for (size_t i = 0; i < count; i++) {
-            s->diagnosis->differing[r] += differs(s, (enum result)r, i);
-        }
-        s->diagnosis->all_differing += s->diagnosis->differing[r];
+    if (result == RESULT_Y) {
+        box_add(box, i / call->columns, i % call->columns);
+    } else {
+        const size_t row = call->tokens > 0 ? i * call->rows / call->tokens : 0;
+        box_join(box, &(struct box){{row, row + 1}, {0, call->columns}});
     }
+}
+
+/* Counts what differs, and finds out what it is worth to explain it. */
+static void survey(struct search *s)
+{
+    struct evidence evidence = {0};
+
+    s->differing = (struct box){0};
+    for (int r = 0; r < RESULTS; r++) {
+        const enum result result = (enum result)r;
+        const size_t count = s->theirs[r].data ? call_result_count(s->call, result) : 0;
+        s->diagnosis->compared[r] = count;
+        s->diagnosis->differing[r] = 0;
+        for (size_t i = 0; i < count; i++) {
+            if (!differs(s, result, i)) {
+                continue;
+            }
+            s->diagnosis->differing[r]++;
+            add_place(s->call, &s->differing, result, i);
+            if (!is_excused(s, result, i)) {
+                evidence_add(&evidence, s->ours[r].dtype, array_bits(&s->ours[r], i), array_bits(&s->theirs[r], i));
+            }
+        }
+    }
+    s->to_explain = evidence.elements;
+    s->bits_to_explain = evidence_bits(&evidence);
 }
 
 /* ---- the sample ------------------------------------------------------------------------------------------------- */
@@ -194,15 +220,21 @@ static void try_on_sample(struct search *s, struct finding *finding, size_t most
     }
 }
 
+/* What is found of a chunk of the dump. */
+struct tally {
+    struct finding finding;
+    struct evidence evidence;
+};
+
+enum { CHUNKS = 64 };
+
 struct confirmation {
     struct search *search;
     struct predictor predictor; /* what each chunk begins with */
     struct token *tokens;       /* filled before elements are looked at, which may be of any row, one after the other */
-    struct finding *parts;      /* one for each chunk */
     enum result result;
+    struct tally tallies[CHUNKS];
 };
-
-enum { CHUNKS = 64 };
 
 static void find_tokens(void *argument, size_t begin, size_t end)
 {
@@ -218,17 +250,26 @@ static void find_tokens(void *argument, size_t begin, size_t end)
 
 static void confirm_chunks(void *argument, size_t begin, size_t end)
 {
-    const struct confirmation *c = argument;
+    struct confirmation *c = argument;
     const struct search *s = c->search;
     const size_t total = s->diagnosis->compared[c->result];
+    const struct array *ours = &s->ours[c->result];
     const struct state caller = enter_state();
 
     for (size_t chunk = begin; chunk < end; chunk++) {
         struct predictor p = c->predictor;
-        struct finding *part = &c->parts[chunk];
+        struct tally *tally = &c->tallies[chunk];
         const size_t last = (chunk + 1) * total / CHUNKS;
         for (size_t i = chunk * total / CHUNKS; i < last; i++) {
-            count(s, part, c->result, i, predict(&p, c->result, i, NULL));
+            const uint64_t bits = predict(&p, c->result, i, NULL);
+            const size_t explained = tally->finding.explained;
+            const size_t left = mismatches(&tally->finding);
+            count(s, &tally->finding, c->result, i, bits);
+            if (tally->finding.explained > explained) {
+                evidence_add(&tally->evidence, ours->dtype, array_bits(ours, i), bits);
+            } else if (mismatches(&tally->finding) > left) {
+                add_place(s->call, &tally->finding.left, c->result, i);
+            }
         }
     }
     leave_state(&caller);
@@ -249,8 +290,10 @@ static bool confirm(struct search *s, struct finding *finding)
 {
     /* Without the cache, which threads do not share. */
     struct confirmation c = {.search = s, .predictor = {.call = s->call, .variant = &finding->variant}};
+    struct evidence evidence = {0};
 
     finding->explained = finding->unexplained = finding->newly_wrong = 0;
+    finding->left = (struct box){0};
     if (s->call->tokens > 0) {
         c.tokens = malloc(steps_tokens(s->call, &finding->variant) * sizeof *c.tokens);
         if (!c.tokens) {
@@ -260,32 +303,49 @@ static bool confirm(struct search *s, struct finding *finding)
         c.predictor.tokens = c.tokens;
     }
     for (int r = 0; r < RESULTS; r++) {
-        struct finding parts[CHUNKS] = {0};
-        if (!s->theirs[r].data) {
-            continue;
-        }
-        c.parts = parts;
         c.result = (enum result)r;
-        run_chunks(&c, confirm_chunks);
-        for (int i = 0; i < CHUNKS; i++) {
-            finding->explained += parts[i].explained;
-            finding->unexplained += parts[i].unexplained;
-            finding->newly_wrong += parts[i].newly_wrong;
+        if (s->diagnosis->compared[r] > 0) {
+            run_chunks(&c, confirm_chunks);
         }
     }
+    for (int i = 0; i < CHUNKS; i++) {
+        const struct finding *part = &c.tallies[i].finding;
+        finding->explained += part->explained;
+        finding->unexplained += part->unexplained;
+        finding->newly_wrong += part->newly_wrong;
+        box_join(&finding->left, &part->left);
+        evidence_join(&evidence, &c.tallies[i].evidence);
+    }
+    finding->gained = evidence_bits(&evidence);
     free(c.tokens);
     return true;
 }
 
 /* ---- ranking ---------------------------------------------------------------------------------------------------- */
 
-static bool is_better(const struct finding *a, const struct finding *b)
+double finding_score(const struct finding *finding)
 {
-    return mismatches(a) != mismatches(b) ? mismatches(a) < mismatches(b) : a->explained > b->explained;
+    return finding->prior + finding->gained - bits_of_newly_wrong * (double)finding->newly_wrong;
 }
 
-/* The fewest mismatches first, then the most explained; of equal ones the one that was tried first. */
-static void sort(struct finding *findings, int count_of)
+/* On the sample: the fewest mismatches first, then the most explained, then the commonest. */
+static bool is_nearer(const struct finding *a, const struct finding *b)
+{
+    return mismatches(a) != mismatches(b) ? mismatches(a) < mismatches(b)
+           : a->explained != b->explained ? a->explained > b->explained
+                                          : a->prior > b->prior;
+}
+
+/* On the dump: those that explain everything, then the highest score first. */
+static bool is_likelier(const struct finding *a, const struct finding *b)
+{
+    const bool is_exact = mismatches(a) == 0;
+
+    return is_exact != (mismatches(b) == 0) ? is_exact : finding_score(a) > finding_score(b);
+}
+
+/* Of equal findings, the one that was tried first stays first. */
+static void sort(struct finding *findings, int count_of, bool is_better(const struct finding *, const struct finding *))
 {
     for (int i = 1; i < count_of; i++) {
         const struct finding finding = findings[i];
@@ -295,6 +355,11 @@ static void sort(struct finding *findings, int count_of)
         }
         findings[j] = finding;
     }
+}
+
+static double prior_of(const struct search *s, const struct finding *finding)
+{
+    return weigh_prior(s->call, finding->hypotheses, &finding->variant, &finding->part, s->all_hypotheses);
 }
 
 static bool fit_layouts(struct search *s)
@@ -346,11 +411,14 @@ static bool make_finding(struct search *s, const struct hypothesis *first, const
         return false;
     }
     const int layout = finding->variant.choice[STEP_LAYOUT];
+    bool fits = layout == AS_DEFINED || s->layout_fits[layout];
     if (second && layout == LAYOUT_ROWS_PERMUTED) {
-        return permute_rows(s, finding);
+        fits = permute_rows(s, finding);
+    } else {
+        finding->variant.layout = s->layouts[layout];
     }
-    finding->variant.layout = s->layouts[layout];
-    return layout == AS_DEFINED || s->layout_fits[layout];
+    finding->prior = fits ? prior_of(s, finding) : 0;
+    return fits;
 }
 
 static void try_singles(struct search *s)
@@ -369,7 +437,7 @@ static void try_singles(struct search *s)
             s->single_count++;
         }
     }
-    sort(s->singles, s->single_count);
+    sort(s->singles, s->single_count, is_nearer);
 }
 
 /* Whether the extremes of a pair differ from those of each half. */
@@ -418,13 +486,13 @@ static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
         }
     }
     free(alone);
-    sort(*pairs, *pair_count);
+    sort(*pairs, *pair_count, is_nearer);
     return true;
 }
 
 static void rank(struct diagnosis *d)
 {
-    sort(d->findings, d->count);
+    sort(d->findings, d->count, is_likelier);
     d->first_place = 0;
     while (d->first_place < d->count && mismatches(&d->findings[d->first_place]) == 0 &&
            d->findings[d->first_place].explained == d->findings[0].explained) {
@@ -532,7 +600,7 @@ static bool keep_best(struct search *s, struct finding *tried, int tried_count)
     if (!keep_exact(s, tried, tried_count)) {
         return false;
     }
-    sort(tried, tried_count);
+    sort(tried, tried_count, is_nearer);
     if (!keep_others(s, tried, tried_count)) {
         return false;
     }
@@ -578,6 +646,8 @@ static bool try_parts(struct search *s)
         if (finding.part.kind != PART_ALL) {
             finding.explained = s->to_explain;
             finding.newly_wrong = 0;
+            finding.gained = s->bits_to_explain;
+            finding.prior = prior_of(s, &finding);
             d->findings[d->count++] = finding;
         }
     }
@@ -587,51 +657,54 @@ static bool try_parts(struct search *s)
 
 /* ---- the conclusion ---------------------------------------------------------------------------------------------- */
 
-/* Fewer differing elements agree with some mistake by chance. */
-enum { LEAST_FOR_PARTLY = 16 };
-
-/* Whether a finding explains a differing element of each result that has one. */
-static bool explains_each_result(struct search *s, const struct finding *finding)
+/* Whether the finding outweighs a device without a mistake by so many bits. Of a finding that explains a share, the
+ * device need make that share only. */
+static bool outweighs_device(const struct diagnosis *d, const struct finding *finding, double bits)
 {
-    for (int r = 0; r < RESULTS; r++) {
-        struct predictor p = {.call = s->call, .variant = &finding->variant, .cache = s->cache};
-        bool explained = s->diagnosis->differing[r] == 0;
-        for (size_t i = 0; i < s->diagnosis->compared[r] && !explained; i++) {
-            explained =
-                differs(s, (enum result)r, i) && is_given(s, (enum result)r, i, predict(&p, (enum result)r, i, NULL));
-        }
-        if (!explained) {
-            return false;
-        }
-    }
-    return true;
+    const double share = (double)finding->explained / (double)(finding->explained + finding->unexplained);
+
+    return finding->prior - bits >= share * d->device;
 }
 
-/* If results are one off at random, a mistake that rounds in one direction explains half of them, and two mistakes
- * explain a few more. Three quarters is above that. */
-static bool explains_most(struct search *s, const struct finding *finding)
+/* Whether the best finding and a further rare mistake are likelier than another cause. */
+static bool explains_most(const struct search *s, const struct finding *finding)
 {
-    const size_t differing = finding->explained + finding->unexplained;
-    const size_t most = differing - differing / 4;
+    struct box all = s->differing;
 
-    return differing >= LEAST_FOR_PARTLY && finding->explained >= most &&
-           finding->explained - most >= finding->newly_wrong && explains_each_result(s, finding);
+    box_join(&all, &finding->left);
+    return finding_score(finding) >= bits_of_proof + bits_of_rare &&
+           outweighs_device(s->diagnosis, finding, bits_of_proof + bits_of_rare) &&
+           weigh_other_cause(mismatches(finding), finding->explained + mismatches(finding), &finding->left, &all) <
+               -bits_of_rare;
 }
 
-static enum verdict judge(struct search *s)
+/* Whether the finding is one mistake in all of y. */
+static bool is_single(const struct finding *finding)
+{
+    return !finding->hypotheses[1] && finding->part.kind == PART_ALL;
+}
+
+static enum verdict judge(const struct search *s)
 {
     const struct diagnosis *d = s->diagnosis;
+    const struct finding *best = &d->findings[0];
+    const bool is_exact = d->first_place > 0;
+    /* One mistake in all of y may be what happened, however few elements show it. */
+    const bool fits = is_exact && (is_single(best) || finding_score(best) >= -bits_of_rare);
 
     if (d->all_differing == 0) {
         return VERDICT_EQUAL;
     }
-    if (d->first_place > 0) {
-        return VERDICT_EXPLAINED;
+    if (fits && outweighs_device(d, best, bits_of_proof)) {
+        return finding_score(best) >= bits_of_proof ? VERDICT_EXPLAINED : VERDICT_POSSIBLE;
     }
     if (admission_is_within(&d->admission)) {
         return VERDICT_ADMISSIBLE;
     }
-    return d->count > 0 && explains_most(s, &d->findings[0]) ? VERDICT_PARTLY : VERDICT_NONE;
+    if (fits && outweighs_device(d, best, bits_of_rare)) {
+        return VERDICT_POSSIBLE;
+    }
+    return !is_exact && d->count > 0 && explains_most(s, best) ? VERDICT_PARTLY : VERDICT_NONE;
 }
 
 /* Describes where the dump differs from the variant's results, or, without a variant, from the library's. */
@@ -659,15 +732,6 @@ static bool find_remainder(struct search *s, const struct variant *variant)
         array_release(&expected[r]);
     }
     return ok;
-}
-
-/* Distance of two elements, in steps of their type. A NaN is very far from a number. */
-static uint64_t distance(npuq_dtype dtype, uint64_t a, uint64_t b)
-{
-    const int64_t first = dtype_order(dtype, a);
-    const int64_t second = dtype_order(dtype, b);
-
-    return first > second ? (uint64_t)first - (uint64_t)second : (uint64_t)second - (uint64_t)first;
 }
 
 enum { LOOKED_AT = 1024 };
@@ -706,18 +770,6 @@ static bool search_singles(struct search *s)
     return keep_best(s, s->singles, s->single_count) && (s->diagnosis->first_place > 0 || try_parts(s));
 }
 
-/* Excuses the elements that a neighbour of the right quotient gives. */
-static void excuse(struct search *s, const struct array repaired[RESULTS])
-{
-    s->repaired = repaired;
-    s->to_explain = 0;
-    for (int r = 0; r < RESULTS; r++) {
-        for (size_t i = 0; i < s->diagnosis->compared[r]; i++) {
-            s->to_explain += differs(s, (enum result)r, i) && !is_excused(s, (enum result)r, i);
-        }
-    }
-}
-
 /* Looks for a mistake that gives every bit. Without one, asks whether the device's division explains all. If not, looks
  * for mistakes that explain the rest. */
 static bool search(struct search *s, const struct array repaired[RESULTS])
@@ -732,7 +784,8 @@ static bool search(struct search *s, const struct array repaired[RESULTS])
     bool ok = s->singles && s->cache && d->row_of && make_sample(s) && fit_layouts(s) && search_singles(s);
     if (ok && d->first_place == 0 && !admission_is_within(&d->admission)) {
         if (d->admission.wrong > 0 && d->admission.wrong < d->admission.differing) {
-            excuse(s, repaired);
+            s->repaired = repaired;
+            survey(s);
             ok = search_singles(s);
         }
         if (ok && d->first_place == 0) {
@@ -753,10 +806,16 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
     bool ok = true;
 
     *diagnosis = (struct diagnosis){.admission.divides = admission_divides(call->op, &call->options)};
-    count_differences(&s);
-    s.to_explain = diagnosis->all_differing;
+    survey(&s);
+    diagnosis->all_differing = s.to_explain;
+    diagnosis->device = -(double)INFINITY;
     if (diagnosis->all_differing > 0) {
-        ok = admission_find(call, ours, theirs, repaired, executor, &diagnosis->admission) && search(&s, repaired);
+        ok = admission_find(call, ours, theirs, repaired, executor, &diagnosis->admission);
+        if (diagnosis->admission.divides && diagnosis->admission.wrong == 0) {
+            diagnosis->device = weigh_device(&diagnosis->admission);
+        }
+        s.all_hypotheses = weigh_all(call);
+        ok = ok && search(&s, repaired);
         diagnosis->verdict = judge(&s);
         const struct variant *best = diagnosis_is_named(diagnosis) ? &diagnosis->findings[0].variant : NULL;
         const struct variant *shown = best;
@@ -770,7 +829,7 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
         if (!shown || !find_element(&s, shown, &diagnosis->shown)) {
             (void)find_element(&s, NULL, &diagnosis->shown);
         }
-        ok = ok && (diagnosis->verdict == VERDICT_EXPLAINED || find_remainder(&s, best));
+        ok = ok && ((best && diagnosis->first_place > 0) || find_remainder(&s, best));
     }
     for (int r = 0; r < RESULTS; r++) {
         array_release(&repaired[r]);
@@ -783,7 +842,8 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
 
 bool diagnosis_is_named(const struct diagnosis *diagnosis)
 {
-    return diagnosis->verdict == VERDICT_EXPLAINED || diagnosis->verdict == VERDICT_PARTLY;
+    return diagnosis->verdict == VERDICT_EXPLAINED || diagnosis->verdict == VERDICT_POSSIBLE ||
+           diagnosis->verdict == VERDICT_PARTLY;
 }
 
 void diagnosis_release(struct diagnosis *diagnosis)

@@ -8,6 +8,7 @@
 #include "parts.h"
 #include "remainder.h"
 #include "variant.h"
+#include "weights.h"
 
 /* One hypothesis, or two at once, against a dump. */
 struct finding {
@@ -17,14 +18,21 @@ struct finding {
     size_t explained;   /* differing elements to which it gives the dump's value */
     size_t unexplained; /* the other differing elements; if some of the dump is wrong, without the admissible ones */
     size_t newly_wrong; /* equal elements that it would change */
+    double prior;       /* log2 of its probability before the dump is seen */
+    double gained;      /* bits of evidence: set when all of the dump is compared */
+    struct box left;    /* has the elements of y that it does not give; of scales and offsets the rows */
 };
+
+/* In bits, compared with an unknown mistake. */
+double finding_score(const struct finding *finding);
 
 enum verdict {
     VERDICT_EQUAL,     /* nothing differs */
     VERDICT_EXPLAINED, /* the first finding gives every element of the dump, or every element that the device's division
-                        * does not explain */
+                        * does not explain, and chance does not */
     VERDICT_ADMISSIBLE, /* within the device's division */
-    VERDICT_PARTLY,     /* the first finding explains three quarters of the differences or more */
+    VERDICT_POSSIBLE,   /* the first finding gives all of that, but so does chance */
+    VERDICT_PARTLY,     /* the first finding and a rare mistake are likelier than another cause */
     VERDICT_NONE,
 };
 
@@ -33,6 +41,8 @@ enum { MOST_FINDINGS = 24 };
 struct diagnosis {
     enum verdict verdict;
     struct admission admission;
+    double device; /* log2 of the probability of the dump if the device has no mistake; minus infinity if it must have
+                      one */
     size_t compared[RESULTS];
     size_t differing[RESULTS];
     size_t all_differing;

@@ -3,9 +3,6 @@
 
 #include <stdlib.h>
 
-/* Fewer differing elements may fit a mistake in some part by chance. */
-enum { LEAST_DIFFERING = 8 };
-
 /* The rows of y, or its columns. */
 struct side {
     size_t of;
@@ -61,7 +58,7 @@ static bool fit(const struct side *side, struct part *part)
 static bool look(struct predictor *p, const struct array *ours, const struct array *theirs, struct side *rows,
                  struct side *columns)
 {
-    size_t differing = 0;
+    bool differs = false;
 
     for (size_t i = 0; i < p->call->count; i++) {
         const uint64_t right = array_bits(ours, i);
@@ -74,13 +71,13 @@ static bool look(struct predictor *p, const struct array *ours, const struct arr
             }
             add_differing(rows, row);
             add_differing(columns, column);
-            differing++;
+            differs = true;
         } else if (now != right) {
             rows->is_right[row] = true;
             columns->is_right[column] = true;
         }
     }
-    return differing >= LEAST_DIFFERING;
+    return differs;
 }
 
 /* Whether the whole part holds one value: then something else wrote it. */

@@ -16,8 +16,7 @@ struct part {
 };
 
 /* Finds the part of y where the mistake gives theirs; the rest of theirs equals ours, the right results. part->kind
- * is PART_ALL if nothing fits, if few elements differ, or if the part holds one value. False if there is not the
- * memory. */
+ * is PART_ALL if nothing fits, or if the part holds one value. False if there is not the memory. */
 bool part_find(const struct call *call, const struct variant *variant, struct extremes_cache *cache,
                const struct array *ours, const struct array *theirs, struct part *part);
 

@@ -260,8 +260,25 @@ static bool is_seen(const struct random_call *random, const struct variant *vari
     }
 }
 
-/* A dump with one mistake: the first finding gives the same bits, and names that mistake or one that comes before it in
- * the table. */
+static bool is_likely(enum verdict verdict)
+{
+    return verdict == VERDICT_EXPLAINED || verdict == VERDICT_POSSIBLE || verdict == VERDICT_ADMISSIBLE;
+}
+
+/* Whether a finding that explains everything names the mistake. There may be many such findings. */
+static bool is_in_first_place(const struct diagnosis *diagnosis, const struct hypothesis *hypothesis)
+{
+    enum { ALL_LISTED = 16 };
+    bool is_named = diagnosis->first_place >= ALL_LISTED;
+
+    for (int i = 0; i < diagnosis->first_place; i++) {
+        is_named = is_named || diagnosis->findings[i].hypotheses[0] == hypothesis;
+        assert_true(diagnosis->findings[i].prior <= diagnosis->findings[0].prior);
+    }
+    return is_named;
+}
+
+/* A dump with one mistake: a finding that gives the same bits names that mistake, and the commonest comes first. */
 static void check_mistake(const struct random_call *random, const struct hypothesis *hypothesis)
 {
     size_t *row_of = malloc(random->call.rows * sizeof *row_of);
@@ -277,7 +294,7 @@ static void check_mistake(const struct random_call *random, const struct hypothe
     } else {
         const struct finding *best = &diagnosis.findings[0];
         const bool known = variant.choice[STEP_LAYOUT] == AS_DEFINED || is_seen(random, &variant, &dump);
-        if (known && (diagnosis.verdict != VERDICT_EXPLAINED || best->hypotheses[0] > hypothesis)) {
+        if (known && !(is_likely(diagnosis.verdict) && is_in_first_place(&diagnosis, hypothesis))) {
             fail_msg("operator %u: a kernel with %s: verdict %d, first is %s", random->call.op, hypothesis->name,
                      (int)diagnosis.verdict, diagnosis.count > 0 ? best->hypotheses[0]->name : "none");
         }
@@ -609,7 +626,7 @@ static void check_named(const struct diagnosis *diagnosis, const char *name, con
 {
     const struct hypothesis *const *named = diagnosis->findings[0].hypotheses;
 
-    assert_int_equal(diagnosis->verdict, VERDICT_EXPLAINED);
+    assert_true(diagnosis->verdict == VERDICT_EXPLAINED || diagnosis->verdict == VERDICT_POSSIBLE);
     assert_string_equal(named[0]->name, name);
     assert_string_equal(named[1] ? named[1]->name : "", other ? other : "");
 }

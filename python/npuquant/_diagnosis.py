@@ -43,6 +43,7 @@ class Finding(NamedTuple):
     explained: int  # differing elements to which it gives the value in actual
     unexplained: int  # the other differing elements
     newly_wrong: int  # equal elements that it would change
+    weight: Dict[str, float]  # in bits: prior, gained and score
     layout: Optional[Dict[str, Any]]  # where rows or columns really are, if the layout is wrong
     part: Optional[Dict[str, Any]]  # the only rows or columns with the mistake
 
@@ -134,8 +135,10 @@ class Diagnosis:
 
     Attributes:
         verdict: "equal": nothing differs. "explained": the first finding gives every element of actual that is not
-            admissible. "admissible": all differences are within the device's division. "partly": the first finding
-            explains three quarters of the differences or more. "none": neither a hypothesis nor a pair explains this.
+            admissible, and chance does not. "admissible": all differences are within the device's division.
+            "possible": the first finding gives every element, but so few decide that chance would do. "partly": the
+            first finding and one rare mistake more are likelier than another cause. "none": nothing known explains
+            this.
         admissible: how many differences the device's division may make; None for an operator without such a division.
         results: the number of elements that differ, for each result that was compared.
         findings: the best findings, the best first.
@@ -159,6 +162,10 @@ class Diagnosis:
     def to_dict(self) -> Dict[str, Any]:
         """The JSON that the command prints with --json."""
         return _report.diagnosis_json(self._facts)
+
+    def explain_verdict(self) -> str:
+        """The bits for and against each explanation."""
+        return _report.weights_text(self._facts)
 
     def __repr__(self) -> str:
         return _report.diagnosis_text(self._facts)
@@ -310,7 +317,7 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
         operator: a function of this package, or its name. For npu_quant_matmul() only the steps after the sums count.
         args, kwargs: the arguments of the operator.
 
-    >>> x = np.array([[0.5, 1.5, 2.5, 3.5]], np.float32)
+    >>> x = np.arange(128, dtype=np.float32) / 2
     >>> half_away = np.floor(x + 0.5).astype(np.int8)
     >>> found = diagnose(half_away, "npu_quantize", x, np.ones(1, np.float32), None, np.int8)
     >>> found.verdict, found.findings[0].name

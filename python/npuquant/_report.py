@@ -2,6 +2,7 @@
 """What _native finds of a call, as JSON and as text. The command prints both."""
 from __future__ import annotations
 
+import math
 import struct
 import textwrap
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -10,7 +11,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 Facts = Mapping[str, Any]
 
 #: The number of the JSON's form, which changes if a program that reads the JSON has to.
-FORMAT = 1
+FORMAT = 2
 #: The operators of each command, as _native calls them.
 COMMANDS: Dict[str, Tuple[str, ...]] = {
     "quantize": ("quantize",),
@@ -211,8 +212,10 @@ def _name(finding: Facts) -> str:
 
 def _finding_json(finding: Facts) -> Dict[str, Any]:
     counts = {count: finding[count] for count in ("explained", "unexplained", "newly_wrong")}
+    weight = {bits: round(finding[bits], 1) for bits in ("prior", "gained", "score")}
     places = {where: dict(finding[where]) for where in ("layout", "part") if finding[where]}
-    return {"hypotheses": [dict(hypothesis) for hypothesis in finding["hypotheses"]], **counts, **places}
+    return {"hypotheses": [dict(hypothesis) for hypothesis in finding["hypotheses"]], **counts, "weight": weight,
+            **places}
 
 
 def _advice_lines(finding: Facts) -> Iterator[str]:
@@ -382,7 +385,7 @@ def _clues(facts: Facts) -> Iterator[str]:
 
 def _is_named(facts: Facts) -> bool:
     """Whether the first finding is named as the mistake."""
-    return facts["verdict"] in ("explained", "partly")
+    return facts["verdict"] in ("explained", "possible", "partly")
 
 
 def _shown_name(facts: Facts) -> Optional[str]:
@@ -398,27 +401,47 @@ def diagnosis_json(facts: Facts) -> Dict[str, Any]:
         "verdict": facts["verdict"],
         "results": [{key: result[key] for key in ("name", "elements", "differing")} for result in facts["results"]],
         "admissible": _admission_json(facts["admissible"]),
+        "device_weight": None if math.isinf(facts["device"]) else round(facts["device"], 1),
         "first_place": facts["first_place"],
         "untried_pairs": facts["untried_pairs"],
         "findings": [_finding_json(finding) for finding in facts["findings"]],
     }
-    if facts["verdict"] not in ("equal", "explained"):
+    if facts["verdict"] not in ("equal", "explained", "possible"):
         said["remainder"] = _remainder_json(facts)
     if facts["element"]:
         said["element"] = element_json(facts["element"], _shown_name(facts))
     return said
 
 
+def _differing(facts: Facts) -> int:
+    return sum(result["differing"] for result in facts["results"])
+
+
 def _conclusion(facts: Facts) -> str:
-    said = {"equal": "nothing differs", "none": "none of the hypotheses explains this",
-            "admissible": "within the device's division"}.get(facts["verdict"])
-    if said is None:
+    admission = facts["admissible"]
+    if facts["verdict"] == "equal":
+        said = "nothing differs"
+    elif facts["verdict"] == "admissible":
+        said = "within the device's division"
+    elif _is_named(facts):
         best = facts["findings"][0]
         new = best["newly_wrong"]
-        differing = sum(result["differing"] for result in facts["results"])
-        said = (f"{_name(best)}: explains {best['explained']} of {differing} differing elements "
+        said = (f"{'possibly ' if facts['verdict'] == 'possible' else ''}{_name(best)}: explains {best['explained']} of "
+                f"{_differing(facts)} differing elements "
                 f"{f'but would change {new} that are equal' if new else 'and changes no other'}")
+    elif admission and not admission["wrong"]:
+        said = "a device's division explains each difference, but a device moves fewer quotients"
+    else:
+        said = "none of the hypotheses explains this"
     return _wrapped(f"diagnosis: {said}", first="")
+
+
+def _doubt(facts: Facts) -> str:
+    """Why a finding is only possible."""
+    count = _differing(facts)
+    deciding = "Only 1 element decides" if count == 1 else f"Only {count} elements decide"
+    return (f"{deciding}: an unknown mistake may give the same. On the inputs that npuquant hard-inputs makes, more "
+            "elements decide.")
 
 
 def verdict_text(facts: Facts) -> str:
@@ -436,13 +459,15 @@ def _summary_lines(facts: Facts) -> Iterator[str]:
         yield "  Every element of y is the same, as of memory that was never written."
     if _is_named(facts):
         yield from _advice_lines(facts["findings"][0])
-    if facts["verdict"] != "explained":
+    if facts["verdict"] == "possible":
+        yield _wrapped(_doubt(facts))
+    elif facts["verdict"] != "explained":
         yield _wrapped(_remainder_text(facts))
         yield from map(_wrapped, _clues(facts))
     yield from admission_lines(facts["admissible"])
-    if facts["first_place"] > 1:
-        names = ", ".join(map(_name, facts["findings"][1:facts["first_place"]]))
-        yield _wrapped(f"On these inputs the same bits come from {names}.")
+    others = facts["findings"][int(_is_named(facts)):facts["first_place"]]
+    if others:
+        yield _wrapped(f"On these inputs the same bits come from {', '.join(map(_name, others))}.")
         yield "  The inputs that npuquant hard-inputs makes are meant to tell such mistakes apart."
 
 
@@ -464,6 +489,25 @@ def diagnosis_text(facts: Facts) -> str:
         place = f"{_place(element['result'], element['index'])}, step by step:"
         paragraphs.append("\n".join([place, *_element_lines(element, _shown_name(facts))]))
     return "\n\n".join(paragraphs)
+
+
+def weights_text(facts: Facts) -> str:
+    """How the verdict was found: the bits for and against each explanation."""
+    name_width, lines = 42, []
+
+    def add(name: str, *bits: Optional[float]) -> None:
+        cells = "".join(f"{'-' if each is None else f'{each:.1f}':>11}" for each in bits)
+        lines.append(_padded(f"  {name}", name_width + 2) + cells)
+
+    lines.append(_padded("  explanation", name_width + 2) + "".join(f"{head:>11}" for head in (
+        "how common", "for", "against", "score")))
+    for finding in facts["findings"]:
+        add(_name(finding), finding["prior"], finding["gained"], finding["prior"] + finding["gained"] - finding["score"],
+            finding["score"])
+    if not math.isinf(facts["device"]):
+        add("a device without a mistake", facts["device"], None, None, None)
+    add("an unknown mistake", None, None, None, 0.0)
+    return "\n".join(["Weights in bits: docs/verdicts.md says how they make the verdict.", *lines])
 
 
 # ---- hypotheses, and the mistakes of hard inputs ----

@@ -314,6 +314,8 @@ ROWS = (
         "leaves in DIR: y.npy, and for dynamic operators scale.npy and offset.npy; its output goes to stderr"),
     Row(Kind.FLAG, CAUSES, "json", None, "print JSON"),
     Row(Kind.FLAG, {"hypotheses"}, "json", None, "print them as JSON"),
+    Row(Kind.FLAG, {"diagnose", "hard-inputs"}, "explain-verdict", None,
+        "print the bits for and against each explanation, too"),
     Row(Kind.OUTPUT, ALL, "output", "FILE", "where the result goes (quint4x2 as i4, bfloat16 as u2)"),
     Row(Kind.OUTPUT, SCALES, "scale-output", "FILE", "where the scales go, f4"),
     Row(Kind.OUTPUT, {"dynamic-quant-asymmetric"}, "offset-output", "FILE", "where the offsets go, f4"),

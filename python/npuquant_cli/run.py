@@ -276,6 +276,8 @@ def _diagnose(given: argparse.Namespace, call: Call, expected: Dict[str, File], 
         print_text(json.dumps(found.to_dict()) + "\n", stream)
     elif found.verdict != "equal" or not given.quiet:
         print_text(f"{found}\n", stream)
+        if given.explain_verdict:
+            print_text(f"\n{found.explain_verdict()}\n", stream)
     return _status(given, found.verdict)
 
 

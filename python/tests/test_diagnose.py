@@ -74,6 +74,10 @@ def test_a_right_kernel_is_not_blamed(name, shape, arguments):
     assert all(result.differing == 0 < result.elements for result in found.results)
 
 
+#: Verdicts on a finding that gives every element: how many decide, depends on the shape.
+GIVEN = "explained", "possible"
+
+
 def results_of(call, *mistakes):
     """What a kernel with these mistakes returns."""
     y, *others = run(call, set(mistakes)).values()
@@ -126,12 +130,12 @@ def test_a_mistake_is_named(mistake, operator, arguments):
     assert elements > 0 and call.alike(mistake) == [mistake]
     right, wrong = run(call, set()), run(call, {mistake})
     found = call.diagnosis(wrong)
-    assert (found.verdict, names(found.first_place)) == ("explained", [mistake])
+    assert found.verdict in GIVEN and names(found.first_place) == [mistake]
     assert found.findings[0].explained == elements
     assert (found.findings[0].unexplained, found.findings[0].newly_wrong) == (0, 0)
     assert [result.name for result in found.results] == list(wrong)
     assert sum(result.differing for result in found.results) == elements
-    assert str(found).startswith(f"diagnosis: {mistake}: explains {elements} of {elements} ")
+    assert re.match(f"diagnosis: (possibly )?{mistake}: explains {elements} of {elements} ", str(found))
     assert found.findings[0].hypotheses[0] in npuquant.hypotheses(call.function)
     element = found.element
     assert element.hypothesis == element.dump != element.definition
@@ -147,11 +151,12 @@ def test_a_mistake_is_named(mistake, operator, arguments):
 def test_to_dict():
     call = tokens()
     said = call.diagnose(run(call, {"scale-divided"}))
-    assert sorted(said) == ["admissible", "element", "findings", "first_place", "format", "results", "untried_pairs",
-                            "verdict"]
+    assert sorted(said) == ["admissible", "device_weight", "element", "findings", "first_place", "format", "results",
+                            "untried_pairs", "verdict"]
     assert (said["first_place"], said["untried_pairs"]) == (1, 0)
     for finding in said["findings"]:
-        assert sorted(set(finding) - {"layout"}) == ["explained", "hypotheses", "newly_wrong", "unexplained"]
+        assert sorted(set(finding) - {"layout"}) == ["explained", "hypotheses", "newly_wrong", "unexplained",
+                                                           "weight"]
         assert all(sorted(hypothesis) == ["advice", "name", "what"] for hypothesis in finding["hypotheses"])
     assert sorted(said["element"]) == ["definition", "dump", "hypothesis", "index", "name", "result", "steps"]
     assert said["element"]["name"] == "scale-divided"
@@ -201,7 +206,8 @@ def test_other_operators(mistake, changed, rule, last_scales):
         y[place] = value
     assert (scale.dtype, *scale[4:].view("u4")) == (f4, *last_scales)
     found = npuquant.diagnose((y, scale), "npu_dynamic_quant", TOKENS)
-    assert (found.verdict, found.findings[0].name) == ("explained", mistake)
+    verdicts = ["admissible"] if mistake == "division" else GIVEN  # a device may have moved one quotient
+    assert found.verdict in verdicts and found.findings[0].name == mistake
 
 
 # Mistakes of public reports, made again. docs/diagnose.md describes them.
@@ -677,7 +683,7 @@ def test_other_rules_are_named(rule):
     for other in expected.ROW_RULES:
         found = npuquant.diagnose(npuquant.row_quant(hard.inputs["v"], other), "row_quant", **hard.call)
         named = [] if other == rule else [other.replace("_", "-")]
-        assert (found.verdict, names(found.first_place)) == ("explained" if named else "equal", named)
+        assert found.verdict in (GIVEN if named else ["equal"]) and names(found.first_place) == named
 
 
 def beside(quotient):

@@ -9,6 +9,10 @@ IN_LIBRARY = {"input": "x", "v": "x", "dst_type": "dtype", "dst_dtype": "dtype",
 DTYPES = {"anti_quant": "float16", "dequant": "float16"}  # of y, if no type is given; otherwise int8
 
 
+#: Verdicts on a finding that gives every element: how many decide, depends on the shape, and a device may have made few.
+GIVEN = "explained", "possible", "admissible"
+
+
 class Call:
     """A call on hard inputs. Operators and arguments have their names in the library: npu_quantize() is quantize, its
     input is x.

@@ -11,7 +11,7 @@ import itertools
 import sys
 import unittest
 
-from calls import Call, first_place
+from calls import GIVEN, Call, first_place
 from dynamic_kernels import ROW_RULES
 from kernels import KERNELS, run
 
@@ -153,8 +153,8 @@ def prove(self, operator, first, step):
             with self.subTest(operator, form=form, mistake=mistake):
                 said = call.diagnose(run(call, {mistake}))
                 alike = call.alike(mistake)
-                self.assertEqual(said["verdict"], "explained" if alike else "equal")
-                self.assertEqual(first_place(said), [[name] for name in alike])
+                self.assertIn(said["verdict"], GIVEN if alike else ["equal"])
+                self.assertCountEqual(first_place(said), [[name] for name in alike])
 
 
 class HardInputs(unittest.TestCase):

@@ -18,7 +18,7 @@ import sys
 import unittest
 
 import numpy as np
-from calls import first_place
+from calls import GIVEN, first_place
 from kernels import digest, run
 from normal_inputs import normal_call
 
@@ -88,8 +88,8 @@ def check(self, form):
     self.assertEqual(found.by_hard_inputs, len(found.possible))
     for names, said in zip(found.mistakes, found.said_of):
         with self.subTest(form=form, mistakes=names):
-            self.assertEqual(said["verdict"], "explained")
-            self.assertEqual(first_place(said), [[name] for name in names])
+            self.assertIn(said["verdict"], GIVEN)
+            self.assertCountEqual(first_place(said), [[name] for name in names])
 
 
 # ---- the page ----

@@ -3,8 +3,8 @@
 """How far a diagnosis can be trusted: faulty kernels of all operators and types, on hard and on normal inputs, with
 rows in more than one order. Each kernel has one mistake that the diagnosis knows, two, or one that it does not know.
 
-A pair counts if its results differ from those of each mistake alone. A mistake is named if the diagnosis is "explained"
-and names it, or others with the same results. Otherwise "explained" means another explanation: another pair of
+A pair counts if its results differ from those of each mistake alone. A mistake is named if a finding that explains
+everything names it, or others with the same results. Otherwise "explained" means another explanation: another pair of
 mistakes, or a part of y.
 
 Runs like test_hard.py.
@@ -28,7 +28,7 @@ from unknown_mistakes import MISTAKES
 
 # In hundredths: the shares that must be named, and that may be named falsely.
 LEAST_NAMED = {"singles": 97, "pairs": 90}
-MOST_PARTLY = 1
+MOST_HALF_NAMED = 2  # partly, or as possible
 
 
 def permuted(call, rng):
@@ -54,7 +54,7 @@ class Tally:
     """The number of kernels, the number named, and the failures of the diagnosis."""
 
     def __init__(self):
-        self.count, self.named, self.partly, self.otherwise = 0, 0, 0, 0
+        self.count, self.named, self.half_named, self.otherwise = 0, 0, 0, 0
         self.notes = []
 
     def add(self, other):
@@ -62,7 +62,7 @@ class Tally:
             setattr(self, member, getattr(self, member) + value)
 
     def line(self):
-        return f"{self.count} tried, {self.named} named, {self.partly} partly, {self.otherwise} explained otherwise"
+        return f"{self.count} tried, {self.named} named, {self.half_named} half named, {self.otherwise} explained otherwise"
 
 
 def judge(call, results, mistakes, tally, note):
@@ -71,7 +71,7 @@ def judge(call, results, mistakes, tally, note):
     is_named = set(mistakes) in named or any(explains(call, each, digest(results)) for each in named)
     tally.count += 1
     tally.named += is_named
-    tally.partly += verdict == "partly"
+    tally.half_named += verdict in ("partly", "possible") and not is_named
     tally.otherwise += verdict == "explained" and not is_named
     if not is_named:
         tally.notes.append(f"{verdict}: {note}: {[names(finding) for finding in said['findings'][:1]]}")
@@ -139,7 +139,7 @@ class Trust(unittest.TestCase):
     def test_page(self):
         """docs/diagnose.md names the limits that are asserted here."""
         page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "diagnose.md").read_text()
-        said = f"at least {LEAST_NAMED['singles']} %", f"at least {LEAST_NAMED['pairs']} %", f"at most {MOST_PARTLY} %"
+        said = f"at least {LEAST_NAMED['singles']} %", f"at least {LEAST_NAMED['pairs']} %", f"at most {MOST_HALF_NAMED} %"
         self.assertEqual([words for words in said if words not in page], [])
 
     def test_trust(self):
@@ -161,7 +161,7 @@ class Trust(unittest.TestCase):
         with self.subTest("unknown"):
             self.assertEqual(total["unknown"].otherwise, 0)
             few = 1 if step > 100 else 0  # one of few kernels is no share
-            self.assertLessEqual(100 * (total["unknown"].partly - few), MOST_PARTLY * total["unknown"].count)
+            self.assertLessEqual(100 * (total["unknown"].half_named - few), MOST_HALF_NAMED * total["unknown"].count)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "weights.h"
+
+#include "layouts.h"
+
+#include <math.h>
+
+/* ---- elements --------------------------------------------------------------------------------------------------- */
+
+void box_add(struct box *box, size_t row, size_t column)
+{
+    const struct box one = {{row, row + 1}, {column, column + 1}};
+
+    box_join(box, &one);
+}
+
+static void join(size_t range[2], const size_t other[2])
+{
+    range[0] = other[0] < range[0] ? other[0] : range[0];
+    range[1] = other[1] > range[1] ? other[1] : range[1];
+}
+
+void box_join(struct box *box, const struct box *other)
+{
+    if (box->rows[1] == 0) {
+        *box = *other;
+    } else if (other->rows[1] > 0) {
+        join(box->rows, other->rows);
+        join(box->columns, other->columns);
+    }
+}
+
+double box_area(const struct box *box)
+{
+    return (double)(box->rows[1] - box->rows[0]) * (double)(box->columns[1] - box->columns[0]);
+}
+
+uint64_t distance(npuq_dtype dtype, uint64_t a, uint64_t b)
+{
+    const int64_t first = dtype_order(dtype, a);
+    const int64_t second = dtype_order(dtype, b);
+
+    return first > second ? (uint64_t)first - (uint64_t)second : (uint64_t)second - (uint64_t)first;
+}
+
+void evidence_add(struct evidence *evidence, npuq_dtype dtype, uint64_t ours, uint64_t theirs)
+{
+    enum { MOST = 8 };
+    unsigned char *bits = &evidence->bits[(theirs * 0x9E3779B97F4A7C15U) >> 56];
+    unsigned char worth = 1;
+
+    for (uint64_t steps = distance(dtype, ours, theirs); steps > 1 && worth < MOST; steps /= 2) {
+        worth++;
+    }
+    *bits = worth > *bits ? worth : *bits;
+    evidence->elements++;
+}
+
+void evidence_join(struct evidence *evidence, const struct evidence *other)
+{
+    evidence->elements += other->elements;
+    for (int i = 0; i < VALUES; i++) {
+        evidence->bits[i] = other->bits[i] > evidence->bits[i] ? other->bits[i] : evidence->bits[i];
+    }
+}
+
+double evidence_bits(const struct evidence *evidence)
+{
+    double bits = (double)evidence->elements;
+
+    for (int i = 0; i < VALUES; i++) {
+        bits += evidence->bits[i] > 1 ? evidence->bits[i] - 1 : 0;
+    }
+    return bits;
+}
+
+/* ---- explanations ------------------------------------------------------------------------------------------------ */
+
+double weigh_all(const struct call *call)
+{
+    double all = 0;
+
+    for (int i = 0; i < hypothesis_count; i++) {
+        all += hypothesis_applies(&hypotheses[i], call) ? hypotheses[i].commonness : 0;
+    }
+    return all;
+}
+
+/* What is read off the dump, in bits. */
+static double bits_of_layout(const struct call *call, const struct variant *variant)
+{
+    enum { BITS_OF_VALUE = 8 };
+    const struct found_layout found = layout_describe(call, variant);
+
+    return found.is_untouched ? BITS_OF_VALUE + log2((double)found.of) : (double)found.moved * log2((double)found.of);
+}
+
+static double bits_of_part(const struct part *part)
+{
+    return log2((double)part->of) * ((part->begin > 0) + (part->end < part->of));
+}
+
+double weigh_prior(const struct call *call, const struct hypothesis *const made[2], const struct variant *variant,
+                   const struct part *part, double all)
+{
+    const bool is_pair = made[1] != NULL;
+    double bits = log2(made[0]->commonness / all) + (is_pair ? log2(made[1]->commonness / all) : 0) - 1;
+
+    if (part->kind != PART_ALL) {
+        bits -= 2 + bits_of_part(part);
+    }
+    return bits - bits_of_layout(call, variant);
+}
+
+double weigh_device(const struct admission *admission)
+{
+    const size_t made = admission->moves.made + admission->exact.made;
+    const size_t kept = admission->moves.possible + admission->exact.possible - made;
+
+    return (double)made * log2(moved_share / 2) + (double)kept * log2(1 - moved_share);
+}
+
+double weigh_other_cause(size_t left, size_t differing, const struct box *box, const struct box *all)
+{
+    enum { MOST = 16 };
+    const double share = (double)left / (double)differing;
+    const double area = box_area(box) / box_area(all);
+
+    if (share > most_left) {
+        return 0;
+    }
+    return 2 * log2(share) + (double)(left < MOST ? left : MOST) * log2(area);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What explanations of a dump weigh, in bits: docs/verdicts.md has the rule. */
+#ifndef NPUQUANT_WEIGHTS_H
+#define NPUQUANT_WEIGHTS_H
+
+#include "admissible.h"
+#include "hypotheses.h"
+#include "parts.h"
+
+/* A hypothesis is named if chance gives the dump in fewer than one of a million. */
+static const double bits_of_proof = 20;
+/* The probability of an unknown mistake, or of a further one, is that of a rare hypothesis: 1 in 1,000. */
+static const double bits_of_rare = 10;
+/* An equal element that an explanation would change. */
+static const double bits_of_newly_wrong = 10;
+
+/* The smallest block of y that has some elements. */
+struct box {
+    size_t rows[2]; /* the first, and the one after the last */
+    size_t columns[2];
+};
+
+void box_add(struct box *box, size_t row, size_t column);
+void box_join(struct box *box, const struct box *other);
+double box_area(const struct box *box);
+
+/* Elements that an explanation changes to the dump's value. Values that repeat say less than new ones. */
+enum { VALUES = 256 };
+struct evidence {
+    size_t elements;
+    unsigned char bits[VALUES]; /* for each value, or some values together, what the first such element is worth */
+};
+
+void evidence_add(struct evidence *evidence, npuq_dtype dtype, uint64_t ours, uint64_t theirs);
+void evidence_join(struct evidence *evidence, const struct evidence *other);
+double evidence_bits(const struct evidence *evidence);
+
+/* log2 of the probability of one hypothesis or two, of all that the call could have. The second may be null. */
+double weigh_prior(const struct call *call, const struct hypothesis *const hypotheses[2], const struct variant *variant,
+                   const struct part *part, double all);
+
+/* The sum of how common the possible hypotheses are. */
+double weigh_all(const struct call *call);
+
+/* log2 of the probability that a device without a mistake makes these moves. */
+double weigh_device(const struct admission *admission);
+
+/* A rest of more than this share is no rest. */
+static const double most_left = 0.25;
+
+/* log2 of the probability that another cause agrees with a finding so far: it leaves these elements of y. */
+double weigh_other_cause(size_t left, size_t differing, const struct box *box, const struct box *all);
+
+/* Distance of two elements, in steps of their type. A NaN is very far from a number. */
+uint64_t distance(npuq_dtype dtype, uint64_t a, uint64_t b);
+
+#endif

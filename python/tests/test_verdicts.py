@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How a verdict is weighed: docs/verdicts.md. Dumps of few elements, of devices, and of kernels by formulas."""
+import npuquant
+import numpy as np
+import numpy_operators as expected
+import pytest
+from numpy_operators import f4
+
+HALVES = "half-away", "half-added-away"
+
+
+def diagnosis_of_halves(count, extra=0):
+    """A kernel that rounds halves away from zero, where this shows in so many elements; others are changed besides."""
+    x = np.zeros((4, 64), f4)
+    x.flat[:count] = 0.5
+    y = npuquant.npu_quantize(x + f4(0.25), np.ones(1, f4), None, np.int8, div_mode=False)
+    y[3, 64 - extra:] = 99
+    return npuquant.diagnose(y, "npu_quantize", x, np.ones(1, f4), None, np.int8, div_mode=False)
+
+
+# ---- explained, possible, partly ----
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(1, "possible"), (20, "possible"), (40, "explained"), (64, "explained")])
+def test_elements_decide(count, verdict):
+    """A half away from zero is worth a bit: 20 and how common the mistake is make it sure."""
+    found = diagnosis_of_halves(count)
+    assert (found.verdict, found.first_place[0].name, found.findings[0].weight["gained"]) == (verdict, HALVES[0], count)
+    weight = found.findings[0].weight
+    assert (weight["score"] >= 20) == (verdict == "explained")
+    assert weight["score"] == pytest.approx(weight["prior"] + weight["gained"], abs=0.11)
+    says = f"Only {count} element{'s decide' if count > 1 else ' decides'}: an unknown mistake may give the same."
+    assert (says in str(found)) == (verdict == "possible")
+
+
+def test_commonest_first():
+    found = diagnosis_of_halves(64)
+    priors = [finding.weight["prior"] for finding in found.first_place]
+    assert priors == sorted(priors, reverse=True) and priors[0] > priors[-1]
+    assert f"the same bits come from {found.first_place[1].name}" in str(found)
+
+
+@pytest.mark.parametrize(("extra", "verdict"), [(1, "partly"), (2, "partly"), (32, "none")])
+def test_a_little_is_left(extra, verdict):
+    """One rare mistake more is likelier than another cause, if it makes little."""
+    assert diagnosis_of_halves(64, extra).verdict == verdict
+
+
+def test_explain_verdict():
+    found = diagnosis_of_halves(30)
+    first, *rows = found.explain_verdict().splitlines()
+    assert "docs/verdicts.md" in first and rows[0].split()[-4:] == ["common", "for", "against", "score"]
+    weight = found.findings[0].weight
+    assert rows[1].split() == [HALVES[0], str(weight["prior"]), "30.0", "0.0", str(weight["score"])]
+    assert rows[-1].split() == ["an", "unknown", "mistake", "-", "-", "-", "0.0"]
+    assert not any("device" in row for row in rows) and found.to_dict()["device_weight"] is None
+
+
+def test_m_127_is_commoner_than_float64():
+    x = f4([[9, 1, -2]])
+    s = f4(9) / f4(127)
+    found = npuquant.diagnose((np.rint(x / s).astype("i1"), s.reshape(1)), "npu_dynamic_quant", x)
+    assert (found.verdict, found.first_place[0].name) == ("possible", "scale-divided")
+    assert "float64" in [finding.name for finding in found.first_place]
+
+
+# ---- devices ----
+
+
+def moved(quotients, share, rng):
+    """Some quotients one unit off; 0 stays."""
+    beside = np.nextafter(quotients, np.where(rng.random(quotients.shape) < 0.5, f4(-np.inf), f4(np.inf)))
+    return np.where((rng.random(quotients.shape) < share) & (quotients != 0), beside, quotients)
+
+
+def device_dump(rng, share):
+    """Few values of few bits, so that ties are common: what a device returns, and the call."""
+    rows, columns, kind = int(rng.integers(10, 81)), 8 * int(rng.integers(1, 9)), rng.integers(4)
+    x = (rng.integers(-1000, 1001, (rows, columns)) / 256).astype("f2")
+    dtype, low, high = ("quint4x2", -8, 7) if kind == 1 else ("int8", -128, 127)
+    if kind > 1:
+        scales = (2.0 ** rng.integers(-6, 0, columns)).astype(f4) * f4(rng.choice([1, 3, 1.1]))
+        t, others = moved(x.astype(f4) / scales, share, rng), ()
+        call = "npu_quantize", x, scales, None, dtype
+    else:
+        form = rng.choice(["product", "inverse"])
+        m = np.abs(x.astype(f4)).max(axis=1)
+        r = moved(f4(high) / m, share, rng)
+        t, others = x.astype(f4) * r[:, np.newaxis], (m * (f4(1) / f4(high)) if form == "product" else f4(1) / r,)
+        call = "npu_dynamic_quant", x, None, None, dtype, True, "pertoken", form
+    y = np.clip(np.rint(t), low, high).astype("i8")
+    y = expected.pack(y) if kind == 1 else y.astype("i1")
+    return (y, *others) if others else y, call
+
+
+def call_of(call):
+    name, *arguments = call
+    if name == "npu_dynamic_quant":
+        return name, arguments[:1], {"dst_type": arguments[3], "scale_form": arguments[6]}
+    return name, arguments, {}
+
+
+def test_right_devices_are_not_blamed():
+    rng = np.random.default_rng(61)
+    differing = unusual = 0
+    for _ in range(1000):
+        actual, call = device_dump(rng, 0.06)
+        name, arguments, options = call_of(call)
+        found = npuquant.diagnose(actual, name, *arguments, **options)
+        assert found.verdict in ("equal", "admissible", "none"), (call, found)
+        assert found.admissible.wrong in (0, None)
+        differing += found.verdict != "equal"
+        unusual += found.verdict == "none"
+    assert differing > 500 and unusual <= 3
+
+
+def test_a_device_moves_few_ties():
+    """Neither all ties moved, nor ties to odd, are a device's."""
+    x = (np.arange(-64, 64, dtype=f4) + f4(0.5)).reshape(2, 64) * 3
+    odd = (np.floor(x / 3) + (np.floor(x / 3) % 2 == 0)).astype("i1")
+    for y, verdict, says in (
+            (np.floor(np.abs(x / 3) + f4(0.5)) * np.sign(x), "explained", "diagnosis: half-away: "),
+            (odd, "none", "diagnosis: a device's division explains each difference, but a device moves fewer quotients")):
+        found = npuquant.diagnose(np.clip(y, -128, 127).astype("i1"), "npu_quantize", x, f4([3]), None, "int8")
+        assert (found.verdict, found.admissible.verdict, found.admissible.too_many) == (verdict, "admissible", True)
+        assert str(found).startswith(says) and found.to_dict()["device_weight"] < -100
+        assert "a device without a mistake" in found.explain_verdict()
