@@ -11,7 +11,9 @@ FILES = {
     "floats": np.ones((2, 3), f4), "one": np.ones(1, f4), "number": np.ones((), f4), "none": np.zeros(0, f4),
     "tenth": f4([[1, 1, 1], [1, 1, 0.1]]), "double": np.ones(2, ">f8"), "complex": np.ones(2, "<c8"),
     "bits": np.ones((2, 3), "u2"), "signed": np.ones((2, 3), "i2"), "void": np.ones((2, 3), "V2"),
-    "halves": np.ones((2, 3), "f2"), "codes": np.ones((2, 3), "i1"), "unsigned": np.ones((2, 3), "u1"),
+    "halves": np.ones((2, 3), "f2"), "codes": np.ones((2, 3), "i1"), "unsigned": np.full((2, 3), 200, "u1"),
+    "negative": np.full((2, 3), -1, "i1"), "large": np.full((2, 3), 300, "i4"), "thirds": np.full((2, 3), 1 / 3, "f2"),
+    "turned": np.ones((3, 2), "i1"),
     "sums": np.ones((2, 3), "i4"), "ends": np.array([1, 3]),
     "wide": np.ones((2, 24), f4), "packed": np.zeros((2, 3), "i4"),
     # Of products of [2, 3] by [3, 4].
@@ -41,8 +43,7 @@ TO_FLOAT = PRODUCT + " --dtype bfloat16 --pertoken-scale"
     ("quantize signed --scales one", "signed.npy: holds i2; if its 16 bits are bfloat16, say --bf16 x"),
     ("quantize void --scales one", "void.npy: holds V2; if its 16 bits are bfloat16, say --bf16 x"),
     ("quantize floats --scales bits", "bits.npy: holds u2; if its 16 bits are bfloat16, say --bf16 scales"),
-    ("quantize tenth --scales one --bf16 x", "tenth.npy: [1, 2] is 0.100000001 (0x3DCCCCCD), which no bfloat16 is: its "
-                                             "lower 16 bits are not 0"),
+    ("quantize tenth --scales one --bf16 x", "tenth.npy: [1, 2] is 0.100000001 (0x3DCCCCCD), which no bfloat16 is\n"),
     ("quantize double --scales one", "double.npy: elements of type '>f8'; expected one of f4 f2 i1 u1 i4 i8 u8 u2 i2 "
                                      "V2; float64 becomes f4 with astype(np.float32)"),
     ("quantize complex --scales one", "complex.npy: elements of type '<c8'; expected one of f4 f2 i1 u1 i4 i8 u8 u2 i2 "
@@ -94,20 +95,27 @@ TO_FLOAT = PRODUCT + " --dtype bfloat16 --pertoken-scale"
     (TO_FLOAT + " column", "pertoken_scale: has the shape [2, 1]; expected [2]"),
     (TO_FLOAT + " number", "pertoken_scale: has the shape []; expected [2]"),
     # What cannot be compared.
-    (SCALED + " --expect floats", "floats.npy: holds f4 [2, 3]; expected i1 [2, 3] to compare with y, which is int8"),
-    (SCALED + " --expect bits", "bits.npy: holds u2 [2, 3]; expected i1 [2, 3] to compare with y, which is int8"),
+    (SCALED + " --expect tenth", "tenth.npy: [1, 2] is 0.100000001 (0x3DCCCCCD), which no int8 is\n"),
+    (SCALED + " --expect bits", "bits.npy: holds u2 [2, 3]; expected i1 [2, 3] to compare with y, which is int8; if "
+                                "its 16 bits are bfloat16, say --bf16 expect\n"),
+    (SCALED + " --expect codes --bf16 expect", "codes.npy: holds i1; --bf16 expect is for u2, i2, V2 and f4"),
+    (SCALED + " --expect turned", "turned.npy: has the shape [3, 2] in place of [2, 3]; expected --layout reshaped or "
+                                  "--layout transposed\n"),
+    (SCALED + " --expect turned --layout fractal-nz", "in place of [2, 3]; expected --layout reshaped or "),
     (SCALED + " --expect vector", "vector.npy: holds i1 [3]; expected i1 [2, 3] to compare with y, which is int8"),
     (SCALED + " --expect number", "number.npy: holds f4 []; expected i1 [2, 3] to compare with y, which is int8"),
-    (SCALED + " --expect unsigned", "which is int8; if the file has uint8, say --dtype uint8"),
-    (SCALED + " --expect sums", "which is int8; if the file has int32, say --dtype int32"),
-    ("dynamic-quant floats --dtype uint8 --expect codes", "which is uint8; if the file has int8, say --dtype int8"),
+    (SCALED + " --expect unsigned", "[0, 0] is 200, which no int8 is; if the file has uint8, say --dtype uint8\n"),
+    (SCALED + " --expect large", "[0, 0] is 300, which no int8 is; if the file has int32, say --dtype int32\n"),
+    ("dynamic-quant floats --dtype uint8 --expect negative",
+     "[0, 0] is -1, which no uint8 is; if the file has int8, say --dtype int8\n"),
     ("dynamic-quant floats --expect-scale floats", "expected f4 [2] to compare with scale, which is float32"),
     ("anti-quant codes --scale one --expect bits", "which is float16; if the file has bfloat16, say --dtype bfloat16"),
-    ("anti-quant codes --scale one --expect floats", "which is float16; if the file has float32, say --dtype float32"),
-    ("anti-quant codes --scale one --dtype bfloat16 --expect halves", "if the file has float16, say --dtype float16"),
+    ("anti-quant codes --scale one --expect tenth", "which no float16 is; if the file has float32, say --dtype float"),
+    ("anti-quant codes --scale one --dtype bfloat16 --expect thirds", "if the file has float16, say --dtype float16"),
     ("anti-quant codes --scale one --dtype bfloat16 --expect tenth", "tenth.npy: [1, 2] is 0.100000001 (0x3DCCCCCD), "),
-    ("compare floats codes", "codes.npy: holds i1 [2, 3]; expected f4 [2, 3] to compare with floats.npy, which is "
-                             "float32"),
+    ("compare codes tenth", "tenth.npy: [1, 2] is 0.100000001 (0x3DCCCCCD), which no int8 is"),
+    ("compare turned codes", "codes.npy: has the shape [2, 3] in place of [3, 2]; expected --layout reshaped or "),
+    ("compare words codes", "codes.npy: holds i1 [2, 3]; expected i8 [4] to compare with words.npy, which is int64"),
     ("compare floats three", "three.npy: holds f4 [3]; expected f4 [2, 3] to compare with floats.npy, "),
     ("compare three floats", "floats.npy: holds f4 [2, 3]; expected f4 [3] to compare with three.npy, "),
     ("compare bits bits --bf16 a", "bits.npy: holds u2; if its 16 bits are bfloat16, say --bf16 b"),
