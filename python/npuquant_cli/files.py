@@ -31,7 +31,7 @@ import numpy as np
 from npuquant._report import format_value
 
 from .checks import FLOATS, WORDS
-from .errors import CommandError
+from .errors import PRINTABLE, CommandError
 
 #: NumPy's stubs give these functions no types.
 _npy: Any = np.lib.format
@@ -376,6 +376,11 @@ def _fractal_nz(given: Sequence[int], wanted: Sequence[int], c0: int) -> Iterato
         yield _Order(split, [*range(first), first + 1, first + 2, first, first + 3], padded, wanted)
 
 
+def _forms(shape: Sequence[int]) -> Sequence[Sequence[int]]:
+    """The shape, and that of a matrix: dimensions before the last may count as one."""
+    return (shape, [math.prod(shape[:-1]), shape[-1]]) if len(shape) > 1 else (shape,)
+
+
 def layouts(given: Sequence[int], wanted: Sequence[int], c0: int) -> Dict[str, _Order]:
     """The layouts that fit, by the words of --layout. Values do not count.
 
@@ -388,8 +393,7 @@ def layouts(given: Sequence[int], wanted: Sequence[int], c0: int) -> Dict[str, _
     if math.prod(given) == math.prod(wanted) and (
             len(_without_ones(given)) <= len(_without_ones(wanted)) or wanted_ends <= ends):
         found["reshaped"] = _Order(given, range(len(given)), wanted, wanted)
-    # Dimensions before the last may count as one.
-    for shape in (wanted, [math.prod(wanted[:-1]), wanted[-1]]) if len(wanted) > 1 else ():
+    for shape in _forms(wanted) if len(wanted) > 1 else ():
         found.update(("transposed", order) for order in _transposed(given, shape))
         found.update(("fractal-nz", order) for order in _fractal_nz(given, shape, c0))
     return found
@@ -415,10 +419,12 @@ def take(file: File, dtype: str, shape: Sequence[int], name: str, layout: Option
     if not found or is_unnamed or (dtype in WORDS and file.dtype not in WORDS):
         raise CommandError(f"{file.path}: holds {file.type} {show_shape(given)}; expected {numpy_type(dtype)} "
                            f"{show_shape(shape)} to compare with {name}, which is {dtype}")
-    if layout not in found and not is_plain(given, wanted) and (layout or len(found) > 1):
+    # A square is not transposed without being asked for.
+    plain = any(is_plain(given, form) for form in _forms(wanted))
+    if layout not in found and not plain and (layout or len(found) > 1):
         raise CommandError(f"{file.path}: has the shape {show_shape(given)} in place of {show_shape(wanted)}; expected "
                            + " or ".join(f"--layout {word}" for word in found))
-    default = "reshaped" if is_plain(given, wanted) else next(iter(found))
+    default = "reshaped" if plain else next(iter(found))
     chosen = layout if layout and layout in found else default
     has = dtype if part == 1 and dtype in ("quint4x2", *WORDS) else file.dtype
     if part == 8 or part == 1 and has != dtype:
@@ -432,7 +438,7 @@ def take(file: File, dtype: str, shape: Sequence[int], name: str, layout: Option
     if has != dtype or list(given) != list(shape) or chosen == "transposed":
         file.taken = (f"{file.path}: {has} {show_shape(given)}, taken as {dtype} "
                       f"{'FRACTAL_NZ of ' * (chosen == 'fractal-nz')}{show_shape(shape)}"
-                      f"{', transposed' * (chosen == 'transposed')}\n")
+                      f"{', transposed' * (chosen == 'transposed')}").translate(PRINTABLE) + "\n"
 
 
 # ---- writing ----

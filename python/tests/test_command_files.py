@@ -489,6 +489,7 @@ def fractal_nz(array, c0):
     ("int8", (0, 3), lambda y: y.reshape(0), None, "[0], taken as int8 [0, 3]"),
     # The shape of a square says nothing: it is the same one.
     ("int8", (4, 4), lambda y: y, None, ""), ("int8", (4, 4), np.transpose, "transposed", "[4, 4], transposed"),
+    ("int8", (2, 2, 4), lambda y: y.reshape(4, 4), None, "[4, 4], taken as int8 [2, 2, 4]"),
     ("int8", (3, 4), lambda y: y, "transposed", ""),
     ("int8", (3, 4), np.transpose, "transposed", "[4, 3], taken as int8 [3, 4], transposed"),
     ("int8", (3, 4), lambda y: y.reshape(4, 3), "reshaped", "[4, 3], taken as int8 [3, 4]"),
