@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import sys
 import threading
@@ -140,15 +141,31 @@ def load_inputs(given: argparse.Namespace) -> Dict[str, File]:
 # ---- expected results ----
 
 
+def _is_exact(file: File, dtype: str) -> bool:
+    with contextlib.suppress(CommandError):
+        files.convert(dataclasses.replace(file), dtype)
+        return True
+    return False
+
+
+def _fits(file: File, ours: Tensor, dtype: str) -> bool:
+    """Whether a refused file may have the result with another --dtype."""
+    shape = _shape_in_values(ours.array, ours.dtype)
+    if dtype in (ours.dtype, "int4"):  # int4 is another name
+        return False
+    if dtype == "quint4x2":  # words
+        return file.dtype == "int32" and 8 * file.array.size == prod(shape) and shape[-1] % 8 == 0
+    has_values = file.dtype != "bfloat16" or file.is_bfloat16
+    return file.array.size == prod(shape) and (file.dtype == dtype or (
+        has_values and dtype not in checks.WORDS and _is_exact(file, dtype) and not _is_exact(file, ours.dtype)))
+
+
 def _hint(given: argparse.Namespace, name: str, ours: Tensor, theirs: File) -> str:
     """The hint about a file that another --dtype would give, or --bf16."""
     choices = next(row.value for row in options.ROWS if row.name == "dtype" and given.command in row.commands)
     for dtype in choices.split("|") if choices and name == "y" else ():
-        words = dtype == "quint4x2"
-        shape = _shape_in_values(ours.array, ours.dtype)
-        elements = prod(shape) // (8 if words else 1)
-        if (theirs.dtype == ("int32" if words else dtype) and dtype != ours.dtype and theirs.array.size == elements
-                and not (words and (not shape or shape[-1] % 8))):
+        if _fits(theirs, ours, dtype):
+            words = dtype == "quint4x2"
             return (f"; if the file has {'words of eight int4' if words else dtype}, say --dtype {dtype}"
                     + " --div-mode false" * (words and given.command == "quantize"))
     return _bits_hint(options.RESULTS[name][1], theirs)

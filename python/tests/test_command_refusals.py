@@ -13,7 +13,7 @@ FILES = {
     "bits": np.ones((2, 3), "u2"), "signed": np.ones((2, 3), "i2"), "void": np.ones((2, 3), "V2"),
     "halves": np.ones((2, 3), "f2"), "codes": np.ones((2, 3), "i1"), "unsigned": np.full((2, 3), 200, "u1"),
     "negative": np.full((2, 3), -1, "i1"), "large": np.full((2, 3), 300, "i4"), "thirds": np.full((2, 3), 1 / 3, "f2"),
-    "turned": np.ones((3, 2), "i1"),
+    "turned": np.ones((3, 2), "i1"), "longs": np.full((2, 3), 200), "large_halves": np.full((2, 3), 300, "f2"),
     "sums": np.ones((2, 3), "i4"), "ends": np.array([1, 3]),
     "wide": np.ones((2, 24), f4), "packed": np.zeros((2, 3), "i4"),
     # Of products of [2, 3] by [3, 4].
@@ -106,6 +106,8 @@ TO_FLOAT = PRODUCT + " --dtype bfloat16 --pertoken-scale"
     (SCALED + " --expect number", "number.npy: holds f4 []; expected i1 [2, 3] to compare with y, which is int8"),
     (SCALED + " --expect unsigned", "[0, 0] is 200, which no int8 is; if the file has uint8, say --dtype uint8\n"),
     (SCALED + " --expect large", "[0, 0] is 300, which no int8 is; if the file has int32, say --dtype int32\n"),
+    (SCALED + " --expect longs", "[0, 0] is 200, which no int8 is; if the file has uint8, say --dtype uint8\n"),
+    (SCALED + " --expect large_halves", "[0, 0] is 300 (0x5CB0), which no int8 is; if the file has int32, say --dty"),
     ("dynamic-quant floats --dtype uint8 --expect negative",
      "[0, 0] is -1, which no uint8 is; if the file has int8, say --dtype int8\n"),
     ("dynamic-quant floats --expect-scale floats", "expected f4 [2] to compare with scale, which is float32"),
