@@ -21,7 +21,7 @@ def check_compared(mode: str, command: str, given: Mapping[str, Any]) -> None:
         raise CommandError("no --expect given; see --help")
     if mode == "hard-inputs" and "json" in given and "run" not in given:
         raise CommandError("--json: nothing is diagnosed; expected --run, too")
-    for name in ("max-diff", "max-ulp", "max-diffs"):
+    for name in ("max-diff", "max-ulp", "max-diffs", "layout"):
         if name in given and not compared:
             raise CommandError(f"--{name}: nothing is compared; expected --expect, too")
 
@@ -41,7 +41,7 @@ def check(arguments: argparse.Namespace, required: Sequence[str]) -> None:
     if len(arguments.at) > MOST_ELEMENTS:
         raise CommandError(f"--at: is given more than {MOST_ELEMENTS} times")
     check_stdin(arguments)
-    for name in sorted(arguments.bf16 - arguments.inputs.keys()):
+    for name in sorted(arguments.bf16 - arguments.files.keys()):
         raise CommandError(f"--bf16 {name}: no --{name} given")
 
 
@@ -117,8 +117,6 @@ def check_hard_inputs(arguments: argparse.Namespace, required: Sequence[str]) ->
 
 def check_stdin(arguments: argparse.Namespace) -> None:
     """A stream is read once, from its beginning to its end."""
-    expected = {"y": "expect", "scale": "expect-scale", "offset": "expect-offset"}
-    files = {**arguments.inputs, **{expected[result]: path for result, path in arguments.expect.items()}}
-    readers = [name for name, path in files.items() if path == "-" or path.startswith("-:")]
+    readers = [name for name, path in arguments.files.items() if path == "-" or path.startswith("-:")]
     if len(readers) > 1:
         raise CommandError(f"stdin (-): is named for {readers[0]} and for {readers[1]}; expected one of them")

@@ -31,23 +31,6 @@ _MOST_RANGES = 8
 _MOST_MOVED = 3
 
 
-def take_shape(shape: Tuple[int, ...], array: np.ndarray) -> np.ndarray:
-    """The array with another shape, if the two differ only in extents of 1, or if the array has one other dimension
-    with as many elements."""
-    given = [extent for extent in array.shape if extent != 1]
-    wanted = [extent for extent in shape if extent != 1]
-    is_flat = len(given) == 1 and array.size == prod(shape)
-    return array.reshape(shape) if given == wanted or is_flat else array
-
-
-def possible(ours: Tensor, theirs: Tensor) -> bool:
-    """Whether the two have the same shape and type. Types may differ where only the bits matter: int64 goes with
-    uint64, and int32 stores quint4x2 words."""
-    alike = ((ours.dtype,), WORDS, ("int32", "quint4x2"))
-    return (ours.array.shape == theirs.array.shape
-            and any(ours.dtype in dtypes and theirs.dtype in dtypes for dtypes in alike))
-
-
 # ---- values ----------------------------------------------------------------------------------------------------------
 
 
@@ -231,7 +214,7 @@ class _Differences(NamedTuple):
 
 
 class Comparison:
-    """A pair that possible() accepts, and the sum of its differences.
+    """A pair of the same type and shape, and the sum of its differences. int8 goes with uint8.
 
     Args:
         ours: npuquant's result, or the first of two files.

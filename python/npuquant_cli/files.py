@@ -7,8 +7,10 @@ pipe or a compressed member has is read until it is longer than its header promi
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import mmap
+import operator
 import os
 import re
 import signal
@@ -21,11 +23,15 @@ import warnings
 import zipfile
 from dataclasses import dataclass
 from types import FrameType, TracebackType
-from typing import IO, Any, BinaryIO, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, Union
+from typing import (IO, Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple,
+                    Type, Union)
 
 import numpy as np
 
-from .errors import CommandError
+from npuquant._report import format_value
+
+from .checks import FLOATS, WORDS
+from .errors import PRINTABLE, CommandError
 
 #: NumPy's stubs give these functions no types.
 _npy: Any = np.lib.format
@@ -37,6 +43,11 @@ _DTYPES = {
 }
 #: NumPy's name of each type as results are stored.
 _STORED = {**{dtype: stored for stored, dtype in _DTYPES.items()}, "bfloat16": "u2", "quint4x2": "i4"}
+
+#: The least and the greatest value of the types of codes.
+_RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-2**31, 2**31 - 1), "quint4x2": (-8, 7)}
+#: How many elements a file may have for each word of quint4x2: words, bytes of two values, or values.
+_PARTS = {1: ("int32",), 4: ("int8", "uint8"), 8: tuple(_DTYPES.values())}
 
 _EXPECTED_TYPES = "expected one of " + " ".join(_DTYPES)
 _MOST_DIMENSIONS = 8
@@ -70,8 +81,9 @@ class File(Tensor):
 
     path: str
     type: str
-    is_bfloat16: bool
+    is_bfloat16: bool  # by its name
     mapped: Optional[mmap.mmap] = None
+    taken: str = ""  # the line about another type or shape
 
     def check_whole(self) -> None:
         """Raises an error if the file has been cut short: the rest of a page that was cut reads as zeros."""
@@ -276,38 +288,157 @@ def _array_of(layout: _Layout, data: Any) -> np.ndarray:
     return np.require(array, layout.dtype.newbyteorder("="), "A")
 
 
-# ---- other types ----
+# ---- other types and shapes ----
 
 
-def _refuse_first(file: File, wrong: np.ndarray, show: Callable[[Any], str], why: str) -> None:
-    """Raises an error about the first wrong element, if there is one."""
-    if wrong.any():
-        index = np.unravel_index(int(wrong.argmax()), wrong.shape)
-        raise CommandError(f"{file.path}: {show_shape(index)} is {show(file.array[index])}, which no {why}")
+def _values(array: np.ndarray, dtype: str) -> np.ndarray:
+    """Integers as they are, and floats as float32, which has the values of all float types."""
+    if dtype == "bfloat16":
+        return np.asarray(array.astype("u4") << 16).view("f4")
+    return array.astype("f4", copy=False) if dtype in FLOATS else array
 
 
-def to_bfloat16(file: File) -> None:
-    """Converts float32 to bfloat16, if every element is one."""
-    bits = file.array.view(np.uint32)
-    _refuse_first(file, np.asarray(bits & 0xFFFF != 0), lambda value: f"{value:.9g} (0x{value.view('u4'):08X})",
-                  "bfloat16 is: its lower 16 bits are not 0")
-    file.array = np.asarray(bits >> 16, np.uint16)
-    file.dtype = "bfloat16"
+def _of_values(values: np.ndarray, dtype: str) -> np.ndarray:
+    """Values in a type that has them; others become anything."""
+    if dtype == "bfloat16":
+        return np.asarray(values.astype("f4", copy=False).view("u4") >> 16).astype("u2")
+    return values.astype("i1" if dtype == "quint4x2" else _STORED[dtype], copy=False)
 
 
-def to_quint4x2(file: File, shape: Sequence[int]) -> None:
-    """Converts int8 values, or bytes of two values, the first in the lower bits, to words of the shape; leaves others.
+def convert(file: File, dtype: str) -> None:
+    """Converts to another type, if every value is exact in it. Between floats the bits of a NaN count, too. Integers
+    have no NaN, and one zero. The values of quint4x2 are not packed yet."""
+    if file.dtype == dtype:
+        return
+    values = _values(file.array, file.dtype)
+    with np.errstate(all="ignore"):  # an overflow is not exact
+        converted = _of_values(values, dtype)
+        if dtype in _RANGES:
+            least, most = _RANGES[dtype]
+            exact = (values >= least) & (values < most + 1) & (values == np.trunc(values))
+        elif file.dtype in FLOATS:
+            exact = _values(converted, dtype).view("u4") == values.view("u4")
+        else:  # float64 does not tell larger integers apart
+            wide = values.astype("f8")
+            exact = (_values(converted, dtype) == wide) & (np.abs(wide) <= 2**53)
+    if not exact.all():
+        index = np.unravel_index(int(exact.argmin()), exact.shape)
+        value = file.array[index]
+        shown = format_value(file.dtype, int(value.view(f"u{value.itemsize}"))) if file.dtype in FLOATS else value
+        raise CommandError(f"{file.path}: {show_shape(index)} is {shown}, which no "
+                           f"{'int4' if dtype == 'quint4x2' else dtype} is")
+    file.array, file.dtype = converted, dtype
+
+
+def _without_ones(shape: Sequence[int]) -> List[int]:
+    return [extent for extent in shape if extent != 1]
+
+
+def is_plain(given: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Whether two shapes differ only in extents of 1, or the given one is flat."""
+    extents = _without_ones(given)
+    return extents == _without_ones(wanted) or (len(extents) == 1 and math.prod(given) == math.prod(wanted))
+
+
+class _Order(NamedTuple):
+    """How an array holds one of another shape. Dimensions are split, exchanged and merged, and padding is cut."""
+
+    split: Sequence[int]
+    axes: Sequence[int]
+    padded: Sequence[int]
+    shape: Sequence[int]
+
+    def read(self, array: np.ndarray) -> np.ndarray:
+        padded = array.reshape(self.split).transpose(self.axes).reshape(self.padded)
+        return padded[tuple(map(slice, self.shape))]
+
+
+def _transposed(given: Sequence[int], wanted: Sequence[int]) -> Iterator[_Order]:
+    """With two dimensions exchanged: the last two if the shapes are the same."""
+    split, target = _without_ones(given), _without_ones(wanted)
+    if len(split) != len(target) or len(split) < 2:
+        return
+    last = len(split) - 1
+    unlike = [i for i in range(last + 1) if split[i] != target[i]] or [last - 1, last]
+    axes = list(range(last + 1))
+    axes[unlike[0]], axes[unlike[-1]] = unlike[-1], unlike[0]
+    if [split[axis] for axis in axes] == target:
+        yield _Order(split, axes, target, target)
+
+
+def _fractal_nz(given: Sequence[int], wanted: Sequence[int], c0: int) -> Iterator[_Order]:
+    """[..., columns / c0, rows / 16, 16, c0], padded. With one block of columns and no padding it is in C order."""
+    *batch, rows, columns = wanted
+    split = [*batch, -(-columns // c0), -(-rows // 16), 16, c0]
+    padded = [*batch, split[-3] * 16, split[-4] * c0]
+    if split == list(given) and (columns > c0 or padded != list(wanted)):
+        first = len(batch)
+        yield _Order(split, [*range(first), first + 1, first + 2, first, first + 3], padded, wanted)
+
+
+def _forms(shape: Sequence[int]) -> Sequence[Sequence[int]]:
+    """The shape, and that of a matrix: dimensions before the last may count as one."""
+    return (shape, [math.prod(shape[:-1]), shape[-1]]) if len(shape) > 1 else (shape,)
+
+
+def layouts(given: Sequence[int], wanted: Sequence[int], c0: int) -> Dict[str, _Order]:
+    """The layouts that fit, by the words of --layout. Values do not count.
+
+    Args:
+        c0: the columns of a block of FRACTAL_NZ.
     """
-    array = file.array
-    if file.dtype not in ("int8", "uint8") or array.shape[:-1] != tuple(shape[:-1]) or array.ndim == 0:
-        return
-    if array.shape[-1] == 8 * shape[-1] > 0 and file.dtype == "int8":
-        _refuse_first(file, (array < -8) | (array > 7), str, "int4 is: these are -8..7")
+    found: Dict[str, _Order] = {}
+    # More dimensions are in C order only if they are those of `wanted`, some of them split.
+    ends, wanted_ends = (set(itertools.accumulate(shape, operator.mul)) for shape in (given, wanted))
+    if math.prod(given) == math.prod(wanted) and (
+            len(_without_ones(given)) <= len(_without_ones(wanted)) or wanted_ends <= ends):
+        found["reshaped"] = _Order(given, range(len(given)), wanted, wanted)
+    for shape in _forms(wanted) if len(wanted) > 1 else ():
+        found.update(("transposed", order) for order in _transposed(given, shape))
+        found.update(("fractal-nz", order) for order in _fractal_nz(given, shape, c0))
+    return found
+
+
+def take(file: File, dtype: str, shape: Sequence[int], name: str, layout: Optional[str] = None) -> None:
+    """Takes a file as a result, if its values are exact in the type of the result, and one layout fits.
+
+    Args:
+        name: of the result, for errors.
+        layout: what to choose if several layouts fit.
+    """
+    given = file.array.shape
+    found: Dict[str, _Order] = {}
+    # Of quint4x2, a file may have words, bytes of two values, or values: so many for each word.
+    parts = [part for part, dtypes in _PARTS.items() if file.dtype in dtypes] if dtype == "quint4x2" else [1]
+    for part in parts:
+        wanted = [*shape[:-1], shape[-1] * part] if part > 1 else list(shape)
+        found = layouts(given, wanted, 32 // np.dtype(_STORED[dtype]).itemsize * part)
+        if found:
+            break
+    is_unnamed = file.dtype == "bfloat16" != dtype and not file.is_bfloat16
+    if not found or is_unnamed or (dtype in WORDS and file.dtype not in WORDS):
+        raise CommandError(f"{file.path}: holds {file.type} {show_shape(given)}; expected {numpy_type(dtype)} "
+                           f"{show_shape(shape)} to compare with {name}, which is {dtype}")
+    # A square is not transposed without being asked for.
+    plain = any(is_plain(given, form) for form in _forms(wanted))
+    if layout not in found and not plain and (layout or len(found) > 1):
+        raise CommandError(f"{file.path}: has the shape {show_shape(given)} in place of {show_shape(wanted)}; expected "
+                           + " or ".join(f"--layout {word}" for word in found))
+    default = "reshaped" if plain else next(iter(found))
+    chosen = layout if layout and layout in found else default
+    has = dtype if part == 1 and dtype in ("quint4x2", *WORDS) else file.dtype
+    if part == 8 or part == 1 and has != dtype:
+        convert(file, dtype)
+    array = found[chosen].read(file.array).reshape(wanted)
+    if part == 8:
         array = array[..., ::2] & 15 | array[..., 1::2] << 4
-    elif array.shape[-1] != 4 * shape[-1]:
-        return
-    file.array = np.ascontiguousarray(array).view("<i4").astype("i4", copy=False)
-    file.dtype = "quint4x2"
+    if part > 1:
+        array = np.ascontiguousarray(array).view("<i4").astype("i4", copy=False)
+    file.array, file.dtype = array, dtype
+    if has != dtype or list(given) != list(shape) or chosen == "transposed":
+        file.taken = (f"{file.path}: {has} {show_shape(given)}, taken as {dtype} "
+                      f"{'FRACTAL_NZ of ' * (chosen == 'fractal-nz')}{show_shape(shape)}"
+                      f"{', transposed' * (chosen == 'transposed')}").translate(PRINTABLE) + "\n"
 
 
 # ---- writing ----

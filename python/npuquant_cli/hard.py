@@ -91,10 +91,11 @@ def make_hard_inputs(given: argparse.Namespace) -> int:
         return EQUAL
     results_of_program = {name: os.path.join(folder, f"{name}.npy") for name in RESULTS[:len(results)]}
     _run_program(given.run, manifest_path, results_of_program)
+    expect = {name: path for name, path in results_of_program.items() if os.path.exists(path)}
     diagnosed = argparse.Namespace(**{
-        **vars(given), "mode": "diagnose", "inputs": paths, "outputs": {},
-        "bf16": {name for name, tensor in inputs.items() if tensor.dtype == "bfloat16"},
-        "expect": {name: path for name, path in results_of_program.items() if os.path.exists(path)}})
+        **vars(given), "mode": "diagnose", "inputs": paths, "outputs": {}, "expect": expect,
+        "files": {**paths, **{options.RESULTS[name][1]: path for name, path in expect.items()}},
+        "bf16": {name for name, tensor in inputs.items() if tensor.dtype == "bfloat16"}})
     return run_operator(diagnosed)
 
 

@@ -134,8 +134,8 @@ OTHERS = {
         "compare two dumps without an operator: compare A B",
         "Compares two dumps, bit by bit, and says how many elements differ, by how much (B minus A), and where. It "
         "also says whether all differences are 128, as between int8 and uint8, whether they are at most one unit in "
-        "the last place, and whether the values are the same in another order. Dimensions of extent 1 need not agree, "
-        "and B may be flat. i1 and u1 are compared as numbers.",
+        "the last place, and whether the values are the same in another order. B may have another type, if "
+        "its values are exact in the type of A, and another shape. i1 and u1 are compared as numbers.",
         "0 the dumps are equal; 1 something differs; 2 an error",
         "compare ours.npy theirs.npy"),
     "hypotheses": Command(
@@ -184,9 +184,10 @@ class Kind(enum.Enum):
     OPERATOR = enum.auto()  # the name of one, without the name of an option
     TEXT = enum.auto()  # a name that is checked elsewhere
     CHOICE = enum.auto()  # one of the words in the row's value, which are separated by |
+    LAYOUT = enum.auto()  # the same, about expected results
     INTEGER = enum.auto()
     FRACTION = enum.auto()
-    NAMES = enum.auto()  # inputs, separated by commas; repeatable
+    NAMES = enum.auto()  # inputs or expected results, separated by commas; repeatable
     TYPES = enum.auto()  # inputs and their types, separated by commas: x=float16; repeatable
     INDICES = enum.auto()  # of an element, separated by commas; repeatable
     SHAPE = enum.auto()
@@ -227,7 +228,7 @@ ROWS = (
     Row(Kind.POSITIONAL, {"quant-matmul"}, "x2", "X2", "the weights: i1, [..., K, N]"),
     Row(Kind.POSITIONAL, {"trans-quant-param"}, "scale", "SCALE", "scales: f4, 1-D or 2-D"),
     Row(Kind.POSITIONAL, {"compare"}, "a", "A", "a dump"),
-    Row(Kind.POSITIONAL, {"compare"}, "b", "B", "another one, of the same type and shape"),
+    Row(Kind.POSITIONAL, {"compare"}, "b", "B", "another one, taken in the type and shape of A"),
     Row(Kind.OPERATOR, {"hypotheses"}, "operator", "[OPERATOR]", "list the mistakes of this one alone"),
     Row(Kind.INPUT, {"quantize"}, "scales", "FILE",
         "one scale, or one for each index of the quantised dimension", required=True),
@@ -295,8 +296,9 @@ ROWS = (
     Row(Kind.CHOICE, {"quant-matmul"}, "dtype", "int8|float16|bfloat16|float32|int32",
         "type of the result", default="int8"),
     Row(Kind.NAMES, ALL, "bf16", "NAME,...",
-        "the inputs that are bfloat16 (x, scales, ...): files of u2, i2 and V2 must be named, and files of f4 may be "
-        "named if all values are values of bfloat16; may be repeated"),
+        "the inputs and expected results that are bfloat16 (x, scales, expect-scale, ...): files of u2, i2 and V2 must "
+        "be named, unless the result is bfloat16; files of f4 may be named if all values are values of bfloat16; may "
+        "be repeated"),
     Row(Kind.NAMES, {"compare"}, "bf16", "NAME,...", "which files are bfloat16: a, b, or a,b"),
     Row(Kind.INDICES, {"explain"}, "at", "I,J,...",
         "the element to explain: an index from 0 for each dimension of the result, where each int4 counts; may be "
@@ -325,6 +327,10 @@ ROWS = (
     Row(Kind.EXPECTED, SCALES, "expect-scale", "FILE", "compare the scales with FILE in the same way"),
     Row(Kind.EXPECTED, {"dynamic-quant-asymmetric"}, "expect-offset", "FILE",
         "compare the offsets with FILE in the same way"),
+    Row(Kind.LAYOUT, ALL, "layout", "reshaped|transposed|fractal-nz",
+        "how expected results have their elements, if another shape than the result's does not tell"),
+    Row(Kind.LAYOUT, {"compare"}, "layout", "reshaped|transposed|fractal-nz",
+        "how B has its elements, if another shape than A's does not tell"),
     Row(Kind.INTEGER, INTEGER_RESULTS | {"compare"}, "max-diff", "N",
         "how far an element of an integer result may be off", default="0", most=INT32_MAX),
     Row(Kind.INTEGER, SCALES, "max-ulp", "N",
@@ -365,7 +371,7 @@ def is_for(row: Row, mode: str, command: str) -> bool:
         return False
     if mode == "hard-inputs":
         return mode in row.commands or is_of_operator(row)
-    if mode == "explain" and (row.kind is Kind.EXPECTED or row.name == "admissible"):
+    if mode == "explain" and (row.kind in (Kind.EXPECTED, Kind.LAYOUT) or row.name == "admissible"):
         return False
     return not mode or row.name not in NOT_IN_MODES
 
@@ -387,6 +393,11 @@ def is_input(row: Row) -> bool:
     return row.kind in (Kind.POSITIONAL, Kind.INPUT)
 
 
+def is_file(row: Row) -> bool:
+    """Whether the value is a file that is read."""
+    return is_input(row) or row.kind is Kind.EXPECTED
+
+
 def inputs_of(command: str) -> List[Row]:
     return [row for row in ROWS if command in row.commands and is_input(row)]
 
@@ -397,7 +408,7 @@ def is_required(row: Row) -> bool:
 
 def is_setting(row: Row) -> bool:
     """Whether the value is neither a tensor's file nor a request for help."""
-    return not is_input(row) and row.kind not in (Kind.OUTPUT, Kind.EXPECTED) and row.name != "help"
+    return not is_file(row) and row.kind is not Kind.OUTPUT and row.name != "help"
 
 
 def flags_of(row: Row) -> List[str]:
@@ -476,6 +487,7 @@ def read_indices(row: Row, inputs: Sequence[str], text: str) -> Tuple[int, ...]:
 
 READERS: Mapping[Kind, Callable[[Row, Sequence[str], str], object]] = {
     Kind.CHOICE: read_choice,
+    Kind.LAYOUT: read_choice,
     Kind.INTEGER: read_integer,
     Kind.FRACTION: read_fraction,
     Kind.NAMES: read_names,
@@ -565,7 +577,7 @@ def example_of(mode: str, command: str) -> str:
 def parser_of(mode: str, command: str, rows: Sequence[Row]) -> Parser:
     """The parser of a command."""
     usage = " ".join(filter(None, [mode, command, *(str(row.value) for row in rows if is_positional(row))]))
-    inputs = [row.name for row in inputs_of(command)]
+    inputs = [row.name for row in rows if is_file(row)] or [row.name for row in inputs_of(command)]
     if command in OTHERS:
         about, end = fill(OTHERS[command].about), ending(OTHERS[command].status, OTHERS[command].example)
     else:
@@ -687,6 +699,7 @@ def collect(mode: str, command: str, rows: Sequence[Row], given: Mapping[str, An
     arguments = argparse.Namespace(**{name.replace("-", "_"): value for name, value in settings.items()})
     arguments.mode = mode
     arguments.command = command
+    arguments.files = {row.name: given[row.name] for row in rows if is_file(row) and row.name in given}
     arguments.inputs = {row.name: given[row.name] for row in rows if is_input(row) and row.name in given}
     has_files = mode != "hard-inputs"  # its --output is a folder
     arguments.outputs = {result: given[name] for result, (name, _) in RESULTS.items() if has_files and name in given}

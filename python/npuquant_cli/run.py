@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import sys
 import threading
 import time
+from math import prod
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, TextIO
 
 import numpy as np
@@ -79,14 +81,28 @@ def _refusals() -> Iterator[None]:
 # ---- inputs ----
 
 
-def _load(option: str, path: str, is_bfloat16: bool) -> File:
-    file = files.load(path)
-    if file.dtype == "bfloat16" and not (is_bfloat16 or file.is_bfloat16):
-        raise CommandError(f"{file.path}: holds {file.type}; if its 16 bits are bfloat16, say --bf16 {option}")
-    if is_bfloat16 and file.dtype == "float32":
-        files.to_bfloat16(file)
-    elif is_bfloat16 and file.dtype != "bfloat16":
-        raise CommandError(f"{file.path}: holds {file.type}; --bf16 {option} is for u2, i2, V2 and f4")
+def _load(given: argparse.Namespace, option: str) -> File:
+    """Loads the file of an input or an expected result; bfloat16 if --bf16 names the option."""
+    file = files.load(given.files[option])
+    if option in given.bf16:
+        if file.dtype not in ("bfloat16", "float32"):
+            raise CommandError(f"{file.path}: holds {file.type}; --bf16 {option} is for u2, i2, V2 and f4")
+        files.convert(file, "bfloat16")
+        file.is_bfloat16 = True
+    return file
+
+
+def _bits_hint(option: str, file: File) -> str:
+    """The hint about 16 bits of which nothing says that they are bfloat16."""
+    is_unnamed = file.dtype == "bfloat16" and not file.is_bfloat16
+    return f"; if its 16 bits are bfloat16, say --bf16 {option}" if is_unnamed else ""
+
+
+def _load_input(given: argparse.Namespace, option: str) -> File:
+    file = _load(given, option)
+    hint = _bits_hint(option, file)
+    if hint:
+        raise CommandError(f"{file.path}: holds {file.type}{hint}")
     return file
 
 
@@ -102,10 +118,13 @@ def _interpret(given: argparse.Namespace, option: str, tensor: Tensor, inputs: D
     array = tensor.array
     if array.ndim == 0 and option in MAY_BE_ONE and not (option == "scale" and given.command == "group-quant"):
         array = array.reshape(1)
+    shape = array.shape
     if _is_vector(given, option):
-        array = compare.take_shape((array.size,), array)
+        shape = (array.size,)
     if option == "activation-scale" and inputs["x"].array.ndim > 0:
-        array = compare.take_shape(inputs["x"].array.shape[:-1], array)
+        shape = inputs["x"].array.shape[:-1]
+    if files.is_plain(array.shape, shape):
+        array = array.reshape(shape)
     if option == "x" and given.command == "anti-quant" and tensor.dtype == "int32":
         tensor.dtype = "quint4x2"
     tensor.array = array
@@ -113,8 +132,8 @@ def _interpret(given: argparse.Namespace, option: str, tensor: Tensor, inputs: D
 
 def load_inputs(given: argparse.Namespace) -> Dict[str, File]:
     inputs: Dict[str, File] = {}
-    for option, path in given.inputs.items():
-        inputs[option] = _load(option, path, option in given.bf16)
+    for option in given.inputs:
+        inputs[option] = _load_input(given, option)
         _interpret(given, option, inputs[option], inputs)
     return inputs
 
@@ -122,46 +141,42 @@ def load_inputs(given: argparse.Namespace) -> Dict[str, File]:
 # ---- expected results ----
 
 
-def _refuse_comparison(theirs: File, ours: Tensor, name: str, hint: str = "") -> CommandError:
-    return CommandError(
-        f"{theirs.path}: holds {theirs.type} {files.show_shape(theirs.array.shape)}; expected "
-        f"{files.numpy_type(ours.dtype)} {files.show_shape(ours.array.shape)} to compare with {name}, which is "
-        f"{ours.dtype}{hint}")
+def _is_exact(file: File, dtype: str) -> bool:
+    with contextlib.suppress(CommandError):
+        files.convert(dataclasses.replace(file), dtype)
+        return True
+    return False
 
 
-def _with_dtype(ours: Tensor, dtype: str) -> Optional[Tensor]:
-    """A result of the operator with another --dtype; None if the result cannot have that type."""
-    shape = list(ours.array.shape)
-    if "quint4x2" in (ours.dtype, dtype):
-        values = (shape[-1] if shape else 0) * (8 if ours.dtype == "quint4x2" else 1)
-        if not shape or (dtype == "quint4x2" and values % 8):
-            return None
-        shape[-1] = values // (8 if dtype == "quint4x2" else 1)
-    return Tensor(np.broadcast_to(np.zeros((), files.numpy_type(dtype)), shape), dtype)
+def _fits(file: File, ours: Tensor, dtype: str) -> bool:
+    """Whether a refused file may have the result with another --dtype."""
+    shape = _shape_in_values(ours.array, ours.dtype)
+    if dtype in (ours.dtype, "int4"):  # int4 is another name
+        return False
+    if dtype == "quint4x2":  # words
+        return file.dtype == "int32" and 8 * file.array.size == prod(shape) and shape[-1] % 8 == 0
+    has_values = file.dtype != "bfloat16" or file.is_bfloat16
+    return file.array.size == prod(shape) and (file.dtype == dtype or (
+        has_values and dtype not in checks.WORDS and _is_exact(file, dtype) and not _is_exact(file, ours.dtype)))
 
 
-def _dtype_hint(given: argparse.Namespace, ours: Tensor, theirs: Tensor) -> str:
-    """The hint about a file that another --dtype would give."""
+def _hint(given: argparse.Namespace, name: str, ours: Tensor, theirs: File) -> str:
+    """The hint about a file that another --dtype would give, or --bf16."""
     choices = next(row.value for row in options.ROWS if row.name == "dtype" and given.command in row.commands)
-    for dtype in choices.split("|") if choices else ():
-        other = _with_dtype(ours, dtype) if dtype not in (ours.dtype, "int4") else None  # int4 is another name
-        if other is not None and compare.possible(other, theirs):
+    for dtype in choices.split("|") if choices and name == "y" else ():
+        if _fits(theirs, ours, dtype):
             words = dtype == "quint4x2"
             return (f"; if the file has {'words of eight int4' if words else dtype}, say --dtype {dtype}"
                     + " --div-mode false" * (words and given.command == "quantize"))
-    return ""
+    return _bits_hint(options.RESULTS[name][1], theirs)
 
 
 def _fit(given: argparse.Namespace, name: str, ours: Tensor, theirs: File) -> None:
-    """Gives an expected result the type and shape of ours, where a file cannot say them."""
-    if name != "y":
-        theirs.array = compare.take_shape(ours.array.shape, theirs.array)
-    if ours.dtype == "bfloat16" and theirs.dtype == "float32":
-        files.to_bfloat16(theirs)
-    if ours.dtype == "quint4x2":
-        files.to_quint4x2(theirs, ours.array.shape)
-    if not compare.possible(ours, theirs):
-        raise _refuse_comparison(theirs, ours, name, _dtype_hint(given, ours, theirs) if name == "y" else "")
+    """Gives an expected result the type and shape of ours."""
+    try:
+        files.take(theirs, ours.dtype, ours.array.shape, name, given.layout)
+    except CommandError as error:
+        raise CommandError(f"{error}{_hint(given, name, ours, theirs)}") from None
 
 
 # ---- operators ----
@@ -252,7 +267,7 @@ def _compare_outputs(given: argparse.Namespace, call: Call, expected: Dict[str, 
         if name in expected:
             comparison = _comparison(given, ours, expected[name], is_parameter=name != "y")
             if comparison.differ or not given.quiet:
-                print_text(comparison.report(name, given.max_diffs), stream)
+                print_text(expected[name].taken + comparison.report(name, given.max_diffs), stream)
             status = DIFFERENT if comparison.differ else status
     if status == EQUAL or given.max_ulp or given.max_diff or not checks.divides(given):
         return status
@@ -272,10 +287,11 @@ def _status(given: argparse.Namespace, verdict: str) -> int:
 def _diagnose(given: argparse.Namespace, call: Call, expected: Dict[str, File], stream: TextIO) -> int:
     with _refusals():
         found = npuquant.diagnose(call.actual(expected), call.function, **call.arguments)
+    taken = "".join(file.taken for file in expected.values())
     if given.json:
-        print_text(json.dumps(found.to_dict()) + "\n", stream)
+        print_text(json.dumps({**found.to_dict(), "taken": taken.splitlines()}) + "\n", stream)
     elif found.verdict != "equal" or not given.quiet:
-        print_text(f"{found}\n", stream)
+        print_text(f"{taken}{found}\n", stream)
         if given.explain_verdict:
             print_text(f"\n{found.explain_verdict()}\n", stream)
     return _status(given, found.verdict)
@@ -303,7 +319,7 @@ def run_operator(given: argparse.Namespace) -> int:
         choose_backend(given.backend)
     stream = sys.stderr if files.check_outputs(given.outputs) else sys.stdout
     inputs = load_inputs(given)
-    expected = {name: files.load(path) for name, path in given.expect.items()}
+    expected = {name: _load(given, options.RESULTS[name][1]) for name in given.expect}
     call = Call(given, inputs)
     with _progress(given):
         call.run(given.repeat or 1)
@@ -330,16 +346,14 @@ def run_operator(given: argparse.Namespace) -> int:
 
 def compare_dumps(given: argparse.Namespace) -> int:
     """Compares two dumps without an operator."""
-    ours, theirs = (_load(name, given.inputs[name], name in given.bf16) for name in ("a", "b"))
+    ours, theirs = (_load_input(given, name) for name in ("a", "b"))
     checks.check_tolerance(given, ours.dtype)
-    theirs.array = compare.take_shape(ours.array.shape, theirs.array)
-    codes = ("int8", "uint8")  # are compared as numbers, with or without 128 added
-    alike = Tensor(theirs.array, ours.dtype if {ours.dtype, theirs.dtype} <= set(codes) else theirs.dtype)
-    if not compare.possible(ours, alike):
-        raise _refuse_comparison(theirs, ours, ours.path)
+    codes = {"int8", "uint8"}  # are compared as numbers, with or without 128 added
+    dtype = theirs.dtype if {ours.dtype, theirs.dtype} == codes else ours.dtype
+    files.take(theirs, dtype, ours.array.shape, ours.path, given.layout)
     comparison = _comparison(given, ours, theirs, our_name="A", their_name="B")
     if comparison.differ or not given.quiet:
-        print_text(comparison.report(theirs.path, given.max_diffs) + comparison.remarks())
+        print_text(theirs.taken + comparison.report(theirs.path, given.max_diffs) + comparison.remarks())
     for file in (ours, theirs):
         file.check_whole()
     return DIFFERENT if comparison.differ else EQUAL

@@ -173,7 +173,7 @@ def test_results_are_written(mode, status, run, program):
 @pytest.mark.parametrize(("words", "says"), [
     ("diagnose quantize x.npy --scales x.npy --expect x.npy", "quantize: scales: has 2 dimensions; expected 1"),
     ("diagnose quantize x.npy --scales ones.npy --expect x.npy --backend x", "--backend: there is no 'x'; "),
-    ("diagnose quantize x.npy --scales ones.npy --expect x.npy", "x.npy: holds f4 [3, 8]; expected i1 [3, 8] to comp"),
+    ("diagnose quantize x.npy --scales ones.npy --expect x.npy", "x.npy: [0, 0] is 0.5 (0x3F000000), which no int8 "),
     ("diagnose quant-matmul x1.npy x2.npy --dtype int32 --expect sums.npy", "--dtype: int32 results are the sums of "),
     ("explain quant-matmul x1.npy x2.npy --dtype int32 --at 0,0", "--dtype: int32 results are the sums of products "),
     ("explain quantize x.npy --scales ones.npy --at 1",
@@ -190,7 +190,7 @@ def test_results_are_written(mode, status, run, program):
     ("hard-inputs quantize --shape 8,8 -o hard --run=", "--run: an empty name"),
 ])
 def test_calls_that_are_refused(words, says, refused):
-    save(x=np.ones((3, 8), f4), ones=f4([1]), empty=np.ones((0, 8), f4), sums=np.full((2, 2), 4, "i4"),
+    save(x=np.full((3, 8), 0.5, f4), ones=f4([1]), empty=np.ones((0, 8), f4), sums=np.full((2, 2), 4, "i4"),
          x1=np.ones((2, 3), "i1"), x2=np.ones((3, 2), "i1"))
     assert refused(*words.split()).startswith(f"npuquant: {says}")
 
@@ -382,13 +382,13 @@ def test_a_program_has_the_manifest_as_its_first_argument(run, program):
     ("", "--run: the command has left no hard/y.npy\n"),
     ("cp short.npy hard/y.npy;", "hard/y.npy: holds i1 [16, 39]; expected i1 [16, 40] to compare with y, which is "
                                  "int8\n"),
-    ("cp wide.npy hard/y.npy;", "hard/y.npy: holds i4 [16, 40]; expected i1 [16, 40] to compare with y, which is int8; "
-                                "if the file has int32, say --dtype int32\n"),
+    ("cp wide.npy hard/y.npy;", "hard/y.npy: [0, 0] is 300, which no int8 is; if the file has int32, say --dtype "
+                                "int32\n"),
     ("cp text.npy hard/y.npy;", "hard/y.npy: not a .npy file"),
 ])
 def test_a_program_that_fails(command, says, run, refused):
     run("hard-inputs", *FORM, "-o", "hard", "-q")
-    save(zeros=np.zeros((16, 40), "i1"), short=np.zeros((16, 39), "i1"), wide=np.zeros((16, 40), "i4"))
+    save(zeros=np.zeros((16, 40), "i1"), short=np.zeros((16, 39), "i1"), wide=np.full((16, 40), 300, "i4"))
     pathlib.Path("text.npy").write_text("no array")
     np.save("hard/y.npy", np.zeros((16, 40), "i1"))  # of an earlier run
     refused("hard-inputs", *FORM, "-o", "hard", "-q", "--run", f"{command} :", says=f": {says}")

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from npuquant_cli import compare
-from npuquant_cli.compare import Comparison, format_value, possible, take_shape
+from npuquant_cli.compare import Comparison, format_value
 from npuquant_cli.files import Tensor
 from numpy_operators import rng
 
@@ -103,7 +103,6 @@ def test_equal(dtype, shape, elements):
      "all 8 elements within 1: 2 differ (25 %), by -1..+1 (file - npuquant)"),
 ])
 def test_conclusion(ours, theirs, settings, conclusion):
-    assert possible(ours, theirs) or {ours.dtype, theirs.dtype} == {"int8", "uint8"}
     assert report(ours, theirs, **settings)[0] == f"y: {conclusion}"
 
 
@@ -322,39 +321,6 @@ def test_moved_rows_of_one_column_with_values_that_repeat():
     """The first of rows with the same values goes with the first."""
     assert remarks(tensor([[1], [1], [2], [2], [5]], "int32"), tensor([[2], [2], [1], [1], [5]], "int32")) == [
         ORDER + ": 4 of 5 rows moved; row 0 of B is row 2 of A, row 1 of B is row 3 of A, row 2 of B is row 0 of A"]
-
-
-# ---- shapes and types ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("shape", "given", "taken"), [
-    ((3, 4), (3, 4), True), ((3, 4), (1, 3, 1, 4), True), ((3, 1, 4), (3, 4), True), ((5,), (5, 1), True),
-    ((), (1, 1), True), ((1,), (), True), ((3, 4), (12,), True), ((3, 4), (12, 1), True), ((3, 1, 4), (1, 12), True),
-    ((0, 3), (0,), True), ((3, 4), (4, 3), False), ((3, 4), (6, 2), False), ((12,), (3, 4), False),
-    ((3, 4), (11,), False), ((5,), (1,), False)])
-def test_take_shape(shape, given, taken):
-    array = np.arange(math.prod(given)).reshape(given)
-    result = take_shape(shape, array)
-    assert result.shape == (shape if taken else given)
-    assert result.ravel().tolist() == array.ravel().tolist()
-    assert array.size == 0 or np.shares_memory(result, array)
-
-
-def test_take_shape_does_not_copy_a_view():
-    array = np.asfortranarray(np.arange(60).reshape(3, 1, 20)[:, :, ::-2])
-    result = take_shape((3, 10), array)
-    assert np.shares_memory(result, array)
-    assert result.tolist() == array[:, 0].tolist()
-
-
-def test_possible():
-    """int64 goes with uint64, and int32 stores quint4x2 words; otherwise types and shapes agree."""
-    allowed = {(dtype, dtype) for dtype in STORED} | {("int64", "uint64"), ("int32", "quint4x2")}
-    for ours in STORED:
-        for theirs in STORED:
-            pair = Tensor(np.zeros((2, 3), STORED[ours]), ours), Tensor(np.zeros((2, 3), STORED[theirs]), theirs)
-            assert possible(*pair) == ((ours, theirs) in allowed or (theirs, ours) in allowed)
-    assert not possible(tensor([[1, 2]], "int8"), tensor([1, 2], "int8"))
 
 
 # ---- drawn pairs -----------------------------------------------------------------------------------------------------

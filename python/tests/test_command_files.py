@@ -7,6 +7,7 @@ import gzip
 import io
 import os
 import pickle
+import re
 import resource
 import signal
 import subprocess
@@ -394,61 +395,166 @@ def test_output_over_input():
     np.testing.assert_array_equal(np.load("x.npy"), X + 1)
 
 
-# ---- other types ----
+# ---- other types and shapes ----
+
+NAN = np.array([0x7FC00000, 0xFFFFE000], "u4").view("f4")
+LONG_NAN = np.array([0x7F800001], "u4").view("f4")
+HALVES = np.array([65504, 2.0**-24, -0.0, np.inf], "f2")
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (5,), (3, 4, 5)])
-@pytest.mark.parametrize("order", "CF")
-def test_to_bfloat16(shape, order):
-    bits = np.asarray(np.random.default_rng(2).integers(0, 2**16, shape), "u4")
-    np.save("x.npy", np.asarray(bits << 16, "u4", order=order).view("f4"))
+def floats(*values):
+    return np.array(values, "f4")
+
+
+def taken(array, dtype, shape=None, layout=None, is_bfloat16=False):
+    np.save("x.npy", array)
     file = files.load("x.npy")
-    files.to_bfloat16(file)
-    assert file.dtype == "bfloat16"
-    assert_loaded(file, bits.astype("u2"), "bfloat16", "f4")
+    file.is_bfloat16 = is_bfloat16
+    files.take(file, dtype, array.shape if shape is None else shape, "y", layout)
+    assert file.dtype == dtype
+    return file
 
 
-@pytest.mark.parametrize("order", "CF")
-def test_what_no_bfloat16_is(order):
-    x = np.ones((3, 4, 5), "f4", order=order)
-    x[1, 2, 3] = 0.1
-    np.save("x.npy", x)
-    with pytest.raises(CommandError) as caught:
-        files.to_bfloat16(files.load("x.npy"))
-    assert str(caught.value) == (
-        "x.npy: [1, 2, 3] is 0.100000001 (0x3DCCCCCD), which no bfloat16 is: its lower 16 bits are not 0")
+@pytest.mark.parametrize("array, dtype, wrong", [
+    # Codes, and the first value that is not exact.
+    (floats(-128, 127, -0.0), "int8", None), (floats(1, 127.5), "int8", "[1] is 127.5 (0x42FF0000), which no int8 is"),
+    (floats(128), "int8", "[0] is 128 (0x43000000), "), (NAN, "int8", "[0] is nan (0x7FC00000), which no int8 is"),
+    (floats(-np.inf), "int32", "[0] is -inf "), (HALVES[3:], "int32", "[0] is inf "), (HALVES[:1], "int32", None),
+    (floats(-2.0**31, 2.0**31 - 128), "int32", None), (floats(2.0**31), "int32", "[0] is 2.14748365e+09 "),
+    (HALVES[:2], "int32", "[1] is 5.9605e-08 "), (np.array([2**31]), "int32", "[0] is 2147483648, "),
+    (np.array([[1, -129]]), "int8", "[0, 1] is -129, which no int8 is"), (np.array([-128, 127]), "int8", None),
+    (np.array([2**64 - 1], "u8"), "int8", "[0] is 18446744073709551615, "), (np.array([7], "u8"), "uint8", None),
+    (np.array([-1], "i1"), "uint8", "[0] is -1, which no uint8 is"), (np.array([255, 0], "u1"), "int32", None),
+    (np.array([255], "u1"), "int8", "[0] is 255, "),
+    # Floats keep the sign of a zero, and the bits of a NaN.
+    (HALVES, "float32", None), (HALVES.astype("f4"), "float16", None), (HALVES[1:], "bfloat16", None),
+    (HALVES, "bfloat16", "[0] is 65504 (0x7BFF), which no bfloat16 is"), (NAN, "float16", None),
+    (NAN[:1], "bfloat16", None), (NAN, "bfloat16", "[1] is -nan (0xFFFFE000), which no bfloat16 is"),
+    (LONG_NAN, "float16", "[0] is nan (0x7F800001), "), (LONG_NAN, "bfloat16", "[0] is nan (0x7F800001), "),
+    (floats(65536), "float16", "[0] is 65536 "), (floats(0.1), "float16", "[0] is 0.1"),
+    # Offsets that are integers.
+    (np.array([-5, 2**24], "i4"), "float32", None), (np.array([2**24 + 1], "i4"), "float32", "[0] is 16777217, "),
+    (np.array([2**63 - 1]), "float32", "[0] is 9223372036854775807, "), (np.array([255], "u1"), "bfloat16", None),
+    (np.array([257], "i4"), "bfloat16", "[0] is 257, "), (np.array([65520], "i4"), "float16", "[0] is 65520, "),
+    # One int4 in each element.
+    (floats(*range(-8, 8)), "quint4x2", None), (np.full((2, 8), 8), "quint4x2", "[0, 0] is 8, which no int4 is"),
+])
+def test_types(array, dtype, wrong):
+    """The values of another type, in both memory orders; NumPy's conversion has the result."""
+    array = np.asarray(array, order="F")
+    shape = (*array.shape[:-1], array.shape[-1] // 8) if dtype == "quint4x2" else array.shape
+    if wrong:
+        with pytest.raises(CommandError, match=re.escape(f"x.npy: {wrong}")):
+            taken(array, dtype, shape)
+        return
+    file = taken(array, dtype, shape)
+    assert re.fullmatch(rf"x\.npy: \w+ \[.*], taken as {dtype} \[.*]\n", file.taken)
+    if dtype == "bfloat16":
+        np.testing.assert_array_equal(file.array, array.astype("f4").view("u4") >> 16)
+    elif dtype == "quint4x2":
+        assert file.array.tolist() == [0x0FEDCBA98 - 2**32, 0x76543210]
+    else:
+        assert file.array.tobytes() == array.astype(dtype).tobytes()
 
 
-@pytest.mark.parametrize("shape", [(40, 24), (2, 3, 16), (8,), (0, 8), (3, 0)])
-@pytest.mark.parametrize("order", "CF")
-def test_to_quint4x2(shape, order):
+def test_bfloat16_for_other_types():
+    """Only if it is said that the 16 bits are bfloat16."""
+    bits = np.array([0x3F80, 0x4000], "u2")
+    assert taken(bits, "int8", is_bfloat16=True).array.tolist() == [1, 2]
+    assert taken(bits, "float32", is_bfloat16=True).array.tolist() == [1, 2]
+    assert taken(bits.view("V2"), "bfloat16").taken == ""
+    with pytest.raises(CommandError, match=r"x\.npy: holds i2 \[2\]; expected f4 \[2\] to compare with y, which is "):
+        taken(bits.view("i2"), "float32")
+    with pytest.raises(CommandError, match=r"x\.npy: holds i1 \[2\]; expected i8 \[2\] to compare with y, which is "):
+        taken(bits.astype("i1"), "int64")
+
+
+def fractal_nz(array, c0):
+    """By its definition: element [c, r, i, j] is row 16 r + i and column c0 c + j."""
+    padded = np.zeros((-(-array.shape[0] // 16) * 16, -(-array.shape[1] // c0) * c0), array.dtype)
+    padded[:array.shape[0], :array.shape[1]] = array
+    blocks = np.split(padded, padded.shape[1] // c0, 1)
+    return np.stack([np.stack(np.split(block, len(padded) // 16)) for block in blocks])
+
+
+@pytest.mark.parametrize("dtype, shape, make, layout, said", [
+    ("int8", (3, 4), lambda y: y, None, ""), ("int8", (3, 4), np.asfortranarray, None, ""),
+    ("int8", (3, 4), lambda y: y.reshape(1, 3, 1, 4), None, "[1, 3, 1, 4], taken as int8 [3, 4]"),
+    ("int8", (3, 4), lambda y: y.reshape(12, 1), None, "[12, 1], taken as int8 [3, 4]"),
+    ("int8", (3, 4), lambda y: y.reshape(6, 2), None, "[6, 2], taken as int8 [3, 4]"),
+    ("int8", (12,), lambda y: y.reshape(1, 12), "transposed", "[1, 12], taken as int8 [12]"),
+    ("int8", (6, 4), lambda y: y.reshape(2, 3, 4), None, "[2, 3, 4], taken as int8 [6, 4]"),
+    ("int8", (2, 3, 4), lambda y: y.reshape(6, 4), None, "[6, 4], taken as int8 [2, 3, 4]"),
+    ("int8", (), lambda y: y.reshape(1, 1), None, "[1, 1], taken as int8 []"),
+    ("int8", (0, 3), lambda y: y.reshape(0), None, "[0], taken as int8 [0, 3]"),
+    # The shape of a square says nothing: it is the same one.
+    ("int8", (4, 4), lambda y: y, None, ""), ("int8", (4, 4), np.transpose, "transposed", "[4, 4], transposed"),
+    ("int8", (2, 2, 4), lambda y: y.reshape(4, 4), None, "[4, 4], taken as int8 [2, 2, 4]"),
+    ("int8", (3, 4), lambda y: y, "transposed", ""),
+    ("int8", (3, 4), np.transpose, "transposed", "[4, 3], taken as int8 [3, 4], transposed"),
+    ("int8", (3, 4), lambda y: y.reshape(4, 3), "reshaped", "[4, 3], taken as int8 [3, 4]"),
+    ("int8", (1, 3, 4), lambda y: y[0].T, "transposed", "[4, 3], taken as int8 [1, 3, 4], transposed"),
+    ("int8", (2, 3, 4), lambda y: y.swapaxes(0, 1), "transposed", "[3, 2, 4], taken as int8 [2, 3, 4], transposed"),
+    ("int8", (2, 3, 4), lambda y: y.reshape(6, 4).T, "transposed", "[4, 6], taken as int8 [2, 3, 4], transposed"),
+    # FRACTAL_NZ has blocks of columns, 32 bytes wide. One block, not padded, is in the order of the rows.
+    ("int8", (64, 96), lambda y: fractal_nz(y, 32), None, "[3, 4, 16, 32], taken as int8 FRACTAL_NZ of [64, 96]"),
+    ("float16", (20, 40), lambda y: fractal_nz(y, 16), None, "[3, 2, 16, 16], taken as float16 FRACTAL_NZ of [20, 40]"),
+    ("float32", (16, 7), lambda y: fractal_nz(y, 8), None, "[1, 1, 16, 8], taken as float32 FRACTAL_NZ of [16, 7]"),
+    ("int8", (64, 32), lambda y: fractal_nz(y, 32), None, "[1, 4, 16, 32], taken as int8 [64, 32]"),
+    ("int8", (2, 16, 64), lambda y: fractal_nz(y.reshape(32, 64), 32), None, "FRACTAL_NZ of [2, 16, 64]"),
+    ("int8", (2, 16, 64), lambda y: np.stack([fractal_nz(each, 32) for each in y]), None, "FRACTAL_NZ of [2, 16, 64]"),
+    ("int8", (16, 512), lambda y: fractal_nz(y, 32), "fractal-nz", "FRACTAL_NZ of [16, 512]"),
+    ("int8", (16, 512), lambda y: y.reshape(16, 1, 16, 32), "reshaped", "[16, 1, 16, 32], taken as int8 [16, 512]"),
+])
+def test_shapes_of_results(dtype, shape, make, layout, said):
+    y = (np.arange(np.prod(shape)) % 101).astype(dtype).reshape(shape)
+    file = taken(make(y), dtype, shape, layout)
+    np.testing.assert_array_equal(file.array, y)
+    assert file.array.shape == shape and file.taken.endswith(f"{said}\n" if said else "")
+    assert ("taken as" in file.taken) == bool(said)
+    if "transposed" not in said and "FRACTAL" not in said:  # it is the mapped file
+        assert not file.array.flags.writeable
+
+
+@pytest.mark.parametrize("shape, given, layout, says", [
+    ((3, 4), (11,), None, "holds i1 [11]; expected i1 [3, 4] to compare with y, which is int8"),
+    ((5,), (1,), None, "holds i1 [1]; expected i1 [5] to compare with y, which is int8"),
+    ((3, 4), (2, 3, 2), None, "holds i1 [2, 3, 2]; expected i1 [3, 4] to compare with y, which is int8"),
+    ((3, 4), (4, 3), None, "x.npy: has the shape [4, 3] in place of [3, 4]; expected --layout reshaped or --layout "
+                           "transposed"),
+    ((2, 3, 4), (4, 6), None, "expected --layout reshaped or --layout transposed"),
+    ((16, 512), (16, 1, 16, 32), None, "expected --layout reshaped or --layout fractal-nz"),
+    ((3, 4), (6, 2), "transposed", "has the shape [6, 2] in place of [3, 4]; expected --layout reshaped"),
+    ((64, 64), (2, 4, 16, 32), "reshaped", "in place of [64, 64]; expected --layout fractal-nz"),
+])
+def test_shapes_that_do_not_tell(shape, given, layout, says):
+    with pytest.raises(CommandError, match=re.escape(says) + r"\Z"):
+        taken(np.zeros(given, "i1"), "int8", shape, layout)
+
+
+@pytest.mark.parametrize("shape", [(40, 24), (2, 3, 16), (8,), (0, 8), (3, 0), (32, 128)])
+@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, np.ravel, fractal_nz])
+def test_layouts_of_int4(shape, make):
+    """Values, bytes of two values, and words of eight, which need no line."""
     spread = np.random.default_rng(3).integers(-8, 8, shape, "i1")
     nibbles = (spread & 15).astype("u4").reshape(*shape[:-1], shape[-1] // 8, 8)
     words = np.bitwise_or.reduce(nibbles << np.arange(0, 32, 4, dtype="u4"), axis=-1).astype("u4").view("i4")
     packed = (spread[..., ::2] & 15 | spread[..., 1::2] << 4)
-    for theirs in (spread, packed, packed.view("u1")):
-        np.save("x.npy", np.asarray(theirs, order=order))
-        file = files.load("x.npy")
-        files.to_quint4x2(file, words.shape)
-        assert_loaded(file, words, "quint4x2", theirs.dtype.str[1:])
+    for theirs, c0 in ((spread, 64), (spread.astype("f4"), 64), (packed, 32), (packed.view("u1"), 32), (words, 8)):
+        if make is fractal_nz:
+            theirs = fractal_nz(theirs.reshape(-1, theirs.shape[-1]), c0) if 128 in shape else theirs
+        else:
+            theirs = make(theirs)
+        file = taken(theirs, "quint4x2", words.shape)
+        np.testing.assert_array_equal(file.array, words)
+        assert (file.array.dtype, file.taken == "") == ("i4", theirs.dtype == "i4" and theirs.shape == words.shape)
 
 
-@pytest.mark.parametrize("value", [-128, -9, 8, 127])
-def test_what_no_int4_is(value):
-    x = np.zeros((40, 24), "i1")
-    x[3, 4] = value
-    np.save("x.npy", x)
-    with pytest.raises(CommandError, match=rf"\Ax\.npy: \[3, 4\] is {value}, which no int4 is: these are -8\.\.7\Z"):
-        files.to_quint4x2(files.load("x.npy"), (40, 3))
-
-
-@pytest.mark.parametrize("shape, dtype", [((40, 24), "u1"), ((40, 13), "i1"), ((40, 10), "u1"), ((39, 12), "u1"),
-                                          ((480,), "u1"), ((40, 12), "i4"), ((40, 0), "u1"), ((), "u1")])
+@pytest.mark.parametrize("shape, dtype", [((40, 13), "i1"), ((40, 10), "u1"), ((39, 12), "u1"), ((40, 12), "i4"),
+                                          ((40, 0), "u1"), ((), "u1")])
 def test_others_do_not_become_int4(shape, dtype):
-    np.save("x.npy", np.zeros(shape, dtype))
-    file = files.load("x.npy")
-    files.to_quint4x2(file, (40, 3))
-    assert_loaded(file, np.zeros(shape, dtype), {"u1": "uint8", "i1": "int8", "i4": "int32"}[dtype], dtype)
+    with pytest.raises(CommandError, match=re.escape("expected i4 [40, 3] to compare with y, which is quint4x2")):
+        taken(np.zeros(shape, dtype), "quint4x2", (40, 3))
 
 
 def test_names_of_types():

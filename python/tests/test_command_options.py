@@ -178,6 +178,8 @@ def test_inputs_are_in_the_order_of_the_table():
     # What goes together.
     ((*QUANTIZE, "--bf16", "zero-points"), "--bf16 zero-points: no --zero-points given"),
     ((*QUANTIZE, "--max-diff", "0"), "--max-diff: nothing is compared; expected --expect, too"),
+    ((*QUANTIZE, "--layout", "reshaped"), "--layout: nothing is compared; expected --expect, too"),
+    ((*QUANTIZE, "--bf16", "expect"), "--bf16 expect: no --expect given"),
     ((*QUANTIZE, "--max-diffs", "10"), "--max-diffs: nothing is compared; expected --expect, too"),
     ((*QUANTIZE, "--dtype", "int4"), "--dtype: quint4x2 (int4) needs --div-mode false; expected int8, uint8 or int32 "
                                      "without"),

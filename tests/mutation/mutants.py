@@ -56,6 +56,7 @@ HARD = "diagnosis/hard_inputs.c"
 LAYOUTS = "diagnosis/layouts.c"
 PARTS = "diagnosis/parts.c"
 REMAINDER = "diagnosis/remainder.c"
+WEIGHTS = "diagnosis/weights.c"
 STEPS = "diagnosis/steps.c"
 
 MUTANTS = [
@@ -584,8 +585,10 @@ MUTANTS = [
     ("diagnosis: half of a pair left out", DIAGNOSE, "            s->single_count++;\n        } else if", "            s->single_count += finding->explained + finding->newly_wrong > 0;\n        } else if"),
     ("diagnosis: pairs not refuted", DIAGNOSE, "refute(s, tried + i + 1, tried_count - i - 1, find_examples(s, finding));", "(void)refute, (void)find_examples;"),
     ("diagnosis: rows permuted alone", DIAGNOSE, "if (second && layout == LAYOUT_ROWS_PERMUTED) {", "if (second && layout == LAYOUT_ROWS_PERMUTED && s->single_count < 0) {"),
-    ("diagnosis: half of the differences is most", DIAGNOSE, "differing - differing / 4", "differing / 2"),
-    ("diagnosis: pairs behind singles", DIAGNOSE, "    sort(d->findings, d->count);\n", ""),
+    ("diagnosis: a large rest is little", WEIGHTS, "if (share > most_left) {", "if (share > 1) {"),
+    ("diagnosis: pairs behind singles", DIAGNOSE, "    sort(d->findings, d->count, is_likelier);\n", "    (void)is_likelier;\n"),
+    ("diagnosis: rare mistakes before common ones", DIAGNOSE, "a->prior > b->prior;", "a->prior < b->prior;"),
+    ("diagnosis: a device's moves weigh nothing", DIAGNOSE, "diagnosis->device = weigh_device(&diagnosis->admission);", "diagnosis->device = -1e9;"),
     ("diagnosis: NaN is another scale", CALL, "return x == y || (npuq_ref_is_nan(x) && npuq_ref_is_nan(y));", "return x == y;"),
     ("diagnosis: uint8 of a symmetric operator without the 128", STEPS, "return bits ^ 0x80;", "return bits;"),
     ("diagnosis: the quotient 0 moves", STEPS, "how == AS_DEFINED || quotient == 0 || !is_finite(quotient)", "how == AS_DEFINED || !is_finite(quotient)"),
@@ -595,7 +598,7 @@ MUTANTS = [
     ("diagnosis: never too many", ADMISSIBLE, "return sum < least_chance;", "return sum < 0;"),
     ("diagnosis: all admissible is left to explain", ADMISSIBLE, "    if (differs && is_admissible) {\n", "    if (differs && is_admissible && at == 0) {\n"),
     ("diagnosis: the device's division before mistakes", DIAGNOSE, "fit_layouts(s) && search_singles(s);", "fit_layouts(s) && (admission_is_within(&d->admission) || search_singles(s));"),
-    ("diagnosis: what is newly wrong not confirmed", DIAGNOSE, "finding->newly_wrong += parts[i].newly_wrong;", "(void)parts;"),
+    ("diagnosis: what is newly wrong not confirmed", DIAGNOSE, "finding->newly_wrong += part->newly_wrong;", "finding->newly_wrong += 0;"),
     ("diagnosis: noise told as regular lines", REMAINDER, "chance <= least_chance && lines->last", "lines->last"),
     ("diagnosis: noise told as tiles", REMAINDER, " && count * LEAST_PER_TILE <= y->elements", ""),
     ("diagnosis: a line for what is noise", REMAINDER, "is_most(near, points->count) && wrong", "wrong"),
@@ -603,7 +606,7 @@ MUTANTS = [
     ("diagnosis: untouched elements hold the first", LAYOUTS, "layout->fill = array_bits(theirs, call->count - 1);", "layout->fill = array_bits(theirs, 0);"),
     ("diagnosis: rows elsewhere not found", LAYOUTS, "if (here[i].hash == there[j].hash) {", "if (here[i].row == there[j].row) {"),
     ("diagnosis: one element is an untouched tail", LAYOUTS, "(call->columns - from) * call->rows > 1", "from < call->columns"),
-    ("diagnosis: a part of few elements", PARTS, "return differing >= LEAST_DIFFERING;", "return true;"),
+    ("diagnosis: a part of few elements", DIAGNOSE, "is_single(best) || finding_score(best) >= -bits_of_rare", "finding_score(best) >= -1e9"),
     ("diagnosis: a part with what is right", PARTS, "        if (side->is_right[i]) {\n            return false;", "        if (side->is_right[i] && i > side->last) {\n            return false;"),
     ("diagnosis: a part ends where something differs last", PARTS, "roundest(side->last + 1, most)", "side->last + 1"),
     ("diagnosis: untouched from a multiple of itself", LAYOUTS, "layout->from & (0 - layout->from)", "layout->from"),
