@@ -69,9 +69,14 @@ enum {
             "takes the first " #size " scales over and over, and the offsets that go with them",                       \
             "Load the next scales with each tile."                                                                     \
     }
-#define SMOOTHQUANT(type)                                                                                              \
-    DOES(STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, BOUND_1E_5), STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_DIVISION,  \
-         STEP_PRECISION, TYPE_##type, STEP_PRODUCT, TYPE_##type)
+#define DIVIDES_BY_BOUNDED(bound)                                                                                      \
+    STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, bound), STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_DIVISION
+#define SMOOTHQUANT(type) DOES(DIVIDES_BY_BOUNDED(BOUND_1E_5), STEP_PRECISION, TYPE_##type, STEP_PRODUCT, TYPE_##type)
+#define DIVIDED_M(name, how_common, bound, text)                                                                       \
+    {                                                                                                                  \
+        name, how_common, SYMMETRIC, Y_ANY, 0, DOES(DIVIDES_BY_BOUNDED(bound)), "divides by max(m, " text,             \
+            OTHER_DEFINITION                                                                                           \
+    }
 #define OTHER_OPERATOR "Compare such a kernel with that operator: this one has other bits."
 #define THIS_RULE      "Scale x as the rule of this operator says."
 #define AS_MOE_ROUTING                                                                                                 \
@@ -330,10 +335,10 @@ const struct hypothesis hypotheses[] = {
      RAISES_SCALE("1e-5"), OTHER_BOUND},
     {"least-epsilon", RARE, FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(BOUND_OF_SCALE, BOUND_EPSILON)),
      RAISES_SCALE("FLT_EPSILON"), OTHER_BOUND},
-    {"least-m-1e-10", RARE, SYMMETRIC, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, BOUND_1E_10)),
-     RAISES_LARGEST("1e-10"), NO_BOUND},
-    {"least-m-1e-5", USUAL, SYMMETRIC, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, BOUND_1E_5)),
-     RAISES_LARGEST("1e-5"), NO_BOUND},
+    {"least-m-1e-10", RARE, SYMMETRIC, Y_ANY, NEEDS(OTHER_SCALING),
+     DOES(STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, BOUND_1E_10)), RAISES_LARGEST("1e-10"), NO_BOUND},
+    {"least-m-1e-5", USUAL, SYMMETRIC, Y_ANY, NEEDS(OTHER_SCALING),
+     DOES(STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, BOUND_1E_5)), RAISES_LARGEST("1e-5"), NO_BOUND},
     ADDED("1e-12", BOUND_1E_12, "1e-12"),
     ADDED("1e-10", BOUND_1E_10, "1e-10"),
     ADDED("1e-8", BOUND_1E_8, "1e-8"),
@@ -637,9 +642,12 @@ const struct hypothesis hypotheses[] = {
     {"moe-routing", USUAL, DYNAMIC_QUANT, Y_INT8, 0, DOES(STEP_RULE, RULE_MOE_ROUTING), AS_MOE_ROUTING},
     {"moe-routing-8-5", USUAL, DYNAMIC_QUANT, Y_INT8, 0, DOES(STEP_RULE, RULE_MOE_ROUTING_8_5), AS_MOE_ROUTING_8_5},
     {"grouped-swiglu", USUAL, DYNAMIC_QUANT, Y_INT8, 0, DOES(STEP_RULE, RULE_GROUPED_SWIGLU), AS_GROUPED_SWIGLU},
-    {"smoothquant", USUAL, DYNAMIC_QUANT, Y_ANY, 0,
-     DOES(STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, BOUND_1E_5), STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_DIVISION),
-     "divides by max(m, 1e-5) / DMAX in float32, as SmoothQuant does in PyTorch", OTHER_DEFINITION},
+    DIVIDED_M("smoothquant", COMMON, BOUND_1E_5, "1e-5) / DMAX in float32, as SmoothQuant does in PyTorch"),
+    DIVIDED_M("divided-m-1e-12", COMMON, BOUND_1E_12, "1e-12) / DMAX"),
+    DIVIDED_M("divided-m-1e-10", RARE, BOUND_1E_10, "1e-10) / DMAX"),
+    DIVIDED_M("divided-m-1e-8", RARE, BOUND_1E_8, "1e-8) / DMAX"),
+    DIVIDED_M("divided-m-1e-6", RARE, BOUND_1E_6, "1e-6) / DMAX"),
+    DIVIDED_M("divided-m-epsilon", RARE, BOUND_EPSILON, "FLT_EPSILON) / DMAX"),
     {"smoothquant-float16", USUAL, DYNAMIC_QUANT, Y_ANY, NEEDS(HALF_X) | NEEDS(X_NOT_BFLOAT16), SMOOTHQUANT(FLOAT16),
      "divides by max(m, 1e-5) / DMAX in float16, as SmoothQuant does in PyTorch", OTHER_DEFINITION},
     {"smoothquant-bfloat16", USUAL, DYNAMIC_QUANT, Y_ANY, NEEDS(HALF_X) | NEEDS(X_NOT_FLOAT16), SMOOTHQUANT(BFLOAT16),
@@ -657,6 +665,16 @@ const struct hypothesis hypotheses[] = {
      DOES(STEP_RANGE, RANGE_WITH_ZERO, STEP_UNIT, UNIT_OTHER_FACTOR, STEP_LEAST, LEAST_NONE, STEP_TOKEN_OFFSET,
           TOKEN_OFFSET_SMALLER_ERROR, STEP_ORDER, ORDER_ROUND_FIRST),
      "is XNNPACK's qd8: it multiplies by 255 / (hi - lo) and adds the zero point after rounding", OTHER_DEFINITION},
+    {"ggml-q8-0", COMMON, DYNAMIC_BLOCK_QUANT, Y_ANY, 0,
+     DOES(STEP_FORM, FORM_DIVIDED, STEP_LEAST, LEAST_NONE, STEP_SCALING, SCALING_INVERSE_OR_0, STEP_ROUNDING,
+          ROUND_HALF_AWAY, STEP_RETURNED, TYPE_FLOAT16),
+     "is ggml's q8_0: it multiplies by 1 / (m / DMAX), rounds halves away, and returns the scale as float16",
+     OTHER_DEFINITION},
+    {"groups-bfloat16", USUAL, DYNAMIC_BLOCK_QUANT, Y_ANY, 0,
+     DOES(STEP_FORM, FORM_DIVIDED, STEP_LEAST, LEAST_NONE, STEP_TOKEN_TYPE, TYPE_BFLOAT16, STEP_SCALING,
+          SCALING_DIVISION, STEP_ROUNDING, ROUND_HALF_AWAY),
+     "divides by m / DMAX rounded to bfloat16, and rounds halves away, as kernels with bfloat16 scales of groups do",
+     OTHER_DEFINITION},
 };
 
 const int hypothesis_count = sizeof hypotheses / sizeof hypotheses[0];
@@ -779,6 +797,7 @@ static uint64_t traits_of(const struct call *call)
            when(length > 32, NEEDS(OVER_32)) | when(length > 64, NEEDS(OVER_64)) | when(length > 128, NEEDS(OVER_128)) |
            when(length > 256, NEEDS(OVER_256)) | when(row_ranges, NEEDS(ROW_RANGES)) |
            when(call->op != ROW_QUANT || by_factor, NEEDS(FACTOR)) |
+           when(!(by_division && rule[STEP_FORM] == FORM_DIVIDED), NEEDS(OTHER_SCALING)) |
            when(rule[STEP_FORM] != FORM_FACTOR, NEEDS(SMALL_SCALE)) |
            when(row_ranges && call->rows > 1 && !large_smooth, NEEDS(TENSOR_RANGE)) |
            when(row_ranges && call->rows > 1 && call->columns > 1, NEEDS(COLUMN_RANGES)) |

@@ -69,6 +69,7 @@ enum need {
     NEED_BIASES,        /* two or more */
     NEED_FACTOR,        /* a rule of row_quant that multiplies by DMAX / m */
     NEED_SMALL_SCALE,   /* a returned scale can be subnormal */
+    NEED_OTHER_SCALING, /* no rule of row_quant that divides by m / DMAX */
     NEED_END,
 };
 #define NEEDS(NAME) (UINT64_C(1) << NEED_##NAME)

@@ -1045,9 +1045,12 @@ static uint64_t dynamic_element(const struct arithmetic *a, const struct token *
 
     switch (choice(a, STEP_SCALING)) {
     case SCALING_RECIPROCAL:
-        t = note(a->trace, "v * (1 / scale)",
-                 multiply(a, v, divide(a, 1, token->scale, choice(a, STEP_PRECISION)), product));
+    case SCALING_INVERSE_OR_0: {
+        const bool is_zero = choice(a, STEP_SCALING) == SCALING_INVERSE_OR_0 && token->scale == 0;
+        const double inverse = is_zero ? 0 : divide(a, 1, token->scale, choice(a, STEP_PRECISION));
+        t = note(a->trace, "v * (1 / scale)", multiply(a, v, inverse, product));
         break;
+    }
     case SCALING_DIVISION: t = note(a->trace, "v / scale", divide_on_vector_unit(a, v, token->scale, product)); break;
     case SCALING_DMAX_FIRST:
         t = note(a->trace, "v * DMAX", multiply(a, v, dmax_of(a), choice(a, STEP_PRECISION)));

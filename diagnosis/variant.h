@@ -158,6 +158,7 @@ enum scaling_choice {
     SCALING_ROW_FIRST,      /* the activation scale before the weight scale */
     SCALING_NO_ROW,         /* leaves the activation scale out */
     SCALING_FACTOR,         /* multiplies by DMAX / m */
+    SCALING_INVERSE_OR_0,   /* multiplies by 1 / scale, or by 0 if the scale is 0 */
 };
 enum quotient_choice { QUOTIENT_BELOW = 1, QUOTIENT_ABOVE }; /* the float32 beside the IEEE quotient */
 enum sum_choice { SUM_FLOAT16 = TYPE_FLOAT16, SUM_BFLOAT16, SUM_FLOAT64, SUM_FUSED };

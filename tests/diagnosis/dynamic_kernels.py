@@ -7,6 +7,7 @@ from numeric import (
     Machine,
     Mistakes,
     f4,
+    f8,
     for_tensor_cores,
     groups,
     in_type,
@@ -170,6 +171,10 @@ def taken(parameter, what, mistakes):
     return np.roll(parameter, (f"scale-of-{what}-before" in mistakes) - (f"scale-of-next-{what}" in mistakes))
 
 
+def product(t, mistakes):
+    return truncated_to_float16(t) if "product-truncated" in mistakes else kept(t, mistakes, "product")
+
+
 def scaled(v, scale, factor, largest, greatest, machine, mistakes):
     if "dmax-first" in mistakes:
         greatest = greatest + ("one-step-more" in mistakes)
@@ -180,7 +185,7 @@ def scaled(v, scale, factor, largest, greatest, machine, mistakes):
         t = machine.compute(np.multiply, v, machine.compute(np.divide, 1, scale))
     else:
         t = machine.compute(np.multiply, v, factor)
-    return truncated_to_float16(t) if "product-truncated" in mistakes else kept(t, mistakes, "product")
+    return product(t, mistakes)
 
 
 # ---- kernels by other definitions ----
@@ -192,7 +197,7 @@ def truncated_to_float16(t):
 
 
 def moe_routing(largest, v, greatest, spread, machine, mistakes):
-    scale = kept(machine.compute(np.divide, largest, greatest), mistakes, "scale")
+    scale = kept(np.minimum(machine.compute(np.divide, largest, greatest), machine.most), mistakes, "scale")
     return machine.compute(np.divide, v, spread(scale)), scale
 
 
@@ -208,26 +213,45 @@ def grouped_swiglu(largest, v, greatest, spread, machine, mistakes):
     return in_type(t, "float16"), scale
 
 
-def smoothquant(largest, v, greatest, spread, machine, mistakes):
-    least = machine.keeps(machine.type(1e-5))
-    return moe_routing(np.maximum(machine.keeps(largest), least), machine.keeps(v), greatest, spread, machine, mistakes)
+def divided_m(least):
+    def rule(largest, v, greatest, spread, machine, mistakes):
+        largest = np.maximum(machine.keeps(largest), machine.keeps(machine.type(least)))
+        t, scale = moe_routing(largest, machine.keeps(v), greatest, spread, machine, mistakes)
+        return product(t, mistakes), scale
+    return rule
 
 
 def smoothquant_in(dtype):
     def rule(largest, v, greatest, spread, machine, mistakes):
         machine.keeps = lambda t: in_type(t, dtype)
-        return smoothquant(largest, v, greatest, spread, machine, mistakes)
+        return divided_m(1e-5)(largest, v, greatest, spread, machine, mistakes)
     return rule
+
+
+def ggml_q8_0(largest, v, greatest, spread, machine, mistakes):
+    d = machine.compute(np.divide, largest, greatest)
+    inverse = np.where(d == 0, machine.type(0), machine.compute(np.divide, 1, d))
+    t = machine.compute(np.multiply, v, spread(inverse))
+    return ROUNDINGS["half-away"](t.astype(f8)), in_type(d, "float16")
+
+
+def groups_bfloat16(largest, v, greatest, spread, machine, mistakes):
+    scale = in_type(machine.compute(np.divide, largest, greatest), "bfloat16")
+    return ROUNDINGS["half-away"](machine.compute(np.divide, v, spread(scale)).astype(f8)), scale
+
+
+DIVIDED_M = {"smoothquant" if name == "1e-5" else f"divided-m-{name}": divided_m(least) for name, least in BOUNDS.items()}
 
 
 SYMMETRIC_RULES = {
     "moe-routing": moe_routing,
     "moe-routing-8-5": moe_routing_8_5,
     "grouped-swiglu": grouped_swiglu,
-    "smoothquant": smoothquant,
+    **DIVIDED_M,
     "smoothquant-float16": smoothquant_in("float16"),
     "smoothquant-bfloat16": smoothquant_in("bfloat16"),
 }
+BLOCK_RULES = {"ggml-q8-0": ggml_q8_0, "groups-bfloat16": groups_bfloat16, **DIVIDED_M}
 
 
 def onnx_dynamic(high, low, v, greatest, spread, machine, mistakes):
@@ -327,9 +351,9 @@ ROW_RULES = {
 }
 # Mistakes that take the place of what a rule does there; the first ones do what dynamic_quant does.
 IN_PLACE_OF = {
-    "form": ("scale-product", "other-form", "scale-divided"),
-    "returned": ("", "scale-product", "other-form", "scale-divided", "scale-is-largest", "scale-is-factor"),
-    "scaling": ("factor", "division", "reciprocal", "dmax-first"),
+    "form": ("scale-product", "other-form", "scale-divided", *DIVIDED_M),
+    "returned": ("", "scale-product", "other-form", "scale-divided", "scale-is-largest", "scale-is-factor", *DIVIDED_M),
+    "scaling": ("factor", "division", "reciprocal", "dmax-first", *DIVIDED_M),
     "product": ("product-float32", "product-float16", "product-bfloat16", "float64", "float64-to-float32",
                 "all-float16", "all-bfloat16"),
     "rounding": ("half-even", *ROUNDINGS, *HALF_ADDED),
@@ -373,11 +397,21 @@ def dynamic_block_quant(call, greatest, machine, mistakes):
     block = call.arguments["block"]
     length = len(columns) if "whole-row" in mistakes else (block + 1) // 2 if "half-block" in mistakes else block
     parts = np.split(x, columns[length::length], axis=1)
+
+    def spread(parameter):
+        return taken(parameter, "block", mistakes)[:, columns // length]
+
+    for name, rule in BLOCK_RULES.items():
+        if name in mistakes:
+            if name in DIVIDED_M and call.arguments["min_scale"] > 0:
+                machine.most = machine.compute(np.divide, 1, machine.keeps(f4(call.arguments["min_scale"])))
+            largest = np.stack([np.abs(part).max(axis=1) for part in parts], axis=1)
+            t, scale = rule(largest, x, greatest, spread, machine, mistakes)
+            return t, {"scale": scale[:, columns[::block] // length]}
     parameters = [symmetric_parameters(part, greatest, call.arguments, machine, mistakes) for part in parts]
     parameters = np.stack(parameters, axis=2)
     *parameters, returned = parameters
-    of_x = (taken(parameter, "block", mistakes)[:, columns // length] for parameter in parameters)
-    return scaled(x, *of_x, greatest, machine, mistakes), {"scale": returned[:, columns[::block] // length]}
+    return scaled(x, *map(spread, parameters), greatest, machine, mistakes), {"scale": returned[:, columns[::block] // length]}
 
 
 KERNELS = {

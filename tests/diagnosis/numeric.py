@@ -134,6 +134,7 @@ class Machine:
     def __init__(self, mistakes, every_step=()):
         self.type = f8 if is_wide(mistakes) else f4
         self.keeps = lambda t: kept(t, mistakes, *every_step)
+        self.most = np.inf  # of a scale, in kernels by other definitions
         self.reads = flushed if "flush-inputs" in mistakes or "flush-all" in mistakes else np.asarray
         self.writes = flushed if "flush-results" in mistakes or "flush-all" in mistakes else np.asarray
 
