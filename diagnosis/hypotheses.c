@@ -17,6 +17,8 @@ enum {
     TO_INT4 = FROM_FLOATS & ~ROW_QUANT,
     FROM_SUMS = DEQUANT | REQUANT,
     TO_FLOATS = ANTI_QUANT | FROM_SUMS,
+    GIVEN_SCALES = WITH_SCALES | ANTI_QUANT | DEQUANT,
+    GIVEN_OFFSETS = WITH_SCALES | ANTI_QUANT | TRANS_QUANT_PARAM,
     ALL = FROM_FLOATS | TO_FLOATS | TRANS_QUANT_PARAM,
 };
 
@@ -69,6 +71,17 @@ enum {
             "takes the first " #size " scales over and over, and the offsets that go with them",                       \
             "Load the next scales with each tile."                                                                     \
     }
+/* An operand taken for another type: of its width, or half of it. */
+#define READS(operand, words, operators, step, type, name)                                                             \
+    {                                                                                                                  \
+        operand "-read-as-" name, USUAL, operators, Y_ANY, 0, DOES(step, READ_AS + DTYPE_##type),                      \
+            "reads the memory of " words " as " name, "Check the type of " words ": in a .npy file bfloat16 is u2."    \
+    }
+/* A float taken for another type. */
+#define READS_FLOATS(operand, words, operators, step)                                                                  \
+    READS(operand, words, operators, step, FLOAT16, "float16"),                                                        \
+        READS(operand, words, operators, step, BFLOAT16, "bfloat16"),                                                  \
+        READS(operand, words, operators, step, INT32, "int32")
 #define SMOOTHQUANT(type)                                                                                              \
     DOES(STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, BOUND_1E_5), STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_DIVISION,  \
          STEP_PRECISION, TYPE_##type, STEP_PRODUCT, TYPE_##type)
@@ -222,12 +235,15 @@ const struct hypothesis hypotheses[] = {
     {"x-truncated", USUAL, FROM_SUMS, Y_ANY, 0, DOES(STEP_INPUT, INPUT_TRUNCATED),
      "truncates int32 sums of more than 24 bits in the conversion to float32",
      "Convert with rounding to nearest-even."},
-    {"x-other-half", USUAL, FROM_FLOATS, Y_ANY, NEEDS(HALF_X), DOES(STEP_INPUT, INPUT_OTHER_HALF),
-     "reads float16 as bfloat16, or bfloat16 as float16", "Check the type of x: in a .npy file bfloat16 is u2."},
+    READS_FLOATS("x", "x", FROM_FLOATS, STEP_INPUT),
+    READS("x", "x", FROM_SUMS, STEP_INPUT, FLOAT32, "float32"),
+    READS("x", "x", ANTI_QUANT, STEP_INPUT, UINT8, "uint8"),
     {"scale-float16", COMMON, WITH_SCALES | TO_FLOATS, Y_ANY, NEEDS(SCALE_NOT_FLOAT16),
      DOES(STEP_SCALE, PARAMETER_FLOAT16), "rounds the scale to float16", "Pass and keep the scale in float32."},
     {"scale-bfloat16", COMMON, WITH_SCALES | TO_FLOATS, Y_ANY, NEEDS(SCALE_NOT_BFLOAT16),
      DOES(STEP_SCALE, PARAMETER_BFLOAT16), "rounds the scale to bfloat16", "Pass and keep the scale in float32."},
+    READS_FLOATS("scale", "the scale", GIVEN_SCALES, STEP_SCALE),
+    READS_FLOATS("smooth", "the smooth scales", DYNAMIC, STEP_SCALE),
     {"offset-float16", USUAL, WITH_SCALES | ANTI_QUANT, Y_ANY, NEEDS(FINER_OFFSET),
      DOES(STEP_OFFSET, PARAMETER_FLOAT16), "rounds the offset to float16", "Keep the offset in float32."},
     {"offset-bfloat16", USUAL, WITH_SCALES | ANTI_QUANT, Y_ANY, NEEDS(FINE_OFFSET),
@@ -235,6 +251,12 @@ const struct hypothesis hypotheses[] = {
     {"offset-integer", USUAL, WITH_SCALES | ANTI_QUANT, Y_ANY, NEEDS(OFFSET) | NEEDS(FLOAT_OFFSET),
      DOES(STEP_OFFSET, PARAMETER_INTEGER), "rounds the offset to an integer before it is added",
      "Add the offset as it is given."},
+    READS("offset", "the offset", GIVEN_OFFSETS, STEP_OFFSET, FLOAT32, "float32"),
+    READS_FLOATS("offset", "the offset", GIVEN_OFFSETS, STEP_OFFSET),
+    READS("offset", "the offset", GIVEN_OFFSETS, STEP_OFFSET, INT8, "int8"),
+    READS("offset", "the offset", GIVEN_OFFSETS, STEP_OFFSET, UINT8, "uint8"),
+    READS("bias", "the bias", DEQUANT, STEP_BIAS, FLOAT32, "float32"),
+    READS_FLOATS("bias", "the bias", DEQUANT, STEP_BIAS),
     {"offset-left-out", COMMON, WITH_SCALES | TRANS_QUANT_PARAM | ANTI_QUANT | REQUANT, Y_ANY, NEEDS(OFFSET),
      DOES(STEP_OFFSET, PARAMETER_LEFT_OUT), "leaves the offset out", "Add the offset."},
     {"offset-negated", COMMON, WITH_SCALES | TRANS_QUANT_PARAM | ANTI_QUANT | REQUANT, Y_ANY, NEEDS(OFFSET),
@@ -786,13 +808,32 @@ static uint64_t traits_of(const struct call *call)
            when(regroups(call, GROUPED_BY_WORDS), NEEDS(WORDS)) | when(bias->data && call->columns > 1, NEEDS(BIASES));
 }
 
-/* Whether the choices make the call's rule of it, or another rule, which has its own hypothesis. */
-static bool is_rule(const struct hypothesis *hypothesis, const struct call *call)
+/* Whether an operand can be taken for another type. Other pairs of widths are unlikely, or read beyond the operand. */
+static bool can_read(const struct array *array, int how)
 {
-    struct variant variant = {.choice = {0}};
+    const struct dtype *own = dtype_of(array->dtype);
+    const struct dtype *other = &dtypes[how < READ_AS ? 0 : how - READ_AS];
+    const bool half = own->bits == 2 * other->bits && own->kind == KIND_FLOAT && other->kind == KIND_FLOAT;
+
+    return how < READ_AS || (array->data && own != other && (half || own->bits == other->bits));
+}
+
+/* Whether the call has the operands that the kernel takes for other types. */
+static bool can_read_operands(const struct variant *variant, const struct call *call)
+{
+    const struct array *operands = call->operands;
+
+    return can_read(&operands[OPERAND_X], variant->choice[STEP_INPUT]) &&
+           can_read(&operands[call->tokens > 0 ? OPERAND_SMOOTH : OPERAND_SCALE], variant->choice[STEP_SCALE]) &&
+           can_read(&operands[OPERAND_OFFSET], variant->choice[STEP_OFFSET]) &&
+           can_read(&operands[OPERAND_BIAS], variant->choice[STEP_BIAS]);
+}
+
+/* Whether the choices make the call's rule of it, or another rule, which has its own hypothesis. */
+static bool is_rule(struct variant variant, const struct call *call)
+{
     bool is_one = false;
 
-    (void)hypothesis_add(hypothesis, &variant);
     if (variant.choice[STEP_RULE] != AS_DEFINED) {
         return variant.choice[STEP_RULE] == (int)call->options.rule;
     }
@@ -814,9 +855,11 @@ static bool is_rule(const struct hypothesis *hypothesis, const struct call *call
 bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *call)
 {
     const npuq_dtype y = call_rounded_dtype(call->op, call->options.y_dtype);
+    struct variant variant = {.choice = {0}};
 
+    (void)hypothesis_add(hypothesis, &variant);
     return (hypothesis->operators & call->op) && (hypothesis->y_types & dtype_of(y)->bit) &&
-           (hypothesis->needs & ~traits_of(call)) == 0 && !is_rule(hypothesis, call);
+           (hypothesis->needs & ~traits_of(call)) == 0 && can_read_operands(&variant, call) && !is_rule(variant, call);
 }
 
 bool hypothesis_add(const struct hypothesis *hypothesis, struct variant *variant)

@@ -320,6 +320,19 @@ static double parameter(double value, int how)
     }
 }
 
+/* An operand as the kernel takes it: perhaps for another type. */
+static struct array read_as(const struct array *array, int how)
+{
+    return (struct array){array->data, how < READ_AS ? array->dtype : dtypes[how - READ_AS].dtype, array->count};
+}
+
+static double read_parameter(const struct array *array, size_t i, int how)
+{
+    const struct array read = read_as(array, how);
+
+    return parameter(load(&read, i), how);
+}
+
 static double load_scale(const struct arithmetic *a, size_t i)
 {
     const struct call *call = a->call;
@@ -332,7 +345,7 @@ static double load_scale(const struct arithmetic *a, size_t i)
     } else {
         at = channel_of(call, i, place);
     }
-    return note(a->trace, "scale", parameter(load(&call->operands[OPERAND_SCALE], at), choice(a, STEP_SCALE)));
+    return note(a->trace, "scale", read_parameter(&call->operands[OPERAND_SCALE], at, choice(a, STEP_SCALE)));
 }
 
 static double load_offset(const struct arithmetic *a, size_t i, const char *name)
@@ -340,7 +353,7 @@ static double load_offset(const struct arithmetic *a, size_t i, const char *name
     const struct array *offset = &a->call->operands[OPERAND_OFFSET];
     const size_t at = offset->count == 1 ? 0 : channel_of(a->call, i, choice(a, STEP_OFFSET_PLACE));
 
-    return note(a->trace, name, parameter(load(offset, at), choice(a, STEP_OFFSET)));
+    return note(a->trace, name, read_parameter(offset, at, choice(a, STEP_OFFSET)));
 }
 
 /* x as the kernel reads it. */
@@ -348,19 +361,11 @@ static double read_x(const struct arithmetic *a, size_t i)
 {
     const struct array *x = &a->call->operands[OPERAND_X];
 
-    switch (choice(a, STEP_INPUT)) {
-    case INPUT_FLOAT16: return to_type(load(x, i), TYPE_FLOAT16);
-    case INPUT_BFLOAT16: return to_type(load(x, i), TYPE_BFLOAT16);
-    case INPUT_TF32: return to_tf32(load(x, i));
-    case INPUT_OTHER_HALF:
-        return (double)dtype_float(x->dtype == NPUQ_FLOAT16 ? NPUQ_BFLOAT16 : NPUQ_FLOAT16, array_bits(x, i));
-    default: break;
-    }
     i = steps_place_of(a->call, choice(a, STEP_INPUT_LAYOUT), x->dtype, i);
     switch (choice(a, STEP_INPUT_SIGN)) {
     case INPUT_UNSIGNED_INT4: return (double)array_bits(x, i);
     case INPUT_OFFSET_BINARY: return (double)array_bits(x, i) + dtype_of(x->dtype)->low;
-    default: return load(x, i);
+    default: return read_parameter(x, i, choice(a, STEP_INPUT));
     }
 }
 
@@ -486,7 +491,7 @@ static double smoothed(const struct arithmetic *a, size_t i, bool in_range)
     const size_t row = group_row(call, a->variant, i / call->columns);
     const int place = choice(a, STEP_SCALE_PLACE);
     const size_t at = turned_in_rows(row, i % call->columns, place, smooth->count);
-    const double factor = parameter(load(smooth, at), choice(a, STEP_SCALE));
+    const double factor = read_parameter(smooth, at, choice(a, STEP_SCALE));
     const int type = how == SMOOTH_FLOAT16    ? TYPE_FLOAT16
                      : how == SMOOTH_BFLOAT16 ? TYPE_BFLOAT16
                                               : choice(a, STEP_PRECISION);
@@ -1107,6 +1112,9 @@ static double convert_sum(const struct arithmetic *a, int32_t sum)
 {
     float converted = npuq_ref_int32(sum);
 
+    if (choice(a, STEP_INPUT) >= READ_AS) {
+        return note(a->trace, "as float32", (double)npuq_ref_from_bits((uint32_t)sum));
+    }
     if (choice(a, STEP_INPUT) == INPUT_TRUNCATED && fabs((double)converted) > fabs((double)sum)) {
         converted = nextafterf(converted, 0);
     }
@@ -1123,14 +1131,14 @@ static size_t bias_of(const struct arithmetic *a, size_t i)
 /* x of dequant and requant, with an int32 bias. */
 static double load_sum(const struct arithmetic *a, size_t i)
 {
-    const struct array *bias = &a->call->operands[OPERAND_BIAS];
+    const struct array bias = read_as(&a->call->operands[OPERAND_BIAS], choice(a, STEP_BIAS));
     const int32_t x = ((const int32_t *)a->call->operands[OPERAND_X].data)[i];
     const int how = choice(a, STEP_BIAS);
     int32_t sum = x;
 
     note_integer(a->trace, "x", (double)x);
-    if (bias->data && bias->dtype == NPUQ_INT32 && how != BIAS_LEFT_OUT && how != BIAS_AFTER_SCALING) {
-        const int32_t b = ((const int32_t *)bias->data)[bias_of(a, i)];
+    if (bias.data && bias.dtype == NPUQ_INT32 && how != BIAS_LEFT_OUT && how != BIAS_AFTER_SCALING) {
+        const int32_t b = ((const int32_t *)bias.data)[bias_of(a, i)];
         const double wide = (double)x + (double)b;
         if (how == BIAS_FLOAT) {
             return note(a->trace, "x + bias", add(a, convert_sum(a, x), (double)npuq_ref_int32(b), AS_DEFINED));
@@ -1138,20 +1146,21 @@ static double load_sum(const struct arithmetic *a, size_t i)
         sum = how == BIAS_SATURATES ? (int32_t)clamp(wide, INT32_MIN, INT32_MAX) : npuq_ref_wrapping_add(x, b);
         note_integer(a->trace, "x + bias", (double)sum);
     }
-    return choice(a, STEP_PRODUCT) == TYPE_FLOAT64 ? (double)sum : convert_sum(a, sum);
+    const bool is_float64 = choice(a, STEP_PRODUCT) == TYPE_FLOAT64 && choice(a, STEP_INPUT) < READ_AS;
+    return is_float64 ? (double)sum : convert_sum(a, sum);
 }
 
 static uint64_t dequant_element(const struct arithmetic *a, size_t i)
 {
     const struct array *rows = &a->call->operands[OPERAND_ROW_SCALE];
-    const struct array *bias = &a->call->operands[OPERAND_BIAS];
+    const struct array bias = read_as(&a->call->operands[OPERAND_BIAS], choice(a, STEP_BIAS));
     const int product = choice(a, STEP_PRODUCT);
     const int first = product < PRODUCT_FIRST_FLOAT16 ? product : product - PRODUCT_FIRST_FLOAT16 + TYPE_FLOAT16;
     const int sum = choice(a, STEP_SUM);
     const int scaling = choice(a, STEP_SCALING);
     const int how = choice(a, STEP_BIAS);
-    const bool late_integer = bias->data && bias->dtype == NPUQ_INT32 && how == BIAS_AFTER_SCALING;
-    const bool has_bias = bias->data && how != BIAS_LEFT_OUT && (bias->dtype != NPUQ_INT32 || late_integer);
+    const bool late_integer = bias.data && bias.dtype == NPUQ_INT32 && how == BIAS_AFTER_SCALING;
+    const bool has_bias = bias.data && how != BIAS_LEFT_OUT && (bias.dtype != NPUQ_INT32 || late_integer);
     const bool has_rows = rows->data && scaling != SCALING_NO_ROW;
     double t = load_sum(a, i);
     struct factor {
@@ -1167,7 +1176,7 @@ static uint64_t dequant_element(const struct arithmetic *a, size_t i)
         factors[factor_count++] = (struct factor){"* activation scale", row};
     }
     if (has_bias) {
-        b = note(a->trace, "bias", load(bias, bias_of(a, i)));
+        b = note(a->trace, "bias", load(&bias, bias_of(a, i)));
     }
     if (has_rows && scaling == SCALING_SCALES_FIRST) {
         const int wide = product == TYPE_FLOAT64 ? TYPE_FLOAT64 : AS_DEFINED;
@@ -1277,7 +1286,7 @@ static uint64_t word_element(const struct arithmetic *a, size_t i)
     note(a->trace, "scale, 19 bits", (double)npuq_ref_from_bits((uint32_t)word));
     if (offset->data) {
         const size_t at = offset->count == 1 ? 0 : turned(i, choice(a, STEP_OFFSET_PLACE), offset->count);
-        const double z = note(a->trace, "offset", parameter(load(offset, at), choice(a, STEP_OFFSET)));
+        const double z = note(a->trace, "offset", read_parameter(offset, at, choice(a, STEP_OFFSET)));
         o = is_nan(z) ? nan_integer(a, nine_bits) : saturate(a, round_value(a, z), nine_bits);
         note_integer(a->trace, "offset, 9 bits", o);
     }

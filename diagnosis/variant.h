@@ -50,12 +50,23 @@ enum step {
 /* Everywhere 0 is the definition. */
 enum { AS_DEFINED = 0 };
 
+/* In the steps that read an operand: READ_AS + DTYPE_..., the type that it is taken for. */
+enum { READ_AS = 32 };
+
+enum parameter_choice {
+    PARAMETER_FLOAT16 = 1,
+    PARAMETER_BFLOAT16,
+    PARAMETER_INTEGER,
+    PARAMETER_LEFT_OUT,
+    PARAMETER_NEGATED,
+    PARAMETER_UNSIGNED,
+    PARAMETER_TF32,
+};
 enum input_choice {
-    INPUT_FLOAT16 = 1,
-    INPUT_BFLOAT16,
-    INPUT_OTHER_HALF, /* float16 read as bfloat16, and the reverse */
-    INPUT_TRUNCATED,  /* int32 to float32, towards zero */
-    INPUT_TF32,
+    INPUT_FLOAT16 = PARAMETER_FLOAT16,
+    INPUT_BFLOAT16 = PARAMETER_BFLOAT16,
+    INPUT_TF32 = PARAMETER_TF32,
+    INPUT_TRUNCATED, /* int32 to float32, towards zero */
 };
 enum input_sign_choice { INPUT_UNSIGNED_INT4 = 1, INPUT_OFFSET_BINARY };
 enum relu_choice { RELU_APPLIED = 1 };
@@ -96,15 +107,6 @@ enum block_choice {
     BLOCK_LAST_64,
     BLOCK_LAST_128,
     BLOCK_LAST_256,
-};
-enum parameter_choice {
-    PARAMETER_FLOAT16 = 1,
-    PARAMETER_BFLOAT16,
-    PARAMETER_INTEGER,
-    PARAMETER_LEFT_OUT,
-    PARAMETER_NEGATED,
-    PARAMETER_UNSIGNED,
-    PARAMETER_TF32,
 };
 enum smooth_choice {
     SMOOTH_LEFT_OUT = 1,

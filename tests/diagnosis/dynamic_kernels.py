@@ -11,6 +11,7 @@ from numeric import (
     groups,
     in_type,
     kept,
+    read_as,
     read_x,
     reused,
     rounded,
@@ -32,7 +33,8 @@ def bound(what, machine, mistakes):
 
 
 def read_smooth_scales(smooth_scales, mistakes):
-    factors = for_tensor_cores(kept(floats(smooth_scales), mistakes, "all"), mistakes)
+    factors = floats(read_as(smooth_scales, "smooth", mistakes))
+    factors = for_tensor_cores(kept(factors, mistakes, "all"), mistakes)
     factors = factors[..., reused(np.arange(factors.shape[-1]), mistakes)]
     if "scale-of-first" in mistakes:
         return np.broadcast_to(factors[..., :1], factors.shape)

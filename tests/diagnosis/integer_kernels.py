@@ -2,7 +2,21 @@
 """Kernels of anti_quant, dequant and requant with mistakes."""
 import numpy as np
 from layout_mistakes import AWQ, nibbles_swapped, words_reversed
-from numeric import Machine, Mistakes, f4, f8, float64_to_type, fused, in_type, is_wide, kept, reused, rounded
+from numeric import (
+    Machine,
+    Mistakes,
+    f4,
+    f8,
+    float64_to_type,
+    fused,
+    in_type,
+    is_wide,
+    kept,
+    read_as,
+    read_parameter,
+    reused,
+    rounded,
+)
 from numpy_operators import add_wrapping, floats, unpack
 
 NINE_BITS, INT32 = (-256, 255), (-(2**31), 2**31 - 1)
@@ -51,7 +65,10 @@ def of_columns(values, which, rows, mistakes):
 
 def read_bias(call, mistakes):
     bias = call.inputs.get("bias")
-    return bias if bias is None else moved(bias, mistakes, "bias-of-next", "bias-of-one-before", "bias-of-first")
+    if bias is None:
+        return None
+    bias = read_as(bias, "bias", mistakes)
+    return moved(bias, mistakes, "bias-of-next", "bias-of-one-before", "bias-of-first")
 
 
 def to_float32(x, mistakes):
@@ -71,6 +88,8 @@ def sums(x, bias, mistakes):
         total = np.clip(x.astype(np.int64) + bias, *INT32).astype(np.int32)
     else:
         total = add_wrapping(x, bias)
+    if "x-read-as-float32" in mistakes:
+        return read_as(total, "x", mistakes)
     return total.astype(f8) if is_wide(mistakes) else to_float32(total, mistakes)
 
 
@@ -93,6 +112,7 @@ def read_x(call, mistakes):
     """x of anti_quant."""
     is_int4 = call.types["x"] == "quint4x2"
     x = read_int4(call.inputs["x"], mistakes) if is_int4 else call.inputs["x"]
+    x = read_as(x, "x", mistakes)
     if "x-minus-128" in mistakes:
         x = x.view(np.uint8).astype(np.int16) - 128
     if "x-fractal-nz" in mistakes:
@@ -154,7 +174,7 @@ def anti_quant(call, mistakes):
     x = read_x(call, mistakes)
     shape, x = x.shape, x.reshape(-1, x.shape[-1])
     machine = Scaling(mistakes)
-    scale = of_columns(kept(floats(call.inputs["scale"]), mistakes, "scale"), "scale", len(x), mistakes)
+    scale = of_columns(read_parameter(call.inputs["scale"], "scale", mistakes), "scale", len(x), mistakes)
 
     def scaled(t):
         return machine.compute(np.divide if "opposite" in mistakes else np.multiply, t, scale)
@@ -162,7 +182,7 @@ def anti_quant(call, mistakes):
     if "offset" not in call.inputs or "offset-left-out" in mistakes:
         t = scaled(x)
     else:
-        z = of_columns(kept(floats(call.inputs["offset"]), mistakes, "offset"), "offset", len(x), mistakes)
+        z = of_columns(read_parameter(call.inputs["offset"], "offset", mistakes), "offset", len(x), mistakes)
         z = np.rint(z) if "offset-integer" in mistakes else -z if "offset-negated" in mistakes else z
         if "distributed" in mistakes:
             t = machine.fused(x, scale, machine.product(z, scale))
@@ -179,7 +199,7 @@ def dequant(call, mistakes):
     x = call.inputs["x"].reshape(-1, call.inputs["x"].shape[-1])
     bias = read_bias(call, mistakes)
     machine = Scaling(mistakes)
-    factors = [of_columns(kept(floats(call.inputs["weight_scale"]), mistakes, "scale"), "scale", len(x), mistakes)]
+    factors = [of_columns(read_parameter(call.inputs["weight_scale"], "scale", mistakes), "scale", len(x), mistakes)]
     if "activation_scale" in call.inputs and "row-scale-left-out" not in mistakes:
         row_scale = call.inputs["activation_scale"].reshape(-1)
         row_scale = moved(row_scale, mistakes, "scale-of-next-row", "scale-of-row-before", "scale-of-first-row")

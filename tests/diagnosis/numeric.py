@@ -141,11 +141,21 @@ class Machine:
         return self.keeps(self.writes(operation(*(self.reads(np.asarray(operand, self.type)) for operand in operands))))
 
 
+def read_as(array, what, mistakes):
+    """An operand, whose memory a mistake such as "x-read-as-float16" takes for another type."""
+    for dtype in "float32", "float16", "bfloat16", "int32", "int8", "uint8":
+        if f"{what}-read-as-{dtype}" in mistakes:
+            values = np.ascontiguousarray(array).reshape(-1).view(dtype.replace("bfloat16", "uint16"))
+            return values[: array.size].reshape(array.shape)
+    return array
+
+
+def read_parameter(array, what, mistakes):
+    return kept(floats(read_as(array, what, mistakes)), mistakes, what)
+
+
 def read_x(x, mistakes):
-    if "x-other-half" in mistakes:
-        x = x.view(np.float16 if x.dtype == np.uint16 else np.uint16)
-    x = kept(floats(x), mistakes, "x")
-    x = for_tensor_cores(x, mistakes)
+    x = for_tensor_cores(read_parameter(x, "x", mistakes), mistakes)
     return np.where(x < 0, f4(0), x) if "relu" in mistakes else x
 
 
