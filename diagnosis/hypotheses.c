@@ -54,21 +54,18 @@ enum {
     }
 #define RANGE_OF(place, size, choice, what)                                                                            \
     {                                                                                                                  \
-        "range-of-" place #size, RARE, BY_ROWS, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_##size),                         \
-            DOES(STEP_BLOCK, choice), what, JOIN_TILES                                                                 \
+        "range-of-" place size, RARE, BY_ROWS, Y_ANY, NEEDS(ROW_RANGES), DOES(STEP_BLOCK, choice), what, JOIN_TILES    \
     }
-#define RANGE_OF_RUN(size)                                                                                             \
-    RANGE_OF("", size, BLOCK_RUNS_##size,                                                                              \
-             "takes a range for each run of " #size " columns, and returns that of a row's first run")
-#define RANGE_OF_FIRST(size)                                                                                           \
-    RANGE_OF("first-", size, BLOCK_FIRST_##size, "takes the range of the first " #size " columns of a row")
-#define RANGE_OF_LAST(size)                                                                                            \
-    RANGE_OF("last-", size, BLOCK_LAST_##size, "takes the range of the last " #size " columns of a row")
-#define FIRST_REUSED(size)                                                                                             \
+#define RANGES_OF(size, log2)                                                                                          \
+    RANGE_OF("", size, BLOCK_RUNS + (log2),                                                                            \
+             "takes a range for each run of " size " columns, and returns that of a row's first run"),                 \
+        RANGE_OF("first-", size, BLOCK_FIRST + (log2), "takes the range of the first " size " columns of a row"),      \
+        RANGE_OF("last-", size, BLOCK_LAST + (log2), "takes the range of the last " size " columns of a row")
+#define FIRST_REUSED(size, log2)                                                                                       \
     {                                                                                                                  \
-        "first-" #size "-reused", RARE, WITH_SCALES | DYNAMIC | TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(OVER_##size),  \
-            DOES(STEP_SCALE_PLACE, PLACE_OF_##size, STEP_OFFSET_PLACE, PLACE_OF_##size),                               \
-            "takes the first " #size " scales over and over, and the offsets that go with them",                       \
+        "first-" size "-reused", RARE, WITH_SCALES | DYNAMIC | TO_FLOATS, Y_ANY, NEEDS(SCALES),                        \
+            DOES(STEP_SCALE_PLACE, PLACE_OF_FIRST + (log2), STEP_OFFSET_PLACE, PLACE_OF_FIRST + (log2)),               \
+            "takes the first " size " scales over and over, and the offsets that go with them",                        \
             "Load the next scales with each tile."                                                                     \
     }
 /* An operand taken for another type: of its width, or half of it. */
@@ -446,17 +443,20 @@ const struct hypothesis hypotheses[] = {
     {"range-of-columns", RARE, BY_ROWS, Y_ANY, NEEDS(COLUMN_RANGES), DOES(STEP_BLOCK, BLOCK_COLUMN),
      "takes the range of each column, and returns the scales of the first columns",
      "Look for the extremes along a row, the last dimension."},
-    RANGE_OF_RUN(32),
-    RANGE_OF_RUN(64),
-    RANGE_OF_RUN(128),
-    RANGE_OF_FIRST(32),
-    RANGE_OF_FIRST(64),
-    RANGE_OF_FIRST(128),
-    RANGE_OF_FIRST(256),
-    RANGE_OF_LAST(32),
-    RANGE_OF_LAST(64),
-    RANGE_OF_LAST(128),
-    RANGE_OF_LAST(256),
+    RANGES_OF("8", 3),
+    RANGES_OF("16", 4),
+    RANGES_OF("32", 5),
+    RANGES_OF("64", 6),
+    RANGES_OF("128", 7),
+    RANGES_OF("256", 8),
+    RANGES_OF("512", 9),
+    RANGES_OF("1024", 10),
+    {"range-of-2-rows", RARE, BY_ROWS, Y_ANY, NEEDS(ROW_RANGES), DOES(STEP_BLOCK, BLOCK_ROWS + 1),
+     "takes a range for each two rows", BEGIN_ANEW},
+    {"range-of-4-rows", RARE, BY_ROWS, Y_ANY, NEEDS(ROW_RANGES), DOES(STEP_BLOCK, BLOCK_ROWS + 2),
+     "takes a range for each four rows", BEGIN_ANEW},
+    {"running-range", USUAL, BY_ROWS, Y_ANY, NEEDS(TENSOR_RANGE), DOES(STEP_BLOCK, BLOCK_RUNNING),
+     "takes the range of a row and of all rows before it", BEGIN_ANEW},
     /* ---- which parameter ---- */
     {"scale-of-next", USUAL, WITH_SCALES | DYNAMIC | ANTI_QUANT | DEQUANT, Y_ANY, NEEDS(SCALES),
      DOES(STEP_SCALE_PLACE, PLACE_NEXT), "takes the scale of the next index; after the last comes the first",
@@ -474,9 +474,9 @@ const struct hypothesis hypotheses[] = {
     {"other-axis", USUAL, TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(ROWS),
      DOES(STEP_SCALE_PLACE, PLACE_OTHER_AXIS, STEP_OFFSET_PLACE, PLACE_OTHER_AXIS),
      "takes scales and offsets by the row", "Scales and offsets belong to columns."},
-    FIRST_REUSED(16),
-    FIRST_REUSED(32),
-    FIRST_REUSED(64),
+    FIRST_REUSED("16", 4),
+    FIRST_REUSED("32", 5),
+    FIRST_REUSED("64", 6),
     {"scale-by-other-axis", RARE, QUANTIZE | ANTI_QUANT, Y_ANY, NEEDS(SCALES) | NEEDS(OFFSETS) | NEEDS(ROWS),
      DOES(STEP_SCALE_PLACE, PLACE_OTHER_AXIS),
      "takes scales by the other axis, rows for columns or columns for rows, but offsets by the right one",
@@ -765,7 +765,6 @@ static uint64_t traits_of(const struct call *call)
                 : !given_scales || y == NPUQ_INT32 || (long_product && !(call->op == GROUP_QUANT && offset->data));
     /* A float16 scale makes no subnormals of integers. A bias that is subnormal itself does not count. */
     const bool subnormals = anti_quant || call->op == DEQUANT ? (y_wide && is_wide(scale->dtype)) || row_scale : wide;
-    const size_t length = call->channels > 1 ? call->channels : call->columns;
     const bool large_smooth =
         operands[OPERAND_SMOOTH].data && operands[OPERAND_SMOOTH].dtype != NPUQ_FLOAT16 && x != NPUQ_FLOAT16;
     const bool row_ranges = dynamic && !blocks && !call->options.per_tensor;
@@ -797,9 +796,7 @@ static uint64_t traits_of(const struct call *call)
            when(early_excess && !one_rounding, NEEDS(EARLY_EXCESS)) |
            when(x == NPUQ_FLOAT32 || float32_scale, NEEDS(FLOAT32)) |
            when(y != NPUQ_FLOAT16 || sum, NEEDS(FLOAT16_INSIDE)) |
-           when(y != NPUQ_BFLOAT16 || sum, NEEDS(BFLOAT16_INSIDE)) | when(length > 16, NEEDS(OVER_16)) |
-           when(length > 32, NEEDS(OVER_32)) | when(length > 64, NEEDS(OVER_64)) | when(length > 128, NEEDS(OVER_128)) |
-           when(length > 256, NEEDS(OVER_256)) | when(row_ranges, NEEDS(ROW_RANGES)) |
+           when(y != NPUQ_BFLOAT16 || sum, NEEDS(BFLOAT16_INSIDE)) | when(row_ranges, NEEDS(ROW_RANGES)) |
            when(call->op != ROW_QUANT || by_factor, NEEDS(FACTOR)) |
            when(rule[STEP_FORM] != FORM_FACTOR, NEEDS(SMALL_SCALE)) |
            when(row_ranges && call->rows > 1 && !large_smooth, NEEDS(TENSOR_RANGE)) |
@@ -818,12 +815,16 @@ static bool can_read(const struct array *array, int how)
     return how < READ_AS || (array->data && own != other && (half || own->bits == other->bits));
 }
 
-/* Whether the call has the operands that the kernel takes for other types. */
-static bool can_read_operands(const struct variant *variant, const struct call *call)
+/* Whether the call has more than the kernel takes for all, and has the operands that it takes for other types. */
+static bool has_what_is_chosen(const struct variant *variant, const struct call *call)
 {
     const struct array *operands = call->operands;
+    const size_t scales = call->channels > 1 ? call->channels : call->columns;
+    const int block = variant->choice[STEP_BLOCK];
 
-    return can_read(&operands[OPERAND_X], variant->choice[STEP_INPUT]) &&
+    return variant_size(block) <= (block < BLOCK_ROWS ? call->columns : call->rows) - 1 &&
+           variant_size(variant->choice[STEP_SCALE_PLACE]) <= scales - 1 &&
+           can_read(&operands[OPERAND_X], variant->choice[STEP_INPUT]) &&
            can_read(&operands[call->tokens > 0 ? OPERAND_SMOOTH : OPERAND_SCALE], variant->choice[STEP_SCALE]) &&
            can_read(&operands[OPERAND_OFFSET], variant->choice[STEP_OFFSET]) &&
            can_read(&operands[OPERAND_BIAS], variant->choice[STEP_BIAS]);
@@ -859,7 +860,7 @@ bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *
 
     (void)hypothesis_add(hypothesis, &variant);
     return (hypothesis->operators & call->op) && (hypothesis->y_types & dtype_of(y)->bit) &&
-           (hypothesis->needs & ~traits_of(call)) == 0 && can_read_operands(&variant, call) && !is_rule(variant, call);
+           (hypothesis->needs & ~traits_of(call)) == 0 && has_what_is_chosen(&variant, call) && !is_rule(variant, call);
 }
 
 bool hypothesis_add(const struct hypothesis *hypothesis, struct variant *variant)

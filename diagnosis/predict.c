@@ -50,6 +50,23 @@ static struct extremes find_extremes(const struct predictor *p, size_t token)
     return slot->extremes;
 }
 
+/* The extremes of a row and those before it: from those that the predictor found last, if they end in a row before. */
+static struct extremes find_running(struct predictor *p, size_t row)
+{
+    struct variant own = *p->variant;
+    const struct predictor rows = {.call = p->call, .variant = &own, .cache = p->cache};
+
+    own.choice[STEP_BLOCK] = AS_DEFINED;
+    if (p->running_rows > row) {
+        p->running_rows = 0;
+    }
+    for (; p->running_rows <= row; p->running_rows++) {
+        const struct extremes next = find_extremes(&rows, p->running_rows);
+        p->running = p->running_rows == 0 ? next : steps_join(&p->running, &next);
+    }
+    return p->running;
+}
+
 /* ---- layouts ---------------------------------------------------------------------------------------------------- */
 
 /* The element of y that is at place i of the dump; false if that place was not written. */
@@ -69,9 +86,10 @@ static bool find_source(const struct call *call, const struct variant *variant, 
 
 /* ---- elements --------------------------------------------------------------------------------------------------- */
 
-struct token predict_token(const struct predictor *p, size_t token, struct trace *trace)
+struct token predict_token(struct predictor *p, size_t token, struct trace *trace)
 {
-    const struct extremes extremes = find_extremes(p, token);
+    const bool runs = p->variant->choice[STEP_BLOCK] == BLOCK_RUNNING;
+    const struct extremes extremes = runs ? find_running(p, token) : find_extremes(p, token);
 
     return steps_token(p->call, p->variant, &extremes, trace);
 }

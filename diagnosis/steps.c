@@ -258,10 +258,7 @@ static size_t turned(size_t i, int place, size_t count)
     case PLACE_NEXT: return (i + 1) % count;
     case PLACE_PREVIOUS: return (i + count - 1) % count;
     case PLACE_FIRST: return 0;
-    case PLACE_OF_16:
-    case PLACE_OF_32:
-    case PLACE_OF_64: return i % ((size_t)16 << (place - PLACE_OF_16));
-    default: return i;
+    default: return place < PLACE_OF_FIRST ? i : i % variant_size(place);
     }
 }
 
@@ -269,7 +266,7 @@ static size_t turned(size_t i, int place, size_t count)
  * group. */
 static size_t turned_in_rows(size_t row, size_t column, int place, size_t count)
 {
-    const bool stays_in_row = place == PLACE_FIRST || place >= PLACE_OF_16;
+    const bool stays_in_row = place == PLACE_FIRST || place >= PLACE_OF_FIRST;
 
     return stays_in_row ? row + turned(column, place, count) : turned(row + column, place, count);
 }
@@ -377,15 +374,16 @@ static double load_x(const struct arithmetic *a, size_t i)
 
 /* ---- dynamic operators: tokens ---------------------------------------------------------------------------------- */
 
-static bool is_per_tensor(const struct call *call, const struct variant *variant)
+/* Whether tokens are parts of the tensor, not of a row. */
+static bool is_of_tensor(const struct call *call, const struct variant *variant)
 {
-    return call->options.per_tensor || variant->choice[STEP_BLOCK] == BLOCK_TENSOR;
+    return call->options.per_tensor || variant->choice[STEP_BLOCK] == BLOCK_TENSOR ||
+           variant->choice[STEP_BLOCK] >= BLOCK_ROWS;
 }
 
-/* What tokens are parts of: a row, or the tensor. */
 static size_t length_of_whole(const struct call *call, const struct variant *variant)
 {
-    return is_per_tensor(call, variant) ? call->count : call->columns;
+    return is_of_tensor(call, variant) ? call->count : call->columns;
 }
 
 static size_t length_of_token(const struct call *call, const struct variant *variant)
@@ -397,9 +395,11 @@ static size_t length_of_token(const struct call *call, const struct variant *var
     case BLOCK_HALF: return half < call->columns ? (size_t)half : call->columns;
     case BLOCK_ROW: return call->columns;
     case BLOCK_TENSOR: return call->count;
-    case BLOCK_RUNS_32:
-    case BLOCK_RUNS_64:
-    case BLOCK_RUNS_128: return (size_t)32 << (how - BLOCK_RUNS_32);
+    default: break;
+    }
+    switch (how - how % SIZED) {
+    case BLOCK_RUNS: return variant_size(how);
+    case BLOCK_ROWS: return variant_size(how) * call->columns;
     default: return call->token_length;
     }
 }
@@ -416,7 +416,7 @@ size_t steps_tokens(const struct call *call, const struct variant *variant)
 {
     return call->tokens == 0                             ? 0
            : variant->choice[STEP_BLOCK] == BLOCK_COLUMN ? call->columns
-           : is_per_tensor(call, variant)                ? 1
+           : is_of_tensor(call, variant)                 ? tokens_of_whole(call, variant)
                                                          : call->rows * tokens_of_whole(call, variant);
 }
 
@@ -433,10 +433,10 @@ struct span steps_token_span(const struct call *call, const struct variant *vari
     if (how == BLOCK_COLUMN) {
         return (struct span){token, call->count, call->columns};
     }
-    if (how >= BLOCK_LAST_32) {
-        span.begin = span.end - ((size_t)32 << (how - BLOCK_LAST_32));
-    } else if (how >= BLOCK_FIRST_32) {
-        span.end = span.begin + ((size_t)32 << (how - BLOCK_FIRST_32));
+    switch (how - how % SIZED) {
+    case BLOCK_FIRST: span.end = span.begin + variant_size(how); break;
+    case BLOCK_LAST: span.begin = span.end - variant_size(how); break;
+    default: span.begin = how == BLOCK_RUNNING ? 0 : span.begin; break;
     }
     return span;
 }
@@ -541,6 +541,30 @@ double steps_ranged(const struct call *call, const struct variant *variant, size
     return ranged(&a, i);
 }
 
+/* Whether a number is larger; 0 is larger than -0. */
+static bool is_above(double a, double b)
+{
+    return a > b || (a == 0 && b == 0 && is_negative(b) && !is_negative(a));
+}
+
+struct extremes steps_join(const struct extremes *first, const struct extremes *second)
+{
+    struct extremes e = *first;
+
+    if (is_nan(e.hi) || is_nan(second->hi)) {
+        return is_nan(e.hi) ? e : *second;
+    }
+    if (is_above(second->hi, e.hi)) {
+        e.hi_at = second->hi_at;
+        e.hi = second->hi;
+    }
+    if (is_above(e.lo, second->lo)) {
+        e.lo_at = second->lo_at;
+        e.lo = second->lo;
+    }
+    return e;
+}
+
 struct extremes steps_extremes(const struct call *call, const struct variant *variant, size_t token)
 {
     const struct arithmetic a = arithmetic_of(call, variant, NULL);
@@ -559,11 +583,11 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
         if (is_nan(v) && range != RANGE_IGNORES_NAN) {
             return (struct extremes){(double)NAN, (double)NAN, i, i};
         }
-        if (upper > e.hi || (upper == 0 && e.hi == 0 && is_negative(e.hi) && !is_negative(upper))) {
+        if (is_above(upper, e.hi)) {
             e.hi_at = i;
             e.hi = upper;
         }
-        if (v < e.lo || (v == 0 && e.lo == 0 && is_negative(v) && !is_negative(e.lo))) {
+        if (is_above(e.lo, v)) {
             e.lo_at = i;
             e.lo = v;
         }

@@ -82,6 +82,9 @@ size_t steps_extremes_key(const struct variant *variant);
 
 struct extremes steps_extremes(const struct call *call, const struct variant *variant, size_t token);
 
+/* The extremes of two tokens as one. */
+struct extremes steps_join(const struct extremes *first, const struct extremes *second);
+
 /* Element i of x as the search for extremes sees it. */
 double steps_ranged(const struct call *call, const struct variant *variant, size_t i);
 

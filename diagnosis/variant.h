@@ -70,14 +70,14 @@ enum input_choice {
 };
 enum input_sign_choice { INPUT_UNSIGNED_INT4 = 1, INPUT_OFFSET_BINARY };
 enum relu_choice { RELU_APPLIED = 1 };
+/* A number of columns, rows or the like: a multiple of SIZED and the exponent of the power of two. */
+enum { SIZED = 16 };
 enum place_choice {
     PLACE_NEXT = 1,
     PLACE_PREVIOUS,
     PLACE_FIRST,
     PLACE_OTHER_AXIS,
-    PLACE_OF_16, /* the first 16, over and over */
-    PLACE_OF_32,
-    PLACE_OF_64,
+    PLACE_OF_FIRST = SIZED, /* so many, over and over */
 };
 enum group_choice {
     GROUP_LATE = 1,
@@ -89,24 +89,18 @@ enum group_choice {
     GROUP_WITHOUT_EMPTY,
     GROUP_WORDS, /* of group_index, half an int64 each */
 };
-/* The elements that share a scale: a block of another length, the tensor, a column, a run of columns, or a row. The
- * extremes of a row may come from its first or last columns only. */
+/* The elements that share a scale: a block of another length, the tensor, a column, a run of columns, rows, or a row.
+ * The extremes of a row may come from its first or last columns only, or from the rows before, too. */
 enum block_choice {
     BLOCK_HALF = 1,
     BLOCK_ROW,
     BLOCK_TENSOR,
     BLOCK_COLUMN,
-    BLOCK_RUNS_32,
-    BLOCK_RUNS_64,
-    BLOCK_RUNS_128,
-    BLOCK_FIRST_32,
-    BLOCK_FIRST_64,
-    BLOCK_FIRST_128,
-    BLOCK_FIRST_256,
-    BLOCK_LAST_32,
-    BLOCK_LAST_64,
-    BLOCK_LAST_128,
-    BLOCK_LAST_256,
+    BLOCK_RUNNING,
+    BLOCK_RUNS = SIZED,
+    BLOCK_FIRST = 2 * SIZED,
+    BLOCK_LAST = 3 * SIZED,
+    BLOCK_ROWS = 4 * SIZED,
 };
 enum smooth_choice {
     SMOOTH_LEFT_OUT = 1,
@@ -238,5 +232,11 @@ struct variant {
     unsigned char choice[STEPS];
     struct layout layout;
 };
+
+/* The number in a choice; 0 if there is none. */
+static inline size_t variant_size(int choice)
+{
+    return choice < SIZED ? 0 : (size_t)1 << choice % SIZED;
+}
 
 #endif

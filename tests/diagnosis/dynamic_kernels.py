@@ -65,7 +65,11 @@ def extents(v, mistakes):
         return v.reshape(1, -1), np.zeros((1, 1), int), np.zeros(rows, int)
     if "range-of-columns" in mistakes:
         return v.T, np.arange(columns)[None], np.arange(rows) % columns
-    for length in 32, 64, 128, 256:
+    for length in 2, 4:
+        if f"range-of-{length}-rows" in mistakes:
+            several = np.pad(v, ((0, -rows % length), (0, 0)), mode="edge").reshape(-1, length * columns)
+            return several, np.arange(rows)[:, None] // length, np.arange(rows) // length
+    for length in 8, 16, 32, 64, 128, 256, 512, 1024:
         if f"range-of-{length}" in mistakes:
             runs = np.pad(v, ((0, 0), (0, -columns % length)), mode="edge").reshape(-1, length)
             first = np.arange(rows) * (len(runs) // rows)
@@ -81,6 +85,13 @@ def extents(v, mistakes):
 
 
 def extremes(v, mistakes):
+    high, low = extremes_of_rows(v, mistakes)
+    if "running-range" in mistakes:
+        return np.maximum.accumulate(high), np.minimum.accumulate(low)
+    return high, low
+
+
+def extremes_of_rows(v, mistakes):
     if "range-ignores-nan" in mistakes:
         return np.fmax.reduce(v, axis=1, initial=-np.inf), np.fmin.reduce(v, axis=1, initial=np.inf)
     high = v.max(axis=1)
@@ -310,7 +321,7 @@ def dynamic_quant(call, greatest, machine, mistakes):
 
     for name, rule in SYMMETRIC_RULES.items():
         if name in mistakes:
-            t, scale = rule(np.abs(ranges).max(axis=1), v, greatest, spread, machine, mistakes)
+            t, scale = rule(extremes(np.abs(ranges), mistakes)[0], v, greatest, spread, machine, mistakes)
             return t, {"scale": scale[of_results]}
     *parameters, returned = symmetric_parameters(ranges, greatest, call.arguments, machine, mistakes)
     return scaled(v, *map(spread, parameters), greatest, machine, mistakes), {"scale": returned[of_results]}
@@ -356,7 +367,8 @@ def dynamic_quant_asymmetric(call, greatest, machine, mistakes):
 
     for name, rule in ASYMMETRIC_RULES.items():
         if name in mistakes:
-            high, low = np.maximum(ranges.max(axis=1), 0), np.minimum(ranges.min(axis=1), 0)
+            high, low = extremes(ranges, mistakes)
+            high, low = np.maximum(high, 0), np.minimum(low, 0)
             t, scale, zero = rule(high, low, v, greatest, spread, machine, mistakes)
             return t, {"scale": scale[of_results], "offset": zero[of_results]}
     scale, offset, factor = asymmetric_parameters(ranges, greatest, machine, mistakes)
