@@ -36,6 +36,7 @@ enum {
     "makes NaN and everything beyond int32 the low end, as x86's conversion to int32 does",                            \
         "Clamp in float32 before the conversion, and make NaN 0."
 #define PACK_IN_ORDER          "Element 8k + i of a row is in bits 4i to 4i + 3 of word k."
+#define MASK                   "Take the lowest four bits of an element before it is shifted."
 #define BEGIN_ANEW             "Begin anew with each row."
 #define JOIN_TILES             "Join the extremes of all tiles of a row before its scale is computed."
 #define RAISES_SCALE(bound)    "takes " bound " if the scale is less, or NaN, and then multiplies by 1 / " bound
@@ -619,6 +620,18 @@ const struct hypothesis hypotheses[] = {
      "packs 32 int4 as ggml does: byte j holds elements j and j + 16", PACK_IN_ORDER},
     {"halves-of-8", RARE, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_HALVES_OF_8),
      "packs the halves of a word's elements side by side: byte j holds elements j and j + 4", PACK_IN_ORDER},
+    {"words-unmasked", USUAL, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_WORDS_UNMASKED),
+     "joins the int4 of a word without a mask: a negative one sets all bits above it", MASK},
+    {"words-added", RARE, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_WORDS_ADDED),
+     "adds the int4 of a word without a mask: a negative one takes 1 from the next", MASK},
+    {"bytes-unmasked", USUAL, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_BYTES_UNMASKED),
+     "joins the int4 of a byte without a mask: a negative lower one sets all bits of the upper one", MASK},
+    {"bytes-added", RARE, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_BYTES_ADDED),
+     "adds the int4 of a byte without a mask: a negative lower one takes 1 from the upper one", MASK},
+    /* Without -8 the sum fits int8: in symmetric operators this is bytes-added. */
+    {"bytes-saturated", RARE, WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC, Y_INT4, 0,
+     DOES(STEP_LAYOUT, LAYOUT_BYTES_SATURATED), "adds the int4 of a byte without a mask, and clamps the sum to int8",
+     MASK},
     {"bytes-swapped", RARE, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_BYTES_SWAPPED),
      "stores the bytes of words in the opposite order", "A word is an int32 of this machine's byte order."},
     {"bytes-swapped", RARE, FROM_FLOATS | TO_FLOATS | TRANS_QUANT_PARAM, Y_BYTES, 0,
@@ -634,6 +647,9 @@ const struct hypothesis hypotheses[] = {
      "reads x as uint8 and subtracts 128", "int8 is two's complement, -128..127."},
     {"x-minus-8", RARE, ANTI_QUANT, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_SIGN, INPUT_OFFSET_BINARY),
      "reads int4 as unsigned and subtracts 8", "int4 is two's complement, -8..7."},
+    {"x-borrowed", RARE, ANTI_QUANT, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_SIGN, INPUT_BORROWED),
+     "adds 1 to the upper int4 of a byte if the lower one is negative, as (byte - lower) >> 4 does",
+     "Shift the byte without subtracting: nothing was taken from the upper int4."},
     {"x-awq-order", USUAL, ANTI_QUANT, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_LAYOUT, LAYOUT_AWQ),
      "reads words in AWQ's order, as their elements 0 2 4 6 1 3 5 7", PACK_IN_ORDER},
     {"x-halves-of-32", USUAL, ANTI_QUANT, Y_ANY, NEEDS(INT4_X) | NEEDS(RUNS_OF_32),

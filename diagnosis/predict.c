@@ -94,11 +94,9 @@ struct token predict_token(struct predictor *p, size_t token, struct trace *trac
     return steps_token(p->call, p->variant, &extremes, trace);
 }
 
-uint64_t predict(struct predictor *p, enum result result, size_t i, struct trace *trace)
+/* Before the layout. */
+static uint64_t predict_element(struct predictor *p, enum result result, size_t i, struct trace *trace)
 {
-    if (result == RESULT_Y && !find_source(p->call, p->variant, &i)) {
-        return p->variant->layout.fill;
-    }
     if (p->call->tokens > 0) {
         const size_t token = result == RESULT_Y ? steps_token_of(p->call, p->variant, i)
                                                 : steps_token_of_parameter(p->call, p->variant, i);
@@ -110,4 +108,32 @@ uint64_t predict(struct predictor *p, enum result result, size_t i, struct trace
     }
     return result == RESULT_Y ? steps_element(p->call, p->variant, &p->token, i, trace)
                               : steps_parameter(&p->token, result);
+}
+
+/* The int4 at i of a word or a byte, as the kernel packs it. */
+static uint64_t predict_packed(struct predictor *p, size_t i, struct trace *trace)
+{
+    const int how = p->variant->choice[STEP_LAYOUT];
+    const size_t length = how < LAYOUT_BYTES_UNMASKED ? 8 : 2;
+    const bool masks_none = how == LAYOUT_WORDS_UNMASKED || how == LAYOUT_BYTES_UNMASKED;
+    int64_t packed = 0;
+
+    for (size_t k = length; k-- > 0;) {
+        const size_t at = i - i % length + k;
+        const int64_t value = (int32_t)predict_element(p, RESULT_Y, at, at == i ? trace : NULL);
+        packed = masks_none ? packed * 16 | value : packed * 16 + value;
+    }
+    if (how == LAYOUT_BYTES_SATURATED) {
+        packed = packed < INT8_MIN ? INT8_MIN : packed > INT8_MAX ? INT8_MAX : packed;
+    }
+    return (uint64_t)packed >> 4 * (i % length) & 15;
+}
+
+uint64_t predict(struct predictor *p, enum result result, size_t i, struct trace *trace)
+{
+    if (result == RESULT_Y && !find_source(p->call, p->variant, &i)) {
+        return p->variant->layout.fill;
+    }
+    return result == RESULT_Y && variant_packs(p->variant) ? predict_packed(p, i, trace)
+                                                           : predict_element(p, result, i, trace);
 }

@@ -362,6 +362,7 @@ static double read_x(const struct arithmetic *a, size_t i)
     switch (choice(a, STEP_INPUT_SIGN)) {
     case INPUT_UNSIGNED_INT4: return (double)array_bits(x, i);
     case INPUT_OFFSET_BINARY: return (double)array_bits(x, i) + dtype_of(x->dtype)->low;
+    case INPUT_BORROWED: return load(x, i) + (i % 2 == 1 && load(x, i - 1) < 0);
     default: return read_parameter(x, i, choice(a, STEP_INPUT));
     }
 }
@@ -999,7 +1000,7 @@ static uint64_t quantised(const struct arithmetic *a, double scaled, bool has_of
     } else {
         value = to_integer(a, scaled, range);
     }
-    const uint64_t bits = integer_bits(value, range.bits);
+    const uint64_t bits = integer_bits(value, variant_packs(a->variant) ? 32 : range.bits);
     if (dtype == a->call->options.y_dtype) {
         return bits;
     }
@@ -1346,7 +1347,10 @@ uint64_t steps_element(const struct call *call, const struct variant *variant, c
 
     switch (variant->choice[STEP_RESULT]) {
     case RESULT_BYTES_SWAPPED: return swap_bytes(bits, npuq_dtype_size(call->options.y_dtype));
-    case RESULT_OFFSET_BINARY: return bits ^ (uint64_t)1 << (dtype_of(call->options.y_dtype)->bits - 1);
+    case RESULT_OFFSET_BINARY: {
+        const uint64_t middle = (uint64_t)1 << (dtype_of(call->options.y_dtype)->bits - 1);
+        return variant_packs(variant) ? (uint32_t)(bits + middle) : bits ^ middle;
+    }
     default: return bits;
     }
 }

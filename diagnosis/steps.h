@@ -97,7 +97,8 @@ size_t steps_token_of(const struct call *call, const struct variant *variant, si
 /* The token whose parameters are returned at index i of scale and offset: that of the first element they are for. */
 size_t steps_token_of_parameter(const struct call *call, const struct variant *variant, size_t i);
 
-/* The bits of element i of y, before the layout. token is looked at by dynamic operators only, trace may be null. */
+/* The bits of element i of y, before the layout and the packing. token is looked at by dynamic operators only, trace
+ * may be null. */
 uint64_t steps_element(const struct call *call, const struct variant *variant, const struct token *token, size_t i,
                        struct trace *trace);
 

@@ -68,7 +68,7 @@ enum input_choice {
     INPUT_TF32 = PARAMETER_TF32,
     INPUT_TRUNCATED, /* int32 to float32, towards zero */
 };
-enum input_sign_choice { INPUT_UNSIGNED_INT4 = 1, INPUT_OFFSET_BINARY };
+enum input_sign_choice { INPUT_UNSIGNED_INT4 = 1, INPUT_OFFSET_BINARY, INPUT_BORROWED };
 enum relu_choice { RELU_APPLIED = 1 };
 /* A number of columns, rows or the like: a multiple of SIZED and the exponent of the power of two. */
 enum { SIZED = 16 };
@@ -218,6 +218,11 @@ enum layout_choice {
     LAYOUT_TAIL_UNTOUCHED,
     LAYOUT_ROWS_UNTOUCHED,
     LAYOUT_ROWS_PERMUTED,
+    LAYOUT_WORDS_UNMASKED, /* int4 that change the others of their word, or of their byte */
+    LAYOUT_WORDS_ADDED,
+    LAYOUT_BYTES_UNMASKED,
+    LAYOUT_BYTES_ADDED,
+    LAYOUT_BYTES_SATURATED,
     LAYOUTS
 };
 
@@ -232,6 +237,12 @@ struct variant {
     unsigned char choice[STEPS];
     struct layout layout;
 };
+
+/* Whether int4 of y change others; then an element is all 32 bits of an integer before it is packed. */
+static inline int variant_packs(const struct variant *variant)
+{
+    return variant->choice[STEP_LAYOUT] >= LAYOUT_WORDS_UNMASKED;
+}
 
 /* The number in a choice; 0 if there is none. */
 static inline size_t variant_size(int choice)

@@ -160,7 +160,7 @@ static void test_hypotheses(void **unused)
     static const unsigned char last[STEPS] = {
         [STEP_RULE] = RULES - 1,
         [STEP_INPUT] = READ_AS + DTYPES - 1,
-        [STEP_INPUT_SIGN] = INPUT_OFFSET_BINARY,
+        [STEP_INPUT_SIGN] = INPUT_BORROWED,
         [STEP_INPUT_LAYOUT] = LAYOUTS_OF_X - 1,
         [STEP_RELU] = RELU_APPLIED,
         [STEP_SCALE_PLACE] = PLACE_OF_FIRST + SIZED - 1,
@@ -192,7 +192,7 @@ static void test_hypotheses(void **unused)
         [STEP_SUBNORMALS] = SUBNORMAL_ALL,
         [STEP_RESULT] = RESULT_OFFSET_BINARY,
         [STEP_WORD] = WORD_NO_FLAG,
-        [STEP_LAYOUT] = LAYOUT_ROWS_PERMUTED,
+        [STEP_LAYOUT] = LAYOUTS - 1,
     };
 
     (void)unused;

@@ -11,6 +11,7 @@ from numeric import (
     groups,
     in_type,
     kept,
+    packed,
     read_as,
     read_x,
     reused,
@@ -18,7 +19,7 @@ from numeric import (
     to_integers,
     with_offset,
 )
-from numpy_operators import floats, pack, round_to
+from numpy_operators import floats, round_to
 
 BOUNDS = {"1e-12": 1e-12, "1e-10": 1e-10, "1e-8": 1e-8, "1e-6": 1e-6, "1e-5": 1e-5, "epsilon": 2.0**-23}
 
@@ -295,9 +296,9 @@ def kernel_of(quantise):
         greatest = 7 if dtype == "quint4x2" else 127
         t, parameters = quantise(call, greatest, machine, mistakes)
         whole = to_integers(t, "int8" if dtype == "uint8" else dtype, mistakes).reshape(call.inputs["x"].shape)
-        mistakes.refuse_unknown()
         whole = whole + 128 if dtype == "uint8" else whole
-        results = {"y": pack(whole) if greatest == 7 else whole.astype(dtype)}
+        results = {"y": packed(whole, mistakes) if greatest == 7 else whole.astype(dtype)}
+        mistakes.refuse_unknown()
         for name, parameter in parameters.items():
             results[name] = round_to(parameter.astype(f4), "float32").reshape(scales_shape(call))
         return results

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels of anti_quant, dequant and requant with mistakes."""
 import numpy as np
-from layout_mistakes import AWQ, nibbles_swapped, words_reversed
+from layout_mistakes import AWQ
 from numeric import (
     Machine,
     Mistakes,
@@ -94,9 +94,12 @@ def sums(x, bias, mistakes):
 
 
 def read_int4(words, mistakes):
-    for mistake, rearranged in ("x-nibbles-swapped", nibbles_swapped), ("x-words-reversed", words_reversed):
-        words = rearranged(words, True) if mistake in mistakes else words
     x = unpack(words)
+    if "x-borrowed" in mistakes:
+        x[..., 1::2] += x[..., ::2] < 0
+    for length, mistake in (2, "x-nibbles-swapped"), (8, "x-words-reversed"):
+        if mistake in mistakes:
+            x = x.reshape(-1, length)[:, ::-1].reshape(x.shape)
     if "x-awq-order" in mistakes:
         x = x.reshape(-1, 8)[:, np.argsort(AWQ)].reshape(x.shape)
     for length in 8, 32:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Shared by faulty kernels of several operators."""
 import numpy as np
-from numpy_operators import RANGES, floats, group_of_rows, round_to
+from numpy_operators import RANGES, floats, group_of_rows, pack, round_to
 
 f4, f8 = np.float32, np.float64
 
@@ -97,6 +97,25 @@ def to_integers(t, dtype, mistakes):
     if "wrap" in mistakes:
         low, high = RANGES["int32"]
     return np.clip(np.where(np.isnan(whole), nan, whole), low, high).astype(np.int64)
+
+
+def packed(whole, mistakes):
+    """Integers as words of int4; mistakes leave out the masks."""
+    whole = whole + 8 if "plus-8" in mistakes else whole
+    pairs = whole.reshape(*whole.shape[:-1], -1, 2)
+    low, high = pairs[..., 0], pairs[..., 1] << 4
+    words = whole.reshape(*whole.shape[:-1], -1, 8) << np.arange(0, 32, 4)
+    if "words-unmasked" in mistakes:
+        return np.bitwise_or.reduce(words, axis=-1).astype(np.int32)
+    if "words-added" in mistakes:
+        return words.sum(axis=-1).astype(np.int32)
+    if "bytes-unmasked" in mistakes:
+        return np.ascontiguousarray(low | high).astype(np.int8).view(np.int32)
+    if "bytes-added" in mistakes:
+        return np.ascontiguousarray(low + high).astype(np.int8).view(np.int32)
+    if "bytes-saturated" in mistakes:
+        return np.clip(low + high, -128, 127).astype(np.int8).view(np.int32)
+    return pack(whole)
 
 
 def kept(t, mistakes, *what):

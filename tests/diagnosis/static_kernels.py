@@ -7,6 +7,7 @@ from numeric import (
     for_tensor_cores,
     groups,
     kept,
+    packed,
     read_parameter,
     read_x,
     reused,
@@ -14,7 +15,6 @@ from numeric import (
     to_integers,
     with_offset,
 )
-from numpy_operators import pack
 
 # ---- parameters ----
 
@@ -70,7 +70,7 @@ def quantised(x, s, z, divides, dtype, mistakes):
     if z is not None:
         t = with_offset(x, t, s, z, dtype, machine, mistakes)
     whole = to_integers(t, dtype, mistakes)
-    return pack(whole) if dtype == "quint4x2" else whole.astype(dtype)
+    return packed(whole, mistakes) if dtype == "quint4x2" else whole.astype(dtype)
 
 
 # ---- operators ----
