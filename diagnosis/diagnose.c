@@ -240,10 +240,11 @@ static void find_tokens(void *argument, size_t begin, size_t end)
 {
     const struct confirmation *c = argument;
     const size_t total = steps_tokens(c->search->call, c->predictor.variant);
+    struct predictor p = c->predictor;
     const struct state caller = enter_state();
 
     for (size_t token = begin * total / CHUNKS; token < end * total / CHUNKS; token++) {
-        c->tokens[token] = predict_token(&c->predictor, token, NULL);
+        c->tokens[token] = predict_token(&p, token, NULL);
     }
     leave_state(&caller);
 }

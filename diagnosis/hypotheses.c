@@ -17,6 +17,8 @@ enum {
     TO_INT4 = FROM_FLOATS & ~ROW_QUANT,
     FROM_SUMS = DEQUANT | REQUANT,
     TO_FLOATS = ANTI_QUANT | FROM_SUMS,
+    GIVEN_SCALES = WITH_SCALES | ANTI_QUANT | DEQUANT,
+    GIVEN_OFFSETS = WITH_SCALES | ANTI_QUANT | TRANS_QUANT_PARAM,
     ALL = FROM_FLOATS | TO_FLOATS | TRANS_QUANT_PARAM,
 };
 
@@ -34,6 +36,7 @@ enum {
     "makes NaN and everything beyond int32 the low end, as x86's conversion to int32 does",                            \
         "Clamp in float32 before the conversion, and make NaN 0."
 #define PACK_IN_ORDER          "Element 8k + i of a row is in bits 4i to 4i + 3 of word k."
+#define MASK                   "Take the lowest four bits of an element before it is shifted."
 #define BEGIN_ANEW             "Begin anew with each row."
 #define JOIN_TILES             "Join the extremes of all tiles of a row before its scale is computed."
 #define RAISES_SCALE(bound)    "takes " bound " if the scale is less, or NaN, and then multiplies by 1 / " bound
@@ -52,23 +55,31 @@ enum {
     }
 #define RANGE_OF(place, size, choice, what)                                                                            \
     {                                                                                                                  \
-        "range-of-" place #size, RARE, BY_ROWS, Y_ANY, NEEDS(ROW_RANGES) | NEEDS(OVER_##size),                         \
-            DOES(STEP_BLOCK, choice), what, JOIN_TILES                                                                 \
+        "range-of-" place size, RARE, BY_ROWS, Y_ANY, NEEDS(ROW_RANGES), DOES(STEP_BLOCK, choice), what, JOIN_TILES    \
     }
-#define RANGE_OF_RUN(size)                                                                                             \
-    RANGE_OF("", size, BLOCK_RUNS_##size,                                                                              \
-             "takes a range for each run of " #size " columns, and returns that of a row's first run")
-#define RANGE_OF_FIRST(size)                                                                                           \
-    RANGE_OF("first-", size, BLOCK_FIRST_##size, "takes the range of the first " #size " columns of a row")
-#define RANGE_OF_LAST(size)                                                                                            \
-    RANGE_OF("last-", size, BLOCK_LAST_##size, "takes the range of the last " #size " columns of a row")
-#define FIRST_REUSED(size)                                                                                             \
+#define RANGES_OF(size, log2)                                                                                          \
+    RANGE_OF("", size, BLOCK_RUNS + (log2),                                                                            \
+             "takes a range for each run of " size " columns, and returns that of a row's first run"),                 \
+        RANGE_OF("first-", size, BLOCK_FIRST + (log2), "takes the range of the first " size " columns of a row"),      \
+        RANGE_OF("last-", size, BLOCK_LAST + (log2), "takes the range of the last " size " columns of a row")
+#define FIRST_REUSED(size, log2)                                                                                       \
     {                                                                                                                  \
-        "first-" #size "-reused", RARE, WITH_SCALES | DYNAMIC | TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(OVER_##size),  \
-            DOES(STEP_SCALE_PLACE, PLACE_OF_##size, STEP_OFFSET_PLACE, PLACE_OF_##size),                               \
-            "takes the first " #size " scales over and over, and the offsets that go with them",                       \
+        "first-" size "-reused", RARE, WITH_SCALES | DYNAMIC | TO_FLOATS, Y_ANY, NEEDS(SCALES),                        \
+            DOES(STEP_SCALE_PLACE, PLACE_OF_FIRST + (log2), STEP_OFFSET_PLACE, PLACE_OF_FIRST + (log2)),               \
+            "takes the first " size " scales over and over, and the offsets that go with them",                        \
             "Load the next scales with each tile."                                                                     \
     }
+/* An operand taken for another type: of its width, or half of it. */
+#define READS(operand, words, operators, step, type, name)                                                             \
+    {                                                                                                                  \
+        operand "-read-as-" name, USUAL, operators, Y_ANY, 0, DOES(step, READ_AS + DTYPE_##type),                      \
+            "reads the memory of " words " as " name, "Check the type of " words ": in a .npy file bfloat16 is u2."    \
+    }
+/* A float taken for another type. */
+#define READS_FLOATS(operand, words, operators, step)                                                                  \
+    READS(operand, words, operators, step, FLOAT16, "float16"),                                                        \
+        READS(operand, words, operators, step, BFLOAT16, "bfloat16"),                                                  \
+        READS(operand, words, operators, step, INT32, "int32")
 #define DIVIDES_BY_BOUNDED(bound)                                                                                      \
     STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, bound), STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_DIVISION
 #define SMOOTHQUANT(type) DOES(DIVIDES_BY_BOUNDED(BOUND_1E_5), STEP_PRECISION, TYPE_##type, STEP_PRODUCT, TYPE_##type)
@@ -227,12 +238,15 @@ const struct hypothesis hypotheses[] = {
     {"x-truncated", USUAL, FROM_SUMS, Y_ANY, 0, DOES(STEP_INPUT, INPUT_TRUNCATED),
      "truncates int32 sums of more than 24 bits in the conversion to float32",
      "Convert with rounding to nearest-even."},
-    {"x-other-half", USUAL, FROM_FLOATS, Y_ANY, NEEDS(HALF_X), DOES(STEP_INPUT, INPUT_OTHER_HALF),
-     "reads float16 as bfloat16, or bfloat16 as float16", "Check the type of x: in a .npy file bfloat16 is u2."},
+    READS_FLOATS("x", "x", FROM_FLOATS, STEP_INPUT),
+    READS("x", "x", FROM_SUMS, STEP_INPUT, FLOAT32, "float32"),
+    READS("x", "x", ANTI_QUANT, STEP_INPUT, UINT8, "uint8"),
     {"scale-float16", COMMON, WITH_SCALES | TO_FLOATS, Y_ANY, NEEDS(SCALE_NOT_FLOAT16),
      DOES(STEP_SCALE, PARAMETER_FLOAT16), "rounds the scale to float16", "Pass and keep the scale in float32."},
     {"scale-bfloat16", COMMON, WITH_SCALES | TO_FLOATS, Y_ANY, NEEDS(SCALE_NOT_BFLOAT16),
      DOES(STEP_SCALE, PARAMETER_BFLOAT16), "rounds the scale to bfloat16", "Pass and keep the scale in float32."},
+    READS_FLOATS("scale", "the scale", GIVEN_SCALES, STEP_SCALE),
+    READS_FLOATS("smooth", "the smooth scales", DYNAMIC, STEP_SCALE),
     {"offset-float16", USUAL, WITH_SCALES | ANTI_QUANT, Y_ANY, NEEDS(FINER_OFFSET),
      DOES(STEP_OFFSET, PARAMETER_FLOAT16), "rounds the offset to float16", "Keep the offset in float32."},
     {"offset-bfloat16", USUAL, WITH_SCALES | ANTI_QUANT, Y_ANY, NEEDS(FINE_OFFSET),
@@ -240,6 +254,12 @@ const struct hypothesis hypotheses[] = {
     {"offset-integer", USUAL, WITH_SCALES | ANTI_QUANT, Y_ANY, NEEDS(OFFSET) | NEEDS(FLOAT_OFFSET),
      DOES(STEP_OFFSET, PARAMETER_INTEGER), "rounds the offset to an integer before it is added",
      "Add the offset as it is given."},
+    READS("offset", "the offset", GIVEN_OFFSETS, STEP_OFFSET, FLOAT32, "float32"),
+    READS_FLOATS("offset", "the offset", GIVEN_OFFSETS, STEP_OFFSET),
+    READS("offset", "the offset", GIVEN_OFFSETS, STEP_OFFSET, INT8, "int8"),
+    READS("offset", "the offset", GIVEN_OFFSETS, STEP_OFFSET, UINT8, "uint8"),
+    READS("bias", "the bias", DEQUANT, STEP_BIAS, FLOAT32, "float32"),
+    READS_FLOATS("bias", "the bias", DEQUANT, STEP_BIAS),
     {"offset-left-out", COMMON, WITH_SCALES | TRANS_QUANT_PARAM | ANTI_QUANT | REQUANT, Y_ANY, NEEDS(OFFSET),
      DOES(STEP_OFFSET, PARAMETER_LEFT_OUT), "leaves the offset out", "Add the offset."},
     {"offset-negated", COMMON, WITH_SCALES | TRANS_QUANT_PARAM | ANTI_QUANT | REQUANT, Y_ANY, NEEDS(OFFSET),
@@ -429,17 +449,20 @@ const struct hypothesis hypotheses[] = {
     {"range-of-columns", RARE, BY_ROWS, Y_ANY, NEEDS(COLUMN_RANGES), DOES(STEP_BLOCK, BLOCK_COLUMN),
      "takes the range of each column, and returns the scales of the first columns",
      "Look for the extremes along a row, the last dimension."},
-    RANGE_OF_RUN(32),
-    RANGE_OF_RUN(64),
-    RANGE_OF_RUN(128),
-    RANGE_OF_FIRST(32),
-    RANGE_OF_FIRST(64),
-    RANGE_OF_FIRST(128),
-    RANGE_OF_FIRST(256),
-    RANGE_OF_LAST(32),
-    RANGE_OF_LAST(64),
-    RANGE_OF_LAST(128),
-    RANGE_OF_LAST(256),
+    RANGES_OF("8", 3),
+    RANGES_OF("16", 4),
+    RANGES_OF("32", 5),
+    RANGES_OF("64", 6),
+    RANGES_OF("128", 7),
+    RANGES_OF("256", 8),
+    RANGES_OF("512", 9),
+    RANGES_OF("1024", 10),
+    {"range-of-2-rows", RARE, BY_ROWS, Y_ANY, NEEDS(ROW_RANGES), DOES(STEP_BLOCK, BLOCK_ROWS + 1),
+     "takes a range for each two rows", BEGIN_ANEW},
+    {"range-of-4-rows", RARE, BY_ROWS, Y_ANY, NEEDS(ROW_RANGES), DOES(STEP_BLOCK, BLOCK_ROWS + 2),
+     "takes a range for each four rows", BEGIN_ANEW},
+    {"running-range", USUAL, BY_ROWS, Y_ANY, NEEDS(TENSOR_RANGE), DOES(STEP_BLOCK, BLOCK_RUNNING),
+     "takes the range of a row and of all rows before it", BEGIN_ANEW},
     /* ---- which parameter ---- */
     {"scale-of-next", USUAL, WITH_SCALES | DYNAMIC | ANTI_QUANT | DEQUANT, Y_ANY, NEEDS(SCALES),
      DOES(STEP_SCALE_PLACE, PLACE_NEXT), "takes the scale of the next index; after the last comes the first",
@@ -457,9 +480,9 @@ const struct hypothesis hypotheses[] = {
     {"other-axis", USUAL, TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(ROWS),
      DOES(STEP_SCALE_PLACE, PLACE_OTHER_AXIS, STEP_OFFSET_PLACE, PLACE_OTHER_AXIS),
      "takes scales and offsets by the row", "Scales and offsets belong to columns."},
-    FIRST_REUSED(16),
-    FIRST_REUSED(32),
-    FIRST_REUSED(64),
+    FIRST_REUSED("16", 4),
+    FIRST_REUSED("32", 5),
+    FIRST_REUSED("64", 6),
     {"scale-by-other-axis", RARE, QUANTIZE | ANTI_QUANT, Y_ANY, NEEDS(SCALES) | NEEDS(OFFSETS) | NEEDS(ROWS),
      DOES(STEP_SCALE_PLACE, PLACE_OTHER_AXIS),
      "takes scales by the other axis, rows for columns or columns for rows, but offsets by the right one",
@@ -602,6 +625,18 @@ const struct hypothesis hypotheses[] = {
      "packs 32 int4 as ggml does: byte j holds elements j and j + 16", PACK_IN_ORDER},
     {"halves-of-8", RARE, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_HALVES_OF_8),
      "packs the halves of a word's elements side by side: byte j holds elements j and j + 4", PACK_IN_ORDER},
+    {"words-unmasked", USUAL, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_WORDS_UNMASKED),
+     "joins the int4 of a word without a mask: a negative one sets all bits above it", MASK},
+    {"words-added", RARE, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_WORDS_ADDED),
+     "adds the int4 of a word without a mask: a negative one takes 1 from the next", MASK},
+    {"bytes-unmasked", USUAL, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_BYTES_UNMASKED),
+     "joins the int4 of a byte without a mask: a negative lower one sets all bits of the upper one", MASK},
+    {"bytes-added", RARE, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_BYTES_ADDED),
+     "adds the int4 of a byte without a mask: a negative lower one takes 1 from the upper one", MASK},
+    /* Without -8 the sum fits int8: in symmetric operators this is bytes-added. */
+    {"bytes-saturated", RARE, WITH_SCALES | DYNAMIC_QUANT_ASYMMETRIC, Y_INT4, 0,
+     DOES(STEP_LAYOUT, LAYOUT_BYTES_SATURATED), "adds the int4 of a byte without a mask, and clamps the sum to int8",
+     MASK},
     {"bytes-swapped", RARE, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_BYTES_SWAPPED),
      "stores the bytes of words in the opposite order", "A word is an int32 of this machine's byte order."},
     {"bytes-swapped", RARE, FROM_FLOATS | TO_FLOATS | TRANS_QUANT_PARAM, Y_BYTES, 0,
@@ -617,6 +652,9 @@ const struct hypothesis hypotheses[] = {
      "reads x as uint8 and subtracts 128", "int8 is two's complement, -128..127."},
     {"x-minus-8", RARE, ANTI_QUANT, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_SIGN, INPUT_OFFSET_BINARY),
      "reads int4 as unsigned and subtracts 8", "int4 is two's complement, -8..7."},
+    {"x-borrowed", RARE, ANTI_QUANT, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_SIGN, INPUT_BORROWED),
+     "adds 1 to the upper int4 of a byte if the lower one is negative, as (byte - lower) >> 4 does",
+     "Shift the byte without subtracting: nothing was taken from the upper int4."},
     {"x-awq-order", USUAL, ANTI_QUANT, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_LAYOUT, LAYOUT_AWQ),
      "reads words in AWQ's order, as their elements 0 2 4 6 1 3 5 7", PACK_IN_ORDER},
     {"x-halves-of-32", USUAL, ANTI_QUANT, Y_ANY, NEEDS(INT4_X) | NEEDS(RUNS_OF_32),
@@ -639,7 +677,7 @@ const struct hypothesis hypotheses[] = {
     {"rows-permuted", USUAL, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(ROWS), DOES(STEP_LAYOUT, LAYOUT_ROWS_PERMUTED),
      "returns the rows in another order", "Check how rows are numbered in blocks."},
     /* ---- kernels by other definitions: several steps at once ---- */
-    {"moe-routing", USUAL, DYNAMIC_QUANT, Y_INT8, 0, DOES(STEP_RULE, RULE_MOE_ROUTING), AS_MOE_ROUTING},
+    {"moe-routing", COMMON, DYNAMIC_QUANT, Y_INT8, 0, DOES(STEP_RULE, RULE_MOE_ROUTING), AS_MOE_ROUTING},
     {"moe-routing-8-5", USUAL, DYNAMIC_QUANT, Y_INT8, 0, DOES(STEP_RULE, RULE_MOE_ROUTING_8_5), AS_MOE_ROUTING_8_5},
     {"grouped-swiglu", USUAL, DYNAMIC_QUANT, Y_INT8, 0, DOES(STEP_RULE, RULE_GROUPED_SWIGLU), AS_GROUPED_SWIGLU},
     DIVIDED_M("smoothquant", COMMON, BOUND_1E_5, "1e-5) / DMAX in float32, as SmoothQuant does in PyTorch"),
@@ -761,7 +799,6 @@ static uint64_t traits_of(const struct call *call)
                 : !given_scales || y == NPUQ_INT32 || (long_product && !(call->op == GROUP_QUANT && offset->data));
     /* A float16 scale makes no subnormals of integers. A bias that is subnormal itself does not count. */
     const bool subnormals = anti_quant || call->op == DEQUANT ? (y_wide && is_wide(scale->dtype)) || row_scale : wide;
-    const size_t length = call->channels > 1 ? call->channels : call->columns;
     const bool large_smooth =
         operands[OPERAND_SMOOTH].data && operands[OPERAND_SMOOTH].dtype != NPUQ_FLOAT16 && x != NPUQ_FLOAT16;
     const bool row_ranges = dynamic && !blocks && !call->options.per_tensor;
@@ -793,9 +830,7 @@ static uint64_t traits_of(const struct call *call)
            when(early_excess && !one_rounding, NEEDS(EARLY_EXCESS)) |
            when(x == NPUQ_FLOAT32 || float32_scale, NEEDS(FLOAT32)) |
            when(y != NPUQ_FLOAT16 || sum, NEEDS(FLOAT16_INSIDE)) |
-           when(y != NPUQ_BFLOAT16 || sum, NEEDS(BFLOAT16_INSIDE)) | when(length > 16, NEEDS(OVER_16)) |
-           when(length > 32, NEEDS(OVER_32)) | when(length > 64, NEEDS(OVER_64)) | when(length > 128, NEEDS(OVER_128)) |
-           when(length > 256, NEEDS(OVER_256)) | when(row_ranges, NEEDS(ROW_RANGES)) |
+           when(y != NPUQ_BFLOAT16 || sum, NEEDS(BFLOAT16_INSIDE)) | when(row_ranges, NEEDS(ROW_RANGES)) |
            when(call->op != ROW_QUANT || by_factor, NEEDS(FACTOR)) |
            when(!(by_division && rule[STEP_FORM] == FORM_DIVIDED), NEEDS(OTHER_SCALING)) |
            when(rule[STEP_FORM] != FORM_FACTOR, NEEDS(SMALL_SCALE)) |
@@ -805,13 +840,36 @@ static uint64_t traits_of(const struct call *call)
            when(regroups(call, GROUPED_BY_WORDS), NEEDS(WORDS)) | when(bias->data && call->columns > 1, NEEDS(BIASES));
 }
 
-/* Whether the choices make the call's rule of it, or another rule, which has its own hypothesis. */
-static bool is_rule(const struct hypothesis *hypothesis, const struct call *call)
+/* Whether an operand can be taken for another type. Other pairs of widths are unlikely, or read beyond the operand. */
+static bool can_read(const struct array *array, int how)
 {
-    struct variant variant = {.choice = {0}};
+    const struct dtype *own = dtype_of(array->dtype);
+    const struct dtype *other = &dtypes[how < READ_AS ? 0 : how - READ_AS];
+    const bool half = own->bits == 2 * other->bits && own->kind == KIND_FLOAT && other->kind == KIND_FLOAT;
+
+    return how < READ_AS || (array->data && own != other && (half || own->bits == other->bits));
+}
+
+/* Whether the call has more than the kernel takes for all, and has the operands that it takes for other types. */
+static bool has_what_is_chosen(const struct variant *variant, const struct call *call)
+{
+    const struct array *operands = call->operands;
+    const size_t scales = call->channels > 1 ? call->channels : call->columns;
+    const int block = variant->choice[STEP_BLOCK];
+
+    return variant_size(block) <= (block < BLOCK_ROWS ? call->columns : call->rows) - 1 &&
+           variant_size(variant->choice[STEP_SCALE_PLACE]) <= scales - 1 &&
+           can_read(&operands[OPERAND_X], variant->choice[STEP_INPUT]) &&
+           can_read(&operands[call->tokens > 0 ? OPERAND_SMOOTH : OPERAND_SCALE], variant->choice[STEP_SCALE]) &&
+           can_read(&operands[OPERAND_OFFSET], variant->choice[STEP_OFFSET]) &&
+           can_read(&operands[OPERAND_BIAS], variant->choice[STEP_BIAS]);
+}
+
+/* Whether the choices make the call's rule of it, or another rule, which has its own hypothesis. */
+static bool is_rule(struct variant variant, const struct call *call)
+{
     bool is_one = false;
 
-    (void)hypothesis_add(hypothesis, &variant);
     if (variant.choice[STEP_RULE] != AS_DEFINED) {
         return variant.choice[STEP_RULE] == (int)call->options.rule;
     }
@@ -833,9 +891,11 @@ static bool is_rule(const struct hypothesis *hypothesis, const struct call *call
 bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *call)
 {
     const npuq_dtype y = call_rounded_dtype(call->op, call->options.y_dtype);
+    struct variant variant = {.choice = {0}};
 
+    (void)hypothesis_add(hypothesis, &variant);
     return (hypothesis->operators & call->op) && (hypothesis->y_types & dtype_of(y)->bit) &&
-           (hypothesis->needs & ~traits_of(call)) == 0 && !is_rule(hypothesis, call);
+           (hypothesis->needs & ~traits_of(call)) == 0 && has_what_is_chosen(&variant, call) && !is_rule(variant, call);
 }
 
 bool hypothesis_add(const struct hypothesis *hypothesis, struct variant *variant)

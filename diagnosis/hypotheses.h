@@ -56,11 +56,6 @@ enum need {
     NEED_RUNS_OF_32, /* of elements, without a rest */
     NEED_FRACTALS,   /* y is several blocks of FRACTAL_NZ, without a rest */
     NEED_FRACTALS_OF_X,
-    NEED_OVER_16, /* more scales along a dimension than so many, or more columns of a row */
-    NEED_OVER_32,
-    NEED_OVER_64,
-    NEED_OVER_128,
-    NEED_OVER_256,
     NEED_ROW_RANGES,    /* each row has its own range */
     NEED_TENSOR_RANGE,  /* and smooth scales are not so large that all of x is NaN in float16, as it is of a NaN */
     NEED_COLUMN_RANGES, /* and each column, of several, could have one */

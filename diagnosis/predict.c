@@ -50,6 +50,23 @@ static struct extremes find_extremes(const struct predictor *p, size_t token)
     return slot->extremes;
 }
 
+/* The extremes of a row and those before it: from those that the predictor found last, if they end in a row before. */
+static struct extremes find_running(struct predictor *p, size_t row)
+{
+    struct variant own = *p->variant;
+    const struct predictor rows = {.call = p->call, .variant = &own, .cache = p->cache};
+
+    own.choice[STEP_BLOCK] = AS_DEFINED;
+    if (p->running_rows > row) {
+        p->running_rows = 0;
+    }
+    for (; p->running_rows <= row; p->running_rows++) {
+        const struct extremes next = find_extremes(&rows, p->running_rows);
+        p->running = p->running_rows == 0 ? next : steps_join(&p->running, &next);
+    }
+    return p->running;
+}
+
 /* ---- layouts ---------------------------------------------------------------------------------------------------- */
 
 /* The element of y that is at place i of the dump; false if that place was not written. */
@@ -69,18 +86,17 @@ static bool find_source(const struct call *call, const struct variant *variant, 
 
 /* ---- elements --------------------------------------------------------------------------------------------------- */
 
-struct token predict_token(const struct predictor *p, size_t token, struct trace *trace)
+struct token predict_token(struct predictor *p, size_t token, struct trace *trace)
 {
-    const struct extremes extremes = find_extremes(p, token);
+    const bool runs = p->variant->choice[STEP_BLOCK] == BLOCK_RUNNING;
+    const struct extremes extremes = runs ? find_running(p, token) : find_extremes(p, token);
 
     return steps_token(p->call, p->variant, &extremes, trace);
 }
 
-uint64_t predict(struct predictor *p, enum result result, size_t i, struct trace *trace)
+/* Before the layout. */
+static uint64_t predict_element(struct predictor *p, enum result result, size_t i, struct trace *trace)
 {
-    if (result == RESULT_Y && !find_source(p->call, p->variant, &i)) {
-        return p->variant->layout.fill;
-    }
     if (p->call->tokens > 0) {
         const size_t token = result == RESULT_Y ? steps_token_of(p->call, p->variant, i)
                                                 : steps_token_of_parameter(p->call, p->variant, i);
@@ -92,4 +108,32 @@ uint64_t predict(struct predictor *p, enum result result, size_t i, struct trace
     }
     return result == RESULT_Y ? steps_element(p->call, p->variant, &p->token, i, trace)
                               : steps_parameter(&p->token, result);
+}
+
+/* The int4 at i of a word or a byte, as the kernel packs it. */
+static uint64_t predict_packed(struct predictor *p, size_t i, struct trace *trace)
+{
+    const int how = p->variant->choice[STEP_LAYOUT];
+    const size_t length = how < LAYOUT_BYTES_UNMASKED ? 8 : 2;
+    const bool masks_none = how == LAYOUT_WORDS_UNMASKED || how == LAYOUT_BYTES_UNMASKED;
+    int64_t packed = 0;
+
+    for (size_t k = length; k-- > 0;) {
+        const size_t at = i - i % length + k;
+        const int64_t value = (int32_t)predict_element(p, RESULT_Y, at, at == i ? trace : NULL);
+        packed = masks_none ? packed * 16 | value : packed * 16 + value;
+    }
+    if (how == LAYOUT_BYTES_SATURATED) {
+        packed = packed < INT8_MIN ? INT8_MIN : packed > INT8_MAX ? INT8_MAX : packed;
+    }
+    return (uint64_t)packed >> 4 * (i % length) & 15;
+}
+
+uint64_t predict(struct predictor *p, enum result result, size_t i, struct trace *trace)
+{
+    if (result == RESULT_Y && !find_source(p->call, p->variant, &i)) {
+        return p->variant->layout.fill;
+    }
+    return result == RESULT_Y && variant_packs(p->variant) ? predict_packed(p, i, trace)
+                                                           : predict_element(p, result, i, trace);
 }

@@ -22,10 +22,12 @@ struct predictor {
     size_t token_index;
     struct token token;
     bool has_token;
+    size_t running_rows;
+    struct extremes running; /* of so many rows, of a kernel whose range never begins anew */
 };
 
 /* What the elements of a token of the kernel share; the call has tokens. */
-struct token predict_token(const struct predictor *predictor, size_t token, struct trace *trace);
+struct token predict_token(struct predictor *predictor, size_t token, struct trace *trace);
 
 uint64_t predict(struct predictor *predictor, enum result result, size_t i, struct trace *trace);
 

@@ -258,10 +258,7 @@ static size_t turned(size_t i, int place, size_t count)
     case PLACE_NEXT: return (i + 1) % count;
     case PLACE_PREVIOUS: return (i + count - 1) % count;
     case PLACE_FIRST: return 0;
-    case PLACE_OF_16:
-    case PLACE_OF_32:
-    case PLACE_OF_64: return i % ((size_t)16 << (place - PLACE_OF_16));
-    default: return i;
+    default: return place < PLACE_OF_FIRST ? i : i % variant_size(place);
     }
 }
 
@@ -269,7 +266,7 @@ static size_t turned(size_t i, int place, size_t count)
  * group. */
 static size_t turned_in_rows(size_t row, size_t column, int place, size_t count)
 {
-    const bool stays_in_row = place == PLACE_FIRST || place >= PLACE_OF_16;
+    const bool stays_in_row = place == PLACE_FIRST || place >= PLACE_OF_FIRST;
 
     return stays_in_row ? row + turned(column, place, count) : turned(row + column, place, count);
 }
@@ -320,6 +317,19 @@ static double parameter(double value, int how)
     }
 }
 
+/* An operand as the kernel takes it: perhaps for another type. */
+static struct array read_as(const struct array *array, int how)
+{
+    return (struct array){array->data, how < READ_AS ? array->dtype : dtypes[how - READ_AS].dtype, array->count};
+}
+
+static double read_parameter(const struct array *array, size_t i, int how)
+{
+    const struct array read = read_as(array, how);
+
+    return parameter(load(&read, i), how);
+}
+
 static double load_scale(const struct arithmetic *a, size_t i)
 {
     const struct call *call = a->call;
@@ -332,7 +342,7 @@ static double load_scale(const struct arithmetic *a, size_t i)
     } else {
         at = channel_of(call, i, place);
     }
-    return note(a->trace, "scale", parameter(load(&call->operands[OPERAND_SCALE], at), choice(a, STEP_SCALE)));
+    return note(a->trace, "scale", read_parameter(&call->operands[OPERAND_SCALE], at, choice(a, STEP_SCALE)));
 }
 
 static double load_offset(const struct arithmetic *a, size_t i, const char *name)
@@ -340,7 +350,7 @@ static double load_offset(const struct arithmetic *a, size_t i, const char *name
     const struct array *offset = &a->call->operands[OPERAND_OFFSET];
     const size_t at = offset->count == 1 ? 0 : channel_of(a->call, i, choice(a, STEP_OFFSET_PLACE));
 
-    return note(a->trace, name, parameter(load(offset, at), choice(a, STEP_OFFSET)));
+    return note(a->trace, name, read_parameter(offset, at, choice(a, STEP_OFFSET)));
 }
 
 /* x as the kernel reads it. */
@@ -348,19 +358,12 @@ static double read_x(const struct arithmetic *a, size_t i)
 {
     const struct array *x = &a->call->operands[OPERAND_X];
 
-    switch (choice(a, STEP_INPUT)) {
-    case INPUT_FLOAT16: return to_type(load(x, i), TYPE_FLOAT16);
-    case INPUT_BFLOAT16: return to_type(load(x, i), TYPE_BFLOAT16);
-    case INPUT_TF32: return to_tf32(load(x, i));
-    case INPUT_OTHER_HALF:
-        return (double)dtype_float(x->dtype == NPUQ_FLOAT16 ? NPUQ_BFLOAT16 : NPUQ_FLOAT16, array_bits(x, i));
-    default: break;
-    }
     i = steps_place_of(a->call, choice(a, STEP_INPUT_LAYOUT), x->dtype, i);
     switch (choice(a, STEP_INPUT_SIGN)) {
     case INPUT_UNSIGNED_INT4: return (double)array_bits(x, i);
     case INPUT_OFFSET_BINARY: return (double)array_bits(x, i) + dtype_of(x->dtype)->low;
-    default: return load(x, i);
+    case INPUT_BORROWED: return load(x, i) + (i % 2 == 1 && load(x, i - 1) < 0);
+    default: return read_parameter(x, i, choice(a, STEP_INPUT));
     }
 }
 
@@ -372,15 +375,16 @@ static double load_x(const struct arithmetic *a, size_t i)
 
 /* ---- dynamic operators: tokens ---------------------------------------------------------------------------------- */
 
-static bool is_per_tensor(const struct call *call, const struct variant *variant)
+/* Whether tokens are parts of the tensor, not of a row. */
+static bool is_of_tensor(const struct call *call, const struct variant *variant)
 {
-    return call->options.per_tensor || variant->choice[STEP_BLOCK] == BLOCK_TENSOR;
+    return call->options.per_tensor || variant->choice[STEP_BLOCK] == BLOCK_TENSOR ||
+           variant->choice[STEP_BLOCK] >= BLOCK_ROWS;
 }
 
-/* What tokens are parts of: a row, or the tensor. */
 static size_t length_of_whole(const struct call *call, const struct variant *variant)
 {
-    return is_per_tensor(call, variant) ? call->count : call->columns;
+    return is_of_tensor(call, variant) ? call->count : call->columns;
 }
 
 static size_t length_of_token(const struct call *call, const struct variant *variant)
@@ -392,9 +396,11 @@ static size_t length_of_token(const struct call *call, const struct variant *var
     case BLOCK_HALF: return half < call->columns ? (size_t)half : call->columns;
     case BLOCK_ROW: return call->columns;
     case BLOCK_TENSOR: return call->count;
-    case BLOCK_RUNS_32:
-    case BLOCK_RUNS_64:
-    case BLOCK_RUNS_128: return (size_t)32 << (how - BLOCK_RUNS_32);
+    default: break;
+    }
+    switch (how - how % SIZED) {
+    case BLOCK_RUNS: return variant_size(how);
+    case BLOCK_ROWS: return variant_size(how) * call->columns;
     default: return call->token_length;
     }
 }
@@ -411,7 +417,7 @@ size_t steps_tokens(const struct call *call, const struct variant *variant)
 {
     return call->tokens == 0                             ? 0
            : variant->choice[STEP_BLOCK] == BLOCK_COLUMN ? call->columns
-           : is_per_tensor(call, variant)                ? 1
+           : is_of_tensor(call, variant)                 ? tokens_of_whole(call, variant)
                                                          : call->rows * tokens_of_whole(call, variant);
 }
 
@@ -428,10 +434,10 @@ struct span steps_token_span(const struct call *call, const struct variant *vari
     if (how == BLOCK_COLUMN) {
         return (struct span){token, call->count, call->columns};
     }
-    if (how >= BLOCK_LAST_32) {
-        span.begin = span.end - ((size_t)32 << (how - BLOCK_LAST_32));
-    } else if (how >= BLOCK_FIRST_32) {
-        span.end = span.begin + ((size_t)32 << (how - BLOCK_FIRST_32));
+    switch (how - how % SIZED) {
+    case BLOCK_FIRST: span.end = span.begin + variant_size(how); break;
+    case BLOCK_LAST: span.begin = span.end - variant_size(how); break;
+    default: span.begin = how == BLOCK_RUNNING ? 0 : span.begin; break;
     }
     return span;
 }
@@ -486,7 +492,7 @@ static double smoothed(const struct arithmetic *a, size_t i, bool in_range)
     const size_t row = group_row(call, a->variant, i / call->columns);
     const int place = choice(a, STEP_SCALE_PLACE);
     const size_t at = turned_in_rows(row, i % call->columns, place, smooth->count);
-    const double factor = parameter(load(smooth, at), choice(a, STEP_SCALE));
+    const double factor = read_parameter(smooth, at, choice(a, STEP_SCALE));
     const int type = how == SMOOTH_FLOAT16    ? TYPE_FLOAT16
                      : how == SMOOTH_BFLOAT16 ? TYPE_BFLOAT16
                                               : choice(a, STEP_PRECISION);
@@ -536,6 +542,30 @@ double steps_ranged(const struct call *call, const struct variant *variant, size
     return ranged(&a, i);
 }
 
+/* Whether a number is larger; 0 is larger than -0. */
+static bool is_above(double a, double b)
+{
+    return a > b || (a == 0 && b == 0 && is_negative(b) && !is_negative(a));
+}
+
+struct extremes steps_join(const struct extremes *first, const struct extremes *second)
+{
+    struct extremes e = *first;
+
+    if (is_nan(e.hi) || is_nan(second->hi)) {
+        return is_nan(e.hi) ? e : *second;
+    }
+    if (is_above(second->hi, e.hi)) {
+        e.hi_at = second->hi_at;
+        e.hi = second->hi;
+    }
+    if (is_above(e.lo, second->lo)) {
+        e.lo_at = second->lo_at;
+        e.lo = second->lo;
+    }
+    return e;
+}
+
 struct extremes steps_extremes(const struct call *call, const struct variant *variant, size_t token)
 {
     const struct arithmetic a = arithmetic_of(call, variant, NULL);
@@ -554,11 +584,11 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
         if (is_nan(v) && range != RANGE_IGNORES_NAN) {
             return (struct extremes){(double)NAN, (double)NAN, i, i};
         }
-        if (upper > e.hi || (upper == 0 && e.hi == 0 && is_negative(e.hi) && !is_negative(upper))) {
+        if (is_above(upper, e.hi)) {
             e.hi_at = i;
             e.hi = upper;
         }
-        if (v < e.lo || (v == 0 && e.lo == 0 && is_negative(v) && !is_negative(e.lo))) {
+        if (is_above(e.lo, v)) {
             e.lo_at = i;
             e.lo = v;
         }
@@ -970,7 +1000,7 @@ static uint64_t quantised(const struct arithmetic *a, double scaled, bool has_of
     } else {
         value = to_integer(a, scaled, range);
     }
-    const uint64_t bits = integer_bits(value, range.bits);
+    const uint64_t bits = integer_bits(value, variant_packs(a->variant) ? 32 : range.bits);
     if (dtype == a->call->options.y_dtype) {
         return bits;
     }
@@ -1110,6 +1140,9 @@ static double convert_sum(const struct arithmetic *a, int32_t sum)
 {
     float converted = npuq_ref_int32(sum);
 
+    if (choice(a, STEP_INPUT) >= READ_AS) {
+        return note(a->trace, "as float32", (double)npuq_ref_from_bits((uint32_t)sum));
+    }
     if (choice(a, STEP_INPUT) == INPUT_TRUNCATED && fabs((double)converted) > fabs((double)sum)) {
         converted = nextafterf(converted, 0);
     }
@@ -1126,14 +1159,14 @@ static size_t bias_of(const struct arithmetic *a, size_t i)
 /* x of dequant and requant, with an int32 bias. */
 static double load_sum(const struct arithmetic *a, size_t i)
 {
-    const struct array *bias = &a->call->operands[OPERAND_BIAS];
+    const struct array bias = read_as(&a->call->operands[OPERAND_BIAS], choice(a, STEP_BIAS));
     const int32_t x = ((const int32_t *)a->call->operands[OPERAND_X].data)[i];
     const int how = choice(a, STEP_BIAS);
     int32_t sum = x;
 
     note_integer(a->trace, "x", (double)x);
-    if (bias->data && bias->dtype == NPUQ_INT32 && how != BIAS_LEFT_OUT && how != BIAS_AFTER_SCALING) {
-        const int32_t b = ((const int32_t *)bias->data)[bias_of(a, i)];
+    if (bias.data && bias.dtype == NPUQ_INT32 && how != BIAS_LEFT_OUT && how != BIAS_AFTER_SCALING) {
+        const int32_t b = ((const int32_t *)bias.data)[bias_of(a, i)];
         const double wide = (double)x + (double)b;
         if (how == BIAS_FLOAT) {
             return note(a->trace, "x + bias", add(a, convert_sum(a, x), (double)npuq_ref_int32(b), AS_DEFINED));
@@ -1141,20 +1174,21 @@ static double load_sum(const struct arithmetic *a, size_t i)
         sum = how == BIAS_SATURATES ? (int32_t)clamp(wide, INT32_MIN, INT32_MAX) : npuq_ref_wrapping_add(x, b);
         note_integer(a->trace, "x + bias", (double)sum);
     }
-    return choice(a, STEP_PRODUCT) == TYPE_FLOAT64 ? (double)sum : convert_sum(a, sum);
+    const bool is_float64 = choice(a, STEP_PRODUCT) == TYPE_FLOAT64 && choice(a, STEP_INPUT) < READ_AS;
+    return is_float64 ? (double)sum : convert_sum(a, sum);
 }
 
 static uint64_t dequant_element(const struct arithmetic *a, size_t i)
 {
     const struct array *rows = &a->call->operands[OPERAND_ROW_SCALE];
-    const struct array *bias = &a->call->operands[OPERAND_BIAS];
+    const struct array bias = read_as(&a->call->operands[OPERAND_BIAS], choice(a, STEP_BIAS));
     const int product = choice(a, STEP_PRODUCT);
     const int first = product < PRODUCT_FIRST_FLOAT16 ? product : product - PRODUCT_FIRST_FLOAT16 + TYPE_FLOAT16;
     const int sum = choice(a, STEP_SUM);
     const int scaling = choice(a, STEP_SCALING);
     const int how = choice(a, STEP_BIAS);
-    const bool late_integer = bias->data && bias->dtype == NPUQ_INT32 && how == BIAS_AFTER_SCALING;
-    const bool has_bias = bias->data && how != BIAS_LEFT_OUT && (bias->dtype != NPUQ_INT32 || late_integer);
+    const bool late_integer = bias.data && bias.dtype == NPUQ_INT32 && how == BIAS_AFTER_SCALING;
+    const bool has_bias = bias.data && how != BIAS_LEFT_OUT && (bias.dtype != NPUQ_INT32 || late_integer);
     const bool has_rows = rows->data && scaling != SCALING_NO_ROW;
     double t = load_sum(a, i);
     struct factor {
@@ -1170,7 +1204,7 @@ static uint64_t dequant_element(const struct arithmetic *a, size_t i)
         factors[factor_count++] = (struct factor){"* activation scale", row};
     }
     if (has_bias) {
-        b = note(a->trace, "bias", load(bias, bias_of(a, i)));
+        b = note(a->trace, "bias", load(&bias, bias_of(a, i)));
     }
     if (has_rows && scaling == SCALING_SCALES_FIRST) {
         const int wide = product == TYPE_FLOAT64 ? TYPE_FLOAT64 : AS_DEFINED;
@@ -1280,7 +1314,7 @@ static uint64_t word_element(const struct arithmetic *a, size_t i)
     note(a->trace, "scale, 19 bits", (double)npuq_ref_from_bits((uint32_t)word));
     if (offset->data) {
         const size_t at = offset->count == 1 ? 0 : turned(i, choice(a, STEP_OFFSET_PLACE), offset->count);
-        const double z = note(a->trace, "offset", parameter(load(offset, at), choice(a, STEP_OFFSET)));
+        const double z = note(a->trace, "offset", read_parameter(offset, at, choice(a, STEP_OFFSET)));
         o = is_nan(z) ? nan_integer(a, nine_bits) : saturate(a, round_value(a, z), nine_bits);
         note_integer(a->trace, "offset, 9 bits", o);
     }
@@ -1316,7 +1350,10 @@ uint64_t steps_element(const struct call *call, const struct variant *variant, c
 
     switch (variant->choice[STEP_RESULT]) {
     case RESULT_BYTES_SWAPPED: return swap_bytes(bits, npuq_dtype_size(call->options.y_dtype));
-    case RESULT_OFFSET_BINARY: return bits ^ (uint64_t)1 << (dtype_of(call->options.y_dtype)->bits - 1);
+    case RESULT_OFFSET_BINARY: {
+        const uint64_t middle = (uint64_t)1 << (dtype_of(call->options.y_dtype)->bits - 1);
+        return variant_packs(variant) ? (uint32_t)(bits + middle) : bits ^ middle;
+    }
     default: return bits;
     }
 }

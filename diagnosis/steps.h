@@ -82,6 +82,9 @@ size_t steps_extremes_key(const struct variant *variant);
 
 struct extremes steps_extremes(const struct call *call, const struct variant *variant, size_t token);
 
+/* The extremes of two tokens as one. */
+struct extremes steps_join(const struct extremes *first, const struct extremes *second);
+
 /* Element i of x as the search for extremes sees it. */
 double steps_ranged(const struct call *call, const struct variant *variant, size_t i);
 
@@ -94,7 +97,8 @@ size_t steps_token_of(const struct call *call, const struct variant *variant, si
 /* The token whose parameters are returned at index i of scale and offset: that of the first element they are for. */
 size_t steps_token_of_parameter(const struct call *call, const struct variant *variant, size_t i);
 
-/* The bits of element i of y, before the layout. token is looked at by dynamic operators only, trace may be null. */
+/* The bits of element i of y, before the layout and the packing. token is looked at by dynamic operators only, trace
+ * may be null. */
 uint64_t steps_element(const struct call *call, const struct variant *variant, const struct token *token, size_t i,
                        struct trace *trace);
 

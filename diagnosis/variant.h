@@ -50,23 +50,34 @@ enum step {
 /* Everywhere 0 is the definition. */
 enum { AS_DEFINED = 0 };
 
-enum input_choice {
-    INPUT_FLOAT16 = 1,
-    INPUT_BFLOAT16,
-    INPUT_OTHER_HALF, /* float16 read as bfloat16, and the reverse */
-    INPUT_TRUNCATED,  /* int32 to float32, towards zero */
-    INPUT_TF32,
+/* In the steps that read an operand: READ_AS + DTYPE_..., the type that it is taken for. */
+enum { READ_AS = 32 };
+
+enum parameter_choice {
+    PARAMETER_FLOAT16 = 1,
+    PARAMETER_BFLOAT16,
+    PARAMETER_INTEGER,
+    PARAMETER_LEFT_OUT,
+    PARAMETER_NEGATED,
+    PARAMETER_UNSIGNED,
+    PARAMETER_TF32,
 };
-enum input_sign_choice { INPUT_UNSIGNED_INT4 = 1, INPUT_OFFSET_BINARY };
+enum input_choice {
+    INPUT_FLOAT16 = PARAMETER_FLOAT16,
+    INPUT_BFLOAT16 = PARAMETER_BFLOAT16,
+    INPUT_TF32 = PARAMETER_TF32,
+    INPUT_TRUNCATED, /* int32 to float32, towards zero */
+};
+enum input_sign_choice { INPUT_UNSIGNED_INT4 = 1, INPUT_OFFSET_BINARY, INPUT_BORROWED };
 enum relu_choice { RELU_APPLIED = 1 };
+/* A number of columns, rows or the like: a multiple of SIZED and the exponent of the power of two. */
+enum { SIZED = 16 };
 enum place_choice {
     PLACE_NEXT = 1,
     PLACE_PREVIOUS,
     PLACE_FIRST,
     PLACE_OTHER_AXIS,
-    PLACE_OF_16, /* the first 16, over and over */
-    PLACE_OF_32,
-    PLACE_OF_64,
+    PLACE_OF_FIRST = SIZED, /* so many, over and over */
 };
 enum group_choice {
     GROUP_LATE = 1,
@@ -78,33 +89,18 @@ enum group_choice {
     GROUP_WITHOUT_EMPTY,
     GROUP_WORDS, /* of group_index, half an int64 each */
 };
-/* The elements that share a scale: a block of another length, the tensor, a column, a run of columns, or a row. The
- * extremes of a row may come from its first or last columns only. */
+/* The elements that share a scale: a block of another length, the tensor, a column, a run of columns, rows, or a row.
+ * The extremes of a row may come from its first or last columns only, or from the rows before, too. */
 enum block_choice {
     BLOCK_HALF = 1,
     BLOCK_ROW,
     BLOCK_TENSOR,
     BLOCK_COLUMN,
-    BLOCK_RUNS_32,
-    BLOCK_RUNS_64,
-    BLOCK_RUNS_128,
-    BLOCK_FIRST_32,
-    BLOCK_FIRST_64,
-    BLOCK_FIRST_128,
-    BLOCK_FIRST_256,
-    BLOCK_LAST_32,
-    BLOCK_LAST_64,
-    BLOCK_LAST_128,
-    BLOCK_LAST_256,
-};
-enum parameter_choice {
-    PARAMETER_FLOAT16 = 1,
-    PARAMETER_BFLOAT16,
-    PARAMETER_INTEGER,
-    PARAMETER_LEFT_OUT,
-    PARAMETER_NEGATED,
-    PARAMETER_UNSIGNED,
-    PARAMETER_TF32,
+    BLOCK_RUNNING,
+    BLOCK_RUNS = SIZED,
+    BLOCK_FIRST = 2 * SIZED,
+    BLOCK_LAST = 3 * SIZED,
+    BLOCK_ROWS = 4 * SIZED,
 };
 enum smooth_choice {
     SMOOTH_LEFT_OUT = 1,
@@ -223,6 +219,11 @@ enum layout_choice {
     LAYOUT_TAIL_UNTOUCHED,
     LAYOUT_ROWS_UNTOUCHED,
     LAYOUT_ROWS_PERMUTED,
+    LAYOUT_WORDS_UNMASKED, /* int4 that change the others of their word, or of their byte */
+    LAYOUT_WORDS_ADDED,
+    LAYOUT_BYTES_UNMASKED,
+    LAYOUT_BYTES_ADDED,
+    LAYOUT_BYTES_SATURATED,
     LAYOUTS
 };
 
@@ -237,5 +238,17 @@ struct variant {
     unsigned char choice[STEPS];
     struct layout layout;
 };
+
+/* Whether int4 of y change others; then an element is all 32 bits of an integer before it is packed. */
+static inline int variant_packs(const struct variant *variant)
+{
+    return variant->choice[STEP_LAYOUT] >= LAYOUT_WORDS_UNMASKED;
+}
+
+/* The number in a choice; 0 if there is none. */
+static inline size_t variant_size(int choice)
+{
+    return choice < SIZED ? 0 : (size_t)1 << choice % SIZED;
+}
 
 #endif

@@ -289,7 +289,8 @@ def _diagnose(given: argparse.Namespace, call: Call, expected: Dict[str, File], 
         found = npuquant.diagnose(call.actual(expected), call.function, **call.arguments)
     taken = "".join(file.taken for file in expected.values())
     if given.json:
-        print_text(json.dumps({**found.to_dict(), "taken": taken.splitlines()}) + "\n", stream)
+        said = found.to_dict()
+        print_text(json.dumps({**said, "taken": taken.splitlines()} if taken else said) + "\n", stream)
     elif found.verdict != "equal" or not given.quiet:
         print_text(f"{taken}{found}\n", stream)
         if given.explain_verdict:

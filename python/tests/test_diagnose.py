@@ -284,8 +284,8 @@ def test_overwritten_column():
 
 def test_same_results():
     """The diagnosis names all mistakes that fit."""
-    values = f4([[0.5, 1.5, 2.5, 4.5]])
-    found = npuquant.diagnose(np.int8([[1, 2, 3, 5]]), "npu_quantize", values, f4([1]), None, "int8")
+    values = f4([[0.5, 1.5, 2.5, 4.5, 6.5, 8.5]])
+    found = npuquant.diagnose(np.int8([[1, 2, 3, 5, 7, 9]]), "npu_quantize", values, f4([1]), None, "int8")
     assert names(found.first_place)[:5] == ["half-away", "half-up", "half-added-up", "half-added-away", "ceiling"]
     assert "  On these inputs the same bits come from half-up, half-added-up, half-added-away, ceiling" in str(found)
 

@@ -12,13 +12,15 @@ from numeric import (
     groups,
     in_type,
     kept,
+    packed,
+    read_as,
     read_x,
     reused,
     rounded,
     to_integers,
     with_offset,
 )
-from numpy_operators import floats, pack, round_to
+from numpy_operators import floats, round_to
 
 BOUNDS = {"1e-12": 1e-12, "1e-10": 1e-10, "1e-8": 1e-8, "1e-6": 1e-6, "1e-5": 1e-5, "epsilon": 2.0**-23}
 
@@ -33,7 +35,8 @@ def bound(what, machine, mistakes):
 
 
 def read_smooth_scales(smooth_scales, mistakes):
-    factors = for_tensor_cores(kept(floats(smooth_scales), mistakes, "all"), mistakes)
+    factors = floats(read_as(smooth_scales, "smooth", mistakes))
+    factors = for_tensor_cores(kept(factors, mistakes, "all"), mistakes)
     factors = factors[..., reused(np.arange(factors.shape[-1]), mistakes)]
     if "scale-of-first" in mistakes:
         return np.broadcast_to(factors[..., :1], factors.shape)
@@ -64,7 +67,11 @@ def extents(v, mistakes):
         return v.reshape(1, -1), np.zeros((1, 1), int), np.zeros(rows, int)
     if "range-of-columns" in mistakes:
         return v.T, np.arange(columns)[None], np.arange(rows) % columns
-    for length in 32, 64, 128, 256:
+    for length in 2, 4:
+        if f"range-of-{length}-rows" in mistakes:
+            several = np.pad(v, ((0, -rows % length), (0, 0)), mode="edge").reshape(-1, length * columns)
+            return several, np.arange(rows)[:, None] // length, np.arange(rows) // length
+    for length in 8, 16, 32, 64, 128, 256, 512, 1024:
         if f"range-of-{length}" in mistakes:
             runs = np.pad(v, ((0, 0), (0, -columns % length)), mode="edge").reshape(-1, length)
             first = np.arange(rows) * (len(runs) // rows)
@@ -80,6 +87,13 @@ def extents(v, mistakes):
 
 
 def extremes(v, mistakes):
+    high, low = extremes_of_rows(v, mistakes)
+    if "running-range" in mistakes:
+        return np.maximum.accumulate(high), np.minimum.accumulate(low)
+    return high, low
+
+
+def extremes_of_rows(v, mistakes):
     if "range-ignores-nan" in mistakes:
         return np.fmax.reduce(v, axis=1, initial=-np.inf), np.fmin.reduce(v, axis=1, initial=np.inf)
     high = v.max(axis=1)
@@ -306,9 +320,9 @@ def kernel_of(quantise):
         greatest = 7 if dtype == "quint4x2" else 127
         t, parameters = quantise(call, greatest, machine, mistakes)
         whole = to_integers(t, "int8" if dtype == "uint8" else dtype, mistakes).reshape(call.inputs["x"].shape)
-        mistakes.refuse_unknown()
         whole = whole + 128 if dtype == "uint8" else whole
-        results = {"y": pack(whole) if greatest == 7 else whole.astype(dtype)}
+        results = {"y": packed(whole, mistakes) if greatest == 7 else whole.astype(dtype)}
+        mistakes.refuse_unknown()
         for name, parameter in parameters.items():
             results[name] = round_to(parameter.astype(f4), "float32").reshape(scales_shape(call))
         return results
@@ -332,7 +346,7 @@ def dynamic_quant(call, greatest, machine, mistakes):
 
     for name, rule in SYMMETRIC_RULES.items():
         if name in mistakes:
-            t, scale = rule(np.abs(ranges).max(axis=1), v, greatest, spread, machine, mistakes)
+            t, scale = rule(extremes(np.abs(ranges), mistakes)[0], v, greatest, spread, machine, mistakes)
             return t, {"scale": scale[of_results]}
     *parameters, returned = symmetric_parameters(ranges, greatest, call.arguments, machine, mistakes)
     return scaled(v, *map(spread, parameters), greatest, machine, mistakes), {"scale": returned[of_results]}
@@ -378,7 +392,8 @@ def dynamic_quant_asymmetric(call, greatest, machine, mistakes):
 
     for name, rule in ASYMMETRIC_RULES.items():
         if name in mistakes:
-            high, low = np.maximum(ranges.max(axis=1), 0), np.minimum(ranges.min(axis=1), 0)
+            high, low = extremes(ranges, mistakes)
+            high, low = np.maximum(high, 0), np.minimum(low, 0)
             t, scale, zero = rule(high, low, v, greatest, spread, machine, mistakes)
             return t, {"scale": scale[of_results], "offset": zero[of_results]}
     scale, offset, factor = asymmetric_parameters(ranges, greatest, machine, mistakes)

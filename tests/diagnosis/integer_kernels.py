@@ -1,8 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels of anti_quant, dequant and requant with mistakes."""
 import numpy as np
-from layout_mistakes import AWQ, nibbles_swapped, words_reversed
-from numeric import Machine, Mistakes, f4, f8, float64_to_type, fused, in_type, is_wide, kept, reused, rounded
+from layout_mistakes import AWQ
+from numeric import (
+    Machine,
+    Mistakes,
+    f4,
+    f8,
+    float64_to_type,
+    fused,
+    in_type,
+    is_wide,
+    kept,
+    read_as,
+    read_parameter,
+    reused,
+    rounded,
+)
 from numpy_operators import add_wrapping, floats, unpack
 
 NINE_BITS, INT32 = (-256, 255), (-(2**31), 2**31 - 1)
@@ -51,7 +65,10 @@ def of_columns(values, which, rows, mistakes):
 
 def read_bias(call, mistakes):
     bias = call.inputs.get("bias")
-    return bias if bias is None else moved(bias, mistakes, "bias-of-next", "bias-of-one-before", "bias-of-first")
+    if bias is None:
+        return None
+    bias = read_as(bias, "bias", mistakes)
+    return moved(bias, mistakes, "bias-of-next", "bias-of-one-before", "bias-of-first")
 
 
 def to_float32(x, mistakes):
@@ -71,13 +88,18 @@ def sums(x, bias, mistakes):
         total = np.clip(x.astype(np.int64) + bias, *INT32).astype(np.int32)
     else:
         total = add_wrapping(x, bias)
+    if "x-read-as-float32" in mistakes:
+        return read_as(total, "x", mistakes)
     return total.astype(f8) if is_wide(mistakes) else to_float32(total, mistakes)
 
 
 def read_int4(words, mistakes):
-    for mistake, rearranged in ("x-nibbles-swapped", nibbles_swapped), ("x-words-reversed", words_reversed):
-        words = rearranged(words, True) if mistake in mistakes else words
     x = unpack(words)
+    if "x-borrowed" in mistakes:
+        x[..., 1::2] += x[..., ::2] < 0
+    for length, mistake in (2, "x-nibbles-swapped"), (8, "x-words-reversed"):
+        if mistake in mistakes:
+            x = x.reshape(-1, length)[:, ::-1].reshape(x.shape)
     if "x-awq-order" in mistakes:
         x = x.reshape(-1, 8)[:, np.argsort(AWQ)].reshape(x.shape)
     for length in 8, 32:
@@ -93,6 +115,7 @@ def read_x(call, mistakes):
     """x of anti_quant."""
     is_int4 = call.types["x"] == "quint4x2"
     x = read_int4(call.inputs["x"], mistakes) if is_int4 else call.inputs["x"]
+    x = read_as(x, "x", mistakes)
     if "x-minus-128" in mistakes:
         x = x.view(np.uint8).astype(np.int16) - 128
     if "x-fractal-nz" in mistakes:
@@ -154,7 +177,7 @@ def anti_quant(call, mistakes):
     x = read_x(call, mistakes)
     shape, x = x.shape, x.reshape(-1, x.shape[-1])
     machine = Scaling(mistakes)
-    scale = of_columns(kept(floats(call.inputs["scale"]), mistakes, "scale"), "scale", len(x), mistakes)
+    scale = of_columns(read_parameter(call.inputs["scale"], "scale", mistakes), "scale", len(x), mistakes)
 
     def scaled(t):
         return machine.compute(np.divide if "opposite" in mistakes else np.multiply, t, scale)
@@ -162,7 +185,7 @@ def anti_quant(call, mistakes):
     if "offset" not in call.inputs or "offset-left-out" in mistakes:
         t = scaled(x)
     else:
-        z = of_columns(kept(floats(call.inputs["offset"]), mistakes, "offset"), "offset", len(x), mistakes)
+        z = of_columns(read_parameter(call.inputs["offset"], "offset", mistakes), "offset", len(x), mistakes)
         z = np.rint(z) if "offset-integer" in mistakes else -z if "offset-negated" in mistakes else z
         if "distributed" in mistakes:
             t = machine.fused(x, scale, machine.product(z, scale))
@@ -179,7 +202,7 @@ def dequant(call, mistakes):
     x = call.inputs["x"].reshape(-1, call.inputs["x"].shape[-1])
     bias = read_bias(call, mistakes)
     machine = Scaling(mistakes)
-    factors = [of_columns(kept(floats(call.inputs["weight_scale"]), mistakes, "scale"), "scale", len(x), mistakes)]
+    factors = [of_columns(read_parameter(call.inputs["weight_scale"], "scale", mistakes), "scale", len(x), mistakes)]
     if "activation_scale" in call.inputs and "row-scale-left-out" not in mistakes:
         row_scale = call.inputs["activation_scale"].reshape(-1)
         row_scale = moved(row_scale, mistakes, "scale-of-next-row", "scale-of-row-before", "scale-of-first-row")

@@ -78,13 +78,9 @@ def minus_128(y, is_int4):
     return (y.astype(np.int64) - 128).astype(np.int8).view(y.dtype)
 
 
-def plus_8(y, is_int4):
-    return pack(unpack(y) + 8)
-
-
 # In the order of the changes: memory that was never written has no code.
 LAYOUTS = {function.__name__.replace("_", "-"): function for function in (
-    plus_128, minus_128, plus_8, tail_untouched, rows_untouched, transposed, rows_permuted, nibbles_swapped,
+    plus_128, minus_128, tail_untouched, rows_untouched, transposed, rows_permuted, nibbles_swapped,
     words_reversed, bytes_swapped, awq_order, fractal_nz)}
 LAYOUTS.update({f"halves-of-{length}": halves(length) for length in (8, 32)})
 

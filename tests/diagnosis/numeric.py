@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Shared by faulty kernels of several operators."""
 import numpy as np
-from numpy_operators import RANGES, floats, group_of_rows, round_to
+from numpy_operators import RANGES, floats, group_of_rows, pack, round_to
 
 f4, f8 = np.float32, np.float64
 
@@ -99,6 +99,25 @@ def to_integers(t, dtype, mistakes):
     return np.clip(np.where(np.isnan(whole), nan, whole), low, high).astype(np.int64)
 
 
+def packed(whole, mistakes):
+    """Integers as words of int4; mistakes leave out the masks."""
+    whole = whole + 8 if "plus-8" in mistakes else whole
+    pairs = whole.reshape(*whole.shape[:-1], -1, 2)
+    low, high = pairs[..., 0], pairs[..., 1] << 4
+    words = whole.reshape(*whole.shape[:-1], -1, 8) << np.arange(0, 32, 4)
+    if "words-unmasked" in mistakes:
+        return np.bitwise_or.reduce(words, axis=-1).astype(np.int32)
+    if "words-added" in mistakes:
+        return words.sum(axis=-1).astype(np.int32)
+    if "bytes-unmasked" in mistakes:
+        return np.ascontiguousarray(low | high).astype(np.int8).view(np.int32)
+    if "bytes-added" in mistakes:
+        return np.ascontiguousarray(low + high).astype(np.int8).view(np.int32)
+    if "bytes-saturated" in mistakes:
+        return np.clip(low + high, -128, 127).astype(np.int8).view(np.int32)
+    return pack(whole)
+
+
 def kept(t, mistakes, *what):
     """Keeps values in a shorter type for a mistake such as "sum-float16"."""
     for dtype in "float16", "bfloat16":
@@ -142,11 +161,21 @@ class Machine:
         return self.keeps(self.writes(operation(*(self.reads(np.asarray(operand, self.type)) for operand in operands))))
 
 
+def read_as(array, what, mistakes):
+    """An operand, whose memory a mistake such as "x-read-as-float16" takes for another type."""
+    for dtype in "float32", "float16", "bfloat16", "int32", "int8", "uint8":
+        if f"{what}-read-as-{dtype}" in mistakes:
+            values = np.ascontiguousarray(array).reshape(-1).view(dtype.replace("bfloat16", "uint16"))
+            return values[: array.size].reshape(array.shape)
+    return array
+
+
+def read_parameter(array, what, mistakes):
+    return kept(floats(read_as(array, what, mistakes)), mistakes, what)
+
+
 def read_x(x, mistakes):
-    if "x-other-half" in mistakes:
-        x = x.view(np.float16 if x.dtype == np.uint16 else np.uint16)
-    x = kept(floats(x), mistakes, "x")
-    x = for_tensor_cores(x, mistakes)
+    x = for_tensor_cores(read_parameter(x, "x", mistakes), mistakes)
     return np.where(x < 0, f4(0), x) if "relu" in mistakes else x
 
 

@@ -1,17 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels of quantize, group_quant and trans_quant_param with mistakes."""
 import numpy as np
-from numeric import Machine, Mistakes, for_tensor_cores, groups, kept, read_x, reused, rounded, to_integers, with_offset
-from numpy_operators import floats, pack
+from numeric import (
+    Machine,
+    Mistakes,
+    for_tensor_cores,
+    groups,
+    kept,
+    packed,
+    read_parameter,
+    read_x,
+    reused,
+    rounded,
+    to_integers,
+    with_offset,
+)
 
 # ---- parameters ----
+
+
+def read_scale(array, mistakes):
+    return for_tensor_cores(read_parameter(array, "scale", mistakes), mistakes)
 
 
 def read_offset(array, mistakes):
     """The offsets as float32; None if the kernel adds none."""
     if array is None or "offset-left-out" in mistakes:
         return None
-    values = kept(floats(array), mistakes, "offset")
+    values = read_parameter(array, "offset", mistakes)
     if "offset-integer" in mistakes:
         values = np.rint(values)
     return -values if "offset-negated" in mistakes else values
@@ -54,7 +70,7 @@ def quantised(x, s, z, divides, dtype, mistakes):
     if z is not None:
         t = with_offset(x, t, s, z, dtype, machine, mistakes)
     whole = to_integers(t, dtype, mistakes)
-    return pack(whole) if dtype == "quint4x2" else whole.astype(dtype)
+    return packed(whole, mistakes) if dtype == "quint4x2" else whole.astype(dtype)
 
 
 # ---- operators ----
@@ -62,7 +78,7 @@ def quantised(x, s, z, divides, dtype, mistakes):
 
 def quantize(inputs, arguments, mistakes):
     x = read_x(inputs["x"], mistakes)
-    scales = for_tensor_cores(kept(floats(inputs["scales"]), mistakes, "scale"), mistakes)
+    scales = read_scale(inputs["scales"], mistakes)
     z = read_offset(inputs.get("zero_points"), mistakes)
     divides, axis = arguments["div_mode"], arguments["axis"]
     dimension = axis % x.ndim if divides or axis == -2 else x.ndim - 1
@@ -78,7 +94,7 @@ def quantize(inputs, arguments, mistakes):
 
 def group_quant(inputs, arguments, mistakes):
     x = read_x(inputs["x"], mistakes)
-    scale = for_tensor_cores(kept(floats(inputs["scale"]), mistakes, "scale"), mistakes)
+    scale = read_scale(inputs["scale"], mistakes)
     begin = groups(inputs["group_index"], len(x), mistakes)[:, None] * x.shape[1]
     if "scale-of-first" not in mistakes:
         begin = taken(begin + reused(np.arange(x.shape[1]), mistakes), scale.size, "scale", mistakes)

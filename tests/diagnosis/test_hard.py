@@ -89,7 +89,7 @@ def dynamic_forms():
         yield dict(shape=ROWS, dtypes={"x": x}, dtype=y, without=left_out)
     yield dict(shape=ROWS, dtypes={"group_index": "int32"})
     yield dict(shape=(4, 16, 128))
-    yield dict(shape=(64, 512))
+    yield dict(shape=(64, 1088))
     for x, (y, left_out) in itertools.product(FLOATS, (("int8", optionals[1]), ("quint4x2", optionals[2]))):
         yield dict(shape=ROWS, dtypes={"x": x}, dtype=y, quant_mode="pertensor", without=left_out)
 
