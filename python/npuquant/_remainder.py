@@ -6,13 +6,21 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
-from ._report import Facts
+from ._report import Facts, lines_text
 
 _RESULTS = "y", "scale", "offset"
 #: In very large dumps, elements at most for sums and for sorting.
 _MOST_DIFFERING = 2**20
 #: Stored bits of the significands.
 _FRACTIONS = {"float32": 23, "float16": 10, "bfloat16": 7}
+
+
+class Word(NamedTuple):
+    """What a dump holds where it differs."""
+
+    text: str
+    explains_all: bool  # all elements that differ
+    parameters: int  # free numbers: a value, a distance, or where each row comes from
 
 
 class _Result(NamedTuple):
@@ -23,6 +31,11 @@ class _Result(NamedTuple):
     theirs: np.ndarray
     expected: np.ndarray
     differs: np.ndarray
+
+    def turned(self) -> _Result:
+        """With columns as rows."""
+        turned = (np.ascontiguousarray(each.T) for each in (self.theirs, self.expected, self.differs))
+        return _Result(self.name, self.dtype, *turned)
 
     def pairs(self, places: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
         """Some elements of the dump, and as they are expected."""
@@ -35,10 +48,14 @@ def _values(array: np.ndarray, dtype: str, columns: int) -> np.ndarray:
     return np.ascontiguousarray(array).reshape(-1, columns)
 
 
+def _bits(values: np.ndarray) -> np.ndarray:
+    return values.view(f"u{values.itemsize}")
+
+
 def _is_same(name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """In scales and offsets NaN equals NaN, and -0 equals 0."""
     if name == "y":
-        return a.view(f"u{a.itemsize}") == b.view(f"u{b.itemsize}")
+        return _bits(a) == _bits(b)
     return (a == b) | (np.isnan(a) & np.isnan(b))
 
 
@@ -110,6 +127,98 @@ def _tile_clue(differs: np.ndarray) -> Iterator[str]:
         row, column = size * np.argwhere(tiles)[0]
         yield (f"They are in {count} of {tiles.size} tiles of {size} rows and columns, the first from row {row} and "
                f"column {column} on.")
+
+
+# ---- words for what the dump holds ----
+
+#: Fewer differing elements may hold anything by chance.
+_LEAST_HELD = 8
+#: Fewer bytes that tell a stride may be as expected by chance.
+_LEAST_TOLD = 12
+
+
+def _value_text(dtype: str, value: np.ndarray) -> str:
+    return f"{_numbers(dtype, value):.9g}" if dtype in _FRACTIONS else str(value)
+
+
+def _constant_lines(result: _Result, unit: str) -> Iterator[Word]:
+    """Rows, or columns, of one value; not those that are expected to have one."""
+    held = np.count_nonzero(result.differs, axis=1)
+    is_one, is_usual = ((bits == bits[:, :1]).all(axis=1) for bits in map(_bits, (result.theirs, result.expected)))
+    constant = is_one & ~is_usual & (held >= _LEAST_HELD)
+    if constant.any() and len(np.unique(_bits(result.theirs)[constant, 0])) == 1:
+        is_are = f"is a {unit}" if np.count_nonzero(constant) == 1 else f"are {unit}s"
+        value = _value_text(result.dtype, result.theirs[constant][0, 0])
+        yield Word(f"In {result.name} {lines_text(unit, _lines(constant))} {is_are} of {value}.",
+                   bool(held[constant].sum() == held.sum()), 1)
+
+
+def _moved_lines(result: _Result, unit: str) -> Iterator[Word]:
+    """Rows, or columns, that hold others. A line of one value is like others by chance."""
+    theirs, expected = _bits(result.theirs), _bits(result.expected)
+    differing = np.flatnonzero(result.differs.any(axis=1))
+    source = {hash(expected[at].tobytes()): at for at in range(len(expected) - 1, -1, -1)}
+    moved = [(at, source.get(hash(theirs[at].tobytes()), at)) for at in differing]
+    moved = [(at, other) for at, other in moved
+             if (theirs[at] == expected[other]).all() and (theirs[at] != theirs[at, 0]).any()]
+    held = np.count_nonzero(result.differs[[at for at, _ in moved]])
+    if held >= _LEAST_HELD:
+        many = f"{len(moved)} of {len(theirs)} {unit}s hold others: " if len(moved) > 1 else ""
+        more = ", and so on" if many else ""
+        yield Word(f"In {result.name} {many}{unit} {moved[0][0]} holds {unit} {moved[0][1]}{more}.",
+                   held == np.count_nonzero(result.differs), len(moved))
+
+
+def _covered(flat: np.ndarray, stride: int, width: int, rows: int) -> np.ndarray:
+    """What rows of this width cover that begin at multiples of the stride; the last may be cut off."""
+    whole = min(rows, len(flat) // stride)
+    rest = flat[whole * stride:][:width] if whole < rows else flat[:0]
+    return np.concatenate([flat[:whole * stride].reshape(whole, stride)[:, :width].ravel(), rest])
+
+
+def _stride_words(result: _Result) -> Iterator[Word]:
+    """Rows of y, or single scales, that lie at other distances; all of what they cover counts as explained. Between the
+    rows, and behind the last, may be anything."""
+    flat, expected = _bits(result.theirs).ravel(), _bits(result.expected)
+    expected = expected if result.name == "y" else expected.reshape(-1, 1)
+    rows, columns = expected.shape
+    strides = np.arange(1, min(4 * columns + 64, len(flat)))
+    probe = np.arange(min(columns, 32))
+    if rows < 2 or (columns > 1 and (expected[1, probe] == expected[1, 0]).all()):
+        return
+    at = strides[:, None] + probe  # where the second row would be, up to the third one
+    unseen = (probe >= strides[:, None]) | (at >= len(flat))
+    seems = (unseen | (flat[np.minimum(at, len(flat) - 1)] == expected[1, probe])).all(axis=1) & (strides != columns)
+    for stride in strides[seems][-64:].tolist():
+        width = min(stride, columns)
+        theirs, usual = (_covered(each, stride, width, rows) for each in (flat, expected.ravel()))
+        right = expected[:, :width].ravel()[:len(theirs)]
+        tells = right != usual
+        told = np.count_nonzero(tells)
+        if told * theirs.itemsize < _LEAST_TOLD or not _is_most(np.count_nonzero((theirs == right)[tells]), told):
+            continue
+        text = f"In {result.name} rows lie {stride} apart and not {columns}"
+        if result.name != "y":
+            text = f"The {result.name}s lie {stride * flat.itemsize} bytes apart"
+        elif stride < columns:
+            text += f": the next one overwrites each from column {stride} on"
+        yield Word(f"{text}.", bool((theirs == right).all()), 1)
+        return
+
+
+def _words(result: _Result) -> List[Word]:
+    words = list(_stride_words(result))
+    if any(word.explains_all for word in words):
+        return words
+    for unit, turned in ("row", result), ("column", result.turned()):
+        if not words and turned.theirs.shape[1] > 1 and len(turned.theirs) <= 2**16:
+            words += [*_constant_lines(turned, unit), *_moved_lines(turned, unit)]
+    held = result.theirs[result.differs]
+    is_said = any(word.explains_all for word in words)
+    if not is_said and len(held) >= _LEAST_HELD and (_bits(held) == _bits(held)[0]).all():
+        words.insert(0, Word(f"{result.name} is {_value_text(result.dtype, held[0])} in every element that differs.",
+                             True, 1))
+    return words
 
 
 # ---- the commonest differences ----
@@ -297,8 +406,8 @@ def _clues(facts: Facts, results: Sequence[_Result]) -> Iterator[str]:
 
 
 def describe(facts: Facts, ours: Sequence[np.ndarray], actual: Sequence[Any]) -> Dict[str, Any]:
-    """The places of what nothing explains, and clues, which are sentences; no clues if the dump is within the device's
-    division.
+    """The places of what nothing explains, words for what is there, and clues, which are sentences, those of the words
+    too; no words and clues if the dump is within the device's division.
 
     facts: of _native; ours: the library's results; actual: the dump's, with None for what is not compared."""
     said: Dict[str, Any] = {name: {"elements": 0} for name in _RESULTS}
@@ -316,6 +425,11 @@ def describe(facts: Facts, ours: Sequence[np.ndarray], actual: Sequence[Any]) ->
             said[name] = {"elements": elements, "rows": _lines(differs.any(axis=1)),
                           "columns": _lines(differs.any(axis=0))}
             results.append(_Result(name, dtype, theirs, expected, differs))
-    with np.errstate(all="ignore"):
-        said["clues"] = [] if facts["verdict"] == "admissible" else list(_clues(facts, results))
+    said.update(words=[], clues=[])
+    if facts["verdict"] != "admissible":
+        with np.errstate(all="ignore"):
+            words = [word for result in results for word in _words(result)
+                     if not (result.name == "y" and facts["is_one_value"])]
+            said["words"] = [word._replace(explains_all=word.explains_all and len(results) == 1) for word in words]
+            said["clues"] = [word.text for word in words] + list(_clues(facts, results))
     return said

@@ -248,7 +248,7 @@ def _remainder_json(facts: Facts) -> Dict[str, Any]:
     return {**said, "clues": list(remainder["clues"])}
 
 
-def _lines_text(unit: str, lines: Facts) -> str:
+def lines_text(unit: str, lines: Facts) -> str:
     """rows 3 to 7 of 512"""
     of, count, first, last, step = (lines[key] for key in ("of", "count", "first", "last", "step"))
     if of == 1:
@@ -276,9 +276,9 @@ def _remainder_text(facts: Facts) -> str:
             continue
         words = f"{_plural(rest['elements'], 'element')} of {result}"
         if result == "y" or facts["tokens"] > 1:
-            words += f" in {_lines_text('row', rest['rows'])}"
+            words += f" in {lines_text('row', rest['rows'])}"
         if result == "y" or facts["operator"] == "dynamic_block_quant":
-            words += f" and {_lines_text('column' if result == 'y' else 'block', rest['columns'])}"
+            words += f" and {lines_text('column' if result == 'y' else 'block', rest['columns'])}"
         said.append(words)
     return f"What {'remains' if _is_named(facts) else 'differs'}: {'; '.join(said)}."
 

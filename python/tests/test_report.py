@@ -200,7 +200,7 @@ def test_factors_of_floats(dtype):
         (scattered(np.s_[16:32]), quantize(FLAT), "tiles"),
         (fitting(1, 0, noise=40), quantize(WIDE), "looks like"),  # no line fits better than the definition
         (fitting(1.05, 0, noise=30), quantize(WIDE), "looks like"),  # too few elements are near
-        ((np.arange(512)**2 * 31 >> 3).reshape(16, 32).astype(np.int8), quantize(WIDE), ""),
+        (np.random.default_rng(3).integers(-128, 128, (16, 32), np.int8), quantize(WIDE), ""),
         (np.rint(WIDE) + changed(np.zeros((16, 32)), *THREES[:5], value=3), quantize(WIDE), ""),  # few: one sees them
         (changed(npuquant.npu_quantize(*quantize(*STEPS, OFFSETS)[1:]), (3, 4)), quantize(*STEPS), "The call has"),
         (*tokens(lambda scale: changed(largest(np.s_[24:]), 3, value=0.123)), "alone"),
@@ -214,6 +214,60 @@ def test_what_is_not_said(actual, call, words):
     found = npuquant.diagnose(actual, *call)
     assert found.verdict == "none" and not [clue for clue in found.to_dict()["remainder"]["clues"] if words in clue]
     assert not words or words not in str(found)
+
+
+NOISE = np.random.default_rng(1).integers(-128, 128, (64, 40), np.int8)
+OTHER = np.random.default_rng(2).permutation(NOISE.ravel()).reshape(NOISE.shape)
+LEVELS = np.repeat(np.arange(64, dtype=np.int8)[:, None], 40, axis=1)  # each row has one value
+SPARSE = np.where(NOISE % 8, 0, NOISE).astype(np.int8)
+
+
+def written(stride, fill, y=NOISE):
+    """The first elements of rows, or scales, that lie at this distance."""
+    memory = np.full(max(stride, y.shape[-1]) * len(y), fill, y.dtype)
+    for i, row in enumerate(y):
+        memory[i * stride:][:y.shape[-1]] = row
+    return memory[:y.size].reshape(y.shape)
+
+
+def scales_apart(stride):
+    return tokens(lambda scale: written(stride, 0, scale[:, None])[:, 0],
+                  ("npu_dynamic_quant", NOISE.astype(np.float32) * np.linspace(1, 2, 64, dtype=np.float32)[:, None]))
+
+
+@pytest.mark.parametrize(
+    ("actual", "call", "words"),
+    [
+        (changed(NOISE, np.s_[1:4, :8], value=0), NOISE, [("y is 0 in every element that differs.", True, 1)]),
+        (changed(NOISE, np.s_[1:4, :8], (9, 9), value=0) + changed(0 * NOISE, (20, 20), value=7), NOISE, []),
+        (changed(NOISE, 3, value=-128), NOISE, [("In y row 3 of 64 is a row of -128.", True, 1)]),
+        (changed(NOISE, np.s_[3:6], (9, 9), value=-128), NOISE,
+         [("y is -128 in every element that differs.", True, 1),
+          ("In y rows 3 to 5 of 64 are rows of -128.", False, 1)]),
+        (changed(NOISE, np.s_[:, 3], value=5), NOISE, [("In y column 3 of 40 is a column of 5.", True, 1)]),
+        (changed(NOISE, 3, value=NOISE[1]), NOISE, [("In y row 3 holds row 1.", True, 1)]),
+        (changed(changed(NOISE, np.s_[3:5], value=NOISE[1:3]), (9, 9)), NOISE,
+         [("In y 2 of 64 rows hold others: row 3 holds row 1, and so on.", False, 2)]),
+        (changed(NOISE, np.s_[:, 3], value=NOISE[:, 1]), NOISE, [("In y column 3 holds column 1.", True, 1)]),
+        (written(64, 0), NOISE, [("In y rows lie 64 apart and not 40.", True, 1)]),
+        (written(41, 9, SPARSE), SPARSE, [("In y rows lie 41 apart and not 40.", True, 1)]),
+        (written(32, 9), NOISE,
+         [("In y rows lie 32 apart and not 40: the next one overwrites each from column 32 on.", True, 1)]),
+        (*scales_apart(8), [("The scales lie 32 bytes apart.", True, 1)]),
+        (*scales_apart(16), [("The scales lie 64 bytes apart.", True, 1)]),
+        (*tokens(lambda scale: changed(scale, np.s_[:9], value=0)),
+         [("scale is 0 in every element that differs.", True, 1)]),
+        (changed(LEVELS, 3, value=7), LEVELS, [("y is 7 in every element that differs.", True, 1)]),
+        (OTHER, NOISE, []),
+        (np.where(OTHER % 8, 0, OTHER).astype(np.int8), SPARSE, []),
+        (*tokens(lambda scale: scale * NOISE[0, :16]), []),
+    ],
+)
+def test_words(actual, call, words):
+    """What the dump holds, whether that is all that differs, and how many numbers it has. Noise has no words."""
+    found = npuquant.diagnose(actual, *(call if isinstance(call, tuple) else quantize(call.astype(np.float32))))
+    assert found._facts["remainder"]["words"] == words
+    assert found.to_dict()["remainder"]["clues"][:len(words)] == [text for text, *_ in words]
 
 
 def test_pairs_that_were_not_tried():
