@@ -708,12 +708,13 @@ static enum verdict judge(const struct search *s)
     return !is_exact && d->count > 0 && explains_most(s, best) ? VERDICT_PARTLY : VERDICT_NONE;
 }
 
-/* Describes where the dump differs from the variant's results, or, without a variant, from the library's. */
+/* Finds what the variant expects, and tries where the dump's other values come from. Without a variant, the results of
+ * the library are expected. */
 static bool find_remainder(struct search *s, const struct variant *variant)
 {
     static const struct variant definition;
     struct diagnosis *d = s->diagnosis;
-    struct array expected[RESULTS] = {{0}};
+    struct array *expected = d->remainder.expected;
     bool ok = true;
 
     for (int r = 0; r < RESULTS && ok && variant; r++) {
@@ -727,12 +728,8 @@ static bool find_remainder(struct search *s, const struct variant *variant)
             }
         }
     }
-    ok = ok && remainder_find(s->call, variant ? variant : &definition, s->cache, variant ? expected : s->ours,
-                              s->theirs, &d->remainder);
-    for (int r = 0; r < RESULTS; r++) {
-        array_release(&expected[r]);
-    }
-    return ok;
+    return ok && remainder_find(s->call, variant ? variant : &definition, s->cache, variant ? expected : s->ours,
+                                s->theirs, &d->remainder);
 }
 
 enum { LOOKED_AT = 1024 };
@@ -850,5 +847,6 @@ bool diagnosis_is_named(const struct diagnosis *diagnosis)
 void diagnosis_release(struct diagnosis *diagnosis)
 {
     free(diagnosis->row_of);
+    remainder_release(&diagnosis->remainder);
     *diagnosis = (struct diagnosis){0};
 }

@@ -50,8 +50,8 @@ struct diagnosis {
     struct finding findings[MOST_FINDINGS];
     int first_place;            /* findings that explain everything, and cannot be told apart */
     int untried;                /* pairs that were not tried: they would take too long */
-    struct remainder remainder; /* what the first finding does not give, or all differences if nothing is named; none if
-                                 * the verdict is VERDICT_EXPLAINED */
+    struct remainder remainder; /* of what the first finding does not give, or of all differences if nothing is named;
+                                 * empty if the verdict is VERDICT_EXPLAINED */
     struct element shown;       /* a differing element; if possible, one that the first finding explains */
     struct variant moved;       /* with VERDICT_ADMISSIBLE: the quotient that gives the element shown */
     size_t *row_of;             /* the orders of rows that layouts point to; owned */

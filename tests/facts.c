@@ -83,54 +83,6 @@ static void add_finding(uint64_t *sum, const struct call *call, const struct fin
     }
 }
 
-static void add_lines(uint64_t *sum, const struct lines *lines)
-{
-    const size_t numbers[] = {lines->of, lines->count, lines->last, lines->step, lines->period, lines->from, lines->to};
-
-    add_all(sum, numbers, COUNT(numbers));
-    add_all(sum, lines->listed, lines->count < LISTED ? lines->count : LISTED);
-}
-
-static void add_rest(uint64_t *sum, const struct rest *rest)
-{
-    const struct fit *fit = &rest->fit;
-    const size_t numbers[] = {rest->elements, rest->looked_at, fit->of, fit->given, fit->before};
-
-    add_lines(sum, &rest->rows);
-    add_lines(sum, &rest->columns);
-    for (int k = 0; k < COMMONEST && rest->common[k].count > 0; k++) {
-        add(sum, (uint64_t)rest->common[k].steps);
-        add(sum, rest->common[k].count);
-    }
-    add(sum, fit->found);
-    add_double(sum, fit->factor);
-    add_double(sum, fit->addend);
-    add_all(sum, numbers, COUNT(numbers));
-}
-
-static void add_remainder(uint64_t *sum, const struct call *call, const struct remainder *remainder)
-{
-    const struct tiles *tiles = &remainder->tiles;
-    const struct source *source = &remainder->source;
-    const struct missing_offset *missing = &remainder->offset;
-    const size_t numbers[] = {tiles->count,          tiles->of,           tiles->row,
-                              tiles->column,         source->has_element, source->is_low,
-                              source->columns.begin, source->columns.end, (size_t)source->distance,
-                              missing->count};
-
-    for (int r = 0; r < RESULTS; r++) {
-        add_rest(sum, &remainder->of[r]);
-    }
-    add_all(sum, numbers, COUNT(numbers));
-    if (source->has_element) {
-        add_place(sum, call, (struct element){RESULT_SCALE, source->token});
-        add_place(sum, call, (struct element){RESULT_Y, source->element});
-    }
-    for (size_t i = 0; i < missing->count && i < LISTED; i++) {
-        add_double(sum, (double)missing->values[i]);
-    }
-}
-
 uint64_t facts_of_diagnosis(const struct call *call, const struct array theirs[RESULTS], const struct diagnosis *d)
 {
     static const struct variant definition;
@@ -147,7 +99,6 @@ uint64_t facts_of_diagnosis(const struct call *call, const struct array theirs[R
     for (int i = 0; i < d->count; i++) {
         add_finding(&sum, call, &d->findings[i]);
     }
-    add_remainder(&sum, call, &d->remainder);
     if (d->verdict != VERDICT_EQUAL) {
         add(&sum, facts_of_element(call, &definition, d->shown));
         add(&sum, facts_of_element(call, diagnosis_is_named(d) ? &d->findings[0].variant : &d->moved, d->shown));

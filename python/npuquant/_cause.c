@@ -136,6 +136,21 @@ static PyObject *none(void)
     Py_RETURN_NONE;
 }
 
+/* A bytearray. PyByteArray_FromStringAndSize() of a size has a fault in older versions: if memory is short, it destroys
+ * an object without a count of exports, which prints a SystemError. */
+static PyObject *bytes_of(const void *data, Py_ssize_t size)
+{
+    PyObject *bytes = PyByteArray_FromStringAndSize(NULL, 0);
+
+    if (bytes && PyByteArray_Resize(bytes, size) != 0) {
+        Py_CLEAR(bytes);
+    }
+    if (bytes && size > 0) {
+        memcpy(PyByteArray_AS_STRING(bytes), data, (size_t)size);
+    }
+    return bytes;
+}
+
 static PyObject *describe_index(const struct call *call, struct element element)
 {
     size_t index[NPUQ_MAX_NDIM];
@@ -250,40 +265,6 @@ static PyObject *describe_admission(const struct call *call, const struct admiss
                          KEY("too_many", PyBool_FromLong(a->too_many)));
 }
 
-static PyObject *describe_lines(const struct lines *lines)
-{
-    PyObject *first = PyList_New(0);
-
-    for (size_t i = 0; first && i < lines->count && i < LISTED; i++) {
-        append(&first, PyLong_FromSize_t(lines->listed[i]));
-    }
-    return Py_BuildValue("{s:n,s:n,s:N,s:n,s:n,s:n,s:n,s:n}", KEY("of", lines->of), KEY("count", lines->count),
-                         KEY("first", first), KEY("last", lines->last), KEY("step", lines->step),
-                         KEY("period", lines->period), KEY("from", lines->from), KEY("to", lines->to));
-}
-
-static PyObject *describe_fit(const struct fit *fit)
-{
-    if (!fit->found) {
-        return none();
-    }
-    return Py_BuildValue("{s:d,s:d,s:n,s:n,s:n}", KEY("factor", fit->factor), KEY("addend", fit->addend),
-                         KEY("of", fit->of), KEY("given", fit->given), KEY("before", fit->before));
-}
-
-static PyObject *describe_rest(const struct rest *rest)
-{
-    PyObject *common = PyList_New(0);
-
-    for (int k = 0; common && k < COMMONEST && rest->common[k].count > 0; k++) {
-        append(&common, Py_BuildValue("Ln", (long long)rest->common[k].steps, rest->common[k].count));
-    }
-    return Py_BuildValue("{s:n,s:N,s:N,s:n,s:N,s:N}", KEY("elements", rest->elements),
-                         KEY("rows", describe_lines(&rest->rows)), KEY("columns", describe_lines(&rest->columns)),
-                         KEY("looked_at", rest->looked_at), KEY("common", common),
-                         KEY("fit", describe_fit(&rest->fit)));
-}
-
 static PyObject *describe_source(const struct call *call, const struct source *source)
 {
     PyObject *element =
@@ -294,15 +275,8 @@ static PyObject *describe_source(const struct call *call, const struct source *s
                             KEY("is_low", PyBool_FromLong(source->is_low)))
             : none();
 
-    return Py_BuildValue("{s:i,s:N,s:N}", KEY("distance", source->distance),
-                         KEY("columns", Py_BuildValue("nn", source->columns.begin, source->columns.end)),
+    return Py_BuildValue("{s:N,s:N}", KEY("columns", Py_BuildValue("nn", source->columns.begin, source->columns.end)),
                          KEY("element", element));
-}
-
-static PyObject *describe_tiles(const struct tiles *tiles)
-{
-    return Py_BuildValue("{s:i,s:n,s:n,s:n,s:n}", KEY("size", TILE), KEY("count", tiles->count), KEY("of", tiles->of),
-                         KEY("row", tiles->row), KEY("column", tiles->column));
 }
 
 static PyObject *describe_offset(const struct missing_offset *missing)
@@ -315,14 +289,29 @@ static PyObject *describe_offset(const struct missing_offset *missing)
     return Py_BuildValue("{s:n,s:N}", KEY("count", missing->count), KEY("first", first));
 }
 
-static PyObject *describe_remainder(const struct call *call, const struct remainder *remainder)
+/* _remainder.py describes it. */
+static PyObject *describe_remainder(const struct kept *kept, const struct remainder *remainder)
 {
-    return Py_BuildValue("{s:N,s:N,s:N,s:N,s:N,s:N}", KEY("y", describe_rest(&remainder->of[RESULT_Y])),
-                         KEY("scale", describe_rest(&remainder->of[RESULT_SCALE])),
-                         KEY("offset", describe_rest(&remainder->of[RESULT_OFFSET])),
-                         KEY("tiles", describe_tiles(&remainder->tiles)),
-                         KEY("source", describe_source(call, &remainder->source)),
-                         KEY("missing_offset", describe_offset(&remainder->offset)));
+    const struct call *call = &kept->call;
+    const npuq_dtype rounded = call_rounded_dtype(call->op, call->options.y_dtype);
+    PyObject *expected = PyList_New(0);
+
+    for (int r = 0; expected && r < RESULTS; r++) {
+        const void *data = remainder->expected[r].data;
+        append(&expected, data ? bytes_of(data, kept->bytes[r]) : none());
+    }
+    return Py_BuildValue(
+        "{s:N,s:N,s:d,s:N,s:N}", KEY("expected", expected),
+        KEY("points", bytes_of(remainder->points, (Py_ssize_t)(remainder->point_count * sizeof *remainder->points))),
+        KEY("shift", dtype_of(call->options.y_dtype)->high - dtype_of(rounded)->high),
+        KEY("source", describe_source(call, &remainder->source)),
+        KEY("missing_offset", describe_offset(&remainder->offset)));
+}
+
+/* How many elements of a result that is not empty are in a row. */
+static size_t row_length(const struct call *call, enum result result)
+{
+    return result == RESULT_Y ? call->columns : call->options.per_tensor ? 1 : call->tokens / call->rows;
 }
 
 /* The results that are compared. */
@@ -333,9 +322,11 @@ static PyObject *describe_results(const struct call *call, const struct array th
 
     for (int r = 0; results && r < RESULTS; r++) {
         if (theirs[r].data) {
-            append(&results, Py_BuildValue("{s:s,s:n,s:n,s:s}", KEY("name", result_names[r]),
+            const enum result result = (enum result)r;
+            append(&results, Py_BuildValue("{s:s,s:n,s:n,s:s,s:n}", KEY("name", result_names[r]),
                                            KEY("elements", d->compared[r]), KEY("differing", d->differing[r]),
-                                           KEY("dtype", dtype_of(call_result_dtype(call, (enum result)r))->name)));
+                                           KEY("dtype", dtype_of(call_result_dtype(call, result))->name),
+                                           KEY("columns", d->compared[r] > 0 ? row_length(call, result) : 0)));
         }
     }
     return results;
@@ -359,7 +350,7 @@ static PyObject *describe_diagnosis(const struct kept *kept, const struct array 
         KEY("results", describe_results(call, theirs, d)), KEY("admissible", describe_admission(call, &d->admission)),
         KEY("device", d->device), KEY("first_place", d->first_place), KEY("untried_pairs", d->untried),
         KEY("findings", describe_findings(call, d)), KEY("is_one_value", PyBool_FromLong(one_value)),
-        KEY("quotient", is_moved ? quotient : NULL), KEY("remainder", describe_remainder(call, &d->remainder)),
+        KEY("quotient", is_moved ? quotient : NULL), KEY("remainder", describe_remainder(kept, &d->remainder)),
         KEY("element", has_element ? describe_element(call, d->shown, shown, &theirs[d->shown.result]) : none()));
 }
 
@@ -475,21 +466,6 @@ static PyObject *explain_kept(PyObject *module, PyObject *given)
 }
 
 /* ---- hard inputs ------------------------------------------------------------------------------------------------ */
-
-/* A bytearray. PyByteArray_FromStringAndSize() of a size has a fault in older versions: if memory is short, it destroys
- * an object without a count of exports, which prints a SystemError. */
-static PyObject *bytes_of(const void *data, Py_ssize_t size)
-{
-    PyObject *bytes = PyByteArray_FromStringAndSize(NULL, 0);
-
-    if (bytes && PyByteArray_Resize(bytes, size) != 0) {
-        Py_CLEAR(bytes);
-    }
-    if (bytes && size > 0) {
-        memcpy(PyByteArray_AS_STRING(bytes), data, (size_t)size);
-    }
-    return bytes;
-}
 
 /* (name of the type, shape, bytes) */
 static PyObject *describe_operand(const npuq_tensor *tensor)

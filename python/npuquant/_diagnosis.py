@@ -13,7 +13,7 @@ import numpy as np
 
 import npuquant
 
-from . import _native, _report
+from . import _native, _remainder, _report
 from ._arguments import BFLOAT16
 from ._tensors import INPUTS, TensorLike, Unknown, result_type, shown, to_array
 from ._threads import Kept, get_num_threads, keeping
@@ -287,10 +287,11 @@ def _take_actual(argument: str, actual: Any, ours: np.ndarray) -> np.ndarray:
 
 
 def _call_and_actual(actual: Any, operator: Operator, args: Sequence[Any],
-                     kwargs: Mapping[str, Any]) -> Tuple[Any, Tuple[Optional[np.ndarray], ...]]:
-    """The call for _native, and a kernel's results as _native compares them."""
+                     kwargs: Mapping[str, Any]) -> Tuple[Any, Tuple[np.ndarray, ...], Tuple[Optional[np.ndarray], ...]]:
+    """The call for _native, its results, and a kernel's results as _native compares them."""
     function = _function(operator)
     result, kept = _keep(function, args, kwargs)
+    ours = result if isinstance(result, tuple) else (result,)
     if isinstance(result, tuple):
         if not isinstance(actual, (tuple, list)) or len(actual) != len(result):
             raise TypeError(f"actual: is {type(actual).__name__}; expected a tuple of {len(result)}, as "
@@ -301,7 +302,7 @@ def _call_and_actual(actual: Any, operator: Operator, args: Sequence[Any],
                        for i, each in enumerate(actual))
     else:
         arrays = (_take_actual("actual", actual, result),)
-    return kept.call, arrays
+    return kept.call, ours, arrays
 
 
 def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator: Operator, /, *args: Any,
@@ -323,13 +324,14 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
     >>> found.verdict, found.findings[0].name
     ('explained', 'half-away')
     """
-    call, arrays = _call_and_actual(actual, operator, args, kwargs)
-    return Diagnosis(_native.diagnose(call, arrays, get_num_threads()))
+    call, ours, arrays = _call_and_actual(actual, operator, args, kwargs)
+    facts = _native.diagnose(call, arrays, get_num_threads())
+    return Diagnosis({**facts, "remainder": _remainder.describe(facts, ours, arrays)})
 
 
 def admission_lines(actual: Any, operator: Operator, /, **kwargs: Any) -> Iterator[str]:
     """The command's lines about differences that the device's division may make."""
-    call, arrays = _call_and_actual(actual, operator, (), kwargs)
+    call, _, arrays = _call_and_actual(actual, operator, (), kwargs)
     return _report.admission_lines(_native.admission(call, arrays, get_num_threads()))
 
 

@@ -239,24 +239,19 @@ def _advice_lines(finding: Facts) -> Iterator[str]:
 # ---- what remains ----
 
 
-def _lines_json(lines: Facts) -> Dict[str, Any]:
-    period = ("period", "from", "to") if lines["period"] else ()
-    return {key: lines[key] for key in ("of", "count", "first", "last", "step", *period)}
-
-
 def _remainder_json(facts: Facts) -> Dict[str, Any]:
     remainder = facts["remainder"]
     said: Dict[str, Any] = {result: remainder[result]["elements"] for result in _RESULTS}
     for result in _RESULTS:
         prefix, unit = ("", "columns") if result == "y" else (f"{result}_", "blocks")
         if said[result]:
-            said[f"{prefix}rows"] = _lines_json(remainder[result]["rows"])
+            said[f"{prefix}rows"] = dict(remainder[result]["rows"])
             if result == "y" or facts["operator"] == "dynamic_block_quant":
-                said[f"{prefix}{unit}"] = _lines_json(remainder[result]["columns"])
-    return {**said, "clues": list(_clues(facts))}
+                said[f"{prefix}{unit}"] = dict(remainder[result]["columns"])
+    return {**said, "clues": list(remainder["clues"])}
 
 
-def _lines_text(unit: str, lines: Facts) -> str:
+def lines_text(unit: str, lines: Facts) -> str:
     """rows 3 to 7 of 512"""
     of, count, first, last, step = (lines[key] for key in ("of", "count", "first", "last", "step"))
     if of == 1:
@@ -269,7 +264,7 @@ def _lines_text(unit: str, lines: Facts) -> str:
         return f"{unit}s {first[0]} to {last} of {of}{f' in steps of {step}' if step > 1 else ''}"
     others = f" and others up to {last}" if count > len(first) else ""
     period = ""
-    if lines["period"]:
+    if "period" in lines:
         more = f"{_range(lines['from'], lines['to'])} more than " if lines["to"] else ""
         period = f"; each is {more}a multiple of {lines['period']}"
     return f"{count} of {of} {unit}s ({', '.join(map(str, first))}{others}{period})"
@@ -284,100 +279,11 @@ def _remainder_text(facts: Facts) -> str:
             continue
         words = f"{_plural(rest['elements'], 'element')} of {result}"
         if result == "y" or facts["tokens"] > 1:
-            words += f" in {_lines_text('row', rest['rows'])}"
+            words += f" in {lines_text('row', rest['rows'])}"
         if result == "y" or facts["operator"] == "dynamic_block_quant":
-            words += f" and {_lines_text('column' if result == 'y' else 'block', rest['columns'])}"
+            words += f" and {lines_text('column' if result == 'y' else 'block', rest['columns'])}"
         said.append(words)
     return f"What {'remains' if _is_named(facts) else 'differs'}: {'; '.join(said)}."
-
-
-def _percent(count: int, of: int) -> int:
-    """Rounded, but 100 of all only."""
-    rounded = round(count * 100 / of)
-    return 99 if rounded == 100 and count < of else rounded
-
-
-def _common_clue(result: str, dtype: str, rest: Facts) -> str:
-    shares = [(steps, _percent(count, rest["looked_at"])) for steps, count in rest["common"]]
-    said = ", ".join(f"{steps:+d} in {share} %" for steps, share in shares if share > 0)
-    unit = f", in steps of {dtype}" if dtype in _FLOATS else ""
-    return f"Differences of {result}, dump minus expected{unit}{': ' if said else ''}{said}."
-
-
-def _is_integer(number: float) -> bool:
-    """Whether float32 has the number as an integer."""
-    return abs(number - round(number)) <= abs(number) * 2**-22
-
-
-def _quotient(factor: float) -> str:
-    """' (128 / 127)' for a factor that is such a quotient of small numbers, and no short decimal."""
-    largest = 256
-    if not _is_integer(factor * 1000):
-        for below in range(2, largest + 1):
-            above = round(factor * below)
-            if 0 < above <= largest and _is_integer(factor * below):
-                return f" ({above} / {below})"
-    return ""
-
-
-def _fit_clue(result: str, dtype: str, fit: Facts) -> str:
-    factor, addend, given, of = fit["factor"], fit["addend"], fit["given"], fit["of"]
-    if dtype in _FLOATS:
-        if factor != 1:
-            size = f"{factor:.7g}{_quotient(factor)} times what is expected"
-        else:
-            size = f"{abs(addend):.7g} {'more' if addend > 0 else 'less'} than expected"
-        return f"But for its last bits, {result} is {size} in {given} of {of} differing elements."
-    product = f" * {factor:.5g}" if factor != 1 else ""
-    total = f" {'+' if addend > 0 else '-'} {abs(addend):.6g}" if addend != 0 else ""
-    return (f"{result} looks like the value before rounding{product}{total}, rounded: that gives {_percent(given, of)} "
-            f"% of {of} elements that do not saturate, where {_percent(fit['before'], of)} % are as expected.")
-
-
-def _offset_clue(operator: str, missing: Facts) -> str:
-    name = "zero points" if operator == "quantize" else "offset"
-    channels = "" if missing["count"] == 1 else " for each channel,"
-    offsets = ", ".join(f"{offset:.9g}" for offset in missing["first"])
-    more = " and so on" if missing["count"] > len(missing["first"]) else ""
-    return f"The call has no {name}{channels or ','} and with {offsets}{more} it gives all of y."
-
-
-def _source_clues(facts: Facts) -> Iterator[str]:
-    """Where the scales come from."""
-    source = facts["remainder"]["source"]
-    distance, (begin, end), element = source["distance"], source["columns"], source["element"]
-    if distance:
-        yield (f"Each scale that differs is that of {_plural(abs(distance), 'row')} further "
-               f"{'down' if distance > 0 else 'up'}.")
-    if end:
-        yield f"All scales are those that columns {_range(begin, end - 1)} alone give."
-    if element:
-        symmetric = facts["operator"] != "dynamic_quant_asymmetric"
-        extreme = "m" if symmetric else "lo" if element["is_low"] else "hi"
-        value = _place("v" if facts["is_smooth"] or facts["operator"] == "row_quant" else "x", element["x"])
-        yield (f"{_place('scale', element['scale'])} of the dump is the scale for {extreme} = "
-               f"{f'|{value}|' if symmetric else value}.")
-
-
-def _clues(facts: Facts) -> Iterator[str]:
-    """What the remainder looks like, in sentences; none if the dump is within the device's division."""
-    remainder = facts["remainder"]
-    tiles, missing = remainder["tiles"], remainder["missing_offset"]
-    if facts["verdict"] == "admissible":
-        return
-    if tiles["count"]:
-        yield (f"They are in {tiles['count']} of {tiles['of']} tiles of {tiles['size']} rows and columns, the first "
-               f"from row {tiles['row']} and column {tiles['column']} on.")
-    for each in facts["results"]:
-        result, dtype = each["name"], each["dtype"]
-        rest = remainder[result]
-        if rest["common"]:
-            yield _common_clue(result, dtype, rest)
-        if rest["fit"]:
-            yield _fit_clue(result, dtype, rest["fit"])
-    if missing["count"]:
-        yield _offset_clue(facts["operator"], missing)
-    yield from _source_clues(facts)
 
 
 # ---- a diagnosis ----
@@ -463,7 +369,7 @@ def _summary_lines(facts: Facts) -> Iterator[str]:
         yield _wrapped(_doubt(facts))
     elif facts["verdict"] != "explained":
         yield _wrapped(_remainder_text(facts))
-        yield from map(_wrapped, _clues(facts))
+        yield from map(_wrapped, facts["remainder"]["clues"])
     yield from admission_lines(facts["admissible"])
     others = facts["findings"][int(_is_named(facts)):facts["first_place"]]
     if others:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Text and JSON of what the extension finds."""
 import json
+import re
 
 import numpy as np
 import npuquant
@@ -84,6 +85,26 @@ TOKENS = (np.arange(512, dtype=np.float32) * 197 % 509).reshape(16, 32) / 7 - 30
 PEAK = TOKENS[5].argmax()
 STEPS = WIDE / 2, np.linspace(1, 1.5, 32, dtype=np.float32)
 OFFSETS = np.float32(np.arange(32) * 7 % 23 - 10)
+FLAT = np.zeros((64, 64), np.float32)
+RANGES = [(1, 16 * i + 4 + i % 4) for i in range(32)]
+THREES = [(i, i) for i in range(9)]
+INT4 = "npu_quantize", WIDE / 8, np.ones(1, np.float32), None, "quint4x2", -1, False
+
+
+def fitting(factor, addend, noise=0):
+    """y is a line of x, with noise in some of a hundred elements."""
+    i = np.arange(512).reshape(WIDE.shape)
+    return np.rint(WIDE * factor + addend) + np.where(i * 37 % 100 < noise, np.where(i % 2, 40, -33), 0)
+
+
+def largest(columns):
+    """The scales of these columns alone."""
+    return np.abs(TOKENS[:, columns]).max(axis=1) * np.float32(1 / 127)
+
+
+def scattered(where):
+    """y of 64 x 64 zeros, with values in these places."""
+    return changed(np.zeros((64, 64), np.int8), where, value=np.arange(1, 4097).reshape(64, 64)[where] % 97 + 1)
 
 
 def tokens(change, call=("npu_dynamic_quant", TOKENS)):
@@ -102,6 +123,8 @@ def asymmetric(change_scale, change_offset):
     ("actual", "call", "sentence"),
     [
         (changed(FLOORS, (6, 5)), quantize(EIGHTHS), "What remains: 1 element of y in row 6 of 8 and column 5 of 24."),
+        (changed(FLOORS, *SCATTERED[:2]), quantize(EIGHTHS),
+         "What remains: 2 elements of y in 2 of 8 rows (2, 6) and column 5 of 24."),
         (changed(FLOORS, *SCATTERED), quantize(EIGHTHS),
          "6 elements of y in 4 of 8 rows (1, 2, 3, 6) and columns 5 to 21 of 24 in steps of 4."),
         (changed(FLOORS, *SCATTERED, (3, 22)), quantize(EIGHTHS),
@@ -111,20 +134,29 @@ def asymmetric(change_scale, change_offset):
         (changed(ROUNDED[:1], (0, 1)), quantize(EIGHTHS[:1]), "1 element of y in the only row and column 1 of 24."),
         (changed(ZEROS[1], *OCTAVES), quantize(ZEROS[0]),
          "8 of 512 columns (3, 11, 35, 43 and others up to 307; each is 3 more than a multiple of 8)."),
-        (DIAGONAL, quantize(np.zeros((64, 64), np.float32)),
+        (changed(ZEROS[1], *RANGES), quantize(ZEROS[0]), "; each is 4 to 7 more than a multiple of 16)."),
+        (DIAGONAL, quantize(FLAT),
          "They are in 3 of 16 tiles of 16 rows and columns, the first from row 16 and column 16 on."),
-        (np.rint(WIDE * 1.05), quantize(WIDE),
+        (fitting(1.05, 0), quantize(WIDE),
          "y looks like the value before rounding * 1.05, rounded: that gives 100 % of"),
-        (np.rint(WIDE - 2), quantize(WIDE), "y looks like the value before rounding - 2, rounded: "),
-        (np.rint(WIDE) + changed(np.zeros((16, 32)), *[(i, i) for i in range(10)], value=3), quantize(WIDE),
+        (fitting(1.02, 3, noise=5), quantize(WIDE), "y looks like the value before rounding * 1.02 + 3, rounded: "),
+        (fitting(1, -2), quantize(WIDE), "y looks like the value before rounding - 2, rounded: "),
+        (fitting(-1, 0), quantize(WIDE), "y looks like the value before rounding * -1, rounded: "),
+        (npuquant.npu_quantize(INT4[1] * np.float32(1.5), *INT4[2:]), INT4,
+         "y looks like the value before rounding * 1.5, rounded: that gives 100 % of"),
+        (np.rint(WIDE) + changed(np.zeros((16, 32)), *THREES, value=3), quantize(WIDE),
          "Differences of y, dump minus expected: +3 in 100 %."),
+        (np.rint(WIDE) + changed(changed(np.zeros((16, 32)), *THREES, value=3), (9, 9), value=-7), quantize(WIDE),
+         "Differences of y, dump minus expected: +3 in 90 %, -7 in 10 %."),
         (npuquant.npu_quantize(*quantize(*STEPS, OFFSETS)[1:]), quantize(*STEPS),
          "The call has no zero points for each channel, and with -10, -3, 4, 11 and so on it gives all of y."),
+        (npuquant.npu_quantize(*quantize(*STEPS, np.full_like(OFFSETS, 3))[1:]), quantize(*STEPS),
+         "The call has no zero points, and with 3 it gives all of y."),
         (*tokens(lambda scale: changed(scale, 5, value=abs(TOKENS[5, 7]) / 127)),
          "What differs: 1 element of scale in row 5 of 16. scale[5] of the dump is the scale for m = |x[5, 7]|."),
-        (*tokens(lambda scale: np.abs(TOKENS[:, 24:]).max(axis=1) * np.float32(1 / 127)),
-         "All scales are those that columns 24 to 31 alone give."),
-        (*tokens(lambda scale: np.append(scale[2:], scale[-2:])),
+        (*tokens(lambda scale: largest(np.s_[24:])), "All scales are those that columns 24 to 31 alone give."),
+        (*tokens(lambda scale: largest(np.s_[:8])), "All scales are those that columns 0 to 7 alone give."),
+        (*tokens(lambda scale: np.concatenate([scale[:1], scale[3:], scale[-2:]])),
          "Each scale that differs is that of 2 rows further down."),
         (*tokens(lambda scale: scale * np.float32(128 / 127)), "But for its last bits, scale is 1.007874 (128 / 127) "
          "times what is expected in 16 of 16 differing elements."),
@@ -138,17 +170,105 @@ def asymmetric(change_scale, change_offset):
          "Untouched from column 16 on, a multiple of 16: the last 8 of 24."),
         (ROUNDED[[0, 1, 2, 4, 3, 5, 6, 7]], quantize(EIGHTHS),
          "2 of 8 rows are elsewhere; row 3 holds what belongs to row 4."),
-        (np.full((8, 24), 7), quantize(EIGHTHS),
+        (np.full((8, 24), 7, np.int8), quantize(EIGHTHS),
          "Every element of y is the same, as of memory that was never written."),
     ],
 )
 def test_sentences(actual, call, sentence):
-    """Each of what is found; the tests of the diagnosis show that it is right."""
-    actual = actual if isinstance(actual, tuple) else np.asarray(actual).astype(np.int8)
+    """Each of what is found."""
+    actual = actual.astype(np.int8) if np.asarray(actual[0]).dtype.kind == "f" else actual
     found = npuquant.diagnose(actual, *call)
     assert sentence in " ".join(str(found).split())
     if sentence.startswith(("They", "Differences", "Each")):
         assert sentence in found.to_dict()["remainder"]["clues"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_factors_of_floats(dtype):
+    weights, scale = np.rint(WIDE).astype(np.int8), np.linspace(1, 2, 32, dtype=np.float32)
+    actual = npuquant.npu_anti_quant(weights, scale * np.float32(1.1), dst_dtype=dtype)
+    found = npuquant.diagnose(actual, "npu_anti_quant", weights, scale, dst_dtype=dtype)
+    clue, = found.to_dict()["remainder"]["clues"]
+    assert re.match(r"But for its last bits, y is 1\.(1|09|10)\d* times what is expected in \d+ of", clue)
+
+
+@pytest.mark.parametrize(
+    ("actual", "call", "words"),
+    [
+        (changed(ZEROS[1], *RANGES, (0, 0), (0, 12)), quantize(ZEROS[0]), "each is"),
+        (scattered(np.random.default_rng(2).random((64, 64)) < 0.02), quantize(FLAT), "tiles"),
+        (scattered(np.eye(64, dtype=bool) & (np.arange(64) % 16 == 0)), quantize(FLAT), "tiles"),
+        (scattered(np.s_[16:32]), quantize(FLAT), "tiles"),
+        (fitting(1, 0, noise=40), quantize(WIDE), "looks like"),  # no line fits better than the definition
+        (fitting(1.05, 0, noise=30), quantize(WIDE), "looks like"),  # too few elements are near
+        (np.random.default_rng(3).integers(-128, 128, (16, 32), np.int8), quantize(WIDE), ""),
+        (np.rint(WIDE) + changed(np.zeros((16, 32)), *THREES[:5], value=3), quantize(WIDE), ""),  # few: one sees them
+        (changed(npuquant.npu_quantize(*quantize(*STEPS, OFFSETS)[1:]), (3, 4)), quantize(*STEPS), "The call has"),
+        (*tokens(lambda scale: changed(largest(np.s_[24:]), 3, value=0.123)), "alone"),
+        (*tokens(lambda scale: changed(scale, 5, value=0.123)), ""),
+        (*tokens(lambda scale: scale * (1 + np.arange(1, 17, dtype=np.float32) / 64)), ""),
+    ],
+)
+def test_what_is_not_said(actual, call, words):
+    """No sentence has these words; "" means that there is no clue at all."""
+    actual = actual.astype(np.int8) if np.asarray(actual[0]).dtype.kind == "f" else actual
+    found = npuquant.diagnose(actual, *call)
+    assert found.verdict == "none" and not [clue for clue in found.to_dict()["remainder"]["clues"] if words in clue]
+    assert not words or words not in str(found)
+
+
+NOISE = np.random.default_rng(1).integers(-128, 128, (64, 40), np.int8)
+OTHER = np.random.default_rng(2).permutation(NOISE.ravel()).reshape(NOISE.shape)
+LEVELS = np.repeat(np.arange(64, dtype=np.int8)[:, None], 40, axis=1)  # each row has one value
+SPARSE = np.where(NOISE % 8, 0, NOISE).astype(np.int8)
+
+
+def written(stride, fill, y=NOISE):
+    """The first elements of rows, or scales, that lie at this distance."""
+    memory = np.full(max(stride, y.shape[-1]) * len(y), fill, y.dtype)
+    for i, row in enumerate(y):
+        memory[i * stride:][:y.shape[-1]] = row
+    return memory[:y.size].reshape(y.shape)
+
+
+def scales_apart(stride):
+    return tokens(lambda scale: written(stride, 0, scale[:, None])[:, 0],
+                  ("npu_dynamic_quant", NOISE.astype(np.float32) * np.linspace(1, 2, 64, dtype=np.float32)[:, None]))
+
+
+@pytest.mark.parametrize(
+    ("actual", "call", "words"),
+    [
+        (changed(NOISE, np.s_[1:4, :8], value=0), NOISE, [("y is 0 in every element that differs.", True, 1)]),
+        (changed(NOISE, np.s_[1:4, :8], (9, 9), value=0) + changed(0 * NOISE, (20, 20), value=7), NOISE, []),
+        (changed(NOISE, 3, value=-128), NOISE, [("In y row 3 of 64 is a row of -128.", True, 1)]),
+        (changed(NOISE, np.s_[3:6], (9, 9), value=-128), NOISE,
+         [("y is -128 in every element that differs.", True, 1),
+          ("In y rows 3 to 5 of 64 are rows of -128.", False, 1)]),
+        (changed(NOISE, np.s_[:, 3], value=5), NOISE, [("In y column 3 of 40 is a column of 5.", True, 1)]),
+        (changed(NOISE, 3, value=NOISE[1]), NOISE, [("In y row 3 holds row 1.", True, 1)]),
+        (changed(changed(NOISE, np.s_[3:5], value=NOISE[1:3]), (9, 9)), NOISE,
+         [("In y 2 of 64 rows hold others: row 3 holds row 1, and so on.", False, 2)]),
+        (changed(NOISE, np.s_[:, 3], value=NOISE[:, 1]), NOISE, [("In y column 3 holds column 1.", True, 1)]),
+        (written(64, 0), NOISE, [("In y rows lie 64 apart and not 40.", True, 1)]),
+        (written(41, 9, SPARSE), SPARSE, [("In y rows lie 41 apart and not 40.", True, 1)]),
+        (written(32, 9), NOISE,
+         [("In y rows lie 32 apart and not 40: the next one overwrites each from column 32 on.", True, 1)]),
+        (*scales_apart(8), [("The scales lie 32 bytes apart.", True, 1)]),
+        (*scales_apart(16), [("The scales lie 64 bytes apart.", True, 1)]),
+        (*tokens(lambda scale: changed(scale, np.s_[:9], value=0)),
+         [("scale is 0 in every element that differs.", True, 1)]),
+        (changed(LEVELS, 3, value=7), LEVELS, [("y is 7 in every element that differs.", True, 1)]),
+        (OTHER, NOISE, []),
+        (np.where(OTHER % 8, 0, OTHER).astype(np.int8), SPARSE, []),
+        (*tokens(lambda scale: scale * NOISE[0, :16]), []),
+    ],
+)
+def test_words(actual, call, words):
+    """What the dump holds, whether that is all that differs, and how many numbers it has. Noise has no words."""
+    found = npuquant.diagnose(actual, *(call if isinstance(call, tuple) else quantize(call.astype(np.float32))))
+    assert found._facts["remainder"]["words"] == words
+    assert found.to_dict()["remainder"]["clues"][:len(words)] == [text for text, *_ in words]
 
 
 def test_pairs_that_were_not_tried():

@@ -55,7 +55,6 @@ DIAGNOSE = "diagnosis/diagnose.c"
 HARD = "diagnosis/hard_inputs.c"
 LAYOUTS = "diagnosis/layouts.c"
 PARTS = "diagnosis/parts.c"
-REMAINDER = "diagnosis/remainder.c"
 WEIGHTS = "diagnosis/weights.c"
 STEPS = "diagnosis/steps.c"
 
@@ -599,10 +598,6 @@ MUTANTS = [
     ("diagnosis: all admissible is left to explain", ADMISSIBLE, "    if (differs && is_admissible) {\n", "    if (differs && is_admissible && at == 0) {\n"),
     ("diagnosis: the device's division before mistakes", DIAGNOSE, "fit_layouts(s) && search_singles(s);", "fit_layouts(s) && (admission_is_within(&d->admission) || search_singles(s));"),
     ("diagnosis: what is newly wrong not confirmed", DIAGNOSE, "finding->newly_wrong += part->newly_wrong;", "finding->newly_wrong += 0;"),
-    ("diagnosis: noise told as regular lines", REMAINDER, "chance <= least_chance && lines->last", "lines->last"),
-    ("diagnosis: noise told as tiles", REMAINDER, " && count * LEAST_PER_TILE <= y->elements", ""),
-    ("diagnosis: a line for what is noise", REMAINDER, "is_most(near, points->count) && wrong", "wrong"),
-    ("diagnosis: a scale's columns of one row", REMAINDER, "token < d->call->tokens && least <= most", "token < 1"),
     ("diagnosis: untouched elements hold the first", LAYOUTS, "layout->fill = array_bits(theirs, call->count - 1);", "layout->fill = array_bits(theirs, 0);"),
     ("diagnosis: rows elsewhere not found", LAYOUTS, "if (here[i].hash == there[j].hash) {", "if (here[i].row == there[j].row) {"),
     ("diagnosis: one element is an untouched tail", LAYOUTS, "(call->columns - from) * call->rows > 1", "from < call->columns"),

@@ -1,0 +1,435 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where a dump differs from what is expected, and what its values look like there."""
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+
+import numpy as np
+
+from ._report import Facts, lines_text
+
+_RESULTS = "y", "scale", "offset"
+#: In very large dumps, elements at most for sums and for sorting.
+_MOST_DIFFERING = 2**20
+#: Stored bits of the significands.
+_FRACTIONS = {"float32": 23, "float16": 10, "bfloat16": 7}
+
+
+class Word(NamedTuple):
+    """What a dump holds where it differs."""
+
+    text: str
+    explains_all: bool  # all elements that differ
+    parameters: int  # free numbers: a value, a distance, or where each row comes from
+
+
+class _Result(NamedTuple):
+    """A result that was compared, in rows and columns; the columns of scales are the blocks of a row."""
+
+    name: str
+    dtype: str
+    theirs: np.ndarray
+    expected: np.ndarray
+    differs: np.ndarray
+
+    def turned(self) -> _Result:
+        """With columns as rows."""
+        turned = (np.ascontiguousarray(each.T) for each in (self.theirs, self.expected, self.differs))
+        return _Result(self.name, self.dtype, *turned)
+
+    def pairs(self, places: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+        """Some elements of the dump, and as they are expected."""
+        return self.theirs.ravel()[places], self.expected.ravel()[places]
+
+
+def _values(array: np.ndarray, dtype: str, columns: int) -> np.ndarray:
+    if dtype == "quint4x2":
+        array = (array.reshape(-1, 1) << np.arange(28, -4, -4, np.int32) >> 28).astype(np.int8)
+    return np.ascontiguousarray(array).reshape(-1, columns)
+
+
+def _bits(values: np.ndarray) -> np.ndarray:
+    return values.view(f"u{values.itemsize}")
+
+
+def _is_same(name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """In scales and offsets NaN equals NaN, and -0 equals 0."""
+    if name == "y":
+        return _bits(a) == _bits(b)
+    return (a == b) | (np.isnan(a) & np.isnan(b))
+
+
+def _numbers(dtype: str, values: np.ndarray) -> np.ndarray:
+    if dtype == "bfloat16":
+        values = (values.astype(np.uint32) << 16).view(np.float32)
+    return values.astype(np.float64)
+
+
+def _orders(dtype: str, values: np.ndarray) -> np.ndarray:
+    """Numbers the values in their order: neighbours differ by 1, and both zeros are 0."""
+    if dtype not in _FRACTIONS:
+        return values.astype(np.int64)
+    bits = values.view(f"i{values.itemsize}").astype(np.int64)
+    return np.where(bits < 0, -(bits + (1 << (8 * values.itemsize - 1))), bits)
+
+
+def _median(numbers: np.ndarray) -> float:
+    return float(np.sort(numbers)[len(numbers) // 2])
+
+
+def _is_most(count: int, of: int) -> bool:
+    """Whether count is nine tenths or more: then a fit looks like the cause."""
+    return count * 10 >= of * 9
+
+
+def _percent(count: int, of: int) -> int:
+    """Rounded, but 100 of all only."""
+    rounded = round(count * 100 / of)
+    return 99 if rounded == 100 and count < of else rounded
+
+
+# ---- rows and columns ----
+
+
+def _periods(hit: np.ndarray) -> Iterator[Tuple[int, int, int]]:
+    """Periods, and which remainders the lines leave; only what chance would seldom place so."""
+    divisor = int(np.gcd.reduce(hit - hit[0]))
+    for period in [divisor] * (divisor > 1) + [8, 16, 32, 64]:
+        rest = hit % period
+        begin, end = int(rest.min()), int(rest.max())
+        by_chance = period * ((end - begin + 1) / period)**(len(hit) - 1)
+        if by_chance <= 0.001 and hit[-1] - hit[0] >= 2 * period:
+            yield period, begin, end
+
+
+def _lines(is_hit: np.ndarray) -> Dict[str, Any]:
+    """Which of the rows differ, or of the columns. step: from each to the next, or 0; only lines without a step have a
+    period: each is "from" to "to" more than a multiple of it."""
+    hit = np.flatnonzero(is_hit)
+    steps = np.diff(hit)
+    is_even = (steps == steps[:1]).all()
+    lines: Dict[str, Any] = {"of": len(is_hit), "count": len(hit), "first": hit[:4].tolist(), "last": int(hit[-1]),
+                             "step": int(steps[0]) if is_even and len(steps) else 0}
+    if not is_even:
+        closest = min(_periods(hit), key=lambda each: (each[2] - each[1] + 1) / each[0], default=None)
+        lines.update(zip(("period", "from", "to"), closest or ()))
+    return lines
+
+
+def _tile_clue(differs: np.ndarray) -> Iterator[str]:
+    """Where y differs, as tiles; nothing if tiles say no more than rows and columns, or have few elements each."""
+    size = 16
+    tiles = differs
+    for axis, extent in enumerate(differs.shape):
+        tiles = np.logical_or.reduceat(tiles, range(0, extent, size), axis=axis)
+    count = np.count_nonzero(tiles)
+    if 2 * count <= tiles.any(axis=0).sum() * tiles.any(axis=1).sum() and count * size <= np.count_nonzero(differs):
+        row, column = size * np.argwhere(tiles)[0]
+        yield (f"They are in {count} of {tiles.size} tiles of {size} rows and columns, the first from row {row} and "
+               f"column {column} on.")
+
+
+# ---- words for what the dump holds ----
+
+#: Fewer differing elements may hold anything by chance.
+_LEAST_HELD = 8
+#: Fewer bytes that tell a stride may be as expected by chance.
+_LEAST_TOLD = 12
+
+
+def _value_text(dtype: str, value: np.ndarray) -> str:
+    return f"{_numbers(dtype, value):.9g}" if dtype in _FRACTIONS else str(value)
+
+
+def _constant_lines(result: _Result, unit: str) -> Iterator[Word]:
+    """Rows, or columns, of one value; not those that are expected to have one."""
+    held = np.count_nonzero(result.differs, axis=1)
+    is_one, is_usual = ((bits == bits[:, :1]).all(axis=1) for bits in map(_bits, (result.theirs, result.expected)))
+    constant = is_one & ~is_usual & (held >= _LEAST_HELD)
+    if constant.any() and len(np.unique(_bits(result.theirs)[constant, 0])) == 1:
+        is_are = f"is a {unit}" if np.count_nonzero(constant) == 1 else f"are {unit}s"
+        value = _value_text(result.dtype, result.theirs[constant][0, 0])
+        yield Word(f"In {result.name} {lines_text(unit, _lines(constant))} {is_are} of {value}.",
+                   bool(held[constant].sum() == held.sum()), 1)
+
+
+def _moved_lines(result: _Result, unit: str) -> Iterator[Word]:
+    """Rows, or columns, that hold others. A line of one value is like others by chance."""
+    theirs, expected = _bits(result.theirs), _bits(result.expected)
+    differing = np.flatnonzero(result.differs.any(axis=1))
+    source = {hash(expected[at].tobytes()): at for at in range(len(expected) - 1, -1, -1)}
+    moved = [(at, source.get(hash(theirs[at].tobytes()), at)) for at in differing]
+    moved = [(at, other) for at, other in moved
+             if (theirs[at] == expected[other]).all() and (theirs[at] != theirs[at, 0]).any()]
+    held = np.count_nonzero(result.differs[[at for at, _ in moved]])
+    if held >= _LEAST_HELD:
+        many = f"{len(moved)} of {len(theirs)} {unit}s hold others: " if len(moved) > 1 else ""
+        more = ", and so on" if many else ""
+        yield Word(f"In {result.name} {many}{unit} {moved[0][0]} holds {unit} {moved[0][1]}{more}.",
+                   held == np.count_nonzero(result.differs), len(moved))
+
+
+def _covered(flat: np.ndarray, stride: int, width: int, rows: int) -> np.ndarray:
+    """What rows of this width cover that begin at multiples of the stride; the last may be cut off."""
+    whole = min(rows, len(flat) // stride)
+    rest = flat[whole * stride:][:width] if whole < rows else flat[:0]
+    return np.concatenate([flat[:whole * stride].reshape(whole, stride)[:, :width].ravel(), rest])
+
+
+def _stride_words(result: _Result) -> Iterator[Word]:
+    """Rows of y, or single scales, that lie at other distances; all of what they cover counts as explained. Between the
+    rows, and behind the last, may be anything."""
+    flat, expected = _bits(result.theirs).ravel(), _bits(result.expected)
+    expected = expected if result.name == "y" else expected.reshape(-1, 1)
+    rows, columns = expected.shape
+    strides = np.arange(1, min(4 * columns + 64, len(flat)))
+    probe = np.arange(min(columns, 32))
+    if rows < 2 or (columns > 1 and (expected[1, probe] == expected[1, 0]).all()):
+        return
+    at = strides[:, None] + probe  # where the second row would be, up to the third one
+    unseen = (probe >= strides[:, None]) | (at >= len(flat))
+    seems = (unseen | (flat[np.minimum(at, len(flat) - 1)] == expected[1, probe])).all(axis=1) & (strides != columns)
+    for stride in strides[seems][-64:].tolist():
+        width = min(stride, columns)
+        theirs, usual = (_covered(each, stride, width, rows) for each in (flat, expected.ravel()))
+        right = expected[:, :width].ravel()[:len(theirs)]
+        tells = right != usual
+        told = np.count_nonzero(tells)
+        if told * theirs.itemsize < _LEAST_TOLD or not _is_most(np.count_nonzero((theirs == right)[tells]), told):
+            continue
+        text = f"In {result.name} rows lie {stride} apart and not {columns}"
+        if result.name != "y":
+            text = f"The {result.name}s lie {stride * flat.itemsize} bytes apart"
+        elif stride < columns:
+            text += f": the next one overwrites each from column {stride} on"
+        yield Word(f"{text}.", bool((theirs == right).all()), 1)
+        return
+
+
+def _words(result: _Result) -> List[Word]:
+    words = list(_stride_words(result))
+    if any(word.explains_all for word in words):
+        return words
+    for unit, turned in ("row", result), ("column", result.turned()):
+        if not words and turned.theirs.shape[1] > 1 and len(turned.theirs) <= 2**16:
+            words += [*_constant_lines(turned, unit), *_moved_lines(turned, unit)]
+    held = result.theirs[result.differs]
+    is_said = any(word.explains_all for word in words)
+    if not is_said and len(held) >= _LEAST_HELD and (_bits(held) == _bits(held)[0]).all():
+        words.insert(0, Word(f"{result.name} is {_value_text(result.dtype, held[0])} in every element that differs.",
+                             True, 1))
+    return words
+
+
+# ---- the commonest differences ----
+
+
+def _common_clue(result: _Result, steps: np.ndarray, looked_at: int) -> Iterator[str]:
+    """Of fewer than 8 elements the user can look at each. More steps of a float do not come from rounding."""
+    if looked_at < 8 or not len(steps):
+        return
+    found, counts = np.unique(steps, return_counts=True)
+    commonest = np.argsort(-counts, kind="stable")[:3]
+    is_float = result.dtype in _FRACTIONS
+    if counts[commonest].sum() < 0.75 * looked_at or (is_float and abs(found[commonest[0]]) > 64):
+        return
+    shares = [(step, _percent(count, looked_at)) for step, count in zip(found[commonest], counts[commonest].tolist())]
+    said = ", ".join(f"{step:+d} in {share} %" for step, share in shares if share > 0)
+    unit = f", in steps of {result.dtype}" if is_float else ""
+    yield f"Differences of {result.name}, dump minus expected{unit}{': ' if said else ''}{said}."
+
+
+# ---- fits ----
+
+
+def _is_integer(number: float) -> bool:
+    """Whether float32 has the number as an integer."""
+    return abs(number - round(number)) <= abs(number) * 2**-22
+
+
+def _quotient(factor: float) -> str:
+    """' (128 / 127)' for a factor that is such a quotient of small numbers, and no short decimal."""
+    largest = 256
+    if not _is_integer(factor * 1000):
+        for below in range(2, largest + 1):
+            above = round(factor * below)
+            if 0 < above <= largest and _is_integer(factor * below):
+                return f" ({above} / {below})"
+    return ""
+
+
+def _float_clue(result: _Result, theirs: np.ndarray, expected: np.ndarray, of: int) -> Iterator[str]:
+    """A factor of all differing elements, or an addend. Of a single element it would always fit, so it tells something
+    only if the result has no other."""
+    def near(fitted: np.ndarray) -> int:
+        """Counts the elements that are given but for a few steps: rounded values do not give a factor more exactly."""
+        largest = np.maximum(np.maximum(abs(theirs), abs(expected)), abs(fitted))
+        unit = np.frexp(largest)[1] - 1 - _FRACTIONS[result.dtype]
+        return np.count_nonzero(abs(fitted - theirs) <= np.ldexp(4.0 if result.dtype == "float32" else 2.0, unit))
+
+    fits: List[Tuple[np.ndarray, str]] = []
+    quotients = (theirs / expected)[expected != 0]
+    factor = _median(quotients) if len(quotients) else 1
+    if factor not in (0, 1) and np.isfinite(factor) and (of > 1 or result.theirs.size == 1):
+        fits.append((factor * expected, f"{factor:.7g}{_quotient(factor)} times what is expected"))
+    if of > 1:
+        addend = _median(theirs - expected)
+        fits.append((expected + addend, f"{abs(addend):.7g} {'more' if addend > 0 else 'less'} than expected"))
+    for fitted, size in fits:
+        given = near(fitted)
+        if _is_most(given, of) and 2 * near(expected) < given:
+            yield f"But for its last bits, {result.name} is {size} in {given} of {of} differing elements."
+            return
+
+
+def _line(t: np.ndarray, codes: np.ndarray) -> Tuple[float, float]:
+    """A line through the medians of slopes between points that are far apart; then the least-squares line through the
+    points that it misses by one code at most."""
+    order, half = t.argsort(kind="stable"), len(t) // 2
+    low, high = order[:half], order[half:2 * half]
+    apart = t[high] > t[low]
+    slopes = (codes[high] - codes[low])[apart] / (t[high] - t[low])[apart]
+    factor = _median(slopes) if len(slopes) else 1
+    addend = _median(codes - factor * t)
+    for _ in range(2):
+        near = abs(factor * t + addend - codes) <= 1
+        if np.ptp(t[near]) > 0:
+            factor, addend = map(float, np.polyfit(t[near], codes[near], 1))
+    return factor, addend
+
+
+def _integer_clue(result: _Result, points: np.ndarray, shift: float) -> Iterator[str]:
+    """A line that gives most elements. It does not describe noise, or a mistake that moves some elements by a code.
+    Factor and addend get as few digits as give about as many elements.
+
+    points: elements, and their values before rounding; shift: 128 if uint8 is made of int8."""
+    codes, expected = (_numbers(result.dtype, each) - shift for each in result.pairs(points["at"]))
+    limits = (-8, 7) if result.dtype == "quint4x2" else (np.iinfo(result.dtype).min, np.iinfo(result.dtype).max)
+    low, high = (limit - shift for limit in limits)
+    taken = np.isfinite(points["t"]) & (codes > low) & (codes < high)
+    t, codes, expected = points["t"][taken], codes[taken], expected[taken]
+    of = len(t)
+    if of < 64:
+        return
+
+    def misses(line: Tuple[float, float]) -> np.ndarray:
+        return abs((line[0] * t + line[1]).round().clip(low, high) - codes)
+
+    line = _line(t, codes)
+    most = np.count_nonzero(misses(line) == 0)
+    shorter = [(float(f"{line[0]:.{digits}g}"), round(line[1], decimals))
+               for digits in range(1, 6) for decimals in (0, 3)]
+    enough = (each for each in shorter if np.count_nonzero(misses(each) == 0) >= most - most // 100)
+    factor, addend = next(enough, shorter[-1])
+    missed = misses((factor, addend))
+    given, before = np.count_nonzero(missed == 0), np.count_nonzero(expected == codes)
+    if _is_most(np.count_nonzero(missed <= 1), of) and 16 <= of - before >= 2 * (of - given):
+        product = f" * {factor:.5g}" if factor != 1 else ""
+        total = f" {'+' if addend > 0 else '-'} {abs(addend):.6g}" if addend != 0 else ""
+        yield (f"{result.name} looks like the value before rounding{product}{total}, rounded: that gives "
+               f"{_percent(given, of)} % of {of} elements that do not saturate, where {_percent(before, of)} % are as "
+               "expected.")
+
+
+# ---- parameters ----
+
+
+def _offset_clue(facts: Facts) -> Iterator[str]:
+    missing = facts["remainder"]["missing_offset"]
+    if missing["count"]:
+        name = "zero points" if facts["operator"] == "quantize" else "offset"
+        channels = "" if missing["count"] == 1 else " for each channel,"
+        offsets = ", ".join(f"{offset:.9g}" for offset in missing["first"])
+        more = " and so on" if missing["count"] > len(missing["first"]) else ""
+        yield f"The call has no {name}{channels or ','} and with {offsets}{more} it gives all of y."
+
+
+def _distance(scale: _Result) -> int:
+    """How many rows further each differing scale is expected, if there is that row; 0 if it is not."""
+    theirs, expected, differing = scale.theirs.ravel(), scale.expected.ravel(), np.flatnonzero(scale.differs)
+    for distance in range(-64, 65):
+        at = differing + distance
+        exists = (at >= 0) & (at < len(expected))
+        if exists.sum() > 1 and _is_same("scale", theirs[differing[exists]], expected[at[exists]]).all():
+            return distance
+    return 0
+
+
+def _source_clues(facts: Facts, scale: _Result) -> Iterator[str]:
+    """Where the scales come from."""
+    source = facts["remainder"]["source"]
+    distance, (begin, end), element = _distance(scale), source["columns"], source["element"]
+    if distance:
+        yield (f"Each scale that differs is that of {abs(distance)} row{'' if abs(distance) == 1 else 's'} "
+               f"further {'down' if distance > 0 else 'up'}.")
+    elif end:
+        columns = f"{begin} to {end - 1}" if end - begin > 1 else begin
+        yield f"All scales are those that columns {columns} alone give."
+    if element:
+        symmetric = facts["operator"] != "dynamic_quant_asymmetric"
+        extreme = "m" if symmetric else "lo" if element["is_low"] else "hi"
+        value = f"{'v' if facts['is_smooth'] or facts['operator'] == 'row_quant' else 'x'}{element['x']}"
+        yield (f"scale{element['scale']} of the dump is the scale for {extreme} = "
+               f"{f'|{value}|' if symmetric else value}.")
+
+
+# ---- all of it ----
+
+
+def _value_clues(facts: Facts, result: _Result) -> Iterator[str]:
+    places = np.flatnonzero(result.differs)
+    places = places[::1 + (len(places) - 1) // _MOST_DIFFERING]
+    theirs, expected = result.pairs(places)
+    steps = _orders(result.dtype, theirs) - _orders(result.dtype, expected)
+    theirs, expected = _numbers(result.dtype, theirs), _numbers(result.dtype, expected)
+    finite = np.isfinite(theirs) & np.isfinite(expected)
+    yield from _common_clue(result, steps[finite], len(places))
+    if result.dtype not in _FRACTIONS:
+        points = np.dtype([("at", np.uintp), ("t", np.float64)], align=True)
+        yield from _integer_clue(result, np.frombuffer(facts["remainder"]["points"], points),
+                                 facts["remainder"]["shift"])
+    elif finite.any():
+        yield from _float_clue(result, theirs[finite], expected[finite], len(places))
+
+
+def _clues(facts: Facts, results: Sequence[_Result]) -> Iterator[str]:
+    for result in results:
+        if result.name == "y":
+            yield from _tile_clue(result.differs)
+    for result in results:
+        if result.dtype not in ("int64", "uint64"):
+            yield from _value_clues(facts, result)
+    yield from _offset_clue(facts)
+    for result in results:
+        if result.name == "scale":
+            yield from _source_clues(facts, result)
+
+
+def describe(facts: Facts, ours: Sequence[np.ndarray], actual: Sequence[Any]) -> Dict[str, Any]:
+    """The places of what nothing explains, words for what is there, and clues, which are sentences, those of the words
+    too; no words and clues if the dump is within the device's division.
+
+    facts: of _native; ours: the library's results; actual: the dump's, with None for what is not compared."""
+    said: Dict[str, Any] = {name: {"elements": 0} for name in _RESULTS}
+    results: List[_Result] = []
+    compared = [each for each in zip(ours, actual, facts["remainder"]["expected"]) if each[1] is not None]
+    for (right, array, given), result in zip(compared, facts["results"]):
+        if not result["differing"] or facts["verdict"] == "explained":
+            continue
+        name, dtype = result["name"], result["dtype"]
+        right = right if given is None else np.frombuffer(given, right.dtype)
+        theirs, expected = (_values(each, dtype, result["columns"]) for each in (array, right))
+        differs = ~_is_same(name, theirs, expected)
+        elements = np.count_nonzero(differs)
+        if elements:
+            said[name] = {"elements": elements, "rows": _lines(differs.any(axis=1)),
+                          "columns": _lines(differs.any(axis=0))}
+            results.append(_Result(name, dtype, theirs, expected, differs))
+    said.update(words=[], clues=[])
+    if facts["verdict"] != "admissible":
+        with np.errstate(all="ignore"):
+            words = [word for result in results for word in _words(result)
+                     if not (result.name == "y" and facts["is_one_value"])]
+            said["words"] = [word._replace(explains_all=word.explains_all and len(results) == 1) for word in words]
+            said["clues"] = [word.text for word in words] + list(_clues(facts, results))
+    return said
