@@ -1325,5 +1325,5 @@ uint64_t steps_parameter(const struct token *token, enum result result)
 {
     const float value = (float)(result == RESULT_SCALE ? token->returned_scale : token->returned_offset);
 
-    return npuq_ref_to_bits(npuq_ref_canonical(value));
+    return npuq_ref_to_bits(npuq_ref_canonical(value == 0 ? 0 : value)); /* compared as values */
 }

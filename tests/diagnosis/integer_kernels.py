@@ -154,15 +154,15 @@ def anti_quant(call, mistakes):
     x = read_x(call, mistakes)
     shape, x = x.shape, x.reshape(-1, x.shape[-1])
     machine = Scaling(mistakes)
-    scale = of_columns(kept(floats(call.inputs["scale"]), mistakes, "scale"), "scale", len(x), mistakes)
+    scale = of_columns(kept(floats(call.inputs["scale"]), mistakes, "scale", "all"), "scale", len(x), mistakes)
 
     def scaled(t):
-        return machine.compute(np.divide if "opposite" in mistakes else np.multiply, t, scale)
+        return kept(machine.compute(np.divide if "opposite" in mistakes else np.multiply, t, scale), mistakes, "all")
 
     if "offset" not in call.inputs or "offset-left-out" in mistakes:
         t = scaled(x)
     else:
-        z = of_columns(kept(floats(call.inputs["offset"]), mistakes, "offset"), "offset", len(x), mistakes)
+        z = of_columns(kept(floats(call.inputs["offset"]), mistakes, "offset", "all"), "offset", len(x), mistakes)
         z = np.rint(z) if "offset-integer" in mistakes else -z if "offset-negated" in mistakes else z
         if "distributed" in mistakes:
             t = machine.fused(x, scale, machine.product(z, scale))

@@ -145,7 +145,7 @@ class Machine:
 def read_x(x, mistakes):
     if "x-other-half" in mistakes:
         x = x.view(np.float16 if x.dtype == np.uint16 else np.uint16)
-    x = kept(floats(x), mistakes, "x")
+    x = kept(floats(x), mistakes, "x", "operands")
     x = for_tensor_cores(x, mistakes)
     return np.where(x < 0, f4(0), x) if "relu" in mistakes else x
 
@@ -193,4 +193,4 @@ def with_offset(v, t, factor, offset, dtype, machine, mistakes):
         t = rounded(t, mistakes)
     if "clamp-first" in mistakes:
         t = to_integers(t, dtype, mistakes)
-    return kept(machine.compute(np.add, t, offset), mistakes, "sum", "all")
+    return kept(machine.compute(np.add, t, offset), mistakes, "sum", "all", "operands")

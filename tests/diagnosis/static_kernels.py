@@ -11,7 +11,7 @@ def read_offset(array, mistakes):
     """The offsets as float32; None if the kernel adds none."""
     if array is None or "offset-left-out" in mistakes:
         return None
-    values = kept(floats(array), mistakes, "offset")
+    values = kept(floats(array), mistakes, "offset", "operands")
     if "offset-integer" in mistakes:
         values = np.rint(values)
     return -values if "offset-negated" in mistakes else values
@@ -49,8 +49,8 @@ def quantised(x, s, z, divides, dtype, mistakes):
     """x divided or multiplied by s, plus z, in integers of a type."""
     machine = Machine(mistakes)
     if z is not None and "offset-before-scaling" in mistakes:
-        x, z = kept(machine.compute(np.add, x, z), mistakes, "sum", "all"), None
-    t = kept(scaled(x, s, divides, machine, mistakes), mistakes, "product", "all")
+        x, z = kept(machine.compute(np.add, x, z), mistakes, "sum", "all", "operands"), None
+    t = kept(scaled(x, s, divides, machine, mistakes), mistakes, "product", "all", "operands")
     if z is not None:
         t = with_offset(x, t, s, z, dtype, machine, mistakes)
     whole = to_integers(t, dtype, mistakes)
@@ -62,7 +62,7 @@ def quantised(x, s, z, divides, dtype, mistakes):
 
 def quantize(inputs, arguments, mistakes):
     x = read_x(inputs["x"], mistakes)
-    scales = for_tensor_cores(kept(floats(inputs["scales"]), mistakes, "scale"), mistakes)
+    scales = for_tensor_cores(kept(floats(inputs["scales"]), mistakes, "scale", "operands"), mistakes)
     z = read_offset(inputs.get("zero_points"), mistakes)
     divides, axis = arguments["div_mode"], arguments["axis"]
     dimension = axis % x.ndim if divides or axis == -2 else x.ndim - 1
@@ -78,7 +78,7 @@ def quantize(inputs, arguments, mistakes):
 
 def group_quant(inputs, arguments, mistakes):
     x = read_x(inputs["x"], mistakes)
-    scale = for_tensor_cores(kept(floats(inputs["scale"]), mistakes, "scale"), mistakes)
+    scale = for_tensor_cores(kept(floats(inputs["scale"]), mistakes, "scale", "operands"), mistakes)
     begin = groups(inputs["group_index"], len(x), mistakes)[:, None] * x.shape[1]
     if "scale-of-first" not in mistakes:
         begin = taken(begin + reused(np.arange(x.shape[1]), mistakes), scale.size, "scale", mistakes)
