@@ -79,6 +79,12 @@ enum {
     }
 #define IN_HALVES(type)                                                                                                \
     STEP_SCALE, PARAMETER_##type, STEP_OFFSET, PARAMETER_##type, STEP_PRODUCT, TYPE_##type, STEP_SUM, SUM_##type
+#define FIXED_POINT(name, rounding, halves)                                                                            \
+    {                                                                                                                  \
+        name, USUAL, REQUANT, Y_INTEGER, 0,                                                                            \
+            DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64, STEP_ROUNDING, rounding),                          \
+            "multiplies by a fixed-point scale and rounds once, halves " halves, OTHER_DEFINITION                      \
+    }
 #define OTHER_OPERATOR "Compare such a kernel with that operator: this one has other bits."
 #define THIS_RULE      "Scale x as the rule of this operator says."
 #define AS_MOE_ROUTING                                                                                                 \
@@ -681,6 +687,11 @@ const struct hypothesis hypotheses[] = {
           ROUND_HALF_AWAY, STEP_RETURNED, TYPE_FLOAT16),
      "is ggml's q8_0: it multiplies by 1 / (m / DMAX), rounds halves away, and returns the scale as float16",
      OTHER_DEFINITION},
+    {"gemmlowp", USUAL, REQUANT, Y_INTEGER, 0, DOES(STEP_PRODUCT, PRODUCT_FIXED_POINT),
+     "multiplies by a fixed-point scale with two roundings, as gemmlowp does: a doubling high product, then a shift",
+     OTHER_DEFINITION},
+    FIXED_POINT("fixed-point-away", ROUND_HALF_AWAY, "away from zero, as XNNPACK's rndna does"),
+    FIXED_POINT("fixed-point-up", ROUND_HALF_UP, "up, as XNNPACK's rndnu and TFLite's single rounding do"),
     {"operands-float16", USUAL, WITH_SCALES, Y_ANY, NEEDS(OVER_FLOAT16),
      DOES(STEP_INPUT, INPUT_FLOAT16, IN_HALVES(FLOAT16)),
      "rounds every operand and every step to float16, as AscendQuant does with float", "Convert x to float32 first."},
