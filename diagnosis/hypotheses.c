@@ -88,6 +88,14 @@ enum {
         name, how_common, SYMMETRIC, Y_ANY, 0, DOES(DIVIDES_BY_BOUNDED(bound)), "divides by max(m, " text,             \
             OTHER_DEFINITION                                                                                           \
     }
+#define IN_HALVES(type)                                                                                                \
+    STEP_SCALE, PARAMETER_##type, STEP_OFFSET, PARAMETER_##type, STEP_PRODUCT, TYPE_##type, STEP_SUM, SUM_##type
+#define FIXED_POINT(name, rounding, halves)                                                                            \
+    {                                                                                                                  \
+        name, USUAL, REQUANT, Y_INTEGER, 0,                                                                            \
+            DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64, STEP_ROUNDING, rounding),                          \
+            "multiplies by a fixed-point scale and rounds once, halves " halves, OTHER_DEFINITION                      \
+    }
 #define OTHER_OPERATOR "Compare such a kernel with that operator: this one has other bits."
 #define THIS_RULE      "Scale x as the rule of this operator says."
 #define AS_MOE_ROUTING                                                                                                 \
@@ -703,11 +711,36 @@ const struct hypothesis hypotheses[] = {
      DOES(STEP_RANGE, RANGE_WITH_ZERO, STEP_UNIT, UNIT_OTHER_FACTOR, STEP_LEAST, LEAST_NONE, STEP_TOKEN_OFFSET,
           TOKEN_OFFSET_SMALLER_ERROR, STEP_ORDER, ORDER_ROUND_FIRST),
      "is XNNPACK's qd8: it multiplies by 255 / (hi - lo) and adds the zero point after rounding", OTHER_DEFINITION},
+    {"vllm-azp", COMMON, DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0,
+     DOES(STEP_LEAST, LEAST_NONE, STEP_TOKEN_OFFSET, TOKEN_OFFSET_FROM_LOW_INTEGER, STEP_SCALING, SCALING_DIVISION,
+          STEP_ORDER, ORDER_ROUND_FIRST),
+     "divides by the scale, rounds, and adds an integer zero point, -128 - lo / scale (int4: -8), as vLLM does",
+     OTHER_DEFINITION},
+    {"unsigned-zero-point", COMMON, DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0,
+     DOES(STEP_TOKEN_OFFSET, TOKEN_OFFSET_UNSIGNED, STEP_SCALING, SCALING_DIVISION, STEP_ORDER, ORDER_ROUND_FIRST),
+     "makes uint8 with a zero point that is -lo / scale, rounded and clamped, and subtracts 128 from both (int4: 8)",
+     OTHER_DEFINITION},
     {"ggml-q8-0", COMMON, DYNAMIC_BLOCK_QUANT, Y_ANY, 0,
      DOES(STEP_FORM, FORM_DIVIDED, STEP_LEAST, LEAST_NONE, STEP_SCALING, SCALING_INVERSE_OR_0, STEP_ROUNDING,
           ROUND_HALF_AWAY, STEP_RETURNED, TYPE_FLOAT16),
      "is ggml's q8_0: it multiplies by 1 / (m / DMAX), rounds halves away, and returns the scale as float16",
      OTHER_DEFINITION},
+    {"gemmlowp", USUAL, REQUANT, Y_INTEGER, 0, DOES(STEP_PRODUCT, PRODUCT_FIXED_POINT),
+     "multiplies by a fixed-point scale with two roundings, as gemmlowp does: a doubling high product, then a shift",
+     OTHER_DEFINITION},
+    FIXED_POINT("fixed-point-away", ROUND_HALF_AWAY, "away from zero, as XNNPACK's rndna does"),
+    FIXED_POINT("fixed-point-up", ROUND_HALF_UP, "up, as XNNPACK's rndnu and TFLite's single rounding do"),
+    {"operands-float16", USUAL, WITH_SCALES, Y_ANY, NEEDS(OVER_FLOAT16),
+     DOES(STEP_INPUT, INPUT_FLOAT16, IN_HALVES(FLOAT16)),
+     "rounds every operand and every step to float16, as AscendQuant does with float", "Convert x to float32 first."},
+    {"operands-bfloat16", USUAL, WITH_SCALES, Y_ANY, NEEDS(OVER_BFLOAT16),
+     DOES(STEP_INPUT, INPUT_BFLOAT16, IN_HALVES(BFLOAT16)),
+     "rounds every operand and every step to bfloat16, as a kernel on bfloat16 tensors does",
+     "Convert x to float32 first."},
+    {"all-float16", USUAL, ANTI_QUANT, Y_ANY, NEEDS(SUM) | NEEDS(OVER_FLOAT16), DOES(IN_HALVES(FLOAT16)),
+     "rounds scale, offset and every step to float16, as a kernel on float16 tensors does", KEEP_IN_FLOAT32},
+    {"all-bfloat16", USUAL, ANTI_QUANT, Y_ANY, NEEDS(SUM) | NEEDS(OVER_BFLOAT16), DOES(IN_HALVES(BFLOAT16)),
+     "rounds scale, offset and every step to bfloat16, as a kernel on bfloat16 tensors does", KEEP_IN_FLOAT32},
     {"groups-bfloat16", USUAL, DYNAMIC_BLOCK_QUANT, Y_ANY, 0,
      DOES(STEP_FORM, FORM_DIVIDED, STEP_LEAST, LEAST_NONE, STEP_TOKEN_TYPE, TYPE_BFLOAT16, STEP_SCALING,
           SCALING_DIVISION, STEP_ROUNDING, ROUND_HALF_AWAY),
@@ -738,6 +771,12 @@ static bool regroups(const struct call *call, enum grouping grouping)
 {
     return call->row_group &&
            memcmp(call->row_group, call->row_group + grouping * call->rows, call->rows * sizeof *call->row_group) != 0;
+}
+
+/* Whether a value of the type changes when it is rounded to the half type. int8 and int4 do not. */
+static bool has_more(npuq_dtype dtype, npuq_dtype half)
+{
+    return dtype_is_float(dtype) && dtype != half;
 }
 
 static uint64_t when(bool condition, uint64_t need)
@@ -832,6 +871,12 @@ static uint64_t traits_of(const struct call *call)
            when(y != NPUQ_FLOAT16 || sum, NEEDS(FLOAT16_INSIDE)) |
            when(y != NPUQ_BFLOAT16 || sum, NEEDS(BFLOAT16_INSIDE)) | when(row_ranges, NEEDS(ROW_RANGES)) |
            when(call->op != ROW_QUANT || by_factor, NEEDS(FACTOR)) |
+           when(finer_offset || has_more(x, NPUQ_FLOAT16) || has_more(scale->dtype, NPUQ_FLOAT16) ||
+                    has_more(y, NPUQ_FLOAT16),
+                NEEDS(OVER_FLOAT16)) |
+           when(finer_offset || has_more(x, NPUQ_BFLOAT16) || has_more(scale->dtype, NPUQ_BFLOAT16) ||
+                    has_more(y, NPUQ_BFLOAT16),
+                NEEDS(OVER_BFLOAT16)) |
            when(!(by_division && rule[STEP_FORM] == FORM_DIVIDED), NEEDS(OTHER_SCALING)) |
            when(rule[STEP_FORM] != FORM_FACTOR, NEEDS(SMALL_SCALE)) |
            when(row_ranges && call->rows > 1 && !large_smooth, NEEDS(TENSOR_RANGE)) |

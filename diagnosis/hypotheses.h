@@ -64,6 +64,8 @@ enum need {
     NEED_BIASES,        /* two or more */
     NEED_FACTOR,        /* a rule of row_quant that multiplies by DMAX / m */
     NEED_SMALL_SCALE,   /* a returned scale can be subnormal */
+    NEED_OVER_FLOAT16,  /* an operand of floats, or y, has another type than float16 */
+    NEED_OVER_BFLOAT16,
     NEED_OTHER_SCALING, /* no rule of row_quant that divides by m / DMAX */
     NEED_END,
 };

@@ -1174,8 +1174,9 @@ static double load_sum(const struct arithmetic *a, size_t i)
         sum = how == BIAS_SATURATES ? (int32_t)clamp(wide, INT32_MIN, INT32_MAX) : npuq_ref_wrapping_add(x, b);
         note_integer(a->trace, "x + bias", (double)sum);
     }
-    const bool is_float64 = choice(a, STEP_PRODUCT) == TYPE_FLOAT64 && choice(a, STEP_INPUT) < READ_AS;
-    return is_float64 ? (double)sum : convert_sum(a, sum);
+    const int product = choice(a, STEP_PRODUCT);
+    const bool keeps_bits = product == TYPE_FLOAT64 || product == PRODUCT_FIXED_POINT;
+    return keeps_bits && choice(a, STEP_INPUT) < READ_AS ? (double)sum : convert_sum(a, sum);
 }
 
 static uint64_t dequant_element(const struct arithmetic *a, size_t i)
@@ -1245,6 +1246,25 @@ static double word_offset(const struct arithmetic *a, uint64_t word)
     }
 }
 
+/* x times a scale as gemmlowp does: by 31 bits and a shift, with a rounding after each. Halves of the first go up, of
+ * the second away from zero. An infinite scale and NaN have no such form. */
+static double fixed_point(const struct arithmetic *a, double x, double scale)
+{
+    int exponent;
+
+    if (!is_finite(scale)) {
+        return multiply(a, x, scale, AS_DEFINED);
+    }
+    const double fraction = frexp(scale, &exponent);
+    if (exponent > 0) {
+        x = clamp(ldexp(x, exponent), INT32_MIN, INT32_MAX);
+        exponent = 0;
+    }
+    const int64_t product = (int64_t)x * (int64_t)ldexp(fraction, 31);
+    const int64_t half = (int64_t)1 << 30;
+    return round(ldexp((double)((product + (product < 0 ? 1 - half : half)) / ((int64_t)1 << 31)), exponent));
+}
+
 static uint64_t requant_element(const struct arithmetic *a, size_t i)
 {
     static const struct integer_range nine_bits = {-256, 255, 9};
@@ -1259,7 +1279,9 @@ static uint64_t requant_element(const struct arithmetic *a, size_t i)
     const double s = note(a->trace, "scale of the word", parameter((double)m, choice(a, STEP_SCALE)));
     const double o = word_offset(a, offset_word);
     const int order = choice(a, STEP_ORDER);
-    double p = note(a->trace, "p = x * scale", multiply(a, x, s, choice(a, STEP_PRODUCT)));
+    const int product = choice(a, STEP_PRODUCT);
+    double p = note(a->trace, "p = x * scale",
+                    product == PRODUCT_FIXED_POINT ? fixed_point(a, x, s) : multiply(a, x, s, product));
     double value;
 
     if (bias->data && choice(a, STEP_BIAS) == BIAS_AFTER_SCALING) {
@@ -1362,5 +1384,5 @@ uint64_t steps_parameter(const struct token *token, enum result result)
 {
     const float value = (float)(result == RESULT_SCALE ? token->returned_scale : token->returned_offset);
 
-    return npuq_ref_to_bits(npuq_ref_canonical(value));
+    return npuq_ref_to_bits(npuq_ref_canonical(value == 0 ? 0 : value)); /* compared as values */
 }

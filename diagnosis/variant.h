@@ -144,6 +144,7 @@ enum product_choice {
     PRODUCT_FIRST_BFLOAT16,
     PRODUCT_FLOAT16_TRUNCATED, /* towards zero */
     PRODUCT_FLOAT32,
+    PRODUCT_FIXED_POINT, /* requant: an integer, rounded after a multiplication by 31 bits and after a shift */
 };
 enum scaling_choice {
     SCALING_RECIPROCAL = 1, /* multiplies by 1 / scale */

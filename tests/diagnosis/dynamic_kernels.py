@@ -271,9 +271,28 @@ BLOCK_RULES = {"ggml-q8-0": ggml_q8_0, "groups-bfloat16": groups_bfloat16, **DIV
 def onnx_dynamic(high, low, v, greatest, spread, machine, mistakes):
     scale = machine.compute(np.divide, machine.compute(np.subtract, high, low), 255)
     scale = kept(np.where(scale == 0, machine.type(1), scale), mistakes, "scale")
-    zero = kept(np.clip(np.rint(machine.compute(np.divide, -low, scale)), 0, 255) - 128, mistakes, "scale")
+    zero = np.clip(np.rint(machine.compute(np.divide, -low, scale)), 0, 255) - 128
+    return rounded_first(zero, scale, v, spread, machine, mistakes)
+
+
+def rounded_first(zero, scale, v, spread, machine, mistakes):
+    zero = kept(zero, mistakes, "scale")
     whole = rounded(machine.compute(np.divide, v, spread(scale)), mistakes)
     return machine.compute(np.add, whole, spread(zero)), scale, zero
+
+
+def vllm_azp(high, low, v, greatest, spread, machine, mistakes):
+    scale = machine.compute(np.divide, machine.compute(np.subtract, high, low), 2 * greatest + 1)
+    scale = kept(scale, mistakes, "scale")
+    zero = machine.compute(np.subtract, -greatest - 1, machine.compute(np.divide, low, scale))
+    return rounded_first(np.rint(zero), scale, v, spread, machine, mistakes)
+
+
+def unsigned_zero_point(high, low, v, greatest, spread, machine, mistakes):
+    scale = machine.compute(np.divide, machine.compute(np.subtract, high, low), 2 * greatest + 1)
+    scale = kept(bounded(scale, 1e-12, machine, mistakes), mistakes, "scale")
+    zero = np.clip(np.rint(machine.compute(np.divide, -low, scale)), 0, 2 * greatest + 1) - greatest - 1
+    return rounded_first(zero, scale, v, spread, machine, mistakes)
 
 
 def pytorch_asymmetric(high, low, v, greatest, spread, machine, mistakes):
@@ -302,10 +321,16 @@ def xnnpack_qd8(high, low, v, greatest, spread, machine, mistakes):
     return machine.compute(np.add, whole, spread(zero)), scale, zero
 
 
+def with_zero(rule):
+    return lambda high, low, *others: rule(np.maximum(high, 0), np.minimum(low, 0), *others)
+
+
 ASYMMETRIC_RULES = {
-    "onnx-dynamic": onnx_dynamic,
-    "pytorch-asymmetric": pytorch_asymmetric,
-    "xnnpack-qd8": xnnpack_qd8,
+    "onnx-dynamic": with_zero(onnx_dynamic),
+    "pytorch-asymmetric": with_zero(pytorch_asymmetric),
+    "xnnpack-qd8": with_zero(xnnpack_qd8),
+    "vllm-azp": vllm_azp,
+    "unsigned-zero-point": unsigned_zero_point,
 }
 
 
@@ -393,7 +418,6 @@ def dynamic_quant_asymmetric(call, greatest, machine, mistakes):
     for name, rule in ASYMMETRIC_RULES.items():
         if name in mistakes:
             high, low = extremes(ranges, mistakes)
-            high, low = np.maximum(high, 0), np.minimum(low, 0)
             t, scale, zero = rule(high, low, v, greatest, spread, machine, mistakes)
             return t, {"scale": scale[of_results], "offset": zero[of_results]}
     scale, offset, factor = asymmetric_parameters(ranges, greatest, machine, mistakes)

@@ -90,7 +90,8 @@ def sums(x, bias, mistakes):
         total = add_wrapping(x, bias)
     if "x-read-as-float32" in mistakes:
         return read_as(total, "x", mistakes)
-    return total.astype(f8) if is_wide(mistakes) else to_float32(total, mistakes)
+    keeps_bits = is_wide(mistakes) or any(name in mistakes for name in FIXED_POINT)
+    return total.astype(f8) if keeps_bits else to_float32(total, mistakes)
 
 
 def read_int4(words, mistakes):
@@ -122,6 +123,35 @@ def read_x(call, mistakes):
         width = 64 if is_int4 else 32
         x = x.reshape(-1, x.size // x.shape[-1], width).swapaxes(0, 1).reshape(x.shape)
     return x
+
+
+# ---- fixed-point scales ----
+
+
+def halved(values, shift, up):
+    """int64 values by 2^shift, rounded: halves up, or away from zero."""
+    half = np.int64(1) << np.minimum(shift, 62) >> 1
+    sign = 1 if up else np.where(values < 0, -1, 1)
+    return np.where(shift > 62, 0, sign * (sign * values + half >> np.minimum(shift, 62)))
+
+
+def gemmlowp(product, shift):
+    return halved(halved(product, 31, True), shift, False)
+
+
+FIXED_POINT = {
+    "gemmlowp": gemmlowp,
+    "fixed-point-away": lambda product, shift: halved(product, 31 + shift, False),
+    "fixed-point-up": lambda product, shift: halved(product, 31 + shift, True),
+}
+
+
+def by_fixed_point(total, scale, scaled):
+    """The scale is 31 bits and a shift. One that is not finite has no such form."""
+    fraction, exponent = np.frexp(np.where(np.isfinite(scale), scale, 0).astype(f8))
+    x = np.clip(np.ldexp(total, np.maximum(exponent, 0)), *INT32).astype(np.int64)
+    whole = scaled(x * np.ldexp(fraction, 31).astype(np.int64), np.maximum(-exponent, 0).astype(np.int64))
+    return np.where(np.isfinite(scale), whole, total * scale)
 
 
 # ---- results ----
@@ -177,15 +207,15 @@ def anti_quant(call, mistakes):
     x = read_x(call, mistakes)
     shape, x = x.shape, x.reshape(-1, x.shape[-1])
     machine = Scaling(mistakes)
-    scale = of_columns(read_parameter(call.inputs["scale"], "scale", mistakes), "scale", len(x), mistakes)
+    scale = of_columns(read_parameter(call.inputs["scale"], "scale", mistakes, "all"), "scale", len(x), mistakes)
 
     def scaled(t):
-        return machine.compute(np.divide if "opposite" in mistakes else np.multiply, t, scale)
+        return kept(machine.compute(np.divide if "opposite" in mistakes else np.multiply, t, scale), mistakes, "all")
 
     if "offset" not in call.inputs or "offset-left-out" in mistakes:
         t = scaled(x)
     else:
-        z = of_columns(read_parameter(call.inputs["offset"], "offset", mistakes), "offset", len(x), mistakes)
+        z = of_columns(read_parameter(call.inputs["offset"], "offset", mistakes, "all"), "offset", len(x), mistakes)
         z = np.rint(z) if "offset-integer" in mistakes else -z if "offset-negated" in mistakes else z
         if "distributed" in mistakes:
             t = machine.fused(x, scale, machine.product(z, scale))
@@ -236,7 +266,9 @@ def requant(call, mistakes):
     words = of_columns(call.inputs["words"].reshape(-1).view(np.uint64), "word", len(x), mistakes)
     machine = Scaling(mistakes)
     scale = (words & (0xFFFFFFFF if "all-scale-bits" in mistakes else 0xFFFFE000)).astype(np.uint32).view(f4)
-    p = machine.product(sums(x, bias, mistakes), kept(scale, mistakes, "scale"))
+    total, scale = sums(x, bias, mistakes), kept(scale, mistakes, "scale")
+    p = next((by_fixed_point(total, scale, scaled) for name, scaled in FIXED_POINT.items() if name in mistakes), None)
+    p = machine.product(total, scale) if p is None else p
     if bias is not None and "bias-after-scaling" in mistakes:
         p = machine.sum(p, floats(bias))
     if call.arguments["dtype"] == "float16":

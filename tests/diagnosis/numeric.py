@@ -170,12 +170,13 @@ def read_as(array, what, mistakes):
     return array
 
 
-def read_parameter(array, what, mistakes):
-    return kept(floats(read_as(array, what, mistakes)), mistakes, what)
+def read_parameter(array, what, mistakes, *others):
+    """others: names under which a mistake rounds the operand, too."""
+    return kept(floats(read_as(array, what, mistakes)), mistakes, what, *others)
 
 
 def read_x(x, mistakes):
-    x = for_tensor_cores(read_parameter(x, "x", mistakes), mistakes)
+    x = for_tensor_cores(read_parameter(x, "x", mistakes, "operands"), mistakes)
     return np.where(x < 0, f4(0), x) if "relu" in mistakes else x
 
 
@@ -222,4 +223,4 @@ def with_offset(v, t, factor, offset, dtype, machine, mistakes):
         t = rounded(t, mistakes)
     if "clamp-first" in mistakes:
         t = to_integers(t, dtype, mistakes)
-    return kept(machine.compute(np.add, t, offset), mistakes, "sum", "all")
+    return kept(machine.compute(np.add, t, offset), mistakes, "sum", "all", "operands")

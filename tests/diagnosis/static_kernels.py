@@ -20,14 +20,14 @@ from numeric import (
 
 
 def read_scale(array, mistakes):
-    return for_tensor_cores(read_parameter(array, "scale", mistakes), mistakes)
+    return for_tensor_cores(read_parameter(array, "scale", mistakes, "operands"), mistakes)
 
 
 def read_offset(array, mistakes):
     """The offsets as float32; None if the kernel adds none."""
     if array is None or "offset-left-out" in mistakes:
         return None
-    values = read_parameter(array, "offset", mistakes)
+    values = read_parameter(array, "offset", mistakes, "operands")
     if "offset-integer" in mistakes:
         values = np.rint(values)
     return -values if "offset-negated" in mistakes else values
@@ -65,8 +65,8 @@ def quantised(x, s, z, divides, dtype, mistakes):
     """x divided or multiplied by s, plus z, in integers of a type."""
     machine = Machine(mistakes)
     if z is not None and "offset-before-scaling" in mistakes:
-        x, z = kept(machine.compute(np.add, x, z), mistakes, "sum", "all"), None
-    t = kept(scaled(x, s, divides, machine, mistakes), mistakes, "product", "all")
+        x, z = kept(machine.compute(np.add, x, z), mistakes, "sum", "all", "operands"), None
+    t = kept(scaled(x, s, divides, machine, mistakes), mistakes, "product", "all", "operands")
     if z is not None:
         t = with_offset(x, t, s, z, dtype, machine, mistakes)
     whole = to_integers(t, dtype, mistakes)

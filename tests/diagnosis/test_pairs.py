@@ -73,6 +73,7 @@ PAIRS = (
 # One of the two changes few elements, or only elements that the other changes: hard inputs show both.
 RARE_PAIRS = (
     ("quantize", {}, "nan-before-offset", "tf32"),
+    ("quantize", {}, "offset-integer", "round-first"),
     ("dynamic_quant", {}, "least-1e-6", "scale-bfloat16"),
     ("dynamic_quant", {}, "relu", "dmax-first"),
     ("dynamic_quant", {}, "inverse-first", "added-m-1e-6"),
