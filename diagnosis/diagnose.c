@@ -806,6 +806,7 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
     *diagnosis = (struct diagnosis){.admission.divides = admission_divides(call->op, &call->options)};
     survey(&s);
     diagnosis->all_differing = s.to_explain;
+    diagnosis->worth = s.bits_to_explain;
     diagnosis->device = -(double)INFINITY;
     if (diagnosis->all_differing > 0) {
         ok = admission_find(call, ours, theirs, repaired, executor, &diagnosis->admission);

@@ -241,13 +241,12 @@ static PyObject *describe_findings(const struct call *call, const struct diagnos
         for (int k = 0; made && k < 2 && finding->hypotheses[k]; k++) {
             append(&made, describe_hypothesis(finding->hypotheses[k]));
         }
-        append(&findings,
-               Py_BuildValue("{s:N,s:n,s:n,s:n,s:d,s:d,s:d,s:N,s:N}", KEY("hypotheses", made),
-                             KEY("explained", finding->explained), KEY("unexplained", finding->unexplained),
-                             KEY("newly_wrong", finding->newly_wrong), KEY("prior", finding->prior),
-                             KEY("gained", finding->gained), KEY("score", finding_score(finding)),
-                             KEY("layout", describe_layout(call, &finding->variant)),
-                             KEY("part", describe_part(&finding->part))));
+        append(&findings, Py_BuildValue("{s:N,s:n,s:n,s:n,s:d,s:d,s:d,s:N,s:N}", KEY("hypotheses", made),
+                                        KEY("explained", finding->explained), KEY("unexplained", finding->unexplained),
+                                        KEY("newly_wrong", finding->newly_wrong), KEY("prior", finding->prior),
+                                        KEY("gained", finding->gained), KEY("score", finding_score(finding)),
+                                        KEY("layout", describe_layout(call, &finding->variant)),
+                                        KEY("part", describe_part(&finding->part))));
     }
     return findings;
 }
@@ -344,13 +343,14 @@ static PyObject *describe_diagnosis(const struct kept *kept, const struct array 
     const bool has_element = d->verdict != VERDICT_EQUAL;
 
     return Py_BuildValue(
-        "{s:s,s:s,s:n,s:N,s:N,s:N,s:d,s:i,s:i,s:N,s:N,s:z,s:N,s:N}", KEY("verdict", verdicts[d->verdict]),
+        "{s:s,s:s,s:n,s:N,s:N,s:N,s:d,s:d,s:i,s:i,s:N,s:N,s:z,s:N,s:N}", KEY("verdict", verdicts[d->verdict]),
         KEY("operator", kept->op->name), KEY("tokens", call->tokens),
         KEY("is_smooth", PyBool_FromLong(call->operands[OPERAND_SMOOTH].data != NULL)),
         KEY("results", describe_results(call, theirs, d)), KEY("admissible", describe_admission(call, &d->admission)),
-        KEY("device", d->device), KEY("first_place", d->first_place), KEY("untried_pairs", d->untried),
-        KEY("findings", describe_findings(call, d)), KEY("is_one_value", PyBool_FromLong(one_value)),
-        KEY("quotient", is_moved ? quotient : NULL), KEY("remainder", describe_remainder(kept, &d->remainder)),
+        KEY("device", d->device), KEY("worth", d->worth), KEY("first_place", d->first_place),
+        KEY("untried_pairs", d->untried), KEY("findings", describe_findings(call, d)),
+        KEY("is_one_value", PyBool_FromLong(one_value)), KEY("quotient", is_moved ? quotient : NULL),
+        KEY("remainder", describe_remainder(kept, &d->remainder)),
         KEY("element", has_element ? describe_element(call, d->shown, shown, &theirs[d->shown.result]) : none()));
 }
 

@@ -326,7 +326,7 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
     """
     call, ours, arrays = _call_and_actual(actual, operator, args, kwargs)
     facts = _native.diagnose(call, arrays, get_num_threads())
-    return Diagnosis({**facts, "remainder": _remainder.describe(facts, ours, arrays)})
+    return Diagnosis(_remainder.conclude({**facts, "remainder": _remainder.describe(facts, ours, arrays)}))
 
 
 def admission_lines(actual: Any, operator: Operator, /, **kwargs: Any) -> Iterator[str]:

@@ -283,7 +283,7 @@ def _remainder_text(facts: Facts) -> str:
         if result == "y" or facts["operator"] == "dynamic_block_quant":
             words += f" and {lines_text('column' if result == 'y' else 'block', rest['columns'])}"
         said.append(words)
-    return f"What {'remains' if _is_named(facts) else 'differs'}: {'; '.join(said)}."
+    return f"What {'remains' if facts['verdict'] == 'partly' else 'differs'}: {'; '.join(said)}."
 
 
 # ---- a diagnosis ----
@@ -294,11 +294,21 @@ def _is_named(facts: Facts) -> bool:
     return facts["verdict"] in ("explained", "possible", "partly")
 
 
+def _is_given(facts: Facts) -> bool:
+    """Whether the first finding gives every element."""
+    return facts["verdict"] in ("explained", "possible")
+
+
+def _has_remainder(facts: Facts) -> bool:
+    """Whether there are places to tell: no hypothesis gives them, but perhaps a word for what is there."""
+    return any(facts["remainder"][result]["elements"] for result in _RESULTS)
+
+
 def _shown_name(facts: Facts) -> Optional[str]:
     """What the steps beside those of the definition are those of."""
     if facts["quotient"]:
         return f"quotient one unit {facts['quotient']}"
-    return _name(facts["findings"][0]) if _is_named(facts) else None
+    return _name(facts["findings"][0]) if facts["element"]["hypothesis"] else None
 
 
 def diagnosis_json(facts: Facts) -> Dict[str, Any]:
@@ -312,7 +322,7 @@ def diagnosis_json(facts: Facts) -> Dict[str, Any]:
         "untried_pairs": facts["untried_pairs"],
         "findings": [_finding_json(finding) for finding in facts["findings"]],
     }
-    if facts["verdict"] not in ("equal", "explained", "possible"):
+    if _has_remainder(facts):
         said["remainder"] = _remainder_json(facts)
     if facts["element"]:
         said["element"] = element_json(facts["element"], _shown_name(facts))
@@ -367,8 +377,9 @@ def _summary_lines(facts: Facts) -> Iterator[str]:
         yield from _advice_lines(facts["findings"][0])
     if facts["verdict"] == "possible":
         yield _wrapped(_doubt(facts))
-    elif facts["verdict"] != "explained":
+    if _has_remainder(facts):
         yield _wrapped(_remainder_text(facts))
+    if not _is_given(facts):
         yield from map(_wrapped, facts["remainder"]["clues"])
     yield from admission_lines(facts["admissible"])
     others = facts["findings"][int(_is_named(facts)):facts["first_place"]]

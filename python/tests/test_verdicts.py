@@ -125,3 +125,42 @@ def test_a_device_moves_few_ties():
         assert (found.verdict, found.admissible.verdict, found.admissible.too_many) == (verdict, "admissible", True)
         assert str(found).startswith(says) and found.to_dict()["device_weight"] < -100
         assert "a device without a mistake" in found.explain_verdict()
+
+
+# ---- what the dump holds ----
+
+
+def held(name, right):
+    """The right results, but for what the name says."""
+    y = right.copy()
+    if name == "constant":
+        y[2:6, 4:36] = 7
+    elif name == "constant-rows":
+        y[3] = -128
+    elif name == "rows-elsewhere":
+        y[3] = right[1]
+    else:
+        padded = np.zeros((len(right), 64), "i1")
+        padded[:, :right.shape[1]] = right
+        y = padded.reshape(-1)[:right.size].reshape(right.shape)
+    return y
+
+
+@pytest.mark.parametrize(("name", "says"), [
+    ("constant", "y is 7 in every element that differs"),
+    ("constant-rows", "in y row 3 of 64 is a row of -128"),
+    ("rows-elsewhere", "in y row 3 holds row 1"),
+    ("stride", "in y rows lie 64 apart and not 40"),
+])
+def test_what_the_dump_holds(name, says):
+    x = (np.random.default_rng(2).normal(size=(64, 40)) * 20).astype(f4)
+    call = "npu_quantize", x, np.ones(1, f4), None, "int8", -1, False
+    right = npuquant.npu_quantize(*call[1:])
+    found = npuquant.diagnose(held(name, right), *call)
+    assert (found.verdict, found.findings[0].name, len(found.first_place)) == ("explained", name, 1)
+    assert f"  {name}: the kernel leaves this: {says}." in str(found) and "What differs: " in str(found)
+    assert found.findings[0].explained == found.results[0].differing == found.to_dict()["remainder"]["y"]
+    few = right.copy()
+    few[0, :9] = 127  # may be chance
+    found = npuquant.diagnose(few, *call)
+    assert (found.verdict, found.findings[0].name) == ("possible", "constant")
