@@ -47,7 +47,7 @@ struct diagnosis {
     size_t differing[RESULTS];
     size_t all_differing;
     double worth; /* bits of evidence for a finding that gives all that differs */
-    int count; /* the best findings, the best first */
+    int count;    /* the best findings, the best first */
     struct finding findings[MOST_FINDINGS];
     int first_place;            /* findings that explain everything, and cannot be told apart */
     int untried;                /* pairs that were not tried: they would take too long */
