@@ -207,6 +207,18 @@ def _stride_words(result: _Result) -> Iterator[Word]:
         return
 
 
+def _clamp_words(result: _Result) -> Iterator[Word]:
+    """Elements that hold the least or the largest value of the dump, and should be beyond."""
+    theirs, expected = (_numbers(result.dtype, each) for each in (result.theirs, result.expected))
+    low, high = np.nanmin(theirs), np.nanmax(theirs)
+    below, above = (theirs == low) & (expected < low), (theirs == high) & (expected > high)
+    if (below | above)[result.differs].all():
+        sides = [f"{side} {value:.9g}" for side, value, held in (("less than", low, below), ("more than", high, above))
+                 if held.any()]
+        yield Word("clamped", f"{result.name} is never {' or '.join(sides)}, and just that where it should be.", True,
+                   len(sides))
+
+
 def _words(result: _Result) -> List[Word]:
     words = list(_stride_words(result))
     if any(word.explains_all for word in words):
@@ -215,6 +227,8 @@ def _words(result: _Result) -> List[Word]:
         if not words and turned.theirs.shape[1] > 1 and len(turned.theirs) <= 2**16:
             words += [*_constant_lines(turned, unit), *_moved_lines(turned, unit)]
     held = result.theirs[result.differs]
+    if not words and len(held) >= _LEAST_HELD:
+        words += _clamp_words(result)
     is_said = any(word.explains_all for word in words)
     if not is_said and len(held) >= _LEAST_HELD and (_bits(held) == _bits(held)[0]).all():
         words.insert(0, Word("constant", f"{result.name} is {_value_text(result.dtype, held[0])} in every element that differs.",
@@ -442,6 +456,7 @@ def describe(facts: Facts, ours: Sequence[np.ndarray], actual: Sequence[Any]) ->
 #: other numbers of docs/verdicts.md are in diagnosis/weights.h.
 _RARE, _PARAMETER, _PROOF = 10, 8, 20
 _ADVICE = {
+    "clamped": "Check the bounds to which the kernel clamps, and whether it clamps twice.",
     "constant": "Something else wrote there, or nothing did: compare the places with the kernel's blocks.",
     "elsewhere": "Check how rows and columns are numbered where results are stored.",
     "stride": "Check the distance of rows in the tensor that was saved: a padded row is longer.",

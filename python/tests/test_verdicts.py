@@ -137,6 +137,8 @@ def held(name, right):
         y[2:6, 4:36] = 7
     elif name == "constant-rows":
         y[3] = -128
+    elif name == "clamped":
+        y = np.clip(right, -20, 25)
     elif name == "rows-elsewhere":
         y[3] = right[1]
     else:
@@ -148,6 +150,7 @@ def held(name, right):
 
 @pytest.mark.parametrize(("name", "says"), [
     ("constant", "y is 7 in every element that differs"),
+    ("clamped", "y is never less than -20 or more than 25, and just that where it should be"),
     ("constant-rows", "in y row 3 of 64 is a row of -128"),
     ("rows-elsewhere", "in y row 3 holds row 1"),
     ("stride", "in y rows lie 64 apart and not 40"),
@@ -158,7 +161,8 @@ def test_what_the_dump_holds(name, says):
     right = npuquant.npu_quantize(*call[1:])
     found = npuquant.diagnose(held(name, right), *call)
     assert (found.verdict, found.findings[0].name, len(found.first_place)) == ("explained", name, 1)
-    assert f"  {name}: the kernel leaves this: {says}." in str(found) and "What differs: " in str(found)
+    text = " ".join(str(found).split())
+    assert f" {name}: the kernel leaves this: {says}. " in text and " What differs: " in text
     assert found.findings[0].explained == found.results[0].differing == found.to_dict()["remainder"]["y"]
     few = right.copy()
     few[0, :9] = 127  # may be chance

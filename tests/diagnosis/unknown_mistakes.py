@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Mistakes that the diagnosis has no name for: it must not name them.
 
-The list does not change, and none of its mistakes becomes a hypothesis. Each function takes a call and a random
-generator and returns results, or None where its mistake is impossible. A mistake changes an input, a parameter or the
-result.
+None of these mistakes becomes a hypothesis. If one gets a name after all, it leaves the list, and another comes. Each
+function takes a call and a random generator and returns results, or None where its mistake is impossible. A mistake
+changes an input, a parameter or the result.
 """
 import copy
 
@@ -185,20 +185,18 @@ OF_Y = {
     "y one more in one of three": lambda y, rng: y + (rng.random(y.shape) < 1 / 3),
     "y one more or less at random": lambda y, rng: y + rng.integers(-1, 2, y.shape),
     "y one less where positive": lambda y, rng: y - (y > 0),
-    "y clamped to two thirds": lambda y, rng: np.clip(y, -np.abs(y).max() * 2 // 3, np.abs(y).max() * 2 // 3),
+    "y of four bits less": lambda y, rng: y & ~15,
+    "y doubled": lambda y, rng: y * 2,
     "y one element late": lambda y, rng: np.roll(y.reshape(-1), 1).reshape(y.shape),
-    "y 16 columns late": lambda y, rng: np.roll(y, 16, axis=-1),
-    "y of even columns first": lambda y, rng: np.concatenate([y[..., ::2], y[..., 1::2]], axis=-1),
-    "y in groups of three reversed": lambda y, rng: np.concatenate(
-        [y[..., : y.shape[-1] // 3 * 3].reshape(*y.shape[:-1], -1, 3)[..., ::-1].reshape(*y.shape[:-1], -1),
-         y[..., y.shape[-1] // 3 * 3:]], axis=-1),
-    "y zero in one of seven": lambda y, rng: np.where(np.arange(y.size).reshape(y.shape) % 7 == 3, 0, y),
+    "y plus the parity of the column": lambda y, rng: y + np.arange(y.shape[-1]) % 2,
+    "y plus its neighbour": lambda y, rng: y + np.roll(y, 1, axis=-1),
+    "y the larger of two neighbours": lambda y, rng: np.maximum(y, np.roll(y, 1, axis=-1)),
+    "y averaged with the row above": lambda y, rng: y + np.roll(y, 1, axis=0) >> 1,
     "y wrong in three elements": lambda y, rng: some(y, 3, rng, lambda part: part ^ 3),
     "y wrong in one of fifty": lambda y, rng: some(y, y.size // 50 + 1, rng, lambda part: part - 2),
-    "y zero in a column": only(np.s_[..., 5], lambda y, rng: y * 0),
-    "y zero in a tile": lambda y, rng: tile(y, lambda part: part * 0),
+    "y three less in a column": only(np.s_[..., 5], lambda y, rng: y - 3),
     "y shuffled in a tile": lambda y, rng: tile(y, lambda part: rng.permuted(part, axis=1)),
-    "y of another row in every fourth": only(np.s_[::4], lambda y, rng: np.roll(y, 1, axis=0)),
+    "y one more in every fourth row": only(np.s_[::4], lambda y, rng: y + 1),
     "y of random bits in a row": only(np.s_[1:2], lambda y, rng: y ^ rng.integers(0, 8, y.shape)),
 }
 
