@@ -747,7 +747,7 @@ static bool find_element(const struct search *s, const struct variant *variant, 
         for (size_t i = 0; i < s->diagnosis->compared[r] && seen < LOOKED_AT && least > 1; i++) {
             const uint64_t theirs = array_bits(&s->theirs[r], i);
             if (differs(s, result, i) && (!variant || result_is_same(result, predict(&p, result, i, NULL), theirs))) {
-                const uint64_t apart = distance(s->ours[r].dtype, array_bits(&s->ours[r], i), theirs);
+                const uint64_t apart = dtype_distance(s->ours[r].dtype, array_bits(&s->ours[r], i), theirs);
                 seen++;
                 if (apart < least) {
                     least = apart;

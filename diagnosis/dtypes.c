@@ -108,6 +108,14 @@ int64_t dtype_order(npuq_dtype dtype, uint64_t bits)
     }
 }
 
+uint64_t dtype_distance(npuq_dtype dtype, uint64_t a, uint64_t b)
+{
+    const int64_t first = dtype_order(dtype, a);
+    const int64_t second = dtype_order(dtype, b);
+
+    return first > second ? (uint64_t)first - (uint64_t)second : (uint64_t)second - (uint64_t)first;
+}
+
 float dtype_float(npuq_dtype dtype, uint64_t bits)
 {
     switch (dtype) {

@@ -53,6 +53,9 @@ void dtype_store(npuq_dtype dtype, void *data, size_t i, uint64_t bits);
 /* Numbers the values in their order, so that neighbours differ by 1 and both zeros are 0: an integer is itself. */
 int64_t dtype_order(npuq_dtype dtype, uint64_t bits);
 
+/* How far apart two values are in this order. A NaN is very far from a number. */
+uint64_t dtype_distance(npuq_dtype dtype, uint64_t a, uint64_t b);
+
 /* Of a floating-point type: what its bits mean, and the bits of the nearest value. */
 float dtype_float(npuq_dtype dtype, uint64_t bits);
 uint32_t dtype_float_bits(npuq_dtype dtype, float value);

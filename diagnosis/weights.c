@@ -5,6 +5,9 @@
 
 #include <math.h>
 
+/* A rest of more than this share is no rest. */
+static const double most_left = 0.25;
+
 /* ---- elements --------------------------------------------------------------------------------------------------- */
 
 void box_add(struct box *box, size_t row, size_t column)
@@ -35,21 +38,13 @@ double box_area(const struct box *box)
     return (double)(box->rows[1] - box->rows[0]) * (double)(box->columns[1] - box->columns[0]);
 }
 
-uint64_t distance(npuq_dtype dtype, uint64_t a, uint64_t b)
-{
-    const int64_t first = dtype_order(dtype, a);
-    const int64_t second = dtype_order(dtype, b);
-
-    return first > second ? (uint64_t)first - (uint64_t)second : (uint64_t)second - (uint64_t)first;
-}
-
 void evidence_add(struct evidence *evidence, npuq_dtype dtype, uint64_t ours, uint64_t theirs)
 {
     enum { MOST = 8 };
     unsigned char *bits = &evidence->bits[(theirs * 0x9E3779B97F4A7C15U) >> 56];
     unsigned char worth = 1;
 
-    for (uint64_t steps = distance(dtype, ours, theirs); steps > 1 && worth < MOST; steps /= 2) {
+    for (uint64_t steps = dtype_distance(dtype, ours, theirs); steps > 1 && worth < MOST; steps /= 2) {
         worth++;
     }
     *bits = worth > *bits ? worth : *bits;
@@ -89,10 +84,9 @@ double weigh_all(const struct call *call)
 /* What is read off the dump, in bits. */
 static double bits_of_layout(const struct call *call, const struct variant *variant)
 {
-    enum { BITS_OF_VALUE = 8 };
     const struct found_layout found = layout_describe(call, variant);
 
-    return found.is_untouched ? BITS_OF_VALUE + log2((double)found.of) : (double)found.moved * log2((double)found.of);
+    return found.is_untouched ? bits_of_number + log2((double)found.of) : (double)found.moved * log2((double)found.of);
 }
 
 static double bits_of_part(const struct part *part)

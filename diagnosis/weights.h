@@ -11,6 +11,8 @@
 static const double bits_of_proof = 20;
 /* The probability of an unknown mistake, or of a further one, is that of a rare hypothesis: 1 in 1,000. */
 static const double bits_of_rare = 10;
+/* A number that is read off the dump, such as the value of untouched elements. */
+static const double bits_of_number = 8;
 /* An equal element that an explanation would change. */
 static const double bits_of_newly_wrong = 10;
 
@@ -45,13 +47,7 @@ double weigh_all(const struct call *call);
 /* log2 of the probability that a device without a mistake makes these moves. */
 double weigh_device(const struct admission *admission);
 
-/* A rest of more than this share is no rest. */
-static const double most_left = 0.25;
-
 /* log2 of the probability that another cause agrees with a finding so far: it leaves these elements of y. */
 double weigh_other_cause(size_t left, size_t differing, const struct box *box, const struct box *all);
-
-/* Distance of two elements, in steps of their type. A NaN is very far from a number. */
-uint64_t distance(npuq_dtype dtype, uint64_t a, uint64_t b);
 
 #endif

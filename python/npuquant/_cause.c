@@ -343,14 +343,14 @@ static PyObject *describe_diagnosis(const struct kept *kept, const struct array 
     const bool has_element = d->verdict != VERDICT_EQUAL;
 
     return Py_BuildValue(
-        "{s:s,s:s,s:n,s:N,s:N,s:N,s:d,s:d,s:i,s:i,s:N,s:N,s:z,s:N,s:N}", KEY("verdict", verdicts[d->verdict]),
-        KEY("operator", kept->op->name), KEY("tokens", call->tokens),
+        "{s:s,s:s,s:n,s:N,s:N,s:N,s:d,s:d,s:d,s:d,s:d,s:i,s:i,s:N,s:N,s:z,s:N,s:N}",
+        KEY("verdict", verdicts[d->verdict]), KEY("operator", kept->op->name), KEY("tokens", call->tokens),
         KEY("is_smooth", PyBool_FromLong(call->operands[OPERAND_SMOOTH].data != NULL)),
         KEY("results", describe_results(call, theirs, d)), KEY("admissible", describe_admission(call, &d->admission)),
-        KEY("device", d->device), KEY("worth", d->worth), KEY("first_place", d->first_place),
-        KEY("untried_pairs", d->untried), KEY("findings", describe_findings(call, d)),
-        KEY("is_one_value", PyBool_FromLong(one_value)), KEY("quotient", is_moved ? quotient : NULL),
-        KEY("remainder", describe_remainder(kept, &d->remainder)),
+        KEY("device", d->device), KEY("worth", d->worth), KEY("proof", bits_of_proof), KEY("rare", bits_of_rare),
+        KEY("number", bits_of_number), KEY("first_place", d->first_place), KEY("untried_pairs", d->untried),
+        KEY("findings", describe_findings(call, d)), KEY("is_one_value", PyBool_FromLong(one_value)),
+        KEY("quotient", is_moved ? quotient : NULL), KEY("remainder", describe_remainder(kept, &d->remainder)),
         KEY("element", has_element ? describe_element(call, d->shown, shown, &theirs[d->shown.result]) : none()));
 }
 

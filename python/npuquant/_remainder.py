@@ -66,12 +66,15 @@ def _numbers(dtype: str, values: np.ndarray) -> np.ndarray:
     return values.astype(np.float64)
 
 
+def float_orders(values: np.ndarray) -> np.ndarray:
+    """Numbers floats, or their bits, in their order: neighbours differ by 1, and both zeros are 0."""
+    signed = values.view(f"i{values.itemsize}")
+    size = signed & np.iinfo(signed.dtype).max
+    return np.where(signed < 0, -size, size).astype(np.int64)
+
+
 def _orders(dtype: str, values: np.ndarray) -> np.ndarray:
-    """Numbers the values in their order: neighbours differ by 1, and both zeros are 0."""
-    if dtype not in _FRACTIONS:
-        return values.astype(np.int64)
-    bits = values.view(f"i{values.itemsize}").astype(np.int64)
-    return np.where(bits < 0, -(bits + (1 << (8 * values.itemsize - 1))), bits)
+    return float_orders(values) if dtype in _FRACTIONS else values.astype(np.int64)
 
 
 def _median(numbers: np.ndarray) -> float:
@@ -209,6 +212,10 @@ def _stride_words(result: _Result) -> Iterator[Word]:
 
 def _clamp_words(result: _Result) -> Iterator[Word]:
     """Elements that hold the least or the largest value of the dump, and should be beyond."""
+    held = _bits(result.theirs)[result.differs]
+    others = held[held != held[0]]
+    if (others != others[:1]).any():  # more than two values: seen before the numbers of all elements are made
+        return
     theirs, expected = (_numbers(result.dtype, each) for each in (result.theirs, result.expected))
     low, high = np.nanmin(theirs), np.nanmax(theirs)
     below, above = (theirs == low) & (expected < low), (theirs == high) & (expected > high)
@@ -223,16 +230,19 @@ def _words(result: _Result) -> List[Word]:
     words = list(_stride_words(result))
     if any(word.explains_all for word in words):
         return words
-    for unit, turned in ("row", result), ("column", result.turned()):
-        if not words and turned.theirs.shape[1] > 1 and len(turned.theirs) <= 2**16:
-            words += [*_constant_lines(turned, unit), *_moved_lines(turned, unit)]
+    rows, columns = result.theirs.shape
+    if not words and columns > 1 and rows <= 2**16:
+        words += [*_constant_lines(result, "row"), *_moved_lines(result, "row")]
+    if not words and rows > 1 and columns <= 2**16:
+        turned = result.turned()
+        words += [*_constant_lines(turned, "column"), *_moved_lines(turned, "column")]
     held = result.theirs[result.differs]
     if not words and len(held) >= _LEAST_HELD:
         words += _clamp_words(result)
     is_said = any(word.explains_all for word in words)
     if not is_said and len(held) >= _LEAST_HELD and (_bits(held) == _bits(held)[0]).all():
-        words.insert(0, Word("constant", f"{result.name} is {_value_text(result.dtype, held[0])} in every element that differs.",
-                             True, 1))
+        value = _value_text(result.dtype, held[0])
+        words.insert(0, Word("constant", f"{result.name} is {value} in every element that differs.", True, 1))
     return words
 
 
@@ -452,9 +462,6 @@ def describe(facts: Facts, ours: Sequence[np.ndarray], actual: Sequence[Any]) ->
 
 # ---- a verdict of words ----
 
-#: In bits: how rare a mistake is that leaves such values, and what each number costs that is read off the dump. The
-#: other numbers of docs/verdicts.md are in diagnosis/weights.h.
-_RARE, _PARAMETER, _PROOF = 10, 8, 20
 _ADVICE = {
     "clamped": "Check the bounds to which the kernel clamps, and whether it clamps twice.",
     "constant": "Something else wrote there, or nothing did: compare the places with the kernel's blocks.",
@@ -469,14 +476,14 @@ def conclude(facts: Facts) -> Facts:
     if facts["verdict"] != "none" or not words:
         return facts
     word = min(words, key=lambda each: each.parameters)
-    prior = -float(_RARE + _PARAMETER * word.parameters)
+    prior = -(facts["rare"] + facts["number"] * word.parameters)
     score = prior + facts["worth"]
-    if score < -_RARE:
+    if score < -facts["rare"]:
         return facts
     advice = next(advice for name, advice in _ADVICE.items() if name in word.name)
     hypothesis = {"name": word.name, "what": f"leaves this: {word.text[0].lower()}{word.text[1:-1]}", "advice": advice}
     differing = sum(result["differing"] for result in facts["results"])
     finding = {"hypotheses": [hypothesis], "explained": differing, "unexplained": 0, "newly_wrong": 0, "prior": prior,
                "gained": facts["worth"], "score": score, "layout": None, "part": None}
-    return {**facts, "verdict": "explained" if score >= _PROOF else "possible", "first_place": 1,
+    return {**facts, "verdict": "explained" if score >= facts["proof"] else "possible", "first_place": 1,
             "findings": [finding, *facts["findings"][facts["first_place"]:]]}

@@ -8,6 +8,7 @@ from typing import Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
+from npuquant._remainder import float_orders
 from npuquant._report import format_value
 
 from .checks import WORDS
@@ -51,9 +52,7 @@ def _order(dtype: str, bits: np.ndarray) -> np.ndarray:
     """Numbers the values in their order, so that neighbours differ by 1 and both zeros are 0: an integer is itself."""
     sign = 1 << _WIDTHS[dtype] - 1
     if dtype in _INFINITY:
-        signed = bits.view(f"i{bits.itemsize}")
-        size = signed & sign - 1
-        return np.where(signed < 0, -size, size).astype(np.int64)
+        return float_orders(bits)
     order = bits.astype(np.int64)
     return order if dtype == "uint8" else (order ^ sign) - sign
 
