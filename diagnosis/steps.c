@@ -1247,20 +1247,21 @@ static double word_offset(const struct arithmetic *a, uint64_t word)
 }
 
 /* x times a scale as gemmlowp does: by 31 bits and a shift, with a rounding after each. Halves of the first go up, of
- * the second away from zero. An infinite scale and NaN have no such form. */
+ * the second away from zero. An infinite scale and NaN have no such form. x is any number: its bits may be read as
+ * those of a float. */
 static double fixed_point(const struct arithmetic *a, double x, double scale)
 {
     int exponent;
 
-    if (!is_finite(scale)) {
+    if (!is_finite(scale) || is_nan(x)) {
         return multiply(a, x, scale, AS_DEFINED);
     }
     const double fraction = frexp(scale, &exponent);
     if (exponent > 0) {
-        x = clamp(ldexp(x, exponent), INT32_MIN, INT32_MAX);
+        x = ldexp(x, exponent);
         exponent = 0;
     }
-    const int64_t product = (int64_t)x * (int64_t)ldexp(fraction, 31);
+    const int64_t product = (int64_t)clamp(x, INT32_MIN, INT32_MAX) * (int64_t)ldexp(fraction, 31);
     const int64_t half = (int64_t)1 << 30;
     return round(ldexp((double)((product + (product < 0 ? 1 - half : half)) / ((int64_t)1 << 31)), exponent));
 }
