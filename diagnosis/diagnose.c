@@ -207,14 +207,14 @@ static size_t mismatches(const struct finding *finding)
     return finding->unexplained + finding->newly_wrong;
 }
 
-/* Counts on about `most` elements of the sample, at irregular distances: rows are alike. Stops if the mismatches exceed
- * worst. */
-static void try_on_sample(struct search *s, struct finding *finding, size_t most, size_t worst)
+/* Counts on about `most` elements of the sample, at irregular distances: rows are alike. Stops at too many mismatches.
+ */
+static void try_on_sample(struct search *s, struct finding *finding, size_t most, size_t too_many)
 {
     struct predictor p = {.call = s->call, .variant = &finding->variant, .cache = s->cache};
     const size_t step = s->sample_count > most ? s->sample_count / most : 1;
 
-    for (size_t i = 0; i + step <= s->sample_count && mismatches(finding) <= worst; i += step) {
+    for (size_t i = 0; i + step <= s->sample_count && mismatches(finding) < too_many; i += step) {
         const struct element *at = &s->sample[i + ((uint32_t)i * 2654435761U >> 16) % step];
         count(s, finding, at->result, at->index, predict(&p, at->result, at->index, NULL));
     }
@@ -452,8 +452,7 @@ static bool finds_new_extremes(const struct finding *pair, const struct finding 
 static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
 {
     const size_t most = (size_t)s->single_count * (size_t)s->single_count / 2 + 1;
-    /* A pair with more mismatches than this is given up. */
-    const size_t worst = s->sample_count / 4;
+    struct finding right = {.explained = 0};                             /* of a kernel without a mistake */
     size_t *alone = malloc((size_t)s->single_count * sizeof *alone + 1); /* mismatches of each on the same elements */
 
     *pair_count = 0;
@@ -462,10 +461,12 @@ static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
         free(alone);
         return false;
     }
+    try_on_sample(s, &right, PAIR_ELEMENTS, SIZE_MAX);
+    const size_t half = 1 + mismatches(&right) / 2;
     for (int i = 0; i < s->single_count; i++) {
         struct finding single = {.variant = s->singles[i].variant};
         try_on_sample(s, &single, PAIR_ELEMENTS, SIZE_MAX);
-        alone[i] = mismatches(&single);
+        alone[i] = mismatches(&single) > 0 ? mismatches(&single) : 1;
     }
     for (int i = 0; i < s->single_count; i++) {
         for (int j = i + 1; j < s->single_count; j++) {
@@ -479,10 +480,11 @@ static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
                 finds_new_extremes(finding, &s->singles[i], &s->singles[j])) {
                 s->diagnosis->untried++;
             } else {
-                const size_t least = alone[i] < alone[j] ? alone[i] : alone[j];
-                try_on_sample(s, finding, PAIR_ELEMENTS, worst);
-                /* A pair must have fewer mismatches than each half, or none. */
-                *pair_count += finding->explained > 0 && (mismatches(finding) == 0 || mismatches(finding) < least);
+                /* A pair must have fewer mismatches than each of the two, and explain half of what differs. */
+                size_t too_many = alone[i] < alone[j] ? alone[i] : alone[j];
+                too_many = too_many < half ? too_many : half;
+                try_on_sample(s, finding, PAIR_ELEMENTS, too_many);
+                *pair_count += finding->explained > 0 && mismatches(finding) < too_many;
             }
         }
     }
@@ -577,6 +579,12 @@ static bool keep_exact(struct search *s, struct finding *tried, int tried_count)
     return true;
 }
 
+/* Whether what the finding gets wrong on the sample is half of what differs there, or more. */
+static bool leaves_half(const struct finding *finding)
+{
+    return 2 * mismatches(finding) >= finding->explained + finding->unexplained;
+}
+
 /* Keeps the best findings that do not explain the whole sample. */
 static bool keep_others(struct search *s, const struct finding *tried, int tried_count)
 {
@@ -584,7 +592,7 @@ static bool keep_others(struct search *s, const struct finding *tried, int tried
     int kept = 0;
 
     for (int i = 0; i < tried_count && kept < CONFIRMED_PARTLY && d->count < MOST_FINDINGS; i++) {
-        if (tried[i].explained > 0 && mismatches(&tried[i]) > 0) {
+        if (mismatches(&tried[i]) > 0 && !leaves_half(&tried[i])) {
             if (!confirm_next(s, &tried[i])) {
                 return false;
             }

@@ -150,96 +150,6 @@ static void find_source(const struct description *d, size_t first, struct source
     find_element(d, first, source);
 }
 
-/* ---- a missing offset -------------------------------------------------------------------------------------------- */
-
-/* The number of an element; NaN for what is not finite. */
-static double number_of(const struct array *array, size_t i)
-{
-    const uint64_t bits = array_bits(array, i);
-    const double number = dtype_is_float(array->dtype) ? (double)dtype_float(array->dtype, bits)
-                                                       : (double)dtype_order(array->dtype, bits);
-
-    return fabs(number) < (double)INFINITY ? number : (double)NAN;
-}
-
-/* The nearest integer offset that gives the dump's element; 0 if there is none. */
-static float offset_at(const struct description *d, size_t i)
-{
-    const struct call *call = d->call;
-    const double unit = call->op == ANTI_QUANT ? number_of(&call->operands[OPERAND_SCALE], call_channel(call, i)) : 1;
-    const double offset = nearbyint((number_of(&d->theirs[RESULT_Y], i) - number_of(&d->expected[RESULT_Y], i)) / unit);
-
-    return fabs(offset) < 0x1p24 ? (float)offset : 0;
-}
-
-/* Takes the offset of each channel from its element nearest to the middle of y's range: it saturates least. */
-static void find_offsets(const struct description *d, float *offsets, double *least)
-{
-    const struct dtype *y = dtype_of(d->call->options.y_dtype);
-    const double middle = (y->low + y->high) / 2; /* 0 of floats */
-
-    for (size_t channel = 0; channel < d->call->channels; channel++) {
-        offsets[channel] = 0;
-        least[channel] = (double)INFINITY;
-    }
-    for (size_t i = 0; i < d->call->count; i++) {
-        const size_t channel = call_channel(d->call, i);
-        const double apart = fabs(number_of(&d->theirs[RESULT_Y], i) - middle);
-        if (apart < least[channel]) {
-            least[channel] = apart;
-            offsets[channel] = offset_at(d, i);
-        }
-    }
-}
-
-static bool fits_with(const struct description *d, float *offsets, size_t count)
-{
-    struct call call = *d->call;
-    struct predictor p = {.call = &call, .variant = d->variant};
-    size_t i = 0;
-
-    call.operands[OPERAND_OFFSET] = (struct array){offsets, NPUQ_FLOAT32, count};
-    while (i < call.count && predict(&p, RESULT_Y, i, NULL) == array_bits(&d->theirs[RESULT_Y], i)) {
-        i++;
-    }
-    return i == call.count;
-}
-
-static int compare_offsets(const void *a, const void *b)
-{
-    const float x = *(const float *)a;
-    const float y = *(const float *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-/* Tries one offset for all channels first: halves may give another offset in some channels. */
-static bool find_missing_offset(const struct description *d, struct missing_offset *missing)
-{
-    enum { LEAST_PER_CHANNEL = 4 }; /* for fewer elements some offset always fits */
-    const size_t channels = d->call->channels;
-    float *offsets = malloc(2 * channels * sizeof *offsets);
-    double *least = malloc(channels * sizeof *least);
-    const bool ok = offsets && least;
-
-    if (ok) {
-        float *sorted = offsets + channels;
-        find_offsets(d, offsets, least);
-        memcpy(sorted, offsets, channels * sizeof *offsets);
-        qsort(sorted, channels, sizeof *sorted, compare_offsets);
-        float *median = sorted + channels / 2;
-        if (fits_with(d, median, 1)) {
-            *missing = (struct missing_offset){1, {*median}};
-        } else if (d->call->count >= LEAST_PER_CHANNEL * channels && fits_with(d, offsets, channels)) {
-            missing->count = channels;
-            memcpy(missing->values, offsets, (channels < LISTED ? channels : LISTED) * sizeof *offsets);
-        }
-    }
-    free(offsets);
-    free(least);
-    return ok;
-}
-
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 bool remainder_find(const struct call *call, const struct variant *variant, struct extremes_cache *cache,
@@ -252,10 +162,7 @@ bool remainder_find(const struct call *call, const struct variant *variant, stru
 
     if (find_first(&d, RESULT_Y, &first)) {
         const enum dtype_kind kind = dtype_of(call->options.y_dtype)->kind;
-        const bool may_lack_offset =
-            (call->op & (QUANTIZE | GROUP_QUANT | ANTI_QUANT)) && !call->operands[OPERAND_OFFSET].data;
-        ok = ((kind != KIND_SIGNED && kind != KIND_UNSIGNED) || make_points(&d, cache, remainder)) &&
-             (!may_lack_offset || find_missing_offset(&d, &remainder->offset));
+        ok = (kind != KIND_SIGNED && kind != KIND_UNSIGNED) || make_points(&d, cache, remainder);
     }
     if (find_first(&d, RESULT_SCALE, &first)) {
         find_source(&d, first, &remainder->source);

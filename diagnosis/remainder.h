@@ -20,20 +20,12 @@ struct source {
     struct span columns; /* these columns alone give all scales; empty if there are none */
 };
 
-/* Offsets with which the library would give the dump, if the call has no offset. */
-enum { LISTED = 4 };
-struct missing_offset {
-    size_t count; /* one, or one for each channel; 0 if none would */
-    float values[LISTED];
-};
-
 struct remainder {
     struct array expected[RESULTS]; /* what the finding that is named gives; the dump's value where that is excused;
                                      * data is null if nothing is named: then these are the library's results */
     struct point *points;           /* of an integer y; null if it does not differ */
     size_t point_count;
     struct source source;
-    struct missing_offset offset;
 };
 
 /* Tries how theirs might come from expected, the results of the variant. Data is null if a result is not compared.

@@ -43,6 +43,7 @@ struct arithmetic {
     const struct variant *variant;
     struct trace *trace;
     const unsigned char *rule; /* what is done where the variant makes no choice */
+    bool takes_x;              /* x is taken as it is: rows are long, and most variants do so */
 };
 
 #define RULE(form, scaling, product, rounding)                                                                         \
@@ -61,9 +62,13 @@ const unsigned char row_rules[RULES][STEPS] = {
 
 static struct arithmetic arithmetic_of(const struct call *call, const struct variant *variant, struct trace *trace)
 {
-    const int other = variant->choice[STEP_RULE];
+    const unsigned char *choices = variant->choice;
+    const int other = choices[STEP_RULE];
+    const bool takes_x = choices[STEP_INPUT] == AS_DEFINED && choices[STEP_INPUT_SIGN] == AS_DEFINED &&
+                         choices[STEP_INPUT_LAYOUT] == AS_DEFINED && choices[STEP_RELU] == AS_DEFINED;
 
-    return (struct arithmetic){call, variant, trace, row_rules[other != AS_DEFINED ? other : (int)call->options.rule]};
+    return (struct arithmetic){call, variant, trace, row_rules[other != AS_DEFINED ? other : (int)call->options.rule],
+                               takes_x};
 }
 
 static int choice(const struct arithmetic *a, enum step step)
@@ -325,6 +330,9 @@ static struct array read_as(const struct array *array, int how)
 
 static double read_parameter(const struct array *array, size_t i, int how)
 {
+    if (how == AS_DEFINED) {
+        return load(array, i);
+    }
     const struct array read = read_as(array, how);
 
     return parameter(load(&read, i), how);
@@ -358,7 +366,9 @@ static double read_x(const struct arithmetic *a, size_t i)
 {
     const struct array *x = &a->call->operands[OPERAND_X];
 
-    i = steps_place_of(a->call, choice(a, STEP_INPUT_LAYOUT), x->dtype, i);
+    if (choice(a, STEP_INPUT_LAYOUT) != AS_DEFINED) {
+        i = steps_place_of(a->call, choice(a, STEP_INPUT_LAYOUT), x->dtype, i);
+    }
     switch (choice(a, STEP_INPUT_SIGN)) {
     case INPUT_UNSIGNED_INT4: return (double)array_bits(x, i);
     case INPUT_OFFSET_BINARY: return (double)array_bits(x, i) + dtype_of(x->dtype)->low;
@@ -370,7 +380,7 @@ static double read_x(const struct arithmetic *a, size_t i)
 /* x after the steps before its scaling, in the operators from floats to integers. */
 static double load_x(const struct arithmetic *a, size_t i)
 {
-    return rectified(a, read_x(a, i));
+    return a->takes_x ? load(&a->call->operands[OPERAND_X], i) : rectified(a, read_x(a, i));
 }
 
 /* ---- dynamic operators: tokens ---------------------------------------------------------------------------------- */
@@ -766,7 +776,7 @@ static bool uses_factor(const struct arithmetic *a)
 
 static struct token symmetric_token(const struct arithmetic *a, const struct extremes *e)
 {
-    const struct arithmetic unseen = {a->call, a->variant, NULL, a->rule};
+    const struct arithmetic unseen = {a->call, a->variant, NULL, a->rule, a->takes_x};
     const int wide = choice(a, STEP_PRECISION);
     const double dmax = dmax_of(a);
     const int least = choice(a, STEP_LEAST);

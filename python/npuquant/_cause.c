@@ -278,16 +278,6 @@ static PyObject *describe_source(const struct call *call, const struct source *s
                          KEY("element", element));
 }
 
-static PyObject *describe_offset(const struct missing_offset *missing)
-{
-    PyObject *first = PyList_New(0);
-
-    for (size_t i = 0; first && i < missing->count && i < LISTED; i++) {
-        append(&first, PyFloat_FromDouble((double)missing->values[i]));
-    }
-    return Py_BuildValue("{s:n,s:N}", KEY("count", missing->count), KEY("first", first));
-}
-
 /* _remainder.py describes it. */
 static PyObject *describe_remainder(const struct kept *kept, const struct remainder *remainder)
 {
@@ -300,11 +290,10 @@ static PyObject *describe_remainder(const struct kept *kept, const struct remain
         append(&expected, data ? bytes_of(data, kept->bytes[r]) : none());
     }
     return Py_BuildValue(
-        "{s:N,s:N,s:d,s:N,s:N}", KEY("expected", expected),
+        "{s:N,s:N,s:d,s:N}", KEY("expected", expected),
         KEY("points", bytes_of(remainder->points, (Py_ssize_t)(remainder->point_count * sizeof *remainder->points))),
         KEY("shift", dtype_of(call->options.y_dtype)->high - dtype_of(rounded)->high),
-        KEY("source", describe_source(call, &remainder->source)),
-        KEY("missing_offset", describe_offset(&remainder->offset)));
+        KEY("source", describe_source(call, &remainder->source)));
 }
 
 /* How many elements of a result that is not empty are in a row. */

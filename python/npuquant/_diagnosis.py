@@ -324,9 +324,13 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
     >>> found.verdict, found.findings[0].name
     ('explained', 'half-away')
     """
-    call, ours, arrays = _call_and_actual(actual, operator, args, kwargs)
-    facts = _native.diagnose(call, arrays, get_num_threads())
-    return Diagnosis(_remainder.conclude({**facts, "remainder": _remainder.describe(facts, ours, arrays)}))
+    kept, ours, arrays = _call_and_actual(actual, operator, args, kwargs)
+    facts = _native.diagnose(kept, arrays, get_num_threads())
+    function = _function(operator)
+    given = inspect.signature(function).bind(*args, **kwargs)
+    given.apply_defaults()
+    call = _remainder.Call(function, given.arguments, ours)
+    return Diagnosis(_remainder.conclude({**facts, "remainder": _remainder.describe(facts, call, arrays)}))
 
 
 def admission_lines(actual: Any, operator: Operator, /, **kwargs: Any) -> Iterator[str]:

@@ -2,17 +2,27 @@
 """Where a dump differs from what is expected, and what its values look like there."""
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
+from ._experts import from_float, to_float
 from ._report import Facts, lines_text
+from ._tensors import arrays
 
 _RESULTS = "y", "scale", "offset"
 #: In very large dumps, elements at most for sums and for sorting.
 _MOST_DIFFERING = 2**20
 #: Stored bits of the significands.
 _FRACTIONS = {"float32": 23, "float16": 10, "bfloat16": 7}
+
+
+class Call(NamedTuple):
+    """What a kernel's results are compared with."""
+
+    function: Callable[..., Any]  # of the package
+    arguments: Mapping[str, Any]
+    ours: Sequence[np.ndarray]  # its results
 
 
 class Word(NamedTuple):
@@ -61,9 +71,7 @@ def _is_same(name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _numbers(dtype: str, values: np.ndarray) -> np.ndarray:
-    if dtype == "bfloat16":
-        values = (values.astype(np.uint32) << 16).view(np.float32)
-    return values.astype(np.float64)
+    return (to_float(values) if dtype == "bfloat16" else values).astype(np.float64)
 
 
 def float_orders(values: np.ndarray) -> np.ndarray:
@@ -359,14 +367,43 @@ def _integer_clue(result: _Result, points: np.ndarray, shift: float) -> Iterator
 # ---- parameters ----
 
 
-def _offset_clue(facts: Facts) -> Iterator[str]:
-    missing = facts["remainder"]["missing_offset"]
-    if missing["count"]:
-        name = "zero points" if facts["operator"] == "quantize" else "offset"
-        channels = "" if missing["count"] == 1 else " for each channel,"
-        offsets = ", ".join(f"{offset:.9g}" for offset in missing["first"])
-        more = " and so on" if missing["count"] > len(missing["first"]) else ""
-        yield f"The call has no {name}{channels or ','} and with {offsets}{more} it gives all of y."
+#: Of operators that may have offsets: the arguments of scales and of offsets.
+_OFFSETS = {"npu_quantize": ("scales", "zero_points"), "npu_group_quant": ("scale", "offset"),
+            "npu_anti_quant": ("scale", "offset")}
+#: Fewer elements of a channel have some offset by chance.
+_LEAST_OF_CHANNEL = 4
+
+
+def _offset_clue(call: Call, y: _Result) -> Iterator[str]:
+    """If the call has no offset: integers with which the library gives all of y, one or one for each channel."""
+    name, given = call.function.__name__, call.arguments
+    scale_name, offset_name = _OFFSETS.get(name, ("", ""))
+    if given.get(offset_name, "") is not None:
+        return
+    scales = arrays(given, (scale_name,))[scale_name]
+    kind = "bfloat16" if scales.dtype == np.uint16 else scales.dtype.name
+    channels = 1 if name == "npu_group_quant" else scales.size
+    axis = given["axis"] if given.get("div_mode") or given.get("axis") == -2 else -1
+
+    def by_channel(values: np.ndarray) -> np.ndarray:
+        values = _numbers(y.dtype, values).reshape(*call.ours[0].shape[:-1], -1)
+        return np.moveaxis(values, axis if channels > 1 else -1, -1).reshape(-1, channels)
+
+    theirs, expected = map(by_channel, (y.theirs, y.expected))
+    units = to_float(scales) if name == "npu_anti_quant" else 1
+    middle = {"uint8": 127.5}.get(y.dtype, 0)  # of the range, where values saturate least
+    nearest = np.where(np.isfinite(theirs - expected), abs(theirs - middle), np.inf).argmin(axis=0)
+    apart = (theirs - expected)[nearest, np.arange(channels)]
+    offsets = np.nan_to_num(np.rint(apart / units)).astype(np.float32)
+    one = np.full_like(offsets, _median(offsets))
+    for values in [one, offsets] if len(theirs) >= _LEAST_OF_CHANNEL else [one]:
+        made = call.function(**{**given, offset_name: from_float(values, kind)})
+        if _is_same("y", _values(made, y.dtype, y.theirs.shape[1]), y.theirs).all():
+            for_each, said = (" for each channel", values[:4]) if values is offsets else ("", values[:1])
+            more = " and so on" if for_each and channels > 4 else ""
+            yield (f"The call has no {offset_name.replace('_', ' ')}{for_each}, and with "
+                   f"{', '.join(f'{offset:.9g}' for offset in said)}{more} it gives all of y.")
+            return
 
 
 def _distance(scale: _Result) -> int:
@@ -417,27 +454,28 @@ def _value_clues(facts: Facts, result: _Result) -> Iterator[str]:
         yield from _float_clue(result, theirs[finite], expected[finite], len(places))
 
 
-def _clues(facts: Facts, results: Sequence[_Result]) -> Iterator[str]:
+def _clues(facts: Facts, call: Call, results: Sequence[_Result]) -> Iterator[str]:
     for result in results:
         if result.name == "y":
             yield from _tile_clue(result.differs)
     for result in results:
         if result.dtype not in ("int64", "uint64"):
             yield from _value_clues(facts, result)
-    yield from _offset_clue(facts)
     for result in results:
+        if result.name == "y" and not facts["remainder"]["expected"][0]:
+            yield from _offset_clue(call, result)
         if result.name == "scale":
             yield from _source_clues(facts, result)
 
 
-def describe(facts: Facts, ours: Sequence[np.ndarray], actual: Sequence[Any]) -> Dict[str, Any]:
+def describe(facts: Facts, call: Call, actual: Sequence[Any]) -> Dict[str, Any]:
     """The places of what nothing explains, words for what is there, and clues, which are sentences, those of the words
     too; no words and clues if the dump is within the device's division.
 
-    facts: of _native; ours: the library's results; actual: the dump's, with None for what is not compared."""
+    facts: of _native; actual: the dump's results, with None for what is not compared."""
     said: Dict[str, Any] = {name: {"elements": 0} for name in _RESULTS}
     results: List[_Result] = []
-    compared = [each for each in zip(ours, actual, facts["remainder"]["expected"]) if each[1] is not None]
+    compared = [each for each in zip(call.ours, actual, facts["remainder"]["expected"]) if each[1] is not None]
     for (right, array, given), result in zip(compared, facts["results"]):
         if not result["differing"] or facts["verdict"] in ("explained", "possible"):
             continue
@@ -456,7 +494,7 @@ def describe(facts: Facts, ours: Sequence[np.ndarray], actual: Sequence[Any]) ->
             words = [word for result in results for word in _words(result)
                      if not (result.name == "y" and facts["is_one_value"])]
             said["words"] = [word._replace(explains_all=word.explains_all and len(results) == 1) for word in words]
-            said["clues"] = [word.text for word in words] + list(_clues(facts, results))
+            said["clues"] = [word.text for word in words] + list(_clues(facts, call, results))
     return said
 
 

@@ -85,6 +85,8 @@ TOKENS = (np.arange(512, dtype=np.float32) * 197 % 509).reshape(16, 32) / 7 - 30
 PEAK = TOKENS[5].argmax()
 STEPS = WIDE / 2, np.linspace(1, 1.5, 32, dtype=np.float32)
 OFFSETS = np.float32(np.arange(32) * 7 % 23 - 10)
+CODES = npuquant.npu_quantize(*quantize(WIDE)[1:])
+GROUPS = WIDE / 4, np.stack([STEPS[1], 2 * STEPS[1]]), np.array([7, len(WIDE)])
 FLAT = np.zeros((64, 64), np.float32)
 RANGES = [(1, 16 * i + 4 + i % 4) for i in range(32)]
 THREES = [(i, i) for i in range(9)]
@@ -152,6 +154,10 @@ def asymmetric(change_scale, change_offset):
          "The call has no zero points for each channel, and with -10, -3, 4, 11 and so on it gives all of y."),
         (npuquant.npu_quantize(*quantize(*STEPS, np.full_like(OFFSETS, 3))[1:]), quantize(*STEPS),
          "The call has no zero points, and with 3 it gives all of y."),
+        (npuquant.npu_anti_quant(CODES, STEPS[1], offset=OFFSETS), ("npu_anti_quant", CODES, STEPS[1]),
+         "The call has no offset for each channel, and with -10, -3, 4, 11 and so on it gives all of y."),
+        (npuquant.npu_group_quant(*GROUPS, offset=np.float32(5)), ("npu_group_quant", *GROUPS),
+         "The call has no offset, and with 5 it gives all of y."),
         (*tokens(lambda scale: changed(scale, 5, value=abs(TOKENS[5, 7]) / 127)),
          "What differs: 1 element of scale in row 5 of 16. scale[5] of the dump is the scale for m = |x[5, 7]|."),
         (*tokens(lambda scale: largest(np.s_[24:])), "All scales are those that columns 24 to 31 alone give."),
@@ -176,7 +182,7 @@ def asymmetric(change_scale, change_offset):
 )
 def test_sentences(actual, call, sentence):
     """Each of what is found."""
-    actual = actual.astype(np.int8) if np.asarray(actual[0]).dtype.kind == "f" else actual
+    actual = actual.astype(np.int8) if call[0] == "npu_quantize" and actual.dtype.kind == "f" else actual
     found = npuquant.diagnose(actual, *call)
     assert sentence in " ".join(str(found).split())
     if sentence.startswith(("They", "Differences", "Each")):
