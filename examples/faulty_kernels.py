@@ -121,6 +121,11 @@ save(varied=varied, symmetric=half_to_even(varied * r[:, None]), inverse_form=f4
 m = np.abs(varied[:, 40:]).max(axis=1)
 save(late_start=half_to_even(varied * (f4(127) / m)[:, None]), late_start_scale=m * (f4(1) / f4(127)))
 
+# dynamic_quant: the kernel's rows lie 272 elements apart, and were saved as rows of 256
+padded = np.zeros((64, 272), "i1")
+padded[:, :256] = half_to_even(varied * r[:, None])
+save(padded=padded.reshape(-1)[: 64 * 256].reshape(64, 256))
+
 # requant, with one clamp instead of two
 sums = (spread(-4, 513, 64, 256) * 6400).astype("i4")
 channel_offset = np.tile(np.array([-200, 0, 3, 200]), 64)
