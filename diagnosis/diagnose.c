@@ -28,7 +28,7 @@ enum { CONFIRMED = 16, CONFIRMED_PARTLY = 3 };
 enum { EXAMPLES = 64, MOST_REFUTED = 12 };
 
 /* Values to visit for extremes. After these, pairs that change the extremes are left untried: long rows take long. */
-enum { MOST_VISITS = 1 << 28 };
+enum { MOST_VISITS = 1 << 30 };
 
 struct search {
     const struct call *call;

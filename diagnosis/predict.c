@@ -6,12 +6,11 @@
 
 /* ---- extremes --------------------------------------------------------------------------------------------------- */
 
-enum { CACHE_SLOTS = 1 << 16 };
+enum { CACHE_SLOTS = 1 << 17 };
 
 struct slot {
-    bool used;
-    size_t token;
-    struct variant variant;
+    size_t tokens; /* the token's number and 1; 0: nothing was found yet */
+    struct extremes_key key;
     struct extremes extremes;
 };
 
@@ -35,17 +34,52 @@ uint64_t extremes_cache_visits(const struct extremes_cache *cache)
     return cache->visits;
 }
 
+static struct extremes find_extremes(const struct predictor *p, size_t token);
+
+/* The extremes of rows, each of which other variants look at, too. */
+static struct extremes join_rows(const struct predictor *p, size_t begin, size_t end, const struct extremes *before)
+{
+    struct variant own = *p->variant;
+    const struct predictor rows = {.call = p->call, .variant = &own, .cache = p->cache};
+
+    own.choice[STEP_BLOCK] = AS_DEFINED;
+    struct extremes all = before ? *before : find_extremes(&rows, begin++);
+    for (; begin < end; begin++) {
+        const struct extremes next = find_extremes(&rows, begin);
+        all = steps_join(&all, &next);
+    }
+    return all;
+}
+
+static struct extremes make_extremes(const struct predictor *p, size_t token)
+{
+    const struct span span = steps_token_span(p->call, p->variant, token);
+    const int how = p->variant->choice[STEP_BLOCK];
+
+    if (how == BLOCK_TENSOR || how >= BLOCK_ROWS) {
+        return join_rows(p, span.begin / p->call->columns, span.end / p->call->columns, NULL);
+    }
+    if (p->cache) {
+        p->cache->visits += (span.end - span.begin) / span.stride;
+    }
+    return steps_extremes(p->call, p->variant, token);
+}
+
 static struct extremes find_extremes(const struct predictor *p, size_t token)
 {
+    const struct extremes_key key = steps_extremes_key(p->variant);
+    uint64_t hash = token;
+
     if (!p->cache) {
-        return steps_extremes(p->call, p->variant, token);
+        return make_extremes(p, token);
+    }
+    for (size_t i = 0; i < sizeof key.choice; i++) {
+        hash = (hash ^ key.choice[i]) * 0x100000001B3U;
     }
     /* A slot for each token and variant, taken by whoever came last. */
-    struct slot *slot = &p->cache->slots[(token * 31 + steps_extremes_key(p->variant)) % CACHE_SLOTS];
-    if (!slot->used || slot->token != token || !steps_same_extremes(&slot->variant, p->variant)) {
-        *slot = (struct slot){true, token, *p->variant, steps_extremes(p->call, p->variant, token)};
-        const struct span span = steps_token_span(p->call, p->variant, token);
-        p->cache->visits += (span.end - span.begin) / span.stride;
+    struct slot *slot = &p->cache->slots[(hash ^ hash >> 32) % CACHE_SLOTS];
+    if (slot->tokens != token + 1 || memcmp(&slot->key, &key, sizeof key) != 0) {
+        *slot = (struct slot){token + 1, key, make_extremes(p, token)};
     }
     return slot->extremes;
 }
@@ -53,16 +87,11 @@ static struct extremes find_extremes(const struct predictor *p, size_t token)
 /* The extremes of a row and those before it: from those that the predictor found last, if they end in a row before. */
 static struct extremes find_running(struct predictor *p, size_t row)
 {
-    struct variant own = *p->variant;
-    const struct predictor rows = {.call = p->call, .variant = &own, .cache = p->cache};
+    const size_t known = p->running_rows <= row ? p->running_rows : 0;
 
-    own.choice[STEP_BLOCK] = AS_DEFINED;
-    if (p->running_rows > row) {
-        p->running_rows = 0;
-    }
-    for (; p->running_rows <= row; p->running_rows++) {
-        const struct extremes next = find_extremes(&rows, p->running_rows);
-        p->running = p->running_rows == 0 ? next : steps_join(&p->running, &next);
+    if (p->running_rows != row + 1) {
+        p->running = join_rows(p, known, row + 1, known > 0 ? &p->running : NULL);
+        p->running_rows = row + 1;
     }
     return p->running;
 }

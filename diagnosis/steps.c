@@ -514,30 +514,21 @@ static double smoothed(const struct arithmetic *a, size_t i, bool in_range)
     return note(in_range ? NULL : a->trace, "v = x * smooth scale", multiply(a, x, factor, type));
 }
 
-/* The steps before the search for extremes. */
-static const enum step steps_of_extremes[] = {STEP_INPUT,      STEP_RELU,   STEP_SCALE_PLACE, STEP_GROUP,
-                                              STEP_SCALE,      STEP_SMOOTH, STEP_PRECISION,   STEP_RANGE,
-                                              STEP_SUBNORMALS, STEP_BLOCK};
-enum { STEPS_OF_EXTREMES = sizeof steps_of_extremes / sizeof steps_of_extremes[0] };
+struct extremes_key steps_extremes_key(const struct variant *variant)
+{
+    const unsigned char *choice = variant->choice;
+
+    return (struct extremes_key){{choice[STEP_INPUT], choice[STEP_RELU], choice[STEP_SCALE_PLACE], choice[STEP_GROUP],
+                                  choice[STEP_SCALE], choice[STEP_SMOOTH], choice[STEP_PRECISION], choice[STEP_RANGE],
+                                  choice[STEP_SUBNORMALS], choice[STEP_BLOCK]}};
+}
 
 bool steps_same_extremes(const struct variant *a, const struct variant *b)
 {
-    for (int i = 0; i < STEPS_OF_EXTREMES; i++) {
-        if (a->choice[steps_of_extremes[i]] != b->choice[steps_of_extremes[i]]) {
-            return false;
-        }
-    }
-    return true;
-}
+    const struct extremes_key first = steps_extremes_key(a);
+    const struct extremes_key second = steps_extremes_key(b);
 
-size_t steps_extremes_key(const struct variant *variant)
-{
-    size_t key = 0;
-
-    for (int i = 0; i < STEPS_OF_EXTREMES; i++) {
-        key = key * 16 + variant->choice[steps_of_extremes[i]];
-    }
-    return key * 2654435761U;
+    return memcmp(&first, &second, sizeof first) == 0;
 }
 
 static double ranged(const struct arithmetic *a, size_t i)

@@ -74,11 +74,15 @@ struct span {
 
 struct span steps_token_span(const struct call *call, const struct variant *variant, size_t token);
 
+/* The choices before the search for extremes: equal for variants that find the same. */
+struct extremes_key {
+    unsigned char choice[10];
+};
+
+struct extremes_key steps_extremes_key(const struct variant *variant);
+
 /* Whether two variants find the same extremes. */
 bool steps_same_extremes(const struct variant *a, const struct variant *b);
-
-/* Equal for variants that find the same extremes. */
-size_t steps_extremes_key(const struct variant *variant);
 
 struct extremes steps_extremes(const struct call *call, const struct variant *variant, size_t token);
 
