@@ -150,7 +150,7 @@ _LEAST_TOLD = 12
 
 
 def _value_text(dtype: str, value: np.ndarray) -> str:
-    return f"{_numbers(dtype, value):.9g}" if dtype in _FRACTIONS else str(value)
+    return f"{_numbers(dtype, np.reshape(value, 1))[0]:.9g}" if dtype in _FRACTIONS else str(value)
 
 
 def _constant_lines(result: _Result, unit: str) -> Iterator[Word]:

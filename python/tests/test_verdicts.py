@@ -168,3 +168,12 @@ def test_what_the_dump_holds(name, says):
     few[0, :9] = 127  # may be chance
     found = npuquant.diagnose(few, *call)
     assert (found.verdict, found.findings[0].name) == ("possible", "constant")
+
+
+@pytest.mark.parametrize(("kind", "one"), [("float16", 0x3C00), ("bfloat16", 0x3F80)])
+def test_held_floats(kind, one):
+    x = (np.arange(64 * 40) % 97 + 2).astype("i1").reshape(64, 40)
+    y = npuquant.npu_anti_quant(x, np.ones(1, f4), dst_dtype=kind)
+    y.view("u2")[:, 5] = one
+    found = npuquant.diagnose(y, "npu_anti_quant", x, np.ones(1, f4), dst_dtype=kind)
+    assert found.findings[0].hypotheses[0].what == "leaves this: in y column 5 of 40 is a column of 1"
