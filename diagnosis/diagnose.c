@@ -698,14 +698,17 @@ static enum verdict judge(const struct search *s)
     const struct diagnosis *d = s->diagnosis;
     const struct finding *best = &d->findings[0];
     const bool is_exact = d->first_place > 0;
+    const bool says_where = best->variant.choice[STEP_LAYOUT] != AS_DEFINED;
+    /* What never wrote explains one value as well. */
+    const bool is_sure = !d->is_one_value || says_where;
     /* One mistake in all of y may be what happened, however few elements show it. */
-    const bool fits = is_exact && (is_single(best) || finding_score(best) >= -bits_of_rare);
+    const bool fits = is_exact && (is_single(best) || (is_sure && finding_score(best) >= -bits_of_rare));
 
     if (d->all_differing == 0) {
         return VERDICT_EQUAL;
     }
     if (fits && outweighs_device(d, best, bits_of_proof)) {
-        return finding_score(best) >= bits_of_proof ? VERDICT_EXPLAINED : VERDICT_POSSIBLE;
+        return is_sure && finding_score(best) >= bits_of_proof ? VERDICT_EXPLAINED : VERDICT_POSSIBLE;
     }
     if (admission_is_within(&d->admission)) {
         return VERDICT_ADMISSIBLE;
@@ -713,16 +716,37 @@ static enum verdict judge(const struct search *s)
     if (fits && outweighs_device(d, best, bits_of_rare)) {
         return VERDICT_POSSIBLE;
     }
-    return !is_exact && d->count > 0 && explains_most(s, best) ? VERDICT_PARTLY : VERDICT_NONE;
+    return !is_exact && d->count > 0 && is_sure && explains_most(s, best) ? VERDICT_PARTLY : VERDICT_NONE;
 }
 
-/* Finds what the variant expects, and tries where the dump's other values come from. Without a variant, the results of
- * the library are expected. */
+/* Takes elements spread over all of y at irregular distances. */
+static bool make_points(const struct search *s, const struct variant *variant)
+{
+    enum { MOST_POINTS = 1 << 15 };
+    struct remainder *remainder = &s->diagnosis->remainder;
+    const size_t count = s->call->count;
+    const size_t taken = count < MOST_POINTS ? count : MOST_POINTS;
+    const size_t step = count / taken;
+    struct predictor p = {.call = s->call, .variant = variant, .cache = s->cache};
+
+    remainder->points = malloc(taken * sizeof *remainder->points);
+    for (size_t k = 0; remainder->points && k < taken; k++) {
+        const size_t i = k * step + ((uint32_t)k * 2654435761U >> 16) % step;
+        struct trace trace = {.unrounded = (double)NAN};
+        (void)predict(&p, RESULT_Y, i, &trace);
+        remainder->points[remainder->point_count++] = (struct point){i, trace.unrounded};
+    }
+    return remainder->points != NULL;
+}
+
+/* Finds what the variant expects. Without a variant, the results of the library are expected. */
 static bool find_remainder(struct search *s, const struct variant *variant)
 {
     static const struct variant definition;
     struct diagnosis *d = s->diagnosis;
     struct array *expected = d->remainder.expected;
+    const enum dtype_kind kind = dtype_of(s->call->options.y_dtype)->kind;
+    const bool is_integer = kind == KIND_SIGNED || kind == KIND_UNSIGNED;
     bool ok = true;
 
     for (int r = 0; r < RESULTS && ok && variant; r++) {
@@ -736,8 +760,7 @@ static bool find_remainder(struct search *s, const struct variant *variant)
             }
         }
     }
-    return ok && remainder_find(s->call, variant ? variant : &definition, s->cache, variant ? expected : s->ours,
-                                s->theirs, &d->remainder);
+    return ok && (!is_integer || d->differing[RESULT_Y] == 0 || make_points(s, variant ? variant : &definition));
 }
 
 enum { LOOKED_AT = 1024 };
@@ -813,6 +836,8 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
 
     *diagnosis = (struct diagnosis){.admission.divides = admission_divides(call->op, &call->options)};
     survey(&s);
+    diagnosis->is_one_value = diagnosis->differing[RESULT_Y] > 1 && array_holds_one_value(&theirs[RESULT_Y]) &&
+                              !array_holds_one_value(&ours[RESULT_Y]);
     diagnosis->all_differing = s.to_explain;
     diagnosis->worth = s.bits_to_explain;
     diagnosis->device = -(double)INFINITY;
@@ -855,7 +880,10 @@ bool diagnosis_is_named(const struct diagnosis *diagnosis)
 
 void diagnosis_release(struct diagnosis *diagnosis)
 {
+    for (int r = 0; r < RESULTS; r++) {
+        array_release(&diagnosis->remainder.expected[r]);
+    }
+    free(diagnosis->remainder.points);
     free(diagnosis->row_of);
-    remainder_release(&diagnosis->remainder);
     *diagnosis = (struct diagnosis){0};
 }

@@ -6,7 +6,6 @@
 #include "admissible.h"
 #include "explain.h"
 #include "parts.h"
-#include "remainder.h"
 #include "variant.h"
 #include "weights.h"
 
@@ -38,6 +37,20 @@ enum verdict {
 
 enum { MOST_FINDINGS = 24 };
 
+/* An element of y, and its value before rounding. */
+struct point {
+    size_t at;
+    double unrounded;
+};
+
+/* What the first finding does not give, or all differences if nothing is named. Empty if a finding gives all. */
+struct remainder {
+    struct array expected[RESULTS]; /* what the finding gives; the dump's value where that is excused; data is null if
+                                     * nothing is named: then these are the library's results */
+    struct point *points;           /* of an integer y; null if it does not differ */
+    size_t point_count;
+};
+
 struct diagnosis {
     enum verdict verdict;
     struct admission admission;
@@ -46,16 +59,16 @@ struct diagnosis {
     size_t compared[RESULTS];
     size_t differing[RESULTS];
     size_t all_differing;
-    double worth; /* bits of evidence for a finding that gives all that differs */
-    int count;    /* the best findings, the best first */
+    bool is_one_value; /* all of y in the dump, as of memory that was never written, but not in ours */
+    double worth;      /* bits of evidence for a finding that gives all that differs */
+    int count;         /* the best findings, the best first */
     struct finding findings[MOST_FINDINGS];
-    int first_place;            /* findings that explain everything, and cannot be told apart */
-    int untried;                /* pairs that were not tried: they would take too long */
-    struct remainder remainder; /* of what the first finding does not give, or of all differences if nothing is named;
-                                 * empty if the verdict is VERDICT_EXPLAINED */
-    struct element shown;       /* a differing element; if possible, one that the first finding explains */
-    struct variant moved;       /* with VERDICT_ADMISSIBLE: the quotient that gives the element shown */
-    size_t *row_of;             /* the orders of rows that layouts point to; owned */
+    int first_place; /* findings that explain everything, and cannot be told apart */
+    int untried;     /* pairs that were not tried: they would take too long */
+    struct remainder remainder;
+    struct element shown; /* a differing element; if possible, one that the first finding explains */
+    struct variant moved; /* with VERDICT_ADMISSIBLE: the quotient that gives the element shown */
+    size_t *row_of;       /* the orders of rows that layouts point to; owned */
 };
 
 /* Compares theirs, the kernel's results, with ours, the library's; data is null if a result is not compared. False if

@@ -536,13 +536,6 @@ static double ranged(const struct arithmetic *a, size_t i)
     return a->call->operands[OPERAND_SMOOTH].data ? smoothed(a, i, true) : flush_input(a, load_x(a, i));
 }
 
-double steps_ranged(const struct call *call, const struct variant *variant, size_t i)
-{
-    const struct arithmetic a = arithmetic_of(call, variant, NULL);
-
-    return ranged(&a, i);
-}
-
 /* Whether a number is larger; 0 is larger than -0. */
 static bool is_above(double a, double b)
 {

@@ -89,9 +89,6 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
 /* The extremes of two tokens as one. */
 struct extremes steps_join(const struct extremes *first, const struct extremes *second);
 
-/* Element i of x as the search for extremes sees it. */
-double steps_ranged(const struct call *call, const struct variant *variant, size_t i);
-
 struct token steps_token(const struct call *call, const struct variant *variant, const struct extremes *extremes,
                          struct trace *trace);
 

@@ -264,20 +264,6 @@ static PyObject *describe_admission(const struct call *call, const struct admiss
                          KEY("too_many", PyBool_FromLong(a->too_many)));
 }
 
-static PyObject *describe_source(const struct call *call, const struct source *source)
-{
-    PyObject *element =
-        source->has_element
-            ? Py_BuildValue("{s:N,s:N,s:N}",
-                            KEY("scale", describe_index(call, (struct element){RESULT_SCALE, source->token})),
-                            KEY("x", describe_index(call, (struct element){RESULT_Y, source->element})),
-                            KEY("is_low", PyBool_FromLong(source->is_low)))
-            : none();
-
-    return Py_BuildValue("{s:N,s:N}", KEY("columns", Py_BuildValue("nn", source->columns.begin, source->columns.end)),
-                         KEY("element", element));
-}
-
 /* _remainder.py describes it. */
 static PyObject *describe_remainder(const struct kept *kept, const struct remainder *remainder)
 {
@@ -290,10 +276,9 @@ static PyObject *describe_remainder(const struct kept *kept, const struct remain
         append(&expected, data ? bytes_of(data, kept->bytes[r]) : none());
     }
     return Py_BuildValue(
-        "{s:N,s:N,s:d,s:N}", KEY("expected", expected),
+        "{s:N,s:N,s:d}", KEY("expected", expected),
         KEY("points", bytes_of(remainder->points, (Py_ssize_t)(remainder->point_count * sizeof *remainder->points))),
-        KEY("shift", dtype_of(call->options.y_dtype)->high - dtype_of(rounded)->high),
-        KEY("source", describe_source(call, &remainder->source)));
+        KEY("shift", dtype_of(call->options.y_dtype)->high - dtype_of(rounded)->high));
 }
 
 /* How many elements of a result that is not empty are in a row. */
@@ -320,9 +305,8 @@ static PyObject *describe_results(const struct call *call, const struct array th
     return results;
 }
 
-/* one_value: all of y in the dump is the same. */
 static PyObject *describe_diagnosis(const struct kept *kept, const struct array theirs[RESULTS],
-                                    const struct diagnosis *d, bool one_value)
+                                    const struct diagnosis *d)
 {
     static const char *const verdicts[] = {"equal", "explained", "admissible", "possible", "partly", "none"};
     const struct call *call = &kept->call;
@@ -338,7 +322,7 @@ static PyObject *describe_diagnosis(const struct kept *kept, const struct array 
         KEY("results", describe_results(call, theirs, d)), KEY("admissible", describe_admission(call, &d->admission)),
         KEY("device", d->device), KEY("worth", d->worth), KEY("proof", bits_of_proof), KEY("rare", bits_of_rare),
         KEY("number", bits_of_number), KEY("first_place", d->first_place), KEY("untried_pairs", d->untried),
-        KEY("findings", describe_findings(call, d)), KEY("is_one_value", PyBool_FromLong(one_value)),
+        KEY("findings", describe_findings(call, d)), KEY("is_one_value", PyBool_FromLong(d->is_one_value)),
         KEY("quotient", is_moved ? quotient : NULL), KEY("remainder", describe_remainder(kept, &d->remainder)),
         KEY("element", has_element ? describe_element(call, d->shown, shown, &theirs[d->shown.result]) : none()));
 }
@@ -349,14 +333,12 @@ static PyObject *find_cause(const struct kept *kept, const struct array theirs[R
 {
     struct diagnosis diagnosis;
     PyObject *facts;
-    bool one_value;
     bool ok;
 
     Py_BEGIN_ALLOW_THREADS;
     ok = diagnose(&kept->call, kept->ours, theirs, executor, &diagnosis);
-    one_value = ok && diagnosis.differing[RESULT_Y] > 1 && array_holds_one_value(&theirs[RESULT_Y]);
     Py_END_ALLOW_THREADS;
-    facts = ok ? describe_diagnosis(kept, theirs, &diagnosis, one_value) : PyErr_NoMemory();
+    facts = ok ? describe_diagnosis(kept, theirs, &diagnosis) : PyErr_NoMemory();
     diagnosis_release(&diagnosis);
     return facts;
 }

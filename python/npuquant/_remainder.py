@@ -2,6 +2,7 @@
 """Where a dump differs from what is expected, and what its values look like there."""
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 import numpy as np
@@ -417,22 +418,99 @@ def _distance(scale: _Result) -> int:
     return 0
 
 
-def _source_clues(facts: Facts, scale: _Result) -> Iterator[str]:
+class _Scales:
+    """The scales that the operator of a call gives to other rows of v: x times its smooth scales."""
+
+    def __init__(self, call: Call):
+        given = dict(call.arguments)
+        x_name = next(name for name in ("v", "x", "input") if given.get(name) is not None)
+        x = arrays(given, (x_name,))[x_name]
+        smooth, index = arrays({"smooth_scales": None, "group_index": None, **given}, (),
+                               ("smooth_scales", "group_index")).values()
+        self.shape = x.shape
+        self.v = to_float(x).reshape(-1, x.shape[-1])
+        if smooth is not None:
+            factors = to_float(smooth)
+            self.v = self.v * (factors if index is None else factors[np.searchsorted(index, range(len(self.v)), "right")])
+        options = {name: value for name, value in given.items()
+                   if name not in (x_name, "smooth_scales", "group_index", "quant_mode")}
+        self._operator = functools.partial(call.function, **options)
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """The scale of each row; NaN as infinity. Words need eight columns."""
+        padded = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 8)), mode="edge")
+        return _with_order(self._operator(padded)[1].reshape(len(rows), -1)[:, 0])
+
+
+def _with_order(scales: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(scales), np.inf, scales)
+
+
+def _least(most: int, holds: Callable[[int], bool]) -> int:
+    """The least number from 1 to most where it holds, as from there on; most + 1 if it does not."""
+    least = 1
+    while least <= most:
+        middle = (least + most) // 2
+        least, most = (least, middle - 1) if holds(middle) else (middle + 1, most)
+    return least
+
+
+def _columns_alone(scales: _Scales, theirs: np.ndarray) -> Iterator[str]:
+    """The first or last columns that alone give all scales. Of several numbers of columns, takes the multiple of the
+    largest power of two."""
+    columns = scales.v.shape[1]
+    for last in False, True:
+        def given(count: int) -> np.ndarray:
+            return sign * scales(scales.v[:, columns - count:] if last else scales.v[:, :count])
+
+        sign = 1
+        sign = 1 if (given(columns) >= given(1)).all() else -1  # the scale may be what x is multiplied by
+        least = _least(columns, lambda count: bool((given(count) >= sign * theirs).all()))
+        most = _least(columns, lambda count: bool((given(count) > sign * theirs).any())) - 1
+        if least <= most:
+            while most & (most - 1) >= least:
+                most &= most - 1
+            begin, end = (columns - most, columns) if last else (0, most)
+            yield f"All scales are those that columns {f'{begin} to {end - 1}' if end - begin > 1 else begin} alone give."
+            return
+
+
+def _element_alone(scales: _Scales, theirs: np.ndarray, symmetric: bool, own: slice, near: np.ndarray) -> Tuple[str, int]:
+    """The first of some elements that as an extreme gives a scale, and which extreme. Else of no extreme.
+
+    own: the elements of the scale; near: where to look."""
+    v = scales.v.ravel()
+    others = {"m": v[near]} if symmetric else {"hi": v[own].min(), "lo": v[own].max()}
+    found = []
+    for extreme, other in others.items():
+        rows = np.stack(np.broadcast_arrays(v[near], other), axis=1)
+        found += [(int(hit), extreme) for hit in np.flatnonzero(scales(rows) == theirs)[:1]]
+    hit, extreme = min(found, default=(0, ""))
+    return extreme, int(near[hit])
+
+
+def _source_clues(facts: Facts, call: Call, scale: _Result) -> Iterator[str]:
     """Where the scales come from."""
-    source = facts["remainder"]["source"]
-    distance, (begin, end), element = _distance(scale), source["columns"], source["element"]
+    scales, theirs, distance = _Scales(call), _with_order(scale.theirs.ravel()), _distance(scale)
+    rows, columns = scales.v.shape
     if distance:
         yield (f"Each scale that differs is that of {abs(distance)} row{'' if abs(distance) == 1 else 's'} "
                f"further {'down' if distance > 0 else 'up'}.")
-    elif end:
-        columns = f"{begin} to {end - 1}" if end - begin > 1 else begin
-        yield f"All scales are those that columns {columns} alone give."
-    if element:
-        symmetric = facts["operator"] != "dynamic_quant_asymmetric"
-        extreme = "m" if symmetric else "lo" if element["is_low"] else "hi"
-        value = f"{'v' if facts['is_smooth'] or facts['operator'] == 'row_quant' else 'x'}{element['x']}"
-        yield (f"scale{element['scale']} of the dump is the scale for {extreme} = "
-               f"{f'|{value}|' if symmetric else value}.")
+    elif len(theirs) == rows > 1:
+        yield from _columns_alone(scales, theirs)
+    first = int(np.flatnonzero(scale.differs)[0])
+    length = min(call.arguments.get("col_block_size", columns), columns)
+    row, block = divmod(first, len(theirs) // rows) if len(theirs) > 1 else (0, 0)
+    begin = row * columns + block * length
+    end = min(begin + length, (row + 1) * columns) if len(theirs) > 1 else scales.v.size
+    near = np.r_[begin:end, max(begin - length, 0):begin, end:min(end + length, scales.v.size)]
+    symmetric = facts["operator"] != "dynamic_quant_asymmetric"
+    extreme, at = _element_alone(scales, theirs[first], symmetric, slice(begin, end), near)
+    if extreme:
+        index, place = (list(map(int, np.unravel_index(flat, shape)))
+                        for flat, shape in ((first, call.ours[1].shape), (at, scales.shape)))
+        value = f"{'v' if facts['is_smooth'] or facts['operator'] == 'row_quant' else 'x'}{place}"
+        yield f"scale{index} of the dump is the scale for {extreme} = {f'|{value}|' if symmetric else value}."
 
 
 # ---- all of it ----
@@ -464,8 +542,8 @@ def _clues(facts: Facts, call: Call, results: Sequence[_Result]) -> Iterator[str
     for result in results:
         if result.name == "y" and not facts["remainder"]["expected"][0]:
             yield from _offset_clue(call, result)
-        if result.name == "scale":
-            yield from _source_clues(facts, result)
+        if result.name == "scale" and not facts["remainder"]["expected"][1]:
+            yield from _source_clues(facts, call, result)
 
 
 def describe(facts: Facts, call: Call, actual: Sequence[Any]) -> Dict[str, Any]:

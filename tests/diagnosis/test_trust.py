@@ -104,7 +104,7 @@ def columns(call, results):
 def has_name(call, results):
     """Whether all of y is one value, as in memory that was never written, or only columns of y are elsewhere."""
     y, right = results["y"], run(call, set())
-    if y.ndim == 0 or (y == y.flat[0]).all():
+    if y.ndim == 0 or np.array_equal(y, np.broadcast_to(y.flat[0], y.shape), equal_nan=y.dtype.kind == "f"):
         return True
     return digest({**results, "y": right["y"]}) == digest(right) and columns(call, results) == columns(call, right)
 
