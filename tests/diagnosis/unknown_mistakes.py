@@ -102,7 +102,7 @@ OF_X = {
     "x plus a hundredth of its deviation": lambda x, rng: x + np.nanstd(np.where(np.isfinite(x), x, 0)) / 100,
     "x averaged with its neighbour": lambda x, rng: x / 2 + np.roll(x, 1, axis=-1) / 2,
     "x doubled in odd rows": only(np.s_[1::2], lambda x, rng: x * 2),
-    "x zero in every eighth column": only(np.s_[..., ::8], lambda x, rng: x * 0),
+    "x negated in every eighth column": only(np.s_[..., ::8], lambda x, rng: -x),
     "x negated in the last columns": only(np.s_[..., -5:], lambda x, rng: -x),
     "x of another row in a tile": only(np.s_[..., 16:32], lambda x, rng: x[::-1]),
     "x sorted in a row": lambda x, rng: np.sort(x, axis=-1),
